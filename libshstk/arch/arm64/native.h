@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * native.h - the running machine, arm64: registers of the calling thread and of
+ * a signal context. Each arch/NAME/ has one; the include path picks it.
+ */
+#ifndef SHSTK_NATIVE_H
+#define SHSTK_NATIVE_H
+
+#include <arm_neon.h>
+#include <ucontext.h>
+
+#include "rule.h"
+#include "shadow.h"
+
+#define NATIVE_MACHINE machine_arm64
+#define native_entry arm64_shadow_entry
+
+/* Instructions lie at multiples of 1 << this. */
+#define NATIVE_CODE_SHIFT 2
+
+/* Bytes below the stack pointer that handlers leave alone. */
+#define NATIVE_RED_ZONE 0
+
+/* Where the fast loop finds the return address, seen from the CFA. */
+static inline int64_t native_ra_off(uint64_t rule)
+{
+	return rule_ra_off(rule);
+}
+
+/* Does the frame end outside, although its return address lies inside? */
+static inline bool native_beyond(uint64_t cfa, uint64_t hi)
+{
+	return cfa > hi;
+}
+
+/* Strip the authentication code: XPACLRI, a hint where there is none. */
+static inline uint64_t native_strip(uint64_t ra)
+{
+	register uint64_t lr __asm__ ("x30") = ra;
+
+	__asm__ ("hint #7" : "+r" (lr));
+	return lr;
+}
+
+/* The bits that XPACLRI clears. */
+static inline uint64_t native_pac_mask(void)
+{
+	uint64_t ones = ~(1ull << 55);	/* bit 55 is 0: a user address */
+
+	return ones & ~native_strip(ones);
+}
+
+/* The bits of a return address that are the address. */
+static inline uint64_t native_pc_mask(void)
+{
+	return ~native_pac_mask();
+}
+
+static inline uint64_t native_thread_pointer(void)
+{
+	uint64_t tp;
+
+	__asm__ ("mrs %0, tpidr_el0" : "=r" (tp));
+	return tp;
+}
+
+/* Callee-saved registers, sp and pc, as they are here. */
+static inline __attribute__((always_inline)) void native_here(struct regs *regs)
+{
+	register uint64_t *r __asm__ ("x9") = regs->r;
+
+	__asm__ volatile ("stp x19, x20, [%0, #152]\n\t"
+			  "stp x21, x22, [%0, #168]\n\t"
+			  "stp x23, x24, [%0, #184]\n\t"
+			  "stp x25, x26, [%0, #200]\n\t"
+			  "stp x27, x28, [%0, #216]\n\t"
+			  "mov x10, sp\n\t"
+			  "str x29, [%0, #232]\n\t"
+			  "str x10, [%0, #248]\n\t"
+			  "adr x10, 0f\n"
+			  "0:\tstr x10, [%0, #256]"
+			  : : "r" (r) : "x10", "memory");
+	regs->known = machine_arm64.callee_saved | 1ull << REG_PC;
+}
+
+static inline void native_context(const void *ucontext, struct regs *regs)
+{
+	const mcontext_t *mc = &((const ucontext_t *)ucontext)->uc_mcontext;
+	unsigned int i;
+
+	for (i = 0; i < 31; i++)
+		regs->r[i] = mc->regs[i];
+	regs->r[31] = mc->sp;
+	regs->r[REG_PC] = mc->pc;
+	regs->known = (1ull << 33) - 1;
+}
+
+/*
+ * The shadow stack: Arm ARM D11 (Guarded Control Stack), arch/arm64/mm/gcs.c,
+ * Documentation/arch/arm64/gcs.rst.
+ */
+
+/* The stack pointer GCSPR_EL0, 0 while shadow stacks are off. */
+static inline __attribute__((always_inline)) uint64_t native_ssp(void)
+{
+	register uint64_t off __asm__ ("x16") = 1;
+	uint64_t gcspr;
+
+	/* CHKFEAT x16 clears bit 0 if GCS is on; a NOP on older CPUs. */
+	__asm__ volatile ("hint #40" : "+r" (off));
+	if (off & 1)
+		return 0;
+	__asm__ volatile ("mrs %0, s3_3_c2_c5_1" : "=r" (gcspr));
+	return gcspr;
+}
+
+/* Caps of stacks that were left stay on those. */
+static inline bool native_may_be_left_token(uint64_t v)
+{
+	(void)v;
+	return false;
+}
+
+/* The interrupted code's entries begin behind the cap. */
+static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
+{
+	(void)v;
+	return addr + 8;
+}
+
+/*
+ * The interrupted pointer is in the context's GCS record (gcs_context,
+ * arch/arm64/include/uapi/asm/sigcontext.h): it points at the cap.
+ */
+static inline uint64_t native_context_ssp(const void *ucontext)
+{
+	const mcontext_t *mc = &((const ucontext_t *)ucontext)->uc_mcontext;
+	const uint8_t *p = (const uint8_t *)mc->__reserved;
+	const uint8_t *end = p + sizeof(mc->__reserved);
+	struct { uint32_t magic, size; uint64_t gcspr; } record;
+
+	while ((size_t)(end - p) >= sizeof(record)) {
+		memcpy(&record, p, sizeof(record));
+		if (record.magic == 0x47435300)
+			return record.gcspr + 8;
+		if (!record.magic || record.size < 8 ||
+		    record.size > (size_t)(end - p))
+			return 0;
+		p += record.size;
+	}
+	return 0;
+}
+
+/* Words that native_copy() may take at once, from @addr on: to the page's end. */
+static inline uint64_t native_chunk(uint64_t addr)
+{
+	return (((addr | 4095) + 1) - addr) / 8;
+}
+
+/* The middle 32 bits of four addresses, which tell the page apart. */
+static inline uint32x4_t native_pages(uint64x2_t a, uint64x2_t b)
+{
+	return vshrn_high_n_u64(vshrn_n_u64(a, 12), b, 12);
+}
+
+/*
+ * Copy @n words, at least 4, within one page. Not 0: there may be a cap among
+ * them: an address of this page.
+ */
+static inline no_sanitize
+uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	uint32x4_t page = vdupq_n_u32((uintptr_t)from >> 12);
+	const uint64_t *last = from + n - 4;
+	uint32x4_t hit = vdupq_n_u32(0);
+	uint64x2_t a, b;
+
+	for (; from < last; from += 4, to += 4) {
+		a = vld1q_u64(from);
+		b = vld1q_u64(from + 2);
+		vst1q_u64(to, a);
+		vst1q_u64(to + 2, b);
+		hit = vorrq_u32(hit, vceqq_u32(native_pages(a, b), page));
+	}
+	/* The last four, of which up to three are done already. */
+	to -= from - last;
+	a = vld1q_u64(last);
+	b = vld1q_u64(last + 2);
+	vst1q_u64(to, a);
+	vst1q_u64(to + 2, b);
+	hit = vorrq_u32(hit, vceqq_u32(native_pages(a, b), page));
+	return vmaxvq_u32(hit);
+}
+
+/* memcpy() of @n words. */
+static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	memcpy(to, from, n * sizeof(*to));
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * shadow.h - the words of an arm64 shadow stack: Arm ARM D11 (Guarded Control
+ * Stack), arch/arm64/mm/gcs.c.
+ */
+#ifndef SHSTK_ARM64_SHADOW_H
+#define SHSTK_ARM64_SHADOW_H
+
+#include "machine.h"
+
+/*
+ * What is the word @v at @addr? Caps hold the page they lie in: low bits 0 in
+ * front of a signal, 1 for a valid cap, 5 for one in progress.
+ */
+static inline enum shadow_entry arm64_shadow_entry(uint64_t v, uint64_t addr)
+{
+	if (!v)
+		return SHADOW_TOKEN;
+	if ((v ^ addr) & ~0xfffull)
+		return SHADOW_RETURN_ADDRESS;
+	return v & 0xfff ? SHADOW_TOKEN : SHADOW_SIGNAL;
+}
+
+#endif

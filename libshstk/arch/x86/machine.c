@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * x86-64 for the unwinder: System V ABI register numbers, the signal frame of
+ * arch/x86/include/uapi/asm/sigcontext.h, the look of calls.
+ */
+#include <elf.h>
+
+#include "shadow.h"
+
+enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R15 = 15, RIP };
+
+/* mov $__NR_rt_sigreturn, %rax or %eax; syscall */
+static bool is_sigtramp(const uint8_t *code, size_t len)
+{
+	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+	return (len >= sizeof(rax) && !memcmp(code, rax, sizeof(rax))) ||
+	       (len >= sizeof(eax) && !memcmp(code, eax, sizeof(eax)));
+}
+
+/*
+ * The handler has popped pretcode: sp points to struct ucontext, whose gregs
+ * start at 40 in the order r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+ */
+static int sigframe_offset(unsigned int reg)
+{
+	static const int16_t offset[] = {
+		[RAX] = 144, [RDX] = 136, [RCX] = 152, [RBX] = 128,
+		[RSI] = 112, [RDI] = 104, [RBP] = 120, [RSP] = 160,
+	};
+
+	if (reg >= R8 && reg <= R15)
+		return 40 + 8 * (reg - R8);
+	if (reg == RIP || reg == REG_PC)
+		return 168;
+	return reg < ARRAY_SIZE(offset) ? offset[reg] : -1;
+}
+
+static bool after_call(const uint8_t *code, size_t len)
+{
+	size_t n;
+
+	if (len >= 5 && code[len - 5] == 0xe8)
+		return true;
+	/* ff /2: call *reg (2), *disp8(reg) (3), SIB (3, 4), disp32 (6, 7) */
+	for (n = 2; n <= 7 && n <= len; n++) {
+		const uint8_t *p = code + len - n;
+		unsigned int mod, rm, size;
+
+		if (p[0] != 0xff || (p[1] & 0x38) != 0x10)
+			continue;
+		mod = p[1] >> 6;
+		rm = p[1] & 7;
+		size = 2;
+		if (mod != 3 && rm == 4)
+			size++;
+		if (mod == 1)
+			size++;
+		else if (mod == 2 || (mod == 0 && rm == 5))
+			size += 4;
+		else if (mod == 0 && rm == 4 && n == 7 && (p[2] & 7) == 5)
+			size += 4;
+		if (size == n)
+			return true;
+	}
+	return false;
+}
+
+const struct machine machine_x86 = {
+	.arch = SHSTK_ARCH_X86,
+	.elf_machine = EM_X86_64,
+	.sp = RSP,
+	.fp = RBP,
+	.ra = RIP,
+	.insn_align = 1,
+	.ra_in_reg = false,
+	.ra_off = -1,
+	.addr_max = 1ull << 56,
+	.callee_saved = 1u << RBX | 1u << RBP | 1u << RSP | 0xfu << 12,
+	.is_sigtramp = is_sigtramp,
+	.sigframe_offset = sigframe_offset,
+	.after_call = after_call,
+	.decode = x86_decode,
+	.shadow_entry = x86_shadow_entry,
+};

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * native.h - the running machine, x86-64: registers of the calling thread and
+ * of a signal context. Each arch/NAME/ has one; the include path picks it.
+ */
+#ifndef SHSTK_NATIVE_H
+#define SHSTK_NATIVE_H
+
+#include <immintrin.h>
+#include <ucontext.h>
+
+#include "cfi.h"
+#include "shadow.h"
+
+#define NATIVE_MACHINE machine_x86
+#define native_entry x86_shadow_entry
+
+/* Instructions lie at multiples of 1 << this. */
+#define NATIVE_CODE_SHIFT 0
+
+/* Bytes below the stack pointer that handlers leave alone. */
+#define NATIVE_RED_ZONE 128
+
+/* Where the fast loop finds the return address, seen from the CFA. */
+static inline int64_t native_ra_off(uint64_t rule)
+{
+	(void)rule;
+	return -8;
+}
+
+/* Does the frame end outside, although its return address lies inside? */
+static inline bool native_beyond(uint64_t cfa, uint64_t hi)
+{
+	(void)cfa;
+	(void)hi;
+	return false;	/* the return address is the frame's last word */
+}
+
+static inline uint64_t native_strip(uint64_t ra)
+{
+	return ra;
+}
+
+static inline uint64_t native_pac_mask(void)
+{
+	return 0;
+}
+
+/* The bits of a return address that are the address. */
+static inline uint64_t native_pc_mask(void)
+{
+	return ~0ull;
+}
+
+static inline uint64_t native_thread_pointer(void)
+{
+	uint64_t tp;
+
+	__asm__ ("mov %%fs:0, %0" : "=r" (tp));
+	return tp;
+}
+
+/* Callee-saved registers, sp and pc, as they are here. */
+static inline __attribute__((always_inline)) void native_here(struct regs *regs)
+{
+	__asm__ volatile ("mov %%rbx, 24(%0)\n\t"
+			  "mov %%rbp, 48(%0)\n\t"
+			  "mov %%rsp, 56(%0)\n\t"
+			  "mov %%r12, 96(%0)\n\t"
+			  "mov %%r13, 104(%0)\n\t"
+			  "mov %%r14, 112(%0)\n\t"
+			  "mov %%r15, 120(%0)\n\t"
+			  "lea 0f(%%rip), %%rcx\n"
+			  "0:\tmov %%rcx, 256(%0)"
+			  : : "a" (regs->r) : "rcx", "memory");
+	regs->r[16] = regs->r[REG_PC];
+	regs->known = machine_x86.callee_saved | 1ull << 16 | 1ull << REG_PC;
+}
+
+static inline void native_context(const void *ucontext, struct regs *regs)
+{
+	/* DWARF number to place in gregs */
+	static const uint8_t greg[17] = {
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP,
+		REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13,
+		REG_R14, REG_R15, REG_RIP,
+	};
+	const greg_t *g = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+	unsigned int i;
+
+	for (i = 0; i < 17; i++)
+		regs->r[i] = g[greg[i]];
+	regs->r[REG_PC] = g[REG_RIP];
+	regs->known = 0x1ffff | 1ull << REG_PC;
+}
+
+/*
+ * The shadow stack: Intel SDM volume 1 chapter 17, arch/x86/kernel/shstk.c.
+ */
+
+/* The shadow stack pointer, 0 while shadow stacks are off (RDSSP is a NOP). */
+static inline __attribute__((always_inline)) uint64_t native_ssp(void)
+{
+	uint64_t ssp = 0;
+
+	__asm__ volatile ("rdsspq %0" : "+r" (ssp));
+	return ssp;
+}
+
+/*
+ * A previous SSP token, an SSP of the stack that was left with bits 0 and 1 set,
+ * looks like any address. It can only be the outermost entry, of a stack that was
+ * switched to without SAVEPREVSSP.
+ */
+static inline bool native_may_be_left_token(uint64_t v)
+{
+	return (v & 7) == 3;
+}
+
+/* The SSP in a signal token. */
+static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
+{
+	(void)addr;
+	return v & ~(1ull << 63);
+}
+
+/* The kernel does not put the interrupted SSP into the context. */
+static inline uint64_t native_context_ssp(const void *ucontext)
+{
+	(void)ucontext;
+	return 0;
+}
+
+/* Words that native_copy() may take at once, from @addr on. */
+static inline uint64_t native_chunk(uint64_t addr)
+{
+	(void)addr;
+	return 512;
+}
+
+#define NATIVE_V4 __attribute__((target("avx2")))
+
+/* Copy 16 words; returns them or-ed together. */
+static inline NATIVE_V4 no_sanitize
+__m256i native_copy16(const uint64_t *from, uint64_t *to)
+{
+	const __m256i_u *f = (const __m256i_u *)from;
+	__m256i_u *t = (__m256i_u *)to;
+	__m256i a = f[0], b = f[1], c = f[2], d = f[3];
+
+	t[0] = a;
+	t[1] = b;
+	t[2] = c;
+	t[3] = d;
+	return (a | b) | (c | d);
+}
+
+/*
+ * Sixteen words at a time where the CPU and the kernel have AVX2. The last
+ * sixteen may be done already in part. Up to 32 words need no loop: that is as
+ * long as most stacks are, and what memcpy() does.
+ */
+static inline NATIVE_V4 no_sanitize
+uint64_t native_copy_avx2(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	const uint64_t *last = from + n - 16;
+	uint64_t *end = to + n - 16;
+	__m256i sign = native_copy16(from, to);
+
+	if (n > 32) {
+		/* No store goes over the end of a cache line. */
+		unsigned int step = 16 - ((uintptr_t)to & 31) / 8;
+
+		for (from += step, to += step; from < last; from += 16, to += 16)
+			sign |= native_copy16(from, to);
+	}
+	sign |= native_copy16(last, end);
+	return _mm256_movemask_pd((__m256d)sign);
+}
+
+static inline no_sanitize
+uint64_t native_copy_sse2(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	const uint64_t *last = from + n - 4;
+	__m128i sign = _mm_setzero_si128();
+	__m128i a, b;
+
+	for (; from < last; from += 4, to += 4) {
+		a = _mm_loadu_si128((const __m128i *)from);
+		b = _mm_loadu_si128((const __m128i *)(from + 2));
+		_mm_storeu_si128((__m128i *)to, a);
+		_mm_storeu_si128((__m128i *)(to + 2), b);
+		sign = _mm_or_si128(sign, _mm_or_si128(a, b));
+	}
+	/* The last four, of which up to three are done already. */
+	to -= from - last;
+	a = _mm_loadu_si128((const __m128i *)last);
+	b = _mm_loadu_si128((const __m128i *)(last + 2));
+	_mm_storeu_si128((__m128i *)to, a);
+	_mm_storeu_si128((__m128i *)(to + 2), b);
+	sign = _mm_or_si128(sign, _mm_or_si128(a, b));
+	return _mm_movemask_pd((__m128d)sign);
+}
+
+extern bool native_has_avx2 __attribute__((visibility("hidden")));
+
+/* Four words, at @slot bytes from @anchor each. */
+static inline NATIVE_V4 no_sanitize
+__m256i native_gather_four(const uint8_t *anchor, const int32_t *slot)
+{
+	__m128d a, b;
+	int64_t s;
+
+	/* Instructions are what this is bound by: two distances in one load. */
+	memcpy(&s, slot, sizeof(s));
+	a = _mm_load_sd((const double *)(anchor + (int32_t)s));
+	a = _mm_loadh_pd(a, (const double *)(anchor + (s >> 32)));
+	memcpy(&s, slot + 2, sizeof(s));
+	b = _mm_load_sd((const double *)(anchor + (int32_t)s));
+	b = _mm_loadh_pd(b, (const double *)(anchor + (s >> 32)));
+	return _mm256_castpd_si256(_mm256_insertf128_pd(_mm256_castpd128_pd256(a), b, 1));
+}
+
+/* What four words differ in from @raw; their addresses go to @out. */
+static inline NATIVE_V4 no_sanitize
+__m256i native_differ_four(const uint8_t *anchor, const int32_t *slot,
+			   const uint64_t *raw, uint64_t *out)
+{
+	__m256i v = native_gather_four(anchor, slot);
+
+	_mm256_storeu_si256((__m256i *)out, v);
+	return _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)raw));
+}
+
+/* verify_wide() of at least 4 words. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize
+uint64_t native_differ(const uint8_t *anchor, const int32_t *slot,
+		       const uint64_t *raw, uint64_t *out, int n, bool backwards)
+{
+	int i = backwards ? n - 8 : 0, step = backwards ? -8 : 8;
+	__m256i d0 = _mm256_setzero_si256(), d1 = d0;
+	int rest = n & 7, left;
+
+	for (left = n >> 3; left > 0; left--, i += step) {
+		d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i,
+							   raw + i, out + i));
+		d1 = _mm256_or_si256(d1, native_differ_four(anchor, slot + i + 4,
+							   raw + i + 4,
+							   out + i + 4));
+	}
+	d0 = _mm256_or_si256(d0, d1);
+	if (rest) {	/* some of them once more */
+		i = backwards ? 0 : n - rest;
+		if (rest > 4)
+			d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i,
+								   raw + i, out + i));
+		i = max(i + rest - 4, 0);
+		d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i,
+							   raw + i, out + i));
+	}
+	return !_mm256_testz_si256(d0, d0);
+}
+
+/*
+ * Copy @n words, at least 4. Not 0: there is a signal token among them.
+ *
+ * No other token can lie among the entries of an active stack: RSTORSSP takes the
+ * restore token it goes through, SAVEPREVSSP leaves one only on the stack that is
+ * left, below its entries. The outermost words are looked at by the caller.
+ */
+static inline uint64_t native_copy(const uint64_t *from, uint64_t *to,
+				   uint64_t n)
+{
+	if (n >= 16 && native_has_avx2)
+		return native_copy_avx2(from, to, n);
+	return native_copy_sse2(from, to, n);
+}
+
+/* Four words from @from to @to. */
+static inline NATIVE_V4 void native_move_four(const uint64_t *from, uint64_t *to)
+{
+	_mm256_storeu_si256((__m256i *)to,
+			    _mm256_loadu_si256((const __m256i *)from));
+}
+
+/* See native_move(); @n is at least 8. */
+static inline NATIVE_V4 void native_move_avx2(const uint64_t *from, uint64_t *to,
+					      uint64_t n)
+{
+	uint64_t i = ((uintptr_t)to / 8) % 4, end;
+
+	/* The ends are unaligned, the stores in between are not. */
+	native_move_four(from, to);
+	native_move_four(from + n - 4, to + n - 4);
+	i = (4 - i) % 4;
+	end = i + ((n - i) & ~3ull);
+	if ((((uintptr_t)to - (uintptr_t)from) & 4095) < 1024) {
+		for (; end > i + 4; end -= 8) {
+			native_move_four(from + end - 4, to + end - 4);
+			native_move_four(from + end - 8, to + end - 8);
+		}
+		native_move_four(from + i, to + i);
+		return;
+	}
+	for (; i + 4 < end; i += 8) {
+		native_move_four(from + i, to + i);
+		native_move_four(from + i + 4, to + i + 4);
+	}
+	native_move_four(from + end - 4, to + end - 4);
+}
+
+/*
+ * memcpy() of @n words that avoids what is slow with both in first-level cache:
+ * REP MOVSB, and loads a little behind stores of the same low 12 address bits,
+ * which wait for them.
+ */
+static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	uint64_t i;
+
+	if (n >= 16 && native_has_avx2) {
+		native_move_avx2(from, to, n);
+		return;
+	}
+	for (i = 0; i + 2 <= n; i += 2)
+		_mm_storeu_si128((__m128i *)(to + i),
+				 _mm_loadu_si128((const __m128i *)(from + i)));
+	if (n & 1)
+		to[n - 1] = from[n - 1];
+}
+
+#endif

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libshstk: the capture library (libc only), and libshstk-symbol, what needs
+# elfutils, protobuf-c and zlib.
+#
+# The library is compiled once per variant into $(B)/lib/VARIANT/. "native" is
+# the one that is installed; the others exist for the tests.
+
+LIB_CORE_SRC	:= $(wildcard libshstk/*.c libshstk/arch/*/*.c)
+LIB_SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
+LIB_CORE_SRC	:= $(filter-out $(LIB_SYMBOL_SRC),$(LIB_CORE_SRC))
+
+LIB_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
+	-fno-plt -ftls-model=initial-exec -fasynchronous-unwind-tables -fno-tree-slp-vectorize
+
+VARIANTS := native clang arm64 asan tsan musl
+native_CC := $(CC)
+native_FLAGS := $(OPT)
+clang_CC := $(CLANG)
+clang_FLAGS := -O2 -g
+arm64_CC := $(ARM64)gcc
+arm64_FLAGS := -O2 -g -mbranch-protection=standard
+asan_CC := $(CC)
+asan_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
+tsan_CC := $(CC)
+tsan_FLAGS := -O1 -g -fsanitize=thread
+# musl-tools has no kernel headers of its own.
+musl_CC := musl-gcc
+musl_FLAGS := -O2 -g -idirafter /usr/include \
+	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
+native_ARCH := $(ARCH)
+musl_ARCH := $(ARCH)
+clang_ARCH := $(ARCH)
+asan_ARCH := $(ARCH)
+tsan_ARCH := $(ARCH)
+arm64_ARCH := arm64
+
+# $(1) variant
+define lib_variant
+$(1)_OBJ := $$(LIB_CORE_SRC:libshstk/%.c=$(B)/lib/$(1)/%.o)
+
+$(B)/lib/$(1)/%.o: libshstk/%.c libshstk/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$($(1)_CC) $$(LIB_CFLAGS) $$($(1)_FLAGS) \
+		-Ilibshstk/arch/$$($(1)_ARCH) -MMD -MP -c -o $$@ $$<
+
+$(B)/lib/$(1)/libshstk.a: $$($(1)_OBJ)
+	@rm -f $$@
+	$$(call say,AR,$$@)$(AR) rcs $$@ $$^
+
+$(B)/lib/$(1)/libshstk.so: $$($(1)_OBJ) libshstk/libshstk.map
+	$$(call say,LD,$$@)$$($(1)_CC) $$($(1)_FLAGS) -shared -o $$@ \
+		-Wl,-soname,libshstk.so.0 -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete $$(if $$(filter asan tsan,$(1)),,-Wl,-z,defs) \
+		-Wl,--version-script=libshstk/libshstk.map $$($(1)_OBJ) -lpthread -ldl
+	@ln -sf libshstk.so $$(@D)/libshstk.so.0
+endef
+$(foreach v,$(VARIANTS),$(eval $(call lib_variant,$(v))))
+
+# In the archive that is installed, names that are not public have shstk_ in front
+# too: a static program may call its own functions as it likes. Tests of the parts
+# link the other one.
+$(B)/libshstk.a: $(B)/lib/native/libshstk.a
+	$(Q)$(NM) -g --defined-only $< | \
+		awk 'NF == 3 && $$3 !~ /^shstk_/ { print $$3, "shstk_private_" $$3 }' >$(@:.a=.names)
+	$(call say,AR,$@)$(OBJCOPY) --redefine-syms=$(@:.a=.names) $< $@
+
+$(B)/libshstk.so: $(B)/lib/native/libshstk.so
+	$(Q)cp $< $@
+	$(Q)ln -sf libshstk.so $(B)/libshstk.so.0
+
+all: $(B)/libshstk.a $(B)/libshstk.so
+
+include libshstk/symbol/build.mk

@@ -1,0 +1,1612 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * capture.c - traces of the calling thread: the fast loop and the memo.
+ *
+ * walk() steps over frames of any kind, stride() over ordinary ones with a
+ * handful of instructions each. When a frame of the thread's last trace is met
+ * (same pc, same sp, same fp if a later step uses it), reuse() takes the rest
+ * from the memo, which reads every word again that the old walk depended on and
+ * compares. A walk is a function of its start and the words it reads, so equal
+ * words mean an equal walk; the proof is in Documentation/design.rst.
+ */
+#include <errno.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "native.h"
+#include "rulecache.h"
+#include "self.h"
+#include "source_hw.h"
+#include "thread.h"
+#include "verify.h"
+#include "vma.h"
+#include "walk.h"
+
+/* New frames that short_cut() walks. */
+#define SHORT_CUT 12
+
+#define ALL_SOURCES (SHSTK_USE_HARDWARE | SHSTK_USE_MARKER | \
+		     SHSTK_USE_MEMO | SHSTK_USE_WALK)
+
+/**
+ * struct capture - one capture in progress
+ * @t: the thread.
+ * @pcs: the caller's arrays.
+ * @marks: or NULL.
+ * @max: their capacity.
+ * @n: entries written.
+ * @skip: entries still to be left out.
+ * @pc: the frame that comes next, not yet written.
+ * @sp: its registers.
+ * @fp: see @sp.
+ * @slot: where @pc was read; 0: not from a plain slot.
+ * @raw: what was read there.
+ * @mark: marks of that frame.
+ * @stack: bounds of the stack @sp lies in.
+ * @gen: generation of the rules in use.
+ * @outermost: it does not interrupt another one.
+ * @crossed: it came through a signal frame.
+ * @memo: record into (and reuse) the memo.
+ * @waits: goes without the memo because that has not paid of late.
+ * @joined: the rest of the trace is that of the last one.
+ * @w: the memo's view of this capture.
+ * @end: enum shstk_end.
+ * @end_by_rule: the outermost frame was known by its rule, not by a word read.
+ * @end_pc: see struct shstk_info.
+ * @reused: entries verified.
+ * @guessed: entries guessed.
+ */
+struct capture {
+	struct thread *t;
+	uint64_t *pcs;
+	uint8_t *marks;
+	unsigned int max, n, skip;
+	uint64_t pc, sp, fp;
+	uint64_t slot, raw;
+	uint8_t mark;
+	struct range stack;
+	uint64_t gen;
+	bool outermost, crossed, memo, waits, joined;
+	struct memo_walk w;
+	int end;
+	bool end_by_rule;
+	uint64_t end_pc;
+	unsigned int reused, guessed;
+};
+
+enum outcome { GO_ON, FINISHED, NEED_FULL };
+
+/*
+ * Bounds.
+ */
+
+static __attribute__((noinline)) bool look_up_stack(struct capture *c,
+						   uint64_t sp)
+{
+	uint64_t tp = native_thread_pointer();
+	struct thread *t = c->t;
+	int saved = errno;
+	struct vma vma;
+	int err;
+
+	err = vma_query(sp, &vma, NULL, 0);
+	errno = saved;
+	if (err == -ENOENT)
+		return false;
+	if (err) {		/* no /proc: at most this page is certain */
+		c->stack = (struct range){ sp, (sp | 4095) + 1 };
+		return self_readable(sp);
+	}
+	if (!(vma.prot & VMA_READ))
+		return false;
+	c->stack = vma.range;		/* whole pages: ends are aligned */
+	/* The main thread's TLS may lie anywhere, say in .data's mapping. */
+	if (load_relaxed(&t->tid) != load_relaxed(&t->pid) &&
+	    range_has(&vma.range, tp) && tp > sp)
+		c->stack.hi = tp & ~7ull;	/* C libraries put it above the stack */
+	else if (!range_has(&vma.range, getauxval(AT_RANDOM)))
+		return true;
+	/* A capture that this one interrupts relies on the end and its memo. */
+	if (t->native_known) {
+		if (t->native.hi == c->stack.hi) {
+			t->native.lo = c->stack.lo;	/* it has grown */
+			return true;
+		}
+		if (!c->outermost)
+			return true;
+		memo_hide(&t->memo);
+	}
+	t->native_known = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->native = c->stack;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->native_known = true;
+	return true;
+}
+
+/* The stack @sp lies in: the thread's own is looked up once, others each time. */
+static inline bool find_stack(struct capture *c, uint64_t sp)
+{
+	const struct thread *t = c->t;
+
+	if (unlikely(!t->native_known || !range_has(&t->native, sp)))
+		return look_up_stack(c, sp);
+	c->stack.lo = t->native.lo;
+	c->stack.hi = t->native.hi;
+	return true;
+}
+
+static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf,
+				  size_t len)
+{
+	struct capture *c = arg;
+	const volatile uint8_t *p = (const volatile uint8_t *)(uintptr_t)addr;
+	uint8_t *to = buf;
+	size_t i;
+
+	if (!range_has(&c->stack, addr) || len > c->stack.hi - addr)
+		return -EFAULT;
+	if (len == 8 && !(addr & 7)) {
+		*(uint64_t *)buf = *(const volatile uint64_t *)p;
+		return 0;
+	}
+	for (i = 0; i < len; i++)
+		to[i] = p[i];
+	return 0;
+}
+
+static struct module *view_find(void *arg, uint64_t pc)
+{
+	(void)arg;
+	return self_module(pc);
+}
+
+static bool view_is_code(void *arg, uint64_t pc)
+{
+	struct module *m = self_module(pc);
+
+	(void)arg;
+	return m && module_is_code(m, pc);
+}
+
+static struct view self_view(struct capture *c, bool full)
+{
+	static uint64_t mask;
+	static bool mask_known;
+
+	if (!load_relaxed(&mask_known)) {
+		store_relaxed(&mask, native_pac_mask());
+		store_relaxed(&mask_known, true);
+	}
+	return (struct view){
+		.m = &NATIVE_MACHINE,
+		.pac_mask = load_relaxed(&mask),
+		.full = full,
+		.mem = { read_stack, c },
+		.find = view_find,
+		.is_code = view_is_code,
+		.arg = c,
+	};
+}
+
+/*
+ * Output.
+ */
+
+static void finish(struct capture *c, int end, uint64_t pc)
+{
+	c->end = end;
+	c->end_pc = pc;
+}
+
+/* Write one entry. False: there is no room. */
+static inline bool append(struct capture *c, uint64_t pc, uint8_t mark)
+{
+	if (unlikely(c->skip)) {
+		c->skip--;
+		return true;
+	}
+	if (unlikely(c->n == c->max))
+		return false;
+	if (unlikely(c->marks != NULL))
+		c->marks[c->n] = mark;
+	if (unlikely(mark & SHSTK_MARK_GUESS))
+		c->guessed++;
+	c->pcs[c->n++] = pc;
+	return true;
+}
+
+/* Add marks to the entry that was written last. */
+static void mark_last(struct capture *c, uint8_t mark)
+{
+	if (c->marks && c->n)
+		c->marks[c->n - 1] |= mark;
+}
+
+/*
+ * The memo.
+ */
+
+/* Nested captures leave the memo alone: an outer one is using it. */
+static void forget(struct capture *c)
+{
+	if (c->memo)
+		memo_clear(&c->t->memo);
+	c->memo = false;
+}
+
+/* The frame in @c becomes part of the memo. */
+static void record(struct capture *c)
+{
+	if (c->memo && !memo_record(&c->w, c->raw, c->slot, c->sp))
+		forget(c);
+}
+
+/* Its step, by @rule, may use fp. */
+static void record_use(struct capture *c, uint64_t rule)
+{
+	if (c->memo && rule & (RULE_SPECIAL | RULE_FP) &&
+	    RULE_KIND(rule) != RULE_END)
+		memo_use_fp(&c->w, c->w.fresh->end - 1, c->fp);
+}
+
+/* Frames so far belong to another stack or a signal handler: leave them out. */
+static void restart_memo(struct capture *c)
+{
+	if (c->memo)
+		memo_start(&c->w, &c->t->memo, c->stack.hi);
+}
+
+/* Does the step out of @pc restore fp without using it? */
+static bool restores_fp(uint64_t pc)
+{
+	uint64_t rule = rulecache_get(pc, rulecache_gen(),
+				      load_relaxed(&rulecache.mask));
+
+	return RULE_KIND(rule) == RULE_SP && rule & RULE_FP_SAVED;
+}
+
+/*
+ * The frame in @c is frame j of the memo, and written: take over what is
+ * unchanged behind it. GO_ON: the frame in @c, written, is the last one that was.
+ */
+static enum outcome reuse(struct capture *c)
+{
+	const struct memo_side *old = c->w.old;
+	int j = c->w.j;
+	int v = memo_verify(&c->w, c->pcs + c->n, c->max - c->n);
+	int taken = j;
+
+	if (unlikely(c->marks != NULL))
+		memset(c->marks + c->n, 0, v - j);
+	if ((v == old->end - 1 && c->t->memo.complete) ||
+	    (v < old->end - 1 && c->n + (v - j) == c->max)) {
+		c->n += v - j;
+		c->reused += v - j;
+		c->joined = true;
+		finish(c, v == old->end - 1 ? SHSTK_END_COMPLETE :
+		       SHSTK_END_CAPACITY, c->pcs[c->n - 1]);
+		return FINISHED;
+	}
+	if (v > j)
+		taken = memo_take(&c->w, v, &c->fp, restores_fp);
+	if (taken < 0) {
+		forget(c);
+		return GO_ON;
+	}
+	if (taken == j) {
+		c->w.j++;
+		return GO_ON;
+	}
+	c->n += taken - j;
+	c->reused += taken - j;
+	c->sp = old->anchor + old->sp[taken];
+	c->raw = old->raw[taken];
+	c->pc = native_strip(c->raw);
+	return GO_ON;
+}
+
+/*
+ * Where no trace has much of the one before, remembering costs more than it
+ * saves: about as much as walking a quarter of the new frames and 16 more. The
+ * more often that was so, the more captures go without, up to 15.
+ */
+static void judge_memo(struct capture *c)
+{
+	struct memo *m = &c->t->memo;
+
+	if (4 * c->reused >= 64 + (c->n - c->reused)) {
+		m->misses = 0;
+		return;
+	}
+	if (m->misses < 5)
+		m->misses++;
+	m->wait = (1 << (m->misses - 1)) - 1;
+}
+
+/* The capture is over: what was walked replaces what was not met. */
+static void store_memo(struct capture *c)
+{
+	struct memo *m = &c->t->memo;
+
+	if (!c->memo)
+		return;
+	judge_memo(c);
+	m->gen = c->gen;
+	if (c->joined) {
+		memo_join(&c->w);
+	} else {
+		memo_replace(&c->w);
+		m->complete = c->end_by_rule;
+	}
+	memo_publish(m, c->t->native_known ? c->t->native.hi : 0);
+	m->near = c->w.fresh->end - c->w.fresh->first <= SHORT_CUT;
+}
+
+/* May the last trace be used at all? */
+static void open_memo(struct capture *c)
+{
+	struct memo *m = &c->t->memo;
+
+	if (m->wait) {
+		m->wait--;
+		c->waits = true;
+		return;
+	}
+	c->memo = true;
+	if (unlikely(m->gen != c->gen))
+		memo_clear(m);
+}
+
+/* Two traces in a row that begin alike: there is no more need to wait. */
+static void note_trace(struct capture *c)
+{
+	struct memo *m = &c->t->memo;
+	uint64_t key = c->n;
+	unsigned int i;
+
+	for (i = 0; i < c->n && i < 8; i++)
+		key = key * 31 + c->pcs[i];
+	if (m->wait_key == key)
+		m->wait = 0;
+	m->wait_key = key;
+}
+
+/*
+ * Walking.
+ */
+
+static void put_cursor(struct cursor *cur, const struct capture *c)
+{
+	const struct machine *m = &NATIVE_MACHINE;
+
+	memset(cur, 0, sizeof(*cur));
+	cur->regs.r[REG_PC] = c->pc;
+	cur->regs.r[m->sp] = c->sp;
+	cur->regs.r[m->fp] = c->fp;
+	cur->regs.known = 1ull << REG_PC | 1ull << m->sp | 1ull << m->fp;
+	if (!m->ra_in_reg) {
+		cur->regs.r[m->ra] = c->pc;
+		cur->regs.known |= 1ull << m->ra;
+	}
+}
+
+/* Walk on from @cur. */
+static enum outcome take_cursor(struct capture *c, const struct cursor *cur)
+{
+	const struct machine *m = &NATIVE_MACHINE;
+
+	c->pc = cur->regs.r[REG_PC];
+	c->sp = cur->regs.r[m->sp];
+	c->fp = cur->regs.known & 1ull << m->fp ? cur->regs.r[m->fp] : 0;
+	c->slot = 0;
+	c->raw = c->pc;
+	c->mark = cur->mark;
+	if (c->memo)
+		memo_restored_fp(&c->w, c->w.fresh->end, 0);
+	if (c->sp <= c->stack.hi)
+		return GO_ON;
+	finish(c, SHSTK_END_BAD_STACK, c->pc);
+	return FINISHED;
+}
+
+/*
+ * Step out of @cur, whose entry is written, and out of every frame after it
+ * whose pc is exact: interrupted code.
+ */
+static enum outcome step_cursor(struct capture *c, const struct view *v,
+				struct cursor *cur)
+{
+	for (;;) {
+		uint64_t pc = cur->regs.r[REG_PC];
+		uint8_t mark;
+		int err;
+
+		err = cursor_step(v, cur, &mark);
+		if (err == -SHSTK_END_NO_REGISTER && !v->full)
+			return NEED_FULL;
+		trampoline_finish(&cur->regs);
+		mark_last(c, mark);
+		if (err) {
+			finish(c, err == STEP_COMPLETE ? SHSTK_END_COMPLETE :
+			       -err, pc);
+			return FINISHED;
+		}
+		if (!cur->exact)
+			return GO_ON;
+		pc = cur->regs.r[REG_PC];
+		if (!append(c, pc, cur->mark)) {
+			finish(c, SHSTK_END_CAPACITY, pc);
+			return FINISHED;
+		}
+		if (!find_stack(c, cur->regs.r[v->m->sp])) {
+			finish(c, SHSTK_END_BAD_STACK, pc);
+			return FINISHED;
+		}
+		c->crossed = true;
+		restart_memo(c);
+	}
+}
+
+/* A frame that is no plain addition. Its entry is written. */
+static enum outcome step_special(struct capture *c, uint64_t rule)
+{
+	struct view v;
+	struct cursor cur;
+	enum outcome out;
+
+	if (RULE_KIND(rule) == RULE_END) {
+		finish(c, SHSTK_END_COMPLETE, c->pc);
+		c->end_by_rule = true;
+		return FINISHED;
+	}
+	v = self_view(c, false);
+	put_cursor(&cur, c);
+	out = step_cursor(c, &v, &cur);
+	return out == GO_ON ? take_cursor(c, &cur) : out;
+}
+
+/*
+ * Step out of the frame in @c, whose entry is written, by @rule.
+ */
+static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
+{
+	uint64_t cfa, slot, addr;
+
+	if (unlikely((rule & (RULE_SPECIAL | RULE_RA_SAVED)) != RULE_RA_SAVED))
+		return step_special(c, rule);
+	cfa = (rule & RULE_FP ? c->fp : c->sp) + rule_cfa_off(rule);
+	slot = cfa + native_ra_off(rule);
+	/* Both bounds in one comparison; sp may have come to the end. */
+	if (unlikely(slot - c->sp >= c->stack.hi - c->sp || slot & 7 ||
+		     native_beyond(cfa, c->stack.hi))) {
+		finish(c, SHSTK_END_BAD_STACK, c->pc);
+		return FINISHED;
+	}
+	if (rule & RULE_FP_SAVED) {
+		addr = cfa + rule_fp_off(rule);
+		if (unlikely(addr - c->sp >= c->stack.hi - c->sp)) {
+			finish(c, SHSTK_END_BAD_STACK, c->pc);
+			return FINISHED;
+		}
+		c->fp = *(const volatile uint64_t *)(uintptr_t)addr;
+		if (c->memo)
+			memo_restored_fp(&c->w, c->w.fresh->end, addr);
+	}
+	c->slot = slot;
+	c->raw = *(const volatile uint64_t *)(uintptr_t)slot;
+	c->pc = native_strip(c->raw);
+	c->sp = cfa;
+	c->mark = 0;
+	return GO_ON;
+}
+
+/*
+ * Write and leave frames as long as they are ordinary: nothing but additions and
+ * loads, as few of them as can be between one return address and the next. Comes
+ * back with the first frame in @c that is not, not yet written, or that the memo
+ * may have.
+ */
+static inline __attribute__((always_inline)) no_sanitize
+void stride(struct capture *c, const bool memo)
+{
+	const uint64_t mask = load_relaxed(&rulecache.mask), gen = c->gen;
+	const uint64_t hi = c->stack.hi, anchor = hi;
+	const struct memo_side *old = memo ? c->w.old : NULL;
+	struct memo_side *f = memo ? c->w.fresh : NULL;
+	unsigned int n = c->n, max = c->max;
+	uint64_t pc = c->pc, sp = c->sp, fp = c->fp;
+	uint64_t slot = c->slot, raw = c->raw;
+	int i = 0, j = 0, end = 0, look = 0;
+	uint64_t *pcs = c->pcs;
+	uint8_t *marks = c->marks;
+
+	if (memo) {
+		i = f->end;
+		j = c->w.j;
+		look = i;
+		end = MEMO_ROOM - 1;
+	}
+	for (;;) {
+		uint64_t rule, cfa, next, addr;
+
+		if (unlikely(n == max))
+			break;
+		/*
+		 * Where the last trace comes in can't be predicted, so looking
+		 * is dear. Far out it is done less often; at most a quarter
+		 * more is walked than had to be.
+		 */
+		if (memo && i >= look) {
+			int32_t at = (int32_t)(int64_t)(sp - anchor);
+
+			while (old->sp[j] < at)
+				j++;
+			if (unlikely(!((old->sp[j] ^ at) |
+				       (native_strip(old->raw[j]) ^ pc))))
+				break;
+			look = min(i + 1 + (i - MEMO_START) / 4, end);
+			if (unlikely(i == end))
+				break;
+		}
+		rule = rulecache_get(pc, gen, mask);
+		if (unlikely((rule & (RULE_SPECIAL | RULE_RA_SAVED)) !=
+			     RULE_RA_SAVED))
+			break;
+		cfa = sp;
+		if (unlikely(rule & RULE_FP)) {
+			cfa = fp;
+			__asm__ ("" : "+r" (cfa));	/* a jump costs less */
+		}
+		cfa += rule_cfa_off(rule);
+		next = cfa + native_ra_off(rule);
+		if (unlikely(next - sp >= hi - sp || next & 7 ||
+			     native_beyond(cfa, hi)))
+			break;
+		addr = cfa + rule_fp_off(rule);
+		if (rule & RULE_FP_SAVED && unlikely(addr - sp >= hi - sp))
+			break;
+
+		if (unlikely(marks != NULL))
+			marks[n] = 0;
+		pcs[n++] = pc;
+		if (memo) {
+			f->raw[i] = raw;
+			f->slot[i] = (int32_t)(int64_t)(slot - anchor);
+			f->sp[i] = (int32_t)(int64_t)(sp - anchor);
+			if (unlikely(rule & RULE_FP))
+				memo_use_fp(&c->w, i, fp);
+			i++;
+		}
+		if (rule & RULE_FP_SAVED) {
+			fp = *(const volatile uint64_t *)(uintptr_t)addr;
+			if (memo)
+				memo_restored_fp(&c->w, i, addr);
+		}
+		slot = next;
+		raw = *(const volatile uint64_t *)(uintptr_t)slot;
+		pc = native_strip(raw);
+		sp = cfa;
+	}
+	c->n = n;
+	c->pc = pc;
+	c->sp = sp;
+	c->fp = fp;
+	c->slot = slot;
+	c->raw = raw;
+	if (memo) {
+		f->end = i;
+		c->w.j = j;
+	}
+}
+
+static __attribute__((noinline)) no_sanitize void stride_memo(struct capture *c)
+{
+	stride(c, true);
+}
+
+static __attribute__((noinline)) no_sanitize void stride_plain(struct capture *c)
+{
+	stride(c, false);
+}
+
+/* From the frame in @c outwards. */
+static enum outcome walk(struct capture *c)
+{
+	for (;;) {
+		enum outcome out;
+		uint64_t rule;
+
+		if (unlikely(trampoline_has(c->pc))) {	/* nested, or another's */
+			c->pc = c->raw = trampoline_of(c->pc)->ra;
+			c->slot = 0;
+		}
+		if (c->memo && !c->skip &&
+		    memo_meet(&c->w, c->pc, c->sp, c->fp)) {
+			if (!append(c, c->pc, c->mark)) {
+				finish(c, SHSTK_END_CAPACITY, c->pc);
+				return FINISHED;
+			}
+			record(c);
+			if (c->memo && reuse(c) == FINISHED)
+				return FINISHED;
+			rule = rulecache_get(c->pc, c->gen,
+					     load_relaxed(&rulecache.mask));
+			if (unlikely(rule == RULE_NONE))
+				rule = self_rule(c->pc, false);
+			if (rule == RULE_NONE) {
+				finish(c, SHSTK_END_NO_RULE, c->pc);
+				return FINISHED;
+			}
+		} else {
+			rule = rulecache_get(c->pc, c->gen,
+					     load_relaxed(&rulecache.mask));
+			if (unlikely(rule == RULE_NONE)) {
+				if (!c->pc) {
+					finish(c, SHSTK_END_COMPLETE, 0);
+					return FINISHED;
+				}
+				rule = self_rule(c->pc, false);
+				if (rule == RULE_NONE) {
+					finish(c, SHSTK_END_BAD_PC, c->pc);
+					return FINISHED;
+				}
+			}
+			if (!append(c, c->pc, c->mark)) {
+				finish(c, SHSTK_END_CAPACITY, c->pc);
+				return FINISHED;
+			}
+			record(c);
+		}
+		record_use(c, rule);
+		out = step(c, rule);
+		if (out != GO_ON)
+			return out;
+		/* Frames without a slot, or to be left out, are for this loop. */
+		if (!c->slot || c->skip)
+			continue;
+		if (c->memo)
+			stride_memo(c);
+		else
+			stride_plain(c);
+	}
+}
+
+/*
+ * A rule needed a register that the fast loop does not follow: all over again
+ * from @cur, with every register.
+ */
+static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
+{
+	struct view v = self_view(c, true);
+	uint8_t mark;
+	int err;
+
+	forget(c);
+	/* Our own frames first. */
+	while (cur->regs.r[v.m->sp] < until) {
+		err = cursor_step(&v, cur, &mark);
+		if (err) {
+			finish(c, SHSTK_END_NO_REGISTER, 0);
+			return;
+		}
+	}
+	for (;;) {
+		if (!append(c, cur->regs.r[REG_PC], cur->mark)) {
+			finish(c, SHSTK_END_CAPACITY, cur->regs.r[REG_PC]);
+			return;
+		}
+		if (step_cursor(c, &v, cur) != GO_ON)
+			return;
+		if (!view_is_code(c, cur->regs.r[REG_PC] - 1)) {
+			finish(c, SHSTK_END_BAD_PC, cur->regs.r[REG_PC]);
+			return;
+		}
+	}
+}
+
+/*
+ * Entry and exit.
+ */
+
+struct request {
+	uint64_t *pcs;
+	unsigned int max;
+	uint32_t sources;
+	uint32_t skip;
+	uint8_t *marks;
+	struct shstk_info *info;
+};
+
+static inline int check_request(struct request *r, uint64_t *pcs,
+				unsigned int max, const struct shstk_opts *opts,
+				struct shstk_info *info)
+{
+	r->pcs = pcs;
+	r->max = max;
+	r->info = info;
+	r->sources = ALL_SOURCES;
+	r->skip = 0;
+	r->marks = NULL;
+	if ((!pcs && max) || max > INT32_MAX || (info && info->size < 8))
+		return -EINVAL;
+	if (!opts)
+		return 0;
+	if (opts->size < offsetof(struct shstk_opts, marks) || opts->pad ||
+	    opts->sources & ~ALL_SOURCES)
+		return -EINVAL;
+	if (opts->sources)
+		r->sources = opts->sources;
+	r->skip = opts->skip;
+	if (opts->size >= offsetof(struct shstk_opts, marks) + sizeof(opts->marks))
+		r->marks = opts->marks;
+	return 0;
+}
+
+/*
+ * Enter a capture. A handler may have left an earlier one by longjmp(): its
+ * frame, further down the same stack, is gone.
+ */
+static inline void enter(struct capture *c, const struct request *r, uint64_t sp)
+{
+	struct thread *t = c->t;
+	uint64_t busy = load_relaxed(&t->busy_sp);
+
+	if (unlikely(busy && t->native_known && sp > busy &&
+		     range_has(&t->native, sp) && range_has(&t->native, busy))) {
+		store_relaxed(&t->busy_sp, 0);
+		memo_clear(&t->memo);
+	}
+	c->outermost = thread_enter(t, sp);
+	c->crossed = false;
+	if (unlikely(t->marker.n) && c->outermost)
+		markers_take_back(t, sp);
+	c->pcs = r->pcs;
+	c->marks = r->marks;
+	c->max = r->max;
+	c->skip = r->skip;
+	c->n = 0;
+	c->mark = 0;
+	c->reused = 0;
+	c->guessed = 0;
+	c->memo = false;
+	c->waits = false;
+	c->joined = false;
+	c->end_by_rule = false;
+	if (unlikely(self_loads_changed()))
+		self_revalidate();
+	c->gen = rulecache_gen();
+	if (c->outermost && r->sources & SHSTK_USE_MEMO)
+		open_memo(c);
+}
+
+/* @source: 0 is the memo or the walk, by @reused. */
+static void fill_info(struct shstk_info *to, int source, int n, int end,
+		      uint64_t end_pc, unsigned int reused, unsigned int guessed)
+{
+	put_info(to, (struct shstk_info){
+		.source = !n ? SHSTK_SOURCE_NONE : source ? source :
+			  reused ? SHSTK_SOURCE_MEMO : SHSTK_SOURCE_WALK,
+		.end = end,
+		.reused = reused,
+		.guessed = guessed,
+		.end_pc = end_pc,
+	});
+}
+
+static inline int leave(struct capture *c, const struct request *r)
+{
+	struct thread *t = c->t;
+
+	store_memo(c);
+	if (c->waits)
+		note_trace(c);
+	thread_count(t, c->reused);
+	thread_leave(t, c->outermost);
+	if (unlikely(c->outermost && self_has_retired()))
+		self_reclaim();
+	if (r->info)
+		fill_info(r->info, 0, c->n, c->end, c->end_pc, c->reused,
+			  c->guessed);
+	return c->n;
+}
+
+/* No memory for a thread state: the trace is what needs none. */
+static int without_state(const struct request *r, uint64_t pc)
+{
+	struct capture c = { .n = 0 };
+
+	c.pcs = r->pcs;
+	c.max = r->max;
+	c.marks = r->marks;
+	append(&c, pc, 0);
+	if (r->info)
+		fill_info(r->info, 0, c.n, SHSTK_END_BAD_STACK, pc, 0, 0);
+	return c.n;
+}
+
+/* Start over from here, above our own frames. */
+static __attribute__((noinline)) void again_from_here(struct capture *c,
+						      const struct request *r,
+						      uint64_t until)
+{
+	struct cursor cur = { .mark = 0 };
+
+	native_here(&cur.regs);
+	cur.exact = true;
+	c->n = 0;
+	c->skip = r->skip;
+	c->guessed = 0;
+	c->reused = 0;
+	walk_full(c, &cur, until);
+}
+
+/*
+ * The hardware shadow stack.
+ */
+
+/*
+ * Where the shadow stack at @ssp ends. The one of the thread's own stack stays as
+ * it is while the thread lives, and is in use whenever the ordinary stack pointer
+ * @sp is on that stack; others (coroutines) are looked up each time. A shadow stack
+ * is a mapping of its own: the kernel keeps a guard page below each of them
+ * (mm.h stack_guard_start_gap()), so the mapping's end is the stack's.
+ */
+static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp,
+			uint64_t *hi)
+{
+	int saved = errno;
+	struct vma vma;
+	int err;
+
+	if (likely(range_has(&t->shadow, ssp))) {
+		*hi = t->shadow.hi;
+		return true;
+	}
+	err = vma_query(ssp, &vma, NULL, 0);
+	errno = saved;
+	if (err) {		/* no /proc: the page is certain */
+		*hi = (ssp | 4095) + 1;
+		return false;
+	}
+	*hi = vma.range.hi;
+	if (t->native_known && range_has(&t->native, sp)) {
+		/* A handler between the two must not find half of it. */
+		t->shadow.lo = vma.range.hi;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		t->shadow.hi = vma.range.hi;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		t->shadow.lo = vma.range.lo;
+	}
+	return true;
+}
+
+/* Make room for one entry at @at. */
+static void insert_entry(struct hw_trace *h, unsigned int at, uint64_t pc,
+			 uint8_t mark)
+{
+	unsigned int n = h->n - at - (h->n == h->max);
+
+	memmove(h->pcs + at + 1, h->pcs + at, n * sizeof(h->pcs[0]));
+	if (h->marks)
+		memmove(h->marks + at + 1, h->marks + at, n);
+	h->pcs[at] = pc;
+	if (h->marks)
+		h->marks[at] = mark;
+	h->n += h->n < h->max;
+}
+
+/*
+ * The pc at which a signal interrupted is not on the shadow stack. It is in the
+ * signal frame, which the software walk finds: from @cur, whose frame is the entry
+ * before the first one if that was skipped.
+ */
+static void fill_signals(struct capture *c, struct hw_trace *h,
+			 struct cursor *cur, unsigned int skip)
+{
+	struct view v = self_view(c, false);
+	unsigned int k, s = 0;
+	uint8_t mark;
+
+	for (k = 0; s < h->nsignals; k++) {
+		uint64_t pc = cur->regs.r[REG_PC];
+
+		if (cur->exact && k >= skip && k - skip == h->signal[s]) {
+			unsigned int i;
+
+			if (k - skip >= h->max)
+				return;
+			insert_entry(h, k - skip, pc, cur->mark);
+			for (i = ++s; i < h->nsignals; i++)
+				h->signal[i]++;
+		} else if (k >= skip && (k - skip >= h->n ||
+					 h->pcs[k - skip] != pc)) {
+			break;
+		}
+		if (cursor_step(&v, cur, &mark) ||
+		    (cur->exact && !find_stack(c, cur->regs.r[v.m->sp])))
+			break;
+	}
+	for (; h->marks && s < h->nsignals; s++) {
+		if (h->signal[s] < h->n)
+			h->marks[h->signal[s]] |= SHSTK_MARK_GAP;
+	}
+}
+
+/*
+ * Capture from the shadow stack at @ssp. @uc: from the code that a signal
+ * interrupted; otherwise from the frame in @c.
+ */
+static int capture_hw(struct capture *c, const struct request *r, uint64_t ssp,
+		      const void *uc)
+{
+	struct hw_trace h;
+	struct cursor cur;
+	uint64_t hi;
+	bool known, all, left, ends;
+
+	h.pcs = r->pcs;
+	h.marks = r->marks;
+	h.max = r->max;
+	h.n = 0;
+	h.skip = r->skip;
+	h.nsignals = 0;
+	if (!c->t->native_known)
+		find_stack(c, c->sp);
+	known = find_shadow(c->t, ssp, c->sp, &hi);
+	if (uc) {
+		if (h.max)
+			hw_put(&h, c->pc, SHSTK_MARK_PC);
+		ssp = hw_interrupted(ssp, hi, uc);
+		if (!ssp) {
+			ssp = hi;
+			known = false;
+		}
+	}
+	all = hw_copy(&h, ssp, hi);
+	left = all && h.n && native_may_be_left_token(h.pcs[h.n - 1]) &&
+	       h.pcs[h.n - 1] != c->t->outermost;
+	ends = all && range_has(&c->t->shadow, ssp) && !h.nsignals && !r->skip &&
+	       !uc;
+	if (unlikely(h.nsignals || left)) {
+		enter(c, r, c->sp);
+		c->memo = false;
+		if (left && !view_is_code(c, h.pcs[h.n - 1] - 1))
+			h.n--;
+		put_cursor(&cur, c);
+		if (uc) {
+			native_context(uc, &cur.regs);
+			cur.exact = true;
+			cur.innermost = true;
+		}
+		if (h.nsignals && find_stack(c, c->sp))
+			fill_signals(c, &h, &cur, r->skip);
+		c->end = SHSTK_END_COMPLETE;
+		c->end_pc = 0;
+		leave(c, r);
+	}
+	if (ends && h.n) {
+		c->t->outer = 0;	/* a handler must not mix the two */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		c->t->outermost = h.pcs[h.n - 1];
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		c->t->outer = ssp + 8 * h.n;
+	}
+	if (r->info)
+		fill_info(r->info, SHSTK_SOURCE_HARDWARE, h.n,
+			  !all ? SHSTK_END_CAPACITY : known ?
+			  SHSTK_END_COMPLETE : SHSTK_END_BOUNDS,
+			  h.n ? h.pcs[h.n - 1] : 0, 0, 0);
+	return h.n;
+}
+
+/*
+ * The last trace once more.
+ */
+
+/*
+ * What most captures are: a few ordinary frames are new, then comes a frame of
+ * the last trace, and all behind it is as it was. The same as walk(), reuse()
+ * and memo_join(), without anything that these frames do not need. Returns -1,
+ * and has changed nothing, if it is anything else.
+ */
+static __attribute__((noinline)) no_sanitize
+int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
+	      uint64_t sp, uint64_t fp)
+{
+	const uint64_t mask = load_relaxed(&rulecache.mask);
+	const uint64_t hi = t->native.hi, gen = t->memo.gen;
+	struct memo_side *old = t->memo.now;
+	uint64_t pc = native_strip(raw), slot = 0, raws[SHORT_CUT];
+	int32_t slots[SHORT_CUT], sps[SHORT_CUT];
+	struct memo_fp fps[SHORT_CUT + 1];
+	int j = old->first, x = old->fp_first, n = 0, nfp = 0, cur = -1, i;
+	struct memo_fp now = { .addr = 0 };
+
+	if (unlikely(!range_has(&t->native, sp)))
+		return -1;
+	for (;;) {
+		int32_t at = (int32_t)(int64_t)(sp - hi);
+		uint64_t rule, cfa;
+
+		while (old->sp[j] < at)
+			j++;
+		if (!((old->sp[j] ^ at) | (native_strip(old->raw[j]) ^ pc)))
+			break;
+		rule = rulecache_get(pc, gen, mask);
+		if (unlikely((rule & (RULE_SPECIAL | RULE_RA_SAVED)) !=
+			     RULE_RA_SAVED || n == SHORT_CUT))
+			return -1;
+		cfa = sp + rule_cfa_off(rule);
+		if (rule & RULE_FP) {
+			cfa = fp + rule_cfa_off(rule);
+			if (cur < 0) {
+				cur = nfp++;
+				fps[cur] = now;
+				fps[cur].val = fp;
+			}
+			fps[cur].use = n;
+		}
+		raws[n] = raw;
+		slots[n] = n ? (int32_t)(int64_t)(slot - hi) : at;
+		sps[n++] = at;
+		slot = cfa + native_ra_off(rule);
+		if (unlikely(slot - sp >= hi - sp || slot & 7 ||
+			     native_beyond(cfa, hi)))
+			return -1;
+		if (rule & RULE_FP_SAVED) {
+			now.addr = cfa + rule_fp_off(rule);
+			now.from = n;
+			cur = -1;
+			if (unlikely(now.addr - sp >= hi - sp))
+				return -1;
+			fp = *(const volatile uint64_t *)(uintptr_t)now.addr;
+		}
+		sp = cfa;
+		raw = *(const volatile uint64_t *)(uintptr_t)slot;
+		pc = native_strip(raw);
+	}
+	while (unlikely(old->fp[x].use < j))
+		x++;
+	if (old->fp[x].from <= j) {
+		/* The same value, but behind new frames it has another origin. */
+		if (old->fp[x].val != fp)
+			return -1;
+		if (cur < 0) {
+			cur = nfp++;
+			fps[cur] = now;
+			fps[cur].val = fp;
+		}
+		fps[cur].use = old->fp[x++].use - (j - n);
+	}
+	if (unlikely((unsigned int)(n + old->end - j) > max || n > j ||
+		     nfp > x) ||
+	    !memo_unchanged(&t->memo, old, j, x, pcs + n + 1))
+		return -1;
+	pcs[n] = pc;
+	t->reused = old->end - 1 - j;
+	if (!n) {	/* next time it can be had faster */
+		if (j + 1 < old->end)
+			memo_set_again(&t->memo, old);
+		return old->end - j;
+	}
+	t->memo.again.sp = 0;
+	old->first = j - n;
+	old->fp_first = x - nfp;
+	old->nbarrier = 1;
+	old->barrier[0] = j - n;
+	old->raw[j] = raw;
+	old->slot[j] = (int32_t)(int64_t)(slot - hi);
+	for (i = 0; i < n; i++) {
+		old->raw[j - n + i] = raws[i];
+		old->slot[j - n + i] = slots[i];
+		old->sp[j - n + i] = sps[i];
+		pcs[i] = native_strip(raws[i]);
+	}
+	for (i = 0; i < nfp; i++) {
+		old->fp[x - nfp + i] = fps[i];
+		old->fp[x - nfp + i].from += j - n;
+		old->fp[x - nfp + i].use += j - n;
+	}
+	return n + old->end - j;
+}
+
+/* The same by way of a marker. */
+static inline __attribute__((always_inline))
+int try_marker(struct thread *t, uint64_t *pcs, unsigned int max,
+	       struct shstk_info *info, uint64_t raw, uint64_t sp, uint64_t fp,
+	       uint64_t *id)
+{
+	int n;
+
+	thread_enter(t, sp);
+	n = marker_capture(t, pcs, max, raw, sp, fp, id);
+	if (likely(n > 0)) {
+		thread_count(t, true);
+		if (unlikely(info != NULL))
+			fill_info(info, SHSTK_SOURCE_MARKER, n,
+				  n < MARKER_ROOM - t->marker.young.at ?
+				  SHSTK_END_CAPACITY : SHSTK_END_COMPLETE,
+				  id ? t->marker.pcs[MARKER_ROOM - 1] :
+				       pcs[n - 1], t->reused, 0);
+	}
+	thread_leave(t, true);
+	if (unlikely(self_has_retired()))
+		self_reclaim();
+	return n;
+}
+
+/* Does a request want anything but all entries, by way of @source? */
+static inline bool is_simple(const uint64_t *pcs, unsigned int max,
+			     const struct shstk_opts *opts,
+			     const struct shstk_info *info, uint32_t source)
+{
+	if (!pcs || max > INT32_MAX || (info && info->size < 8))
+		return false;
+	if (!opts)
+		return true;
+	return opts->size == sizeof(*opts) && !opts->pad && !opts->skip &&
+	       !opts->marks && !(opts->sources & ~ALL_SOURCES) &&
+	       (!opts->sources || opts->sources & source);
+}
+
+/*
+ * The usual capture from a hardware shadow stack: its ends are known and there are
+ * no tokens in between. 0: not so.
+ */
+static no_sanitize inline int copy_shadow(struct thread *t, uint64_t ssp,
+					  uint64_t *pcs, unsigned int max,
+					  struct shstk_info *info)
+{
+	uint64_t n = (t->outer - ssp) / 8;
+
+	if (!range_has(&t->shadow, ssp) || n < 4 || n > max ||
+	    n > native_chunk(ssp) ||
+	    *(const volatile uint64_t *)(uintptr_t)(t->outer - 8) !=
+	    t->outermost ||
+	    native_copy((const uint64_t *)(uintptr_t)ssp, pcs, n))
+		return 0;
+	if (info)
+		fill_info(info, SHSTK_SOURCE_HARDWARE, n, SHSTK_END_COMPLETE,
+			  pcs[n - 1], 0, 0);
+	return n;
+}
+
+/*
+ * All the ways to capture; the registers are those of shstk_capture()'s caller,
+ * @ssp is 0 without a hardware shadow stack.
+ */
+static __attribute__((noinline)) int capture_here(const struct request *r,
+						  uint64_t ra, uint64_t sp,
+						  uint64_t fp, uint64_t ssp)
+{
+	struct capture c;
+
+	c.t = thread_get();
+	if (unlikely(!c.t))
+		return without_state(r, native_strip(ra));
+	c.pc = native_strip(ra);
+	c.sp = sp;
+	c.fp = fp;
+	c.slot = 0;
+	c.raw = ra;
+	if (unlikely(ssp && r->sources & SHSTK_USE_HARDWARE))
+		return capture_hw(&c, r, ssp, NULL);
+	if (unlikely(r->sources == SHSTK_USE_HARDWARE))
+		return -EOPNOTSUPP;
+	enter(&c, r, sp);
+	if (unlikely(!find_stack(&c, sp))) {
+		finish(&c, SHSTK_END_BAD_STACK, c.pc);
+		c.memo = false;
+	} else {
+		restart_memo(&c);
+		if (unlikely(walk(&c) == NEED_FULL))
+			again_from_here(&c, r, sp);
+	}
+	if (unlikely(markers_wanted(&c.t->marker)) && c.outermost && !c.crossed &&
+	    c.end == SHSTK_END_COMPLETE && !c.guessed && !r->skip && !ssp &&
+	    r->sources & SHSTK_USE_MARKER)
+		marker_consider(c.t, c.pcs, c.n, ra, sp, fp);
+	return leave(&c, r);
+}
+
+/**
+ * struct call - a call of shstk_capture()
+ * @ra: the caller's pc.
+ * @sp: its registers.
+ * @fp: see @sp.
+ * @ssp: its shadow stack pointer, 0: it has none.
+ * @pcs: the arguments. In memory, so that the fast ways have registers enough.
+ * @max: see @pcs.
+ * @opts: see @pcs.
+ * @info: see @pcs.
+ */
+struct call {
+	uint64_t ra, sp, fp, ssp;
+	uint64_t *pcs;
+	unsigned int max;
+	const struct shstk_opts *opts;
+	struct shstk_info *info;
+};
+
+/* In any way there is. */
+static __attribute__((noinline)) int capture_any(const struct call *c)
+{
+	struct request r;
+	int n;
+
+	n = check_request(&r, c->pcs, c->max, c->opts, c->info);
+	return n ? n : capture_here(&r, c->ra, c->sp, c->fp, c->ssp);
+}
+
+static __attribute__((noinline)) int capture_shadow(const struct call *c)
+{
+	struct thread *t = thread_self;
+	int n;
+
+	if (t && is_simple(c->pcs, c->max, c->opts, c->info, SHSTK_USE_HARDWARE)) {
+		n = copy_shadow(t, c->ssp, c->pcs, c->max, c->info);
+		if (likely(n > 0))
+			return n;
+	}
+	return capture_any(c);
+}
+
+static inline bool wants_marker(const struct thread *t,
+				const struct shstk_opts *opts)
+{
+	return (!opts || !opts->sources || opts->sources & SHSTK_USE_MARKER) &&
+	       unlikely(markers_wanted(&t->marker));
+}
+
+/* What is seldom left to do after a capture by a marker. */
+static __attribute__((noinline)) int after_marker(const struct call *c,
+						  const struct thread *t, int n)
+{
+	if (c->info)
+		fill_info(c->info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE,
+			  c->pcs[n - 1],
+			  MARKER_ROOM - t->marker.mark[t->marker.n - 1].at, 0);
+	if (self_has_retired())
+		self_reclaim();
+	return n;
+}
+
+/* There are markers. The usual case first: nothing is new below the youngest. */
+static __attribute__((noinline)) no_sanitize
+int capture_marker(const struct call *c, struct thread *t)
+{
+	struct markers *m = &t->marker;
+	int n;
+
+	if (unlikely(!is_simple(c->pcs, c->max, c->opts, c->info,
+				SHSTK_USE_MARKER)))
+		return capture_any(c);
+	store_relaxed(&t->busy_sp, c->sp | 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	n = MARKER_ROOM - m->young.at;
+	if (likely(m->epoch == load_relaxed(&marker_switch.epoch) &&
+		   (unsigned int)n <= c->max && !self_loads_changed() &&
+		   marker_same(m, c->ra, c->sp, c->fp))) {
+		native_move(m->pcs + m->young.at, c->pcs, n);
+		thread_count(t, true);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		store_relaxed(&t->busy_sp, 0);
+		return unlikely(c->info || self_has_retired()) ?
+			       after_marker(c, t, n) : n;
+	}
+	store_relaxed(&t->busy_sp, 0);
+	n = try_marker(t, c->pcs, c->max, c->info, c->ra, c->sp, c->fp, NULL);
+	return likely(n > 0) ? n : capture_any(c);
+}
+
+/*
+ * Something is new, most often a few frames, or a marker may be of use. @busy_sp is
+ * set.
+ */
+static __attribute__((noinline)) no_sanitize
+int capture_near(const struct call *c, struct thread *t)
+{
+	struct memo *m = &t->memo;
+	int n = -1;
+
+	store_relaxed(&t->depth, 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (likely(m->now && m->near && m->gen == rulecache_gen() &&
+		   !self_loads_changed()))
+		n = short_cut(t, c->pcs, c->max, c->ra, c->sp, c->fp);
+	if (likely(n > 0)) {
+		m->misses = 0;
+		thread_count(t, t->reused);
+		if (unlikely(wants_marker(t, c->opts)))
+			marker_consider(t, c->pcs, n, c->ra, c->sp, c->fp);
+		if (unlikely(c->info != NULL))
+			fill_info(c->info, 0, n, SHSTK_END_COMPLETE,
+				  c->pcs[n - 1], t->reused, 0);
+	}
+	thread_leave(t, true);
+	if (unlikely(self_has_retired()))
+		self_reclaim();
+	return n > 0 ? n : capture_any(c);
+}
+
+/* What is seldom left to do after a capture of @n entries. */
+static __attribute__((noinline)) int after_again(const struct call *c, int n)
+{
+	if (c->info)
+		fill_info(c->info, 0, n, SHSTK_END_COMPLETE, c->pcs[n - 1],
+			  n - 1, 0);
+	if (self_has_retired())
+		self_reclaim();
+	return n;
+}
+
+/*
+ * The most common capture of all: nothing at all is new since the last one. No
+ * other function is called, and no register saved for one. @busy_sp tells handlers
+ * of it, as thread_enter() does; @depth is for captures that look at modules.
+ */
+static inline __attribute__((always_inline)) no_sanitize
+bool begin_again(const struct call *c, struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	store_relaxed(&t->busy_sp, c->sp | 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return likely(a->sp == c->sp && a->pc == native_strip(c->ra) &&
+		      !((a->fp ^ c->fp) & a->fp_mask) &&
+		      a->gen == rulecache_gen() && !self_loads_changed() &&
+		      (unsigned int)a->n < c->max);
+}
+
+static inline __attribute__((always_inline)) no_sanitize
+int end_again(const struct call *c, struct thread *t)
+{
+	int n = t->memo.again.n + 1;
+
+	c->pcs[0] = t->memo.again.pc;
+	t->memo.misses = 0;
+	thread_count(t, true);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store_relaxed(&t->busy_sp, 0);
+	if (unlikely(c->info || self_has_retired()))
+		return after_again(c, n);
+	return n;
+}
+
+/* A long one, begun already. */
+static __attribute__((noinline)) no_sanitize
+int capture_long(const struct call *c, struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+	const struct memo_side *s = &t->memo.side[t->memo.last];
+
+	if (likely(memo_unchanged_long(&t->memo, s, s->first, c->pcs + 1) &&
+		   memo_unchanged_fps(a->fps, a->fps_end)))
+		return end_again(c, t);
+	return capture_near(c, t);
+}
+
+static __attribute__((noinline)) no_sanitize
+int capture_again(const struct call *c, struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	if (!begin_again(c, t))
+		return capture_near(c, t);
+	if (unlikely(a->n > MEMO_LONG))
+		return capture_long(c, t);
+	if (likely(!verify_pairs(a->anchor, a->slot, a->raw, c->pcs + 1, a->n) &&
+		   memo_unchanged_fps(a->fps, a->fps_end)))
+		return end_again(c, t);
+	return capture_near(c, t);
+}
+
+static __attribute__((noinline)) VERIFY_WIDE no_sanitize
+int capture_again_wide(const struct call *c, struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	if (!begin_again(c, t))
+		return capture_near(c, t);
+	if (unlikely(a->n > MEMO_LONG))
+		return capture_long(c, t);
+	if (likely(!verify_wide_inline(a->anchor, a->slot, a->raw, c->pcs + 1,
+				       a->n, false) &&
+		   memo_unchanged_fps(a->fps, a->fps_end)))
+		return end_again(c, t);
+	return capture_near(c, t);
+}
+
+SHSTK_API __attribute__((noinline))
+int shstk_capture(uint64_t *pcs, unsigned int max,
+		  const struct shstk_opts *opts, struct shstk_info *info)
+{
+	const uint64_t *frame = __builtin_frame_address(0);
+	struct call c = {
+		.ra = (uintptr_t)__builtin_return_address(0),
+		.sp = (uintptr_t)__builtin_dwarf_cfa(),
+		.fp = frame[0],
+		.ssp = native_ssp(),
+		.pcs = pcs,
+		.max = max,
+		.opts = opts,
+		.info = info,
+	};
+	struct thread *t = thread_self;
+
+	if (unlikely(c.ssp))
+		return capture_shadow(&c);
+	if (unlikely(!t || load_relaxed(&t->busy_sp)))
+		return capture_any(&c);
+	if (unlikely(t->marker.n))
+		return capture_marker(&c, t);
+	if (unlikely(!is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
+		return capture_any(&c);
+	if (unlikely(markers_due(&t->marker)) && wants_marker(t, opts)) {
+		store_relaxed(&t->busy_sp, c.sp | 1);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		return capture_near(&c, t);
+	}
+	return verify_is_wide() ? capture_again_wide(&c, t) :
+				  capture_again(&c, t);
+}
+
+SHSTK_API __attribute__((noinline))
+int shstk_capture_id(uint64_t *pcs, unsigned int max,
+		     struct shstk_info *info, uint64_t *id)
+{
+	const uint64_t *frame = __builtin_frame_address(0);
+	uint64_t sp = (uintptr_t)__builtin_dwarf_cfa();
+	uint64_t ra = (uintptr_t)__builtin_return_address(0);
+	struct shstk_info here = { .size = sizeof(here) };
+	uint64_t ssp = native_ssp();
+	struct thread *t = thread_self;
+	struct request r;
+	int n;
+
+	if (!id)
+		return -EINVAL;
+	if (likely(!ssp && t && !load_relaxed(&t->busy_sp) && t->marker.n)) {
+		n = try_marker(t, pcs, max, info, ra, sp, frame[0], id);
+		if (likely(n > 0))
+			return n;
+	}
+	n = check_request(&r, pcs, max, NULL, &here);
+	if (n)
+		return n;
+	n = capture_here(&r, ra, sp, frame[0], ssp);
+	if (n >= 0)
+		*id = shstk_trace_id(pcs, n);
+	if (info && info->size >= 8)
+		put_info(info, here);
+	return here.end == SHSTK_END_CAPACITY ? -E2BIG : n;
+}
+
+SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs,
+				    unsigned int max,
+				    const struct shstk_opts *opts,
+				    struct shstk_info *info)
+{
+	struct cursor cur = { .exact = true, .innermost = true,
+			      .mark = SHSTK_MARK_PC };
+	struct request r;
+	struct capture c;
+	enum outcome out;
+	struct view v;
+	uint64_t pc, sp, ssp;
+	int err;
+
+	err = check_request(&r, pcs, max, opts, info);
+	if (err || !ucontext)
+		return -EINVAL;
+	native_context(ucontext, &cur.regs);
+	trampoline_finish(&cur.regs);
+	pc = cur.regs.r[REG_PC];
+	sp = cur.regs.r[NATIVE_MACHINE.sp];
+	c.t = thread_get();
+	if (!c.t)
+		return without_state(&r, pc);
+	ssp = native_ssp();
+	if (ssp && r.sources & SHSTK_USE_HARDWARE) {
+		c.pc = pc;
+		c.sp = sp;
+		c.fp = cur.regs.r[NATIVE_MACHINE.fp];
+		return capture_hw(&c, &r, ssp, ucontext);
+	}
+	if (r.sources == SHSTK_USE_HARDWARE)
+		return -EOPNOTSUPP;
+	enter(&c, &r, sp);
+	v = self_view(&c, false);
+	if (!append(&c, pc, SHSTK_MARK_PC)) {
+		finish(&c, SHSTK_END_CAPACITY, pc);
+		c.memo = false;
+	} else if (sp & 7 || !find_stack(&c, sp)) {
+		finish(&c, SHSTK_END_BAD_STACK, pc);
+		c.memo = false;
+	} else {
+		restart_memo(&c);
+		out = step_cursor(&c, &v, &cur);
+		if (out == GO_ON)
+			out = take_cursor(&c, &cur);
+		if (out == GO_ON)
+			out = walk(&c);
+		if (out == NEED_FULL) {
+			cur = (struct cursor){ .exact = true, .innermost = true,
+					       .mark = SHSTK_MARK_PC };
+			native_context(ucontext, &cur.regs);
+			trampoline_finish(&cur.regs);
+			c.n = 0;
+			c.skip = r.skip;
+			c.guessed = 0;
+			c.reused = 0;
+			if (find_stack(&c, sp))
+				walk_full(&c, &cur, 0);
+		}
+	}
+	return leave(&c, &r);
+}
+
+SHSTK_API int shstk_thread_init(void)
+{
+	struct capture c = { .n = 0 };
+
+	c.t = thread_get();
+	if (!c.t)
+		return -ENOMEM;
+	find_stack(&c, (uintptr_t)__builtin_frame_address(0));
+	return 0;
+}
+
+SHSTK_API void shstk_modules_changed(void)
+{
+	self_flush();
+	self_reclaim();
+}
+
+SHSTK_API int shstk_get_stats(struct shstk_stats *stats)
+{
+	struct shstk_stats s = { .size = 0 };
+	struct thread *t = thread_get();
+	bool outermost = false;
+
+	if (!stats || stats->size < 8)
+		return -EINVAL;
+	/* As a capture: modules that are looked at stay. */
+	if (t)
+		outermost = thread_enter(t, (uintptr_t)__builtin_frame_address(0));
+	s.size = stats->size;
+	self_stats(&s);
+	thread_stats(&s);
+	if (t)
+		thread_leave(t, outermost);
+	memcpy(stats, &s, min(sizeof(s), (size_t)stats->size));
+	return 0;
+}
+
+SHSTK_API const char *shstk_source_name(int source)
+{
+	static const char * const name[] = {
+		"none", "hardware", "marker", "memo", "walk",
+	};
+
+	return source >= 0 && source < (int)ARRAY_SIZE(name) ? name[source] :
+							       "unknown";
+}
+
+SHSTK_API const char *shstk_end_name(int end)
+{
+	static const char * const name[] = {
+		[SHSTK_END_COMPLETE] = "complete",
+		[SHSTK_END_CAPACITY] = "array full",
+		[SHSTK_END_NO_RULE] = "no unwind information",
+		[SHSTK_END_BAD_RULE] = "bad unwind information",
+		[SHSTK_END_BAD_STACK] = "outside the stack",
+		[SHSTK_END_BAD_PC] = "no code address",
+		[SHSTK_END_NO_REGISTER] = "register not known",
+		[SHSTK_END_READ] = "memory not readable",
+		[SHSTK_END_BOUNDS] = "end of the shadow stack not known",
+	};
+
+	return end >= 0 && end < (int)ARRAY_SIZE(name) ? name[end] : "unknown";
+}

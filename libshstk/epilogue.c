@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * epilogue.c - where a function will return to, from its code alone; see
+ * epilogue.h.
+ *
+ * Paths are followed in the order of their cost, so that the nearest return
+ * wins: a path through a call is worth less (the call may not return), one that
+ * ends in a jump through a register still less. Each instruction is visited
+ * once.
+ */
+#include "epilogue.h"
+
+#define MAX_PATHS 12
+#define MAX_VISITS 192
+#define MAX_SAVED 4
+#define COST_CALL 64
+#define COST_UNSURE 512
+
+enum value_kind {
+	VALUE_UNKNOWN,
+	VALUE_SP, /* the present stack pointer + off */
+	VALUE_FP, /* the present frame pointer + off */
+	VALUE_RA, /* the present return address register */
+	VALUE_AT_SP, /* what lies at the present stack pointer + off */
+	VALUE_AT_FP,
+};
+
+struct value {
+	uint8_t kind;
+	int32_t off;
+};
+
+/**
+ * struct path - the state at one point of the code
+ * @pc: next instruction.
+ * @cost: of the way here.
+ * @called: came here behind a call.
+ * @done: the function has ended.
+ * @reg: values of what is tracked.
+ * @saved: what was stored on the way here: places and values.
+ * @nsaved: their number.
+ */
+struct path {
+	uint64_t pc;
+	unsigned int cost;
+	bool called;
+	bool done;
+	struct value reg[TRACKED];
+	struct {
+		struct value at;
+		struct value v;
+	} saved[MAX_SAVED];
+	unsigned int nsaved;
+};
+
+struct search {
+	const struct machine *m;
+	const struct code *code;
+	uint64_t start;
+	struct path paths[MAX_PATHS];
+	unsigned int npaths;
+	int32_t visited[MAX_VISITS];
+	unsigned int nvisited;
+};
+
+static bool same(struct value a, struct value b)
+{
+	return a.kind == b.kind && a.off == b.off;
+}
+
+static struct value unknown(void)
+{
+	return (struct value){ VALUE_UNKNOWN, 0 };
+}
+
+static struct value add(struct value v, int32_t off)
+{
+	int32_t sum;
+
+	if ((v.kind != VALUE_SP && v.kind != VALUE_FP) ||
+	    __builtin_add_overflow(v.off, off, &sum))
+		return unknown();
+	v.off = sum;
+	return v;
+}
+
+static struct value load(const struct path *p, struct value at)
+{
+	unsigned int i;
+
+	for (i = p->nsaved; i-- > 0;)
+		if (same(p->saved[i].at, at))
+			return p->saved[i].v;
+	if (at.kind == VALUE_SP)
+		return (struct value){ VALUE_AT_SP, at.off };
+	if (at.kind == VALUE_FP)
+		return (struct value){ VALUE_AT_FP, at.off };
+	return unknown();
+}
+
+static void store(struct path *p, struct value at, struct value v)
+{
+	unsigned int i;
+
+	if (at.kind == VALUE_UNKNOWN)
+		return;
+	for (i = 0; i < p->nsaved; i++)
+		if (same(p->saved[i].at, at))
+			break;
+	if (i == MAX_SAVED)
+		return;
+	p->saved[i].at = at;
+	p->saved[i].v = v;
+	p->nsaved = max(p->nsaved, i + 1);
+}
+
+static void apply(struct path *p, const struct effect *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < e->n; i++) {
+		struct value *reg = &p->reg[e->ops[i].reg];
+		struct value base = add(p->reg[e->ops[i].base], e->ops[i].off);
+
+		switch (e->ops[i].op) {
+		case EFFECT_SET:
+			*reg = base;
+			break;
+		case EFFECT_LOAD:
+			*reg = load(p, base);
+			break;
+		case EFFECT_STORE:
+			store(p, base, *reg);
+			break;
+		default:
+			*reg = unknown();
+		}
+	}
+}
+
+static bool visit(struct search *s, uint64_t pc)
+{
+	int64_t rel = pc - s->start;
+	unsigned int i;
+
+	if (rel != (int32_t)rel || s->nvisited == MAX_VISITS)
+		return false;
+	for (i = 0; i < s->nvisited; i++)
+		if (s->visited[i] == rel)
+			return false;
+	s->visited[s->nvisited++] = rel;
+	return true;
+}
+
+static void fork_path(struct search *s, const struct path *p, uint64_t pc)
+{
+	if (s->npaths == MAX_PATHS)
+		return;
+	s->paths[s->npaths] = *p;
+	s->paths[s->npaths++].pc = pc;
+}
+
+/* One instruction of @p. False: this path says nothing. */
+static bool advance(struct search *s, struct path *p)
+{
+	struct effect e = { .len = 0 };
+	const uint8_t *bytes;
+	size_t len;
+
+	/* Another function, which is described, begins behind a last call. */
+	if (p->called && s->code->covered(s->code->arg, p->pc))
+		return false;
+	if (!visit(s, p->pc))
+		return false;
+	bytes = s->code->bytes(s->code->arg, p->pc, &len);
+	if (!bytes || !s->m->decode(bytes, len, p->pc, &e))
+		return false;
+	apply(p, &e);
+	p->cost++;
+	p->pc += e.len;
+	switch (e.flow) {
+	case FLOW_NEXT:
+		return true;
+	case FLOW_CALL:
+		p->cost += COST_CALL;
+		p->called = true;
+		if (s->m->ra_in_reg)
+			p->reg[TRACK_RA] = unknown();
+		return true;
+	case FLOW_BRANCH:
+		fork_path(s, p, e.target);
+		return true;
+	case FLOW_JUMP:
+		p->pc = e.target;
+		p->called = false;
+		return true;
+	case FLOW_UNSURE:
+		p->cost += COST_UNSURE;
+		/* fall through */
+	case FLOW_TAIL:
+		if (s->m->ra_in_reg) {
+			p->done = true;
+			return true;
+		}
+		/* The callee will return for us. */
+		e = (struct effect){ .len = 0 };
+		effect_add(&e, EFFECT_LOAD, TRACK_RA, TRACK_SP, 0);
+		effect_add(&e, EFFECT_SET, TRACK_SP, TRACK_SP, 8);
+		apply(p, &e);
+		/* fall through */
+	case FLOW_RETURN:
+		p->done = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Distance from the CFA, if the rule has room for it. */
+static bool distance(int32_t off, int32_t cfa, int32_t *ret)
+{
+	return !__builtin_sub_overflow(off, cfa, ret) && rule_off_fits(*ret);
+}
+
+static uint64_t rule_of(const struct machine *m, const struct path *p,
+			bool *lost_fp)
+{
+	const struct value *sp = &p->reg[TRACK_SP], *fp = &p->reg[TRACK_FP];
+	const struct value *ra = &p->reg[TRACK_RA];
+	int32_t ra_off = 0, fp_off = 0;
+	uint64_t rule;
+	uint8_t at;
+
+	if (sp->kind != VALUE_SP && sp->kind != VALUE_FP)
+		return RULE_NONE;
+	if (sp->off & 7 || sp->off < 0 || sp->off >= RULE_CFA_MAX)
+		return RULE_NONE;
+	rule = sp->kind == VALUE_SP ? RULE_SP : RULE_FP;
+	at = sp->kind == VALUE_SP ? VALUE_AT_SP : VALUE_AT_FP;
+	if (ra->kind == at && distance(ra->off, sp->off, &ra_off))
+		rule |= RULE_RA_SAVED;
+	else if (ra->kind != VALUE_RA || !m->ra_in_reg)
+		return RULE_NONE;
+	*lost_fp = false;
+	if (fp->kind == at && distance(fp->off, sp->off, &fp_off))
+		rule |= RULE_FP_SAVED;
+	else
+		*lost_fp = fp->kind != VALUE_FP || fp->off;
+	return rule | RULE_CFA(sp->off) | RULE_RA_AT(ra_off) | RULE_FP_AT(fp_off);
+}
+
+uint64_t epilogue_rule(const struct machine *m, const struct code *code,
+		       uint64_t pc, bool innermost, bool *lost_fp)
+{
+	struct search s;
+	struct path *p = &s.paths[0];
+
+	s.m = m;
+	s.code = code;
+	s.start = pc;
+	s.npaths = 1;
+	s.nvisited = 0;
+	*p = (struct path){ .pc = pc, .called = !innermost };
+	p->reg[TRACK_SP].kind = VALUE_SP;
+	p->reg[TRACK_FP].kind = VALUE_FP;
+	if (m->ra_in_reg && innermost)
+		p->reg[TRACK_RA].kind = VALUE_RA;
+	while (s.npaths) {
+		unsigned int i, best = 0;
+
+		for (i = 1; i < s.npaths; i++)
+			if (s.paths[i].cost < s.paths[best].cost)
+				best = i;
+		p = &s.paths[best];
+		if (p->done) {
+			uint64_t rule = rule_of(m, p, lost_fp);
+
+			if (rule != RULE_NONE)
+				return rule;
+		} else if (advance(&s, p)) {
+			continue;
+		}
+		s.paths[best] = s.paths[--s.npaths];
+	}
+	return RULE_NONE;
+}

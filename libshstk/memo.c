@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * memo.c - keep, verify and replace a thread's last trace; see memo.h.
+ */
+#include "memo.h"
+#include "verify.h"
+
+/* Frames verified between two looks at the result. */
+#define BLOCK 256
+
+size_t memo_bytes(void)
+{
+	return 2 * MEMO_ROOM * (sizeof(uint64_t) + 2 * sizeof(int32_t) +
+				sizeof(struct memo_fp));
+}
+
+/* What ends the searches. */
+static void seal(struct memo_side *s)
+{
+	s->sp[s->end] = MEMO_NEVER;
+	s->fp[s->fp_end].from = MEMO_NEVER;
+	s->fp[s->fp_end].use = MEMO_NEVER;
+}
+
+void memo_clear(struct memo *m)
+{
+	memo_hide(m);
+	memo_clear_side(&m->side[m->last]);
+	seal(&m->side[m->last]);
+}
+
+void memo_init(struct memo *m, uint8_t *memory)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct memo_side *s = &m->side[i];
+
+		s->raw = (uint64_t *)memory;
+		memory += MEMO_ROOM * sizeof(*s->raw);
+		s->fp = (struct memo_fp *)memory;
+		memory += MEMO_ROOM * sizeof(*s->fp);
+		s->slot = (int32_t *)memory;
+		memory += MEMO_ROOM * sizeof(*s->slot);
+		s->sp = (int32_t *)memory;
+		memory += MEMO_ROOM * sizeof(*s->sp);
+	}
+	m->last = 0;
+	memo_clear(m);
+}
+
+/* Read the words of frames @k to @end - 1 again, write pcs. Any differences? */
+static no_sanitize uint64_t differ(const struct memo_side *m, int k, int end,
+				   uint64_t *out, bool backwards)
+{
+	const uint8_t *anchor = (const uint8_t *)(uintptr_t)m->anchor;
+
+	if (verify_is_wide())
+		return verify_wide(anchor, m->slot + k, m->raw + k, out,
+				   end - k, backwards);
+	return verify_pairs(anchor, m->slot + k, m->raw + k, out, end - k);
+}
+
+/* The first of frames @k to @end - 1 whose word differs, @end if none does. */
+static no_sanitize int first_bad(const struct memo_side *m, int k, int end)
+{
+	const uint8_t *anchor = (const uint8_t *)(uintptr_t)m->anchor;
+
+	while (k < end && verify_word(anchor, m->slot[k]) == m->raw[k])
+		k++;
+	return k;
+}
+
+static no_sanitize int verify_forwards(const struct memo_side *m, int from,
+				       int end, uint64_t *out)
+{
+	int k, next;
+
+	for (k = from; k < end; k = next) {
+		next = min(k + BLOCK, end);
+		if (unlikely(differ(m, k, next, out + (k - from), false)))
+			return first_bad(m, k, next);
+	}
+	return end;
+}
+
+static no_sanitize int verify_backwards(const struct memo_side *m, int from,
+					int end, uint64_t *out)
+{
+	int k, next, good = end;
+
+	for (next = end; next > from; next = k) {
+		k = max(next - BLOCK, from);
+		if (unlikely(differ(m, k, next, out + (k - from), true)))
+			good = first_bad(m, k, next);
+	}
+	return good;
+}
+
+/* Frames behind @j that may be verified: up to a barrier. */
+static int verify_end(const struct memo_side *m, int j)
+{
+	int b;
+
+	for (b = 0; b < m->nbarrier; b++) {
+		if (m->barrier[b] > j)
+			return m->barrier[b];
+	}
+	return m->end;
+}
+
+/* Saved frame pointers that steps from frames behind @j, before @end, use. */
+static no_sanitize int verify_fps(const struct memo_walk *w, int j, int end)
+{
+	const struct memo_fp *x = w->old->fp + w->e;
+
+	if (x->from <= j)
+		x++;
+	for (; x->from < end; x++) {
+		if (*(const volatile uint64_t *)(uintptr_t)x->addr != x->val)
+			return x->from;
+	}
+	return end;
+}
+
+no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j,
+				      uint64_t *out)
+{
+	return !differ(s, j + 1, s->end, out, false);
+}
+
+bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
+			 uint64_t *out)
+{
+	m->backwards = !m->backwards;
+	return (m->backwards ? verify_backwards(s, j + 1, s->end, out) :
+			       verify_forwards(s, j + 1, s->end, out)) == s->end;
+}
+
+int memo_verify(struct memo_walk *w, uint64_t *out, int room)
+{
+	const struct memo_side *m = w->old;
+	int from = w->j + 1;
+	int end = verify_end(m, w->j);
+
+	if (end - from > room)
+		end = from + room;
+	if (end - from < MEMO_LONG) {
+		end = verify_forwards(m, from, end, out);
+	} else {
+		w->memo->backwards = !w->memo->backwards;
+		end = w->memo->backwards ?
+		      verify_backwards(m, from, end, out) :
+		      verify_forwards(m, from, end, out);
+	}
+	return verify_fps(w, w->j, end) - 1;
+}
+
+static void copy_frames(struct memo_side *to, int i, const struct memo_side *from,
+			int k, int n)
+{
+	int x;
+
+	if (n > 8) {
+		memcpy(to->raw + i, from->raw + k, n * sizeof(*to->raw));
+		memcpy(to->slot + i, from->slot + k, n * sizeof(*to->slot));
+		memcpy(to->sp + i, from->sp + k, n * sizeof(*to->sp));
+		return;
+	}
+	for (x = 0; x < n; x++) {
+		to->raw[i + x] = from->raw[k + x];
+		to->slot[i + x] = from->slot[k + x];
+		to->sp[i + x] = from->sp[k + x];
+	}
+}
+
+static void copy_fps(struct memo_side *to, int i, const struct memo_side *from,
+		     int k, int n, int shift)
+{
+	for (; n > 0; n--, i++, k++) {
+		to->fp[i] = from->fp[k];
+		to->fp[i].from += shift;
+		to->fp[i].use += shift;
+	}
+}
+
+/* Put the fresh part before frame @j + 1 of the old trace. */
+static void prepend(struct memo_walk *w, int j)
+{
+	struct memo_side *f = w->fresh, *m = w->old;
+	int n = f->end - f->first, nfp = f->fp_end - f->fp_first;
+	int first = j + 1 - n, fp_first = w->e - nfp;
+	int shift = j + 1 - f->end;
+	int barrier[MEMO_BARRIERS], nbarrier = 0;
+	int b;
+
+	for (b = 0; b < f->nbarrier; b++)
+		barrier[nbarrier++] = f->barrier[b] + shift;
+	for (b = 0; b < m->nbarrier; b++) {
+		if (m->barrier[b] <= j)
+			continue;
+		if (nbarrier == MEMO_BARRIERS)
+			goto forget;
+		barrier[nbarrier++] = m->barrier[b];
+	}
+	if (first < 0 || fp_first < 0)
+		goto forget;
+	copy_frames(m, first, f, f->first, n);
+	copy_fps(m, fp_first, f, f->fp_first, nfp, shift);
+	m->first = first;
+	m->fp_first = fp_first;
+	m->nbarrier = nbarrier;
+	for (b = 0; b < nbarrier; b++)
+		m->barrier[b] = barrier[b];
+	return;
+
+forget:
+	memo_clear(w->memo);
+}
+
+/* Put what follows frame @j of the old trace behind the fresh part. */
+static void extend(struct memo_walk *w, int j)
+{
+	struct memo_side *f = w->fresh, *m = w->old;
+	int n = m->end - (j + 1), nfp = m->fp_end - w->e;
+	int shift = f->end - (j + 1);
+	int b;
+
+	for (b = 0; b < m->nbarrier; b++) {
+		if (m->barrier[b] <= j)
+			continue;
+		if (f->nbarrier == MEMO_BARRIERS)
+			goto forget;
+		f->barrier[f->nbarrier++] = m->barrier[b] + shift;
+	}
+	if (n >= MEMO_ROOM - f->end || nfp >= MEMO_ROOM - f->fp_end)
+		goto forget;
+	copy_frames(f, f->end, m, j + 1, n);
+	copy_fps(f, f->fp_end, m, w->e, nfp, shift);
+	f->end += n;
+	f->fp_end += nfp;
+	seal(f);
+	w->memo->last = f - w->memo->side;
+	return;
+
+forget:
+	memo_clear(w->memo);
+}
+
+/*
+ * The frame pointer that frame @j of the old trace has is used there or further
+ * out, up to frame @use: in the fresh part it has another origin.
+ */
+static void inherit_fp(struct memo_walk *w, int j, int last)
+{
+	const struct memo_fp *x = &w->old->fp[w->e];
+
+	if (x->from > j)
+		return;
+	memo_use_fp(w, min(x->use, last) + w->fresh->end - 1 - j, x->val);
+	w->e++;
+}
+
+void memo_join_slow(struct memo_walk *w)
+{
+	struct memo_side *f = w->fresh, *m = w->old;
+	int j = w->j;
+
+	inherit_fp(w, j, m->end);
+	if (f->end - f->first <= m->end - j - 1)
+		prepend(w, j);
+	else
+		extend(w, j);
+}
+
+void memo_replace(struct memo_walk *w)
+{
+	seal(w->fresh);
+	w->memo->last = w->fresh - w->memo->side;
+}
+
+/* The last of the old frame pointers that is set in frame @v or before it. */
+static int fp_of(const struct memo_walk *w, int v)
+{
+	int x = w->e;
+
+	while (w->old->fp[x + 1].from <= v)
+		x++;
+	return x;
+}
+
+int memo_take(struct memo_walk *w, int v, uint64_t *fp,
+	      bool (*fp_restored)(uint64_t pc))
+{
+	struct memo_side *f = w->fresh, *m = w->old;
+	int j = w->j, x, nfp, n, shift;
+	bool live;
+
+	x = m->fp[w->e].from <= v ? fp_of(w, v) : -1;
+	for (; v > j; v--) {
+		while (x >= w->e && m->fp[x].from > v)
+			x--;
+		live = x >= w->e && m->fp[x].use >= v;
+		if (live || fp_restored(native_strip(m->raw[v])))
+			break;
+	}
+	if (v == j)
+		return j;
+	n = v - j;
+	inherit_fp(w, j, v);
+	nfp = x >= w->e ? x + 1 - w->e : 0;
+	if (n >= MEMO_ROOM - f->end || nfp >= MEMO_ROOM - f->fp_end)
+		return -1;
+	shift = f->end - (j + 1);
+	copy_frames(f, f->end, m, j + 1, n);
+	copy_fps(f, f->fp_end, m, w->e, nfp, shift);
+	f->end += n;
+	f->fp_end += nfp;
+	w->e += nfp;
+	if (nfp) {
+		struct memo_fp *last = &f->fp[f->fp_end - 1];
+
+		last->use = min(last->use, f->end - 1);
+		*fp = last->val;
+		memo_restored_fp(w, last->from, last->addr);
+		w->fx = f->fp_end - 1;
+	}
+	if (!live)
+		memo_restored_fp(w, f->end - 1, 0);
+	w->j = v + 1;
+	return v;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * memo.h - the software shadow stack: a thread's last trace with the places it
+ * was read from. See Documentation/design.rst, "The software shadow stack".
+ *
+ * A memo has two sides. One holds the last trace; a capture writes what it walks
+ * afresh to the other, until it meets a frame of the last trace. What follows is
+ * verified: the words that the old walk depended on are read again and
+ * compared. At the end the shorter of the two parts is copied to the longer one.
+ *
+ * Frames are stored innermost first, so that entries are written in the order
+ * of the result, and in the middle of the arrays, so that younger frames can be
+ * put in front of what stays. Each property has an array of its own, and
+ * addresses are 32-bit distances from the end of the stack: verifying is bound
+ * by the first-level cache.
+ */
+#ifndef SHSTK_MEMO_H
+#define SHSTK_MEMO_H
+
+#include "native.h"
+
+#define MEMO_ROOM 16384		/* frames a side has room for */
+#define MEMO_START 4096		/* where a trace starts in it */
+#define MEMO_BARRIERS 8
+/*
+ * From so many frames on, every second time is backwards: what a trace touches
+ * may not fit into the first-level cache, and what was touched last is there.
+ */
+#define MEMO_LONG 256
+#define MEMO_NEVER INT32_MAX	/* further out than any frame */
+
+/**
+ * struct memo_fp - a value of the frame pointer that a step uses
+ * @addr: where it was restored from; 0: it was in a register all along.
+ * @val: the value.
+ * @from: first frame that has it.
+ * @use: last frame that uses it. Frames from @from to @use are only the same
+ *	if their frame pointer is.
+ */
+struct memo_fp {
+	uint64_t addr;
+	uint64_t val;
+	int32_t from;
+	int32_t use;
+};
+
+/**
+ * struct memo_side - a trace
+ * @raw: the word each frame's pc was read from, signed where pcs are.
+ * @slot: the address of that word, from @anchor.
+ * @sp: the frame's stack pointer, from @anchor. Ends with MEMO_NEVER.
+ * @fp: values of the frame pointer, innermost first. Ends with MEMO_NEVER.
+ * @first: innermost frame.
+ * @end: behind the outermost one.
+ * @fp_first: first of @fp.
+ * @fp_end: behind the last one.
+ * @anchor: end of the stack it is the trace of.
+ * @nbarrier: number of @barrier.
+ * @barrier: frames whose pc was not simply read from a slot (they have none):
+ *	the step into them cannot be verified. Ascending.
+ */
+struct memo_side {
+	uint64_t *raw;
+	int32_t *slot;
+	int32_t *sp;
+	struct memo_fp *fp;
+	int first, end;
+	int fp_first, fp_end;
+	uint64_t anchor;
+	int nbarrier;
+	int barrier[MEMO_BARRIERS];
+};
+
+/**
+ * struct memo_again - what a capture needs to know if nothing is new to it
+ * @sp: stack pointer of the last trace's innermost frame; 0: out of use.
+ * @pc: its pc.
+ * @fp: its frame pointer, or what bits of it matter: all or none.
+ * @fp_mask: see @fp.
+ * @gen: generation of the rules.
+ * @slot: the frames behind it: see struct memo_side.
+ * @raw: see @slot.
+ * @anchor: see @slot.
+ * @n: their number, at least 1.
+ * @fps: frame pointers to verify.
+ * @fps_end: behind the last one.
+ */
+struct memo_again {
+	uint64_t sp;
+	uint64_t pc;
+	uint64_t fp;
+	uint64_t fp_mask;
+	uint64_t gen;
+	const int32_t *slot;
+	const uint64_t *raw;
+	const uint8_t *anchor;
+	int n;
+	const struct memo_fp *fps, *fps_end;
+};
+
+/**
+ * struct memo - a thread's last trace
+ * @again: how to verify it where it was made.
+ * @side: the trace, and room for the next one.
+ * @last: which side is the trace.
+ * @now: that side; NULL if short_cut() can't use it.
+ * @near: the capture that made it met the one before after a few frames.
+ * @misses: captures in a row that found little of the one before.
+ * @wait: captures that go without the memo, since it did not pay.
+ * @wait_key: tells how the trace of the last of them began.
+ * @complete: its last frame is the outermost one there can be.
+ * @backwards: verify long traces from their end this time.
+ * @gen: generation of the rules it was made by.
+ */
+struct memo {
+	struct memo_again again;
+	struct memo_side side[2];
+	unsigned int last;
+	struct memo_side *now;
+	bool near;
+	uint8_t misses;
+	uint8_t wait;
+	uint64_t wait_key;
+	bool complete;
+	bool backwards;
+	uint64_t gen;
+};
+
+/**
+ * struct memo_walk - a capture's view of the memo
+ * @memo: the memo.
+ * @old: the last trace.
+ * @fresh: frames walked so far.
+ * @j: innermost frame of @old not yet passed.
+ * @e: innermost frame pointer of @old whose use is not yet passed.
+ * @from: where the current frame pointer was restored from, 0: nowhere.
+ * @from_at: first frame of @fresh that has it.
+ * @fx: its index in @fresh, -1: not used so far.
+ */
+struct memo_walk {
+	struct memo *memo;
+	struct memo_side *old;
+	struct memo_side *fresh;
+	int j;
+	int e;
+	uint64_t from;
+	int from_at;
+	int fx;
+};
+
+/* Bytes of memory that memo_init() wants. */
+size_t memo_bytes(void);
+void memo_init(struct memo *m, uint8_t *memory);
+
+static inline void memo_clear_side(struct memo_side *s)
+{
+	s->first = s->end = MEMO_START;
+	s->fp_first = s->fp_end = MEMO_START;
+	s->nbarrier = 0;
+}
+
+/* Forget the last trace. */
+void memo_clear(struct memo *m);
+
+static inline int32_t memo_distance(const struct memo_walk *w, uint64_t addr)
+{
+	return (int32_t)(int64_t)(addr - w->fresh->anchor);
+}
+
+/* The frame pointer, as it is in frame @i of the fresh ones, is used there. */
+static inline void memo_use_fp(struct memo_walk *w, int i, uint64_t fp)
+{
+	struct memo_side *f = w->fresh;
+
+	if (w->fx < 0) {
+		w->fx = f->fp_end++;
+		f->fp[w->fx].addr = w->from;
+		f->fp[w->fx].val = fp;
+		f->fp[w->fx].from = w->from_at;
+	}
+	f->fp[w->fx].use = i;
+}
+
+/* From frame @i of the fresh ones on, the frame pointer is what @addr held. */
+static inline void memo_restored_fp(struct memo_walk *w, int i, uint64_t addr)
+{
+	w->from = addr;
+	w->from_at = i;
+	w->fx = -1;
+}
+
+/* Begin a trace on the stack that ends at @anchor, dropping what was walked. */
+static inline void memo_start(struct memo_walk *w, struct memo *m, uint64_t anchor)
+{
+	struct memo_side *old = &m->side[m->last];
+	struct memo_side *fresh = &m->side[!m->last];
+
+	memo_clear_side(fresh);
+	fresh->anchor = anchor;
+	w->memo = m;
+	w->old = old;
+	w->fresh = fresh;
+	w->j = old->anchor == anchor ? old->first : old->end;
+	w->e = old->fp_first;
+	memo_restored_fp(w, fresh->first, 0);
+}
+
+/* Does the last trace go through the frame at @sp, @pc and @fp? It is @w->j. */
+static inline bool memo_meet(struct memo_walk *w, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	const struct memo_side *old = w->old;
+	int32_t at = memo_distance(w, sp);
+
+	while (old->sp[w->j] < at)
+		w->j++;
+	if (old->sp[w->j] != at || native_strip(old->raw[w->j]) != pc)
+		return false;
+	while (old->fp[w->e].use < w->j)
+		w->e++;
+	return old->fp[w->e].from > w->j || old->fp[w->e].val == fp;
+}
+
+/* Add a frame. @slot: where its pc @raw was read, 0: a barrier. False: no room. */
+static inline bool memo_record(struct memo_walk *w, uint64_t raw, uint64_t slot, uint64_t sp)
+{
+	struct memo_side *f = w->fresh;
+	int i = f->end;
+
+	if (i >= MEMO_ROOM - 1 || f->anchor - sp >= INT32_MAX)
+		return false;
+	if (!slot) {
+		if (f->nbarrier == MEMO_BARRIERS)
+			return false;
+		f->barrier[f->nbarrier++] = i;
+		slot = sp;
+	}
+	f->raw[i] = raw;
+	f->slot[i] = memo_distance(w, slot);
+	f->sp[i] = memo_distance(w, sp);
+	f->end++;
+	return true;
+}
+
+/*
+ * The frame recorded last is @w->j. Verify the frames behind it, write up to
+ * @room of their pcs to @out. Returns the last frame of the old trace that is
+ * still right, @w->j if there is none.
+ */
+int memo_verify(struct memo_walk *w, uint64_t *out, int room);
+
+/*
+ * Are all frames behind @j of side @s, the last trace, and all frame pointers
+ * from the @x-th on as they were? Writes the pcs.
+ */
+bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
+			 uint64_t *out);
+bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
+
+/* Are frame pointers what they were, where they were restored from? */
+static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
+						  const struct memo_fp *end)
+{
+	uint64_t differ = 0;
+
+	for (; p < end; p++)
+		differ |= *(const stack_word *)(uintptr_t)p->addr ^ p->val;
+	return !differ;
+}
+
+static inline bool memo_unchanged(struct memo *m, const struct memo_side *s,
+				  int j, int x, uint64_t *out)
+{
+	if (likely(s->end - j <= MEMO_LONG) ?
+	    unlikely(!memo_unchanged_short(s, j, out)) :
+	    unlikely(!memo_unchanged_long(m, s, j, out)))
+		return false;
+	return memo_unchanged_fps(s->fp + x, s->fp + s->fp_end);
+}
+
+/* The fast ways can't use the last trace for now. */
+static inline void memo_hide(struct memo *m)
+{
+	m->now = NULL;
+	m->again.sp = 0;
+}
+
+/* What the fastest way has to know of @s, the last trace. */
+static inline void memo_set_again(struct memo *m, const struct memo_side *s)
+{
+	struct memo_again *a = &m->again;
+	int j = s->first, x = s->fp_first;
+
+	a->sp = s->anchor + s->sp[j];
+	a->pc = native_strip(s->raw[j]);
+	a->fp_mask = 0;
+	if (s->fp[x].from <= j) {
+		a->fp_mask = ~0ull;
+		a->fp = s->fp[x++].val;
+	}
+	a->fps = s->fp + x;
+	a->fps_end = s->fp + s->fp_end;
+	a->gen = m->gen;
+	a->slot = s->slot + j + 1;
+	a->raw = s->raw + j + 1;
+	a->anchor = (const uint8_t *)(uintptr_t)s->anchor;
+	a->n = s->end - (j + 1);
+}
+
+/*
+ * Can the fast ways use the last trace? It leads to the outermost frame of the
+ * stack that ends at @hi, and can be verified from its second frame on.
+ */
+static inline void memo_publish(struct memo *m, uint64_t hi)
+{
+	struct memo_side *s = &m->side[m->last];
+
+	memo_hide(m);
+	if (m->complete && s->anchor == hi && s->first < s->end &&
+	    (!s->nbarrier || s->barrier[s->nbarrier - 1] == s->first)) {
+		m->now = s;
+		if (s->end - s->first > 1)
+			memo_set_again(m, s);
+	}
+}
+
+void memo_join_slow(struct memo_walk *w);
+
+/* All of the old trace behind @w->j stays, and the fresh part goes before it. */
+static inline void memo_join(struct memo_walk *w)
+{
+	/* Nothing new: where the last capture was made, or in the same loop. */
+	if (w->fresh->end - w->fresh->first == 1 && w->j == w->old->first)
+		return;
+	memo_join_slow(w);
+}
+
+/* No frame was met: the fresh part is the trace. */
+void memo_replace(struct memo_walk *w);
+
+/*
+ * Take over frames of the old trace from behind @w->j up to a frame from which a
+ * walk can go on, @v or one before it, and return it: its step either does not
+ * use the frame pointer that comes into it but restores it (@fp_restored tells,
+ * for a pc), or the value is known: *fp. Returns @w->j if there is none, and -1
+ * if there is no room.
+ */
+int memo_take(struct memo_walk *w, int v, uint64_t *fp,
+	      bool (*fp_restored)(uint64_t pc));
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * self.h - the modules of this process: found when an address of theirs is
+ * first met, dropped when they turn out to be gone, read without locks.
+ */
+#ifndef SHSTK_SELF_H
+#define SHSTK_SELF_H
+
+#include "module.h"
+
+/* The module that has @pc, mapped in if it is new; NULL: @pc is no code. */
+struct module *self_module(uint64_t pc);
+
+#define SELF_COUNTERS 8
+
+/**
+ * struct self_watch - what every capture looks at
+ * @counter: words of the loader that held the count of loads; one of them is
+ *	that count. What there are fewer than two of is a zero.
+ * @n: their number.
+ * @seen: self_loads() when modules were looked over last.
+ * @retired: modules to be freed.
+ */
+struct self_watch {
+	const uint64_t *counter[SELF_COUNTERS];
+	unsigned int n;
+	uint64_t seen;
+	struct module *retired;
+};
+
+extern struct self_watch self_watch __attribute__((visibility("hidden")));
+
+/* A number that differs after a load. Most often there are one or two counters. */
+static inline uint64_t self_loads(void)
+{
+	uint64_t v = load_relaxed(self_watch.counter[0]) +
+		     load_relaxed(self_watch.counter[1]) * 3;
+	unsigned int i;
+
+	for (i = 2; unlikely(i < self_watch.n); i++)
+		v = v * 31 + load_relaxed(self_watch.counter[i]);
+	return v;
+}
+
+/*
+ * Has anything been loaded since self_revalidate() ran last? A library can only
+ * take another's place by being loaded.
+ */
+static inline bool self_loads_changed(void)
+{
+	return self_loads() != load_relaxed(&self_watch.seen);
+}
+
+/* Drop every module that is not there any more; and, if there was one, all rules. */
+void self_revalidate(void);
+
+/*
+ * The rule for return address @pc (@exact: a program counter), RULE_GUESS for
+ * code without information, RULE_NONE if it is no code. Remembers return
+ * addresses in the rule cache.
+ */
+uint64_t self_rule(uint64_t pc, bool exact);
+
+/* May the word at @addr be read? Asks the kernel. */
+bool self_readable(uint64_t addr);
+
+/* Drop all modules that may have gone. */
+void self_flush(void);
+
+/* Free @m, which nobody finds any more, by self_reclaim(). */
+void self_retire(struct module *m);
+
+/* Free what was dropped, once no capture can still use it. */
+void self_reclaim(void);
+static inline bool self_has_retired(void)
+{
+	return load_relaxed(&self_watch.retired);
+}
+
+void self_stats(struct shstk_stats *stats);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * source_hw.h - copy return addresses out of a hardware shadow stack.
+ *
+ * The copy takes any memory in the layout of a shadow stack: the tests and
+ * `make bench` give it ordinary memory, which is then not called hardware.
+ */
+#ifndef SHSTK_SOURCE_HW_H
+#define SHSTK_SOURCE_HW_H
+
+#include "internal.h"
+
+/* Signal frames of one trace whose interrupted pc can be put in later. */
+#define HW_SIGNALS 8
+
+/**
+ * struct hw_trace - a copy in progress
+ * @pcs: receives the return addresses.
+ * @marks: NULL, or receives SHSTK_MARK_*.
+ * @max: capacity.
+ * @n: entries written.
+ * @skip: entries still to be left out.
+ * @nsignals: signal frames met.
+ * @signal: for each, number of entries written before the interrupted frame's.
+ */
+struct hw_trace {
+	uint64_t *pcs;
+	uint8_t *marks;
+	unsigned int max, n, skip;
+	unsigned int nsignals;
+	unsigned int signal[HW_SIGNALS];
+};
+
+/* Add one entry, or skip it. There must be room. */
+void hw_put(struct hw_trace *t, uint64_t v, uint8_t mark);
+
+/*
+ * Copy from @ssp up to @hi, leaving out what is no return address (see
+ * native.h). True: came to the end; false: the array is full.
+ * Async-signal-safe.
+ */
+bool hw_copy(struct hw_trace *t, uint64_t ssp, uint64_t hi);
+
+/*
+ * The shadow stack pointer of the code that the innermost signal interrupted,
+ * seen from a handler whose own pointer is @ssp. 0: not found.
+ */
+uint64_t hw_interrupted(uint64_t ssp, uint64_t hi, const void *ucontext);
+
+#endif

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libshstk-symbol.a: names for addresses, profiles and their formats. A program
+# that links it also needs $(SYMBOL_LIBS).
+
+SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
+SYMBOL_GEN	:= $(B)/symbol/gen
+SYMBOL_LIBS	:= -ldw -lelf -liberty -lprotobuf-c -llzma -lz
+
+SYMBOL_CFLAGS	:= $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
+	-I$(SYMBOL_GEN)
+
+$(SYMBOL_GEN)/profile.pb-c.c $(SYMBOL_GEN)/profile.pb-c.h &: libshstk/symbol/profile.proto
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)protoc-c --c_out=$(SYMBOL_GEN) -Ilibshstk/symbol $<
+
+# $(1) variant
+define symbol_variant
+symbol_$(1)_OBJ := $$(SYMBOL_SRC:libshstk/symbol/%.c=$(B)/symbol/$(1)/%.o) \
+	$(B)/symbol/$(1)/profile.pb-c.o
+
+$(B)/symbol/$(1)/%.o: libshstk/symbol/%.c libshstk/symbol/build.mk | $(SYMBOL_GEN)/profile.pb-c.h
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$($(1)_FLAGS) -MMD -MP -c -o $$@ $$<
+
+$(B)/symbol/$(1)/profile.pb-c.o: $(SYMBOL_GEN)/profile.pb-c.c
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$($(1)_FLAGS) -c -o $$@ $$<
+
+$(B)/symbol/$(1)/export_flamegraph.o: libshstk/symbol/flamegraph.js
+
+$(B)/symbol/$(1)/libshstk-symbol.a: $$(symbol_$(1)_OBJ)
+	@rm -f $$@
+	$$(call say,AR,$$@)$(AR) rcs $$@ $$^
+endef
+$(foreach v,native clang asan,$(eval $(call symbol_variant,$(v))))
+
+$(B)/libshstk-symbol.a: $(B)/symbol/native/libshstk-symbol.a
+	$(Q)cp $< $@
+
+all: $(B)/libshstk-symbol.a

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * debugfile.c - finding separate debug files.
+ *
+ * By build id below the debug folders, else by .gnu_debuglink: a file name and
+ * a checksum, looked for beside the file, in .debug beside it, and in the debug
+ * folders' copy of the file system tree. Nothing is taken without proof that it
+ * belongs, and nothing is asked of the network.
+ */
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "private.h"
+
+#define BUILD_ID_MAX 64
+
+/* Step through a colon-separated list; false at its end. */
+static bool next_dir(const char **dirs, const char **dir, int *len)
+{
+	const char *stop;
+
+	while (**dirs == ':')
+		(*dirs)++;
+	if (!**dirs)
+		return false;
+	stop = strchrnul(*dirs, ':');
+	*dir = *dirs;
+	*len = stop - *dirs;
+	*dirs = stop;
+	return true;
+}
+
+static int open_format(const struct shstk_root *root, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int open_format(const struct shstk_root *root, const char *format, ...)
+{
+	va_list args;
+	char *path;
+	int fd;
+
+	va_start(args, format);
+	fd = vasprintf(&path, format, args);
+	va_end(args);
+	if (fd < 0)
+		return -ENOMEM;
+	fd = shstk_root_open(root, path, 0);
+	free(path);
+	return fd;
+}
+
+static bool same_id(int fd, const void *build_id, size_t size)
+{
+	Elf *elf = shstk_elf_begin(fd);
+	const void *id;
+	bool same;
+
+	same = elf && dwelf_elf_gnu_build_id(elf, &id) == (ssize_t)size &&
+	       !memcmp(id, build_id, size);
+	elf_end(elf);
+	return same;
+}
+
+int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs,
+			  const void *build_id, size_t size)
+{
+	const uint8_t *id = build_id;
+	char hex[2 * BUILD_ID_MAX + 1];
+	const char *dir;
+	size_t i;
+	int fd, len;
+
+	if (size < 2 || size > BUILD_ID_MAX)
+		return -ENOENT;
+	for (i = 0; i < size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	while (next_dir(&dirs, &dir, &len)) {
+		fd = open_format(root, "%.*s/.build-id/%.2s/%s.debug", len, dir,
+				 hex, hex + 2);
+		if (fd >= 0 && same_id(fd, build_id, size))
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -ENOENT;
+}
+
+static bool same_crc(int fd, uint32_t wanted)
+{
+	uint8_t buf[64 * 1024];
+	uLong crc = crc32(0, NULL, 0);
+	off_t pos = 0;
+	ssize_t n;
+
+	while ((n = pread(fd, buf, sizeof(buf), pos)) > 0) {
+		crc = crc32(crc, buf, n);
+		pos += n;
+	}
+	return n == 0 && crc == wanted;
+}
+
+static int checked(int fd, uint32_t crc)
+{
+	if (fd >= 0 && !same_crc(fd, crc)) {
+		close(fd);
+		return -ENOENT;
+	}
+	return fd;
+}
+
+static int open_by_link(const struct shstk_root *root, const char *dirs,
+			const char *path, const char *link, uint32_t crc)
+{
+	const char *slash = strrchr(path, '/'), *dir;
+	int base = slash ? slash - path : 0;
+	int fd, len;
+
+	if (!slash || strchr(link, '/'))
+		return -ENOENT;
+	/* A file may name itself: one without debug information. */
+	if (strcmp(link, slash + 1)) {
+		fd = checked(open_format(root, "%.*s/%s", base, path, link),
+			     crc);
+		if (fd >= 0)
+			return fd;
+	}
+	fd = checked(open_format(root, "%.*s/.debug/%s", base, path, link),
+		     crc);
+	while (fd < 0 && next_dir(&dirs, &dir, &len))
+		fd = checked(open_format(root, "%.*s%.*s/%s", len, dir, base,
+					 path, link),
+			     crc);
+	return fd;
+}
+
+int shstk_debugfile_open(const struct shstk_root *root, const char *dirs,
+			 const char *path, Elf *elf)
+{
+	const void *id;
+	const char *link;
+	GElf_Word crc;
+	ssize_t size;
+	int fd = -ENOENT;
+
+	size = dwelf_elf_gnu_build_id(elf, &id);
+	if (size > 0)
+		fd = shstk_debugfile_by_id(root, dirs, id, size);
+	if (fd >= 0)
+		return fd;
+	link = dwelf_elf_gnu_debuglink(elf, &crc);
+	return link ? open_by_link(root, dirs, path, link, crc) : -ENOENT;
+}

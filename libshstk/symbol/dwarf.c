@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * dwarf.c - functions, inlined calls and lines, by libdw.
+ *
+ * libdw's own search (dwarf_addrdie, dwarf_getscopes) needs .debug_aranges,
+ * which clang does not write, and walks a unit's tree for each address. So two
+ * indexes are built here: address ranges of units, once per file, and address
+ * ranges of functions, once per unit that has samples. From the function on,
+ * the tree is followed down through the blocks and inlined calls that cover
+ * the address.
+ *
+ * The tree of a broken file can have loops and overlaps. Siblings must lie
+ * behind each other, depth is limited, and each walk may pass over a bounded
+ * number of bytes; beyond, the file counts as not having more to say.
+ *
+ * Units whose description is in separate .dwo files are left out (their
+ * functions come from the symbol table): opening files by names that a foreign
+ * program chose, as libdw would, can block for ever.
+ */
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "private.h"
+
+#define DEPTH_MAX 64
+#define INLINE_MAX 128
+#define WALK_MAX (1ull << 28) /* bytes of the tree per unit */
+#define LOOKUP_MAX (1ull << 24) /* bytes of the tree per address */
+#define RANGES_MAX (1u << 16) /* per entry */
+#define INDEX_MAX (1u << 24) /* entries of one index */
+#define RANGE_COST 16 /* bytes that reading one range counts as */
+#define BACK_MAX 16
+
+struct range {
+	uint64_t lo;
+	uint64_t hi;
+	uint64_t value; /* index of the unit, or offset of the function */
+};
+
+struct index {
+	struct range *ranges;
+	size_t nr;
+	size_t max;
+};
+
+struct unit {
+	Dwarf_Die die;
+	struct index funcs;
+	bool split;
+	bool loaded;
+	bool deep; /* functions in functions are indexed, too */
+};
+
+struct shstk_dwarf {
+	const struct shstk_symbols_opts *opts;
+	Dwarf *dbg;
+	Dwarf *alt;
+	Elf *alt_elf;
+	int alt_fd;
+	struct unit *units;
+	size_t nr_units;
+	size_t max_units;
+	struct index index;
+	uint64_t budget;
+};
+
+static bool index_add(struct index *index, uint64_t lo, uint64_t hi,
+		      uint64_t value)
+{
+	struct range *ranges;
+
+	/* Code that the linker dropped lies at 0 or has no length. */
+	if (!lo || lo >= hi)
+		return true;
+	if (index->nr >= INDEX_MAX)
+		return false;
+	ranges = shstk_grow(index->ranges, index->nr, &index->max,
+			    sizeof(*ranges));
+	if (!ranges)
+		return false;
+	index->ranges = ranges;
+	index->ranges[index->nr++] = (struct range){ lo, hi, value };
+	return true;
+}
+
+static int by_lo(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->lo != y->lo)
+		return x->lo < y->lo ? -1 : 1;
+	/* Of two that start together the search meets the smaller one first. */
+	return x->hi > y->hi ? -1 : x->hi < y->hi;
+}
+
+static void index_sort(struct index *index)
+{
+	if (index->nr)
+		qsort(index->ranges, index->nr, sizeof(*index->ranges), by_lo);
+}
+
+static const struct range *index_find(const struct index *index, uint64_t addr)
+{
+	size_t lo = 0, hi = index->nr, mid;
+	int back;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (index->ranges[mid].lo <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (back = 0; lo-- && back < BACK_MAX; back++)
+		if (addr < index->ranges[lo].hi)
+			return index->ranges + lo;
+	return NULL;
+}
+
+static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
+{
+	if (bytes >= dwarf->budget) {
+		dwarf->budget = 0;
+		return false;
+	}
+	dwarf->budget -= bytes;
+	return true;
+}
+
+static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index,
+		       Dwarf_Die *die, uint64_t value)
+{
+	Dwarf_Addr base, lo, hi;
+	ptrdiff_t off = 0;
+	unsigned int n;
+
+	for (n = 0; n < RANGES_MAX; n++) {
+		off = dwarf_ranges(die, off, &base, &lo, &hi);
+		if (off <= 0)
+			break;
+		if (!spend(dwarf, RANGE_COST) ||
+		    !index_add(index, lo, hi, value))
+			return false;
+	}
+	return true;
+}
+
+static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool split)
+{
+	struct unit *units;
+
+	units = shstk_grow(dwarf->units, dwarf->nr_units, &dwarf->max_units,
+			   sizeof(*units));
+	if (!units)
+		return false;
+	dwarf->units = units;
+	dwarf->units[dwarf->nr_units] = (struct unit){
+		.die = *die,
+		.split = split,
+	};
+	return add_ranges(dwarf, &dwarf->index, die, dwarf->nr_units++);
+}
+
+static void index_units(struct shstk_dwarf *dwarf)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	uint8_t type;
+
+	dwarf->budget = WALK_MAX;
+	while (!dwarf_get_units(dwarf->dbg, cu, &cu, NULL, &type, &die, NULL)) {
+		if (type != DW_UT_compile && type != DW_UT_skeleton)
+			continue;
+		if (!spend(dwarf, RANGE_COST) ||
+		    !add_unit(dwarf, &die, type == DW_UT_skeleton))
+			break;
+	}
+	index_sort(&dwarf->index);
+}
+
+/* Step to the next sibling; false at the end and where the tree is broken. */
+static bool next_sibling(struct shstk_dwarf *dwarf, Dwarf_Die *die)
+{
+	Dwarf_Off from = dwarf_dieoffset(die), to;
+	Dwarf_Die next;
+
+	if (dwarf_siblingof(die, &next))
+		return false;
+	to = dwarf_dieoffset(&next);
+	if (to <= from || !spend(dwarf, to - from))
+		return false;
+	*die = next;
+	return true;
+}
+
+static bool first_child(struct shstk_dwarf *dwarf, Dwarf_Die *die,
+			Dwarf_Die *child)
+{
+	return spend(dwarf, 1) && !dwarf_child(die, child);
+}
+
+/* Whether functions with code can be inside. Those of local classes and lambdas
+ * are inside functions; these are passed over until one is missed.
+ */
+static bool is_scope(int tag, bool deep)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+		return deep;
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit,
+			    Dwarf_Die *parent, int depth)
+{
+	Dwarf_Die die;
+	int tag;
+
+	if (depth > DEPTH_MAX || !first_child(dwarf, parent, &die))
+		return true;
+	do {
+		tag = dwarf_tag(&die);
+		if (tag == DW_TAG_subprogram &&
+		    !add_ranges(dwarf, &unit->funcs, &die,
+				dwarf_dieoffset(&die)))
+			return false;
+		if (is_scope(tag, unit->deep) &&
+		    !index_functions(dwarf, unit, &die, depth + 1))
+			return false;
+	} while (next_sibling(dwarf, &die));
+	return true;
+}
+
+static void load_unit(struct shstk_dwarf *dwarf, struct unit *unit, bool deep)
+{
+	unit->loaded = true;
+	unit->deep = deep;
+	unit->funcs.nr = 0;
+	dwarf->budget = WALK_MAX;
+	index_functions(dwarf, unit, &unit->die, 0);
+	index_sort(&unit->funcs);
+}
+
+static struct unit *find_unit(struct shstk_dwarf *dwarf, uint64_t addr)
+{
+	const struct range *range = index_find(&dwarf->index, addr);
+
+	return range ? dwarf->units + range->value : NULL;
+}
+
+static const struct range *find_function(struct shstk_dwarf *dwarf,
+					 struct unit *unit, uint64_t addr)
+{
+	const struct range *range;
+
+	if (unit->split)
+		return NULL;
+	if (!unit->loaded)
+		load_unit(dwarf, unit, false);
+	range = index_find(&unit->funcs, addr);
+	if (!range && !unit->deep) {
+		load_unit(dwarf, unit, true);
+		range = index_find(&unit->funcs, addr);
+	}
+	return range;
+}
+
+static bool covers(struct shstk_dwarf *dwarf, Dwarf_Die *die, uint64_t addr)
+{
+	Dwarf_Addr base, lo, hi;
+	ptrdiff_t off = 0;
+	unsigned int n;
+
+	for (n = 0; n < RANGES_MAX && spend(dwarf, RANGE_COST); n++) {
+		off = dwarf_ranges(die, off, &base, &lo, &hi);
+		if (off <= 0)
+			return false;
+		if (addr >= lo && addr < hi)
+			return true;
+	}
+	return false;
+}
+
+/* Of the children of @die the one that covers @addr and is or may hold an
+ * inlined call.
+ */
+static bool covering_child(struct shstk_dwarf *dwarf, Dwarf_Die *die,
+			   uint64_t addr, Dwarf_Die *ret)
+{
+	int tag;
+
+	if (!first_child(dwarf, die, ret))
+		return false;
+	do {
+		tag = dwarf_tag(ret);
+		if ((tag == DW_TAG_inlined_subroutine ||
+		     tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+		     tag == DW_TAG_catch_block) &&
+		    covers(dwarf, ret, addr))
+			return true;
+	} while (next_sibling(dwarf, ret));
+	return false;
+}
+
+/* Fill @calls with the inlined calls at @addr, outermost first. */
+static unsigned int inlined_calls(struct shstk_dwarf *dwarf, Dwarf_Die *func,
+				  uint64_t addr, Dwarf_Die *calls,
+				  unsigned int max)
+{
+	Dwarf_Die die = *func, child;
+	unsigned int n = 0;
+	int depth;
+
+	dwarf->budget = LOOKUP_MAX;
+	for (depth = 0; depth < 2 * INLINE_MAX && n < max; depth++) {
+		if (!covering_child(dwarf, &die, addr, &child))
+			break;
+		if (dwarf_tag(&child) == DW_TAG_inlined_subroutine)
+			calls[n++] = child;
+		die = child;
+	}
+	return n;
+}
+
+static const char *string_attr(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, name, &attr));
+}
+
+static unsigned int number_attr(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (dwarf_formudata(dwarf_attr_integrate(die, name, &attr), &value) ||
+	    value > UINT32_MAX)
+		return 0;
+	return value;
+}
+
+static const char *linkage_name(Dwarf_Die *die)
+{
+	const char *name = string_attr(die, DW_AT_linkage_name);
+
+	return name ? name : string_attr(die, DW_AT_MIPS_linkage_name);
+}
+
+/* "foo" and "foo.constprop.0", "foo.cold" are the same function. */
+static bool is_clone(const char *sym, const char *name)
+{
+	size_t len = strlen(name);
+
+	return !strncmp(sym, name, len) && (!sym[len] || sym[len] == '.');
+}
+
+/*
+ * A mangled name says most. A function that has none is shown as the symbol
+ * table exports it ("read", not "__GI___libc_read").
+ */
+static const char *best_name(Dwarf_Die *die, const struct shstk_sym *sym)
+{
+	const char *linkage = linkage_name(die);
+	const char *name = string_attr(die, DW_AT_name);
+
+	if (linkage && shstk_is_mangled(linkage))
+		return linkage;
+	if (sym && (!name || !is_clone(sym->name, name)))
+		return sym->name;
+	return name ? name : linkage;
+}
+
+static bool name_frame(struct shstk_pool *pool, Dwarf_Die *die,
+		       const struct shstk_sym *sym,
+		       struct shstk_symframe *frame)
+{
+	const char *name = best_name(die, sym);
+
+	if (!name)
+		name = "[inlined]";
+	frame->function = shstk_demangle(pool, name);
+	frame->linkage = shstk_pool_text(pool, name, strlen(name));
+	frame->start_line = number_attr(die, DW_AT_decl_line);
+	return frame->function && frame->linkage;
+}
+
+static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
+			    struct unit *unit, uint64_t addr,
+			    struct shstk_symframe *frame)
+{
+	Dwarf_Line *line;
+	const char *file;
+	int nr;
+
+	if (dwarf->opts->no_lines)
+		return;
+	line = dwarf_getsrc_die(&unit->die, addr);
+	file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+	if (!file)
+		return;
+	frame->file = shstk_pool_text(pool, file, strlen(file));
+	if (!dwarf_lineno(line, &nr) && nr > 0)
+		frame->line = nr;
+}
+
+static void line_of_call(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
+			 struct unit *unit, Dwarf_Die *call,
+			 struct shstk_symframe *frame)
+{
+	unsigned int index = number_attr(call, DW_AT_call_file);
+	Dwarf_Files *files;
+	const char *file;
+	size_t nr;
+
+	if (dwarf->opts->no_lines ||
+	    dwarf_getsrcfiles(&unit->die, &files, &nr) || index >= nr)
+		return;
+	file = dwarf_filesrc(files, index, NULL, NULL);
+	if (!file)
+		return;
+	frame->file = shstk_pool_text(pool, file, strlen(file));
+	frame->line = number_attr(call, DW_AT_call_line);
+}
+
+unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf,
+			      struct shstk_pool *pool, uint64_t addr,
+			      const struct shstk_sym *sym,
+			      struct shstk_symframe *frames, unsigned int max,
+			      uint64_t *start)
+{
+	struct unit *unit = find_unit(dwarf, addr);
+	Dwarf_Die func, calls[INLINE_MAX];
+	const struct range *range;
+	unsigned int nr = 0, i;
+
+	if (!unit)
+		return 0;
+	line_of_address(dwarf, pool, unit, addr, frames);
+	range = find_function(dwarf, unit, addr);
+	if (!range || !dwarf_offdie(dwarf->dbg, range->value, &func))
+		return 0;
+	if (!dwarf->opts->no_inline)
+		nr = inlined_calls(dwarf, &func, addr, calls,
+				   max - 1 < INLINE_MAX ? max - 1 : INLINE_MAX);
+	for (i = 0; i < nr; i++) {
+		frames[i].inlined = true;
+		if (!name_frame(pool, &calls[nr - 1 - i], NULL, &frames[i]))
+			return 0;
+		line_of_call(dwarf, pool, unit, &calls[nr - 1 - i],
+			     &frames[i + 1]);
+	}
+	if (sym && sym->addr != range->lo)
+		sym = NULL;
+	*start = range->lo;
+	return name_frame(pool, &func, sym, &frames[nr]) ? nr + 1 : 0;
+}
+
+/* Debug packages share descriptions between files in a third one, named by its
+ * build id and an absolute path. Without it most names are missing.
+ */
+static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
+{
+	const char *name;
+	const void *id, *found;
+	ssize_t size;
+
+	size = dwelf_dwarf_gnu_debugaltlink(dwarf->dbg, &name, &id);
+	if (size <= 0)
+		return true;
+	dwarf->alt_fd = shstk_debugfile_by_id(root, dwarf->opts->debug_dirs,
+					      id, size);
+	if (dwarf->alt_fd < 0 && *name == '/')
+		dwarf->alt_fd = shstk_root_open(root, name, 0);
+	if (dwarf->alt_fd < 0)
+		return false;
+	dwarf->alt_elf = shstk_elf_begin(dwarf->alt_fd);
+	if (!dwarf->alt_elf || !shstk_elf_bounded(dwarf->alt_elf) ||
+	    dwelf_elf_gnu_build_id(dwarf->alt_elf, &found) != size ||
+	    memcmp(found, id, size))
+		return false;
+	dwarf->alt = dwarf_begin_elf(dwarf->alt_elf, DWARF_C_READ, NULL);
+	if (dwarf->alt)
+		dwarf_setalt(dwarf->dbg, dwarf->alt);
+	return dwarf->alt;
+}
+
+struct shstk_dwarf *shstk_dwarf_create(Elf *elf, const struct shstk_root *root,
+				       const struct shstk_symbols_opts *opts)
+{
+	struct shstk_dwarf *dwarf = calloc(1, sizeof(*dwarf));
+
+	if (!dwarf)
+		return NULL;
+	dwarf->opts = opts;
+	dwarf->alt_fd = -1;
+	if (shstk_elf_bounded(elf))
+		dwarf->dbg = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (!dwarf->dbg || !open_alt(dwarf, root)) {
+		shstk_dwarf_destroy(dwarf);
+		return NULL;
+	}
+	index_units(dwarf);
+	return dwarf;
+}
+
+void shstk_dwarf_destroy(struct shstk_dwarf *dwarf)
+{
+	size_t i;
+
+	if (!dwarf)
+		return;
+	for (i = 0; i < dwarf->nr_units; i++)
+		free(dwarf->units[i].funcs.ranges);
+	free(dwarf->units);
+	free(dwarf->index.ranges);
+	dwarf_end(dwarf->dbg);
+	dwarf_end(dwarf->alt);
+	elf_end(dwarf->alt_elf);
+	if (dwarf->alt_fd >= 0)
+		close(dwarf->alt_fd);
+	free(dwarf);
+}

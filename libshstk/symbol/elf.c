@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * elf.c - opening ELF files that nobody vouches for.
+ */
+#include <gelf.h>
+#include <libelf.h>
+#include <lzma.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "private.h"
+
+/* What compressed sections of one file, and a packed symbol table, may unpack
+ * to, and the memory that the unpacker may use.
+ */
+#define UNPACKED_MAX (2ull << 30)
+#define MINIDEBUG_MAX (256u << 20)
+#define MINIDEBUG_MEMORY (128u << 20)
+
+Elf *shstk_elf_begin(int fd)
+{
+	struct stat st;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	if (fstat(fd, &st))
+		return NULL;
+	/* Whoever may shorten a mapped file can crash us; root need not. */
+	elf = elf_begin(fd, st.st_uid ? ELF_C_READ : ELF_C_READ_MMAP, NULL);
+	if (elf && elf_kind(elf) != ELF_K_ELF) {
+		elf_end(elf);
+		return NULL;
+	}
+	return elf;
+}
+
+/* Bytes that a section takes once unpacked, 0 if it is not compressed. */
+static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr,
+			      const char *name)
+{
+	GElf_Chdr chdr;
+	Elf_Data *data;
+	uint64_t size = 0;
+	unsigned int i;
+
+	if (shdr->sh_flags & SHF_COMPRESSED)
+		return gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
+	if (!name || strncmp(name, ".zdebug", 7))
+		return 0;
+	/* "ZLIB" and the size, big endian. */
+	data = elf_rawdata(scn, NULL);
+	if (!data || data->d_size < 12)
+		return 0;
+	for (i = 4; i < 12; i++)
+		size = size << 8 | ((uint8_t *)data->d_buf)[i];
+	return size;
+}
+
+bool shstk_elf_bounded(Elf *elf)
+{
+	uint64_t total = 0, size;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr))
+			continue;
+		size = unpacked_size(scn, &shdr,
+				     elf_strptr(elf, names, shdr.sh_name));
+		if (size > UNPACKED_MAX || (total += size) > UNPACKED_MAX)
+			return false;
+	}
+	return true;
+}
+
+static Elf_Scn *find_section(Elf *elf, const char *wanted)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	const char *name;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS ||
+		    !shdr.sh_size)
+			continue;
+		name = elf_strptr(elf, names, shdr.sh_name);
+		if (!name)
+			continue;
+		if (!strcmp(name, wanted))
+			return scn;
+		if (!strncmp(name, ".z", 2) && !strcmp(name + 2, wanted + 1))
+			return scn;
+	}
+	return NULL;
+}
+
+bool shstk_elf_has(Elf *elf, const char *section)
+{
+	return find_section(elf, section);
+}
+
+/* How much it becomes is not known ahead: try with more room until it fits. */
+static void *unpack(const Elf_Data *packed, size_t *size)
+{
+	uint8_t *out = NULL, *more;
+	size_t max, in_pos, out_pos;
+	uint64_t memory;
+	lzma_ret ret;
+
+	for (max = 64 * 1024; max <= MINIDEBUG_MAX; max *= 4) {
+		more = realloc(out, max);
+		if (!more)
+			break;
+		out = more;
+		in_pos = out_pos = 0;
+		memory = MINIDEBUG_MEMORY;
+		ret = lzma_stream_buffer_decode(&memory, 0, NULL, packed->d_buf,
+						&in_pos, packed->d_size, out,
+						&out_pos, max);
+		if (ret == LZMA_OK) {
+			*size = out_pos;
+			return out;
+		}
+		if (ret != LZMA_BUF_ERROR)
+			break;
+	}
+	free(out);
+	return NULL;
+}
+
+Elf *shstk_elf_minidebug(Elf *elf, void **ret)
+{
+	Elf_Scn *scn = find_section(elf, ".gnu_debugdata");
+	Elf_Data *packed = scn ? elf_rawdata(scn, NULL) : NULL;
+	Elf *mini = NULL;
+	size_t size;
+	void *image;
+
+	if (!packed || !packed->d_buf)
+		return NULL;
+	image = unpack(packed, &size);
+	if (image)
+		mini = elf_memory(image, size);
+	if (!mini || elf_kind(mini) != ELF_K_ELF) {
+		elf_end(mini);
+		free(image);
+		return NULL;
+	}
+	*ret = image;
+	return mini;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * export.h - what a format needs: the profile's content and one interface.
+ *
+ * To add a format: write export_NAME.c with a struct shstk_format, declare it
+ * here and name it in the table of export.c.
+ *
+ * All strings of a profile live in the pool of its symbol store; two equal
+ * ones are the same pointer.
+ */
+#ifndef SHSTK_EXPORT_H
+#define SHSTK_EXPORT_H
+
+#include <stdio.h>
+
+#include "private.h"
+#include "profile.h"
+
+/**
+ * struct shstk_value_type - what one value of a sample measures
+ * @type: "cpu".
+ * @unit: "nanoseconds".
+ */
+struct shstk_value_type {
+	const char *type;
+	const char *unit;
+};
+
+/**
+ * struct shstk_location - an address of a stack
+ * @hh: in the profile's table.
+ * @map: the mapping at the time of the sample, and
+ * @pc: the address as it was captured, and
+ * @how: enum shstk_symaddr: the key.
+ * @id: number of the location, from 1.
+ */
+struct shstk_location {
+	UT_hash_handle hh;
+	const struct shstk_symmap *map;
+	uint64_t pc;
+	uint64_t how;
+	uint32_t id;
+};
+
+/**
+ * struct shstk_record - all equal samples
+ * @hh: in the profile's table.
+ * @values: their sums; memory behind @locations.
+ * @proc: the process.
+ * @comm: name of the thread.
+ * @tid: thread ID.
+ * @truncated: the outermost frames are missing.
+ * @nr: number of elements of @locations.
+ * @locations: indexes into the profile's locations, innermost first.
+ */
+struct shstk_record {
+	UT_hash_handle hh;
+	int64_t *values;
+	struct shstk_symproc *proc;
+	const char *comm;
+	int32_t tid;
+	uint16_t truncated;
+	uint16_t pad;
+	uint64_t nr;
+	uint32_t locations[];
+};
+
+/**
+ * struct shstk_moment - one sample, if times are kept
+ * @time: ns of CLOCK_MONOTONIC.
+ * @record: what was sampled.
+ * @values: its values.
+ */
+struct shstk_moment {
+	uint64_t time;
+	const struct shstk_record *record;
+	const int64_t *values;
+};
+
+struct shstk_profile {
+	struct shstk_symbols *symbols;
+	struct shstk_pool *text;
+	struct shstk_pool pool;
+	struct shstk_value_type types[SHSTK_PROFILE_MAX_TYPES];
+	unsigned int nr_types;
+	struct shstk_value_type period_type;
+	int64_t period;
+	int64_t start;
+	int64_t duration;
+	int64_t totals[SHSTK_PROFILE_MAX_TYPES];
+	const char **comments;
+	size_t nr_comments;
+	struct shstk_record *table;
+	struct shstk_record **records;
+	size_t nr_records;
+	size_t max_records;
+	struct shstk_location *location_table;
+	struct shstk_location **locations;
+	size_t nr_locations;
+	size_t max_locations;
+	bool keep_times;
+	struct shstk_moment *moments;
+	size_t nr_moments;
+	size_t max_moments;
+	struct shstk_record *scratch;
+	size_t max_scratch;
+};
+
+/* Sum that stays at the limit instead of wrapping around. */
+static inline int64_t shstk_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return b < 0 ? INT64_MIN : INT64_MAX;
+}
+
+const struct shstk_symbol *
+shstk_location_symbol(const struct shstk_profile *profile,
+		      const struct shstk_location *location);
+
+/* The value type that a format with one value shows: opts->type, or the last. */
+unsigned int shstk_shown_type(const struct shstk_profile *profile,
+			      const struct shstk_write_opts *opts);
+
+/**
+ * struct shstk_format - a format
+ * @name: its name.
+ * @suffixes: file name endings that mean it, separated by blanks.
+ * @write: write the profile; returns 0 or a negative errno. Need not look at
+ *	the stream's error state.
+ */
+struct shstk_format {
+	const char *name;
+	const char *suffixes;
+	int (*write)(const struct shstk_profile *profile, FILE *out,
+		     const struct shstk_write_opts *opts);
+};
+
+extern const struct shstk_format shstk_format_pprof;
+extern const struct shstk_format shstk_format_folded;
+extern const struct shstk_format shstk_format_svg;
+extern const struct shstk_format shstk_format_perf;
+extern const struct shstk_format shstk_format_top;
+
+/* ---- tree.c: all stacks as one tree, outermost frame at the root ---- */
+
+/**
+ * enum shstk_node_kind - how to show a frame
+ * @SHSTK_NODE_ROOT: the one root of all.
+ * @SHSTK_NODE_THREAD: name of a command or thread.
+ * @SHSTK_NODE_NOTE: "[truncated]".
+ * @SHSTK_NODE_CODE: a function.
+ * @SHSTK_NODE_INLINED: a function inlined into its parent.
+ * @SHSTK_NODE_MADE: code made at run time, named by a perf-map.
+ * @SHSTK_NODE_UNKNOWN: an address without a name.
+ */
+enum shstk_node_kind {
+	SHSTK_NODE_ROOT,
+	SHSTK_NODE_THREAD,
+	SHSTK_NODE_NOTE,
+	SHSTK_NODE_CODE,
+	SHSTK_NODE_INLINED,
+	SHSTK_NODE_MADE,
+	SHSTK_NODE_UNKNOWN,
+};
+
+/**
+ * struct shstk_node - a frame with all stacks that go through it
+ * @hh: in the tree's table.
+ * @parent: frame that called it, and
+ * @name: what is shown: the key.
+ * @kind: enum shstk_node_kind.
+ * @self: value of the stacks that end here.
+ * @total: value of all stacks.
+ * @child: first callee, by name.
+ * @next: next callee of @parent.
+ */
+struct shstk_node {
+	UT_hash_handle hh;
+	struct shstk_node *parent;
+	const char *name;
+	int kind;
+	int64_t self;
+	int64_t total;
+	struct shstk_node *child;
+	struct shstk_node *next;
+};
+
+struct shstk_tree {
+	struct shstk_pool pool;
+	struct shstk_node *table;
+	struct shstk_node *root;
+	unsigned int depth; /* levels below the root */
+};
+
+int shstk_tree_build(const struct shstk_profile *profile,
+		     const struct shstk_write_opts *opts,
+		     struct shstk_tree *tree);
+void shstk_tree_deinit(struct shstk_tree *tree);
+/* The node after @node, parents before children; NULL at the end. */
+struct shstk_node *shstk_tree_next(const struct shstk_node *node);
+
+#endif /* SHSTK_EXPORT_H */

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * export_folded.c - folded stacks: a line per distinct stack, outermost frame
+ * first, frames separated by semicolons, then a blank and the value.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "export.h"
+
+/* The separator of the format cannot be escaped in it. */
+static void put_name(FILE *out, const char *name)
+{
+	for (; *name; name++)
+		putc_unlocked(*name == ';' ? ':' : *name, out);
+}
+
+static void put_stack(FILE *out, const struct shstk_node *leaf,
+		      const struct shstk_node **path, unsigned int max)
+{
+	const struct shstk_node *node;
+	unsigned int nr = 0;
+
+	for (node = leaf; node->parent && nr < max; node = node->parent)
+		path[nr++] = node;
+	while (nr--) {
+		put_name(out, path[nr]->name);
+		putc_unlocked(nr ? ';' : ' ', out);
+	}
+	fprintf(out, "%lld\n", (long long)leaf->self);
+}
+
+static int write_folded(const struct shstk_profile *profile, FILE *out,
+			const struct shstk_write_opts *opts)
+{
+	const struct shstk_node **path, *node;
+	struct shstk_tree tree;
+	int err;
+
+	err = shstk_tree_build(profile, opts, &tree);
+	if (err)
+		return err;
+	path = calloc(tree.depth + 1, sizeof(*path));
+	for (node = tree.root; path && node; node = shstk_tree_next(node))
+		if (node->self)
+			put_stack(out, node, path, tree.depth);
+	err = path ? 0 : -ENOMEM;
+	free(path);
+	shstk_tree_deinit(&tree);
+	return err;
+}
+
+const struct shstk_format shstk_format_folded = {
+	.name = "folded",
+	.suffixes = ".folded .collapsed",
+	.write = write_folded,
+};

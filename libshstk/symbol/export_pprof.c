@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * export_pprof.c - pprof's format: profile.proto, compressed by gzip.
+ *
+ * The message tree is built in one pool and packed straight into the
+ * compressor. Numbers of functions, mappings and strings are given out by
+ * tables keyed by what they stand for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "export.h"
+#include "profile.pb-c.h"
+
+typedef Shstk__Pprof__Profile Profile;
+typedef Shstk__Pprof__ValueType ValueType;
+typedef Shstk__Pprof__Sample Sample;
+typedef Shstk__Pprof__Label Label;
+typedef Shstk__Pprof__Mapping Mapping;
+typedef Shstk__Pprof__Location Location;
+typedef Shstk__Pprof__Line Line;
+typedef Shstk__Pprof__Function Function;
+
+/* A string's index in the string table. */
+struct text_id {
+	UT_hash_handle hh;
+	const char *text; /* key */
+	int64_t id;
+};
+
+struct function_id {
+	UT_hash_handle hh;
+	struct {
+		const char *name;
+		const char *linkage;
+		const char *file;
+		uint64_t start_line;
+	} key;
+	uint64_t id;
+};
+
+struct mapping_id {
+	UT_hash_handle hh;
+	struct {
+		const char *path;
+		uint64_t start;
+		uint64_t end;
+		uint64_t offset;
+	} key;
+	const struct shstk_symmap *map;
+	Mapping *mapping;
+};
+
+struct vector {
+	void **items;
+	size_t nr;
+	size_t max;
+};
+
+/**
+ * struct builder - a Profile being built
+ * @profile: what is written.
+ * @pool: holds the messages.
+ * @failed: memory ran out.
+ * @texts: numbers of strings, @functions: of functions, @mappings: of mappings.
+ * @text_list: strings by number, @function_list: functions.
+ */
+struct builder {
+	const struct shstk_profile *profile;
+	struct shstk_pool pool;
+	bool failed;
+	struct text_id *texts;
+	struct function_id *functions;
+	struct mapping_id *mappings;
+	struct vector text_list;
+	struct vector function_list;
+	Profile out;
+};
+
+static void *alloc(struct builder *b, size_t size)
+{
+	void *ret = shstk_pool_alloc(&b->pool, size);
+
+	if (!ret)
+		b->failed = true;
+	return ret;
+}
+
+static void *alloc_array(struct builder *b, size_t nr, size_t size)
+{
+	if (nr > SIZE_MAX / 2 / size) {
+		b->failed = true;
+		return NULL;
+	}
+	return alloc(b, nr * size);
+}
+
+/* A new message of a generated type. */
+#define NEW(b, type, init)                                                     \
+	({                                                                     \
+		type *message_ = alloc(b, sizeof(*message_));                  \
+									       \
+		if (message_)                                                  \
+			init(message_);                                        \
+		message_;                                                      \
+	})
+
+static bool push(struct builder *b, struct vector *vector, void *item)
+{
+	void **items;
+
+	items = shstk_grow(vector->items, vector->nr, &vector->max,
+			   sizeof(*items));
+	if (!items) {
+		b->failed = true;
+		return false;
+	}
+	vector->items = items;
+	vector->items[vector->nr++] = item;
+	return true;
+}
+
+/* @text is from the store's pool or lives as long as @b. */
+static int64_t text_number(struct builder *b, const char *text)
+{
+	struct text_id *entry;
+
+	if (!text || !*text)
+		return 0;
+	HASH_FIND(hh, b->texts, &text, sizeof(text), entry);
+	if (entry)
+		return entry->id;
+	entry = alloc(b, sizeof(*entry));
+	if (!entry || !push(b, &b->text_list, (void *)text))
+		return 0;
+	entry->text = text;
+	entry->id = b->text_list.nr - 1;
+	HASH_ADD(hh, b->texts, text, sizeof(entry->text), entry);
+	return entry->id;
+}
+
+static int64_t pool_text_number(struct builder *b, const char *text)
+{
+	return text_number(b, shstk_pool_text(b->profile->text, text,
+					      strlen(text)));
+}
+
+static uint64_t function_number(struct builder *b,
+				const struct shstk_symframe *frame)
+{
+	struct function_id *entry, search = {};
+	Function *function;
+
+	search.key.name = frame->function;
+	search.key.linkage = frame->linkage;
+	search.key.file = frame->file;
+	search.key.start_line = frame->start_line;
+	HASH_FIND(hh, b->functions, &search.key, sizeof(search.key), entry);
+	if (entry)
+		return entry->id;
+	entry = alloc(b, sizeof(*entry));
+	function = NEW(b, Function, shstk__pprof__function__init);
+	if (!entry || !function || !push(b, &b->function_list, function))
+		return 0;
+	entry->key = search.key;
+	entry->id = b->function_list.nr;
+	HASH_ADD(hh, b->functions, key, sizeof(entry->key), entry);
+	function->id = entry->id;
+	function->name = text_number(b, frame->function);
+	function->system_name = text_number(b, frame->linkage);
+	function->filename = text_number(b, frame->file);
+	function->start_line = frame->start_line;
+	return entry->id;
+}
+
+static struct mapping_id *find_mapping(struct builder *b,
+				       const struct shstk_symmap *map)
+{
+	struct mapping_id *entry, search = {};
+
+	search.key.path = map->path;
+	search.key.start = map->start;
+	search.key.end = map->end;
+	search.key.offset = map->offset;
+	HASH_FIND(hh, b->mappings, &search.key, sizeof(search.key), entry);
+	if (entry || map->kind == SHSTK_SYMMAP_NONE)
+		return entry;
+	entry = alloc(b, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	entry->key = search.key;
+	entry->map = map;
+	entry->mapping = NEW(b, Mapping, shstk__pprof__mapping__init);
+	if (!entry->mapping)
+		return NULL;
+	HASH_ADD(hh, b->mappings, key, sizeof(entry->key), entry);
+	return entry;
+}
+
+/* Files before memory, then by address: a program lies below its libraries, and
+ * the first mapping is taken for the program.
+ */
+static int by_place(const struct mapping_id *a, const struct mapping_id *b)
+{
+	if (a->map->kind != b->map->kind)
+		return a->map->kind < b->map->kind ? -1 : 1;
+	if (a->key.start != b->key.start)
+		return a->key.start < b->key.start ? -1 : 1;
+	return 0;
+}
+
+static int64_t build_id_number(struct builder *b,
+			       const struct shstk_symmap *map)
+{
+	char *hex = alloc(b, 2 * map->build_id_size + 1);
+	size_t i;
+
+	for (i = 0; hex && i < map->build_id_size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", map->build_id[i]);
+	return hex ? pool_text_number(b, hex) : 0;
+}
+
+static void build_mappings(struct builder *b)
+{
+	const struct shstk_profile *profile = b->profile;
+	struct mapping_id *entry;
+	size_t i;
+
+	for (i = 0; i < profile->nr_locations; i++)
+		find_mapping(b, profile->locations[i]->map);
+	HASH_SORT(b->mappings, by_place);
+	b->out.mapping = alloc_array(b, HASH_COUNT(b->mappings),
+				     sizeof(*b->out.mapping));
+	for (entry = b->mappings; entry && !b->failed; entry = entry->hh.next) {
+		Mapping *mapping = entry->mapping;
+
+		shstk_symmap_build_id(profile->symbols, entry->map);
+		b->out.mapping[b->out.n_mapping++] = mapping;
+		mapping->id = b->out.n_mapping;
+		mapping->memory_start = entry->map->start;
+		mapping->memory_limit = entry->map->end;
+		mapping->file_offset = entry->map->offset;
+		mapping->filename = text_number(b, *entry->map->path ?
+							   entry->map->path :
+							   entry->map->name);
+		mapping->build_id = build_id_number(b, entry->map);
+	}
+}
+
+static Line *build_line(struct builder *b, const struct shstk_symframe *frame)
+{
+	Line *line = NEW(b, Line, shstk__pprof__line__init);
+
+	if (line) {
+		line->function_id = function_number(b, frame);
+		line->line = frame->line;
+	}
+	return line;
+}
+
+/* What is known about a mapping's addresses tells readers what not to redo. */
+static void note_knowledge(Mapping *mapping, const struct shstk_symbol *symbol)
+{
+	unsigned int i;
+
+	mapping->has_functions |= symbol->resolved;
+	for (i = 0; i < symbol->nr; i++) {
+		mapping->has_filenames |= symbol->frames[i].file != NULL;
+		mapping->has_line_numbers |= symbol->frames[i].line != 0;
+		mapping->has_inline_frames |= symbol->frames[i].file != NULL;
+	}
+}
+
+static Location *build_location(struct builder *b,
+				const struct shstk_location *from)
+{
+	const struct shstk_symbol *symbol;
+	struct mapping_id *mapping = find_mapping(b, from->map);
+	Location *to = NEW(b, Location, shstk__pprof__location__init);
+
+	if (!to)
+		return NULL;
+	symbol = shstk_location_symbol(b->profile, from);
+	to->id = from->id;
+	/* An address inside the call instruction, not behind it. */
+	to->address = from->pc;
+	if (from->how == SHSTK_SYMADDR_RETURN && from->pc)
+		to->address--;
+	if (mapping) {
+		to->mapping_id = mapping->mapping->id;
+		note_knowledge(mapping->mapping, symbol);
+	}
+	to->line = alloc_array(b, symbol->nr, sizeof(*to->line));
+	while (to->line && to->n_line < symbol->nr && !b->failed) {
+		to->line[to->n_line] =
+			build_line(b, symbol->frames + to->n_line);
+		to->n_line++;
+	}
+	return to;
+}
+
+/* A location without an address: what stands above a truncated stack. */
+static Location *build_truncated(struct builder *b)
+{
+	struct shstk_symframe frame = {};
+	Location *to = NEW(b, Location, shstk__pprof__location__init);
+
+	frame.function = shstk_pool_text(b->profile->text, "[truncated]", 11);
+	frame.linkage = frame.function;
+	if (!to || !frame.function)
+		return NULL;
+	to->id = b->profile->nr_locations + 1;
+	to->line = alloc_array(b, 1, sizeof(*to->line));
+	if (to->line) {
+		to->line[0] = build_line(b, &frame);
+		to->n_line = 1;
+	}
+	return to;
+}
+
+static void build_locations(struct builder *b)
+{
+	const struct shstk_profile *profile = b->profile;
+	bool truncated = false;
+	size_t i;
+
+	for (i = 0; i < profile->nr_records; i++)
+		truncated |= profile->records[i]->truncated;
+	b->out.location = alloc_array(b, profile->nr_locations + 1,
+				      sizeof(*b->out.location));
+	for (i = 0; i < profile->nr_locations && !b->failed; i++)
+		b->out.location[b->out.n_location++] =
+			build_location(b, profile->locations[i]);
+	if (truncated && !b->failed)
+		b->out.location[b->out.n_location++] = build_truncated(b);
+}
+
+static Label *build_label(struct builder *b, const char *key, const char *str,
+			  int64_t num)
+{
+	Label *label = NEW(b, Label, shstk__pprof__label__init);
+
+	if (label) {
+		label->key = pool_text_number(b, key);
+		label->str = text_number(b, str);
+		label->num = num;
+	}
+	return label;
+}
+
+static void build_labels(struct builder *b, const struct shstk_record *from,
+			 Sample *to)
+{
+	to->label = alloc_array(b, 3, sizeof(*to->label));
+	if (!to->label)
+		return;
+	to->label[to->n_label++] = build_label(
+		b, "pid", NULL, shstk_symproc_pid(from->proc));
+	to->label[to->n_label++] = build_label(b, "tid", NULL, from->tid);
+	if (*from->comm)
+		to->label[to->n_label++] =
+			build_label(b, "thread", from->comm, 0);
+}
+
+static Sample *build_sample(struct builder *b, const struct shstk_record *from)
+{
+	const struct shstk_profile *profile = b->profile;
+	Sample *to = NEW(b, Sample, shstk__pprof__sample__init);
+	uint64_t i;
+
+	if (!to)
+		return NULL;
+	to->location_id = alloc_array(b, from->nr + 1,
+				      sizeof(*to->location_id));
+	if (!to->location_id)
+		return NULL;
+	for (i = 0; i < from->nr; i++)
+		to->location_id[i] = from->locations[i] + 1;
+	to->n_location_id = from->nr;
+	if (from->truncated)
+		to->location_id[to->n_location_id++] =
+			profile->nr_locations + 1;
+	to->value = from->values;
+	to->n_value = profile->nr_types;
+	build_labels(b, from, to);
+	return to;
+}
+
+static void build_samples(struct builder *b)
+{
+	const struct shstk_profile *profile = b->profile;
+	size_t i;
+
+	b->out.sample = alloc_array(b, profile->nr_records,
+				    sizeof(*b->out.sample));
+	for (i = 0; i < profile->nr_records && !b->failed; i++)
+		b->out.sample[b->out.n_sample++] =
+			build_sample(b, profile->records[i]);
+}
+
+static ValueType *build_type(struct builder *b,
+			     const struct shstk_value_type *from)
+{
+	ValueType *to = NEW(b, ValueType, shstk__pprof__value_type__init);
+
+	if (to) {
+		to->type = text_number(b, from->type);
+		to->unit = text_number(b, from->unit);
+	}
+	return to;
+}
+
+static void build_header(struct builder *b, const struct shstk_write_opts *opts)
+{
+	const struct shstk_profile *profile = b->profile;
+	unsigned int i;
+	size_t k;
+
+	b->out.sample_type = alloc_array(b, profile->nr_types,
+					 sizeof(*b->out.sample_type));
+	for (i = 0; i < profile->nr_types && !b->failed; i++)
+		b->out.sample_type[b->out.n_sample_type++] =
+			build_type(b, &profile->types[i]);
+	if (profile->period_type.type)
+		b->out.period_type = build_type(b, &profile->period_type);
+	b->out.period = profile->period;
+	b->out.time_nanos = profile->start;
+	b->out.duration_nanos = profile->duration;
+	if (profile->nr_types)
+		b->out.default_sample_type = text_number(
+			b, profile->types[shstk_shown_type(profile, opts)].type);
+	b->out.comment = alloc_array(b, profile->nr_comments,
+				     sizeof(*b->out.comment));
+	for (k = 0; k < profile->nr_comments && !b->failed; k++)
+		b->out.comment[b->out.n_comment++] =
+			text_number(b, profile->comments[k]);
+}
+
+static int build(struct builder *b, const struct shstk_write_opts *opts)
+{
+	push(b, &b->text_list, "");
+	build_header(b, opts);
+	build_mappings(b);
+	build_locations(b);
+	build_samples(b);
+	b->out.function = (Function **)b->function_list.items;
+	b->out.n_function = b->function_list.nr;
+	b->out.string_table = (char **)b->text_list.items;
+	b->out.n_string_table = b->text_list.nr;
+	return b->failed ? -ENOMEM : 0;
+}
+
+static void builder_deinit(struct builder *b)
+{
+	HASH_CLEAR(hh, b->texts);
+	HASH_CLEAR(hh, b->functions);
+	HASH_CLEAR(hh, b->mappings);
+	free(b->text_list.items);
+	free(b->function_list.items);
+	shstk_pool_deinit(&b->pool);
+}
+
+/* protobuf-c hands over the message in pieces of a few bytes. */
+struct sink {
+	ProtobufCBuffer base; /* first */
+	z_stream z;
+	FILE *out;
+	size_t nr;
+	uint8_t in[16384];
+	uint8_t packed[16384];
+};
+
+static void compress_pending(struct sink *sink, int flush)
+{
+	sink->z.next_in = sink->in;
+	sink->z.avail_in = sink->nr;
+	do {
+		sink->z.next_out = sink->packed;
+		sink->z.avail_out = sizeof(sink->packed);
+		deflate(&sink->z, flush);
+		fwrite(sink->packed, 1,
+		       sizeof(sink->packed) - sink->z.avail_out, sink->out);
+	} while (!sink->z.avail_out);
+	sink->nr = 0;
+}
+
+static void append(ProtobufCBuffer *base, size_t len, const uint8_t *data)
+{
+	struct sink *sink = (struct sink *)base;
+	size_t n;
+
+	while (len) {
+		n = sizeof(sink->in) - sink->nr;
+		if (n > len)
+			n = len;
+		memcpy(sink->in + sink->nr, data, n);
+		sink->nr += n;
+		data += n;
+		len -= n;
+		if (sink->nr == sizeof(sink->in))
+			compress_pending(sink, Z_NO_FLUSH);
+	}
+}
+
+static int pack(const Profile *profile, FILE *out)
+{
+	struct sink *sink = calloc(1, sizeof(*sink));
+
+	if (!sink)
+		return -ENOMEM;
+	sink->base.append = append;
+	sink->out = out;
+	/* 15 + 16: largest window, in a gzip wrapper. */
+	if (deflateInit2(&sink->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16,
+			 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(sink);
+		return -ENOMEM;
+	}
+	shstk__pprof__profile__pack_to_buffer(profile, &sink->base);
+	compress_pending(sink, Z_FINISH);
+	deflateEnd(&sink->z);
+	free(sink);
+	return 0;
+}
+
+static int write_pprof(const struct shstk_profile *profile, FILE *out,
+		       const struct shstk_write_opts *opts)
+{
+	struct builder b = { .profile = profile };
+	int err;
+
+	shstk_pool_init(&b.pool);
+	shstk__pprof__profile__init(&b.out);
+	err = build(&b, opts);
+	if (!err)
+		err = pack(&b.out, out);
+	builder_deinit(&b);
+	return err;
+}
+
+const struct shstk_format shstk_format_pprof = {
+	.name = "pprof",
+	.suffixes = ".pb.gz .pprof",
+	.write = write_pprof,
+};

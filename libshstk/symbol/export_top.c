@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * export_top.c - a table of the functions with the highest values, for people.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export.h"
+
+#define LINES 20
+
+struct entry {
+	UT_hash_handle hh;
+	const char *name; /* key */
+	int64_t self;
+	int64_t total;
+	const struct shstk_record *seen; /* last record it was met in */
+};
+
+struct table {
+	struct shstk_pool pool;
+	struct entry *entries;
+};
+
+static struct entry *get_entry(struct table *table, const char *name)
+{
+	struct entry *entry;
+
+	HASH_FIND(hh, table->entries, &name, sizeof(name), entry);
+	if (entry)
+		return entry;
+	entry = shstk_pool_alloc(&table->pool, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	entry->name = name;
+	HASH_ADD(hh, table->entries, name, sizeof(entry->name), entry);
+	return entry->hh.tbl ? entry : NULL;
+}
+
+static int add_record(const struct shstk_profile *profile, struct table *table,
+		      const struct shstk_record *record, int64_t value)
+{
+	const struct shstk_symbol *symbol;
+	struct entry *entry;
+	unsigned int k;
+	uint64_t i;
+
+	for (i = 0; i < record->nr; i++) {
+		symbol = shstk_location_symbol(
+			profile, profile->locations[record->locations[i]]);
+		for (k = 0; k < symbol->nr; k++) {
+			entry = get_entry(table, symbol->frames[k].function);
+			if (!entry)
+				return -ENOMEM;
+			if (!i && !k)
+				entry->self = shstk_add(entry->self, value);
+			/* A recursive function counts once. */
+			if (entry->seen != record)
+				entry->total = shstk_add(entry->total, value);
+			entry->seen = record;
+		}
+	}
+	return 0;
+}
+
+static int by_value(const struct entry *a, const struct entry *b)
+{
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * part / whole : 0;
+}
+
+static void put_table(const struct shstk_profile *profile, FILE *out,
+		      const struct table *table, unsigned int type,
+		      unsigned int lines)
+{
+	const char *unit = profile->nr_types ? profile->types[type].unit : "";
+	int64_t whole = shstk_profile_total(profile, type);
+	char self[32], total[32];
+	struct entry *entry;
+
+	shstk_format_value(total, sizeof(total), whole, unit);
+	fprintf(out, "%s, %s in all\n%12s %6s %12s %6s  %s\n",
+		profile->nr_types ? profile->types[type].type : "nothing",
+		total, "self", "%", "with callees", "%", "function");
+	for (entry = table->entries; entry && lines--; entry = entry->hh.next) {
+		shstk_format_value(self, sizeof(self), entry->self, unit);
+		shstk_format_value(total, sizeof(total), entry->total, unit);
+		fprintf(out, "%12s %6.2f %12s %6.2f  %s\n", self,
+			percent(entry->self, whole), total,
+			percent(entry->total, whole), entry->name);
+	}
+}
+
+static int write_top(const struct shstk_profile *profile, FILE *out,
+		     const struct shstk_write_opts *opts)
+{
+	unsigned int type = shstk_shown_type(profile, opts);
+	struct table table = {};
+	size_t i;
+	int err = 0;
+
+	shstk_pool_init(&table.pool);
+	for (i = 0; i < profile->nr_records && !err; i++)
+		err = add_record(profile, &table, profile->records[i],
+				 profile->records[i]->values[type]);
+	if (!err) {
+		HASH_SORT(table.entries, by_value);
+		put_table(profile, out, &table, type,
+			  opts->top ? opts->top : LINES);
+	}
+	HASH_CLEAR(hh, table.entries);
+	shstk_pool_deinit(&table.pool);
+	return err;
+}
+
+const struct shstk_format shstk_format_top = {
+	.name = "top",
+	.suffixes = ".top",
+	.write = write_top,
+};

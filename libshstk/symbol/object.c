@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * object.c - one ELF file: all that is known about its addresses.
+ *
+ * The parts are read when the first address needs them: the symbol tables of
+ * the file, of its debug file and of the one packed in .gnu_debugdata; debug
+ * information from wherever it is; and .eh_frame_hdr, which knows where the
+ * functions of a stripped file start.
+ */
+#include <elfutils/libdwelf.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "private.h"
+
+#define FRAMES_MAX 128
+
+struct segment {
+	uint64_t offset;
+	uint64_t end;
+	uint64_t addr;
+};
+
+struct answer {
+	UT_hash_handle hh;
+	uint64_t addr;
+	struct shstk_resolved resolved;
+};
+
+struct shstk_object {
+	struct shstk_pool *pool;
+	const struct shstk_symbols_opts *opts;
+	const struct shstk_root *root;
+	const char *path;
+	const char *name;
+	int fd;
+	void *image;
+	size_t image_size;
+	Elf *elf;
+	bool opened;
+	struct segment *segments;
+	size_t nr_segments;
+	const uint8_t *build_id;
+	size_t build_id_size;
+	bool loaded;
+	int debug_fd;
+	Elf *debug;
+	void *mini_image;
+	Elf *mini;
+	struct shstk_symtab symtab;
+	struct shstk_starts starts;
+	struct shstk_dwarf *dwarf;
+	struct answer *answers;
+};
+
+static struct shstk_object *create(struct shstk_pool *pool,
+				   const struct shstk_symbols_opts *opts,
+				   const char *name)
+{
+	struct shstk_object *object = calloc(1, sizeof(*object));
+
+	if (!object)
+		return NULL;
+	object->pool = pool;
+	object->opts = opts;
+	object->fd = -1;
+	object->debug_fd = -1;
+	object->name = shstk_pool_text(pool, name, strlen(name));
+	if (!object->name) {
+		free(object);
+		return NULL;
+	}
+	return object;
+}
+
+struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
+					 const struct shstk_root *root,
+					 const char *path, const char *name,
+					 const struct shstk_symbols_opts *opts)
+{
+	struct shstk_object *object = create(pool, opts, name);
+	char *copy = shstk_pool_alloc(pool, strlen(path) + 1);
+
+	if (!object || !copy) {
+		free(object);
+		close(fd);
+		return NULL;
+	}
+	object->path = strcpy(copy, path);
+	object->root = root;
+	object->fd = fd;
+	return object;
+}
+
+struct shstk_object *
+shstk_object_create_image(struct shstk_pool *pool, const void *image,
+			  size_t size, const char *name,
+			  const struct shstk_symbols_opts *opts)
+{
+	struct shstk_object *object = create(pool, opts, name);
+
+	if (!object)
+		return NULL;
+	object->image = malloc(size);
+	if (!object->image) {
+		free(object);
+		return NULL;
+	}
+	memcpy(object->image, image, size);
+	object->image_size = size;
+	return object;
+}
+
+void shstk_object_destroy(struct shstk_object *object)
+{
+	if (!object)
+		return;
+	HASH_CLEAR(hh, object->answers);
+	shstk_dwarf_destroy(object->dwarf);
+	shstk_symtab_deinit(&object->symtab);
+	elf_end(object->mini);
+	free(object->mini_image);
+	elf_end(object->debug);
+	if (object->debug_fd >= 0)
+		close(object->debug_fd);
+	elf_end(object->elf);
+	free(object->segments);
+	free(object->image);
+	if (object->fd >= 0)
+		close(object->fd);
+	free(object);
+}
+
+static uint64_t page_down(uint64_t v)
+{
+	return v & ~4095ull;
+}
+
+/* The kernel maps whole pages, so a segment's first and last page hold more of
+ * the file than the segment.
+ */
+static void read_segments(struct shstk_object *object)
+{
+	GElf_Phdr phdr;
+	size_t nr, i;
+
+	if (elf_getphdrnum(object->elf, &nr) || !nr)
+		return;
+	object->segments = calloc(nr, sizeof(*object->segments));
+	for (i = 0; object->segments && i < nr; i++) {
+		if (!gelf_getphdr(object->elf, i, &phdr) ||
+		    phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) ||
+		    phdr.p_filesz > UINT64_MAX - 4096 - phdr.p_offset)
+			continue;
+		object->segments[object->nr_segments++] = (struct segment){
+			.offset = page_down(phdr.p_offset),
+			.end = page_down(phdr.p_offset + phdr.p_filesz + 4095),
+			.addr = phdr.p_vaddr -
+				(phdr.p_offset - page_down(phdr.p_offset)),
+		};
+	}
+}
+
+static void open_elf(struct shstk_object *object)
+{
+	const void *id;
+	ssize_t size;
+
+	object->opened = true;
+	if (object->image) {
+		elf_version(EV_CURRENT);
+		object->elf = elf_memory(object->image, object->image_size);
+		if (object->elf && elf_kind(object->elf) != ELF_K_ELF) {
+			elf_end(object->elf);
+			object->elf = NULL;
+		}
+	} else {
+		object->elf = shstk_elf_begin(object->fd);
+	}
+	if (!object->elf)
+		return;
+	read_segments(object);
+	size = dwelf_elf_gnu_build_id(object->elf, &id);
+	if (size > 0) {
+		object->build_id = id;
+		object->build_id_size = size;
+	}
+}
+
+bool shstk_object_valid(struct shstk_object *object)
+{
+	if (!object->opened)
+		open_elf(object);
+	return object->elf;
+}
+
+size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret)
+{
+	if (!shstk_object_valid(object))
+		return 0;
+	*ret = object->build_id;
+	return object->build_id_size;
+}
+
+bool shstk_object_address(struct shstk_object *object, uint64_t offset,
+			  uint64_t *ret)
+{
+	const struct segment *seg;
+	size_t i;
+
+	if (!shstk_object_valid(object))
+		return false;
+	for (i = 0; i < object->nr_segments; i++) {
+		seg = object->segments + i;
+		if (offset < seg->offset || offset >= seg->end)
+			continue;
+		*ret = seg->addr + (offset - seg->offset);
+		return true;
+	}
+	return false;
+}
+
+static void open_debug(struct shstk_object *object)
+{
+	if (!object->path || (shstk_elf_has(object->elf, ".debug_info") &&
+			      shstk_elf_has(object->elf, ".symtab")))
+		return;
+	object->debug_fd = shstk_debugfile_open(object->root,
+						object->opts->debug_dirs,
+						object->path, object->elf);
+	if (object->debug_fd >= 0)
+		object->debug = shstk_elf_begin(object->debug_fd);
+}
+
+static void load_symbols(struct shstk_object *object)
+{
+	struct shstk_symtab *tab = &object->symtab;
+
+	if (shstk_elf_has(object->elf, ".symtab")) {
+		shstk_symtab_add(tab, object->elf, SHT_SYMTAB);
+	} else {
+		shstk_symtab_add(tab, object->elf, SHT_DYNSYM);
+		object->mini = shstk_elf_minidebug(object->elf,
+						   &object->mini_image);
+		if (object->mini)
+			shstk_symtab_add(tab, object->mini, SHT_SYMTAB);
+		if (object->debug)
+			shstk_symtab_add(tab, object->debug, SHT_SYMTAB);
+	}
+	shstk_symtab_finish(tab);
+}
+
+static void load_dwarf(struct shstk_object *object)
+{
+	Elf *elf = NULL;
+
+	if (shstk_elf_has(object->elf, ".debug_info"))
+		elf = object->elf;
+	else if (object->debug && shstk_elf_has(object->debug, ".debug_info"))
+		elf = object->debug;
+	if (elf)
+		object->dwarf = shstk_dwarf_create(elf, object->root,
+						   object->opts);
+}
+
+static void load(struct shstk_object *object)
+{
+	object->loaded = true;
+	if (!shstk_object_valid(object))
+		return;
+	open_debug(object);
+	load_symbols(object);
+	load_dwarf(object);
+	shstk_starts_init(&object->starts, object->elf);
+}
+
+static bool name_by_symbol(struct shstk_object *object,
+			   const struct shstk_sym *sym,
+			   struct shstk_symframe *frame)
+{
+	frame->function = shstk_demangle(object->pool, sym->name);
+	frame->linkage = shstk_pool_text(object->pool, sym->name,
+					 strlen(sym->name));
+	return frame->function && frame->linkage;
+}
+
+/* Fill @frames (zeroed); returns their number, 0 if memory runs out. */
+static unsigned int resolve(struct shstk_object *object, uint64_t addr,
+			    struct shstk_symframe *frames,
+			    struct shstk_resolved *ret)
+{
+	const struct shstk_sym *sym = shstk_symtab_find(&object->symtab, addr);
+	unsigned int nr = 0;
+	uint64_t start;
+
+	if (object->dwarf)
+		nr = shstk_dwarf_find(object->dwarf, object->pool, addr, sym,
+				      frames, FRAMES_MAX, &ret->start);
+	ret->resolved = nr || sym;
+	if (nr)
+		return nr;
+	frames[0].inlined = false;
+	if (sym) {
+		ret->start = sym->addr;
+		return name_by_symbol(object, sym, frames);
+	}
+	start = shstk_starts_find(&object->starts, addr);
+	ret->start = start;
+	frames[0].function = shstk_place_name(object->pool, object->name,
+					      start ? start : addr);
+	frames[0].linkage = frames[0].function;
+	return frames[0].function ? 1 : 0;
+}
+
+const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object,
+						  uint64_t addr)
+{
+	struct shstk_symframe frames[FRAMES_MAX] = {};
+	struct answer *answer;
+	struct shstk_resolved *ret;
+
+	HASH_FIND(hh, object->answers, &addr, sizeof(addr), answer);
+	if (answer)
+		return &answer->resolved;
+	if (!object->loaded)
+		load(object);
+	answer = shstk_pool_alloc(object->pool, sizeof(*answer));
+	if (!answer)
+		return NULL;
+	ret = &answer->resolved;
+	ret->nr = resolve(object, addr, frames, ret);
+	ret->frames = shstk_pool_alloc(object->pool, ret->nr * sizeof(*frames));
+	if (!ret->nr || !ret->frames)
+		return NULL;
+	memcpy(ret->frames, frames, ret->nr * sizeof(*frames));
+	answer->addr = addr;
+	HASH_ADD(hh, object->answers, addr, sizeof(answer->addr), answer);
+	return ret;
+}

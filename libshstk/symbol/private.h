@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * private.h - what the files of libshstk-symbol share among themselves.
+ */
+#ifndef SHSTK_SYMBOL_PRIVATE_H
+#define SHSTK_SYMBOL_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbol.h"
+
+/* uthash calls exit() when memory runs out unless told otherwise; with this it
+ * leaves the element out: its hh.tbl is then NULL.
+ */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* ---- pool.c: memory that goes all at once, and strings held once ---- */
+
+/* Longest string kept, in bytes; what is longer ends in "...". */
+#define SHSTK_TEXT_MAX 16384
+
+struct shstk_pool_chunk;
+struct shstk_pool_text;
+
+/**
+ * struct shstk_pool - memory that is released all at once
+ * @chunks: all chunks, the newest first.
+ * @next: next free byte of the newest chunk.
+ * @left: free bytes there.
+ * @texts: all strings, by their bytes as they were given.
+ */
+struct shstk_pool {
+	struct shstk_pool_chunk *chunks;
+	char *next;
+	size_t left;
+	struct shstk_pool_text *texts;
+};
+
+void shstk_pool_init(struct shstk_pool *pool);
+void shstk_pool_deinit(struct shstk_pool *pool);
+/* Zeroed, aligned for any type; NULL when memory runs out. */
+void *shstk_pool_alloc(struct shstk_pool *pool, size_t size);
+/* The one copy of a string, made valid UTF-8 without control characters: two
+ * equal strings are the same pointer. NULL when memory runs out.
+ */
+const char *shstk_pool_text(struct shstk_pool *pool, const char *text,
+			    size_t len);
+
+/* Room for one more element of a malloc'd array that has @nr of them and room for
+ * @*max: the array, perhaps moved, or NULL when memory runs out.
+ */
+void *shstk_grow(void *array, size_t nr, size_t *max, size_t size);
+
+/* ---- demangle.c ---- */
+
+/* The readable form of a linker symbol; itself if it is not mangled. NULL when
+ * memory runs out.
+ */
+const char *shstk_demangle(struct shstk_pool *pool, const char *linkage);
+bool shstk_is_mangled(const char *name);
+/* What stands for a name where there is none: "[module+0x12]", "[vdso+0x12]" for
+ * a module "[vdso]", "[0x12]" for none. NULL when memory runs out.
+ */
+const char *shstk_place_name(struct shstk_pool *pool, const char *module,
+			     uint64_t addr);
+
+/* ---- root.c: files as another process sees them ---- */
+
+/**
+ * struct shstk_root - root folder and mount namespace of some processes
+ * @fd: the folder, or -1: ours.
+ * @dev: device and
+ * @ino: inode number of the folder, and
+ * @mnt_ns: of the mount namespace, to tell roots apart.
+ * @next: next one of the store.
+ */
+struct shstk_root {
+	int fd;
+	dev_t dev;
+	ino_t ino;
+	ino_t mnt_ns;
+	struct shstk_root *next;
+};
+
+/* The root of a living process, found in or added to @list; the one that is
+ * ours if it is the same, cannot be looked at, or @pid is 0. NULL when memory
+ * runs out.
+ */
+struct shstk_root *shstk_root_get(struct shstk_root **list, int pid);
+void shstk_root_put_all(struct shstk_root **list);
+/* Open a regular file for reading, below that root also through absolute links.
+ * Never blocks on pipes. @flags: more flags of open(2). Returns a descriptor or
+ * a negative errno.
+ */
+int shstk_root_open(const struct shstk_root *root, const char *path, int flags);
+
+/* ---- object.c: one ELF file ---- */
+
+struct shstk_object;
+
+/**
+ * struct shstk_resolved - what an object knows about one of its addresses
+ * @resolved: a symbol or debug information named it.
+ * @start: where the function starts, in addresses of the object; or 0.
+ * @nr: number of elements of @frames.
+ * @frames: innermost first.
+ */
+struct shstk_resolved {
+	bool resolved;
+	uint64_t start;
+	unsigned int nr;
+	struct shstk_symframe *frames;
+};
+
+/* Takes over @fd, also when it fails (NULL: out of memory). Reads nothing yet. */
+struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
+					 const struct shstk_root *root,
+					 const char *path, const char *name,
+					 const struct shstk_symbols_opts *opts);
+/* The same for an image in memory, which is copied. */
+struct shstk_object *
+shstk_object_create_image(struct shstk_pool *pool, const void *image,
+			  size_t size, const char *name,
+			  const struct shstk_symbols_opts *opts);
+void shstk_object_destroy(struct shstk_object *object);
+/* False if it is no ELF file. */
+bool shstk_object_valid(struct shstk_object *object);
+/* Bytes of the GNU build id, 0 if there is none. */
+size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret);
+/* Address in the object of a byte of the file; false if none is mapped there. */
+bool shstk_object_address(struct shstk_object *object, uint64_t offset,
+			  uint64_t *ret);
+/* Names for an address; NULL when memory runs out. */
+const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object,
+						  uint64_t addr);
+
+/* ---- elf.c: opening ELF files that nobody vouches for ---- */
+
+struct Elf;
+typedef struct Elf Elf;
+
+/* NULL if it is no ELF file. @fd stays the caller's and must stay open. */
+Elf *shstk_elf_begin(int fd);
+/* Whether compressed sections have a size that is fit to be unpacked. */
+bool shstk_elf_bounded(Elf *elf);
+/* Whether there is a section of that name (also as .zdebug_*) with content. */
+bool shstk_elf_has(Elf *elf, const char *section);
+/* The file packed in .gnu_debugdata, unpacked into @ret (malloc'd), or NULL. */
+Elf *shstk_elf_minidebug(Elf *elf, void **ret);
+
+/* ---- debugfile.c: finding separate debug files ---- */
+
+/* Open the file with that build id below the debug folders. */
+int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs,
+			  const void *build_id, size_t size);
+/* Open the debug file of @elf, which lies at @path: by build id or by
+ * .gnu_debuglink. Both return a descriptor or a negative errno.
+ */
+int shstk_debugfile_open(const struct shstk_root *root, const char *dirs,
+			 const char *path, Elf *elf);
+
+/* ---- symtab.c: sorted function symbols, and function starts ---- */
+
+/**
+ * struct shstk_sym - a function symbol
+ * @addr: first address.
+ * @size: bytes, also where the symbol table does not tell.
+ * @name: as in the table; lives as long as its Elf.
+ * @sized: the table told @size.
+ * @rank: of names for one address the one with the highest is shown.
+ */
+struct shstk_sym {
+	uint64_t addr;
+	uint64_t size;
+	const char *name;
+	bool sized;
+	uint8_t rank;
+};
+
+struct shstk_symtab {
+	struct shstk_sym *syms;
+	size_t nr;
+	size_t max;
+};
+
+/* Add the function symbols of sections of one type (SHT_SYMTAB, SHT_DYNSYM). */
+int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, uint32_t type);
+/* Sort; to be called once, after all were added. */
+void shstk_symtab_finish(struct shstk_symtab *tab);
+void shstk_symtab_deinit(struct shstk_symtab *tab);
+const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab,
+					  uint64_t addr);
+
+/* The search table of .eh_frame_hdr: where functions without a name start. */
+struct shstk_starts {
+	const uint8_t *table;
+	size_t nr;
+	uint64_t hdr; /* address of .eh_frame_hdr */
+	Elf *elf;
+};
+
+void shstk_starts_init(struct shstk_starts *starts, Elf *elf);
+/* Start of the function that covers an address, or 0. */
+uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr);
+
+/* ---- dwarf.c: functions, inlined calls and lines ---- */
+
+struct shstk_dwarf;
+
+/* NULL if there is no usable debug information. Takes over nothing. */
+struct shstk_dwarf *shstk_dwarf_create(Elf *elf, const struct shstk_root *root,
+				       const struct shstk_symbols_opts *opts);
+void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
+/* Fill @frames, innermost first, with up to @max frames of @addr; their names
+ * are those of the object's pool. @sym is the covering symbol or NULL. @start
+ * receives where the function starts. Returns the number of frames; 0: it is
+ * not described, but @frames[0] may have received file and line.
+ */
+unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf,
+			      struct shstk_pool *pool, uint64_t addr,
+			      const struct shstk_sym *sym,
+			      struct shstk_symframe *frames, unsigned int max,
+			      uint64_t *start);
+
+/* ---- perfmap.c: names of code made at run time ---- */
+
+struct shstk_perfmap;
+
+struct shstk_perfmap_entry {
+	uint64_t start;
+	uint64_t end;
+	const char *name;
+};
+
+struct shstk_perfmap *shstk_perfmap_create(void);
+void shstk_perfmap_destroy(struct shstk_perfmap *map);
+/* Take the lines of a file's text, newer than all before. Returns 0 or -ENOMEM. */
+int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text,
+			size_t size);
+int shstk_perfmap_read(struct shstk_perfmap *map, int fd);
+size_t shstk_perfmap_size(const struct shstk_perfmap *map);
+const struct shstk_perfmap_entry *
+shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);
+
+/* ---- maps.c: /proc/PID/maps ---- */
+
+/* Take the next line of a maps text. Returns false at its end. Lines that are
+ * no mappings or not executable are passed over. @info->path lies in @path,
+ * PATH_MAX + 16 bytes.
+ */
+bool shstk_maps_next(const char **text, const char *end,
+		     struct shstk_symmap_info *info, char *path);
+/* All of /proc/PID/maps in one malloc'd block; or a negative errno. */
+ssize_t shstk_maps_read(int pid, char **ret);
+
+/* ---- symbol.c ---- */
+
+/* The store's pool, for strings that live as long as it does. */
+struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols);
+
+#endif /* SHSTK_SYMBOL_PRIVATE_H */

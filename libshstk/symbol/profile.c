@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * profile.c - a profile in memory.
+ *
+ * Adding a sample turns its addresses into numbered locations (mapping,
+ * address) and sums it into the record with the same process, thread and
+ * locations. Nothing is named yet.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../shstk.h"
+#include "export.h"
+
+int shstk_profile_create(struct shstk_symbols *symbols,
+			 struct shstk_profile **ret)
+{
+	struct shstk_profile *profile = calloc(1, sizeof(*profile));
+
+	if (!profile)
+		return -ENOMEM;
+	profile->symbols = symbols;
+	profile->text = shstk_symbols_pool(symbols);
+	shstk_pool_init(&profile->pool);
+	*ret = profile;
+	return 0;
+}
+
+void shstk_profile_destroy(struct shstk_profile *profile)
+{
+	if (!profile)
+		return;
+	HASH_CLEAR(hh, profile->table);
+	HASH_CLEAR(hh, profile->location_table);
+	shstk_pool_deinit(&profile->pool);
+	free(profile->records);
+	free(profile->locations);
+	free(profile->moments);
+	free(profile->comments);
+	free(profile->scratch);
+	free(profile);
+}
+
+static int set_type(struct shstk_profile *profile, struct shstk_value_type *to,
+		    const char *type, const char *unit)
+{
+	to->type = shstk_pool_text(profile->text, type, strlen(type));
+	to->unit = shstk_pool_text(profile->text, unit, strlen(unit));
+	return to->type && to->unit ? 0 : -ENOMEM;
+}
+
+int shstk_profile_add_type(struct shstk_profile *profile, const char *type,
+			   const char *unit)
+{
+	if (profile->nr_records)
+		return -EINVAL;
+	if (profile->nr_types == SHSTK_PROFILE_MAX_TYPES)
+		return -E2BIG;
+	if (set_type(profile, &profile->types[profile->nr_types], type, unit))
+		return -ENOMEM;
+	return profile->nr_types++;
+}
+
+int shstk_profile_set_period(struct shstk_profile *profile, const char *type,
+			     const char *unit, int64_t period)
+{
+	profile->period = period;
+	return set_type(profile, &profile->period_type, type, unit);
+}
+
+void shstk_profile_set_time(struct shstk_profile *profile, int64_t start,
+			    int64_t duration)
+{
+	profile->start = start;
+	profile->duration = duration;
+}
+
+int shstk_profile_comment(struct shstk_profile *profile, const char *text)
+{
+	const char **more;
+
+	more = reallocarray(profile->comments, profile->nr_comments + 1,
+			    sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	profile->comments = more;
+	text = shstk_pool_text(profile->text, text, strlen(text));
+	if (!text)
+		return -ENOMEM;
+	profile->comments[profile->nr_comments++] = text;
+	return 0;
+}
+
+void shstk_profile_keep_times(struct shstk_profile *profile)
+{
+	profile->keep_times = true;
+}
+
+#define LOCATION_KEY_SIZE                                                      \
+	(offsetof(struct shstk_location, id) -                                 \
+	 offsetof(struct shstk_location, map))
+
+static struct shstk_location *add_location(struct shstk_profile *profile,
+					   const struct shstk_location *key)
+{
+	struct shstk_location *new, **list;
+
+	if (profile->nr_locations >= UINT32_MAX - 1)
+		return NULL;
+	list = shstk_grow(profile->locations, profile->nr_locations,
+			  &profile->max_locations, sizeof(*list));
+	if (!list)
+		return NULL;
+	profile->locations = list;
+	new = shstk_pool_alloc(&profile->pool, sizeof(*new));
+	if (!new)
+		return NULL;
+	new->map = key->map;
+	new->pc = key->pc;
+	new->how = key->how;
+	HASH_ADD(hh, profile->location_table, map, LOCATION_KEY_SIZE, new);
+	if (!new->hh.tbl)
+		return NULL;
+	profile->locations[profile->nr_locations++] = new;
+	new->id = profile->nr_locations;
+	return new;
+}
+
+static struct shstk_location *get_location(struct shstk_profile *profile,
+					   struct shstk_symproc *proc,
+					   uint64_t pc, uint8_t marks)
+{
+	bool exact = marks & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL);
+	struct shstk_location key = {
+		.map = shstk_symproc_find(proc, pc),
+		.pc = pc,
+		.how = exact ? SHSTK_SYMADDR_PC : SHSTK_SYMADDR_RETURN,
+	};
+	struct shstk_location *found;
+
+	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE,
+		  found);
+	return found ? found : add_location(profile, &key);
+}
+
+/* The part of a record that says which one it is. */
+static void *key_of(struct shstk_record *record)
+{
+	return &record->proc;
+}
+
+static size_t key_size(const struct shstk_record *record)
+{
+	return offsetof(struct shstk_record, locations) -
+	       offsetof(struct shstk_record, proc) +
+	       record->nr * sizeof(record->locations[0]);
+}
+
+static struct shstk_record *scratch(struct shstk_profile *profile,
+				    unsigned int nr)
+{
+	size_t size = sizeof(*profile->scratch) + nr * sizeof(uint32_t);
+	struct shstk_record *more;
+
+	if (size > profile->max_scratch) {
+		more = realloc(profile->scratch, size);
+		if (!more)
+			return NULL;
+		profile->scratch = more;
+		profile->max_scratch = size;
+	}
+	memset(profile->scratch, 0, sizeof(*profile->scratch));
+	return profile->scratch;
+}
+
+/* What @sample would be as a record, without values. */
+static struct shstk_record *make_key(struct shstk_profile *profile,
+				     const struct shstk_sample *sample)
+{
+	struct shstk_record *record = scratch(profile, sample->nr);
+	const char *comm = sample->comm ? sample->comm : "";
+	struct shstk_location *location;
+	unsigned int i;
+
+	if (!record)
+		return NULL;
+	record->proc = sample->proc;
+	record->tid = sample->tid;
+	record->truncated = sample->end != SHSTK_END_COMPLETE;
+	record->comm = shstk_pool_text(profile->text, comm, strlen(comm));
+	record->nr = sample->nr;
+	for (i = 0; i < sample->nr; i++) {
+		location = get_location(profile, sample->proc, sample->pcs[i],
+					sample->marks ? sample->marks[i] : 0);
+		if (!location)
+			return NULL;
+		record->locations[i] = location->id - 1;
+	}
+	return record->comm ? record : NULL;
+}
+
+static struct shstk_record *add_record(struct shstk_profile *profile,
+				       struct shstk_record *key)
+{
+	size_t size = key_size(key);
+	struct shstk_record *new, **list;
+
+	list = shstk_grow(profile->records, profile->nr_records,
+			  &profile->max_records, sizeof(*list));
+	if (!list)
+		return NULL;
+	profile->records = list;
+	new = shstk_pool_alloc(&profile->pool,
+			       offsetof(struct shstk_record, proc) + size);
+	if (!new)
+		return NULL;
+	new->values = shstk_pool_alloc(&profile->pool,
+				       profile->nr_types * sizeof(int64_t));
+	if (!new->values)
+		return NULL;
+	memcpy(key_of(new), key_of(key), size);
+	HASH_ADD_KEYPTR(hh, profile->table, key_of(new), size, new);
+	if (!new->hh.tbl)
+		return NULL;
+	profile->records[profile->nr_records++] = new;
+	return new;
+}
+
+static int add_moment(struct shstk_profile *profile,
+		      const struct shstk_record *record,
+		      const struct shstk_sample *sample)
+{
+	size_t size = profile->nr_types * sizeof(int64_t);
+	int64_t *values = shstk_pool_alloc(&profile->pool, size);
+	struct shstk_moment *list;
+
+	list = shstk_grow(profile->moments, profile->nr_moments,
+			  &profile->max_moments, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	profile->moments = list;
+	if (!values)
+		return -ENOMEM;
+	profile->moments[profile->nr_moments++] = (struct shstk_moment){
+		.time = sample->time,
+		.record = record,
+		.values = memcpy(values, sample->values, size),
+	};
+	return 0;
+}
+
+int shstk_profile_add(struct shstk_profile *profile,
+		      const struct shstk_sample *sample)
+{
+	struct shstk_record *key, *record;
+	unsigned int i;
+
+	if (!profile->nr_types)
+		return -EINVAL;
+	key = make_key(profile, sample);
+	if (!key)
+		return -ENOMEM;
+	HASH_FIND(hh, profile->table, key_of(key), key_size(key), record);
+	if (!record)
+		record = add_record(profile, key);
+	if (!record ||
+	    (profile->keep_times && add_moment(profile, record, sample)))
+		return -ENOMEM;
+	for (i = 0; i < profile->nr_types; i++) {
+		record->values[i] = shstk_add(record->values[i],
+					      sample->values[i]);
+		profile->totals[i] = shstk_add(profile->totals[i],
+					       sample->values[i]);
+	}
+	return 0;
+}
+
+int64_t shstk_profile_total(const struct shstk_profile *profile,
+			    unsigned int type)
+{
+	return type < profile->nr_types ? profile->totals[type] : 0;
+}
+
+const struct shstk_symbol *
+shstk_location_symbol(const struct shstk_profile *profile,
+		      const struct shstk_location *location)
+{
+	return shstk_symbols_lookup(profile->symbols, location->map,
+				    location->pc, location->how);
+}
+
+unsigned int shstk_shown_type(const struct shstk_profile *profile,
+			      const struct shstk_write_opts *opts)
+{
+	if (opts->type && opts->type <= profile->nr_types)
+		return opts->type - 1;
+	return profile->nr_types ? profile->nr_types - 1 : 0;
+}

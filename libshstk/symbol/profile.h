@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * profile.h - a profile in memory, and writing it.
+ *
+ * A profile has one or more value types (cpu nanoseconds, samples; allocated
+ * bytes, ...) and samples: a process, a thread, a stack and one value per
+ * type. Equal samples are summed. Addresses are tied to their mapping when a
+ * sample is added and named when the profile is written (symbol.h).
+ *
+ *   shstk_profile_create(symbols, &profile);
+ *   shstk_profile_add_type(profile, "samples", "count");
+ *   shstk_profile_add_type(profile, "cpu", "nanoseconds");
+ *   shstk_profile_add(profile, &sample);                           many times
+ *   shstk_profile_write(profile, "out.svg", NULL, NULL, err, sizeof(err));
+ *
+ * Part of libshstk-symbol.a, internal to this tree; one thread at a time; not
+ * for signal handlers.
+ */
+#ifndef SHSTK_PROFILE_H
+#define SHSTK_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "symbol.h"
+
+#define SHSTK_PROFILE_MAX_TYPES 8
+
+struct shstk_profile;
+
+/**
+ * struct shstk_sample - one sample as it is added
+ * @proc: the process, with its mappings as they are now.
+ * @tid: thread ID.
+ * @comm: name of the thread.
+ * @pcs: the stack, innermost first, as the captures of shstk.h give it.
+ * @marks: SHSTK_MARK_* of each entry, or NULL: all are return addresses.
+ * @nr: number of entries of @pcs and @marks.
+ * @end: enum shstk_end of the capture. Where it is not complete the stack is
+ *	shown below a "[truncated]" frame.
+ * @time: when, in ns of CLOCK_MONOTONIC; used if shstk_profile_keep_times().
+ * @values: one value for each type.
+ */
+struct shstk_sample {
+	struct shstk_symproc *proc;
+	int tid;
+	const char *comm;
+	const uint64_t *pcs;
+	const uint8_t *marks;
+	unsigned int nr;
+	int end;
+	uint64_t time;
+	const int64_t *values;
+};
+
+/**
+ * struct shstk_write_opts - how to write; all zero is the default
+ * @title: title of a flame graph, or NULL.
+ * @per_thread: one tower (root frame) per thread instead of per command name.
+ * @icicle: flame graph with the root on top.
+ * @type: the value type that formats with one value use, counted from 1; 0:
+ *	the default one.
+ * @top: lines of the "top" format; 0: 20.
+ */
+struct shstk_write_opts {
+	const char *title;
+	bool per_thread;
+	bool icicle;
+	unsigned int type;
+	unsigned int top;
+};
+
+/**
+ * shstk_profile_create() - make an empty profile
+ * @symbols: names its addresses; must outlive the profile.
+ * @ret: receives the profile; give it to shstk_profile_destroy().
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_create(struct shstk_symbols *symbols,
+			 struct shstk_profile **ret);
+
+/**
+ * shstk_profile_destroy() - release a profile
+ * @profile: a profile, or NULL.
+ */
+void shstk_profile_destroy(struct shstk_profile *profile);
+
+/**
+ * shstk_profile_add_type() - declare the next value of all samples
+ * @profile: a profile without samples.
+ * @type: what is measured: "cpu", "wall", "samples", "alloc_space", ...
+ * @unit: "nanoseconds", "count", "bytes".
+ *
+ * The type declared last is the default of formats that show one.
+ *
+ * Return: its index from 0, -EINVAL if there are samples, -E2BIG if there are
+ * SHSTK_PROFILE_MAX_TYPES already, -ENOMEM.
+ */
+int shstk_profile_add_type(struct shstk_profile *profile, const char *type,
+			   const char *unit);
+
+/**
+ * shstk_profile_set_period() - what one event stands for
+ * @profile: the profile.
+ * @type: type of the event: "cpu", "wall".
+ * @unit: unit of @period.
+ * @period: amount between two events (1001001 ns at 999 Hz).
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_set_period(struct shstk_profile *profile, const char *type,
+			     const char *unit, int64_t period);
+
+/**
+ * shstk_profile_set_time() - when it was recorded
+ * @profile: the profile.
+ * @start: ns since 1970.
+ * @duration: ns.
+ */
+void shstk_profile_set_time(struct shstk_profile *profile, int64_t start,
+			    int64_t duration);
+
+/**
+ * shstk_profile_comment() - add a line of free text (command line, lost samples)
+ * @profile: the profile.
+ * @text: the text.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_comment(struct shstk_profile *profile, const char *text);
+
+/**
+ * shstk_profile_keep_times() - keep the time of each sample from now on
+ * @profile: the profile.
+ *
+ * The perf text format then has one record per sample, in order of time;
+ * without, one per distinct stack with the sum as its period. Costs 16 bytes
+ * and the values per sample.
+ */
+void shstk_profile_keep_times(struct shstk_profile *profile);
+
+/**
+ * shstk_profile_add() - add a sample
+ * @profile: the profile, with at least one type.
+ * @sample: the sample; everything is copied.
+ *
+ * Return: 0, -EINVAL (no type declared), -ENOMEM: not counted.
+ */
+int shstk_profile_add(struct shstk_profile *profile,
+		      const struct shstk_sample *sample);
+
+/**
+ * shstk_profile_total() - sum over all samples
+ * @profile: the profile.
+ * @type: index of the value type from 0.
+ */
+int64_t shstk_profile_total(const struct shstk_profile *profile,
+			    unsigned int type);
+
+/**
+ * shstk_format_find() - choose a format
+ * @format: name of a format ("pprof", "folded", "svg", "perf", "top"), or NULL:
+ *	by the suffix of @path (.pb.gz .pprof .folded .collapsed .svg .perf
+ *	.txt .top).
+ * @path: file to be written, or NULL.
+ *
+ * Return: the format's name, or NULL if there is none.
+ */
+const char *shstk_format_find(const char *format, const char *path);
+
+/**
+ * shstk_format_list() - names of all formats, for usage texts
+ *
+ * Return: "pprof, folded, svg, perf, top".
+ */
+const char *shstk_format_list(void);
+
+/**
+ * shstk_profile_write() - write a profile to a file
+ * @profile: the profile.
+ * @path: file; "-" is standard output. A regular file is written under another
+ *	name beside it and renamed when complete.
+ * @format: name of a format, or NULL: by the suffix.
+ * @opts: options, or NULL.
+ * @err: receives one line without line break on failure, naming @path.
+ * @err_size: bytes in @err.
+ *
+ * Return: 0, -EINVAL (no such format), -ENOMEM, or the errno of the write.
+ */
+int shstk_profile_write(struct shstk_profile *profile, const char *path,
+			const char *format,
+			const struct shstk_write_opts *opts, char *err,
+			size_t err_size);
+
+/**
+ * shstk_profile_check() - find out early whether a file can be written
+ * @path: as for shstk_profile_write().
+ * @format: as for shstk_profile_write().
+ * @err: as for shstk_profile_write().
+ * @err_size: as for shstk_profile_write().
+ *
+ * Leaves no file behind.
+ *
+ * Return: as shstk_profile_write().
+ */
+int shstk_profile_check(const char *path, const char *format, char *err,
+			size_t err_size);
+
+/**
+ * shstk_profile_print() - write a profile to an open stream
+ * @profile: the profile.
+ * @out: the stream.
+ * @format: name of a format.
+ * @opts: options, or NULL.
+ *
+ * Return: 0, -EINVAL (no such format), -ENOMEM, -EIO or the errno of the write.
+ */
+int shstk_profile_print(struct shstk_profile *profile, FILE *out,
+			const char *format,
+			const struct shstk_write_opts *opts);
+
+/**
+ * shstk_format_value() - a value in its unit, for people
+ * @buf: receives "1.234 s", "12.30 MiB", "1234".
+ * @size: bytes in @buf.
+ * @value: the value.
+ * @unit: as in shstk_profile_add_type().
+ */
+void shstk_format_value(char *buf, size_t size, int64_t value,
+			const char *unit);
+
+#endif /* SHSTK_PROFILE_H */

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * root.c - files as another process sees them.
+ *
+ * A process in a container maps files of another file system tree. Its root
+ * folder is opened while it lives; the descriptor keeps mount and folder, so
+ * that its files can be opened until the end. Links in that tree must be
+ * followed inside it, which openat2(2) does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "private.h"
+
+static bool identify(int pid, struct shstk_root *id)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/root/.", pid);
+	if (stat(path, &st))
+		return false;
+	id->dev = st.st_dev;
+	id->ino = st.st_ino;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	if (stat(path, &st))
+		return false;
+	id->mnt_ns = st.st_ino;
+	return true;
+}
+
+static bool same(const struct shstk_root *a, const struct shstk_root *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->mnt_ns == b->mnt_ns;
+}
+
+static struct shstk_root *add(struct shstk_root **list,
+			      const struct shstk_root *id)
+{
+	struct shstk_root *root = malloc(sizeof(*root));
+
+	if (!root)
+		return NULL;
+	*root = *id;
+	root->next = *list;
+	*list = root;
+	return root;
+}
+
+static int pin(int pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static struct shstk_root *own_root(struct shstk_root **list)
+{
+	struct shstk_root id = { .fd = -1 };
+	struct shstk_root *root;
+
+	for (root = *list; root; root = root->next)
+		if (root->fd < 0)
+			return root;
+	identify(getpid(), &id);
+	return add(list, &id);
+}
+
+struct shstk_root *shstk_root_get(struct shstk_root **list, int pid)
+{
+	struct shstk_root *own = own_root(list), *root;
+	struct shstk_root id;
+
+	if (!own || pid <= 0 || !identify(pid, &id))
+		return own;
+	for (root = *list; root; root = root->next)
+		if (same(root, &id))
+			return root;
+	id.fd = pin(pid);
+	if (id.fd < 0)
+		return own;
+	root = add(list, &id);
+	if (!root)
+		close(id.fd);
+	return root;
+}
+
+void shstk_root_put_all(struct shstk_root **list)
+{
+	struct shstk_root *root, *next;
+
+	for (root = *list; root; root = next) {
+		next = root->next;
+		if (root->fd >= 0)
+			close(root->fd);
+		free(root);
+	}
+	*list = NULL;
+}
+
+static int open_below(int dir, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+int shstk_root_open(const struct shstk_root *root, const char *path, int flags)
+{
+	struct stat st;
+	int fd;
+
+	flags |= O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	if (root->fd < 0)
+		fd = open(path, flags);
+	else
+		fd = open_below(root->fd, path, flags);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EINVAL;
+	}
+	return fd;
+}

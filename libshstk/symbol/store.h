@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * store.h - the inside of the store and of the views of processes.
+ *
+ * A view is a sorted array of disjoint mappings. Mappings are never changed or
+ * freed: what is cut or unmapped is replaced in the array and goes to a list of
+ * former ones, where addresses that nothing covers now are looked for.
+ */
+#ifndef SHSTK_STORE_H
+#define SHSTK_STORE_H
+
+#include "private.h"
+
+struct object_entry;
+struct image_entry;
+struct lookup;
+
+/**
+ * struct shstk_map - a mapping
+ * @pub: first: a map is handed out as this.
+ * @dev: device and
+ * @inode: inode number that the kernel told, or 0.
+ * @object: its file, or NULL.
+ * @former: next older one of those that are not mapped any more.
+ */
+struct shstk_map {
+	struct shstk_symmap pub;
+	uint64_t dev;
+	uint64_t inode;
+	struct shstk_object *object;
+	struct shstk_map *former;
+};
+
+/**
+ * struct shstk_symbols - the store
+ * @pool: all that lives as long as the store.
+ * @opts: its options.
+ * @roots: root folders of processes.
+ * @objects: open files, by device and inode number.
+ * @images: images in memory.
+ * @procs: all views.
+ * @kernel: the one of the kernel, or NULL.
+ * @lookups: addresses that were looked up.
+ */
+struct shstk_symbols {
+	struct shstk_pool pool;
+	struct shstk_symbols_opts opts;
+	struct shstk_root *roots;
+	struct object_entry *objects;
+	struct image_entry *images;
+	struct shstk_symproc *procs;
+	struct shstk_symproc *kernel;
+	struct lookup *lookups;
+};
+
+/**
+ * struct shstk_symproc - the view of a process
+ * @symbols: the store.
+ * @next: next view of the store.
+ * @parent: process it was forked from, whose generated code it may run.
+ * @pid: process ID here, and
+ * @ns_pid: as the process sees itself.
+ * @uid: its user, or -1.
+ * @started: when it started, seconds since 1970, or 0.
+ * @root: where its paths start.
+ * @maps: its mappings, sorted, disjoint; @nr of them, room for @max.
+ * @former: mappings that were, the newest first.
+ * @none: stands for all that is not mapped.
+ * @perfmap: names from its own perf-map file.
+ * @extra: names from files that were given.
+ * @perfmap_tried: its own file was looked for.
+ * @edition: grows when names are added, to tell old lookups.
+ */
+struct shstk_symproc {
+	struct shstk_symbols *symbols;
+	struct shstk_symproc *next;
+	struct shstk_symproc *parent;
+	int pid;
+	int ns_pid;
+	uid_t uid;
+	int64_t started;
+	struct shstk_root *root;
+	struct shstk_map **maps;
+	size_t nr;
+	size_t max;
+	struct shstk_map *former;
+	struct shstk_map none;
+	struct shstk_perfmap *perfmap;
+	struct shstk_perfmap *extra;
+	bool perfmap_tried;
+	uint64_t edition;
+};
+
+/* mapping.c: a new mapping with its file; a part of one, or for another process.
+ * NULL when memory runs out.
+ */
+struct shstk_map *shstk_map_create(struct shstk_symproc *proc,
+				   const struct shstk_symmap_info *info);
+struct shstk_map *shstk_map_copy(struct shstk_symproc *proc,
+				 const struct shstk_map *map, uint64_t start,
+				 uint64_t end);
+/* Bytes of a path without the kernel's " (deleted)". */
+size_t shstk_map_path_length(const char *path);
+void shstk_objects_destroy(struct shstk_symbols *symbols);
+
+/* kernel.c: where all addresses of the kernel lie; NULL when memory runs out. */
+const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);
+
+/* process.c */
+void shstk_symproc_destroy(struct shstk_symproc *proc);
+/* The perf-map entry for an address, or NULL. */
+const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc,
+						     uint64_t addr);
+
+#endif /* SHSTK_STORE_H */

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * symbol.c - the store: made, released, and asked for the names of an address.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store.h"
+
+struct lookup_key {
+	const struct shstk_symmap *map;
+	uint64_t pc;
+	uint64_t how; /* exact, and from bit 1 the edition of the perf-map */
+};
+
+struct lookup {
+	UT_hash_handle hh;
+	struct lookup_key key;
+	struct shstk_symbol symbol;
+};
+
+static const struct shstk_symframe no_memory_frame = {
+	.function = "[out of memory]",
+	.linkage = "[out of memory]",
+};
+
+static const struct shstk_symbol no_memory = {
+	.nr = 1,
+	.frames = &no_memory_frame,
+};
+
+int shstk_symbols_create(const struct shstk_symbols_opts *opts,
+			 struct shstk_symbols **ret)
+{
+	struct shstk_symbols *symbols = calloc(1, sizeof(*symbols));
+	const char *dirs = "/usr/lib/debug";
+	char *copy;
+
+	if (!symbols)
+		return -ENOMEM;
+	shstk_pool_init(&symbols->pool);
+	if (opts)
+		symbols->opts = *opts;
+	if (opts && opts->debug_dirs)
+		dirs = opts->debug_dirs;
+	copy = shstk_pool_alloc(&symbols->pool, strlen(dirs) + 1);
+	if (!copy) {
+		shstk_symbols_destroy(symbols);
+		return -ENOMEM;
+	}
+	symbols->opts.debug_dirs = strcpy(copy, dirs);
+	*ret = symbols;
+	return 0;
+}
+
+void shstk_symbols_destroy(struct shstk_symbols *symbols)
+{
+	struct shstk_symproc *proc;
+
+	if (!symbols)
+		return;
+	while ((proc = symbols->procs)) {
+		symbols->procs = proc->next;
+		shstk_symproc_destroy(proc);
+	}
+	HASH_CLEAR(hh, symbols->lookups);
+	shstk_objects_destroy(symbols);
+	shstk_root_put_all(&symbols->roots);
+	shstk_pool_deinit(&symbols->pool);
+	free(symbols);
+}
+
+struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols)
+{
+	return &symbols->pool;
+}
+
+/* Own number and user of a living process, from its status file. */
+static const struct shstk_symframe *plain_frame(struct shstk_pool *pool,
+						const char *name)
+{
+	struct shstk_symframe *frame;
+
+	frame = shstk_pool_alloc(pool, sizeof(*frame));
+	if (!frame || !name)
+		return NULL;
+	frame->function = name;
+	frame->linkage = name;
+	return frame;
+}
+
+static bool resolve_in_object(const struct shstk_map *map, uint64_t pc,
+			      uint64_t addr, struct shstk_symbol *symbol)
+{
+	uint64_t offset = addr - map->pub.start + map->pub.offset, where;
+	const struct shstk_resolved *found;
+
+	if (!map->object || !shstk_object_address(map->object, offset, &where))
+		return false;
+	found = shstk_object_resolve(map->object, where);
+	if (!found)
+		return false;
+	symbol->resolved = found->resolved;
+	symbol->nr = found->nr;
+	symbol->frames = found->frames;
+	if (found->start && found->start <= where) {
+		symbol->start = addr - (where - found->start);
+		symbol->offset = pc - symbol->start;
+	}
+	return true;
+}
+
+static bool resolve_made(const struct shstk_map *map, uint64_t pc,
+			 uint64_t addr, struct shstk_symbol *symbol)
+{
+	struct shstk_pool *pool = &map->pub.proc->symbols->pool;
+	const struct shstk_perfmap_entry *entry;
+
+	if (map->pub.kind != SHSTK_SYMMAP_ANON &&
+	    map->pub.kind != SHSTK_SYMMAP_NONE)
+		return false;
+	entry = shstk_symproc_made(map->pub.proc, addr);
+	if (!entry)
+		return false;
+	symbol->resolved = true;
+	symbol->start = entry->start;
+	symbol->offset = pc - entry->start;
+	symbol->nr = 1;
+	symbol->frames = plain_frame(
+		pool, shstk_pool_text(pool, entry->name, strlen(entry->name)));
+	return symbol->frames;
+}
+
+static bool resolve_not(const struct shstk_map *map, uint64_t pc, uint64_t addr,
+			struct shstk_symbol *symbol)
+{
+	struct shstk_pool *pool = &map->pub.proc->symbols->pool;
+	const char *name;
+
+	if (map->pub.kind == SHSTK_SYMMAP_FILE ||
+	    map->pub.kind == SHSTK_SYMMAP_VDSO)
+		name = shstk_place_name(pool, map->pub.name,
+					addr - map->pub.start +
+						map->pub.offset);
+	else
+		name = shstk_place_name(pool, NULL, pc);
+	symbol->nr = 1;
+	symbol->frames = plain_frame(pool, name);
+	return symbol->frames;
+}
+
+/* Names of code made at run time change when a perf-map is read. */
+static uint64_t edition(const struct shstk_symmap *map)
+{
+	if (map->kind == SHSTK_SYMMAP_ANON || map->kind == SHSTK_SYMMAP_NONE)
+		return map->proc->edition << 1;
+	return 0;
+}
+
+static struct lookup *find_lookup(struct shstk_symbols *symbols,
+				  const struct lookup_key *key)
+{
+	struct lookup *found;
+
+	HASH_FIND(hh, symbols->lookups, key, sizeof(*key), found);
+	return found;
+}
+
+const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
+						const struct shstk_symmap *pub,
+						uint64_t pc, int how)
+{
+	const struct shstk_map *map = (const struct shstk_map *)pub;
+	bool exact = how == SHSTK_SYMADDR_PC || !pc;
+	struct lookup_key key = { pub, pc, exact | edition(pub) };
+	uint64_t addr = exact ? pc : pc - 1;
+	struct lookup *lookup;
+
+	lookup = find_lookup(symbols, &key);
+	if (lookup)
+		return &lookup->symbol;
+	lookup = shstk_pool_alloc(&symbols->pool, sizeof(*lookup));
+	if (!lookup)
+		return &no_memory;
+	lookup->symbol.map = pub;
+	if (!resolve_in_object(map, pc, addr, &lookup->symbol) &&
+	    !resolve_made(map, pc, addr, &lookup->symbol) &&
+	    !resolve_not(map, pc, addr, &lookup->symbol))
+		return &no_memory;
+	shstk_symmap_build_id(symbols, pub);
+	lookup->key = key;
+	/* The perf-map may have been read just now. */
+	lookup->key.how = exact | edition(pub);
+	HASH_ADD(hh, symbols->lookups, key, sizeof(lookup->key), lookup);
+	return &lookup->symbol;
+}
+
+const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc,
+						uint64_t pc, int how)
+{
+	return shstk_symbols_lookup(proc->symbols, shstk_symproc_find(proc, pc),
+				    pc, how);
+}

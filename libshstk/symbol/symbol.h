@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * symbol.h - from code addresses to names, files and lines.
+ *
+ * A store (struct shstk_symbols) holds what was learnt about ELF files, shared
+ * by all processes that map them. A process view (struct shstk_symproc) holds
+ * which file was mapped where. Addresses are resolved in two steps, because
+ * the first depends on time and the second does not:
+ *
+ *   map = shstk_symproc_find(proc, pc);          as soon as the address is known
+ *   sym = shstk_symbols_lookup(symbols, map, pc, how);         whenever it suits
+ *
+ * A map stays valid until the store goes, also when its range is unmapped or
+ * used for something else later. So a profile that keeps (map, pc) is right
+ * across dlclose() and dlopen() of another library at the same addresses.
+ *
+ * Everything read is taken as hostile: ELF files, debug information, perf-map
+ * files and maps texts of other programs cost bounded time and memory and end
+ * at worst as an unresolved address. All returned strings are valid UTF-8
+ * without control characters.
+ *
+ * Part of libshstk-symbol.a (elfutils, libiberty, protobuf-c, zlib), internal
+ * to this tree. Not thread safe: one thread at a time per store. Nothing here
+ * may be called from a signal handler.
+ */
+#ifndef SHSTK_SYMBOL_H
+#define SHSTK_SYMBOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct shstk_debug;
+struct shstk_symbols;
+struct shstk_symproc;
+
+/**
+ * struct shstk_symbols_opts - how to resolve; all zero is the default
+ * @debug_dirs: colon-separated folders with separate debug files (below them
+ *	.build-id/xx/yyyy.debug and copies of the file system tree); NULL means
+ *	/usr/lib/debug.
+ * @no_inline: leave inlined frames out.
+ * @no_lines: leave files and lines out, do not read .debug_line.
+ * @kernel: addresses with the top bit set are those of the running kernel.
+ */
+struct shstk_symbols_opts {
+	const char *debug_dirs;
+	bool no_inline;
+	bool no_lines;
+	bool kernel;
+};
+
+/**
+ * enum shstk_symmap_kind - what a mapping is
+ * @SHSTK_SYMMAP_FILE: a file, by its path.
+ * @SHSTK_SYMMAP_VDSO: the kernel's vdso.
+ * @SHSTK_SYMMAP_ANON: memory without a usable file: code made at run time, named
+ *	by the process's perf-map if there is one.
+ * @SHSTK_SYMMAP_NONE: no mapping is known there. Resolved like ANON.
+ */
+enum shstk_symmap_kind {
+	SHSTK_SYMMAP_FILE,
+	SHSTK_SYMMAP_VDSO,
+	SHSTK_SYMMAP_ANON,
+	SHSTK_SYMMAP_NONE,
+};
+
+/**
+ * struct shstk_symmap - a mapping of a process
+ * @proc: the process.
+ * @kind: enum shstk_symmap_kind.
+ * @start: first address.
+ * @end: first address behind it.
+ * @offset: offset of @start in the file, in bytes.
+ * @path: as the kernel names it ("" if it has no name), without " (deleted)".
+ * @name: last component of @path, as shown in frames: "libc.so.6", "[vdso]",
+ *	"[anon]", "[unknown]".
+ * @build_id: GNU build id of the file, or NULL; known after
+ *	shstk_symmap_build_id() or the first lookup.
+ * @build_id_size: bytes in @build_id.
+ */
+struct shstk_symmap {
+	struct shstk_symproc *proc;
+	int kind;
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	const char *path;
+	const char *name;
+	const uint8_t *build_id;
+	size_t build_id_size;
+};
+
+/**
+ * struct shstk_symmap_info - a mapping to add
+ * @start: first address.
+ * @end: first address behind it.
+ * @offset: offset of @start in the file, in bytes.
+ * @path: as in /proc/PID/maps: a path (also ending in " (deleted)"), "[vdso]",
+ *	or "" or NULL for anonymous memory. Without line breaks escaped.
+ * @build_id: GNU build id where the caller knows it (mmap events), or NULL. A
+ *	file at @path with another build id is not used.
+ * @build_id_size: bytes in @build_id.
+ * @dev: device of the file as makedev(3) has it, and
+ * @inode: its inode number, where known; otherwise 0.
+ * @image: for "[vdso]" or code not in any file: the ELF image, or NULL. Copied.
+ * @image_size: bytes in @image.
+ */
+struct shstk_symmap_info {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	const char *path;
+	const void *build_id;
+	size_t build_id_size;
+	uint64_t dev;
+	uint64_t inode;
+	const void *image;
+	size_t image_size;
+};
+
+/**
+ * struct shstk_symframe - one function at an address
+ * @function: demangled name, never NULL. Where no symbol covers the address:
+ *	"[libfoo.so+0x1234]" with the address, as addr2line -e libfoo.so takes
+ *	it, at which the function starts if .eh_frame_hdr tells it, else of the
+ *	code itself; the offset in the file if that cannot be read; without a
+ *	file the address in the process, "[0x7f0012345678]".
+ * @linkage: the name as it is in the symbol table or debug information.
+ * @file: source file, or NULL.
+ * @line: line in @file, or 0. In an outer frame that of the inlined call.
+ * @start_line: line at which the function is declared, or 0.
+ * @inlined: the function was inlined into the next frame.
+ */
+struct shstk_symframe {
+	const char *function;
+	const char *linkage;
+	const char *file;
+	unsigned int line;
+	unsigned int start_line;
+	bool inlined;
+};
+
+/**
+ * struct shstk_symbol - what is known about an address
+ * @map: the mapping it was looked up in.
+ * @resolved: a symbol, debug information or a perf-map entry named it.
+ * @start: address at which the function starts in the process, or 0.
+ * @offset: the address minus @start, in bytes (0 if @start is 0).
+ * @nr: number of elements of @frames, at least 1.
+ * @frames: innermost inlined function first; the last one is the function
+ *	that was really called.
+ */
+struct shstk_symbol {
+	const struct shstk_symmap *map;
+	bool resolved;
+	uint64_t start;
+	uint64_t offset;
+	unsigned int nr;
+	const struct shstk_symframe *frames;
+};
+
+/**
+ * enum shstk_symaddr - how to take an address
+ * @SHSTK_SYMADDR_RETURN: a return address: the call before it is meant.
+ * @SHSTK_SYMADDR_PC: a program counter (SHSTK_MARK_PC, SHSTK_MARK_SIGNAL).
+ */
+enum shstk_symaddr {
+	SHSTK_SYMADDR_RETURN = 0,
+	SHSTK_SYMADDR_PC = 1,
+};
+
+/**
+ * shstk_symbols_create() - make an empty store
+ * @opts: options, or NULL.
+ * @ret: receives the store; give it to shstk_symbols_destroy().
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_symbols_create(const struct shstk_symbols_opts *opts,
+			 struct shstk_symbols **ret);
+
+/**
+ * shstk_symbols_destroy() - release a store with all that was made from it
+ * @symbols: a store, or NULL.
+ */
+void shstk_symbols_destroy(struct shstk_symbols *symbols);
+
+/**
+ * shstk_symproc_create() - make the view of a process, without mappings
+ * @symbols: the store, which owns the view.
+ * @pid: process ID, or 0 if there is none (a saved maps text from elsewhere).
+ * @ret: receives the view.
+ *
+ * If the process lives its root folder is pinned, so that files of another
+ * container are found later, also after its death. A process that is gone or
+ * not ours to look at is not an error: files are then looked up here.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_symproc_create(struct shstk_symbols *symbols, int pid,
+			 struct shstk_symproc **ret);
+
+/**
+ * shstk_symproc_create_past() - make the view of a process that is gone
+ * @symbols: the store, which owns the view.
+ * @pid: process ID that it had; it may be another one's now.
+ * @ret: receives the view.
+ *
+ * Nothing is looked up by @pid but /tmp/perf-PID.map.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_symproc_create_past(struct shstk_symbols *symbols, int pid,
+			      struct shstk_symproc **ret);
+
+/**
+ * shstk_symproc_fork() - make the view of a forked child
+ * @parent: view of the parent; its present mappings are copied.
+ * @pid: process ID of the child.
+ * @ret: receives the view.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_symproc_fork(struct shstk_symproc *parent, int pid,
+		       struct shstk_symproc **ret);
+
+/**
+ * shstk_symproc_pid() - process ID of a view
+ * @proc: the view.
+ */
+int shstk_symproc_pid(const struct shstk_symproc *proc);
+
+/**
+ * shstk_symproc_set_maps() - replace the mappings by those of a maps text
+ * @proc: the view.
+ * @text: text as in /proc/PID/maps; it may end anywhere. Lines that cannot be
+ *	understood are left out. Only executable mappings are kept.
+ * @size: bytes in @text.
+ *
+ * Mappings that did not change keep their identity. After exec, clear first.
+ *
+ * Return: number of executable mappings, or -ENOMEM.
+ */
+int shstk_symproc_set_maps(struct shstk_symproc *proc, const char *text,
+			   size_t size);
+
+/**
+ * shstk_symproc_read_maps() - as shstk_symproc_set_maps(), from the living process
+ * @proc: the view.
+ *
+ * Return: as shstk_symproc_set_maps(), or a negative errno of /proc/PID/maps;
+ * the mappings are then as before.
+ */
+int shstk_symproc_read_maps(struct shstk_symproc *proc);
+
+/**
+ * shstk_symproc_add() - add one executable mapping
+ * @proc: the view.
+ * @info: the mapping. What overlapped it before is cut.
+ *
+ * Return: 0, -EINVAL for an empty or overlong range, -ENOMEM.
+ */
+int shstk_symproc_add(struct shstk_symproc *proc,
+		      const struct shstk_symmap_info *info);
+
+/**
+ * shstk_symproc_remove() - a range was unmapped
+ * @proc: the view.
+ * @start: first address.
+ * @end: first address behind it.
+ *
+ * Addresses there still resolve to what was there last, until something new
+ * is mapped. With 0 and UINT64_MAX, for a process that executes another
+ * program, all is forgotten.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start,
+			 uint64_t end);
+
+/**
+ * shstk_symproc_add_perf_map() - name code made at run time
+ * @proc: the view.
+ * @path: a perf-map file (lines of hexadecimal start, hexadecimal size, name);
+ *	NULL: the one the process writes, /tmp/perf-PID.map in its own root and
+ *	with its own number there, or else in ours.
+ *
+ * Without this call the process's own one is read at the first address that
+ * needs it. Call it again to take later entries; newer lines win. Its own file
+ * is read only if it belongs to root, to us or to the process's user, and was
+ * not last written before the process started.
+ *
+ * Return: number of entries now known, or a negative errno.
+ */
+int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path);
+
+/**
+ * shstk_symproc_find() - the mapping of an address, now
+ * @proc: the view.
+ * @pc: address. For a return address the byte before it is meant by callers
+ *	who care; one mapping almost never starts behind a call.
+ *
+ * Return: never NULL; a SHSTK_SYMMAP_NONE one where nothing is known. One of
+ * that kind also stands for the running kernel.
+ */
+const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc,
+					      uint64_t pc);
+
+/**
+ * shstk_symmap_build_id() - read a mapping's build id if it is not known yet
+ * @symbols: the store.
+ * @map: the mapping; its @build_id is filled if the file has one.
+ */
+void shstk_symmap_build_id(struct shstk_symbols *symbols,
+			   const struct shstk_symmap *map);
+
+/**
+ * shstk_symbols_lookup() - resolve an address
+ * @symbols: the store.
+ * @map: the mapping it lies in.
+ * @pc: address in the process.
+ * @how: enum shstk_symaddr.
+ *
+ * The first lookup in a file reads its tables; results are kept.
+ *
+ * Return: never NULL, valid until the store goes.
+ */
+const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
+						const struct shstk_symmap *map,
+						uint64_t pc, int how);
+
+/**
+ * shstk_symproc_lookup() - shstk_symproc_find() and shstk_symbols_lookup()
+ * @proc: the view.
+ * @pc: address in the process.
+ * @how: enum shstk_symaddr.
+ */
+const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc,
+						uint64_t pc, int how);
+
+/**
+ * shstk_debug_find() - unwind information that is not mapped: a shstk_debug_fn
+ * @debug_dirs: as in struct shstk_symbols_opts (a const char *).
+ * @path: the file.
+ * @image: its bytes.
+ * @size: number of bytes.
+ * @ret: receives sections: compressed ones of the file itself; those packed in
+ *	its .gnu_debugdata; and those of its separate debug file, found by build ID
+ *	or .gnu_debuglink.
+ *
+ * Context: allocates and reads files; not from a signal handler.
+ *
+ * Return: 0, -ENOENT if there is nothing, -ENOEXEC.
+ */
+int shstk_debug_find(void *debug_dirs, const char *path, const void *image,
+		     size_t size, struct shstk_debug *ret);
+
+#endif /* SHSTK_SYMBOL_H */

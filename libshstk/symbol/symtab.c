@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * symtab.c - sorted function symbols, and function starts without a name.
+ */
+#include <gelf.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+
+#include "private.h"
+
+/* How many entries a search goes back for one that encloses the address. */
+#define BACK_MAX 64
+
+static bool is_function(const GElf_Sym *sym, const char *name)
+{
+	int type = GELF_ST_TYPE(sym->st_info);
+
+	if (sym->st_shndx == SHN_UNDEF || !name || !*name)
+		return false;
+	/* arm64's markers of code and data within a section. */
+	if (name[0] == '$' && (name[1] == 'x' || name[1] == 'd') &&
+	    (!name[2] || name[2] == '.'))
+		return false;
+	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
+/*
+ * Which of several names of one address is shown: the one that a program calls
+ * rather than the library's own alias for it. So a size and a function type
+ * first, then exported before local, then fewer leading underscores.
+ */
+static uint8_t rank(const GElf_Sym *sym, const char *name)
+{
+	unsigned int rank = 0, underscores = 0;
+
+	if (sym->st_size)
+		rank |= 64;
+	if (GELF_ST_TYPE(sym->st_info) != STT_NOTYPE)
+		rank |= 32;
+	if (GELF_ST_BIND(sym->st_info) != STB_LOCAL)
+		rank |= 16;
+	if (!shstk_is_mangled(name))
+		while (underscores < 15 && name[underscores] == '_')
+			underscores++;
+	return rank | (15 - underscores);
+}
+
+static int append(struct shstk_symtab *tab, const struct shstk_sym *sym)
+{
+	struct shstk_sym *syms;
+
+	syms = shstk_grow(tab->syms, tab->nr, &tab->max, sizeof(*syms));
+	if (!syms)
+		return -ENOMEM;
+	tab->syms = syms;
+	tab->syms[tab->nr++] = *sym;
+	return 0;
+}
+
+/* End of the executable section a symbol is in, or 0. */
+static uint64_t section_end(Elf *elf, const GElf_Sym *sym)
+{
+	GElf_Shdr shdr;
+
+	if (sym->st_shndx >= SHN_LORESERVE ||
+	    !gelf_getshdr(elf_getscn(elf, sym->st_shndx), &shdr) ||
+	    !(shdr.sh_flags & SHF_EXECINSTR) ||
+	    sym->st_value < shdr.sh_addr ||
+	    sym->st_value - shdr.sh_addr >= shdr.sh_size)
+		return 0;
+	return shdr.sh_addr + shdr.sh_size;
+}
+
+static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym,
+		      const char *name)
+{
+	uint64_t end = section_end(elf, sym);
+	struct shstk_sym new = {
+		.addr = sym->st_value,
+		.size = sym->st_size,
+		.name = name,
+		.sized = sym->st_size,
+		.rank = rank(sym, name),
+	};
+
+	if (!end)
+		return 0;
+	if (!new.sized || new.size > end - new.addr)
+		new.size = end - new.addr;
+	return append(tab, &new);
+}
+
+static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn,
+		       const GElf_Shdr *shdr)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	const char *name;
+	GElf_Sym sym;
+	int i, err;
+
+	for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
+		name = elf_strptr(elf, shdr->sh_link, sym.st_name);
+		if (!is_function(&sym, name))
+			continue;
+		err = add_symbol(tab, elf, &sym, name);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, uint32_t type)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	int err = 0;
+
+	while (!err && (scn = elf_nextscn(elf, scn))) {
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == type)
+			err = add_section(tab, elf, scn, &shdr);
+	}
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct shstk_sym *x = a, *y = b;
+	size_t lx, ly;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank > y->rank ? -1 : 1;
+	lx = strnlen(x->name, 256);
+	ly = strnlen(y->name, 256);
+	if (lx != ly)
+		return lx < ly ? -1 : 1;
+	return strncmp(x->name, y->name, 256);
+}
+
+void shstk_symtab_finish(struct shstk_symtab *tab)
+{
+	size_t from, to = 0;
+
+	if (!tab->nr)
+		return;
+	qsort(tab->syms, tab->nr, sizeof(*tab->syms), compare);
+	for (from = 1; from < tab->nr; from++)
+		if (tab->syms[from].addr != tab->syms[to].addr)
+			tab->syms[++to] = tab->syms[from];
+	tab->nr = to + 1;
+	for (to = 0; to + 1 < tab->nr; to++) {
+		struct shstk_sym *sym = tab->syms + to;
+
+		if (!sym->sized && sym->size > sym[1].addr - sym->addr)
+			sym->size = sym[1].addr - sym->addr;
+	}
+}
+
+void shstk_symtab_deinit(struct shstk_symtab *tab)
+{
+	free(tab->syms);
+	memset(tab, 0, sizeof(*tab));
+}
+
+static bool covers(const struct shstk_sym *sym, uint64_t addr)
+{
+	return addr - sym->addr < sym->size;
+}
+
+const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab,
+					  uint64_t addr)
+{
+	const struct shstk_sym *nearest, *sym;
+	size_t lo = 0, hi = tab->nr, mid;
+	int back;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (tab->syms[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return NULL;
+	nearest = tab->syms + lo - 1;
+	/* A label inside a function is not what it is called. */
+	for (sym = nearest, back = 0; back < BACK_MAX; sym--, back++) {
+		if (sym->sized && covers(sym, addr))
+			return sym;
+		if (sym == tab->syms)
+			break;
+	}
+	return covers(nearest, addr) ? nearest : NULL;
+}
+
+/*
+ * .eh_frame_hdr: after four bytes that say how the rest is encoded come the
+ * address of .eh_frame, the number of entries and the sorted entries: start of
+ * a function and address of its description, both as 32-bit distances from the
+ * header. Every linker writes this one form.
+ */
+#define ENC_FORMAT(enc) ((enc) & 0x0f)
+#define ENC_ABSPTR 0x00
+#define ENC_UDATA4 0x03
+#define ENC_UDATA8 0x04
+#define ENC_SDATA4 0x0b
+#define ENC_SDATA8 0x0c
+#define ENC_DATAREL_SDATA4 0x3b
+
+static int32_t get32(const uint8_t *p)
+{
+	int32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static const uint8_t *parse_header(const uint8_t *p, size_t size, bool is64,
+				   size_t *nr)
+{
+	size_t skip;
+
+	if (size < 4 || p[0] != 1 || p[2] != ENC_UDATA4 ||
+	    p[3] != ENC_DATAREL_SDATA4)
+		return NULL;
+	switch (ENC_FORMAT(p[1])) {
+	case ENC_UDATA4:
+	case ENC_SDATA4:
+		skip = 4;
+		break;
+	case ENC_UDATA8:
+	case ENC_SDATA8:
+		skip = 8;
+		break;
+	case ENC_ABSPTR:
+		skip = is64 ? 8 : 4;
+		break;
+	default:
+		return NULL;
+	}
+	if (size < 8 + skip)
+		return NULL;
+	*nr = (uint32_t)get32(p + 4 + skip);
+	if (*nr > (size - 8 - skip) / 8)
+		return NULL;
+	return p + 8 + skip;
+}
+
+void shstk_starts_init(struct shstk_starts *starts, Elf *elf)
+{
+	const char *ident = elf_getident(elf, NULL);
+	Elf_Data *data;
+	GElf_Phdr phdr;
+	size_t nr, i;
+
+	memset(starts, 0, sizeof(*starts));
+	if (!ident || ident[EI_DATA] != ELFDATA2LSB ||
+	    elf_getphdrnum(elf, &nr))
+		return;
+	for (i = 0; i < nr; i++) {
+		if (!gelf_getphdr(elf, i, &phdr) ||
+		    phdr.p_type != PT_GNU_EH_FRAME)
+			continue;
+		data = elf_getdata_rawchunk(elf, phdr.p_offset, phdr.p_filesz,
+					    ELF_T_BYTE);
+		if (!data)
+			return;
+		starts->elf = elf;
+		starts->hdr = phdr.p_vaddr;
+		starts->table = parse_header(data->d_buf, data->d_size,
+					     ident[EI_CLASS] == ELFCLASS64,
+					     &starts->nr);
+		return;
+	}
+}
+
+static uint64_t start_at(const struct shstk_starts *starts, size_t i)
+{
+	return starts->hdr + get32(starts->table + 8 * i);
+}
+
+/* The first 16 bytes of a description, as they are in almost every file: length,
+ * distance of its CIE, start relative to this field, size. Bytes come from the
+ * segment that has the address.
+ */
+static const uint8_t *description(Elf *elf, uint64_t addr)
+{
+	GElf_Phdr phdr;
+	Elf_Data *data;
+	size_t nr, i;
+
+	if (elf_getphdrnum(elf, &nr))
+		return NULL;
+	for (i = 0; i < nr; i++) {
+		if (!gelf_getphdr(elf, i, &phdr) || phdr.p_type != PT_LOAD ||
+		    addr < phdr.p_vaddr || phdr.p_filesz < 16 ||
+		    addr - phdr.p_vaddr > phdr.p_filesz - 16)
+			continue;
+		data = elf_getdata_rawchunk(
+			elf, phdr.p_offset + (addr - phdr.p_vaddr), 16,
+			ELF_T_BYTE);
+		return data ? data->d_buf : NULL;
+	}
+	return NULL;
+}
+
+uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr)
+{
+	size_t lo = 0, hi = starts->nr, mid;
+	uint64_t start, where;
+	const uint8_t *fde;
+
+	if (!starts->table)
+		return 0;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (start_at(starts, mid) <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return 0;
+	start = start_at(starts, lo - 1);
+	where = starts->hdr + get32(starts->table + 8 * (lo - 1) + 4);
+	fde = description(starts->elf, where);
+	if (!fde || where + 8 + get32(fde + 8) != start ||
+	    addr - start >= (uint32_t)get32(fde + 12))
+		return 0;
+	return start;
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * tree.c - all stacks as one tree, outermost frame at the root.
+ *
+ * Nodes are found by (parent, name) in one table. Stacks may be deep, so
+ * nothing here recurses over depth.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export.h"
+
+#define NODE_KEY_SIZE                                                          \
+	(offsetof(struct shstk_node, kind) - offsetof(struct shstk_node, parent))
+
+/* The child of @parent with that name, made if there is none. */
+static struct shstk_node *get_child(struct shstk_tree *tree,
+				    struct shstk_node *parent, const char *name,
+				    int kind)
+{
+	struct shstk_node key = { .parent = parent, .name = name };
+	struct shstk_node *node;
+
+	if (!parent || !name)
+		return NULL;
+	HASH_FIND(hh, tree->table, &key.parent, NODE_KEY_SIZE, node);
+	if (node)
+		return node;
+	node = shstk_pool_alloc(&tree->pool, sizeof(*node));
+	if (!node)
+		return NULL;
+	node->parent = parent;
+	node->name = name;
+	node->kind = kind;
+	HASH_ADD(hh, tree->table, parent, NODE_KEY_SIZE, node);
+	if (!node->hh.tbl)
+		return NULL;
+	node->next = parent->child;
+	parent->child = node;
+	return node;
+}
+
+static const char *thread_name(const struct shstk_profile *profile,
+			       const struct shstk_record *record,
+			       const struct shstk_write_opts *opts)
+{
+	const char *comm = *record->comm ? record->comm : "[no name]";
+	const char *ret;
+	char *text;
+	int len;
+
+	if (!opts->per_thread)
+		return shstk_pool_text(profile->text, comm, strlen(comm));
+	len = asprintf(&text, "%s %d/%d", comm,
+		       shstk_symproc_pid(record->proc), record->tid);
+	if (len < 0)
+		return NULL;
+	ret = shstk_pool_text(profile->text, text, len);
+	free(text);
+	return ret;
+}
+
+static int kind_of(const struct shstk_symbol *symbol,
+		   const struct shstk_symframe *frame)
+{
+	if (frame->inlined)
+		return SHSTK_NODE_INLINED;
+	if (!symbol->resolved)
+		return SHSTK_NODE_UNKNOWN;
+	if (symbol->map->kind == SHSTK_SYMMAP_ANON ||
+	    symbol->map->kind == SHSTK_SYMMAP_NONE)
+		return SHSTK_NODE_MADE;
+	return SHSTK_NODE_CODE;
+}
+
+static struct shstk_node *add_location(const struct shstk_profile *profile,
+				       struct shstk_tree *tree,
+				       struct shstk_node *node,
+				       const struct shstk_location *location)
+{
+	const struct shstk_symbol *symbol;
+	const struct shstk_symframe *frame;
+	unsigned int i;
+
+	symbol = shstk_location_symbol(profile, location);
+	for (i = symbol->nr; i-- && node;) {
+		frame = symbol->frames + i;
+		node = get_child(tree, node, frame->function,
+				 kind_of(symbol, frame));
+	}
+	return node;
+}
+
+static int add_record(const struct shstk_profile *profile,
+		      struct shstk_tree *tree,
+		      const struct shstk_record *record, int64_t value,
+		      const struct shstk_write_opts *opts)
+{
+	struct shstk_node *node = tree->root;
+	unsigned int depth;
+	uint64_t i;
+
+	node = get_child(tree, node, thread_name(profile, record, opts),
+			 SHSTK_NODE_THREAD);
+	if (record->truncated)
+		node = get_child(tree, node,
+				 shstk_pool_text(profile->text, "[truncated]",
+						 11),
+				 SHSTK_NODE_NOTE);
+	for (i = record->nr; i-- && node;)
+		node = add_location(profile, tree, node,
+				    profile->locations[record->locations[i]]);
+	if (!node)
+		return -ENOMEM;
+	node->self = shstk_add(node->self, value);
+	for (depth = 0; node; node = node->parent, depth++)
+		node->total = shstk_add(node->total, value);
+	if (depth - 1 > tree->depth)
+		tree->depth = depth - 1;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct shstk_node *x = *(struct shstk_node *const *)a;
+	const struct shstk_node *y = *(struct shstk_node *const *)b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int sort_children(struct shstk_node *node)
+{
+	struct shstk_node **list, *child;
+	size_t nr = 0, i;
+
+	for (child = node->child; child; child = child->next)
+		nr++;
+	if (nr < 2)
+		return 0;
+	list = calloc(nr, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	for (i = 0, child = node->child; child; child = child->next)
+		list[i++] = child;
+	qsort(list, nr, sizeof(*list), by_name);
+	node->child = list[0];
+	for (i = 0; i < nr; i++)
+		list[i]->next = i + 1 < nr ? list[i + 1] : NULL;
+	free(list);
+	return 0;
+}
+
+int shstk_tree_build(const struct shstk_profile *profile,
+		     const struct shstk_write_opts *opts,
+		     struct shstk_tree *tree)
+{
+	unsigned int type = shstk_shown_type(profile, opts);
+	struct shstk_node *node;
+	int64_t value;
+	size_t i;
+	int err = 0;
+
+	memset(tree, 0, sizeof(*tree));
+	shstk_pool_init(&tree->pool);
+	tree->root = shstk_pool_alloc(&tree->pool, sizeof(*tree->root));
+	if (!tree->root)
+		return -ENOMEM;
+	tree->root->name = "all";
+	tree->root->kind = SHSTK_NODE_ROOT;
+	for (i = 0; i < profile->nr_records && !err; i++) {
+		value = profile->records[i]->values[type];
+		/* A width or a count below nothing cannot be shown. */
+		if (value > 0)
+			err = add_record(profile, tree, profile->records[i],
+					 value, opts);
+	}
+	for (node = tree->root; node && !err; node = shstk_tree_next(node))
+		err = sort_children(node);
+	if (err)
+		shstk_tree_deinit(tree);
+	return err;
+}
+
+void shstk_tree_deinit(struct shstk_tree *tree)
+{
+	HASH_CLEAR(hh, tree->table);
+	shstk_pool_deinit(&tree->pool);
+	tree->root = NULL;
+}
+
+struct shstk_node *shstk_tree_next(const struct shstk_node *node)
+{
+	if (node->child)
+		return node->child;
+	while (node && !node->next)
+		node = node->parent;
+	return node ? node->next : NULL;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * thread.c - find, reuse and release thread states; see thread.h.
+ *
+ * No lock and no allocator: the first capture of a thread may be in a signal
+ * handler. A thread gives its state back in a TLS destructor where that can be
+ * had without allocating; states of threads that died otherwise are found by
+ * tgkill(2) when a new one is wanted.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "thread.h"
+
+__thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
+
+static struct thread *all;		/* every state there is; grows only */
+static struct thread *probe;		/* where to look for dead owners next */
+static struct thread *vacant;		/* where to look for free ones first */
+static unsigned int nvacant;		/* how many there may be */
+static unsigned int count;
+
+static pthread_key_t key;
+static bool key_valid;
+
+/* How many states one thread looks at for a dead owner. */
+#define PROBES 4
+
+static size_t state_bytes(void)
+{
+	return ALIGN_UP(sizeof(struct thread), 64) + memo_bytes();
+}
+
+static struct thread *map_state(void)
+{
+	struct thread *t;
+	uint8_t *p;
+
+	p = mmap(NULL, state_bytes(), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, state_bytes(), MADV_NOHUGEPAGE);
+	t = (struct thread *)p;
+	memo_init(&t->memo, p + ALIGN_UP(sizeof(*t), 64));
+	return t;
+}
+
+static bool take(struct thread *t, int old_tid, int tid)
+{
+	return __atomic_compare_exchange_n(&t->tid, &old_tid, tid, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static struct thread *take_vacant(struct thread *from, const struct thread *to,
+				  int tid)
+{
+	struct thread *t;
+
+	for (t = from; t && t != to; t = t->next) {
+		if (!load_relaxed(&t->tid) && take(t, 0, tid)) {
+			__atomic_fetch_sub(&nvacant, 1, __ATOMIC_RELAXED);
+			store_release(&vacant, t->next);
+			return t;
+		}
+	}
+	return NULL;
+}
+
+/* A state nobody owns, or whose owner is dead. */
+static struct thread *reuse(int pid, int tid)
+{
+	struct thread *t = NULL, *from;
+	int i;
+
+	if (load_relaxed(&nvacant)) {
+		from = load_acquire(&vacant);
+		t = take_vacant(from, NULL, tid);
+		if (!t)
+			t = take_vacant(load_acquire(&all), from, tid);
+	}
+	if (t)
+		return t;
+	t = load_acquire(&probe);
+	for (i = 0; i < PROBES; i++) {
+		int owner;
+
+		t = t ? t->next : NULL;
+		if (!t)
+			t = load_acquire(&all);
+		if (!t)
+			break;
+		owner = load_relaxed(&t->tid);
+		/* Our own ID: a dead thread had it before us. */
+		if (owner && load_relaxed(&t->pid) == pid &&
+		    (owner == tid ||
+		     (syscall(SYS_tgkill, pid, owner, 0) && errno == ESRCH)) &&
+		    take(t, owner, tid))
+			break;
+		if (i == PROBES - 1) {
+			store_release(&probe, t);
+			t = NULL;
+		}
+	}
+	return t;
+}
+
+static void reset(struct thread *t)
+{
+	t->native_known = false;
+	t->shadow = (struct range){ 0, 0 };
+	t->outer = 0;
+	memo_clear(&t->memo);
+	markers_reset(&t->marker);
+	store_relaxed(&t->captures, 0);
+	store_relaxed(&t->walks, 0);
+	store_relaxed(&t->depth, 0);
+	store_relaxed(&t->busy_sp, 0);
+}
+
+struct thread *thread_get_slow(void)
+{
+	int saved = errno;
+	int tid = syscall(SYS_gettid);
+	int pid = getpid();
+	struct thread *t, *head;
+	uint64_t blocked = ~0ull, old;
+
+	/*
+	 * No handler may find this thread half registered. The kernel itself: others
+	 * may have put a function of theirs before the C library's.
+	 */
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &old, sizeof(old));
+	t = thread_self;
+	if (t)
+		goto out;
+	t = reuse(pid, tid);
+	if (!t) {
+		t = map_state();
+		if (!t)
+			goto out;
+		t->tid = tid;
+		/* Who finds this one may go on to those behind it. */
+		head = load_acquire(&all);
+		do {
+			t->next = head;
+		} while (!__atomic_compare_exchange_n(&all, &head, t, true,
+						      __ATOMIC_ACQ_REL,
+						      __ATOMIC_ACQUIRE));
+		__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+	}
+	store_relaxed(&t->pid, pid);
+	reset(t);
+	thread_self = t;
+	/* Keys below 32 are set without allocation (glibc; musl: all are). */
+	if (key_valid && key < 32)
+		pthread_setspecific(key, t);
+out:
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+	errno = saved;
+	return t;
+}
+
+static void release(void *arg)
+{
+	struct thread *t = arg;
+
+	if (thread_self != t)
+		return;
+	shstk_markers_withdraw();
+	thread_self = NULL;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store_release(&t->tid, 0);
+	store_release(&vacant, t);
+	__atomic_fetch_add(&nvacant, 1, __ATOMIC_RELAXED);
+}
+
+/* Only the forking thread lives on, under a new ID. */
+static void after_fork(void)
+{
+	unsigned int n = 0;
+	struct thread *t;
+
+	for (t = all; t; t = t->next) {
+		if (t != thread_self) {
+			store_relaxed(&t->depth, 0);
+			store_relaxed(&t->tid, 0);
+			n++;
+		} else {
+			store_relaxed(&t->tid, (int)syscall(SYS_gettid));
+			store_relaxed(&t->pid, getpid());
+		}
+	}
+	store_relaxed(&vacant, all);
+	store_relaxed(&nvacant, n);
+}
+
+bool thread_any_busy(void)
+{
+	struct thread *t;
+
+	for (t = load_acquire(&all); t; t = t->next) {
+		if (__atomic_load_n(&t->depth, __ATOMIC_SEQ_CST) >
+		    (t == thread_self))
+			return true;
+	}
+	return false;
+}
+
+void thread_stats(struct shstk_stats *stats)
+{
+	struct thread *t;
+
+	stats->threads = load_relaxed(&count);
+	stats->thread_bytes = state_bytes();
+	for (t = load_acquire(&all); t; t = t->next) {
+		stats->captures += load_relaxed(&t->captures);
+		stats->memo_hits += load_relaxed(&t->captures) -
+				    load_relaxed(&t->walks);
+	}
+}
+
+static __attribute__((constructor)) void thread_init(void)
+{
+	key_valid = !pthread_key_create(&key, release);
+	pthread_atfork(NULL, NULL, after_fork);
+}
+
+/* When the library itself is unloaded, no thread may call release(). */
+static __attribute__((destructor)) void thread_exit(void)
+{
+	if (key_valid)
+		pthread_key_delete(key);
+	key_valid = false;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * verify.h - read words of the stack again, compare them with what they were and
+ * write the addresses in them: the inner loop of a repeated capture.
+ *
+ * All loads are independent of each other. The loops are bound by the number of
+ * instructions, at one to four words per load of what they were. They go either
+ * way, for the sake of what the first-level cache holds.
+ */
+#ifndef SHSTK_VERIFY_H
+#define SHSTK_VERIFY_H
+
+#include "native.h"
+
+/* Two words as one, where the machine can. */
+typedef uint64_t verify_pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+static inline no_sanitize uint64_t verify_word(const uint8_t *anchor,
+					       int64_t distance)
+{
+	return *(const stack_word *)(anchor + distance);
+}
+
+/* Two neighbouring distances in one load. */
+static inline int64_t verify_two(const int32_t *p)
+{
+	int64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define FIRST_OF(v)	((int32_t)(v))
+#define SECOND_OF(v)	((v) >> 32)
+#else
+#define FIRST_OF(v)	((v) >> 32)
+#define SECOND_OF(v)	((int32_t)(v))
+#endif
+
+static inline __attribute__((always_inline)) no_sanitize
+void verify_four(const uint8_t *anchor, const int32_t *slot,
+		 const uint64_t *raw, uint64_t *out, verify_pair masks,
+		 verify_pair *d0, verify_pair *d1)
+{
+	int64_t s0 = verify_two(slot), s1 = verify_two(slot + 2);
+	verify_pair a = { verify_word(anchor, FIRST_OF(s0)),
+			  verify_word(anchor, SECOND_OF(s0)) };
+	verify_pair b = { verify_word(anchor, FIRST_OF(s1)),
+			  verify_word(anchor, SECOND_OF(s1)) };
+
+	*d0 |= a ^ *(const verify_pair *)raw;
+	*d1 |= b ^ *(const verify_pair *)(raw + 2);
+	*(verify_pair *)out = a & masks;
+	*(verify_pair *)(out + 2) = b & masks;
+}
+
+static inline no_sanitize
+uint64_t verify_few(const uint8_t *anchor, const int32_t *slot,
+		    const uint64_t *raw, uint64_t *out, int n)
+{
+	const uint64_t mask = native_pc_mask();
+	uint64_t d = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		uint64_t a = verify_word(anchor, slot[i]);
+
+		d |= a ^ raw[i];
+		out[i] = a & mask;
+	}
+	return d;
+}
+
+/*
+ * Do the words at @slot bytes from @anchor each differ from @raw? Not 0: at least
+ * one of @n does. Their addresses go to @out.
+ */
+static inline __attribute__((always_inline)) no_sanitize
+uint64_t verify_pairs(const uint8_t *anchor, const int32_t *slot,
+		      const uint64_t *raw, uint64_t *out, int n)
+{
+	const uint64_t mask = native_pc_mask();
+	const verify_pair masks = { mask, mask };
+	verify_pair d0 = { 0, 0 }, d1 = { 0, 0 };
+	uint64_t d = 0;
+	int i;
+
+	if (unlikely(n < 4))
+		return verify_few(anchor, slot, raw, out, n);
+	i = (uintptr_t)out & sizeof(*out) ? 1 : 0;
+	if (i)		/* stores that do not cross cache lines */
+		d = verify_few(anchor, slot, raw, out, 1);
+	for (; i + 4 < n; i += 4)
+		verify_four(anchor, slot + i, raw + i, out + i, masks, &d0, &d1);
+	/* The last four, some of them once more. */
+	verify_four(anchor, slot + n - 4, raw + n - 4, out + n - 4, masks, &d0,
+		    &d1);
+	d0 |= d1;
+	return d | d0[0] | d0[1];
+}
+
+/* The same with what only some CPUs of an architecture have. */
+#ifdef NATIVE_V4
+#define VERIFY_WIDE NATIVE_V4
+
+static inline bool verify_is_wide(void)
+{
+	return native_has_avx2;
+}
+
+static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize
+uint64_t verify_wide_inline(const uint8_t *anchor, const int32_t *slot,
+			    const uint64_t *raw, uint64_t *out, int n,
+			    bool backwards)
+{
+	if (unlikely(n < 4))
+		return verify_few(anchor, slot, raw, out, n);
+	return native_differ(anchor, slot, raw, out, n, backwards);
+}
+#else
+#define VERIFY_WIDE
+
+static inline bool verify_is_wide(void)
+{
+	return false;
+}
+
+static inline uint64_t verify_wide_inline(const uint8_t *anchor,
+					  const int32_t *slot,
+					  const uint64_t *raw, uint64_t *out,
+					  int n, bool backwards)
+{
+	(void)backwards;
+	return verify_pairs(anchor, slot, raw, out, n);
+}
+#endif
+
+static __attribute__((noinline, unused)) VERIFY_WIDE no_sanitize
+uint64_t verify_wide(const uint8_t *anchor, const int32_t *slot,
+		     const uint64_t *raw, uint64_t *out, int n, bool backwards)
+{
+	return backwards ?
+	       verify_wide_inline(anchor, slot, raw, out, n, true) :
+	       verify_wide_inline(anchor, slot, raw, out, n, false);
+}
+
+#endif
