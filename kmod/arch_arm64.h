@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * arch_arm64.h - GCS: where the shadow stack pointer is, and what lies on the
+ * stack.
+ *
+ * GCSPR_EL0 is live for current in every context: the kernel switches it with
+ * the task and does not use it itself. Entries are plain addresses, without
+ * pointer authentication codes.
+ */
+#ifndef USHSTK_ARCH_ARM64_H
+#define USHSTK_ARCH_ARM64_H
+
+#include <linux/prctl.h>
+#include <linux/printk.h>
+#include <asm/cpufeature.h>
+#include <asm/gcs.h>
+#include <asm/pointer_auth.h>
+#include <asm/sysreg.h>
+
+#include "compat.h"
+#include "resolve.h"
+
+#define USHSTK_ARCH		SHSTK_IOC_ARCH_ARM64
+#define USHSTK_NATIVE_PRCTL	true
+#define USHSTK_STATUS_MASK	PR_SHADOW_STACK_SUPPORTED_STATUS_MASK
+
+#ifdef USHSTK_ARCH_INIT
+static int ushstk_arch_init(void)
+{
+	if (!system_supports_gcs()) {
+		pr_err("this CPU or kernel has no user shadow stacks\n");
+		return -ENODEV;
+	}
+	return 0;
+}
+#endif
+
+static __always_inline bool ushstk_arch_active(const struct task_struct *task)
+{
+	return task->thread.gcs_el0_mode & PR_SHADOW_STACK_ENABLE;
+}
+
+static __always_inline int ushstk_arch_pointer(u64 *ssp)
+{
+	*ssp = read_sysreg_s(SYS_GCSPR_EL0);
+	return *ssp ? 0 : -ENODATA;
+}
+
+/* A context switch saves it. */
+static inline int ushstk_arch_saved_pointer(struct task_struct *task, u64 *ssp)
+{
+	*ssp = task->thread.gcspr_el0;
+	return *ssp ? 0 : -ENODATA;
+}
+
+static inline u64 ushstk_arch_locked(const struct task_struct *task)
+{
+	return task->thread.gcs_el0_locked;
+}
+
+static inline u64 ushstk_arch_enabled(const struct task_struct *task)
+{
+	return task->thread.gcs_el0_mode;
+}
+
+static inline u64 ushstk_arch_base(const struct task_struct *task)
+{
+	return task->thread.gcs_base;
+}
+
+static inline u64 ushstk_arch_size(const struct task_struct *task)
+{
+	return task->thread.gcs_size;
+}
+
+/* RET returns to the link register unless it names another one. */
+static inline u64 ushstk_arch_return_address(const struct pt_regs *regs)
+{
+	return ptrauth_strip_user_insn_pac(regs->regs[30]);
+}
+
+static __always_inline u64 ushstk_arch_end(const struct task_struct *task,
+					   u64 ssp)
+{
+	u64 base = task->thread.gcs_base, size = task->thread.gcs_size;
+
+	return ssp - base < size ? base + size : 0;
+}
+
+static __always_inline bool ushstk_arch_regs_ok(const struct pt_regs *regs)
+{
+	return !compat_user_mode(regs);
+}
+
+static __always_inline enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
+{
+	/*
+	 * A cap holds its own address in the bits above 11; below are 0 for a
+	 * signal frame, 1 for a stack to switch to, 5 for a switch under way.
+	 */
+	if (unlikely(!((word ^ addr) & ~0xfffULL)))
+		return word & 0xfff ? USHSTK_WORD_END : USHSTK_WORD_SIGNAL;
+	return likely(word - PAGE_SIZE < TASK_SIZE_MAX - PAGE_SIZE) ?
+		USHSTK_WORD_CODE : USHSTK_WORD_END;
+}
+
+static __always_inline void ushstk_arch_sync(void)
+{
+	gcsb_dsync();
+}
+
+#endif /* USHSTK_ARCH_ARM64_H */

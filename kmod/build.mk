@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   make module     build the kernel modules into build/kmod/KREL/: for all
+#                   kernels of the guests and for the running one, as far as
+#                   their headers are there
+#   make install-dkms  put their sources where DKMS finds them
+#
+# Kbuild does the work, in a shadow tree of links, so that the sources stay
+# clean. Headers of the guests' kernels and the compilers for them are in the
+# folder that selftests/guest/setup makes.
+
+KMOD_SRC := Kbuild $(wildcard kmod/Kbuild kmod/*.[ch] uapi/linux/*.h)
+KMOD_NAMES := shstk shstk_perf
+KMOD_GUESTS := $(patsubst $(SHSTK_CACHE)/kernels/%/version,%,$(wildcard \
+	$(SHSTK_CACHE)/kernels/x86-*/version $(SHSTK_CACHE)/kernels/arm64-*/version))
+KMOD_RUNNING := $(if $(wildcard /lib/modules/$(shell uname -r)/build),$(shell uname -r))
+
+# What a Kbuild run for a guest's kernel needs: $(1) guest, as arm64-7.2
+kmod_krel = $(shell cat $(SHSTK_CACHE)/kernels/$(1)/version)
+kmod_args = -C $(shell cat $(SHSTK_CACHE)/kernels/$(1)/headers) \
+	$(if $(filter arm64-%,$(1)),ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+
+# $(1) directory for the modules, $(2) command of Kbuild with its arguments
+define kmod_build
+	$(Q)rm -rf $(1)/tree && mkdir -p $(1)/tree
+	$(Q)for f in $(KMOD_SRC); do mkdir -p $(1)/tree/$$(dirname $$f) && \
+		ln -s $(CURDIR)/$$f $(1)/tree/$$f || exit 1; done
+	$(Q)$(2) M=$(CURDIR)/$(1)/tree $(if $(V),V=1,-s)
+	$(Q)cp $(1)/tree/kmod/*.ko $(1)/
+	$(Q)touch $@
+endef
+
+# $(1) guest
+define kmod_guest
+$(B)/kmod/$$(call kmod_krel,$(1))/.built: $(KMOD_SRC) kmod/build.mk $(SHSTK_CACHE)/kernels/$(1)/version
+	$$(call say,KBUILD,$$(@D))
+	$$(call kmod_build,$$(@D),selftests/guest/in trixie make $$(call kmod_args,$(1)))
+KMOD_BUILT += $(B)/kmod/$$(call kmod_krel,$(1))/.built
+KMOD_$(1) := $$(patsubst %,$(B)/kmod/$$(call kmod_krel,$(1))/%.ko,$(KMOD_NAMES) $(if $(filter x86-%,$(1)),shstk_prctl))
+$$(KMOD_$(1)): $(B)/kmod/$$(call kmod_krel,$(1))/.built ;
+endef
+$(foreach g,$(KMOD_GUESTS),$(eval $(call kmod_guest,$(g))))
+
+# For the kernel that selftests/debug/kernel makes.
+KMOD_DEBUG := $(SHSTK_CACHE)/debug-arm64
+$(B)/kmod/debug-arm64/.built: $(KMOD_SRC) kmod/build.mk $(wildcard $(KMOD_DEBUG)/done)
+	$(call say,KBUILD,$(@D))
+	$(call kmod_build,$(@D),$(MAKE) -C $(KMOD_DEBUG)/linux ARCH=arm64 CROSS_COMPILE=$(ARM64))
+
+ifneq ($(KMOD_RUNNING),)
+$(B)/kmod/$(KMOD_RUNNING)/.built: $(KMOD_SRC) kmod/build.mk
+	$(call say,KBUILD,$(@D))
+	$(call kmod_build,$(@D),$(MAKE) -C /lib/modules/$(KMOD_RUNNING)/build)
+KMOD_BUILT += $(B)/kmod/$(KMOD_RUNNING)/.built
+endif
+
+ifneq ($(KMOD_BUILT),)
+module: $(KMOD_BUILT)
+else
+module:
+	@echo "no kernel headers here: install linux-headers-$$(uname -r), or run selftests/guest/setup" >&2; exit 1
+endif
+
+install-dkms:
+	$(Q)for f in $(KMOD_SRC); do \
+		install -D -m 644 $$f $(DESTDIR)/usr/src/shstk-$(VERSION)/$$f || exit 1; done
+	$(Q)sed 's/@VERSION@/$(VERSION)/' kmod/dkms.conf >$(DESTDIR)/usr/src/shstk-$(VERSION)/dkms.conf
+	@echo "now: dkms install shstk/$(VERSION)"
+
+.PHONY: module install-dkms

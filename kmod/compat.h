@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * compat.h - what differs between the kernels the modules are built for. The
+ * only place that compares kernel versions.
+ */
+#ifndef USHSTK_COMPAT_H
+#define USHSTK_COMPAT_H
+
+#include <linux/sched.h>
+#include <linux/version.h>
+
+#ifdef CONFIG_X86
+#include <asm/fpu/types.h>
+#include <asm/msr.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#include <asm/cpuid.h>
+
+/* rdmsrl() got the name rdmsrq() in 6.16. */
+#define rdmsrq(msr, val) rdmsrl(msr, val)
+
+static inline struct fpu *ushstk_task_fpu(struct task_struct *task)
+{
+	return &task->thread.fpu;
+}
+#else
+#include <asm/cpuid/api.h>
+
+/*
+ * 6.16 moved struct fpu behind the task and, with CONFIG_X86_DEBUG_FPU, made
+ * x86_task_fpu() a function that modules cannot call. This is what it returns.
+ */
+static inline struct fpu *ushstk_task_fpu(struct task_struct *task)
+{
+	return (void *)task + sizeof(*task);
+}
+#endif
+#endif /* CONFIG_X86 */
+
+#endif /* USHSTK_COMPAT_H */

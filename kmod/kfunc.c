@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kfunc.c - bpf_shstk_get_user_stack() for BPF programs.
+ */
+#include <linux/bpf.h>
+#include <linux/btf.h>
+#include <linux/btf_ids.h>
+#include <linux/module.h>
+#include <linux/ptrace.h>
+#include <linux/sched/task_stack.h>
+
+#include "read.h"
+#include "ushstk.h"
+
+__bpf_kfunc_start_defs();
+
+/**
+ * bpf_shstk_get_user_stack() - user stack of current from its shadow stack
+ * @buf: receives the program counter and then return addresses, innermost
+ *	first, as words of 64 bits.
+ * @buf__sz: bytes that fit.
+ * @flags: must be 0.
+ *
+ * Unlike bpf_get_stack(), which walks frame pointers, it never guesses: without
+ * a shadow stack there is an error.
+ *
+ * Context: any, NMI as well.
+ *
+ * Return: bytes written; -EINVAL (flags, no room for a word); -ENODATA if
+ * current has no shadow stack; -EBUSY if it runs a virtual machine; -EFAULT if
+ * the shadow stack is not in memory.
+ */
+__bpf_kfunc int bpf_shstk_get_user_stack(void *buf, u32 buf__sz, u64 flags)
+{
+	struct ushstk_span span;
+	u64 *entry = buf;
+	int ret;
+
+	if (flags || buf__sz < sizeof(*entry))
+		return -EINVAL;
+	if (current->flags & (PF_KTHREAD | PF_USER_WORKER) || !current->mm ||
+	    !ushstk_arch_active(current))
+		return -ENODATA;
+
+	preempt_disable();
+	ret = ushstk_read_current(entry + 1, buf__sz / sizeof(*entry) - 1,
+				  &span);
+	preempt_enable();
+	if (ret)
+		return ret;
+	entry[0] = instruction_pointer(task_pt_regs(current));
+	return (1 + span.nr) * sizeof(*entry);
+}
+
+__bpf_kfunc_end_defs();
+
+BTF_KFUNCS_START(kfunc_ids)
+BTF_ID_FLAGS(func, bpf_shstk_get_user_stack)
+BTF_KFUNCS_END(kfunc_ids)
+
+static const struct btf_kfunc_id_set kfunc_set = {
+	.owner = THIS_MODULE,
+	.set = &kfunc_ids,
+};
+
+/**
+ * ushstk_kfunc_init() - offer the function to BPF programs
+ *
+ * Programs of the types tracing, tracepoint, perf event and LSM share one set,
+ * and a module may register one only. It goes with the module.
+ *
+ * Return: 0 or a negative errno.
+ */
+int ushstk_kfunc_init(void)
+{
+	return register_btf_kfunc_id_set(BPF_PROG_TYPE_TRACING, &kfunc_set);
+}

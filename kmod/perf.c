@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * perf.c - shstk_perf.ko: user callchains of perf and BPF from shadow stacks.
+ *
+ * perf record -g, bpf_get_stack(), bpf_get_stackid() and everything built on
+ * them take a user stack in perf_callchain_user(), and deferred callchains
+ * (7.2 and newer) in unwind_user(). Both follow frame pointers: code without
+ * them gives cut or wrong chains. This module serves a task that runs with a
+ * shadow stack from there; every other task, and every case in which the shadow
+ * stack cannot be read where it is called, takes the original function.
+ *
+ * All the work is done in the ftrace handler. If it succeeds, an empty function
+ * runs in place of the original one; if not, the original runs as ever. So no
+ * call back into the kernel's function is needed, and nothing of this module
+ * ever sleeps.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cgroup.h>
+#include <linux/ftrace.h>
+#include <linux/kobject.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/perf_event.h>
+#include <linux/sysfs.h>
+#include <linux/trace_recursion.h>
+
+#define USHSTK_ARCH_INIT
+#include "hook.h"
+#include "read.h"
+
+#ifdef CONFIG_UNWIND_USER
+#include <linux/unwind_user_types.h>
+#endif
+
+/*
+ * What became of a call of a hooked function; each has a counter of the same
+ * name in /sys/module/shstk_perf/chains/. The first three were served from the
+ * shadow stack, the others by the original function.
+ */
+enum outcome {
+	SERVED,			/* from the stack that the kernel made */
+	SERVED_SWITCHED,	/* from another one: see read.h */
+	SERVED_DEFERRED,	/* either, for unwind_user() */
+	NO_SHADOW_STACK,	/* the task runs without one */
+	OTHER_CGROUP,		/* not below the one that was asked for */
+	OTHER_MODE,		/* virtual machine, worker, exiting, not 64-bit */
+	NO_POINTER,		/* shadow stack pointer leads to none */
+	NOT_PRESENT,		/* page of the shadow stack not in memory */
+	NR_OUTCOMES,
+};
+
+struct counters {
+	u64 count[NR_OUTCOMES];
+};
+
+static DEFINE_PER_CPU(struct counters, counters);
+
+static char *cgroup;
+module_param(cgroup, charp, 0444);
+MODULE_PARM_DESC(cgroup, "serve only tasks of this cgroup (version 2) and those below it, such as /user.slice");
+
+static struct cgroup *only __ro_after_init;
+
+static int cgroup_init_only(void)
+{
+	struct cgroup *cgrp;
+
+	if (!cgroup)
+		return 0;
+	cgrp = cgroup_get_from_path(cgroup);
+	if (IS_ERR(cgrp)) {
+		pr_err("cgroup=%s: no such cgroup (%ld)\n", cgroup,
+		       PTR_ERR(cgrp));
+		return PTR_ERR(cgrp);
+	}
+	only = cgrp;
+	return 0;
+}
+
+static void cgroup_exit_only(void)
+{
+	if (only)
+		cgroup_put(only);
+}
+
+static __always_inline bool in_cgroup(void)
+{
+	bool ret;
+
+	if (likely(!only))
+		return true;
+	rcu_read_lock();
+	ret = cgroup_is_descendant(task_dfl_cgroup(current), only);
+	rcu_read_unlock();
+	return ret;
+}
+
+static __always_inline void count(enum outcome outcome)
+{
+	this_cpu_inc(counters.count[outcome]);
+}
+
+/* Runs in place of perf_callchain_user() and of unwind_user(). */
+static noinline notrace int served(void)
+{
+	return 0;
+}
+
+/*
+ * Whether current's shadow stack describes the user code to which these
+ * registers belong.
+ */
+static __always_inline bool usable(const struct pt_regs *regs)
+{
+	if (!ushstk_arch_active(current)) {
+		count(NO_SHADOW_STACK);
+		return false;
+	}
+	if (!in_cgroup()) {
+		count(OTHER_CGROUP);
+		return false;
+	}
+	/*
+	 * The original says nothing about a task whose CPU runs a virtual
+	 * machine. perf's guest callbacks are private to it; this flag is set
+	 * whenever they could answer.
+	 */
+	if (unlikely(current->flags & (PF_VCPU | PF_KTHREAD | PF_USER_WORKER)) ||
+	    unlikely(!current->mm || !ushstk_arch_regs_ok(regs))) {
+		count(OTHER_MODE);
+		return false;
+	}
+	return true;
+}
+
+static __always_inline bool read_entries(u64 *dst, unsigned int max,
+					 struct ushstk_span *span)
+{
+	int ret = ushstk_read_current(dst, max, span);
+
+	if (likely(!ret))
+		return true;
+	count(ret == -EBUSY ? OTHER_MODE :
+	      ret == -EFAULT ? NOT_PRESENT : NO_POINTER);
+	return false;
+}
+
+/* Does what perf_callchain_store() does, for all entries at once. */
+static __always_inline bool
+serve_callchain(struct perf_callchain_entry_ctx *ctx, struct pt_regs *regs)
+{
+	struct perf_callchain_entry *entry = ctx->entry;
+	struct ushstk_span span;
+	unsigned int room;
+
+	if (!usable(regs) || ctx->contexts_maxed || ctx->nr >= ctx->max_stack)
+		return false;
+
+	room = ctx->max_stack - ctx->nr - 1;
+	if (!read_entries(entry->ip + entry->nr + 1, room, &span))
+		return false;
+
+	entry->ip[entry->nr] = instruction_pointer(regs);
+	entry->nr += 1 + span.nr;
+	ctx->nr += 1 + span.nr;
+	count(span.switched ? SERVED_SWITCHED : SERVED);
+	return true;
+}
+
+static void notrace callchain_handler(unsigned long ip, unsigned long parent_ip,
+				      struct ftrace_ops *op,
+				      struct ftrace_regs *fregs)
+{
+	int bit = ftrace_test_recursion_trylock(ip, parent_ip);
+
+	if (bit < 0)
+		return;
+	if (serve_callchain((void *)ftrace_regs_get_argument(fregs, 0),
+			    (void *)ftrace_regs_get_argument(fregs, 1)))
+		ftrace_regs_set_instruction_pointer(fregs,
+						    (unsigned long)served);
+	ftrace_test_recursion_unlock(bit);
+}
+
+static struct ushstk_hook callchain_hook =
+	USHSTK_HOOK("perf_callchain_user", callchain_handler);
+
+#ifdef CONFIG_UNWIND_USER
+static __always_inline bool serve_unwind(struct unwind_stacktrace *trace,
+					 unsigned int max)
+{
+	struct pt_regs *regs = task_pt_regs(current);
+	struct ushstk_span span;
+
+	BUILD_BUG_ON(sizeof(*trace->entries) != sizeof(u64));
+
+	if (!max || !user_mode(regs) || !usable(regs) ||
+	    !read_entries((u64 *)trace->entries + 1, max - 1, &span))
+		return false;
+
+	trace->entries[0] = instruction_pointer(regs);
+	trace->nr = 1 + span.nr;
+	count(SERVED_DEFERRED);
+	return true;
+}
+
+static void notrace unwind_handler(unsigned long ip, unsigned long parent_ip,
+				   struct ftrace_ops *op,
+				   struct ftrace_regs *fregs)
+{
+	int bit = ftrace_test_recursion_trylock(ip, parent_ip);
+
+	if (bit < 0)
+		return;
+	if (serve_unwind((void *)ftrace_regs_get_argument(fregs, 0),
+			 ftrace_regs_get_argument(fregs, 1)))
+		ftrace_regs_set_instruction_pointer(fregs,
+						    (unsigned long)served);
+	ftrace_test_recursion_unlock(bit);
+}
+
+static struct ushstk_hook unwind_hook =
+	USHSTK_HOOK("unwind_user", unwind_handler);
+
+static int unwind_init(void)
+{
+	return ushstk_hook_install(&unwind_hook);
+}
+
+static void unwind_exit(void)
+{
+	ushstk_hook_remove(&unwind_hook);
+}
+#else
+static int unwind_init(void)
+{
+	return 0;
+}
+
+static void unwind_exit(void)
+{
+}
+#endif
+
+/* /sys/module/shstk_perf/chains/ */
+static struct kobject *chains;
+
+struct counter_attribute {
+	struct kobj_attribute attr;
+	enum outcome outcome;
+};
+
+static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	enum outcome outcome =
+		container_of(attr, struct counter_attribute, attr)->outcome;
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu(counters.count[outcome], cpu);
+	return sysfs_emit(buf, "%llu\n", sum);
+}
+
+#define COUNTER(_name, _outcome)				\
+	static struct counter_attribute _name##_attr = {	\
+		.attr = __ATTR(_name, 0444, counter_show, NULL),	\
+		.outcome = (_outcome),				\
+	}
+
+COUNTER(served, SERVED);
+COUNTER(served_switched, SERVED_SWITCHED);
+COUNTER(served_deferred, SERVED_DEFERRED);
+COUNTER(no_shadow_stack, NO_SHADOW_STACK);
+COUNTER(other_cgroup, OTHER_CGROUP);
+COUNTER(other_mode, OTHER_MODE);
+COUNTER(no_pointer, NO_POINTER);
+COUNTER(not_present, NOT_PRESENT);
+
+static struct attribute *counter_attrs[] = {
+	&served_attr.attr.attr,
+	&served_switched_attr.attr.attr,
+	&served_deferred_attr.attr.attr,
+	&no_shadow_stack_attr.attr.attr,
+	&other_cgroup_attr.attr.attr,
+	&other_mode_attr.attr.attr,
+	&no_pointer_attr.attr.attr,
+	&not_present_attr.attr.attr,
+	NULL,
+};
+
+static const struct attribute_group counter_group = {
+	.attrs = counter_attrs,
+};
+
+static int __init perf_init(void)
+{
+	int ret;
+
+	ret = ushstk_arch_init();
+	if (ret)
+		return ret;
+
+	ret = cgroup_init_only();
+	if (ret)
+		return ret;
+
+	chains = kobject_create_and_add("chains", &THIS_MODULE->mkobj.kobj);
+	if (!chains) {
+		ret = -ENOMEM;
+		goto exit_only;
+	}
+	ret = sysfs_create_group(chains, &counter_group);
+	if (ret)
+		goto put_chains;
+
+	ret = ushstk_hook_install(&callchain_hook);
+	if (ret)
+		goto put_chains;
+
+	ret = unwind_init();
+	if (ret)
+		goto remove_callchain;
+
+	return 0;
+
+remove_callchain:
+	ushstk_hook_remove(&callchain_hook);
+put_chains:
+	kobject_put(chains);
+exit_only:
+	cgroup_exit_only();
+	return ret;
+}
+
+static void __exit perf_exit(void)
+{
+	unwind_exit();
+	ushstk_hook_remove(&callchain_hook);
+	kobject_put(chains);
+	cgroup_exit_only();
+}
+
+module_init(perf_init);
+module_exit(perf_exit);
+
+MODULE_DESCRIPTION("User callchains of perf and BPF from shadow stacks");
+MODULE_LICENSE("GPL");
