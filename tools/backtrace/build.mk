@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libshstk-backtrace.so: backtrace() and the like, served by libshstk. It holds
+# its own copy of the capture library, and exports nothing but its hooks.
+
+BACKTRACE_SRC	:= $(wildcard tools/backtrace/*.c)
+BACKTRACE_OBJ	:= $(BACKTRACE_SRC:tools/%.c=$(B)/tools/%.o)
+
+BACKTRACE_CFLAGS	:= -fPIC -fvisibility=hidden -fno-plt \
+	-ftls-model=initial-exec -fasynchronous-unwind-tables \
+	-foptimize-sibling-calls
+BACKTRACE_LDFLAGS	:= -pthread -Wl,-soname,libshstk-backtrace.so -Wl,-z,now \
+	-Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,--exclude-libs,ALL -ldl
+
+$(BACKTRACE_OBJ): TOOL_CFLAGS += $(BACKTRACE_CFLAGS)
+
+$(B)/libshstk-backtrace.so: $(BACKTRACE_OBJ) $(B)/libshstk.a
+	$(call say,LD,$@)$(CC) $(OPT) -shared -o $@ $^ $(BACKTRACE_LDFLAGS)
+
+TOOL_OBJECTS	+= $(B)/libshstk-backtrace.so

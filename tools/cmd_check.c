@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk check - is a program, with every library it loads, marked for shadow
+ * stacks; which object blocks it, and which package owns that object.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/needed.h"
+#include "tools/shstk.h"
+
+struct options {
+	const char *root;
+	pid_t pid;
+	bool json;
+	bool all;
+	bool packages;
+};
+
+static const struct argp_option option_table[] = {
+	{ "all", 'a', NULL, 0, "List marked objects too", 0 },
+	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ "pid", 'p', "PID", 0,
+	  "Check a running process, with what it loaded by dlopen()", 0 },
+	{ "root", 'r', "DIR", 0, "Folder that stands for / (another system)", 0 },
+	{ "no-packages", 'n', NULL, 0, "Don't ask dpkg who owns the objects", 0 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	char *end;
+	long pid;
+
+	switch (key) {
+	case 'a':
+		o->all = true;
+		return 0;
+	case 'j':
+		o->json = true;
+		return 0;
+	case 'n':
+		o->packages = false;
+		return 0;
+	case 'p':
+		pid = strtol(arg, &end, 10);
+		if (*end || end == arg || pid < 1 || pid > 0x7fffffff)
+			argp_error(state, "'%s' is no process ID", arg);
+		o->pid = (pid_t)pid;
+		return 0;
+	case 'r':
+		o->root = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void json_string(const char *s)
+{
+	if (!s) {
+		fputs("null", stdout);
+		return;
+	}
+	putchar('"');
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+static const char *mark_word(const struct object *o)
+{
+	switch (o->machine) {
+	case EM_X86_64:
+		return "SHSTK";
+	case EM_AARCH64:
+		return "GCS";
+	case EM_RISCV:
+		return "CFI_SS";
+	default:
+		return "shadow-stack";
+	}
+}
+
+static size_t count_unmarked(const struct objects *set)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++)
+		n += !set->v[i].marked;
+	return n;
+}
+
+static void print_json(const struct objects *set, bool first)
+{
+	const struct object *block = objects_blocker(set);
+
+	printf("%s\n  {\"program\": ", first ? "" : ",");
+	json_string(set->script ? set->script : set->v[0].path);
+	printf(", \"executable\": ");
+	json_string(set->v[0].path);
+	printf(", \"arch\": \"%s\", \"bits\": %u, \"marked\": %s, \"blocker\": ",
+	       machine_name(set->v[0].machine), set->v[0].bits,
+	       block || set->missing_n ? "false" : "true");
+	json_string(block ? block->path : NULL);
+	printf(",\n   \"objects\": [");
+	for (size_t i = 0; i < set->n; i++) {
+		const struct object *o = &set->v[i];
+
+		printf("%s\n    {\"path\": ", i ? "," : "");
+		json_string(o->path);
+		printf(", \"marked\": %s, \"package\": ",
+		       o->marked ? "true" : "false");
+		json_string(o->package);
+		printf(", \"needed_by\": ");
+		json_string(i ? set->v[o->parent].path : NULL);
+		putchar('}');
+	}
+	printf("],\n   \"missing\": [");
+	for (size_t i = 0; i < set->missing_n; i++) {
+		fputs(i ? ", " : "", stdout);
+		json_string(set->missing[i]);
+	}
+	printf("]}");
+}
+
+static void print_text(const struct objects *set, bool all)
+{
+	size_t unmarked = count_unmarked(set);
+	const struct object *p = &set->v[0];
+
+	printf("%s: ", set->script ? set->script : p->path);
+	if (set->script)
+		printf("script of %s: ", p->path);
+	if (p->bits != 64)
+		printf("%u-bit program: no shadow stacks\n", p->bits);
+	else if (!unmarked && !set->missing_n)
+		printf("marked %s, with all %zu objects it loads\n",
+		       mark_word(p), set->n - 1);
+	else if (!unmarked)
+		printf("marked %s, but %zu libraries were not found\n",
+		       mark_word(p), set->missing_n);
+	else
+		printf("blocked: %zu of %zu objects not marked %s\n", unmarked,
+		       set->n, mark_word(p));
+	for (size_t i = 0; i < set->n; i++) {
+		const struct object *o = &set->v[i];
+
+		if (o->marked && !all)
+			continue;
+		printf("  %-3s  %-52s %s\n", o->marked ? "yes" : "no", o->path,
+		       o->package ? o->package : "-");
+	}
+	for (size_t i = 0; i < set->missing_n; i++)
+		printf("  ?    not found: %s\n", set->missing[i]);
+}
+
+/* Return: 0 marked, 1 not marked or not readable. */
+static int check(const struct options *o, const char *what, bool *first)
+{
+	struct objects set;
+	char *path = NULL;
+	int err, ret;
+
+	if (what && !o->root)
+		err = find_program(what, &path);
+	else
+		err = what && !(path = strdup(what)) ? -ENOMEM : 0;
+	if (!err)
+		err = what ? objects_load(path, o->root, &set) :
+			     objects_load_pid(o->pid, &set);
+	free(path);
+	if (err) {
+		if (what)
+			complain("%s: %s", what, err == -ENOEXEC ?
+				 "no ELF program of a known kind" :
+				 strerror(-err));
+		else
+			complain("process %d: %s", o->pid, strerror(-err));
+		return EXIT_FAILED;
+	}
+	if (o->packages)
+		objects_find_packages(&set);
+	if (o->json)
+		print_json(&set, *first);
+	else
+		print_text(&set, o->all);
+	*first = false;
+	ret = objects_blocker(&set) || set.missing_n || set.v[0].bits != 64;
+	objects_deinit(&set);
+	return ret ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_check(int argc, char **argv)
+{
+	static const struct argp argp = {
+		option_table, parse, "PROGRAM...\n-p PID",
+		"Tell whether programs and the libraries they load are marked for "
+		"shadow stacks, and what blocks them.\v"
+		"Exit status: 0 everything is marked, 1 something is not or could "
+		"not be read, 2 wrong options.", NULL, NULL, NULL
+	};
+	struct options o = { .packages = true };
+	int next = command_parse(&argp, argc, argv, EXIT_USAGE, &o);
+	bool first = true;
+	int ret = EXIT_OK;
+
+	if ((next == argc) == !o.pid) {
+		complain(o.pid ? "give either programs or a PID" :
+				 "no program given; see --help");
+		return EXIT_USAGE;
+	}
+	if (o.json)
+		putchar('[');
+	if (o.pid)
+		ret = check(&o, NULL, &first);
+	for (int i = next; i < argc; i++)
+		if (check(&o, argv[i], &first))
+			ret = EXIT_FAILED;
+	if (o.json)
+		puts(first ? "]" : "\n]");
+	if (fflush(stdout) || ferror(stdout)) {
+		complain("standard output: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	return ret;
+}

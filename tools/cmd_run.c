@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk run - start a program with shadow stacks on.
+ *
+ * The way is chosen by what the program and its C library are:
+ *
+ *   tunables    a C library that handles shadow stacks itself (glibc 2.42 on
+ *               arm64; x86 glibc built for CET) is told to by GLIBC_TUNABLES.
+ *   preload     x86 programs whose C library knows nothing of them get the
+ *               start-up object (tools/preload/start.h).
+ *   supervise   static x86 programs, with --permissive: a tracer switches on and
+ *               repairs (tools/supervise.h).
+ *   refuse      anything else: said in one line, and not started, or with
+ *               --permissive started without.
+ *
+ * The command stays as the parent: it passes signals on, names the places of
+ * violations that the start-up object reports over a socket, and ends as the
+ * program ends.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/needed.h"
+#include "tools/offer.h"
+#include "tools/report.h"
+#include "tools/shstk.h"
+#include "tools/supervise.h"
+
+#define START_OBJECT "libshstk-start.so"
+#define MAX_UNWINDER (4u << 20)
+
+struct options {
+	const char *report;
+	bool lock;
+	bool permissive;
+	bool strict;
+	bool quiet;
+};
+
+enum option_key {
+	OPT_LOCK = 'l',
+	OPT_PERMISSIVE = 'p',
+	OPT_STRICT = 's',
+	OPT_QUIET = 'q',
+	OPT_REPORT = 'o',
+};
+
+static const struct argp_option option_table[] = {
+	{ "lock", OPT_LOCK, NULL, 0,
+	  "Lock: the program can't switch shadow stacks off", 0 },
+	{ "permissive", OPT_PERMISSIVE, NULL, 0,
+	  "Report violations, repair them and go on; start programs that can't "
+	  "have shadow stacks without", 0 },
+	{ "strict", OPT_STRICT, NULL, 0,
+	  "Start only what is known to work: everything marked, or every fix of "
+	  "the start-up object applied, also in programs it starts", 0 },
+	{ "report", OPT_REPORT, "FILE", 0,
+	  "Append reports of violations to FILE instead of stderr", 0 },
+	{ "quiet", OPT_QUIET, NULL, 0, "Don't say what was done", 0 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_LOCK:
+		o->lock = true;
+		return 0;
+	case OPT_PERMISSIVE:
+		o->permissive = true;
+		return 0;
+	case OPT_STRICT:
+		o->strict = true;
+		return 0;
+	case OPT_QUIET:
+		o->quiet = true;
+		return 0;
+	case OPT_REPORT:
+		o->report = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (o->permissive && o->strict)
+			argp_error(state, "--permissive and --strict exclude each other");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+enum way {
+	WAY_REFUSE,
+	WAY_TUNABLES,
+	WAY_PRELOAD,
+	WAY_SUPERVISE,
+};
+
+struct plan {
+	enum way way;
+	char text[512];		/* what is done, or why not */
+	char tunables[128];
+};
+
+static void refuse(struct plan *p, const char *fmt, const char *arg)
+{
+	p->way = WAY_REFUSE;
+	snprintf(p->text, sizeof(p->text), fmt, arg);
+}
+
+static const char *unavailable(int err)
+{
+	switch (-err) {
+	case EOPNOTSUPP:
+		return "this processor or kernel has no shadow stacks";
+	case EINVAL:
+		return "this kernel does not know shadow stacks";
+	case EPERM:
+	case EBUSY:
+		return "their status is locked or a seccomp filter forbids it";
+	default:
+		return strerror(-err);
+	}
+}
+
+/* The C library starts them: which words it has to be told. */
+static void plan_tunables(const struct options *o, const struct objects *set,
+			  struct plan *p)
+{
+	const struct object *block = objects_blocker(set);
+	bool x86 = set->v[0].machine == EM_X86_64;
+
+	if (block && o->strict) {
+		refuse(p, "%s is not marked for shadow stacks", block->path);
+		return;
+	}
+	if (x86 && !set->v[0].marked) {
+		refuse(p, "%s is not marked, and this C library then leaves "
+		       "shadow stacks off", set->v[0].path);
+		return;
+	}
+	p->way = WAY_TUNABLES;
+	/*
+	 * arm64: 1 on and locked, and what is not marked can't be started; 2 on
+	 * if all is marked; 3 on and locked whatever is marked. The program's
+	 * children inherit it: only --strict asks for the first. x86: on only
+	 * if all is marked, unless told "on".
+	 */
+	if (x86)
+		snprintf(p->tunables, sizeof(p->tunables),
+			 "glibc.cpu.hwcaps=SHSTK%s",
+			 block ? ":glibc.cpu.x86_shstk=on" :
+			 o->lock ? "" : ":glibc.cpu.x86_shstk=permissive");
+	else
+		snprintf(p->tunables, sizeof(p->tunables),
+			 "glibc.cpu.aarch64_gcs=%d",
+			 o->strict ? 1 : block || o->lock ? 3 : 2);
+	snprintf(p->text, sizeof(p->text),
+		 "shadow stack on, by the C library%s%s%s",
+		 o->lock || block || o->strict ? ", locked" : "",
+		 block ? "; not marked, but switched on all the same: " : "",
+		 block ? block->path : "");
+}
+
+/*
+ * Does the unwinder pop the shadow stack when an exception is caught? Then it
+ * was compiled with INCSSPQ in it.
+ */
+static bool pops_shadow_stack(const char *path)
+{
+	static const unsigned char incssp[] = { 0xf3, 0x48, 0x0f, 0xae };
+	unsigned char *bytes = malloc(MAX_UNWINDER), *at, *end;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool found = false;
+	ssize_t n = -1;
+
+	if (bytes && fd >= 0)
+		n = read(fd, bytes, MAX_UNWINDER);
+	for (at = bytes, end = bytes + (n > 0 ? n : 0);
+	     !found && n > 0 && end - at > 4 &&
+	     (at = memmem(at, (size_t)(end - at) - 1, incssp, 4)); at++)
+		found = (at[4] & 0xf8) == 0xe8;
+	if (fd >= 0)
+		close(fd);
+	free(bytes);
+	return found;
+}
+
+static void plan_preload(const struct options *o, const struct objects *set,
+			 struct plan *p, char *object, size_t size)
+{
+	const struct object *program = &set->v[0];
+	const struct object *unwinder = objects_find(set, "libgcc_s.so.1");
+
+	if (program->machine != EM_X86_64) {
+		refuse(p, "%s: its C library can't switch shadow stacks on "
+		       "(glibc 2.42 can)", program->path);
+		return;
+	}
+	if (program->privileged && geteuid()) {
+		refuse(p, "%s gains privileges: the start-up object can't be "
+		       "loaded into it", program->path);
+		return;
+	}
+	if (find_object(START_OBJECT, object, size)) {
+		refuse(p, "%s was not found beside this command",
+		       START_OBJECT);
+		return;
+	}
+	if (strpbrk(object, " :")) {
+		refuse(p, "LD_PRELOAD can't hold a path with blanks or colons: "
+		       "%s", object);
+		return;
+	}
+	if (unwinder && !o->permissive && !pops_shadow_stack(unwinder->path)) {
+		refuse(p, "exceptions would end it: %s was built without "
+		       "shadow stacks", unwinder->path);
+		return;
+	}
+	p->way = WAY_PRELOAD;
+}
+
+static void plan_static(const struct options *o, const struct object *program,
+			struct plan *p)
+{
+	if (program->machine != EM_X86_64)
+		refuse(p, "%s is statically linked: nothing can be loaded into it",
+		       program->path);
+	else if (!o->permissive)
+		refuse(p, "%s is statically linked: only --permissive can "
+		       "have shadow stacks on in it", program->path);
+	else
+		p->way = WAY_SUPERVISE;
+}
+
+/* Where the C library does the rest, the object still reports violations. */
+static void plan_reports(const struct objects *set, char *object, size_t size)
+{
+	const struct object *program = &set->v[0];
+
+	if (program->machine != EM_AARCH64 ||
+	    (program->privileged && geteuid()) ||
+	    find_object(START_OBJECT, object, size) || strpbrk(object, " :"))
+		*object = '\0';
+}
+
+static void make_plan(const struct options *o, const struct objects *set,
+		      struct plan *p, char *object, size_t size)
+{
+	const struct object *program = &set->v[0];
+	const struct object *libc = objects_find(set, "libc.so.6");
+	const char *call;
+	int err;
+
+	p->tunables[0] = '\0';
+	*object = '\0';
+	if (program->machine != machine_own()) {
+		refuse(p, "%s is for another architecture", program->path);
+		return;
+	}
+	if (program->bits != 64) {
+		refuse(p, "%s is a 32-bit program", program->path);
+		return;
+	}
+	err = offer_call(&call);
+	if (err) {
+		refuse(p, "%s", unavailable(err));
+		return;
+	}
+	if (!program->interp) {
+		plan_static(o, program, p);
+		return;
+	}
+	if (libc && libc->marked) {
+		plan_tunables(o, set, p);
+		plan_reports(set, object, size);
+	} else {
+		plan_preload(o, set, p, object, size);
+	}
+	if (p->way == WAY_REFUSE)
+		*object = '\0';
+}
+
+/* Puts @value in front of (or behind) what a list variable holds. */
+static int env_add(const char *name, const char *value, char sep, bool front)
+{
+	const char *old = getenv(name);
+	char *text;
+	int ret;
+
+	if (!old || !*old)
+		return setenv(name, value, 1);
+	if (asprintf(&text, "%s%c%s", front ? value : old, sep,
+		     front ? old : value) < 0)
+		return -1;
+	ret = setenv(name, text, 1);
+	free(text);
+	return ret;
+}
+
+/* In the child: everything up to exec. */
+static void become(const struct options *o, const struct plan *p,
+		   const char *object, const char *socket, char **argv)
+{
+	char settings[200];
+
+	if (p->way == WAY_TUNABLES &&
+	    env_add("GLIBC_TUNABLES", p->tunables, ':', false))
+		_exit(EXIT_OWN);
+	if (*object) {
+		snprintf(settings, sizeof(settings),
+			 "first=%d%s%s%s%s,socket=%s", getpid(),
+			 o->permissive ? ",permissive" : "",
+			 o->strict ? ",strict" : "", o->lock ? ",lock" : "",
+			 o->quiet ? ",quiet" : "", socket);
+		if (setenv("SHSTK_START", settings, 1) ||
+		    env_add("LD_PRELOAD", object, ':', true))
+			_exit(EXIT_OWN);
+	}
+	execvp(argv[0], argv);
+	complain("%s: %s", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? EXIT_NOENT : EXIT_NOEXEC);
+}
+
+/* A socket with a name that nobody can guess; -1 if there is none. */
+static int open_socket(char *name, size_t size)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	unsigned long long random[2];
+	int fd, n;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -1;
+	n = snprintf(name, size, "shstk-run-%016llx%016llx", random[0],
+		     random[1]);
+	memcpy(at.sun_path + 1, name, (size_t)n);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (struct sockaddr *)&at,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			     (size_t)n))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void drain(int socket, struct reporter *reporter)
+{
+	char text[4096];
+	ssize_t n;
+
+	while ((n = recv(socket, text, sizeof(text) - 1, 0)) >= 0) {
+		text[n] = '\0';
+		reporter_take(reporter, text);
+	}
+}
+
+static int status_of(int status)
+{
+	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) :
+				     WEXITSTATUS(status);
+}
+
+/* Passes signals on until the program has ended. Return: its status. */
+static int follow(pid_t pid, int signals, int socket, struct reporter *reporter)
+{
+	struct pollfd fds[2] = {
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = socket, .events = POLLIN },
+	};
+	struct signalfd_siginfo info;
+	int status;
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return EXIT_OWN;
+		if (socket >= 0)
+			drain(socket, reporter);
+		if (read(signals, &info, sizeof(info)) != sizeof(info))
+			continue;
+		if (info.ssi_signo == SIGCHLD) {
+			if (waitpid(pid, &status, WNOHANG) != pid)
+				continue;
+			if (socket >= 0)
+				drain(socket, reporter);
+			return status_of(status);
+		}
+		/* The terminal sends these to the program as well. */
+		if (info.ssi_code == SI_KERNEL)
+			continue;
+		kill(pid, (int)info.ssi_signo);
+	}
+}
+
+static int start(const struct options *o, const struct plan *p,
+		 const char *object, char **argv)
+{
+	static const int passed[] = { SIGCHLD, SIGHUP, SIGINT, SIGQUIT,
+				      SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
+	struct reporter *reporter = NULL;
+	char name[64] = "";
+	int socket = -1, signals, ret;
+	sigset_t set, old;
+	pid_t pid;
+
+	if (*object) {
+		ret = reporter_create(o->report, &reporter);
+		if (ret && o->report) {
+			complain("%s: %s", o->report, strerror(-ret));
+			return EXIT_OWN;
+		}
+		/* Without, the object writes to stderr by itself. */
+		socket = ret ? -1 : open_socket(name, sizeof(name));
+	}
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(passed) / sizeof(*passed); i++)
+		sigaddset(&set, passed[i]);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	pid = signals < 0 ? -1 : fork();
+	if (pid < 0) {
+		complain("%s: %s", argv[0], strerror(errno));
+		return EXIT_OWN;
+	}
+	if (!pid) {
+		sigprocmask(SIG_SETMASK, &old, NULL);
+		become(o, p, object, socket < 0 ? "" : name, argv);
+	}
+	ret = follow(pid, signals, socket, reporter);
+	reporter_destroy(reporter);
+	close(signals);
+	if (socket >= 0)
+		close(socket);
+	return ret;
+}
+
+static bool say_supervised;
+
+static void tell_supervised(int err)
+{
+	if (err)
+		complain("no shadow stack: %s", strerror(err));
+	else if (say_supervised)
+		complain("shadow stack on, supervised");
+}
+
+static int start_supervised(const struct options *o, char **argv)
+{
+	struct reporter *reporter;
+	int ret = reporter_create(o->report, &reporter);
+
+	if (ret) {
+		complain("%s: %s", o->report ? o->report : "report",
+			 strerror(-ret));
+		return EXIT_OWN;
+	}
+	say_supervised = !o->quiet;
+	ret = supervise(argv, o->lock, reporter, tell_supervised);
+	reporter_destroy(reporter);
+	return ret;
+}
+
+static int run_program(const struct options *o, const char *path, char **argv)
+{
+	char object[4096];
+	struct objects set;
+	struct plan plan;
+	int err;
+
+	err = objects_load(path, NULL, &set);
+	if (err) {
+		complain("%s: %s", argv[0], err == -ENOEXEC ?
+			 "no ELF program of a known kind" : strerror(-err));
+		return err == -ENOENT ? EXIT_NOENT : EXIT_NOEXEC;
+	}
+	make_plan(o, &set, &plan, object, sizeof(object));
+	objects_deinit(&set);
+	if (plan.way == WAY_REFUSE) {
+		complain("%s: %s", plan.text, o->permissive ?
+			 "started without" : "not started");
+		if (!o->permissive)
+			return EXIT_OWN;
+	} else if (plan.way == WAY_TUNABLES && !o->quiet) {
+		complain("%s", plan.text);
+	}
+	if (plan.way == WAY_SUPERVISE)
+		return start_supervised(o, argv);
+	return start(o, &plan, object, argv);
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct argp argp = {
+		option_table, parse, "[--] PROGRAM [ARGUMENT...]",
+		"Start a program with shadow stacks on.\v"
+		"Ends with the program's status; 125 if shadow stacks could not be "
+		"switched on.", NULL, NULL, NULL
+	};
+	struct options o = { 0 };
+	int next = command_parse(&argp, argc, argv, EXIT_OWN, &o);
+	char *path;
+	int err, ret;
+
+	if (next == argc) {
+		complain("no program given; see --help");
+		return EXIT_OWN;
+	}
+	err = find_program(argv[next], &path);
+	if (err) {
+		complain("%s: %s", argv[next], strerror(-err));
+		return err == -EACCES ? EXIT_NOEXEC : EXIT_NOENT;
+	}
+	ret = run_program(&o, path, argv + next);
+	free(path);
+	return ret;
+}

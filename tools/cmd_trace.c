@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk trace - the stacks of all threads of a running process, now, or of a
+ * process that left a core file: options.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "tools/shstk.h"
+#include "tools/trace.h"
+
+enum {
+	OPT_CORE = 256,
+	OPT_EXE,
+	OPT_SYSROOT,
+	OPT_SOURCE,
+	OPT_COMPARE,
+};
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID", 0, "the process", 0 },
+	{ "core", OPT_CORE, "FILE", 0, "a core file instead of a process", 0 },
+	{ "exe", OPT_EXE, "FILE", 0, "the program that left the core file", 0 },
+	{ "sysroot", OPT_SYSROOT, "DIR", 0, "look for the files that the core file names below DIR", 0 },
+	{ "addresses", 'a', NULL, 0, "print the address of each frame", 0 },
+	{ "depth", 'd', "N", 0, "print at most N frames of a thread (4096)", 0 },
+	{ "source", OPT_SOURCE, "NAME", 0, "hardware (shadow stacks only), unwind, or auto (the default): shadow stacks where they are on, unwinding elsewhere", 0 },
+	{ "compare", OPT_COMPARE, NULL, 0, "take both sources and say where they differ", 0 },
+	{ 0 },
+};
+
+static int parse_source(struct argp_state *state, const char *arg)
+{
+	static const char *const names[] = {
+		[TRACE_AUTO] = "auto",
+		[TRACE_HARDWARE] = "hardware",
+		[TRACE_UNWIND] = "unwind",
+	};
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(arg, names[i]))
+			return i;
+	argp_failure(state, EXIT_USAGE, 0,
+		     "source '%s' is none of auto, hardware, unwind", arg);
+	return TRACE_AUTO;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct trace_opts *o = state->input;
+
+	switch (key) {
+	case 'p':
+		o->pid = parse_number(state, "process ID", arg, 1, INT_MAX);
+		return 0;
+	case 'a':
+		o->addresses = true;
+		return 0;
+	case 'd':
+		o->depth = parse_number(state, "depth", arg, 1,
+					TRACE_MAX_DEPTH);
+		return 0;
+	case OPT_CORE:
+		o->core = arg;
+		return 0;
+	case OPT_EXE:
+		o->exe = arg;
+		return 0;
+	case OPT_SYSROOT:
+		o->sysroot = arg;
+		return 0;
+	case OPT_SOURCE:
+		o->source = parse_source(state, arg);
+		return 0;
+	case OPT_COMPARE:
+		o->compare = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "-p PID\n--core FILE",
+	.doc = "Print the stacks of all threads of a running process, or of one that left a core file."
+	       "\v"
+	       "A process is stopped for a moment; the output says for how long. "
+	       "What each stack was taken from is said with it: the hardware's "
+	       "shadow stack, or unwinding.",
+};
+
+static const char *contradiction(const struct trace_opts *o)
+{
+	if (!o->pid && !o->core)
+		return "no process given: use -p PID, or --core FILE";
+	if (o->pid && o->core)
+		return "-p and --core exclude each other";
+	if (o->pid && (o->exe || o->sysroot))
+		return "--exe and --sysroot are for --core: a process says itself where its files are";
+	if (o->compare && o->source != TRACE_AUTO)
+		return "--compare takes both sources: leave --source out";
+	return NULL;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+	struct trace_opts o = { .depth = TRACE_MAX_DEPTH };
+	int first = command_parse(&argp, argc, argv, EXIT_USAGE, &o);
+	const char *wrong;
+
+	if (first != argc) {
+		complain("unexpected argument '%s'", argv[first]);
+		return EXIT_USAGE;
+	}
+	wrong = contradiction(&o);
+	if (wrong) {
+		complain("%s", wrong);
+		return EXIT_USAGE;
+	}
+	return o.core ? trace_core(&o) : trace_process(&o);
+}

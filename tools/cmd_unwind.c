@@ -1,0 +1,656 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk unwind - the stacks that `perf record --call-graph dwarf` copied, as a
+ * profile.
+ *
+ * Each sample has the registers and a piece of the stack; which files were
+ * mapped where is told by other records. Processes are followed through fork and
+ * exec in the order of time. The modules of a process are only read once it has
+ * a sample.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "libshstk/symbol/profile.h"
+#include "tools/image.h"
+#include "tools/output.h"
+#include "tools/perfdata.h"
+#include "tools/shstk.h"
+
+#define MAX_DEPTH	4096
+#define MAX_PROCESSES	(1u << 18)
+#define MAX_MAPS	65536		/* of one process */
+
+struct map {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	char *path;
+	struct build_id id;
+};
+
+struct process {
+	int pid;
+	struct map *maps;
+	size_t nr_maps;
+	size_t max_maps;
+	struct shstk_symproc *proc;
+	struct shstk_space *space;	/* NULL until it is needed */
+	UT_hash_handle hh;
+};
+
+struct thread {
+	int tid;
+	char comm[64];
+	UT_hash_handle hh;
+};
+
+struct unwind {
+	struct output output;
+	const char *path;
+	const char *event_name;
+	const char *sysroot;
+	unsigned long depth;
+	bool quiet;
+
+	struct perfdata *pd;
+	const struct perfdata_event *event;
+	struct images images;
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	struct process *processes;
+	struct thread *threads;
+	uint64_t *pcs;
+	uint8_t *marks;
+
+	const struct perfdata_sample *sample;	/* being unwound */
+	uint64_t first, last;
+	uint64_t samples;
+	uint64_t complete;
+	uint64_t beyond;	/* stacks that go on behind their copy */
+	uint64_t without;	/* samples without registers of user space */
+	uint64_t compat;	/* of 32-bit code */
+	uint64_t others;	/* of other events */
+	uint64_t lost;
+};
+
+enum {
+	OPT_EVENT = 256,
+	OPT_SYSROOT,
+	OPT_DEPTH,
+};
+
+static const struct argp_option options[] = {
+	{ "event", OPT_EVENT, "NAME", 0, "take the samples of this event, if there are several (the first one that has stacks)", 0 },
+	{ "sysroot", OPT_SYSROOT, "DIR", 0, "look for the mapped files below DIR", 0 },
+	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 1 to 4096 (1024)", 0 },
+	{ "quiet", 'q', NULL, 0, "no summary", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct unwind *u = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &u->output;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (u->path)
+			argp_failure(state, EXIT_USAGE, 0,
+				     "unexpected argument '%s'", arg);
+		u->path = arg;
+		return 0;
+	case OPT_EVENT:
+		u->event_name = arg;
+		return 0;
+	case OPT_SYSROOT:
+		u->sysroot = arg;
+		return 0;
+	case OPT_DEPTH:
+		u->depth = parse_number(state, "depth", arg, 1, MAX_DEPTH);
+		return 0;
+	case 'q':
+		u->quiet = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &output_argp, 0, NULL, 0 },
+	{ 0 },
+};
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.children = children,
+	.args_doc = "[FILE]",
+	.doc = "Unwind the stacks in FILE (perf.data), recorded by `perf record --call-graph dwarf`, and write a profile."
+	       "\v"
+	       "The profile holds what user space did; frames of the kernel are "
+	       "left out. Files are taken from this machine, or below a folder "
+	       "given by --sysroot, if their build ids are those that perf noted.",
+};
+
+/* Processes ------------------------------------------------------------- */
+
+static void forget_maps(struct process *p)
+{
+	for (size_t i = 0; i < p->nr_maps; i++)
+		free(p->maps[i].path);
+	p->nr_maps = 0;
+	shstk_space_destroy(p->space);
+	p->space = NULL;
+}
+
+static struct process *get_process(struct unwind *u, int pid)
+{
+	struct process *p;
+
+	HASH_FIND_INT(u->processes, &pid, p);
+	if (p)
+		return p;
+	if (HASH_COUNT(u->processes) >= MAX_PROCESSES)
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	if (shstk_symproc_create_past(u->symbols, pid, &p->proc)) {
+		free(p);
+		return NULL;
+	}
+	HASH_ADD_INT(u->processes, pid, p);
+	if (!p->hh.tbl) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+/* Not in a file: perf's own names for it, and what cannot be opened. */
+static bool is_file(const char *path)
+{
+	return *path == '/' && strncmp(path, "//", 2) &&
+	       strncmp(path, "/dev/zero", 9) && strncmp(path, "/SYSV", 5) &&
+	       strncmp(path, "/memfd:", 7) && strncmp(path, "/anon_hugepage", 14);
+}
+
+/* The vdso is in no file; that of this process, if it is the same. */
+static bool own_vdso(const struct map *m, const void **image)
+{
+	struct build_id own;
+
+	*image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	if (!*image || !m->id.size)
+		return false;
+	build_id_of(*image, 4096, &own);
+	return own.size == m->id.size &&
+	       !memcmp(own.data, m->id.data, own.size);
+}
+
+/* To the modules that are unwound with. */
+static int add_code(struct unwind *u, struct process *p, const struct map *m)
+{
+	struct image *file = NULL;
+	const void *vdso;
+	int err = -ENOENT;
+
+	if (!strcmp(m->path, "[vdso]") && own_vdso(m, &vdso))
+		err = shstk_space_add_image(p->space, vdso, m->end - m->start, m->start);
+	else if (is_file(m->path))
+		file = image_get(&u->images, m->path, &m->id);
+	if (file) {
+		err = image_add(p->space, file, m->start, m->end, m->offset);
+		if (err && !file->complained)
+			complain("%s cannot be used: %s", file->found,
+				 strerror(-err));
+		file->complained |= !!err;
+	}
+	if (err && err != -ENOMEM)
+		err = shstk_space_add_code(p->space, m->start, m->end);
+	return err;
+}
+
+/* To the mappings that addresses are named by. */
+static int add_names(struct unwind *u, struct process *p, const struct map *m)
+{
+	struct shstk_symmap_info info = {
+		.start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.path = m->path,
+		.build_id = m->id.size ? m->id.data : NULL,
+		.build_id_size = m->id.size,
+	};
+	struct image *file;
+	const void *vdso;
+
+	if (!strcmp(m->path, "[vdso]")) {
+		if (own_vdso(m, &vdso)) {
+			info.image = vdso;
+			info.image_size = m->end - m->start;
+		}
+	} else if (!is_file(m->path)) {
+		info.path = "";
+	} else {
+		file = image_get(&u->images, m->path, &m->id);
+		if (file)
+			info.path = file->found;
+	}
+	return shstk_symproc_add(p->proc, &info);
+}
+
+static int make_space(struct unwind *u, struct process *p)
+{
+	int err = shstk_space_create(u->pd->arch, &p->space);
+
+	if (!err)
+		shstk_space_set_debug(p->space, shstk_debug_find, NULL);
+	for (size_t i = 0; i < p->nr_maps && !err; i++) {
+		err = add_code(u, p, &p->maps[i]);
+		if (!err)
+			err = add_names(u, p, &p->maps[i]);
+	}
+	return err;
+}
+
+static int add_map(struct process *p, const struct map *from)
+{
+	struct map *m = p->maps;
+	size_t n = 0;
+
+	if (p->nr_maps == MAX_MAPS)
+		return 0;
+	if (p->nr_maps == p->max_maps) {
+		size_t max = p->max_maps ? 2 * p->max_maps : 16;
+
+		m = reallocarray(p->maps, max, sizeof(*m));
+		if (!m)
+			return -ENOMEM;
+		p->maps = m;
+		p->max_maps = max;
+	}
+	/* What it was mapped over is gone. */
+	for (size_t i = 0; i < p->nr_maps; i++) {
+		if (m[i].start < from->end && from->start < m[i].end)
+			free(m[i].path);
+		else
+			m[n++] = m[i];
+	}
+	m[n] = *from;
+	m[n].path = strdup(from->path);
+	p->nr_maps = n + !!m[n].path;
+	return m[n].path ? 0 : -ENOMEM;
+}
+
+static int on_mmap(void *arg, const struct perfdata_mmap *from)
+{
+	struct map m = { from->start, from->end, from->offset,
+			 (char *)from->path, from->id };
+	struct unwind *u = arg;
+	struct process *p = get_process(u, from->pid);
+	int err;
+
+	if (!p || strlen(m.path) >= PATH_MAX)
+		return p ? 0 : -ENOMEM;
+	if (!strcmp(m.path, "[vsyscall]"))
+		return 0;
+	err = add_map(p, &m);
+	if (!err && p->space)
+		err = add_code(u, p, &m);
+	if (!err && p->space)
+		err = add_names(u, p, &m);
+	return err;
+}
+
+static struct thread *get_thread(struct unwind *u, int tid)
+{
+	struct thread *t;
+
+	HASH_FIND_INT(u->threads, &tid, t);
+	if (t)
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->tid = tid;
+	HASH_ADD_INT(u->threads, tid, t);
+	if (t->hh.tbl)
+		return t;
+	free(t);
+	return NULL;
+}
+
+static int on_fork(void *arg, int pid, int tid, int parent, int from)
+{
+	struct unwind *u = arg;
+	struct process *old, *p;
+	struct thread *t = get_thread(u, tid), *maker = get_thread(u, from);
+	int err;
+
+	if (!t || !maker)
+		return -ENOMEM;
+	memmove(t->comm, maker->comm, sizeof(t->comm));
+	if (pid == parent)
+		return 0;
+	old = get_process(u, parent);
+	p = get_process(u, pid);
+	if (!old || !p)
+		return -ENOMEM;
+	/* The number may have been another one's. */
+	forget_maps(p);
+	err = shstk_symproc_remove(p->proc, 0, UINT64_MAX);
+	for (size_t i = 0; i < old->nr_maps && !err; i++)
+		err = add_map(p, &old->maps[i]);
+	return err;
+}
+
+static int on_comm(void *arg, int pid, int tid, const char *comm, bool exec)
+{
+	struct unwind *u = arg;
+	struct thread *t = get_thread(u, tid);
+	struct process *p;
+
+	if (!t)
+		return -ENOMEM;
+	snprintf(t->comm, sizeof(t->comm), "%s", comm);
+	printable(t->comm);
+	if (!exec)
+		return 0;
+	p = get_process(u, pid);
+	if (!p)
+		return -ENOMEM;
+	forget_maps(p);
+	return shstk_symproc_remove(p->proc, 0, UINT64_MAX);
+}
+
+static void on_lost(void *arg, uint64_t nr)
+{
+	struct unwind *u = arg;
+
+	u->lost += nr;
+}
+
+/* Samples --------------------------------------------------------------- */
+
+/* Of the process's memory only this much is known. */
+static int read_stack(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	const struct unwind *u = arg;
+	const struct perfdata_sample *s = u->sample;
+	uint64_t sp = s->regs.r[u->pd->arch == SHSTK_ARCH_X86 ? 7 : 31];
+
+	if (addr < sp || addr - sp > s->stack_size ||
+	    len > s->stack_size - (addr - sp))
+		return -EFAULT;
+	memcpy(buf, s->stack + (addr - sp), len);
+	return 0;
+}
+
+static int add_sample(struct unwind *u, struct process *p,
+		      const struct perfdata_sample *s, int nr, int end)
+{
+	struct thread *t = get_thread(u, s->tid);
+	int64_t values[2] = { 1, s->period < INT64_MAX / 2 ? s->period : 0 };
+	struct shstk_sample sample = {
+		.proc = p->proc,
+		.tid = s->tid,
+		.comm = t ? t->comm : "",
+		.pcs = u->pcs,
+		.marks = u->marks,
+		.nr = nr,
+		.end = end,
+		.time = s->time,
+		.values = values,
+	};
+
+	return t ? shstk_profile_add(u->profile, &sample) : -ENOMEM;
+}
+
+static int on_sample(void *arg, const struct perfdata_sample *s)
+{
+	struct shstk_info info = { .size = sizeof(info) };
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	struct unwind *u = arg;
+	struct process *p;
+	int nr, err;
+
+	if (s->event != u->event) {
+		u->others++;
+		return 0;
+	}
+	if (s->abi != 2) {
+		u->without += !s->abi;
+		u->compat += !!s->abi;
+		return 0;
+	}
+	p = get_process(u, s->pid);
+	if (!p)
+		return -ENOMEM;
+	if (!p->space) {
+		err = make_space(u, p);
+		if (err)
+			return err;
+	}
+	u->sample = s;
+	opts.marks = u->marks;
+	memset(u->marks, 0, u->depth);
+	nr = shstk_unwind(p->space, &s->regs, read_stack, u, u->pcs, u->depth,
+			  &opts, &info);
+	if (nr < 0)
+		return nr;
+	u->samples++;
+	u->complete += info.end == SHSTK_END_COMPLETE;
+	u->beyond += info.end == SHSTK_END_READ;
+	if (s->time && !u->first)
+		u->first = s->time;
+	u->last = s->time;
+	return add_sample(u, p, s, nr, info.end);
+}
+
+/* All of it ------------------------------------------------------------- */
+
+static int choose_event(struct unwind *u)
+{
+	const char *path = u->pd->path;
+
+	for (unsigned int i = 0; i < u->pd->nr_events; i++) {
+		const struct perfdata_event *e = &u->pd->events[i];
+
+		if (u->event_name ? strcmp(e->name, u->event_name) :
+				    !e->has_stacks)
+			continue;
+		if (!e->has_stacks) {
+			complain("event %s of %s has no copies of the stack",
+				 e->name, path);
+			return -ENODATA;
+		}
+		u->event = e;
+		return 0;
+	}
+	if (u->event_name)
+		complain("%s has no event '%s'; the first one is %s", path,
+			 u->event_name, u->pd->events[0].name);
+	else
+		complain("%s has no copies of the stack: record with perf record --call-graph dwarf",
+			 path);
+	return -ENODATA;
+}
+
+static int make_profile(struct unwind *u)
+{
+	const struct perfdata_event *e = u->event;
+	const char *type = e->nanoseconds ? "cpu" : e->name;
+	const char *unit = e->nanoseconds ? "nanoseconds" : "count";
+	uint64_t period = e->period;
+	struct shstk_symbols_opts opts = { 0 };
+	char *dirs = NULL;
+	int err;
+
+	if (u->sysroot &&
+	    asprintf(&dirs, "%s/usr/lib/debug:/usr/lib/debug", u->sysroot) < 0)
+		return -ENOMEM;
+	opts.debug_dirs = dirs;
+	err = shstk_symbols_create(&opts, &u->symbols);
+	free(dirs);
+	if (!err)
+		err = shstk_profile_create(u->symbols, &u->profile);
+	if (!err)
+		err = shstk_profile_add_type(u->profile, "samples", "count");
+	if (err >= 0)
+		err = shstk_profile_add_type(u->profile, type, unit);
+	if (err < 0)
+		return err;
+	if (e->freq)
+		period = e->nanoseconds && period ? 1000000000 / period : 1;
+	err = shstk_profile_set_period(u->profile, type, unit, period);
+	if (output_wants_times(&u->output))
+		shstk_profile_keep_times(u->profile);
+	u->pcs = malloc(u->depth * sizeof(*u->pcs));
+	u->marks = malloc(u->depth);
+	return !u->pcs || !u->marks ? -ENOMEM : err;
+}
+
+static unsigned long long count(uint64_t n)
+{
+	return n;
+}
+
+/* What the profile does not hold, each in one line. */
+static void report_gaps(struct unwind *u)
+{
+	const char *path = u->pd->path;
+
+	if (u->pd->cut)
+		complain("%s is cut off, or was not finished: what is there is unwound",
+			 path);
+	if (u->pd->damaged)
+		complain("%s: %llu records make no sense", path,
+			 count(u->pd->damaged));
+	if (u->lost)
+		complain("%s: perf lost %llu records", path, count(u->lost));
+	if (u->others)
+		complain("%s: %llu samples of other events than %s left out, see --event",
+			 path, count(u->others), u->event->name);
+	if (u->compat)
+		complain("%s: %llu samples of 32-bit code left out", path,
+			 count(u->compat));
+	if (u->beyond)
+		complain("%s: %llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
+			 path, count(u->beyond));
+	if (!u->samples)
+		complain("%s has no samples of user space", path);
+}
+
+static void report_done(const struct unwind *u)
+{
+	char *names = output_names(&u->output);
+
+	if (!u->quiet)
+		complain("%llu samples of %s, %llu stacks complete, %llu of the kernel only;%s",
+			 count(u->samples), u->event->name, count(u->complete),
+			 count(u->without), names ? names : "");
+	free(names);
+}
+
+static void note(struct unwind *u)
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "unwound from %s, event %s", u->pd->path,
+		     u->event->name) < 0)
+		return;
+	shstk_profile_comment(u->profile, text);
+	free(text);
+	shstk_profile_set_time(u->profile, 0, u->last - u->first);
+}
+
+static int run(struct unwind *u)
+{
+	static const struct perfdata_handler handler = {
+		on_sample, on_mmap, on_comm, on_fork, on_lost,
+	};
+	int err;
+
+	if (!u->pd->arch) {
+		complain("%s was recorded on %s, which is not supported: only x86_64 and aarch64 are",
+			 u->pd->path, u->pd->machine);
+		return -EOPNOTSUPP;
+	}
+	err = choose_event(u);
+	if (err)
+		return err;
+	err = images_init(&u->images, u->sysroot);
+	if (err) {
+		complain("cannot open folder %s: %s", u->sysroot, strerror(-err));
+		return err;
+	}
+	err = make_profile(u);
+	if (!err)
+		err = perfdata_read(u->pd, &handler, u);
+	if (err) {
+		complain("cannot unwind %s: %s", u->pd->path, strerror(-err));
+		return err;
+	}
+	note(u);
+	report_gaps(u);
+	if (!output_write(&u->output, u->profile, u->pd->path))
+		return -EIO;
+	report_done(u);
+	return 0;
+}
+
+static void cleanup(struct unwind *u)
+{
+	struct process *p, *next;
+	struct thread *t, *after;
+
+	HASH_ITER(hh, u->processes, p, next) {
+		HASH_DEL(u->processes, p);
+		forget_maps(p);
+		free(p->maps);
+		free(p);
+	}
+	HASH_ITER(hh, u->threads, t, after) {
+		HASH_DEL(u->threads, t);
+		free(t);
+	}
+	free(u->pcs);
+	free(u->marks);
+	shstk_profile_destroy(u->profile);
+	shstk_symbols_destroy(u->symbols);
+	images_deinit(&u->images);
+	perfdata_close(u->pd);
+}
+
+int cmd_unwind(int argc, char **argv)
+{
+	struct unwind u = { .depth = 1024, .images.root = -1 };
+	char text[512];
+	int err;
+
+	command_parse(&argp, argc, argv, EXIT_USAGE, &u);
+	if (!output_check(&u.output))
+		return EXIT_USAGE;
+	err = perfdata_open(u.path ? u.path : "perf.data", &u.pd, text,
+			    sizeof(text));
+	if (err) {
+		complain("%s", text);
+		return EXIT_FAILED;
+	}
+	err = run(&u);
+	cleanup(&u);
+	return err ? EXIT_FAILED : EXIT_OK;
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libshstk-heap.so, which `shstk record --heap` preloads into its targets. It
+# holds its own copy of the capture library, and exports nothing but its hooks.
+
+HEAP_SRC	:= $(wildcard tools/heap/*.c)
+HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/%.o)
+
+# -fno-builtin: what looks like malloc() and memset() is no calloc() here.
+HEAP_CFLAGS	:= -fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
+	-fasynchronous-unwind-tables -fno-builtin-malloc -fno-builtin-calloc \
+	-fno-builtin-realloc -fno-builtin-free
+HEAP_LDFLAGS	:= -pthread -Wl,-soname,libshstk-heap.so -Wl,-z,now \
+	-Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,initfirst \
+	-Wl,--exclude-libs,ALL -ldl
+
+$(HEAP_OBJ): TOOL_CFLAGS += $(HEAP_CFLAGS)
+# It counts its own frames.
+$(B)/tools/heap/trace.o: TOOL_CFLAGS += -fno-optimize-sibling-calls
+
+$(B)/libshstk-heap.so: $(HEAP_OBJ) $(B)/libshstk.a
+	$(call say,LD,$@)$(CC) $(OPT) -shared -o $@ $^ $(HEAP_LDFLAGS)
+
+TOOL_OBJECTS	+= $(B)/libshstk-heap.so

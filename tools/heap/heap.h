@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * heap.h - private parts of libshstk-heap.so, preloaded by
+ * `shstk record --heap`.
+ *
+ *   main.c    finds the recorder's memory; start, fork, what is mapped
+ *   alloc.c   the allocation functions that stand in front of the program's
+ *   trace.c   stacks and their counters
+ *   live.c    which block belongs to which stack
+ *   range.c   the same for mmap()
+ *   map.c     mmap() and its like that stand in front of libc's
+ *   new.c     operator new and delete, where they do without malloc()
+ *   random.c  which allocations are sampled, and what each stands for
+ *
+ * All of it runs inside malloc(), of any thread, at any time: it takes no lock
+ * that it could wait for, calls nothing of libc that allocates, and never itself.
+ *
+ * What a child of fork() must not share (counters, tables) lies in memory that
+ * the kernel empties or leaves out there (MADV_WIPEONFORK, MADV_DONTFORK): until
+ * the child has a region of its own, and also in children made by clone(2) that
+ * never get one, the tables are empty and nothing is recorded. A child of
+ * vfork() uses its parent's heap, and is recorded with it.
+ */
+#ifndef HEAP_HEAP_H
+#define HEAP_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layout.h"
+#include "../agent/sys.h"
+
+#define HOOK_API __attribute__((visibility("default")))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define TOP_SHIFT	34	/* bytes that an entry of the top table covers */
+#define LEAF_SHIFT	22	/* bytes that a leaf covers */
+#define TOP_ENTRIES	(1u << (48 - TOP_SHIFT))
+#define BUCKETS		(1u << 18)
+#define SHARDS		64
+
+struct leaf;
+
+/**
+ * struct shared_none - what is empty in a child
+ * @on: recording.
+ * @top: top table of live.c.
+ * @buckets: traces by hash, in units from the region's start.
+ * @shards: see change_live().
+ * @pool_used: bit n: buffer n of trace.c is in use.
+ * @range_lock: guards range.c's list.
+ * @ranges: number of its elements.
+ */
+struct shared_none {
+	_Atomic uint32_t on;
+	struct leaf *_Atomic *_Atomic top[TOP_ENTRIES];
+	_Atomic uint32_t buckets[BUCKETS];
+	struct shard {
+		_Alignas(64) _Atomic int64_t bytes;
+	} shards[SHARDS];
+	_Atomic uint64_t pool_used;
+	_Atomic int range_lock;
+	uint32_t ranges;
+};
+
+/**
+ * struct heap - the state of the agent
+ * @own: see struct shared_none.
+ * @header: the recorder's memory, first page.
+ * @image: the region of this process.
+ * @sample: as in the header.
+ * @granule: blocks are at least 1 << granule bytes apart.
+ * @salt: changes when code was unmapped.
+ * @sandboxed: the program is about to forbid itself system calls.
+ */
+struct heap {
+	struct shared_none *own;
+	struct heap_header *header;
+	struct heap_image *image;
+	uint64_t sample;
+	unsigned int granule;
+	_Atomic uint32_t salt;
+	bool sandboxed;
+};
+
+extern struct heap heap __attribute__((visibility("hidden")));
+
+/**
+ * struct local - the state of a thread
+ * @left: bytes to allocate until the next sample; below 0: now.
+ * @last: the block allocated last.
+ * @random: state of the generator.
+ * @tid: thread ID, 0: not known yet.
+ * @news: traces that were new.
+ * @busy: inside the agent: what a signal handler allocates is not recorded.
+ * @deep: the last stack was a deep one.
+ */
+struct local {
+	int64_t left;
+	const void *last;
+	uint64_t random;
+	uint32_t tid;
+	uint32_t news;
+	bool busy;
+	bool deep;
+};
+
+extern __thread struct local local
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+/**
+ * struct block - what is known of a block
+ * @trace: its stack, in units from the region's start; 0: none.
+ * @time: ticks / 64 when it was allocated, the low 48 bits.
+ * @size: bytes asked for.
+ */
+struct block {
+	uint32_t trace;
+	uint64_t time;
+	uint64_t size;
+};
+
+static inline bool is_on(void)
+{
+	return heap.own && atomic_load_explicit(&heap.own->on,
+						memory_order_relaxed);
+}
+
+static inline struct heap_trace *trace_at(uint32_t unit)
+{
+	return (struct heap_trace *)((uint8_t *)heap.image +
+				     (uint64_t)unit * HEAP_UNIT);
+}
+
+/* main.c */
+void heap_attach(const char *env);
+void *heap_reserve(uint64_t bytes);
+void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes);
+uint32_t maps_number(const uint64_t *pcs, unsigned int nr);
+void maps_forget(void);
+void note_lost(void);
+
+/* alloc.c */
+void alloc_resolve(void);
+void alloc_prepare(void);
+void alloc_check(void);
+bool alloc_sampled(uint64_t size);
+/* Is the function at @fn part of the allocator whose malloc() comes next? */
+bool alloc_has(const void *fn);
+
+/*
+ * @p was allocated by a function that the program called: the caller's frame is
+ * left out.
+ */
+void alloc_record(const void *p, uint64_t size);
+
+/* trace.c: @extra frames between the program and the caller are left out. */
+uint32_t trace_take(const void *leaf, unsigned int extra);
+void trace_alloc(uint32_t trace, uint64_t size);
+void trace_free(const struct block *b, bool temporary);
+/* Part of a mapping is freed, but not yet all of it. */
+void trace_shrink(uint32_t trace, uint64_t size);
+
+/* live.c */
+bool live_put(const void *p, const struct block *b);
+bool live_take(const void *p, struct block *ret);
+
+/* range.c */
+void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
+/* Forgets what lies there; accounts it as freed. */
+void range_cut(uint64_t start, uint64_t size);
+
+/* random.c: what a block counts where samples are drawn; at least a byte. */
+#define SAMPLED_SIZE(size) ((size) | 1)
+
+int64_t random_distance(void);
+uint64_t random_weight(uint64_t size, uint64_t *bytes);
+
+/* Is the allocation that comes next to be recorded? To be asked once. */
+static inline bool wanted(uint64_t size)
+{
+	return unlikely((local.left -= SAMPLED_SIZE(size)) < 0) &&
+	       alloc_sampled(size);
+}
+
+static inline void alloc_forget(const void *p, const struct block *b)
+{
+	bool busy = local.busy;
+
+	local.busy = true;
+	trace_free(b, local.last == p);
+	local.busy = busy;
+}
+
+#endif

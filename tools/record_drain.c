@@ -1,0 +1,828 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * record_drain.c - the memory shared with the agents, seen from the recorder.
+ *
+ * All that is read from it may be wrong (tools/agent/ring.h): a record is
+ * copied first, then looked at, and a ring that makes no sense is skipped to
+ * its end and counted.
+ *
+ * Each process image (struct image) has a view of its mappings in the
+ * symboliser, filled from the agent's maps records, by a copy at fork, and
+ * from /proc/PID/maps whenever a sample has an address that is not known yet.
+ * Addresses are tied to their file at once, so it does not matter what the
+ * process maps later.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libshstk/shstk.h"
+#include "tools/agent/ring.h"
+#include "tools/record.h"
+#include "tools/shstk.h"
+
+#define NR_SLOTS	4096
+#define MAX_RECORD	65536
+#define MAX_IMAGES	(1u << 18)
+#define MAX_LOSERS	65536
+#define MAX_MAPS	(16u << 20)
+#define MAX_SHOWN	20000
+#define BUCKETS		1024
+#define READ_INTERVAL	20000000	/* ns between two looks into /proc */
+#define LOADING		1000000000	/* ns that loading a library may take */
+
+/**
+ * struct image - a process, from fork or exec on
+ * @next: in the hash bucket.
+ * @instance: its number in the shared memory.
+ * @pid: process ID.
+ * @proc: its mappings.
+ * @maps: text of a maps record that is not complete yet.
+ * @maps_size: bytes in @maps.
+ * @last_read: when /proc/PID/maps was read last.
+ * @opens: calls of dlopen() that the last look took into account.
+ * @open_seen: when they were seen to change.
+ * @gone: /proc/PID/maps cannot be read any more.
+ * @dead: the process was seen to have ended.
+ * @missing: consecutive looks that found threads without a slot.
+ * @asked: number of scans asked for.
+ */
+struct image {
+	struct image *next;
+	uint32_t instance;
+	int pid;
+	struct shstk_symproc *proc;
+	char *maps;
+	size_t maps_size;
+	uint64_t last_read;
+	uint64_t open_seen;
+	uint32_t opens;
+	bool gone;
+	bool dead;
+	unsigned int missing;
+	unsigned int asked;
+};
+
+/* What the recorder knows of a slot, not shared. */
+struct local {
+	uint32_t epoch;
+	uint64_t tail;
+	uint64_t taken;
+	uint64_t lost;
+	uint64_t lost_weight;
+	bool known;
+};
+
+struct loser {
+	struct loser *next;
+	int pid;
+	int tid;
+	char comm[REC_COMM];
+	uint32_t epoch;
+	uint32_t slot;
+	uint64_t lost;
+	uint64_t taken;
+};
+
+struct drain {
+	int fd;
+	uint64_t size;
+	char env[96];
+	struct rec_header *header;
+	struct rec_slot *slots;
+	uint8_t *rings;
+	uint32_t nr_slots;
+	uint32_t ring_size;
+	uint32_t max_depth;
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	struct image *images[BUCKETS];
+	uint32_t nr_images;
+	uint32_t nr_execs;
+	uint64_t samples, weight, lost, lost_weight;
+	uint32_t lost_threads;
+	uint32_t damaged;
+	unsigned int nesting;
+	struct loser *losers;
+	struct local local[NR_SLOTS];
+	unsigned int shown;
+	bool sampled;		/* @before holds a sample */
+	_Alignas(8) uint8_t record[MAX_RECORD];
+	_Alignas(8) uint8_t before[MAX_RECORD];
+};
+
+static int map_memory(struct drain *d, const struct drain_opts *opts)
+{
+	uint64_t slots = rec_round(sizeof(struct rec_header));
+	uint64_t rings = rec_round(slots + NR_SLOTS * sizeof(struct rec_slot));
+	struct rec_header *h;
+
+	d->size = rings + (uint64_t)NR_SLOTS * opts->ring_size;
+	d->fd = memfd_create("shstk-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (d->fd < 0 || ftruncate(d->fd, d->size) ||
+	    fcntl(d->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	h = mmap(NULL, d->size, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_NORESERVE, d->fd, 0);
+	if (h == MAP_FAILED)
+		return -errno;
+	d->header = h;
+	d->slots = (void *)((uint8_t *)h + slots);
+	d->rings = (uint8_t *)h + rings;
+	d->nr_slots = NR_SLOTS;
+	d->ring_size = opts->ring_size;
+	d->max_depth = opts->max_depth;
+	h->magic = REC_MAGIC;
+	h->version = REC_VERSION;
+	h->nr_slots = NR_SLOTS;
+	h->ring_size = opts->ring_size;
+	h->max_depth = opts->max_depth;
+	h->clock = opts->clock;
+	h->recorder = getpid();
+	h->check = opts->check;
+	h->period = opts->period;
+	h->slots_offset = slots;
+	h->rings_offset = rings;
+	if (getrandom(&h->cookie, sizeof(h->cookie), 0) !=
+	    sizeof(h->cookie))
+		return -EIO;
+	snprintf(d->env, sizeof(d->env), "/proc/%d/fd/%d %llx", getpid(),
+		 d->fd, (unsigned long long)h->cookie);
+	return 0;
+}
+
+int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
+		 struct shstk_profile *profile, struct drain **ret)
+{
+	struct drain *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->symbols = symbols;
+	d->profile = profile;
+	err = map_memory(d, opts);
+	if (err) {
+		drain_destroy(d);
+		return err;
+	}
+	if (opts->keep_times)
+		shstk_profile_keep_times(profile);
+	*ret = d;
+	return 0;
+}
+
+void drain_destroy(struct drain *d)
+{
+	if (!d)
+		return;
+	for (int i = 0; i < BUCKETS; i++) {
+		while (d->images[i]) {
+			struct image *image = d->images[i];
+
+			d->images[i] = image->next;
+			free(image->maps);
+			free(image);
+		}
+	}
+	while (d->losers) {
+		struct loser *l = d->losers;
+
+		d->losers = l->next;
+		free(l);
+	}
+	if (d->header)
+		munmap(d->header, d->size);
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d);
+}
+
+const char *drain_env(const struct drain *d)
+{
+	return d->env;
+}
+
+static struct image *find_image(struct drain *d, uint32_t instance)
+{
+	struct image *image = d->images[instance % BUCKETS];
+
+	while (image && image->instance != instance)
+		image = image->next;
+	return image;
+}
+
+static struct image *add_image(struct drain *d, uint32_t instance, int pid,
+			       struct image *parent)
+{
+	struct image *image;
+	int err;
+
+	if (d->nr_images >= MAX_IMAGES || pid <= 0)
+		return NULL;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return NULL;
+	if (parent)
+		err = shstk_symproc_fork(parent->proc, pid, &image->proc);
+	else
+		err = shstk_symproc_create(d->symbols, pid, &image->proc);
+	if (err) {
+		free(image);
+		return NULL;
+	}
+	image->instance = instance;
+	image->pid = pid;
+	image->next = d->images[instance % BUCKETS];
+	d->images[instance % BUCKETS] = image;
+	d->nr_images++;
+	if (!parent)
+		d->nr_execs++;
+	return image;
+}
+
+static void read_maps(struct image *image)
+{
+	uint64_t at = now_ns(CLOCK_MONOTONIC);
+
+	if (image->gone ||
+	    (image->last_read && at - image->last_read < READ_INTERVAL))
+		return;
+	image->last_read = at;
+	if (shstk_symproc_read_maps(image->proc) < 0)
+		image->gone = true;
+}
+
+static struct image *slot_image(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct image *image = find_image(d, slot->instance);
+
+	if (image)
+		return image;
+	/* Its start record was lost: what /proc says must do. */
+	image = add_image(d, slot->instance,
+			  REC_OWNER_PID(atomic_load(&slot->owner)),
+			  find_image(d, slot->parent));
+	if (image)
+		read_maps(image);
+	return image;
+}
+
+static void take_start(struct drain *d, struct rec_slot *slot)
+{
+	const struct rec_start *start = (const void *)d->record;
+
+	if (start->record.size < sizeof(*start) ||
+	    find_image(d, slot->instance))
+		return;
+	add_image(d, slot->instance, start->pid,
+		  start->parent ? find_image(d, start->parent) : NULL);
+}
+
+static void take_maps(struct drain *d, struct image *image)
+{
+	const struct rec_maps *m = (const void *)d->record;
+	char *text;
+
+	if (m->record.size < sizeof(*m) ||
+	    m->bytes > m->record.size - sizeof(*m))
+		return;
+	if (m->record.flags & REC_MAPS_FIRST)
+		image->maps_size = 0;
+	if (image->maps_size + m->bytes > MAX_MAPS)
+		return;
+	text = realloc(image->maps, image->maps_size + m->bytes + 1);
+	if (!text)
+		return;
+	memcpy(text + image->maps_size, m->text, m->bytes);
+	image->maps = text;
+	image->maps_size += m->bytes;
+	if (!(m->record.flags & REC_MAPS_LAST))
+		return;
+	shstk_symproc_set_maps(image->proc, image->maps, image->maps_size);
+	free(image->maps);
+	image->maps = NULL;
+	image->maps_size = 0;
+}
+
+static bool unknown_address(struct image *image, const struct rec_sample *s)
+{
+	for (uint32_t i = 0; i < s->nr; i++)
+		if (shstk_symproc_find(image->proc, s->pcs[i] - !!i)->kind ==
+		    SHSTK_SYMMAP_NONE)
+			return true;
+	return false;
+}
+
+/*
+ * A library may have been loaded to where another one was. A sample tells only
+ * that dlopen() was called, so look for a while after that.
+ */
+static bool may_have_loaded(struct image *image, const struct rec_sample *s)
+{
+	if (s->opens != image->opens) {
+		image->opens = s->opens;
+		image->open_seen = now_ns(CLOCK_MONOTONIC);
+		image->last_read = 0;
+		return true;
+	}
+	return image->open_seen && now_ns(CLOCK_MONOTONIC) - image->open_seen < LOADING;
+}
+
+static void copy_name(char name[REC_COMM], const char *from)
+{
+	memcpy(name, from, REC_COMM - 1);
+	name[REC_COMM - 1] = '\0';
+	for (; *name; name++)
+		if ((unsigned char)*name < ' ' || *name == 0x7f)
+			*name = '?';
+}
+
+static int take_sample(struct drain *d, struct rec_slot *slot,
+		       struct image *image)
+{
+	const struct rec_sample *s = (const void *)d->record;
+	struct shstk_sample sample;
+	int64_t values[2];
+	char comm[REC_COMM];
+
+	if (s->record.size < sizeof(*s) || s->nr > d->max_depth ||
+	    rec_sample_size(s->nr) != s->record.size ||
+	    s->weight > INT64_MAX / 2)
+		return -EINVAL;
+	if (unknown_address(image, s) || may_have_loaded(image, s))
+		read_maps(image);
+	copy_name(comm, slot->comm);
+	values[0] = 1;
+	values[1] = s->weight;
+	sample = (struct shstk_sample){
+		.proc = image->proc,
+		.tid = slot->tid,
+		.comm = comm,
+		.pcs = s->pcs,
+		.marks = (const uint8_t *)&s->pcs[s->nr],
+		.nr = s->nr,
+		.end = s->end,
+		.time = s->time,
+		.values = values,
+	};
+	d->samples++;
+	d->weight += s->weight;
+	return shstk_profile_add(d->profile, &sample);
+}
+
+/* Names of a stack in a line, outermost first. */
+static void print_stack(FILE *out, const char *source, struct image *image,
+			const struct rec_sample *s)
+{
+	const uint8_t *marks = (const uint8_t *)&s->pcs[s->nr];
+
+	fprintf(out, "%s: ", source);
+	for (unsigned int i = s->nr; i--; ) {
+		bool pc = marks[i] & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL);
+		const struct shstk_symbol *symbol = shstk_symproc_lookup(
+			image->proc, s->pcs[i],
+			pc ? SHSTK_SYMADDR_PC : SHSTK_SYMADDR_RETURN);
+
+		fprintf(out, "%s+0x%llx;",
+			symbol->frames[symbol->nr - 1].function,
+			(unsigned long long)symbol->offset);
+	}
+	fprintf(out, " %s\n", shstk_end_name(s->end));
+}
+
+/* Two stacks of one moment that are not the same. */
+static void show_difference(struct drain *d, struct image *image)
+{
+	const struct rec_sample *s = (const void *)d->record;
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	if (s->record.size < sizeof(*s) || s->nr > d->max_depth ||
+	    rec_sample_size(s->nr) != s->record.size || !d->sampled ||
+	    d->shown++ >= MAX_SHOWN)
+		return;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return;
+	print_stack(out, "hardware", image, (const void *)d->before);
+	print_stack(out, "software", image, s);
+	if (s->end != SHSTK_END_COMPLETE)
+		fprintf(out, "software ended at 0x%llx\n",
+			(unsigned long long)s->time);
+	/* At once: the command may print too. */
+	if (!fclose(out))
+		fputs(text, stderr);
+	free(text);
+}
+
+static int take_record(struct drain *d, uint32_t i)
+{
+	const struct rec_record *record = (const void *)d->record;
+	struct rec_slot *slot = &d->slots[i];
+	struct image *image;
+	int ret;
+
+	switch (record->type) {
+	case REC_PAD:
+		return 0;
+	case REC_START:
+		take_start(d, slot);
+		return 0;
+	case REC_MAPS:
+		image = slot_image(d, i);
+		if (image)
+			take_maps(d, image);
+		return 0;
+	case REC_SAMPLE:
+		image = slot_image(d, i);
+		if (!image)
+			return -ENOMEM;
+		ret = take_sample(d, slot, image);
+		d->sampled = d->header->check && !ret;
+		if (d->sampled)
+			memcpy(d->before, d->record, record->size);
+		return ret;
+	case REC_OTHER:
+		image = slot_image(d, i);
+		if (image)
+			show_difference(d, image);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Copies the record at @tail to d->record. Returns its size, or -EINVAL. */
+static int copy_record(struct drain *d, uint32_t i, uint64_t tail,
+		       uint64_t head)
+{
+	uint32_t offset = tail & (d->ring_size - 1);
+	const uint8_t *from = d->rings + (uint64_t)i * d->ring_size + offset;
+	struct rec_record *record = (void *)d->record;
+	struct rec_record first;
+
+	if (head - tail < sizeof(first))
+		return -EINVAL;
+	memcpy(&first, from, sizeof(first));
+	if (first.size < sizeof(first) || first.size % 8 ||
+	    first.size > d->ring_size - offset ||
+	    (first.size > head - tail))
+		return -EINVAL;
+	if (first.type == REC_PAD) {
+		*record = first;
+		return first.size;
+	}
+	if (first.size > MAX_RECORD)
+		return -EINVAL;
+	memcpy(d->record, from, first.size);
+	*record = first;
+	return first.size;
+}
+
+static void note_lost(struct drain *d, uint32_t i, uint64_t lost,
+		      uint64_t taken)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct local *local = &d->local[i];
+	struct loser *l = d->losers;
+
+	while (l && (l->slot != i || l->epoch != local->epoch))
+		l = l->next;
+	if (!l) {
+		if (d->lost_threads++ >= MAX_LOSERS)
+			return;
+		l = calloc(1, sizeof(*l));
+		if (!l)
+			return;
+		l->next = d->losers;
+		d->losers = l;
+		l->slot = i;
+		l->epoch = local->epoch;
+		l->pid = REC_OWNER_PID(atomic_load(&slot->owner));
+		l->tid = slot->tid;
+	}
+	copy_name(l->comm, slot->comm);
+	/* For the terminal; what is no ASCII may be anything. */
+	for (char *c = l->comm; *c; c++)
+		if (*c & 0x80)
+			*c = '?';
+	l->lost = lost;
+	l->taken = taken;
+}
+
+static void take_counts(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct local *local = &d->local[i];
+	uint64_t lost = atomic_load(&slot->lost);
+	uint64_t weight = atomic_load(&slot->lost_weight);
+
+	if (lost == local->lost)
+		return;
+	d->lost += lost - local->lost;
+	d->lost_weight += weight - local->lost_weight;
+	local->lost = lost;
+	local->lost_weight = weight;
+	note_lost(d, i, lost, atomic_load(&slot->taken));
+}
+
+static int drain_slot(struct drain *d, uint32_t i);
+
+/*
+ * Before the records of a slot: those that introduce its process, and the one
+ * it was forked from. They may lie in slots that come later in the array.
+ */
+static void introduce(struct drain *d, uint32_t i)
+{
+	const struct rec_slot *slot = &d->slots[i];
+	const struct {
+		uint32_t instance, slot;
+	} before[] = {
+		{ slot->parent, slot->parent_slot },
+		{ slot->instance, slot->start_slot },
+	};
+
+	if (d->nesting >= 16 || find_image(d, slot->instance))
+		return;
+	d->nesting++;
+	for (int k = 0; k < 2; k++)
+		if (before[k].instance && before[k].slot < d->nr_slots &&
+		    before[k].slot != i &&
+		    d->slots[before[k].slot].instance == before[k].instance &&
+		    !find_image(d, before[k].instance))
+			drain_slot(d, before[k].slot);
+	d->nesting--;
+}
+
+static int drain_slot(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct local *local = &d->local[i];
+	uint32_t epoch = atomic_load_explicit(&slot->epoch,
+					      memory_order_acquire);
+	int ret = 0, size;
+	uint64_t head;
+
+	if (!local->known || local->epoch != epoch)
+		*local = (struct local){ .epoch = epoch, .known = true };
+	introduce(d, i);
+	head = atomic_load_explicit(&slot->head, memory_order_acquire);
+	/* Did another thread take the slot meanwhile? Next time. */
+	if (atomic_load_explicit(&slot->epoch, memory_order_acquire) != epoch)
+		return 0;
+	while (head != local->tail) {
+		size = head - local->tail > d->ring_size ?
+			       -EINVAL :
+			       copy_record(d, i, local->tail, head);
+		if (size > 0) {
+			local->tail += size;
+			ret = take_record(d, i);
+		}
+		if (size < 0 || ret == -EINVAL) {
+			d->damaged++;
+			local->tail = head;
+			ret = 0;
+		}
+		atomic_store_explicit(&slot->tail, local->tail,
+				      memory_order_release);
+		if (ret)
+			return ret;
+	}
+	take_counts(d, i);
+	return 0;
+}
+
+static void free_slot(struct drain *d, uint32_t i)
+{
+	d->local[i].known = false;
+	/* Big bursts do not keep their memory. */
+	if (d->local[i].tail > 65536)
+		fallocate(d->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  d->rings - (uint8_t *)d->header +
+				  (uint64_t)i * d->ring_size,
+			  d->ring_size);
+	atomic_store_explicit(&d->slots[i].owner, REC_FREE,
+			      memory_order_release);
+}
+
+static uint32_t slots_used(struct drain *d)
+{
+	uint32_t high = atomic_load(&d->header->slot_high);
+
+	return high < d->nr_slots ? high : d->nr_slots;
+}
+
+int drain_rings(struct drain *d)
+{
+	uint32_t high = slots_used(d);
+	int ret;
+
+	for (uint32_t i = 0; i < high; i++) {
+		int state = REC_OWNER_STATE(
+			atomic_load_explicit(&d->slots[i].owner,
+					     memory_order_acquire));
+
+		if (state != REC_ACTIVE && state != REC_DYING)
+			continue;
+		ret = drain_slot(d, i);
+		if (ret)
+			return ret;
+		if (state == REC_DYING)
+			free_slot(d, i);
+	}
+	return 0;
+}
+
+static bool process_ended(int pid)
+{
+	return pid <= 0 || (kill(pid, 0) && errno == ESRCH);
+}
+
+static void free_dead(struct drain *d)
+{
+	uint32_t high = slots_used(d);
+
+	for (uint32_t i = 0; i < high; i++) {
+		uint64_t owner = atomic_load(&d->slots[i].owner);
+
+		if (!owner || !process_ended(REC_OWNER_PID(owner)))
+			continue;
+		drain_slot(d, i);
+		if (atomic_load(&d->slots[i].owner) == owner)
+			free_slot(d, i);
+	}
+}
+
+static unsigned int count_slots(struct drain *d, uint32_t instance,
+				int *signo, int *tid)
+{
+	uint32_t high = slots_used(d);
+	unsigned int nr = 0;
+
+	for (uint32_t i = 0; i < high; i++) {
+		struct rec_slot *slot = &d->slots[i];
+		int state = REC_OWNER_STATE(atomic_load(&slot->owner));
+
+		if (slot->instance != instance ||
+		    (state != REC_TAKEN && state != REC_ACTIVE))
+			continue;
+		nr++;
+		if (state == REC_ACTIVE) {
+			*signo = slot->signo;
+			/* The first thread, if it lives, is the least harmed. */
+			if (!*tid || (int)slot->tid < *tid)
+				*tid = slot->tid;
+		}
+	}
+	return nr;
+}
+
+static unsigned int count_threads(int pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return stat(path, &st) || st.st_nlink < 3 ? 0 : st.st_nlink - 2;
+}
+
+/*
+ * Is this process one that the agent entered? The process ID is only what the
+ * shared memory says, and this command may be allowed to signal more.
+ */
+static bool maps_our_memory(const struct drain *d, int pid)
+{
+	char path[32], name[512];
+	unsigned long long inode;
+	bool found = false;
+	struct stat st;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	in = fstat(d->fd, &st) ? NULL : fopen(path, "r");
+	while (in && !found && fgets(name, sizeof(name), in))
+		found = sscanf(name, "%*s %*s %*s %*s %llu", &inode) == 1 &&
+			inode == st.st_ino &&
+			strstr(name, "/memfd:shstk-record");
+	if (in)
+		fclose(in);
+	return found;
+}
+
+/* Asks a thread of the process to look for threads that did not register. */
+static void ask_scan(struct drain *d, struct image *image, int signo, int tid)
+{
+	siginfo_t si = { .si_signo = signo, .si_code = SI_QUEUE };
+
+	si.si_pid = getpid();
+	si.si_uid = getuid();
+	si.si_value.sival_ptr = (void *)(uintptr_t)d->header->cookie;
+	syscall(SYS_rt_tgsigqueueinfo, image->pid, tid, signo, &si);
+	image->asked++;
+	image->missing = 0;
+}
+
+static void watch_threads(struct drain *d, struct image *image)
+{
+	unsigned int threads = count_threads(image->pid);
+	int signo = 0, tid = 0;
+
+	/* Two looks must agree: threads come and go. Then ever less often. */
+	if (!threads ||
+	    threads <= count_slots(d, image->instance, &signo, &tid)) {
+		image->missing = 0;
+		return;
+	}
+	if (++image->missing < 2u << (image->asked < 8 ? image->asked : 8))
+		return;
+	if (signo >= SIGRTMIN && signo <= SIGRTMAX && tid > 0 &&
+	    maps_our_memory(d, image->pid))
+		ask_scan(d, image, signo, tid);
+}
+
+void drain_watch(struct drain *d)
+{
+	free_dead(d);
+	for (int i = 0; i < BUCKETS; i++) {
+		for (struct image *image = d->images[i]; image;
+		     image = image->next) {
+			if (image->dead)
+				continue;
+			if (process_ended(image->pid))
+				image->dead = true;
+			else
+				watch_threads(d, image);
+		}
+	}
+}
+
+int drain_stop(struct drain *d)
+{
+	int ret;
+
+	atomic_store(&d->header->stop, 1);
+	ret = drain_rings(d);
+	for (uint32_t i = 0; !ret && i < slots_used(d); i++)
+		if (atomic_load(&d->slots[i].owner))
+			ret = drain_slot(d, i);
+	return ret;
+}
+
+unsigned int drain_alive(struct drain *d)
+{
+	unsigned int nr = 0;
+
+	for (uint32_t i = 0; i < slots_used(d); i++) {
+		uint64_t owner = atomic_load(&d->slots[i].owner);
+
+		if (REC_OWNER_STATE(owner) == REC_ACTIVE &&
+		    d->slots[i].tid == (uint32_t)REC_OWNER_PID(owner) &&
+		    !process_ended(REC_OWNER_PID(owner)))
+			nr++;
+	}
+	return nr;
+}
+
+void drain_count(const struct drain *d, struct drain_counts *ret)
+{
+	const struct rec_header *h = d->header;
+
+	*ret = (struct drain_counts){
+		.samples = d->samples,
+		.weight = d->weight,
+		.lost = d->lost,
+		.lost_weight = d->lost_weight,
+		.lost_threads = d->lost_threads,
+		.threads = atomic_load(&h->threads),
+		.processes = atomic_load(&h->instances),
+		.images = d->nr_execs,
+		.no_slot = atomic_load(&h->no_slot),
+		.no_timer = atomic_load(&h->no_timer),
+		.sandboxed = atomic_load(&h->sandboxed),
+		.damaged = d->damaged,
+		.same = atomic_load(&h->same),
+		.differ = atomic_load(&h->differ),
+		.unchecked = atomic_load(&h->unchecked),
+	};
+}
+
+void drain_lost(const struct drain *d,
+		void (*fn)(void *arg, int pid, int tid, const char *comm,
+			   uint64_t lost, uint64_t taken),
+		void *arg)
+{
+	for (const struct loser *l = d->losers; l; l = l->next)
+		fn(arg, l->pid, l->tid, l->comm, l->lost, l->taken);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tools/shstk.h - what the commands of `shstk` share.
+ *
+ * A command is one function with main()'s arguments and one row in the table
+ * of tools/shstk.c. It parses its options with argp(3) by command_parse(),
+ * prints results to stdout, and reports a failure as one line on stderr.
+ */
+#ifndef TOOLS_SHSTK_H
+#define TOOLS_SHSTK_H
+
+#include <argp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+/*
+ * Exit statuses. Commands that start a program return that program's status
+ * and use the second group for themselves, as env(1) and timeout(1) do.
+ */
+enum exit_status {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,	/* the command could not do its work */
+	EXIT_USAGE = 2,		/* wrong options or arguments */
+	EXIT_OWN = 125,		/* failed before or besides the program */
+	EXIT_NOEXEC = 126,	/* the program could not be executed */
+	EXIT_NOENT = 127,	/* the program was not found */
+	EXIT_SIGNAL = 128,	/* plus the number of the signal that ended it */
+};
+
+/**
+ * struct command - one row of the command table
+ * @name: word on the command line.
+ * @run: does it; argv[0] is "shstk NAME". Returns the exit status.
+ * @summary: one line for `shstk --help`.
+ */
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+};
+
+/* The functions of the commands; their rows are in tools/shstk.c. */
+int cmd_check(int argc, char **argv);
+int cmd_events(int argc, char **argv);
+int cmd_record(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
+int cmd_unwind(int argc, char **argv);
+
+/**
+ * command_parse() - parse options; --help and --version are provided
+ * @argp: the command's options; parsing stops at the first non-option.
+ * @argc: as given to the command.
+ * @argv: as given to the command.
+ * @usage_status: exit status for wrong options (EXIT_USAGE or EXIT_OWN).
+ * @input: handed to the parser as state->input.
+ *
+ * Return: index of the first argument that was not parsed. Does not return
+ * for --help, --version and wrong options.
+ */
+int command_parse(const struct argp *argp, int argc, char **argv,
+		  int usage_status, void *input);
+
+/**
+ * parse_number() - a number in an option, for argp parsers
+ * @state: as the parser got it.
+ * @what: what the number is, for the error.
+ * @arg: the text.
+ * @min: smallest number allowed.
+ * @max: largest number allowed.
+ *
+ * Return: the number. Does not return if the text is not one in that range.
+ */
+unsigned long parse_number(const struct argp_state *state, const char *what,
+			   const char *arg, unsigned long min,
+			   unsigned long max);
+
+/**
+ * printable() - make foreign text fit for a terminal
+ * @text: its control characters become question marks.
+ */
+static inline void printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
+/**
+ * now_ns() - what a clock says
+ * @clock: as for clock_gettime(2).
+ *
+ * Return: nanoseconds.
+ */
+uint64_t now_ns(clockid_t clock);
+
+/**
+ * complain() - print one line "shstk NAME: ..." to stderr
+ * @fmt: as printf(3), without the newline.
+ */
+void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * find_object() - find a file that belongs to this command
+ * @name: file name, such as "libshstk-agent.so".
+ * @buf: receives the absolute path.
+ * @size: size of @buf in bytes.
+ *
+ * Looks beside the executable (build tree), then in ../lib/shstk beside it,
+ * then where `make install` puts it.
+ *
+ * Return: 0, or -ENOENT or -ENAMETOOLONG.
+ */
+int find_object(const char *name, char *buf, size_t size);
+
+#endif

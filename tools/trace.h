@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tools/trace.h - what `shstk trace` does alike for living processes and for
+ * core files: one stack from two sources, and printing it.
+ */
+#ifndef TOOLS_TRACE_H
+#define TOOLS_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libshstk/shstk.h"
+#include "libshstk/symbol/symbol.h"
+
+#define TRACE_MAX_DEPTH	4096
+
+/**
+ * enum trace_source - where stacks shall come from
+ * @TRACE_AUTO: the shadow stack where it is on, else unwinding.
+ * @TRACE_HARDWARE: the shadow stack only.
+ * @TRACE_UNWIND: unwinding only.
+ */
+enum trace_source {
+	TRACE_AUTO,
+	TRACE_HARDWARE,
+	TRACE_UNWIND,
+};
+
+/**
+ * struct trace_opts - the options of the command
+ * @pid: the process, or 0.
+ * @core: the core file, or NULL.
+ * @exe: the program's file, whatever the core says; or NULL.
+ * @sysroot: folder below which the core's files lie; or NULL.
+ * @depth: most frames of a thread.
+ * @source: enum trace_source.
+ * @addresses: print the address of each frame.
+ * @compare: take both sources, and print where they differ.
+ */
+struct trace_opts {
+	int pid;
+	const char *core;
+	const char *exe;
+	const char *sysroot;
+	unsigned int depth;
+	int source;
+	bool addresses;
+	bool compare;
+};
+
+/**
+ * struct trace_stack - one trace
+ * @taken: it was tried.
+ * @nr: number of entries, or a negative errno.
+ * @pcs: the entries, innermost first.
+ * @marks: SHSTK_MARK_* of each.
+ * @info: how it went.
+ */
+struct trace_stack {
+	bool taken;
+	int nr;
+	uint64_t *pcs;
+	uint8_t *marks;
+	struct shstk_info info;
+};
+
+/**
+ * struct trace_thread - a thread and its stack
+ * @tid: thread ID.
+ * @comm: its name.
+ * @note: what it was doing: "sleeping", "SIGSEGV"; or NULL.
+ * @sampled: the registers below are there.
+ * @regs: registers.
+ * @shadow_on: it has a shadow stack, and @shadow says where.
+ * @shadow: see @shadow_on.
+ * @hardware: trace by the shadow stack.
+ * @unwound: trace by unwinding.
+ */
+struct trace_thread {
+	int tid;
+	char comm[64];
+	const char *note;
+	bool sampled;
+	struct shstk_regs regs;
+	bool shadow_on;
+	struct shstk_shadow shadow;
+	struct trace_stack hardware;
+	struct trace_stack unwound;
+};
+
+/**
+ * trace_take() - take the traces of a thread that the options ask for
+ * @opts: the options.
+ * @space: the program's modules.
+ * @thread: its @regs and @shadow are given, its traces are filled.
+ * @read: reads the program's memory.
+ * @arg: passed to @read.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int trace_take(const struct trace_opts *opts, struct shstk_space *space,
+	       struct trace_thread *thread, shstk_read_fn read, void *arg);
+
+/**
+ * trace_has_gap() - does it lack what a signal interrupted?
+ * @stack: a trace by the shadow stack.
+ */
+bool trace_has_gap(const struct trace_stack *stack);
+
+/**
+ * trace_print() - print the stack of a thread, and how it compares
+ * @opts: the options.
+ * @proc: names its addresses.
+ * @thread: a thread after trace_take().
+ *
+ * Return: false if there is no stack of it to print, or both sources were
+ * compared and differ.
+ */
+bool trace_print(const struct trace_opts *opts, struct shstk_symproc *proc,
+		 const struct trace_thread *thread);
+
+/**
+ * trace_deinit() - release what trace_take() allocated
+ * @thread: a thread.
+ */
+void trace_deinit(struct trace_thread *thread);
+
+/**
+ * trace_process() - `shstk trace -p PID`
+ * @opts: the options.
+ *
+ * Return: exit status.
+ */
+int trace_process(const struct trace_opts *opts);
+
+/**
+ * trace_core() - `shstk trace --core FILE`
+ * @opts: the options.
+ *
+ * Return: exit status.
+ */
+int trace_core(const struct trace_opts *opts);
+
+#endif
