@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libshstk-backtrace.so beside the functions that it replaces.
+
+DROP_B		:= $(B)/selftests/backtrace
+DROP_FLAGS	:= $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
+	-fno-optimize-sibling-calls -pthread
+
+$(DROP_B)/walkers: selftests/backtrace/walkers.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) -std=c++17 $(DROP_FLAGS) -MMD -MP -o $@ $< -ldl
+# At a fixed place, so that addresses can be compared.
+$(DROP_B)/allocs: selftests/backtrace/allocs.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -no-pie -o $@ $<
+
+$(DROP_B)/backtrace_test: selftests/backtrace/backtrace_test $(DROP_B)/walkers \
+		$(DROP_B)/allocs all
+	$(Q)cp $< $@
+
+CHECK	+= $(DROP_B)/backtrace_test

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * bench.c - time libshstk and its peers side by side; see
+ * Documentation/bench.rst for what is measured and how far it can be trusted.
+ *
+ *	bench [-q] [-t SECONDS] [-o CSV]
+ *	bench --cold SOURCE		first captures of this process, in ns
+ *	bench --instr DEPTH		under callgrind: see instr
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base.h"
+#include "cell.h"
+#include "instr.h"
+#include "shstk.h"
+
+const unsigned int depths[NR_DEPTHS] = { 8, 32, 128, 512 };
+
+struct cell cells[NR_SCENARIOS][NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
+
+#define MAX_REPS 151
+
+static struct {
+	double seconds;
+	const char *csv;
+	bool quick;
+	const char *cold;
+	unsigned int instr_depth;
+	int status;
+} opt = {
+	.seconds = 90,
+};
+
+static double ns_per_tick = 1;
+static uint64_t cell_budget; /* ns per cell and round */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double run_batch(struct job *j, unsigned int batch)
+{
+	uint64_t start = now_ns(), elapsed;
+
+	j->ticks = 0;
+	job_repeat(j, batch);
+	elapsed = now_ns() - start;
+	if (j->scenario == FIRST)
+		return (double)j->ticks * ns_per_tick / batch;
+	return (double)elapsed / batch / job_captures(j);
+}
+
+/*
+ * Warm up as long as the measurement will take; returns ns of one run. FIRST
+ * goes through all functions of the chain, so that all code has been seen, if
+ * that is not too slow.
+ */
+static uint64_t warm_up(struct job *j)
+{
+	unsigned int runs = j->scenario == FIRST ? j->set->count : 1;
+	uint64_t start, elapsed, first = now_ns();
+
+	do {
+		start = now_ns();
+		job_once(j);
+		elapsed = now_ns();
+		runs -= runs > 0;
+	} while (elapsed - first < cell_budget ||
+		 (runs && elapsed - first < 20 * cell_budget));
+	return elapsed - start;
+}
+
+/* Median of as many batches as the budget allows. */
+static double run_median(struct job *j, uint64_t once)
+{
+	double reps[MAX_REPS];
+	uint64_t start;
+	unsigned int batch = 1, n = 0;
+
+	/* A batch takes 10 us, so that reading the clock does not show. */
+	if (once < 10000)
+		batch = (unsigned int)(10000 / (once + 1)) + 1;
+	/* The memo goes by turns here; a batch has to have them all. */
+	if (j->scenario == FIRST && batch < 32 && once < 20000)
+		batch = 32;
+	j->frames = 0;
+	j->captures = 0;
+	start = now_ns();
+	do {
+		reps[n++] = run_batch(j, batch);
+	} while (n < MAX_REPS && now_ns() - start < cell_budget);
+	qsort(reps, n, sizeof(reps[0]), by_value);
+	return reps[n / 2];
+}
+
+struct round {
+	struct job job;
+	struct cell *cell;
+};
+
+static void run_cell(struct job *j)
+{
+	struct round *r = (struct round *)j;
+	uint64_t once = warm_up(j), start = now_ns();
+
+	r->cell->rounds[r->cell->nr++] = run_median(j, once);
+	r->cell->slow = now_ns() - start > 8 * cell_budget;
+	if (j->captures)
+		r->cell->frames = (double)j->frames / (double)j->captures;
+}
+
+bool source_runs(unsigned int s, unsigned int chain)
+{
+	return sources[s].chains & chain_sets[chain].on && !sources[s].missing;
+}
+
+/* What "memcpy" copies: as many entries as the chain has frames. */
+static int entries_at(enum scenario scenario, unsigned int chain,
+		      unsigned int depth)
+{
+	unsigned int glibc = (unsigned int)(source_find("glibc") - sources);
+	int n = checks[chain][depth][glibc].expected;
+
+	if (scenario == RAMP)
+		n -= (int)depths[depth] / 2;
+	if (scenario == OSC)
+		n += (int)OSC_LEVELS;
+	return n;
+}
+
+static void run_group(enum scenario scenario, unsigned int chain,
+		      unsigned int depth, unsigned int round)
+{
+	static struct round r;
+
+	memcpy_entries = entries_at(scenario, chain, depth);
+	for (unsigned int s = 0; s < nr_sources; s++) {
+		r.cell = &cells[scenario][chain][depth][s];
+		if (!source_runs(s, chain) || (r.cell->slow && round % 4))
+			continue;
+		memset(&r.job, 0, offsetof(struct job, pcs));
+		r.job.source = &sources[s];
+		r.job.scenario = scenario;
+		r.job.set = &chain_sets[chain];
+		r.job.depth = depths[depth];
+		r.job.run = run_cell;
+		job_start(&r.job);
+		shstk_markers_withdraw();	/* the others walk too */
+	}
+}
+
+static void run_round(unsigned int round)
+{
+	for (enum scenario i = 0; i < NR_SCENARIOS; i++)
+		for (unsigned int c = 0; c < NR_CHAINS; c++)
+			for (unsigned int d = 0; d < NR_DEPTHS; d++)
+				run_group(i, c, d, round);
+}
+
+static unsigned int run_rounds(void)
+{
+	uint64_t start = now_ns();
+	unsigned int round = 0;
+	double elapsed = 0;
+
+	/* No more rounds than fit, judging by those so far. */
+	while (round < MAX_ROUNDS &&
+	       (round < 2 || elapsed + elapsed / round < opt.seconds)) {
+		run_round(round++);
+		elapsed = (double)(now_ns() - start) / 1e9;
+	}
+	return round;
+}
+
+static double raw_ns(const struct cell *c)
+{
+	double best = -1;
+
+	for (unsigned int i = 0; i < c->nr; i++)
+		if (best < 0 || c->rounds[i] < best)
+			best = c->rounds[i];
+	return best;
+}
+
+double cell_ns(enum scenario scenario, unsigned int chain, unsigned int depth,
+	       unsigned int s)
+{
+	struct cell *row = cells[scenario][chain][depth];
+	unsigned int none = (unsigned int)(source_find("none") - sources);
+	double ns = raw_ns(&row[s]);
+
+	if (ns < 0 || scenario == FIXED)
+		return ns;
+	ns -= raw_ns(&row[none]);
+	return ns > 0 ? ns : 0;
+}
+
+double cell_spread(const struct cell *c, unsigned int rank)
+{
+	double sorted[MAX_ROUNDS];
+
+	if (rank >= c->nr)
+		return 1;
+	memcpy(sorted, c->rounds, c->nr * sizeof(sorted[0]));
+	qsort(sorted, c->nr, sizeof(sorted[0]), by_value);
+	return sorted[0] > 0 ? sorted[rank] / sorted[0] : 1;
+}
+
+/* How long is a tick? Two clocks over 20 ms. */
+static void calibrate_ticks(void)
+{
+	uint64_t ns = now_ns(), ticks = now_ticks(), end;
+
+	do {
+		end = now_ns();
+	} while (end - ns < 20000000);
+	ns_per_tick = (double)(end - ns) / (double)(now_ticks() - ticks);
+}
+
+static void run_all(void *arg)
+{
+	unsigned int rounds;
+
+	(void)arg;
+	if (check_all()) {
+		opt.status = 1;
+		return;
+	}
+	rounds = run_rounds();
+	printf("%u rounds; each figure is the smallest of the rounds' medians.\n",
+	       rounds);
+	report_tables();
+	report_noise();
+	report_memory();
+	if (opt.csv)
+		opt.status = report_csv(opt.csv);
+}
+
+/* The first captures of a process: nothing is loaded, compiled or cached. */
+static void run_cold(void *arg)
+{
+	static struct job j;
+	struct source *source = arg;
+
+	j.source = source;
+	j.scenario = FIRST;
+	j.set = &chain_sets[CHAIN_NOFP1024];
+	j.depth = 32;
+	for (int i = 0; i < 3; i++) {
+		j.ticks = 0;
+		job_once(&j);
+		printf("%.0f%c", (double)j.ticks * ns_per_tick,
+		       i < 2 ? ' ' : '\n');
+	}
+}
+
+static void print_machine(bool fifo, int cpu)
+{
+	char line[256], *model = NULL;
+	struct utsname uts;
+	FILE *f = fopen("/proc/cpuinfo", "re");
+
+	while (f && !model && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "model name", 10))
+			model = strchr(line, ':');
+	if (f)
+		fclose(f);
+	uname(&uts);
+	printf("%s, Linux %s, gcc %s; pinned to CPU %d, %s\n",
+	       model ? strtok(model + 2, "\n") : uts.machine, uts.release,
+	       __VERSION__, cpu,
+	       fifo ? "SCHED_FIFO" : "without real-time priority");
+	for (unsigned int s = 0; s < nr_sources; s++)
+		if (sources[s].missing)
+			printf("not measured: %s (%s)\n", sources[s].name,
+			       sources[s].missing);
+}
+
+/* Stay on the last CPU we may use, ahead of everybody else if we may. */
+static int pin(bool *fifo)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	cpu_set_t set;
+	int cpu = -1;
+
+	if (!sched_getaffinity(0, sizeof(set), &set)) {
+		for (int i = 0; i < CPU_SETSIZE; i++)
+			if (CPU_ISSET(i, &set))
+				cpu = i;
+		CPU_ZERO(&set);
+		CPU_SET(cpu, &set);
+		sched_setaffinity(0, sizeof(set), &set);
+	}
+	*fifo = !getenv("BENCH_NO_FIFO") &&
+		!sched_setscheduler(0, SCHED_FIFO, &param);
+	return cpu;
+}
+
+static void find_stack(void)
+{
+	pthread_attr_t attr;
+	void *low = NULL;
+	size_t size = 0;
+
+	if (!pthread_getattr_np(pthread_self(), &attr)) {
+		pthread_attr_getstack(&attr, &low, &size);
+		pthread_attr_destroy(&attr);
+	}
+	fp_loop_bounds((uintptr_t)low, (uintptr_t)low + size);
+}
+
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: bench [-q] [-t SECONDS] [-o CSV] | --cold SOURCE | --instr DEPTH\n");
+	return 2;
+}
+
+static int parse(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "cold", required_argument, NULL, 'c' },
+		{ "instr", required_argument, NULL, 'i' },
+		{}
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "qt:o:", longs, NULL)) != -1) {
+		switch (c) {
+		case 'q':
+			opt.quick = true;
+			opt.seconds = 15;
+			break;
+		case 't':
+			opt.seconds = strtod(optarg, NULL);
+			break;
+		case 'o':
+			opt.csv = optarg;
+			break;
+		case 'c':
+			opt.cold = optarg;
+			break;
+		case 'i':
+			opt.instr_depth =
+				(unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	return optind == argc ? 0 : -EINVAL;
+}
+
+int main(int argc, char **argv)
+{
+	bool fifo;
+	int cpu;
+
+	if (parse(argc, argv))
+		return usage();
+	cell_budget = opt.quick ? 500000 : 1500000;
+	find_stack();
+	calibrate_ticks();
+	if (opt.cold) {
+		struct source *source = source_find(opt.cold);
+
+		if (!source || source_load(source)) {
+			fprintf(stderr, "bench: no source %s\n", opt.cold);
+			return 2;
+		}
+		base_call(run_cold, source);
+		return 0;
+	}
+	for (unsigned int s = 0; s < nr_sources; s++)
+		source_load(&sources[s]);
+	if (opt.instr_depth) {
+		base_call(instr_run, &opt.instr_depth);
+		return 0;
+	}
+	cpu = pin(&fifo);
+	print_machine(fifo, cpu);
+	base_call(run_all, NULL);
+	return opt.status;
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Benchmarks (Documentation/bench.rst).
+#
+#   make bench      measure against peers, writes build/bench.csv; QUICK=1: 30 s
+#   make bench-heap     only what recording allocations costs
+#   make bench-instr    count instructions under valgrind
+
+BENCH := $(B)/bench
+BENCH_CFLAGS := $(CSTD) -O2 -g $(WARN) $(CPPFLAGS_COMMON) -Iselftests/bench \
+	-MMD -MP
+BENCH_FP := -fno-omit-frame-pointer
+BENCH_NOFP := -fomit-frame-pointer
+BENCH_OBJ := $(patsubst %,$(BENCH)/%.o,bench base check instr job report \
+	source abseil chain_fp chain_nofp chain_nofp1024)
+
+# All that stands between the chain and the frame-pointer loop keeps its frame
+# pointer; base.c and the chains named so do not.
+$(BENCH)/%.o: selftests/bench/%.c selftests/bench/build.mk
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_FP) -c -o $@ $<
+
+$(BENCH)/base.o: BENCH_FP := $(BENCH_NOFP) $(if $(filter x86,$(ARCH)),-mno-red-zone)
+
+$(BENCH)/abseil.o: selftests/bench/abseil.cc selftests/bench/build.mk
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -MMD -MP $(BENCH_FP) -c -o $@ $<
+
+$(BENCH)/chain_%.c: selftests/bench/gen_chain.awk
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)awk -v name=$* -v arch=$(ARCH) \
+		-v count=$(if $(findstring 1024,$*),1024,16) -f $< >$@
+$(BENCH)/chain_fp.o: $(BENCH)/chain_fp.c
+	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_FP) -c -o $@ $<
+$(BENCH)/chain_nofp%.o: $(BENCH)/chain_nofp%.c
+	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_NOFP) -c -o $@ $<
+$(BENCH)/chain_nofp.o: $(BENCH)/chain_nofp.c
+	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_NOFP) -c -o $@ $<
+
+$(BENCH)/bench: $(BENCH_OBJ) $(B)/lib/native/libshstk.a
+	$(call say,LD,$@)$(CXX) -o $@ $^ -lunwind -labsl_stacktrace \
+		-labsl_debugging_internal -labsl_raw_logging_internal
+
+$(BENCH)/compile: $(BENCH)/compile.o $(B)/lib/native/libshstk.a
+	$(call say,LD,$@)$(CC) -o $@ $^
+
+$(BENCH)/overhead: $(BENCH)/overhead.o $(BENCH)/chain_nofp1024.o
+	$(call say,LD,$@)$(CC) -o $@ $^
+
+$(BENCH)/cost.so: $(BENCH)/cost.o
+	$(call say,LD,$@)$(CC) -shared -o $@ $<
+$(BENCH)/cost.o: BENCH_FP := -fPIC
+
+# A test: the memo against the plain walk, on the chains that are measured.
+$(BENCH)/memo_test.o: BENCH_FP := $(BENCH_NOFP)
+$(BENCH)/memo_test: $(patsubst %,$(BENCH)/%.o,memo_test chain_fp chain_nofp \
+		chain_nofp1024) $(B)/lib/native/libshstk.a
+	$(call say,LD,$@)$(CC) -o $@ $^
+
+CHECK += $(BENCH)/memo_test
+
+BENCH_ARM64 := $(patsubst %,$(BENCH)/arm64/%.o,memo_test chain_fp chain_nofp chain_nofp1024)
+
+$(BENCH)/arm64/chain_%.c: selftests/bench/gen_chain.awk
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)awk -v name=$* -v arch=arm64 \
+		-v count=$(if $(findstring 1024,$*),1024,16) -f $< >$@
+$(BENCH)/arm64/chain_%.o: $(BENCH)/arm64/chain_%.c
+	$(call say,CC,$@)$(ARM64)gcc $(BENCH_CFLAGS) $(if $(filter fp,$*),$(BENCH_FP),$(BENCH_NOFP)) \
+		-c -o $@ $<
+$(BENCH)/arm64/memo_test.o: selftests/bench/memo_test.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(ARM64)gcc $(BENCH_CFLAGS) $(BENCH_NOFP) -c -o $@ $<
+$(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
+	$(call say,LD,$@)$(ARM64)gcc -static -o $@ $^
+
+USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
+
+# On a fresh machine the packages come first: nothing is compiled before.
+bench bench-heap bench-instr:
+	$(Q).ci/packages-install build bench
+	$(Q)$(MAKE) --no-print-directory run-$@
+
+run-bench: all $(BENCH)/bench $(BENCH)/compile $(BENCH)/overhead $(BENCH)/cost.so
+	$(Q)selftests/bench/run $(B) $(if $(QUICK),-q)
+
+run-bench-heap: all $(BENCH)/cost.so
+	$(Q)selftests/bench/heap $(B) $(if $(QUICK),-q)
+
+run-bench-instr: $(BENCH)/bench
+	$(Q)selftests/bench/count $< $(BENCH)/count
+
+.PHONY: bench-heap bench-instr run-bench run-bench-heap run-bench-instr

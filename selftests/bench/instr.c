@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * instr.c - the same jobs as the timed ones, for counting instructions.
+ *
+ * Runs under valgrind's callgrind with collection off. Around 16 runs of each
+ * job it is switched on; each count goes into a dump of its own whose trigger
+ * names the job: SCENARIO,SOURCE,CHAIN,DEPTH,FRAMES.
+ */
+#include <stdio.h>
+#include <valgrind/callgrind.h>
+
+#include "cell.h"
+#include "instr.h"
+
+/* Every function of a small chain has been seen then. */
+#define WARM_RUNS 32
+
+static void count(struct job *j)
+{
+	char name[128];
+
+	/* One call for both, so that the second time nothing is new. */
+	for (volatile int pass = 0; pass < 2; pass++) {
+		if (pass) {
+			j->frames = 0;
+			j->captures = 0;
+			CALLGRIND_ZERO_STATS;
+			CALLGRIND_TOGGLE_COLLECT;
+		}
+		job_repeat(j, pass ? INSTR_RUNS : WARM_RUNS);
+	}
+	CALLGRIND_TOGGLE_COLLECT;
+	snprintf(name, sizeof(name), "%s,%s,%s,%u,%llu",
+		 scenario_names[j->scenario], j->source->name, j->set->name,
+		 j->depth, (unsigned long long)(j->frames / j->captures));
+	CALLGRIND_DUMP_STATS_AT(name);
+}
+
+void instr_run(void *arg)
+{
+	static const enum scenario scenarios[] = { FIXED, FIRST };
+	static struct job j;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		for (unsigned int c = 0; c < NR_CHAINS; c++) {
+			for (unsigned int s = 0; s < nr_sources; s++) {
+				/* Seeing 1024 functions first takes too long. */
+				if (!source_runs(s, c) ||
+				    (scenarios[i] == FIRST &&
+				     c == CHAIN_NOFP1024))
+					continue;
+				j.source = &sources[s];
+				j.scenario = scenarios[i];
+				j.set = &chain_sets[c];
+				j.depth = *(unsigned int *)arg;
+				j.run = count;
+				memcpy_entries = (int)j.depth;
+				job_start(&j);
+			}
+		}
+	}
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * memo_test.c - the software shadow stack returns what a plain walk returns.
+ *
+ * A random program calls down and returns through functions with and without
+ * frame pointers, with dynamic allocas, through signal handlers on the same and
+ * on another stack. At random places it captures twice, with and without the
+ * memo of the last trace, with arrays too small now and then, and compares.
+ *
+ *	memo_test [SEED [CAPTURES]]
+ */
+#include <alloca.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "chain.h"
+#include "shstk.h"
+
+#define MAX 2048
+#define DEEPEST 600
+
+static uint64_t state;
+static unsigned int limit = 100000;
+static unsigned int depth, captures, compared, reused, wrong;
+
+static unsigned int draw(unsigned int below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (unsigned int)(state >> 33) % below;
+}
+
+struct trace {
+	int n;
+	struct shstk_info info;
+	uint64_t pcs[MAX];
+	uint8_t marks[MAX];
+};
+
+static void report(const struct trace *memo, const struct trace *walk)
+{
+	int i = 0;
+
+	while (i < memo->n && i < walk->n && memo->pcs[i] == walk->pcs[i] &&
+	       memo->marks[i] == walk->marks[i])
+		i++;
+	printf("# capture %u: %d entries (%s, %u reused), walk %d (%s), differ at %d\n",
+	       captures, memo->n, shstk_end_name(memo->info.end),
+	       memo->info.reused, walk->n, shstk_end_name(walk->info.end), i);
+}
+
+static void compare(const struct trace *memo, const struct trace *walk)
+{
+	compared++;
+	if (memo->info.reused)
+		reused++;
+	if (memo->n == walk->n && memo->info.end == walk->info.end &&
+	    memo->info.guessed == walk->info.guessed && memo->n >= 0 &&
+	    !memcmp(memo->pcs, walk->pcs, (size_t)memo->n * 8) &&
+	    !memcmp(memo->marks, walk->marks, (size_t)memo->n))
+		return;
+	if (wrong++ < 10)
+		report(memo, walk);
+}
+
+/* Both captures from one call, so that not even the first entry differs. */
+static __attribute__((noinline)) void capture(const void *ucontext)
+{
+	static struct trace trace[2];
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	unsigned int max = draw(8) ? MAX : 1 + draw(40);
+	bool simple = draw(4);	/* what most callers ask for */
+	volatile int twice = 2;	/* one loop, not two copies of it */
+
+	opts.skip = simple || draw(2) ? 0 : draw(5);
+	captures++;
+	for (int i = 0; i < twice; i++) {
+		struct trace *t = &trace[i];
+
+		memset(t->marks, 0xff, sizeof(t->marks));
+		t->info.size = sizeof(t->info);
+		opts.marks = simple ? NULL : t->marks;
+		opts.sources = SHSTK_USE_WALK | (i ? 0 : SHSTK_USE_MEMO);
+		t->n = ucontext ? shstk_capture_context(ucontext, t->pcs, max,
+							&opts, &t->info) :
+				  shstk_capture(t->pcs, max, &opts, &t->info);
+	}
+	compare(&trace[0], &trace[1]);
+}
+
+static void wander(void);
+
+static void handler(int sig, siginfo_t *si, void *ucontext)
+{
+	(void)sig;
+	(void)si;
+	if (draw(2))
+		capture(ucontext);
+	if (draw(2))
+		capture(NULL);
+	if (draw(4) == 0)
+		wander();
+}
+
+static void wander_leaf(struct chain *c)
+{
+	(void)c;
+	wander();
+}
+
+static void maybe_capture(struct chain *c)
+{
+	(void)c;
+	if (!draw(6))
+		capture(NULL);
+}
+
+static __attribute__((noinline)) void through_chain(unsigned int n)
+{
+	struct chain c = {
+		.seed = draw(2) ? draw(4) : draw(1024),
+		.leaf = wander_leaf,
+		.level = draw(3) ? NULL : maybe_capture,
+	};
+
+	switch (draw(3)) {
+	case 0:
+		c.fns = chain_fns_fp;
+		c.mask = 15;
+		break;
+	case 1:
+		c.fns = chain_fns_nofp;
+		c.mask = 15;
+		break;
+	default:
+		c.fns = chain_fns_nofp1024;
+		c.mask = 1023;
+		break;
+	}
+	depth += n;
+	chain_descend(&c, n);
+	depth -= n;
+}
+
+/* A frame whose size is only known in the frame pointer. */
+static __attribute__((noinline)) void through_alloca(unsigned int size)
+{
+	volatile char *p = alloca(size + 1);
+
+	p[0] = p[size] = 1;
+	depth++;
+	wander();
+	depth--;
+	p[0]++;
+}
+
+/* Other values in callee-saved registers, the frame pointer among them. */
+static __attribute__((noinline)) void through_register(uint64_t value)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("" : : : "rbx", "rbp", "r12");
+#elif defined(__aarch64__)
+	__asm__ volatile("" : : : "x19", "x20", "x28");
+#endif
+	depth++;
+	if (value & 1)
+		capture(NULL);
+	wander();
+	depth--;
+	__asm__ volatile("" : : "r"(value));
+}
+
+static __attribute__((noinline)) void step(void)
+{
+	switch (draw(8)) {
+	case 0:
+	case 1:
+	case 2:
+		through_chain(1 + draw(draw(4) ? 4 : 40));
+		break;
+	case 3:
+		through_alloca(draw(300));
+		break;
+	case 4:
+		through_register(draw(4));
+		break;
+	case 5:
+		if (draw(8))
+			break;
+		depth++;
+		raise(draw(2) ? SIGUSR1 : SIGUSR2);
+		depth--;
+		break;
+	default:
+		capture(NULL);
+		break;
+	}
+}
+
+static __attribute__((noinline)) void wander(void)
+{
+	unsigned int steps = draw(5);
+
+	while (steps-- && captures < limit && depth < DEEPEST)
+		step();
+}
+
+int main(int argc, char **argv)
+{
+	static char other_stack[1 << 20];
+	struct sigaction sa = { .sa_sigaction = handler };
+	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) :
+				   (uint64_t)time(NULL);
+
+	if (argc > 2)
+		limit = (unsigned int)strtoul(argv[2], NULL, 0);
+	sa.sa_flags = SA_SIGINFO | SA_NODEFER;
+	sigaction(SIGUSR1, &sa, NULL);
+	sa.sa_flags |= SA_ONSTACK;
+	sigaction(SIGUSR2, &sa, NULL);
+	sigaltstack(&ss, NULL);
+	printf("TAP version 13\n1..2\n# seed %llu\n", (unsigned long long)seed);
+	state = seed * 0x9e3779b97f4a7c15ull | 1;
+	while (captures < limit)
+		wander();
+	printf("# %u captures compared, %u of them reused frames\n", compared,
+	       reused);
+	printf("%s 1 every trace equals the plain walk\n",
+	       wrong ? "not ok" : "ok");
+	/* Where most traces are short, the memo is tried for one in 16. */
+	printf("%s 2 many traces reused frames of the last one\n",
+	       reused > compared / 50 ? "ok" : "not ok");
+	return wrong || reused <= compared / 50;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * overhead.c - what sampling costs the sampled program.
+ *
+ *	overhead [-q] SHSTK	run the work with and without "SHSTK record"
+ *	overhead --work FILE	do the work, write its CPU time in ns to FILE
+ *
+ * The work is fixed: arithmetic, 32 calls deep in 1024 functions. It measures
+ * its own CPU time, so that neither start-up nor the recorder's own work nor
+ * other programs on the machine count. Runs alternate; the smallest counts.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "chain.h"
+
+#define DEPTH 32
+#define LEAVES 4000
+#define LEAF_STEPS 40000
+#define FREQUENCY "999"
+#define MAX_RUNS 16
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void leaf(struct chain *c)
+{
+	uint64_t *state = c->arg, x = *state;
+
+	for (unsigned int i = 0; i < LEAF_STEPS; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	*state = x;
+}
+
+static int work(const char *path)
+{
+	uint64_t state = 1, start;
+	struct chain c = {
+		.fns = chain_fns_nofp1024,
+		.mask = 1023,
+		.leaf = leaf,
+		.arg = &state,
+	};
+	FILE *f;
+
+	start = cpu_ns();
+	for (unsigned int i = 0; i < LEAVES; i++) {
+		c.seed = i;
+		chain_descend(&c, DEPTH);
+	}
+	start = cpu_ns() - start;
+	f = fopen(path, "we");
+	if (!f) {
+		perror(path);
+		return 1;
+	}
+	/* The state, so that the work can't be left out. */
+	fprintf(f, "%llu %llx\n", (unsigned long long)start,
+		(unsigned long long)state);
+	return fclose(f) ? 1 : 0;
+}
+
+static uint64_t read_result(const char *path)
+{
+	unsigned long long ns = 0;
+	FILE *f = fopen(path, "re");
+
+	if (f && fscanf(f, "%llu", &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	unlink(path);
+	return ns;
+}
+
+/* Run it once, recorded or not; 0 if that failed. */
+static uint64_t run(const char *shstk, const char *self, const char *result,
+		    const char *profile)
+{
+	const char *recorded[] = { shstk,    "record", "-F", FREQUENCY,
+				   "-o",     profile,  "--", self,
+				   "--work", result,   NULL };
+	const char **argv = shstk ? recorded : recorded + 7;
+	int status, quiet;
+	pid_t pid;
+
+	pid = fork();
+	if (pid < 0) {
+		perror("fork");
+		return 0;
+	}
+	if (!pid) {
+		quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		if (quiet >= 0)
+			dup2(quiet, STDERR_FILENO);
+		execv(argv[0], (char **)argv);
+		_exit(127);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 0;
+	return read_result(result);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double percent(uint64_t more, uint64_t than)
+{
+	return 100 * ((double)more / (double)than - 1);
+}
+
+static int compare(const char *shstk, const char *self, unsigned int runs)
+{
+	uint64_t plain[MAX_RUNS], recorded[MAX_RUNS];
+	char result[256], profile[256];
+	double overhead;
+
+	snprintf(result, sizeof(result), "%s.cpu", self);
+	snprintf(profile, sizeof(profile), "%s.pb.gz", self);
+	for (unsigned int i = 0; i < runs; i++) {
+		plain[i] = run(NULL, self, result, profile);
+		recorded[i] = run(shstk, self, result, profile);
+		if (!plain[i] || !recorded[i]) {
+			fprintf(stderr, "overhead: %s failed\n",
+				plain[i] ? shstk : self);
+			return 1;
+		}
+	}
+	if (access(profile, R_OK)) {
+		perror(profile);
+		return 1;
+	}
+	unlink(profile);
+	qsort(plain, runs, sizeof(plain[0]), by_value);
+	qsort(recorded, runs, sizeof(recorded[0]), by_value);
+	overhead = percent(recorded[0], plain[0]);
+	printf("\nrecord -F " FREQUENCY
+	       ": CPU time of the sampled program, smallest of %u runs each\n",
+	       runs);
+	printf("  without %.1f ms, with %.1f ms; bar: at most 1 %%, measured %.2f %%, %s\n",
+	       (double)plain[0] / 1e6, (double)recorded[0] / 1e6, overhead,
+	       overhead <= 1 ? "met" : "NOT MET");
+	printf("  noise: second smallest %.2f %% (without), %.2f %% (with) above that\n",
+	       percent(plain[1], plain[0]), percent(recorded[1], recorded[0]));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "--work"))
+		return work(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "-q"))
+		return compare(argv[2], argv[0], 4);
+	if (argc == 2)
+		return compare(argv[1], argv[0], 12);
+	fprintf(stderr, "usage: overhead [-q] SHSTK | --work FILE\n");
+	return 2;
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Captures of own threads, with every compiler and sanitizer, and for arm64.
+
+CAPTURE_TESTS := capture_test signal_test thread_test module_test
+CAPTURE_PLUGINS := $(addprefix plugin_,small.so large.so nohdr.so nosections.so \
+	debugframe.so nocfi.so)
+
+CAPTURE_CFLAGS := $(WARN) -Wno-unused-parameter -Wno-sign-compare \
+	$(CPPFLAGS_COMMON) -I$(KSELFTEST_INC) -fomit-frame-pointer
+
+native_TEST_WARN := -Wno-clobbered
+asan_TEST_WARN := -Wno-clobbered
+tsan_TEST_WARN := -Wno-clobbered
+arm64_TEST_WARN := -Wno-clobbered
+native_CXX := $(CXX)
+clang_CXX := $(CLANG)++
+asan_CXX := $(CXX)
+tsan_CXX := $(CXX)
+arm64_CXX := $(ARM64)g++
+
+CAPTURE_PLUGIN_CC = $(Q)$($(1)_CC) $(CSTD) $(CAPTURE_CFLAGS) -O2 -fPIC -shared
+
+# $(1) variant, $(2) more flags for linking
+define capture_variant
+$(B)/capture/$(1)/%.o: selftests/capture/%.c selftests/capture/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$($(1)_CC) $(CSTD) $(CAPTURE_CFLAGS) $$($(1)_TEST_WARN) \
+		$$($(1)_FLAGS) -MMD -MP -c -o $$@ $$<
+
+$(B)/capture/$(1)/%.o: selftests/capture/%.cc selftests/capture/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CXX,$$@)$$($(1)_CXX) $(CAPTURE_CFLAGS) $$($(1)_FLAGS) -MMD -MP -c -o $$@ $$<
+
+$(B)/capture/$(1)/%_test: $(B)/capture/$(1)/%_test.o $(B)/lib/$(1)/libshstk.a
+	$$(call say,LD,$$@)$$($(1)_CXX) $$($(1)_FLAGS) $(2) -o $$@ \
+		$$(filter %.o %.a,$$^) -pthread -ldl
+
+$(B)/capture/$(1)/capture_test $(B)/capture/$(1)/signal_test: $(B)/capture/$(1)/tree.o
+$(B)/capture/$(1)/module_test: $(CAPTURE_PLUGINS:%=$(B)/capture/$(1)/%)
+
+$(B)/capture/$(1)/plugin_small.so: selftests/capture/plugin.c
+	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -o $$@ $$<
+$(B)/capture/$(1)/plugin_large.so: selftests/capture/plugin.c
+	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=112 -o $$@ $$<
+$(B)/capture/$(1)/plugin_nohdr.so: selftests/capture/plugin.c
+	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -Wl,--no-eh-frame-hdr -o $$@ $$<
+# The ELF header's e_shoff, e_shnum and e_shstrndx are made zero.
+$(B)/capture/$(1)/plugin_nosections.so: $(B)/capture/$(1)/plugin_small.so
+	$(Q)cp $$< $$@.tmp
+	$(Q)for at in 40 60 62; do dd if=/dev/zero of=$$@.tmp bs=1 seek=$$$$at \
+		count=$$$$([ $$$$at = 40 ] && echo 8 || echo 2) conv=notrunc status=none; done
+	$(Q)mv $$@.tmp $$@
+$(B)/capture/$(1)/plugin_debugframe.so: selftests/capture/plugin.c
+	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -g -fno-asynchronous-unwind-tables \
+		-fno-unwind-tables -Wl,--no-eh-frame-hdr -o $$@ $$<
+$(B)/capture/$(1)/plugin_nocfi.so: selftests/capture/plugin.c
+	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -fno-asynchronous-unwind-tables \
+		-fno-unwind-tables -fno-omit-frame-pointer -o $$@ $$<
+
+.SECONDARY: $(CAPTURE_TESTS:%=$(B)/capture/$(1)/%.o) $(B)/capture/$(1)/tree.o
+endef
+
+$(eval $(call capture_variant,native,))
+$(eval $(call capture_variant,clang,))
+$(eval $(call capture_variant,asan,))
+$(eval $(call capture_variant,tsan,))
+$(eval $(call capture_variant,arm64,-static))
+
+$(B)/capture/musl/musl_test: selftests/capture/musl_test.c selftests/capture/tree.c \
+		$(B)/lib/musl/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(musl_CC) $(CSTD) $(CAPTURE_CFLAGS) $(musl_FLAGS) -static -o $@ $^
+
+# A sanitizer's allocator is not to be replaced; exceptions need no second look.
+CHECK += $(foreach v,native clang asan tsan,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
+	$(B)/capture/native/exception_test $(B)/capture/clang/exception_test \
+	$(B)/capture/native/nomalloc_test $(B)/capture/native/symbols_test.sh \
+	$(B)/capture/musl/musl_test
+# Static: without dlopen().
+USER_arm64 += $(addprefix $(B)/capture/arm64/,capture_test signal_test thread_test exception_test)
+
+$(B)/capture/native/symbols_test.sh: selftests/capture/symbols_test.sh $(B)/lib/native/libshstk.so
+	@mkdir -p $(@D)
+	$(Q)cp $< $@

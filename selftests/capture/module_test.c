@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * module_test.c - captures through libraries that come, go, replace each other,
+ * lack parts of their unwind information, or are no files at all.
+ *
+ * The plugins lie beside the program; see build.mk for how they differ.
+ */
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "truth.h"
+
+#define MAX 256
+
+__thread struct truth *truth;
+
+#ifdef __SANITIZE_THREAD__
+/* The loader's locks are not seen by the sanitizer, the loader's memory is. */
+const char *__tsan_default_suppressions(void);
+
+const char *__tsan_default_suppressions(void)
+{
+	return "race:ld-linux-x86-64.so.2\n";
+}
+#endif
+
+typedef int (*plugin_fn)(struct truth *t, int (*fn)(void *), void *arg);
+
+static void plugin_path(char *path, const char *name)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n > 0 ? n : 0] = '\0';
+	snprintf(path, PATH_MAX, "%.3000s/%s", dirname(self), name);
+}
+
+static void *open_plugin(const char *name, plugin_fn *fn)
+{
+	char path[PATH_MAX];
+	void *lib;
+
+	plugin_path(path, name);
+	lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!lib)
+		printf("# %s\n", dlerror());
+	else
+		*(void **)fn = dlsym(lib, "plugin_call");
+	return lib;
+}
+
+/* First entry of leaf()'s trace that the program notes itself. */
+static int first_entry = 2;
+
+static noinline int leaf(void *arg)
+{
+	struct shstk_info *info = arg;
+	uint64_t pcs[MAX];
+	int i, n, good = 0;
+
+	for (i = 0; i < 2; i++) {
+		*info = INFO();
+		n = shstk_capture(pcs, MAX, NULL, info);
+		good += truth_equal(pcs, n, first_entry) &&
+			info->end == SHSTK_END_COMPLETE;
+	}
+	return good;
+}
+
+static noinline int through(plugin_fn fn, struct shstk_info *info)
+{
+	struct truth t = { .n = 0 };
+	int ret;
+
+	truth = &t;
+	TRUTH_ENTER();
+	ret = fn(&t, leaf, info);
+	NO_TAIL_CALL();
+	TRUTH_LEAVE();
+	return ret;
+}
+
+static void check_plugin(struct __test_metadata *_metadata, const char *name,
+			 unsigned int guessed)
+{
+	struct shstk_info info;
+	plugin_fn fn = NULL;
+	void *lib = open_plugin(name, &fn);
+
+	ASSERT_NE(lib, NULL);
+	EXPECT_EQ(through(fn, &info), 2);
+	EXPECT_EQ(info.guessed, guessed);
+	dlclose(lib);
+}
+
+TEST(a_library_opened_later_is_found)
+{
+	check_plugin(_metadata, "plugin_small.so", 0);
+}
+
+TEST(a_library_without_a_search_table_is_unwound)
+{
+	check_plugin(_metadata, "plugin_nohdr.so", 0);
+}
+
+TEST(a_library_without_section_headers_is_unwound)
+{
+	check_plugin(_metadata, "plugin_nosections.so", 0);
+}
+
+TEST(a_library_with_debug_frame_only_is_unwound)
+{
+	check_plugin(_metadata, "plugin_debugframe.so", 0);
+}
+
+TEST(a_library_without_information_is_guessed_by_its_frame_pointer)
+{
+	check_plugin(_metadata, "plugin_nocfi.so", 1);
+}
+
+TEST(a_library_whose_file_was_deleted_is_unwound)
+{
+	char from[PATH_MAX], to[] = "/tmp/shstk-plugin-XXXXXX", cmd[2 * PATH_MAX];
+	struct shstk_info info;
+	plugin_fn fn = NULL;
+	void *lib;
+	int fd = mkstemp(to);
+
+	ASSERT_GE(fd, 0);
+	close(fd);
+	plugin_path(from, "plugin_small.so");
+	snprintf(cmd, sizeof(cmd), "cp '%s' '%s'", from, to);
+	ASSERT_EQ(system(cmd), 0);
+	lib = dlopen(to, RTLD_NOW);
+	ASSERT_NE(lib, NULL);
+	*(void **)&fn = dlsym(lib, "plugin_call");
+	unlink(to);
+	EXPECT_EQ(through(fn, &info), 2);
+	EXPECT_EQ(info.guessed, 0);
+	dlclose(lib);
+}
+
+/* The second one comes to lie where the first one was, with other frames. */
+TEST(a_library_that_takes_anothers_place_is_unwound_by_its_own_rules)
+{
+	static const char * const name[] = { "plugin_small.so", "plugin_large.so" };
+	int i, same = 0, wrong = 0;
+	uint64_t last = 0;
+
+	for (i = 0; i < 40; i++) {
+		struct shstk_info info;
+		plugin_fn fn = NULL;
+		void *lib = open_plugin(name[i & 1], &fn);
+
+		ASSERT_NE(lib, NULL);
+		same += (uintptr_t)fn == last;
+		last = (uintptr_t)fn;
+		wrong += through(fn, &info) != 2;
+		wrong += through(fn, &info) != 2;
+		dlclose(lib);
+	}
+	EXPECT_EQ(wrong, 0);
+	if (!same)
+		SKIP(return, "the loader never used the same address twice");
+}
+
+static long churn_wrong;
+
+static void *churn(void *arg)
+{
+	static const char * const name[] = { "plugin_small.so",
+		"plugin_large.so", "plugin_nohdr.so" };
+	int i, me = *(int *)arg;
+
+	for (i = 0; i < 150; i++) {
+		struct shstk_info info;
+		plugin_fn fn = NULL;
+		void *lib = open_plugin(name[(i + me) % 3], &fn);
+
+		if (!lib || through(fn, &info) != 2 || through(fn, &info) != 2)
+			__atomic_fetch_add(&churn_wrong, 1, __ATOMIC_RELAXED);
+		if (lib)
+			dlclose(lib);
+		if (!(i % 50))
+			shstk_modules_changed();
+	}
+	return NULL;
+}
+
+TEST(libraries_opened_and_closed_by_four_threads_do_no_harm)
+{
+	struct shstk_stats stats = { .size = sizeof(stats) };
+	int me[4] = { 0, 1, 2, 3 };
+	pthread_t thread[4];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(pthread_create(&thread[i], NULL, churn, &me[i]), 0);
+	for (i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_EQ(churn_wrong, 0);
+	shstk_modules_changed();
+	shstk_get_stats(&stats);
+	printf("# %llu modules known at the end\n",
+	       (unsigned long long)stats.modules);
+	EXPECT_LE(stats.modules, 20);
+}
+
+/* A function made at run time: a frame record, a call, and back. */
+#ifdef __x86_64__
+static const uint8_t jit_code[] = {
+	0x55,				/* push %rbp */
+	0x48, 0x89, 0xe5,		/* mov %rsp, %rbp */
+	0x48, 0x89, 0xd7,		/* mov %rdx, %rdi */
+	0xff, 0xd6,			/* call *%rsi */
+	0x5d,				/* pop %rbp */
+	0xc3,				/* ret */
+};
+#else
+static const uint32_t jit_code[] = {
+	0xa9bf7bfd,			/* stp x29, x30, [sp, #-16]! */
+	0x910003fd,			/* mov x29, sp */
+	0xaa0203e0,			/* mov x0, x2 */
+	0xd63f0020,			/* blr x1 */
+	0xa8c17bfd,			/* ldp x29, x30, [sp], #16 */
+	0xd65f03c0,			/* ret */
+};
+#endif
+
+TEST(code_made_at_run_time_is_guessed_by_its_frame_pointer)
+{
+	struct shstk_info info;
+	void *code;
+	int i;
+
+	first_entry = 3;	/* the made code notes nothing */
+	for (i = 0; i < 3; i++) {
+		code = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ASSERT_NE(code, MAP_FAILED);
+		memcpy(code, jit_code, sizeof(jit_code));
+		mprotect(code, 4096, PROT_READ | PROT_EXEC);
+		__builtin___clear_cache(code, (char *)code + 4096);
+		EXPECT_EQ(through((plugin_fn)code, &info), 2);
+		EXPECT_EQ(info.guessed, 1);
+		munmap(code, 4096);
+	}
+}
+
+TEST_HARNESS_MAIN

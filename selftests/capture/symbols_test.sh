@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the built library is made of: exported symbols, dependencies, nothing
+# bound at its first call, no allocator in what a capture runs through.
+
+lib=${1:-build/lib/native/libshstk.so}
+map=libshstk/libshstk.map
+header=libshstk/shstk.h
+n=0
+failed=0
+
+point() {
+	n=$((n + 1))
+	if [ -z "$2" ]; then
+		echo "ok $n $1"
+	else
+		echo "# $2" | tr '\n' ' '
+		echo
+		echo "not ok $n $1"
+		failed=1
+	fi
+}
+
+echo "TAP version 13"
+echo "1..6"
+
+exported=$(nm -D --defined-only "$lib" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)
+listed=$(awk '/^\t[a-z_0-9]+;/ { sub(/;/, ""); print $1 }' $map | sort -u)
+point "exported symbols are those of the map" \
+	"$(printf '%s\n%s\n' "$exported" "$listed" | sort | uniq -u)"
+
+declared=$(tr '\n' ' ' < $header | grep -o 'SHSTK_API [^;]*(' |
+	grep -o 'shstk_[a-z_0-9]* *(' | tr -d ' (' | sort -u)
+point "the map lists what the header declares" \
+	"$(printf '%s\n%s\n' "$declared" "$listed" | sort | uniq -u)"
+
+point "the soname carries the ABI version" \
+	"$(readelf -d "$lib" | grep -q 'soname: \[libshstk.so.0\]' || echo none)"
+
+point "it needs nothing but the C library" \
+	"$(readelf -d "$lib" | grep NEEDED | grep -v -e 'libc\.so' -e 'ld-linux')"
+
+# libc's own pthread_atfork(), which a constructor calls, has a PLT entry.
+point "no function is bound at its first call" \
+	"$(readelf -rW "$lib" | grep -e JUMP_SLO | grep -v __register_atfork
+	   readelf -d "$lib" | grep -q -e BIND_NOW -e 'Flags:.*NOW' || echo lazy)"
+
+# space.c and remote.c work for their caller, not in handlers; the loader's list is read by a
+# constructor only.
+point "what captures run through has no allocator, lock or stdio" \
+	"$(for o in $(find "$(dirname "$lib")" -name '*.o' ! -name space.o ! -name remote.o ! -name device.o ! -name control.o); do
+		nm -u "$o" | grep -w -E 'malloc|calloc|realloc|free|pthread_mutex_lock|printf|fopen|dlopen' | sed "s|^|$o|"
+	done)"
+exit $failed

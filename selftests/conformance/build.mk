@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The kernel's own selftests for shadow stacks, built from Debian's
+# linux-source and run in the guests under the name upstream:TEST. Failures
+# that are known, and why, are listed in the file known.
+
+UP	:= $(SHSTK_CACHE)/source/tools/testing/selftests
+UPINC	:= $(SHSTK_CACHE)/source/tools/include
+UPB	:= $(B)/selftests/conformance
+# Current kernel headers and a compiler that knows these extensions.
+FORKY	:= selftests/guest/in forky
+UPFLAGS	:= -w -O2 -g -static -I$(UP) -I$(UPINC)
+
+UP_ARM64 := basic-gcs libc-gcs gcs-locking gcs-stress gcspushm gcsstr
+UP_ARM64_SIGNAL := gcs_exception_fault gcs_frame gcs_prot_none_fault gcs_write_fault
+
+GUEST_arm64 += $(foreach t,$(UP_ARM64) $(UP_ARM64_SIGNAL),upstream:$(t)=$(UPB)/$(t))
+GUEST_ADD_arm64 += $(UPB)/gcs-stress-thread:/t/gcs-stress-thread
+GUEST_x86 += upstream:test_shadow_stack=$(UPB)/test_shadow_stack \
+	upstream:test_shadow_stack-no-uffd=$(UPB)/test_shadow_stack-no-uffd
+GUEST_riscv += upstream:cfitests=$(UPB)/cfitests \
+	upstream:cfi-shadowstack=$(UPB)/cfi-shadowstack
+USER_arm64 += $(foreach t,basic-gcs libc-gcs gcs-locking,upstream:$(t)=$(UPB)/$(t))
+GUEST_STYLE += upstream:test_shadow_stack=brackets upstream:test_shadow_stack-no-uffd=brackets \
+	$(foreach t,gcspushm gcsstr $(UP_ARM64_SIGNAL),upstream:$(t)=exit)
+# Debian 14's programs, for glibc's own support.
+GUEST_arm64 += glibc=bash,selftests/conformance/glibc.sh
+GUEST_OPTIONS_arm64 += --prog root-arm64:/usr/bin/bash --prog root-arm64:/usr/bin/sqlite3
+GUEST_KNOWN += selftests/conformance/known
+
+UPSTREAM := $(addprefix $(UPB)/,$(UP_ARM64) $(UP_ARM64_SIGNAL) gcs-stress-thread \
+	test_shadow_stack test_shadow_stack-no-uffd cfitests cfi-shadowstack)
+$(UPSTREAM): selftests/conformance/build.mk | $(UPB)/
+$(UPB)/:
+	@mkdir -p $@
+
+# Shadow stacks are switched on here, so without libc.
+$(UPB)/basic-gcs: $(UP)/arm64/gcs/basic-gcs.c
+	$(call say,GUESTCC,$@)$(FORKY) aarch64-linux-gnu-gcc -w -O2 -g -I$(UP) \
+		-fno-asynchronous-unwind-tables -fno-ident -s -nostdlib -nostdinc -static \
+		-I$(UPINC)/nolibc -include $(UPINC)/nolibc/nolibc.h \
+		-I/usr/aarch64-linux-gnu/include -std=gnu99 -ffreestanding -o $@ $< -lgcc
+
+$(addprefix $(UPB)/,libc-gcs gcs-locking gcs-stress): $(UPB)/%: $(UP)/arm64/gcs/%.c
+	$(call say,GUESTCC,$@)$(FORKY) aarch64-linux-gnu-gcc $(UPFLAGS) -o $@ $< -lpthread
+
+$(addprefix $(UPB)/,gcspushm gcsstr gcs-stress-thread): $(UPB)/%: $(UP)/arm64/gcs/%.S
+	$(call say,GUESTCC,$@)$(FORKY) aarch64-linux-gnu-gcc -nostdlib -static -o $@ $<
+
+$(addprefix $(UPB)/,$(UP_ARM64_SIGNAL)): $(UPB)/%: $(UP)/arm64/signal/testcases/%.c
+	$(call say,GUESTCC,$@)$(FORKY) aarch64-linux-gnu-gcc $(UPFLAGS) -std=gnu99 \
+		-I$(UP)/arm64/signal -I$(UP)/arm64/signal/testcases -o $@ $< \
+		$(addprefix $(UP)/arm64/signal/,test_signals.c test_signals_utils.c \
+			testcases/testcases.c signals.S sve_helpers.c)
+
+$(UPB)/test_shadow_stack: $(UP)/x86/test_shadow_stack.c
+	$(call say,GUESTCC,$@)selftests/guest/in trixie gcc $(UPFLAGS) -pthread -o $@ $<
+
+# It stops at its first failure, and the userfaultfd one is known: once more
+# without that system call, so that the checks after it are run.
+$(UPB)/test_shadow_stack-no-uffd: $(UP)/x86/test_shadow_stack.c selftests/conformance/no-uffd.h
+	$(call say,GUESTCC,$@)selftests/guest/in trixie gcc $(UPFLAGS) -pthread \
+		-include selftests/conformance/no-uffd.h -o $@ $<
+
+$(UPB)/cfitests: $(UP)/riscv/cfi/cfitests.c $(UP)/riscv/cfi/shadowstack.c
+	$(call say,GUESTCC,$@)$(FORKY) riscv64-linux-gnu-gcc $(UPFLAGS) \
+		-march=rv64gc_zicfilp_zicfiss -fcf-protection=full -o $@ $(filter %.c,$^)
+
+# The shadow stack part of cfitests, switched on by us as Debian's riscv64 libc
+# does not do it.
+$(UPB)/cfi-shadowstack: selftests/conformance/cfi-shadowstack.c $(UP)/riscv/cfi/shadowstack.c
+	$(call say,GUESTCC,$@)$(FORKY) riscv64-linux-gnu-gcc $(UPFLAGS) -I$(UP)/riscv/cfi \
+		-march=rv64gc_zicfiss -fcf-protection=return -o $@ $(filter %.c,$^)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The control calls of the library: natively what they refuse, in guests all.
+
+CONTROL := $(B)/selftests/control
+CONTROL_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -I. -I$(KSELFTEST_INC)
+
+CONTROL_H := selftests/control/child.h selftests/loader/ssp.h
+
+$(CONTROL)/%_test: selftests/control/%_test.c $(CONTROL_H) $(B)/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CONTROL_CFLAGS) -static -o $@ $(filter-out %.h,$^) -pthread
+$(CONTROL)/arm64/%_test: selftests/control/%_test.c $(CONTROL_H) $(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(arm64_CC) $(CONTROL_CFLAGS) -static -o $@ $(filter-out %.h,$^) -pthread
+$(CONTROL)/throw_test: selftests/control/throw_test.cc selftests/loader/ssp.h $(B)/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -g -I. -static -o $@ $(filter-out %.h,$^) -pthread
+# Not static: exceptions need an unwinder that knows GCS, the guest's.
+$(CONTROL)/arm64/throw_test: selftests/control/throw_test.cc selftests/loader/ssp.h \
+		$(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(ARM64)g++ $(WARN) -O2 -g -I. -o $@ $(filter-out %.h,$^) -pthread
+
+CHECK += $(CONTROL)/absent_test $(CONTROL)/throw_test
+GUEST_x86 += $(CONTROL)/absent_test $(CONTROL)/control_test $(CONTROL)/throw_test
+GUEST_arm64 += $(CONTROL)/arm64/absent_test $(CONTROL)/arm64/control_test
+GUEST_arm64-7.2 += $(CONTROL)/arm64/throw_test

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The library wherever it may be: its names, several copies of it, closed again;
+# far more frames, threads and modules than usual; without memory; linked in
+# every way.
+
+EVERY := $(B)/selftests/everywhere
+EVERY_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g -I$(KSELFTEST_INC) -Wno-unused-parameter
+
+$(EVERY)/%_test: selftests/everywhere/%_test.c $(B)/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EVERY_CFLAGS) -MMD -MP -o $@ $< $(B)/libshstk.a -pthread $(EVERY_LIBS)
+
+$(EVERY)/copies_test: $(EVERY)/copies_plugin.so $(B)/libshstk.so
+$(EVERY)/copies_test: EVERY_LIBS := -Wl,-rpath,$(abspath $(B)),-rpath,$(abspath $(EVERY))
+
+$(EVERY)/copies_plugin.so: selftests/everywhere/copies_plugin.c $(B)/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EVERY_CFLAGS) -fPIC -fvisibility=hidden -shared -o $@ $< $(B)/libshstk.a
+
+$(EVERY)/scale_test: $(EVERY)/scale_plugin.so
+$(EVERY)/scale_test: EVERY_LIBS := -DSCALE_PLUGIN='"$(EVERY)/scale_plugin.so"'
+
+$(EVERY)/scale_plugin.so: selftests/everywhere/scale_plugin.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(EVERY_CFLAGS) -fPIC -shared -nostdlib -o $@ $<
+
+EVERY_WRAP := malloc calloc reallocarray free fopen fclose __getdelim mmap munmap
+$(EVERY)/fail_test: EVERY_LIBS := $(EVERY_WRAP:%=-Wl,--wrap=%)
+
+selftests/everywhere/names_test: | $(B)/libshstk.a $(B)/libshstk.so $(B)/libshstk-symbol.a
+
+CHECK += selftests/everywhere/names_test $(EVERY)/copies_test $(EVERY)/scale_test
+ifeq ($(ARCH),x86)
+CHECK += $(EVERY)/fail_test
+endif
+
+# The capture tests in programs of every kind: static and not, at a fixed address
+# and not; musl dynamically linked (capture/ has it static).
+KINDS := static static-pie no-pie
+static_KIND := -static -no-pie
+static-pie_KIND := -static-pie -fPIE
+no-pie_KIND := -no-pie -fno-pie
+
+# $(1) kind, $(2) variant of the library, $(3) folder
+define every_kind
+$(EVERY)/$(3)/%_test: selftests/capture/%_test.c selftests/capture/tree.c $(B)/lib/$(2)/libshstk.a
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$($(2)_CC) $$(CSTD) $$(EVERY_CFLAGS) -fomit-frame-pointer -Wno-sign-compare \
+		-Wno-clobbered $$($(2)_FLAGS) $$($(1)_KIND) -o $$@ $$^ -pthread
+endef
+$(foreach k,$(KINDS),$(eval $(call every_kind,$(k),native,$(k))))
+$(eval $(call every_kind,static-pie,arm64,arm64-static-pie))
+
+$(EVERY)/musl/musl_test: selftests/capture/musl_test.c selftests/capture/tree.c $(B)/lib/musl/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(musl_CC) $(CSTD) $(EVERY_CFLAGS) -Wno-sign-compare $(musl_FLAGS) -o $@ $^
+
+CHECK += $(KINDS:%=$(EVERY)/%/capture_test) $(EVERY)/static/signal_test $(EVERY)/musl/musl_test
+USER_arm64 += $(EVERY)/arm64-static-pie/capture_test
+
+# What is built here runs with the C libraries of later releases too.
+GLIBC_TESTS := $(B)/capture/native/capture_test $(B)/capture/native/module_test \
+	$(EVERY)/copies_test
+
+$(EVERY)/glibc_test: selftests/everywhere/glibc.sh $(GLIBC_TESTS)
+	$(Q)printf '#!/bin/sh\nexec selftests/everywhere/glibc.sh $(GLIBC_TESTS)\n' >$@
+	$(Q)chmod +x $@
+
+CHECK += $(EVERY)/glibc_test

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases in KTAP and the conversation with driver.c, for the scripts here."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(TOP, os.environ.get('B', 'build'), 'selftests', 'export')
+VARIANTS = ('native', 'asan')
+
+CASES = []
+
+
+class Skip(Exception):
+    """The machine lacks what a case needs."""
+
+
+class Failure(Exception):
+    """The driver ended or answered out of turn."""
+
+
+def case(function):
+    """Mark a function as a case; its docstring is the name."""
+    CASES.append(function)
+    return function
+
+
+def sanitized_case(function):
+    """A case that is of use only with sanitizers."""
+    function.variants = ('asan',)
+    return case(function)
+
+
+def quote(word):
+    """A word of a command: tab, line break and % must be escaped."""
+    raw = os.fsencode(str(word))
+    return b''.join(b'%%%02x' % c if c < 0x20 or c in (0x25, 0x7f) else bytes([c])
+                    for c in raw)
+
+
+class Driver:
+    """One run of driver.c."""
+
+    def __init__(self, variant, debug_dirs=None):
+        args = [os.path.join(BUILD, f'driver-{variant}')]
+        if debug_dirs is not None:
+            args.append(debug_dirs)
+        # pylint: disable=consider-using-with
+        self.process = subprocess.Popen(args, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+
+    def ask(self, *words):
+        """Send a command; returns its lines and the error text or None."""
+        self.process.stdin.write(b'\t'.join(quote(w) for w in words) + b'\n')
+        self.process.stdin.flush()
+        lines = []
+        while True:
+            line = self.process.stdout.readline().decode('utf-8', 'strict')
+            if not line:
+                raise Failure(f'driver ended at {words}: {self.process.wait()}')
+            line = line[:-1]
+            if line == 'ok':
+                return lines, None
+            if line.startswith('error '):
+                return lines, line[6:]
+            lines.append(line)
+
+    def do(self, *words):
+        """Send a command that must not fail; returns its lines."""
+        lines, error = self.ask(*words)
+        if error:
+            raise Failure(f'{words}: {error}')
+        return lines
+
+    def lookup(self, proc, addr, how='pc'):
+        """Frames of an address, innermost first."""
+        return [Frame(line) for line in self.do('lookup', proc, hex(addr), how)]
+
+    def close(self):
+        self.process.stdin.close()
+        code = self.process.wait(60)
+        self.process.stdout.close()
+        if code:
+            raise Failure(f'driver ended with {code}')
+
+
+class Frame:
+    """A frame as driver.c prints it."""
+
+    def __init__(self, line):
+        (self.function, self.linkage, self.file, number, start, inlined, offset,
+         self.module, self.build_id, resolved) = line.split('\t')
+        self.line = int(number)
+        self.start_line = int(start)
+        self.inlined = inlined == '1'
+        self.offset = int(offset, 16)
+        self.resolved = resolved == '1'
+
+    def __repr__(self):
+        return f'{self.function} {self.file}:{self.line}{" inlined" if self.inlined else ""}'
+
+
+def run(*args, **more):
+    """Run a program that must succeed; returns its output."""
+    return subprocess.run(args, check=True, stdout=subprocess.PIPE, text=True, **more).stdout
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip(f'no {program} here')
+
+
+def equal(have, want, what=''):
+    if have == want:
+        return
+    if isinstance(have, dict) and isinstance(want, dict):
+        have, want = [{k: v for k, v in a.items() if b.get(k) != v}
+                      for a, b in ((have, want), (want, have))]
+    if have != want:
+        raise AssertionError(f'{what}: have {have!r:.1000}, want {want!r:.1000}')
+
+
+class Elf:
+    """An ELF file and where a test pretends it is mapped."""
+
+    BASE = 0x7000_0000_0000
+
+    def __init__(self, path):
+        self.path = path
+        self.bias = self.segment = None
+        for line in run('readelf', '-lW', path).splitlines():
+            f = line.split()
+            if f[:1] == ['LOAD'] and 'E' in f[6:8]:
+                offset, addr, size = int(f[1], 16), int(f[2], 16), int(f[4], 16)
+                self.segment = (offset & ~4095, addr & ~4095, (addr + size + 4095) & ~4095)
+        self.symbols = {}
+        for line in run('nm', path, stderr=subprocess.DEVNULL).splitlines():
+            f = line.split(None, 2)
+            if len(f) == 3:
+                self.symbols[f[2]] = int(f[0], 16)
+
+    def map(self, driver, proc, base=BASE, path=None, build_id=()):
+        offset, start, end = self.segment
+        driver.do('map', proc, hex(base + start), hex(base + end), hex(offset),
+                  path or self.path, *build_id)
+
+    def addr(self, symbol, offset=0, base=BASE):
+        return base + self.symbols[symbol] + offset
+
+
+def build_id(path):
+    for line in run('readelf', '-n', path).splitlines():
+        if 'Build ID:' in line:
+            return line.split()[-1]
+    return None
+
+
+def main():
+    """Run all cases with each variant of the library; KTAP on standard output."""
+    os.environ.setdefault('ASAN_OPTIONS', 'detect_leaks=1')
+    wanted = [(v, c) for v in VARIANTS for c in CASES
+              if c.__module__ == '__main__' and v in getattr(c, 'variants', VARIANTS) and
+              (not sys.argv[1:] or c.__name__ in sys.argv[1:])]
+    failed = passed = 0
+    print('KTAP version 1')
+    print(f'1..{len(wanted)}', flush=True)
+    for number, (variant, function) in enumerate(wanted, 1):
+        name = f'{number} {variant}: {function.__doc__}'
+        with tempfile.TemporaryDirectory(prefix='shstk-export-') as folder:
+            try:
+                function(variant, folder)
+                print(f'ok {name}')
+                passed += 1
+            except Skip as reason:
+                print(f'ok {name} # SKIP {reason}')
+            except Exception as error:      # pylint: disable=broad-except
+                print('# ' + traceback.format_exc().replace('\n', '\n# '))
+                print(f'not ok {name} # {str(error)[:300]}'.replace('\n', ' '))
+                failed += 1
+        sys.stdout.flush()
+    return 1 if failed else 0 if passed else 4

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * perfdata_fuzz.c - perf.data files: what is handed out lies in memory that may
+ * be read, in the order of time, and the reading ends.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/perfdata.h"
+
+static volatile uint8_t sink;
+
+static int on_sample(void *arg, const struct perfdata_sample *s)
+{
+	for (size_t i = 0; i < s->stack_size; i++)
+		sink ^= s->stack[i];
+	if (!s->event || s->regs.size > sizeof(s->regs))
+		abort();
+	(void)arg;
+	return 0;
+}
+
+static int on_mmap(void *arg, const struct perfdata_mmap *m)
+{
+	const struct build_id *id = perfdata_build_id(arg, m->path);
+
+	if (m->start >= m->end || strlen(m->path) > 65536 || m->pid < 0 ||
+	    m->id.size > 20 || id->size > 20)
+		abort();
+	return 0;
+}
+
+static int on_comm(void *arg, int pid, int tid, const char *comm, bool exec)
+{
+	(void)arg;
+	sink ^= pid ^ tid ^ exec;
+	if (strlen(comm) > 65536)
+		abort();
+	return 0;
+}
+
+static int on_fork(void *arg, int pid, int tid, int parent, int from)
+{
+	(void)arg;
+	sink ^= pid ^ tid ^ parent ^ from;
+	return 0;
+}
+
+static void on_lost(void *arg, uint64_t nr)
+{
+	(void)arg;
+	sink ^= nr;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct perfdata_handler handler = {
+		on_sample, on_mmap, on_comm, on_fork, on_lost,
+	};
+	int fd = memfd_create("perf.data", MFD_CLOEXEC);
+	struct perfdata *pd;
+	char err[512];
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	if (perfdata_open_fd("perf.data", fd, &pd, err, sizeof(err))) {
+		if (!*err || strchr(err, '\n'))
+			abort();
+		return 0;
+	}
+	for (unsigned int i = 0; i < pd->nr_events; i++)
+		if (strlen(pd->events[i].name) >= sizeof(pd->events[i].name))
+			abort();
+	if (perfdata_read(pd, &handler, pd))
+		abort();
+	perfdata_close(pd);
+	return 0;
+}

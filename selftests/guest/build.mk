@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The guests' init, one per architecture, and one program per guest that runs
+# the lists of selftests/build.mk in it.
+
+GUESTS	:= x86-7.2 x86-6.12 x86-6.12-deb12 arm64-7.2 riscv-7.2
+
+GUEST_CC_x86 := $(CC)
+GUEST_CC_arm64 := $(ARM64)gcc
+GUEST_CC_riscv := $(if $(shell command -v riscv64-linux-gnu-gcc),,selftests/guest/in forky )riscv64-linux-gnu-gcc
+
+$(B)/guest/init-%: selftests/guest/init.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(GUEST_CC_$*) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -static -o $@ $<
+
+# A word of a GUEST_ list is [NAME=]PROGRAM[,ARGUMENT...].
+comma	:= ,
+guest_arch = $(firstword $(subst -, ,$(1)))
+# All its words that are files of ours have to be made first.
+guest_file = $(filter $(B)/% selftests/%,$(subst =, ,$(subst $(comma), ,$(1))))
+guest_name = $(if $(findstring =,$(1)),$(firstword $(subst =, ,$(1))),$(notdir $(firstword $(call guest_file,$(1)))))
+guest_step = '$(1)'
+# The same step again under another name, now that the modules are loaded.
+guest_again = 'modules+$(call guest_name,$(1))=$(lastword $(subst =, ,$(1)))'
+
+# Evaluated in recipes and second expansion: by then every fragment was read.
+guest_list = $(GUEST_$(call guest_arch,$(1))) $(GUEST_$(1))
+guest_kmod = $(GUEST_KMOD_$(call guest_arch,$(1))) $(GUEST_KMOD_$(1))
+guest_add = $(GUEST_ADD_$(call guest_arch,$(1)))
+guest_steps = $(foreach s,$(call guest_list,$(1)),$(call guest_step,$(s))) \
+	$(if $(GUEST_MODULES_$(1)),$(foreach m,$(GUEST_MODULES_$(1)),$(call guest_step,$(m))) \
+	$(foreach s,$(call guest_kmod,$(1)),$(call guest_step,$(s))) \
+	$(foreach s,$(filter upstream:%,$(call guest_list,$(1))),$(call guest_again,$(s))))
+guest_options = $(foreach a,$(call guest_add,$(1)),--add $(a)) \
+	$(foreach k,$(GUEST_KNOWN),--known $(k)) \
+	$(foreach s,$(GUEST_STYLE),--style $(s) --style modules+$(s)) \
+	$(GUEST_OPTIONS_$(call guest_arch,$(1))) $(GUEST_OPTIONS_$(1))
+guest_files = $(foreach s,$(call guest_list,$(1)) $(call guest_kmod,$(1)) $(GUEST_MODULES_$(1)),\
+	$(call guest_file,$(s))) $(foreach a,$(call guest_add,$(1)),$(firstword $(subst :/, ,$(a))))
+
+# A guest whose parts are not there gets nothing built: its program then says
+# what is missing, and is skipped.
+guest_ready = $(if $(wildcard $(SHSTK_CACHE)/state/source),$(wildcard $(SHSTK_CACHE)/state/kernel-$(1)))
+
+.SECONDEXPANSION:
+$(GUESTS:%=$(B)/guest/check-%): $(B)/guest/check-%: FORCE \
+		$$(if $$(call guest_ready,$$*),$(B)/guest/init-$$(call guest_arch,$$*) $$(call guest_files,$$*))
+	@mkdir -p $(@D)
+	@{ echo '#!/bin/sh'; \
+	   echo "exec selftests/guest/run $* $$(echo "$(strip $(call guest_options,$*))") \\"; \
+	   printf '\t%s \\\n' $(foreach s,$(call guest_steps,$*),"$(subst $(comma), ,$(s))"); echo; } >$@
+	@chmod +x $@
+FORCE:
+
+# The runner's own tests.
+CHECK += selftests/guest/count_test
+CHECK_GUEST += $(if $(CHECK_GOALS),$(B)/guest/guest_test)
+
+$(B)/guest/warn/warn.ko: selftests/guest/warn.c
+	@mkdir -p $(@D)
+	$(Q)cp $< $(@D)/ && echo 'obj-m := warn.o' >$(@D)/Kbuild
+	$(call say,KBUILD,$@)selftests/guest/in trixie make -s \
+		-C $$(cat $(SHSTK_CACHE)/kernels/arm64-7.2/headers) \
+		ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- M=$(CURDIR)/$(@D) modules
+
+$(B)/guest/guest_test: selftests/guest/guest_test \
+		$$(if $$(call guest_ready,arm64-7.2),$(B)/guest/warn/warn.ko $(B)/guest/init-arm64)
+	@mkdir -p $(@D)
+	@printf '#!/bin/sh\nexec selftests/guest/guest_test %s\n' $(B)/guest/warn/warn.ko >$@
+	@chmod +x $@
+
+# For selftests/guest/shell.
+guest-files-%:
+	@echo $(call guest_files,$*)
+
+# User-mode emulation, for what it emulates rightly.
+$(B)/guest/check-user-arm64: FORCE $$(if $$(wildcard $(SHSTK_CACHE)/state/source),\
+		$$(foreach s,$$(USER_arm64),$$(call guest_file,$$(s))))
+	@mkdir -p $(@D)
+	@{ echo '#!/bin/sh'; \
+	   echo "exec selftests/guest/user arm64 $(foreach k,$(GUEST_KNOWN),--known $(k)) \\"; \
+	   printf '\t%s \\\n' $(foreach s,$(USER_arm64),"'$(subst $(comma), ,$(s))'"); echo; } >$@
+	@chmod +x $@
+
+CHECK += $(if $(CHECK_GOALS),$(if $(USER_arm64),$(B)/guest/check-user-arm64))
+
+CHECK_GUEST += $(if $(CHECK_GOALS),$(GUESTS:%=$(B)/guest/check-%))
+
+run-check-arm64 run-check-x86 run-check-riscv: run-check-%: $$(filter $(B)/guest/check-$$*-$$(PERCENT),$$(CHECK_GUEST))
+	$(Q)selftests/run --guests $^
+PERCENT := %
+
+.PHONY: FORCE run-check-arm64 run-check-x86 run-check-riscv

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# What setup, in and shell share: where the cache lies, which guests there
+# are, and from which Debian package each one's kernel comes.
+
+SHSTK_CACHE=${SHSTK_CACHE:-$HOME/.cache/shstk}
+MIRROR=${SHSTK_MIRROR:-http://deb.debian.org}
+
+# key: architecture in Debian's words, then the package of the kernel image
+# and of its headers, as patterns over the archive's index. The newest match
+# is taken: point releases come and go.
+declare -A KERNEL_ARCH=(
+	[arm64-7.2]=arm64 [x86-7.2]=amd64 [x86-6.12]=amd64
+	[x86-6.12-deb12]=amd64 [riscv-7.2]=riscv64
+)
+# The folder whose apt knows the packages and whose compiler builds modules.
+declare -A KERNEL_FOLDER=(
+	[arm64-7.2]=trixie [x86-7.2]=trixie [x86-6.12]=trixie
+	[x86-6.12-deb12]=trixie [riscv-7.2]=forky
+)
+declare -A KERNEL_IMAGE=(
+	[arm64-7.2]='linux-binary-7\.2\.[0-9.]+\+deb13[0-9.]*-cloud-arm64'
+	[x86-7.2]='linux-binary-7\.2\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
+	[x86-6.12]='linux-image-6\.12\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
+	[x86-6.12-deb12]='linux-image-6\.12\.[0-9.]+\+deb12[0-9.]*-cloud-amd64'
+	[riscv-7.2]='linux-binary-7\.2\.[0-9.]+\+deb14[0-9.]*-riscv64'
+)
+GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 riscv-7.2'
+
+say()
+{
+	printf '%s: %s\n' "${0##*/}" "$*"
+}
+
+die()
+{
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}

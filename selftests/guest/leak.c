@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A module that loses memory: a debug kernel has to say so, and the runner to hear it. */
+#include <linux/module.h>
+#include <linux/slab.h>
+
+static void *lost;
+
+static int __init leak_init(void)
+{
+	int i;
+
+	for (i = 0; i < 16; i++)
+		WRITE_ONCE(lost, kmalloc(512, GFP_KERNEL));
+	WRITE_ONCE(lost, NULL);
+	return 0;
+}
+module_init(leak_init);
+
+static void __exit leak_exit(void)
+{
+}
+module_exit(leak_exit);
+
+MODULE_DESCRIPTION("Loses memory when loaded, to test the test runner");
+MODULE_LICENSE("GPL");

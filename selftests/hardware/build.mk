@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Captures from real shadow stacks, in the guests.
+
+HARDWARE_CFLAGS := $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -Iselftests/capture \
+	-isystem $(KSELFTEST_INC) -fomit-frame-pointer
+HARDWARE_LIB_x86 := native
+HARDWARE_LIB_arm64 := arm64
+HARDWARE_CFLAGS_arm64 := -mbranch-protection=standard
+
+# Frame pointers are one of the sources that are counted.
+HARDWARE_CFLAGS_count := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
+
+# $(1) architecture
+define hardware_arch
+$(B)/hardware/$(1)/%_test: selftests/hardware/%_test.c \
+		selftests/capture/tree.c $(B)/lib/$$(HARDWARE_LIB_$(1))/libshstk.a
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(HARDWARE_CFLAGS) $$(HARDWARE_CFLAGS_$(1)) \
+		$$(HARDWARE_CFLAGS_$$*) -Iselftests/facts/$(1) -static -pthread -o $$@ $$^
+
+GUEST_$(1) += hardware=$(B)/hardware/$(1)/hardware_test hardware-step=$(B)/hardware/$(1)/step_test
+endef
+$(foreach a,x86 arm64,$(eval $(call hardware_arch,$(a))))
+
+# Bochs counts instructions always, QEMU if time passes by them.
+GUEST_x86 += hardware-count=$(B)/hardware/x86/count_test
+
+$(B)/guest/check-arm64-icount: FORCE $$(if $$(call guest_ready,arm64-7.2),\
+		$(B)/guest/init-arm64 $(B)/hardware/arm64/count_test)
+	@mkdir -p $(@D)
+	@printf '#!/bin/sh\nexec selftests/guest/run arm64-7.2 --icount --out %s %s\n' \
+		$(B)/guest/arm64-icount hardware-count=$(B)/hardware/arm64/count_test >$@
+	@chmod +x $@
+
+CHECK_GUEST += $(if $(CHECK_GOALS),$(B)/guest/check-arm64-icount)
+
+# The reader itself needs no shadow stack.
+$(B)/hardware/reader_test: selftests/hardware/reader_test.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(HARDWARE_CFLAGS) -Ilibshstk/arch/$(ARCH) -o $@ $^
+$(B)/hardware/arm64/reader_test: selftests/hardware/reader_test.c $(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(GUEST_CC_arm64) $(HARDWARE_CFLAGS) -Ilibshstk/arch/arm64 -static -o $@ $^
+
+CHECK += $(B)/hardware/reader_test
+USER_arm64 += $(B)/hardware/arm64/reader_test

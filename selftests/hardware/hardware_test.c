@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hardware_test.c - captures from a real shadow stack: equal to what the program
+ * knows of itself and to the software walk, in threads, handlers, children, on
+ * switched stacks, through code that nothing describes.
+ *
+ * main() turns shadow stacks on by an inline system call and never returns. The
+ * C library is a static one that knows nothing of them.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch.h"
+#include "../capture/tree.h"
+#include "../capture/truth.h"
+#include "kselftest.h"
+
+#define MAX 4000
+
+static uint64_t hw[MAX], sw[MAX];
+static uint8_t hw_marks[MAX], sw_marks[MAX];
+
+static const struct shstk_opts walk_opts = {
+	.size = sizeof(walk_opts),
+	.sources = SHSTK_USE_WALK,
+	.marks = sw_marks,
+};
+
+static const struct shstk_opts hw_opts = {
+	.size = sizeof(hw_opts),
+	.sources = SHSTK_USE_HARDWARE,
+	.marks = hw_marks,
+};
+
+static struct {
+	long traces, wrong_truth, wrong_walk, wrong_end, wrong_marks, shorter;
+} count;
+
+static void say_difference(int i)
+{
+	static int said;
+
+	if (said++ < 5)
+		ksft_print_msg("entry %d: hardware %#llx mark %d, walk %#llx mark %d\n",
+			       i, (unsigned long long)hw[i], hw_marks[i],
+			       (unsigned long long)sw[i], sw_marks[i]);
+}
+
+/* Entries from @first on are equal, as far as the shadow stack goes. */
+static void compare(int n, int w, int first)
+{
+	int i;
+
+	for (i = first; i < n && i < w; i++) {
+		if (hw[i] != sw[i]) {
+			say_difference(i);
+			count.wrong_walk++;
+			return;
+		}
+		if (hw_marks[i] != (sw_marks[i] & ~SHSTK_MARK_GUESS)) {
+			say_difference(i);
+			count.wrong_marks++;
+			return;
+		}
+	}
+	if (n > w)
+		count.wrong_walk++;
+	count.shorter += w > n;
+}
+
+/* @first: the entry that is the newest one the program noted. */
+static noinline void visit_from(int first)
+{
+	struct shstk_info info = INFO();
+	int n, w;
+
+	n = shstk_capture(hw, MAX, &hw_opts, &info);
+	w = shstk_capture(sw, MAX, &walk_opts, NULL);
+	count.traces++;
+	count.wrong_truth += !truth_equal(hw, n, first);
+	count.wrong_end += info.end != SHSTK_END_COMPLETE ||
+			   info.source != SHSTK_SOURCE_HARDWARE;
+	compare(n, w, 1);
+}
+
+static noinline void visit(void *arg)
+{
+	(void)arg;
+	visit_from(3);
+	NO_TAIL_CALL();
+}
+
+static void report(const char *name, long at_least)
+{
+	bool ok = count.traces >= at_least && !count.wrong_truth &&
+		  !count.wrong_walk && !count.wrong_end && !count.wrong_marks;
+
+	if (!ok)
+		ksft_print_msg("%ld traces, wrong: truth %ld, walk %ld, end %ld, marks %ld\n",
+			       count.traces, count.wrong_truth, count.wrong_walk,
+			       count.wrong_end, count.wrong_marks);
+	ksft_test_result(ok, "%s\n", name);
+	memset(&count, 0, sizeof(count));
+}
+
+static noinline int recurse(int depth, void (*leaf)(void))
+{
+	volatile int pad[2];
+
+	TRUTH_ENTER();
+	pad[0] = depth;
+	if (depth)
+		recurse(depth - 1, leaf);
+	else
+		leaf();
+	NO_TAIL_CALL();
+	TRUTH_LEAVE();
+	return pad[0];
+}
+
+static noinline void visit_leaf(void)
+{
+	visit_from(3);
+	NO_TAIL_CALL();
+}
+
+static void test_depths(void)
+{
+	static const int depth[] = { 0, 1, 2, 3, 4, 5, 17, 100, 511, 512, 513, 3000 };
+	struct shstk_info info = INFO();
+	unsigned int i;
+	int n;
+
+	for (i = 0; i < sizeof(depth) / sizeof(depth[0]); i++)
+		recurse(depth[i], visit_leaf);
+	report("traces of any depth are the truth and equal the walk", 12);
+	n = shstk_capture(hw, 1, NULL, &info);
+	ksft_test_result(n == 1 && info.source == SHSTK_SOURCE_HARDWARE,
+			 "the hardware is the source unless told otherwise\n");
+}
+
+static void test_trees(void)
+{
+	struct tree t = { .visit = visit };
+	int i;
+
+	for (i = 1; i < 30; i++) {
+		t.seed = i;
+		tree_call(&t, 3 + i % 12);
+	}
+	report("random call trees are the truth and equal the walk", 300);
+}
+
+static noinline void capacity_leaf(void)
+{
+	struct shstk_info info = INFO();
+	int i, n, all;
+
+	all = shstk_capture(sw, MAX, NULL, NULL);
+	for (i = 0; i < 60; i++) {
+		struct shstk_opts skip = OPTS(.skip = i);
+
+		hw[i] = ~0ull;
+		n = shstk_capture(hw, i, NULL, &info);
+		count.traces++;
+		count.wrong_end += n != i || info.end != SHSTK_END_CAPACITY ||
+				   hw[i] != ~0ull;
+		n = shstk_capture(hw, MAX, &skip, NULL);
+		count.wrong_walk += n != all - i || (i && memcmp(hw, sw + i, n * 8));
+	}
+}
+
+static void test_capacity(void)
+{
+	recurse(100, capacity_leaf);
+	report("full arrays and skipped entries are as with any source", 60);
+}
+
+/* From the trampoline outwards both know the same; entry 0 is ours. */
+static void on_signal(int sig, siginfo_t *si, void *uc)
+{
+	struct shstk_info info = INFO();
+	int n, w;
+
+	(void)si;
+	n = shstk_capture_context(uc, hw, MAX, &hw_opts, &info);
+	w = shstk_capture_context(uc, sw, MAX, &walk_opts, NULL);
+	count.traces++;
+	count.wrong_end += info.end != SHSTK_END_COMPLETE;
+	compare(n, w, 0);
+	n = shstk_capture(hw, MAX, &hw_opts, &info);
+	w = shstk_capture(sw, MAX, &walk_opts, NULL);
+	count.wrong_end += info.end != SHSTK_END_COMPLETE;
+	compare(n, w, 1);
+	if (sig == SIGUSR2)
+		raise(SIGUSR1);
+}
+
+static noinline void raise_leaf(void)
+{
+	raise(SIGUSR1);
+	raise(SIGUSR2);
+}
+
+static void test_signals(void)
+{
+	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	stack_t ss = { .ss_size = 64 << 10 };
+
+	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGUSR2, &sa, NULL);
+	recurse(20, raise_leaf);
+	report("in handlers, nested too, the trace goes on through the interrupted pc", 3);
+	ss.ss_sp = malloc(ss.ss_size);
+	sigaltstack(&ss, NULL);
+	sa.sa_flags |= SA_ONSTACK;
+	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGUSR2, &sa, NULL);
+	recurse(20, raise_leaf);
+	report("so it does on an alternate signal stack", 3);
+}
+
+static int exact_n, exact_w;
+
+static void *thread_main(void *arg)
+{
+	struct truth t = { .n = 0 };
+	struct tree tree = { .visit = visit, .seed = (uintptr_t)arg };
+
+	truth = &t;
+	exact_n = shstk_capture(hw, MAX, &hw_opts, NULL);
+	exact_w = shstk_capture(sw, MAX, &walk_opts, NULL);
+	compare(exact_n, exact_w, 1);
+	tree_call(&tree, 8);
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	uintptr_t i;
+
+	for (i = 1; i < 6; i++) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, thread_main, (void *)i);
+		pthread_join(thread, NULL);
+	}
+	report("a thread's trace is complete down to its start", 50);
+	ksft_test_result(exact_n && exact_n == exact_w,
+			 "it has as many entries as the walk: %d, %d\n",
+			 exact_n, exact_w);
+}
+
+static void test_children(void)
+{
+	int status = 1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		recurse(20, visit_leaf);
+		_exit(count.wrong_walk || count.wrong_end || !count.traces);
+	}
+	waitpid(pid, &status, 0);
+	ksft_test_result(!status, "a forked child is captured\n");
+	/* Inline: libc's vfork() returns twice through one entry. */
+	pid = ss_syscall(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+	if (!pid) {
+		recurse(20, visit_leaf);
+		_exit(count.wrong_walk || count.wrong_end || !count.traces);
+	}
+	waitpid(pid, &status, 0);
+	ksft_test_result(!status, "a vfork child is captured, and its parent after it\n");
+	memset(&count, 0, sizeof(count));
+	recurse(20, visit_leaf);
+	report("the parent goes on", 1);
+}
+
+/* Code that nothing describes: no frame pointer, no unwind information. */
+#ifdef __x86_64__
+static const uint8_t bare_code[] = {
+	0x48, 0x83, 0xec, 0x48,		/* sub $72, %rsp */
+	0xff, 0xd7,			/* call *%rdi */
+	0x48, 0x83, 0xc4, 0x48,		/* add $72, %rsp */
+	0xc3,				/* ret */
+};
+#else
+static const uint32_t bare_code[] = {
+	0xd10103ff,			/* sub sp, sp, #64 */
+	0xf90017fe,			/* str x30, [sp, #40] */
+	0xd63f0000,			/* blr x0 */
+	0xf94017fe,			/* ldr x30, [sp, #40] */
+	0x910103ff,			/* add sp, sp, #64 */
+	0xd65f03c0,			/* ret */
+};
+#endif
+
+static uint64_t bare_address;
+static int bare_n, bare_at;
+
+static noinline void bare_leaf(void)
+{
+	int i;
+
+	bare_n = shstk_capture(hw, MAX, &hw_opts, NULL);
+	for (i = 0; i < bare_n; i++) {
+		if (hw[i] - bare_address < sizeof(bare_code))
+			bare_at = i;
+	}
+	NO_TAIL_CALL();
+}
+
+static noinline int call_bare(void (*code)(void (*)(void)))
+{
+	int ok;
+
+	TRUTH_ENTER();
+	code(bare_leaf);
+	ok = truth_equal(hw, bare_n, bare_at + 2);
+	TRUTH_LEAVE();
+	return ok;
+}
+
+static void test_bare_code(void)
+{
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(code, bare_code, sizeof(bare_code));
+	mprotect(code, 4096, PROT_READ | PROT_EXEC);
+	__builtin___clear_cache(code, (char *)code + 4096);
+	bare_address = (uintptr_t)code;
+	ksft_test_result(call_bare((void (*)(void (*)(void)))code) && bare_at,
+			 "code without any unwind information is no obstacle\n");
+}
+
+/*
+ * A second shadow stack, switched to and left again in one function. Readable
+ * rubbish lies right above it.
+ */
+#define SECOND 0x700000000000ul
+
+static noinline int on_second_stack(void)
+{
+	struct shstk_info info = INFO();
+	int n;
+
+	n = shstk_capture(hw, MAX, NULL, &info);
+	ksft_print_msg("on the second stack: %d entries, %s\n", n,
+		       shstk_end_name(info.end));
+	return n == 2 && info.source == SHSTK_SOURCE_HARDWARE;
+}
+
+static void test_switched(void)
+{
+	uint64_t *above = mmap((void *)(SECOND + 4096), 4096,
+			       PROT_READ | PROT_WRITE, MAP_PRIVATE |
+			       MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	unsigned long left;
+	int i, ok;
+
+	for (i = 0; i < 512; i++)
+		above[i] = (uintptr_t)test_switched + i;
+	if (ss_map(SECOND, 4096, SS_SET_TOKEN) != SECOND) {
+		ksft_test_result_fail("a second shadow stack is mapped\n");
+		return;
+	}
+	left = ss_switch(SECOND + 4096 - 8);
+	ok = on_second_stack();
+	ss_switch(left);
+	ksft_test_result(ok, "a switched stack ends where it ends\n");
+}
+
+int main(void)
+{
+	struct truth t = { .n = 0 };
+	long ret;
+
+	truth = &t;
+	ksft_print_header();
+	ksft_set_plan(15);
+	ret = shstk_capture(hw, MAX, &hw_opts, NULL);
+	ksft_test_result(ret == -EOPNOTSUPP,
+			 "with shadow stacks off, the hardware is refused\n");
+	ret = ss_enable(SS_ENABLE);
+	if (ret)
+		ksft_exit_fail_msg("cannot enable: %ld\n", ret);
+	ksft_test_result(ss_pointer(), "shadow stacks are on\n");
+	test_depths();
+	test_trees();
+	test_capacity();
+	test_signals();
+	test_threads();
+	test_children();
+	test_bare_code();
+	test_switched();
+	exit(ksft_cnt.ksft_fail ? 1 : 0);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * reader_test.c - the reader of shadow stacks on ordinary memory: every length and
+ * alignment, with and without tokens, against a copy word by word. Neither the
+ * word behind the stack nor one behind the array may be touched.
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "native.h"
+#include "source_hw.h"
+#include "kselftest.h"
+
+#define WORDS	1200
+#define CANARY	0x5a5a5a5a5a5a5a5aull
+
+static uint64_t *stack_end;	/* behind it nothing is mapped */
+static uint64_t out[WORDS + 16] __attribute__((aligned(64)));
+static uint64_t want[WORDS];
+static uint8_t marks[WORDS];
+
+/* The address behind the last word that can be read. */
+static uint64_t *make_stack(void)
+{
+	size_t page = sysconf(_SC_PAGESIZE), size = 4 * page;
+	uint8_t *p = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p + size, page, PROT_NONE))
+		return NULL;
+	return (uint64_t *)(p + size);
+}
+
+/* What marks a signal frame at @at. */
+static uint64_t signal_token(const uint64_t *at)
+{
+#ifdef __x86_64__
+	return (uintptr_t)at | 1ull << 63;
+#else
+	return (uintptr_t)at & ~4095ull;
+#endif
+}
+
+/* @n return addresses, and signal frames at @tokens places. */
+static void fill(unsigned int n, unsigned int tokens)
+{
+	uint64_t *at = stack_end - n;
+
+	for (unsigned int i = 0; i < n; i++)
+		at[i] = (uintptr_t)fill + 4 * (rand() % 100000);
+	/* The outermost word is a return address always. */
+	for (; tokens && n > 1; tokens--) {
+		unsigned int i = rand() % (n - 1);
+
+		at[i] = signal_token(at + i);
+	}
+}
+
+static unsigned int expect(unsigned int n, unsigned int max)
+{
+	const uint64_t *at = stack_end - n;
+	unsigned int k = 0;
+
+	for (unsigned int i = 0; i < n && k < max; i++)
+		if (native_entry(at[i], (uintptr_t)(at + i)) ==
+		    SHADOW_RETURN_ADDRESS)
+			want[k++] = at[i];
+	return k;
+}
+
+static bool same(unsigned int n, unsigned int max, unsigned int shift,
+		 bool marked)
+{
+	struct hw_trace t = { .pcs = out + shift, .max = max };
+	unsigned int k = expect(n, max);
+
+	for (unsigned int i = 0; i < WORDS + 16; i++)
+		out[i] = CANARY;
+	t.marks = marked ? marks : NULL;
+	hw_copy(&t, (uintptr_t)(stack_end - n), (uintptr_t)stack_end);
+	if (t.n == k && !memcmp(out + shift, want, k * sizeof(*want)) &&
+	    (!shift || out[shift - 1] == CANARY) && out[shift + max] == CANARY)
+		return true;
+	ksft_print_msg("%u words to %u, at %u: %u entries, not %u\n", n, max,
+		       shift, t.n, k);
+	return false;
+}
+
+static bool all_lengths(unsigned int tokens, bool marked)
+{
+	for (unsigned int n = 0; n <= 1100; n += n < 140 ? 1 : 31)
+		for (unsigned int shift = 0; shift < 5; shift++) {
+			fill(n, tokens);
+			if (!same(n, n ? n : 1, shift, marked) ||
+			    !same(n, n / 2 + 1, shift, marked))
+				return false;
+		}
+	return true;
+}
+
+int main(void)
+{
+	ksft_print_header();
+	ksft_set_plan(4);
+	stack_end = make_stack();
+	if (!stack_end)
+		ksft_exit_fail_msg("no memory\n");
+	srand(1);
+	ksft_test_result(all_lengths(0, false), "return addresses only\n");
+	ksft_test_result(all_lengths(1, false), "one signal frame\n");
+	ksft_test_result(all_lengths(7, false), "several signal frames\n");
+	ksft_test_result(all_lengths(2, true), "with marks\n");
+	ksft_finished();
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* plugin.c - a library that is loaded late; two of them come to the same place. */
+#include <stdlib.h>
+
+void *NAME(void);
+void *NAME(void)
+{
+	void *volatile p = malloc(500);
+
+	return p;
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * target.cc - programs whose allocations are known, by the name of the first
+ * argument. Each function that allocates has a name of its own.
+ */
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FN extern "C" __attribute__((noinline))
+
+/* Nothing that is allocated may be optimised away. */
+static void *volatile sink;
+
+static void *use(void *p)
+{
+	sink = p;
+	return p;
+}
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "target: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+FN void by_malloc(void) { use(malloc(100)); }
+FN void by_calloc(void) { use(calloc(10, 20)); }
+FN void by_realloc_null(void) { use(realloc(nullptr, 300)); }
+FN void by_reallocarray(void) { use(reallocarray(nullptr, 4, 100)); }
+FN void by_aligned_alloc(void) { use(aligned_alloc(64, 512)); }
+FN void by_memalign(void) { use(memalign(128, 600)); }
+FN void by_valloc(void) { use(valloc(700)); }
+FN void by_pvalloc(void) { use(pvalloc(800)); }
+FN void by_posix_memalign(void)
+{
+	void *p;
+
+	require(!posix_memalign(&p, 256, 900), "posix_memalign");
+	use(p);
+}
+FN void by_strdup(void) { use(strdup("0123456789")); }
+
+struct alignas(128) wide {
+	char bytes[256];
+};
+
+FN void by_new(void) { use(new char); }
+FN void by_new_array(void) { use(new char[1001]); }
+FN void by_new_nothrow(void) { use(new (std::nothrow) char[1002]); }
+FN void by_new_aligned(void) { use(new wide); }
+FN void by_new_aligned_nothrow(void) { use(new (std::nothrow) wide[2]); }
+FN void by_operator_new(void) { use(operator new(1003)); }
+
+static int kinds(void)
+{
+	void (*const all[])(void) = {
+		by_malloc, by_calloc, by_realloc_null, by_reallocarray,
+		by_aligned_alloc, by_memalign, by_valloc, by_pvalloc,
+		by_posix_memalign, by_strdup, by_new, by_new_array,
+		by_new_nothrow, by_new_aligned, by_new_aligned_nothrow,
+		by_operator_new,
+	};
+
+	for (auto f : all)
+		f();
+	volatile size_t half = SIZE_MAX / 2;
+
+	errno = 0;
+	require(!reallocarray(nullptr, half, 3) && errno == ENOMEM,
+		"reallocarray of too much");
+	return 0;
+}
+
+FN void *first_half(void) { return malloc(40000); }
+FN void *second_half(void) { return malloc(30000); }
+FN void *kept(void) { return malloc(5000); }
+FN void *grown(void *p, size_t size) { return realloc(p, size); }
+
+/* In use: 40000, 70000 (the peak), 30000, 0, 5000, 6000 to 8000, 5000. */
+static int peak(void)
+{
+	void *a = use(first_half()), *b = use(second_half()), *c;
+
+	free(a);
+	free(b);
+	use(kept());
+	c = nullptr;
+	for (size_t size = 1000; size <= 3000; size += 1000)
+		c = use(grown(c, size));
+	free(c);
+	return 0;
+}
+
+FN void temporary(void) { free(use(malloc(64))); }
+FN void *lasting(void) { return malloc(64); }
+
+static int lifetimes(void)
+{
+	void *p[50];
+	struct timespec pause = { 0, 20000000 };
+
+	for (int i = 0; i < 50; i++) {
+		temporary();
+		p[i] = use(lasting());
+	}
+	nanosleep(&pause, nullptr);
+	temporary();	/* so that none of the others was the last */
+	for (int i = 0; i < 50; i++)
+		free(p[i]);
+	return 0;
+}
+
+FN void in_thread(void) { use(malloc(111)); }
+FN void in_key_destructor(void *p) { (void)p; use(malloc(222)); }
+static pthread_key_t key;
+
+struct local {
+	~local();
+};
+FN void in_tls_destructor(void) { use(malloc(333)); }
+local::~local() { in_tls_destructor(); }
+static thread_local local tls;
+
+static void *work(void *arg)
+{
+	pthread_setname_np(pthread_self(), (const char *)arg);
+	use(&tls);
+	pthread_setspecific(key, &key);
+	for (int i = 0; i < 1000; i++)
+		in_thread();
+	return nullptr;
+}
+
+static int threads(void)
+{
+	static char names[8][8];
+	pthread_t t[8];
+
+	pthread_key_create(&key, in_key_destructor);
+	for (int i = 0; i < 8; i++) {
+		snprintf(names[i], sizeof(names[i]), "work%d", i);
+		require(!pthread_create(&t[i], nullptr, work, names[i]),
+			"pthread_create");
+	}
+	for (auto &thread : t)
+		pthread_join(thread, nullptr);
+	return 0;
+}
+
+/* Each block is freed by another thread than the one that allocated it. */
+static void *passed[1000];
+FN void *pass(void) { return malloc(50); }
+static void *fill(void *) { for (auto &p : passed) p = pass(); return nullptr; }
+static void *drain(void *) { for (auto &p : passed) free(p); return nullptr; }
+
+static int handover(void)
+{
+	for (int round = 0; round < 20; round++) {
+		void *(*const both[])(void *) = { fill, drain };
+
+		for (auto f : both) {
+			pthread_t t;
+
+			require(!pthread_create(&t, nullptr, f, nullptr),
+				"pthread_create");
+			pthread_join(t, nullptr);
+		}
+	}
+	return 0;
+}
+
+FN void before_fork(void **p) { *p = malloc(1000); }
+FN void in_child(void) { use(malloc(2000)); }
+FN void in_raw_child(void) { use(malloc(3000)); }
+FN void in_parent(void) { use(malloc(4000)); }
+
+static int forks(void)
+{
+	void *p;
+	int status;
+	pid_t pid;
+
+	before_fork(&p);
+	pid = fork();
+	if (!pid) {
+		free(p);
+		in_child();
+		return 0;
+	}
+	require(waitpid(pid, &status, 0) == pid && !status, "child");
+	pid = _Fork();
+	if (!pid) {
+		in_raw_child();
+		_exit(0);
+	}
+	require(waitpid(pid, &status, 0) == pid && !status, "raw child");
+	in_parent();
+	return 0;
+}
+
+FN void on_alarm(int) { free(use(malloc(77))); }
+
+/* malloc() in a handler is not allowed; but on top of code that does not. */
+static int signals(void)
+{
+	struct itimerval every = { { 0, 1000 }, { 0, 1000 } };
+	struct sigaction action = {};
+	double x = 1;
+
+	action.sa_handler = on_alarm;
+	sigaction(SIGVTALRM, &action, nullptr);
+	setitimer(ITIMER_VIRTUAL, &every, nullptr);
+	for (long i = 0; i < 50000000; i++)
+		x = x * 1.0000001 + 1e-9;
+	every = {};
+	setitimer(ITIMER_VIRTUAL, &every, nullptr);
+	return x < 0;
+}
+
+FN void small_blocks(void)
+{
+	for (int i = 0; i < 200000; i++)
+		free(use(malloc(48)));
+}
+FN void large_blocks(void)
+{
+	for (int i = 0; i < 3000; i++)
+		free(use(malloc(5000)));
+}
+
+static int samples(void)
+{
+	small_blocks();
+	large_blocks();
+	return 0;
+}
+
+FN void *mapping(size_t size)
+{
+	void *p = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	require(p != MAP_FAILED, "mmap");
+	return p;
+}
+FN void *gone(void) { return mapping(1 << 20); }
+FN void *trimmed(void) { return mapping(64 << 10); }
+
+static int mappings(void)
+{
+	char *p = (char *)gone();
+
+	munmap(p, 1 << 20);
+	p = (char *)trimmed();
+	munmap(p, 16 << 10);
+	munmap(p + (48 << 10), 16 << 10);
+	munmap(p + (28 << 10), 4 << 10);
+	return 0;
+}
+
+FN int recursion(int n)
+{
+	int ret;
+
+	if (!n) {
+		use(malloc(123));
+		return 0;
+	}
+	ret = recursion(n - 1);
+	return ret + n;
+}
+
+static int deep(void)
+{
+	return recursion(600) == 0;
+}
+
+typedef void *make(void);
+
+static int plugins(void)
+{
+	const char *names[] = { "one", "two" };
+	char self[4096], path[4200];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	require(n > 0, "/proc/self/exe");
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	for (auto name : names) {
+		void *handle;
+
+		snprintf(path, sizeof(path), "%s/plugin-%s.so", self, name);
+		handle = dlopen(path, RTLD_NOW);
+		require(handle, path);
+		snprintf(path, sizeof(path), "plugin_%s", name);
+		use(((make *)dlsym(handle, path))());
+		dlclose(handle);
+	}
+	return 0;
+}
+
+FN void in_constructor(void) { use(malloc(10)); }
+__attribute__((constructor)) static void construct(void) { in_constructor(); }
+FN void in_destructor(void) { use(malloc(20)); }
+__attribute__((destructor)) static void destruct(void) { in_destructor(); }
+FN void in_static_object(void) { use(malloc(30)); }
+static struct object {
+	object() { in_static_object(); }
+} object;
+FN void at_exit(void) { use(malloc(40)); }
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} programs[] = {
+		{ "kinds", kinds }, { "peak", peak },
+		{ "lifetimes", lifetimes }, { "threads", threads },
+		{ "handover", handover }, { "forks", forks },
+		{ "signals", signals }, { "samples", samples },
+		{ "mappings", mappings }, { "deep", deep },
+		{ "plugins", plugins },
+	};
+
+	if (argc < 2)
+		return 2;
+	if (!strcmp(argv[1], "exec")) {
+		use(malloc(50));
+		argv[1] = (char *)"peak";
+		execv("/proc/self/exe", argv);
+		return 1;
+	}
+	if (!strcmp(argv[1], "killed")) {
+		by_malloc();
+		raise(SIGKILL);
+	}
+	if (!strcmp(argv[1], "exit")) {
+		atexit(at_exit);
+		return 7;
+	}
+	for (auto &p : programs)
+		if (!strcmp(argv[1], p.name))
+			return p.run();
+	return 2;
+}

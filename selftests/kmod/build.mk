@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Tests of the kernel modules, for the guests: first what holds without them,
+# then the modules are loaded and it is tested what they change.
+
+KMOD_TEST_CFLAGS := $(CSTD) $(WARN) -Wno-missing-field-initializers -O2 -g \
+	-fomit-frame-pointer -D_GNU_SOURCE -Iselftests/kmod -Iselftests/facts \
+	-Iuapi -Ilibshstk -isystem $(KSELFTEST_INC)
+
+CHECK += selftests/kmod/source_test
+
+kmod_space := $() $()
+
+# $(1) architecture, $(2) variant of libshstk, $(3) milliseconds of each race,
+# $(4) seconds of fuzzing, by the guest's clock
+define kmod_tests
+# The generic calls are tested by the lists in control.h, all else by own sources.
+$(B)/selftests/kmod/$(1)/prctl_test: selftests/facts/control_test.c selftests/kmod/control.h \
+		selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
+		-static -MMD -MP -o $$@ $$<
+
+$(B)/selftests/kmod/$(1)/%_test: selftests/kmod/%_test.c selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
+		-static -pthread -MMD -MP -o $$@ $$<
+
+$(B)/selftests/kmod/$(1)/device_test: selftests/kmod/device_test.c libshstk/device.c \
+		selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
+		-static -pthread -MMD -MP -o $$@ $$(filter %.c,$$^)
+
+$(B)/selftests/kmod/$(1)/device_fuzz: selftests/kmod/device_fuzz.c selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
+		-static -pthread -MMD -MP -o $$@ $$<
+
+$(B)/selftests/kmod/$(1)/witness.so: selftests/kmod/witness.c $(B)/lib/$(2)/libshstk.a \
+		selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -fno-omit-frame-pointer \
+		-fPIC -shared -MMD -MP -o $$@ $$(filter %.c %.a,$$^) -ldl -pthread
+
+GUEST_$(1) += kmod:without:perf=$(B)/selftests/kmod/$(1)/perf_test
+GUEST_KMOD_$(1) += kmod:perf=$(B)/selftests/kmod/$(1)/perf_test
+GUEST_KMOD_$(1) += kmod:prctl=$(B)/selftests/kmod/$(1)/prctl_test
+GUEST_KMOD_$(1) += kmod:map=$(B)/selftests/kmod/$(1)/map_test
+GUEST_KMOD_$(1) += kmod:device=$(B)/selftests/kmod/$(1)/device_test
+GUEST_KMOD_$(1) += kmod:race=$(B)/selftests/kmod/$(1)/race_test,$(3)
+GUEST_KMOD_$(1) += kmod:fuzz=$(B)/selftests/kmod/$(1)/device_fuzz,$(4)
+endef
+$(eval $(call kmod_tests,x86,native,15,0.2))
+$(eval $(call kmod_tests,arm64,arm64,300,5))
+
+# BPF programs and their loaders: on x86 with this system's static libbpf, for
+# arm64 with that of the cache.
+$(B)/selftests/kmod/%.bpf.o: selftests/kmod/%.bpf.c selftests/kmod/build.mk
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) -target bpf -O2 -g -Wall -I/usr/include/x86_64-linux-gnu \
+		-Iselftests/kmod -MMD -MP -c -o $@ $<
+
+KMOD_LIBBPF := $(SHSTK_CACHE)/libbpf-arm64/usr
+KMOD_LIBS := $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu
+KMOD_BPF_x86 := $(if $(wildcard /usr/include/bpf/libbpf.h),yes)
+KMOD_BPF_arm64 := $(and $(wildcard $(KMOD_LIBBPF)/include/bpf/libbpf.h),$(wildcard $(KMOD_LIBS)/libelf.so.1))
+KMOD_BPF_CC_x86 := $(CC) -static
+KMOD_BPF_CC_arm64 := selftests/guest/in trixie aarch64-linux-gnu-gcc -isystem $(KMOD_LIBBPF)/include
+KMOD_BPF_LIBS_x86 := -lbpf -lelf -lz
+KMOD_BPF_LIBS_arm64 := $(KMOD_LIBBPF)/lib/aarch64-linux-gnu/libbpf.a \
+	$(KMOD_LIBS)/libelf.so.1 $(KMOD_LIBS)/libz.so.1 -Wl,--allow-shlib-undefined
+
+# $(1) architecture
+define kmod_bpf
+$(B)/selftests/kmod/$(1)/kfunc_test $(B)/selftests/kmod/$(1)/bpf_test: \
+		$(B)/selftests/kmod/$(1)/%: selftests/kmod/%.c selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$(KMOD_BPF_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
+		-MMD -MP -o $$@ $$< $(KMOD_BPF_LIBS_$(1))
+GUEST_KMOD_$(1) += kmod:kfunc=$(B)/selftests/kmod/$(1)/kfunc_test,$(B)/selftests/kmod/offcpu.bpf.o
+endef
+$(foreach a,x86 arm64,$(if $(KMOD_BPF_$(a)),$(eval $(call kmod_bpf,$(a)))))
+
+# Debian's own perf and programs. Where these are in the guest anyway, see the
+# fragment of loader/.
+KMOD_WITNESS_x86 = $(B)/selftests/kmod/x86/witness.so $(B)/shstk $(B)/libshstk-start.so
+KMOD_WITNESS_arm64 = $(B)/selftests/kmod/arm64/witness.so
+kmod_words = $(subst $(kmod_space),$(comma),$(strip $(1)))
+
+# What the kernel finds without the module is told by bpf_test only, for in Bochs
+# one program with perf takes half a minute, and Debian's programs for arm64 have
+# frame pointers. Run stock_test by hand to see it.
+KMOD_STOCK_x86 = kmod:stock=$(call kmod_words,$(B)/selftests/kmod/x86/stock_test $(KMOD_WITNESS_x86) sqlite3)
+KMOD_STOCK_arm64 = kmod:stock=$(call kmod_words,$(B)/selftests/kmod/arm64/stock_test $(KMOD_WITNESS_arm64))
+KMOD_STOCK_BPF = $(if $(KMOD_BPF_$(1)),kmod:bpf=$(call kmod_words,$(B)/selftests/kmod/$(1)/bpf_test \
+	$(B)/selftests/kmod/stack.bpf.o $(KMOD_WITNESS_$(1))))
+kmod_without = $(1:kmod:%=kmod:without:%)
+
+GUEST_KMOD_arm64-7.2 += $(KMOD_STOCK_arm64) $(call KMOD_STOCK_BPF,arm64)
+GUEST_arm64-7.2 += $(call kmod_without,$(call KMOD_STOCK_BPF,arm64))
+GUEST_OPTIONS_arm64-7.2 += --prog root-arm64:/usr/bin/perf
+ifeq ($(ARCH),x86)
+GUEST_KMOD_x86-6.12 += $(KMOD_STOCK_x86) $(call KMOD_STOCK_BPF,x86)
+GUEST_x86-6.12 += $(call kmod_without,$(call KMOD_STOCK_BPF,x86))
+GUEST_KMOD_x86-6.12 += kmod:events=$(call kmod_words,selftests/kmod/events.sh \
+	$(B)/shstk $(B)/libshstk-start.so $(B)/selftests/loader/violate)
+GUEST_OPTIONS_x86-6.12 += --prog root-x86:/usr/bin/perf
+endif
+
+# $(1) guest, $(2) architecture; KMOD_* are set by kmod/build.mk, read later.
+# A round takes 100 seconds in Bochs.
+define kmod_guest_tests
+GUEST_MODULES_$(1) = $$(KMOD_$(1))
+GUEST_$(1) += kmod:cgroup=$(B)/selftests/kmod/$(2)/cgroup_test,$$(filter %/shstk_perf.ko,$$(KMOD_$(1)))
+GUEST_$(1) += kmod:reload=$(B)/selftests/kmod/$(2)/reload_test,$(if $(filter x86,$(2)),1$(comma)500,3$(comma)100),$$(subst $$(kmod_space),$$(comma),$$(strip $$(KMOD_$(1))))
+endef
+$(foreach g,$(filter x86-% arm64-%,$(GUESTS)),\
+	$(eval $(call kmod_guest_tests,$(g),$(firstword $(subst -, ,$(g))))))

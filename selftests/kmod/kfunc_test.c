@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * kfunc_test.c - bpf_shstk_get_user_stack() called by a BPF program
+ *
+ *   kfunc_test offcpu.bpf.o
+ *
+ * The program counts the stacks with which a process leaves the CPU. That
+ * process sleeps at a known depth and writes its shadow stack down first.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arch.h"
+#include "kselftest.h"
+#include "need.h"
+#include "offcpu.h"
+
+#define noinline_	__attribute__((noinline, noclone))
+
+static struct shared {
+	volatile unsigned int nr;
+	volatile int stop;	/* never set: the process is killed */
+	uint64_t word[OFFCPU_DEPTH];
+} *shared;
+
+static unsigned long top;
+
+static noinline_ long descend(int n)
+{
+	struct timespec ms = { 0, 1000000 };
+	unsigned long at;
+	long r = 0;
+
+	if (n) {
+		r = descend(n - 1);
+	} else {
+		unsigned int nr = 0;
+
+		for (at = ss_pointer(); at < top && nr < OFFCPU_DEPTH; at += 8)
+			shared->word[nr++] = *(volatile uint64_t *)at;
+		shared->nr = nr;
+		while (!shared->stop)
+			ss_syscall(__NR_nanosleep, (unsigned long)&ms, 0, 0, 0, 0);
+	}
+	asm volatile("" : "+r"(r));
+	return r;
+}
+
+static pid_t start(bool on)
+{
+	pid_t pid;
+
+	shared->nr = 0;
+	pid = fork();
+	if (pid) {
+		for (int i = 0; i < 2000 && !shared->nr; i++)
+			usleep(1000);
+		return pid;
+	}
+	if (on && ss_enable(SS_ENABLE))
+		_exit(1);
+	top = ss_pointer();
+	if (!on)
+		shared->nr = 1;
+	descend(on ? 20 : 0);
+	for (;;)
+		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Counts of the stack that is @shared's, and of all others. */
+static void count(int map, __u64 *same, __u64 *other)
+{
+	struct offcpu_stack key, next, *at = NULL;
+	__u64 n;
+
+	*same = *other = 0;
+	while (!bpf_map_get_next_key(map, at, &next)) {
+		key = next;
+		at = &key;
+		if (bpf_map_lookup_elem(map, &key, &n))
+			continue;
+		if (!memcmp(key.pc + 1, shared->word, shared->nr * 8) &&
+		    !key.pc[1 + shared->nr])
+			*same += n;
+		else
+			*other += n;
+	}
+}
+
+static int module_users(void)
+{
+	FILE *f = fopen("/sys/module/shstk/refcnt", "re");
+	int n = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d", &n) != 1)
+		n = 0;
+	fclose(f);
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	struct bpf_object *obj;
+	struct bpf_program *prog;
+	struct bpf_map *bss_map;
+	__u64 same, other;
+	struct offcpu_state *state;
+	struct bpf_link *link = NULL;
+	pid_t pid;
+	int map;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s offcpu.bpf.o\n", argv[0]);
+		return KSFT_FAIL;
+	}
+	need_shadow_stacks();
+	ksft_print_header();
+	ksft_set_plan(4);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	obj = bpf_object__open_file(argv[1], NULL);
+	prog = obj ? bpf_object__find_program_by_name(obj, "on_switch") : NULL;
+	if (prog && !bpf_object__load(obj))
+		link = bpf_program__attach(prog);
+	if (!link)
+		ksft_exit_fail_msg("cannot load and attach %s\n", argv[1]);
+	ksft_test_result_pass("a program that calls the kfunc loads and attaches\n");
+
+	map = bpf_object__find_map_fd_by_name(obj, "stacks");
+	bss_map = bpf_object__find_map_by_name(obj, ".bss");
+	state = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
+		   bpf_map__fd(bss_map), 0);
+	if (map < 0 || state == MAP_FAILED)
+		ksft_exit_fail_msg("no maps\n");
+
+	pid = start(true);
+	state->process = pid;
+	usleep(300000);
+	stop(pid);
+	count(map, &same, &other);
+	ksft_test_result(same > 20 && same > 10 * other,
+			 "stacks at sched_switch are the shadow stack's: %llu, others %llu\n",
+			 same, other);
+	ksft_test_result(state->answer_flags == -EINVAL,
+			 "unknown flags: EINVAL: %lld\n", state->answer_flags);
+
+	pid = start(false);
+	state->process = pid;
+	usleep(100000);
+	stop(pid);
+	ksft_test_result(state->answer == -ENODATA,
+			 "a process without a shadow stack: ENODATA: %lld\n",
+			 state->answer);
+
+	/* The program holds the module until the kernel has freed it. */
+	bpf_link__destroy(link);
+	bpf_object__close(obj);
+	for (int i = 0; i < 5000 && module_users() > 0; i++)
+		usleep(1000);
+	ksft_finished();
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * need.h - skip a test where what it needs is missing. Include kselftest.h and
+ * arch.h before.
+ */
+#ifndef KMOD_NEED_H
+#define KMOD_NEED_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static inline void need_shadow_stacks(void)
+{
+	long addr = ss_map(0, getpagesize(), 0);
+
+	if (addr == -EOPNOTSUPP || addr == -ENOSYS)
+		ksft_exit_skip("no shadow stacks: %s\n", strerror(-addr));
+}
+
+/* The device, open. */
+static inline int need_device(void)
+{
+	int fd = open("/dev/shstk", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		ksft_exit_skip("/dev/shstk: %s\n", strerror(errno));
+	return fd;
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * offcpu.h - what offcpu.bpf.c and its loader share
+ */
+#ifndef OFFCPU_H
+#define OFFCPU_H
+
+#include <linux/types.h>
+
+#define OFFCPU_DEPTH	48
+
+struct offcpu_stack {
+	__u64 pc[OFFCPU_DEPTH];
+};
+
+/* What the program is told, and tells of its last call. */
+struct offcpu_state {
+	__u32 process;
+	__u32 pad;
+	__s64 answer;
+	__s64 answer_flags;	/* with a flag that does not exist */
+};
+
+#endif

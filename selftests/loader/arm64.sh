@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs in an arm64 guest with a C library that knows GCS: programs started by
+# `shstk run`, which has it switched on by tunables. The arguments are only
+# there to have the files copied in.
+
+cd /t || exit 1
+. ./cases.sh
+
+marked='shadow stack on, by the C library'
+forced='locked; not marked, but switched on all the same'
+
+echo TAP version 13
+t 'C program: jumps, signals, threads, contexts' 0 '^1\.\.27$' ./shstk run ./unaware_test on
+t 'an unmarked program is forced on' 0 "$forced: .*/unaware_test" ./shstk run ./unaware_test on
+t 'but not with --strict' 125 'unaware_test is not marked.*not started' ./shstk run --strict ./unaware_test on
+t 'C++ program: exceptions out of callbacks' 0 '^1\.\.5$' ./shstk run ./except_test on
+t 'exit status is passed on' 7 . ./shstk run ./unaware_test exit 7
+t 'a static program is refused' 125 'statically linked.*not started' ./shstk run ./static_test
+t 'a wrong return is fatal, and reported' 139 'return in wrong\+0x.* goes to escaped\+0x.* the shadow stack has .*: not repaired' ./shstk run ./violate
+t 'and survived with --permissive' 0 '^survived' ./shstk run --permissive ./violate
+t 'own jump over frames: not repaired by default' 139 'not repaired' ./shstk run ./ownjump_test
+t 'own jump over frames: to the end with --permissive' 0 '^sum 233\.333' ./shstk run -p ./ownjump_test
+t 'by unwinding the shadow stack' 0 'return in catcher.* goes to outer.*: went on, shadow stack unwound' ./shstk run -p ./ownjump_test
+
+t 'bash is marked' 0 'marked GCS' ./shstk check -n bash
+t 'bash' 0 'f3 4 sub trapped 7$' ./shstk run bash -c "$bash_script"
+t 'bash: said in one line' 0 "^shstk run: $marked\$" ./shstk run bash -c :
+t 'bash: and it is so' 0 '^ *[0-9]+  on  ' ./shstk run bash -c './shstk status $$; :'
+t 'bash with --lock: locked' 0 '^ *[0-9]+  on  *on ' ./shstk run --lock bash -c './shstk status $$; :'
+t 'sqlite3' 0 '^5050$' ./shstk run sqlite3 :memory: "$sqlite_script"
+t 'perl' 0 '^100 oops alarm 1,2,3 sub 1$' ./shstk run perl -e "$perl_script"
+t 'python3 is not marked' 1 'no   .*python3' ./shstk check -n python3
+t 'python3' 0 '^5050 6765 caught 3 out$' ./shstk run python3 -S -c "$python_script"
+t 'status of the machine' 0 'next  *start programs with: shstk run' ./shstk status
+echo "1..$count"

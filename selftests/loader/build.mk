@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `shstk run` and its relatives. The programs know nothing of shadow stacks:
+# plain options, dynamic libraries of the guest's Debian.
+
+LT := $(B)/selftests/loader
+LT_CFLAGS := -O2 -g $(WARN) -D_GNU_SOURCE
+MUSL_CC := $(shell command -v musl-gcc)
+MUSL_LD := $(wildcard /lib/ld-musl-x86_64.so.1)
+
+$(LT)/%: selftests/loader/%.c selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(LT_CFLAGS) -o $@ $< $(LT_LIBS) -pthread
+$(LT)/%: selftests/loader/%.cc selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -fnon-call-exceptions -o $@ $< -pthread
+$(LT)/libfcontext.so: selftests/loader/fcontext.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(LT_CFLAGS) -shared -fPIC -o $@ $<
+$(LT)/fcontext_static_test: selftests/loader/fcontext_test.c selftests/loader/fcontext.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(LT_CFLAGS) -o $@ $(filter %.c,$^)
+$(LT)/unaware_musl: selftests/loader/unaware_test.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(MUSL_CC) $(LT_CFLAGS) -o $@ $<
+$(LT)/unaware_static: selftests/loader/unaware_test.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(LT_CFLAGS) -DSTATIC -static -o $@ $< -pthread
+$(LT)/ownjump_static_pie: selftests/loader/ownjump_test.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(LT_CFLAGS) -static-pie -fPIE -o $@ $<
+$(LT)/static_test: LT_LIBS := -static
+$(LT)/violate: LT_LIBS := -fno-omit-frame-pointer
+$(LT)/fcontext_test: LT_LIBS := -L$(LT) -lfcontext -Wl,-rpath,'$$ORIGIN'
+$(LT)/fcontext_test: $(LT)/libfcontext.so
+
+# The guest's Debian has no use for this one otherwise.
+$(LT)/libprotobuf-c.so.1:
+	@mkdir -p $(@D)
+	$(call say,CP,$@)cp $(shell $(CC) -print-file-name=libprotobuf-c.so.1) $@
+
+# Everything the guest script needs, copied in because it is named.
+LOADER_X86 := selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so \
+	$(addprefix $(LT)/,unaware_test except_test fcontext_test \
+	fcontext_static_test ownjump_test violate static_test unaware_static \
+	ownjump_static_pie libfcontext.so)
+LOADER_X86_OPTIONS := --sysroot $(SHSTK_CACHE)/root-x86 --lib $(LT) \
+	$(foreach p,bash sqlite3 perl python3,--prog root-x86:/usr/bin/$(p)) \
+	--add $(SHSTK_CACHE)/root-x86/usr/lib/python3.13:/usr/lib/python3.13
+ifneq ($(and $(MUSL_CC),$(MUSL_LD)),)
+LOADER_MUSL := $(LT)/unaware_musl
+LOADER_X86_OPTIONS += --add $(LT)/unaware_musl:/t/unaware_musl \
+	--add $(realpath $(MUSL_LD)):/lib/ld-musl-x86_64.so.1
+endif
+
+ifeq ($(ARCH),x86)
+CHECK += selftests/loader/check.sh
+LOADER_STEP := $(foreach p,programs violations debian,\
+	$(p)=selftests/loader/x86.sh$(comma)$(p)$(subst $() ,,$(LOADER_X86:%=$(comma)%)))
+$(foreach g,x86-7.2 x86-6.12,\
+	$(eval GUEST_$(g) += $(LOADER_STEP)) \
+	$(eval GUEST_OPTIONS_$(g) += $(LOADER_X86_OPTIONS)) \
+	$(eval $(B)/guest/check-$(g): $(LOADER_X86) $(LOADER_MUSL) $(LT)/libprotobuf-c.so.1))
+endif
+
+# The arm64 guest has the command that selftests/record builds for it; a file of
+# another one would get another name there. Debian 14's libraries are in the
+# guest; the programs are built with an older C library, so they are not marked.
+LTA := $(LT)/arm64
+
+$(LTA)/%: selftests/loader/%.c selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(arm64_CC) $(LT_CFLAGS) -mbranch-protection=standard \
+		-o $@ $< $(LT_LIBS) -pthread
+$(LTA)/%: selftests/loader/%.cc selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(ARM64)g++ -O2 -g $(WARN) -mbranch-protection=standard \
+		-fnon-call-exceptions -o $@ $< -pthread
+$(LTA)/static_test: LT_LIBS := -static
+$(LTA)/violate: LT_LIBS := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -mbranch-protection=none
+$(LTA)/ownjump_test: LT_LIBS := -mbranch-protection=none
+
+LOADER_ARM64 := selftests/loader/cases.sh $(B)/preload/arm64/libshstk-start.so \
+	$(B)/selftests/record/arm64/shstk $(addprefix $(LTA)/,unaware_test except_test ownjump_test violate static_test)
+GUEST_arm64-7.2 += loader=selftests/loader/arm64.sh$(subst $() ,,$(LOADER_ARM64:%=$(comma)%))
+GUEST_OPTIONS_arm64-7.2 += \
+	$(foreach p,bash sqlite3 perl python3,--prog root-arm64:/usr/bin/$(p)) \
+	--add $(SHSTK_CACHE)/root-arm64/usr/lib/python3.14:/usr/lib/python3.14
+$(B)/guest/check-arm64-7.2: $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(LOADER_ARM64))
+
+# What they read of programs, and of messages (selftests/fuzz/run finds these).
+FUZZ_LOADER := $(FUZZ_B)/needed_fuzz $(FUZZ_B)/report_fuzz
+$(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/%.c $(B)/symbol/fuzz/libshstk-symbol.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
+# Starts from a program.
+$(FUZZ_B)/needed_seed: $(LT)/violate
+	@mkdir -p $(@D)
+	$(Q){ printf '\001'; cat $<; } >$@
+selftests/fuzz/run: | $(FUZZ_LOADER) $(FUZZ_B)/needed_seed

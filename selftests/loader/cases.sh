@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+#
+# cases.sh - what the guest scripts of this folder share: test points, and what
+# the programs of Debian are given to do.
+
+export LC_ALL=C HOME=/t
+count=0
+
+say() # OK NAME
+{
+	count=$((count + 1))
+	echo "$1 $count $2"
+}
+
+# t NAME STATUS PATTERN COMMAND...: the command must end with STATUS and print
+# a line that matches PATTERN, and no line that starts with "not ok".
+t()
+{
+	name=$1 status=$2 pattern=$3
+	shift 3
+	start=$(date +%s)
+	"$@" >out 2>&1
+	got=$?
+	seconds=$(($(date +%s) - start))
+	[ $seconds -lt 2 ] || echo "# $seconds s by the guest's clock:"
+	if [ $got = "$status" ] && grep -qE -e "$pattern" out &&
+	   ! grep -q '^not ok' out; then
+		say ok "$name"
+	else
+		say 'not ok' "$name"
+		echo "# status $got, wanted $status and /$pattern/"
+		sed 's/^/# | /' out | tail -n 30
+	fi
+}
+
+skip() # NAME WHY
+{
+	count=$((count + 1))
+	echo "ok $count $1 # SKIP $2"
+}
+
+bash_script='
+	f() { return 3; }
+	f; a=$?
+	(exit 4); b=$?
+	trap "t=trapped" USR1; kill -USR1 $$
+	g() { if [ $1 -gt 0 ]; then g $(($1 - 1)); else return 7; fi; }
+	g 20; r=$?; echo f$a $b $(echo sub | cat) $t $r'
+
+sqlite_script='create table t(a); with recursive c(x) as (select 1 union all select x+1 from c where x<100) insert into t select x from c; select sum(a) from t;'
+
+perl_script='
+	sub f { my $n = shift; return $n ? 1 + f($n - 1) : 0 }
+	eval { die "oops\n" }; my $e = $@;
+	$SIG{ALRM} = sub { die "alarm\n" };
+	eval { alarm 1; select(undef, undef, undef, 10); }; my $a = $@;
+	my $s = `echo sub`; my $l = join(",", sort { $a <=> $b } 3, 1, 2);
+	my $r = eval { require NoSuch; 1 } ? 0 : 1;
+	chomp($e, $a, $s); print f(100), " $e $a 1,2,3 $s $r\n"'
+
+python_script='
+import sys, subprocess, threading
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+try: raise ValueError("caught")
+except ValueError as e: c = str(e)
+try: import nosuch
+except ImportError: pass
+got = []
+t = [threading.Thread(target=lambda: got.append(1)) for _ in range(3)]
+[x.start() for x in t]; [x.join() for x in t]
+out = subprocess.run(["echo", "out"], capture_output=True, text=True).stdout.strip()
+print(sum(range(101)), fib(20), c, len(got), out)'

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# shstk check and shstk status on this machine: what ld.so loads, what blocks.
+# The objects are made here, so that what is marked is known.
+
+top=$PWD
+shstk=$top/build/shstk
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+unset LD_LIBRARY_PATH
+count=0 failed=0
+
+point() # STATUS NAME
+{
+	count=$((count + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $count $2"
+	else
+		failed=1
+		echo "not ok $count $2"
+		sed 's/^/# /' out
+	fi
+}
+
+# t NAME STATUS PATTERN COMMAND...: ends with STATUS, prints PATTERN.
+t()
+{
+	local name=$1 status=$2 pattern=$3 got
+	shift 3
+	"$@" >out 2>&1
+	got=$?
+	[ $got = "$status" ] && grep -qE -e "$pattern" out
+	point $? "$name"
+}
+
+cc()
+{
+	${CC:-gcc} -w "$@" || { echo "Bail out! cannot compile"; exit 1; }
+}
+
+# Objects without libc: all of them are ours to mark.
+mkdir lib sub other
+echo 'int b(void) { return 1; }' >b.c
+echo 'int b(void); int a(void) { return b(); }' >a.c
+echo 'int a(void); void _start(void) { a(); }' >p.c
+mark='-nostdlib -fcf-protection -Wl,-z,shstk'
+plain='-nostdlib -fcf-protection=none'
+cc $mark -shared -fPIC -o lib/libb.so b.c
+cc $mark -shared -fPIC -o lib/liba.so a.c -Llib -lb -Wl,-rpath,'$ORIGIN'
+cc $plain -shared -fPIC -o other/libb.so b.c
+cc $mark -o all p.c -Llib -la -Wl,-rpath,'$ORIGIN/lib'
+cc $plain -o unmarked p.c -Llib -la -Wl,-rpath,'$ORIGIN/lib'
+cc $plain -shared -fPIC -o sub/libb.so b.c
+cc $mark -shared -fPIC -o sub/liba.so a.c -Lsub -lb
+cc $mark -o runpath p.c -Lsub -la -Wl,-rpath-link,sub -Wl,--enable-new-dtags,-rpath,'${ORIGIN}/sub'
+cc $mark -o rpath p.c -Lsub -la -Wl,-rpath-link,sub -Wl,--disable-new-dtags,-rpath,'${ORIGIN}/sub'
+cc $mark -static -o static b.c p.c a.c
+echo '#!/bin/bash -e' >script
+head -c 3000 all >cut
+head -c 64 all >head
+printf '#!%s/loop\n' "$dir" >loop
+head -c 4096 /dev/urandom >noise
+chmod +x script loop cut head noise
+
+echo TAP version 13
+t 'all but ld.so are marked' 1 'blocked: 1 of 4' "$shstk" check -n -a ./all
+t 'and each is listed' 1 'yes  .*/lib/liba.so' "$shstk" check -n -a ./all
+t 'static and marked' 0 'marked SHSTK, with all 0' "$shstk" check -n ./static
+t 'the unmarked program blocks' 1 "no   .*/unmarked " "$shstk" check -n ./unmarked
+t 'DT_RUNPATH does not reach the libraries of libraries' 1 'not found: libb.so \(needed by .*/sub/liba.so' "$shstk" check -n ./runpath
+t 'DT_RPATH does' 1 'no   .*/sub/libb.so' "$shstk" check -n ./rpath
+t 'LD_LIBRARY_PATH comes before DT_RUNPATH' 1 'no   .*/other/libb.so' env LD_LIBRARY_PATH=other "$shstk" check -n ./all
+t 'but after DT_RPATH' 1 'no   .*/sub/libb.so' env LD_LIBRARY_PATH=other "$shstk" check -n ./rpath
+t 'a script stands for its interpreter' 1 'script of .*/bash' "$shstk" check -n ./script
+printf '#!/usr/bin/env -S A=1 bash -e\n' >envscript
+chmod +x envscript
+t 'and for what env finds' 1 'envscript: script of .*/bash:' "$shstk" check -n ./envscript
+t 'found by PATH' 1 'all: blocked' env PATH="$dir:$PATH" "$shstk" check -n all
+t 'the package of the C library' 1 'libc\.so\.6 .*libc6' "$shstk" check bash
+t 'a running process' 1 'no   .*/bash' "$shstk" check -n -p $$
+t 'no such program' 1 '^shstk check: \./nosuch: No such file' "$shstk" check ./nosuch
+t 'no such process' 1 'process 2147483647: No such process' "$shstk" check -p 2147483647
+t 'not an ELF file' 1 'noise: no ELF program' "$shstk" check ./noise
+t 'a cut file' 1 'shstk check: ./head: no ELF' "$shstk" check ./head
+t 'a script that names itself' 1 'loop: Too many levels' "$shstk" check ./loop
+t 'a folder' 1 'lib: Is a directory' "$shstk" check ./lib
+t 'nothing to check' 2 'no program given' "$shstk" check
+t 'bad process ID' 2 'no process ID' "$shstk" check -p 12x
+
+"$shstk" check -j ./all ./unmarked bash ./nosuch >json 2>out
+python3 - "$dir" >>out 2>&1 <<'P'
+import json, sys
+d = sys.argv[1]
+v = json.load(open('json'))
+assert len(v) == 3, len(v)
+assert v[0]['blocker'].endswith('ld-linux-x86-64.so.2'), v[0]
+assert [o['marked'] for o in v[0]['objects']] == [True, True, True, False], v[0]
+assert v[0]['objects'][2]['needed_by'] == d + '/lib/liba.so', v[0]
+assert v[1]['blocker'] == d + '/unmarked', v[1]
+assert any(o['package'] for o in v[2]['objects']), v[2]
+P
+point $? 'JSON'
+
+# The same files as ld.so itself finds.
+bad=0 n=0
+for program in bash perl gcc git gdb ssh apt python3.11 curl; do
+	file=$(command -v $program) || continue
+	file=$(readlink -f "$file")
+	[ "$(head -c 4 "$file" | tr -d '\177')" = ELF ] || continue
+	/lib64/ld-linux-x86-64.so.2 --list "$file" | awk '/=> \//{print $3}' |
+		xargs -r readlink -f | grep -v /ld-linux | sort -u >want
+	"$shstk" check -n -a "$file" | awk '/^  (no|yes) /{print $2}' |
+		grep -vxF -e "$file" | grep -v /ld-linux | sort -u >got
+	n=$((n + 1))
+	diff want got >>out || bad=1
+done
+[ $bad = 0 ] && [ $n -ge 3 ]
+point $? 'the libraries ld.so finds'
+
+# Every byte of the headers changed once: an answer, never a crash.
+crashed=0
+cat >flip.py <<'P'
+import subprocess, sys
+shstk = sys.argv[1]
+data = open('all', 'rb').read()
+bad = 0
+for i in range(0, 700, 3):
+    b = bytearray(data)
+    b[i] ^= 0xff
+    open('flipped', 'wb').write(b)
+    r = subprocess.run([shstk, 'check', '-n', './flipped'], timeout=20,
+                       capture_output=True)
+    if r.returncode not in (0, 1):
+        print('byte', i, r.returncode, r.stderr)
+        bad = 1
+sys.exit(bad)
+P
+python3 flip.py "$shstk" >out 2>&1
+point $? 'changed headers'
+
+t 'status of the machine' 0 '^next ' "$shstk" status
+t 'status of a process' 0 "^ *$$ " "$shstk" status $$
+t 'status of no process' 1 'No such process' "$shstk" status 2147483647
+echo "1..$count"
+exit $failed

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ssp.h - the shadow stack pointer, 0 where shadow stacks are off; in C and C++.
+ */
+#ifndef LOADER_SSP_H
+#define LOADER_SSP_H
+
+#include <stdint.h>
+
+static inline uint64_t ssp(void)
+{
+	uint64_t v = 0;
+
+#ifdef __x86_64__
+	__asm__ volatile("rdsspq %0" : "+r"(v));
+#elif defined(__aarch64__)
+	register uint64_t x16 __asm__("x16") = 1;
+
+	/* CHKFEAT clears the bit where GCS is on; then its pointer. */
+	__asm__ volatile("hint #40" : "+r"(x16));
+	if (!x16)
+		__asm__ volatile("mrs %0, s3_3_c2_c5_1" : "=r"(v));
+#endif
+	return v;
+}
+
+#endif

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Markers: return addresses replaced on the stack (Documentation/markers.rst).
+
+MARKER_CFLAGS := $(WARN) -Wno-clobbered -Wno-cast-function-type \
+	-Wno-infinite-recursion \
+	$(CPPFLAGS_COMMON) -Iselftests/capture -fomit-frame-pointer -O2 -g -MMD -MP
+
+$(B)/marker/native/%_test: selftests/marker/%_test.cc selftests/marker/build.mk \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) -o $@ $< $(B)/lib/native/libshstk.a \
+		-pthread -ldl
+
+$(B)/marker/native/clause_test: $(B)/marker/native/clause_test_plugin.so
+$(B)/marker/native/clause_test_plugin.so: selftests/marker/plugin.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -fPIC -shared -o $@ $<
+
+$(B)/marker/native/local_test: selftests/marker/local_test.c $(B)/lib/native/libshstk.a \
+		$(B)/marker/native/local_test_plugin.so
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -o $@ $< \
+		$(B)/lib/native/libshstk.a -ldl
+$(B)/marker/native/local_test_plugin.so: selftests/marker/local_plugin.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -fPIC -shared -o $@ $<
+
+# Static: no dlopen(), and nothing to ask the machine's own unwinders with.
+$(B)/marker/arm64/%_test: selftests/marker/%_test.cc selftests/marker/build.mk \
+		$(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) $(arm64_FLAGS) -DMARKER_STATIC \
+		-static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
+
+USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test)
+CHECK += $(addprefix $(B)/marker/native/,clause_test random_test local_test)

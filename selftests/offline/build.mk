@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Stacks from elsewhere: core files, perf.data, dumps; and in the guests, those
+# of processes and core files with shadow stacks.
+
+OFF		:= $(B)/selftests/offline
+OFF_FLAGS	:= $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fomit-frame-pointer \
+	-fno-optimize-sibling-calls -pthread
+
+$(OFF)/%: selftests/offline/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(OFF_FLAGS) -o $@ $<
+$(OFF)/arm64/%: selftests/offline/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(arm64_CC) $(OFF_FLAGS) -mbranch-protection=standard -o $@ $<
+$(OFF)/arm64/%-static: selftests/offline/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(arm64_CC) $(OFF_FLAGS) -static -o $@ $<
+
+# The whole command for arm64, if there are libraries for it: selftests/record.
+OFF_SHSTK	:= $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(B)/selftests/record/arm64/shstk)
+OFF_ARM64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk $(OFF)/arm64/stand
+OFF_X86		:= selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so $(OFF)/stand
+GUEST_arm64-7.2	+= offline=selftests/offline/guest.sh$(subst $() ,,$(OFF_ARM64:%=$(comma)%))
+OFF_PERF	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk $(OFF)/arm64/burn
+GUEST_arm64-7.2	+= perf-data=selftests/offline/guest_perf.sh$(subst $() ,,$(OFF_PERF:%=$(comma)%))
+GUEST_OPTIONS_arm64-7.2 += --prog root-arm64:/usr/bin/perf
+$(B)/guest/check-arm64-7.2: $(if $(OFF_SHSTK),$(OFF_ARM64) $(OFF_PERF))
+ifeq ($(ARCH),x86)
+GUEST_x86-7.2	+= offline=selftests/offline/guest.sh$(subst $() ,,$(OFF_X86:%=$(comma)%))
+$(B)/guest/check-x86-7.2: $(OFF_X86)
+endif
+
+# Natively. The scripts are copied to where what they run is.
+$(OFF)/%_test: selftests/offline/%_test selftests/offline/common.py \
+		$(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static \
+		$(OFF_SHSTK) all
+	$(Q)cp $< selftests/offline/common.py $(@D)/
+.SECONDARY: $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static
+
+CHECK	+= $(OFF)/core_test $(OFF)/perf_test
+
+# What is read of core files and perf.data files (selftests/fuzz/run finds these).
+OFF_FUZZ	:= $(FUZZ_B)/core_fuzz $(FUZZ_B)/perfdata_fuzz
+$(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/%.c tools/%.h tools/image.h \
+		$(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) -lelf
+$(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
+	@mkdir -p $(@D)
+	$(Q)selftests/offline/seed.py $(@D)
+fuzz selftests/fuzz/run: | $(OFF_FUZZ) $(FUZZ_B)/core_seed-x86
+
+# Dumps, unwound by the library alone.
+$(OFF)/dump_test: selftests/offline/dump_test.c $(B)/lib/asan/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(OFF_FLAGS) $(asan_FLAGS) -Ilibshstk -Iuapi -o $@ $^
+$(OFF)/dump.sh: selftests/offline/dump.sh $(OFF)/dump_test $(OFF)/dump $(OFF)/arm64/dump-static
+	$(Q)cp $< $@
+CHECK	+= $(OFF)/dump.sh

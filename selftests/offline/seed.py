@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Small files for the fuzz targets to start from: a core file of each machine,
+and a perf.data file, with one of everything that is read of them.
+
+usage: seed.py FOLDER
+"""
+
+import os
+import struct
+import sys
+
+PAGE = 4096
+
+
+def pad(data, size=4):
+    """Fill up with zeros to a multiple of size."""
+    return data + bytes(-len(data) % size)
+
+
+def note(name, kind, desc):
+    """A note."""
+    return (struct.pack('<III', len(name) + 1, len(desc), kind) +
+            pad(name + b'\0') + pad(desc))
+
+
+def prstatus(tid, regs):
+    """NT_PRSTATUS."""
+    head = bytearray(112)
+    struct.pack_into('<h', head, 12, 11)
+    struct.pack_into('<i', head, 32, tid)
+    return bytes(head) + struct.pack(f'<{len(regs)}Q', *regs) + bytes(8)
+
+
+def core(machine):
+    """A core file: two threads, code, a stack and a shadow stack."""
+    code, stack, shadow = 0x400000, 0x7ff000, 0x900000
+    if machine == 62:
+        regs = [0] * 27
+        regs[4], regs[16], regs[19] = stack + 64, code + 16, stack + 32
+        shadow_notes = note(b'LINUX', 0x204, struct.pack('<Q', shadow + 64))
+    else:
+        regs = [0] * 34
+        regs[29], regs[30], regs[31], regs[32] = stack + 64, code + 32, stack + 32, code + 16
+        shadow_notes = (note(b'LINUX', 0x410, struct.pack('<QQQ', 1, 0, shadow + 64)) +
+                        note(b'LINUX', 0x406, struct.pack('<QQ', 0, 0xff << 48)))
+    names = b'/bin/program\0/bin/program\0'
+    files = struct.pack('<QQ', 2, PAGE) + struct.pack(
+        '<6Q', code, code + PAGE, 0, code + PAGE, code + 2 * PAGE, 1) + names
+    auxv = struct.pack('<6Q', 9, code + 16, 33, 0, 0, 0)
+    notes = (note(b'CORE', 1, prstatus(100, regs)) +
+             note(b'CORE', 3, bytes(24) + struct.pack('<i', 100) + bytes(12) +
+                  pad(b'program', 16) + bytes(80)) +
+             note(b'CORE', 6, auxv) + note(b'CORE', 0x46494c45, files) + shadow_notes +
+             note(b'CORE', 1, prstatus(101, regs)) + shadow_notes)
+    frames = struct.pack('<16Q', *([0] * 8 + [stack + 96, code + 33, 0, 0, 0, code + 49, 0, 0]))
+    entries = struct.pack('<16Q', *([0] * 8 + [code + 33, code + 49] + [0] * 6))
+    loads = [(code, 5, bytes(64)), (stack, 6, frames), (shadow, 6, entries)]
+    headers, body = b'', b''
+    at = 64 + 56 * (len(loads) + 1)
+    headers += struct.pack('<IIQQQQQQ', 4, 0, at, 0, 0, len(notes), 0, 4)
+    body += notes
+    for addr, flags, data in loads:
+        headers += struct.pack('<IIQQQQQQ', 1, flags, at + len(body), addr, 0,
+                               len(data), PAGE, PAGE)
+        body += data
+    return (b'\x7fELF\x02\x01\x01' + bytes(9) +
+            struct.pack('<HHIQQQIHHHHHH', 4, machine, 1, 0, 64, 0, 0, 64, 56,
+                        len(loads) + 1, 0, 0, 0) + headers + body)
+
+
+def record(kind, misc, body):
+    """A record of a perf.data file."""
+    body = pad(body, 8)
+    return struct.pack('<IHH', kind, misc, len(body) + 8) + body
+
+
+def attribute(ids):
+    """Two kinds of perf_event_attr differ in their IDs only."""
+    # IP, TID, TIME, PERIOD, CALLCHAIN, REGS_USER, STACK_USER, IDENTIFIER
+    kinds = 0x1 | 0x2 | 0x4 | 0x100 | 0x20 | 0x1000 | 0x2000 | 0x10000
+    attr = bytearray(112)
+    struct.pack_into('<IIQQQQQ', attr, 0, 1, 112, 0, 4000, kinds, 4,
+                     1 << 10 | 1 << 18)
+    struct.pack_into('<QIi', attr, 80, 0xff0fff, 64, 0)
+    return bytes(attr), ids
+
+
+def records():
+    """The records: a program with two samples that forks."""
+    tail = struct.pack('<IIQQ', 100, 100, 5, 1)
+    mmap = struct.pack('<IIQQQ', 100, 100, 0x400000, 0x2000, 0) + bytes(24)
+    regs = struct.pack('<20Q', *range(0x7ff000, 0x7ff000 + 20))
+    sample = (struct.pack('<QQIIQQ', 1, 0x400010, 100, 100, 6, 1000) +
+              struct.pack('<QQ', 1, 0x400010) + struct.pack('<Q', 2) + regs +
+              struct.pack('<Q', 64) + bytes(64) + struct.pack('<Q', 48))
+    return (record(3, 1 << 13, struct.pack('<II', 100, 100) + b'program\0' + tail) +
+            record(10, 2, mmap + struct.pack('<II', 5, 2) + pad(b'/bin/program\0', 8) + tail) +
+            record(10, 2 | 1 << 14, mmap[:32] + bytes([20, 0, 0, 0]) + bytes(20) +
+                   struct.pack('<II', 5, 2) + pad(b'[vdso]\0', 8) + tail) +
+            record(9, 2, sample) +
+            record(7, 0, struct.pack('<IIIIQ', 101, 100, 101, 100, 7) + tail) +
+            record(9, 2, sample) +
+            record(2, 0, struct.pack('<QQ', 1, 3) + tail) +
+            record(13, 0, struct.pack('<Q', 3) + tail) + record(68, 0, b''))
+
+
+def perfdata():
+    """A file as perf record writes it."""
+    attr, ids = attribute(struct.pack('<QQ', 1, 2))
+    at = 104
+    attrs_at = at + len(ids)
+    attrs = attr + struct.pack('<QQ', at, len(ids))
+    data_at = attrs_at + len(attrs)
+    data = records()
+    features = data_at + len(data)
+    build_id = record(67, 1 << 15, struct.pack('<i', -1) + bytes(20) + bytes([20, 0, 0, 0]) +
+                      pad(b'/bin/program\0', 8))
+    arch = struct.pack('<I', 64) + pad(b'x86_64', 64)
+    desc = (struct.pack('<II', 1, len(attr)) + attr + struct.pack('<II', 2, 16) +
+            pad(b'cpu-clock', 16) + ids)
+    parts, where, offset = b'', b'', features + 3 * 16
+    for part in build_id, arch, desc:
+        where += struct.pack('<QQ', offset + len(parts), len(part))
+        parts += part
+    head = b'PERFILE2' + struct.pack('<QQQQQQQQ', 104, len(attrs), attrs_at, len(attrs),
+                                     data_at, len(data), 0, 0)
+    bits = 1 << 2 | 1 << 6 | 1 << 12
+    return head + struct.pack('<4Q', bits, 0, 0, 0) + ids + attrs + data + where + parts
+
+
+def pipe():
+    """A file as perf record -o - writes it."""
+    attr, ids = attribute(struct.pack('<QQ', 1, 2))
+    return (b'PERFILE2' + struct.pack('<Q', 16) + record(64, 0, attr + ids) + records())
+
+
+def main():
+    """Write them all."""
+    for name, data in (('core_seed-x86', core(62)), ('core_seed-arm64', core(183)),
+                       ('perfdata_seed-file', perfdata()), ('perfdata_seed-pipe', pipe())):
+        with open(os.path.join(sys.argv[1], name), 'wb') as file:
+            file.write(data)
+
+
+main()

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * oracle.h - the parts of the oracle, a single-stepper that knows the stack.
+ *
+ *	insn.c		what an instruction does to the stack, from its bytes
+ *	memory.c	the program's memory, cached between stops
+ *	truth.c		the true stack, from what instructions did
+ *	step.c		ptrace: every thread, one instruction at a time
+ *	compare.c	the unwinders' answers against the truth
+ *	report.c	names, causes of misses, KTAP and the table
+ *	oracle.c	options
+ *
+ * The truth never looks at unwind information: a call pushes what it put on
+ * the stack, and an entry ends when the stack pointer rises above its slot.
+ */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "memory.h"
+
+struct process;
+
+#define MAX_FRAMES 4096
+
+/* insn.c */
+
+enum insn_kind {
+	INSN_PLAIN,
+	INSN_CALL,
+	INSN_RET,
+	INSN_SYSCALL,
+	INSN_PUSH,
+	INSN_POP,	/* into a general register */
+	INSN_LOAD_SP,	/* the stack pointer becomes a register's or memory's value */
+	INSN_REP,	/* repeats: many steps at one address */
+};
+
+enum insn_write {
+	WRITE_NONE,
+	WRITE_STACK,	/* below the stack pointer: push and call */
+	WRITE_OPERAND,	/* @size bytes at base + index * scale + disp */
+	WRITE_ANYWHERE,
+};
+
+/**
+ * struct insn - one decoded instruction
+ * @owner: process it was decoded in.
+ * @pc: its address.
+ * @len: bytes.
+ * @kind: enum insn_kind.
+ * @write: enum insn_write.
+ * @base: register number of the written operand's address, see insn_reg();
+ *	-1 for none.
+ * @index: the same for the index register.
+ * @scale: factor of the index.
+ * @segment: 0, or 'f' or 'g' for fs and gs.
+ * @size: bytes written.
+ * @disp: displacement; rip-relative ones are already absolute.
+ */
+struct insn {
+	const struct process *owner;
+	u64 pc;
+	uint8_t len;
+	uint8_t kind;
+	uint8_t write;
+	int8_t base;
+	int8_t index;
+	uint8_t scale;
+	char segment;
+	uint16_t size;
+	int64_t disp;
+};
+
+const struct insn *insn_at(struct process *p, u64 pc);
+void insn_flush(void);
+bool insn_operand(const struct insn *insn, const struct user_regs_struct *regs,
+		  u64 *addr);
+
+/* truth.c */
+
+enum frame_kind {
+	FRAME_CALL,	/* @pc is the return address that a call pushed */
+	FRAME_SIGNAL,	/* @pc is the interrupted program counter */
+	FRAME_START,	/* @pc was put there by makecontext() or its like */
+};
+
+/**
+ * struct frame - one entry of the true stack
+ * @slot: address of the return address; for FRAME_SIGNAL the interrupted
+ *	stack pointer minus one.
+ * @pc: code address.
+ * @base: FRAME_SIGNAL: the end of the interrupted stack.
+ * @saved: FRAME_SIGNAL: where the kernel keeps the program counter; a handler
+ *	may change it.
+ * @born: truth_now when it was pushed.
+ * @kind: enum frame_kind.
+ * @other_stack: FRAME_SIGNAL: the handler runs on an alternate stack.
+ */
+struct frame {
+	u64 slot;
+	u64 pc;
+	u64 base;
+	u64 saved;
+	u64 born;
+	uint8_t kind;
+	bool other_stack;
+};
+
+struct group;
+
+/**
+ * struct pending - a miss that the end of its function may yet explain
+ * @group: where it was counted.
+ * @when: truth_now.
+ * @silent: as in struct miss.
+ * @guessed: as in struct miss.
+ */
+struct pending {
+	struct group *group;
+	u64 when;
+	bool silent;
+	bool guessed;
+};
+
+#define MAX_PENDING 1024
+
+/**
+ * struct stack - the true stack of one thread or coroutine
+ * @frames: entries, outermost first.
+ * @count: their number.
+ * @base: no frame of this stack lies above.
+ * @sp: the stack pointer when the thread left this stack.
+ * @held: a return address was popped into a register (vfork() does that).
+ * @held_frame: that entry.
+ * @landing: control came here by a load of the stack pointer, and is still in
+ *	the function that did it.
+ * @pending: misses since the innermost function was entered; older ones are
+ *	dropped when it is full.
+ * @npending: how many were added so far.
+ * @next: other stacks that this thread left.
+ */
+struct stack {
+	struct frame frames[MAX_FRAMES];
+	unsigned int count;
+	u64 base;
+	u64 sp;
+	bool held;
+	struct frame held_frame;
+	bool landing;
+	struct pending pending[MAX_PENDING];
+	unsigned int npending;
+	struct stack *next;
+};
+
+struct stack *stack_create(u64 sp);
+struct stack *stack_copy(const struct stack *s);
+void stack_destroy(struct stack *s);
+
+struct truth_stats {
+	u64 calls;
+	u64 returns;
+	u64 odd_returns; /* ret to an address that no call pushed */
+	u64 signals;
+	u64 switches;
+	u64 overflows;
+};
+extern struct truth_stats truth_stats;
+extern u64 truth_now; /* instructions so far */
+
+void truth_step(struct stack **s, struct memory *m, const struct insn *insn,
+		const struct user_regs_struct *before,
+		const struct user_regs_struct *after);
+bool truth_signal(struct stack *s, struct memory *m,
+		  const struct user_regs_struct *before,
+		  const struct user_regs_struct *after);
+void truth_rise(struct stack *s, u64 sp);
+unsigned int truth_trace(const struct stack *s, struct memory *m, u64 pc,
+			 u64 *pcs, unsigned int max, bool held);
+
+/* step.c */
+
+struct process {
+	pid_t pid;
+	unsigned int users;
+	struct memory *memory;
+	struct unwinders *unwinders;
+	u64 vdso;
+	u64 catches; /* signals with handlers, as far as was asked */
+	u64 code_maps; /* hash of the executable mappings */
+	struct process *next;
+};
+
+/**
+ * struct plan - what to run and how far
+ * @argv: the program.
+ * @name: how it is called in the report.
+ * @input: file for its standard input, or NULL.
+ * @from: first instruction: "start" of the process, "entry" of the program,
+ *	or a function's name ("main").
+ * @steps: instructions to check at most.
+ * @fresh: calls of one function that are stepped before it is sampled; 0 steps
+ *	everything.
+ * @window: steps in a row, then run until one of the frames on the stack
+ *	returns; 0 never.
+ * @inject: send SIGUSR1 before every n-th instruction, 0 never.
+ * @seconds: wall clock limit.
+ */
+struct plan {
+	char **argv;
+	const char *name;
+	const char *input;
+	const char *from;
+	u64 steps;
+	unsigned int fresh;
+	unsigned int window;
+	unsigned int inject;
+	unsigned int seconds;
+};
+
+struct run_stats {
+	u64 steps;
+	u64 skipped_calls;
+	u64 repeats;
+	u64 threads;
+	u64 processes;
+	u64 lost;
+	int exit_status; /* of wait(2), or -1: ended by the oracle */
+	double seconds;
+};
+
+int run_plan(const struct plan *plan, struct run_stats *stats);
+
+/* compare.c */
+
+enum peer { PEER_SHSTK, PEER_LIBUNWIND, PEERS };
+
+extern bool use_peer[PEERS];
+const unsigned long long *dwarf_register(const struct user_regs_struct *r,
+					 int n);
+struct unwinders *unwinders_create(struct process *p);
+void unwinders_destroy(struct unwinders *u);
+void unwinders_changed(struct unwinders *u);
+void compare(struct process *p, pid_t tid, struct stack *s,
+	     const struct user_regs_struct *regs);
+
+/* report.c */
+
+bool report_never_returns(struct process *p, u64 function);
+void report_forget_names(struct process *p);
+
+enum miss_kind {
+	MISS_SHORT,	/* correct as far as it goes, but frames are missing */
+	MISS_WRONG,	/* an address that is not on the true stack */
+	MISS_LONG,	/* goes on behind the outermost frame */
+};
+
+enum cause {
+	CAUSE_NO_INFO,	/* no unwind information covers the frame */
+	CAUSE_TABLE,	/* the unwind information is wrong there */
+	CAUSE_END,	/* the outermost frame was not recognised */
+	CAUSE_OWN,	/* the information is right, the unwinder is not */
+	CAUSE_SWITCH,	/* the function was replacing the stack pointer */
+	CAUSES,
+};
+
+/**
+ * struct miss - a trace that differs from the truth
+ * @peer: whose.
+ * @kind: how.
+ * @pc: the frame that was unwound wrongly: its code address...
+ * @is_return: ...which is a return address.
+ * @sp: stack pointer of the innermost frame.
+ * @silent: the unwinder claimed the trace to be complete.
+ * @guessed: the wrong entry was marked as a guess.
+ */
+struct miss {
+	enum peer peer;
+	enum miss_kind kind;
+	u64 pc;
+	bool is_return;
+	bool silent;
+	bool guessed;
+};
+
+struct tally {
+	u64 checked;
+	u64 exact;
+	u64 exact_open;	/* all addresses right, end not recognised */
+	u64 guessed;	/* exact traces that contain a marked guess */
+	u64 switching;	/* misses while a function replaced the stack */
+	u64 held;	/* exact if a return address in a register counts */
+};
+extern struct tally tally[PEERS];
+
+void report_switched(struct stack *s, u64 since);
+void report_miss(struct process *p, struct stack *s, const struct miss *miss,
+		 bool other_right,
+		 const u64 *trace, unsigned int count, const u64 *truth,
+		 unsigned int depth, const struct user_regs_struct *regs,
+		 const char *end);
+int report_read_known(const char *path);
+unsigned int report_finish(const struct plan *plan,
+			   const struct run_stats *stats, FILE *table);
+
+extern int verbose;
+
+#endif /* ORACLE_H */

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `shstk record` and `shstk trace`, run on a program of known behaviour and on
+# programs of Debian.
+
+RECORD_B	:= $(B)/selftests/record
+RECORD_CC	:= $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g \
+	-fomit-frame-pointer -fno-optimize-sibling-calls -pthread
+
+$(RECORD_B)/target: selftests/record/target.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -ldl \
+		-Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
+$(RECORD_B)/target-fp: selftests/record/target.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -fno-omit-frame-pointer -MMD -MP -o $@ $< -ldl \
+		-Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
+$(RECORD_B)/target-static: selftests/record/target.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -DSTATIC -static -o $@ $<
+$(RECORD_B)/plugin-%.so: selftests/record/plugin.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -DNAME=plugin_$* -o $@ $<
+
+# The test is a script; what it runs must be built before it.
+$(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
+		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/plugin-one.so \
+		$(RECORD_B)/plugin-two.so all
+	$(Q)cp $< $@
+
+$(RECORD_B)/install_test: selftests/record/install_test all
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test
+
+# The agent for arm64, run by an emulator; "make check" has the compiler.
+RECORD_ARM64	:= $(RECORD_B)/arm64
+$(RECORD_ARM64)/libshstk-agent.so: $(AGENT_SRC) $(wildcard tools/agent/*.h) \
+		$(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(ARM64)gcc $(TOOL_CFLAGS) $(AGENT_CFLAGS) -shared \
+		-o $@ $(AGENT_SRC) $(B)/lib/arm64/libshstk.a $(AGENT_LDFLAGS)
+$(RECORD_ARM64)/target: selftests/record/target.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<
+$(RECORD_ARM64)/arm64_test: selftests/record/arm64_test \
+		$(RECORD_ARM64)/libshstk-agent.so $(RECORD_ARM64)/target
+	$(Q)cp $< $@
+
+CHECK	+= $(RECORD_ARM64)/arm64_test
+
+# The whole command for the arm64 guest. Debian 12 has no arm64 packages of what
+# it links: elfutils, lzma and zlib are those of the guest's Debian; what is only
+# needed for pprof and for names of C++ is left out, as functions that fail.
+RECORD_ROOT	:= $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu
+RECORD_SYMBOL	:= $(SYMBOL_SRC:libshstk/symbol/%.c=$(RECORD_ARM64)/symbol/%.o) \
+	$(RECORD_ARM64)/symbol/profile.pb-c.o
+RECORD_TOOLS	:= $(TOOL_SRC:tools/%.c=$(RECORD_ARM64)/tools/%.o)
+RECORD_CC_ARM64	:= $(ARM64)gcc $(TOOL_CFLAGS) -idirafter /usr/include -MMD -MP
+
+$(RECORD_ARM64)/tools/%.o: tools/%.c tools/build.mk
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
+$(RECORD_ARM64)/symbol/%.o: libshstk/symbol/%.c | $(SYMBOL_GEN)/profile.pb-c.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -I$(SYMBOL_GEN) -c -o $@ $<
+$(RECORD_ARM64)/symbol/profile.pb-c.o: $(SYMBOL_GEN)/profile.pb-c.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -I$(SYMBOL_GEN) -c -o $@ $<
+$(RECORD_ARM64)/left_out.o: selftests/record/left_out.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
+$(RECORD_ARM64)/shstk: $(RECORD_TOOLS) $(RECORD_SYMBOL) $(RECORD_ARM64)/left_out.o \
+		$(B)/lib/arm64/libshstk.a
+	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $^ -Wl,--allow-shlib-undefined \
+		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1)
+
+# In guests: hardware and software at the same moment, on programs of Debian.
+# The loader's tests bring these programs and the libraries along.
+$(RECORD_ARM64)/throw: selftests/record/throw.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(ARM64)g++ -O2 -g $(WARN) -mbranch-protection=standard -o $@ $<
+$(RECORD_B)/throw: selftests/record/throw.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -o $@ $<
+
+RECORD_GUEST_arm64 := selftests/loader/cases.sh $(addprefix $(RECORD_ARM64)/,shstk \
+	libshstk-agent.so throw target)
+RECORD_GUEST_x86 := selftests/loader/cases.sh $(addprefix $(B)/,shstk \
+	libshstk-agent.so libshstk-start.so selftests/record/throw selftests/record/target)
+record_words = $(subst $() ,,$(RECORD_GUEST_$(1):%=$(comma)%))
+
+ifneq ($(wildcard $(RECORD_ROOT)/libdw.so.1),)
+GUEST_arm64-7.2 += record:sources=selftests/record/sources.sh$(call record_words,arm64)
+GUEST_KMOD_arm64-7.2 += record:perf=selftests/record/perf.sh,full$(call record_words,arm64)
+endif
+ifneq ($(and $(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
+GUEST_x86-7.2 += record:sources=selftests/record/sources.sh$(call record_words,x86)
+GUEST_KMOD_x86-7.2 += record:perf=selftests/record/perf.sh,short$(call record_words,x86)
+endif

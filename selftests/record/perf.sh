@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs in a guest with real shadow stacks and shstk_perf.ko loaded: `shstk record`
+# by perf events, of programs that have no frame pointers. The first argument says
+# whether all is tested (full) or what differs between architectures (short); the
+# others are only there to have the files copied in.
+
+# Others bring files of these names too: then ours are called 2-shstk and so on.
+mkdir -p /t/record && cd /t/record || exit 1
+for file in "$@"; do
+	[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
+done
+. ./cases.sh
+by='by perf events, callchains from shadow stacks'
+
+# whole NAME PART: of the time in PART (a pattern), nearly all is in stacks that
+# reach down to the first frame. What comes before the shadow stack is on, in the
+# loader, is left out.
+whole()
+{
+	if awk -v part="$2" '
+		{ time = $NF }
+		/^[^;]*;\[(ld-linux|0x)/ { next }
+		$0 ~ part { all += time }
+		$0 ~ part && /;(_start|clone|__clone3|thread_start|\[libc.so.6[^;]*\]);/ { good += time }
+		END { printf "%.3f of %.3f s\n", good / 1e9, all / 1e9
+		      exit !(all > 0 && good > 0.97 * all) }' out.folded >share; then
+		say ok "$1: complete in $(cat share)"
+	else
+		say 'not ok' "$1: complete in $(cat share)"
+		cut -c 1-300 out.folded | sed 's/^/# /' | head -n 20
+	fi
+}
+
+# An x86 guest counts few instructions in a second.
+fast=499
+[ "$(uname -m)" = aarch64 ] || fast=9999
+
+record='./shstk record -o out.folded'
+
+echo TAP version 13
+t 'a command with shadow stacks: by the kernel' 0 "$by" $record -F 499 -- ./shstk run -q ./target share 0.3
+whole 'its stacks' ';do_share'
+t 'one without: in process' 0 'in process: the command is not started with' $record -- ./target exit 0
+t 'time off the CPU' 0 's of off-CPU time' $record --off-cpu -- ./shstk run -q ./target sleeper 1
+t 'the thread slept for its second' 0 'yes' awk '/;sleeping_thread/ { s += $NF }
+	END { if (s > 0.98e9 && s < 5e9) print "yes"; else print "no", s }' out.folded
+whole 'where it did' ';sleeping_thread'
+t 'bash' 0 "$by" $record -F $fast -- ./shstk run -q bash -c "$bash_script; h() { [ \$1 -gt 0 ] && h \$((\$1 - 1)); }; h 6; h 6; :"
+whole 'its stacks' '^bash;.*;execute_command'
+if [ "$1" = short ]; then
+	echo "1..$count"
+	exit
+fi
+t 'a crash: status and profile' 139 'wrote out.folded' $record -F 499 -- ./shstk run -q ./target crash 0.2
+whole 'its stacks' ';burn'
+t 'threads' 0 '[3-9] threads' $record -F 499 -- ./shstk run -q ./target threads 3 3 0.1
+whole 'their stacks' ';thread_work'
+t 'functions of the kernel' 0 "$by" $record --kernel -F 999 -- ./shstk run -q bash -c 'for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do read x </proc/cpuinfo; done; done'
+t 'by their names' 0 ';(el0_svc|do_syscall_64)' cat out.folded
+t 'sqlite3' 0 "$by" $record -F 499 -- ./shstk run -q sqlite3 :memory: "with recursive c(x) as (select 1 union all select x+1 from c where x<20000) select sum(x * x % 7) from c;"
+whole 'its stacks' '^sqlite3;'
+
+./shstk run -q ./target forever >/dev/null 2>&1 &
+sleep 1
+pid=$(pidof target)
+t 'a running process' 0 "$by" $record -F 499 -p "$pid" --duration=0.5
+whole 'its stacks' ';do_forever'
+t 'the whole system' 0 "$by" $record -F 499 -a --duration=0.5
+whole 'that process in it' 'target.*;do_forever'
+kill "$pid"
+wait
+./target forever >/dev/null &
+t 'a process without a shadow stack is refused' 125 'runs without a shadow stack; --via=perf' $record -p $! --duration=0.1
+t 'but recorded if told to' 0 'frame pointers, not a shadow stack' $record --via=perf -p $! --duration=0.2
+kill $!
+t 'no such event here' 125 "no event 'cache-misses'" $record --via=perf -e cache-misses -- ./target exit 0
+echo "1..$count"

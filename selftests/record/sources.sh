@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs in a guest with real shadow stacks: programs of Debian and one with
+# exceptions and signals, each sample taken from the hardware and by software at
+# the same moment. The arguments are only there to have the files copied in.
+#
+# The two have to be the same, but for what is known, and listed by the test:
+#
+#   cut       The software says itself that its stack is cut. glibc describes the
+#             buffer of longjmp() as if the pointers in it were not mangled; the
+#             stubs of the first call of a function (PLT) are not described.
+#   landing   An exception is about to go on in an outer frame: libgcc has put
+#             that frame's registers where its own caller's were saved, so the
+#             software has left the inner frame already, and the hardware has not.
+#   start     On x86 the start-up object switches the shadow stack on below _start,
+#             which nothing returns to: the software has one frame more.
+#   first     At the first instruction of a program its caller is only said to be
+#             none from the second one on.
+
+# Others bring files of these names too: then ours are called 2-shstk and so on.
+mkdir -p /t/record && cd /t/record || exit 1
+for file in "$@"; do
+	[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
+done
+. ./cases.sh
+# An x86 guest counts so few instructions per tick that CPU time gives too few.
+run='./shstk run -q'
+rate='--wall -F 1999'
+long=0.2
+if [ "$(uname -m)" = aarch64 ]; then
+	# Also with the agent, which is not marked.
+	run=
+	rate='-F 999'
+	long=0.5
+	export GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3
+fi
+
+bash_more='
+	h() { [ $1 -gt 0 ] && h $(($1 - 1)); }
+	for i in 1 2 3 4 5 6; do h 40; done; for i in 1 2 3; do echo $i | cat; done'
+sqlite_more='
+	with recursive c(x) as (select 1 union all select x+1 from c where x<30000)
+	select sum(x * x % 7) from c;'
+python_more='
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+print(fib(17), sorted(range(999), key=lambda x: -x)[0])'
+
+# same NAME COMMAND...: record it
+same()
+{
+	name=$1
+	shift
+	./shstk record -q --check-sources $rate -o /dev/null \
+		--format=folded -- "$@" >out 2>err
+	got=$?
+	awk -v status=$got '
+	function above(h, s) {
+		h = substr(h, 11)
+		s = substr(s, 11)
+		sub(/^[^;]*;/, "", s)
+		return s == h
+	}
+	function list() {
+		# The innermost frames say what it is.
+		pair = substr(hardware, 11) "\t" substr($0, 11)
+		if (!seen[pair]++ && shown++ < 6) {
+			show(substr(hardware, 11), "hardware")
+			show(substr($0, 11), "software")
+		}
+	}
+	function show(stack, source) {
+		if (length(stack) > 400)
+			stack = "..." substr(stack, length(stack) - 396)
+		lines = lines "\n# " source ": " stack
+	}
+	/^hardware: / { hardware = $0 }
+	/^software: / {
+		if (hardware ~ /;_Unwind_(Resume|RaiseException)[^;]*;([^;]*;)? complete$/)
+			landing++
+		else if (above(hardware, $0)) {
+			start++
+			next
+		} else if (!/ complete$/)
+			cut++
+		else if (hardware ~ /^hardware: _start\+0x0; /)
+			first++
+		else {
+			unexplained++
+			lines = lines "\n# unexplained:"
+		}
+		list()
+	}
+	/stacks are the same/ { same = $6; differ = $11; without = $14 }
+	END {
+		printf "%d the same; start %d, cut %d, landing %d, first %d, unexplained %d; %d not from hardware%s\n", \
+			same, start, cut, landing, first, unexplained, without, lines
+		same += start
+		exit status || same < 20 || unexplained || cut > 5 + same / 20 || \
+			differ != start + cut + landing + first
+	}' err >result
+	good=$?
+	[ $good = 0 ] && good=ok || good='not ok'
+	say "$good" "$name: $(head -n 1 result)"
+	tail -n +2 result
+	[ "$good" = ok ] || { echo "# status $got"; sed 's/^/# | /' err | tail -n 5; }
+}
+
+echo TAP version 13
+same 'bash' $run bash -c "$bash_script; $bash_more"
+same 'sqlite3' $run sqlite3 :memory: "$sqlite_script $sqlite_more"
+same 'python3' $run python3 -S -c "$python_more"
+same 'exceptions and signals in C++' $run ./throw $long
+echo "1..$count"

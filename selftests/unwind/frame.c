@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * frame.c - frames of unusual shapes: alloca(), variable-length arrays,
+ * over-aligned locals, very large frames (stack probes), many arguments, tail
+ * calls, leaf functions that use the red zone, noreturn calls at a function's
+ * end, and functions split into hot and cold parts.
+ */
+#include <alloca.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOINLINE __attribute__((noinline))
+
+static volatile long sink;
+
+NOINLINE static long leaf(long a, long b)
+{
+	long room[6];
+
+	for (int i = 0; i < 6; i++)
+		room[i] = a * i + b;
+	return room[a & 3] + room[b & 3];
+}
+
+NOINLINE static long dynamic(size_t n)
+{
+	char *p = alloca(n);
+	char q[n / 2 + 1];
+
+	memset(p, 1, n);
+	memset(q, 2, sizeof(q));
+	return leaf(p[n - 1], q[n / 2]);
+}
+
+NOINLINE static long aligned(long x)
+{
+	_Alignas(64) volatile long room[16];
+
+	room[x & 7] = x;
+	return leaf(room[x & 7], x);
+}
+
+NOINLINE static long aligned_dynamic(size_t n)
+{
+	_Alignas(128) volatile char room[256];
+	char *p = alloca(n);
+
+	room[n & 127] = 3;
+	memset(p, room[n & 127], n);
+	return leaf(p[0], n) + dynamic(n);
+}
+
+NOINLINE static long large(long x)
+{
+	volatile char room[70000];
+
+	room[x & 0xffff] = x;
+	return leaf(room[x & 0xffff], x) + aligned(x);
+}
+
+NOINLINE static long many(long a, long b, long c, long d, long e, long f,
+			  long g, long h, long i, long j)
+{
+	return leaf(a + g, j) + b + c + d + e + f + h + i;
+}
+
+NOINLINE static long tail(long n)
+{
+	if (n > 3)
+		return leaf(n, n + 1);
+	return aligned(n);
+}
+
+__attribute__((cold, noinline)) static void rare(const char *what)
+{
+	sink += strlen(what);
+}
+
+NOINLINE static long split(long n)
+{
+	if (__builtin_expect(n == 5, 0)) {
+		rare("five");
+		sink += leaf(n, 2);
+	}
+	return n + sink;
+}
+
+__attribute__((noinline, noreturn)) static void finish(int code)
+{
+	exit(code);
+}
+
+/* The return address of this call lies behind the end of the function. */
+NOINLINE static void last(int code)
+{
+	sink++;
+	finish(code);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argv;
+	for (size_t n = 1; n < 200; n = n * 5 + 1)
+		sink += dynamic(n) + aligned_dynamic(n);
+	sink += large(77) + aligned(3);
+	sink += many(1, 2, 3, 4, 5, 6, 7, 8, 9, argc);
+	for (long n = 0; n < 7; n++)
+		sink += tail(n) + split(n);
+	printf("%ld\n", (long)sink);
+	last(0);
+}
