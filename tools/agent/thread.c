@@ -210,14 +210,15 @@ static void release(struct thread *t)
 			      memory_order_release);
 }
 
-static void activate(struct thread *t)
+static void activate(struct thread *t, bool counted)
 {
 	int ret;
 
 	t->slot->tid = t->tid;
 	atomic_store_explicit(&t->slot->owner, REC_OWNER(agent.pid, REC_ACTIVE),
 			      memory_order_release);
-	atomic_fetch_add(&agent.header->threads, 1);
+	if (!counted)
+		atomic_fetch_add(&agent.header->threads, 1);
 	ret = arm(t);
 	if (ret < 0)
 		atomic_fetch_add(&agent.header->no_timer, 1);
@@ -236,25 +237,50 @@ static struct thread *find(int tid)
 
 static uint32_t scans;
 
+/*
+ * The threads that said last that they end. The kernel still lists them for a
+ * while, and they may still run; a scan that meets one does not count it again.
+ */
+#define ENDED 256
+static _Atomic int ended[ENDED];
+static _Atomic uint32_t nr_ended;
+
+static void note_end(int tid)
+{
+	uint32_t i = atomic_fetch_add(&nr_ended, 1) % ENDED;
+
+	atomic_store(&ended[i], tid);
+}
+
+static bool said_its_end(int tid)
+{
+	for (int i = 0; i < ENDED; i++)
+		if (atomic_load_explicit(&ended[i], memory_order_relaxed) == tid)
+			return true;
+	return false;
+}
+
 /* In the new thread: samples it from now on. */
 void agent_begin(struct thread *t)
 {
 	ksigset old = block_signals();
 	int tid = sys0(SYS_gettid);
+	struct thread *found = NULL;
 
 	pthread_setspecific(agent.key, t);
 	shstk_thread_init();
 	lock();
-	if (scans) {
-		struct thread *found = find(tid);
-
-		if (found && found != t) {
-			disarm(found);
-			release(found);
-		}
+	/* A scan may have met it before it came here. */
+	if (scans)
+		found = find(tid);
+	if (found == t)
+		found = NULL;
+	if (found) {
+		disarm(found);
+		release(found);
 	}
 	t->tid = tid;
-	activate(t);
+	activate(t, found);
 	unlock();
 	old &= ~((ksigset)1 << (agent.signo - 1));
 	restore_signals(old);
@@ -271,6 +297,7 @@ void agent_end_thread(struct thread *t)
 	change_own_signal(SIG_BLOCK);
 	disarm(t);
 	take_name(t);
+	note_end(t->tid);
 	release(t);
 }
 
@@ -299,7 +326,7 @@ static void meet(int tid)
 		t = agent_take(tid, false);
 		if (!t)
 			return;
-		activate(t);
+		activate(t, said_its_end(tid));
 	}
 	t->seen = scans;
 }
