@@ -3,7 +3,6 @@
  * map_test.c - what map_shadow_stack() writes, flag by flag: the same on every
  * architecture but for the value of a token
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

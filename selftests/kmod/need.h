@@ -24,8 +24,10 @@ static inline int need_device(void)
 {
 	int fd = open("/dev/shstk", O_RDWR | O_CLOEXEC);
 
+	if (fd < 0 && errno == ENOENT)
+		ksft_exit_skip("no /dev/shstk: shstk.ko is not loaded\n");
 	if (fd < 0)
-		ksft_exit_skip("/dev/shstk: %s\n", strerror(errno));
+		ksft_exit_fail_msg("/dev/shstk: %s\n", strerror(errno));
 	return fd;
 }
 

@@ -454,7 +454,6 @@ static const struct scenario scenarios[] = {
 
 int main(void)
 {
-
 	need_shadow_stacks();
 	hooked = !access("/sys/module/shstk_perf", F_OK);
 	signal(SIGPIPE, SIG_IGN);

@@ -152,7 +152,6 @@ static void race(enum crowd_kind kind, double seconds)
 
 int main(int argc, char **argv)
 {
-
 	crowd_main(argc, argv);
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s MILLISECONDS\n", argv[0]);
