@@ -54,17 +54,44 @@ same()
 	./shstk record -q --check-sources $rate -o /dev/null \
 		--format=folded -- "$@" >out 2>err
 	got=$?
-	awk -v status=$got '
+	awk -v status=$got -v libgcc='_Unwind_(Resume|RaiseException)' '
 	function above(h, s) {
 		h = substr(h, 11)
 		s = substr(s, 11)
 		sub(/^[^;]*;/, "", s)
 		return s == h
 	}
-	function list() {
+	function name(frame) {
+		sub(/\+0x[0-9a-f]+$/, "", frame)
+		gsub(/ \[clone [^]]*\]/, "", frame)
+		return frame
+	}
+	# From the inside out the same up to libgcc, which then goes on in an outer
+	# frame of the hardware, at another place of its function.
+	function lands(h, s,	nh, ns, inner, i, H, S) {
+		if (h ~ (";" libgcc "[^;]*; complete$"))
+			return 1
+		sub(/^_start[^;]*;/, "", h)
+		sub(/^_start[^;]*;/, "", s)
+		nh = split(h, H, ";")
+		ns = split(s, S, ";")
+		for (inner = ""; nh && ns && H[nh] == S[ns] && inner !~ ("^" libgcc); nh--) {
+			inner = H[nh]
+			ns--
+		}
+		if (inner !~ ("^" libgcc) || !ns || ns > nh + 1)
+			return 0
+		for (i = 1; i < ns; i++)
+			if (H[i] != S[i])
+				return 0
+		return ns > nh || name(H[ns]) == name(S[ns])
+	}
+	function list(always) {
 		# The innermost frames say what it is.
 		pair = substr(hardware, 11) "\t" substr($0, 11)
-		if (!seen[pair]++ && shown++ < 6) {
+		if (!seen[pair]++ && (always || shown++ < 6)) {
+			if (always)
+				lines = lines "\n# unexplained:"
 			show(substr(hardware, 11), "hardware")
 			show(substr($0, 11), "software")
 		}
@@ -76,20 +103,20 @@ same()
 	}
 	/^hardware: / { hardware = $0 }
 	/^software: / {
-		if (hardware ~ /;_Unwind_(Resume|RaiseException)[^;]*;([^;]*;)? complete$/)
-			landing++
-		else if (above(hardware, $0)) {
+		if (above(hardware, $0)) {
 			start++
 			next
-		} else if (!/ complete$/)
+		} else if (lands(substr(hardware, 11), substr($0, 11)))
+			landing++
+		else if (!/ complete$/)
 			cut++
 		else if (hardware ~ /^hardware: _start\+0x0; /)
 			first++
-		else {
-			unexplained++
-			lines = lines "\n# unexplained:"
+		else if (++unexplained < 9) {
+			list(1)
+			next
 		}
-		list()
+		list(0)
 	}
 	/stacks are the same/ { same = $6; differ = $11; without = $14 }
 	END {
