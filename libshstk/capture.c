@@ -13,6 +13,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "hook.h"
 #include "native.h"
 #include "rulecache.h"
 #include "self.h"
@@ -716,6 +717,7 @@ struct request {
 	uint32_t skip;
 	uint8_t *marks;
 	struct shstk_info *info;
+	struct shstk_hook *hook;
 };
 
 static inline int check_request(struct request *r, uint64_t *pcs,
@@ -725,6 +727,7 @@ static inline int check_request(struct request *r, uint64_t *pcs,
 	r->pcs = pcs;
 	r->max = max;
 	r->info = info;
+	r->hook = NULL;
 	r->sources = ALL_SOURCES;
 	r->skip = 0;
 	r->marks = NULL;
@@ -794,11 +797,32 @@ static void fill_info(struct shstk_info *to, int source, int n, int end,
 	});
 }
 
+/* Is the trace all that the memo has now? */
+static bool is_in_memo(const struct capture *c)
+{
+	const struct memo *m = &c->t->memo;
+	const struct memo_side *s = &m->side[m->last];
+
+	return c->memo && !c->crossed && c->n &&
+	       s->end - s->first == (int)c->n;
+}
+
+static void tell_hook(struct shstk_hook *hook, const struct capture *c)
+{
+	struct memo_side *s = &c->t->memo.side[c->t->memo.last];
+
+	hook->end = c->end;
+	hook->id = is_in_memo(c) ? memo_id(s, s->first) :
+				   shstk_trace_id(c->pcs, c->n);
+}
+
 static inline int leave(struct capture *c, const struct request *r)
 {
 	struct thread *t = c->t;
 
 	store_memo(c);
+	if (r->hook)
+		tell_hook(r->hook, c);
 	if (c->waits)
 		note_trace(c);
 	thread_count(t, c->reused);
@@ -1012,7 +1036,7 @@ static int capture_hw(struct capture *c, const struct request *r, uint64_t ssp,
  */
 static __attribute__((noinline)) no_sanitize
 int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
-	      uint64_t sp, uint64_t fp)
+	      uint64_t sp, uint64_t fp, struct shstk_hook *hook)
 {
 	const uint64_t mask = load_relaxed(&rulecache.mask);
 	const uint64_t hi = t->native.hi, gen = t->memo.gen;
@@ -1088,9 +1112,12 @@ int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
 	if (!n) {	/* next time it can be had faster */
 		if (j + 1 < old->end)
 			memo_set_again(&t->memo, old);
+		if (hook)
+			hook->id = memo_id(old, j);
 		return old->end - j;
 	}
 	t->memo.again.sp = 0;
+	memo_unhash(old, j);
 	old->first = j - n;
 	old->fp_first = x - nfp;
 	old->nbarrier = 1;
@@ -1108,6 +1135,8 @@ int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
 		old->fp[x - nfp + i].from += j - n;
 		old->fp[x - nfp + i].use += j - n;
 	}
+	if (hook)
+		hook->id = memo_id(old, j - n);
 	return n + old->end - j;
 }
 
@@ -1220,6 +1249,7 @@ static __attribute__((noinline)) int capture_here(const struct request *r,
  * @max: see @pcs.
  * @opts: see @pcs.
  * @info: see @pcs.
+ * @hook: if it is a call of shstk_hook_capture(), then @info is NULL.
  */
 struct call {
 	uint64_t ra, sp, fp, ssp;
@@ -1227,6 +1257,7 @@ struct call {
 	unsigned int max;
 	const struct shstk_opts *opts;
 	struct shstk_info *info;
+	struct shstk_hook *hook;
 };
 
 /* In any way there is. */
@@ -1236,6 +1267,7 @@ static __attribute__((noinline)) int capture_any(const struct call *c)
 	int n;
 
 	n = check_request(&r, c->pcs, c->max, c->opts, c->info);
+	r.hook = c->hook;
 	return n ? n : capture_here(&r, c->ra, c->sp, c->fp, c->ssp);
 }
 
@@ -1314,10 +1346,12 @@ int capture_near(const struct call *c, struct thread *t)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (likely(m->now && m->near && m->gen == rulecache_gen() &&
 		   !self_loads_changed()))
-		n = short_cut(t, c->pcs, c->max, c->ra, c->sp, c->fp);
+		n = short_cut(t, c->pcs, c->max, c->ra, c->sp, c->fp, c->hook);
 	if (likely(n > 0)) {
 		m->misses = 0;
 		thread_count(t, t->reused);
+		if (c->hook)
+			c->hook->end = SHSTK_END_COMPLETE;
 		if (unlikely(wants_marker(t, c->opts)))
 			marker_consider(t, c->pcs, n, c->ra, c->sp, c->fp);
 		if (unlikely(c->info != NULL))
@@ -1450,6 +1484,102 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 	}
 	return verify_is_wide() ? capture_again_wide(&c, t) :
 				  capture_again(&c, t);
+}
+
+/* What a hook wants in any other way than the fastest one. */
+static __attribute__((noinline)) int hook_any(struct call *c, struct thread *t)
+{
+	struct shstk_info info = { .size = sizeof(info) };
+	struct shstk_hook *hook = c->hook;
+	int n;
+
+	c->hook = NULL;
+	c->info = &info;
+	if (c->ssp)
+		n = capture_shadow(c);
+	else if (t && !load_relaxed(&t->busy_sp) && t->marker.n)
+		n = capture_marker(c, t);
+	else
+		n = capture_any(c);
+	hook->end = info.end;
+	if (n >= 0)
+		hook->id = shstk_trace_id(c->pcs, n);
+	return n;
+}
+
+/* As capture_again_wide(). */
+static inline __attribute__((always_inline)) no_sanitize
+int hook_end(const struct call *c, struct thread *t)
+{
+	struct memo_side *s = &t->memo.side[t->memo.last];
+
+	c->hook->id = memo_id(s, s->first);
+	c->hook->end = SHSTK_END_COMPLETE;
+	return end_again(c, t);
+}
+
+static __attribute__((noinline)) VERIFY_WIDE no_sanitize
+int hook_again_wide(const struct call *c, struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	if (begin_again(c, t) &&
+	    likely(!verify_wide_inline(a->anchor, a->slot, a->raw, c->pcs + 1,
+				       a->n, false) &&
+		   memo_unchanged_fps(a->fps, a->fps_end)))
+		return hook_end(c, t);
+	return capture_near(c, t);
+}
+
+static __attribute__((noinline)) no_sanitize
+int hook_again(const struct call *c, struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	if (begin_again(c, t) &&
+	    likely(!verify_pairs(a->anchor, a->slot, a->raw, c->pcs + 1, a->n) &&
+		   memo_unchanged_fps(a->fps, a->fps_end)))
+		return hook_end(c, t);
+	return capture_near(c, t);
+}
+
+/*
+ * Functions of the hook stand between the frame and here: what the shadow stack has
+ * of them is above its entry for the hook's return address.
+ */
+static no_sanitize uint64_t hook_shadow(uint64_t ra)
+{
+	uint64_t ssp = native_ssp();
+	int i;
+
+	for (i = 0; i < 16; i++, ssp += 8) {
+		if (*(const volatile uint64_t *)(uintptr_t)ssp ==
+		    native_strip(ra))
+			return ssp;
+	}
+	return 0;
+}
+
+__attribute__((noinline))
+int shstk_hook_capture(struct shstk_hook *hook, uint64_t *pcs, unsigned int max,
+		       const struct shstk_opts *opts)
+{
+	struct call c = {
+		.ra = hook->ra,
+		.sp = hook->sp,
+		.fp = hook->fp,
+		.ssp = unlikely(native_ssp() != 0) ? hook_shadow(hook->ra) : 0,
+		.pcs = pcs,
+		.max = max,
+		.opts = opts,
+		.hook = hook,
+	};
+	struct thread *t = thread_self;
+
+	if (unlikely(c.ssp || !t || load_relaxed(&t->busy_sp) || t->marker.n ||
+		     !is_simple(pcs, max, opts, NULL, SHSTK_USE_MEMO)))
+		return hook_any(&c, t);
+	return verify_is_wide() ? hook_again_wide(&c, t) : hook_again(&c, t);
 }
 
 SHSTK_API __attribute__((noinline))

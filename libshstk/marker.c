@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "identity.h"
 #include "marker.h"
 #include "rulecache.h"
 #include "self.h"
@@ -360,7 +361,7 @@ void marker_consider(struct thread *t, const uint64_t *pcs, int n, uint64_t raw,
 static uint64_t hash_range(const uint64_t *pcs, int from, int end, uint64_t h)
 {
 	while (end-- > from)
-		h = marker_hash(h, pcs[end]);
+		h = identity_add(h, pcs[end]);
 	return h;
 }
 
@@ -372,7 +373,7 @@ static uint64_t identity(struct markers *m)
 
 	if (!k->hashed) {
 		int i = m->n - 1, end = MARKER_ROOM;
-		uint64_t h = MARKER_HASH_START;
+		uint64_t h = IDENTITY_START;
 
 		while (i-- > 0) {
 			if (m->mark[i].hashed) {
@@ -499,5 +500,5 @@ SHSTK_API uint64_t shstk_markers_resolve(uint64_t address)
 
 SHSTK_API uint64_t shstk_trace_id(const uint64_t *pcs, unsigned int n)
 {
-	return hash_range(pcs, 0, n, MARKER_HASH_START);
+	return hash_range(pcs, 0, n, IDENTITY_START);
 }

@@ -197,13 +197,4 @@ static inline bool markers_due(struct markers *m)
 	return unlikely(markers_wanted(m));
 }
 
-/* The identity of a trace whose outer part has identity @hash, and one entry more. */
-static inline uint64_t marker_hash(uint64_t hash, uint64_t pc)
-{
-	hash = (hash ^ pc) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 32;
-}
-
-#define MARKER_HASH_START 0x6a09e667f3bcc909ull
-
 #endif

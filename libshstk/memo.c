@@ -10,7 +10,7 @@
 
 size_t memo_bytes(void)
 {
-	return 2 * MEMO_ROOM * (sizeof(uint64_t) + 2 * sizeof(int32_t) +
+	return 2 * MEMO_ROOM * (2 * sizeof(uint64_t) + 2 * sizeof(int32_t) +
 				sizeof(struct memo_fp));
 }
 
@@ -38,6 +38,8 @@ void memo_init(struct memo *m, uint8_t *memory)
 
 		s->raw = (uint64_t *)memory;
 		memory += MEMO_ROOM * sizeof(*s->raw);
+		s->id = (uint64_t *)memory;
+		memory += MEMO_ROOM * sizeof(*s->id);
 		s->fp = (struct memo_fp *)memory;
 		memory += MEMO_ROOM * sizeof(*s->fp);
 		s->slot = (int32_t *)memory;
@@ -47,6 +49,19 @@ void memo_init(struct memo *m, uint8_t *memory)
 	}
 	m->last = 0;
 	memo_clear(m);
+}
+
+uint64_t memo_hash(struct memo_side *s, int from)
+{
+	int k = min(s->hashed, s->end);
+	uint64_t h = k < s->end ? s->id[k] : IDENTITY_START;
+
+	while (k-- > from) {
+		h = identity_add(h, native_strip(s->raw[k]));
+		s->id[k] = h;
+	}
+	s->hashed = from;
+	return h;
 }
 
 /* Read the words of frames @k to @end - 1 again, write pcs. Any differences? */
@@ -209,6 +224,7 @@ static void prepend(struct memo_walk *w, int j)
 	copy_fps(m, fp_first, f, f->fp_first, nfp, shift);
 	m->first = first;
 	m->fp_first = fp_first;
+	memo_unhash(m, j + 1);
 	m->nbarrier = nbarrier;
 	for (b = 0; b < nbarrier; b++)
 		m->barrier[b] = barrier[b];

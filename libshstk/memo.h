@@ -17,6 +17,7 @@
 #ifndef SHSTK_MEMO_H
 #define SHSTK_MEMO_H
 
+#include "identity.h"
 #include "native.h"
 
 #define MEMO_ROOM 16384		/* frames a side has room for */
@@ -54,6 +55,8 @@ struct memo_fp {
  * @end: behind the outermost one.
  * @fp_first: first of @fp.
  * @fp_end: behind the last one.
+ * @id: identity of the trace from each frame outwards, of frames from @hashed on.
+ * @hashed: see @id; may lie behind @end.
  * @anchor: end of the stack it is the trace of.
  * @nbarrier: number of @barrier.
  * @barrier: frames whose pc was not simply read from a slot (they have none):
@@ -66,6 +69,8 @@ struct memo_side {
 	struct memo_fp *fp;
 	int first, end;
 	int fp_first, fp_end;
+	uint64_t *id;
+	int hashed;
 	uint64_t anchor;
 	int nbarrier;
 	int barrier[MEMO_BARRIERS];
@@ -156,6 +161,7 @@ static inline void memo_clear_side(struct memo_side *s)
 {
 	s->first = s->end = MEMO_START;
 	s->fp_first = s->fp_end = MEMO_START;
+	s->hashed = MEMO_NEVER;
 	s->nbarrier = 0;
 }
 
@@ -275,6 +281,21 @@ static inline bool memo_unchanged(struct memo *m, const struct memo_side *s,
 	    unlikely(!memo_unchanged_long(m, s, j, out)))
 		return false;
 	return memo_unchanged_fps(s->fp + x, s->fp + s->fp_end);
+}
+
+/* Frames of side @s before @i are other ones than they were. */
+static inline void memo_unhash(struct memo_side *s, int i)
+{
+	if (s->hashed < i)
+		s->hashed = i;
+}
+
+uint64_t memo_hash(struct memo_side *s, int from);
+
+/* Identity of the trace on side @s from frame @from on, which there is. */
+static inline uint64_t memo_id(struct memo_side *s, int from)
+{
+	return likely(s->hashed <= from) ? s->id[from] : memo_hash(s, from);
 }
 
 /* The fast ways can't use the last trace for now. */

@@ -5,7 +5,8 @@
  * A random program calls down and returns through functions with and without
  * frame pointers, with dynamic allocas, through signal handlers on the same and
  * on another stack. At random places it captures twice, with and without the
- * memo of the last trace, with arrays too small now and then, and compares.
+ * memo of the last trace, with arrays too small now and then, and compares. Some
+ * captures are those of a hook, which must also tell the right identity.
  *
  *	memo_test [SEED [CAPTURES]]
  */
@@ -18,6 +19,7 @@
 #include <time.h>
 
 #include "chain.h"
+#include "hook.h"
 #include "shstk.h"
 
 #define MAX 2048
@@ -25,7 +27,7 @@
 
 static uint64_t state;
 static unsigned int limit = 100000;
-static unsigned int depth, captures, compared, reused, wrong;
+static unsigned int depth, captures, compared, reused, wrong, wrong_ids;
 
 static unsigned int draw(unsigned int below)
 {
@@ -68,6 +70,17 @@ static void compare(const struct trace *memo, const struct trace *walk)
 		report(memo, walk);
 }
 
+/* From the caller of capture(), which is the hook. */
+static void capture_hook(struct shstk_hook hook, struct trace *t, unsigned int max,
+			 const struct shstk_opts *opts)
+{
+	t->n = shstk_hook_capture(&hook, t->pcs, max, opts);
+	t->info.end = hook.end;
+	t->info.guessed = t->info.reused = 0;
+	if (t->n >= 0 && hook.id != shstk_trace_id(t->pcs, t->n))
+		wrong_ids++;
+}
+
 /* Both captures from one call, so that not even the first entry differs. */
 static __attribute__((noinline)) void capture(const void *ucontext)
 {
@@ -75,6 +88,7 @@ static __attribute__((noinline)) void capture(const void *ucontext)
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	unsigned int max = draw(8) ? MAX : 1 + draw(40);
 	bool simple = draw(4);	/* what most callers ask for */
+	bool hook = !ucontext && draw(2);
 	volatile int twice = 2;	/* one loop, not two copies of it */
 
 	opts.skip = simple || draw(2) ? 0 : draw(5);
@@ -86,9 +100,13 @@ static __attribute__((noinline)) void capture(const void *ucontext)
 		t->info.size = sizeof(t->info);
 		opts.marks = simple ? NULL : t->marks;
 		opts.sources = SHSTK_USE_WALK | (i ? 0 : SHSTK_USE_MEMO);
-		t->n = ucontext ? shstk_capture_context(ucontext, t->pcs, max,
-							&opts, &t->info) :
-				  shstk_capture(t->pcs, max, &opts, &t->info);
+		if (hook)
+			capture_hook(SHSTK_HOOK_HERE, t, max, &opts);
+		else if (ucontext)
+			t->n = shstk_capture_context(ucontext, t->pcs, max,
+						     &opts, &t->info);
+		else
+			t->n = shstk_capture(t->pcs, max, &opts, &t->info);
 	}
 	compare(&trace[0], &trace[1]);
 }
@@ -225,7 +243,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..2\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..3\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -236,5 +254,7 @@ int main(int argc, char **argv)
 	/* Where most traces are short, the memo is tried for one in 16. */
 	printf("%s 2 many traces reused frames of the last one\n",
 	       reused > compared / 50 ? "ok" : "not ok");
-	return wrong || reused <= compared / 50;
+	printf("%s 3 hooks are told the identity of every trace\n",
+	       wrong_ids ? "not ok" : "ok");
+	return wrong || wrong_ids || reused <= compared / 50;
 }

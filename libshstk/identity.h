@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * identity.h - the identity of a trace (shstk_trace_id()): a hash that runs from
+ * the outermost frame inwards, so that what frames have in common is hashed once.
+ */
+#ifndef SHSTK_IDENTITY_H
+#define SHSTK_IDENTITY_H
+
+#include <stdint.h>
+
+#define IDENTITY_START 0x6a09e667f3bcc909ull
+
+/* The identity of a trace whose outer part has identity @id, and one entry more. */
+static inline uint64_t identity_add(uint64_t id, uint64_t pc)
+{
+	id = (id ^ pc) * 0x9e3779b97f4a7c15ull;
+	return id ^ id >> 32;
+}
+
+#endif
