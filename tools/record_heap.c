@@ -331,8 +331,25 @@ static int64_t value_of(const struct heap_drain *d, enum value value,
 	return (v + (shift ? HEAP_ONE / 2 : 0)) >> shift;
 }
 
-static void take_values(struct reading *r, const struct heap_trace *t,
-			int64_t *values)
+/* The counter of a stack, and what it has of temporary blocks. */
+static int copy_counter(const struct reading *r, uint32_t unit,
+			struct heap_counter *ret, uint64_t *temporary)
+{
+	uint32_t i = heap_counter_index(unit);
+	uint64_t at = region_at(r->number) + (uint64_t)unit * HEAP_UNIT;
+	uint64_t rest = at - (i + 1ull) * HEAP_UNIT +
+			offsetof(struct heap_counters, temporary[i]);
+
+	if (i >= HEAP_COUNTERS || (uint64_t)unit * HEAP_UNIT >= r->head.used ||
+	    r->head.used > HEAP_REGION)
+		return -EINVAL;
+	return pread(r->d->fd, ret, sizeof(*ret), at) == sizeof(*ret) &&
+	       pread(r->d->fd, temporary, sizeof(*temporary), rest) ==
+	       sizeof(*temporary) ? 0 : -EIO;
+}
+
+static void take_values(struct reading *r, const struct heap_counter *t,
+			uint64_t temporary, int64_t *values)
 {
 	struct heap_drain *d = r->d;
 	uint64_t objects = t->objects - t->freed;
@@ -347,7 +364,7 @@ static void take_values(struct reading *r, const struct heap_trace *t,
 					kept ? t->peak_objects : objects);
 	values[PEAK_SPACE] = value_of(d, PEAK_SPACE,
 				      kept ? t->peak_bytes : bytes);
-	values[TEMPORARY] = value_of(d, TEMPORARY, t->temporary);
+	values[TEMPORARY] = value_of(d, TEMPORARY, temporary);
 	values[LIFETIME] = t->lifetime < 1ull << 52 ?
 		(int64_t)(t->lifetime * 64 * ns_per_tick(d)) : 0;
 	d->counts.objects += values[ALLOC_OBJECTS];
@@ -371,11 +388,14 @@ static int take_trace(struct reading *r, size_t size)
 {
 	const struct heap_trace *t = (const void *)r->copy;
 	int64_t values[NR_VALUES];
+	struct heap_counter counter;
 	struct shstk_sample sample;
+	uint64_t temporary;
 	unsigned int skip = 0;
 
 	if (size < sizeof(*t) || t->nr > r->d->opts.max_depth ||
-	    heap_trace_size(t->nr) != size)
+	    heap_trace_size(t->nr) != size ||
+	    copy_counter(r, t->counter, &counter, &temporary))
 		return 0;
 	if (t->maps != r->current && t->maps && t->maps <= r->nr_texts &&
 	    r->texts[t->maps - 1].text) {
@@ -389,7 +409,7 @@ static int take_trace(struct reading *r, size_t size)
 	}
 	while (skip < 4 && skip + 1 < t->nr && is_new(r, t->pcs[skip]))
 		skip++;
-	take_values(r, t, values);
+	take_values(r, &counter, temporary, values);
 	sample = (struct shstk_sample){
 		.proc = r->proc,
 		.tid = t->tid ? t->tid : r->head.pid,
@@ -431,13 +451,13 @@ static int read_records(struct reading *r, int pass)
 					    memory_order_acquire);
 		size = (size_t)record->units * HEAP_UNIT;
 		if ((kind != HEAP_TRACE && kind != HEAP_MAPS &&
-		     kind != HEAP_THREAD) || !size || size > MAX_TEXT ||
+		     kind != HEAP_THREAD && kind != HEAP_COUNTS) || !size || size > MAX_TEXT ||
 		    size > used - at) {
 			at += HEAP_UNIT;
 			continue;
 		}
-		/* Of the others only the head is needed. */
-		if (pass == (kind == HEAP_TRACE)) {
+		/* Counters are read with their stacks, of others the head will do. */
+		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
 			from = look(r, at, size);
 			ret = from ? copy_record(r, from, size) : -ENOMEM;
 			if (!ret)

@@ -163,27 +163,31 @@ __attribute__((noinline)) bool alloc_sampled(uint64_t size)
 	return true;
 }
 
-__attribute__((noinline)) void alloc_record(const void *p, uint64_t size)
+__attribute__((noinline)) void *alloc_record(void *p, uint64_t size,
+					     uint64_t ra, uint64_t sp,
+					     uint64_t fp)
 {
+	struct shstk_hook hook = { .ra = ra, .sp = sp, .fp = fp };
 	struct block b = { .size = size };
-	int saved = errno;
+	uint64_t ticks;
 
 	local.busy = true;
-	/* This frame and that of the function that was called. */
-	b.trace = trace_take(NULL, 2);
-	if (b.trace) {
-		b.time = heap_ticks() >> 6;
+	live_expect(p);
+	b.trace = trace_take(&hook, NULL);
+	if (likely(b.trace)) {
+		ticks = heap_ticks();
+		b.time = ticks >> 6;
 		/* Before it is counted: nobody can free it yet. */
 		if (live_put(p, &b))
-			trace_alloc(b.trace, size);
+			trace_alloc(b.trace, size, ticks);
 		else
 			b.trace = 0;
 	}
-	if (!b.trace)
+	if (unlikely(!b.trace))
 		note_lost();
 	local.last = p;
 	local.busy = false;
-	errno = saved;
+	return p;
 }
 
 HOOK_API void free(void *p)
@@ -207,9 +211,7 @@ HOOK_API void *malloc(size_t size)
 	if (!wanted(size))
 		return next.malloc(size);
 	p = next.malloc(size);
-	if (p)
-		alloc_record(p, size);
-	return p;
+	return p ? ALLOC_RECORD(p, size) : NULL;
 }
 
 HOOK_API void *calloc(size_t nr, size_t size)
@@ -221,9 +223,7 @@ HOOK_API void *calloc(size_t nr, size_t size)
 	if (!wanted(nr * size))
 		return next.calloc(nr, size);
 	p = next.calloc(nr, size);
-	if (p)
-		alloc_record(p, nr * size);
-	return p;
+	return p ? ALLOC_RECORD(p, nr * size) : NULL;
 }
 
 /* A block of the pool goes on as an ordinary one. */
@@ -253,9 +253,7 @@ static inline __attribute__((always_inline)) void *resize(void *p, size_t size)
 		live_put(p, &b);
 	else if (had)
 		alloc_forget(q, &b);
-	if (take && q)
-		alloc_record(q, size);
-	return q;
+	return take && q ? ALLOC_RECORD(q, size) : q;
 }
 
 HOOK_API void *realloc(void *p, size_t size)
@@ -284,7 +282,7 @@ HOOK_API int posix_memalign(void **ret, size_t align, size_t size)
 		return next.posix_memalign(ret, align, size);
 	err = next.posix_memalign(ret, align, size);
 	if (!err && *ret)
-		alloc_record(*ret, size);
+		ALLOC_RECORD(*ret, size);
 	return err;
 }
 
@@ -301,9 +299,7 @@ HOOK_API int posix_memalign(void **ret, size_t align, size_t size)
 		if (!wanted(size))                                             \
 			return next.name args;                                 \
 		p = next.name args;                                            \
-		if (p)                                                         \
-			alloc_record(p, size);                                 \
-		return p;                                                      \
+		return p ? ALLOC_RECORD(p, size) : NULL;                       \
 	}
 
 ALLOCATES(aligned_alloc, (size_t align, size_t size), (align, size))

@@ -15,8 +15,6 @@ HEAP_LDFLAGS	:= -pthread -Wl,-soname,libshstk-heap.so -Wl,-z,now \
 	-Wl,--exclude-libs,ALL -ldl
 
 $(HEAP_OBJ): TOOL_CFLAGS += $(HEAP_CFLAGS)
-# It counts its own frames.
-$(B)/tools/heap/trace.o: TOOL_CFLAGS += -fno-optimize-sibling-calls
 
 $(B)/libshstk-heap.so: $(HEAP_OBJ) $(B)/libshstk.a
 	$(call say,LD,$@)$(CC) $(OPT) -shared -o $@ $^ $(HEAP_LDFLAGS)

@@ -30,6 +30,7 @@
 
 #include "layout.h"
 #include "../agent/sys.h"
+#include "hook.h"
 
 #define HOOK_API __attribute__((visibility("default")))
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -38,16 +39,22 @@
 #define TOP_SHIFT	34	/* bytes that an entry of the top table covers */
 #define LEAF_SHIFT	22	/* bytes that a leaf covers */
 #define TOP_ENTRIES	(1u << (48 - TOP_SHIFT))
-#define BUCKETS		(1u << 18)
+#define TABLES		12
+#define HEAP_MAX_PAGE	65536ull	/* of small pages */
+#define HEAP_LARGE_PAGE	(1ull << 21)
 #define SHARDS		64
 
-struct leaf;
+struct slot;
 
 /**
  * struct shared_none - what is empty in a child
  * @on: recording.
  * @top: top table of live.c.
- * @buckets: traces by hash, in units from the region's start.
+ * @nr_leaves: number of leaves made.
+ * @tables: stacks by hash; see find() of trace.c.
+ * @nr_tables: their number.
+ * @filled: entries of each.
+ * @counts: the unit of the counter that is handed out next; 0: there is none.
  * @shards: see change_live().
  * @pool_used: bit n: buffer n of trace.c is in use.
  * @range_lock: guards range.c's list.
@@ -55,8 +62,12 @@ struct leaf;
  */
 struct shared_none {
 	_Atomic uint32_t on;
-	struct leaf *_Atomic *_Atomic top[TOP_ENTRIES];
-	_Atomic uint32_t buckets[BUCKETS];
+	struct slot *_Atomic *_Atomic top[TOP_ENTRIES];
+	_Atomic uint32_t nr_leaves;
+	_Atomic uint64_t *_Atomic tables[TABLES];
+	_Atomic uint32_t nr_tables;
+	_Atomic uint32_t filled[TABLES];
+	_Atomic uint32_t counts;
 	struct shard {
 		_Alignas(64) _Atomic int64_t bytes;
 	} shards[SHARDS];
@@ -71,6 +82,8 @@ struct shared_none {
  * @header: the recorder's memory, first page.
  * @image: the region of this process.
  * @sample: as in the header.
+ * @max_depth: as in the header.
+ * @per_thread: as in the header.
  * @granule: blocks are at least 1 << granule bytes apart.
  * @salt: changes when code was unmapped.
  * @sandboxed: the program is about to forbid itself system calls.
@@ -80,6 +93,8 @@ struct heap {
 	struct heap_header *header;
 	struct heap_image *image;
 	uint64_t sample;
+	uint32_t max_depth;
+	bool per_thread;
 	unsigned int granule;
 	_Atomic uint32_t salt;
 	bool sandboxed;
@@ -90,7 +105,11 @@ extern struct heap heap __attribute__((visibility("hidden")));
 /**
  * struct local - the state of a thread
  * @left: bytes to allocate until the next sample; below 0: now.
+ * @leaf: the leaf used last: its page number above the number of the addresses
+ *	it is for. One word, as a signal handler may use it at any time.
  * @last: the block allocated last.
+ * @hash: the stack met last.
+ * @trace: its counter.
  * @random: state of the generator.
  * @tid: thread ID, 0: not known yet.
  * @news: traces that were new.
@@ -99,7 +118,10 @@ extern struct heap heap __attribute__((visibility("hidden")));
  */
 struct local {
 	int64_t left;
+	uint64_t leaf;
 	const void *last;
+	uint64_t hash;
+	uint32_t trace;
 	uint64_t random;
 	uint32_t tid;
 	uint32_t news;
@@ -112,7 +134,7 @@ extern __thread struct local local
 
 /**
  * struct block - what is known of a block
- * @trace: its stack, in units from the region's start; 0: none.
+ * @trace: the counter of its stack, in units from the region's start; 0: none.
  * @time: ticks / 64 when it was allocated, the low 48 bits.
  * @size: bytes asked for.
  */
@@ -128,15 +150,21 @@ static inline bool is_on(void)
 						memory_order_relaxed);
 }
 
-static inline struct heap_trace *trace_at(uint32_t unit)
+static inline struct heap_counter *counter_at(uint32_t unit)
 {
-	return (struct heap_trace *)((uint8_t *)heap.image +
-				     (uint64_t)unit * HEAP_UNIT);
+	return (struct heap_counter *)((uint8_t *)heap.image +
+				       (uint64_t)unit * HEAP_UNIT);
 }
 
 /* main.c */
 void heap_attach(const char *env);
-void *heap_reserve(uint64_t bytes);
+/* @align: a power of two, at least HEAP_UNIT. */
+void *heap_reserve(uint64_t bytes, uint64_t align);
+/*
+ * Zeroed memory of this process alone; a child has nothing there. @large: in large
+ * pages, if the kernel has some. NULL: there is none.
+ */
+void *heap_map(uint64_t bytes, bool large);
 void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes);
 uint32_t maps_number(const uint64_t *pcs, unsigned int nr);
 void maps_forget(void);
@@ -151,19 +179,29 @@ bool alloc_sampled(uint64_t size);
 bool alloc_has(const void *fn);
 
 /*
- * @p was allocated by a function that the program called: the caller's frame is
- * left out.
+ * @p was allocated, by a function of the agent that the program called from where
+ * @ra, @sp and @fp say (struct shstk_hook). Returns @p.
  */
-void alloc_record(const void *p, uint64_t size);
+void *alloc_record(void *p, uint64_t size, uint64_t ra, uint64_t sp,
+		   uint64_t fp);
 
-/* trace.c: @extra frames between the program and the caller are left out. */
-uint32_t trace_take(const void *leaf, unsigned int extra);
-void trace_alloc(uint32_t trace, uint64_t size);
+/* For the function that stands in front of another one: the caller's place. */
+#define ALLOC_RECORD(p, size)                                                  \
+	alloc_record(p, size, SHSTK_HOOK_HERE.ra, SHSTK_HOOK_HERE.sp,          \
+		     SHSTK_HOOK_HERE.fp)
+
+/*
+ * trace.c. @leaf, if not NULL, is the function that was called at @hook; it is shown
+ * as the innermost one.
+ */
+uint32_t trace_take(struct shstk_hook *hook, const void *leaf);
+void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks);
 void trace_free(const struct block *b, bool temporary);
 /* Part of a mapping is freed, but not yet all of it. */
 void trace_shrink(uint32_t trace, uint64_t size);
 
-/* live.c */
+/* live.c; live_expect() says that one of the others comes soon. */
+void live_expect(const void *p);
 bool live_put(const void *p, const struct block *b);
 bool live_take(const void *p, struct block *ret);
 
@@ -176,7 +214,16 @@ void range_cut(uint64_t start, uint64_t size);
 #define SAMPLED_SIZE(size) ((size) | 1)
 
 int64_t random_distance(void);
-uint64_t random_weight(uint64_t size, uint64_t *bytes);
+uint64_t random_scale(uint64_t size, uint64_t *bytes);
+
+/* How many objects and bytes a block stands for; see HEAP_ONE. */
+static inline uint64_t random_weight(uint64_t size, uint64_t *bytes)
+{
+	if (unlikely(heap.sample))
+		return random_scale(size, bytes);
+	*bytes = size;
+	return 1;
+}
 
 /* Is the allocation that comes next to be recorded? To be asked once. */
 static inline bool wanted(uint64_t size)

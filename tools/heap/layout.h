@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HEAP_MAGIC	0x3070616568736873ULL	/* "shsheap0" */
-#define HEAP_VERSION	1
+#define HEAP_VERSION	2
 
 #define HEAP_MAX_IMAGES	65536
 #define HEAP_REGION	(1ull << 36)	/* bytes of a region */
@@ -71,7 +71,7 @@ struct heap_header {
  * @live: bytes allocated and not freed.
  * @peak: largest value of @live.
  * @peak_time: ticks when that was.
- * @peak_no: number of the last peak that is over; see struct heap_trace.
+ * @peak_no: number of the last peak that is over; see struct heap_counter.
  * @rising: @live is at its largest.
  */
 struct heap_image {
@@ -91,7 +91,8 @@ struct heap_image {
 };
 
 enum heap_kind {
-	HEAP_TRACE = 0x72743031,	/* a stack and its counters */
+	HEAP_TRACE = 0x72743031,	/* a stack */
+	HEAP_COUNTS = 0x746e3034,	/* counters of many stacks */
 	HEAP_MAPS = 0x706d3032,		/* executable lines of /proc/self/maps */
 	HEAP_THREAD = 0x68743033,	/* name of a thread */
 };
@@ -107,44 +108,80 @@ struct heap_record {
 };
 
 /**
- * struct heap_trace - a stack
- * @record: the header.
- * @hash: of the stack, the thread and what is mapped.
+ * struct heap_counter - what is counted of a stack
  * @objects: allocations, in HEAP_ONE if they are sampled.
  * @bytes: their bytes.
  * @freed: those freed again, as @objects.
  * @freed_bytes: their bytes.
- * @next: next record of the same bucket, in units from the region's start.
- * @peak_no: number of the peak that the next two fields tell of.
- * @peak_objects: objects in use at that peak. Whoever changes the counters first
- *	after a peak keeps what they were; where the number is an older one nobody
- *	did, and the counters tell.
- * @peak_bytes: bytes in use then.
  * @lifetime: sum over those freed, in ticks / 64.
- * @temporary: those freed with no other allocation of the thread in between.
- * @maps: number of the maps record that was valid.
- * @tid: thread, or 0: all together.
- * @nr: number of entries.
- * @end: enum shstk_end.
- * @pcs: the entries; behind them one byte of marks for each.
+ * @peak_objects: objects in use at peak @peak_no. Whoever changes the counters
+ *	first after a peak keeps what they were; where the number is an older one
+ *	nobody did, and the counters tell.
+ * @peak_bytes: bytes in use then.
+ * @peak_no: number of the peak that these two tell of.
+ * @check: for the agent.
+ *
+ * One line of the cache, as this is what every allocation and every free touches.
  */
-struct heap_trace {
-	struct heap_record record;
-	uint64_t hash;
+struct heap_counter {
 	_Atomic uint64_t objects;
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t freed;
 	_Atomic uint64_t freed_bytes;
-	uint32_t next;
-	_Atomic uint32_t peak_no;
 	_Atomic uint64_t lifetime;
-	_Atomic uint64_t temporary;
 	_Atomic uint64_t peak_objects;
 	_Atomic uint64_t peak_bytes;
+	_Atomic uint32_t peak_no;
+	uint32_t check;
+};
+
+_Static_assert(sizeof(struct heap_counter) == HEAP_UNIT, "one unit");
+
+/**
+ * struct heap_counters - counters of many stacks, side by side
+ * @record: the header.
+ * @counter: each has the number of the unit it is, counted from the region's start.
+ * @temporary: of each, those freed with no other allocation of the thread in between.
+ *
+ * Begins at a multiple of its size.
+ */
+#define HEAP_COUNTS_BYTES	65536u
+#define HEAP_COUNTS_UNITS	(HEAP_COUNTS_BYTES / HEAP_UNIT)
+#define HEAP_COUNTERS		909
+
+struct heap_counters {
+	_Alignas(64) struct heap_record record;
+	_Alignas(64) struct heap_counter counter[HEAP_COUNTERS];
+	_Atomic uint64_t temporary[HEAP_COUNTERS];
+};
+
+_Static_assert(sizeof(struct heap_counters) <= HEAP_COUNTS_BYTES, "room");
+
+/* Which of @counter is unit @unit? Not below HEAP_COUNTERS: none is. */
+static inline uint32_t heap_counter_index(uint32_t unit)
+{
+	return unit % HEAP_COUNTS_UNITS - 1;
+}
+
+/**
+ * struct heap_trace - a stack
+ * @record: the header.
+ * @counter: its counter, in units from the region's start.
+ * @maps: number of the maps record that was valid.
+ * @tid: thread, or 0: all together.
+ * @nr: number of entries.
+ * @end: enum shstk_end.
+ * @pad: 0.
+ * @pcs: the entries; behind them one byte of marks for each.
+ */
+struct heap_trace {
+	struct heap_record record;
+	uint32_t counter;
 	uint32_t maps;
 	uint32_t tid;
 	uint32_t nr;
 	uint32_t end;
+	uint32_t pad;
 	uint64_t pcs[];
 };
 

@@ -9,53 +9,55 @@
  * side have their slots side by side, which caches like.
  *
  * Where few blocks are sampled, most leaves' slots would be pages that are only
- * looked at to find them empty. So a leaf counts the blocks in each page.
+ * looked at to find them empty. So a leaf counts the blocks in each page; the counts
+ * are behind the slots. Where all are recorded, a large heap gets large pages.
  */
-#include <sys/mman.h>
-
 #include "heap.h"
 
 #define MID_ENTRIES	(1u << (TOP_SHIFT - LEAF_SHIFT))
 #define PAGE_SHIFT	12
 #define LEAF_PAGES	(1u << (LEAF_SHIFT - PAGE_SHIFT))
+#define SMALL_LEAVES	2	/* so many are made of small pages */
+
+/* A leaf's number is that of the addresses it is for; local.leaf has both. */
+#define NUMBER_BITS	(48 - LEAF_SHIFT)
+#define NUMBER_MASK	((1ull << NUMBER_BITS) - 1)
 
 /* trace: low half of @a; time: its high half and 16 bits of @b; size: the rest. */
 struct slot {
 	uint64_t a, b;
 };
 
-struct leaf {
-	_Atomic uint16_t blocks[LEAF_PAGES];
-	struct slot slots[];
-};
-
-static void *map_table(uint64_t bytes)
+static uint64_t slots_bytes(void)
 {
-	long p = sys6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p < 0 && p > -4096)
-		return NULL;
-	sys3(SYS_madvise, p, bytes, MADV_DONTFORK);
-	sys3(SYS_madvise, p, bytes, MADV_DONTDUMP);
-	sys3(SYS_madvise, p, bytes, MADV_NOHUGEPAGE);
-	return (void *)p;
+	return ((1ull << LEAF_SHIFT) >> heap.granule) * sizeof(struct slot);
 }
 
 static uint64_t leaf_bytes(void)
 {
-	return sizeof(struct leaf) +
-	       ((1ull << LEAF_SHIFT) >> heap.granule) * sizeof(struct slot);
+	return slots_bytes() + LEAF_PAGES * sizeof(uint16_t);
 }
 
-static struct leaf *add_leaf(uint64_t addr)
+static struct slot *map_leaf(void)
 {
-	struct leaf *_Atomic *_Atomic *top = &heap.own->top[addr >> TOP_SHIFT];
-	struct leaf *_Atomic *mid = atomic_load(top), *_Atomic *no_mid = NULL;
-	struct leaf *_Atomic *at, *leaf, *none = NULL;
+	uint32_t nr = atomic_fetch_add(&heap.own->nr_leaves, 1);
+
+	return heap_map(leaf_bytes(), !heap.sample && nr >= SMALL_LEAVES);
+}
+
+static struct slot *_Atomic *leaf_at(struct slot *_Atomic *mid, uint64_t addr)
+{
+	return &mid[addr >> LEAF_SHIFT & (MID_ENTRIES - 1)];
+}
+
+static struct slot *add_leaf(uint64_t addr)
+{
+	struct slot *_Atomic *_Atomic *top = &heap.own->top[addr >> TOP_SHIFT];
+	struct slot *_Atomic *mid = atomic_load(top), *_Atomic *no_mid = NULL;
+	struct slot *_Atomic *at, *leaf, *none = NULL;
 
 	if (!mid) {
-		mid = map_table(MID_ENTRIES * sizeof(*mid));
+		mid = heap_map(MID_ENTRIES * sizeof(*mid), false);
 		if (!mid)
 			return NULL;
 		if (!atomic_compare_exchange_strong(top, &no_mid, mid)) {
@@ -63,11 +65,11 @@ static struct leaf *add_leaf(uint64_t addr)
 			mid = no_mid;
 		}
 	}
-	at = &mid[addr >> LEAF_SHIFT & (MID_ENTRIES - 1)];
+	at = leaf_at(mid, addr);
 	leaf = atomic_load(at);
 	if (leaf)
 		return leaf;
-	leaf = map_table(leaf_bytes());
+	leaf = map_leaf();
 	if (!leaf)
 		return NULL;
 	if (!atomic_compare_exchange_strong(at, &none, leaf)) {
@@ -77,34 +79,56 @@ static struct leaf *add_leaf(uint64_t addr)
 	return leaf;
 }
 
-static inline struct leaf *find_leaf(uint64_t addr)
+static __attribute__((noinline)) struct slot *look_up_leaf(uint64_t addr)
 {
-	struct leaf *_Atomic *mid;
+	struct slot *_Atomic *mid;
+	struct slot *leaf;
 
-	if (unlikely(addr >> 48 || !heap.own))
+	if (addr >> 48)
 		return NULL;
 	mid = atomic_load_explicit(&heap.own->top[addr >> TOP_SHIFT],
 				   memory_order_acquire);
-	if (!mid)
-		return NULL;
-	return atomic_load_explicit(&mid[addr >> LEAF_SHIFT & (MID_ENTRIES - 1)],
-				    memory_order_acquire);
+	leaf = mid ? atomic_load_explicit(leaf_at(mid, addr),
+					  memory_order_acquire) : NULL;
+	if (leaf)
+		local.leaf = (uintptr_t)leaf >> PAGE_SHIFT << NUMBER_BITS |
+			     addr >> LEAF_SHIFT;
+	return leaf;
 }
 
-static inline struct slot *slot_of(struct leaf *leaf, uint64_t addr)
+static inline struct slot *find_leaf(uint64_t addr)
 {
-	return &leaf->slots[(addr & ((1ull << LEAF_SHIFT) - 1)) >> heap.granule];
+	uint64_t cached = local.leaf;
+
+	if (likely((cached & NUMBER_MASK) == addr >> LEAF_SHIFT && cached))
+		return (struct slot *)(cached >> NUMBER_BITS << PAGE_SHIFT);
+	return look_up_leaf(addr);
 }
 
-static inline _Atomic uint16_t *page_of(struct leaf *leaf, uint64_t addr)
+static inline struct slot *slot_of(struct slot *leaf, uint64_t addr)
 {
-	return &leaf->blocks[addr >> PAGE_SHIFT & (LEAF_PAGES - 1)];
+	return &leaf[(addr & ((1ull << LEAF_SHIFT) - 1)) >> heap.granule];
+}
+
+static inline _Atomic uint16_t *page_of(struct slot *leaf, uint64_t addr)
+{
+	return (_Atomic uint16_t *)((uint8_t *)leaf + slots_bytes()) +
+	       (addr >> PAGE_SHIFT & (LEAF_PAGES - 1));
+}
+
+void live_expect(const void *p)
+{
+	uint64_t addr = (uintptr_t)p;
+	struct slot *leaf = find_leaf(addr);
+
+	if (likely(leaf))
+		__builtin_prefetch(slot_of(leaf, addr), 1);
 }
 
 bool live_put(const void *p, const struct block *b)
 {
 	uint64_t addr = (uintptr_t)p;
-	struct leaf *leaf = find_leaf(addr);
+	struct slot *leaf = find_leaf(addr);
 	struct slot *slot;
 
 	if (unlikely(!leaf)) {
@@ -126,9 +150,12 @@ bool live_put(const void *p, const struct block *b)
 bool live_take(const void *p, struct block *ret)
 {
 	uint64_t addr = (uintptr_t)p, a, b;
-	struct leaf *leaf = find_leaf(addr);
-	struct slot *slot;
+	struct slot *leaf, *slot;
 
+	/* @local may be that of a parent whose tables are not here. */
+	if (unlikely(!is_on()))
+		return false;
+	leaf = find_leaf(addr);
 	if (!leaf || (heap.sample &&
 		      !atomic_load_explicit(page_of(leaf, addr),
 					    memory_order_relaxed)))

@@ -124,6 +124,8 @@ void heap_attach(const char *env)
 	if (h && plausible(h, cookie) && !foreign_pid(pid) && make_own()) {
 		heap.header = h;
 		heap.sample = h->sample;
+		heap.max_depth = h->max_depth;
+		heap.per_thread = h->per_thread;
 		begin_image(fd, pid);
 	} else if (h) {
 		sys2(SYS_munmap, h, sizeof(*h));
@@ -161,22 +163,51 @@ __attribute__((constructor(101))) static void start(int argc, char **argv,
 	alloc_check();
 }
 
+static void unmap(uint64_t at, uint64_t bytes)
+{
+	if (bytes)
+		sys2(SYS_munmap, at, bytes);
+}
+
+void *heap_map(uint64_t bytes, bool large)
+{
+	uint64_t more = large ? HEAP_LARGE_PAGE : 0, p, at;
+	long ret;
+
+	bytes = (bytes + HEAP_MAX_PAGE - 1) & ~(HEAP_MAX_PAGE - 1);
+	ret = sys6(SYS_mmap, 0, bytes + more, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (ret < 0 && ret > -4096)
+		return NULL;
+	p = at = ret;
+	if (large) {
+		at = (p + HEAP_LARGE_PAGE - 1) & ~(HEAP_LARGE_PAGE - 1);
+		unmap(p, at - p);
+		unmap(at + bytes, p + more - at);
+	}
+	sys3(SYS_madvise, at, bytes, MADV_DONTFORK);
+	sys3(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	sys3(SYS_madvise, at, bytes, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	return (void *)at;
+}
+
 void note_lost(void)
 {
 	atomic_fetch_add_explicit(&heap.image->lost, 1, memory_order_relaxed);
 }
 
-void *heap_reserve(uint64_t bytes)
+void *heap_reserve(uint64_t bytes, uint64_t align)
 {
 	struct heap_image *image = heap.image;
-	uint64_t at;
+	uint64_t used = atomic_load(&image->used), at;
 
 	bytes = (bytes + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
-	if (atomic_load_explicit(&image->used, memory_order_relaxed) + bytes >
-	    image->size)
-		return NULL;
-	at = atomic_fetch_add(&image->used, bytes);
-	return at + bytes > image->size ? NULL : (uint8_t *)image + at;
+	do {
+		at = (used + align - 1) & ~(align - 1);
+		if (at + bytes > image->size)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&image->used, &used, at + bytes));
+	return (uint8_t *)image + at;
 }
 
 void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes)
@@ -291,7 +322,8 @@ static void read_maps(void)
 	m->bytes = kept;
 	m->number = atomic_load(&maps.number) + 1;
 	if (size) {
-		struct heap_maps *to = heap_reserve(sizeof(*m) + kept);
+		struct heap_maps *to = heap_reserve(sizeof(*m) + kept,
+						    HEAP_UNIT);
 
 		if (to) {
 			memcpy(to, m, sizeof(*m) + kept);

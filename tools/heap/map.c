@@ -33,13 +33,13 @@ static uint64_t whole_pages(uint64_t size)
 }
 
 /* Reservations without access are no memory. */
-static __attribute__((noinline)) void record_map(const void *leaf, long at,
-						  uint64_t size)
+static void record_map(const void *leaf, long at, uint64_t size,
+		       struct shstk_hook hook)
 {
 	uint32_t trace;
 
 	local.busy = true;
-	trace = trace_take(leaf, 2);
+	trace = trace_take(&hook, leaf);
 	if (trace)
 		range_put(at, whole_pages(size), trace, heap_ticks() >> 6);
 	else
@@ -61,7 +61,7 @@ HOOK_API void *mmap(void *at, size_t size, int prot, int flags, int fd,
 
 	if ((ret >= 0 || ret < -4095) && mappings_wanted()) {
 		if (prot & PROT_WRITE)
-			record_map((void *)mmap, ret, size);
+			record_map((void *)mmap, ret, size, SHSTK_HOOK_HERE);
 		else if (flags & MAP_FIXED)
 			forget_map(ret, size);
 	}
@@ -101,7 +101,7 @@ HOOK_API void *mremap(void *at, size_t old, size_t size, int flags, ...)
 	if ((ret >= 0 || ret < -4095) && mappings_wanted()) {
 		if (!(flags & MREMAP_DONTUNMAP))
 			forget_map((uintptr_t)at, old);
-		record_map((void *)mremap, ret, size);
+		record_map((void *)mremap, ret, size, SHSTK_HOOK_HERE);
 	}
 	return result(ret);
 }

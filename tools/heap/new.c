@@ -71,9 +71,7 @@ static inline void *next_op(struct op *op, const char *name)
 		if (!op.own || !wanted(size))                                  \
 			return fn(size UNPACK args);                           \
 		p = fn(size UNPACK args);                                      \
-		if (p)                                                         \
-			alloc_record(p, size);                                 \
-		return p;                                                      \
+		return p ? ALLOC_RECORD(p, size) : NULL;                       \
 	}
 
 #define DELETE(name, pars, args)                                               \

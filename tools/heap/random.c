@@ -71,15 +71,10 @@ int64_t random_distance(void)
 	return (int64_t)(-natural_log(u) * (double)heap.sample);
 }
 
-uint64_t random_weight(uint64_t size, uint64_t *bytes)
+uint64_t random_scale(uint64_t size, uint64_t *bytes)
 {
-	double weight;
+	double weight = 1 / hit((double)SAMPLED_SIZE(size) / (double)heap.sample);
 
-	if (!heap.sample) {
-		*bytes = size;
-		return 1;
-	}
-	weight = 1 / hit((double)SAMPLED_SIZE(size) / (double)heap.sample);
 	*bytes = (uint64_t)((double)size * weight + 0.5);
 	return (uint64_t)(weight * HEAP_ONE + 0.5);
 }

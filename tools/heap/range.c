@@ -145,6 +145,6 @@ void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time)
 		return;
 	cut(r.start, r.end);
 	if (insert(find(r.start), r))
-		trace_alloc(trace, size);
+		trace_alloc(trace, size, heap_ticks());
 	unlock();
 }

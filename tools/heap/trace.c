@@ -2,9 +2,12 @@
 /*
  * trace.c - stacks, each kept once, and their counters.
  *
- * A stack is found by its hash of 64 bits: two of a million stacks share one
- * with a probability of 3e-8, and then their figures are added up. New records
- * are put in front of their bucket's list; none is ever removed.
+ * A stack is found by its identity of 64 bits (shstk_trace_id()), which the library
+ * keeps up to date while it captures: two of a million stacks share one with a
+ * probability of 3e-8, and then their figures are added up. None is ever removed.
+ *
+ * What an event touches is an entry of a table and a counter, a cache line each. The
+ * stacks themselves lie apart, as they are written once.
  */
 #include <sys/single_threaded.h>
 #include <sys/mman.h>
@@ -17,6 +20,7 @@
 #define SHORT_DEPTH	256	/* entries that the stack is used for */
 #define POOL		64	/* deeper captures at a time */
 #define STRIPES		16	/* records of a stack that threads share */
+#define TABLE_MIN	4096u	/* entries of the first table */
 
 static _Atomic(uint64_t *) pool;
 
@@ -27,7 +31,7 @@ static _Atomic(uint64_t *) pool;
 static int pool_take(uint64_t **ret)
 {
 	uint64_t used = atomic_load(&heap.own->pool_used), *base = atomic_load(&pool);
-	uint64_t bytes = heap.header->max_depth * 9ull;
+	uint64_t bytes = heap.max_depth * 9ull;
 	int i;
 
 	if (!base) {
@@ -59,40 +63,131 @@ static void pool_give(int i)
 	atomic_fetch_and(&heap.own->pool_used, ~(1ull << i));
 }
 
-static inline uint64_t mix(uint64_t a, uint64_t b)
+/*
+ * Tables of stacks that are known: words of the upper half of the hash and the
+ * number of the counter, which has the other half; 0: free. As small as can be, for
+ * the sake of the caches.
+ *
+ * Stacks are put into the newest table. When three quarters of that are full one of
+ * twice its size follows, and what is found in an older one comes along.
+ */
+static inline uint32_t table_mask(uint32_t i)
 {
-	__uint128_t m = (__uint128_t)a * b;
-
-	return (uint64_t)m ^ (uint64_t)(m >> 64);
+	return (TABLE_MIN << i) - 1;
 }
 
-static uint64_t hash_stack(const uint64_t *pcs, unsigned int nr, uint64_t seed)
+static inline uint64_t entry_of(uint64_t hash, uint32_t counter)
 {
-	uint64_t a = seed ^ 0x9e3779b97f4a7c15ULL, b = nr;
-	unsigned int i;
-
-	for (i = 0; i + 4 <= nr; i += 4) {
-		a = mix(pcs[i] ^ a, pcs[i + 1] ^ 0xa0761d6478bd642fULL);
-		b = mix(pcs[i + 2] ^ b, pcs[i + 3] ^ 0xe7037ed1a0b428dbULL);
-	}
-	for (; i < nr; i++)
-		a = mix(pcs[i] ^ a, 0x8ebc6af09c88c6e3ULL);
-	a = mix(a ^ 0x589965cc75374cc3ULL, b ^ 0x1d8e4e27c47d124fULL);
-	return a ? a : 1;
+	return (hash & ~0xffffffffull) | counter;
 }
 
-static uint32_t find(uint64_t hash)
+/* The counter of @hash in table @i; 0: none. *free: where it would be. */
+static inline uint32_t probe(uint32_t i, uint64_t hash,
+			     _Atomic uint64_t **free)
 {
-	uint32_t unit = atomic_load_explicit(&heap.own->buckets[hash % BUCKETS],
-					     memory_order_acquire);
+	_Atomic uint64_t *table = atomic_load_explicit(&heap.own->tables[i],
+						       memory_order_acquire);
+	uint64_t mask = table_mask(i), at = hash & mask, is;
 
-	while (unit) {
-		const struct heap_trace *t = trace_at(unit);
-
-		if (t->hash == hash)
+	for (;; at = (at + 1) & mask) {
+		is = atomic_load_explicit(&table[at], memory_order_acquire);
+		if (!is)
 			break;
-		unit = t->next;
+		if (!((is ^ hash) >> 32) &&
+		    likely(counter_at(is)->check == (uint32_t)hash))
+			return is;
 	}
+	*free = &table[at];
+	return 0;
+}
+
+static __attribute__((noinline)) bool grow(uint32_t nr)
+{
+	uint64_t bytes = (table_mask(nr) + 1ull) * sizeof(uint64_t);
+	_Atomic uint64_t *table = NULL, *more;
+
+	if (nr == TABLES)
+		return false;
+	more = heap_map(bytes, bytes >= HEAP_LARGE_PAGE);
+	if (!more)
+		return false;
+	if (!atomic_compare_exchange_strong(&heap.own->tables[nr], &table, more))
+		sys2(SYS_munmap, more, bytes);
+	atomic_compare_exchange_strong(&heap.own->nr_tables, &nr, nr + 1);
+	return true;
+}
+
+/* Is there a table with room for one more? */
+static bool have_room(void)
+{
+	uint32_t nr = atomic_load(&heap.own->nr_tables), filled, size;
+
+	if (!nr)
+		return grow(0);
+	filled = atomic_load(&heap.own->filled[nr - 1]);
+	size = table_mask(nr - 1) + 1;
+	return filled < size - size / 4 || grow(nr) ||
+	       filled < size - size / 16;
+}
+
+/* Two threads may add the same: both count, and are added up. */
+static void insert(uint64_t hash, uint32_t counter)
+{
+	uint32_t i = atomic_load(&heap.own->nr_tables) - 1;
+	_Atomic uint64_t *free;
+	uint64_t is;
+
+	do {
+		is = 0;
+		if (probe(i, hash, &free))
+			return;
+	} while (!atomic_compare_exchange_strong(free, &is,
+						 entry_of(hash, counter)));
+	atomic_fetch_add(&heap.own->filled[i], 1);
+}
+
+static __attribute__((noinline)) uint32_t find_older(uint64_t hash)
+{
+	uint32_t i = atomic_load(&heap.own->nr_tables), counter;
+	_Atomic uint64_t *free;
+
+	while (i-- > 0) {
+		counter = probe(i, hash, &free);
+		if (!counter)
+			continue;
+		if (have_room())
+			insert(hash, counter);
+		return counter;
+	}
+	return 0;
+}
+
+static inline uint32_t find(uint64_t hash)
+{
+	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables,
+					   memory_order_acquire);
+	_Atomic uint64_t *free;
+	uint32_t counter = likely(nr) ? probe(nr - 1, hash, &free) : 0;
+
+	return likely(counter) ? counter : find_older(hash);
+}
+
+/* A counter nobody else has; 0: there is no memory. */
+static uint32_t take_counter(void)
+{
+	uint32_t unit = atomic_load(&heap.own->counts);
+	struct heap_counters *more;
+
+	while (heap_counter_index(unit) < HEAP_COUNTERS)
+		if (atomic_compare_exchange_weak(&heap.own->counts, &unit,
+						 unit + 1))
+			return unit;
+	more = heap_reserve(HEAP_COUNTS_BYTES, HEAP_COUNTS_BYTES);
+	if (!more)
+		return 0;
+	heap_publish(&more->record, HEAP_COUNTS, HEAP_COUNTS_BYTES);
+	unit = ((uint8_t *)more->counter - (uint8_t *)heap.image) / HEAP_UNIT;
+	atomic_store(&heap.own->counts, unit + 1);
 	return unit;
 }
 
@@ -102,10 +197,10 @@ static void tell_thread(void)
 	char comm[HEAP_COMM] = "";
 	struct heap_thread *t;
 
-	if (!heap.header->per_thread || heap.sandboxed ||
+	if (!heap.per_thread || heap.sandboxed ||
 	    local.news++ % 64)
 		return;
-	t = heap_reserve(sizeof(*t));
+	t = heap_reserve(sizeof(*t), HEAP_UNIT);
 	if (!t)
 		return;
 	sys2(SYS_prctl, PR_GET_NAME, comm);
@@ -117,142 +212,136 @@ static void tell_thread(void)
 static uint32_t add(uint64_t hash, const uint64_t *pcs, const uint8_t *marks,
 		    unsigned int nr, unsigned int end)
 {
-	_Atomic uint32_t *bucket = &heap.own->buckets[hash % BUCKETS];
-	uint32_t maps = maps_number(pcs, nr), unit, head;
+	uint32_t maps = maps_number(pcs, nr), counter;
 	struct heap_trace *t;
 
 	tell_thread();
-	t = heap_reserve(heap_trace_size(nr));
+	if (!have_room())
+		return 0;
+	counter = take_counter();
+	t = counter ? heap_reserve(heap_trace_size(nr), HEAP_UNIT) : NULL;
 	if (!t)
 		return 0;
-	t->hash = hash;
-	t->peak_no = atomic_load_explicit(&heap.image->peak_no,
-					  memory_order_relaxed);
+	atomic_store_explicit(&counter_at(counter)->peak_no,
+			      atomic_load_explicit(&heap.image->peak_no,
+						   memory_order_relaxed),
+			      memory_order_relaxed);
+	counter_at(counter)->check = hash;
+	t->counter = counter;
 	t->maps = maps;
-	t->tid = heap.header->per_thread ? local.tid : 0;
+	t->tid = heap.per_thread ? local.tid : 0;
 	t->nr = nr;
 	t->end = end;
 	memcpy(t->pcs, pcs, nr * sizeof(*pcs));
 	memcpy(&t->pcs[nr], marks, nr);
 	heap_publish(&t->record, HEAP_TRACE, heap_trace_size(nr));
-	unit = ((uint8_t *)t - (uint8_t *)heap.image) / HEAP_UNIT;
-	head = atomic_load_explicit(bucket, memory_order_relaxed);
-	/* Two threads may add the same: both count, and are added up. */
-	do {
-		t->next = head;
-	} while (!atomic_compare_exchange_weak_explicit(bucket, &head, unit,
-							memory_order_release,
-							memory_order_relaxed));
-	return unit;
+	insert(hash, counter);
+	return counter;
 }
 
-/*
- * Captures, with @skip frames of the agent left out. @leaf, if not NULL, comes
- * first: what was called. Marks are wanted only of new stacks, so a stack is
- * taken again for them.
- */
-static inline __attribute__((always_inline)) int
-capture(uint64_t *pcs, uint8_t *marks, unsigned int max, unsigned int skip,
-	const void *leaf, struct shstk_info *info)
+static inline uint64_t mix(uint64_t a, uint64_t b)
 {
-	struct shstk_opts opts = { .size = sizeof(opts), .skip = skip };
+	__uint128_t m = (__uint128_t)a * b;
+
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+/* Of a stack: the same trace may be another one's, or of other code. */
+static inline uint64_t hash_of(uint64_t id, const void *leaf)
+{
+	uint64_t seed = (uint64_t)atomic_load_explicit(&heap.salt,
+						       memory_order_relaxed)
+			<< 32;
+
+	if (unlikely(heap.per_thread || !__libc_single_threaded)) {
+		if (!local.tid)
+			local.tid = sys0(SYS_gettid);
+		seed |= heap.per_thread ? local.tid : local.tid % STRIPES;
+	}
+	if (unlikely(seed || leaf))
+		id ^= mix(seed ^ 0x9e3779b97f4a7c15ULL,
+			  (uintptr_t)leaf ^ 0xa0761d6478bd642fULL);
+	return likely(id) ? id : 1;
+}
+
+/* Marks are wanted only of new stacks, so a stack is taken again for them. */
+static uint32_t take_new(struct shstk_hook *hook, const void *leaf,
+			 uint64_t hash, uint64_t *pcs, uint8_t *marks,
+			 unsigned int max)
+{
+	struct shstk_opts opts = { .size = sizeof(opts) };
 	unsigned int first = !!leaf;
 	int n;
 
-	if (marks)
-		opts.marks = marks + first;
-	n = shstk_capture(pcs + first, max - first, &opts, info);
+	opts.marks = marks + first;
+	n = shstk_hook_capture(hook, pcs + first, max - first, &opts);
 	if (n < 0)
-		return n;
+		return 0;
 	if (leaf) {
 		pcs[0] = (uintptr_t)leaf;
-		if (marks)
-			marks[0] = SHSTK_MARK_PC;
+		marks[0] = SHSTK_MARK_PC;
 	}
-	return n + first;
+	return add(hash, pcs, marks, n + first, hook->end);
 }
 
-static uint64_t seed(void)
+static __attribute__((noinline)) uint32_t take_short(struct shstk_hook *hook,
+						     const void *leaf,
+						     uint64_t hash,
+						     unsigned int max)
 {
-	uint64_t salt = atomic_load_explicit(&heap.salt, memory_order_relaxed);
-	uint32_t thread = 0;
+	uint64_t pcs[SHORT_DEPTH];
+	uint8_t marks[SHORT_DEPTH];
 
-	if (unlikely(heap.header->per_thread || !__libc_single_threaded)) {
-		if (!local.tid)
-			local.tid = sys0(SYS_gettid);
-		thread = heap.header->per_thread ? local.tid :
-						   local.tid % STRIPES;
-	}
-	return salt << 32 | thread;
+	return take_new(hook, leaf, hash, pcs, marks, max);
 }
 
-static unsigned int short_depth(void)
+static __attribute__((noinline)) uint32_t take_deep(struct shstk_hook *hook,
+						    const void *leaf)
 {
-	unsigned int max = heap.header->max_depth;
-
-	return max < SHORT_DEPTH ? max : SHORT_DEPTH;
-}
-
-static __attribute__((noinline)) uint32_t take_deep(const void *leaf,
-						     unsigned int skip)
-{
-	struct shstk_info info = { .size = sizeof(info) };
+	uint32_t counter = 0;
 	uint64_t *pcs, hash;
-	uint32_t unit = 0;
-	uint8_t *marks;
 	int i = pool_take(&pcs), n;
 
 	if (i < 0)
 		return 0;
-	n = capture(pcs, NULL, heap.header->max_depth, skip + 1, leaf, &info);
+	n = shstk_hook_capture(hook, pcs, heap.max_depth, NULL);
 	if (n >= 0) {
 		local.deep = n > SHORT_DEPTH;
-		hash = hash_stack(pcs, n, seed());
-		unit = find(hash);
-		if (!unit) {
-			marks = (uint8_t *)(pcs + heap.header->max_depth);
-			n = capture(pcs, marks, heap.header->max_depth,
-				    skip + 1, leaf, &info);
-			if (n >= 0)
-				unit = add(hash, pcs, marks, n, info.end);
-		}
+		hash = hash_of(hook->id, leaf);
+		counter = find(hash);
+		if (!counter)
+			counter = take_new(hook, leaf, hash, pcs,
+					   (uint8_t *)(pcs + heap.max_depth),
+					   heap.max_depth);
 	}
 	pool_give(i);
-	return unit;
+	return counter;
 }
 
-static __attribute__((noinline)) uint32_t take_new(const void *leaf,
-						    unsigned int skip,
-						    uint64_t hash)
+uint32_t trace_take(struct shstk_hook *hook, const void *leaf)
 {
-	struct shstk_info info = { .size = sizeof(info) };
-	uint64_t pcs[SHORT_DEPTH];
-	uint8_t marks[SHORT_DEPTH];
-	int n = capture(pcs, marks, short_depth(), skip + 1, leaf, &info);
-
-	return n < 0 ? 0 : add(hash, pcs, marks, n, info.end);
-}
-
-__attribute__((noinline)) uint32_t trace_take(const void *leaf,
-					      unsigned int extra)
-{
-	struct shstk_info info = { .size = sizeof(info) };
+	unsigned int max = heap.max_depth < SHORT_DEPTH ? heap.max_depth :
+							  SHORT_DEPTH;
 	uint64_t pcs[SHORT_DEPTH], hash;
-	unsigned int max = short_depth();
-	uint32_t unit;
-	int n;
+	uint32_t counter;
 
 	if (unlikely(local.deep))
-		return take_deep(leaf, extra + 1);
-	n = capture(pcs, NULL, max, extra + 1, leaf, &info);
-	if (unlikely(n < 0))
+		return take_deep(hook, leaf);
+	if (unlikely(shstk_hook_capture(hook, pcs, max, NULL) < 0))
 		return 0;
-	if (unlikely(info.end == SHSTK_END_CAPACITY &&
-		     max < heap.header->max_depth))
-		return take_deep(leaf, extra + 1);
-	hash = hash_stack(pcs, n, seed());
-	unit = find(hash);
-	return likely(unit) ? unit : take_new(leaf, extra + 1, hash);
+	if (unlikely(hook->end == SHSTK_END_CAPACITY && max < heap.max_depth))
+		return take_deep(hook, leaf);
+	hash = hash_of(hook->id, leaf);
+	if (hash == local.hash)
+		return local.trace;
+	counter = find(hash);
+	if (unlikely(!counter))
+		counter = take_short(hook, leaf, hash, max);
+	if (likely(counter)) {
+		local.hash = hash;
+		local.trace = counter;
+	}
+	return counter;
 }
 
 /* Atomic only where there are threads: the difference is a third of the cost. */
@@ -292,7 +381,7 @@ static int64_t change_live(int64_t by)
 }
 
 /* The first change after a peak: keep what it was. */
-static inline void keep_peak(struct heap_trace *t)
+static inline void keep_peak(struct heap_counter *t)
 {
 	uint32_t no = atomic_load_explicit(&heap.image->peak_no,
 					   memory_order_relaxed);
@@ -307,10 +396,10 @@ static inline void keep_peak(struct heap_trace *t)
 			      memory_order_relaxed);
 }
 
-void trace_alloc(uint32_t trace, uint64_t size)
+void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks)
 {
 	struct heap_image *image = heap.image;
-	struct heap_trace *t = trace_at(trace);
+	struct heap_counter *t = counter_at(trace);
 	uint64_t bytes, objects = random_weight(size, &bytes);
 	int64_t live;
 
@@ -322,8 +411,7 @@ void trace_alloc(uint32_t trace, uint64_t size)
 		return;
 	atomic_store_explicit(&image->peak, live, memory_order_relaxed);
 	atomic_store_explicit(&image->rising, 1, memory_order_relaxed);
-	atomic_store_explicit(&image->peak_time, heap_ticks(),
-			      memory_order_relaxed);
+	atomic_store_explicit(&image->peak_time, ticks, memory_order_relaxed);
 }
 
 static inline void end_peak(void)
@@ -333,12 +421,17 @@ static inline void end_peak(void)
 	if (!atomic_load_explicit(&image->rising, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&image->rising, 0, memory_order_relaxed);
-	atomic_fetch_add_explicit(&image->peak_no, 1, memory_order_relaxed);
+	if (likely(__libc_single_threaded))
+		atomic_store_explicit(&image->peak_no, image->peak_no + 1,
+				      memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&image->peak_no, 1,
+					  memory_order_relaxed);
 }
 
 void trace_shrink(uint32_t trace, uint64_t size)
 {
-	struct heap_trace *t = trace_at(trace);
+	struct heap_counter *t = counter_at(trace);
 
 	end_peak();
 	keep_peak(t);
@@ -346,9 +439,18 @@ void trace_shrink(uint32_t trace, uint64_t size)
 	change_live(-(int64_t)size);
 }
 
+static inline _Atomic uint64_t *temporary_of(uint32_t counter)
+{
+	uint32_t i = heap_counter_index(counter);
+	struct heap_counters *c =
+		(struct heap_counters *)counter_at(counter - 1 - i);
+
+	return &c->temporary[i];
+}
+
 void trace_free(const struct block *b, bool temporary)
 {
-	struct heap_trace *t = trace_at(b->trace);
+	struct heap_counter *t = counter_at(b->trace);
 	uint64_t bytes, objects = random_weight(b->size, &bytes);
 	uint64_t age = ((heap_ticks() >> 6) - b->time) & 0xffffffffffffULL;
 
@@ -361,6 +463,6 @@ void trace_free(const struct block *b, bool temporary)
 		increase(&t->lifetime, heap.sample ? age * objects / HEAP_ONE :
 						     age);
 	if (temporary)
-		increase(&t->temporary, objects);
+		increase(temporary_of(b->trace), objects);
 	change_live(-(int64_t)bytes);
 }
