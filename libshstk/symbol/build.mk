@@ -5,7 +5,7 @@
 
 SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
 SYMBOL_GEN	:= $(B)/symbol/gen
-SYMBOL_LIBS	:= -ldw -lelf -liberty -lprotobuf-c -llzma -lz
+SYMBOL_LIBS	:= -ldw -lelf -liberty -lprotobuf-c -llzma -lz -lzstd
 
 SYMBOL_CFLAGS	:= $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
 	-I$(SYMBOL_GEN)

@@ -10,12 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "private.h"
 #include "shstk.h"
 
 /* More of it no program has. */
 #define SECTION_MAX (1ull << 30)
+
+/* Newer than some <elf.h>. */
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
 
 static Elf_Scn *find(Elf *elf, const char *wanted, GElf_Shdr *shdr)
 {
@@ -36,39 +42,68 @@ static Elf_Scn *find(Elf *elf, const char *wanted, GElf_Shdr *shdr)
 	return NULL;
 }
 
-static void *unpack(Elf_Scn *scn, const Elf_Data *data, size_t *size)
+/* What @from holds, packed as @type says, if that is @size bytes. */
+static void *unpack(unsigned int type, const uint8_t *from, size_t len,
+		    uint64_t size)
 {
-	size_t head = sizeof(Elf64_Chdr);
-	GElf_Chdr chdr;
-	uLongf len;
-	void *p;
+	uLongf n = size;
+	void *p = NULL;
+	bool done = false;
 
-	if (!gelf_getchdr(scn, &chdr) || chdr.ch_type != ELFCOMPRESS_ZLIB ||
-	    !chdr.ch_size || chdr.ch_size > SECTION_MAX || data->d_size < head)
-		return NULL;
-	len = chdr.ch_size;
-	p = malloc(len);
-	if (p && (uncompress(p, &len, (Bytef *)data->d_buf + head,
-			     data->d_size - head) != Z_OK ||
-		  len != chdr.ch_size)) {
+	if (size && size <= SECTION_MAX)
+		p = malloc(size);
+	if (p && type == ELFCOMPRESS_ZLIB)
+		done = uncompress(p, &n, from, len) == Z_OK && n == size;
+	else if (p && type == ELFCOMPRESS_ZSTD)
+		done = ZSTD_decompress(p, size, from, len) == size;
+	if (!done) {
 		free(p);
 		p = NULL;
 	}
-	*size = len;
 	return p;
 }
 
-/* A section's bytes, unpacked, as memory of their own. False if there is none. */
-static bool take(Elf *elf, const char *name, struct shstk_section *ret)
+static void unpack_section(Elf_Scn *scn, const Elf_Data *data,
+			   struct shstk_section *ret)
+{
+	const size_t head = sizeof(Elf64_Chdr);
+	GElf_Chdr chdr;
+
+	if (!gelf_getchdr(scn, &chdr) || data->d_size < head)
+		return;
+	ret->data = unpack(chdr.ch_type, (uint8_t *)data->d_buf + head,
+			   data->d_size - head, chdr.ch_size);
+	ret->size = chdr.ch_size;
+}
+
+/* The old way, .zdebug_frame: "ZLIB", then the size, big endian. */
+static void unpack_old(const Elf_Data *data, struct shstk_section *ret)
+{
+	const uint8_t *from = data->d_buf;
+	const size_t head = 12;
+
+	if (data->d_size < head || memcmp(from, "ZLIB", 4))
+		return;
+	ret->size = 0;
+	for (size_t i = 4; i < head; i++)
+		ret->size = ret->size << 8 | from[i];
+	ret->data = unpack(ELFCOMPRESS_ZLIB, from + head, data->d_size - head,
+			   ret->size);
+}
+
+/* A section's bytes, unpacked, as memory of their own, if there is none yet. */
+static void take(Elf *elf, const char *name, struct shstk_section *ret)
 {
 	GElf_Shdr shdr;
-	Elf_Scn *scn = find(elf, name, &shdr);
+	Elf_Scn *scn = ret->data ? NULL : find(elf, name, &shdr);
 	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
 
-	if (ret->data || !data || !data->d_buf || data->d_size > SECTION_MAX)
-		return false;
+	if (!data || !data->d_buf || data->d_size > SECTION_MAX)
+		return;
 	if (shdr.sh_flags & SHF_COMPRESSED) {
-		ret->data = unpack(scn, data, &ret->size);
+		unpack_section(scn, data, ret);
+	} else if (!strncmp(name, ".zdebug", 7)) {
+		unpack_old(data, ret);
 	} else {
 		ret->data = malloc(data->d_size);
 		ret->size = data->d_size;
@@ -76,7 +111,12 @@ static bool take(Elf *elf, const char *name, struct shstk_section *ret)
 			memcpy(ret->data, data->d_buf, data->d_size);
 	}
 	ret->vaddr = shdr.sh_addr;
-	return ret->data;
+}
+
+static void take_debug_frame(Elf *elf, struct shstk_debug *ret)
+{
+	take(elf, ".debug_frame", &ret->debug_frame);
+	take(elf, ".zdebug_frame", &ret->debug_frame);
 }
 
 static void take_both(Elf *elf, unsigned int machine, struct shstk_debug *ret)
@@ -86,7 +126,7 @@ static void take_both(Elf *elf, unsigned int machine, struct shstk_debug *ret)
 	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &eh) ||
 	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_machine != machine)
 		return;
-	take(elf, ".debug_frame", &ret->debug_frame);
+	take_debug_frame(elf, ret);
 	take(elf, ".eh_frame", &ret->eh_frame);
 }
 
@@ -106,15 +146,16 @@ int shstk_debug_find(void *debug_dirs, const char *path, const void *image,
 		elf_end(elf);
 		return -ENOEXEC;
 	}
-	take(elf, ".debug_frame", &ret->debug_frame);
+	take_debug_frame(elf, ret);
 
 	other = shstk_elf_minidebug(elf, &memory);
 	take_both(other, eh.e_machine, ret);
 	elf_end(other);
 	free(memory);
 
-	fd = ret->debug_frame.data ? -ENOENT :
-				     shstk_debugfile_open(&ours, dirs, path, elf);
+	fd = ret->debug_frame.data ?
+		     -ENOENT :
+		     shstk_debugfile_open(&ours, dirs, path, elf);
 	if (fd >= 0) {
 		other = shstk_elf_begin(fd);
 		take_both(other, eh.e_machine, ret);

@@ -51,7 +51,7 @@ $(RECORD_ARM64)/arm64_test: selftests/record/arm64_test \
 CHECK	+= $(RECORD_ARM64)/arm64_test
 
 # The whole command for the arm64 guest. Debian 12 has no arm64 packages of what
-# it links: elfutils, lzma and zlib are those of the guest's Debian; what is only
+# it links: elfutils, lzma, zlib and zstd are those of the guest's Debian; what is only
 # needed for pprof and for names of C++ is left out, as functions that fail.
 RECORD_ROOT	:= $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu
 RECORD_SYMBOL	:= $(SYMBOL_SRC:libshstk/symbol/%.c=$(RECORD_ARM64)/symbol/%.o) \
@@ -74,7 +74,7 @@ $(RECORD_ARM64)/left_out.o: selftests/record/left_out.c
 $(RECORD_ARM64)/shstk: $(RECORD_TOOLS) $(RECORD_SYMBOL) $(RECORD_ARM64)/left_out.o \
 		$(B)/lib/arm64/libshstk.a
 	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $^ -Wl,--allow-shlib-undefined \
-		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1)
+		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1)
 
 # In guests: hardware and software at the same moment, on programs of Debian.
 # The loader's tests bring these programs and the libraries along.
