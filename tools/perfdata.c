@@ -5,7 +5,8 @@
  * include/uapi/linux/perf_event.h.
  *
  * Two passes: the first reads all record headers, with their times; then the
- * records are read once more in the order of time, each into one buffer.
+ * records are read once more in the order of time, each into one buffer. If some
+ * are compressed, all are copied to a temporary file first, which is read instead.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/perf_unpack.h"
 #include "tools/perfdata.h"
 #include "tools/shstk.h"
 
@@ -29,12 +31,8 @@
 /* tools/perf: records that the tool itself adds. */
 enum {
 	USER_HEADER_ATTR = 64,
-	USER_TRACING_DATA = 66,
 	USER_BUILD_ID = 67,
-	USER_AUXTRACE = 71,
 	USER_HEADER_FEATURE = 80,
-	USER_COMPRESSED = 81,
-	USER_COMPRESSED2 = 83,
 };
 
 /* tools/perf: header features. */
@@ -96,6 +94,7 @@ struct perfdata_file {
 	uint8_t *window;
 	struct section data;
 	bool pipe;
+	bool unpacked;
 	struct record *records;
 	size_t nr_records;
 	size_t max_records;
@@ -524,16 +523,6 @@ static int by_time(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* What comes behind a record without being counted in its size. */
-static uint64_t payload(const struct header *h, struct body b)
-{
-	if (h->type == USER_TRACING_DATA)
-		return ((uint64_t)take32(&b) + 7) & ~7ull;
-	if (h->type == USER_AUXTRACE)
-		return take64(&b);
-	return 0;
-}
-
 static int add_build_id(struct perfdata_file *f, const struct header *h,
 			struct body b);
 
@@ -564,11 +553,45 @@ static int take_header(struct perfdata *pd, const struct header *h,
 	return err;
 }
 
-static int compressed(struct perfdata *pd)
+static void free_build_ids(struct perfdata_file *f)
 {
-	return fail(pd->private, -EOPNOTSUPP,
-		    "%s is compressed (perf record -z): unpack it first, by perf inject -i %s -o FILE",
-		    pd->path, pd->path);
+	for (size_t i = 0; i < f->nr_build_ids; i++)
+		free(f->build_ids[i].path);
+	free(f->build_ids);
+	f->build_ids = NULL;
+	f->nr_build_ids = 0;
+}
+
+/* From here on the file is another one, of nothing but records. */
+static int unpack(struct perfdata *pd)
+{
+	struct perfdata_file *f = pd->private;
+	struct perf_unpacked u;
+	int err = perf_unpack(f->fd, f->data.offset,
+			      f->data.offset + f->data.size, &u);
+
+	if (err == -E2BIG)
+		return fail(f, err, "%s unpacks to more than is believable",
+			    pd->path);
+	if (err)
+		return fail(f, err, "cannot unpack %s to $TMPDIR or /var/tmp: %s",
+			    pd->path, strerror(-err));
+	close(f->fd);
+	f->fd = u.fd;
+	f->size = u.size;
+	f->data = (struct section){ 0, u.size };
+	f->window_size = 0;
+	f->unpacked = true;
+	/* All that was found so far is found again. */
+	f->nr_records = 0;
+	pd->damaged = 0;
+	pd->cut |= u.damaged;
+	if (f->pipe) {
+		pd->nr_events = 0;
+		f->nr_ids = 0;
+		free_build_ids(f);
+	}
+	return 0;
 }
 
 /* The headers and times of all records. */
@@ -596,8 +619,8 @@ static int find_records(struct perfdata *pd)
 		if (!read_next(f, at + sizeof(h), f->record, h.size - sizeof(h)))
 			return -EIO;
 		b.left = h.size - sizeof(h);
-		if (h.type == USER_COMPRESSED || h.type == USER_COMPRESSED2)
-			return compressed(pd);
+		if (perf_compressed(h.type) && !f->unpacked)
+			return -EAGAIN;
 		if (f->pipe)
 			err = take_header(pd, &h, b);
 		if (err == -ENOMEM)
@@ -615,7 +638,7 @@ static int find_records(struct perfdata *pd)
 				return err;
 			last = time;
 		}
-		more = payload(&h, b);
+		more = perf_payload(h.type, b.p, b.left);
 		at += h.size;
 		if (more > end - at) {
 			pd->cut = true;
@@ -901,6 +924,11 @@ int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, char *err,
 	e = read_file_header(pd);
 	if (!e)
 		e = find_records(pd);
+	if (e == -EAGAIN) {
+		e = unpack(pd);
+		if (!e)
+			e = find_records(pd);
+	}
 	if (e == -EIO)
 		fail(f, e, "cannot read %s: %s", path, strerror(EIO));
 	if (!e && !pd->nr_events)
@@ -937,9 +965,7 @@ void perfdata_close(struct perfdata *pd)
 	if (!pd)
 		return;
 	f = pd->private;
-	for (size_t i = 0; i < f->nr_build_ids; i++)
-		free(f->build_ids[i].path);
-	free(f->build_ids);
+	free_build_ids(f);
 	free(f->ids);
 	free(f->records);
 	free(f->window);

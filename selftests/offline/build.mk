@@ -46,7 +46,8 @@ $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/%.c tools/%.h tools
 		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) -lelf
+		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) -lelf -lzstd
+$(FUZZ_B)/perfdata_fuzz: tools/perf_unpack.c tools/perf_unpack.h
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)

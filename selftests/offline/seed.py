@@ -105,14 +105,24 @@ def records():
             record(13, 0, struct.pack('<Q', 3) + tail) + record(68, 0, b''))
 
 
-def perfdata():
-    """A file as perf record writes it."""
+def packed():
+    """The same as perf record -z writes it: a stream, here of raw blocks."""
+    data = records()
+    half = len(data) // 2 - 3
+    blocks = [struct.pack('<I', len(part) << 3)[:3] + part for part in (data[:half], data[half:])]
+    first = b'\x28\xb5\x2f\xfd\x00\x38' + blocks[0]
+    # The newer kind says how much of it there is.
+    second = struct.pack('<Q', len(blocks[1])) + blocks[1]
+    return struct.pack('<IHH', 81, 0, len(first) + 8) + first + record(83, 0, second)
+
+
+def perfdata(data):
+    """A file as perf record writes it, with these records."""
     attr, ids = attribute(struct.pack('<QQ', 1, 2))
     at = 104
     attrs_at = at + len(ids)
     attrs = attr + struct.pack('<QQ', at, len(ids))
     data_at = attrs_at + len(attrs)
-    data = records()
     features = data_at + len(data)
     build_id = record(67, 1 << 15, struct.pack('<i', -1) + bytes(20) + bytes([20, 0, 0, 0]) +
                       pad(b'/bin/program\0', 8))
@@ -129,16 +139,19 @@ def perfdata():
     return head + struct.pack('<4Q', bits, 0, 0, 0) + ids + attrs + data + where + parts
 
 
-def pipe():
+def pipe(data):
     """A file as perf record -o - writes it."""
     attr, ids = attribute(struct.pack('<QQ', 1, 2))
-    return (b'PERFILE2' + struct.pack('<Q', 16) + record(64, 0, attr + ids) + records())
+    return (b'PERFILE2' + struct.pack('<Q', 16) + record(64, 0, attr + ids) + data)
 
 
 def main():
     """Write them all."""
     for name, data in (('core_seed-x86', core(62)), ('core_seed-arm64', core(183)),
-                       ('perfdata_seed-file', perfdata()), ('perfdata_seed-pipe', pipe())):
+                       ('perfdata_seed-file', perfdata(records())),
+                       ('perfdata_seed-file-z', perfdata(packed())),
+                       ('perfdata_seed-pipe', pipe(records())),
+                       ('perfdata_seed-pipe-z', pipe(packed()))):
         with open(os.path.join(sys.argv[1], name), 'wb') as file:
             file.write(data)
 
