@@ -37,9 +37,10 @@ $(BENCH)/chain_nofp%.o: $(BENCH)/chain_nofp%.c
 $(BENCH)/chain_nofp.o: $(BENCH)/chain_nofp.c
 	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_NOFP) -c -o $@ $<
 
-$(BENCH)/bench: $(BENCH_OBJ) $(B)/lib/native/libshstk.a
+$(BENCH)/bench: $(BENCH_OBJ) $(B)/framehop/modules.o $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(CXX) -o $@ $^ -lunwind -labsl_stacktrace \
-		-labsl_debugging_internal -labsl_raw_logging_internal
+		-labsl_debugging_internal -labsl_raw_logging_internal -lelf \
+		-Wl,-rpath,'$$ORIGIN/../framehop'
 
 $(BENCH)/compile: $(BENCH)/compile.o $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(CC) -o $@ $^

@@ -10,7 +10,7 @@
 
 #include "job.h"
 
-#define MAX_SOURCES 16
+#define MAX_SOURCES 20
 #define MAX_ROUNDS 64
 #define NR_DEPTHS 4
 

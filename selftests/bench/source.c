@@ -13,7 +13,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "selftests/framehop/peer.h"
 #include "shstk.h"
 #include "source.h"
 #include "source_hw.h"
@@ -253,6 +255,49 @@ static int fp_minimal_capture(uint64_t *pcs, int max)
 	return n;
 }
 
+static const struct framehop_api *framehop;
+static struct framehop *framehop_unwinder;
+
+/* From the caller of the capture on, whose frame record is @own. */
+static int framehop_trace(const struct record *own, uint64_t *pcs, int max)
+{
+	struct framehop_regs regs = {
+		.pc = own->pc,
+		.sp = (uintptr_t)(own + 1),
+		.fp = (uintptr_t)own->next,
+	};
+	int end;
+
+	return (int)framehop->trace(framehop_unwinder, &regs, NULL,
+				    (void *)stack_highest, pcs,
+				    (unsigned int)max, &end);
+}
+
+static int framehop_capture(uint64_t *pcs, int max)
+{
+	return framehop_trace(own_record(), pcs, max);
+}
+
+/* With none of the cached rules: raising their generation is cheap. */
+static int framehop_miss_capture(uint64_t *pcs, int max)
+{
+	framehop->miss(framehop_unwinder);
+	return framehop_trace(own_record(), pcs, max);
+}
+
+static const char *framehop_get(void)
+{
+	if (framehop)
+		return NULL;
+	framehop = framehop_load();
+	if (!framehop)
+		return "not built, see make framehop";
+	framehop_unwinder = framehop->create();
+	return framehop_add_process(framehop, framehop_unwinder, getpid()) ?
+		       "/proc/self/maps cannot be read" :
+		       NULL;
+}
+
 /* Captures twice and asks whether it was @use that served the second one. */
 static const char *probe(uint32_t use, int source, const char *missing)
 {
@@ -298,6 +343,10 @@ struct source sources[] = {
 	{ "llvm-libunwind", ON_ALL, true, false, llvm_capture, llvm_load,
 	  NULL },
 	{ "glibc", ON_ALL, true, false, glibc_capture, glibc_load, NULL },
+	{ "framehop", ON_NOFP, true, false, framehop_capture, framehop_get,
+	  NULL },
+	{ "framehop-miss", ON_NOFP, true, false, framehop_miss_capture,
+	  framehop_get, NULL },
 	{ "abseil", ON_ALL, true, false, abseil_capture, NULL, NULL },
 	{ "gperftools", ON_ALL, true, false, gperftools_capture,
 	  gperftools_load, NULL },

@@ -4,6 +4,8 @@
 # steps through (selftests/unwind).
 #
 #   make oracle     step through everything, with libunwind beside libshstk
+#   make oracle-framehop  the same with framehop too, which is built in a Debian
+#                   folder of the cache: needs root and Debian's archive, once
 
 ORACLE_SRC := $(filter-out %_test.c,$(wildcard selftests/oracle/*.c))
 ORACLE_OBJ := $(ORACLE_SRC:selftests/oracle/%.c=$(B)/oracle/%.o)
@@ -23,8 +25,8 @@ $(B)/oracle/%.o: selftests/oracle/%.c selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -MMD -MP -c -o $@ $<
 
-$(B)/oracle/oracle: $(ORACLE_OBJ) $(B)/libshstk.a
-	$(call say,LD,$@)$(CC) -o $@ $^ $(ORACLE_LIBS)
+$(B)/oracle/oracle: $(ORACLE_OBJ) $(B)/framehop/modules.o $(B)/libshstk.a
+	$(call say,LD,$@)$(CC) -o $@ $^ $(ORACLE_LIBS) -Wl,-rpath,'$$ORIGIN/../framehop'
 
 $(B)/unwind/%: selftests/unwind/%.c selftests/oracle/build.mk
 	@mkdir -p $(@D)
@@ -107,7 +109,10 @@ endif
 oracle: $(B)/oracle/oracle $(UNWIND_PROGRAMS)
 	$(Q)selftests/oracle/run $(B) all
 
-.PHONY: oracle
+oracle-framehop: $(FRAMEHOP_LIB) $(B)/oracle/oracle $(UNWIND_PROGRAMS)
+	$(Q)selftests/oracle/run $(B) framehop
+
+.PHONY: oracle oracle-framehop
 
 # Code without unwind information is foreign bytes too.
 EPILOGUE_FUZZ := $(FUZZ_B)/epilogue_fuzz

@@ -2,7 +2,7 @@
 /*
  * compare.c - the unwinders' answers against the truth.
  *
- * libshstk and libunwind get the same registers and the same memory. A trace
+ * libshstk, libunwind and framehop get the same registers and the same memory. A trace
  * is exact if it holds all return addresses up to the outermost frame and
  * nothing else. How the sides end:
  *  - The truth of a process begins with an empty stack at its first
@@ -15,11 +15,13 @@
  *    taken as its way to say so.
  *  - The entry that makecontext() makes is optional.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <libunwind-ptrace.h>
 
 #include "oracle.h"
+#include "selftests/framehop/peer.h"
 #include "shstk.h"
 
 #define MAX_TRACE (MAX_FRAMES + 2)
@@ -29,6 +31,7 @@ struct unwinders {
 	struct shstk_space *space;
 	unw_addr_space_t as;
 	void *upt;
+	struct framehop *framehop;
 	bool stale;
 };
 
@@ -44,6 +47,7 @@ struct answer {
 
 struct tally tally[PEERS];
 bool use_peer[PEERS] = { true, true };
+static const struct framehop_api *framehop;
 
 /* What libunwind's accessors work on; they get no argument of ours. */
 static struct {
@@ -158,6 +162,9 @@ static void drop(struct unwinders *u)
 	if (u->as)
 		unw_destroy_addr_space(u->as);
 	u->as = NULL;
+	if (u->framehop)
+		framehop->destroy(u->framehop);
+	u->framehop = NULL;
 }
 
 void unwinders_destroy(struct unwinders *u)
@@ -166,7 +173,7 @@ void unwinders_destroy(struct unwinders *u)
 	free(u);
 }
 
-/* Code was mapped or unmapped: both start afresh before they are used next. */
+/* Code was mapped or unmapped: all start afresh before they are used next. */
 void unwinders_changed(struct unwinders *u)
 {
 	u->stale = true;
@@ -188,6 +195,12 @@ static void renew(struct unwinders *u)
 	if (!u->as || !u->upt)
 		abort();
 	unw_set_caching_policy(u->as, UNW_CACHE_GLOBAL);
+	if (use_peer[PEER_FRAMEHOP]) {
+		u->framehop = framehop->create();
+		if (framehop_add_process(framehop, u->framehop,
+					 u->process->pid))
+			abort();
+	}
 	u->stale = false;
 }
 
@@ -238,6 +251,44 @@ static void ask_libunwind(struct unwinders *u, const struct user_regs_struct *r,
 	a->end = more < 0 ? unw_strerror(more) : "end";
 }
 
+/**
+ * framehop_choose() - framehop is asked too
+ *
+ * Return: 0 or -ENOENT: it was not built.
+ */
+int framehop_choose(void)
+{
+	framehop = framehop_load();
+	use_peer[PEER_FRAMEHOP] = framehop;
+	return framehop ? 0 : -ENOENT;
+}
+
+static int read_word(void *memory, u64 addr, u64 *word)
+{
+	return memory_read(memory, addr, word, sizeof(*word));
+}
+
+static void ask_framehop(struct unwinders *u, const struct user_regs_struct *r,
+			 struct answer *a)
+{
+	static const char *const ends[] = {
+		"end",
+		"unreadable stack",
+		"moved backwards",
+		"did not advance",
+		"arithmetic overflow",
+		"return address 0",
+	};
+	struct framehop_regs regs = { r->rip, r->rsp, r->rbp };
+	int end;
+
+	a->count = framehop->trace(u->framehop, &regs, read_word,
+				   u->process->memory, a->pcs, MAX_TRACE, &end);
+	a->guessed = 0;
+	a->complete = !end;
+	a->end = ends[end];
+}
+
 static bool equals(const struct answer *a, const u64 *truth, unsigned int n)
 {
 	return a->count == n && !memcmp(a->pcs, truth, n * sizeof(*truth));
@@ -259,7 +310,7 @@ static bool is_return_address(const struct stack *s, unsigned int index)
 }
 
 static void note_miss(enum peer peer, struct process *p, struct stack *s,
-		      const struct answer *a, const struct answer *other,
+		      const struct answer *a, bool other_right,
 		      const u64 *truth, unsigned int n,
 		      const struct user_regs_struct *regs)
 {
@@ -277,8 +328,8 @@ static void note_miss(enum peer peer, struct process *p, struct stack *s,
 		miss.kind = MISS_WRONG;
 	if (i < a->count && peer == PEER_SHSTK)
 		miss.guessed = a->marks[i] & SHSTK_MARK_GUESS;
-	report_miss(p, s, &miss, other && other->exact, a->pcs, a->count, truth,
-		    n, regs, a->end);
+	report_miss(p, s, &miss, other_right, a->pcs, a->count, truth, n, regs,
+		    a->end);
 }
 
 /**
@@ -293,7 +344,7 @@ void compare(struct process *p, pid_t tid, struct stack *s,
 {
 	static struct answer answers[PEERS];
 	static u64 truth[MAX_TRACE], held[MAX_TRACE];
-	unsigned int n, n_held = 0, optional;
+	unsigned int n, n_held = 0, optional, exact = 0;
 
 	(void)tid;
 	renew(p->unwinders);
@@ -306,6 +357,8 @@ void compare(struct process *p, pid_t tid, struct stack *s,
 		ask_shstk(p->unwinders, regs, &answers[PEER_SHSTK]);
 	if (use_peer[PEER_LIBUNWIND])
 		ask_libunwind(p->unwinders, regs, &answers[PEER_LIBUNWIND]);
+	if (use_peer[PEER_FRAMEHOP])
+		ask_framehop(p->unwinders, regs, &answers[PEER_FRAMEHOP]);
 	for (int i = 0; i < PEERS; i++) {
 		struct answer *a = &answers[i];
 
@@ -318,13 +371,12 @@ void compare(struct process *p, pid_t tid, struct stack *s,
 			a->exact = true;
 			tally[i].held++;
 		}
+		exact += a->exact;
 		tally[i].exact += a->exact;
 		tally[i].exact_open += a->exact && !a->complete;
 		tally[i].guessed += a->exact && a->guessed;
 	}
 	for (int i = 0; i < PEERS; i++)
 		if (use_peer[i] && !answers[i].exact)
-			note_miss(i, p, s, &answers[i],
-				  use_peer[!i] ? &answers[!i] : NULL, truth, n,
-				  regs);
+			note_miss(i, p, s, &answers[i], exact, truth, n, regs);
 }

@@ -15,9 +15,10 @@
  *	-t SECONDS  wall clock limit
  *	-k FILE     explained misses
  *	-o FILE     append a line of the table
- *	-u PEERS    "shstk", "libunwind" or "both"
+ *	-u PEERS    "shstk", "libunwind", "both", or "all": framehop too
  *	-m COUNT    fail if fewer instructions were checked
- *	-v          print the first trace of each miss of libshstk; -vv of both
+ *	-v          print the first trace of each miss of libshstk; -vv of libunwind,
+ *		    -vvv of framehop too
  *
  * Ends with 0 if every miss of libshstk is explained, 1 if not, 4 if nothing
  * could be checked.
@@ -38,10 +39,15 @@ static int usage(void)
 
 static int choose_peers(const char *name)
 {
-	bool both = !strcmp(name, "both");
+	bool all = !strcmp(name, "all");
+	bool both = all || !strcmp(name, "both");
 
 	use_peer[PEER_SHSTK] = both || !strcmp(name, "shstk");
 	use_peer[PEER_LIBUNWIND] = both || !strcmp(name, "libunwind");
+	if (all && framehop_choose()) {
+		fprintf(stderr, "oracle: no libframehop-peer.so\n");
+		return -ENOENT;
+	}
 	return use_peer[PEER_SHSTK] || use_peer[PEER_LIBUNWIND] ? 0 : -EINVAL;
 }
 

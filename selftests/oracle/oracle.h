@@ -27,6 +27,8 @@
 
 struct process;
 
+enum peer { PEER_SHSTK, PEER_LIBUNWIND, PEER_FRAMEHOP, PEERS };
+
 #define MAX_FRAMES 4096
 
 /* insn.c */
@@ -141,8 +143,8 @@ struct pending {
  * @held_frame: that entry.
  * @landing: control came here by a load of the stack pointer, and is still in
  *	the function that did it.
- * @pending: misses since the innermost function was entered; older ones are
- *	dropped when it is full.
+ * @pending: misses of each unwinder since the innermost function was entered;
+ *	older ones are dropped when it is full.
  * @npending: how many were added so far.
  * @next: other stacks that this thread left.
  */
@@ -154,8 +156,8 @@ struct stack {
 	bool held;
 	struct frame held_frame;
 	bool landing;
-	struct pending pending[MAX_PENDING];
-	unsigned int npending;
+	struct pending pending[PEERS][MAX_PENDING];
+	unsigned int npending[PEERS];
 	struct stack *next;
 };
 
@@ -239,9 +241,8 @@ int run_plan(const struct plan *plan, struct run_stats *stats);
 
 /* compare.c */
 
-enum peer { PEER_SHSTK, PEER_LIBUNWIND, PEERS };
-
 extern bool use_peer[PEERS];
+int framehop_choose(void);
 const unsigned long long *dwarf_register(const struct user_regs_struct *r,
 					 int n);
 struct unwinders *unwinders_create(struct process *p);

@@ -47,7 +47,7 @@ static struct known known[KNOWN];
 static unsigned int known_count;
 int verbose;
 
-static const char *const peer_names[] = { "shstk", "libunwind" };
+static const char *const peer_names[] = { "shstk", "libunwind", "framehop" };
 static const char *const miss_names[] = { "short", "wrong", "long" };
 static const char *const cause_names[] = {
 	[CAUSE_NO_INFO] = "no-info", [CAUSE_TABLE] = "table",
@@ -357,18 +357,20 @@ static void print_trace(const char *what, struct process *p, const u64 *pcs,
  */
 void report_switched(struct stack *s, u64 since)
 {
-	while (s->npending) {
-		struct pending *m = &s->pending[--s->npending];
+	for (enum peer i = 0; i < PEERS; i++) {
+		while (s->npending[i]) {
+			struct pending *m = &s->pending[i][--s->npending[i]];
 
-		if (m->when < since)
-			break;
-		m->group->count--;
-		m->group->silent -= m->silent;
-		m->group->guessed -= m->guessed;
-		m->group->switching++;
-		tally[m->group->miss.peer].switching++;
+			if (m->when < since)
+				break;
+			m->group->count--;
+			m->group->silent -= m->silent;
+			m->group->guessed -= m->guessed;
+			m->group->switching++;
+			tally[i].switching++;
+		}
+		s->npending[i] = 0;
 	}
-	s->npending = 0;
 }
 
 /* The group of a miss, or an unused one; NULL if there are too many. */
@@ -391,12 +393,15 @@ static struct group *find_group(const struct miss *miss)
 /* Remember a miss until the function ends in one way or the other. */
 static void keep(struct stack *s, struct group *g, const struct miss *miss)
 {
-	if (s->npending == MAX_PENDING) {
-		memmove(s->pending, s->pending + MAX_PENDING / 2,
-			sizeof(s->pending) / 2);
-		s->npending = MAX_PENDING / 2;
+	struct pending *all = s->pending[miss->peer];
+	unsigned int *n = &s->npending[miss->peer];
+
+	if (*n == MAX_PENDING) {
+		memmove(all, all + MAX_PENDING / 2,
+			MAX_PENDING / 2 * sizeof(*all));
+		*n = MAX_PENDING / 2;
 	}
-	s->pending[s->npending++] = (struct pending){
+	all[(*n)++] = (struct pending){
 		g,
 		truth_now,
 		miss->silent,

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# framehop as a library for the oracle and the benchmark. Debian 14 has it; a
+# folder of the cache with Rust in it is made when it is first asked for.
+#
+#   make framehop   build it; make bench has it as a source from then on
+
+FRAMEHOP := $(B)/framehop
+FRAMEHOP_LIB := $(FRAMEHOP)/libframehop-peer.so
+
+$(FRAMEHOP)/modules.o: selftests/framehop/modules.c selftests/framehop/peer.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -c -o $@ $<
+
+# Cargo writes beside the sources, so they are copied; it asks no one on the net.
+$(FRAMEHOP_LIB): selftests/framehop/peer.rs selftests/framehop/Cargo.toml
+	$(Q)selftests/guest/setup rust
+	@mkdir -p $(FRAMEHOP)/src/.cargo
+	$(Q)cp $^ $(FRAMEHOP)/src
+	$(Q)printf '%s\n' '[source.crates-io]' 'replace-with = "debian"' '[source.debian]' \
+		'directory = "/usr/share/cargo/registry"' >$(FRAMEHOP)/src/.cargo/config.toml
+	$(call say,CARGO,$@)cd $(FRAMEHOP)/src && $(CURDIR)/selftests/guest/in rust \
+		cargo build --quiet --release --offline
+	$(Q)cp --remove-destination $(FRAMEHOP)/src/target/release/libframehop_peer.so $@
+
+framehop: $(FRAMEHOP_LIB)
+
+.PHONY: framehop
