@@ -53,15 +53,49 @@ $(FUZZ_B)/rules.stamp: selftests/fuzz/elf_seed.c selftests/fuzz/rules_seed.py $(
 	$(Q)selftests/fuzz/rules_seed.py $(FUZZ_B)/elf_seed $(FUZZ_B)/rules_seed
 	$(Q)touch $@
 
-# Compressed .debug_frame, and .gnu_debugdata with another.
+# Compressed .debug_frame in three ways, and .gnu_debugdata with another.
 $(FUZZ_B)/debugdata_seed: selftests/fuzz/elf_seed.c
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)$(CC) -O2 -g -gz=none -nostdlib -static -fno-asynchronous-unwind-tables -o $@.mini $<
 	$(Q)xz -kf $@.mini
 	$(Q)$(OBJCOPY) --add-section .gnu_debugdata=$@.mini.xz --compress-debug-sections $@.mini $@
+	$(Q)for i in zstd zlib-gnu; do \
+		printf '.cfi_sections .debug_frame\n.include "selftests/formats/special.S"\n' | \
+		$(CC) -c -x assembler -Wa,--compress-debug-sections=$$i -o $@-$$i - || exit 1; done
 	$(Q)rm -f $@.mini $@.mini.xz
 
 fuzz selftests/fuzz/run: | $(FUZZ_CORE) $(FUZZ_CORE_SEEDS)
+
+# Dumps of two programs: x86 with frames of every kind, and arm64.
+FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
+
+$(FUZZ_B)/dump-x86: selftests/formats/special.S
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -nostdlib -static -Wl,--eh-frame-hdr,-e,0 -o $@ $<
+
+$(FUZZ_B)/dump-arm64: selftests/fuzz/elf_seed.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(ARM64)gcc -O2 -nostdlib -static -mbranch-protection=standard \
+		-Wl,--eh-frame-hdr -o $@ $<
+
+$(FUZZ_B)/dump.stamp: selftests/fuzz/dump_seed.py $(FUZZ_DUMP)
+	$(Q)$< $(FUZZ_DUMP) $(FUZZ_B)/dump_seed
+	$(Q)touch $@
+
+$(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_DUMP)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-DDUMP_X86='"$(FUZZ_B)/dump-x86"' -DDUMP_ARM64='"$(FUZZ_B)/dump-arm64"' \
+		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
+
+# What agents send to shstk record.
+$(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c tools/record_drain.c tools/record.h \
+		tools/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/ring_fuzz $(FUZZ_B)/dump_fuzz $(FUZZ_B)/dump.stamp
 
 CHECK += selftests/fuzz/run
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * ring_fuzz.c - the memory that shstk record shares with its agents, with
+ * anything in it: the recorder takes from it what makes sense, and comes to an
+ * end; what it counts is no more than was there.
+ *
+ * Input: a byte that says how many slots there are and whether stacks are
+ * compared, then for each slot its fields and the bytes of its ring.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libshstk/shstk.h"
+#include "tools/agent/ring.h"
+#include "tools/record.h"
+#include "tools/shstk.h"
+
+#define MAX_SLOTS 4
+#define DEPTH 16
+
+/* No such process: its mappings are those that the input says. */
+#define PID 0x3fffff00
+
+/* What is set of a slot. */
+struct fields {
+	uint8_t state;
+	uint8_t start_slot;
+	uint8_t parent_slot;
+	uint8_t instance;
+	uint8_t parent;
+	uint8_t pad;
+	uint16_t bytes;
+	uint64_t head;
+	uint64_t lost;
+};
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Stacks that differ are printed. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	stderr = fopen("/dev/null", "we");
+	return stderr ? 0 : -1;
+}
+
+uint64_t now_ns(clockid_t clock)
+{
+	static uint64_t now;
+
+	(void)clock;
+	return now += 1000000;
+}
+
+/* Descriptor @fd as the agent would map it. */
+static struct rec_header *map(int fd, size_t *size)
+{
+	struct rec_header *h;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		abort();
+	*size = (size_t)st.st_size;
+	h = mmap(NULL, *size, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (h == MAP_FAILED)
+		abort();
+	return h;
+}
+
+static void lost(void *arg, int pid, int tid, const char *comm, uint64_t nr,
+		 uint64_t taken)
+{
+	(void)arg;
+	(void)pid;
+	(void)tid;
+	(void)nr;
+	(void)taken;
+	if (strlen(comm) >= REC_COMM)
+		abort();
+}
+
+/* Returns how much of @data was used. */
+static size_t fill_slot(struct rec_header *h, unsigned int i,
+			const uint8_t *data, size_t size)
+{
+	struct rec_slot *slots = (void *)((uint8_t *)h + h->slots_offset);
+	uint8_t *ring = (uint8_t *)h + h->rings_offset + i * h->ring_size;
+	struct rec_slot *slot = &slots[i];
+	struct fields f;
+	size_t bytes;
+
+	if (size < sizeof(f))
+		return size;
+	memcpy(&f, data, sizeof(f));
+	bytes = size - sizeof(f);
+	if (bytes > f.bytes)
+		bytes = f.bytes;
+	if (bytes > h->ring_size)
+		bytes = h->ring_size;
+	memcpy(ring, data + sizeof(f), bytes);
+	slot->owner = REC_OWNER(PID + i, f.state & 3);
+	slot->epoch = f.pad;
+	slot->tid = PID + i;
+	slot->instance = f.instance;
+	slot->parent = f.parent;
+	slot->start_slot = f.start_slot;
+	slot->parent_slot = f.parent_slot;
+	memcpy(slot->comm, &f.head, sizeof(f.head));
+	/* Mostly the end of what was written. */
+	slot->head = f.state & 4 ? f.head : bytes;
+	slot->lost = f.lost;
+	slot->lost_weight = f.lost;
+	slot->taken = f.head;
+	return sizeof(f) + bytes;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct shstk_symbols_opts sopts = { .no_lines = true };
+	struct drain_opts opts = {
+		.period = 1000000,
+		.ring_size = rec_min_ring(DEPTH),
+		.max_depth = DEPTH,
+	};
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	struct drain_counts counts;
+	unsigned int nr, fd;
+	struct rec_header *h;
+	struct drain *d;
+	size_t mapped;
+
+	if (!size)
+		return 0;
+	nr = data[0] % MAX_SLOTS + 1;
+	opts.check = data[0] & 0x80;
+	if (shstk_symbols_create(&sopts, &symbols) ||
+	    shstk_profile_create(symbols, &profile) ||
+	    drain_create(&opts, symbols, profile, &d))
+		abort();
+	if (sscanf(drain_env(d), "/proc/%*d/fd/%u", &fd) != 1)
+		abort();
+	h = map((int)fd, &mapped);
+	h->slot_high = nr;
+	data++;
+	size--;
+	for (unsigned int i = 0; i < nr; i++) {
+		size_t used = fill_slot(h, i, data, size);
+
+		data += used;
+		size -= used;
+	}
+	for (int i = 0; i < 2; i++)
+		if (drain_rings(d))
+			abort();
+	drain_count(d, &counts);
+	/* The smallest sample of all leaves room for no more. */
+	if (counts.samples >
+	    2 * nr * opts.ring_size / sizeof(struct rec_sample))
+		abort();
+	drain_lost(d, lost, NULL);
+	munmap(h, mapped);
+	drain_destroy(d);
+	shstk_profile_destroy(profile);
+	shstk_symbols_destroy(symbols);
+	return 0;
+}
