@@ -812,6 +812,7 @@ static void tell_hook(struct shstk_hook *hook, const struct capture *c)
 	struct memo_side *s = &c->t->memo.side[c->t->memo.last];
 
 	hook->end = c->end;
+	hook->crossed = c->crossed;
 	hook->id = is_in_memo(c) ? memo_id(s, s->first) :
 				   shstk_trace_id(c->pcs, c->n);
 }
@@ -1284,6 +1285,13 @@ static __attribute__((noinline)) int capture_shadow(const struct call *c)
 	return capture_any(c);
 }
 
+/* By a fast way: what is no ordinary frame is not for those. */
+static inline void finish_hook(struct shstk_hook *hook)
+{
+	hook->end = SHSTK_END_COMPLETE;
+	hook->crossed = false;
+}
+
 static inline bool wants_marker(const struct thread *t,
 				const struct shstk_opts *opts)
 {
@@ -1351,7 +1359,7 @@ int capture_near(const struct call *c, struct thread *t)
 		m->misses = 0;
 		thread_count(t, t->reused);
 		if (c->hook)
-			c->hook->end = SHSTK_END_COMPLETE;
+			finish_hook(c->hook);
 		if (unlikely(wants_marker(t, c->opts)))
 			marker_consider(t, c->pcs, n, c->ra, c->sp, c->fp);
 		if (unlikely(c->info != NULL))
@@ -1502,6 +1510,7 @@ static __attribute__((noinline)) int hook_any(struct call *c, struct thread *t)
 	else
 		n = capture_any(c);
 	hook->end = info.end;
+	hook->crossed = true;
 	if (n >= 0)
 		hook->id = shstk_trace_id(c->pcs, n);
 	return n;
@@ -1514,7 +1523,7 @@ int hook_end(const struct call *c, struct thread *t)
 	struct memo_side *s = &t->memo.side[t->memo.last];
 
 	c->hook->id = memo_id(s, s->first);
-	c->hook->end = SHSTK_END_COMPLETE;
+	finish_hook(c->hook);
 	return end_again(c, t);
 }
 

@@ -20,13 +20,15 @@
  * @fp: frame pointer of its caller.
  * @id: identity of the trace.
  * @end: enum shstk_end.
+ * @crossed: the trace may go through a signal frame; 0: it does not.
  */
 struct shstk_hook {
 	uint64_t ra;
 	uint64_t sp;
 	uint64_t fp;
 	uint64_t id;
-	unsigned int end;
+	uint16_t end;
+	uint16_t crossed;
 };
 
 /* The caller of the function that this stands in. */

@@ -10,12 +10,12 @@ $(DROP_B)/walkers: selftests/backtrace/walkers.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -std=c++17 $(DROP_FLAGS) -MMD -MP -o $@ $< -ldl
 # At a fixed place, so that addresses can be compared.
-$(DROP_B)/allocs: selftests/backtrace/allocs.c
+$(DROP_B)/allocs $(DROP_B)/burn: $(DROP_B)/%: selftests/backtrace/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -no-pie -o $@ $<
 
 $(DROP_B)/backtrace_test: selftests/backtrace/backtrace_test $(DROP_B)/walkers \
-		$(DROP_B)/allocs all
+		$(DROP_B)/allocs $(DROP_B)/burn all
 	$(Q)cp $< $@
 
 CHECK	+= $(DROP_B)/backtrace_test

@@ -5,12 +5,13 @@
  * - backtrace() of the C library.
  * - unw_backtrace() of libunwind.
  * - GetStackTrace() and GetStackTraceWithContext() of gperftools, and the first
- *   of Abseil as Debian's library has it.
+ *   of Abseil, by the names that its own release and Debian 12 give it.
  *
  * For all of them entry 0 is the return address into their caller. They may be
  * called from signal handlers, so the next functions are looked up at start.
  */
 #include <execinfo.h>
+#include <string.h>
 
 #include "drop.h"
 
@@ -19,19 +20,47 @@ typedef int get_skipping(void **array, int size, int skip);
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "entries are addresses");
 
+#define ROOM 128	/* entries, with those to be left out */
+
+/* By a fast way: all entries are captured, then some left out. */
+static __attribute__((noinline)) int capture_inner(struct shstk_hook *hook,
+						    uint64_t *array,
+						    unsigned int size,
+						    unsigned int skip)
+{
+	uint64_t pcs[ROOM];
+	int n = shstk_hook_capture(hook, pcs, size + skip, NULL);
+
+	if (n < 0)
+		return n;
+	n = (unsigned int)n > skip ? n - skip : 0;
+	memcpy(array, pcs + skip, n * sizeof(*pcs));
+	return n;
+}
+
 /*
- * Entry 0 is the return address of the hook that calls this, but for @skip.
- * Returns their number, or -1: the true function is to be asked.
+ * Entry 0 is the return address of the hook whose caller @ra, @sp and @fp tell, but
+ * for @skip. Returns their number, or -1: the true function is to be asked.
  */
 static __attribute__((noinline)) int capture(void **array, int size,
-					     unsigned int skip)
+					     unsigned int skip, uint64_t ra,
+					     uint64_t sp, uint64_t fp)
 {
-	struct shstk_opts opts = { .size = sizeof(opts), .skip = skip + 2 };
-	struct shstk_info info = { .size = sizeof(info) };
-	int n = shstk_capture((uint64_t *)array, size, &opts, &info);
+	struct shstk_opts opts = { .size = sizeof(opts), .skip = skip };
+	struct shstk_hook hook = { .ra = ra, .sp = sp, .fp = fp };
+	uint64_t *pcs = (uint64_t *)array;
+	int n;
 
-	return is_whole(n, &info) ? n : -1;
+	if (skip && skip < ROOM && (unsigned int)size <= ROOM - skip)
+		n = capture_inner(&hook, pcs, size, skip);
+	else
+		n = shstk_hook_capture(&hook, pcs, size, &opts);
+	return is_whole(n, hook.end) ? n : -1;
 }
+
+#define CAPTURE(array, size, skip)                                             \
+	capture(array, size, skip, SHSTK_HOOK_HERE.ra, SHSTK_HOOK_HERE.sp,     \
+		SHSTK_HOOK_HERE.fp)
 
 /*
  * The true functions are left to by tail calls: they see the stack as if nobody
@@ -52,7 +81,7 @@ static __attribute__((noinline)) int capture(void **array, int size,
 									       \
 		if (size <= 0)                                                 \
 			return 0;                                              \
-		n = capture(array, size, 0);                                   \
+		n = CAPTURE(array, size, 0);                                   \
 		if (likely(n >= 0))                                            \
 			return n;                                              \
 		return next_##name ? next_##name(array, size) : 0;             \
@@ -72,7 +101,7 @@ ARRAY(unw_backtrace)
 	HOOK_API int name(void **array, int size, int skip);                   \
 	HOOK_API int name(void **array, int size, int skip)                    \
 	{                                                                      \
-		int n = size > 0 && skip >= 0 ? capture(array, size, skip) :   \
+		int n = size > 0 && skip >= 0 ? CAPTURE(array, size, skip) :   \
 						-1;                            \
 									       \
 		if (likely(n >= 0))                                            \
@@ -80,10 +109,11 @@ ARRAY(unw_backtrace)
 		return next_##name ? next_##name(array, size, skip) : 0;       \
 	}
 
-/* GetStackTrace(void **, int, int), also in absl and absl::lts_20220623. */
+/* GetStackTrace(void **, int, int), also in absl and its inline namespaces. */
 SKIPPING(_Z13GetStackTracePPvii)
 SKIPPING(_ZN4absl13GetStackTraceEPPvii)
 SKIPPING(_ZN4absl12lts_2022062313GetStackTraceEPPvii)
+SKIPPING(_ZN4absl7debian313GetStackTraceEPPvii)
 
 /*
  * What a profiler calls in its signal handler. By default gperftools makes no use
@@ -103,7 +133,7 @@ HOOK_API int CONTEXT_NAME(void **array, int size, int skip,
 			  const void *context);
 HOOK_API int CONTEXT_NAME(void **array, int size, int skip, const void *context)
 {
-	int n = size > 0 && skip >= 0 ? capture(array, size, skip) : -1;
+	int n = size > 0 && skip >= 0 ? CAPTURE(array, size, skip) : -1;
 
 	if (likely(n >= 0))
 		return n;

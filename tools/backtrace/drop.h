@@ -21,17 +21,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shstk.h"
+#include "hook.h"
 
 #define HOOK_API __attribute__((visibility("default")))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* Did the trace end where the stack does, or where the caller wanted it to? */
-static inline bool is_whole(int n, const struct shstk_info *info)
+static inline bool is_whole(int n, unsigned int end)
 {
-	return n >= 0 && (info->end == SHSTK_END_COMPLETE ||
-			  info->end == SHSTK_END_CAPACITY);
+	return n >= 0 && (end == SHSTK_END_COMPLETE ||
+			  end == SHSTK_END_CAPACITY);
 }
 
 #endif

@@ -17,7 +17,7 @@
 
 #include "drop.h"
 
-#define CHUNK	64	/* frames captured at a time */
+#define CHUNK	128	/* frames captured at a time */
 #define KNOWN	64	/* callbacks that want more than addresses */
 
 /**
@@ -233,13 +233,13 @@ HOOK_API _Unwind_Word _Unwind_GetGR(struct _Unwind_Context *context, int number)
 	return q.value;
 }
 
-/* Frames that were captured, to the callback. */
+/* Frames that were captured, to the callback. @marks: NULL: there are none. */
 static _Unwind_Reason_Code tell(struct frame *f, void *arg, const uint64_t *pcs,
 				const uint8_t *marks, int n)
 {
 	for (int i = 0; i < n; i++, f->index++) {
 		f->pc = pcs[i];
-		f->exact = marks[i] & SHSTK_MARK_PC;
+		f->exact = marks && marks[i] & SHSTK_MARK_PC;
 		if (f->trace((struct _Unwind_Context *)f, arg) !=
 		    _URC_NO_REASON)
 			return _URC_FATAL_PHASE1_ERROR;
@@ -247,34 +247,54 @@ static _Unwind_Reason_Code tell(struct frame *f, void *arg, const uint64_t *pcs,
 	return _URC_NO_REASON;
 }
 
-/* Returns what _Unwind_Backtrace() returns, or -1: ask the true one. */
-static __attribute__((noinline)) int serve(_Unwind_Trace_Fn trace, void *arg,
-					   uint64_t outer)
+/* As serve(), for any stack: in chunks, with marks. */
+static __attribute__((noinline)) int serve_any(struct frame *f, void *arg,
+					       struct shstk_hook *hook)
 {
-	struct frame f = { .mark = &frame_mark, .self = &f, .outer = outer,
-			   .trace = trace };
-	struct shstk_opts opts = { .size = sizeof(opts), .skip = 2 };
-	struct shstk_info info = { .size = sizeof(info) };
+	struct shstk_opts opts = { .size = sizeof(opts) };
 	_Unwind_Reason_Code ret;
-	uint64_t pcs[CHUNK];
 	uint8_t marks[CHUNK];
+	uint64_t pcs[CHUNK];
 	int n;
 
 	opts.marks = marks;
 	do {
-		n = shstk_capture(pcs, CHUNK, &opts, &info);
+		n = shstk_hook_capture(hook, pcs, CHUNK, &opts);
 		/* Before the callback has seen anything. */
-		if (unlikely(!is_whole(n, &info)) && !f.index)
+		if (unlikely(!is_whole(n, hook->end)) && !f->index)
 			return -1;
 		if (n <= 0)
 			break;
-		ret = tell(&f, arg, pcs, marks, n);
+		ret = tell(f, arg, pcs, marks, n);
 		if (ret != _URC_NO_REASON)
 			return ret;
 		opts.skip += n;
-	} while (info.end == SHSTK_END_CAPACITY);
+	} while (hook->end == SHSTK_END_CAPACITY);
+	return _URC_NO_REASON;
+}
+
+/*
+ * Returns what _Unwind_Backtrace() returns, or -1: ask the true one. @ra, @sp and @fp:
+ * its caller; see struct shstk_hook.
+ */
+static __attribute__((noinline)) int serve(_Unwind_Trace_Fn trace, void *arg,
+					   uint64_t ra, uint64_t sp,
+					   uint64_t fp)
+{
+	struct shstk_hook hook = { .ra = ra, .sp = sp, .fp = fp };
+	struct frame f = { .mark = &frame_mark, .self = &f, .outer = sp,
+			   .trace = trace };
+	uint64_t pcs[CHUNK];
+	int n = shstk_hook_capture(&hook, pcs, CHUNK, NULL), ret;
+
+	if (likely(n >= 0 && hook.end == SHSTK_END_COMPLETE && !hook.crossed))
+		ret = tell(&f, arg, pcs, NULL, n);
+	else
+		ret = serve_any(&f, arg, &hook);
+	if (ret != _URC_NO_REASON)
+		return ret;
 	/* libgcc tells of the outermost frame's caller too, which there is not. */
-	ret = tell(&f, arg, &(uint64_t){ 0 }, &(uint8_t){ 0 }, 1);
+	ret = tell(&f, arg, &(uint64_t){ 0 }, NULL, 1);
 	return ret == _URC_NO_REASON ? _URC_END_OF_STACK : ret;
 }
 
@@ -285,7 +305,8 @@ HOOK_API _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn trace,
 	int ret = -1;
 
 	if (likely(*known_slot(trace) != trace))
-		ret = serve(trace, arg, (uintptr_t)__builtin_dwarf_cfa());
+		ret = serve(trace, arg, SHSTK_HOOK_HERE.ra, SHSTK_HOOK_HERE.sp,
+			    SHSTK_HOOK_HERE.fp);
 	if (likely(ret >= 0))
 		return ret;
 	need_next();
