@@ -582,6 +582,11 @@ static void report_heap_gaps(struct record *r)
 		complain("%u %s a malloc() of its own, whose allocations are not seen",
 			 c.foreign,
 			 c.foreign == 1 ? "program has" : "programs have");
+	if (c.allocator)
+		complain("%s%s has an allocator linked into it (%s), whose allocations are not seen",
+			 c.inside,
+			 c.more_inside ? ", and not it alone," : "",
+			 c.allocator);
 }
 
 static void comment_command(struct record *r)

@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "libshstk/shstk.h"
+#include "tools/allocator.h"
 #include "tools/agent/ring.h"
 #include "tools/heap/layout.h"
 #include "tools/record_heap.h"
 #include "tools/shstk.h"
 
 #define MAX_TEXT	(2u << 20)
+#define MAX_PROGRAMS	64		/* whose symbols are looked at */
 #define CHUNK		(16u << 20)	/* bytes of a region mapped at a time */
 
 /* In the order of the profile's values. */
@@ -122,6 +124,8 @@ struct heap_drain {
 	uint32_t nr_images;
 	uint32_t max_images;
 	struct heap_counts counts;
+	char *programs[MAX_PROGRAMS];	/* looked at */
+	uint32_t nr_programs;
 	uint64_t ticks, ns;	/* when recording began */
 	uint64_t peak_ticks;
 };
@@ -211,6 +215,8 @@ void heap_drain_destroy(struct heap_drain *d)
 		munmap(d->header, HEAP_FIRST);
 	if (d->fd >= 0)
 		close(d->fd);
+	while (d->nr_programs)
+		free(d->programs[--d->nr_programs]);
 	free(d->images);
 	free(d);
 }
@@ -484,6 +490,57 @@ static void take_head(struct reading *r)
 	r->d->peak_ticks = r->head.peak_time - r->d->ticks;
 }
 
+/* The first file in a text of mappings: the program. NULL: there is none. */
+static char *program_of(const struct text *t)
+{
+	const char *path = memchr(t->text, '/', t->size), *end;
+
+	if (!path)
+		return NULL;
+	end = memchr(path, '\n', t->text + t->size - path);
+	return end ? strndup(path, end - path) : NULL;
+}
+
+/* Of each program once. */
+static bool looked_at(struct heap_drain *d, char *program)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->nr_programs; i++)
+		if (!strcmp(d->programs[i], program))
+			break;
+	if (i < d->nr_programs || i == MAX_PROGRAMS) {
+		free(program);
+		return true;
+	}
+	d->programs[d->nr_programs++] = program;
+	return false;
+}
+
+/* One that exports its malloc() is told of by the agent. */
+static void look_inside(const struct reading *r)
+{
+	struct heap_counts *c = &r->d->counts;
+	const char *allocator;
+	char *program;
+
+	if (r->head.foreign || !r->nr_texts || !r->texts[0].text)
+		return;
+	program = program_of(&r->texts[0]);
+	if (!program || looked_at(r->d, program))
+		return;
+	allocator = allocator_inside(program);
+	if (!allocator)
+		return;
+	if (c->allocator) {
+		c->more_inside++;
+		return;
+	}
+	c->allocator = allocator;
+	snprintf(c->inside, sizeof(c->inside), "%s", program);
+	printable(c->inside);
+}
+
 static int read_image(struct heap_drain *d, struct image *image)
 {
 	struct reading r = { .d = d, .number = image->number,
@@ -499,6 +556,7 @@ static int read_image(struct heap_drain *d, struct image *image)
 		}
 		ret = read_records(&r, pass);
 	}
+	look_inside(&r);
 	if (r.window)
 		munmap(r.window, CHUNK);
 	for (uint32_t i = 0; i < r.nr_texts; i++)

@@ -44,6 +44,9 @@ struct heap_opts {
  * @processes: processes, forked children included.
  * @foreign: programs with an own malloc().
  * @alive: processes that still ran when recording ended.
+ * @inside: a program that has an allocator linked into it, which nobody sees; "".
+ * @allocator: its function; see allocator_inside().
+ * @more_inside: further such programs.
  */
 struct heap_counts {
 	uint64_t objects;
@@ -60,6 +63,9 @@ struct heap_counts {
 	uint32_t processes;
 	uint32_t foreign;
 	uint32_t alive;
+	char inside[128];
+	const char *allocator;
+	uint32_t more_inside;
 };
 
 struct heap_drain;

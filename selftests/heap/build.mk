@@ -12,11 +12,18 @@ $(HEAP_B)/target: selftests/heap/target.cc
 $(HEAP_B)/own: selftests/heap/own.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -o $@ $<
+$(HEAP_B)/own_hidden: selftests/heap/own.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -fvisibility=hidden -o $@ $<
+$(HEAP_B)/own_stripped: selftests/heap/own.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -fvisibility=hidden -s -o $@ $<
 $(HEAP_B)/plugin-%.so: selftests/heap/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -shared -fPIC -DNAME=plugin_$* -o $@ $<
 
 $(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
+		$(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
 		$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so all
 	$(Q)cp $< $@
 

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * own.c - a program that brings a malloc(), as one does that is linked with an
- * allocator.
+ * allocator. Built so that others see that function, and so that none does.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
-static _Alignas(16) uint8_t memory[1 << 20];
+#define ROOM (1 << 20)
+
+static uint8_t *memory;
 static size_t used;
 
 void *malloc(size_t size)
 {
-	void *p = memory + used;
+	void *p;
 
+	if (!memory) {
+		memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		madvise(memory, ROOM, MADV_NOHUGEPAGE);
+	}
 	size = (size + 15) & ~(size_t)15;
-	if (size > sizeof(memory) - used)
+	if (memory == MAP_FAILED || size > ROOM - used)
 		return NULL;
+	p = memory + used;
 	used += size;
 	return p;
 }
