@@ -57,6 +57,12 @@ struct machine {
 	 */
 	bool (*decode)(const uint8_t *code, size_t len, uint64_t pc,
 		       struct effect *e);
+	/*
+	 * The rule at @code, where nothing describes it, if it is a stub of
+	 * the linker, of which @before bytes lie in front and @len from there
+	 * on; RULE_NONE if not. NULL: there are none.
+	 */
+	uint64_t (*stub_rule)(const uint8_t *code, size_t before, size_t len);
 	/* What is the word @v at @addr of a shadow stack? */
 	enum shadow_entry (*shadow_entry)(uint64_t v, uint64_t addr);
 };

@@ -231,6 +231,21 @@ bool module_has(const struct module *m, uint64_t pc)
 	return covers(m, pc, false);
 }
 
+bool module_between(const struct module *a, const struct module *b)
+{
+	unsigned int i;
+
+	if (!b->img.nload || a->range.lo < b->range.lo || a->range.hi > b->range.hi)
+		return false;
+	for (i = 0; i < b->img.nload; i++) {
+		uint64_t lo = b->img.load[i].vaddr + b->bias;
+
+		if (a->range.lo < lo + b->img.load[i].memsz && lo < a->range.hi)
+			return false;
+	}
+	return true;
+}
+
 bool module_is_code(const struct module *m, uint64_t pc)
 {
 	return covers(m, pc, true);

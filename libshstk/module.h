@@ -24,6 +24,7 @@
  * @added_size: see @added.
  * @is_volatile: may go away while its rules are in use.
  * @next: list of retired modules.
+ * @outer: in a space: another between whose segments it lies, or NULL.
  */
 struct module {
 	struct range range;
@@ -40,6 +41,7 @@ struct module {
 	size_t added_size;
 	bool is_volatile;
 	struct module *next;
+	struct module *outer;
 };
 
 /*
@@ -63,6 +65,9 @@ void module_free(struct module *m);
  * arm64 kernels put the vdso there.
  */
 bool module_has(const struct module *m, uint64_t pc);
+
+/* Is @a between the segments of @b? */
+bool module_between(const struct module *a, const struct module *b);
 
 /*
  * Copy sections of another file of the same program, and use them for what the

@@ -20,6 +20,7 @@ struct shstk_space {
 	const struct machine *m;
 	struct module **module;		/* sorted by address */
 	size_t n, room;
+	bool nested;			/* some lie between segments of others */
 	shstk_debug_fn debug;
 	void *debug_arg;
 };
@@ -68,6 +69,7 @@ static struct module *find(void *arg, uint64_t pc)
 {
 	const struct shstk_space *s = arg;
 	size_t lo = 0, n = s->n;
+	struct module *m;
 
 	while (n) {
 		size_t half = n / 2;
@@ -79,9 +81,10 @@ static struct module *find(void *arg, uint64_t pc)
 			n = half;
 		}
 	}
-	if (!lo || !range_has(&s->module[lo - 1]->range, pc))
-		return NULL;
-	return s->module[lo - 1];
+	for (m = lo ? s->module[lo - 1] : NULL; m; m = m->outer)
+		if (range_has(&m->range, pc) && (!s->nested || module_has(m, pc)))
+			break;
+	return m;
 }
 
 static bool is_code(void *arg, uint64_t pc)
@@ -91,20 +94,41 @@ static bool is_code(void *arg, uint64_t pc)
 	return m && module_is_code(m, pc);
 }
 
+static void find_outer(struct shstk_space *s)
+{
+	struct module *outer = NULL;
+	size_t i;
+
+	for (i = 0; s->nested && i < s->n; i++) {
+		struct module *m = s->module[i];
+
+		m->outer = outer && m->range.lo < outer->range.hi ? outer : NULL;
+		if (!m->outer)
+			outer = m;
+	}
+}
+
 /* The newest mapping of an address is the true one. */
-static void drop_overlap(struct shstk_space *s, const struct range *r)
+static void drop_overlap(struct shstk_space *s, const struct module *new)
 {
 	size_t i, n = 0;
 
 	for (i = 0; i < s->n; i++) {
 		struct module *m = s->module[i];
+		bool between;
 
-		if (m->range.lo < r->hi && r->lo < m->range.hi)
-			drop(m);
-		else
-			s->module[n++] = m;
+		if (m->range.lo < new->range.hi && new->range.lo < m->range.hi) {
+			between = module_between(m, new) || module_between(new, m);
+			s->nested |= between;
+			if (!between) {
+				drop(m);
+				continue;
+			}
+		}
+		s->module[n++] = m;
 	}
 	s->n = n;
+	find_outer(s);
 }
 
 static int insert(struct shstk_space *s, struct module *m)
@@ -115,7 +139,7 @@ static int insert(struct shstk_space *s, struct module *m)
 		drop(m);
 		return -ENOEXEC;
 	}
-	drop_overlap(s, &m->range);
+	drop_overlap(s, m);
 	if (s->n == s->room) {
 		size_t room = s->room ? 2 * s->room : 16;
 		struct module **p = reallocarray(s->module, room, sizeof(*p));
@@ -131,6 +155,7 @@ static int insert(struct shstk_space *s, struct module *m)
 		s->module[i] = s->module[i - 1];
 	s->module[i] = m;
 	s->n++;
+	find_outer(s);
 	return 0;
 }
 

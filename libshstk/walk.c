@@ -334,6 +334,21 @@ static int guess_epilogue(const struct view *v, struct cursor *c,
 	return 0;
 }
 
+/* In a stub of the linker the rule is known. */
+static int step_stub(const struct view *v, struct cursor *c, struct module *mod)
+{
+	uint64_t rule = RULE_NONE;
+	const uint8_t *code;
+	size_t before, len;
+
+	if (!v->m->stub_rule || !c->innermost)
+		return -SHSTK_END_NO_RULE;
+	code = module_code(mod, reg(c, REG_PC), &before, &len);
+	if (code)
+		rule = v->m->stub_rule(code, before, len);
+	return rule == RULE_NONE ? -SHSTK_END_NO_RULE : step_rule(v, c, rule);
+}
+
 /* A frame record: the caller's fp, then the return address, at fp. */
 static int guess_record(const struct view *v, struct cursor *c)
 {
@@ -433,7 +448,9 @@ static int step_guess(const struct view *v, struct cursor *c,
 	if (mod && mod->img.nload) {
 		if (!c->exact && is_built(v, mod, pc))
 			return STEP_COMPLETE;
-		err = guess_epilogue(v, c, mod);
+		err = step_stub(v, c, mod);
+		if (err == -SHSTK_END_NO_RULE)
+			err = guess_epilogue(v, c, mod);
 		if (err != -SHSTK_END_NO_RULE)
 			return err;
 		if (is_entry(mod, pc))

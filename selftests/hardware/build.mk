@@ -18,6 +18,11 @@ $(B)/hardware/$(1)/%_test: selftests/hardware/%_test.c \
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(HARDWARE_CFLAGS) $$(HARDWARE_CFLAGS_$(1)) \
 		$$(HARDWARE_CFLAGS_$$*) -Iselftests/facts/$(1) -static -pthread -o $$@ $$^
+$(B)/hardware/$(1)/step_run: selftests/hardware/step_run.c \
+		$(B)/lib/$$(HARDWARE_LIB_$(1))/libshstk.a
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(HARDWARE_CFLAGS) $$(HARDWARE_CFLAGS_$(1)) \
+		-Iselftests/facts/$(1) -static -o $$@ $$^
 
 GUEST_$(1) += hardware=$(B)/hardware/$(1)/hardware_test hardware-step=$(B)/hardware/$(1)/step_test
 endef

@@ -5,6 +5,7 @@
  */
 #include <elf.h>
 
+#include "rule.h"
 #include "shadow.h"
 
 enum { X29 = 29, X30 = 30, SP = 31 };
@@ -49,6 +50,40 @@ static bool after_call(const uint8_t *code, size_t len)
 	       (v & 0xfefff800) == 0xd63f0800;
 }
 
+/*
+ * The first entry of a PLT, which the others jump to for the first call of a
+ * function, as AAELF64 gives it: it pushes x16 and the return address. Linkers
+ * do not describe it.
+ */
+static uint64_t stub_rule(const uint8_t *code, size_t before, size_t len)
+{
+	static const uint32_t stub[][2] = {	/* mask, instruction */
+		{ 0xffffffff, 0xa9bf7bf0 },	/* stp x16, x30, [sp, #-16]! */
+		{ 0x9f00001f, 0x90000010 },	/* adrp x16, ... */
+		{ 0xffc003ff, 0xf9400211 },	/* ldr x17, [x16, ...] */
+		{ 0xff8003ff, 0x91000210 },	/* add x16, x16, ... */
+		{ 0xffffffff, 0xd61f0220 },	/* br x17 */
+	};
+	enum { INSNS = sizeof(stub) / sizeof(*stub) };
+	size_t at, i;
+
+	if (len >= 8 && insn(code) == 0xd503245f) {	/* bti c */
+		code += 4;
+		len -= 4;
+	}
+	for (at = 0; at < INSNS; at++) {
+		if (before < 4 * at || len < 4 * (INSNS - at))
+			continue;
+		for (i = 0; i < INSNS; i++)
+			if ((insn(code + 4 * i - 4 * at) & stub[i][0]) !=
+			    stub[i][1])
+				break;
+		if (i == INSNS)
+			return RULE_SP | RULE_CFA(at ? 16 : 0);
+	}
+	return RULE_NONE;
+}
+
 const struct machine machine_arm64 = {
 	.arch = SHSTK_ARCH_ARM64,
 	.elf_machine = EM_AARCH64,
@@ -64,5 +99,6 @@ const struct machine machine_arm64 = {
 	.sigframe_offset = sigframe_offset,
 	.after_call = after_call,
 	.decode = arm64_decode,
+	.stub_rule = stub_rule,
 	.shadow_entry = arm64_shadow_entry,
 };
