@@ -5,6 +5,7 @@ Used by selftests/run for programs on this machine and by
 selftests/guest/run for programs in a guest, so both judge alike.
 """
 
+import collections
 import fnmatch
 import re
 import signal
@@ -16,15 +17,23 @@ DIRECTIVE = re.compile(r'(?:^|\s)#\s*(SKIP|TODO|XFAIL|XPASS)\b:?\s*(.*)$', re.I)
 BRACKET = re.compile(r'^\[(OK|FAIL|SKIP)\]\s*(.*)$')
 
 KSFT_SKIP = 4
+WORDS = 10      # lines on each side of a failed point that are kept with it
 
 
 class Point:
-    """One test point: passed, failed or skipped."""
+    """One test point: passed, failed or skipped.
+
+    words are what the program printed around it, if it failed; a program may
+    say what is wrong before or after the point.
+    """
 
     def __init__(self, status, name, reason=''):
         self.status = status
         self.name = name
         self.reason = reason
+        self.words = []
+        self.room = WORDS
+        self.shown = None   # how many of them were printed
 
     def line(self, number):
         head = 'not ok' if self.status == 'failed' else 'ok'
@@ -52,6 +61,8 @@ class Parser:
         self.bailed = None
         self.last = ''
         self.skip_all = None
+        self.recent = collections.deque(maxlen=WORDS)   # since the last point
+        self.failed = None      # the last point, if it failed
 
     def _level(self, indent):
         for deep in [i for i in self.levels if i > indent]:
@@ -66,6 +77,10 @@ class Parser:
 
     def _add(self, status, name, reason=''):
         point = Point(status, name, reason)
+        self.failed = None
+        if status == 'failed':
+            point.words += self.recent
+            self.failed = point
         self.points.append(point)
         return point
 
@@ -73,7 +88,17 @@ class Parser:
         """Return the points this line completes."""
         before = len(self.points)
         self._feed(line)
+        if self.points[before:]:
+            self.recent.clear()
+        elif line.strip():
+            self._keep(line.rstrip()[:400])
         return self.points[before:]
+
+    def _keep(self, text):
+        self.recent.append(text)
+        if self.failed and self.failed.room:
+            self.failed.words.append(text)
+            self.failed.room -= 1
 
     def _feed(self, line):
         text = line.rstrip()
@@ -213,6 +238,18 @@ class Report:
         self.file.write(text + '\n')
         self.file.flush()
 
+    def feed(self, step, parser, line):
+        """A line of a step: its points, and what is said of those that failed."""
+        for point in parser.feed(line):
+            self.point(step, point)
+        if parser.failed and parser.failed.shown is not None:
+            self._tell(step, parser.failed)
+
+    def _tell(self, step, point):
+        for text in point.words[point.shown:]:
+            self.note(f'# {step}| {text}')
+        point.shown = len(point.words)
+
     def point(self, step, point):
         name = point.name if point.name == step else f'{step}: {point.name}'
         made = Point(point.status, name, point.reason)
@@ -224,6 +261,9 @@ class Report:
                 elif made.status == 'passed':
                     self.note(f'# {name}: listed as a known failure, but passes')
         self.points.append(made)
+        if made.status == 'failed':
+            point.shown = 0
+            self._tell(step, point)
         self.note(made.line(len(self.points)))
 
     def end(self):

@@ -34,6 +34,18 @@ says()
 	done
 }
 
+# lacks FILE PATTERN...: no line of the file matches any of them
+lacks()
+{
+	file=$1
+	shift
+	for pattern; do
+		if grep -e "$pattern" "$file" | sed 's/^/# unwanted: /' | grep .; then
+			return 1
+		fi
+	done
+}
+
 # gone PID: it has ended; whether anyone has asked for its status is no matter
 gone()
 {
