@@ -42,6 +42,8 @@ $(CHECK_ENTRIES):
 	$(Q)selftests/guest/setup || echo 'make: what needs that part will be skipped'
 	$(Q)$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2) run-$@
 
+# The kernel's harness has too little patience for a busy machine.
+KSELFTEST_FLAGS := -Iselftests/patience -isystem $(KSELFTEST_INC)
 KSELFTEST_MISSING := $(if $(wildcard $(KSELFTEST_INC)/kselftest_harness.h),,1)
 
 include $(wildcard selftests/*/build.mk)

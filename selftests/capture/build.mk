@@ -7,7 +7,7 @@ CAPTURE_PLUGINS := $(addprefix plugin_,small.so large.so nohdr.so nosections.so 
 	debugframe.so nocfi.so)
 
 CAPTURE_CFLAGS := $(WARN) -Wno-unused-parameter -Wno-sign-compare \
-	$(CPPFLAGS_COMMON) -I$(KSELFTEST_INC) -fomit-frame-pointer
+	$(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -fomit-frame-pointer
 
 native_TEST_WARN := -Wno-clobbered
 asan_TEST_WARN := -Wno-clobbered

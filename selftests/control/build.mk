@@ -3,7 +3,7 @@
 # The control calls of the library: natively what they refuse, in guests all.
 
 CONTROL := $(B)/selftests/control
-CONTROL_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -I. -I$(KSELFTEST_INC)
+CONTROL_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -I. $(KSELFTEST_FLAGS)
 
 CONTROL_H := selftests/control/child.h selftests/loader/ssp.h
 

@@ -5,7 +5,7 @@
 # every way.
 
 EVERY := $(B)/selftests/everywhere
-EVERY_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g -I$(KSELFTEST_INC) -Wno-unused-parameter
+EVERY_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g $(KSELFTEST_FLAGS) -Wno-unused-parameter
 
 $(EVERY)/%_test: selftests/everywhere/%_test.c $(B)/libshstk.a
 	@mkdir -p $(@D)

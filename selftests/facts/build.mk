@@ -6,7 +6,7 @@
 
 FACTS_TESTS	:= control layout signal thread token fault access
 FACTS_CFLAGS	:= $(CSTD) $(WARN) -Wno-missing-field-initializers -O2 -g \
-	-D_GNU_SOURCE -isystem $(KSELFTEST_INC)
+	-D_GNU_SOURCE $(KSELFTEST_FLAGS)
 # Assembly in leaf functions pushes.
 FACTS_CFLAGS_x86 := -mno-red-zone
 FACTS_CFLAGS_arm64 := -mbranch-protection=standard

@@ -24,7 +24,7 @@ selftests/formats/debug_test: | $(FORMATS_B)/debugdata
 CHECK += selftests/formats/debug_test
 
 JIT_SRC := selftests/formats/jit_test.c
-JIT_FLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g -I$(KSELFTEST_INC) -Wno-unused-parameter -MMD -MP
+JIT_FLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g $(KSELFTEST_FLAGS) -Wno-unused-parameter -MMD -MP
 
 $(FORMATS_B)/jit_test: $(JIT_SRC) $(B)/libshstk.a
 	@mkdir -p $(@D)

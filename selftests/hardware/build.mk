@@ -3,7 +3,7 @@
 # Captures from real shadow stacks, in the guests.
 
 HARDWARE_CFLAGS := $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -Iselftests/capture \
-	-isystem $(KSELFTEST_INC) -fomit-frame-pointer
+	$(KSELFTEST_FLAGS) -fomit-frame-pointer
 HARDWARE_LIB_x86 := native
 HARDWARE_LIB_arm64 := arm64
 HARDWARE_CFLAGS_arm64 := -mbranch-protection=standard
