@@ -11,6 +11,12 @@
  * from /proc/PID/maps whenever a sample has an address that is not known yet.
  * Addresses are tied to their file at once, so it does not matter what the
  * process maps later.
+ *
+ * When the recorder comes to a sample the process may be long gone, or have
+ * closed a library and opened another one in its place. The agent sends what is
+ * mapped before that happens: it lies in some ring behind the sample, so rings
+ * are looked through ahead of what is consumed, and the texts kept for as long
+ * as an older sample may come (struct text).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,20 +40,38 @@
 #define MAX_RECORD	65536
 #define MAX_IMAGES	(1u << 18)
 #define MAX_LOSERS	65536
-#define MAX_MAPS	(16u << 20)
+#define MAX_TEXTS	4096		/* maps texts at a time, */
+#define MAX_TEXT_BYTES	(64u << 20)	/* and what is in them */
 #define MAX_SHOWN	20000
 #define BUCKETS		1024
 #define READ_INTERVAL	20000000	/* ns between two looks into /proc */
 #define LOADING		1000000000	/* ns that loading a library may take */
 
 /**
+ * struct text - what was mapped in a process, as its agent sent it
+ * @next: older, mostly.
+ * @instance: of the process image.
+ * @time: when it was read.
+ * @pass: pass over the rings in which it was found.
+ * @size: of @bytes.
+ * @bytes: lines of /proc/PID/maps.
+ */
+struct text {
+	struct text *next;
+	uint32_t instance;
+	uint64_t time;
+	unsigned int pass;
+	size_t size;
+	char bytes[];
+};
+
+/**
  * struct image - a process, from fork or exec on
  * @next: in the hash bucket.
  * @instance: its number in the shared memory.
  * @pid: process ID.
- * @proc: its mappings.
- * @maps: text of a maps record that is not complete yet.
- * @maps_size: bytes in @maps.
+ * @proc: its mappings,
+ * @mapped_at: as they were then.
  * @last_read: when /proc/PID/maps was read last.
  * @opens: calls of dlopen() that the last look took into account.
  * @open_seen: when they were seen to change.
@@ -61,8 +85,7 @@ struct image {
 	uint32_t instance;
 	int pid;
 	struct shstk_symproc *proc;
-	char *maps;
-	size_t maps_size;
+	uint64_t mapped_at;
 	uint64_t last_read;
 	uint64_t open_seen;
 	uint32_t opens;
@@ -72,10 +95,24 @@ struct image {
 	unsigned int asked;
 };
 
-/* What the recorder knows of a slot, not shared. */
+/**
+ * struct local - what the recorder knows of a slot, not shared
+ * @epoch: of the thread that the rest is about.
+ * @tail: records up to here were taken,
+ * @freed: and the agent was told so up to here.
+ * @ahead: maps records up to here were looked for.
+ * @text: of maps records that are not complete yet.
+ * @taken: samples, lost ones included, when last looked at.
+ * @lost: those that found the ring full.
+ * @lost_weight: their weight.
+ * @known: @epoch is valid.
+ */
 struct local {
 	uint32_t epoch;
 	uint64_t tail;
+	uint64_t freed;
+	uint64_t ahead;
+	struct text *text;
 	uint64_t taken;
 	uint64_t lost;
 	uint64_t lost_weight;
@@ -113,11 +150,16 @@ struct drain {
 	uint32_t damaged;
 	unsigned int nesting;
 	struct loser *losers;
+	struct text *texts;
+	unsigned int nr_texts;
+	size_t text_bytes;	/* in them and in incomplete ones */
+	unsigned int pass;
 	struct local local[NR_SLOTS];
 	unsigned int shown;
 	bool sampled;		/* @before holds a sample */
 	_Alignas(8) uint8_t record[MAX_RECORD];
 	_Alignas(8) uint8_t before[MAX_RECORD];
+	_Alignas(8) uint8_t ahead[MAX_RECORD];
 };
 
 static int map_memory(struct drain *d, const struct drain_opts *opts)
@@ -190,9 +232,16 @@ void drain_destroy(struct drain *d)
 			struct image *image = d->images[i];
 
 			d->images[i] = image->next;
-			free(image->maps);
 			free(image);
 		}
+	}
+	for (int i = 0; i < NR_SLOTS; i++)
+		free(d->local[i].text);
+	while (d->texts) {
+		struct text *t = d->texts;
+
+		d->texts = t->next;
+		free(t);
 	}
 	while (d->losers) {
 		struct loser *l = d->losers;
@@ -250,16 +299,21 @@ static struct image *add_image(struct drain *d, uint32_t instance, int pid,
 	return image;
 }
 
-static void read_maps(struct image *image)
+/* From the living process. Return: false if that was done a moment ago. */
+static bool read_maps(struct image *image)
 {
 	uint64_t at = now_ns(CLOCK_MONOTONIC);
 
-	if (image->gone ||
-	    (image->last_read && at - image->last_read < READ_INTERVAL))
-		return;
+	if (image->last_read && at - image->last_read < READ_INTERVAL)
+		return false;
 	image->last_read = at;
+	if (image->gone)
+		return true;
 	if (shstk_symproc_read_maps(image->proc) < 0)
 		image->gone = true;
+	else
+		image->mapped_at = at;
+	return true;
 }
 
 static struct image *slot_image(struct drain *d, uint32_t i)
@@ -289,30 +343,222 @@ static void take_start(struct drain *d, struct rec_slot *slot)
 		  start->parent ? find_image(d, start->parent) : NULL);
 }
 
-static void take_maps(struct drain *d, struct image *image)
+/* Copies the record at @tail to @to. Return: its size, or -EINVAL. */
+static int copy_record(struct drain *d, uint32_t i, uint64_t tail,
+		       uint64_t head, uint8_t *to)
 {
-	const struct rec_maps *m = (const void *)d->record;
-	char *text;
+	uint32_t offset = tail & (d->ring_size - 1);
+	const uint8_t *from = d->rings + (uint64_t)i * d->ring_size + offset;
+	struct rec_record *record = (void *)to;
+	struct rec_record first;
+
+	if (head - tail < sizeof(first))
+		return -EINVAL;
+	memcpy(&first, from, sizeof(first));
+	if (first.size < sizeof(first) || first.size % 8 ||
+	    first.size > d->ring_size - offset ||
+	    (first.size > head - tail))
+		return -EINVAL;
+	if (first.type == REC_PAD) {
+		*record = first;
+		return first.size;
+	}
+	if (first.size > MAX_RECORD)
+		return -EINVAL;
+	memcpy(to, from, first.size);
+	*record = first;
+	return first.size;
+}
+
+static void forget_text(struct drain *d, struct text *t)
+{
+	if (t)
+		d->text_bytes -= t->size;
+	free(t);
+}
+
+/* What is known of the thread that has the slot now. */
+static struct local *know_slot(struct drain *d, uint32_t i)
+{
+	struct local *local = &d->local[i];
+	uint32_t epoch = atomic_load_explicit(&d->slots[i].epoch,
+					      memory_order_acquire);
+
+	if (!local->known || local->epoch != epoch) {
+		forget_text(d, local->text);
+		*local = (struct local){ .epoch = epoch, .known = true };
+	}
+	return local;
+}
+
+/* @t, which may be NULL, with the text of a record behind it; or NULL. */
+static struct text *extend_text(struct drain *d, struct text *t,
+				const struct rec_maps *m)
+{
+	size_t size = t ? t->size : 0;
+	struct text *longer = NULL;
+
+	if (d->text_bytes + m->bytes <= MAX_TEXT_BYTES)
+		longer = realloc(t, sizeof(*t) + size + m->bytes);
+	if (!longer) {
+		forget_text(d, t);
+		return NULL;
+	}
+	memcpy(longer->bytes + size, m->text, m->bytes);
+	longer->size = size + m->bytes;
+	d->text_bytes += m->bytes;
+	return longer;
+}
+
+/* The maps record in d->ahead. */
+static void add_text(struct drain *d, struct local *local, uint32_t instance)
+{
+	const struct rec_maps *m = (const void *)d->ahead;
+	struct text *t = local->text;
 
 	if (m->record.size < sizeof(*m) ||
 	    m->bytes > m->record.size - sizeof(*m))
 		return;
-	if (m->record.flags & REC_MAPS_FIRST)
-		image->maps_size = 0;
-	if (image->maps_size + m->bytes > MAX_MAPS)
+	if (m->record.flags & REC_MAPS_FIRST) {
+		forget_text(d, t);
+		t = extend_text(d, NULL, m);
+	} else if (t) {
+		t = extend_text(d, t, m);
+	}
+	local->text = t;
+	if (!t || !(m->record.flags & REC_MAPS_LAST) || d->nr_texts >= MAX_TEXTS)
 		return;
-	text = realloc(image->maps, image->maps_size + m->bytes + 1);
-	if (!text)
+	local->text = NULL;
+	t->instance = instance;
+	t->time = m->time;
+	t->pass = d->pass;
+	t->next = d->texts;
+	d->texts = t;
+	d->nr_texts++;
+}
+
+static void look_ahead_in(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct local *local = know_slot(d, i);
+	uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
+	uint64_t at = local->ahead > local->freed ? local->ahead : local->freed;
+	int size;
+
+	if (atomic_load_explicit(&slot->epoch, memory_order_acquire) !=
+		    local->epoch || head - at > d->ring_size)
 		return;
-	memcpy(text + image->maps_size, m->text, m->bytes);
-	image->maps = text;
-	image->maps_size += m->bytes;
-	if (!(m->record.flags & REC_MAPS_LAST))
+	for (; at != head; at += size) {
+		size = copy_record(d, i, at, head, d->ahead);
+		if (size < 0)
+			break;
+		if (((struct rec_record *)d->ahead)->type == REC_MAPS)
+			add_text(d, local, slot->instance);
+	}
+	local->ahead = at;
+}
+
+static uint32_t slots_used(struct drain *d)
+{
+	uint32_t high = atomic_load(&d->header->slot_high);
+
+	return high < d->nr_slots ? high : d->nr_slots;
+}
+
+/* Finds the maps texts in all rings. */
+static void look_ahead(struct drain *d)
+{
+	uint32_t high = slots_used(d);
+
+	for (uint32_t i = 0; i < high; i++) {
+		int state = REC_OWNER_STATE(
+			atomic_load_explicit(&d->slots[i].owner,
+					     memory_order_acquire));
+
+		if (state == REC_ACTIVE || state == REC_DYING)
+			look_ahead_in(d, i);
+	}
+}
+
+/* Those before any record that may still come. */
+static void forget_old_texts(struct drain *d)
+{
+	for (struct text **at = &d->texts; *at;) {
+		struct text *t = *at;
+
+		if (t->pass == d->pass) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		d->nr_texts--;
+		forget_text(d, t);
+	}
+}
+
+/* The first text of @time or later, or NULL. */
+static const struct text *text_since(const struct drain *d, uint32_t instance,
+				     uint64_t time)
+{
+	const struct text *found = NULL;
+
+	for (const struct text *t = d->texts; t; t = t->next)
+		if (t->instance == instance && t->time >= time &&
+		    (!found || t->time < found->time))
+			found = t;
+	return found;
+}
+
+static const struct text *newest_text(const struct drain *d, uint32_t instance)
+{
+	const struct text *found = NULL;
+
+	for (const struct text *t = d->texts; t; t = t->next)
+		if (t->instance == instance && (!found || t->time > found->time))
+			found = t;
+	return found;
+}
+
+static void use_text(struct image *image, const struct text *t)
+{
+	if (t->time == image->mapped_at)
 		return;
-	shstk_symproc_set_maps(image->proc, image->maps, image->maps_size);
-	free(image->maps);
-	image->maps = NULL;
-	image->maps_size = 0;
+	shstk_symproc_set_maps(image->proc, t->bytes, t->size);
+	image->mapped_at = t->time;
+}
+
+/* A maps record comes up: from here on it is so, but for what is known since. */
+static void take_maps(struct drain *d, struct image *image)
+{
+	const struct rec_maps *m = (const void *)d->record;
+	const struct text *t;
+
+	look_ahead(d);
+	if (m->record.size < sizeof(*m) || !(m->record.flags & REC_MAPS_LAST) ||
+	    m->time <= image->mapped_at)
+		return;
+	t = text_since(d, image->instance, m->time);
+	if (t && t->time == m->time)
+		use_text(image, t);
+}
+
+/* Makes the mappings of @image those at the time of a sample. */
+static void know_maps(struct drain *d, struct image *image, uint64_t time)
+{
+	const struct text *t = text_since(d, image->instance, time);
+
+	if (!t && read_maps(image)) {
+		/* Was something unmapped since the sample, and before this? */
+		look_ahead(d);
+		t = text_since(d, image->instance, time);
+	}
+	if (!t) {
+		t = newest_text(d, image->instance);
+		if (t && t->time <= image->mapped_at)
+			t = NULL;
+	}
+	if (t)
+		use_text(image, t);
 }
 
 static bool unknown_address(struct image *image, const struct rec_sample *s)
@@ -361,7 +607,7 @@ static int take_sample(struct drain *d, struct rec_slot *slot,
 	    s->weight > INT64_MAX / 2)
 		return -EINVAL;
 	if (unknown_address(image, s) || may_have_loaded(image, s))
-		read_maps(image);
+		know_maps(d, image, s->time);
 	copy_name(comm, slot->comm);
 	values[0] = 1;
 	values[1] = s->weight;
@@ -464,33 +710,6 @@ static int take_record(struct drain *d, uint32_t i)
 	}
 }
 
-/* Copies the record at @tail to d->record. Returns its size, or -EINVAL. */
-static int copy_record(struct drain *d, uint32_t i, uint64_t tail,
-		       uint64_t head)
-{
-	uint32_t offset = tail & (d->ring_size - 1);
-	const uint8_t *from = d->rings + (uint64_t)i * d->ring_size + offset;
-	struct rec_record *record = (void *)d->record;
-	struct rec_record first;
-
-	if (head - tail < sizeof(first))
-		return -EINVAL;
-	memcpy(&first, from, sizeof(first));
-	if (first.size < sizeof(first) || first.size % 8 ||
-	    first.size > d->ring_size - offset ||
-	    (first.size > head - tail))
-		return -EINVAL;
-	if (first.type == REC_PAD) {
-		*record = first;
-		return first.size;
-	}
-	if (first.size > MAX_RECORD)
-		return -EINVAL;
-	memcpy(d->record, from, first.size);
-	*record = first;
-	return first.size;
-}
-
 static void note_lost(struct drain *d, uint32_t i, uint64_t lost,
 		      uint64_t taken)
 {
@@ -569,14 +788,11 @@ static void introduce(struct drain *d, uint32_t i)
 static int drain_slot(struct drain *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
-	struct local *local = &d->local[i];
-	uint32_t epoch = atomic_load_explicit(&slot->epoch,
-					      memory_order_acquire);
+	struct local *local = know_slot(d, i);
+	uint32_t epoch = local->epoch;
 	int ret = 0, size;
 	uint64_t head;
 
-	if (!local->known || local->epoch != epoch)
-		*local = (struct local){ .epoch = epoch, .known = true };
 	introduce(d, i);
 	head = atomic_load_explicit(&slot->head, memory_order_acquire);
 	/* Did another thread take the slot meanwhile? Next time. */
@@ -585,7 +801,7 @@ static int drain_slot(struct drain *d, uint32_t i)
 	while (head != local->tail) {
 		size = head - local->tail > d->ring_size ?
 			       -EINVAL :
-			       copy_record(d, i, local->tail, head);
+			       copy_record(d, i, local->tail, head, d->record);
 		if (size > 0) {
 			local->tail += size;
 			ret = take_record(d, i);
@@ -597,6 +813,7 @@ static int drain_slot(struct drain *d, uint32_t i)
 		}
 		atomic_store_explicit(&slot->tail, local->tail,
 				      memory_order_release);
+		local->freed = local->tail;
 		if (ret)
 			return ret;
 	}
@@ -617,18 +834,12 @@ static void free_slot(struct drain *d, uint32_t i)
 			      memory_order_release);
 }
 
-static uint32_t slots_used(struct drain *d)
-{
-	uint32_t high = atomic_load(&d->header->slot_high);
-
-	return high < d->nr_slots ? high : d->nr_slots;
-}
-
 int drain_rings(struct drain *d)
 {
 	uint32_t high = slots_used(d);
 	int ret;
 
+	d->pass++;
 	for (uint32_t i = 0; i < high; i++) {
 		int state = REC_OWNER_STATE(
 			atomic_load_explicit(&d->slots[i].owner,
@@ -642,6 +853,7 @@ int drain_rings(struct drain *d)
 		if (state == REC_DYING)
 			free_slot(d, i);
 	}
+	forget_old_texts(d);
 	return 0;
 }
 

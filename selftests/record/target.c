@@ -3,7 +3,8 @@
  * A program of known behaviour for the record and trace tests: the first
  * argument says what it does, and functions are named after what they do. CPU
  * time is measured by the thread's own clock, so that a busy machine changes
- * only how long it takes.
+ * only how long it takes. What a function truly used is told to the test, which
+ * compares the profile with that.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,16 +41,31 @@ static double clock_s(clockid_t clock)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
+/* A line "FUNCTION SECONDS" for the test, if it opened this file for us. */
+#define TRUTH_FD 99
+
+static void tell(const char *function, double s)
+{
+	char line[80];
+	int n = snprintf(line, sizeof(line), "%s %.6f\n", function, s);
+
+	/* Nobody may have asked. */
+	if (write(TRUTH_FD, line, n) != n)
+		errno = 0;
+}
+
 /* Uses @s seconds of this thread's CPU time in the calling function. */
 #define BURN(s)                                                            \
 	do {                                                               \
-		double end_ = clock_s(CLOCK_THREAD_CPUTIME_ID) + (s);      \
+		double start_ = clock_s(CLOCK_THREAD_CPUTIME_ID), used_;   \
 		volatile unsigned int x_ = 0;                              \
 									   \
 		do {                                                       \
 			for (int i_ = 0; i_ < 20000; i_++)                 \
 				x_ += i_;                                  \
-		} while (clock_s(CLOCK_THREAD_CPUTIME_ID) < end_);         \
+			used_ = clock_s(CLOCK_THREAD_CPUTIME_ID) - start_; \
+		} while (used_ < (s));                                     \
+		tell(__func__, used_);                                     \
 	} while (0)
 
 static NOINLINE void burn(double s) { BURN(s); }
@@ -164,35 +180,54 @@ static int do_quick_exit(char **arg)
 	_exit(atoi(arg[1]));
 }
 
+static volatile int always = 1;
+
 /* forever: until a signal ends it. */
 static int do_forever(char **arg)
 {
 	(void)arg;
 	puts("ready");
 	fflush(stdout);
-	for (;;)
+	while (always)
 		burn(1);
 	return 0;
+}
+
+static NOINLINE int below(int n)
+{
+	int ret = n ? below(n - 1) : do_forever(NULL);
+
+	return ret + 1;
+}
+
+/* forever-below DEPTH: the same, with so many frames more in each sample. */
+static int do_forever_below(char **arg)
+{
+	return below(atoi(arg[0]));
 }
 
 static NOINLINE void *sleeping_thread(void *arg)
 {
 	struct timespec ts = { .tv_sec = atoi(arg) };
+	double start = clock_s(CLOCK_MONOTONIC);
 
 	while (nanosleep(&ts, &ts) && errno == EINTR)
 		;
+	tell("slept", clock_s(CLOCK_MONOTONIC) - start);
+	tell("cpu_of_sleeper", clock_s(CLOCK_THREAD_CPUTIME_ID));
 	return NULL;
 }
 
 /* sleeper SECONDS: one thread sleeps, the other burns until it wakes. */
 static int do_sleeper(char **arg)
 {
-	double end = clock_s(CLOCK_MONOTONIC) + atof(arg[0]);
+	double start = clock_s(CLOCK_MONOTONIC), end = start + atof(arg[0]);
 	pthread_t thread;
 
 	pthread_create(&thread, NULL, sleeping_thread, arg[0]);
 	while (clock_s(CLOCK_MONOTONIC) < end)
 		burn(0.01);
+	tell("awake", clock_s(CLOCK_MONOTONIC) - start);
 	return pthread_join(thread, NULL);
 }
 
@@ -211,9 +246,11 @@ static int do_sigprof(char **arg)
 
 	signal(SIGPROF, on_prof);
 	setitimer(ITIMER_PROF, &it, NULL);
-	burn(atof(arg[0]));
-	printf("%d own signals\n", profs);
-	return profs < 10;
+	/* Without its signals it would not end. */
+	do
+		burn(atof(arg[0]));
+	while (profs < 10);
+	return 0;
 }
 
 static _Atomic int seen[65];
@@ -264,20 +301,44 @@ static int do_signals(char **arg)
 
 static _Atomic int raw_stop;
 
+/* Number of timers that this process has. */
+static int timers(void)
+{
+	FILE *in = fopen("/proc/self/timers", "r");
+	char line[200];
+	int n = 0;
+
+	while (in && fgets(line, sizeof(line), in))
+		n += !strncmp(line, "ID:", 3);
+	if (in)
+		fclose(in);
+	return n;
+}
+
 static NOINLINE int raw_thread_work(void *arg)
 {
-	double end = clock_s(CLOCK_MONOTONIC) + atof(arg);
 	volatile unsigned int x = 0;
+	double start, used;
 
-	while (clock_s(CLOCK_MONOTONIC) < end)
+	/* The first thread looks whether this one was found. */
+	while (!raw_stop)
 		for (int i = 0; i < 20000; i++)
 			x += i;
-	raw_stop = 1;
+	start = clock_s(CLOCK_THREAD_CPUTIME_ID);
+	do {
+		for (int i = 0; i < 20000; i++)
+			x += i;
+		used = clock_s(CLOCK_THREAD_CPUTIME_ID) - start;
+	} while (used < atof(arg));
+	raw_stop = 2;
 	syscall(SYS_exit, 0);
 	return 0;
 }
 
-/* raw SECONDS: a thread that libc knows nothing of. */
+/*
+ * raw SECONDS: a thread that libc knows nothing of; it works so long after it was
+ * found, which shows by its timer.
+ */
 static int do_raw(char **arg)
 {
 	size_t size = 1 << 20;
@@ -289,7 +350,10 @@ static int do_raw(char **arg)
 			  CLONE_THREAD | CLONE_SYSVSEM,
 		  arg[0]) < 0)
 		return 1;
-	while (!raw_stop)
+	while (timers() < 2)
+		usleep(10000);
+	raw_stop = 1;
+	while (raw_stop < 2)
 		usleep(10000);
 	return 0;
 }
@@ -371,6 +435,7 @@ static int run_plugin(const char *name, int close)
 	char path[64], symbol[64];
 	int (*fn)(long);
 	void *handle;
+	double start;
 
 	snprintf(path, sizeof(path), "plugin-%s.so", name);
 	snprintf(symbol, sizeof(symbol), "plugin_%s", name);
@@ -378,7 +443,9 @@ static int run_plugin(const char *name, int close)
 	if (!handle)
 		return 1;
 	*(void **)&fn = dlsym(handle, symbol);
+	start = clock_s(CLOCK_THREAD_CPUTIME_ID);
 	fn(250);
+	tell(symbol, clock_s(CLOCK_THREAD_CPUTIME_ID) - start);
 	printf("%s at %p\n", name, (void *)fn);
 	if (close)
 		dlclose(handle);
@@ -430,7 +497,8 @@ static int do_sleeps(char **arg)
 	struct timespec ts = { .tv_nsec = 300000000 };
 	struct timeval tv = { .tv_usec = 300000 };
 	struct sigaction sa = { .sa_handler = on_alarm };
-	struct itimerval it = { .it_value = { 0, 200000 } };
+	/* Again and again: the first one may come before the call sleeps. */
+	struct itimerval it = { { 0, 200000 }, { 0, 200000 } };
 	struct epoll_event event;
 	int ep = epoll_create1(0);
 	sigset_t none;
@@ -448,15 +516,18 @@ static int do_sleeps(char **arg)
 	TIMED("pselect", 0.3, !pselect(0, NULL, NULL, NULL, &ts, NULL));
 	TIMED("epoll_wait", 0.3, !epoll_wait(ep, &event, 1, 300));
 	TIMED("epoll_pwait", 0.3, !epoll_pwait(ep, &event, 1, 300, NULL));
-	/* And the program's own signals must still come through. */
+	/*
+	 * And the program's own signals must still come through. From the timer's
+	 * start on, as the call may begin long after it.
+	 */
 	sigaction(SIGALRM, &sa, NULL);
-	setitimer(ITIMER_REAL, &it, NULL);
-	TIMED("own EINTR", 0.19, poll(NULL, 0, 20000) < 0 && errno == EINTR);
+	TIMED("own EINTR", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
+	      poll(NULL, 0, 1000000) < 0 && errno == EINTR);
 	sigemptyset(&none);
-	setitimer(ITIMER_REAL, &it, NULL);
-	TIMED("sigsuspend", 0.19, sigsuspend(&none) < 0 && errno == EINTR);
-	setitimer(ITIMER_REAL, &it, NULL);
-	TIMED("pause", 0.19, pause() < 0 && errno == EINTR);
+	TIMED("sigsuspend", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
+	      sigsuspend(&none) < 0 && errno == EINTR);
+	TIMED("pause", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
+	      pause() < 0 && errno == EINTR);
 	return bad;
 }
 
@@ -501,7 +572,6 @@ static int do_stacks(char **arg)
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&thread, NULL, what[i], NULL))
 			return 1;
-	usleep(200000);
 	puts("ready");
 	fflush(stdout);
 	pthread_join(thread, NULL);
@@ -576,7 +646,7 @@ static uint64_t *find_shared(size_t *words)
 
 static void scribble(uint64_t *shared, size_t words, double s)
 {
-	double end = clock_s(CLOCK_MONOTONIC) + s;
+	double end = clock_s(CLOCK_THREAD_CPUTIME_ID) + s;
 	uint64_t x = 88172645463325252ULL;
 	/* All slots, and the first 64 rings of 256 KiB. */
 	size_t slots = 8192 + 4096 * 256 / 8;
@@ -584,7 +654,7 @@ static void scribble(uint64_t *shared, size_t words, double s)
 
 	if (most > words)
 		most = words;
-	while (clock_s(CLOCK_MONOTONIC) < end) {
+	while (clock_s(CLOCK_THREAD_CPUTIME_ID) < end) {
 		for (int i = 0; i < 2000; i++) {
 			size_t at;
 
@@ -690,7 +760,8 @@ static const struct {
 	{ "threads", 3, do_threads },	{ "fork", 2, do_fork },
 	{ "masked", 1, do_masked },	{ "crash", 1, do_crash },
 	{ "kill", 1, do_kill },		{ "quick-exit", 2, do_quick_exit },
-	{ "forever", 0, do_forever },	{ "sleeper", 1, do_sleeper },
+	{ "forever", 0, do_forever },	{ "forever-below", 1, do_forever_below },
+	{ "sleeper", 1, do_sleeper },
 	{ "sigprof", 1, do_sigprof },	{ "signals", 0, do_signals },
 	{ "raw", 1, do_raw },		{ "exec", 1, do_exec },
 	{ "after-exec", 1, do_after_exec }, { "spawn", 2, do_spawn },

@@ -151,6 +151,7 @@ void agent_fork_child(void);
 void agent_leave(void);
 
 /* thread.c */
+uint64_t now(clockid_t clock);
 struct thread *agent_take(int tid, bool managed);
 void agent_drop(struct thread *t);
 void agent_begin(struct thread *t);

@@ -21,6 +21,7 @@ struct writer {
 	bool first;
 	bool failed;
 	uint32_t bytes;
+	uint64_t time;
 	char text[CHUNK];
 };
 
@@ -42,6 +43,7 @@ static void flush(struct writer *w, bool last)
 			  (last ? REC_MAPS_LAST : 0);
 	m->bytes = w->bytes;
 	m->pad = 0;
+	m->time = w->time;
 	memcpy(m->text, w->text, w->bytes);
 	ring_commit(w->t, size);
 	w->first = false;
@@ -122,6 +124,7 @@ void maps_send(struct thread *t)
 		return;
 	/* The handler writes to the same ring. */
 	old = block_signals();
+	w.time = now(CLOCK_MONOTONIC);
 	send_all(&w, fd);
 	restore_signals(old);
 	sys1(SYS_close, fd);

@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #define REC_MAGIC	0x306b747368736873ULL	/* "shshstk0" */
-#define REC_VERSION	1
+#define REC_VERSION	2
 
 /* Environment: "/proc/PID/fd/N COOKIE", the cookie in hexadecimal. */
 #define REC_ENV		"SHSTK_RECORD"
@@ -189,11 +189,16 @@ struct rec_start {
  * struct rec_maps - text of a maps file
  * @record: the header.
  * @bytes: length of the text that follows.
+ * @pad: 0.
+ * @time: CLOCK_MONOTONIC in ns before the file was read. One is sent before
+ *	anything is unmapped, so that the first one after a sample has all that
+ *	was mapped at the sample.
  */
 struct rec_maps {
 	struct rec_record record;
 	uint32_t bytes;
 	uint32_t pad;
+	uint64_t time;
 	char text[];
 };
 

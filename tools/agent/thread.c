@@ -68,7 +68,7 @@ static void unlock(void)
 	atomic_store_explicit(&agent.lock, 0, memory_order_release);
 }
 
-static uint64_t now(clockid_t clock)
+uint64_t now(clockid_t clock)
 {
 	struct timespec ts = { 0 };
 
