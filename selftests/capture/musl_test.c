@@ -62,15 +62,18 @@ static void *thread_main(void *arg)
 	return arg;
 }
 
-static volatile sig_atomic_t seen;
+static volatile sig_atomic_t seen, over;
 
 static void on_signal(int sig, siginfo_t *si, void *uc)
 {
 	int i, n = shstk_capture_context(uc, pcs, MAX, NULL, NULL);
-	uint64_t want = truth->ra[truth->n - 1];
+	uint64_t want;
 
 	(void)sig;
 	(void)si;
+	if (!truth->n)
+		return;
+	want = truth->ra[truth->n - 1];
 	for (i = 0; i < n; i++)
 		seen |= pcs[i] == want && truth_equal(pcs, n, i);
 }
@@ -91,9 +94,7 @@ static noinline int spin(void)
 
 static void *kill_main(void *arg)
 {
-	int i;
-
-	for (i = 0; i < 200 && !seen; i++) {
+	while (!seen && !over) {
 		pthread_kill(*(pthread_t *)arg, SIGUSR1);
 		nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
 	}
@@ -121,6 +122,7 @@ int main(void)
 	if (pthread_create(&thread, NULL, kill_main, &self))
 		return 1;
 	spin();
+	over = 1;
 	pthread_join(thread, NULL);
 	result(seen, "so they are in signal handlers");
 	return failed;

@@ -180,7 +180,7 @@ TEST(no_capture_waits_for_the_loaders_lock)
 	sem_init(&lock_drop, 0, 0);
 	ASSERT_EQ(pthread_create(&holder, NULL, hold_loader_lock, NULL), 0);
 	sem_wait(&lock_held);
-	alarm(20);	/* a dead lock ends the test */
+	alarm(200);	/* a dead lock ends the test */
 	/* Nothing is known yet: modules, stack, rules are found now. */
 	ASSERT_EQ(pthread_create(&thread, NULL, capture_thread, &result), 0);
 	pthread_join(thread, NULL);

@@ -80,9 +80,15 @@ class Driver:
         """Frames of an address, innermost first."""
         return [Frame(line) for line in self.do('lookup', proc, hex(addr), how)]
 
+    def cpu(self):
+        """Seconds of CPU time that it used."""
+        with open(f'/proc/{self.process.pid}/stat', encoding='ascii') as file:
+            fields = file.read().rsplit(')', 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
     def close(self):
         self.process.stdin.close()
-        code = self.process.wait(60)
+        code = self.process.wait(200)
         self.process.stdout.close()
         if code:
             raise Failure(f'driver ended with {code}')

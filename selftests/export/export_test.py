@@ -789,7 +789,7 @@ def out_of_memory(variant, folder):
                 os.unlink(f'{folder}/out')
             done = subprocess.run([driver, '/nonexistent'], input=script, capture_output=True,
                                   text=True, env={**os.environ, **env, 'FAIL_AT': str(at)},
-                                  timeout=60, check=False)
+                                  timeout=200, check=False)
             # 2: the driver cannot go on without what it just asked for.
             assert done.returncode in (0, 2), (at, env, done.returncode, done.stderr[-3000:])
             failed += 'error' in done.stdout

@@ -408,7 +408,6 @@ def hostile_names(variant, folder):
         file.write(data.replace(b'colon;semi', b'co\n\x1b\xff\xc0;s\t\x7f'))
     driver = open_proc(variant)
     elf.map(driver, 'p')
-    start = time.monotonic()
     for name in evil:
         function = driver.lookup('p', elf.addr(name, 1))[0].function
         assert function and len(function.encode()) <= 16384 + 8
@@ -416,7 +415,7 @@ def hostile_names(variant, folder):
     equal(driver.lookup('p', elf.addr(bomb, 1))[0].function, bomb)
     equal(driver.lookup('p', elf.addr('colon;semi', 1))[0].function, 'co??\ufffd\ufffd;s??')
     equal(driver.lookup('p', elf.addr('x' * 40000, 1))[0].function[-3:], '...')
-    assert time.monotonic() - start < 20
+    assert driver.cpu() < 20
     driver.close()
 
 
@@ -791,7 +790,7 @@ def damaged_elf(variant, folder):
     assert len(sections) > 6
     rand = random.Random(11)
     os.makedirs(f'{folder}/bad')
-    start = time.monotonic()
+    used = 0
     for batch in range(6):
         driver = open_proc(variant)
         for i in range(40):
@@ -807,8 +806,9 @@ def damaged_elf(variant, folder):
             for symbol in ('outermost', 'hidden', 'main', '_start'):
                 for offset in (0, 3, 7):
                     assert driver.lookup('p', elf.addr(symbol, offset, base))[-1].function
+        used += driver.cpu()
         driver.close()
-    assert time.monotonic() - start < 120
+    assert used < 120
 
 
 @case
@@ -851,10 +851,9 @@ def loops_in_debug_info(variant, folder):
         file.write(data)
     driver = open_proc(variant)
     elf.map(driver, 'p', path=f'{folder}/loop')
-    start = time.monotonic()
     for addr in range(elf.symbols['_start'], elf.symbols['_fini'], 16):
         assert driver.lookup('p', elf.BASE + addr)[0].function
-    assert time.monotonic() - start < 30
+    assert driver.cpu() < 30
     driver.close()
 
 
@@ -874,9 +873,9 @@ def no_file_at_all(variant, folder):
 @case
 def vdso(variant, folder):
     """the vdso of a living and of a dead process"""
-    child = Child('sleep', '100')
+    child = Child(sys.executable, '-c', 'print("ready", flush=True)\ninput()')
     try:
-        time.sleep(0.1)
+        child.line()    # its exec is over
         maps = open(f'/proc/{child.pid}/maps', encoding='utf-8').read()
         line = [m for m in maps.splitlines() if m.endswith('[vdso]')]
         if not line:

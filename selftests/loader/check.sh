@@ -130,7 +130,7 @@ for i in range(0, 700, 3):
     b = bytearray(data)
     b[i] ^= 0xff
     open('flipped', 'wb').write(b)
-    r = subprocess.run([shstk, 'check', '-n', './flipped'], timeout=20,
+    r = subprocess.run([shstk, 'check', '-n', './flipped'], timeout=200,
                        capture_output=True)
     if r.returncode not in (0, 1):
         print('byte', i, r.returncode, r.stderr)

@@ -10,7 +10,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
 SHSTK = os.path.join(BUILD, 'shstk')
-LIMIT = 120     # seconds until a command counts as hung
+LIMIT = 200     # seconds until a command counts as hung
 
 # The command for arm64, run by an emulator: another machine than this one.
 QEMU = shutil.which('qemu-aarch64-static')

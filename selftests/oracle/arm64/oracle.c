@@ -228,7 +228,7 @@ static pid_t start(const char *qemu, const char *program,
 		_exit(127);
 	}
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", socket_path);
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; i < 5000; i++) {
 		gdb = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (!connect(gdb, (struct sockaddr *)&addr, sizeof(addr)))
 			break;
