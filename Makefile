@@ -40,7 +40,8 @@ NM	?= nm
 PKG_CONFIG ?= pkg-config
 CLANG	?= clang
 ARM64	?= aarch64-linux-gnu-
-ARCH	:= $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+RISCV	?= riscv64-linux-gnu-
+ARCH	:= $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m))))
 
 OPT	?= -O2 -g
 WARN	:= -Wall -Wextra -Werror

@@ -13,13 +13,16 @@ LIB_CORE_SRC	:= $(filter-out $(LIB_SYMBOL_SRC),$(LIB_CORE_SRC))
 LIB_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
 	-fno-plt -ftls-model=initial-exec -fasynchronous-unwind-tables -fno-tree-slp-vectorize
 
-VARIANTS := native clang arm64 asan tsan musl
+VARIANTS := native clang arm64 riscv asan tsan musl
 native_CC := $(CC)
 native_FLAGS := $(OPT)
 clang_CC := $(CLANG)
 clang_FLAGS := -O2 -g
 arm64_CC := $(ARM64)gcc
 arm64_FLAGS := -O2 -g -mbranch-protection=standard
+# Functions of the library do not push: compilers that know Zicfiss are new.
+riscv_CC := $(RISCV)gcc
+riscv_FLAGS := -O2 -g
 asan_CC := $(CC)
 asan_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
 tsan_CC := $(CC)
@@ -34,6 +37,7 @@ clang_ARCH := $(ARCH)
 asan_ARCH := $(ARCH)
 tsan_ARCH := $(ARCH)
 arm64_ARCH := arm64
+riscv_ARCH := riscv
 
 # $(1) variant
 define lib_variant

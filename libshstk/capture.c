@@ -880,6 +880,8 @@ static __attribute__((noinline)) void again_from_here(struct capture *c,
 static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp,
 			uint64_t *hi)
 {
+	/* Where calls do not push, there may be no entry yet. */
+	uint64_t in = NATIVE_CALLS_PUSH ? ssp : ssp - 8;
 	int saved = errno;
 	struct vma vma;
 	int err;
@@ -888,10 +890,12 @@ static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp,
 		*hi = t->shadow.hi;
 		return true;
 	}
-	err = vma_query(ssp, &vma, NULL, 0);
+	err = vma_query(in, &vma, NULL, 0);
+	if (err && in != ssp)	/* full to the last word, with the guard below */
+		err = vma_query(ssp, &vma, NULL, 0);
 	errno = saved;
 	if (err) {		/* no /proc: the page is certain */
-		*hi = (ssp | 4095) + 1;
+		*hi = (in | 4095) + 1;
 		return false;
 	}
 	*hi = vma.range.hi;
@@ -924,38 +928,79 @@ static void insert_entry(struct hw_trace *h, unsigned int at, uint64_t pc,
 /*
  * The pc at which a signal interrupted is not on the shadow stack. It is in the
  * signal frame, which the software walk finds: from @cur, whose frame is the entry
- * before the first one if that was skipped.
+ * before the first one if that was skipped. Where calls do not push, neither is the
+ * return address of a function that calls none, or has not pushed it yet; other
+ * frames of the walk that are not on the shadow stack stay out.
  */
 static void fill_signals(struct capture *c, struct hw_trace *h,
 			 struct cursor *cur, unsigned int skip)
 {
+	int64_t k = NATIVE_CALLS_PUSH ? -(int64_t)skip : 0;
 	struct view v = self_view(c, false);
-	unsigned int k, s = 0;
+	bool interrupted = false, calls;
+	unsigned int i, s = 0;
 	uint8_t mark;
 
-	for (k = 0; s < h->nsignals; k++) {
+	while (s < h->nsignals || interrupted) {
 		uint64_t pc = cur->regs.r[REG_PC];
+		bool was = interrupted;
 
-		if (cur->exact && k >= skip && k - skip == h->signal[s]) {
-			unsigned int i;
-
-			if (k - skip >= h->max)
+		interrupted = s < h->nsignals && cur->exact && k == h->signal[s];
+		calls = k < 0 || (k < h->n && h->pcs[k] == pc);
+		if (interrupted || (was && !calls)) {
+			if (k >= h->max)
 				return;
-			insert_entry(h, k - skip, pc, cur->mark);
-			for (i = ++s; i < h->nsignals; i++)
+			insert_entry(h, k, pc, cur->mark);
+			s += interrupted;
+			for (i = s; i < h->nsignals; i++)
 				h->signal[i]++;
-		} else if (k >= skip && (k - skip >= h->n ||
-					 h->pcs[k - skip] != pc)) {
-			break;
+			calls = true;
+		}
+		if (NATIVE_CALLS_PUSH) {
+			interrupted = false;
+			if (!calls)
+				break;
 		}
 		if (cursor_step(&v, cur, &mark) ||
 		    (cur->exact && !find_stack(c, cur->regs.r[v.m->sp])))
 			break;
+		if (!NATIVE_CALLS_PUSH && calls && h->marks)
+			h->marks[k] |= mark & SHSTK_MARK_SIGNAL;
+		k += calls;
 	}
 	for (; h->marks && s < h->nsignals; s++) {
 		if (h->signal[s] < h->n)
 			h->marks[h->signal[s]] |= SHSTK_MARK_GAP;
 	}
+}
+
+/*
+ * Where calls do not push: the code that a signal interrupted may be in a function
+ * whose return address is not on the shadow stack at @ssp, or not yet. False: that
+ * cannot be told.
+ */
+static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc,
+		       uint64_t ssp, uint64_t hi)
+{
+	struct cursor cur = { .exact = true, .innermost = true };
+	bool outermost = thread_enter(c->t, c->sp), ok = false;
+	uint64_t pc;
+	struct view v;
+	uint8_t mark;
+
+	if (unlikely(self_loads_changed()))
+		self_revalidate();
+	native_context(uc, &cur.regs);
+	v = self_view(c, false);
+	if (find_stack(c, c->sp) && !cursor_step(&v, &cur, &mark) &&
+	    !(cur.mark & SHSTK_MARK_GUESS)) {
+		pc = cur.regs.r[REG_PC];
+		ok = true;
+		if ((ssp >= hi || hw_word(ssp) != pc) && h->n < h->max)
+			hw_put(h, pc, cur.mark);
+	}
+	thread_leave(c->t, outermost);
+	return ok;
 }
 
 /*
@@ -967,8 +1012,9 @@ static int capture_hw(struct capture *c, const struct request *r, uint64_t ssp,
 {
 	struct hw_trace h;
 	struct cursor cur;
+	unsigned int own;
 	uint64_t hi;
-	bool known, all, left, ends;
+	bool known, all, left, ends, gap = false;
 
 	h.pcs = r->pcs;
 	h.marks = r->marks;
@@ -979,16 +1025,21 @@ static int capture_hw(struct capture *c, const struct request *r, uint64_t ssp,
 	if (!c->t->native_known)
 		find_stack(c, c->sp);
 	known = find_shadow(c->t, ssp, c->sp, &hi);
+	if ((uc || !NATIVE_CALLS_PUSH) && h.max)
+		hw_put(&h, c->pc, uc ? SHSTK_MARK_PC : 0);
 	if (uc) {
-		if (h.max)
-			hw_put(&h, c->pc, SHSTK_MARK_PC);
 		ssp = hw_interrupted(ssp, hi, uc);
 		if (!ssp) {
 			ssp = hi;
 			known = false;
 		}
+		if (!NATIVE_CALLS_PUSH)
+			gap = !put_caller(c, &h, uc, ssp, hi);
 	}
+	own = h.n;
 	all = hw_copy(&h, ssp, hi);
+	if (unlikely(gap && h.marks && own < h.n))
+		h.marks[own] |= SHSTK_MARK_GAP;
 	left = all && h.n && native_may_be_left_token(h.pcs[h.n - 1]) &&
 	       h.pcs[h.n - 1] != c->t->outermost;
 	ends = all && range_has(&c->t->shadow, ssp) && !h.nsignals && !r->skip &&
@@ -1010,12 +1061,12 @@ static int capture_hw(struct capture *c, const struct request *r, uint64_t ssp,
 		c->end_pc = 0;
 		leave(c, r);
 	}
-	if (ends && h.n) {
+	if (ends && h.n > own) {
 		c->t->outer = 0;	/* a handler must not mix the two */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		c->t->outermost = h.pcs[h.n - 1];
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		c->t->outer = ssp + 8 * h.n;
+		c->t->outer = ssp + 8 * (h.n - own);
 	}
 	if (r->info)
 		fill_info(r->info, SHSTK_SOURCE_HARDWARE, h.n,
@@ -1184,18 +1235,21 @@ static inline bool is_simple(const uint64_t *pcs, unsigned int max,
  * The usual capture from a hardware shadow stack: its ends are known and there are
  * no tokens in between. 0: not so.
  */
-static no_sanitize inline int copy_shadow(struct thread *t, uint64_t ssp,
-					  uint64_t *pcs, unsigned int max,
+static no_sanitize inline int copy_shadow(struct thread *t, uint64_t ra,
+					  uint64_t ssp, uint64_t *pcs,
+					  unsigned int max,
 					  struct shstk_info *info)
 {
+	const unsigned int own = !NATIVE_CALLS_PUSH;
 	uint64_t n = (t->outer - ssp) / 8;
 
-	if (!range_has(&t->shadow, ssp) || n < 4 || n > max ||
-	    n > native_chunk(ssp) ||
-	    *(const volatile uint64_t *)(uintptr_t)(t->outer - 8) !=
-	    t->outermost ||
-	    native_copy((const uint64_t *)(uintptr_t)ssp, pcs, n))
+	if (!range_has(&t->shadow, ssp) || n < 4 || n + own > max ||
+	    n > native_chunk(ssp) || hw_word(t->outer - 8) != t->outermost ||
+	    native_copy((const uint64_t *)(uintptr_t)ssp, pcs + own, n))
 		return 0;
+	if (own)
+		pcs[0] = native_strip(ra);
+	n += own;
 	if (info)
 		fill_info(info, SHSTK_SOURCE_HARDWARE, n, SHSTK_END_COMPLETE,
 			  pcs[n - 1], 0, 0);
@@ -1278,7 +1332,7 @@ static __attribute__((noinline)) int capture_shadow(const struct call *c)
 	int n;
 
 	if (t && is_simple(c->pcs, c->max, c->opts, c->info, SHSTK_USE_HARDWARE)) {
-		n = copy_shadow(t, c->ssp, c->pcs, c->max, c->info);
+		n = copy_shadow(t, c->ra, c->ssp, c->pcs, c->max, c->info);
 		if (likely(n > 0))
 			return n;
 	}
@@ -1468,7 +1522,7 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 	struct call c = {
 		.ra = (uintptr_t)__builtin_return_address(0),
 		.sp = (uintptr_t)__builtin_dwarf_cfa(),
-		.fp = frame[0],
+		.fp = native_caller_fp(frame),
 		.ssp = native_ssp(),
 		.pcs = pcs,
 		.max = max,
@@ -1595,7 +1649,7 @@ SHSTK_API __attribute__((noinline))
 int shstk_capture_id(uint64_t *pcs, unsigned int max,
 		     struct shstk_info *info, uint64_t *id)
 {
-	const uint64_t *frame = __builtin_frame_address(0);
+	uint64_t fp = native_caller_fp(__builtin_frame_address(0));
 	uint64_t sp = (uintptr_t)__builtin_dwarf_cfa();
 	uint64_t ra = (uintptr_t)__builtin_return_address(0);
 	struct shstk_info here = { .size = sizeof(here) };
@@ -1607,14 +1661,14 @@ int shstk_capture_id(uint64_t *pcs, unsigned int max,
 	if (!id)
 		return -EINVAL;
 	if (likely(!ssp && t && !load_relaxed(&t->busy_sp) && t->marker.n)) {
-		n = try_marker(t, pcs, max, info, ra, sp, frame[0], id);
+		n = try_marker(t, pcs, max, info, ra, sp, fp, id);
 		if (likely(n > 0))
 			return n;
 	}
 	n = check_request(&r, pcs, max, NULL, &here);
 	if (n)
 		return n;
-	n = capture_here(&r, ra, sp, frame[0], ssp);
+	n = capture_here(&r, ra, sp, fp, ssp);
 	if (n >= 0)
 		*id = shstk_trace_id(pcs, n);
 	if (info && info->size >= 8)

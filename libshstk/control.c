@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "native.h"
 
 #ifndef PT_GNU_PROPERTY	/* since glibc 2.32 */
 #define PT_GNU_PROPERTY 0x6474e553
@@ -119,29 +119,11 @@ SHSTK_API int shstk_stack_map(size_t size, unsigned int flags,
 	return 0;
 }
 
-static bool is_on(void)
-{
-#if defined(__x86_64__)
-	uint64_t ssp = 0;
-
-	__asm__ volatile("rdsspq %0" : "+r"(ssp));
-	return ssp;
-#elif defined(__aarch64__)
-	register uint64_t x16 __asm__("x16") = 1;
-
-	/* CHKFEAT x16: bit 0 is cleared where GCS is on. */
-	__asm__ volatile("hint #40" : "+r"(x16));
-	return !x16;
-#else
-	return false;
-#endif
-}
-
 SHSTK_API int shstk_stack_call(uint64_t token, void (*fn)(void *arg), void *arg)
 {
 	uint64_t back;
 
-	if (!is_on())
+	if (!native_ssp())
 		return -EOPNOTSUPP;
 	back = shstk_stack_switch(token);
 	fn(arg);

@@ -12,6 +12,11 @@
 
 #include "internal.h"
 
+#ifdef __riscv
+#include <sys/ucontext.h>	/* has a REG_PC of its own */
+#undef REG_PC
+#endif
+
 /* Columns of the register file: DWARF numbers, and the program counter. */
 #define NREGS 33
 #define REG_PC 32
@@ -33,7 +38,10 @@ struct machine {
 	uint8_t ra;		/* usual return address column */
 	uint8_t insn_align;	/* smallest distance of two instructions */
 	bool ra_in_reg;		/* calls leave the return address in @ra */
+	bool calls_push;	/* ... and on the shadow stack, not the callee */
 	int8_t ra_off;		/* usual place, in words from CFA (if on stack) */
+	int8_t record_off;	/* frame record (fp, return address), from fp */
+	bool record_low;	/* ... at the frame's lower end */
 	uint64_t addr_max;	/* user addresses are below */
 	uint64_t callee_saved;	/* registers that a call preserves, bit per number */
 	/*
@@ -69,6 +77,7 @@ struct machine {
 
 extern const struct machine machine_x86;
 extern const struct machine machine_arm64;
+extern const struct machine machine_riscv;
 
 bool x86_decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e);
 bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc,
@@ -81,6 +90,8 @@ static inline const struct machine *machine_by_arch(int arch)
 		return &machine_x86;
 	case SHSTK_ARCH_ARM64:
 		return &machine_arm64;
+	case SHSTK_ARCH_RISCV:
+		return &machine_riscv;
 	default:
 		return NULL;
 	}
@@ -92,6 +103,8 @@ static inline const struct machine *machine_by_elf(unsigned int e_machine)
 		return &machine_x86;
 	if (e_machine == machine_arm64.elf_machine)
 		return &machine_arm64;
+	if (e_machine == machine_riscv.elf_machine)
+		return &machine_riscv;
 	return NULL;
 }
 

@@ -16,6 +16,7 @@
 /* include/uapi/linux/elf.h, newer than the C library's. */
 #define NT_X86_SHSTK_ 0x204
 #define NT_ARM_GCS_ 0x410
+#define NT_RISCV_USER_CFI_ 0x903
 
 /* Words read at a time. */
 #define BATCH 8
@@ -62,6 +63,25 @@ static int get_pointers(int tid, struct shstk_shadow *s)
 	s->ssp = gcs.gcspr;
 	return 0;
 }
+#elif defined(__riscv)
+static int get_pointers(int tid, struct shstk_shadow *s)
+{
+	struct { uint64_t state, ssp; } cfi;
+	uint64_t regs[32];	/* pc, x1 to x31 */
+	int err;
+
+	err = get_regset(tid, NT_PRSTATUS, regs, sizeof(regs));
+	if (err)
+		return err;
+	s->arch = SHSTK_ARCH_RISCV;
+	s->pc = regs[0];
+	/* Bit 3: shadow stacks are on. */
+	if (get_regset(tid, NT_RISCV_USER_CFI_, &cfi, sizeof(cfi)) ||
+	    !(cfi.state & 8))
+		return errno == ESRCH ? -ESRCH : -ENODATA;
+	s->ssp = cfi.ssp;
+	return 0;
+}
 #else
 static int get_pointers(int tid, struct shstk_shadow *s)
 {
@@ -71,7 +91,11 @@ static int get_pointers(int tid, struct shstk_shadow *s)
 }
 #endif
 
-/* The end of the mapping that has @addr, or ends there; 0 if there is none. */
+/*
+ * The end of the mapping that has @addr, or ends there; 0 if there is none. A shadow
+ * stack with nothing on it ends there: on x86 before the first call, on riscv as
+ * long as no function has pushed.
+ */
 static uint64_t mapping_end(int tid, uint64_t addr)
 {
 	unsigned long long start, end;
@@ -85,7 +109,7 @@ static uint64_t mapping_end(int tid, uint64_t addr)
 		return 0;
 	while (!ret && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%llx-%llx ", &start, &end) == 2 &&
-		    addr >= start && addr < end)
+		    addr >= start && addr <= end)
 			ret = end;
 	}
 	fclose(f);
@@ -116,9 +140,6 @@ SHSTK_API int shstk_shadow_get(int tid, struct shstk_shadow *ret)
 	if (err)
 		return err;
 	ret->end = mapping_end(tid, ret->ssp);
-	/* An x86 stack with nothing on it points right behind itself. */
-	if (!ret->end && mapping_end(tid, ret->ssp - 8))
-		ret->end = ret->ssp;
 	errno = saved;
 	return 0;
 }
@@ -155,7 +176,8 @@ static bool take(struct reading *r, uint64_t v, uint64_t addr)
 		r->gap = false;
 		return put(r, v, mark);
 	case SHADOW_SIGNAL:
-		if (r->marks && r->n)
+		/* The entry before it is the trampoline's, if the handler pushed. */
+		if (r->m->calls_push && r->marks && r->n)
 			r->marks[r->n - 1] |= SHSTK_MARK_SIGNAL;
 		r->gap = true;
 		return true;
@@ -206,6 +228,7 @@ SHSTK_API int shstk_unwind_shadow(const struct shstk_shadow *shadow,
 		return -EINVAL;
 	r = (struct reading){ machine_by_arch(shadow->arch), pcs, o.marks, max,
 			      0, o.skip, false };
+	r.gap = !r.m->calls_push;
 	end = SHSTK_END_CAPACITY;
 	if (put(&r, shadow->pc, SHSTK_MARK_PC))
 		end = read_all(&r, shadow, read, arg);

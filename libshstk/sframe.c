@@ -60,9 +60,11 @@ struct attr_v3 {
 	uint8_t block;
 } __attribute__((packed));
 
+/* 0: the format does not have it. */
 static uint8_t abi_of(const struct machine *m)
 {
-	return m == &machine_arm64 ? ABI_ARM64_LITTLE : ABI_AMD64_LITTLE;
+	return m == &machine_arm64 ? ABI_ARM64_LITTLE :
+	       m == &machine_x86 ? ABI_AMD64_LITTLE : 0;
 }
 
 static size_t func_size(const struct sframe *sf)
@@ -82,7 +84,7 @@ int sframe_parse(struct sframe *sf, const struct section *s,
 	memcpy(&h, s->data, sizeof(h));
 	flags = F_SORTED | F_PCREL | (h.version == 2 ? F_FP : 0);
 	if (h.magic != MAGIC || (h.version != 2 && h.version != 3) ||
-	    h.flags & ~flags || h.abi != abi_of(m))
+	    h.flags & ~flags || !h.abi || h.abi != abi_of(m))
 		return -ENOEXEC;
 	base = sizeof(h) + h.aux_len;
 	*sf = (struct sframe){

@@ -91,7 +91,9 @@ enum shstk_end {
  * SHSTK_MARK_GUESS: the entry was found by a verified heuristic (frame-pointer
  *	record, return address on top of the stack), not by an unwind rule.
  * SHSTK_MARK_GAP: a signal interrupted a callee of this frame, and where it did
- *	is not known: one entry is missing in front of this one.
+ *	is not known: one entry is missing in front of this one. riscv: where it
+ *	interrupted may itself be known, but not whether that function's return
+ *	address was on the shadow stack yet: one entry may be missing.
  */
 #define SHSTK_MARK_PC		0x01
 #define SHSTK_MARK_SIGNAL	0x02
@@ -411,10 +413,12 @@ SHSTK_API int shstk_get_stats(struct shstk_stats *stats);
  * enum shstk_arch - an instruction set whose stacks the library can unwind
  * @SHSTK_ARCH_X86: x86-64.
  * @SHSTK_ARCH_ARM64: AArch64.
+ * @SHSTK_ARCH_RISCV: RV64.
  */
 enum shstk_arch {
 	SHSTK_ARCH_X86 = 1,
 	SHSTK_ARCH_ARM64 = 2,
+	SHSTK_ARCH_RISCV = 3,
 };
 
 /**
@@ -426,7 +430,8 @@ enum shstk_arch {
  * @pac_mask: arm64: bits that pointer authentication uses, 0 if unknown
  *	(NT_ARM_PAC_MASK insn_mask). Otherwise 0.
  * @r: registers by their DWARF numbers (x86-64: 0 rax, 1 rdx, 2 rcx, 3 rbx,
- *	4 rsi, 5 rdi, 6 rbp, 7 rsp, 8-15; arm64: 0-30 x0-x30, 31 sp).
+ *	4 rsi, 5 rdi, 6 rbp, 7 rsp, 8-15; arm64: 0-30 x0-x30, 31 sp; riscv: 0-31
+ *	x0-x31).
  */
 struct shstk_regs {
 	uint32_t size;
@@ -640,8 +645,8 @@ struct shstk_shadow {
  * @tid: thread ID; the caller is its tracer and it is stopped.
  * @ret: filled; @ret->size is set by the caller.
  *
- * Uses the register sets NT_PRSTATUS and NT_X86_SHSTK or NT_ARM_GCS, and
- * /proc/TID/maps for the end.
+ * Uses the register sets NT_PRSTATUS and NT_X86_SHSTK, NT_ARM_GCS or
+ * NT_RISCV_USER_CFI, and /proc/TID/maps for the end.
  *
  * Context: not from a signal handler.
  *
@@ -908,8 +913,8 @@ shstk_inline_call(long nr, long a, long b)
  *
  * Return: 0; -EINVAL: unknown bits, or others without SHSTK_STATUS_ENABLE;
  * -EOPNOTSUPP: not here, or not these bits; -EBUSY: a bit that would change is
- * locked; -EALREADY: they were on before and can't be switched on again (arm64,
- * riscv); -ENOMEM.
+ * locked; -EALREADY: they were on before and can't be switched on again (arm64);
+ * -ENOMEM.
  */
 static inline __attribute__((always_inline)) int
 shstk_status_set(uint64_t status)
@@ -922,6 +927,10 @@ shstk_status_set(uint64_t status)
 	    (status && !(status & SHSTK_STATUS_ENABLE)))
 		return -22;
 	ret = shstk_inline_call(SHSTK_NR_PRCTL, 74, (long)&now);
+#ifdef __riscv
+	if (status & ~SHSTK_STATUS_ENABLE)
+		return -95;
+#endif
 #ifdef SHSTK_NR_ARCH_PRCTL
 	if (status & SHSTK_STATUS_PUSH)
 		return -95;
@@ -947,8 +956,14 @@ shstk_status_set(uint64_t status)
 		return 0;
 	ret = shstk_inline_call(SHSTK_NR_PRCTL, 75, (long)status);
 	/* What remains of -EINVAL, now that the bits are known to be good. */
+	if (ret == -22 && status & ~now & SHSTK_STATUS_ENABLE)
+		return -114;
 	if (ret == -22)
-		return status & ~now & SHSTK_STATUS_ENABLE ? -114 : -95;
+#ifdef __riscv
+		return -16;
+#else
+		return -95;
+#endif
 	return (int)ret;
 #else
 	(void)status;
@@ -961,10 +976,11 @@ shstk_status_set(uint64_t status)
  * @token: address of its restore token, which is used up.
  *
  * Expanded in place. The function that contains it must not return before it
- * has switched back. A token is left on the old shadow stack. x86 and arm64,
- * only while shadow stacks are on in this thread.
+ * has switched back. A token is left on the old shadow stack. Only while shadow
+ * stacks are on in this thread. On riscv the tokens are checked and written by
+ * this code, not by one instruction: they protect from mistakes only.
  *
- * Return: address of that token, or 0 where there is no such instruction.
+ * Return: address of that token, or 0 on another architecture.
  */
 static inline __attribute__((always_inline)) uint64_t
 shstk_stack_switch(uint64_t token)
@@ -987,6 +1003,21 @@ shstk_stack_switch(uint64_t token)
 			 "sysl %0, #3, c7, c7, #3"	/* GCSSS2 */
 			 : "=&r"(old)
 			 : "r"(token)
+			 : "memory");
+	return old;
+#elif defined(__riscv) && __riscv_xlen == 64
+	uint64_t old, was, to = token + 8;
+
+	__asm__ volatile(".insn i 0x73, 4, %0, x0, -804\n\t"	/* SSRDP */
+			 ".insn r 0x2f, 3, 0x24, %1, %3, x0\n\t" /* SSAMOSWAP.D */
+			 "beq %1, %2, 1f\n\t"
+			 "sd zero, 0(zero)\n"
+			 "1:\tcsrw 0x011, %2\n\t"			/* ssp */
+			 "addi %0, %0, -8\n\t"
+			 "addi %1, %0, 8\n\t"
+			 ".insn r 0x2f, 3, 0x24, x0, %0, %1"
+			 : "=&r"(old), "=&r"(was)
+			 : "r"(to), "r"(token)
 			 : "memory");
 	return old;
 #else

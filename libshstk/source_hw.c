@@ -9,11 +9,6 @@
 #include "native.h"
 #include "source_hw.h"
 
-static no_sanitize uint64_t word(uint64_t addr)
-{
-	return *(const volatile uint64_t *)(uintptr_t)addr;
-}
-
 void hw_put(struct hw_trace *t, uint64_t v, uint8_t mark)
 {
 	if (t->skip) {
@@ -29,7 +24,7 @@ void hw_put(struct hw_trace *t, uint64_t v, uint8_t mark)
 static uint64_t copy_words(struct hw_trace *t, uint64_t addr, uint64_t hi)
 {
 	for (; addr < hi && t->n < t->max; addr += 8) {
-		uint64_t v = word(addr);
+		uint64_t v = hw_word(addr);
 
 		switch (native_entry(v, addr)) {
 		case SHADOW_RETURN_ADDRESS:
@@ -37,7 +32,7 @@ static uint64_t copy_words(struct hw_trace *t, uint64_t addr, uint64_t hi)
 			break;
 		case SHADOW_SIGNAL:
 			/* The entry before it is the trampoline's. */
-			if (t->marks && t->n)
+			if (NATIVE_CALLS_PUSH && t->marks && t->n)
 				t->marks[t->n - 1] |= SHSTK_MARK_SIGNAL;
 			if (t->nsignals < HW_SIGNALS && !t->skip)
 				t->signal[t->nsignals++] = t->n;
@@ -94,7 +89,7 @@ bool hw_copy(struct hw_trace *t, uint64_t ssp, uint64_t hi)
 	/* The usual case: all of it at once, and nothing special in it. */
 	if (likely(n >= 4 && n <= native_chunk(ssp) &&
 		   n <= t->max - t->n && !(t->skip | (uintptr_t)t->marks) &&
-		   native_entry(word(hi - 8), hi - 8) == SHADOW_RETURN_ADDRESS &&
+		   native_entry(hw_word(hi - 8), hi - 8) == SHADOW_RETURN_ADDRESS &&
 		   !native_copy((const void *)(uintptr_t)ssp, t->pcs + t->n, n))) {
 		t->n += n;
 		return true;
@@ -108,9 +103,9 @@ uint64_t hw_interrupted(uint64_t ssp, uint64_t hi, const void *ucontext)
 
 	addr = native_context_ssp(ucontext);
 	if (addr)
-		return addr > ssp && addr < hi ? addr : 0;
+		return addr > ssp && addr <= hi ? addr : 0;
 	for (addr = ssp; addr < hi; addr += 8) {
-		uint64_t v = word(addr);
+		uint64_t v = hw_word(addr);
 
 		if (native_entry(v, addr) == SHADOW_SIGNAL) {
 			addr = native_token_ssp(v, addr);

@@ -10,6 +10,12 @@
 
 #include "internal.h"
 
+/* A word of a shadow stack, which others may write. */
+static inline no_sanitize uint64_t hw_word(uint64_t addr)
+{
+	return *(const volatile uint64_t *)(uintptr_t)addr;
+}
+
 /* Signal frames of one trace whose interrupted pc can be put in later. */
 #define HW_SIGNALS 8
 

@@ -349,17 +349,17 @@ static int step_stub(const struct view *v, struct cursor *c, struct module *mod)
 	return rule == RULE_NONE ? -SHSTK_END_NO_RULE : step_rule(v, c, rule);
 }
 
-/* A frame record: the caller's fp, then the return address, at fp. */
+/* A frame record: the caller's fp, then the return address. */
 static int guess_record(const struct view *v, struct cursor *c)
 {
 	const struct machine *m = v->m;
 	struct regs next = c->regs;
-	uint64_t fp = reg(c, m->fp);
+	uint64_t fp = reg(c, m->fp), at = fp + m->record_off;
 	uint64_t next_fp, ra;
 	int err;
 
-	if (!known(c, m->fp) || fp & 7 || fp < reg(c, m->sp) ||
-	    read_word(v, fp, &next_fp) || read_word(v, fp + 8, &ra))
+	if (!known(c, m->fp) || fp & 7 || at < reg(c, m->sp) ||
+	    read_word(v, at, &next_fp) || read_word(v, at + 8, &ra))
 		return -SHSTK_END_NO_RULE;
 	if (!(ra & ~v->pac_mask) && !next_fp)
 		return STEP_COMPLETE;
@@ -368,18 +368,18 @@ static int guess_record(const struct view *v, struct cursor *c)
 	next.known = 0;
 	set_reg(&next, m->fp, next_fp);
 	/*
-	 * x86 keeps the record at the top of the frame. On arm64 it is at the
+	 * x86 and riscv keep the record at the top of the frame. On arm64 it is at the
 	 * bottom, and so is that of the caller: its sp is its fp, as compilers
 	 * lay frames out that do not grow.
 	 */
-	if (!m->ra_in_reg)
-		set_reg(&next, m->sp, fp + 16);
+	if (!m->record_low)
+		set_reg(&next, m->sp, at + 16);
 	else
 		set_reg(&next, m->sp, next_fp > fp ? next_fp : fp + 16);
 	err = leave(v, c, &next, ra);
 	if (!err) {
 		c->mark = SHSTK_MARK_GUESS;
-		c->sp_guessed = m->ra_in_reg;
+		c->sp_guessed = m->record_low;
 	}
 	return err;
 }

@@ -21,6 +21,7 @@
 #define NT_X86_SHSTK_	0x204
 #define NT_ARM_PAC_MASK_ 0x406
 #define NT_ARM_GCS_	0x410
+#define NT_RISCV_USER_CFI_ 0x903
 
 #define MAX_NOTES	(256u << 20)	/* bytes of all notes together */
 #define MAX_SEGMENTS	(1u << 20)
@@ -37,6 +38,7 @@ enum {
 	PRPSINFO_COMM = 40,	/* 16 bytes */
 	X86_REGS = 27,
 	ARM64_REGS = 34,
+	RISCV_REGS = 32,
 };
 
 static int fail(char *buf, size_t size, int err, const char *fmt, ...)
@@ -92,13 +94,31 @@ static void arm64_regs(const uint8_t *p, struct shstk_regs *r)
 	r->pc = word(p, 32);
 }
 
+/* pc, x1 to x31 */
+static void riscv_regs(const uint8_t *p, struct shstk_regs *r)
+{
+	for (int i = 1; i < 32; i++)
+		r->r[i] = word(p, i);
+	r->r[0] = 0;
+	r->known = 0xffffffff;
+	r->pc = word(p, 0);
+}
+
+static const struct {
+	unsigned int words;
+	void (*take)(const uint8_t *p, struct shstk_regs *r);
+} registers[] = {
+	[SHSTK_ARCH_X86] = { X86_REGS, x86_regs },
+	[SHSTK_ARCH_ARM64] = { ARM64_REGS, arm64_regs },
+	[SHSTK_ARCH_RISCV] = { RISCV_REGS, riscv_regs },
+};
+
 static int take_prstatus(struct core *core, const uint8_t *p, size_t size)
 {
-	unsigned int regs = core->arch == SHSTK_ARCH_X86 ? X86_REGS : ARM64_REGS;
 	struct core_thread *t;
 	short signo;
 
-	if (size < PRSTATUS_REGS + 8 * regs)
+	if (size < PRSTATUS_REGS + 8 * registers[core->arch].words)
 		return -EINVAL;
 	if (core->nr_threads == CORE_MAX_THREADS)
 		return -EINVAL;
@@ -115,10 +135,7 @@ static int take_prstatus(struct core *core, const uint8_t *p, size_t size)
 	memcpy(&signo, p + PRSTATUS_SIGNO, sizeof(signo));
 	t->signo = signo;
 	t->regs.size = sizeof(t->regs);
-	if (core->arch == SHSTK_ARCH_X86)
-		x86_regs(p + PRSTATUS_REGS, &t->regs);
-	else
-		arm64_regs(p + PRSTATUS_REGS, &t->regs);
+	registers[core->arch].take(p + PRSTATUS_REGS, &t->regs);
 	return 0;
 }
 
@@ -217,6 +234,11 @@ static int take_shadow(struct core *core, unsigned int type, const uint8_t *p,
 		/* features_enabled, features_locked, gcspr_el0 */
 		t->shadow.ssp = word(p, 2);
 		t->shadow_on = word(p, 0) & 1;
+	} else if (type == NT_RISCV_USER_CFI_ &&
+		   core->arch == SHSTK_ARCH_RISCV && size >= 16) {
+		/* state, of which bit 3 is "on", and the pointer */
+		t->shadow.ssp = word(p, 1);
+		t->shadow_on = word(p, 0) & 8;
 	} else {
 		return -EINVAL;
 	}
@@ -247,7 +269,8 @@ static int take_note(struct core *core, const char *name, size_t name_size,
 		return take_auxv(core, desc, size);
 	if (core_name && type == NT_FILE)
 		return take_files(core, desc, size);
-	if (linux_name && (type == NT_X86_SHSTK_ || type == NT_ARM_GCS_))
+	if (linux_name && (type == NT_X86_SHSTK_ || type == NT_ARM_GCS_ ||
+			   type == NT_RISCV_USER_CFI_))
 		return take_shadow(core, type, desc, size);
 	if (linux_name && type == NT_ARM_PAC_MASK_)
 		return take_pac_mask(core, desc, size);
@@ -390,10 +413,12 @@ static int check_header(struct core *core, Elf *elf, char *err, size_t err_size)
 			core->arch = SHSTK_ARCH_X86;
 		else if (eh.e_machine == EM_AARCH64)
 			core->arch = SHSTK_ARCH_ARM64;
+		else if (eh.e_machine == EM_RISCV)
+			core->arch = SHSTK_ARCH_RISCV;
 	}
 	if (!core->arch)
 		return fail(err, err_size, -ENOEXEC,
-			    "core file %s is of a machine that is not supported: only x86-64 and arm64 are",
+			    "core file %s is of a machine that is not supported: only x86-64, arm64 and riscv64 are",
 			    core->path);
 	return 0;
 }
@@ -411,7 +436,7 @@ static void bound_shadows(struct core *core)
 		if (seg)
 			s->end = seg->end & ~7ull;
 		else if (core_segment(core, s->ssp - 8))
-			s->end = s->ssp;	/* x86, with nothing on it */
+			s->end = s->ssp;	/* with nothing on it */
 		else
 			core->threads[i].shadow_on = false;
 	}

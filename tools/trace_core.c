@@ -337,13 +337,18 @@ static int prepare(struct dump *d)
 
 static void print_head(const struct core *core)
 {
+	static const char * const machine[] = {
+		[SHSTK_ARCH_X86] = "x86-64",
+		[SHSTK_ARCH_ARM64] = "arm64",
+		[SHSTK_ARCH_RISCV] = "riscv64",
+	};
 	int signo = core->threads[0].signo;
 
 	printf("core file %s", core->path);
 	if (core->pid)
 		printf(" of process %d (%s)", core->pid, core->comm);
-	printf(", %s, %zu %s", core->arch == SHSTK_ARCH_X86 ? "x86-64" : "arm64",
-	       core->nr_threads, core->nr_threads == 1 ? "thread" : "threads");
+	printf(", %s, %zu %s", machine[core->arch], core->nr_threads,
+	       core->nr_threads == 1 ? "thread" : "threads");
 	if (signo > 0)
 		printf(", ended by SIG%s", sigabbrev_np(signo) ?
 						   sigabbrev_np(signo) : "?");

@@ -57,6 +57,23 @@ static void insert(struct trace_stack *s, int at, uint64_t pc, uint8_t mark,
 }
 
 /*
+ * riscv: the function that the pc is in may not have pushed its return address. If
+ * so, the unwound trace has one frame more.
+ */
+static void fill_first(const struct trace_opts *o, struct trace_stack *s,
+		       const struct trace_stack *from)
+{
+	if (s->nr < 2 || !(s->marks[1] & SHSTK_MARK_GAP) || from->nr < 2)
+		return;
+	if (from->pcs[1] == s->pcs[1]) {
+		s->marks[1] &= ~SHSTK_MARK_GAP;
+	} else if (from->nr > 2 && from->pcs[2] == s->pcs[1]) {
+		s->marks[1] &= ~SHSTK_MARK_GAP;
+		insert(s, 1, from->pcs[1], from->marks[1], o->depth);
+	}
+}
+
+/*
  * What a signal interrupted is not on the shadow stack. It is taken from the
  * unwound trace where the frame outside of it is the same in both.
  */
@@ -66,6 +83,7 @@ static void fill_gaps(const struct trace_opts *o, struct trace_thread *t)
 	struct trace_stack *s = &t->hardware;
 	int next = 1;
 
+	fill_first(o, s, from);
 	for (int i = 1; i < s->nr; i++) {
 		int k = next;
 
@@ -129,8 +147,6 @@ static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc,
 			  SHSTK_SYMADDR_PC : SHSTK_SYMADDR_RETURN;
 	const struct shstk_symbol *sym = shstk_symproc_lookup(proc, pc, how);
 
-	if (mark & SHSTK_MARK_GAP)
-		puts("  ...  a signal came here; where, is not on the shadow stack");
 	for (unsigned int i = 0; i < sym->nr; i++) {
 		const struct shstk_symframe *f = &sym->frames[i];
 
@@ -161,8 +177,13 @@ static void print_stack(const struct trace_opts *o, struct shstk_symproc *proc,
 {
 	int number = 0;
 
-	for (int i = 0; i < s->nr; i++)
+	for (int i = 0; i < s->nr; i++) {
+		if (s->marks[i] & SHSTK_MARK_GAP)
+			puts(i > 1 || s->marks[0] & SHSTK_MARK_SIGNAL ?
+			     "  ...  a signal came here; where, is not on the shadow stack" :
+			     "  ...  a frame may be missing that is not on the shadow stack yet");
 		print_frame(o, proc, &number, s->pcs[i], s->marks[i]);
+	}
 	if (s->nr < 0)
 		printf("  cannot be taken: %s\n", strerror(-s->nr));
 	else if (s->info.end != SHSTK_END_COMPLETE)

@@ -13,6 +13,9 @@ $(CONTROL)/%_test: selftests/control/%_test.c $(CONTROL_H) $(B)/libshstk.a
 $(CONTROL)/arm64/%_test: selftests/control/%_test.c $(CONTROL_H) $(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(arm64_CC) $(CONTROL_CFLAGS) -static -o $@ $(filter-out %.h,$^) -pthread
+$(CONTROL)/riscv/%_test: selftests/control/%_test.c $(CONTROL_H) $(B)/lib/riscv/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS_riscv) $(CONTROL_CFLAGS) -static -o $@ $(filter-out %.h,$^) -pthread
 $(CONTROL)/throw_test: selftests/control/throw_test.cc selftests/loader/ssp.h $(B)/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -g -I. -static -o $@ $(filter-out %.h,$^) -pthread
@@ -26,3 +29,4 @@ CHECK += $(CONTROL)/absent_test $(CONTROL)/throw_test
 GUEST_x86 += $(CONTROL)/absent_test $(CONTROL)/control_test $(CONTROL)/throw_test
 GUEST_arm64 += $(CONTROL)/arm64/absent_test $(CONTROL)/arm64/control_test
 GUEST_arm64-7.2 += $(CONTROL)/arm64/throw_test
+GUEST_riscv += $(CONTROL)/riscv/absent_test $(CONTROL)/riscv/control_test

@@ -6,7 +6,13 @@ HARDWARE_CFLAGS := $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -Iselftests/capture
 	$(KSELFTEST_FLAGS) -fomit-frame-pointer
 HARDWARE_LIB_x86 := native
 HARDWARE_LIB_arm64 := arm64
+HARDWARE_LIB_riscv := riscv
 HARDWARE_CFLAGS_arm64 := -mbranch-protection=standard
+HARDWARE_CC_x86 := $(GUEST_CC_x86)
+HARDWARE_CC_arm64 := $(GUEST_CC_arm64)
+# There it is functions that push, if their compiler knows how to.
+HARDWARE_CC_riscv := selftests/guest/in forky riscv64-linux-gnu-gcc
+HARDWARE_CFLAGS_riscv := -march=rv64gc_zicsr_zicfiss -fcf-protection=return
 
 # Frame pointers are one of the sources that are counted.
 HARDWARE_CFLAGS_count := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
@@ -16,7 +22,7 @@ define hardware_arch
 $(B)/hardware/$(1)/%_test: selftests/hardware/%_test.c \
 		selftests/capture/tree.c $(B)/lib/$$(HARDWARE_LIB_$(1))/libshstk.a
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(HARDWARE_CFLAGS) $$(HARDWARE_CFLAGS_$(1)) \
+	$$(call say,CC,$$@)$$(HARDWARE_CC_$(1)) $$(HARDWARE_CFLAGS) $$(HARDWARE_CFLAGS_$(1)) \
 		$$(HARDWARE_CFLAGS_$$*) -Iselftests/facts/$(1) -static -pthread -o $$@ $$^
 $(B)/hardware/$(1)/step_run: selftests/hardware/step_run.c \
 		$(B)/lib/$$(HARDWARE_LIB_$(1))/libshstk.a
@@ -24,9 +30,12 @@ $(B)/hardware/$(1)/step_run: selftests/hardware/step_run.c \
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(HARDWARE_CFLAGS) $$(HARDWARE_CFLAGS_$(1)) \
 		-Iselftests/facts/$(1) -static -o $$@ $$^
 
-GUEST_$(1) += hardware=$(B)/hardware/$(1)/hardware_test hardware-step=$(B)/hardware/$(1)/step_test
+GUEST_$(1) += hardware=$(B)/hardware/$(1)/hardware_test
 endef
-$(foreach a,x86 arm64,$(eval $(call hardware_arch,$(a))))
+$(foreach a,x86 arm64 riscv,$(eval $(call hardware_arch,$(a))))
+
+# riscv kernels have no single stepping.
+$(foreach a,x86 arm64,$(eval GUEST_$(a) += hardware-step=$(B)/hardware/$(a)/step_test))
 
 # Bochs counts instructions always, QEMU if time passes by them.
 GUEST_x86 += hardware-count=$(B)/hardware/x86/count_test
@@ -48,5 +57,10 @@ $(B)/hardware/arm64/reader_test: selftests/hardware/reader_test.c $(B)/lib/arm64
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(GUEST_CC_arm64) $(HARDWARE_CFLAGS) -Ilibshstk/arch/arm64 -static -o $@ $^
 
+$(B)/hardware/riscv/reader_test: selftests/hardware/reader_test.c $(B)/lib/riscv/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS) -Ilibshstk/arch/riscv -static -o $@ $^
+
 CHECK += $(B)/hardware/reader_test
 USER_arm64 += $(B)/hardware/arm64/reader_test
+GUEST_riscv += hardware-reader=$(B)/hardware/riscv/reader_test

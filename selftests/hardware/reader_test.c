@@ -39,6 +39,8 @@ static uint64_t signal_token(const uint64_t *at)
 {
 #ifdef __x86_64__
 	return (uintptr_t)at | 1ull << 63;
+#elif defined(__riscv)
+	return (uintptr_t)(at + 1);
 #else
 	return (uintptr_t)at & ~4095ull;
 #endif

@@ -20,6 +20,8 @@ static inline uint64_t ssp(void)
 	__asm__ volatile("hint #40" : "+r"(x16));
 	if (!x16)
 		__asm__ volatile("mrs %0, s3_3_c2_c5_1" : "=r"(v));
+#elif defined(__riscv)
+	__asm__ volatile(".insn i 0x73, 4, %0, x0, -804" : "=r"(v)); /* SSRDP */
 #endif
 	return v;
 }

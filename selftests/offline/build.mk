@@ -33,9 +33,9 @@ endif
 
 # Natively. The scripts are copied to where what they run is.
 $(OFF)/%_test: selftests/offline/%_test selftests/offline/common.py \
-		$(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static \
+		selftests/offline/seed.py $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static \
 		$(OFF_SHSTK) all
-	$(Q)cp $< selftests/offline/common.py $(@D)/
+	$(Q)cp $< selftests/offline/common.py selftests/offline/seed.py $(@D)/
 .SECONDARY: $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static
 
 CHECK	+= $(OFF)/core_test $(OFF)/perf_test

@@ -39,6 +39,9 @@ def core(machine):
         regs = [0] * 27
         regs[4], regs[16], regs[19] = stack + 64, code + 16, stack + 32
         shadow_notes = note(b'LINUX', 0x204, struct.pack('<Q', shadow + 64))
+    elif machine == 243:
+        regs = [code + 16, code + 32, stack + 32] + [0] * 29
+        shadow_notes = note(b'LINUX', 0x903, struct.pack('<QQ', 1 << 3 | 1 << 5, shadow + 64))
     else:
         regs = [0] * 34
         regs[29], regs[30], regs[31], regs[32] = stack + 64, code + 32, stack + 32, code + 16
@@ -148,6 +151,7 @@ def pipe(data):
 def main():
     """Write them all."""
     for name, data in (('core_seed-x86', core(62)), ('core_seed-arm64', core(183)),
+                       ('core_seed-riscv', core(243)),
                        ('perfdata_seed-file', perfdata(records())),
                        ('perfdata_seed-file-z', perfdata(packed())),
                        ('perfdata_seed-pipe', pipe(records())),
@@ -156,4 +160,5 @@ def main():
             file.write(data)
 
 
-main()
+if __name__ == '__main__':
+    main()

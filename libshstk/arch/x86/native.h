@@ -21,6 +21,9 @@
 /* Bytes below the stack pointer that handlers leave alone. */
 #define NATIVE_RED_ZONE 128
 
+/* Does every call push? */
+#define NATIVE_CALLS_PUSH 1
+
 /* Where the fast loop finds the return address, seen from the CFA. */
 static inline int64_t native_ra_off(uint64_t rule)
 {
@@ -34,6 +37,12 @@ static inline bool native_beyond(uint64_t cfa, uint64_t hi)
 	(void)cfa;
 	(void)hi;
 	return false;	/* the return address is the frame's last word */
+}
+
+/* The frame pointer of the caller, by __builtin_frame_address(0). */
+static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
+{
+	return frame[0];
 }
 
 static inline uint64_t native_strip(uint64_t ra)

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * native.h - the running machine, riscv64: registers of the calling thread and of
+ * a signal context. Each arch/NAME/ has one; the include path picks it.
+ */
+#ifndef SHSTK_NATIVE_H
+#define SHSTK_NATIVE_H
+
+#include <ucontext.h>
+
+#include "rule.h"
+#include "shadow.h"
+
+#define NATIVE_MACHINE machine_riscv
+#define native_entry riscv_shadow_entry
+
+/* Instructions lie at multiples of 1 << this. */
+#define NATIVE_CODE_SHIFT 1
+
+/* Bytes below the stack pointer that handlers leave alone. */
+#define NATIVE_RED_ZONE 0
+
+/*
+ * Does every call push? Here functions do it, if they were compiled to and call
+ * others: those that don't are not on the shadow stack.
+ */
+#define NATIVE_CALLS_PUSH 0
+
+/* Where the fast loop finds the return address, seen from the CFA. */
+static inline int64_t native_ra_off(uint64_t rule)
+{
+	return rule_ra_off(rule);
+}
+
+/* Does the frame end outside, although its return address lies inside? */
+static inline bool native_beyond(uint64_t cfa, uint64_t hi)
+{
+	return cfa > hi;
+}
+
+/* The frame pointer of the caller, by __builtin_frame_address(0). */
+static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
+{
+	return frame[-2];
+}
+
+static inline uint64_t native_strip(uint64_t ra)
+{
+	return ra;
+}
+
+static inline uint64_t native_pac_mask(void)
+{
+	return 0;
+}
+
+/* The bits of a return address that are the address. */
+static inline uint64_t native_pc_mask(void)
+{
+	return ~0ull;
+}
+
+static inline uint64_t native_thread_pointer(void)
+{
+	uint64_t tp;
+
+	__asm__ ("mv %0, tp" : "=r" (tp));
+	return tp;
+}
+
+/* Callee-saved registers, sp and pc, as they are here. */
+static inline __attribute__((always_inline)) void native_here(struct regs *regs)
+{
+	register uint64_t *r __asm__ ("t0") = regs->r;
+
+	__asm__ volatile ("sd sp, 16(%0)\n\t"
+			  "sd s0, 64(%0)\n\t"
+			  "sd s1, 72(%0)\n\t"
+			  "sd s2, 144(%0)\n\t"
+			  "sd s3, 152(%0)\n\t"
+			  "sd s4, 160(%0)\n\t"
+			  "sd s5, 168(%0)\n\t"
+			  "sd s6, 176(%0)\n\t"
+			  "sd s7, 184(%0)\n\t"
+			  "sd s8, 192(%0)\n\t"
+			  "sd s9, 200(%0)\n\t"
+			  "sd s10, 208(%0)\n\t"
+			  "sd s11, 216(%0)\n\t"
+			  "lla t1, 0f\n"
+			  "0:\tsd t1, 256(%0)"
+			  : : "r" (r) : "t1", "memory");
+	regs->known = machine_riscv.callee_saved | 1ull << REG_PC;
+}
+
+static inline void native_context(const void *ucontext, struct regs *regs)
+{
+	/* pc in the place of x0 */
+	const unsigned long *g =
+		((const ucontext_t *)ucontext)->uc_mcontext.__gregs;
+	unsigned int i;
+
+	regs->r[0] = 0;
+	for (i = 1; i < 32; i++)
+		regs->r[i] = g[i];
+	regs->r[REG_PC] = g[0];
+	regs->known = (1ull << 33) - 1;
+}
+
+/*
+ * The shadow stack: the Zicfiss extension, arch/riscv/kernel/usercfi.c,
+ * Documentation/arch/riscv/zicfiss.rst. Assemblers need not know it.
+ */
+
+extern bool native_has_ssp __attribute__((visibility("hidden")));
+
+/* The shadow stack pointer, 0 while shadow stacks are off. */
+static inline __attribute__((always_inline)) uint64_t native_ssp(void)
+{
+	uint64_t ssp = 0;
+
+	if (native_has_ssp)	/* SSRDP */
+		__asm__ volatile (".insn i 0x73, 4, %0, x0, -804" : "=r" (ssp));
+	return ssp;
+}
+
+/* Tokens of stacks that were left stay on those. */
+static inline bool native_may_be_left_token(uint64_t v)
+{
+	(void)v;
+	return false;
+}
+
+/* The interrupted code's entries begin behind the token. */
+static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
+{
+	(void)addr;
+	return v;
+}
+
+/*
+ * The interrupted pointer is in the context's record of control-flow integrity
+ * (arch/riscv/include/uapi/asm/sigcontext.h): it points at the token. Records begin
+ * in the last words of the floating-point state.
+ */
+static inline uint64_t native_context_ssp(const void *ucontext)
+{
+	const mcontext_t *mc = &((const ucontext_t *)ucontext)->uc_mcontext;
+	const uint8_t *p = (const uint8_t *)&mc->__fpregs + 520;
+	struct { uint32_t magic, size; uint64_t ssp; } record;
+	unsigned int left;
+
+	/* The vector state is the largest that may come before, up to 8 KiB * 32. */
+	for (left = 1 << 19; left; left -= record.size, p += record.size) {
+		memcpy(&record, p, 8);
+		if (!record.magic || record.size < 8 || record.size > left)
+			return 0;
+		if (record.magic == 0x9487) {
+			memcpy(&record, p, sizeof(record));
+			return record.ssp + 8;
+		}
+	}
+	return 0;
+}
+
+/* Words that native_copy() may take at once, from @addr on: to the page's end. */
+static inline uint64_t native_chunk(uint64_t addr)
+{
+	return (((addr | 4095) + 1) - addr) / 8;
+}
+
+/*
+ * Copy @n words, at least 4, within one page. Not 0: there may be a token among
+ * them: an address of this page, or the one behind it.
+ */
+static inline no_sanitize
+uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	uint64_t page = (uintptr_t)from & ~4095ull;
+	uint64_t hit = 0, i;
+
+	for (i = 0; i < n; i++) {
+		uint64_t v = *(const volatile uint64_t *)(from + i);
+
+		hit |= v - page <= 4096;
+		to[i] = v;
+	}
+	return hit;
+}
+
+/* memcpy() of @n words. */
+static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	memcpy(to, from, n * sizeof(*to));
+}
+
+#endif

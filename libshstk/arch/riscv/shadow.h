@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * shadow.h - the words of a riscv shadow stack: Zicfiss, arch/riscv/kernel/usercfi.c,
+ * signal.c.
+ */
+#ifndef SHSTK_RISCV_SHADOW_H
+#define SHSTK_RISCV_SHADOW_H
+
+#include "machine.h"
+
+/*
+ * What is the word @v at @addr? A restore token holds the address behind itself. The
+ * kernel pushes one in front of a signal; those of stacks that were left lie below
+ * their entries.
+ */
+static inline enum shadow_entry riscv_shadow_entry(uint64_t v, uint64_t addr)
+{
+	if (!v)
+		return SHADOW_TOKEN;
+	return v == addr + 8 ? SHADOW_SIGNAL : SHADOW_RETURN_ADDRESS;
+}
+
+#endif
