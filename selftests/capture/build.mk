@@ -4,7 +4,7 @@
 
 CAPTURE_TESTS := capture_test signal_test thread_test module_test
 CAPTURE_PLUGINS := $(addprefix plugin_,small.so large.so nohdr.so nosections.so \
-	debugframe.so nocfi.so)
+	debugframe.so nocfi.so apart.so)
 
 CAPTURE_CFLAGS := $(WARN) -Wno-unused-parameter -Wno-sign-compare \
 	$(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -fomit-frame-pointer
@@ -45,6 +45,9 @@ $(B)/capture/$(1)/plugin_large.so: selftests/capture/plugin.c
 	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=112 -o $$@ $$<
 $(B)/capture/$(1)/plugin_nohdr.so: selftests/capture/plugin.c
 	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -Wl,--no-eh-frame-hdr -o $$@ $$<
+# There is room between its segments.
+$(B)/capture/$(1)/plugin_apart.so: selftests/capture/plugin.c
+	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -Wl,-z,max-page-size=0x10000 -o $$@ $$<
 # The ELF header's e_shoff, e_shnum and e_shstrndx are made zero.
 $(B)/capture/$(1)/plugin_nosections.so: $(B)/capture/$(1)/plugin_small.so
 	$(Q)cp $$< $$@.tmp

@@ -6,6 +6,7 @@
  * The plugins lie beside the program; see build.mk for how they differ.
  */
 #include <dlfcn.h>
+#include <elf.h>
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
@@ -251,6 +252,108 @@ TEST(code_made_at_run_time_is_guessed_by_its_frame_pointer)
 		EXPECT_EQ(through((plugin_fn)code, &info), 2);
 		EXPECT_EQ(info.guessed, 1);
 		munmap(code, 4096);
+	}
+}
+
+/* In a program that is somewhere else: a library, and code between its segments. */
+#define BASE 0x10000000ull
+
+struct apart {
+	char path[PATH_MAX];
+	uint64_t code, end, offset, room, entry;
+};
+
+static void find_room(struct apart *a, const Elf64_Ehdr *eh)
+{
+	const Elf64_Phdr *ph = (const void *)((const char *)eh + eh->e_phoff);
+
+	for (int i = 0; i < eh->e_phnum; i++) {
+		uint64_t end = (ph[i].p_vaddr + ph[i].p_memsz + 4095) & ~4095ull;
+
+		if (ph[i].p_type != PT_LOAD || !(ph[i].p_flags & PF_X))
+			continue;
+		a->code = BASE + (ph[i].p_vaddr & ~4095ull);
+		a->offset = ph[i].p_offset & ~4095ull;
+		a->end = BASE + end;
+		for (i++; i < eh->e_phnum && ph[i].p_type != PT_LOAD; i++)
+			;
+		if (i < eh->e_phnum && (ph[i].p_vaddr & ~4095ull) >= end + 4096)
+			a->room = a->end;
+	}
+}
+
+static void find_apart(struct apart *a)
+{
+	Dl_info info;
+	plugin_fn fn;
+	void *lib;
+
+	*a = (struct apart){ .code = 0 };
+	plugin_path(a->path, "plugin_apart.so");
+	lib = open_plugin("plugin_apart.so", &fn);
+	if (!lib || !dladdr((void *)fn, &info))
+		return;
+	a->entry = BASE + ((uintptr_t)fn - (uintptr_t)info.dli_fbase);
+	find_room(a, info.dli_fbase);
+	dlclose(lib);
+}
+
+/* The whole stack is return addresses to the code in between. */
+static int read_room(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	const struct apart *a = arg;
+	uint64_t word = a->room + 16;
+
+	(void)addr;
+	if (len != sizeof(word))
+		return -1;
+	memcpy(buf, &word, sizeof(word));
+	return 0;
+}
+
+static int add_apart(struct shstk_space *s, const struct apart *a)
+{
+	return shstk_space_add_file(s, a->path, a->code, a->end, a->offset);
+}
+
+static int add_room(struct shstk_space *s, const struct apart *a)
+{
+	return shstk_space_add_code(s, a->room, a->room + 4096);
+}
+
+TEST(what_lies_between_the_segments_of_a_library_is_no_part_of_it)
+{
+	int (*add[])(struct shstk_space *s, const struct apart *a) = {
+		add_apart, add_room, add_apart,
+	};
+	struct shstk_regs regs = { .size = sizeof(regs), .known = ~0u };
+	struct shstk_info info = INFO();
+	struct shstk_space *s;
+	uint64_t pcs[MAX];
+	struct apart a;
+	int order, i;
+
+	find_apart(&a);
+	ASSERT_NE(0ull, a.entry);
+	ASSERT_NE(0ull, a.room);
+	for (order = 0; order < 2; order++) {
+#ifdef __x86_64__
+		ASSERT_EQ(0, shstk_space_create(SHSTK_ARCH_X86, &s));
+		regs.r[7] = 0x7fff0000;
+#else
+		ASSERT_EQ(0, shstk_space_create(SHSTK_ARCH_ARM64, &s));
+		regs.r[31] = 0x7fff0000;
+		regs.r[30] = a.room + 16;
+#endif
+		regs.pc = a.entry;
+		for (i = order; i < order + 2; i++)
+			ASSERT_EQ(0, add[i](s, &a));
+		ASSERT_LE(2, shstk_unwind(s, &regs, read_room, &a, pcs, MAX,
+					  NULL, &info));
+		EXPECT_EQ(a.entry, pcs[0]);
+		EXPECT_EQ(a.room + 16, pcs[1]);
+		EXPECT_EQ(0, info.guessed);
+		shstk_space_destroy(s);
 	}
 }
 
