@@ -92,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_REPORT:
 		o->report = arg;
 		return 0;
-	case ARGP_KEY_END:
+	case ARGP_KEY_SUCCESS:	/* END does not come where a program is named */
 		if (o->permissive && o->strict)
 			argp_error(state, "--permissive and --strict exclude each other");
 		return 0;

@@ -143,5 +143,7 @@ point $? 'changed headers'
 t 'status of the machine' 0 '^next ' "$shstk" status
 t 'status of a process' 0 "^ *$$ " "$shstk" status $$
 t 'status of no process' 1 'No such process' "$shstk" status 2147483647
+t 'run: contrary options are refused' 125 'exclude each other' "$shstk" run --strict --permissive -- true
+t 'run without a program says so' 125 'no program given' "$shstk" run
 echo "1..$count"
 exit $failed
