@@ -181,16 +181,18 @@ static int check(const struct options *o, const char *what, bool *first)
 	if (!err)
 		err = what ? objects_load(path, o->root, &set) :
 			     objects_load_pid(o->pid, &set);
-	free(path);
 	if (err) {
 		if (what)
 			complain("%s: %s", what, err == -ENOEXEC ?
 				 "no ELF program of a known kind" :
+				 !path ? find_program_error(what, err) :
 				 strerror(-err));
 		else
 			complain("process %d: %s", o->pid, strerror(-err));
+		free(path);
 		return EXIT_FAILED;
 	}
+	free(path);
 	if (o->packages)
 		objects_find_packages(&set);
 	if (o->json)

@@ -521,7 +521,8 @@ int cmd_run(int argc, char **argv)
 	}
 	err = find_program(argv[next], &path);
 	if (err) {
-		complain("%s: %s", argv[next], strerror(-err));
+		complain("%s: %s", argv[next],
+			 find_program_error(argv[next], err));
 		return err == -EACCES ? EXIT_NOEXEC : EXIT_NOENT;
 	}
 	ret = run_program(&o, path, argv + next);

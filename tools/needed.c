@@ -1165,3 +1165,9 @@ int find_program(const char *name, char **ret)
 	}
 	return err;
 }
+
+const char *find_program_error(const char *name, int err)
+{
+	return err == -ENOENT && !strchr(name, '/') ? "not found in PATH" :
+						      strerror(-err);
+}

@@ -146,4 +146,7 @@ unsigned int machine_own(void);
  */
 int find_program(const char *name, char **ret);
 
+/* What to say of @err of find_program(): a name without / is only looked for in PATH. */
+const char *find_program_error(const char *name, int err);
+
 #endif

@@ -143,6 +143,8 @@ point $? 'changed headers'
 t 'status of the machine' 0 '^next ' "$shstk" status
 t 'status of a process' 0 "^ *$$ " "$shstk" status $$
 t 'status of no process' 1 'No such process' "$shstk" status 2147483647
+t 'a name that is not in PATH' 1 '^shstk check: nosuch: not found in PATH' "$shstk" check nosuch
+t 'run: the same' 127 '^shstk run: nosuch: not found in PATH' "$shstk" run nosuch
 t 'run: contrary options are refused' 125 'exclude each other' "$shstk" run --strict --permissive -- true
 t 'run without a program says so' 125 'no program given' "$shstk" run
 echo "1..$count"
