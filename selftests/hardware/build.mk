@@ -37,6 +37,14 @@ $(foreach a,x86 arm64 riscv,$(eval $(call hardware_arch,$(a))))
 # riscv kernels have no single stepping.
 $(foreach a,x86 arm64,$(eval GUEST_$(a) += hardware-step=$(B)/hardware/$(a)/step_test))
 
+# On arm64 a program cannot step itself.
+GUEST_x86 += hardware-trap=$(B)/hardware/x86/trap_test
+
+# Debian's ld.so starting a program: steps are slow, so not all of it.
+ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
+GUEST_arm64-7.2 += hardware-start=$(B)/hardware/arm64/step_run,-e,GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3,3000,$(B)/selftests/record/arm64/throw,0
+endif
+
 # Bochs counts instructions always, QEMU if time passes by them.
 GUEST_x86 += hardware-count=$(B)/hardware/x86/count_test
 

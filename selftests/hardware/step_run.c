@@ -6,8 +6,8 @@
  * usage: step_run [-e NAME=VALUE] [-s SKIP] STEPS COMMAND [ARGUMENT...]
  *
  * The command runs until a process of it has its shadow stack on; that thread is
- * then stepped, without the first SKIP system calls from there on, until it ends
- * or STEPS instructions were compared. The hardware is the truth. The same are
+ * then stepped, without the first SKIP system calls from there on, until it ends;
+ * then the next one, until STEPS instructions were compared. The hardware is the truth. The same are
  * traces of which the software's goes on behind the end of the shadow stack, too:
  * those are the frames from before it was turned on.
  *
@@ -175,8 +175,13 @@ static void check(struct shstk_space *space, pid_t pid, uint64_t end)
 	k = follows(n, w);
 	if (k >= 0) {
 		count.same++;
-		if (info.end == SHSTK_END_COMPLETE && w - k > count.beyond)
+		if (info.end == SHSTK_END_COMPLETE && w - k != count.beyond) {
 			count.beyond = w - k;
+			ksft_print_msg("from instruction %ld on %d frames more; %d by hardware\n",
+				       count.steps, w - k, n);
+			show("hw", hw, n);
+			show("sw", sw, w);
+		}
 		return;
 	}
 	if (lands(n, w)) {
@@ -217,35 +222,35 @@ static struct shstk_space *new_space(pid_t pid)
 	return space;
 }
 
-/* Until a process of the command has its shadow stack on. */
+/* On to its next system call. */
+static void resume(pid_t pid, int status)
+{
+	int sig = WSTOPSIG(status);
+
+	if (sig == (SIGTRAP | 0x80) || status >> 16 || sig == SIGSTOP)
+		sig = 0;
+	ptrace(PTRACE_SYSCALL, pid, 0, sig);
+}
+
+/* Until a process of the command has its shadow stack on; -1: all have ended. */
 static pid_t wait_for_one(struct shstk_shadow *shadow, long skip)
 {
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, __WALL)) > 0) {
-		int sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
-
 		if (!WIFSTOPPED(status))
 			continue;
-		if (sig == (SIGTRAP | 0x80)) {
-			*shadow = (struct shstk_shadow){ .size = sizeof(*shadow) };
-			if (!shstk_shadow_get(pid, shadow) && skip-- <= 0)
-				return pid;
-		}
-		if (sig == (SIGTRAP | 0x80) || status >> 16 || sig == SIGSTOP)
-			sig = 0;
-		ptrace(PTRACE_SYSCALL, pid, 0, sig);
+		*shadow = (struct shstk_shadow){ .size = sizeof(*shadow) };
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80) &&
+		    !shstk_shadow_get(pid, shadow) && skip-- <= 0)
+			return pid;
+		resume(pid, status);
 	}
 	return -1;
 }
 
-static void let_go(pid_t pid)
-{
-	ptrace(PTRACE_DETACH, pid, 0, 0);
-}
-
-/* The next stop of @pid; others are let go. Returns the signal to pass on, or -1. */
+/* The next stop of @pid. Returns the signal to pass on; -1: it has ended. */
 static int next_stop(pid_t pid)
 {
 	int status, sig;
@@ -257,11 +262,15 @@ static int next_stop(pid_t pid)
 			return -1;
 		if (who != pid) {
 			if (WIFSTOPPED(status))
-				let_go(who);
+				resume(who, status);
 			continue;
 		}
-		if (!WIFSTOPPED(status) || status >> 16 == PTRACE_EVENT_EXEC)
+		if (!WIFSTOPPED(status))
 			return -1;
+		if (status >> 16 == PTRACE_EVENT_EXEC) {
+			resume(pid, status);
+			return -1;
+		}
 		sig = WSTOPSIG(status);
 		return sig == SIGTRAP || sig == (SIGTRAP | 0x80) || status >> 16 ?
 		       0 : sig;
@@ -287,6 +296,29 @@ static bool was_mapping(pid_t pid)
 #endif
 }
 
+static void step_through(pid_t pid, uint64_t end, long steps)
+{
+	struct shstk_space *space = new_space(pid);
+	bool mapping;
+	int sig = 0;
+
+	/* It may be about to leave the kernel: it is looked at from the next on. */
+	while (count.steps < steps) {
+		mapping = was_mapping(pid);
+		if (step_on(pid, sig))
+			break;
+		sig = next_stop(pid);
+		if (sig < 0)
+			break;
+		if (mapping) {
+			shstk_space_destroy(space);
+			space = new_space(pid);
+		}
+		check(space, pid, end);
+	}
+	shstk_space_destroy(space);
+}
+
 static int usage(const char *name)
 {
 	fprintf(stderr, "usage: %s [-e NAME=VALUE] [-s SKIP] STEPS COMMAND...\n",
@@ -297,9 +329,7 @@ static int usage(const char *name)
 int main(int argc, char **argv)
 {
 	struct shstk_shadow shadow;
-	struct shstk_space *space;
 	long skip = 0, steps;
-	bool mapping;
 	pid_t first, pid;
 	int sig = 0, opt;
 
@@ -329,30 +359,11 @@ int main(int argc, char **argv)
 	       PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
 	       PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
 	ptrace(PTRACE_SYSCALL, first, 0, 0);
-	pid = wait_for_one(&shadow, skip);
-	if (pid < 0)
-		ksft_exit_fail_msg("no process of %s had its shadow stack on\n",
-				   argv[0]);
-	space = new_space(pid);
-	sig = 0;
-	/* It may be about to leave the kernel: it is looked at from the next on. */
-	while (count.steps < steps) {
-		mapping = was_mapping(pid);
-		if (step_on(pid, sig))
-			break;
-		sig = next_stop(pid);
-		if (sig < 0)
-			break;
-		if (mapping) {
-			shstk_space_destroy(space);
-			space = new_space(pid);
-		}
-		check(space, pid, shadow.end);
-	}
+	while (count.steps < steps && (pid = wait_for_one(&shadow, skip)) > 0)
+		step_through(pid, shadow.end, steps);
 	ksft_test_result(count.steps && !count.unexplained,
 			 "%s: %ld instructions: %ld the same (up to %d frames more), cut %ld, landing %ld, unexplained %ld; %ld signal frames, off %ld times\n",
 			 argv[0], count.steps, count.same, count.beyond, count.cut,
 			 count.landing, count.unexplained, count.gaps, count.none);
-	shstk_space_destroy(space);
 	ksft_finished();
 }
