@@ -43,10 +43,12 @@ static inline u64 ushstk_mapping_end(struct mm_struct *mm, u64 addr)
  * struct ushstk_span - what was copied
  * @nr: number of addresses written.
  * @switched: not from the stack that the kernel made for the thread.
+ * @signal: a signal frame's mark was among the words.
  */
 struct ushstk_span {
 	unsigned int nr;
 	bool switched;
+	bool signal;
 };
 
 /**
@@ -56,11 +58,13 @@ struct ushstk_span {
  * @words: their number.
  * @addr: address from which they were copied.
  * @nr: number of addresses; @dst[*nr] is where the next one goes.
+ * @signal: set if there is the mark of a signal frame.
  *
  * Return: whether the stack goes on behind these words.
  */
 static __always_inline bool ushstk_filter(u64 *dst, const u64 *word, u64 words,
-					  u64 addr, unsigned int *nr)
+					  u64 addr, unsigned int *nr,
+					  bool *signal)
 {
 	const u64 *stop = word + words;
 
@@ -78,7 +82,9 @@ static __always_inline bool ushstk_filter(u64 *dst, const u64 *word, u64 words,
 
 		if (likely(kind == USHSTK_WORD_CODE))
 			dst[(*nr)++] = *word;
-		else if (kind == USHSTK_WORD_END)
+		else if (kind == USHSTK_WORD_SIGNAL)
+			*signal = true;
+		else
 			return false;
 	}
 	return true;
@@ -119,6 +125,7 @@ static __always_inline int ushstk_read_current(u64 *dst, unsigned int max,
 	int ret;
 
 	span->nr = 0;
+	span->signal = false;
 	ret = ushstk_arch_pointer(&ssp);
 	if (unlikely(ret))
 		return ret;
@@ -139,7 +146,8 @@ static __always_inline int ushstk_read_current(u64 *dst, unsigned int max,
 						    (void __user *)ssp,
 						    words * 8)))
 			return -EFAULT;
-		if (!ushstk_filter(dst, dst + nr, words, ssp, &nr))
+		if (!ushstk_filter(dst, dst + nr, words, ssp, &nr,
+				   &span->signal))
 			break;
 		ssp += words * 8;
 	}

@@ -212,6 +212,8 @@ static void view_running(void *arg)
 	view->nr = 1 + span.nr;
 	if (span.switched)
 		view->flags |= SHSTK_THREAD_SWITCHED;
+	if (span.signal)
+		view->flags |= SHSTK_THREAD_SIGNAL;
 }
 
 /* The shadow stack at an address, or -ENOENT. */
@@ -257,7 +259,7 @@ static int view_end(struct view *view, u64 *end)
 static int copy_stack(struct view *view)
 {
 	u64 addr = view->ssp, end;
-	bool more = true;
+	bool signal = false, more = true;
 	int ret;
 
 	ret = view_end(view, &end);
@@ -272,9 +274,12 @@ static int copy_stack(struct view *view)
 		if (access_process_vm(view->task, addr, dst, words * 8, 0) !=
 		    words * 8)
 			return -EFAULT;
-		more = ushstk_filter(view->entry, dst, words, addr, &view->nr);
+		more = ushstk_filter(view->entry, dst, words, addr, &view->nr,
+				     &signal);
 		addr += words * 8;
 	}
+	if (signal)
+		view->flags |= SHSTK_THREAD_SIGNAL;
 	return 0;
 }
 

@@ -73,7 +73,7 @@ static struct shared {
 	volatile int stop;
 } *shared;
 
-enum work { SLEEP, SPIN, SWITCH };
+enum work { SLEEP, SPIN, SWITCH, HANDLE };
 
 static unsigned long main_top;
 
@@ -91,7 +91,7 @@ static noinline_ long leaf(unsigned long end, enum work work, int slot)
 	t->tid = ss_syscall(__NR_gettid, 0, 0, 0, 0, 0);
 	__atomic_fetch_add(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!shared->stop) {
-		if (work == SLEEP)
+		if (work == SLEEP || work == HANDLE)
 			ss_syscall(__NR_nanosleep, (unsigned long)&second, 0,
 				   0, 0, 0);
 		else if (work == SWITCH)
@@ -121,10 +121,20 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
+static void on_signal(int sig)
+{
+	descend(DEPTH, main_top, HANDLE, 0);
+	(void)sig;
+}
+
 static noinline_ void run_threads(enum work work, int threads)
 {
 	pthread_t thread;
 
+	if (work == HANDLE) {
+		signal(SIGUSR1, on_signal);
+		kill(getpid(), SIGUSR1);
+	}
 	thread_work = work;
 	for (long i = 1; i < threads; i++)
 		pthread_create(&thread, NULL, thread_main, (void *)i);
@@ -473,6 +483,22 @@ static void test_cut(void)
 	stop(pid);
 }
 
+/* The signal frame's mark is left out, and the trace says so. */
+static void test_signal(void)
+{
+	pid_t pid = start(HANDLE, 1, true);
+	int pidfd = pidfd_open(pid);
+	struct shstk_ioc_trace t;
+
+	EXPECT(trace_all(pidfd, &t), 0);
+	EXPECT(got.thread[0].flags, SHSTK_THREAD_SIGNAL);
+	EXPECT(got.thread[0].nr, shared->truth[0].nr);
+	EXPECT(memcmp(got.entry[0] + 1, shared->truth[0].word, (DEPTH + 2) * 8), 0);
+	fact("a trace through a signal handler says so");
+	close(pidfd);
+	stop(pid);
+}
+
 /* Another user may not; the owner may. */
 static void test_permission(void)
 {
@@ -597,7 +623,7 @@ int main(void)
 		ksft_exit_fail_msg("no memory\n");
 
 	ksft_print_header();
-	ksft_set_plan(32);
+	ksft_set_plan(33);
 	test_info();
 	test_numbers();
 	test_bad_fields();
@@ -605,6 +631,7 @@ int main(void)
 	test_gone();
 	test_status();
 	test_cut();
+	test_signal();
 	test_trace("sleeping threads", SLEEP, THREADS);
 	test_trace("a running thread", SPIN, 1);
 	test_trace("running threads", SPIN, 3);

@@ -136,10 +136,13 @@ struct shstk_ioc_map {
  * SHSTK_THREAD_CUT: the thread has more entries than fitted.
  * SHSTK_THREAD_SWITCHED: it is on another stack than the kernel made for it.
  * SHSTK_THREAD_RUNNING: it ran, and was interrupted for the trace.
+ * SHSTK_THREAD_SIGNAL: it handles a signal: the program counter that this
+ *	interrupted is on no shadow stack, so it is missing.
  */
 #define SHSTK_THREAD_CUT	(1U << 0)
 #define SHSTK_THREAD_SWITCHED	(1U << 1)
 #define SHSTK_THREAD_RUNNING	(1U << 2)
+#define SHSTK_THREAD_SIGNAL	(1U << 3)
 
 /**
  * struct shstk_ioc_thread - the trace of one thread
