@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "hook.h"
+#include "linux/shstk.h"
 #include "native.h"
 #include "rulecache.h"
 #include "self.h"
@@ -870,6 +871,21 @@ static __attribute__((noinline)) void again_from_here(struct capture *c,
  * The hardware shadow stack.
  */
 
+/* From shstk.ko, where /proc does not say. */
+static __attribute__((cold, noinline)) int ask_device(uint64_t ssp,
+						      struct range *ret)
+{
+	struct shstk_ioc_map map = { .pidfd = -1, .addr = ssp };
+	int dev = shstk_device_open(), err;
+
+	if (dev < 0)
+		return dev;
+	err = shstk_device_map(dev, &map);
+	close(dev);
+	*ret = (struct range){ map.start, map.end };
+	return err;
+}
+
 /*
  * Where the shadow stack at @ssp ends. The one of the thread's own stack stays as
  * it is while the thread lives, and is in use whenever the ordinary stack pointer
@@ -893,8 +909,10 @@ static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp,
 	err = vma_query(in, &vma, NULL, 0);
 	if (err && in != ssp)	/* full to the last word, with the guard below */
 		err = vma_query(ssp, &vma, NULL, 0);
+	if (unlikely(err))
+		err = ask_device(in, &vma.range);
 	errno = saved;
-	if (err) {		/* no /proc: the page is certain */
+	if (err) {		/* neither: the page is certain */
 		*hi = (in | 4095) + 1;
 		return false;
 	}

@@ -43,6 +43,14 @@ $(B)/selftests/kmod/$(1)/witness.so: selftests/kmod/witness.c $(B)/lib/$(2)/libs
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -fno-omit-frame-pointer \
 		-fPIC -shared -MMD -MP -o $$@ $$(filter %.c %.a,$$^) -ldl -pthread
 
+$(B)/selftests/kmod/$(1)/bounds_test: selftests/kmod/bounds_test.c $(B)/lib/$(2)/libshstk.a \
+		selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
+		-static -pthread -MMD -MP -o $$@ $$(filter %.c %.a,$$^)
+
+GUEST_$(1) += kmod:without:bounds=$(B)/selftests/kmod/$(1)/bounds_test
+GUEST_KMOD_$(1) += kmod:bounds=$(B)/selftests/kmod/$(1)/bounds_test
 GUEST_$(1) += kmod:without:perf=$(B)/selftests/kmod/$(1)/perf_test
 GUEST_KMOD_$(1) += kmod:perf=$(B)/selftests/kmod/$(1)/perf_test
 GUEST_KMOD_$(1) += kmod:prctl=$(B)/selftests/kmod/$(1)/prctl_test
