@@ -15,6 +15,7 @@ enum {
 	OPT_SYSROOT,
 	OPT_SOURCE,
 	OPT_COMPARE,
+	OPT_NO_STOP,
 };
 
 static const struct argp_option options[] = {
@@ -26,6 +27,7 @@ static const struct argp_option options[] = {
 	{ "depth", 'd', "N", 0, "print at most N frames of a thread (4096)", 0 },
 	{ "source", OPT_SOURCE, "NAME", 0, "hardware (shadow stacks only), unwind, or auto (the default): shadow stacks where they are on, unwinding elsewhere", 0 },
 	{ "compare", OPT_COMPARE, NULL, 0, "take both sources and say where they differ", 0 },
+	{ "no-stop", OPT_NO_STOP, NULL, 0, "do not stop the process: let the kernel module shstk.ko read its shadow stacks", 0 },
 	{ 0 },
 };
 
@@ -75,6 +77,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_COMPARE:
 		o->compare = true;
 		return 0;
+	case OPT_NO_STOP:
+		o->no_stop = true;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -86,7 +91,7 @@ static const struct argp argp = {
 	.args_doc = "-p PID\n--core FILE",
 	.doc = "Print the stacks of all threads of a running process, or of one that left a core file."
 	       "\v"
-	       "A process is stopped for a moment; the output says for how long. "
+	       "A process is stopped for a moment, without --no-stop; the output says for how long. "
 	       "What each stack was taken from is said with it: the hardware's "
 	       "shadow stack, or unwinding.",
 };
@@ -101,6 +106,10 @@ static const char *contradiction(const struct trace_opts *o)
 		return "--exe and --sysroot are for --core: a process says itself where its files are";
 	if (o->compare && o->source != TRACE_AUTO)
 		return "--compare takes both sources: leave --source out";
+	if (o->no_stop && o->core)
+		return "--no-stop is for a process: a core file does not run";
+	if (o->no_stop && (o->compare || o->source == TRACE_UNWIND))
+		return "--no-stop reads shadow stacks only: nothing can be unwound while it runs";
 	return NULL;
 }
 
@@ -119,5 +128,7 @@ int cmd_trace(int argc, char **argv)
 		complain("%s", wrong);
 		return EXIT_USAGE;
 	}
-	return o.core ? trace_core(&o) : trace_process(&o);
+	if (o.core)
+		return trace_core(&o);
+	return o.no_stop ? trace_running(&o) : trace_process(&o);
 }

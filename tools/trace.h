@@ -36,6 +36,7 @@ enum trace_source {
  * @source: enum trace_source.
  * @addresses: print the address of each frame.
  * @compare: take both sources, and print where they differ.
+ * @no_stop: let the process run.
  */
 struct trace_opts {
 	int pid;
@@ -46,6 +47,7 @@ struct trace_opts {
 	int source;
 	bool addresses;
 	bool compare;
+	bool no_stop;
 };
 
 /**
@@ -124,6 +126,39 @@ bool trace_print(const struct trace_opts *opts, struct shstk_symproc *proc,
  * @thread: a thread.
  */
 void trace_deinit(struct trace_thread *thread);
+
+/**
+ * trace_read_stat() - what a thread is called and does
+ * @pid: the process.
+ * @tid: the thread.
+ * @comm: receives its name.
+ * @size: room in @comm.
+ *
+ * Return: the letter of its state in /proc/PID/stat, or 0 if it is gone.
+ */
+char trace_read_stat(int pid, int tid, char *comm, size_t size);
+
+/**
+ * trace_state_name() - a state in words
+ * @state: from trace_read_stat().
+ */
+const char *trace_state_name(char state);
+
+/**
+ * trace_check() - can there be stacks of this process?
+ * @pid: the process.
+ *
+ * Return: 0; or it was said why not, and this is the exit status.
+ */
+int trace_check(int pid);
+
+/**
+ * trace_running() - `shstk trace -p PID --no-stop`
+ * @opts: the options.
+ *
+ * Return: exit status.
+ */
+int trace_running(const struct trace_opts *opts);
 
 /**
  * trace_process() - `shstk trace -p PID`

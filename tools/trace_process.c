@@ -85,8 +85,7 @@ struct trace {
 	uint64_t pause;		/* ns */
 };
 
-/* State letter and name from /proc/PID/task/TID/stat; 0 if it is gone. */
-static char read_stat(int pid, int tid, char *comm, size_t size)
+char trace_read_stat(int pid, int tid, char *comm, size_t size)
 {
 	char path[64], line[512], *open, *close;
 	FILE *in;
@@ -143,13 +142,13 @@ static int refuse(const struct trace *t, int err)
 	return EXIT_FAILED;
 }
 
-static int check_process(const struct trace *t)
+int trace_check(int pid)
 {
 	char comm[64];
-	char state = read_stat(t->pid, t->pid, comm, sizeof(comm));
+	char state = trace_read_stat(pid, pid, comm, sizeof(comm));
 
 	if (!state) {
-		complain("there is no process %d", t->pid);
+		complain("there is no process %d", pid);
 		return EXIT_FAILED;
 	}
 	if (state == 'Z' || state == 'X') {
@@ -158,7 +157,7 @@ static int check_process(const struct trace *t)
 		int nr = 0;
 
 		/* The first thread may have ended before the others. */
-		snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
+		snprintf(path, sizeof(path), "/proc/%d/task", pid);
 		dir = opendir(path);
 		while (dir && readdir(dir))
 			nr++;
@@ -166,12 +165,11 @@ static int check_process(const struct trace *t)
 			closedir(dir);
 		if (nr > 3)
 			return 0;
-		complain("process %d (%s) is a zombie: it has ended", t->pid,
-			 comm);
+		complain("process %d (%s) is a zombie: it has ended", pid, comm);
 		return EXIT_FAILED;
 	}
-	if (t->pid == getpid()) {
-		complain("process %d is this command", t->pid);
+	if (pid == getpid()) {
+		complain("process %d is this command", pid);
 		return EXIT_FAILED;
 	}
 	return 0;
@@ -256,7 +254,7 @@ static int seize_new(struct trace *t)
 		if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
 			/* A thread that ends meanwhile is no failure. */
 			if (errno != ESRCH && !err &&
-			    read_stat(t->pid, tid, path, 8) != 'Z')
+			    trace_read_stat(t->pid, tid, path, 8) != 'Z')
 				err = -errno;
 			continue;
 		}
@@ -284,7 +282,7 @@ static int seize_all(struct trace *t)
 	return t->nr ? 0 : -ESRCH;
 }
 
-static const char *state_name(char state)
+const char *trace_state_name(char state)
 {
 	switch (state) {
 	case 'R': return "running";
@@ -302,8 +300,10 @@ static void name_threads(struct trace *t)
 	for (unsigned int i = 0; i < t->nr; i++) {
 		struct trace_thread *pub = &t->threads[i].pub;
 
-		pub->note = state_name(read_stat(t->pid, pub->tid, pub->comm,
-						 sizeof(pub->comm)));
+		char state = trace_read_stat(t->pid, pub->tid, pub->comm,
+					     sizeof(pub->comm));
+
+		pub->note = trace_state_name(state);
 	}
 }
 
@@ -594,7 +594,7 @@ static bool print_all(const struct trace *t)
 	char comm[64] = "?";
 	bool ok = true;
 
-	read_stat(t->pid, t->pid, comm, sizeof(comm));
+	trace_read_stat(t->pid, t->pid, comm, sizeof(comm));
 	printf("process %d (%s), %u %s, stopped for %.3f ms\n", t->pid, comm,
 	       t->nr, t->nr == 1 ? "thread" : "threads", t->pause / 1e6);
 	for (unsigned int i = 0; i < t->nr; i++)
@@ -646,7 +646,7 @@ int trace_process(const struct trace_opts *opts)
 		complain("this CPU is not supported: only x86-64 and arm64 are");
 		return EXIT_FAILED;
 	}
-	if (check_process(&t))
+	if (trace_check(t.pid))
 		return EXIT_FAILED;
 	err = prepare(&t);
 	if (!err)

@@ -105,6 +105,16 @@ KMOD_STOCK_BPF = $(if $(KMOD_BPF_$(1)),kmod:bpf=$(call kmod_words,$(B)/selftests
 	$(B)/selftests/kmod/stack.bpf.o $(KMOD_WITNESS_$(1))))
 kmod_without = $(1:kmod:%=kmod:without:%)
 
+# The command for arm64 is there if there are libraries for it: selftests/record.
+KMOD_SHSTK_arm64 := selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
+	$(B)/preload/arm64/libshstk-start.so
+ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
+GUEST_KMOD_arm64-7.2 += kmod:events=$(call kmod_words,selftests/kmod/events.sh \
+	$(KMOD_SHSTK_arm64) $(B)/selftests/loader/arm64/violate)
+GUEST_KMOD_arm64-7.2 += kmod:running=$(call kmod_words,selftests/kmod/running.sh \
+	$(KMOD_SHSTK_arm64) $(B)/selftests/offline/arm64/stand)
+endif
+
 GUEST_KMOD_arm64-7.2 += $(KMOD_STOCK_arm64) $(call KMOD_STOCK_BPF,arm64)
 GUEST_arm64-7.2 += $(call kmod_without,$(call KMOD_STOCK_BPF,arm64))
 GUEST_OPTIONS_arm64-7.2 += --prog root-arm64:/usr/bin/perf
@@ -112,7 +122,7 @@ ifeq ($(ARCH),x86)
 GUEST_KMOD_x86-6.12 += $(KMOD_STOCK_x86) $(call KMOD_STOCK_BPF,x86)
 GUEST_x86-6.12 += $(call kmod_without,$(call KMOD_STOCK_BPF,x86))
 GUEST_KMOD_x86-6.12 += kmod:events=$(call kmod_words,selftests/kmod/events.sh \
-	$(B)/shstk $(B)/libshstk-start.so $(B)/selftests/loader/violate)
+	selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so $(B)/selftests/loader/violate)
 GUEST_OPTIONS_x86-6.12 += --prog root-x86:/usr/bin/perf
 endif
 

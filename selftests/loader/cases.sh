@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
 #
-# cases.sh - what the guest scripts of this folder share: test points, and what
-# the programs of Debian are given to do.
+# cases.sh - what shell scripts that are tests share: test points, and what the
+# programs of Debian are given to do.
 
-export LC_ALL=C HOME=/t
+export LC_ALL=C
+[ "$PWD" != /t ] || export HOME=/t
 count=0
+failed=0
 
 say() # OK NAME
 {
 	count=$((count + 1))
+	[ "$1" = ok ] || failed=1
 	echo "$1 $count $2"
+}
+
+point() # STATUS NAME: 0 is good, else the file "out" says more
+{
+	if [ "$1" = 0 ]; then
+		say ok "$2"
+	else
+		say 'not ok' "$2"
+		sed 's/^/# | /' out | tail -n 30
+	fi
 }
 
 # t NAME STATUS PATTERN COMMAND...: the command must end with STATUS and print

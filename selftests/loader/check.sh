@@ -10,30 +10,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 unset LD_LIBRARY_PATH
-count=0 failed=0
-
-point() # STATUS NAME
-{
-	count=$((count + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $count $2"
-	else
-		failed=1
-		echo "not ok $count $2"
-		sed 's/^/# /' out
-	fi
-}
-
-# t NAME STATUS PATTERN COMMAND...: ends with STATUS, prints PATTERN.
-t()
-{
-	local name=$1 status=$2 pattern=$3 got
-	shift 3
-	"$@" >out 2>&1
-	got=$?
-	[ $got = "$status" ] && grep -qE -e "$pattern" out
-	point $? "$name"
-}
+. "$top/selftests/loader/cases.sh"
 
 cc()
 {

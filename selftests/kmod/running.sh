@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs in a guest with shstk.ko loaded: `shstk trace --no-stop`. The arguments are
+# only there to have the files copied in.
+
+cd /t || exit 1
+. ./cases.sh
+
+# The lines with frames, of the threads that handle no signal. A stop takes a thread
+# back to the system call instruction: not the first.
+frames()
+{
+	sed -n '/^thread/,$p' "$1" | awk '
+		/^thread/ { if (!signal) printf "%s", all; all = $2 "\n"; signal = 0 }
+		/in_handler/ { signal = 1 }
+		/^  #[1-9]/ { all = all $0 "\n" }
+		END { if (!signal) printf "%s", all }'
+}
+
+echo TAP version 13
+./shstk run -q ./stand wait >ready 2>&1 &
+tries=0
+until grep -q ready ready || [ $tries = 100 ]; do
+	sleep 0.2
+	tries=$((tries + 1))
+done
+[ $tries -lt 100 ] || sed 's/^/# /' ready
+pid=$(sed -n 's/^ready //p' ready)
+
+t 'without a stop' 0 '^process .*, 4 threads, not stopped$' ./shstk trace -a -p "$pid" --no-stop
+frames out >running
+[ "$(grep -c 'by its shadow stack:$' out)" = 4 ]
+point $? 'the shadow stacks of all threads'
+[ "$(grep -c 'it handles a signal; where that came is not' out)" = 1 ]
+point $? 'one of which handles a signal, and it is said what is missing'
+t 'with a stop' 0 'stopped for' ./shstk trace -a -p "$pid"
+frames out >stopped
+diff running stopped >out && [ "$(wc -l <running)" -gt 50 ]
+point $? "the others are the same as with a stop: $(wc -l <running) lines"
+kill "$pid"
+t 'a program without shadow stacks has no such trace' 1 'its shadow stack is not on$' sh -c './stand wait >ready 2>&1 & sleep 1; ./shstk trace -p $! --no-stop; r=$?; kill $!; exit $r'
+t '--no-stop does not unwind' 2 'nothing can be unwound while it runs' ./shstk trace -p 1 --no-stop --source=unwind
+echo "1..$count"
