@@ -13,28 +13,25 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <uthash.h>
 
 #include "libshstk/symbol/symbol.h"
+#include "tools/perf_rings.h"
 #include "tools/report.h"
 #include "tools/shstk.h"
 
 #define TRACEFS		"/sys/kernel/tracing"
 #define EVENT		TRACEFS "/events/shstk/shstk_violation"
-#define RING_PAGES	128
+#define RING_SIZE	(512u << 10)
+#define PERIOD_NS	100000000	/* between looks at the rings */
 #define MAX_MAPS	4096	/* executable mappings of one process */
-#define MAX_RECORD	65536
 
 struct map {
 	uint64_t start, end, offset;
@@ -56,30 +53,12 @@ struct field {
 
 enum { FIELD_COMM, FIELD_TGID, FIELD_PC, FIELD_STACK, FIELD_SHADOW, FIELDS };
 
-struct ring {
-	int fd;
-	struct perf_event_mmap_page *page;
-};
-
-/* A record, copied: rings of several CPUs are put in order by time. */
-struct record {
-	uint64_t time;
-	size_t number;
-	struct perf_event_header *head;
-};
-
 struct events {
 	int pid;
 	unsigned long count, seen;
 	uint64_t id;
 	struct field fields[FIELDS];
-	struct ring *rings;
-	struct pollfd *polls;
-	unsigned int nr_rings;
 	struct process *processes;
-	struct record *records;
-	size_t nr_records, room;
-	uint64_t lost;
 };
 
 static volatile sig_atomic_t ended;
@@ -305,25 +284,25 @@ static void print_violation(struct events *e, int tid, const char *raw,
 
 /* --- records --- */
 
-static void take_record(struct events *e, const struct perf_event_header *h)
+static int take_record(void *arg, const struct perf_record *r)
 {
-	const uint32_t *word = (const void *)(h + 1);
-	size_t size = h->size - sizeof(*h);
+	struct events *e = arg;
+	const uint32_t *word = r->body;
 
-	switch (h->type) {
+	switch (r->type) {
 	case PERF_RECORD_MMAP2:
 		/* pid, tid, addr, len, pgoff, 24 bytes, prot, flags, name */
-		if (size > 72) {
+		if (r->size > 64) {
 			const uint64_t *v = (const void *)(word + 2);
 			const char *name = (const char *)(word + 16);
 
-			if (memchr(name, 0, size - 64))
+			if (memchr(name, 0, r->size - 64))
 				add_map(get_process(e, word[0]), v[0],
 					v[0] + v[1], v[2], name);
 		}
 		break;
 	case PERF_RECORD_COMM:
-		if (size >= 8 && (h->misc & PERF_RECORD_MISC_COMM_EXEC)) {
+		if (r->size >= 8 && (r->misc & PERF_RECORD_MISC_COMM_EXEC)) {
 			struct process *p = get_process(e, word[0]);
 
 			if (p)
@@ -331,105 +310,21 @@ static void take_record(struct events *e, const struct perf_event_header *h)
 		}
 		break;
 	case PERF_RECORD_FORK:
-		if (size >= 16)
+		if (r->size >= 16)
 			fork_process(e, word[0], word[1]);
 		break;
 	case PERF_RECORD_EXIT:
-		if (size >= 16 && word[0] == word[2])
+		if (r->size >= 16 && word[0] == word[2])
 			end_process(e, word[0]);
 		break;
-	case PERF_RECORD_LOST:
-		if (size >= 16)
-			e->lost += *(const uint64_t *)(word + 2);
-		break;
 	case PERF_RECORD_SAMPLE:
-		/* pid, tid, time, bytes, the event */
-		if (size >= 20 && word[4] <= size - 20)
-			print_violation(e, word[1], (const char *)(word + 5),
-					word[4]);
+		/* bytes, the event */
+		if (r->size >= 4 && word[0] <= r->size - 4)
+			print_violation(e, r->tid, (const char *)(word + 1),
+					word[0]);
 		break;
 	}
-}
-
-/* All but samples end in pid, tid, time; samples start with them. */
-static uint64_t record_time(const struct perf_event_header *h)
-{
-	const char *at = (const char *)h;
-	uint64_t time = 0;
-
-	if (h->size >= sizeof(*h) + 16)
-		memcpy(&time, h->type == PERF_RECORD_SAMPLE ?
-		       at + sizeof(*h) + 8 : at + h->size - 8, sizeof(time));
-	return time;
-}
-
-static void keep_record(struct events *e, const char *data, uint64_t size,
-			uint64_t at, unsigned int bytes)
-{
-	struct perf_event_header *h = malloc(bytes);
-	struct record *v;
-
-	if (e->nr_records == e->room) {
-		v = reallocarray(e->records, e->room + 1024, sizeof(*v));
-		if (!v) {
-			free(h);
-			return;
-		}
-		e->records = v;
-		e->room += 1024;
-	}
-	if (!h)
-		return;
-	for (unsigned int i = 0; i < bytes; i++)
-		((char *)h)[i] = data[(at + i) % size];
-	v = &e->records[e->nr_records];
-	v->head = h;
-	v->time = record_time(h);
-	v->number = e->nr_records++;
-}
-
-static void read_ring(struct events *e, const struct ring *ring)
-{
-	uint64_t page = sysconf(_SC_PAGESIZE), size = RING_PAGES * page;
-	const char *data = (const char *)ring->page + page;
-	/* Pairs with the kernel's barrier before it moves data_head. */
-	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = ring->page->data_tail;
-
-	while (tail < head) {
-		/* Records are aligned to 8 bytes: a header is in one piece. */
-		const struct perf_event_header *h =
-			(const void *)(data + tail % size);
-
-		if (h->size < sizeof(*h))
-			break;
-		keep_record(e, data, size, tail, h->size);
-		tail += h->size;
-	}
-	__atomic_store_n(&ring->page->data_tail, tail, __ATOMIC_RELEASE);
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct record *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->number < y->number ? -1 : 1;
-}
-
-static void read_rings(struct events *e)
-{
-	for (unsigned int i = 0; i < e->nr_rings; i++)
-		read_ring(e, &e->rings[i]);
-	if (e->nr_records)
-		qsort(e->records, e->nr_records, sizeof(*e->records), by_time);
-	for (size_t i = 0; i < e->nr_records; i++) {
-		if (!e->count || e->seen < e->count)
-			take_record(e, e->records[i].head);
-		free(e->records[i].head);
-	}
-	e->nr_records = 0;
+	return e->count && e->seen >= e->count;
 }
 
 /* --- start --- */
@@ -472,46 +367,22 @@ static int read_format(struct events *e)
 	return e->id && found == FIELDS ? 0 : -EPROTO;
 }
 
-static int open_rings(struct events *e)
+static int open_rings(const struct events *e, struct perf_rings **ret,
+		      char *err, size_t size)
 {
-	struct perf_event_attr attr = {
+	const struct perf_event violation = {
+		.name = "shstk:shstk_violation",
 		.type = PERF_TYPE_TRACEPOINT,
-		.size = sizeof(attr),
 		.config = e->id,
-		.sample_period = 1,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
-		.sample_id_all = 1,
-		.wakeup_events = 1,
+		.raw = true,
 	};
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	size_t size = (RING_PAGES + 1) * sysconf(_SC_PAGESIZE);
+	const struct perf_opts opts = {
+		.main = &violation,
+		.ring_size = RING_SIZE,
+		.cgroup = -1,
+	};
 
-	e->rings = calloc(cpus, sizeof(*e->rings));
-	e->polls = calloc(cpus, sizeof(*e->polls));
-	if (!e->rings || !e->polls)
-		return -ENOMEM;
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		struct ring *r = &e->rings[e->nr_rings];
-
-		r->fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
-				PERF_FLAG_FD_CLOEXEC);
-		if (r->fd < 0 && errno == ENODEV)
-			continue;	/* this CPU is off */
-		if (r->fd < 0)
-			return -errno;
-		r->page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			       r->fd, 0);
-		if (r->page == MAP_FAILED)
-			return -errno;
-		e->polls[e->nr_rings].fd = r->fd;
-		e->polls[e->nr_rings++].events = POLLIN;
-	}
-	return e->nr_rings ? 0 : -ENODEV;
+	return perf_rings_open(&opts, ret, err, size);
 }
 
 static int refuse(int err)
@@ -537,9 +408,14 @@ static void on_signal(int sig)
 int cmd_events(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
+	const struct timespec period = { .tv_nsec = PERIOD_NS };
+	struct perf_rings *rings = NULL;
 	struct process *p, *next;
 	struct events e = { 0 };
 	int next_arg, err;
+	char text[256];
+	uint64_t lost;
+	bool last;
 
 	next_arg = command_parse(&argp, argc, argv, EXIT_USAGE, &e);
 	if (next_arg < argc) {
@@ -547,28 +423,29 @@ int cmd_events(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	err = read_format(&e);
-	if (!err)
-		err = open_rings(&e);
 	if (err)
 		return refuse(err);
+	if (open_rings(&e, &rings, text, sizeof(text))) {
+		complain("%s", text);
+		return EXIT_FAILED;
+	}
 	read_processes(&e);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	fprintf(stderr, "shstk events: waiting for violations\n");
 
-	while (!ended && (!e.count || e.seen < e.count)) {
-		/* What comes before a violation is not worth waking up for. */
-		if (poll(e.polls, e.nr_rings, 1000) < 0 && errno != EINTR)
-			break;
-		read_rings(&e);
-	}
-	if (e.lost)
+	do {
+		nanosleep(&period, NULL);
+		last = ended;
+		err = perf_rings_read(rings, last, take_record, &e);
+	} while (!err && !last);
+	if (err < 0)
+		complain("cannot read violations: %s", strerror(-err));
+	if (perf_rings_lost(rings, &lost) && lost)
 		complain("%" PRIu64 " records were lost: names may be missing",
-			 e.lost);
+			 lost);
 	HASH_ITER(hh, e.processes, p, next)
 		end_process(&e, p->pid);
-	free(e.records);
-	free(e.rings);
-	free(e.polls);
-	return EXIT_OK;
+	perf_rings_close(rings);
+	return err < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -2,9 +2,9 @@
 /*
  * perf_rings.c - perf_event_open(2): events on every CPU, a ring per CPU.
  *
- * Every event samples identifier, thread, time, period and callchain, and every
- * other record ends with thread, time and identifier, so that all have the time
- * at a fixed place. A thread's records may lie in the rings of several CPUs; to
+ * Every event samples identifier, thread, time, and then period and callchain or
+ * raw data; every other record ends with thread, time and identifier, so that all
+ * have the time at a fixed place. A thread's records may lie in the rings of several CPUs; to
  * read them in order, a record is held back until the rings were looked at
  * once more: by then all that happened before it has come.
  */
@@ -64,17 +64,17 @@ struct perf_rings {
 };
 
 static const struct perf_event events[] = {
-	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true },
-	{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true },
-	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false },
-	{ "major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false },
-	{ "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false },
-	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false },
-	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false },
-	{ "branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false },
-	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false },
-	{ "cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false },
-	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false },
+	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true, false },
+	{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true, false },
+	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false, false },
+	{ "major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false, false },
+	{ "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false, false },
+	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false, false },
+	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false, false },
+	{ "branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false, false },
+	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false, false },
+	{ "cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false, false },
+	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false, false },
 };
 
 #define NR_EVENTS (sizeof(events) / sizeof(events[0]))
@@ -126,7 +126,12 @@ static void fill_attr(const struct perf_opts *opts, int which,
 	} else {
 		attr->type = opts->main->type;
 		attr->config = opts->main->config;
-		if (opts->main->clock) {
+		if (opts->main->raw) {
+			attr->sample_type = PERF_SAMPLE_IDENTIFIER |
+					    PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+					    PERF_SAMPLE_RAW;
+			attr->sample_period = 1;
+		} else if (opts->main->clock) {
 			attr->sample_period = (1000000000 + opts->freq / 2) / opts->freq;
 		} else {
 			attr->freq = 1;

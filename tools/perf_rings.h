@@ -19,12 +19,14 @@
  * @type: of struct perf_event_attr.
  * @config: of struct perf_event_attr.
  * @clock: counts nanoseconds.
+ * @raw: a trace event: a sample of each, with what it says and no callchain.
  */
 struct perf_event {
 	const char *name;
 	uint32_t type;
 	uint64_t config;
 	bool clock;
+	bool raw;
 };
 
 /* Finds an event by its name. NULL: there is none. */
@@ -78,8 +80,9 @@ struct perf_opts {
  * @pid: process.
  * @tid: thread.
  * @time: CLOCK_MONOTONIC in ns.
- * @body: what is behind these fields, or behind the header for other records
- *	than samples; aligned to 8 bytes.
+ * @body: what is behind these fields (period and callchain, or the raw data
+ *	with its size before it), or behind the header for other records than
+ *	samples; aligned to 8 bytes.
  * @size: bytes in @body.
  */
 struct perf_record {
