@@ -4,6 +4,11 @@
 #
 #   make debug-kernel  build an arm64 kernel that watches itself (KASAN, lockdep,
 #                   RCU, kmemleak), once, and race and fuzz the modules on it
+#   make bpftrace-guest  Debian's bpftrace in the guests BPFTRACE_GUESTS, without
+#                   and with the modules (x86-6.12: an hour on a busy machine)
+#   make check-dkms  Debian's dkms builds the modules, which a guest then loads
+#   make reload-guest  load and unload the modules under load, RELOAD_ROUNDS times
+#                   (100), in guests; a round takes minutes in an x86 guest
 #   make fuzz-guest    random ioctls, prctls and mappings in guests, FUZZ_SECONDS
 #                   of the guest's clock (60)
 
@@ -55,4 +60,42 @@ fuzz_guest = selftests/guest/run $(1) $(if $(filter arm64-%,$(1)),--cpus 2) --ti
 run-fuzz-guest: module $(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/device_fuzz)
 	$(Q)$(foreach g,$(FUZZ_GUESTS),$(call fuzz_guest,$(g)))
 
+BPFTRACE_GUESTS ?= arm64-7.2 x86-6.12
+BPFTRACE_arm64 := $(B)/selftests/record/arm64/shstk $(B)/preload/arm64/libshstk-start.so \
+	$(B)/selftests/loader/arm64/violate
+BPFTRACE_x86 := $(B)/shstk $(B)/libshstk-start.so $(B)/selftests/loader/violate
+
+# Programs of Debian find their libraries in two folders. $(1) guest
+bpftrace_arch = $(call guest_arch,$(1))
+bpftrace_lib = $(if $(filter arm64,$(1)),aarch64,x86_64)-linux-gnu
+bpftrace_guest = selftests/guest/setup bpftrace-$(bpftrace_arch) && \
+	selftests/guest/run $(1) --memory 2000 --timeout 3000 --slack 8 --out $(B)/guest/bpftrace-$(1) \
+	--sysroot $(SHSTK_CACHE)/root-$(bpftrace_arch) --lib $(B)/selftests/loader \
+	--lib $(SHSTK_CACHE)/bpftrace-$(bpftrace_arch)/usr/lib/$(call bpftrace_lib,$(bpftrace_arch)) \
+	--prog $(SHSTK_CACHE)/bpftrace-$(bpftrace_arch):/usr/bin/bpftrace \
+	--prog root-$(bpftrace_arch):/usr/bin/sqlite3 -v \
+	'bpftrace=selftests/kmod/bpftrace.sh $(filter-out %_prctl.ko,$(KMOD_$(1))) \
+	selftests/loader/cases.sh $(BPFTRACE_$(bpftrace_arch))' || exit 1;
+bpftrace-guest: module all $(B)/selftests/loader/libprotobuf-c.so.1 \
+		$(foreach g,$(BPFTRACE_GUESTS),$(BPFTRACE_$(call guest_arch,$(g))))
+	$(Q)$(foreach g,$(BPFTRACE_GUESTS),$(call bpftrace_guest,$(g)))
+
+DKMS_TESTS := $(foreach t,prctl map device perf,$(t)=$(B)/selftests/kmod/x86/$(t)_test)
+check-dkms: $(foreach t,$(DKMS_TESTS),$(lastword $(subst =, ,$(t))))
+	$(Q)selftests/kmod/dkms x86-6.12
+	$(Q)selftests/guest/run x86-6.12 --out $(B)/guest/dkms --timeout 600 --slack 8 \
+		$(foreach m,shstk shstk_perf shstk_prctl,$(B)/dkms/$(m).ko) $(DKMS_TESTS)
+
+RELOAD_GUESTS ?= arm64-7.2 x86-6.12
+RELOAD_ROUNDS ?= 100
+
+# $(1) guest. A sample every 100 microseconds of the guest's clock; at that rate
+# Bochs would do nothing else.
+reload_guest = selftests/guest/run $(1) --timeout 7200 --slack 20 --out $(B)/guest/reload-$(1) \
+	'reload=$(B)/selftests/kmod/$(call guest_arch,$(1))/reload_test $(RELOAD_ROUNDS) \
+	$(if $(filter x86-%,$(1)),500,100) $(KMOD_$(1))' || exit 1;
+reload-guest: module $(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/reload_test)
+	$(Q)$(foreach g,$(RELOAD_GUESTS),$(call reload_guest,$(g)))
+
+.PHONY: bpftrace-guest check-dkms reload-guest
 .PHONY: debug-kernel run-debug-kernel run-debug-leak fuzz-guest run-fuzz-guest

@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   bpftrace.sh shstk.ko shstk_perf.ko [FILE...]
+#
+# Runs in a guest: Debian's bpftrace samples Debian's sqlite3, first as the kernel
+# is, then with shstk_perf.ko. A stack is complete if it reaches the C library's
+# entry of main(). bpftrace takes a minute and more to start there, so it is
+# started once: two programs have their turns under it. It also prints what the
+# trace event of shstk.ko says. The other files only have to be there.
+
+cd /t || exit 1
+. ./cases.sh
+
+wanted=100
+
+# await SECONDS COMMAND...: until it succeeds
+await()
+{
+	tries=$(($1 * 5))
+	shift
+	until "$@"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.2
+	done
+}
+
+# Says by a file that it has begun, then works for hours.
+start() # FILE
+{
+	./shstk run -q sqlite3 :memory: "attach '$PWD/$1' as f; create table f.t(x);" \
+		'with recursive c(x) as (select 1 union all select x + 1 from c where x < 4e9)
+		 select count(*) from c where x % 7 = length(x)' >"$1.out" 2>&1 &
+	await 60 test -s "$1" || echo "# $1: does not start: $(cat "$1.out")"
+}
+
+# The process that shstk became or started.
+find_sqlite() # FILE
+{
+	for f in /proc/[0-9]*/cmdline; do
+		tr '\0' ' ' <"$f" 2>/dev/null | grep -q "^[^ ]*sqlite3 .*$1" || continue
+		f=${f%/cmdline}
+		echo "${f#/proc/}"
+	done
+}
+
+samples() # PID: how many bpftrace says it has
+{
+	sed -n "s/^@n\[$1\]: //p" out | tail -n 1
+}
+
+enough() # PID
+{
+	[ "$(samples "$1" | grep .)" -ge $wanted ] 2>/dev/null
+}
+
+turn() # PID
+{
+	kill -CONT "$1"
+	await 240 enough "$1"
+	kill -STOP "$1"
+}
+
+# Of the stacks of a process, "COMPLETE ALL FRAMES".
+stacks() # PID
+{
+	awk -v start="@stack[$1," '
+		index($0, start) == 1 { inside = 1; main = 0; n = 0; next }
+		inside && /^\]: / {
+			all += $2
+			if (main)
+				complete += $2
+			frames += n * $2
+			inside = 0
+		}
+		inside { n++; if (/__libc_start_main/) main = 1 }
+		END { printf "%d %d %.1f\n", complete, all, all ? frames / all : 0 }' out
+}
+
+echo TAP version 13
+insmod "$1" || exit 1
+start plain
+start hooked
+plain=$(find_sqlite plain)
+hooked=$(find_sqlite hooked)
+kill -STOP $plain $hooked
+
+# shellcheck disable=SC2016
+bpftrace -B line -e '
+	profile:ms:3 /pid == $1 || pid == $2/ {
+		@stack[pid, ustack(perf)] = count();
+		@n[pid] = count();
+	}
+	interval:s:1 { print(@n); }
+	tracepoint:shstk:shstk_violation {
+		printf("violation: %s stack %lx shadow %lx\n", comm, args.stack, args.shadow);
+	}
+	BEGIN { printf("begun\n"); }' "$plain" "$hooked" >out 2>&1 &
+bpftrace=$!
+await 280 grep -q begun out
+point $? 'bpftrace starts, and knows the event of shstk.ko'
+
+./shstk run -q ./violate >/dev/null 2>&1
+await 20 grep -qE '^violation: violate stack [0-9a-f]{4,} shadow [0-9a-f]{4,}$' out
+point $? 'a violation: it prints both addresses'
+
+turn "$plain"
+insmod "$2"
+turn "$hooked"
+kill -INT $bpftrace
+wait $bpftrace
+point $? 'bpftrace ends'
+
+# shellcheck disable=SC2046
+set -- $(stacks "$plain")
+echo "# ustack without the module: $1 of $2 complete, $3 frames on average"
+[ "$2" -ge $wanted ] && { [ "$1" -lt "$2" ] || [ "$(uname -m)" = aarch64 ]; }
+point $? 'ustack without the module is cut where there are no frame pointers'
+# shellcheck disable=SC2046
+set -- $(stacks "$hooked")
+echo "# ustack with the module: $1 of $2 complete, $3 frames on average"
+[ "$2" -ge $wanted ] && [ "$1" = "$2" ]
+point $? 'ustack with the module is complete'
+
+kill -KILL $plain $hooked
+rmmod shstk_perf
+rmmod shstk
+echo "1..$count"
+exit $failed
