@@ -140,7 +140,7 @@ TEST(a_threads_shadow_stack_is_gone_after_its_end)
 
 	ASSERT_TRUE(run_thread(STACK, see_gone, &addr));
 	/* the kernel frees it after it has told the joining thread */
-	for (int i = 0; i < 100 && find_mapping(addr, &map) && map.shadow; i++)
+	for (int i = 0; i < 30000 && find_mapping(addr, &map) && map.shadow; i++)
 		usleep(1000);
 	EXPECT_FALSE(find_mapping(addr, &map) && map.shadow);
 }

@@ -150,7 +150,7 @@ static pid_t start(enum work work, int threads, bool on)
 	fflush(NULL);
 	pid = fork();
 	if (pid) {
-		for (int i = 0; i < 3000 && shared->ready < threads; i++)
+		for (int i = 0; i < 60000 && shared->ready < threads; i++)
 			usleep(1000);
 		return pid;
 	}

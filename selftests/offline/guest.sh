@@ -43,11 +43,11 @@ echo dump >/proc/sys/kernel/core_pattern
 
 ./shstk run -q ./stand wait >ready 2>&1 &
 tries=0
-until grep -q ready ready || [ $tries = 100 ]; do
+until grep -q ready ready || [ $tries = 500 ]; do
 	sleep 0.2
 	tries=$((tries + 1))
 done
-[ $tries -lt 100 ] || sed 's/^/# /' ready
+[ $tries -lt 500 ] || sed 's/^/# /' ready
 pid=$(sed -n 's/^ready //p' ready)
 
 t 'trace -p: by the shadow stacks' 0 '^process .* 4 threads, stopped for [0-9.]+ ms' ./shstk trace -p "$pid"
