@@ -3,7 +3,10 @@
 # A fuzz target for each parser of foreign bytes, by libFuzzer.
 #
 #   make fuzz       run each for FUZZ_SECONDS (default 60), keeping what was
-#                   found in build/fuzz/NAME.corpus
+#                   found in build/selftests/fuzz/NAME.corpus
+#
+# selftests/fuzz/run --minimise then puts the few inputs that matter into
+# selftests/fuzz/corpus, from which all runs begin.
 #
 # make check runs each with a fixed seed for a few seconds.
 
