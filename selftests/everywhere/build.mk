@@ -28,12 +28,15 @@ $(EVERY)/scale_plugin.so: selftests/everywhere/scale_plugin.c
 EVERY_WRAP := malloc calloc reallocarray free fopen fclose __getdelim mmap munmap
 $(EVERY)/fail_test: EVERY_LIBS := $(EVERY_WRAP:%=-Wl,--wrap=%)
 
+$(EVERY)/arm64/fail_test: selftests/everywhere/fail_test.c $(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(ARM64)gcc $(EVERY_CFLAGS) $(arm64_FLAGS) -static -o $@ $^ -pthread \
+		$(EVERY_WRAP:%=-Wl,--wrap=%)
+
 selftests/everywhere/names_test: | $(B)/libshstk.a $(B)/libshstk.so $(B)/libshstk-symbol.a
 
-CHECK += selftests/everywhere/names_test $(EVERY)/copies_test $(EVERY)/scale_test
-ifeq ($(ARCH),x86)
-CHECK += $(EVERY)/fail_test
-endif
+CHECK += selftests/everywhere/names_test $(EVERY)/copies_test $(EVERY)/scale_test $(EVERY)/fail_test
+USER_arm64 += $(EVERY)/arm64/fail_test
 
 # The capture tests in programs of every kind: static and not, at a fixed address
 # and not; musl dynamically linked (capture/ has it static).
