@@ -41,9 +41,22 @@ static void find_libunwind(void)
 		handle = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 		fn = handle ? dlsym(handle, "unw_backtrace") : nullptr;
 	}
-	if (!fn)
-		abort();
+	if (!fn)	/* it is not installed: one way less */
+		fn = (void *)backtrace;
 	*(void **)&unw_backtrace = fn;
+}
+
+/* Return addresses in registers may be signed, with keys of each process. */
+static void *bare(void *p)
+{
+#ifdef __aarch64__
+	register void *x30 __asm__("x30") = p;
+
+	__asm__("hint #7" : "+r"(x30));	/* xpaclri */
+	return x30;
+#else
+	return p;
+#endif
 }
 
 static void print_address(const void *p)
@@ -106,9 +119,12 @@ static _Unwind_Reason_Code everything(struct _Unwind_Context *context, void *arg
 	_Unwind_GetIPInfo(context, &before);
 	if (!w->cfa || before)
 		w->cfa = cfa;
-	printf(" data %s cfa +%zx]", data ? "yes" : "no",
-	       (size_t)(cfa - w->cfa));
-	if (ra != (void *)_Unwind_GetIP(context))
+	if (cfa - w->cfa < 1 << 20)
+		printf(" data %s cfa +%zx]", data ? "yes" : "no",
+		       (size_t)(cfa - w->cfa));
+	else
+		printf(" data %s cfa elsewhere]", data ? "yes" : "no");
+	if (bare(ra) != (void *)_Unwind_GetIP(context))
 		printf(" other register");
 	w->cfa = cfa;
 	return w->left ? _URC_NO_REASON : _URC_END_OF_STACK;

@@ -28,3 +28,29 @@ $(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
 	$(Q)cp $< $@
 
 CHECK	+= $(HEAP_B)/heap_test
+
+# For the arm64 guest, with the command that selftests/record builds for it.
+HEAP_ARM64	:= $(HEAP_B)/arm64
+HEAP_GUEST_CXX	:= $(ARM64)g++ -std=c++17 $(HEAP_TEST_FLAGS) -mbranch-protection=standard
+
+$(HEAP_ARM64)/libshstk-heap.so: $(HEAP_SRC) $(wildcard tools/heap/*.h) $(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(ARM64)gcc $(TOOL_CFLAGS) $(HEAP_CFLAGS) -shared \
+		-o $@ $(HEAP_SRC) $(B)/lib/arm64/libshstk.a $(HEAP_LDFLAGS)
+$(HEAP_ARM64)/libshstk-backtrace.so: $(BACKTRACE_SRC) tools/backtrace/drop.h $(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(ARM64)gcc $(TOOL_CFLAGS) $(BACKTRACE_CFLAGS) -shared \
+		-o $@ $(BACKTRACE_SRC) $(B)/lib/arm64/libshstk.a $(BACKTRACE_LDFLAGS)
+$(HEAP_ARM64)/target: selftests/heap/target.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(HEAP_GUEST_CXX) -o $@ $< -ldl
+$(HEAP_ARM64)/walkers: selftests/backtrace/walkers.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(HEAP_GUEST_CXX) -o $@ $< -ldl
+
+HEAP_GUEST	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
+	$(addprefix $(HEAP_ARM64)/,libshstk-heap.so libshstk-backtrace.so target walkers)
+ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu/libdw.so.1),)
+GUEST_arm64-7.2	+= $(foreach m,software hardware,\
+	heap:$(m)=selftests/heap/guest.sh,$(m)$(subst $() ,,$(HEAP_GUEST:%=$(comma)%)))
+endif
