@@ -13,6 +13,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "hook.h"
 #include "linux/shstk.h"
 #include "native.h"
@@ -26,9 +27,6 @@
 
 /* New frames that short_cut() walks. */
 #define SHORT_CUT 12
-
-#define ALL_SOURCES (SHSTK_USE_HARDWARE | SHSTK_USE_MARKER | \
-		     SHSTK_USE_MEMO | SHSTK_USE_WALK)
 
 /**
  * struct capture - one capture in progress
@@ -784,9 +782,8 @@ static inline void enter(struct capture *c, const struct request *r, uint64_t sp
 		open_memo(c);
 }
 
-/* @source: 0 is the memo or the walk, by @reused. */
-static void fill_info(struct shstk_info *to, int source, int n, int end,
-		      uint64_t end_pc, unsigned int reused, unsigned int guessed)
+void fill_info(struct shstk_info *to, int source, int n, int end, uint64_t end_pc,
+	       unsigned int reused, unsigned int guessed)
 {
 	put_info(to, (struct shstk_info){
 		.source = !n ? SHSTK_SOURCE_NONE : source ? source :
@@ -1210,45 +1207,6 @@ int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
 	return n + old->end - j;
 }
 
-/* The same by way of a marker. */
-static inline __attribute__((always_inline))
-int try_marker(struct thread *t, uint64_t *pcs, unsigned int max,
-	       struct shstk_info *info, uint64_t raw, uint64_t sp, uint64_t fp,
-	       uint64_t *id)
-{
-	int n;
-
-	thread_enter(t, sp);
-	n = marker_capture(t, pcs, max, raw, sp, fp, id);
-	if (likely(n > 0)) {
-		thread_count(t, true);
-		if (unlikely(info != NULL))
-			fill_info(info, SHSTK_SOURCE_MARKER, n,
-				  n < MARKER_ROOM - t->marker.young.at ?
-				  SHSTK_END_CAPACITY : SHSTK_END_COMPLETE,
-				  id ? t->marker.pcs[MARKER_ROOM - 1] :
-				       pcs[n - 1], t->reused, 0);
-	}
-	thread_leave(t, true);
-	if (unlikely(self_has_retired()))
-		self_reclaim();
-	return n;
-}
-
-/* Does a request want anything but all entries, by way of @source? */
-static inline bool is_simple(const uint64_t *pcs, unsigned int max,
-			     const struct shstk_opts *opts,
-			     const struct shstk_info *info, uint32_t source)
-{
-	if (!pcs || max > INT32_MAX || (info && info->size < 8))
-		return false;
-	if (!opts)
-		return true;
-	return opts->size == sizeof(*opts) && !opts->pad && !opts->skip &&
-	       !opts->marks && !(opts->sources & ~ALL_SOURCES) &&
-	       (!opts->sources || opts->sources & source);
-}
-
 /*
  * The usual capture from a hardware shadow stack: its ends are known and there are
  * no tokens in between. 0: not so.
@@ -1305,10 +1263,10 @@ static __attribute__((noinline)) int capture_here(const struct request *r,
 		if (unlikely(walk(&c) == NEED_FULL))
 			again_from_here(&c, r, sp);
 	}
-	if (unlikely(markers_wanted(&c.t->marker)) && c.outermost && !c.crossed &&
+	if (unlikely(markers_at_work(&c.t->marker)) && c.outermost && !c.crossed &&
 	    c.end == SHSTK_END_COMPLETE && !c.guessed && !r->skip && !ssp &&
 	    r->sources & SHSTK_USE_MARKER)
-		marker_consider(c.t, c.pcs, c.n, ra, sp, fp);
+		marker_consider(c.t, c.pcs, c.n, MARKER_PLAIN / 2, ra, sp, fp);
 	return leave(&c, r);
 }
 
@@ -1364,52 +1322,9 @@ static inline void finish_hook(struct shstk_hook *hook)
 	hook->crossed = false;
 }
 
-static inline bool wants_marker(const struct thread *t,
-				const struct shstk_opts *opts)
+static inline bool allows_marker(const struct shstk_opts *opts)
 {
-	return (!opts || !opts->sources || opts->sources & SHSTK_USE_MARKER) &&
-	       unlikely(markers_wanted(&t->marker));
-}
-
-/* What is seldom left to do after a capture by a marker. */
-static __attribute__((noinline)) int after_marker(const struct call *c,
-						  const struct thread *t, int n)
-{
-	if (c->info)
-		fill_info(c->info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE,
-			  c->pcs[n - 1],
-			  MARKER_ROOM - t->marker.mark[t->marker.n - 1].at, 0);
-	if (self_has_retired())
-		self_reclaim();
-	return n;
-}
-
-/* There are markers. The usual case first: nothing is new below the youngest. */
-static __attribute__((noinline)) no_sanitize
-int capture_marker(const struct call *c, struct thread *t)
-{
-	struct markers *m = &t->marker;
-	int n;
-
-	if (unlikely(!is_simple(c->pcs, c->max, c->opts, c->info,
-				SHSTK_USE_MARKER)))
-		return capture_any(c);
-	store_relaxed(&t->busy_sp, c->sp | 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	n = MARKER_ROOM - m->young.at;
-	if (likely(m->epoch == load_relaxed(&marker_switch.epoch) &&
-		   (unsigned int)n <= c->max && !self_loads_changed() &&
-		   marker_same(m, c->ra, c->sp, c->fp))) {
-		native_move(m->pcs + m->young.at, c->pcs, n);
-		thread_count(t, true);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		store_relaxed(&t->busy_sp, 0);
-		return unlikely(c->info || self_has_retired()) ?
-			       after_marker(c, t, n) : n;
-	}
-	store_relaxed(&t->busy_sp, 0);
-	n = try_marker(t, c->pcs, c->max, c->info, c->ra, c->sp, c->fp, NULL);
-	return likely(n > 0) ? n : capture_any(c);
+	return !opts || !opts->sources || opts->sources & SHSTK_USE_MARKER;
 }
 
 /*
@@ -1432,8 +1347,9 @@ int capture_near(const struct call *c, struct thread *t)
 		thread_count(t, t->reused);
 		if (c->hook)
 			finish_hook(c->hook);
-		if (unlikely(wants_marker(t, c->opts)))
-			marker_consider(t, c->pcs, n, c->ra, c->sp, c->fp);
+		if (unlikely(markers_at_work(&t->marker)) && allows_marker(c->opts))
+			marker_consider(t, c->pcs, n, MARKER_PLAIN / 2, c->ra, c->sp,
+					c->fp);
 		if (unlikely(c->info != NULL))
 			fill_info(c->info, 0, n, SHSTK_END_COMPLETE,
 				  c->pcs[n - 1], t->reused, 0);
@@ -1532,36 +1448,72 @@ int capture_again_wide(const struct call *c, struct thread *t)
 	return capture_near(c, t);
 }
 
-SHSTK_API __attribute__((noinline))
-int shstk_capture(uint64_t *pcs, unsigned int max,
-		  const struct shstk_opts *opts, struct shstk_info *info)
+/* On a thread with a hardware shadow stack, in a handler, for the first time. */
+static __attribute__((noinline))
+int capture_rare(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		 struct shstk_info *info, uint64_t ra, uint64_t sp, uint64_t fp,
+		 uint64_t ssp)
 {
-	const uint64_t *frame = __builtin_frame_address(0);
 	struct call c = {
-		.ra = (uintptr_t)__builtin_return_address(0),
-		.sp = (uintptr_t)__builtin_dwarf_cfa(),
-		.fp = native_caller_fp(frame),
-		.ssp = native_ssp(),
+		.ra = ra, .sp = sp, .fp = fp, .ssp = ssp,
+		.pcs = pcs, .max = max, .opts = opts, .info = info,
+	};
+
+	return ssp ? capture_shadow(&c) : capture_any(&c);
+}
+
+int unmarked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		     struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	struct call c = {
+		.ra = t->marker.ra,
+		.sp = t->busy_sp & ~1ull,
+		.fp = fp,
 		.pcs = pcs,
 		.max = max,
 		.opts = opts,
 		.info = info,
 	};
-	struct thread *t = thread_self;
 
-	if (unlikely(c.ssp))
-		return capture_shadow(&c);
-	if (unlikely(!t || load_relaxed(&t->busy_sp)))
-		return capture_any(&c);
-	if (unlikely(t->marker.n))
-		return capture_marker(&c, t);
+	marker_new_rules(&t->marker);
+	if (!t->marker.n && is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)) {
+		if (markers_on(&t->marker) && !t->marker.wait)
+			return capture_near(&c, t);
+		if (t->marker.wait)
+			t->marker.wait--;
+		return verify_is_wide() ? capture_again_wide(&c, t) :
+					  capture_again(&c, t);
+	}
+	store_relaxed(&t->busy_sp, 0);
+	return capture_any(&c);
+}
+
+SHSTK_API __attribute__((noinline))
+int shstk_capture(uint64_t *pcs, unsigned int max,
+		  const struct shstk_opts *opts, struct shstk_info *info)
+{
+	const uint64_t *frame = __builtin_frame_address(0);
+	uint64_t ra = (uintptr_t)__builtin_return_address(0);
+	uint64_t sp = (uintptr_t)__builtin_dwarf_cfa();
+	struct thread *t = thread_self;
+	uint64_t ssp = native_ssp();
+
+	if (unlikely(ssp || !t || load_relaxed(&t->busy_sp)))
+		return capture_rare(pcs, max, opts, info, ra, sp,
+				    native_caller_fp(frame), ssp);
+	if (unlikely(markers_at_work(&t->marker)) &&
+	    (allows_marker(opts) || t->marker.n)) {
+		marked_begin(t, ra, sp);
+		return marked_capture(pcs, max, opts, info, t,
+				      native_caller_fp(frame));
+	}
+	struct call c = {
+		.ra = ra, .sp = sp, .fp = native_caller_fp(frame),
+		.pcs = pcs, .max = max, .opts = opts, .info = info,
+	};
+
 	if (unlikely(!is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
 		return capture_any(&c);
-	if (unlikely(markers_due(&t->marker)) && wants_marker(t, opts)) {
-		store_relaxed(&t->busy_sp, c.sp | 1);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		return capture_near(&c, t);
-	}
 	return verify_is_wide() ? capture_again_wide(&c, t) :
 				  capture_again(&c, t);
 }
@@ -1575,12 +1527,12 @@ static __attribute__((noinline)) int hook_any(struct call *c, struct thread *t)
 
 	c->hook = NULL;
 	c->info = &info;
-	if (c->ssp)
-		n = capture_shadow(c);
-	else if (t && !load_relaxed(&t->busy_sp) && t->marker.n)
-		n = capture_marker(c, t);
-	else
-		n = capture_any(c);
+	if (!c->ssp && t && !load_relaxed(&t->busy_sp) && t->marker.n) {
+		marked_begin(t, c->ra, c->sp);
+		n = marked_capture(c->pcs, c->max, c->opts, &info, t, c->fp);
+	} else {
+		n = c->ssp ? capture_shadow(c) : capture_any(c);
+	}
 	hook->end = info.end;
 	hook->crossed = true;
 	if (n >= 0)
@@ -1663,6 +1615,28 @@ int shstk_hook_capture(struct shstk_hook *hook, uint64_t *pcs, unsigned int max,
 	return verify_is_wide() ? hook_again_wide(&c, t) : hook_again(&c, t);
 }
 
+/* The identity by way of a marker. */
+static int by_marker(struct thread *t, struct shstk_info *info, uint64_t ra,
+		     uint64_t sp, uint64_t fp, uint64_t *id)
+{
+	int n;
+
+	marked_begin(t, ra, sp);
+	n = marked_identity(t, fp, id);
+	if (likely(n > 0)) {
+		thread_count(t, true);
+		if (unlikely(info != NULL))
+			fill_info(info, SHSTK_SOURCE_MARKER, n,
+				  SHSTK_END_COMPLETE,
+				  t->marker.pcs[MARKER_ROOM - 1], t->reused, 0);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store_relaxed(&t->busy_sp, 0);
+	if (unlikely(self_has_retired()))
+		self_reclaim();
+	return n;
+}
+
 SHSTK_API __attribute__((noinline))
 int shstk_capture_id(uint64_t *pcs, unsigned int max,
 		     struct shstk_info *info, uint64_t *id)
@@ -1679,7 +1653,7 @@ int shstk_capture_id(uint64_t *pcs, unsigned int max,
 	if (!id)
 		return -EINVAL;
 	if (likely(!ssp && t && !load_relaxed(&t->busy_sp) && t->marker.n)) {
-		n = try_marker(t, pcs, max, info, ra, sp, fp, id);
+		n = by_marker(t, info, ra, sp, fp, id);
 		if (likely(n > 0))
 			return n;
 	}

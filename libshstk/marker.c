@@ -19,22 +19,54 @@
 #include "self.h"
 #include "thread.h"
 
+/* Captures by one marker until a nearer one is tried: at least, at most. */
+#define PATIENCE 16
+#define PATIENCE_MAX 4096
+
 /* Chunks of trampolines that were given out, from the first one on. */
 static unsigned int chunks;
+
+void marker_forget_rules(struct markers *m, uint64_t gen)
+{
+	memset(m->records, 0, sizeof(m->records));
+	memset(m->rules, 0, sizeof(m->rules));
+	/* Not 0, and no address that belongs there. */
+	m->records[0] = 1;
+	m->rules[0].pc = 1;
+	m->gen = gen;
+}
 
 void markers_reset(struct markers *m)
 {
 	m->n = 0;
 	m->used = 0;
 	m->lost = 0;
-	m->young.n = 0;
 	m->epoch = 0;
+	m->rest = 0;
 	m->asked = 0;
 	m->on = false;
 	m->off = SHSTK_MARKERS_NOT_ASKED;
+	m->plain = false;
+	m->simple = sizeof(struct shstk_opts);
+	marker_forget_rules(m, 0);
 	m->dist = MARKER_NEAR;
+	m->good = 0;
+	m->poor = false;
 	m->misses = 0;
 	m->wait = 0;
+	m->patience = PATIENCE;
+}
+
+/* After any change of @n or @dist: when to place the next one. */
+static void set_near(struct markers *m)
+{
+	int gap = MARKER_GAP;
+
+	/* Few are left for deep stacks. */
+	if (m->n > MARKER_DENSE)
+		gap <<= m->n - MARKER_DENSE;
+	m->near = m->n < MARKER_MAX ? (int)m->dist + gap : MARKER_ROOM;
+	m->left = m->patience;
 }
 
 static void turn_off(struct markers *m, int why)
@@ -87,17 +119,30 @@ static int take_record(struct markers *m)
 	return -1;
 }
 
-/* Was it of use? If not, place the next one further out, or later. */
+/*
+ * Did it save the walk over more frames than it cost to place it and to return
+ * through it? If not, place the next one further out, or later.
+ */
 static void judge(struct markers *m, const struct mark *k)
 {
-	if (k->uses > 1) {
+	const struct mark *older = k - 1;
+	uint64_t gap = (older > m->mark ? older->at : MARKER_ROOM) - k->at;
+
+	if (k->uses * gap >= MARKER_WORTH) {
 		m->misses = 0;
-		if (m->dist > MARKER_NEAR)
+		m->poor = false;
+		m->patience = max(m->patience / 2, PATIENCE);
+		if (++m->good % 8 == 0 && m->dist > MARKER_NEAR)
 			m->dist--;
 		return;
 	}
-	if (m->dist < MARKER_FAR) {
-		m->dist = min(2 * m->dist, (unsigned int)MARKER_FAR);
+	m->good = 0;
+	m->patience = min(m->patience * 2, PATIENCE_MAX);
+	m->poor = !m->poor;
+	if (m->poor)
+		return;		/* one does not count */
+	if (m->dist < k->far) {
+		m->dist = min(m->dist + m->dist / 2 + 1, k->far);
 		return;
 	}
 	if (m->misses < 8)
@@ -115,9 +160,8 @@ static void lose(struct markers *m, const struct mark *k)
 /* The youngest marker was not met: its frame is gone. */
 static void drop(struct markers *m)
 {
-	struct mark *k = &m->mark[m->n - 1];
+	struct mark *k = &m->mark[m->n];
 
-	m->young.n = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	judge(m, k);
 	if (load_relaxed(&record(m, k->record)->state) != TRAMPOLINE_SET)
@@ -125,6 +169,7 @@ static void drop(struct markers *m)
 	else
 		lose(m, k);
 	m->n--;
+	set_near(m);
 }
 
 /*
@@ -148,8 +193,7 @@ void markers_take_back(struct thread *t, uint64_t sp)
 	bool native = t->native_known && range_has(&t->native, sp);
 	int i;
 
-	m->young.n = 0;
-	for (i = m->n - 1; i >= 0; i--) {
+	for (i = m->n; i > 0; i--) {
 		const struct mark *k = &m->mark[i];
 
 		if (load_relaxed(&record(m, k->record)->state) !=
@@ -165,127 +209,118 @@ void markers_take_back(struct thread *t, uint64_t sp)
 	m->n = 0;
 }
 
-/* The same in a handler that interrupts a capture: that one finds out later. */
-static void take_back_under(struct markers *m)
+/* What is known of them stays: captures find out later that they are gone. */
+static void give_back(struct markers *m, const struct trampoline *only)
 {
 	int i;
 
-	for (i = m->n - 1; i >= 0; i--) {
+	for (i = m->n; i > 0; i--) {
 		const struct mark *k = &m->mark[i];
 		struct trampoline *r = record(m, k->record);
 
-		if (load_relaxed(&r->state) == TRAMPOLINE_SET && put_back(k))
+		if ((!only || r == only) &&
+		    load_relaxed(&r->state) == TRAMPOLINE_SET && put_back(k))
 			store_relaxed(&r->state, TRAMPOLINE_TAKEN_BACK);
 	}
+}
+
+void marker_give_back(struct markers *m, const struct trampoline *r)
+{
+	give_back(m, r);
 }
 
 /*
  * Placing.
  */
 
-/* Mark the frame behind the first @i young ones. */
-static no_sanitize bool place(struct markers *m, int i)
+/* What the C++ ABI says of it: the caught ones, and how many are not. */
+struct exceptions {
+	void *caught;
+	unsigned int uncaught;
+};
+
+extern struct exceptions *__cxa_get_globals_fast(void) __attribute__((weak));
+
+/*
+ * Does an exception unwind the stack? Its frames are to stay as they are: it has
+ * taken the markers back that it will come by (personality.c).
+ */
+static bool exception_flies(void)
 {
-	struct young *y = &m->young;
-	struct mark *k;
-	uint64_t value, raw = y->raw[i - 1];
+	return __cxa_get_globals_fast && __cxa_get_globals_fast()->uncaught;
+}
+
+/*
+ * Walk over @limit ordinary frames from @w on. Returns how many there are; less if
+ * there comes a marker, which is the last of them.
+ */
+static no_sanitize int go_out(struct trail *w, int limit)
+{
+	const uint64_t mask = load_relaxed(&rulecache.mask);
+	const uint64_t gen = rulecache_gen();
+	int n;
+
+	for (n = 0; n < limit; ) {
+		if (!trail_step(w, rulecache_get(w->pc, gen, mask)))
+			break;
+		n++;
+		if (trampoline_has(w->pc))
+			break;
+	}
+	return n;
+}
+
+/*
+ * Mark the frame behind the first @i of the @n young ones whose addresses are @pcs,
+ * or nearer, since only @far can be left by ordinary rules.
+ */
+static no_sanitize bool place(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
+			      int i, const uint64_t *pcs, int n, int far)
+{
+	struct markers *m = &t->marker;
+	int top = m->n ? m->mark[m->n].at : MARKER_ROOM;
+	struct trail w = {
+		.pc = native_strip(raw), .sp = sp, .fp = fp, .hi = t->native.hi,
+	};
 	struct trampoline *r;
+	struct mark *k;
+	uint64_t value;
 	int at;
 
-	if (m->n == MARKER_MAX)
-		return false;	/* soon there is none near, and all go */
+	i = min(i, far);
+	if (m->n == MARKER_MAX || i < MARKER_NEAR || n - i < 2 || top < n - i ||
+	    exception_flies() || go_out(&w, i) != i || w.pc != pcs[i])
+		return false;
 	at = take_record(m);
 	if (at < 0) {
 		turn_off(m, SHSTK_MARKERS_LEFT);
 		return false;
 	}
-	if (!trampoline_encode(trampoline_address(m->chunk + at), raw,
-			       y->cfa[i - 1], &value)) {
+	if (!trampoline_encode(trampoline_address(m->chunk + at), w.raw, w.sp,
+			       &value)) {
 		m->used &= ~(1u << at);
 		return false;
 	}
 	r = record(m, at);
-	r->ra = native_strip(raw);
+	r->ra = w.pc;
 	store_relaxed(&r->state, TRAMPOLINE_SET);
-	k = &m->mark[m->n];
-	k->slot = y->slot[i - 1];
+	k = &m->mark[m->n + 1];
+	k->slot = w.slot;
 	k->value = value;
-	k->raw = raw;
-	k->at = y->at + i;
+	k->raw = w.raw;
+	k->at = top - (n - i);
 	k->record = at;
 	k->uses = 0;
+	k->far = far;
 	k->hashed = false;
+	memcpy(m->pcs + k->at, pcs + i, (n - i) * sizeof(*pcs));
 	/* Handlers find the marker only once all that belongs to it is there. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	m->n++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile uint64_t *)(uintptr_t)k->slot = value;
-	y->raw[i - 1] = value;
+	set_near(m);
 	return true;
-}
-
-/*
- * Walk over up to @limit young frames, ordinary ones only. Returns their number;
- * *found: the next one is marked.
- */
-static inline __attribute__((always_inline)) no_sanitize
-int walk_young(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
-	       int limit, bool *found)
-{
-	const uint64_t gen = rulecache_gen();
-	const uint64_t mask = load_relaxed(&rulecache.mask);
-	const uint64_t hi = t->native.hi;
-	struct young *y = &t->marker.young;
-	uint64_t pc = native_strip(raw), from = 0;
-	int n, nfp = 0;
-	bool used = false, uses_fp = false;
-
-	*found = false;
-	for (n = 0; n < limit; ) {
-		uint64_t rule = rulecache_get(pc, gen, mask), cfa = sp, slot;
-
-		if (unlikely(rule == RULE_NONE && pc))
-			rule = self_rule(pc, false);
-		if (unlikely((rule & (RULE_SPECIAL | RULE_RA_SAVED)) !=
-			     RULE_RA_SAVED))
-			break;
-		if (rule & RULE_FP) {
-			cfa = fp;
-			if (!used && from) {
-				y->fp_addr[nfp] = from;
-				y->fp_val[nfp++] = fp;
-			}
-			uses_fp |= !from;
-			used = true;
-		}
-		cfa += rule_cfa_off(rule);
-		slot = cfa + native_ra_off(rule);
-		if (unlikely(slot - sp >= hi - sp || slot & 7 ||
-			     native_beyond(cfa, hi)))
-			break;
-		if (rule & RULE_FP_SAVED) {
-			uint64_t addr = cfa + rule_fp_off(rule);
-
-			if (unlikely(addr - sp >= hi - sp))
-				break;
-			fp = *(const volatile uint64_t *)(uintptr_t)addr;
-			from = addr;
-			used = false;
-		}
-		raw = *(const volatile uint64_t *)(uintptr_t)slot;
-		y->slot[n] = slot;
-		y->cfa[n] = cfa;
-		y->raw[n++] = raw;
-		pc = native_strip(raw);
-		sp = cfa;
-		if (trampoline_has(pc)) {
-			*found = true;
-			break;
-		}
-	}
-	y->nfp = nfp;
-	y->uses_fp = uses_fp;
-	return n;
 }
 
 /* Nothing is as it was, or the thread's own switch is not that of last time. */
@@ -293,13 +328,16 @@ bool markers_on(struct markers *m)
 {
 	uint32_t epoch = load_relaxed(&marker_switch.epoch);
 
-	if (likely(m->epoch == epoch))
-		return m->on;
-	m->epoch = epoch;
-	if (m->off > SHSTK_MARKERS_NOT_ASKED)
-		return false;		/* for good */
-	m->on = m->asked ? m->asked == 1 : load_relaxed(&marker_switch.on);
-	m->off = m->on ? SHSTK_MARKERS_ON : SHSTK_MARKERS_NOT_ASKED;
+	if (m->epoch != epoch) {
+		m->epoch = epoch;
+		if (m->off <= SHSTK_MARKERS_NOT_ASKED) {	/* not for good */
+			m->on = m->asked ? m->asked == 1 :
+					   load_relaxed(&marker_switch.on);
+			m->off = m->on ? SHSTK_MARKERS_ON :
+					 SHSTK_MARKERS_NOT_ASKED;
+		}
+	}
+	markers_set_rest(m);
 	return m->on;
 }
 
@@ -323,35 +361,26 @@ static bool prepare(struct markers *m)
 	return true;
 }
 
-void marker_consider(struct thread *t, const uint64_t *pcs, int n, uint64_t raw,
-		     uint64_t sp, uint64_t fp)
+void marker_consider(struct thread *t, const uint64_t *pcs, int n, int far,
+		     uint64_t raw, uint64_t sp, uint64_t fp)
 {
 	struct markers *m = &t->marker;
-	struct young *y = &m->young;
-	int i = m->dist, saved = errno;
-	bool found;
+	int saved = errno;
 
-	if (!markers_on(m) || m->n || m->wait)
+	while (m->n)
+		drop(m);
+	if (m->wait) {
+		m->wait--;
 		return;
-	if (n < i + 2 || n > MARKER_ROOM || !t->native_known ||
+	}
+	if (!markers_on(m) || n > MARKER_ROOM || !t->native_known ||
 	    !range_has(&t->native, sp))
 		return;
 	if (!prepare(m)) {
 		errno = saved;
 		return;
 	}
-	i = walk_young(t, raw, sp, fp, i, &found);
-	if (i < MARKER_NEAR || found || native_strip(y->raw[i - 1]) != pcs[i])
-		return;
-	y->at = MARKER_ROOM - n;
-	memcpy(m->pcs + y->at, pcs, n * sizeof(*pcs));
-	y->sp = sp;
-	y->fp = fp;
-	y->first = raw;
-	y->gen = rulecache_gen();
-	y->hashed = false;
-	if (place(m, i))
-		y->n = i;
+	place(t, raw, sp, fp, m->dist, pcs, n, min(far, n - 2));
 }
 
 /*
@@ -365,114 +394,73 @@ static uint64_t hash_range(const uint64_t *pcs, int from, int end, uint64_t h)
 	return h;
 }
 
-/* The identity of the trace that is in the array from @young.at on. */
-static uint64_t identity(struct markers *m)
+uint64_t marker_identity(struct markers *m, struct mark *k, const uint64_t *pcs,
+			 int n)
 {
-	struct mark *k = &m->mark[m->n - 1];
-	struct young *y = &m->young;
-
 	if (!k->hashed) {
-		int i = m->n - 1, end = MARKER_ROOM;
+		const struct mark *older = k - 1;
 		uint64_t h = IDENTITY_START;
+		int end = MARKER_ROOM;
 
-		while (i-- > 0) {
-			if (m->mark[i].hashed) {
-				h = m->mark[i].hash;
-				end = m->mark[i].at;
-				break;
-			}
+		while (older > m->mark && !older->hashed)
+			older--;
+		if (older > m->mark) {
+			h = older->hash;
+			end = older->at;
 		}
 		k->hash = hash_range(m->pcs, k->at, end, h);
 		k->hashed = true;
 	}
-	if (!y->hashed) {
-		y->hash = hash_range(m->pcs, y->at, k->at, k->hash);
-		y->hashed = true;
-	}
-	return y->hash;
+	return hash_range(pcs, 0, n, k->hash);
 }
 
-/* A walk has come to a marker behind @n young frames: note what is known now. */
-static bool meet(struct thread *t, int n, uint64_t raw, uint64_t sp, uint64_t fp)
+uint64_t marker_rule(struct thread *t, uint64_t pc)
 {
 	struct markers *m = &t->marker;
-	struct young *y = &m->young;
-	struct mark *k;
-	uint64_t *pcs;
-	int i;
+	uint64_t rule;
 
-	while (m->n && m->mark[m->n - 1].slot < y->slot[n - 1])
+	rule = rulecache_get(pc, m->gen, load_relaxed(&rulecache.mask));
+	if (unlikely(rule == RULE_NONE && pc)) {
+		/* Modules that are looked at stay: see thread_enter(). */
+		store_relaxed(&t->depth, 1);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		rule = self_rule(pc, false);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		store_release(&t->depth, 0);
+	}
+	if (native_is_record(rule)) {
+		*marker_record(m, pc) = pc;
+	} else if ((rule & (RULE_SPECIAL | RULE_RA_SAVED)) == RULE_RA_SAVED) {
+		marker_rule_at(m, pc)->rule = rule;
+		marker_rule_at(m, pc)->pc = pc;
+	}
+	return rule;
+}
+
+const struct mark *marker_older(struct markers *m, uint64_t slot, uint64_t raw)
+{
+	const struct mark *k;
+
+	while (m->n && m->mark[m->n].slot < slot)
 		drop(m);
-	if (!m->n)
-		return false;
-	k = &m->mark[m->n - 1];
-	if (k->slot != y->slot[n - 1] || k->value != y->raw[n - 1])
-		return false;
-	y->at = k->at - n;
-	if (y->at < 0)
-		return false;
-	pcs = m->pcs + y->at;
-	pcs[0] = native_strip(raw);
-	for (i = 1; i < n; i++) {
-		pcs[i] = native_strip(y->raw[i - 1]);
-		__asm__ ("" : : : "memory");	/* no call for so few */
-	}
-	k->uses++;
-	y->sp = sp;
-	y->fp = fp;
-	y->first = raw;
-	y->gen = rulecache_gen();
-	y->hashed = false;
-	if (n < (int)m->dist + MARKER_GAP || !markers_on(m) ||
-	    !place(m, m->dist))
-		y->n = n;
-	return true;
+	k = &m->mark[m->n];
+	return m->n && k->slot == slot && k->value == raw ? k : NULL;
 }
 
-/* The marker has stood for long: is a nearer one any good? */
-void marker_stands(struct markers *m)
-{
-	struct young *y = &m->young;
-
-	if (y->n / 2 < MARKER_NEAR || !markers_on(m))
-		return;
-	m->dist = y->n / 2;
-	if (place(m, m->dist))
-		y->n = 0;
-}
-
-int marker_capture(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
-		   uint64_t sp, uint64_t fp, uint64_t *id)
+void marker_met(struct thread *t, const uint64_t *pcs, int n, int far, uint64_t sp,
+		uint64_t fp)
 {
 	struct markers *m = &t->marker;
-	struct young *y = &m->young;
-	unsigned int total;
-	bool found;
-	int n;
+	bool probe = m->left <= 0;
 
-	if (unlikely(self_loads_changed() || !range_has(&t->native, sp) ||
-		     m->epoch != load_relaxed(&marker_switch.epoch)))
-		return -1;
-	if (!marker_same(m, raw, sp, fp)) {
-		y->n = 0;
-		n = walk_young(t, raw, sp, fp, MARKER_YOUNG, &found);
-		if (!found || !meet(t, n, raw, sp, fp))
-			return -1;
-	}
-	total = MARKER_ROOM - y->at;
-	t->reused = MARKER_ROOM - m->mark[m->n - 1].at;
-	if (unlikely(id != NULL)) {
-		*id = identity(m);
-		return total;
-	}
-	if (unlikely(total > max)) {
-		unsigned int young = total - t->reused;
-
-		total = max;
-		t->reused = max > young ? max - young : 0;
-	}
-	native_move(m->pcs + y->at, pcs, total);
-	return total;
+	if (probe)
+		m->left = m->patience;
+	if (!markers_on(m))
+		return;
+	/* The marker has stood for long: is a nearer one any good? */
+	if (probe && (int)m->dist > 2 * n / 3)
+		m->dist = max(2 * n / 3, MARKER_NEAR);
+	place(t, m->ra, sp, fp, m->dist, pcs, n, far);
 }
 
 SHSTK_API void shstk_markers_withdraw(void)
@@ -487,7 +475,7 @@ SHSTK_API void shstk_markers_withdraw(void)
 	if (outermost)
 		markers_take_back(t, sp);
 	else
-		take_back_under(&t->marker);
+		give_back(&t->marker, NULL);	/* a capture is interrupted */
 	thread_leave(t, outermost);
 }
 

@@ -14,13 +14,16 @@
 
 #define MARKER_CHUNK 32		/* trampolines of a thread, a power of two */
 #define MARKER_EACH (MARKER_CHUNK - TRAMPOLINE_HEADER)	/* those in use */
-#define MARKER_MAX 20		/* markers on a stack at a time */
+#define MARKER_MAX 22		/* markers on a stack at a time */
 #define MARKER_LOST 8		/* frames left without a return before giving up */
 #define MARKER_ROOM 16384	/* entries of a trace */
 #define MARKER_NEAR 2		/* distance from the youngest frame: at least */
-#define MARKER_FAR 16		/* ... at most */
 #define MARKER_GAP 8		/* so much further, and another one is placed */
-#define MARKER_YOUNG (MARKER_FAR + MARKER_GAP + 1)
+#define MARKER_DENSE 16		/* so many so near to each other */
+#define MARKER_PLAIN 24		/* young frames without a frame pointer: at most */
+#define MARKER_WORTH 48		/* frames that a marker has to save */
+#define MARKER_RECORDS 512	/* return addresses into code with frame pointers */
+#define MARKER_RULES 128	/* ... and into other code */
 
 /**
  * struct mark - one marker on the stack
@@ -30,6 +33,8 @@
  * @hash: identity of the trace from the marked frame outwards, if @hashed.
  * @at: first entry of that trace in the thread's array.
  * @uses: captures that ended at it.
+ * @far: no marker can be put further out than so many frames from where the
+ *	capture was made that placed it.
  * @record: its trampoline, from the first of the thread's chunk.
  * @hashed: see @hash.
  */
@@ -40,76 +45,79 @@ struct mark {
 	uint64_t hash;
 	int32_t at;
 	uint32_t uses;
+	uint32_t far;
 	uint8_t record;
 	bool hashed;
-};
+} __attribute__((aligned(64)));
 
 /**
- * struct young - the frames below the youngest marker, as the last capture met them
- * @n: their number; 0: not known. The last slot is the marker's.
- * @nfp: number of @fp_addr.
- * @at: the first one's entry in the thread's array.
- * @uses_fp: a step uses the frame pointer the capture began with: @fp.
- * @gen: generation of the rules.
- * @sp: where the capture began.
- * @fp: see @uses_fp.
- * @first: return address the capture began with, as it was in its slot.
- * @hash: identity of the whole trace, if @hashed.
- * @hashed: see @hash.
- * @slot: where each frame's return address lies, and @raw, what was read there.
- * @raw: see @slot.
- * @cfa: each frame's CFA.
- * @fp_addr: saved frame pointers that steps use, and @fp_val, their values.
- * @fp_val: see @fp_addr.
+ * struct marker_rule - the rule for a return address, as the thread last found it
+ * @pc: the return address.
+ * @rule: its rule, an ordinary one.
  */
-struct young {
-	int n, nfp, at;
-	bool uses_fp;
-	bool hashed;
-	uint64_t gen;
-	uint64_t sp, fp, first;
-	uint64_t hash;
-	uint64_t slot[MARKER_YOUNG];
-	uint64_t raw[MARKER_YOUNG];
-	uint64_t cfa[MARKER_YOUNG];
-	uint64_t fp_addr[MARKER_YOUNG];
-	uint64_t fp_val[MARKER_YOUNG];
+struct marker_rule {
+	uint64_t pc;
+	uint64_t rule;
 };
 
 /**
  * struct markers - a thread's markers
  * @epoch: of the process-wide switch, as last seen.
+ * @rest: the same if there are no markers and none to be placed; else not it.
  * @asked: this thread's own switch: SHSTK_MARKERS_* or 0.
  * @on: place some.
  * @off: enum shstk_markers_off.
+ * @plain: the last walk without a marker met too many frames without frame
+ *	pointers: what serves until the next marker is the memo.
  * @n: number of @mark.
- * @mark: markers on the native stack, oldest first.
+ * @near: so many young frames, and another marker is placed.
+ * @left: captures until a nearer marker is tried.
+ * @ra: return address of the capture that begins.
+ * @simple: the first word of options that ask for nothing special.
+ * @records: return addresses whose rule is native_is_record(), at their lowest
+ *	bits.
+ * @rules: rules for others.
+ * @gen: generation of those two.
+ * @pcs: MARKER_ROOM entries; traces end at its end.
+ * @mark: markers on the native stack, oldest first, from index 1 on.
  * @chunk: first of the thread's trampolines; 0: none so far.
  * @next: where to look for a free one.
  * @used: those that are in @mark or lost.
  * @lost: those whose frame was left without returning through them.
  * @dist: how far from the youngest frame the next one goes.
- * @misses: markers in a row that were not worth it.
+ * @good: markers in a row that were worth it.
+ * @poor: the last one was not.
+ * @misses: markers in a row that were not, as far out as they may be.
  * @wait: captures that go without.
- * @pcs: MARKER_ROOM entries; traces end at its end.
- * @young: the frames below the youngest marker.
+ * @patience: what @left starts from.
  */
 struct markers {
 	uint32_t epoch;
+	uint32_t rest;
 	uint8_t asked;
 	bool on;
 	uint8_t off;
+	bool plain;
 	int n;
-	struct mark mark[MARKER_MAX];
+	int near;
+	int left;
+	uint64_t ra;
+	uint64_t simple;
+	uint64_t gen;
+	uint64_t *pcs;
+	struct mark mark[MARKER_MAX + 1];
 	unsigned int chunk;
 	unsigned int next;
 	uint32_t used;
 	uint32_t lost;
 	unsigned int dist;
+	unsigned int good;
+	bool poor;
 	unsigned int misses;
 	unsigned int wait;
-	uint64_t *pcs;
-	struct young young;
+	int patience;
+	uint64_t records[MARKER_RECORDS];
+	struct marker_rule rules[MARKER_RULES];
 };
 
 /* The process-wide switch; @epoch goes up with each change. */
@@ -122,6 +130,31 @@ extern struct marker_switch marker_switch __attribute__((visibility("hidden")));
 
 struct thread;
 
+static inline uint64_t *marker_record(struct markers *m, uint64_t pc)
+{
+	return &m->records[pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1)];
+}
+
+static inline struct marker_rule *marker_rule_at(struct markers *m, uint64_t pc)
+{
+	return &m->rules[pc >> NATIVE_CODE_SHIFT & (MARKER_RULES - 1)];
+}
+
+/* There are new rules: @gen. */
+void marker_forget_rules(struct markers *m, uint64_t gen);
+
+static inline void marker_new_rules(struct markers *m)
+{
+	if (unlikely(m->gen != rulecache_gen()))
+		marker_forget_rules(m, rulecache_gen());
+}
+
+/*
+ * The rule for @pc, RULE_NONE if there is none. Remembers ordinary ones where
+ * marker_record() and marker_rule_at() look.
+ */
+uint64_t marker_rule(struct thread *t, uint64_t pc);
+
 /* Nothing is on the stack, nobody asked. */
 void markers_reset(struct markers *m);
 
@@ -132,69 +165,92 @@ void markers_reset(struct markers *m);
  */
 void markers_take_back(struct thread *t, uint64_t sp);
 
-/* After many captures in one place: try a nearer marker. */
-void marker_stands(struct markers *m);
-
-/*
- * Are the frames down to the marker those of the last capture, word by word? Then
- * the trace is in @m->pcs from @m->young.at on.
+/**
+ * struct trail - a walk over ordinary frames of the native stack
+ * @pc: the frame it has come to.
+ * @raw: what was read at @slot.
+ * @slot: where @pc was read; 0: at the start.
+ * @sp: the frame's registers.
+ * @fp: see @sp.
+ * @hi: end of the stack.
  */
-static inline no_sanitize bool marker_same(struct markers *m, uint64_t raw,
-					   uint64_t sp, uint64_t fp)
-{
-	const struct young *y = &m->young;
-	uint64_t d = 0;
-	int i;
+struct trail {
+	uint64_t pc, raw, slot, sp, fp, hi;
+};
 
-	if (!y->n || y->sp != sp || y->first != raw || (y->uses_fp && y->fp != fp) ||
-	    y->gen != rulecache_gen())
+/* Leave a frame by @rule. False: it is not ordinary. */
+static inline __attribute__((always_inline)) no_sanitize
+bool trail_step(struct trail *w, uint64_t rule)
+{
+	uint64_t cfa, slot;
+
+	if (unlikely((rule & (RULE_SPECIAL | RULE_RA_SAVED)) != RULE_RA_SAVED))
 		return false;
-	for (i = 0; i < y->n; i++)
-		d |= *(const volatile uint64_t *)(uintptr_t)y->slot[i] ^ y->raw[i];
-	for (i = 0; i < y->nfp; i++)
-		d |= *(const volatile uint64_t *)(uintptr_t)y->fp_addr[i] ^
-		     y->fp_val[i];
-	if (unlikely(d))
+	cfa = (rule & RULE_FP ? w->fp : w->sp) + rule_cfa_off(rule);
+	slot = cfa + native_ra_off(rule);
+	if (unlikely(slot - w->sp >= w->hi - w->sp || slot & 7 ||
+		     native_beyond(cfa, w->hi)))
 		return false;
-	if (unlikely(++m->mark[m->n - 1].uses % 256 == 0 && y->n / 2 >= MARKER_NEAR)) {
-		marker_stands(m);
-		return y->n;
+	if (rule & RULE_FP_SAVED) {
+		uint64_t addr = cfa + rule_fp_off(rule);
+
+		if (unlikely(addr - w->sp >= w->hi - w->sp))
+			return false;
+		w->fp = *(const volatile uint64_t *)(uintptr_t)addr;
 	}
+	w->slot = slot;
+	w->raw = *(const volatile uint64_t *)(uintptr_t)slot;
+	w->pc = native_strip(w->raw);
+	w->sp = cfa;
 	return true;
 }
 
-/*
- * Capture down to a marker and take the rest from what is known. -1: there is none
- * near. The capture was entered, and is the outermost one.
- */
-int marker_capture(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
-		   uint64_t sp, uint64_t fp, uint64_t *id);
+/* Put the true return address back in the place of one marker, if it is of @m. */
+void marker_give_back(struct markers *m, const struct trampoline *r);
 
 /*
- * @pcs is the whole trace, of the native stack alone: place a marker in it, if that
- * may pay.
+ * A walk came to a marker, but not to the youngest: frames were left. The mark that
+ * it is, if it is one of ours.
  */
-void marker_consider(struct thread *t, const uint64_t *pcs, int n, uint64_t raw,
-		     uint64_t sp, uint64_t fp);
+const struct mark *marker_older(struct markers *m, uint64_t slot, uint64_t raw);
+
+/*
+ * A capture, of which @pcs is the result, met the youngest marker behind @n frames,
+ * @far of which a marker may be put behind: is a nearer one due?
+ */
+void marker_met(struct thread *t, const uint64_t *pcs, int n, int far, uint64_t sp,
+		uint64_t fp);
+
+/*
+ * A capture walked all the way: @pcs is the whole trace. No marker that there may
+ * have been is on the stack. Place one, if that may pay, behind @far frames at most.
+ */
+void marker_consider(struct thread *t, const uint64_t *pcs, int n, int far,
+		     uint64_t raw, uint64_t sp, uint64_t fp);
+
+/* Of the trace that begins with @n new entries, @pcs, and goes on at @k. */
+uint64_t marker_identity(struct markers *m, struct mark *k, const uint64_t *pcs,
+			 int n);
 
 /* Place some? Looks at the switches again if they were changed. */
 bool markers_on(struct markers *m);
 
-/* Is it any use to call marker_consider()? */
-static inline bool markers_wanted(const struct markers *m)
+/* Is there any use in looking for markers? */
+static inline bool markers_at_work(const struct markers *m)
 {
-	return (m->on && !m->wait) ||
-	       m->epoch != load_relaxed(&marker_switch.epoch);
+	return unlikely(m->rest != load_relaxed(&marker_switch.epoch));
 }
 
-/* The same for a capture that begins: those that wait are counted. */
-static inline bool markers_due(struct markers *m)
+/* After a change of @on or @n. */
+static inline void markers_set_rest(struct markers *m)
 {
-	if (unlikely(m->wait)) {
-		m->wait--;
-		return false;
-	}
-	return unlikely(markers_wanted(m));
+	m->rest = m->on || m->n ? ~m->epoch : m->epoch;
+}
+
+/* Did a switch change since the thread looked at them? */
+static inline bool markers_stale(const struct markers *m)
+{
+	return m->epoch != load_relaxed(&marker_switch.epoch);
 }
 
 #endif

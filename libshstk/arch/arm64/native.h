@@ -42,6 +42,20 @@ static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 	return frame[0];
 }
 
+/* Is it a frame whose frame pointer points at a frame record? */
+static inline bool native_is_record(uint64_t rule)
+{
+	return RULE_FORM(rule) == (RULE_FP | RULE_FP_SAVED | RULE_RA_SAVED) &&
+	       rule_cfa_off(rule) + rule_fp_off(rule) == 0 &&
+	       rule_cfa_off(rule) + rule_ra_off(rule) == 8;
+}
+
+/* The CFA of such a frame. */
+static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
+{
+	return fp + rule_cfa_off(rule);
+}
+
 /* Strip the authentication code: XPACLRI, a hint where there is none. */
 static inline uint64_t native_strip(uint64_t ra)
 {
@@ -206,5 +220,7 @@ static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	memcpy(to, from, n * sizeof(*to));
 }
+
+#define native_move_wide native_move
 
 #endif

@@ -44,6 +44,19 @@ static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 	return frame[-2];
 }
 
+/* Frames as those of the other machines: none, the record lies below the CFA. */
+static inline bool native_is_record(uint64_t rule)
+{
+	(void)rule;
+	return false;
+}
+
+static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
+{
+	(void)rule;
+	return fp;
+}
+
 static inline uint64_t native_strip(uint64_t ra)
 {
 	return ra;
@@ -192,5 +205,7 @@ static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	memcpy(to, from, n * sizeof(*to));
 }
+
+#define native_move_wide native_move
 
 #endif

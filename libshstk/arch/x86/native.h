@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 #include "cfi.h"
+#include "rule.h"
 #include "shadow.h"
 
 #define NATIVE_MACHINE machine_x86
@@ -43,6 +44,20 @@ static inline bool native_beyond(uint64_t cfa, uint64_t hi)
 static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 {
 	return frame[0];
+}
+
+/* Is it a frame that begins as all do that keep a frame pointer: push, mov? */
+static inline bool native_is_record(uint64_t rule)
+{
+	return rule == (RULE_FP | RULE_FP_SAVED | RULE_RA_SAVED | RULE_CFA(16) |
+			RULE_RA_AT(-8) | RULE_FP_AT(-16));
+}
+
+/* The CFA of such a frame. */
+static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
+{
+	(void)rule;
+	return fp + 16;
 }
 
 static inline uint64_t native_strip(uint64_t ra)
@@ -292,9 +307,31 @@ static inline NATIVE_V4 void native_move_four(const uint64_t *from, uint64_t *to
 			    _mm256_loadu_si256((const __m256i *)from));
 }
 
-/* See native_move(); @n is at least 8. */
-static inline NATIVE_V4 void native_move_avx2(const uint64_t *from, uint64_t *to,
-					      uint64_t n)
+/*
+ * memcpy() of @n words that avoids what is slow with both in first-level cache:
+ * REP MOVSB, and loads a little behind stores of the same low 12 address bits,
+ * which wait for them.
+ */
+static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	uint64_t i;
+
+	for (i = 0; i + 4 <= n; i += 4) {
+		__m128i a = _mm_loadu_si128((const __m128i *)(from + i));
+		__m128i b = _mm_loadu_si128((const __m128i *)(from + i + 2));
+
+		_mm_storeu_si128((__m128i *)(to + i), a);
+		_mm_storeu_si128((__m128i *)(to + i + 2), b);
+	}
+	for (; i < n; i++) {
+		to[i] = from[i];
+		__asm__ ("" : : : "memory");	/* no call for so few */
+	}
+}
+
+/* The same with AVX2, of at least 8 words. */
+static inline __attribute__((always_inline)) NATIVE_V4
+void native_move_wide(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	uint64_t i = ((uintptr_t)to / 8) % 4, end;
 
@@ -316,26 +353,6 @@ static inline NATIVE_V4 void native_move_avx2(const uint64_t *from, uint64_t *to
 		native_move_four(from + i + 4, to + i + 4);
 	}
 	native_move_four(from + end - 4, to + end - 4);
-}
-
-/*
- * memcpy() of @n words that avoids what is slow with both in first-level cache:
- * REP MOVSB, and loads a little behind stores of the same low 12 address bits,
- * which wait for them.
- */
-static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
-{
-	uint64_t i;
-
-	if (n >= 16 && native_has_avx2) {
-		native_move_avx2(from, to, n);
-		return;
-	}
-	for (i = 0; i + 2 <= n; i += 2)
-		_mm_storeu_si128((__m128i *)(to + i),
-				 _mm_loadu_si128((const __m128i *)(from + i)));
-	if (n & 1)
-		to[n - 1] = from[n - 1];
 }
 
 #endif
