@@ -123,6 +123,12 @@ bool source_runs(unsigned int s, unsigned int chain)
 	return sources[s].chains & chain_sets[chain].on && !sources[s].missing;
 }
 
+bool source_runs_in(unsigned int s, enum scenario scenario, unsigned int chain)
+{
+	return source_runs(s, chain) &&
+	       (scenario == FIXED || !(sources[s].chains & ONLY_FIXED));
+}
+
 /* What "memcpy" copies: as many entries as the chain has frames. */
 static int entries_at(enum scenario scenario, unsigned int chain,
 		      unsigned int depth)
@@ -143,9 +149,11 @@ static void run_group(enum scenario scenario, unsigned int chain,
 	static struct round r;
 
 	memcpy_entries = entries_at(scenario, chain, depth);
+	source_place++;
 	for (unsigned int s = 0; s < nr_sources; s++) {
 		r.cell = &cells[scenario][chain][depth][s];
-		if (!source_runs(s, chain) || (r.cell->slow && round % 4))
+		if (!source_runs_in(s, scenario, chain) ||
+		    (r.cell->slow && round % 4))
 			continue;
 		memset(&r.job, 0, offsetof(struct job, pcs));
 		r.job.source = &sources[s];

@@ -11,7 +11,7 @@ BENCH_CFLAGS := $(CSTD) -O2 -g $(WARN) $(CPPFLAGS_COMMON) -Iselftests/bench \
 	-MMD -MP
 BENCH_FP := -fno-omit-frame-pointer
 BENCH_NOFP := -fomit-frame-pointer
-BENCH_OBJ := $(patsubst %,$(BENCH)/%.o,bench base check instr job report \
+BENCH_OBJ := $(patsubst %,$(BENCH)/%.o,bench base check floor instr job report \
 	source abseil chain_fp chain_nofp chain_nofp1024)
 
 # All that stands between the chain and the frame-pointer loop keeps its frame

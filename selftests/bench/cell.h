@@ -48,6 +48,9 @@ extern struct check checks[NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
 /* Does source @s run on @chain here at all? */
 bool source_runs(unsigned int s, unsigned int chain);
 
+/* ... and in @scenario? */
+bool source_runs_in(unsigned int s, enum scenario scenario, unsigned int chain);
+
 /* Does it return all frames of the chain there? @depth is an index. */
 bool check_complete(const struct check *c, unsigned int depth);
 

@@ -45,7 +45,7 @@ void instr_run(void *arg)
 		for (unsigned int c = 0; c < NR_CHAINS; c++) {
 			for (unsigned int s = 0; s < nr_sources; s++) {
 				/* Seeing 1024 functions first takes too long. */
-				if (!source_runs(s, c) ||
+				if (!source_runs_in(s, scenarios[i], c) ||
 				    (scenarios[i] == FIRST &&
 				     c == CHAIN_NOFP1024))
 					continue;
@@ -55,6 +55,7 @@ void instr_run(void *arg)
 				j.depth = *(unsigned int *)arg;
 				j.run = count;
 				memcpy_entries = (int)j.depth;
+				source_place++;
 				job_start(&j);
 			}
 		}

@@ -173,7 +173,8 @@ static void print_table(enum scenario scenario, unsigned int chain)
 		printf(" |%9s %7s %8s", "ns/trace", "/frame", "of memo");
 	printf("\n");
 	for (unsigned int s = 0; s < nr_sources; s++) {
-		if (!source_runs(s, chain) || !strcmp(sources[s].name, "none"))
+		if (!source_runs_in(s, scenario, chain) ||
+		    !strcmp(sources[s].name, "none"))
 			continue;
 		printf("%-16s", sources[s].name);
 		for (unsigned int d = 0; d < NR_DEPTHS; d++)

@@ -21,6 +21,7 @@
 #include "source_hw.h"
 
 int memcpy_entries = 1;
+unsigned int source_place;
 
 static uintptr_t stack_lowest, stack_highest;
 
@@ -354,6 +355,8 @@ struct source sources[] = {
 	{ "fp-loop-min", ON_FP, true, false, fp_minimal_capture, NULL, NULL },
 	{ "shstk-reader", ON_ALL, false, true, reader_capture, memcpy_load,
 	  NULL },
+	{ "floor-loads", ON_NOFP | ONLY_FIXED, false, false, floor_capture,
+	  floor_load, NULL },
 	{ "memcpy", ON_ALL, false, false, memcpy_capture, memcpy_load, NULL },
 };
 

@@ -14,12 +14,14 @@
 #define ON_FP 0x1 /* code with frame pointers */
 #define ON_NOFP 0x2 /* code without */
 #define ON_ALL (ON_FP | ON_NOFP)
+#define ONLY_FIXED 0x4 /* no use where the place of captures changes */
 
 /**
  * struct source - a way to capture
  * @name: as in bench.csv.
- * @chains: ON_*.
- * @tracer: it returns a trace (not so: "none", "shstk-reader", "memcpy").
+ * @chains: ON_* and ONLY_*.
+ * @tracer: it returns a trace (not so: "none", "shstk-reader", "floor-loads",
+ *	"memcpy").
  * @ours: it is part of libshstk.
  * @capture: fills up to @max addresses, returns how many. Only ever called
  *	from the bench's own thread.
@@ -50,7 +52,14 @@ void fp_loop_bounds(uintptr_t lowest, uintptr_t highest);
 /* The number of entries that "memcpy" copies. */
 extern int memcpy_entries;
 
+/* A number that changes with the place where captures happen. */
+extern unsigned int source_place;
+
 /* In abseil.cc. */
 int abseil_capture(uint64_t *pcs, int max);
+
+/* In floor.c. */
+int floor_capture(uint64_t *pcs, int max);
+const char *floor_load(void);
 
 #endif
