@@ -178,6 +178,10 @@ static bool is_return_address(const struct view *v, uint64_t ra)
 	const uint8_t *code;
 
 	ra &= ~v->pac_mask;
+	/* No call lies in front of where a signal handler returns to. */
+	mod = v->find(v->arg, ra);
+	if (mod && RULE_KIND(module_rule(mod, ra, true)) == RULE_SIGTRAMP)
+		return true;
 	if (!v->is_code(v->arg, ra - 1))
 		return false;
 	mod = v->find(v->arg, ra - 1);

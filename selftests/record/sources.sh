@@ -67,8 +67,9 @@ same()
 		return frame
 	}
 	# From the inside out the same up to libgcc, which then goes on in an outer
-	# frame of the hardware, at another place of its function.
-	function lands(h, s,	nh, ns, inner, i, H, S) {
+	# frame of the hardware, at another place of its function. In a handler the
+	# hardware then lacks what was interrupted: only the software could tell.
+	function lands(h, s,	nh, ns, inner, i, lacks, H, S) {
 		if (h ~ (";" libgcc "[^;]*; complete$"))
 			return 1
 		sub(/^_start[^;]*;/, "", h)
@@ -79,12 +80,14 @@ same()
 			inner = H[nh]
 			ns--
 		}
-		if (inner !~ ("^" libgcc) || !ns || ns > nh + 1)
+		if (inner !~ ("^" libgcc) || !ns)
 			return 0
+		lacks = 0
 		for (i = 1; i < ns; i++)
-			if (H[i] != S[i])
+			if (H[i - lacks] != S[i] && lacks++)
 				return 0
-		return ns > nh || name(H[ns]) == name(S[ns])
+		ns -= lacks
+		return ns == nh + 1 || (ns <= nh && name(H[ns]) == name(S[ns + lacks]))
 	}
 	function list(always) {
 		# The innermost frames say what it is.
