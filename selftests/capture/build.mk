@@ -19,7 +19,7 @@ asan_CXX := $(CXX)
 tsan_CXX := $(CXX)
 arm64_CXX := $(ARM64)g++
 
-CAPTURE_PLUGIN_CC = $(Q)$($(1)_CC) $(CSTD) $(CAPTURE_CFLAGS) -O2 -fPIC -shared
+CAPTURE_PLUGIN_CC = $(Q)mkdir -p $(B)/capture/$(1) && $($(1)_CC) $(CSTD) $(CAPTURE_CFLAGS) -O2 -fPIC -shared
 
 # $(1) variant, $(2) more flags for linking
 define capture_variant
