@@ -144,12 +144,11 @@ no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j,
 	return !differ(s, j + 1, s->end, out, false);
 }
 
-bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
-			 uint64_t *out)
+no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s,
+				     int j, uint64_t *out)
 {
 	m->backwards = !m->backwards;
-	return (m->backwards ? verify_backwards(s, j + 1, s->end, out) :
-			       verify_forwards(s, j + 1, s->end, out)) == s->end;
+	return !differ(s, j + 1, s->end, out, m->backwards);
 }
 
 int memo_verify(struct memo_walk *w, uint64_t *out, int room)
