@@ -1302,19 +1302,6 @@ static __attribute__((noinline)) int capture_any(const struct call *c)
 	return n ? n : capture_here(&r, c->ra, c->sp, c->fp, c->ssp);
 }
 
-static __attribute__((noinline)) int capture_shadow(const struct call *c)
-{
-	struct thread *t = thread_self;
-	int n;
-
-	if (t && is_simple(c->pcs, c->max, c->opts, c->info, SHSTK_USE_HARDWARE)) {
-		n = copy_shadow(t, c->ra, c->ssp, c->pcs, c->max, c->info);
-		if (likely(n > 0))
-			return n;
-	}
-	return capture_any(c);
-}
-
 /* By a fast way: what is no ordinary frame is not for those. */
 static inline void finish_hook(struct shstk_hook *hook)
 {
@@ -1448,7 +1435,7 @@ int capture_again_wide(const struct call *c, struct thread *t)
 	return capture_near(c, t);
 }
 
-/* On a thread with a hardware shadow stack, in a handler, for the first time. */
+/* In a handler, for the first time, in any way that is none of the fast ones. */
 static __attribute__((noinline))
 int capture_rare(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		 struct shstk_info *info, uint64_t ra, uint64_t sp, uint64_t fp,
@@ -1459,7 +1446,21 @@ int capture_rare(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		.pcs = pcs, .max = max, .opts = opts, .info = info,
 	};
 
-	return ssp ? capture_shadow(&c) : capture_any(&c);
+	return capture_any(&c);
+}
+
+/* On a thread with a hardware shadow stack; the arguments come in registers. */
+static __attribute__((noinline))
+int capture_shadow(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		   struct shstk_info *info, uint64_t ra, uint64_t ssp,
+		   uint64_t sp, uint64_t fp)
+{
+	struct thread *t = thread_self;
+	int n = 0;
+
+	if (likely(t && is_simple(pcs, max, opts, info, SHSTK_USE_HARDWARE)))
+		n = copy_shadow(t, ra, ssp, pcs, max, info);
+	return likely(n) ? n : capture_rare(pcs, max, opts, info, ra, sp, fp, ssp);
 }
 
 int unmarked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
@@ -1498,9 +1499,12 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 	struct thread *t = thread_self;
 	uint64_t ssp = native_ssp();
 
-	if (unlikely(ssp || !t || load_relaxed(&t->busy_sp)))
+	if (unlikely(ssp))
+		return capture_shadow(pcs, max, opts, info, ra, ssp, sp,
+				      native_caller_fp(frame));
+	if (unlikely(!t || load_relaxed(&t->busy_sp)))
 		return capture_rare(pcs, max, opts, info, ra, sp,
-				    native_caller_fp(frame), ssp);
+				    native_caller_fp(frame), 0);
 	if (unlikely(markers_at_work(&t->marker)) &&
 	    (allows_marker(opts) || t->marker.n)) {
 		marked_begin(t, ra, sp);
@@ -1531,7 +1535,9 @@ static __attribute__((noinline)) int hook_any(struct call *c, struct thread *t)
 		marked_begin(t, c->ra, c->sp);
 		n = marked_capture(c->pcs, c->max, c->opts, &info, t, c->fp);
 	} else {
-		n = c->ssp ? capture_shadow(c) : capture_any(c);
+		n = c->ssp ? capture_shadow(c->pcs, c->max, c->opts, c->info,
+					    c->ra, c->ssp, c->sp, c->fp) :
+			     capture_any(c);
 	}
 	hook->end = info.end;
 	hook->crossed = true;

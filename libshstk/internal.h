@@ -66,7 +66,10 @@ static inline bool get_opts(struct shstk_opts *to, const struct shstk_opts *opts
 static inline void put_info(struct shstk_info *to, struct shstk_info info)
 {
 	info.size = to->size;
-	memcpy(to, &info, min(sizeof(info), (size_t)info.size));
+	if (likely(info.size == sizeof(info)))
+		*to = info;
+	else
+		memcpy(to, &info, min(sizeof(info), (size_t)info.size));
 }
 
 #endif

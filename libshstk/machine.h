@@ -49,6 +49,7 @@ struct machine {
 	 * trampoline?
 	 */
 	bool (*is_sigtramp)(const uint8_t *code, size_t len);
+	uint8_t sigtramp_call[2];	/* how far into it its system call lies */
 	/*
 	 * Where the interrupted registers lie when sp is that of the
 	 * trampoline: offset from sp of register @reg (or REG_PC), or -1.

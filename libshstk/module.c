@@ -272,13 +272,23 @@ const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before,
 
 static bool is_sigtramp(const struct module *m, uint64_t pc)
 {
-	size_t before, after;
+	const struct machine *machine = m->img.m;
+	size_t before, after, i;
 	const uint8_t *code;
 
 	if (!m->img.nload)
 		return false;
 	code = module_code(m, pc, &before, &after);
-	return code && m->img.m->is_sigtramp(code, after);
+	if (!code || machine->is_sigtramp(code, after))
+		return code;
+	/* Or its last instruction, the system call? */
+	for (i = 0; i < ARRAY_SIZE(machine->sigtramp_call); i++) {
+		size_t at = machine->sigtramp_call[i];
+
+		if (at && at <= before && machine->is_sigtramp(code - at, after + at))
+			return true;
+	}
+	return false;
 }
 
 uint64_t module_rule(struct module *m, uint64_t pc, bool exact)
