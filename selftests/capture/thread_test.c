@@ -5,6 +5,7 @@
  */
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -192,6 +193,7 @@ TEST(no_capture_waits_for_the_loaders_lock)
 }
 
 static volatile bool stop_threads;
+static int capturing;
 
 static void *capture_until_stopped(void *arg)
 {
@@ -199,6 +201,8 @@ static void *capture_until_stopped(void *arg)
 	long *wrong = arg;
 
 	truth = &t;
+	*wrong += recurse(20, capture_leaf) != 3;
+	__atomic_add_fetch(&capturing, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&stop_threads, __ATOMIC_RELAXED))
 		*wrong += recurse(20, capture_leaf) != 3;
 	return NULL;
@@ -217,6 +221,9 @@ TEST(a_fork_among_capturing_threads_leaves_a_child_that_captures)
 	for (i = 0; i < 4; i++)
 		ASSERT_EQ(pthread_create(&thread[i], NULL, capture_until_stopped,
 					 &wrong[i]), 0);
+	/* A new thread allocates, and sanitizers' locks do not survive a fork. */
+	while (__atomic_load_n(&capturing, __ATOMIC_ACQUIRE) < 4)
+		sched_yield();
 	for (i = 0; i < FORKS; i++) {
 		pid_t pid = fork();
 
