@@ -1584,16 +1584,19 @@ int hook_again(const struct call *c, struct thread *t)
 
 /*
  * Functions of the hook stand between the frame and here: what the shadow stack has
- * of them is above its entry for the hook's return address.
+ * of them is above its entry for the hook's return address. Where it ends is not
+ * known before the thread's first capture, but this page is certain.
  */
 static no_sanitize uint64_t hook_shadow(uint64_t ra)
 {
-	uint64_t ssp = native_ssp();
-	int i;
+	const struct thread *t = thread_self;
+	uint64_t ssp = native_ssp(), hi = (ssp | 4095) + 1;
 
-	for (i = 0; i < 16; i++, ssp += 8) {
-		if (*(const volatile uint64_t *)(uintptr_t)ssp ==
-		    native_strip(ra))
+	if (t && range_has(&t->shadow, ssp))
+		hi = t->shadow.hi;
+	hi = min(hi, ssp + 16 * 8);
+	for (ra = native_strip(ra); ssp < hi; ssp += 8) {
+		if (hw_word(ssp) == ra)
 			return ssp;
 	}
 	return 0;

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #include <ucontext.h>
 
+#include "../plain.h"
 #include "cfi.h"
 #include "rule.h"
 #include "shadow.h"
@@ -58,22 +59,6 @@ static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
 {
 	(void)rule;
 	return fp + 16;
-}
-
-static inline uint64_t native_strip(uint64_t ra)
-{
-	return ra;
-}
-
-static inline uint64_t native_pac_mask(void)
-{
-	return 0;
-}
-
-/* The bits of a return address that are the address. */
-static inline uint64_t native_pc_mask(void)
-{
-	return ~0ull;
 }
 
 static inline uint64_t native_thread_pointer(void)
