@@ -61,21 +61,6 @@ static void use_altstack(void)
 	sigaltstack(&ss, NULL);
 }
 
-static noinline int recurse(int depth, void (*leaf)(void))
-{
-	volatile int pad[2];
-
-	TRUTH_ENTER();
-	pad[0] = depth;
-	if (depth)
-		recurse(depth - 1, leaf);
-	else
-		leaf();
-	NO_TAIL_CALL();
-	TRUTH_LEAVE();
-	return pad[0];
-}
-
 /* Find the truth in a trace: where it starts is up to libc's frames. */
 static bool has_truth(const uint64_t *trace, int n)
 {
@@ -128,7 +113,7 @@ static void raise_some(void)
 TEST_F(handler, the_interrupted_stack_is_complete)
 {
 	handle(SIGUSR1, on_signal, 0);
-	recurse(20, raise_some);
+	truth_recurse(20, raise_some);
 	EXPECT_EQ(seen.count, 3);
 	EXPECT_EQ(seen.good, 3);
 	EXPECT_EQ(seen.good_self, 3);
@@ -140,7 +125,7 @@ TEST_F(handler, on_an_alternate_stack_the_trace_goes_on_through_the_thread)
 {
 	use_altstack();
 	handle(SIGUSR1, on_signal, SA_ONSTACK);
-	recurse(20, raise_some);
+	truth_recurse(20, raise_some);
 	EXPECT_EQ(seen.count, 3);
 	EXPECT_EQ(seen.good, 3);
 	EXPECT_EQ(seen.good_self, 3);
@@ -165,7 +150,7 @@ TEST_F(handler, handlers_may_nest)
 	use_altstack();
 	handle(SIGUSR1, on_signal, 0);
 	handle(SIGUSR2, on_outer, SA_ONSTACK);
-	recurse(20, raise_nested);
+	truth_recurse(20, raise_nested);
 	EXPECT_EQ(seen.count, 1);
 	EXPECT_EQ(seen.good, 1);
 	EXPECT_EQ(seen.good_self, 1);
@@ -301,7 +286,7 @@ TEST_F(handler, captures_left_by_siglongjmp_do_no_harm)
 		truth->n = 0;
 		if (!sigsetjmp(away, 1)) {
 			setitimer(ITIMER_REAL, &it, NULL);
-			recurse(i % 40, visit_until_jump);
+			truth_recurse(i % 40, visit_until_jump);
 		}
 	}
 	EXPECT_EQ(jumps, 500);
@@ -353,7 +338,7 @@ TEST_F(handler, a_call_to_a_bad_address_shows_its_caller)
 	handle(SIGSEGV, on_fault, SA_NODEFER);
 	handle(SIGBUS, on_fault, SA_NODEFER);
 	if (!sigsetjmp(away, 1))
-		recurse(10, call_nowhere);
+		truth_recurse(10, call_nowhere);
 	ASSERT_GT(fault_n, 3);
 	EXPECT_EQ(fault_trace[0], 16);
 	EXPECT_EQ(fault_marks[1], SHSTK_MARK_GUESS);
@@ -450,7 +435,7 @@ static noinline __attribute__((no_sanitize("address"))) void corrupt_leaf(void)
 		int at = 2 + tree_random(&rng) % 60;
 		uint64_t saved = frame[at];
 		uint64_t values[] = { 0, 1, ~0ull, (uintptr_t)frame,
-			(uintptr_t)frame - 64, (uintptr_t)&recurse,
+			(uintptr_t)frame - 64, (uintptr_t)&truth_recurse,
 			(uintptr_t)frame + (1 << 20), 1ull << 63, saved + 8 };
 
 		k = tree_random(&rng) % (sizeof(values) / sizeof(values[0]));
@@ -464,7 +449,7 @@ static noinline __attribute__((no_sanitize("address"))) void corrupt_leaf(void)
 
 TEST_F(handler, a_frame_that_was_overwritten_and_restored_is_read_anew)
 {
-	recurse(30, corrupt_leaf);
+	truth_recurse(30, corrupt_leaf);
 	EXPECT_EQ(wrong, 0);
 }
 

@@ -112,21 +112,6 @@ static void report(const char *name, long at_least)
 	memset(&count, 0, sizeof(count));
 }
 
-static noinline int recurse(int depth, void (*leaf)(void))
-{
-	volatile int pad[2];
-
-	TRUTH_ENTER();
-	pad[0] = depth;
-	if (depth)
-		recurse(depth - 1, leaf);
-	else
-		leaf();
-	NO_TAIL_CALL();
-	TRUTH_LEAVE();
-	return pad[0];
-}
-
 static noinline void visit_leaf(void)
 {
 	visit_from(3);
@@ -141,7 +126,7 @@ static void test_depths(void)
 	int n;
 
 	for (i = 0; i < sizeof(depth) / sizeof(depth[0]); i++)
-		recurse(depth[i], visit_leaf);
+		truth_recurse(depth[i], visit_leaf);
 	report("traces of any depth are the truth and equal the walk", 12);
 	n = shstk_capture(hw, 1, NULL, &info);
 	ksft_test_result(n == 1 && info.source == SHSTK_SOURCE_HARDWARE,
@@ -181,7 +166,7 @@ static noinline void capacity_leaf(void)
 
 static void test_capacity(void)
 {
-	recurse(100, capacity_leaf);
+	truth_recurse(100, capacity_leaf);
 	report("full arrays and skipped entries are as with any source", 60);
 }
 
@@ -230,14 +215,14 @@ static void test_signals(void)
 
 	sigaction(SIGUSR1, &sa, NULL);
 	sigaction(SIGUSR2, &sa, NULL);
-	recurse(20, raise_leaf);
+	truth_recurse(20, raise_leaf);
 	report("in handlers, nested too, the trace goes on through the interrupted pc", 3);
 	ss.ss_sp = malloc(ss.ss_size);
 	sigaltstack(&ss, NULL);
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR1, &sa, NULL);
 	sigaction(SIGUSR2, &sa, NULL);
-	recurse(20, raise_leaf);
+	truth_recurse(20, raise_leaf);
 	report("so it does on an alternate signal stack", 3);
 }
 
@@ -289,7 +274,7 @@ static noinline void interrupted_leaf_caller(void)
 
 static void test_pushes(void)
 {
-	recurse(20, interrupted_leaf_caller);
+	truth_recurse(20, interrupted_leaf_caller);
 	report("a return address is there once, pushed already or not", 7);
 }
 #else
@@ -339,7 +324,7 @@ static void test_children(void)
 	pid_t pid = fork();
 
 	if (!pid) {
-		recurse(20, visit_leaf);
+		truth_recurse(20, visit_leaf);
 		_exit(count.wrong_walk || count.wrong_end || !count.traces);
 	}
 	waitpid(pid, &status, 0);
@@ -347,13 +332,13 @@ static void test_children(void)
 	/* Inline: libc's vfork() returns twice through one entry. */
 	pid = ss_syscall(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
 	if (!pid) {
-		recurse(20, visit_leaf);
+		truth_recurse(20, visit_leaf);
 		_exit(count.wrong_walk || count.wrong_end || !count.traces);
 	}
 	waitpid(pid, &status, 0);
 	ksft_test_result(!status, "a vfork child is captured, and its parent after it\n");
 	memset(&count, 0, sizeof(count));
-	recurse(20, visit_leaf);
+	truth_recurse(20, visit_leaf);
 	report("the parent goes on", 1);
 }
 
@@ -489,7 +474,7 @@ static void test_stopped(void)
 	pid = fork();
 	if (!pid) {
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
-		recurse(20, stop_leaf);
+		truth_recurse(20, stop_leaf);
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
