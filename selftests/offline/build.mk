@@ -31,6 +31,15 @@ GUEST_x86-7.2	+= offline=selftests/offline/guest.sh$(subst $() ,,$(OFF_X86:%=$(c
 $(B)/guest/check-x86-7.2: $(OFF_X86)
 endif
 
+# On riscv it is functions that push, if they were compiled to. The command is not
+# there: the core file is read on this machine.
+$(OFF)/riscv/stand: selftests/offline/stand.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS_riscv) $(OFF_FLAGS) -static -o $@ $<
+GUEST_riscv += core=selftests/offline/riscv.sh,$(OFF)/riscv/stand
+GUEST_OPTIONS_riscv += --after riscv-core=selftests/offline/riscv_core
+$(B)/guest/check-riscv-7.2: all
+
 # Natively. The scripts are copied to where what they run is.
 $(OFF)/%_test: selftests/offline/%_test selftests/offline/common.py \
 		selftests/offline/seed.py $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static \
