@@ -183,10 +183,9 @@ static int check(const struct options *o, const char *what, bool *first)
 			     objects_load_pid(o->pid, &set);
 	if (err) {
 		if (what)
-			complain("%s: %s", what, err == -ENOEXEC ?
-				 "no ELF program of a known kind" :
+			complain("%s: %s", what,
 				 !path ? find_program_error(what, err) :
-				 strerror(-err));
+				 objects_error(o->root ? NULL : path, err));
 		else
 			complain("process %d: %s", o->pid, strerror(-err));
 		free(path);

@@ -25,9 +25,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +41,6 @@
 #include "tools/supervise.h"
 
 #define START_OBJECT "libshstk-start.so"
-#define MAX_UNWINDER (4u << 20)
 
 struct options {
 	const char *report;
@@ -111,7 +112,7 @@ enum way {
 struct plan {
 	enum way way;
 	char text[512];		/* what is done, or why not */
-	char tunables[128];
+	char tunables[1024];
 };
 
 static void refuse(struct plan *p, const char *fmt, const char *arg)
@@ -135,12 +136,30 @@ static const char *unavailable(int err)
 	}
 }
 
+/* The last glibc.cpu.hwcaps of GLIBC_TUNABLES counts: what it has now. */
+static const char *hwcaps_asked(int *len)
+{
+	static const char name[] = "glibc.cpu.hwcaps=";
+	const char *p = getenv("GLIBC_TUNABLES"), *found = "";
+
+	while (p && *p) {
+		if (!strncmp(p, name, sizeof(name) - 1))
+			found = p + sizeof(name) - 1;
+		p += strcspn(p, ":");
+		p += *p == ':';
+	}
+	*len = (int)strcspn(found, ":");
+	return found;
+}
+
 /* The C library starts them: which words it has to be told. */
 static void plan_tunables(const struct options *o, const struct objects *set,
 			  struct plan *p)
 {
 	const struct object *block = objects_blocker(set);
 	bool x86 = set->v[0].machine == EM_X86_64;
+	const char *hwcaps;
+	int hwcaps_len;
 
 	if (block && o->strict) {
 		refuse(p, "%s is not marked for shadow stacks", block->path);
@@ -152,6 +171,7 @@ static void plan_tunables(const struct options *o, const struct objects *set,
 		return;
 	}
 	p->way = WAY_TUNABLES;
+	hwcaps = hwcaps_asked(&hwcaps_len);
 	/*
 	 * arm64: 1 on and locked, and what is not marked can't be started; 2 on
 	 * if all is marked; 3 on and locked whatever is marked. The program's
@@ -160,7 +180,8 @@ static void plan_tunables(const struct options *o, const struct objects *set,
 	 */
 	if (x86)
 		snprintf(p->tunables, sizeof(p->tunables),
-			 "glibc.cpu.hwcaps=SHSTK%s",
+			 "glibc.cpu.hwcaps=%.*s%sSHSTK%s", hwcaps_len, hwcaps,
+			 hwcaps_len ? "," : "",
 			 block ? ":glibc.cpu.x86_shstk=on" :
 			 o->lock ? "" : ":glibc.cpu.x86_shstk=permissive");
 	else
@@ -174,6 +195,23 @@ static void plan_tunables(const struct options *o, const struct objects *set,
 		 block ? block->path : "");
 }
 
+/* All of a file, to search it. Return: NULL if there is nothing to be had. */
+static const unsigned char *map_file(const char *path, size_t *size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *bytes = MAP_FAILED;
+	struct stat st;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && st.st_size > 0) {
+		*size = (size_t)st.st_size;
+		bytes = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+	}
+	close(fd);
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
 /*
  * Does the unwinder pop the shadow stack when an exception is caught? Then it
  * was compiled with INCSSPQ in it.
@@ -181,20 +219,17 @@ static void plan_tunables(const struct options *o, const struct objects *set,
 static bool pops_shadow_stack(const char *path)
 {
 	static const unsigned char incssp[] = { 0xf3, 0x48, 0x0f, 0xae };
-	unsigned char *bytes = malloc(MAX_UNWINDER), *at, *end;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const unsigned char *bytes, *at, *end;
 	bool found = false;
-	ssize_t n = -1;
+	size_t size;
 
-	if (bytes && fd >= 0)
-		n = read(fd, bytes, MAX_UNWINDER);
-	for (at = bytes, end = bytes + (n > 0 ? n : 0);
-	     !found && n > 0 && end - at > 4 &&
+	bytes = map_file(path, &size);
+	if (!bytes)
+		return false;
+	for (at = bytes, end = bytes + size; !found && end - at > 4 &&
 	     (at = memmem(at, (size_t)(end - at) - 1, incssp, 4)); at++)
 		found = (at[4] & 0xf8) == 0xe8;
-	if (fd >= 0)
-		close(fd);
-	free(bytes);
+	munmap((void *)bytes, size);
 	return found;
 }
 
@@ -207,11 +242,6 @@ static void plan_preload(const struct options *o, const struct objects *set,
 	if (program->machine != EM_X86_64) {
 		refuse(p, "%s: its C library can't switch shadow stacks on "
 		       "(glibc 2.42 can)", program->path);
-		return;
-	}
-	if (program->privileged && geteuid()) {
-		refuse(p, "%s gains privileges: the start-up object can't be "
-		       "loaded into it", program->path);
 		return;
 	}
 	if (find_object(START_OBJECT, object, size)) {
@@ -251,7 +281,6 @@ static void plan_reports(const struct objects *set, char *object, size_t size)
 	const struct object *program = &set->v[0];
 
 	if (program->machine != EM_AARCH64 ||
-	    (program->privileged && geteuid()) ||
 	    find_object(START_OBJECT, object, size) || strpbrk(object, " :"))
 		*object = '\0';
 }
@@ -272,6 +301,12 @@ static void make_plan(const struct options *o, const struct objects *set,
 	}
 	if (program->bits != 64) {
 		refuse(p, "%s is a 32-bit program", program->path);
+		return;
+	}
+	/* Neither tunables nor LD_PRELOAD reach it; traced it would not gain. */
+	if (program->gains) {
+		refuse(p, "%s gains privileges: nothing can be told to its C "
+		       "library or loaded into it", program->path);
 		return;
 	}
 	err = offer_call(&call);
@@ -426,6 +461,8 @@ static int start(const struct options *o, const struct plan *p,
 		/* Without, the object writes to stderr by itself. */
 		socket = ret ? -1 : open_socket(name, sizeof(name));
 	}
+	if (p->way == WAY_TUNABLES && !o->quiet)
+		complain("%s", p->text);
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(passed) / sizeof(*passed); i++)
 		sigaddset(&set, passed[i]);
@@ -474,6 +511,23 @@ static int start_supervised(const struct options *o, char **argv)
 	return ret;
 }
 
+/* What exec would stumble on, before anything is said to be on. */
+static int cannot_execute(const char *name, const char *path,
+			  const struct objects *set)
+{
+	const char *interp = set->v[0].interp;
+
+	if (access(path, X_OK)) {
+		complain("%s: %s", name, strerror(errno));
+		return EXIT_NOEXEC;
+	}
+	if (interp && access(interp, F_OK)) {
+		complain("%s: its dynamic linker %s was not found", name, interp);
+		return EXIT_NOENT;
+	}
+	return 0;
+}
+
 static int run_program(const struct options *o, const char *path, char **argv)
 {
 	char object[4096];
@@ -483,9 +537,13 @@ static int run_program(const struct options *o, const char *path, char **argv)
 
 	err = objects_load(path, NULL, &set);
 	if (err) {
-		complain("%s: %s", argv[0], err == -ENOEXEC ?
-			 "no ELF program of a known kind" : strerror(-err));
+		complain("%s: %s", argv[0], objects_error(path, err));
 		return err == -ENOENT ? EXIT_NOENT : EXIT_NOEXEC;
+	}
+	err = cannot_execute(argv[0], path, &set);
+	if (err) {
+		objects_deinit(&set);
+		return err;
 	}
 	make_plan(o, &set, &plan, object, sizeof(object));
 	objects_deinit(&set);
@@ -494,8 +552,6 @@ static int run_program(const struct options *o, const char *path, char **argv)
 			 "started without" : "not started");
 		if (!o->permissive)
 			return EXIT_OWN;
-	} else if (plan.way == WAY_TUNABLES && !o->quiet) {
-		complain("%s", plan.text);
 	}
 	if (plan.way == WAY_SUPERVISE)
 		return start_supervised(o, argv);

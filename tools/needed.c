@@ -20,7 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -394,6 +396,26 @@ static int read_elf(Elf *elf, struct object *o)
 	return 0;
 }
 
+/* What makes the kernel set AT_SECURE if this process executes the file. */
+static bool gains_here(int fd, const struct stat *st)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	struct statvfs fs;
+
+	if (!prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) && !fstatvfs(fd, &fs) &&
+	    !(fs.f_flag & ST_NOSUID)) {
+		if (st->st_mode & S_ISUID)
+			uid = st->st_uid;
+		if (st->st_mode & S_ISGID && st->st_mode & S_IXGRP)
+			gid = st->st_gid;
+		if (getuid() &&
+		    fgetxattr(fd, "security.capability", NULL, 0) > 0)
+			return true;
+	}
+	return uid != getuid() || gid != getgid();
+}
+
 static int read_object(int fd, const char *root, struct object *o)
 {
 	struct stat st;
@@ -406,6 +428,7 @@ static int read_object(int fd, const char *root, struct object *o)
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOEXEC;
 	o->privileged = st.st_mode & (S_ISUID | S_ISGID) ||
 			fgetxattr(fd, "security.capability", NULL, 0) > 0;
+	o->gains = gains_here(fd, &st);
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOSYS;
 	elf = elf_begin(fd, ELF_C_READ, NULL);
@@ -771,10 +794,20 @@ static bool is_musl(const struct objects *set)
 	return set->v[0].interp && strstr(set->v[0].interp, "/ld-musl-");
 }
 
-/*
- * musl's loader is its C library, has no cache and reads its folders from
- * /etc/ld-musl-ARCH.path.
- */
+/* The dynamic linker, which is there before any search; musl's is libc, too. */
+static bool is_linker(const struct objects *set, const char *name)
+{
+	const char *interp = set->v[0].interp;
+
+	if (!interp)
+		return false;
+	if (is_musl(set) && !strncmp(name, "libc.", 5))
+		return true;
+	return !strcmp(strrchr(interp, '/') ? strrchr(interp, '/') + 1 : interp,
+		       name);
+}
+
+/* musl's loader has no cache and reads its folders from /etc/ld-musl-ARCH.path. */
 static int try_musl(struct objects *set, const char *name, size_t parent)
 {
 	static const char fallback[] = "/lib:/usr/local/lib:/usr/lib";
@@ -782,8 +815,6 @@ static int try_musl(struct objects *set, const char *name, size_t parent)
 	ssize_t n = -1;
 	int fd;
 
-	if (!strncmp(name, "libc.", 5) || !strncmp(name, "libc.musl-", 10))
-		return try_file(set, set->v[0].interp, name, parent);
 	snprintf(path, sizeof(path), "/etc/ld-musl-%s.path",
 		 platform_word(set->v[0].machine));
 	fd = open_in(set->root, path);
@@ -809,6 +840,8 @@ static int find_needed(struct objects *set, const char *name, size_t parent)
 		if (!strcmp(set->v[i].name, name) ||
 		    (set->v[i].soname && !strcmp(set->v[i].soname, name)))
 			return 1;
+	if (is_linker(set, name))
+		return 1;	/* load_needed() adds it at the end */
 	if (strchr(name, '/'))
 		return try_file(set, name, name, parent);
 	ret = try_rpaths(set, name, parent);
@@ -1164,6 +1197,15 @@ int find_program(const char *name, char **ret)
 		path += len + 1;
 	}
 	return err;
+}
+
+const char *objects_error(const char *path, int err)
+{
+	if (err == -ENOEXEC)
+		return "no ELF program of a known kind";
+	if (err == -ENOENT && path && !access(path, F_OK))
+		return "the interpreter that its first line names was not found";
+	return strerror(-err);
 }
 
 const char *find_program_error(const char *name, int err)

@@ -33,6 +33,8 @@
  * @package: Debian package that owns the file, or NULL; see
  *	objects_find_packages().
  * @privileged: set-user-ID, set-group-ID or file capabilities.
+ * @gains: executed by this process it would run with other privileges, so the
+ *	environment would tell its dynamic linker nothing.
  */
 struct object {
 	char *path;
@@ -45,6 +47,7 @@ struct object {
 	bool nodeflib;
 	bool pie;
 	bool privileged;
+	bool gains;
 	char *interp;
 	char *soname;
 	char *rpath;
@@ -81,6 +84,15 @@ struct objects {
  * a script. Nothing is to be released then.
  */
 int objects_load(const char *path, const char *root, struct objects *ret);
+
+/**
+ * objects_error() - what to say of an error of objects_load()
+ * @path: as it was given, or NULL if that is below a root.
+ * @err: what it returned.
+ *
+ * Return: a text that goes behind the program's name.
+ */
+const char *objects_error(const char *path, int err);
 
 /**
  * objects_load_pid() - read what a process has mapped as code

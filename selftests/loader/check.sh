@@ -122,6 +122,20 @@ t 'status of a process' 0 "^ *$$ " "$shstk" status $$
 t 'status of no process' 1 'No such process' "$shstk" status 2147483647
 t 'a name that is not in PATH' 1 '^shstk check: nosuch: not found in PATH' "$shstk" check nosuch
 t 'run: the same' 127 '^shstk run: nosuch: not found in PATH' "$shstk" run nosuch
+printf '#!/nosuch/sh\n' >orphan
+chmod +x orphan
+cc -o nolinker b.c -Wl,--defsym=main=b -Wl,--dynamic-linker=/nosuch/ld-linux-x86-64.so.2
+t 'a missing dynamic linker' 1 'not found: /nosuch/ld-linux-x86-64.so.2 .needed by .*/nolinker' "$shstk" check -n ./nolinker
+[ "$(grep -c 'not found' out)" = 1 ]
+point $? 'is listed once'
+t 'run: the same' 127 'nolinker: its dynamic linker /nosuch/ld-linux-x86-64.so.2 was not found' "$shstk" run ./nolinker
+t 'a script without its interpreter' 1 'orphan: the interpreter .* was not found' "$shstk" check -n ./orphan
+t 'run: the same' 127 'orphan: the interpreter .* was not found' "$shstk" run ./orphan
+cp all noperm
+chmod -x noperm
+t 'run: a file that is not executable' 126 'noperm: Permission denied' "$shstk" run ./noperm
+t 'run: a folder' 126 'lib: Is a directory' "$shstk" run ./lib
+t 'run: no ELF file' 126 'noise: no ELF program' "$shstk" run ./noise
 t 'run: contrary options are refused' 125 'exclude each other' "$shstk" run --strict --permissive -- true
 t 'run without a program says so' 125 'no program given' "$shstk" run
 echo "1..$count"

@@ -32,6 +32,11 @@ t 'a static program is refused' 125 'statically linked.*not started' ./shstk run
 t 'with --permissive it is supervised' 0 'shadow stack on, supervised' ./shstk run -p ./static_test
 t 'and runs to the end' 0 '^1\.\.26$' ./shstk run -p -o report ./unaware_static on
 t 'its jumps were reported' 0 'return in jumps.* has __longjmp_chk.*: went on, shadow stack unwound' cat report
+cp violate gains
+chown 1000 gains
+chmod 4755 gains
+t 'a program that gains privileges is refused' 125 'gains privileges.*not started' ./shstk run ./gains none
+t 'or started without' 0 'gains privileges.*started without' ./shstk run -p ./gains none
 t 'a static PIE' 0 '^sum 233\.333' ./shstk run -p ./ownjump_static_pie
 t 'exit status of a supervised program' 9 . ./shstk run -p ./unaware_static exit 9
 ;;
