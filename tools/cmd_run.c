@@ -5,7 +5,8 @@
  * The way is chosen by what the program and its C library are:
  *
  *   tunables    a C library that handles shadow stacks itself (glibc 2.42 on
- *               arm64; x86 glibc built for CET) is told to by GLIBC_TUNABLES.
+ *               arm64; x86 glibc built for CET) is told to by GLIBC_TUNABLES,
+ *               also one that is linked into a program that is marked.
  *   preload     x86 programs whose C library knows nothing of them get the
  *               start-up object (tools/preload/start.h).
  *   supervise   static x86 programs, with --permissive: a tracer switches on and
@@ -233,6 +234,26 @@ static bool pops_shadow_stack(const char *path)
 	return found;
 }
 
+/* A static program holds the names of the tunables its C library knows. */
+static bool knows_tunable(const char *path)
+{
+#ifdef __x86_64__
+	static const char name[] = "glibc.cpu.x86_shstk";
+#else
+	static const char name[] = "glibc.cpu.aarch64_gcs";
+#endif
+	const unsigned char *bytes;
+	bool found;
+	size_t size;
+
+	bytes = map_file(path, &size);
+	if (!bytes)
+		return false;
+	found = memmem(bytes, size, name, sizeof(name));
+	munmap((void *)bytes, size);
+	return found;
+}
+
 static void plan_preload(const struct options *o, const struct objects *set,
 			 struct plan *p, char *object, size_t size)
 {
@@ -315,7 +336,10 @@ static void make_plan(const struct options *o, const struct objects *set,
 		return;
 	}
 	if (!program->interp) {
-		plan_static(o, program, p);
+		if (program->marked && knows_tunable(program->path))
+			plan_tunables(o, set, p);
+		else
+			plan_static(o, program, p);
 		return;
 	}
 	if (libc && libc->marked) {

@@ -18,6 +18,14 @@ t 'but not with --strict' 125 'unaware_test is not marked.*not started' ./shstk 
 t 'C++ program: exceptions out of callbacks' 0 '^1\.\.5$' ./shstk run ./except_test on
 t 'exit status is passed on' 7 . ./shstk run ./unaware_test exit 7
 t 'a static program is refused' 125 'statically linked.*not started' ./shstk run ./static_test
+t 'a static program that is marked' 0 '^1\.\.26$' ./shstk run ./marked_static on
+t 'is switched on by its C library' 0 "^shstk run: $marked" ./shstk run --strict ./marked_static exit 0
+cp violate gains
+chown 1000 gains
+chmod 4755 gains
+t 'a program that gains privileges is refused' 125 'gains privileges.*not started' ./shstk run ./gains none
+t 'or started without' 0 'gains privileges.*started without' ./shstk run -p ./gains none
+t 'nothing is said to be on if there is no place for reports' 125 '^shstk run: /nosuch/report: No such file' ./shstk run -o /nosuch/report ./violate none
 t 'a wrong return is fatal, and reported' 139 'return in wrong\+0x.* goes to escaped\+0x.* the shadow stack has .*: not repaired' ./shstk run ./violate
 t 'and survived with --permissive' 0 '^survived' ./shstk run --permissive ./violate
 t 'own jump over frames: not repaired by default' 139 'not repaired' ./shstk run ./ownjump_test

@@ -80,8 +80,14 @@ $(LTA)/static_test: LT_LIBS := -static
 $(LTA)/violate: LT_LIBS := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -mbranch-protection=none
 $(LTA)/ownjump_test: LT_LIBS := -mbranch-protection=none
 
+# One with a C library that knows GCS in it.
+$(LTA)/marked_static: selftests/loader/unaware_test.c selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)selftests/guest/in forky aarch64-linux-gnu-gcc $(LT_CFLAGS) \
+		-mbranch-protection=standard -DSTATIC -static -o $@ $< -pthread
+
 LOADER_ARM64 := selftests/loader/cases.sh $(B)/preload/arm64/libshstk-start.so \
-	$(B)/selftests/record/arm64/shstk $(addprefix $(LTA)/,unaware_test except_test ownjump_test violate static_test)
+	$(B)/selftests/record/arm64/shstk $(addprefix $(LTA)/,unaware_test except_test ownjump_test violate static_test marked_static)
 GUEST_arm64-7.2 += loader=selftests/loader/arm64.sh$(subst $() ,,$(LOADER_ARM64:%=$(comma)%))
 GUEST_OPTIONS_arm64-7.2 += \
 	$(foreach p,bash sqlite3 perl python3,--prog root-arm64:/usr/bin/$(p)) \

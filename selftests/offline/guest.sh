@@ -60,6 +60,8 @@ t 'trace --source=unwind' 0 'by unwinding:$' ./shstk trace -p "$pid" --source=un
 lines 'and nothing else' 0 'by its shadow stack'
 t 'trace --compare: the same by both' 0 '^  compared: .* agree, 4[0-9] frames' ./shstk trace -p "$pid" --compare
 lines 'of all threads' 4 '^  compared: shadow stack and unwinding agree'
+t 'status: the recursion fills its shadow stack' 0 '^ +[0-9]+  on .* 0x[0-9a-f]+ +[0-9]+ KiB  (4[2-9]|5[0-9])$' ./shstk status "$pid"
+lines 'and the others have theirs' 4 '^ +[0-9]+  on .* KiB  [1-9][0-9]*$'
 kill "$pid"
 wait
 rm -f dump
