@@ -3,7 +3,7 @@
  * bench.c - time libshstk and its peers side by side; see
  * Documentation/bench.rst for what is measured and how far it can be trusted.
  *
- *	bench [-q] [-t SECONDS] [-o CSV]
+ *	bench [-q] [-t SECONDS] [-o CSV] [-k NAME,...]
  *	bench --cold SOURCE		first captures of this process, in ns
  *	bench --instr DEPTH		under callgrind: see instr
  */
@@ -29,6 +29,7 @@ struct cell cells[NR_SCENARIOS][NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
 static struct {
 	double seconds;
 	const char *csv;
+	const char *only;
 	bool quick;
 	const char *cold;
 	unsigned int instr_depth;
@@ -119,6 +120,42 @@ static void run_cell(struct job *j)
 		r->cell->frames = (double)j->frames / (double)j->captures;
 }
 
+static bool names(const char *name)
+{
+	size_t len = strlen(name);
+	const char *at;
+
+	for (at = opt.only; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, name, len) && (!at[len] || at[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+/* What -k leaves: of scenarios, chains and sources those named, if any is. */
+static bool is_wanted(enum scenario scenario, unsigned int chain, unsigned int s)
+{
+	bool some[3] = { false }, named[3];
+	unsigned int i;
+
+	if (!opt.only)
+		return true;
+	for (i = 0; i < NR_SCENARIOS; i++)
+		some[0] |= names(scenario_names[i]);
+	for (i = 0; i < NR_CHAINS; i++)
+		some[1] |= names(chain_sets[i].name);
+	for (i = 0; i < nr_sources; i++)
+		some[2] |= names(sources[i].name);
+	named[0] = names(scenario_names[scenario]);
+	named[1] = names(chain_sets[chain].name);
+	named[2] = names(sources[s].name) || !strcmp(sources[s].name, "none");
+	for (i = 0; i < 3; i++)
+		if (some[i] && !named[i])
+			return false;
+	return true;
+}
+
 bool source_runs(unsigned int s, unsigned int chain)
 {
 	return sources[s].chains & chain_sets[chain].on && !sources[s].missing;
@@ -126,7 +163,7 @@ bool source_runs(unsigned int s, unsigned int chain)
 
 bool source_runs_in(unsigned int s, enum scenario scenario, unsigned int chain)
 {
-	return source_runs(s, chain) &&
+	return source_runs(s, chain) && is_wanted(scenario, chain, s) &&
 	       (scenario == FIXED || !(sources[s].chains & ONLY_FIXED));
 }
 
@@ -330,7 +367,7 @@ static void find_stack(void)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: bench [-q] [-t SECONDS] [-o CSV] | --cold SOURCE | --instr DEPTH\n");
+		"usage: bench [-q] [-t SECONDS] [-o CSV] [-k NAME,...] | --cold SOURCE | --instr DEPTH\n");
 	return 2;
 }
 
@@ -343,7 +380,7 @@ static int parse(int argc, char **argv)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "qt:o:", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "qt:o:k:", longs, NULL)) != -1) {
 		switch (c) {
 		case 'q':
 			opt.quick = true;
@@ -354,6 +391,9 @@ static int parse(int argc, char **argv)
 			break;
 		case 'o':
 			opt.csv = optarg;
+			break;
+		case 'k':
+			opt.only = optarg;
 			break;
 		case 'c':
 			opt.cold = optarg;

@@ -95,7 +95,8 @@ static void print_bar(const struct bar *b)
 {
 	unsigned int s = nr_of(b->source), p = nr_of(b->peer);
 
-	if (sources[s].missing || sources[p].missing)
+	if (!source_runs_in(s, b->scenario, b->chain) ||
+	    !source_runs_in(p, b->scenario, b->chain))
 		return;
 	printf("  bar: time of %s over that of %s, at least:", b->peer, b->source);
 	for (unsigned int d = 0; d < NR_DEPTHS; d++) {
@@ -129,7 +130,7 @@ static void print_framehop_bar(unsigned int chain)
 	printf("  bar: ns per frame, at most a fifth of framehop's on a miss:");
 	for (unsigned int d = 0; d < NR_DEPTHS; d++) {
 		double ns = frame_ns(FIRST, chain, d, s);
-		double other = source_runs(p, chain) ?
+		double other = source_runs_in(p, FIRST, chain) ?
 				       frame_ns(FIRST, chain, d, p) :
 				       FRAMEHOP_MISS_NS;
 
@@ -161,8 +162,20 @@ static void print_cuts(unsigned int chain)
 	}
 }
 
+/* Is anything measured there? */
+static bool has_table(enum scenario scenario, unsigned int chain)
+{
+	for (unsigned int s = 0; s < nr_sources; s++)
+		if (strcmp(sources[s].name, "none") &&
+		    source_runs_in(s, scenario, chain))
+			return true;
+	return false;
+}
+
 static void print_table(enum scenario scenario, unsigned int chain)
 {
+	if (!has_table(scenario, chain))
+		return;
 	printf("\n%s: %s, %s\n", scenario_names[scenario], titles[scenario],
 	       chain_titles[chain]);
 	printf("%-16s", "depth");
@@ -186,7 +199,8 @@ static void print_table(enum scenario scenario, unsigned int chain)
 		if (bars[i].scenario == scenario && bars[i].chain == chain)
 			print_bar(&bars[i]);
 	/* With fewer functions it misses only once for each of them. */
-	if (scenario == FIRST && chain == CHAIN_NOFP1024)
+	if (scenario == FIRST && chain == CHAIN_NOFP1024 &&
+	    source_runs_in(nr_of("shstk-memo"), scenario, chain))
 		print_framehop_bar(chain);
 }
 
