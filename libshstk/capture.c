@@ -48,6 +48,7 @@
  * @crossed: it came through a signal frame.
  * @memo: record into (and reuse) the memo.
  * @waits: goes without the memo because that has not paid of late.
+ * @place: then tells from where.
  * @joined: the rest of the trace is that of the last one.
  * @w: the memo's view of this capture.
  * @end: enum shstk_end.
@@ -67,6 +68,7 @@ struct capture {
 	struct range stack;
 	uint64_t gen;
 	bool outermost, crossed, memo, waits, joined;
+	uint64_t place;
 	struct memo_walk w;
 	int end;
 	bool end_by_rule;
@@ -309,7 +311,7 @@ static enum outcome reuse(struct capture *c)
 /*
  * Where no trace has much of the one before, remembering costs more than it
  * saves: about as much as walking a quarter of the new frames and 16 more. The
- * more often that was so, the more captures go without, up to 15.
+ * more often that was so, the more captures go without, up to 31.
  */
 static void judge_memo(struct capture *c)
 {
@@ -319,7 +321,7 @@ static void judge_memo(struct capture *c)
 		m->misses = 0;
 		return;
 	}
-	if (m->misses < 5)
+	if (m->misses < 6)
 		m->misses++;
 	m->wait = (1 << (m->misses - 1)) - 1;
 }
@@ -351,6 +353,7 @@ static void open_memo(struct capture *c)
 	if (m->wait) {
 		m->wait--;
 		c->waits = true;
+		c->place = c->pc * 9 + c->sp;
 		return;
 	}
 	c->memo = true;
@@ -359,14 +362,13 @@ static void open_memo(struct capture *c)
 }
 
 /* Two traces in a row that begin alike: there is no more need to wait. */
-static void note_trace(struct capture *c)
+static inline void note_trace(struct capture *c)
 {
 	struct memo *m = &c->t->memo;
-	uint64_t key = c->n;
-	unsigned int i;
+	uint64_t key = c->place + c->n;
 
-	for (i = 0; i < c->n && i < 8; i++)
-		key = key * 31 + c->pcs[i];
+	if (c->n > 4)
+		key += c->pcs[1] * 3 + c->pcs[2] * 5 + c->pcs[4] * 7;
 	if (m->wait_key == key)
 		m->wait = 0;
 	m->wait_key = key;
@@ -511,26 +513,28 @@ static inline __attribute__((always_inline)) no_sanitize
 void stride(struct capture *c, const bool memo)
 {
 	const uint64_t mask = load_relaxed(&rulecache.mask), gen = c->gen;
-	const uint64_t hi = c->stack.hi, anchor = hi;
-	const struct memo_side *old = memo ? c->w.old : NULL;
-	struct memo_side *f = memo ? c->w.fresh : NULL;
-	unsigned int n = c->n, max = c->max;
-	uint64_t pc = c->pc, sp = c->sp, fp = c->fp;
-	uint64_t slot = c->slot, raw = c->raw;
-	int i = 0, j = 0, end = 0, look = 0;
-	uint64_t *pcs = c->pcs;
-	uint8_t *marks = c->marks;
+	const uint64_t hi = c->stack.hi;
+	const struct rulecache_entry *e = rulecache.trail;
+	struct rulecache_entry *inner = NULL;
+	const bool update = !(load_relaxed(&c->t->captures) & 31);
+	uint64_t *out = c->pcs + c->n, *const full = c->pcs + c->max;
+	uint64_t pc = c->pc, sp = c->sp - hi, fp = c->fp;
+	uint64_t slot = c->slot - hi, raw = c->raw;
+	struct memo_walk w;
+	int i = 0, look = 0;
+	unsigned int n;
 
+	if (unlikely(sp & 7))
+		return;
 	if (memo) {
-		i = f->end;
-		j = c->w.j;
+		w = c->w;
+		i = w.fresh->end;
 		look = i;
-		end = MEMO_ROOM - 1;
 	}
 	for (;;) {
 		uint64_t rule, cfa, next, addr;
 
-		if (unlikely(n == max))
+		if (unlikely(out == full))
 			break;
 		/*
 		 * Where the last trace comes in can't be predicted, so looking
@@ -538,65 +542,79 @@ void stride(struct capture *c, const bool memo)
 		 * more is walked than had to be.
 		 */
 		if (memo && i >= look) {
-			int32_t at = (int32_t)(int64_t)(sp - anchor);
+			const struct memo_side *old = w.old;
+			int32_t at = (int32_t)(int64_t)sp;
 
-			while (old->sp[j] < at)
-				j++;
-			if (unlikely(!((old->sp[j] ^ at) |
-				       (native_strip(old->raw[j]) ^ pc))))
+			while (old->sp[w.j] < at)
+				w.j++;
+			if (unlikely(!((old->sp[w.j] ^ at) |
+				       (native_strip(old->raw[w.j]) ^ pc))))
 				break;
-			look = min(i + 1 + (i - MEMO_START) / 4, end);
-			if (unlikely(i == end))
+			look = min(i + 1 + (i - MEMO_START) / 4, MEMO_ROOM - 1);
+			if (unlikely(i == MEMO_ROOM - 1))
 				break;
 		}
-		rule = rulecache_get(pc, gen, mask);
-		if (unlikely((rule & (RULE_SPECIAL | RULE_RA_SAVED)) !=
-			     RULE_RA_SAVED))
+		if (!NATIVE_RA_FIXED)
+			e = rulecache_find(pc, gen, mask);
+		else if (unlikely(load_acquire(&e->key) != (pc | gen)))
+			e = rulecache_follow(inner, pc, gen, mask, update);
+		if (unlikely(!e))
 			break;
-		cfa = sp;
-		if (unlikely(rule & RULE_FP)) {
-			cfa = fp;
-			__asm__ ("" : "+r" (cfa));	/* a jump costs less */
+		rule = rulecache_read(e, pc | gen);
+		if (likely((int64_t)rule > 0)) {
+			cfa = sp + rule_cfa_off(rule);
+			if (unlikely((int64_t)cfa > 0))
+				break;
+			next = cfa + native_ra_off(rule);
+			addr = cfa + rule_fp_off(rule);
+		} else {
+			if ((rule & (RULE_SPECIAL | RULE_RA_SAVED)) != RULE_RA_SAVED)
+				break;
+			cfa = (rule & RULE_FP ? fp - hi : sp) +
+			      rule_cfa_off(rule & ~RULECACHE_ODD);
+			next = cfa + native_ra_off(rule);
+			addr = cfa + rule_fp_off(rule);
+			if (unlikely(next - sp >= -sp || next & 7 ||
+				     (int64_t)cfa > 0))
+				break;
+			if (rule & RULE_FP_SAVED && unlikely(addr - sp >= -sp))
+				break;
+			if (memo && rule & RULE_FP)
+				memo_use_fp(&w, i, fp);
 		}
-		cfa += rule_cfa_off(rule);
-		next = cfa + native_ra_off(rule);
-		if (unlikely(next - sp >= hi - sp || next & 7 ||
-			     native_beyond(cfa, hi)))
-			break;
-		addr = cfa + rule_fp_off(rule);
-		if (rule & RULE_FP_SAVED && unlikely(addr - sp >= hi - sp))
-			break;
-
-		if (unlikely(marks != NULL))
-			marks[n] = 0;
-		pcs[n++] = pc;
+		if (NATIVE_RA_FIXED) {
+			inner = (struct rulecache_entry *)e;
+			e = rulecache_trail(rule);
+		}
+		*out++ = pc;
 		if (memo) {
-			f->raw[i] = raw;
-			f->slot[i] = (int32_t)(int64_t)(slot - anchor);
-			f->sp[i] = (int32_t)(int64_t)(sp - anchor);
-			if (unlikely(rule & RULE_FP))
-				memo_use_fp(&c->w, i, fp);
+			w.fresh->raw[i] = raw;
+			w.fresh->slot[i] = (int32_t)(int64_t)slot;
+			w.fresh->sp[i] = (int32_t)(int64_t)sp;
 			i++;
 		}
 		if (rule & RULE_FP_SAVED) {
-			fp = *(const volatile uint64_t *)(uintptr_t)addr;
+			fp = *(const volatile uint64_t *)(uintptr_t)(hi + addr);
 			if (memo)
-				memo_restored_fp(&c->w, i, addr);
+				memo_restored_fp(&w, i, hi + addr);
 		}
 		slot = next;
-		raw = *(const volatile uint64_t *)(uintptr_t)slot;
+		raw = *(const volatile uint64_t *)(uintptr_t)(hi + slot);
 		pc = native_strip(raw);
 		sp = cfa;
 	}
+	n = out - c->pcs;
+	if (unlikely(c->marks != NULL))
+		memset(c->marks + c->n, 0, n - c->n);
 	c->n = n;
 	c->pc = pc;
-	c->sp = sp;
+	c->sp = hi + sp;
 	c->fp = fp;
-	c->slot = slot;
-	c->raw = raw;
-	if (memo) {
-		f->end = i;
-		c->w.j = j;
+	if (memo) {	/* otherwise nobody wants to know */
+		c->slot = hi + slot;
+		c->raw = raw;
+		w.fresh->end = i;
+		c->w = w;
 	}
 }
 
@@ -613,6 +631,8 @@ static __attribute__((noinline)) no_sanitize void stride_plain(struct capture *c
 /* From the frame in @c outwards. */
 static enum outcome walk(struct capture *c)
 {
+	if (!c->memo && !c->skip && !c->mark)
+		stride_plain(c);
 	for (;;) {
 		enum outcome out;
 		uint64_t rule;
@@ -1236,9 +1256,9 @@ static no_sanitize inline int copy_shadow(struct thread *t, uint64_t ra,
  * All the ways to capture; the registers are those of shstk_capture()'s caller,
  * @ssp is 0 without a hardware shadow stack.
  */
-static __attribute__((noinline)) int capture_here(const struct request *r,
-						  uint64_t ra, uint64_t sp,
-						  uint64_t fp, uint64_t ssp)
+static inline __attribute__((always_inline))
+int capture_by(const struct request *r, uint64_t ra, uint64_t sp, uint64_t fp,
+	       uint64_t ssp)
 {
 	struct capture c;
 
@@ -1268,6 +1288,13 @@ static __attribute__((noinline)) int capture_here(const struct request *r,
 	    r->sources & SHSTK_USE_MARKER)
 		marker_consider(c.t, c.pcs, c.n, MARKER_PLAIN / 2, ra, sp, fp);
 	return leave(&c, r);
+}
+
+static __attribute__((noinline)) int capture_here(const struct request *r,
+						  uint64_t ra, uint64_t sp,
+						  uint64_t fp, uint64_t ssp)
+{
+	return capture_by(r, ra, sp, fp, ssp);
 }
 
 /**
@@ -1302,6 +1329,21 @@ static __attribute__((noinline)) int capture_any(const struct call *c)
 	return n ? n : capture_here(&r, c->ra, c->sp, c->fp, c->ssp);
 }
 
+/* In any way, for a call that is_simple() and has no hardware shadow stack. */
+static __attribute__((noinline)) int capture_simple(const struct call *c)
+{
+	const struct request r = {
+		.pcs = c->pcs,
+		.max = c->max,
+		.sources = c->opts && c->opts->sources ? c->opts->sources :
+							ALL_SOURCES,
+		.info = c->info,
+		.hook = c->hook,
+	};
+
+	return capture_by(&r, c->ra, c->sp, c->fp, 0);
+}
+
 /* By a fast way: what is no ordinary frame is not for those. */
 static inline void finish_hook(struct shstk_hook *hook)
 {
@@ -1324,11 +1366,13 @@ int capture_near(const struct call *c, struct thread *t)
 	struct memo *m = &t->memo;
 	int n = -1;
 
+	if (!m->now || !m->near || m->gen != rulecache_gen() || self_loads_changed()) {
+		store_relaxed(&t->busy_sp, 0);
+		return capture_simple(c);
+	}
 	store_relaxed(&t->depth, 1);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (likely(m->now && m->near && m->gen == rulecache_gen() &&
-		   !self_loads_changed()))
-		n = short_cut(t, c->pcs, c->max, c->ra, c->sp, c->fp, c->hook);
+	n = short_cut(t, c->pcs, c->max, c->ra, c->sp, c->fp, c->hook);
 	if (likely(n > 0)) {
 		m->misses = 0;
 		thread_count(t, t->reused);
@@ -1344,7 +1388,7 @@ int capture_near(const struct call *c, struct thread *t)
 	thread_leave(t, true);
 	if (unlikely(self_has_retired()))
 		self_reclaim();
-	return n > 0 ? n : capture_any(c);
+	return n > 0 ? n : capture_simple(c);
 }
 
 /* What is seldom left to do after a capture of @n entries. */
@@ -1702,9 +1746,9 @@ SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs,
 	if (!c.t)
 		return without_state(&r, pc);
 	ssp = native_ssp();
+	c.pc = pc;
+	c.sp = sp;
 	if (ssp && r.sources & SHSTK_USE_HARDWARE) {
-		c.pc = pc;
-		c.sp = sp;
 		c.fp = cur.regs.r[NATIVE_MACHINE.fp];
 		return capture_hw(&c, &r, ssp, ucontext);
 	}

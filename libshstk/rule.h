@@ -44,6 +44,7 @@ enum rule_kind {
 #define RULE_CFA(off)	((uint64_t)((off) / 8) << 41)
 #define RULE_RA_AT(off)	(((uint64_t)((off) / 8) & RULE_OFF_MASK) << 23)
 #define RULE_FP_AT(off)	(((uint64_t)((off) / 8) & RULE_OFF_MASK) << 5)
+#define RULE_RA_AT_ALL	(RULE_OFF_MASK << 23)
 #define RULE_FP_AT_ALL	(RULE_OFF_MASK << 5)
 
 static inline int64_t rule_cfa_off(uint64_t r)

@@ -29,6 +29,17 @@ static void grow(uint64_t mask)
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+static uint64_t pack(uint64_t rule)
+{
+	int64_t cfa = rule_cfa_off(rule), ra = native_ra_off(rule);
+	int64_t fp = rule & RULE_FP_SAVED ? rule_fp_off(rule) : ra;
+
+	if (RULE_KIND(rule) != RULE_SP || !(rule & RULE_RA_SAVED) ||
+	    min(ra, fp) < -cfa || max(ra, fp) > -8)
+		rule |= RULECACHE_ODD;
+	return NATIVE_RA_FIXED ? rule & ~RULE_RA_AT_ALL : rule;
+}
+
 void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 {
 	uint64_t mask = load_relaxed(&rulecache.mask);
@@ -36,8 +47,9 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 	uint64_t old, evicted;
 	int i;
 
-	if (pc >= GEN_ONE)
+	if (pc >= GEN_ONE || rule & RULECACHE_ODD)
 		return;
+	rule = pack(rule);
 	for (i = 1; i <= RULECACHE_WAYS; i++) {
 		old = load_relaxed(&e->key);
 		if (old == (pc | gen))
@@ -61,6 +73,47 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 		grow(mask);
 }
 
+/* Let @e, which is @key's, lead to @copy. */
+static void lead(struct rulecache_entry *e, uint64_t key,
+		 const struct rulecache_entry *copy)
+{
+	uint64_t at = copy - rulecache.trail, rule;
+
+	if (key == RULECACHE_BUSY ||
+	    !__atomic_compare_exchange_n(&e->key, &key, RULECACHE_BUSY, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	rule = load_relaxed(&e->rule) & ~RULECACHE_TRAIL;
+	store_release(&e->rule, rule | at << RULECACHE_TRAIL_SHIFT);
+	store_release(&e->key, key);
+}
+
+struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key,
+				       uint64_t rule)
+{
+	struct rulecache_entry *copy;
+	uint64_t at, old;
+
+	if (!NATIVE_RA_FIXED || rule == RULE_NONE)
+		return e;
+	at = __atomic_add_fetch(&rulecache.copies, 1, __ATOMIC_RELAXED);
+	copy = &rulecache.trail[at % RULECACHE_MAX];
+	old = load_relaxed(&copy->key);
+	/* The first one is none. When there are no more, the oldest one goes. */
+	if (copy == rulecache.trail || old == RULECACHE_BUSY ||
+	    !replace(copy, old, key, rule & ~RULECACHE_TRAIL))
+		return e;
+	lead(e, key, copy);
+	return copy;
+}
+
+void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *caller)
+{
+	/* Whatever it is now: at worst the next walk looks for the right one. */
+	if (caller >= rulecache.trail && caller < rulecache.trail + RULECACHE_MAX)
+		lead(e, load_relaxed(&e->key), caller);
+}
+
 void rulecache_flush(void)
 {
 	uint64_t gen = __atomic_add_fetch(&rulecache.gen, GEN_ONE,
@@ -72,4 +125,6 @@ void rulecache_flush(void)
 	/* 65536 generations: no old key may come to life again. */
 	for (i = 0; i < RULECACHE_MAX; i++)
 		store_relaxed(&rulecache.entry[i].key, 0);
+	for (i = 0; i < ARRAY_SIZE(rulecache.trail); i++)
+		store_relaxed(&rulecache.trail[i].key, 0);
 }

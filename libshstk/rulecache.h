@@ -2,11 +2,13 @@
 /*
  * rulecache.h - return address to rule, for the whole process.
  *
- * Four-way set-associative, a set to a cache line, and lock-free. An entry is a key and a rule, written
- * under the key RULECACHE_BUSY; a reader takes the rule only between two equal
- * reads of the key. Keys carry a generation: raising it empties the cache. The
- * table starts small, so that few pages and cache lines are touched, and grows
- * when entries are pushed out.
+ * Four-way set-associative, a set to a cache line, and lock-free. An entry is a key
+ * and a rule, written under the key RULECACHE_BUSY; a reader takes the rule only
+ * between two equal reads of the key. Keys carry a generation: raising it empties the
+ * cache. The table starts small, so that few pages and cache lines are touched, and
+ * grows when entries are pushed out.
+ *
+ * Beside it, the trail is what long walks go along.
  */
 #ifndef SHSTK_RULECACHE_H
 #define SHSTK_RULECACHE_H
@@ -29,7 +31,10 @@ struct rulecache {
 	uint64_t gen;		/* in the key's upper 16 bits */
 	uint64_t evicted;	/* since the table last grew */
 	uint64_t filled;
+	uint64_t copies;	/* ever put into the trail */
 	struct rulecache_entry entry[RULECACHE_MAX] __attribute__((aligned(64)));
+	struct rulecache_entry trail[NATIVE_RA_FIXED ? RULECACHE_MAX : 1]
+		__attribute__((aligned(64)));
 };
 
 extern struct rulecache rulecache __attribute__((visibility("hidden")));
@@ -60,23 +65,102 @@ static inline uint64_t rulecache_gen(void)
 	return load_relaxed(&rulecache.gen);
 }
 
-/* The rule for return address @pc, RULE_NONE if it is not there. */
-static inline uint64_t rulecache_get(uint64_t pc, uint64_t gen, uint64_t mask)
+/* The entry for return address @pc, NULL if there is none. */
+static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen,
+						     uint64_t mask)
 {
 	struct rulecache_entry *e = rulecache_slot(pc, mask);
 	uint64_t key = pc | gen;
-	uint64_t rule;
 	int way;
 
 	for (way = 1; unlikely(load_acquire(&e->key) != key); way++) {
 		if (way == RULECACHE_WAYS)
-			return RULE_NONE;
+			return NULL;
 		e = rulecache_next(e, way);
 	}
-	rule = load_acquire(&e->rule);	/* pairs with put(): key, rule, key */
-	if (unlikely(load_relaxed(&e->key) != key))
-		return RULE_NONE;
-	return rule;
+	return e;
+}
+
+/*
+ * Rules as they are in an entry, with what walks want to know in the bits that a rule
+ * has no use for.
+ *
+ * RULECACHE_ODD, where cfa_off has its sign, which is never negative: not set for a
+ * frame as most are, whose CFA is found from sp and whose saved registers lie inside
+ * by the rule alone. Then the frame does if it ends inside the stack.
+ *
+ * RULECACHE_TRAIL, where NATIVE_RA_FIXED leaves ra_off without a use: an entry of the
+ * trail, 0 for none. The trail has copies of entries, one behind the other as walks
+ * met them: few pages and cache lines are touched, and in order. An entry of the
+ * cache has its own copy there; a copy has that of the return address which came
+ * next when it was last looked for. A walk that goes on there needs not wait for that
+ * address: the processor goes ahead with the rule it finds, and compares the address
+ * when it has come. So loads that would depend on each other are made at once, as
+ * long as functions are called from where they were called before.
+ */
+#define RULECACHE_ODD (1ull << 63)
+#define RULECACHE_TRAIL_SHIFT 23
+#define RULECACHE_TRAIL ((RULECACHE_MAX - 1ull) << RULECACHE_TRAIL_SHIFT)
+
+/* What is in @e, whose key was @key; RULE_NONE if it is overwritten. */
+static inline uint64_t rulecache_read(const struct rulecache_entry *e, uint64_t key)
+{
+	uint64_t rule = load_acquire(&e->rule);	/* pairs with put(): key, rule, key */
+
+	return likely(load_relaxed(&e->key) == key) ? rule : RULE_NONE;
+}
+
+/* The copy that what is in an entry leads to. */
+static inline struct rulecache_entry *rulecache_trail(uint64_t rule)
+{
+	uint64_t at = rule >> (RULECACHE_TRAIL_SHIFT - 4) &
+		      (RULECACHE_MAX - 1) * sizeof(rulecache.trail[0]);
+
+	return (struct rulecache_entry *)((uint8_t *)rulecache.trail + at);
+}
+
+/* Copy @rule, which @e has for @key, to the end of the trail. */
+struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key,
+				       uint64_t rule);
+/* @caller is the copy of the return address that comes behind that of @e. */
+void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *caller);
+
+/* Nothing but the rule. */
+static inline uint64_t rulecache_rule(uint64_t rule)
+{
+	rule &= ~RULECACHE_ODD;
+	return NATIVE_RA_FIXED ? rule | RULE_RA_AT_ALL : rule;
+}
+
+/* The rule for return address @pc, RULE_NONE if it is not there. */
+static inline uint64_t rulecache_get(uint64_t pc, uint64_t gen, uint64_t mask)
+{
+	const struct rulecache_entry *e = rulecache_find(pc, gen, mask);
+	uint64_t rule = e ? rulecache_read(e, pc | gen) : RULE_NONE;
+
+	return likely(rule != RULE_NONE) ? rulecache_rule(rule) : RULE_NONE;
+}
+
+/*
+ * The copy in the trail for return address @pc, NULL if it is not in the cache. From
+ * now on, @inner leads to it if that leads nowhere so far, or to be up to date.
+ */
+static inline struct rulecache_entry *rulecache_follow(struct rulecache_entry *inner,
+						       uint64_t pc, uint64_t gen,
+						       uint64_t mask, bool update)
+{
+	struct rulecache_entry *e = rulecache_find(pc, gen, mask), *copy;
+	uint64_t rule;
+
+	if (unlikely(!e))
+		return NULL;
+	rule = rulecache_read(e, pc | gen);
+	copy = rulecache_trail(rule);
+	if (unlikely(load_acquire(&copy->key) != (pc | gen)))
+		copy = rulecache_copy(e, pc | gen, rule);
+	if (inner && (update || !(load_relaxed(&inner->rule) & RULECACHE_TRAIL)))
+		rulecache_lead(inner, copy);
+	return copy;
 }
 
 /* Remember it; @gen is that under which it was found out. */

@@ -425,7 +425,9 @@ void self_stats(struct shstk_stats *stats)
 		module_count(load_acquire(&slots[i].m), stats);
 	registered_stats(stats);
 	stats->cache_entries = load_relaxed(&rulecache.filled);
-	stats->cache_bytes = (load_relaxed(&rulecache.mask) + 1) *
+	stats->cache_bytes = (load_relaxed(&rulecache.mask) + 1 +
+			      min(load_relaxed(&rulecache.copies),
+				  (uint64_t)RULECACHE_MAX)) *
 			     sizeof(struct rulecache_entry);
 }
 

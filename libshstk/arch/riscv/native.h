@@ -27,6 +27,9 @@
  */
 #define NATIVE_CALLS_PUSH 0
 
+/* Is the return address always at the same distance from the CFA? */
+#define NATIVE_RA_FIXED 0
+
 /* Where the fast loop finds the return address, seen from the CFA. */
 static inline int64_t native_ra_off(uint64_t rule)
 {

@@ -26,6 +26,9 @@
 /* Does every call push? */
 #define NATIVE_CALLS_PUSH 1
 
+/* Is the return address always at the same distance from the CFA? */
+#define NATIVE_RA_FIXED 1
+
 /* Where the fast loop finds the return address, seen from the CFA. */
 static inline int64_t native_ra_off(uint64_t rule)
 {
