@@ -1392,91 +1392,116 @@ int capture_near(const struct call *c, struct thread *t)
 }
 
 /* What is seldom left to do after a capture of @n entries. */
-static __attribute__((noinline)) int after_again(const struct call *c, int n)
+static __attribute__((noinline)) int after_again(const uint64_t *pcs,
+						 struct shstk_info *info, int n)
 {
-	if (c->info)
-		fill_info(c->info, 0, n, SHSTK_END_COMPLETE, c->pcs[n - 1],
-			  n - 1, 0);
+	if (info)
+		fill_info(info, 0, n, SHSTK_END_COMPLETE, pcs[n - 1], n - 1, 0);
 	if (self_has_retired())
 		self_reclaim();
 	return n;
 }
 
 /*
- * The most common capture of all: nothing at all is new since the last one. No
- * other function is called, and no register saved for one. @busy_sp tells handlers
- * of it, as thread_enter() does; @depth is for captures that look at modules.
+ * The most common capture of all: nothing at all is new since the last one. All stays
+ * in registers, and no other function is called but to jump there. @busy_sp tells
+ * handlers of it, as thread_enter() does; @depth is for captures that look at modules.
  */
 static inline __attribute__((always_inline)) no_sanitize
-bool begin_again(const struct call *c, struct thread *t)
+bool begin_again(struct thread *t, unsigned int max, uint64_t ra, uint64_t sp,
+		 uint64_t fp)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	store_relaxed(&t->busy_sp, c->sp | 1);
+	store_relaxed(&t->busy_sp, sp | 1);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return likely(a->sp == c->sp && a->pc == native_strip(c->ra) &&
-		      !((a->fp ^ c->fp) & a->fp_mask) &&
+	return likely(a->sp == sp && a->pc == native_strip(ra) &&
+		      !((a->fp ^ fp) & a->fp_mask) &&
 		      a->gen == rulecache_gen() && !self_loads_changed() &&
-		      (unsigned int)a->n < c->max);
+		      (unsigned int)a->n < max);
 }
 
 static inline __attribute__((always_inline)) no_sanitize
-int end_again(const struct call *c, struct thread *t)
+int end_again(struct thread *t, uint64_t *pcs, struct shstk_info *info)
 {
 	int n = t->memo.again.n + 1;
 
-	c->pcs[0] = t->memo.again.pc;
+	pcs[0] = t->memo.again.pc;
 	t->memo.misses = 0;
 	thread_count(t, true);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	store_relaxed(&t->busy_sp, 0);
-	if (unlikely(c->info || self_has_retired()))
-		return after_again(c, n);
+	if (unlikely(info || self_has_retired()))
+		return after_again(pcs, info, n);
 	return n;
 }
 
-/* A long one, begun already. */
+/* It is not so, after all: @t->begun says what is wanted. */
+static __attribute__((noinline)) int not_again(uint64_t *pcs, struct thread *t)
+{
+	struct call c = {
+		.ra = t->marker.ra, .sp = t->busy_sp & ~1ull, .fp = t->begun.fp,
+		.pcs = pcs, .max = t->begun.max, .opts = t->begun.opts,
+		.info = t->begun.info,
+	};
+
+	return capture_near(&c, t);
+}
+
+/* The first frame is as it was; now those behind it. A long trace. */
 static __attribute__((noinline)) no_sanitize
-int capture_long(const struct call *c, struct thread *t)
+int again_long(uint64_t *pcs, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 	const struct memo_side *s = &t->memo.side[t->memo.last];
 
-	if (likely(memo_unchanged_long(&t->memo, s, s->first, c->pcs + 1) &&
+	if (likely(memo_unchanged_long(&t->memo, s, s->first, pcs + 1) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
-		return end_again(c, t);
-	return capture_near(c, t);
+		return end_again(t, pcs, t->begun.info);
+	return not_again(pcs, t);
 }
 
 static __attribute__((noinline)) no_sanitize
-int capture_again(const struct call *c, struct thread *t)
+int again(uint64_t *pcs, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	if (!begin_again(c, t))
-		return capture_near(c, t);
-	if (unlikely(a->n > MEMO_LONG))
-		return capture_long(c, t);
-	if (likely(!verify_pairs(a->anchor, a->slot, a->raw, c->pcs + 1, a->n) &&
+	if (likely(!verify_pairs(a->anchor, a->slot, a->raw, pcs + 1, a->n) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
-		return end_again(c, t);
-	return capture_near(c, t);
+		return end_again(t, pcs, t->begun.info);
+	return not_again(pcs, t);
 }
 
 static __attribute__((noinline)) VERIFY_WIDE no_sanitize
-int capture_again_wide(const struct call *c, struct thread *t)
+int again_wide(uint64_t *pcs, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	if (!begin_again(c, t))
-		return capture_near(c, t);
-	if (unlikely(a->n > MEMO_LONG))
-		return capture_long(c, t);
-	if (likely(!verify_wide_inline(a->anchor, a->slot, a->raw, c->pcs + 1,
-				       a->n, false) &&
+	if (likely(!verify_wide_inline(a->anchor, a->slot, a->raw, pcs + 1, a->n,
+				       false) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
-		return end_again(c, t);
-	return capture_near(c, t);
+		return end_again(t, pcs, t->begun.info);
+	return not_again(pcs, t);
+}
+
+/* A call that is_simple() and interrupts no other one. */
+static inline __attribute__((always_inline)) no_sanitize
+int capture_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		  struct shstk_info *info, struct thread *t, uint64_t ra,
+		  uint64_t sp, uint64_t fp)
+{
+	bool same = begin_again(t, max, ra, sp, fp);
+
+	t->marker.ra = ra;
+	t->begun.fp = fp;
+	t->begun.max = max;
+	t->begun.opts = opts;
+	t->begun.info = info;
+	if (unlikely(!same))
+		return not_again(pcs, t);
+	if (unlikely(t->memo.again.n > MEMO_LONG))
+		return again_long(pcs, t);
+	return verify_is_wide() ? again_wide(pcs, t) : again(pcs, t);
 }
 
 /* In a handler, for the first time, in any way that is none of the fast ones. */
@@ -1510,27 +1535,24 @@ int capture_shadow(uint64_t *pcs, unsigned int max, const struct shstk_opts *opt
 int unmarked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		     struct shstk_info *info, struct thread *t, uint64_t fp)
 {
-	struct call c = {
-		.ra = t->marker.ra,
-		.sp = t->busy_sp & ~1ull,
-		.fp = fp,
-		.pcs = pcs,
-		.max = max,
-		.opts = opts,
-		.info = info,
-	};
+	uint64_t ra = t->marker.ra, sp = t->busy_sp & ~1ull;
 
 	marker_new_rules(&t->marker);
 	if (!t->marker.n && is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)) {
-		if (markers_on(&t->marker) && !t->marker.wait)
+		if (markers_on(&t->marker) && !t->marker.wait) {
+			struct call c = {
+				.ra = ra, .sp = sp, .fp = fp, .pcs = pcs,
+				.max = max, .opts = opts, .info = info,
+			};
+
 			return capture_near(&c, t);
+		}
 		if (t->marker.wait)
 			t->marker.wait--;
-		return verify_is_wide() ? capture_again_wide(&c, t) :
-					  capture_again(&c, t);
+		return capture_again(pcs, max, opts, info, t, ra, sp, fp);
 	}
 	store_relaxed(&t->busy_sp, 0);
-	return capture_any(&c);
+	return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
 }
 
 SHSTK_API __attribute__((noinline))
@@ -1555,15 +1577,11 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 		return marked_capture(pcs, max, opts, info, t,
 				      native_caller_fp(frame));
 	}
-	struct call c = {
-		.ra = ra, .sp = sp, .fp = native_caller_fp(frame),
-		.pcs = pcs, .max = max, .opts = opts, .info = info,
-	};
-
 	if (unlikely(!is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
-		return capture_any(&c);
-	return verify_is_wide() ? capture_again_wide(&c, t) :
-				  capture_again(&c, t);
+		return capture_rare(pcs, max, opts, info, ra, sp,
+				    native_caller_fp(frame), 0);
+	return capture_again(pcs, max, opts, info, t, ra, sp,
+			     native_caller_fp(frame));
 }
 
 /* What a hook wants in any other way than the fastest one. */
@@ -1590,7 +1608,7 @@ static __attribute__((noinline)) int hook_any(struct call *c, struct thread *t)
 	return n;
 }
 
-/* As capture_again_wide(). */
+/* As again_wide(). */
 static inline __attribute__((always_inline)) no_sanitize
 int hook_end(const struct call *c, struct thread *t)
 {
@@ -1598,7 +1616,7 @@ int hook_end(const struct call *c, struct thread *t)
 
 	c->hook->id = memo_id(s, s->first);
 	finish_hook(c->hook);
-	return end_again(c, t);
+	return end_again(t, c->pcs, NULL);
 }
 
 static __attribute__((noinline)) VERIFY_WIDE no_sanitize
@@ -1606,7 +1624,7 @@ int hook_again_wide(const struct call *c, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	if (begin_again(c, t) &&
+	if (begin_again(t, c->max, c->ra, c->sp, c->fp) &&
 	    likely(!verify_wide_inline(a->anchor, a->slot, a->raw, c->pcs + 1,
 				       a->n, false) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
@@ -1619,7 +1637,7 @@ int hook_again(const struct call *c, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	if (begin_again(c, t) &&
+	if (begin_again(t, c->max, c->ra, c->sp, c->fp) &&
 	    likely(!verify_pairs(a->anchor, a->slot, a->raw, c->pcs + 1, a->n) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return hook_end(c, t);

@@ -26,6 +26,8 @@
  * @walks: captures that reused nothing.
  * @memo: last trace.
  * @marker: marked return addresses.
+ * @begun: what the capture in progress is for, where that is not handed on: see
+ *	capture_again().
  * @reused: entries that the capture in progress took from the memo.
  * @pid: process and thread that own the state; @tid 0: nobody.
  * @tid: see @pid.
@@ -43,6 +45,12 @@ struct thread {
 	uint64_t walks;
 	struct memo memo;
 	struct markers marker;
+	struct {
+		uint64_t fp;
+		const struct shstk_opts *opts;
+		struct shstk_info *info;
+		unsigned int max;
+	} begun;
 	unsigned int reused;
 	int pid;
 	int tid;
