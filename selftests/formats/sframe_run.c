@@ -59,6 +59,23 @@ static NOINLINE void capture(void)
 
 static NOINLINE int dynamic(int n, int (*next)(int));
 
+#ifdef FLEXIBLE
+/* A frame that is found by a word of it: version 3 can say so. */
+static NOINLINE int aligned(int n)
+{
+	char room[64] __attribute__((aligned(64)));
+	char *p = alloca(n * 16 + 16);
+	int r;
+
+	ENTER();
+	memset(room, n, sizeof(room));
+	memset(p, n, n * 16 + 16);
+	r = n ? dynamic(n - 1, aligned) : (capture(), 0);
+	LEAVE();
+	return r + room[n] + p[n];
+}
+#endif
+
 static NOINLINE int fixed(int n)
 {
 	volatile char room[64 + 1];
@@ -89,8 +106,14 @@ int main(void)
 	volatile int sum = 0;
 	int i;
 
-	for (i = 0; i < 2000; i++)
-		sum += fixed(i % LEVELS);
+	for (i = 0; i < 2000; i++) {
+#ifdef FLEXIBLE
+		if (i % 3 == 2)
+			sum += aligned(i % LEVELS);
+		else
+#endif
+			sum += fixed(i % LEVELS);
+	}
 	printf("KTAP version 1\n1..1\n# %lu traces, %lu wrong, %lu guessed, %lu short\n",
 	       traces, wrong, guessed, shorter);
 	printf("%sok 1 every frame by SFrame alone\n",
