@@ -111,7 +111,6 @@ static void fill_attr(const struct perf_opts *opts, int which,
 		.inherit = opts->nr_pids > 0,
 		.read_format = PERF_FORMAT_LOST,
 		.sample_id_all = 1,
-		.exclude_idle = 1,
 		.exclude_hv = 1,
 		.exclude_callchain_kernel = !opts->kernel,
 		.use_clockid = 1,
@@ -123,9 +122,12 @@ static void fill_attr(const struct perf_opts *opts, int which,
 		attr->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
 		attr->sample_period = 1;
 		attr->context_switch = 1;
+		attr->exclude_idle = 1;
 	} else {
 		attr->type = opts->main->type;
 		attr->config = opts->main->config;
+		/* arm64 refuses it for counters; they stand still there mostly. */
+		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
 		if (opts->main->raw) {
 			attr->sample_type = PERF_SAMPLE_IDENTIFIER |
 					    PERF_SAMPLE_TID | PERF_SAMPLE_TIME |

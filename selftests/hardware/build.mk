@@ -48,11 +48,12 @@ endif
 # Bochs counts instructions always, QEMU if time passes by them.
 GUEST_x86 += hardware-count=$(B)/hardware/x86/count_test
 
+GUEST_ICOUNT += hardware-count=$(B)/hardware/arm64/count_test
 $(B)/guest/check-arm64-icount: FORCE $$(if $$(call guest_ready,arm64-7.2),\
-		$(B)/guest/init-arm64 $(B)/hardware/arm64/count_test)
+		$(B)/guest/init-arm64 $$(foreach s,$$(GUEST_ICOUNT),$$(call guest_file,$$(s))))
 	@mkdir -p $(@D)
-	@printf '#!/bin/sh\nexec selftests/guest/run arm64-7.2 --icount --out %s %s\n' \
-		$(B)/guest/arm64-icount hardware-count=$(B)/hardware/arm64/count_test >$@
+	@printf '#!/bin/sh\nexec selftests/guest/run arm64-7.2 --icount --out %s%s\n' \
+		$(B)/guest/arm64-icount "$(foreach s,$(GUEST_ICOUNT), '$(subst $(comma), ,$(s))')" >$@
 	@chmod +x $@
 
 CHECK_GUEST += $(if $(CHECK_GOALS),$(B)/guest/check-arm64-icount)

@@ -94,6 +94,7 @@ record_words = $(subst $() ,,$(RECORD_GUEST_$(1):%=$(comma)%))
 ifneq ($(wildcard $(RECORD_ROOT)/libdw.so.1),)
 GUEST_arm64-7.2 += record:sources=selftests/record/sources.sh$(call record_words,arm64)
 GUEST_KMOD_arm64-7.2 += record:perf=selftests/record/perf.sh,full$(call record_words,arm64)
+GUEST_ICOUNT += record:event=selftests/record/event.sh$(call record_words,arm64)
 endif
 ifneq ($(and $(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-7.2 += record:sources=selftests/record/sources.sh$(call record_words,x86)
