@@ -315,17 +315,9 @@ static int make_profile(struct record *r)
 
 	if (r->heap)
 		return make_heap_profile(r);
-	err = shstk_symbols_create(&names, &r->symbols);
-	if (!err)
-		err = shstk_profile_create(r->symbols, &r->profile);
-	if (!err)
-		err = shstk_profile_add_type(r->profile, "samples", "count");
-	if (err >= 0)
-		err = shstk_profile_add_type(r->profile, type, unit);
 	/* Of other events than clocks only the rate is known. */
-	if (err >= 0)
-		err = shstk_profile_set_period(r->profile, type, unit,
-					       counts_time(r) ? opts.period : 1);
+	err = output_begin(&names, type, unit, counts_time(r) ? opts.period : 1,
+			   &r->symbols, &r->profile);
 	if (!err && r->via == VIA_AGENT)
 		err = drain_create(&opts, r->symbols, r->profile, &r->drain);
 	if (!err)

@@ -503,24 +503,17 @@ static int make_profile(struct unwind *u)
 	    asprintf(&dirs, "%s/usr/lib/debug:/usr/lib/debug", u->sysroot) < 0)
 		return -ENOMEM;
 	opts.debug_dirs = dirs;
-	err = shstk_symbols_create(&opts, &u->symbols);
-	free(dirs);
-	if (!err)
-		err = shstk_profile_create(u->symbols, &u->profile);
-	if (!err)
-		err = shstk_profile_add_type(u->profile, "samples", "count");
-	if (err >= 0)
-		err = shstk_profile_add_type(u->profile, type, unit);
-	if (err < 0)
-		return err;
 	if (e->freq)
 		period = e->nanoseconds && period ? 1000000000 / period : 1;
-	err = shstk_profile_set_period(u->profile, type, unit, period);
+	err = output_begin(&opts, type, unit, period, &u->symbols, &u->profile);
+	free(dirs);
+	if (err)
+		return err;
 	if (output_wants_times(&u->output))
 		shstk_profile_keep_times(u->profile);
 	u->pcs = malloc(u->depth * sizeof(*u->pcs));
 	u->marks = malloc(u->depth);
-	return !u->pcs || !u->marks ? -ENOMEM : err;
+	return u->pcs && u->marks ? 0 : -ENOMEM;
 }
 
 static unsigned long long count(uint64_t n)

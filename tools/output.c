@@ -76,6 +76,23 @@ bool output_check(struct output *o)
 	return true;
 }
 
+int output_begin(const struct shstk_symbols_opts *opts, const char *type,
+		 const char *unit, uint64_t period,
+		 struct shstk_symbols **symbols, struct shstk_profile **ret)
+{
+	int err = shstk_symbols_create(opts, symbols);
+
+	if (!err)
+		err = shstk_profile_create(*symbols, ret);
+	if (!err)
+		err = shstk_profile_add_type(*ret, "samples", "count");
+	if (err >= 0)
+		err = shstk_profile_add_type(*ret, type, unit);
+	if (err >= 0)
+		err = shstk_profile_set_period(*ret, type, unit, period);
+	return err;
+}
+
 bool output_wants_times(const struct output *o)
 {
 	for (unsigned int i = 0; i < o->nr; i++) {

@@ -8,6 +8,7 @@
 
 #include <argp.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "libshstk/symbol/profile.h"
 
@@ -45,6 +46,22 @@ extern const struct argp output_argp;
  * Return: false: not, and it was said why.
  */
 bool output_check(struct output *o);
+
+/**
+ * output_begin() - make a profile of samples that each count something
+ * @opts: how symbols are found, or NULL.
+ * @type: what is counted beside the samples, such as "cpu".
+ * @unit: of that.
+ * @period: how much of it is between two samples.
+ * @symbols: receives where symbols come from, also if the rest fails;
+ *	to be destroyed after the profile.
+ * @ret: receives the profile, likewise.
+ *
+ * Return: 0 or a negative errno.
+ */
+int output_begin(const struct shstk_symbols_opts *opts, const char *type,
+		 const char *unit, uint64_t period,
+		 struct shstk_symbols **symbols, struct shstk_profile **ret);
 
 /**
  * output_wants_times() - is one of them in a format that shows single samples?

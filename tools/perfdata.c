@@ -180,23 +180,30 @@ static const uint8_t *take(struct body *b, uint64_t n)
 	return p;
 }
 
-static uint64_t take64(struct body *b)
+/* What is not there is zero. */
+static void take_value(struct body *b, void *ret, size_t size)
 {
-	const uint8_t *p = take(b, 8);
-	uint64_t v = 0;
+	const uint8_t *p = take(b, size);
 
 	if (p)
-		memcpy(&v, p, sizeof(v));
+		memcpy(ret, p, size);
+	else
+		memset(ret, 0, size);
+}
+
+static uint64_t take64(struct body *b)
+{
+	uint64_t v;
+
+	take_value(b, &v, sizeof(v));
 	return v;
 }
 
 static uint32_t take32(struct body *b)
 {
-	const uint8_t *p = take(b, 4);
-	uint32_t v = 0;
+	uint32_t v;
 
-	if (p)
-		memcpy(&v, p, sizeof(v));
+	take_value(b, &v, sizeof(v));
 	return v;
 }
 
