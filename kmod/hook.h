@@ -13,18 +13,19 @@
  * is merely what it was, so an administrator who switches ftrace off
  * (kernel.ftrace_enabled=0) is obeyed instead of refused.
  *
- * Taking it out: unregister_ftrace_function() waits until no CPU and no task is
- * left in a handler or its trampoline. A function given in place of the
- * original may still run then. If the hooked function is only called with
- * preemption disabled, ushstk_hook_remove() has waited for it as well. If it can
- * sleep, its module counts calls in flight from the handler on.
+ * Taking it out: unregister_ftrace_function() returns when no CPU and no task is
+ * left in a handler, its trampoline, or a function given in place of the original
+ * that does not sleep: the function is patched first, then the kernel waits for
+ * each CPU to switch and for each task to sleep or to be in user mode (RCU-tasks),
+ * and from the handler to the end of such a function a task does neither. A
+ * function that can sleep may still run: its module counts calls in flight from
+ * the handler on.
  */
 #ifndef USHSTK_HOOK_H
 #define USHSTK_HOOK_H
 
 #include <linux/ftrace.h>
 #include <linux/printk.h>
-#include <linux/rcupdate.h>
 
 #include "resolve.h"
 
@@ -85,8 +86,8 @@ free_filter:
  * ushstk_hook_remove() - stop calling a hook's handler
  * @hook: an installed hook.
  *
- * When it returns, no handler runs, and no replacement of a function that is
- * called with preemption disabled.
+ * When it returns, no handler runs, and no replacement that does not sleep. This
+ * takes a grace period of RCU-tasks, a tenth of a second and more.
  *
  * Context: process context, sleeps.
  */
@@ -94,8 +95,6 @@ static inline void ushstk_hook_remove(struct ushstk_hook *hook)
 {
 	unregister_ftrace_function(&hook->ops);
 	ftrace_free_filter(&hook->ops);
-	synchronize_rcu();
-	synchronize_rcu_tasks();
 }
 
 #endif /* USHSTK_HOOK_H */
