@@ -8,7 +8,7 @@
 #                   and with the modules (x86-6.12: an hour on a busy machine)
 #   make check-dkms  Debian's dkms builds the modules, which a guest then loads
 #   make reload-guest  load and unload the modules under load, RELOAD_ROUNDS times
-#                   (100), in guests; a round takes minutes in an x86 guest
+#                   (100), in guests
 #   make fuzz-guest    random ioctls, prctls and mappings in guests, FUZZ_SECONDS
 #                   of the guest's clock (60)
 
@@ -41,7 +41,7 @@ run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(DEBUG_TES
 # Twice: on one CPU, where what is timed is regular, and on two.
 run-debug-kernel: run-debug-leak $(B)/kmod/debug-arm64/.built $(DEBUG_NEEDS)
 	$(Q)for cpus in 1 2; do $(DEBUG_RUN) --cpus $$cpus --out $(B)/guest/debug-arm64-$$cpus \
-		'reload=$(DEBUG_TESTS)/reload_test 10 500 $(DEBUG_MODULES)' \
+		'reload=$(DEBUG_TESTS)/reload_test 10 500 0 $(DEBUG_MODULES)' \
 		$(DEBUG_MODULES) perf=$(DEBUG_TESTS)/perf_test device=$(DEBUG_TESTS)/device_test \
 		'race=$(DEBUG_TESTS)/race_test 2000' \
 		'fuzz=$(DEBUG_TESTS)/device_fuzz $(DEBUG_SECONDS)' || exit 1; done
@@ -89,11 +89,11 @@ check-dkms: $(foreach t,$(DKMS_TESTS),$(lastword $(subst =, ,$(t))))
 RELOAD_GUESTS ?= arm64-7.2 x86-6.12
 RELOAD_ROUNDS ?= 100
 
-# $(1) guest. A sample every 100 microseconds of the guest's clock; at that rate
-# Bochs would do nothing else.
+# $(1) guest. Period of the samples in microseconds of the guest's clock, and share
+# of the time in which the processes work.
 reload_guest = selftests/guest/run $(1) --timeout 7200 --slack 20 --out $(B)/guest/reload-$(1) \
 	'reload=$(B)/selftests/kmod/$(call guest_arch,$(1))/reload_test $(RELOAD_ROUNDS) \
-	$(if $(filter x86-%,$(1)),500,100) $(KMOD_$(1))' || exit 1;
+	$(if $(filter x86-%,$(1)),50 20,100 0) $(KMOD_$(1))' || exit 1;
 reload-guest: module $(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/reload_test)
 	$(Q)$(foreach g,$(RELOAD_GUESTS),$(call reload_guest,$(g)))
 

@@ -127,11 +127,11 @@ GUEST_OPTIONS_x86-6.12 += --prog root-x86:/usr/bin/perf
 endif
 
 # $(1) guest, $(2) architecture; KMOD_* are set by kmod/build.mk, read later.
-# A round takes 100 seconds in Bochs.
+# In Bochs a round takes ten seconds and more.
 define kmod_guest_tests
 GUEST_MODULES_$(1) = $$(KMOD_$(1))
 GUEST_$(1) += kmod:cgroup=$(B)/selftests/kmod/$(2)/cgroup_test,$$(filter %/shstk_perf.ko,$$(KMOD_$(1)))
-GUEST_$(1) += kmod:reload=$(B)/selftests/kmod/$(2)/reload_test,$(if $(filter x86,$(2)),1$(comma)500,3$(comma)100),$$(subst $$(kmod_space),$$(comma),$$(strip $$(KMOD_$(1))))
+GUEST_$(1) += kmod:reload=$(B)/selftests/kmod/$(2)/reload_test,$(if $(filter x86,$(2)),2$(comma)50$(comma)20,3$(comma)100$(comma)0),$$(subst $$(kmod_space),$$(comma),$$(strip $$(KMOD_$(1))))
 endef
 $(foreach g,$(filter x86-% arm64-%,$(GUESTS)),\
 	$(eval $(call kmod_guest_tests,$(g),$(firstword $(subst -, ,$(g))))))

@@ -41,6 +41,9 @@ static const char *const crowd_names[] = {
 
 #define CROWD_SLOTS	8
 
+/* With a share to work, all work in the first part of each such time. */
+#define CROWD_TURN	10000000	/* ns; a part of a second */
+
 /* Of crowd_start(): mapped shared and at the same descriptor after exec. */
 #define CROWD_FD	100
 
@@ -48,6 +51,7 @@ struct crowd {
 	volatile unsigned long done[CROWD_KINDS];
 	volatile pid_t victim[CROWD_SLOTS];
 	volatile unsigned long ssp[CROWD_SLOTS];
+	volatile unsigned long share;	/* of time to work, percent; 0: all */
 };
 
 static struct crowd *crowd;
@@ -97,6 +101,27 @@ crowd_inline void crowd_nap(long us)
 	ss_syscall(__NR_nanosleep, (unsigned long)&ts, 0, 0, 0, 0);
 }
 
+/* Called between two pieces of work. No signal ends the rest. */
+crowd_inline void crowd_rest(void)
+{
+	unsigned long all = ~0UL, old;
+	struct timespec ts;
+	long at;
+
+	if (!crowd->share)
+		return;
+	ss_syscall(__NR_clock_gettime, CLOCK_MONOTONIC, (unsigned long)&ts, 0,
+		   0, 0);
+	at = ts.tv_nsec % CROWD_TURN;
+	if (at < CROWD_TURN / 100 * (long)crowd->share)
+		return;
+	ss_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (unsigned long)&all,
+		   (unsigned long)&old, sizeof(all), 0);
+	crowd_nap((CROWD_TURN - at) / 1000 + 1);
+	ss_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (unsigned long)&old, 0,
+		   sizeof(old), 0);
+}
+
 /* Calls @leaf at a depth. */
 static crowd_noinline long crowd_descend(int n, long (*leaf)(int), int slot)
 {
@@ -120,6 +145,7 @@ static crowd_noinline long crowd_busy(int slot)
 {
 	unsigned long x = 0;
 
+	crowd_rest();
 	crowd_show(slot);
 	for (int i = 0; i < 20000; i++)
 		asm volatile("" : "+r"(x));
@@ -150,8 +176,10 @@ static void __attribute__((noreturn))
 crowd_fork_to(void (*run)(int), int slot, int kind)
 {
 	for (;;) {
-		pid_t pid = fork();
+		pid_t pid;
 
+		crowd_rest();
+		pid = fork();
 		if (!pid)
 			run(slot);
 		if (pid > 0) {

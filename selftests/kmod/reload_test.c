@@ -2,13 +2,19 @@
 /*
  * reload_test.c - load and unload modules under load
  *
- *   reload_test COUNT MICROSECONDS MODULE.ko...
+ *   reload_test COUNT MICROSECONDS SHARE MODULE.ko...
  *
  * Meanwhile processes on shadow stacks run, are stormed by signals, execute
  * themselves, violate, and make random control calls; another opens /dev/shstk
  * whenever it is there and traces them; and all CPUs are sampled with that
- * period. The guest's runner fails the step on any kernel warning; here it is
- * tested that each load and unload works and that samples go on coming.
+ * period. Each time, the modules stay until callchains were served and the device
+ * was opened, then they are unloaded at once. The guest's runner fails the step on
+ * any kernel warning; here it is tested that each load and unload works.
+ *
+ * Unloading waits for the kernel's grace periods, hundreds of milliseconds in
+ * which nothing of a module runs but what began before. For guests in which that is
+ * long, the processes work in bursts, SHARE percent of the time (crowd.h), and each
+ * load and unload begins in one; 0 is all the time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +26,9 @@
 #include "kselftest.h"
 #include "need.h"
 #include "sampler.h"
+
+#define ENOUGH		20	/* callchains served each time */
+#define PATIENCE	60000	/* tries; only when all is lost they are used up */
 
 static const enum crowd_kind kinds[] = {
 	CROWD_SPIN, CROWD_SIGNALS, CROWD_CONTROL, CROWD_EXEC, CROWD_VIOLATE,
@@ -54,8 +63,47 @@ static void __attribute__((noreturn)) ask_device(void)
 		}
 		if (fd >= 0)
 			close(fd);
+		crowd_rest();
 		usleep(500);
 	}
+}
+
+/* Callchains that shstk_perf has served since it was loaded. */
+static unsigned long served(void)
+{
+	FILE *f = fopen("/sys/module/shstk_perf/chains/served", "re");
+	unsigned long n = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	fclose(f);
+	return n;
+}
+
+/* Until all are in the middle of something. */
+static void await_burst(void)
+{
+	long burst = CROWD_TURN / 100 * (long)crowd->share;
+	struct timespec ts;
+
+	if (!burst)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	usleep((CROWD_TURN - ts.tv_nsec % CROWD_TURN + burst / 3) / 1000);
+}
+
+/* Until all modules have been in use since they were loaded. */
+static int await_use(unsigned long opened, unsigned long *ret)
+{
+	for (int tries = 0; tries < PATIENCE; tries++) {
+		*ret = served();
+		if (*ret >= ENOUGH && asked->opened != opened)
+			return 0;
+		usleep(1000);
+	}
+	return -ETIME;
 }
 
 static void count_sample(void *arg, const struct sample *sample)
@@ -82,6 +130,7 @@ static int load(const char *path)
 
 	if (fd < 0)
 		return -errno;
+	await_burst();
 	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
 	close(fd);
 	return ret;
@@ -90,9 +139,8 @@ static int load(const char *path)
 /* Busy is an answer: a program may be inside. */
 static int unload(const char *path)
 {
-	int tries;
-
-	for (tries = 0; tries < 100; tries++) {
+	await_burst();
+	for (int tries = 0; tries < PATIENCE; tries++) {
 		if (!syscall(SYS_delete_module, module_name(path), O_NONBLOCK))
 			return 0;
 		if (errno != EAGAIN && errno != EBUSY)
@@ -102,9 +150,21 @@ static int unload(const char *path)
 	return -errno;
 }
 
+/* Grace periods as short as can be leave the least time to what began before. */
+static void hurry(bool on)
+{
+	int fd = open("/sys/kernel/rcu_expedited", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, on ? "1" : "0", 1) != 1)
+		ksft_print_msg("grace periods are not hurried: %s\n",
+			       strerror(errno));
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
+	unsigned long chains = 0, n = 0, opened;
 	unsigned int samples = 0;
 	struct sampler sampler;
 	pid_t pid[KINDS + 1];
@@ -112,13 +172,14 @@ int main(int argc, char **argv)
 	double begin;
 
 	crowd_main(argc, argv);
-	if (argc < 4) {
-		fprintf(stderr, "usage: %s COUNT MICROSECONDS MODULE.ko...\n", argv[0]);
+	if (argc < 5) {
+		fprintf(stderr, "usage: %s COUNT MICROSECONDS SHARE MODULE.ko...\n", argv[0]);
 		return KSFT_FAIL;
 	}
 	need_shadow_stacks();
 	count = atoi(argv[1]);
 	crowd_init();
+	crowd->share = atoi(argv[3]);
 	asked = mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (asked == MAP_FAILED ||
@@ -133,19 +194,29 @@ int main(int argc, char **argv)
 	begin = crowd_now();
 
 	ksft_print_header();
-	ksft_set_plan(3);
+	ksft_set_plan(4);
+	hurry(true);
 	for (done = 0; done < count && !ret; done++) {
-		for (int i = 3; i < argc && !ret; i++)
+		opened = asked->opened;
+		for (int i = 4; i < argc && !ret; i++)
 			ret = load(argv[i]);
-		usleep(2000);
+		if (!ret)
+			ret = await_use(opened, &n);
+		chains += n;
 		sampler_drain(&sampler, count_sample, &samples);
-		for (int i = argc - 1; i >= 3 && !ret; i--)
+		for (int i = argc - 1; i >= 4 && !ret; i--)
 			ret = unload(argv[i]);
+		if (done % 10 == 9)
+			ksft_print_msg("%d times in %.1f s\n", done + 1,
+				       crowd_now() - begin);
 	}
+	hurry(false);
 	ksft_test_result(!ret, "loaded and unloaded %d times: %s\n", done,
 			 strerror(-ret));
 	ksft_test_result(samples > 0, "samples were taken meanwhile: %u in %.1f s\n",
 			 samples, crowd_now() - begin);
+	ksft_test_result(chains >= (unsigned long)done * ENOUGH, "callchains were served each time: %lu\n",
+			 chains);
 	for (int i = 0; i <= KINDS; i++)
 		crowd_stop(pid[i]);
 	for (int i = 0; i < KINDS; i++)

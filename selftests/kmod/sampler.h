@@ -63,6 +63,7 @@ static inline int sampler_open_type(struct sampler *s, pid_t pid,
 		.sample_type = chain ? PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN :
 				       PERF_SAMPLE_TID | PERF_SAMPLE_IP,
 		.inherit = 1,
+		.exclude_idle = 1,
 		.exclude_callchain_kernel = 1,
 	};
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
