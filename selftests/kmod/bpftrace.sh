@@ -14,25 +14,13 @@ cd /t || exit 1
 
 wanted=100
 
-# await SECONDS COMMAND...: until it succeeds
-await()
-{
-	tries=$(($1 * 5))
-	shift
-	until "$@"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
-		sleep 0.2
-	done
-}
-
 # Says by a file that it has begun, then works for hours.
 start() # FILE
 {
 	./shstk run -q sqlite3 :memory: "attach '$PWD/$1' as f; create table f.t(x);" \
 		'with recursive c(x) as (select 1 union all select x + 1 from c where x < 4e9)
 		 select count(*) from c where x % 7 = length(x)' >"$1.out" 2>&1 &
-	await 60 test -s "$1" || echo "# $1: does not start: $(cat "$1.out")"
+	await test -s "$1" || echo "# $1: does not start: $(cat "$1.out")"
 }
 
 # The process that shstk became or started.
@@ -58,7 +46,7 @@ enough() # PID
 turn() # PID
 {
 	kill -CONT "$1"
-	await 240 enough "$1"
+	await enough "$1"
 	kill -STOP "$1"
 }
 
@@ -98,11 +86,11 @@ bpftrace -B line -e '
 	}
 	BEGIN { printf("begun\n"); }' "$plain" "$hooked" >out 2>&1 &
 bpftrace=$!
-await 280 grep -q begun out
+await grep -q begun out
 point $? 'bpftrace starts, and knows the event of shstk.ko'
 
 ./shstk run -q ./violate >/dev/null 2>&1
-await 20 grep -qE '^violation: violate stack [0-9a-f]{4,} shadow [0-9a-f]{4,}$' out
+await grep -qE '^violation: violate stack [0-9a-f]{4,} shadow [0-9a-f]{4,}$' out
 point $? 'a violation: it prints both addresses'
 
 turn "$plain"

@@ -15,13 +15,10 @@ before=$(cat /sys/class/misc/shstk/violations)
 
 ./shstk events -n 1 >out 2>&1 &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-	grep -q waiting out && break
-	sleep 0.5
-done
+await grep -q waiting out
 ./shstk run -q ./violate >/dev/null 2>&1
 [ $? = 139 ]; point $? 'a program returns wrongly and dies of it'
-( sleep 60; kill $pid ) 2>/dev/null &
+( sleep 240; kill $pid ) 2>/dev/null &
 wait $pid
 point $? 'it is reported, and the command ends after the one it was asked for'
 kill $! 2>/dev/null

@@ -24,10 +24,14 @@
 #include "need.h"
 #include "offcpu.h"
 
+#define PATIENCE	60000	/* tries of a millisecond: then all is lost */
+#define ENOUGH		20	/* stacks */
+
 #define noinline_	__attribute__((noinline, noclone))
 
 static struct shared {
 	volatile unsigned int nr;
+	volatile int ready;	/* the stack is written down */
 	volatile int stop;	/* never set: the process is killed */
 	uint64_t word[OFFCPU_DEPTH];
 } *shared;
@@ -48,6 +52,7 @@ static noinline_ long descend(int n)
 		for (at = ss_pointer(); at < top && nr < OFFCPU_DEPTH; at += 8)
 			shared->word[nr++] = *(volatile uint64_t *)at;
 		shared->nr = nr;
+		shared->ready = 1;
 		while (!shared->stop)
 			ss_syscall(__NR_nanosleep, (unsigned long)&ms, 0, 0, 0, 0);
 	}
@@ -59,18 +64,16 @@ static pid_t start(bool on)
 {
 	pid_t pid;
 
-	shared->nr = 0;
+	shared->ready = 0;
 	pid = fork();
 	if (pid) {
-		for (int i = 0; i < 2000 && !shared->nr; i++)
+		for (int i = 0; i < PATIENCE && !shared->ready; i++)
 			usleep(1000);
 		return pid;
 	}
 	if (on && ss_enable(SS_ENABLE))
 		_exit(1);
 	top = ss_pointer();
-	if (!on)
-		shared->nr = 1;
 	descend(on ? 20 : 0);
 	for (;;)
 		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
@@ -102,6 +105,16 @@ static void count(int map, __u64 *same, __u64 *other)
 	}
 }
 
+/* Until the stack was seen often enough. */
+static void await_stacks(int map, __u64 *same, __u64 *other)
+{
+	*same = 0;
+	for (int i = 0; i < PATIENCE && *same <= ENOUGH; i++) {
+		usleep(1000);
+		count(map, same, other);
+	}
+}
+
 static int module_users(void)
 {
 	FILE *f = fopen("/sys/module/shstk/refcnt", "re");
@@ -121,7 +134,7 @@ int main(int argc, char **argv)
 	struct bpf_program *prog;
 	struct bpf_map *bss_map;
 	__u64 same, other;
-	struct offcpu_state *state;
+	volatile struct offcpu_state *state;
 	struct bpf_link *link = NULL;
 	pid_t pid;
 	int map;
@@ -153,18 +166,19 @@ int main(int argc, char **argv)
 
 	pid = start(true);
 	state->process = pid;
-	usleep(300000);
+	await_stacks(map, &same, &other);
 	stop(pid);
-	count(map, &same, &other);
-	ksft_test_result(same > 20 && same > 10 * other,
+	ksft_test_result(same > ENOUGH && same > 10 * other,
 			 "stacks at sched_switch are the shadow stack's: %llu, others %llu\n",
 			 same, other);
 	ksft_test_result(state->answer_flags == -EINVAL,
 			 "unknown flags: EINVAL: %lld\n", state->answer_flags);
 
 	pid = start(false);
+	state->answer = 0;
 	state->process = pid;
-	usleep(100000);
+	for (int i = 0; i < PATIENCE && !state->answer; i++)
+		usleep(1000);
 	stop(pid);
 	ksft_test_result(state->answer == -ENODATA,
 			 "a process without a shadow stack: ENODATA: %lld\n",
@@ -173,7 +187,7 @@ int main(int argc, char **argv)
 	/* The program holds the module until the kernel has freed it. */
 	bpf_link__destroy(link);
 	bpf_object__close(obj);
-	for (int i = 0; i < 5000 && module_users() > 0; i++)
+	for (int i = 0; i < PATIENCE && module_users() > 0; i++)
 		usleep(1000);
 	ksft_finished();
 }

@@ -20,12 +20,7 @@ frames()
 
 echo TAP version 13
 ./shstk run -q ./stand wait >ready 2>&1 &
-tries=0
-until grep -q ready ready || [ $tries = 100 ]; do
-	sleep 0.2
-	tries=$((tries + 1))
-done
-[ $tries -lt 100 ] || sed 's/^/# /' ready
+await grep -q ready ready || sed 's/^/# /' ready
 pid=$(sed -n 's/^ready //p' ready)
 
 t 'without a stop' 0 '^process .*, 4 threads, not stopped$' ./shstk trace -a -p "$pid" --no-stop
@@ -39,6 +34,9 @@ frames out >stopped
 diff running stopped >out && [ "$(wc -l <running)" -gt 50 ]
 point $? "the others are the same as with a stop: $(wc -l <running) lines"
 kill "$pid"
-t 'a program without shadow stacks has no such trace' 1 'its shadow stack is not on$' sh -c './stand wait >ready 2>&1 & sleep 1; ./shstk trace -p $! --no-stop; r=$?; kill $!; exit $r'
+./stand wait >plain 2>&1 &
+await grep -q ready plain
+t 'a program without shadow stacks has no such trace' 1 'its shadow stack is not on$' ./shstk trace -p $! --no-stop
+kill $!
 t '--no-stop does not unwind' 2 'nothing can be unwound while it runs' ./shstk trace -p 1 --no-stop --source=unwind
 echo "1..$count"

@@ -53,6 +53,18 @@ skip() # NAME WHY
 	echo "ok $count $1 # SKIP $2"
 }
 
+# await COMMAND...: until it succeeds. A guest may be slow: it is given up only
+# when it can come no more.
+await()
+{
+	tries=1200
+	until "$@"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.2
+	done
+}
+
 bash_script='
 	f() { return 3; }
 	f; a=$?

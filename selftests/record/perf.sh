@@ -63,10 +63,7 @@ t 'sqlite3' 0 "$by" $record -F 499 -- ./shstk run -q sqlite3 :memory: "with recu
 whole 'its stacks' '^sqlite3;'
 
 ./shstk run -q ./target forever >ready 2>&1 &
-for i in $(seq 600); do
-	grep -q ready ready && break
-	sleep 0.1
-done
+await grep -q ready ready
 pid=$(pidof target)
 t 'a running process' 0 "$by" $record -F 499 -p "$pid" --duration=2
 whole 'its stacks' ';do_forever'
