@@ -6,7 +6,9 @@
  *
  *   tunables    a C library that handles shadow stacks itself (glibc 2.42 on
  *               arm64; x86 glibc built for CET) is told to by GLIBC_TUNABLES,
- *               also one that is linked into a program that is marked.
+ *               also one that is linked into a program that is marked. An
+ *               object is loaded that reports violations, and on x86 switches
+ *               on where the C library would not (tools/preload/start_ready.c).
  *   preload     x86 programs whose C library knows nothing of them get the
  *               start-up object (tools/preload/start.h).
  *   supervise   static x86 programs, with --permissive: a tracer switches on and
@@ -42,6 +44,7 @@
 #include "tools/supervise.h"
 
 #define START_OBJECT "libshstk-start.so"
+#define START_CET "libshstk-start-cet.so"
 
 struct options {
 	const char *report;
@@ -112,7 +115,7 @@ enum way {
 
 struct plan {
 	enum way way;
-	char text[512];		/* what is done, or why not */
+	char text[512];		/* what is done, or why not; or "" */
 	char tunables[1024];
 };
 
@@ -153,45 +156,52 @@ static const char *hwcaps_asked(int *len)
 	return found;
 }
 
+/*
+ * x86 glibc switches them on if the program is marked, whatever its libraries are
+ * if told "on", else if these are marked too, as what it loads later has to be. It
+ * locks unless one of the two features is "permissive".
+ */
+static void tunables_x86(const struct options *o, struct plan *p)
+{
+	int len;
+	const char *old = hwcaps_asked(&len);
+
+	snprintf(p->tunables, sizeof(p->tunables),
+		 "glibc.cpu.hwcaps=%.*s%sSHSTK%s%s", len, old, len ? "," : "",
+		 o->strict ? "" : ":glibc.cpu.x86_shstk=on",
+		 o->strict || o->lock ? "" : ":glibc.cpu.x86_ibt=permissive");
+}
+
+/*
+ * arm64: 1 on and locked, and what is not marked can't be started; 2 on if all is
+ * marked; 3 on and locked whatever is marked. The program's children inherit it:
+ * only --strict asks for the first.
+ */
+static void tunables_arm64(const struct options *o, bool marked, struct plan *p)
+{
+	snprintf(p->tunables, sizeof(p->tunables), "glibc.cpu.aarch64_gcs=%d",
+		 o->strict ? 1 : !marked || o->lock ? 3 : 2);
+}
+
 /* The C library starts them: which words it has to be told. */
 static void plan_tunables(const struct options *o, const struct objects *set,
 			  struct plan *p)
 {
 	const struct object *block = objects_blocker(set);
 	bool x86 = set->v[0].machine == EM_X86_64;
-	const char *hwcaps;
-	int hwcaps_len;
 
 	if (block && o->strict) {
 		refuse(p, "%s is not marked for shadow stacks", block->path);
 		return;
 	}
-	if (x86 && !set->v[0].marked) {
-		refuse(p, "%s is not marked, and this C library then leaves "
-		       "shadow stacks off", set->v[0].path);
-		return;
-	}
 	p->way = WAY_TUNABLES;
-	hwcaps = hwcaps_asked(&hwcaps_len);
-	/*
-	 * arm64: 1 on and locked, and what is not marked can't be started; 2 on
-	 * if all is marked; 3 on and locked whatever is marked. The program's
-	 * children inherit it: only --strict asks for the first. x86: on only
-	 * if all is marked, unless told "on".
-	 */
 	if (x86)
-		snprintf(p->tunables, sizeof(p->tunables),
-			 "glibc.cpu.hwcaps=%.*s%sSHSTK%s", hwcaps_len, hwcaps,
-			 hwcaps_len ? "," : "",
-			 block ? ":glibc.cpu.x86_shstk=on" :
-			 o->lock ? "" : ":glibc.cpu.x86_shstk=permissive");
+		tunables_x86(o, p);
 	else
-		snprintf(p->tunables, sizeof(p->tunables),
-			 "glibc.cpu.aarch64_gcs=%d",
-			 o->strict ? 1 : block || o->lock ? 3 : 2);
+		tunables_arm64(o, !block, p);
 	snprintf(p->text, sizeof(p->text),
 		 "shadow stack on, by the C library%s%s%s",
-		 o->lock || block || o->strict ? ", locked" : "",
+		 o->lock || o->strict || (block && !x86) ? ", locked" : "",
 		 block ? "; not marked, but switched on all the same: " : "",
 		 block ? block->path : "");
 }
@@ -296,14 +306,27 @@ static void plan_static(const struct options *o, const struct object *program,
 		p->way = WAY_SUPERVISE;
 }
 
-/* Where the C library does the rest, the object still reports violations. */
-static void plan_reports(const struct objects *set, char *object, size_t size)
+/*
+ * Where the C library does the rest, an object still reports violations, and
+ * switches on what that C library would not: x86 programs that are not marked.
+ */
+static void plan_reports(const struct objects *set, struct plan *p,
+			 char *object, size_t size)
 {
 	const struct object *program = &set->v[0];
+	bool x86 = program->machine == EM_X86_64;
+	bool found = !find_object(x86 ? START_CET : START_OBJECT, object,
+				  size) && !strpbrk(object, " :");
 
-	if (program->machine != EM_AARCH64 ||
-	    find_object(START_OBJECT, object, size) || strpbrk(object, " :"))
+	if (!found)
 		*object = '\0';
+	if (!x86 || program->marked)
+		return;
+	if (found)
+		*p->text = '\0';	/* the object says it */
+	else
+		refuse(p, "%s is not marked, and this C library then leaves "
+		       "shadow stacks off", program->path);
 }
 
 static void make_plan(const struct options *o, const struct objects *set,
@@ -315,6 +338,7 @@ static void make_plan(const struct options *o, const struct objects *set,
 	int err;
 
 	p->tunables[0] = '\0';
+	p->text[0] = '\0';
 	*object = '\0';
 	if (program->machine != machine_own()) {
 		refuse(p, "%s is for another architecture", program->path);
@@ -344,7 +368,8 @@ static void make_plan(const struct options *o, const struct objects *set,
 	}
 	if (libc && libc->marked) {
 		plan_tunables(o, set, p);
-		plan_reports(set, object, size);
+		if (p->way == WAY_TUNABLES)
+			plan_reports(set, p, object, size);
 	} else {
 		plan_preload(o, set, p, object, size);
 	}
@@ -485,7 +510,7 @@ static int start(const struct options *o, const struct plan *p,
 		/* Without, the object writes to stderr by itself. */
 		socket = ret ? -1 : open_socket(name, sizeof(name));
 	}
-	if (p->way == WAY_TUNABLES && !o->quiet)
+	if (p->way == WAY_TUNABLES && *p->text && !o->quiet)
 		complain("%s", p->text);
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(passed) / sizeof(*passed); i++)

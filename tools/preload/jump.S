@@ -433,15 +433,4 @@ start_fcontext_entry:
 	.globl	__vfork
 	.set	__vfork, vfork
 
-/* Debuggers and unwinders know a signal frame by these very instructions. */
-	.hidden	start_restorer
-	.globl	start_restorer
-	.type	start_restorer, @function
-	.p2align 4
-	nop
-start_restorer:
-	movq	$15, %rax
-	syscall
-	.size	start_restorer, . - start_restorer
-
 	.section .note.GNU-stack, "", @progbits

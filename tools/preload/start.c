@@ -10,15 +10,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
+#include "enable.h"
 #include "start.h"
-
-#define ARCH_SHSTK_ENABLE	0x5001
-#define ARCH_SHSTK_LOCK		0x5003
-#define ARCH_SHSTK_SHSTK	1
-#define ARCH_SHSTK_WRSS		2
 
 bool start_is_glibc = true;
 bool start_jumps_patched;
@@ -47,54 +41,6 @@ __attribute__((constructor)) static void construct(void)
 		resolve();
 }
 
-static __attribute__((always_inline)) inline long arch_prctl(long op, long arg)
-{
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"(SYS_arch_prctl), "D"(op), "S"(arg)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-static bool is_first(void)
-{
-	return sys0(SYS_getpid) ==
-	       start_settings.first;
-}
-
-/* A program that must not run without: the one `shstk run` was asked for. */
-static void give_up(const char *what, const char *why)
-{
-	bool end = !start_settings.permissive &&
-		   (is_first() || start_settings.strict);
-
-	if (end || is_first())
-		start_say(what, why);
-	if (end)
-		sys1(SYS_exit_group, 125);
-}
-
-static const char *reason(long err)
-{
-	switch (err) {
-	case -EOPNOTSUPP:
-		return "this processor or kernel has none";
-	case -EINVAL:
-		return "this kernel does not know them";
-	case -ENOMEM:
-		return "no memory; a smaller stack limit (ulimit -s) may help";
-	case -EPERM:
-		return "not permitted (locked, or a seccomp filter)";
-	default:
-		return "arch_prctl() failed";
-	}
-}
-
-typedef int (*start_fn)(int (*)(int, char **, char **), int, char **,
-			void (*)(void), void (*)(void), void (*)(void), void *);
-
 static void prepare(int argc, char **argv)
 {
 	const char *missed;
@@ -103,7 +49,7 @@ static void prepare(int argc, char **argv)
 	start_read_settings(argv + argc + 1);
 	missed = start_is_glibc ? start_patch() : NULL;
 	if (missed && start_settings.strict)
-		give_up("not started: unknown code in ", missed);
+		start_give_up("not started: unknown code in ", missed);
 }
 
 EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
@@ -116,21 +62,8 @@ EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
 
 	prepare(argc, argv);
 	/* From here on, no return out of this frame. */
-	err = arch_prctl(ARCH_SHSTK_ENABLE, ARCH_SHSTK_SHSTK);
-	if (!err && start_settings.lock)
-		err = arch_prctl(ARCH_SHSTK_LOCK,
-				 start_settings.permissive ?
-					 ARCH_SHSTK_SHSTK :
-					 ARCH_SHSTK_SHSTK | ARCH_SHSTK_WRSS);
-	if (err) {
-		give_up("no shadow stack: ", reason(err));
-	} else {
-		start_faults();
-		if (!start_settings.quiet && is_first())
-			start_say("shadow stack on, by the start-up object",
-				  start_settings.lock ? ", locked" : "");
-		start_first_done();
-	}
+	err = start_switch_on();
+	start_switched(err);
 	real(main, argc, argv, init, fini, rtld_fini, stack_end);
 	__builtin_trap();
 }

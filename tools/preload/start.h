@@ -5,7 +5,8 @@
  * main() and makes right what such a program and its C library do to the
  * stack behind the processor's back.
  *
- *   start.c    settings, switching on, the table of real functions
+ *   start.c    settings, the table of real functions
+ *   enable.c   switching on
  *   jump.S     setjmp and longjmp, context switches, vfork: what must be
  *              instructions
  *   patch.c    the C library's own uses of setjmp, which no symbol reaches
@@ -16,8 +17,8 @@
  *   settings.c, maps.c
  *              the environment, /proc/self/maps
  *
- * On arm64, where the C library switches them on, only the last three parts are
- * used (start_arm64.c).
+ * Where the C library handles shadow stacks, which is so on arm64, and on x86 if it was
+ * built for CET, another object needs no more than the last parts (start_ready.c).
  *
  * The object uses no C library but what it finds in the process (glibc or
  * musl), takes no memory from malloc(), and works from the first instruction
