@@ -2,6 +2,8 @@
 #
 # `shstk run` and its relatives. The programs know nothing of shadow stacks:
 # plain options, dynamic libraries of the guest's Debian.
+#
+#   make check-cet-glibc  the same with a C library that was built for CET
 
 LT := $(B)/selftests/loader
 LT_CFLAGS := -O2 -g $(WARN) -D_GNU_SOURCE
@@ -62,6 +64,44 @@ $(foreach g,x86-7.2 x86-6.12,\
 	$(eval GUEST_OPTIONS_$(g) += $(LOADER_X86_OPTIONS)) \
 	$(eval $(B)/guest/check-$(g): $(LOADER_X86) $(LOADER_MUSL) $(LT)/libprotobuf-c.so.1))
 endif
+
+# Debian's programs, and ours marked and not, with a C library built for CET. What
+# else they load is Debian's.
+CET := $(LT)/cet
+CET_MARKED := $(addprefix $(CET)/,unaware_marked except_marked ownjump_marked violate_marked stand_marked)
+CET_FLAGS := $(LT_CFLAGS) -DLIBC_HANDLES -fno-omit-frame-pointer -fno-optimize-sibling-calls
+$(CET)/unaware_cet: selftests/loader/unaware_test.c selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CET_FLAGS) -o $@ $< -pthread
+$(CET)/except_marked: selftests/loader/except_test.cc selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -fnon-call-exceptions -Wl,-z,shstk -o $@ $< -pthread
+$(CET)/stand_marked: selftests/offline/stand.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CET_FLAGS) -Wl,-z,shstk -o $@ $< -pthread
+$(CET)/%_marked: selftests/loader/%_test.c selftests/loader/ssp.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CET_FLAGS) -Wl,-z,shstk -o $@ $< -pthread
+$(CET)/%_marked: selftests/loader/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CET_FLAGS) -Wl,-z,shstk -o $@ $< -pthread
+
+CET_LIB := usr/lib/x86_64-linux-gnu
+CET_STEP := cet=selftests/loader/cet.sh selftests/loader/cases.sh $(B)/shstk \
+	$(B)/libshstk-start.so $(B)/libshstk-start-cet.so $(CET)/unaware_cet $(CET_MARKED)
+check-cet-glibc: all $(CET)/unaware_cet $(CET_MARKED) $(LT)/libprotobuf-c.so.1 $(LOADER_MUSL)
+	$(Q)selftests/guest/setup root-x86 cet-glibc
+	$(Q)rm -rf $(CET)/root && mkdir -p $(CET)/root/$(CET_LIB) && \
+		cp -as $(SHSTK_CACHE)/root-x86/$(CET_LIB)/*.so* $(CET)/root/$(CET_LIB)/ && \
+		cp -asf $(SHSTK_CACHE)/cet-glibc/. $(CET)/root/ && \
+		ln -s $(SHSTK_CACHE)/root-x86/usr/bin $(CET)/root/usr/bin
+	$(Q)selftests/guest/run x86-7.2 --out $(B)/guest/cet-glibc --timeout 900 --slack 8 \
+		--sysroot $(CURDIR)/$(CET)/root --lib $(LT) \
+		$(foreach p,bash sqlite3 perl python3,--prog $(CURDIR)/$(CET)/root:/usr/bin/$(p)) \
+		--add $(SHSTK_CACHE)/root-x86/usr/lib/python3.13:/usr/lib/python3.13 \
+		$(if $(LOADER_MUSL),--add $(LOADER_MUSL):/t/unaware_musl \
+			--add $(realpath $(MUSL_LD)):/lib/ld-musl-x86_64.so.1) '$(CET_STEP)'
+.PHONY: check-cet-glibc
 
 # The arm64 guest has the command that selftests/record builds for it; a file of
 # another one would get another name there. Debian 14's libraries are in the
