@@ -14,7 +14,7 @@
 
 #include "kselftest_harness.h"
 #include "selftests/control/child.h"
-#include "selftests/loader/ssp.h"
+#include "tools/preload/ssp.h"
 
 #define NEED_HARDWARE() \
 	do { \
@@ -38,7 +38,7 @@ static int check_status(uint64_t wanted)
 
 static int on_only(void)
 {
-	return !check_status(SHSTK_STATUS_ENABLE) || !ssp();
+	return !check_status(SHSTK_STATUS_ENABLE) || !read_ssp();
 }
 
 static int write_too(void)
@@ -54,7 +54,7 @@ static int drop_write(void)
 
 static int switch_off(void)
 {
-	return shstk_status_set(0) || !check_status(0) || ssp();
+	return shstk_status_set(0) || !check_status(0) || read_ssp();
 }
 
 TEST(status_is_what_was_set)
@@ -132,7 +132,7 @@ static __attribute__((noinline)) int sum(int n)
 
 static void on_other(void *arg)
 {
-	seen_ssp = ssp();
+	seen_ssp = read_ssp();
 	*(int *)arg += sum(20);
 }
 
@@ -234,7 +234,7 @@ TEST(switched_on_in_deep_frames_all_return)
 	NEED_HARDWARE();
 	ASSERT_EQ(40, dive(40));
 	ASSERT_EQ(0, here_err);
-	ASSERT_NE(0ull, ssp());
+	ASSERT_NE(0ull, read_ssp());
 	EXPECT_TRUE(check_status(SHSTK_STATUS_ENABLE));
 	EXPECT_EQ(210, sum(20));
 	EXPECT_EQ(-EALREADY, shstk_enable_here(SHSTK_HERE_UNAWARE));
@@ -249,7 +249,7 @@ TEST(refused_where_longjmp_would_break)
 
 static int compare(const void *a, const void *b)
 {
-	if (!ssp())
+	if (!read_ssp())
 		dive(2);
 	return *(const int *)a - *(const int *)b;
 }
@@ -262,23 +262,23 @@ TEST(switched_on_in_a_callback_of_libc)
 	here_err = 1;
 	qsort(v, 5, sizeof(int), compare);
 	EXPECT_EQ(0, here_err);
-	EXPECT_NE(0ull, ssp());
+	EXPECT_NE(0ull, read_ssp());
 	EXPECT_EQ(1, v[0]);
 	EXPECT_EQ(9, v[4]);
 }
 
 static void *thread(void *arg)
 {
-	if (ssp())
+	if (read_ssp())
 		return NULL;
-	if (dive(10) != 10 || here_err || !ssp())
+	if (dive(10) != 10 || here_err || !read_ssp())
 		return NULL;
 	return arg;
 }
 
 static void *heir(void *arg)
 {
-	return ssp() ? arg : NULL;
+	return read_ssp() ? arg : NULL;
 }
 
 TEST(threads_are_separate_and_inherit)
@@ -290,9 +290,9 @@ TEST(threads_are_separate_and_inherit)
 	ASSERT_EQ(0, pthread_create(&t, NULL, thread, &seen_ssp));
 	pthread_join(t, &ret);
 	EXPECT_EQ(&seen_ssp, ret);
-	EXPECT_EQ(0ull, ssp());
+	EXPECT_EQ(0ull, read_ssp());
 	dive(1);
-	ASSERT_NE(0ull, ssp());
+	ASSERT_NE(0ull, read_ssp());
 	ASSERT_EQ(0, pthread_create(&t, NULL, heir, &seen_ssp));
 	pthread_join(t, &ret);
 	EXPECT_EQ(&seen_ssp, ret);
@@ -312,12 +312,12 @@ TEST(switched_on_in_a_signal_handler)
 	raise(SIGUSR1);
 #ifdef __x86_64__
 	EXPECT_EQ(0, here_err);
-	EXPECT_NE(0ull, ssp());
+	EXPECT_NE(0ull, read_ssp());
 	raise(SIGUSR1);
 	EXPECT_EQ(-EALREADY, here_err);
 #else
 	EXPECT_EQ(-ENODATA, here_err);
-	EXPECT_EQ(0ull, ssp());
+	EXPECT_EQ(0ull, read_ssp());
 #endif
 }
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "libshstk/shstk.h"
-#include "selftests/loader/ssp.h"
+#include "tools/preload/ssp.h"
 
 static unsigned int count;
 static int err = 1, destroyed;
@@ -32,7 +32,7 @@ static __attribute__((noinline)) void dive(int depth)
 	if (depth) {
 		dive(depth - 1);
 	} else {
-		if (!ssp())
+		if (!read_ssp())
 			err = shstk_enable_here(SHSTK_HERE_UNAWARE);
 		throw std::runtime_error("deep");
 	}
@@ -71,7 +71,7 @@ int main()
 		printf("1..%u\n", count);
 		return 0;
 	}
-	ok(!err && ssp(), "switched on below qsort()");
+	ok(!err && read_ssp(), "switched on below qsort()");
 	ok(good, "thrown through frames that were active before");
 	ok(sorted() && sorted(), "and again, with frames made since");
 	printf("1..%u\n", count);

@@ -10,10 +10,10 @@ LT_CFLAGS := -O2 -g $(WARN) -D_GNU_SOURCE
 MUSL_CC := $(shell command -v musl-gcc)
 MUSL_LD := $(wildcard /lib/ld-musl-x86_64.so.1)
 
-$(LT)/%: selftests/loader/%.c selftests/loader/ssp.h
+$(LT)/%: selftests/loader/%.c tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(LT_CFLAGS) -o $@ $< $(LT_LIBS) -pthread
-$(LT)/%: selftests/loader/%.cc selftests/loader/ssp.h
+$(LT)/%: selftests/loader/%.cc tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -fnon-call-exceptions -o $@ $< -pthread
 $(LT)/libfcontext.so: selftests/loader/fcontext.c
@@ -70,16 +70,16 @@ endif
 CET := $(LT)/cet
 CET_MARKED := $(addprefix $(CET)/,unaware_marked except_marked ownjump_marked violate_marked stand_marked)
 CET_FLAGS := $(LT_CFLAGS) -DLIBC_HANDLES -fno-omit-frame-pointer -fno-optimize-sibling-calls
-$(CET)/unaware_cet: selftests/loader/unaware_test.c selftests/loader/ssp.h
+$(CET)/unaware_cet: selftests/loader/unaware_test.c tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CET_FLAGS) -o $@ $< -pthread
-$(CET)/except_marked: selftests/loader/except_test.cc selftests/loader/ssp.h
+$(CET)/except_marked: selftests/loader/except_test.cc tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -fnon-call-exceptions -Wl,-z,shstk -o $@ $< -pthread
 $(CET)/stand_marked: selftests/offline/stand.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CET_FLAGS) -Wl,-z,shstk -o $@ $< -pthread
-$(CET)/%_marked: selftests/loader/%_test.c selftests/loader/ssp.h
+$(CET)/%_marked: selftests/loader/%_test.c tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CET_FLAGS) -Wl,-z,shstk -o $@ $< -pthread
 $(CET)/%_marked: selftests/loader/%.c
@@ -108,11 +108,11 @@ check-cet-glibc: all $(CET)/unaware_cet $(CET_MARKED) $(LT)/libprotobuf-c.so.1 $
 # guest; the programs are built with an older C library, so they are not marked.
 LTA := $(LT)/arm64
 
-$(LTA)/%: selftests/loader/%.c selftests/loader/ssp.h
+$(LTA)/%: selftests/loader/%.c tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(arm64_CC) $(LT_CFLAGS) -mbranch-protection=standard \
 		-o $@ $< $(LT_LIBS) -pthread
-$(LTA)/%: selftests/loader/%.cc selftests/loader/ssp.h
+$(LTA)/%: selftests/loader/%.cc tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(ARM64)g++ -O2 -g $(WARN) -mbranch-protection=standard \
 		-fnon-call-exceptions -o $@ $< -pthread
@@ -121,7 +121,7 @@ $(LTA)/violate: LT_LIBS := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer 
 $(LTA)/ownjump_test: LT_LIBS := -mbranch-protection=none
 
 # One with a C library that knows GCS in it.
-$(LTA)/marked_static: selftests/loader/unaware_test.c selftests/loader/ssp.h
+$(LTA)/marked_static: selftests/loader/unaware_test.c tools/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)selftests/guest/in forky aarch64-linux-gnu-gcc $(LT_CFLAGS) \
 		-mbranch-protection=standard -DSTATIC -static -o $@ $< -pthread

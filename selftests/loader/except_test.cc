@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ssp.h"
+#include "../../tools/preload/ssp.h"
 
 static unsigned int count;
 static int destroyed;
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 
 	printf("TAP version 13\n");
 	if (argc == 2 && !strcmp(argv[1], "on"))
-		ok(ssp() != 0, "shadow stack is on");
+		ok(read_ssp() != 0, "shadow stack is on");
 	for (int i = 0; i < 50; i++)
 		good &= out_of_qsort();
 	ok(good, "50 exceptions out of qsort()'s callback");

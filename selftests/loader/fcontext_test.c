@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ssp.h"
+#include "../../tools/preload/ssp.h"
 
 struct transfer {
 	void *from;
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 
 	printf("TAP version 13\n");
 	if (argc == 2 && !strcmp(argv[1], "on"))
-		ok(ssp() != 0, "shadow stack is on");
+		ok(read_ssp() != 0, "shadow stack is on");
 	a.from = make_fcontext((char *)malloc(STACK) + STACK, STACK, counter);
 	b.from = make_fcontext((char *)malloc(STACK) + STACK, STACK, counter);
 	for (intptr_t i = 1; i <= 50; i++) {

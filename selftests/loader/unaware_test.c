@@ -25,7 +25,7 @@
 #define HAVE_UCONTEXT 1
 #endif
 
-#include "ssp.h"
+#include "../../tools/preload/ssp.h"
 
 static unsigned int count;
 
@@ -542,7 +542,7 @@ int main(int argc, char **argv)
 		return atoi(argv[2]);
 	printf("TAP version 13\n");
 	if (argc == 2 && !strcmp(argv[1], "on"))
-		ok(ssp() != 0, "shadow stack is on");
+		ok(read_ssp() != 0, "shadow stack is on");
 	test_setjmp();
 	test_siglongjmp(0, "siglongjmp out of a handler");
 	test_siglongjmp(SA_ONSTACK, "siglongjmp out of a handler on its own stack");

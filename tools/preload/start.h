@@ -72,6 +72,7 @@
 #include <stdint.h>
 
 #include "../agent/sys.h"
+#include "ssp.h"
 
 #ifdef __aarch64__
 /*
@@ -162,23 +163,6 @@ struct map_line {
 
 /* maps.c: false if no mapping holds @addr. Async-signal-safe. */
 bool start_map_find(uint64_t addr, struct map_line *ret) HIDDEN;
-
-static inline uint64_t read_ssp(void)
-{
-	uint64_t ssp = 0;
-
-#ifdef __x86_64__
-	__asm__ volatile("rdsspq %0" : "+r"(ssp));
-#elif defined(__aarch64__)
-	register uint64_t x16 __asm__("x16") = 1;
-
-	/* CHKFEAT clears the bit where GCS is on. */
-	__asm__ volatile("hint #40" : "+r"(x16));
-	if (!x16)
-		__asm__ volatile("mrs %0, s3_3_c2_c5_1" : "=r"(ssp));
-#endif
-	return ssp;
-}
 
 static inline uint64_t load_word(uint64_t addr)
 {

@@ -2,12 +2,12 @@
 /*
  * ssp.h - the shadow stack pointer, 0 where shadow stacks are off; in C and C++.
  */
-#ifndef LOADER_SSP_H
-#define LOADER_SSP_H
+#ifndef PRELOAD_SSP_H
+#define PRELOAD_SSP_H
 
 #include <stdint.h>
 
-static inline uint64_t ssp(void)
+static inline uint64_t read_ssp(void)
 {
 	uint64_t v = 0;
 
