@@ -132,6 +132,9 @@ static const char *unavailable(int err)
 		return "this processor or kernel has no shadow stacks";
 	case EINVAL:
 		return "this kernel does not know shadow stacks";
+	case ENOMEM:
+		return "no memory for a shadow stack; a smaller stack limit "
+		       "(ulimit -s) may help";
 	case EPERM:
 	case EBUSY:
 		return "their status is locked or a seccomp filter forbids it";

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct reporter {
 	struct shstk_symbols *symbols;
 	char **sites;
 	size_t n;
+	bool failed;		/* to write, which was said */
 };
 
 int reporter_create(const char *path, struct reporter **ret)
@@ -139,5 +141,9 @@ void reporter_take(struct reporter *reporter, char *text)
 		"shstk run: violation in process %d, thread %d: return in %s "
 		"goes to %s, the shadow stack has %s: %s\n",
 		pid, tid, where, there, expected, outcome(action));
-	fflush(reporter->out);
+	if (fflush(reporter->out) && !reporter->failed) {
+		reporter->failed = true;
+		fprintf(stderr, "shstk run: reports can't be written: %s\n",
+			strerror(errno));
+	}
 }
