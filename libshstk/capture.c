@@ -1453,9 +1453,8 @@ static __attribute__((noinline)) no_sanitize
 int again_long(uint64_t *pcs, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
-	const struct memo_side *s = &t->memo.side[t->memo.last];
 
-	if (likely(memo_unchanged_long(&t->memo, s, s->first, pcs + 1) &&
+	if (likely(memo_unchanged_again(&t->memo, pcs + 1) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return end_again(t, pcs, t->begun.info);
 	return not_again(pcs, t);

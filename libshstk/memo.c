@@ -11,7 +11,8 @@
 size_t memo_bytes(void)
 {
 	return 2 * MEMO_ROOM * (2 * sizeof(uint64_t) + 2 * sizeof(int32_t) +
-				sizeof(struct memo_fp));
+				sizeof(struct memo_fp)) +
+	       VERIFY_PACKED * MEMO_PACKED * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
 /* What ends the searches. */
@@ -47,6 +48,8 @@ void memo_init(struct memo *m, uint8_t *memory)
 		s->sp = (int32_t *)memory;
 		memory += MEMO_ROOM * sizeof(*s->sp);
 	}
+	m->packed.low = (uint32_t *)memory;
+	m->packed.up = (uint16_t *)(memory + MEMO_PACKED * sizeof(*m->packed.low));
 	m->last = 0;
 	memo_clear(m);
 }
@@ -149,6 +152,76 @@ no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s,
 {
 	m->backwards = !m->backwards;
 	return !differ(s, j + 1, s->end, out, m->backwards);
+}
+
+/* The longest run of @again's return addresses that can be packed. */
+static void find_run(const struct memo_again *a, int *from, int *end)
+{
+	int i, first = 0;
+
+	*from = *end = 0;
+	for (i = 0; i < a->n; i++) {
+		if (a->raw[i] >> 32 != a->raw[first] >> 32 || i - first == MEMO_PACKED ||
+		    (uint32_t)(a->slot[i] - a->slot[first]) / 8 > UINT16_MAX)
+			first = i;
+		if (i + 1 - first > *end - *from) {
+			*from = first;
+			*end = i + 1;
+		}
+	}
+}
+
+static void pack(struct memo *m)
+{
+	const struct memo_again *a = &m->again;
+	struct memo_packed *p = &m->packed;
+	int i, n;
+
+	find_run(a, &p->from, &p->end);
+	n = (p->end - p->from) & ~7;
+	p->end = p->from + n;
+	if (!VERIFY_PACKED || !verify_is_wide() || n < MEMO_LONG / 2) {
+		p->end = p->from;
+		return;
+	}
+	p->base = (const uint64_t *)(a->anchor + a->slot[p->from]);
+	p->high = a->raw[p->from] >> 32;
+	for (i = 0; i < n; i++) {
+		p->up[i] = (a->slot[p->from + i] - a->slot[p->from]) / 8;
+		p->low[verify_packed_at(i)] = (uint32_t)a->raw[p->from + i];
+	}
+}
+
+/* Those of @again that are not packed: @from to @end - 1. */
+static no_sanitize uint64_t differ_again(const struct memo_again *a, int from,
+					 int end, uint64_t *out, bool backwards)
+{
+	return verify_wide(a->anchor, a->slot + from, a->raw + from, out + from,
+			   end - from, backwards);
+}
+
+no_sanitize bool memo_unchanged_again(struct memo *m, uint64_t *out)
+{
+	const struct memo_side *s = &m->side[m->last];
+	const struct memo_packed *p = &m->packed;
+	struct memo_again *a = &m->again;
+	uint64_t d, before, behind;
+
+	if (a->seen < MEMO_SEEN || p->from == p->end) {
+		if (!memo_unchanged_long(m, s, s->first, out))
+			return false;
+		if (a->seen < MEMO_SEEN && ++a->seen == MEMO_SEEN)
+			pack(m);
+		return true;
+	}
+	m->backwards = !m->backwards;
+	before = m->backwards ? differ_again(a, p->end, a->n, out, true) :
+				differ_again(a, 0, p->from, out, false);
+	d = verify_packed(p->base, p->up, p->low, p->high, out + p->from,
+			  p->end - p->from, m->backwards);
+	behind = m->backwards ? differ_again(a, 0, p->from, out, true) :
+				differ_again(a, p->end, a->n, out, false);
+	return !(before | d | behind);
 }
 
 int memo_verify(struct memo_walk *w, uint64_t *out, int room)

@@ -28,6 +28,8 @@
  * may not fit into the first-level cache, and what was touched last is there.
  */
 #define MEMO_LONG 256
+#define MEMO_PACKED 4096	/* entries that are packed at most */
+#define MEMO_SEEN 4		/* a long trace was repeated so often: it is packed */
 #define MEMO_NEVER INT32_MAX	/* further out than any frame */
 
 /**
@@ -89,6 +91,7 @@ struct memo_side {
  * @n: their number, at least 1.
  * @fps: frame pointers to verify.
  * @fps_end: behind the last one.
+ * @seen: how often a long one was so, up to MEMO_SEEN.
  */
 struct memo_again {
 	uint64_t sp;
@@ -101,11 +104,33 @@ struct memo_again {
 	const uint8_t *anchor;
 	int n;
 	const struct memo_fp *fps, *fps_end;
+	int seen;
+};
+
+/**
+ * struct memo_packed - part of what memo_again holds, in half the space
+ * @up: words from @base to each return address.
+ * @low: lower half of what was read there, see verify_packed().
+ * @base: the innermost of them.
+ * @high: upper half of all.
+ * @from: first entry, of @memo_again.raw.
+ * @end: behind the last one. There is none if that is @from.
+ *
+ * A long trace does not fit into the first-level cache with all that it is compared
+ * with. Valid once @memo_again.seen is MEMO_SEEN.
+ */
+struct memo_packed {
+	uint16_t *up;
+	uint32_t *low;
+	const uint64_t *base;
+	uint32_t high;
+	int from, end;
 };
 
 /**
  * struct memo - a thread's last trace
  * @again: how to verify it where it was made.
+ * @packed: how to do so sooner.
  * @side: the trace, and room for the next one.
  * @last: which side is the trace.
  * @now: that side; NULL if short_cut() can't use it.
@@ -119,6 +144,7 @@ struct memo_again {
  */
 struct memo {
 	struct memo_again again;
+	struct memo_packed packed;
 	struct memo_side side[2];
 	unsigned int last;
 	struct memo_side *now;
@@ -262,6 +288,9 @@ bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
 			 uint64_t *out);
 bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
 
+/* The same of all that memo_again holds, which is long. */
+bool memo_unchanged_again(struct memo *m, uint64_t *out);
+
 /* Are frame pointers what they were, where they were restored from? */
 static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 						  const struct memo_fp *end)
@@ -325,6 +354,7 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 	a->raw = s->raw + j + 1;
 	a->anchor = (const uint8_t *)(uintptr_t)s->anchor;
 	a->n = s->end - (j + 1);
+	a->seen = 0;
 }
 
 /*

@@ -118,8 +118,47 @@ uint64_t verify_wide_inline(const uint8_t *anchor, const int32_t *slot,
 		return verify_few(anchor, slot, raw, out, n);
 	return native_differ(anchor, slot, raw, out, n, backwards);
 }
+
+#define VERIFY_PACKED 1
+
+/*
+ * The same of @n words, a multiple of 8, @up words from @base each, that all have
+ * @high as their upper half; the lower halves are in @low, at verify_packed_at().
+ */
+static __attribute__((noinline, unused)) VERIFY_WIDE no_sanitize
+uint64_t verify_packed(const uint64_t *base, const uint16_t *up,
+		       const uint32_t *low, uint32_t high, uint64_t *out, int n,
+		       bool backwards)
+{
+	return native_differ_packed(base, up, low, high, out, n, backwards);
+}
+
+static inline int verify_packed_at(int i)
+{
+	return native_packed_at(i);
+}
 #else
 #define VERIFY_WIDE
+#define VERIFY_PACKED 0
+
+static inline uint64_t verify_packed(const uint64_t *base, const uint16_t *up,
+				     const uint32_t *low, uint32_t high,
+				     uint64_t *out, int n, bool backwards)
+{
+	(void)base;
+	(void)up;
+	(void)low;
+	(void)high;
+	(void)out;
+	(void)n;
+	(void)backwards;
+	return 1;
+}
+
+static inline int verify_packed_at(int i)
+{
+	return i;
+}
 
 static inline bool verify_is_wide(void)
 {

@@ -53,7 +53,7 @@ $(BENCH)/cost.so: $(BENCH)/cost.o
 $(BENCH)/cost.o: BENCH_FP := -fPIC
 
 # A test: the memo against the plain walk, on the chains that are measured.
-$(BENCH)/memo_test.o: BENCH_FP := $(BENCH_NOFP)
+$(BENCH)/memo_test.o: BENCH_FP := $(BENCH_NOFP) -Ilibshstk/arch/$(ARCH)
 $(BENCH)/memo_test: $(patsubst %,$(BENCH)/%.o,memo_test chain_fp chain_nofp \
 		chain_nofp1024) $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(CC) -o $@ $^
@@ -71,7 +71,7 @@ $(BENCH)/arm64/chain_%.o: $(BENCH)/arm64/chain_%.c
 		-c -o $@ $<
 $(BENCH)/arm64/memo_test.o: selftests/bench/memo_test.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(ARM64)gcc $(BENCH_CFLAGS) $(BENCH_NOFP) -c -o $@ $<
+	$(call say,CC,$@)$(ARM64)gcc $(BENCH_CFLAGS) $(BENCH_NOFP) -Ilibshstk/arch/arm64 -c -o $@ $<
 $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 	$(call say,LD,$@)$(ARM64)gcc -static -o $@ $^
 

@@ -6,7 +6,8 @@
  * frame pointers, with dynamic allocas, through signal handlers on the same and
  * on another stack. At random places it captures twice, with and without the
  * memo of the last trace, with arrays too small now and then, and compares. Some
- * captures are those of a hook, which must also tell the right identity.
+ * captures are those of a hook, which must also tell the right identity. Deep down,
+ * where nothing is new, single bits of return addresses are then changed.
  *
  *	memo_test [SEED [CAPTURES]]
  */
@@ -21,6 +22,7 @@
 #include "chain.h"
 #include "hook.h"
 #include "shstk.h"
+#include "verify.h"
 
 #define MAX 2048
 #define DEEPEST 600
@@ -228,8 +230,127 @@ static __attribute__((noinline)) void wander(void)
 		step();
 }
 
+/* The word that entry @at of @t was read from, found from @sp on; or NULL. */
+static volatile uint64_t *find_word(const struct trace *t, int at, uint64_t *sp)
+{
+	volatile uint64_t *p = sp;
+
+	for (int i = 1; i <= at; i++) {
+		for (; *p != t->pcs[i]; p++)
+			if (p - sp > 65536)
+				return NULL;
+		p++;
+	}
+	return p - 1;
+}
+
+static unsigned int changed, noticed, overlooked;
+
+/* Capture often, then change @bit of the return address of entry @at. */
+static __attribute__((noinline)) void change_word(int at, unsigned int bit)
+{
+	static struct trace last, memo, walk;
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	volatile uint64_t *word = NULL;
+	volatile int rounds = 10;
+	uint64_t old = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		struct trace *t = i < 8 ? &last : i == 8 ? &memo : &walk;
+
+		if (i == 8) {
+			word = find_word(&last, at, __builtin_frame_address(0));
+			if (!word)
+				return;
+			old = *word;
+			*word = old ^ 1ull << bit;
+		}
+		opts.sources = SHSTK_USE_WALK | (i < 9 ? SHSTK_USE_MEMO : 0);
+		t->n = shstk_capture(t->pcs, MAX, &opts, NULL);
+	}
+	*word = old;
+	changed++;
+	if (walk.n != last.n || memcmp(walk.pcs, last.pcs, (size_t)walk.n * 8))
+		noticed++;
+	if (memo.n != walk.n || memcmp(memo.pcs, walk.pcs, (size_t)walk.n * 8))
+		overlooked++;
+}
+
+static void change_words(struct chain *c)
+{
+	int deep = *(const int *)c->arg;
+
+	for (int i = 0; i < 40; i++)
+		change_word(4 + (int)draw((unsigned int)deep), draw(47));
+}
+
+static void change_long(void)
+{
+	static const int deep[] = { 20, 300, 517, 900 };
+
+	for (unsigned int i = 0; i < 8; i++) {
+		struct chain c = {
+			.fns = i & 1 ? chain_fns_nofp1024 : chain_fns_nofp,
+			.mask = i & 1 ? 1023 : 15,
+			.seed = draw(1024),
+			.leaf = change_words,
+			.arg = (void *)(uintptr_t)&deep[i / 2],
+		};
+
+		chain_descend(&c, (unsigned int)deep[i / 2]);
+	}
+	printf("# %u changes, %u of them changed the trace\n", changed, noticed);
+}
+
+#if VERIFY_PACKED
+/* Random words, all as remembered but for one bit of one of them. */
+static VERIFY_WIDE unsigned int packed_overlooks(void)
+{
+	static uint64_t stack[65536], out[512];
+	static uint32_t low[512];
+	static uint16_t up[512];
+	uint32_t high = draw(65536);
+	unsigned int bad = 0, bit;
+
+	for (int i = 0; i < 512; i++) {
+		up[i] = (uint16_t)(i * 127 + (int)draw(127));
+		low[verify_packed_at(i)] = draw(1u << 31) * 2 + draw(2);
+		stack[up[i]] = (uint64_t)high << 32 | low[verify_packed_at(i)];
+	}
+	for (unsigned int round = 0; round < 4096; round++) {
+		int n = 8 * (int)(1 + draw(64)), at = (int)draw(512);
+
+		bit = draw(64);
+		stack[up[at]] ^= 1ull << bit;
+		if (!verify_packed(stack, up, low, high, out, n, round & 1) !=
+		    (at >= n))
+			bad++;
+		for (int i = 0; i < n; i++)
+			bad += out[i] != stack[up[i]];
+		stack[up[at]] ^= 1ull << bit;
+	}
+	return bad;
+}
+
+static bool can_pack(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+#else
+static unsigned int packed_overlooks(void)
+{
+	return 0;
+}
+
+static bool can_pack(void)
+{
+	return false;
+}
+#endif
+
 int main(int argc, char **argv)
 {
+	unsigned int bad_packed;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -243,7 +364,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..3\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..5\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -251,10 +372,17 @@ int main(int argc, char **argv)
 	       reused);
 	printf("%s 1 every trace equals the plain walk\n",
 	       wrong ? "not ok" : "ok");
-	/* Where most traces are short, the memo is tried for one in 16. */
+	/* Where most traces are short, the memo is tried for one in 32. */
 	printf("%s 2 many traces reused frames of the last one\n",
 	       reused > compared / 50 ? "ok" : "not ok");
 	printf("%s 3 hooks are told the identity of every trace\n",
 	       wrong_ids ? "not ok" : "ok");
-	return wrong || wrong_ids || reused <= compared / 50;
+	change_long();
+	printf("%s 4 no changed return address is overlooked\n",
+	       overlooked || noticed < 100 ? "not ok" : "ok");
+	bad_packed = can_pack() ? packed_overlooks() : 0;
+	printf("%s 5 words of a long trace are compared bit by bit%s\n",
+	       bad_packed ? "not ok" : "ok", can_pack() ? "" : " # SKIP no AVX2");
+	return wrong || wrong_ids || reused <= compared / 50 || overlooked ||
+	       noticed < 100 || bad_packed;
 }

@@ -281,6 +281,61 @@ uint64_t native_differ(const uint8_t *anchor, const int32_t *slot,
 	return !_mm256_testz_si256(d0, d0);
 }
 
+/* Four words, that lie @up words from @base each. */
+static inline NATIVE_V4 no_sanitize
+__m256i native_gather_up(const uint64_t *base, const uint16_t *up)
+{
+	const double *words = (const double *)base;
+	__m128d a, b;
+	uint64_t u;
+
+	memcpy(&u, up, sizeof(u));
+	a = _mm_load_sd(words + (uint16_t)u);
+	a = _mm_loadh_pd(a, words + ((uint32_t)u >> 16));
+	u >>= 32;
+	b = _mm_load_sd(words + (uint16_t)u);
+	b = _mm_loadh_pd(b, words + (u >> 16));
+	return _mm256_castpd_si256(_mm256_insertf128_pd(_mm256_castpd128_pd256(a), b, 1));
+}
+
+/*
+ * verify_packed(). Two vectors of words become one of their lower halves and one of
+ * their upper halves.
+ */
+static inline NATIVE_V4 no_sanitize
+uint64_t native_differ_packed(const uint64_t *base, const uint16_t *up,
+			      const uint32_t *low, uint32_t high, uint64_t *out,
+			      int n, bool backwards)
+{
+	int i = backwards ? n - 8 : 0, step = backwards ? -8 : 8, left;
+	const __m256i highs = _mm256_set1_epi32((int)high);
+	__m256i d0 = _mm256_setzero_si256(), d1 = d0;
+
+	for (left = n >> 3; left > 0; left--, i += step) {
+		__m256i a = native_gather_up(base, up + i);
+		__m256i b = native_gather_up(base, up + i + 4);
+		__m256 fa = _mm256_castsi256_ps(a), fb = _mm256_castsi256_ps(b);
+		__m256i lows = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0x88));
+		__m256i upper = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0xdd));
+
+		_mm256_storeu_si256((__m256i *)(out + i), a);
+		_mm256_storeu_si256((__m256i *)(out + i + 4), b);
+		lows = _mm256_xor_si256(lows, _mm256_loadu_si256((const __m256i *)(low + i)));
+		d0 = _mm256_or_si256(d0, lows);
+		d1 = _mm256_or_si256(d1, _mm256_xor_si256(upper, highs));
+	}
+	d0 = _mm256_or_si256(d0, d1);
+	return !_mm256_testz_si256(d0, d0);
+}
+
+/* Where the lower half of the word @i of @n is to be kept for that. */
+static inline int native_packed_at(int i)
+{
+	static const uint8_t at[8] = { 0, 1, 4, 5, 2, 3, 6, 7 };
+
+	return (i & ~7) | at[i & 7];
+}
+
 /*
  * Copy @n words, at least 4. Not 0: there is a signal token among them.
  *
