@@ -1408,13 +1408,11 @@ static __attribute__((noinline)) int after_again(const uint64_t *pcs,
  * handlers of it, as thread_enter() does; @depth is for captures that look at modules.
  */
 static inline __attribute__((always_inline)) no_sanitize
-bool begin_again(struct thread *t, unsigned int max, uint64_t ra, uint64_t sp,
-		 uint64_t fp)
+bool is_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_t sp,
+	      uint64_t fp)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	store_relaxed(&t->busy_sp, sp | 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return likely(a->sp == sp && a->pc == native_strip(ra) &&
 		      !((a->fp ^ fp) & a->fp_mask) &&
 		      a->gen == rulecache_gen() && !self_loads_changed() &&
@@ -1483,15 +1481,16 @@ int again_wide(uint64_t *pcs, struct thread *t)
 	return not_again(pcs, t);
 }
 
-/* A call that is_simple() and interrupts no other one. */
-static inline __attribute__((always_inline)) no_sanitize
+/*
+ * A call that is_simple() and interrupts no other one. It was begun by marked_begin(),
+ * for the same reason.
+ */
+static __attribute__((noinline)) no_sanitize
 int capture_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
-		  struct shstk_info *info, struct thread *t, uint64_t ra,
-		  uint64_t sp, uint64_t fp)
+		  struct shstk_info *info, struct thread *t, uint64_t fp)
 {
-	bool same = begin_again(t, max, ra, sp, fp);
+	bool same = is_again(t, max, t->marker.ra, t->busy_sp & ~1ull, fp);
 
-	t->marker.ra = ra;
 	t->begun.fp = fp;
 	t->begun.max = max;
 	t->begun.opts = opts;
@@ -1548,7 +1547,7 @@ int unmarked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *o
 		}
 		if (t->marker.wait)
 			t->marker.wait--;
-		return capture_again(pcs, max, opts, info, t, ra, sp, fp);
+		return capture_again(pcs, max, opts, info, t, fp);
 	}
 	store_relaxed(&t->busy_sp, 0);
 	return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
@@ -1579,8 +1578,8 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 	if (unlikely(!is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
 		return capture_rare(pcs, max, opts, info, ra, sp,
 				    native_caller_fp(frame), 0);
-	return capture_again(pcs, max, opts, info, t, ra, sp,
-			     native_caller_fp(frame));
+	marked_begin(t, ra, sp);
+	return capture_again(pcs, max, opts, info, t, native_caller_fp(frame));
 }
 
 /* What a hook wants in any other way than the fastest one. */
@@ -1607,6 +1606,14 @@ static __attribute__((noinline)) int hook_any(struct call *c, struct thread *t)
 	return n;
 }
 
+static inline __attribute__((always_inline)) no_sanitize
+bool hook_begin(const struct call *c, struct thread *t)
+{
+	store_relaxed(&t->busy_sp, c->sp | 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return is_again(t, c->max, c->ra, c->sp, c->fp);
+}
+
 /* As again_wide(). */
 static inline __attribute__((always_inline)) no_sanitize
 int hook_end(const struct call *c, struct thread *t)
@@ -1623,7 +1630,7 @@ int hook_again_wide(const struct call *c, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	if (begin_again(t, c->max, c->ra, c->sp, c->fp) &&
+	if (hook_begin(c, t) &&
 	    likely(!verify_wide_inline(a->anchor, a->slot, a->raw, c->pcs + 1,
 				       a->n, false) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
@@ -1636,7 +1643,7 @@ int hook_again(const struct call *c, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 
-	if (begin_again(t, c->max, c->ra, c->sp, c->fp) &&
+	if (hook_begin(c, t) &&
 	    likely(!verify_pairs(a->anchor, a->slot, a->raw, c->pcs + 1, a->n) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return hook_end(c, t);
