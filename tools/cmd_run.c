@@ -6,7 +6,7 @@
  *
  *   tunables    a C library that handles shadow stacks itself (glibc 2.42 on
  *               arm64; x86 glibc built for CET) is told to by GLIBC_TUNABLES,
- *               also one that is linked into a program that is marked. An
+ *               on arm64 also one that is linked into a marked program. An
  *               object is loaded that reports violations, and on x86 switches
  *               on where the C library would not (tools/preload/start_ready.c).
  *   preload     x86 programs whose C library knows nothing of them get the
@@ -247,14 +247,13 @@ static bool pops_shadow_stack(const char *path)
 	return found;
 }
 
-/* A static program holds the names of the tunables its C library knows. */
+/*
+ * A static program holds the names of the tunables its C library knows. On x86 that
+ * tells nothing: the name is there whether glibc was built for CET or not.
+ */
 static bool knows_tunable(const char *path)
 {
-#ifdef __x86_64__
-	static const char name[] = "glibc.cpu.x86_shstk";
-#else
 	static const char name[] = "glibc.cpu.aarch64_gcs";
-#endif
 	const unsigned char *bytes;
 	bool found;
 	size_t size;
