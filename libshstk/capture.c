@@ -1286,7 +1286,7 @@ int capture_by(const struct request *r, uint64_t ra, uint64_t sp, uint64_t fp,
 	if (unlikely(markers_at_work(&c.t->marker)) && c.outermost && !c.crossed &&
 	    c.end == SHSTK_END_COMPLETE && !c.guessed && !r->skip && !ssp &&
 	    r->sources & SHSTK_USE_MARKER)
-		marker_consider(c.t, c.pcs, c.n, MARKER_PLAIN / 2, ra, sp, fp);
+		marker_consider(c.t, c.pcs, c.n, MARKER_PLAIN / 2, 0, ra, sp, fp);
 	return leave(&c, r);
 }
 
@@ -1379,7 +1379,7 @@ int capture_near(const struct call *c, struct thread *t)
 		if (c->hook)
 			finish_hook(c->hook);
 		if (unlikely(markers_at_work(&t->marker)) && allows_marker(c->opts))
-			marker_consider(t, c->pcs, n, MARKER_PLAIN / 2, c->ra, c->sp,
+			marker_consider(t, c->pcs, n, MARKER_PLAIN / 2, 0, c->ra, c->sp,
 					c->fp);
 		if (unlikely(c->info != NULL))
 			fill_info(c->info, 0, n, SHSTK_END_COMPLETE,
@@ -1537,16 +1537,16 @@ int unmarked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *o
 
 	marker_new_rules(&t->marker);
 	if (!t->marker.n && is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)) {
-		if (markers_on(&t->marker) && !t->marker.wait) {
+		if (allows_marker(opts) && markers_on(&t->marker)) {
 			struct call c = {
 				.ra = ra, .sp = sp, .fp = fp, .pcs = pcs,
 				.max = max, .opts = opts, .info = info,
 			};
 
-			return capture_near(&c, t);
-		}
-		if (t->marker.wait)
+			if (!t->marker.wait)
+				return capture_near(&c, t);
 			t->marker.wait--;
+		}
 		return capture_again(pcs, max, opts, info, t, fp);
 	}
 	store_relaxed(&t->busy_sp, 0);
@@ -1569,8 +1569,7 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 	if (unlikely(!t || load_relaxed(&t->busy_sp)))
 		return capture_rare(pcs, max, opts, info, ra, sp,
 				    native_caller_fp(frame), 0);
-	if (unlikely(markers_at_work(&t->marker)) &&
-	    (allows_marker(opts) || t->marker.n)) {
+	if (unlikely(markers_at_work(&t->marker))) {
 		marked_begin(t, ra, sp);
 		return marked_capture(pcs, max, opts, info, t,
 				      native_caller_fp(frame));

@@ -1,29 +1,63 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * marked.c - captures of a thread with markers: walk to the youngest one, copy what
- * is known from there on; see marker.h.
+ * marked.c - captures of a thread with markers: find the way to the youngest one,
+ * copy what is known from there on; see marker.h.
  *
- * Most frames of code with frame pointers are left with two loads, one for the rule
- * and a few comparisons. No function is called on the way: what is called would push
- * callers out of the processor's predictor of returns.
+ * Ways lead there from fast to general: marked_capture(), all frames are as they were;
+ * walk_trail(), some are new and all of them have frame records; walk_bare(), the same
+ * without a memory; and capture_any(). Frames with a record are left with two loads,
+ * one for the rule and a few comparisons. Almost no function is called on the way: what
+ * is called would push callers out of the processor's predictor of returns.
  */
 #include "capture.h"
 #include "rulecache.h"
 #include "self.h"
 #include "verify.h"
 
+/* A word of the stack. */
+static inline no_sanitize uint64_t word_at(uint64_t addr)
+{
+	return *(const stack_word *)(uintptr_t)addr;
+}
+
+/* Is all as it was before, and the stack, perhaps, the thread's own? */
+static inline __attribute__((always_inline))
+bool may_walk(const struct thread *t, uint64_t sp)
+{
+	return t->marker.gen == rulecache_gen() && !markers_stale(&t->marker) &&
+	       !self_loads_changed() && sp >= t->native.lo;
+}
+
+/* The same request as the last time, which asked for nothing special? */
+static inline __attribute__((always_inline))
+bool asks_again(const struct markers *m, const uint64_t *pcs, unsigned int max,
+		const struct shstk_opts *opts, const struct shstk_info *info)
+{
+	uint64_t first, rest;
+
+	if (!pcs || info || max > INT32_MAX)
+		return false;
+	if (!opts)
+		return true;
+	memcpy(&first, opts, sizeof(first));
+	if (unlikely(first != m->simple))
+		return false;	/* perhaps there is less of it */
+	memcpy(&rest, &opts->skip, sizeof(rest));
+	return !(rest | (uintptr_t)opts->marks);
+}
+
 enum target { TO_MARKER, TO_END, TO_OTHER };
 
 /**
  * struct way - where a walk has come to
  * @n: frames written.
- * @far: frames with frame pointers before any other, or MARKER_PLAIN / 2: further
- *	out a marker is not found quickly.
+ * @records: frames with frame pointers before any other.
+ * @far: the same, or MARKER_PLAIN / 2: further out a marker is not found quickly.
  * @slot: of the marker.
  * @raw: the marker.
  */
 struct way {
-	int n, far;
+	int n, records, far;
 	uint64_t slot, raw;
 };
 
@@ -42,12 +76,12 @@ enum target walk_out(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
 	enum target target = TO_OTHER;
 	int plain = 0;
 
-	way->far = 0;
+	way->records = 0;
 	for (;;) {
 		/* Frames are 16 bytes at least, so the array is looked at once. */
 		limit = min(last, low + 16 * (uint64_t)(end - p) - 16);
 		from = p;
-		while (likely(*marker_record(m, pc) == pc)) {
+		while (likely(marker_is_record(m, pc))) {
 			if (unlikely(fp < low || fp > limit))
 				break;
 			*p++ = pc;
@@ -67,7 +101,7 @@ enum target walk_out(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
 		}
 		if (unlikely(p == end))
 			break;
-		if (*marker_record(m, pc) == pc) {
+		if (marker_is_record(m, pc)) {
 			if (fp < low || fp > last)
 				break;
 			continue;	/* the limit was too near */
@@ -85,7 +119,7 @@ enum target walk_out(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
 		if (p != from)
 			sp = native_record_cfa(marker_rule(t, p[-1]), slot - 8);
 		if (!plain)
-			way->far = p - pcs;
+			way->records = p - pcs;
 		*p++ = pc;
 		if (RULE_KIND(rule) == RULE_END) {
 			target = TO_END;
@@ -105,7 +139,9 @@ enum target walk_out(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
 		pc = w.pc;
 	}
 	way->n = p - pcs;
-	way->far = plain ? max(way->far, MARKER_PLAIN / 2) : way->n;
+	if (!plain)
+		way->records = way->n;
+	way->far = plain ? max(way->records, MARKER_PLAIN / 2) : way->n;
 	way->slot = slot;
 	way->raw = raw;
 	return target;
@@ -133,46 +169,6 @@ int finish(struct thread *t, struct shstk_info *info, const uint64_t *pcs, int n
 	return unlikely(info || self_has_retired()) ? after(info, pcs, n, reused) : n;
 }
 
-/* Is all as it was before, and the stack the thread's own? */
-static inline bool may_walk(struct thread *t, uint64_t sp)
-{
-	const struct markers *m = &t->marker;
-
-	return m->gen == rulecache_gen() && !markers_stale(m) &&
-	       !self_loads_changed() && t->native_known &&
-	       range_has(&t->native, sp);
-}
-
-/* is_simple(), most often the same question as the last time. */
-static inline __attribute__((always_inline))
-bool asks_simply(struct markers *m, const uint64_t *pcs, unsigned int max,
-		 const struct shstk_opts *opts, const struct shstk_info *info)
-{
-	uint64_t first, rest;
-
-	if (likely(pcs && !info && max <= INT32_MAX)) {
-		if (!opts)
-			return true;
-		memcpy(&first, opts, sizeof(first));
-		if (likely(first == m->simple)) {
-			memcpy(&rest, &opts->skip, sizeof(rest));
-			return !(rest | (uintptr_t)opts->marks);
-		}
-	}
-	if (!is_simple(pcs, max, opts, info, SHSTK_USE_MARKER))
-		return false;
-	if (opts)
-		memcpy(&m->simple, opts, sizeof(m->simple));
-	return true;
-}
-
-/* A capture came to the youngest marker. Is another one due? */
-static inline bool marker_note(struct markers *m, int n)
-{
-	m->mark[m->n].uses++;
-	return --m->left <= 0 || n >= m->near;
-}
-
 /* Of any frames that walk_out() can leave. */
 static __attribute__((noinline)) int capture_any(uint64_t *pcs, unsigned int max,
 						 const struct shstk_opts *opts,
@@ -186,15 +182,19 @@ static __attribute__((noinline)) int capture_any(uint64_t *pcs, unsigned int max
 	struct way way;
 	int n, rest;
 
+	if (!t->native_known || !range_has(&t->native, sp))
+		return unmarked_capture(pcs, max, opts, info, t, fp);
 	target = walk_out(t, m->ra, sp, fp, pcs, max, &way);
 	n = way.n;
 	if (target == TO_MARKER) {
-		k = marker_older(m, way.slot, way.raw);
+		k = marker_older(t, way.slot, way.raw);
 		rest = k ? MARKER_ROOM - k->at : 0;
 		if (!k || n + rest > (int)max)
 			return unmarked_capture(pcs, max, opts, info, t, fp);
 		native_move(m->pcs + k->at, pcs + n, rest);
-		if (marker_note(m, n))
+		if (n > MARKER_BULK)
+			marker_bulk(t, n);
+		if (t->captures >= m->probe || n >= m->near)
 			marker_met(t, pcs, n, way.far, sp, fp);
 		return finish(t, info, pcs, n + rest, rest);
 	}
@@ -202,85 +202,323 @@ static __attribute__((noinline)) int capture_any(uint64_t *pcs, unsigned int max
 	if (m->plain || !n)
 		return unmarked_capture(pcs, max, opts, info, t, fp);
 	if (m->n || !m->wait)
-		marker_consider(t, pcs, n, way.far, m->ra, sp, fp);
+		marker_consider(t, pcs, n, way.far, way.records, m->ra, sp, fp);
 	else
 		m->wait--;
 	return finish(t, info, pcs, n, 0);
 }
 
-/* The end of a capture after which another marker is due. */
-static __attribute__((noinline)) int capture_met(struct thread *t, const uint64_t *pcs,
-						 int n, int rest, uint64_t fp,
+/* Seldom: another marker is due. */
+static __attribute__((noinline)) int again_due(struct thread *t, const uint64_t *pcs,
+					       struct shstk_info *info)
+{
+	struct markers *m = &t->marker;
+	int n = m->end - marker_out(m, m->young);
+
+	marker_met_trail(t);
+	return finish(t, info, pcs, n, m->end - marker_out(m, m->stop));
+}
+
+static __attribute__((noinline)) int again_after(struct thread *t, const uint64_t *pcs,
 						 struct shstk_info *info)
 {
-	marker_met(t, pcs, n, n, load_relaxed(&t->busy_sp) & ~1ull, fp);
-	return finish(t, info, pcs, n + rest, rest);
+	const struct markers *m = &t->marker;
+
+	return after(info, pcs, m->end - marker_out(m, m->young),
+		     m->end - marker_out(m, m->stop));
 }
 
-
-
-typedef void (*move_fn)(const uint64_t *from, uint64_t *to, uint64_t n);
-
-/* The end of one that met the youngest marker behind @n frames. */
+/* The trace is the trail and what is behind it, and is written. */
 static inline __attribute__((always_inline))
-int complete(struct thread *t, uint64_t *pcs, int n, int rest, uint64_t fp,
-	     struct shstk_info *info, move_fn move)
+int end_again(struct thread *t, const uint64_t *pcs, int64_t n, struct shstk_info *info)
 {
-	move(t->marker.pcs + MARKER_ROOM - rest, pcs + n, rest);
-	if (unlikely(marker_note(&t->marker, n)))
-		return capture_met(t, pcs, n, rest, fp, info);
-	return finish(t, info, pcs, n + rest, rest);
+	const struct markers *m = &t->marker;
+
+	if (unlikely(t->captures >= m->probe || m->young <= m->due))
+		return again_due(t, pcs, info);
+	thread_count(t, true);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store_relaxed(&t->busy_sp, 0);
+	if (unlikely(info || self_has_retired()))
+		return again_after(t, pcs, info);
+	return n;
 }
 
-/* With many entries behind the marker: with what only some CPUs have, if possible. */
+/* Of @n entries from @out on, @done are written. With what only some CPUs have: */
 static __attribute__((noinline)) VERIFY_WIDE no_sanitize
-int complete_wide(struct thread *t, uint64_t *pcs, int n, int rest, uint64_t fp,
-		  struct shstk_info *info)
+int again_long(struct thread *t, uint64_t *pcs, const uint64_t *out, int64_t n,
+	       struct shstk_info *info, int64_t done)
 {
-	return complete(t, pcs, n, rest, fp, info, native_move_wide);
+	native_move_long(out + done, pcs + done, n - done);
+	return end_again(t, pcs, n, info);
+}
+
+static __attribute__((noinline)) VERIFY_WIDE no_sanitize
+int again_short(struct thread *t, uint64_t *pcs, const uint64_t *out, int64_t n,
+		struct shstk_info *info, int64_t done)
+{
+	if (n - done > 64)
+		return again_long(t, pcs, out, n, info, done);
+	native_move_short(out + done, pcs + done, n - done);
+	return end_again(t, pcs, n, info);
+}
+
+/* On any CPU. */
+static __attribute__((noinline)) no_sanitize
+int again_plain(struct thread *t, uint64_t *pcs, const uint64_t *out, int64_t n,
+		struct shstk_info *info, int64_t done)
+{
+	native_move(out + done, pcs + done, n - done);
+	return end_again(t, pcs, n, info);
 }
 
 /*
- * Code with frame pointers, and the youngest marker is met: as walk_out() and
- * capture_any(), without what that does not need. All calls are jumps.
+ * The walk of walk_trail() came to the youngest marker without meeting a frame that
+ * it knew. There are @n entries.
  */
+static __attribute__((noinline)) int capture_fresh(struct thread *t, uint64_t *pcs,
+						   int n, struct shstk_info *info,
+						   uint64_t fp)
+{
+	struct markers *m = &t->marker;
+	int at = m->mark[m->n].at;
+
+	if (marker_keep(t, pcs, n, fp))
+		return again_plain(t, pcs, marker_out(m, m->young),
+				   n + MARKER_ROOM - at, info, n);
+	native_move(m->pcs + at, pcs + n, MARKER_ROOM - at);
+	return finish(t, info, pcs, n + MARKER_ROOM - at, MARKER_ROOM - at);
+}
+
+/* Another frame lies where the marker's lay: go on to the next marker. */
+static __attribute__((noinline)) bool is_passed(struct thread *t, const struct frame *j,
+						uint64_t at)
+{
+	struct markers *m = &t->marker;
+
+	marker_passed(t, at);
+	return j >= m->young && j < m->stop;
+}
+
+/* After a walk over many new frames: if that goes on, there is no use in a trail. */
+static __attribute__((noinline)) int again_bulk(struct thread *t, uint64_t *pcs,
+						const uint64_t *out, int n,
+						struct shstk_info *info, int done)
+{
+	struct markers *m = &t->marker;
+	int rest = m->end - marker_out(m, m->stop);
+
+	native_move(out + done, pcs + done, n - done);
+	marker_bulk(t, done);
+	return finish(t, info, pcs, n, rest);
+}
+
+/*
+ * With nothing but frame records, up to the youngest marker. This is for captures
+ * that have little in common: what they come by is not noted.
+ */
+static __attribute__((noinline)) no_sanitize
+int walk_bare(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+	      struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	struct markers *m = &t->marker;
+	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, at = fp, odd = 0;
+	uint64_t raw = m->ra, pc = native_strip(raw), *p = pcs, *end = pcs + max;
+	const struct mark *k = &m->mark[m->n];
+	const uint64_t limit = t->native.hi - 16;
+	const uint64_t *out = m->pcs + k->at;
+	int n, rest = MARKER_ROOM - k->at;
+
+	while (likely(marker_is_record(m, pc) && at >= low && at <= limit && p < end)) {
+		*p++ = pc;
+		odd |= at;
+		low = at + 16;
+		raw = word_at(at + 8);
+		at = word_at(at);
+		pc = native_strip(raw);
+	}
+	n = p - pcs;
+	if (unlikely(k->slot != low - 8 || k->value != raw || odd & 7 || !n ||
+		     rest > end - p))
+		return capture_any(pcs, max, opts, info, t, fp);
+	native_move(out, p, rest);
+	m->bulk = t->captures;
+	m->bulk_wait = n > MARKER_BULK ? m->bulk_wait - 1 : 0;
+	return finish(t, info, pcs, n + rest, rest);
+}
+
+/*
+ * As walk_out() and capture_any(), with nothing but frame records, up to a frame of
+ * the trail. From there on only what differs from it is looked at. All calls are
+ * jumps, but where a marker was passed.
+ */
+static __attribute__((noinline)) no_sanitize
+int walk_trail(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+	       struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	struct markers *m = &t->marker;
+	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, at = fp;
+	uint64_t raw = m->ra, pc = native_strip(raw), near;
+	const uint64_t limit = t->native.hi - 15;
+	struct frame *j = m->young, *f = m->fresh, *young, *stop;
+	uint64_t *p = pcs, *end, *out;
+	const struct mark *k;
+	int64_t n;
+
+	end = pcs + min(max, (unsigned int)MARKER_ROOM);
+	near = min(j->fp, limit);
+	for (;;) {
+		if (unlikely(!marker_is_record(m, pc) || at < low || p == end))
+			goto stuck;
+		if (at >= near) {
+			if (unlikely(at >= limit))
+				goto stuck;
+			while (j->fp < at)
+				j++;
+			if (j->fp == at) {
+				if (unlikely(j >= m->stop && !is_passed(t, j, at + 8)))
+					goto stuck;
+				if (likely(word_at(at) == j[1].fp))
+					break;
+				j++;
+			}
+			near = min(j->fp, limit);
+		}
+		if (unlikely(at & 7))
+			goto stuck;
+		*p++ = pc;
+		f->fp = at;
+		f->raw = raw;
+		f++;
+		low = at + 16;
+		raw = word_at(at + 8);
+		at = word_at(at);
+		pc = native_strip(raw);
+	}
+
+	/* The trail is the new frames, then @j and what follows. */
+	young = j - (f - m->fresh);
+	out = marker_out(m, young);
+	n = m->end - out;
+	if (unlikely(young < m->frames || n > (int64_t)max))
+		return unmarked_capture(pcs, max, opts, info, t, fp);
+	m->young = young;
+	if (p > pcs) {
+		f = m->fresh;
+		do {
+			young->fp = f->fp;
+			young->raw = f->raw;
+			*out++ = native_strip(f->raw);
+			f++;
+		} while (++young < j);
+	}
+	j->raw = raw;
+	*out = pc;
+	*p++ = pc;
+	stop = m->stop;
+	for (;;) {
+		raw = word_at(at + 8);
+		at = j[1].fp;
+		if (raw != (++j)->raw) {
+			/* Another place in the same function? Or behind a marker? */
+			pc = native_strip(raw);
+			if (unlikely(!marker_is_record(m, pc) ||
+				     (j == stop && !is_passed(t, j, j[-1].fp + 16))))
+				return capture_any(pcs, max, opts, info, t, fp);
+			stop = m->stop;
+			j->raw = raw;
+			out = marker_out(m, j);
+			*out = pc;
+			if (p - pcs == out - (m->end - n))
+				*p++ = pc;
+		}
+		if (j == stop)
+			break;
+		if (unlikely(word_at(at) != j[1].fp))
+			return capture_any(pcs, max, opts, info, t, fp);
+	}
+	if (unlikely(f > m->fresh + MARKER_BULK))
+		return again_bulk(t, pcs, m->end - n, n, info, p - pcs);
+	return verify_is_wide() ?
+	       again_short(t, pcs, m->end - n, n, info, p - pcs) :
+	       again_plain(t, pcs, m->end - n, n, info, p - pcs);
+
+stuck:
+	k = &m->mark[m->n];
+	if (k->slot != low - 8 || k->value != raw || p == pcs ||
+	    MARKER_ROOM - k->at > pcs + max - p)
+		return capture_any(pcs, max, opts, info, t, fp);
+	return capture_fresh(t, pcs, p - pcs, info, at);
+}
+
+static __attribute__((noinline)) no_sanitize
+int walk_new(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	const struct markers *m = &t->marker;
+
+	if (unlikely(!m->n || fp < (load_relaxed(&t->busy_sp) & ~1ull)))
+		return capture_any(pcs, max, opts, info, t, fp);
+	if (m->bulk_wait && m->young == m->stop)
+		return walk_bare(pcs, max, opts, info, t, fp);
+	return walk_trail(pcs, max, opts, info, t, fp);
+}
+
+/* With a request that may want anything, after a load, on any stack. */
+static __attribute__((noinline)) no_sanitize
+int capture_asked(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		  struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	uint64_t sp = load_relaxed(&t->busy_sp) & ~1ull;
+
+	if (!is_simple(pcs, max, opts, info, SHSTK_USE_MARKER) || !may_walk(t, sp))
+		return unmarked_capture(pcs, max, opts, info, t, fp);
+	if (opts)
+		memcpy(&t->marker.simple, opts, sizeof(t->marker.simple));
+	return walk_new(pcs, max, opts, info, t, fp);
+}
+
+/*
+ * Where the last capture was made, nothing has changed up to the youngest marker if
+ * the words are the same that lead from one frame to the next. If they are, the
+ * stack is the thread's own: the frames of a trail are.
+ */
+static inline __attribute__((always_inline)) no_sanitize
+bool is_same(const struct markers *m, uint64_t ra, uint64_t sp, uint64_t fp)
+{
+	const struct frame *f = m->young, *stop = m->stop;
+
+	if (f->fp != fp || f->raw != ra || fp < sp)
+		return false;
+	do {
+		uint64_t at = f->fp;
+
+		f++;
+		if (word_at(at) != f->fp || word_at(at + 8) != f->raw)
+			return false;
+	} while (f < stop);
+	return true;
+}
+
 __attribute__((noinline)) no_sanitize
 int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		   struct shstk_info *info, struct thread *t, uint64_t fp)
 {
-	struct markers *m = &t->marker;
-	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, at = fp, odd = 0;
-	uint64_t raw = m->ra, pc = native_strip(raw), limit;
-	uint64_t *p = pcs, *end = pcs + max;
-	const struct mark *k;
-	int rest;
+	const struct markers *m = &t->marker;
+	uint64_t sp = load_relaxed(&t->busy_sp) & ~1ull;
+	const uint64_t *out;
+	int64_t n;
 
-	if (unlikely(!asks_simply(m, pcs, max, opts, info) || !may_walk(t, low)))
-		return unmarked_capture(pcs, max, opts, info, t, fp);
-again:
-	/* Frames are 16 bytes at least, so the array need not be looked at. */
-	limit = min(t->native.hi - 16, low + 16 * (uint64_t)(end - p) - 16);
-	while (likely(*marker_record(m, pc) == pc && at >= low && at <= limit)) {
-		*p++ = pc;
-		odd |= at;
-		low = at + 16;
-		raw = *(const stack_word *)(uintptr_t)(at + 8);
-		at = *(const stack_word *)(uintptr_t)at;
-		pc = native_strip(raw);
-	}
-	k = &m->mark[m->n];
-	if (unlikely(k->slot != low - 8 || k->value != raw || odd & 7)) {
-		if (at > limit && p < end && at <= t->native.hi - 16 &&
-		    *marker_record(m, pc) == pc)
-			goto again;
-		return capture_any(pcs, max, opts, info, t, fp);
-	}
-	rest = MARKER_ROOM - k->at;
-	if (unlikely(rest > end - p))
-		return capture_any(pcs, max, opts, info, t, fp);
-	if (rest > 32 && verify_is_wide())
-		return complete_wide(t, pcs, p - pcs, rest, fp, info);
-	return complete(t, pcs, p - pcs, rest, fp, info, native_move);
+	if (unlikely(!asks_again(m, pcs, max, opts, info) || !may_walk(t, sp)))
+		return capture_asked(pcs, max, opts, info, t, fp);
+	if (!is_same(m, m->ra, sp, fp))
+		return walk_new(pcs, max, opts, info, t, fp);
+	out = marker_out(m, m->young);
+	n = m->end - out;
+	if (unlikely(n > (int64_t)max))
+		return walk_new(pcs, max, opts, info, t, fp);
+	return verify_is_wide() ? again_short(t, pcs, out, n, NULL, 0) :
+				  again_plain(t, pcs, out, n, NULL, 0);
 }
 
 int marked_identity(struct thread *t, uint64_t fp, uint64_t *id)
@@ -288,17 +526,22 @@ int marked_identity(struct thread *t, uint64_t fp, uint64_t *id)
 	struct markers *m = &t->marker;
 	const uint64_t sp = load_relaxed(&t->busy_sp) & ~1ull;
 	struct mark *k = &m->mark[m->n];
+	unsigned int room;
 	struct way way;
 
+	if (!m->n || !may_walk(t, sp) || !t->native_known ||
+	    sp >= t->native.hi)
+		return -1;
 	/* What is new goes where no trace is. */
-	if (!m->n || !may_walk(t, sp) || !k->at ||
-	    walk_out(t, m->ra, sp, fp, m->pcs, k->at, &way) != TO_MARKER ||
-	    !marker_older(m, way.slot, way.raw))
+	room = marker_out(m, m->young) - m->pcs;
+	if (!room ||
+	    walk_out(t, m->ra, sp, fp, m->pcs, room, &way) != TO_MARKER ||
+	    !marker_older(t, way.slot, way.raw))
 		return -1;
 	k = &m->mark[m->n];
 	t->reused = MARKER_ROOM - k->at;
 	*id = marker_identity(m, k, m->pcs, way.n);
-	if (unlikely(marker_note(m, way.n)))
+	if (unlikely(t->captures >= m->probe || way.n >= m->near))
 		marker_met(t, m->pcs, way.n, way.far, sp, fp);
 	return way.n + t->reused;
 }

@@ -31,14 +31,59 @@ void marker_forget_rules(struct markers *m, uint64_t gen)
 	memset(m->records, 0, sizeof(m->records));
 	memset(m->rules, 0, sizeof(m->rules));
 	/* Not 0, and no address that belongs there. */
-	m->records[0] = 1;
+	m->records[0] = m->records[1] = ~0ull;
 	m->rules[0].pc = 1;
 	m->gen = gen;
+}
+
+/* Where the next marker is placed: after a change of @near or the trail. */
+static void set_due(struct markers *m)
+{
+	m->due = m->stop != m->young && m->stop - m->frames > m->near ?
+		 m->stop - m->near : NULL;
+}
+
+/* No trail; the next one begins at the youngest marker. */
+static void forget_trail(struct markers *m)
+{
+	unsigned int at = m->n ? m->mark[m->n].at : MARKER_ROOM;
+
+	m->young = m->stop = &m->none;
+	m->due = NULL;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	m->none.fp = ~0ull;
+	m->known = &m->none;
+	if (!m->frames)
+		return;
+	m->frames[at].fp = ~0ull;
+	m->known = m->frames + at;
+	m->young = m->stop = m->known;
+}
+
+/* The trail from @young on goes to the youngest marker, if it comes so far. */
+static void set_trail(struct markers *m, struct frame *young)
+{
+	struct frame *stop = m->frames + m->mark[m->n].at;
+
+	if (!m->n || young >= stop || stop >= m->known) {
+		forget_trail(m);
+		return;
+	}
+	m->stop = stop;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	m->young = young;
+	set_due(m);
 }
 
 void markers_reset(struct markers *m)
 {
 	m->n = 0;
+	forget_trail(m);
+	m->since = 0;
+	m->probe = 0;
+	m->bulk = 0;
+	m->bulk_miss = 0;
+	m->bulk_wait = 0;
 	m->used = 0;
 	m->lost = 0;
 	m->epoch = 0;
@@ -58,21 +103,25 @@ void markers_reset(struct markers *m)
 }
 
 /* After any change of @n or @dist: when to place the next one. */
-static void set_near(struct markers *m)
+static void set_near(struct thread *t)
 {
+	struct markers *m = &t->marker;
 	int gap = MARKER_GAP;
 
 	/* Few are left for deep stacks. */
 	if (m->n > MARKER_DENSE)
 		gap <<= m->n - MARKER_DENSE;
 	m->near = m->n < MARKER_MAX ? (int)m->dist + gap : MARKER_ROOM;
-	m->left = m->patience;
+	m->probe = t->captures + m->patience;
+	set_due(m);
 }
 
 static void turn_off(struct markers *m, int why)
 {
 	m->on = false;
 	m->off = why;
+	m->near = MARKER_ROOM;
+	m->due = NULL;
 }
 
 /*
@@ -128,6 +177,16 @@ static void judge(struct markers *m, const struct mark *k)
 	const struct mark *older = k - 1;
 	uint64_t gap = (older > m->mark ? older->at : MARKER_ROOM) - k->at;
 
+	if (k->base) {
+		if (k->uses >= MARKER_BASE) {
+			m->misses = 0;
+			return;
+		}
+		if (m->misses < 8)
+			m->misses++;
+		m->wait = 1u << m->misses;
+		return;
+	}
 	if (k->uses * gap >= MARKER_WORTH) {
 		m->misses = 0;
 		m->poor = false;
@@ -145,6 +204,8 @@ static void judge(struct markers *m, const struct mark *k)
 		m->dist = min(m->dist + m->dist / 2 + 1, k->far);
 		return;
 	}
+	if (older > m->mark)
+		return;
 	if (m->misses < 8)
 		m->misses++;
 	m->wait = 1u << m->misses;
@@ -157,19 +218,43 @@ static void lose(struct markers *m, const struct mark *k)
 		turn_off(m, SHSTK_MARKERS_LEFT);
 }
 
-/* The youngest marker was not met: its frame is gone. */
-static void drop(struct markers *m)
+/* Captures so far ended at the youngest marker. */
+static void count_uses(struct thread *t)
 {
-	struct mark *k = &m->mark[m->n];
+	struct markers *m = &t->marker;
 
+	m->mark[m->n].uses += t->captures - m->since;
+	m->since = t->captures;
+}
+
+/* The youngest marker was not met: its frame is gone. */
+static void drop(struct thread *t)
+{
+	struct markers *m = &t->marker;
+	struct mark *k = &m->mark[m->n];
+	struct frame *young = m->young;
+
+	/* A handler may leave at any time: without a marker, there is no trail. */
+	m->young = m->stop = &m->none;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	count_uses(t);
 	judge(m, k);
 	if (load_relaxed(&record(m, k->record)->state) != TRAMPOLINE_SET)
 		m->used &= ~(1u << k->record);
 	else
 		lose(m, k);
+	m->frames[k->at].raw = k->raw;
 	m->n--;
-	set_near(m);
+	set_trail(m, young);
+	set_near(t);
+}
+
+void marker_passed(struct thread *t, uint64_t slot)
+{
+	struct markers *m = &t->marker;
+
+	while (m->n && m->mark[m->n].slot < slot)
+		drop(t);
 }
 
 /*
@@ -193,6 +278,7 @@ void markers_take_back(struct thread *t, uint64_t sp)
 	bool native = t->native_known && range_has(&t->native, sp);
 	int i;
 
+	count_uses(t);
 	for (i = m->n; i > 0; i--) {
 		const struct mark *k = &m->mark[i];
 
@@ -205,8 +291,11 @@ void markers_take_back(struct thread *t, uint64_t sp)
 			lose(m, k);
 	}
 	m->used = m->lost;
+	m->young = m->stop = &m->none;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	m->n = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	forget_trail(m);
 }
 
 /* What is known of them stays: captures find out later that they are gone. */
@@ -254,14 +343,12 @@ static bool exception_flies(void)
  * Walk over @limit ordinary frames from @w on. Returns how many there are; less if
  * there comes a marker, which is the last of them.
  */
-static no_sanitize int go_out(struct trail *w, int limit)
+static no_sanitize int go_out(struct thread *t, struct trail *w, int limit)
 {
-	const uint64_t mask = load_relaxed(&rulecache.mask);
-	const uint64_t gen = rulecache_gen();
 	int n;
 
 	for (n = 0; n < limit; ) {
-		if (!trail_step(w, rulecache_get(w->pc, gen, mask)))
+		if (!trail_step(w, marker_rule(t, w->pc)))
 			break;
 		n++;
 		if (trampoline_has(w->pc))
@@ -270,11 +357,56 @@ static no_sanitize int go_out(struct trail *w, int limit)
 	return n;
 }
 
+/* Mark the frame whose pc was read at @w->slot; its trace begins at entry @at. */
+static no_sanitize bool put_mark(struct thread *t, const struct trail *w, int at,
+				 int far)
+{
+	struct markers *m = &t->marker;
+	struct trampoline *r;
+	struct mark *k;
+	uint64_t value;
+	int record_at;
+
+	record_at = take_record(m);
+	if (record_at < 0) {
+		turn_off(m, SHSTK_MARKERS_LEFT);
+		return false;
+	}
+	if (!trampoline_encode(trampoline_address(m->chunk + record_at), w->raw,
+			       w->sp, &value)) {
+		m->used &= ~(1u << record_at);
+		return false;
+	}
+	r = record(m, record_at);
+	r->ra = w->pc;
+	store_relaxed(&r->state, TRAMPOLINE_SET);
+	count_uses(t);
+	m->since++;		/* not this capture */
+	k = &m->mark[m->n + 1];
+	k->slot = w->slot;
+	k->value = value;
+	k->raw = w->raw;
+	k->at = at;
+	k->record = record_at;
+	k->uses = 0;
+	k->far = far;
+	k->hashed = false;
+	k->base = false;
+	m->frames[at].raw = value;
+	/* Handlers find the marker only once all that belongs to it is there. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	m->n++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)(uintptr_t)k->slot = value;
+	set_near(t);
+	return true;
+}
+
 /*
  * Mark the frame behind the first @i of the @n young ones whose addresses are @pcs,
  * or nearer, since only @far can be left by ordinary rules.
  */
-static no_sanitize bool place(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
+static no_sanitize void place(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
 			      int i, const uint64_t *pcs, int n, int far)
 {
 	struct markers *m = &t->marker;
@@ -282,45 +414,37 @@ static no_sanitize bool place(struct thread *t, uint64_t raw, uint64_t sp, uint6
 	struct trail w = {
 		.pc = native_strip(raw), .sp = sp, .fp = fp, .hi = t->native.hi,
 	};
-	struct trampoline *r;
-	struct mark *k;
-	uint64_t value;
-	int at;
 
 	i = min(i, far);
 	if (m->n == MARKER_MAX || i < MARKER_NEAR || n - i < 2 || top < n - i ||
-	    exception_flies() || go_out(&w, i) != i || w.pc != pcs[i])
-		return false;
-	at = take_record(m);
-	if (at < 0) {
-		turn_off(m, SHSTK_MARKERS_LEFT);
-		return false;
+	    exception_flies() || go_out(t, &w, i) != i || w.pc != pcs[i])
+		return;
+	top -= n - i;
+	forget_trail(m);
+	memcpy(m->pcs + top, pcs + i, (n - i) * sizeof(*pcs));
+	put_mark(t, &w, top, far);
+	forget_trail(m);
+}
+
+/* The same for frame @i of the trail. */
+static void place_on_trail(struct thread *t, int i)
+{
+	struct markers *m = &t->marker;
+	int far = m->stop - m->young;
+	struct frame *f = m->young + i;
+	struct trail w;
+
+	if (m->n == MARKER_MAX || i < MARKER_NEAR || far - i < 2 ||
+	    exception_flies())
+		return;
+	w.pc = *marker_out(m, f);
+	w.raw = f->raw;
+	w.slot = f[-1].fp + 8;
+	w.sp = native_record_cfa(marker_rule(t, *marker_out(m, f - 1)), f[-1].fp);
+	if (put_mark(t, &w, f - m->frames, far)) {
+		m->stop = f;
+		set_due(m);
 	}
-	if (!trampoline_encode(trampoline_address(m->chunk + at), w.raw, w.sp,
-			       &value)) {
-		m->used &= ~(1u << at);
-		return false;
-	}
-	r = record(m, at);
-	r->ra = w.pc;
-	store_relaxed(&r->state, TRAMPOLINE_SET);
-	k = &m->mark[m->n + 1];
-	k->slot = w.slot;
-	k->value = value;
-	k->raw = w.raw;
-	k->at = top - (n - i);
-	k->record = at;
-	k->uses = 0;
-	k->far = far;
-	k->hashed = false;
-	memcpy(m->pcs + k->at, pcs + i, (n - i) * sizeof(*pcs));
-	/* Handlers find the marker only once all that belongs to it is there. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	m->n++;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	*(volatile uint64_t *)(uintptr_t)k->slot = value;
-	set_near(m);
-	return true;
 }
 
 /* Nothing is as it was, or the thread's own switch is not that of last time. */
@@ -343,6 +467,8 @@ bool markers_on(struct markers *m)
 
 static bool prepare(struct markers *m)
 {
+	const size_t bytes = MARKER_ROOM * sizeof(*m->pcs) +
+			     (2 * MARKER_ROOM + 1) * sizeof(*m->frames);
 	void *p;
 
 	if (!take_chunk(m)) {
@@ -351,24 +477,32 @@ static bool prepare(struct markers *m)
 	}
 	if (m->pcs)
 		return true;
-	p = mmap(NULL, MARKER_ROOM * sizeof(*m->pcs), PROT_READ | PROT_WRITE,
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED) {
 		turn_off(m, SHSTK_MARKERS_NO_ROOM);
 		return false;
 	}
 	m->pcs = p;
+	m->frames = (struct frame *)(m->pcs + MARKER_ROOM);
+	m->fresh = m->frames + MARKER_ROOM + 1;
+	m->end = m->pcs + MARKER_ROOM;
+	m->half = (uintptr_t)m->pcs - ((uintptr_t)m->frames >> 1);
+	forget_trail(m);
 	return true;
 }
 
-void marker_consider(struct thread *t, const uint64_t *pcs, int n, int far,
+void marker_consider(struct thread *t, const uint64_t *pcs, int n, int far, int records,
 		     uint64_t raw, uint64_t sp, uint64_t fp)
 {
 	struct markers *m = &t->marker;
+	/* By frame records it is cheap to come far. */
+	bool base = records > MARKER_PLAIN / 2 ||
+		    (records > 2 * MARKER_NEAR && n - records <= MARKER_PLAIN / 2);
 	int saved = errno;
 
 	while (m->n)
-		drop(m);
+		drop(t);
 	if (m->wait) {
 		m->wait--;
 		return;
@@ -380,7 +514,9 @@ void marker_consider(struct thread *t, const uint64_t *pcs, int n, int far,
 		errno = saved;
 		return;
 	}
-	place(t, raw, sp, fp, m->dist, pcs, n, min(far, n - 2));
+	place(t, raw, sp, fp, base ? records : (int)m->dist, pcs, n, min(far, n - 2));
+	if (m->n)
+		m->mark[m->n].base = base;
 }
 
 /*
@@ -414,6 +550,16 @@ uint64_t marker_identity(struct markers *m, struct mark *k, const uint64_t *pcs,
 	return hash_range(pcs, 0, n, k->hash);
 }
 
+/* The one that was there gets the other place. */
+static void remember_record(struct markers *m, uint64_t pc)
+{
+	uint64_t at = pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1);
+
+	if (m->records[at] && !marker_is_record(m, pc))
+		m->records[at ^ 1] = m->records[at];
+	m->records[at] = pc;
+}
+
 uint64_t marker_rule(struct thread *t, uint64_t pc)
 {
 	struct markers *m = &t->marker;
@@ -429,7 +575,7 @@ uint64_t marker_rule(struct thread *t, uint64_t pc)
 		store_release(&t->depth, 0);
 	}
 	if (native_is_record(rule)) {
-		*marker_record(m, pc) = pc;
+		remember_record(m, pc);
 	} else if ((rule & (RULE_SPECIAL | RULE_RA_SAVED)) == RULE_RA_SAVED) {
 		marker_rule_at(m, pc)->rule = rule;
 		marker_rule_at(m, pc)->pc = pc;
@@ -437,30 +583,101 @@ uint64_t marker_rule(struct thread *t, uint64_t pc)
 	return rule;
 }
 
-const struct mark *marker_older(struct markers *m, uint64_t slot, uint64_t raw)
+const struct mark *marker_older(struct thread *t, uint64_t slot, uint64_t raw)
 {
+	const struct markers *m = &t->marker;
 	const struct mark *k;
 
-	while (m->n && m->mark[m->n].slot < slot)
-		drop(m);
+	marker_passed(t, slot);
 	k = &m->mark[m->n];
 	return m->n && k->slot == slot && k->value == raw ? k : NULL;
+}
+
+/* Is another marker to be placed, nearer than the one @n frames away? */
+static bool wanted(struct thread *t, int n)
+{
+	struct markers *m = &t->marker;
+	bool probe = t->captures >= m->probe;
+
+	if (probe)
+		m->probe = t->captures + m->patience;
+	if (!markers_on(m))
+		return false;
+	/* The marker has stood for long: is a nearer one any good? */
+	if (probe && (int)m->dist > 2 * n / 3)
+		m->dist = max(2 * n / 3, MARKER_NEAR);
+	return true;
 }
 
 void marker_met(struct thread *t, const uint64_t *pcs, int n, int far, uint64_t sp,
 		uint64_t fp)
 {
 	struct markers *m = &t->marker;
-	bool probe = m->left <= 0;
 
-	if (probe)
-		m->left = m->patience;
-	if (!markers_on(m))
-		return;
-	/* The marker has stood for long: is a nearer one any good? */
-	if (probe && (int)m->dist > 2 * n / 3)
-		m->dist = max(2 * n / 3, MARKER_NEAR);
-	place(t, m->ra, sp, fp, m->dist, pcs, n, far);
+	if (wanted(t, n))
+		place(t, m->ra, sp, fp, m->dist, pcs, n, far);
+}
+
+void marker_met_trail(struct thread *t)
+{
+	struct markers *m = &t->marker;
+
+	if (wanted(t, m->stop - m->young))
+		place_on_trail(t, m->dist);
+}
+
+/*
+ * Keeping a long trail is dear. Where none of it is met again, do so less and less
+ * often.
+ */
+static bool is_worth_keeping(struct thread *t, int n)
+{
+	struct markers *m = &t->marker;
+	bool in_vain = t->captures - m->bulk == 1;
+
+	if (n <= MARKER_BULK)
+		return true;
+	m->bulk = t->captures;
+	if (!in_vain) {
+		m->bulk_miss = m->bulk_wait = 0;
+		return true;
+	}
+	if (m->bulk_wait) {
+		m->bulk_wait--;
+		return false;
+	}
+	if (m->bulk_miss < 8)
+		m->bulk_miss++;
+	m->bulk_wait = (1u << m->bulk_miss) - 1;
+	return true;
+}
+
+bool marker_keep(struct thread *t, const uint64_t *pcs, int n, uint64_t fp)
+{
+	struct markers *m = &t->marker;
+	const struct mark *k = &m->mark[m->n];
+	struct frame *stop = m->frames + k->at;
+
+	if (n >= k->at || !is_worth_keeping(t, n)) {
+		forget_trail(m);
+		return false;
+	}
+	memcpy(m->pcs + k->at - n, pcs, n * sizeof(*pcs));
+	memcpy(stop - n, m->fresh, n * sizeof(*stop));
+	if (m->known <= stop || stop->fp != fp) {
+		stop->fp = fp;
+		stop->raw = k->value;
+		m->known = stop + 1;
+		m->known->fp = ~0ull;
+	}
+	set_trail(m, stop - n);
+	return true;
+}
+
+void marker_bulk(struct thread *t, int n)
+{
+	if (!is_worth_keeping(t, n))
+		forget_trail(&t->marker);
 }
 
 SHSTK_API void shstk_markers_withdraw(void)

@@ -21,8 +21,10 @@
 #define MARKER_GAP 8		/* so much further, and another one is placed */
 #define MARKER_DENSE 16		/* so many so near to each other */
 #define MARKER_PLAIN 24		/* young frames without a frame pointer: at most */
-#define MARKER_WORTH 48		/* frames that a marker has to save */
-#define MARKER_RECORDS 512	/* return addresses into code with frame pointers */
+#define MARKER_BULK 6		/* so many new frames are kept, whatever became of others */
+#define MARKER_WORTH 64		/* frames that a marker has to save */
+#define MARKER_BASE 16		/* captures that end at the outermost marker: at least */
+#define MARKER_RECORDS 1024	/* return addresses into code with frame pointers */
 #define MARKER_RULES 128	/* ... and into other code */
 
 /**
@@ -32,11 +34,12 @@
  * @raw: what was there before.
  * @hash: identity of the trace from the marked frame outwards, if @hashed.
  * @at: first entry of that trace in the thread's array.
- * @uses: captures that ended at it.
+ * @uses: captures that ended at it, up to when it was not the youngest any more.
  * @far: no marker can be put further out than so many frames from where the
  *	capture was made that placed it.
  * @record: its trampoline, from the first of the thread's chunk.
  * @hashed: see @hash.
+ * @base: there are none further out, nor can be.
  */
 struct mark {
 	uint64_t slot;
@@ -48,7 +51,18 @@ struct mark {
 	uint32_t far;
 	uint8_t record;
 	bool hashed;
+	bool base;
 } __attribute__((aligned(64)));
+
+/**
+ * struct frame - one with a frame record, as a walk came to it
+ * @fp: its frame pointer: where the next one's frame pointer and pc are.
+ * @raw: its pc, as it was read.
+ */
+struct frame {
+	uint64_t fp;
+	uint64_t raw;
+};
 
 /**
  * struct marker_rule - the rule for a return address, as the thread last found it
@@ -71,14 +85,27 @@ struct marker_rule {
  *	pointers: what serves until the next marker is the memo.
  * @n: number of @mark.
  * @near: so many young frames, and another marker is placed.
- * @left: captures until a nearer marker is tried.
+ * @probe: when the thread has made so many captures, a nearer one is tried.
+ * @since: so many when the youngest one became that.
  * @ra: return address of the capture that begins.
+ * @young: first frame of the trail.
+ * @stop: the frame of the youngest marker in it; @young if there is no trail.
+ * @half: see marker_out().
+ * @end: of @pcs.
+ * @due: if @young is this or before it, another marker is placed.
  * @simple: the first word of options that ask for nothing special.
  * @records: return addresses whose rule is native_is_record(), at their lowest
  *	bits.
  * @rules: rules for others.
  * @gen: generation of those two.
  * @pcs: MARKER_ROOM entries; traces end at its end.
+ * @frames: the frames of these entries, where they are known.
+ * @fresh: those that a walk is coming by.
+ * @known: behind the last known one.
+ * @none: in the place of @frames while there are none.
+ * @bulk: captures made when a long trail was kept last.
+ * @bulk_miss: how often in a row that was in vain.
+ * @bulk_wait: long ones to come that are not kept.
  * @mark: markers on the native stack, oldest first, from index 1 on.
  * @chunk: first of the thread's trampolines; 0: none so far.
  * @next: where to look for a free one.
@@ -100,11 +127,24 @@ struct markers {
 	bool plain;
 	int n;
 	int near;
-	int left;
 	uint64_t ra;
 	uint64_t simple;
 	uint64_t gen;
+	struct frame *young;
+	struct frame *stop;
+	struct frame *due;
+	uint64_t half;
+	uint64_t *end;
+	uint64_t probe;
+	uint64_t since;
 	uint64_t *pcs;
+	struct frame *frames;
+	struct frame *fresh;
+	struct frame *known;
+	struct frame none;
+	uint64_t bulk;
+	unsigned int bulk_miss;
+	unsigned int bulk_wait;
 	struct mark mark[MARKER_MAX + 1];
 	unsigned int chunk;
 	unsigned int next;
@@ -130,14 +170,26 @@ extern struct marker_switch marker_switch __attribute__((visibility("hidden")));
 
 struct thread;
 
-static inline uint64_t *marker_record(struct markers *m, uint64_t pc)
+/* Does @pc lead into code that keeps a frame pointer? It lies in one of two places. */
+static inline bool marker_is_record(const struct markers *m, uint64_t pc)
 {
-	return &m->records[pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1)];
+	uint64_t at = pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1);
+
+	return likely(m->records[at] == pc) || m->records[at ^ 1] == pc;
 }
 
 static inline struct marker_rule *marker_rule_at(struct markers *m, uint64_t pc)
 {
 	return &m->rules[pc >> NATIVE_CODE_SHIFT & (MARKER_RULES - 1)];
+}
+
+/*
+ * The entry of a frame. Frames are twice as large, so that this is half the address
+ * and a constant.
+ */
+static inline uint64_t *marker_out(const struct markers *m, const struct frame *f)
+{
+	return (uint64_t *)(((uintptr_t)f >> 1) + m->half);
 }
 
 /* There are new rules: @gen. */
@@ -151,7 +203,7 @@ static inline void marker_new_rules(struct markers *m)
 
 /*
  * The rule for @pc, RULE_NONE if there is none. Remembers ordinary ones where
- * marker_record() and marker_rule_at() look.
+ * marker_is_record() and marker_rule_at() look.
  */
 uint64_t marker_rule(struct thread *t, uint64_t pc);
 
@@ -212,7 +264,10 @@ void marker_give_back(struct markers *m, const struct trampoline *r);
  * A walk came to a marker, but not to the youngest: frames were left. The mark that
  * it is, if it is one of ours.
  */
-const struct mark *marker_older(struct markers *m, uint64_t slot, uint64_t raw);
+const struct mark *marker_older(struct thread *t, uint64_t slot, uint64_t raw);
+
+/* A walk came to @slot without meeting any marker: there are none before it. */
+void marker_passed(struct thread *t, uint64_t slot);
 
 /*
  * A capture, of which @pcs is the result, met the youngest marker behind @n frames,
@@ -221,11 +276,24 @@ const struct mark *marker_older(struct markers *m, uint64_t slot, uint64_t raw);
 void marker_met(struct thread *t, const uint64_t *pcs, int n, int far, uint64_t sp,
 		uint64_t fp);
 
+/* The same; the result is the trail. */
+void marker_met_trail(struct thread *t);
+
+/*
+ * A walk over @n frames, those in @fresh, whose addresses are @pcs, came to the
+ * youngest marker, with frame pointer @fp: this is the trail, if it is worth it.
+ */
+bool marker_keep(struct thread *t, const uint64_t *pcs, int n, uint64_t fp);
+
+/* After a capture that met @n new frames before the trail. */
+void marker_bulk(struct thread *t, int n);
+
 /*
  * A capture walked all the way: @pcs is the whole trace. No marker that there may
- * have been is on the stack. Place one, if that may pay, behind @far frames at most.
+ * have been is on the stack. Place one, if that may pay, behind @far frames at most,
+ * of which the first @records have frame records.
  */
-void marker_consider(struct thread *t, const uint64_t *pcs, int n, int far,
+void marker_consider(struct thread *t, const uint64_t *pcs, int n, int far, int records,
 		     uint64_t raw, uint64_t sp, uint64_t fp);
 
 /* Of the trace that begins with @n new entries, @pcs, and goes on at @k. */

@@ -102,7 +102,7 @@ static inline void thread_leave(struct thread *t, bool outermost)
 	}
 }
 
-static inline void thread_count(struct thread *t, bool reused)
+static inline __attribute__((always_inline)) void thread_count(struct thread *t, bool reused)
 {
 	store_relaxed(&t->captures, load_relaxed(&t->captures) + 1);
 	if (unlikely(!reused))

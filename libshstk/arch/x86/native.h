@@ -358,12 +358,8 @@ static inline NATIVE_V4 void native_move_four(const uint64_t *from, uint64_t *to
 			    _mm256_loadu_si256((const __m256i *)from));
 }
 
-/*
- * memcpy() of @n words that avoids what is slow with both in first-level cache:
- * REP MOVSB, and loads a little behind stores of the same low 12 address bits,
- * which wait for them.
- */
-static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
+/* memcpy() of @n words, without a call. */
+static inline __attribute__((always_inline)) void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	uint64_t i;
 
@@ -380,30 +376,65 @@ static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
 	}
 }
 
-/* The same with AVX2, of at least 8 words. */
+/* Four times that. */
 static inline __attribute__((always_inline)) NATIVE_V4
-void native_move_wide(const uint64_t *from, uint64_t *to, uint64_t n)
+void native_move_sixteen(const uint64_t *from, uint64_t *to)
 {
-	uint64_t i = ((uintptr_t)to / 8) % 4, end;
+	const __m256i_u *f = (const __m256i_u *)from;
+	__m256i a = f[0], b = f[1], c = f[2], d = f[3];
+	__m256i_u *t = (__m256i_u *)to;
 
-	/* The ends are unaligned, the stores in between are not. */
-	native_move_four(from, to);
-	native_move_four(from + n - 4, to + n - 4);
-	i = (4 - i) % 4;
-	end = i + ((n - i) & ~3ull);
-	if ((((uintptr_t)to - (uintptr_t)from) & 4095) < 1024) {
-		for (; end > i + 4; end -= 8) {
-			native_move_four(from + end - 4, to + end - 4);
-			native_move_four(from + end - 8, to + end - 8);
+	t[0] = a;
+	t[1] = b;
+	t[2] = c;
+	t[3] = d;
+}
+
+/* Of at most 64 words, with AVX2: without a loop; ends overlap. */
+static inline __attribute__((always_inline)) NATIVE_V4
+void native_move_short(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	if (n < 16) {
+		if (n < 4) {
+			native_move(from, to, n);
+			return;
 		}
-		native_move_four(from + i, to + i);
+		native_move_four(from, to);
+		if (n > 8) {
+			native_move_four(from + 4, to + 4);
+			native_move_four(from + n - 8, to + n - 8);
+		}
+		native_move_four(from + n - 4, to + n - 4);
 		return;
 	}
-	for (; i + 4 < end; i += 8) {
-		native_move_four(from + i, to + i);
-		native_move_four(from + i + 4, to + i + 4);
+	native_move_sixteen(from, to);
+	if (n > 32) {
+		native_move_sixteen(from + 16, to + 16);
+		if (n > 48)
+			native_move_sixteen(from + 32, to + 32);
 	}
-	native_move_four(from + end - 4, to + end - 4);
+	native_move_sixteen(from + n - 16, to + n - 16);
+}
+
+/*
+ * Of more: only the first and the last stores go over the end of a cache line. The
+ * order is the one in which no load comes a little behind a store of the same low 12
+ * address bits, for which it would wait.
+ */
+static inline __attribute__((always_inline)) NATIVE_V4
+void native_move_long(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	uint64_t i = 16 - ((uintptr_t)to / 8) % 4, end = n - 16;
+
+	native_move_sixteen(from, to);
+	if ((((uintptr_t)to - (uintptr_t)from) & 4095) >= 1024) {
+		for (; i < end; i += 16)
+			native_move_sixteen(from + i, to + i);
+	} else {
+		for (i += (n - i) & ~3ull; i > 16; i -= 16)
+			native_move_sixteen(from + i - 16, to + i - 16);
+	}
+	native_move_sixteen(from + end, to + end);
 }
 
 #endif
