@@ -29,7 +29,8 @@ $(B)/guest/leak/leak.ko: selftests/guest/leak.c $(SHSTK_CACHE)/debug-arm64/done
 	$(call say,KBUILD,$@)$(MAKE) -s -C $(SHSTK_CACHE)/debug-arm64/linux ARCH=arm64 \
 		CROSS_COMPILE=$(ARM64) M=$(CURDIR)/$(@D) modules
 
-DEBUG_RUN := selftests/guest/run arm64-7.2 --memory 1500 --kernel $(SHSTK_CACHE)/debug-arm64/Image
+DEBUG_RUN := selftests/guest/run arm64-7.2 --memory 1500 --timeout 1500 --slack 4 \
+	--kernel $(SHSTK_CACHE)/debug-arm64/Image
 
 # Lost memory has to be seen, where it was lost. Last: a scan may miss some of it.
 run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(DEBUG_TESTS)/device_test
@@ -41,7 +42,7 @@ run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(DEBUG_TES
 # Twice: on one CPU, where what is timed is regular, and on two.
 run-debug-kernel: run-debug-leak $(B)/kmod/debug-arm64/.built $(DEBUG_NEEDS)
 	$(Q)for cpus in 1 2; do $(DEBUG_RUN) --cpus $$cpus --out $(B)/guest/debug-arm64-$$cpus \
-		'reload=$(DEBUG_TESTS)/reload_test 10 500 0 $(DEBUG_MODULES)' \
+		'reload=$(DEBUG_TESTS)/reload_test 10 500 30 $(DEBUG_MODULES)' \
 		$(DEBUG_MODULES) perf=$(DEBUG_TESTS)/perf_test device=$(DEBUG_TESTS)/device_test \
 		'race=$(DEBUG_TESTS)/race_test 2000' \
 		'fuzz=$(DEBUG_TESTS)/device_fuzz $(DEBUG_SECONDS)' || exit 1; done
