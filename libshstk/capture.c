@@ -1569,7 +1569,8 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 	if (unlikely(!t || load_relaxed(&t->busy_sp)))
 		return capture_rare(pcs, max, opts, info, ra, sp,
 				    native_caller_fp(frame), 0);
-	if (unlikely(markers_at_work(&t->marker))) {
+	if (unlikely(markers_at_work(&t->marker)) &&
+	    (allows_marker(opts) || t->marker.n)) {
 		marked_begin(t, ra, sp);
 		return marked_capture(pcs, max, opts, info, t,
 				      native_caller_fp(frame));
