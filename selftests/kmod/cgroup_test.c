@@ -16,23 +16,19 @@
 #include "crowd.h"
 #include "kselftest.h"
 #include "need.h"
+#include "number.h"
 #include "sampler.h"
 
 #define MOUNT	"/tmp/cgroup"
 
 static unsigned long counter(const char *name)
 {
-	unsigned long n = 0;
 	char path[128];
-	FILE *f;
+	long n;
 
 	snprintf(path, sizeof(path), "/sys/module/shstk_perf/chains/%s", name);
-	f = fopen(path, "re");
-	if (!f || fscanf(f, "%lu", &n) != 1)
-		n = 0;
-	if (f)
-		fclose(f);
-	return n;
+	n = read_number(path);
+	return n > 0 ? n : 0;
 }
 
 static void take(void *arg, const struct sample *s)

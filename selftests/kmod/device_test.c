@@ -24,6 +24,7 @@
 #include "arch.h"
 #include "kselftest.h"
 #include "need.h"
+#include "number.h"
 #include "linux/shstk.h"
 #include "shstk.h"
 
@@ -531,15 +532,7 @@ static void test_permission(void)
 
 static long violations(void)
 {
-	FILE *f = fopen("/sys/class/misc/shstk/violations", "re");
-	long n = -1;
-
-	if (f) {
-		if (fscanf(f, "%ld", &n) != 1)
-			n = -1;
-		fclose(f);
-	}
-	return n;
+	return read_number("/sys/class/misc/shstk/violations");
 }
 
 static void write_file(const char *path, const char *text)

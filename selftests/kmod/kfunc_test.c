@@ -22,6 +22,7 @@
 #include "arch.h"
 #include "kselftest.h"
 #include "need.h"
+#include "number.h"
 #include "offcpu.h"
 
 #define PATIENCE	60000	/* tries of a millisecond: then all is lost */
@@ -115,19 +116,6 @@ static void await_stacks(int map, __u64 *same, __u64 *other)
 	}
 }
 
-static int module_users(void)
-{
-	FILE *f = fopen("/sys/module/shstk/refcnt", "re");
-	int n = 0;
-
-	if (!f)
-		return 0;
-	if (fscanf(f, "%d", &n) != 1)
-		n = 0;
-	fclose(f);
-	return n;
-}
-
 int main(int argc, char **argv)
 {
 	struct bpf_object *obj;
@@ -187,7 +175,7 @@ int main(int argc, char **argv)
 	/* The program holds the module until the kernel has freed it. */
 	bpf_link__destroy(link);
 	bpf_object__close(obj);
-	for (int i = 0; i < PATIENCE && module_users() > 0; i++)
+	for (int i = 0; i < PATIENCE && read_number("/sys/module/shstk/refcnt") > 0; i++)
 		usleep(1000);
 	ksft_finished();
 }

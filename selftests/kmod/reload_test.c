@@ -25,9 +25,12 @@
 #include "crowd.h"
 #include "kselftest.h"
 #include "need.h"
+#include "number.h"
 #include "sampler.h"
 
-#define ENOUGH		20	/* callchains served each time */
+/* Callchains that shstk_perf has served since it was loaded; so many each time. */
+#define SERVED		"/sys/module/shstk_perf/chains/served"
+#define ENOUGH		20
 #define PATIENCE	60000	/* tries; only when all is lost they are used up */
 
 static const enum crowd_kind kinds[] = {
@@ -68,20 +71,6 @@ static void __attribute__((noreturn)) ask_device(void)
 	}
 }
 
-/* Callchains that shstk_perf has served since it was loaded. */
-static unsigned long served(void)
-{
-	FILE *f = fopen("/sys/module/shstk_perf/chains/served", "re");
-	unsigned long n = 0;
-
-	if (!f)
-		return 0;
-	if (fscanf(f, "%lu", &n) != 1)
-		n = 0;
-	fclose(f);
-	return n;
-}
-
 /* Until all are in the middle of something. */
 static void await_burst(void)
 {
@@ -95,10 +84,10 @@ static void await_burst(void)
 }
 
 /* Until all modules have been in use since they were loaded. */
-static int await_use(unsigned long opened, unsigned long *ret)
+static int await_use(unsigned long opened, long *ret)
 {
 	for (int tries = 0; tries < PATIENCE; tries++) {
-		*ret = served();
+		*ret = read_number(SERVED);
 		if (*ret >= ENOUGH && asked->opened != opened)
 			return 0;
 		usleep(1000);
@@ -164,7 +153,8 @@ static void hurry(bool on)
 int main(int argc, char **argv)
 {
 	enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
-	unsigned long chains = 0, n = 0, opened;
+	unsigned long opened;
+	long chains = 0, n = 0;
 	unsigned int samples = 0;
 	struct sampler sampler;
 	pid_t pid[KINDS + 1];
@@ -215,7 +205,7 @@ int main(int argc, char **argv)
 			 strerror(-ret));
 	ksft_test_result(samples > 0, "samples were taken meanwhile: %u in %.1f s\n",
 			 samples, crowd_now() - begin);
-	ksft_test_result(chains >= (unsigned long)done * ENOUGH, "callchains were served each time: %lu\n",
+	ksft_test_result(chains >= (long)done * ENOUGH, "callchains were served each time: %ld\n",
 			 chains);
 	for (int i = 0; i <= KINDS; i++)
 		crowd_stop(pid[i]);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * number.h - a number that the kernel has in a file, such as a counter in sysfs.
+ */
+#ifndef KMOD_NUMBER_H
+#define KMOD_NUMBER_H
+
+#include <stdio.h>
+
+/* -1: there is no such file, or no number in it. */
+static inline long read_number(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	long n = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%ld", &n) != 1)
+		n = -1;
+	fclose(f);
+	return n;
+}
+
+#endif
