@@ -35,7 +35,7 @@ endif
 # there: the core file is read on this machine.
 $(OFF)/riscv/stand: selftests/offline/stand.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS_riscv) $(OFF_FLAGS) -static -o $@ $<
+	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS_riscv) $(OFF_FLAGS) -Ilibshstk -static -o $@ $<
 GUEST_riscv += core=selftests/offline/riscv.sh,$(OFF)/riscv/stand
 GUEST_OPTIONS_riscv += --after riscv-core=selftests/offline/riscv_core
 $(B)/guest/check-riscv-7.2: all

@@ -15,6 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef __riscv
+#include "shstk.h"
+#endif
+
 #define DEPTH 40
 #define hidden __attribute__((noinline, noclone)) static
 
@@ -110,20 +114,9 @@ hidden int crash_here(void)
  * No C library does it there. Functions push from here on, which leaves those out
  * that are active now: main() must not return.
  */
-static inline __attribute__((always_inline)) long switch_on(void)
+static inline __attribute__((always_inline)) int switch_on(void)
 {
-	register long nr __asm__("a7") = 167; /* prctl */
-	register long a0 __asm__("a0") = 75; /* PR_SET_SHADOW_STACK_STATUS */
-	register long a1 __asm__("a1") = 1;
-	register long a2 __asm__("a2") = 0;
-	register long a3 __asm__("a3") = 0;
-	register long a4 __asm__("a4") = 0;
-
-	__asm__ volatile("ecall"
-			 : "+r"(a0)
-			 : "r"(nr), "r"(a1), "r"(a2), "r"(a3), "r"(a4)
-			 : "memory");
-	return a0;
+	return shstk_status_set(SHSTK_STATUS_ENABLE);
 }
 #else
 #define switch_on() 0
