@@ -396,8 +396,11 @@ static int read_elf(Elf *elf, struct object *o)
 	return 0;
 }
 
-/* What makes the kernel set AT_SECURE if this process executes the file. */
-static bool gains_here(int fd, const struct stat *st)
+/*
+ * What makes the kernel set AT_SECURE if this process executes the file. @capable: it
+ * has capabilities.
+ */
+static bool gains_here(int fd, const struct stat *st, bool capable)
 {
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
@@ -409,8 +412,7 @@ static bool gains_here(int fd, const struct stat *st)
 			uid = st->st_uid;
 		if (st->st_mode & S_ISGID && st->st_mode & S_IXGRP)
 			gid = st->st_gid;
-		if (getuid() &&
-		    fgetxattr(fd, "security.capability", NULL, 0) > 0)
+		if (getuid() && capable)
 			return true;
 	}
 	return uid != getuid() || gid != getgid();
@@ -419,6 +421,7 @@ static bool gains_here(int fd, const struct stat *st)
 static int read_object(int fd, const char *root, struct object *o)
 {
 	struct stat st;
+	bool capable;
 	Elf *elf;
 	int err;
 
@@ -426,9 +429,9 @@ static int read_object(int fd, const char *root, struct object *o)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOEXEC;
-	o->privileged = st.st_mode & (S_ISUID | S_ISGID) ||
-			fgetxattr(fd, "security.capability", NULL, 0) > 0;
-	o->gains = gains_here(fd, &st);
+	capable = fgetxattr(fd, "security.capability", NULL, 0) > 0;
+	o->privileged = st.st_mode & (S_ISUID | S_ISGID) || capable;
+	o->gains = gains_here(fd, &st, capable);
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOSYS;
 	elf = elf_begin(fd, ELF_C_READ, NULL);
