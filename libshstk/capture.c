@@ -1426,9 +1426,7 @@ int end_again(struct thread *t, uint64_t *pcs, struct shstk_info *info)
 
 	pcs[0] = t->memo.again.pc;
 	t->memo.misses = 0;
-	thread_count(t, true);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	store_relaxed(&t->busy_sp, 0);
+	marked_end(t, true);
 	if (unlikely(info || self_has_retired()))
 		return after_again(pcs, info, n);
 	return n;

@@ -55,4 +55,12 @@ static inline void marked_begin(struct thread *t, uint64_t ra, uint64_t sp)
 	t->marker.ra = ra;
 }
 
+/* The counterpart; @reused: it took frames from the one before. */
+static inline __attribute__((always_inline)) void marked_end(struct thread *t, bool reused)
+{
+	thread_count(t, reused);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store_relaxed(&t->busy_sp, 0);
+}
+
 #endif

@@ -163,9 +163,7 @@ static inline __attribute__((always_inline))
 int finish(struct thread *t, struct shstk_info *info, const uint64_t *pcs, int n,
 	   int reused)
 {
-	thread_count(t, reused);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	store_relaxed(&t->busy_sp, 0);
+	marked_end(t, reused);
 	return unlikely(info || self_has_retired()) ? after(info, pcs, n, reused) : n;
 }
 
@@ -236,9 +234,7 @@ int end_again(struct thread *t, const uint64_t *pcs, int64_t n, struct shstk_inf
 
 	if (unlikely(t->captures >= m->probe || m->young <= m->due))
 		return again_due(t, pcs, info);
-	thread_count(t, true);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	store_relaxed(&t->busy_sp, 0);
+	marked_end(t, true);
 	if (unlikely(info || self_has_retired()))
 		return again_after(t, pcs, info);
 	return n;
