@@ -144,4 +144,4 @@ $(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/%.c $(B)/symbol/
 $(FUZZ_B)/needed_seed: $(LT)/violate
 	@mkdir -p $(@D)
 	$(Q){ printf '\001'; cat $<; } >$@
-selftests/fuzz/run: | $(FUZZ_LOADER) $(FUZZ_B)/needed_seed
+fuzz selftests/fuzz/run: | $(FUZZ_LOADER) $(FUZZ_B)/needed_seed
