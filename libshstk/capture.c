@@ -1415,7 +1415,7 @@ bool is_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_t sp
 
 	return likely(a->sp == sp && a->pc == native_strip(ra) &&
 		      !((a->fp ^ fp) & a->fp_mask) &&
-		      a->gen == rulecache_gen() && !self_loads_changed() &&
+		      a->gen == rulecache_gen() && self_loads_same() &&
 		      (unsigned int)a->n < max);
 }
 
@@ -1487,13 +1487,11 @@ static __attribute__((noinline)) no_sanitize
 int capture_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		  struct shstk_info *info, struct thread *t, uint64_t fp)
 {
-	bool same = is_again(t, max, t->marker.ra, t->busy_sp & ~1ull, fp);
-
 	t->begun.fp = fp;
 	t->begun.max = max;
 	t->begun.opts = opts;
 	t->begun.info = info;
-	if (unlikely(!same))
+	if (unlikely(!is_again(t, max, t->marker.ra, t->busy_sp & ~1ull, fp)))
 		return not_again(pcs, t);
 	if (unlikely(t->memo.again.n > MEMO_LONG))
 		return again_long(pcs, t);

@@ -30,11 +30,17 @@ struct self_watch {
 
 extern struct self_watch self_watch __attribute__((visibility("hidden")));
 
-/* A number that differs after a load. Most often there are one or two counters. */
+/* The same as self_loads() if there are one or two counters, which is most often. */
+static inline uint64_t self_loads_two(void)
+{
+	return load_relaxed(self_watch.counter[0]) +
+	       load_relaxed(self_watch.counter[1]) * 3;
+}
+
+/* A number that differs after a load. */
 static inline uint64_t self_loads(void)
 {
-	uint64_t v = load_relaxed(self_watch.counter[0]) +
-		     load_relaxed(self_watch.counter[1]) * 3;
+	uint64_t v = self_loads_two();
 	unsigned int i;
 
 	for (i = 2; unlikely(i < self_watch.n); i++)
@@ -49,6 +55,13 @@ static inline uint64_t self_loads(void)
 static inline bool self_loads_changed(void)
 {
 	return self_loads() != load_relaxed(&self_watch.seen);
+}
+
+/* It is certain that nothing was, and cheap to tell. */
+static inline bool self_loads_same(void)
+{
+	return self_watch.n <= 2 &&
+	       self_loads_two() == load_relaxed(&self_watch.seen);
 }
 
 /* Drop every module that is not there any more; and, if there was one, all rules. */
