@@ -1474,6 +1474,21 @@ int again_wide(uint64_t *pcs, struct thread *t)
 
 	if (likely(!verify_wide_inline(a->anchor, a->slot, a->raw, pcs + 1, a->n,
 				       false) &&
+		   memo_unchanged_fps(a->fps, a->fps_end))) {
+		memo_seen_again(&t->memo);
+		return end_again(t, pcs, t->begun.info);
+	}
+	return not_again(pcs, t);
+}
+
+/* That was so several times. */
+static __attribute__((noinline)) VERIFY_WIDE no_sanitize
+int again_up(uint64_t *pcs, struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	if (likely(!verify_up(t->memo.packed.base, t->memo.packed.up, a->raw, pcs + 1,
+			      a->n) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return end_again(t, pcs, t->begun.info);
 	return not_again(pcs, t);
@@ -1493,6 +1508,8 @@ int capture_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts
 	t->begun.info = info;
 	if (unlikely(!is_again(t, max, t->marker.ra, t->busy_sp & ~1ull, fp)))
 		return not_again(pcs, t);
+	if (likely(t->memo.again.up))
+		return again_up(pcs, t);
 	if (unlikely(t->memo.again.n > MEMO_LONG))
 		return again_long(pcs, t);
 	return verify_is_wide() ? again_wide(pcs, t) : again(pcs, t);

@@ -192,6 +192,22 @@ static void pack(struct memo *m)
 	}
 }
 
+void memo_seen_again(struct memo *m)
+{
+	struct memo_again *a = &m->again;
+	struct memo_packed *p = &m->packed;
+	int i;
+
+	if (!VERIFY_PACKED || a->seen == MEMO_SEEN || ++a->seen < MEMO_SEEN ||
+	    a->n < MEMO_FEW || (a->slot[a->n - 1] - a->slot[0]) / 8 > UINT16_MAX)
+		return;
+	p->from = p->end = 0;
+	p->base = (const uint64_t *)(a->anchor + a->slot[0]);
+	for (i = 0; i < a->n; i++)
+		p->up[i] = (a->slot[i] - a->slot[0]) / 8;
+	a->up = true;
+}
+
 /* Those of @again that are not packed: @from to @end - 1. */
 static no_sanitize uint64_t differ_again(const struct memo_again *a, int from,
 					 int end, uint64_t *out, bool backwards)

@@ -29,7 +29,8 @@
  */
 #define MEMO_LONG 256
 #define MEMO_PACKED 4096	/* entries that are packed at most */
-#define MEMO_SEEN 4		/* a long trace was repeated so often: it is packed */
+#define MEMO_SEEN 4		/* a trace was repeated so often: it is packed */
+#define MEMO_FEW 8		/* words that are not worth it */
 #define MEMO_NEVER INT32_MAX	/* further out than any frame */
 
 /**
@@ -91,7 +92,9 @@ struct memo_side {
  * @n: their number, at least 1.
  * @fps: frame pointers to verify.
  * @fps_end: behind the last one.
- * @seen: how often a long one was so, up to MEMO_SEEN.
+ * @seen: how often it was so, up to MEMO_SEEN.
+ * @up: memo_packed.base and .up tell where all words are, and there are no more than
+ *	MEMO_LONG.
  */
 struct memo_again {
 	uint64_t sp;
@@ -104,20 +107,21 @@ struct memo_again {
 	const uint8_t *anchor;
 	int n;
 	const struct memo_fp *fps, *fps_end;
-	int seen;
+	uint8_t seen;
+	bool up;
 };
 
 /**
- * struct memo_packed - part of what memo_again holds, in half the space
+ * struct memo_packed - part of what memo_again holds, in less space
  * @up: words from @base to each return address.
- * @low: lower half of what was read there, see verify_packed().
+ * @low: lower half of what was read there, see verify_packed(). Of long ones only.
  * @base: the innermost of them.
  * @high: upper half of all.
  * @from: first entry, of @memo_again.raw.
  * @end: behind the last one. There is none if that is @from.
  *
- * A long trace does not fit into the first-level cache with all that it is compared
- * with. Valid once @memo_again.seen is MEMO_SEEN.
+ * It takes fewer loads, and a long trace does not fit into the first-level cache with
+ * all that it is compared with. Valid once @memo_again.seen is MEMO_SEEN.
  */
 struct memo_packed {
 	uint16_t *up;
@@ -291,6 +295,9 @@ bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
 /* The same of all that memo_again holds, which is long. */
 bool memo_unchanged_again(struct memo *m, uint64_t *out);
 
+/* All that memo_again holds, which is not long, was unchanged once more. */
+void memo_seen_again(struct memo *m);
+
 /* Are frame pointers what they were, where they were restored from? */
 static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 						  const struct memo_fp *end)
@@ -355,6 +362,7 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 	a->anchor = (const uint8_t *)(uintptr_t)s->anchor;
 	a->n = s->end - (j + 1);
 	a->seen = 0;
+	a->up = false;
 }
 
 /*

@@ -137,6 +137,14 @@ static inline int verify_packed_at(int i)
 {
 	return native_packed_at(i);
 }
+
+/* As verify_wide(), of at least 8 words, @up words from @base each. */
+static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize
+uint64_t verify_up(const uint64_t *base, const uint16_t *up, const uint64_t *raw,
+		   uint64_t *out, int n)
+{
+	return native_differ_up(base, up, raw, out, n);
+}
 #else
 #define VERIFY_WIDE
 #define VERIFY_PACKED 0
@@ -158,6 +166,17 @@ static inline uint64_t verify_packed(const uint64_t *base, const uint16_t *up,
 static inline int verify_packed_at(int i)
 {
 	return i;
+}
+
+static inline uint64_t verify_up(const uint64_t *base, const uint16_t *up,
+				 const uint64_t *raw, uint64_t *out, int n)
+{
+	(void)base;
+	(void)up;
+	(void)raw;
+	(void)out;
+	(void)n;
+	return 1;
 }
 
 static inline bool verify_is_wide(void)

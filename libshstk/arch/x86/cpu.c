@@ -38,7 +38,7 @@ static bool shadow_is_impossible(void)
 static __attribute__((constructor)) void find_features(void)
 {
 	__builtin_cpu_init();
-	native_has_avx2 = __builtin_cpu_supports("avx2");
+	native_has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
 	native_no_shadow = shadow_is_impossible();
 }
 #endif

@@ -158,7 +158,7 @@ static inline uint64_t native_chunk(uint64_t addr)
 	return 512;
 }
 
-#define NATIVE_V4 __attribute__((target("avx2")))
+#define NATIVE_V4 __attribute__((target("avx2,bmi")))
 
 /* Copy 16 words; returns them or-ed together. */
 static inline NATIVE_V4 no_sanitize
@@ -291,11 +291,49 @@ __m256i native_gather_up(const uint64_t *base, const uint16_t *up)
 
 	memcpy(&u, up, sizeof(u));
 	a = _mm_load_sd(words + (uint16_t)u);
-	a = _mm_loadh_pd(a, words + ((uint32_t)u >> 16));
-	u >>= 32;
-	b = _mm_load_sd(words + (uint16_t)u);
-	b = _mm_loadh_pd(b, words + (u >> 16));
+	a = _mm_loadh_pd(a, words + _bextr_u64(u, 16, 16));
+	b = _mm_load_sd(words + _bextr_u64(u, 32, 16));
+	b = _mm_loadh_pd(b, words + (u >> 48));
 	return _mm256_castpd_si256(_mm256_insertf128_pd(_mm256_castpd128_pd256(a), b, 1));
+}
+
+static inline NATIVE_V4 no_sanitize
+__m256i native_differ_up_four(const uint64_t *base, const uint16_t *up,
+			      const uint64_t *raw, uint64_t *out)
+{
+	__m256i v = native_gather_up(base, up);
+
+	_mm256_storeu_si256((__m256i *)out, v);
+	return _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)raw));
+}
+
+/* verify_up() */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize
+uint64_t native_differ_up(const uint64_t *base, const uint16_t *up, const uint64_t *raw,
+			  uint64_t *out, int n)
+{
+	__m256i d0 = _mm256_setzero_si256(), d1 = d0, d;
+	const int64_t end = n & ~7;
+	int64_t i = 0;
+
+	do {
+		d = native_differ_up_four(base, up + i, raw + i, out + i);
+		d0 = _mm256_or_si256(d0, d);
+		d = native_differ_up_four(base, up + i + 4, raw + i + 4, out + i + 4);
+		d1 = _mm256_or_si256(d1, d);
+		i += 8;
+	} while (i != end);
+	if (i < n) {	/* some of them once more */
+		if (n - i > 4) {
+			d = native_differ_up_four(base, up + i, raw + i, out + i);
+			d0 = _mm256_or_si256(d0, d);
+		}
+		i = n - 4;
+		d = native_differ_up_four(base, up + i, raw + i, out + i);
+		d1 = _mm256_or_si256(d1, d);
+	}
+	d0 = _mm256_or_si256(d0, d1);
+	return !_mm256_testz_si256(d0, d0);
 }
 
 /*
