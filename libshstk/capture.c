@@ -1115,11 +1115,38 @@ static int capture_hw(struct capture *c, const struct request *r, uint64_t ssp,
  * The last trace once more.
  */
 
+/* New frames before they have a place in the trace, and room to copy four at a time. */
+struct new_frames {
+	uint64_t raw[3 + SHORT_CUT];
+	int32_t slot[3 + SHORT_CUT];
+	int32_t sp[3 + SHORT_CUT];
+};
+
+typedef uint64_t two_words __attribute__((vector_size(16), aligned(8), may_alias));
+typedef int32_t four_ints __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Before frame @j of @s; below what was the first one there is room. */
+static inline void put_new_frames(struct memo_side *s, int j,
+				  const struct new_frames *f, int n)
+{
+	for (; n > 0; n -= 4) {
+		j -= 4;
+		*(two_words *)&s->raw[j] = *(const two_words *)&f->raw[n - 1];
+		*(two_words *)&s->raw[j + 2] = *(const two_words *)&f->raw[n + 1];
+		*(four_ints *)&s->slot[j] = *(const four_ints *)&f->slot[n - 1];
+		*(four_ints *)&s->sp[j] = *(const four_ints *)&f->sp[n - 1];
+	}
+}
+
 /*
  * What most captures are: a few ordinary frames are new, then comes a frame of
  * the last trace, and all behind it is as it was. The same as walk(), reuse()
  * and memo_join(), without anything that these frames do not need. Returns -1,
  * and has changed nothing, if it is anything else.
+ *
+ * A frame that was met may have been called from elsewhere by now, as its function
+ * makes the same call each time: @bad is the last frame of the old trace of which
+ * something differs, and those behind it are met sooner or later.
  */
 static __attribute__((noinline)) no_sanitize
 int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
@@ -1127,62 +1154,84 @@ int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
 {
 	const uint64_t mask = load_relaxed(&rulecache.mask);
 	const uint64_t hi = t->native.hi, gen = t->memo.gen;
+	const int room = min(max, (unsigned int)SHORT_CUT);
 	struct memo_side *old = t->memo.now;
-	uint64_t pc = native_strip(raw), slot = 0, raws[SHORT_CUT];
-	int32_t slots[SHORT_CUT], sps[SHORT_CUT];
+	uint64_t pc = native_strip(raw), slot;
 	struct memo_fp fps[SHORT_CUT + 1];
-	int j = old->first, x = old->fp_first, n = 0, nfp = 0, cur = -1, i;
+	struct new_frames new;
+	int j = old->first, x = old->fp_first, n = 0, nfp = 0, cur = -1, bad = -1, i;
 	struct memo_fp now = { .addr = 0 };
 
-	if (unlikely(!range_has(&t->native, sp)))
+	if (unlikely(!range_has(&t->native, sp) || sp & 7))
 		return -1;
+	slot = sp -= hi;
 	for (;;) {
-		int32_t at = (int32_t)(int64_t)(sp - hi);
-		uint64_t rule, cfa;
+		const struct rulecache_entry *e;
+		uint64_t rule, cfa, next, addr;
 
-		while (old->sp[j] < at)
+		while (old->sp[j] < (int32_t)sp)
 			j++;
-		if (!((old->sp[j] ^ at) | (native_strip(old->raw[j]) ^ pc)))
-			break;
-		rule = rulecache_get(pc, gen, mask);
-		if (unlikely((rule & (RULE_SPECIAL | RULE_RA_SAVED)) !=
-			     RULE_RA_SAVED || n == SHORT_CUT))
-			return -1;
-		cfa = sp + rule_cfa_off(rule);
-		if (rule & RULE_FP) {
-			cfa = fp + rule_cfa_off(rule);
-			if (cur < 0) {
-				cur = nfp++;
-				fps[cur] = now;
-				fps[cur].val = fp;
-			}
-			fps[cur].use = n;
+		if (!((old->sp[j] ^ (int32_t)sp) | (native_strip(old->raw[j]) ^ pc)) &&
+		    j > bad) {
+			while (unlikely(old->fp[x].use < j))
+				x++;
+			i = old->fp[x].from <= j;
+			if (unlikely((unsigned int)(n + old->end - j) > max ||
+				     n + 3 > j || nfp + i > x ||
+				     (i && old->fp[x].val != fp)))
+				return -1;
+			if (likely(memo_unchanged(&t->memo, old, j, x + i, pcs + n + 1)))
+				break;
+			bad = memo_last_bad(old, j, SHORT_CUT - n);
+			if (bad < 0)
+				return -1;
 		}
-		raws[n] = raw;
-		slots[n] = n ? (int32_t)(int64_t)(slot - hi) : at;
-		sps[n++] = at;
-		slot = cfa + native_ra_off(rule);
-		if (unlikely(slot - sp >= hi - sp || slot & 7 ||
-			     native_beyond(cfa, hi)))
+		e = rulecache_find(pc, gen, mask);
+		if (unlikely(!e || n == room))
 			return -1;
+		rule = rulecache_read(e, pc | gen);
+		if (likely((int64_t)rule > 0)) {
+			cfa = sp + rule_cfa_off(rule);
+			if (unlikely((int64_t)cfa > 0))
+				return -1;
+			next = cfa + native_ra_off(rule);
+			addr = cfa + rule_fp_off(rule);
+		} else {
+			if ((rule & (RULE_SPECIAL | RULE_RA_SAVED)) != RULE_RA_SAVED)
+				return -1;
+			cfa = (rule & RULE_FP ? fp - hi : sp) +
+			      rule_cfa_off(rule & ~RULECACHE_ODD);
+			next = cfa + native_ra_off(rule);
+			addr = cfa + rule_fp_off(rule);
+			if (next - sp >= -sp || next & 7 || (int64_t)cfa > 0 ||
+			    (rule & RULE_FP_SAVED && addr - sp >= -sp))
+				return -1;
+			if (rule & RULE_FP) {
+				if (cur < 0) {
+					cur = nfp++;
+					fps[cur] = now;
+					fps[cur].val = fp;
+				}
+				fps[cur].use = n;
+			}
+		}
+		pcs[n] = pc;
+		new.raw[3 + n] = raw;
+		new.slot[3 + n] = (int32_t)(int64_t)slot;
+		new.sp[3 + n++] = (int32_t)(int64_t)sp;
 		if (rule & RULE_FP_SAVED) {
-			now.addr = cfa + rule_fp_off(rule);
+			now.addr = hi + addr;
 			now.from = n;
 			cur = -1;
-			if (unlikely(now.addr - sp >= hi - sp))
-				return -1;
-			fp = *(const volatile uint64_t *)(uintptr_t)now.addr;
+			fp = *(const volatile uint64_t *)(uintptr_t)(hi + addr);
 		}
-		sp = cfa;
-		raw = *(const volatile uint64_t *)(uintptr_t)slot;
+		slot = next;
+		raw = *(const volatile uint64_t *)(uintptr_t)(hi + slot);
 		pc = native_strip(raw);
+		sp = cfa;
 	}
-	while (unlikely(old->fp[x].use < j))
-		x++;
-	if (old->fp[x].from <= j) {
+	if (i) {
 		/* The same value, but behind new frames it has another origin. */
-		if (old->fp[x].val != fp)
-			return -1;
 		if (cur < 0) {
 			cur = nfp++;
 			fps[cur] = now;
@@ -1190,10 +1239,6 @@ int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
 		}
 		fps[cur].use = old->fp[x++].use - (j - n);
 	}
-	if (unlikely((unsigned int)(n + old->end - j) > max || n > j ||
-		     nfp > x) ||
-	    !memo_unchanged(&t->memo, old, j, x, pcs + n + 1))
-		return -1;
 	pcs[n] = pc;
 	t->reused = old->end - 1 - j;
 	if (!n) {	/* next time it can be had faster */
@@ -1210,13 +1255,8 @@ int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
 	old->nbarrier = 1;
 	old->barrier[0] = j - n;
 	old->raw[j] = raw;
-	old->slot[j] = (int32_t)(int64_t)(slot - hi);
-	for (i = 0; i < n; i++) {
-		old->raw[j - n + i] = raws[i];
-		old->slot[j - n + i] = slots[i];
-		old->sp[j - n + i] = sps[i];
-		pcs[i] = native_strip(raws[i]);
-	}
+	old->slot[j] = (int32_t)(int64_t)slot;
+	put_new_frames(old, j, &new, n);
 	for (i = 0; i < nfp; i++) {
 		old->fp[x - nfp + i] = fps[i];
 		old->fp[x - nfp + i].from += j - n;

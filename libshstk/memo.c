@@ -141,6 +141,18 @@ static no_sanitize int verify_fps(const struct memo_walk *w, int j, int end)
 	return end;
 }
 
+no_sanitize int memo_last_bad(const struct memo_side *s, int j, int n)
+{
+	const uint8_t *anchor = (const uint8_t *)(uintptr_t)s->anchor;
+	int k;
+
+	for (k = min(j + n, s->end) - 1; k > j; k--) {
+		if (verify_word(anchor, s->slot[k]) != s->raw[k])
+			return k;
+	}
+	return -1;
+}
+
 no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j,
 				      uint64_t *out)
 {

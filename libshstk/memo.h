@@ -292,7 +292,13 @@ bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
 			 uint64_t *out);
 bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
 
-/* The same of all that memo_again holds, which is long. */
+/*
+ * They are not all as they were. The outermost one that differs of @n frames from @j
+ * on, @j left out; -1: none of them does.
+ */
+int memo_last_bad(const struct memo_side *s, int j, int n);
+
+/* As memo_unchanged_long(), of all that memo_again holds. */
 bool memo_unchanged_again(struct memo *m, uint64_t *out);
 
 /* All that memo_again holds, which is not long, was unchanged once more. */

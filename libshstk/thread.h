@@ -24,11 +24,11 @@
  * @busy_sp: stack address of the outermost one; 0: there is none.
  * @captures: counter.
  * @walks: captures that reused nothing.
+ * @reused: entries that the capture in progress took from the memo.
  * @memo: last trace.
  * @marker: marked return addresses.
  * @begun: what the capture in progress is for, where that is not handed on: see
  *	capture_again().
- * @reused: entries that the capture in progress took from the memo.
  * @pid: process and thread that own the state; @tid 0: nobody.
  * @tid: see @pid.
  * @next: list of all states.
@@ -43,6 +43,7 @@ struct thread {
 	uint64_t busy_sp;
 	uint64_t captures;
 	uint64_t walks;
+	unsigned int reused;
 	struct memo memo;
 	struct markers marker;
 	struct {
@@ -51,7 +52,6 @@ struct thread {
 		struct shstk_info *info;
 		unsigned int max;
 	} begun;
-	unsigned int reused;
 	int pid;
 	int tid;
 	struct thread *next;
