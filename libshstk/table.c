@@ -37,6 +37,7 @@ enum row_op {
 #define DELTA_LONG 31
 #define CHUNK_ROWS 16384	/* most bytes of rows in a chunk */
 #define INTERPRET 0xffff	/* this function is not compiled */
+#define ASKED	8		/* lookups in a chunk before it is compiled */
 
 struct chunk {
 	uint16_t off[CHUNK_FDES];
@@ -249,10 +250,6 @@ static void put_rule(struct encoder *e, uint64_t loc, uint64_t rule)
 	uint64_t delta = (loc - e->loc) / e->m->insn_align;
 	enum row_op op;
 
-	if (RULE_KIND(rule) == RULE_SP || RULE_KIND(rule) == RULE_FP) {
-		if (rule_fp_off(rule) > 0 || rule_ra_off(rule) > 0)
-			rule = RULE_FULL;
-	}
 	if (rule == e->s.rule)
 		return;
 	if ((loc - e->loc) % e->m->insn_align)
@@ -269,12 +266,22 @@ static void put_rule(struct encoder *e, uint64_t loc, uint64_t rule)
 	state_next(&e->s, rule);
 }
 
+/* What rows can express. */
+static uint64_t simple_rule(const struct machine *m, const struct cfi_row *row)
+{
+	uint64_t rule = rule_from_row(m, row);
+
+	if ((RULE_KIND(rule) == RULE_SP || RULE_KIND(rule) == RULE_FP) &&
+	    (rule_fp_off(rule) > 0 || rule_ra_off(rule) > 0))
+		return RULE_FULL;
+	return rule;
+}
+
 static int encode_row(void *arg, uint64_t start, const struct cfi_row *row)
 {
 	struct encoder *e = arg;
-	uint64_t rule = rule_from_row(e->m, row);
 
-	put_rule(e, start, rule);
+	put_rule(e, start, simple_rule(e->m, row));
 	return e->full;
 }
 
@@ -362,18 +369,39 @@ static struct chunk *compile_chunk(struct table *t, size_t first)
 	return c;
 }
 
+/* Instead of a chunk that is not compiled its pointer has the number of lookups. */
+static bool is_compiled(const struct chunk *c)
+{
+	return (uintptr_t)c > ASKED;
+}
+
 static struct chunk *get_chunk(struct table *t, size_t n)
 {
 	struct chunk *c = load_acquire(&t->chunk[n]);
-	struct chunk *old = NULL;
+	struct chunk *old = c;
 
-	if (likely(c))
+	if (likely(is_compiled(c)))
 		return c;
 	c = compile_chunk(t, n * CHUNK_FDES);
-	if (c && !__atomic_compare_exchange_n(&t->chunk[n], &old, c, false,
-					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		c = old;	/* another thread was first; its rows are equal */
+	while (c && !__atomic_compare_exchange_n(&t->chunk[n], &old, c, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (is_compiled(old))
+			return old;	/* of another thread; its rows are equal */
+	}
 	return c;
+}
+
+/* The chunk, if it is worth being compiled: most are asked for a few addresses only. */
+static struct chunk *ask_chunk(struct table *t, size_t n)
+{
+	uintptr_t asked = (uintptr_t)load_relaxed(&t->chunk[n]);
+	struct chunk *old = (struct chunk *)asked;
+
+	if (asked >= ASKED)
+		return get_chunk(t, n);
+	__atomic_compare_exchange_n(&t->chunk[n], &old, (struct chunk *)(asked + 1),
+				    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return NULL;
 }
 
 static uint64_t get_uleb(const uint8_t **p)
@@ -459,13 +487,13 @@ uint64_t table_rule(struct table *t, uint64_t vaddr)
 
 	if (i == t->nfde)
 		return RULE_NONE;
-	c = get_chunk(t, i / CHUNK_FDES);
+	c = ask_chunk(t, i / CHUNK_FDES);
 	if (c && c->off[i % CHUNK_FDES] != INTERPRET)
 		return decode(t->img->m, c->rows + c->off[i % CHUNK_FDES],
 			      entry_start(t, i), vaddr);
 	switch (table_row(t, vaddr, &row)) {
 	case 0:
-		return rule_from_row(t->img->m, &row);
+		return simple_rule(t->img->m, &row);
 	case -SHSTK_END_NO_RULE:
 		return RULE_NONE;
 	default:

@@ -3,10 +3,10 @@
  * table.h - unwind rules of one section, compiled on demand.
  *
  * The functions of a section, sorted by address, are cut into chunks of
- * CHUNK_FDES. A chunk is compiled the first time an address in it is asked for:
- * by whoever asks, a signal handler included, into memory that was reserved
- * beforehand, and published by one compare-and-swap. So a program pays for the
- * code it runs, not for the code it maps.
+ * CHUNK_FDES. The first few addresses in a chunk are looked up in the section itself;
+ * when more are asked for it is compiled: by whoever asks, a signal handler included,
+ * into memory that was reserved beforehand, and published by one compare-and-swap. So
+ * a program pays for the code it runs, not for the code it maps.
  */
 #ifndef SHSTK_TABLE_H
 #define SHSTK_TABLE_H
