@@ -24,7 +24,8 @@
 
 __thread struct local local;
 
-static struct {
+/* The next functions; before they are known, the first_*() below. */
+struct next {
 	void *(*malloc)(size_t);
 	void *(*calloc)(size_t, size_t);
 	void *(*realloc)(void *, size_t);
@@ -34,9 +35,34 @@ static struct {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
-} next;
+};
 
-#define RESOLVE(name) (*(void **)&next.name = dlsym(RTLD_NEXT, #name))
+#define FIRST(name, params) static void *first_##name params
+
+FIRST(malloc, (size_t size));
+FIRST(calloc, (size_t nr, size_t size));
+FIRST(realloc, (void *p, size_t size));
+FIRST(aligned_alloc, (size_t align, size_t size));
+FIRST(memalign, (size_t align, size_t size));
+FIRST(valloc, (size_t size));
+FIRST(pvalloc, (size_t size));
+static void first_free(void *p);
+
+static struct next next = {
+	.malloc = first_malloc,
+	.calloc = first_calloc,
+	.realloc = first_realloc,
+	.free = first_free,
+	.aligned_alloc = first_aligned_alloc,
+	.memalign = first_memalign,
+	.valloc = first_valloc,
+	.pvalloc = first_pvalloc,
+};
+
+#define RESOLVE(name) (*(void **)&known.name = dlsym(RTLD_NEXT, #name))
+/* What not every allocator has. */
+#define RESOLVE_IF(name)                                                       \
+	(RESOLVE(name) ? (void)0 : (void)(known.name = first_##name))
 
 /* Blocks of the pool have their size in front. */
 static _Alignas(16) uint8_t pool[65536];
@@ -62,37 +88,81 @@ static inline bool in_pool(const void *p)
 	return (uintptr_t)p - (uintptr_t)pool < sizeof(pool);
 }
 
+static inline bool is_known(void)
+{
+	return next.malloc != first_malloc;
+}
+
+/* While it looks for them, what is allocated comes from the pool. */
 static __attribute__((noinline, cold)) bool resolve(void)
 {
 	static __thread bool resolving
 		__attribute__((tls_model("initial-exec")));
+	struct next known;
 	int saved = errno;
 
+	if (is_known())
+		return true;
 	if (resolving)
 		return false;
 	resolving = true;
+	RESOLVE(malloc);
 	RESOLVE(calloc);
 	RESOLVE(realloc);
 	RESOLVE(free);
 	RESOLVE(posix_memalign);
-	RESOLVE(aligned_alloc);
-	RESOLVE(memalign);
-	RESOLVE(valloc);
-	RESOLVE(pvalloc);
-	/* Last: it says that all are known. */
-	RESOLVE(malloc);
+	RESOLVE_IF(aligned_alloc);
+	RESOLVE_IF(memalign);
+	RESOLVE_IF(valloc);
+	RESOLVE_IF(pvalloc);
+	if (known.malloc)
+		next = known;
 	resolving = false;
 	errno = saved;
-	return next.malloc;
+	return known.malloc;
 }
+
+#define READY() (likely(is_known()) || resolve())
 
 void alloc_resolve(void)
 {
-	if (!next.malloc)
-		resolve();
+	resolve();
 }
 
-#define READY() (likely(next.malloc) || resolve())
+FIRST(malloc, (size_t size))
+{
+	return resolve() ? next.malloc(size) : pool_alloc(size);
+}
+
+FIRST(calloc, (size_t nr, size_t size))
+{
+	return resolve() ? next.calloc(nr, size) : pool_alloc(nr * size);
+}
+
+FIRST(realloc, (void *p, size_t size))
+{
+	return resolve() ? next.realloc(p, size) : NULL;
+}
+
+static void first_free(void *p)
+{
+	if (resolve())
+		next.free(p);
+}
+
+#define FIRST_ALIGNED(name, params, args)                                      \
+	FIRST(name, params)                                                    \
+	{                                                                      \
+		if (resolve() && next.name != first_##name)                    \
+			return next.name args;                                 \
+		errno = ENOMEM;                                                \
+		return NULL;                                                   \
+	}
+
+FIRST_ALIGNED(aligned_alloc, (size_t align, size_t size), (align, size))
+FIRST_ALIGNED(memalign, (size_t align, size_t size), (align, size))
+FIRST_ALIGNED(valloc, (size_t size), (size))
+FIRST_ALIGNED(pvalloc, (size_t size), (size))
 
 static const void *object_of(const void *fn)
 {
@@ -124,34 +194,22 @@ void alloc_check(void)
 	local.left = 0;
 }
 
+void alloc_watch(void)
+{
+	live_prepare(pool, sizeof(pool));
+}
+
 /* Blocks of glibc are at least 32 bytes apart; of others one knows less. */
 void alloc_prepare(void)
 {
 	heap.granule = alloc_has((void *)sbrk) ? 5 : 3;
 }
 
-/*
- * The thread is about to be sampled, or does not know yet when. Returns whether
- * this allocation of @size bytes is to be recorded.
- */
-__attribute__((noinline)) bool alloc_sampled(uint64_t size)
+/* Sampled: is it this allocation of @size bytes? Where not all are recorded. */
+static __attribute__((noinline)) bool is_sampled(uint64_t size)
 {
 	struct local *l = &local;
 
-	if (l->busy)
-		return false;
-	if (!is_on() || atomic_load_explicit(&heap.header->stop,
-					     memory_order_relaxed)) {
-		/* Before the agent is attached: look again next time. */
-		l->left = heap.own ? FAR_AWAY : 0;
-		return false;
-	}
-	if (!l->tid)
-		l->tid = sys0(SYS_gettid);
-	if (!heap.sample) {
-		l->left = -1;
-		return true;
-	}
 	if (!l->random) {
 		l->random = (heap_ticks() ^ (uint64_t)l->tid << 40 ^
 			     (uintptr_t)l) | 1;
@@ -163,17 +221,45 @@ __attribute__((noinline)) bool alloc_sampled(uint64_t size)
 	return true;
 }
 
-__attribute__((noinline)) void *alloc_record(void *p, uint64_t size,
-					     uint64_t ra, uint64_t sp,
-					     uint64_t fp)
+/*
+ * The thread is about to be sampled, does not know yet when, or all are recorded. The
+ * stack is taken before the block is there: what is to be found in memory then comes
+ * while the allocator works.
+ */
+__attribute__((noinline)) bool alloc_begin(struct event *e, uint64_t size)
 {
-	struct shstk_hook hook = { .ra = ra, .sp = sp, .fp = fp };
+	struct local *l = &local;
+
+	if (unlikely(l->busy))
+		return false;
+	if (unlikely(!is_on() || atomic_load_explicit(&heap.header->stop,
+						      memory_order_relaxed))) {
+		/* Before the agent is attached: look again next time. */
+		l->left = heap.own ? FAR_AWAY : 0;
+		return false;
+	}
+	if (unlikely(!l->tid))
+		l->tid = sys0(SYS_gettid);
+	if (unlikely(heap.sample)) {
+		if (!is_sampled(size))
+			return false;
+	} else {
+		l->left = -1;
+	}
+	l->busy = true;
+	trace_begin(e, NULL);
+	l->busy = false;
+	return true;
+}
+
+__attribute__((noinline)) void *alloc_end(struct event *e, void *p, uint64_t size)
+{
 	struct block b = { .size = size };
 	uint64_t ticks;
 
 	local.busy = true;
 	live_expect(p);
-	b.trace = trace_take(&hook, NULL);
+	b.trace = trace_end(e, NULL);
 	if (likely(b.trace)) {
 		ticks = heap_ticks();
 		b.time = ticks >> 6;
@@ -190,41 +276,45 @@ __attribute__((noinline)) void *alloc_record(void *p, uint64_t size,
 	return p;
 }
 
-HOOK_API void free(void *p)
+/* A block that may be one of those recorded, or one of the pool. */
+static __attribute__((noinline)) void free_known(void *p)
 {
 	struct block b;
+	bool had;
 
 	if (unlikely(in_pool(p)))
 		return;
-	if (live_take(p, &b))
+	/* Once it is freed, another thread may get the same address. */
+	had = live_take(p, &b);
+	if (had)
+		trace_expect(b.trace);
+	next.free(p);
+	if (had)
 		alloc_forget(p, &b);
-	if (READY())
+}
+
+HOOK_API void free(void *p)
+{
+	if (live_may_have(p))
+		free_known(p);
+	else
 		next.free(p);
 }
 
-HOOK_API void *malloc(size_t size)
-{
-	void *p;
+#define ALLOCATES(name, size, params, args)                                    \
+	ALLOC_JUMP void *name##_wanted params                                  \
+	{                                                                      \
+		ALLOC_RECORD(size, next.name args);                            \
+	}                                                                      \
+	HOOK_API void *name params                                             \
+	{                                                                      \
+		if (wanted(size))                                              \
+			return name##_wanted args;                             \
+		return next.name args;                                         \
+	}
 
-	if (!READY())
-		return pool_alloc(size);
-	if (!wanted(size))
-		return next.malloc(size);
-	p = next.malloc(size);
-	return p ? ALLOC_RECORD(p, size) : NULL;
-}
-
-HOOK_API void *calloc(size_t nr, size_t size)
-{
-	void *p;
-
-	if (!READY())	/* the pool is zero */
-		return pool_alloc(nr * size);
-	if (!wanted(nr * size))
-		return next.calloc(nr, size);
-	p = next.calloc(nr, size);
-	return p ? ALLOC_RECORD(p, nr * size) : NULL;
-}
+ALLOCATES(malloc, size, (size_t size), (size))
+ALLOCATES(calloc, nr * size, (size_t nr, size_t size), (nr, size))
 
 /* A block of the pool goes on as an ordinary one. */
 static void *leave_pool(const void *p, size_t size)
@@ -237,28 +327,35 @@ static void *leave_pool(const void *p, size_t size)
 	return q;
 }
 
-static inline __attribute__((always_inline)) void *resize(void *p, size_t size)
+ALLOC_JUMP void *resize_known(void *p, size_t size, bool take)
 {
+	struct event e;
 	struct block b;
-	bool had, take;
+	bool had;
 	void *q;
 
-	if (unlikely(in_pool(p)) || !READY())
+	if (unlikely(in_pool(p) || !READY()))
 		return p ? leave_pool(p, size) : pool_alloc(size);
-	/* Once it is freed, another thread may get the same address. */
 	had = live_take(p, &b);
-	take = wanted(size);
+	if (take) {
+		e.hook = SHSTK_HOOK_HERE;
+		take = alloc_begin(&e, size);
+	}
 	q = next.realloc(p, size);
 	if (had && !q && size)
 		live_put(p, &b);
 	else if (had)
 		alloc_forget(q, &b);
-	return take && q ? ALLOC_RECORD(q, size) : q;
+	return take && q ? alloc_end(&e, q, size) : q;
 }
 
 HOOK_API void *realloc(void *p, size_t size)
 {
-	return resize(p, size);
+	bool take = wanted(size);
+
+	if (unlikely(take || live_may_have(p)))
+		return resize_known(p, size, take);
+	return next.realloc(p, size);
 }
 
 HOOK_API void *reallocarray(void *p, size_t nr, size_t size)
@@ -269,40 +366,29 @@ HOOK_API void *reallocarray(void *p, size_t nr, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return resize(p, bytes);
+	return resize_known(p, bytes, wanted(bytes));
 }
 
 HOOK_API int posix_memalign(void **ret, size_t align, size_t size)
 {
+	struct event e;
+	bool take;
 	int err;
 
 	if (!READY() || !next.posix_memalign)
 		return ENOMEM;
-	if (!wanted(size))
-		return next.posix_memalign(ret, align, size);
+	take = wanted(size);
+	if (take) {
+		e.hook = SHSTK_HOOK_HERE;
+		take = alloc_begin(&e, size);
+	}
 	err = next.posix_memalign(ret, align, size);
-	if (!err && *ret)
-		ALLOC_RECORD(*ret, size);
+	if (take && !err && *ret)
+		alloc_end(&e, *ret, size);
 	return err;
 }
 
-/* The others that return the block; @size is the size among @params. */
-#define ALLOCATES(name, params, args)                                          \
-	HOOK_API void *name params                                             \
-	{                                                                      \
-		void *p;                                                       \
-									       \
-		if (!READY() || !next.name) {                                  \
-			errno = ENOMEM;                                        \
-			return NULL;                                           \
-		}                                                              \
-		if (!wanted(size))                                             \
-			return next.name args;                                 \
-		p = next.name args;                                            \
-		return p ? ALLOC_RECORD(p, size) : NULL;                       \
-	}
-
-ALLOCATES(aligned_alloc, (size_t align, size_t size), (align, size))
-ALLOCATES(memalign, (size_t align, size_t size), (align, size))
-ALLOCATES(valloc, (size_t size), (size))
-ALLOCATES(pvalloc, (size_t size), (size))
+ALLOCATES(aligned_alloc, size, (size_t align, size_t size), (align, size))
+ALLOCATES(memalign, size, (size_t align, size_t size), (align, size))
+ALLOCATES(valloc, size, (size_t size), (size))
+ALLOCATES(pvalloc, size, (size_t size), (size))

@@ -43,6 +43,7 @@
 #define HEAP_MAX_PAGE	65536ull	/* of small pages */
 #define HEAP_LARGE_PAGE	(1ull << 21)
 #define SHARDS		64
+#define LIVE_PAGE_SHIFT	12
 
 struct slot;
 
@@ -173,37 +174,90 @@ void note_lost(void);
 /* alloc.c */
 void alloc_resolve(void);
 void alloc_prepare(void);
+/* Recording begins, with nothing known. */
+void alloc_watch(void);
 void alloc_check(void);
-bool alloc_sampled(uint64_t size);
 /* Is the function at @fn part of the allocator whose malloc() comes next? */
 bool alloc_has(const void *fn);
 
-/*
- * @p was allocated, by a function of the agent that the program called from where
- * @ra, @sp and @fp say (struct shstk_hook). Returns @p.
+/**
+ * struct event - an allocation, from before it is made
+ * @hook: where the program called a function of the agent.
+ * @hash: of its stack; 0: it could not be taken.
+ * @trace: its counter, 0: not known yet.
  */
-void *alloc_record(void *p, uint64_t size, uint64_t ra, uint64_t sp,
-		   uint64_t fp);
+struct event {
+	struct shstk_hook hook;
+	uint64_t hash;
+	uint32_t trace;
+};
 
-/* For the function that stands in front of another one: the caller's place. */
-#define ALLOC_RECORD(p, size)                                                  \
-	alloc_record(p, size, SHSTK_HOOK_HERE.ra, SHSTK_HOOK_HERE.sp,          \
-		     SHSTK_HOOK_HERE.fp)
+/* @size bytes are about to be allocated, as @e->hook says. False: not to be recorded. */
+bool alloc_begin(struct event *e, uint64_t size);
+/* And they were: @p. Returns that. */
+void *alloc_end(struct event *e, void *p, uint64_t size);
 
 /*
- * trace.c. @leaf, if not NULL, is the function that was called at @hook; it is shown
- * as the innermost one.
+ * The body of a function that stands in front of another one. It begins with an
+ * ALLOC_JUMP, as what it records with has a frame, and most others need none where
+ * allocations are sampled. Jumps, so that it finds the program's call.
  */
-uint32_t trace_take(struct shstk_hook *hook, const void *leaf);
+#define ALLOC_RECORD(size, call)                                               \
+	do {                                                                   \
+		struct event e = { .hook = SHSTK_HOOK_HERE };                  \
+		bool begun = alloc_begin(&e, size);                            \
+		void *p = call;                                                \
+									       \
+		return begun && p ? alloc_end(&e, p, size) : p;                \
+	} while (0)
+
+#ifdef __OPTIMIZE__
+#define ALLOC_JUMP static __attribute__((noinline))
+#else	/* calls would not be jumps */
+#define ALLOC_JUMP static inline __attribute__((always_inline))
+#endif
+
+/*
+ * trace.c, in two parts: the first takes the stack, the second finds its counter, 0 if
+ * there is none. @leaf, if not NULL, is the function that was called at @e->hook; it is
+ * shown as the innermost one.
+ */
+void trace_begin(struct event *e, const void *leaf);
+uint32_t trace_end(struct event *e, const void *leaf);
 void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks);
 void trace_free(const struct block *b, bool temporary);
 /* Part of a mapping is freed, but not yet all of it. */
 void trace_shrink(uint32_t trace, uint64_t size);
 
-/* live.c; live_expect() says that one of the others comes soon. */
+/*
+ * live.c; live_expect() says that one of the others comes soon, live_prepare() that
+ * nothing is known any more.
+ */
+void live_prepare(const void *pool, uint64_t bytes);
 void live_expect(const void *p);
 bool live_put(const void *p, const struct block *b);
 bool live_take(const void *p, struct block *ret);
+
+/**
+ * struct live_filter - is a block worth looking for?
+ * @at: for each page, by the low bits of its number, the blocks of the tables there; it
+ *	stays at the highest number. Not 0 also for the agent's own pool.
+ * @mask: those bits; none where all are worth it.
+ */
+struct live_filter {
+	uint8_t *at;
+	uint32_t mask;
+};
+
+extern struct live_filter live_filter __attribute__((visibility("hidden")));
+
+static inline bool live_may_have(const void *p)
+{
+	uint32_t page = (uintptr_t)p >> LIVE_PAGE_SHIFT;
+
+	/* Others may change it meanwhile, but not from or to 0 as long as @p is there. */
+	return live_filter.at[page & live_filter.mask];
+}
 
 /* range.c */
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
@@ -211,7 +265,7 @@ void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
 void range_cut(uint64_t start, uint64_t size);
 
 /* random.c: what a block counts where samples are drawn; at least a byte. */
-#define SAMPLED_SIZE(size) ((size) | 1)
+#define SAMPLED_SIZE(size) ((size) + 1)
 
 int64_t random_distance(void);
 uint64_t random_scale(uint64_t size, uint64_t *bytes);
@@ -225,11 +279,16 @@ static inline uint64_t random_weight(uint64_t size, uint64_t *bytes)
 	return 1;
 }
 
-/* Is the allocation that comes next to be recorded? To be asked once. */
+/* Is the allocation that comes next perhaps to be recorded? To be asked once. */
 static inline bool wanted(uint64_t size)
 {
-	return unlikely((local.left -= SAMPLED_SIZE(size)) < 0) &&
-	       alloc_sampled(size);
+	return (local.left -= SAMPLED_SIZE(size)) < 0;
+}
+
+/* The counter of a block will be needed soon. */
+static inline void trace_expect(uint32_t trace)
+{
+	__builtin_prefetch(counter_at(trace), 1);
 }
 
 static inline void alloc_forget(const void *p, const struct block *b)

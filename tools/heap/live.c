@@ -10,14 +10,17 @@
  *
  * Where few blocks are sampled, most leaves' slots would be pages that are only
  * looked at to find them empty. So a leaf counts the blocks in each page; the counts
- * are behind the slots. Where all are recorded, a large heap gets large pages.
+ * are behind the slots. And a small table has as much by part of the page's number: it
+ * tells of nearly all that they are not there. Where all are recorded, a large heap gets large pages.
  */
+#include <string.h>
+
 #include "heap.h"
 
 #define MID_ENTRIES	(1u << (TOP_SHIFT - LEAF_SHIFT))
-#define PAGE_SHIFT	12
-#define LEAF_PAGES	(1u << (LEAF_SHIFT - PAGE_SHIFT))
+#define LEAF_PAGES	(1u << (LEAF_SHIFT - LIVE_PAGE_SHIFT))
 #define SMALL_LEAVES	2	/* so many are made of small pages */
+#define FILTER		65536u
 
 /* A leaf's number is that of the addresses it is for; local.leaf has both. */
 #define NUMBER_BITS	(48 - LEAF_SHIFT)
@@ -27,6 +30,42 @@
 struct slot {
 	uint64_t a, b;
 };
+
+static uint8_t filter[FILTER];
+static uint8_t always = 1;
+
+struct live_filter live_filter = { .at = &always };
+
+static uint8_t *filter_of(uint64_t addr)
+{
+	return &filter[addr >> LIVE_PAGE_SHIFT & (FILTER - 1)];
+}
+
+static void filter_change(uint64_t addr, int by)
+{
+	uint8_t *at = filter_of(addr);
+	uint8_t was = __atomic_load_n(at, __ATOMIC_RELAXED);
+
+	while (was != UINT8_MAX &&
+	       !__atomic_compare_exchange_n(at, &was, was + by, true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void live_prepare(const void *pool, uint64_t bytes)
+{
+	uint64_t first = (uintptr_t)pool, at;
+
+	if (!heap.sample)
+		return;
+	if (live_filter.mask)	/* a child */
+		memset(filter, 0, sizeof(filter));
+	for (at = first & ~((1ull << LIVE_PAGE_SHIFT) - 1); at < first + bytes;
+	     at += 1ull << LIVE_PAGE_SHIFT)
+		*filter_of(at) = UINT8_MAX;
+	live_filter.at = filter;
+	live_filter.mask = FILTER - 1;
+}
 
 static uint64_t slots_bytes(void)
 {
@@ -91,7 +130,7 @@ static __attribute__((noinline)) struct slot *look_up_leaf(uint64_t addr)
 	leaf = mid ? atomic_load_explicit(leaf_at(mid, addr),
 					  memory_order_acquire) : NULL;
 	if (leaf)
-		local.leaf = (uintptr_t)leaf >> PAGE_SHIFT << NUMBER_BITS |
+		local.leaf = (uintptr_t)leaf >> LIVE_PAGE_SHIFT << NUMBER_BITS |
 			     addr >> LEAF_SHIFT;
 	return leaf;
 }
@@ -101,7 +140,7 @@ static inline struct slot *find_leaf(uint64_t addr)
 	uint64_t cached = local.leaf;
 
 	if (likely((cached & NUMBER_MASK) == addr >> LEAF_SHIFT && cached))
-		return (struct slot *)(cached >> NUMBER_BITS << PAGE_SHIFT);
+		return (struct slot *)(cached >> NUMBER_BITS << LIVE_PAGE_SHIFT);
 	return look_up_leaf(addr);
 }
 
@@ -113,7 +152,7 @@ static inline struct slot *slot_of(struct slot *leaf, uint64_t addr)
 static inline _Atomic uint16_t *page_of(struct slot *leaf, uint64_t addr)
 {
 	return (_Atomic uint16_t *)((uint8_t *)leaf + slots_bytes()) +
-	       (addr >> PAGE_SHIFT & (LEAF_PAGES - 1));
+	       (addr >> LIVE_PAGE_SHIFT & (LEAF_PAGES - 1));
 }
 
 void live_expect(const void *p)
@@ -141,9 +180,11 @@ bool live_put(const void *p, const struct block *b)
 	slot = slot_of(leaf, addr);
 	slot->b = b->size << 16 | (b->time >> 32 & 0xffff);
 	slot->a = b->time << 32 | b->trace;
-	if (heap.sample)
+	if (unlikely(heap.sample)) {
 		atomic_fetch_add_explicit(page_of(leaf, addr), 1,
 					  memory_order_relaxed);
+		filter_change(addr, 1);
+	}
 	return true;
 }
 
@@ -166,9 +207,11 @@ bool live_take(const void *p, struct block *ret)
 		return false;
 	b = slot->b;
 	slot->a = 0;
-	if (heap.sample)
+	if (unlikely(heap.sample)) {
 		atomic_fetch_sub_explicit(page_of(leaf, addr), 1,
 					  memory_order_relaxed);
+		filter_change(addr, -1);
+	}
 	*ret = (struct block){
 		.trace = a,
 		.time = a >> 32 | (b & 0xffff) << 32,

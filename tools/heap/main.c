@@ -108,6 +108,7 @@ static void begin_image(int fd, long pid)
 	heap.image = image;
 	maps_forget();
 	maps_number(NULL, 0);
+	alloc_watch();
 	atomic_store(&heap.own->on, 1);
 }
 

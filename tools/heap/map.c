@@ -36,10 +36,12 @@ static uint64_t whole_pages(uint64_t size)
 static void record_map(const void *leaf, long at, uint64_t size,
 		       struct shstk_hook hook)
 {
+	struct event e = { .hook = hook };
 	uint32_t trace;
 
 	local.busy = true;
-	trace = trace_take(&hook, leaf);
+	trace_begin(&e, leaf);
+	trace = trace_end(&e, leaf);
 	if (trace)
 		range_put(at, whole_pages(size), trace, heap_ticks() >> 6);
 	else

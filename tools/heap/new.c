@@ -61,17 +61,20 @@ static inline void *next_op(struct op *op, const char *name)
 
 /* @pars: parameters behind the size, @args: their names. */
 #define NEW(name, pars, args)                                                  \
+	ALLOC_JUMP void *name##_wanted(size_t size UNPACK pars,                \
+				       void *(*fn)(size_t UNPACK pars))        \
+	{                                                                      \
+		ALLOC_RECORD(size, fn(size UNPACK args));                      \
+	}                                                                      \
 	HOOK_API void *name(size_t size UNPACK pars);                          \
 	HOOK_API void *name(size_t size UNPACK pars)                           \
 	{                                                                      \
 		static struct op op;                                           \
 		void *(*fn)(size_t UNPACK pars) = next_op(&op, #name);         \
-		void *p;                                                       \
 									       \
-		if (!op.own || !wanted(size))                                  \
-			return fn(size UNPACK args);                           \
-		p = fn(size UNPACK args);                                      \
-		return p ? ALLOC_RECORD(p, size) : NULL;                       \
+		if (op.own && wanted(size))                                    \
+			return name##_wanted(size UNPACK args, fn);            \
+		return fn(size UNPACK args);                                   \
 	}
 
 #define DELETE(name, pars, args)                                               \
@@ -82,7 +85,7 @@ static inline void *next_op(struct op *op, const char *name)
 		void (*fn)(void *UNPACK pars) = next_op(&op, #name);           \
 		struct block b;                                                \
 									       \
-		if (op.own && live_take(p, &b))                                \
+		if (op.own && live_may_have(p) && live_take(p, &b))            \
 			alloc_forget(p, &b);                                   \
 		fn(p UNPACK args);                                             \
 	}

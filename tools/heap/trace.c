@@ -162,6 +162,20 @@ static __attribute__((noinline)) uint32_t find_older(uint64_t hash)
 	return 0;
 }
 
+/* find() comes soon. */
+static inline void expect(uint64_t hash)
+{
+	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables,
+					   memory_order_acquire);
+	_Atomic uint64_t *table;
+
+	if (unlikely(!nr))
+		return;
+	table = atomic_load_explicit(&heap.own->tables[nr - 1],
+				     memory_order_acquire);
+	__builtin_prefetch(&table[hash & table_mask(nr - 1)]);
+}
+
 static inline uint32_t find(uint64_t hash)
 {
 	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables,
@@ -318,27 +332,46 @@ static __attribute__((noinline)) uint32_t take_deep(struct shstk_hook *hook,
 	return counter;
 }
 
-uint32_t trace_take(struct shstk_hook *hook, const void *leaf)
+static inline unsigned int short_depth(void)
 {
-	unsigned int max = heap.max_depth < SHORT_DEPTH ? heap.max_depth :
-							  SHORT_DEPTH;
-	uint64_t pcs[SHORT_DEPTH], hash;
-	uint32_t counter;
+	return heap.max_depth < SHORT_DEPTH ? heap.max_depth : SHORT_DEPTH;
+}
 
-	if (unlikely(local.deep))
-		return take_deep(hook, leaf);
-	if (unlikely(shstk_hook_capture(hook, pcs, max, NULL) < 0))
-		return 0;
-	if (unlikely(hook->end == SHSTK_END_CAPACITY && max < heap.max_depth))
-		return take_deep(hook, leaf);
-	hash = hash_of(hook->id, leaf);
-	if (hash == local.hash)
-		return local.trace;
-	counter = find(hash);
+void trace_begin(struct event *e, const void *leaf)
+{
+	unsigned int max = short_depth();
+	uint64_t pcs[SHORT_DEPTH];
+
+	e->hash = 0;
+	e->trace = 0;
+	if (unlikely(local.deep)) {
+		e->trace = take_deep(&e->hook, leaf);
+		return;
+	}
+	if (unlikely(shstk_hook_capture(&e->hook, pcs, max, NULL) < 0))
+		return;
+	if (unlikely(e->hook.end == SHSTK_END_CAPACITY && max < heap.max_depth)) {
+		e->trace = take_deep(&e->hook, leaf);
+		return;
+	}
+	e->hash = hash_of(e->hook.id, leaf);
+	if (e->hash == local.hash)
+		e->trace = local.trace;
+	else
+		expect(e->hash);
+}
+
+uint32_t trace_end(struct event *e, const void *leaf)
+{
+	uint32_t counter = e->trace;
+
+	if (counter || unlikely(!e->hash))
+		return counter;
+	counter = find(e->hash);
 	if (unlikely(!counter))
-		counter = take_short(hook, leaf, hash, max);
+		counter = take_short(&e->hook, leaf, e->hash, short_depth());
 	if (likely(counter)) {
-		local.hash = hash;
+		local.hash = e->hash;
 		local.trace = counter;
 	}
 	return counter;
