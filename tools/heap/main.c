@@ -236,10 +236,14 @@ static struct {
 	struct { uint64_t start, end; } code[MAX_CODE];
 } maps;
 
-static bool is_code(uint64_t pc)
+/* Most addresses of a stack are in one piece of code. */
+static bool is_code(uint64_t pc, uint32_t *last)
 {
 	uint32_t lo = 0, hi = maps.nr;
 
+	if (likely(pc - maps.code[*last].start <
+		   maps.code[*last].end - maps.code[*last].start))
+		return true;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -248,7 +252,10 @@ static bool is_code(uint64_t pc)
 		else
 			hi = mid;
 	}
-	return lo < maps.nr && maps.code[lo].start <= pc;
+	if (lo == maps.nr || pc < maps.code[lo].start)
+		return false;
+	*last = lo;
+	return true;
 }
 
 static uint64_t hex(const char **at)
@@ -350,12 +357,13 @@ static bool worth_reading(void)
 
 uint32_t maps_number(const uint64_t *pcs, unsigned int nr)
 {
+	uint32_t last = 0;
 	unsigned int i;
 
 	/* Somebody else reads them just now, or this handler's own thread. */
 	if (atomic_exchange_explicit(&maps.lock, 1, memory_order_acquire))
 		return atomic_load(&maps.number);
-	for (i = 0; i < nr && maps.nr && is_code(pcs[i] - 1); i++)
+	for (i = 0; i < nr && maps.nr && is_code(pcs[i] - 1, &last); i++)
 		;
 	if ((!maps.nr || i < nr) && worth_reading())
 		read_maps();
