@@ -217,13 +217,15 @@ static __attribute__((noinline)) int again_due(struct thread *t, const uint64_t 
 	return finish(t, info, pcs, n, m->end - marker_out(m, m->stop));
 }
 
+/* What is reused is asked while no handler can change it. */
 static __attribute__((noinline)) int again_after(struct thread *t, const uint64_t *pcs,
-						 struct shstk_info *info)
+						 int n, struct shstk_info *info)
 {
 	const struct markers *m = &t->marker;
+	int reused = m->end - marker_out(m, m->stop);
 
-	return after(info, pcs, m->end - marker_out(m, m->young),
-		     m->end - marker_out(m, m->stop));
+	marked_end(t, true);
+	return after(info, pcs, n, reused);
 }
 
 /* The trace is the trail and what is behind it, and is written. */
@@ -234,9 +236,9 @@ int end_again(struct thread *t, const uint64_t *pcs, int64_t n, struct shstk_inf
 
 	if (unlikely(t->captures >= m->probe || m->young <= m->due))
 		return again_due(t, pcs, info);
-	marked_end(t, true);
 	if (unlikely(info || self_has_retired()))
-		return again_after(t, pcs, info);
+		return again_after(t, pcs, n, info);
+	marked_end(t, true);
 	return n;
 }
 

@@ -12,6 +12,13 @@ $(B)/marker/native/%_test: selftests/marker/%_test.cc selftests/marker/build.mk 
 	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) -o $@ $< $(B)/lib/native/libshstk.a \
 		-pthread -ldl
 
+# The same with frame pointers, which captures by markers are fast with.
+$(B)/marker/native/records_test: selftests/marker/random_test.cc \
+		selftests/marker/build.mk $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) -fno-omit-frame-pointer -o $@ $< \
+		$(B)/lib/native/libshstk.a -pthread -ldl
+
 $(B)/marker/native/clause_test: $(B)/marker/native/clause_test_plugin.so
 $(B)/marker/native/clause_test_plugin.so: selftests/marker/plugin.c
 	@mkdir -p $(@D)
@@ -32,5 +39,11 @@ $(B)/marker/arm64/%_test: selftests/marker/%_test.cc selftests/marker/build.mk \
 	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) $(arm64_FLAGS) -DMARKER_STATIC \
 		-static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
 
-USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test)
-CHECK += $(addprefix $(B)/marker/native/,clause_test random_test local_test)
+$(B)/marker/arm64/records_test: selftests/marker/random_test.cc \
+		selftests/marker/build.mk $(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) -fno-omit-frame-pointer $(arm64_FLAGS) \
+		-DMARKER_STATIC -static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
+
+USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test records_test)
+CHECK += $(addprefix $(B)/marker/native/,clause_test random_test records_test local_test)

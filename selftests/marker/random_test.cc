@@ -60,7 +60,7 @@ static uint64_t seed;
 static volatile sig_atomic_t flux;	/* truth and stack differ */
 static long budget;
 
-static long captures[MODES], from_marker, ids, handled, wrong;
+static long captures[MODES], from_marker, ids, repeated, handled, wrong;
 static uint64_t pcs[8192], handler_pcs[8192];
 
 /* For what only some modes decide. */
@@ -103,26 +103,42 @@ static noinline void check()
 	if (mode == MEMO) {
 		n = shstk_capture(pcs, 8192, &memo_opts, &info);
 	} else {
-		static uint64_t scratch[8192];
-		int with_id = aside() & 1;
+		static uint64_t scratch[8192], plain[8192];
+		unsigned int dice = aside();
+		int with_id = dice & 1, repeat = dice >> 1 & 3, last = with_id + repeat;
 
 		struct {
 			capture_fn fn;
 			uint64_t *pcs;
 			void *a, *b;
 			int ret;
-		} call[2] = {
+		} call[5] = {
 			{ (capture_fn)shstk_capture, pcs, nullptr, &info, 0 },
 			{ (capture_fn)shstk_capture_id, scratch, &id_info, &id, 0 },
-		}, *c = call;
+			/* What asks for nothing is faster where nothing is new. */
+			{ (capture_fn)shstk_capture, plain, nullptr, nullptr, 0 },
+			{ (capture_fn)shstk_capture, plain, nullptr, nullptr, 0 },
+			{ (capture_fn)shstk_capture, plain, nullptr, nullptr, 0 },
+		}, *c;
+		bool first = dice & 8;
 
 		/* One call instruction, however the loop is compiled. */
-		for (i = 0; i <= with_id; i++, c++) {
+		for (i = 0; i <= last; i++) {
+			c = &call[first ? (i < repeat ? i + 2 : i - repeat) :
+					  i + (i > with_id ? 1 - with_id : 0)];
 			__asm__ volatile ("" : "+r" (i), "+r" (c) : : "memory");
 			c->ret = c->fn(c->pcs, 8192, c->a, c->b);
 		}
 		n = call[0].ret;
 		m = call[1].ret;
+		for (i = 2; i < 2 + repeat; i++)
+			if (call[i].ret != n)
+				break;
+		repeated += repeat;
+		if (i < 2 + repeat || (repeat && memcmp(plain, pcs, n * sizeof(*pcs)))) {
+			std::printf("# again: %d entries, not %d\n", call[i].ret, n);
+			wrong++;
+		}
 		if (with_id) {
 			ids++;
 			if (m != n || id != shstk_trace_id(pcs, n)) {
