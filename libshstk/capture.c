@@ -1619,19 +1619,24 @@ int shstk_capture(uint64_t *pcs, unsigned int max,
 	if (unlikely(ssp))
 		return capture_shadow(pcs, max, opts, info, ra, ssp, sp,
 				      native_caller_fp(frame));
-	if (unlikely(!t || load_relaxed(&t->busy_sp)))
+	if (unlikely(!t || t->busy_sp))
 		return capture_rare(pcs, max, opts, info, ra, sp,
 				    native_caller_fp(frame), 0);
 	if (unlikely(markers_at_work(&t->marker)) &&
 	    (allows_marker(opts) || t->marker.n)) {
-		marked_begin(t, ra, sp);
+		marked_begin(t, sp);
+		if (t->marker.again_sp == sp && t->marker.again_ra == ra)
+			return marked_again(pcs, max, opts, info, t,
+					    native_caller_fp(frame));
+		t->marker.ra = ra;
 		return marked_capture(pcs, max, opts, info, t,
 				      native_caller_fp(frame));
 	}
 	if (unlikely(!is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
 		return capture_rare(pcs, max, opts, info, ra, sp,
 				    native_caller_fp(frame), 0);
-	marked_begin(t, ra, sp);
+	marked_begin(t, sp);
+	t->marker.ra = ra;
 	return capture_again(pcs, max, opts, info, t, native_caller_fp(frame));
 }
 
@@ -1645,7 +1650,8 @@ static __attribute__((noinline)) int hook_any(struct call *c, struct thread *t)
 	c->hook = NULL;
 	c->info = &info;
 	if (!c->ssp && t && !load_relaxed(&t->busy_sp) && t->marker.n) {
-		marked_begin(t, c->ra, c->sp);
+		marked_begin(t, c->sp);
+		t->marker.ra = c->ra;
 		n = marked_capture(c->pcs, c->max, c->opts, &info, t, c->fp);
 	} else {
 		n = c->ssp ? capture_shadow(c->pcs, c->max, c->opts, c->info,
@@ -1751,7 +1757,8 @@ static int by_marker(struct thread *t, struct shstk_info *info, uint64_t ra,
 {
 	int n;
 
-	marked_begin(t, ra, sp);
+	marked_begin(t, sp);
+	t->marker.ra = ra;
 	n = marked_identity(t, fp, id);
 	if (likely(n > 0)) {
 		thread_count(t, true);

@@ -31,12 +31,18 @@ void fill_info(struct shstk_info *to, int source, int n, int end, uint64_t end_p
 
 /*
  * A capture of a thread that has markers, or may get some. It was begun by
- * marked_begin(); @fp and what that was told are registers of the public function's
+ * marked_begin(); @fp and what is in memory are registers of the public function's
  * caller. Where that function can, it jumps here: then the processor's predictor of
  * returns forgets as few callers as with any other function.
  */
 int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		   struct shstk_info *info, struct thread *t, uint64_t fp);
+/*
+ * The same, where it may be that of the last time: @again_sp and @again_ra of struct
+ * markers are right.
+ */
+int marked_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		 struct shstk_info *info, struct thread *t, uint64_t fp);
 /* In any other way, for a capture that was begun so. */
 int unmarked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		     struct shstk_info *info, struct thread *t, uint64_t fp);
@@ -47,12 +53,14 @@ int unmarked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *o
  */
 int marked_identity(struct thread *t, uint64_t fp, uint64_t *id);
 
-/* Interrupts none; @busy_sp and @ra hold what need not be handed on. */
-static inline void marked_begin(struct thread *t, uint64_t ra, uint64_t sp)
+/*
+ * Interrupts none. @sp is not 0, and a multiple of 4; @busy_sp, and @ra of struct
+ * markers, hold what need not be handed on.
+ */
+static inline void marked_begin(struct thread *t, uint64_t sp)
 {
-	store_relaxed(&t->busy_sp, sp | 1);
+	store_relaxed(&t->busy_sp, sp + 1);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	t->marker.ra = ra;
 }
 
 /* The counterpart; @reused: it took frames from the one before. */

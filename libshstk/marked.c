@@ -358,7 +358,7 @@ int walk_trail(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, at = fp;
 	uint64_t raw = m->ra, pc = native_strip(raw), near;
 	const uint64_t limit = t->native.hi - 15;
-	struct frame *j = m->young, *f = m->fresh, *young, *stop;
+	struct frame *j = m->young, *f = marker_fresh(m), *young, *stop;
 	uint64_t *p = pcs, *end, *out;
 	const struct mark *k;
 	int64_t n;
@@ -395,14 +395,14 @@ int walk_trail(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 	}
 
 	/* The trail is the new frames, then @j and what follows. */
-	young = j - (f - m->fresh);
+	young = j - (f - marker_fresh(m));
 	out = marker_out(m, young);
 	n = m->end - out;
 	if (unlikely(young < m->frames || n > (int64_t)max))
 		return unmarked_capture(pcs, max, opts, info, t, fp);
 	m->young = young;
 	if (p > pcs) {
-		f = m->fresh;
+		f = marker_fresh(m);
 		do {
 			young->fp = f->fp;
 			young->raw = f->raw;
@@ -435,7 +435,7 @@ int walk_trail(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		if (unlikely(word_at(at) != j[1].fp))
 			return capture_any(pcs, max, opts, info, t, fp);
 	}
-	if (unlikely(f > m->fresh + MARKER_BULK))
+	if (unlikely(f > marker_fresh(m) + MARKER_BULK))
 		return again_bulk(t, pcs, m->end - n, n, info, p - pcs);
 	return verify_is_wide() ?
 	       again_short(t, pcs, m->end - n, n, info, p - pcs) :
@@ -482,11 +482,11 @@ int capture_asked(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts
  * stack is the thread's own: the frames of a trail are.
  */
 static inline __attribute__((always_inline)) no_sanitize
-bool is_same(const struct markers *m, uint64_t ra, uint64_t sp, uint64_t fp)
+bool is_same_trail(const struct markers *m, uint64_t ra, uint64_t fp)
 {
 	const struct frame *f = m->young, *stop = m->stop;
 
-	if (f->fp != fp || f->raw != ra || fp < sp)
+	if (f->fp != fp || f->raw != ra)
 		return false;
 	do {
 		uint64_t at = f->fp;
@@ -498,25 +498,91 @@ bool is_same(const struct markers *m, uint64_t ra, uint64_t sp, uint64_t fp)
 	return true;
 }
 
+/* May marked_again() run here? */
+static inline bool may_be_again(void)
+{
+#ifdef NATIVE_V4
+	return verify_is_wide();
+#else
+	return true;
+#endif
+}
+
 __attribute__((noinline)) no_sanitize
 int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		   struct shstk_info *info, struct thread *t, uint64_t fp)
 {
-	const struct markers *m = &t->marker;
+	struct markers *m = &t->marker;
 	uint64_t sp = load_relaxed(&t->busy_sp) & ~1ull;
 	const uint64_t *out;
 	int64_t n;
 
+	marker_not_again(m);
 	if (unlikely(!asks_again(m, pcs, max, opts, info) || !may_walk(t, sp)))
 		return capture_asked(pcs, max, opts, info, t, fp);
-	if (!is_same(m, m->ra, sp, fp))
+	if (fp < sp || !is_same_trail(m, m->ra, fp))
 		return walk_new(pcs, max, opts, info, t, fp);
 	out = marker_out(m, m->young);
 	n = m->end - out;
 	if (unlikely(n > (int64_t)max))
 		return walk_new(pcs, max, opts, info, t, fp);
+	if (likely(m->young > m->due && !self_has_retired() && self_watch.n <= 2 &&
+		   may_be_again())) {
+		m->again = marker_out(m, m->young);
+		m->again_n = n;
+		m->again_ra = m->ra;
+		m->again_sp = sp;
+	}
 	return verify_is_wide() ? again_short(t, pcs, out, n, NULL, 0) :
 				  again_plain(t, pcs, out, n, NULL, 0);
+}
+
+/* marked_again() was wrong. */
+static __attribute__((noinline))
+int other_trace(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	t->marker.ra = t->marker.again_ra;
+	return marked_capture(pcs, max, opts, info, t, fp);
+}
+
+/*
+ * The same capture for the third time or more. The second one has found out what need
+ * not be asked again; of what may have changed, all is compared.
+ */
+__attribute__((noinline)) VERIFY_WIDE no_sanitize
+int marked_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		 struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	const struct markers *m = &t->marker;
+	const struct frame *f;
+	const uint64_t *out;
+	int64_t n;
+
+	if (unlikely((int)max < m->again_n || !asks_again(m, pcs, 0, opts, info)))
+		return other_trace(pcs, max, opts, info, t, fp);
+	/* Few registers are needed to go on, so that none has to be saved. */
+	f = m->young;
+	if (unlikely(f->fp != fp || m->gen != rulecache_gen() || markers_stale(m) ||
+		     self_loads_two() != load_relaxed(&self_watch.seen) ||
+		     t->captures >= m->probe))
+		return other_trace(pcs, max, opts, NULL, t, fp);
+	do {
+		uint64_t at = f->fp;
+
+		f++;
+		if (unlikely(word_at(at) != f->fp || word_at(at + 8) != f->raw))
+			return other_trace(pcs, max, opts, NULL, t,
+					   load_relaxed(&m->young)->fp);
+	} while (f < m->stop);
+	out = m->again;
+	n = m->again_n;
+	if (n <= 64)
+		native_move_short(out, pcs, n);
+	else
+		native_move_long(out, pcs, n);
+	marked_end(t, true);
+	return n;
 }
 
 int marked_identity(struct thread *t, uint64_t fp, uint64_t *id)

@@ -48,6 +48,7 @@ static void forget_trail(struct markers *m)
 {
 	unsigned int at = m->n ? m->mark[m->n].at : MARKER_ROOM;
 
+	marker_not_again(m);
 	m->young = m->stop = &m->none;
 	m->due = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -235,6 +236,7 @@ static void drop(struct thread *t)
 	struct frame *young = m->young;
 
 	/* A handler may leave at any time: without a marker, there is no trail. */
+	marker_not_again(m);
 	m->young = m->stop = &m->none;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	count_uses(t);
@@ -291,6 +293,7 @@ void markers_take_back(struct thread *t, uint64_t sp)
 			lose(m, k);
 	}
 	m->used = m->lost;
+	marker_not_again(m);
 	m->young = m->stop = &m->none;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	m->n = 0;
@@ -377,6 +380,7 @@ static no_sanitize bool put_mark(struct thread *t, const struct trail *w, int at
 		m->used &= ~(1u << record_at);
 		return false;
 	}
+	marker_not_again(m);
 	r = record(m, record_at);
 	r->ra = w->pc;
 	store_relaxed(&r->state, TRAMPOLINE_SET);
@@ -485,7 +489,6 @@ static bool prepare(struct markers *m)
 	}
 	m->pcs = p;
 	m->frames = (struct frame *)(m->pcs + MARKER_ROOM);
-	m->fresh = m->frames + MARKER_ROOM + 1;
 	m->end = m->pcs + MARKER_ROOM;
 	m->half = (uintptr_t)m->pcs - ((uintptr_t)m->frames >> 1);
 	forget_trail(m);
@@ -663,7 +666,7 @@ bool marker_keep(struct thread *t, const uint64_t *pcs, int n, uint64_t fp)
 		return false;
 	}
 	memcpy(m->pcs + k->at - n, pcs, n * sizeof(*pcs));
-	memcpy(stop - n, m->fresh, n * sizeof(*stop));
+	memcpy(stop - n, marker_fresh(m), n * sizeof(*stop));
 	if (m->known <= stop || stop->fp != fp) {
 		stop->fp = fp;
 		stop->raw = k->value;

@@ -94,13 +94,18 @@ struct marker_rule {
  * @end: of @pcs.
  * @due: if @young is this or before it, another marker is placed.
  * @simple: the first word of options that ask for nothing special.
+ * @again_sp: stack pointer of the last capture, if the trail was its trace and all
+ *	was as it had been before; else 0.
+ * @again_ra: the capture's return address.
+ * @again: its trace, in @pcs.
+ * @again_n: entries of that.
  * @records: return addresses whose rule is native_is_record(), at their lowest
  *	bits.
  * @rules: rules for others.
  * @gen: generation of those two.
  * @pcs: MARKER_ROOM entries; traces end at its end.
- * @frames: the frames of these entries, where they are known.
- * @fresh: those that a walk is coming by.
+ * @frames: the frames of these entries, where they are known; behind them is
+ *	marker_fresh().
  * @known: behind the last known one.
  * @none: in the place of @frames while there are none.
  * @bulk: captures made when a long trail was kept last.
@@ -129,6 +134,10 @@ struct markers {
 	int near;
 	uint64_t ra;
 	uint64_t simple;
+	uint64_t again_sp;
+	uint64_t again_ra;
+	uint64_t *again;
+	int again_n;
 	uint64_t gen;
 	struct frame *young;
 	struct frame *stop;
@@ -139,7 +148,6 @@ struct markers {
 	uint64_t since;
 	uint64_t *pcs;
 	struct frame *frames;
-	struct frame *fresh;
 	struct frame *known;
 	struct frame none;
 	uint64_t bulk;
@@ -190,6 +198,19 @@ static inline struct marker_rule *marker_rule_at(struct markers *m, uint64_t pc)
 static inline uint64_t *marker_out(const struct markers *m, const struct frame *f)
 {
 	return (uint64_t *)(((uintptr_t)f >> 1) + m->half);
+}
+
+/* The frames that a walk is coming by. */
+static inline struct frame *marker_fresh(const struct markers *m)
+{
+	return m->frames + MARKER_ROOM + 1;
+}
+
+/* The trail is not what it was. */
+static inline void marker_not_again(struct markers *m)
+{
+	store_relaxed(&m->again_sp, 0);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 /* There are new rules: @gen. */
@@ -280,7 +301,7 @@ void marker_met(struct thread *t, const uint64_t *pcs, int n, int far, uint64_t 
 void marker_met_trail(struct thread *t);
 
 /*
- * A walk over @n frames, those in @fresh, whose addresses are @pcs, came to the
+ * A walk over @n frames, those in marker_fresh(), whose addresses are @pcs, came to the
  * youngest marker, with frame pointer @fp: this is the trail, if it is worth it.
  */
 bool marker_keep(struct thread *t, const uint64_t *pcs, int n, uint64_t fp);
