@@ -282,7 +282,10 @@ static inline uint64_t random_weight(uint64_t size, uint64_t *bytes)
 /* Is the allocation that comes next perhaps to be recorded? To be asked once. */
 static inline bool wanted(uint64_t size)
 {
-	return (local.left -= SAMPLED_SIZE(size)) < 0;
+	uint64_t bytes = SAMPLED_SIZE(size);
+
+	__asm__("" : "+r"(bytes));	/* gcc would add the complement: one more */
+	return (local.left -= bytes) < 0;
 }
 
 /* The counter of a block will be needed soon. */
