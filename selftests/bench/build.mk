@@ -4,7 +4,7 @@
 #
 #   make bench      measure against peers, writes build/bench.csv; QUICK=1: 30 s
 #   make bench-heap     only what recording allocations costs
-#   make bench-instr    count instructions under valgrind
+#   make bench-instr    count instructions under valgrind, of captures and of that
 
 BENCH := $(B)/bench
 BENCH_CFLAGS := $(CSTD) -O2 -g $(WARN) $(CPPFLAGS_COMMON) -Iselftests/bench \
@@ -88,7 +88,8 @@ run-bench: all $(BENCH)/bench $(BENCH)/compile $(BENCH)/overhead $(BENCH)/cost.s
 run-bench-heap: all $(BENCH)/cost.so
 	$(Q)selftests/bench/heap $(B) $(if $(QUICK),-q)
 
-run-bench-instr: $(BENCH)/bench
+run-bench-instr: $(BENCH)/bench all
 	$(Q)selftests/bench/count $< $(BENCH)/count
+	$(Q)selftests/bench/heap $(B) -i
 
 .PHONY: bench-heap bench-instr run-bench run-bench-heap run-bench-instr
