@@ -46,6 +46,20 @@ bool asks_again(const struct markers *m, const uint64_t *pcs, unsigned int max,
 	return !(rest | (uintptr_t)opts->marks);
 }
 
+/*
+ * Up to where frames may lie so that there is @room for all of them: they are 16 bytes
+ * at least. The next one, at @at, may be larger than that.
+ */
+static inline __attribute__((always_inline))
+uint64_t room_limit(uint64_t low, uint64_t at, uint64_t room, uint64_t last)
+{
+	uint64_t limit = low + 16 * room - 16;
+
+	if (room && limit < at)
+		limit = at;
+	return min(limit, last);
+}
+
 enum target { TO_MARKER, TO_END, TO_OTHER };
 
 /**
@@ -78,8 +92,7 @@ enum target walk_out(struct thread *t, uint64_t raw, uint64_t sp, uint64_t fp,
 
 	way->records = 0;
 	for (;;) {
-		/* Frames are 16 bytes at least, so the array is looked at once. */
-		limit = min(last, low + 16 * (uint64_t)(end - p) - 16);
+		limit = room_limit(low, fp, end - p, last);
 		from = p;
 		while (likely(marker_is_record(m, pc))) {
 			if (unlikely(fp < low || fp > limit))
