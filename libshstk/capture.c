@@ -1415,12 +1415,12 @@ int capture_near(const struct call *c, struct thread *t)
 	n = short_cut(t, c->pcs, c->max, c->ra, c->sp, c->fp, c->hook);
 	if (likely(n > 0)) {
 		m->misses = 0;
-		thread_count(t, t->reused);
 		if (c->hook)
 			finish_hook(c->hook);
 		if (unlikely(markers_at_work(&t->marker)) && allows_marker(c->opts))
 			marker_consider(t, c->pcs, n, MARKER_PLAIN / 2, 0, c->ra, c->sp,
 					c->fp);
+		thread_count(t, t->reused);
 		if (unlikely(c->info != NULL))
 			fill_info(c->info, 0, n, SHSTK_END_COMPLETE,
 				  c->pcs[n - 1], t->reused, 0);

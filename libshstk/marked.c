@@ -195,6 +195,9 @@ static __attribute__((noinline)) int capture_any(uint64_t *pcs, unsigned int max
 
 	if (!t->native_known || !range_has(&t->native, sp))
 		return unmarked_capture(pcs, max, opts, info, t, fp);
+	/* There is none to be found, nor is one to be placed: no use in going there. */
+	if (m->plain && m->wait && !m->n)
+		return unmarked_capture(pcs, max, opts, info, t, fp);
 	target = walk_out(t, m->ra, sp, fp, pcs, max, &way);
 	n = way.n;
 	if (target == TO_MARKER) {

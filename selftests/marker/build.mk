@@ -28,6 +28,12 @@ $(B)/marker/native/local_test: selftests/marker/local_test.c $(B)/lib/native/lib
 		$(B)/marker/native/local_test_plugin.so
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -o $@ $< \
 		$(B)/lib/native/libshstk.a -ldl
+
+$(B)/marker/native/worth_test: selftests/marker/worth_test.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -Ilibshstk/arch/$(ARCH) -O2 \
+		-fomit-frame-pointer -o $@ $< $(B)/lib/native/libshstk.a
+
 $(B)/marker/native/local_test_plugin.so: selftests/marker/local_plugin.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -fPIC -shared -o $@ $<
@@ -46,4 +52,5 @@ $(B)/marker/arm64/records_test: selftests/marker/random_test.cc \
 		-DMARKER_STATIC -static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
 
 USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test records_test)
-CHECK += $(addprefix $(B)/marker/native/,clause_test random_test records_test local_test)
+CHECK += $(addprefix $(B)/marker/native/,clause_test random_test records_test local_test \
+	worth_test)
