@@ -11,7 +11,8 @@
  * Where few blocks are sampled, most leaves' slots would be pages that are only
  * looked at to find them empty. So a leaf counts the blocks in each page; the counts
  * are behind the slots. And a small table has as much by part of the page's number: it
- * tells of nearly all that they are not there. Where all are recorded, a large heap gets large pages.
+ * tells of nearly all that they are not there. Where all are recorded, a large heap gets
+ * large pages.
  */
 #include <string.h>
 
