@@ -243,13 +243,18 @@ __m256i native_gather_four(const uint8_t *anchor, const int32_t *slot)
 
 /* What four words differ in from @raw; their addresses go to @out. */
 static inline NATIVE_V4 no_sanitize
+__m256i native_differ_words(__m256i v, const uint64_t *raw, uint64_t *out)
+{
+	_mm256_storeu_si256((__m256i *)out, v);
+	return _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)raw));
+}
+
+/* The same of those at @slot bytes from @anchor each. */
+static inline NATIVE_V4 no_sanitize
 __m256i native_differ_four(const uint8_t *anchor, const int32_t *slot,
 			   const uint64_t *raw, uint64_t *out)
 {
-	__m256i v = native_gather_four(anchor, slot);
-
-	_mm256_storeu_si256((__m256i *)out, v);
-	return _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)raw));
+	return native_differ_words(native_gather_four(anchor, slot), raw, out);
 }
 
 /* verify_wide() of at least 4 words. */
@@ -301,10 +306,7 @@ static inline NATIVE_V4 no_sanitize
 __m256i native_differ_up_four(const uint64_t *base, const uint16_t *up,
 			      const uint64_t *raw, uint64_t *out)
 {
-	__m256i v = native_gather_up(base, up);
-
-	_mm256_storeu_si256((__m256i *)out, v);
-	return _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)raw));
+	return native_differ_words(native_gather_up(base, up), raw, out);
 }
 
 /* verify_up() */
