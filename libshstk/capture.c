@@ -504,6 +504,31 @@ static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 }
 
 /*
+ * The CFA of an ordinary frame with stack pointer @sp, by @rule of the cache, and where
+ * its caller's pc and frame pointer lie, all seen from the end of the stack. False: it
+ * is none, or does not lie on the stack.
+ */
+static inline __attribute__((always_inline))
+bool ordinary_frame(uint64_t rule, uint64_t sp, uint64_t fp, uint64_t *cfa,
+		    uint64_t *next, uint64_t *addr)
+{
+	if (likely((int64_t)rule > 0)) {
+		*cfa = sp + rule_cfa_off(rule);
+		*next = *cfa + native_ra_off(rule);
+		*addr = *cfa + rule_fp_off(rule);
+		return likely((int64_t)*cfa <= 0);
+	}
+	if ((rule & (RULE_SPECIAL | RULE_RA_SAVED)) != RULE_RA_SAVED)
+		return false;
+	*cfa = (rule & RULE_FP ? fp : sp) + rule_cfa_off(rule & ~RULECACHE_ODD);
+	*next = *cfa + native_ra_off(rule);
+	*addr = *cfa + rule_fp_off(rule);
+	if (unlikely(*next - sp >= -sp || *next & 7 || (int64_t)*cfa > 0))
+		return false;
+	return !(rule & RULE_FP_SAVED) || likely(*addr - sp < -sp);
+}
+
+/*
  * Write and leave frames as long as they are ordinary: nothing but additions and
  * loads, as few of them as can be between one return address and the next. Comes
  * back with the first frame in @c that is not, not yet written, or that the memo
@@ -561,27 +586,10 @@ void stride(struct capture *c, const bool memo)
 		if (unlikely(!e))
 			break;
 		rule = rulecache_read(e, pc | gen);
-		if (likely((int64_t)rule > 0)) {
-			cfa = sp + rule_cfa_off(rule);
-			if (unlikely((int64_t)cfa > 0))
-				break;
-			next = cfa + native_ra_off(rule);
-			addr = cfa + rule_fp_off(rule);
-		} else {
-			if ((rule & (RULE_SPECIAL | RULE_RA_SAVED)) != RULE_RA_SAVED)
-				break;
-			cfa = (rule & RULE_FP ? fp - hi : sp) +
-			      rule_cfa_off(rule & ~RULECACHE_ODD);
-			next = cfa + native_ra_off(rule);
-			addr = cfa + rule_fp_off(rule);
-			if (unlikely(next - sp >= -sp || next & 7 ||
-				     (int64_t)cfa > 0))
-				break;
-			if (rule & RULE_FP_SAVED && unlikely(addr - sp >= -sp))
-				break;
-			if (memo && rule & RULE_FP)
-				memo_use_fp(&w, i, fp);
-		}
+		if (!ordinary_frame(rule, sp, fp - hi, &cfa, &next, &addr))
+			break;
+		if (memo && (int64_t)rule < 0 && rule & RULE_FP)
+			memo_use_fp(&w, i, fp);
 		if (NATIVE_RA_FIXED) {
 			inner = (struct rulecache_entry *)e;
 			e = rulecache_trail(rule);
@@ -1190,30 +1198,15 @@ int short_cut(struct thread *t, uint64_t *pcs, unsigned int max, uint64_t raw,
 		if (unlikely(!e || n == room))
 			return -1;
 		rule = rulecache_read(e, pc | gen);
-		if (likely((int64_t)rule > 0)) {
-			cfa = sp + rule_cfa_off(rule);
-			if (unlikely((int64_t)cfa > 0))
-				return -1;
-			next = cfa + native_ra_off(rule);
-			addr = cfa + rule_fp_off(rule);
-		} else {
-			if ((rule & (RULE_SPECIAL | RULE_RA_SAVED)) != RULE_RA_SAVED)
-				return -1;
-			cfa = (rule & RULE_FP ? fp - hi : sp) +
-			      rule_cfa_off(rule & ~RULECACHE_ODD);
-			next = cfa + native_ra_off(rule);
-			addr = cfa + rule_fp_off(rule);
-			if (next - sp >= -sp || next & 7 || (int64_t)cfa > 0 ||
-			    (rule & RULE_FP_SAVED && addr - sp >= -sp))
-				return -1;
-			if (rule & RULE_FP) {
-				if (cur < 0) {
-					cur = nfp++;
-					fps[cur] = now;
-					fps[cur].val = fp;
-				}
-				fps[cur].use = n;
+		if (!ordinary_frame(rule, sp, fp - hi, &cfa, &next, &addr))
+			return -1;
+		if ((int64_t)rule < 0 && rule & RULE_FP) {
+			if (cur < 0) {
+				cur = nfp++;
+				fps[cur] = now;
+				fps[cur].val = fp;
 			}
+			fps[cur].use = n;
 		}
 		pcs[n] = pc;
 		new.raw[3 + n] = raw;
