@@ -3,11 +3,12 @@
  * marked.c - captures of a thread with markers: find the way to the youngest one,
  * copy what is known from there on; see marker.h.
  *
- * Ways lead there from fast to general: marked_capture(), all frames are as they were;
- * walk_trail(), some are new and all of them have frame records; walk_bare(), the same
- * without a memory; and capture_any(). Frames with a record are left with two loads,
- * one for the rule and a few comparisons. Almost no function is called on the way: what
- * is called would push callers out of the processor's predictor of returns.
+ * Ways lead there from fast to general: marked_again() and capture_same(), all frames
+ * are as they were; walk_quick(), the marker is near, and the frames before it have
+ * frame records; walk_trail(), it is far, and some of them are known; walk_bare(), none
+ * is; and capture_any(). Frames with a record are left with two loads, one for the rule
+ * and a few comparisons. Almost no function is called on the way: what is called would
+ * push callers out of the processor's predictor of returns.
  */
 #include "capture.h"
 #include "rulecache.h"
@@ -328,22 +329,23 @@ static __attribute__((noinline)) int again_bulk(struct thread *t, uint64_t *pcs,
 }
 
 /*
- * With nothing but frame records, up to the youngest marker. This is for captures
- * that have little in common: what they come by is not noted.
+ * The walk to the youngest marker, of frame records. False: it is not met so.
  */
-static __attribute__((noinline)) no_sanitize
-int walk_bare(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
-	      struct shstk_info *info, struct thread *t, uint64_t fp)
+static inline __attribute__((always_inline)) no_sanitize
+bool walk_bare(struct thread *t, uint64_t fp, uint64_t *pcs, unsigned int max,
+	       uint64_t **next)
 {
 	struct markers *m = &t->marker;
 	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, at = fp, odd = 0;
 	uint64_t raw = m->ra, pc = native_strip(raw), *p = pcs, *end = pcs + max;
-	const struct mark *k = &m->mark[m->n];
 	const uint64_t limit = t->native.hi - 16;
-	const uint64_t *out = m->pcs + k->at;
-	int n, rest = MARKER_ROOM - k->at;
+	const struct mark *k;
 
-	while (likely(marker_is_record(m, pc) && at >= low && at <= limit && p < end)) {
+	while (likely(marker_is_record(m, pc) && p < end)) {
+		if (unlikely(at < low))
+			return false;
+		if (unlikely(at > limit))
+			return false;
 		*p++ = pc;
 		odd |= at;
 		low = at + 16;
@@ -351,14 +353,57 @@ int walk_bare(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		at = word_at(at);
 		pc = native_strip(raw);
 	}
-	n = p - pcs;
-	if (unlikely(k->slot != low - 8 || k->value != raw || odd & 7 || !n ||
-		     rest > end - p))
-		return capture_any(pcs, max, opts, info, t, fp);
-	native_move(out, p, rest);
-	m->bulk = t->captures;
-	m->bulk_wait = n > MARKER_BULK ? m->bulk_wait - 1 : 0;
+	if (unlikely(odd & 7))
+		return false;
+	k = &m->mark[m->n];
+	if (k->slot != low - 8 || k->value != raw) {
+		if (!trampoline_has(pc))
+			return false;
+		k = marker_older(t, low - 8, raw);
+		if (!k)
+			return false;
+	}
+	*next = p;
+	return MARKER_ROOM - k->at <= end - p;
+}
+
+/* After walk_bare() over @n frames: is a nearer marker due? Would a trail be better? */
+static __attribute__((noinline)) int end_bare(struct thread *t, const uint64_t *pcs,
+					      int n, uint64_t fp,
+					      struct shstk_info *info)
+{
+	struct markers *m = &t->marker;
+	int rest = MARKER_ROOM - m->mark[m->n].at;
+
+	if (n > MARKER_BARE) {
+		marker_set_bare(m, m->bulk_wait);
+		if (t->captures - m->bulk == 1)
+			m->bulk = t->captures;
+		if (m->bare && m->bare_fp != fp + 1)
+			m->bulk_wait--;
+	}
+	if (t->captures >= m->probe || n >= m->near)
+		marker_met(t, pcs, n, n, load_relaxed(&t->busy_sp) & ~1ull, fp);
 	return finish(t, info, pcs, n + rest, rest);
+}
+
+/*
+ * To a marker that is near, or from where little was the last time too: what this
+ * comes by is not noted.
+ */
+static __attribute__((noinline)) no_sanitize
+int capture_bare(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		 struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	struct markers *m = &t->marker;
+	uint64_t *p;
+	int rest;
+
+	if (unlikely(!walk_bare(t, fp, pcs, max, &p)))
+		return capture_any(pcs, max, opts, info, t, fp);
+	rest = MARKER_ROOM - m->mark[m->n].at;
+	native_move(m->end - rest, p, rest);
+	return end_bare(t, pcs, p - pcs, fp, info);
 }
 
 /*
@@ -379,6 +424,7 @@ int walk_trail(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 	const struct mark *k;
 	int64_t n;
 
+	marker_not_again(m);
 	end = pcs + min(max, (unsigned int)MARKER_ROOM);
 	near = min(j->fp, limit);
 	for (;;) {
@@ -451,6 +497,7 @@ int walk_trail(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 		if (unlikely(word_at(at) != j[1].fp))
 			return capture_any(pcs, max, opts, info, t, fp);
 	}
+	marker_set_bare(m, m->stop - m->young <= MARKER_BARE);
 	if (unlikely(f > marker_fresh(m) + MARKER_BULK))
 		return again_bulk(t, pcs, m->end - n, n, info, p - pcs);
 	return verify_is_wide() ?
@@ -465,17 +512,35 @@ stuck:
 	return capture_fresh(t, pcs, p - pcs, info, at);
 }
 
+/*
+ * Is this the third capture in a row without a trail where the last one was made? Then
+ * it is to keep one, so that the next one need only be compared.
+ */
+static inline __attribute__((always_inline)) bool bare_again(struct markers *m, uint64_t fp)
+{
+	uint64_t last = m->bare_fp;
+
+	if (unlikely(last == fp + 1)) {
+		if (!m->bulk_wait)
+			return true;
+		m->bulk_wait--;		/* in vain, of late */
+		return false;
+	}
+	m->bare_fp = fp + (last == fp);
+	return false;
+}
+
+/* By any way to a marker. */
 static __attribute__((noinline)) no_sanitize
 int walk_new(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
-		struct shstk_info *info, struct thread *t, uint64_t fp)
+	     struct shstk_info *info, struct thread *t, uint64_t fp)
 {
-	const struct markers *m = &t->marker;
+	struct markers *m = &t->marker;
 
 	if (unlikely(!m->n || fp < (load_relaxed(&t->busy_sp) & ~1ull)))
 		return capture_any(pcs, max, opts, info, t, fp);
-	if (m->bulk_wait && m->young == m->stop)
-		return walk_bare(pcs, max, opts, info, t, fp);
-	return walk_trail(pcs, max, opts, info, t, fp);
+	return bare_again(m, fp) || !m->bare ? walk_trail(pcs, max, opts, info, t, fp) :
+				   capture_bare(pcs, max, opts, info, t, fp);
 }
 
 /* With a request that may want anything, after a load, on any stack. */
@@ -524,19 +589,17 @@ static inline bool may_be_again(void)
 #endif
 }
 
-__attribute__((noinline)) no_sanitize
-int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
-		   struct shstk_info *info, struct thread *t, uint64_t fp)
+/* The youngest frame lies where that of the trail does. */
+static __attribute__((noinline)) no_sanitize
+int capture_same(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		 struct shstk_info *info, struct thread *t, uint64_t fp)
 {
 	struct markers *m = &t->marker;
-	uint64_t sp = load_relaxed(&t->busy_sp) & ~1ull;
 	const uint64_t *out;
 	int64_t n;
 
 	marker_not_again(m);
-	if (unlikely(!asks_again(m, pcs, max, opts, info) || !may_walk(t, sp)))
-		return capture_asked(pcs, max, opts, info, t, fp);
-	if (fp < sp || !is_same_trail(m, m->ra, fp))
+	if (!is_same_trail(m, m->ra, fp))
 		return walk_new(pcs, max, opts, info, t, fp);
 	out = marker_out(m, m->young);
 	n = m->end - out;
@@ -547,10 +610,150 @@ int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opt
 		m->again = marker_out(m, m->young);
 		m->again_n = n;
 		m->again_ra = m->ra;
-		m->again_sp = sp;
+		m->again_sp = load_relaxed(&t->busy_sp) & ~1ull;
 	}
 	return verify_is_wide() ? again_short(t, pcs, out, n, NULL, 0) :
 				  again_plain(t, pcs, out, n, NULL, 0);
+}
+
+/*
+ * The usual way of walk_bare(), in functions that call none and need no register saved.
+ * How many frames there may be is known, so that there is no look at the room for each.
+ * NULL: the marker is not met so. Else where the next entry belongs.
+ */
+static inline __attribute__((always_inline, nonnull)) no_sanitize
+uint64_t *walk_quick(uint64_t *pcs, const struct markers *m, uint64_t at, uint64_t low,
+		     uint64_t limit)
+{
+	uint64_t raw = m->ra, pc = native_strip(raw), odd = 0, *p = pcs;
+
+	if (unlikely(!marker_is_record(m, pc)))
+		return NULL;
+	for (;;) {
+		if (unlikely(at < low))
+			return NULL;
+		if (unlikely(at > limit))
+			return NULL;
+		p[0] = pc;
+		odd |= at;
+		low = at + 16;
+		raw = word_at(at + 8);
+		at = word_at(at);
+		pc = native_strip(raw);
+		if (unlikely(!marker_is_record(m, pc))) {
+			p++;
+			break;
+		}
+		if (unlikely(at < low))
+			return NULL;
+		if (unlikely(at > limit))
+			return NULL;
+		p[1] = pc;
+		odd |= at;
+		low = at + 16;
+		raw = word_at(at + 8);
+		at = word_at(at);
+		pc = native_strip(raw);
+		p += 2;
+		if (unlikely(!marker_is_record(m, pc)))
+			break;
+	}
+	return likely(limit == low - 16 && m->quick_value == raw && !(odd & 7)) ?
+	       p : NULL;
+}
+
+static inline __attribute__((always_inline))
+int end_quick(struct thread *t, const uint64_t *pcs, int64_t n, int64_t rest)
+{
+	if (unlikely(t->captures >= t->marker.probe || n >= t->marker.bare_near ||
+		     self_has_retired()))
+		return end_bare(t, pcs, n, t->begun.fp, NULL);
+	marked_end(t, true);
+	return n + rest;
+}
+
+static int not_quick(uint64_t *pcs, struct thread *t);
+
+static __attribute__((noinline, nonnull)) VERIFY_WIDE no_sanitize
+int quick_wide(uint64_t *pcs, struct thread *t, uint64_t fp, uint64_t low, uint64_t limit)
+{
+	uint64_t *p = walk_quick(pcs, &t->marker, fp, low, limit);
+	int64_t rest = t->marker.quick_rest;
+	const uint64_t *out = t->marker.quick_out;
+
+	if (unlikely(!p))
+		return not_quick(pcs, t);
+	if (rest <= 64)
+		native_move_short(out, p, rest);
+	else
+		native_move_long(out, p, rest);
+	return end_quick(t, pcs, p - pcs, rest);
+}
+
+static __attribute__((noinline, nonnull)) no_sanitize
+int quick_plain(uint64_t *pcs, struct thread *t, uint64_t fp, uint64_t low,
+		uint64_t limit)
+{
+	uint64_t *p = walk_quick(pcs, &t->marker, fp, low, limit);
+
+	if (unlikely(!p))
+		return not_quick(pcs, t);
+	native_move(t->marker.quick_out, p, t->marker.quick_rest);
+	return end_quick(t, pcs, p - pcs, t->marker.quick_rest);
+}
+
+static inline __attribute__((always_inline))
+int walk_to(uint64_t limit, uint64_t *pcs, struct thread *t, uint64_t fp, uint64_t low)
+{
+	return verify_is_wide() ? quick_wide(pcs, t, fp, low, limit) :
+				  quick_plain(pcs, t, fp, low, limit);
+}
+
+/* May there be so many entries before and behind the marker? */
+static inline __attribute__((always_inline))
+bool has_room(const struct markers *m, uint64_t low, uint64_t limit, unsigned int max)
+{
+	return (int64_t)((limit - low) / 16 + m->quick_rest) < (int)max;
+}
+
+/* Most often the marker was returned through, and the next one is near. */
+static __attribute__((noinline)) int not_quick(uint64_t *pcs, struct thread *t)
+{
+	const struct markers *m = &t->marker;
+	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, fp = t->begun.fp;
+
+	if (!marker_returned(t))
+		return capture_bare(pcs, t->begun.max, t->begun.opts, NULL, t, fp);
+	if (!m->quick_limit || !has_room(m, low, m->quick_limit, t->begun.max))
+		return walk_new(pcs, t->begun.max, t->begun.opts, NULL, t, fp);
+	return walk_to(m->quick_limit, pcs, t, fp, low);
+}
+
+__attribute__((noinline)) no_sanitize
+int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		   struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	struct markers *m = &t->marker;
+	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, limit;
+
+	if (unlikely(!asks_again(m, pcs, 0, opts, info) ||
+		     m->gen != rulecache_gen() || markers_stale(m) ||
+		     self_loads_two() != load_relaxed(&self_watch.seen) ||
+		     low < t->native.lo))
+		return capture_asked(pcs, max, opts, info, t, fp);
+	limit = m->quick_limit;
+	if (unlikely(!has_room(m, low, limit, max)))
+		return m->young->fp == fp ?
+		       capture_same(pcs, max, opts, NULL, t, fp) :
+		       walk_new(pcs, max, opts, NULL, t, fp);
+	if (m->young->fp == fp)
+		return capture_same(pcs, max, opts, NULL, t, fp);
+	if (unlikely(bare_again(m, fp)))
+		return walk_new(pcs, max, opts, NULL, t, fp);
+	t->begun.fp = fp;
+	t->begun.opts = opts;
+	t->begun.max = max;
+	return walk_to(limit, pcs, t, fp, low);
 }
 
 /* marked_again() was wrong. */

@@ -39,6 +39,8 @@ void marker_forget_rules(struct markers *m, uint64_t gen)
 /* Where the next marker is placed: after a change of @near or the trail. */
 static void set_due(struct markers *m)
 {
+	marker_set_bare(m, m->stop - m->young <= MARKER_BARE);
+	m->bare_near = min(m->near, MARKER_BARE + 1);
 	m->due = m->stop != m->young && m->stop - m->frames > m->near ?
 		 m->stop - m->near : NULL;
 }
@@ -49,6 +51,7 @@ static void forget_trail(struct markers *m)
 	unsigned int at = m->n ? m->mark[m->n].at : MARKER_ROOM;
 
 	marker_not_again(m);
+	marker_set_bare(m, true);
 	m->young = m->stop = &m->none;
 	m->due = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -122,7 +125,7 @@ static void turn_off(struct markers *m, int why)
 	m->on = false;
 	m->off = why;
 	m->near = MARKER_ROOM;
-	m->due = NULL;
+	set_due(m);
 }
 
 /*
@@ -249,6 +252,19 @@ static void drop(struct thread *t)
 	m->n--;
 	set_trail(m, young);
 	set_near(t);
+}
+
+bool marker_returned(struct thread *t)
+{
+	struct markers *m = &t->marker;
+	int n = m->n;
+
+	while (m->n && load_relaxed(&record(m, m->mark[m->n].record)->state) ==
+		       TRAMPOLINE_FREE)
+		drop(t);
+	if (m->n && m->n < n && m->mark[m->n + 1].at - m->mark[m->n].at < -MARKER_BARE)
+		marker_set_bare(m, false);
+	return m->n < n;
 }
 
 void marker_passed(struct thread *t, uint64_t slot)

@@ -22,6 +22,7 @@
 #define MARKER_DENSE 16		/* so many so near to each other */
 #define MARKER_PLAIN 24		/* young frames without a frame pointer: at most */
 #define MARKER_BULK 6		/* so many new frames are kept, whatever became of others */
+#define MARKER_BARE 16		/* so far to a marker, and a trail is not worth it */
 #define MARKER_WORTH 64		/* frames that a marker has to save */
 #define MARKER_BASE 16		/* captures that end at the outermost marker: at least */
 #define MARKER_RECORDS 1024	/* return addresses into code with frame pointers */
@@ -108,6 +109,14 @@ struct marker_rule {
  *	marker_fresh().
  * @known: behind the last known one.
  * @none: in the place of @frames while there are none.
+ * @bare: the marker is so near, or so little is found again, that no trail is kept.
+ * @bare_near: the lesser of @near and MARKER_BARE + 1.
+ * @quick_limit: the frame that leads to the youngest marker, if @bare; else 0.
+ * @quick_value: that marker.
+ * @quick_rest: entries from there on.
+ * @quick_out: the first of them.
+ * @bare_fp: frame pointer of the last capture that kept none; one more if there were
+ *	two such in a row.
  * @bulk: captures made when a long trail was kept last.
  * @bulk_miss: how often in a row that was in vain.
  * @bulk_wait: long ones to come that are not kept.
@@ -150,6 +159,13 @@ struct markers {
 	struct frame *frames;
 	struct frame *known;
 	struct frame none;
+	bool bare;
+	int bare_near;
+	uint64_t quick_limit;
+	uint64_t quick_value;
+	int64_t quick_rest;
+	const uint64_t *quick_out;
+	uint64_t bare_fp;
 	uint64_t bulk;
 	unsigned int bulk_miss;
 	unsigned int bulk_wait;
@@ -211,6 +227,21 @@ static inline void marker_not_again(struct markers *m)
 {
 	store_relaxed(&m->again_sp, 0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* After a change of @n, or: is @bare so? */
+static inline void marker_set_bare(struct markers *m, bool bare)
+{
+	const struct mark *k = &m->mark[m->n];
+
+	m->bare = bare;
+	m->quick_limit = 0;
+	if (!bare || !m->n)
+		return;
+	m->quick_value = k->value;
+	m->quick_rest = MARKER_ROOM - k->at;
+	m->quick_out = m->pcs + k->at;
+	m->quick_limit = k->slot - 8;
 }
 
 /* There are new rules: @gen. */
@@ -286,6 +317,12 @@ void marker_give_back(struct markers *m, const struct trampoline *r);
  * it is, if it is one of ours.
  */
 const struct mark *marker_older(struct thread *t, uint64_t slot, uint64_t raw);
+
+/*
+ * Was the youngest marker returned through? Then it is dropped, and those behind it if
+ * they were too.
+ */
+bool marker_returned(struct thread *t);
 
 /* A walk came to @slot without meeting any marker: there are none before it. */
 void marker_passed(struct thread *t, uint64_t slot);
