@@ -328,6 +328,12 @@ static __attribute__((noinline)) int again_bulk(struct thread *t, uint64_t *pcs,
 	return finish(t, info, pcs, n, rest);
 }
 
+/* Two comparisons and two jumps are less than two results and one jump. */
+static inline __attribute__((always_inline)) void two_jumps(void)
+{
+	__asm__ volatile ("");
+}
+
 /*
  * The walk to the youngest marker, of frame records. False: it is not met so.
  */
@@ -344,6 +350,7 @@ bool walk_bare(struct thread *t, uint64_t fp, uint64_t *pcs, unsigned int max,
 	while (likely(marker_is_record(m, pc) && p < end)) {
 		if (unlikely(at < low))
 			return false;
+		two_jumps();
 		if (unlikely(at > limit))
 			return false;
 		*p++ = pc;
@@ -518,15 +525,18 @@ stuck:
  */
 static inline __attribute__((always_inline)) bool bare_again(struct markers *m, uint64_t fp)
 {
-	uint64_t last = m->bare_fp;
+	uint64_t again = m->bare_fp - fp;
 
-	if (unlikely(last == fp + 1)) {
-		if (!m->bulk_wait)
-			return true;
-		m->bulk_wait--;		/* in vain, of late */
+	if (likely(again > 1)) {
+		m->bare_fp = fp;
 		return false;
 	}
-	m->bare_fp = fp + (last == fp);
+	m->bare_fp = fp + 1;
+	if (!again)
+		return false;
+	if (!m->bulk_wait)
+		return true;
+	m->bulk_wait--;		/* in vain, of late */
 	return false;
 }
 
@@ -617,49 +627,50 @@ int capture_same(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 }
 
 /*
- * The usual way of walk_bare(), in functions that call none and need no register saved.
+ * The usual way of walk_bare(), in functions that call none and need few registers.
  * How many frames there may be is known, so that there is no look at the room for each.
+ * Nor at alignment: what leads to the marker through records leads there in any case.
  * NULL: the marker is not met so. Else where the next entry belongs.
  */
 static inline __attribute__((always_inline, nonnull)) no_sanitize
 uint64_t *walk_quick(uint64_t *pcs, const struct markers *m, uint64_t at, uint64_t low,
 		     uint64_t limit)
 {
-	uint64_t raw = m->ra, pc = native_strip(raw), odd = 0, *p = pcs;
+	uint64_t raw = m->ra, pc = native_strip(raw), *p = pcs, further;
 
-	if (unlikely(!marker_is_record(m, pc)))
+	if (unlikely(!marker_is_record(m, pc) || at < low))
 		return NULL;
+	/* Two at a time. */
 	for (;;) {
-		if (unlikely(at < low))
-			return NULL;
 		if (unlikely(at > limit))
 			return NULL;
 		p[0] = pc;
-		odd |= at;
-		low = at + 16;
 		raw = word_at(at + 8);
-		at = word_at(at);
+		further = word_at(at);
 		pc = native_strip(raw);
 		if (unlikely(!marker_is_record(m, pc))) {
-			p++;
+			p += 1;
 			break;
 		}
-		if (unlikely(at < low))
+		if (unlikely(further <= at))
 			return NULL;
-		if (unlikely(at > limit))
+		two_jumps();
+		if (unlikely(further > limit))
 			return NULL;
 		p[1] = pc;
-		odd |= at;
-		low = at + 16;
-		raw = word_at(at + 8);
-		at = word_at(at);
-		pc = native_strip(raw);
 		p += 2;
-		if (unlikely(!marker_is_record(m, pc)))
+		raw = word_at(further + 8);
+		at = word_at(further);
+		pc = native_strip(raw);
+		if (unlikely(!marker_is_record(m, pc))) {
+			at = further;
 			break;
+		}
+		if (unlikely(at <= further))
+			return NULL;
+		two_jumps();
 	}
-	return likely(limit == low - 16 && m->quick_value == raw && !(odd & 7)) ?
-	       p : NULL;
+	return likely(at == limit && raw == m->quick_value) ? p : NULL;
 }
 
 static inline __attribute__((always_inline))
