@@ -1316,6 +1316,8 @@ int capture_by(const struct request *r, uint64_t ra, uint64_t sp, uint64_t fp,
 		if (unlikely(walk(&c) == NEED_FULL))
 			again_from_here(&c, r, sp);
 	}
+	if (unlikely(c.t->captures >= c.t->marker.asleep))
+		marker_wake(&c.t->marker);
 	if (unlikely(markers_at_work(&c.t->marker)) && c.outermost && !c.crossed &&
 	    c.end == SHSTK_END_COMPLETE && !c.guessed && !r->skip && !ssp &&
 	    r->sources & SHSTK_USE_MARKER)
@@ -1410,6 +1412,8 @@ int capture_near(const struct call *c, struct thread *t)
 		m->misses = 0;
 		if (c->hook)
 			finish_hook(c->hook);
+		if (unlikely(t->captures >= t->marker.asleep))
+			marker_wake(&t->marker);
 		if (unlikely(markers_at_work(&t->marker)) && allows_marker(c->opts))
 			marker_consider(t, c->pcs, n, MARKER_PLAIN / 2, 0, c->ra, c->sp,
 					c->fp);
@@ -1425,9 +1429,11 @@ int capture_near(const struct call *c, struct thread *t)
 }
 
 /* What is seldom left to do after a capture of @n entries. */
-static __attribute__((noinline)) int after_again(const uint64_t *pcs,
+static __attribute__((noinline)) int after_again(struct thread *t, const uint64_t *pcs,
 						 struct shstk_info *info, int n)
 {
+	if (t->captures >= t->marker.asleep)
+		marker_wake(&t->marker);
 	if (info)
 		fill_info(info, 0, n, SHSTK_END_COMPLETE, pcs[n - 1], n - 1, 0);
 	if (self_has_retired())
@@ -1460,8 +1466,8 @@ int end_again(struct thread *t, uint64_t *pcs, struct shstk_info *info)
 	pcs[0] = t->memo.again.pc;
 	t->memo.misses = 0;
 	marked_end(t, true);
-	if (unlikely(info || self_has_retired()))
-		return after_again(pcs, info, n);
+	if (unlikely(info || self_has_retired() || t->captures >= t->marker.asleep))
+		return after_again(t, pcs, info, n);
 	return n;
 }
 

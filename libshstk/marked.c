@@ -181,6 +181,30 @@ int finish(struct thread *t, struct shstk_info *info, const uint64_t *pcs, int n
 	return unlikely(info || self_has_retired()) ? after(info, pcs, n, reused) : n;
 }
 
+static inline void was_dear(struct thread *t)
+{
+	if (!t->marker.dear++)
+		t->marker.dear_since = t->captures;
+}
+
+/* In any other way. If that is often so, markers are of no use. */
+static __attribute__((noinline))
+int capture_otherwise(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+		      struct shstk_info *info, struct thread *t, uint64_t fp)
+{
+	was_dear(t);
+	return unmarked_capture(pcs, max, opts, info, t, fp);
+}
+
+/*
+ * Does it take longer to walk over so many frames by their rules than it would to
+ * compare a trace of so many entries with the last one?
+ */
+static inline bool is_dear(const struct way *way, int entries)
+{
+	return 25 * (way->n - way->records) > entries;
+}
+
 /* Of any frames that walk_out() can leave. */
 static __attribute__((noinline)) int capture_any(uint64_t *pcs, unsigned int max,
 						 const struct shstk_opts *opts,
@@ -194,32 +218,38 @@ static __attribute__((noinline)) int capture_any(uint64_t *pcs, unsigned int max
 	struct way way;
 	int n, rest;
 
-	if (!t->native_known || !range_has(&t->native, sp))
+	if (unlikely(m->dear >= MARKER_DEAR) && marker_sleep(t))
 		return unmarked_capture(pcs, max, opts, info, t, fp);
+	if (!t->native_known || !range_has(&t->native, sp))
+		return capture_otherwise(pcs, max, opts, info, t, fp);
 	/* There is none to be found, nor is one to be placed: no use in going there. */
 	if (m->plain && m->wait && !m->n)
-		return unmarked_capture(pcs, max, opts, info, t, fp);
+		return capture_otherwise(pcs, max, opts, info, t, fp);
 	target = walk_out(t, m->ra, sp, fp, pcs, max, &way);
 	n = way.n;
 	if (target == TO_MARKER) {
 		k = marker_older(t, way.slot, way.raw);
 		rest = k ? MARKER_ROOM - k->at : 0;
 		if (!k || n + rest > (int)max)
-			return unmarked_capture(pcs, max, opts, info, t, fp);
+			return capture_otherwise(pcs, max, opts, info, t, fp);
 		native_move(m->pcs + k->at, pcs + n, rest);
 		if (n > MARKER_BULK)
 			marker_bulk(t, n);
 		if (t->captures >= m->probe || n >= m->near)
 			marker_met(t, pcs, n, way.far, sp, fp);
+		if (is_dear(&way, n + rest))
+			was_dear(t);
 		return finish(t, info, pcs, n + rest, rest);
 	}
 	m->plain = target == TO_OTHER;
 	if (m->plain || !n)
-		return unmarked_capture(pcs, max, opts, info, t, fp);
+		return capture_otherwise(pcs, max, opts, info, t, fp);
 	if (m->n || !m->wait)
 		marker_consider(t, pcs, n, way.far, way.records, m->ra, sp, fp);
 	else
 		m->wait--;
+	if (way.n - way.records > MARKER_PLAIN / 2)
+		was_dear(t);
 	return finish(t, info, pcs, n, 0);
 }
 
@@ -615,8 +645,7 @@ int capture_same(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 	n = m->end - out;
 	if (unlikely(n > (int64_t)max))
 		return walk_new(pcs, max, opts, info, t, fp);
-	if (likely(m->young > m->due && !self_has_retired() && self_watch.n <= 2 &&
-		   may_be_again())) {
+	if (likely(m->young > m->due && !self_has_retired() && may_be_again())) {
 		m->again = marker_out(m, m->young);
 		m->again_n = n;
 		m->again_ra = m->ra;
@@ -749,7 +778,7 @@ int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opt
 
 	if (unlikely(!asks_again(m, pcs, 0, opts, info) ||
 		     m->gen != rulecache_gen() || markers_stale(m) ||
-		     self_loads_two() != load_relaxed(&self_watch.seen) ||
+		     !self_loads_same() ||
 		     low < t->native.lo))
 		return capture_asked(pcs, max, opts, info, t, fp);
 	limit = m->quick_limit;
@@ -794,7 +823,7 @@ int marked_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 	/* Few registers are needed to go on, so that none has to be saved. */
 	f = m->young;
 	if (unlikely(f->fp != fp || m->gen != rulecache_gen() || markers_stale(m) ||
-		     self_loads_two() != load_relaxed(&self_watch.seen) ||
+		     !self_loads_same() ||
 		     t->captures >= m->probe))
 		return other_trace(pcs, max, opts, NULL, t, fp);
 	do {

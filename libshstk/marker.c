@@ -104,6 +104,10 @@ void markers_reset(struct markers *m)
 	m->misses = 0;
 	m->wait = 0;
 	m->patience = PATIENCE;
+	m->dear = 0;
+	m->nap = 0;
+	m->dear_since = 0;
+	m->asleep = MARKER_AWAKE;
 }
 
 /* After any change of @n or @dist: when to place the next one. */
@@ -474,6 +478,7 @@ bool markers_on(struct markers *m)
 
 	if (m->epoch != epoch) {
 		m->epoch = epoch;
+		m->asleep = MARKER_AWAKE;
 		if (m->off <= SHSTK_MARKERS_NOT_ASKED) {	/* not for good */
 			m->on = m->asked ? m->asked == 1 :
 					   load_relaxed(&marker_switch.on);
@@ -482,7 +487,25 @@ bool markers_on(struct markers *m)
 		}
 	}
 	markers_set_rest(m);
-	return m->on;
+	return m->on && m->asleep == MARKER_AWAKE;
+}
+
+bool marker_sleep(struct thread *t)
+{
+	struct markers *m = &t->marker;
+	bool often = t->captures - m->dear_since < 2 * MARKER_DEAR;
+
+	m->dear = 0;
+	m->nap = often ? min(max(2 * m->nap, 4 * MARKER_DEAR), MARKER_NAP) : m->nap / 2;
+	if (often)
+		m->asleep = t->captures + m->nap;
+	return often;
+}
+
+void marker_wake(struct markers *m)
+{
+	m->asleep = MARKER_AWAKE;
+	markers_set_rest(m);
 }
 
 static bool prepare(struct markers *m)

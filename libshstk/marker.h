@@ -23,6 +23,9 @@
 #define MARKER_PLAIN 24		/* young frames without a frame pointer: at most */
 #define MARKER_BULK 6		/* so many new frames are kept, whatever became of others */
 #define MARKER_BARE 16		/* so far to a marker, and a trail is not worth it */
+#define MARKER_DEAR 16u		/* captures that the memo makes faster: in a row, or so */
+#define MARKER_NAP 4096u		/* captures before markers are tried again: at most */
+#define MARKER_AWAKE UINT64_MAX
 #define MARKER_WORTH 64		/* frames that a marker has to save */
 #define MARKER_BASE 16		/* captures that end at the outermost marker: at least */
 #define MARKER_RECORDS 1024	/* return addresses into code with frame pointers */
@@ -131,6 +134,10 @@ struct marker_rule {
  * @misses: markers in a row that were not, as far out as they may be.
  * @wait: captures that go without.
  * @patience: what @left starts from.
+ * @dear: captures that the memo would have made faster, from @dear_since on.
+ * @dear_since: captures made then.
+ * @nap: captures that pass without markers after too many such.
+ * @asleep: none is placed until the thread has made so many captures; MARKER_AWAKE.
  */
 struct markers {
 	uint32_t epoch;
@@ -180,6 +187,10 @@ struct markers {
 	unsigned int misses;
 	unsigned int wait;
 	int patience;
+	unsigned int dear;
+	unsigned int nap;
+	uint64_t dear_since;
+	uint64_t asleep;
 	uint64_t records[MARKER_RECORDS];
 	struct marker_rule rules[MARKER_RULES];
 };
@@ -361,16 +372,27 @@ uint64_t marker_identity(struct markers *m, struct mark *k, const uint64_t *pcs,
 /* Place some? Looks at the switches again if they were changed. */
 bool markers_on(struct markers *m);
 
+/*
+ * Captures by markers were dear. If that was so most of the time, there are to be none
+ * for a while.
+ */
+bool marker_sleep(struct thread *t);
+
+/* The while is over. */
+void marker_wake(struct markers *m);
+
 /* Is there any use in looking for markers? */
 static inline bool markers_at_work(const struct markers *m)
 {
 	return unlikely(m->rest != load_relaxed(&marker_switch.epoch));
 }
 
-/* After a change of @on or @n. */
+/* After a change of @on, @asleep or @n. */
 static inline void markers_set_rest(struct markers *m)
 {
-	m->rest = m->on || m->n ? ~m->epoch : m->epoch;
+	bool place = m->on && m->asleep == MARKER_AWAKE;
+
+	m->rest = place || m->n ? ~m->epoch : m->epoch;
 }
 
 /* Did a switch change since the thread looked at them? */

@@ -358,7 +358,7 @@ void self_revalidate(void)
 		rulecache_flush();
 		remove_slot(&slots[i], m);
 	}
-	store_release(&self_watch.seen, now);
+	self_loads_saw(now);
 	errno = saved;
 }
 
@@ -455,7 +455,7 @@ static void find_counters(void)
 		if (load_relaxed(&p[i]) == adds)
 			self_watch.counter[self_watch.n++] = &p[i];
 	}
-	store_relaxed(&self_watch.seen, self_loads());
+	self_loads_saw(self_loads());
 }
 #else
 /* musl's dlclose() leaves everything where it is. */

@@ -19,12 +19,14 @@ struct module *self_module(uint64_t pc);
  *	that count. What there are fewer than two of is a zero.
  * @n: their number.
  * @seen: self_loads() when modules were looked over last.
+ * @seen_two: the same; if there are more than two counters, no number of loads.
  * @retired: modules to be freed.
  */
 struct self_watch {
 	const uint64_t *counter[SELF_COUNTERS];
 	unsigned int n;
 	uint64_t seen;
+	uint64_t seen_two;
 	struct module *retired;
 };
 
@@ -60,8 +62,13 @@ static inline bool self_loads_changed(void)
 /* It is certain that nothing was, and cheap to tell. */
 static inline bool self_loads_same(void)
 {
-	return self_watch.n <= 2 &&
-	       self_loads_two() == load_relaxed(&self_watch.seen);
+	return self_loads_two() == load_relaxed(&self_watch.seen_two);
+}
+
+static inline void self_loads_saw(uint64_t loads)
+{
+	store_release(&self_watch.seen, loads);
+	store_release(&self_watch.seen_two, self_watch.n <= 2 ? loads : ~0ull);
 }
 
 /* Drop every module that is not there any more; and, if there was one, all rules. */
