@@ -12,12 +12,18 @@ $(B)/marker/native/%_test: selftests/marker/%_test.cc selftests/marker/build.mk 
 	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) -o $@ $< $(B)/lib/native/libshstk.a \
 		-pthread -ldl
 
-# The same with frame pointers, which captures by markers are fast with.
-$(B)/marker/native/records_test: selftests/marker/random_test.cc \
+$(B)/marker/%/awake.o: selftests/marker/awake.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$($*_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $($*_FLAGS) \
+		-Ilibshstk/arch/$($*_ARCH) -O2 -g -MMD -MP -c -o $@ $<
+
+# records_test is the same with frame pointers, which captures by markers are fast with.
+$(B)/marker/native/random_test $(B)/marker/native/records_test: \
+		selftests/marker/random_test.cc $(B)/marker/native/awake.o \
 		selftests/marker/build.mk $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
-	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) -fno-omit-frame-pointer -o $@ $< \
-		$(B)/lib/native/libshstk.a -pthread -ldl
+	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) $(if $(filter %/records_test,$@),\
+		-fno-omit-frame-pointer) -o $@ $(filter %.cc %.o %.a,$^) -pthread -ldl
 
 $(B)/marker/native/clause_test: $(B)/marker/native/clause_test_plugin.so
 $(B)/marker/native/clause_test_plugin.so: selftests/marker/plugin.c
@@ -45,11 +51,13 @@ $(B)/marker/arm64/%_test: selftests/marker/%_test.cc selftests/marker/build.mk \
 	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) $(arm64_FLAGS) -DMARKER_STATIC \
 		-static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
 
-$(B)/marker/arm64/records_test: selftests/marker/random_test.cc \
+$(B)/marker/arm64/random_test $(B)/marker/arm64/records_test: \
+		selftests/marker/random_test.cc $(B)/marker/arm64/awake.o \
 		selftests/marker/build.mk $(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)
-	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) -fno-omit-frame-pointer $(arm64_FLAGS) \
-		-DMARKER_STATIC -static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
+	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) $(if $(filter %/records_test,$@),\
+		-fno-omit-frame-pointer) $(arm64_FLAGS) -DMARKER_STATIC -static -o $@ \
+		$(filter %.cc %.o %.a,$^) -pthread
 
 USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test records_test)
 CHECK += $(addprefix $(B)/marker/native/,clause_test random_test records_test local_test \

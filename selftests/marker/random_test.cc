@@ -20,6 +20,7 @@
 
 extern "C" {
 #include "truth.h"
+#include "awake.h"
 }
 
 enum mode { OFF, MEMO, MARKERS, MODES };
@@ -60,6 +61,7 @@ static uint64_t seed;
 static volatile sig_atomic_t flux;	/* truth and stack differ */
 static long budget;
 
+static bool awake;	/* use markers also where they are of no use */
 static long captures[MODES], from_marker, ids, handled, wrong;
 static uint64_t pcs[8192], handler_pcs[8192];
 
@@ -123,6 +125,8 @@ static noinline void check()
 		}, *c;
 		bool first = dice & 8;
 
+		if (awake)
+			stay_awake();
 		/* One call instruction, however the loop is compiled. */
 		for (i = 0; i <= last; i++) {
 			c = &call[first ? (i < repeat ? i + 2 : i - repeat) :
@@ -661,6 +665,7 @@ int main(int argc, char **argv)
 
 		handle(SIGALRM, on_tick, programs & 1 ? SA_ONSTACK : 0);
 		handle(SIGUSR1, on_raise, programs & 2 ? SA_ONSTACK : 0);
+		awake = programs % 3 != 1;
 		ticking = 1;
 		start_ticks(200);
 		for (int m = 0; m < MODES; m++) {
