@@ -837,7 +837,7 @@ int marked_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 	out = m->again;
 	n = m->again_n;
 	if (n <= 64)
-		native_move_short(out, pcs, n);
+		native_move_again(out, pcs, n);
 	else
 		native_move_long(out, pcs, n);
 	marked_end(t, true);

@@ -195,6 +195,7 @@ static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
 }
 
 #define native_move_short native_move
+#define native_move_again native_move
 #define native_move_long native_move
 
 #endif

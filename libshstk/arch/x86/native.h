@@ -457,6 +457,24 @@ void native_move_short(const uint64_t *from, uint64_t *to, uint64_t n)
 }
 
 /*
+ * The same, where it is the same length again and again, so that the end of a loop comes
+ * as expected: only the last four overlap.
+ */
+static inline __attribute__((always_inline)) NATIVE_V4
+void native_move_again(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	uint64_t i;
+
+	if (unlikely(n < 4)) {
+		native_move(from, to, n);
+		return;
+	}
+	for (i = 0; i + 4 <= n; i += 4)
+		native_move_four(from + i, to + i);
+	native_move_four(from + n - 4, to + n - 4);
+}
+
+/*
  * Of more: only the first and the last stores go over the end of a cache line. The
  * order is the one in which no load comes a little behind a store of the same low 12
  * address bits, for which it would wait.
