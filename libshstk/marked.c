@@ -181,6 +181,7 @@ int finish(struct thread *t, struct shstk_info *info, const uint64_t *pcs, int n
 	return unlikely(info || self_has_retired()) ? after(info, pcs, n, reused) : n;
 }
 
+/* The memo would have made this capture faster. */
 static inline void was_dear(struct thread *t)
 {
 	if (!t->marker.dear++)
@@ -198,7 +199,8 @@ int capture_otherwise(uint64_t *pcs, unsigned int max, const struct shstk_opts *
 
 /*
  * Does it take longer to walk over so many frames by their rules than it would to
- * compare a trace of so many entries with the last one?
+ * compare a trace of so many entries with the last one? A frame takes as long as a dozen
+ * entries; placing a marker and returning through it has to be made up for as well.
  */
 static inline bool is_dear(const struct way *way, int entries)
 {
@@ -364,9 +366,7 @@ static inline __attribute__((always_inline)) void two_jumps(void)
 	__asm__ volatile ("");
 }
 
-/*
- * The walk to the youngest marker, of frame records. False: it is not met so.
- */
+/* Walk to the youngest marker, over frame records. False: it is not met so. */
 static inline __attribute__((always_inline)) no_sanitize
 bool walk_bare(struct thread *t, uint64_t fp, uint64_t *pcs, unsigned int max,
 	       uint64_t **next)
@@ -579,8 +579,9 @@ int walk_new(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 
 	if (unlikely(!m->n || fp < (load_relaxed(&t->busy_sp) & ~1ull)))
 		return capture_any(pcs, max, opts, info, t, fp);
-	return bare_again(m, fp) || !m->bare ? walk_trail(pcs, max, opts, info, t, fp) :
-				   capture_bare(pcs, max, opts, info, t, fp);
+	return bare_again(m, fp) || !m->bare ?
+	       walk_trail(pcs, max, opts, info, t, fp) :
+	       capture_bare(pcs, max, opts, info, t, fp);
 }
 
 /* With a request that may want anything, after a load, on any stack. */
@@ -657,8 +658,8 @@ int capture_same(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 
 /*
  * The usual way of walk_bare(), in functions that call none and need few registers.
- * How many frames there may be is known, so that there is no look at the room for each.
- * Nor at alignment: what leads to the marker through records leads there in any case.
+ * How many frames of 16 bytes there may be is known, so that there is no look at the room
+ * for each. Nor at alignment: what leads to the marker through records leads there in any case.
  * NULL: the marker is not met so. Else where the next entry belongs.
  */
 static inline __attribute__((always_inline, nonnull)) no_sanitize
@@ -681,7 +682,7 @@ uint64_t *walk_quick(uint64_t *pcs, const struct markers *m, uint64_t at, uint64
 			p += 1;
 			break;
 		}
-		if (unlikely(further <= at))
+		if (unlikely(further < at + 16))
 			return NULL;
 		two_jumps();
 		if (unlikely(further > limit))
@@ -695,7 +696,7 @@ uint64_t *walk_quick(uint64_t *pcs, const struct markers *m, uint64_t at, uint64
 			at = further;
 			break;
 		}
-		if (unlikely(at <= further))
+		if (unlikely(at < further + 16))
 			return NULL;
 		two_jumps();
 	}
@@ -776,10 +777,9 @@ int marked_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opt
 	struct markers *m = &t->marker;
 	uint64_t low = load_relaxed(&t->busy_sp) & ~1ull, limit;
 
-	if (unlikely(!asks_again(m, pcs, 0, opts, info) ||
+	if (unlikely(!asks_again(m, pcs, max, opts, info) ||
 		     m->gen != rulecache_gen() || markers_stale(m) ||
-		     !self_loads_same() ||
-		     low < t->native.lo))
+		     !self_loads_same() || low < t->native.lo))
 		return capture_asked(pcs, max, opts, info, t, fp);
 	limit = m->quick_limit;
 	if (unlikely(!has_room(m, low, limit, max)))
@@ -823,8 +823,7 @@ int marked_again(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 	/* Few registers are needed to go on, so that none has to be saved. */
 	f = m->young;
 	if (unlikely(f->fp != fp || m->gen != rulecache_gen() || markers_stale(m) ||
-		     !self_loads_same() ||
-		     t->captures >= m->probe))
+		     !self_loads_same() || t->captures >= m->probe))
 		return other_trace(pcs, max, opts, NULL, t, fp);
 	do {
 		uint64_t at = f->fp;
