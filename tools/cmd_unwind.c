@@ -9,11 +9,13 @@
  * a sample.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/utsname.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -187,14 +189,44 @@ static bool is_file(const char *path)
 	       strncmp(path, "/memfd:", 7) && strncmp(path, "/anon_hugepage", 14);
 }
 
-/* The vdso is in no file; that of this process, if it is the same. */
-static bool own_vdso(const struct map *m, const void **image)
+/* How long this process's vdso is, which begins at @vdso; 0: unknown. */
+static uint64_t vdso_size(const void *vdso)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	uint64_t start, end, size = 0;
+	char line[512];
+
+	while (f && !size && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 &&
+		    start == (uintptr_t)vdso)
+			size = end - start;
+	if (f)
+		fclose(f);
+	return size;
+}
+
+/* Was the file recorded with the kernel that runs here, as far as it says so? */
+static bool is_this_kernel(const struct perfdata *pd)
+{
+	struct utsname here;
+
+	return !uname(&here) && !strcmp(pd->release, here.release) &&
+	       !strcmp(pd->machine, here.machine);
+}
+
+/*
+ * The vdso is in no file; that of this process, if it is the same. perf record -z and -B
+ * note no build ids: then it is taken on trust, as files are.
+ */
+static bool own_vdso(const struct perfdata *pd, const struct map *m, const void **image)
 {
 	struct build_id own;
 
 	*image = (const void *)getauxval(AT_SYSINFO_EHDR);
-	if (!*image || !m->id.size)
+	if (!*image)
 		return false;
+	if (!m->id.size)
+		return is_this_kernel(pd) && vdso_size(*image) == m->end - m->start;
 	build_id_of(*image, 4096, &own);
 	return own.size == m->id.size &&
 	       !memcmp(own.data, m->id.data, own.size);
@@ -207,7 +239,7 @@ static int add_code(struct unwind *u, struct process *p, const struct map *m)
 	const void *vdso;
 	int err = -ENOENT;
 
-	if (!strcmp(m->path, "[vdso]") && own_vdso(m, &vdso))
+	if (!strcmp(m->path, "[vdso]") && own_vdso(u->pd, m, &vdso))
 		err = shstk_space_add_image(p->space, vdso, m->end - m->start, m->start);
 	else if (is_file(m->path))
 		file = image_get(&u->images, m->path, &m->id);
@@ -238,7 +270,7 @@ static int add_names(struct unwind *u, struct process *p, const struct map *m)
 	const void *vdso;
 
 	if (!strcmp(m->path, "[vdso]")) {
-		if (own_vdso(m, &vdso)) {
+		if (own_vdso(u->pd, m, &vdso)) {
 			info.image = vdso;
 			info.image_size = m->end - m->start;
 		}

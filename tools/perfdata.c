@@ -39,6 +39,7 @@ enum {
 enum {
 	FEAT_TRACING_DATA = 1,
 	FEAT_BUILD_ID = 2,
+	FEAT_RELEASE = 4,
 	FEAT_ARCH = 6,
 	FEAT_EVENT_DESC = 12,
 	FEAT_BITS = 256,
@@ -722,7 +723,8 @@ static int read_build_ids(struct perfdata *pd, struct section s)
 	return 0;
 }
 
-static int read_arch(struct perfdata *pd, struct section s)
+/* Into @to, of @size bytes, which are 0. */
+static int read_string(struct perfdata *pd, struct section s, char *to, size_t size)
 {
 	uint32_t len;
 
@@ -731,11 +733,11 @@ static int read_arch(struct perfdata *pd, struct section s)
 		return -EINVAL;
 	if (len > s.size - sizeof(len))
 		return -EINVAL;
-	if (len > sizeof(pd->machine) - 1)
-		len = sizeof(pd->machine) - 1;
-	if (!read_at(pd->private, s.offset + sizeof(len), pd->machine, len))
+	if (len > size - 1)
+		len = size - 1;
+	if (!read_at(pd->private, s.offset + sizeof(len), to, len))
 		return -EINVAL;
-	printable(pd->machine);
+	printable(to);
 	return 0;
 }
 
@@ -791,7 +793,9 @@ static int read_features(struct perfdata *pd, const uint64_t *bits)
 		if (i == FEAT_BUILD_ID)
 			err = read_build_ids(pd, s);
 		else if (i == FEAT_ARCH)
-			err = read_arch(pd, s);
+			err = read_string(pd, s, pd->machine, sizeof(pd->machine));
+		else if (i == FEAT_RELEASE)
+			err = read_string(pd, s, pd->release, sizeof(pd->release));
 		else if (i == FEAT_EVENT_DESC)
 			err = read_names(pd, s);
 		pd->damaged += !!err;

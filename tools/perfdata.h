@@ -113,6 +113,7 @@ struct perfdata_handler {
  * @path: as given.
  * @arch: enum shstk_arch of the machine it was recorded on; 0: not supported.
  * @machine: that machine as the file names it, "" if it does not.
+ * @release: of its kernel, "" if the file does not say.
  * @events: the events, and
  * @nr_events: their number.
  * @cut: the file is cut off: records or headers are missing.
@@ -123,6 +124,7 @@ struct perfdata {
 	const char *path;
 	int arch;
 	char machine[65];
+	char release[65];
 	struct perfdata_event events[PERFDATA_MAX_EVENTS];
 	unsigned int nr_events;
 	bool cut;
