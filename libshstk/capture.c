@@ -1285,6 +1285,13 @@ static no_sanitize inline int copy_shadow(struct thread *t, uint64_t ra,
 	return n;
 }
 
+/* Try markers again, if captures have gone without for long enough. */
+static inline void wake_markers(struct thread *t)
+{
+	if (unlikely(t->captures >= t->marker.asleep))
+		marker_wake(&t->marker);
+}
+
 /*
  * All the ways to capture; the registers are those of shstk_capture()'s caller,
  * @ssp is 0 without a hardware shadow stack.
@@ -1316,8 +1323,7 @@ int capture_by(const struct request *r, uint64_t ra, uint64_t sp, uint64_t fp,
 		if (unlikely(walk(&c) == NEED_FULL))
 			again_from_here(&c, r, sp);
 	}
-	if (unlikely(c.t->captures >= c.t->marker.asleep))
-		marker_wake(&c.t->marker);
+	wake_markers(c.t);
 	if (unlikely(markers_at_work(&c.t->marker)) && c.outermost && !c.crossed &&
 	    c.end == SHSTK_END_COMPLETE && !c.guessed && !r->skip && !ssp &&
 	    r->sources & SHSTK_USE_MARKER)
@@ -1412,8 +1418,7 @@ int capture_near(const struct call *c, struct thread *t)
 		m->misses = 0;
 		if (c->hook)
 			finish_hook(c->hook);
-		if (unlikely(t->captures >= t->marker.asleep))
-			marker_wake(&t->marker);
+		wake_markers(t);
 		if (unlikely(markers_at_work(&t->marker)) && allows_marker(c->opts))
 			marker_consider(t, c->pcs, n, MARKER_PLAIN / 2, 0, c->ra, c->sp,
 					c->fp);
@@ -1432,8 +1437,7 @@ int capture_near(const struct call *c, struct thread *t)
 static __attribute__((noinline)) int after_again(struct thread *t, const uint64_t *pcs,
 						 struct shstk_info *info, int n)
 {
-	if (t->captures >= t->marker.asleep)
-		marker_wake(&t->marker);
+	wake_markers(t);
 	if (info)
 		fill_info(info, 0, n, SHSTK_END_COMPLETE, pcs[n - 1], n - 1, 0);
 	if (self_has_retired())
