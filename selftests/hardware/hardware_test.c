@@ -492,20 +492,37 @@ static void test_stopped(void)
 			 "a stopped process is traced from outside\n");
 }
 
+/* They were switched on for the process before shadow stacks were: @asked is the answer. */
+static void test_markers(int asked)
+{
+#ifdef __riscv
+	const int machine = 1, why = SHSTK_MARKERS_MACHINE;
+#else
+	const int machine = 0, why = SHSTK_MARKERS_HARDWARE;
+#endif
+	int thread = shstk_markers_set(SHSTK_MARKERS_THREAD, 1);
+	int status = shstk_markers_status();
+
+	ksft_test_result((asked == 0 || machine) && thread == -EOPNOTSUPP &&
+			 status == why,
+			 "no markers: %s\n", shstk_markers_name(status));
+}
+
 int main(void)
 {
 	struct shstk_info info = INFO();
 	struct truth t = { .n = 0 };
 	uint64_t *above;
 	long ret;
-	int i;
+	int i, asked;
 
 	truth = &t;
 	ksft_print_header();
-	ksft_set_plan(18);
+	ksft_set_plan(19);
 	ret = shstk_capture(hw, MAX, &hw_opts, NULL);
 	ksft_test_result(ret == -EOPNOTSUPP,
 			 "with shadow stacks off, the hardware is refused\n");
+	asked = shstk_markers_set(SHSTK_MARKERS_PROCESS, 1);
 	ret = ss_enable(SS_ENABLE);
 	if (ret)
 		ksft_exit_fail_msg("cannot enable: %ld\n", ret);
@@ -518,6 +535,7 @@ int main(void)
 	ret = shstk_capture(hw, MAX, &hw_opts, &info);
 	ksft_test_result(ret == 1 && info.end == SHSTK_END_COMPLETE,
 			 "with nothing called before, the trace is one entry: %ld\n", ret);
+	test_markers(asked);
 	test_depths();
 	test_trees();
 	test_capacity();
