@@ -311,7 +311,9 @@ static enum outcome reuse(struct capture *c)
 /*
  * Where no trace has much of the one before, remembering costs more than it
  * saves: about as much as walking a quarter of the new frames and 16 more. The
- * more often that was so, the more captures go without, up to 31.
+ * more often that was so, the more captures go without, up to 31. The next one then
+ * is compared with a trace of long ago, which may be why nothing is met: now and then
+ * it is not waited, and the next one is compared with its neighbour.
  */
 static void judge_memo(struct capture *c)
 {
@@ -321,9 +323,12 @@ static void judge_memo(struct capture *c)
 		m->misses = 0;
 		return;
 	}
-	if (m->misses < 6)
-		m->misses++;
-	m->wait = (1 << (m->misses - 1)) - 1;
+	if (++m->misses == 9) {
+		m->misses = 5;
+		m->wait = 0;
+		return;
+	}
+	m->wait = (1 << (min(m->misses, 6) - 1)) - 1;
 }
 
 /* The capture is over: what was walked replaces what was not met. */

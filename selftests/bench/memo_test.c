@@ -361,9 +361,69 @@ static bool can_pack(void)
 }
 #endif
 
+/*
+ * Programs in which neighbouring traces have most in common and those a little apart
+ * have nothing, as with one request after the other.
+ */
+
+static unsigned int taken, frames;
+
+static void count_reused(struct chain *c)
+{
+	static uint64_t pcs[MAX];
+	struct shstk_info info = { .size = sizeof(info) };
+
+	(void)c;
+	frames += (unsigned int)shstk_capture(pcs, MAX, NULL, &info);
+	taken += info.reused;
+}
+
+/* Other functions innermost each time. */
+static void requests(struct chain *c)
+{
+	struct chain inner = {
+		.fns = chain_fns_nofp1024, .mask = 1023, .leaf = count_reused,
+	};
+	unsigned int n = *(unsigned int *)c->arg;
+
+	while (n--) {
+		inner.seed = draw(1024);
+		chain_descend(&inner, 3 + draw(4));
+	}
+}
+
+/* At another place each time: nothing is where it was. */
+static __attribute__((noinline)) void elsewhere(unsigned int depth, unsigned int n)
+{
+	struct chain c = {
+		.fns = chain_fns_nofp1024, .mask = 1023, .seed = draw(1024),
+		.leaf = requests, .arg = &n,
+	};
+	volatile char *p = alloca(16 + draw(4000));
+
+	p[0] = 0;
+	chain_descend(&c, depth);
+	p[0]++;
+}
+
+/* Is it noticed that the memo pays again, after a time when it did not? */
+static bool pays_again(void)
+{
+	int i;
+
+	for (i = 0; i < 300; i++)
+		elsewhere(60, 1);
+	taken = frames = 0;
+	for (i = 0; i < 200; i++)
+		elsewhere(60, 8);
+	printf("# %u of %u frames reused\n", taken, frames);
+	return taken > frames / 2;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int bad_packed;
+	bool pays;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -377,7 +437,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..5\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..6\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -396,6 +456,9 @@ int main(int argc, char **argv)
 	bad_packed = can_pack() ? packed_overlooks() : 0;
 	printf("%s 5 words of a repeated trace are compared bit by bit%s\n",
 	       bad_packed ? "not ok" : "ok", can_pack() ? "" : " # SKIP no AVX2");
+	pays = pays_again();
+	printf("%s 6 a memo that pays again after a while is used again\n",
+	       pays ? "ok" : "not ok");
 	return wrong || wrong_ids || reused <= compared / 100 || overlooked ||
-	       noticed < 100 || bad_packed;
+	       noticed < 100 || bad_packed || !pays;
 }
