@@ -120,14 +120,18 @@ static void run_cell(struct job *j)
 		r->cell->frames = (double)j->frames / (double)j->captures;
 }
 
+static bool is_name(const char *name, const char *at, size_t len)
+{
+	return strlen(name) == len && !strncmp(name, at, len);
+}
+
 static bool names(const char *name)
 {
-	size_t len = strlen(name);
 	const char *at;
 
 	for (at = opt.only; at; at = strchr(at, ',')) {
 		at += *at == ',';
-		if (!strncmp(at, name, len) && (!at[len] || at[len] == ','))
+		if (is_name(name, at, strcspn(at, ",")))
 			return true;
 	}
 	return false;
@@ -153,6 +157,38 @@ static bool is_wanted(enum scenario scenario, unsigned int chain, unsigned int s
 	for (i = 0; i < 3; i++)
 		if (some[i] && !named[i])
 			return false;
+	return true;
+}
+
+/* Is that of @len characters at @at one that -k may give? */
+static bool is_known(const char *at, size_t len)
+{
+	bool known = false;
+	unsigned int i;
+
+	for (i = 0; i < NR_SCENARIOS; i++)
+		known |= is_name(scenario_names[i], at, len);
+	for (i = 0; i < NR_CHAINS; i++)
+		known |= is_name(chain_sets[i].name, at, len);
+	for (i = 0; i < nr_sources; i++)
+		known |= is_name(sources[i].name, at, len);
+	return known;
+}
+
+static bool only_is_known(void)
+{
+	const char *at = opt.only;
+
+	while (at) {
+		size_t len = strcspn(at, ",");
+
+		if (!is_known(at, len)) {
+			fprintf(stderr, "bench: no scenario, chain or source '%.*s'\n",
+				(int)len, at);
+			return false;
+		}
+		at = at[len] ? at + len + 1 : NULL;
+	}
 	return true;
 }
 
@@ -416,6 +452,8 @@ int main(int argc, char **argv)
 
 	if (parse(argc, argv))
 		return usage();
+	if (!only_is_known())
+		return 2;
 	cell_budget = opt.quick ? 500000 : 1500000;
 	find_stack();
 	calibrate_ticks();
