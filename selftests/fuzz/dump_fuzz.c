@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,8 +60,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		struct stat st;
 		void *image;
 
-		if (fd < 0 || fstat(fd, &st))
+		if (fd < 0 || fstat(fd, &st)) {
+			perror(files[i]);
 			abort();
+		}
 		image = malloc((size_t)st.st_size);
 		if (!image || read(fd, image, (size_t)st.st_size) != st.st_size)
 			abort();
