@@ -22,12 +22,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -344,18 +347,20 @@ static int do_raw(char **arg)
 	size_t size = 1 << 20;
 	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	int cut = 0;
 
 	if (clone(raw_thread_work, stack + size,
 		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
 			  CLONE_THREAD | CLONE_SYSVSEM,
 		  arg[0]) < 0)
 		return 1;
+	/* Which is done in this thread, and must not shorten its sleep. */
 	while (timers() < 2)
-		usleep(10000);
+		cut |= usleep(10000);
 	raw_stop = 1;
 	while (raw_stop < 2)
 		usleep(10000);
-	return 0;
+	return cut ? 2 : 0;
 }
 
 /* exec SECONDS: works, then becomes another program image. */
@@ -491,6 +496,22 @@ static void on_alarm(int signo)
 	(void)signo;
 }
 
+static int handlers_bad;
+
+/* What a handler waits for must last, and end the call that it interrupted. */
+static void on_alarm_wait(int signo)
+{
+	int saved = errno, bad = 0;
+
+	(void)signo;
+	TIMED("poll in a handler", 0.1, !poll(NULL, 0, 100));
+	handlers_bad |= bad;
+	errno = saved;
+}
+
+/* What _FORTIFY_SOURCE makes of poll(). */
+int __poll_chk(struct pollfd *fds, nfds_t nr, int timeout, size_t size);
+
 /* sleeps: calls that signals interrupt must last as long as asked. */
 static int do_sleeps(char **arg)
 {
@@ -499,9 +520,12 @@ static int do_sleeps(char **arg)
 	struct sigaction sa = { .sa_handler = on_alarm };
 	/* Again and again: the first one may come before the call sleeps. */
 	struct itimerval it = { { 0, 200000 }, { 0, 200000 } };
+	struct sembuf down = { .sem_op = -1 };
+	int sem = semget(IPC_PRIVATE, 1, 0600), queue = msgget(IPC_PRIVATE, 0600);
+	long text[2];
 	struct epoll_event event;
 	int ep = epoll_create1(0);
-	sigset_t none;
+	sigset_t none, usr1;
 	int bad = 0;
 
 	(void)arg;
@@ -516,6 +540,19 @@ static int do_sleeps(char **arg)
 	TIMED("pselect", 0.3, !pselect(0, NULL, NULL, NULL, &ts, NULL));
 	TIMED("epoll_wait", 0.3, !epoll_wait(ep, &event, 1, 300));
 	TIMED("epoll_pwait", 0.3, !epoll_pwait(ep, &event, 1, 300, NULL));
+	TIMED("epoll_pwait2", 0.3, !epoll_pwait2(ep, &event, 1, &ts, NULL));
+	TIMED("__poll_chk", 0.3, !__poll_chk(NULL, 0, 300, 0));
+	TIMED("thrd_sleep", 0.3, !thrd_sleep(&ts, NULL));
+	TIMED("semtimedop", 0.3, semtimedop(sem, &down, 1, &ts) && errno == EAGAIN);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	TIMED("sigtimedwait", 0.3, sigtimedwait(&usr1, NULL, &ts) < 0 &&
+	      errno == EAGAIN);
+	/* A signal that waits to be asked for is not one that interrupts. */
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
+	raise(SIGUSR1);
+	TIMED("poll with a signal pending", 0.3, !poll(NULL, 0, 300));
+	TIMED("sigwaitinfo", 0, sigwaitinfo(&usr1, NULL) == SIGUSR1);
 	/*
 	 * And the program's own signals must still come through. From the timer's
 	 * start on, as the call may begin long after it.
@@ -528,7 +565,16 @@ static int do_sleeps(char **arg)
 	      sigsuspend(&none) < 0 && errno == EINTR);
 	TIMED("pause", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
 	      pause() < 0 && errno == EINTR);
-	return bad;
+	TIMED("msgrcv", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
+	      msgrcv(queue, text, 1, 0, 0) < 0 && errno == EINTR);
+	sa.sa_handler = on_alarm_wait;
+	sigaction(SIGALRM, &sa, NULL);
+	it.it_interval.tv_usec = 900000;
+	TIMED("a handler that waits", 0.3, !setitimer(ITIMER_REAL, &it, NULL) &&
+	      poll(NULL, 0, 1000000) < 0 && errno == EINTR);
+	semctl(sem, 0, IPC_RMID);
+	msgctl(queue, IPC_RMID, NULL);
+	return bad | handlers_bad;
 }
 
 static int block_pipe[2];

@@ -6,7 +6,7 @@
  *   thread.c   slots, timers, threads that come and go, the signal handler
  *   maps.c     tells the recorder what is mapped
  *   hooks.c    the library calls that the agent must see
- *   wall.c     calls that sleep, which must not notice the sampling
+ *   sleep.c    calls that sleep, which must not notice the sampling
  *   sandbox.c  programs that give up system calls
  *   env.c      keeps the agent in the environment of what is executed
  *
@@ -46,8 +46,8 @@
  * @periods: periods in the samples so far, lost ones included.
  * @rounds: destructor rounds seen.
  * @seen: number of the scan that saw it last.
- * @ticks: times that the agent's signal, and no other one, interrupted it;
- *	counted for --wall only.
+ * @cut: stack pointer at the system call that the agent's signal, and no other one,
+ *	ended with EINTR last, since a hook of sleep.c set it to 0.
  * @head: bytes produced; only this thread's own code changes it.
  * @last: where the last sample is, as @head counts, plus 1; 0 if there is none.
  * @fn: start routine of a thread being created.
@@ -66,7 +66,7 @@ struct thread {
 	uint64_t first;
 	uint64_t periods;
 	uint32_t seen;
-	_Atomic uint32_t ticks;
+	_Atomic uint64_t cut;
 	uint64_t head;
 	uint64_t last;
 	void *(*fn)(void *arg);
@@ -183,9 +183,6 @@ struct next {
 	int (*sigprocmask)(int, const sigset_t *, sigset_t *);
 	int (*pthread_sigmask)(int, const sigset_t *, sigset_t *);
 	int (*sigwait)(const sigset_t *, int *);
-	int (*sigwaitinfo)(const sigset_t *, siginfo_t *);
-	int (*sigtimedwait)(const sigset_t *, siginfo_t *,
-			    const struct timespec *);
 	int (*signalfd)(int, const sigset_t *, int);
 	sighandler_t (*signal)(int, sighandler_t);
 };
@@ -195,11 +192,15 @@ extern struct next next;
 /* hooks.c */
 void hooks_resolve(void);
 void *next_symbol(const char *name);
+/* @set without the agent's signal; @copy has room for it. */
+const sigset_t *without_own(const sigset_t *set, sigset_t *copy);
 /* What the program believes to be the action of the agent's signal. */
 extern struct sigaction program_action;
 
-/* wall.c */
-void wall_resolve(void);
+/* sleep.c */
+void sleep_resolve(void);
+/* The agent's signal interrupted thread @t, which is this one, there. */
+void sleep_cut(struct thread *t, const void *context);
 
 /* sandbox.c */
 void sandbox_resolve(void);

@@ -43,8 +43,6 @@ void hooks_resolve(void)
 	RESOLVE(sigprocmask, "sigprocmask");
 	RESOLVE(pthread_sigmask, "pthread_sigmask");
 	RESOLVE(sigwait, "sigwait");
-	RESOLVE(sigwaitinfo, "sigwaitinfo");
-	RESOLVE(sigtimedwait, "sigtimedwait");
 	RESOLVE(signalfd, "signalfd");
 	RESOLVE(signal, "signal");
 }
@@ -202,8 +200,7 @@ HOOK_API sighandler_t signal(int signo, sighandler_t handler)
 	return old;
 }
 
-/* @set without the agent's signal; @copy has room for it. */
-static const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
+const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
 {
 	if (!agent.on || !set || !sigismember(set, agent.signo))
 		return set;
@@ -245,21 +242,6 @@ HOOK_API int sigwait(const sigset_t *set, int *signo)
 	sigset_t copy;
 
 	return NEXT(sigwait)(without_own(set, &copy), signo);
-}
-
-HOOK_API int sigwaitinfo(const sigset_t *set, siginfo_t *info)
-{
-	sigset_t copy;
-
-	return NEXT(sigwaitinfo)(without_own(set, &copy), info);
-}
-
-HOOK_API int sigtimedwait(const sigset_t *set, siginfo_t *info,
-			  const struct timespec *timeout)
-{
-	sigset_t copy;
-
-	return NEXT(sigtimedwait)(without_own(set, &copy), info, timeout);
 }
 
 HOOK_API int signalfd(int fd, const sigset_t *set, int flags)

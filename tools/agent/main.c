@@ -200,7 +200,7 @@ __attribute__((constructor)) static void agent_start(void)
 	int fd;
 
 	hooks_resolve();
-	wall_resolve();
+	sleep_resolve();
 	env_resolve();
 	sandbox_resolve();
 	if (!env)

@@ -428,23 +428,6 @@ static void count(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
-/*
- * Did this signal alone interrupt the thread? Others may be pending, as all
- * are blocked here, or their handlers may have been entered just before.
- */
-static bool alone(const uint8_t *marks, int n)
-{
-	ksigset pending = 0;
-
-	sys2(SYS_rt_sigpending, &pending, sizeof(pending));
-	if (pending)
-		return false;
-	for (int i = 0; i < n; i++)
-		if (marks[i] & SHSTK_MARK_SIGNAL)
-			return false;
-	return true;
-}
-
 static void fill_sample(struct rec_sample *s, int type, int n,
 			const uint8_t *marks, uint64_t periods,
 			const struct shstk_info *info)
@@ -554,8 +537,6 @@ static void sample(struct thread *t, uint64_t periods, const void *context)
 	fill_sample(s, REC_SAMPLE, n, opts.marks, periods, &info);
 	other = check ? check_sources(s, (void *)((uint8_t *)s + room), context) : 0;
 	put_sample(t, s->record.size + other);
-	if (agent.wall && !agent.sandboxed && alone((uint8_t *)&s->pcs[n], n))
-		atomic_fetch_add_explicit(&t->ticks, 1, memory_order_relaxed);
 }
 
 /* Number of innermost entries that are not the program's but this object's. */
@@ -703,6 +684,7 @@ static void on_signal(int signo, siginfo_t *si, void *context)
 	if (t) {
 		if (t->pid != agent.pid || !t->armed)
 			return;
+		sleep_cut(t, context);
 		if (atomic_load_explicit(&agent.header->stop,
 					 memory_order_relaxed)) {
 			disarm(t);
@@ -712,6 +694,9 @@ static void on_signal(int signo, siginfo_t *si, void *context)
 		return;
 	}
 	if (from_recorder(si)) {
+		t = agent_self();
+		if (t)
+			sleep_cut(t, context);
 		if (!agent.sandboxed)
 			scan_threads();
 		return;
