@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tools/areas.h"
+#include "tools/detach.h"
 #include "tools/needed.h"
 #include "tools/offer.h"
 #include "tools/shstk.h"
@@ -133,11 +134,7 @@ static void read_thread(pid_t pid, struct thread_status *t)
 		t->pointer_known = ret > 0;
 		t->error = ret < 0 ? -ret : 0;
 		/* A signal that came first is handed on. */
-		if (status >> 16)
-			ptrace(PTRACE_DETACH, t->tid, 0, 0);
-		else
-			ptrace(PTRACE_DETACH, t->tid, 0,
-			       (void *)(uintptr_t)WSTOPSIG(status));
+		detach(t->tid, status >> 16 ? 0 : WSTOPSIG(status));
 		return;
 	} else {
 		t->error = ESRCH;

@@ -31,6 +31,7 @@
 
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
+#include "tools/detach.h"
 #include "tools/shstk.h"
 #include "tools/trace.h"
 
@@ -475,7 +476,7 @@ static void copy_memory(struct trace *t)
 static void release(struct thread *thread)
 {
 	if (thread->seized)
-		ptrace(PTRACE_DETACH, thread->pub.tid, 0, thread->signo);
+		detach(thread->pub.tid, thread->signo);
 	thread->seized = false;
 	thread->stopped = false;
 	thread->signo = 0;

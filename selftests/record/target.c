@@ -624,6 +624,61 @@ static int do_stacks(char **arg)
 	return 0;
 }
 
+static _Atomic int waits_over;
+
+static void *says_if_it_ends(const char *what, int ret)
+{
+	if (!waits_over)
+		printf("%s: %s\n", what, ret < 0 ? strerror(errno) : "returned");
+	return NULL;
+}
+
+static void *in_epoll_wait(void *arg)
+{
+	struct epoll_event event;
+
+	(void)arg;
+	return says_if_it_ends("epoll_wait", epoll_wait(epoll_create1(0), &event, 1, -1));
+}
+
+static void *in_semop(void *arg)
+{
+	struct sembuf down = { .sem_op = -1 };
+
+	return says_if_it_ends("semop", semop(*(int *)arg, &down, 1));
+}
+
+static void *in_sigwaitinfo(void *arg)
+{
+	sigset_t usr1;
+
+	(void)arg;
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	return says_if_it_ends("sigwaitinfo", sigwaitinfo(&usr1, NULL));
+}
+
+/* waits: threads in calls that a stop may end, until a line is read; says if one did. */
+static int do_waits(char **arg)
+{
+	static void *(*const what[])(void *) = {
+		in_epoll_wait, in_semop, in_sigwaitinfo,
+	};
+	int sem = semget(IPC_PRIVATE, 1, 0600);
+	pthread_t thread[3];
+
+	(void)arg;
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&thread[i], NULL, what[i], &sem))
+			return 1;
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	waits_over = 1;
+	semctl(sem, 0, IPC_RMID);
+	return 0;
+}
+
 static NOINLINE void in_handler(int signo)
 {
 	(void)signo;
@@ -812,7 +867,8 @@ static const struct {
 	{ "raw", 1, do_raw },		{ "exec", 1, do_exec },
 	{ "after-exec", 1, do_after_exec }, { "spawn", 2, do_spawn },
 	{ "daemon", 1, do_daemon },	{ "sleeps", 0, do_sleeps },
-	{ "stacks", 0, do_stacks },	{ "altstack", 0, do_altstack },
+	{ "stacks", 0, do_stacks },	{ "waits", 0, do_waits },
+	{ "altstack", 0, do_altstack },
 	{ "sandbox", 1, do_sandbox },	{ "smallstack", 1, do_smallstack },
 	{ "scribble", 1, do_scribble },	{ "deep", 1, do_deep },		{ "exit", 1, do_exit },
 #ifndef STATIC

@@ -5,21 +5,21 @@
  * A signal makes some system calls return EINTR even with SA_RESTART (signal(7)).
  * With --wall the agent's one comes while a thread sleeps. By CPU time a thread that
  * sleeps gets none, but for the first one, which is asked to look for new threads; and
- * kernels without POSIX_CPU_TIMERS_TASK_WORK send it inside system calls. The hooks repeat
- * such a call for the rest of its time when nothing but the agent's signal ended it,
- * which the handler finds out: the context it gets is that of a system call that has
- * failed so, and no other signal is about to be delivered.
- * Calls with a signal mask of their own are race-free by that mask: the agent's signal
- * is added to it, and comes with the weight of the whole sleep when the call returns.
+ * kernels without POSIX_CPU_TIMERS_TASK_WORK send it inside system calls. The hooks
+ * repeat such a call for the rest of its time when nothing but the agent's signal ended
+ * it, which the handler finds out: the context it gets is that of a system call that
+ * has failed so, and no other signal is about to be delivered. Calls with a signal mask
+ * of their own are race-free by that mask: the agent's signal is added to it, and comes
+ * with the weight of the whole sleep when the call returns.
  */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
-#include <string.h>
 #include <threads.h>
 #include <time.h>
 #include <ucontext.h>
