@@ -21,6 +21,7 @@
 
 #if defined(__x86_64__)
 #define ERESTARTNOHAND 514	/* include/linux/errno.h */
+#define CS_64BIT 0x33		/* __USER_CS; others number system calls otherwise */
 
 /* Does the call fail when it is stopped, and has it no limit of time? */
 static bool waits_for_good(const struct user_regs_struct *r)
@@ -48,8 +49,8 @@ static void go_on_waiting(int tid)
 {
 	struct user_regs_struct r;
 
-	if (ptrace(PTRACE_GETREGS, tid, 0, &r) || (int64_t)r.rax != -EINTR ||
-	    !waits_for_good(&r))
+	if (ptrace(PTRACE_GETREGS, tid, 0, &r) || r.cs != CS_64BIT ||
+	    (int64_t)r.rax != -EINTR || !waits_for_good(&r))
 		return;
 	r.rax = -ERESTARTNOHAND;
 	ptrace(PTRACE_SETREGS, tid, 0, &r);
