@@ -525,7 +525,7 @@ static int do_sleeps(char **arg)
 	long text[2];
 	struct epoll_event event;
 	int ep = epoll_create1(0);
-	sigset_t none, usr1;
+	sigset_t none, all, usr1;
 	int bad = 0;
 
 	(void)arg;
@@ -541,6 +541,14 @@ static int do_sleeps(char **arg)
 	TIMED("epoll_wait", 0.3, !epoll_wait(ep, &event, 1, 300));
 	TIMED("epoll_pwait", 0.3, !epoll_pwait(ep, &event, 1, 300, NULL));
 	TIMED("epoll_pwait2", 0.3, !epoll_pwait2(ep, &event, 1, &ts, NULL));
+	/* With a mask, one that lets all signals in and one that lets none. */
+	sigemptyset(&none);
+	sigfillset(&all);
+	TIMED("ppoll, mask", 0.3, !ppoll(NULL, 0, &ts, &none));
+	TIMED("pselect, mask", 0.3, !pselect(0, NULL, NULL, NULL, &ts, &none));
+	TIMED("epoll_pwait, mask", 0.3, !epoll_pwait(ep, &event, 1, 300, &all));
+	TIMED("ppoll, no time", 0, ppoll(NULL, 0, &(struct timespec){ -1, 0 }, NULL) < 0 &&
+	      errno == EINVAL);
 	TIMED("__poll_chk", 0.3, !__poll_chk(NULL, 0, 300, 0));
 	TIMED("thrd_sleep", 0.3, !thrd_sleep(&ts, NULL));
 	TIMED("semtimedop", 0.3, semtimedop(sem, &down, 1, &ts) && errno == EAGAIN);
@@ -560,7 +568,6 @@ static int do_sleeps(char **arg)
 	sigaction(SIGALRM, &sa, NULL);
 	TIMED("own EINTR", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
 	      poll(NULL, 0, 1000000) < 0 && errno == EINTR);
-	sigemptyset(&none);
 	TIMED("sigsuspend", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
 	      sigsuspend(&none) < 0 && errno == EINTR);
 	TIMED("pause", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&

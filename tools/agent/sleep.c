@@ -8,9 +8,11 @@
  * kernels without POSIX_CPU_TIMERS_TASK_WORK send it inside system calls. The hooks
  * repeat such a call for the rest of its time when nothing but the agent's signal ended
  * it, which the handler finds out: the context it gets is that of a system call that
- * has failed so, and no other signal is about to be delivered. Calls with a signal mask
- * of their own are race-free by that mask: the agent's signal is added to it, and comes
- * with the weight of the whole sleep when the call returns.
+ * has failed so, and no other signal is about to be delivered. One that only the signal
+ * mask of the call lets in comes as soon as that is repeated.
+ *
+ * Once the program has given up system calls it can't be found out, and no more is done
+ * than to block the agent's signal where a call has a mask.
  */
 #include <errno.h>
 #include <poll.h>
@@ -49,6 +51,7 @@ static struct {
 	int (*sigtimedwait)(const sigset_t *, siginfo_t *,
 			    const struct timespec *);
 	int (*pause)(void);
+	int (*semop)(int, struct sembuf *, size_t);
 	int (*semtimedop)(int, struct sembuf *, size_t, const struct timespec *);
 	int (*msgsnd)(int, const void *, size_t, int);
 	ssize_t (*msgrcv)(int, void *, size_t, long, int);
@@ -72,6 +75,7 @@ void sleep_resolve(void)
 	RESOLVE(sigsuspend);
 	RESOLVE(sigtimedwait);
 	RESOLVE(pause);
+	RESOLVE(semop);
 	RESOLVE(semtimedop);
 	RESOLVE(msgsnd);
 	RESOLVE(msgrcv);
@@ -88,7 +92,7 @@ void sleep_resolve(void)
 
 static struct thread *sleeper(void)
 {
-	return agent.on ? agent_self() : NULL;
+	return agent.on && !agent.sandboxed ? agent_self() : NULL;
 }
 
 void sleep_cut(struct thread *t, const void *context)
@@ -106,7 +110,6 @@ void sleep_cut(struct thread *t, const void *context)
 #else
 #error "which registers have the result of a system call, and the stack pointer?"
 #endif
-	/* Without system calls it can't be told; the call fails then. */
 	if (ret != -EINTR || agent.sandboxed)
 		return;
 	/*
@@ -137,22 +140,6 @@ bool again(const struct thread *t, int error)
 		       CALL_STACK;
 }
 
-/* @call as often as only the agent's signal interrupts it. */
-#define REPEAT(t, ret, call)						\
-	do {								\
-		begin(t);						\
-		(ret) = (call);						\
-	} while ((ret) < 0 && again(t, errno))
-
-static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
-{
-	if (!mask || !sleeper())
-		return mask;
-	*copy = *mask;
-	sigaddset(copy, agent.signo);
-	return copy;
-}
-
 static int64_t now_ns(void)
 {
 	struct timespec ts;
@@ -167,6 +154,74 @@ static int rest_ms(int64_t deadline)
 	int64_t left = deadline - now_ns();
 
 	return left > 0 ? (left + 999999) / 1000000 : 0;
+}
+
+/* What is left of @timeout, which began at @start. */
+static const struct timespec *rest_of(const struct timespec *timeout,
+				      int64_t start, struct timespec *rest)
+{
+	int64_t left;
+
+	if (!timeout || timeout->tv_sec > INT32_MAX)	/* or as good as */
+		return timeout;
+	left = (int64_t)timeout->tv_sec * 1000000000 + timeout->tv_nsec -
+	       (now_ns() - start);
+	if (left < 0)
+		left = 0;
+	rest->tv_sec = left / 1000000000;
+	rest->tv_nsec = left % 1000000000;
+	return rest;
+}
+
+/* @call as often as only the agent's signal interrupts it. */
+#define REPEAT(t, ret, call)						\
+	do {								\
+		begin(t);						\
+		(ret) = (call);						\
+	} while ((ret) < 0 && again(t, errno))
+
+/* The same, with the rest of the time in @timeout, milliseconds. */
+#define REPEAT_MS(t, ret, timeout, call)				\
+	do {								\
+		int64_t deadline_ = (timeout) > 0 ?			\
+			now_ns() + (timeout) * 1000000LL : 0;		\
+									\
+		for (;;) {						\
+			begin(t);					\
+			(ret) = (call);					\
+			if ((ret) >= 0 || !again(t, errno))		\
+				break;					\
+			if ((timeout) > 0)				\
+				(timeout) = rest_ms(deadline_);		\
+		}							\
+	} while (0)
+
+/* The same; @timeout, which is a variable, points to the rest then. */
+#define REPEAT_TS(t, ret, timeout, call)				\
+	do {								\
+		const struct timespec *whole_ = (timeout);		\
+		int64_t start_ = whole_ ? now_ns() : 0;			\
+		struct timespec rest_;					\
+									\
+		for (;;) {						\
+			begin(t);					\
+			(ret) = (call);					\
+			if ((ret) >= 0 || !again(t, errno))		\
+				break;					\
+			(timeout) = rest_of(whole_, start_, &rest_);	\
+		}							\
+	} while (0)
+
+/* What the call is to have for @mask; @copy has room for it. */
+static const sigset_t *call_mask(const sigset_t *mask, sigset_t *copy)
+{
+	if (!agent.sandboxed)
+		return without_own(mask, copy);
+	if (!agent.on || !mask)
+		return mask;
+	*copy = *mask;
+	sigaddset(copy, agent.signo);
+	return copy;
 }
 
 HOOK_API int nanosleep(const struct timespec *want, struct timespec *rest)
@@ -245,40 +300,24 @@ HOOK_API int thrd_sleep(const struct timespec *want, struct timespec *rest)
 HOOK_API int poll(struct pollfd *fds, nfds_t nr, int timeout)
 {
 	struct thread *t = sleeper();
-	int64_t deadline;
 	int ret;
 
 	if (!t)
 		return NEXT(poll)(fds, nr, timeout);
-	deadline = timeout > 0 ? now_ns() + timeout * 1000000LL : 0;
-	for (;;) {
-		begin(t);
-		ret = NEXT(poll)(fds, nr, timeout);
-		if (ret >= 0 || !again(t, errno))
-			return ret;
-		if (timeout > 0)
-			timeout = rest_ms(deadline);
-	}
+	REPEAT_MS(t, ret, timeout, NEXT(poll)(fds, nr, timeout));
+	return ret;
 }
 
 HOOK_API int epoll_wait(int fd, struct epoll_event *events, int max,
 			int timeout)
 {
 	struct thread *t = sleeper();
-	int64_t deadline;
 	int ret;
 
 	if (!t)
 		return NEXT(epoll_wait)(fd, events, max, timeout);
-	deadline = timeout > 0 ? now_ns() + timeout * 1000000LL : 0;
-	for (;;) {
-		begin(t);
-		ret = NEXT(epoll_wait)(fd, events, max, timeout);
-		if (ret >= 0 || !again(t, errno))
-			return ret;
-		if (timeout > 0)
-			timeout = rest_ms(deadline);
-	}
+	REPEAT_MS(t, ret, timeout, NEXT(epoll_wait)(fd, events, max, timeout));
+	return ret;
 }
 
 /* Linux leaves the rest of the time in @timeout, and the sets as they were. */
@@ -290,10 +329,7 @@ HOOK_API int select(int nr, fd_set *in, fd_set *out, fd_set *except,
 
 	if (!t)
 		return NEXT(select)(nr, in, out, except, timeout);
-	do {
-		begin(t);
-		ret = NEXT(select)(nr, in, out, except, timeout);
-	} while (ret < 0 && again(t, errno));
+	REPEAT(t, ret, NEXT(select)(nr, in, out, except, timeout));
 	return ret;
 }
 
@@ -310,41 +346,28 @@ HOOK_API int pause(void)
 
 HOOK_API int sigsuspend(const sigset_t *mask)
 {
+	struct thread *t = sleeper();
 	sigset_t copy;
+	int ret;
 
-	return NEXT(sigsuspend)(with_own(mask, &copy));
-}
-
-/* What is left of @timeout, which began at @start. */
-static const struct timespec *rest_of(const struct timespec *timeout,
-				      int64_t start, struct timespec *rest)
-{
-	int64_t left;
-
-	if (!timeout)
-		return NULL;
-	left = (int64_t)timeout->tv_sec * 1000000000 + timeout->tv_nsec -
-	       (now_ns() - start);
-	if (left < 0)
-		left = 0;
-	rest->tv_sec = left / 1000000000;
-	rest->tv_nsec = left % 1000000000;
-	return rest;
+	mask = call_mask(mask, &copy);
+	if (!t)
+		return NEXT(sigsuspend)(mask);
+	REPEAT(t, ret, NEXT(sigsuspend)(mask));
+	return ret;
 }
 
 HOOK_API int ppoll(struct pollfd *fds, nfds_t nr,
 		   const struct timespec *timeout, const sigset_t *mask)
 {
 	struct thread *t = sleeper();
-	int64_t start;
-	struct timespec rest;
 	sigset_t copy;
 	int ret;
 
-	if (!t || mask)
-		return NEXT(ppoll)(fds, nr, timeout, with_own(mask, &copy));
-	start = now_ns();
-	REPEAT(t, ret, NEXT(ppoll)(fds, nr, rest_of(timeout, start, &rest), NULL));
+	mask = call_mask(mask, &copy);
+	if (!t)
+		return NEXT(ppoll)(fds, nr, timeout, mask);
+	REPEAT_TS(t, ret, timeout, NEXT(ppoll)(fds, nr, timeout, mask));
 	return ret;
 }
 
@@ -352,46 +375,44 @@ HOOK_API int pselect(int nr, fd_set *in, fd_set *out, fd_set *except,
 		     const struct timespec *timeout, const sigset_t *mask)
 {
 	struct thread *t = sleeper();
-	int64_t start;
-	struct timespec rest;
 	sigset_t copy;
 	int ret;
 
-	if (!t || mask)
-		return NEXT(pselect)(nr, in, out, except, timeout,
-				     with_own(mask, &copy));
-	start = now_ns();
-	REPEAT(t, ret, NEXT(pselect)(nr, in, out, except,
-				     rest_of(timeout, start, &rest), NULL));
+	mask = call_mask(mask, &copy);
+	if (!t)
+		return NEXT(pselect)(nr, in, out, except, timeout, mask);
+	REPEAT_TS(t, ret, timeout,
+		  NEXT(pselect)(nr, in, out, except, timeout, mask));
 	return ret;
 }
 
 HOOK_API int epoll_pwait(int fd, struct epoll_event *events, int max,
 			 int timeout, const sigset_t *mask)
 {
+	struct thread *t = sleeper();
 	sigset_t copy;
+	int ret;
 
-	if (!mask)
-		return epoll_wait(fd, events, max, timeout);
-	return NEXT(epoll_pwait)(fd, events, max, timeout,
-				 with_own(mask, &copy));
+	mask = call_mask(mask, &copy);
+	if (!t)
+		return NEXT(epoll_pwait)(fd, events, max, timeout, mask);
+	REPEAT_MS(t, ret, timeout,
+		  NEXT(epoll_pwait)(fd, events, max, timeout, mask));
+	return ret;
 }
 
 HOOK_API int epoll_pwait2(int fd, struct epoll_event *events, int max,
 			  const struct timespec *timeout, const sigset_t *mask)
 {
 	struct thread *t = sleeper();
-	int64_t start;
-	struct timespec rest;
 	sigset_t copy;
 	int ret;
 
-	if (!t || mask)
-		return NEXT(epoll_pwait2)(fd, events, max, timeout,
-					  with_own(mask, &copy));
-	start = now_ns();
-	REPEAT(t, ret, NEXT(epoll_pwait2)(fd, events, max,
-					  rest_of(timeout, start, &rest), NULL));
+	mask = call_mask(mask, &copy);
+	if (!t)
+		return NEXT(epoll_pwait2)(fd, events, max, timeout, mask);
+	REPEAT_TS(t, ret, timeout,
+		  NEXT(epoll_pwait2)(fd, events, max, timeout, mask));
 	return ret;
 }
 
@@ -420,17 +441,13 @@ HOOK_API int sigtimedwait(const sigset_t *set, siginfo_t *info,
 			  const struct timespec *timeout)
 {
 	struct thread *t = sleeper();
-	int64_t start;
-	struct timespec rest;
 	sigset_t copy;
 	int ret;
 
 	set = without_own(set, &copy);
 	if (!t)
 		return NEXT(sigtimedwait)(set, info, timeout);
-	start = now_ns();
-	REPEAT(t, ret, NEXT(sigtimedwait)(set, info,
-					  rest_of(timeout, start, &rest)));
+	REPEAT_TS(t, ret, timeout, NEXT(sigtimedwait)(set, info, timeout));
 	return ret;
 }
 
@@ -439,25 +456,27 @@ HOOK_API int sigwaitinfo(const sigset_t *set, siginfo_t *info)
 	return sigtimedwait(set, info, NULL);
 }
 
+HOOK_API int semop(int id, struct sembuf *ops, size_t nr)
+{
+	struct thread *t = sleeper();
+	int ret;
+
+	if (!t)
+		return NEXT(semop)(id, ops, nr);
+	REPEAT(t, ret, NEXT(semop)(id, ops, nr));
+	return ret;
+}
+
 HOOK_API int semtimedop(int id, struct sembuf *ops, size_t nr,
 			const struct timespec *timeout)
 {
 	struct thread *t = sleeper();
-	int64_t start;
-	struct timespec rest;
 	int ret;
 
 	if (!t)
 		return NEXT(semtimedop)(id, ops, nr, timeout);
-	start = now_ns();
-	REPEAT(t, ret, NEXT(semtimedop)(id, ops, nr,
-					rest_of(timeout, start, &rest)));
+	REPEAT_TS(t, ret, timeout, NEXT(semtimedop)(id, ops, nr, timeout));
 	return ret;
-}
-
-HOOK_API int semop(int id, struct sembuf *ops, size_t nr)
-{
-	return semtimedop(id, ops, nr, NULL);
 }
 
 HOOK_API int msgsnd(int id, const void *message, size_t size, int flags)
