@@ -507,6 +507,9 @@ static void report_gaps(struct record *r, bool ended,
 	if (c.damaged)
 		complain("the target wrote into the rings: samples lost %u times",
 			 c.damaged);
+	if (c.late > c.weight / 10 && c.late > 100000000)
+		complain("%.0f%% of the CPU time was sampled late, as threads ran between the kernel's ticks: it is charged to where they were next",
+			 100.0 * c.late / c.weight);
 	alive = drain_alive(r->drain);
 	if (r->check)
 		complain("hardware and software: %u stacks are the same, %u are not, %u were not taken from hardware",

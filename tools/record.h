@@ -40,6 +40,7 @@ struct drain_opts {
  * struct drain_counts - what came out of the rings so far
  * @samples: samples in the profile.
  * @weight: their time in ns.
+ * @late: of that, ns of CPU time that the kernel's ticks did not see as it passed.
  * @lost: samples that found a ring full.
  * @lost_weight: their time in ns.
  * @threads: threads sampled.
@@ -56,6 +57,7 @@ struct drain_opts {
 struct drain_counts {
 	uint64_t samples;
 	uint64_t weight;
+	uint64_t late;
 	uint64_t lost;
 	uint64_t lost_weight;
 	uint32_t threads;

@@ -145,7 +145,8 @@ struct drain {
 	struct image *images[BUCKETS];
 	uint32_t nr_images;
 	uint32_t nr_execs;
-	uint64_t samples, weight, lost, lost_weight;
+	uint64_t samples, weight, late, lost, lost_weight;
+	uint64_t in_time;	/* weight above which a sample is late */
 	uint32_t lost_threads;
 	uint32_t damaged;
 	unsigned int nesting;
@@ -202,6 +203,22 @@ static int map_memory(struct drain *d, const struct drain_opts *opts)
 	return 0;
 }
 
+/*
+ * The kernel looks at CPU-time timers in its tick. A sample that counts for much more
+ * than a tick, or a period, is of a thread that ran between ticks, as with time slices
+ * that the kernel's HRTICK ends, or that let no signal in.
+ */
+static uint64_t longest_in_time(const struct drain_opts *opts)
+{
+	struct timespec tick = { 0 };
+	uint64_t ns;
+
+	if (opts->clock != REC_CLOCK_CPU || clock_getres(CLOCK_MONOTONIC_COARSE, &tick))
+		return UINT64_MAX;
+	ns = (uint64_t)tick.tv_sec * 1000000000 + tick.tv_nsec;
+	return 2 * (ns > opts->period ? ns : opts->period);
+}
+
 int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 		 struct shstk_profile *profile, struct drain **ret)
 {
@@ -212,6 +229,7 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 		return -ENOMEM;
 	d->symbols = symbols;
 	d->profile = profile;
+	d->in_time = longest_in_time(opts);
 	err = map_memory(d, opts);
 	if (err) {
 		drain_destroy(d);
@@ -624,6 +642,8 @@ static int take_sample(struct drain *d, struct rec_slot *slot,
 	};
 	d->samples++;
 	d->weight += s->weight;
+	if (s->weight > d->in_time)
+		d->late += s->weight - d->in_time;
 	return shstk_profile_add(d->profile, &sample);
 }
 
@@ -1014,6 +1034,7 @@ void drain_count(const struct drain *d, struct drain_counts *ret)
 	*ret = (struct drain_counts){
 		.samples = d->samples,
 		.weight = d->weight,
+		.late = d->late,
 		.lost = d->lost,
 		.lost_weight = d->lost_weight,
 		.lost_threads = d->lost_threads,

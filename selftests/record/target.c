@@ -150,6 +150,18 @@ static void *masked_thread(void *arg)
 	return NULL;
 }
 
+/* held SECONDS: no signal gets in for so long, whatever libc is told. */
+static int do_held(char **arg)
+{
+	uint64_t all = ~0ull, old;
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
+	masked_work(atof(arg[0]));
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+	burn(0.05);
+	return 0;
+}
+
 static int do_masked(char **arg)
 {
 	sigset_t all, old;
@@ -866,7 +878,7 @@ static const struct {
 } jobs[] = {
 	{ "share", 1, do_share },	{ "burn", 1, do_burn },
 	{ "threads", 3, do_threads },	{ "fork", 2, do_fork },
-	{ "masked", 1, do_masked },	{ "crash", 1, do_crash },
+	{ "masked", 1, do_masked },	{ "held", 1, do_held },	{ "crash", 1, do_crash },
 	{ "kill", 1, do_kill },		{ "quick-exit", 2, do_quick_exit },
 	{ "forever", 0, do_forever },	{ "forever-below", 1, do_forever_below },
 	{ "sleeper", 1, do_sleeper },
