@@ -139,7 +139,7 @@ struct memo_packed {
  * @last: which side is the trace.
  * @now: that side; NULL if short_cut() can't use it.
  * @near: the capture that made it met the one before after a few frames.
- * @misses: captures in a row that found little of the one before.
+ * @misses: captures in a row that found little of the one before; behind 8 comes 5.
  * @wait: captures that go without the memo, since it did not pay.
  * @wait_key: tells how the trace of the last of them began.
  * @complete: its last frame is the outermost one there can be.

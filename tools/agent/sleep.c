@@ -124,7 +124,8 @@ void sleep_cut(struct thread *t, const void *context)
 
 static void begin(struct thread *t)
 {
-	atomic_store_explicit(&t->cut, 0, memory_order_relaxed);
+	if (t)
+		atomic_store_explicit(&t->cut, 0, memory_order_relaxed);
 }
 
 /*
@@ -134,7 +135,7 @@ static void begin(struct thread *t)
 static inline __attribute__((always_inline))
 bool again(const struct thread *t, int error)
 {
-	return error == EINTR &&
+	return t && error == EINTR &&
 	       (uintptr_t)__builtin_frame_address(0) -
 			       atomic_load_explicit(&t->cut, memory_order_relaxed) <
 		       CALL_STACK;
@@ -148,11 +149,14 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Rounded up: never too short. */
-static int rest_ms(int64_t deadline)
+/* What is left of @timeout, milliseconds, rounded up: never too short. */
+static int rest_ms(int timeout, int64_t deadline)
 {
-	int64_t left = deadline - now_ns();
+	int64_t left;
 
+	if (timeout <= 0)
+		return timeout;
+	left = deadline - now_ns();
 	return left > 0 ? (left + 999999) / 1000000 : 0;
 }
 
@@ -173,44 +177,50 @@ static const struct timespec *rest_of(const struct timespec *timeout,
 	return rest;
 }
 
-/* @call as often as only the agent's signal interrupts it. */
-#define REPEAT(t, ret, call)						\
-	do {								\
-		begin(t);						\
-		(ret) = (call);						\
-	} while ((ret) < 0 && again(t, errno))
-
-/* The same, with the rest of the time in @timeout, milliseconds. */
-#define REPEAT_MS(t, ret, timeout, call)				\
-	do {								\
-		int64_t deadline_ = (timeout) > 0 ?			\
-			now_ns() + (timeout) * 1000000LL : 0;		\
+/*
+ * The value of @call, made as often as only the agent's signal interrupts it, with @rest
+ * before it is made again. Once, if @t is NULL.
+ */
+#define REPEAT_WITH(t, rest, call)					\
+({									\
+	__typeof__(call) ret_;						\
 									\
-		for (;;) {						\
-			begin(t);					\
-			(ret) = (call);					\
-			if ((ret) >= 0 || !again(t, errno))		\
-				break;					\
-			if ((timeout) > 0)				\
-				(timeout) = rest_ms(deadline_);		\
-		}							\
-	} while (0)
+	for (;; (rest)) {						\
+		begin(t);						\
+		ret_ = (call);						\
+		if (ret_ >= 0 || !again(t, errno))			\
+			break;						\
+	}								\
+	ret_;								\
+})
+
+#define REPEAT(call)							\
+({									\
+	struct thread *t_ = sleeper();					\
+									\
+	REPEAT_WITH(t_, (void)0, call);					\
+})
+
+/* @timeout, which is a variable, has the rest of the time then, in milliseconds. */
+#define REPEAT_MS(timeout, call)					\
+({									\
+	struct thread *t_ = sleeper();					\
+	int64_t deadline_ = t_ && (timeout) > 0 ?			\
+		now_ns() + (timeout) * 1000000LL : 0;			\
+									\
+	REPEAT_WITH(t_, (timeout) = rest_ms(timeout, deadline_), call);	\
+})
 
 /* The same; @timeout, which is a variable, points to the rest then. */
-#define REPEAT_TS(t, ret, timeout, call)				\
-	do {								\
-		const struct timespec *whole_ = (timeout);		\
-		int64_t start_ = whole_ ? now_ns() : 0;			\
-		struct timespec rest_;					\
+#define REPEAT_TS(timeout, call)					\
+({									\
+	const struct timespec *whole_ = (timeout);			\
+	struct thread *t_ = sleeper();					\
+	int64_t start_ = t_ && whole_ ? now_ns() : 0;			\
+	struct timespec rest_;						\
 									\
-		for (;;) {						\
-			begin(t);					\
-			(ret) = (call);					\
-			if ((ret) >= 0 || !again(t, errno))		\
-				break;					\
-			(timeout) = rest_of(whole_, start_, &rest_);	\
-		}							\
-	} while (0)
+	REPEAT_WITH(t_, (timeout) = rest_of(whole_, start_, &rest_), call); \
+})
 
 /* What the call is to have for @mask; @copy has room for it. */
 static const sigset_t *call_mask(const sigset_t *mask, sigset_t *copy)
@@ -299,121 +309,72 @@ HOOK_API int thrd_sleep(const struct timespec *want, struct timespec *rest)
 
 HOOK_API int poll(struct pollfd *fds, nfds_t nr, int timeout)
 {
-	struct thread *t = sleeper();
-	int ret;
-
-	if (!t)
-		return NEXT(poll)(fds, nr, timeout);
-	REPEAT_MS(t, ret, timeout, NEXT(poll)(fds, nr, timeout));
-	return ret;
+	return REPEAT_MS(timeout, NEXT(poll)(fds, nr, timeout));
 }
 
 HOOK_API int epoll_wait(int fd, struct epoll_event *events, int max,
 			int timeout)
 {
-	struct thread *t = sleeper();
-	int ret;
-
-	if (!t)
-		return NEXT(epoll_wait)(fd, events, max, timeout);
-	REPEAT_MS(t, ret, timeout, NEXT(epoll_wait)(fd, events, max, timeout));
-	return ret;
+	return REPEAT_MS(timeout, NEXT(epoll_wait)(fd, events, max, timeout));
 }
 
 /* Linux leaves the rest of the time in @timeout, and the sets as they were. */
 HOOK_API int select(int nr, fd_set *in, fd_set *out, fd_set *except,
 		    struct timeval *timeout)
 {
-	struct thread *t = sleeper();
-	int ret;
-
-	if (!t)
-		return NEXT(select)(nr, in, out, except, timeout);
-	REPEAT(t, ret, NEXT(select)(nr, in, out, except, timeout));
-	return ret;
+	return REPEAT(NEXT(select)(nr, in, out, except, timeout));
 }
 
 HOOK_API int pause(void)
 {
-	struct thread *t = sleeper();
-	int ret;
-
-	if (!t)
-		return NEXT(pause)();
-	REPEAT(t, ret, NEXT(pause)());
-	return ret;
+	return REPEAT(NEXT(pause)());
 }
 
 HOOK_API int sigsuspend(const sigset_t *mask)
 {
-	struct thread *t = sleeper();
 	sigset_t copy;
-	int ret;
 
 	mask = call_mask(mask, &copy);
-	if (!t)
-		return NEXT(sigsuspend)(mask);
-	REPEAT(t, ret, NEXT(sigsuspend)(mask));
-	return ret;
+	return REPEAT(NEXT(sigsuspend)(mask));
 }
 
 HOOK_API int ppoll(struct pollfd *fds, nfds_t nr,
 		   const struct timespec *timeout, const sigset_t *mask)
 {
-	struct thread *t = sleeper();
 	sigset_t copy;
-	int ret;
 
 	mask = call_mask(mask, &copy);
-	if (!t)
-		return NEXT(ppoll)(fds, nr, timeout, mask);
-	REPEAT_TS(t, ret, timeout, NEXT(ppoll)(fds, nr, timeout, mask));
-	return ret;
+	return REPEAT_TS(timeout, NEXT(ppoll)(fds, nr, timeout, mask));
 }
 
 HOOK_API int pselect(int nr, fd_set *in, fd_set *out, fd_set *except,
 		     const struct timespec *timeout, const sigset_t *mask)
 {
-	struct thread *t = sleeper();
 	sigset_t copy;
-	int ret;
 
 	mask = call_mask(mask, &copy);
-	if (!t)
-		return NEXT(pselect)(nr, in, out, except, timeout, mask);
-	REPEAT_TS(t, ret, timeout,
+	return REPEAT_TS(timeout,
 		  NEXT(pselect)(nr, in, out, except, timeout, mask));
-	return ret;
 }
 
 HOOK_API int epoll_pwait(int fd, struct epoll_event *events, int max,
 			 int timeout, const sigset_t *mask)
 {
-	struct thread *t = sleeper();
 	sigset_t copy;
-	int ret;
 
 	mask = call_mask(mask, &copy);
-	if (!t)
-		return NEXT(epoll_pwait)(fd, events, max, timeout, mask);
-	REPEAT_MS(t, ret, timeout,
+	return REPEAT_MS(timeout,
 		  NEXT(epoll_pwait)(fd, events, max, timeout, mask));
-	return ret;
 }
 
 HOOK_API int epoll_pwait2(int fd, struct epoll_event *events, int max,
 			  const struct timespec *timeout, const sigset_t *mask)
 {
-	struct thread *t = sleeper();
 	sigset_t copy;
-	int ret;
 
 	mask = call_mask(mask, &copy);
-	if (!t)
-		return NEXT(epoll_pwait2)(fd, events, max, timeout, mask);
-	REPEAT_TS(t, ret, timeout,
+	return REPEAT_TS(timeout,
 		  NEXT(epoll_pwait2)(fd, events, max, timeout, mask));
-	return ret;
 }
 
 /* What programs built with _FORTIFY_SOURCE call. */
@@ -440,15 +401,10 @@ HOOK_API int __ppoll_chk(struct pollfd *fds, nfds_t nr,
 HOOK_API int sigtimedwait(const sigset_t *set, siginfo_t *info,
 			  const struct timespec *timeout)
 {
-	struct thread *t = sleeper();
 	sigset_t copy;
-	int ret;
 
 	set = without_own(set, &copy);
-	if (!t)
-		return NEXT(sigtimedwait)(set, info, timeout);
-	REPEAT_TS(t, ret, timeout, NEXT(sigtimedwait)(set, info, timeout));
-	return ret;
+	return REPEAT_TS(timeout, NEXT(sigtimedwait)(set, info, timeout));
 }
 
 HOOK_API int sigwaitinfo(const sigset_t *set, siginfo_t *info)
@@ -458,45 +414,21 @@ HOOK_API int sigwaitinfo(const sigset_t *set, siginfo_t *info)
 
 HOOK_API int semop(int id, struct sembuf *ops, size_t nr)
 {
-	struct thread *t = sleeper();
-	int ret;
-
-	if (!t)
-		return NEXT(semop)(id, ops, nr);
-	REPEAT(t, ret, NEXT(semop)(id, ops, nr));
-	return ret;
+	return REPEAT(NEXT(semop)(id, ops, nr));
 }
 
 HOOK_API int semtimedop(int id, struct sembuf *ops, size_t nr,
 			const struct timespec *timeout)
 {
-	struct thread *t = sleeper();
-	int ret;
-
-	if (!t)
-		return NEXT(semtimedop)(id, ops, nr, timeout);
-	REPEAT_TS(t, ret, timeout, NEXT(semtimedop)(id, ops, nr, timeout));
-	return ret;
+	return REPEAT_TS(timeout, NEXT(semtimedop)(id, ops, nr, timeout));
 }
 
 HOOK_API int msgsnd(int id, const void *message, size_t size, int flags)
 {
-	struct thread *t = sleeper();
-	int ret;
-
-	if (!t)
-		return NEXT(msgsnd)(id, message, size, flags);
-	REPEAT(t, ret, NEXT(msgsnd)(id, message, size, flags));
-	return ret;
+	return REPEAT(NEXT(msgsnd)(id, message, size, flags));
 }
 
 HOOK_API ssize_t msgrcv(int id, void *message, size_t size, long type, int flags)
 {
-	struct thread *t = sleeper();
-	ssize_t ret;
-
-	if (!t)
-		return NEXT(msgrcv)(id, message, size, type, flags);
-	REPEAT(t, ret, NEXT(msgrcv)(id, message, size, type, flags));
-	return ret;
+	return REPEAT(NEXT(msgrcv)(id, message, size, type, flags));
 }
