@@ -7,7 +7,7 @@
 #   make check      run every test, natively and in guests
 #   make fuzz       feed random bytes to every parser, FUZZ_SECONDS each
 #   make bench      measure against peers, writes build/bench.csv
-#   make install    honours DESTDIR and PREFIX
+#   make install    install into PREFIX (/usr/local), below DESTDIR if that is set
 #   make help       all targets
 #
 # Each folder describes its own part in a build.mk, read from here: one make
@@ -63,8 +63,20 @@ include $(wildcard selftests/build.mk)
 include $(wildcard kmod/build.mk)
 include $(wildcard Documentation/build.mk)
 
+# "make TARGET text" in the comments at the top of each file, once for each target;
+# a text may go on in further lines, which are indented more.
 help:
-	@sed -n 's/^#   \(make.*\)/\1/p' Makefile $(wildcard */build.mk)
+	@awk '/^#   make / { \
+			name = /^#   make   / ? "" : $$3; \
+			on = !seen[name]++; \
+			sub(/^#   make +/, ""); \
+			sub(/^[^ ]+ +/, name ? "" : "&"); \
+			if (on) \
+				printf "make %-16s %s\n", name, $$0; \
+			next \
+		} \
+		on && sub(/^#       +/, "") { printf "%21s %s\n", "", $$0; next } \
+		{ on = 0 }' Makefile $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk)
 
 clean:
 	rm -rf $(B)

@@ -7,20 +7,22 @@
  * int ushstk_arch_init(void)
  *	Once at load, before all others. Return: 0; -ENODEV if this CPU or
  *	kernel has no user shadow stacks; -EOPNOTSUPP if the kernel hides what
- *	is needed. Says why. In the one file of a module that defines
- *	USHSTK_ARCH_INIT, with the variables of the other functions.
+ *	is needed. Says why. What it has to keep is in arch_NAME.c, which is
+ *	linked into each module that uses the other functions.
  *
  * bool ushstk_arch_active(const struct task_struct *task)
  *	Whether @task runs with a shadow stack now. Any context.
  *
  * int ushstk_arch_pointer(u64 *ssp)
  *	The shadow stack pointer with which current will go on in user mode.
- *	Any context, NMI as well, with preemption disabled. Return: 0; -EBUSY
- *	if the registers are lent to a guest; -ENODATA if there is none.
+ *	Any context, NMI as well. It may have any value, as users can set it.
+ *	Return: 0; -EBUSY if the registers may be another's now (a virtual
+ *	machine's, another task's); -ENODATA if there is none.
  *
  * int ushstk_arch_saved_pointer(struct task_struct *task, u64 *ssp)
  *	The same of a task that is not on a CPU; what comes of one that is, is
- *	to be thrown away. Return: as ushstk_arch_pointer().
+ *	to be thrown away. Return: as ushstk_arch_pointer(); -EAGAIN if the
+ *	task ran meanwhile.
  *
  * u64 ushstk_arch_enabled(task), ushstk_arch_locked(task)
  *	PR_SHADOW_STACK_* that are on, and locked.
@@ -39,6 +41,9 @@
  * bool ushstk_arch_regs_ok(const struct pt_regs *regs)
  *	Whether @regs are those of 64-bit code.
  *
+ * bool ushstk_arch_regs_saved(const struct pt_regs *regs)
+ *	Whether @regs, of current, are those with which it came into the kernel.
+ *
  * enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
  *	What the word found at @addr is.
  *
@@ -55,9 +60,9 @@
 #include <linux/types.h>
 
 enum ushstk_word {
-	USHSTK_WORD_CODE,	/* a return address, as far as its value tells */
-	USHSTK_WORD_SIGNAL,	/* the kernel's mark of a signal frame */
-	USHSTK_WORD_END,	/* end marker, token, or no user address */
+	USHSTK_WORD_CODE, /* a return address, as far as its value tells */
+	USHSTK_WORD_SIGNAL, /* the kernel's mark of a signal frame */
+	USHSTK_WORD_END, /* end marker, token, or no user address */
 };
 
 #if defined(CONFIG_X86_USER_SHADOW_STACK)

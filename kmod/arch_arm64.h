@@ -3,29 +3,30 @@
  * arch_arm64.h - GCS: where the shadow stack pointer is, and what lies on the
  * stack.
  *
- * GCSPR_EL0 is live for current in every context: the kernel switches it with
- * the task and does not use it itself. Entries are plain addresses, without
+ * GCSPR_EL0 is live for current in every context but one: the kernel switches it
+ * with the task and does not use it itself. Entries are plain addresses, without
  * pointer authentication codes.
  */
 #ifndef USHSTK_ARCH_ARM64_H
 #define USHSTK_ARCH_ARM64_H
 
 #include <linux/prctl.h>
+#include <linux/preempt.h>
 #include <linux/printk.h>
 #include <asm/cpufeature.h>
 #include <asm/gcs.h>
+#include <asm/irq_regs.h>
 #include <asm/pointer_auth.h>
+#include <asm/ptrace.h>
 #include <asm/sysreg.h>
 
 #include "compat.h"
-#include "resolve.h"
 
-#define USHSTK_ARCH		SHSTK_IOC_ARCH_ARM64
-#define USHSTK_NATIVE_PRCTL	true
-#define USHSTK_STATUS_MASK	PR_SHADOW_STACK_SUPPORTED_STATUS_MASK
+#define USHSTK_ARCH SHSTK_IOC_ARCH_ARM64
+#define USHSTK_NATIVE_PRCTL true
+#define USHSTK_STATUS_MASK PR_SHADOW_STACK_SUPPORTED_STATUS_MASK
 
-#ifdef USHSTK_ARCH_INIT
-static int ushstk_arch_init(void)
+static inline int ushstk_arch_init(void)
 {
 	if (!system_supports_gcs()) {
 		pr_err("this CPU or kernel has no user shadow stacks\n");
@@ -33,15 +34,32 @@ static int ushstk_arch_init(void)
 	}
 	return 0;
 }
-#endif
 
 static __always_inline bool ushstk_arch_active(const struct task_struct *task)
 {
 	return task->thread.gcs_el0_mode & PR_SHADOW_STACK_ENABLE;
 }
 
+/*
+ * __switch_to() loads the next task's pointer, and its mm before, while current
+ * is still the one that leaves. Interrupts are off there: only a pseudo-NMI can
+ * see it. What it interrupted is not told by current; so none is served that came
+ * while interrupts were off.
+ */
+static __always_inline bool ushstk_in_switch(void)
+{
+	const struct pt_regs *regs;
+
+	if (likely(!in_nmi()))
+		return false;
+	regs = get_irq_regs();
+	return !regs || (!user_mode(regs) && !interrupts_enabled(regs));
+}
+
 static __always_inline int ushstk_arch_pointer(u64 *ssp)
 {
+	if (unlikely(ushstk_in_switch()))
+		return -EBUSY;
 	*ssp = read_sysreg_s(SYS_GCSPR_EL0);
 	return *ssp ? 0 : -ENODATA;
 }
@@ -79,8 +97,7 @@ static inline u64 ushstk_arch_return_address(const struct pt_regs *regs)
 	return ptrauth_strip_user_insn_pac(regs->regs[30]);
 }
 
-static __always_inline u64 ushstk_arch_end(const struct task_struct *task,
-					   u64 ssp)
+static __always_inline u64 ushstk_arch_end(const struct task_struct *task, u64 ssp)
 {
 	u64 base = task->thread.gcs_base, size = task->thread.gcs_size;
 
@@ -92,6 +109,12 @@ static __always_inline bool ushstk_arch_regs_ok(const struct pt_regs *regs)
 	return !compat_user_mode(regs);
 }
 
+/* Pseudo-NMIs are off too until they are saved. */
+static __always_inline bool ushstk_arch_regs_saved(const struct pt_regs *regs)
+{
+	return true;
+}
+
 static __always_inline enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
 {
 	/*
@@ -100,8 +123,8 @@ static __always_inline enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
 	 */
 	if (unlikely(!((word ^ addr) & ~0xfffULL)))
 		return word & 0xfff ? USHSTK_WORD_END : USHSTK_WORD_SIGNAL;
-	return likely(word - PAGE_SIZE < TASK_SIZE_MAX - PAGE_SIZE) ?
-		USHSTK_WORD_CODE : USHSTK_WORD_END;
+	return likely(word - PAGE_SIZE < TASK_SIZE_MAX - PAGE_SIZE) ? USHSTK_WORD_CODE :
+								      USHSTK_WORD_END;
 }
 
 static __always_inline void ushstk_arch_sync(void)

@@ -16,9 +16,10 @@
 #define USHSTK_ARCH_X86_H
 
 #include <linux/percpu.h>
-#include <linux/printk.h>
+#include <linux/preempt.h>
 #include <linux/uaccess.h>
 #include <asm/cpufeature.h>
+#include <asm/cpu_entry_area.h>
 #include <asm/fpu/types.h>
 #include <asm/fpu/xcr.h>
 #include <asm/perf_event.h>
@@ -27,66 +28,24 @@
 #include <asm/prctl.h>
 
 #include "compat.h"
-#include "resolve.h"
 
 /* Set bit of a signal frame's word: arch/x86/kernel/shstk.c, SHSTK_DATA_BIT. */
-#define USHSTK_SIGNAL_BIT	BIT_ULL(63)
+#define USHSTK_SIGNAL_BIT BIT_ULL(63)
 
-#define USHSTK_ARCH		SHSTK_IOC_ARCH_X86
-#define USHSTK_NATIVE_PRCTL	false
-#define USHSTK_STATUS_MASK	(ARCH_SHSTK_SHSTK | ARCH_SHSTK_WRSS)
+#define USHSTK_ARCH SHSTK_IOC_ARCH_X86
+#define USHSTK_NATIVE_PRCTL false
+#define USHSTK_STATUS_MASK (ARCH_SHSTK_SHSTK | ARCH_SHSTK_WRSS)
 
-#define USHSTK_XSAVE_COMPACTED	BIT_ULL(63)
-#define USHSTK_XSAVE_HEADER_END	(512 + 64)
+#define USHSTK_XSAVE_COMPACTED BIT_ULL(63)
+#define USHSTK_XSAVE_HEADER_END (512 + 64)
 
-extern struct fpu * __percpu *ushstk_fpregs_owner;
+extern struct fpu *__percpu *ushstk_fpregs_owner;
 
 /* By component, from CPUID leaf 0xd: bytes, and whether aligned to 64. */
 extern u16 ushstk_xstate_size[XFEATURE_CET_USER + 1];
 extern bool ushstk_xstate_aligned[XFEATURE_CET_USER + 1];
 
-#ifdef USHSTK_ARCH_INIT
-struct fpu * __percpu *ushstk_fpregs_owner;
-u16 ushstk_xstate_size[XFEATURE_CET_USER + 1];
-bool ushstk_xstate_aligned[XFEATURE_CET_USER + 1];
-
-static unsigned long ushstk_no_lookup(const char *name)
-{
-	return 0;
-}
-
-DEFINE_STATIC_CALL(ushstk_lookup, ushstk_no_lookup);
-
-static int ushstk_arch_init(void)
-{
-	u32 eax, ebx, ecx, edx;
-	void *lookup;
-	int i;
-
-	if (!cpu_feature_enabled(X86_FEATURE_USER_SHSTK)) {
-		pr_err("this CPU or kernel has no user shadow stacks\n");
-		return -ENODEV;
-	}
-
-	for (i = 2; i <= XFEATURE_CET_USER; i++) {
-		cpuid_count(0xd, i, &eax, &ebx, &ecx, &edx);
-		ushstk_xstate_size[i] = eax;
-		ushstk_xstate_aligned[i] = ecx & BIT(1);
-	}
-
-	lookup = ushstk_resolve_text("kallsyms_lookup_name");
-	if (lookup) {
-		static_call_update(ushstk_lookup, lookup);
-		ushstk_fpregs_owner = (struct fpu * __percpu *)
-			static_call(ushstk_lookup)("fpu_fpregs_owner_ctx");
-	}
-	if (!ushstk_fpregs_owner) {
-		pr_err("fpu_fpregs_owner_ctx: not found: cannot tell whose registers a CPU holds\n");
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-#endif /* USHSTK_ARCH_INIT */
+int ushstk_arch_init(void);
 
 static __always_inline bool ushstk_arch_active(const struct task_struct *task)
 {
@@ -109,43 +68,92 @@ static inline unsigned int ushstk_cet_offset(u64 xcomp_bv)
 	return ushstk_xstate_aligned[i] ? ALIGN(off, 64) : off;
 }
 
-static inline u64 ushstk_saved_pointer(const struct fpu *fpu)
+/* Where the pointer is in a saved state with this header; 0: not there. */
+static inline unsigned int ushstk_cet_saved(const struct xstate_header *header)
 {
-	const struct xregs_state *xsave = &fpu->fpstate->regs.xsave;
-	u64 xcomp_bv = xsave->header.xcomp_bv;
-	const struct cet_user_state *cet;
+	u64 xcomp_bv = header->xcomp_bv;
 
 	if (!(xcomp_bv & USHSTK_XSAVE_COMPACTED) ||
-	    !(xcomp_bv & xsave->header.xfeatures & XFEATURE_MASK_CET_USER))
+	    !(xcomp_bv & header->xfeatures & XFEATURE_MASK_CET_USER))
 		return 0;
-	cet = (const void *)xsave + ushstk_cet_offset(xcomp_bv);
-	return cet->user_ssp;
+	return ushstk_cet_offset(xcomp_bv) + offsetof(struct cet_user_state, user_ssp);
+}
+
+/* Of current, whose state nobody else changes or frees. */
+static inline u64 ushstk_own_saved_pointer(const struct fpu *fpu)
+{
+	const struct xregs_state *xsave = &fpu->fpstate->regs.xsave;
+	unsigned int off = ushstk_cet_saved(&xsave->header);
+
+	return off ? *(const u64 *)((const void *)xsave + off) : 0;
+}
+
+/*
+ * Whether the extended registers may be those of a virtual machine that current
+ * runs. fpu_swap_kvm_fpstate() sets __task_fpstate before it loads the guest's
+ * registers and clears it before it has loaded current's again; only in between
+ * can it be interrupted. It holds fpregs_lock(), which turns softirqs off, so in
+ * a process that has virtual CPUs any such section counts as that one. With
+ * PREEMPT_RT that lock leaves no mark of its own: there such processes always
+ * count.
+ */
+static __always_inline bool ushstk_guest_registers(struct fpu *fpu)
+{
+	if (unlikely(READ_ONCE(fpu->__task_fpstate)))
+		return true;
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && likely(!softirq_count()))
+		return false;
+	fpu = ushstk_task_fpu(current->group_leader);
+	return READ_ONCE(fpu->guest_perm.__state_perm) & FPU_GUEST_PERM_LOCKED;
 }
 
 static __always_inline int ushstk_arch_pointer(u64 *ssp)
 {
 	struct fpu *fpu = ushstk_task_fpu(current);
+	int ret = 0;
 
-	/* KVM runs a guest here: both places hold the guest's state. */
-	if (unlikely(READ_ONCE(fpu->__task_fpstate)))
-		return -EBUSY;
-
-	if (likely(this_cpu_read(*ushstk_fpregs_owner) == fpu &&
-		   READ_ONCE(fpu->last_cpu) == raw_smp_processor_id()))
+	/* Owner and register have to be of one CPU. */
+	preempt_disable_notrace();
+	if (unlikely(ushstk_guest_registers(fpu)))
+		ret = -EBUSY;
+	else if (likely(this_cpu_read(*ushstk_fpregs_owner) == fpu &&
+			READ_ONCE(fpu->last_cpu) == raw_smp_processor_id()))
 		rdmsrq(MSR_IA32_PL3_SSP, *ssp);
 	else
-		*ssp = ushstk_saved_pointer(fpu);
+		*ssp = ushstk_own_saved_pointer(fpu);
+	preempt_enable_notrace();
+	if (unlikely(ret))
+		return ret;
 	return *ssp ? 0 : -ENODATA;
 }
 
-/* A context switch saves the registers, so they are in memory now. */
+/*
+ * A context switch saves the registers, so they are in memory now. But the task
+ * may start to run, and give its state back to KVM or get a larger one: then
+ * this reads what was freed.
+ */
 static inline int ushstk_arch_saved_pointer(struct task_struct *task, u64 *ssp)
 {
 	struct fpu *fpu = ushstk_task_fpu(task);
+	struct fpstate *fpstate = READ_ONCE(fpu->fpstate);
+	const void *xsave = &fpstate->regs.xsave;
+	struct xstate_header header;
+	unsigned int off;
 
+	*ssp = 0;
 	if (READ_ONCE(fpu->__task_fpstate))
 		return -EBUSY;
-	*ssp = ushstk_saved_pointer(fpu);
+	if (copy_from_kernel_nofault(&header, xsave + offsetof(struct xregs_state, header),
+				     sizeof(header)))
+		return -EAGAIN;
+	off = ushstk_cet_saved(&header);
+	if (off && copy_from_kernel_nofault(ssp, xsave + off, sizeof(*ssp)))
+		return -EAGAIN;
+
+	/* All reads above come before these. */
+	smp_rmb();
+	if (READ_ONCE(fpu->fpstate) != fpstate || READ_ONCE(fpu->__task_fpstate))
+		return -EAGAIN;
 	return *ssp ? 0 : -ENODATA;
 }
 
@@ -174,12 +182,10 @@ static inline u64 ushstk_arch_return_address(const struct pt_regs *regs)
 {
 	u64 addr;
 
-	return copy_from_user_nofault(&addr, (void __user *)regs->sp,
-				      sizeof(addr)) ? 0 : addr;
+	return copy_from_user_nofault(&addr, (void __user *)regs->sp, sizeof(addr)) ? 0 : addr;
 }
 
-static __always_inline u64 ushstk_arch_end(const struct task_struct *task,
-					   u64 ssp)
+static __always_inline u64 ushstk_arch_end(const struct task_struct *task, u64 ssp)
 {
 	const struct thread_shstk *shstk = &task->thread.shstk;
 
@@ -192,12 +198,48 @@ static __always_inline bool ushstk_arch_regs_ok(const struct pt_regs *regs)
 	return !(regs->flags & (X86_VM_MASK | PERF_EFLAGS_VM));
 }
 
+/* What exc_nmi() gets lies this far from the top of the NMI stack: entry_64.S, asm_exc_nmi. */
+#define USHSTK_NMI_WORDS 12
+
+static __always_inline bool ushstk_on_stack(u64 sp, u64 top, u64 size)
+{
+	return top - sp < size;
+}
+
+/*
+ * Whether @regs, task_pt_regs(), are those with which current came into the kernel.
+ * An NMI may hit the entry code before it has saved them; what lies there is then of
+ * an entry before. Where the kernel was hit, its stack pointer tells: this is still
+ * the program's, or on one of the stacks of the entry code, or in @regs themselves. On
+ * the way out it is the same, and what was saved is right still: nothing tells these
+ * apart. FRED saves all that matters at once.
+ */
+static __always_inline bool ushstk_arch_regs_saved(const struct pt_regs *regs)
+{
+	const struct x86_hw_tss *tss;
+	const struct pt_regs *nmi;
+	u64 top, sp;
+
+	if (likely(!in_nmi()) || cpu_feature_enabled(X86_FEATURE_FRED))
+		return true;
+	tss = this_cpu_ptr(&cpu_tss_rw.x86_tss);
+	top = tss->ist[IST_INDEX_NMI];
+	/* One that hit user mode runs on the task's stack, and @regs are its own. */
+	if (!ushstk_on_stack(current_stack_pointer, top, EXCEPTION_STKSZ))
+		return true;
+	nmi = (const struct pt_regs *)(top - USHSTK_NMI_WORDS * sizeof(long)) - 1;
+	sp = nmi->sp;
+	return sp >= TASK_SIZE_MAX &&
+	       !ushstk_on_stack(sp, (unsigned long)(regs + 1), sizeof(*regs)) &&
+	       !ushstk_on_stack(sp, tss->sp0, sizeof(struct entry_stack)) &&
+	       !ushstk_on_stack(sp, tss->ist[IST_INDEX_DB], EXCEPTION_STKSZ);
+}
+
 static __always_inline enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
 {
 	if (likely(word - PAGE_SIZE < TASK_SIZE_MAX - PAGE_SIZE)) {
 		/* A restore token holds the address behind itself, bit 0 set. */
-		return unlikely((word ^ 1) == addr + 8) ? USHSTK_WORD_END :
-							  USHSTK_WORD_CODE;
+		return unlikely((word ^ 1) == addr + 8) ? USHSTK_WORD_END : USHSTK_WORD_CODE;
 	}
 	return word & USHSTK_SIGNAL_BIT ? USHSTK_WORD_SIGNAL : USHSTK_WORD_END;
 }

@@ -41,11 +41,15 @@ $$(KMOD_$(1)): $(B)/kmod/$$(call kmod_krel,$(1))/.built ;
 endef
 $(foreach g,$(KMOD_GUESTS),$(eval $(call kmod_guest,$(g))))
 
-# For the kernel that selftests/debug/kernel makes.
-KMOD_DEBUG := $(SHSTK_CACHE)/debug-arm64
-$(B)/kmod/debug-arm64/.built: $(KMOD_SRC) kmod/build.mk $(wildcard $(KMOD_DEBUG)/done)
-	$(call say,KBUILD,$(@D))
-	$(call kmod_build,$(@D),$(MAKE) -C $(KMOD_DEBUG)/linux ARCH=arm64 CROSS_COMPILE=$(ARM64))
+# For the kernels that selftests/debug/kernel makes.
+kmod_debug = -C $(SHSTK_CACHE)/debug-$(1)/linux \
+	$(if $(filter arm64,$(1)),ARCH=arm64 CROSS_COMPILE=$(ARM64))
+define kmod_debug_rule
+$(B)/kmod/debug-$(1)/.built: $(KMOD_SRC) kmod/build.mk $(wildcard $(SHSTK_CACHE)/debug-$(1)/done)
+	$$(call say,KBUILD,$$(@D))
+	$$(call kmod_build,$$(@D),$$(MAKE) $$(call kmod_debug,$(1)))
+endef
+$(foreach a,arm64 x86,$(eval $(call kmod_debug_rule,$(a))))
 
 ifneq ($(KMOD_RUNNING),)
 $(B)/kmod/$(KMOD_RUNNING)/.built: $(KMOD_SRC) kmod/build.mk

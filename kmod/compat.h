@@ -7,7 +7,13 @@
 #define USHSTK_COMPAT_H
 
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/version.h>
+
+/* Since 7.0, and in longterm kernels that it was put into: not in 6.18. */
+#ifndef kzalloc_obj
+#define kzalloc_obj(obj, gfp) kzalloc(sizeof(obj), gfp)
+#endif
 
 #ifdef CONFIG_X86
 #include <asm/fpu/types.h>

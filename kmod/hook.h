@@ -18,14 +18,16 @@
  * that does not sleep: the function is patched first, then the kernel waits for
  * each CPU to switch and for each task to sleep or to be in user mode (RCU-tasks),
  * and from the handler to the end of such a function a task does neither. A
- * function that can sleep may still run: its module counts calls in flight from
- * the handler on.
+ * function that can sleep may still run: it takes a reference to its module before
+ * it sleeps for the first time and gives it back after the last, so that the
+ * module cannot be unloaded meanwhile.
  */
 #ifndef USHSTK_HOOK_H
 #define USHSTK_HOOK_H
 
 #include <linux/ftrace.h>
 #include <linux/printk.h>
+#include <linux/sched.h>
 
 #include "resolve.h"
 
@@ -34,13 +36,14 @@ struct ushstk_hook {
 	struct ftrace_ops ops;
 };
 
-#define USHSTK_HOOK(_symbol, _handler) {			\
-	.symbol = (_symbol),					\
-	.ops = {						\
-		.func = (_handler),				\
-		.flags = FTRACE_OPS_FL_IPMODIFY,		\
-	},							\
-}
+#define USHSTK_HOOK(_symbol, _handler)                   \
+	{                                                \
+		.symbol = (_symbol),                     \
+		.ops = {                                 \
+			.func = (_handler),              \
+			.flags = FTRACE_OPS_FL_IPMODIFY, \
+		},                                       \
+	}
 
 /**
  * ushstk_hook_install() - start calling a hook's handler
@@ -58,8 +61,7 @@ static inline int ushstk_hook_install(struct ushstk_hook *hook)
 	void *addr = ushstk_resolve_text(hook->symbol);
 	int ret;
 
-	ret = addr ? ftrace_set_filter_ip(&hook->ops, (unsigned long)addr, 0, 1) :
-		     -ENOENT;
+	ret = addr ? ftrace_set_filter_ip(&hook->ops, (unsigned long)addr, 0, 1) : -ENOENT;
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {
@@ -70,9 +72,10 @@ static inline int ushstk_hook_install(struct ushstk_hook *hook)
 
 	ret = register_ftrace_function(&hook->ops);
 	if (ret) {
-		pr_err("%s: %s (%d)\n", hook->symbol, ret == -EBUSY ?
-		       "already redirected by a live patch or another module" :
-		       "cannot be redirected", ret);
+		pr_err("%s: %s (%d)\n", hook->symbol,
+		       ret == -EBUSY ? "already redirected by a live patch or another module" :
+				       "cannot be redirected",
+		       ret);
 		goto free_filter;
 	}
 	return 0;
@@ -89,11 +92,22 @@ free_filter:
  * When it returns, no handler runs, and no replacement that does not sleep. This
  * takes a grace period of RCU-tasks, a tenth of a second and more.
  *
+ * ftrace refuses only once it has found itself broken and switched off: then the
+ * function stays patched to call the handler, which must not go. As unloading
+ * cannot fail any more at this point, it never ends.
+ *
  * Context: process context, sleeps.
  */
 static inline void ushstk_hook_remove(struct ushstk_hook *hook)
 {
-	unregister_ftrace_function(&hook->ops);
+	int ret = unregister_ftrace_function(&hook->ops);
+
+	if (ret) {
+		pr_emerg("%s: ftrace keeps it (%d): this module stays until the next boot\n",
+			 hook->symbol, ret);
+		for (;;)
+			schedule_timeout_idle(MAX_SCHEDULE_TIMEOUT);
+	}
 	ftrace_free_filter(&hook->ops);
 }
 

@@ -12,6 +12,24 @@
 #include "read.h"
 #include "ushstk.h"
 
+static int stack_of_current(u64 *entry, u32 max, u64 flags)
+{
+	struct ushstk_span span;
+	int ret;
+
+	if (flags || !max)
+		return -EINVAL;
+	if (current->flags & (PF_KTHREAD | PF_USER_WORKER) || !current->mm ||
+	    !ushstk_arch_active(current))
+		return -ENODATA;
+
+	ret = ushstk_read_current(entry + 1, max - 1, &span);
+	if (ret)
+		return ret;
+	entry[0] = instruction_pointer(task_pt_regs(current));
+	return (1 + span.nr) * sizeof(*entry);
+}
+
 __bpf_kfunc_start_defs();
 
 /**
@@ -22,34 +40,24 @@ __bpf_kfunc_start_defs();
  * @flags: must be 0.
  *
  * Unlike bpf_get_stack(), which walks frame pointers, it never guesses: without
- * a shadow stack there is an error.
+ * a shadow stack there is an error. At most SHSTK_MAX_ENTRIES words are written;
+ * the rest of the buffer is zeroed, all of it if there is an error.
  *
  * Context: any, NMI as well.
  *
  * Return: bytes written; -EINVAL (flags, no room for a word); -ENODATA if
- * current has no shadow stack; -EBUSY if it runs a virtual machine; -EFAULT if
- * the shadow stack is not in memory.
+ * current has no shadow stack; -EBUSY if its registers may hold a virtual
+ * machine's or another task's; -EFAULT if the shadow stack is not in memory.
  */
 __bpf_kfunc int bpf_shstk_get_user_stack(void *buf, u32 buf__sz, u64 flags)
 {
-	struct ushstk_span span;
-	u64 *entry = buf;
-	int ret;
+	u32 max = min_t(u32, buf__sz / sizeof(u64), SHSTK_MAX_ENTRIES);
+	int ret = stack_of_current(buf, max, flags);
+	u32 used = max(ret, 0);
 
-	if (flags || buf__sz < sizeof(*entry))
-		return -EINVAL;
-	if (current->flags & (PF_KTHREAD | PF_USER_WORKER) || !current->mm ||
-	    !ushstk_arch_active(current))
-		return -ENODATA;
-
-	preempt_disable();
-	ret = ushstk_read_current(entry + 1, buf__sz / sizeof(*entry) - 1,
-				  &span);
-	preempt_enable();
-	if (ret)
-		return ret;
-	entry[0] = instruction_pointer(task_pt_regs(current));
-	return (1 + span.nr) * sizeof(*entry);
+	/* The copy leaves words that are no return addresses behind the others. */
+	memset(buf + used, 0, buf__sz - used);
+	return ret;
 }
 
 __bpf_kfunc_end_defs();
@@ -64,14 +72,36 @@ static const struct btf_kfunc_id_set kfunc_set = {
 };
 
 /**
+ * ushstk_kfunc_there() - whether programs can call the function
+ *
+ * Without BTF of this module its registration does nothing, and is no error.
+ *
+ * Return: whether they can.
+ */
+bool ushstk_kfunc_there(void)
+{
+#ifdef CONFIG_DEBUG_INFO_BTF_MODULES
+	return THIS_MODULE->btf_data_size;
+#else
+	return false;
+#endif
+}
+
+/**
  * ushstk_kfunc_init() - offer the function to BPF programs
  *
  * Programs of the types tracing, tracepoint, perf event and LSM share one set,
- * and a module may register one only. It goes with the module.
+ * of which a module may register one only; kprobe and uprobe programs are one
+ * type with a set of its own. They go with the module.
  *
  * Return: 0 or a negative errno.
  */
 int ushstk_kfunc_init(void)
 {
-	return register_btf_kfunc_id_set(BPF_PROG_TYPE_TRACING, &kfunc_set);
+	int ret;
+
+	ret = register_btf_kfunc_id_set(BPF_PROG_TYPE_TRACING, &kfunc_set);
+	if (ret)
+		return ret;
+	return register_btf_kfunc_id_set(BPF_PROG_TYPE_KPROBE, &kfunc_set);
 }

@@ -7,9 +7,9 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/uaccess.h>
 
-#define USHSTK_ARCH_INIT
 #include "arch.h"
 #include "ushstk.h"
 
@@ -22,6 +22,8 @@ static int info(struct shstk_ioc_info *arg)
 		arg->features |= SHSTK_FEATURE_NATIVE_PRCTL;
 	if (ushstk_ptrace_check())
 		arg->features |= SHSTK_FEATURE_PTRACE_CHECK;
+	if (ushstk_kfunc_there())
+		arg->features |= SHSTK_FEATURE_KFUNC;
 	arg->status_mask = USHSTK_STATUS_MASK;
 	return 0;
 }
@@ -38,7 +40,7 @@ union argument {
 };
 
 static const struct {
-	unsigned int cmd;	/* as of the first version: the smallest size */
+	unsigned int cmd; /* as of the first version: the smallest size */
 	unsigned int size;
 } calls[] = {
 	{ SHSTK_IOC_INFO, sizeof(struct shstk_ioc_info) },
@@ -75,8 +77,10 @@ static long ushstk_ioctl(struct file *file, unsigned int cmd, unsigned long user
 	union argument arg = {};
 	int ret;
 
-	if (_IOC_TYPE(cmd) != SHSTK_IOC_MAGIC || nr >= ARRAY_SIZE(calls) ||
-	    _IOC_DIR(cmd) != _IOC_DIR(calls[nr].cmd))
+	if (_IOC_TYPE(cmd) != SHSTK_IOC_MAGIC || nr >= ARRAY_SIZE(calls))
+		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(calls));
+	if (_IOC_DIR(cmd) != _IOC_DIR(calls[nr].cmd))
 		return -ENOTTY;
 	if (usize < _IOC_SIZE(calls[nr].cmd))
 		return -EINVAL;

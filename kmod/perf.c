@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * perf.c - shstk_perf.ko: user callchains of perf and BPF from shadow stacks.
+ * perf.c - shstk_perf.ko: user callchains of perf and BPF from shadow stacks and unwind
+ * rules.
  *
  * perf record -g, bpf_get_stack(), bpf_get_stackid() and everything built on
  * them take a user stack in perf_callchain_user(), and deferred callchains
  * (7.2 and newer) in unwind_user(). Both follow frame pointers: code without
  * them gives cut or wrong chains. This module serves a task that runs with a
- * shadow stack from there; every other task, and every case in which the shadow
- * stack cannot be read where it is called, takes the original function.
+ * shadow stack from there, and others by the unwind rules of their code where those
+ * were uploaded; every case in which neither can be told where it is called takes the
+ * original function.
  *
  * All the work is done in the ftrace handler. If it succeeds, an empty function
  * runs in place of the original one; if not, the original runs as ever. So no
  * call back into the kernel's function is needed, and nothing of this module
  * ever sleeps.
+ *
+ * What serves a chain is a source. A source says whether this machine has what it
+ * needs when the module is loaded, and then, for each chain, either gives the
+ * entries behind the program counter or says why it has none; ask_sources() asks
+ * them in turn: the shadow stack where the task has one, then the unwind rules that
+ * were uploaded (rules.c, walk.c). The hooks know nothing of them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,9 +33,10 @@
 #include <linux/sysfs.h>
 #include <linux/trace_recursion.h>
 
-#define USHSTK_ARCH_INIT
 #include "hook.h"
 #include "read.h"
+#include "rules.h"
+#include "walk.h"
 
 #ifdef CONFIG_UNWIND_USER
 #include <linux/unwind_user_types.h>
@@ -35,18 +44,20 @@
 
 /*
  * What became of a call of a hooked function; each has a counter of the same
- * name in /sys/module/shstk_perf/chains/. The first three were served from the
- * shadow stack, the others by the original function.
+ * name in /sys/module/shstk_perf/chains/. The first five were served here, the others
+ * by the original function.
  */
 enum outcome {
-	SERVED,			/* from the stack that the kernel made */
-	SERVED_SWITCHED,	/* from another one: see read.h */
-	SERVED_DEFERRED,	/* either, for unwind_user() */
-	NO_SHADOW_STACK,	/* the task runs without one */
-	OTHER_CGROUP,		/* not below the one that was asked for */
-	OTHER_MODE,		/* virtual machine, worker, exiting, not 64-bit */
-	NO_POINTER,		/* shadow stack pointer leads to none */
-	NOT_PRESENT,		/* page of the shadow stack not in memory */
+	SERVED, /* from the stack that the kernel made */
+	SERVED_SWITCHED, /* from another one: see read.h */
+	SERVED_RULES, /* by unwind rules */
+	SERVED_DEFERRED, /* any of these, for unwind_user() */
+	NO_REGISTERS, /* nothing: the kernel has not saved the program's registers yet */
+	NO_SHADOW_STACK, /* the task runs without one */
+	OTHER_CGROUP, /* not below the one that was asked for */
+	OTHER_MODE, /* virtual machine, worker, exiting, not 64-bit */
+	NO_POINTER, /* shadow stack pointer leads to none */
+	NOT_PRESENT, /* page of the shadow stack not in memory */
 	NR_OUTCOMES,
 };
 
@@ -58,7 +69,7 @@ static DEFINE_PER_CPU(struct counters, counters);
 
 static char *cgroup;
 module_param(cgroup, charp, 0444);
-MODULE_PARM_DESC(cgroup, "serve only tasks of this cgroup (version 2) and those below it, such as /user.slice");
+MODULE_PARM_DESC(cgroup, "serve only tasks in or below this cgroup (v2), such as /user.slice");
 
 static struct cgroup *only __ro_after_init;
 
@@ -70,8 +81,7 @@ static int cgroup_init_only(void)
 		return 0;
 	cgrp = cgroup_get_from_path(cgroup);
 	if (IS_ERR(cgrp)) {
-		pr_err("cgroup=%s: no such cgroup (%ld)\n", cgroup,
-		       PTR_ERR(cgrp));
+		pr_err("cgroup=%s: no such cgroup (%ld)\n", cgroup, PTR_ERR(cgrp));
 		return PTR_ERR(cgrp);
 	}
 	only = cgrp;
@@ -108,15 +118,11 @@ static noinline notrace int served(void)
 }
 
 /*
- * Whether current's shadow stack describes the user code to which these
- * registers belong.
+ * Whether any source may describe the user code to which these registers belong. @regs
+ * may be NULL, where they are not known.
  */
 static __always_inline bool usable(const struct pt_regs *regs)
 {
-	if (!ushstk_arch_active(current)) {
-		count(NO_SHADOW_STACK);
-		return false;
-	}
 	if (!in_cgroup()) {
 		count(OTHER_CGROUP);
 		return false;
@@ -127,50 +133,109 @@ static __always_inline bool usable(const struct pt_regs *regs)
 	 * whenever they could answer.
 	 */
 	if (unlikely(current->flags & (PF_VCPU | PF_KTHREAD | PF_USER_WORKER)) ||
-	    unlikely(!current->mm || !ushstk_arch_regs_ok(regs))) {
+	    unlikely(!current->mm || (regs && !ushstk_arch_regs_ok(regs)))) {
 		count(OTHER_MODE);
 		return false;
 	}
 	return true;
 }
 
-static __always_inline bool read_entries(u64 *dst, unsigned int max,
-					 struct ushstk_span *span)
-{
-	int ret = ushstk_read_current(dst, max, span);
+/* --- sources --- */
 
-	if (likely(!ret))
+/**
+ * struct chain - what a source gives
+ * @nr: number of entries, the program counter not among them.
+ * @outcome: SERVED, SERVED_SWITCHED, SERVED_RULES, NO_REGISTERS, or why there are none.
+ */
+struct chain {
+	unsigned int nr;
+	enum outcome outcome;
+};
+
+static __always_inline bool ask_shadow_stack(u64 *dst, unsigned int max, struct chain *chain)
+{
+	struct ushstk_span span;
+	int ret;
+
+	ret = ushstk_read_current(dst, max, &span);
+	if (likely(!ret)) {
+		chain->nr = span.nr;
+		chain->outcome = span.switched ? SERVED_SWITCHED : SERVED;
 		return true;
-	count(ret == -EBUSY ? OTHER_MODE :
-	      ret == -EFAULT ? NOT_PRESENT : NO_POINTER);
+	}
+	chain->outcome = ret == -EBUSY ? OTHER_MODE : ret == -EFAULT ? NOT_PRESENT : NO_POINTER;
 	return false;
 }
 
+static __always_inline bool ask_rules(const struct pt_regs *regs, u64 *dst, unsigned int max,
+				      struct chain *chain)
+{
+	int nr;
+
+	/* The original would begin with these, too. */
+	if (unlikely(!regs)) {
+		chain->nr = 0;
+		chain->outcome = NO_REGISTERS;
+		return true;
+	}
+	nr = walk_user(regs, dst, max);
+	if (nr < 0)
+		return false;
+	chain->nr = nr;
+	chain->outcome = SERVED_RULES;
+	return true;
+}
+
+/*
+ * Most tasks have no shadow stack: where there are no rules either, nothing more is
+ * looked at. Return: whether there are entries; if not, why is counted.
+ */
+static __always_inline bool ask_sources(const struct pt_regs *regs, u64 *dst, unsigned int max,
+					struct chain *chain)
+{
+	bool shadow = ushstk_arch_active(current), rules = READ_ONCE(rules_wanted);
+
+	chain->outcome = NO_SHADOW_STACK;
+	if (shadow || rules) {
+		if (!usable(regs))
+			return false;
+		if (shadow && likely(ask_shadow_stack(dst, max, chain)))
+			return true;
+		if (rules && likely(ask_rules(regs, dst, max, chain)))
+			return true;
+	}
+	count(chain->outcome);
+	return false;
+}
+
+/* --- hooks --- */
+
 /* Does what perf_callchain_store() does, for all entries at once. */
-static __always_inline bool
-serve_callchain(struct perf_callchain_entry_ctx *ctx, struct pt_regs *regs)
+static __always_inline bool serve_callchain(struct perf_callchain_entry_ctx *ctx,
+					    struct pt_regs *regs)
 {
 	struct perf_callchain_entry *entry = ctx->entry;
-	struct ushstk_span span;
+	bool saved = ushstk_arch_regs_saved(regs);
+	struct chain chain;
 	unsigned int room;
 
-	if (!usable(regs) || ctx->contexts_maxed || ctx->nr >= ctx->max_stack)
+	if (ctx->contexts_maxed || ctx->nr >= ctx->max_stack)
 		return false;
-
 	room = ctx->max_stack - ctx->nr - 1;
-	if (!read_entries(entry->ip + entry->nr + 1, room, &span))
+	if (!ask_sources(saved ? regs : NULL, entry->ip + entry->nr + saved, room, &chain))
 		return false;
 
-	entry->ip[entry->nr] = instruction_pointer(regs);
-	entry->nr += 1 + span.nr;
-	ctx->nr += 1 + span.nr;
-	count(span.switched ? SERVED_SWITCHED : SERVED);
+	/* Callers are right without it; a wrong program counter is worse than none. */
+	if (likely(saved))
+		entry->ip[entry->nr] = instruction_pointer(regs);
+	entry->nr += saved + chain.nr;
+	ctx->nr += saved + chain.nr;
+	count(chain.outcome);
 	return true;
 }
 
 static void notrace callchain_handler(unsigned long ip, unsigned long parent_ip,
-				      struct ftrace_ops *op,
-				      struct ftrace_regs *fregs)
+				      struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
 	int bit = ftrace_test_recursion_trylock(ip, parent_ip);
 
@@ -178,35 +243,31 @@ static void notrace callchain_handler(unsigned long ip, unsigned long parent_ip,
 		return;
 	if (serve_callchain((void *)ftrace_regs_get_argument(fregs, 0),
 			    (void *)ftrace_regs_get_argument(fregs, 1)))
-		ftrace_regs_set_instruction_pointer(fregs,
-						    (unsigned long)served);
+		ftrace_regs_set_instruction_pointer(fregs, (unsigned long)served);
 	ftrace_test_recursion_unlock(bit);
 }
 
-static struct ushstk_hook callchain_hook =
-	USHSTK_HOOK("perf_callchain_user", callchain_handler);
+static struct ushstk_hook callchain_hook = USHSTK_HOOK("perf_callchain_user", callchain_handler);
 
 #ifdef CONFIG_UNWIND_USER
-static __always_inline bool serve_unwind(struct unwind_stacktrace *trace,
-					 unsigned int max)
+static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsigned int max)
 {
 	struct pt_regs *regs = task_pt_regs(current);
-	struct ushstk_span span;
+	struct chain chain;
 
 	BUILD_BUG_ON(sizeof(*trace->entries) != sizeof(u64));
 
-	if (!max || !user_mode(regs) || !usable(regs) ||
-	    !read_entries((u64 *)trace->entries + 1, max - 1, &span))
+	if (!max || !user_mode(regs) ||
+	    !ask_sources(regs, (u64 *)trace->entries + 1, max - 1, &chain))
 		return false;
 
 	trace->entries[0] = instruction_pointer(regs);
-	trace->nr = 1 + span.nr;
+	trace->nr = 1 + chain.nr;
 	count(SERVED_DEFERRED);
 	return true;
 }
 
-static void notrace unwind_handler(unsigned long ip, unsigned long parent_ip,
-				   struct ftrace_ops *op,
+static void notrace unwind_handler(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op,
 				   struct ftrace_regs *fregs)
 {
 	int bit = ftrace_test_recursion_trylock(ip, parent_ip);
@@ -215,13 +276,11 @@ static void notrace unwind_handler(unsigned long ip, unsigned long parent_ip,
 		return;
 	if (serve_unwind((void *)ftrace_regs_get_argument(fregs, 0),
 			 ftrace_regs_get_argument(fregs, 1)))
-		ftrace_regs_set_instruction_pointer(fregs,
-						    (unsigned long)served);
+		ftrace_regs_set_instruction_pointer(fregs, (unsigned long)served);
 	ftrace_test_recursion_unlock(bit);
 }
 
-static struct ushstk_hook unwind_hook =
-	USHSTK_HOOK("unwind_user", unwind_handler);
+static struct ushstk_hook unwind_hook = USHSTK_HOOK("unwind_user", unwind_handler);
 
 static int unwind_init(void)
 {
@@ -243,19 +302,22 @@ static void unwind_exit(void)
 }
 #endif
 
-/* /sys/module/shstk_perf/chains/ */
-static struct kobject *chains;
+static struct kobject *chains, *rules;
+
+static void counters_exit(void)
+{
+	kobject_put(chains);
+	kobject_put(rules);
+}
 
 struct counter_attribute {
 	struct kobj_attribute attr;
 	enum outcome outcome;
 };
 
-static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *buf)
+static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	enum outcome outcome =
-		container_of(attr, struct counter_attribute, attr)->outcome;
+	enum outcome outcome = container_of(attr, struct counter_attribute, attr)->outcome;
 	u64 sum = 0;
 	int cpu;
 
@@ -264,15 +326,17 @@ static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return sysfs_emit(buf, "%llu\n", sum);
 }
 
-#define COUNTER(_name, _outcome)				\
-	static struct counter_attribute _name##_attr = {	\
-		.attr = __ATTR(_name, 0444, counter_show, NULL),	\
-		.outcome = (_outcome),				\
+#define COUNTER(_name, _outcome)                                 \
+	static struct counter_attribute _name##_attr = {         \
+		.attr = __ATTR(_name, 0444, counter_show, NULL), \
+		.outcome = (_outcome),                           \
 	}
 
 COUNTER(served, SERVED);
 COUNTER(served_switched, SERVED_SWITCHED);
+COUNTER(served_rules, SERVED_RULES);
 COUNTER(served_deferred, SERVED_DEFERRED);
+COUNTER(no_registers, NO_REGISTERS);
 COUNTER(no_shadow_stack, NO_SHADOW_STACK);
 COUNTER(other_cgroup, OTHER_CGROUP);
 COUNTER(other_mode, OTHER_MODE);
@@ -282,7 +346,9 @@ COUNTER(not_present, NOT_PRESENT);
 static struct attribute *counter_attrs[] = {
 	&served_attr.attr.attr,
 	&served_switched_attr.attr.attr,
+	&served_rules_attr.attr.attr,
 	&served_deferred_attr.attr.attr,
+	&no_registers_attr.attr.attr,
 	&no_shadow_stack_attr.attr.attr,
 	&other_cgroup_attr.attr.attr,
 	&other_mode_attr.attr.attr,
@@ -295,30 +361,66 @@ static const struct attribute_group counter_group = {
 	.attrs = counter_attrs,
 };
 
+/* A machine without shadow stacks has rules. */
+static int __init sources_init(void)
+{
+	int ret = ushstk_arch_init();
+
+	if (ret == -ENODEV)
+		pr_info("callchains come from unwind rules only\n");
+	else if (ret)
+		return ret;
+	ret = walk_init();
+	if (ret)
+		return ret;
+	ret = rules_init();
+	if (ret)
+		walk_exit();
+	return ret;
+}
+
+/* The hooks are out: nothing asks any more. */
+static void sources_exit(void)
+{
+	rules_exit();
+	walk_exit();
+}
+
+/* /sys/module/shstk_perf/chains/ and rules/ */
+static int __init counters_init(void)
+{
+	int ret = -ENOMEM;
+
+	chains = kobject_create_and_add("chains", &THIS_MODULE->mkobj.kobj);
+	rules = kobject_create_and_add("rules", &THIS_MODULE->mkobj.kobj);
+	if (chains && rules)
+		ret = sysfs_create_group(chains, &counter_group);
+	if (!ret)
+		ret = sysfs_create_group(rules, &walk_group);
+	if (ret)
+		counters_exit();
+	return ret;
+}
+
 static int __init perf_init(void)
 {
 	int ret;
 
-	ret = ushstk_arch_init();
+	ret = sources_init();
 	if (ret)
 		return ret;
 
 	ret = cgroup_init_only();
 	if (ret)
-		return ret;
+		goto exit_sources;
 
-	chains = kobject_create_and_add("chains", &THIS_MODULE->mkobj.kobj);
-	if (!chains) {
-		ret = -ENOMEM;
-		goto exit_only;
-	}
-	ret = sysfs_create_group(chains, &counter_group);
+	ret = counters_init();
 	if (ret)
-		goto put_chains;
+		goto exit_only;
 
 	ret = ushstk_hook_install(&callchain_hook);
 	if (ret)
-		goto put_chains;
+		goto exit_counters;
 
 	ret = unwind_init();
 	if (ret)
@@ -328,10 +430,12 @@ static int __init perf_init(void)
 
 remove_callchain:
 	ushstk_hook_remove(&callchain_hook);
-put_chains:
-	kobject_put(chains);
+exit_counters:
+	counters_exit();
 exit_only:
 	cgroup_exit_only();
+exit_sources:
+	sources_exit();
 	return ret;
 }
 
@@ -339,12 +443,13 @@ static void __exit perf_exit(void)
 {
 	unwind_exit();
 	ushstk_hook_remove(&callchain_hook);
-	kobject_put(chains);
+	counters_exit();
 	cgroup_exit_only();
+	sources_exit();
 }
 
 module_init(perf_init);
 module_exit(perf_exit);
 
-MODULE_DESCRIPTION("User callchains of perf and BPF from shadow stacks");
+MODULE_DESCRIPTION("User callchains of perf and BPF from shadow stacks and unwind rules");
 MODULE_LICENSE("GPL");

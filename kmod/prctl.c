@@ -13,19 +13,17 @@
  * leave their path: the ftrace handler lets them pass.
  *
  * The system calls are called by static calls, not through pointers: see
- * resolve.h. They may sleep, so calls in flight are counted from the handler on
- * and waited for at unload.
+ * resolve.h. They may sleep for as long as a page of the caller's takes to come,
+ * so each call holds the module: unloading it meanwhile fails at once.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/atomic.h>
 #include <linux/module.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/ptrace.h>
 #include <linux/trace_recursion.h>
 #include <linux/uaccess.h>
-#include <linux/wait_bit.h>
 #include <asm/cpufeature.h>
 #include <asm/prctl.h>
 #include <asm/special_insns.h>
@@ -39,8 +37,8 @@
 static_assert(PR_SHADOW_STACK_ENABLE == ARCH_SHSTK_SHSTK);
 static_assert(PR_SHADOW_STACK_WRITE == ARCH_SHSTK_WRSS);
 
-#define STATUS_BITS	(PR_SHADOW_STACK_ENABLE | PR_SHADOW_STACK_WRITE)
-#define MAP_FLAGS	(SHADOW_STACK_SET_TOKEN | SHADOW_STACK_SET_MARKER)
+#define STATUS_BITS (PR_SHADOW_STACK_ENABLE | PR_SHADOW_STACK_WRITE)
+#define MAP_FLAGS (SHADOW_STACK_SET_TOKEN | SHADOW_STACK_SET_MARKER)
 
 static long no_syscall(const struct pt_regs *regs)
 {
@@ -50,14 +48,44 @@ static long no_syscall(const struct pt_regs *regs)
 DEFINE_STATIC_CALL(ushstk_sys_arch_prctl, no_syscall);
 DEFINE_STATIC_CALL(ushstk_sys_map_shadow_stack, no_syscall);
 
-/* Redirected calls that have not returned yet; taken by the handlers. */
-static atomic_t in_flight = ATOMIC_INIT(0);
-
-static void leave(void)
+#ifdef CONFIG_SECURITY
+static int no_security(int option, unsigned long arg2, unsigned long arg3, unsigned long arg4,
+		       unsigned long arg5)
 {
-	if (atomic_dec_and_test(&in_flight))
-		wake_up_var(&in_flight);
+	return -EPERM;
 }
+
+DEFINE_STATIC_CALL(ushstk_security_task_prctl, no_security);
+
+/* What security modules say, BPF programs among them; -ENOSYS: nothing. */
+static int ask_security(const struct pt_regs *regs)
+{
+	return static_call(ushstk_security_task_prctl)(regs->di, regs->si, regs->dx, regs->r10,
+						       regs->r8);
+}
+
+static bool __init bind_security(void)
+{
+	void *func = ushstk_resolve_text("security_task_prctl");
+
+	if (func)
+		static_call_update(ushstk_security_task_prctl, func);
+	return func;
+}
+#else
+static int ask_security(const struct pt_regs *regs)
+{
+	return -ENOSYS;
+}
+
+static bool __init bind_security(void)
+{
+	return true;
+}
+#endif
+
+/* Set at the end of a load that succeeded: calls are redirected from then on. */
+static bool ready;
 
 /* One arch_prctl() of current: one feature at a time, as x86 wants it. */
 static long arch_prctl(unsigned long option, unsigned long arg)
@@ -98,8 +126,8 @@ static long change_status(unsigned long status)
 	 * entries may be on it.
 	 */
 	if ((on ^ status) & PR_SHADOW_STACK_WRITE)
-		return arch_prctl(status & PR_SHADOW_STACK_WRITE ?
-				  ARCH_SHSTK_ENABLE : ARCH_SHSTK_DISABLE,
+		return arch_prctl(status & PR_SHADOW_STACK_WRITE ? ARCH_SHSTK_ENABLE :
+								   ARCH_SHSTK_DISABLE,
 				  ARCH_SHSTK_WRSS);
 	return 0;
 }
@@ -121,6 +149,12 @@ static long set_status(unsigned long status)
 static long shadow_stack_prctl(const struct pt_regs *regs)
 {
 	unsigned long arg = regs->si;
+	int ret;
+
+	/* As the first thing, as in the original. */
+	ret = ask_security(regs);
+	if (ret != -ENOSYS)
+		return ret;
 
 	if (regs->dx || regs->r10 || regs->r8)
 		return -EINVAL;
@@ -137,12 +171,18 @@ static long shadow_stack_prctl(const struct pt_regs *regs)
 	return -EINVAL;
 }
 
-/* Runs in place of __x64_sys_prctl(). */
+/*
+ * Runs in place of __x64_sys_prctl(). If the module is on its way out, the answer
+ * is the kernel's own.
+ */
 static long replace_prctl(const struct pt_regs *regs)
 {
-	long ret = shadow_stack_prctl(regs);
+	long ret = -EINVAL;
 
-	leave();
+	if (try_module_get(THIS_MODULE)) {
+		ret = shadow_stack_prctl(regs);
+		module_put(THIS_MODULE);
+	}
 	return ret;
 }
 
@@ -151,8 +191,7 @@ static long replace_prctl(const struct pt_regs *regs)
  * page, and the token moves one word down. x86 places its token itself, so the
  * stack is made without one first.
  */
-static long map_with_marker(unsigned long addr, unsigned long size,
-			    bool set_token)
+static long map_with_marker(unsigned long addr, unsigned long size, bool set_token)
 {
 	struct pt_regs regs = { .di = addr, .si = size };
 	unsigned long token;
@@ -174,25 +213,25 @@ static long map_with_marker(unsigned long addr, unsigned long size,
 	return ret;
 }
 
-/* Runs in place of __x64_sys_map_shadow_stack(). */
+/* Runs in place of __x64_sys_map_shadow_stack(); likewise. */
 static long replace_map_shadow_stack(const struct pt_regs *regs)
 {
-	long ret = map_with_marker(regs->di, regs->si,
-				   regs->dx & SHADOW_STACK_SET_TOKEN);
+	long ret = -EINVAL;
 
-	leave();
+	if (try_module_get(THIS_MODULE)) {
+		ret = map_with_marker(regs->di, regs->si, regs->dx & SHADOW_STACK_SET_TOKEN);
+		module_put(THIS_MODULE);
+	}
 	return ret;
 }
 
-static void redirect(struct ftrace_regs *fregs,
-		     long (*replacement)(const struct pt_regs *regs))
+static void redirect(struct ftrace_regs *fregs, long (*replacement)(const struct pt_regs *regs))
 {
-	atomic_inc(&in_flight);
-	ftrace_regs_set_instruction_pointer(fregs, (unsigned long)replacement);
+	if (READ_ONCE(ready))
+		ftrace_regs_set_instruction_pointer(fregs, (unsigned long)replacement);
 }
 
-static void notrace prctl_handler(unsigned long ip, unsigned long parent_ip,
-				  struct ftrace_ops *op,
+static void notrace prctl_handler(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op,
 				  struct ftrace_regs *fregs)
 {
 	const struct pt_regs *regs = (void *)ftrace_regs_get_argument(fregs, 0);
@@ -209,8 +248,7 @@ static void notrace prctl_handler(unsigned long ip, unsigned long parent_ip,
 	ftrace_test_recursion_unlock(bit);
 }
 
-static void notrace map_handler(unsigned long ip, unsigned long parent_ip,
-				struct ftrace_ops *op,
+static void notrace map_handler(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op,
 				struct ftrace_regs *fregs)
 {
 	const struct pt_regs *regs = (void *)ftrace_regs_get_argument(fregs, 0);
@@ -224,10 +262,8 @@ static void notrace map_handler(unsigned long ip, unsigned long parent_ip,
 	ftrace_test_recursion_unlock(bit);
 }
 
-static struct ushstk_hook prctl_hook =
-	USHSTK_HOOK("__x64_sys_prctl", prctl_handler);
-static struct ushstk_hook map_hook =
-	USHSTK_HOOK("__x64_sys_map_shadow_stack", map_handler);
+static struct ushstk_hook prctl_hook = USHSTK_HOOK("__x64_sys_prctl", prctl_handler);
+static struct ushstk_hook map_hook = USHSTK_HOOK("__x64_sys_map_shadow_stack", map_handler);
 
 /*
  * Whether the kernel answers the generic prctls by itself. From 6.13 on,
@@ -260,20 +296,17 @@ static int __init bind_syscalls(void)
 	arch_prctl_call = ushstk_resolve_text("__x64_sys_arch_prctl");
 	map_call = ushstk_resolve_text("__x64_sys_map_shadow_stack");
 	if (!arch_prctl_call || !map_call) {
-		pr_err("%s: not found in this kernel\n", arch_prctl_call ?
-		       "__x64_sys_map_shadow_stack" : "__x64_sys_arch_prctl");
+		pr_err("%s: not found in this kernel\n",
+		       arch_prctl_call ? "__x64_sys_map_shadow_stack" : "__x64_sys_arch_prctl");
 		return -EOPNOTSUPP;
 	}
 	static_call_update(ushstk_sys_arch_prctl, arch_prctl_call);
 	static_call_update(ushstk_sys_map_shadow_stack, map_call);
+	if (!bind_security()) {
+		pr_err("security_task_prctl: not found in this kernel: security modules would not be asked\n");
+		return -EOPNOTSUPP;
+	}
 	return 0;
-}
-
-static void wait_in_flight(void)
-{
-	wait_var_event(&in_flight, !atomic_read(&in_flight));
-	/* The last of them may still be on its way out of leave(). */
-	synchronize_rcu_tasks();
 }
 
 static int __init prctl_init(void)
@@ -298,22 +331,23 @@ static int __init prctl_init(void)
 		return ret;
 
 	ret = ushstk_hook_install(&map_hook);
-	if (ret)
-		goto remove_prctl;
+	if (ret) {
+		ushstk_hook_remove(&prctl_hook);
+		return ret;
+	}
 
+	WRITE_ONCE(ready, true);
 	return 0;
-
-remove_prctl:
-	ushstk_hook_remove(&prctl_hook);
-	wait_in_flight();
-	return ret;
 }
 
+/*
+ * Nobody holds the module any more. Who has given it back is still in the last
+ * instructions of a replacement, where it does not sleep: that is waited for.
+ */
 static void __exit prctl_exit(void)
 {
 	ushstk_hook_remove(&map_hook);
 	ushstk_hook_remove(&prctl_hook);
-	wait_in_flight();
 }
 
 module_init(prctl_init);

@@ -39,6 +39,22 @@ static inline u64 ushstk_mapping_end(struct mm_struct *mm, u64 addr)
 	return end;
 }
 
+/*
+ * Words that are no return addresses are left out. A program that may write to
+ * its shadow stack can fill gigabytes with them: more than these are not passed.
+ */
+#define USHSTK_MAX_MARKS 512
+
+/*
+ * How many words to read at once from @addr, a multiple of 8, on: up to @end or
+ * @max, and not beyond the page, for those behind an end marker may be missing.
+ * 0 means the end: whoever adds what this says to @addr gets there.
+ */
+static __always_inline u64 ushstk_chunk(u64 addr, u64 end, u64 max)
+{
+	return min3((end - addr) / 8, max, (u64)(PAGE_SIZE - offset_in_page(addr)) / 8);
+}
+
 /**
  * struct ushstk_span - what was copied
  * @nr: number of addresses written.
@@ -62,17 +78,15 @@ struct ushstk_span {
  *
  * Return: whether the stack goes on behind these words.
  */
-static __always_inline bool ushstk_filter(u64 *dst, const u64 *word, u64 words,
-					  u64 addr, unsigned int *nr,
-					  bool *signal)
+static __always_inline bool ushstk_filter(u64 *dst, const u64 *word, u64 words, u64 addr,
+					  unsigned int *nr, bool *signal)
 {
 	const u64 *stop = word + words;
 
 	/* In place there is nothing to move before the first gap. */
 	if (dst + *nr == word) {
 		for (; word < stop; word++, addr += 8)
-			if (unlikely(ushstk_arch_word(*word, addr) !=
-				     USHSTK_WORD_CODE))
+			if (unlikely(ushstk_arch_word(*word, addr) != USHSTK_WORD_CODE))
 				break;
 		*nr = word - dst;
 	}
@@ -111,17 +125,18 @@ static __always_inline u64 ushstk_stack_end(u64 ssp, struct ushstk_span *span)
  * Words that are no return addresses are left out. Copies straight into @dst
  * and closes the gaps there: a call per word would double its cost.
  *
- * Context: any, NMI as well, with preemption disabled; current is a user task.
+ * At most @max + USHSTK_MAX_MARKS words are looked at.
+ *
+ * Context: any, NMI as well; current is a user task.
  *
  * Return: 0; -ENODATA if there is no shadow stack pointer or none into a shadow
- * stack; -EBUSY if the registers are lent to a guest; -EFAULT if a page is not
+ * stack; -EBUSY if the registers may be another's; -EFAULT if a page is not
  * present.
  */
-static __always_inline int ushstk_read_current(u64 *dst, unsigned int max,
-					       struct ushstk_span *span)
+static __always_inline int ushstk_read_current(u64 *dst, unsigned int max, struct ushstk_span *span)
 {
+	u64 ssp, end, words, left = (u64)max + USHSTK_MAX_MARKS;
 	unsigned int nr = 0;
-	u64 ssp, end;
 	int ret;
 
 	span->nr = 0;
@@ -137,19 +152,13 @@ static __always_inline int ushstk_read_current(u64 *dst, unsigned int max,
 		return -ENODATA;
 	ushstk_arch_sync();
 
-	while (nr < max && ssp < end) {
-		/* A page at a time: those behind an end marker may be missing. */
-		u64 words = min3((end - ssp) / 8, (u64)max - nr,
-				 (PAGE_SIZE - offset_in_page(ssp)) / 8);
-
-		if (unlikely(copy_from_user_nofault(dst + nr,
-						    (void __user *)ssp,
-						    words * 8)))
+	while ((words = ushstk_chunk(ssp, end, min_t(u64, max - nr, left)))) {
+		if (unlikely(copy_from_user_nofault(dst + nr, (void __user *)ssp, words * 8)))
 			return -EFAULT;
-		if (!ushstk_filter(dst, dst + nr, words, ssp, &nr,
-				   &span->signal))
+		if (!ushstk_filter(dst, dst + nr, words, ssp, &nr, &span->signal))
 			break;
 		ssp += words * 8;
+		left -= words;
 	}
 	span->nr = nr;
 	return 0;

@@ -14,15 +14,18 @@
  *
  * A task that does neither for some tries gives -EAGAIN.
  *
- * Access is decided by ptrace's rules, and signal->exec_update_lock is held from
- * that decision until the last byte is read, so that no exec in between can make
- * it a decision about another program.
+ * Access is decided by ptrace's rules for attaching, anew for each try. From that
+ * decision until the registers are read and the address space is held,
+ * signal->exec_update_lock is held, so that no exec in between can make it a
+ * decision about another program. It is not held while anything is waited for:
+ * memory is read from that address space after it was let go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/file.h>
+#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
@@ -39,7 +42,7 @@
 #include "ushstk.h"
 
 /* How often a task is looked at before it counts as too restless. */
-#define TRIES	20
+#define TRIES 20
 
 static struct pid *no_pidfd(const struct file *file)
 {
@@ -92,20 +95,21 @@ static bool may_read(struct task_struct *task)
 	if (same_thread_group(task, current))
 		return true;
 	if (ptrace_check)
-		return static_call(ushstk_ptrace_may_access)
-			(task, PTRACE_MODE_READ_REALCREDS);
+		return static_call(ushstk_ptrace_may_access)(task, PTRACE_MODE_ATTACH_REALCREDS);
 	return capable(CAP_SYS_PTRACE) && perfmon_capable();
 }
 
-/* The task that a pidfd refers to, or the leader of the caller's process. */
+/* The task that a pidfd refers to, which may be one of those without a file. */
 static struct task_struct *get_process(int pidfd)
 {
 	struct task_struct *task;
 	struct file *file;
 	struct pid *pid;
 
-	if (pidfd == -1)
+	if (pidfd == -1 || pidfd == SHSTK_PIDFD_SELF_PROCESS)
 		return get_task_struct(current->group_leader);
+	if (pidfd == SHSTK_PIDFD_SELF)
+		return get_task_struct(current);
 	if (pidfd < 0)
 		return ERR_PTR(-EBADF);
 
@@ -118,29 +122,19 @@ static struct task_struct *get_process(int pidfd)
 	return task ? task : ERR_PTR(-ESRCH);
 }
 
-/*
- * for_each_thread() under RCU only: the kernel's also takes tasklist_lock for
- * good enough, which it does not export, so that with PROVE_RCU it cannot be used
- * in a module.
- */
-#define for_each_rcu_thread(process, task)				\
-	list_for_each_entry_rcu(task, &(process)->signal->thread_head,	\
-				thread_node)
-
 /* One thread of @process, by the number that the caller sees. */
 static struct task_struct *get_thread(struct task_struct *process, u32 tid)
 {
-	struct task_struct *task, *found = NULL;
+	struct task_struct *task;
 
 	rcu_read_lock();
-	for_each_rcu_thread(process, task) {
-		if (task_pid_vnr(task) == tid) {
-			found = get_task_struct(task);
-			break;
-		}
-	}
+	task = pid_task(find_vpid(tid), PIDTYPE_PID);
+	if (task && same_thread_group(task, process))
+		get_task_struct(task);
+	else
+		task = ERR_PTR(-ESRCH);
 	rcu_read_unlock();
-	return found ? found : ERR_PTR(-ESRCH);
+	return task;
 }
 
 /*
@@ -170,11 +164,16 @@ static void end_access(struct task_struct *task)
 /**
  * struct view - what is read of a task
  * @task: the task.
- * @max: capacity of @entry; 0: only the pointer is wanted.
+ * @max: capacity of @entry, without the program counter and one more to see that
+ *	something is cut; 0: only the pointer is wanted.
  * @entry: receives the program counter and the return addresses.
  * @nr: number of entries.
- * @ssp: shadow stack pointer.
  * @flags: SHSTK_THREAD_*.
+ * @enabled: PR_SHADOW_STACK_* that are on.
+ * @locked: PR_SHADOW_STACK_* that are locked.
+ * @ssp: shadow stack pointer.
+ * @base: lowest address of the stack that the kernel made, or 0.
+ * @size: its size.
  * @ret: of view_running(): 0 or a negative errno.
  */
 struct view {
@@ -182,13 +181,33 @@ struct view {
 	unsigned int max;
 	u64 *entry;
 	unsigned int nr;
-	u64 ssp;
 	u32 flags;
+	u64 enabled;
+	u64 locked;
+	u64 ssp;
+	u64 base;
+	u64 size;
 	int ret;
 };
 
+/* What the kernel has on record. Return: whether there is a shadow stack. */
+static bool view_record(struct view *view)
+{
+	struct task_struct *task = view->task;
+
+	if (task->flags & (PF_KTHREAD | PF_USER_WORKER))
+		return false;
+	view->enabled = ushstk_arch_enabled(task);
+	view->locked = ushstk_arch_locked(task);
+	if (!ushstk_arch_active(task))
+		return false;
+	view->base = ushstk_arch_base(task);
+	view->size = ushstk_arch_size(task);
+	return true;
+}
+
 /* Runs on the CPU that the task was on, if it is there still. */
-static void view_running(void *arg)
+static void view_here(void *arg)
 {
 	struct view *view = arg;
 	struct ushstk_span span;
@@ -216,6 +235,25 @@ static void view_running(void *arg)
 		view->flags |= SHSTK_THREAD_SIGNAL;
 }
 
+static int view_running(struct view *view)
+{
+	struct task_struct *task = view->task;
+	int ret;
+
+	ret = begin_access(task);
+	if (ret)
+		return ret;
+	view->ret = -ENODATA;
+	if (view_record(view)) {
+		view->ret = -EAGAIN;
+		if (task != current)
+			view->flags |= SHSTK_THREAD_RUNNING;
+		smp_call_function_single(task_cpu(task), view_here, view, 1);
+	}
+	end_access(task);
+	return view->ret;
+}
+
 /* The shadow stack at an address, or -ENOENT. */
 static int find_stack(struct mm_struct *mm, u64 addr, u64 *start, u64 *end)
 {
@@ -234,9 +272,8 @@ static int find_stack(struct mm_struct *mm, u64 addr, u64 *start, u64 *end)
 	return ret;
 }
 
-static int view_end(struct view *view, u64 *end)
+static int view_end(struct view *view, struct mm_struct *mm, u64 *end)
 {
-	struct mm_struct *mm;
 	u64 start;
 	int ret;
 
@@ -244,39 +281,65 @@ static int view_end(struct view *view, u64 *end)
 	if (*end)
 		return 0;
 	view->flags |= SHSTK_THREAD_SWITCHED;
-
-	mm = get_task_mm(view->task);
-	if (!mm)
-		return -ESRCH;
 	ret = find_stack(mm, view->ssp, &start, end);
 	/* An empty stack's pointer is behind its last word. */
 	if (ret == -ENOENT)
 		ret = find_stack(mm, view->ssp - 8, &start, end);
-	mmput(mm);
 	return ret == -ENOENT ? -ENODATA : ret;
 }
 
-static int copy_stack(struct view *view)
+/*
+ * The last one to leave an address space waits for its asynchronous I/O, and no signal
+ * ends that: not the caller.
+ */
+static void put_memory(struct mm_struct *mm)
 {
-	u64 addr = view->ssp, end;
-	bool signal = false, more = true;
+	mmput_async(mm);
+}
+
+/* Copy from one page of another address space; waits for it if it is not there. */
+static int read_page(struct mm_struct *mm, u64 addr, void *dst, size_t size)
+{
+	int locked = 1, ret;
+	struct page *page;
+	void *from;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	ret = get_user_pages_remote(mm, addr, 1, 0, &page, &locked);
+	if (locked)
+		mmap_read_unlock(mm);
+	if (ret != 1)
+		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
+	from = kmap_local_page(page);
+	memcpy(dst, from + offset_in_page(addr), size);
+	kunmap_local(from);
+	put_page(page);
+	return 0;
+}
+
+/* As ushstk_read_current(), of another task. */
+static int copy_stack(struct view *view, struct mm_struct *mm)
+{
+	u64 addr = view->ssp, end, words, left = (u64)view->max + USHSTK_MAX_MARKS;
+	bool signal = false;
 	int ret;
 
-	ret = view_end(view, &end);
+	if (!IS_ALIGNED(addr, 8))
+		return -ENODATA;
+	ret = view_end(view, mm, &end);
 	if (ret)
 		return ret;
-	while (more && addr < end && view->nr < view->max + 1) {
-		u64 words = min3((end - addr) / 8,
-				 (u64)view->max + 1 - view->nr,
-				 (PAGE_SIZE - offset_in_page(addr)) / 8);
+	while ((words = ushstk_chunk(addr, end, min_t(u64, view->max + 1 - view->nr, left)))) {
 		u64 *dst = view->entry + view->nr;
 
-		if (access_process_vm(view->task, addr, dst, words * 8, 0) !=
-		    words * 8)
-			return -EFAULT;
-		more = ushstk_filter(view->entry, dst, words, addr, &view->nr,
-				     &signal);
+		ret = read_page(mm, addr, dst, words * 8);
+		if (ret)
+			return ret;
+		if (!ushstk_filter(view->entry, dst, words, addr, &view->nr, &signal))
+			break;
 		addr += words * 8;
+		left -= words;
 	}
 	if (signal)
 		view->flags |= SHSTK_THREAD_SIGNAL;
@@ -309,22 +372,47 @@ static int saved_pc(struct task_struct *task, u64 *pc)
 	return 0;
 }
 
+/*
+ * The registers of a task that is off the CPU. Return: 0; or a negative errno.
+ * @mm is held if it is not NULL.
+ */
+static int view_registers(struct view *view, struct mm_struct **mm)
+{
+	int ret;
+
+	if (!view_record(view))
+		return -ENODATA;
+	ret = ushstk_arch_saved_pointer(view->task, &view->ssp);
+	if (ret || !view->max)
+		return ret;
+	ret = saved_pc(view->task, &view->entry[0]);
+	if (ret)
+		return ret;
+	view->nr = 1;
+	*mm = get_task_mm(view->task);
+	return *mm ? 0 : -ESRCH;
+}
+
 static int view_sleeping(struct view *view)
 {
 	struct task_struct *task = view->task;
+	struct mm_struct *mm = NULL;
 	unsigned long switched;
 	int ret;
 
-	if (on_cpu(task))
-		return -EAGAIN;
+	ret = begin_access(task);
+	if (ret)
+		return ret;
 	switched = times_switched(task);
+	/* The count comes before, all else behind: pairs with itself below. */
+	smp_rmb();
+	ret = on_cpu(task) ? -EAGAIN : view_registers(view, &mm);
+	end_access(task);
 
-	ret = ushstk_arch_saved_pointer(task, &view->ssp);
-	if (!ret && view->max)
-		ret = saved_pc(task, &view->entry[0]);
-	if (!ret && view->max) {
-		view->nr = 1;
-		ret = copy_stack(view);
+	if (mm) {
+		if (!ret)
+			ret = copy_stack(view, mm);
+		put_memory(mm);
 	}
 
 	/* All reads above come before these. */
@@ -334,28 +422,15 @@ static int view_sleeping(struct view *view)
 	return READ_ONCE(task->exit_state) ? -ESRCH : ret;
 }
 
+/* Return: 0; -EINTR and -EPERM concern the caller, others the task. */
 static int view_task(struct view *view)
 {
-	struct task_struct *task = view->task;
 	int ret = -EAGAIN, i;
-
-	if (task->flags & (PF_KTHREAD | PF_USER_WORKER) ||
-	    !ushstk_arch_active(task))
-		return -ENODATA;
 
 	for (i = 0; i < TRIES && ret == -EAGAIN; i++) {
 		view->nr = 0;
 		view->flags = 0;
-		if (on_cpu(task)) {
-			view->ret = -EAGAIN;
-			if (task != current)
-				view->flags |= SHSTK_THREAD_RUNNING;
-			smp_call_function_single(task_cpu(task), view_running,
-						 view, 1);
-			ret = view->ret;
-		} else {
-			ret = view_sleeping(view);
-		}
+		ret = on_cpu(view->task) ? view_running(view) : view_sleeping(view);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
@@ -392,40 +467,24 @@ static struct task_struct *get_task(int pidfd, u32 tid)
  */
 int ushstk_status(struct shstk_ioc_status *arg)
 {
-	struct task_struct *task;
 	struct view view = {};
 	int ret;
 
-	task = get_task(arg->pidfd, arg->tid);
-	if (IS_ERR(task))
-		return PTR_ERR(task);
-	ret = begin_access(task);
-	if (ret)
-		goto put_task;
-
-	arg->locked = ushstk_arch_locked(task);
-	arg->enabled = 0;
-	arg->pointer = 0;
-	arg->base = 0;
-	arg->size = 0;
-	if (!ushstk_arch_active(task)) {
-		arg->locked = 0;
-		goto end_access;
-	}
-	view.task = task;
+	view.task = get_task(arg->pidfd, arg->tid);
+	if (IS_ERR(view.task))
+		return PTR_ERR(view.task);
 	ret = view_task(&view);
-	if (ret)
-		goto end_access;
-	arg->enabled = ushstk_arch_enabled(task);
-	arg->pointer = view.ssp;
-	arg->base = ushstk_arch_base(task);
-	arg->size = ushstk_arch_size(task);
+	put_task_struct(view.task);
+	/* No shadow stack, or one without a pointer yet: all that is on record. */
+	if (ret && ret != -ENODATA)
+		return ret;
 
-end_access:
-	end_access(task);
-put_task:
-	put_task_struct(task);
-	return ret;
+	arg->enabled = view.enabled;
+	arg->locked = view.locked;
+	arg->pointer = ret ? 0 : view.ssp;
+	arg->base = view.base;
+	arg->size = view.size;
+	return 0;
 }
 
 /**
@@ -449,52 +508,78 @@ int ushstk_map(struct shstk_ioc_map *arg)
 	if (ret)
 		goto put_task;
 	mm = get_task_mm(task);
+	end_access(task);
 	if (!mm) {
 		ret = -ESRCH;
-		goto end_access;
+		goto put_task;
 	}
 	ret = find_stack(mm, arg->addr, &arg->start, &arg->end);
-	mmput(mm);
+	put_memory(mm);
 
-end_access:
-	end_access(task);
 put_task:
 	put_task_struct(task);
 	return ret;
 }
 
-/* All threads of a process that fit, each held; returns how many there were. */
-static unsigned int get_threads(struct task_struct *process,
-				struct task_struct **held, unsigned int max)
+/*
+ * for_each_thread() under RCU only: the kernel's also takes tasklist_lock for
+ * good enough, which it does not export, so that with PROVE_RCU it cannot be used
+ * in a module.
+ */
+#define for_each_rcu_thread(process, task) \
+	list_for_each_entry_rcu(task, &(process)->signal->thread_head, thread_node)
+
+/*
+ * All threads of a process that fit; returns how many there were. Their numbers are
+ * held, which are small, and not they: a caller may sleep on a page of its own for as
+ * long as it likes, and its threads' limit does not count those that have ended.
+ */
+static unsigned int get_threads(struct task_struct *process, struct pid **held, unsigned int max)
 {
 	struct task_struct *task;
 	unsigned int nr = 0;
 
 	rcu_read_lock();
 	for_each_rcu_thread(process, task) {
+		struct pid *pid = task_pid(task);
+
+		/* It is being taken off the list. */
+		if (!pid)
+			continue;
 		if (nr < max)
-			held[nr] = get_task_struct(task);
+			held[nr] = get_pid(pid);
 		nr++;
 	}
 	rcu_read_unlock();
 	return nr;
 }
 
-static int trace_thread(struct task_struct *task, u64 *entry,
-			const struct shstk_ioc_trace *arg, unsigned int i)
+static int view_pid(struct view *view, struct pid *pid)
+{
+	int ret;
+
+	view->task = get_pid_task(pid, PIDTYPE_PID);
+	if (!view->task)
+		return -ESRCH;
+	ret = view_task(view);
+	put_task_struct(view->task);
+	return ret;
+}
+
+static int trace_thread(struct pid *pid, u64 *entry, const struct shstk_ioc_trace *arg,
+			unsigned int i)
 {
 	struct shstk_ioc_thread __user *threads = u64_to_user_ptr(arg->threads);
 	u64 __user *entries = u64_to_user_ptr(arg->entries);
-	struct shstk_ioc_thread thread = { .tid = task_pid_vnr(task) };
+	struct shstk_ioc_thread thread = { .tid = pid_vnr(pid) };
 	struct view view = {
-		.task = task,
 		.max = arg->max_entries,
 		.entry = entry,
 	};
 
-	thread.error = view_task(&view);
-	if (thread.error == -EINTR)
-		return -EINTR;
+	thread.error = view_pid(&view, pid);
+	if (thread.error == -EINTR || thread.error == -EPERM)
+		return thread.error;
 	if (!thread.error) {
 		thread.nr = view.nr;
 		thread.flags = view.flags;
@@ -505,25 +590,44 @@ static int trace_thread(struct task_struct *task, u64 *entry,
 	return copy_to_user(threads + i, &thread, sizeof(thread)) ? -EFAULT : 0;
 }
 
-static int trace_threads(struct task_struct **held, unsigned int nr,
-			 const struct shstk_ioc_trace *arg)
+static int trace_threads(struct pid **held, unsigned int nr, const struct shstk_ioc_trace *arg)
 {
 	unsigned int i;
 	u64 *entry;
 	int ret = 0;
 
 	/* The program counter, and one more to see that something is cut. */
-	entry = kmalloc_array(arg->max_entries + 1, sizeof(*entry), GFP_KERNEL);
+	entry = kmalloc_array(arg->max_entries + 1, sizeof(*entry), GFP_KERNEL_ACCOUNT);
 	if (!entry)
 		return -ENOMEM;
-	for (i = 0; i < nr && !ret; i++) {
-		ret = begin_access(held[i]);
-		if (ret)
-			break;
+	for (i = 0; i < nr && !ret; i++)
 		ret = trace_thread(held[i], entry, arg, i);
-		end_access(held[i]);
-	}
 	kfree(entry);
+	return ret;
+}
+
+/* What @arg asks about, at most @max. Return: how many there are, or a negative errno. */
+static int find_threads(const struct shstk_ioc_trace *arg, struct pid **held, unsigned int max)
+{
+	struct task_struct *process, *task;
+	int ret = 1;
+
+	process = get_process(arg->pidfd);
+	if (IS_ERR(process))
+		return PTR_ERR(process);
+	if (!arg->tid) {
+		ret = get_threads(process, held, max);
+		goto put_process;
+	}
+	task = get_thread(process, arg->tid);
+	if (IS_ERR(task)) {
+		ret = PTR_ERR(task);
+		goto put_process;
+	}
+	held[0] = get_task_pid(task, PIDTYPE_PID);
+	put_task_struct(task);
+put_process:
+	put_task_struct(process);
 	return ret;
 }
 
@@ -535,44 +639,28 @@ static int trace_threads(struct task_struct **held, unsigned int nr,
  */
 int ushstk_trace(struct shstk_ioc_trace *arg)
 {
-	struct task_struct *process, **held;
 	unsigned int max, nr, i;
+	struct pid **held;
 	int ret;
 
-	if (arg->flags || !arg->max_entries ||
-	    arg->max_entries > SHSTK_MAX_ENTRIES || !arg->max_threads ||
-	    arg->max_threads > SHSTK_MAX_THREADS)
+	if (arg->flags || !arg->max_entries || arg->max_entries > SHSTK_MAX_ENTRIES ||
+	    !arg->max_threads || arg->max_threads > SHSTK_MAX_THREADS)
 		return -EINVAL;
 
-	process = get_process(arg->pidfd);
-	if (IS_ERR(process))
-		return PTR_ERR(process);
-
 	max = arg->tid ? 1 : arg->max_threads;
-	held = kvmalloc_array(max, sizeof(*held), GFP_KERNEL);
-	if (!held) {
-		ret = -ENOMEM;
-		goto put_process;
-	}
-	if (arg->tid) {
-		held[0] = get_thread(process, arg->tid);
-		ret = PTR_ERR_OR_ZERO(held[0]);
-		if (ret)
-			goto free_held;
-		nr = 1;
-	} else {
-		nr = get_threads(process, held, max);
-	}
-	arg->nr_threads = nr;
-	nr = min(nr, max);
-
+	held = kvmalloc_array(max, sizeof(*held), GFP_KERNEL_ACCOUNT);
+	if (!held)
+		return -ENOMEM;
+	ret = find_threads(arg, held, max);
+	if (ret < 0)
+		goto free_held;
+	arg->nr_threads = ret;
+	nr = min_t(unsigned int, ret, max);
 	ret = trace_threads(held, nr, arg);
 	for (i = 0; i < nr; i++)
-		put_task_struct(held[i]);
+		put_pid(held[i]);
 
 free_held:
 	kvfree(held);
-put_process:
-	put_task_struct(process);
 	return ret;
 }

@@ -16,6 +16,8 @@
  * stack, or another misuse of shadow stacks that the CPU caught. current is the
  * task; it gets SIGSEGV with si_code SEGV_CPERR.
  */
+/* As the kernel writes its trace events. */
+/* clang-format off */
 TRACE_EVENT(shstk_violation,
 	TP_PROTO(unsigned long pc, u64 stack, u64 shadow),
 	TP_ARGS(pc, stack, shadow),
@@ -37,6 +39,7 @@ TRACE_EVENT(shstk_violation,
 		  __entry->comm, __entry->tgid, __entry->pc, __entry->stack,
 		  __entry->shadow)
 );
+/* clang-format on */
 
 #endif /* USHSTK_TRACE_H */
 

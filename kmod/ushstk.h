@@ -20,6 +20,7 @@ int ushstk_trace(struct shstk_ioc_trace *arg);
 
 /* kfunc.c: BPF */
 int ushstk_kfunc_init(void);
+bool ushstk_kfunc_there(void);
 int bpf_shstk_get_user_stack(void *buf, u32 buf__sz, u64 flags);
 
 /* violation.c: control-protection faults */

@@ -3,17 +3,19 @@
  * violation.c - control-protection faults of all tasks: a trace event and
  * counts.
  *
- * The fault handlers themselves cannot be hooked (noinstr), but each of them
- * ends in a SIGSEGV with SEGV_CPERR for current, on every architecture, and
- * sending signals has a tracepoint. Kernel-sent: a positive si_code cannot come
- * from kill() or sigqueue() to another task. The tracepoint itself is not
- * exported; modules may look it up.
+ * The fault handlers themselves cannot be hooked (noinstr), but on every
+ * architecture each of them, and nothing else, ends in force_sig_fault(SIGSEGV,
+ * SEGV_CPERR) for current: a kprobe is there. What a signal's siginfo says is no
+ * proof, for a program may send itself any.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/atomic.h>
 #include <linux/device.h>
+#include <linux/kprobes.h>
+#include <linux/ptrace.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task_stack.h>
-#include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <uapi/asm-generic/siginfo.h>
 
@@ -35,27 +37,29 @@ static u64 shadow_address(void)
 	return addr;
 }
 
-/* Interrupts are off, sighand->siglock is held: only record. */
-static void on_signal(void *data, int sig, struct kernel_siginfo *info,
-		      struct task_struct *task, int group, int result)
+/* At the entry of force_sig_fault(int sig, int code, void __user *addr). */
+static int on_fault(struct kprobe *probe, struct pt_regs *args)
 {
 	struct pt_regs *regs;
 
-	/* The first values are marks, not addresses: no details. */
-	if (sig != SIGSEGV || (unsigned long)info < PAGE_SIZE ||
-	    info->si_code != SEGV_CPERR || task != current)
-		return;
+	if ((int)regs_get_kernel_argument(args, 0) != SIGSEGV ||
+	    (int)regs_get_kernel_argument(args, 1) != SEGV_CPERR)
+		return 0;
 	atomic64_inc(&violations);
 	if (!trace_shstk_violation_enabled())
-		return;
+		return 0;
 	regs = task_pt_regs(current);
-	trace_shstk_violation(instruction_pointer(regs),
-			      ushstk_arch_return_address(regs),
+	trace_shstk_violation(instruction_pointer(regs), ushstk_arch_return_address(regs),
 			      shadow_address());
+	return 0;
 }
 
-static ssize_t violations_show(struct device *dev,
-			       struct device_attribute *attr, char *buf)
+static struct kprobe fault_probe = {
+	.symbol_name = "force_sig_fault",
+	.pre_handler = on_fault,
+};
+
+static ssize_t violations_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%lld\n", atomic64_read(&violations));
 }
@@ -76,25 +80,18 @@ const struct attribute_group *ushstk_violation_groups[] = {
 	NULL,
 };
 
-static struct tracepoint *signal_generate;
-
-static void find_signal_generate(struct tracepoint *tp, void *priv)
-{
-	if (!strcmp(tp->name, "signal_generate"))
-		signal_generate = tp;
-}
-
 /**
- * ushstk_violation_init() - start to look at signals
+ * ushstk_violation_init() - start to look at faults
  *
- * Return: 0, -EOPNOTSUPP if the kernel has no such tracepoint, -ENOMEM.
+ * Return: 0 or a negative errno.
  */
 int ushstk_violation_init(void)
 {
-	for_each_kernel_tracepoint(find_signal_generate, NULL);
-	if (!signal_generate)
-		return -EOPNOTSUPP;
-	return tracepoint_probe_register(signal_generate, on_signal, NULL);
+	int ret = register_kprobe(&fault_probe);
+
+	if (ret)
+		pr_err("%s: cannot be probed on this kernel (%d)\n", fault_probe.symbol_name, ret);
+	return ret;
 }
 
 /**
@@ -102,6 +99,5 @@ int ushstk_violation_init(void)
  */
 void ushstk_violation_exit(void)
 {
-	tracepoint_probe_unregister(signal_generate, on_signal, NULL);
-	tracepoint_synchronize_unregister();
+	unregister_kprobe(&fault_probe);
 }

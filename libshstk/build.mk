@@ -13,9 +13,24 @@ LIB_CORE_SRC	:= $(filter-out $(LIB_SYMBOL_SRC),$(LIB_CORE_SRC))
 LIB_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
 	-fno-plt -ftls-model=initial-exec -fasynchronous-unwind-tables -fno-tree-slp-vectorize
 
-VARIANTS := native clang arm64 riscv asan tsan musl
+# Whatever a capture can reach calls no cancellation point of the C library, which a
+# handler must not; of the library's objects, these two work for their caller.
+CANCELLABLE := %/address_space.o %/shadow_remote.o
+# $(1) objects, or linked ones
+no_cancellation = $(Q)$(NM) -A -u $(filter-out $(CANCELLABLE),$(1)) | \
+	awk -f libshstk/cancellation.awk libshstk/cancellation.points -
+CANCELLATION := libshstk/cancellation.awk libshstk/cancellation.points
+
+#   make MARKERS=0  build the library without markers (Documentation/markers.rst), into
+#                   the same places: clean first
+MARKERS	?= 1
+LIB_CFLAGS += $(if $(filter 0,$(MARKERS)),-DSHSTK_NO_MARKERS)
+
+VARIANTS := native clang arm64 riscv asan tsan musl nomarkers
 native_CC := $(CC)
 native_FLAGS := $(OPT)
+nomarkers_CC := $(CC)
+nomarkers_FLAGS := $(OPT) -DSHSTK_NO_MARKERS
 clang_CC := $(CLANG)
 clang_FLAGS := -O2 -g
 arm64_CC := $(ARM64)gcc
@@ -32,6 +47,7 @@ musl_CC := musl-gcc
 musl_FLAGS := -O2 -g -idirafter /usr/include \
 	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
 native_ARCH := $(ARCH)
+nomarkers_ARCH := $(ARCH)
 musl_ARCH := $(ARCH)
 clang_ARCH := $(ARCH)
 asan_ARCH := $(ARCH)
@@ -48,9 +64,10 @@ $(B)/lib/$(1)/%.o: libshstk/%.c libshstk/build.mk
 	$$(call say,CC,$$@)$$($(1)_CC) $$(LIB_CFLAGS) $$($(1)_FLAGS) \
 		-Ilibshstk/arch/$$($(1)_ARCH) -MMD -MP -c -o $$@ $$<
 
-$(B)/lib/$(1)/libshstk.a: $$($(1)_OBJ)
+$(B)/lib/$(1)/libshstk.a: $$($(1)_OBJ) $(CANCELLATION)
 	@rm -f $$@
-	$$(call say,AR,$$@)$(AR) rcs $$@ $$^
+	$$(call no_cancellation,$$($(1)_OBJ))
+	$$(call say,AR,$$@)$(AR) rcs $$@ $$($(1)_OBJ)
 
 $(B)/lib/$(1)/libshstk.so: $$($(1)_OBJ) libshstk/libshstk.map
 	$$(call say,LD,$$@)$$($(1)_CC) $$($(1)_FLAGS) -shared -o $$@ \

@@ -3,16 +3,20 @@
  * cfi.c - decode DWARF call frame information; see cfi.h.
  */
 #include "cfi.h"
+#include "scratch.h"
 
 /* Pointer encodings, LSB 5.0 section 10.5. */
+/* clang-format off */
 enum {
 	PE_ABSPTR = 0x00, PE_ULEB = 0x01, PE_UDATA2 = 0x02, PE_UDATA4 = 0x03,
 	PE_UDATA8 = 0x04, PE_SLEB = 0x09, PE_SDATA2 = 0x0a, PE_SDATA4 = 0x0b,
 	PE_SDATA8 = 0x0c, PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_INDIRECT = 0x80,
 	PE_OMIT = 0xff,
 };
+/* clang-format on */
 
 /* Call frame instructions, DWARF 5 section 7.24 and its vendor extensions. */
+/* clang-format off */
 enum {
 	CFA_NOP = 0x00, CFA_SET_LOC = 0x01, CFA_ADVANCE1 = 0x02,
 	CFA_ADVANCE2 = 0x03, CFA_ADVANCE4 = 0x04, CFA_OFFSET_EXT = 0x05,
@@ -26,6 +30,7 @@ enum {
 	CFA_GNU_ARGS_SIZE = 0x2e, CFA_GNU_NEG_OFFSET_EXT = 0x2f,
 	CFA_ADVANCE = 0x40, CFA_OFFSET = 0x80, CFA_RESTORE = 0xc0,
 };
+/* clang-format on */
 
 #define REMEMBER_MAX 4
 
@@ -101,8 +106,7 @@ static void skip(struct bytes *b, uint64_t len)
 	}
 }
 
-static uint64_t pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr,
-			uint64_t data)
+static uint64_t pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data)
 {
 	uint64_t v;
 
@@ -147,9 +151,8 @@ static uint64_t pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr,
 	}
 }
 
-const uint8_t *cfi_pointer(const uint8_t *p, const uint8_t *end,
-			   uint8_t encoding, uint64_t vaddr, uint64_t data,
-			   uint64_t *ret)
+const uint8_t *cfi_pointer(const uint8_t *p, const uint8_t *end, uint8_t encoding, uint64_t vaddr,
+			   uint64_t data, uint64_t *ret)
 {
 	struct bytes b = { p, end, false };
 
@@ -163,9 +166,8 @@ static uint64_t vaddr_of(const struct cfi_section *sec, const uint8_t *p)
 }
 
 /* Length field and ID of an entry: 32-bit and 64-bit DWARF. */
-static bool entry_header(const struct cfi_section *sec, size_t off,
-			 struct bytes *b, uint64_t *id, const uint8_t **id_at,
-			 bool *is_cie)
+static bool entry_header(const struct cfi_section *sec, size_t off, struct bytes *b, uint64_t *id,
+			 const uint8_t **id_at, bool *is_cie)
 {
 	uint64_t len;
 	bool wide = false;
@@ -193,8 +195,8 @@ static bool entry_header(const struct cfi_section *sec, size_t off,
 	return !b->bad;
 }
 
-static int augmentation(const struct cfi_section *sec, struct bytes *b,
-			const char *aug, struct cie *cie)
+static int augmentation(const struct cfi_section *sec, struct bytes *b, const char *aug,
+			struct cie *cie)
 {
 	const uint8_t *end;
 	uint64_t len;
@@ -217,8 +219,7 @@ static int augmentation(const struct cfi_section *sec, struct bytes *b,
 			break;
 		case 'P':
 			encoding = fixed(b, 1);
-			pointer(b, encoding & ~PE_INDIRECT,
-				vaddr_of(sec, b->p), 0);
+			pointer(b, encoding & ~PE_INDIRECT, vaddr_of(sec, b->p), 0);
 			break;
 		case 'L':
 			fixed(b, 1);
@@ -226,10 +227,10 @@ static int augmentation(const struct cfi_section *sec, struct bytes *b,
 		case 'S':
 			cie->signal_frame = true;
 			break;
-		case 'B':	/* arm64: return addresses signed with key B */
-		case 'G':	/* arm64: memory tagged frames */
+		case 'B': /* arm64: return addresses signed with key B */
+		case 'G': /* arm64: memory tagged frames */
 			break;
-		default:	/* unknown, but its length is known */
+		default: /* unknown, but its length is known */
 			b->p = end;
 			return 0;
 		}
@@ -260,7 +261,7 @@ static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 	if (b.bad)
 		return -1;
 	if (version == 4 && (fixed(&b, 1) != 8 || fixed(&b, 1) != 0))
-		return -1;	/* address size, segment selector size */
+		return -1; /* address size, segment selector size */
 	cie->code_align = uleb(&b);
 	cie->data_align = sleb(&b);
 	cie->ra = version == 1 ? fixed(&b, 1) : uleb(&b);
@@ -271,8 +272,7 @@ static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 	return 0;
 }
 
-int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde,
-	      size_t *next)
+int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde, size_t *next)
 {
 	const uint8_t *id_at;
 	uint64_t id, len;
@@ -316,16 +316,17 @@ struct program {
 	struct cfi_row row;
 	struct cfi_row initial;
 	struct cfi_row remembered[REMEMBER_MAX];
+	struct cfi_row mended; /* see mend() */
+	struct fde fde; /* see cfi_row_at() */
 	unsigned int nremembered;
-	bool pushed;		/* see find_pushed() */
+	bool pushed; /* see find_pushed() */
 };
 
-static bool set_rule(struct cfi_row *row, uint64_t reg, enum reg_rule type,
-		     int64_t val)
+static bool set_rule(struct cfi_row *row, uint64_t reg, enum reg_rule type, int64_t val)
 {
 	if (val != (int32_t)val)
 		return false;
-	if (reg < REG_PC) {	/* others (vector, PAC state) are not tracked */
+	if (reg < REG_PC) { /* others (vector, PAC state) are not tracked */
 		row->type[reg] = type;
 		row->val[reg] = val;
 	}
@@ -350,10 +351,50 @@ static bool take_expr(struct program *pr, struct bytes *b, int64_t *off)
 	return !b->bad && *off == (int32_t)*off;
 }
 
+/* How one register is found. */
+static bool register_rule(struct program *pr, struct bytes *b, uint8_t op)
+{
+	struct cfi_row *row = &pr->row;
+	uint64_t align = pr->cie->data_align; /* products may wrap */
+	uint64_t reg = uleb(b);
+	int64_t off;
+
+	switch (op) {
+	case CFA_OFFSET_EXT:
+		return set_rule(row, reg, REG_AT_CFA, uleb(b) * align);
+	case CFA_OFFSET_SF:
+		return set_rule(row, reg, REG_AT_CFA, sleb(b) * align);
+	case CFA_GNU_NEG_OFFSET_EXT:
+		return set_rule(row, reg, REG_AT_CFA, -(uleb(b) * align));
+	case CFA_VAL_OFFSET:
+		return set_rule(row, reg, REG_IS_CFA, uleb(b) * align);
+	case CFA_VAL_OFFSET_SF:
+		return set_rule(row, reg, REG_IS_CFA, sleb(b) * align);
+	case CFA_RESTORE_EXT:
+		if (reg >= REG_PC)
+			return true;
+		return set_rule(row, reg, pr->initial.type[reg], pr->initial.val[reg]);
+	case CFA_UNDEFINED:
+		return set_rule(row, reg, REG_UNDEFINED, 0);
+	case CFA_SAME:
+		return set_rule(row, reg, REG_SAME, 0);
+	case CFA_REGISTER:
+		off = uleb(b);
+		return off >= 0 && off < REG_PC && set_rule(row, reg, REG_IN, off);
+	case CFA_EXPR:
+		return take_expr(pr, b, &off) && set_rule(row, reg, REG_AT_EXPR, off);
+	case CFA_VAL_EXPR:
+		return take_expr(pr, b, &off) && set_rule(row, reg, REG_IS_EXPR, off);
+	default:
+		return false;
+	}
+}
+
+/* How the CFA is found; anything else that has no register of its own, too. */
 static bool extended(struct program *pr, struct bytes *b, uint8_t op)
 {
 	struct cfi_row *row = &pr->row;
-	uint64_t align = pr->cie->data_align;	/* products may wrap */
+	uint64_t align = pr->cie->data_align; /* products may wrap */
 	uint64_t reg;
 	int64_t off;
 
@@ -362,43 +403,6 @@ static bool extended(struct program *pr, struct bytes *b, uint8_t op)
 	case CFA_AARCH64_NEGATE_RA:
 	case CFA_AARCH64_NEGATE_RA_WITH_PC:
 		return true;
-	case CFA_OFFSET_EXT:
-		reg = uleb(b);
-		return set_rule(row, reg, REG_AT_CFA, uleb(b) * align);
-	case CFA_OFFSET_SF:
-		reg = uleb(b);
-		return set_rule(row, reg, REG_AT_CFA, sleb(b) * align);
-	case CFA_GNU_NEG_OFFSET_EXT:
-		reg = uleb(b);
-		return set_rule(row, reg, REG_AT_CFA, -(uleb(b) * align));
-	case CFA_VAL_OFFSET:
-		reg = uleb(b);
-		return set_rule(row, reg, REG_IS_CFA, uleb(b) * align);
-	case CFA_VAL_OFFSET_SF:
-		reg = uleb(b);
-		return set_rule(row, reg, REG_IS_CFA, sleb(b) * align);
-	case CFA_RESTORE_EXT:
-		reg = uleb(b);
-		if (reg >= REG_PC)
-			return true;
-		return set_rule(row, reg, pr->initial.type[reg],
-				pr->initial.val[reg]);
-	case CFA_UNDEFINED:
-		return set_rule(row, uleb(b), REG_UNDEFINED, 0);
-	case CFA_SAME:
-		return set_rule(row, uleb(b), REG_SAME, 0);
-	case CFA_REGISTER:
-		reg = uleb(b);
-		off = uleb(b);
-		return off >= 0 && off < REG_PC && set_rule(row, reg, REG_IN, off);
-	case CFA_EXPR:
-		reg = uleb(b);
-		return take_expr(pr, b, &off) &&
-		       set_rule(row, reg, REG_AT_EXPR, off);
-	case CFA_VAL_EXPR:
-		reg = uleb(b);
-		return take_expr(pr, b, &off) &&
-		       set_rule(row, reg, REG_IS_EXPR, off);
 	case CFA_REMEMBER:
 		if (pr->nremembered == REMEMBER_MAX)
 			return false;
@@ -420,8 +424,7 @@ static bool extended(struct program *pr, struct bytes *b, uint8_t op)
 	case CFA_DEF_OFFSET:
 		return !row->cfa_expr && set_cfa(row, row->cfa_reg, uleb(b));
 	case CFA_DEF_OFFSET_SF:
-		return !row->cfa_expr &&
-		       set_cfa(row, row->cfa_reg, sleb(b) * align);
+		return !row->cfa_expr && set_cfa(row, row->cfa_reg, sleb(b) * align);
 	case CFA_DEF_EXPR:
 		if (!take_expr(pr, b, &off))
 			return false;
@@ -432,13 +435,12 @@ static bool extended(struct program *pr, struct bytes *b, uint8_t op)
 		uleb(b);
 		return true;
 	default:
-		return false;
+		return register_rule(pr, b, op);
 	}
 }
 
 /* Is @op an advance? *delta: how far. */
-static bool advance(struct program *pr, struct bytes *b, uint8_t op,
-		    uint64_t *delta)
+static bool advance(struct program *pr, struct bytes *b, uint8_t op, uint64_t *delta)
 {
 	switch (op) {
 	case CFA_ADVANCE1:
@@ -480,10 +482,10 @@ static void find_pushed(struct program *pr, const struct fde *fde)
 		     (uint64_t)sleb(&b) * (uint64_t)pr->cie->data_align == 8 && !b.bad;
 }
 
-static const struct cfi_row *mend(const struct program *pr,
-				  struct cfi_row *mended)
+static const struct cfi_row *mend(struct program *pr)
 {
 	const struct cfi_row *row = &pr->row;
+	struct cfi_row *mended = &pr->mended;
 	unsigned int i;
 
 	if (!pr->pushed || row->cfa_expr || row->cfa_load || row->cfa_reg != 31)
@@ -496,19 +498,17 @@ static const struct cfi_row *mend(const struct program *pr,
 	return mended;
 }
 
-static int run(struct program *pr, const uint8_t *p, const uint8_t *end,
-	       uint64_t limit, cfi_row_fn row, void *arg)
+static int run(struct program *pr, const uint8_t *p, const uint8_t *end, uint64_t limit,
+	       cfi_row_fn row, void *arg)
 {
 	struct bytes b = { p, end, false };
-	struct cfi_row mended;
 
 	while (b.p < b.end) {
 		uint8_t op = fixed(&b, 1);
 		uint64_t to;
 
 		if (op == CFA_SET_LOC) {
-			to = pointer(&b, pr->cie->encoding,
-				     vaddr_of(pr->sec, b.p), 0);
+			to = pointer(&b, pr->cie->encoding, vaddr_of(pr->sec, b.p), 0);
 		} else if (advance(pr, &b, op, &to)) {
 			to += pr->loc;
 		} else {
@@ -520,8 +520,7 @@ static int run(struct program *pr, const uint8_t *p, const uint8_t *end,
 			else if ((op & 0xc0) == CFA_RESTORE && (op & 0x3f) >= REG_PC)
 				ok = true;
 			else if ((op & 0xc0) == CFA_RESTORE)
-				ok = set_rule(&pr->row, op & 0x3f,
-					      pr->initial.type[op & 0x3f],
+				ok = set_rule(&pr->row, op & 0x3f, pr->initial.type[op & 0x3f],
 					      pr->initial.val[op & 0x3f]);
 			else
 				ok = extended(pr, &b, op);
@@ -533,42 +532,95 @@ static int run(struct program *pr, const uint8_t *p, const uint8_t *end,
 			return -1;
 		if (to == pr->loc)
 			continue;
-		if (row && row(arg, pr->loc, mend(pr, &mended)))
+		if (row && row(arg, pr->loc, mend(pr)))
 			return 0;
 		if (to >= limit)
 			return 1;
 		pr->loc = to;
 	}
 	if (row)
-		row(arg, pr->loc, mend(pr, &mended));
+		row(arg, pr->loc, mend(pr));
 	return 0;
 }
 
-int cfi_run(const struct cfi_section *sec, const struct fde *fde,
-	    uint64_t limit, struct cfi_row *out, cfi_row_fn row, void *arg)
+/* The arguments of cfi_run(). */
+struct run_args {
+	const struct cfi_section *sec;
+	const struct fde *fde;
+	uint64_t limit;
+	struct cfi_row *out;
+	cfi_row_fn row;
+	void *arg;
+};
+
+static int run_in(void *mem, void *args)
 {
-	struct program pr = {
-		.sec = sec,
-		.cie = &fde->cie,
-		.loc = fde->start,
-	};
-	struct cfi_row mended;
+	const struct run_args *a = args;
+	const struct fde *fde = a->fde;
+	struct program *pr = mem;
 	int err;
 
-	pr.row.signal_frame = fde->cie.signal_frame;
-	pr.row.ra = fde->cie.ra;
-	err = run(&pr, fde->cie.insn, fde->cie.end, UINT64_MAX, NULL, NULL);
-	if (err < 0 || pr.loc != fde->start)
+	/* @fde may lie in it. */
+	pr->sec = a->sec;
+	pr->cie = &fde->cie;
+	pr->loc = fde->start;
+	memset(&pr->row, 0, sizeof(pr->row));
+	memset(&pr->initial, 0, sizeof(pr->initial));
+	pr->nremembered = 0;
+	pr->pushed = false;
+	pr->row.signal_frame = fde->cie.signal_frame;
+	pr->row.ra = fde->cie.ra;
+	err = run(pr, fde->cie.insn, fde->cie.end, UINT64_MAX, NULL, NULL);
+	if (err < 0 || pr->loc != fde->start)
 		return -1;
-	pr.initial = pr.row;
-	pr.nremembered = 0;
-	find_pushed(&pr, fde);
-	err = run(&pr, fde->insn, fde->insn_end, limit, row, arg);
-	*out = *mend(&pr, &mended);
+	pr->initial = pr->row;
+	pr->nremembered = 0;
+	find_pushed(pr, fde);
+	err = run(pr, fde->insn, fde->insn_end, a->limit, a->row, a->arg);
+	if (a->out)
+		*a->out = *mend(pr);
 	return err < 0 ? -1 : 0;
 }
 
+/* The arguments of cfi_row_at(). */
+struct at_args {
+	const struct cfi_section *sec;
+	size_t off;
+	uint64_t vaddr;
+	struct cfi_row *row;
+};
+
+static int row_at_in(void *mem, void *args)
+{
+	const struct at_args *a = args;
+	struct program *pr = mem;
+	struct run_args run = { a->sec, &pr->fde, a->vaddr + 1, a->row, NULL, NULL };
+	size_t next;
+
+	if (cfi_entry(a->sec, a->off, &pr->fde, &next) != 1)
+		return -SHSTK_END_BAD_RULE;
+	if (a->vaddr < pr->fde.start || a->vaddr >= pr->fde.end)
+		return -SHSTK_END_NO_RULE;
+	return run_in(pr, &run) ? -SHSTK_END_BAD_RULE : 0;
+}
+
+int cfi_row_at(const struct cfi_section *sec, size_t off, uint64_t vaddr, struct cfi_row *row)
+{
+	struct at_args a = { sec, off, vaddr, row };
+
+	return scratch_call(sizeof(struct program), row_at_in, &a);
+}
+
+int cfi_run(const struct cfi_section *sec, const struct fde *fde, uint64_t limit,
+	    struct cfi_row *out, cfi_row_fn row, void *arg)
+{
+	struct run_args a = { sec, fde, limit, out, row, arg };
+
+	return scratch_call(sizeof(struct program), run_in, &a);
+}
+
 /* Expressions: DWARF 5 section 7.7.1, as far as call frames use them. */
+/* clang-format off */
 enum {
 	OP_ADDR = 0x03, OP_DEREF = 0x06, OP_CONST1U = 0x08, OP_CONST1S = 0x09,
 	OP_CONST2U = 0x0a, OP_CONST2S = 0x0b, OP_CONST4U = 0x0c,
@@ -583,6 +635,7 @@ enum {
 	OP_NE = 0x2e, OP_SKIP = 0x2f, OP_LIT0 = 0x30, OP_BREG0 = 0x70,
 	OP_BREGX = 0x92, OP_DEREF_SIZE = 0x94, OP_NOP = 0x96,
 };
+/* clang-format on */
 
 #define EVAL_STACK 16
 #define EVAL_STEPS 512
@@ -743,8 +796,7 @@ static int stack_op(struct eval *e, uint8_t op, struct bytes *b)
 	}
 }
 
-static int eval_op(struct eval *e, uint8_t op, struct bytes *b,
-		   const uint8_t *start)
+static int eval_op(struct eval *e, uint8_t op, struct bytes *b, const uint8_t *start)
 {
 	uint64_t reg;
 	int64_t off;

@@ -20,32 +20,32 @@ struct cfi_section {
 };
 
 struct cie {
-	size_t offset;		/* of its length field; names the CIE */
+	size_t offset; /* of its length field; names the CIE */
 	uint64_t code_align;
 	int64_t data_align;
 	unsigned int ra;
-	uint8_t encoding;	/* of the FDE's addresses */
-	bool has_augmentation;	/* 'z' */
-	bool signal_frame;	/* 'S' */
+	uint8_t encoding; /* of the FDE's addresses */
+	bool has_augmentation; /* 'z' */
+	bool signal_frame; /* 'S' */
 	const uint8_t *insn, *end;
 };
 
 struct fde {
 	struct cie cie;
-	uint64_t start, end;	/* virtual addresses */
+	uint64_t start, end; /* virtual addresses */
 	const uint8_t *insn, *insn_end;
 };
 
 enum reg_rule {
 	REG_SAME = 0,
 	REG_UNDEFINED,
-	REG_AT_CFA,		/* saved at CFA + val */
-	REG_IS_CFA,		/* is CFA + val */
-	REG_IN,			/* in register val */
-	REG_AT_EXPR,		/* saved at expression; val: offset in section */
-	REG_IS_EXPR,		/* is the value of expression */
-	REG_AT_REG,		/* saved at register + offset, both in val */
-	REG_IS_REG,		/* is register + offset */
+	REG_AT_CFA, /* saved at CFA + val */
+	REG_IS_CFA, /* is CFA + val */
+	REG_IN, /* in register val */
+	REG_AT_EXPR, /* saved at expression; val: offset in section */
+	REG_IS_EXPR, /* is the value of expression */
+	REG_AT_REG, /* saved at register + offset, both in val */
+	REG_IS_REG, /* is register + offset */
 };
 
 /* A register and an offset from it, in one val: offsets up to 64 MiB fit. */
@@ -67,9 +67,9 @@ static inline int32_t reg_offset(int32_t val)
 /* How to recover the caller's registers at one address. */
 struct cfi_row {
 	bool cfa_expr;
-	bool cfa_load;		/* the CFA is read from cfa_reg + cfa_off */
+	bool cfa_load; /* the CFA is read from cfa_reg + cfa_off */
 	uint8_t cfa_reg;
-	int32_t cfa_off;	/* or offset in the section of the expression */
+	int32_t cfa_off; /* or offset in the section of the expression */
 	bool signal_frame;
 	uint8_t ra;
 	uint8_t type[NREGS];
@@ -79,22 +79,27 @@ struct cfi_row {
 /* Decode the entry at @off. 1: an FDE; 0: a CIE; -1: end or corrupt. *next
  * receives the offset of the next entry (when not -1).
  */
-int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde,
-	      size_t *next);
+int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde, size_t *next);
 
 /*
  * Run the program of @fde. Calls @row once per row that starts below @limit
  * with the address at which it starts; stops early when @row returns non-zero.
- * Leaves the last row in *@out. 0, or -1 for a corrupt program.
+ * Leaves the last row in *@out, unless NULL. 0, or -1 for a corrupt program.
  */
 typedef int (*cfi_row_fn)(void *arg, uint64_t start, const struct cfi_row *row);
-int cfi_run(const struct cfi_section *sec, const struct fde *fde,
-	    uint64_t limit, struct cfi_row *out, cfi_row_fn row, void *arg);
+int cfi_run(const struct cfi_section *sec, const struct fde *fde, uint64_t limit,
+	    struct cfi_row *out, cfi_row_fn row, void *arg);
+
+/*
+ * The row of @vaddr, by the FDE at @off. 0, or negative: -enum shstk_end, for instance
+ * -SHSTK_END_NO_RULE if it is not about that address.
+ */
+int cfi_row_at(const struct cfi_section *sec, size_t off, uint64_t vaddr, struct cfi_row *row);
 
 /* Registers and memory an expression may use. */
 struct regs {
-	uint64_t r[NREGS];	/* [REG_PC]: program counter */
-	uint64_t known;		/* bit per register */
+	uint64_t r[NREGS]; /* [REG_PC]: program counter */
+	uint64_t known; /* bit per register */
 };
 
 struct memory {
@@ -113,8 +118,7 @@ int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
  * Decode an encoded pointer (DW_EH_PE_*) at @p that lies at virtual address
  * @vaddr; @data is the base of datarel. Returns the byte behind it, or NULL.
  */
-const uint8_t *cfi_pointer(const uint8_t *p, const uint8_t *end,
-			   uint8_t encoding, uint64_t vaddr, uint64_t data,
-			   uint64_t *ret);
+const uint8_t *cfi_pointer(const uint8_t *p, const uint8_t *end, uint8_t encoding, uint64_t vaddr,
+			   uint64_t data, uint64_t *ret);
 
 #endif

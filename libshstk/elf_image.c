@@ -13,7 +13,7 @@
 
 #define PAGE 4096ull
 
-#ifndef PT_GNU_SFRAME	/* since glibc 2.42 */
+#ifndef PT_GNU_SFRAME /* since glibc 2.42 */
 #define PT_GNU_SFRAME 0x6474e554
 #endif
 
@@ -23,8 +23,7 @@ static bool inside(uint64_t off, uint64_t len, uint64_t size)
 	return off <= size && len <= size - off;
 }
 
-const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr,
-			    size_t *avail)
+const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr, size_t *avail)
 {
 	unsigned int i;
 
@@ -44,8 +43,7 @@ const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr,
 	return NULL;
 }
 
-static struct section section_at(const struct elf_image *img, uint64_t vaddr,
-				 uint64_t size)
+static struct section section_at(const struct elf_image *img, uint64_t vaddr, uint64_t size)
 {
 	struct section s = { .vaddr = vaddr };
 	size_t avail;
@@ -56,9 +54,15 @@ static struct section section_at(const struct elf_image *img, uint64_t vaddr,
 	return s;
 }
 
+static struct section section_of(const struct elf_image *img, const struct range *r)
+{
+	if (r->hi == r->lo)
+		return (struct section){ .size = 0 };
+	return section_at(img, r->lo, r->hi - r->lo);
+}
+
 /* Kernels map whole pages, of 4 to 64 KiB: try the exact fit first. */
-bool elf_image_bias(const struct elf_image *img, uint64_t addr, uint64_t offset,
-		    uint64_t *bias)
+bool elf_image_bias(const struct elf_image *img, uint64_t addr, uint64_t offset, uint64_t *bias)
 {
 	uint64_t page;
 	unsigned int i;
@@ -105,15 +109,24 @@ static void find_build_id(struct elf_image *img, uint64_t vaddr, uint64_t size)
 	}
 }
 
-static int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh,
-		       Elf64_Phdr *hdr, Elf64_Phdr *sframe)
+/* The addresses that a segment takes. */
+static struct range memory_of(const Elf64_Phdr *p)
 {
-	Elf64_Phdr note[4];
+	return (struct range){ p->p_vaddr, p->p_vaddr + p->p_memsz };
+}
+
+/* Segments that are known by their type. */
+struct ranges {
+	struct range eh_frame_hdr, sframe, dynamic;
+};
+
+static own_stack int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh, struct ranges *ranges)
+{
+	struct range note[4];
 	unsigned int i, nnote = 0;
 
 	if (eh->e_phentsize != sizeof(Elf64_Phdr) ||
-	    !inside(eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(Elf64_Phdr),
-		    img->size))
+	    !inside(eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(Elf64_Phdr), img->size))
 		return -ENOEXEC;
 	img->lo = UINT64_MAX;
 	for (i = 0; i < eh->e_phnum; i++) {
@@ -122,10 +135,8 @@ static int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh,
 		memcpy(&p, img->data + eh->e_phoff + i * sizeof(p), sizeof(p));
 		switch (p.p_type) {
 		case PT_LOAD:
-			if (img->nload == IMAGE_LOADS ||
-			    p.p_memsz > img->m->addr_max ||
-			    p.p_vaddr > img->m->addr_max ||
-			    p.p_filesz > p.p_memsz)
+			if (img->nload == IMAGE_LOADS || p.p_memsz > img->m->addr_max ||
+			    p.p_vaddr > img->m->addr_max || p.p_filesz > p.p_memsz)
 				return -ENOEXEC;
 			img->load[img->nload++] = (struct load){
 				.vaddr = p.p_vaddr,
@@ -133,20 +144,23 @@ static int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh,
 				.filesz = p.p_filesz,
 				.memsz = p.p_memsz,
 				.exec = p.p_flags & PF_X,
+				.write = p.p_flags & PF_W,
 			};
 			img->lo = min(img->lo, p.p_vaddr & ~(PAGE - 1));
-			img->hi = max(img->hi,
-				      ALIGN_UP(p.p_vaddr + p.p_memsz, PAGE));
+			img->hi = max(img->hi, ALIGN_UP(p.p_vaddr + p.p_memsz, PAGE));
 			break;
 		case PT_GNU_EH_FRAME:
-			*hdr = p;
+			ranges->eh_frame_hdr = memory_of(&p);
 			break;
 		case PT_GNU_SFRAME:
-			*sframe = p;
+			ranges->sframe = memory_of(&p);
+			break;
+		case PT_DYNAMIC:
+			ranges->dynamic = memory_of(&p);
 			break;
 		case PT_NOTE:
 			if (nnote < ARRAY_SIZE(note))
-				note[nnote++] = p;
+				note[nnote++] = memory_of(&p);
 			break;
 		default:
 			break;
@@ -155,7 +169,7 @@ static int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh,
 	if (!img->nload)
 		return -ENOEXEC;
 	for (i = 0; i < nnote && !img->build_id; i++)
-		find_build_id(img, note[i].p_vaddr, note[i].p_memsz);
+		find_build_id(img, note[i].lo, note[i].hi - note[i].lo);
 	return 0;
 }
 
@@ -167,22 +181,21 @@ static bool named(const struct section *str, uint64_t off, const char *want)
 	return inside(off, len, str->size) && !memcmp(str->data + off, want, len);
 }
 
-static void parse_shdrs(struct elf_image *img, const Elf64_Ehdr *eh)
+static own_stack void parse_shdrs(struct elf_image *img, const Elf64_Ehdr *eh)
 {
 	struct section str = { 0 };
 	Elf64_Shdr sh;
 	unsigned int i;
 
-	if (img->in_memory || eh->e_shentsize != sizeof(sh) ||
-	    eh->e_shstrndx >= eh->e_shnum ||
+	if (img->in_memory || eh->e_shentsize != sizeof(sh) || eh->e_shstrndx >= eh->e_shnum ||
 	    !inside(eh->e_shoff, (uint64_t)eh->e_shnum * sizeof(sh), img->size))
 		return;
-	memcpy(&sh, img->data + eh->e_shoff + eh->e_shstrndx * sizeof(sh),
-	       sizeof(sh));
+	memcpy(&sh, img->data + eh->e_shoff + eh->e_shstrndx * sizeof(sh), sizeof(sh));
 	if (!inside(sh.sh_offset, sh.sh_size, img->size))
 		return;
 	str.data = img->data + sh.sh_offset;
 	str.size = sh.sh_size;
+	img->nsection = eh->e_shnum;
 
 	for (i = 0; i < eh->e_shnum; i++) {
 		struct section s;
@@ -200,13 +213,17 @@ static void parse_shdrs(struct elf_image *img, const Elf64_Ehdr *eh)
 			img->debug_frame = s;
 		else if (named(&str, sh.sh_name, ".sframe"))
 			img->sframe = s;
+		else if (named(&str, sh.sh_name, ".gopclntab") ||
+			 named(&str, sh.sh_name, ".data.rel.ro.gopclntab"))
+			img->gopclntab = s;
+		else if (named(&str, sh.sh_name, ".go.buildinfo"))
+			img->go_buildinfo = s;
 	}
 }
 
-int elf_image_parse(struct elf_image *img, const void *data, size_t size,
-		    bool in_memory)
+int elf_image_parse(struct elf_image *img, const void *data, size_t size, bool in_memory)
 {
-	Elf64_Phdr hdr = { 0 }, sframe = { 0 };
+	struct ranges ranges = { 0 };
 	Elf64_Ehdr eh;
 	int err;
 
@@ -217,21 +234,20 @@ int elf_image_parse(struct elf_image *img, const void *data, size_t size,
 	if (size < sizeof(eh))
 		return -ENOEXEC;
 	memcpy(&eh, data, sizeof(eh));
-	if (memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
-	    eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+	if (memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    eh.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOEXEC;
 	img->m = machine_by_elf(eh.e_machine);
 	if (!img->m)
 		return -ENOEXEC;
 	img->entry = eh.e_entry;
-	err = parse_phdrs(img, &eh, &hdr, &sframe);
+	err = parse_phdrs(img, &eh, &ranges);
 	if (err)
 		return err;
 	parse_shdrs(img, &eh);
-	if (!img->sframe.size && sframe.p_memsz)
-		img->sframe = section_at(img, sframe.p_vaddr, sframe.p_memsz);
-	if (hdr.p_memsz)
-		img->eh_frame_hdr = section_at(img, hdr.p_vaddr, hdr.p_memsz);
+	if (!img->sframe.size)
+		img->sframe = section_of(img, &ranges.sframe);
+	img->eh_frame_hdr = section_of(img, &ranges.eh_frame_hdr);
+	img->dynamic = section_of(img, &ranges.dynamic);
 	return 0;
 }

@@ -23,7 +23,7 @@ struct section {
 
 struct load {
 	uint64_t vaddr, offset, filesz, memsz;
-	bool exec;
+	bool exec, write;
 };
 
 /**
@@ -41,6 +41,10 @@ struct load {
  * @eh_frame_hdr: .eh_frame_hdr, size 0 if there is none.
  * @debug_frame: .debug_frame, if not compressed.
  * @sframe: .sframe.
+ * @gopclntab: Go's table of functions, if a section names it.
+ * @go_buildinfo: .go.buildinfo.
+ * @dynamic: what the loader is told.
+ * @nsection: number of section headers; 0 if they are stripped, or not in memory.
  * @build_id: build ID note's bytes, NULL if there is none.
  * @build_id_size: their number.
  */
@@ -57,23 +61,24 @@ struct elf_image {
 	struct section eh_frame_hdr;
 	struct section debug_frame;
 	struct section sframe;
+	struct section gopclntab;
+	struct section go_buildinfo;
+	struct section dynamic;
+	unsigned int nsection;
 	const uint8_t *build_id;
 	size_t build_id_size;
 };
 
 /* 0, or -ENOEXEC. @in_memory: see struct elf_image. */
-int elf_image_parse(struct elf_image *img, const void *data, size_t size,
-		    bool in_memory);
+int elf_image_parse(struct elf_image *img, const void *data, size_t size, bool in_memory);
 
 /* Bytes at a virtual address; *avail receives how many follow. NULL if none. */
-const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr,
-			    size_t *avail);
+const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr, size_t *avail);
 
 /*
  * Load bias of a file of which @offset is mapped executable at @addr.
  * False if no segment matches.
  */
-bool elf_image_bias(const struct elf_image *img, uint64_t addr, uint64_t offset,
-		    uint64_t *bias);
+bool elf_image_bias(const struct elf_image *img, uint64_t addr, uint64_t offset, uint64_t *bias);
 
 #endif

@@ -4,17 +4,26 @@
  * epilogue.h.
  *
  * Paths are followed in the order of their cost, so that the nearest return
- * wins: a path through a call is worth less (the call may not return), one that
- * ends in a jump through a register still less. Each instruction is visited
+ * comes first: a path through a call is worth less (the call may not return), one
+ * that ends in a jump through a register still less. Each instruction is visited
  * once.
+ *
+ * Behind a call that does not return (exit(), an error that was inlined) lies
+ * another function, on whose path the present one does not return. Two things tell
+ * that such a path has left: unwind information, which the present function has
+ * not, and on x86 the alignment of the stack: it is the same at each call of a
+ * function, and a multiple of 16 away from the CFA. A compiler may leave that out
+ * between functions of one file, so a path that breaks it is tried last.
  */
 #include "epilogue.h"
+#include "scratch.h"
 
 #define MAX_PATHS 12
 #define MAX_VISITS 192
 #define MAX_SAVED 4
 #define COST_CALL 64
 #define COST_UNSURE 512
+#define COST_STRAYED 4096
 
 enum value_kind {
 	VALUE_UNKNOWN,
@@ -36,6 +45,8 @@ struct value {
  * @cost: of the way here.
  * @called: came here behind a call.
  * @done: the function has ended.
+ * @call_sp: the stack pointer at a call on the way, or unknown.
+ * @strayed: the stack was aligned otherwise at another call.
  * @reg: values of what is tracked.
  * @saved: what was stored on the way here: places and values.
  * @nsaved: their number.
@@ -45,6 +56,8 @@ struct path {
 	unsigned int cost;
 	bool called;
 	bool done;
+	bool strayed;
+	struct value call_sp;
 	struct value reg[TRACKED];
 	struct {
 		struct value at;
@@ -77,8 +90,7 @@ static struct value add(struct value v, int32_t off)
 {
 	int32_t sum;
 
-	if ((v.kind != VALUE_SP && v.kind != VALUE_FP) ||
-	    __builtin_add_overflow(v.off, off, &sum))
+	if ((v.kind != VALUE_SP && v.kind != VALUE_FP) || __builtin_add_overflow(v.off, off, &sum))
 		return unknown();
 	v.off = sum;
 	return v;
@@ -160,6 +172,39 @@ static void fork_path(struct search *s, const struct path *p, uint64_t pc)
 	s->paths[s->npaths++].pc = pc;
 }
 
+/* Are these two places, relative to the same register, a multiple of 16 apart? */
+static bool aligned_alike(struct value a, struct value b)
+{
+	return a.kind != b.kind || !((a.off ^ b.off) & 15);
+}
+
+static void behind_call(const struct search *s, struct path *p)
+{
+	const struct value sp = p->reg[TRACK_SP];
+
+	p->cost += COST_CALL;
+	p->called = true;
+	if (s->m->ra_in_reg)
+		p->reg[TRACK_RA] = unknown();
+	if (sp.kind != VALUE_SP && sp.kind != VALUE_FP)
+		return;
+	if (p->call_sp.kind == VALUE_UNKNOWN)
+		p->call_sp = sp;
+	else
+		p->strayed |= !aligned_alike(p->call_sp, sp);
+}
+
+/* The function has returned: the stack pointer is its CFA. */
+static bool end_path(const struct search *s, struct path *p)
+{
+	if (!s->m->ra_in_reg && p->call_sp.kind != VALUE_UNKNOWN)
+		p->strayed |= !aligned_alike(p->call_sp, p->reg[TRACK_SP]);
+	if (p->strayed)
+		p->cost += COST_STRAYED;
+	p->done = true;
+	return true;
+}
+
 /* One instruction of @p. False: this path says nothing. */
 static bool advance(struct search *s, struct path *p)
 {
@@ -182,10 +227,7 @@ static bool advance(struct search *s, struct path *p)
 	case FLOW_NEXT:
 		return true;
 	case FLOW_CALL:
-		p->cost += COST_CALL;
-		p->called = true;
-		if (s->m->ra_in_reg)
-			p->reg[TRACK_RA] = unknown();
+		behind_call(s, p);
 		return true;
 	case FLOW_BRANCH:
 		fork_path(s, p, e.target);
@@ -198,10 +240,8 @@ static bool advance(struct search *s, struct path *p)
 		p->cost += COST_UNSURE;
 		/* fall through */
 	case FLOW_TAIL:
-		if (s->m->ra_in_reg) {
-			p->done = true;
-			return true;
-		}
+		if (s->m->ra_in_reg)
+			return end_path(s, p);
 		/* The callee will return for us. */
 		e = (struct effect){ .len = 0 };
 		effect_add(&e, EFFECT_LOAD, TRACK_RA, TRACK_SP, 0);
@@ -209,8 +249,7 @@ static bool advance(struct search *s, struct path *p)
 		apply(p, &e);
 		/* fall through */
 	case FLOW_RETURN:
-		p->done = true;
-		return true;
+		return end_path(s, p);
 	default:
 		return false;
 	}
@@ -222,8 +261,8 @@ static bool distance(int32_t off, int32_t cfa, int32_t *ret)
 	return !__builtin_sub_overflow(off, cfa, ret) && rule_off_fits(*ret);
 }
 
-static uint64_t rule_of(const struct machine *m, const struct path *p,
-			bool *lost_fp)
+/* What a path that has ended says. */
+static uint64_t rule_of(const struct machine *m, const struct path *p, bool *lost_fp)
 {
 	const struct value *sp = &p->reg[TRACK_SP], *fp = &p->reg[TRACK_FP];
 	const struct value *ra = &p->reg[TRACK_RA];
@@ -249,38 +288,72 @@ static uint64_t rule_of(const struct machine *m, const struct path *p,
 	return rule | RULE_CFA(sp->off) | RULE_RA_AT(ra_off) | RULE_FP_AT(fp_off);
 }
 
-uint64_t epilogue_rule(const struct machine *m, const struct code *code,
-		       uint64_t pc, bool innermost, bool *lost_fp)
+static struct path *cheapest(struct search *s)
 {
-	struct search s;
-	struct path *p = &s.paths[0];
+	struct path *best = &s->paths[0];
+	unsigned int i;
 
-	s.m = m;
-	s.code = code;
-	s.start = pc;
-	s.npaths = 1;
-	s.nvisited = 0;
+	for (i = 1; i < s->npaths; i++)
+		if (s->paths[i].cost < best->cost)
+			best = &s->paths[i];
+	return best;
+}
+
+static void begin(struct search *s, uint64_t pc, bool innermost)
+{
+	struct path *p = &s->paths[0];
+
+	s->start = pc;
+	s->npaths = 1;
+	s->nvisited = 0;
 	*p = (struct path){ .pc = pc, .called = !innermost };
 	p->reg[TRACK_SP].kind = VALUE_SP;
 	p->reg[TRACK_FP].kind = VALUE_FP;
-	if (m->ra_in_reg && innermost)
+	if (s->m->ra_in_reg && innermost)
 		p->reg[TRACK_RA].kind = VALUE_RA;
-	while (s.npaths) {
-		unsigned int i, best = 0;
+	if (!innermost)
+		p->call_sp = p->reg[TRACK_SP];
+}
 
-		for (i = 1; i < s.npaths; i++)
-			if (s.paths[i].cost < s.paths[best].cost)
-				best = i;
-		p = &s.paths[best];
+/* The arguments of epilogue_rules(). */
+struct rules_args {
+	const struct machine *m;
+	const struct code *code;
+	uint64_t pc;
+	bool innermost;
+	epilogue_fn found;
+	void *arg;
+};
+
+static int rules_in(void *mem, void *args)
+{
+	const struct rules_args *a = args;
+	struct search *s = mem;
+
+	s->m = a->m;
+	s->code = a->code;
+	begin(s, a->pc, a->innermost);
+	while (s->npaths) {
+		struct path *p = cheapest(s);
+
 		if (p->done) {
-			uint64_t rule = rule_of(m, p, lost_fp);
+			bool lost_fp;
+			uint64_t rule = rule_of(a->m, p, &lost_fp);
 
-			if (rule != RULE_NONE)
-				return rule;
-		} else if (advance(&s, p)) {
+			if (rule != RULE_NONE && a->found(a->arg, rule, lost_fp))
+				return true;
+		} else if (advance(s, p)) {
 			continue;
 		}
-		s.paths[best] = s.paths[--s.npaths];
+		*p = s->paths[--s->npaths];
 	}
-	return RULE_NONE;
+	return false;
+}
+
+bool epilogue_rules(const struct machine *m, const struct code *code, uint64_t pc, bool innermost,
+		    epilogue_fn found, void *arg)
+{
+	struct rules_args a = { m, code, pc, innermost, found, arg };
+
+	return scratch_call(sizeof(struct search), rules_in, &a);
 }

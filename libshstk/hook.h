@@ -32,11 +32,11 @@ struct shstk_hook {
 };
 
 /* The caller of the function that this stands in. */
-#define SHSTK_HOOK_HERE							\
-	((struct shstk_hook){						\
-		.ra = (uintptr_t)__builtin_return_address(0),		\
-		.sp = (uintptr_t)__builtin_dwarf_cfa(),			\
-		.fp = *(const uint64_t *)__builtin_frame_address(0),	\
+#define SHSTK_HOOK_HERE                                              \
+	((struct shstk_hook){                                        \
+		.ra = (uintptr_t)__builtin_return_address(0),        \
+		.sp = (uintptr_t)__builtin_dwarf_cfa(),              \
+		.fp = *(const uint64_t *)__builtin_frame_address(0), \
 	})
 
 /*
@@ -44,7 +44,6 @@ struct shstk_hook {
  * Entry 0 is @hook->ra.
  */
 int shstk_hook_capture(struct shstk_hook *hook, uint64_t *pcs, unsigned int max,
-		       const struct shstk_opts *opts)
-	__attribute__((visibility("hidden")));
+		       const struct shstk_opts *opts) __attribute__((visibility("hidden")));
 
 #endif

@@ -17,4 +17,12 @@ static inline uint64_t identity_add(uint64_t id, uint64_t pc)
 	return id ^ id >> 32;
 }
 
+/* Of entries @from to @end - 1, in front of a trace of identity @id. */
+static inline uint64_t identity_of(const uint64_t *pcs, int from, int end, uint64_t id)
+{
+	while (end-- > from)
+		id = identity_add(id, pcs[end]);
+	return id;
+}
+
 #endif

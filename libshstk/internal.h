@@ -12,25 +12,36 @@
 
 #include "shstk.h"
 
-#define likely(x)	__builtin_expect(!!(x), 1)
-#define unlikely(x)	__builtin_expect(!!(x), 0)
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define ALIGN_UP(x, a)	(((x) + (a) - 1) & ~((uint64_t)(a) - 1))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define ALIGN_UP(x, a) (((x) + (a)-1) & ~((uint64_t)(a)-1))
 
-#define min(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
-		     _a < _b ? _a : _b; })
-#define max(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
-		     _a > _b ? _a : _b; })
+#define min(a, b)                       \
+	({                              \
+		__typeof__(a) _a = (a); \
+		__typeof__(b) _b = (b); \
+		_a < _b ? _a : _b;      \
+	})
+#define max(a, b)                       \
+	({                              \
+		__typeof__(a) _a = (a); \
+		__typeof__(b) _b = (b); \
+		_a > _b ? _a : _b;      \
+	})
 
-#define load_relaxed(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
-#define load_acquire(p)		__atomic_load_n(p, __ATOMIC_ACQUIRE)
-#define store_relaxed(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
-#define store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define load_relaxed(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+#define load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define store_relaxed(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
 /* Compilers may turn a loop into a call; sanitizers must not see our reads of
  * other frames' stack memory.
  */
 #define no_sanitize __attribute__((no_sanitize("address", "thread", "undefined")))
+
+/* Kept out of its callers, so that its variables take stack only where it is called. */
+#define own_stack __attribute__((noinline))
 
 /* Words of a stack have any type. */
 typedef uint64_t stack_word __attribute__((may_alias));
@@ -50,8 +61,7 @@ static inline bool range_has(const struct range *r, uint64_t addr)
  * The caller's options, as far as its version of the struct goes. False: they are
  * not valid, or do not allow @source (SHSTK_USE_*).
  */
-static inline bool get_opts(struct shstk_opts *to, const struct shstk_opts *opts,
-			    uint32_t source)
+static inline bool get_opts(struct shstk_opts *to, const struct shstk_opts *opts, uint32_t source)
 {
 	memset(to, 0, sizeof(*to));
 	if (!opts)
@@ -59,7 +69,7 @@ static inline bool get_opts(struct shstk_opts *to, const struct shstk_opts *opts
 	if (opts->size < offsetof(struct shstk_opts, marks))
 		return false;
 	memcpy(to, opts, min((size_t)opts->size, sizeof(*to)));
-	return !to->pad && (!to->sources || to->sources & source);
+	return !to->flags && (!to->sources || to->sources & source);
 }
 
 /* Hand out @info, as far as the caller's version of the struct goes. */

@@ -13,7 +13,7 @@
 #include "internal.h"
 
 #ifdef __riscv
-#include <sys/ucontext.h>	/* has a REG_PC of its own */
+#include <sys/ucontext.h> /* has a REG_PC of its own */
 #undef REG_PC
 #endif
 
@@ -23,33 +23,39 @@
 
 struct effect;
 
+/* No code lies in the first page: such a word was never pushed. */
+#define SHADOW_LEAST 4096
+
 /* What a word of a shadow stack is. */
 enum shadow_entry {
 	SHADOW_RETURN_ADDRESS,
-	SHADOW_SIGNAL,	/* token in front of the interrupted code's entries */
-	SHADOW_TOKEN,	/* any other: for switching stacks, end marker */
+	SHADOW_SIGNAL, /* token in front of the interrupted code's entries */
+	SHADOW_TOKEN, /* any other: for switching stacks */
+	SHADOW_END, /* end marker, or nothing was ever pushed here */
+	SHADOW_FOREIGN, /* no address of user code; written, not pushed */
 };
 
 struct machine {
-	uint8_t arch;		/* enum shstk_arch */
-	uint16_t elf_machine;	/* EM_* */
-	uint8_t sp;		/* DWARF numbers */
+	uint8_t arch; /* enum shstk_arch */
+	uint16_t elf_machine; /* EM_* */
+	uint8_t sp; /* DWARF numbers */
 	uint8_t fp;
-	uint8_t ra;		/* usual return address column */
-	uint8_t insn_align;	/* smallest distance of two instructions */
-	bool ra_in_reg;		/* calls leave the return address in @ra */
-	bool calls_push;	/* ... and on the shadow stack, not the callee */
-	int8_t ra_off;		/* usual place, in words from CFA (if on stack) */
-	int8_t record_off;	/* frame record (fp, return address), from fp */
-	bool record_low;	/* ... at the frame's lower end */
-	uint64_t addr_max;	/* user addresses are below */
-	uint64_t callee_saved;	/* registers that a call preserves, bit per number */
+	uint8_t ra; /* usual return address column */
+	uint8_t insn_align; /* smallest distance of two instructions */
+	bool ra_in_reg; /* calls leave the return address in @ra */
+	bool calls_push; /* ... and on the shadow stack, not the callee */
+	int8_t ra_off; /* usual place, in words from CFA (if on stack) */
+	int8_t record_off; /* frame record (fp, return address), from fp */
+	bool record_low; /* ... at the frame's lower end */
+	bool fp_ends; /* fp is 0 where a return address of 0 says that there is no caller */
+	uint64_t addr_max; /* user addresses are below */
+	uint64_t callee_saved; /* registers that a call preserves, bit per number */
 	/*
 	 * Is the code at @code (up to @len bytes) the kernel's signal return
 	 * trampoline?
 	 */
 	bool (*is_sigtramp)(const uint8_t *code, size_t len);
-	uint8_t sigtramp_call[2];	/* how far into it its system call lies */
+	uint8_t sigtramp_call[2]; /* how far into it its system call lies */
 	/*
 	 * Where the interrupted registers lie when sp is that of the
 	 * trampoline: offset from sp of register @reg (or REG_PC), or -1.
@@ -64,8 +70,7 @@ struct machine {
 	 * What the instruction at @code (up to @len bytes, lying at @pc) does
 	 * to what an epilogue is made of. False: it is none that is known.
 	 */
-	bool (*decode)(const uint8_t *code, size_t len, uint64_t pc,
-		       struct effect *e);
+	bool (*decode)(const uint8_t *code, size_t len, uint64_t pc, struct effect *e);
 	/*
 	 * The rule at @code, where nothing describes it, if it is a stub of
 	 * the linker, of which @before bytes lie in front and @len from there
@@ -81,8 +86,7 @@ extern const struct machine machine_arm64;
 extern const struct machine machine_riscv;
 
 bool x86_decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e);
-bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc,
-		  struct effect *e);
+bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e);
 
 static inline const struct machine *machine_by_arch(int arch)
 {

@@ -10,8 +10,8 @@
 
 size_t memo_bytes(void)
 {
-	return 2 * MEMO_ROOM * (2 * sizeof(uint64_t) + 2 * sizeof(int32_t) +
-				sizeof(struct memo_fp)) +
+	return 2 * MEMO_ROOM *
+		       (2 * sizeof(uint64_t) + 2 * sizeof(int32_t) + sizeof(struct memo_fp)) +
 	       VERIFY_PACKED * MEMO_PACKED * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
@@ -68,14 +68,13 @@ uint64_t memo_hash(struct memo_side *s, int from)
 }
 
 /* Read the words of frames @k to @end - 1 again, write pcs. Any differences? */
-static no_sanitize uint64_t differ(const struct memo_side *m, int k, int end,
-				   uint64_t *out, bool backwards)
+static no_sanitize uint64_t differ(const struct memo_side *m, int k, int end, uint64_t *out,
+				   bool backwards)
 {
 	const uint8_t *anchor = (const uint8_t *)(uintptr_t)m->anchor;
 
 	if (verify_is_wide())
-		return verify_wide(anchor, m->slot + k, m->raw + k, out,
-				   end - k, backwards);
+		return verify_wide(anchor, m->slot + k, m->raw + k, out, end - k, backwards);
 	return verify_pairs(anchor, m->slot + k, m->raw + k, out, end - k);
 }
 
@@ -89,8 +88,7 @@ static no_sanitize int first_bad(const struct memo_side *m, int k, int end)
 	return k;
 }
 
-static no_sanitize int verify_forwards(const struct memo_side *m, int from,
-				       int end, uint64_t *out)
+static no_sanitize int verify_forwards(const struct memo_side *m, int from, int end, uint64_t *out)
 {
 	int k, next;
 
@@ -102,8 +100,7 @@ static no_sanitize int verify_forwards(const struct memo_side *m, int from,
 	return end;
 }
 
-static no_sanitize int verify_backwards(const struct memo_side *m, int from,
-					int end, uint64_t *out)
+static no_sanitize int verify_backwards(const struct memo_side *m, int from, int end, uint64_t *out)
 {
 	int k, next, good = end;
 
@@ -153,14 +150,13 @@ no_sanitize int memo_last_bad(const struct memo_side *s, int j, int n)
 	return -1;
 }
 
-no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j,
-				      uint64_t *out)
+no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out)
 {
 	return !differ(s, j + 1, s->end, out, false);
 }
 
-no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s,
-				     int j, uint64_t *out)
+no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
+				     uint64_t *out)
 {
 	m->backwards = !m->backwards;
 	return !differ(s, j + 1, s->end, out, m->backwards);
@@ -210,8 +206,8 @@ void memo_seen_again(struct memo *m)
 	struct memo_packed *p = &m->packed;
 	int i;
 
-	if (!VERIFY_PACKED || a->seen == MEMO_SEEN || ++a->seen < MEMO_SEEN ||
-	    a->n < MEMO_FEW || (a->slot[a->n - 1] - a->slot[0]) / 8 > UINT16_MAX)
+	if (!VERIFY_PACKED || a->seen == MEMO_SEEN || ++a->seen < MEMO_SEEN || a->n < MEMO_FEW ||
+	    (a->slot[a->n - 1] - a->slot[0]) / 8 > UINT16_MAX)
 		return;
 	p->from = p->end = 0;
 	p->base = (const uint64_t *)(a->anchor + a->slot[0]);
@@ -221,11 +217,11 @@ void memo_seen_again(struct memo *m)
 }
 
 /* Those of @again that are not packed: @from to @end - 1. */
-static no_sanitize uint64_t differ_again(const struct memo_again *a, int from,
-					 int end, uint64_t *out, bool backwards)
+static no_sanitize uint64_t differ_again(const struct memo_again *a, int from, int end,
+					 uint64_t *out, bool backwards)
 {
-	return verify_wide(a->anchor, a->slot + from, a->raw + from, out + from,
-			   end - from, backwards);
+	return verify_wide(a->anchor, a->slot + from, a->raw + from, out + from, end - from,
+			   backwards);
 }
 
 no_sanitize bool memo_unchanged_again(struct memo *m, uint64_t *out)
@@ -245,8 +241,8 @@ no_sanitize bool memo_unchanged_again(struct memo *m, uint64_t *out)
 	m->backwards = !m->backwards;
 	before = m->backwards ? differ_again(a, p->end, a->n, out, true) :
 				differ_again(a, 0, p->from, out, false);
-	d = verify_packed(p->base, p->up, p->low, p->high, out + p->from,
-			  p->end - p->from, m->backwards);
+	d = verify_packed(p->base, p->up, p->low, p->high, out + p->from, p->end - p->from,
+			  m->backwards);
 	behind = m->backwards ? differ_again(a, 0, p->from, out, true) :
 				differ_again(a, p->end, a->n, out, false);
 	return !(before | d | behind);
@@ -264,15 +260,13 @@ int memo_verify(struct memo_walk *w, uint64_t *out, int room)
 		end = verify_forwards(m, from, end, out);
 	} else {
 		w->memo->backwards = !w->memo->backwards;
-		end = w->memo->backwards ?
-		      verify_backwards(m, from, end, out) :
-		      verify_forwards(m, from, end, out);
+		end = w->memo->backwards ? verify_backwards(m, from, end, out) :
+					   verify_forwards(m, from, end, out);
 	}
 	return verify_fps(w, w->j, end) - 1;
 }
 
-static void copy_frames(struct memo_side *to, int i, const struct memo_side *from,
-			int k, int n)
+static void copy_frames(struct memo_side *to, int i, const struct memo_side *from, int k, int n)
 {
 	int x;
 
@@ -289,8 +283,8 @@ static void copy_frames(struct memo_side *to, int i, const struct memo_side *fro
 	}
 }
 
-static void copy_fps(struct memo_side *to, int i, const struct memo_side *from,
-		     int k, int n, int shift)
+static void copy_fps(struct memo_side *to, int i, const struct memo_side *from, int k, int n,
+		     int shift)
 {
 	for (; n > 0; n--, i++, k++) {
 		to->fp[i] = from->fp[k];
@@ -405,8 +399,7 @@ static int fp_of(const struct memo_walk *w, int v)
 	return x;
 }
 
-int memo_take(struct memo_walk *w, int v, uint64_t *fp,
-	      bool (*fp_restored)(uint64_t pc))
+int memo_take(struct memo_walk *w, int v, uint64_t *fp, bool (*fp_restored)(uint64_t pc))
 {
 	struct memo_side *f = w->fresh, *m = w->old;
 	int j = w->j, x, nfp, n, shift;

@@ -20,18 +20,19 @@
 #include "identity.h"
 #include "native.h"
 
-#define MEMO_ROOM 16384		/* frames a side has room for */
-#define MEMO_START 4096		/* where a trace starts in it */
+#define MEMO_ROOM 16384 /* frames a side has room for */
+#define MEMO_START 4096 /* where a trace starts in it */
 #define MEMO_BARRIERS 8
 /*
  * From so many frames on, every second time is backwards: what a trace touches
  * may not fit into the first-level cache, and what was touched last is there.
  */
 #define MEMO_LONG 256
-#define MEMO_PACKED 4096	/* entries that are packed at most */
-#define MEMO_SEEN 4		/* a trace was repeated so often: it is packed */
-#define MEMO_FEW 8		/* words that are not worth it */
-#define MEMO_NEVER INT32_MAX	/* further out than any frame */
+#define MEMO_PACKED 4096 /* entries that are packed at most */
+#define MEMO_SEEN 4 /* a trace was repeated so often: it is packed */
+#define MEMO_FEW 8 /* words that are not worth it */
+#define MEMO_NEAR 12 /* new frames in front of a trace that is repeated */
+#define MEMO_NEVER INT32_MAX /* further out than any frame */
 
 /**
  * struct memo_fp - a value of the frame pointer that a step uses
@@ -137,7 +138,7 @@ struct memo_packed {
  * @packed: how to do so sooner.
  * @side: the trace, and room for the next one.
  * @last: which side is the trace.
- * @now: that side; NULL if short_cut() can't use it.
+ * @now: that side; NULL if memo_capture_near() can't use it.
  * @near: the capture that made it met the one before after a few frames.
  * @misses: captures in a row that found little of the one before; behind 8 comes 5.
  * @wait: captures that go without the memo, since it did not pay.
@@ -288,8 +289,7 @@ int memo_verify(struct memo_walk *w, uint64_t *out, int room);
  * Are all frames behind @j of side @s, the last trace, and all frame pointers
  * from the @x-th on as they were? Writes the pcs.
  */
-bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
-			 uint64_t *out);
+bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j, uint64_t *out);
 bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
 
 /*
@@ -315,12 +315,11 @@ static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 	return !differ;
 }
 
-static inline bool memo_unchanged(struct memo *m, const struct memo_side *s,
-				  int j, int x, uint64_t *out)
+static inline bool memo_unchanged(struct memo *m, const struct memo_side *s, int j, int x,
+				  uint64_t *out)
 {
-	if (likely(s->end - j <= MEMO_LONG) ?
-	    unlikely(!memo_unchanged_short(s, j, out)) :
-	    unlikely(!memo_unchanged_long(m, s, j, out)))
+	if (likely(s->end - j <= MEMO_LONG) ? unlikely(!memo_unchanged_short(s, j, out)) :
+					      unlikely(!memo_unchanged_long(m, s, j, out)))
 		return false;
 	return memo_unchanged_fps(s->fp + x, s->fp + s->fp_end);
 }
@@ -409,7 +408,6 @@ void memo_replace(struct memo_walk *w);
  * for a pc), or the value is known: *fp. Returns @w->j if there is none, and -1
  * if there is no room.
  */
-int memo_take(struct memo_walk *w, int v, uint64_t *fp,
-	      bool (*fp_restored)(uint64_t pc));
+int memo_take(struct memo_walk *w, int v, uint64_t *fp, bool (*fp_restored)(uint64_t pc));
 
 #endif

@@ -5,16 +5,16 @@
  * A module reads its file through a mapping of its own, so that it stays valid
  * when the program unmaps the code.
  */
-#include <errno.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
+#include "gorule.h"
 #include "module.h"
+#include "sys.h"
 
 static struct module *module_alloc(void)
 {
-	struct module *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct module *m =
+		mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return m == MAP_FAILED ? NULL : m;
 }
@@ -24,6 +24,7 @@ void module_free(struct module *m)
 	table_deinit(&m->eh);
 	table_deinit(&m->df);
 	table_deinit(&m->sf);
+	shstk_gopclntab_deinit(&m->go);
 	if (m->map)
 		munmap(m->map, m->map_size);
 	if (m->added)
@@ -41,25 +42,40 @@ static int module_finish(struct module *m)
 	m->range.hi = m->bias + m->img.hi;
 	if (table_init_eh_frame(&m->eh, &m->img) == -ENOMEM ||
 	    table_init_debug_frame(&m->df, &m->img) == -ENOMEM ||
-	    table_init_sframe(&m->sf, &m->img) == -ENOMEM)
+	    table_init_sframe(&m->sf, &m->img) == -ENOMEM ||
+	    shstk_gopclntab_init(&m->go, &m->img, m->img.in_memory ? m->bias : 0) == -ENOMEM)
 		return -ENOMEM;
+	return 0;
+}
+
+own_stack int module_file(int fd, uint64_t *inode, size_t *size)
+{
+	struct stat st;
+	int err = sys_fstat(fd, &st);
+
+	if (err)
+		return err;
+	*inode = st.st_ino;
+	*size = S_ISREG(st.st_mode) && st.st_size > 0 ? st.st_size : 0;
 	return 0;
 }
 
 int module_from_fd(struct module **ret, int fd, uint64_t addr, uint64_t offset)
 {
 	struct module *m;
-	struct stat st;
+	uint64_t inode;
+	size_t size;
 	int err;
 
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+	err = module_file(fd, &inode, &size);
+	if (err)
+		return err;
+	if (!size)
 		return -ENOEXEC;
 	m = module_alloc();
 	if (!m)
 		return -ENOMEM;
-	m->map_size = st.st_size;
+	m->map_size = size;
 	m->map = mmap(NULL, m->map_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (m->map == MAP_FAILED) {
 		m->map = NULL;
@@ -84,8 +100,7 @@ free_module:
 	return err;
 }
 
-int module_from_memory(struct module **ret, const void *memory, size_t size,
-		       uint64_t addr)
+int module_from_memory(struct module **ret, const void *memory, size_t size, uint64_t addr)
 {
 	struct module *m = module_alloc();
 	int err;
@@ -134,8 +149,8 @@ static struct range covered(const struct cfi_section *sec)
 	return r;
 }
 
-int module_from_frames(struct module **ret, const struct machine *machine,
-		       const void *eh_frame, size_t size)
+int module_from_frames(struct module **ret, const struct machine *machine, const void *eh_frame,
+		       size_t size)
 {
 	struct cfi_section sec = { .s = { .size = size } };
 	struct module *m = module_alloc();
@@ -143,8 +158,7 @@ int module_from_frames(struct module **ret, const struct machine *machine,
 
 	if (!m)
 		return err;
-	m->map = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	m->map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m->map == MAP_FAILED) {
 		m->map = NULL;
 		goto free_module;
@@ -170,16 +184,14 @@ free_module:
 	return err;
 }
 
-int module_add(struct module *m, const struct section *eh_frame,
-	       const struct section *debug_frame)
+int module_add(struct module *m, const struct section *eh_frame, const struct section *debug_frame)
 {
 	uint8_t *p;
 
 	if (m->added || (!eh_frame->size && !debug_frame->size))
 		return -ENOENT;
 	m->added_size = eh_frame->size + debug_frame->size;
-	p = mmap(NULL, m->added_size, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mmap(NULL, m->added_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	m->added = p;
@@ -192,8 +204,7 @@ int module_add(struct module *m, const struct section *eh_frame,
 	p += eh_frame->size;
 	if (debug_frame->size && !m->df.nfde) {
 		m->img.debug_frame = *debug_frame;
-		m->img.debug_frame.data = memcpy(p, debug_frame->data,
-						 debug_frame->size);
+		m->img.debug_frame.data = memcpy(p, debug_frame->data, debug_frame->size);
 		table_init_debug_frame(&m->df, &m->img);
 	}
 	return 0;
@@ -202,7 +213,7 @@ int module_add(struct module *m, const struct section *eh_frame,
 /* Something new may be known by now. */
 static bool ask_for_more(struct module *m)
 {
-	void (*more)(struct module *m) = m->more;
+	void (*more)(struct module * m) = m->more;
 
 	if (!more)
 		return false;
@@ -251,8 +262,7 @@ bool module_is_code(const struct module *m, uint64_t pc)
 	return covers(m, pc, true);
 }
 
-const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before,
-			   size_t *after)
+const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before, size_t *after)
 {
 	uint64_t vaddr = pc - m->bias;
 	const uint8_t *p;
@@ -300,6 +310,8 @@ uint64_t module_rule(struct module *m, uint64_t pc, bool exact)
 		return RULE_SIGTRAMP;
 	if (m->eh.nfde)
 		rule = table_rule(&m->eh, vaddr);
+	if (rule == RULE_NONE && m->go.nfunc)
+		rule = gorule_at(&m->go, vaddr);
 	if (rule == RULE_NONE && m->df.nfde)
 		rule = table_rule(&m->df, vaddr);
 	if (rule == RULE_NONE && m->sf.nfde)
@@ -319,6 +331,8 @@ int module_row(struct module *m, uint64_t pc, bool exact, struct cfi_row *row,
 		*sec = &m->eh.sec;
 		err = table_row(&m->eh, vaddr, row);
 	}
+	if (err == -SHSTK_END_NO_RULE && m->go.nfunc)
+		err = gorule_row(&m->go, vaddr, row);
 	if (err == -SHSTK_END_NO_RULE && m->df.nfde) {
 		*sec = &m->df.sec;
 		err = table_row(&m->df, vaddr, row);

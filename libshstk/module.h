@@ -5,6 +5,7 @@
 #ifndef SHSTK_MODULE_H
 #define SHSTK_MODULE_H
 
+#include "gopclntab.h"
 #include "table.h"
 
 /**
@@ -15,6 +16,7 @@
  * @eh: rules from .eh_frame.
  * @df: rules from .debug_frame.
  * @sf: rules from .sframe.
+ * @go: Go's table of functions.
  * @map: memory to unmap with the module, @map_size bytes.
  * @map_size: see @map.
  * @more: called once when nothing describes an address; may add tables by
@@ -33,6 +35,7 @@ struct module {
 	struct table eh;
 	struct table df;
 	struct table sf;
+	struct gopclntab go;
 	void *map;
 	size_t map_size;
 	void (*more)(struct module *m);
@@ -44,6 +47,9 @@ struct module {
 	struct module *outer;
 };
 
+/* Inode and size of a file; the size is 0 if it is none that can be mapped. */
+int module_file(int fd, uint64_t *inode, size_t *size);
+
 /*
  * Make a module of the ELF file @fd (@memory NULL) or of an image laid out at
  * @memory. One of its executable mappings starts at @addr with file offset
@@ -51,13 +57,12 @@ struct module {
  * Async-signal-safe: maps memory, never allocates.
  */
 int module_from_fd(struct module **ret, int fd, uint64_t addr, uint64_t offset);
-int module_from_memory(struct module **ret, const void *memory, size_t size,
-		       uint64_t addr);
+int module_from_memory(struct module **ret, const void *memory, size_t size, uint64_t addr);
 /* A range of code that no file describes. */
 int module_from_range(struct module **ret, uint64_t lo, uint64_t hi);
 /* Code that a copy of the .eh_frame at @eh_frame describes. */
-int module_from_frames(struct module **ret, const struct machine *machine,
-		       const void *eh_frame, size_t size);
+int module_from_frames(struct module **ret, const struct machine *machine, const void *eh_frame,
+		       size_t size);
 void module_free(struct module *m);
 
 /*
@@ -73,15 +78,13 @@ bool module_between(const struct module *a, const struct module *b);
  * Copy sections of another file of the same program, and use them for what the
  * module has no section of that kind for. 0, -ENOENT, -ENOMEM.
  */
-int module_add(struct module *m, const struct section *eh_frame,
-	       const struct section *debug_frame);
+int module_add(struct module *m, const struct section *eh_frame, const struct section *debug_frame);
 
 /* Does @pc lie in code of @m? */
 bool module_is_code(const struct module *m, uint64_t pc);
 
 /* Bytes of code at @pc, *before and *after it; NULL if they are not there. */
-const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before,
-			   size_t *after);
+const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before, size_t *after);
 
 /*
  * The rule at @pc; @exact: it is a program counter, not a return address (whose

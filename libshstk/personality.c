@@ -13,8 +13,7 @@
 #include <dlfcn.h>
 #include <unwind.h>
 
-#include "thread.h"
-#include "trampoline.h"
+#include "source_marker.h"
 
 #if HAVE_TRAMPOLINE
 
@@ -77,17 +76,14 @@ static bool find_unwinder(struct unwinder *u, const void *caller)
 }
 
 _Unwind_Reason_Code
-shstk_marker_personality(int version, _Unwind_Action actions,
-			 _Unwind_Exception_Class class,
-			 struct _Unwind_Exception *exception,
-			 struct _Unwind_Context *context)
+shstk_marker_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+			 struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 	__attribute__((visibility("hidden"), used));
 
-_Unwind_Reason_Code
-shstk_marker_personality(int version, _Unwind_Action actions,
-			 _Unwind_Exception_Class class,
-			 struct _Unwind_Exception *exception,
-			 struct _Unwind_Context *context)
+_Unwind_Reason_Code shstk_marker_personality(int version, _Unwind_Action actions,
+					     _Unwind_Exception_Class class,
+					     struct _Unwind_Exception *exception,
+					     struct _Unwind_Context *context)
 {
 	struct trampoline *r;
 	struct unwinder u;

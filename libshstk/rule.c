@@ -16,8 +16,7 @@ uint64_t rule_from_row(const struct machine *m, const struct cfi_row *row)
 		return RULE_END;
 	if (row->signal_frame || row->cfa_expr || row->cfa_load || row->ra != m->ra ||
 	    row->cfa_off & 7 || row->cfa_off < 0 || row->cfa_off >= RULE_CFA_MAX ||
-	    (sp_type != REG_SAME &&
-	     !(sp_type == REG_IS_CFA && row->val[m->sp] == 0)))
+	    (sp_type != REG_SAME && !(sp_type == REG_IS_CFA && row->val[m->sp] == 0)))
 		return RULE_FULL;
 
 	if (row->cfa_reg == m->sp)

@@ -23,29 +23,29 @@
 #define RULE_SPECIAL 4
 
 enum rule_kind {
-	RULE_NONE = 0,		/* no information covers the address */
-	RULE_SP = 1,		/* CFA = sp + cfa_off */
-	RULE_FP = 2,		/* CFA = fp + cfa_off */
-	RULE_END = 4,		/* the outermost frame */
-	RULE_FULL = 5,		/* needs the interpreter */
-	RULE_SIGTRAMP = 6,	/* signal return trampoline, known by its code */
-	RULE_GUESS = 7,		/* code, but nothing describes it */
+	RULE_NONE = 0, /* no information covers the address */
+	RULE_SP = 1, /* CFA = sp + cfa_off */
+	RULE_FP = 2, /* CFA = fp + cfa_off */
+	RULE_END = 4, /* the outermost frame */
+	RULE_FULL = 5, /* needs the interpreter */
+	RULE_SIGTRAMP = 6, /* signal return trampoline, known by its code */
+	RULE_GUESS = 7, /* code, but nothing describes it */
 };
 
-#define RULE_KIND(r)	((r) & 7)
-#define RULE_FP_SAVED	(1u << 3)	/* fp is at CFA + fp_off */
-#define RULE_RA_SAVED	(1u << 4)	/* pc is at CFA + ra_off, else in a register */
-#define RULE_FORM(r)	((r) & 31)	/* kind and flags */
+#define RULE_KIND(r) ((r)&7)
+#define RULE_FP_SAVED (1u << 3) /* fp is at CFA + fp_off */
+#define RULE_RA_SAVED (1u << 4) /* pc is at CFA + ra_off, else in a register */
+#define RULE_FORM(r) ((r)&31) /* kind and flags */
 
 /* Offsets in bytes, multiples of 8, as they are in a rule. */
-#define RULE_CFA_MAX	(1 << 25)	/* one beyond */
-#define RULE_OFF_MAX	(1 << 20)	/* one beyond */
-#define RULE_OFF_MASK	0x3ffffull
-#define RULE_CFA(off)	((uint64_t)((off) / 8) << 41)
-#define RULE_RA_AT(off)	(((uint64_t)((off) / 8) & RULE_OFF_MASK) << 23)
-#define RULE_FP_AT(off)	(((uint64_t)((off) / 8) & RULE_OFF_MASK) << 5)
-#define RULE_RA_AT_ALL	(RULE_OFF_MASK << 23)
-#define RULE_FP_AT_ALL	(RULE_OFF_MASK << 5)
+#define RULE_CFA_MAX (1 << 25) /* one beyond */
+#define RULE_OFF_MAX (1 << 20) /* one beyond */
+#define RULE_OFF_MASK 0x3ffffull
+#define RULE_CFA(off) ((uint64_t)((off) / 8) << 41)
+#define RULE_RA_AT(off) (((uint64_t)((off) / 8) & RULE_OFF_MASK) << 23)
+#define RULE_FP_AT(off) (((uint64_t)((off) / 8) & RULE_OFF_MASK) << 5)
+#define RULE_RA_AT_ALL (RULE_OFF_MASK << 23)
+#define RULE_FP_AT_ALL (RULE_OFF_MASK << 5)
 
 static inline int64_t rule_cfa_off(uint64_t r)
 {

@@ -4,16 +4,15 @@
  */
 #include "rulecache.h"
 
-struct rulecache rulecache = { .mask = RULECACHE_MIN - 1 };
+struct rulecache rulecache;
 
 #define GEN_ONE (1ull << 48)
 
 /* Write an entry unless somebody else is at it. */
-static bool replace(struct rulecache_entry *e, uint64_t old, uint64_t key,
-		    uint64_t rule)
+static bool replace(struct rulecache_entry *e, uint64_t old, uint64_t key, uint64_t rule)
 {
-	if (!__atomic_compare_exchange_n(&e->key, &old, RULECACHE_BUSY, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&e->key, &old, RULECACHE_BUSY, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return false;
 	store_release(&e->rule, rule);
 	store_release(&e->key, key);
@@ -22,11 +21,13 @@ static bool replace(struct rulecache_entry *e, uint64_t old, uint64_t key,
 
 static void grow(uint64_t mask)
 {
+	uint64_t larger = mask ? 2 * mask + 1 : RULECACHE_MIN - 1;
+
 	if (mask + 1 >= RULECACHE_MAX)
 		return;
 	store_relaxed(&rulecache.evicted, 0);
-	__atomic_compare_exchange_n(&rulecache.mask, &mask, 2 * mask + 1, false,
-				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&rulecache.mask, &mask, larger, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 }
 
 static uint64_t pack(uint64_t rule)
@@ -34,8 +35,8 @@ static uint64_t pack(uint64_t rule)
 	int64_t cfa = rule_cfa_off(rule), ra = native_ra_off(rule);
 	int64_t fp = rule & RULE_FP_SAVED ? rule_fp_off(rule) : ra;
 
-	if (RULE_KIND(rule) != RULE_SP || !(rule & RULE_RA_SAVED) ||
-	    min(ra, fp) < -cfa || max(ra, fp) > -8)
+	if (RULE_KIND(rule) != RULE_SP || !(rule & RULE_RA_SAVED) || min(ra, fp) < -cfa ||
+	    max(ra, fp) > -8)
 		rule |= RULECACHE_ODD;
 	return NATIVE_RA_FIXED ? rule & ~RULE_RA_AT_ALL : rule;
 }
@@ -43,12 +44,17 @@ static uint64_t pack(uint64_t rule)
 void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 {
 	uint64_t mask = load_relaxed(&rulecache.mask);
-	struct rulecache_entry *e = rulecache_slot(pc, mask);
+	struct rulecache_entry *e;
 	uint64_t old, evicted;
 	int i;
 
 	if (pc >= GEN_ONE || rule & RULECACHE_ODD)
 		return;
+	if (!mask) {
+		grow(0);
+		mask = load_relaxed(&rulecache.mask);
+	}
+	e = rulecache_slot(pc, mask);
 	rule = pack(rule);
 	for (i = 1; i <= RULECACHE_WAYS; i++) {
 		old = load_relaxed(&e->key);
@@ -56,8 +62,7 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 			return;
 		if (old != RULECACHE_BUSY && (!old || (old & ~(GEN_ONE - 1)) != gen)) {
 			if (replace(e, old, pc | gen, rule) && !old)
-				__atomic_fetch_add(&rulecache.filled, 1,
-						   __ATOMIC_RELAXED);
+				__atomic_fetch_add(&rulecache.filled, 1, __ATOMIC_RELAXED);
 			return;
 		}
 		e = rulecache_next(e, i);
@@ -74,22 +79,20 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 }
 
 /* Let @e, which is @key's, lead to @copy. */
-static void lead(struct rulecache_entry *e, uint64_t key,
-		 const struct rulecache_entry *copy)
+static void lead(struct rulecache_entry *e, uint64_t key, const struct rulecache_entry *copy)
 {
 	uint64_t at = copy - rulecache.trail, rule;
 
 	if (key == RULECACHE_BUSY ||
-	    !__atomic_compare_exchange_n(&e->key, &key, RULECACHE_BUSY, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	    !__atomic_compare_exchange_n(&e->key, &key, RULECACHE_BUSY, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return;
 	rule = load_relaxed(&e->rule) & ~RULECACHE_TRAIL;
 	store_release(&e->rule, rule | at << RULECACHE_TRAIL_SHIFT);
 	store_release(&e->key, key);
 }
 
-struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key,
-				       uint64_t rule)
+struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key, uint64_t rule)
 {
 	struct rulecache_entry *copy;
 	uint64_t at, old;
@@ -116,8 +119,7 @@ void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *cal
 
 void rulecache_flush(void)
 {
-	uint64_t gen = __atomic_add_fetch(&rulecache.gen, GEN_ONE,
-					  __ATOMIC_ACQ_REL);
+	uint64_t gen = __atomic_add_fetch(&rulecache.gen, GEN_ONE, __ATOMIC_ACQ_REL);
 	uint64_t i;
 
 	if (gen)

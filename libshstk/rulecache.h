@@ -16,7 +16,7 @@
 #include "native.h"
 #include "rule.h"
 
-#define RULECACHE_MAX 65536	/* entries */
+#define RULECACHE_MAX 65536 /* entries */
 #define RULECACHE_MIN 1024
 #define RULECACHE_WAYS 4
 #define RULECACHE_BUSY 1ull
@@ -27,11 +27,11 @@ struct rulecache_entry {
 };
 
 struct rulecache {
-	uint64_t mask;		/* entries in use - 1 */
-	uint64_t gen;		/* in the key's upper 16 bits */
-	uint64_t evicted;	/* since the table last grew */
+	uint64_t mask; /* entries in use - 1; 0: none yet, so that this is no data of the file */
+	uint64_t gen; /* in the key's upper 16 bits */
+	uint64_t evicted; /* since the table last grew */
 	uint64_t filled;
-	uint64_t copies;	/* ever put into the trail */
+	uint64_t copies; /* ever put into the trail */
 	struct rulecache_entry entry[RULECACHE_MAX] __attribute__((aligned(64)));
 	struct rulecache_entry trail[NATIVE_RA_FIXED ? RULECACHE_MAX : 1]
 		__attribute__((aligned(64)));
@@ -52,8 +52,7 @@ static inline struct rulecache_entry *rulecache_slot(uint64_t pc, uint64_t mask)
 }
 
 /* Another entry of the same set. @way: 1, then 2, then 3. */
-static inline struct rulecache_entry *rulecache_next(struct rulecache_entry *e,
-						     int way)
+static inline struct rulecache_entry *rulecache_next(struct rulecache_entry *e, int way)
 {
 	uintptr_t flip = (way == 2 ? 3 : 1) * sizeof(*e);
 
@@ -66,8 +65,7 @@ static inline uint64_t rulecache_gen(void)
 }
 
 /* The entry for return address @pc, NULL if there is none. */
-static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen,
-						     uint64_t mask)
+static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen, uint64_t mask)
 {
 	struct rulecache_entry *e = rulecache_slot(pc, mask);
 	uint64_t key = pc | gen;
@@ -105,7 +103,7 @@ static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen,
 /* What is in @e, whose key was @key; RULE_NONE if it is overwritten. */
 static inline uint64_t rulecache_read(const struct rulecache_entry *e, uint64_t key)
 {
-	uint64_t rule = load_acquire(&e->rule);	/* pairs with put(): key, rule, key */
+	uint64_t rule = load_acquire(&e->rule); /* pairs with put(): key, rule, key */
 
 	return likely(load_relaxed(&e->key) == key) ? rule : RULE_NONE;
 }
@@ -120,8 +118,7 @@ static inline struct rulecache_entry *rulecache_trail(uint64_t rule)
 }
 
 /* Copy @rule, which @e has for @key, to the end of the trail. */
-struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key,
-				       uint64_t rule);
+struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key, uint64_t rule);
 /* @caller is the copy of the return address that comes behind that of @e. */
 void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *caller);
 
@@ -145,9 +142,8 @@ static inline uint64_t rulecache_get(uint64_t pc, uint64_t gen, uint64_t mask)
  * The copy in the trail for return address @pc, NULL if it is not in the cache. From
  * now on, @inner leads to it if that leads nowhere so far, or to be up to date.
  */
-static inline struct rulecache_entry *rulecache_follow(struct rulecache_entry *inner,
-						       uint64_t pc, uint64_t gen,
-						       uint64_t mask, bool update)
+static inline struct rulecache_entry *rulecache_follow(struct rulecache_entry *inner, uint64_t pc,
+						       uint64_t gen, uint64_t mask, bool update)
 {
 	struct rulecache_entry *e = rulecache_find(pc, gen, mask), *copy;
 	uint64_t rule;

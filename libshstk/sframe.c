@@ -12,12 +12,12 @@
 
 #include "sframe.h"
 
-#define MAGIC		0xdee2
+#define MAGIC 0xdee2
 
 /* Flags of the header. */
-#define F_SORTED	0x01
-#define F_FP		0x02	/* all functions keep frame pointers; version 2 */
-#define F_PCREL		0x04
+#define F_SORTED 0x01
+#define F_FP 0x02 /* all functions keep frame pointers; version 2 */
+#define F_PCREL 0x04
 
 enum { ABI_ARM64_LITTLE = 2, ABI_AMD64_LITTLE = 3 };
 
@@ -33,7 +33,7 @@ struct header {
 	uint32_t nfunc;
 	uint32_t nrows;
 	uint32_t rows_len;
-	uint32_t func_off;	/* both from the end of the header */
+	uint32_t func_off; /* both from the end of the header */
 	uint32_t rows_off;
 } __attribute__((packed));
 
@@ -63,8 +63,7 @@ struct attr_v3 {
 /* 0: the format does not have it. */
 static uint8_t abi_of(const struct machine *m)
 {
-	return m == &machine_arm64 ? ABI_ARM64_LITTLE :
-	       m == &machine_x86 ? ABI_AMD64_LITTLE : 0;
+	return m == &machine_arm64 ? ABI_ARM64_LITTLE : m == &machine_x86 ? ABI_AMD64_LITTLE : 0;
 }
 
 static size_t func_size(const struct sframe *sf)
@@ -72,8 +71,7 @@ static size_t func_size(const struct sframe *sf)
 	return sf->version == 2 ? sizeof(struct func_v2) : sizeof(struct func_v3);
 }
 
-int sframe_parse(struct sframe *sf, const struct section *s,
-		 const struct machine *m)
+int sframe_parse(struct sframe *sf, const struct section *s, const struct machine *m)
 {
 	uint64_t base, func, rows, end;
 	struct header h;
@@ -83,8 +81,8 @@ int sframe_parse(struct sframe *sf, const struct section *s,
 		return -ENOEXEC;
 	memcpy(&h, s->data, sizeof(h));
 	flags = F_SORTED | F_PCREL | (h.version == 2 ? F_FP : 0);
-	if (h.magic != MAGIC || (h.version != 2 && h.version != 3) ||
-	    h.flags & ~flags || !h.abi || h.abi != abi_of(m))
+	if (h.magic != MAGIC || (h.version != 2 && h.version != 3) || h.flags & ~flags || !h.abi ||
+	    h.abi != abi_of(m))
 		return -ENOEXEC;
 	base = sizeof(h) + h.aux_len;
 	*sf = (struct sframe){
@@ -124,8 +122,7 @@ uint64_t sframe_start(const struct sframe *sf, size_t i)
 }
 
 /* What the two info bytes of a function say. */
-static bool set_info(struct sframe_func *f, uint8_t info, uint8_t info2,
-		     uint8_t block)
+static bool set_info(struct sframe_func *f, uint8_t info, uint8_t info2, uint8_t block)
 {
 	unsigned int addr_type = info & 15;
 	unsigned int type = info2 & 31;
@@ -138,8 +135,7 @@ static bool set_info(struct sframe_func *f, uint8_t info, uint8_t info2,
 	return !(info & 0x10) || block;
 }
 
-static bool read_v2(const struct sframe *sf, const uint8_t *p,
-		    struct sframe_func *f)
+static bool read_v2(const struct sframe *sf, const uint8_t *p, struct sframe_func *f)
 {
 	struct func_v2 v;
 
@@ -153,16 +149,14 @@ static bool read_v2(const struct sframe *sf, const uint8_t *p,
 	return set_info(f, v.info, 0, v.block);
 }
 
-static bool read_v3(const struct sframe *sf, const uint8_t *p,
-		    struct sframe_func *f)
+static bool read_v3(const struct sframe *sf, const uint8_t *p, struct sframe_func *f)
 {
 	struct func_v3 v;
 	struct attr_v3 a;
 
 	memcpy(&v, p, sizeof(v));
 	f->end = f->start + v.size;
-	if (v.rows > sf->end - sf->rows ||
-	    sf->end - sf->rows - v.rows < sizeof(a))
+	if (v.rows > sf->end - sf->rows || sf->end - sf->rows - v.rows < sizeof(a))
 		return false;
 	f->rows = sf->rows + v.rows + sizeof(a);
 	memcpy(&a, sf->s.data + f->rows - sizeof(a), sizeof(a));
@@ -176,8 +170,8 @@ bool sframe_func(const struct sframe *sf, size_t i, struct sframe_func *f)
 	const uint8_t *p = sf->s.data + sf->func + i * func_size(sf);
 
 	f->start = sframe_start(sf, i);
-	return (sf->version == 2 ? read_v2 : read_v3)(sf, p, f) &&
-	       f->end > f->start && f->nrows <= SFRAME_MAX_ROWS;
+	return (sf->version == 2 ? read_v2 : read_v3)(sf, p, f) && f->end > f->start &&
+	       f->nrows <= SFRAME_MAX_ROWS;
 }
 
 /* The words of a row, until there are none. */
@@ -209,8 +203,7 @@ static void at_cfa(struct cfi_row *row, unsigned int reg, int32_t off)
 	row->val[reg] = off;
 }
 
-static void ordinary(const struct sframe *sf, struct words *w, bool from_sp,
-		     struct cfi_row *row)
+static void ordinary(const struct sframe *sf, struct words *w, bool from_sp, struct cfi_row *row)
 {
 	row->cfa_reg = from_sp ? sf->m->sp : sf->m->fp;
 	row->cfa_off = next_signed(w);
@@ -221,9 +214,9 @@ static void ordinary(const struct sframe *sf, struct words *w, bool from_sp,
 }
 
 /* A flexible rule starts from a register or from the CFA, and may load. */
-#define FROM_REG	1
-#define LOADS		2
-#define RESERVED	4
+#define FROM_REG 1
+#define LOADS 2
+#define RESERVED 4
 
 static bool flexible_reg(struct words *w, struct cfi_row *row, unsigned int reg)
 {
@@ -233,7 +226,7 @@ static bool flexible_reg(struct words *w, struct cfi_row *row, unsigned int reg)
 	if (!w->n)
 		return true;
 	how = next_unsigned(w);
-	if (!how)	/* only fills the place */
+	if (!how) /* only fills the place */
 		return true;
 	if (!w->n || how & RESERVED || how >> 3 >= REG_PC)
 		return false;
@@ -248,8 +241,7 @@ static bool flexible_reg(struct words *w, struct cfi_row *row, unsigned int reg)
 	return reg_offset(row->val[reg]) == off;
 }
 
-static bool flexible(const struct sframe *sf, struct words *w,
-		     struct cfi_row *row)
+static bool flexible(const struct sframe *sf, struct words *w, struct cfi_row *row)
 {
 	uint32_t how;
 
@@ -261,13 +253,11 @@ static bool flexible(const struct sframe *sf, struct words *w,
 	row->cfa_reg = how >> 3;
 	row->cfa_off = next_signed(w);
 	row->cfa_load = how & LOADS;
-	return flexible_reg(w, row, sf->m->ra) &&
-	       flexible_reg(w, row, sf->m->fp);
+	return flexible_reg(w, row, sf->m->ra) && flexible_reg(w, row, sf->m->fp);
 }
 
 /* Of the registers that a function must preserve, only fp is followed. */
-static void start_row(const struct sframe *sf, const struct sframe_func *f,
-		      struct cfi_row *row)
+static void start_row(const struct sframe *sf, const struct sframe_func *f, struct cfi_row *row)
 {
 	const struct machine *m = sf->m;
 	unsigned int i;
@@ -290,8 +280,8 @@ static void start_row(const struct sframe *sf, const struct sframe_func *f,
  * Decode the row at offset *@off of the section and go behind it. @row NULL:
  * only its address is wanted. False if it is corrupt.
  */
-static bool read_row(const struct sframe *sf, const struct sframe_func *f,
-		     size_t *off, uint32_t *rel, struct cfi_row *row)
+static bool read_row(const struct sframe *sf, const struct sframe_func *f, size_t *off,
+		     uint32_t *rel, struct cfi_row *row)
 {
 	const uint8_t *p = sf->s.data + *off;
 	size_t left = sf->end - *off;
@@ -315,7 +305,7 @@ static bool read_row(const struct sframe *sf, const struct sframe_func *f,
 	if (!row)
 		return true;
 	start_row(sf, f, row);
-	if (!w.n) {	/* the outermost frame */
+	if (!w.n) { /* the outermost frame */
 		row->type[row->ra] = REG_UNDEFINED;
 		return true;
 	}
@@ -326,8 +316,7 @@ static bool read_row(const struct sframe *sf, const struct sframe_func *f,
 	return !w.n;
 }
 
-int sframe_run(const struct sframe *sf, const struct sframe_func *f,
-	       cfi_row_fn row, void *arg)
+int sframe_run(const struct sframe *sf, const struct sframe_func *f, cfi_row_fn row, void *arg)
 {
 	uint32_t i, rel, last = 0;
 	size_t off = f->rows;
@@ -344,8 +333,8 @@ int sframe_run(const struct sframe *sf, const struct sframe_func *f,
 	return 0;
 }
 
-int sframe_row(const struct sframe *sf, const struct sframe_func *f,
-	       uint64_t vaddr, struct cfi_row *row)
+int sframe_row(const struct sframe *sf, const struct sframe_func *f, uint64_t vaddr,
+	       struct cfi_row *row)
 {
 	uint64_t at = vaddr - f->start;
 	size_t off = f->rows, found = 0;

@@ -63,8 +63,7 @@ struct sframe_func {
 };
 
 /* 0, or -ENOEXEC for another byte order, version, machine, or nonsense. */
-int sframe_parse(struct sframe *sf, const struct section *s,
-		 const struct machine *m);
+int sframe_parse(struct sframe *sf, const struct section *s, const struct machine *m);
 
 /* Start address of function @i. */
 uint64_t sframe_start(const struct sframe *sf, size_t i);
@@ -76,11 +75,10 @@ bool sframe_func(const struct sframe *sf, size_t i, struct sframe_func *f);
  * Give the rows of @f to @row as cfi_run() does. -1 if they are corrupt, do not
  * cover the function from its start, or repeat.
  */
-int sframe_run(const struct sframe *sf, const struct sframe_func *f,
-	       cfi_row_fn row, void *arg);
+int sframe_run(const struct sframe *sf, const struct sframe_func *f, cfi_row_fn row, void *arg);
 
 /* The row at @vaddr, which lies in @f: 0, or -enum shstk_end. */
-int sframe_row(const struct sframe *sf, const struct sframe_func *f,
-	       uint64_t vaddr, struct cfi_row *row);
+int sframe_row(const struct sframe *sf, const struct sframe_func *f, uint64_t vaddr,
+	       struct cfi_row *row);
 
 #endif

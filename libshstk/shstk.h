@@ -95,32 +95,56 @@ enum shstk_end {
  *	interrupted may itself be known, but not whether that function's return
  *	address was on the shadow stack yet: one entry may be missing.
  */
-#define SHSTK_MARK_PC		0x01
-#define SHSTK_MARK_SIGNAL	0x02
-#define SHSTK_MARK_GUESS	0x04
-#define SHSTK_MARK_GAP		0x08
+#define SHSTK_MARK_PC 0x01
+#define SHSTK_MARK_SIGNAL 0x02
+#define SHSTK_MARK_GUESS 0x04
+#define SHSTK_MARK_GAP 0x08
+
+/*
+ * Bytes of stack that a capture takes: room for this and for the kernel's signal frame
+ * (see AT_MINSIGSTKSZ in getauxval(3)) is what stacks of threads and coroutines that are
+ * sampled by a signal need below their own deepest frame.
+ */
+#define SHSTK_STACK_NEED 1536
 
 /* Bits of &struct shstk_opts.sources. */
-#define SHSTK_USE_HARDWARE	(1u << SHSTK_SOURCE_HARDWARE)
-#define SHSTK_USE_MARKER	(1u << SHSTK_SOURCE_MARKER)
-#define SHSTK_USE_MEMO		(1u << SHSTK_SOURCE_MEMO)
-#define SHSTK_USE_WALK		(1u << SHSTK_SOURCE_WALK)
+#define SHSTK_USE_HARDWARE (1u << SHSTK_SOURCE_HARDWARE)
+#define SHSTK_USE_MARKER (1u << SHSTK_SOURCE_MARKER)
+#define SHSTK_USE_MEMO (1u << SHSTK_SOURCE_MEMO)
+#define SHSTK_USE_WALK (1u << SHSTK_SOURCE_WALK)
+
+/*
+ * Bit of &struct shstk_opts.flags: ask the kernel whether all of the stack from the
+ * capture's frame outwards can be read. Without it the thread's stack must stay readable
+ * once it was captured; a program that takes the access from a page of it (a guard, a
+ * collector's barrier) would be ended by SIGSEGV. It is one system call for each capture,
+ * madvise(MADV_POPULATE_READ): 1.5 us and 33 ns for each page of 4 KiB, measured on Linux
+ * 6.18 in a virtual machine (EPYC, Zen 5), where the capture itself takes 20 ns. Where
+ * there is none (before Linux 5.14) the mapping is looked up each time. Other stacks
+ * (sigaltstack(), coroutines) are looked up each time anyway. Of a hardware shadow stack
+ * it is asked likewise: if part of it was unmapped the trace ends there, with
+ * SHSTK_END_BOUNDS.
+ */
+#define SHSTK_CHECK_STACK 1u
 
 /**
  * struct shstk_opts - what a capture may do; all zero but @size is the default
  * @size: sizeof(struct shstk_opts) as the caller was compiled.
  * @sources: mask of SHSTK_USE_*; 0 means all.
  * @skip: number of innermost entries to leave out.
- * @pad: must be 0.
+ * @flags: SHSTK_CHECK_STACK or 0.
  * @marks: NULL, or as many bytes as the array of entries has elements: receives
  *	SHSTK_MARK_* of each entry.
+ * @sps: NULL, or as many words as the array of entries has elements: receives the stack
+ *	pointer of each entry's frame. Used by shstk_unwind() only.
  */
 struct shstk_opts {
 	uint32_t size;
 	uint32_t sources;
 	uint32_t skip;
-	uint32_t pad;
+	uint32_t flags;
 	uint8_t *marks;
+	uint64_t *sps;
 };
 
 /**
@@ -153,14 +177,16 @@ struct shstk_info {
  * lock and allocates no heap memory. The first capture of a thread maps its
  * state (one mmap) and looks its stack up (one ioctl, or one read of
  * /proc/self/maps); the first time a module is met, its file is mapped. Does
- * not block on other threads.
+ * not block on other threads. Takes at most SHSTK_STACK_NEED bytes of the stack it
+ * is called on, shstk_capture_id() 128 more (built by gcc -O2; one that interrupts
+ * another capture may take more). Not a cancellation point; the same holds for every
+ * function here whose context is async-signal-safe.
  *
  * Return: number of entries written, 0 to @max, or -EINVAL (@pcs NULL with
- * @max > 0, unknown sources, non-zero padding), or -EOPNOTSUPP (only the hardware
+ * @max > 0, unknown sources or flags), or -EOPNOTSUPP (only the hardware
  * is allowed, and the thread has no active shadow stack).
  */
-SHSTK_API int shstk_capture(uint64_t *pcs, unsigned int max,
-			    const struct shstk_opts *opts,
+SHSTK_API int shstk_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 			    struct shstk_info *info);
 
 /**
@@ -178,10 +204,8 @@ SHSTK_API int shstk_capture(uint64_t *pcs, unsigned int max,
  *
  * Return: as shstk_capture(); -EINVAL also for a NULL @ucontext.
  */
-SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs,
-				    unsigned int max,
-				    const struct shstk_opts *opts,
-				    struct shstk_info *info);
+SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs, unsigned int max,
+				    const struct shstk_opts *opts, struct shstk_info *info);
 
 /**
  * DOC: markers
@@ -300,8 +324,8 @@ SHSTK_API uint64_t shstk_markers_resolve(uint64_t address);
  * Return: the number of entries of the trace; -EINVAL; -E2BIG: it has more than
  * @max, and no marker is near.
  */
-SHSTK_API int shstk_capture_id(uint64_t *pcs, unsigned int max,
-			       struct shstk_info *info, uint64_t *id);
+SHSTK_API int shstk_capture_id(uint64_t *pcs, unsigned int max, struct shstk_info *info,
+			       uint64_t *id);
 
 /**
  * shstk_trace_id() - the identity of a trace that was captured
@@ -432,6 +456,8 @@ enum shstk_arch {
  * @r: registers by their DWARF numbers (x86-64: 0 rax, 1 rdx, 2 rcx, 3 rbx,
  *	4 rsi, 5 rdi, 6 rbp, 7 rsp, 8-15; arm64: 0-30 x0-x30, 31 sp; riscv: 0-31
  *	x0-x31).
+ * @thread_pointer: where thread-local variables lie (x86-64: fs_base; arm64: tpidr_el0),
+ *	0 if unknown. Go's goroutines are found by it.
  */
 struct shstk_regs {
 	uint32_t size;
@@ -439,6 +465,7 @@ struct shstk_regs {
 	uint64_t pc;
 	uint64_t pac_mask;
 	uint64_t r[32];
+	uint64_t thread_pointer;
 };
 
 /**
@@ -517,13 +544,13 @@ struct shstk_debug {
  * @size: number of bytes.
  * @ret: receives sections, which become the library's.
  *
- * shstk_debug_find() of libshstk-symbol is one: it reads compressed sections,
- * .gnu_debugdata and separate debug files. Must return to its caller.
+ * The command's one (libshstk/symbol/unwindinfo.c in the sources, not installed) reads
+ * compressed sections, .gnu_debugdata and separate debug files. Must return to its caller.
  *
  * Return: 0, or a negative errno: there is nothing.
  */
-typedef int (*shstk_debug_fn)(void *arg, const char *path, const void *image,
-			      size_t size, struct shstk_debug *ret);
+typedef int (*shstk_debug_fn)(void *arg, const char *path, const void *image, size_t size,
+			      struct shstk_debug *ret);
 
 /**
  * shstk_space_set_debug() - where to look for what files do not have mapped
@@ -534,8 +561,7 @@ typedef int (*shstk_debug_fn)(void *arg, const char *path, const void *image,
  *
  * Context: not from a signal handler.
  */
-SHSTK_API void shstk_space_set_debug(struct shstk_space *space,
-				     shstk_debug_fn find, void *arg);
+SHSTK_API void shstk_space_set_debug(struct shstk_space *space, shstk_debug_fn find, void *arg);
 
 /**
  * shstk_space_add_file() - add a mapped ELF file
@@ -552,9 +578,8 @@ SHSTK_API void shstk_space_set_debug(struct shstk_space *space,
  * Return: 0; -EINVAL for a bad range; -ENOEXEC if the file is no ELF file of
  * this architecture or is corrupt; -ENOMEM; or the errno of open(2)/mmap(2).
  */
-SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path,
-				   uint64_t start, uint64_t end,
-				   uint64_t offset);
+SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path, uint64_t start,
+				   uint64_t end, uint64_t offset);
 
 /**
  * shstk_space_add_image() - add an ELF image held in memory
@@ -568,8 +593,7 @@ SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path,
  *
  * Return: as shstk_space_add_file().
  */
-SHSTK_API int shstk_space_add_image(struct shstk_space *space,
-				    const void *image, size_t size,
+SHSTK_API int shstk_space_add_image(struct shstk_space *space, const void *image, size_t size,
 				    uint64_t start);
 
 /**
@@ -585,8 +609,7 @@ SHSTK_API int shstk_space_add_image(struct shstk_space *space,
  *
  * Return: 0, -EINVAL for a bad range, -ENOMEM.
  */
-SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start,
-				   uint64_t end);
+SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start, uint64_t end);
 
 /**
  * shstk_space_add_pid() - add all that a process has mapped
@@ -617,11 +640,9 @@ SHSTK_API int shstk_space_add_pid(struct shstk_space *space, int pid);
  *
  * Return: number of entries written, or -EINVAL.
  */
-SHSTK_API int shstk_unwind(struct shstk_space *space,
-			   const struct shstk_regs *regs, shstk_read_fn read,
-			   void *arg, uint64_t *pcs, unsigned int max,
-			   const struct shstk_opts *opts,
-			   struct shstk_info *info);
+SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *regs,
+			   shstk_read_fn read, void *arg, uint64_t *pcs, unsigned int max,
+			   const struct shstk_opts *opts, struct shstk_info *info);
 
 /**
  * struct shstk_shadow - the shadow stack of a stopped thread
@@ -687,10 +708,8 @@ SHSTK_API int shstk_shadow_pointer(int tid, struct shstk_shadow *ret);
  *
  * Return: number of entries written, or -EINVAL.
  */
-SHSTK_API int shstk_unwind_shadow(const struct shstk_shadow *shadow,
-				  shstk_read_fn read, void *arg, uint64_t *pcs,
-				  unsigned int max,
-				  const struct shstk_opts *opts,
+SHSTK_API int shstk_unwind_shadow(const struct shstk_shadow *shadow, shstk_read_fn read, void *arg,
+				  uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 				  struct shstk_info *info);
 
 /**
@@ -702,8 +721,7 @@ SHSTK_API int shstk_unwind_shadow(const struct shstk_shadow *shadow,
  *
  * Return: 0, or a negative errno of process_vm_readv(2).
  */
-SHSTK_API int shstk_read_process(void *arg, uint64_t addr, void *buf,
-				 size_t len);
+SHSTK_API int shstk_read_process(void *arg, uint64_t addr, void *buf, size_t len);
 
 /**
  * shstk_source_name() - name of a source
@@ -732,17 +750,17 @@ SHSTK_API const char *shstk_end_name(int end);
  * SHSTK_STATUS_WRITE: instructions that write to it are allowed.
  * SHSTK_STATUS_PUSH: instructions that push to it are allowed (arm64 only).
  */
-#define SHSTK_STATUS_ENABLE	0x1ull
-#define SHSTK_STATUS_WRITE	0x2ull
-#define SHSTK_STATUS_PUSH	0x4ull
-#define SHSTK_STATUS_ALL	0x7ull
+#define SHSTK_STATUS_ENABLE 0x1ull
+#define SHSTK_STATUS_WRITE 0x2ull
+#define SHSTK_STATUS_PUSH 0x4ull
+#define SHSTK_STATUS_ALL 0x7ull
 
 /* Bits of shstk_stack_map(). */
-#define SHSTK_STACK_TOKEN	0x1u
-#define SHSTK_STACK_MARKER	0x2u
+#define SHSTK_STACK_TOKEN 0x1u
+#define SHSTK_STACK_MARKER 0x2u
 
 /* Bits of shstk_enable_here(). */
-#define SHSTK_HERE_UNAWARE	0x1u
+#define SHSTK_HERE_UNAWARE 0x1u
 
 /**
  * struct shstk_stack - a mapped shadow stack
@@ -796,8 +814,7 @@ SHSTK_API int shstk_status_lock(uint64_t mask);
  * Return: 0, -EINVAL (@size 0, unknown flags), -EOPNOTSUPP (no shadow stacks
  * here, or no markers), -ENOMEM.
  */
-SHSTK_API int shstk_stack_map(size_t size, unsigned int flags,
-			      struct shstk_stack *ret);
+SHSTK_API int shstk_stack_map(size_t size, unsigned int flags, struct shstk_stack *ret);
 
 /**
  * shstk_stack_call() - call a function on another shadow stack
@@ -813,8 +830,7 @@ SHSTK_API int shstk_stack_map(size_t size, unsigned int flags,
  * Return: 0, or -EOPNOTSUPP: shadow stacks are off in this thread, or this
  * architecture can't switch.
  */
-SHSTK_API int shstk_stack_call(uint64_t token, void (*fn)(void *arg),
-			       void *arg);
+SHSTK_API int shstk_stack_call(uint64_t token, void (*fn)(void *arg), void *arg);
 
 /**
  * shstk_enable_here() - switch shadow stacks on and be able to return
@@ -847,8 +863,7 @@ SHSTK_API int shstk_enable_here(unsigned int flags);
  * of its own: it could not return. These are expanded where they are used.
  */
 #if defined(__x86_64__)
-static inline __attribute__((always_inline)) long
-shstk_inline_call(long nr, long a, long b)
+static inline __attribute__((always_inline)) long shstk_inline_call(long nr, long a, long b)
 {
 	register long r10 __asm__("r10") = 0;
 	register long r8 __asm__("r8") = 0;
@@ -860,11 +875,10 @@ shstk_inline_call(long nr, long a, long b)
 			 : "rcx", "r11", "memory");
 	return ret;
 }
-#define SHSTK_NR_PRCTL		157
-#define SHSTK_NR_ARCH_PRCTL	158
+#define SHSTK_NR_PRCTL 157
+#define SHSTK_NR_ARCH_PRCTL 158
 #elif defined(__aarch64__)
-static inline __attribute__((always_inline)) long
-shstk_inline_call(long nr, long a, long b)
+static inline __attribute__((always_inline)) long shstk_inline_call(long nr, long a, long b)
 {
 	register long x8 __asm__("x8") = nr;
 	register long x0 __asm__("x0") = a;
@@ -879,10 +893,9 @@ shstk_inline_call(long nr, long a, long b)
 			 : "memory");
 	return x0;
 }
-#define SHSTK_NR_PRCTL		167
+#define SHSTK_NR_PRCTL 167
 #elif defined(__riscv) && __riscv_xlen == 64
-static inline __attribute__((always_inline)) long
-shstk_inline_call(long nr, long a, long b)
+static inline __attribute__((always_inline)) long shstk_inline_call(long nr, long a, long b)
 {
 	register long a7 __asm__("a7") = nr;
 	register long a0 __asm__("a0") = a;
@@ -897,7 +910,7 @@ shstk_inline_call(long nr, long a, long b)
 			 : "memory");
 	return a0;
 }
-#define SHSTK_NR_PRCTL		167
+#define SHSTK_NR_PRCTL 167
 #endif
 
 /**
@@ -916,15 +929,13 @@ shstk_inline_call(long nr, long a, long b)
  * locked; -EALREADY: they were on before and can't be switched on again (arm64);
  * -ENOMEM.
  */
-static inline __attribute__((always_inline)) int
-shstk_status_set(uint64_t status)
+static inline __attribute__((always_inline)) int shstk_status_set(uint64_t status)
 {
 #ifdef SHSTK_NR_PRCTL
 	uint64_t now = 0;
 	long ret;
 
-	if (status & ~SHSTK_STATUS_ALL ||
-	    (status && !(status & SHSTK_STATUS_ENABLE)))
+	if (status & ~SHSTK_STATUS_ALL || (status && !(status & SHSTK_STATUS_ENABLE)))
 		return -22;
 	ret = shstk_inline_call(SHSTK_NR_PRCTL, 74, (long)&now);
 #ifdef __riscv
@@ -935,8 +946,7 @@ shstk_status_set(uint64_t status)
 	if (status & SHSTK_STATUS_PUSH)
 		return -95;
 	if (ret == -22) {
-		ret = shstk_inline_call(SHSTK_NR_ARCH_PRCTL, 0x5005,
-					(long)&now);
+		ret = shstk_inline_call(SHSTK_NR_ARCH_PRCTL, 0x5005, (long)&now);
 		if (ret)
 			return -95;
 		if (status & ~now & 1)
@@ -982,8 +992,7 @@ shstk_status_set(uint64_t status)
  *
  * Return: address of that token, or 0 on another architecture.
  */
-static inline __attribute__((always_inline)) uint64_t
-shstk_stack_switch(uint64_t token)
+static inline __attribute__((always_inline)) uint64_t shstk_stack_switch(uint64_t token)
 {
 #if defined(__x86_64__)
 	uint64_t old = 0;
@@ -999,8 +1008,8 @@ shstk_stack_switch(uint64_t token)
 #elif defined(__aarch64__)
 	uint64_t old;
 
-	__asm__ volatile("sys #3, c7, c7, #2, %1\n\t"	/* GCSSS1 */
-			 "sysl %0, #3, c7, c7, #3"	/* GCSSS2 */
+	__asm__ volatile("sys #3, c7, c7, #2, %1\n\t" /* GCSSS1 */
+			 "sysl %0, #3, c7, c7, #3" /* GCSSS2 */
 			 : "=&r"(old)
 			 : "r"(token)
 			 : "memory");
@@ -1008,11 +1017,11 @@ shstk_stack_switch(uint64_t token)
 #elif defined(__riscv) && __riscv_xlen == 64
 	uint64_t old, was, to = token + 8;
 
-	__asm__ volatile(".insn i 0x73, 4, %0, x0, -804\n\t"	/* SSRDP */
+	__asm__ volatile(".insn i 0x73, 4, %0, x0, -804\n\t" /* SSRDP */
 			 ".insn r 0x2f, 3, 0x24, %1, %3, x0\n\t" /* SSAMOSWAP.D */
 			 "beq %1, %2, 1f\n\t"
 			 "sd zero, 0(zero)\n"
-			 "1:\tcsrw 0x011, %2\n\t"			/* ssp */
+			 "1:\tcsrw 0x011, %2\n\t" /* ssp */
 			 "addi %0, %0, -8\n\t"
 			 "addi %1, %0, 8\n\t"
 			 ".insn r 0x2f, 3, 0x24, x0, %0, %1"

@@ -21,23 +21,24 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "scratch.h"
 #include "table.h"
 
 enum row_op {
-	ROW_UP,		/* the CFA is 8 bytes further from sp */
-	ROW_DOWN,	/* 8 bytes nearer */
-	ROW_BACK,	/* as before the last epilogue */
-	ROW_END,	/* the end of the function */
-	ROW_CFA,	/* another distance from sp */
-	ROW_PUSH_FP,	/* 8 bytes further, where fp is saved now */
-	ROW_FRAME,	/* fp points at its saved value, below the return address */
+	ROW_UP, /* the CFA is 8 bytes further from sp */
+	ROW_DOWN, /* 8 bytes nearer */
+	ROW_BACK, /* as before the last epilogue */
+	ROW_END, /* the end of the function */
+	ROW_CFA, /* another distance from sp */
+	ROW_PUSH_FP, /* 8 bytes further, where fp is saved now */
+	ROW_FRAME, /* fp points at its saved value, below the return address */
 	ROW_OTHER,
 };
 
 #define DELTA_LONG 31
-#define CHUNK_ROWS 16384	/* most bytes of rows in a chunk */
-#define INTERPRET 0xffff	/* this function is not compiled */
-#define ASKED	8		/* lookups in a chunk before it is compiled */
+#define CHUNK_ROWS 16384 /* most bytes of rows in a chunk */
+#define INTERPRET 0xffff /* this function is not compiled */
+#define ASKED 8 /* lookups in a chunk before it is compiled */
 
 struct chunk {
 	uint16_t off[CHUNK_FDES];
@@ -74,8 +75,8 @@ void *arena_reserve(struct arena *a, size_t size)
 	do {
 		if (size > a->size - old)
 			return NULL;
-	} while (!__atomic_compare_exchange_n(&a->used, &old, old + size, true,
-					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&a->used, &old, old + size, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
 	return a->base + old;
 }
 
@@ -84,8 +85,8 @@ void arena_trim(struct arena *a, void *reserved, size_t size, size_t keep)
 	size_t start = (uint8_t *)reserved - a->base;
 	size_t end = start + ALIGN_UP(size, 8);
 
-	__atomic_compare_exchange_n(&a->used, &end, start + ALIGN_UP(keep, 8),
-				    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&a->used, &end, start + ALIGN_UP(keep, 8), false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static int32_t read_s32(const uint8_t *p)
@@ -109,8 +110,7 @@ static uint64_t entry_start(const struct table *t, size_t i)
 static uint64_t entry_offset(const struct table *t, size_t i)
 {
 	if (t->hdr)
-		return t->hdr_vaddr + read_s32(t->hdr + 8 * i + 4) -
-		       t->sec.s.vaddr;
+		return t->hdr_vaddr + read_s32(t->hdr + 8 * i + 4) - t->sec.s.vaddr;
 	return t->index ? t->index[i].offset : i;
 }
 
@@ -145,8 +145,8 @@ struct state {
 };
 
 #define RULE_SAVED_FP(off) (RULE_FP_SAVED | RULE_FP_AT(off))
-#define RULE_ALL_FP	(RULE_FP_SAVED | RULE_FP_AT_ALL)
-#define RULE_ALL_CFA	RULE_CFA(-8)
+#define RULE_ALL_FP (RULE_FP_SAVED | RULE_FP_AT_ALL)
+#define RULE_ALL_CFA RULE_CFA(-8)
 
 static uint64_t saved_ra(const struct machine *m)
 {
@@ -166,8 +166,7 @@ static struct state state_at_entry(const struct machine *m)
 static void state_next(struct state *s, uint64_t rule)
 {
 	bool down = RULE_KIND(rule) == RULE_SP &&
-		    (RULE_KIND(s->rule) == RULE_FP ||
-		     rule_cfa_off(rule) < rule_cfa_off(s->rule));
+		    (RULE_KIND(s->rule) == RULE_FP || rule_cfa_off(rule) < rule_cfa_off(s->rule));
 
 	if (down && !s->down)
 		s->body = s->rule;
@@ -189,7 +188,7 @@ static uint64_t rule_frame(const struct machine *m)
 struct encoder {
 	const struct machine *m;
 	uint8_t *p, *end;
-	uint64_t loc;		/* of the last row */
+	uint64_t loc; /* of the last row */
 	struct state s;
 	bool full;
 };
@@ -253,7 +252,7 @@ static void put_rule(struct encoder *e, uint64_t loc, uint64_t rule)
 	if (rule == e->s.rule)
 		return;
 	if ((loc - e->loc) % e->m->insn_align)
-		e->full = true;		/* not between two instructions */
+		e->full = true; /* not between two instructions */
 	op = choose_op(e, rule);
 	put(e, op | min(delta, (uint64_t)DELTA_LONG) << 3);
 	if (delta >= DELTA_LONG)
@@ -285,50 +284,56 @@ static int encode_row(void *arg, uint64_t start, const struct cfi_row *row)
 	return e->full;
 }
 
+/* What is needed to compile a chunk: for each function its length; then for one. */
+struct compile_room {
+	uint16_t len[CHUNK_FDES];
+	struct encoder e;
+	struct sframe_func f;
+	struct fde fde;
+};
+
 /* Encode the rows of function @i, which ends at *@end. */
-static int encode_function(const struct table *t, size_t i, struct encoder *e,
+static int encode_function(const struct table *t, size_t i, struct compile_room *room,
 			   uint64_t *end)
 {
-	struct sframe_func f;
-	struct cfi_row row;
-	struct fde fde;
+	struct encoder *e = &room->e;
+	struct fde *fde = &room->fde;
 	size_t next;
 
 	if (t->sf.s.size) {
-		if (!sframe_func(&t->sf, entry_offset(t, i), &f))
+		if (!sframe_func(&t->sf, entry_offset(t, i), &room->f))
 			return -1;
-		*end = f.end;
-		return sframe_run(&t->sf, &f, encode_row, e);
+		*end = room->f.end;
+		return sframe_run(&t->sf, &room->f, encode_row, e);
 	}
-	if (cfi_entry(&t->sec, entry_offset(t, i), &fde, &next) != 1 ||
-	    fde.start != e->loc || fde.end <= fde.start)
+	if (cfi_entry(&t->sec, entry_offset(t, i), fde, &next) != 1 || fde->start != e->loc ||
+	    fde->end <= fde->start)
 		return -1;
-	*end = fde.end;
-	return cfi_run(&t->sec, &fde, fde.end, &row, encode_row, e);
+	*end = fde->end;
+	return cfi_run(&t->sec, fde, fde->end, NULL, encode_row, e);
 }
 
 /* Encode function @i behind @p. Returns bytes used, 0 if it must be interpreted. */
-static size_t compile_function(struct table *t, size_t i, uint8_t *p,
+static size_t compile_function(struct table *t, size_t i, struct compile_room *room, uint8_t *p,
 			       uint8_t *end)
 {
-	struct encoder e = {
-		.m = t->img->m,
-		.p = p,
-		.end = end,
-		.s = state_at_entry(t->img->m),
-	};
+	struct encoder *e = &room->e;
 	uint64_t stop;
 
-	e.loc = entry_start(t, i);
-	if (encode_function(t, i, &e, &stop) || e.full || e.loc >= stop)
+	memset(e, 0, sizeof(*e));
+	e->m = t->img->m;
+	e->p = p;
+	e->end = end;
+	e->s = state_at_entry(t->img->m);
+	e->loc = entry_start(t, i);
+	if (encode_function(t, i, room, &stop) || e->full || e->loc >= stop)
 		return 0;
-	put_rule(&e, stop, RULE_NONE);
-	return e.full ? 0 : e.p - p;
+	put_rule(e, stop, RULE_NONE);
+	return e->full ? 0 : e->p - p;
 }
 
 /* Has an earlier function of the chunk the same rows? Its offset, or @at. */
-static uint16_t share(const struct chunk *c, const uint16_t *len, size_t n,
-		      uint16_t at)
+static uint16_t share(const struct chunk *c, const uint16_t *len, size_t n, uint16_t at)
 {
 	size_t i;
 
@@ -340,19 +345,29 @@ static uint16_t share(const struct chunk *c, const uint16_t *len, size_t n,
 	return at;
 }
 
-static struct chunk *compile_chunk(struct table *t, size_t first)
+/* What compile_chunk() is given, and what it makes. */
+struct compile_args {
+	struct table *t;
+	size_t first;
+	struct chunk *c;
+};
+
+static int compile_in(void *mem, void *args)
 {
-	size_t n = min(t->nfde - first, (size_t)CHUNK_FDES);
-	size_t room = sizeof(struct chunk) + CHUNK_ROWS;
-	uint16_t len[CHUNK_FDES];
+	struct compile_args *a = args;
+	struct table *t = a->t;
+	size_t n = min(t->nfde - a->first, (size_t)CHUNK_FDES);
+	size_t most = sizeof(struct chunk) + CHUNK_ROWS;
+	struct compile_room *room = mem;
+	uint16_t *len = room->len;
 	struct chunk *c;
 	size_t i, used = 0;
 
-	c = arena_reserve(&t->arena, room);
+	c = arena_reserve(&t->arena, most);
 	if (!c)
-		return NULL;
+		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		len[i] = compile_function(t, first + i, c->rows + used,
+		len[i] = compile_function(t, a->first + i, room, c->rows + used,
 					  c->rows + CHUNK_ROWS);
 		if (!len[i]) {
 			c->off[i] = INTERPRET;
@@ -365,8 +380,17 @@ static struct chunk *compile_chunk(struct table *t, size_t first)
 	for (; i < CHUNK_FDES; i++)
 		c->off[i] = INTERPRET;
 	c->size = used;
-	arena_trim(&t->arena, c, room, sizeof(*c) + used);
-	return c;
+	arena_trim(&t->arena, c, most, sizeof(*c) + used);
+	a->c = c;
+	return 0;
+}
+
+static struct chunk *compile_chunk(struct table *t, size_t first)
+{
+	struct compile_args a = { .t = t, .first = first };
+
+	scratch_call(sizeof(struct compile_room), compile_in, &a);
+	return a.c;
 }
 
 /* Instead of a chunk that is not compiled its pointer has the number of lookups. */
@@ -383,10 +407,10 @@ static struct chunk *get_chunk(struct table *t, size_t n)
 	if (likely(is_compiled(c)))
 		return c;
 	c = compile_chunk(t, n * CHUNK_FDES);
-	while (c && !__atomic_compare_exchange_n(&t->chunk[n], &old, c, false,
-						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	while (c && !__atomic_compare_exchange_n(&t->chunk[n], &old, c, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE)) {
 		if (is_compiled(old))
-			return old;	/* of another thread; its rows are equal */
+			return old; /* of another thread; its rows are equal */
 	}
 	return c;
 }
@@ -399,8 +423,8 @@ static struct chunk *ask_chunk(struct table *t, size_t n)
 
 	if (asked >= ASKED)
 		return get_chunk(t, n);
-	__atomic_compare_exchange_n(&t->chunk[n], &old, (struct chunk *)(asked + 1),
-				    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&t->chunk[n], &old, (struct chunk *)(asked + 1), false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return NULL;
 }
 
@@ -434,8 +458,8 @@ static uint64_t get_other(const struct machine *m, const uint8_t **p)
 	return rule;
 }
 
-static uint64_t get_rule(const struct machine *m, const struct state *s,
-			 enum row_op op, const uint8_t **p)
+static uint64_t get_rule(const struct machine *m, const struct state *s, enum row_op op,
+			 const uint8_t **p)
 {
 	switch (op) {
 	case ROW_UP:
@@ -459,8 +483,7 @@ static uint64_t get_rule(const struct machine *m, const struct state *s,
 }
 
 /* Find the row of @vaddr in rows that start at @start. Our own bytes: trusted. */
-static uint64_t decode(const struct machine *m, const uint8_t *p,
-		       uint64_t start, uint64_t vaddr)
+static uint64_t decode(const struct machine *m, const uint8_t *p, uint64_t start, uint64_t vaddr)
 {
 	struct state s = state_at_entry(m);
 
@@ -479,34 +502,55 @@ static uint64_t decode(const struct machine *m, const uint8_t *p,
 	}
 }
 
+/* What interpret() is given, and what it makes. */
+struct interpret_args {
+	struct table *t;
+	uint64_t vaddr, rule;
+};
+
+static int interpret_in(void *row, void *args)
+{
+	struct interpret_args *a = args;
+
+	switch (table_row(a->t, a->vaddr, row)) {
+	case 0:
+		a->rule = simple_rule(a->t->img->m, row);
+		break;
+	case -SHSTK_END_NO_RULE:
+		a->rule = RULE_NONE;
+		break;
+	default:
+		a->rule = RULE_FULL; /* stepping will say what is wrong */
+	}
+	return 0;
+}
+
+static uint64_t interpret(struct table *t, uint64_t vaddr)
+{
+	struct interpret_args a = { t, vaddr, RULE_NONE };
+
+	scratch_call(sizeof(struct cfi_row), interpret_in, &a);
+	return a.rule;
+}
+
 uint64_t table_rule(struct table *t, uint64_t vaddr)
 {
 	size_t i = search(t, vaddr);
-	struct cfi_row row;
 	struct chunk *c;
 
 	if (i == t->nfde)
 		return RULE_NONE;
 	c = ask_chunk(t, i / CHUNK_FDES);
 	if (c && c->off[i % CHUNK_FDES] != INTERPRET)
-		return decode(t->img->m, c->rows + c->off[i % CHUNK_FDES],
-			      entry_start(t, i), vaddr);
-	switch (table_row(t, vaddr, &row)) {
-	case 0:
-		return simple_rule(t->img->m, &row);
-	case -SHSTK_END_NO_RULE:
-		return RULE_NONE;
-	default:
-		return RULE_FULL;	/* stepping will say what is wrong */
-	}
+		return decode(t->img->m, c->rows + c->off[i % CHUNK_FDES], entry_start(t, i),
+			      vaddr);
+	return interpret(t, vaddr);
 }
 
 int table_row(struct table *t, uint64_t vaddr, struct cfi_row *row)
 {
 	size_t i = search(t, vaddr);
 	struct sframe_func f;
-	struct fde fde;
-	size_t next;
 
 	if (i == t->nfde)
 		return -SHSTK_END_NO_RULE;
@@ -517,13 +561,7 @@ int table_row(struct table *t, uint64_t vaddr, struct cfi_row *row)
 			return -SHSTK_END_NO_RULE;
 		return sframe_row(&t->sf, &f, vaddr, row);
 	}
-	if (cfi_entry(&t->sec, entry_offset(t, i), &fde, &next) != 1)
-		return -SHSTK_END_BAD_RULE;
-	if (vaddr < fde.start || vaddr >= fde.end)
-		return -SHSTK_END_NO_RULE;
-	if (cfi_run(&t->sec, &fde, vaddr + 1, row, NULL, NULL))
-		return -SHSTK_END_BAD_RULE;
-	return 0;
+	return cfi_row_at(&t->sec, entry_offset(t, i), vaddr, row);
 }
 
 void table_compile(struct table *t)
@@ -549,11 +587,10 @@ static bool use_hdr(struct table *t, const struct section *h)
 	if (h->size < 4 || h->data[0] != VERSION)
 		return false;
 	end = h->data + h->size;
-	p = cfi_pointer(h->data + 4, end, h->data[1], h->vaddr + 4, h->vaddr,
-			&frame);
+	p = cfi_pointer(h->data + 4, end, h->data[1], h->vaddr + 4, h->vaddr, &frame);
 	if (!p)
 		return false;
-	if (!t->sec.s.size) {	/* stripped of section headers */
+	if (!t->sec.s.size) { /* stripped of section headers */
 		size_t avail;
 
 		t->sec.s.data = elf_image_at(t->img, frame, &avail);
@@ -562,8 +599,7 @@ static bool use_hdr(struct table *t, const struct section *h)
 		t->sec.s.size = avail;
 		t->sec.s.vaddr = frame;
 	}
-	if (h->data[2] != COUNT_ENC || h->data[3] != TABLE_ENC ||
-	    frame != t->sec.s.vaddr)
+	if (h->data[2] != COUNT_ENC || h->data[3] != TABLE_ENC || frame != t->sec.s.vaddr)
 		return false;
 	p = cfi_pointer(p, end, h->data[2], 0, 0, &count);
 	if (!p || !count || count > (size_t)(end - p) / 8)
@@ -633,8 +669,7 @@ static int index_alloc(struct table *t, size_t n)
 	size_t bytes = ALIGN_UP(n * sizeof(*t->index), 4096);
 	void *p;
 
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	t->index = p;
@@ -665,8 +700,8 @@ static int build_index(struct table *t)
 static int init_chunks(struct table *t)
 {
 	size_t nchunk = (t->nfde + CHUNK_FDES - 1) / CHUNK_FDES;
-	size_t room = nchunk * (sizeof(*t->chunk) + sizeof(struct chunk)) +
-		      t->sec.s.size + 4 * CHUNK_ROWS;
+	size_t room = nchunk * (sizeof(*t->chunk) + sizeof(struct chunk)) + t->sec.s.size +
+		      4 * CHUNK_ROWS;
 	int err;
 
 	err = arena_init(&t->arena, room);

@@ -14,14 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "thread.h"
+#include "source_marker.h"
 
 __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
 
-static struct thread *all;		/* every state there is; grows only */
-static struct thread *probe;		/* where to look for dead owners next */
-static struct thread *vacant;		/* where to look for free ones first */
-static unsigned int nvacant;		/* how many there may be */
+static struct thread *all; /* every state there is; grows only */
+static struct thread *probe; /* where to look for dead owners next */
+static struct thread *vacant; /* where to look for free ones first */
+static unsigned int nvacant; /* how many there may be */
 static unsigned int count;
 
 static pthread_key_t key;
@@ -52,12 +52,11 @@ static struct thread *map_state(void)
 
 static bool take(struct thread *t, int old_tid, int tid)
 {
-	return __atomic_compare_exchange_n(&t->tid, &old_tid, tid, false,
-					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&t->tid, &old_tid, tid, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
 }
 
-static struct thread *take_vacant(struct thread *from, const struct thread *to,
-				  int tid)
+static struct thread *take_vacant(struct thread *from, const struct thread *to, int tid)
 {
 	struct thread *t;
 
@@ -97,8 +96,7 @@ static struct thread *reuse(int pid, int tid)
 		owner = load_relaxed(&t->tid);
 		/* Our own ID: a dead thread had it before us. */
 		if (owner && load_relaxed(&t->pid) == pid &&
-		    (owner == tid ||
-		     (syscall(SYS_tgkill, pid, owner, 0) && errno == ESRCH)) &&
+		    (owner == tid || (syscall(SYS_tgkill, pid, owner, 0) && errno == ESRCH)) &&
 		    take(t, owner, tid))
 			break;
 		if (i == PROBES - 1) {
@@ -115,11 +113,13 @@ static void reset(struct thread *t)
 	t->shadow = (struct range){ 0, 0 };
 	t->outer = 0;
 	memo_clear(&t->memo);
-	markers_reset(&t->marker);
+	marker_reset(t);
+	t->retry = UINT64_MAX;
 	store_relaxed(&t->captures, 0);
 	store_relaxed(&t->walks, 0);
 	store_relaxed(&t->depth, 0);
 	store_relaxed(&t->busy_sp, 0);
+	store_relaxed(&t->scratch.n, 0);
 }
 
 struct thread *thread_get_slow(void)
@@ -148,8 +148,7 @@ struct thread *thread_get_slow(void)
 		head = load_acquire(&all);
 		do {
 			t->next = head;
-		} while (!__atomic_compare_exchange_n(&all, &head, t, true,
-						      __ATOMIC_ACQ_REL,
+		} while (!__atomic_compare_exchange_n(&all, &head, t, true, __ATOMIC_ACQ_REL,
 						      __ATOMIC_ACQUIRE));
 		__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
 	}
@@ -204,8 +203,7 @@ bool thread_any_busy(void)
 	struct thread *t;
 
 	for (t = load_acquire(&all); t; t = t->next) {
-		if (__atomic_load_n(&t->depth, __ATOMIC_SEQ_CST) >
-		    (t == thread_self))
+		if (__atomic_load_n(&t->depth, __ATOMIC_SEQ_CST) > (t == thread_self))
 			return true;
 	}
 	return false;
@@ -219,8 +217,7 @@ void thread_stats(struct shstk_stats *stats)
 	stats->thread_bytes = state_bytes();
 	for (t = load_acquire(&all); t; t = t->next) {
 		stats->captures += load_relaxed(&t->captures);
-		stats->memo_hits += load_relaxed(&t->captures) -
-				    load_relaxed(&t->walks);
+		stats->memo_hits += load_relaxed(&t->captures) - load_relaxed(&t->walks);
 	}
 }
 

@@ -10,8 +10,10 @@
 #ifndef SHSTK_THREAD_H
 #define SHSTK_THREAD_H
 
+#include "call.h"
 #include "marker.h"
 #include "memo.h"
+#include "scratch.h"
 
 /**
  * struct thread - state of one thread
@@ -20,15 +22,17 @@
  * @shadow: the hardware shadow stack that belongs to @native, once known.
  * @outer: address behind the outermost entry of @shadow, once seen; that entry.
  * @outermost: see @outer.
- * @depth: captures in progress: 2 and more are nested in signal handlers.
- * @busy_sp: stack address of the outermost one; 0: there is none.
+ * @depth: captures in progress that may look at modules: see enter.h.
+ * @busy_sp: stack address of the outermost capture in progress; 0: there is none.
  * @captures: counter.
  * @walks: captures that reused nothing.
  * @reused: entries that the capture in progress took from the memo.
  * @memo: last trace.
  * @marker: marked return addresses.
- * @begun: what the capture in progress is for, where that is not handed on: see
- *	capture_again().
+ * @retry: when the thread has made so many captures, source_retry() is to be called.
+ * @call: the call of the outermost capture in progress, if that began by a fast way:
+ *	these go from one to the next by jumps, with nothing of theirs on the stack.
+ * @scratch: large variables of captures in progress.
  * @pid: process and thread that own the state; @tid 0: nobody.
  * @tid: see @pid.
  * @next: list of all states.
@@ -45,20 +49,18 @@ struct thread {
 	uint64_t walks;
 	unsigned int reused;
 	struct memo memo;
+#if HAVE_TRAMPOLINE
 	struct markers marker;
-	struct {
-		uint64_t fp;
-		const struct shstk_opts *opts;
-		struct shstk_info *info;
-		unsigned int max;
-	} begun;
+#endif
+	uint64_t retry;
+	struct call call;
+	struct scratch scratch;
 	int pid;
 	int tid;
 	struct thread *next;
 };
 
-extern __thread struct thread *thread_self
-	__attribute__((tls_model("initial-exec")));
+extern __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
 
 /* The state of the calling thread; NULL if there is no memory for one. */
 struct thread *thread_get_slow(void);
@@ -68,45 +70,6 @@ static inline struct thread *thread_get(void)
 	struct thread *t = thread_self;
 
 	return likely(t) ? t : thread_get_slow();
-}
-
-/*
- * A capture at @sp begins. Is it the outermost one? A signal may come between any
- * two of the stores: @busy_sp alone tells its handler whether it interrupts a
- * capture, and what is nested leaves @depth as it found it.
- */
-static inline bool thread_enter(struct thread *t, uint64_t sp)
-{
-	bool outermost = !load_relaxed(&t->busy_sp);
-
-	if (likely(outermost)) {
-		store_relaxed(&t->busy_sp, sp | 1);	/* not 0 */
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		store_relaxed(&t->depth, 1);
-	} else {
-		store_relaxed(&t->depth, load_relaxed(&t->depth) + 1);
-	}
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return outermost;
-}
-
-static inline void thread_leave(struct thread *t, bool outermost)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (likely(outermost)) {
-		store_release(&t->depth, 0);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		store_relaxed(&t->busy_sp, 0);
-	} else {
-		store_release(&t->depth, load_relaxed(&t->depth) - 1);
-	}
-}
-
-static inline __attribute__((always_inline)) void thread_count(struct thread *t, bool reused)
-{
-	store_relaxed(&t->captures, load_relaxed(&t->captures) + 1);
-	if (unlikely(!reused))
-		store_relaxed(&t->walks, load_relaxed(&t->walks) + 1);
 }
 
 /* Is any capture in progress, but for the calling thread's outermost one? */

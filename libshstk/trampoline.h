@@ -19,9 +19,9 @@
 #define TRAMPOLINE_HEADER 2
 
 enum trampoline_state {
-	TRAMPOLINE_FREE = 0,	/* not used, or returned through: the code says so */
-	TRAMPOLINE_SET = 1,	/* its address is (or was, or will be) in a slot */
-	TRAMPOLINE_TAKEN_BACK = 2,	/* a handler put the true address back */
+	TRAMPOLINE_FREE = 0, /* not used, or returned through: the code says so */
+	TRAMPOLINE_SET = 1, /* its address is (or was, or will be) in a slot */
+	TRAMPOLINE_TAKEN_BACK = 2, /* a handler put the true address back */
 };
 
 /**
@@ -35,15 +35,16 @@ struct trampoline {
 	uint8_t pad[7];
 };
 
-#if defined(__x86_64__)
+#if defined(SHSTK_NO_MARKERS)
+#define HAVE_TRAMPOLINE 0
+#elif defined(__x86_64__)
 #define HAVE_TRAMPOLINE 1
 
-#define TRAMPOLINE_BYTES 16	/* of code */
-#define TRAMPOLINE_ENTRY 1	/* behind a byte that unwinders look up */
+#define TRAMPOLINE_BYTES 16 /* of code */
+#define TRAMPOLINE_ENTRY 1 /* behind a byte that unwinders look up */
 
 /* What the marker looks like in a slot. False: this frame can't have one. */
-static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa,
-				     uint64_t *ret)
+static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa, uint64_t *ret)
 {
 	(void)raw;
 	(void)cfa;
@@ -62,7 +63,7 @@ static inline uint64_t trampoline_sign_a(uint64_t pc, uint64_t sp)
 	register uint64_t x17 __asm__("x17") = pc;
 	register uint64_t x16 __asm__("x16") = sp;
 
-	__asm__ ("hint #8" : "+r" (x17) : "r" (x16));	/* pacia1716 */
+	__asm__("hint #8" : "+r"(x17) : "r"(x16)); /* pacia1716 */
 	return x17;
 }
 
@@ -71,7 +72,7 @@ static inline uint64_t trampoline_sign_b(uint64_t pc, uint64_t sp)
 	register uint64_t x17 __asm__("x17") = pc;
 	register uint64_t x16 __asm__("x16") = sp;
 
-	__asm__ ("hint #10" : "+r" (x17) : "r" (x16));	/* pacib1716 */
+	__asm__("hint #10" : "+r"(x17) : "r"(x16)); /* pacib1716 */
 	return x17;
 }
 
@@ -80,8 +81,7 @@ static inline uint64_t trampoline_sign_b(uint64_t pc, uint64_t sp)
  * at its start, that give what is in the slot. An address that looks the same
  * signed and unsigned does not tell.
  */
-static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa,
-				     uint64_t *ret)
+static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa, uint64_t *ret)
 {
 	uint64_t plain = native_strip(raw);
 	bool a = trampoline_sign_a(plain, cfa) == raw;
@@ -99,19 +99,6 @@ static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa
 }
 #else
 #define HAVE_TRAMPOLINE 0
-
-#define TRAMPOLINE_BYTES 16
-#define TRAMPOLINE_ENTRY 0
-
-static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa,
-				     uint64_t *ret)
-{
-	(void)marker;
-	(void)raw;
-	(void)cfa;
-	(void)ret;
-	return false;
-}
 #endif
 
 #if HAVE_TRAMPOLINE
@@ -121,22 +108,19 @@ extern struct trampoline shstk_marker_table[TRAMPOLINE_RECORDS]
 
 static inline uint64_t trampoline_address(unsigned int i)
 {
-	return (uintptr_t)shstk_marker_code + i * TRAMPOLINE_BYTES +
-	       TRAMPOLINE_ENTRY;
+	return (uintptr_t)shstk_marker_code + i * TRAMPOLINE_BYTES + TRAMPOLINE_ENTRY;
 }
 
 /* Is @pc in a trampoline? */
 static inline bool trampoline_has(uint64_t pc)
 {
-	return pc - (uintptr_t)shstk_marker_code <
-	       (uint64_t)TRAMPOLINE_RECORDS * TRAMPOLINE_BYTES;
+	return pc - (uintptr_t)shstk_marker_code < (uint64_t)TRAMPOLINE_RECORDS * TRAMPOLINE_BYTES;
 }
 
 /* The record of the trampoline that @pc is in. */
 static inline struct trampoline *trampoline_of(uint64_t pc)
 {
-	return &shstk_marker_table[(pc - (uintptr_t)shstk_marker_code) /
-				   TRAMPOLINE_BYTES];
+	return &shstk_marker_table[(pc - (uintptr_t)shstk_marker_code) / TRAMPOLINE_BYTES];
 }
 
 /* If @regs are in the middle of a trampoline: as they are when it is done. */
@@ -152,12 +136,6 @@ static inline void trampoline_finish(struct regs *regs)
 void trampoline_finish(struct regs *regs);
 #endif
 #else
-static inline uint64_t trampoline_address(unsigned int i)
-{
-	(void)i;
-	return 0;
-}
-
 static inline bool trampoline_has(uint64_t pc)
 {
 	(void)pc;

@@ -15,8 +15,7 @@
 /* Two words as one, where the machine can. */
 typedef uint64_t verify_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-static inline no_sanitize uint64_t verify_word(const uint8_t *anchor,
-					       int64_t distance)
+static inline no_sanitize uint64_t verify_word(const uint8_t *anchor, int64_t distance)
 {
 	return *(const stack_word *)(anchor + distance);
 }
@@ -31,23 +30,20 @@ static inline int64_t verify_two(const int32_t *p)
 }
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FIRST_OF(v)	((int32_t)(v))
-#define SECOND_OF(v)	((v) >> 32)
+#define FIRST_OF(v) ((int32_t)(v))
+#define SECOND_OF(v) ((v) >> 32)
 #else
-#define FIRST_OF(v)	((v) >> 32)
-#define SECOND_OF(v)	((int32_t)(v))
+#define FIRST_OF(v) ((v) >> 32)
+#define SECOND_OF(v) ((int32_t)(v))
 #endif
 
-static inline __attribute__((always_inline)) no_sanitize
-void verify_four(const uint8_t *anchor, const int32_t *slot,
-		 const uint64_t *raw, uint64_t *out, verify_pair masks,
-		 verify_pair *d0, verify_pair *d1)
+static inline __attribute__((always_inline)) no_sanitize void
+verify_four(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
+	    verify_pair masks, verify_pair *d0, verify_pair *d1)
 {
 	int64_t s0 = verify_two(slot), s1 = verify_two(slot + 2);
-	verify_pair a = { verify_word(anchor, FIRST_OF(s0)),
-			  verify_word(anchor, SECOND_OF(s0)) };
-	verify_pair b = { verify_word(anchor, FIRST_OF(s1)),
-			  verify_word(anchor, SECOND_OF(s1)) };
+	verify_pair a = { verify_word(anchor, FIRST_OF(s0)), verify_word(anchor, SECOND_OF(s0)) };
+	verify_pair b = { verify_word(anchor, FIRST_OF(s1)), verify_word(anchor, SECOND_OF(s1)) };
 
 	*d0 |= a ^ *(const verify_pair *)raw;
 	*d1 |= b ^ *(const verify_pair *)(raw + 2);
@@ -55,9 +51,8 @@ void verify_four(const uint8_t *anchor, const int32_t *slot,
 	*(verify_pair *)(out + 2) = b & masks;
 }
 
-static inline no_sanitize
-uint64_t verify_few(const uint8_t *anchor, const int32_t *slot,
-		    const uint64_t *raw, uint64_t *out, int n)
+static inline no_sanitize uint64_t verify_few(const uint8_t *anchor, const int32_t *slot,
+					      const uint64_t *raw, uint64_t *out, int n)
 {
 	const uint64_t mask = native_pc_mask();
 	uint64_t d = 0;
@@ -76,9 +71,8 @@ uint64_t verify_few(const uint8_t *anchor, const int32_t *slot,
  * Do the words at @slot bytes from @anchor each differ from @raw? Not 0: at least
  * one of @n does. Their addresses go to @out.
  */
-static inline __attribute__((always_inline)) no_sanitize
-uint64_t verify_pairs(const uint8_t *anchor, const int32_t *slot,
-		      const uint64_t *raw, uint64_t *out, int n)
+static inline __attribute__((always_inline)) no_sanitize uint64_t
+verify_pairs(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out, int n)
 {
 	const uint64_t mask = native_pc_mask();
 	const verify_pair masks = { mask, mask };
@@ -89,13 +83,12 @@ uint64_t verify_pairs(const uint8_t *anchor, const int32_t *slot,
 	if (unlikely(n < 4))
 		return verify_few(anchor, slot, raw, out, n);
 	i = (uintptr_t)out & sizeof(*out) ? 1 : 0;
-	if (i)		/* stores that do not cross cache lines */
+	if (i) /* stores that do not cross cache lines */
 		d = verify_few(anchor, slot, raw, out, 1);
 	for (; i + 4 < n; i += 4)
 		verify_four(anchor, slot + i, raw + i, out + i, masks, &d0, &d1);
 	/* The last four, some of them once more. */
-	verify_four(anchor, slot + n - 4, raw + n - 4, out + n - 4, masks, &d0,
-		    &d1);
+	verify_four(anchor, slot + n - 4, raw + n - 4, out + n - 4, masks, &d0, &d1);
 	d0 |= d1;
 	return d | d0[0] | d0[1];
 }
@@ -109,10 +102,9 @@ static inline bool verify_is_wide(void)
 	return native_has_avx2;
 }
 
-static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize
-uint64_t verify_wide_inline(const uint8_t *anchor, const int32_t *slot,
-			    const uint64_t *raw, uint64_t *out, int n,
-			    bool backwards)
+static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize uint64_t
+verify_wide_inline(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
+		   int n, bool backwards)
 {
 	if (unlikely(n < 4))
 		return verify_few(anchor, slot, raw, out, n);
@@ -125,10 +117,9 @@ uint64_t verify_wide_inline(const uint8_t *anchor, const int32_t *slot,
  * The same of @n words, a multiple of 8, @up words from @base each, that all have
  * @high as their upper half; the lower halves are in @low, at verify_packed_at().
  */
-static __attribute__((noinline, unused)) VERIFY_WIDE no_sanitize
-uint64_t verify_packed(const uint64_t *base, const uint16_t *up,
-		       const uint32_t *low, uint32_t high, uint64_t *out, int n,
-		       bool backwards)
+static __attribute__((noinline, unused)) VERIFY_WIDE no_sanitize uint64_t
+verify_packed(const uint64_t *base, const uint16_t *up, const uint32_t *low, uint32_t high,
+	      uint64_t *out, int n, bool backwards)
 {
 	return native_differ_packed(base, up, low, high, out, n, backwards);
 }
@@ -139,9 +130,8 @@ static inline int verify_packed_at(int i)
 }
 
 /* As verify_wide(), of at least 8 words, @up words from @base each. */
-static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize
-uint64_t verify_up(const uint64_t *base, const uint16_t *up, const uint64_t *raw,
-		   uint64_t *out, int n)
+static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize uint64_t
+verify_up(const uint64_t *base, const uint16_t *up, const uint64_t *raw, uint64_t *out, int n)
 {
 	return native_differ_up(base, up, raw, out, n);
 }
@@ -149,9 +139,8 @@ uint64_t verify_up(const uint64_t *base, const uint16_t *up, const uint64_t *raw
 #define VERIFY_WIDE
 #define VERIFY_PACKED 0
 
-static inline uint64_t verify_packed(const uint64_t *base, const uint16_t *up,
-				     const uint32_t *low, uint32_t high,
-				     uint64_t *out, int n, bool backwards)
+static inline uint64_t verify_packed(const uint64_t *base, const uint16_t *up, const uint32_t *low,
+				     uint32_t high, uint64_t *out, int n, bool backwards)
 {
 	(void)base;
 	(void)up;
@@ -168,8 +157,8 @@ static inline int verify_packed_at(int i)
 	return i;
 }
 
-static inline uint64_t verify_up(const uint64_t *base, const uint16_t *up,
-				 const uint64_t *raw, uint64_t *out, int n)
+static inline uint64_t verify_up(const uint64_t *base, const uint16_t *up, const uint64_t *raw,
+				 uint64_t *out, int n)
 {
 	(void)base;
 	(void)up;
@@ -184,23 +173,20 @@ static inline bool verify_is_wide(void)
 	return false;
 }
 
-static inline uint64_t verify_wide_inline(const uint8_t *anchor,
-					  const int32_t *slot,
-					  const uint64_t *raw, uint64_t *out,
-					  int n, bool backwards)
+static inline uint64_t verify_wide_inline(const uint8_t *anchor, const int32_t *slot,
+					  const uint64_t *raw, uint64_t *out, int n, bool backwards)
 {
 	(void)backwards;
 	return verify_pairs(anchor, slot, raw, out, n);
 }
 #endif
 
-static __attribute__((noinline, unused)) VERIFY_WIDE no_sanitize
-uint64_t verify_wide(const uint8_t *anchor, const int32_t *slot,
-		     const uint64_t *raw, uint64_t *out, int n, bool backwards)
+static __attribute__((noinline, unused)) VERIFY_WIDE no_sanitize uint64_t
+verify_wide(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out, int n,
+	    bool backwards)
 {
-	return backwards ?
-	       verify_wide_inline(anchor, slot, raw, out, n, true) :
-	       verify_wide_inline(anchor, slot, raw, out, n, false);
+	return backwards ? verify_wide_inline(anchor, slot, raw, out, n, true) :
+			   verify_wide_inline(anchor, slot, raw, out, n, false);
 }
 
 #endif

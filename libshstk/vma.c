@@ -2,11 +2,10 @@
 /*
  * vma.c - one mapping of this process; see vma.h.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
+#include "scratch.h"
+#include "sys.h"
 #include "vma.h"
 
 /* include/uapi/linux/fs.h, for headers that are older. */
@@ -22,8 +21,7 @@ struct vma_ioctl {
 
 #define VMA_IOCTL _IOWR('f', 17, struct vma_ioctl)
 
-static int by_ioctl(int fd, uint64_t addr, struct vma *ret, char *path,
-		    size_t size)
+static int by_ioctl(int fd, uint64_t addr, struct vma *ret, char *path, size_t size)
 {
 	struct vma_ioctl q = {
 		.size = sizeof(q),
@@ -32,8 +30,10 @@ static int by_ioctl(int fd, uint64_t addr, struct vma *ret, char *path,
 		.name_addr = (uintptr_t)path,
 	};
 
-	if (ioctl(fd, VMA_IOCTL, &q))
-		return -errno;
+	int err = sys_ioctl(fd, VMA_IOCTL, &q);
+
+	if (err)
+		return err;
 	ret->range = (struct range){ q.start, q.end };
 	ret->prot = q.flags & (VMA_READ | VMA_WRITE | VMA_EXEC);
 	ret->offset = q.offset;
@@ -54,8 +54,8 @@ static int next_char(struct text *t)
 {
 	if (t->pos == t->len) {
 		do {
-			t->len = read(t->fd, t->buf, sizeof(t->buf));
-		} while (t->len < 0 && errno == EINTR);
+			t->len = sys_read(t->fd, t->buf, sizeof(t->buf));
+		} while (t->len == -EINTR);
 		t->pos = 0;
 		if (t->len <= 0) {
 			t->len = 0;
@@ -103,48 +103,64 @@ static void name(struct text *t, char *path, size_t size)
 	path[n] = '\0';
 }
 
-static int by_text(int fd, uint64_t addr, struct vma *ret, char *path,
-		   size_t size)
+/* The arguments of vma_query(), and the open file. */
+struct query {
+	int fd;
+	uint64_t addr;
+	struct vma *ret;
+	char *path;
+	size_t size;
+};
+
+static int by_text(void *mem, void *arg)
 {
-	struct text t = { .fd = fd };
+	const struct query *q = arg;
+	struct vma *ret = q->ret;
+	struct text *t = mem;
 	char none[1];
 	int c;
 
+	t->fd = q->fd;
+	t->pos = 0;
+	t->len = 0;
 	for (;;) {
-		ret->range.lo = number(&t, 16);
-		ret->range.hi = number(&t, 16);
+		ret->range.lo = number(t, 16);
+		ret->range.hi = number(t, 16);
 		if (!ret->range.hi)
 			return -ENOENT;
-		if (range_has(&ret->range, addr))
+		if (range_has(&ret->range, q->addr))
 			break;
-		while ((c = next_char(&t)) != '\n') {
+		while ((c = next_char(t)) != '\n') {
 			if (c < 0)
 				return -ENOENT;
 		}
 	}
-	ret->prot = next_char(&t) == 'r' ? VMA_READ : 0;
-	ret->prot |= next_char(&t) == 'w' ? VMA_WRITE : 0;
-	ret->prot |= next_char(&t) == 'x' ? VMA_EXEC : 0;
-	next_char(&t);
-	next_char(&t);
-	ret->offset = number(&t, 16);
-	number(&t, 16);
-	number(&t, 16);
-	ret->inode = number(&t, 10);
-	name(&t, path ? path : none, path ? size : sizeof(none));
+	ret->prot = next_char(t) == 'r' ? VMA_READ : 0;
+	ret->prot |= next_char(t) == 'w' ? VMA_WRITE : 0;
+	ret->prot |= next_char(t) == 'x' ? VMA_EXEC : 0;
+	next_char(t);
+	next_char(t);
+	ret->offset = number(t, 16);
+	number(t, 16);
+	number(t, 16);
+	ret->inode = number(t, 10);
+	name(t, q->path ? q->path : none, q->path ? q->size : sizeof(none));
 	return 0;
 }
 
 int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size)
 {
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	int err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = by_ioctl(fd, addr, ret, path, size);
-	if (err && err != -ENOENT)	/* an older kernel, or an emulated one */
-		err = by_text(fd, addr, ret, path, size);
-	close(fd);
+	if (err && err != -ENOENT) { /* an older kernel, or an emulated one */
+		struct query q = { fd, addr, ret, path, size };
+
+		err = scratch_call(sizeof(struct text), by_text, &q);
+	}
+	sys_close(fd);
 	return err;
 }

@@ -10,9 +10,9 @@
 
 #include "internal.h"
 
-#define VMA_READ	1u
-#define VMA_WRITE	2u
-#define VMA_EXEC	4u
+#define VMA_READ 1u
+#define VMA_WRITE 2u
+#define VMA_EXEC 4u
 
 struct vma {
 	struct range range;

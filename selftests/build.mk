@@ -10,6 +10,8 @@
 #                   programs run in every guest of that architecture, as
 #                   [NAME=]PROGRAM[,ARGUMENT...]; GUEST_KEY (such as
 #                   GUEST_x86-7.2) for one guest only
+#   GUEST_x86-qemu  programs run in the x86 guests that QEMU emulates, without shadow
+#                   stacks and with two CPUs; those of GUEST_x86 are not
 #   GUEST_MODULES_KEY  modules for one guest, in the order of loading
 #   GUEST_KMOD_arm64, GUEST_KMOD_x86, GUEST_KMOD_KEY
 #                   programs run once these are loaded; the upstream tests are
@@ -18,9 +20,10 @@
 #   GUEST_OPTIONS_arm64, ..., GUEST_OPTIONS_KEY  options of selftests/guest/run
 #   USER_arm64      static arm64 programs, run by qemu-aarch64 user emulation
 #
-#   make debug-kernel  build an arm64 kernel that watches itself, once, and
-#                   race and fuzz the modules on it
-#   make fuzz-guest  random calls to the modules in guests, FUZZ_SECONDS each
+#   make check-quick  no guests; of the rest what is done in CHECK_SECONDS (150)
+#   make check-elsewhere  no guests; the rest as on machines that lack something
+#                   ELSEWHERE is a number, by which each test gets one of these machines
+#                   (1), or the name of one of them (selftests/elsewhere --list)
 #   make check-guest  only the tests in guests
 #   make check-arm64  only those in arm64 guests, likewise check-x86, check-riscv
 
@@ -32,15 +35,37 @@ GUEST_x86 :=
 GUEST_riscv :=
 USER_arm64 :=
 
-# make check first installs packages and fills the cache, then starts make
-# again: what is built depends on what is there now.
-CHECK_ENTRIES := check check-guest check-arm64 check-x86 check-riscv
+# make check first installs packages and fills the cache, then starts make again: what
+# is built depends on what is there now. What only guests need is fetched while the
+# native tests are built.
+CHECK_GUESTS := check-guest check-arm64 check-x86 check-riscv
+CHECK_ENTRIES := check check-elsewhere $(CHECK_GUESTS)
 CHECK_GOALS := $(filter run-check%,$(MAKECMDGOALS))
+CHECK_MAKE = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2)
+CHECK_NATIVE_PARTS := trixie source user
 
-$(CHECK_ENTRIES):
+# $(1) stage of four, $(2) what is done, $(3) how long on two idle cores if nothing is
+# there yet
+stage = @printf '== $@, %s of 4: %s (%s)\n' '$(1)' '$(2)' '$(3)'
+# Lines with a + are executed by make -n, too.
+GUEST_SETUP = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),true,selftests/guest/setup)
+SKIPPED := echo 'make: what needs that part will be skipped'
+
+check check-elsewhere:
+	$(call stage,1,packages of Debian,1 min the first time)
 	$(Q).ci/packages-install build check guest
-	$(Q)selftests/guest/setup || echo 'make: what needs that part will be skipped'
-	$(Q)$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2) run-$@
+	$(call stage,2,what native tests need,2 min the first time)
+	$(Q)selftests/guest/setup $(CHECK_NATIVE_PARTS) || $(SKIPPED)
+	$(call stage,3,$(if $(filter check,$@),building; meanwhile what guests need is fetched,building),5 min the first time)
+	$(Q)+$(if $(filter check,$@),{ $(GUEST_SETUP) || $(SKIPPED); } &) \
+	$(CHECK_MAKE) run-check-programs; status=$$?; wait; exit $$status
+	$(call stage,4,tests,they say how long)
+	$(Q)+$(CHECK_MAKE) run-$@
+
+$(CHECK_GUESTS):
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup || $(SKIPPED)
+	$(Q)+$(CHECK_MAKE) run-$@
 
 # The kernel's harness has too little patience for a busy machine.
 KSELFTEST_FLAGS := -Iselftests/patience -isystem $(KSELFTEST_INC)
@@ -62,7 +87,32 @@ run-check: all $(CHECK_ALL)
 	$(Q)selftests/run $(CHECK) --alone $(CHECK_ALONE) --guests $(CHECK_GUEST)
 endif
 
+# All that runs on this machine, built and not run. Not what user-mode emulation runs:
+# compilers of that are still being fetched meanwhile.
+CHECK_NATIVE = $(filter-out %/check-user-arm64,$(CHECK)) $(CHECK_ALONE)
+ifneq ($(KSELFTEST_MISSING),)
+run-check-programs: all
+	$(Q)$(MAKE) -k $(CHECK_NATIVE) >$(B)/check-build.log 2>&1 || :
+else
+run-check-programs: all $(CHECK_NATIVE)
+endif
+
+CHECK_SECONDS ?= 150
+ELSEWHERE ?= 1
+
+check-quick:
+	$(Q)+$(CHECK_MAKE) run-$@
+
+run-check-quick: all
+	$(Q)short=$$(selftests/run --short $(CHECK_SECONDS) $(CHECK)) && \
+	$(MAKE) --no-print-directory $$short && selftests/run $$short
+
+run-check-elsewhere: run-check-programs
+	$(Q)selftests/run --elsewhere $(ELSEWHERE) --logs $(B)/elsewhere \
+		$(filter-out %/check-user-arm64,$(CHECK)) --alone $(CHECK_ALONE)
+
 run-check-guest: $(CHECK_GUEST)
 	$(Q)selftests/run --guests $(CHECK_GUEST)
 
-.PHONY: $(CHECK_ENTRIES) run-check run-check-guest
+.PHONY: $(CHECK_ENTRIES) check-quick run-check run-check-guest run-check-programs \
+	run-check-quick run-check-elsewhere

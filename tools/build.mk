@@ -1,26 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The command `shstk`: every tools/*.c is linked into it. What it needs beside
-# itself at run time (preloaded objects) is built by the fragments in the
-# subfolders, into $(B)/, and named in TOOL_OBJECTS to be installed.
+# The command `shstk`: every tools/*.c and tools/*/*.c is linked into it. What it
+# needs beside itself at run time (preloaded objects) is built by the fragments in
+# the folders of tools/inject/, into $(B)/, and named in TOOL_OBJECTS to be installed.
 
-TOOL_SRC	:= $(wildcard tools/*.c)
+TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c)
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
 TOOL_OBJECTS	:=
 TOOL_LIBS	= $(SYMBOL_LIBS)
 TOOL_CFLAGS	:= $(CSTD) $(WARN) $(OPT) $(CPPFLAGS_COMMON) -pthread \
 	-DSHSTK_VERSION='"$(VERSION)"' -DSHSTK_OBJDIR='"$(LIBDIR)/shstk"'
 
-include $(wildcard tools/*/build.mk)
+# On arm64, objects that are loaded into programs are marked as ready for GCS: by the
+# linker if it can, else behind its back (tools/inject/property.S). $(1) prefix of the
+# tools; $(2) the object.
+GCS_NOTE := \4\0\0\0\20\0\0\0\5\0\0\0GNU\0\0\0\0\300\4\0\0\0\4\0\0\0\0\0\0\0
+ld_marks_gcs = $(findstring gcs=always,$(shell $(1)ld --help))
+gcs_link = $(if $(ld_marks_gcs),-Wl$(comma)-z$(comma)gcs=always,-x assembler \
+	tools/inject/property.S -x none)
+gcs_mark = $(if $(ld_marks_gcs),,$(Q)printf '$(GCS_NOTE)' >$(2).note && \
+	$(1)objcopy --update-section .note.gnu.property=$(2).note $(2) && rm $(2).note)
+# The same for this machine's.
+own_link = $(if $(filter arm64,$(ARCH)),$(gcs_link))
+own_mark = $(if $(filter arm64,$(ARCH)),$(call gcs_mark,,$@))
+
+include $(wildcard tools/*/build.mk tools/inject/*/build.mk)
 
 $(B)/tools/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/shstk: $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/libshstk.a
+# With the private names of the library, for tools/rules.
+$(B)/shstk: $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(CC) $(OPT) -pthread -o $@ $^ $(TOOL_LIBS)
 
-all: $(B)/shstk $(TOOL_OBJECTS)
+# The command itself knows its options.
+$(B)/completion.bash: tools/completion.bash $(B)/shstk
+	$(call say,GEN,$@)$(B)/shstk --completion-table >$@.table && \
+		sed -e '/^@TABLE@$$/{r $@.table' -e 'd}' $< >$@
+
+all: $(B)/shstk $(B)/completion.bash $(TOOL_OBJECTS)
 
 # On a fresh machine the packages come first: nothing is compiled before.
 demo:
@@ -31,14 +50,19 @@ demo:
 BINDIR		?= $(PREFIX)/bin
 INCLUDEDIR	?= $(PREFIX)/include
 MANDIR		?= $(PREFIX)/share/man
+UNITDIR		?= $(PREFIX)/lib/systemd/system
+BASHDIR		?= $(PREFIX)/share/bash-completion/completions
 
 install: all man
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/shstk \
 		$(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) \
-		$(DESTDIR)$(MANDIR)/man1
+		$(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR)
 	install -m 755 $(B)/shstk $(DESTDIR)$(BINDIR)
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's,@BINDIR@,$(BINDIR),' tools/rules/shstkd.service >$(DESTDIR)$(UNITDIR)/shstkd.service
+	install -m 644 $(B)/completion.bash $(DESTDIR)$(BASHDIR)/shstk
 	$(if $(TOOL_OBJECTS),install -m 644 $(TOOL_OBJECTS) $(DESTDIR)$(LIBDIR)/shstk)
-	install -m 644 libshstk/shstk.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 libshstk/shstk.h libshstk/shstk_go.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 $(B)/libshstk.a $(DESTDIR)$(LIBDIR)
 	install -m 644 $(B)/libshstk.so $(DESTDIR)$(LIBDIR)/libshstk.so.$(VERSION)
 	ln -sf libshstk.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk.so.0

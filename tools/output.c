@@ -2,25 +2,42 @@
 /*
  * Writing profiles as the options say. See output.h.
  */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/output.h"
 #include "tools/shstk.h"
+
+#define DEFAULT_TOP 20
+#define MAX_OF_A_SECOND 100 /* files of one name */
 
 enum {
 	OPT_FORMAT = 512,
 	OPT_PER_THREAD,
 	OPT_TOP,
+	OPT_FULL_NAMES,
 };
 
 static const struct argp_option options[] = {
-	{ "output", 'o', "FILE", 0, "write the profile to FILE (" OUTPUT_DEFAULT
-	  "); the suffix chooses the format: .pb.gz .folded .svg .perf .txt; may be repeated", 0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "pprof, folded, svg, perf or top, whatever the suffix", 0 },
-	{ "per-thread", OPT_PER_THREAD, NULL, 0, "keep threads apart in flame graphs and folded stacks", 0 },
-	{ "top", OPT_TOP, "N", OPTION_ARG_OPTIONAL, "print the N (20) hottest functions at the end", 0 },
+	{ "output", 'o', "FILE", 0,
+	  "write the profile to FILE (" OUTPUT_DEFAULT
+	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .perf .txt .json; - is standard output; may be repeated",
+	  0 },
+	{ "format", OPT_FORMAT, "FORMAT", 0,
+	  "pprof, pb, folded, svg, perf, top or json, whatever the suffix", 0 },
+	{ "per-thread", OPT_PER_THREAD, NULL, 0,
+	  "keep threads apart in flame graphs and folded stacks", 0 },
+	{ "full-names", OPT_FULL_NAMES, NULL, 0,
+	  "C++ names with the default arguments of the standard library's templates", 0 },
+	{ "top", OPT_TOP, "N", OPTION_ARG_OPTIONAL, "print the N (20) hottest functions at the end",
+	  0 },
+	{ "json", 'j', NULL, 0, "print them as JSON; implies --top", 0 },
 	{ 0 },
 };
 
@@ -31,8 +48,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'o':
 		if (o->nr == OUTPUT_MAX)
-			argp_failure(state, argp_err_exit_status, 0,
-				     "more than %d outputs", OUTPUT_MAX);
+			argp_failure(state, argp_err_exit_status, 0, "more than %d outputs",
+				     OUTPUT_MAX);
 		o->paths[o->nr++] = arg;
 		return 0;
 	case OPT_FORMAT:
@@ -42,7 +59,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->per_thread = true;
 		return 0;
 	case OPT_TOP:
-		o->top = arg ? parse_number(state, "top", arg, 1, 100000) : 20;
+		o->top = arg ? parse_number(state, "top", arg, 1, 100000) : DEFAULT_TOP;
+		return 0;
+	case OPT_FULL_NAMES:
+		o->full_names = true;
+		return 0;
+	case 'j':
+		o->json = true;
+		return 0;
+	case ARGP_KEY_SUCCESS:
+		if (o->json && !o->top)
+			o->top = DEFAULT_TOP;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -54,31 +81,57 @@ const struct argp output_argp = {
 	.parser = parse,
 };
 
+/*
+ * What fits standard output: for a file what its name says, for a terminal the
+ * table, and for other programs one line per stack, which all of them read.
+ */
+static const char *stdout_format(void)
+{
+	const char *format = NULL;
+	char path[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (isatty(STDOUT_FILENO))
+		return "top";
+	n = readlink("/proc/self/fd/1", path, sizeof(path) - 1);
+	if (n > 0 && !fstat(STDOUT_FILENO, &st) && S_ISREG(st.st_mode)) {
+		path[n] = '\0';
+		format = shstk_format_find(NULL, path);
+	}
+	return format ? format : "folded";
+}
+
+static const char *choose_format(const struct output *o, const char *path)
+{
+	if (!o->format && !strcmp(path, "-"))
+		return stdout_format();
+	return shstk_format_find(o->format, path);
+}
+
 /* Better now than after an hour of recording. */
-bool output_check(struct output *o)
+int output_check(struct output *o, int failed)
 {
 	char err[512];
 
 	if (o->format && !shstk_format_find(o->format, NULL)) {
-		complain("unknown format '%s'; known are %s", o->format,
-			 shstk_format_list());
-		return false;
+		complain("unknown format '%s'; known are %s", o->format, shstk_format_list());
+		return EXIT_USAGE;
 	}
 	if (!o->nr)
 		o->paths[o->nr++] = OUTPUT_DEFAULT;
 	for (unsigned int i = 0; i < o->nr; i++) {
-		if (shstk_profile_check(o->paths[i], o->format, err,
-					sizeof(err))) {
+		o->formats[i] = choose_format(o, o->paths[i]);
+		if (shstk_profile_check(o->paths[i], o->formats[i], err, sizeof(err))) {
 			complain("%s", err);
-			return false;
+			return o->formats[i] ? failed : EXIT_USAGE;
 		}
 	}
-	return true;
+	return EXIT_OK;
 }
 
-int output_begin(const struct shstk_symbols_opts *opts, const char *type,
-		 const char *unit, uint64_t period,
-		 struct shstk_symbols **symbols, struct shstk_profile **ret)
+int output_begin(const struct shstk_symbols_opts *opts, const char *type, const char *unit,
+		 uint64_t period, struct shstk_symbols **symbols, struct shstk_profile **ret)
 {
 	int err = shstk_symbols_create(opts, symbols);
 
@@ -95,17 +148,82 @@ int output_begin(const struct shstk_symbols_opts *opts, const char *type,
 
 bool output_wants_times(const struct output *o)
 {
-	for (unsigned int i = 0; i < o->nr; i++) {
-		const char *format = shstk_format_find(o->format, o->paths[i]);
-
-		if (format && !strcmp(format, "perf"))
+	for (unsigned int i = 0; i < o->nr; i++)
+		if (!strcmp(o->formats[i], "perf"))
 			return true;
-	}
 	return false;
 }
 
-bool output_write(const struct output *o, struct shstk_profile *profile,
-		  const char *title)
+static bool holds_something(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") && !stat(path, &st) && S_ISREG(st.st_mode) && st.st_size;
+}
+
+static bool keep_in(const char *dir, struct shstk_profile *profile, const char *format,
+		    const struct shstk_write_opts *opts)
+{
+	const char *suffix;
+	char *path, err[512];
+	int fd, len, failed;
+
+	suffix = shstk_format_suffix(format, &len);
+	if (asprintf(&path, "%s/shstk-XXXXXX%.*s", dir, len, suffix) < 0)
+		return false;
+	fd = mkstemps(path, len);
+	if (fd < 0) {
+		free(path);
+		return false;
+	}
+	close(fd);
+	failed = shstk_profile_write(profile, path, format, opts, err, sizeof(err));
+	if (failed)
+		unlink(path);
+	else
+		complain("the profile is kept in %s", path);
+	free(path);
+	return !failed;
+}
+
+/* Nothing is recorded twice: anywhere is better than nowhere. */
+static void keep(struct shstk_profile *profile, const char *format,
+		 const struct shstk_write_opts *opts)
+{
+	const char *const dirs[] = {
+		getenv("TMPDIR"), "/var/tmp", "/tmp", getenv("HOME"), "/dev/shm",
+	};
+
+	if (shstk_profile_empty(profile))
+		return;
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
+		if (dirs[i] && *dirs[i] == '/' && keep_in(dirs[i], profile, format, opts))
+			return;
+	complain(
+		"nor can the profile be written to $TMPDIR, /var/tmp, /tmp, $HOME or /dev/shm: it is lost");
+}
+
+static bool write_one(struct output *o, unsigned int i, struct shstk_profile *profile,
+		      const struct shstk_write_opts *opts)
+{
+	char text[512];
+	int err;
+
+	if (shstk_profile_empty(profile) && holds_something(o->paths[i])) {
+		complain("nothing was recorded: %s is left as it was", o->paths[i]);
+		o->left[i] = true;
+		return true;
+	}
+	err = shstk_profile_write(profile, o->paths[i], o->formats[i], opts, text, sizeof(text));
+	if (!err)
+		return true;
+	complain("%s", text);
+	if (err != -EPIPE)
+		keep(profile, o->formats[i], opts);
+	return false;
+}
+
+bool output_write(struct output *o, struct shstk_profile *profile, const char *title)
 {
 	struct shstk_write_opts opts = {
 		.title = title,
@@ -114,18 +232,65 @@ bool output_write(const struct output *o, struct shstk_profile *profile,
 		.type = o->type,
 	};
 	bool ok = true;
-	char err[512];
 
-	for (unsigned int i = 0; i < o->nr; i++) {
-		if (shstk_profile_write(profile, o->paths[i], o->format, &opts,
-					err, sizeof(err))) {
-			complain("%s", err);
-			ok = false;
-		}
+	/* Over the limit of a file's size write() fails then. */
+	signal(SIGXFSZ, SIG_IGN);
+	for (unsigned int i = 0; i < o->nr; i++)
+		ok &= write_one(o, i, profile, &opts);
+	if (o->top) {
+		shstk_profile_print(profile, stdout, o->json ? "json" : "top", &opts);
+		ok &= end_output() == EXIT_OK;
 	}
-	if (o->top)
-		shstk_profile_print(profile, stdout, "top", &opts);
 	return ok;
+}
+
+/* Where the suffix of a path begins: that of its format, or behind the last dot. */
+static size_t suffix_at(const char *path, const char *format)
+{
+	const char *base = strrchr(path, '/'), *dot;
+	size_t size = strlen(path);
+	const char *suffix;
+	int len;
+
+	suffix = shstk_format_suffix(format, &len);
+	if (size > (size_t)len && !strncmp(path + size - len, suffix, len))
+		return size - len;
+	dot = strrchr(base ? base : path, '.');
+	return dot ? (size_t)(dot - path) : size;
+}
+
+static char *stamp(const char *path, const char *format, time_t at)
+{
+	size_t head = suffix_at(path, format);
+	char text[32], *name = NULL;
+	struct tm tm;
+
+	localtime_r(&at, &tm);
+	strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &tm);
+	if (asprintf(&name, "%.*s-%s%s", (int)head, path, text, path + head) < 0)
+		return NULL;
+	for (int n = 2; n < MAX_OF_A_SECOND && !access(name, F_OK); n++) {
+		free(name);
+		if (asprintf(&name, "%.*s-%s-%d%s", (int)head, path, text, n, path + head) < 0)
+			return NULL;
+	}
+	return name;
+}
+
+int output_stamp(struct output *o, time_t at)
+{
+	for (unsigned int i = 0; i < o->nr; i++) {
+		const char *given = o->given[i] ? o->given[i] : o->paths[i];
+		char *name = stamp(given, o->formats[i], at);
+
+		if (!name)
+			return -ENOMEM;
+		if (o->given[i])
+			free((char *)o->paths[i]);
+		o->given[i] = given;
+		o->paths[i] = name;
+	}
+	return 0;
 }
 
 char *output_names(const struct output *o)
@@ -138,7 +303,7 @@ char *output_names(const struct output *o)
 	if (!out)
 		return NULL;
 	for (unsigned int i = 0; i < o->nr; i++) {
-		if (!strcmp(o->paths[i], "-"))
+		if (!strcmp(o->paths[i], "-") || o->left[i])
 			continue;
 		fprintf(out, "%s %s", any ? "" : " wrote", o->paths[i]);
 		any = true;

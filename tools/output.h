@@ -9,43 +9,56 @@
 #include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "libshstk/symbol/profile.h"
 
-#define OUTPUT_DEFAULT	"shstk.pb.gz"
-#define OUTPUT_MAX	16
+#define OUTPUT_DEFAULT "shstk.pb.gz"
+#define OUTPUT_MAX 16
 
 /**
  * struct output - what to write
  * @paths: files, @nr of them.
+ * @given: these, as they were given, if output_stamp() has changed @paths.
  * @nr: see @paths.
  * @format: format of all, or NULL: by their suffixes.
+ * @formats: name of the format of each; filled by output_check().
+ * @left: this file was left as it was; set by output_write().
  * @per_thread: keep threads apart.
+ * @full_names: as in &struct shstk_symbols_opts.
  * @top: print the hottest functions, so many; 0: do not.
+ * @json: and these as JSON.
  * @type: as in &struct shstk_write_opts; set by the command.
  */
 struct output {
 	const char *paths[OUTPUT_MAX];
+	const char *given[OUTPUT_MAX];
 	unsigned int nr;
 	const char *format;
+	const char *formats[OUTPUT_MAX];
+	bool left[OUTPUT_MAX];
 	bool per_thread;
+	bool full_names;
 	int top;
+	bool json;
 	unsigned int type;
 };
 
 /*
- * Parses -o, --format, --per-thread and --top: a child for argp(3), whose input
- * is a struct output.
+ * Parses -o, --format, --per-thread, --full-names, --top and --json: a child for
+ * argp(3), whose input is a struct output.
  */
 extern const struct argp output_argp;
 
 /**
  * output_check() - find out early whether all can be written
- * @o: the outputs; OUTPUT_DEFAULT is added if there is none.
+ * @o: the outputs; OUTPUT_DEFAULT is added if there is none, and the formats are
+ *	chosen.
+ * @failed: exit status if a file cannot be written.
  *
- * Return: false: not, and it was said why.
+ * Return: EXIT_OK; or an exit status, EXIT_USAGE or @failed, and it was said why.
  */
-bool output_check(struct output *o);
+int output_check(struct output *o, int failed);
 
 /**
  * output_begin() - make a profile of samples that each count something
@@ -59,9 +72,8 @@ bool output_check(struct output *o);
  *
  * Return: 0 or a negative errno.
  */
-int output_begin(const struct shstk_symbols_opts *opts, const char *type,
-		 const char *unit, uint64_t period,
-		 struct shstk_symbols **symbols, struct shstk_profile **ret);
+int output_begin(const struct shstk_symbols_opts *opts, const char *type, const char *unit,
+		 uint64_t period, struct shstk_symbols **symbols, struct shstk_profile **ret);
 
 /**
  * output_wants_times() - is one of them in a format that shows single samples?
@@ -75,10 +87,24 @@ bool output_wants_times(const struct output *o);
  * @profile: the profile.
  * @title: title of flame graphs.
  *
- * Return: false: at least one could not be written, and it was said why.
+ * A profile without samples is not written over a file that holds something. One
+ * that cannot be written where it should (the disk is full) is kept in a folder
+ * for temporary files, and it is said where.
+ *
+ * Return: false: at least one was not written where it should, and it was said
+ * why.
  */
-bool output_write(const struct output *o, struct shstk_profile *profile,
-		  const char *title);
+bool output_write(struct output *o, struct shstk_profile *profile, const char *title);
+
+/**
+ * output_stamp() - put the time into the names of all files, before their suffixes
+ * @o: the outputs; "out.svg" becomes "out-20300131-235959.svg", or, if there is such a file,
+ *	"out-20300131-235959-2.svg".
+ * @at: the time.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int output_stamp(struct output *o, time_t at);
 
 /**
  * output_names() - the files that were written, for a message

@@ -5,25 +5,36 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/complete.h"
 #include "tools/shstk.h"
 
 static const struct command commands[] = {
-	{ "record", cmd_record, "profile a command and its children" },
-	{ "trace", cmd_trace, "print the stacks of a running process or a core file" },
-	{ "unwind", cmd_unwind, "unwind the stacks in a perf.data file into a profile" },
-	{ "run", cmd_run, "start a program with shadow stacks on" },
-	{ "check", cmd_check, "is a program marked for shadow stacks, and what blocks it" },
-	{ "events", cmd_events, "print violations of all programs as they happen" },
-	{ "status", cmd_status, "what this machine offers, or the threads of a process" },
-	{ NULL, NULL, NULL },
+	{ "record", cmd_record, &record_argp, "COMMAND", "profile a command and its children" },
+	{ "trace", cmd_trace, &trace_argp, NULL,
+	  "print the stacks of a running process or a core file" },
+	{ "unwind", cmd_unwind, &unwind_argp, "FILE",
+	  "unwind the stacks in a perf.data file into a profile" },
+	{ "run", cmd_run, &run_argp, "COMMAND", "start a program with shadow stacks on" },
+	{ "check", cmd_check, &check_argp, "PROGRAM",
+	  "is a program marked for shadow stacks, and what blocks it" },
+	{ "events", cmd_events, &events_argp, NULL,
+	  "print violations of all programs as they happen" },
+	{ "rules", cmd_rules, &rules_argp, "compile|load|list|drop|status",
+	  "exact callchains of perf and BPF for programs without shadow stacks" },
+	{ "status", cmd_status, &status_argp, "PID",
+	  "what this machine offers, or the threads of a process" },
+	{ 0 },
 };
 
-const char *argp_program_version = "shstk " SHSTK_VERSION;
+#define MAX_CHILDREN 4 /* groups of options that a command takes from elsewhere */
+
+static const char version[] = "shstk " SHSTK_VERSION;
 
 static const char *command_name = "shstk";
 
@@ -41,31 +52,75 @@ void complain(const char *fmt, ...)
 	funlockfile(stderr);
 }
 
-int command_parse(const struct argp *argp, int argc, char **argv,
-		  int usage_status, void *input)
-{
-	int next = argc;
+enum { OPT_USAGE = 1024 };
 
-	argp_err_exit_status = usage_status;
-	argp_parse(argp, argc, argv, ARGP_IN_ORDER, &next, input);
+static const struct argp_option common_options[] = {
+	{ "help", 'h', NULL, 0, "print this text", -1 },
+	{ NULL, '?', NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
+	{ "usage", OPT_USAGE, NULL, 0, "print the names of all options", 0 },
+	{ "version", 'V', NULL, 0, "print the version", 0 },
+	{ 0 },
+};
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+	(void)arg;
+	switch (key) {
+	case 'h':
+	case '?':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	case OPT_USAGE:
+		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+		return 0;
+	case 'V':
+		puts(version);
+		exit(EXIT_OK);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp common_argp = {
+	.options = common_options,
+	.parser = parse_common,
+};
+
+int command_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	struct argp_child children[MAX_CHILDREN + 2] = { 0 };
+	struct argp whole = *argp;
+	int n = 0, next = argc;
+
+	for (; n < MAX_CHILDREN && argp->children && argp->children[n].argp; n++)
+		children[n] = argp->children[n];
+	children[n].argp = &common_argp;
+	whole.children = children;
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&whole, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, &next, input);
 	return next;
 }
 
-unsigned long parse_number(const struct argp_state *state, const char *what,
-			   const char *arg, unsigned long min,
-			   unsigned long max)
+unsigned long parse_number(const struct argp_state *state, const char *what, const char *arg,
+			   unsigned long min, unsigned long max)
 {
 	unsigned long value;
 	char *end;
 
 	errno = 0;
 	value = strtoul(arg, &end, 10);
-	if (errno || end == arg || *end || strchr(arg, '-') || value < min ||
-	    value > max)
+	if (errno || end == arg || *end || strchr(arg, '-') || value < min || value > max)
 		argp_failure(state, argp_err_exit_status, 0,
-			     "%s '%s' is not a number from %lu to %lu", what,
-			     arg, min, max);
+			     "%s '%s' is not a number from %lu to %lu", what, arg, min, max);
 	return value;
+}
+
+int end_output(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return EXIT_OK;
+	complain("standard output: %s", strerror(errno));
+	return EXIT_FAILED;
 }
 
 uint64_t now_ns(clockid_t clock)
@@ -89,8 +144,7 @@ int find_object(const char *name, char *buf, size_t size)
 		if (slash)
 			slash[1] = '\0';
 		for (size_t i = 0; i < 2; i++) {
-			if (snprintf(buf, size, "%s%s%s", exe, places[i],
-				     name) >= (int)size)
+			if (snprintf(buf, size, "%s%s%s", exe, places[i], name) >= (int)size)
 				return -ENAMETOOLONG;
 			if (!access(buf, R_OK))
 				return 0;
@@ -104,16 +158,18 @@ int find_object(const char *name, char *buf, size_t size)
 static void usage(FILE *to)
 {
 	fputs("Usage: shstk COMMAND [OPTION...]\n"
-	      "       shstk COMMAND --help\n"
-	      "Stack traces from shadow stacks.\n\n", to);
+	      "       shstk help COMMAND\n"
+	      "Stack traces from shadow stacks.\n\n",
+	      to);
 	for (const struct command *c = commands; c->name; c++)
 		fprintf(to, "  %-12s%s\n", c->name, c->summary);
-	fputs("\n  --help      print this text\n"
-	      "  --version   print the version\n\n"
-	      "Exit status: 0 done, 1 failed, 2 wrong options. A command that starts a\n"
-	      "program ends with that program's status (128+N if signal N ended it), and\n"
-	      "with 125 if it failed itself, 126 if the program could not be executed,\n"
-	      "127 if it was not found.\n", to);
+	fputs("\n  -h, --help     print this text; after a command: its options\n"
+	      "  -V, --version  print the version\n\n"
+	      "Exit status: 0 done, 1 failed, 2 wrong options: nothing was started. A\n"
+	      "command that starts a program ends with that program's status (128+N if\n"
+	      "signal N ended it), and with 125 if it failed itself, 126 if the program\n"
+	      "could not be executed, 127 if it was not found.\n",
+	      to);
 }
 
 static int run(const struct command *command, int argc, char **argv)
@@ -130,24 +186,56 @@ static int run(const struct command *command, int argc, char **argv)
 	return command->run(argc, argv);
 }
 
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (!strcmp(name, c->name))
+			return c;
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	complain("unknown %s '%s'; see shstk --help", *name == '-' ? "option" : "command", name);
+	return EXIT_USAGE;
+}
+
+static int help_command(const char *name)
+{
+	const struct command *command = find_command(name);
+	char *argv[] = { (char *)name, "--help", NULL };
+
+	return command ? run(command, 2, argv) : unknown(name);
+}
+
+static bool is_one_of(const char *word, const char *const *words, int n)
+{
+	while (n--)
+		if (!strcmp(word, words[n]))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
+	static const char *const help[] = { "help", "--help", "-h", "-?" };
+	static const char *const versions[] = { "version", "--version", "-V" };
+
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
-	    !strcmp(argv[1], "help")) {
+	if (is_one_of(argv[1], help, 4) && argc > 2)
+		return help_command(argv[2]);
+	if (is_one_of(argv[1], help, 4))
 		usage(stdout);
-		return EXIT_OK;
-	}
-	if (!strcmp(argv[1], "--version")) {
-		puts(argp_program_version);
-		return EXIT_OK;
-	}
-	for (const struct command *c = commands; c->name; c++)
-		if (!strcmp(argv[1], c->name))
-			return run(c, argc - 1, argv + 1);
-	complain("unknown command '%s'; see shstk --help", argv[1]);
-	return EXIT_USAGE;
+	else if (is_one_of(argv[1], versions, 3))
+		puts(version);
+	else if (!strcmp(argv[1], "--completion-table"))
+		complete_print(commands, stdout);
+	else if (find_command(argv[1]))
+		return run(find_command(argv[1]), argc - 1, argv + 1);
+	else
+		return unknown(argv[1]);
+	return end_output();
 }

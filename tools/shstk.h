@@ -2,9 +2,11 @@
 /*
  * tools/shstk.h - what the commands of `shstk` share.
  *
- * A command is one function with main()'s arguments and one row in the table
- * of tools/shstk.c. It parses its options with argp(3) by command_parse(),
- * prints results to stdout, and reports a failure as one line on stderr.
+ * A command is one function with main()'s arguments, a table of options for
+ * argp(3), and one row in the table of tools/shstk.c. Help, usage and the
+ * completion of shells follow from these tables; a test compares the manual
+ * pages with them. A command prints results to stdout, and reports a failure as
+ * one line on stderr.
  */
 #ifndef TOOLS_SHSTK_H
 #define TOOLS_SHSTK_H
@@ -16,27 +18,33 @@
 
 /*
  * Exit statuses. Commands that start a program return that program's status
- * and use the second group for themselves, as env(1) and timeout(1) do.
+ * and use the second group for themselves, as env(1) and timeout(1) do. Wrong
+ * options end every command alike, before anything is started.
  */
 enum exit_status {
 	EXIT_OK = 0,
-	EXIT_FAILED = 1,	/* the command could not do its work */
-	EXIT_USAGE = 2,		/* wrong options or arguments */
-	EXIT_OWN = 125,		/* failed before or besides the program */
-	EXIT_NOEXEC = 126,	/* the program could not be executed */
-	EXIT_NOENT = 127,	/* the program was not found */
-	EXIT_SIGNAL = 128,	/* plus the number of the signal that ended it */
+	EXIT_FAILED = 1, /* the command could not do its work */
+	EXIT_USAGE = 2, /* wrong options or arguments */
+	EXIT_OWN = 125, /* failed before or besides the program */
+	EXIT_NOEXEC = 126, /* the program could not be executed */
+	EXIT_NOENT = 127, /* the program was not found */
+	EXIT_SIGNAL = 128, /* plus the number of the signal that ended it */
 };
 
 /**
  * struct command - one row of the command table
  * @name: word on the command line.
  * @run: does it; argv[0] is "shstk NAME". Returns the exit status.
+ * @argp: its options. What an argument of one is called there ("FILE",
+ *	"PID", "auto|agent|perf") is also how it is completed: complete.h.
+ * @operand: what its other arguments are, likewise; or NULL.
  * @summary: one line for `shstk --help`.
  */
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
+	const struct argp *argp;
+	const char *operand;
 	const char *summary;
 };
 
@@ -44,24 +52,35 @@ struct command {
 int cmd_check(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_record(int argc, char **argv);
+int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_unwind(int argc, char **argv);
 
+extern const struct argp check_argp;
+extern const struct argp events_argp;
+extern const struct argp record_argp;
+extern const struct argp rules_argp;
+extern const struct argp run_argp;
+extern const struct argp status_argp;
+extern const struct argp trace_argp;
+extern const struct argp unwind_argp;
+
+/* -h, --help, --usage, -V and --version, which every command has. */
+extern const struct argp common_argp;
+
 /**
- * command_parse() - parse options; --help and --version are provided
+ * command_parse() - parse options, with those of common_argp
  * @argp: the command's options; parsing stops at the first non-option.
  * @argc: as given to the command.
  * @argv: as given to the command.
- * @usage_status: exit status for wrong options (EXIT_USAGE or EXIT_OWN).
  * @input: handed to the parser as state->input.
  *
  * Return: index of the first argument that was not parsed. Does not return
  * for --help, --version and wrong options.
  */
-int command_parse(const struct argp *argp, int argc, char **argv,
-		  int usage_status, void *input);
+int command_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /**
  * parse_number() - a number in an option, for argp parsers
@@ -73,9 +92,8 @@ int command_parse(const struct argp *argp, int argc, char **argv,
  *
  * Return: the number. Does not return if the text is not one in that range.
  */
-unsigned long parse_number(const struct argp_state *state, const char *what,
-			   const char *arg, unsigned long min,
-			   unsigned long max);
+unsigned long parse_number(const struct argp_state *state, const char *what, const char *arg,
+			   unsigned long min, unsigned long max);
 
 /**
  * printable() - make foreign text fit for a terminal
@@ -101,6 +119,13 @@ uint64_t now_ns(clockid_t clock);
  * @fmt: as printf(3), without the newline.
  */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * end_output() - was all that was printed to stdout written?
+ *
+ * Return: EXIT_OK; or EXIT_FAILED, and it was said why.
+ */
+int end_output(void);
 
 /**
  * find_object() - find a file that belongs to this command

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # libshstk-symbol.a: names for addresses, profiles and their formats. A program
-# that links it also needs $(SYMBOL_LIBS).
+# that links it also needs libshstk.a and $(SYMBOL_LIBS).
 
 SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
 SYMBOL_GEN	:= $(B)/symbol/gen

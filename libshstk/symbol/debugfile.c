@@ -4,8 +4,8 @@
  *
  * By build id below the debug folders, else by .gnu_debuglink: a file name and
  * a checksum, looked for beside the file, in .debug beside it, and in the debug
- * folders' copy of the file system tree. Nothing is taken without proof that it
- * belongs, and nothing is asked of the network.
+ * folders' copy of the file system tree; or, for names only, from the servers that
+ * the user named. Nothing is taken without proof that it belongs.
  */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -66,8 +66,8 @@ static bool same_id(int fd, const void *build_id, size_t size)
 	return same;
 }
 
-int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs,
-			  const void *build_id, size_t size)
+int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs, const void *build_id,
+			  size_t size)
 {
 	const uint8_t *id = build_id;
 	char hex[2 * BUILD_ID_MAX + 1];
@@ -80,14 +80,29 @@ int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs,
 	for (i = 0; i < size; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	while (next_dir(&dirs, &dir, &len)) {
-		fd = open_format(root, "%.*s/.build-id/%.2s/%s.debug", len, dir,
-				 hex, hex + 2);
+		fd = open_format(root, "%.*s/.build-id/%.2s/%s.debug", len, dir, hex, hex + 2);
 		if (fd >= 0 && same_id(fd, build_id, size))
 			return fd;
 		if (fd >= 0)
 			close(fd);
 	}
 	return -ENOENT;
+}
+
+int shstk_debugfile_fetch(Elf *elf)
+{
+	const void *id;
+	ssize_t size = dwelf_elf_gnu_build_id(elf, &id);
+	int fd;
+
+	if (size < 2 || size > BUILD_ID_MAX)
+		return -ENOENT;
+	fd = shstk_debuginfod_open(id, size);
+	if (fd >= 0 && !same_id(fd, id, size)) {
+		close(fd);
+		return -ENOENT;
+	}
+	return fd;
 }
 
 static bool same_crc(int fd, uint32_t wanted)
@@ -113,8 +128,8 @@ static int checked(int fd, uint32_t crc)
 	return fd;
 }
 
-static int open_by_link(const struct shstk_root *root, const char *dirs,
-			const char *path, const char *link, uint32_t crc)
+static int open_by_link(const struct shstk_root *root, const char *dirs, const char *path,
+			const char *link, uint32_t crc)
 {
 	const char *slash = strrchr(path, '/'), *dir;
 	int base = slash ? slash - path : 0;
@@ -124,22 +139,18 @@ static int open_by_link(const struct shstk_root *root, const char *dirs,
 		return -ENOENT;
 	/* A file may name itself: one without debug information. */
 	if (strcmp(link, slash + 1)) {
-		fd = checked(open_format(root, "%.*s/%s", base, path, link),
-			     crc);
+		fd = checked(open_format(root, "%.*s/%s", base, path, link), crc);
 		if (fd >= 0)
 			return fd;
 	}
-	fd = checked(open_format(root, "%.*s/.debug/%s", base, path, link),
-		     crc);
+	fd = checked(open_format(root, "%.*s/.debug/%s", base, path, link), crc);
 	while (fd < 0 && next_dir(&dirs, &dir, &len))
-		fd = checked(open_format(root, "%.*s%.*s/%s", len, dir, base,
-					 path, link),
-			     crc);
+		fd = checked(open_format(root, "%.*s%.*s/%s", len, dir, base, path, link), crc);
 	return fd;
 }
 
-int shstk_debugfile_open(const struct shstk_root *root, const char *dirs,
-			 const char *path, Elf *elf)
+int shstk_debugfile_open(const struct shstk_root *root, const char *dirs, const char *path,
+			 Elf *elf)
 {
 	const void *id;
 	const char *link;

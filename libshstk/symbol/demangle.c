@@ -19,6 +19,7 @@
 
 struct output {
 	jmp_buf full;
+	bool cplusplus;
 	size_t len;
 	char text[SHSTK_TEXT_MAX];
 };
@@ -45,13 +46,14 @@ static bool demangle(const char *linkage, struct output *out)
 	 * block for a non-ASCII identifier, which may be lost here.
 	 */
 	out->len = 0;
+	out->cplusplus = false;
 	if (setjmp(out->full))
 		return false;
 	if (rust_demangle_callback(linkage, DMGL_NO_OPTS, append, out))
 		return out->len;
 	out->len = 0;
-	return cplus_demangle_v3_callback(linkage, DMGL_PARAMS | DMGL_ANSI,
-					  append, out) &&
+	out->cplusplus = true;
+	return cplus_demangle_v3_callback(linkage, DMGL_PARAMS | DMGL_ANSI, append, out) &&
 	       out->len;
 }
 
@@ -72,7 +74,7 @@ static size_t core_length(const char *linkage)
 	return len;
 }
 
-const char *shstk_demangle(struct shstk_pool *pool, const char *linkage)
+const char *shstk_demangle(struct shstk_pool *pool, const char *linkage, bool full)
 {
 	const char *name = NULL;
 	struct output *out;
@@ -85,14 +87,14 @@ const char *shstk_demangle(struct shstk_pool *pool, const char *linkage)
 	core = strndup(linkage, len);
 	out = malloc(sizeof(*out));
 	if (core && out && demangle(core, out))
-		name = shstk_pool_text(pool, out->text, out->len);
+		name = out->cplusplus && !full ? shstk_shorten(pool, out->text, out->len) :
+						 shstk_pool_text(pool, out->text, out->len);
 	free(out);
 	free(core);
 	return name ? name : shstk_pool_text(pool, linkage, len);
 }
 
-const char *shstk_place_name(struct shstk_pool *pool, const char *module,
-			     uint64_t addr)
+const char *shstk_place_name(struct shstk_pool *pool, const char *module, uint64_t addr)
 {
 	unsigned long long value = addr;
 	const char *ret;
@@ -102,8 +104,7 @@ const char *shstk_place_name(struct shstk_pool *pool, const char *module,
 	if (!module)
 		len = asprintf(&text, "[0x%llx]", value);
 	else if (*module == '[' && module[strlen(module) - 1] == ']')
-		len = asprintf(&text, "%.*s+0x%llx]", (int)strlen(module) - 1,
-			       module, value);
+		len = asprintf(&text, "%.*s+0x%llx]", (int)strlen(module) - 1, module, value);
 	else
 		len = asprintf(&text, "[%s+0x%llx]", module, value);
 	if (len < 0)

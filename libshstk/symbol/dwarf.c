@@ -34,6 +34,12 @@
 #define INDEX_MAX (1u << 24) /* entries of one index */
 #define RANGE_COST 16 /* bytes that reading one range counts as */
 #define BACK_MAX 16
+#define REFERENCES_MAX 8 /* from an inlined call to the declaration */
+#define NAME_MAX_BYTES 4096
+
+/* DWARF 6; elfutils 0.188 has no names for them. */
+#define LANG_C_PLUS_PLUS_17 0x2b
+#define LANG_C_PLUS_PLUS_20 0x2c
 
 struct range {
 	uint64_t lo;
@@ -68,8 +74,13 @@ struct shstk_dwarf {
 	uint64_t budget;
 };
 
-static bool index_add(struct index *index, uint64_t lo, uint64_t hi,
-		      uint64_t value)
+/* A name being put together. */
+struct text {
+	size_t len;
+	char p[NAME_MAX_BYTES];
+};
+
+static bool index_add(struct index *index, uint64_t lo, uint64_t hi, uint64_t value)
 {
 	struct range *ranges;
 
@@ -78,8 +89,7 @@ static bool index_add(struct index *index, uint64_t lo, uint64_t hi,
 		return true;
 	if (index->nr >= INDEX_MAX)
 		return false;
-	ranges = shstk_grow(index->ranges, index->nr, &index->max,
-			    sizeof(*ranges));
+	ranges = shstk_grow(index->ranges, index->nr, &index->max, sizeof(*ranges));
 	if (!ranges)
 		return false;
 	index->ranges = ranges;
@@ -131,8 +141,8 @@ static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
 	return true;
 }
 
-static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index,
-		       Dwarf_Die *die, uint64_t value)
+static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index, Dwarf_Die *die,
+		       uint64_t value)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
@@ -142,8 +152,7 @@ static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index,
 		off = dwarf_ranges(die, off, &base, &lo, &hi);
 		if (off <= 0)
 			break;
-		if (!spend(dwarf, RANGE_COST) ||
-		    !index_add(index, lo, hi, value))
+		if (!spend(dwarf, RANGE_COST) || !index_add(index, lo, hi, value))
 			return false;
 	}
 	return true;
@@ -153,8 +162,7 @@ static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool split)
 {
 	struct unit *units;
 
-	units = shstk_grow(dwarf->units, dwarf->nr_units, &dwarf->max_units,
-			   sizeof(*units));
+	units = shstk_grow(dwarf->units, dwarf->nr_units, &dwarf->max_units, sizeof(*units));
 	if (!units)
 		return false;
 	dwarf->units = units;
@@ -175,8 +183,7 @@ static void index_units(struct shstk_dwarf *dwarf)
 	while (!dwarf_get_units(dwarf->dbg, cu, &cu, NULL, &type, &die, NULL)) {
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;
-		if (!spend(dwarf, RANGE_COST) ||
-		    !add_unit(dwarf, &die, type == DW_UT_skeleton))
+		if (!spend(dwarf, RANGE_COST) || !add_unit(dwarf, &die, type == DW_UT_skeleton))
 			break;
 	}
 	index_sort(&dwarf->index);
@@ -197,8 +204,7 @@ static bool next_sibling(struct shstk_dwarf *dwarf, Dwarf_Die *die)
 	return true;
 }
 
-static bool first_child(struct shstk_dwarf *dwarf, Dwarf_Die *die,
-			Dwarf_Die *child)
+static bool first_child(struct shstk_dwarf *dwarf, Dwarf_Die *die, Dwarf_Die *child)
 {
 	return spend(dwarf, 1) && !dwarf_child(die, child);
 }
@@ -224,8 +230,8 @@ static bool is_scope(int tag, bool deep)
 	}
 }
 
-static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit,
-			    Dwarf_Die *parent, int depth)
+static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *parent,
+			    int depth)
 {
 	Dwarf_Die die;
 	int tag;
@@ -235,11 +241,9 @@ static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit,
 	do {
 		tag = dwarf_tag(&die);
 		if (tag == DW_TAG_subprogram &&
-		    !add_ranges(dwarf, &unit->funcs, &die,
-				dwarf_dieoffset(&die)))
+		    !add_ranges(dwarf, &unit->funcs, &die, dwarf_dieoffset(&die)))
 			return false;
-		if (is_scope(tag, unit->deep) &&
-		    !index_functions(dwarf, unit, &die, depth + 1))
+		if (is_scope(tag, unit->deep) && !index_functions(dwarf, unit, &die, depth + 1))
 			return false;
 	} while (next_sibling(dwarf, &die));
 	return true;
@@ -262,8 +266,8 @@ static struct unit *find_unit(struct shstk_dwarf *dwarf, uint64_t addr)
 	return range ? dwarf->units + range->value : NULL;
 }
 
-static const struct range *find_function(struct shstk_dwarf *dwarf,
-					 struct unit *unit, uint64_t addr)
+static const struct range *find_function(struct shstk_dwarf *dwarf, struct unit *unit,
+					 uint64_t addr)
 {
 	const struct range *range;
 
@@ -298,8 +302,7 @@ static bool covers(struct shstk_dwarf *dwarf, Dwarf_Die *die, uint64_t addr)
 /* Of the children of @die the one that covers @addr and is or may hold an
  * inlined call.
  */
-static bool covering_child(struct shstk_dwarf *dwarf, Dwarf_Die *die,
-			   uint64_t addr, Dwarf_Die *ret)
+static bool covering_child(struct shstk_dwarf *dwarf, Dwarf_Die *die, uint64_t addr, Dwarf_Die *ret)
 {
 	int tag;
 
@@ -307,9 +310,8 @@ static bool covering_child(struct shstk_dwarf *dwarf, Dwarf_Die *die,
 		return false;
 	do {
 		tag = dwarf_tag(ret);
-		if ((tag == DW_TAG_inlined_subroutine ||
-		     tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
-		     tag == DW_TAG_catch_block) &&
+		if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+		     tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
 		    covers(dwarf, ret, addr))
 			return true;
 	} while (next_sibling(dwarf, ret));
@@ -317,9 +319,8 @@ static bool covering_child(struct shstk_dwarf *dwarf, Dwarf_Die *die,
 }
 
 /* Fill @calls with the inlined calls at @addr, outermost first. */
-static unsigned int inlined_calls(struct shstk_dwarf *dwarf, Dwarf_Die *func,
-				  uint64_t addr, Dwarf_Die *calls,
-				  unsigned int max)
+static unsigned int inlined_calls(struct shstk_dwarf *dwarf, Dwarf_Die *func, uint64_t addr,
+				  Dwarf_Die *calls, unsigned int max)
 {
 	Dwarf_Die die = *func, child;
 	unsigned int n = 0;
@@ -348,8 +349,7 @@ static unsigned int number_attr(Dwarf_Die *die, unsigned int name)
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
 
-	if (dwarf_formudata(dwarf_attr_integrate(die, name, &attr), &value) ||
-	    value > UINT32_MAX)
+	if (dwarf_formudata(dwarf_attr_integrate(die, name, &attr), &value) || value > UINT32_MAX)
 		return 0;
 	return value;
 }
@@ -385,23 +385,121 @@ static const char *best_name(Dwarf_Die *die, const struct shstk_sym *sym)
 	return name ? name : linkage;
 }
 
-static bool name_frame(struct shstk_pool *pool, Dwarf_Die *die,
-		       const struct shstk_sym *sym,
-		       struct shstk_symframe *frame)
+/* Append "name::". */
+static bool add_scope(struct text *text, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len + 2 > sizeof(text->p) - text->len)
+		return false;
+	memcpy(text->p + text->len, name, len);
+	memcpy(text->p + text->len + len, "::", 2);
+	text->len += len + 2;
+	return true;
+}
+
+/*
+ * The namespaces and classes around the function at @offset: of the children of
+ * @scope the last one that does not lie behind it holds it, and so on down.
+ * Appends "outer::inner::" to @text; false: it was not found.
+ */
+static bool find_scope(struct shstk_dwarf *dwarf, Dwarf_Die *scope, Dwarf_Off offset,
+		       struct text *text, int depth)
+{
+	Dwarf_Die die, next;
+	const char *name;
+
+	if (depth > DEPTH_MAX || !first_child(dwarf, scope, &next))
+		return false;
+	do {
+		die = next;
+	} while (next_sibling(dwarf, &next) && dwarf_dieoffset(&next) <= offset);
+	if (dwarf_dieoffset(&die) == offset)
+		return true;
+	if (!is_scope(dwarf_tag(&die), false))
+		return false;
+	name = dwarf_diename(&die);
+	return add_scope(text, name ? name : "(anonymous namespace)") &&
+	       find_scope(dwarf, &die, offset, text, depth + 1);
+}
+
+/* Where a function was declared: @die itself, or what it refers to. */
+static bool find_declaration(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die to;
+
+	*ret = *die;
+	for (int hops = 0; hops < REFERENCES_MAX; hops++) {
+		if (!dwarf_attr(ret, DW_AT_abstract_origin, &attr) &&
+		    !dwarf_attr(ret, DW_AT_specification, &attr))
+			return true;
+		if (!dwarf_formref_die(&attr, &to))
+			return false;
+		*ret = to;
+	}
+	return false;
+}
+
+static bool is_cplusplus(int language)
+{
+	switch (language) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case LANG_C_PLUS_PLUS_17:
+	case LANG_C_PLUS_PLUS_20:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * A static C++ function that was inlined everywhere has neither a symbol nor, with
+ * GCC, a mangled name: it is called by its scopes, "app::dot". NULL: it has none.
+ */
+static const char *scoped_name(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
+			       struct unit *unit, Dwarf_Die *die, const char *name)
+{
+	Dwarf_Die declaration, root;
+	size_t len = strlen(name);
+	struct text text;
+
+	text.len = 0;
+	if (!is_cplusplus(dwarf_srclang(&unit->die)) || !find_declaration(die, &declaration) ||
+	    !dwarf_diecu(&declaration, &root, NULL, NULL))
+		return NULL;
+	dwarf->budget = LOOKUP_MAX;
+	if (!find_scope(dwarf, &root, dwarf_dieoffset(&declaration), &text, 0) || !text.len ||
+	    len > sizeof(text.p) - text.len)
+		return NULL;
+	memcpy(text.p + text.len, name, len);
+	text.len += len;
+	return dwarf->opts->full_names ? shstk_pool_text(pool, text.p, text.len) :
+					 shstk_shorten(pool, text.p, text.len);
+}
+
+static bool name_frame(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struct unit *unit,
+		       Dwarf_Die *die, const struct shstk_sym *sym, struct shstk_symframe *frame)
 {
 	const char *name = best_name(die, sym);
 
+	frame->function = NULL;
 	if (!name)
 		name = "[inlined]";
-	frame->function = shstk_demangle(pool, name);
+	else if (!sym && !shstk_is_mangled(name))
+		frame->function = scoped_name(dwarf, pool, unit, die, name);
+	if (!frame->function)
+		frame->function = shstk_demangle(pool, name, dwarf->opts->full_names);
 	frame->linkage = shstk_pool_text(pool, name, strlen(name));
 	frame->start_line = number_attr(die, DW_AT_decl_line);
 	return frame->function && frame->linkage;
 }
 
-static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
-			    struct unit *unit, uint64_t addr,
-			    struct shstk_symframe *frame)
+static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struct unit *unit,
+			    uint64_t addr, struct shstk_symframe *frame)
 {
 	Dwarf_Line *line;
 	const char *file;
@@ -418,17 +516,15 @@ static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
 		frame->line = nr;
 }
 
-static void line_of_call(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
-			 struct unit *unit, Dwarf_Die *call,
-			 struct shstk_symframe *frame)
+static void line_of_call(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struct unit *unit,
+			 Dwarf_Die *call, struct shstk_symframe *frame)
 {
 	unsigned int index = number_attr(call, DW_AT_call_file);
 	Dwarf_Files *files;
 	const char *file;
 	size_t nr;
 
-	if (dwarf->opts->no_lines ||
-	    dwarf_getsrcfiles(&unit->die, &files, &nr) || index >= nr)
+	if (dwarf->opts->no_lines || dwarf_getsrcfiles(&unit->die, &files, &nr) || index >= nr)
 		return;
 	file = dwarf_filesrc(files, index, NULL, NULL);
 	if (!file)
@@ -437,11 +533,9 @@ static void line_of_call(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
 	frame->line = number_attr(call, DW_AT_call_line);
 }
 
-unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf,
-			      struct shstk_pool *pool, uint64_t addr,
-			      const struct shstk_sym *sym,
-			      struct shstk_symframe *frames, unsigned int max,
-			      uint64_t *start)
+unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, struct shstk_pool *pool, uint64_t addr,
+			      const struct shstk_sym *sym, struct shstk_symframe *frames,
+			      unsigned int max, uint64_t *start)
 {
 	struct unit *unit = find_unit(dwarf, addr);
 	Dwarf_Die func, calls[INLINE_MAX];
@@ -459,15 +553,14 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf,
 				   max - 1 < INLINE_MAX ? max - 1 : INLINE_MAX);
 	for (i = 0; i < nr; i++) {
 		frames[i].inlined = true;
-		if (!name_frame(pool, &calls[nr - 1 - i], NULL, &frames[i]))
+		if (!name_frame(dwarf, pool, unit, &calls[nr - 1 - i], NULL, &frames[i]))
 			return 0;
-		line_of_call(dwarf, pool, unit, &calls[nr - 1 - i],
-			     &frames[i + 1]);
+		line_of_call(dwarf, pool, unit, &calls[nr - 1 - i], &frames[i + 1]);
 	}
 	if (sym && sym->addr != range->lo)
 		sym = NULL;
 	*start = range->lo;
-	return name_frame(pool, &func, sym, &frames[nr]) ? nr + 1 : 0;
+	return name_frame(dwarf, pool, unit, &func, sym, &frames[nr]) ? nr + 1 : 0;
 }
 
 /* Debug packages share descriptions between files in a third one, named by its
@@ -482,16 +575,16 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
 	size = dwelf_dwarf_gnu_debugaltlink(dwarf->dbg, &name, &id);
 	if (size <= 0)
 		return true;
-	dwarf->alt_fd = shstk_debugfile_by_id(root, dwarf->opts->debug_dirs,
-					      id, size);
+	dwarf->alt_fd = shstk_debugfile_by_id(root, dwarf->opts->debug_dirs, id, size);
 	if (dwarf->alt_fd < 0 && *name == '/')
 		dwarf->alt_fd = shstk_root_open(root, name, 0);
+	if (dwarf->alt_fd < 0)
+		dwarf->alt_fd = shstk_debuginfod_open(id, size);
 	if (dwarf->alt_fd < 0)
 		return false;
 	dwarf->alt_elf = shstk_elf_begin(dwarf->alt_fd);
 	if (!dwarf->alt_elf || !shstk_elf_bounded(dwarf->alt_elf) ||
-	    dwelf_elf_gnu_build_id(dwarf->alt_elf, &found) != size ||
-	    memcmp(found, id, size))
+	    dwelf_elf_gnu_build_id(dwarf->alt_elf, &found) != size || memcmp(found, id, size))
 		return false;
 	dwarf->alt = dwarf_begin_elf(dwarf->alt_elf, DWARF_C_READ, NULL);
 	if (dwarf->alt)

@@ -36,8 +36,7 @@ Elf *shstk_elf_begin(int fd)
 }
 
 /* Bytes that a section takes once unpacked, 0 if it is not compressed. */
-static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr,
-			      const char *name)
+static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr, const char *name)
 {
 	GElf_Chdr chdr;
 	Elf_Data *data;
@@ -69,8 +68,7 @@ bool shstk_elf_bounded(Elf *elf)
 	while ((scn = elf_nextscn(elf, scn))) {
 		if (!gelf_getshdr(scn, &shdr))
 			continue;
-		size = unpacked_size(scn, &shdr,
-				     elf_strptr(elf, names, shdr.sh_name));
+		size = unpacked_size(scn, &shdr, elf_strptr(elf, names, shdr.sh_name));
 		if (size > UNPACKED_MAX || (total += size) > UNPACKED_MAX)
 			return false;
 	}
@@ -87,8 +85,7 @@ static Elf_Scn *find_section(Elf *elf, const char *wanted)
 	if (elf_getshdrstrndx(elf, &names))
 		return NULL;
 	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS ||
-		    !shdr.sh_size)
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS || !shdr.sh_size)
 			continue;
 		name = elf_strptr(elf, names, shdr.sh_name);
 		if (!name)
@@ -121,9 +118,8 @@ static void *unpack(const Elf_Data *packed, size_t *size)
 		out = more;
 		in_pos = out_pos = 0;
 		memory = MINIDEBUG_MEMORY;
-		ret = lzma_stream_buffer_decode(&memory, 0, NULL, packed->d_buf,
-						&in_pos, packed->d_size, out,
-						&out_pos, max);
+		ret = lzma_stream_buffer_decode(&memory, 0, NULL, packed->d_buf, &in_pos,
+						packed->d_size, out, &out_pos, max);
 		if (ret == LZMA_OK) {
 			*size = out_pos;
 			return out;

@@ -14,8 +14,8 @@
 #include "export.h"
 
 static const struct shstk_format *const formats[] = {
-	&shstk_format_pprof, &shstk_format_folded, &shstk_format_svg,
-	&shstk_format_perf,  &shstk_format_top,
+	&shstk_format_pprof, &shstk_format_folded, &shstk_format_svg, &shstk_format_perf,
+	&shstk_format_top,   &shstk_format_json,   &shstk_format_pb,
 };
 
 #define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -53,9 +53,17 @@ const char *shstk_format_find(const char *format, const char *path)
 	return found ? found->name : NULL;
 }
 
+const char *shstk_format_suffix(const char *format, int *len)
+{
+	const struct shstk_format *found = find(format, NULL);
+
+	*len = found ? strcspn(found->suffixes, " ") : 0;
+	return found ? found->suffixes : "";
+}
+
 const char *shstk_format_list(void)
 {
-	return "pprof, folded, svg, perf, top";
+	return "pprof, pb, folded, svg, perf, top, json";
 }
 
 void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit)
@@ -82,8 +90,7 @@ void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit)
 
 static const struct shstk_write_opts default_opts;
 
-static int print(const struct shstk_profile *profile, FILE *out,
-		 const struct shstk_format *format,
+static int print(const struct shstk_profile *profile, FILE *out, const struct shstk_format *format,
 		 const struct shstk_write_opts *opts)
 {
 	int err = format->write(profile, out, opts ? opts : &default_opts);
@@ -96,8 +103,8 @@ static int print(const struct shstk_profile *profile, FILE *out,
 	return 0;
 }
 
-int shstk_profile_print(struct shstk_profile *profile, FILE *out,
-			const char *format, const struct shstk_write_opts *opts)
+int shstk_profile_print(struct shstk_profile *profile, FILE *out, const char *format,
+			const struct shstk_write_opts *opts)
 {
 	const struct shstk_format *found = find(format, NULL);
 
@@ -128,13 +135,12 @@ static int open_temp(struct target *target, const struct stat *old)
 
 	for (n = 0; n < 100 && fd < 0; n++) {
 		free(target->temp);
-		if (asprintf(&target->temp, "%.*s.shstk-%d-%d.tmp", dir,
-			     target->final, getpid(), n) < 0) {
+		if (asprintf(&target->temp, "%.*s.shstk-%d-%d.tmp", dir, target->final, getpid(),
+			     n) < 0) {
 			target->temp = NULL;
 			return -ENOMEM;
 		}
-		fd = open(target->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-			  mode);
+		fd = open(target->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (fd < 0 && errno != EEXIST)
 			break;
 	}
@@ -227,35 +233,33 @@ static int finish(struct target *target)
 	return err;
 }
 
-static const struct shstk_format *choose(const char *path, const char *format,
-					 char *err, size_t err_size)
+static const struct shstk_format *choose(const char *path, const char *format, char *err,
+					 size_t err_size)
 {
 	const struct shstk_format *found = find(format, path);
 
 	if (found)
 		return found;
 	if (format)
-		snprintf(err, err_size,
-			 "unknown format '%s' (there are: %s)", format,
+		snprintf(err, err_size, "unknown format '%s' (there are: %s)", format,
 			 shstk_format_list());
 	else
-		snprintf(err, err_size,
-			 "cannot tell a format from the name '%s' (.pb.gz, .folded, .svg, .perf)",
-			 path);
+		snprintf(
+			err, err_size,
+			"cannot tell a format from the name '%s' (.pb.gz, .pb, .folded, .svg, .perf, .txt, .json)",
+			path);
 	return NULL;
 }
 
 static int say(const char *path, int code, char *err, size_t err_size)
 {
 	if (code)
-		snprintf(err, err_size, "cannot write '%s': %s", path,
-			 strerror(-code));
+		snprintf(err, err_size, "cannot write '%s': %s", path, strerror(-code));
 	return code;
 }
 
-int shstk_profile_write(struct shstk_profile *profile, const char *path,
-			const char *format, const struct shstk_write_opts *opts,
-			char *err, size_t err_size)
+int shstk_profile_write(struct shstk_profile *profile, const char *path, const char *format,
+			const struct shstk_write_opts *opts, char *err, size_t err_size)
 {
 	const struct shstk_format *found = choose(path, format, err, err_size);
 	struct target target;
@@ -274,8 +278,7 @@ int shstk_profile_write(struct shstk_profile *profile, const char *path,
 	return say(path, ret, err, err_size);
 }
 
-int shstk_profile_check(const char *path, const char *format, char *err,
-			size_t err_size)
+int shstk_profile_check(const char *path, const char *format, char *err, size_t err_size)
 {
 	struct target target;
 	int ret;

@@ -20,10 +20,12 @@
  * struct shstk_value_type - what one value of a sample measures
  * @type: "cpu".
  * @unit: "nanoseconds".
+ * @note: what is said beside @type, or NULL.
  */
 struct shstk_value_type {
 	const char *type;
 	const char *unit;
+	const char *note;
 };
 
 /**
@@ -49,7 +51,7 @@ struct shstk_location {
  * @proc: the process.
  * @comm: name of the thread.
  * @tid: thread ID.
- * @truncated: the outermost frames are missing.
+ * @note: enum shstk_note, the frame above the outermost one.
  * @nr: number of elements of @locations.
  * @locations: indexes into the profile's locations, innermost first.
  */
@@ -59,11 +61,14 @@ struct shstk_record {
 	struct shstk_symproc *proc;
 	const char *comm;
 	int32_t tid;
-	uint16_t truncated;
+	uint16_t note;
 	uint16_t pad;
 	uint64_t nr;
 	uint32_t locations[];
 };
+
+/* Name of a frame, "[truncated]" and the like. */
+const char *shstk_note_name(int note);
 
 /**
  * struct shstk_moment - one sample, if times are kept
@@ -116,9 +121,8 @@ static inline int64_t shstk_add(int64_t a, int64_t b)
 	return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
-const struct shstk_symbol *
-shstk_location_symbol(const struct shstk_profile *profile,
-		      const struct shstk_location *location);
+const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,
+						 const struct shstk_location *location);
 
 /* The value type that a format with one value shows: opts->type, or the last. */
 unsigned int shstk_shown_type(const struct shstk_profile *profile,
@@ -127,7 +131,8 @@ unsigned int shstk_shown_type(const struct shstk_profile *profile,
 /**
  * struct shstk_format - a format
  * @name: its name.
- * @suffixes: file name endings that mean it, separated by blanks.
+ * @suffixes: file name endings that mean it, separated by blanks; the first
+ *	is the usual one.
  * @write: write the profile; returns 0 or a negative errno. Need not look at
  *	the stream's error state.
  */
@@ -139,10 +144,12 @@ struct shstk_format {
 };
 
 extern const struct shstk_format shstk_format_pprof;
+extern const struct shstk_format shstk_format_pb;
 extern const struct shstk_format shstk_format_folded;
 extern const struct shstk_format shstk_format_svg;
 extern const struct shstk_format shstk_format_perf;
 extern const struct shstk_format shstk_format_top;
+extern const struct shstk_format shstk_format_json;
 
 /* ---- tree.c: all stacks as one tree, outermost frame at the root ---- */
 
@@ -150,7 +157,7 @@ extern const struct shstk_format shstk_format_top;
  * enum shstk_node_kind - how to show a frame
  * @SHSTK_NODE_ROOT: the one root of all.
  * @SHSTK_NODE_THREAD: name of a command or thread.
- * @SHSTK_NODE_NOTE: "[truncated]".
+ * @SHSTK_NODE_NOTE: shstk_note_name().
  * @SHSTK_NODE_CODE: a function.
  * @SHSTK_NODE_INLINED: a function inlined into its parent.
  * @SHSTK_NODE_MADE: code made at run time, named by a perf-map.
@@ -195,8 +202,7 @@ struct shstk_tree {
 	unsigned int depth; /* levels below the root */
 };
 
-int shstk_tree_build(const struct shstk_profile *profile,
-		     const struct shstk_write_opts *opts,
+int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
 		     struct shstk_tree *tree);
 void shstk_tree_deinit(struct shstk_tree *tree);
 /* The node after @node, parents before children; NULL at the end. */

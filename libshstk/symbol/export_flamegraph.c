@@ -165,8 +165,8 @@ static double pixels(const struct drawing *d, int64_t value)
 	return (double)value / d->tree->root->total * (WIDTH - 2 * PAD);
 }
 
-static void put_frame(struct drawing *d, const struct shstk_node *node,
-		      unsigned int depth, int64_t start)
+static void put_frame(struct drawing *d, const struct shstk_node *node, unsigned int depth,
+		      int64_t start)
 {
 	int64_t whole = d->tree->root->total;
 	double x = PAD + pixels(d, start), width = pixels(d, node->total);
@@ -178,15 +178,13 @@ static void put_frame(struct drawing *d, const struct shstk_node *node,
 		return;
 	}
 	shstk_format_value(value, sizeof(value), node->total, d->unit);
-	fprintf(d->out, "<g data-x=\"%lld\" data-n=\"%lld\"><title>",
-		(long long)start, (long long)node->total);
+	fprintf(d->out, "<g data-x=\"%lld\" data-n=\"%lld\"><title>", (long long)start,
+		(long long)node->total);
 	put_text(d->out, node->name, SIZE_MAX);
-	fprintf(d->out, "\n%s, %.2f %%</title>", value,
-		whole ? 100.0 * node->total / whole : 0);
+	fprintf(d->out, "\n%s, %.2f %%</title>", value, whole ? 100.0 * node->total / whole : 0);
 	fprintf(d->out,
 		"<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"#%06x\"/>",
-		x, y, width > 0.4 ? width - 0.3 : LEAST_WIDTH, ROW - 1,
-		colour(node));
+		x, y, width > 0.4 ? width - 0.3 : LEAST_WIDTH, ROW - 1, colour(node));
 	fprintf(d->out, "<text x=\"%.2f\" y=\"%d\">", x + 3, y + 12);
 	put_label(d->out, node->name, width);
 	fputs("</text></g>\n", d->out);
@@ -223,8 +221,8 @@ static int put_frames(struct drawing *d)
 }
 
 /* What was measured, and as many of the comments as fit into a line. */
-static void put_subtitle(const struct drawing *d,
-			 const struct shstk_profile *profile, unsigned int type)
+static void put_subtitle(const struct drawing *d, const struct shstk_profile *profile,
+			 unsigned int type)
 {
 	size_t room = SUBTITLE_CHARS, chars, i;
 	char value[32];
@@ -232,13 +230,17 @@ static void put_subtitle(const struct drawing *d,
 	shstk_format_value(value, sizeof(value), d->tree->root->total, d->unit);
 	if (profile->nr_types) {
 		put_text(d->out, profile->types[type].type, SIZE_MAX);
+		if (profile->types[type].note) {
+			fputs(" (", d->out);
+			put_text(d->out, profile->types[type].note, SIZE_MAX);
+			fputc(')', d->out);
+		}
 		fprintf(d->out, ": %s", value);
 	}
 	for (i = 0; i < profile->nr_comments && room > 3; i++) {
 		chars = count_chars(profile->comments[i]);
 		fputs("; ", d->out);
-		put_text(d->out, profile->comments[i],
-			 bytes_of(profile->comments[i], room));
+		put_text(d->out, profile->comments[i], bytes_of(profile->comments[i], room));
 		if (chars > room)
 			fputs("..", d->out);
 		room -= chars < room ? chars : room;
@@ -246,19 +248,16 @@ static void put_subtitle(const struct drawing *d,
 }
 
 /* Drawn over the frames: the script keeps it in sight when they are scrolled. */
-static void put_heading(const struct drawing *d,
-			const struct shstk_profile *profile, unsigned int type,
-			const char *title)
+static void put_heading(const struct drawing *d, const struct shstk_profile *profile,
+			unsigned int type, const char *title)
 {
 	fprintf(d->out,
 		"<g id=\"head\">\n"
-		"<rect id=\"headback\" width=\"%d\" height=\"%d\" fill=\"" BACK
-		"\"/>\n"
+		"<rect id=\"headback\" width=\"%d\" height=\"%d\" fill=\"" BACK "\"/>\n"
 		"<text id=\"title\" x=\"%d\" y=\"22\">",
 		WIDTH, TOP - 4, WIDTH / 2);
 	put_text(d->out, title, SIZE_MAX);
-	fprintf(d->out, "</text>\n<text id=\"subtitle\" x=\"%d\" y=\"40\">",
-		WIDTH / 2);
+	fprintf(d->out, "</text>\n<text id=\"subtitle\" x=\"%d\" y=\"40\">", WIDTH / 2);
 	put_subtitle(d, profile, type);
 	fprintf(d->out,
 		"</text>\n"
@@ -271,8 +270,8 @@ static void put_heading(const struct drawing *d,
 		PAD, WIDTH - PAD, WIDTH - PAD - 110, WIDTH - PAD, PAD);
 }
 
-static int draw(struct drawing *d, const struct shstk_profile *profile,
-		unsigned int type, const char *title)
+static int draw(struct drawing *d, const struct shstk_profile *profile, unsigned int type,
+		const char *title)
 {
 	int err;
 
@@ -280,18 +279,14 @@ static int draw(struct drawing *d, const struct shstk_profile *profile,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" data-height=\"%d\">\n"
 		"<style>\n%s</style>\n"
-		"<rect id=\"back\" width=\"%d\" height=\"%d\" fill=\"" BACK
-		"\"/>\n",
-		WIDTH, d->height, WIDTH, d->height, d->height, style, WIDTH,
-		d->height);
+		"<rect id=\"back\" width=\"%d\" height=\"%d\" fill=\"" BACK "\"/>\n",
+		WIDTH, d->height, WIDTH, d->height, d->height, style, WIDTH, d->height);
 	fputs("<g id=\"frames\">\n", d->out);
 	err = put_frames(d);
-	fprintf(d->out, "</g>\n<!-- %zu frames too narrow to be drawn -->\n",
-		d->left_out);
+	fprintf(d->out, "</g>\n<!-- %zu frames too narrow to be drawn -->\n", d->left_out);
 	put_heading(d, profile, type, title);
 	fputs("<script><![CDATA[\n", d->out);
-	fwrite(flamegraph_script, 1, flamegraph_script_end - flamegraph_script,
-	       d->out);
+	fwrite(flamegraph_script, 1, flamegraph_script_end - flamegraph_script, d->out);
 	fputs("]]></script>\n</svg>\n", d->out);
 	return err;
 }

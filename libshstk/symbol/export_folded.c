@@ -15,8 +15,8 @@ static void put_name(FILE *out, const char *name)
 		putc_unlocked(*name == ';' ? ':' : *name, out);
 }
 
-static void put_stack(FILE *out, const struct shstk_node *leaf,
-		      const struct shstk_node **path, unsigned int max)
+static void put_stack(FILE *out, const struct shstk_node *leaf, const struct shstk_node **path,
+		      unsigned int max)
 {
 	const struct shstk_node *node;
 	unsigned int nr = 0;

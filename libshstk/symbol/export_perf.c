@@ -26,30 +26,28 @@ static void put_location(FILE *out, const struct shstk_symbol *symbol,
 			continue;
 		}
 		if (symbol->start && symbol->resolved)
-			fprintf(out, "+0x%llx",
-				(unsigned long long)symbol->offset);
+			fprintf(out, "+0x%llx", (unsigned long long)symbol->offset);
 		fprintf(out, " (%s)\n", *map->path ? map->path : map->name);
 	}
 }
 
 static void put_record(const struct shstk_profile *profile, FILE *out,
-		       const struct shstk_record *record, uint64_t time,
-		       int64_t value, const char *event)
+		       const struct shstk_record *record, uint64_t time, int64_t value,
+		       const char *event)
 {
 	const struct shstk_location *location;
 	uint64_t i;
 
 	fprintf(out, "%s %5d/%-5d %5llu.%06llu: %10lld %s: \n",
-		*record->comm ? record->comm : "[no name]",
-		shstk_symproc_pid(record->proc), record->tid,
-		(unsigned long long)time / 1000000000,
-		(unsigned long long)time / 1000 % 1000000, (long long)value,
-		event);
+		*record->comm ? record->comm : "[no name]", shstk_symproc_pid(record->proc),
+		record->tid, (unsigned long long)time / 1000000000,
+		(unsigned long long)time / 1000 % 1000000, (long long)value, event);
 	for (i = 0; i < record->nr; i++) {
 		location = profile->locations[record->locations[i]];
-		put_location(out, shstk_location_symbol(profile, location),
-			     location);
+		put_location(out, shstk_location_symbol(profile, location), location);
 	}
+	if (record->note > SHSTK_NOTE_TRUNCATED)
+		fprintf(out, "\t%16x %s ([unknown])\n", 0, shstk_note_name(record->note));
 	putc('\n', out);
 }
 
@@ -57,24 +55,22 @@ static int write_perf(const struct shstk_profile *profile, FILE *out,
 		      const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
-	const char *event = profile->nr_types ? profile->types[type].type :
-						"none";
+	const char *event = profile->nr_types ? profile->types[type].type : "none";
 	const struct shstk_moment *moment;
 	size_t i;
 
 	for (i = 0; i < profile->nr_moments; i++) {
 		moment = profile->moments + i;
-		put_record(profile, out, moment->record, moment->time,
-			   moment->values[type], event);
+		put_record(profile, out, moment->record, moment->time, moment->values[type], event);
 	}
 	for (i = 0; !profile->keep_times && i < profile->nr_records; i++)
-		put_record(profile, out, profile->records[i], 0,
-			   profile->records[i]->values[type], event);
+		put_record(profile, out, profile->records[i], 0, profile->records[i]->values[type],
+			   event);
 	return 0;
 }
 
 const struct shstk_format shstk_format_perf = {
 	.name = "perf",
-	.suffixes = ".perf .txt",
+	.suffixes = ".perf",
 	.write = write_perf,
 };

@@ -98,21 +98,20 @@ static void *alloc_array(struct builder *b, size_t nr, size_t size)
 }
 
 /* A new message of a generated type. */
-#define NEW(b, type, init)                                                     \
-	({                                                                     \
-		type *message_ = alloc(b, sizeof(*message_));                  \
-									       \
-		if (message_)                                                  \
-			init(message_);                                        \
-		message_;                                                      \
+#define NEW(b, type, init)                                    \
+	({                                                    \
+		type *message_ = alloc(b, sizeof(*message_)); \
+                                                              \
+		if (message_)                                 \
+			init(message_);                       \
+		message_;                                     \
 	})
 
 static bool push(struct builder *b, struct vector *vector, void *item)
 {
 	void **items;
 
-	items = shstk_grow(vector->items, vector->nr, &vector->max,
-			   sizeof(*items));
+	items = shstk_grow(vector->items, vector->nr, &vector->max, sizeof(*items));
 	if (!items) {
 		b->failed = true;
 		return false;
@@ -143,12 +142,10 @@ static int64_t text_number(struct builder *b, const char *text)
 
 static int64_t pool_text_number(struct builder *b, const char *text)
 {
-	return text_number(b, shstk_pool_text(b->profile->text, text,
-					      strlen(text)));
+	return text_number(b, shstk_pool_text(b->profile->text, text, strlen(text)));
 }
 
-static uint64_t function_number(struct builder *b,
-				const struct shstk_symframe *frame)
+static uint64_t function_number(struct builder *b, const struct shstk_symframe *frame)
 {
 	struct function_id *entry, search = {};
 	Function *function;
@@ -175,8 +172,7 @@ static uint64_t function_number(struct builder *b,
 	return entry->id;
 }
 
-static struct mapping_id *find_mapping(struct builder *b,
-				       const struct shstk_symmap *map)
+static struct mapping_id *find_mapping(struct builder *b, const struct shstk_symmap *map)
 {
 	struct mapping_id *entry, search = {};
 
@@ -211,8 +207,7 @@ static int by_place(const struct mapping_id *a, const struct mapping_id *b)
 	return 0;
 }
 
-static int64_t build_id_number(struct builder *b,
-			       const struct shstk_symmap *map)
+static int64_t build_id_number(struct builder *b, const struct shstk_symmap *map)
 {
 	char *hex = alloc(b, 2 * map->build_id_size + 1);
 	size_t i;
@@ -231,8 +226,7 @@ static void build_mappings(struct builder *b)
 	for (i = 0; i < profile->nr_locations; i++)
 		find_mapping(b, profile->locations[i]->map);
 	HASH_SORT(b->mappings, by_place);
-	b->out.mapping = alloc_array(b, HASH_COUNT(b->mappings),
-				     sizeof(*b->out.mapping));
+	b->out.mapping = alloc_array(b, HASH_COUNT(b->mappings), sizeof(*b->out.mapping));
 	for (entry = b->mappings; entry && !b->failed; entry = entry->hh.next) {
 		Mapping *mapping = entry->mapping;
 
@@ -242,9 +236,8 @@ static void build_mappings(struct builder *b)
 		mapping->memory_start = entry->map->start;
 		mapping->memory_limit = entry->map->end;
 		mapping->file_offset = entry->map->offset;
-		mapping->filename = text_number(b, *entry->map->path ?
-							   entry->map->path :
-							   entry->map->name);
+		mapping->filename =
+			text_number(b, *entry->map->path ? entry->map->path : entry->map->name);
 		mapping->build_id = build_id_number(b, entry->map);
 	}
 }
@@ -273,8 +266,7 @@ static void note_knowledge(Mapping *mapping, const struct shstk_symbol *symbol)
 	}
 }
 
-static Location *build_location(struct builder *b,
-				const struct shstk_location *from)
+static Location *build_location(struct builder *b, const struct shstk_location *from)
 {
 	const struct shstk_symbol *symbol;
 	struct mapping_id *mapping = find_mapping(b, from->map);
@@ -294,24 +286,24 @@ static Location *build_location(struct builder *b,
 	}
 	to->line = alloc_array(b, symbol->nr, sizeof(*to->line));
 	while (to->line && to->n_line < symbol->nr && !b->failed) {
-		to->line[to->n_line] =
-			build_line(b, symbol->frames + to->n_line);
+		to->line[to->n_line] = build_line(b, symbol->frames + to->n_line);
 		to->n_line++;
 	}
 	return to;
 }
 
-/* A location without an address: what stands above a truncated stack. */
-static Location *build_truncated(struct builder *b)
+/* A location without an address: what stands above a truncated stack and the like. */
+static Location *build_note(struct builder *b, int note)
 {
+	const char *name = shstk_note_name(note);
 	struct shstk_symframe frame = {};
 	Location *to = NEW(b, Location, shstk__pprof__location__init);
 
-	frame.function = shstk_pool_text(b->profile->text, "[truncated]", 11);
+	frame.function = shstk_pool_text(b->profile->text, name, strlen(name));
 	frame.linkage = frame.function;
 	if (!to || !frame.function)
 		return NULL;
-	to->id = b->profile->nr_locations + 1;
+	to->id = b->profile->nr_locations + note;
 	to->line = alloc_array(b, 1, sizeof(*to->line));
 	if (to->line) {
 		to->line[0] = build_line(b, &frame);
@@ -323,22 +315,21 @@ static Location *build_truncated(struct builder *b)
 static void build_locations(struct builder *b)
 {
 	const struct shstk_profile *profile = b->profile;
-	bool truncated = false;
+	bool noted[SHSTK_NOTES] = { false };
 	size_t i;
 
 	for (i = 0; i < profile->nr_records; i++)
-		truncated |= profile->records[i]->truncated;
-	b->out.location = alloc_array(b, profile->nr_locations + 1,
-				      sizeof(*b->out.location));
+		noted[profile->records[i]->note] = true;
+	b->out.location =
+		alloc_array(b, profile->nr_locations + SHSTK_NOTES, sizeof(*b->out.location));
 	for (i = 0; i < profile->nr_locations && !b->failed; i++)
-		b->out.location[b->out.n_location++] =
-			build_location(b, profile->locations[i]);
-	if (truncated && !b->failed)
-		b->out.location[b->out.n_location++] = build_truncated(b);
+		b->out.location[b->out.n_location++] = build_location(b, profile->locations[i]);
+	for (i = 1; i < SHSTK_NOTES && !b->failed; i++)
+		if (noted[i])
+			b->out.location[b->out.n_location++] = build_note(b, i);
 }
 
-static Label *build_label(struct builder *b, const char *key, const char *str,
-			  int64_t num)
+static Label *build_label(struct builder *b, const char *key, const char *str, int64_t num)
 {
 	Label *label = NEW(b, Label, shstk__pprof__label__init);
 
@@ -350,18 +341,15 @@ static Label *build_label(struct builder *b, const char *key, const char *str,
 	return label;
 }
 
-static void build_labels(struct builder *b, const struct shstk_record *from,
-			 Sample *to)
+static void build_labels(struct builder *b, const struct shstk_record *from, Sample *to)
 {
 	to->label = alloc_array(b, 3, sizeof(*to->label));
 	if (!to->label)
 		return;
-	to->label[to->n_label++] = build_label(
-		b, "pid", NULL, shstk_symproc_pid(from->proc));
+	to->label[to->n_label++] = build_label(b, "pid", NULL, shstk_symproc_pid(from->proc));
 	to->label[to->n_label++] = build_label(b, "tid", NULL, from->tid);
 	if (*from->comm)
-		to->label[to->n_label++] =
-			build_label(b, "thread", from->comm, 0);
+		to->label[to->n_label++] = build_label(b, "thread", from->comm, 0);
 }
 
 static Sample *build_sample(struct builder *b, const struct shstk_record *from)
@@ -372,16 +360,14 @@ static Sample *build_sample(struct builder *b, const struct shstk_record *from)
 
 	if (!to)
 		return NULL;
-	to->location_id = alloc_array(b, from->nr + 1,
-				      sizeof(*to->location_id));
+	to->location_id = alloc_array(b, from->nr + 1, sizeof(*to->location_id));
 	if (!to->location_id)
 		return NULL;
 	for (i = 0; i < from->nr; i++)
 		to->location_id[i] = from->locations[i] + 1;
 	to->n_location_id = from->nr;
-	if (from->truncated)
-		to->location_id[to->n_location_id++] =
-			profile->nr_locations + 1;
+	if (from->note)
+		to->location_id[to->n_location_id++] = profile->nr_locations + from->note;
 	to->value = from->values;
 	to->n_value = profile->nr_types;
 	build_labels(b, from, to);
@@ -393,15 +379,12 @@ static void build_samples(struct builder *b)
 	const struct shstk_profile *profile = b->profile;
 	size_t i;
 
-	b->out.sample = alloc_array(b, profile->nr_records,
-				    sizeof(*b->out.sample));
+	b->out.sample = alloc_array(b, profile->nr_records, sizeof(*b->out.sample));
 	for (i = 0; i < profile->nr_records && !b->failed; i++)
-		b->out.sample[b->out.n_sample++] =
-			build_sample(b, profile->records[i]);
+		b->out.sample[b->out.n_sample++] = build_sample(b, profile->records[i]);
 }
 
-static ValueType *build_type(struct builder *b,
-			     const struct shstk_value_type *from)
+static ValueType *build_type(struct builder *b, const struct shstk_value_type *from)
 {
 	ValueType *to = NEW(b, ValueType, shstk__pprof__value_type__init);
 
@@ -418,24 +401,20 @@ static void build_header(struct builder *b, const struct shstk_write_opts *opts)
 	unsigned int i;
 	size_t k;
 
-	b->out.sample_type = alloc_array(b, profile->nr_types,
-					 sizeof(*b->out.sample_type));
+	b->out.sample_type = alloc_array(b, profile->nr_types, sizeof(*b->out.sample_type));
 	for (i = 0; i < profile->nr_types && !b->failed; i++)
-		b->out.sample_type[b->out.n_sample_type++] =
-			build_type(b, &profile->types[i]);
+		b->out.sample_type[b->out.n_sample_type++] = build_type(b, &profile->types[i]);
 	if (profile->period_type.type)
 		b->out.period_type = build_type(b, &profile->period_type);
 	b->out.period = profile->period;
 	b->out.time_nanos = profile->start;
 	b->out.duration_nanos = profile->duration;
 	if (profile->nr_types)
-		b->out.default_sample_type = text_number(
-			b, profile->types[shstk_shown_type(profile, opts)].type);
-	b->out.comment = alloc_array(b, profile->nr_comments,
-				     sizeof(*b->out.comment));
+		b->out.default_sample_type =
+			text_number(b, profile->types[shstk_shown_type(profile, opts)].type);
+	b->out.comment = alloc_array(b, profile->nr_comments, sizeof(*b->out.comment));
 	for (k = 0; k < profile->nr_comments && !b->failed; k++)
-		b->out.comment[b->out.n_comment++] =
-			text_number(b, profile->comments[k]);
+		b->out.comment[b->out.n_comment++] = text_number(b, profile->comments[k]);
 }
 
 static int build(struct builder *b, const struct shstk_write_opts *opts)
@@ -480,8 +459,7 @@ static void compress_pending(struct sink *sink, int flush)
 		sink->z.next_out = sink->packed;
 		sink->z.avail_out = sizeof(sink->packed);
 		deflate(&sink->z, flush);
-		fwrite(sink->packed, 1,
-		       sizeof(sink->packed) - sink->z.avail_out, sink->out);
+		fwrite(sink->packed, 1, sizeof(sink->packed) - sink->z.avail_out, sink->out);
 	} while (!sink->z.avail_out);
 	sink->nr = 0;
 }
@@ -513,8 +491,8 @@ static int pack(const Profile *profile, FILE *out)
 	sink->base.append = append;
 	sink->out = out;
 	/* 15 + 16: largest window, in a gzip wrapper. */
-	if (deflateInit2(&sink->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16,
-			 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+	if (deflateInit2(&sink->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(sink);
 		return -ENOMEM;
 	}
@@ -525,8 +503,27 @@ static int pack(const Profile *profile, FILE *out)
 	return 0;
 }
 
-static int write_pprof(const struct shstk_profile *profile, FILE *out,
-		       const struct shstk_write_opts *opts)
+struct plain {
+	ProtobufCBuffer base; /* first */
+	FILE *out;
+};
+
+static void append_plain(ProtobufCBuffer *base, size_t len, const uint8_t *data)
+{
+	fwrite(data, 1, len, ((struct plain *)base)->out);
+}
+
+static int pack_plain(const Profile *profile, FILE *out)
+{
+	struct plain plain = { .base.append = append_plain, .out = out };
+
+	shstk__pprof__profile__pack_to_buffer(profile, &plain.base);
+	return 0;
+}
+
+static int write_as(const struct shstk_profile *profile, FILE *out,
+		    const struct shstk_write_opts *opts,
+		    int (*how)(const Profile *profile, FILE *out))
 {
 	struct builder b = { .profile = profile };
 	int err;
@@ -535,10 +532,29 @@ static int write_pprof(const struct shstk_profile *profile, FILE *out,
 	shstk__pprof__profile__init(&b.out);
 	err = build(&b, opts);
 	if (!err)
-		err = pack(&b.out, out);
+		err = how(&b.out, out);
 	builder_deinit(&b);
 	return err;
 }
+
+static int write_pprof(const struct shstk_profile *profile, FILE *out,
+		       const struct shstk_write_opts *opts)
+{
+	return write_as(profile, out, opts, pack);
+}
+
+static int write_pb(const struct shstk_profile *profile, FILE *out,
+		    const struct shstk_write_opts *opts)
+{
+	return write_as(profile, out, opts, pack_plain);
+}
+
+/* The same, not compressed. */
+const struct shstk_format shstk_format_pb = {
+	.name = "pb",
+	.suffixes = ".pb",
+	.write = write_pb,
+};
 
 const struct shstk_format shstk_format_pprof = {
 	.name = "pprof",

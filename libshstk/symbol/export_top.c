@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * export_top.c - a table of the functions with the highest values, for people.
+ * export_top.c - a table of the functions with the highest values, for people
+ * and as JSON.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export.h"
+#include "json.h"
 
 #define LINES 20
 
@@ -47,8 +49,7 @@ static int add_record(const struct shstk_profile *profile, struct table *table,
 	uint64_t i;
 
 	for (i = 0; i < record->nr; i++) {
-		symbol = shstk_location_symbol(
-			profile, profile->locations[record->locations[i]]);
+		symbol = shstk_location_symbol(profile, profile->locations[record->locations[i]]);
 		for (k = 0; k < symbol->nr; k++) {
 			entry = get_entry(table, symbol->frames[k].function);
 			if (!entry)
@@ -78,30 +79,67 @@ static double percent(int64_t part, int64_t whole)
 	return whole ? 100.0 * part / whole : 0;
 }
 
-static void put_table(const struct shstk_profile *profile, FILE *out,
-		      const struct table *table, unsigned int type,
-		      unsigned int lines)
+static const struct shstk_value_type *shown_type(const struct shstk_profile *profile,
+						 unsigned int type)
 {
-	const char *unit = profile->nr_types ? profile->types[type].unit : "";
+	static const struct shstk_value_type none = { "nothing", "", NULL };
+
+	return profile->nr_types ? &profile->types[type] : &none;
+}
+
+/* The same for programs; values are in the unit. */
+static void put_json(const struct shstk_profile *profile, FILE *out, const struct table *table,
+		     unsigned int type, unsigned int lines)
+{
+	const struct shstk_value_type *shown = shown_type(profile, type);
+	struct json json = { .out = out };
+	struct entry *entry;
+
+	shstk_json_open(&json, NULL, '{');
+	shstk_json_string(&json, "type", shown->type);
+	shstk_json_string(&json, "unit", shown->unit);
+	shstk_json_string(&json, "note", shown->note);
+	shstk_json_int(&json, "total", shstk_profile_total(profile, type));
+	shstk_json_open(&json, "functions", '[');
+	for (entry = table->entries; entry && lines--; entry = entry->hh.next) {
+		shstk_json_open(&json, NULL, '{');
+		shstk_json_string(&json, "function", entry->name);
+		shstk_json_int(&json, "self", entry->self);
+		shstk_json_int(&json, "total", entry->total);
+		shstk_json_close(&json);
+	}
+	shstk_json_close(&json);
+	shstk_json_close(&json);
+}
+
+static void put_table(const struct shstk_profile *profile, FILE *out, const struct table *table,
+		      unsigned int type, unsigned int lines)
+{
+	const struct shstk_value_type *shown = shown_type(profile, type);
 	int64_t whole = shstk_profile_total(profile, type);
+	const char *unit = shown->unit;
 	char self[32], total[32];
 	struct entry *entry;
 
 	shstk_format_value(total, sizeof(total), whole, unit);
-	fprintf(out, "%s, %s in all\n%12s %6s %12s %6s  %s\n",
-		profile->nr_types ? profile->types[type].type : "nothing",
-		total, "self", "%", "with callees", "%", "function");
+	fputs(shown->type, out);
+	if (shown->note)
+		fprintf(out, " (%s)", shown->note);
+	fprintf(out, ", %s in all\n%12s %6s %12s %6s  %s\n", total, "self", "%", "with callees",
+		"%", "function");
 	for (entry = table->entries; entry && lines--; entry = entry->hh.next) {
 		shstk_format_value(self, sizeof(self), entry->self, unit);
 		shstk_format_value(total, sizeof(total), entry->total, unit);
-		fprintf(out, "%12s %6.2f %12s %6.2f  %s\n", self,
-			percent(entry->self, whole), total,
-			percent(entry->total, whole), entry->name);
+		fprintf(out, "%12s %6.2f %12s %6.2f  %s\n", self, percent(entry->self, whole),
+			total, percent(entry->total, whole), entry->name);
 	}
 }
 
-static int write_top(const struct shstk_profile *profile, FILE *out,
-		     const struct shstk_write_opts *opts)
+typedef void (*put_fn)(const struct shstk_profile *profile, FILE *out, const struct table *table,
+		       unsigned int type, unsigned int lines);
+
+static int write_by(put_fn put, const struct shstk_profile *profile, FILE *out,
+		    const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
 	struct table table = {};
@@ -114,16 +152,33 @@ static int write_top(const struct shstk_profile *profile, FILE *out,
 				 profile->records[i]->values[type]);
 	if (!err) {
 		HASH_SORT(table.entries, by_value);
-		put_table(profile, out, &table, type,
-			  opts->top ? opts->top : LINES);
+		put(profile, out, &table, type, opts->top ? opts->top : LINES);
 	}
 	HASH_CLEAR(hh, table.entries);
 	shstk_pool_deinit(&table.pool);
 	return err;
 }
 
+static int write_top(const struct shstk_profile *profile, FILE *out,
+		     const struct shstk_write_opts *opts)
+{
+	return write_by(put_table, profile, out, opts);
+}
+
+static int write_json(const struct shstk_profile *profile, FILE *out,
+		      const struct shstk_write_opts *opts)
+{
+	return write_by(put_json, profile, out, opts);
+}
+
 const struct shstk_format shstk_format_top = {
 	.name = "top",
-	.suffixes = ".top",
+	.suffixes = ".txt .top",
 	.write = write_top,
+};
+
+const struct shstk_format shstk_format_json = {
+	.name = "json",
+	.suffixes = ".json",
+	.write = write_json,
 };

@@ -40,8 +40,7 @@ static bool add_line(struct functions *f, const char *line)
 	char *name;
 	uint64_t addr = strtoull(line, &name, 16);
 
-	if (name == line || !(addr >> 63) || strlen(name) < 4 ||
-	    !strchr("tTwW", name[1]))
+	if (name == line || !(addr >> 63) || strlen(name) < 4 || !strchr("tTwW", name[1]))
 		return true;
 	name += 3;
 	name[strcspn(name, " \t\n")] = '\0';
@@ -80,8 +79,7 @@ static struct shstk_perfmap *make_map(const struct functions *f)
 	if (!out)
 		return map;
 	for (size_t i = 0; i < f->nr; i++) {
-		uint64_t end = i + 1 < f->nr ? f->v[i + 1].addr :
-					       f->v[i].addr + LAST_SIZE;
+		uint64_t end = i + 1 < f->nr ? f->v[i + 1].addr : f->v[i].addr + LAST_SIZE;
 
 		fprintf(out, "%lx %lx %s\n", (unsigned long)f->v[i].addr,
 			(unsigned long)(end - f->v[i].addr), f->v[i].name);

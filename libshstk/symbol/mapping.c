@@ -49,13 +49,12 @@ size_t shstk_map_path_length(const char *path)
 /* Shared memory and the like have a path that names no file. */
 static bool is_file_path(const char *path)
 {
-	return path[0] == '/' && path[1] != '/' &&
-	       strncmp(path, "/memfd:", 7) && strncmp(path, "/SYSV", 5) &&
-	       strncmp(path, "/dev/zero", 9) && strncmp(path, "/[aio]", 6);
+	return path[0] == '/' && path[1] != '/' && strncmp(path, "/memfd:", 7) &&
+	       strncmp(path, "/SYSV", 5) && strncmp(path, "/dev/zero", 9) &&
+	       strncmp(path, "/[aio]", 6);
 }
 
-static int open_mapped(const struct shstk_symproc *proc, uint64_t start,
-		       uint64_t end)
+static int open_mapped(const struct shstk_symproc *proc, uint64_t start, uint64_t end)
 {
 	struct shstk_root ours = { .fd = -1 };
 	char path[96];
@@ -67,8 +66,20 @@ static int open_mapped(const struct shstk_symproc *proc, uint64_t start,
 	return shstk_root_open(&ours, path, 0);
 }
 
-static struct object_entry *find_object(struct shstk_symbols *symbols,
-					const struct object_key *key)
+/* A file of that name here, if it is the very one. */
+static int open_here(const char *path, const struct shstk_symmap_info *info)
+{
+	struct shstk_root ours = { .fd = -1 };
+	int fd = info->inode ? shstk_root_open(&ours, path, 0) : -ENOENT;
+	struct stat st;
+
+	if (fd < 0 || (!fstat(fd, &st) && st.st_ino == info->inode && st.st_dev == info->dev))
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+static struct object_entry *find_object(struct shstk_symbols *symbols, const struct object_key *key)
 {
 	struct object_entry *entry;
 
@@ -76,8 +87,7 @@ static struct object_entry *find_object(struct shstk_symbols *symbols,
 	return entry;
 }
 
-static bool add_object(struct shstk_symbols *symbols,
-		       const struct object_key *key,
+static bool add_object(struct shstk_symbols *symbols, const struct object_key *key,
 		       struct shstk_object *object)
 {
 	struct object_entry *entry;
@@ -92,8 +102,8 @@ static bool add_object(struct shstk_symbols *symbols,
 }
 
 /* The object of an open file, which is taken over. */
-static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd,
-					 const char *path, const char *name)
+static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd, const char *path,
+					 const char *name)
 {
 	struct shstk_symbols *symbols = proc->symbols;
 	struct shstk_object *object;
@@ -111,8 +121,7 @@ static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd,
 		close(fd);
 		return entry->object;
 	}
-	object = shstk_object_create(&symbols->pool, fd, proc->root, path, name,
-				     &symbols->opts);
+	object = shstk_object_create(&symbols->pool, fd, proc->root, path, name, &symbols->opts);
 	if (object && !add_object(symbols, &key, object)) {
 		shstk_object_destroy(object);
 		return NULL;
@@ -120,9 +129,8 @@ static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd,
 	return object;
 }
 
-static struct shstk_object *object_of_image(struct shstk_symbols *symbols,
-					    const void *image, size_t size,
-					    const char *name)
+static struct shstk_object *object_of_image(struct shstk_symbols *symbols, const void *image,
+					    size_t size, const char *name)
 {
 	struct image_entry *entry;
 	void *copy;
@@ -134,8 +142,8 @@ static struct shstk_object *object_of_image(struct shstk_symbols *symbols,
 	copy = shstk_pool_alloc(&symbols->pool, size);
 	if (!entry || !copy)
 		return NULL;
-	entry->object = shstk_object_create_image(&symbols->pool, image, size,
-						  name, &symbols->opts);
+	entry->object =
+		shstk_object_create_image(&symbols->pool, image, size, name, &symbols->opts);
 	if (!entry->object)
 		return NULL;
 	entry->image = memcpy(copy, image, size);
@@ -148,8 +156,7 @@ static struct shstk_object *object_of_image(struct shstk_symbols *symbols,
 /* The vdso of a living process; of a dead one ours, if it is as long: there is
  * one per kernel and instruction set.
  */
-static struct shstk_object *vdso_object(struct shstk_symproc *proc,
-					uint64_t start, uint64_t end)
+static struct shstk_object *vdso_object(struct shstk_symproc *proc, uint64_t start, uint64_t end)
 {
 	size_t size = end - start < VDSO_MAX ? end - start : VDSO_MAX;
 	struct iovec remote = { (void *)(uintptr_t)start, size };
@@ -196,8 +203,7 @@ static bool set_names(struct shstk_map *map, const char *path)
 	const char *name = base_name(path);
 
 	map->pub.path = shstk_pool_text(pool, path, len);
-	map->pub.name = *path ? shstk_pool_text(pool, name, path + len - name) :
-				"[anon]";
+	map->pub.name = *path ? shstk_pool_text(pool, name, path + len - name) : "[anon]";
 	return map->pub.path && map->pub.name;
 }
 
@@ -205,8 +211,7 @@ static bool id_matches(struct shstk_object *object, const void *id, size_t size)
 {
 	const uint8_t *found;
 
-	return shstk_object_build_id(object, &found) == size &&
-	       !memcmp(found, id, size);
+	return shstk_object_build_id(object, &found) == size && !memcmp(found, id, size);
 }
 
 /* Find the file behind a mapping and say what kind of mapping it is. */
@@ -220,8 +225,8 @@ static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 	map->pub.kind = SHSTK_SYMMAP_ANON;
 	if (info->image && info->image_size) {
 		map->pub.kind = SHSTK_SYMMAP_VDSO;
-		map->object = object_of_image(proc->symbols, info->image,
-					      info->image_size, map->pub.name);
+		map->object = object_of_image(proc->symbols, info->image, info->image_size,
+					      map->pub.name);
 		return;
 	}
 	if (!strcmp(path, "[vdso]")) {
@@ -236,7 +241,10 @@ static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 		/* A name may really end so: then there is such a file. */
 		fd = shstk_root_open(proc->root, path, 0);
 	}
-	if (fd < 0 && (gone || map->pub.kind == SHSTK_SYMMAP_ANON))
+	/* /proc/PID/maps has names as we see them, also where the root is a folder of ours. */
+	if (fd < 0 && !gone && map->pub.kind == SHSTK_SYMMAP_FILE)
+		fd = open_here(path, info);
+	if (fd < 0)
 		fd = open_mapped(proc, info->start, info->end);
 	if (fd >= 0)
 		map->object = object_of_fd(proc, fd, path, map->pub.name);
@@ -251,8 +259,7 @@ static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 	}
 }
 
-struct shstk_map *shstk_map_create(struct shstk_symproc *proc,
-				   const struct shstk_symmap_info *info)
+struct shstk_map *shstk_map_create(struct shstk_symproc *proc, const struct shstk_symmap_info *info)
 {
 	struct shstk_pool *pool = &proc->symbols->pool;
 	struct shstk_map *map = shstk_pool_alloc(pool, sizeof(*map));
@@ -272,8 +279,7 @@ struct shstk_map *shstk_map_create(struct shstk_symproc *proc,
 		id = shstk_pool_alloc(pool, info->build_id_size);
 		if (!id)
 			return NULL;
-		map->pub.build_id =
-			memcpy(id, info->build_id, info->build_id_size);
+		map->pub.build_id = memcpy(id, info->build_id, info->build_id_size);
 		map->pub.build_id_size = info->build_id_size;
 	}
 	attach(map, info);
@@ -281,9 +287,8 @@ struct shstk_map *shstk_map_create(struct shstk_symproc *proc,
 }
 
 /* A copy for another process, or of a part. */
-struct shstk_map *shstk_map_copy(struct shstk_symproc *proc,
-				 const struct shstk_map *map, uint64_t start,
-				 uint64_t end)
+struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_map *map,
+				 uint64_t start, uint64_t end)
 {
 	struct shstk_map *copy;
 
@@ -299,13 +304,11 @@ struct shstk_map *shstk_map_copy(struct shstk_symproc *proc,
 	return copy;
 }
 
-void shstk_symmap_build_id(struct shstk_symbols *symbols,
-			   const struct shstk_symmap *pub)
+void shstk_symmap_build_id(struct shstk_symbols *symbols, const struct shstk_symmap *pub)
 {
 	struct shstk_map *map = (struct shstk_map *)pub;
 
 	(void)symbols;
 	if (!pub->build_id && map->object)
-		map->pub.build_id_size =
-			shstk_object_build_id(map->object, &map->pub.build_id);
+		map->pub.build_id_size = shstk_object_build_id(map->object, &map->pub.build_id);
 }

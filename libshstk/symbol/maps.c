@@ -76,15 +76,14 @@ static void copy_path(char *path, const char *s, const char *end)
 	*path = '\0';
 }
 
-static bool parse_line(const char *s, const char *end,
-		       struct shstk_symmap_info *info, char *path)
+static bool parse_line(const char *s, const char *end, struct shstk_symmap_info *info, char *path)
 {
 	uint64_t major, minor;
 	bool exec;
 
 	memset(info, 0, sizeof(*info));
-	if (!hex(&s, end, &info->start) || !literal(&s, end, '-') ||
-	    !hex(&s, end, &info->end) || !literal(&s, end, ' '))
+	if (!hex(&s, end, &info->start) || !literal(&s, end, '-') || !hex(&s, end, &info->end) ||
+	    !literal(&s, end, ' '))
 		return false;
 	if (info->start >= info->end || end - s < 5)
 		return false;
@@ -93,8 +92,7 @@ static bool parse_line(const char *s, const char *end,
 	if (!exec || !hex(&s, end, &info->offset))
 		return false;
 	skip_word(&s, end);
-	if (hex(&s, end, &major) && literal(&s, end, ':') &&
-	    hex(&s, end, &minor))
+	if (hex(&s, end, &major) && literal(&s, end, ':') && hex(&s, end, &minor))
 		info->dev = makedev(major, minor);
 	skip_word(&s, end);
 	while (s < end && *s >= '0' && *s <= '9')
@@ -105,8 +103,7 @@ static bool parse_line(const char *s, const char *end,
 	return true;
 }
 
-bool shstk_maps_next(const char **text, const char *end,
-		     struct shstk_symmap_info *info, char *path)
+bool shstk_maps_next(const char **text, const char *end, struct shstk_symmap_info *info, char *path)
 {
 	const char *line, *stop;
 

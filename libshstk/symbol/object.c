@@ -3,7 +3,7 @@
  * object.c - one ELF file: all that is known about its addresses.
  *
  * The parts are read when the first address needs them: the symbol tables of
- * the file, of its debug file and of the one packed in .gnu_debugdata; debug
+ * the file, of its debug file and of the one packed in .gnu_debugdata; Go's table; debug
  * information from wherever it is; and .eh_frame_hdr, which knows where the
  * functions of a stripped file start.
  */
@@ -53,11 +53,11 @@ struct shstk_object {
 	struct shstk_symtab symtab;
 	struct shstk_starts starts;
 	struct shstk_dwarf *dwarf;
+	struct shstk_gonames *go;
 	struct answer *answers;
 };
 
-static struct shstk_object *create(struct shstk_pool *pool,
-				   const struct shstk_symbols_opts *opts,
+static struct shstk_object *create(struct shstk_pool *pool, const struct shstk_symbols_opts *opts,
 				   const char *name)
 {
 	struct shstk_object *object = calloc(1, sizeof(*object));
@@ -77,9 +77,8 @@ static struct shstk_object *create(struct shstk_pool *pool,
 }
 
 struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
-					 const struct shstk_root *root,
-					 const char *path, const char *name,
-					 const struct shstk_symbols_opts *opts)
+					 const struct shstk_root *root, const char *path,
+					 const char *name, const struct shstk_symbols_opts *opts)
 {
 	struct shstk_object *object = create(pool, opts, name);
 	char *copy = shstk_pool_alloc(pool, strlen(path) + 1);
@@ -95,10 +94,9 @@ struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
 	return object;
 }
 
-struct shstk_object *
-shstk_object_create_image(struct shstk_pool *pool, const void *image,
-			  size_t size, const char *name,
-			  const struct shstk_symbols_opts *opts)
+struct shstk_object *shstk_object_create_image(struct shstk_pool *pool, const void *image,
+					       size_t size, const char *name,
+					       const struct shstk_symbols_opts *opts)
 {
 	struct shstk_object *object = create(pool, opts, name);
 
@@ -120,6 +118,7 @@ void shstk_object_destroy(struct shstk_object *object)
 		return;
 	HASH_CLEAR(hh, object->answers);
 	shstk_dwarf_destroy(object->dwarf);
+	shstk_gonames_destroy(object->go);
 	shstk_symtab_deinit(&object->symtab);
 	elf_end(object->mini);
 	free(object->mini_image);
@@ -151,15 +150,13 @@ static void read_segments(struct shstk_object *object)
 		return;
 	object->segments = calloc(nr, sizeof(*object->segments));
 	for (i = 0; object->segments && i < nr; i++) {
-		if (!gelf_getphdr(object->elf, i, &phdr) ||
-		    phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) ||
-		    phdr.p_filesz > UINT64_MAX - 4096 - phdr.p_offset)
+		if (!gelf_getphdr(object->elf, i, &phdr) || phdr.p_type != PT_LOAD ||
+		    !(phdr.p_flags & PF_X) || phdr.p_filesz > UINT64_MAX - 4096 - phdr.p_offset)
 			continue;
 		object->segments[object->nr_segments++] = (struct segment){
 			.offset = page_down(phdr.p_offset),
 			.end = page_down(phdr.p_offset + phdr.p_filesz + 4095),
-			.addr = phdr.p_vaddr -
-				(phdr.p_offset - page_down(phdr.p_offset)),
+			.addr = phdr.p_vaddr - (phdr.p_offset - page_down(phdr.p_offset)),
 		};
 	}
 }
@@ -205,8 +202,7 @@ size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret)
 	return object->build_id_size;
 }
 
-bool shstk_object_address(struct shstk_object *object, uint64_t offset,
-			  uint64_t *ret)
+bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t *ret)
 {
 	const struct segment *seg;
 	size_t i;
@@ -225,12 +221,13 @@ bool shstk_object_address(struct shstk_object *object, uint64_t offset,
 
 static void open_debug(struct shstk_object *object)
 {
-	if (!object->path || (shstk_elf_has(object->elf, ".debug_info") &&
-			      shstk_elf_has(object->elf, ".symtab")))
+	if (!object->path ||
+	    (shstk_elf_has(object->elf, ".debug_info") && shstk_elf_has(object->elf, ".symtab")))
 		return;
-	object->debug_fd = shstk_debugfile_open(object->root,
-						object->opts->debug_dirs,
+	object->debug_fd = shstk_debugfile_open(object->root, object->opts->debug_dirs,
 						object->path, object->elf);
+	if (object->debug_fd < 0)
+		object->debug_fd = shstk_debugfile_fetch(object->elf);
 	if (object->debug_fd >= 0)
 		object->debug = shstk_elf_begin(object->debug_fd);
 }
@@ -243,8 +240,7 @@ static void load_symbols(struct shstk_object *object)
 		shstk_symtab_add(tab, object->elf, SHT_SYMTAB);
 	} else {
 		shstk_symtab_add(tab, object->elf, SHT_DYNSYM);
-		object->mini = shstk_elf_minidebug(object->elf,
-						   &object->mini_image);
+		object->mini = shstk_elf_minidebug(object->elf, &object->mini_image);
 		if (object->mini)
 			shstk_symtab_add(tab, object->mini, SHT_SYMTAB);
 		if (object->debug)
@@ -262,8 +258,7 @@ static void load_dwarf(struct shstk_object *object)
 	else if (object->debug && shstk_elf_has(object->debug, ".debug_info"))
 		elf = object->debug;
 	if (elf)
-		object->dwarf = shstk_dwarf_create(elf, object->root,
-						   object->opts);
+		object->dwarf = shstk_dwarf_create(elf, object->root, object->opts);
 }
 
 static void load(struct shstk_object *object)
@@ -271,34 +266,35 @@ static void load(struct shstk_object *object)
 	object->loaded = true;
 	if (!shstk_object_valid(object))
 		return;
+	object->go = shstk_gonames_create(object->elf, object->opts);
 	open_debug(object);
 	load_symbols(object);
 	load_dwarf(object);
 	shstk_starts_init(&object->starts, object->elf);
 }
 
-static bool name_by_symbol(struct shstk_object *object,
-			   const struct shstk_sym *sym,
+static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *sym,
 			   struct shstk_symframe *frame)
 {
-	frame->function = shstk_demangle(object->pool, sym->name);
-	frame->linkage = shstk_pool_text(object->pool, sym->name,
-					 strlen(sym->name));
+	frame->function = shstk_demangle(object->pool, sym->name, object->opts->full_names);
+	frame->linkage = shstk_pool_text(object->pool, sym->name, strlen(sym->name));
 	return frame->function && frame->linkage;
 }
 
 /* Fill @frames (zeroed); returns their number, 0 if memory runs out. */
 static unsigned int resolve(struct shstk_object *object, uint64_t addr,
-			    struct shstk_symframe *frames,
-			    struct shstk_resolved *ret)
+			    struct shstk_symframe *frames, struct shstk_resolved *ret)
 {
 	const struct shstk_sym *sym = shstk_symtab_find(&object->symtab, addr);
 	unsigned int nr = 0;
 	uint64_t start;
 
-	if (object->dwarf)
-		nr = shstk_dwarf_find(object->dwarf, object->pool, addr, sym,
-				      frames, FRAMES_MAX, &ret->start);
+	if (object->go)
+		nr = shstk_gonames_find(object->go, object->pool, addr, frames, FRAMES_MAX,
+					&ret->start);
+	if (!nr && object->dwarf)
+		nr = shstk_dwarf_find(object->dwarf, object->pool, addr, sym, frames, FRAMES_MAX,
+				      &ret->start);
 	ret->resolved = nr || sym;
 	if (nr)
 		return nr;
@@ -309,14 +305,12 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr,
 	}
 	start = shstk_starts_find(&object->starts, addr);
 	ret->start = start;
-	frames[0].function = shstk_place_name(object->pool, object->name,
-					      start ? start : addr);
+	frames[0].function = shstk_place_name(object->pool, object->name, start ? start : addr);
 	frames[0].linkage = frames[0].function;
 	return frames[0].function ? 1 : 0;
 }
 
-const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object,
-						  uint64_t addr)
+const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
 {
 	struct shstk_symframe frames[FRAMES_MAX] = {};
 	struct answer *answer;

@@ -88,13 +88,11 @@ static bool hex(const char **s, const char *end, uint64_t *ret)
 	return true;
 }
 
-static int add(struct shstk_perfmap *map, uint64_t start, uint64_t end,
-	       const char *name)
+static int add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const char *name)
 {
 	struct shstk_perfmap_entry *entries;
 
-	entries = shstk_grow(map->entries, map->nr, &map->max,
-			     sizeof(*entries));
+	entries = shstk_grow(map->entries, map->nr, &map->max, sizeof(*entries));
 	if (!entries)
 		return -ENOMEM;
 	map->entries = entries;
@@ -126,8 +124,7 @@ static int parse_line(struct shstk_perfmap *map, const char *s, const char *end)
 	return name ? add(map, start, start + size, name) : -ENOMEM;
 }
 
-int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text,
-			size_t size)
+int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size)
 {
 	const char *end = text + size, *stop;
 	int err;
@@ -204,8 +201,7 @@ static void heap_pop(struct sweep *sweep)
 	size_t last = sweep->heap[--sweep->nr], i = 0, down;
 
 	while ((down = 2 * i + 1) < sweep->nr) {
-		if (down + 1 < sweep->nr &&
-		    sweep->heap[down + 1] > sweep->heap[down])
+		if (down + 1 < sweep->nr && sweep->heap[down + 1] > sweep->heap[down])
 			down++;
 		if (sweep->heap[down] < last)
 			break;
@@ -231,8 +227,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void add_piece(struct shstk_perfmap *map, uint64_t start, uint64_t end,
-		      size_t entry)
+static void add_piece(struct shstk_perfmap *map, uint64_t start, uint64_t end, size_t entry)
 {
 	struct range *last = map->flat + map->nr_flat - 1;
 
@@ -242,20 +237,18 @@ static void add_piece(struct shstk_perfmap *map, uint64_t start, uint64_t end,
 		map->flat[map->nr_flat++] = (struct range){ start, end, entry };
 }
 
-static void sweep_all(struct shstk_perfmap *map, struct sweep *sweep,
-		      const struct range *sorted, const uint64_t *points)
+static void sweep_all(struct shstk_perfmap *map, struct sweep *sweep, const struct range *sorted,
+		      const uint64_t *points)
 {
 	size_t i, next = 0;
 
 	for (i = 0; i + 1 < 2 * map->nr; i++) {
 		while (next < map->nr && sorted[next].start <= points[i])
 			heap_push(sweep, sorted[next++].entry);
-		while (sweep->nr &&
-		       map->entries[sweep->heap[0]].end <= points[i])
+		while (sweep->nr && map->entries[sweep->heap[0]].end <= points[i])
 			heap_pop(sweep);
 		if (sweep->nr && points[i] < points[i + 1])
-			add_piece(map, points[i], points[i + 1],
-				  sweep->heap[0]);
+			add_piece(map, points[i], points[i + 1], sweep->heap[0]);
 	}
 }
 
@@ -289,8 +282,7 @@ out:
 	free(sorted);
 }
 
-const struct shstk_perfmap_entry *
-shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr)
+const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr)
 {
 	size_t lo = 0, hi, mid;
 

@@ -59,8 +59,7 @@ void *shstk_pool_alloc(struct shstk_pool *pool, size_t size)
 
 	if (size > SIZE_MAX / 2)
 		return NULL;
-	size = (size + _Alignof(max_align_t) - 1) &
-	       ~(_Alignof(max_align_t) - 1);
+	size = (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
 	if (size > CHUNK / 4)
 		return add_chunk(pool, size);
 	if (size > pool->left) {
@@ -107,16 +106,15 @@ static size_t decode(const unsigned char *s, size_t len, uint32_t *point)
 			return 0;
 		*point = *point << 6 | (s[i] & 0x3f);
 	}
-	if (*point < least[n] || *point > 0x10ffff ||
-	    (*point >= 0xd800 && *point < 0xe000))
+	if (*point < least[n] || *point > 0x10ffff || (*point >= 0xd800 && *point < 0xe000))
 		return 0;
 	return n;
 }
 
 static bool is_control(uint32_t point)
 {
-	return point < 0x20 || (point >= 0x7f && point < 0xa0) ||
-	       point == 0x2028 || point == 0x2029;
+	return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x2028 ||
+	       point == 0x2029;
 }
 
 /* @out has room for SHSTK_TEXT_MAX + 8 bytes; @len is not 0. */
@@ -148,8 +146,7 @@ static size_t clean(char *out, const char *text, size_t len)
 	return done;
 }
 
-static struct shstk_pool_text *find(struct shstk_pool *pool, const char *text,
-				    size_t len)
+static struct shstk_pool_text *find(struct shstk_pool *pool, const char *text, size_t len)
 {
 	struct shstk_pool_text *found;
 
@@ -157,8 +154,7 @@ static struct shstk_pool_text *find(struct shstk_pool *pool, const char *text,
 	return found;
 }
 
-static struct shstk_pool_text *add(struct shstk_pool *pool, const char *text,
-				   size_t len)
+static struct shstk_pool_text *add(struct shstk_pool *pool, const char *text, size_t len)
 {
 	struct shstk_pool_text *new;
 
@@ -171,8 +167,7 @@ static struct shstk_pool_text *add(struct shstk_pool *pool, const char *text,
 	return new->hh.tbl ? new : NULL;
 }
 
-const char *shstk_pool_text(struct shstk_pool *pool, const char *text,
-			    size_t len)
+const char *shstk_pool_text(struct shstk_pool *pool, const char *text, size_t len)
 {
 	char buf[SHSTK_TEXT_MAX + 8];
 	struct shstk_pool_text *raw, *fine;

@@ -47,8 +47,7 @@ void *shstk_pool_alloc(struct shstk_pool *pool, size_t size);
 /* The one copy of a string, made valid UTF-8 without control characters: two
  * equal strings are the same pointer. NULL when memory runs out.
  */
-const char *shstk_pool_text(struct shstk_pool *pool, const char *text,
-			    size_t len);
+const char *shstk_pool_text(struct shstk_pool *pool, const char *text, size_t len);
 
 /* Room for one more element of a malloc'd array that has @nr of them and room for
  * @*max: the array, perhaps moved, or NULL when memory runs out.
@@ -57,16 +56,22 @@ void *shstk_grow(void *array, size_t nr, size_t *max, size_t size);
 
 /* ---- demangle.c ---- */
 
-/* The readable form of a linker symbol; itself if it is not mangled. NULL when
- * memory runs out.
+/* The readable form of a linker symbol; itself if it is not mangled. C++ names are
+ * shortened unless @full. NULL when memory runs out.
  */
-const char *shstk_demangle(struct shstk_pool *pool, const char *linkage);
+const char *shstk_demangle(struct shstk_pool *pool, const char *linkage, bool full);
 bool shstk_is_mangled(const char *name);
 /* What stands for a name where there is none: "[module+0x12]", "[vdso+0x12]" for
  * a module "[vdso]", "[0x12]" for none. NULL when memory runs out.
  */
-const char *shstk_place_name(struct shstk_pool *pool, const char *module,
-			     uint64_t addr);
+const char *shstk_place_name(struct shstk_pool *pool, const char *module, uint64_t addr);
+
+/* ---- shorten.c ---- */
+
+/* A readable C++ name without default arguments of the standard library's templates:
+ * "std::vector<std::string>". NULL when memory runs out.
+ */
+const char *shstk_shorten(struct shstk_pool *pool, const char *name, size_t len);
 
 /* ---- root.c: files as another process sees them ---- */
 
@@ -118,25 +123,21 @@ struct shstk_resolved {
 
 /* Takes over @fd, also when it fails (NULL: out of memory). Reads nothing yet. */
 struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
-					 const struct shstk_root *root,
-					 const char *path, const char *name,
-					 const struct shstk_symbols_opts *opts);
+					 const struct shstk_root *root, const char *path,
+					 const char *name, const struct shstk_symbols_opts *opts);
 /* The same for an image in memory, which is copied. */
-struct shstk_object *
-shstk_object_create_image(struct shstk_pool *pool, const void *image,
-			  size_t size, const char *name,
-			  const struct shstk_symbols_opts *opts);
+struct shstk_object *shstk_object_create_image(struct shstk_pool *pool, const void *image,
+					       size_t size, const char *name,
+					       const struct shstk_symbols_opts *opts);
 void shstk_object_destroy(struct shstk_object *object);
 /* False if it is no ELF file. */
 bool shstk_object_valid(struct shstk_object *object);
 /* Bytes of the GNU build id, 0 if there is none. */
 size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret);
 /* Address in the object of a byte of the file; false if none is mapped there. */
-bool shstk_object_address(struct shstk_object *object, uint64_t offset,
-			  uint64_t *ret);
+bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t *ret);
 /* Names for an address; NULL when memory runs out. */
-const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object,
-						  uint64_t addr);
+const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr);
 
 /* ---- elf.c: opening ELF files that nobody vouches for ---- */
 
@@ -155,13 +156,22 @@ Elf *shstk_elf_minidebug(Elf *elf, void **ret);
 /* ---- debugfile.c: finding separate debug files ---- */
 
 /* Open the file with that build id below the debug folders. */
-int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs,
-			  const void *build_id, size_t size);
+int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs, const void *build_id,
+			  size_t size);
 /* Open the debug file of @elf, which lies at @path: by build id or by
  * .gnu_debuglink. Both return a descriptor or a negative errno.
  */
-int shstk_debugfile_open(const struct shstk_root *root, const char *dirs,
-			 const char *path, Elf *elf);
+int shstk_debugfile_open(const struct shstk_root *root, const char *dirs, const char *path,
+			 Elf *elf);
+/* Ask the servers of DEBUGINFOD_URLS for it: this may take as long as they and
+ * DEBUGINFOD_TIMEOUT let it. -ENOENT: there are none, or they have none.
+ */
+int shstk_debugfile_fetch(Elf *elf);
+
+/* ---- debuginfod.c ---- */
+
+/* Open the debug file with that build id from these servers, unchecked. */
+int shstk_debuginfod_open(const void *build_id, size_t size);
 
 /* ---- symtab.c: sorted function symbols, and function starts ---- */
 
@@ -192,8 +202,7 @@ int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, uint32_t type);
 /* Sort; to be called once, after all were added. */
 void shstk_symtab_finish(struct shstk_symtab *tab);
 void shstk_symtab_deinit(struct shstk_symtab *tab);
-const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab,
-					  uint64_t addr);
+const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab, uint64_t addr);
 
 /* The search table of .eh_frame_hdr: where functions without a name start. */
 struct shstk_starts {
@@ -220,11 +229,21 @@ void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
  * receives where the function starts. Returns the number of frames; 0: it is
  * not described, but @frames[0] may have received file and line.
  */
-unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf,
-			      struct shstk_pool *pool, uint64_t addr,
-			      const struct shstk_sym *sym,
-			      struct shstk_symframe *frames, unsigned int max,
-			      uint64_t *start);
+unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, struct shstk_pool *pool, uint64_t addr,
+			      const struct shstk_sym *sym, struct shstk_symframe *frames,
+			      unsigned int max, uint64_t *start);
+
+/* ---- gonames.c: the table that Go programs carry ---- */
+
+struct shstk_gonames;
+
+/* NULL if it is no Go program, or memory runs out. @elf must stay. */
+struct shstk_gonames *shstk_gonames_create(Elf *elf, const struct shstk_symbols_opts *opts);
+void shstk_gonames_destroy(struct shstk_gonames *go);
+/* As shstk_dwarf_find(). */
+unsigned int shstk_gonames_find(const struct shstk_gonames *go, struct shstk_pool *pool,
+				uint64_t addr, struct shstk_symframe *frames, unsigned int max,
+				uint64_t *start);
 
 /* ---- perfmap.c: names of code made at run time ---- */
 
@@ -239,12 +258,10 @@ struct shstk_perfmap_entry {
 struct shstk_perfmap *shstk_perfmap_create(void);
 void shstk_perfmap_destroy(struct shstk_perfmap *map);
 /* Take the lines of a file's text, newer than all before. Returns 0 or -ENOMEM. */
-int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text,
-			size_t size);
+int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size);
 int shstk_perfmap_read(struct shstk_perfmap *map, int fd);
 size_t shstk_perfmap_size(const struct shstk_perfmap *map);
-const struct shstk_perfmap_entry *
-shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);
+const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);
 
 /* ---- maps.c: /proc/PID/maps ---- */
 
@@ -252,8 +269,8 @@ shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);
  * no mappings or not executable are passed over. @info->path lies in @path,
  * PATH_MAX + 16 bytes.
  */
-bool shstk_maps_next(const char **text, const char *end,
-		     struct shstk_symmap_info *info, char *path);
+bool shstk_maps_next(const char **text, const char *end, struct shstk_symmap_info *info,
+		     char *path);
 /* All of /proc/PID/maps in one malloc'd block; or a negative errno. */
 ssize_t shstk_maps_read(int pid, char **ret);
 

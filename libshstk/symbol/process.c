@@ -73,8 +73,7 @@ static int64_t read_start(int pid)
 	return now.tv_sec - up.tv_sec + ticks / sysconf(_SC_CLK_TCK);
 }
 
-int shstk_symproc_create(struct shstk_symbols *symbols, int pid,
-			 struct shstk_symproc **ret)
+int shstk_symproc_create(struct shstk_symbols *symbols, int pid, struct shstk_symproc **ret)
 {
 	struct shstk_symproc *proc = calloc(1, sizeof(*proc));
 
@@ -103,8 +102,7 @@ int shstk_symproc_create(struct shstk_symbols *symbols, int pid,
 	return 0;
 }
 
-int shstk_symproc_create_past(struct shstk_symbols *symbols, int pid,
-			      struct shstk_symproc **ret)
+int shstk_symproc_create_past(struct shstk_symbols *symbols, int pid, struct shstk_symproc **ret)
 {
 	int err = shstk_symproc_create(symbols, 0, ret);
 
@@ -164,8 +162,8 @@ static int make_room(struct shstk_symproc *proc, size_t nr)
 }
 
 /* Replace @gone mappings from index @at by @nr others. There is room. */
-static void exchange(struct shstk_symproc *proc, size_t at, size_t gone,
-		     struct shstk_map **with, size_t nr)
+static void exchange(struct shstk_symproc *proc, size_t at, size_t gone, struct shstk_map **with,
+		     size_t nr)
 {
 	size_t i;
 
@@ -179,8 +177,7 @@ static void exchange(struct shstk_symproc *proc, size_t at, size_t gone,
 }
 
 /* Put @map, or nothing, in place of all that is between @start and @end. */
-static int replace(struct shstk_symproc *proc, uint64_t start, uint64_t end,
-		   struct shstk_map *map)
+static int replace(struct shstk_symproc *proc, uint64_t start, uint64_t end, struct shstk_map *map)
 {
 	struct shstk_map *with[3], *first, *last;
 	size_t at = first_behind(proc, start), stop, nr = 0;
@@ -193,8 +190,7 @@ static int replace(struct shstk_symproc *proc, uint64_t start, uint64_t end,
 	if (stop > at) {
 		first = proc->maps[at];
 		if (first->pub.start < start) {
-			with[nr] = shstk_map_copy(proc, first, first->pub.start,
-						  start);
+			with[nr] = shstk_map_copy(proc, first, first->pub.start, start);
 			if (!with[nr++])
 				return -ENOMEM;
 		}
@@ -204,8 +200,7 @@ static int replace(struct shstk_symproc *proc, uint64_t start, uint64_t end,
 	if (stop > at) {
 		last = proc->maps[stop - 1];
 		if (last->pub.end > end) {
-			with[nr] =
-				shstk_map_copy(proc, last, end, last->pub.end);
+			with[nr] = shstk_map_copy(proc, last, end, last->pub.end);
 			if (!with[nr++])
 				return -ENOMEM;
 		}
@@ -214,8 +209,7 @@ static int replace(struct shstk_symproc *proc, uint64_t start, uint64_t end,
 	return 0;
 }
 
-int shstk_symproc_add(struct shstk_symproc *proc,
-		      const struct shstk_symmap_info *info)
+int shstk_symproc_add(struct shstk_symproc *proc, const struct shstk_symmap_info *info)
 {
 	struct shstk_map *map;
 
@@ -227,8 +221,7 @@ int shstk_symproc_add(struct shstk_symproc *proc,
 	return map ? replace(proc, info->start, info->end, map) : -ENOMEM;
 }
 
-int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start,
-			 uint64_t end)
+int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t end)
 {
 	if (start >= end)
 		return 0;
@@ -244,8 +237,7 @@ int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start,
 	return 0;
 }
 
-int shstk_symproc_fork(struct shstk_symproc *parent, int pid,
-		       struct shstk_symproc **ret)
+int shstk_symproc_fork(struct shstk_symproc *parent, int pid, struct shstk_symproc **ret)
 {
 	struct shstk_symproc *proc;
 	struct shstk_map *map;
@@ -284,13 +276,11 @@ static struct shstk_map *same_map(const struct shstk_symproc *proc,
 	if (at == proc->nr)
 		return NULL;
 	pub = &proc->maps[at]->pub;
-	if (pub->start != info->start || pub->end != info->end ||
-	    pub->offset != info->offset || proc->maps[at]->dev != info->dev ||
-	    proc->maps[at]->inode != info->inode)
+	if (pub->start != info->start || pub->end != info->end || pub->offset != info->offset ||
+	    proc->maps[at]->dev != info->dev || proc->maps[at]->inode != info->inode)
 		return NULL;
 	/* That a mapped file was deleted does not change what is mapped. */
-	path = shstk_pool_text(&proc->symbols->pool, info->path,
-			       shstk_map_path_length(info->path));
+	path = shstk_pool_text(&proc->symbols->pool, info->path, shstk_map_path_length(info->path));
 	return path == pub->path ? proc->maps[at] : NULL;
 }
 
@@ -325,8 +315,7 @@ static size_t make_disjoint(struct shstk_map **maps, size_t nr)
 }
 
 /* Retire those of the old mappings that are not among the new ones. */
-static int retire_missing(struct shstk_symproc *proc, struct shstk_map **maps,
-			  size_t nr)
+static int retire_missing(struct shstk_symproc *proc, struct shstk_map **maps, size_t nr)
 {
 	struct shstk_map **kept = calloc(nr ? nr : 1, sizeof(*kept));
 	size_t i;
@@ -337,15 +326,13 @@ static int retire_missing(struct shstk_symproc *proc, struct shstk_map **maps,
 		memcpy(kept, maps, nr * sizeof(*kept));
 	qsort(kept, nr, sizeof(*kept), by_address);
 	for (i = 0; i < proc->nr; i++)
-		if (!bsearch(proc->maps + i, kept, nr, sizeof(*kept),
-			     by_address))
+		if (!bsearch(proc->maps + i, kept, nr, sizeof(*kept), by_address))
 			retire(proc, proc->maps[i]);
 	free(kept);
 	return 0;
 }
 
-int shstk_symproc_set_maps(struct shstk_symproc *proc, const char *text,
-			   size_t size)
+int shstk_symproc_set_maps(struct shstk_symproc *proc, const char *text, size_t size)
 {
 	const char *end = text + size;
 	struct shstk_map **maps = NULL, **more, *map;
@@ -393,8 +380,7 @@ int shstk_symproc_read_maps(struct shstk_symproc *proc)
 	return ret;
 }
 
-const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc,
-					      uint64_t pc)
+const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64_t pc)
 {
 	size_t at = first_behind(proc, pc);
 	const struct shstk_symmap *kernel;
@@ -423,8 +409,7 @@ static bool trusted(const struct shstk_symproc *proc, int fd)
 
 	if (fstat(fd, &st) || st.st_mtime + CLOCK_SLACK < proc->started)
 		return false;
-	return st.st_uid == 0 || st.st_uid == geteuid() ||
-	       st.st_uid == proc->uid;
+	return st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == proc->uid;
 }
 
 static int open_perf_map(const struct shstk_symproc *proc, const char *given)
@@ -472,8 +457,7 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
 	return err ? err : (int)shstk_perfmap_size(*slot);
 }
 
-const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc,
-						     uint64_t addr)
+const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr)
 {
 	const struct shstk_perfmap_entry *entry = NULL;
 

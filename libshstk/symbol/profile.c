@@ -13,8 +13,7 @@
 #include "../shstk.h"
 #include "export.h"
 
-int shstk_profile_create(struct shstk_symbols *symbols,
-			 struct shstk_profile **ret)
+int shstk_profile_create(struct shstk_symbols *symbols, struct shstk_profile **ret)
 {
 	struct shstk_profile *profile = calloc(1, sizeof(*profile));
 
@@ -42,16 +41,15 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	free(profile);
 }
 
-static int set_type(struct shstk_profile *profile, struct shstk_value_type *to,
-		    const char *type, const char *unit)
+static int set_type(struct shstk_profile *profile, struct shstk_value_type *to, const char *type,
+		    const char *unit)
 {
 	to->type = shstk_pool_text(profile->text, type, strlen(type));
 	to->unit = shstk_pool_text(profile->text, unit, strlen(unit));
 	return to->type && to->unit ? 0 : -ENOMEM;
 }
 
-int shstk_profile_add_type(struct shstk_profile *profile, const char *type,
-			   const char *unit)
+int shstk_profile_add_type(struct shstk_profile *profile, const char *type, const char *unit)
 {
 	if (profile->nr_records)
 		return -EINVAL;
@@ -62,15 +60,27 @@ int shstk_profile_add_type(struct shstk_profile *profile, const char *type,
 	return profile->nr_types++;
 }
 
-int shstk_profile_set_period(struct shstk_profile *profile, const char *type,
-			     const char *unit, int64_t period)
+int shstk_profile_set_note(struct shstk_profile *profile, unsigned int type, const char *note)
+{
+	if (type >= profile->nr_types)
+		return -EINVAL;
+	profile->types[type].note = shstk_pool_text(profile->text, note, strlen(note));
+	return profile->types[type].note ? 0 : -ENOMEM;
+}
+
+bool shstk_profile_empty(const struct shstk_profile *profile)
+{
+	return !profile->nr_records;
+}
+
+int shstk_profile_set_period(struct shstk_profile *profile, const char *type, const char *unit,
+			     int64_t period)
 {
 	profile->period = period;
 	return set_type(profile, &profile->period_type, type, unit);
 }
 
-void shstk_profile_set_time(struct shstk_profile *profile, int64_t start,
-			    int64_t duration)
+void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_t duration)
 {
 	profile->start = start;
 	profile->duration = duration;
@@ -80,8 +90,7 @@ int shstk_profile_comment(struct shstk_profile *profile, const char *text)
 {
 	const char **more;
 
-	more = reallocarray(profile->comments, profile->nr_comments + 1,
-			    sizeof(*more));
+	more = reallocarray(profile->comments, profile->nr_comments + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	profile->comments = more;
@@ -97,9 +106,8 @@ void shstk_profile_keep_times(struct shstk_profile *profile)
 	profile->keep_times = true;
 }
 
-#define LOCATION_KEY_SIZE                                                      \
-	(offsetof(struct shstk_location, id) -                                 \
-	 offsetof(struct shstk_location, map))
+#define LOCATION_KEY_SIZE \
+	(offsetof(struct shstk_location, id) - offsetof(struct shstk_location, map))
 
 static struct shstk_location *add_location(struct shstk_profile *profile,
 					   const struct shstk_location *key)
@@ -108,8 +116,8 @@ static struct shstk_location *add_location(struct shstk_profile *profile,
 
 	if (profile->nr_locations >= UINT32_MAX - 1)
 		return NULL;
-	list = shstk_grow(profile->locations, profile->nr_locations,
-			  &profile->max_locations, sizeof(*list));
+	list = shstk_grow(profile->locations, profile->nr_locations, &profile->max_locations,
+			  sizeof(*list));
 	if (!list)
 		return NULL;
 	profile->locations = list;
@@ -128,8 +136,7 @@ static struct shstk_location *add_location(struct shstk_profile *profile,
 }
 
 static struct shstk_location *get_location(struct shstk_profile *profile,
-					   struct shstk_symproc *proc,
-					   uint64_t pc, uint8_t marks)
+					   struct shstk_symproc *proc, uint64_t pc, uint8_t marks)
 {
 	bool exact = marks & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL);
 	struct shstk_location key = {
@@ -139,9 +146,20 @@ static struct shstk_location *get_location(struct shstk_profile *profile,
 	};
 	struct shstk_location *found;
 
-	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE,
-		  found);
+	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE, found);
 	return found ? found : add_location(profile, &key);
+}
+
+const char *shstk_note_name(int note)
+{
+	static const char *const names[SHSTK_NOTES] = {
+		[SHSTK_NOTE_TRUNCATED] = "[truncated]",
+		[SHSTK_NOTE_TICKS] = "[between ticks]",
+		[SHSTK_NOTE_LOADER] = "[exec, loader]",
+		[SHSTK_NOTE_EXIT] = "[exit]",
+	};
+
+	return note > 0 && note < SHSTK_NOTES ? names[note] : "[unknown]";
 }
 
 /* The part of a record that says which one it is. */
@@ -152,13 +170,11 @@ static void *key_of(struct shstk_record *record)
 
 static size_t key_size(const struct shstk_record *record)
 {
-	return offsetof(struct shstk_record, locations) -
-	       offsetof(struct shstk_record, proc) +
+	return offsetof(struct shstk_record, locations) - offsetof(struct shstk_record, proc) +
 	       record->nr * sizeof(record->locations[0]);
 }
 
-static struct shstk_record *scratch(struct shstk_profile *profile,
-				    unsigned int nr)
+static struct shstk_record *scratch(struct shstk_profile *profile, unsigned int nr)
 {
 	size_t size = sizeof(*profile->scratch) + nr * sizeof(uint32_t);
 	struct shstk_record *more;
@@ -187,7 +203,9 @@ static struct shstk_record *make_key(struct shstk_profile *profile,
 		return NULL;
 	record->proc = sample->proc;
 	record->tid = sample->tid;
-	record->truncated = sample->end != SHSTK_END_COMPLETE;
+	record->note = sample->note			 ? sample->note :
+		       sample->end != SHSTK_END_COMPLETE ? SHSTK_NOTE_TRUNCATED :
+							   SHSTK_NOTE_NONE;
 	record->comm = shstk_pool_text(profile->text, comm, strlen(comm));
 	record->nr = sample->nr;
 	for (i = 0; i < sample->nr; i++) {
@@ -200,23 +218,20 @@ static struct shstk_record *make_key(struct shstk_profile *profile,
 	return record->comm ? record : NULL;
 }
 
-static struct shstk_record *add_record(struct shstk_profile *profile,
-				       struct shstk_record *key)
+static struct shstk_record *add_record(struct shstk_profile *profile, struct shstk_record *key)
 {
 	size_t size = key_size(key);
 	struct shstk_record *new, **list;
 
-	list = shstk_grow(profile->records, profile->nr_records,
-			  &profile->max_records, sizeof(*list));
+	list = shstk_grow(profile->records, profile->nr_records, &profile->max_records,
+			  sizeof(*list));
 	if (!list)
 		return NULL;
 	profile->records = list;
-	new = shstk_pool_alloc(&profile->pool,
-			       offsetof(struct shstk_record, proc) + size);
+	new = shstk_pool_alloc(&profile->pool, offsetof(struct shstk_record, proc) + size);
 	if (!new)
 		return NULL;
-	new->values = shstk_pool_alloc(&profile->pool,
-				       profile->nr_types * sizeof(int64_t));
+	new->values = shstk_pool_alloc(&profile->pool, profile->nr_types * sizeof(int64_t));
 	if (!new->values)
 		return NULL;
 	memcpy(key_of(new), key_of(key), size);
@@ -227,16 +242,15 @@ static struct shstk_record *add_record(struct shstk_profile *profile,
 	return new;
 }
 
-static int add_moment(struct shstk_profile *profile,
-		      const struct shstk_record *record,
+static int add_moment(struct shstk_profile *profile, const struct shstk_record *record,
 		      const struct shstk_sample *sample)
 {
 	size_t size = profile->nr_types * sizeof(int64_t);
 	int64_t *values = shstk_pool_alloc(&profile->pool, size);
 	struct shstk_moment *list;
 
-	list = shstk_grow(profile->moments, profile->nr_moments,
-			  &profile->max_moments, sizeof(*list));
+	list = shstk_grow(profile->moments, profile->nr_moments, &profile->max_moments,
+			  sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	profile->moments = list;
@@ -250,8 +264,7 @@ static int add_moment(struct shstk_profile *profile,
 	return 0;
 }
 
-int shstk_profile_add(struct shstk_profile *profile,
-		      const struct shstk_sample *sample)
+int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample)
 {
 	struct shstk_record *key, *record;
 	unsigned int i;
@@ -264,30 +277,24 @@ int shstk_profile_add(struct shstk_profile *profile,
 	HASH_FIND(hh, profile->table, key_of(key), key_size(key), record);
 	if (!record)
 		record = add_record(profile, key);
-	if (!record ||
-	    (profile->keep_times && add_moment(profile, record, sample)))
+	if (!record || (profile->keep_times && add_moment(profile, record, sample)))
 		return -ENOMEM;
 	for (i = 0; i < profile->nr_types; i++) {
-		record->values[i] = shstk_add(record->values[i],
-					      sample->values[i]);
-		profile->totals[i] = shstk_add(profile->totals[i],
-					       sample->values[i]);
+		record->values[i] = shstk_add(record->values[i], sample->values[i]);
+		profile->totals[i] = shstk_add(profile->totals[i], sample->values[i]);
 	}
 	return 0;
 }
 
-int64_t shstk_profile_total(const struct shstk_profile *profile,
-			    unsigned int type)
+int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int type)
 {
 	return type < profile->nr_types ? profile->totals[type] : 0;
 }
 
-const struct shstk_symbol *
-shstk_location_symbol(const struct shstk_profile *profile,
-		      const struct shstk_location *location)
+const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,
+						 const struct shstk_location *location)
 {
-	return shstk_symbols_lookup(profile->symbols, location->map,
-				    location->pc, location->how);
+	return shstk_symbols_lookup(profile->symbols, location->map, location->pc, location->how);
 }
 
 unsigned int shstk_shown_type(const struct shstk_profile *profile,

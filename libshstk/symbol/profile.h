@@ -31,6 +31,23 @@
 struct shstk_profile;
 
 /**
+ * enum shstk_note - a frame that stands for what is not on the stack
+ * @SHSTK_NOTE_NONE: there is none.
+ * @SHSTK_NOTE_TRUNCATED: the outermost frames are missing.
+ * @SHSTK_NOTE_TICKS: the time passed where no sample could be taken.
+ * @SHSTK_NOTE_LOADER: before the program's own code ran: exec and dynamic linking.
+ * @SHSTK_NOTE_EXIT: after the program's own code ran.
+ */
+enum shstk_note {
+	SHSTK_NOTE_NONE,
+	SHSTK_NOTE_TRUNCATED,
+	SHSTK_NOTE_TICKS,
+	SHSTK_NOTE_LOADER,
+	SHSTK_NOTE_EXIT,
+	SHSTK_NOTES,
+};
+
+/**
  * struct shstk_sample - one sample as it is added
  * @proc: the process, with its mappings as they are now.
  * @tid: thread ID.
@@ -40,6 +57,7 @@ struct shstk_profile;
  * @nr: number of entries of @pcs and @marks.
  * @end: enum shstk_end of the capture. Where it is not complete the stack is
  *	shown below a "[truncated]" frame.
+ * @note: enum shstk_note: the stack is shown below this frame.
  * @time: when, in ns of CLOCK_MONOTONIC; used if shstk_profile_keep_times().
  * @values: one value for each type.
  */
@@ -51,6 +69,7 @@ struct shstk_sample {
 	const uint8_t *marks;
 	unsigned int nr;
 	int end;
+	int note;
 	uint64_t time;
 	const int64_t *values;
 };
@@ -62,7 +81,7 @@ struct shstk_sample {
  * @icicle: flame graph with the root on top.
  * @type: the value type that formats with one value use, counted from 1; 0:
  *	the default one.
- * @top: lines of the "top" format; 0: 20.
+ * @top: lines of the "top" format, functions in "json"; 0: 20.
  */
 struct shstk_write_opts {
 	const char *title;
@@ -79,8 +98,7 @@ struct shstk_write_opts {
  *
  * Return: 0 or -ENOMEM.
  */
-int shstk_profile_create(struct shstk_symbols *symbols,
-			 struct shstk_profile **ret);
+int shstk_profile_create(struct shstk_symbols *symbols, struct shstk_profile **ret);
 
 /**
  * shstk_profile_destroy() - release a profile
@@ -99,8 +117,7 @@ void shstk_profile_destroy(struct shstk_profile *profile);
  * Return: its index from 0, -EINVAL if there are samples, -E2BIG if there are
  * SHSTK_PROFILE_MAX_TYPES already, -ENOMEM.
  */
-int shstk_profile_add_type(struct shstk_profile *profile, const char *type,
-			   const char *unit);
+int shstk_profile_add_type(struct shstk_profile *profile, const char *type, const char *unit);
 
 /**
  * shstk_profile_set_period() - what one event stands for
@@ -111,8 +128,8 @@ int shstk_profile_add_type(struct shstk_profile *profile, const char *type,
  *
  * Return: 0 or -ENOMEM.
  */
-int shstk_profile_set_period(struct shstk_profile *profile, const char *type,
-			     const char *unit, int64_t period);
+int shstk_profile_set_period(struct shstk_profile *profile, const char *type, const char *unit,
+			     int64_t period);
 
 /**
  * shstk_profile_set_time() - when it was recorded
@@ -120,8 +137,7 @@ int shstk_profile_set_period(struct shstk_profile *profile, const char *type,
  * @start: ns since 1970.
  * @duration: ns.
  */
-void shstk_profile_set_time(struct shstk_profile *profile, int64_t start,
-			    int64_t duration);
+void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_t duration);
 
 /**
  * shstk_profile_comment() - add a line of free text (command line, lost samples)
@@ -149,22 +165,36 @@ void shstk_profile_keep_times(struct shstk_profile *profile);
  *
  * Return: 0, -EINVAL (no type declared), -ENOMEM: not counted.
  */
-int shstk_profile_add(struct shstk_profile *profile,
-		      const struct shstk_sample *sample);
+int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample);
+
+/**
+ * shstk_profile_set_note() - say more about a value type
+ * @profile: the profile.
+ * @type: index of the value type from 0.
+ * @note: shown in tables and flame graphs behind the type's name.
+ *
+ * Return: 0, -EINVAL (there is no such type), -ENOMEM.
+ */
+int shstk_profile_set_note(struct shstk_profile *profile, unsigned int type, const char *note);
+
+/**
+ * shstk_profile_empty() - is there no sample?
+ * @profile: the profile.
+ */
+bool shstk_profile_empty(const struct shstk_profile *profile);
 
 /**
  * shstk_profile_total() - sum over all samples
  * @profile: the profile.
  * @type: index of the value type from 0.
  */
-int64_t shstk_profile_total(const struct shstk_profile *profile,
-			    unsigned int type);
+int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int type);
 
 /**
  * shstk_format_find() - choose a format
- * @format: name of a format ("pprof", "folded", "svg", "perf", "top"), or NULL:
- *	by the suffix of @path (.pb.gz .pprof .folded .collapsed .svg .perf
- *	.txt .top).
+ * @format: name of a format ("pprof", "pb", "folded", "svg", "perf", "top",
+ *	"json"), or NULL: by the suffix of @path (.pb.gz .pprof .pb .folded
+ *	.collapsed .svg .perf .txt .top .json).
  * @path: file to be written, or NULL.
  *
  * Return: the format's name, or NULL if there is none.
@@ -174,9 +204,18 @@ const char *shstk_format_find(const char *format, const char *path);
 /**
  * shstk_format_list() - names of all formats, for usage texts
  *
- * Return: "pprof, folded, svg, perf, top".
+ * Return: "pprof, pb, folded, svg, perf, top, json".
  */
 const char *shstk_format_list(void);
+
+/**
+ * shstk_format_suffix() - how files in a format are usually called
+ * @format: name of a format.
+ * @len: receives the length of the suffix.
+ *
+ * Return: the suffix, such as ".pb.gz"; what is behind it does not belong to it.
+ */
+const char *shstk_format_suffix(const char *format, int *len);
 
 /**
  * shstk_profile_write() - write a profile to a file
@@ -190,10 +229,8 @@ const char *shstk_format_list(void);
  *
  * Return: 0, -EINVAL (no such format), -ENOMEM, or the errno of the write.
  */
-int shstk_profile_write(struct shstk_profile *profile, const char *path,
-			const char *format,
-			const struct shstk_write_opts *opts, char *err,
-			size_t err_size);
+int shstk_profile_write(struct shstk_profile *profile, const char *path, const char *format,
+			const struct shstk_write_opts *opts, char *err, size_t err_size);
 
 /**
  * shstk_profile_check() - find out early whether a file can be written
@@ -206,8 +243,7 @@ int shstk_profile_write(struct shstk_profile *profile, const char *path,
  *
  * Return: as shstk_profile_write().
  */
-int shstk_profile_check(const char *path, const char *format, char *err,
-			size_t err_size);
+int shstk_profile_check(const char *path, const char *format, char *err, size_t err_size);
 
 /**
  * shstk_profile_print() - write a profile to an open stream
@@ -218,8 +254,7 @@ int shstk_profile_check(const char *path, const char *format, char *err,
  *
  * Return: 0, -EINVAL (no such format), -ENOMEM, -EIO or the errno of the write.
  */
-int shstk_profile_print(struct shstk_profile *profile, FILE *out,
-			const char *format,
+int shstk_profile_print(struct shstk_profile *profile, FILE *out, const char *format,
 			const struct shstk_write_opts *opts);
 
 /**
@@ -229,7 +264,6 @@ int shstk_profile_print(struct shstk_profile *profile, FILE *out,
  * @value: the value.
  * @unit: as in shstk_profile_add_type().
  */
-void shstk_format_value(char *buf, size_t size, int64_t value,
-			const char *unit);
+void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit);
 
 #endif /* SHSTK_PROFILE_H */

@@ -41,8 +41,7 @@ static bool same(const struct shstk_root *a, const struct shstk_root *b)
 	return a->dev == b->dev && a->ino == b->ino && a->mnt_ns == b->mnt_ns;
 }
 
-static struct shstk_root *add(struct shstk_root **list,
-			      const struct shstk_root *id)
+static struct shstk_root *add(struct shstk_root **list, const struct shstk_root *id)
 {
 	struct shstk_root *root = malloc(sizeof(*root));
 

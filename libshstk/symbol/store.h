@@ -96,9 +96,8 @@ struct shstk_symproc {
  */
 struct shstk_map *shstk_map_create(struct shstk_symproc *proc,
 				   const struct shstk_symmap_info *info);
-struct shstk_map *shstk_map_copy(struct shstk_symproc *proc,
-				 const struct shstk_map *map, uint64_t start,
-				 uint64_t end);
+struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_map *map,
+				 uint64_t start, uint64_t end);
 /* Bytes of a path without the kernel's " (deleted)". */
 size_t shstk_map_path_length(const char *path);
 void shstk_objects_destroy(struct shstk_symbols *symbols);
@@ -109,7 +108,6 @@ const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);
 /* process.c */
 void shstk_symproc_destroy(struct shstk_symproc *proc);
 /* The perf-map entry for an address, or NULL. */
-const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc,
-						     uint64_t addr);
+const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr);
 
 #endif /* SHSTK_STORE_H */

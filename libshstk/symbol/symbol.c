@@ -30,8 +30,7 @@ static const struct shstk_symbol no_memory = {
 	.frames = &no_memory_frame,
 };
 
-int shstk_symbols_create(const struct shstk_symbols_opts *opts,
-			 struct shstk_symbols **ret)
+int shstk_symbols_create(const struct shstk_symbols_opts *opts, struct shstk_symbols **ret)
 {
 	struct shstk_symbols *symbols = calloc(1, sizeof(*symbols));
 	const char *dirs = "/usr/lib/debug";
@@ -77,8 +76,7 @@ struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols)
 }
 
 /* Own number and user of a living process, from its status file. */
-static const struct shstk_symframe *plain_frame(struct shstk_pool *pool,
-						const char *name)
+static const struct shstk_symframe *plain_frame(struct shstk_pool *pool, const char *name)
 {
 	struct shstk_symframe *frame;
 
@@ -90,8 +88,8 @@ static const struct shstk_symframe *plain_frame(struct shstk_pool *pool,
 	return frame;
 }
 
-static bool resolve_in_object(const struct shstk_map *map, uint64_t pc,
-			      uint64_t addr, struct shstk_symbol *symbol)
+static bool resolve_in_object(const struct shstk_map *map, uint64_t pc, uint64_t addr,
+			      struct shstk_symbol *symbol)
 {
 	uint64_t offset = addr - map->pub.start + map->pub.offset, where;
 	const struct shstk_resolved *found;
@@ -111,14 +109,13 @@ static bool resolve_in_object(const struct shstk_map *map, uint64_t pc,
 	return true;
 }
 
-static bool resolve_made(const struct shstk_map *map, uint64_t pc,
-			 uint64_t addr, struct shstk_symbol *symbol)
+static bool resolve_made(const struct shstk_map *map, uint64_t pc, uint64_t addr,
+			 struct shstk_symbol *symbol)
 {
 	struct shstk_pool *pool = &map->pub.proc->symbols->pool;
 	const struct shstk_perfmap_entry *entry;
 
-	if (map->pub.kind != SHSTK_SYMMAP_ANON &&
-	    map->pub.kind != SHSTK_SYMMAP_NONE)
+	if (map->pub.kind != SHSTK_SYMMAP_ANON && map->pub.kind != SHSTK_SYMMAP_NONE)
 		return false;
 	entry = shstk_symproc_made(map->pub.proc, addr);
 	if (!entry)
@@ -127,8 +124,7 @@ static bool resolve_made(const struct shstk_map *map, uint64_t pc,
 	symbol->start = entry->start;
 	symbol->offset = pc - entry->start;
 	symbol->nr = 1;
-	symbol->frames = plain_frame(
-		pool, shstk_pool_text(pool, entry->name, strlen(entry->name)));
+	symbol->frames = plain_frame(pool, shstk_pool_text(pool, entry->name, strlen(entry->name)));
 	return symbol->frames;
 }
 
@@ -138,11 +134,9 @@ static bool resolve_not(const struct shstk_map *map, uint64_t pc, uint64_t addr,
 	struct shstk_pool *pool = &map->pub.proc->symbols->pool;
 	const char *name;
 
-	if (map->pub.kind == SHSTK_SYMMAP_FILE ||
-	    map->pub.kind == SHSTK_SYMMAP_VDSO)
+	if (map->pub.kind == SHSTK_SYMMAP_FILE || map->pub.kind == SHSTK_SYMMAP_VDSO)
 		name = shstk_place_name(pool, map->pub.name,
-					addr - map->pub.start +
-						map->pub.offset);
+					addr - map->pub.start + map->pub.offset);
 	else
 		name = shstk_place_name(pool, NULL, pc);
 	symbol->nr = 1;
@@ -158,8 +152,7 @@ static uint64_t edition(const struct shstk_symmap *map)
 	return 0;
 }
 
-static struct lookup *find_lookup(struct shstk_symbols *symbols,
-				  const struct lookup_key *key)
+static struct lookup *find_lookup(struct shstk_symbols *symbols, const struct lookup_key *key)
 {
 	struct lookup *found;
 
@@ -168,8 +161,8 @@ static struct lookup *find_lookup(struct shstk_symbols *symbols,
 }
 
 const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
-						const struct shstk_symmap *pub,
-						uint64_t pc, int how)
+						const struct shstk_symmap *pub, uint64_t pc,
+						int how)
 {
 	const struct shstk_map *map = (const struct shstk_map *)pub;
 	bool exact = how == SHSTK_SYMADDR_PC || !pc;
@@ -196,9 +189,7 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 	return &lookup->symbol;
 }
 
-const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc,
-						uint64_t pc, int how)
+const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc, uint64_t pc, int how)
 {
-	return shstk_symbols_lookup(proc->symbols, shstk_symproc_find(proc, pc),
-				    pc, how);
+	return shstk_symbols_lookup(proc->symbols, shstk_symproc_find(proc, pc), pc, how);
 }

@@ -39,15 +39,20 @@ struct shstk_symproc;
  * @debug_dirs: colon-separated folders with separate debug files (below them
  *	.build-id/xx/yyyy.debug and copies of the file system tree); NULL means
  *	/usr/lib/debug.
+ *	If the environment has DEBUGINFOD_URLS, its servers are asked for what is not
+ *	there, by libdebuginfod if it is installed.
  * @no_inline: leave inlined frames out.
  * @no_lines: leave files and lines out, do not read .debug_line.
  * @kernel: addresses with the top bit set are those of the running kernel.
+ * @full_names: C++ names with all arguments of templates, also with those that are
+ *	defaults of the standard library.
  */
 struct shstk_symbols_opts {
 	const char *debug_dirs;
 	bool no_inline;
 	bool no_lines;
 	bool kernel;
+	bool full_names;
 };
 
 /**
@@ -177,8 +182,7 @@ enum shstk_symaddr {
  *
  * Return: 0 or -ENOMEM.
  */
-int shstk_symbols_create(const struct shstk_symbols_opts *opts,
-			 struct shstk_symbols **ret);
+int shstk_symbols_create(const struct shstk_symbols_opts *opts, struct shstk_symbols **ret);
 
 /**
  * shstk_symbols_destroy() - release a store with all that was made from it
@@ -198,8 +202,7 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols);
  *
  * Return: 0 or -ENOMEM.
  */
-int shstk_symproc_create(struct shstk_symbols *symbols, int pid,
-			 struct shstk_symproc **ret);
+int shstk_symproc_create(struct shstk_symbols *symbols, int pid, struct shstk_symproc **ret);
 
 /**
  * shstk_symproc_create_past() - make the view of a process that is gone
@@ -211,8 +214,7 @@ int shstk_symproc_create(struct shstk_symbols *symbols, int pid,
  *
  * Return: 0 or -ENOMEM.
  */
-int shstk_symproc_create_past(struct shstk_symbols *symbols, int pid,
-			      struct shstk_symproc **ret);
+int shstk_symproc_create_past(struct shstk_symbols *symbols, int pid, struct shstk_symproc **ret);
 
 /**
  * shstk_symproc_fork() - make the view of a forked child
@@ -222,8 +224,7 @@ int shstk_symproc_create_past(struct shstk_symbols *symbols, int pid,
  *
  * Return: 0 or -ENOMEM.
  */
-int shstk_symproc_fork(struct shstk_symproc *parent, int pid,
-		       struct shstk_symproc **ret);
+int shstk_symproc_fork(struct shstk_symproc *parent, int pid, struct shstk_symproc **ret);
 
 /**
  * shstk_symproc_pid() - process ID of a view
@@ -242,8 +243,7 @@ int shstk_symproc_pid(const struct shstk_symproc *proc);
  *
  * Return: number of executable mappings, or -ENOMEM.
  */
-int shstk_symproc_set_maps(struct shstk_symproc *proc, const char *text,
-			   size_t size);
+int shstk_symproc_set_maps(struct shstk_symproc *proc, const char *text, size_t size);
 
 /**
  * shstk_symproc_read_maps() - as shstk_symproc_set_maps(), from the living process
@@ -261,8 +261,7 @@ int shstk_symproc_read_maps(struct shstk_symproc *proc);
  *
  * Return: 0, -EINVAL for an empty or overlong range, -ENOMEM.
  */
-int shstk_symproc_add(struct shstk_symproc *proc,
-		      const struct shstk_symmap_info *info);
+int shstk_symproc_add(struct shstk_symproc *proc, const struct shstk_symmap_info *info);
 
 /**
  * shstk_symproc_remove() - a range was unmapped
@@ -276,8 +275,7 @@ int shstk_symproc_add(struct shstk_symproc *proc,
  *
  * Return: 0 or -ENOMEM.
  */
-int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start,
-			 uint64_t end);
+int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t end);
 
 /**
  * shstk_symproc_add_perf_map() - name code made at run time
@@ -304,16 +302,14 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path);
  * Return: never NULL; a SHSTK_SYMMAP_NONE one where nothing is known. One of
  * that kind also stands for the running kernel.
  */
-const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc,
-					      uint64_t pc);
+const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64_t pc);
 
 /**
  * shstk_symmap_build_id() - read a mapping's build id if it is not known yet
  * @symbols: the store.
  * @map: the mapping; its @build_id is filled if the file has one.
  */
-void shstk_symmap_build_id(struct shstk_symbols *symbols,
-			   const struct shstk_symmap *map);
+void shstk_symmap_build_id(struct shstk_symbols *symbols, const struct shstk_symmap *map);
 
 /**
  * shstk_symbols_lookup() - resolve an address
@@ -327,8 +323,8 @@ void shstk_symmap_build_id(struct shstk_symbols *symbols,
  * Return: never NULL, valid until the store goes.
  */
 const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
-						const struct shstk_symmap *map,
-						uint64_t pc, int how);
+						const struct shstk_symmap *map, uint64_t pc,
+						int how);
 
 /**
  * shstk_symproc_lookup() - shstk_symproc_find() and shstk_symbols_lookup()
@@ -336,8 +332,7 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
  * @pc: address in the process.
  * @how: enum shstk_symaddr.
  */
-const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc,
-						uint64_t pc, int how);
+const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc, uint64_t pc, int how);
 
 /**
  * shstk_debug_find() - unwind information that is not mapped: a shstk_debug_fn
@@ -353,7 +348,7 @@ const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc,
  *
  * Return: 0, -ENOENT if there is nothing, -ENOEXEC.
  */
-int shstk_debug_find(void *debug_dirs, const char *path, const void *image,
-		     size_t size, struct shstk_debug *ret);
+int shstk_debug_find(void *debug_dirs, const char *path, const void *image, size_t size,
+		     struct shstk_debug *ret);
 
 #endif /* SHSTK_SYMBOL_H */

@@ -21,8 +21,7 @@ static bool is_function(const GElf_Sym *sym, const char *name)
 	if (sym->st_shndx == SHN_UNDEF || !name || !*name)
 		return false;
 	/* arm64's markers of code and data within a section. */
-	if (name[0] == '$' && (name[1] == 'x' || name[1] == 'd') &&
-	    (!name[2] || name[2] == '.'))
+	if (name[0] == '$' && (name[1] == 'x' || name[1] == 'd') && (!name[2] || name[2] == '.'))
 		return false;
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
@@ -67,15 +66,13 @@ static uint64_t section_end(Elf *elf, const GElf_Sym *sym)
 
 	if (sym->st_shndx >= SHN_LORESERVE ||
 	    !gelf_getshdr(elf_getscn(elf, sym->st_shndx), &shdr) ||
-	    !(shdr.sh_flags & SHF_EXECINSTR) ||
-	    sym->st_value < shdr.sh_addr ||
+	    !(shdr.sh_flags & SHF_EXECINSTR) || sym->st_value < shdr.sh_addr ||
 	    sym->st_value - shdr.sh_addr >= shdr.sh_size)
 		return 0;
 	return shdr.sh_addr + shdr.sh_size;
 }
 
-static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym,
-		      const char *name)
+static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym, const char *name)
 {
 	uint64_t end = section_end(elf, sym);
 	struct shstk_sym new = {
@@ -93,8 +90,7 @@ static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym,
 	return append(tab, &new);
 }
 
-static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn,
-		       const GElf_Shdr *shdr)
+static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	const char *name;
@@ -171,8 +167,7 @@ static bool covers(const struct shstk_sym *sym, uint64_t addr)
 	return addr - sym->addr < sym->size;
 }
 
-const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab,
-					  uint64_t addr)
+const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab, uint64_t addr)
 {
 	const struct shstk_sym *nearest, *sym;
 	size_t lo = 0, hi = tab->nr, mid;
@@ -204,7 +199,7 @@ const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab,
  * a function and address of its description, both as 32-bit distances from the
  * header. Every linker writes this one form.
  */
-#define ENC_FORMAT(enc) ((enc) & 0x0f)
+#define ENC_FORMAT(enc) ((enc)&0x0f)
 #define ENC_ABSPTR 0x00
 #define ENC_UDATA4 0x03
 #define ENC_UDATA8 0x04
@@ -220,13 +215,11 @@ static int32_t get32(const uint8_t *p)
 	return v;
 }
 
-static const uint8_t *parse_header(const uint8_t *p, size_t size, bool is64,
-				   size_t *nr)
+static const uint8_t *parse_header(const uint8_t *p, size_t size, bool is64, size_t *nr)
 {
 	size_t skip;
 
-	if (size < 4 || p[0] != 1 || p[2] != ENC_UDATA4 ||
-	    p[3] != ENC_DATAREL_SDATA4)
+	if (size < 4 || p[0] != 1 || p[2] != ENC_UDATA4 || p[3] != ENC_DATAREL_SDATA4)
 		return NULL;
 	switch (ENC_FORMAT(p[1])) {
 	case ENC_UDATA4:
@@ -259,22 +252,18 @@ void shstk_starts_init(struct shstk_starts *starts, Elf *elf)
 	size_t nr, i;
 
 	memset(starts, 0, sizeof(*starts));
-	if (!ident || ident[EI_DATA] != ELFDATA2LSB ||
-	    elf_getphdrnum(elf, &nr))
+	if (!ident || ident[EI_DATA] != ELFDATA2LSB || elf_getphdrnum(elf, &nr))
 		return;
 	for (i = 0; i < nr; i++) {
-		if (!gelf_getphdr(elf, i, &phdr) ||
-		    phdr.p_type != PT_GNU_EH_FRAME)
+		if (!gelf_getphdr(elf, i, &phdr) || phdr.p_type != PT_GNU_EH_FRAME)
 			continue;
-		data = elf_getdata_rawchunk(elf, phdr.p_offset, phdr.p_filesz,
-					    ELF_T_BYTE);
+		data = elf_getdata_rawchunk(elf, phdr.p_offset, phdr.p_filesz, ELF_T_BYTE);
 		if (!data)
 			return;
 		starts->elf = elf;
 		starts->hdr = phdr.p_vaddr;
 		starts->table = parse_header(data->d_buf, data->d_size,
-					     ident[EI_CLASS] == ELFCLASS64,
-					     &starts->nr);
+					     ident[EI_CLASS] == ELFCLASS64, &starts->nr);
 		return;
 	}
 }
@@ -297,13 +286,11 @@ static const uint8_t *description(Elf *elf, uint64_t addr)
 	if (elf_getphdrnum(elf, &nr))
 		return NULL;
 	for (i = 0; i < nr; i++) {
-		if (!gelf_getphdr(elf, i, &phdr) || phdr.p_type != PT_LOAD ||
-		    addr < phdr.p_vaddr || phdr.p_filesz < 16 ||
-		    addr - phdr.p_vaddr > phdr.p_filesz - 16)
+		if (!gelf_getphdr(elf, i, &phdr) || phdr.p_type != PT_LOAD || addr < phdr.p_vaddr ||
+		    phdr.p_filesz < 16 || addr - phdr.p_vaddr > phdr.p_filesz - 16)
 			continue;
-		data = elf_getdata_rawchunk(
-			elf, phdr.p_offset + (addr - phdr.p_vaddr), 16,
-			ELF_T_BYTE);
+		data = elf_getdata_rawchunk(elf, phdr.p_offset + (addr - phdr.p_vaddr), 16,
+					    ELF_T_BYTE);
 		return data ? data->d_buf : NULL;
 	}
 	return NULL;

@@ -12,13 +12,11 @@
 
 #include "export.h"
 
-#define NODE_KEY_SIZE                                                          \
-	(offsetof(struct shstk_node, kind) - offsetof(struct shstk_node, parent))
+#define NODE_KEY_SIZE (offsetof(struct shstk_node, kind) - offsetof(struct shstk_node, parent))
 
 /* The child of @parent with that name, made if there is none. */
-static struct shstk_node *get_child(struct shstk_tree *tree,
-				    struct shstk_node *parent, const char *name,
-				    int kind)
+static struct shstk_node *get_child(struct shstk_tree *tree, struct shstk_node *parent,
+				    const char *name, int kind)
 {
 	struct shstk_node key = { .parent = parent, .name = name };
 	struct shstk_node *node;
@@ -53,8 +51,7 @@ static const char *thread_name(const struct shstk_profile *profile,
 
 	if (!opts->per_thread)
 		return shstk_pool_text(profile->text, comm, strlen(comm));
-	len = asprintf(&text, "%s %d/%d", comm,
-		       shstk_symproc_pid(record->proc), record->tid);
+	len = asprintf(&text, "%s %d/%d", comm, shstk_symproc_pid(record->proc), record->tid);
 	if (len < 0)
 		return NULL;
 	ret = shstk_pool_text(profile->text, text, len);
@@ -62,21 +59,18 @@ static const char *thread_name(const struct shstk_profile *profile,
 	return ret;
 }
 
-static int kind_of(const struct shstk_symbol *symbol,
-		   const struct shstk_symframe *frame)
+static int kind_of(const struct shstk_symbol *symbol, const struct shstk_symframe *frame)
 {
 	if (frame->inlined)
 		return SHSTK_NODE_INLINED;
 	if (!symbol->resolved)
 		return SHSTK_NODE_UNKNOWN;
-	if (symbol->map->kind == SHSTK_SYMMAP_ANON ||
-	    symbol->map->kind == SHSTK_SYMMAP_NONE)
+	if (symbol->map->kind == SHSTK_SYMMAP_ANON || symbol->map->kind == SHSTK_SYMMAP_NONE)
 		return SHSTK_NODE_MADE;
 	return SHSTK_NODE_CODE;
 }
 
-static struct shstk_node *add_location(const struct shstk_profile *profile,
-				       struct shstk_tree *tree,
+static struct shstk_node *add_location(const struct shstk_profile *profile, struct shstk_tree *tree,
 				       struct shstk_node *node,
 				       const struct shstk_location *location)
 {
@@ -87,14 +81,12 @@ static struct shstk_node *add_location(const struct shstk_profile *profile,
 	symbol = shstk_location_symbol(profile, location);
 	for (i = symbol->nr; i-- && node;) {
 		frame = symbol->frames + i;
-		node = get_child(tree, node, frame->function,
-				 kind_of(symbol, frame));
+		node = get_child(tree, node, frame->function, kind_of(symbol, frame));
 	}
 	return node;
 }
 
-static int add_record(const struct shstk_profile *profile,
-		      struct shstk_tree *tree,
+static int add_record(const struct shstk_profile *profile, struct shstk_tree *tree,
 		      const struct shstk_record *record, int64_t value,
 		      const struct shstk_write_opts *opts)
 {
@@ -102,16 +94,15 @@ static int add_record(const struct shstk_profile *profile,
 	unsigned int depth;
 	uint64_t i;
 
-	node = get_child(tree, node, thread_name(profile, record, opts),
-			 SHSTK_NODE_THREAD);
-	if (record->truncated)
-		node = get_child(tree, node,
-				 shstk_pool_text(profile->text, "[truncated]",
-						 11),
+	node = get_child(tree, node, thread_name(profile, record, opts), SHSTK_NODE_THREAD);
+	if (record->note) {
+		const char *name = shstk_note_name(record->note);
+
+		node = get_child(tree, node, shstk_pool_text(profile->text, name, strlen(name)),
 				 SHSTK_NODE_NOTE);
+	}
 	for (i = record->nr; i-- && node;)
-		node = add_location(profile, tree, node,
-				    profile->locations[record->locations[i]]);
+		node = add_location(profile, tree, node, profile->locations[record->locations[i]]);
 	if (!node)
 		return -ENOMEM;
 	node->self = shstk_add(node->self, value);
@@ -152,8 +143,7 @@ static int sort_children(struct shstk_node *node)
 	return 0;
 }
 
-int shstk_tree_build(const struct shstk_profile *profile,
-		     const struct shstk_write_opts *opts,
+int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
 		     struct shstk_tree *tree)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
@@ -173,8 +163,7 @@ int shstk_tree_build(const struct shstk_profile *profile,
 		value = profile->records[i]->values[type];
 		/* A width or a count below nothing cannot be shown. */
 		if (value > 0)
-			err = add_record(profile, tree, profile->records[i],
-					 value, opts);
+			err = add_record(profile, tree, profile->records[i], value, opts);
 	}
 	for (node = tree->root; node && !err; node = shstk_tree_next(node))
 		err = sort_children(node);

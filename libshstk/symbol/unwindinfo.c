@@ -32,8 +32,7 @@ static Elf_Scn *find(Elf *elf, const char *wanted, GElf_Shdr *shdr)
 	if (elf_getshdrstrndx(elf, &names))
 		return NULL;
 	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, shdr) || shdr->sh_type == SHT_NOBITS ||
-		    !shdr->sh_size)
+		if (!gelf_getshdr(scn, shdr) || shdr->sh_type == SHT_NOBITS || !shdr->sh_size)
 			continue;
 		name = elf_strptr(elf, names, shdr->sh_name);
 		if (name && !strcmp(name, wanted))
@@ -43,8 +42,7 @@ static Elf_Scn *find(Elf *elf, const char *wanted, GElf_Shdr *shdr)
 }
 
 /* What @from holds, packed as @type says, if that is @size bytes. */
-static void *unpack(unsigned int type, const uint8_t *from, size_t len,
-		    uint64_t size)
+static void *unpack(unsigned int type, const uint8_t *from, size_t len, uint64_t size)
 {
 	uLongf n = size;
 	void *p = NULL;
@@ -63,16 +61,15 @@ static void *unpack(unsigned int type, const uint8_t *from, size_t len,
 	return p;
 }
 
-static void unpack_section(Elf_Scn *scn, const Elf_Data *data,
-			   struct shstk_section *ret)
+static void unpack_section(Elf_Scn *scn, const Elf_Data *data, struct shstk_section *ret)
 {
 	const size_t head = sizeof(Elf64_Chdr);
 	GElf_Chdr chdr;
 
 	if (!gelf_getchdr(scn, &chdr) || data->d_size < head)
 		return;
-	ret->data = unpack(chdr.ch_type, (uint8_t *)data->d_buf + head,
-			   data->d_size - head, chdr.ch_size);
+	ret->data = unpack(chdr.ch_type, (uint8_t *)data->d_buf + head, data->d_size - head,
+			   chdr.ch_size);
 	ret->size = chdr.ch_size;
 }
 
@@ -87,8 +84,7 @@ static void unpack_old(const Elf_Data *data, struct shstk_section *ret)
 	ret->size = 0;
 	for (size_t i = 4; i < head; i++)
 		ret->size = ret->size << 8 | from[i];
-	ret->data = unpack(ELFCOMPRESS_ZLIB, from + head, data->d_size - head,
-			   ret->size);
+	ret->data = unpack(ELFCOMPRESS_ZLIB, from + head, data->d_size - head, ret->size);
 }
 
 /* A section's bytes, unpacked, as memory of their own, if there is none yet. */
@@ -130,8 +126,8 @@ static void take_both(Elf *elf, unsigned int machine, struct shstk_debug *ret)
 	take(elf, ".eh_frame", &ret->eh_frame);
 }
 
-int shstk_debug_find(void *debug_dirs, const char *path, const void *image,
-		     size_t size, struct shstk_debug *ret)
+int shstk_debug_find(void *debug_dirs, const char *path, const void *image, size_t size,
+		     struct shstk_debug *ret)
 {
 	const char *dirs = debug_dirs ? debug_dirs : "/usr/lib/debug";
 	const struct shstk_root ours = { .fd = -1 };
@@ -153,9 +149,7 @@ int shstk_debug_find(void *debug_dirs, const char *path, const void *image,
 	elf_end(other);
 	free(memory);
 
-	fd = ret->debug_frame.data ?
-		     -ENOENT :
-		     shstk_debugfile_open(&ours, dirs, path, elf);
+	fd = ret->debug_frame.data ? -ENOENT : shstk_debugfile_open(&ours, dirs, path, elf);
 	if (fd >= 0) {
 		other = shstk_elf_begin(fd);
 		take_both(other, eh.e_machine, ret);

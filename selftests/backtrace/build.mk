@@ -14,8 +14,13 @@ $(DROP_B)/allocs $(DROP_B)/burn: $(DROP_B)/%: selftests/backtrace/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -no-pie -o $@ $<
 
+$(DROP_B)/cancel: selftests/record/cancel.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -o $@ $< -ldl
+
 $(DROP_B)/backtrace_test: selftests/backtrace/backtrace_test $(DROP_B)/walkers \
-		$(DROP_B)/allocs $(DROP_B)/burn all
+		$(DROP_B)/allocs $(DROP_B)/burn $(DROP_B)/cancel \
+		$(B)/selftests/record/target-musl all
 	$(Q)cp $< $@
 
 CHECK	+= $(DROP_B)/backtrace_test

@@ -41,7 +41,7 @@ static void find_libunwind(void)
 		handle = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 		fn = handle ? dlsym(handle, "unw_backtrace") : nullptr;
 	}
-	if (!fn)	/* it is not installed: one way less */
+	if (!fn) /* it is not installed: one way less */
 		fn = (void *)backtrace;
 	*(void **)&unw_backtrace = fn;
 }
@@ -52,7 +52,7 @@ static void *bare(void *p)
 #ifdef __aarch64__
 	register void *x30 __asm__("x30") = p;
 
-	__asm__("hint #7" : "+r"(x30));	/* xpaclri */
+	__asm__("hint #7" : "+r"(x30)); /* xpaclri */
 	return x30;
 #else
 	return p;
@@ -120,8 +120,7 @@ static _Unwind_Reason_Code everything(struct _Unwind_Context *context, void *arg
 	if (!w->cfa || before)
 		w->cfa = cfa;
 	if (cfa - w->cfa < 1 << 20)
-		printf(" data %s cfa +%zx]", data ? "yes" : "no",
-		       (size_t)(cfa - w->cfa));
+		printf(" data %s cfa +%zx]", data ? "yes" : "no", (size_t)(cfa - w->cfa));
 	else
 		printf(" data %s cfa elsewhere]", data ? "yes" : "no");
 	if (bare(ra) != (void *)_Unwind_GetIP(context))
@@ -130,8 +129,7 @@ static _Unwind_Reason_Code everything(struct _Unwind_Context *context, void *arg
 	return w->left ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-static _Unwind_Reason_Code everything_again(struct _Unwind_Context *context,
-					    void *arg)
+static _Unwind_Reason_Code everything_again(struct _Unwind_Context *context, void *arg)
 {
 	return everything(context, arg);
 }
@@ -211,7 +209,10 @@ static void *in_thread(void *)
 
 struct counter {
 	int *n;
-	~counter() { ++*n; }
+	~counter()
+	{
+		++*n;
+	}
 };
 
 FN void thrower(int n, int *destroyed)

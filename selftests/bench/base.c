@@ -17,8 +17,7 @@ void base_call(void (*fn)(void *arg), void *arg)
 			 "call *%1"
 			 : "+D"(arg), "+a"(fn)
 			 :
-			 : "rbp", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11",
-			   "cc", "memory");
+			 : "rbp", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "cc", "memory");
 #elif defined(__aarch64__)
 	register void *x0 __asm__("x0") = arg;
 
@@ -26,9 +25,9 @@ void base_call(void (*fn)(void *arg), void *arg)
 			 "blr %1"
 			 : "+r"(x0)
 			 : "r"(fn)
-			 : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9",
-			   "x10", "x11", "x12", "x13", "x14", "x15", "x16",
-			   "x17", "x18", "x29", "x30", "cc", "memory");
+			 : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11",
+			   "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x29", "x30", "cc",
+			   "memory");
 #else
 #error "base.c: add a call with a zero frame pointer for this machine"
 #endif

@@ -6,6 +6,7 @@
  *	bench [-q] [-t SECONDS] [-o CSV] [-k NAME,...]
  *	bench --cold SOURCE		first captures of this process, in ns
  *	bench --instr DEPTH		under callgrind: see instr
+ *	bench --old LIB --new LIB ...	two builds of the library too: see versus
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,6 +20,7 @@
 #include "cell.h"
 #include "instr.h"
 #include "shstk.h"
+#include "versus.h"
 
 const unsigned int depths[NR_DEPTHS] = { 8, 32, 128, 512 };
 
@@ -32,6 +34,7 @@ static struct {
 	const char *only;
 	bool quick;
 	const char *cold;
+	const char *old, *new;
 	unsigned int instr_depth;
 	int status;
 } opt = {
@@ -76,8 +79,7 @@ static uint64_t warm_up(struct job *j)
 		job_once(j);
 		elapsed = now_ns();
 		runs -= runs > 0;
-	} while (elapsed - first < cell_budget ||
-		 (runs && elapsed - first < 20 * cell_budget));
+	} while (elapsed - first < cell_budget || (runs && elapsed - first < 20 * cell_budget));
 	return elapsed - start;
 }
 
@@ -183,8 +185,8 @@ static bool only_is_known(void)
 		size_t len = strcspn(at, ",");
 
 		if (!is_known(at, len)) {
-			fprintf(stderr, "bench: no scenario, chain or source '%.*s'\n",
-				(int)len, at);
+			fprintf(stderr, "bench: no scenario, chain or source '%.*s'\n", (int)len,
+				at);
 			return false;
 		}
 		at = at[len] ? at + len + 1 : NULL;
@@ -204,8 +206,7 @@ bool source_runs_in(unsigned int s, enum scenario scenario, unsigned int chain)
 }
 
 /* What "memcpy" copies: as many entries as the chain has frames. */
-static int entries_at(enum scenario scenario, unsigned int chain,
-		      unsigned int depth)
+static int entries_at(enum scenario scenario, unsigned int chain, unsigned int depth)
 {
 	unsigned int glibc = (unsigned int)(source_find("glibc") - sources);
 	int n = checks[chain][depth][glibc].expected;
@@ -217,8 +218,8 @@ static int entries_at(enum scenario scenario, unsigned int chain,
 	return n;
 }
 
-static void run_group(enum scenario scenario, unsigned int chain,
-		      unsigned int depth, unsigned int round)
+static void run_group(enum scenario scenario, unsigned int chain, unsigned int depth,
+		      unsigned int round)
 {
 	static struct round r;
 
@@ -226,8 +227,7 @@ static void run_group(enum scenario scenario, unsigned int chain,
 	source_place++;
 	for (unsigned int s = 0; s < nr_sources; s++) {
 		r.cell = &cells[scenario][chain][depth][s];
-		if (!source_runs_in(s, scenario, chain) ||
-		    (r.cell->slow && round % 4))
+		if (!source_runs_in(s, scenario, chain) || (r.cell->slow && round % 4))
 			continue;
 		memset(&r.job, 0, offsetof(struct job, pcs));
 		r.job.source = &sources[s];
@@ -236,7 +236,8 @@ static void run_group(enum scenario scenario, unsigned int chain,
 		r.job.depth = depths[depth];
 		r.job.run = run_cell;
 		job_start(&r.job);
-		shstk_markers_withdraw();	/* the others walk too */
+		shstk_markers_withdraw(); /* the others walk too */
+		versus_withdraw();
 	}
 }
 
@@ -255,8 +256,7 @@ static unsigned int run_rounds(void)
 	double elapsed = 0;
 
 	/* No more rounds than fit, judging by those so far. */
-	while (round < MAX_ROUNDS &&
-	       (round < 2 || elapsed + elapsed / round < opt.seconds)) {
+	while (round < MAX_ROUNDS && (round < 2 || elapsed + elapsed / round < opt.seconds)) {
 		run_round(round++);
 		elapsed = (double)(now_ns() - start) / 1e9;
 	}
@@ -273,8 +273,7 @@ static double raw_ns(const struct cell *c)
 	return best;
 }
 
-double cell_ns(enum scenario scenario, unsigned int chain, unsigned int depth,
-	       unsigned int s)
+double cell_ns(enum scenario scenario, unsigned int chain, unsigned int depth, unsigned int s)
 {
 	struct cell *row = cells[scenario][chain][depth];
 	unsigned int none = (unsigned int)(source_find("none") - sources);
@@ -318,8 +317,7 @@ static void run_all(void *arg)
 		return;
 	}
 	rounds = run_rounds();
-	printf("%u rounds; each figure is the smallest of the rounds' medians.\n",
-	       rounds);
+	printf("%u rounds; each figure is the smallest of the rounds' medians.\n", rounds);
 	report_tables();
 	report_noise();
 	report_memory();
@@ -340,8 +338,7 @@ static void run_cold(void *arg)
 	for (int i = 0; i < 3; i++) {
 		j.ticks = 0;
 		job_once(&j);
-		printf("%.0f%c", (double)j.ticks * ns_per_tick,
-		       i < 2 ? ' ' : '\n');
+		printf("%.0f%c", (double)j.ticks * ns_per_tick, i < 2 ? ' ' : '\n');
 	}
 }
 
@@ -358,13 +355,11 @@ static void print_machine(bool fifo, int cpu)
 		fclose(f);
 	uname(&uts);
 	printf("%s, Linux %s, gcc %s; pinned to CPU %d, %s\n",
-	       model ? strtok(model + 2, "\n") : uts.machine, uts.release,
-	       __VERSION__, cpu,
+	       model ? strtok(model + 2, "\n") : uts.machine, uts.release, __VERSION__, cpu,
 	       fifo ? "SCHED_FIFO" : "without real-time priority");
 	for (unsigned int s = 0; s < nr_sources; s++)
 		if (sources[s].missing)
-			printf("not measured: %s (%s)\n", sources[s].name,
-			       sources[s].missing);
+			printf("not measured: %s (%s)\n", sources[s].name, sources[s].missing);
 }
 
 /* Stay on the last CPU we may use, ahead of everybody else if we may. */
@@ -382,8 +377,7 @@ static int pin(bool *fifo)
 		CPU_SET(cpu, &set);
 		sched_setaffinity(0, sizeof(set), &set);
 	}
-	*fifo = !getenv("BENCH_NO_FIFO") &&
-		!sched_setscheduler(0, SCHED_FIFO, &param);
+	*fifo = !getenv("BENCH_NO_FIFO") && !sched_setscheduler(0, SCHED_FIFO, &param);
 	return cpu;
 }
 
@@ -403,17 +397,17 @@ static void find_stack(void)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: bench [-q] [-t SECONDS] [-o CSV] [-k NAME,...] | --cold SOURCE | --instr DEPTH\n");
+		"usage: bench [-q] [-t SECONDS] [-o CSV] [-k NAME,...] [--old LIB --new LIB] | --cold SOURCE | --instr DEPTH\n");
 	return 2;
 }
 
 static int parse(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "cold", required_argument, NULL, 'c' },
-		{ "instr", required_argument, NULL, 'i' },
-		{}
-	};
+	static const struct option longs[] = { { "cold", required_argument, NULL, 'c' },
+					       { "instr", required_argument, NULL, 'i' },
+					       { "old", required_argument, NULL, 'O' },
+					       { "new", required_argument, NULL, 'N' },
+					       {} };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "qt:o:k:", longs, NULL)) != -1) {
@@ -434,15 +428,20 @@ static int parse(int argc, char **argv)
 		case 'c':
 			opt.cold = optarg;
 			break;
+		case 'O':
+			opt.old = optarg;
+			break;
+		case 'N':
+			opt.new = optarg;
+			break;
 		case 'i':
-			opt.instr_depth =
-				(unsigned int)strtoul(optarg, NULL, 0);
+			opt.instr_depth = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
 		default:
 			return -EINVAL;
 		}
 	}
-	return optind == argc ? 0 : -EINVAL;
+	return optind == argc && !opt.old == !opt.new ? 0 : -EINVAL;
 }
 
 int main(int argc, char **argv)
@@ -452,6 +451,9 @@ int main(int argc, char **argv)
 
 	if (parse(argc, argv))
 		return usage();
+	if (opt.old && !versus_load(opt.old, opt.new))
+		return 2;
+	source_list();
 	if (!only_is_known())
 		return 2;
 	cell_budget = opt.quick ? 500000 : 1500000;

@@ -4,7 +4,10 @@
 #
 #   make bench      measure against peers, writes build/bench.csv; QUICK=1: 30 s
 #   make bench-heap     only what recording allocations costs
-#   make bench-instr    count instructions under valgrind, of captures and of that
+#   make bench-versus OLD=LIB   this build of the library and another, in one run
+#   make bench-record   samples against the truth and perf, in the same run; what they cost
+#   make bench-instr    count instructions of captures and of recording
+#                   allocations, under valgrind
 
 BENCH := $(B)/bench
 BENCH_CFLAGS := $(CSTD) -O2 -g $(WARN) $(CPPFLAGS_COMMON) -Iselftests/bench \
@@ -12,7 +15,7 @@ BENCH_CFLAGS := $(CSTD) -O2 -g $(WARN) $(CPPFLAGS_COMMON) -Iselftests/bench \
 BENCH_FP := -fno-omit-frame-pointer
 BENCH_NOFP := -fomit-frame-pointer
 BENCH_OBJ := $(patsubst %,$(BENCH)/%.o,bench base check floor instr job report \
-	source abseil chain_fp chain_nofp chain_nofp1024)
+	source versus abseil chain_fp chain_nofp chain_nofp1024)
 
 # All that stands between the chain and the frame-pointer loop keeps its frame
 # pointer; base.c and the chains named so do not.
@@ -78,7 +81,7 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # On a fresh machine the packages come first: nothing is compiled before.
-bench bench-heap bench-instr:
+bench bench-heap bench-instr bench-record bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
 
@@ -92,4 +95,12 @@ run-bench-instr: $(BENCH)/bench all
 	$(Q)selftests/bench/count $< $(BENCH)/count
 	$(Q)selftests/bench/heap $(B) -i
 
-.PHONY: bench-heap bench-instr run-bench run-bench-heap run-bench-instr
+run-bench-record: all $(B)/selftests/record/truth
+	$(Q)selftests/bench/record $(B)
+	$(Q)selftests/bench/copies $(B)
+
+run-bench-versus: $(BENCH)/bench all
+	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
+
+.PHONY: bench-record bench-heap bench-instr bench-versus run-bench run-bench-record \
+	run-bench-heap run-bench-instr run-bench-versus

@@ -10,7 +10,6 @@
 
 #include "job.h"
 
-#define MAX_SOURCES 20
 #define MAX_ROUNDS 64
 #define NR_DEPTHS 4
 
@@ -61,8 +60,7 @@ unsigned int check_all(void);
  * Smallest of the rounds' medians, in ns, without the calls between captures
  * (scenarios other than FIXED); negative if there is none.
  */
-double cell_ns(enum scenario scenario, unsigned int chain, unsigned int depth,
-	       unsigned int s);
+double cell_ns(enum scenario scenario, unsigned int chain, unsigned int depth, unsigned int s);
 
 /* How far rounds lie apart: rank-th smallest round over the smallest. */
 double cell_spread(const struct cell *c, unsigned int rank);

@@ -12,6 +12,7 @@
 
 #include "cell.h"
 #include "shstk.h"
+#include "versus.h"
 
 struct check checks[NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
 
@@ -30,8 +31,7 @@ static int find(const uint64_t *pcs, int n, uint64_t pc)
 	return n;
 }
 
-static void compare(struct checker *k, unsigned int s, int expected,
-		    uint64_t anchor)
+static void compare(struct checker *k, unsigned int s, int expected, uint64_t anchor)
 {
 	struct check *c = &checks[k->set][k->depth][s];
 	const uint64_t *pcs;
@@ -40,27 +40,23 @@ static void compare(struct checker *k, unsigned int s, int expected,
 	memset(k->pcs, 0, sizeof(k->pcs));
 	n = sources[s].capture(k->pcs, MAX_PCS);
 	/* A marker is met the second time. */
-	if (sources[s].capture == source_find("shstk-marker")->capture)
+	if (strstr(sources[s].name, "-marker"))
 		n = sources[s].capture(k->pcs, MAX_PCS);
 	shstk_markers_withdraw();
+	versus_withdraw();
 	if (n < 0)
 		n = 0;
 	at = find(k->pcs, n, anchor);
 	pcs = k->pcs + at;
 	c->frames = n;
 	c->expected = expected;
-	while (c->same < expected && at + c->same < n &&
-	       pcs[c->same] == k->truth[c->same])
+	while (c->same < expected && at + c->same < n && pcs[c->same] == k->truth[c->same])
 		c->same++;
 	/* More than fewer frames: another frame than the true one. */
-	if (at < n && c->same < expected && at + c->same < n &&
-	    c->same < (int)depths[k->depth]) {
-		fprintf(stderr,
-			"bench: %s on %s at depth %u: entry %d is %#llx, not %#llx\n",
-			sources[s].name, chain_sets[k->set].name,
-			depths[k->depth], c->same,
-			(unsigned long long)pcs[c->same],
-			(unsigned long long)k->truth[c->same]);
+	if (at < n && c->same < expected && at + c->same < n && c->same < (int)depths[k->depth]) {
+		fprintf(stderr, "bench: %s on %s at depth %u: entry %d is %#llx, not %#llx\n",
+			sources[s].name, chain_sets[k->set].name, depths[k->depth], c->same,
+			(unsigned long long)pcs[c->same], (unsigned long long)k->truth[c->same]);
 		k->wrong++;
 	}
 }

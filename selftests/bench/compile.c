@@ -43,8 +43,7 @@ static int run_once(const void *data, size_t size, struct result *r)
 	struct table t;
 	double start = now(), opened;
 
-	if (elf_image_parse(&img, data, size, false) ||
-	    table_init_eh_frame(&t, &img))
+	if (elf_image_parse(&img, data, size, false) || table_init_eh_frame(&t, &img))
 		return -1;
 	opened = now();
 	table_compile(&t);
@@ -63,14 +62,12 @@ static void print(const char *path, const struct result *r)
 	double share = (double)r->bytes / (double)r->section;
 	double per_mb = r->compile_ns / mb;
 
-	printf("%-28.28s %8.2f %9zu %9.3f %9.2f %9.2f %10zu %8.3f", path, mb,
-	       r->functions, r->open_ns / 1e6, r->compile_ns / 1e6,
-	       per_mb / 1e6, r->bytes, share);
+	printf("%-28.28s %8.2f %9zu %9.3f %9.2f %9.2f %10zu %8.3f", path, mb, r->functions,
+	       r->open_ns / 1e6, r->compile_ns / 1e6, per_mb / 1e6, r->bytes, share);
 	if (r->section < BAR_SIZE)
 		printf("  (small: not judged)\n");
 	else
-		printf("  %s, %s\n",
-		       per_mb <= BAR_NS_PER_MB ? "time met" : "time NOT MET",
+		printf("  %s, %s\n", per_mb <= BAR_NS_PER_MB ? "time met" : "time NOT MET",
 		       share <= BAR_MEMORY ? "memory met" : "memory NOT MET");
 }
 
@@ -87,8 +84,7 @@ static int measure(const char *path)
 		return 1;
 	}
 	/* Populated: the disk is not what is measured. */
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ,
-		    MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	close(fd);
 	if (data == MAP_FAILED) {
 		perror(path);
@@ -111,8 +107,8 @@ int main(int argc, char **argv)
 
 	printf("\ncompiling all of .eh_frame, smallest of %d runs; bars: at most %.0f ms per MB, memory at most %.2f of the section\n",
 	       RUNS, BAR_NS_PER_MB / 1e6, BAR_MEMORY);
-	printf("%-28s %8s %9s %9s %9s %9s %10s %8s\n", "file", "MB",
-	       "functions", "open ms", "ms", "ms/MB", "bytes", "share");
+	printf("%-28s %8s %9s %9s %9s %9s %10s %8s\n", "file", "MB", "functions", "open ms", "ms",
+	       "ms/MB", "bytes", "share");
 	for (int i = 1; i < argc; i++)
 		failed |= measure(argv[i]);
 	return failed;

@@ -46,8 +46,8 @@ __attribute__((destructor)) static void tell(void)
 
 	if (!path)
 		return;
-	n = snprintf(line, sizeof(line), "%.6f %.6f %.60s\n", cpu_time(),
-		     clock_time() - begin, program_invocation_short_name);
+	n = snprintf(line, sizeof(line), "%.6f %.6f %.60s\n", cpu_time(), clock_time() - begin,
+		     program_invocation_short_name);
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return;

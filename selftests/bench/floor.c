@@ -46,8 +46,7 @@ static void find_place(const char *frame)
 	if (unw_getcontext(&context) || unw_init_local(&cursor, &context))
 		return;
 	while (n < MAX_PCS && unw_step(&cursor) > 0) {
-		if (unw_get_reg(&cursor, UNW_REG_IP, &ip) ||
-		    unw_get_reg(&cursor, UNW_REG_SP, &sp))
+		if (unw_get_reg(&cursor, UNW_REG_IP, &ip) || unw_get_reg(&cursor, UNW_REG_SP, &sp))
 			break;
 		sp -= sizeof(uint64_t);
 		if (sp >= (uintptr_t)frame && *(stack_word *)sp == ip)
@@ -59,8 +58,7 @@ static void find_place(const char *frame)
 }
 
 /* @slot: two distances. */
-static inline __attribute__((always_inline)) pair load_two(const char *frame,
-							   const int32_t *slot)
+static inline __attribute__((always_inline)) pair load_two(const char *frame, const int32_t *slot)
 {
 	int64_t two;
 
@@ -69,8 +67,8 @@ static inline __attribute__((always_inline)) pair load_two(const char *frame,
 		       *(stack_word *)(frame + (two >> 32)) };
 }
 
-static inline __attribute__((always_inline))
-void load_eight(const char *frame, const int32_t *slot, pair *a, pair *b)
+static inline __attribute__((always_inline)) void load_eight(const char *frame, const int32_t *slot,
+							     pair *a, pair *b)
 {
 	*a |= load_two(frame, slot);
 	*b |= load_two(frame, slot + 2);
@@ -96,7 +94,7 @@ int floor_capture(uint64_t *pcs, int max)
 		for (i = 0; i < place.n; i += 8)
 			load_eight(frame, place.slot + i, &a, &b);
 	a |= b;
-	__asm__ volatile("" : : "m"(a));	/* it is wanted */
+	__asm__ volatile("" : : "m"(a)); /* it is wanted */
 	return place.n;
 }
 

@@ -30,9 +30,9 @@ static void count(struct job *j)
 		job_repeat(j, pass ? INSTR_RUNS : WARM_RUNS);
 	}
 	CALLGRIND_TOGGLE_COLLECT;
-	snprintf(name, sizeof(name), "%s,%s,%s,%u,%llu",
-		 scenario_names[j->scenario], j->source->name, j->set->name,
-		 j->depth, (unsigned long long)(j->frames / j->captures));
+	snprintf(name, sizeof(name), "%s,%s,%s,%u,%llu", scenario_names[j->scenario],
+		 j->source->name, j->set->name, j->depth,
+		 (unsigned long long)(j->frames / j->captures));
 	CALLGRIND_DUMP_STATS_AT(name);
 }
 
@@ -46,8 +46,7 @@ void instr_run(void *arg)
 			for (unsigned int s = 0; s < nr_sources; s++) {
 				/* Seeing 1024 functions first takes too long. */
 				if (!source_runs_in(s, scenarios[i], c) ||
-				    (scenarios[i] == FIRST &&
-				     c == CHAIN_NOFP1024))
+				    (scenarios[i] == FIRST && c == CHAIN_NOFP1024))
 					continue;
 				j.source = &sources[s];
 				j.scenario = scenarios[i];

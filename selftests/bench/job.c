@@ -45,8 +45,8 @@ static void nothing(struct chain *c)
 	(void)c;
 }
 
-static void descend(struct job *j, unsigned int depth,
-		    void (*leaf)(struct chain *), void (*level)(struct chain *))
+static void descend(struct job *j, unsigned int depth, void (*leaf)(struct chain *),
+		    void (*level)(struct chain *))
 {
 	struct chain c = {
 		.fns = j->set->fns,

@@ -87,10 +87,7 @@ static inline uint64_t now_ticks(void)
 #if defined(__x86_64__)
 	uint32_t lo, hi;
 
-	__asm__ volatile("lfence\n\trdtsc\n\tlfence"
-			 : "=a"(lo), "=d"(hi)
-			 :
-			 : "memory");
+	__asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(lo), "=d"(hi) : : "memory");
 	return (uint64_t)hi << 32 | lo;
 #else
 	return now_ns();

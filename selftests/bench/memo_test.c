@@ -53,9 +53,9 @@ static void report(const struct trace *memo, const struct trace *walk)
 	while (i < memo->n && i < walk->n && memo->pcs[i] == walk->pcs[i] &&
 	       memo->marks[i] == walk->marks[i])
 		i++;
-	printf("# capture %u: %d entries (%s, %u reused), walk %d (%s), differ at %d\n",
-	       captures, memo->n, shstk_end_name(memo->info.end),
-	       memo->info.reused, walk->n, shstk_end_name(walk->info.end), i);
+	printf("# capture %u: %d entries (%s, %u reused), walk %d (%s), differ at %d\n", captures,
+	       memo->n, shstk_end_name(memo->info.end), memo->info.reused, walk->n,
+	       shstk_end_name(walk->info.end), i);
 }
 
 static void compare(const struct trace *memo, const struct trace *walk)
@@ -89,9 +89,9 @@ static __attribute__((noinline)) void capture(const void *ucontext)
 	static struct trace trace[2];
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	unsigned int max = draw(8) ? MAX : 1 + draw(40);
-	bool simple = draw(4);	/* what most callers ask for */
+	bool simple = draw(4); /* what most callers ask for */
 	bool hook = !ucontext && draw(2);
-	volatile int twice = 2;	/* one loop, not two copies of it */
+	volatile int twice = 2; /* one loop, not two copies of it */
 
 	opts.skip = simple || draw(2) ? 0 : draw(5);
 	captures++;
@@ -105,8 +105,7 @@ static __attribute__((noinline)) void capture(const void *ucontext)
 		if (hook)
 			capture_hook(SHSTK_HOOK_HERE, t, max, &opts);
 		else if (ucontext)
-			t->n = shstk_capture_context(ucontext, t->pcs, max,
-						     &opts, &t->info);
+			t->n = shstk_capture_context(ucontext, t->pcs, max, &opts, &t->info);
 		else
 			t->n = shstk_capture(t->pcs, max, &opts, &t->info);
 	}
@@ -382,7 +381,9 @@ static void count_reused(struct chain *c)
 static void requests(struct chain *c)
 {
 	struct chain inner = {
-		.fns = chain_fns_nofp1024, .mask = 1023, .leaf = count_reused,
+		.fns = chain_fns_nofp1024,
+		.mask = 1023,
+		.leaf = count_reused,
 	};
 	unsigned int n = *(unsigned int *)c->arg;
 
@@ -396,8 +397,11 @@ static void requests(struct chain *c)
 static __attribute__((noinline)) void elsewhere(unsigned int depth, unsigned int n)
 {
 	struct chain c = {
-		.fns = chain_fns_nofp1024, .mask = 1023, .seed = draw(1024),
-		.leaf = requests, .arg = &n,
+		.fns = chain_fns_nofp1024,
+		.mask = 1023,
+		.seed = draw(1024),
+		.leaf = requests,
+		.arg = &n,
 	};
 	volatile char *p = alloca(16 + draw(4000));
 
@@ -427,8 +431,7 @@ int main(int argc, char **argv)
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) :
-				   (uint64_t)time(NULL);
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
 
 	if (argc > 2)
 		limit = (unsigned int)strtoul(argv[2], NULL, 0);
@@ -441,15 +444,12 @@ int main(int argc, char **argv)
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
-	printf("# %u captures compared, %u of them reused frames\n", compared,
-	       reused);
-	printf("%s 1 every trace equals the plain walk\n",
-	       wrong ? "not ok" : "ok");
+	printf("# %u captures compared, %u of them reused frames\n", compared, reused);
+	printf("%s 1 every trace equals the plain walk\n", wrong ? "not ok" : "ok");
 	/* Where most traces are short, the memo is tried for one in 32. */
 	printf("%s 2 many traces reused frames of the last one\n",
 	       reused > compared / 100 ? "ok" : "not ok");
-	printf("%s 3 hooks are told the identity of every trace\n",
-	       wrong_ids ? "not ok" : "ok");
+	printf("%s 3 hooks are told the identity of every trace\n", wrong_ids ? "not ok" : "ok");
 	change_long();
 	printf("%s 4 no changed return address is overlooked\n",
 	       overlooked || noticed < 100 ? "not ok" : "ok");
@@ -457,8 +457,7 @@ int main(int argc, char **argv)
 	printf("%s 5 words of a repeated trace are compared bit by bit%s\n",
 	       bad_packed ? "not ok" : "ok", can_pack() ? "" : " # SKIP no AVX2");
 	pays = pays_again();
-	printf("%s 6 a memo that pays again after a while is used again\n",
-	       pays ? "ok" : "not ok");
-	return wrong || wrong_ids || reused <= compared / 100 || overlooked ||
-	       noticed < 100 || bad_packed || !pays;
+	printf("%s 6 a memo that pays again after a while is used again\n", pays ? "ok" : "not ok");
+	return wrong || wrong_ids || reused <= compared / 100 || overlooked || noticed < 100 ||
+	       bad_packed || !pays;
 }

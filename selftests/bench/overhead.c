@@ -69,8 +69,7 @@ static int work(const char *path)
 		return 1;
 	}
 	/* The state, so that the work can't be left out. */
-	fprintf(f, "%llu %llx\n", (unsigned long long)start,
-		(unsigned long long)state);
+	fprintf(f, "%llu %llx\n", (unsigned long long)start, (unsigned long long)state);
 	return fclose(f) ? 1 : 0;
 }
 
@@ -88,12 +87,10 @@ static uint64_t read_result(const char *path)
 }
 
 /* Run it once, recorded or not; 0 if that failed. */
-static uint64_t run(const char *shstk, const char *self, const char *result,
-		    const char *profile)
+static uint64_t run(const char *shstk, const char *self, const char *result, const char *profile)
 {
-	const char *recorded[] = { shstk,    "record", "-F", FREQUENCY,
-				   "-o",     profile,  "--", self,
-				   "--work", result,   NULL };
+	const char *recorded[] = { shstk, "record", "-F",     FREQUENCY, "-o", profile,
+				   "--",  self,	    "--work", result,	 NULL };
 	const char **argv = shstk ? recorded : recorded + 7;
 	int status, quiet;
 	pid_t pid;
@@ -139,8 +136,7 @@ static int compare(const char *shstk, const char *self, unsigned int runs)
 		plain[i] = run(NULL, self, result, profile);
 		recorded[i] = run(shstk, self, result, profile);
 		if (!plain[i] || !recorded[i]) {
-			fprintf(stderr, "overhead: %s failed\n",
-				plain[i] ? shstk : self);
+			fprintf(stderr, "overhead: %s failed\n", plain[i] ? shstk : self);
 			return 1;
 		}
 	}

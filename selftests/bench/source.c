@@ -18,7 +18,8 @@
 #include "selftests/framehop/peer.h"
 #include "shstk.h"
 #include "source.h"
-#include "source_hw.h"
+#include "shadow_reader.h"
+#include "versus.h"
 
 int memcpy_entries = 1;
 unsigned int source_place;
@@ -143,8 +144,7 @@ struct llvm_cursor {
 #define LLVM_REG_IP (-1)
 
 static int (*llvm_getcontext)(struct llvm_context *context);
-static int (*llvm_init_local)(struct llvm_cursor *cursor,
-			      struct llvm_context *context);
+static int (*llvm_init_local)(struct llvm_cursor *cursor, struct llvm_context *context);
 static int (*llvm_step)(struct llvm_cursor *cursor);
 static int (*llvm_get_reg)(struct llvm_cursor *cursor, int reg, size_t *value);
 
@@ -167,8 +167,7 @@ static int llvm_capture(uint64_t *pcs, int max)
 
 static const char *llvm_load(void)
 {
-	void *lib =
-		dlopen("libunwind.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+	void *lib = dlopen("libunwind.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 
 	if (!lib)
 		return "libunwind.so.1 is not installed";
@@ -269,8 +268,7 @@ static int framehop_trace(const struct record *own, uint64_t *pcs, int max)
 	};
 	int end;
 
-	return (int)framehop->trace(framehop_unwinder, &regs, NULL,
-				    (void *)stack_highest, pcs,
+	return (int)framehop->trace(framehop_unwinder, &regs, NULL, (void *)stack_highest, pcs,
 				    (unsigned int)max, &end);
 }
 
@@ -319,8 +317,8 @@ static const char *marker_load(void)
 {
 	if (shstk_markers_set(SHSTK_MARKERS_THREAD, 1))
 		return shstk_markers_name(shstk_markers_status());
-	return probe(SHSTK_USE_MARKER | SHSTK_USE_MEMO | SHSTK_USE_WALK,
-		     SHSTK_SOURCE_MARKER, "markers are not available");
+	return probe(SHSTK_USE_MARKER | SHSTK_USE_MEMO | SHSTK_USE_WALK, SHSTK_SOURCE_MARKER,
+		     "markers are not available");
 }
 
 static const char *hardware_load(void)
@@ -329,38 +327,37 @@ static const char *hardware_load(void)
 		     "no hardware shadow stack is active");
 }
 
-struct source sources[] = {
+struct source sources[MAX_SOURCES] = {
 	{ "none", ON_ALL, false, false, none_capture, NULL, NULL },
 	{ "shstk-memo", ON_ALL, true, true, memo_capture, NULL, NULL },
 	{ "shstk-walk", ON_NOFP, true, true, walk_capture, NULL, NULL },
 	{ "shstk-fp", ON_FP, true, true, walk_capture, NULL, NULL },
-	{ "shstk-marker", ON_ALL, true, true, marker_capture, marker_load,
-	  NULL },
-	{ "shstk-hardware", ON_ALL, true, true, hardware_capture, hardware_load,
-	  NULL },
+	{ "shstk-marker", ON_ALL, true, true, marker_capture, marker_load, NULL },
+	{ "shstk-hardware", ON_ALL, true, true, hardware_capture, hardware_load, NULL },
 	{ "libunwind", ON_ALL, true, false, libunwind_capture, NULL, NULL },
-	{ "libunwind-step", ON_ALL, true, false, libunwind_step_capture, NULL,
-	  NULL },
-	{ "llvm-libunwind", ON_ALL, true, false, llvm_capture, llvm_load,
-	  NULL },
+	{ "libunwind-step", ON_ALL, true, false, libunwind_step_capture, NULL, NULL },
+	{ "llvm-libunwind", ON_ALL, true, false, llvm_capture, llvm_load, NULL },
 	{ "glibc", ON_ALL, true, false, glibc_capture, glibc_load, NULL },
-	{ "framehop", ON_NOFP, true, false, framehop_capture, framehop_get,
-	  NULL },
-	{ "framehop-miss", ON_NOFP, true, false, framehop_miss_capture,
-	  framehop_get, NULL },
+	{ "framehop", ON_NOFP, true, false, framehop_capture, framehop_get, NULL },
+	{ "framehop-miss", ON_NOFP, true, false, framehop_miss_capture, framehop_get, NULL },
 	{ "abseil", ON_ALL, true, false, abseil_capture, NULL, NULL },
-	{ "gperftools", ON_ALL, true, false, gperftools_capture,
-	  gperftools_load, NULL },
+	{ "gperftools", ON_ALL, true, false, gperftools_capture, gperftools_load, NULL },
 	{ "fp-loop", ON_FP, true, false, fp_checked_capture, NULL, NULL },
 	{ "fp-loop-min", ON_FP, true, false, fp_minimal_capture, NULL, NULL },
-	{ "shstk-reader", ON_ALL, false, true, reader_capture, memcpy_load,
-	  NULL },
-	{ "floor-loads", ON_NOFP | ONLY_FIXED, false, false, floor_capture,
-	  floor_load, NULL },
+	{ "shstk-reader", ON_ALL, false, true, reader_capture, memcpy_load, NULL },
+	{ "floor-loads", ON_NOFP | ONLY_FIXED, false, false, floor_capture, floor_load, NULL },
 	{ "memcpy", ON_ALL, false, false, memcpy_capture, memcpy_load, NULL },
 };
 
-const unsigned int nr_sources = sizeof(sources) / sizeof(sources[0]);
+unsigned int nr_sources;
+
+void source_list(void)
+{
+	while (sources[nr_sources].name)
+		nr_sources++;
+	for (unsigned int i = 0; i < VERSUS_SOURCES && versus_loaded(); i++)
+		sources[nr_sources++] = versus_sources[i];
+}
 
 struct source *source_find(const char *name)
 {

@@ -38,8 +38,14 @@ struct source {
 	const char *missing;
 };
 
-extern struct source sources[];
-extern const unsigned int nr_sources;
+#define MAX_SOURCES 32
+
+/* Ends with one without a name; @nr_sources before that. */
+extern struct source sources[MAX_SOURCES];
+extern unsigned int nr_sources;
+
+/* Count them. */
+void source_list(void);
 
 struct source *source_find(const char *name);
 

@@ -2,7 +2,7 @@
 #
 # Captures of own threads, with every compiler and sanitizer, and for arm64.
 
-CAPTURE_TESTS := capture_test signal_test thread_test module_test
+CAPTURE_TESTS := cancel_test capture_test signal_test thread_test module_test
 CAPTURE_PLUGINS := $(addprefix plugin_,small.so large.so nohdr.so nosections.so \
 	debugframe.so nocfi.so apart.so)
 
@@ -10,10 +10,12 @@ CAPTURE_CFLAGS := $(WARN) -Wno-unused-parameter -Wno-sign-compare \
 	$(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -fomit-frame-pointer
 
 native_TEST_WARN := -Wno-clobbered
+nomarkers_TEST_WARN := -Wno-clobbered
 asan_TEST_WARN := -Wno-clobbered
 tsan_TEST_WARN := -Wno-clobbered
 arm64_TEST_WARN := -Wno-clobbered
 native_CXX := $(CXX)
+nomarkers_CXX := $(CXX)
 clang_CXX := $(CLANG)++
 asan_CXX := $(CXX)
 tsan_CXX := $(CXX)
@@ -65,6 +67,7 @@ $(B)/capture/$(1)/plugin_nocfi.so: selftests/capture/plugin.c
 endef
 
 $(eval $(call capture_variant,native,))
+$(eval $(call capture_variant,nomarkers,))
 $(eval $(call capture_variant,clang,))
 $(eval $(call capture_variant,asan,))
 $(eval $(call capture_variant,tsan,))
@@ -76,13 +79,14 @@ $(B)/capture/musl/musl_test: selftests/capture/musl_test.c selftests/capture/tre
 	$(call say,CC,$@)$(musl_CC) $(CSTD) $(CAPTURE_CFLAGS) $(musl_FLAGS) -static -o $@ $^
 
 # A sanitizer's allocator is not to be replaced; exceptions need no second look.
-CHECK += $(foreach v,native clang asan tsan,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
+CHECK += $(foreach v,native clang asan tsan nomarkers,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
 	$(B)/capture/native/exception_test $(B)/capture/clang/exception_test \
-	$(B)/capture/native/nomalloc_test $(B)/capture/native/symbols_test.sh \
+	$(B)/capture/native/nomalloc_test $(B)/capture/native/stack_test $(B)/capture/native/symbols_test.sh \
 	$(B)/capture/musl/musl_test
 # Static: without dlopen().
-USER_arm64 += $(addprefix $(B)/capture/arm64/,capture_test signal_test thread_test exception_test)
+USER_arm64 += $(addprefix $(B)/capture/arm64/,cancel_test capture_test signal_test thread_test exception_test)
 
-$(B)/capture/native/symbols_test.sh: selftests/capture/symbols_test.sh $(B)/lib/native/libshstk.so
+$(B)/capture/native/symbols_test.sh: selftests/capture/symbols_test.sh \
+		$(B)/lib/native/libshstk.so $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)cp $< $@

@@ -5,9 +5,12 @@
  */
 #include <alloca.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -19,8 +22,7 @@
 #define MAX 20000
 
 /* Sanitizers and emulation make everything slower. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || \
-	defined(__aarch64__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(__aarch64__)
 #define TREES 60
 #else
 #define TREES 400
@@ -53,7 +55,8 @@ static noinline int recurse(int depth, int (*leaf)(void *), void *arg)
 	return pad[0];
 }
 
-FIXTURE(capture) {
+FIXTURE(capture)
+{
 	struct truth truth;
 };
 
@@ -119,7 +122,7 @@ TEST_F(capture, repeated_captures_are_verified_and_the_truth)
 		EXPECT_EQ(l.ok, ROUNDS);
 		EXPECT_EQ(l.info.end, SHSTK_END_COMPLETE);
 		if (depth[i] < 100)
-			continue;	/* walking may be what pays */
+			continue; /* walking may be what pays */
 		EXPECT_EQ(l.info.source, SHSTK_SOURCE_MEMO);
 		EXPECT_GT(l.info.reused, depth[i]);
 	}
@@ -186,8 +189,7 @@ static noinline void visit_sometimes(void *arg)
 	got = shstk_capture(pcs, room, NULL, NULL);
 	w = shstk_capture(walked, room, &walk, NULL);
 	v->captures++;
-	if (got != w || (got > 1 && memcmp(pcs + 1, walked + 1,
-					   (got - 1) * sizeof(pcs[0]))))
+	if (got != w || (got > 1 && memcmp(pcs + 1, walked + 1, (got - 1) * sizeof(pcs[0]))))
 		v->wrong++;
 }
 
@@ -270,7 +272,7 @@ TEST_F(capture, bad_arguments_are_refused)
 	EXPECT_EQ(shstk_capture(NULL, 1, NULL, NULL), -EINVAL);
 	EXPECT_EQ(shstk_capture(NULL, 0, NULL, NULL), 0);
 	EXPECT_EQ(shstk_capture(pcs, 1, NULL, &info), -EINVAL);
-	opts = OPTS(.pad = 1);
+	opts = OPTS(.flags = ~SHSTK_CHECK_STACK);
 	EXPECT_EQ(shstk_capture(pcs, 1, &opts, NULL), -EINVAL);
 	opts = OPTS(.sources = 1u << 31);
 	EXPECT_EQ(shstk_capture(pcs, 1, &opts, NULL), -EINVAL);
@@ -375,6 +377,167 @@ TEST_F(capture, coroutines_by_swapcontext_are_captured_on_their_stacks)
 		free(co_context[i].uc_stack.ss_sp);
 }
 
+/*
+ * A page between sp and the start of the stack is taken away once the stack is known, and
+ * given back: by its protection, and as a hole.
+ */
+static long guard_wrong;
+
+static noinline void capture_without(char *page, size_t size, bool hole)
+{
+	struct shstk_opts opts = OPTS(.flags = SHSTK_CHECK_STACK);
+	struct shstk_info info = INFO();
+	char *away = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int n;
+
+	if (hole)
+		away = mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, away);
+	else
+		mprotect(page, size, PROT_NONE);
+	n = shstk_capture(pcs, MAX, &opts, &info);
+	if (hole)
+		mremap(away, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, page);
+	else
+		mprotect(page, size, PROT_READ | PROT_WRITE);
+	if (!hole)
+		munmap(away, size);
+	guard_wrong += n < 3 || info.end == SHSTK_END_COMPLETE;
+}
+
+static noinline int guarded_leaf(void *arg)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	struct shstk_opts opts = OPTS(.flags = SHSTK_CHECK_STACK);
+	char *page = (char *)(((uintptr_t)__builtin_frame_address(0) & -size) + 2 * size);
+	struct shstk_info info = INFO();
+	int i, n;
+
+	for (i = 0; i < 6; i++) {
+		n = shstk_capture(pcs, MAX, &opts, &info);
+		guard_wrong += info.end != SHSTK_END_COMPLETE || !truth_equal(pcs, n, 2);
+		capture_without(page, size, i % 2);
+		n = shstk_capture(pcs, MAX, &opts, &info);
+		guard_wrong += info.end != SHSTK_END_COMPLETE || !truth_equal(pcs, n, 2);
+	}
+	return 0;
+}
+
+/* Frames for more than four pages. */
+static void *run_guarded(void *arg)
+{
+	static struct truth of_stack;
+
+	of_stack.n = 0;
+	truth = &of_stack;
+	recurse(sysconf(_SC_PAGESIZE) / 8, guarded_leaf, NULL);
+	return NULL;
+}
+
+static void co_guarded(void)
+{
+	run_guarded(NULL);
+}
+
+#ifdef __aarch64__
+/*
+ * calls_with_zero(): calls its argument while its return address is 0 in memory, as that of
+ * libgcc's _Unwind_RaiseException() may be when it has put the registers of the handler's
+ * frame there. Its fp is not 0.
+ */
+void calls_with_zero(void (*fn)(void));
+__asm__("	.text\n"
+	"	.type calls_with_zero, %function\n"
+	"calls_with_zero:\n"
+	"	.cfi_startproc\n"
+	"	stp x29, x30, [sp, #-32]!\n"
+	"	.cfi_def_cfa_offset 32\n"
+	"	.cfi_offset 29, -32\n"
+	"	.cfi_offset 30, -24\n"
+	"	stp x29, x30, [sp, #16]\n"
+	"	mov x9, sp\n"
+	"	stp x9, xzr, [sp]\n"
+	"	blr x0\n"
+	"	ldp x29, x30, [sp, #16]\n"
+	"	.cfi_restore 29\n"
+	"	.cfi_restore 30\n"
+	"	add sp, sp, #32\n"
+	"	.cfi_def_cfa_offset 0\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size calls_with_zero, . - calls_with_zero\n");
+
+static long zero_wrong;
+
+static noinline void below_zero(void)
+{
+	static const uint32_t source[] = { SHSTK_USE_WALK, SHSTK_USE_MEMO, SHSTK_USE_MEMO };
+
+	for (int i = 0; i < 3; i++) {
+		struct shstk_opts opts = OPTS(.sources = source[i]);
+		struct shstk_info info = INFO();
+		int n = shstk_capture(pcs, MAX, &opts, &info);
+
+		zero_wrong += n < 2 || info.end == SHSTK_END_COMPLETE;
+	}
+}
+
+TEST_F(capture, a_zero_is_no_end_while_fp_goes_on)
+{
+	calls_with_zero(below_zero);
+	EXPECT_EQ(zero_wrong, 0);
+}
+#endif
+
+/* Some emulators of the system call say yes, or no, to everything. */
+static bool kernel_checks(void)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool ret = madvise(p, size, 22 /* MADV_POPULATE_READ */);
+
+	mprotect(p, size, PROT_READ);
+	ret = ret && !madvise(p, size, 22);
+	munmap(p, size);
+	return ret;
+}
+
+TEST_F(capture, a_page_of_the_stack_may_be_taken_away)
+{
+	size_t size = 1 << 20;
+	pthread_t thread;
+
+	if (!kernel_checks())
+		SKIP(return, "madvise(MADV_POPULATE_READ) does not tell here what is readable");
+	guard_wrong = 0;
+	run_guarded(NULL);
+	EXPECT_EQ(guard_wrong, 0);
+	ASSERT_EQ(pthread_create(&thread, NULL, run_guarded, NULL), 0);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(guard_wrong, 0);
+	getcontext(&co_context[0]);
+	co_context[0].uc_stack.ss_sp =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	co_context[0].uc_stack.ss_size = size;
+	co_context[0].uc_link = &main_context;
+	makecontext(&co_context[0], co_guarded, 0);
+	swapcontext(&main_context, &co_context[0]);
+	EXPECT_EQ(guard_wrong, 0);
+	munmap(co_context[0].uc_stack.ss_sp, size);
+}
+
+/* Nothing in this process was captured yet: its stack is not known. */
+TEST_F(capture, finds_its_stack_without_a_descriptor)
+{
+	struct leaf l = { .rounds = 3 };
+	struct rlimit none = { 0, 0 };
+
+	if (!kernel_checks())
+		SKIP(return, "madvise(MADV_POPULATE_READ) does not tell here what is readable");
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	recurse(sysconf(_SC_PAGESIZE) / 8, capture_leaf, &l);
+	EXPECT_EQ(l.ok, 3);
+}
+
 TEST_F(capture, a_forked_child_is_captured)
 {
 	struct leaf l = { .rounds = 3 };
@@ -462,8 +625,7 @@ static noinline __attribute__((no_sanitize("address"))) int remote_leaf(void *ar
 	getcontext(&uc);
 	get_regs(&regs, &uc);
 	r->info = INFO();
-	n = shstk_unwind(r->space, &regs, read_self, NULL, pcs, MAX, NULL,
-			 &r->info);
+	n = shstk_unwind(r->space, &regs, read_self, NULL, pcs, MAX, NULL, &r->info);
 	r->ok = truth_equal(pcs, n, 2);
 	return 0;
 }

@@ -40,7 +40,8 @@ static noinline void check()
 struct level {
 	int at;
 
-	explicit level(void *ra) : at(truth->n)
+	explicit level(void *ra)
+		: at(truth->n)
 	{
 		truth->ra[truth->n++] = truth_strip(ra);
 	}
@@ -113,10 +114,11 @@ int main()
 			caught++;
 		}
 	}
-	std::printf("# %ld captures, %ld caught, %ld destroyed, %ld reused\n",
-		    captures, caught, destroyed, reused);
-	point(1, captures > 10000 && caught > 3000 && destroyed > 10000 &&
-		 reused > captures / 2 && !wrong,
+	std::printf("# %ld captures, %ld caught, %ld destroyed, %ld reused\n", captures, caught,
+		    destroyed, reused);
+	point(1,
+	      captures > 10000 && caught > 3000 && destroyed > 10000 && reused > captures / 2 &&
+		      !wrong,
 	      "captures before, in and after exceptions are right");
 	captures = 0;
 	jump_deeper = jumping;
@@ -125,7 +127,6 @@ int main()
 		if (!setjmp(back))
 			jumping(i % 20);
 	}
-	point(2, captures > 10000 && !wrong,
-	      "captures around longjmp are right");
+	point(2, captures > 10000 && !wrong, "captures around longjmp are right");
 	return 0;
 }

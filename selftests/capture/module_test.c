@@ -69,8 +69,7 @@ static noinline int leaf(void *arg)
 	for (i = 0; i < 2; i++) {
 		*info = INFO();
 		n = shstk_capture(pcs, MAX, NULL, info);
-		good += truth_equal(pcs, n, first_entry) &&
-			info->end == SHSTK_END_COMPLETE;
+		good += truth_equal(pcs, n, first_entry) && info->end == SHSTK_END_COMPLETE;
 	}
 	return good;
 }
@@ -88,8 +87,7 @@ static noinline int through(plugin_fn fn, struct shstk_info *info)
 	return ret;
 }
 
-static void check_plugin(struct __test_metadata *_metadata, const char *name,
-			 unsigned int guessed)
+static void check_plugin(struct __test_metadata *_metadata, const char *name, unsigned int guessed)
 {
 	struct shstk_info info;
 	plugin_fn fn = NULL;
@@ -151,7 +149,7 @@ TEST(a_library_whose_file_was_deleted_is_unwound)
 /* The second one comes to lie where the first one was, with other frames. */
 TEST(a_library_that_takes_anothers_place_is_unwound_by_its_own_rules)
 {
-	static const char * const name[] = { "plugin_small.so", "plugin_large.so" };
+	static const char *const name[] = { "plugin_small.so", "plugin_large.so" };
 	int i, same = 0, wrong = 0;
 	uint64_t last = 0;
 
@@ -176,8 +174,8 @@ static long churn_wrong;
 
 static void *churn(void *arg)
 {
-	static const char * const name[] = { "plugin_small.so",
-		"plugin_large.so", "plugin_nohdr.so" };
+	static const char *const name[] = { "plugin_small.so", "plugin_large.so",
+					    "plugin_nohdr.so" };
 	int i, me = *(int *)arg;
 
 	for (i = 0; i < 150; i++) {
@@ -209,29 +207,28 @@ TEST(libraries_opened_and_closed_by_four_threads_do_no_harm)
 	EXPECT_EQ(churn_wrong, 0);
 	shstk_modules_changed();
 	shstk_get_stats(&stats);
-	printf("# %llu modules known at the end\n",
-	       (unsigned long long)stats.modules);
+	printf("# %llu modules known at the end\n", (unsigned long long)stats.modules);
 	EXPECT_LE(stats.modules, 20);
 }
 
 /* A function made at run time: a frame record, a call, and back. */
 #ifdef __x86_64__
 static const uint8_t jit_code[] = {
-	0x55,				/* push %rbp */
-	0x48, 0x89, 0xe5,		/* mov %rsp, %rbp */
-	0x48, 0x89, 0xd7,		/* mov %rdx, %rdi */
-	0xff, 0xd6,			/* call *%rsi */
-	0x5d,				/* pop %rbp */
-	0xc3,				/* ret */
+	0x55, /* push %rbp */
+	0x48, 0x89, 0xe5, /* mov %rsp, %rbp */
+	0x48, 0x89, 0xd7, /* mov %rdx, %rdi */
+	0xff, 0xd6, /* call *%rsi */
+	0x5d, /* pop %rbp */
+	0xc3, /* ret */
 };
 #else
 static const uint32_t jit_code[] = {
-	0xa9bf7bfd,			/* stp x29, x30, [sp, #-16]! */
-	0x910003fd,			/* mov x29, sp */
-	0xaa0203e0,			/* mov x0, x2 */
-	0xd63f0020,			/* blr x1 */
-	0xa8c17bfd,			/* ldp x29, x30, [sp], #16 */
-	0xd65f03c0,			/* ret */
+	0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+	0x910003fd, /* mov x29, sp */
+	0xaa0203e0, /* mov x0, x2 */
+	0xd63f0020, /* blr x1 */
+	0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+	0xd65f03c0, /* ret */
 };
 #endif
 
@@ -241,10 +238,9 @@ TEST(code_made_at_run_time_is_guessed_by_its_frame_pointer)
 	void *code;
 	int i;
 
-	first_entry = 3;	/* the made code notes nothing */
+	first_entry = 3; /* the made code notes nothing */
 	for (i = 0; i < 3; i++) {
-		code = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		ASSERT_NE(code, MAP_FAILED);
 		memcpy(code, jit_code, sizeof(jit_code));
 		mprotect(code, 4096, PROT_READ | PROT_EXEC);
@@ -323,8 +319,10 @@ static int add_room(struct shstk_space *s, const struct apart *a)
 
 TEST(what_lies_between_the_segments_of_a_library_is_no_part_of_it)
 {
-	int (*add[])(struct shstk_space *s, const struct apart *a) = {
-		add_apart, add_room, add_apart,
+	int (*add[])(struct shstk_space * s, const struct apart *a) = {
+		add_apart,
+		add_room,
+		add_apart,
 	};
 	struct shstk_regs regs = { .size = sizeof(regs), .known = ~0u };
 	struct shstk_info info = INFO();
@@ -348,8 +346,7 @@ TEST(what_lies_between_the_segments_of_a_library_is_no_part_of_it)
 		regs.pc = a.entry;
 		for (i = order; i < order + 2; i++)
 			ASSERT_EQ(0, add[i](s, &a));
-		ASSERT_LE(2, shstk_unwind(s, &regs, read_room, &a, pcs, MAX,
-					  NULL, &info));
+		ASSERT_LE(2, shstk_unwind(s, &regs, read_room, &a, pcs, MAX, NULL, &info));
 		EXPECT_EQ(a.entry, pcs[0]);
 		EXPECT_EQ(a.room + 16, pcs[1]);
 		EXPECT_EQ(0, info.guessed);

@@ -37,8 +37,7 @@ static noinline void visit(void *arg)
 	captures++;
 	reused += info.reused > 0;
 	wrong += n != w || !truth_equal(pcs, n, 2) ||
-		 (info.end != SHSTK_END_COMPLETE &&
-		  info.end != SHSTK_END_NO_RULE);
+		 (info.end != SHSTK_END_COMPLETE && info.end != SHSTK_END_NO_RULE);
 }
 
 static void trees(int n)
@@ -83,7 +82,7 @@ static noinline int spin(void)
 	volatile int i;
 
 	TRUTH_ENTER();
-	NO_TAIL_CALL();		/* it is noted before the loop begins */
+	NO_TAIL_CALL(); /* it is noted before the loop begins */
 	/* A signal from elsewhere, at an instruction of this loop. */
 	for (i = 0; !seen && i < 2000000000; i++)
 		;

@@ -22,9 +22,11 @@ static int violations, allowed;
 
 static void count(void)
 {
-	if (forbidden)
-{ if (getenv("ABRT")) abort(); __atomic_fetch_add(&violations, 1, __ATOMIC_RELAXED); }
-	else
+	if (forbidden) {
+		if (getenv("ABRT"))
+			abort();
+		__atomic_fetch_add(&violations, 1, __ATOMIC_RELAXED);
+	} else
 		__atomic_fetch_add(&allowed, 1, __ATOMIC_RELAXED);
 }
 
@@ -94,7 +96,7 @@ TEST(no_capture_calls_the_allocator)
 
 	p = malloc(10);
 	free(p);
-	ASSERT_GT(allowed, 1);		/* ours is the allocator in use */
+	ASSERT_GT(allowed, 1); /* ours is the allocator in use */
 	sigaction(SIGUSR1, &sa, NULL);
 	thread_main(NULL);
 	EXPECT_EQ(violations, 0);

@@ -21,8 +21,7 @@
 #define MAX 2000
 
 /* Sanitizers and emulation make everything slower. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || \
-	defined(__aarch64__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(__aarch64__)
 #define WILD_ROUNDS 4000
 #else
 #define WILD_ROUNDS 40000
@@ -31,7 +30,8 @@
 static uint64_t pcs[MAX], inner[MAX];
 static uint8_t marks[MAX];
 
-FIXTURE(handler) {
+FIXTURE(handler)
+{
 	struct truth truth;
 };
 
@@ -47,8 +47,7 @@ FIXTURE_TEARDOWN(handler)
 
 static void handle(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
 {
-	struct sigaction sa = { .sa_sigaction = fn,
-				.sa_flags = SA_SIGINFO | flags };
+	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO | flags };
 
 	sigaction(sig, &sa, NULL);
 }
@@ -97,8 +96,7 @@ static void on_signal(int sig, siginfo_t *si, void *uc)
 	/* ... handler, trampoline, interrupted pc, ... */
 	for (i = 0; i + 1 < n; i++) {
 		if (marks[i] & SHSTK_MARK_SIGNAL)
-			seen.signal_marks += marks[i + 1] & SHSTK_MARK_PC &&
-					     inner[i + 1] == pcs[0];
+			seen.signal_marks += marks[i + 1] & SHSTK_MARK_PC && inner[i + 1] == pcs[0];
 	}
 }
 
@@ -173,8 +171,7 @@ static void on_tick(int sig, siginfo_t *si, void *uc)
 	ticks++;
 	if (info.end != SHSTK_END_COMPLETE) {
 		bad_ticks++;
-		printf("# at %#llx: %s\n", (unsigned long long)trace[0],
-		       shstk_end_name(info.end));
+		printf("# at %#llx: %s\n", (unsigned long long)trace[0], shstk_end_name(info.end));
 	}
 }
 
@@ -220,7 +217,7 @@ TEST_F(handler, captures_interrupted_by_captures_are_right)
 	printf("# %ld captures, %d interruptions\n", visits, (int)ticks);
 	EXPECT_GT(ticks, 100);
 	EXPECT_EQ(wrong, 0);
-#ifndef __SANITIZE_THREAD__	/* hands on signals later, with an old context */
+#ifndef __SANITIZE_THREAD__ /* hands on signals later, with an old context */
 	EXPECT_EQ(bad_ticks, 0);
 #endif
 }
@@ -323,7 +320,7 @@ static void on_fault(int sig, siginfo_t *si, void *uc)
 	siglongjmp(away, 1);
 }
 
-static void (* volatile nowhere)(void) = (void (*)(void))16;
+static void (*volatile nowhere)(void) = (void (*)(void))16;
 
 static noinline void call_nowhere(void)
 {
@@ -376,8 +373,7 @@ TEST_F(handler, wild_registers_and_corrupt_stacks_do_no_harm)
 	long i, ends[16] = { 0 };
 	unsigned int k;
 
-	stack = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(stack, MAP_FAILED);
 	mprotect((char *)stack + size, 4096, PROT_NONE);
 	lo = (uintptr_t)stack;
@@ -398,15 +394,15 @@ TEST_F(handler, wild_registers_and_corrupt_stacks_do_no_harm)
 		for (k = 0; k < 40; k++) {
 			uint32_t r = tree_random(&rng);
 
-			stack[r % (size / 8)] = r & 1 ? code[r >> 3 & 7] +
-				(r >> 6 & 63) : lo + (r >> 8) % (size + 64);
+			stack[r % (size / 8)] = r & 1 ? code[r >> 3 & 7] + (r >> 6 & 63) :
+							lo + (r >> 8) % (size + 64);
 		}
 		for (k = 0; k < 3; k++) {
 			uint32_t r = tree_random(&rng);
 
 			reg[k] = r & 1 ? lo + (r >> 4) % (size + 4200) :
 				 r & 2 ? code[r >> 3 & 7] + (r >> 6 & 63) :
-				 (uint64_t)r << (r & 31);
+					 (uint64_t)r << (r & 31);
 		}
 		if (i & 1)
 			reg[0] = code[i >> 1 & 3] + tree_random(&rng) % 200;
@@ -434,9 +430,15 @@ static noinline __attribute__((no_sanitize("address"))) void corrupt_leaf(void)
 	for (i = 0; i < 3000; i++) {
 		int at = 2 + tree_random(&rng) % 60;
 		uint64_t saved = frame[at];
-		uint64_t values[] = { 0, 1, ~0ull, (uintptr_t)frame,
-			(uintptr_t)frame - 64, (uintptr_t)&truth_recurse,
-			(uintptr_t)frame + (1 << 20), 1ull << 63, saved + 8 };
+		uint64_t values[] = { 0,
+				      1,
+				      ~0ull,
+				      (uintptr_t)frame,
+				      (uintptr_t)frame - 64,
+				      (uintptr_t)&truth_recurse,
+				      (uintptr_t)frame + (1 << 20),
+				      1ull << 63,
+				      saved + 8 };
 
 		k = tree_random(&rng) % (sizeof(values) / sizeof(values[0]));
 		frame[at] = values[k];

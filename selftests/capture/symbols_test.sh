@@ -6,7 +6,7 @@
 
 lib=${1:-build/lib/native/libshstk.so}
 map=libshstk/libshstk.map
-header=libshstk/shstk.h
+headers="libshstk/shstk.h libshstk/shstk_go.h"
 n=0
 failed=0
 
@@ -30,9 +30,9 @@ listed=$(awk '/^\t[a-z_0-9]+;/ { sub(/;/, ""); print $1 }' $map | sort -u)
 point "exported symbols are those of the map" \
 	"$(printf '%s\n%s\n' "$exported" "$listed" | sort | uniq -u)"
 
-declared=$(tr '\n' ' ' < $header | grep -o 'SHSTK_API [^;]*(' |
+declared=$(cat $headers | tr '\n' ' ' | grep -o 'SHSTK_API [^;]*(' |
 	grep -o 'shstk_[a-z_0-9]* *(' | tr -d ' (' | sort -u)
-point "the map lists what the header declares" \
+point "the map lists what the headers declare" \
 	"$(printf '%s\n%s\n' "$declared" "$listed" | sort | uniq -u)"
 
 point "the soname carries the ABI version" \
@@ -46,10 +46,10 @@ point "no function is bound at its first call" \
 	"$(readelf -rW "$lib" | grep -e JUMP_SLO | grep -v __register_atfork
 	   readelf -d "$lib" | grep -q -e BIND_NOW -e 'Flags:.*NOW' || echo lazy)"
 
-# space.c and remote.c work for their caller, not in handlers; the loader's list is read by a
-# constructor only.
+# address_space.c, shadow_remote.c and go_context.c work for their caller, not in handlers;
+# the loader's list is read by a constructor only.
 point "what captures run through has no allocator, lock or stdio" \
-	"$(for o in $(find "$(dirname "$lib")" -name '*.o' ! -name space.o ! -name remote.o ! -name device.o ! -name control.o); do
-		nm -u "$o" | grep -w -E 'malloc|calloc|realloc|free|pthread_mutex_lock|printf|fopen|dlopen' | sed "s|^|$o|"
-	done)"
+	"$(nm -A -u "$(dirname "$lib")/libshstk.a" |
+		grep -v -E ':(address_space|shadow_remote|device|shadow_control|go_context)\.o:' |
+		grep -w -E 'malloc|calloc|realloc|free|pthread_mutex_lock|printf|fopen|dlopen')"
 exit $failed

@@ -70,8 +70,7 @@ TEST(threads_the_library_has_never_seen_are_captured)
 
 	for (i = 0; i < 30; i++) {
 		result[i] = i * 3;
-		ASSERT_EQ(pthread_create(&thread[i], NULL, capture_thread,
-					 &result[i]), 0);
+		ASSERT_EQ(pthread_create(&thread[i], NULL, capture_thread, &result[i]), 0);
 	}
 	for (i = 0; i < 30; i++) {
 		pthread_join(thread[i], NULL);
@@ -89,8 +88,7 @@ TEST(states_of_dead_threads_are_used_again)
 	for (round = 0; round < 100; round++) {
 		for (i = 0; i < 10; i++) {
 			result[i] = 5;
-			ASSERT_EQ(pthread_create(&thread[i], NULL,
-						 capture_thread, &result[i]), 0);
+			ASSERT_EQ(pthread_create(&thread[i], NULL, capture_thread, &result[i]), 0);
 		}
 		for (i = 0; i < 10; i++) {
 			pthread_join(thread[i], NULL);
@@ -181,7 +179,7 @@ TEST(no_capture_waits_for_the_loaders_lock)
 	sem_init(&lock_drop, 0, 0);
 	ASSERT_EQ(pthread_create(&holder, NULL, hold_loader_lock, NULL), 0);
 	sem_wait(&lock_held);
-	alarm(200);	/* a dead lock ends the test */
+	alarm(200); /* a dead lock ends the test */
 	/* Nothing is known yet: modules, stack, rules are found now. */
 	ASSERT_EQ(pthread_create(&thread, NULL, capture_thread, &result), 0);
 	pthread_join(thread, NULL);
@@ -219,8 +217,7 @@ TEST(a_fork_among_capturing_threads_leaves_a_child_that_captures)
 	SKIP(return, "the sanitizer does not support threads after a fork");
 #endif
 	for (i = 0; i < 4; i++)
-		ASSERT_EQ(pthread_create(&thread[i], NULL, capture_until_stopped,
-					 &wrong[i]), 0);
+		ASSERT_EQ(pthread_create(&thread[i], NULL, capture_until_stopped, &wrong[i]), 0);
 	/* A new thread allocates, and sanitizers' locks do not survive a fork. */
 	while (__atomic_load_n(&capturing, __ATOMIC_ACQUIRE) < 4)
 		sched_yield();
@@ -238,8 +235,7 @@ TEST(a_fork_among_capturing_threads_leaves_a_child_that_captures)
 				_exit(1);
 			for (k = 0; k < 20; k++) {
 				result = 15;
-				pthread_create(&child, NULL, capture_thread,
-					       &result);
+				pthread_create(&child, NULL, capture_thread, &result);
 				pthread_join(child, NULL);
 				if (result != 3)
 					_exit(2);

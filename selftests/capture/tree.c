@@ -16,8 +16,7 @@ uint32_t tree_random(struct tree *t)
 	return t->seed >> 33;
 }
 
-static inline __attribute__((always_inline))
-void children(struct tree *t, int level);
+static inline __attribute__((always_inline)) void children(struct tree *t, int level);
 
 #ifdef __clang__
 #define FRAMED
@@ -28,7 +27,7 @@ void children(struct tree *t, int level);
 #endif
 
 /* The frame has this in it, whatever the compiler thinks of it. */
-#define KEEP(p) __asm__ volatile ("" : : "r" (p) : "memory")
+#define KEEP(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 static noinline void small(struct tree *t, int level)
 {
@@ -87,22 +86,18 @@ static noinline UNOPTIMISED void unoptimised(struct tree *t, int level)
 
 static noinline unsigned long many_registers(struct tree *t, int level)
 {
-	unsigned long a = tree_random(t), b = a * 3, c = b ^ a, d = c + 7,
-		      e = d * b, f = e - c;
+	unsigned long a = tree_random(t), b = a * 3, c = b ^ a, d = c + 7, e = d * b, f = e - c;
 
 	TRUTH_ENTER();
 	/* All of them live across the calls, in saved registers. */
-	__asm__ volatile ("" : "+r" (a), "+r" (b), "+r" (c), "+r" (d),
-			       "+r" (e), "+r" (f));
+	__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
 	children(t, level);
-	__asm__ volatile ("" : "+r" (a), "+r" (b), "+r" (c), "+r" (d),
-			       "+r" (e), "+r" (f));
+	__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
 	TRUTH_LEAVE();
 	return a + b + c + d + e + f;
 }
 
-static inline __attribute__((always_inline))
-void children(struct tree *t, int level)
+static inline __attribute__((always_inline)) void children(struct tree *t, int level)
 {
 	int n = 1 + !(tree_random(t) % 4);
 

@@ -15,7 +15,7 @@ struct tree {
 	uint64_t seed;
 	tree_visit visit;
 	void *arg;
-	int depth;	/* of the tree, in calls */
+	int depth; /* of the tree, in calls */
 };
 
 uint32_t tree_random(struct tree *t);

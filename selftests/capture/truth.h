@@ -27,17 +27,16 @@ extern __thread struct truth *truth;
 static inline uint64_t truth_strip(void *ra)
 {
 #ifdef __aarch64__
-	register uint64_t lr __asm__ ("x30") = (uintptr_t)ra;
+	register uint64_t lr __asm__("x30") = (uintptr_t)ra;
 
-	__asm__ ("hint #7" : "+r" (lr));
+	__asm__("hint #7" : "+r"(lr));
 	return lr;
 #else
 	return (uintptr_t)ra;
 #endif
 }
 
-#define TRUTH_ENTER() \
-	(truth->ra[truth->n++] = truth_strip(__builtin_return_address(0)))
+#define TRUTH_ENTER() (truth->ra[truth->n++] = truth_strip(__builtin_return_address(0)))
 #define TRUTH_LEAVE() (truth->n--)
 
 #ifdef __clang__
@@ -47,11 +46,10 @@ static inline uint64_t truth_strip(void *ra)
 #endif
 
 /* Keep a call from becoming a jump. */
-#define NO_TAIL_CALL() __asm__ volatile ("" ::: "memory")
+#define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 
 #define INFO() ((struct shstk_info){ .size = sizeof(struct shstk_info) })
-#define OPTS(...) ((struct shstk_opts){ .size = sizeof(struct shstk_opts), \
-					__VA_ARGS__ })
+#define OPTS(...) ((struct shstk_opts){ .size = sizeof(struct shstk_opts), __VA_ARGS__ })
 
 /*
  * Does the trace hold the truth from entry @first on? Says where it does not.
@@ -63,8 +61,7 @@ static inline int truth_equal(const uint64_t *pcs, int n, int first)
 
 	if (n - first < truth->n) {
 		if (said++ < 5)
-			printf("# %d entries, %d expected above %d\n", n,
-			       truth->n, first);
+			printf("# %d entries, %d expected above %d\n", n, truth->n, first);
 		return 0;
 	}
 	for (i = 0; i < truth->n; i++) {
@@ -74,8 +71,7 @@ static inline int truth_equal(const uint64_t *pcs, int n, int first)
 			continue;
 		if (said++ < 5)
 			printf("# entry %d: %#llx, expected %#llx\n", first + i,
-			       (unsigned long long)pcs[first + i],
-			       (unsigned long long)want);
+			       (unsigned long long)pcs[first + i], (unsigned long long)want);
 		return 0;
 	}
 	return 1;

@@ -11,8 +11,8 @@
 #include "kselftest.h"
 #include "shadowstack.h"
 
-#define SET_SHADOW_STACK_STATUS	75
-#define SHADOW_STACK_ENABLE	1
+#define SET_SHADOW_STACK_STATUS 75
+#define SHADOW_STACK_ENABLE 1
 
 static inline __attribute__((always_inline)) long enable(void)
 {
@@ -23,8 +23,10 @@ static inline __attribute__((always_inline)) long enable(void)
 	register long a3 __asm__("a3") = 0;
 	register long a4 __asm__("a4") = 0;
 
-	__asm__ volatile("ecall" : "+r"(a0)
-			 : "r"(nr), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory");
+	__asm__ volatile("ecall"
+			 : "+r"(a0)
+			 : "r"(nr), "r"(a1), "r"(a2), "r"(a3), "r"(a4)
+			 : "memory");
 	return a0;
 }
 

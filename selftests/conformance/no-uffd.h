@@ -5,4 +5,4 @@
  */
 #include <sys/syscall.h>
 #undef __NR_userfaultfd
-#define __NR_userfaultfd	0xffff
+#define __NR_userfaultfd 0xffff

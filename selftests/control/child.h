@@ -14,8 +14,7 @@
  * returns from it. Returns the child's exit status, 100 + errno if the switch
  * failed, 200 + N for signal N.
  */
-static __attribute__((noinline, noreturn)) void outermost(uint64_t status,
-							  int (*fn)(void))
+static __attribute__((noinline, noreturn)) void outermost(uint64_t status, int (*fn)(void))
 {
 	int err = shstk_status_set(status);
 

@@ -14,11 +14,11 @@
 
 #include "kselftest_harness.h"
 #include "selftests/control/child.h"
-#include "tools/preload/ssp.h"
+#include "tools/inject/preload/ssp.h"
 
-#define NEED_HARDWARE() \
-	do { \
-		if (!have()) \
+#define NEED_HARDWARE()                                                   \
+	do {                                                              \
+		if (!have())                                              \
 			SKIP(return, "no shadow stacks on this machine"); \
 	} while (0)
 
@@ -48,8 +48,7 @@ static int write_too(void)
 
 static int drop_write(void)
 {
-	return shstk_status_set(SHSTK_STATUS_ENABLE) ||
-	       !check_status(SHSTK_STATUS_ENABLE);
+	return shstk_status_set(SHSTK_STATUS_ENABLE) || !check_status(SHSTK_STATUS_ENABLE);
 }
 
 static int switch_off(void)
@@ -62,15 +61,12 @@ TEST(status_is_what_was_set)
 	NEED_HARDWARE();
 	EXPECT_TRUE(check_status(0));
 	EXPECT_EQ(0, in_child(SHSTK_STATUS_ENABLE, on_only));
-	EXPECT_EQ(NO_WRITE, in_child(SHSTK_STATUS_ENABLE | SHSTK_STATUS_WRITE,
-				     write_too));
-	EXPECT_EQ(NO_WRITE, in_child(SHSTK_STATUS_ENABLE | SHSTK_STATUS_WRITE,
-				     drop_write));
+	EXPECT_EQ(NO_WRITE, in_child(SHSTK_STATUS_ENABLE | SHSTK_STATUS_WRITE, write_too));
+	EXPECT_EQ(NO_WRITE, in_child(SHSTK_STATUS_ENABLE | SHSTK_STATUS_WRITE, drop_write));
 	EXPECT_EQ(0, in_child(SHSTK_STATUS_ENABLE, switch_off));
 	EXPECT_EQ(0, in_child(0, nothing));
 #ifndef __aarch64__
-	EXPECT_EQ(100 + EOPNOTSUPP,
-		  in_child(SHSTK_STATUS_ENABLE | SHSTK_STATUS_PUSH, nothing));
+	EXPECT_EQ(100 + EOPNOTSUPP, in_child(SHSTK_STATUS_ENABLE | SHSTK_STATUS_PUSH, nothing));
 #endif
 }
 
@@ -107,7 +103,7 @@ static int locked(void)
 	if (shstk_status_lock(SHSTK_STATUS_ENABLE | write))
 		return 1;
 	if (shstk_status_set(SHSTK_STATUS_ENABLE))
-		return 2;	/* no change */
+		return 2; /* no change */
 	if (shstk_status_set(0) != -EBUSY)
 		return 3;
 	if (write && shstk_status_set(SHSTK_STATUS_ENABLE | write) != -EBUSY)
@@ -177,8 +173,7 @@ TEST(functions_run_on_another_shadow_stack)
 static int with_marker(void)
 {
 	struct shstk_stack s;
-	int err = shstk_stack_map(4096, SHSTK_STACK_TOKEN | SHSTK_STACK_MARKER,
-				  &s), total = 0;
+	int err = shstk_stack_map(4096, SHSTK_STACK_TOKEN | SHSTK_STACK_MARKER, &s), total = 0;
 
 #ifdef __aarch64__
 	if (err || s.token != s.base + 4096 - 16)
@@ -212,7 +207,7 @@ TEST(late_enabling_is_refused)
 
 #else
 
-static volatile int here_err;	/* raise() is a leaf function to gcc */
+static volatile int here_err; /* raise() is a leaf function to gcc */
 
 static __attribute__((noinline)) int dive(int n)
 {

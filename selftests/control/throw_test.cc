@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "libshstk/shstk.h"
-#include "tools/preload/ssp.h"
+#include "tools/inject/preload/ssp.h"
 
 static unsigned int count;
 static int err = 1, destroyed;
@@ -22,7 +22,10 @@ static void ok(bool good, const char *what)
 }
 
 struct guard {
-	~guard() { destroyed++; }
+	~guard()
+	{
+		destroyed++;
+	}
 };
 
 static __attribute__((noinline)) void dive(int depth)

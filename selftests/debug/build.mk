@@ -2,26 +2,44 @@
 #
 # Not part of make check, for they take long:
 #
-#   make debug-kernel  build an arm64 kernel that watches itself (KASAN, lockdep,
-#                   RCU, kmemleak), once, and race and fuzz the modules on it
+#   make debug-kernel  build kernels that watch themselves (KASAN, lockdep, RCU,
+#                   kmemleak), once, and race and fuzz the modules on them;
+#                   debug-kernel-arm64, debug-kernel-x86: one of them
 #   make bpftrace-guest  Debian's bpftrace in the guests BPFTRACE_GUESTS, without
 #                   and with the modules (x86-6.12: an hour on a busy machine)
+#   make check-kernels  build, load and try the modules on kernels that are not guests'
+#   make check-nmi   NMI_CHAINS callchains (1000000) taken in NMIs, in NMI_GUESTS
 #   make check-dkms  Debian's dkms builds the modules, which a guest then loads
 #   make reload-guest  load and unload the modules under load, RELOAD_ROUNDS times
 #                   (100), in guests
 #   make fuzz-guest    random ioctls, prctls and mappings in guests, FUZZ_SECONDS
 #                   of the guest's clock (60)
 
-DEBUG_TESTS := $(B)/selftests/kmod/arm64
-DEBUG_MODULES := $(B)/kmod/debug-arm64/shstk.ko $(B)/kmod/debug-arm64/shstk_perf.ko
-DEBUG_NEEDS := $(addprefix $(DEBUG_TESTS)/,perf_test device_test race_test device_fuzz reload_test)
 DEBUG_SECONDS ?= 30
 
-debug-kernel:
+debug-kernel: debug-kernel-arm64 debug-kernel-x86
+
+debug-kernel-arm64 debug-kernel-x86: debug-kernel-%:
 	$(Q).ci/packages-install build guest debug
-	$(Q)selftests/guest/setup source kernel-arm64-7.2
-	$(Q)selftests/debug/kernel -j$(shell nproc)
-	$(Q)$(MAKE) --no-print-directory run-debug-kernel
+	$(Q)selftests/guest/setup source kernel-$*-7.2 root-$* $(if $(filter x86,$*),qemu-x86)
+	$(Q)selftests/debug/kernel $* -j$(shell nproc)
+	$(Q)$(MAKE) --no-print-directory run-debug-$*
+
+# $(1) architecture
+debug_test = $(B)/selftests/kmod/$(1)/$(2)_test
+debug_modules = $(patsubst %,$(B)/kmod/debug-$(1)/%.ko,shstk shstk_perf)
+debug_shstk_arm64 := $(B)/selftests/record/arm64/shstk
+debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
+debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz $(debug_shstk_$(1)) \
+	$(foreach t,perf device race hostile reload rules,$(call debug_test,$(1),$(t)))
+
+# 5-level page tables make KASAN's shadow of the addresses too large.
+debug_run_arm64 := selftests/guest/run arm64-7.2 --slack 4
+debug_run_x86 := selftests/guest/run x86-qemu-7.2 --append "no5lvl nohpet" --slack 4 \
+	--sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
+debug_run_bochs := selftests/guest/run x86-7.2 --append no5lvl --slack 50
+debug_run = $(debug_run_$(1)) --memory 1500 --timeout 1500 \
+	--kernel $(SHSTK_CACHE)/debug-$(if $(filter arm64,$(1)),arm64,x86)/Image
 
 $(B)/guest/leak/leak.ko: selftests/guest/leak.c $(SHSTK_CACHE)/debug-arm64/done
 	@mkdir -p $(@D)
@@ -29,23 +47,38 @@ $(B)/guest/leak/leak.ko: selftests/guest/leak.c $(SHSTK_CACHE)/debug-arm64/done
 	$(call say,KBUILD,$@)$(MAKE) -s -C $(SHSTK_CACHE)/debug-arm64/linux ARCH=arm64 \
 		CROSS_COMPILE=$(ARM64) M=$(CURDIR)/$(@D) modules
 
-DEBUG_RUN := selftests/guest/run arm64-7.2 --memory 1500 --timeout 1500 --slack 4 \
-	--kernel $(SHSTK_CACHE)/debug-arm64/Image
-
 # Lost memory has to be seen, where it was lost. Last: a scan may miss some of it.
-run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(DEBUG_TESTS)/device_test
-	$(Q)! $(DEBUG_RUN) --out $(B)/guest/debug-leak $(B)/kmod/debug-arm64/shstk.ko \
-		device=$(DEBUG_TESTS)/device_test -shstk $< -leak
+run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(call debug_test,arm64,device)
+	$(Q)! $(call debug_run,arm64) --out $(B)/guest/debug-leak $(B)/kmod/debug-arm64/shstk.ko \
+		device=$(call debug_test,arm64,device) -shstk $< -leak
 	$(Q)[ "$$(grep -c '^not ok' $(B)/guest/debug-leak/results.tap)" = 1 ] && \
 		grep '^not ok .*unload leak: .*kmemleak: unreferenced' $(B)/guest/debug-leak/results.tap
 
+# $(1) CPUs
+debug_arm64 = $(call debug_run,arm64) --cpus $(1) --out $(B)/guest/debug-arm64-$(1) \
+	'reload=$(call debug_test,arm64,reload) 10 500 30 $(call debug_modules,arm64)' \
+	$(call debug_modules,arm64) perf=$(call debug_test,arm64,perf) \
+	device=$(call debug_test,arm64,device) 'race=$(call debug_test,arm64,race) 2000' \
+	'hostile=$(call debug_test,arm64,hostile) $(call debug_modules,arm64)' \
+	'rules=$(call debug_test,arm64,rules) $(debug_shstk_arm64)' \
+	'fuzz=$(B)/selftests/kmod/arm64/device_fuzz $(DEBUG_SECONDS)' || exit 1;
+
 # Twice: on one CPU, where what is timed is regular, and on two.
-run-debug-kernel: run-debug-leak $(B)/kmod/debug-arm64/.built $(DEBUG_NEEDS)
-	$(Q)for cpus in 1 2; do $(DEBUG_RUN) --cpus $$cpus --out $(B)/guest/debug-arm64-$$cpus \
-		'reload=$(DEBUG_TESTS)/reload_test 10 500 30 $(DEBUG_MODULES)' \
-		$(DEBUG_MODULES) perf=$(DEBUG_TESTS)/perf_test device=$(DEBUG_TESTS)/device_test \
-		'race=$(DEBUG_TESTS)/race_test 2000' \
-		'fuzz=$(DEBUG_TESTS)/device_fuzz $(DEBUG_SECONDS)' || exit 1; done
+run-debug-arm64: run-debug-leak $(call debug_needs,arm64)
+	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
+
+# Unwind rules on two CPUs, and all that needs shadow stacks in Bochs. No NMIs: this
+# kernel's own stacks are by frame pointers, of which it complains in some of them.
+debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-x86-2 \
+	$(B)/kmod/debug-x86/shstk_perf.ko \
+	'rules=$(call debug_test,x86,rules) $(debug_shstk_x86)'
+debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-x86-bochs \
+	$(call debug_modules,x86) perf=$(call debug_test,x86,perf) \
+	device=$(call debug_test,x86,device) 'race=$(call debug_test,x86,race) 15' \
+	'hostile=$(call debug_test,x86,hostile) $(call debug_modules,x86)'
+run-debug-x86: $(call debug_needs,x86)
+	$(Q)$(debug_x86)
+	$(Q)$(debug_bochs)
 
 fuzz-guest:
 	$(Q).ci/packages-install build check guest
@@ -87,6 +120,48 @@ check-dkms: $(foreach t,$(DKMS_TESTS),$(lastword $(subst =, ,$(t))))
 	$(Q)selftests/guest/run x86-6.12 --out $(B)/guest/dkms --timeout 600 --slack 8 \
 		$(foreach m,shstk shstk_perf shstk_prctl,$(B)/dkms/$(m).ko) $(DKMS_TESTS)
 
+# What nmi_test needs: its module, and in QEMU the command that compiles unwind rules.
+NMI_RULES := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
+nmi_module = $(B)/selftests/kmod/nmi/$(subst -qemu-,-,$(1))/shstk_nmi.ko
+nmi_qemu = --cpus 2 --append nohpet --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
+
+# Kernels that no other test runs on: W=1 builds, and what matters most, loaded.
+KERNELS_MORE := arm64-7.3 x86-7.3
+KERNELS_GUESTS := $(KERNELS_MORE) x86-qemu-7.3
+check-kernels:
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup qemu-x86 root-x86 $(KERNELS_MORE:%=kernel-%)
+	$(Q)$(MAKE) --no-print-directory run-check-kernels
+
+# $(1) guest, $(2) test. guest_arch is not known yet when the list of needs is read.
+kernels_test = $(B)/selftests/kmod/$(firstword $(subst -, ,$(1)))/$(2)_test
+kernels_tests = $(KMOD_$(1)) $(foreach t,device perf map hostile,\
+	'$(t)=$(call kernels_test,$(1),$(t)) $(if $(filter hostile,$(t)),$(KMOD_$(1)))')
+kernels_tests_qemu = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1)))) \
+	'rules=$(call kernels_test,$(1),rules) $(NMI_RULES)' $(call nmi_module,$(1)) \
+	'nmi=$(call kernels_test,$(1),nmi) 10000 200 $(NMI_RULES)'
+kernels_guest = selftests/guest/run $(1) --timeout 1200 --slack 20 --out $(B)/guest/$(1) \
+	$(if $(filter x86-qemu-%,$(1)),$(nmi_qemu) $(call kernels_tests_qemu,$(1)),$(call kernels_tests,$(1))) || exit 1;
+run-check-kernels: $(foreach g,$(KERNELS_MORE),$(KMOD_$(g)) \
+		$(foreach t,device perf map hostile,$(call kernels_test,$(g),$(t)))) \
+		$(foreach t,rules nmi,$(B)/selftests/kmod/x86/$(t)_test) $(NMI_RULES) \
+		$(call nmi_module,x86-qemu-7.3)
+	$(Q)KERNELS='$(KERNELS_MORE)' selftests/kmod/source_test
+	$(Q)$(foreach g,$(KERNELS_GUESTS),$(call kernels_guest,$(g)))
+
+# Callchains in NMIs, many: by unwind rules with two CPUs in QEMU, and from shadow stacks
+# in Bochs, which is slow: a hundredth as many.
+NMI_GUESTS ?= x86-qemu-6.12 x86-qemu-7.2 x86-6.12 x86-7.2
+NMI_CHAINS ?= 1000000
+nmi_chains = $(if $(filter x86-qemu-%,$(1)),$(NMI_CHAINS) 120 $(NMI_RULES),$(NMI_CHAINS:00=) 1000)
+nmi_guest = selftests/guest/run $(1) $(if $(filter x86-qemu-%,$(1)),$(nmi_qemu)) \
+	--timeout 36000 --slack 50 --out $(B)/guest/nmi-$(1) \
+	$(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1)))) $(nmi_module) \
+	'nmi=$(B)/selftests/kmod/x86/nmi_test $(nmi_chains)' || exit 1;
+check-nmi: module $(B)/selftests/kmod/x86/nmi_test $(NMI_RULES) \
+		$(foreach g,$(NMI_GUESTS),$(call nmi_module,$(g)))
+	$(Q)$(foreach g,$(NMI_GUESTS),$(call nmi_guest,$(g)))
+
 RELOAD_GUESTS ?= arm64-7.2 x86-6.12
 RELOAD_ROUNDS ?= 100
 
@@ -98,5 +173,6 @@ reload_guest = selftests/guest/run $(1) --timeout 7200 --slack 20 --out $(B)/gue
 reload-guest: module $(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/reload_test)
 	$(Q)$(foreach g,$(RELOAD_GUESTS),$(call reload_guest,$(g)))
 
+.PHONY: check-kernels run-check-kernels check-nmi
 .PHONY: bpftrace-guest check-dkms reload-guest
-.PHONY: debug-kernel run-debug-kernel run-debug-leak fuzz-guest run-fuzz-guest
+.PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 run-debug-arm64 run-debug-x86 run-debug-leak fuzz-guest run-fuzz-guest

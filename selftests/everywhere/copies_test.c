@@ -20,8 +20,8 @@
 #define MAX 64
 #define DEPTH 20
 
-typedef int (*capture_fn)(uint64_t *pcs, unsigned int max,
-			  const struct shstk_opts *opts, struct shstk_info *info);
+typedef int (*capture_fn)(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+			  struct shstk_info *info);
 
 static capture_fn capture;
 static uint64_t pcs[MAX];
@@ -106,7 +106,7 @@ TEST(closed_while_threads_that_used_it_live_on)
 	pthread_barrier_wait(&barrier);
 	EXPECT_EQ(0, dlclose(lib));
 	pthread_barrier_wait(&barrier);
-	ASSERT_EQ(0, pthread_join(thread, &ok));	/* its destructors ran */
+	ASSERT_EQ(0, pthread_join(thread, &ok)); /* its destructors ran */
 	EXPECT_NE(NULL, ok);
 }
 

@@ -19,15 +19,15 @@
 #include "shstk.h"
 
 #define MAX 64
-#define MOST 5000	/* more allocations than anything here makes */
+#define MOST 5000 /* more allocations than anything here makes */
 
 static struct {
-	int left;	/* calls until one fails; 0: none does */
+	int left; /* calls until one fails; 0: none does */
 	bool sticky;
-	bool failed;	/* one did */
-	int inside;	/* of a function of the C library that is wrapped itself */
-	long live;	/* of malloc() and its like */
-	long mapped;	/* bytes */
+	bool failed; /* one did */
+	int inside; /* of a function of the C library that is wrapped itself */
+	long live; /* of malloc() and its like */
+	long mapped; /* bytes */
 } alloc;
 
 static bool fails(void)
@@ -55,12 +55,13 @@ static void *counted(void *p)
 	return p;
 }
 
-#define FAIL_WITH(value) do { \
-	if (fails()) { \
-		errno = ENOMEM; \
-		return value; \
-	} \
-} while (0)
+#define FAIL_WITH(value)                \
+	do {                            \
+		if (fails()) {          \
+			errno = ENOMEM; \
+			return value;   \
+		}                       \
+	} while (0)
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
@@ -161,8 +162,8 @@ int __wrap_munmap(void *p, size_t len)
 }
 
 /* An unwinding that adds to the information it has. */
-static int find_nothing(void *arg, const char *path, const void *image,
-			size_t size, struct shstk_debug *ret)
+static int find_nothing(void *arg, const char *path, const void *image, size_t size,
+			struct shstk_debug *ret)
 {
 	(void)arg;
 	(void)path;
@@ -228,8 +229,7 @@ static __attribute__((noinline)) int use_space(struct shstk_info *info)
 		shstk_space_set_debug(space, find_nothing, NULL);
 		n = shstk_space_add_pid(space, getpid());
 		if (n >= 0)
-			n = shstk_unwind(space, &regs, read_own, fds, pcs, MAX,
-					 NULL, info);
+			n = shstk_unwind(space, &regs, read_own, fds, pcs, MAX, NULL, info);
 		shstk_space_destroy(space);
 	}
 	close(fds[0]);
@@ -274,8 +274,7 @@ TEST(spaces_without_all_further_allocations)
 	spaces(_metadata, true);
 }
 
-static __attribute__((noinline)) int down(int n, uint64_t *pcs,
-					  struct shstk_info *info)
+static __attribute__((noinline)) int down(int n, uint64_t *pcs, struct shstk_info *info)
 {
 	volatile int r;
 
@@ -292,8 +291,7 @@ static bool good(void)
 	uint64_t pcs[MAX];
 	int n = down(10, pcs, &info);
 
-	return n > 12 && info.end == SHSTK_END_COMPLETE && !info.guessed &&
-	       pcs[2] == pcs[9];
+	return n > 12 && info.end == SHSTK_END_COMPLETE && !info.guessed && pcs[2] == pcs[9];
 }
 
 /* Short, but what there is is right, or marked. */
@@ -349,8 +347,8 @@ static void captures(struct __test_metadata *_metadata, bool sticky)
 		if (!pid)
 			_exit(child(i, sticky));
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		ASSERT_TRUE(WIFEXITED(status)) TH_LOG("allocation %d: signal %d",
-						      i, WTERMSIG(status));
+		ASSERT_TRUE(WIFEXITED(status))
+		TH_LOG("allocation %d: signal %d", i, WTERMSIG(status));
 		if (WEXITSTATUS(status) == 2)
 			break;
 		EXPECT_EQ(0, WEXITSTATUS(status)) TH_LOG("allocation %d", i);

@@ -85,8 +85,7 @@ TEST(a_million_frames)
 	struct deep d = { .max = FRAMES + 64 };
 	int i, same = 0;
 
-	d.pcs = mmap(NULL, d.max * 8ul, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	d.pcs = mmap(NULL, d.max * 8ul, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)d.pcs);
 	on_large_stack(_metadata, &d);
 	for (i = 0; i < 2; i++) {
@@ -98,8 +97,7 @@ TEST(a_million_frames)
 	for (i = 2; i < FRAMES; i++)
 		same += d.pcs[i] == d.pcs[2];
 	EXPECT_EQ(FRAMES - 2, same);
-	TH_LOG("%d frames: %.1f ms, again: %.1f ms", d.n[0], d.took[0] * 1e3,
-	       d.took[1] * 1e3);
+	TH_LOG("%d frames: %.1f ms, again: %.1f ms", d.n[0], d.took[0] * 1e3, d.took[1] * 1e3);
 }
 
 TEST(the_innermost_of_a_million_frames)
@@ -112,8 +110,7 @@ TEST(the_innermost_of_a_million_frames)
 	EXPECT_EQ(64, d.n[1]);
 	EXPECT_EQ(SHSTK_END_CAPACITY, d.info[0].end);
 	EXPECT_LT(d.took[1], SECONDS / 100);
-	TH_LOG("64 of a million frames: %.3f ms, again: %.3f ms",
-	       d.took[0] * 1e3, d.took[1] * 1e3);
+	TH_LOG("64 of a million frames: %.3f ms, again: %.3f ms", d.took[0] * 1e3, d.took[1] * 1e3);
 }
 
 static pthread_barrier_t barrier;
@@ -125,8 +122,7 @@ static void *one_thread(void *arg)
 	uint64_t pcs[32];
 
 	(void)arg;
-	if (shstk_capture(pcs, 32, NULL, &info) < 2 ||
-	    info.end != SHSTK_END_COMPLETE)
+	if (shstk_capture(pcs, 32, NULL, &info) < 2 || info.end != SHSTK_END_COMPLETE)
 		__atomic_fetch_add(&bad_traces, 1, __ATOMIC_RELAXED);
 	pthread_barrier_wait(&barrier);
 	return NULL;
@@ -146,7 +142,7 @@ static int wave(struct __test_metadata *_metadata, int want)
 		if (pthread_create(&thread[n], &attr, one_thread, NULL))
 			break;
 	}
-	if (n < want) {	/* those that run wait for ever */
+	if (n < want) { /* those that run wait for ever */
 		TH_LOG("only %d threads here", n);
 		exit(n < 100 ? 1 : KSFT_SKIP);
 	}
@@ -173,8 +169,8 @@ TEST(ten_thousand_threads)
 	/* The second ones have the states of the first ones. */
 	EXPECT_LE(second.threads, first.threads + 1);
 	EXPECT_LT(now() - start, 2 * SECONDS);
-	TH_LOG("%u threads: %.0f ms, again: %.0f ms; %u states", THREADS,
-	       (between - start) * 1e3, (now() - between) * 1e3, second.threads);
+	TH_LOG("%u threads: %.0f ms, again: %.0f ms; %u states", THREADS, (between - start) * 1e3,
+	       (now() - between) * 1e3, second.threads);
 }
 
 typedef int (*pass_fn)(void *next);
@@ -207,8 +203,7 @@ static bool copy_file(const char *from, const char *to)
 	return ok;
 }
 
-static void load_all(struct __test_metadata *_metadata, const char *dir,
-		     void **lib, pass_fn *next)
+static void load_all(struct __test_metadata *_metadata, const char *dir, void **lib, pass_fn *next)
 {
 	char path[PATH_MAX];
 	int i;
@@ -253,8 +248,8 @@ TEST(a_thousand_modules)
 			ASSERT_EQ((void *)next[MODULES - 1 - i], where.dli_saddr);
 		}
 		EXPECT_LT(took[0], SECONDS);
-		TH_LOG("%d modules: %.1f ms, again: %.2f ms", MODULES,
-		       took[0] * 1e3, took[2] * 1e3);
+		TH_LOG("%d modules: %.1f ms, again: %.2f ms", MODULES, took[0] * 1e3,
+		       took[2] * 1e3);
 		for (i = 0; i < MODULES; i++)
 			dlclose(lib[i]);
 	}

@@ -9,21 +9,24 @@ EXPORT_B := $(B)/selftests/export
 
 # $(1) variant
 define export_driver
-$(EXPORT_B)/driver-$(1): selftests/export/driver.c $(B)/symbol/$(1)/libshstk-symbol.a
+$(EXPORT_B)/driver-$(1): selftests/export/driver.c $(B)/symbol/$(1)/libshstk-symbol.a $(B)/lib/$(1)/libshstk.a
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)$$($(1)_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) \
-		$$($(1)_FLAGS) -MMD -MP -o $$@ $$< $(B)/symbol/$(1)/libshstk-symbol.a $(SYMBOL_LIBS)
+		$$($(1)_FLAGS) -MMD -MP -o $$@ $$< $(B)/symbol/$(1)/libshstk-symbol.a \
+		$(B)/lib/$(1)/libshstk.a $(SYMBOL_LIBS)
 endef
 $(foreach v,native clang asan,$(eval $(call export_driver,$(v))))
 
 # The driver with sanitizers, in which one allocation fails.
 FAIL_WRAP := malloc calloc realloc reallocarray vasprintf asprintf
-$(EXPORT_B)/driver-fail: selftests/export/driver.c selftests/export/fail.c $(B)/symbol/asan/libshstk-symbol.a
+$(EXPORT_B)/driver-fail: selftests/export/driver.c selftests/export/fail.c $(B)/symbol/asan/libshstk-symbol.a \
+		$(B)/lib/asan/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(asan_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) \
 		$(FAIL_WRAP:%=-Wl,--wrap=%) -o $@ $^ $(SYMBOL_LIBS)
 
-EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py
+EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py \
+	selftests/export/debuginfod_test.py
 
 $(EXPORT_TESTS): | $(foreach v,native clang asan fail,$(EXPORT_B)/driver-$(v))
 

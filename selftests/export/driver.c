@@ -137,8 +137,8 @@ static int find(char **w)
 	const struct shstk_symmap *map;
 
 	map = shstk_symproc_find(get_proc(w[1]), number(w[2]));
-	printf("%llx\t%llx\t%s\t%s\n", (unsigned long long)map->start,
-	       (unsigned long long)map->end, kinds[map->kind], map->name);
+	printf("%llx\t%llx\t%s\t%s\n", (unsigned long long)map->start, (unsigned long long)map->end,
+	       kinds[map->kind], map->name);
 	return 0;
 }
 
@@ -150,15 +150,12 @@ static int lookup(char **w)
 	size_t k;
 
 	symbol = shstk_symproc_lookup(get_proc(w[1]), number(w[2]),
-				      strcmp(w[3], "pc") ?
-					      SHSTK_SYMADDR_RETURN :
-					      SHSTK_SYMADDR_PC);
+				      strcmp(w[3], "pc") ? SHSTK_SYMADDR_RETURN : SHSTK_SYMADDR_PC);
 	for (i = 0; i < symbol->nr; i++) {
 		frame = symbol->frames + i;
-		printf("%s\t%s\t%s\t%u\t%u\t%d\t%llx\t%s\t", frame->function,
-		       frame->linkage, frame->file ? frame->file : "",
-		       frame->line, frame->start_line, frame->inlined,
-		       (unsigned long long)symbol->offset, symbol->map->name);
+		printf("%s\t%s\t%s\t%u\t%u\t%d\t%llx\t%s\t", frame->function, frame->linkage,
+		       frame->file ? frame->file : "", frame->line, frame->start_line,
+		       frame->inlined, (unsigned long long)symbol->offset, symbol->map->name);
 		for (k = 0; k < symbol->map->build_id_size; k++)
 			printf("%02x", symbol->map->build_id[k]);
 		printf("\t%d\n", symbol->resolved);
@@ -166,8 +163,7 @@ static int lookup(char **w)
 	return 0;
 }
 
-static unsigned int split_numbers(char *list, uint64_t *to, uint8_t *marks,
-				  unsigned int max)
+static unsigned int split_numbers(char *list, uint64_t *to, uint8_t *marks, unsigned int max)
 {
 	unsigned int n = 0;
 	char *save, *word, *end;
@@ -222,8 +218,7 @@ static int write_file(char **w, char *err, size_t size)
 		if (!strncmp(*option, "title=", 6))
 			opts.title = *option + 6;
 	}
-	return shstk_profile_write(profile, w[1],
-				   strcmp(w[2], "-") ? w[2] : NULL, &opts, err,
+	return shstk_profile_write(profile, w[1], strcmp(w[2], "-") ? w[2] : NULL, &opts, err,
 				   size);
 }
 
@@ -233,11 +228,9 @@ static int run(char **w, char *err, size_t size)
 	int ret;
 
 	if (!strcmp(c, "proc"))
-		return shstk_symproc_create(symbols, number(w[2]),
-					    add_proc(w[1]));
+		return shstk_symproc_create(symbols, number(w[2]), add_proc(w[1]));
 	if (!strcmp(c, "fork"))
-		return shstk_symproc_fork(get_proc(w[2]), number(w[3]),
-					  add_proc(w[1]));
+		return shstk_symproc_fork(get_proc(w[2]), number(w[3]), add_proc(w[1]));
 	if (!strcmp(c, "maps"))
 		return set_maps(get_proc(w[1]), w[2]);
 	if (!strcmp(c, "live")) {
@@ -247,8 +240,7 @@ static int run(char **w, char *err, size_t size)
 	if (!strcmp(c, "map"))
 		return add_map(w);
 	if (!strcmp(c, "unmap"))
-		return shstk_symproc_remove(get_proc(w[1]), number(w[2]),
-					    number(w[3]));
+		return shstk_symproc_remove(get_proc(w[1]), number(w[2]), number(w[3]));
 	if (!strcmp(c, "perfmap")) {
 		ret = shstk_symproc_add_perf_map(get_proc(w[1]), w[2]);
 		printf("%d\n", ret);
@@ -264,8 +256,7 @@ static int run(char **w, char *err, size_t size)
 		return ret < 0 ? ret : 0;
 	}
 	if (!strcmp(c, "period"))
-		return shstk_profile_set_period(profile, w[1], w[2],
-						number(w[3]));
+		return shstk_profile_set_period(profile, w[1], w[2], number(w[3]));
 	if (!strcmp(c, "time")) {
 		shstk_profile_set_time(profile, number(w[1]), number(w[2]));
 		return 0;
@@ -285,8 +276,7 @@ static int run(char **w, char *err, size_t size)
 	if (!strcmp(c, "write"))
 		return write_file(w, err, size);
 	if (!strcmp(c, "check"))
-		return shstk_profile_check(w[1], strcmp(w[2], "-") ? w[2] : NULL,
-					   err, size);
+		return shstk_profile_check(w[1], strcmp(w[2], "-") ? w[2] : NULL, err, size);
 	fprintf(stderr, "driver: no command %s\n", c);
 	exit(2);
 }
@@ -295,19 +285,19 @@ int main(int argc, char **argv)
 {
 	struct shstk_symbols_opts opts = {
 		.debug_dirs = argc > 1 ? argv[1] : NULL,
+		.full_names = argc > 2 && !strcmp(argv[2], "full-names"),
 	};
 	char *line = NULL, *w[WORDS_MAX + 1], *word, *save, err[512];
 	size_t size = 0;
 	int n, ret;
 
-	if (shstk_symbols_create(&opts, &symbols) ||
-	    shstk_profile_create(symbols, &profile))
+	if (shstk_symbols_create(&opts, &symbols) || shstk_profile_create(symbols, &profile))
 		return 2;
 	while (getline(&line, &size, stdin) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		memset(w, 0, sizeof(w));
-		for (n = 0, word = strtok_r(line, "\t", &save);
-		     word && n < WORDS_MAX; word = strtok_r(NULL, "\t", &save)) {
+		for (n = 0, word = strtok_r(line, "\t", &save); word && n < WORDS_MAX;
+		     word = strtok_r(NULL, "\t", &save)) {
 			unescape(word);
 			w[n++] = word;
 		}

@@ -16,6 +16,8 @@ import sys
 import xml.etree.ElementTree as ET
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from perf import perf  # noqa: E402
 from cases import (BUILD, Driver, Elf, Skip, build_id, case, equal, main, need,  # noqa: E402
                    run, sanitized_case)
 from symbol_test import INLINE_C, assemble, compile_c, line_of  # noqa: E402
@@ -587,14 +589,14 @@ def perf_text_like_perf(variant, folder):
     path = compile_c(folder, INLINE_C.replace('int main(void)\n{', 'int main(void)\n{\n\tfor '
                                               '(int i = 0; i < 200000000; i++)\n\t\toutermost(i);'),
                      flags=['-g'])
-    done = subprocess.run(['perf', 'record', '-q', '-e', 'cpu-clock:u', '-F', '99', '--call-graph',
-                           'dwarf', '-o',
-                           f'{folder}/data', path], capture_output=True, text=True, check=False)
+    done = perf('record', '-q', '-e', 'cpu-clock:u', '-F', '99', '--call-graph', 'dwarf', '-o',
+                f'{folder}/data', path)
     if done.returncode:
         raise Skip('perf cannot record here')
-    theirs = subprocess.run(['perf', 'script', '-i', f'{folder}/data', '-F',
-                             'comm,pid,tid,time,period,event,ip,sym,symoff,dso'],
-                            capture_output=True, text=True, check=True).stdout
+    done = perf('script', '-i', f'{folder}/data', '-F',
+                'comm,pid,tid,time,period,event,ip,sym,symoff,dso')
+    equal(done.returncode, 0, done.stderr)
+    theirs = done.stdout
     # An address in the program and its lines.
     found = re.findall(r'(?m)^\S+ +\d+/\d+ +\d+\.\d+: +\d+ \S+ \n((?:\t +[0-9a-f]+ .* '
                        r'\((?:inlined|\S*/prog)\)\n)+)', theirs)
@@ -670,10 +672,12 @@ def empty_profile(variant, folder):
 def format_choice(variant, folder):
     """the format comes from the suffix or by name; others are named in the error"""
     profile = Profile(variant, folder)
-    starts = {'pprof': b'\x1f\x8b', 'svg': b'<?xml', 'folded': b'', 'perf': b'main', 'top': b'cpu'}
+    starts = {'pprof': b'\x1f\x8b', 'svg': b'<?xml', 'folded': b'', 'perf': b'main', 'top': b'cpu',
+              'json': b'{'}
     for name, form in (('a.pb.gz', 'pprof'), ('a.pprof', 'pprof'), ('a.folded', 'folded'),
                        ('a.collapsed', 'folded'), ('a.svg', 'svg'), ('a.perf', 'perf'),
-                       ('a.txt', 'perf'), ('a.top', 'top')):
+                       ('a.txt', 'top'), ('a.top', 'top'),
+                       ('a.json', 'json')):
         data = open(profile.write(f'{folder}/{name}'), 'rb').read()
         assert data.startswith(starts[form]), name
     data = open(profile.write(f'{folder}/x.svg', 'pprof'), 'rb').read()
@@ -681,10 +685,10 @@ def format_choice(variant, folder):
     for name in ('out', 'out.gz', '.svg.', 'out.unknown'):
         equal(profile.driver.ask('write', f'{folder}/{name}', '-')[1],
               f"cannot tell a format from the name '{folder}/{name}' "
-              '(.pb.gz, .folded, .svg, .perf)')
+              '(.pb.gz, .pb, .folded, .svg, .perf, .txt, .json)')
         assert not os.path.exists(f'{folder}/{name}')
     equal(profile.driver.ask('write', f'{folder}/out', 'jpeg')[1],
-          "unknown format 'jpeg' (there are: pprof, folded, svg, perf, top)")
+          "unknown format 'jpeg' (there are: pprof, pb, folded, svg, perf, top, json)")
     profile.driver.close()
 
 

@@ -19,8 +19,7 @@ void *__wrap_calloc(size_t nr, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_reallocarray(void *old, size_t nr, size_t size);
 int __wrap_vasprintf(char **ret, const char *format, va_list args);
-int __wrap_asprintf(char **ret, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+int __wrap_asprintf(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static long at = -1, count;
 

@@ -97,8 +97,8 @@ def names(frames):
     return [f.function for f in frames]
 
 
-def open_proc(variant, debug_dirs='/nonexistent'):
-    driver = Driver(variant, debug_dirs)
+def open_proc(variant, debug_dirs='/nonexistent', full=False):
+    driver = Driver(variant, debug_dirs, full)
     driver.do('proc', 'p', 0)
     return driver
 
@@ -358,6 +358,126 @@ def cpp_names(variant, folder):
             assert frame.linkage.startswith(symbol)
         lambdas = [s for s in elf.symbols if s.startswith('_ZZ4main')]
         assert 'main::{lambda(int)#1}' in driver.lookup('p', elf.addr(lambdas[0]))[-1].function
+        driver.close()
+
+
+STANDARD_CPP = '''\
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+#define F __attribute__((noinline)) void
+using std::string;
+struct own : std::allocator<int> {};
+struct order { bool operator()(const string &, const string &) const; };
+template <typename... T> struct sink { F take(T...) { asm volatile(""); } };
+template <typename T> F kept(const T &) { asm volatile(""); }
+namespace app { struct vector { F run(std::vector<vector>) { asm volatile(""); } }; }
+F f1(const std::vector<string> &) { asm volatile(""); }
+F f2(std::map<string, std::vector<int>> &) { asm volatile(""); }
+F f3(std::vector<int, own> &) { asm volatile(""); }
+F f4(std::map<string, int, order> &) { asm volatile(""); }
+F f5(std::unordered_map<int *, std::set<char>> &, std::unique_ptr<string[]>) { asm volatile(""); }
+F f6(std::priority_queue<int>, std::priority_queue<int, std::vector<int>, std::greater<int>>)
+{
+	asm volatile("");
+}
+F f7(std::wstring, std::ostringstream &, std::basic_string<char16_t>) { asm volatile(""); }
+F f8(std::function<void(std::vector<int>, bool (*)(string))>) { asm volatile(""); }
+int main()
+{
+	std::vector<app::vector> v;
+	sink<std::vector<std::vector<bool>>, string>().take({}, {});
+	kept<std::queue<string>>({});
+	app::vector().run(v);
+}
+'''
+
+STANDARD_NAMES = {
+    '_Z2f1': 'f1(std::vector<std::string> const&)',
+    '_Z2f2': 'f2(std::map<std::string, std::vector<int> >&)',
+    '_Z2f3': 'f3(std::vector<int, own>&)',
+    '_Z2f4': 'f4(std::map<std::string, int, order>&)',
+    '_Z2f5': 'f5(std::unordered_map<int*, std::set<char> >&, std::unique_ptr<std::string []>)',
+    '_Z2f6': 'f6(std::priority_queue<int>, std::priority_queue<int, std::vector<int>, '
+             'std::greater<int> >)',
+    '_Z2f7': 'f7(std::wstring, std::ostringstream&, std::basic_string<char16_t>)',
+    '_Z2f8': 'f8(std::function<void (std::vector<int>, bool (*)(std::string))>)',
+    '_ZN4sink': 'sink<std::vector<std::vector<bool> >, std::string>::take('
+                'std::vector<std::vector<bool> >, std::string)',
+    '_Z4kept': 'void kept<std::queue<std::string> >(std::queue<std::string> const&)',
+    '_ZN3app': 'app::vector::run(std::vector<app::vector>)',
+}
+
+
+@case
+def standard_library_names(variant, folder):
+    """C++ names without the standard library's defaults, and with all on request"""
+    elf = Elf(compile_c(folder, STANDARD_CPP, compiler='g++', suffix='.cc'))
+    short, full = open_proc(variant), open_proc(variant, full=True)
+    elf.map(short, 'p')
+    elf.map(full, 'p')
+    for prefix, want in STANDARD_NAMES.items():
+        name = [s for s in elf.symbols if s.startswith(prefix)][0]
+        have = short.lookup('p', elf.addr(name))[-1].function
+        equal(have.split(' [clone')[0], want)
+        equal(full.lookup('p', elf.addr(name))[-1].function, run('c++filt', name).strip())
+    short.close()
+    full.close()
+
+
+@case
+def names_that_are_not_shortened(variant, folder):
+    """A C++ name that only looks like the standard library's"""
+    odd = {
+        '_Z1fIXgtLi2ELi1EEEvv': 'void f<((2)>(1))>()',
+        '_ZN1a3std6vectorIiE1fEv': 'a::std::vector<int>::f()',
+        '_ZN6notstd6vectorIiSaIiEE1fEv': 'notstd::vector<int, std::allocator<int> >::f()',
+        '_ZlsIcERSt6vectorIT_SaIS1_EES3_c':
+            'std::vector<char>& operator<< <char>(std::vector<char>, char)',
+    }
+    elf = assemble(folder, odd)
+    driver = open_proc(variant)
+    elf.map(driver, 'p')
+    for name, want in odd.items():
+        equal(driver.lookup('p', elf.addr(name))[-1].function, want)
+    driver.close()
+
+
+SCOPED_CPP = '''\
+#define INLINE __attribute__((always_inline)) inline
+volatile int in;
+namespace app {
+static INLINE int dot(int x) { in += x; return in; }
+namespace {
+struct hidden { static INLINE int get(int x) { in -= x; return in; } };
+}
+}
+static INLINE int plain(int x) { in ^= x; return in; }
+extern "C" {
+__attribute__((noinline)) int one(int x) { return app::dot(x); }
+__attribute__((noinline)) int two(int x) { return app::hidden::get(x); }
+__attribute__((noinline)) int three(int x) { return plain(x); }
+}
+int main() { return one(1) + two(2) + three(3); }
+'''
+
+
+@case
+def inlined_scopes(variant, folder):
+    """Static C++ functions that were inlined have their namespaces and classes"""
+    for compiler in 'g++', 'clang++':
+        elf = Elf(compile_c(folder, SCOPED_CPP, flags=['-g'], compiler=compiler, suffix='.cc'))
+        driver = open_proc(variant)
+        elf.map(driver, 'p')
+        found = [driver.lookup('p', elf.addr(name, 4))[0].function.removesuffix('(int)')
+                 for name in ('one', 'two', 'three')]
+        equal(found, ['app::dot', 'app::(anonymous namespace)::hidden::get', 'plain'])
         driver.close()
 
 

@@ -15,8 +15,7 @@ static bool kernel_knows;
 
 TEST(map_shadow_stack_is_enosys_or_eopnotsupp)
 {
-	EXPECT_EQ(kernel_knows ? -EOPNOTSUPP : -ENOSYS,
-		  ss_map(0, getpagesize(), 0));
+	EXPECT_EQ(kernel_knows ? -EOPNOTSUPP : -ENOSYS, ss_map(0, getpagesize(), 0));
 }
 
 TEST(map_shadow_stack_tells_nothing_of_its_arguments)
@@ -57,8 +56,7 @@ TEST(the_generic_prctl_calls_are_einval)
 
 	if (!access("/sys/module/shstk_prctl", F_OK))
 		SKIP(return, "not with the module shstk_prctl");
-	EXPECT_EQ(-EINVAL, ss_syscall(__NR_prctl, 74, (unsigned long)&bits,
-				      0, 0, 0));
+	EXPECT_EQ(-EINVAL, ss_syscall(__NR_prctl, 74, (unsigned long)&bits, 0, 0, 0));
 	EXPECT_EQ(-EINVAL, ss_syscall(__NR_prctl, 75, 0, 0, 0, 0));
 	EXPECT_EQ(-EINVAL, ss_syscall(__NR_prctl, 75, SS_ENABLE, 0, 0, 0));
 	EXPECT_EQ(-EINVAL, ss_syscall(__NR_prctl, 76, 0, 0, 0, 0));
@@ -97,7 +95,7 @@ TEST(the_cpu_features_do_not_name_it)
 			EXPECT_EQ(NULL, strstr(line, "user_shstk"));
 	fclose(cpuinfo);
 #elif defined(__aarch64__)
-	EXPECT_EQ(0, getauxval(AT_HWCAP) & (1UL << 32));	/* HWCAP_GCS */
+	EXPECT_EQ(0, getauxval(AT_HWCAP) & (1UL << 32)); /* HWCAP_GCS */
 #else
 	SKIP(return, "no auxiliary vector entry for it");
 #endif

@@ -10,7 +10,7 @@
 #include "facts.h"
 #include "kselftest_harness.h"
 
-#define SIZE	4096UL
+#define SIZE 4096UL
 
 /* Since 6.12 a kernel option restricts /proc/PID/mem; "always" lifts it. */
 static bool mem_may_force(void)
@@ -30,8 +30,8 @@ static bool mem_may_force(void)
 FIXTURE(words)
 {
 	unsigned long base;
-	unsigned long at;	/* of the token */
-	uint64_t word;		/* the token */
+	unsigned long at; /* of the token */
+	uint64_t word; /* the token */
 };
 
 FIXTURE_SETUP(words)
@@ -148,9 +148,9 @@ static int open_mem(pid_t pid, int flags)
 /* A traced child, stopped in a system call with a known pointer. */
 struct tracee {
 	pid_t pid;
-	unsigned long ssp;	/* its pointer where it stopped */
-	uint64_t word;		/* the entry there */
-	volatile uint64_t after;/* what became of it: its pointer */
+	unsigned long ssp; /* its pointer where it stopped */
+	uint64_t word; /* the entry there */
+	volatile uint64_t after; /* what became of it: its pointer */
 };
 
 static struct tracee *tracee;
@@ -167,8 +167,7 @@ static int noinline stop_deep(int depth)
 	} else {
 		tracee->ssp = ss_pointer();
 		tracee->word = peek(tracee->ssp);
-		ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0),
-			   SIGSTOP, 0, 0, 0);
+		ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0), SIGSTOP, 0, 0, 0);
 		tracee->after = ss_pointer();
 		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
 	}
@@ -190,16 +189,15 @@ static bool start_tracee(bool on)
 		if (!on) {
 			/* no return from here */
 			ss_disable(SS_ENABLE);
-			ss_syscall(__NR_kill,
-				   ss_syscall(__NR_getpid, 0, 0, 0, 0, 0),
-				   SIGSTOP, 0, 0, 0);
+			ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0), SIGSTOP, 0, 0,
+				   0);
 			ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
 		}
 		stop_deep(8);
 	}
 	tracee->pid = pid;
-	return pid > 0 && waitpid(pid, &status, 0) == pid &&
-	       WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status) &&
+	       WSTOPSIG(status) == SIGSTOP;
 }
 
 /* Let it go on to its end: its wait status. */
@@ -216,7 +214,7 @@ static int end_tracee(void)
 	return status;
 }
 
-FIXTURE(tracee) {};
+FIXTURE(tracee){};
 
 FIXTURE_SETUP(tracee)
 {
@@ -271,13 +269,10 @@ TEST_F(tracee, proc_mem_writes_its_entries_where_it_may_force)
 TEST_F(tracee, peekdata_reads_and_pokedata_writes_its_entries)
 {
 	errno = 0;
-	EXPECT_EQ((long)tracee->word, ptrace(PTRACE_PEEKDATA, tracee->pid,
-					     tracee->ssp, 0));
+	EXPECT_EQ((long)tracee->word, ptrace(PTRACE_PEEKDATA, tracee->pid, tracee->ssp, 0));
 	EXPECT_EQ(0, errno);
-	EXPECT_EQ(0, ptrace(PTRACE_POKEDATA, tracee->pid, tracee->ssp,
-			    0x123450));
-	EXPECT_EQ(0x123450, ptrace(PTRACE_PEEKDATA, tracee->pid,
-				   tracee->ssp, 0));
+	EXPECT_EQ(0, ptrace(PTRACE_POKEDATA, tracee->pid, tracee->ssp, 0x123450));
+	EXPECT_EQ(0x123450, ptrace(PTRACE_PEEKDATA, tracee->pid, tracee->ssp, 0));
 }
 
 TEST_F(tracee, process_vm_readv_across_the_upper_end_gives_what_is_mapped_there)
@@ -293,8 +288,8 @@ TEST_F(tracee, process_vm_readv_across_the_upper_end_gives_what_is_mapped_there)
 	remote = (struct iovec){ (void *)(map.end - WORD), sizeof(words) };
 	got = process_vm_readv(tracee->pid, &local, 1, &remote, 1, 0);
 	TH_LOG("%ld bytes from the last word of the shadow stack", got);
-	EXPECT_EQ(find_mapping(map.end, &map) && map.perms[0] == 'r' ?
-		  2 * WORD : WORD, (unsigned long)got);
+	EXPECT_EQ(find_mapping(map.end, &map) && map.perms[0] == 'r' ? 2 * WORD : WORD,
+		  (unsigned long)got);
 }
 
 /* --- the regset --- */
@@ -315,8 +310,7 @@ static long set_regset(struct ss_regset *set)
 {
 	struct iovec iov = { set, sizeof(*set) };
 
-	return ptrace(PTRACE_SETREGSET, tracee->pid, (void *)SS_REGSET, &iov) ?
-	       -errno : 0;
+	return ptrace(PTRACE_SETREGSET, tracee->pid, (void *)SS_REGSET, &iov) ? -errno : 0;
 }
 
 TEST_F(tracee, the_regset_has_the_pointer)
@@ -372,7 +366,7 @@ TEST(the_regset_when_off)
 }
 
 #ifdef __x86_64__
-#define PTRACE_ARCH_PRCTL	30
+#define PTRACE_ARCH_PRCTL 30
 
 static long remote_prctl(long op, unsigned long arg)
 {

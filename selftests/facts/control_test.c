@@ -10,47 +10,57 @@
 #include "kselftest.h"
 
 /* An answer that is no errno but the address of a new mapping. */
-#define AN_ADDRESS	0x5ca1ab1eL
+#define AN_ADDRESS 0x5ca1ab1eL
 
 /* An argument that stands for the address of a word to write the status to. */
-#define OUT		0x0ddba11UL
+#define OUT 0x0ddba11UL
 
 struct step {
 	long nr;
 	unsigned long arg[5];
 	long answer;
-	unsigned long out;	/* what must be at OUT afterwards; ~0: nothing */
+	unsigned long out; /* what must be at OUT afterwards; ~0: nothing */
 };
 
 struct fact {
 	const char *name;
-	struct step step[12];	/* ended by .nr 0 */
-	const char *unless;	/* not so while this file exists */
+	struct step step[12]; /* ended by .nr 0 */
+	const char *unless; /* not so while this file exists */
 };
 
-#define MAP(addr, size, flags, ans) \
-	{ SS_NR_MAP, { addr, size, flags }, ans, 0 }
+#define MAP(addr, size, flags, ans)                      \
+	{                                                \
+		SS_NR_MAP, { addr, size, flags }, ans, 0 \
+	}
 
 /* The generic calls, and these with an argument that must be 0. */
-#define PRCTL(op, arg, ans)	{ __NR_prctl, { op, arg }, ans, ~0UL }
-#define PR_SET(bits, ans)	PRCTL(SS_PR_SET, bits, ans)
-#define PR_LOCK(bits, ans)	PRCTL(SS_PR_LOCK, bits, ans)
-#define PR_STATUS(bits)		{ __NR_prctl, { SS_PR_GET, OUT }, 0, bits }
-#define PR_EXTRA(op, arg, a, b, c) \
-	{ __NR_prctl, { op, arg, a, b, c }, -EINVAL, ~0UL }
+#define PRCTL(op, arg, ans)                        \
+	{                                          \
+		__NR_prctl, { op, arg }, ans, ~0UL \
+	}
+#define PR_SET(bits, ans) PRCTL(SS_PR_SET, bits, ans)
+#define PR_LOCK(bits, ans) PRCTL(SS_PR_LOCK, bits, ans)
+#define PR_STATUS(bits)                                 \
+	{                                               \
+		__NR_prctl, { SS_PR_GET, OUT }, 0, bits \
+	}
+#define PR_EXTRA(op, arg, a, b, c)                              \
+	{                                                       \
+		__NR_prctl, { op, arg, a, b, c }, -EINVAL, ~0UL \
+	}
 
 #include "control.h"
 
 struct outcome {
-	int done;		/* steps with the right answer */
+	int done; /* steps with the right answer */
 	bool all;
-	long answer;		/* of the first wrong one */
+	long answer; /* of the first wrong one */
 	unsigned long out;
 };
 
 /* One frame, no calls, no return: the list may turn shadow stacks on. */
-static noinline __attribute__((noreturn)) void
-run_steps(const struct fact *fact, volatile struct outcome *res)
+static noinline __attribute__((noreturn)) void run_steps(const struct fact *fact,
+							 volatile struct outcome *res)
 {
 	unsigned long out, arg[5];
 	const struct step *s;
@@ -60,8 +70,7 @@ run_steps(const struct fact *fact, volatile struct outcome *res)
 	for (s = fact->step; s->nr; s++) {
 		out = ~0UL;
 		for (int i = 0; i < 5; i++)
-			arg[i] = s->arg[i] == OUT ? (unsigned long)&out :
-						    s->arg[i];
+			arg[i] = s->arg[i] == OUT ? (unsigned long)&out : s->arg[i];
 		ret = ss_syscall(s->nr, arg[0], arg[1], arg[2], arg[3], arg[4]);
 		if (s->answer == AN_ADDRESS)
 			right = ret > 0;
@@ -87,8 +96,7 @@ static void check(const struct fact *fact, struct outcome *res)
 	pid_t pid;
 
 	if (fact->unless && !access(fact->unless, F_OK)) {
-		ksft_test_result_skip("%s: not with %s\n", fact->name,
-				      fact->unless);
+		ksft_test_result_skip("%s: not with %s\n", fact->name, fact->unless);
 		return;
 	}
 	memset(res, 0, sizeof(*res));
@@ -104,12 +112,12 @@ static void check(const struct fact *fact, struct outcome *res)
 	ksft_test_result_fail("%s\n", fact->name);
 	s = &fact->step[res->done];
 	if (status)
-		ksft_print_msg("step %d: wait status %#x\n", res->done + 1,
-			       status);
+		ksft_print_msg("step %d: wait status %#x\n", res->done + 1, status);
 	else
-		ksft_print_msg("step %d: %ld(%#lx, %#lx, ...) answered %ld, out %#lx; expected %ld, %#lx\n",
-			       res->done + 1, s->nr, s->arg[0], s->arg[1],
-			       res->answer, res->out, s->answer, s->out);
+		ksft_print_msg(
+			"step %d: %ld(%#lx, %#lx, ...) answered %ld, out %#lx; expected %ld, %#lx\n",
+			res->done + 1, s->nr, s->arg[0], s->arg[1], res->answer, res->out,
+			s->answer, s->out);
 }
 
 int main(void)

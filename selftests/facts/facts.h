@@ -28,16 +28,15 @@
 
 /* Since Linux 6.6, newer than the C library's headers. */
 #ifndef SEGV_CPERR
-#define SEGV_CPERR	10
+#define SEGV_CPERR 10
 #endif
 
 #define noinline __attribute__((__noinline__))
 
 /* Where the running function returns to. */
-#define RETURN_ADDRESS() \
-	((uint64_t)__builtin_extract_return_addr(__builtin_return_address(0)))
+#define RETURN_ADDRESS() ((uint64_t)__builtin_extract_return_addr(__builtin_return_address(0)))
 
-#define WORD		sizeof(uint64_t)
+#define WORD sizeof(uint64_t)
 
 /* A word of a shadow stack is read like any other memory. */
 static inline uint64_t peek(unsigned long addr)
@@ -60,7 +59,7 @@ struct mapping {
 	unsigned long start;
 	unsigned long end;
 	char perms[8];
-	bool shadow;		/* "ss" is among smaps' VmFlags */
+	bool shadow; /* "ss" is among smaps' VmFlags */
 };
 
 /* The mapping of this process that holds @addr; false when there is none. */
@@ -95,10 +94,10 @@ static inline bool find_mapping(unsigned long addr, struct mapping *map)
 /* --- children and how they end --- */
 
 struct ending {
-	int status;		/* of exit, or -1 when a signal ended it */
-	int signo;		/* the signal, or 0 */
-	int code;		/* its si_code */
-	unsigned long addr;	/* its si_addr */
+	int status; /* of exit, or -1 when a signal ended it */
+	int signo; /* the signal, or 0 */
+	int code; /* its si_code */
+	unsigned long addr; /* its si_addr */
 };
 
 /*
@@ -153,8 +152,8 @@ static inline struct ending run_child(void (*fn)(void *), void *arg)
 /* Memory that children share with their parent. */
 static inline void *shared_page(void)
 {
-	void *page = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
 
 	return page == MAP_FAILED ? NULL : page;
 }
@@ -163,8 +162,7 @@ static inline void *shared_page(void)
  * Run this program with two arguments and take the first line it prints: a
  * process that starts over, as exec turns shadow stacks off.
  */
-static inline bool run_self(const char *arg1, const char *arg2, char *out,
-			    int size)
+static inline bool run_self(const char *arg1, const char *arg2, char *out, int size)
 {
 	FILE *from;
 	int fds[2];
@@ -198,14 +196,15 @@ static inline bool run_self(const char *arg1, const char *arg2, char *out,
  * Turn shadow stacks on with the permissions @bits, or end the program with a
  * skip. Not a function: the frame it is used in must not return.
  */
-#define START_SHADOW_STACK(bits) do {					\
-	long err_ = ss_enable(SS_ENABLE | (bits));			\
-									\
-	if (err_) {							\
-		printf("TAP version 13\n1..0 # SKIP no shadow stacks: %s\n", \
-		       strerror(-err_));				\
-		exit(KSFT_SKIP);					\
-	}								\
-} while (0)
+#define START_SHADOW_STACK(bits)                                                     \
+	do {                                                                         \
+		long err_ = ss_enable(SS_ENABLE | (bits));                           \
+                                                                                     \
+		if (err_) {                                                          \
+			printf("TAP version 13\n1..0 # SKIP no shadow stacks: %s\n", \
+			       strerror(-err_));                                     \
+			exit(KSFT_SKIP);                                             \
+		}                                                                    \
+	} while (0)
 
 #endif

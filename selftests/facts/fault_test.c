@@ -7,13 +7,13 @@
 #include "facts.h"
 #include "kselftest_harness.h"
 
-#define SIZE	4096UL
+#define SIZE 4096UL
 
 /* QEMU (11.1 at least) lets the instructions of riscv work on any page. */
 #if defined(__riscv)
-#define PAGE_TYPE_UNCHECKED	1
+#define PAGE_TYPE_UNCHECKED 1
 #else
-#define PAGE_TYPE_UNCHECKED	0
+#define PAGE_TYPE_UNCHECKED 0
 #endif
 
 /* A shadow stack between two pages of the given protection; 0: unmapped. */
@@ -22,18 +22,17 @@ static unsigned long fenced_stack(unsigned long size, int below, int above)
 	unsigned long page = getpagesize();
 	unsigned long room, ss;
 
-	room = (unsigned long)mmap(NULL, 6 * page, PROT_NONE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	room = (unsigned long)mmap(NULL, 6 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	munmap((void *)room, 6 * page);
 	ss = room + 3 * page;
 	if (ss_map(ss, size, SS_SET_TOKEN) != (long)ss)
 		return 0;
 	if (below)
-		mmap((void *)(ss - page), page, below, MAP_FIXED_NOREPLACE |
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap((void *)(ss - page), page, below,
+		     MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (above)
-		mmap((void *)(ss + page), page, above, MAP_FIXED_NOREPLACE |
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap((void *)(ss + page), page, above,
+		     MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return ss;
 }
 
@@ -58,7 +57,9 @@ static void noinline spoil_return(void *arg)
 		     ".globl fault_here\n"
 		     "fault_here: ret\n"
 		     "2:"
-		     : : "r"(elsewhere) : "memory");
+		     :
+		     : "r"(elsewhere)
+		     : "memory");
 #elif defined(__aarch64__)
 	asm volatile("bl	1f\n\t"
 		     "b		2f\n"
@@ -66,15 +67,19 @@ static void noinline spoil_return(void *arg)
 		     ".globl fault_here\n"
 		     "fault_here: ret\n"
 		     "2:"
-		     : : "r"(elsewhere) : "x30", "memory");
+		     :
+		     : "r"(elsewhere)
+		     : "x30", "memory");
 #else
 	asm volatile("la	x1, 2f\n\t"
-		     ".word	0xce104073\n\t"	/* sspush x1 */
+		     ".word	0xce104073\n\t" /* sspush x1 */
 		     "mv	x1, %0\n"
 		     ".globl fault_here\n"
-		     "fault_here: .word	0xcdc0c073\n"	/* sspopchk x1 */
+		     "fault_here: .word	0xcdc0c073\n" /* sspopchk x1 */
 		     "2:"
-		     : : "r"(elsewhere) : "x1", "memory");
+		     :
+		     : "r"(elsewhere)
+		     : "x1", "memory");
 #endif
 }
 
@@ -156,8 +161,7 @@ static void on_cperr(int sig, siginfo_t *info, void *uc)
 
 TEST(segv_cperr_can_be_handled)
 {
-	struct sigaction sa = { .sa_sigaction = on_cperr,
-				.sa_flags = SA_SIGINFO };
+	struct sigaction sa = { .sa_sigaction = on_cperr, .sa_flags = SA_SIGINFO };
 	int status = -1;
 	pid_t pid;
 
@@ -268,8 +272,7 @@ static void push_entry(void *arg)
 		_exit(99);
 	ss_push(0x123450);
 	ss_sync();
-	_exit(ss_pointer() == before - WORD &&
-	      peek(before - WORD) == 0x123450 ? 33 : 34);
+	_exit(ss_pointer() == before - WORD && peek(before - WORD) == 0x123450 ? 33 : 34);
 }
 
 TEST(the_push_instruction_without_permission_is_sigill)
@@ -352,8 +355,7 @@ static void underflow(void *arg)
 {
 	ss_switch((unsigned long)arg + SIZE - WORD);
 #if defined(__x86_64__)
-	asm volatile("lea 1f(%%rip), %%rax\n\tpush %%rax\n\tret\n1:"
-		     : : : "rax", "memory");
+	asm volatile("lea 1f(%%rip), %%rax\n\tpush %%rax\n\tret\n1:" : : : "rax", "memory");
 #elif defined(__aarch64__)
 	asm volatile("adr x30, 1f\n\tret\n1:" : : : "x30", "memory");
 #else
@@ -388,7 +390,7 @@ TEST(a_return_above_the_end_into_an_ordinary_mapping_is_segv_accerr)
 	EXPECT_EQ(ss + SIZE, end.addr);
 }
 
-#ifndef __riscv	/* there the pointer is an ordinary register */
+#ifndef __riscv /* there the pointer is an ordinary register */
 static void pop_all(void *arg)
 {
 	(void)arg;

@@ -20,28 +20,27 @@
 #define ss_inline static inline __attribute__((__always_inline__))
 
 /* prctl(); linux/prctl.h has them since 6.13 */
-#define SS_PR_GET	74	/* PR_GET_SHADOW_STACK_STATUS */
-#define SS_PR_SET	75	/* PR_SET_SHADOW_STACK_STATUS */
-#define SS_PR_LOCK	76	/* PR_LOCK_SHADOW_STACK_STATUS */
+#define SS_PR_GET 74 /* PR_GET_SHADOW_STACK_STATUS */
+#define SS_PR_SET 75 /* PR_SET_SHADOW_STACK_STATUS */
+#define SS_PR_LOCK 76 /* PR_LOCK_SHADOW_STACK_STATUS */
 
 /* map_shadow_stack() */
-#define SS_NR_MAP	453
-#define SS_SET_TOKEN	(1UL << 0)	/* SHADOW_STACK_SET_TOKEN */
-#define SS_SET_MARKER	(1UL << 1)	/* SHADOW_STACK_SET_MARKER */
+#define SS_NR_MAP 453
+#define SS_SET_TOKEN (1UL << 0) /* SHADOW_STACK_SET_TOKEN */
+#define SS_SET_MARKER (1UL << 1) /* SHADOW_STACK_SET_MARKER */
 
-#define SS_GIB		(1UL << 30)
+#define SS_GIB (1UL << 30)
 
 /* A system call: its result, or a negative errno. From arch.h. */
-ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b,
-			  unsigned long c, unsigned long d, unsigned long e);
+ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
+			  unsigned long d, unsigned long e);
 
 ss_inline long ss_prctl(int option, unsigned long arg)
 {
 	return ss_syscall(__NR_prctl, option, arg, 0, 0, 0);
 }
 
-ss_inline long ss_map(unsigned long addr, unsigned long size,
-		      unsigned long flags)
+ss_inline long ss_map(unsigned long addr, unsigned long size, unsigned long flags)
 {
 	return ss_syscall(SS_NR_MAP, addr, size, flags, 0, 0);
 }
@@ -51,10 +50,10 @@ ss_inline long ss_map(unsigned long addr, unsigned long size,
  * assembly knows this layout.
  */
 struct ss_context {
-	unsigned long sp;	/* ordinary stack pointer */
-	unsigned long fp;	/* frame pointer */
-	unsigned long pc;	/* where to go on */
-	unsigned long token;	/* restore token on the shadow stack */
+	unsigned long sp; /* ordinary stack pointer */
+	unsigned long fp; /* frame pointer */
+	unsigned long pc; /* where to go on */
+	unsigned long token; /* restore token on the shadow stack */
 };
 
 /* @size rounded up to whole pages. */

@@ -5,14 +5,14 @@
 #include "facts.h"
 #include "kselftest_harness.h"
 
-#define DEPTH	64
+#define DEPTH 64
 
 /* The pointer just after shadow stacks were turned on: the stack is empty. */
 static unsigned long start;
 
 struct level {
-	uint64_t ra;		/* where this call returns to */
-	uint64_t slot;		/* its return address on the ordinary stack */
+	uint64_t ra; /* where this call returns to */
+	uint64_t slot; /* its return address on the ordinary stack */
 	unsigned long ssp;
 };
 
@@ -245,20 +245,26 @@ static long size_with_limit(unsigned long limit, unsigned long *size)
 	long err;
 
 	snprintf(arg, sizeof(arg), "%lu", limit);
-	if (!run_self("--size", arg, out, sizeof(out)) ||
-	    sscanf(out, "%ld %lu", &err, size) != 2)
+	if (!run_self("--size", arg, out, sizeof(out)) || sscanf(out, "%ld %lu", &err, size) != 2)
 		return -ECHILD;
 	return err;
 }
 
-FIXTURE(size) {};
-FIXTURE_SETUP(size) {}
-FIXTURE_TEARDOWN(size) {}
-FIXTURE_VARIANT(size) { unsigned long limit; };
-FIXTURE_VARIANT_ADD(size, of_64_KiB) { .limit = 64 << 10 };
-FIXTURE_VARIANT_ADD(size, off_a_page_boundary) { .limit = 100001 };
-FIXTURE_VARIANT_ADD(size, of_8_MiB) { .limit = 8 << 20 };
-FIXTURE_VARIANT_ADD(size, of_one_page) { .limit = 4096 };
+FIXTURE(size){};
+FIXTURE_SETUP(size)
+{
+}
+FIXTURE_TEARDOWN(size)
+{
+}
+FIXTURE_VARIANT(size)
+{
+	unsigned long limit;
+};
+FIXTURE_VARIANT_ADD(size, of_64_KiB){ .limit = 64 << 10 };
+FIXTURE_VARIANT_ADD(size, off_a_page_boundary){ .limit = 100001 };
+FIXTURE_VARIANT_ADD(size, of_8_MiB){ .limit = 8 << 20 };
+FIXTURE_VARIANT_ADD(size, of_one_page){ .limit = 4096 };
 
 TEST_F(size, follows_the_stack_limit)
 {
@@ -303,7 +309,7 @@ TEST(size_without_a_stack_limit_is_capped_and_counts_as_memory)
 
 /* --- neighbours --- */
 
-#define PAIRS	64
+#define PAIRS 64
 
 TEST(a_page_below_is_left_free)
 {
@@ -328,8 +334,8 @@ TEST(what_lies_above_may_be_any_other_mapping)
 	unsigned long ss;
 
 	for (int i = 0; i < PAIRS && !adjoins; i++) {
-		above = mmap(NULL, page, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		above = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0);
 		ASSERT_NE(MAP_FAILED, above);
 		*above = 0x1234;
 		ss = ss_map(0, page, 0);
@@ -346,8 +352,7 @@ TEST(a_fixed_mapping_may_adjoin_below)
 	unsigned long room, ss;
 	void *below;
 
-	room = (unsigned long)mmap(NULL, 4 * page, PROT_NONE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	room = (unsigned long)mmap(NULL, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_EQ(0, munmap((void *)room, 4 * page));
 	ss = ss_map(room + 2 * page, page, 0);
 	ASSERT_EQ(room + 2 * page, ss);

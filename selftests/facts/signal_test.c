@@ -5,15 +5,15 @@
 #include "facts.h"
 #include "kselftest_harness.h"
 
-#define WORDS	8
+#define WORDS 8
 
 /* What a handler saw when it was entered. */
 struct seen {
 	unsigned long ssp;
-	uint64_t word[WORDS];	/* from the pointer on */
-	uint64_t ra;		/* the handler's own return address */
-	uint64_t pc;		/* the interrupted one */
-	unsigned long frame;	/* pointer kept in the signal frame */
+	uint64_t word[WORDS]; /* from the pointer on */
+	uint64_t ra; /* the handler's own return address */
+	uint64_t pc; /* the interrupted one */
+	unsigned long frame; /* pointer kept in the signal frame */
 	unsigned long sp;
 };
 
@@ -53,8 +53,7 @@ ss_inline void look(struct seen *seen, void *uc)
 /* A signal to oneself arrives on return from this system call. */
 ss_inline void raise_now(int sig)
 {
-	ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0), sig,
-		   0, 0, 0);
+	ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0), sig, 0, 0, 0);
 }
 
 /* Where a signal was raised: the pointer before and after, the entries. */
@@ -114,8 +113,7 @@ static void on_nesting(int sig, siginfo_t *info, void *uc)
 
 static void handle(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
 {
-	struct sigaction sa = { .sa_sigaction = fn,
-				.sa_flags = SA_SIGINFO | flags };
+	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO | flags };
 
 	sigaction(sig, &sa, NULL);
 }
@@ -134,8 +132,7 @@ TEST(the_signal_token_lies_next_to_the_interrupted_entries)
 	handle(SIGUSR1, on_outer, 0);
 	raise_deep(SIGUSR1, WORDS);
 	EXPECT_EQ(at.before - WORD, outer.ssp + SS_SIGNAL_TOKEN * WORD);
-	EXPECT_EQ(ss_signal_token(at.before - WORD, at.before),
-		  outer.word[SS_SIGNAL_TOKEN]);
+	EXPECT_EQ(ss_signal_token(at.before - WORD, at.before), outer.word[SS_SIGNAL_TOKEN]);
 }
 
 #if SS_SIGNAL_RESTORER >= 0
@@ -186,8 +183,7 @@ TEST(the_signal_token_is_cleared_on_return_where_it_is_checked_by_address)
 {
 	handle(SIGUSR1, on_outer, 0);
 	raise_deep(SIGUSR1, WORDS);
-	EXPECT_EQ(SS_SIGNAL_CLEARED ? 0 : outer.word[SS_SIGNAL_TOKEN],
-		  peek(at.before - WORD));
+	EXPECT_EQ(SS_SIGNAL_CLEARED ? 0 : outer.word[SS_SIGNAL_TOKEN], peek(at.before - WORD));
 }
 
 TEST(the_pointer_in_the_signal_frame)
@@ -432,7 +428,7 @@ TEST(a_signal_that_does_not_fit_is_sigsegv)
 	int room = SS_SIGNAL_WORDS;
 
 	EXPECT_EQ(SIGSEGV, run_child(signal_with_room, &room).signo);
-	room = SS_SIGNAL_WORDS + 1 + 8;	/* for the handler's own calls */
+	room = SS_SIGNAL_WORDS + 1 + 8; /* for the handler's own calls */
 	EXPECT_EQ(0, run_child(signal_with_room, &room).signo);
 }
 

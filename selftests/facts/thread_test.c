@@ -9,13 +9,13 @@
 #include "facts.h"
 #include "kselftest_harness.h"
 
-#define STACK	(1UL << 20)
+#define STACK (1UL << 20)
 
 /* What a new thread or process found when it began. */
 struct found {
 	unsigned long ssp;
 	unsigned long status;
-	uint64_t word[4];	/* from the pointer on */
+	uint64_t word[4]; /* from the pointer on */
 	struct mapping map;
 	bool mapped;
 };
@@ -25,9 +25,9 @@ struct found {
  * has pushed one entry since then, save where functions must ask for it.
  */
 #if defined(__riscv)
-#define CALLED	0
+#define CALLED 0
 #else
-#define CALLED	1
+#define CALLED 1
 #endif
 
 ss_inline void find_out(struct found *found)
@@ -56,8 +56,7 @@ static bool run_thread(size_t stack, void *(*fn)(void *), void *arg)
 	bool ok;
 
 	pthread_attr_init(&attr);
-	ok = !pthread_attr_setstacksize(&attr, stack) &&
-	     !pthread_create(&thread, &attr, fn, arg) &&
+	ok = !pthread_attr_setstacksize(&attr, stack) && !pthread_create(&thread, &attr, fn, arg) &&
 	     !pthread_join(thread, NULL);
 	pthread_attr_destroy(&attr);
 	return ok;
@@ -150,8 +149,7 @@ TEST(a_threads_shadow_stack_is_gone_after_its_end)
 static char stack[STACK] __attribute__((aligned(16)));
 
 /* A child on its own ordinary stack; the exit of the child is waited for. */
-static bool run_clone(uint64_t flags, uint64_t size, void (*fn)(void *),
-		      void *arg)
+static bool run_clone(uint64_t flags, uint64_t size, void (*fn)(void *), void *arg)
 {
 	struct clone_args args = {
 		.flags = flags,
@@ -171,13 +169,20 @@ static void as_clone(void *arg)
 	find_out(arg);
 }
 
-FIXTURE(clone3) {};
-FIXTURE_SETUP(clone3) {}
-FIXTURE_TEARDOWN(clone3) {}
-FIXTURE_VARIANT(clone3) { uint64_t size; };
-FIXTURE_VARIANT_ADD(clone3, of_64_KiB) { .size = 64 << 10 };
-FIXTURE_VARIANT_ADD(clone3, off_a_page_boundary) { .size = (64 << 10) + 16 };
-FIXTURE_VARIANT_ADD(clone3, of_1_MiB) { .size = 1 << 20 };
+FIXTURE(clone3){};
+FIXTURE_SETUP(clone3)
+{
+}
+FIXTURE_TEARDOWN(clone3)
+{
+}
+FIXTURE_VARIANT(clone3)
+{
+	uint64_t size;
+};
+FIXTURE_VARIANT_ADD(clone3, of_64_KiB){ .size = 64 << 10 };
+FIXTURE_VARIANT_ADD(clone3, off_a_page_boundary){ .size = (64 << 10) + 16 };
+FIXTURE_VARIANT_ADD(clone3, of_1_MiB){ .size = 1 << 20 };
 
 TEST_F(clone3, sizes_the_shadow_stack_by_the_stack)
 {
@@ -185,8 +190,7 @@ TEST_F(clone3, sizes_the_shadow_stack_by_the_stack)
 
 	ASSERT_TRUE(run_clone(CLONE_VM, variant->size, as_clone, &found));
 	ASSERT_TRUE(found.mapped);
-	EXPECT_EQ(ss_thread_size(variant->size, getpagesize()),
-		  found.map.end - found.map.start);
+	EXPECT_EQ(ss_thread_size(variant->size, getpagesize()), found.map.end - found.map.start);
 }
 
 TEST(a_new_shadow_stack_holds_the_end_words_and_what_was_called)
@@ -219,8 +223,7 @@ TEST(clone_knows_no_stack_size_and_takes_the_limit)
 	ASSERT_LT(0, pid);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_EQ(0, status);
-	EXPECT_EQ(ss_size(rlim.rlim_cur, getpagesize()),
-		  found.map.end - found.map.start);
+	EXPECT_EQ(ss_size(rlim.rlim_cur, getpagesize()), found.map.end - found.map.start);
 }
 
 /* --- fork and vfork --- */

@@ -18,25 +18,34 @@ FIXTURE_VARIANT(mapped)
 {
 	unsigned long size;
 	unsigned long flags;
-	int token;		/* words from the top; 0: none */
+	int token; /* words from the top; 0: none */
 };
 
-FIXTURE_VARIANT_ADD(mapped, plain) { .size = 4096 };
-FIXTURE_VARIANT_ADD(mapped, with_token) {
-	.size = 4096, .flags = SS_SET_TOKEN, .token = 1,
+FIXTURE_VARIANT_ADD(mapped, plain){ .size = 4096 };
+FIXTURE_VARIANT_ADD(mapped, with_token){
+	.size = 4096,
+	.flags = SS_SET_TOKEN,
+	.token = 1,
 };
-FIXTURE_VARIANT_ADD(mapped, two_words_with_token) {
-	.size = 16, .flags = SS_SET_TOKEN, .token = 1,
+FIXTURE_VARIANT_ADD(mapped, two_words_with_token){
+	.size = 16,
+	.flags = SS_SET_TOKEN,
+	.token = 1,
 };
-FIXTURE_VARIANT_ADD(mapped, off_a_page_boundary_with_token) {
-	.size = 4096 + 24, .flags = SS_SET_TOKEN, .token = 1,
+FIXTURE_VARIANT_ADD(mapped, off_a_page_boundary_with_token){
+	.size = 4096 + 24,
+	.flags = SS_SET_TOKEN,
+	.token = 1,
 };
 #if SS_HAS_MARKER
-FIXTURE_VARIANT_ADD(mapped, with_token_and_marker) {
-	.size = 4096, .flags = SS_SET_TOKEN | SS_SET_MARKER, .token = 2,
+FIXTURE_VARIANT_ADD(mapped, with_token_and_marker){
+	.size = 4096,
+	.flags = SS_SET_TOKEN | SS_SET_MARKER,
+	.token = 2,
 };
-FIXTURE_VARIANT_ADD(mapped, with_marker_alone) {
-	.size = 4096, .flags = SS_SET_MARKER,
+FIXTURE_VARIANT_ADD(mapped, with_marker_alone){
+	.size = 4096,
+	.flags = SS_SET_MARKER,
 };
 #endif
 
@@ -85,7 +94,7 @@ TEST_F(mapped, the_mapping_is_whole_pages_marked_ss)
 
 /* --- switching --- */
 
-#define SIZE	4096UL
+#define SIZE 4096UL
 
 /* A new stack with a token, and the token's address. */
 static unsigned long new_stack(unsigned long *token)
@@ -217,11 +226,11 @@ static void switch_to(void *arg)
 
 /* The architectures check tokens in hardware, and call a bad one differently. */
 #if defined(__riscv)
-#define BAD_TOKEN_SIGNAL	SIGTRAP	/* by software: see ss_switch() */
-#define BAD_TOKEN_CODE		TRAP_BRKPT
+#define BAD_TOKEN_SIGNAL SIGTRAP /* by software: see ss_switch() */
+#define BAD_TOKEN_CODE TRAP_BRKPT
 #else
-#define BAD_TOKEN_SIGNAL	SIGSEGV
-#define BAD_TOKEN_CODE		SEGV_CPERR
+#define BAD_TOKEN_SIGNAL SIGSEGV
+#define BAD_TOKEN_CODE SEGV_CPERR
 #endif
 
 TEST(a_switch_to_a_token_works_once_in_a_child)
@@ -276,7 +285,7 @@ TEST(a_switch_to_ordinary_memory_faults_whatever_it_holds)
 
 /* --- contexts: makecontext() and swapcontext() by hand --- */
 
-#define TURNS	3
+#define TURNS 3
 
 static struct ss_context main_context, other_context;
 static unsigned long turn_ssp[TURNS];
@@ -375,8 +384,7 @@ TEST(mprotect_takes_reading_away_and_gives_it_back)
 TEST(mprotect_to_executable_is_refused_on_arm64_only)
 {
 	unsigned long base = ss_map(0, SIZE, 0);
-	int err = mprotect((void *)base, SIZE, PROT_READ | PROT_EXEC) ?
-		  errno : 0;
+	int err = mprotect((void *)base, SIZE, PROT_READ | PROT_EXEC) ? errno : 0;
 
 	EXPECT_EQ(SS_MPROTECT_EXEC, err);
 }
@@ -384,8 +392,7 @@ TEST(mprotect_to_executable_is_refused_on_arm64_only)
 TEST(ordinary_memory_cannot_become_a_shadow_stack_by_mmap)
 {
 	unsigned long page = getpagesize();
-	void *addr = mmap(NULL, page, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *addr = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct mapping map;
 
 	ASSERT_NE(MAP_FAILED, addr);

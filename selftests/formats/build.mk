@@ -23,6 +23,15 @@ selftests/formats/debug_test: | $(FORMATS_B)/debugdata
 
 CHECK += selftests/formats/debug_test
 
+$(FORMATS_B)/stale_test: selftests/formats/stale_test.c selftests/formats/stale.S $(B)/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $(filter %.c %.S,$^) $(B)/libshstk.a
+
+ifeq ($(ARCH),x86)
+CHECK += $(FORMATS_B)/stale_test
+endif
+
 JIT_SRC := selftests/formats/jit_test.c
 JIT_FLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g $(KSELFTEST_FLAGS) -Wno-unused-parameter -MMD -MP
 

@@ -6,8 +6,8 @@
  *
  * usage: debugdata [DEBUG-DIRS]
  *
- * Prints "exact"; "guessed" from some frame on; "short" if it ended before main();
- * or "wrong".
+ * Prints "exact"; "guessed" if a frame was; "short" if it ended before main(); or
+ * "wrong".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +30,8 @@ static void set_regs(struct shstk_regs *regs, const ucontext_t *uc)
 {
 #ifdef __x86_64__
 	static const int order[] = {
-		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP,
-		REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13,
-		REG_R14, REG_R15,
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+		REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 	};
 
 	for (unsigned int i = 0; i < 16; i++)
@@ -69,15 +68,14 @@ static const char *compare(const ucontext_t *uc)
 		shstk_space_set_debug(space, shstk_debug_find, (void *)dirs);
 	if (shstk_space_add_pid(space, pid) <= 0)
 		exit(1);
-	n = shstk_unwind(space, &regs, shstk_read_process, &pid, pcs, MAX,
-			 &opts, NULL);
+	n = shstk_unwind(space, &regs, shstk_read_process, &pid, pcs, MAX, &opts, NULL);
 	shstk_space_destroy(space);
 	for (i = 0; i < (int)ntruth && i + 1 < n; i++) {
 		guessed += !!(marks[i + 1] & SHSTK_MARK_GUESS);
-		if (!guessed && pcs[i + 1] != truth[ntruth - 1 - i])
+		if (pcs[i + 1] != truth[ntruth - 1 - i])
 			return "wrong";
 	}
-	return guessed ? "guessed" : i < (int)ntruth ? "short" : "exact";
+	return i < (int)ntruth ? "short" : guessed ? "guessed" : "exact";
 }
 
 static NOINLINE int leaf(const char **verdict)

@@ -42,16 +42,19 @@ static const uint32_t jit_plain[] = {
 	0xd100c3ff, 0xf90013fe, 0xd63f0000, 0xf94013fe, 0x9100c3ff, 0xd65f03c0,
 };
 
-static const uint8_t jit_plain_cfi[] = { 0x44, 0x0e, 48, 0x44, 0x9e, 2, 0x48,
-					 0xde, 0x44, 0x0e, 0 };
+static const uint8_t jit_plain_cfi[] = { 0x44, 0x0e, 48, 0x44, 0x9e, 2, 0x48, 0xde, 0x44, 0x0e, 0 };
 
 /* stp x19, x30, [sp, #-16]!; blr x0; ldp x19, x30, [sp], #16; ret */
 static const uint32_t jit_other[] = {
-	0xa9bf7bf3, 0xd63f0000, 0xa8c17bf3, 0xd65f03c0,
+	0xa9bf7bf3,
+	0xd63f0000,
+	0xa8c17bf3,
+	0xd65f03c0,
 };
 
-static const uint8_t jit_other_cfi[] = { 0x44, 0x0e, 16, 0x93, 2, 0x9e, 1,
-					 0x48, 0x0e, 0, 0xd3, 0xde };
+static const uint8_t jit_other_cfi[] = {
+	0x44, 0x0e, 16, 0x93, 2, 0x9e, 1, 0x48, 0x0e, 0, 0xd3, 0xde
+};
 
 /* stp x29, x30, [sp, #-16]!; mov x29, sp; blr x0; ldp x29, x30, [sp], #16; ret */
 static const uint32_t jit_fp[] = {
@@ -67,8 +70,7 @@ static const uint8_t jit_cie[] = {
 static inline void *jit_make(const void *code, size_t size, size_t at)
 {
 	size_t room = 65536;
-	char *p = mmap(NULL, room, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return NULL;
@@ -80,8 +82,8 @@ static inline void *jit_make(const void *code, size_t size, size_t at)
 }
 
 /* The section for code at @code: a CIE, an FDE, the end. Returns its bytes. */
-static inline size_t jit_frames(uint8_t *to, const void *code, uint64_t size,
-				const void *cfi, size_t cfi_size)
+static inline size_t jit_frames(uint8_t *to, const void *code, uint64_t size, const void *cfi,
+				size_t cfi_size)
 {
 	uint64_t start = (uintptr_t)code;
 	uint32_t len = sizeof(jit_cie), back;

@@ -51,8 +51,7 @@ int main(int argc, char **argv)
 		puts(path);
 	}
 	if (plain) {
-		jit_frames(section, code, size, jit_plain_cfi,
-			   sizeof(jit_plain_cfi));
+		jit_frames(section, code, size, jit_plain_cfi, sizeof(jit_plain_cfi));
 		__register_frame(section);
 	}
 	r = code(burn);

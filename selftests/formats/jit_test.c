@@ -18,7 +18,7 @@ static uint64_t pcs[MAX];
 static uint8_t marks[MAX];
 static struct shstk_info info;
 static int frames;
-static uint64_t into_jit, out_of_jit;	/* return addresses on both sides */
+static uint64_t into_jit, out_of_jit; /* return addresses on both sides */
 
 static NOINLINE int callback(void)
 {
@@ -58,15 +58,13 @@ static bool exact(jit_fn fn)
 static bool honest(jit_fn fn)
 {
 	enter(fn);
-	return frames >= 2 && pcs[1] == into_jit &&
-	       (frames == 2 || marks[2] & SHSTK_MARK_GUESS);
+	return frames >= 2 && pcs[1] == into_jit && (frames == 2 || marks[2] & SHSTK_MARK_GUESS);
 }
 
 static uint8_t section[256];
 
 #define MAKE(what) jit_make(what, sizeof(what), 256)
-#define FRAMES(code, what) \
-	jit_frames(section, code, sizeof(what), what##_cfi, sizeof(what##_cfi))
+#define FRAMES(code, what) jit_frames(section, code, sizeof(what), what##_cfi, sizeof(what##_cfi))
 
 TEST(frame_pointers_are_followed_and_marked)
 {
@@ -94,7 +92,7 @@ TEST(registered_code_is_exact)
 	FRAMES(fn, jit_plain);
 	EXPECT_EQ(0, shstk_register_frame(section));
 	EXPECT_TRUE(exact(fn));
-	EXPECT_TRUE(exact(fn));		/* now by what the last one left */
+	EXPECT_TRUE(exact(fn)); /* now by what the last one left */
 	EXPECT_EQ(0, shstk_deregister_frame(section));
 }
 
@@ -181,7 +179,7 @@ TEST(nonsense_is_refused)
 	memset(section, 0, sizeof(section));
 	EXPECT_EQ(-EINVAL, shstk_register_frame(section));
 	FRAMES(section, jit_plain);
-	section[4] = 0xff;	/* an FDE before any CIE */
+	section[4] = 0xff; /* an FDE before any CIE */
 	EXPECT_EQ(-EINVAL, shstk_register_frame(section));
 	memset(section, 0xff, sizeof(section));
 	EXPECT_EQ(-EINVAL, shstk_register_frame(section));

@@ -70,8 +70,7 @@ static void put_expr(char *to, const struct table *t, size_t at, bool load)
 		put_base(to, reg, off, load);
 }
 
-static void put_reg(char *to, const struct table *t, const struct cfi_row *row,
-		    unsigned int n)
+static void put_reg(char *to, const struct table *t, const struct cfi_row *row, unsigned int n)
 {
 	int32_t val = row->val[n];
 
@@ -99,8 +98,7 @@ static void put_reg(char *to, const struct table *t, const struct cfi_row *row,
 		break;
 	case REG_AT_REG:
 	case REG_IS_REG:
-		put_base(to, reg_number(val), reg_offset(val),
-			 row->type[n] == REG_AT_REG);
+		put_base(to, reg_number(val), reg_offset(val), row->type[n] == REG_AT_REG);
 		break;
 	}
 }
@@ -115,8 +113,7 @@ static int no_memory(void *arg, uint64_t addr, void *buf, size_t len)
 }
 
 /* The linker's entries compute their CFA from sp and pc alone. */
-static void put_cfa_expr(char *to, const struct table *t, size_t expr,
-			 uint64_t at)
+static void put_cfa_expr(char *to, const struct table *t, size_t expr, uint64_t at)
 {
 	const struct memory mem = { no_memory, NULL };
 	struct regs regs = { .known = 1ull << m->sp | 1ull << m->ra };
@@ -129,8 +126,8 @@ static void put_cfa_expr(char *to, const struct table *t, size_t expr,
 		put_base(to, m->sp, cfa, false);
 }
 
-static void put_row(char *to, size_t size, const struct table *t,
-		    const struct cfi_row *row, uint64_t at)
+static void put_row(char *to, size_t size, const struct table *t, const struct cfi_row *row,
+		    uint64_t at)
 {
 	char cfa[TEXT], fp[TEXT], ra[TEXT];
 
@@ -144,8 +141,7 @@ static void put_row(char *to, size_t size, const struct table *t,
 		put_base(cfa, row->cfa_reg, row->cfa_off, row->cfa_load);
 	put_reg(fp, t, row, m->fp);
 	put_reg(ra, t, row, row->ra);
-	snprintf(to, size, "%s %s %s%s", cfa, fp, ra,
-		 row->signal_frame ? " signal" : "");
+	snprintf(to, size, "%s %s %s%s", cfa, fp, ra, row->signal_frame ? " signal" : "");
 }
 
 /* Rows whose offsets no stack has are not compiled to more than RULE_FULL. */
@@ -153,8 +149,7 @@ static bool same_rule(uint64_t compiled, uint64_t made)
 {
 	if (compiled == made)
 		return true;
-	return compiled == RULE_FULL &&
-	       (rule_fp_off(made) > 0 || rule_ra_off(made) > 0);
+	return compiled == RULE_FULL && (rule_fp_off(made) > 0 || rule_ra_off(made) > 0);
 }
 
 static void print_code(struct table *t, const struct load *l)
@@ -174,8 +169,8 @@ static void print_code(struct table *t, const struct load *l)
 			made = RULE_NONE;
 		}
 		if (at < l->vaddr + l->filesz && !same_rule(compiled, made))
-			errx(1, "%#" PRIx64 ": compiled %#" PRIx64 ", made %#" PRIx64
-			     " (%s)", at, compiled, made, now);
+			errx(1, "%#" PRIx64 ": compiled %#" PRIx64 ", made %#" PRIx64 " (%s)", at,
+			     compiled, made, now);
 		if (!strcmp(now, last))
 			continue;
 		if (last[0])

@@ -31,8 +31,7 @@ static void judge(const uint64_t *pcs, const uint8_t *marks, int n, int first)
 			shorter++;
 			return;
 		}
-		if (pcs[first + i] != (truth[ntruth - 1 - i] &
-				       0x0000ffffffffffffull)) {
+		if (pcs[first + i] != (truth[ntruth - 1 - i] & 0x0000ffffffffffffull)) {
 			wrong++;
 			return;
 		}
@@ -114,8 +113,8 @@ int main(void)
 #endif
 			sum += fixed(i % LEVELS);
 	}
-	printf("KTAP version 1\n1..1\n# %lu traces, %lu wrong, %lu guessed, %lu short\n",
-	       traces, wrong, guessed, shorter);
+	printf("KTAP version 1\n1..1\n# %lu traces, %lu wrong, %lu guessed, %lu short\n", traces,
+	       wrong, guessed, shorter);
 	printf("%sok 1 every frame by SFrame alone\n",
 	       traces < 2000 || wrong || guessed || shorter ? "not " : "");
 	return wrong || guessed || shorter;

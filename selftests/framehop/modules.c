@@ -36,9 +36,7 @@ const struct framehop_api *framehop_load(void)
 	*(void **)&api.add = dlsym(lib, "framehop_add");
 	*(void **)&api.miss = dlsym(lib, "framehop_miss");
 	*(void **)&api.trace = dlsym(lib, "framehop_trace");
-	return api.create && api.destroy && api.add && api.miss && api.trace ?
-		       &api :
-		       NULL;
+	return api.create && api.destroy && api.add && api.miss && api.trace ? &api : NULL;
 }
 
 /* Mappings of one file in a row. */
@@ -116,8 +114,8 @@ static bool find_bias(const struct mapping *map, Elf *elf, uint64_t *bias)
 	return false;
 }
 
-static void add_elf(const struct framehop_api *api, struct framehop *f,
-		    const struct mapping *map, Elf *elf)
+static void add_elf(const struct framehop_api *api, struct framehop *f, const struct mapping *map,
+		    Elf *elf)
 {
 	struct framehop_module m = { .start = map->start, .end = map->end };
 
@@ -127,8 +125,7 @@ static void add_elf(const struct framehop_api *api, struct framehop *f,
 	api->add(f, &m);
 }
 
-static void add_file(const struct framehop_api *api, struct framehop *f,
-		     const struct mapping *map)
+static void add_file(const struct framehop_api *api, struct framehop *f, const struct mapping *map)
 {
 	int fd = open(map->path, O_RDONLY | O_CLOEXEC);
 	Elf *elf;
@@ -151,8 +148,7 @@ static void add_memory(const struct framehop_api *api, struct framehop *f,
 	struct iovec from = { (void *)map->start, size };
 	Elf *elf;
 
-	if (copy &&
-	    process_vm_readv(pid, &to, 1, &from, 1, 0) == (ssize_t)size) {
+	if (copy && process_vm_readv(pid, &to, 1, &from, 1, 0) == (ssize_t)size) {
 		elf = elf_memory(copy, size);
 		if (elf)
 			add_elf(api, f, map, elf);
@@ -161,8 +157,8 @@ static void add_memory(const struct framehop_api *api, struct framehop *f,
 	free(copy);
 }
 
-static void add(const struct framehop_api *api, struct framehop *f,
-		const struct mapping *map, pid_t pid)
+static void add(const struct framehop_api *api, struct framehop *f, const struct mapping *map,
+		pid_t pid)
 {
 	if (!map->code)
 		return;
@@ -180,8 +176,7 @@ static void add(const struct framehop_api *api, struct framehop *f,
  *
  * Return: 0 or a negative errno.
  */
-int framehop_add_process(const struct framehop_api *api, struct framehop *f,
-			 pid_t pid)
+int framehop_add_process(const struct framehop_api *api, struct framehop *f, pid_t pid)
 {
 	struct mapping now = { 0 }, next;
 	char file[64], line[4400], perm[5];
@@ -194,9 +189,8 @@ int framehop_add_process(const struct framehop_api *api, struct framehop *f,
 		return -errno;
 	while (fgets(line, sizeof(line), maps)) {
 		next = (struct mapping){ 0 };
-		if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %4095[^\n]",
-			   &next.start, &next.end, perm, &next.offset,
-			   next.path) < 4)
+		if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %4095[^\n]", &next.start, &next.end, perm,
+			   &next.offset, next.path) < 4)
 			continue;
 		if (strcmp(next.path, now.path)) {
 			add(api, f, &now, pid);

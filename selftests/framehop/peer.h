@@ -76,15 +76,13 @@ struct framehop_api {
 	void (*destroy)(struct framehop *f);
 	void (*add)(struct framehop *f, const struct framehop_module *m);
 	void (*miss)(struct framehop *f);
-	unsigned int (*trace)(struct framehop *f,
-			      const struct framehop_regs *regs,
-			      framehop_read_fn read, void *arg, uint64_t *pcs,
-			      unsigned int max, int *end);
+	unsigned int (*trace)(struct framehop *f, const struct framehop_regs *regs,
+			      framehop_read_fn read, void *arg, uint64_t *pcs, unsigned int max,
+			      int *end);
 };
 
 /* modules.c */
 const struct framehop_api *framehop_load(void);
-int framehop_add_process(const struct framehop_api *api, struct framehop *f,
-			 pid_t pid);
+int framehop_add_process(const struct framehop_api *api, struct framehop *f, pid_t pid);
 
 #endif /* FRAMEHOP_PEER_H */

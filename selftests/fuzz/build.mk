@@ -18,10 +18,12 @@ fuzz_CC := $(CLANG)
 fuzz_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 $(eval $(call symbol_variant,fuzz))
 
-$(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libshstk-symbol.a
+$(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libshstk-symbol.a \
+		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/symbol/fuzz/libshstk-symbol.a $(SYMBOL_LIBS)
+		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/symbol/fuzz/libshstk-symbol.a \
+		$(B)/lib/fuzz/libshstk.a $(SYMBOL_LIBS)
 
 # The ELF target starts from a small program with all kinds of tables.
 $(FUZZ_B)/elf_seed: selftests/fuzz/elf_seed.c
@@ -34,13 +36,20 @@ selftests/fuzz/run: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed
 fuzz_ARCH := $(ARCH)
 $(eval $(call lib_variant,fuzz))
 
-FUZZ_CORE := $(FUZZ_B)/rules_fuzz $(FUZZ_B)/image_fuzz
-FUZZ_CORE_SEEDS := $(FUZZ_B)/rules.stamp $(FUZZ_B)/image_seed $(FUZZ_B)/debugdata_seed
+FUZZ_CORE := $(FUZZ_B)/rules_fuzz $(FUZZ_B)/image_fuzz $(FUZZ_B)/go_fuzz
+FUZZ_CORE_SEEDS := $(FUZZ_B)/rules.stamp $(FUZZ_B)/image_seed $(FUZZ_B)/debugdata_seed $(FUZZ_B)/go_seed
 
 $(FUZZ_CORE): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
+
+# Tables of Go programs, one of each form.
+$(FUZZ_B)/go_seed: selftests/fuzz/go_seed.c selftests/go/forms.h
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -o $@.make $<
+	$(Q)$@.make $@
+	$(Q)rm $@.make; touch $@
 
 # Both start from the same small program; the sections also from one with
 # .debug_frame, and from selftests/fuzz/rules, what SFrame's assemblers wrote for
@@ -69,6 +78,18 @@ $(FUZZ_B)/debugdata_seed: selftests/fuzz/elf_seed.c
 
 fuzz selftests/fuzz/run: | $(FUZZ_CORE) $(FUZZ_CORE_SEEDS)
 
+# Tables for shstk_perf.ko, by the module's own check. It starts from what the command
+# compiles of the small program.
+$(FUZZ_B)/kernel_rules_fuzz: selftests/fuzz/kernel_rules_fuzz.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $<
+
+$(FUZZ_B)/kernel_rules_seed: $(FUZZ_B)/elf_seed $(B)/shstk
+	$(call say,GEN,$@)$(B)/shstk rules compile -q -o $@ $<
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_B)/kernel_rules_seed
+
 # Dumps of two programs: x86 with frames of every kind, and arm64.
 FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
 
@@ -92,8 +113,8 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
 # What agents send to shstk record.
-$(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c tools/record_drain.c tools/record.h \
-		tools/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+$(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c tools/record/drain.c tools/record/memory.c tools/proc/maps.c \
+		tools/proc/tasks.c tools/record/ledger.c tools/record/drain.h tools/record/ledger.h tools/inject/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tools/core.h"
+#include "tools/elf/core.h"
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
@@ -23,11 +23,10 @@ static void check_order(const struct core *core)
 	for (size_t i = 0; i < core->nr_segments; i++) {
 		const struct core_segment *s = &core->segments[i];
 
-		if (s->start >= s->end || s->start < last ||
-		    s->held > s->dumped || s->dumped > s->end - s->start ||
+		if (s->start >= s->end || s->start < last || s->held > s->dumped ||
+		    s->dumped > s->end - s->start ||
 		    (s->held && s->offset + s->held > core->size) ||
-		    core_segment(core, s->start) != s ||
-		    core_segment(core, s->end - 1) != s)
+		    core_segment(core, s->start) != s || core_segment(core, s->end - 1) != s)
 			abort();
 		last = s->end;
 	}
@@ -35,8 +34,8 @@ static void check_order(const struct core *core)
 	for (size_t i = 0; i < core->nr_maps; i++) {
 		const struct core_map *m = &core->maps[i];
 
-		if (m->start >= m->end || m->start < last ||
-		    strlen(m->path) > core->size || core_map(core, m->start) != m)
+		if (m->start >= m->end || m->start < last || strlen(m->path) > core->size ||
+		    core_map(core, m->start) != m)
 			abort();
 		last = m->end;
 	}
@@ -49,8 +48,7 @@ static void trace(struct core *core, const struct core_thread *t)
 	uint64_t pcs[64];
 
 	if (t->shadow_on) {
-		int n = shstk_unwind_shadow(&t->shadow, read_memory, core, pcs,
-					    64, NULL, &info);
+		int n = shstk_unwind_shadow(&t->shadow, read_memory, core, pcs, 64, NULL, &info);
 
 		if (n < 1 || n > 64 || pcs[0] != t->regs.pc)
 			abort();
@@ -59,10 +57,8 @@ static void trace(struct core *core, const struct core_thread *t)
 		abort();
 	for (size_t i = 0; i < core->nr_segments && i < 64; i++)
 		if (core->segments[i].exec)
-			shstk_space_add_code(space, core->segments[i].start,
-					     core->segments[i].end);
-	if (shstk_unwind(space, &t->regs, read_memory, core, pcs, 64, NULL,
-			 &info) < 0)
+			shstk_space_add_code(space, core->segments[i].start, core->segments[i].end);
+	if (shstk_unwind(space, &t->regs, read_memory, core, pcs, 64, NULL, &info) < 0)
 		abort();
 	shstk_space_destroy(space);
 }

@@ -21,7 +21,7 @@ static void use(struct shstk_section *s)
 		abort();
 	for (i = 0; s->data && i < s->size; i += 64)
 		sum += ((uint8_t *)s->data)[i];
-	if (sum == ULONG_MAX)	/* every byte was read */
+	if (sum == ULONG_MAX) /* every byte was read */
 		abort();
 	free(s->data);
 }

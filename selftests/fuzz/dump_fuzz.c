@@ -68,12 +68,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		if (!image || read(fd, image, (size_t)st.st_size) != st.st_size)
 			abort();
 		close(fd);
-		if (shstk_space_create(i ? SHSTK_ARCH_ARM64 : SHSTK_ARCH_X86,
-				       &spaces[i][0]) ||
-		    shstk_space_create(i ? SHSTK_ARCH_ARM64 : SHSTK_ARCH_X86,
-				       &spaces[i][1]) ||
-		    shstk_space_add_image(spaces[i][0], image,
-					  (size_t)st.st_size, START) ||
+		if (shstk_space_create(i ? SHSTK_ARCH_ARM64 : SHSTK_ARCH_X86, &spaces[i][0]) ||
+		    shstk_space_create(i ? SHSTK_ARCH_ARM64 : SHSTK_ARCH_X86, &spaces[i][1]) ||
+		    shstk_space_add_image(spaces[i][0], image, (size_t)st.st_size, START) ||
 		    shstk_space_add_code(spaces[i][1], START, START + 65536))
 			abort();
 		free(image);
@@ -87,23 +84,21 @@ static int read_stack(void *arg, uint64_t addr, void *buf, size_t len)
 
 	if (++d->reads > MAX_READS || len > 64)
 		abort();
-	if (addr < STACK_AT || addr - STACK_AT > d->size ||
-	    len > d->size - (addr - STACK_AT))
+	if (addr < STACK_AT || addr - STACK_AT > d->size || len > d->size - (addr - STACK_AT))
 		return -1;
 	memcpy(buf, (uint8_t *)d->words + (addr - STACK_AT), len);
 	return 0;
 }
 
-static void unwind(struct shstk_space *space, struct dump *d,
-		   const struct shstk_regs *regs, struct trace *t)
+static void unwind(struct shstk_space *space, struct dump *d, const struct shstk_regs *regs,
+		   struct trace *t)
 {
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = t->marks };
 
 	memset(t, 0, sizeof(*t));
 	t->info.size = sizeof(t->info);
 	d->reads = 0;
-	t->nr = shstk_unwind(space, regs, read_stack, d, t->pcs, MAX, &opts,
-			     &t->info);
+	t->nr = shstk_unwind(space, regs, read_stack, d, t->pcs, MAX, &opts, &t->info);
 }
 
 static uint64_t word_of(uint64_t raw)
@@ -131,8 +126,7 @@ static void check(const struct shstk_regs *regs, const struct trace *t)
 {
 	unsigned int guessed = 0;
 
-	if (t->nr < 1 || t->nr > MAX || t->info.end > SHSTK_END_BOUNDS ||
-	    t->pcs[0] != regs->pc)
+	if (t->nr < 1 || t->nr > MAX || t->info.end > SHSTK_END_BOUNDS || t->pcs[0] != regs->pc)
 		abort();
 	for (int i = 0; i < t->nr; i++)
 		guessed += !!(t->marks[i] & SHSTK_MARK_GUESS);

@@ -29,8 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	if (shstk_symbols_create(&opts, &symbols) ||
-	    shstk_symproc_create(symbols, 0, &proc) ||
+	if (shstk_symbols_create(&opts, &symbols) || shstk_symproc_create(symbols, 0, &proc) ||
 	    shstk_symproc_add(proc, &info))
 		abort();
 	/* The seed's code is at 0x1000. */

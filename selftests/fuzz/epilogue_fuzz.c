@@ -37,23 +37,27 @@ static bool covered(void *arg, uint64_t pc)
 	return !(pc % 61);
 }
 
+static bool found(void *arg, uint64_t rule, bool lost_fp)
+{
+	(void)lost_fp;
+	if (RULE_KIND(rule) != RULE_SP && RULE_KIND(rule) != RULE_FP)
+		abort();
+	return *(bool *)arg;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct machine *m;
 	struct code code = { bytes, covered, NULL };
 	struct input in;
-	bool lost;
-	uint64_t rule;
+	bool stop;
 
 	if (size < 3)
 		return 0;
 	m = data[0] & 1 ? &machine_arm64 : &machine_x86;
 	in = (struct input){ data + 2, size - 2, 0 };
 	code.arg = &in;
-	rule = epilogue_rule(m, &code, BASE + data[1] % in.size, data[0] & 2,
-			     &lost);
-	if (rule != RULE_NONE && RULE_KIND(rule) != RULE_SP &&
-	    RULE_KIND(rule) != RULE_FP)
-		abort();
+	stop = data[0] & 4;
+	epilogue_rules(m, &code, BASE + data[1] % in.size, data[0] & 2, found, &stop);
 	return 0;
 }

@@ -11,9 +11,9 @@
 
 #include "shstk.h"
 
-#define BASE	0x10000000ull
-#define STACK	0x7fff0000ull
-#define DEPTH	64
+#define BASE 0x10000000ull
+#define STACK 0x7fff0000ull
+#define DEPTH 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -51,8 +51,8 @@ static void unwind(struct shstk_space *space, const struct stack *stack)
 		for (i = 0; i < 32; i++)
 			regs.r[i] = STACK + 16 * i;
 		regs.pc = BASE + at;
-		if (shstk_unwind(space, &regs, read_stack, (void *)stack, pcs,
-				 DEPTH, NULL, NULL) < 1)
+		if (shstk_unwind(space, &regs, read_stack, (void *)stack, pcs, DEPTH, NULL, NULL) <
+		    1)
 			abort();
 	}
 }

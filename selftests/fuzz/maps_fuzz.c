@@ -20,10 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!path)
 		abort();
-	for (before = text; shstk_maps_next(&text, end, &info, path);
-	     before = text) {
-		if (text <= before || text > end || info.start >= info.end ||
-		    info.path != path || strlen(path) > PATH_MAX + 15)
+	for (before = text; shstk_maps_next(&text, end, &info, path); before = text) {
+		if (text <= before || text > end || info.start >= info.end || info.path != path ||
+		    strlen(path) > PATH_MAX + 15)
 			abort();
 	}
 	if (text != end)

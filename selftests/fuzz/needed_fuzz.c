@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/needed.h"
+#include "tools/elf/objects.h"
 
 static char dir[] = "/tmp/needed-fuzz-XXXXXX";
 

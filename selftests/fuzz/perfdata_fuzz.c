@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tools/perfdata.h"
+#include "tools/perf/data.h"
 
 static volatile uint8_t sink;
 
@@ -27,8 +27,8 @@ static int on_mmap(void *arg, const struct perfdata_mmap *m)
 {
 	const struct build_id *id = perfdata_build_id(arg, m->path);
 
-	if (m->start >= m->end || strlen(m->path) > 65536 || m->pid < 0 ||
-	    m->id.size > 20 || id->size > 20)
+	if (m->start >= m->end || strlen(m->path) > 65536 || m->pid < 0 || m->id.size > 20 ||
+	    id->size > 20)
 		abort();
 	return 0;
 }

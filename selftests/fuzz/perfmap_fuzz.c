@@ -10,8 +10,7 @@
 #include "symbol/private.h"
 
 /* Read the lines once more, in the most simple way; the last that covers wins. */
-static const char *newest(const char *text, size_t size, uint64_t addr,
-			  size_t *len)
+static const char *newest(const char *text, size_t size, uint64_t addr, size_t *len)
 {
 	const char *end = text + size, *stop, *found = NULL;
 	struct shstk_perfmap *one;
@@ -31,8 +30,7 @@ static const char *newest(const char *text, size_t size, uint64_t addr,
 	return found;
 }
 
-static void check(struct shstk_perfmap *map, const char *text, size_t size,
-		  uint64_t addr)
+static void check(struct shstk_perfmap *map, const char *text, size_t size, uint64_t addr)
 {
 	const struct shstk_perfmap_entry *entry, *want;
 	struct shstk_perfmap *one;

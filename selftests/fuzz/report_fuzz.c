@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/report.h"
+#include "tools/run/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

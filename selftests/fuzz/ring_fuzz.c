@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 #include "libshstk/shstk.h"
-#include "tools/agent/ring.h"
-#include "tools/record.h"
+#include "tools/inject/agent/ring.h"
+#include "tools/record/drain.h"
+#include "tools/record/ledger.h"
 #include "tools/shstk.h"
 
 #define MAX_SLOTS 4
@@ -59,6 +60,19 @@ uint64_t now_ns(clockid_t clock)
 	return now += 1000000;
 }
 
+/* What the files of the machine are like must not matter. */
+const char *target_reason(const char *name)
+{
+	return strlen(name) % 2 ? "is odd" : NULL;
+}
+
+static void gap(void *arg, const struct ledger_gap *gap)
+{
+	(void)arg;
+	if (!gap->reason || !*gap->program || strlen(gap->program) >= REC_PATH)
+		abort();
+}
+
 /* Descriptor @fd as the agent would map it. */
 static struct rec_header *map(int fd, size_t *size)
 {
@@ -68,15 +82,13 @@ static struct rec_header *map(int fd, size_t *size)
 	if (fstat(fd, &st))
 		abort();
 	*size = (size_t)st.st_size;
-	h = mmap(NULL, *size, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_NORESERVE, fd, 0);
+	h = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (h == MAP_FAILED)
 		abort();
 	return h;
 }
 
-static void lost(void *arg, int pid, int tid, const char *comm, uint64_t nr,
-		 uint64_t taken)
+static void lost(void *arg, int pid, int tid, const char *comm, uint64_t nr, uint64_t taken)
 {
 	(void)arg;
 	(void)pid;
@@ -88,8 +100,7 @@ static void lost(void *arg, int pid, int tid, const char *comm, uint64_t nr,
 }
 
 /* Returns how much of @data was used. */
-static size_t fill_slot(struct rec_header *h, unsigned int i,
-			const uint8_t *data, size_t size)
+static size_t fill_slot(struct rec_header *h, unsigned int i, const uint8_t *data, size_t size)
 {
 	struct rec_slot *slots = (void *)((uint8_t *)h + h->slots_offset);
 	uint8_t *ring = (uint8_t *)h + h->rings_offset + i * h->ring_size;
@@ -142,8 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	nr = data[0] % MAX_SLOTS + 1;
 	opts.check = data[0] & 0x80;
-	if (shstk_symbols_create(&sopts, &symbols) ||
-	    shstk_profile_create(symbols, &profile) ||
+	if (shstk_symbols_create(&sopts, &symbols) || shstk_profile_create(symbols, &profile) ||
 	    drain_create(&opts, symbols, profile, &d))
 		abort();
 	if (sscanf(drain_env(d), "/proc/%*d/fd/%u", &fd) != 1)
@@ -158,13 +168,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += used;
 		size -= used;
 	}
+	/* What is left is also what some process executes. */
+	memcpy(h->execs[0].path, data, size < REC_PATH ? size : REC_PATH);
+	h->execs[0].pid = PID;
+	h->execs[0].instance = nr;
+	h->execs[0].state = REC_EXEC_READY;
 	for (int i = 0; i < 2; i++)
 		if (drain_rings(d))
 			abort();
+	drain_gaps(d, gap, NULL);
 	drain_count(d, &counts);
 	/* The smallest sample of all leaves room for no more. */
-	if (counts.samples >
-	    2 * nr * opts.ring_size / sizeof(struct rec_sample))
+	if (counts.samples > 2 * nr * opts.ring_size / sizeof(struct rec_sample))
 		abort();
 	drain_lost(d, lost, NULL);
 	munmap(h, mapped);

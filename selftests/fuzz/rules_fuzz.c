@@ -12,9 +12,9 @@
 
 #include "table.h"
 
-#define HDR	0x20000
-#define SECTION	0x30000
-#define PROBES	64
+#define HDR 0x20000
+#define SECTION 0x30000
+#define PROBES 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,8 +41,7 @@ static void use_row(const struct table *t, const struct cfi_row *row)
 	for (i = 0; i < REG_PC; i++) {
 		if (row->type[i] == REG_AT_EXPR || row->type[i] == REG_IS_EXPR)
 			cfi_eval(&t->sec, row->val[i], &regs, &mem, &cfa, &v);
-		else if (row->type[i] == REG_IN &&
-			 (row->val[i] < 0 || row->val[i] >= REG_PC))
+		else if (row->type[i] == REG_IN && (row->val[i] < 0 || row->val[i] >= REG_PC))
 			abort();
 	}
 }
@@ -56,15 +55,15 @@ static void probe(struct table *t, uint64_t vaddr)
 
 	err = table_row(t, vaddr, &row);
 	if (err)
-		return;	/* a compiled function may be good up to its bad part */
+		return; /* a compiled function may be good up to its bad part */
 	made = rule_from_row(t->img->m, &row);
 	if (rule != made && rule != RULE_FULL)
 		abort();
 	use_row(t, &row);
 }
 
-static int init(struct table *t, struct elf_image *img, unsigned int kind,
-		const uint8_t *data, size_t size)
+static int init(struct table *t, struct elf_image *img, unsigned int kind, const uint8_t *data,
+		size_t size)
 {
 	size_t hdr = data[0] | data[1] << 8;
 	struct section s;
@@ -107,7 +106,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		probe(&t, 0x1000 + i * i * img.m->insn_align);
 	for (i = 0; i < t.nfde && i < PROBES; i++) {
 		uint64_t start = t.index ? img.lo + t.index[i].start :
-				 t.hdr ? 0 : sframe_start(&t.sf, i);
+				 t.hdr	 ? 0 :
+					   sframe_start(&t.sf, i);
 
 		probe(&t, start);
 		probe(&t, start + 3 * img.m->insn_align);

@@ -25,8 +25,7 @@ static void check(const char *text)
 		abort();
 	iconv_close(convert);
 	for (i = 0; i < (sizeof(points) - room) / 4; i++)
-		if (points[i] < 0x20 || points[i] == 0x7f ||
-		    (points[i] & 0xfffe) == 0xfffe)
+		if (points[i] < 0x20 || points[i] == 0x7f || (points[i] & 0xfffe) == 0xfffe)
 			abort();
 }
 
@@ -53,10 +52,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(name, "_Z", 2);
 	memcpy(name + 2, data, size);
 	name[size + 2] = '\0';
-	check(shstk_demangle(&pool, name));
+	check(shstk_demangle(&pool, name, false));
 	name[1] = 'R';
-	check(shstk_demangle(&pool, name));
-	check(shstk_demangle(&pool, name + 2));
+	check(shstk_demangle(&pool, name, false));
+	check(shstk_demangle(&pool, name + 2, false));
+	check(shstk_shorten(&pool, name + 2, strlen(name + 2)));
 	free(name);
 	shstk_pool_deinit(&pool);
 	return 0;

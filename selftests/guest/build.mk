@@ -4,6 +4,9 @@
 # the lists of selftests/build.mk in it.
 
 GUESTS	:= x86-7.2 x86-6.12 x86-6.12-deb12 arm64-7.2 riscv-7.2
+# Two CPUs and speed, but no shadow stacks: for lists of their own, GUEST_x86-qemu.
+QEMU_GUESTS := x86-qemu-7.2 x86-qemu-6.12
+GUEST_OPTIONS_x86-qemu := --cpus 2
 
 GUEST_CC_x86 := $(CC)
 GUEST_CC_arm64 := $(ARM64)gcc
@@ -16,6 +19,7 @@ $(B)/guest/init-%: selftests/guest/init.c
 # A word of a GUEST_ list is [NAME=]PROGRAM[,ARGUMENT...].
 comma	:= ,
 guest_arch = $(firstword $(subst -, ,$(1)))
+guest_kind = $(if $(filter x86-qemu-%,$(1)),x86-qemu,$(guest_arch))
 # All its words that are files of ours have to be made first.
 guest_file = $(filter $(B)/% selftests/%,$(subst =, ,$(subst $(comma), ,$(1))))
 guest_name = $(if $(findstring =,$(1)),$(firstword $(subst =, ,$(1))),$(notdir $(firstword $(call guest_file,$(1)))))
@@ -24,9 +28,9 @@ guest_step = '$(1)'
 guest_again = 'modules+$(call guest_name,$(1))=$(lastword $(subst =, ,$(1)))'
 
 # Evaluated in recipes and second expansion: by then every fragment was read.
-guest_list = $(GUEST_$(call guest_arch,$(1))) $(GUEST_$(1))
-guest_kmod = $(GUEST_KMOD_$(call guest_arch,$(1))) $(GUEST_KMOD_$(1))
-guest_add = $(GUEST_ADD_$(call guest_arch,$(1)))
+guest_list = $(GUEST_$(call guest_kind,$(1))) $(GUEST_$(1))
+guest_kmod = $(GUEST_KMOD_$(call guest_kind,$(1))) $(GUEST_KMOD_$(1))
+guest_add = $(GUEST_ADD_$(call guest_kind,$(1)))
 guest_steps = $(foreach s,$(call guest_list,$(1)),$(call guest_step,$(s))) \
 	$(if $(GUEST_MODULES_$(1)),$(foreach m,$(GUEST_MODULES_$(1)),$(call guest_step,$(m))) \
 	$(foreach s,$(call guest_kmod,$(1)),$(call guest_step,$(s))) \
@@ -34,16 +38,16 @@ guest_steps = $(foreach s,$(call guest_list,$(1)),$(call guest_step,$(s))) \
 guest_options = $(foreach a,$(call guest_add,$(1)),--add $(a)) \
 	$(foreach k,$(GUEST_KNOWN),--known $(k)) \
 	$(foreach s,$(GUEST_STYLE),--style $(s) --style modules+$(s)) \
-	$(GUEST_OPTIONS_$(call guest_arch,$(1))) $(GUEST_OPTIONS_$(1))
+	$(GUEST_OPTIONS_$(call guest_kind,$(1))) $(GUEST_OPTIONS_$(1))
 guest_files = $(foreach s,$(call guest_list,$(1)) $(call guest_kmod,$(1)) $(GUEST_MODULES_$(1)),\
 	$(call guest_file,$(s))) $(foreach a,$(call guest_add,$(1)),$(firstword $(subst :/, ,$(a))))
 
 # A guest whose parts are not there gets nothing built: its program then says
 # what is missing, and is skipped.
-guest_ready = $(if $(wildcard $(SHSTK_CACHE)/state/source),$(wildcard $(SHSTK_CACHE)/state/kernel-$(1)))
+guest_ready = $(if $(wildcard $(SHSTK_CACHE)/state/source),$(wildcard $(SHSTK_CACHE)/state/kernel-$(subst -qemu-,-,$(1))))
 
 .SECONDEXPANSION:
-$(GUESTS:%=$(B)/guest/check-%): $(B)/guest/check-%: FORCE \
+$(patsubst %,$(B)/guest/check-%,$(GUESTS) $(QEMU_GUESTS)): $(B)/guest/check-%: FORCE \
 		$$(if $$(call guest_ready,$$*),$(B)/guest/init-$$(call guest_arch,$$*) $$(call guest_files,$$*))
 	@mkdir -p $(@D)
 	@{ echo '#!/bin/sh'; \
@@ -84,7 +88,7 @@ $(B)/guest/check-user-arm64: FORCE $$(if $$(wildcard $(SHSTK_CACHE)/state/source
 
 CHECK += $(if $(CHECK_GOALS),$(if $(USER_arm64),$(B)/guest/check-user-arm64))
 
-CHECK_GUEST += $(if $(CHECK_GOALS),$(GUESTS:%=$(B)/guest/check-%))
+CHECK_GUEST += $(if $(CHECK_GOALS),$(patsubst %,$(B)/guest/check-%,$(GUESTS) $(QEMU_GUESTS)))
 
 run-check-arm64 run-check-x86 run-check-riscv: run-check-%: $$(filter $(B)/guest/check-$$*-$$(PERCENT),$$(CHECK_GUEST))
 	$(Q)selftests/run --guests $^

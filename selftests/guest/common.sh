@@ -13,20 +13,26 @@ MIRROR=${SHSTK_MIRROR:-http://deb.debian.org}
 declare -A KERNEL_ARCH=(
 	[arm64-7.2]=arm64 [x86-7.2]=amd64 [x86-6.12]=amd64
 	[x86-6.12-deb12]=amd64 [riscv-7.2]=riscv64
+	[arm64-7.3]=arm64 [x86-7.3]=amd64
 )
 # The folder whose apt knows the packages and whose compiler builds modules.
 declare -A KERNEL_FOLDER=(
 	[arm64-7.2]=trixie [x86-7.2]=trixie [x86-6.12]=trixie
 	[x86-6.12-deb12]=trixie [riscv-7.2]=forky
+	[arm64-7.3]=trixie [x86-7.3]=trixie
 )
 declare -A KERNEL_IMAGE=(
 	[arm64-7.2]='linux-binary-7\.2\.[0-9.]+\+deb13[0-9.]*-cloud-arm64'
 	[x86-7.2]='linux-binary-7\.2\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
 	[x86-6.12]='linux-image-6\.12\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
 	[x86-6.12-deb12]='linux-image-6\.12\.[0-9.]+\+deb12[0-9.]*-cloud-amd64'
+	[arm64-7.3]='linux-binary-7\.3\.[0-9.]+\+deb13[0-9.]*-cloud-arm64'
+	[x86-7.3]='linux-binary-7\.3\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
 	[riscv-7.2]='linux-binary-7\.2\.[0-9.]+\+deb14[0-9.]*-riscv64'
 )
 GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 riscv-7.2'
+# Made only when asked for, for make check-kernels.
+MORE_GUESTS='arm64-7.3 x86-7.3'
 
 say()
 {

@@ -288,14 +288,11 @@ static void run_step(int timeout, const char *command)
 	lines_flush(&out);
 	report_kmsg();
 	if (timed_out)
-		report("E %u timeout %d %lld", step_now, timeout,
-		       now_ms() - start);
+		report("E %u timeout %d %lld", step_now, timeout, now_ms() - start);
 	else if (WIFSIGNALED(status))
-		report("E %u signal %d %lld", step_now, WTERMSIG(status),
-		       now_ms() - start);
+		report("E %u signal %d %lld", step_now, WTERMSIG(status), now_ms() - start);
 	else
-		report("E %u exit %d %lld", step_now, WEXITSTATUS(status),
-		       now_ms() - start);
+		report("E %u exit %d %lld", step_now, WEXITSTATUS(status), now_ms() - start);
 }
 
 /* Only where the kernel is a debug build that looks for leaks. */
@@ -321,7 +318,7 @@ static void report_leaks(void)
 	}
 	if (f)
 		fclose(f);
-	put_file(path, "clear");	/* each is reported once */
+	put_file(path, "clear"); /* each is reported once */
 }
 
 static void module_step(int load, char *arg)
@@ -336,9 +333,7 @@ static void module_step(int load, char *arg)
 	if (load) {
 		int fd = open(arg, O_RDONLY | O_CLOEXEC);
 
-		ret = fd < 0 ? -1 :
-			       syscall(SYS_finit_module, fd,
-				       params ? params : "", 0);
+		ret = fd < 0 ? -1 : syscall(SYS_finit_module, fd, params ? params : "", 0);
 		err = errno;
 		if (fd >= 0)
 			close(fd);
@@ -398,7 +393,12 @@ static void mount_all(void)
 	mount_one("devtmpfs", "/dev", NULL);
 	mount_one("devpts", "/dev/pts", "ptmxmode=0666");
 	mount_one("tmpfs", "/dev/shm", NULL);
-	mount_one("tmpfs", "/tmp", NULL);
+	/*
+	 * Files lie in memory: the guest's own and what tests write. Half of it each, the
+	 * kernel's default, is not enough for the first where programs of Debian are.
+	 */
+	mount(NULL, "/", NULL, MS_REMOUNT, "size=80%");
+	mount_one("tmpfs", "/tmp", "size=80%");
 	mount_one("tmpfs", "/run", NULL);
 	mount_one("tracefs", "/sys/kernel/tracing", NULL);
 	mount_one("debugfs", "/sys/kernel/debug", NULL);
@@ -509,8 +509,7 @@ static void unpack(const char *path)
 			symlink(name, to);
 		} else {
 			unlink(to);
-			out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-				   mode & 07777);
+			out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode & 07777);
 			copy_out(in, out, size);
 			if (out >= 0)
 				close(out);

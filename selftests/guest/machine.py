@@ -23,7 +23,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get('B') or 'build'
 
-GUESTS = ('arm64-7.2', 'x86-7.2', 'x86-6.12', 'x86-6.12-deb12', 'riscv-7.2')
+# x86-qemu-V has the kernel of x86-V, more CPUs and speed, and no shadow stacks.
+GUESTS = ('arm64-7.2', 'x86-7.2', 'x86-6.12', 'x86-6.12-deb12', 'x86-qemu-7.2', 'x86-qemu-6.12',
+          'riscv-7.2', 'arm64-7.3', 'x86-7.3', 'x86-qemu-7.3')
+
+# Parts of the cache that are whole systems.
+ROOTS = ('root-arm64', 'root-x86', 'programs-arm64', 'programs-x86')
+
+
+def kernel_name(key):
+    """Which of the cache's kernels a guest has."""
+    return key.replace('-qemu-', '-')
+
+
+def in_bochs(key):
+    return key.startswith('x86-') and kernel_name(key) == key
 
 
 class Unavailable(Exception):
@@ -46,22 +60,41 @@ def setup(*parts):
         raise Unavailable(found[-1].removeprefix('setup: '))
 
 
-def folder_program(folder, *argv):
-    """Command line of a program of an amd64 Debian folder, run in place."""
+def folder_program(folder, *argv, part=None):
+    """Command line of a program of an amd64 Debian folder, run in place.
+
+    part is where the program itself is, if not in the folder of its libraries.
+    """
     root = os.path.join(CACHE, folder)
     libs = [f'{root}/usr/lib/x86_64-linux-gnu', f'{root}/lib/x86_64-linux-gnu']
-    program = f'{root}/usr/bin/{argv[0]}'
+    program = os.path.join(CACHE, part or folder, 'usr/bin', argv[0])
     if not os.path.exists(program):
-        raise Unavailable(f'no emulator: {program} is missing, run selftests/guest/setup {folder}')
+        raise Unavailable(f'no emulator: {program} is missing, run selftests/guest/setup '
+                          f'{part or folder}')
     return [f'{root}/usr/lib64/ld-linux-x86-64.so.2', '--library-path', ':'.join(libs),
             program, *argv[1:]]
 
 
-class Tree:
-    """The guest's files, collected in a directory and packed as cpio."""
+def find_root(name):
+    """The directory of a whole system: a path, or a part of the cache."""
+    if os.path.isdir(name):
+        return name
+    if name not in ROOTS:
+        raise Mistake(f'{name}: no such directory')
+    setup(name)
+    return os.path.join(CACHE, name)
 
-    def __init__(self, path):
+
+class Tree:
+    """The guest's files, collected in a directory and packed as cpio.
+
+    root is a whole system to begin with. It is copied first: its own /bin may be a link.
+    """
+
+    def __init__(self, path, root=None):
         self.path = path
+        if root:
+            self._copy_root(root)
         for sub in ('bin', 't', 'root', 'proc', 'sys', 'dev', 'tmp', 'run', 'etc'):
             os.makedirs(os.path.join(path, sub), exist_ok=True)
 
@@ -92,12 +125,15 @@ class Tree:
             shutil.copy2(source, dest)
             os.chmod(dest, os.stat(dest).st_mode | 0o444)
 
-    def add_root(self, root):
+    def _copy_root(self, root):
         """A whole system, without what only a running one needs."""
-        subprocess.run(['cp', '-a', '--reflink=auto', root + '/.', self.path], check=True)
+        os.makedirs(self.path, exist_ok=True)
+        done = subprocess.run(['cp', '-a', '--reflink=auto', root + '/.', self.path], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise Mistake(f'{root}: cannot be copied: {done.stdout.strip().splitlines()[-1]}')
         for sub in ('dev', 'proc', 'sys', 'boot', 'var/cache/apt', 'var/lib/apt'):
             shutil.rmtree(self.at(sub), ignore_errors=True)
-        Tree(self.path)
 
     def write(self, where, text):
         path = self.at(where)
@@ -194,7 +230,7 @@ class Machine:
         self.arch = key.split('-')[0]
         self.work = work
         self.memory = memory
-        self.kernel = os.path.join(CACHE, 'kernels', key)
+        self.kernel = os.path.join(CACHE, 'kernels', kernel_name(key))
         self.image = os.path.join(self.kernel, 'vmlinuz')
         self.console = os.path.join(work, 'console.log')
         self.report = os.path.join(work, 'report')
@@ -268,37 +304,45 @@ class Machine:
 
 
 class Qemu(Machine):
-    """arm64 and riscv64, by QEMU's translator.
+    """arm64, riscv64, and x86 without shadow stacks, by QEMU's translator.
 
-    With icount two instructions take a nanosecond, whatever they are; the
-    guest's performance counters then count instructions.
+    With icount two instructions take a nanosecond, whatever they are; the arm64 and
+    riscv64 guests' performance counters then count instructions, as x86's TSC does.
     """
 
     icount = False
 
-    CPU = {
-        'arm64': ('qemu-system-aarch64', 'max,pauth-impdef=on', 'ttyAMA0'),
-        'riscv': ('qemu-system-riscv64', 'rv64,zimop=on,zcmop=on,zicfiss=on,zicfilp=on', 'ttyS0'),
+    # program, the part it is in, machine, processor, console
+    KIND = {
+        'arm64': ('qemu-system-aarch64', 'trixie', 'virt', 'max,pauth-impdef=on', 'ttyAMA0'),
+        'riscv': ('qemu-system-riscv64', 'trixie', 'virt',
+                  'rv64,zimop=on,zcmop=on,zicfiss=on,zicfilp=on', 'ttyS0'),
+        'x86': ('qemu-system-x86_64', 'qemu-x86', 'pc', 'max', 'ttyS0'),
     }
+    # An emulated clock needs no second one to watch it, and emulated timers no test.
+    CMDLINE = {'x86': 'tsc=reliable no_timer_check mitigations=off'}
 
     def settings(self):
         return 'report=/dev/vport0p1\n'
 
     def cmdline(self, extra=''):
-        return (f'console={self.CPU[self.arch][2]} loglevel=5 panic=-1 cryptomgr.notests '
-                f'proc_mem.force_override=always {extra}').strip()
+        return (f'console={self.KIND[self.arch][4]} loglevel=5 panic=-1 cryptomgr.notests '
+                f'proc_mem.force_override=always {self.CMDLINE.get(self.arch, "")} '
+                f'{extra}').strip()
 
     def base(self):
-        program, cpu, _ = self.CPU[self.arch]
+        program, part, board, cpu, _ = self.KIND[self.arch]
         share = os.path.join(CACHE, 'trixie/usr/share/qemu')
-        argv = folder_program('trixie', program, '-L', share, '-M', 'virt', '-cpu', cpu,
+        argv = folder_program('trixie', program, '-L', share, '-M', board, '-cpu', cpu,
                               '-accel', 'tcg,thread=' + ('single' if self.icount else 'multi'),
                               '-smp', str(self.cpus),
                               '-m', f'{self.memory or 512}M', '-display', 'none',
-                              '-no-reboot', '-nic', 'none')
+                              '-no-reboot', '-nic', 'none', part=part)
         if self.arch == 'riscv':
             argv += ['-bios', os.path.join(
                 CACHE, 'forky/usr/lib/riscv64-linux-gnu/opensbi/generic/fw_dynamic.bin')]
+        if self.arch == 'x86':
+            argv += ['-nodefaults', '-L', os.path.join(CACHE, 'qemu-x86/usr/share/seabios')]
         if self.icount:
             argv += ['-icount', 'shift=1,sleep=off']
         return argv
@@ -511,8 +555,7 @@ debug: action=ignore
 
 
 def machine(key, work, memory=None, saved=False, icount=False):
-    arch = key.split('-')[0]
-    if arch == 'x86':
+    if in_bochs(key):
         if saved or icount:
             raise Mistake(f'{key}: only QEMU guests can be saved or count instructions')
         return Bochs(key, work, memory)
@@ -526,7 +569,8 @@ def machine(key, work, memory=None, saved=False, icount=False):
 def parts(key):
     """Parts of the cache that a guest needs."""
     more = ['forky'] if key.startswith('riscv') else []
-    return ['trixie', f'kernel-{key}', *more]
+    more += ['qemu-x86'] if key.startswith('x86-qemu') else []
+    return ['trixie', f'kernel-{kernel_name(key)}', *more]
 
 
 def init_program(arch):
@@ -545,7 +589,7 @@ def applets():
     """Names busybox answers to; the same list for every architecture."""
     for key in GUESTS:
         if key.startswith('x86'):
-            path = os.path.join(CACHE, 'kernels', key, 'busybox')
+            path = os.path.join(CACHE, 'kernels', kernel_name(key), 'busybox')
             if os.path.exists(path):
                 out = subprocess.run([path, '--list'], check=False, text=True,
                                      stdout=subprocess.PIPE).stdout.split()
@@ -557,9 +601,7 @@ def applets():
 
 
 def base_tree(guest, path, root=None):
-    tree = Tree(path)
-    if root:
-        tree.add_root(root)
+    tree = Tree(path, root)
     tree.add(init_program(guest.arch), 'init')
     tree.add_busybox(os.path.join(guest.kernel, 'busybox'), applets())
     return tree
@@ -569,11 +611,12 @@ def saved_state(key, memory):
     """Path of the saved guest of this build; those of older builds go."""
     arch = key.split('-')[0]
     digest = hashlib.sha256()
-    for path in (init_program(arch), os.path.join(CACHE, 'kernels', key, 'version'),
-                 os.path.join(CACHE, 'trixie/usr/bin', Qemu.CPU[arch][0])):
+    program, part = Qemu.KIND[arch][:2]
+    for path in (init_program(arch), os.path.join(CACHE, 'kernels', kernel_name(key), 'version'),
+                 os.path.join(CACHE, part, 'usr/bin', program)):
         with open(path, 'rb') as file:
             digest.update(file.read())
-    digest.update(str((memory, Qemu.CPU[arch])).encode())
+    digest.update(str((memory, Qemu.KIND[arch], Qemu.CMDLINE.get(arch))).encode())
     where = os.path.join(CACHE, 'saved')
     os.makedirs(where, exist_ok=True)
     state = f'{key}-{digest.hexdigest()[:16]}'

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Captures from real shadow stacks, in the guests.
+#
+#   make random-guest     random programs: a million traces, and 10000 contexts, on
+#                         arm64 and on x86, hardware against software
 
 HARDWARE_CFLAGS := $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -Iselftests/capture \
 	$(KSELFTEST_FLAGS) -fomit-frame-pointer
@@ -44,6 +47,36 @@ GUEST_x86 += hardware-trap=$(B)/hardware/x86/trap_test
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
 GUEST_arm64-7.2 += hardware-start=$(B)/hardware/arm64/step_run,-e,GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3,3000,$(B)/selftests/record/arm64/throw,0
 endif
+
+# Random programs, with the guest's C library: started by the command, which the loader's
+# tests bring along with what it needs.
+$(B)/hardware/%/random_test: selftests/hardware/random_test.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(subst gcc,g++,$(HARDWARE_CC_$*)) $(WARN) -O2 -g $(CPPFLAGS_COMMON) \
+		$(HARDWARE_CFLAGS_$*) -o $@ $< $(B)/lib/$(HARDWARE_LIB_$*)/libshstk.a -pthread -ldl
+$(B)/hardware/x86/random_test: $(B)/lib/native/libshstk.a
+$(B)/hardware/arm64/random_test: $(B)/lib/arm64/libshstk.a
+
+RANDOM_FILES_x86 := selftests/loader/cases.sh $(addprefix $(B)/,shstk libshstk-start.so \
+	hardware/x86/random_test)
+RANDOM_FILES_arm64 := selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
+	$(B)/preload/arm64/libshstk-start.so $(B)/hardware/arm64/random_test
+random_step = hardware:random=selftests/hardware/random.sh$(subst $() ,,$(2:%=$(comma)%)$(RANDOM_FILES_$(1):%=$(comma)%))
+ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu/libdw.so.1),)
+GUEST_arm64-7.2 += $(call random_step,arm64,2 3000 20)
+endif
+ifneq ($(and $(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
+GUEST_x86-7.2 += $(call random_step,x86,1 2000 10)
+endif
+
+RANDOM_LONG := 10 100000 1000
+random-guest: $(RANDOM_FILES_arm64) $(RANDOM_FILES_x86) $(B)/selftests/loader/libprotobuf-c.so.1
+	$(Q)selftests/guest/run arm64-7.2 --out $(B)/guest/random-arm64 --timeout 36000 \
+		'$(subst $(comma), ,$(call random_step,arm64,$(RANDOM_LONG)))'
+	$(Q)selftests/guest/run x86-7.2 --out $(B)/guest/random-x86 --timeout 36000 \
+		--sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader \
+		'$(subst $(comma), ,$(call random_step,x86,$(RANDOM_LONG)))'
+.PHONY: random-guest
 
 # Bochs counts instructions always, QEMU if time passes by them.
 GUEST_x86 += hardware-count=$(B)/hardware/x86/count_test

@@ -29,7 +29,7 @@ static noinline uint64_t now(void)
 #ifdef __x86_64__
 	uint32_t lo, hi;
 
-	__asm__ volatile ("rdtsc" : "=a" (lo), "=d" (hi) : : "memory");
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
 	return (uint64_t)hi << 32 | lo;
 #else
 	uint64_t v = 0;
@@ -60,21 +60,21 @@ static bool counts_instructions(void)
 #endif
 	before = now();
 	for (n = 1000; n; n--)
-		__asm__ volatile ("" : "+r" (n));
+		__asm__ volatile("" : "+r"(n));
 	once = now() - before;
 	before = now();
 	for (n = 2000; n; n--)
-		__asm__ volatile ("" : "+r" (n));
+		__asm__ volatile("" : "+r"(n));
 	twice = now() - before;
-	ksft_print_msg("a loop of 1000 and of 2000 rounds: %llu, %llu\n",
-		       (unsigned long long)once, (unsigned long long)twice);
-	return twice - once == 2000;	/* two instructions a round */
+	ksft_print_msg("a loop of 1000 and of 2000 rounds: %llu, %llu\n", (unsigned long long)once,
+		       (unsigned long long)twice);
+	return twice - once == 2000; /* two instructions a round */
 }
 
 enum { HARDWARE, MEMO, WALK, FRAMES, MEMCPY, NOTHING, NSOURCES };
 
-static const char * const source_name[NSOURCES] = {
-	"hardware", "software, repeated", "software, first time",
+static const char *const source_name[NSOURCES] = {
+	"hardware",	  "software, repeated",	   "software, first time",
 	"frame pointers", "memcpy of the entries", "the call itself",
 };
 
@@ -110,7 +110,7 @@ static noinline void one(int source, int n)
 	switch (source) {
 	case NOTHING:
 		break;
-	case HARDWARE:		/* what a capture takes by itself */
+	case HARDWARE: /* what a capture takes by itself */
 		entries = shstk_capture(pcs, MAX, NULL, NULL);
 		break;
 	case FRAMES:
@@ -176,18 +176,14 @@ int main(void)
 
 		recurse(depth[i]);
 		for (s = 0; s < NSOURCES; s++) {
-			ksft_print_msg("depth %d, %d entries: %-22s %6llu\n",
-				       depth[i], entries, source_name[s],
-				       (unsigned long long)cost[s]);
-			if (s != HARDWARE && s < MEMCPY &&
-			    cost[s] <= cost[HARDWARE])
+			ksft_print_msg("depth %d, %d entries: %-22s %6llu\n", depth[i], entries,
+				       source_name[s], (unsigned long long)cost[s]);
+			if (s != HARDWARE && s < MEMCPY && cost[s] <= cost[HARDWARE])
 				least = false;
 		}
 		ksft_test_result(cost[HARDWARE] <= 100u + entries * 7 / 2,
-				 "depth %d: at most 100 and 3.5 an entry\n",
-				 depth[i]);
-		ksft_test_result(least, "depth %d: fewer than other sources\n",
-				 depth[i]);
+				 "depth %d: at most 100 and 3.5 an entry\n", depth[i]);
+		ksft_test_result(least, "depth %d: fewer than other sources\n", depth[i]);
 	}
 	exit(ksft_cnt.ksft_fail ? 1 : 0);
 }

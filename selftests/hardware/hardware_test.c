@@ -50,9 +50,9 @@ static void say_difference(int i)
 	static int said;
 
 	if (said++ < 5)
-		ksft_print_msg("entry %d: hardware %#llx mark %d, walk %#llx mark %d\n",
-			       i, (unsigned long long)hw[i], hw_marks[i],
-			       (unsigned long long)sw[i], sw_marks[i]);
+		ksft_print_msg("entry %d: hardware %#llx mark %d, walk %#llx mark %d\n", i,
+			       (unsigned long long)hw[i], hw_marks[i], (unsigned long long)sw[i],
+			       sw_marks[i]);
 }
 
 /* Entries from @first on are equal, as far as the shadow stack goes. */
@@ -87,8 +87,7 @@ static noinline void visit_from(int first)
 	w = shstk_capture(sw, MAX, &walk_opts, NULL);
 	count.traces++;
 	count.wrong_truth += !truth_equal(hw, n, first);
-	count.wrong_end += info.end != SHSTK_END_COMPLETE ||
-			   info.source != SHSTK_SOURCE_HARDWARE;
+	count.wrong_end += info.end != SHSTK_END_COMPLETE || info.source != SHSTK_SOURCE_HARDWARE;
 	compare(n, w, 1);
 }
 
@@ -101,13 +100,13 @@ static noinline void visit(void *arg)
 
 static void report(const char *name, long at_least)
 {
-	bool ok = count.traces >= at_least && !count.wrong_truth &&
-		  !count.wrong_walk && !count.wrong_end && !count.wrong_marks;
+	bool ok = count.traces >= at_least && !count.wrong_truth && !count.wrong_walk &&
+		  !count.wrong_end && !count.wrong_marks;
 
 	if (!ok)
 		ksft_print_msg("%ld traces, wrong: truth %ld, walk %ld, end %ld, marks %ld\n",
-			       count.traces, count.wrong_truth, count.wrong_walk,
-			       count.wrong_end, count.wrong_marks);
+			       count.traces, count.wrong_truth, count.wrong_walk, count.wrong_end,
+			       count.wrong_marks);
 	ksft_test_result(ok, "%s\n", name);
 	memset(&count, 0, sizeof(count));
 }
@@ -157,8 +156,7 @@ static noinline void capacity_leaf(void)
 		hw[i] = ~0ull;
 		n = shstk_capture(hw, i, NULL, &info);
 		count.traces++;
-		count.wrong_end += n != i || info.end != SHSTK_END_CAPACITY ||
-				   hw[i] != ~0ull;
+		count.wrong_end += n != i || info.end != SHSTK_END_CAPACITY || hw[i] != ~0ull;
 		n = shstk_capture(hw, MAX, &skip, NULL);
 		count.wrong_walk += n != all - i || (i && memcmp(hw, sw + i, n * 8));
 	}
@@ -174,8 +172,7 @@ static void test_capacity(void)
 static noinline void send(int sig)
 {
 #ifdef __riscv
-	ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0), sig, 0, 0,
-		   0);
+	ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0), sig, 0, 0, 0);
 #else
 	raise(sig);
 	NO_TAIL_CALL();
@@ -234,37 +231,25 @@ static void test_signals(void)
  */
 void interrupted_everywhere(int pid);
 #define SIGNAL "mv a0, a3\n\tli a1, 10\n\tli a7, 129\n\tecall\n\t"
-__asm__(
-"	.text\n"
-"interrupted_leaf:\n"
-"	.cfi_startproc\n"
-	SIGNAL
-"	ret\n"
-"	.cfi_endproc\n"
-"	.globl interrupted_everywhere\n"
-"	.type interrupted_everywhere, @function\n"
-"interrupted_everywhere:\n"
-"	.cfi_startproc\n"
-"	mv a3, a0\n"
-	SIGNAL
-"	.word 0xce104073\n"			/* sspush ra */
-	SIGNAL
-"	addi sp, sp, -16\n"
-"	.cfi_def_cfa_offset 16\n"
-"	sd ra, 8(sp)\n"
-"	.cfi_offset ra, -8\n"
-	SIGNAL
-"	jal interrupted_leaf\n"
-	SIGNAL
-"	ld ra, 8(sp)\n"
-"	.cfi_restore ra\n"
-	SIGNAL
-"	addi sp, sp, 16\n"
-"	.cfi_def_cfa_offset 0\n"
-"	.word 0xcdc0c073\n"			/* sspopchk ra */
-	SIGNAL
-"	ret\n"
-"	.cfi_endproc\n");
+__asm__("	.text\n"
+	"interrupted_leaf:\n"
+	"	.cfi_startproc\n" SIGNAL "	ret\n"
+	"	.cfi_endproc\n"
+	"	.globl interrupted_everywhere\n"
+	"	.type interrupted_everywhere, @function\n"
+	"interrupted_everywhere:\n"
+	"	.cfi_startproc\n"
+	"	mv a3, a0\n" SIGNAL "	.word 0xce104073\n" /* sspush ra */
+	SIGNAL "	addi sp, sp, -16\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	sd ra, 8(sp)\n"
+	"	.cfi_offset ra, -8\n" SIGNAL "	jal interrupted_leaf\n" SIGNAL
+	"	ld ra, 8(sp)\n"
+	"	.cfi_restore ra\n" SIGNAL "	addi sp, sp, 16\n"
+	"	.cfi_def_cfa_offset 0\n"
+	"	.word 0xcdc0c073\n" /* sspopchk ra */
+	SIGNAL "	ret\n"
+	"	.cfi_endproc\n");
 
 static noinline void interrupted_leaf_caller(void)
 {
@@ -311,11 +296,10 @@ static void test_threads(void)
 	}
 	report("a thread's trace is complete down to its start", 50);
 #ifdef __riscv
-	exact_w--;	/* the C library's function that calls thread_main() */
+	exact_w--; /* the C library's function that calls thread_main() */
 #endif
 	ksft_test_result(exact_n && exact_n == exact_w,
-			 "it has as many entries as the walk: %d, %d\n",
-			 exact_n, exact_w);
+			 "it has as many entries as the walk: %d, %d\n", exact_n, exact_w);
 }
 
 static void test_children(void)
@@ -342,33 +326,67 @@ static void test_children(void)
 	report("the parent goes on", 1);
 }
 
+/* A page in the middle of the thread's shadow stack is unmapped: it can't return any more. */
+static void unmapped_leaf(void)
+{
+	struct shstk_opts opts = hw_opts;
+	struct shstk_info info = INFO(), part = INFO();
+	uint64_t page = ss_pointer() & ~4095ul;
+	int n, m, bad;
+
+	opts.flags = SHSTK_CHECK_STACK;
+	n = shstk_capture(hw, MAX, &opts, &info);
+	bad = n < 1500 || info.end != SHSTK_END_COMPLETE;
+	if (munmap((void *)(page + 8192), 4096))
+		_exit(2);
+	m = shstk_capture(sw, MAX, &opts, &part);
+	bad |= m < 512 || m > 1536 || part.end != SHSTK_END_BOUNDS ||
+	       memcmp(hw + 1, sw + 1, (m - 1) * sizeof(hw[0]));
+	/* And without any source named. */
+	opts.sources = 0;
+	m = shstk_capture(sw, MAX, &opts, &part);
+	bad |= m < 512;
+	_exit(bad);
+}
+
+static void test_unmapped(void)
+{
+	int status = 1;
+	pid_t pid = fork();
+
+	if (!pid)
+		truth_recurse(2000, unmapped_leaf);
+	waitpid(pid, &status, 0);
+	ksft_test_result(!status, "a page of the shadow stack may be taken away: %#x\n", status);
+}
+
 /* Code that nothing describes: no frame pointer, no unwind information. */
 #ifdef __x86_64__
 static const uint8_t bare_code[] = {
-	0x48, 0x83, 0xec, 0x48,		/* sub $72, %rsp */
-	0xff, 0xd7,			/* call *%rdi */
-	0x48, 0x83, 0xc4, 0x48,		/* add $72, %rsp */
-	0xc3,				/* ret */
+	0x48, 0x83, 0xec, 0x48, /* sub $72, %rsp */
+	0xff, 0xd7, /* call *%rdi */
+	0x48, 0x83, 0xc4, 0x48, /* add $72, %rsp */
+	0xc3, /* ret */
 };
 #elif defined(__riscv)
 static const uint32_t bare_code[] = {
-	0xce104073,			/* sspush ra */
-	0xfc010113,			/* addi sp, sp, -64 */
-	0x02113423,			/* sd ra, 40(sp) */
-	0x000500e7,			/* jalr a0 */
-	0x02813083,			/* ld ra, 40(sp) */
-	0x04010113,			/* addi sp, sp, 64 */
-	0xcdc0c073,			/* sspopchk ra */
-	0x00008067,			/* ret */
+	0xce104073, /* sspush ra */
+	0xfc010113, /* addi sp, sp, -64 */
+	0x02113423, /* sd ra, 40(sp) */
+	0x000500e7, /* jalr a0 */
+	0x02813083, /* ld ra, 40(sp) */
+	0x04010113, /* addi sp, sp, 64 */
+	0xcdc0c073, /* sspopchk ra */
+	0x00008067, /* ret */
 };
 #else
 static const uint32_t bare_code[] = {
-	0xd10103ff,			/* sub sp, sp, #64 */
-	0xf90017fe,			/* str x30, [sp, #40] */
-	0xd63f0000,			/* blr x0 */
-	0xf94017fe,			/* ldr x30, [sp, #40] */
-	0x910103ff,			/* add sp, sp, #64 */
-	0xd65f03c0,			/* ret */
+	0xd10103ff, /* sub sp, sp, #64 */
+	0xf90017fe, /* str x30, [sp, #40] */
+	0xd63f0000, /* blr x0 */
+	0xf94017fe, /* ldr x30, [sp, #40] */
+	0x910103ff, /* add sp, sp, #64 */
+	0xd65f03c0, /* ret */
 };
 #endif
 
@@ -400,8 +418,7 @@ static noinline int call_bare(void (*code)(void (*)(void)))
 
 static void test_bare_code(void)
 {
-	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memcpy(code, bare_code, sizeof(bare_code));
 	mprotect(code, 4096, PROT_READ | PROT_EXEC);
@@ -423,16 +440,14 @@ static noinline int on_second_stack(void)
 	int n;
 
 	n = shstk_capture(hw, MAX, NULL, &info);
-	ksft_print_msg("on the second stack: %d entries, %s\n", n,
-		       shstk_end_name(info.end));
+	ksft_print_msg("on the second stack: %d entries, %s\n", n, shstk_end_name(info.end));
 	return n == 2 && info.source == SHSTK_SOURCE_HARDWARE;
 }
 
 static void test_switched(void)
 {
-	uint64_t *above = mmap((void *)(SECOND + 4096), 4096,
-			       PROT_READ | PROT_WRITE, MAP_PRIVATE |
-			       MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	uint64_t *above = mmap((void *)(SECOND + 4096), 4096, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	unsigned long left;
 	int i, ok;
 
@@ -448,11 +463,45 @@ static void test_switched(void)
 	ksft_test_result(ok, "a switched stack ends where it ends\n");
 }
 
+/*
+ * In a child: the shadow stack whose end is remembered was left for another one, below it
+ * in memory, and is unmapped. Nothing returns any more.
+ */
+#define THIRD 0x2000100000ul
+
+static void leave_and_unmap(void)
+{
+	unsigned long page = ss_pointer() & ~4095ul;
+	struct shstk_info info = INFO();
+	int n = 0;
+
+	for (int i = 0; i < 2; i++)
+		n = shstk_capture(hw, MAX, &hw_opts, &info);
+	if (n < 2 || n > 400 || ss_map(THIRD, 4096, SS_SET_TOKEN) != THIRD)
+		ss_syscall(__NR_exit_group, 2, 0, 0, 0, 0);
+	ss_switch(THIRD + 4096 - 8);
+	ss_syscall(__NR_munmap, page, 4096, 0, 0, 0);
+	for (int i = 0; i < 2; i++)
+		n = shstk_capture(hw, MAX, &hw_opts, &info);
+	ss_syscall(__NR_exit_group, n < 1 || n > 2, 0, 0, 0, 0);
+}
+
+static void test_left(void)
+{
+	int status = 1;
+	pid_t pid = fork();
+
+	if (!pid)
+		truth_recurse(20, leave_and_unmap);
+	waitpid(pid, &status, 0);
+	ksft_test_result(!status, "a shadow stack that was left may be unmapped: %#x\n", status);
+}
+
 /* A stopped process against what it found itself. */
 static struct {
 	uint64_t pcs[MAX];
 	int n;
-} *seen;
+} * seen;
 
 static noinline void stop_leaf(void)
 {
@@ -469,8 +518,7 @@ static void test_stopped(void)
 	int status, n, err;
 	pid_t pid;
 
-	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid = fork();
 	if (!pid) {
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
@@ -479,16 +527,14 @@ static void test_stopped(void)
 	}
 	waitpid(pid, &status, 0);
 	err = shstk_shadow_get(pid, &shadow);
-	n = shstk_unwind_shadow(&shadow, shstk_read_process, &pid, hw, MAX, &opts,
-				&info);
+	n = shstk_unwind_shadow(&shadow, shstk_read_process, &pid, hw, MAX, &opts, &info);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	if (n != seen->n || n < 22)
 		ksft_print_msg("%d: %d entries, %d by itself\n", err, n, seen->n);
-	ksft_test_result(!err && n == seen->n && n >= 22 &&
-			 info.end == SHSTK_END_COMPLETE &&
-			 hw_marks[0] == SHSTK_MARK_PC &&
-			 !memcmp(hw + 1, seen->pcs + 1, (n - 1) * sizeof(*hw)),
+	ksft_test_result(!err && n == seen->n && n >= 22 && info.end == SHSTK_END_COMPLETE &&
+				 hw_marks[0] == SHSTK_MARK_PC &&
+				 !memcmp(hw + 1, seen->pcs + 1, (n - 1) * sizeof(*hw)),
 			 "a stopped process is traced from outside\n");
 }
 
@@ -503,9 +549,48 @@ static void test_markers(int asked)
 	int thread = shstk_markers_set(SHSTK_MARKERS_THREAD, 1);
 	int status = shstk_markers_status();
 
-	ksft_test_result((asked == 0 || machine) && thread == -EOPNOTSUPP &&
-			 status == why,
+	ksft_test_result((asked == 0 || machine) && thread == -EOPNOTSUPP && status == why,
 			 "no markers: %s\n", shstk_markers_name(status));
+}
+
+/*
+ * Two shadow stacks that adjoin are one mapping to the kernel. The upper one was used
+ * before and has old entries, below unused words.
+ */
+#define ADJOINING 0x2100000000ul
+
+static int adjoining_entries, adjoining_end;
+
+static void on_adjoining(void *arg)
+{
+	struct shstk_info info = INFO();
+	long depth = (long)arg;
+
+	if (depth) {
+		on_adjoining((void *)(depth - 1));
+	} else {
+		adjoining_entries = shstk_capture(hw, MAX, &hw_opts, &info);
+		adjoining_end = info.end;
+	}
+	NO_TAIL_CALL();
+}
+
+static void test_adjoining(void)
+{
+	long up = ss_map(ADJOINING + 4096, 4096, SS_SET_TOKEN);
+	long lo = ss_map(ADJOINING, 4096, SS_SET_TOKEN);
+	int alone, beside;
+
+	if (lo != (long)ADJOINING || up != (long)ADJOINING + 4096) {
+		ksft_test_result_fail("no adjoining shadow stacks: %lx %lx\n", lo, up);
+		return;
+	}
+	shstk_stack_call(up + 4096 - 8, on_adjoining, (void *)300l);
+	alone = adjoining_entries;
+	shstk_stack_call(lo + 4096 - 8, on_adjoining, (void *)5l);
+	beside = adjoining_entries;
+	ksft_test_result(alone - beside == 295 && adjoining_end == SHSTK_END_COMPLETE,
+			 "adjoining shadow stacks are two: %d and %d entries\n", alone, beside);
 }
 
 int main(void)
@@ -518,10 +603,9 @@ int main(void)
 
 	truth = &t;
 	ksft_print_header();
-	ksft_set_plan(19);
+	ksft_set_plan(22);
 	ret = shstk_capture(hw, MAX, &hw_opts, NULL);
-	ksft_test_result(ret == -EOPNOTSUPP,
-			 "with shadow stacks off, the hardware is refused\n");
+	ksft_test_result(ret == -EOPNOTSUPP, "with shadow stacks off, the hardware is refused\n");
 	asked = shstk_markers_set(SHSTK_MARKERS_PROCESS, 1);
 	ret = ss_enable(SS_ENABLE);
 	if (ret)
@@ -543,8 +627,11 @@ int main(void)
 	test_pushes();
 	test_threads();
 	test_children();
+	test_unmapped();
 	test_bare_code();
 	test_switched();
+	test_left();
+	test_adjoining();
 	test_stopped();
 	exit(ksft_cnt.ksft_fail ? 1 : 0);
 }

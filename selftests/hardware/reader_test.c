@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "native.h"
-#include "source_hw.h"
+#include "shadow_reader.h"
 #include "kselftest.h"
 
-#define WORDS	1200
-#define CANARY	0x5a5a5a5a5a5a5a5aull
+#define WORDS 1200
+#define CANARY 0x5a5a5a5a5a5a5a5aull
 
-static uint64_t *stack_end;	/* behind it nothing is mapped */
+static uint64_t *stack_end; /* behind it nothing is mapped */
 static uint64_t out[WORDS + 16] __attribute__((aligned(64)));
 static uint64_t want[WORDS];
 static uint8_t marks[WORDS];
@@ -26,8 +26,8 @@ static uint8_t marks[WORDS];
 static uint64_t *make_stack(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE), size = 4 * page;
-	uint8_t *p = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p =
+		mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED || mprotect(p + size, page, PROT_NONE))
 		return NULL;
@@ -67,14 +67,12 @@ static unsigned int expect(unsigned int n, unsigned int max)
 	unsigned int k = 0;
 
 	for (unsigned int i = 0; i < n && k < max; i++)
-		if (native_entry(at[i], (uintptr_t)(at + i)) ==
-		    SHADOW_RETURN_ADDRESS)
+		if (native_entry(at[i], (uintptr_t)(at + i)) == SHADOW_RETURN_ADDRESS)
 			want[k++] = at[i];
 	return k;
 }
 
-static bool same(unsigned int n, unsigned int max, unsigned int shift,
-		 bool marked)
+static bool same(unsigned int n, unsigned int max, unsigned int shift, bool marked)
 {
 	struct hw_trace t = { .pcs = out + shift, .max = max };
 	unsigned int k = expect(n, max);
@@ -86,8 +84,7 @@ static bool same(unsigned int n, unsigned int max, unsigned int shift,
 	if (t.n == k && !memcmp(out + shift, want, k * sizeof(*want)) &&
 	    (!shift || out[shift - 1] == CANARY) && out[shift + max] == CANARY)
 		return true;
-	ksft_print_msg("%u words to %u, at %u: %u entries, not %u\n", n, max,
-		       shift, t.n, k);
+	ksft_print_msg("%u words to %u, at %u: %u entries, not %u\n", n, max, shift, t.n, k);
 	return false;
 }
 
@@ -103,10 +100,65 @@ static bool all_lengths(unsigned int tokens, bool marked)
 	return true;
 }
 
+/* What is read of @n words of which none is special, and @at @v. */
+static unsigned int read_with(unsigned int n, unsigned int at, uint64_t v)
+{
+	struct hw_trace t = { .pcs = out, .max = WORDS, .marks = marks };
+
+	fill(n, 0);
+	stack_end[(long)at - (long)n] = v;
+	hw_copy(&t, (uintptr_t)(stack_end - n), (uintptr_t)stack_end);
+	return t.n;
+}
+
+/*
+ * Unused words end the chain wherever they are, as where two shadow stacks adjoin or
+ * a context is younger than its stack; what is no user address is left out and marked.
+ */
+static bool words_that_are_no_entries(void)
+{
+	static const uint64_t unused[] = { 0, 1, 4095 };
+	static const uint64_t foreign[] = { 0xffffffff81000000, 1ull << 60, ~0ull };
+	static const unsigned int len[] = { 2, 5, 20, 40, 511, 512, 513, 1000 };
+
+	for (unsigned int l = 0; l < 8; l++)
+		for (unsigned int k = 0; k < 3; k++)
+			for (unsigned int at = 0; at < len[l]; at += 1 + at / 3) {
+				unsigned int n = read_with(len[l], at, unused[k]);
+
+				if (n != at) {
+					ksft_print_msg("%u entries, not %u\n", n, at);
+					return false;
+				}
+				n = read_with(len[l], at, foreign[k]);
+				if (n != len[l] - 1 || (at < n && !(marks[at] & SHSTK_MARK_GAP)) ||
+				    (at && marks[at - 1])) {
+					ksft_print_msg("%u of %u, not at %u\n", n, len[l], at);
+					return false;
+				}
+			}
+	return true;
+}
+
+/* Those that can't be put in are gaps. */
+static bool many_signals(void)
+{
+	struct hw_trace t = { .pcs = out, .max = WORDS, .marks = marks };
+	unsigned int n = 100, gaps = 0;
+
+	fill(n, 0);
+	for (unsigned int i = 1; i < 40; i += 2)
+		stack_end[(long)i - (long)n] = signal_token(stack_end - n + i);
+	hw_copy(&t, (uintptr_t)(stack_end - n), (uintptr_t)stack_end);
+	for (unsigned int i = 0; i < t.n; i++)
+		gaps += !!(marks[i] & SHSTK_MARK_GAP);
+	return t.n == 80 && t.nsignals == HW_SIGNALS && gaps == 20 - HW_SIGNALS;
+}
+
 int main(void)
 {
 	ksft_print_header();
-	ksft_set_plan(4);
+	ksft_set_plan(6);
 	stack_end = make_stack();
 	if (!stack_end)
 		ksft_exit_fail_msg("no memory\n");
@@ -115,5 +167,7 @@ int main(void)
 	ksft_test_result(all_lengths(1, false), "one signal frame\n");
 	ksft_test_result(all_lengths(7, false), "several signal frames\n");
 	ksft_test_result(all_lengths(2, true), "with marks\n");
+	ksft_test_result(words_that_are_no_entries(), "unused and foreign words\n");
+	ksft_test_result(many_signals(), "more signal frames than there is room for\n");
 	ksft_finished();
 }

@@ -43,7 +43,9 @@ static inline int step_regs(pid_t pid, struct shstk_regs *r)
 	r->known = 0xffff;
 	r->pc = u.rip;
 #else
-	struct { uint64_t data, insn; } mask;
+	struct {
+		uint64_t data, insn;
+	} mask;
 
 	memcpy(r->r, u.regs, sizeof(u.regs));
 	r->r[31] = u.sp;
@@ -68,11 +70,10 @@ static inline int step_on(pid_t pid, int sig)
 	uint16_t insn;
 	int status;
 
-	if (!step_regs(pid, &regs) &&
-	    !shstk_read_process(&pid, regs.pc, &insn, sizeof(insn)) &&
+	if (!step_regs(pid, &regs) && !shstk_read_process(&pid, regs.pc, &insn, sizeof(insn)) &&
 	    insn == 0x050f) {
-		if (ptrace(PTRACE_SYSCALL, pid, 0, sig) ||
-		    waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		if (ptrace(PTRACE_SYSCALL, pid, 0, sig) || waitpid(pid, &status, 0) != pid ||
+		    !WIFSTOPPED(status))
 			return -1;
 		return ptrace(PTRACE_SYSCALL, pid, 0, 0);
 	}

@@ -67,8 +67,9 @@ static void read_areas(pid_t pid)
 	while (f && nr_areas < AREAS && fgets(line, sizeof(line), f)) {
 		a = &areas[nr_areas];
 		name[0] = 0;
-		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s",
-			   &a->start, &a->end, perm, name) < 3 || perm[2] != 'x')
+		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &a->start, &a->end, perm, name) <
+			    3 ||
+		    perm[2] != 'x')
 			continue;
 		snprintf(a->name, sizeof(a->name), "%.63s",
 			 strrchr(name, '/') ? strrchr(name, '/') + 1 : name);
@@ -98,8 +99,7 @@ static void show(const char *who, const uint64_t *pcs, int n)
 	for (int i = 0; i < n && i < 10; i++) {
 		const struct area *a = area_of(pcs[i]);
 
-		ksft_print_msg("  %s %d %#lx %s+%#lx\n", who, i, (long)pcs[i],
-			       a ? a->name : "?",
+		ksft_print_msg("  %s %d %#lx %s+%#lx\n", who, i, (long)pcs[i], a ? a->name : "?",
 			       (long)(pcs[i] - (a ? a->start : 0)));
 	}
 }
@@ -111,7 +111,7 @@ static int follows(int n, int w)
 
 	for (int i = 0; i < n; i++, k++) {
 		if (hw_marks[i] & SHSTK_MARK_GAP)
-			k++;	/* the interrupted pc */
+			k++; /* the interrupted pc */
 		if (k >= w || hw[i] != sw[k])
 			return -1;
 	}
@@ -142,8 +142,7 @@ static bool lands(int n, int w)
 	if (!inner)
 		return false;
 	for (i = inner; i <= n; i++) {
-		for (k = 0; i + k < n && inner + 1 + k < w &&
-		     hw[i + k] == sw[inner + 1 + k]; k++)
+		for (k = 0; i + k < n && inner + 1 + k < w && hw[i + k] == sw[inner + 1 + k]; k++)
 			;
 		if (i + k == n)
 			return true;
@@ -165,10 +164,8 @@ static void check(struct shstk_space *space, pid_t pid, uint64_t end)
 	}
 	shadow.end = end;
 	memset(hw_marks, 0, sizeof(hw_marks));
-	n = shstk_unwind_shadow(&shadow, shstk_read_process, &pid, hw, MAX, &opts,
-				NULL);
-	w = shstk_unwind(space, &regs, shstk_read_process, &pid, sw, MAX, NULL,
-			 &info);
+	n = shstk_unwind_shadow(&shadow, shstk_read_process, &pid, hw, MAX, &opts, NULL);
+	w = shstk_unwind(space, &regs, shstk_read_process, &pid, sw, MAX, NULL, &info);
 	for (k = 0; k < n; k++)
 		count.gaps += !!(hw_marks[k] & SHSTK_MARK_GAP);
 	count.steps++;
@@ -199,8 +196,7 @@ static void check(struct shstk_space *space, pid_t pid, uint64_t end)
 	if (nr_places == PLACES)
 		return;
 	places[nr_places++] = regs.pc;
-	ksft_print_msg("hardware %d entries, software %d, %s\n", n, w,
-		       shstk_end_name(info.end));
+	ksft_print_msg("hardware %d entries, software %d, %s\n", n, w, shstk_end_name(info.end));
 	show("hw", hw, n);
 	show("sw", sw, w);
 }
@@ -211,11 +207,11 @@ static struct shstk_space *new_space(pid_t pid)
 
 	if (shstk_space_create(
 #ifdef __x86_64__
-		SHSTK_ARCH_X86,
+		    SHSTK_ARCH_X86,
 #else
-		SHSTK_ARCH_ARM64,
+		    SHSTK_ARCH_ARM64,
 #endif
-		&space))
+		    &space))
 		ksft_exit_fail_msg("no memory\n");
 	shstk_space_add_pid(space, pid);
 	read_areas(pid);
@@ -242,8 +238,8 @@ static pid_t wait_for_one(struct shstk_shadow *shadow, long skip)
 		if (!WIFSTOPPED(status))
 			continue;
 		*shadow = (struct shstk_shadow){ .size = sizeof(*shadow) };
-		if (WSTOPSIG(status) == (SIGTRAP | 0x80) &&
-		    !shstk_shadow_get(pid, shadow) && skip-- <= 0)
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80) && !shstk_shadow_get(pid, shadow) &&
+		    skip-- <= 0)
 			return pid;
 		resume(pid, status);
 	}
@@ -272,8 +268,7 @@ static int next_stop(pid_t pid)
 			return -1;
 		}
 		sig = WSTOPSIG(status);
-		return sig == SIGTRAP || sig == (SIGTRAP | 0x80) || status >> 16 ?
-		       0 : sig;
+		return sig == SIGTRAP || sig == (SIGTRAP | 0x80) || status >> 16 ? 0 : sig;
 	}
 }
 
@@ -286,13 +281,10 @@ static bool was_mapping(pid_t pid)
 		return false;
 #ifdef __x86_64__
 	return !shstk_read_process(&pid, regs.pc, &insn, 2) && insn == 0x050f &&
-	       (regs.r[0] == __NR_mmap || regs.r[0] == __NR_mprotect ||
-		regs.r[0] == __NR_munmap);
+	       (regs.r[0] == __NR_mmap || regs.r[0] == __NR_mprotect || regs.r[0] == __NR_munmap);
 #else
-	return !shstk_read_process(&pid, regs.pc, &insn, 4) &&
-	       insn == 0xd4000001 &&
-	       (regs.r[8] == __NR_mmap || regs.r[8] == __NR_mprotect ||
-		regs.r[8] == __NR_munmap);
+	return !shstk_read_process(&pid, regs.pc, &insn, 4) && insn == 0xd4000001 &&
+	       (regs.r[8] == __NR_mmap || regs.r[8] == __NR_mprotect || regs.r[8] == __NR_munmap);
 #endif
 }
 
@@ -321,8 +313,7 @@ static void step_through(pid_t pid, uint64_t end, long steps)
 
 static int usage(const char *name)
 {
-	fprintf(stderr, "usage: %s [-e NAME=VALUE] [-s SKIP] STEPS COMMAND...\n",
-		name);
+	fprintf(stderr, "usage: %s [-e NAME=VALUE] [-s SKIP] STEPS COMMAND...\n", name);
 	return KSFT_FAIL;
 }
 
@@ -355,15 +346,16 @@ int main(int argc, char **argv)
 		_exit(127);
 	}
 	waitpid(first, &sig, 0);
-	ptrace(PTRACE_SETOPTIONS, first, 0, PTRACE_O_TRACESYSGOOD |
-	       PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-	       PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
+	ptrace(PTRACE_SETOPTIONS, first, 0,
+	       PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK |
+		       PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
 	ptrace(PTRACE_SYSCALL, first, 0, 0);
 	while (count.steps < steps && (pid = wait_for_one(&shadow, skip)) > 0)
 		step_through(pid, shadow.end, steps);
-	ksft_test_result(count.steps && !count.unexplained,
-			 "%s: %ld instructions: %ld the same (up to %d frames more), cut %ld, landing %ld, unexplained %ld; %ld signal frames, off %ld times\n",
-			 argv[0], count.steps, count.same, count.beyond, count.cut,
-			 count.landing, count.unexplained, count.gaps, count.none);
+	ksft_test_result(
+		count.steps && !count.unexplained,
+		"%s: %ld instructions: %ld the same (up to %d frames more), cut %ld, landing %ld, unexplained %ld; %ld signal frames, off %ld times\n",
+		argv[0], count.steps, count.same, count.beyond, count.cut, count.landing,
+		count.unexplained, count.gaps, count.none);
 	ksft_finished();
 }

@@ -21,7 +21,7 @@
 #include "kselftest.h"
 
 #define MAX 256
-#define STEPS 2000	/* emulators step slowly */
+#define STEPS 2000 /* emulators step slowly */
 
 static uint64_t hw[MAX], sw[MAX];
 static uint8_t hw_marks[MAX];
@@ -73,7 +73,7 @@ static void child(void)
 	if (ss_enable(SS_ENABLE))
 		ss_syscall(__NR_exit_group, 1, 0, 0, 0, 0);
 	raise(SIGSTOP);
-	for (i = 1; ; i++)
+	for (i = 1;; i++)
 		work(i);
 }
 
@@ -92,7 +92,7 @@ static bool same(int n, int w)
 
 	for (i = 0, k = 0; i < n; i++, k++) {
 		if (hw_marks[i] & SHSTK_MARK_GAP) {
-			k++;	/* the interrupted pc */
+			k++; /* the interrupted pc */
 			count.gaps++;
 		}
 		if (k >= w || hw[i] != sw[k])
@@ -110,15 +110,12 @@ static void check(struct shstk_space *space, pid_t pid, uint64_t end)
 	static int said;
 	int n, w, i;
 
-	if (shstk_shadow_get(pid, &shadow) || shadow.end != end ||
-	    step_regs(pid, &regs)) {
+	if (shstk_shadow_get(pid, &shadow) || shadow.end != end || step_regs(pid, &regs)) {
 		count.wrong++;
 		return;
 	}
-	n = shstk_unwind_shadow(&shadow, shstk_read_process, &pid, hw, MAX, &opts,
-				NULL);
-	w = shstk_unwind(space, &regs, shstk_read_process, &pid, sw, MAX, NULL,
-			 &info);
+	n = shstk_unwind_shadow(&shadow, shstk_read_process, &pid, hw, MAX, &opts, NULL);
+	w = shstk_unwind(space, &regs, shstk_read_process, &pid, sw, MAX, NULL, &info);
 	count.steps++;
 	count.entries += n;
 	count.guessed += info.guessed > 0;
@@ -128,8 +125,7 @@ static void check(struct shstk_space *space, pid_t pid, uint64_t end)
 	if (said++ >= 5)
 		return;
 	ksft_print_msg("pc %#llx: hardware %d entries, unwinder %d, %s\n",
-		       (unsigned long long)regs.pc, n, w,
-		       shstk_end_name(info.end));
+		       (unsigned long long)regs.pc, n, w, shstk_end_name(info.end));
 	for (i = 0; i < n && i < 8; i++)
 		ksft_print_msg("  %#llx %#llx\n", (unsigned long long)hw[i],
 			       i < w ? (unsigned long long)sw[i] : 0);
@@ -145,7 +141,7 @@ int main(void)
 	ksft_print_header();
 	ksft_set_plan(4);
 	ksft_test_result(shstk_shadow_get(getpid(), NULL) == -EINVAL &&
-			 shstk_shadow_get(getpid(), &shadow) == -ESRCH,
+				 shstk_shadow_get(getpid(), &shadow) == -ESRCH,
 			 "bad arguments and untraced threads are refused\n");
 	pid = fork();
 	if (!pid)
@@ -165,16 +161,16 @@ int main(void)
 			 "a stopped thread's shadow stack is found\n");
 	while (count.steps < STEPS) {
 		check(space, pid, shadow.end);
-		if (count.wrong > 100 || step_on(pid, sig) ||
-		    waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		if (count.wrong > 100 || step_on(pid, sig) || waitpid(pid, &status, 0) != pid ||
+		    !WIFSTOPPED(status))
 			break;
 		sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	ksft_print_msg("%ld instructions, %ld entries, %ld with a guess, %ld signal frames, %ld differ\n",
-		       count.steps, count.entries, count.guessed, count.gaps,
-		       count.wrong);
+	ksft_print_msg(
+		"%ld instructions, %ld entries, %ld with a guess, %ld signal frames, %ld differ\n",
+		count.steps, count.entries, count.guessed, count.gaps, count.wrong);
 	ksft_test_result(count.steps == STEPS && !count.wrong,
 			 "at every instruction the unwinder agrees with the hardware\n");
 	ksft_test_result(count.gaps > 0, "signal frames were among them\n");

@@ -42,19 +42,16 @@ static void compare(const void *context)
 		if (marks[i] & SHSTK_MARK_SIGNAL)
 			break;
 	count.signals += i < n;
-	opts = (struct shstk_opts){ .size = sizeof(opts),
-				    .sources = SHSTK_USE_WALK };
+	opts = (struct shstk_opts){ .size = sizeof(opts), .sources = SHSTK_USE_WALK };
 	w = shstk_capture_context(context, sw, MAX, &opts, NULL);
 	/* Behind the end lie the frames from before it was switched on. */
 	if (n > 0 && n <= w && !memcmp(hw, sw, n * sizeof(*hw)))
 		return;
 	if (count.wrong++ >= 4)
 		return;
-	ksft_print_msg("pc %#lx: hardware %d entries, software %d\n",
-		       (long)sw[0], n, w);
+	ksft_print_msg("pc %#lx: hardware %d entries, software %d\n", (long)sw[0], n, w);
 	for (i = 0; i < 10 && (i < n || i < w); i++)
-		ksft_print_msg("  %#lx %#lx\n", i < n ? (long)hw[i] : 0,
-			       i < w ? (long)sw[i] : 0);
+		ksft_print_msg("  %#lx %#lx\n", i < n ? (long)hw[i] : 0, i < w ? (long)sw[i] : 0);
 }
 
 static void on_trap(int sig, siginfo_t *info, void *context)
@@ -75,14 +72,12 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 
 static inline __attribute__((always_inline)) void trap_on(void)
 {
-	__asm__ volatile ("pushfq\n\torl %0, (%%rsp)\n\tpopfq"
-			  : : "i" (TF) : "memory", "cc");
+	__asm__ volatile("pushfq\n\torl %0, (%%rsp)\n\tpopfq" : : "i"(TF) : "memory", "cc");
 }
 
 static inline __attribute__((always_inline)) void trap_off(void)
 {
-	__asm__ volatile ("pushfq\n\tandl %0, (%%rsp)\n\tpopfq"
-			  : : "i" (~TF) : "memory", "cc");
+	__asm__ volatile("pushfq\n\tandl %0, (%%rsp)\n\tpopfq" : : "i"(~TF) : "memory", "cc");
 }
 
 static void nothing(void *arg)
@@ -121,8 +116,7 @@ static noinline void send_one(void)
 
 int main(void)
 {
-	struct sigaction sa = { .sa_sigaction = on_trap,
-				.sa_flags = SA_SIGINFO };
+	struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	static struct truth t;
 	long ret;
 	int i;

@@ -24,7 +24,7 @@ $(HEAP_B)/plugin-%.so: selftests/heap/plugin.c
 
 $(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
 		$(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
-		$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so all
+		$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
 	$(Q)cp $< $@
 
 CHECK	+= $(HEAP_B)/heap_test
@@ -33,14 +33,18 @@ CHECK	+= $(HEAP_B)/heap_test
 HEAP_ARM64	:= $(HEAP_B)/arm64
 HEAP_GUEST_CXX	:= $(ARM64)g++ -std=c++17 $(HEAP_TEST_FLAGS) -mbranch-protection=standard
 
-$(HEAP_ARM64)/libshstk-heap.so: $(HEAP_SRC) $(wildcard tools/heap/*.h) $(B)/lib/arm64/libshstk.a
+$(HEAP_ARM64)/libshstk-heap.so: $(HEAP_SRC) $(wildcard tools/inject/heap/*.h tools/inject/common/*.h tools/inject/*.h) $(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(ARM64)gcc $(TOOL_CFLAGS) $(HEAP_CFLAGS) -shared \
-		-o $@ $(HEAP_SRC) $(B)/lib/arm64/libshstk.a $(HEAP_LDFLAGS)
-$(HEAP_ARM64)/libshstk-backtrace.so: $(BACKTRACE_SRC) tools/backtrace/drop.h $(B)/lib/arm64/libshstk.a
+		-o $@ $(HEAP_SRC) $(B)/lib/arm64/libshstk.a \
+		$(call gcs_link,$(ARM64)) $(HEAP_LDFLAGS)
+	$(call gcs_mark,$(ARM64),$@)
+$(HEAP_ARM64)/libshstk-backtrace.so: $(BACKTRACE_SRC) tools/inject/backtrace/drop.h $(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(ARM64)gcc $(TOOL_CFLAGS) $(BACKTRACE_CFLAGS) -shared \
-		-o $@ $(BACKTRACE_SRC) $(B)/lib/arm64/libshstk.a $(BACKTRACE_LDFLAGS)
+		-o $@ $(BACKTRACE_SRC) $(B)/lib/arm64/libshstk.a \
+		$(call gcs_link,$(ARM64)) $(BACKTRACE_LDFLAGS)
+	$(call gcs_mark,$(ARM64),$@)
 $(HEAP_ARM64)/target: selftests/heap/target.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(HEAP_GUEST_CXX) -o $@ $< -ldl

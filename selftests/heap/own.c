@@ -19,8 +19,8 @@ void *malloc(size_t size)
 	void *p;
 
 	if (!memory) {
-		memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
 		madvise(memory, ROOM, MADV_NOHUGEPAGE);
 	}
 	size = (size + 15) & ~(size_t)15;

@@ -38,6 +38,8 @@ static void require(bool good, const char *what)
 	exit(1);
 }
 
+/* A way to allocate a line. */
+/* clang-format off */
 FN void by_malloc(void) { use(malloc(100)); }
 FN void by_calloc(void) { use(calloc(10, 20)); }
 FN void by_realloc_null(void) { use(realloc(nullptr, 300)); }
@@ -65,14 +67,16 @@ FN void by_new_nothrow(void) { use(new (std::nothrow) char[1002]); }
 FN void by_new_aligned(void) { use(new wide); }
 FN void by_new_aligned_nothrow(void) { use(new (std::nothrow) wide[2]); }
 FN void by_operator_new(void) { use(operator new(1003)); }
+/* clang-format on */
 
 static int kinds(void)
 {
 	void (*const all[])(void) = {
-		by_malloc, by_calloc, by_realloc_null, by_reallocarray,
-		by_aligned_alloc, by_memalign, by_valloc, by_pvalloc,
-		by_posix_memalign, by_strdup, by_new, by_new_array,
-		by_new_nothrow, by_new_aligned, by_new_aligned_nothrow,
+		by_malloc,	 by_calloc,	   by_realloc_null,
+		by_reallocarray, by_aligned_alloc, by_memalign,
+		by_valloc,	 by_pvalloc,	   by_posix_memalign,
+		by_strdup,	 by_new,	   by_new_array,
+		by_new_nothrow,	 by_new_aligned,   by_new_aligned_nothrow,
 		by_operator_new,
 	};
 
@@ -81,15 +85,26 @@ static int kinds(void)
 	volatile size_t half = SIZE_MAX / 2;
 
 	errno = 0;
-	require(!reallocarray(nullptr, half, 3) && errno == ENOMEM,
-		"reallocarray of too much");
+	require(!reallocarray(nullptr, half, 3) && errno == ENOMEM, "reallocarray of too much");
 	return 0;
 }
 
-FN void *first_half(void) { return malloc(40000); }
-FN void *second_half(void) { return malloc(30000); }
-FN void *kept(void) { return malloc(5000); }
-FN void *grown(void *p, size_t size) { return realloc(p, size); }
+FN void *first_half(void)
+{
+	return malloc(40000);
+}
+FN void *second_half(void)
+{
+	return malloc(30000);
+}
+FN void *kept(void)
+{
+	return malloc(5000);
+}
+FN void *grown(void *p, size_t size)
+{
+	return realloc(p, size);
+}
 
 /* In use: 40000, 70000 (the peak), 30000, 0, 5000, 6000 to 8000, 5000. */
 static int peak(void)
@@ -106,8 +121,14 @@ static int peak(void)
 	return 0;
 }
 
-FN void temporary(void) { free(use(malloc(64))); }
-FN void *lasting(void) { return malloc(64); }
+FN void temporary(void)
+{
+	free(use(malloc(64)));
+}
+FN void *lasting(void)
+{
+	return malloc(64);
+}
 
 static int lifetimes(void)
 {
@@ -125,15 +146,28 @@ static int lifetimes(void)
 	return 0;
 }
 
-FN void in_thread(void) { use(malloc(111)); }
-FN void in_key_destructor(void *p) { (void)p; use(malloc(222)); }
+FN void in_thread(void)
+{
+	use(malloc(111));
+}
+FN void in_key_destructor(void *p)
+{
+	(void)p;
+	use(malloc(222));
+}
 static pthread_key_t key;
 
 struct local {
 	~local();
 };
-FN void in_tls_destructor(void) { use(malloc(333)); }
-local::~local() { in_tls_destructor(); }
+FN void in_tls_destructor(void)
+{
+	use(malloc(333));
+}
+local::~local()
+{
+	in_tls_destructor();
+}
 static thread_local local tls;
 
 static void *work(void *arg)
@@ -154,8 +188,7 @@ static int threads(void)
 	pthread_key_create(&key, in_key_destructor);
 	for (int i = 0; i < 8; i++) {
 		snprintf(names[i], sizeof(names[i]), "work%d", i);
-		require(!pthread_create(&t[i], nullptr, work, names[i]),
-			"pthread_create");
+		require(!pthread_create(&t[i], nullptr, work, names[i]), "pthread_create");
 	}
 	for (auto &thread : t)
 		pthread_join(thread, nullptr);
@@ -164,9 +197,22 @@ static int threads(void)
 
 /* Each block is freed by another thread than the one that allocated it. */
 static void *passed[1000];
-FN void *pass(void) { return malloc(50); }
-static void *fill(void *) { for (auto &p : passed) p = pass(); return nullptr; }
-static void *drain(void *) { for (auto &p : passed) free(p); return nullptr; }
+FN void *pass(void)
+{
+	return malloc(50);
+}
+static void *fill(void *)
+{
+	for (auto &p : passed)
+		p = pass();
+	return nullptr;
+}
+static void *drain(void *)
+{
+	for (auto &p : passed)
+		free(p);
+	return nullptr;
+}
 
 static int handover(void)
 {
@@ -176,18 +222,29 @@ static int handover(void)
 		for (auto f : both) {
 			pthread_t t;
 
-			require(!pthread_create(&t, nullptr, f, nullptr),
-				"pthread_create");
+			require(!pthread_create(&t, nullptr, f, nullptr), "pthread_create");
 			pthread_join(t, nullptr);
 		}
 	}
 	return 0;
 }
 
-FN void before_fork(void **p) { *p = malloc(1000); }
-FN void in_child(void) { use(malloc(2000)); }
-FN void in_raw_child(void) { use(malloc(3000)); }
-FN void in_parent(void) { use(malloc(4000)); }
+FN void before_fork(void **p)
+{
+	*p = malloc(1000);
+}
+FN void in_child(void)
+{
+	use(malloc(2000));
+}
+FN void in_raw_child(void)
+{
+	use(malloc(3000));
+}
+FN void in_parent(void)
+{
+	use(malloc(4000));
+}
 
 static int forks(void)
 {
@@ -213,7 +270,10 @@ static int forks(void)
 	return 0;
 }
 
-FN void on_alarm(int) { free(use(malloc(77))); }
+FN void on_alarm(int)
+{
+	free(use(malloc(77)));
+}
 
 /* malloc() in a handler is not allowed; but on top of code that does not. */
 static int signals(void)
@@ -252,14 +312,19 @@ static int samples(void)
 
 FN void *mapping(size_t size)
 {
-	void *p = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	require(p != MAP_FAILED, "mmap");
 	return p;
 }
-FN void *gone(void) { return mapping(1 << 20); }
-FN void *trimmed(void) { return mapping(64 << 10); }
+FN void *gone(void)
+{
+	return mapping(1 << 20);
+}
+FN void *trimmed(void)
+{
+	return mapping(64 << 10);
+}
 
 static int mappings(void)
 {
@@ -314,15 +379,36 @@ static int plugins(void)
 	return 0;
 }
 
-FN void in_constructor(void) { use(malloc(10)); }
-__attribute__((constructor)) static void construct(void) { in_constructor(); }
-FN void in_destructor(void) { use(malloc(20)); }
-__attribute__((destructor)) static void destruct(void) { in_destructor(); }
-FN void in_static_object(void) { use(malloc(30)); }
+FN void in_constructor(void)
+{
+	use(malloc(10));
+}
+__attribute__((constructor)) static void construct(void)
+{
+	in_constructor();
+}
+FN void in_destructor(void)
+{
+	use(malloc(20));
+}
+__attribute__((destructor)) static void destruct(void)
+{
+	in_destructor();
+}
+FN void in_static_object(void)
+{
+	use(malloc(30));
+}
 static struct object {
-	object() { in_static_object(); }
+	object()
+	{
+		in_static_object();
+	}
 } object;
-FN void at_exit(void) { use(malloc(40)); }
+FN void at_exit(void)
+{
+	use(malloc(40));
+}
 
 int main(int argc, char **argv)
 {
@@ -330,12 +416,10 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} programs[] = {
-		{ "kinds", kinds }, { "peak", peak },
-		{ "lifetimes", lifetimes }, { "threads", threads },
-		{ "handover", handover }, { "forks", forks },
-		{ "signals", signals }, { "samples", samples },
-		{ "mappings", mappings }, { "deep", deep },
-		{ "plugins", plugins },
+		{ "kinds", kinds },	{ "peak", peak },	  { "lifetimes", lifetimes },
+		{ "threads", threads }, { "handover", handover }, { "forks", forks },
+		{ "signals", signals }, { "samples", samples },	  { "mappings", mappings },
+		{ "deep", deep },	{ "plugins", plugins },
 	};
 
 	if (argc < 2)

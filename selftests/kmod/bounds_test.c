@@ -20,8 +20,8 @@
 #include "need.h"
 #include "shstk.h"
 
-#define DEPTH	1500
-#define MAX	4000
+#define DEPTH 1500
+#define MAX 4000
 
 static uint64_t pcs[MAX];
 
@@ -43,7 +43,7 @@ static __attribute__((noinline, noclone)) long recurse(int n)
 		if (info.end != SHSTK_END_COMPLETE)
 			r = -r;
 	}
-	asm volatile("" : "+r"(r));	/* no tail call */
+	asm volatile("" : "+r"(r)); /* no tail call */
 	return r;
 }
 
@@ -66,16 +66,15 @@ int main(void)
 	need_shadow_stacks();
 	ksft_print_header();
 	ksft_set_plan(1);
-	if (unshare(CLONE_NEWNS) ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    umount2("/proc", MNT_DETACH))
 		ksft_exit_fail_msg("cannot unmount /proc: %s\n", strerror(errno));
 	fflush(NULL);
 	if (!fork())
 		child(device);
 	wait(&status);
-	ksft_test_result(!status, "without /proc %s\n", device ?
-			 "the device says where the shadow stack ends" :
-			 "and device the trace is cut, and says so");
+	ksft_test_result(!status, "without /proc %s\n",
+			 device ? "the device says where the shadow stack ends" :
+				  "and device the trace is cut, and says so");
 	ksft_finished();
 }

@@ -31,10 +31,10 @@
 #include "stack.h"
 #include "witness.h"
 
-#define WITNESS	"/tmp/witness"
-#define SAMPLES	60
-#define LATER		3	/* samples whose signal came too late, at most */
-#define SECONDS	20
+#define WITNESS "/tmp/witness"
+#define SAMPLES 60
+#define LATER 3 /* samples whose signal came too late, at most */
+#define SECONDS 20
 
 static char script[] =
 	"def f(n):\n"
@@ -51,12 +51,11 @@ static pid_t start(const char *witness)
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", witness);
 #ifdef __x86_64__
 	/* Debian's C library for x86 does not switch shadow stacks on. */
-	execlp("env", "env", preload, "WITNESS=" WITNESS, "./shstk", "run", "-q",
-	       "python3", "-ISc", script, NULL);
-#else
-	execlp("env", "env", preload, "WITNESS=" WITNESS,
-	       "GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3", "python3", "-ISc",
+	execlp("env", "env", preload, "WITNESS=" WITNESS, "./shstk", "run", "-q", "python3", "-ISc",
 	       script, NULL);
+#else
+	execlp("env", "env", preload, "WITNESS=" WITNESS, "GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3",
+	       "python3", "-ISc", script, NULL);
 #endif
 	_exit(127);
 }
@@ -88,11 +87,10 @@ static int open_clock(pid_t pid)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = 500000,	/* ns */
+		.sample_period = 500000, /* ns */
 	};
 
-	return syscall(SYS_perf_event_open, &attr, pid, -1, -1,
-		       PERF_FLAG_FD_CLOEXEC);
+	return syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static double now(void)
@@ -105,8 +103,7 @@ static double now(void)
 
 static unsigned int pairs, same_pc, equal, equal_id, not_sent, later;
 
-static void compare(const struct stack_state *s, int map,
-		    const struct testimony *t)
+static void compare(const struct stack_state *s, int map, const struct testimony *t)
 {
 	__u64 byid[STACK_DEPTH] = { 0 };
 	__u32 key = s->id;
@@ -116,8 +113,7 @@ static void compare(const struct stack_state *s, int map,
 		not_sent++;
 		return;
 	}
-	right = s->bytes == (__s64)t->nr * 8 &&
-		!memcmp(s->pc + 1, t->pc + 1, s->bytes - 8);
+	right = s->bytes == (__s64)t->nr * 8 && !memcmp(s->pc + 1, t->pc + 1, s->bytes - 8);
 	/*
 	 * The signal comes by an interrupt that the CPU sends to itself, in an emulator
 	 * some instructions later now and then: the function may have returned by then.
@@ -131,10 +127,8 @@ static void compare(const struct stack_state *s, int map,
 	same_pc += s->bytes >= 8 && s->pc[0] == t->pc[0];
 	equal += right;
 	if (!right && pairs - equal == 1)
-		ksft_print_msg("first other stack: %lld entries, true %u\n",
-			       s->bytes / 8, t->nr);
-	equal_id += s->id >= 0 && t->nr <= STACK_DEPTH &&
-		    !bpf_map_lookup_elem(map, &key, byid) &&
+		ksft_print_msg("first other stack: %lld entries, true %u\n", s->bytes / 8, t->nr);
+	equal_id += s->id >= 0 && t->nr <= STACK_DEPTH && !bpf_map_lookup_elem(map, &key, byid) &&
 		    !memcmp(byid + 1, t->pc + 1, (t->nr - 1) * 8) &&
 		    (t->nr == STACK_DEPTH || !byid[t->nr]);
 }
@@ -176,8 +170,7 @@ static int take_pair(volatile struct stack_state *state, int fd, int map)
 	while (now() < end && (state->wanted || (!state->sent && !got))) {
 		usleep(500);
 		if (!state->wanted && !state->sent)
-			got = pread(fd, &t, sizeof(t), number * sizeof(t)) ==
-			      sizeof(t);
+			got = pread(fd, &t, sizeof(t), number * sizeof(t)) == sizeof(t);
 	}
 	if (state->wanted || (!state->sent && !got))
 		return 0;
@@ -249,12 +242,11 @@ int main(int argc, char **argv)
 	bpf_link__destroy(link);
 	bpf_object__close(obj);
 
-	ksft_test_result(pairs >= SAMPLES / 2 &&
-			 (hooked ? equal == pairs : equal < pairs),
-			 "bpf_get_stack: %u of %u equal to what libshstk reads in process, %u of the same pc\n",
-			 equal, pairs, same_pc);
-	ksft_test_result(pairs >= SAMPLES / 2 &&
-			 (hooked ? equal_id == pairs : equal_id < pairs),
+	ksft_test_result(
+		pairs >= SAMPLES / 2 && (hooked ? equal == pairs : equal < pairs),
+		"bpf_get_stack: %u of %u equal to what libshstk reads in process, %u of the same pc\n",
+		equal, pairs, same_pc);
+	ksft_test_result(pairs >= SAMPLES / 2 && (hooked ? equal_id == pairs : equal_id < pairs),
 			 "bpf_get_stackid: %u of %u\n", equal_id, pairs);
 	if (not_sent)
 		ksft_print_msg("%u signals were not sent\n", not_sent);

@@ -86,11 +86,11 @@ bpftrace -B line -e '
 	}
 	BEGIN { printf("begun\n"); }' "$plain" "$hooked" >out 2>&1 &
 bpftrace=$!
-await grep -q begun out
+await_line '^begun$' out
 point $? 'bpftrace starts, and knows the event of shstk.ko'
 
 ./shstk run -q ./violate >/dev/null 2>&1
-await grep -qE '^violation: violate stack [0-9a-f]{4,} shadow [0-9a-f]{4,}$' out
+await_line '^violation: violate stack [0-9a-f]{4,} shadow [0-9a-f]{4,}$' out
 point $? 'a violation: it prints both addresses'
 
 turn "$plain"

@@ -56,6 +56,8 @@ GUEST_KMOD_$(1) += kmod:perf=$(B)/selftests/kmod/$(1)/perf_test
 GUEST_KMOD_$(1) += kmod:prctl=$(B)/selftests/kmod/$(1)/prctl_test
 GUEST_KMOD_$(1) += kmod:map=$(B)/selftests/kmod/$(1)/map_test
 GUEST_KMOD_$(1) += kmod:device=$(B)/selftests/kmod/$(1)/device_test
+GUEST_KMOD_$(1) += kmod:pointer=$(B)/selftests/kmod/$(1)/pointer_test
+GUEST_KMOD_$(1) += kmod:stall=$(B)/selftests/kmod/$(1)/stall_test
 GUEST_KMOD_$(1) += kmod:race=$(B)/selftests/kmod/$(1)/race_test,$(3)
 GUEST_KMOD_$(1) += kmod:fuzz=$(B)/selftests/kmod/$(1)/device_fuzz,$(4)
 endef
@@ -81,12 +83,14 @@ KMOD_BPF_LIBS_arm64 := $(KMOD_LIBBPF)/lib/aarch64-linux-gnu/libbpf.a \
 
 # $(1) architecture
 define kmod_bpf
-$(B)/selftests/kmod/$(1)/kfunc_test $(B)/selftests/kmod/$(1)/bpf_test: \
+$(B)/selftests/kmod/$(1)/kfunc_test $(B)/selftests/kmod/$(1)/bpf_test \
+		$(B)/selftests/kmod/$(1)/lsm_test: \
 		$(B)/selftests/kmod/$(1)/%: selftests/kmod/%.c selftests/kmod/build.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$(KMOD_BPF_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
 		-MMD -MP -o $$@ $$< $(KMOD_BPF_LIBS_$(1))
 GUEST_KMOD_$(1) += kmod:kfunc=$(B)/selftests/kmod/$(1)/kfunc_test,$(B)/selftests/kmod/offcpu.bpf.o
+GUEST_KMOD_$(1) += kmod:lsm=$(B)/selftests/kmod/$(1)/lsm_test,$(B)/selftests/kmod/lsm.bpf.o
 endef
 $(foreach a,x86 arm64,$(if $(KMOD_BPF_$(a)),$(eval $(call kmod_bpf,$(a)))))
 
@@ -126,12 +130,57 @@ GUEST_KMOD_x86-6.12 += kmod:events=$(call kmod_words,selftests/kmod/events.sh \
 GUEST_OPTIONS_x86-6.12 += --prog root-x86:/usr/bin/perf
 endif
 
+# With frame pointers, and without.
+# $(1) architecture
+define kmod_cost
+$(B)/selftests/kmod/$(1)/rules_cost: selftests/kmod/rules_cost.c selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -static -o $$@ $$<
+$(B)/selftests/kmod/$(1)/rules_cost_fp: selftests/kmod/rules_cost.c selftests/kmod/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -fno-omit-frame-pointer \
+		-static -o $$@ $$<
+endef
+$(foreach a,x86 arm64,$(eval $(call kmod_cost,$(a))))
+
+# Unwind rules need no shadow stacks. The command that compiles them comes along, with
+# one library that the guests' folder does not have.
+ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
+GUEST_KMOD_arm64-7.2 += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_test \
+	$(B)/selftests/record/arm64/shstk)
+endif
+ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86)),x86-1)
+GUEST_KMOD_x86-qemu += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/x86/rules_test \
+	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_OPTIONS_x86-qemu += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
+GUEST_MODULES_x86-qemu-7.2 = $(filter %/shstk_perf.ko,$(KMOD_x86-7.2))
+GUEST_MODULES_x86-qemu-6.12 = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12))
+# Chains by unwind rules in NMIs, on two CPUs; make check-nmi takes many more.
+KMOD_NMI = kmod:nmi=$(call kmod_words,$(B)/selftests/kmod/x86/nmi_test 10000 200 $(B)/shstk \
+	$(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/nmi/x86-7.2/shstk_nmi.ko $(KMOD_NMI)
+GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko $(KMOD_NMI)
+endif
+
 # $(1) guest, $(2) architecture; KMOD_* are set by kmod/build.mk, read later.
 # In Bochs a round takes ten seconds and more.
 define kmod_guest_tests
 GUEST_MODULES_$(1) = $$(KMOD_$(1))
 GUEST_$(1) += kmod:cgroup=$(B)/selftests/kmod/$(2)/cgroup_test,$$(filter %/shstk_perf.ko,$$(KMOD_$(1)))
+$(if $(filter x86,$(2)),GUEST_$(1) += kmod:unload=$(B)/selftests/kmod/x86/unload_test$(comma)$$(filter %/shstk_prctl.ko,$$(KMOD_$(1))))
+GUEST_KMOD_$(1) += kmod:hostile=$(B)/selftests/kmod/$(2)/hostile_test,$$(subst $$(kmod_space),$$(comma),$$(strip $$(KMOD_$(1))))
 GUEST_$(1) += kmod:reload=$(B)/selftests/kmod/$(2)/reload_test,$(if $(filter x86,$(2)),2$(comma)50$(comma)20,3$(comma)100$(comma)0),$$(subst $$(kmod_space),$$(comma),$$(strip $$(KMOD_$(1))))
 endef
 $(foreach g,$(filter x86-% arm64-%,$(GUESTS)),\
 	$(eval $(call kmod_guest_tests,$(g),$(firstword $(subst -, ,$(g))))))
+
+# A source of NMIs, a module for the x86 guests. $(1) guest
+define kmod_nmi
+$(B)/selftests/kmod/nmi/$(1)/shstk_nmi.ko: selftests/kmod/nmi/shstk_nmi.c $(SHSTK_CACHE)/kernels/$(1)/version
+	@mkdir -p $$(@D)
+	$$(Q)cp $$< $$(@D)/ && echo 'obj-m := shstk_nmi.o' >$$(@D)/Kbuild
+	$$(call say,KBUILD,$$@)selftests/guest/in trixie make $$(call kmod_args,$(1)) M=$(CURDIR)/$$(@D) -s
+endef
+GUEST_OPTIONS_x86-qemu += --append nohpet
+$(foreach g,x86-6.12 x86-7.2 x86-7.3,$(eval $(call kmod_nmi,$(g))))
+include selftests/kmod/rules.mk

@@ -19,7 +19,7 @@
 #include "number.h"
 #include "sampler.h"
 
-#define MOUNT	"/tmp/cgroup"
+#define MOUNT "/tmp/cgroup"
 
 static unsigned long counter(const char *name)
 {
@@ -104,13 +104,14 @@ int main(int argc, char **argv)
 	n = sample(pid);
 	served = counter("served");
 	other = counter("other_cgroup");
-	ksft_test_result(n && other >= n / 2 && !served,
-			 "outside, the kernel's own function runs: %u chains, served %lu, other_cgroup %lu\n",
-			 n, served, other);
+	ksft_test_result(
+		n && other >= n / 2 && !served,
+		"outside, the kernel's own function runs: %u chains, served %lu, other_cgroup %lu\n",
+		n, served, other);
 	n = enter(pid) ? sample(pid) : 0;
 	ksft_test_result(n && counter("served") > served,
-			 "inside, chains are served: %u chains, served %lu\n",
-			 n, counter("served"));
+			 "inside, chains are served: %u chains, served %lu\n", n,
+			 counter("served"));
 	crowd_stop(pid);
 	if (syscall(SYS_delete_module, "shstk_perf", O_NONBLOCK))
 		ksft_exit_fail_msg("cannot unload: %s\n", strerror(errno));

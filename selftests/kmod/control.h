@@ -9,33 +9,45 @@
  */
 #include "linux/shstk.h"
 
-#define GET(answer, out)						\
-	{ __NR_prctl, { PR_GET_SHADOW_STACK_STATUS, OUT }, answer, out }
-#define SET(bits, answer)						\
-	{ __NR_prctl, { PR_SET_SHADOW_STACK_STATUS, bits }, answer, 0 }
-#define LOCK(bits)							\
-	{ __NR_prctl, { PR_LOCK_SHADOW_STACK_STATUS, bits }, 0, 0 }
-#define GET_EXTRA(a, b, c)						\
-	{ __NR_prctl, { PR_GET_SHADOW_STACK_STATUS, OUT, a, b, c }, -EINVAL, ~0UL }
-#define CALL(option, a, b, c, d, answer)				\
-	{ __NR_prctl, { option, a, b, c, d }, answer, 0 }
+#define GET(answer, out)                                                     \
+	{                                                                    \
+		__NR_prctl, { PR_GET_SHADOW_STACK_STATUS, OUT }, answer, out \
+	}
+#define SET(bits, answer)                                                   \
+	{                                                                   \
+		__NR_prctl, { PR_SET_SHADOW_STACK_STATUS, bits }, answer, 0 \
+	}
+#define LOCK(bits)                                                      \
+	{                                                               \
+		__NR_prctl, { PR_LOCK_SHADOW_STACK_STATUS, bits }, 0, 0 \
+	}
+#define GET_EXTRA(a, b, c)                                                              \
+	{                                                                               \
+		__NR_prctl, { PR_GET_SHADOW_STACK_STATUS, OUT, a, b, c }, -EINVAL, ~0UL \
+	}
+#define CALL(option, a, b, c, d, answer)                      \
+	{                                                     \
+		__NR_prctl, { option, a, b, c, d }, answer, 0 \
+	}
 
-#define ENABLE		PR_SHADOW_STACK_ENABLE
-#define WRITE		PR_SHADOW_STACK_WRITE
-#define PUSH		PR_SHADOW_STACK_PUSH
-#define TOKEN		SHADOW_STACK_SET_TOKEN
-#define MARKER		SHADOW_STACK_SET_MARKER
+#define ENABLE PR_SHADOW_STACK_ENABLE
+#define WRITE PR_SHADOW_STACK_WRITE
+#define PUSH PR_SHADOW_STACK_PUSH
+#define TOKEN SHADOW_STACK_SET_TOKEN
+#define MARKER SHADOW_STACK_SET_MARKER
 
 #ifdef __x86_64__
-#define PUSH_ANSWER	(-EINVAL)	/* no such instruction */
-#define WRITE_ALONE	(-EINVAL)	/* WRSS needs the stack on */
-#define ENABLE_AGAIN	0
+#define PUSH_ANSWER (-EINVAL) /* no such instruction */
+#define WRITE_ALONE (-EINVAL) /* WRSS needs the stack on */
+#define ENABLE_AGAIN 0
 #else
-#define PUSH_ANSWER	0
-#define WRITE_ALONE	0
-#define ENABLE_AGAIN	(-EINVAL)	/* once off, GCS stays off */
+#define PUSH_ANSWER 0
+#define WRITE_ALONE 0
+#define ENABLE_AGAIN (-EINVAL) /* once off, GCS stays off */
 #endif
 
+/* A fact: its name, then its calls, a line each. */
+/* clang-format off */
 static const struct fact facts[] = {
 	{ "status is 0 before anything is enabled", {
 		GET(0, 0),
@@ -222,3 +234,4 @@ static const struct fact facts[] = {
 		MAP(0x7000000000UL, 0x1000, TOKEN | MARKER, -EEXIST),
 	} },
 };
+/* clang-format on */

@@ -24,9 +24,9 @@
 #include "arch.h"
 #include "sampler.h"
 
-#define noinline_	__attribute__((noinline, noclone))
-#define PERIOD_NS	200000
-#define ROUNDS		15
+#define noinline_ __attribute__((noinline, noclone))
+#define PERIOD_NS 200000
+#define ROUNDS 15
 
 static unsigned int samples;
 static unsigned long chain_entries;
@@ -45,7 +45,7 @@ static uint64_t ticks(void)
 
 static struct result {
 	uint64_t ticks;
-} *result;
+} * result;
 
 static noinline_ long work(int depth, long loops)
 {
@@ -64,8 +64,7 @@ static noinline_ long work(int depth, long loops)
 	return r;
 }
 
-static void __attribute__((noreturn, noinline)) child(int go, int depth,
-						      long loops)
+static void __attribute__((noreturn, noinline)) child(int go, int depth, long loops)
 {
 	char byte;
 
@@ -98,8 +97,7 @@ static uint64_t run(enum mode mode, int depth, long loops)
 	pid = fork();
 	if (!pid)
 		child(go[0], depth, loops);
-	if (mode != ALONE && sampler_open_type(&s, pid, PERIOD_NS, false,
-					       mode == CHAIN)) {
+	if (mode != ALONE && sampler_open_type(&s, pid, PERIOD_NS, false, mode == CHAIN)) {
 		fprintf(stderr, "perf_event_open: %s\n", strerror(errno));
 		exit(1);
 	}
@@ -146,21 +144,20 @@ int main(int argc, char **argv)
 	static const int depths[] = { 8, 32, 112 };
 	long loops = argc > 1 ? atol(argv[1]) : 2000000;
 
-	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (result == MAP_FAILED)
 		return 1;
 	printf("# shstk_perf %sloaded, %ld loops, every %d ns\n",
-	       access("/sys/module/shstk_perf", F_OK) ? "not " : "", loops,
-	       PERIOD_NS);
+	       access("/sys/module/shstk_perf", F_OK) ? "not " : "", loops, PERIOD_NS);
 	printf("depth,pc_only,chain,above_pc_only,entries\n");
 	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
 		double pc = cost(PC_ONLY, depths[i], loops), chain;
 
 		chain_entries = 0;
 		chain = cost(CHAIN, depths[i], loops);
-		printf("%d,%.0f,%.0f,%.0f,%lu\n", depths[i], pc, chain,
-		       chain - pc, samples ? chain_entries / samples / ROUNDS : 0);
+		printf("%d,%.0f,%.0f,%.0f,%lu\n", depths[i], pc, chain, chain - pc,
+		       samples ? chain_entries / samples / ROUNDS : 0);
 	}
 	return 0;
 }

@@ -28,36 +28,53 @@
 #include "linux/shstk.h"
 
 enum crowd_kind {
-	CROWD_SPIN, CROWD_SLEEP, CROWD_EXIT, CROWD_FORK, CROWD_EXEC,
-	CROWD_THREADS, CROWD_SWITCH, CROWD_UNMAP, CROWD_SIGNALS, CROWD_VIOLATE,
-	CROWD_CONTROL, CROWD_KINDS,
+	CROWD_SPIN,
+	CROWD_SLEEP,
+	CROWD_EXIT,
+	CROWD_FORK,
+	CROWD_EXEC,
+	CROWD_THREADS,
+	CROWD_SWITCH,
+	CROWD_UNMAP,
+	CROWD_SIGNALS,
+	CROWD_VIOLATE,
+	CROWD_CONTROL,
+	CROWD_KINDS,
 };
 
 static const char *const crowd_names[] = {
-	"spin", "sleep", "exit", "fork", "exec", "threads that come and go",
-	"switch between stacks", "unmap the stack in use", "signals",
-	"violate", "random control calls",
+	"spin",
+	"sleep",
+	"exit",
+	"fork",
+	"exec",
+	"threads that come and go",
+	"switch between stacks",
+	"unmap the stack in use",
+	"signals",
+	"violate",
+	"random control calls",
 };
 
-#define CROWD_SLOTS	8
+#define CROWD_SLOTS 8
 
 /* With a share to work, all work in the first part of each such time. */
-#define CROWD_TURN	10000000	/* ns; a part of a second */
+#define CROWD_TURN 10000000 /* ns; a part of a second */
 
 /* Of crowd_start(): mapped shared and at the same descriptor after exec. */
-#define CROWD_FD	100
+#define CROWD_FD 100
 
 struct crowd {
 	volatile unsigned long done[CROWD_KINDS];
 	volatile pid_t victim[CROWD_SLOTS];
 	volatile unsigned long ssp[CROWD_SLOTS];
-	volatile unsigned long share;	/* of time to work, percent; 0: all */
+	volatile unsigned long share; /* of time to work, percent; 0: all */
 };
 
 static struct crowd *crowd;
 
-#define crowd_noinline	__attribute__((noinline, noclone))
-#define crowd_inline	static inline __attribute__((always_inline))
+#define crowd_noinline __attribute__((noinline, noclone))
+#define crowd_inline static inline __attribute__((always_inline))
 
 crowd_inline unsigned long crowd_random(uint64_t *state)
 {
@@ -77,8 +94,7 @@ static void crowd_init(void)
 	}
 	if (ftruncate(CROWD_FD, sizeof(*crowd)))
 		exit(1);
-	crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE, MAP_SHARED,
-		     CROWD_FD, 0);
+	crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE, MAP_SHARED, CROWD_FD, 0);
 	if (crowd == MAP_FAILED)
 		exit(1);
 }
@@ -110,16 +126,14 @@ crowd_inline void crowd_rest(void)
 
 	if (!crowd->share)
 		return;
-	ss_syscall(__NR_clock_gettime, CLOCK_MONOTONIC, (unsigned long)&ts, 0,
-		   0, 0);
+	ss_syscall(__NR_clock_gettime, CLOCK_MONOTONIC, (unsigned long)&ts, 0, 0, 0);
 	at = ts.tv_nsec % CROWD_TURN;
 	if (at < CROWD_TURN / 100 * (long)crowd->share)
 		return;
-	ss_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (unsigned long)&all,
-		   (unsigned long)&old, sizeof(all), 0);
+	ss_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (unsigned long)&all, (unsigned long)&old,
+		   sizeof(all), 0);
 	crowd_nap((CROWD_TURN - at) / 1000 + 1);
-	ss_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (unsigned long)&old, 0,
-		   sizeof(old), 0);
+	ss_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (unsigned long)&old, 0, sizeof(old), 0);
 }
 
 /* Calls @leaf at a depth. */
@@ -172,8 +186,7 @@ static crowd_noinline long crowd_sleep(int slot)
 }
 
 /* A child of a single-threaded process that has no shadow stack itself. */
-static void __attribute__((noreturn))
-crowd_fork_to(void (*run)(int), int slot, int kind)
+static void __attribute__((noreturn)) crowd_fork_to(void (*run)(int), int slot, int kind)
 {
 	for (;;) {
 		pid_t pid;
@@ -190,12 +203,13 @@ crowd_fork_to(void (*run)(int), int slot, int kind)
 }
 
 /* The frame that turns the shadow stack on must not return. */
-#define CROWD_ON(...) do {						\
-	if (ss_enable(SS_ENABLE))					\
-		_exit(1);						\
-	__VA_ARGS__;							\
-	crowd_exit(0);							\
-} while (0)
+#define CROWD_ON(...)                     \
+	do {                              \
+		if (ss_enable(SS_ENABLE)) \
+			_exit(1);         \
+		__VA_ARGS__;              \
+		crowd_exit(0);            \
+	} while (0)
 
 static void crowd_exits(int slot)
 {
@@ -234,8 +248,7 @@ static inline void crowd_main(int argc, char **argv)
 {
 	if (argc != 2 || strcmp(argv[0], "crowd"))
 		return;
-	crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE, MAP_SHARED,
-		     CROWD_FD, 0);
+	crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE, MAP_SHARED, CROWD_FD, 0);
 	if (crowd == MAP_FAILED)
 		_exit(1);
 	CROWD_ON(crowd_descend(20, crowd_execs, argv[1][0] - '0'));
@@ -253,8 +266,7 @@ static crowd_noinline long crowd_threads(int slot)
 		pthread_t thread[3];
 
 		for (int i = 0; i < 3; i++)
-			if (pthread_create(&thread[i], NULL, crowd_thread,
-					   (void *)(long)slot))
+			if (pthread_create(&thread[i], NULL, crowd_thread, (void *)(long)slot))
 				_exit(1);
 		for (int i = 0; i < 3; i++)
 			pthread_join(thread[i], NULL);
@@ -344,8 +356,8 @@ static void crowd_violate(int slot)
 static void crowd_control(int slot)
 {
 	static const unsigned long sizes[] = {
-		0, 1, 7, 8, 15, 16, 17, 4095, 4096, 4097, 65536, 1UL << 30,
-		1UL << 46, -1UL, -4096UL, -8UL, 0x1008, 0xff8,
+		0,    1,     7,		8,	   15,	 16,	  17,	4095,	4096,
+		4097, 65536, 1UL << 30, 1UL << 46, -1UL, -4096UL, -8UL, 0x1008, 0xff8,
 	};
 	struct timespec ts = { 0 };
 	uint64_t rng;
@@ -355,41 +367,40 @@ static void crowd_control(int slot)
 	for (int i = 0; i < 60; i++) {
 		unsigned long r = crowd_random(&rng), a = crowd_random(&rng);
 		unsigned long b = crowd_random(&rng), out = 0;
-		unsigned long arg = a & 1 ? (unsigned long)&out :
-				    a & 2 ? a >> 60 : a & 4 ? 0 : a;
+		unsigned long arg = a & 1 ? (unsigned long)&out : a & 2 ? a >> 60 : a & 4 ? 0 : a;
 		unsigned long extra = b & 7 ? 0 : b >> (b & 63);
 		long ret;
 
 		switch (r % 8) {
 		case 0:
-			ss_syscall(__NR_prctl, PR_GET_SHADOW_STACK_STATUS, arg,
-				   extra, 0, 0);
+			ss_syscall(__NR_prctl, PR_GET_SHADOW_STACK_STATUS, arg, extra, 0, 0);
 			break;
 		case 1:
 		case 2:
-			ss_syscall(__NR_prctl, PR_SET_SHADOW_STACK_STATUS,
-				   a & 8 ? a >> 62 : arg, extra, 0, 0);
+			ss_syscall(__NR_prctl, PR_SET_SHADOW_STACK_STATUS, a & 8 ? a >> 62 : arg,
+				   extra, 0, 0);
 			break;
 		case 3:
-			ss_syscall(__NR_prctl, PR_LOCK_SHADOW_STACK_STATUS,
-				   a & 0xf0 ? 0 : arg, extra, 0, 0);
+			ss_syscall(__NR_prctl, PR_LOCK_SHADOW_STACK_STATUS, a & 0xf0 ? 0 : arg,
+				   extra, 0, 0);
 			break;
 #ifdef __x86_64__
 		case 4:
-			ss_syscall(__NR_arch_prctl, 0x5000 + (b & 7),
-				   a & 8 ? a >> 62 : arg, 0, 0, 0);
+			ss_syscall(__NR_arch_prctl, 0x5000 + (b & 7), a & 8 ? a >> 62 : arg, 0, 0,
+				   0);
 			break;
 #endif
 		default:
 			ret = ss_syscall(__NR_map_shadow_stack,
-					 b & 3 ? 0 : b & 4 ? a & ~0xfffUL : a,
+					 b & 3 ? 0 :
+					 b & 4 ? a & ~0xfffUL :
+						 a,
 					 sizes[(a >> 8) % (sizeof(sizes) / sizeof(*sizes))],
 					 r >> 62 | (b & 0x700 ? 0 : b), 0, 0);
 			if (ret > 0 && (b & 0x1000))
 				ss_syscall(__NR_munmap, ret, 0x1000, 0, 0, 0);
 			if (ret > 0 && !(b & 0x6000))
-				ss_syscall(__NR_mprotect, ret, 0x1000,
-					   b >> 61, 0, 0);
+				ss_syscall(__NR_mprotect, ret, 0x1000, b >> 61, 0, 0);
 			break;
 		}
 		if (!(i & 15))

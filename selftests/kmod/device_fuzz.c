@@ -24,9 +24,9 @@
 #include "need.h"
 #include "sampler.h"
 
-#define ROOM		(256 * 1024)	/* bytes of a buffer */
-#define UNTOUCHED	0x5a5a5a5a5a5a5a5aULL
-#define PERIOD_NS	500000
+#define ROOM (256 * 1024) /* bytes of a buffer */
+#define UNTOUCHED 0x5a5a5a5a5a5a5a5aULL
+#define PERIOD_NS 500000
 
 static int dev, other_fd, opened = -1;
 static uint64_t rng;
@@ -45,8 +45,8 @@ static unsigned long rnd(unsigned long below)
 /* Memory that ends where there is none. */
 static char *room(void)
 {
-	char *p = mmap(NULL, ROOM + 65536, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, ROOM + 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
 
 	if (p == MAP_FAILED || mprotect(p + ROOM, 65536, PROT_NONE))
 		exit(1);
@@ -56,9 +56,21 @@ static char *room(void)
 static uint64_t wild(void)
 {
 	static const uint64_t values[] = {
-		0, 1, 8, 4096, 0x7fffffff, 0x80000000, 0xffffffff, 1ULL << 47,
-		(1ULL << 47) - 8, 1ULL << 48, 1ULL << 63, -1ULL, -8ULL,
-		0xffff800000000000ULL, 0xffffffff81000000ULL,
+		0,
+		1,
+		8,
+		4096,
+		0x7fffffff,
+		0x80000000,
+		0xffffffff,
+		1ULL << 47,
+		(1ULL << 47) - 8,
+		1ULL << 48,
+		1ULL << 63,
+		-1ULL,
+		-8ULL,
+		0xffff800000000000ULL,
+		0xffffffff81000000ULL,
 	};
 
 	return rnd(2) ? values[rnd(sizeof(values) / sizeof(*values))] :
@@ -145,9 +157,9 @@ static unsigned int fill(unsigned int nr, void *at)
 		trace->max_entries = some_number(SHSTK_MAX_ENTRIES);
 		trace->max_threads = some_number(8);
 		trace->threads = some_pointer(threads_end,
-			trace->max_threads * sizeof(struct shstk_ioc_thread));
-		trace->entries = some_pointer(entries_end,
-			(uint64_t)trace->max_threads * trace->max_entries * 8);
+					      trace->max_threads * sizeof(struct shstk_ioc_thread));
+		trace->entries = some_pointer(entries_end, (uint64_t)trace->max_threads *
+								   trace->max_entries * 8);
 		return sizeof(*trace);
 	}
 	for (int i = 0; i < 8; i++)
@@ -159,31 +171,27 @@ static unsigned int fill(unsigned int nr, void *at)
 static void check_trace(const struct shstk_ioc_trace *t)
 {
 	const struct shstk_ioc_thread *thread = (void *)t->threads;
-	unsigned int nr = t->nr_threads < t->max_threads ? t->nr_threads :
-							   t->max_threads;
+	unsigned int nr = t->nr_threads < t->max_threads ? t->nr_threads : t->max_threads;
 
 	if ((char *)thread + t->max_threads * sizeof(*thread) != threads_end ||
-	    t->entries + (uint64_t)t->max_threads * t->max_entries * 8 !=
-	    (uintptr_t)entries_end)
+	    t->entries + (uint64_t)t->max_threads * t->max_entries * 8 != (uintptr_t)entries_end)
 		return;
 	for (unsigned int i = 0; i < nr; i++) {
-		const uint64_t *entry = (uint64_t *)t->entries +
-					(uint64_t)i * t->max_entries;
+		const uint64_t *entry = (uint64_t *)t->entries + (uint64_t)i * t->max_entries;
 		unsigned int n = thread[i].error ? 0 : thread[i].nr, j;
 
-		if (n > t->max_entries || thread[i].error > 0 ||
-		    (thread[i].error && thread[i].nr))
+		if (n > t->max_entries || thread[i].error > 0 || (thread[i].error && thread[i].nr))
 			snprintf(complaint, sizeof(complaint),
-				 "thread %u: error %d, %u entries of %u", i,
-				 thread[i].error, n, t->max_entries);
+				 "thread %u: error %d, %u entries of %u", i, thread[i].error, n,
+				 t->max_entries);
 		for (j = 0; j < n && j < t->max_entries; j++)
 			if (entry[j] < 4096 || entry[j] >> 48)
-				snprintf(complaint, sizeof(complaint),
-					 "entry %u is %#lx", j, (long)entry[j]);
+				snprintf(complaint, sizeof(complaint), "entry %u is %#lx", j,
+					 (long)entry[j]);
 		for (; j < t->max_entries && j < n + 16; j++)
 			if (entry[j] != UNTOUCHED)
-				snprintf(complaint, sizeof(complaint),
-					 "written beyond %u entries", n);
+				snprintf(complaint, sizeof(complaint), "written beyond %u entries",
+					 n);
 	}
 }
 
@@ -191,9 +199,18 @@ static bool documented(long ret)
 {
 	switch (ret) {
 	case 0:
-	case -EINVAL: case -ENOTTY: case -EFAULT: case -E2BIG: case -EBADF:
-	case -ESRCH: case -EPERM: case -ENODATA: case -ENOENT: case -EAGAIN:
-	case -EBUSY: case -ENOMEM:
+	case -EINVAL:
+	case -ENOTTY:
+	case -EFAULT:
+	case -E2BIG:
+	case -EBADF:
+	case -ESRCH:
+	case -EPERM:
+	case -ENODATA:
+	case -ENOENT:
+	case -EAGAIN:
+	case -EBUSY:
+	case -ENOMEM:
 		return true;
 	}
 	return false;
@@ -202,7 +219,9 @@ static bool documented(long ret)
 static void one_call(void)
 {
 	static const unsigned int dirs[] = {
-		_IOC_READ, _IOC_READ | _IOC_WRITE, _IOC_READ | _IOC_WRITE,
+		_IOC_READ,
+		_IOC_READ | _IOC_WRITE,
+		_IOC_READ | _IOC_WRITE,
 		_IOC_READ | _IOC_WRITE,
 	};
 	unsigned int nr = rnd(20) ? rnd(4) : rnd(256), size, dir;
@@ -233,8 +252,7 @@ static void one_call(void)
 		plain = false;
 	}
 	if (nr == 3) {
-		uint64_t bytes = arg.trace.max_threads * 8ULL *
-				 arg.trace.max_entries;
+		uint64_t bytes = arg.trace.max_threads * 8ULL * arg.trace.max_entries;
 
 		bytes = bytes < ROOM ? bytes : ROOM;
 		memset(entries_end - bytes, UNTOUCHED & 0xff, bytes);
@@ -291,14 +309,13 @@ static void fuzz(double seconds)
 	for (int i = 0; i < CROWD_KINDS; i++)
 		done += crowd->done[i];
 
-	ksft_print_msg("%lu calls, %lu answered, %lu samples, %lu acts of other processes, %lu of them random control calls\n",
-		       calls, answered, samples, done,
-		       60 * crowd->done[CROWD_CONTROL]);
+	ksft_print_msg(
+		"%lu calls, %lu answered, %lu samples, %lu acts of other processes, %lu of them random control calls\n",
+		calls, answered, samples, done, 60 * crowd->done[CROWD_CONTROL]);
 	for (size_t i = 1; i < sizeof(count_by_errno) / sizeof(*count_by_errno); i++)
 		if (count_by_errno[i])
 			ksft_print_msg("  %s: %lu\n", strerror(i), count_by_errno[i]);
-	ksft_test_result(answered && !odd_answer,
-			 "every answer is a documented one%s\n",
+	ksft_test_result(answered && !odd_answer, "every answer is a documented one%s\n",
 			 odd_answer ? ": no" : "");
 	if (odd_answer)
 		ksft_print_msg("one was %ld\n", odd_answer);
@@ -334,9 +351,8 @@ int main(int argc, char **argv)
 	ksft_set_plan(4);
 	ksft_print_msg("seed %#lx\n", (long)rng);
 	fuzz(atof(argv[1]));
-	ksft_test_result(!ioctl(dev, SHSTK_IOC_INFO, &info) &&
-			 info.abi == SHSTK_ABI_VERSION &&
-			 !ioctl(dev, SHSTK_IOC_STATUS, &status) &&
-			 !status.enabled, "the device works as before\n");
+	ksft_test_result(!ioctl(dev, SHSTK_IOC_INFO, &info) && info.abi == SHSTK_ABI_VERSION &&
+				 !ioctl(dev, SHSTK_IOC_STATUS, &status) && !status.enabled,
+			 "the device works as before\n");
 	ksft_finished();
 }

@@ -28,25 +28,26 @@
 #include "linux/shstk.h"
 #include "shstk.h"
 
-#define noinline_	__attribute__((noinline, noclone))
-#define THREADS		6
-#define DEPTH		40
-#define MAX		128
+#define noinline_ __attribute__((noinline, noclone))
+#define THREADS 6
+#define DEPTH 40
+#define MAX 128
 
 static int dev;
 static unsigned int passed, wanted;
 
 /* One fact: its parts are checked one by one, the first wrong one is shown. */
-#define EXPECT(what, expect) do {					\
-	long is_ = (what), expect_ = (expect);				\
-									\
-	wanted++;							\
-	if (is_ == expect_)						\
-		passed++;						\
-	else								\
-		ksft_print_msg("%s:%d: %s is %ld, expected %ld\n",	\
-			       __FILE__, __LINE__, #what, is_, expect_); \
-} while (0)
+#define EXPECT(what, expect)                                                                   \
+	do {                                                                                   \
+		long is_ = (what), expect_ = (expect);                                         \
+                                                                                               \
+		wanted++;                                                                      \
+		if (is_ == expect_)                                                            \
+			passed++;                                                              \
+		else                                                                           \
+			ksft_print_msg("%s:%d: %s is %ld, expected %ld\n", __FILE__, __LINE__, \
+				       #what, is_, expect_);                                   \
+	} while (0)
 
 static void fact(const char *name)
 {
@@ -72,7 +73,7 @@ static struct shared {
 	struct truth truth[THREADS];
 	volatile int ready;
 	volatile int stop;
-} *shared;
+} * shared;
 
 enum work { SLEEP, SPIN, SWITCH, HANDLE };
 
@@ -93,8 +94,7 @@ static noinline_ long leaf(unsigned long end, enum work work, int slot)
 	__atomic_fetch_add(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!shared->stop) {
 		if (work == SLEEP || work == HANDLE)
-			ss_syscall(__NR_nanosleep, (unsigned long)&second, 0,
-				   0, 0, 0);
+			ss_syscall(__NR_nanosleep, (unsigned long)&second, 0, 0, 0, 0);
 		else if (work == SWITCH)
 			ss_syscall(__NR_sched_yield, 0, 0, 0, 0, 0);
 		asm volatile("" : "+r"(x));
@@ -190,16 +190,17 @@ static void test_info(void)
 #else
 	EXPECT(info.arch, SHSTK_IOC_ARCH_ARM64);
 	EXPECT(info.status_mask, 7);
-	EXPECT(info.features & SHSTK_FEATURE_NATIVE_PRCTL,
-	       SHSTK_FEATURE_NATIVE_PRCTL);
+	EXPECT(info.features & SHSTK_FEATURE_NATIVE_PRCTL, SHSTK_FEATURE_NATIVE_PRCTL);
 #endif
+	EXPECT(!(info.features & SHSTK_FEATURE_VIOLATIONS), 0);
+	EXPECT(!(info.features & SHSTK_FEATURE_KFUNC), !!access("/sys/kernel/btf/shstk", F_OK));
 	fact("info says what there is");
-	EXPECT(SHSTK_ABI_VERSION, 1);
+	EXPECT(SHSTK_ABI_VERSION, 2);
 	EXPECT(SHSTK_IOC_INFO, 0x8018bf00L);
 	EXPECT(SHSTK_IOC_STATUS, 0xc030bf01L);
 	EXPECT(SHSTK_IOC_MAP, 0xc020bf02L);
 	EXPECT(SHSTK_IOC_TRACE, 0xc028bf03L);
-	fact("the numbers are those of version 1");
+	fact("the version is 2, and the numbers are those of version 1");
 }
 
 static long raw(unsigned long cmd, void *arg)
@@ -226,11 +227,11 @@ static void test_numbers(void)
 	EXPECT(raw(_IOC(_IOC_READ | _IOC_WRITE, SHSTK_IOC_MAGIC, 2, 24), bytes), -EINVAL);
 	fact("a structure smaller than the first version's: EINVAL");
 
-	EXPECT(raw(_IOC(_IOC_READ | _IOC_WRITE, SHSTK_IOC_MAGIC, 2,
-			sizeof(grown)), &grown), -ENOENT);
+	EXPECT(raw(_IOC(_IOC_READ | _IOC_WRITE, SHSTK_IOC_MAGIC, 2, sizeof(grown)), &grown),
+	       -ENOENT);
 	grown.later = 1;
-	EXPECT(raw(_IOC(_IOC_READ | _IOC_WRITE, SHSTK_IOC_MAGIC, 2,
-			sizeof(grown)), &grown), -E2BIG);
+	EXPECT(raw(_IOC(_IOC_READ | _IOC_WRITE, SHSTK_IOC_MAGIC, 2, sizeof(grown)), &grown),
+	       -E2BIG);
 	fact("a larger structure is taken if the rest is 0, else E2BIG");
 
 	EXPECT(raw(SHSTK_IOC_INFO, NULL), -EFAULT);
@@ -298,10 +299,10 @@ static void test_bad_fields(void)
 	fact("what is no pidfd: EBADF");
 	close(null);
 
-	m = (struct shstk_ioc_map) { .pidfd = -1, .pad = 1 };
+	m = (struct shstk_ioc_map){ .pidfd = -1, .pad = 1 };
 	EXPECT(shstk_device_map(dev, &m), -EINVAL);
 	fact("map with padding that is not 0: EINVAL");
-	m = (struct shstk_ioc_map) { .pidfd = -1, .addr = (uintptr_t)&m };
+	m = (struct shstk_ioc_map){ .pidfd = -1, .addr = (uintptr_t)&m };
 	EXPECT(shstk_device_map(dev, &m), -ENOENT);
 	m.addr = (uintptr_t)test_bad_fields;
 	EXPECT(shstk_device_map(dev, &m), -ENOENT);
@@ -309,10 +310,51 @@ static void test_bad_fields(void)
 	EXPECT(shstk_device_map(dev, &m), -ENOENT);
 	fact("map of an address in no shadow stack: ENOENT");
 
-	s = (struct shstk_ioc_status) { .pidfd = -1, .pointer = 5 };
+	s = (struct shstk_ioc_status){ .pidfd = -1, .pointer = 5 };
 	EXPECT(shstk_device_status(dev, &s), 0);
 	EXPECT(s.enabled | s.locked | s.pointer | s.base | s.size, 0);
 	fact("status without a shadow stack is all 0");
+}
+
+/* A process locks before it enables. */
+static void test_locked(void)
+{
+	struct shstk_ioc_status s = { .pidfd = -1 };
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		_exit(ss_lock(SS_ENABLE) || shstk_device_status(dev, &s) || s.enabled ||
+		      s.locked != SS_ENABLE || s.pointer || s.size);
+	waitpid(pid, &status, 0);
+	EXPECT(status, 0);
+	fact("what is locked while it is off is told");
+}
+
+static void test_self(void)
+{
+	struct shstk_ioc_status s = { .pidfd = SHSTK_PIDFD_SELF };
+	struct shstk_ioc_thread thread;
+	uint64_t entries[16];
+	struct shstk_ioc_trace t = {
+		.pidfd = SHSTK_PIDFD_SELF_PROCESS,
+		.max_entries = 16,
+		.max_threads = 1,
+		.threads = (uintptr_t)&thread,
+		.entries = (uintptr_t)entries,
+	};
+
+	EXPECT(SHSTK_PIDFD_SELF, -10000);
+	EXPECT(SHSTK_PIDFD_SELF_PROCESS, -10001);
+	EXPECT(shstk_device_status(dev, &s), 0);
+	EXPECT(shstk_device_trace(dev, &t), 0);
+	EXPECT(t.nr_threads, 1);
+	EXPECT(thread.tid, getpid());
+	s.pidfd = SHSTK_PIDFD_SELF_PROCESS - 1;
+	EXPECT(shstk_device_status(dev, &s), -EBADF);
+	fact("the caller can be named as by PIDFD_SELF");
 }
 
 static void test_map(void)
@@ -368,7 +410,7 @@ static bool trace_right(int i, bool whole)
 
 static int trace_all(int pidfd, struct shstk_ioc_trace *t)
 {
-	*t = (struct shstk_ioc_trace) {
+	*t = (struct shstk_ioc_trace){
 		.pidfd = pidfd,
 		.max_entries = MAX,
 		.max_threads = THREADS + 1,
@@ -404,8 +446,8 @@ static void test_trace(const char *name, enum work work, int threads)
 	EXPECT(right > again, 1);
 	if (work == SLEEP)
 		EXPECT(again + running, 0);
-	snprintf(line, sizeof(line), "%s: %u right, %u EAGAIN, %u of all while running",
-		 name, right, again, running);
+	snprintf(line, sizeof(line), "%s: %u right, %u EAGAIN, %u of all while running", name,
+		 right, again, running);
 	fact(line);
 	close(pidfd);
 	stop(pid);
@@ -464,7 +506,7 @@ static void test_cut(void)
 	EXPECT(got.thread[0].flags, 0);
 	fact("one that just fits is not cut");
 
-	t = (struct shstk_ioc_trace) {
+	t = (struct shstk_ioc_trace){
 		.pidfd = t.pidfd,
 		.max_entries = MAX,
 		.max_threads = 1,
@@ -530,11 +572,6 @@ static void test_permission(void)
 	stop(target);
 }
 
-static long violations(void)
-{
-	return read_number("/sys/class/misc/shstk/violations");
-}
-
 static void write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
@@ -542,6 +579,67 @@ static void write_file(const char *path, const char *text)
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
 		ksft_print_msg("%s: %s\n", path, strerror(errno));
 	close(fd);
+}
+
+/* A stranger of the same user, as which Yama's first level lets nobody attach. */
+static long trace_as_stranger(int pidfd)
+{
+	struct shstk_ioc_trace t;
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+			_exit(255);
+		_exit(-trace_all(pidfd, &t));
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : 1;
+}
+
+static void test_scope(void)
+{
+	const char *scope = "/proc/sys/kernel/yama/ptrace_scope";
+	long before = read_number(scope);
+	int pipes[2], pidfd;
+	char byte = 0;
+	pid_t pid;
+
+	if (before < 0) {
+		ksft_test_result_skip("no %s: this kernel has no Yama\n", scope);
+		return;
+	}
+	EXPECT(pipe2(pipes, O_CLOEXEC), 0);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		byte = !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534) &&
+		       !prctl(PR_SET_DUMPABLE, 1);
+		if (write(pipes[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	EXPECT(read(pipes[0], &byte, 1) == 1 && byte, 1);
+	pidfd = pidfd_open(pid);
+	write_file(scope, "0");
+	EXPECT(trace_as_stranger(pidfd), 0);
+	write_file(scope, "1");
+	EXPECT(trace_as_stranger(pidfd), -EPERM);
+	write_file(scope, before > 1 ? "2" : before ? "1" : "0");
+	fact("a process of the same user, where ptrace_scope allows it only");
+	close(pidfd);
+	close(pipes[0]);
+	close(pipes[1]);
+	stop(pid);
+}
+
+static long violations(void)
+{
+	return read_number("/sys/class/misc/shstk/violations");
 }
 
 /* Returns to @elsewhere, which the shadow stack knows nothing of. */
@@ -552,6 +650,34 @@ static noinline_ void corrupt(unsigned long elsewhere)
 #else
 	asm volatile("mov x30, %0\n\tret" : : "r"(elsewhere) : "x30", "memory");
 #endif
+}
+
+/*
+ * An unprivileged process that sends itself, and its parent, signals with the code
+ * that only the kernel should use, then faults otherwise.
+ */
+static int forge(int times)
+{
+	siginfo_t info = { .si_signo = SIGSEGV, .si_code = 10 };
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		syscall(SYS_rt_sigqueueinfo, getppid(), SIGCHLD, &info);
+		if (setresuid(65534, 65534, 65534))
+			_exit(1);
+		signal(SIGSEGV, SIG_IGN);
+		for (int i = 0; i < times; i++)
+			if (syscall(SYS_rt_tgsigqueueinfo, getpid(), getpid(), SIGSEGV, &info))
+				_exit(2);
+		signal(SIGSEGV, SIG_DFL);
+		*(volatile int *)(uintptr_t)(8 + shared->stop) = 1;
+		_exit(3);
+	}
+	waitpid(pid, &status, 0);
+	return WIFSIGNALED(status) ? 0 : WEXITSTATUS(status);
 }
 
 static void test_violation(void)
@@ -591,17 +717,7 @@ static void test_violation(void)
 		ksft_print_msg("%s", line);
 	fact("its trace event has both addresses");
 
-	kill(getpid(), 0);
-	pid = fork();
-	if (!pid) {
-		siginfo_t info = { .si_signo = SIGSEGV, .si_code = 10 };
-
-		/* Forged, with a code that only the kernel may use. */
-		syscall(SYS_rt_sigqueueinfo, getppid(), SIGCHLD, &info);
-		*(volatile int *)(uintptr_t)(8 + shared->stop) = 1;
-		_exit(0);
-	}
-	waitpid(pid, &status, 0);
+	EXPECT(forge(100), 0);
 	EXPECT(violations(), before + 1);
 	fact("other faults and forged signals are not");
 }
@@ -610,16 +726,18 @@ int main(void)
 {
 	need_shadow_stacks();
 	dev = need_device();
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED)
 		ksft_exit_fail_msg("no memory\n");
 
 	ksft_print_header();
-	ksft_set_plan(33);
+	ksft_set_plan(36);
 	test_info();
 	test_numbers();
 	test_bad_fields();
+	test_locked();
+	test_self();
 	test_map();
 	test_gone();
 	test_status();
@@ -630,6 +748,7 @@ int main(void)
 	test_trace("running threads", SPIN, 3);
 	test_trace("threads that yield to each other", SWITCH, 3);
 	test_permission();
+	test_scope();
 	test_violation();
 	ksft_finished();
 }

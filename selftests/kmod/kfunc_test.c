@@ -25,17 +25,17 @@
 #include "number.h"
 #include "offcpu.h"
 
-#define PATIENCE	60000	/* tries of a millisecond: then all is lost */
-#define ENOUGH		20	/* stacks */
+#define PATIENCE 60000 /* tries of a millisecond: then all is lost */
+#define ENOUGH 20 /* stacks */
 
-#define noinline_	__attribute__((noinline, noclone))
+#define noinline_ __attribute__((noinline, noclone))
 
 static struct shared {
 	volatile unsigned int nr;
-	volatile int ready;	/* the stack is written down */
-	volatile int stop;	/* never set: the process is killed */
+	volatile int ready; /* the stack is written down */
+	volatile int stop; /* never set: the process is killed */
 	uint64_t word[OFFCPU_DEPTH];
-} *shared;
+} * shared;
 
 static unsigned long top;
 
@@ -98,8 +98,7 @@ static void count(int map, __u64 *same, __u64 *other)
 		at = &key;
 		if (bpf_map_lookup_elem(map, &key, &n))
 			continue;
-		if (!memcmp(key.pc + 1, shared->word, shared->nr * 8) &&
-		    !key.pc[1 + shared->nr])
+		if (!memcmp(key.pc + 1, shared->word, shared->nr * 8) && !key.pc[1 + shared->nr])
 			*same += n;
 		else
 			*other += n;
@@ -116,16 +115,41 @@ static void await_stacks(int map, __u64 *same, __u64 *other)
 	}
 }
 
+/* Behind the program counter and @nr words there are zeroes. */
+static bool zero_behind(const volatile __u64 *pc, unsigned int nr)
+{
+	__u64 rest = 0;
+
+	for (unsigned int i = nr; i < OFFCPU_DEPTH; i++)
+		rest |= pc[i];
+	return !rest;
+}
+
+/* Until the program on the kprobe has an answer. */
+static void await_sleeping(volatile struct offcpu_state *state)
+{
+	state->answer_sleeping = 0;
+	for (int i = 0; i < PATIENCE && !state->answer_sleeping; i++)
+		usleep(1000);
+}
+
+static struct bpf_link *attach(struct bpf_object *obj, const char *name)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(obj, name);
+
+	return prog ? bpf_program__attach(prog) : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct bpf_object *obj;
-	struct bpf_program *prog;
 	struct bpf_map *bss_map;
 	__u64 same, other;
 	volatile struct offcpu_state *state;
-	struct bpf_link *link = NULL;
+	struct bpf_link *link = NULL, *probe = NULL;
 	pid_t pid;
 	int map;
+	bool right;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s offcpu.bpf.o\n", argv[0]);
@@ -133,47 +157,60 @@ int main(int argc, char **argv)
 	}
 	need_shadow_stacks();
 	ksft_print_header();
-	ksft_set_plan(4);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ksft_set_plan(6);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 
 	obj = bpf_object__open_file(argv[1], NULL);
-	prog = obj ? bpf_object__find_program_by_name(obj, "on_switch") : NULL;
-	if (prog && !bpf_object__load(obj))
-		link = bpf_program__attach(prog);
-	if (!link)
+	if (obj && !bpf_object__load(obj)) {
+		link = attach(obj, "on_switch");
+		probe = attach(obj, "on_sleep");
+	}
+	if (!link || !probe)
 		ksft_exit_fail_msg("cannot load and attach %s\n", argv[1]);
-	ksft_test_result_pass("a program that calls the kfunc loads and attaches\n");
+	ksft_test_result_pass(
+		"programs on a tracepoint and a kprobe that call the kfunc load and attach\n");
 
 	map = bpf_object__find_map_fd_by_name(obj, "stacks");
 	bss_map = bpf_object__find_map_by_name(obj, ".bss");
-	state = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
-		   bpf_map__fd(bss_map), 0);
+	state = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(bss_map),
+		     0);
 	if (map < 0 || state == MAP_FAILED)
 		ksft_exit_fail_msg("no maps\n");
 
 	pid = start(true);
 	state->process = pid;
 	await_stacks(map, &same, &other);
+	await_sleeping(state);
+	right = state->answer_sleeping == (1 + shared->nr) * 8 &&
+		!memcmp((const void *)(state->sleeping.pc + 1), shared->word, shared->nr * 8);
 	stop(pid);
 	ksft_test_result(same > ENOUGH && same > 10 * other,
-			 "stacks at sched_switch are the shadow stack's: %llu, others %llu\n",
-			 same, other);
-	ksft_test_result(state->answer_flags == -EINVAL,
-			 "unknown flags: EINVAL: %lld\n", state->answer_flags);
+			 "stacks at sched_switch are the shadow stack's: %llu, others %llu\n", same,
+			 other);
+	ksft_test_result(state->answer_flags == -EINVAL, "unknown flags: EINVAL: %lld\n",
+			 state->answer_flags);
+
+	ksft_test_result(right && zero_behind(state->sleeping.pc, 1 + shared->nr),
+			 "at the kprobe likewise, with zeroes behind: %lld\n",
+			 state->answer_sleeping);
 
 	pid = start(false);
 	state->answer = 0;
 	state->process = pid;
 	for (int i = 0; i < PATIENCE && !state->answer; i++)
 		usleep(1000);
+	await_sleeping(state);
 	stop(pid);
 	ksft_test_result(state->answer == -ENODATA,
-			 "a process without a shadow stack: ENODATA: %lld\n",
-			 state->answer);
+			 "a process without a shadow stack: ENODATA: %lld\n", state->answer);
+
+	ksft_test_result(state->answer_sleeping == -ENODATA && zero_behind(state->sleeping.pc, 0),
+			 "the buffer is zeroed then: %lld\n", state->answer_sleeping);
 
 	/* The program holds the module until the kernel has freed it. */
 	bpf_link__destroy(link);
+	bpf_link__destroy(probe);
 	bpf_object__close(obj);
 	for (int i = 0; i < PATIENCE && read_number("/sys/module/shstk/refcnt") > 0; i++)
 		usleep(1000);

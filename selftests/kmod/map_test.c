@@ -18,7 +18,7 @@ static const struct variant {
 	const char *name;
 	unsigned long size;
 	unsigned long flags;
-	unsigned int token;	/* words below the end given by size; 0: none */
+	unsigned int token; /* words below the end given by size; 0: none */
 } variants[] = {
 	{ "no flags: all zero", 0x3000, 0, 0 },
 	{ "token alone: in the last word", 0x3000, SHADOW_STACK_SET_TOKEN, 1 },
@@ -29,8 +29,7 @@ static const struct variant {
 	  SHADOW_STACK_SET_TOKEN | SHADOW_STACK_SET_MARKER, 2 },
 	{ "both, three words less than a page", 0xfe8,
 	  SHADOW_STACK_SET_TOKEN | SHADOW_STACK_SET_MARKER, 2 },
-	{ "both, the smallest size", 0x10,
-	  SHADOW_STACK_SET_TOKEN | SHADOW_STACK_SET_MARKER, 2 },
+	{ "both, the smallest size", 0x10, SHADOW_STACK_SET_TOKEN | SHADOW_STACK_SET_MARKER, 2 },
 };
 
 static void check(const struct variant *v)
@@ -52,8 +51,8 @@ static void check(const struct variant *v)
 		if (word == expect)
 			continue;
 		right = false;
-		ksft_print_msg("word at %#lx of %#lx is %#lx, expected %#lx\n",
-			       at - addr, v->size, (long)word, (long)expect);
+		ksft_print_msg("word at %#lx of %#lx is %#lx, expected %#lx\n", at - addr, v->size,
+			       (long)word, (long)expect);
 	}
 	munmap((void *)addr, size);
 	ksft_test_result(right, "%s\n", v->name);
@@ -73,12 +72,10 @@ static void __attribute__((noreturn, noinline)) switch_stacks(void)
 	unsigned long top, old, error = 1;
 
 	if (!ss_enable(SS_ENABLE)) {
-		top = ss_map(0, 0x4000, SHADOW_STACK_SET_TOKEN |
-					SHADOW_STACK_SET_MARKER) + 0x4000;
+		top = ss_map(0, 0x4000, SHADOW_STACK_SET_TOKEN | SHADOW_STACK_SET_MARKER) + 0x4000;
 		old = ss_switch(top - 16);
 		error = 2;
-		if (ss_pointer() == top - 8 && sum(100) == 5050 &&
-		    !*(volatile uint64_t *)(top - 8))
+		if (ss_pointer() == top - 8 && sum(100) == 5050 && !*(volatile uint64_t *)(top - 8))
 			error = 0;
 		ss_switch(old);
 		if (sum(10) != 55)

@@ -41,8 +41,7 @@ int on_switch(__u64 *ctx)
 	if (!stack)
 		return 0;
 	__builtin_memset(stack, 0, sizeof(*stack));
-	state.answer_flags =
-		bpf_shstk_get_user_stack(stack->pc, sizeof(stack->pc), 1);
+	state.answer_flags = bpf_shstk_get_user_stack(stack->pc, sizeof(stack->pc), 1);
 	state.answer = bpf_shstk_get_user_stack(stack->pc, sizeof(stack->pc), 0);
 	if (state.answer < 0)
 		return 0;
@@ -51,6 +50,18 @@ int on_switch(__u64 *ctx)
 		__sync_fetch_and_add(count, 1);
 	else
 		bpf_map_update_elem(&stacks, stack, &one, BPF_ANY);
+	return 0;
+}
+
+/* The same process, as it goes to sleep: programs on kprobes are another type. */
+SEC("kprobe/do_nanosleep")
+int on_sleep(void *ctx)
+{
+	if (bpf_get_current_pid_tgid() >> 32 != state.process)
+		return 0;
+	__builtin_memset(&state.sleeping, 0xff, sizeof(state.sleeping));
+	state.answer_sleeping =
+		bpf_shstk_get_user_stack(state.sleeping.pc, sizeof(state.sleeping.pc), 0);
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 
 #include <linux/types.h>
 
-#define OFFCPU_DEPTH	48
+#define OFFCPU_DEPTH 48
 
 struct offcpu_stack {
 	__u64 pc[OFFCPU_DEPTH];
@@ -18,7 +18,9 @@ struct offcpu_state {
 	__u32 process;
 	__u32 pad;
 	__s64 answer;
-	__s64 answer_flags;	/* with a flag that does not exist */
+	__s64 answer_flags; /* with a flag that does not exist */
+	__s64 answer_sleeping; /* to the program on a kprobe, with this: */
+	struct offcpu_stack sleeping;
 };
 
 #endif

@@ -26,13 +26,13 @@
 #include "need.h"
 #include "sampler.h"
 
-#define PERIOD_NS	100000
-#define SAMPLES		(hooked ? 150 : 40)	/* to count what is cut needs few */
-#define SECONDS		30
-#define WORDS		256
+#define PERIOD_NS 100000
+#define SAMPLES (hooked ? 150 : 40) /* to count what is cut needs few */
+#define SECONDS 30
+#define WORDS 256
 
-#define noinline_	__attribute__((noinline, noclone))
-#define in_leaf		__attribute__((section("leaf_text"), noinline, noclone))
+#define noinline_ __attribute__((noinline, noclone))
+#define in_leaf __attribute__((section("leaf_text"), noinline, noclone))
 
 extern char __start_leaf_text[], __stop_leaf_text[];
 
@@ -40,7 +40,7 @@ extern char __start_leaf_text[], __stop_leaf_text[];
 struct truth {
 	volatile pid_t tid;
 	unsigned int nr;
-	bool whole;		/* the stack ends behind the last word */
+	bool whole; /* the stack ends behind the last word */
 	uint64_t word[WORDS];
 };
 
@@ -51,7 +51,7 @@ struct shared {
 };
 
 static struct shared *shared;
-static bool hooked;	/* shstk_perf.ko is loaded */
+static bool hooked; /* shstk_perf.ko is loaded */
 
 enum work { SPIN, READ_ZERO, YIELD, PING };
 
@@ -60,13 +60,13 @@ struct scenario {
 	void (*enter)(const struct scenario *sc);
 	enum work work;
 	int depth;
-	bool off;		/* without a shadow stack */
+	bool off; /* without a shadow stack */
 	bool defer;
 };
 
 /* --- the sampled side --- */
 
-static unsigned long main_top;	/* pointer of the empty shadow stack */
+static unsigned long main_top; /* pointer of the empty shadow stack */
 static __thread unsigned long thread_top;
 static int pipes[2][2];
 static int zero_fd;
@@ -87,8 +87,7 @@ static bool is_signal_mark(uint64_t word, unsigned long addr)
  * Inlined into the leaf: the top of the shadow stack is the leaf's own return
  * address. @end: behind the last word to compare.
  */
-static inline __attribute__((always_inline)) void
-tell_truth(unsigned long end, bool whole)
+static inline __attribute__((always_inline)) void tell_truth(unsigned long end, bool whole)
 {
 	int slot = __atomic_fetch_add(&shared->slots, 1, __ATOMIC_SEQ_CST);
 	struct truth *t = &shared->truth[slot % 8];
@@ -106,8 +105,7 @@ tell_truth(unsigned long end, bool whole)
 	t->tid = ss_syscall(__NR_gettid, 0, 0, 0, 0, 0);
 }
 
-static in_leaf long leaf(const struct scenario *sc, unsigned long end,
-			 bool whole, int side)
+static in_leaf long leaf(const struct scenario *sc, unsigned long end, bool whole, int side)
 {
 	unsigned long x = 1;
 	char byte = 0;
@@ -121,25 +119,22 @@ static in_leaf long leaf(const struct scenario *sc, unsigned long end,
 				asm volatile("" : "+r"(x));
 			break;
 		case READ_ZERO:
-			ss_syscall(__NR_read, zero_fd, (unsigned long)zeros,
-				   sizeof(zeros), 0, 0);
+			ss_syscall(__NR_read, zero_fd, (unsigned long)zeros, sizeof(zeros), 0, 0);
 			break;
 		case YIELD:
 			ss_syscall(__NR_sched_yield, 0, 0, 0, 0, 0);
 			break;
 		case PING:
-			ss_syscall(__NR_write, pipes[side][1],
-				   (unsigned long)&byte, 1, 0, 0);
-			ss_syscall(__NR_read, pipes[!side][0],
-				   (unsigned long)&byte, 1, 0, 0);
+			ss_syscall(__NR_write, pipes[side][1], (unsigned long)&byte, 1, 0, 0);
+			ss_syscall(__NR_read, pipes[!side][0], (unsigned long)&byte, 1, 0, 0);
 			break;
 		}
 	}
 	return x;
 }
 
-static noinline_ long descend(const struct scenario *sc, int n,
-			      unsigned long end, bool whole, int side)
+static noinline_ long descend(const struct scenario *sc, int n, unsigned long end, bool whole,
+			      int side)
 {
 	long r;
 
@@ -147,7 +142,7 @@ static noinline_ long descend(const struct scenario *sc, int n,
 		r = descend(sc, n - 1, end, whole, side);
 	else
 		r = leaf(sc, end, whole, side);
-	asm volatile("" : "+r"(r));	/* no tail call */
+	asm volatile("" : "+r"(r)); /* no tail call */
 	return r;
 }
 
@@ -170,8 +165,7 @@ static void enter_forked(const struct scenario *sc)
 /* A vfork child runs on its parent's shadow stack. */
 static void enter_vforked(const struct scenario *sc)
 {
-	long pid = ss_syscall(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0,
-			      0, 0, 0);
+	long pid = ss_syscall(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
 
 	if (!pid) {
 		descend(sc, sc->depth, main_top, true, 0);
@@ -232,8 +226,7 @@ static const struct scenario *coroutine_scenario;
 
 static void coroutine_main(void)
 {
-	descend(coroutine_scenario, coroutine_scenario->depth, coroutine_top,
-		false, 0);
+	descend(coroutine_scenario, coroutine_scenario->depth, coroutine_top, false, 0);
 	_exit(0);
 }
 
@@ -253,8 +246,7 @@ static void enter_coroutine(const struct scenario *sc)
 }
 
 /* The frame that turns the shadow stack on must not return. */
-static void __attribute__((noreturn, noinline))
-workload(const struct scenario *sc)
+static void __attribute__((noreturn, noinline)) workload(const struct scenario *sc)
 {
 	if (!sc->off) {
 		if (ss_enable(SS_ENABLE))
@@ -269,16 +261,15 @@ workload(const struct scenario *sc)
 /* --- the sampling side --- */
 
 struct result {
-	unsigned int hits[2];	/* in the leaf; hit in user mode, in the kernel */
+	unsigned int hits[2]; /* in the leaf; hit in user mode, in the kernel */
 	unsigned int equal[2];
-	bool deferred;		/* count deferred chains only */
-	unsigned int extra;	/* entries behind the end of a private stack */
-	struct sample odd;	/* the first that differs */
+	bool deferred; /* count deferred chains only */
+	unsigned int extra; /* entries behind the end of a private stack */
+	struct sample odd; /* the first that differs */
 	struct truth *odd_truth;
 };
 
-static bool chain_equal(const struct sample *s, const struct truth *t,
-			struct result *res)
+static bool chain_equal(const struct sample *s, const struct truth *t, struct result *res)
 {
 	if (s->nr < t->nr + 1 || (t->whole && s->nr != t->nr + 1))
 		return false;
@@ -296,8 +287,7 @@ static void take_sample(void *arg, const struct sample *s)
 	struct truth *t = shared->truth;
 	unsigned int i;
 
-	if (!s->nr || s->ip[0] < lo || s->ip[0] >= hi ||
-	    s->deferred != res->deferred)
+	if (!s->nr || s->ip[0] < lo || s->ip[0] >= hi || s->deferred != res->deferred)
 		return;
 	for (i = 0; i < 8; i++, t++)
 		if (t->tid && (t->tid == s->tid || s->deferred))
@@ -330,8 +320,7 @@ static void print_odd(const struct result *res)
 	while (at < t->nr && at + 1 < s->nr && s->ip[at + 1] == t->word[at])
 		at++;
 	ksft_print_msg("first other chain: %u entries, true %u, equal up to %u: %#lx, true %#lx\n",
-		       s->nr, t->nr + 1, at + 1,
-		       at + 1 < s->nr ? (long)s->ip[at + 1] : 0L,
+		       s->nr, t->nr + 1, at + 1, at + 1 < s->nr ? (long)s->ip[at + 1] : 0L,
 		       at < t->nr ? (long)t->word[at] : 0L);
 }
 
@@ -365,8 +354,7 @@ static int sample_scenario(const struct scenario *sc, struct result *res)
 	close(go[1]);
 
 	end = now() + SECONDS;
-	while (!ret && now() < end &&
-	       res->hits[0] + res->hits[1] < SAMPLES &&
+	while (!ret && now() < end && res->hits[0] + res->hits[1] < SAMPLES &&
 	       !waitpid(pid, &status, WNOHANG)) {
 		usleep(5000);
 		sampler_drain(&sampler, take_sample, res);
@@ -392,8 +380,7 @@ static bool kernel_defers(void)
 	bool found = false;
 	ssize_t n, kept = 0;
 
-	while (fd >= 0 && !found &&
-	       (n = read(fd, buf + kept, sizeof(buf) - 1 - kept)) > 0) {
+	while (fd >= 0 && !found && (n = read(fd, buf + kept, sizeof(buf) - 1 - kept)) > 0) {
 		buf[kept + n] = 0;
 		found = strstr(buf, " unwind_user\n");
 		/* A name may be cut where the buffer ends. */
@@ -413,8 +400,7 @@ static void run(const struct scenario *sc)
 	bool ok;
 
 	if (sc->defer && !kernel_defers()) {
-		ksft_test_result_skip("%s: no deferred callchains in this kernel\n",
-				      sc->name);
+		ksft_test_result_skip("%s: no deferred callchains in this kernel\n", sc->name);
 		return;
 	}
 	err = sample_scenario(sc, &res);
@@ -424,14 +410,11 @@ static void run(const struct scenario *sc)
 		ksft_test_result_fail("%s: %s\n", sc->name, strerror(err));
 		return;
 	}
-	ok = hits >= SAMPLES / 2 &&
-	     (hooked && !sc->off ? equal == hits : equal < hits);
-	ksft_test_result(ok, "%s: equal %u of %u user hits, %u of %u kernel hits\n",
-			 sc->name, res.equal[0], res.hits[0], res.equal[1],
-			 res.hits[1]);
+	ok = hits >= SAMPLES / 2 && (hooked && !sc->off ? equal == hits : equal < hits);
+	ksft_test_result(ok, "%s: equal %u of %u user hits, %u of %u kernel hits\n", sc->name,
+			 res.equal[0], res.hits[0], res.equal[1], res.hits[1]);
 	if (res.extra)
-		ksft_print_msg("%s: %u entries behind the end of its stack\n",
-			       sc->name, res.extra);
+		ksft_print_msg("%s: %u entries behind the end of its stack\n", sc->name, res.extra);
 	if (!ok && res.odd_truth)
 		print_odd(&res);
 }
@@ -457,8 +440,8 @@ int main(void)
 	hooked = !access("/sys/module/shstk_perf", F_OK);
 	signal(SIGPIPE, SIG_IGN);
 	zero_fd = open("/dev/zero", O_RDONLY);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED)
 		ksft_exit_fail_msg("no memory\n");
 

@@ -18,14 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PERFDATA_MAGIC	0x32454c4946524550ULL	/* "PERFILE2" */
-#define PERFDATA_EVENTS	8
+#define PERFDATA_MAGIC 0x32454c4946524550ULL /* "PERFILE2" */
+#define PERFDATA_EVENTS 8
 
 /* Fields of one word each. */
-#define PERFDATA_BEFORE_CHAIN						\
-	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |		\
-	 PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |	\
-	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
+#define PERFDATA_BEFORE_CHAIN                                                                      \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | \
+	 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
 
 struct perfdata_section {
 	uint64_t offset, size;
@@ -44,27 +43,25 @@ struct perfdata {
 };
 
 struct perfdata_sample {
-	unsigned int event;	/* index of its attribute */
-	bool in_kernel;		/* the sample hit the kernel */
+	unsigned int event; /* index of its attribute */
+	bool in_kernel; /* the sample hit the kernel */
 	pid_t tid;
 	uint64_t time, addr;
-	unsigned int nr;	/* user entries, innermost first */
+	unsigned int nr; /* user entries, innermost first */
 	const uint64_t *ip;
 };
 
 typedef void (*perfdata_fn)(void *arg, const struct perfdata_sample *sample);
 
-static inline bool perfdata_inside(const struct perfdata *p,
-				   struct perfdata_section s)
+static inline bool perfdata_inside(const struct perfdata *p, struct perfdata_section s)
 {
 	return s.offset <= p->size && s.size <= p->size - s.offset;
 }
 
-static inline const struct perf_event_attr *
-perfdata_attr(const struct perfdata *p, unsigned int event)
+static inline const struct perf_event_attr *perfdata_attr(const struct perfdata *p,
+							  unsigned int event)
 {
-	return (const void *)(p->map + p->head->attrs.offset +
-			      event * p->head->attr_size);
+	return (const void *)(p->map + p->head->attrs.offset + event * p->head->attr_size);
 }
 
 /* Returns 0 or a negative errno; -EINVAL for a file it does not understand. */
@@ -82,8 +79,7 @@ static inline int perfdata_open(struct perfdata *p, const char *path)
 		return -errno;
 	p->head = (const void *)p->map;
 	if (p->size < sizeof(*p->head) || p->head->magic != PERFDATA_MAGIC ||
-	    p->head->attr_size < PERF_ATTR_SIZE_VER0 + 16 ||
-	    !perfdata_inside(p, p->head->attrs) ||
+	    p->head->attr_size < PERF_ATTR_SIZE_VER0 + 16 || !perfdata_inside(p, p->head->attrs) ||
 	    !perfdata_inside(p, p->head->data))
 		return -EINVAL;
 	p->events = p->head->attrs.size / p->head->attr_size;
@@ -114,8 +110,7 @@ static inline unsigned int perfdata_event(const struct perfdata *p, uint64_t id)
 }
 
 /* Fields in the order of the kernel's perf_output_sample(). */
-static inline bool perfdata_parse(const struct perfdata *p,
-				  const struct perf_event_header *rec,
+static inline bool perfdata_parse(const struct perfdata *p, const struct perf_event_header *rec,
 				  struct perfdata_sample *s)
 {
 	uint64_t type = perfdata_attr(p, 0)->sample_type, nr, skip = 0;
@@ -149,8 +144,7 @@ static inline bool perfdata_parse(const struct perfdata *p,
 	nr = *at++;
 	if (nr > (uint64_t)(end - at))
 		return false;
-	s->in_kernel = (rec->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
-		       PERF_RECORD_MISC_KERNEL;
+	s->in_kernel = (rec->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 	while (skip < nr && at[skip] != PERF_CONTEXT_USER)
 		skip++;
 	if (skip < nr) {
@@ -161,8 +155,7 @@ static inline bool perfdata_parse(const struct perfdata *p,
 }
 
 /* Returns the number of samples, or -EINVAL. */
-static inline int perfdata_read(const struct perfdata *p, perfdata_fn fn,
-				void *arg)
+static inline int perfdata_read(const struct perfdata *p, perfdata_fn fn, void *arg)
 {
 	const char *at = p->map + p->head->data.offset;
 	const char *end = at + p->head->data.size;

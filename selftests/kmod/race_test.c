@@ -18,37 +18,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "crowd.h"
 #include "kselftest.h"
 #include "need.h"
 #include "sampler.h"
 
-#define CALLS		3	/* status, map, trace */
-#define THREADS		8
-#define ENTRIES		64
-#define PERIOD_NS	100000
+#define CALLS 3 /* status, map, trace */
+#define THREADS 8
+#define ENTRIES 64
+#define PERIOD_NS 100000
 
 static int dev;
 
 struct tally {
 	unsigned long calls[CALLS], answered[CALLS], samples, traces;
-	long odd;		/* an answer that is not documented */
-	uint64_t odd_entry;	/* an entry that is no user address */
+	long odd; /* an answer that is not documented */
+	uint64_t odd_entry; /* an entry that is no user address */
 };
 
 static void check_answer(struct tally *t, int call, long ret)
 {
 	t->calls[call]++;
-	switch (ret) {
-	case 0:
+	if (!ret)
 		t->answered[call]++;
-		break;
-	case -ESRCH: case -EAGAIN: case -EFAULT: case -ENODATA: case -ENOENT:
-	case -EBUSY:
-		break;
-	default:
+	else if (!may_be_refused(ret))
 		t->odd = ret;
-	}
 }
 
 static long call(unsigned long cmd, void *arg)
@@ -57,8 +52,7 @@ static long call(unsigned long cmd, void *arg)
 }
 
 static void check_traces(struct tally *t, const struct shstk_ioc_trace *arg,
-			 const struct shstk_ioc_thread *thread,
-			 const uint64_t *entry)
+			 const struct shstk_ioc_thread *thread, const uint64_t *entry)
 {
 	for (unsigned int i = 0; i < arg->nr_threads && i < THREADS; i++) {
 		if (thread[i].error) {
@@ -68,8 +62,7 @@ static void check_traces(struct tally *t, const struct shstk_ioc_trace *arg,
 		}
 		t->traces++;
 		for (unsigned int j = 0; j < thread[i].nr && j < ENTRIES; j++)
-			if (entry[i * ENTRIES + j] < 4096 ||
-			    entry[i * ENTRIES + j] >> 48)
+			if (entry[i * ENTRIES + j] < 4096 || entry[i * ENTRIES + j] >> 48)
 				t->odd_entry = entry[i * ENTRIES + j];
 	}
 }
@@ -131,19 +124,20 @@ static void race(enum crowd_kind kind, double seconds)
 		}
 		sampler_drain(&now, take, &t.samples);
 		sampler_drain(&later, take, &t.samples);
-	} while (crowd_now() < end || (crowd_now() < end + 20 * seconds &&
-				       (!crowd->done[kind] || !t.calls[2])));
+	} while (crowd_now() < end ||
+		 (crowd_now() < end + 20 * seconds && (!crowd->done[kind] || !t.calls[2])));
 	for (int i = 0; i < 2; i++)
 		crowd_stop(pid[i]);
 	sampler_close(&now);
 	sampler_close(&later);
 
-	ok = crowd->done[kind] && t.samples && t.calls[0] && t.calls[1] &&
-	     t.calls[2] && !t.odd && !t.odd_entry;
-	ksft_test_result(ok, "%s: %lu times, %lu samples, status %lu of %lu, map %lu of %lu, trace %lu of %lu, %lu stacks\n",
-			 crowd_names[kind], crowd->done[kind], t.samples,
-			 t.answered[0], t.calls[0], t.answered[1], t.calls[1],
-			 t.answered[2], t.calls[2], t.traces);
+	ok = crowd->done[kind] && t.samples && t.calls[0] && t.calls[1] && t.calls[2] && !t.odd &&
+	     !t.odd_entry;
+	ksft_test_result(
+		ok,
+		"%s: %lu times, %lu samples, status %lu of %lu, map %lu of %lu, trace %lu of %lu, %lu stacks\n",
+		crowd_names[kind], crowd->done[kind], t.samples, t.answered[0], t.calls[0],
+		t.answered[1], t.calls[1], t.answered[2], t.calls[2], t.traces);
 	if (t.odd)
 		ksft_print_msg("an answer was %ld\n", t.odd);
 	if (t.odd_entry)

@@ -29,9 +29,9 @@
 #include "sampler.h"
 
 /* Callchains that shstk_perf has served since it was loaded; so many each time. */
-#define SERVED		"/sys/module/shstk_perf/chains/served"
-#define ENOUGH		20
-#define PATIENCE	60000	/* tries; only when all is lost they are used up */
+#define SERVED "/sys/module/shstk_perf/chains/served"
+#define ENOUGH 20
+#define PATIENCE 60000 /* tries; only when all is lost they are used up */
 
 static const enum crowd_kind kinds[] = {
 	CROWD_SPIN, CROWD_SIGNALS, CROWD_CONTROL, CROWD_EXEC, CROWD_VIOLATE,
@@ -39,7 +39,7 @@ static const enum crowd_kind kinds[] = {
 
 static struct {
 	volatile unsigned long opened, traced;
-} *asked;
+} * asked;
 
 /* With the module or without: any answer will do, a crash will not. */
 static void __attribute__((noreturn)) ask_device(void)
@@ -107,8 +107,7 @@ static const char *module_name(const char *path)
 {
 	static char name[64];
 
-	snprintf(name, sizeof(name), "%s", strrchr(path, '/') ?
-		 strrchr(path, '/') + 1 : path);
+	snprintf(name, sizeof(name), "%s", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	name[strcspn(name, ".")] = 0;
 	return name;
 }
@@ -145,8 +144,7 @@ static void hurry(bool on)
 	int fd = open("/sys/kernel/rcu_expedited", O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0 || write(fd, on ? "1" : "0", 1) != 1)
-		ksft_print_msg("grace periods are not hurried: %s\n",
-			       strerror(errno));
+		ksft_print_msg("grace periods are not hurried: %s\n", strerror(errno));
 	close(fd);
 }
 
@@ -170,10 +168,9 @@ int main(int argc, char **argv)
 	count = atoi(argv[1]);
 	crowd_init();
 	crowd->share = atoi(argv[3]);
-	asked = mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (asked == MAP_FAILED ||
-	    sampler_open(&sampler, -1, atol(argv[2]) * 1000, false))
+	asked = mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	if (asked == MAP_FAILED || sampler_open(&sampler, -1, atol(argv[2]) * 1000, false))
 		ksft_exit_fail_msg("cannot sample: %s\n", strerror(errno));
 
 	for (int i = 0; i < KINDS; i++)
@@ -197,22 +194,20 @@ int main(int argc, char **argv)
 		for (int i = argc - 1; i >= 4 && !ret; i--)
 			ret = unload(argv[i]);
 		if (done % 10 == 9)
-			ksft_print_msg("%d times in %.1f s\n", done + 1,
-				       crowd_now() - begin);
+			ksft_print_msg("%d times in %.1f s\n", done + 1, crowd_now() - begin);
 	}
 	hurry(false);
-	ksft_test_result(!ret, "loaded and unloaded %d times: %s\n", done,
-			 strerror(-ret));
-	ksft_test_result(samples > 0, "samples were taken meanwhile: %u in %.1f s\n",
-			 samples, crowd_now() - begin);
+	ksft_test_result(!ret, "loaded and unloaded %d times: %s\n", done, strerror(-ret));
+	ksft_test_result(samples > 0, "samples were taken meanwhile: %u in %.1f s\n", samples,
+			 crowd_now() - begin);
 	ksft_test_result(chains >= (long)done * ENOUGH, "callchains were served each time: %ld\n",
 			 chains);
 	for (int i = 0; i <= KINDS; i++)
 		crowd_stop(pid[i]);
 	for (int i = 0; i < KINDS; i++)
-		ksft_print_msg("%s: %lu times\n", crowd_names[kinds[i]],
-			       crowd->done[kinds[i]]);
-	ksft_test_result(asked->opened > 0, "the device was asked meanwhile: opened %lu times, %lu traces\n",
+		ksft_print_msg("%s: %lu times\n", crowd_names[kinds[i]], crowd->done[kinds[i]]);
+	ksft_test_result(asked->opened > 0,
+			 "the device was asked meanwhile: opened %lu times, %lu traces\n",
 			 asked->opened, asked->traced);
 	ksft_finished();
 }

@@ -20,7 +20,7 @@ frames()
 
 echo TAP version 13
 ./shstk run -q ./stand wait >ready 2>&1 &
-await grep -q ready ready || sed 's/^/# /' ready
+await_line '^ready [0-9]+$' ready || sed 's/^/# /' ready
 pid=$(sed -n 's/^ready //p' ready)
 
 t 'without a stop' 0 '^process .*, 4 threads, not stopped$' ./shstk trace -a -p "$pid" --no-stop
@@ -35,7 +35,7 @@ diff running stopped >out && [ "$(wc -l <running)" -gt 50 ]
 point $? "the others are the same as with a stop: $(wc -l <running) lines"
 kill "$pid"
 ./stand wait >plain 2>&1 &
-await grep -q ready plain
+await_line '^ready [0-9]+$' plain || sed 's/^/# /' plain
 t 'a program without shadow stacks has no such trace' 1 'its shadow stack is not on$' ./shstk trace -p $! --no-stop
 kill $!
 t '--no-stop does not unwind' 2 'nothing can be unwound while it runs' ./shstk trace -p 1 --no-stop --source=unwind

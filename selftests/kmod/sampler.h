@@ -17,14 +17,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SAMPLER_CPUS	8
-#define SAMPLER_PAGES	64
-#define SAMPLER_DEPTH	512
+#define SAMPLER_CPUS 8
+#define SAMPLER_PAGES 64
+#define SAMPLER_DEPTH 512
 
 /* linux/perf_event.h has them since 7.0. */
-#define SAMPLER_RECORD_DEFERRED	22
-#define SAMPLER_USER_DEFERRED	((uint64_t)-640)
-#define SAMPLER_ATTR_DEFER	(3ULL << 38)	/* callchain and output */
+#define SAMPLER_RECORD_DEFERRED 22
+#define SAMPLER_USER_DEFERRED ((uint64_t)-640)
+#define SAMPLER_ATTR_DEFER (3ULL << 38) /* callchain and output */
 
 struct sampler {
 	int nr_cpus;
@@ -34,10 +34,12 @@ struct sampler {
 
 struct sample {
 	pid_t tid;
-	bool in_kernel;		/* the sample hit the kernel */
-	bool deferred;		/* taken on the way back to user mode */
-	unsigned int nr;	/* user entries, innermost first */
+	bool in_kernel; /* the sample hit the kernel */
+	bool deferred; /* taken on the way back to user mode */
+	unsigned int nr; /* user entries, innermost first */
 	uint64_t ip[SAMPLER_DEPTH];
+	unsigned int nr_all; /* all entries, the kernel's too, until @fn returns */
+	const uint64_t *all;
 };
 
 typedef void (*sample_fn)(void *arg, const struct sample *sample);
@@ -51,39 +53,20 @@ static inline void sampler_close(struct sampler *s)
 	s->nr_cpus = 0;
 }
 
-/* Returns 0 or a negative errno. Counting starts when @pid calls exec or now. */
-static inline int sampler_open_type(struct sampler *s, pid_t pid,
-				    uint64_t period_ns, bool defer, bool chain)
+/* Opens one on each CPU. Returns 0 or a negative errno. */
+static inline int sampler_open_attr(struct sampler *s, pid_t pid, struct perf_event_attr *attr)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = period_ns,
-		.sample_type = chain ? PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN :
-				       PERF_SAMPLE_TID | PERF_SAMPLE_IP,
-		.inherit = 1,
-		.exclude_idle = 1,
-		.exclude_callchain_kernel = 1,
-	};
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (defer) {
-		/* The word of flag bits follows read_format. */
-		uint64_t *flags = (uint64_t *)&attr.read_format + 1;
-
-		*flags |= SAMPLER_ATTR_DEFER;
-	}
 	memset(s, 0, sizeof(*s));
 	for (int cpu = 0; cpu < cpus && cpu < SAMPLER_CPUS; cpu++) {
-		int fd = syscall(SYS_perf_event_open, &attr, pid, cpu, -1,
-				 PERF_FLAG_FD_CLOEXEC);
+		int fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 		void *ring;
 
 		if (fd < 0)
 			goto fail;
-		ring = mmap(NULL, (SAMPLER_PAGES + 1) * getpagesize(),
-			    PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		ring = mmap(NULL, (SAMPLER_PAGES + 1) * getpagesize(), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, fd, 0);
 		if (ring == MAP_FAILED) {
 			close(fd);
 			goto fail;
@@ -98,22 +81,46 @@ fail:
 	return -errno;
 }
 
-static inline int sampler_open(struct sampler *s, pid_t pid, uint64_t period_ns,
-			       bool defer)
+/* Returns 0 or a negative errno. Counting starts when @pid calls exec or now. */
+static inline int sampler_open_type(struct sampler *s, pid_t pid, uint64_t period_ns, bool defer,
+				    bool chain)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = period_ns,
+		.sample_type = chain ? PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN :
+				       PERF_SAMPLE_TID | PERF_SAMPLE_IP,
+		.inherit = 1,
+		.exclude_idle = 1,
+		.exclude_callchain_kernel = 1,
+	};
+
+	if (defer) {
+		/* The word of flag bits follows read_format. */
+		uint64_t *flags = (uint64_t *)&attr.read_format + 1;
+
+		*flags |= SAMPLER_ATTR_DEFER;
+	}
+	return sampler_open_attr(s, pid, &attr);
+}
+
+static inline int sampler_open(struct sampler *s, pid_t pid, uint64_t period_ns, bool defer)
 {
 	return sampler_open_type(s, pid, period_ns, defer, true);
 }
 
-static inline void sampler_copy(void *dst, const char *data, uint64_t size,
-				uint64_t at, unsigned int len)
+static inline void sampler_copy(void *dst, const char *data, uint64_t size, uint64_t at,
+				unsigned int len)
 {
 	for (unsigned int i = 0; i < len; i++)
 		((char *)dst)[i] = data[(at + i) % size];
 }
 
 /* Split a callchain: only what stands behind the mark of user entries. */
-static inline void sampler_user_part(struct sample *sample,
-				     const uint64_t *ip, uint64_t nr, bool user)
+static inline void sampler_user_part(struct sample *sample, const uint64_t *ip, uint64_t nr,
+				     bool user)
 {
 	sample->nr = 0;
 	for (uint64_t i = 0; i < nr; i++) {
@@ -139,8 +146,7 @@ static inline int sampler_drain(struct sampler *s, sample_fn fn, void *arg)
 		const char *data = (char *)ring + getpagesize();
 		uint64_t size = (uint64_t)SAMPLER_PAGES * getpagesize();
 		/* Pairs with the kernel's barrier before it moves data_head. */
-		uint64_t head = __atomic_load_n(&ring->data_head,
-						__ATOMIC_ACQUIRE);
+		uint64_t head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE);
 		uint64_t tail = ring->data_tail, nr;
 
 		while (tail < head) {
@@ -150,20 +156,19 @@ static inline int sampler_drain(struct sampler *s, sample_fn fn, void *arg)
 			/* No more entries than the record has room for. */
 			nr = rec.head.size / 8 > 3 ? rec.head.size / 8 - 3 : 0;
 			nr = nr && rec.word[2] < nr ? rec.word[2] : nr;
-			sample.in_kernel = (rec.head.misc &
-					    PERF_RECORD_MISC_CPUMODE_MASK) ==
+			sample.in_kernel = (rec.head.misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 					   PERF_RECORD_MISC_KERNEL;
+			sample.all = rec.word + 3;
+			sample.nr_all = nr;
 			if (rec.head.type == PERF_RECORD_SAMPLE) {
 				/* pid and tid, nr, entries */
 				sample.tid = rec.word[1] >> 32;
 				sample.deferred = false;
-				sampler_user_part(&sample, rec.word + 3, nr,
-						  false);
+				sampler_user_part(&sample, rec.word + 3, nr, false);
 			} else if (rec.head.type == SAMPLER_RECORD_DEFERRED) {
 				/* cookie, nr, entries, pid and tid */
 				sample.deferred = true;
-				sampler_user_part(&sample, rec.word + 3, nr,
-						  true);
+				sampler_user_part(&sample, rec.word + 3, nr, true);
 				sample.tid = 0;
 			} else {
 				continue;

@@ -24,11 +24,9 @@ int on_sample(struct bpf_perf_event_data *ctx)
 {
 	if (bpf_get_current_pid_tgid() >> 32 != state.process || !state.wanted)
 		return 0;
-	state.bytes = bpf_get_stack(ctx, state.pc, sizeof(state.pc),
-				    BPF_F_USER_STACK);
+	state.bytes = bpf_get_stack(ctx, state.pc, sizeof(state.pc), BPF_F_USER_STACK);
 	/* Another stack of the same hash makes room. */
-	state.id = bpf_get_stackid(ctx, &ids, BPF_F_USER_STACK |
-					      BPF_F_REUSE_STACKID);
+	state.id = bpf_get_stackid(ctx, &ids, BPF_F_USER_STACK | BPF_F_REUSE_STACKID);
 	state.sent = bpf_send_signal_thread(27); /* SIGPROF */
 	state.wanted = 0;
 	return 0;

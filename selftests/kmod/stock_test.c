@@ -32,11 +32,11 @@
 #include "perfdata.h"
 #include "witness.h"
 
-#define DATA	"/tmp/perf.data"
-#define WITNESS	"/tmp/witness"
-#define LEAST	20
+#define DATA "/tmp/perf.data"
+#define WITNESS "/tmp/witness"
+#define LEAST 20
 
-enum { CLOCK, FAULT };	/* events, in the order of perf's arguments */
+enum { CLOCK, FAULT }; /* events, in the order of perf's arguments */
 
 static const struct program {
 	const char *path, *option, *script;
@@ -57,9 +57,9 @@ static const struct program {
 };
 
 #ifdef __x86_64__
-#define FRAME_POINTERS	false
+#define FRAME_POINTERS false
 #else
-#define FRAME_POINTERS	true
+#define FRAME_POINTERS true
 #endif
 
 static bool hooked;
@@ -75,15 +75,13 @@ static void child(const struct program *p)
 	snprintf(arg[1], sizeof(arg[1]), "WITNESS=%s", WITNESS);
 #ifdef __x86_64__
 	/* Debian's C library for x86 does not switch shadow stacks on. */
-	execlp("perf", "perf", "record", "-q", "-B", "-N", "-o", DATA, "-g", "-d",
-	       "-k", "mono", "-e", "cpu-clock/period=1000000/", "-e",
-	       "page-faults/period=1/", "--", "env", arg[0], arg[1], "./shstk",
-	       "run", "-q", p->path, p->option, p->script, NULL);
+	execlp("perf", "perf", "record", "-q", "-B", "-N", "-o", DATA, "-g", "-d", "-k", "mono",
+	       "-e", "cpu-clock/period=1000000/", "-e", "page-faults/period=1/", "--", "env",
+	       arg[0], arg[1], "./shstk", "run", "-q", p->path, p->option, p->script, NULL);
 #else
-	execlp("perf", "perf", "record", "-q", "-B", "-N", "-o", DATA, "-g", "-d",
-	       "-k", "mono", "-e", "cpu-clock/period=1000000/", "-e",
-	       "page-faults/period=1/", "--", "env", arg[0], arg[1],
-	       "GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3", p->path, p->option,
+	execlp("perf", "perf", "record", "-q", "-B", "-N", "-o", DATA, "-g", "-d", "-k", "mono",
+	       "-e", "cpu-clock/period=1000000/", "-e", "page-faults/period=1/", "--", "env",
+	       arg[0], arg[1], "GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3", p->path, p->option,
 	       p->script, NULL);
 #endif
 	perror("perf");
@@ -93,9 +91,9 @@ static void child(const struct program *p)
 struct count {
 	const struct testimony *truth;
 	unsigned int truths;
-	unsigned int faults, equal;	/* chains at known moments */
-	unsigned int ticks, complete;	/* CPU clock, in the main loop */
-	const struct testimony *odd;	/* the first that is not equal */
+	unsigned int faults, equal; /* chains at known moments */
+	unsigned int ticks, complete; /* CPU clock, in the main loop */
+	const struct testimony *odd; /* the first that is not equal */
 	struct perfdata_sample odd_sample;
 };
 
@@ -107,8 +105,7 @@ static bool chain_equal(const struct perfdata_sample *s, const struct testimony 
 /* The two outermost entries; the words of all testimonies end alike. */
 static bool chain_complete(const struct perfdata_sample *s, const struct testimony *t)
 {
-	return s->nr >= 2 && t->nr >= 2 &&
-	       !memcmp(s->ip + s->nr - 2, t->pc + t->nr - 2, 16);
+	return s->nr >= 2 && t->nr >= 2 && !memcmp(s->ip + s->nr - 2, t->pc + t->nr - 2, 16);
 }
 
 static void take_sample(void *arg, const struct perfdata_sample *s)
@@ -116,8 +113,7 @@ static void take_sample(void *arg, const struct perfdata_sample *s)
 	struct count *c = arg;
 
 	if (s->event == CLOCK) {
-		if (s->time < c->truth[0].time ||
-		    s->time > c->truth[c->truths - 1].time)
+		if (s->time < c->truth[0].time || s->time > c->truth[c->truths - 1].time)
 			return;
 		c->ticks++;
 		c->complete += chain_complete(s, c->truth);
@@ -162,8 +158,7 @@ static void print_odd(const struct count *c)
 	while (at < t->nr && at + 1 < s->nr && s->ip[at + 1] == t->pc[at])
 		at++;
 	ksft_print_msg("first other chain: %u entries, true %u, equal up to %u: %#lx, true %#lx\n",
-		       s->nr, t->nr + 1, at + 1,
-		       at + 1 < s->nr ? (long)s->ip[at + 1] : 0L,
+		       s->nr, t->nr + 1, at + 1, at + 1 < s->nr ? (long)s->ip[at + 1] : 0L,
 		       at < t->nr ? (long)t->pc[at] : 0L);
 }
 
@@ -185,8 +180,8 @@ static void run(const struct program *p)
 	c.truth = read_witness(&c.truths);
 	ret = perfdata_open(&data, DATA);
 	if (status || ret || c.truths < LEAST) {
-		ksft_test_result_fail("%s: perf ended with %#x, %s, %u testimonies\n",
-				      p->path, status, strerror(-ret), c.truths);
+		ksft_test_result_fail("%s: perf ended with %#x, %s, %u testimonies\n", p->path,
+				      status, strerror(-ret), c.truths);
 		ksft_test_result_fail("%s\n", p->path);
 		return;
 	}
@@ -195,19 +190,17 @@ static void run(const struct program *p)
 		ksft_print_msg("%s: %s: no samples or not understood\n", p->path, DATA);
 
 	ok = ret > 0 && c.faults >= LEAST && c.truth->nr > 2 &&
-	     (hooked ? c.equal == c.faults :
-		       FRAME_POINTERS || c.equal < c.faults);
+	     (hooked ? c.equal == c.faults : FRAME_POINTERS || c.equal < c.faults);
 	ksft_test_result(ok, "%s: %u of %u chains equal to what libshstk reads in process\n",
 			 p->path, c.equal, c.faults);
 	if (!ok && c.odd)
 		print_odd(&c);
 	if (c.ticks)
 		ksft_test_result(!hooked || c.complete == c.ticks,
-				 "%s: %u of %u chains of the CPU clock are complete\n",
-				 p->path, c.complete, c.ticks);
+				 "%s: %u of %u chains of the CPU clock are complete\n", p->path,
+				 c.complete, c.ticks);
 	else
-		ksft_test_result_skip("%s: no sample of the CPU clock in its main loop\n",
-				      p->path);
+		ksft_test_result_skip("%s: no sample of the CPU clock in its main loop\n", p->path);
 	perfdata_close(&data);
 	free((void *)c.truth);
 }

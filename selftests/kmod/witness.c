@@ -64,9 +64,8 @@ static __attribute__((constructor)) void start(void)
 	if (!path)
 		return;
 	file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	pages = mmap((void *)WITNESS_PAGES, WITNESS_MAX * WITNESS_STEP,
-		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS |
-		     MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	pages = mmap((void *)WITNESS_PAGES, WITNESS_MAX * WITNESS_STEP, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (file < 0 || pages != (char *)WITNESS_PAGES)
 		_exit(99);
 	madvise(pages, WITNESS_MAX * WITNESS_STEP, MADV_NOHUGEPAGE);
@@ -98,7 +97,7 @@ mode_t umask(mode_t mask)
 	static mode_t (*real)(mode_t);
 
 	if (!real)
-		real = (mode_t (*)(mode_t))dlsym(RTLD_NEXT, "umask");
+		real = (mode_t(*)(mode_t))dlsym(RTLD_NEXT, "umask");
 	testify();
 	return real(mask);
 }

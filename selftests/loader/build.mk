@@ -3,17 +3,17 @@
 # `shstk run` and its relatives. The programs know nothing of shadow stacks:
 # plain options, dynamic libraries of the guest's Debian.
 #
-#   make check-cet-glibc  the same with a C library that was built for CET
+#   make check-cet-glibc  shstk run with a C library that was built for CET
 
 LT := $(B)/selftests/loader
 LT_CFLAGS := -O2 -g $(WARN) -D_GNU_SOURCE
 MUSL_CC := $(shell command -v musl-gcc)
 MUSL_LD := $(wildcard /lib/ld-musl-x86_64.so.1)
 
-$(LT)/%: selftests/loader/%.c tools/preload/ssp.h
+$(LT)/%: selftests/loader/%.c tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(LT_CFLAGS) -o $@ $< $(LT_LIBS) -pthread
-$(LT)/%: selftests/loader/%.cc tools/preload/ssp.h
+$(LT)/%: selftests/loader/%.cc tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -fnon-call-exceptions -o $@ $< -pthread
 $(LT)/libfcontext.so: selftests/loader/fcontext.c
@@ -70,16 +70,16 @@ endif
 CET := $(LT)/cet
 CET_MARKED := $(addprefix $(CET)/,unaware_marked except_marked ownjump_marked violate_marked stand_marked)
 CET_FLAGS := $(LT_CFLAGS) -DLIBC_HANDLES -fno-omit-frame-pointer -fno-optimize-sibling-calls
-$(CET)/unaware_cet: selftests/loader/unaware_test.c tools/preload/ssp.h
+$(CET)/unaware_cet: selftests/loader/unaware_test.c tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CET_FLAGS) -o $@ $< -pthread
-$(CET)/except_marked: selftests/loader/except_test.cc tools/preload/ssp.h
+$(CET)/except_marked: selftests/loader/except_test.cc tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -fnon-call-exceptions -Wl,-z,shstk -o $@ $< -pthread
 $(CET)/stand_marked: selftests/offline/stand.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CET_FLAGS) -Wl,-z,shstk -o $@ $< -pthread
-$(CET)/%_marked: selftests/loader/%_test.c tools/preload/ssp.h
+$(CET)/%_marked: selftests/loader/%_test.c tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CET_FLAGS) -Wl,-z,shstk -o $@ $< -pthread
 $(CET)/%_marked: selftests/loader/%.c
@@ -108,11 +108,11 @@ check-cet-glibc: all $(CET)/unaware_cet $(CET_MARKED) $(LT)/libprotobuf-c.so.1 $
 # guest; the programs are built with an older C library, so they are not marked.
 LTA := $(LT)/arm64
 
-$(LTA)/%: selftests/loader/%.c tools/preload/ssp.h
+$(LTA)/%: selftests/loader/%.c tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(arm64_CC) $(LT_CFLAGS) -mbranch-protection=standard \
 		-o $@ $< $(LT_LIBS) -pthread
-$(LTA)/%: selftests/loader/%.cc tools/preload/ssp.h
+$(LTA)/%: selftests/loader/%.cc tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(ARM64)g++ -O2 -g $(WARN) -mbranch-protection=standard \
 		-fnon-call-exceptions -o $@ $< -pthread
@@ -121,13 +121,20 @@ $(LTA)/violate: LT_LIBS := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer 
 $(LTA)/ownjump_test: LT_LIBS := -mbranch-protection=none
 
 # One with a C library that knows GCS in it.
-$(LTA)/marked_static: selftests/loader/unaware_test.c tools/preload/ssp.h
+$(LTA)/marked_static: selftests/loader/unaware_test.c tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)selftests/guest/in forky aarch64-linux-gnu-gcc $(LT_CFLAGS) \
 		-mbranch-protection=standard -DSTATIC -static -o $@ $< -pthread
 
+# Unmarked, to be preloaded; what is ours and preloaded has to be marked.
+$(LTA)/libplain.so: selftests/record/plugin.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(arm64_CC) $(LT_CFLAGS) -shared -fPIC -DNAME=plain -o $@ $<
+
 LOADER_ARM64 := selftests/loader/cases.sh $(B)/preload/arm64/libshstk-start.so \
-	$(B)/selftests/record/arm64/shstk $(addprefix $(LTA)/,unaware_test except_test ownjump_test violate static_test marked_static)
+	$(addprefix $(B)/selftests/record/arm64/,shstk libshstk-agent.so) \
+	$(addprefix $(B)/selftests/heap/arm64/,libshstk-heap.so libshstk-backtrace.so) \
+	$(addprefix $(LTA)/,unaware_test except_test ownjump_test violate static_test marked_static libplain.so)
 GUEST_arm64-7.2 += loader=selftests/loader/arm64.sh$(subst $() ,,$(LOADER_ARM64:%=$(comma)%))
 GUEST_OPTIONS_arm64-7.2 += \
 	$(foreach p,bash sqlite3 perl python3,--prog root-arm64:/usr/bin/$(p)) \
@@ -136,10 +143,14 @@ $(B)/guest/check-arm64-7.2: $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(LOADER_
 
 # What they read of programs, and of messages (selftests/fuzz/run finds these).
 FUZZ_LOADER := $(FUZZ_B)/needed_fuzz $(FUZZ_B)/report_fuzz
-$(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/%.c $(B)/symbol/fuzz/libshstk-symbol.a
+$(FUZZ_B)/needed_fuzz: $(patsubst %,tools/elf/%.c,load object objects search) \
+	tools/proc/maps.c tools/proc/path.c
+$(FUZZ_B)/report_fuzz: tools/run/report.c
+$(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libshstk-symbol.a \
+		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
+		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
 # Starts from a program.
 $(FUZZ_B)/needed_seed: $(LT)/violate
 	@mkdir -p $(@D)

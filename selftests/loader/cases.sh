@@ -65,6 +65,19 @@ await()
 	done
 }
 
+# has_line PATTERN FILE: a line that is whole, for what is being written may have
+# been half written.
+has_line()
+{
+	head -n "$(wc -l <"$2")" "$2" | grep -qE -e "$1"
+}
+
+# await_line PATTERN FILE: until there is one.
+await_line()
+{
+	await has_line "$@"
+}
+
 bash_script='
 	f() { return 3; }
 	f; a=$?

@@ -50,11 +50,7 @@ else
 fi
 
 ./shstk run -q ./stand_marked wait >ready 2>&1 &
-tries=0
-until grep -q ready ready || [ $tries = 500 ]; do
-	sleep 0.2
-	tries=$((tries + 1))
-done
+await_line '^ready [0-9]+$' ready || sed 's/^/# /' ready
 pid=$(sed -n 's/^ready //p' ready)
 t 'on in all threads' 0 "$main_on" ./shstk status "$pid"
 [ "$(grep -cE "$main_on" out)" = 4 ]

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "../../tools/preload/ssp.h"
+#include "../../tools/inject/preload/ssp.h"
 
 static unsigned int count;
 static int destroyed;
@@ -25,7 +25,10 @@ static void ok(bool good, const char *what)
 }
 
 struct guard {
-	~guard() { destroyed++; }
+	~guard()
+	{
+		destroyed++;
+	}
 };
 
 static int compare(const void *a, const void *b)

@@ -42,13 +42,13 @@ __asm__(".text\n"
 
 void fcontext_entry(void);
 
-__attribute__((visibility("default")))
-void *make_fcontext(void *sp, size_t size, void (*func)(struct transfer))
+__attribute__((visibility("default"))) void *make_fcontext(void *sp, size_t size,
+							   void (*func)(struct transfer))
 {
 	void **frame = (void **)((unsigned long)sp & ~15ul) - 8;
 
 	(void)size;
-	frame[4] = (void *)func;	/* rbx */
+	frame[4] = (void *)func; /* rbx */
 	frame[6] = (void *)fcontext_entry;
 	return frame;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/preload/ssp.h"
+#include "../../tools/inject/preload/ssp.h"
 
 struct transfer {
 	void *from;
@@ -17,16 +17,14 @@ struct transfer {
 };
 
 struct transfer jump_fcontext(void *to, void *data);
-struct transfer ontop_fcontext(void *to, void *data,
-			       struct transfer (*fn)(struct transfer));
+struct transfer ontop_fcontext(void *to, void *data, struct transfer (*fn)(struct transfer));
 void *make_fcontext(void *sp, size_t size, void (*func)(struct transfer));
 
 #define STACK 65536
 
 static int visited;
 
-static __attribute__((noinline)) struct transfer pass(void *to, int depth,
-						      void *data)
+static __attribute__((noinline)) struct transfer pass(void *to, int depth, void *data)
 {
 	struct transfer t;
 
@@ -69,8 +67,7 @@ int main(int argc, char **argv)
 	for (intptr_t i = 1; i <= 50; i++) {
 		a = pass(a.from, 3, (void *)1000);
 		b = pass(b.from, 9, (void *)2000);
-		good &= (intptr_t)a.data == 1000 + i &&
-			(intptr_t)b.data == 2000 + i;
+		good &= (intptr_t)a.data == 1000 + i && (intptr_t)b.data == 2000 + i;
 	}
 	ok(good, "two coroutines, 50 switches each");
 	a = ontop_fcontext(a.from, (void *)100, on_top);

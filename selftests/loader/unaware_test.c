@@ -25,7 +25,7 @@
 #define HAVE_UCONTEXT 1
 #endif
 
-#include "../../tools/preload/ssp.h"
+#include "../../tools/inject/preload/ssp.h"
 
 static unsigned int count;
 
@@ -157,8 +157,7 @@ static void touch_nowhere(void)
 
 static void test_segv_handler(void)
 {
-	struct sigaction a = { .sa_sigaction = on_segv,
-			       .sa_flags = SA_SIGINFO }, old;
+	struct sigaction a = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO }, old;
 	void (*was)(int);
 
 	sigaction(SIGSEGV, &a, &old);
@@ -172,8 +171,7 @@ static void test_segv_handler(void)
 	ok(old.sa_sigaction == on_segv && old.sa_flags & SA_SIGINFO,
 	   "sigaction() tells the program's own handler");
 	was = signal(SIGSEGV, on_segv_plain);
-	ok(was == (void (*)(int))(uintptr_t)on_segv,
-	   "signal() returns the handler before");
+	ok(was == (void (*)(int))(uintptr_t)on_segv, "signal() returns the handler before");
 	if (!sigsetjmp(sigenv, 1))
 		touch_nowhere();
 	ok(faults == 6, "handler set by signal() is called");
@@ -268,8 +266,7 @@ static void test_threads(void)
 		usleep(1000);
 	pthread_cancel(t);
 	pthread_join(t, &ret);
-	ok(ret == PTHREAD_CANCELED && cleaned == 100,
-	   "pthread_cancel(), with cleanup");
+	ok(ret == PTHREAD_CANCELED && cleaned == 100, "pthread_cancel(), with cleanup");
 }
 
 /* processes ------------------------------------------------------------ */
@@ -315,8 +312,7 @@ static void test_processes(const char *self)
 	for (int i = 0; i < 5; i++)
 		good &= wait_status(spawn(self, i)) == i;
 	ok(good, "vfork(), calls in the child, exec");
-	good = !posix_spawn(&pid, self, NULL, NULL, argv, environ) &&
-	       wait_status(pid) == 6;
+	good = !posix_spawn(&pid, self, NULL, NULL, argv, environ) && wait_status(pid) == 6;
 	ok(good, "posix_spawn()");
 	ok(WEXITSTATUS(system("exit 4")) == 4, "system()");
 	pid = fork();
@@ -364,8 +360,7 @@ static void test_swapcontext(void)
 	there.uc_stack.ss_sp = stack;
 	there.uc_stack.ss_size = sizeof(stack);
 	there.uc_link = &here;
-	makecontext(&there, (void (*)(void))generator, 8, 1, 2, 3, 4, 5, 6, 7,
-		    8);
+	makecontext(&there, (void (*)(void))generator, 8, 1, 2, 3, 4, 5, 6, 7, 8);
 	for (int i = 0; i < 11; i++)
 		swapcontext(&here, &there);
 	ok(steps == 46, "swapcontext() to and fro, 8 arguments, uc_link");
@@ -400,8 +395,8 @@ static void test_abandoned(void)
 
 	steps = 0;
 	for (int i = 0; i < 200; i++) {
-		char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
 
 		getcontext(&there);
 		there.uc_stack.ss_sp = stack;
@@ -417,9 +412,15 @@ static void test_abandoned(void)
 	   "200 abandoned contexts leave few shadow stacks");
 }
 
+static uint64_t lowest, highest;
+
 static void finisher(void)
 {
+	uint64_t depth = read_ssp() & 4095;
+
 	steps++;
+	lowest = depth < lowest ? depth : lowest;
+	highest = depth > highest ? depth : highest;
 }
 
 static void test_finished(void)
@@ -428,6 +429,8 @@ static void test_finished(void)
 	size_t before = count_shadow_stacks(), after;
 
 	steps = 0;
+	lowest = UINT64_MAX;
+	highest = 0;
 	for (int i = 0; i < 400; i++) {
 		getcontext(&there);
 		there.uc_stack.ss_sp = stacks[i % 8];
@@ -439,6 +442,9 @@ static void test_finished(void)
 	after = count_shadow_stacks();
 	ok(steps == 400 && (after <= before + 8 || !FREES_THEM),
 	   "400 finished contexts leave few shadow stacks");
+	/* What a context left there would be below the next one's first entry. */
+	if (FREES_THEM)
+		ok(lowest == highest, "and no entries on those that are used again");
 }
 
 static void throw_back(void)
@@ -469,8 +475,7 @@ static void on_usr2(int sig, siginfo_t *info, void *uc)
 
 static void test_setcontext_signal(void)
 {
-	struct sigaction a = { .sa_sigaction = on_usr2,
-			       .sa_flags = SA_SIGINFO };
+	struct sigaction a = { .sa_sigaction = on_usr2, .sa_flags = SA_SIGINFO };
 
 	sigaction(SIGUSR2, &a, NULL);
 	steps = 0;

@@ -14,7 +14,7 @@ echo TAP version 13
 
 case $1 in
 programs)
-t 'C program: jumps, signals, threads, contexts' 0 '^1\.\.28$' ./shstk run ./unaware_test on
+t 'C program: jumps, signals, threads, contexts' 0 '^1\.\.29$' ./shstk run ./unaware_test on
 t 'C++ program: exceptions out of callbacks' 0 '^1\.\.6$' ./shstk run ./except_test on
 t 'the same, with the status locked' 0 '^1\.\.6$' ./shstk run --lock --strict ./except_test on
 t 'coroutines by the calls of Boost.Context' 0 '^1\.\.4$' ./shstk run ./fcontext_test on

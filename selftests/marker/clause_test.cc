@@ -31,20 +31,20 @@ enum mode { OFF, MEMO, MARKERS, MODES };
 
 #define MAX 4096
 #define noinline __attribute__((noinline, noclone))
-#define KEEP(p) __asm__ volatile ("" : : "r" (p) : "memory")
-#define NO_TAIL_CALL() __asm__ volatile ("" : : : "memory")
+#define KEEP(p) __asm__ volatile("" : : "r"(p) : "memory")
+#define NO_TAIL_CALL() __asm__ volatile("" : : : "memory")
 
 static enum mode mode;
 static const char *self;
 
 /* What a run says: compared between modes. */
 static struct {
-	char did[2000];		/* by the program */
-	char saw[200];		/* by the library, or others, of the stack */
-	uint64_t traces;	/* all of them in one number */
-	long met;		/* markers */
+	char did[2000]; /* by the program */
+	char saw[200]; /* by the library, or others, of the stack */
+	uint64_t traces; /* all of them in one number */
+	long met; /* markers */
 	int skipped;
-} *result;
+} * result;
 
 static void add(char *to, size_t size, const char *format, va_list ap)
 {
@@ -72,7 +72,7 @@ static __attribute__((format(printf, 1, 2))) void saw(const char *format, ...)
 }
 
 static const struct shstk_opts memo_opts = {
-	sizeof(memo_opts), SHSTK_USE_MEMO | SHSTK_USE_WALK, 0, 0, nullptr,
+	sizeof(memo_opts), SHSTK_USE_MEMO | SHSTK_USE_WALK, 0, 0, nullptr, nullptr,
 };
 
 /* Three captures in one place: one that places a marker, two that meet it. */
@@ -83,8 +83,7 @@ static noinline void capture()
 
 	info.size = sizeof(info);
 	for (volatile int i = 0; i < 3 && mode != OFF; i = i + 1) {
-		int n = shstk_capture(pcs, MAX, mode == MEMO ? &memo_opts : nullptr,
-				      &info);
+		int n = shstk_capture(pcs, MAX, mode == MEMO ? &memo_opts : nullptr, &info);
 
 		result->traces = result->traces * 31 + shstk_trace_id(pcs, n);
 		if (info.end != SHSTK_END_COMPLETE)
@@ -123,11 +122,11 @@ static noinline int go(int depth)
  */
 #ifdef __x86_64__
 struct seen {
-	uint64_t gpr[9];	/* rax rdx rcx rsi rdi r8 r9 r10 r11 */
+	uint64_t gpr[9]; /* rax rdx rcx rsi rdi r8 r9 r10 r11 */
 	uint64_t flags;
 	uint64_t xmm[16][2];
 	long double st[2];
-	uint64_t kept[6];	/* rbx rbp r12-r15 */
+	uint64_t kept[6]; /* rbx rbp r12-r15 */
 	uint64_t marked;
 };
 
@@ -135,100 +134,98 @@ extern "C" {
 void outer(struct seen *to, void (*fn)());
 }
 
-__asm__(
-"	.text\n"
-"	.type middle, @function\n"
-"middle:\n"
-"	.cfi_startproc\n"
-"	push %rbx\n"
-"	.cfi_def_cfa_offset 16\n"
-"	mov 8(%rsp), %rbx\n"
-"	call *%rsi\n"
-"	xor %eax, %eax\n"
-"	cmp %rbx, 8(%rsp)\n"
-"	setne %al\n"
-"	mov %rax, was_marked(%rip)\n"
-"	pop %rbx\n"
-"	.cfi_def_cfa_offset 8\n"
-"	fld1\n"
-"	fldpi\n"
-"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
-"	mov $0x1111 * (\\n + 1), %eax\n"
-"	movq %rax, %xmm\\n\n"
-"	movddup %xmm\\n, %xmm\\n\n"
-"	.endr\n"
-"	mov $0xcd5, %eax\n"	/* every arithmetic flag but DF */
-"	push %rax\n"
-"	popf\n"
-"	mov $101, %eax\n"
-"	mov $102, %edx\n"
-"	mov $103, %ecx\n"
-"	mov $104, %esi\n"
-"	mov $105, %edi\n"
-"	mov $106, %r8d\n"
-"	mov $107, %r9d\n"
-"	mov $108, %r10d\n"
-"	mov $109, %r11d\n"
-"	ret\n"
-"	.cfi_endproc\n"
-"	.size middle, . - middle\n"
-"	.local was_marked\n"
-"	.comm was_marked, 8, 8\n"
-"	.globl outer\n"
-"	.type outer, @function\n"
-"outer:\n"
-"	.cfi_startproc\n"
-"	.irp r, rbx, rbp, r12, r13, r14, r15\n"
-"	push %\\r\n"
-"	.cfi_adjust_cfa_offset 8\n"
-"	.endr\n"
-"	push %rdi\n"
-"	.cfi_adjust_cfa_offset 8\n"
-"	mov $201, %ebx\n"
-"	mov $202, %ebp\n"
-"	mov $203, %r12d\n"
-"	mov $204, %r13d\n"
-"	mov $205, %r14d\n"
-"	mov $206, %r15d\n"
-"	call middle\n"
-"	xchg %rdi, (%rsp)\n"
-"	mov %rax, (%rdi)\n"
-"	pushf\n"
-"	.cfi_adjust_cfa_offset 8\n"
-"	pop %rax\n"
-"	.cfi_adjust_cfa_offset -8\n"
-"	mov %rax, 72(%rdi)\n"
-"	mov %rdx, 8(%rdi)\n"
-"	mov %rcx, 16(%rdi)\n"
-"	mov %rsi, 24(%rdi)\n"
-"	pop %rax\n"
-"	.cfi_adjust_cfa_offset -8\n"
-"	mov %rax, 32(%rdi)\n"
-"	mov %r8, 40(%rdi)\n"
-"	mov %r9, 48(%rdi)\n"
-"	mov %r10, 56(%rdi)\n"
-"	mov %r11, 64(%rdi)\n"
-"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
-"	movups %xmm\\n, 80 + 16 * \\n(%rdi)\n"
-"	.endr\n"
-"	fstpt 336(%rdi)\n"
-"	fstpt 352(%rdi)\n"
-"	mov %rbx, 368(%rdi)\n"
-"	mov %rbp, 376(%rdi)\n"
-"	mov %r12, 384(%rdi)\n"
-"	mov %r13, 392(%rdi)\n"
-"	mov %r14, 400(%rdi)\n"
-"	mov %r15, 408(%rdi)\n"
-"	mov was_marked(%rip), %rax\n"
-"	mov %rax, 416(%rdi)\n"
-"	.irp r, r15, r14, r13, r12, rbp, rbx\n"
-"	pop %\\r\n"
-"	.cfi_adjust_cfa_offset -8\n"
-"	.endr\n"
-"	ret\n"
-"	.cfi_endproc\n"
-"	.size outer, . - outer\n"
-);
+__asm__("	.text\n"
+	"	.type middle, @function\n"
+	"middle:\n"
+	"	.cfi_startproc\n"
+	"	push %rbx\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	mov 8(%rsp), %rbx\n"
+	"	call *%rsi\n"
+	"	xor %eax, %eax\n"
+	"	cmp %rbx, 8(%rsp)\n"
+	"	setne %al\n"
+	"	mov %rax, was_marked(%rip)\n"
+	"	pop %rbx\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"	fld1\n"
+	"	fldpi\n"
+	"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+	"	mov $0x1111 * (\\n + 1), %eax\n"
+	"	movq %rax, %xmm\\n\n"
+	"	movddup %xmm\\n, %xmm\\n\n"
+	"	.endr\n"
+	"	mov $0xcd5, %eax\n" /* every arithmetic flag but DF */
+	"	push %rax\n"
+	"	popf\n"
+	"	mov $101, %eax\n"
+	"	mov $102, %edx\n"
+	"	mov $103, %ecx\n"
+	"	mov $104, %esi\n"
+	"	mov $105, %edi\n"
+	"	mov $106, %r8d\n"
+	"	mov $107, %r9d\n"
+	"	mov $108, %r10d\n"
+	"	mov $109, %r11d\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size middle, . - middle\n"
+	"	.local was_marked\n"
+	"	.comm was_marked, 8, 8\n"
+	"	.globl outer\n"
+	"	.type outer, @function\n"
+	"outer:\n"
+	"	.cfi_startproc\n"
+	"	.irp r, rbx, rbp, r12, r13, r14, r15\n"
+	"	push %\\r\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	.endr\n"
+	"	push %rdi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	mov $201, %ebx\n"
+	"	mov $202, %ebp\n"
+	"	mov $203, %r12d\n"
+	"	mov $204, %r13d\n"
+	"	mov $205, %r14d\n"
+	"	mov $206, %r15d\n"
+	"	call middle\n"
+	"	xchg %rdi, (%rsp)\n"
+	"	mov %rax, (%rdi)\n"
+	"	pushf\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	pop %rax\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	mov %rax, 72(%rdi)\n"
+	"	mov %rdx, 8(%rdi)\n"
+	"	mov %rcx, 16(%rdi)\n"
+	"	mov %rsi, 24(%rdi)\n"
+	"	pop %rax\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	mov %rax, 32(%rdi)\n"
+	"	mov %r8, 40(%rdi)\n"
+	"	mov %r9, 48(%rdi)\n"
+	"	mov %r10, 56(%rdi)\n"
+	"	mov %r11, 64(%rdi)\n"
+	"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+	"	movups %xmm\\n, 80 + 16 * \\n(%rdi)\n"
+	"	.endr\n"
+	"	fstpt 336(%rdi)\n"
+	"	fstpt 352(%rdi)\n"
+	"	mov %rbx, 368(%rdi)\n"
+	"	mov %rbp, 376(%rdi)\n"
+	"	mov %r12, 384(%rdi)\n"
+	"	mov %r13, 392(%rdi)\n"
+	"	mov %r14, 400(%rdi)\n"
+	"	mov %r15, 408(%rdi)\n"
+	"	mov was_marked(%rip), %rax\n"
+	"	mov %rax, 416(%rdi)\n"
+	"	.irp r, r15, r14, r13, r12, rbp, rbx\n"
+	"	pop %\\r\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	.endr\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size outer, . - outer\n");
 
 static void registers()
 {
@@ -251,9 +248,9 @@ static void registers()
 
 #ifdef __aarch64__
 struct seen {
-	uint64_t gpr[18];	/* x0-x17 */
+	uint64_t gpr[18]; /* x0-x17 */
 	uint64_t flags;
-	uint64_t kept[10];	/* x19-x28 */
+	uint64_t kept[10]; /* x19-x28 */
 	uint64_t marked;
 	uint64_t v[32][2];
 };
@@ -263,89 +260,85 @@ void outer_signed(struct seen *to, void (*fn)());
 void outer_plain(struct seen *to, void (*fn)());
 }
 
-#define REGISTERS(name, sign, state, authenticate) __asm__( \
-"	.text\n" \
-"	.type middle_" name ", %function\n" \
-"middle_" name ":\n" \
-"	.cfi_startproc\n" \
-	sign state \
-"	stp x29, x30, [sp, #-32]!\n" \
-"	.cfi_def_cfa_offset 32\n" \
-"	.cfi_offset x29, -32\n" \
-"	.cfi_offset x30, -24\n" \
-"	str x30, [sp, #16]\n" \
-"	blr x1\n" \
-"	ldp x9, x10, [sp, #8]\n" \
-"	cmp x9, x10\n" \
-"	cset x9, ne\n" \
-"	adrp x10, was_marked\n" \
-"	str x9, [x10, #:lo12:was_marked]\n" \
-"	ldp x29, x30, [sp], #32\n" \
-"	.cfi_restore x29\n" \
-"	.cfi_restore x30\n" \
-"	.cfi_def_cfa_offset 0\n" \
-	authenticate state \
-"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n" \
-"	mov x0, #0x1111 + \\n\n" \
-"	dup v\\n\\().2d, x0\n" \
-"	.endr\n" \
-"	mov x0, #0xa0000000\n" \
-"	msr nzcv, x0\n" \
-"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n" \
-"	mov x\\n, #101 + \\n\n" \
-"	.endr\n" \
-"	ret\n" \
-"	.cfi_endproc\n" \
-"	.size middle_" name ", . - middle_" name "\n" \
-"	.globl outer_" name "\n" \
-"	.type outer_" name ", %function\n" \
-"outer_" name ":\n" \
-"	.cfi_startproc\n" \
-"	stp x29, x30, [sp, #-112]!\n" \
-"	.cfi_def_cfa_offset 112\n" \
-"	.cfi_offset x29, -112\n" \
-"	.cfi_offset x30, -104\n" \
-"	stp x19, x20, [sp, #16]\n" \
-"	stp x21, x22, [sp, #32]\n" \
-"	stp x23, x24, [sp, #48]\n" \
-"	stp x25, x26, [sp, #64]\n" \
-"	stp x27, x28, [sp, #80]\n" \
-"	str x0, [sp, #96]\n" \
-"	.irp n, 19,20,21,22,23,24,25,26,27,28\n" \
-"	mov x\\n, #201 + \\n\n" \
-"	.endr\n" \
-"	bl middle_" name "\n" \
-"	ldr x30, [sp, #96]\n" \
-"	.irp n, 0,2,4,6,8,10,12,14,16\n" \
-"	str x\\n, [x30, #8 * \\n]\n" \
-"	.endr\n" \
-"	.irp n, 1,3,5,7,9,11,13,15,17\n" \
-"	str x\\n, [x30, #8 * \\n]\n" \
-"	.endr\n" \
-"	mrs x0, nzcv\n" \
-"	str x0, [x30, #144]\n" \
-"	.irp n, 19,20,21,22,23,24,25,26,27,28\n" \
-"	str x\\n, [x30, #8 * \\n]\n" \
-"	.endr\n" \
-"	adrp x10, was_marked\n" \
-"	ldr x9, [x10, #:lo12:was_marked]\n" \
-"	str x9, [x30, #232]\n" \
-"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n" \
-"	str q\\n, [x30, #240 + 16 * \\n]\n" \
-"	.endr\n" \
-"	ldp x19, x20, [sp, #16]\n" \
-"	ldp x21, x22, [sp, #32]\n" \
-"	ldp x23, x24, [sp, #48]\n" \
-"	ldp x25, x26, [sp, #64]\n" \
-"	ldp x27, x28, [sp, #80]\n" \
-"	ldp x29, x30, [sp], #112\n" \
-"	.cfi_def_cfa_offset 0\n" \
-"	.cfi_restore x29\n" \
-"	.cfi_restore x30\n" \
-"	ret\n" \
-"	.cfi_endproc\n" \
-"	.size outer_" name ", . - outer_" name "\n" \
-)
+#define REGISTERS(name, sign, state, authenticate)                                                                 \
+	__asm__("	.text\n"                                                                                         \
+		"	.type middle_" name ", %function\n"                                                        \
+		"middle_" name ":\n"                                                                               \
+		"	.cfi_startproc\n" sign state "	stp x29, x30, [sp, #-32]!\n"                                \
+		"	.cfi_def_cfa_offset 32\n"                                                                        \
+		"	.cfi_offset x29, -32\n"                                                                          \
+		"	.cfi_offset x30, -24\n"                                                                          \
+		"	str x30, [sp, #16]\n"                                                                            \
+		"	blr x1\n"                                                                                        \
+		"	ldp x9, x10, [sp, #8]\n"                                                                         \
+		"	cmp x9, x10\n"                                                                                   \
+		"	cset x9, ne\n"                                                                                   \
+		"	adrp x10, was_marked\n"                                                                          \
+		"	str x9, [x10, #:lo12:was_marked]\n"                                                              \
+		"	ldp x29, x30, [sp], #32\n"                                                                       \
+		"	.cfi_restore x29\n"                                                                              \
+		"	.cfi_restore x30\n"                                                                              \
+		"	.cfi_def_cfa_offset 0\n" authenticate state                                                \
+		"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n" \
+		"	mov x0, #0x1111 + \\n\n"                                                                         \
+		"	dup v\\n\\().2d, x0\n"                                                                           \
+		"	.endr\n"                                                                                         \
+		"	mov x0, #0xa0000000\n"                                                                           \
+		"	msr nzcv, x0\n"                                                                                  \
+		"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n"                                           \
+		"	mov x\\n, #101 + \\n\n"                                                                          \
+		"	.endr\n"                                                                                         \
+		"	ret\n"                                                                                           \
+		"	.cfi_endproc\n"                                                                                  \
+		"	.size middle_" name ", . - middle_" name "\n"                                              \
+		"	.globl outer_" name "\n"                                                                   \
+		"	.type outer_" name ", %function\n"                                                         \
+		"outer_" name ":\n"                                                                                \
+		"	.cfi_startproc\n"                                                                                \
+		"	stp x29, x30, [sp, #-112]!\n"                                                                    \
+		"	.cfi_def_cfa_offset 112\n"                                                                       \
+		"	.cfi_offset x29, -112\n"                                                                         \
+		"	.cfi_offset x30, -104\n"                                                                         \
+		"	stp x19, x20, [sp, #16]\n"                                                                       \
+		"	stp x21, x22, [sp, #32]\n"                                                                       \
+		"	stp x23, x24, [sp, #48]\n"                                                                       \
+		"	stp x25, x26, [sp, #64]\n"                                                                       \
+		"	stp x27, x28, [sp, #80]\n"                                                                       \
+		"	str x0, [sp, #96]\n"                                                                             \
+		"	.irp n, 19,20,21,22,23,24,25,26,27,28\n"                                                         \
+		"	mov x\\n, #201 + \\n\n"                                                                          \
+		"	.endr\n"                                                                                         \
+		"	bl middle_" name "\n"                                                                      \
+		"	ldr x30, [sp, #96]\n"                                                                            \
+		"	.irp n, 0,2,4,6,8,10,12,14,16\n"                                                                 \
+		"	str x\\n, [x30, #8 * \\n]\n"                                                                     \
+		"	.endr\n"                                                                                         \
+		"	.irp n, 1,3,5,7,9,11,13,15,17\n"                                                                 \
+		"	str x\\n, [x30, #8 * \\n]\n"                                                                     \
+		"	.endr\n"                                                                                         \
+		"	mrs x0, nzcv\n"                                                                                  \
+		"	str x0, [x30, #144]\n"                                                                           \
+		"	.irp n, 19,20,21,22,23,24,25,26,27,28\n"                                                         \
+		"	str x\\n, [x30, #8 * \\n]\n"                                                                     \
+		"	.endr\n"                                                                                         \
+		"	adrp x10, was_marked\n"                                                                          \
+		"	ldr x9, [x10, #:lo12:was_marked]\n"                                                              \
+		"	str x9, [x30, #232]\n"                                                                           \
+		"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n" \
+		"	str q\\n, [x30, #240 + 16 * \\n]\n"                                                              \
+		"	.endr\n"                                                                                         \
+		"	ldp x19, x20, [sp, #16]\n"                                                                       \
+		"	ldp x21, x22, [sp, #32]\n"                                                                       \
+		"	ldp x23, x24, [sp, #48]\n"                                                                       \
+		"	ldp x25, x26, [sp, #64]\n"                                                                       \
+		"	ldp x27, x28, [sp, #80]\n"                                                                       \
+		"	ldp x29, x30, [sp], #112\n"                                                                      \
+		"	.cfi_def_cfa_offset 0\n"                                                                         \
+		"	.cfi_restore x29\n"                                                                              \
+		"	.cfi_restore x30\n"                                                                              \
+		"	ret\n"                                                                                           \
+		"	.cfi_endproc\n"                                                                                  \
+		"	.size outer_" name ", . - outer_" name "\n")
 
 __asm__("	.local was_marked\n"
 	"	.comm was_marked, 8, 8\n");
@@ -372,12 +365,32 @@ static void registers()
 }
 #endif
 
-static noinline double a_double(int x) { go(x); return x * 1.5; }
-static noinline long double a_long_double(int x) { go(x); return x / 3.0L; }
-static noinline __int128 an_int128(int x) { go(x); return (__int128)x << 70 | x; }
-struct two { double a, b; };
-static noinline struct two two_doubles(int x) { go(x); return { x * 2.0, x / 7.0 }; }
-struct large { int v[30]; };
+static noinline double a_double(int x)
+{
+	go(x);
+	return x * 1.5;
+}
+static noinline long double a_long_double(int x)
+{
+	go(x);
+	return x / 3.0L;
+}
+static noinline __int128 an_int128(int x)
+{
+	go(x);
+	return (__int128)x << 70 | x;
+}
+struct two {
+	double a, b;
+};
+static noinline struct two two_doubles(int x)
+{
+	go(x);
+	return { x * 2.0, x / 7.0 };
+}
+struct large {
+	int v[30];
+};
 static noinline struct large in_memory(int x)
 {
 	struct large l;
@@ -394,8 +407,8 @@ static void values()
 		struct two t = two_doubles(i);
 		__int128 w = an_int128(i);
 
-		did(" %g %.15Lg %lx:%lx %g %g %d", a_double(i), a_long_double(i),
-		    (long)(w >> 64), (long)w, t.a, t.b, in_memory(i).v[29]);
+		did(" %g %.15Lg %lx:%lx %g %g %d", a_double(i), a_long_double(i), (long)(w >> 64),
+		    (long)w, t.a, t.b, in_memory(i).v[29]);
 	}
 }
 
@@ -406,7 +419,10 @@ static int destroyed;
 struct object {
 	bool captures;
 
-	explicit object(bool c) : captures(c) {}
+	explicit object(bool c)
+		: captures(c)
+	{
+	}
 	~object()
 	{
 		destroyed++;
@@ -676,29 +692,27 @@ static void coroutines()
 /* As Boost.Context does it: save registers, change the stack pointer, return. */
 #ifdef __x86_64__
 extern "C" void switch_stack(void **from, void *to);
-__asm__(
-"	.text\n"
-"	.globl switch_stack\n"
-"	.type switch_stack, @function\n"
-"switch_stack:\n"
-"	push %rbp\n"
-"	push %rbx\n"
-"	push %r12\n"
-"	push %r13\n"
-"	push %r14\n"
-"	push %r15\n"
-"	mov %rsp, (%rdi)\n"
-"	mov %rsi, %rsp\n"
-"	pop %r15\n"
-"	pop %r14\n"
-"	pop %r13\n"
-"	pop %r12\n"
-"	pop %rbx\n"
-"	pop %rbp\n"
-"	pop %r8\n"
-"	jmp *%r8\n"
-"	.size switch_stack, . - switch_stack\n"
-);
+__asm__("	.text\n"
+	"	.globl switch_stack\n"
+	"	.type switch_stack, @function\n"
+	"switch_stack:\n"
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	push %r12\n"
+	"	push %r13\n"
+	"	push %r14\n"
+	"	push %r15\n"
+	"	mov %rsp, (%rdi)\n"
+	"	mov %rsi, %rsp\n"
+	"	pop %r15\n"
+	"	pop %r14\n"
+	"	pop %r13\n"
+	"	pop %r12\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
+	"	pop %r8\n"
+	"	jmp *%r8\n"
+	"	.size switch_stack, . - switch_stack\n");
 
 static void *main_sp, *light_sp;
 
@@ -710,7 +724,7 @@ static int light_yield(int x)
 
 static void light_coroutine()
 {
-	for (int i = 0; ; i++)
+	for (int i = 0;; i++)
 		deep(i % 20, light_yield, i);
 }
 
@@ -740,11 +754,14 @@ static void light_coroutines()
 
 static int (*volatile tail_to)(int) = go;
 
-static noinline int tail2(int x) { return tail_to(x); }
+static noinline int tail2(int x)
+{
+	return tail_to(x);
+}
 static noinline int tail1(int x)
 {
 	go(x % 9);
-	return tail2(x + 1);		/* marked, then left by a jump */
+	return tail2(x + 1); /* marked, then left by a jump */
 }
 
 static void tail_calls()
@@ -768,7 +785,10 @@ static noinline int growing(int x)
 	return sum;
 }
 
-static int grow(int x) { return growing(x % 10); }
+static int grow(int x)
+{
+	return growing(x % 10);
+}
 
 static void allocas()
 {
@@ -787,7 +807,7 @@ static int fork_here(int x)
 
 	if (!pid) {
 		capture();
-		return x + 1000;	/* through the frames, in the child too */
+		return x + 1000; /* through the frames, in the child too */
 	}
 	waitpid(pid, &status, 0);
 	capture();
@@ -843,7 +863,7 @@ static int return_to_plugin(void *arg)
 {
 	capture();
 	if (arg)
-		dlclose(arg);		/* it is open twice */
+		dlclose(arg); /* it is open twice */
 	capture();
 	return 5;
 }
@@ -901,7 +921,7 @@ static void threads()
 		}
 		did(" %ld", sum);
 	}
-	result->traces = 0;	/* four at a time: in any order */
+	result->traces = 0; /* four at a time: in any order */
 }
 
 /*
@@ -911,27 +931,25 @@ static void threads()
 #ifdef __x86_64__
 extern "C" void step_on();
 extern "C" void step_off();
-__asm__(
-"	.text\n"
-"	.irp name, step_on, step_off\n"
-"	.globl \\name\n"
-"	.type \\name, @function\n"
-"\\name:\n"
-"	.cfi_startproc\n"
-"	pushf\n"
-"	.cfi_adjust_cfa_offset 8\n"
-"	.ifc \\name, step_on\n"
-"	orl $0x100, (%rsp)\n"
-"	.else\n"
-"	andl $~0x100, (%rsp)\n"
-"	.endif\n"
-"	popf\n"
-"	.cfi_adjust_cfa_offset -8\n"
-"	ret\n"
-"	.cfi_endproc\n"
-"	.size \\name, . - \\name\n"
-"	.endr\n"
-);
+__asm__("	.text\n"
+	"	.irp name, step_on, step_off\n"
+	"	.globl \\name\n"
+	"	.type \\name, @function\n"
+	"\\name:\n"
+	"	.cfi_startproc\n"
+	"	pushf\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	.ifc \\name, step_on\n"
+	"	orl $0x100, (%rsp)\n"
+	"	.else\n"
+	"	andl $~0x100, (%rsp)\n"
+	"	.endif\n"
+	"	popf\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size \\name, . - \\name\n"
+	"	.endr\n");
 
 static long steps, in_trampoline, bad_steps;
 static uint64_t step_pcs[MAX], base_pc;
@@ -948,8 +966,7 @@ static void on_step(int, siginfo_t *, void *uc)
 		return;
 	info.size = sizeof(info);
 	in_trampoline += shstk_markers_resolve(pc) != pc;
-	n = shstk_capture_context(uc, step_pcs, MAX,
-				  mode == MEMO ? &memo_opts : nullptr, &info);
+	n = shstk_capture_context(uc, step_pcs, MAX, mode == MEMO ? &memo_opts : nullptr, &info);
 	if (info.end != SHSTK_END_COMPLETE || step_pcs[n - 1] != base_pc)
 		bad_steps++;
 	for (int i = 0; i < n; i++)
@@ -970,7 +987,13 @@ static noinline int stepped(int depth, bool withdraw)
 		sum += go(depth);
 		/* Markers to return through: none that a handler took back. */
 		if (withdraw)
-			sum += deep(6, [](int x) { capture(); return x; }, i);
+			sum += deep(
+				6,
+				[](int x) {
+					capture();
+					return x;
+				},
+				i);
 	}
 	return sum;
 }
@@ -994,7 +1017,7 @@ static void single_steps()
 	did(" %d", n);
 	if (bad_steps || steps < 500)
 		saw(" bad: %ld of %ld steps", bad_steps, steps);
-	result->met = 1;	/* whoever takes steps takes all markers back */
+	result->met = 1; /* whoever takes steps takes all markers back */
 }
 
 /*
@@ -1042,7 +1065,7 @@ static bool is_marker_frame(void *pc)
 static void note_frame(void *pc)
 {
 	if (is_marker_frame(pc))
-		return;		/* the one frame more */
+		return; /* the one frame more */
 	foreign_frames++;
 	foreign_hash = foreign_hash * 31 + (uint64_t)pc;
 }
@@ -1079,9 +1102,8 @@ static void other_unwinders()
 static int ask_space(int x)
 {
 	static const int place[17] = {
-		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP,
-		REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13,
-		REG_R14, REG_R15, REG_RIP,
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+		REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 	};
 	struct shstk_space *space = nullptr;
 	struct shstk_regs regs = {};
@@ -1101,13 +1123,11 @@ static int ask_space(int x)
 		regs.r[i] = uc.uc_mcontext.gregs[place[i]];
 	regs.known = 0xffff;
 	regs.pc = uc.uc_mcontext.gregs[REG_RIP];
-	n = shstk_unwind(space, &regs, shstk_read_process, &pid, pcs, MAX, nullptr,
-			 &info);
+	n = shstk_unwind(space, &regs, shstk_read_process, &pid, pcs, MAX, nullptr, &info);
 	foreign_frames = 0;
 	for (int i = 0; i < n; i++)
 		note_frame((void *)pcs[i]);
-	did(" %s %d:%lx", shstk_end_name(info.end), foreign_frames,
-	    foreign_hash & 0xffff);
+	did(" %s %d:%lx", shstk_end_name(info.end), foreign_frames, foreign_hash & 0xffff);
 	shstk_space_destroy(space);
 	return x;
 }
@@ -1138,8 +1158,7 @@ static void libunwind()
 {
 	void *lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 
-	unw_backtrace = lib ? (int (*)(void **, int))dlsym(lib, "unw_backtrace") :
-			      nullptr;
+	unw_backtrace = lib ? (int (*)(void **, int))dlsym(lib, "unw_backtrace") : nullptr;
 	if (!unw_backtrace) {
 		result->skipped = 1;
 		return;
@@ -1155,8 +1174,7 @@ static int ask_gdb(int x)
 	FILE *f;
 
 	capture();
-	snprintf(command, sizeof(command),
-		 "gdb -nx -q -batch -ex bt -p %d 2>/dev/null", getpid());
+	snprintf(command, sizeof(command), "gdb -nx -q -batch -ex bt -p %d 2>/dev/null", getpid());
 	f = popen(command, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		if (line[0] != '#' || strstr(line, "shstk_marker_code"))
@@ -1168,7 +1186,7 @@ static int ask_gdb(int x)
 		pclose(f);
 	did(" %d %d", frames, mains);
 	if (!mains)
-		result->skipped = 1;	/* it may not look */
+		result->skipped = 1; /* it may not look */
 	return x;
 }
 
@@ -1188,8 +1206,7 @@ static noinline int asks_late(int x)
 {
 	go(x);
 	did(" %d", shstk_markers_resolve((uint64_t)__builtin_return_address(0)) ==
-		   (uint64_t)__builtin_extract_return_addr(
-			   (void *)shstk_markers_resolve(
+			   (uint64_t)__builtin_extract_return_addr((void *)shstk_markers_resolve(
 				   (uint64_t)__builtin_return_address(0))));
 	return x;
 }
@@ -1244,7 +1261,7 @@ static int identify(int)
 		void *b = i & 1 ? (void *)&id : nullptr;
 		int ret;
 
-		__asm__ volatile ("" : "+r" (f), "+r" (to), "+r" (a), "+r" (b));
+		__asm__ volatile("" : "+r"(f), "+r"(to), "+r"(a), "+r"(b));
 		ret = f(to, MAX, a, b);
 		*(i & 1 ? &m : &n) = ret;
 		if (i & 1 && (m != n || id != shstk_trace_id(pcs, n)))
@@ -1291,8 +1308,7 @@ static const struct clause {
 	{ "a signal at every instruction", single_steps },
 	{ "a signal at every instruction of a trampoline", steps_in_trampolines },
 #endif
-	{ "backtrace() and _Unwind_Backtrace() see the true addresses",
-	  other_unwinders },
+	{ "backtrace() and _Unwind_Backtrace() see the true addresses", other_unwinders },
 #ifdef __x86_64__
 	{ "shstk_unwind() of a process sees the true addresses", spaces },
 #endif

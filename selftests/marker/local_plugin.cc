@@ -4,7 +4,10 @@
 static int destroyed;
 
 struct counted {
-	~counted() { destroyed++; }
+	~counted()
+	{
+		destroyed++;
+	}
 };
 
 static __attribute__((noinline)) int down(void (*fn)(), int depth)

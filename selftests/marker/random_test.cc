@@ -29,7 +29,7 @@ enum mode { OFF, MEMO, MARKERS, MODES };
 #define MAX_TARGETS 64
 #define COROUTINES 3
 #ifdef __aarch64__
-#define BUDGET 1000	/* calls of a program; emulated */
+#define BUDGET 1000 /* calls of a program; emulated */
 #else
 #define BUDGET 4000
 #endif
@@ -49,8 +49,7 @@ struct line {
 
 /* What a program does; the same in every mode. */
 struct deeds {
-	unsigned long calls, sum, caught, destroyed, jumps, switches, signals,
-		bad_values, checks;
+	unsigned long calls, sum, caught, destroyed, jumps, switches, signals, bad_values, checks;
 };
 
 static struct line native, coroutine[COROUTINES];
@@ -58,10 +57,10 @@ static struct line *now = &native;
 static struct deeds deeds;
 static enum mode mode;
 static uint64_t seed;
-static volatile sig_atomic_t flux;	/* truth and stack differ */
+static volatile sig_atomic_t flux; /* truth and stack differ */
 static long budget;
 
-static bool awake;	/* use markers also where they are of no use */
+static bool awake; /* use markers also where they are of no use */
 static long captures[MODES], from_marker, ids, handled, wrong;
 static uint64_t pcs[8192], handler_pcs[8192];
 
@@ -79,14 +78,17 @@ static uint32_t rnd()
 	return seed >> 33;
 }
 
-#define FLUX(...) do { \
-		flux = 1; __asm__ volatile ("" ::: "memory"); \
-		__VA_ARGS__; \
-		__asm__ volatile ("" ::: "memory"); flux = 0; \
+#define FLUX(...)                                  \
+	do {                                       \
+		flux = 1;                          \
+		__asm__ volatile("" ::: "memory"); \
+		__VA_ARGS__;                       \
+		__asm__ volatile("" ::: "memory"); \
+		flux = 0;                          \
 	} while (0)
 
 static const struct shstk_opts memo_opts = {
-	sizeof(memo_opts), SHSTK_USE_MEMO | SHSTK_USE_WALK, 0, 0, nullptr,
+	sizeof(memo_opts), SHSTK_USE_MEMO | SHSTK_USE_WALK, 0, 0, nullptr, nullptr,
 };
 
 typedef int (*capture_fn)(uint64_t *, unsigned int, const void *, void *);
@@ -131,15 +133,14 @@ static noinline void check()
 		for (i = 0; i <= last; i++) {
 			c = &call[first ? (i < repeat ? i + 2 : i - repeat) :
 					  i + (i > with_id ? 1 - with_id : 0)];
-			__asm__ volatile ("" : "+r" (i), "+r" (c) : : "memory");
+			__asm__ volatile("" : "+r"(i), "+r"(c) : : "memory");
 			c->ret = c->fn(c->pcs, c->max, c->a, c->b);
 		}
 		n = call[0].ret;
 		m = call[1].ret;
 		for (i = 2; i < 2 + repeat; i++) {
 			m = n < call[i].max ? n : call[i].max;
-			if (call[i].ret == m &&
-			    !memcmp(call[i].pcs, pcs, m * sizeof(*pcs)))
+			if (call[i].ret == m && !memcmp(call[i].pcs, pcs, m * sizeof(*pcs)))
 				continue;
 			std::printf("# again: %d entries, not %d\n", call[i].ret, m);
 			wrong++;
@@ -184,8 +185,9 @@ static void look_around(void *uc)
 		return;
 	if (info.end != SHSTK_END_COMPLETE) {
 		if (wrong++ < 5)
-			std::printf("# in a handler (mode %d, %s), at %#lx: %s, end %#lx\n", mode, now == &native ? "native" : "coroutine",
-				    (long)handler_pcs[0], shstk_end_name(info.end), (long)info.end_pc);
+			std::printf("# in a handler (mode %d, %s), at %#lx: %s, end %#lx\n", mode,
+				    now == &native ? "native" : "coroutine", (long)handler_pcs[0],
+				    shstk_end_name(info.end), (long)info.end_pc);
 		return;
 	}
 	for (at = n - 1; at >= 0 && handler_pcs[at] != truth->ra[0]; at--)
@@ -194,8 +196,10 @@ static void look_around(void *uc)
 		if (at - i >= 0 && handler_pcs[at - i] == truth->ra[i])
 			continue;
 		if (wrong++ < 5)
-			std::printf("# in a handler (mode %d, %s): entry %d of %d from outside, at %#lx\n", mode, now == &native ? "native" : "coroutine",
-				    i, truth->n, (long)handler_pcs[0]);
+			std::printf(
+				"# in a handler (mode %d, %s): entry %d of %d from outside, at %#lx\n",
+				mode, now == &native ? "native" : "coroutine", i, truth->n,
+				(long)handler_pcs[0]);
 		return;
 	}
 }
@@ -229,12 +233,15 @@ struct level {
 	int at, tries, targets, depth, opaque;
 
 	__attribute__((always_inline)) explicit level(void *ra)
-		: line(now), at(truth->n), tries(now->tries),
-		  targets(now->ntargets), depth(now->depth),
-		  opaque(now->opaque)
+		: line(now)
+		, at(truth->n)
+		, tries(now->tries)
+		, targets(now->ntargets)
+		, depth(now->depth)
+		, opaque(now->opaque)
 	{
 		truth->ra[at] = truth_strip(ra);
-		__asm__ volatile ("" ::: "memory");
+		__asm__ volatile("" ::: "memory");
 		truth->n = at + 1;
 		now->depth++;
 	}
@@ -250,7 +257,7 @@ struct level {
 };
 
 #define ENTER() level l(__builtin_return_address(0))
-#define KEEP(p) __asm__ volatile ("" : : "r" (p) : "memory")
+#define KEEP(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 static void act();
 
@@ -275,7 +282,9 @@ static noinline long double extended(unsigned int x)
 	return x * 1.0L / 3;
 }
 
-struct pair { double a, b; };
+struct pair {
+	double a, b;
+};
 
 static noinline struct pair two_floats(unsigned int x)
 {
@@ -291,7 +300,9 @@ static noinline unsigned __int128 wide(unsigned int x)
 	return (unsigned __int128)x << 64 | ~x;
 }
 
-struct large { unsigned int v[20]; };
+struct large {
+	unsigned int v[20];
+};
 
 static noinline struct large in_memory(unsigned int x)
 {
@@ -386,13 +397,13 @@ static noinline unsigned int catching(unsigned int x)
 
 static noinline unsigned int jumping(unsigned int x)
 {
-	int n = truth->n, targets = now->ntargets, tries = now->tries,
-	    depth = now->depth, opaque = now->opaque;
+	int n = truth->n, targets = now->ntargets, tries = now->tries, depth = now->depth,
+	    opaque = now->opaque;
 	jmp_buf target;
 
 	/* No destructor here: longjmp() and exceptions both come by. */
-	FLUX(truth->ra[truth->n] = truth_strip(__builtin_return_address(0));
-	     truth->n++; now->depth++);
+	FLUX(truth->ra[truth->n] = truth_strip(__builtin_return_address(0)); truth->n++;
+	     now->depth++);
 	if (targets < MAX_TARGETS) {
 		if (!setjmp(target)) {
 			now->targets[now->ntargets++] = &target;
@@ -400,8 +411,7 @@ static noinline unsigned int jumping(unsigned int x)
 			now->tries = 0;
 			act();
 		} else {
-			FLUX(truth->n = n + 1; now->depth = depth + 1;
-			     now->opaque = opaque);
+			FLUX(truth->n = n + 1; now->depth = depth + 1; now->opaque = opaque);
 			deeds.jumps++;
 			check();
 		}
@@ -421,7 +431,7 @@ static noinline unsigned int switching(unsigned int x)
 	ENTER();
 	struct line *c = &coroutine[x % COROUTINES];
 
-	if (now != &native) {	/* back to whoever resumed us */
+	if (now != &native) { /* back to whoever resumed us */
 		struct line *me = now;
 
 		deeds.switches++;
@@ -615,7 +625,7 @@ static void handle(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
 
 	sa.sa_sigaction = fn;
 	sa.sa_flags = SA_SIGINFO | SA_RESTART | flags;
-	sigaddset(&sa.sa_mask, SIGALRM);	/* one at a time */
+	sigaddset(&sa.sa_mask, SIGALRM); /* one at a time */
 	sigaddset(&sa.sa_mask, SIGUSR1);
 	sigaction(sig, &sa, nullptr);
 }
@@ -634,8 +644,7 @@ static double seconds()
  */
 static bool everything(const struct deeds *all)
 {
-	return all->caught && all->jumps && all->switches && all->signals &&
-	       ids && from_marker;
+	return all->caught && all->jumps && all->switches && all->signals && ids && from_marker;
 }
 
 static int points;
@@ -689,14 +698,15 @@ int main(int argc, char **argv)
 		all.signals += d[0].signals;
 		all.bad_values += d[0].bad_values + d[1].bad_values + d[2].bad_values;
 		programs++;
-	} while (!wrong && (seconds() - start < limit ||
-			    (programs < 1000 && !everything(&all))));
-	std::printf("# %ld programs, %lu calls, %lu caught, %lu destroyed, %lu jumps, %lu switches, %lu signals raised, %ld handled\n",
-		    programs, all.calls, all.caught, all.destroyed, all.jumps,
-		    all.switches, all.signals, handled);
-	std::printf("# %ld captures with the memo, %ld with markers, of which %ld by a marker; %ld identities; status: %s\n",
-		    captures[MEMO], captures[MARKERS], from_marker, ids,
-		    shstk_markers_name(shstk_markers_status()));
+	} while (!wrong && (seconds() - start < limit || (programs < 1000 && !everything(&all))));
+	std::printf(
+		"# %ld programs, %lu calls, %lu caught, %lu destroyed, %lu jumps, %lu switches, %lu signals raised, %ld handled\n",
+		programs, all.calls, all.caught, all.destroyed, all.jumps, all.switches,
+		all.signals, handled);
+	std::printf(
+		"# %ld captures with the memo, %ld with markers, of which %ld by a marker; %ld identities; status: %s\n",
+		captures[MEMO], captures[MARKERS], from_marker, ids,
+		shstk_markers_name(shstk_markers_status()));
 	point(!wrong, "every trace is what the program knows");
 	point(!unlike, "every program does the same in every mode");
 	point(!all.bad_values, "every value comes back");

@@ -11,10 +11,10 @@
 #include "shstk.h"
 #include "thread.h"
 
-#define DEEP	40
-#define DEEPER	400
-#define ROUNDS	4000
-#define WARM	1000	/* by then it should be known */
+#define DEEP 40
+#define DEEPER 400
+#define ROUNDS 4000
+#define WARM 1000 /* by then it should be known */
 
 static unsigned int captures, marked;
 
@@ -51,8 +51,8 @@ static unsigned int share(unsigned int deep, unsigned int times)
 			captures = marked = 0;
 		down(deep, times);
 	}
-	printf("# %u captures in each call, %u deep: a marker for %u of %u\n", times,
-	       deep, marked, captures);
+	printf("# %u captures in each call, %u deep: a marker for %u of %u\n", times, deep, marked,
+	       captures);
 	return captures ? (unsigned int)(1000ull * marked / captures) : 500;
 }
 
@@ -62,14 +62,12 @@ int main(void)
 
 	printf("TAP version 13\n");
 	if (shstk_markers_set(SHSTK_MARKERS_THREAD, 1)) {
-		printf("1..0 # SKIP no markers: %s\n",
-		       shstk_markers_name(shstk_markers_status()));
+		printf("1..0 # SKIP no markers: %s\n", shstk_markers_name(shstk_markers_status()));
 		return 4;
 	}
 	printf("1..3\n");
 	seldom = share(DEEP, 1) < 50;
-	printf("%s 1 seldom where captures have nothing in common\n",
-	       seldom ? "ok" : "not ok");
+	printf("%s 1 seldom where captures have nothing in common\n", seldom ? "ok" : "not ok");
 	short_seldom = share(DEEP, 100) < 50;
 	printf("%s 2 seldom where comparing the trace takes less time\n",
 	       short_seldom ? "ok" : "not ok");

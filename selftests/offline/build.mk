@@ -17,6 +17,18 @@ $(OFF)/arm64/%-static: selftests/offline/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(arm64_CC) $(OFF_FLAGS) -static -o $@ $<
 
+# For the kernel's own callchains: with frame pointers, but in the innermost function.
+OFF_WHOLE	:= -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-stack-protector \
+	-nostdlib -static
+$(OFF)/whole: OFF_LEAF := -O0
+$(OFF)/whole-leaf: OFF_LEAF := -O1 -momit-leaf-frame-pointer
+$(OFF)/whole $(OFF)/whole-leaf: selftests/offline/whole.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(OFF_WHOLE) $(OFF_LEAF) -o $@ $<
+$(OFF)/both.so: selftests/kmod/both.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(OFF_FLAGS) -fPIC -shared -o $@ $<
+
 # The whole command for arm64, if there are libraries for it: selftests/record.
 OFF_SHSTK	:= $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(B)/selftests/record/arm64/shstk)
 OFF_ARM64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk $(OFF)/arm64/stand
@@ -42,21 +54,22 @@ $(B)/guest/check-riscv-7.2: all
 
 # Natively. The scripts are copied to where what they run is.
 $(OFF)/%_test: selftests/offline/%_test selftests/offline/common.py \
-		selftests/offline/seed.py $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static \
-		$(OFF_SHSTK) all
-	$(Q)cp $< selftests/offline/common.py selftests/offline/seed.py $(@D)/
+		selftests/offline/seed.py selftests/perf.py $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static \
+		$(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) all
+	$(Q)cp $< selftests/offline/common.py selftests/offline/seed.py selftests/perf.py $(@D)/
 .SECONDARY: $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static
 
 CHECK	+= $(OFF)/core_test $(OFF)/perf_test
 
 # What is read of core files and perf.data files (selftests/fuzz/run finds these).
 OFF_FUZZ	:= $(FUZZ_B)/core_fuzz $(FUZZ_B)/perfdata_fuzz
-$(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/%.c tools/%.h tools/image.h \
+$(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) -lelf -lzstd
-$(FUZZ_B)/perfdata_fuzz: tools/perf_unpack.c tools/perf_unpack.h
+		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -lelf -lzstd
+$(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h
+$(FUZZ_B)/perfdata_fuzz: $(foreach f,data regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)

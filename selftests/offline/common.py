@@ -19,7 +19,8 @@ ARM64_ROOT = os.path.join(os.environ.get('SHSTK_CACHE') or
 ARM64_SHSTK = os.path.join(BUILD, 'selftests', 'record', 'arm64', 'shstk')
 
 TESTS = []
-TMP = tempfile.mkdtemp(prefix='shstk-offline-')
+# Not in /tmp, where programs may not be allowed to run.
+TMP = tempfile.mkdtemp(prefix='tmp-', dir=HERE)
 
 
 class Skip(Exception):

@@ -24,10 +24,9 @@ static uint64_t copied_from;
 static void print_regs(const ucontext_t *uc)
 {
 #ifdef __x86_64__
-	static const int order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
-				     REG_RDI, REG_RBP, REG_RSP, REG_R8, REG_R9,
-				     REG_R10, REG_R11, REG_R12, REG_R13,
-				     REG_R14, REG_R15 };
+	static const int order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+				     REG_RBP, REG_RSP, REG_R8,	REG_R9,	 REG_R10, REG_R11,
+				     REG_R12, REG_R13, REG_R14, REG_R15 };
 
 	puts("arch 1");
 	printf("pc %llx\n", uc->uc_mcontext.gregs[REG_RIP]);
@@ -51,14 +50,13 @@ static uint64_t print_maps(uint64_t sp)
 	uint64_t stack_end = 0;
 
 	while (in && fgets(line, sizeof(line), in)) {
-		if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %4095s", &start,
-			   &end, prot, &offset, path) < 4)
+		if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %4095s", &start, &end, prot, &offset,
+			   path) < 4)
 			continue;
 		if (sp >= start && sp < end)
 			stack_end = end;
 		else if (prot[2] == 'x' && strchr(line, '/'))
-			printf("map %llx %llx %llx %s\n", start, end, offset,
-			       path);
+			printf("map %llx %llx %llx %s\n", start, end, offset, path);
 	}
 	if (in)
 		fclose(in);

@@ -22,9 +22,9 @@ struct dump {
 	uint64_t truth[MAX];
 	int nr_true;
 	struct shstk_space *space;
-	uint64_t at;		/* address of the stack's copy */
-	size_t size;		/* its bytes, now */
-	size_t whole;		/* and when it was read */
+	uint64_t at; /* address of the stack's copy */
+	size_t size; /* its bytes, now */
+	size_t whole; /* and when it was read */
 	uint8_t *stack;
 };
 
@@ -47,8 +47,7 @@ static int read_stack(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct dump *d = arg;
 
-	if (addr < d->at || addr - d->at > d->size ||
-	    len > d->size - (addr - d->at))
+	if (addr < d->at || addr - d->at > d->size || len > d->size - (addr - d->at))
 		return -1;
 	memcpy(buf, d->stack + (addr - d->at), len);
 	return 0;
@@ -60,8 +59,7 @@ static void unwind(struct dump *d, struct trace *t)
 
 	memset(t, 0, sizeof(*t));
 	t->info.size = sizeof(t->info);
-	t->nr = shstk_unwind(d->space, &d->regs, read_stack, d, t->pcs, MAX,
-			     &opts, &t->info);
+	t->nr = shstk_unwind(d->space, &d->regs, read_stack, d, t->pcs, MAX, &opts, &t->info);
 }
 
 static bool read_line(struct dump *d, const char *line, int *reg)
@@ -82,8 +80,7 @@ static bool read_line(struct dump *d, const char *line, int *reg)
 		d->truth[d->nr_true++] = a;
 		return true;
 	}
-	if (sscanf(line, "map %" SCNx64 " %" SCNx64 " %" SCNx64 " %4095s", &a, &b,
-		   &c, path) == 4)
+	if (sscanf(line, "map %" SCNx64 " %" SCNx64 " %" SCNx64 " %4095s", &a, &b, &c, path) == 4)
 		return !shstk_space_add_file(d->space, path, a, b, c);
 	return false;
 }
@@ -99,8 +96,7 @@ static bool read_dump(struct dump *d, FILE *in)
 	for (int pass = 0; pass < 2; pass++) {
 		rewind(in);
 		while (fgets(line, sizeof(line), in)) {
-			if (sscanf(line, "stack %" SCNx64 " %zx", &d->at,
-				   &d->size) == 2)
+			if (sscanf(line, "stack %" SCNx64 " %zx", &d->at, &d->size) == 2)
 				break;
 			if (strncmp(line, "map", 3) == 0 ? pass : !pass)
 				ok &= read_line(d, line, &reg);
@@ -108,8 +104,7 @@ static bool read_dump(struct dump *d, FILE *in)
 	}
 	d->whole = d->size;
 	d->stack = malloc(d->size);
-	return ok && d->stack && d->size &&
-	       fread(d->stack, 1, d->size, in) == d->size;
+	return ok && d->stack && d->size && fread(d->stack, 1, d->size, in) == d->size;
 }
 
 static bool is_true(const struct dump *d, const struct trace *t)
@@ -139,9 +134,8 @@ static bool cut(struct dump *d, const struct trace *whole)
 		    memcmp(t.pcs, whole->pcs, t.nr * sizeof(t.pcs[0])) ||
 		    memcmp(t.marks, whole->marks, t.nr) ||
 		    (t.nr < whole->nr && t.info.end != SHSTK_END_READ)) {
-			printf("# %zu bytes: %d entries, %d before, %d of the whole, %s\n",
-			       d->size, t.nr, last, whole->nr,
-			       shstk_end_name(t.info.end));
+			printf("# %zu bytes: %d entries, %d before, %d of the whole, %s\n", d->size,
+			       t.nr, last, whole->nr, shstk_end_name(t.info.end));
 			return false;
 		}
 		last = t.nr;
@@ -184,12 +178,11 @@ static void run(const char *name, const char *path)
 		result(false, name, "dump cannot be read");
 	} else {
 		unwind(&d, &whole);
-		printf("# %s: %d entries, %s, from %zu bytes of stack\n", name,
-		       whole.nr, shstk_end_name(whole.info.end), d.whole);
+		printf("# %s: %d entries, %s, from %zu bytes of stack\n", name, whole.nr,
+		       shstk_end_name(whole.info.end), d.whole);
 		result(is_true(&d, &whole), name, "every frame is the true one");
-		result(whole.info.end == SHSTK_END_COMPLETE &&
-			       whole.nr > d.nr_true + 3,
-		       name, "down to the program's start");
+		result(whole.info.end == SHSTK_END_COMPLETE && whole.nr > d.nr_true + 3, name,
+		       "down to the program's start");
 		result(cut(&d, &whole), name, "cut off after each word");
 		result(damaged(&d), name, "with damaged words");
 	}

@@ -42,7 +42,7 @@ pattern=$(cat /proc/sys/kernel/core_pattern)
 echo dump >/proc/sys/kernel/core_pattern
 
 ./shstk run -q ./stand wait >ready 2>&1 &
-await grep -q ready ready || sed 's/^/# /' ready
+await_line '^ready [0-9]+$' ready || sed 's/^/# /' ready
 pid=$(sed -n 's/^ready //p' ready)
 
 t 'trace -p: by the shadow stacks' 0 '^process .* 4 threads, stopped for [0-9.]+ ms' ./shstk trace -p "$pid"

@@ -68,8 +68,7 @@ hidden void *signal_thread(void *arg)
 {
 	static char memory[65536];
 	stack_t alt = { .ss_sp = memory, .ss_size = sizeof(memory) };
-	struct sigaction sa = { .sa_handler = in_handler,
-				.sa_flags = SA_ONSTACK };
+	struct sigaction sa = { .sa_handler = in_handler, .sa_flags = SA_ONSTACK };
 
 	sigaltstack(&alt, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
@@ -124,8 +123,7 @@ static inline __attribute__((always_inline)) int switch_on(void)
 
 int main(int argc, char **argv)
 {
-	static void *(*const threads[])(void *) = { deep_thread, signal_thread,
-						    sort_thread };
+	static void *(*const threads[])(void *) = { deep_thread, signal_thread, sort_thread };
 	pthread_t id;
 
 	if (switch_on())

@@ -10,7 +10,7 @@
 ORACLE_SRC := $(filter-out %_test.c,$(wildcard selftests/oracle/*.c))
 ORACLE_OBJ := $(ORACLE_SRC:selftests/oracle/%.c=$(B)/oracle/%.o)
 ORACLE_LIBS := -lunwind-ptrace -lunwind-x86_64 -lunwind -ldw -lelf -lZydis
-ORACLE_TESTS := $(B)/oracle/own_test $(B)/oracle/debian_test $(B)/oracle/arm64_test
+ORACLE_TESTS := $(addprefix $(B)/oracle/,own_test debian_test breakpoints_test arm64_test)
 
 UNWIND := start sort except signal anywhere jump context vdso thread frame \
 	frame-fp frame-clang string noinfo noinfo-static
@@ -119,9 +119,10 @@ EPILOGUE_FUZZ := $(FUZZ_B)/epilogue_fuzz
 EPILOGUE_FUZZ_SRC := selftests/fuzz/epilogue_fuzz.c libshstk/epilogue.c \
 	$(foreach a,x86 arm64,libshstk/arch/$(a)/decode.c libshstk/arch/$(a)/machine.c)
 
-$(EPILOGUE_FUZZ): $(EPILOGUE_FUZZ_SRC) libshstk/epilogue.h libshstk/machine.h
+# What the search needs of the library beside the decoders of all architectures.
+$(EPILOGUE_FUZZ): $(EPILOGUE_FUZZ_SRC) $(B)/lib/fuzz/libshstk.a libshstk/epilogue.h libshstk/machine.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(EPILOGUE_FUZZ_SRC)
+		-fsanitize=fuzzer -o $@ $(EPILOGUE_FUZZ_SRC) $(B)/lib/fuzz/libshstk.a
 
 fuzz selftests/fuzz/run: | $(EPILOGUE_FUZZ)

@@ -56,20 +56,17 @@ static struct {
 } current;
 
 /* A register by its DWARF number (16: rip), or NULL. */
-const unsigned long long *dwarf_register(const struct user_regs_struct *r,
-					 int n)
+const unsigned long long *dwarf_register(const struct user_regs_struct *r, int n)
 {
 	const unsigned long long *const regs[] = {
-		&r->rax, &r->rdx, &r->rcx, &r->rbx, &r->rsi, &r->rdi,
-		&r->rbp, &r->rsp, &r->r8,  &r->r9,  &r->r10, &r->r11,
-		&r->r12, &r->r13, &r->r14, &r->r15, &r->rip,
+		&r->rax, &r->rdx, &r->rcx, &r->rbx, &r->rsi, &r->rdi, &r->rbp, &r->rsp, &r->r8,
+		&r->r9,	 &r->r10, &r->r11, &r->r12, &r->r13, &r->r14, &r->r15, &r->rip,
 	};
 
 	return n >= 0 && n <= 16 ? regs[n] : NULL;
 }
 
-static int access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *val,
-		      int write, void *arg)
+static int access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *val, int write, void *arg)
 {
 	(void)as;
 	(void)arg;
@@ -78,8 +75,7 @@ static int access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *val,
 	return 0;
 }
 
-static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val,
-		      int write, void *arg)
+static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val, int write, void *arg)
 {
 	const unsigned long long *from = dwarf_register(current.regs, reg);
 
@@ -91,8 +87,8 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val,
 	return 0;
 }
 
-static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val,
-			int write, void *arg)
+static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val, int write,
+			void *arg)
 {
 	(void)as;
 	(void)reg;
@@ -118,8 +114,8 @@ static int no_resume(unw_addr_space_t as, unw_cursor_t *c, void *arg)
 	return -UNW_EINVAL;
 }
 
-static int no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_t len,
-		   unw_word_t *off, void *arg)
+static int no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_t len, unw_word_t *off,
+		   void *arg)
 {
 	(void)as;
 	(void)addr;
@@ -186,8 +182,7 @@ static void renew(struct unwinders *u)
 	drop(u);
 	if (shstk_space_create(SHSTK_ARCH_X86, &u->space) ||
 	    shstk_space_add_pid(u->space, u->process->pid) < 0) {
-		fprintf(stderr, "oracle: shstk_space_add_pid(%d) failed\n",
-			u->process->pid);
+		fprintf(stderr, "oracle: shstk_space_add_pid(%d) failed\n", u->process->pid);
 		exit(1);
 	}
 	u->as = unw_create_addr_space(&accessors, 0);
@@ -197,15 +192,13 @@ static void renew(struct unwinders *u)
 	unw_set_caching_policy(u->as, UNW_CACHE_GLOBAL);
 	if (use_peer[PEER_FRAMEHOP]) {
 		u->framehop = framehop->create();
-		if (framehop_add_process(framehop, u->framehop,
-					 u->process->pid))
+		if (framehop_add_process(framehop, u->framehop, u->process->pid))
 			abort();
 	}
 	u->stale = false;
 }
 
-static void ask_shstk(struct unwinders *u, const struct user_regs_struct *r,
-		      struct answer *a)
+static void ask_shstk(struct unwinders *u, const struct user_regs_struct *r, struct answer *a)
 {
 	struct shstk_regs regs = { .size = sizeof(regs), .pc = r->rip };
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = a->marks };
@@ -215,8 +208,8 @@ static void ask_shstk(struct unwinders *u, const struct user_regs_struct *r,
 	for (int i = 0; i < 16; i++)
 		regs.r[i] = *dwarf_register(r, i);
 	regs.known = 0xffff;
-	n = shstk_unwind(u->space, &regs, memory_read, u->process->memory,
-			 a->pcs, MAX_TRACE, &opts, &info);
+	n = shstk_unwind(u->space, &regs, memory_read, u->process->memory, a->pcs, MAX_TRACE, &opts,
+			 &info);
 	if (n < 0) {
 		fprintf(stderr, "oracle: shstk_unwind: error %d\n", n);
 		exit(1);
@@ -227,8 +220,7 @@ static void ask_shstk(struct unwinders *u, const struct user_regs_struct *r,
 	a->end = shstk_end_name(info.end);
 }
 
-static void ask_libunwind(struct unwinders *u, const struct user_regs_struct *r,
-			  struct answer *a)
+static void ask_libunwind(struct unwinders *u, const struct user_regs_struct *r, struct answer *a)
 {
 	unw_cursor_t cursor;
 	unw_word_t ip;
@@ -268,8 +260,7 @@ static int read_word(void *memory, u64 addr, u64 *word)
 	return memory_read(memory, addr, word, sizeof(*word));
 }
 
-static void ask_framehop(struct unwinders *u, const struct user_regs_struct *r,
-			 struct answer *a)
+static void ask_framehop(struct unwinders *u, const struct user_regs_struct *r, struct answer *a)
 {
 	static const char *const ends[] = {
 		"end",
@@ -282,8 +273,8 @@ static void ask_framehop(struct unwinders *u, const struct user_regs_struct *r,
 	struct framehop_regs regs = { r->rip, r->rsp, r->rbp };
 	int end;
 
-	a->count = framehop->trace(u->framehop, &regs, read_word,
-				   u->process->memory, a->pcs, MAX_TRACE, &end);
+	a->count = framehop->trace(u->framehop, &regs, read_word, u->process->memory, a->pcs,
+				   MAX_TRACE, &end);
 	a->guessed = 0;
 	a->complete = !end;
 	a->end = ends[end];
@@ -294,8 +285,7 @@ static bool equals(const struct answer *a, const u64 *truth, unsigned int n)
 	return a->count == n && !memcmp(a->pcs, truth, n * sizeof(*truth));
 }
 
-static unsigned int first_difference(const struct answer *a, const u64 *truth,
-				     unsigned int n)
+static unsigned int first_difference(const struct answer *a, const u64 *truth, unsigned int n)
 {
 	unsigned int i = 0;
 
@@ -309,9 +299,8 @@ static bool is_return_address(const struct stack *s, unsigned int index)
 	return index && s->frames[s->count - index].kind != FRAME_SIGNAL;
 }
 
-static void note_miss(enum peer peer, struct process *p, struct stack *s,
-		      const struct answer *a, bool other_right,
-		      const u64 *truth, unsigned int n,
+static void note_miss(enum peer peer, struct process *p, struct stack *s, const struct answer *a,
+		      bool other_right, const u64 *truth, unsigned int n,
 		      const struct user_regs_struct *regs)
 {
 	unsigned int i = first_difference(a, truth, n);
@@ -328,8 +317,7 @@ static void note_miss(enum peer peer, struct process *p, struct stack *s,
 		miss.kind = MISS_WRONG;
 	if (i < a->count && peer == PEER_SHSTK)
 		miss.guessed = a->marks[i] & SHSTK_MARK_GUESS;
-	report_miss(p, s, &miss, other_right, a->pcs, a->count, truth, n, regs,
-		    a->end);
+	report_miss(p, s, &miss, other_right, a->pcs, a->count, truth, n, regs, a->end);
 }
 
 /**
@@ -339,8 +327,7 @@ static void note_miss(enum peer peer, struct process *p, struct stack *s,
  * @s: its true stack.
  * @regs: its registers.
  */
-void compare(struct process *p, pid_t tid, struct stack *s,
-	     const struct user_regs_struct *regs)
+void compare(struct process *p, pid_t tid, struct stack *s, const struct user_regs_struct *regs)
 {
 	static struct answer answers[PEERS];
 	static u64 truth[MAX_TRACE], held[MAX_TRACE];
@@ -350,8 +337,7 @@ void compare(struct process *p, pid_t tid, struct stack *s,
 	renew(p->unwinders);
 	n = truth_trace(s, p->memory, regs->rip, truth, MAX_TRACE, false);
 	if (s->held)
-		n_held = truth_trace(s, p->memory, regs->rip, held, MAX_TRACE,
-				     true);
+		n_held = truth_trace(s, p->memory, regs->rip, held, MAX_TRACE, true);
 	optional = s->count && s->frames[0].kind == FRAME_START;
 	if (use_peer[PEER_SHSTK])
 		ask_shstk(p->unwinders, regs, &answers[PEER_SHSTK]);
@@ -365,8 +351,7 @@ void compare(struct process *p, pid_t tid, struct stack *s,
 		if (!use_peer[i])
 			continue;
 		tally[i].checked++;
-		a->exact = equals(a, truth, n) ||
-			   (optional && equals(a, truth, n - 1));
+		a->exact = equals(a, truth, n) || (optional && equals(a, truth, n - 1));
 		if (!a->exact && n_held && equals(a, held, n_held)) {
 			a->exact = true;
 			tally[i].held++;

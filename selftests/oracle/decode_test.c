@@ -18,8 +18,8 @@
 
 static unsigned long checked, wrong;
 
-static bool writes(const ZydisDecodedInstruction *z,
-		   const ZydisDecodedOperand *ops, ZydisRegister reg)
+static bool writes(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *ops,
+		   ZydisRegister reg)
 {
 	for (int i = 0; i < z->operand_count; i++)
 		if (ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -54,8 +54,7 @@ static int flow_of(const ZydisDecodedInstruction *z)
 	}
 }
 
-static const char *difference(const struct effect *e,
-			      const ZydisDecodedInstruction *z,
+static const char *difference(const struct effect *e, const ZydisDecodedInstruction *z,
 			      const ZydisDecodedOperand *ops)
 {
 	int flow = flow_of(z), got = e->flow;
@@ -86,12 +85,10 @@ static const char *difference(const struct effect *e,
 
 static bool is_prefix(uint8_t b)
 {
-	return b >> 4 == 4 ||
-	       strchr("\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\xf0", b);
+	return b >> 4 == 4 || strchr("\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\xf0", b);
 }
 
-static void check(const ZydisDecoder *d, const uint8_t *code, size_t len,
-		  uint64_t pc, size_t *step)
+static void check(const ZydisDecoder *d, const uint8_t *code, size_t len, uint64_t pc, size_t *step)
 {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction z;
@@ -116,8 +113,7 @@ static void check(const ZydisDecoder *d, const uint8_t *code, size_t len,
 	if (!what)
 		return;
 	if (wrong++ < 20) {
-		printf("# %#lx %s %s:", pc, ZydisMnemonicGetString(z.mnemonic),
-		       what);
+		printf("# %#lx %s %s:", pc, ZydisMnemonicGetString(z.mnemonic), what);
 		for (int i = 0; i < z.length; i++)
 			printf(" %02x", code[i]);
 		printf("\n");
@@ -150,8 +146,8 @@ static int check_file(const char *path)
 		if (!(sh[i].sh_flags & SHF_EXECINSTR))
 			continue;
 		for (uint64_t at = 0; at < sh[i].sh_size; at += step)
-			check(&d, base + sh[i].sh_offset + at,
-			      sh[i].sh_size - at, sh[i].sh_addr + at, &step);
+			check(&d, base + sh[i].sh_offset + at, sh[i].sh_size - at,
+			      sh[i].sh_addr + at, &step);
 	}
 	munmap((void *)base, st.st_size);
 	return 0;
@@ -181,8 +177,7 @@ int main(int argc, char **argv)
 			printf("ok %d %s # SKIP cannot be read\n", i + 1, path);
 			continue;
 		}
-		printf("# %s: %lu instructions, %lu differ\n", path, checked,
-		       wrong);
+		printf("# %s: %lu instructions, %lu differ\n", path, checked, wrong);
 		if (strstr(path, "libcrypto") && wrong < checked / 20000)
 			wrong = 0;
 		printf("%s %d %s\n", wrong ? "not ok" : "ok", i + 1, path);

@@ -30,9 +30,8 @@ static int reg_number(ZydisRegister reg)
 static u64 reg_value(const struct user_regs_struct *r, int n)
 {
 	const unsigned long long *const regs[] = {
-		&r->rax, &r->rcx, &r->rdx, &r->rbx, &r->rsp, &r->rbp,
-		&r->rsi, &r->rdi, &r->r8,  &r->r9,  &r->r10, &r->r11,
-		&r->r12, &r->r13, &r->r14, &r->r15,
+		&r->rax, &r->rcx, &r->rdx, &r->rbx, &r->rsp, &r->rbp, &r->rsi, &r->rdi,
+		&r->r8,	 &r->r9,  &r->r10, &r->r11, &r->r12, &r->r13, &r->r14, &r->r15,
 	};
 
 	return n < 0 ? 0 : *regs[n];
@@ -46,13 +45,12 @@ static u64 reg_value(const struct user_regs_struct *r, int n)
  *
  * Return: false if it cannot be told.
  */
-bool insn_operand(const struct insn *insn, const struct user_regs_struct *regs,
-		  u64 *addr)
+bool insn_operand(const struct insn *insn, const struct user_regs_struct *regs, u64 *addr)
 {
 	if (insn->write != WRITE_OPERAND)
 		return false;
-	*addr = reg_value(regs, insn->base) +
-		reg_value(regs, insn->index) * insn->scale + insn->disp;
+	*addr = reg_value(regs, insn->base) + reg_value(regs, insn->index) * insn->scale +
+		insn->disp;
 	if (insn->segment == 'f')
 		*addr += regs->fs_base;
 	else if (insn->segment == 'g')
@@ -105,17 +103,14 @@ static void find_writes(struct insn *in, const ZydisDecodedInstruction *z,
 			set_operand(in, op);
 	}
 	if (writes > 1 ||
-	    z->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
-			     ZYDIS_ATTRIB_HAS_REPNE))
+	    z->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
 		in->write = WRITE_ANYWHERE;
 	/* What these write depends on more than their operands. */
-	if (z->meta.category == ZYDIS_CATEGORY_XSAVE ||
-	    z->meta.category == ZYDIS_CATEGORY_XSAVEOPT)
+	if (z->meta.category == ZYDIS_CATEGORY_XSAVE || z->meta.category == ZYDIS_CATEGORY_XSAVEOPT)
 		in->write = WRITE_ANYWHERE;
 }
 
-static enum insn_kind kind_of(const ZydisDecodedInstruction *z,
-			      const ZydisDecodedOperand *ops)
+static enum insn_kind kind_of(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *ops)
 {
 	switch (z->mnemonic) {
 	case ZYDIS_MNEMONIC_CALL:
@@ -141,8 +136,7 @@ static enum insn_kind kind_of(const ZydisDecodedInstruction *z,
 		return INSN_PLAIN;
 	default:
 		if (z->attributes &
-		    (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
-		     ZYDIS_ATTRIB_HAS_REPNE))
+		    (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
 			return INSN_REP;
 		return INSN_PLAIN;
 	}
@@ -156,13 +150,11 @@ static bool decode(struct memory *m, u64 pc, struct insn *in)
 	size_t len = sizeof(bytes);
 
 	if (!decoder.machine_mode)
-		ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
-				 ZYDIS_STACK_WIDTH_64);
+		ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	/* The last instruction of a mapping may be shorter than the buffer. */
 	while (len && memory_read(m, pc, bytes, len))
 		len--;
-	if (!len || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, len,
-							 &z, ops)))
+	if (!len || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, len, &z, ops)))
 		return false;
 	memset(in, 0, sizeof(*in));
 	in->pc = pc;

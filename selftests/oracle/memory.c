@@ -112,8 +112,7 @@ int memory_read(void *memory, u64 addr, void *buf, size_t len)
 		size_t part = len < PAGE - at ? len : PAGE - at;
 		struct page *p = slot_of(m, page);
 
-		if ((p->addr != page + 1 || is_stale(p, at, part)) &&
-		    fill(m, p, page))
+		if ((p->addr != page + 1 || is_stale(p, at, part)) && fill(m, p, page))
 			return -EFAULT;
 		memcpy(to, p->bytes + at, part);
 		to += part;

@@ -13,6 +13,7 @@
  *	-w STEPS    after so many, run on until one of the frames returns
  *	-j STEPS    send SIGUSR1 before every so many instructions
  *	-t SECONDS  wall clock limit
+ *	-b HOW      breakpoints: "best" (default), "hardware", "int3" or "step"
  *	-k FILE     explained misses
  *	-o FILE     append a line of the table
  *	-u PEERS    "shstk", "libunwind", "both", or "all": framehop too
@@ -35,6 +36,24 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: oracle [options] [--] PROGRAM [ARGUMENT...]\n");
 	return 2;
+}
+
+static int choose_breakpoints(const char *name, enum breakpoints *ret)
+{
+	static const char *const names[] = {
+		[BREAK_BEST] = "best",
+		[BREAK_HARDWARE] = "hardware",
+		[BREAK_INT3] = "int3",
+		[BREAK_STEP] = "step",
+	};
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!strcmp(name, names[i])) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 static int choose_peers(const char *name)
@@ -78,7 +97,7 @@ int main(int argc, char **argv)
 	unsigned int bad;
 	int opt, err;
 
-	while ((opt = getopt(argc, argv, "+n:i:f:s:c:w:j:t:k:o:u:m:v")) != -1) {
+	while ((opt = getopt(argc, argv, "+n:i:f:s:c:w:j:t:k:o:u:m:b:v")) != -1) {
 		switch (opt) {
 		case 'n':
 			plan.name = optarg;
@@ -114,6 +133,10 @@ int main(int argc, char **argv)
 			if (choose_peers(optarg))
 				return usage();
 			break;
+		case 'b':
+			if (choose_breakpoints(optarg, &plan.breakpoints))
+				return usage();
+			break;
 		case 'm':
 			at_least = strtoull(optarg, NULL, 0);
 			break;
@@ -142,16 +165,15 @@ int main(int argc, char **argv)
 	stay_on_one_cpu();
 	err = run_plan(&plan, &stats);
 	if (err) {
-		fprintf(stderr, "oracle: %s: %s\n", plan.argv[0],
-			strerror(-err));
+		fprintf(stderr, "oracle: %s: %s\n", plan.argv[0], strerror(-err));
 		return 4;
 	}
 	bad = report_finish(&plan, &stats, table);
 	if (table)
 		fclose(table);
 	if (stats.steps < at_least) {
-		printf("# only %lu instructions, want %lu; wait status %#x\n",
-		       stats.steps, at_least, stats.exit_status);
+		printf("# only %lu instructions, want %lu; wait status %#x\n", stats.steps,
+		       at_least, stats.exit_status);
 		return 1;
 	}
 	return bad ? 1 : 0;

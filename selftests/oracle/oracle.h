@@ -6,6 +6,7 @@
  *	memory.c	the program's memory, cached between stops
  *	truth.c		the true stack, from what instructions did
  *	step.c		ptrace: every thread, one instruction at a time
+ *	breakpoint.c	or up to an address
  *	compare.c	the unwinders' answers against the truth
  *	report.c	names, causes of misses, KTAP and the table
  *	oracle.c	options
@@ -39,15 +40,15 @@ enum insn_kind {
 	INSN_RET,
 	INSN_SYSCALL,
 	INSN_PUSH,
-	INSN_POP,	/* into a general register */
-	INSN_LOAD_SP,	/* the stack pointer becomes a register's or memory's value */
-	INSN_REP,	/* repeats: many steps at one address */
+	INSN_POP, /* into a general register */
+	INSN_LOAD_SP, /* the stack pointer becomes a register's or memory's value */
+	INSN_REP, /* repeats: many steps at one address */
 };
 
 enum insn_write {
 	WRITE_NONE,
-	WRITE_STACK,	/* below the stack pointer: push and call */
-	WRITE_OPERAND,	/* @size bytes at base + index * scale + disp */
+	WRITE_STACK, /* below the stack pointer: push and call */
+	WRITE_OPERAND, /* @size bytes at base + index * scale + disp */
 	WRITE_ANYWHERE,
 };
 
@@ -82,15 +83,14 @@ struct insn {
 
 const struct insn *insn_at(struct process *p, u64 pc);
 void insn_flush(void);
-bool insn_operand(const struct insn *insn, const struct user_regs_struct *regs,
-		  u64 *addr);
+bool insn_operand(const struct insn *insn, const struct user_regs_struct *regs, u64 *addr);
 
 /* truth.c */
 
 enum frame_kind {
-	FRAME_CALL,	/* @pc is the return address that a call pushed */
-	FRAME_SIGNAL,	/* @pc is the interrupted program counter */
-	FRAME_START,	/* @pc was put there by makecontext() or its like */
+	FRAME_CALL, /* @pc is the return address that a call pushed */
+	FRAME_SIGNAL, /* @pc is the interrupted program counter */
+	FRAME_START, /* @pc was put there by makecontext() or its like */
 };
 
 /**
@@ -177,14 +177,55 @@ extern struct truth_stats truth_stats;
 extern u64 truth_now; /* instructions so far */
 
 void truth_step(struct stack **s, struct memory *m, const struct insn *insn,
-		const struct user_regs_struct *before,
-		const struct user_regs_struct *after);
-bool truth_signal(struct stack *s, struct memory *m,
-		  const struct user_regs_struct *before,
+		const struct user_regs_struct *before, const struct user_regs_struct *after);
+bool truth_signal(struct stack *s, struct memory *m, const struct user_regs_struct *before,
 		  const struct user_regs_struct *after);
 void truth_rise(struct stack *s, u64 sp);
-unsigned int truth_trace(const struct stack *s, struct memory *m, u64 pc,
-			 u64 *pcs, unsigned int max, bool held);
+unsigned int truth_trace(const struct stack *s, struct memory *m, u64 pc, u64 *pcs,
+			 unsigned int max, bool held);
+
+/* breakpoint.c */
+
+enum breakpoints {
+	BREAK_BEST, /* debug registers, if they work */
+	BREAK_HARDWARE,
+	BREAK_INT3,
+	BREAK_STEP, /* none: every instruction up to there is stepped */
+};
+
+/**
+ * struct breakpoint - where a thread shall stop
+ * @addr: the address, or 0.
+ * @planted: where an INT3 is now, while the thread runs.
+ * @was: where one was until the thread stopped last.
+ * @word: the program's code there.
+ * @blocked: the thread waits in vfork(): its child runs in this memory.
+ */
+struct breakpoint {
+	u64 addr;
+	u64 planted;
+	u64 was;
+	u64 word;
+	bool blocked;
+};
+
+/* Choose how, once; says it. */
+void breakpoint_choose(enum breakpoints wanted);
+/* Does a thread run up to it at full speed? @alone: as for breakpoint_run(). */
+bool breakpoint_is_cheap(bool alone);
+/* Stop thread @tid, which is stopped now, at @addr; 0: nowhere. False: impossible. */
+bool breakpoint_set(struct breakpoint *b, pid_t tid, u64 addr);
+/* A child @tid of a thread that stopped: it has not its parent's breakpoint. */
+void breakpoint_child(const struct breakpoint *parent, pid_t tid);
+/* The thread runs another program now. */
+void breakpoint_exec(struct breakpoint *b);
+/* The thread stopped by @sig: corrects its registers @r if this was the breakpoint. */
+void breakpoint_stopped(struct breakpoint *b, pid_t tid, struct user_regs_struct *r, int sig);
+/*
+ * Let the thread run with signal @sig; @alone: no other one shares its memory. It may
+ * stop by SIGTRAP anywhere.
+ */
+void breakpoint_run(struct breakpoint *b, pid_t tid, bool alone, int sig);
 
 /* step.c */
 
@@ -213,6 +254,7 @@ struct process {
  *	returns; 0 never.
  * @inject: send SIGUSR1 before every n-th instruction, 0 never.
  * @seconds: wall clock limit.
+ * @breakpoints: how to stop at an address.
  */
 struct plan {
 	char **argv;
@@ -224,6 +266,7 @@ struct plan {
 	unsigned int window;
 	unsigned int inject;
 	unsigned int seconds;
+	enum breakpoints breakpoints;
 };
 
 struct run_stats {
@@ -243,13 +286,11 @@ int run_plan(const struct plan *plan, struct run_stats *stats);
 
 extern bool use_peer[PEERS];
 int framehop_choose(void);
-const unsigned long long *dwarf_register(const struct user_regs_struct *r,
-					 int n);
+const unsigned long long *dwarf_register(const struct user_regs_struct *r, int n);
 struct unwinders *unwinders_create(struct process *p);
 void unwinders_destroy(struct unwinders *u);
 void unwinders_changed(struct unwinders *u);
-void compare(struct process *p, pid_t tid, struct stack *s,
-	     const struct user_regs_struct *regs);
+void compare(struct process *p, pid_t tid, struct stack *s, const struct user_regs_struct *regs);
 
 /* report.c */
 
@@ -257,17 +298,17 @@ bool report_never_returns(struct process *p, u64 function);
 void report_forget_names(struct process *p);
 
 enum miss_kind {
-	MISS_SHORT,	/* correct as far as it goes, but frames are missing */
-	MISS_WRONG,	/* an address that is not on the true stack */
-	MISS_LONG,	/* goes on behind the outermost frame */
+	MISS_SHORT, /* correct as far as it goes, but frames are missing */
+	MISS_WRONG, /* an address that is not on the true stack */
+	MISS_LONG, /* goes on behind the outermost frame */
 };
 
 enum cause {
-	CAUSE_NO_INFO,	/* no unwind information covers the frame */
-	CAUSE_TABLE,	/* the unwind information is wrong there */
-	CAUSE_END,	/* the outermost frame was not recognised */
-	CAUSE_OWN,	/* the information is right, the unwinder is not */
-	CAUSE_SWITCH,	/* the function was replacing the stack pointer */
+	CAUSE_NO_INFO, /* no unwind information covers the frame */
+	CAUSE_TABLE, /* the unwind information is wrong there */
+	CAUSE_END, /* the outermost frame was not recognised */
+	CAUSE_OWN, /* the information is right, the unwinder is not */
+	CAUSE_SWITCH, /* the function was replacing the stack pointer */
 	CAUSES,
 };
 
@@ -293,22 +334,19 @@ struct miss {
 struct tally {
 	u64 checked;
 	u64 exact;
-	u64 exact_open;	/* all addresses right, end not recognised */
-	u64 guessed;	/* exact traces that contain a marked guess */
-	u64 switching;	/* misses while a function replaced the stack */
-	u64 held;	/* exact if a return address in a register counts */
+	u64 exact_open; /* all addresses right, end not recognised */
+	u64 guessed; /* exact traces that contain a marked guess */
+	u64 switching; /* misses while a function replaced the stack */
+	u64 held; /* exact if a return address in a register counts */
 };
 extern struct tally tally[PEERS];
 
 void report_switched(struct stack *s, u64 since);
-void report_miss(struct process *p, struct stack *s, const struct miss *miss,
-		 bool other_right,
-		 const u64 *trace, unsigned int count, const u64 *truth,
-		 unsigned int depth, const struct user_regs_struct *regs,
-		 const char *end);
+void report_miss(struct process *p, struct stack *s, const struct miss *miss, bool other_right,
+		 const u64 *trace, unsigned int count, const u64 *truth, unsigned int depth,
+		 const struct user_regs_struct *regs, const char *end);
 int report_read_known(const char *path);
-unsigned int report_finish(const struct plan *plan,
-			   const struct run_stats *stats, FILE *table);
+unsigned int report_finish(const struct plan *plan, const struct run_stats *stats, FILE *table);
 
 extern int verbose;
 

@@ -50,9 +50,8 @@ int verbose;
 static const char *const peer_names[] = { "shstk", "libunwind", "framehop" };
 static const char *const miss_names[] = { "short", "wrong", "long" };
 static const char *const cause_names[] = {
-	[CAUSE_NO_INFO] = "no-info", [CAUSE_TABLE] = "table",
-	[CAUSE_END] = "end",	     [CAUSE_OWN] = "own",
-	[CAUSE_SWITCH] = "switch",
+	[CAUSE_NO_INFO] = "no-info", [CAUSE_TABLE] = "table",	[CAUSE_END] = "end",
+	[CAUSE_OWN] = "own",	     [CAUSE_SWITCH] = "switch",
 };
 
 /* Names */
@@ -60,9 +59,8 @@ static const char *const cause_names[] = {
 static Dwfl *dwfl;
 static pid_t names_of;
 
-static int no_debuginfo(Dwfl_Module *mod, void **data, const char *name,
-			Dwarf_Addr base, const char *file, const char *link,
-			GElf_Word crc, char **ret)
+static int no_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base,
+			const char *file, const char *link, GElf_Word crc, char **ret)
 {
 	(void)mod;
 	(void)data;
@@ -117,8 +115,7 @@ static const char *section_at(Dwfl_Module *mod, u64 pc)
 	return elf_strptr(dwfl_module_getelf(mod, &bias), names, shdr.sh_name);
 }
 
-static void name_of(struct process *p, u64 pc, char *module, char *symbol,
-		    size_t size)
+static void name_of(struct process *p, u64 pc, char *module, char *symbol, size_t size)
 {
 	Dwfl_Module *mod = module_at(p, pc);
 	const char *name, *base, *section;
@@ -224,8 +221,7 @@ static bool evaluate(struct process *p, const Dwarf_Op *ops, size_t n,
 			continue;
 		}
 		if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg16) {
-			stack[++top] = dwarf_reg(r, op->atom - DW_OP_breg0) +
-				       op->number;
+			stack[++top] = dwarf_reg(r, op->atom - DW_OP_breg0) + op->number;
 			continue;
 		}
 		switch (op->atom) {
@@ -262,8 +258,7 @@ static bool evaluate(struct process *p, const Dwarf_Op *ops, size_t n,
 			stack[top] = (int64_t)stack[top] >= (int64_t)right;
 			break;
 		case DW_OP_deref:
-			if (top < 0 ||
-			    memory_read(p->memory, stack[top], &stack[top], 8))
+			if (top < 0 || memory_read(p->memory, stack[top], &stack[top], 8))
 				return false;
 			break;
 		case DW_OP_stack_value:
@@ -300,8 +295,7 @@ static int third_opinion(struct process *p, const struct miss *miss,
 		goto out;
 	if (dwarf_frame_info(frame, NULL, NULL, &signal) < 0)
 		goto out;
-	if (dwarf_frame_cfa(frame, &ops, &n) ||
-	    !evaluate(p, ops, n, regs, 0, &cfa))
+	if (dwarf_frame_cfa(frame, &ops, &n) || !evaluate(p, ops, n, regs, 0, &cfa))
 		goto out;
 	if (dwarf_frame_register(frame, 16, mem, &ops, &n))
 		goto out;
@@ -309,9 +303,8 @@ static int third_opinion(struct process *p, const struct miss *miss,
 		*ra = 0;
 		result = 2;
 	} else if (n && evaluate(p, ops, n, regs, cfa, &slot) &&
-		   (ops[n - 1].atom == DW_OP_stack_value ?
-			    (*ra = slot, true) :
-			    !memory_read(p->memory, slot, ra, 8))) {
+		   (ops[n - 1].atom == DW_OP_stack_value ? (*ra = slot, true) :
+							   !memory_read(p->memory, slot, ra, 8))) {
 		result = 2;
 	}
 out:
@@ -319,9 +312,8 @@ out:
 	return result;
 }
 
-static enum cause find_cause(struct process *p, const struct miss *miss,
-			     bool other_right, u64 expected,
-			     const struct user_regs_struct *regs)
+static enum cause find_cause(struct process *p, const struct miss *miss, bool other_right,
+			     u64 expected, const struct user_regs_struct *regs)
 {
 	u64 ra = 0;
 	int opinion = third_opinion(p, miss, regs, &ra);
@@ -335,16 +327,14 @@ static enum cause find_cause(struct process *p, const struct miss *miss,
 	return miss->kind == MISS_LONG ? CAUSE_END : CAUSE_TABLE;
 }
 
-static void print_trace(const char *what, struct process *p, const u64 *pcs,
-			unsigned int n)
+static void print_trace(const char *what, struct process *p, const u64 *pcs, unsigned int n)
 {
 	char module[64], symbol[64];
 
 	fprintf(stderr, "#   %s\n", what);
 	for (unsigned int i = 0; i < n && i < 24; i++) {
 		name_of(p, pcs[i], module, symbol, sizeof(symbol));
-		fprintf(stderr, "#     %2u %#14lx %s %s\n", i, pcs[i], module,
-			symbol);
+		fprintf(stderr, "#     %2u %#14lx %s %s\n", i, pcs[i], module, symbol);
 	}
 }
 
@@ -383,8 +373,7 @@ static struct group *find_group(const struct miss *miss)
 
 		if (!g->used ||
 		    (g->miss.pc == miss->pc && g->miss.peer == miss->peer &&
-		     g->miss.kind == miss->kind &&
-		     g->miss.is_return == miss->is_return))
+		     g->miss.kind == miss->kind && g->miss.is_return == miss->is_return))
 			return g;
 	}
 	return NULL;
@@ -397,8 +386,7 @@ static void keep(struct stack *s, struct group *g, const struct miss *miss)
 	unsigned int *n = &s->npending[miss->peer];
 
 	if (*n == MAX_PENDING) {
-		memmove(all, all + MAX_PENDING / 2,
-			MAX_PENDING / 2 * sizeof(*all));
+		memmove(all, all + MAX_PENDING / 2, MAX_PENDING / 2 * sizeof(*all));
 		*n = MAX_PENDING / 2;
 	}
 	all[(*n)++] = (struct pending){
@@ -422,9 +410,8 @@ static void keep(struct stack *s, struct group *g, const struct miss *miss)
  * @regs: registers.
  * @end: how the unwinder says that the trace ended.
  */
-void report_miss(struct process *p, struct stack *s, const struct miss *miss,
-		 bool other_right, const u64 *trace, unsigned int count,
-		 const u64 *truth, unsigned int depth,
+void report_miss(struct process *p, struct stack *s, const struct miss *miss, bool other_right,
+		 const u64 *trace, unsigned int count, const u64 *truth, unsigned int depth,
 		 const struct user_regs_struct *regs, const char *end)
 {
 	unsigned int i;
@@ -444,14 +431,11 @@ void report_miss(struct process *p, struct stack *s, const struct miss *miss,
 		g->used = true;
 		g->miss = *miss;
 		g->cause = find_cause(p, miss, other_right, expected, regs);
-		name_of(p, miss->pc - miss->is_return, g->module, g->symbol,
-			sizeof(g->symbol));
+		name_of(p, miss->pc - miss->is_return, g->module, g->symbol, sizeof(g->symbol));
 		if (verbose > (int)miss->peer) {
-			fprintf(stderr,
-				"# %s %s at %#lx in %s %s (%s), rsp %#llx, end: %s\n",
-				peer_names[miss->peer], miss_names[miss->kind],
-				miss->pc, g->module, g->symbol,
-				cause_names[g->cause], regs->rsp, end);
+			fprintf(stderr, "# %s %s at %#lx in %s %s (%s), rsp %#llx, end: %s\n",
+				peer_names[miss->peer], miss_names[miss->kind], miss->pc, g->module,
+				g->symbol, cause_names[g->cause], regs->rsp, end);
 			print_trace("true:", p, truth, depth);
 			print_trace("got:", p, trace, count);
 		}
@@ -491,11 +475,10 @@ int report_read_known(const char *path)
 		if (!line[0] || line[0] == '#')
 			continue;
 		if (known_count == KNOWN ||
-		    sscanf(line, "%15s %63s %63s %63s %n", k->kind, k->module,
-			   k->symbol, k->program, &n) != 4 ||
+		    sscanf(line, "%15s %63s %63s %63s %n", k->kind, k->module, k->symbol,
+			   k->program, &n) != 4 ||
 		    !line[n]) {
-			fprintf(stderr,
-				"%s:%d: want: kind module symbol program explanation\n",
+			fprintf(stderr, "%s:%d: want: kind module symbol program explanation\n",
 				path, number);
 			fclose(f);
 			return -EINVAL;
@@ -513,8 +496,7 @@ static struct known *find_known(const struct group *g, const char *program)
 		struct known *k = &known[i];
 
 		if (!fnmatch(k->kind, miss_names[g->miss.kind], 0) &&
-		    !fnmatch(k->module, g->module, 0) &&
-		    !fnmatch(k->symbol, g->symbol, 0) &&
+		    !fnmatch(k->module, g->module, 0) && !fnmatch(k->symbol, g->symbol, 0) &&
 		    !fnmatch(k->program, program, 0))
 			return k;
 	}
@@ -566,9 +548,7 @@ static void print_share(FILE *out, const struct tally *t)
 	if (!t->checked)
 		fprintf(out, "%11s", "-");
 	else
-		fprintf(out, "%10.4f%%",
-			missed ? 100.0 * t->exact / t->checked - 0.00005 :
-				 100.0);
+		fprintf(out, "%10.4f%%", missed ? 100.0 * t->exact / t->checked - 0.00005 : 100.0);
 }
 
 /**
@@ -579,28 +559,26 @@ static void print_share(FILE *out, const struct tally *t)
  *
  * Return: number of libshstk's misses that are not explained.
  */
-unsigned int report_finish(const struct plan *plan,
-			   const struct run_stats *stats, FILE *table)
+unsigned int report_finish(const struct plan *plan, const struct run_stats *stats, FILE *table)
 {
 	u64 causes[PEERS][CAUSES] = { 0 }, explained = 0, unexplained = 0;
 
 	merge();
 	printf("# %s: %lu instructions, %lu calls skipped, %lu threads, %lu processes, %lu lost, %.1f s, %.1f us each\n",
-	       plan->name, stats->steps, stats->skipped_calls,
-	       stats->threads + stats->processes, stats->processes, stats->lost,
-	       stats->seconds,
+	       plan->name, stats->steps, stats->skipped_calls, stats->threads + stats->processes,
+	       stats->processes, stats->lost, stats->seconds,
 	       stats->steps ? stats->seconds * 1e6 / stats->steps : 0);
 	printf("#   truth: %lu calls, %lu returns, %lu of them odd, %lu signals, %lu stack switches\n",
-	       truth_stats.calls, truth_stats.returns, truth_stats.odd_returns,
-	       truth_stats.signals, truth_stats.switches);
+	       truth_stats.calls, truth_stats.returns, truth_stats.odd_returns, truth_stats.signals,
+	       truth_stats.switches);
 	for (int i = 0; i < PEERS; i++) {
 		if (!tally[i].checked)
 			continue;
 		printf("#   %-10s exact", peer_names[i]);
 		print_share(stdout, &tally[i]);
 		printf(" of %lu; end not recognised %lu, with a marked guess %lu, held %lu, missed in a switch %lu\n",
-		       tally[i].checked, tally[i].exact_open, tally[i].guessed,
-		       tally[i].held, tally[i].switching);
+		       tally[i].checked, tally[i].exact_open, tally[i].guessed, tally[i].held,
+		       tally[i].switching);
 	}
 	for (unsigned int i = 0; i < group_count; i++) {
 		struct group *g = &groups[i];
@@ -609,10 +587,8 @@ unsigned int report_finish(const struct plan *plan,
 		causes[g->miss.peer][g->cause] += g->count;
 		causes[g->miss.peer][CAUSE_SWITCH] += g->switching;
 		if (verbose && g->switching)
-			printf("#   %-9s %-7s %-5s %8lu %s %s\n",
-			       peer_names[g->miss.peer],
-			       cause_names[CAUSE_SWITCH],
-			       miss_names[g->miss.kind], g->switching,
+			printf("#   %-9s %-7s %-5s %8lu %s %s\n", peer_names[g->miss.peer],
+			       cause_names[CAUSE_SWITCH], miss_names[g->miss.kind], g->switching,
 			       g->module, g->symbol);
 		if (!g->count)
 			continue;
@@ -621,28 +597,26 @@ unsigned int report_finish(const struct plan *plan,
 			*(k ? &explained : &unexplained) += g->count;
 		}
 		printf("#   %-9s %-7s %-5s %8lu (%lu silent, %lu marked) %s %s%s%s\n",
-		       peer_names[g->miss.peer], cause_names[g->cause],
-		       miss_names[g->miss.kind], g->count, g->silent,
-		       g->guessed, g->module, g->symbol, k ? ": " : "",
+		       peer_names[g->miss.peer], cause_names[g->cause], miss_names[g->miss.kind],
+		       g->count, g->silent, g->guessed, g->module, g->symbol, k ? ": " : "",
 		       k			  ? k->why :
 		       g->miss.peer == PEER_SHSTK ? ": NOT EXPLAINED" :
 						    "");
 	}
 	for (int i = 0; i < PEERS; i++)
 		if (groups_lost[i])
-			printf("#   %lu misses of %s were not grouped\n",
-			       groups_lost[i], peer_names[i]);
+			printf("#   %lu misses of %s were not grouped\n", groups_lost[i],
+			       peer_names[i]);
 	unexplained += groups_lost[PEER_SHSTK];
 	if (table) {
 		fprintf(table, "%s\t%lu", plan->name, stats->steps);
 		for (int i = 0; i < PEERS; i++) {
-			fprintf(table, "\t%lu\t%lu", tally[i].checked,
-				tally[i].exact);
+			fprintf(table, "\t%lu\t%lu", tally[i].checked, tally[i].exact);
 			for (int c = 0; c < CAUSES; c++)
 				fprintf(table, "\t%lu", causes[i][c]);
 		}
-		fprintf(table, "\t%lu\t%lu\t%lu\n",
-			tally[PEER_SHSTK].exact_open, explained, unexplained);
+		fprintf(table, "\t%lu\t%lu\t%lu\n", tally[PEER_SHSTK].exact_open, explained,
+			unexplained);
 	}
 	return unexplained;
 }

@@ -4,7 +4,7 @@
  *
  * A single step costs tens of microseconds, so runs are bounded and sampled
  * where a plan says so: once a function was stepped often enough, its calls are
- * mostly run at full speed up to a hardware breakpoint on the return address.
+ * mostly run at full speed up to a breakpoint on the return address.
  * What is on the stack then is known again: the caller's frames. A function
  * that leaves by other means (longjmp(), exceptions) while it is run like that
  * loses the thread; report_never_returns() names those that always do.
@@ -58,7 +58,7 @@ struct task {
 	struct user_regs_struct before;
 	struct insn insn;
 	bool signalled; /* a signal was given at @before */
-	u64 breakpoint;
+	struct breakpoint breakpoint;
 	unsigned int stops;
 	unsigned int plain_steps;
 	unsigned int in_window;
@@ -75,8 +75,7 @@ static u64 random_state;
 
 static u64 next_random(void)
 {
-	random_state =
-		random_state * 6364136223846793005ull + 1442695040888963407ull;
+	random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
 	return random_state >> 33;
 }
 
@@ -213,32 +212,22 @@ static void task_remove(struct task *t)
 	free(t);
 }
 
-static int poke_debug(pid_t tid, int reg, u64 value)
-{
-	return ptrace(PTRACE_POKEUSER, tid,
-		      offsetof(struct user, u_debugreg) + 8 * reg, value);
-}
-
 static bool set_breakpoint(struct task *t, u64 addr)
 {
-	if (t->breakpoint == addr)
-		return true;
-	if (!addr || t->breakpoint)
-		poke_debug(t->tid, 7, 0);
-	t->breakpoint = 0;
-	if (!addr)
-		return true;
-	if (poke_debug(t->tid, 0, addr) || poke_debug(t->tid, 7, 1))
-		return false;
-	t->breakpoint = addr;
-	return true;
+	return breakpoint_set(&t->breakpoint, t->tid, addr);
+}
+
+static bool is_alone(const struct task *t)
+{
+	return t->process->users == 1;
 }
 
 static void resume(struct task *t, int sig)
 {
-	bool step = t->state == STATE_STEP;
-
-	ptrace(step ? PTRACE_SINGLESTEP : PTRACE_CONT, t->tid, 0, sig);
+	if (t->state == STATE_STEP)
+		ptrace(PTRACE_SINGLESTEP, t->tid, 0, sig);
+	else
+		breakpoint_run(&t->breakpoint, t->tid, is_alone(t), sig);
 }
 
 static void start_stepping(struct task *t)
@@ -305,8 +294,7 @@ static void follow(struct task *t, const struct user_regs_struct *after)
 	if (t->signalled) {
 		t->signalled = false;
 		memory_flush(t->process->memory);
-		if (truth_signal(t->stack, t->process->memory, &t->before,
-				 after))
+		if (truth_signal(t->stack, t->process->memory, &t->before, after))
 			return;
 	}
 	note_writes(t, after);
@@ -384,11 +372,11 @@ static bool catches(struct process *p, int sig)
 	return caught & 1ul << (sig - 1);
 }
 
-static bool loops(const struct task *t, u64 pc)
+static bool loops(const struct task *t, u64 pc, bool sample)
 {
 	if (pc - t->process->vdso < VDSO_SIZE)
 		return t->plain_steps > VDSO_STEPS;
-	return plan->fresh && t->plain_steps > LOOP_STEPS;
+	return sample && plan->fresh && t->plain_steps > LOOP_STEPS;
 }
 
 static void remember(struct task *t, const struct user_regs_struct *r)
@@ -406,10 +394,8 @@ static void remember(struct task *t, const struct user_regs_struct *r)
 /* One stop of a stepped thread that is no signal of its own. */
 static int stopped_stepping(struct task *t, const struct user_regs_struct *r)
 {
-	bool called = t->stepped && t->insn.kind == INSN_CALL &&
-		      r->rsp == t->before.rsp - 8;
-	bool moved = !t->stepped || r->rip != t->before.rip ||
-		     r->rsp != t->before.rsp;
+	bool called = t->stepped && t->insn.kind == INSN_CALL && r->rsp == t->before.rsp - 8;
+	bool sample, moved = !t->stepped || r->rip != t->before.rip || r->rsp != t->before.rsp;
 
 	if (moved || t->signalled || t->insn.kind == INSN_REP)
 		follow(t, r);
@@ -419,20 +405,20 @@ static int stopped_stepping(struct task *t, const struct user_regs_struct *r)
 	}
 	remember(t, r);
 	t->plain_steps = called ? 0 : t->plain_steps + 1;
-	if (called && sampled_out(t->process, r->rip) && skip_to_return(t, 0))
+	sample = breakpoint_is_cheap(is_alone(t));
+	if (called && sample && sampled_out(t->process, r->rip) && skip_to_return(t, 0))
 		return 0;
-	if (loops(t, r->rip) && skip_to_return(t, 0))
+	if (loops(t, r->rip, sample) && skip_to_return(t, 0))
 		return 0;
-	if (leave_window(t))
+	if (sample && leave_window(t))
 		return 0;
-	if (t->insn.kind == INSN_REP &&
-	    set_breakpoint(t, t->insn.pc + t->insn.len)) {
+	if (t->insn.kind == INSN_REP && set_breakpoint(t, t->insn.pc + t->insn.len)) {
 		t->state = STATE_REPEAT;
 		stats->repeats++;
 		return 0;
 	}
-	if (plan->inject && stats->steps % plan->inject == 0 &&
-	    t->insn.kind != INSN_SYSCALL && catches(t->process, SIGUSR1)) {
+	if (plan->inject && stats->steps % plan->inject == 0 && t->insn.kind != INSN_SYSCALL &&
+	    catches(t->process, SIGUSR1)) {
 		t->signalled = true;
 		return SIGUSR1;
 	}
@@ -441,6 +427,8 @@ static int stopped_stepping(struct task *t, const struct user_regs_struct *r)
 
 static int stopped_running(struct task *t, const struct user_regs_struct *r)
 {
+	if (r->rip != t->breakpoint.addr)
+		return 0;
 	switch (t->state) {
 	case STATE_REPEAT:
 		t->state = STATE_STEP;
@@ -453,7 +441,7 @@ static int stopped_running(struct task *t, const struct user_regs_struct *r)
 		start_stepping(t);
 		return stopped_stepping(t, r);
 	case STATE_SKIP:
-		if (r->rip != t->breakpoint || r->rsp <= t->skip_to) {
+		if (r->rsp <= t->skip_to) {
 			/* A deeper activation returned to the same address. */
 			if (++t->stops > SKIP_STOPS)
 				lose(t);
@@ -482,8 +470,7 @@ static void new_child(struct task *parent, int event)
 		int status;
 
 		t = task_add(tid);
-		if (waitpid(tid, &status, __WALL) != (pid_t)tid ||
-		    !WIFSTOPPED(status)) {
+		if (waitpid(tid, &status, __WALL) != (pid_t)tid || !WIFSTOPPED(status)) {
 			task_remove(t);
 			return;
 		}
@@ -498,16 +485,14 @@ static void new_child(struct task *parent, int event)
 		t->process = process_get(tid);
 	}
 	/* clone() may also make a process: its thread group tells. */
-	if (event == PTRACE_EVENT_CLONE &&
-	    syscall(SYS_tgkill, parent->process->pid, tid, 0)) {
+	if (event == PTRACE_EVENT_CLONE && syscall(SYS_tgkill, parent->process->pid, tid, 0)) {
 		process_put(t->process);
 		t->process = process_get(tid);
 		stats->threads--;
 	}
 	maps_changed(t->process);
 	start_stepping(t);
-	/* A debug register is inherited. */
-	poke_debug(tid, 7, 0);
+	breakpoint_child(&parent->breakpoint, tid);
 	if (r.rsp != pr.rsp)
 		t->stack = stack_create(r.rsp);
 	else if (parent->state == STATE_STEP)
@@ -526,7 +511,7 @@ static void on_exec(struct task *t, const struct user_regs_struct *r)
 	stack_destroy(t->stack);
 	t->stack = stack_create(r->rsp);
 	t->stack->base = r->rsp;
-	t->breakpoint = 0;
+	breakpoint_exec(&t->breakpoint);
 	t->signalled = false;
 	t->process->vdso = auxv(t->process->pid, AT_SYSINFO_EHDR);
 	memory_flush(t->process->memory);
@@ -541,6 +526,10 @@ static int handle_stop(struct task *t, int status)
 
 	if (ptrace(PTRACE_GETREGS, t->tid, 0, &r))
 		return 0;
+	if (event == PTRACE_EVENT_EXEC)
+		breakpoint_exec(&t->breakpoint);
+	breakpoint_stopped(&t->breakpoint, t->tid, &r, event ? 0 : sig);
+	t->breakpoint.blocked = event == PTRACE_EVENT_VFORK;
 	switch (event) {
 	case PTRACE_EVENT_CLONE:
 	case PTRACE_EVENT_FORK:
@@ -557,16 +546,14 @@ static int handle_stop(struct task *t, int status)
 	if (t->state == STATE_LOST)
 		return sig == SIGTRAP ? 0 : sig;
 	if (sig == SIGTRAP)
-		return t->state == STATE_STEP ? stopped_stepping(t, &r) :
-						stopped_running(t, &r);
+		return t->state == STATE_STEP ? stopped_stepping(t, &r) : stopped_running(t, &r);
 	if (t->state == STATE_REPEAT) {
 		/* Step from the middle of it. */
 		t->state = STATE_STEP;
 		set_breakpoint(t, 0);
 	}
 	if (t->state == STATE_STEP) {
-		if (t->stepped &&
-		    (r.rip != t->before.rip || r.rsp != t->before.rsp))
+		if (t->stepped && (r.rip != t->before.rip || r.rsp != t->before.rsp))
 			follow(t, &r);
 		remember(t, &r);
 		t->signalled = true;
@@ -602,9 +589,8 @@ static int start(pid_t pid)
 	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
 		return -ECHILD;
 	if (ptrace(PTRACE_SETOPTIONS, pid, 0,
-		   PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE |
-			   PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-			   PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC) ||
+		   PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
+			   PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC) ||
 	    ptrace(PTRACE_GETREGS, pid, 0, &r))
 		return -errno;
 	t = task_add(pid);
@@ -690,6 +676,7 @@ int run_plan(const struct plan *p, struct run_stats *s)
 	pid_t pid;
 	int err;
 
+	breakpoint_choose(p->breakpoints);
 	plan = p;
 	stats = s;
 	memset(s, 0, sizeof(*s));

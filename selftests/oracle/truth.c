@@ -221,8 +221,8 @@ static void after_push(struct stack *s, struct memory *m, u64 sp)
 {
 	u64 word;
 
-	if (!s->held || s->held_frame.slot != sp ||
-	    memory_read(m, sp, &word, sizeof(word)) || word != s->held_frame.pc)
+	if (!s->held || s->held_frame.slot != sp || memory_read(m, sp, &word, sizeof(word)) ||
+	    word != s->held_frame.pc)
 		return;
 	push(s, s->held_frame);
 }
@@ -236,8 +236,7 @@ static void after_push(struct stack *s, struct memory *m, u64 sp)
  * @after: registers after it.
  */
 void truth_step(struct stack **stack, struct memory *m, const struct insn *insn,
-		const struct user_regs_struct *before,
-		const struct user_regs_struct *after)
+		const struct user_regs_struct *before, const struct user_regs_struct *after)
 {
 	struct stack *s = *stack;
 	struct frame f = { .slot = after->rsp, .kind = FRAME_CALL };
@@ -248,8 +247,7 @@ void truth_step(struct stack **stack, struct memory *m, const struct insn *insn,
 	switch (insn->kind) {
 	case INSN_CALL:
 		if (after->rsp != before->rsp - 8 ||
-		    memory_read(m, after->rsp, &f.pc, sizeof(f.pc)) ||
-		    f.pc != insn->pc + insn->len)
+		    memory_read(m, after->rsp, &f.pc, sizeof(f.pc)) || f.pc != insn->pc + insn->len)
 			break; /* it faulted */
 		truth_stats.calls++;
 		push(s, f);
@@ -291,8 +289,7 @@ void truth_step(struct stack **stack, struct memory *m, const struct insn *insn,
  *
  * Return: false if no handler was entered.
  */
-bool truth_signal(struct stack *s, struct memory *m,
-		  const struct user_regs_struct *before,
+bool truth_signal(struct stack *s, struct memory *m, const struct user_regs_struct *before,
 		  const struct user_regs_struct *after)
 {
 	/* Of the frame: 8 bytes return address, then struct ucontext. */
@@ -305,14 +302,13 @@ bool truth_signal(struct stack *s, struct memory *m,
 	    memory_read(m, after->rsp + 176, &interrupted.pc, 8))
 		return false;
 	/* A system call to be restarted is resumed two bytes earlier. */
-	if (sp != before->rsp || (interrupted.pc != before->rip &&
-				  interrupted.pc != before->rip - 2))
+	if (sp != before->rsp ||
+	    (interrupted.pc != before->rip && interrupted.pc != before->rip - 2))
 		return false;
 	truth_stats.signals++;
 	interrupted.saved = after->rsp + 176;
 	interrupted.slot = sp - 1;
-	interrupted.other_stack = after->rsp > sp ||
-				  sp - after->rsp > SIGNAL_FRAME_MAX;
+	interrupted.other_stack = after->rsp > sp || sp - after->rsp > SIGNAL_FRAME_MAX;
 	push(s, interrupted);
 	push(s, handler);
 	if (interrupted.other_stack)
@@ -332,8 +328,8 @@ bool truth_signal(struct stack *s, struct memory *m,
  *
  * Return: number of addresses.
  */
-unsigned int truth_trace(const struct stack *s, struct memory *m, u64 pc,
-			 u64 *pcs, unsigned int max, bool held)
+unsigned int truth_trace(const struct stack *s, struct memory *m, u64 pc, u64 *pcs,
+			 unsigned int max, bool held)
 {
 	unsigned int n = 0;
 

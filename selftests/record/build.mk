@@ -18,29 +18,65 @@ $(RECORD_B)/target-fp: selftests/record/target.c
 $(RECORD_B)/target-static: selftests/record/target.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -DSTATIC -static -o $@ $<
+$(RECORD_B)/cancel: selftests/record/cancel.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -ldl
+$(RECORD_B)/deep: selftests/record/deep.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/truth: selftests/record/truth.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/target-musl: selftests/record/musl.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(musl_CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -pthread -o $@ $<
+$(RECORD_B)/storm: selftests/record/storm.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -lrt
+$(RECORD_B)/interleave: selftests/record/interleave.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -Wl,-z,now
 $(RECORD_B)/plugin-%.so: selftests/record/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -DNAME=plugin_$* -o $@ $<
 
 # The test is a script; what it runs must be built before it.
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
-		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/plugin-one.so \
-		$(RECORD_B)/plugin-two.so all
+		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
+		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/cancel \
+		$(RECORD_B)/storm $(RECORD_B)/interleave all
 	$(Q)cp $< $@
 
 $(RECORD_B)/install_test: selftests/record/install_test all
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test
+$(RECORD_B)/copies_test: selftests/record/copies_test selftests/offline/common.py \
+		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep all
+	$(Q)cp $< selftests/offline/common.py $(@D)/
+
+$(RECORD_B)/attach_test: selftests/record/attach_test selftests/offline/common.py \
+		$(RECORD_B)/target all
+	$(Q)cp $< selftests/offline/common.py $(@D)/
+
+CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
+	$(RECORD_B)/attach_test
+
+# The storm, and the orders of two signals, at their full length: many hours.
+STORM_ROUNDS ?= 100000
+.PHONY: storm-record
+storm-record: $(RECORD_B)/record_test
+	STORM_ROUNDS=$(STORM_ROUNDS) STORM_STRIDE=1 $< storm_of_handlers orders_of_two_signals
 
 # The agent for arm64, run by an emulator; "make check" has the compiler.
 RECORD_ARM64	:= $(RECORD_B)/arm64
-$(RECORD_ARM64)/libshstk-agent.so: $(AGENT_SRC) $(wildcard tools/agent/*.h) \
+$(RECORD_ARM64)/libshstk-agent.so: $(AGENT_SRC) $(wildcard tools/inject/agent/*.h tools/inject/common/*.h tools/inject/*.h) \
 		$(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(ARM64)gcc $(TOOL_CFLAGS) $(AGENT_CFLAGS) -shared \
-		-o $@ $(AGENT_SRC) $(B)/lib/arm64/libshstk.a $(AGENT_LDFLAGS)
+		-o $@ $(AGENT_SRC) $(B)/lib/arm64/libshstk.a \
+		$(call gcs_link,$(ARM64)) $(AGENT_LDFLAGS)
+	$(call gcs_mark,$(ARM64),$@)
 $(RECORD_ARM64)/target: selftests/record/target.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<

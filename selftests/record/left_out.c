@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FAILS(type, name)	\
-	type name(void);	\
-	type name(void)		\
-	{			\
-		return (type)0;	\
+#define FAILS(type, name)       \
+	type name(void);        \
+	type name(void)         \
+	{                       \
+		return (type)0; \
 	}
 
 const char protobuf_c_empty_string[] = "";

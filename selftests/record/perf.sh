@@ -45,7 +45,7 @@ record='./shstk record -o out.folded'
 echo TAP version 13
 t 'a command with shadow stacks: by the kernel' 0 "$by" $record -F 499 -- ./shstk run -q ./target share 0.3
 whole 'its stacks' ';do_share'
-t 'one without: in process' 0 'in process: the command is not started with' $record -- ./target exit 0
+t 'one without: by copies' 0 'stacks copied and unwound here' $record -- ./target exit 0
 t 'time off the CPU' 0 's of off-CPU time' $record --off-cpu -- ./shstk run -q ./target sleeper 1
 t 'the thread slept for its second' 0 'yes' awk '/;sleeping_thread/ { s += $NF }
 	END { if (s > 0.98e9 && s < 20e9) print "yes"; else print "no", s }' out.folded
@@ -66,16 +66,17 @@ t 'sqlite3' 0 "$by" $record -F 499 -- ./shstk run -q sqlite3 :memory: "with recu
 whole 'its stacks' '^sqlite3;'
 
 ./shstk run -q ./target forever >ready 2>&1 &
-await grep -q ready ready
+await_line '^ready$' ready
 pid=$(pidof target)
 t 'a running process' 0 "$by" $record -F 499 -p "$pid" --duration=2
 whole 'its stacks' ';do_forever'
-t 'the whole system' 0 "$by" $record -F 499 -a --duration=2
+t 'the whole system' 0 'stacks copied and unwound here, or from shadow stacks' $record -F 499 -a --duration=2
 whole 'that process in it' 'target.*;do_forever'
 kill "$pid"
 wait
 ./target forever >/dev/null &
-t 'a process without a shadow stack is refused' 125 'runs without a shadow stack; --via=perf' $record -p $! --duration=0.1
+t 'a process without a shadow stack: by copies' 0 'stacks copied and unwound here' $record -F 499 -p $! --duration=2
+whole 'its stacks' ';do_forever'
 t 'but recorded if told to' 0 'frame pointers, not a shadow stack' $record --via=perf -p $! --duration=2
 kill $!
 t 'no such event here' 125 "no event 'cache-misses'" $record --via=perf -e cache-misses -- ./target exit 0

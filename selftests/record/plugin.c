@@ -17,7 +17,6 @@ int NAME(long ms)
 		for (int i = 0; i < 20000; i++)
 			x += i;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	} while ((ts.tv_sec - start.tv_sec) * 1000 +
-		 (ts.tv_nsec - start.tv_nsec) / 1000000 < ms);
+	} while ((ts.tv_sec - start.tv_sec) * 1000 + (ts.tv_nsec - start.tv_nsec) / 1000000 < ms);
 	return x;
 }

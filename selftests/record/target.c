@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
@@ -62,7 +63,7 @@ static void tell(const char *function, double s)
 	do {                                                               \
 		double start_ = clock_s(CLOCK_THREAD_CPUTIME_ID), used_;   \
 		volatile unsigned int x_ = 0;                              \
-									   \
+                                                                           \
 		do {                                                       \
 			for (int i_ = 0; i_ < 20000; i_++)                 \
 				x_ += i_;                                  \
@@ -71,12 +72,15 @@ static void tell(const char *function, double s)
 		tell(__func__, used_);                                     \
 	} while (0)
 
+/* A function a line: all are the same but for their names. */
+/* clang-format off */
 static NOINLINE void burn(double s) { BURN(s); }
 static NOINLINE void work_seventy(double s) { BURN(s); }
 static NOINLINE void work_thirty(double s) { BURN(s); }
 static NOINLINE void child_work(double s) { BURN(s); }
 static NOINLINE void masked_work(double s) { BURN(s); }
 static NOINLINE void after_exec_work(double s) { BURN(s); }
+/* clang-format on */
 
 /* share SECONDS: 70 % in one function, 30 % in another. */
 static int do_share(char **arg)
@@ -117,6 +121,34 @@ static int do_threads(char **arg)
 			pthread_join(threads[i], NULL);
 	}
 	free(threads);
+	return 0;
+}
+
+static pthread_barrier_t barrier;
+
+static NOINLINE void *at_barrier(void *arg)
+{
+	pthread_barrier_wait(&barrier);
+	return arg;
+}
+
+/* crowd NUMBER SECONDS: so many threads wait for the first one, which works. */
+static int do_crowd(char **arg)
+{
+	int number = atoi(arg[0]);
+	pthread_t *threads = calloc(number, sizeof(*threads));
+	pthread_attr_t attr;
+
+	pthread_barrier_init(&barrier, NULL, number + 1);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 65536);
+	for (int i = 0; i < number; i++)
+		if (pthread_create(&threads[i], &attr, at_barrier, NULL))
+			return 1;
+	burn(atof(arg[1]));
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < number; i++)
+		pthread_join(threads[i], NULL);
 	return 0;
 }
 
@@ -268,6 +300,272 @@ static int do_sigprof(char **arg)
 	return 0;
 }
 
+static NOINLINE void handler_work(double s)
+{
+	BURN(s);
+}
+
+static void on_tick(int signo)
+{
+	(void)signo;
+	handler_work(0.02);
+}
+
+/* handler SECONDS: half of them in a handler that blocks all signals. */
+static int do_handler(char **arg)
+{
+	struct sigaction sa = { .sa_handler = on_tick };
+
+	sigfillset(&sa.sa_mask);
+	sigaction(SIGALRM, &sa, NULL);
+	for (double left = atof(arg[0]); left > 0; left -= 0.04) {
+		burn(0.02);
+		raise(SIGALRM);
+	}
+	return 0;
+}
+
+/* Frames for several pages, one of which can't be read while time passes below it. */
+static NOINLINE int guard_below(int n, double s)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	char *page = (char *)(((uintptr_t)&n & -size) + 2 * size);
+	volatile char frame[512];
+
+	frame[0] = n;
+	if (n)
+		return guard_below(n - 1, s) + frame[0] - n;
+	burn(s / 3);
+	mprotect(page, size, PROT_NONE);
+	burn(s / 3);
+	mprotect(page, size, PROT_READ | PROT_WRITE);
+	burn(s / 3);
+	return 0;
+}
+
+static NOINLINE void *guarded(void *arg)
+{
+	guard_below(100, atof(arg));
+	return NULL;
+}
+
+/* guarded SECONDS: in each of two threads a page of the stack is a guard for a while. */
+static int do_guarded(char **arg)
+{
+	pthread_t thread;
+
+	guarded(arg[0]);
+	return pthread_create(&thread, NULL, guarded, arg[0]) || pthread_join(thread, NULL);
+}
+
+static void count_alarm(int signo)
+{
+	(void)signo;
+}
+
+static void give_up(int signo)
+{
+	(void)signo;
+	_exit(1);
+}
+
+/* Far from the start of the stack: a signal is to come while that is read. */
+static NOINLINE int pause_below(int n, long us)
+{
+	struct itimerval it = { .it_value = { .tv_usec = us } };
+	volatile char frame[64];
+
+	frame[0] = n;
+	if (n)
+		return pause_below(n - 1, us) + frame[0] - (char)n;
+	setitimer(ITIMER_REAL, &it, NULL);
+	pause();
+	return 0;
+}
+
+/* How many of 40 processes wait in vain for an alarm, as it comes before they wait. */
+static int do_soon(char **arg)
+{
+	struct sigaction act = { .sa_handler = count_alarm };
+	struct itimerspec limit = { .it_value.tv_sec = 2 };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 };
+	int lost = 0, status;
+	timer_t timer;
+
+	(void)arg;
+	sigaction(SIGALRM, &act, NULL);
+	signal(SIGUSR2, give_up);
+	for (int i = 0; i < 40; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			timer_create(CLOCK_MONOTONIC, &event, &timer);
+			timer_settime(timer, 0, &limit, NULL);
+			_exit(pause_below(2000, 50 + 10 * i));
+		}
+		if (waitpid(pid, &status, 0) != pid)
+			return 100;
+		lost += !!status;
+	}
+	return lost;
+}
+
+#if defined(__x86_64__)
+/* struct kernel_sigaction, with the handler that the kernel really calls. */
+struct kernel_action {
+	void *handler;
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+/* Handlers that call another one without aligning the stack as the ABI has it. */
+void *unaligned_to[2] __attribute__((used));
+void unaligned_0(int signo);
+void unaligned_1(int signo);
+__asm__(".text\n"
+	"unaligned_0:\n"
+	"	call *unaligned_to(%rip)\n"
+	"	ret\n"
+	"unaligned_1:\n"
+	"	call *unaligned_to+8(%rip)\n"
+	"	ret\n");
+
+static int put_between(int signo, int nr, void (*handler)(int))
+{
+	struct kernel_action action;
+
+	if (syscall(SYS_rt_sigaction, signo, NULL, &action, 8) || !action.handler)
+		return 0;
+	unaligned_to[nr] = action.handler;
+	action.handler = (void *)handler;
+	return !syscall(SYS_rt_sigaction, signo, &action, NULL, 8);
+}
+
+static volatile sig_atomic_t nr_plain;
+
+/* The compiler may use aligned moves for neither this one nor the agent's. */
+__attribute__((force_align_arg_pointer)) static void count_plain(int signo)
+{
+	(void)signo;
+	nr_plain++;
+}
+
+/* unaligned SECONDS: works, with its own and the agent's handler entered so. */
+static int do_unaligned(char **arg)
+{
+	int found = 0;
+
+	signal(SIGUSR1, count_plain);
+	for (int signo = SIGRTMIN + 1; signo <= SIGRTMAX; signo++)
+		found += put_between(signo, 0, unaligned_0);
+	if (!put_between(SIGUSR1, 1, unaligned_1))
+		return 2;
+	for (int i = 0; i < 10; i++) {
+		burn(atof(arg[0]) / 10);
+		raise(SIGUSR1);
+	}
+	/* By itself there is no handler but its own. */
+	return nr_plain != 10 ? 3 : found;
+}
+#endif
+
+static int differ(const char *what, const sigset_t *wanted, const sigset_t *got)
+{
+	int bad = 0;
+
+	for (int s = 1; s <= SIGRTMAX; s++) {
+		if (s == SIGKILL || s == SIGSTOP || (s > 31 && s < SIGRTMIN) ||
+		    sigismember(wanted, s) == sigismember(got, s))
+			continue;
+		printf("%s: signal %d reads back %d\n", what, s, sigismember(got, s));
+		bad = 1;
+	}
+	return bad;
+}
+
+static void *masks_thread(void *arg)
+{
+	sigset_t got;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &got);
+	return (void *)(long)differ("mask of a new thread", arg, &got);
+}
+
+static void plain_handler(int signo)
+{
+	(void)signo;
+}
+
+/* The action for @signo is as it was set, whatever the call that set it. */
+static int action_differs(const char *what, int signo, void (*handler)(int), int flags,
+			  const sigset_t *mask)
+{
+	struct sigaction got;
+
+	if (sigaction(signo, NULL, &got))
+		return 1;
+	got.sa_flags &= ~0x04000000; /* SA_RESTORER, libc's own */
+	if (got.sa_handler != handler || got.sa_flags != flags) {
+		printf("%s: handler %p flags %#x, not %p %#x\n", what, (void *)got.sa_handler,
+		       got.sa_flags, (void *)handler, flags);
+		return 1;
+	}
+	return differ(what, mask, &got.sa_mask);
+}
+
+/* masks: what a program sets of masks and actions reads back as it was set. */
+static int do_masks(char **arg)
+{
+	struct sigaction sa = { .sa_handler = plain_handler }, old;
+	sigset_t all, none, one, got;
+	pthread_t thread;
+	void *ret;
+	int bad = 0;
+
+	(void)arg;
+	sigfillset(&all);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigprocmask(SIG_BLOCK, NULL, &got);
+	bad |= differ("sigprocmask", &all, &got);
+	pthread_sigmask(SIG_UNBLOCK, &none, &got);
+	bad |= differ("pthread_sigmask", &all, &got);
+	pthread_create(&thread, NULL, masks_thread, &all);
+	pthread_join(thread, &ret);
+	bad |= !!ret;
+	sigprocmask(SIG_UNBLOCK, &all, &got);
+	bad |= differ("before SIG_UNBLOCK", &all, &got);
+	sigprocmask(SIG_SETMASK, NULL, &got);
+	bad |= differ("after SIG_UNBLOCK", &none, &got);
+
+	sa.sa_mask = all;
+	bad |= sigaction(SIGUSR1, &sa, NULL);
+	bad |= action_differs("sigaction", SIGUSR1, plain_handler, 0, &all);
+	sa.sa_mask = none;
+	sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER;
+	bad |= sigaction(SIGUSR1, &sa, &old);
+	bad |= old.sa_handler != plain_handler || differ("old action", &all, &old.sa_mask);
+	bad |= action_differs("sigaction again", SIGUSR1, plain_handler, sa.sa_flags, &none);
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR1);
+	bad |= signal(SIGUSR1, SIG_DFL) != plain_handler;
+	bad |= signal(SIGUSR1, plain_handler) != SIG_DFL;
+	bad |= action_differs("signal", SIGUSR1, plain_handler, SA_RESTART, &one);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	siginterrupt(SIGUSR1, 1);
+#pragma GCC diagnostic pop
+	bad |= action_differs("siginterrupt", SIGUSR1, plain_handler, 0, &one);
+	bad |= sysv_signal(SIGUSR1, plain_handler) != plain_handler;
+	bad |= action_differs("sysv_signal", SIGUSR1, plain_handler, SA_RESETHAND | SA_NODEFER,
+			      &none);
+	raise(SIGUSR1);
+	bad |= action_differs("behind SA_RESETHAND", SIGUSR1, SIG_DFL, SA_RESETHAND | SA_NODEFER,
+			      &none);
+	return bad;
+}
+
 static _Atomic int seen[65];
 
 static void on_any(int signo, siginfo_t *si, void *context)
@@ -280,8 +578,7 @@ static void on_any(int signo, siginfo_t *si, void *context)
 /* signals: takes all real-time signals for itself, by every way there is. */
 static int do_signals(char **arg)
 {
-	struct sigaction sa = { .sa_sigaction = on_any,
-				.sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction sa = { .sa_sigaction = on_any, .sa_flags = SA_SIGINFO | SA_RESTART };
 	struct sigaction old;
 	struct timespec zero = { 0, 20000000 };
 	siginfo_t si;
@@ -362,8 +659,7 @@ static int do_raw(char **arg)
 	int cut = 0;
 
 	if (clone(raw_thread_work, stack + size,
-		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
-			  CLONE_THREAD | CLONE_SYSVSEM,
+		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
 		  arg[0]) < 0)
 		return 1;
 	/* Which is done in this thread, and must not shorten its sleep. */
@@ -489,18 +785,17 @@ static int expect(const char *what, int ok, double took, double wanted)
 {
 	if (ok && took >= wanted - 0.002)
 		return 0;
-	printf("%s: %s after %.4f s of %.4f s\n", what,
-	       ok ? "returned" : strerror(errno), took, wanted);
+	printf("%s: %s after %.4f s of %.4f s\n", what, ok ? "returned" : strerror(errno), took,
+	       wanted);
 	return 1;
 }
 
-#define TIMED(what, wanted, call)                                         \
-	do {                                                              \
-		double at_ = clock_s(CLOCK_MONOTONIC);                    \
-		int ok_ = (call);                                         \
-									  \
-		bad |= expect(what, ok_, clock_s(CLOCK_MONOTONIC) - at_,  \
-			      wanted);                                    \
+#define TIMED(what, wanted, call)                                                 \
+	do {                                                                      \
+		double at_ = clock_s(CLOCK_MONOTONIC);                            \
+		int ok_ = (call);                                                 \
+                                                                                  \
+		bad |= expect(what, ok_, clock_s(CLOCK_MONOTONIC) - at_, wanted); \
 	} while (0)
 
 static void on_alarm(int signo)
@@ -542,8 +837,7 @@ static int do_sleeps(char **arg)
 
 	(void)arg;
 	TIMED("nanosleep", 0.3, !nanosleep(&ts, NULL));
-	TIMED("clock_nanosleep", 0.3,
-	      !clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL));
+	TIMED("clock_nanosleep", 0.3, !clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL));
 	TIMED("usleep", 0.3, !usleep(300000));
 	TIMED("sleep", 1, !sleep(1));
 	TIMED("poll", 0.3, !poll(NULL, 0, 300));
@@ -559,15 +853,14 @@ static int do_sleeps(char **arg)
 	TIMED("ppoll, mask", 0.3, !ppoll(NULL, 0, &ts, &none));
 	TIMED("pselect, mask", 0.3, !pselect(0, NULL, NULL, NULL, &ts, &none));
 	TIMED("epoll_pwait, mask", 0.3, !epoll_pwait(ep, &event, 1, 300, &all));
-	TIMED("ppoll, no time", 0, ppoll(NULL, 0, &(struct timespec){ -1, 0 }, NULL) < 0 &&
-	      errno == EINVAL);
+	TIMED("ppoll, no time", 0,
+	      ppoll(NULL, 0, &(struct timespec){ -1, 0 }, NULL) < 0 && errno == EINVAL);
 	TIMED("__poll_chk", 0.3, !__poll_chk(NULL, 0, 300, 0));
 	TIMED("thrd_sleep", 0.3, !thrd_sleep(&ts, NULL));
 	TIMED("semtimedop", 0.3, semtimedop(sem, &down, 1, &ts) && errno == EAGAIN);
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
-	TIMED("sigtimedwait", 0.3, sigtimedwait(&usr1, NULL, &ts) < 0 &&
-	      errno == EAGAIN);
+	TIMED("sigtimedwait", 0.3, sigtimedwait(&usr1, NULL, &ts) < 0 && errno == EAGAIN);
 	/* A signal that waits to be asked for is not one that interrupts. */
 	sigprocmask(SIG_BLOCK, &usr1, NULL);
 	raise(SIGUSR1);
@@ -578,22 +871,133 @@ static int do_sleeps(char **arg)
 	 * start on, as the call may begin long after it.
 	 */
 	sigaction(SIGALRM, &sa, NULL);
-	TIMED("own EINTR", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
-	      poll(NULL, 0, 1000000) < 0 && errno == EINTR);
-	TIMED("sigsuspend", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
-	      sigsuspend(&none) < 0 && errno == EINTR);
-	TIMED("pause", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
-	      pause() < 0 && errno == EINTR);
-	TIMED("msgrcv", 0.2, !setitimer(ITIMER_REAL, &it, NULL) &&
-	      msgrcv(queue, text, 1, 0, 0) < 0 && errno == EINTR);
+	TIMED("own EINTR", 0.2,
+	      !setitimer(ITIMER_REAL, &it, NULL) && poll(NULL, 0, 1000000) < 0 && errno == EINTR);
+	TIMED("sigsuspend", 0.2,
+	      !setitimer(ITIMER_REAL, &it, NULL) && sigsuspend(&none) < 0 && errno == EINTR);
+	TIMED("pause", 0.2, !setitimer(ITIMER_REAL, &it, NULL) && pause() < 0 && errno == EINTR);
+	TIMED("msgrcv", 0.2,
+	      !setitimer(ITIMER_REAL, &it, NULL) && msgrcv(queue, text, 1, 0, 0) < 0 &&
+		      errno == EINTR);
 	sa.sa_handler = on_alarm_wait;
 	sigaction(SIGALRM, &sa, NULL);
 	it.it_interval.tv_usec = 900000;
-	TIMED("a handler that waits", 0.3, !setitimer(ITIMER_REAL, &it, NULL) &&
-	      poll(NULL, 0, 1000000) < 0 && errno == EINTR);
+	TIMED("a handler that waits", 0.3,
+	      !setitimer(ITIMER_REAL, &it, NULL) && poll(NULL, 0, 1000000) < 0 && errno == EINTR);
 	semctl(sem, 0, IPC_RMID);
 	msgctl(queue, IPC_RMID, NULL);
 	return bad | handlers_bad;
+}
+
+#define RETURNS(what, call, wanted, wanted_errno)                    \
+	do {                                                         \
+		int ret_;                                            \
+                                                                     \
+		errno = 0;                                           \
+		ret_ = (call);                                       \
+		if (ret_ == (wanted) && errno == (wanted_errno))     \
+			break;                                       \
+		printf("%s: %d, %s\n", what, ret_, strerror(errno)); \
+		bad = 1;                                             \
+	} while (0)
+
+static fd_set set_of(int first, int second)
+{
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(first, &set);
+	if (second >= 0)
+		FD_SET(second, &set);
+	return set;
+}
+
+static int is_set_of(const fd_set *set, int first)
+{
+	fd_set wanted = set_of(first, -1);
+
+	return !memcmp(set, &wanted, sizeof(wanted));
+}
+
+/* @full can be read and @idle can't; both are small. */
+static int select_sets(int full, int idle)
+{
+	static fd_set elsewhere;
+	struct timeval second = { .tv_sec = 1 }, ms = { .tv_usec = 20000 }, none = { 0, 0 };
+	fd_set in = set_of(full, idle), out = set_of(idle, -1), except = set_of(full, -1);
+	int nr = (full > idle ? full : idle) + 1, bad = 0, closed;
+
+	RETURNS("select, ready", select(nr, &in, NULL, &except, &second), 1, 0);
+	bad |= !is_set_of(&in, full) || FD_ISSET(full, &except);
+	elsewhere = set_of(full, idle);
+	RETURNS("select, set elsewhere", select(nr, &elsewhere, NULL, NULL, NULL), 1, 0);
+	bad |= !is_set_of(&elsewhere, full);
+	in = set_of(idle, -1);
+	TIMED("select, idle", 0.02, !select(nr, &in, NULL, NULL, &ms));
+	bad |= FD_ISSET(idle, &in) || ms.tv_usec || ms.tv_sec;
+	in = set_of(full, idle);
+	RETURNS("select, at once", select(nr, &in, &out, NULL, &none), 1, 0);
+	bad |= !is_set_of(&in, full) || FD_ISSET(idle, &out);
+	closed = dup(full);
+	close(closed);
+	in = set_of(full, closed);
+	RETURNS("select, closed", select(closed + 1, &in, NULL, NULL, NULL), -1, EBADF);
+	bad |= !FD_ISSET(closed, &in) || !FD_ISSET(full, &in);
+	RETURNS("select, bad set", select(nr, (fd_set *)8, NULL, NULL, &second), -1, EFAULT);
+	RETURNS("select, bad number", select(-1, &in, NULL, NULL, &second), -1, EINVAL);
+	second.tv_sec = -1;
+	RETURNS("select, bad time", select(nr, &in, NULL, NULL, &second), -1, EINVAL);
+	return bad;
+}
+
+static int pselect_sets(int full, int idle)
+{
+	struct timespec second = { .tv_sec = 1 }, ms = { .tv_nsec = 20000000 };
+	fd_set in = set_of(full, idle);
+	int nr = (full > idle ? full : idle) + 1, bad = 0;
+	sigset_t all;
+
+	sigfillset(&all);
+	RETURNS("pselect, ready", pselect(nr, &in, NULL, NULL, &second, NULL), 1, 0);
+	bad |= !is_set_of(&in, full);
+	in = set_of(full, idle);
+	RETURNS("pselect, mask", pselect(nr, &in, NULL, NULL, NULL, &all), 1, 0);
+	bad |= !is_set_of(&in, full);
+	in = set_of(idle, -1);
+	TIMED("pselect, idle", 0.02, !pselect(nr, &in, NULL, NULL, &ms, NULL));
+	bad |= FD_ISSET(idle, &in);
+	second.tv_nsec = 1000000000;
+	RETURNS("pselect, bad time", pselect(nr, &in, NULL, NULL, &second, NULL), -1, EINVAL);
+	return bad;
+}
+
+static int epoll_times(int full)
+{
+	struct timespec second = { .tv_sec = 1 }, ms = { .tv_nsec = 20000000 };
+	struct epoll_event event = { .events = EPOLLIN };
+	int ep = epoll_create1(0), bad = 0;
+
+	TIMED("epoll_pwait2, idle", 0.02, !epoll_pwait2(ep, &event, 1, &ms, NULL));
+	epoll_ctl(ep, EPOLL_CTL_ADD, full, &event);
+	RETURNS("epoll_pwait2, ready", epoll_pwait2(ep, &event, 1, &second, NULL), 1, 0);
+	RETURNS("epoll_pwait2, for ever", epoll_pwait2(ep, &event, 1, NULL, NULL), 1, 0);
+	RETURNS("epoll_pwait2, bad pointer",
+		epoll_pwait2(ep, &event, 1, (struct timespec *)8, NULL), -1, EFAULT);
+	second.tv_sec = -1;
+	RETURNS("epoll_pwait2, bad time", epoll_pwait2(ep, &event, 1, &second, NULL), -1, EINVAL);
+	return bad;
+}
+
+/* selects: what is asked first whether it would wait returns what it would have. */
+static int do_selects(char **arg)
+{
+	int full[2], idle[2];
+
+	(void)arg;
+	if (pipe(full) || pipe(idle) || write(full[1], "x", 1) != 1)
+		return 1;
+	return select_sets(full[0], idle[0]) | pselect_sets(full[0], idle[0]) |
+	       epoll_times(full[0]);
 }
 
 static int block_pipe[2];
@@ -627,7 +1031,9 @@ static NOINLINE void *waiting_for_semaphore(void *arg)
 static int do_stacks(char **arg)
 {
 	static void *(*const what[])(void *) = {
-		blocked_in_read, waiting_for_semaphore, busy_forever,
+		blocked_in_read,
+		waiting_for_semaphore,
+		busy_forever,
 	};
 	pthread_t thread;
 
@@ -681,7 +1087,9 @@ static void *in_sigwaitinfo(void *arg)
 static int do_waits(char **arg)
 {
 	static void *(*const what[])(void *) = {
-		in_epoll_wait, in_semop, in_sigwaitinfo,
+		in_epoll_wait,
+		in_semop,
+		in_sigwaitinfo,
 	};
 	int sem = semget(IPC_PRIVATE, 1, 0600);
 	pthread_t thread[3];
@@ -716,8 +1124,7 @@ static NOINLINE void interrupted_here(void)
 static int do_altstack(char **arg)
 {
 	stack_t ss = { .ss_sp = malloc(65536), .ss_size = 65536 };
-	struct sigaction sa = { .sa_handler = in_handler,
-				.sa_flags = SA_ONSTACK };
+	struct sigaction sa = { .sa_handler = in_handler, .sa_flags = SA_ONSTACK };
 
 	(void)arg;
 	sigaltstack(&ss, NULL);
@@ -811,18 +1218,19 @@ static int do_scribble(char **arg)
 /* smallstack SECONDS: signals come on an alternate stack of 8 KiB. */
 static int do_smallstack(char **arg)
 {
-	char *p = mmap(NULL, 4 * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	char *p = mmap(NULL, 4 * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack_t ss = { .ss_sp = p + 8192, .ss_size = 8192 };
 
-	if (mprotect(ss.ss_sp, ss.ss_size, PROT_READ | PROT_WRITE) ||
-	    sigaltstack(&ss, NULL))
+	if (mprotect(ss.ss_sp, ss.ss_size, PROT_READ | PROT_WRITE) || sigaltstack(&ss, NULL))
 		return 1;
 	burn(atof(arg[0]));
 	return 0;
 }
 
-static NOINLINE void sandboxed_work(double s) { BURN(s); }
+static NOINLINE void sandboxed_work(double s)
+{
+	BURN(s);
+}
 
 static NOINLINE void *sandboxed_thread(void *arg)
 {
@@ -837,11 +1245,11 @@ static NOINLINE void *sandboxed_thread(void *arg)
 static int do_sandbox(char **arg)
 {
 	static const int allowed[] = {
-		SYS_rt_sigreturn, SYS_exit_group, SYS_exit, SYS_clock_gettime,
-		SYS_futex, SYS_write, SYS_mmap, SYS_munmap, SYS_mprotect,
-		SYS_madvise, SYS_clone3, SYS_clone, SYS_set_robust_list,
-		SYS_rseq, SYS_rt_sigprocmask, SYS_brk, SYS_restart_syscall,
-		SYS_getrandom, SYS_rt_sigaction,
+		SYS_rt_sigreturn,    SYS_exit_group, SYS_exit,		 SYS_clock_gettime,
+		SYS_futex,	     SYS_write,	     SYS_mmap,		 SYS_munmap,
+		SYS_mprotect,	     SYS_madvise,    SYS_clone3,	 SYS_clone,
+		SYS_set_robust_list, SYS_rseq,	     SYS_rt_sigprocmask, SYS_brk,
+		SYS_restart_syscall, SYS_getrandom,  SYS_rt_sigaction,
 	};
 	enum { N = sizeof(allowed) / sizeof(allowed[0]) };
 	struct sock_filter code[N + 3];
@@ -850,12 +1258,10 @@ static int do_sandbox(char **arg)
 
 	code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0);
 	for (int i = 0; i < N; i++)
-		code[i + 1] = (struct sock_filter)BPF_JUMP(
-			BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N - i, 0);
-	code[N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
-						   SECCOMP_RET_KILL_PROCESS);
-	code[N + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
-						   SECCOMP_RET_ALLOW);
+		code[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i],
+							   N - i, 0);
+	code[N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[N + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog))
 		return 4;
@@ -864,6 +1270,43 @@ static int do_sandbox(char **arg)
 		return 5;
 	pthread_join(thread, NULL);
 	return 17;
+}
+
+/* traced SECONDS: as programs do that want no debugger, then signals and exec. */
+static int do_traced(char **arg)
+{
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		return 1;
+	signal(SIGUSR1, plain_handler);
+	raise(SIGUSR1);
+	burn(atof(arg[0]));
+	execl("/proc/self/exe", "target", "exit", "7", NULL);
+	return 2;
+}
+
+static double limited_work(double s)
+{
+	BURN(s);
+	return s;
+}
+
+/* limit SECONDS: allows itself 256 MiB of addresses, takes half of them, and a thread. */
+static void *limited_thread(void *arg)
+{
+	limited_work(atof(arg));
+	return NULL;
+}
+
+static int do_limit(char **arg)
+{
+	struct rlimit limit = { 256 << 20, 256 << 20 };
+	pthread_t thread;
+
+	if (setrlimit(RLIMIT_AS, &limit) || !malloc(128 << 20))
+		return 1;
+	if (pthread_create(&thread, NULL, limited_thread, arg[0]))
+		return 2;
+	return pthread_join(thread, NULL);
 }
 
 static int do_exit(char **arg)
@@ -876,22 +1319,48 @@ static const struct {
 	int args;
 	int (*run)(char **arg);
 } jobs[] = {
-	{ "share", 1, do_share },	{ "burn", 1, do_burn },
-	{ "threads", 3, do_threads },	{ "fork", 2, do_fork },
-	{ "masked", 1, do_masked },	{ "held", 1, do_held },	{ "crash", 1, do_crash },
-	{ "kill", 1, do_kill },		{ "quick-exit", 2, do_quick_exit },
-	{ "forever", 0, do_forever },	{ "forever-below", 1, do_forever_below },
+	{ "share", 1, do_share },
+	{ "burn", 1, do_burn },
+	{ "threads", 3, do_threads },
+	{ "fork", 2, do_fork },
+	{ "crowd", 2, do_crowd },
+	{ "masked", 1, do_masked },
+	{ "held", 1, do_held },
+	{ "crash", 1, do_crash },
+	{ "kill", 1, do_kill },
+	{ "quick-exit", 2, do_quick_exit },
+	{ "forever", 0, do_forever },
+	{ "forever-below", 1, do_forever_below },
 	{ "sleeper", 1, do_sleeper },
-	{ "sigprof", 1, do_sigprof },	{ "signals", 0, do_signals },
-	{ "raw", 1, do_raw },		{ "exec", 1, do_exec },
-	{ "after-exec", 1, do_after_exec }, { "spawn", 2, do_spawn },
-	{ "daemon", 1, do_daemon },	{ "sleeps", 0, do_sleeps },
-	{ "stacks", 0, do_stacks },	{ "waits", 0, do_waits },
+	{ "handler", 1, do_handler },
+	{ "masks", 0, do_masks },
+	{ "guarded", 1, do_guarded },
+	{ "soon", 0, do_soon },
+#if defined(__x86_64__)
+	{ "unaligned", 1, do_unaligned },
+#endif
+	{ "sigprof", 1, do_sigprof },
+	{ "signals", 0, do_signals },
+	{ "raw", 1, do_raw },
+	{ "exec", 1, do_exec },
+	{ "after-exec", 1, do_after_exec },
+	{ "spawn", 2, do_spawn },
+	{ "daemon", 1, do_daemon },
+	{ "sleeps", 0, do_sleeps },
+	{ "selects", 0, do_selects },
+	{ "stacks", 0, do_stacks },
+	{ "waits", 0, do_waits },
 	{ "altstack", 0, do_altstack },
-	{ "sandbox", 1, do_sandbox },	{ "smallstack", 1, do_smallstack },
-	{ "scribble", 1, do_scribble },	{ "deep", 1, do_deep },		{ "exit", 1, do_exit },
+	{ "sandbox", 1, do_sandbox },
+	{ "smallstack", 1, do_smallstack },
+	{ "traced", 1, do_traced },
+	{ "limit", 1, do_limit },
+	{ "scribble", 1, do_scribble },
+	{ "deep", 1, do_deep },
+	{ "exit", 1, do_exit },
 #ifndef STATIC
-	{ "plugins", 0, do_plugins },	{ "late", 0, do_late },
+	{ "plugins", 0, do_plugins },
+	{ "late", 0, do_late },
 #endif
 };
 

@@ -31,8 +31,7 @@ __attribute__((noinline)) static int depth(int n)
 
 int main(void)
 {
-	char words[8][8] = { "one",  "two", "three", "four",
-			     "five", "six", "seven", "eight" };
+	char words[8][8] = { "one", "two", "three", "four", "five", "six", "seven", "eight" };
 	int sum = 0;
 
 	signal(SIGUSR1, handler);

@@ -11,8 +11,7 @@
 static ucontext_t ground, a, b;
 static volatile int sum;
 
-__attribute__((noinline)) static void hop(int n, ucontext_t *from,
-					  ucontext_t *to)
+__attribute__((noinline)) static void hop(int n, ucontext_t *from, ucontext_t *to)
 {
 	volatile char room[48] = { 0 };
 
@@ -40,8 +39,8 @@ static void run_a(int x, int y)
 int main(void)
 {
 	char *heap = malloc(65536);
-	char *mapped = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *mapped =
+		mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	getcontext(&a);
 	a.uc_stack.ss_sp = heap;

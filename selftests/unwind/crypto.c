@@ -23,33 +23,32 @@ int SHA512_Final(unsigned char *md, void *c);
 int AES_set_encrypt_key(const unsigned char *user, int bits, void *key);
 int AES_set_decrypt_key(const unsigned char *user, int bits, void *key);
 void AES_encrypt(const unsigned char *in, unsigned char *out, const void *key);
-void AES_cbc_encrypt(const unsigned char *in, unsigned char *out, size_t len,
-		     const void *key, unsigned char *iv, int encrypt);
+void AES_cbc_encrypt(const unsigned char *in, unsigned char *out, size_t len, const void *key,
+		     unsigned char *iv, int encrypt);
 void *CRYPTO_gcm128_new(void *key, void *block);
 void CRYPTO_gcm128_setiv(void *ctx, const unsigned char *iv, size_t len);
-int CRYPTO_gcm128_encrypt(void *ctx, const unsigned char *in,
-			  unsigned char *out, size_t len);
+int CRYPTO_gcm128_encrypt(void *ctx, const unsigned char *in, unsigned char *out, size_t len);
 void CRYPTO_gcm128_tag(void *ctx, unsigned char *tag, size_t len);
 void *BN_CTX_new(void);
 void *BN_new(void);
 void *BN_bin2bn(const unsigned char *s, int len, void *ret);
 int BN_set_word(void *a, uint64_t w);
-int BN_mod_exp_mont(void *r, const void *a, const void *p, const void *m,
-		    void *ctx, void *mont);
-int BN_mod_exp_mont_consttime(void *r, const void *a, const void *p,
-			      const void *m, void *ctx, void *mont);
+int BN_mod_exp_mont(void *r, const void *a, const void *p, const void *m, void *ctx, void *mont);
+int BN_mod_exp_mont_consttime(void *r, const void *a, const void *p, const void *m, void *ctx,
+			      void *mont);
 
 static unsigned char text[1500], out[1536];
 static unsigned int sum;
 
-#define HASH(name, len) do {						\
-	static uint64_t ctx[64];					\
-									\
-	name##_Init(ctx);						\
-	name##_Update(ctx, text, len);					\
-	name##_Final(out, ctx);						\
-	sum += out[0];							\
-} while (0)
+#define HASH(name, len)                        \
+	do {                                   \
+		static uint64_t ctx[64];       \
+                                               \
+		name##_Init(ctx);              \
+		name##_Update(ctx, text, len); \
+		name##_Final(out, ctx);        \
+		sum += out[0];                 \
+	} while (0)
 
 static void ciphers(void)
 {

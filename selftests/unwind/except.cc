@@ -13,8 +13,14 @@
 static volatile int alive, total;
 
 struct counted {
-	counted() { alive = alive + 1; }
-	~counted() { alive = alive - 1; }
+	counted()
+	{
+		alive = alive + 1;
+	}
+	~counted()
+	{
+		alive = alive - 1;
+	}
 };
 
 struct careful {
@@ -30,7 +36,10 @@ struct careful {
 
 struct unborn {
 	counted a;
-	unborn() { throw std::runtime_error("unborn"); }
+	unborn()
+	{
+		throw std::runtime_error("unborn");
+	}
 };
 
 __attribute__((noinline)) static int deep(int n)

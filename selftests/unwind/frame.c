@@ -59,8 +59,8 @@ NOINLINE static long large(long x)
 	return leaf(room[x & 0xffff], x) + aligned(x);
 }
 
-NOINLINE static long many(long a, long b, long c, long d, long e, long f,
-			  long g, long h, long i, long j)
+NOINLINE static long many(long a, long b, long c, long d, long e, long f, long g, long h, long i,
+			  long j)
 {
 	return leaf(a + g, j) + b + c + d + e + f + h + i;
 }

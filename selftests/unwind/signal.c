@@ -59,11 +59,9 @@ static void set(int sig, void (*handler)(int), int flags)
 	sigaction(sig, &sa, NULL);
 }
 
-static void set_info(int sig, void (*handler)(int, siginfo_t *, void *),
-		     int flags)
+static void set_info(int sig, void (*handler)(int, siginfo_t *, void *), int flags)
 {
-	struct sigaction sa = { .sa_sigaction = handler,
-				.sa_flags = flags | SA_SIGINFO };
+	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO };
 
 	sigaction(sig, &sa, NULL);
 }
@@ -88,8 +86,7 @@ int main(void)
 {
 	stack_t ss = { .ss_sp = other, .ss_size = sizeof(other) };
 	struct itimerval soon = { .it_value.tv_usec = 1000 };
-	void *hole =
-		mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *hole = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	sigset_t mask, old;
 
 	set(SIGHUP, plain, 0);

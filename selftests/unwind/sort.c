@@ -37,7 +37,6 @@ int main(void)
 		big[i][0] = v[i];
 	qsort(big, 5, sizeof(big[0]), compare);
 	qsort(v, 48, sizeof(v[0]), compare);
-	printf("%u %d %d\n", visits, v[0],
-	       bsearch(&v[9], v, 48, sizeof(v[0]), compare) != NULL);
+	printf("%u %d %d\n", visits, v[0], bsearch(&v[9], v, 48, sizeof(v[0]), compare) != NULL);
 	return 0;
 }

@@ -12,7 +12,7 @@ int main(void)
 	struct timeval tv;
 	long sum = 0;
 	static const clockid_t clocks[] = {
-		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW,
+		CLOCK_REALTIME, CLOCK_MONOTONIC,       CLOCK_MONOTONIC_RAW,
 		CLOCK_BOOTTIME, CLOCK_REALTIME_COARSE, CLOCK_THREAD_CPUTIME_ID,
 	};
 

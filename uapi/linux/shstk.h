@@ -21,36 +21,36 @@
  * prctl(PR_LOCK_SHADOW_STACK_STATUS, mask); linux/prctl.h since 6.13.
  */
 #ifndef PR_GET_SHADOW_STACK_STATUS
-#define PR_GET_SHADOW_STACK_STATUS	74
-#define PR_SET_SHADOW_STACK_STATUS	75
+#define PR_GET_SHADOW_STACK_STATUS 74
+#define PR_SET_SHADOW_STACK_STATUS 75
 /* Calls and returns use the shadow stack. */
-#define PR_SHADOW_STACK_ENABLE		(1UL << 0)
+#define PR_SHADOW_STACK_ENABLE (1UL << 0)
 /* Instructions may write arbitrary words to it. */
-#define PR_SHADOW_STACK_WRITE		(1UL << 1)
+#define PR_SHADOW_STACK_WRITE (1UL << 1)
 /* Instructions may push arbitrary words (arm64 only). */
-#define PR_SHADOW_STACK_PUSH		(1UL << 2)
-#define PR_LOCK_SHADOW_STACK_STATUS	76
+#define PR_SHADOW_STACK_PUSH (1UL << 2)
+#define PR_LOCK_SHADOW_STACK_STATUS 76
 #endif
 
 /* Flags of map_shadow_stack(); asm-generic/mman.h since 6.13, x86 since 6.6. */
 #ifndef SHADOW_STACK_SET_TOKEN
 /* Put a token on the stack with which a thread can switch to it. */
-#define SHADOW_STACK_SET_TOKEN		(1ULL << 0)
+#define SHADOW_STACK_SET_TOKEN (1ULL << 0)
 #endif
 #ifndef SHADOW_STACK_SET_MARKER
 /* Leave a zero word above the token: the outermost end, for unwinders. */
-#define SHADOW_STACK_SET_MARKER		(1ULL << 1)
+#define SHADOW_STACK_SET_MARKER (1ULL << 1)
 #endif
 
 #ifndef __NR_map_shadow_stack
-#define __NR_map_shadow_stack		453
+#define __NR_map_shadow_stack 453
 #endif
 
-#define SHSTK_ABI_VERSION	1
+#define SHSTK_ABI_VERSION 2
 
 /* &struct shstk_ioc_info.arch */
-#define SHSTK_IOC_ARCH_X86	1
-#define SHSTK_IOC_ARCH_ARM64	2
+#define SHSTK_IOC_ARCH_X86 1
+#define SHSTK_IOC_ARCH_ARM64 2
 
 /**
  * DOC: features
@@ -64,14 +64,25 @@
  *	caller needs CAP_SYS_PTRACE and CAP_PERFMON in the initial user
  *	namespace.
  * SHSTK_FEATURE_VIOLATIONS: violations are counted and traced.
+ * SHSTK_FEATURE_KFUNC: BPF programs can call bpf_shstk_get_user_stack(). They
+ *	cannot where the kernel or the module was built without BTF.
  */
-#define SHSTK_FEATURE_NATIVE_PRCTL	(1ULL << 0)
-#define SHSTK_FEATURE_PTRACE_CHECK	(1ULL << 1)
-#define SHSTK_FEATURE_VIOLATIONS	(1ULL << 2)
+#define SHSTK_FEATURE_NATIVE_PRCTL (1ULL << 0)
+#define SHSTK_FEATURE_PTRACE_CHECK (1ULL << 1)
+#define SHSTK_FEATURE_VIOLATIONS (1ULL << 2)
+#define SHSTK_FEATURE_KFUNC (1ULL << 3)
+
+/*
+ * Besides a pidfd every call takes -1 for the caller, and these values, which
+ * linux/fcntl.h has since 6.14 (PIDFD_SELF, PIDFD_SELF_PROCESS), on any kernel:
+ * the calling thread, and the leader of its process.
+ */
+#define SHSTK_PIDFD_SELF (-10000)
+#define SHSTK_PIDFD_SELF_PROCESS (-10001)
 
 /* Limits of SHSTK_IOC_TRACE. */
-#define SHSTK_MAX_ENTRIES	1024
-#define SHSTK_MAX_THREADS	65536
+#define SHSTK_MAX_ENTRIES 1024
+#define SHSTK_MAX_THREADS 65536
 
 /**
  * struct shstk_ioc_info - what there is (SHSTK_IOC_INFO)
@@ -92,10 +103,10 @@ struct shstk_ioc_info {
  * @pidfd: process, or -1 for that of the caller.
  * @tid: one of its threads, as the caller's PID namespace numbers it; 0 for the
  *	calling thread (@pidfd -1) or the one that @pidfd refers to.
- * @enabled: out: PR_SHADOW_STACK_* that are on; 0: no shadow stack, and all
- *	other fields are 0.
- * @locked: out: PR_SHADOW_STACK_* that are locked.
- * @pointer: out: shadow stack pointer.
+ * @enabled: out: PR_SHADOW_STACK_* that are on. Without PR_SHADOW_STACK_ENABLE
+ *	there is no shadow stack, and @pointer, @base and @size are 0.
+ * @locked: out: PR_SHADOW_STACK_* that are locked, also while they are off.
+ * @pointer: out: shadow stack pointer, whatever value the thread gave it.
  * @base: out: lowest address of the stack that the kernel made for the thread,
  *	0 if it has no record of one.
  * @size: out: its size in bytes, or 0.
@@ -139,18 +150,19 @@ struct shstk_ioc_map {
  * SHSTK_THREAD_SIGNAL: it handles a signal: the program counter that this
  *	interrupted is on no shadow stack, so it is missing.
  */
-#define SHSTK_THREAD_CUT	(1U << 0)
-#define SHSTK_THREAD_SWITCHED	(1U << 1)
-#define SHSTK_THREAD_RUNNING	(1U << 2)
-#define SHSTK_THREAD_SIGNAL	(1U << 3)
+#define SHSTK_THREAD_CUT (1U << 0)
+#define SHSTK_THREAD_SWITCHED (1U << 1)
+#define SHSTK_THREAD_RUNNING (1U << 2)
+#define SHSTK_THREAD_SIGNAL (1U << 3)
 
 /**
  * struct shstk_ioc_thread - the trace of one thread
  * @tid: thread ID in the caller's PID namespace.
- * @error: 0, or why there is no trace: -ENODATA (no shadow stack), -EAGAIN (it
- *	started and stopped running each time it was looked at), -EFAULT (its
- *	shadow stack is not in memory), -EBUSY (it runs a virtual machine),
- *	-ESRCH (it has exited).
+ * @error: 0, or why there is no trace: -ENODATA (no shadow stack, or a pointer
+ *	that is not into one or no multiple of 8), -EAGAIN (it started and
+ *	stopped running each time it was looked at), -EFAULT (its shadow stack
+ *	is not in memory), -EBUSY (it runs a virtual machine), -ESRCH (it has
+ *	exited).
  * @nr: number of entries.
  * @flags: SHSTK_THREAD_*.
  */
@@ -188,10 +200,10 @@ struct shstk_ioc_trace {
 	__u64 entries;
 };
 
-#define SHSTK_IOC_MAGIC		0xbf
-#define SHSTK_IOC_INFO		_IOR(SHSTK_IOC_MAGIC, 0, struct shstk_ioc_info)
-#define SHSTK_IOC_STATUS	_IOWR(SHSTK_IOC_MAGIC, 1, struct shstk_ioc_status)
-#define SHSTK_IOC_MAP		_IOWR(SHSTK_IOC_MAGIC, 2, struct shstk_ioc_map)
-#define SHSTK_IOC_TRACE		_IOWR(SHSTK_IOC_MAGIC, 3, struct shstk_ioc_trace)
+#define SHSTK_IOC_MAGIC 0xbf
+#define SHSTK_IOC_INFO _IOR(SHSTK_IOC_MAGIC, 0, struct shstk_ioc_info)
+#define SHSTK_IOC_STATUS _IOWR(SHSTK_IOC_MAGIC, 1, struct shstk_ioc_status)
+#define SHSTK_IOC_MAP _IOWR(SHSTK_IOC_MAGIC, 2, struct shstk_ioc_map)
+#define SHSTK_IOC_TRACE _IOWR(SHSTK_IOC_MAGIC, 3, struct shstk_ioc_trace)
 
 #endif /* _UAPI_LINUX_SHSTK_H */

@@ -16,10 +16,7 @@ static int64_t bits_signed(uint32_t v, unsigned int low, unsigned int n)
 /* Register 31 is sp in address and immediate arithmetic, xzr elsewhere. */
 static int tracked_sp(unsigned int reg)
 {
-	return reg == SP  ? TRACK_SP :
-	       reg == X29 ? TRACK_FP :
-	       reg == X30 ? TRACK_RA :
-			    -1;
+	return reg == SP ? TRACK_SP : reg == X29 ? TRACK_FP : reg == X30 ? TRACK_RA : -1;
 }
 
 static int tracked(unsigned int reg)
@@ -35,8 +32,7 @@ static bool flow(struct effect *e, int kind, uint64_t target)
 }
 
 /* One register to or from memory at @base + @off. */
-static void transfer(struct effect *e, bool load, unsigned int reg, int base,
-		     int64_t off)
+static void transfer(struct effect *e, bool load, unsigned int reg, int base, int64_t off)
 {
 	int t = tracked(reg);
 
@@ -116,7 +112,7 @@ static bool branch(uint32_t v, uint64_t pc, struct effect *e)
 	if ((v & 0xfc000000) == 0x14000000) /* b */
 		return flow(e, FLOW_JUMP, pc + bits_signed(v, 0, 26) * 4);
 	if ((v & 0xfc000000) == 0x94000000) /* bl */
-		return flow(e, FLOW_CALL, 0);
+		return flow(e, FLOW_CALL, pc + bits_signed(v, 0, 26) * 4);
 	if ((v & 0xff000000) == 0x54000000 || /* b.cond, bc.cond */
 	    (v & 0x7e000000) == 0x34000000) /* cbz, cbnz */
 		return flow(e, FLOW_BRANCH, pc + bits_signed(v, 5, 19) * 4);
@@ -131,21 +127,18 @@ static bool branch(uint32_t v, uint64_t pc, struct effect *e)
 			return flow(e, FLOW_CALL, 0);
 		if ((v & 0x00600000) == 0) /* br */
 			return flow(e,
-				    (v >> 5 & 31) >= 16 && (v >> 5 & 31) <= 17 ?
-					    FLOW_TAIL :
-					    FLOW_UNSURE,
+				    (v >> 5 & 31) >= 16 && (v >> 5 & 31) <= 17 ? FLOW_TAIL :
+										 FLOW_UNSURE,
 				    0);
 		return flow(e, FLOW_STOP, 0);
 	}
 	/* brk, hlt, udf */
-	if ((v & 0xffe0001f) == 0xd4200000 || (v & 0xffe0001f) == 0xd4400000 ||
-	    !(v >> 16))
+	if ((v & 0xffe0001f) == 0xd4200000 || (v & 0xffe0001f) == 0xd4400000 || !(v >> 16))
 		return flow(e, FLOW_STOP, 0);
 	return false;
 }
 
-bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc,
-		  struct effect *e)
+bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e)
 {
 	uint32_t v;
 	int d;
@@ -167,12 +160,10 @@ bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc,
 		return true;
 	d = tracked(v & 31);
 	/* Data processing that writes its destination; flags-only has 31. */
-	if (d >= 0 &&
-	    ((v & 0x1c000000) == 0x10000000 || (v & 0x0e000000) == 0x0a000000))
+	if (d >= 0 && ((v & 0x1c000000) == 0x10000000 || (v & 0x0e000000) == 0x0a000000))
 		effect_add(e, EFFECT_LOSE, d, d, 0);
 	/* Other loads, of narrower registers. */
-	else if (d >= 0 && (v & 0x3a000000) == 0x38000000 && v & 3u << 22 &&
-		 !(v & 1u << 26))
+	else if (d >= 0 && (v & 0x3a000000) == 0x38000000 && v & 3u << 22 && !(v & 1u << 26))
 		effect_add(e, EFFECT_LOSE, d, d, 0);
 	return true;
 }

@@ -21,7 +21,7 @@ static uint32_t insn(const uint8_t *code)
 /* mov x8, #__NR_rt_sigreturn; svc #0 (arch/arm64/kernel/vdso/sigreturn.S) */
 static bool is_sigtramp(const uint8_t *code, size_t len)
 {
-	if (len >= 12 && insn(code) == 0xd503245f)	/* bti c */
+	if (len >= 12 && insn(code) == 0xd503245f) /* bti c */
 		code += 4;
 	else if (len < 8)
 		return false;
@@ -45,8 +45,7 @@ static bool after_call(const uint8_t *code, size_t len)
 	if (len < 4)
 		return false;
 	v = insn(code + len - 4);
-	return (v & 0xfc000000) == 0x94000000 ||
-	       (v & 0xfffffc1f) == 0xd63f0000 ||
+	return (v & 0xfc000000) == 0x94000000 || (v & 0xfffffc1f) == 0xd63f0000 ||
 	       (v & 0xfefff800) == 0xd63f0800;
 }
 
@@ -57,17 +56,18 @@ static bool after_call(const uint8_t *code, size_t len)
  */
 static uint64_t stub_rule(const uint8_t *code, size_t before, size_t len)
 {
-	static const uint32_t stub[][2] = {	/* mask, instruction */
-		{ 0xffffffff, 0xa9bf7bf0 },	/* stp x16, x30, [sp, #-16]! */
-		{ 0x9f00001f, 0x90000010 },	/* adrp x16, ... */
-		{ 0xffc003ff, 0xf9400211 },	/* ldr x17, [x16, ...] */
-		{ 0xff8003ff, 0x91000210 },	/* add x16, x16, ... */
-		{ 0xffffffff, 0xd61f0220 },	/* br x17 */
+	static const uint32_t stub[][2] = {
+		/* mask, instruction */
+		{ 0xffffffff, 0xa9bf7bf0 }, /* stp x16, x30, [sp, #-16]! */
+		{ 0x9f00001f, 0x90000010 }, /* adrp x16, ... */
+		{ 0xffc003ff, 0xf9400211 }, /* ldr x17, [x16, ...] */
+		{ 0xff8003ff, 0x91000210 }, /* add x16, x16, ... */
+		{ 0xffffffff, 0xd61f0220 }, /* br x17 */
 	};
 	enum { INSNS = sizeof(stub) / sizeof(*stub) };
 	size_t at, i;
 
-	if (len >= 8 && insn(code) == 0xd503245f) {	/* bti c */
+	if (len >= 8 && insn(code) == 0xd503245f) { /* bti c */
 		code += 4;
 		len -= 4;
 	}
@@ -75,8 +75,7 @@ static uint64_t stub_rule(const uint8_t *code, size_t before, size_t len)
 		if (before < 4 * at || len < 4 * (INSNS - at))
 			continue;
 		for (i = 0; i < INSNS; i++)
-			if ((insn(code + 4 * i - 4 * at) & stub[i][0]) !=
-			    stub[i][1])
+			if ((insn(code + 4 * i - 4 * at) & stub[i][0]) != stub[i][1])
 				break;
 		if (i == INSNS)
 			return RULE_SP | RULE_CFA(at ? 16 : 0);
@@ -96,8 +95,9 @@ const struct machine machine_arm64 = {
 	.ra_off = 0,
 	.record_off = 0,
 	.record_low = true,
+	.fp_ends = true,
 	.addr_max = 1ull << 55,
-	.callee_saved = 0x7ffull << 19 | 1ull << SP,	/* x19-x29 */
+	.callee_saved = 0x7ffull << 19 | 1ull << SP, /* x19-x29 */
 	.is_sigtramp = is_sigtramp,
 	.sigtramp_call = { 4 },
 	.sigframe_offset = sigframe_offset,

@@ -33,12 +33,6 @@ static inline int64_t native_ra_off(uint64_t rule)
 	return rule_ra_off(rule);
 }
 
-/* Does the frame end outside, although its return address lies inside? */
-static inline bool native_beyond(uint64_t cfa, uint64_t hi)
-{
-	return cfa > hi;
-}
-
 /* The frame pointer of the caller, by __builtin_frame_address(0). */
 static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 {
@@ -62,16 +56,16 @@ static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
 /* Strip the authentication code: XPACLRI, a hint where there is none. */
 static inline uint64_t native_strip(uint64_t ra)
 {
-	register uint64_t lr __asm__ ("x30") = ra;
+	register uint64_t lr __asm__("x30") = ra;
 
-	__asm__ ("hint #7" : "+r" (lr));
+	__asm__("hint #7" : "+r"(lr));
 	return lr;
 }
 
 /* The bits that XPACLRI clears. */
 static inline uint64_t native_pac_mask(void)
 {
-	uint64_t ones = ~(1ull << 55);	/* bit 55 is 0: a user address */
+	uint64_t ones = ~(1ull << 55); /* bit 55 is 0: a user address */
 
 	return ones & ~native_strip(ones);
 }
@@ -86,26 +80,28 @@ static inline uint64_t native_thread_pointer(void)
 {
 	uint64_t tp;
 
-	__asm__ ("mrs %0, tpidr_el0" : "=r" (tp));
+	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
 	return tp;
 }
 
 /* Callee-saved registers, sp and pc, as they are here. */
 static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 {
-	register uint64_t *r __asm__ ("x9") = regs->r;
+	register uint64_t *r __asm__("x9") = regs->r;
 
-	__asm__ volatile ("stp x19, x20, [%0, #152]\n\t"
-			  "stp x21, x22, [%0, #168]\n\t"
-			  "stp x23, x24, [%0, #184]\n\t"
-			  "stp x25, x26, [%0, #200]\n\t"
-			  "stp x27, x28, [%0, #216]\n\t"
-			  "mov x10, sp\n\t"
-			  "str x29, [%0, #232]\n\t"
-			  "str x10, [%0, #248]\n\t"
-			  "adr x10, 0f\n"
-			  "0:\tstr x10, [%0, #256]"
-			  : : "r" (r) : "x10", "memory");
+	__asm__ volatile("stp x19, x20, [%0, #152]\n\t"
+			 "stp x21, x22, [%0, #168]\n\t"
+			 "stp x23, x24, [%0, #184]\n\t"
+			 "stp x25, x26, [%0, #200]\n\t"
+			 "stp x27, x28, [%0, #216]\n\t"
+			 "mov x10, sp\n\t"
+			 "str x29, [%0, #232]\n\t"
+			 "str x10, [%0, #248]\n\t"
+			 "adr x10, 0f\n"
+			 "0:\tstr x10, [%0, #256]"
+			 :
+			 : "r"(r)
+			 : "x10", "memory");
 	regs->known = machine_arm64.callee_saved | 1ull << REG_PC;
 }
 
@@ -129,14 +125,14 @@ static inline void native_context(const void *ucontext, struct regs *regs)
 /* The stack pointer GCSPR_EL0, 0 while shadow stacks are off. */
 static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 {
-	register uint64_t off __asm__ ("x16") = 1;
+	register uint64_t off __asm__("x16") = 1;
 	uint64_t gcspr;
 
 	/* CHKFEAT x16 clears bit 0 if GCS is on; a NOP on older CPUs. */
-	__asm__ volatile ("hint #40" : "+r" (off));
+	__asm__ volatile("hint #40" : "+r"(off));
 	if (off & 1)
 		return 0;
-	__asm__ volatile ("mrs %0, s3_3_c2_c5_1" : "=r" (gcspr));
+	__asm__ volatile("mrs %0, s3_3_c2_c5_1" : "=r"(gcspr));
 	return gcspr;
 }
 
@@ -163,14 +159,16 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 	const mcontext_t *mc = &((const ucontext_t *)ucontext)->uc_mcontext;
 	const uint8_t *p = (const uint8_t *)mc->__reserved;
 	const uint8_t *end = p + sizeof(mc->__reserved);
-	struct { uint32_t magic, size; uint64_t gcspr; } record;
+	struct {
+		uint32_t magic, size;
+		uint64_t gcspr;
+	} record;
 
 	while ((size_t)(end - p) >= sizeof(record)) {
 		memcpy(&record, p, sizeof(record));
 		if (record.magic == 0x47435300)
 			return record.gcspr + 8;
-		if (!record.magic || record.size < 8 ||
-		    record.size > (size_t)(end - p))
+		if (!record.magic || record.size < 8 || record.size > (size_t)(end - p))
 			return 0;
 		p += record.size;
 	}
@@ -193,8 +191,7 @@ static inline uint32x4_t native_pages(uint64x2_t a, uint64x2_t b)
  * Copy @n words, at least 4, within one page. Not 0: there may be a cap among
  * them: an address of this page.
  */
-static inline no_sanitize
-uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	uint32x4_t page = vdupq_n_u32((uintptr_t)from >> 12);
 	const uint64_t *last = from + n - 4;
@@ -224,8 +221,6 @@ static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
 	memcpy(to, from, n * sizeof(*to));
 }
 
-#define native_move_short native_move
-#define native_move_again native_move
-#define native_move_long native_move
+#define native_move_wide native_move
 
 #endif

@@ -14,10 +14,10 @@
  */
 static inline enum shadow_entry arm64_shadow_entry(uint64_t v, uint64_t addr)
 {
-	if (!v)
-		return SHADOW_TOKEN;
+	if (v < SHADOW_LEAST)
+		return SHADOW_END;
 	if ((v ^ addr) & ~0xfffull)
-		return SHADOW_RETURN_ADDRESS;
+		return v >> 55 ? SHADOW_FOREIGN : SHADOW_RETURN_ADDRESS;
 	return v & 0xfff ? SHADOW_TOKEN : SHADOW_SIGNAL;
 }
 

@@ -44,8 +44,7 @@ static bool after_call(const uint8_t *code, size_t len)
 }
 
 /* Epilogues are not followed: code without unwind information ends a walk. */
-static bool decode(const uint8_t *code, size_t len, uint64_t pc,
-		   struct effect *e)
+static bool decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e)
 {
 	(void)code;
 	(void)len;

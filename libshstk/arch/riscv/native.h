@@ -36,12 +36,6 @@ static inline int64_t native_ra_off(uint64_t rule)
 	return rule_ra_off(rule);
 }
 
-/* Does the frame end outside, although its return address lies inside? */
-static inline bool native_beyond(uint64_t cfa, uint64_t hi)
-{
-	return cfa > hi;
-}
-
 /* The frame pointer of the caller, by __builtin_frame_address(0). */
 static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 {
@@ -65,39 +59,40 @@ static inline uint64_t native_thread_pointer(void)
 {
 	uint64_t tp;
 
-	__asm__ ("mv %0, tp" : "=r" (tp));
+	__asm__("mv %0, tp" : "=r"(tp));
 	return tp;
 }
 
 /* Callee-saved registers, sp and pc, as they are here. */
 static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 {
-	register uint64_t *r __asm__ ("t0") = regs->r;
+	register uint64_t *r __asm__("t0") = regs->r;
 
-	__asm__ volatile ("sd sp, 16(%0)\n\t"
-			  "sd s0, 64(%0)\n\t"
-			  "sd s1, 72(%0)\n\t"
-			  "sd s2, 144(%0)\n\t"
-			  "sd s3, 152(%0)\n\t"
-			  "sd s4, 160(%0)\n\t"
-			  "sd s5, 168(%0)\n\t"
-			  "sd s6, 176(%0)\n\t"
-			  "sd s7, 184(%0)\n\t"
-			  "sd s8, 192(%0)\n\t"
-			  "sd s9, 200(%0)\n\t"
-			  "sd s10, 208(%0)\n\t"
-			  "sd s11, 216(%0)\n\t"
-			  "lla t1, 0f\n"
-			  "0:\tsd t1, 256(%0)"
-			  : : "r" (r) : "t1", "memory");
+	__asm__ volatile("sd sp, 16(%0)\n\t"
+			 "sd s0, 64(%0)\n\t"
+			 "sd s1, 72(%0)\n\t"
+			 "sd s2, 144(%0)\n\t"
+			 "sd s3, 152(%0)\n\t"
+			 "sd s4, 160(%0)\n\t"
+			 "sd s5, 168(%0)\n\t"
+			 "sd s6, 176(%0)\n\t"
+			 "sd s7, 184(%0)\n\t"
+			 "sd s8, 192(%0)\n\t"
+			 "sd s9, 200(%0)\n\t"
+			 "sd s10, 208(%0)\n\t"
+			 "sd s11, 216(%0)\n\t"
+			 "lla t1, 0f\n"
+			 "0:\tsd t1, 256(%0)"
+			 :
+			 : "r"(r)
+			 : "t1", "memory");
 	regs->known = machine_riscv.callee_saved | 1ull << REG_PC;
 }
 
 static inline void native_context(const void *ucontext, struct regs *regs)
 {
 	/* pc in the place of x0 */
-	const unsigned long *g =
-		((const ucontext_t *)ucontext)->uc_mcontext.__gregs;
+	const unsigned long *g = ((const ucontext_t *)ucontext)->uc_mcontext.__gregs;
 	unsigned int i;
 
 	regs->r[0] = 0;
@@ -119,8 +114,8 @@ static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 {
 	uint64_t ssp = 0;
 
-	if (native_has_ssp)	/* SSRDP */
-		__asm__ volatile (".insn i 0x73, 4, %0, x0, -804" : "=r" (ssp));
+	if (native_has_ssp) /* SSRDP */
+		__asm__ volatile(".insn i 0x73, 4, %0, x0, -804" : "=r"(ssp));
 	return ssp;
 }
 
@@ -147,7 +142,10 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 {
 	const mcontext_t *mc = &((const ucontext_t *)ucontext)->uc_mcontext;
 	const uint8_t *p = (const uint8_t *)&mc->__fpregs + 520;
-	struct { uint32_t magic, size; uint64_t ssp; } record;
+	struct {
+		uint32_t magic, size;
+		uint64_t ssp;
+	} record;
 	unsigned int left;
 
 	/* The vector state is the largest that may come before, up to 8 KiB * 32. */
@@ -173,8 +171,7 @@ static inline uint64_t native_chunk(uint64_t addr)
  * Copy @n words, at least 4, within one page. Not 0: there may be a token among
  * them: an address of this page, or the one behind it.
  */
-static inline no_sanitize
-uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	uint64_t page = (uintptr_t)from & ~4095ull;
 	uint64_t hit = 0, i;
@@ -194,8 +191,6 @@ static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
 	memcpy(to, from, n * sizeof(*to));
 }
 
-#define native_move_short native_move
-#define native_move_again native_move
-#define native_move_long native_move
+#define native_move_wide native_move
 
 #endif

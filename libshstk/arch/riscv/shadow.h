@@ -15,9 +15,11 @@
  */
 static inline enum shadow_entry riscv_shadow_entry(uint64_t v, uint64_t addr)
 {
-	if (!v)
-		return SHADOW_TOKEN;
-	return v == addr + 8 ? SHADOW_SIGNAL : SHADOW_RETURN_ADDRESS;
+	if (v < SHADOW_LEAST)
+		return SHADOW_END;
+	if (v == addr + 8)
+		return SHADOW_SIGNAL;
+	return v >> 56 ? SHADOW_FOREIGN : SHADOW_RETURN_ADDRESS;
 }
 
 #endif

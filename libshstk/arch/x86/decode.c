@@ -19,6 +19,8 @@ enum { RSP = 4, RBP = 5 };
  *	o  an address		f  ModRM, 8 or z if it is test (group 3)
  *	x  invalid, or a prefix that was taken before
  */
+/* Two rows of the manual's opcode map a line. */
+/* clang-format off */
 static const char one_byte[] =
 	"mmmmbzxxmmmmbzxx" "mmmmbzxxmmmmbzxx"	/* 00 */
 	"mmmmbzxxmmmmbzxx" "mmmmbzxxmmmmbzxx"	/* 20 */
@@ -38,6 +40,7 @@ static const char two_byte[] =
 	"...mBmxx...mBmmm" "mmmmmmmmmmBmmmmm"	/* a0 */
 	"mmBmBBBm........" "mmmmmmmmmmmmmmmm"	/* c0 */
 	"mmmmmmmmmmmmmmmm" "mmmmmmmmmmmmmmmm";	/* e0 */
+/* clang-format on */
 
 enum map { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };
 
@@ -133,11 +136,9 @@ static bool take_xop(struct insn *in)
 	if (!take(in, b, 2))
 		return false;
 	in->vex = true;
-	in->rex = 0x40 | (b[0] & 0x80 ? 0 : 4) | (b[0] & 0x20 ? 0 : 1) |
-		  (b[0] & 0x40 ? 0 : 2);
+	in->rex = 0x40 | (b[0] & 0x80 ? 0 : 4) | (b[0] & 0x20 ? 0 : 1) | (b[0] & 0x40 ? 0 : 2);
 	in->map = (b[0] & 0x1f) == 8 ? MAP_0F3A : MAP_0F38;
-	return (b[0] & 0x1f) <= 9 && take(in, &in->op, 1) && in->op >= 0x80 &&
-	       in->op < 0xf0;
+	return (b[0] & 0x1f) <= 9 && take(in, &in->op, 1) && in->op >= 0x80 && in->op < 0xf0;
 }
 
 static bool take_opcode(struct insn *in)
@@ -236,9 +237,10 @@ static bool take_modrm(struct insn *in)
 
 static bool take_rest(struct insn *in)
 {
-	char what = in->map == MAP_ONE ? one_byte[in->op] :
-		    in->map == MAP_0F ? two_byte[in->op] :
-		    in->map == MAP_0F38 ? 'm' : 'B';
+	char what = in->map == MAP_ONE	? one_byte[in->op] :
+		    in->map == MAP_0F	? two_byte[in->op] :
+		    in->map == MAP_0F38 ? 'm' :
+					  'B';
 	unsigned int n = 0;
 
 	if (in->vex && in->map == MAP_0F && what != 'B')
@@ -279,89 +281,122 @@ static bool take_rest(struct insn *in)
 	return !n || take_signed(in, n, &in->imm);
 }
 
+/* The register whose number is in the opcode itself, as a bit. */
+static uint32_t in_opcode(const struct insn *in)
+{
+	return 1u << ((in->op & 7) | (in->rex & 1 ? 8 : 0));
+}
+
 /*
  * The general registers that an instruction writes, of those without special
- * meaning: a bit per register.
+ * meaning: a bit per register. @rm and @reg are the bits of its operands.
+ * Opcodes are side by side, as the manual groups them.
  */
+/* clang-format off */
+
+static uint32_t written_one_byte(const struct insn *in, uint32_t rm, uint32_t reg)
+{
+	unsigned int group = in->modrm >> 3 & 7;
+	uint8_t op = in->op;
+
+	if (op < 0x40)
+		return op >= 0x38 || (op & 7) > 3 ? 0 : op & 2 ? reg : rm;
+	switch (op) {
+	case 0x63: case 0x69: case 0x6b: case 0x8a: case 0x8b:
+	case 0x8d:
+		return reg;
+	case 0x80: case 0x81: case 0x83:
+		return group == 7 ? 0 : rm;
+	case 0x86: case 0x87:
+		return rm | reg;
+	case 0x88: case 0x89: case 0x8c: case 0x8f:
+	case 0xc0: case 0xc1: case 0xc6: case 0xc7:
+	case 0xd0 ... 0xd3:
+		return rm;
+	case 0x91 ... 0x97:
+	case 0xb8 ... 0xbf:
+		return in_opcode(in);
+	case 0xb0 ... 0xb7:
+		return in->rex ? in_opcode(in) : 0;
+	case 0xf6: case 0xf7:
+		return group == 2 || group == 3 ? rm : 0;
+	case 0xfe: case 0xff:
+		return group < 2 ? rm : 0;
+	}
+	return 0;
+}
+
+static uint32_t written_two_byte(const struct insn *in, uint32_t rm, uint32_t reg)
+{
+	switch (in->op) {
+	case 0x40 ... 0x4f:
+	case 0x02: case 0x03: case 0x50: case 0xaf: case 0xb6:
+	case 0xb7: case 0xb8: case 0xbc: case 0xbd: case 0xbe:
+	case 0xbf: case 0xc5: case 0xd7:
+		return reg;
+	case 0x2c: case 0x2d:
+		return in->rep ? reg : 0;
+	case 0x90 ... 0x9f:
+		return in->rex ? rm : rm & 0xf;
+	case 0x00: case 0x01: case 0x1e: case 0x20: case 0x21:
+	case 0xa4: case 0xa5: case 0xab: case 0xac: case 0xad:
+	case 0xae: case 0xb0: case 0xb1: case 0xb3: case 0xbb:
+	case 0xc7:
+		return rm;
+	case 0xba:
+		return (in->modrm >> 3 & 7) > 4 ? rm : 0;
+	case 0x7e:
+		return in->rep == 0xf3 ? 0 : rm;
+	case 0xc0: case 0xc1:
+		return rm | reg;
+	case 0xc8 ... 0xcf:
+		return in_opcode(in);
+	}
+	return 0;
+}
+
+/* Those with a VEX or EVEX prefix: few of them write general registers. */
+static uint32_t written_vex(const struct insn *in, uint32_t rm, uint32_t reg)
+{
+	switch (in->map << 8 | in->op) {
+	case MAP_0F << 8 | 0x7e:
+		return in->rep != 0xf3 ? rm : 0;
+	case MAP_0F << 8 | 0x2c: case MAP_0F << 8 | 0x2d: case MAP_0F << 8 | 0x50:
+	case MAP_0F << 8 | 0x78: case MAP_0F << 8 | 0x79: case MAP_0F << 8 | 0x93:
+	case MAP_0F << 8 | 0xc5: case MAP_0F << 8 | 0xd7:
+	case MAP_0F38 << 8 | 0xf2: case MAP_0F38 << 8 | 0xf5: case MAP_0F38 << 8 | 0xf7:
+	case MAP_0F3A << 8 | 0xf0:
+		return reg;
+	case MAP_0F38 << 8 | 0xf3:
+		return 1u << in->vvvv;
+	case MAP_0F38 << 8 | 0xf6:
+		return reg | 1u << in->vvvv;
+	case MAP_0F3A << 8 | 0x14 ... MAP_0F3A << 8 | 0x17:
+		return rm;
+	}
+	return 0;
+}
+/* clang-format on */
+
 static uint32_t written(const struct insn *in)
 {
 	uint32_t rm = in->mem ? 0 : 1u << in->rm, reg = 1u << in->reg;
-	unsigned int group = in->modrm >> 3 & 7;
 	uint8_t op = in->op;
 	bool byte = in->map == MAP_ONE && !(op & 1) && op != 0x8c && !(op >= 0x90 && op <= 0x97);
 
 	/* ah, ch, dh and bh have the numbers of sp, bp, si and di. */
 	if (byte && !in->rex)
 		rm &= 0xf, reg &= 0xf;
+	if (in->vex)
+		return written_vex(in, rm, reg);
 	switch (in->map) {
 	case MAP_ONE:
-		if (op < 0x40)
-			return op >= 0x38 || (op & 7) > 3 ? 0 : op & 2 ? reg : rm;
-		switch (op) {
-		case 0x63: case 0x69: case 0x6b: case 0x8a: case 0x8b:
-		case 0x8d:
-			return reg;
-		case 0x80: case 0x81: case 0x83:
-			return group == 7 ? 0 : rm;
-		case 0x86: case 0x87:
-			return rm | reg;
-		case 0x88: case 0x89: case 0x8c: case 0x8f:
-		case 0xc0: case 0xc1: case 0xc6: case 0xc7:
-		case 0xd0 ... 0xd3:
-			return rm;
-		case 0x91 ... 0x97:
-		case 0xb8 ... 0xbf:
-			return 1u << ((op & 7) | (in->rex & 1 ? 8 : 0));
-		case 0xb0 ... 0xb7:
-			return in->rex ? 1u << ((op & 7) | (in->rex & 1 ? 8 : 0)) : 0;
-		case 0xf6: case 0xf7:
-			return group == 2 || group == 3 ? rm : 0;
-		case 0xfe: case 0xff:
-			return group < 2 ? rm : 0;
-		}
-		return 0;
+		return written_one_byte(in, rm, reg);
 	case MAP_0F:
-		if (in->vex)
-			return op == 0x7e && in->rep != 0xf3 ? rm :
-			       op == 0x50 || op == 0xd7 || op == 0x2c ||
-			       op == 0x2d || op == 0x78 || op == 0x79 ||
-			       op == 0x93 || op == 0xc5 ? reg : 0;
-		switch (op) {
-		case 0x40 ... 0x4f:
-		case 0x02: case 0x03: case 0x50: case 0xaf: case 0xb6:
-		case 0xb7: case 0xb8: case 0xbc: case 0xbd: case 0xbe:
-		case 0xbf: case 0xc5: case 0xd7:
-			return reg;
-		case 0x2c: case 0x2d:
-			return in->rep ? reg : 0;
-		case 0x90 ... 0x9f:
-			return in->rex ? rm : rm & 0xf;
-		case 0x00: case 0x01: case 0x1e: case 0x20: case 0x21:
-		case 0xa4: case 0xa5: case 0xab: case 0xac: case 0xad:
-		case 0xae: case 0xb0: case 0xb1: case 0xb3: case 0xbb:
-		case 0xc7:
-			return rm;
-		case 0xba:
-			return group > 4 ? rm : 0;
-		case 0x7e:
-			return in->rep == 0xf3 ? 0 : rm;
-		case 0xc0: case 0xc1:
-			return rm | reg;
-		case 0xc8 ... 0xcf:
-			return 1u << ((op & 7) | (in->rex & 1 ? 8 : 0));
-		}
-		return 0;
+		return written_two_byte(in, rm, reg);
 	case MAP_0F38:
-		if (!in->vex)
-			return op >= 0xf0 ? reg : 0;
-		if (op == 0xf3)
-			return 1u << in->vvvv;
-		if (op == 0xf6)
-			return reg | 1u << in->vvvv;
-		return op == 0xf2 || op == 0xf5 || op == 0xf7 ? reg : 0;
+		return op >= 0xf0 ? reg : 0;
 	default:
-		if (in->vex && op == 0xf0)
-			return reg;
 		return op >= 0x14 && op <= 0x17 ? rm : 0;
 	}
 }
@@ -402,10 +437,29 @@ static bool ret(struct effect *e, int64_t bytes)
 	return flow(e, FLOW_RETURN, 0);
 }
 
+/* Opcode 0xff: calls, jumps and pushes of what a register or memory holds. */
+static bool group_five(const struct insn *in, struct effect *e)
+{
+	switch (in->modrm >> 3 & 7) {
+	case 0:
+	case 1:
+		return false;
+	case 2:
+		return flow(e, FLOW_CALL, 0);
+	case 4:
+		if (in->rip)
+			return flow(e, FLOW_TAIL, 0);
+		return flow(e, in->notrack ? FLOW_STOP : FLOW_UNSURE, 0);
+	case 6:
+		return push(e, in->mem ? -1 : tracked(in->rm));
+	default:
+		return flow(e, FLOW_STOP, 0);
+	}
+}
+
 /* Control flow and the stack. False: an ordinary instruction. */
 static bool special(const struct insn *in, uint64_t next, struct effect *e)
 {
-	unsigned int group = in->modrm >> 3 & 7;
 	unsigned int low = (in->op & 7) | (in->rex & 1 ? 8 : 0);
 
 	if (in->vex || in->map > MAP_0F)
@@ -446,23 +500,20 @@ static bool special(const struct insn *in, uint64_t next, struct effect *e)
 		return effect_add(e, EFFECT_LOAD, TRACK_FP, TRACK_FP, 0);
 	case 0xe8:
 		/* A call of the next instruction only asks for its address. */
-		return in->imm ? flow(e, FLOW_CALL, 0) : push(e, -1);
+		return in->imm ? flow(e, FLOW_CALL, next + in->imm) : push(e, -1);
 	case 0xe9:
 	case 0xeb:
 		return flow(e, FLOW_JUMP, next + in->imm);
-	case 0xc8: case 0xca: case 0xcb: case 0xcc: case 0xcf: case 0xf1:
+	case 0xc8:
+	case 0xca:
+	case 0xcb:
+	case 0xcc:
+	case 0xcf:
+	case 0xf1:
 	case 0xf4:
 		return flow(e, FLOW_STOP, 0);
 	case 0xff:
-		if (group == 6)
-			return push(e, in->mem ? -1 : tracked(in->rm));
-		if (group == 2)
-			return flow(e, FLOW_CALL, 0);
-		if (group == 4 && in->rip)
-			return flow(e, FLOW_TAIL, 0);
-		if (group == 4)
-			return flow(e, in->notrack ? FLOW_STOP : FLOW_UNSURE, 0);
-		return group > 2 ? flow(e, FLOW_STOP, 0) : false;
+		return group_five(in, e);
 	}
 	return false;
 }
@@ -480,8 +531,7 @@ static bool moves(const struct insn *in, struct effect *e)
 	case 0x83:
 		if (in->mem || rm < 0 || (group != 0 && group != 5))
 			return false;
-		return effect_add(e, EFFECT_SET, rm, rm,
-				  group ? -in->imm : in->imm);
+		return effect_add(e, EFFECT_SET, rm, rm, group ? -in->imm : in->imm);
 	case 0x89:
 		if (in->mem && in->plain && rm >= 0 && reg >= 0)
 			return effect_add(e, EFFECT_STORE, reg, rm, in->disp);

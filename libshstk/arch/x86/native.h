@@ -36,14 +36,6 @@ static inline int64_t native_ra_off(uint64_t rule)
 	return -8;
 }
 
-/* Does the frame end outside, although its return address lies inside? */
-static inline bool native_beyond(uint64_t cfa, uint64_t hi)
-{
-	(void)cfa;
-	(void)hi;
-	return false;	/* the return address is the frame's last word */
-}
-
 /* The frame pointer of the caller, by __builtin_frame_address(0). */
 static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 {
@@ -53,8 +45,8 @@ static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 /* Is it a frame that begins as all do that keep a frame pointer: push, mov? */
 static inline bool native_is_record(uint64_t rule)
 {
-	return rule == (RULE_FP | RULE_FP_SAVED | RULE_RA_SAVED | RULE_CFA(16) |
-			RULE_RA_AT(-8) | RULE_FP_AT(-16));
+	return rule == (RULE_FP | RULE_FP_SAVED | RULE_RA_SAVED | RULE_CFA(16) | RULE_RA_AT(-8) |
+			RULE_FP_AT(-16));
 }
 
 /* The CFA of such a frame. */
@@ -68,23 +60,25 @@ static inline uint64_t native_thread_pointer(void)
 {
 	uint64_t tp;
 
-	__asm__ ("mov %%fs:0, %0" : "=r" (tp));
+	__asm__("mov %%fs:0, %0" : "=r"(tp));
 	return tp;
 }
 
 /* Callee-saved registers, sp and pc, as they are here. */
 static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 {
-	__asm__ volatile ("mov %%rbx, 24(%0)\n\t"
-			  "mov %%rbp, 48(%0)\n\t"
-			  "mov %%rsp, 56(%0)\n\t"
-			  "mov %%r12, 96(%0)\n\t"
-			  "mov %%r13, 104(%0)\n\t"
-			  "mov %%r14, 112(%0)\n\t"
-			  "mov %%r15, 120(%0)\n\t"
-			  "lea 0f(%%rip), %%rcx\n"
-			  "0:\tmov %%rcx, 256(%0)"
-			  : : "a" (regs->r) : "rcx", "memory");
+	__asm__ volatile("mov %%rbx, 24(%0)\n\t"
+			 "mov %%rbp, 48(%0)\n\t"
+			 "mov %%rsp, 56(%0)\n\t"
+			 "mov %%r12, 96(%0)\n\t"
+			 "mov %%r13, 104(%0)\n\t"
+			 "mov %%r14, 112(%0)\n\t"
+			 "mov %%r15, 120(%0)\n\t"
+			 "lea 0f(%%rip), %%rcx\n"
+			 "0:\tmov %%rcx, 256(%0)"
+			 :
+			 : "a"(regs->r)
+			 : "rcx", "memory");
 	regs->r[16] = regs->r[REG_PC];
 	regs->known = machine_x86.callee_saved | 1ull << 16 | 1ull << REG_PC;
 }
@@ -93,9 +87,8 @@ static inline void native_context(const void *ucontext, struct regs *regs)
 {
 	/* DWARF number to place in gregs */
 	static const uint8_t greg[17] = {
-		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP,
-		REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13,
-		REG_R14, REG_R15, REG_RIP,
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+		REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 	};
 	const greg_t *g = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
 	unsigned int i;
@@ -123,7 +116,7 @@ static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 
 	if (native_no_shadow)
 		return 0;
-	__asm__ volatile ("rdsspq %0" : "+r" (ssp));
+	__asm__ volatile("rdsspq %0" : "+r"(ssp));
 	return ssp;
 }
 
@@ -161,8 +154,7 @@ static inline uint64_t native_chunk(uint64_t addr)
 #define NATIVE_V4 __attribute__((target("avx2,bmi")))
 
 /* Copy 16 words; returns them or-ed together. */
-static inline NATIVE_V4 no_sanitize
-__m256i native_copy16(const uint64_t *from, uint64_t *to)
+static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, uint64_t *to)
 {
 	const __m256i_u *f = (const __m256i_u *)from;
 	__m256i_u *t = (__m256i_u *)to;
@@ -180,8 +172,8 @@ __m256i native_copy16(const uint64_t *from, uint64_t *to)
  * sixteen may be done already in part. Up to 32 words need no loop: that is as
  * long as most stacks are, and what memcpy() does.
  */
-static inline NATIVE_V4 no_sanitize
-uint64_t native_copy_avx2(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline NATIVE_V4 no_sanitize uint64_t native_copy_avx2(const uint64_t *from, uint64_t *to,
+							      uint64_t n)
 {
 	const uint64_t *last = from + n - 16;
 	uint64_t *end = to + n - 16;
@@ -198,8 +190,7 @@ uint64_t native_copy_avx2(const uint64_t *from, uint64_t *to, uint64_t n)
 	return _mm256_movemask_pd((__m256d)sign);
 }
 
-static inline no_sanitize
-uint64_t native_copy_sse2(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	const uint64_t *last = from + n - 4;
 	__m128i sign = _mm_setzero_si128();
@@ -225,8 +216,8 @@ uint64_t native_copy_sse2(const uint64_t *from, uint64_t *to, uint64_t n)
 extern bool native_has_avx2 __attribute__((visibility("hidden")));
 
 /* Four words, at @slot bytes from @anchor each. */
-static inline NATIVE_V4 no_sanitize
-__m256i native_gather_four(const uint8_t *anchor, const int32_t *slot)
+static inline NATIVE_V4 no_sanitize __m256i native_gather_four(const uint8_t *anchor,
+							       const int32_t *slot)
 {
 	__m128d a, b;
 	int64_t s;
@@ -242,53 +233,50 @@ __m256i native_gather_four(const uint8_t *anchor, const int32_t *slot)
 }
 
 /* What four words differ in from @raw; their addresses go to @out. */
-static inline NATIVE_V4 no_sanitize
-__m256i native_differ_words(__m256i v, const uint64_t *raw, uint64_t *out)
+static inline NATIVE_V4 no_sanitize __m256i native_differ_words(__m256i v, const uint64_t *raw,
+								uint64_t *out)
 {
 	_mm256_storeu_si256((__m256i *)out, v);
 	return _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)raw));
 }
 
 /* The same of those at @slot bytes from @anchor each. */
-static inline NATIVE_V4 no_sanitize
-__m256i native_differ_four(const uint8_t *anchor, const int32_t *slot,
-			   const uint64_t *raw, uint64_t *out)
+static inline NATIVE_V4 no_sanitize __m256i native_differ_four(const uint8_t *anchor,
+							       const int32_t *slot,
+							       const uint64_t *raw, uint64_t *out)
 {
 	return native_differ_words(native_gather_four(anchor, slot), raw, out);
 }
 
 /* verify_wide() of at least 4 words. */
-static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize
-uint64_t native_differ(const uint8_t *anchor, const int32_t *slot,
-		       const uint64_t *raw, uint64_t *out, int n, bool backwards)
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t
+native_differ(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out, int n,
+	      bool backwards)
 {
 	int i = backwards ? n - 8 : 0, step = backwards ? -8 : 8;
 	__m256i d0 = _mm256_setzero_si256(), d1 = d0;
 	int rest = n & 7, left;
 
 	for (left = n >> 3; left > 0; left--, i += step) {
-		d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i,
-							   raw + i, out + i));
-		d1 = _mm256_or_si256(d1, native_differ_four(anchor, slot + i + 4,
-							   raw + i + 4,
-							   out + i + 4));
+		d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i, raw + i, out + i));
+		d1 = _mm256_or_si256(d1, native_differ_four(anchor, slot + i + 4, raw + i + 4,
+							    out + i + 4));
 	}
 	d0 = _mm256_or_si256(d0, d1);
-	if (rest) {	/* some of them once more */
+	if (rest) { /* some of them once more */
 		i = backwards ? 0 : n - rest;
 		if (rest > 4)
-			d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i,
-								   raw + i, out + i));
+			d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i, raw + i,
+								    out + i));
 		i = max(i + rest - 4, 0);
-		d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i,
-							   raw + i, out + i));
+		d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i, raw + i, out + i));
 	}
 	return !_mm256_testz_si256(d0, d0);
 }
 
 /* Four words, that lie @up words from @base each. */
-static inline NATIVE_V4 no_sanitize
-__m256i native_gather_up(const uint64_t *base, const uint16_t *up)
+static inline NATIVE_V4 no_sanitize __m256i native_gather_up(const uint64_t *base,
+							     const uint16_t *up)
 {
 	const double *words = (const double *)base;
 	__m128d a, b;
@@ -302,17 +290,17 @@ __m256i native_gather_up(const uint64_t *base, const uint16_t *up)
 	return _mm256_castpd_si256(_mm256_insertf128_pd(_mm256_castpd128_pd256(a), b, 1));
 }
 
-static inline NATIVE_V4 no_sanitize
-__m256i native_differ_up_four(const uint64_t *base, const uint16_t *up,
-			      const uint64_t *raw, uint64_t *out)
+static inline NATIVE_V4 no_sanitize __m256i native_differ_up_four(const uint64_t *base,
+								  const uint16_t *up,
+								  const uint64_t *raw,
+								  uint64_t *out)
 {
 	return native_differ_words(native_gather_up(base, up), raw, out);
 }
 
 /* verify_up() */
-static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize
-uint64_t native_differ_up(const uint64_t *base, const uint16_t *up, const uint64_t *raw,
-			  uint64_t *out, int n)
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t native_differ_up(
+	const uint64_t *base, const uint16_t *up, const uint64_t *raw, uint64_t *out, int n)
 {
 	__m256i d0 = _mm256_setzero_si256(), d1 = d0, d;
 	const int64_t end = n & ~7;
@@ -325,7 +313,7 @@ uint64_t native_differ_up(const uint64_t *base, const uint16_t *up, const uint64
 		d1 = _mm256_or_si256(d1, d);
 		i += 8;
 	} while (i != end);
-	if (i < n) {	/* some of them once more */
+	if (i < n) { /* some of them once more */
 		if (n - i > 4) {
 			d = native_differ_up_four(base, up + i, raw + i, out + i);
 			d0 = _mm256_or_si256(d0, d);
@@ -342,10 +330,11 @@ uint64_t native_differ_up(const uint64_t *base, const uint16_t *up, const uint64
  * verify_packed(). Two vectors of words become one of their lower halves and one of
  * their upper halves.
  */
-static inline NATIVE_V4 no_sanitize
-uint64_t native_differ_packed(const uint64_t *base, const uint16_t *up,
-			      const uint32_t *low, uint32_t high, uint64_t *out,
-			      int n, bool backwards)
+static inline NATIVE_V4 no_sanitize uint64_t native_differ_packed(const uint64_t *base,
+								  const uint16_t *up,
+								  const uint32_t *low,
+								  uint32_t high, uint64_t *out,
+								  int n, bool backwards)
 {
 	int i = backwards ? n - 8 : 0, step = backwards ? -8 : 8, left;
 	const __m256i highs = _mm256_set1_epi32((int)high);
@@ -383,8 +372,7 @@ static inline int native_packed_at(int i)
  * restore token it goes through, SAVEPREVSSP leaves one only on the stack that is
  * left, below its entries. The outermost words are looked at by the caller.
  */
-static inline uint64_t native_copy(const uint64_t *from, uint64_t *to,
-				   uint64_t n)
+static inline uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	if (n >= 16 && native_has_avx2)
 		return native_copy_avx2(from, to, n);
@@ -394,12 +382,12 @@ static inline uint64_t native_copy(const uint64_t *from, uint64_t *to,
 /* Four words from @from to @to. */
 static inline NATIVE_V4 void native_move_four(const uint64_t *from, uint64_t *to)
 {
-	_mm256_storeu_si256((__m256i *)to,
-			    _mm256_loadu_si256((const __m256i *)from));
+	_mm256_storeu_si256((__m256i *)to, _mm256_loadu_si256((const __m256i *)from));
 }
 
 /* memcpy() of @n words, without a call. */
-static inline __attribute__((always_inline)) void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline __attribute__((always_inline)) void native_move(const uint64_t *from, uint64_t *to,
+							      uint64_t n)
 {
 	uint64_t i;
 
@@ -412,13 +400,13 @@ static inline __attribute__((always_inline)) void native_move(const uint64_t *fr
 	}
 	for (; i < n; i++) {
 		to[i] = from[i];
-		__asm__ ("" : : : "memory");	/* no call for so few */
+		__asm__("" : : : "memory"); /* no call for so few */
 	}
 }
 
 /* Four times that. */
-static inline __attribute__((always_inline)) NATIVE_V4
-void native_move_sixteen(const uint64_t *from, uint64_t *to)
+static inline __attribute__((always_inline)) NATIVE_V4 void
+native_move_sixteen(const uint64_t *from, uint64_t *to)
 {
 	const __m256i_u *f = (const __m256i_u *)from;
 	__m256i a = f[0], b = f[1], c = f[2], d = f[3];
@@ -431,8 +419,8 @@ void native_move_sixteen(const uint64_t *from, uint64_t *to)
 }
 
 /* Of at most 64 words, with AVX2: without a loop; ends overlap. */
-static inline __attribute__((always_inline)) NATIVE_V4
-void native_move_short(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline __attribute__((always_inline)) NATIVE_V4 void
+native_move_short(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	if (n < 16) {
 		if (n < 4) {
@@ -457,30 +445,12 @@ void native_move_short(const uint64_t *from, uint64_t *to, uint64_t n)
 }
 
 /*
- * The same, where it is the same length again and again, so that the end of a loop comes
- * as expected: only the last four overlap.
- */
-static inline __attribute__((always_inline)) NATIVE_V4
-void native_move_again(const uint64_t *from, uint64_t *to, uint64_t n)
-{
-	uint64_t i;
-
-	if (unlikely(n < 4)) {
-		native_move(from, to, n);
-		return;
-	}
-	for (i = 0; i + 4 <= n; i += 4)
-		native_move_four(from + i, to + i);
-	native_move_four(from + n - 4, to + n - 4);
-}
-
-/*
  * Of more: only the first and the last stores go over the end of a cache line. The
  * order is the one in which no load comes a little behind a store of the same low 12
  * address bits, for which it would wait.
  */
-static inline __attribute__((always_inline)) NATIVE_V4
-void native_move_long(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline __attribute__((always_inline)) NATIVE_V4 void
+native_move_long(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	uint64_t i = 16 - ((uintptr_t)to / 8) % 4, end = n - 16;
 
@@ -493,6 +463,16 @@ void native_move_long(const uint64_t *from, uint64_t *to, uint64_t n)
 			native_move_sixteen(from + i - 16, to + i - 16);
 	}
 	native_move_sixteen(from + end, to + end);
+}
+
+/* Of any number, with AVX2. */
+static inline __attribute__((always_inline)) NATIVE_V4 void
+native_move_wide(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	if (n <= 64)
+		native_move_short(from, to, n);
+	else
+		native_move_long(from, to, n);
 }
 
 #endif

@@ -14,11 +14,15 @@
  */
 static inline enum shadow_entry x86_shadow_entry(uint64_t v, uint64_t addr)
 {
-	if (v >> 63)
+	uint64_t ssp = v & ~(1ull << 63);
+
+	if (v >> 63 && ssp >= addr && !(ssp & 7) && !(ssp >> 56))
 		return SHADOW_SIGNAL;
-	if (!v || v == ((addr + 8) | 1))
+	if (v < SHADOW_LEAST)
+		return SHADOW_END;
+	if (v == ((addr + 8) | 1))
 		return SHADOW_TOKEN;
-	return SHADOW_RETURN_ADDRESS;
+	return v >> 56 ? SHADOW_FOREIGN : SHADOW_RETURN_ADDRESS;
 }
 
 #endif

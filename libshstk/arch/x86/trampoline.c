@@ -25,63 +25,60 @@
  * The first byte of a trampoline is there for unwinders that look for the
  * instruction before a return address.
  */
-#ifdef __x86_64__
 #include "trampoline.h"
 
-struct trampoline shstk_marker_table[TRAMPOLINE_RECORDS]
-	__attribute__((aligned(4096)));
+#if HAVE_TRAMPOLINE && defined(__x86_64__)
+struct trampoline shstk_marker_table[TRAMPOLINE_RECORDS] __attribute__((aligned(4096)));
 
-_Static_assert(TRAMPOLINE_RECORDS * TRAMPOLINE_BYTES == 32 * 4096, "pages below");
+_Static_assert(32 * 4096 == TRAMPOLINE_RECORDS * TRAMPOLINE_BYTES, "pages below");
 
-__asm__(
-"	.pushsection .text.shstk_marker, \"ax\", @progbits\n"
-"	.p2align 12\n"
-"	.globl shstk_marker_code\n"
-"	.hidden shstk_marker_code\n"
-"	.type shstk_marker_code, @function\n"
-"shstk_marker_code:\n"
-"	.cfi_startproc\n"
-"	.cfi_personality 0x1b, shstk_marker_personality\n"
-"	.cfi_def_cfa %rsp, 0\n"
-"	.cfi_escape 0x10, 16, 37, 0x77, 0x78, 0x12, 0x06, 0x12, 0x0b, 0x00, 0xf0, "
-"		0x1a, 0x12, 0x23, 0x08, 0x06, 0x0e, 0x4d, 0x61, 0x72, 0x6b, 0x65, "
-"		0x64, 0x52, 0x41, 0x2e, 0x28, 0x09, 0x00, 0x06, 0x16, 0x09, 0xf0, "
-"		0x1a, 0x22, 0x2f, 0x02, 0x00, 0x13, 0x13\n"
-"	.rept 32\n"
-"	.quad shstk_marker_table - shstk_marker_code\n"
-"	.ascii \"MarkedRA\"\n"
-"	.rept 255\n"
-"1:	nop\n"
-"	movb $0, shstk_marker_table + 8 + (1b - shstk_marker_code)(%rip)\n"
-"	notrack jmp *shstk_marker_table + (1b - shstk_marker_code)(%rip)\n"
-"	.p2align 4, 0xcc\n"
-"	.endr\n"
-"	.endr\n"
-"	.cfi_endproc\n"
-"	.size shstk_marker_code, . - shstk_marker_code\n"
+__asm__("	.pushsection .text.shstk_marker, \"ax\", @progbits\n"
+	"	.p2align 12\n"
+	"	.globl shstk_marker_code\n"
+	"	.hidden shstk_marker_code\n"
+	"	.type shstk_marker_code, @function\n"
+	"shstk_marker_code:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_personality 0x1b, shstk_marker_personality\n"
+	"	.cfi_def_cfa %rsp, 0\n"
+	"	.cfi_escape 0x10, 16, 37, 0x77, 0x78, 0x12, 0x06, 0x12, 0x0b, 0x00, 0xf0, "
+	"		0x1a, 0x12, 0x23, 0x08, 0x06, 0x0e, 0x4d, 0x61, 0x72, 0x6b, 0x65, "
+	"		0x64, 0x52, 0x41, 0x2e, 0x28, 0x09, 0x00, 0x06, 0x16, 0x09, 0xf0, "
+	"		0x1a, 0x22, 0x2f, 0x02, 0x00, 0x13, 0x13\n"
+	"	.rept 32\n"
+	"	.quad shstk_marker_table - shstk_marker_code\n"
+	"	.ascii \"MarkedRA\"\n"
+	"	.rept 255\n"
+	"1:	nop\n"
+	"	movb $0, shstk_marker_table + 8 + (1b - shstk_marker_code)(%rip)\n"
+	"	notrack jmp *shstk_marker_table + (1b - shstk_marker_code)(%rip)\n"
+	"	.p2align 4, 0xcc\n"
+	"	.endr\n"
+	"	.endr\n"
+	"	.cfi_endproc\n"
+	"	.size shstk_marker_code, . - shstk_marker_code\n"
 
-/*
+	/*
  * The personality routine lets the unwinder come here instead of going on: with
  * the exception in rax and the true return address in rdx, and rsp as behind the
  * return. Resume as if the marked function's caller had called.
  */
-"	.globl shstk_marker_landing\n"
-"	.hidden shstk_marker_landing\n"
-"	.type shstk_marker_landing, @function\n"
-"shstk_marker_landing:\n"
-"	.cfi_startproc\n"
-"	.cfi_def_cfa %rsp, 0\n"
-"	.cfi_register %rip, %rdx\n"
-"	endbr64\n"
-"	push %rdx\n"
-"	.cfi_def_cfa_offset 8\n"
-"	.cfi_offset %rip, -8\n"
-"	mov %rax, %rdi\n"
-"	mov shstk_marker_resume@gottpoff(%rip), %rcx\n"
-"	mov %fs:(%rcx), %rcx\n"
-"	notrack jmp *%rcx\n"
-"	.cfi_endproc\n"
-"	.size shstk_marker_landing, . - shstk_marker_landing\n"
-"	.popsection\n"
-);
+	"	.globl shstk_marker_landing\n"
+	"	.hidden shstk_marker_landing\n"
+	"	.type shstk_marker_landing, @function\n"
+	"shstk_marker_landing:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa %rsp, 0\n"
+	"	.cfi_register %rip, %rdx\n"
+	"	endbr64\n"
+	"	push %rdx\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"	.cfi_offset %rip, -8\n"
+	"	mov %rax, %rdi\n"
+	"	mov shstk_marker_resume@gottpoff(%rip), %rcx\n"
+	"	mov %fs:(%rcx), %rcx\n"
+	"	notrack jmp *%rcx\n"
+	"	.cfi_endproc\n"
+	"	.size shstk_marker_landing, . - shstk_marker_landing\n"
+	"	.popsection\n");
 #endif

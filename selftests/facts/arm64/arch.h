@@ -10,22 +10,22 @@
 
 #include "../generic.h"
 
-#define SS_ENABLE		(1UL << 0)	/* PR_SHADOW_STACK_ENABLE */
-#define SS_WRITE		(1UL << 1)	/* PR_SHADOW_STACK_WRITE */
-#define SS_PUSH			(1UL << 2)	/* PR_SHADOW_STACK_PUSH */
+#define SS_ENABLE (1UL << 0) /* PR_SHADOW_STACK_ENABLE */
+#define SS_WRITE (1UL << 1) /* PR_SHADOW_STACK_WRITE */
+#define SS_PUSH (1UL << 2) /* PR_SHADOW_STACK_PUSH */
 
 /* Whether map_shadow_stack() knows SS_SET_MARKER. */
-#define SS_HAS_MARKER		1
+#define SS_HAS_MARKER 1
 
 /* The errno of a call that would change a locked feature. */
-#define SS_LOCKED		EBUSY
+#define SS_LOCKED EBUSY
 
 /* What a kernel that knows shadow stacks answers on a CPU that does not. */
-#define SS_ABSENT		(-EINVAL)
-#define SS_ABSENT_STATUS	(-EINVAL)	/* status and lock */
+#define SS_ABSENT (-EINVAL)
+#define SS_ABSENT_STATUS (-EINVAL) /* status and lock */
 
-ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b,
-			  unsigned long c, unsigned long d, unsigned long e)
+ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
+			  unsigned long d, unsigned long e)
 {
 	register long x8 asm("x8") = nr;
 	register unsigned long x0 asm("x0") = a;
@@ -149,8 +149,8 @@ ss_inline unsigned long ss_switch(unsigned long token)
  * Enter and leave a function that protects its return address. Every call
  * does here; riscv needs instructions that Debian's compilers do not emit.
  */
-#define ss_enter(ra)	((void)(ra))
-#define ss_leave(ra)	((void)(ra))
+#define ss_enter(ra) ((void)(ra))
+#define ss_leave(ra) ((void)(ra))
 
 /* --- other stacks --- */
 
@@ -178,25 +178,22 @@ ss_inline void ss_swapcontext(struct ss_context *from, struct ss_context *to)
 		     "1:	hint #36" /* bti j */
 		     : "+r"(x0), "+r"(x1)
 		     :
-		     : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10",
-		       "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x19",
-		       "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27",
-		       "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6",
-		       "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
-		       "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
-		       "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",
-		       "v31", "cc", "memory");
+		     : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",
+		       "x14", "x15", "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25",
+		       "x26", "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
+		       "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",
+		       "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
+		       "v30", "v31", "cc", "memory");
 }
 
 /* Where a function entered without BL wants sp, for a stack up to @top. */
-#define SS_ENTRY_SP(top)	(top)
+#define SS_ENTRY_SP(top) (top)
 
 /*
  * clone3() with a function for the child to call; the child then exits with 0.
  * @args: struct clone_args, with a stack of its own when CLONE_VM is given.
  */
-ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *),
-			 void *arg)
+ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *), void *arg)
 {
 	register void *x0 asm("x0") = args;
 	register unsigned long x1 asm("x1") = size;
@@ -231,10 +228,10 @@ ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 }
 
 /* Whether disabling leaves the mapping there, until the thread ends. */
-#define SS_DISABLE_KEEPS	1
+#define SS_DISABLE_KEEPS 1
 
 /* What enabling answers where that is 0 bytes. */
-#define SS_NO_SIZE		(0)
+#define SS_NO_SIZE (0)
 
 /* Bytes of the shadow stack of a thread made by clone3() with .stack_size. */
 ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
@@ -243,7 +240,7 @@ ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
 }
 
 /* Words the kernel puts at the outer end of a stack that it makes: a zero. */
-#define SS_END_WORDS		1
+#define SS_END_WORDS 1
 
 /* The restore token (cap) at @addr: its page, and 1 for "valid". */
 ss_inline uint64_t ss_token(unsigned long addr)
@@ -261,10 +258,10 @@ ss_inline uint64_t ss_half_token(unsigned long old)
  * A signal pushes a cap whose low bits are 0, and then the return trampoline
  * in the vDSO, to which the handler returns.
  */
-#define SS_SIGNAL_WORDS		2
-#define SS_SIGNAL_TOKEN		1	/* index from the handler's pointer */
-#define SS_SIGNAL_RESTORER	0	/* likewise; -1: none */
-#define SS_SIGNAL_CLEARED	1	/* whether return clears the token */
+#define SS_SIGNAL_WORDS 2
+#define SS_SIGNAL_TOKEN 1 /* index from the handler's pointer */
+#define SS_SIGNAL_RESTORER 0 /* likewise; -1: none */
+#define SS_SIGNAL_CLEARED 1 /* whether return clears the token */
 
 ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 {
@@ -273,7 +270,7 @@ ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 }
 
 /* struct gcs_context, a record in the reserved part of the signal frame */
-#define SS_GCS_MAGIC		0x47435300
+#define SS_GCS_MAGIC 0x47435300
 
 struct ss_gcs_context {
 	uint32_t magic;
@@ -303,7 +300,7 @@ ss_inline struct ss_gcs_context *ss_frame_gcs(void *ucontext)
 }
 
 /* The shadow stack pointer kept in the signal frame, if there is one. */
-#define SS_SIGNAL_FRAME		1
+#define SS_SIGNAL_FRAME 1
 
 ss_inline unsigned long ss_frame_pointer(void *ucontext)
 {
@@ -313,11 +310,11 @@ ss_inline unsigned long ss_frame_pointer(void *ucontext)
 }
 
 /* The errno of mprotect() that would make a shadow stack executable. */
-#define SS_MPROTECT_EXEC	EINVAL
+#define SS_MPROTECT_EXEC EINVAL
 
 /* --- ptrace --- */
 
-#define SS_REGSET		0x410	/* NT_ARM_GCS */
+#define SS_REGSET 0x410 /* NT_ARM_GCS */
 
 struct ss_regset {
 	uint64_t features_enabled;
@@ -330,13 +327,13 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
 	r->gcspr_el0 = ssp;
 }
 
-#define ss_regset_pointer(r)	((r)->gcspr_el0)
+#define ss_regset_pointer(r) ((r)->gcspr_el0)
 
 /* The answer for a task with shadow stacks off. */
-#define SS_REGSET_OFF		0
+#define SS_REGSET_OFF 0
 
 /* Whether odd and kernel pointers are refused. */
-#define SS_REGSET_CHECKED	0
+#define SS_REGSET_CHECKED 0
 
 /* --- faults --- */
 
@@ -345,13 +342,13 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
  * ends it: for a fault of the kernel itself do_page_fault() does not ask
  * is_invalid_gcs_access(), takes the page for writable and tries again (7.2).
  */
-#define SS_STORE_NEVER_RETURNS	1
+#define SS_STORE_NEVER_RETURNS 1
 
 /* What answers ss_write() without SS_WRITE. */
-#define SS_REFUSED_SIGNAL	SIGSEGV
-#define SS_REFUSED_CODE		SEGV_CPERR
+#define SS_REFUSED_SIGNAL SIGSEGV
+#define SS_REFUSED_CODE SEGV_CPERR
 
 /* Whether si_addr of SEGV_CPERR is the instruction; 0 otherwise. */
-#define SS_CPERR_ADDR_PC	1
+#define SS_CPERR_ADDR_PC 1
 
 #endif

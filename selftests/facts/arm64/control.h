@@ -4,10 +4,12 @@
  *
  * As of 7.2. Lists of steps, see ../control_test.c.
  */
-#define TOKEN	SS_SET_TOKEN
-#define MARKER	SS_SET_MARKER
-#define ALL	(SS_ENABLE | SS_WRITE | SS_PUSH)
+#define TOKEN SS_SET_TOKEN
+#define MARKER SS_SET_MARKER
+#define ALL (SS_ENABLE | SS_WRITE | SS_PUSH)
 
+/* A fact: its name, then its calls, a line each. */
+/* clang-format off */
 static const struct fact facts[] = {
 	/* status */
 	{ "status is 0 when nothing was enabled", { PR_STATUS(0) } },
@@ -97,3 +99,4 @@ static const struct fact facts[] = {
 	{ "a size beyond user space is ENOMEM", {
 		MAP(0, -4096UL, 0, -ENOMEM), MAP(0, 1UL << 48, 0, -ENOMEM) } },
 };
+/* clang-format on */

@@ -15,7 +15,7 @@
 #include "../facts.h"
 #include "kselftest_harness.h"
 
-#define TUNABLE		"glibc.cpu.aarch64_gcs="
+#define TUNABLE "glibc.cpu.aarch64_gcs="
 
 static const char *plain_program, *plain_library;
 
@@ -25,15 +25,14 @@ static unsigned long main_ssp;
 /* --- programs under each value of the tunable --- */
 
 struct run {
-	char out[256];		/* its first bytes, standard error included */
-	int status;		/* of exit; -1: a signal */
-	unsigned long bits;	/* what the program found, see report() */
+	char out[256]; /* its first bytes, standard error included */
+	int status; /* of exit; -1: a signal */
+	unsigned long bits; /* what the program found, see report() */
 	long answer;
 };
 
 /* Run @prog with @arg, shadow stacks chosen by @value, or by nothing: NULL. */
-static bool run(struct run *run, const char *value, const char *prog,
-		const char *arg)
+static bool run(struct run *run, const char *value, const char *prog, const char *arg)
 {
 	char tunable[64];
 	int fds[2], status;
@@ -71,27 +70,37 @@ static bool run(struct run *run, const char *value, const char *prog,
 	return true;
 }
 
-FIXTURE(tunable) {};
-FIXTURE_SETUP(tunable) {}
-FIXTURE_TEARDOWN(tunable) {}
+FIXTURE(tunable){};
+FIXTURE_SETUP(tunable)
+{
+}
+FIXTURE_TEARDOWN(tunable)
+{
+}
 FIXTURE_VARIANT(tunable)
 {
 	const char *value;
-	unsigned long marked;	/* status of a marked program */
-	bool locked;		/* and whether it can be changed */
-	int plain_exit;		/* how an unmarked program ends */
-	unsigned long plain;	/* and its status */
-	bool load;		/* whether an unmarked library can be loaded */
+	unsigned long marked; /* status of a marked program */
+	bool locked; /* and whether it can be changed */
+	int plain_exit; /* how an unmarked program ends */
+	unsigned long plain; /* and its status */
+	bool load; /* whether an unmarked library can be loaded */
 };
 
-FIXTURE_VARIANT_ADD(tunable, unset) { .load = true };
-FIXTURE_VARIANT_ADD(tunable, is_0) { .value = "0", .load = true };
-FIXTURE_VARIANT_ADD(tunable, is_1) {
-	.value = "1", .marked = SS_ENABLE, .locked = true, .plain_exit = 127,
+FIXTURE_VARIANT_ADD(tunable, unset){ .load = true };
+FIXTURE_VARIANT_ADD(tunable, is_0){ .value = "0", .load = true };
+FIXTURE_VARIANT_ADD(tunable, is_1){
+	.value = "1",
+	.marked = SS_ENABLE,
+	.locked = true,
+	.plain_exit = 127,
 };
-FIXTURE_VARIANT_ADD(tunable, is_2) { .value = "2", .marked = SS_ENABLE };
-FIXTURE_VARIANT_ADD(tunable, is_3) {
-	.value = "3", .marked = SS_ENABLE, .locked = true, .plain = SS_ENABLE,
+FIXTURE_VARIANT_ADD(tunable, is_2){ .value = "2", .marked = SS_ENABLE };
+FIXTURE_VARIANT_ADD(tunable, is_3){
+	.value = "3",
+	.marked = SS_ENABLE,
+	.locked = true,
+	.plain = SS_ENABLE,
 	.load = true,
 };
 
@@ -184,7 +193,7 @@ TEST(siglongjmp_out_of_a_handler_puts_the_pointer_back)
 
 /* --- ucontext --- */
 
-#define CONTEXT_STACK	(64UL << 10)
+#define CONTEXT_STACK (64UL << 10)
 
 static ucontext_t main_context, other_context;
 static unsigned long context_ssp;
@@ -219,8 +228,7 @@ TEST(makecontext_makes_a_shadow_stack_of_its_own)
 	ASSERT_TRUE(find_mapping(ss_pointer(), &own));
 	EXPECT_TRUE(context_map.shadow);
 	EXPECT_NE(own.start, context_map.start);
-	TH_LOG("%lu KiB for a stack of %lu KiB",
-	       (context_map.end - context_map.start) / 1024,
+	TH_LOG("%lu KiB for a stack of %lu KiB", (context_map.end - context_map.start) / 1024,
 	       CONTEXT_STACK / 1024);
 	EXPECT_LE(CONTEXT_STACK / 2, context_map.end - context_map.start);
 }
@@ -260,8 +268,8 @@ TEST(above_a_contexts_entries_there_are_zeros_to_the_end)
 struct thread {
 	unsigned long ssp;
 	struct mapping map;
-	int entries;		/* up to the end word */
-	size_t stack;		/* bytes asked for */
+	int entries; /* up to the end word */
+	size_t stack; /* bytes asked for */
 };
 
 static void *look_around(void *arg)
@@ -297,17 +305,22 @@ FIXTURE(pthread)
 {
 	struct thread t;
 };
-FIXTURE_SETUP(pthread) {}
-FIXTURE_TEARDOWN(pthread) {}
+FIXTURE_SETUP(pthread)
+{
+}
+FIXTURE_TEARDOWN(pthread)
+{
+}
 FIXTURE_VARIANT(pthread)
 {
 	void *(*fn)(void *);
 	bool cancel;
 };
-FIXTURE_VARIANT_ADD(pthread, that_returns) { .fn = look_around };
-FIXTURE_VARIANT_ADD(pthread, that_calls_pthread_exit) { .fn = leave };
-FIXTURE_VARIANT_ADD(pthread, that_is_cancelled) {
-	.fn = wait_for_cancel, .cancel = true,
+FIXTURE_VARIANT_ADD(pthread, that_returns){ .fn = look_around };
+FIXTURE_VARIANT_ADD(pthread, that_calls_pthread_exit){ .fn = leave };
+FIXTURE_VARIANT_ADD(pthread, that_is_cancelled){
+	.fn = wait_for_cancel,
+	.cancel = true,
 };
 
 TEST_F(pthread, has_a_shadow_stack_with_an_end_word)
@@ -324,8 +337,7 @@ TEST_F(pthread, has_a_shadow_stack_with_an_end_word)
 	EXPECT_EQ(0, pthread_join(thread, &res));
 	EXPECT_EQ(variant->cancel ? PTHREAD_CANCELED : NULL, res);
 	EXPECT_TRUE(self->t.map.shadow);
-	EXPECT_EQ(self->t.map.end - WORD,
-		  self->t.ssp + self->t.entries * WORD);
+	EXPECT_EQ(self->t.map.end - WORD, self->t.ssp + self->t.entries * WORD);
 	/* the library asks for its guard as well, and half of all is taken */
 	TH_LOG("%lu KiB for a stack of 1024 KiB, %d entries",
 	       (self->t.map.end - self->t.map.start) / 1024, self->t.entries);
@@ -357,8 +369,7 @@ static void on_segv(int sig, siginfo_t *info, void *uc)
 	(void)sig;
 	(void)uc;
 	/* write() and _exit() only */
-	_exit(info->si_code == SEGV_MAPERR &&
-	      info->si_addr == (void *)-8UL ? 44 : 45);
+	_exit(info->si_code == SEGV_MAPERR && info->si_addr == (void *)-8UL ? 44 : 45);
 }
 
 static void *late_thread(void *arg)
@@ -422,8 +433,7 @@ static int load(const char *library)
 
 static int role(const char *name, const char *library)
 {
-	struct sigaction sa = { .sa_sigaction = on_segv,
-				.sa_flags = SA_SIGINFO };
+	struct sigaction sa = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO };
 
 	if (!strcmp(name, "--status"))
 		return report();

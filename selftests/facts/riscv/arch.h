@@ -12,22 +12,22 @@
 
 #include "../generic.h"
 
-#define SS_ENABLE		(1UL << 0)	/* PR_SHADOW_STACK_ENABLE */
-#define SS_WRITE		0UL		/* SSAMOSWAP is always allowed */
-#define SS_PUSH			0UL		/* there is no such permission */
+#define SS_ENABLE (1UL << 0) /* PR_SHADOW_STACK_ENABLE */
+#define SS_WRITE 0UL /* SSAMOSWAP is always allowed */
+#define SS_PUSH 0UL /* there is no such permission */
 
 /* Whether map_shadow_stack() knows SS_SET_MARKER. */
-#define SS_HAS_MARKER		0
+#define SS_HAS_MARKER 0
 
 /* The errno of a call that would change a locked feature. */
-#define SS_LOCKED		EINVAL
+#define SS_LOCKED EINVAL
 
 /* What a kernel that knows shadow stacks answers on a CPU that does not. */
-#define SS_ABSENT		(-EINVAL)
-#define SS_ABSENT_STATUS	(-EINVAL)	/* status and lock */
+#define SS_ABSENT (-EINVAL)
+#define SS_ABSENT_STATUS (-EINVAL) /* status and lock */
 
-ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b,
-			  unsigned long c, unsigned long d, unsigned long e)
+ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
+			  unsigned long d, unsigned long e)
 {
 	register long a7 asm("a7") = nr;
 	register unsigned long a0 asm("a0") = a;
@@ -36,10 +36,7 @@ ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b,
 	register unsigned long a3 asm("a3") = d;
 	register unsigned long a4 asm("a4") = e;
 
-	asm volatile("ecall"
-		     : "+r"(a0)
-		     : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4)
-		     : "memory");
+	asm volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory");
 	return a0;
 }
 
@@ -128,14 +125,18 @@ ss_inline unsigned long ss_switch(unsigned long token)
  * Enter and leave a function that protects its return address @ra: SSPUSH x1
  * at its begin, SSPOPCHK x1 at its end.
  */
-#define ss_enter(ra)						\
-	asm volatile("mv	x1, %0\n\t"			\
-		     ".word	0xce104073"			\
-		     : : "r"(ra) : "x1", "memory")
-#define ss_leave(ra)						\
-	asm volatile("mv	x1, %0\n\t"			\
-		     ".word	0xcdc0c073"			\
-		     : : "r"(ra) : "x1", "memory")
+#define ss_enter(ra)                    \
+	asm volatile("mv	x1, %0\n\t"    \
+		     ".word	0xce104073" \
+		     :                  \
+		     : "r"(ra)          \
+		     : "x1", "memory")
+#define ss_leave(ra)                    \
+	asm volatile("mv	x1, %0\n\t"    \
+		     ".word	0xcdc0c073" \
+		     :                  \
+		     : "r"(ra)          \
+		     : "x1", "memory")
 
 /* --- other stacks --- */
 
@@ -158,25 +159,22 @@ ss_inline void ss_swapcontext(struct ss_context *from, struct ss_context *to)
 		     "1:"
 		     : "+r"(a0), "+r"(a1)
 		     :
-		     : "ra", "a2", "a3", "a4", "a5", "a6", "a7", "t0", "t1",
-		       "t2", "t3", "t4", "t5", "t6", "s1", "s2", "s3", "s4",
-		       "s5", "s6", "s7", "s8", "s9", "s10", "s11", "ft0", "ft1",
-		       "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "ft8", "ft9",
-		       "ft10", "ft11", "fa0", "fa1", "fa2", "fa3", "fa4",
-		       "fa5", "fa6", "fa7", "fs0", "fs1", "fs2", "fs3", "fs4",
-		       "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11",
+		     : "ra", "a2", "a3", "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", "t4", "t5",
+		       "t6", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11",
+		       "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "ft10",
+		       "ft11", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5", "fa6", "fa7", "fs0", "fs1",
+		       "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11",
 		       "memory");
 }
 
 /* Where a function entered without JAL wants sp, for a stack up to @top. */
-#define SS_ENTRY_SP(top)	(top)
+#define SS_ENTRY_SP(top) (top)
 
 /*
  * clone3() with a function for the child to call; the child then exits with 0.
  * @args: struct clone_args, with a stack of its own when CLONE_VM is given.
  */
-ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *),
-			 void *arg)
+ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *), void *arg)
 {
 	register void *a0 asm("a0") = args;
 	register unsigned long a1 asm("a1") = size;
@@ -211,10 +209,10 @@ ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 }
 
 /* Whether disabling leaves the mapping there, until the thread ends. */
-#define SS_DISABLE_KEEPS	0
+#define SS_DISABLE_KEEPS 0
 
 /* What enabling answers where that is 0 bytes. */
-#define SS_NO_SIZE		(-ENOMEM)
+#define SS_NO_SIZE (-ENOMEM)
 
 /* Bytes of the shadow stack of a thread made by clone3() with .stack_size. */
 ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
@@ -223,7 +221,7 @@ ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
 }
 
 /* Words the kernel puts at the outer end of a stack that it makes. */
-#define SS_END_WORDS		0
+#define SS_END_WORDS 0
 
 /* The restore token at @addr. */
 ss_inline uint64_t ss_token(unsigned long addr)
@@ -232,10 +230,10 @@ ss_inline uint64_t ss_token(unsigned long addr)
 }
 
 /* A signal pushes a restore token; the handler returns to the vDSO unchecked. */
-#define SS_SIGNAL_WORDS		1
-#define SS_SIGNAL_TOKEN		0	/* index from the handler's pointer */
-#define SS_SIGNAL_RESTORER	-1	/* likewise; -1: none */
-#define SS_SIGNAL_CLEARED	1	/* whether return clears the token */
+#define SS_SIGNAL_WORDS 1
+#define SS_SIGNAL_TOKEN 0 /* index from the handler's pointer */
+#define SS_SIGNAL_RESTORER -1 /* likewise; -1: none */
+#define SS_SIGNAL_CLEARED 1 /* whether return clears the token */
 
 ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 {
@@ -244,7 +242,7 @@ ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 }
 
 /* The record of the signal frame that keeps the shadow stack pointer. */
-#define SS_CFI_MAGIC		0x9487
+#define SS_CFI_MAGIC 0x9487
 
 struct ss_cfi_context {
 	uint32_t magic;
@@ -253,7 +251,7 @@ struct ss_cfi_context {
 };
 
 /* The shadow stack pointer kept in the signal frame, if there is one. */
-#define SS_SIGNAL_FRAME		1
+#define SS_SIGNAL_FRAME 1
 
 ss_inline unsigned long ss_frame_pointer(void *ucontext)
 {
@@ -272,19 +270,19 @@ ss_inline unsigned long ss_frame_pointer(void *ucontext)
 }
 
 /* The errno of mprotect() that would make a shadow stack executable. */
-#define SS_MPROTECT_EXEC	0
+#define SS_MPROTECT_EXEC 0
 
 /* --- ptrace --- */
 
-#define SS_REGSET		0x903	/* NT_RISCV_USER_CFI */
+#define SS_REGSET 0x903 /* NT_RISCV_USER_CFI */
 
 struct ss_regset {
 	uint64_t state;
 	uint64_t ssp;
 };
 
-#define SS_CFI_EN		(1UL << 3)
-#define SS_CFI_PTR		(1UL << 5)
+#define SS_CFI_EN (1UL << 3)
+#define SS_CFI_PTR (1UL << 5)
 
 ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
 {
@@ -292,20 +290,20 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
 	r->ssp = ssp;
 }
 
-#define ss_regset_pointer(r)	((r)->ssp)
+#define ss_regset_pointer(r) ((r)->ssp)
 
 /* The answer for a task with shadow stacks off. */
-#define SS_REGSET_OFF		0
+#define SS_REGSET_OFF 0
 
 /* Whether odd and kernel pointers are refused. */
-#define SS_REGSET_CHECKED	0
+#define SS_REGSET_CHECKED 0
 
 /* --- faults --- */
 
 /* A system call that stores to a shadow stack may never return: not here. */
-#define SS_STORE_NEVER_RETURNS	0
+#define SS_STORE_NEVER_RETURNS 0
 
 /* Whether si_addr of SEGV_CPERR is the instruction; 0 otherwise. */
-#define SS_CPERR_ADDR_PC	1
+#define SS_CPERR_ADDR_PC 1
 
 #endif

@@ -4,8 +4,10 @@
  *
  * As of 7.2. Lists of steps, see ../control_test.c.
  */
-#define TOKEN	SS_SET_TOKEN
+#define TOKEN SS_SET_TOKEN
 
+/* A fact: its name, then its calls, a line each. */
+/* clang-format off */
 static const struct fact facts[] = {
 	/* status */
 	{ "status is 0 when nothing was enabled", { PR_STATUS(0) } },
@@ -66,3 +68,4 @@ static const struct fact facts[] = {
 	{ "a size that overflows is EOVERFLOW", {
 		MAP(0, ~0UL, 0, -EOVERFLOW), MAP(0, -4095UL, 0, -EOVERFLOW) } },
 };
+/* clang-format on */

@@ -11,28 +11,28 @@
 #include "../generic.h"
 
 /* arch_prctl() options and feature bits; asm/prctl.h has them since 6.6 */
-#define SS_ARCH_ENABLE		0x5001
-#define SS_ARCH_DISABLE		0x5002
-#define SS_ARCH_LOCK		0x5003
-#define SS_ARCH_UNLOCK		0x5004
-#define SS_ARCH_STATUS		0x5005
+#define SS_ARCH_ENABLE 0x5001
+#define SS_ARCH_DISABLE 0x5002
+#define SS_ARCH_LOCK 0x5003
+#define SS_ARCH_UNLOCK 0x5004
+#define SS_ARCH_STATUS 0x5005
 
-#define SS_ENABLE		(1UL << 0)	/* ARCH_SHSTK_SHSTK */
-#define SS_WRITE		(1UL << 1)	/* ARCH_SHSTK_WRSS */
-#define SS_PUSH			0UL		/* there is no such permission */
+#define SS_ENABLE (1UL << 0) /* ARCH_SHSTK_SHSTK */
+#define SS_WRITE (1UL << 1) /* ARCH_SHSTK_WRSS */
+#define SS_PUSH 0UL /* there is no such permission */
 
 /* Whether map_shadow_stack() knows SS_SET_MARKER. */
-#define SS_HAS_MARKER		0
+#define SS_HAS_MARKER 0
 
 /* The errno of a call that would change a locked feature. */
-#define SS_LOCKED		EPERM
+#define SS_LOCKED EPERM
 
 /* What a kernel that knows shadow stacks answers on a CPU that does not. */
-#define SS_ABSENT		(-EOPNOTSUPP)
-#define SS_ABSENT_STATUS	0	/* status and lock */
+#define SS_ABSENT (-EOPNOTSUPP)
+#define SS_ABSENT_STATUS 0 /* status and lock */
 
-ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b,
-			  unsigned long c, unsigned long d, unsigned long e)
+ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
+			  unsigned long d, unsigned long e)
 {
 	register unsigned long r10 asm("r10") = d;
 	register unsigned long r8 asm("r8") = e;
@@ -72,8 +72,7 @@ ss_inline long ss_enable(unsigned long bits)
 /* The stack takes the permission along. */
 ss_inline long ss_disable(unsigned long bits)
 {
-	return ss_arch_prctl(SS_ARCH_DISABLE,
-			     bits & SS_ENABLE ? SS_ENABLE : bits);
+	return ss_arch_prctl(SS_ARCH_DISABLE, bits & SS_ENABLE ? SS_ENABLE : bits);
 }
 
 ss_inline long ss_lock(unsigned long bits)
@@ -138,8 +137,8 @@ ss_inline unsigned long ss_switch(unsigned long token)
  * Enter and leave a function that protects its return address. Every call
  * does here; riscv needs instructions that Debian's compilers do not emit.
  */
-#define ss_enter(ra)	((void)(ra))
-#define ss_leave(ra)	((void)(ra))
+#define ss_enter(ra) ((void)(ra))
+#define ss_leave(ra) ((void)(ra))
 
 /* --- other stacks --- */
 
@@ -165,22 +164,20 @@ ss_inline void ss_swapcontext(struct ss_context *from, struct ss_context *to)
 		     "1:"
 		     : "+D"(from), "+S"(to)
 		     :
-		     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11",
-		       "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2",
-		       "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-		       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
-		       "cc", "memory");
+		     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+		       "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+		       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc",
+		       "memory");
 }
 
 /* Where a function entered without CALL wants %rsp, for a stack up to @top. */
-#define SS_ENTRY_SP(top)	((top) - 8)
+#define SS_ENTRY_SP(top) ((top)-8)
 
 /*
  * clone3() with a function for the child to call; the child then exits with 0.
  * @args: struct clone_args, with a stack of its own when CLONE_VM is given.
  */
-ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *),
-			 void *arg)
+ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *), void *arg)
 {
 	register void (*r12)(void *) asm("r12") = fn;
 	register void *r13 asm("r13") = arg;
@@ -214,10 +211,10 @@ ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 }
 
 /* Whether disabling leaves the mapping there, until the thread ends. */
-#define SS_DISABLE_KEEPS	0
+#define SS_DISABLE_KEEPS 0
 
 /* What enabling answers where that is 0 bytes. */
-#define SS_NO_SIZE		(-EINVAL)
+#define SS_NO_SIZE (-EINVAL)
 
 /* Bytes of the shadow stack of a thread made by clone3() with .stack_size. */
 ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
@@ -226,7 +223,7 @@ ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
 }
 
 /* Words the kernel puts at the outer end of a stack that it makes. */
-#define SS_END_WORDS		0
+#define SS_END_WORDS 0
 
 /* The restore token at @addr. */
 ss_inline uint64_t ss_token(unsigned long addr)
@@ -244,10 +241,10 @@ ss_inline uint64_t ss_half_token(unsigned long old)
  * A signal pushes the pointer it interrupted, marked by bit 63, and then
  * sa_restorer, to which the handler returns.
  */
-#define SS_SIGNAL_WORDS		2
-#define SS_SIGNAL_TOKEN		1	/* index from the handler's pointer */
-#define SS_SIGNAL_RESTORER	0	/* likewise; -1: none */
-#define SS_SIGNAL_CLEARED	0	/* whether return clears the token */
+#define SS_SIGNAL_WORDS 2
+#define SS_SIGNAL_TOKEN 1 /* index from the handler's pointer */
+#define SS_SIGNAL_RESTORER 0 /* likewise; -1: none */
+#define SS_SIGNAL_CLEARED 0 /* whether return clears the token */
 
 ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 {
@@ -256,7 +253,7 @@ ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 }
 
 /* The shadow stack pointer kept in the signal frame, if there is one. */
-#define SS_SIGNAL_FRAME		0
+#define SS_SIGNAL_FRAME 0
 
 ss_inline unsigned long ss_frame_pointer(void *ucontext)
 {
@@ -265,11 +262,11 @@ ss_inline unsigned long ss_frame_pointer(void *ucontext)
 }
 
 /* The errno of mprotect() that would make a shadow stack executable. */
-#define SS_MPROTECT_EXEC	0
+#define SS_MPROTECT_EXEC 0
 
 /* --- ptrace --- */
 
-#define SS_REGSET		0x204	/* NT_X86_SHSTK */
+#define SS_REGSET 0x204 /* NT_X86_SHSTK */
 
 struct ss_regset {
 	uint64_t ssp;
@@ -280,24 +277,24 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
 	r->ssp = ssp;
 }
 
-#define ss_regset_pointer(r)	((r)->ssp)
+#define ss_regset_pointer(r) ((r)->ssp)
 
 /* The answer for a task with shadow stacks off. */
-#define SS_REGSET_OFF		(-ENODEV)
+#define SS_REGSET_OFF (-ENODEV)
 
 /* Whether odd and kernel pointers are refused. */
-#define SS_REGSET_CHECKED	1
+#define SS_REGSET_CHECKED 1
 
 /* --- faults --- */
 
 /* A system call that stores to a shadow stack may never return: not here. */
-#define SS_STORE_NEVER_RETURNS	0
+#define SS_STORE_NEVER_RETURNS 0
 
 /* What answers ss_write() without SS_WRITE. */
-#define SS_REFUSED_SIGNAL	SIGILL
-#define SS_REFUSED_CODE		ILL_ILLOPN
+#define SS_REFUSED_SIGNAL SIGILL
+#define SS_REFUSED_CODE ILL_ILLOPN
 
 /* Whether si_addr of SEGV_CPERR is the instruction; 0 otherwise. */
-#define SS_CPERR_ADDR_PC	0
+#define SS_CPERR_ADDR_PC 0
 
 #endif

@@ -4,13 +4,21 @@
  *
  * The same on 6.12 and 7.2. Lists of steps, see ../control_test.c.
  */
-#define CALL(op, bits, ans)	{ __NR_arch_prctl, { op, bits }, ans, 0 }
-#define ENABLE(bits, ans)	CALL(SS_ARCH_ENABLE, bits, ans)
-#define DISABLE(bits, ans)	CALL(SS_ARCH_DISABLE, bits, ans)
-#define LOCK(bits, ans)		CALL(SS_ARCH_LOCK, bits, ans)
-#define UNLOCK(bits, ans)	CALL(SS_ARCH_UNLOCK, bits, ans)
-#define STATUS(bits)	{ __NR_arch_prctl, { SS_ARCH_STATUS, OUT }, 0, bits }
+#define CALL(op, bits, ans)                           \
+	{                                             \
+		__NR_arch_prctl, { op, bits }, ans, 0 \
+	}
+#define ENABLE(bits, ans) CALL(SS_ARCH_ENABLE, bits, ans)
+#define DISABLE(bits, ans) CALL(SS_ARCH_DISABLE, bits, ans)
+#define LOCK(bits, ans) CALL(SS_ARCH_LOCK, bits, ans)
+#define UNLOCK(bits, ans) CALL(SS_ARCH_UNLOCK, bits, ans)
+#define STATUS(bits)                                              \
+	{                                                         \
+		__NR_arch_prctl, { SS_ARCH_STATUS, OUT }, 0, bits \
+	}
 
+/* A fact: its name, then its calls, a line each. */
+/* clang-format off */
 static const struct fact facts[] = {
 	/* status */
 	{ "status is 0 when nothing was enabled", { STATUS(0) } },
@@ -119,3 +127,4 @@ static const struct fact facts[] = {
 	{ "flags are tested before size and address", {
 		MAP(1, 0, 8, -EINVAL), MAP(1, 0, SS_SET_TOKEN, -ENOSPC) } },
 };
+/* clang-format on */

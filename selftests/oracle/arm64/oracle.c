@@ -150,8 +150,7 @@ static void map_program(const char *path)
 	}
 }
 
-static const Elf64_Sym *find_symbol(const char *name, u64 addr,
-				    const char **found)
+static const Elf64_Sym *find_symbol(const char *name, u64 addr, const char **found)
 {
 	const char *base = (const char *)elf;
 	const Elf64_Shdr *sh = (const void *)(base + elf->e_shoff);
@@ -203,8 +202,7 @@ static struct shstk_space *make_space(const char *path)
 
 		if (ph[i].p_type != PT_LOAD || !(ph[i].p_flags & PF_X))
 			continue;
-		errno = -shstk_space_add_file(s, path, start,
-					      ph[i].p_vaddr + ph[i].p_memsz,
+		errno = -shstk_space_add_file(s, path, start, ph[i].p_vaddr + ph[i].p_memsz,
 					      ph[i].p_offset & ~4095ul);
 		if (errno)
 			die("shstk_space_add_file");
@@ -212,8 +210,7 @@ static struct shstk_space *make_space(const char *path)
 	return s;
 }
 
-static pid_t start(const char *qemu, const char *program,
-		   const char *socket_path)
+static pid_t start(const char *qemu, const char *program, const char *socket_path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	pid_t pid = fork();
@@ -283,14 +280,12 @@ static void follow(uint32_t insn, const u64 *before, const u64 *after)
 	 * function that does it was entered is counted apart: longjmp()
 	 * describes neither the old nor the new stack while it loads registers.
 	 */
-	if (depth && calls[depth - 1].sp < after[SP] &&
-	    calls[depth - 1].ra != after[PC]) {
+	if (depth && calls[depth - 1].sp < after[SP] && calls[depth - 1].ra != after[PC]) {
 		switching += misses - calls[depth - 1].misses;
 		misses = calls[depth - 1].misses;
 		landing = true;
 	}
-	while (depth && calls[depth - 1].sp < after[SP] &&
-	       calls[depth - 1].ra != after[PC])
+	while (depth && calls[depth - 1].sp < after[SP] && calls[depth - 1].ra != after[PC])
 		depth--;
 	for (unsigned int i = depth; i-- > 0;)
 		if (calls[i].sp == after[SP] && calls[i].ra == after[PC]) {
@@ -314,8 +309,7 @@ static void compare(struct shstk_space *space, const u64 *r)
 	truth[n++] = r[PC];
 	for (unsigned int k = depth; k-- > 0;)
 		truth[n++] = calls[k].ra;
-	got = shstk_unwind(space, &regs, memory_read, memory, pcs, DEPTH + 2,
-			   NULL, &info);
+	got = shstk_unwind(space, &regs, memory_read, memory, pcs, DEPTH + 2, NULL, &info);
 	checked++;
 	guessed += info.guessed != 0;
 	while ((int)i < got && i < n && pcs[i] == truth[i])
@@ -335,12 +329,11 @@ static void compare(struct shstk_space *space, const u64 *r)
 	f = open_memstream(&shown[misses - 1], &size);
 	if (!f)
 		return;
-	fprintf(f, "# %#lx %s: frame %u of %u, got %d, end: %s\n", r[PC],
-		name_of(r[PC]), i, n, got, shstk_end_name(info.end));
+	fprintf(f, "# %#lx %s: frame %u of %u, got %d, end: %s\n", r[PC], name_of(r[PC]), i, n, got,
+		shstk_end_name(info.end));
 	for (i = 0; i < n || (int)i < got; i++)
-		fprintf(f, "#   %2u %#10lx %-24s %#10lx %s\n", i,
-			i < n ? truth[i] : 0, i < n ? name_of(truth[i]) : "",
-			(int)i < got ? pcs[i] : 0,
+		fprintf(f, "#   %2u %#10lx %-24s %#10lx %s\n", i, i < n ? truth[i] : 0,
+			i < n ? name_of(truth[i]) : "", (int)i < got ? pcs[i] : 0,
 			(int)i < got ? name_of(pcs[i]) : "");
 	fclose(f);
 }
@@ -348,8 +341,8 @@ static void compare(struct shstk_space *space, const u64 *r)
 /* From _start, whose stack is empty, to main(). */
 static bool reach_main(u64 *r)
 {
-	static const char *const way[] = { "_start", "__libc_start_main",
-					   "__libc_start_call_main", "main" };
+	static const char *const way[] = { "_start", "__libc_start_main", "__libc_start_call_main",
+					   "main" };
 
 	for (int i = 0; i < 4; i++) {
 		u64 addr = address_of(way[i]);
@@ -385,8 +378,7 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	if (optind + 1 != argc) {
-		fprintf(stderr,
-			"usage: oracle [-s STEPS] [-m COUNT] [-q QEMU] PROGRAM\n");
+		fprintf(stderr, "usage: oracle [-s STEPS] [-m COUNT] [-q QEMU] PROGRAM\n");
 		return 2;
 	}
 	map_program(argv[optind]);
@@ -399,8 +391,7 @@ int main(int argc, char **argv)
 	}
 	memory = memory_create(pid);
 	if (!stopped(command("?")) || !get_regs(r) || !reach_main(r)) {
-		fprintf(stderr, "oracle: %s: main() was not reached\n",
-			argv[optind]);
+		fprintf(stderr, "oracle: %s: main() was not reached\n", argv[optind]);
 		kill(pid, SIGKILL);
 		return 2;
 	}
@@ -421,8 +412,7 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < SHOWN && i < misses; i++)
 		printf("%s", shown[i]);
 	printf("# %s: %lu instructions, %lu exact, %lu differ, %lu missed in a switch, %lu with a marked guess, %lu ends not recognised, %.0f us each\n",
-	       argv[optind], checked, exact, misses, switching, guessed,
-	       open_end,
+	       argv[optind], checked, exact, misses, switching, guessed, open_end,
 	       ((b.tv_sec - a.tv_sec) * 1e6 + (b.tv_nsec - a.tv_nsec) / 1e3) /
 		       (checked ? checked : 1));
 	shstk_space_destroy(space);

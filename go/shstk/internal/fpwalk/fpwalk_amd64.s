@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+//go:build linux && gc
+
+#include "textflag.h"
+
+// func framePointer() uintptr
+TEXT ·framePointer(SB), NOSPLIT|NOFRAME, $0-8
+	MOVQ BP, ret+0(FP)
+	RET

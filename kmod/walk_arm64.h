@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * walk_arm64.h - what walk.c needs to know of arm64.
+ */
+#ifndef USHSTK_WALK_ARM64_H
+#define USHSTK_WALK_ARM64_H
+
+#include <asm/mmu.h>
+#include <asm/pointer_auth.h>
+#include <asm/ptrace.h>
+#include <asm/sigcontext.h>
+#include <asm/ucontext.h>
+#include <asm/signal.h>
+
+/* A call leaves the return address in a register, x30, which struct frame's other is. */
+#define WALK_LINK_REGISTER true
+
+static __always_inline void walk_arch_start(struct frame *f, const struct pt_regs *regs)
+{
+	f->pc = regs->pc;
+	f->sp = regs->sp;
+	f->fp = regs->regs[29];
+	f->other = regs->regs[30];
+}
+
+static __always_inline u64 walk_arch_strip(u64 addr)
+{
+	return ptrauth_strip_user_insn_pac(addr);
+}
+
+/*
+ * The address space identifier with its generation: in one generation each is given to
+ * one mm only, and an mm that runs has one.
+ */
+static __always_inline u64 walk_arch_mm_id(const struct mm_struct *mm)
+{
+	return atomic64_read(&mm->context.id);
+}
+
+/* While a task is switched, current is not yet the one whose mm is loaded. */
+static __always_inline bool walk_arch_ok(const struct pt_regs *regs)
+{
+	return !compat_user_mode(regs) && !ushstk_in_switch();
+}
+
+/* These two: see walk_x86.h. */
+static __always_inline u64 walk_arch_limit(void)
+{
+	u64 limit = TASK_SIZE_MAX - PAGE_SIZE;
+
+	asm("" : "+r"(limit));
+	return limit;
+}
+
+static __always_inline u64 walk_arch_clamp(u64 addr, u64 limit)
+{
+	asm("cmp %0, %1\n\tcsel %0, %0, %1, ls" : "+r"(addr) : "r"(limit) : "cc");
+	return addr;
+}
+
+/* From sp in the function that a signal handler returns to: behind siginfo. */
+#define WALK_CONTEXT (128 + offsetof(struct ucontext, uc_mcontext))
+#define WALK_CONTEXT_PC (WALK_CONTEXT + offsetof(struct sigcontext, pc))
+#define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext, sp))
+#define WALK_CONTEXT_FP (WALK_CONTEXT + offsetof(struct sigcontext, regs[29]))
+#define WALK_CONTEXT_OTHER (WALK_CONTEXT + offsetof(struct sigcontext, regs[30]))
+
+#define WALK_CALL_BYTES 4
+
+/* BL, BLR, and BLR that authenticates. */
+static inline bool walk_arch_after_call(const u8 *code)
+{
+	u32 insn = code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
+
+	return insn >> 26 == 0x25 || (insn & 0xfffffc1f) == 0xd63f0000 ||
+	       (insn & 0xfefff800) == 0xd63f0800;
+}
+
+#endif /* USHSTK_WALK_ARM64_H */

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * walk_x86.h - what walk.c needs to know of x86-64.
+ */
+#ifndef USHSTK_WALK_X86_H
+#define USHSTK_WALK_X86_H
+
+#include <asm/mmu_context.h>
+#include <asm/perf_event.h>
+#include <asm/processor-flags.h>
+#include <asm/ptrace.h>
+#include <asm/sigcontext.h>
+#include <asm/special_insns.h>
+
+/* The return address is on the stack; what rules say of a register is about rbx. */
+#define WALK_LINK_REGISTER false
+#define WALK_DWARF_RBX 3
+
+static __always_inline void walk_arch_start(struct frame *f, const struct pt_regs *regs)
+{
+	f->pc = regs->ip;
+	f->sp = regs->sp;
+	f->fp = regs->bp;
+	f->other = regs->bx;
+}
+
+static __always_inline u64 walk_arch_strip(u64 addr)
+{
+	return addr;
+}
+
+/* Names an mm, and is never used again. */
+static __always_inline u64 walk_arch_mm_id(const struct mm_struct *mm)
+{
+	return mm->context.ctx_id;
+}
+
+/*
+ * What nmi_uaccess_okay() says, which modules cannot ask: whether the page tables in use
+ * are current's. Those of a Xen PV domain are not seen so.
+ */
+static __always_inline bool walk_arch_ok(const struct pt_regs *regs)
+{
+	/* 6.12's does not promise to leave them as they are. */
+	return user_64bit_mode((struct pt_regs *)regs) &&
+	       !(regs->flags & (X86_VM_MASK | PERF_EFLAGS_VM)) &&
+	       !cpu_feature_enabled(X86_FEATURE_XENPV) &&
+	       (__native_read_cr3() & CR3_ADDR_MASK) == __pa(current->mm->pgd);
+}
+
+/* The page there is never mapped. The compiler is not to compute it in each frame. */
+static __always_inline u64 walk_arch_limit(void)
+{
+	u64 limit = TASK_SIZE_MAX - PAGE_SIZE;
+
+	asm("" : "+r"(limit));
+	return limit;
+}
+
+/* An address that may be read, whatever @addr is, without a branch to be mispredicted. */
+static __always_inline u64 walk_arch_clamp(u64 addr, u64 limit)
+{
+	asm("cmp %1,%0; cmova %1,%0" : "+r"(addr) : "rm"(limit) : "cc");
+	return addr;
+}
+
+static inline u64 walk_arch_register(const struct pt_regs *regs, unsigned int dwarf)
+{
+	switch (dwarf) {
+	case 0:
+		return regs->ax;
+	case 1:
+		return regs->dx;
+	case 2:
+		return regs->cx;
+	case 3:
+		return regs->bx;
+	case 4:
+		return regs->si;
+	case 5:
+		return regs->di;
+	case 6:
+		return regs->bp;
+	case 7:
+		return regs->sp;
+	case 8:
+		return regs->r8;
+	case 9:
+		return regs->r9;
+	case 10:
+		return regs->r10;
+	case 11:
+		return regs->r11;
+	case 12:
+		return regs->r12;
+	case 13:
+		return regs->r13;
+	case 14:
+		return regs->r14;
+	}
+	return regs->r15;
+}
+
+/* From sp in the function that a signal handler returns to, to the context: uc_mcontext. */
+#define WALK_CONTEXT 40
+#define WALK_CONTEXT_PC (WALK_CONTEXT + offsetof(struct sigcontext_64, ip))
+#define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext_64, sp))
+#define WALK_CONTEXT_FP (WALK_CONTEXT + offsetof(struct sigcontext_64, bp))
+#define WALK_CONTEXT_OTHER (WALK_CONTEXT + offsetof(struct sigcontext_64, bx))
+
+/* The longest call instruction that is looked at. */
+#define WALK_CALL_BYTES 8
+
+/* Length of "call *..." with this ModRM byte, and SIB byte if it has one. */
+static inline unsigned int walk_indirect_call(u8 modrm, u8 sib)
+{
+	unsigned int mod = modrm >> 6, rm = modrm & 7, len = 2;
+
+	if ((modrm >> 3 & 7) != 2)
+		return 0;
+	if (mod == 3)
+		return len;
+	if (rm == 4)
+		len++;
+	if (mod == 1)
+		return len + 1;
+	if (mod == 2 || rm == 5 || (rm == 4 && (sib & 7) == 5))
+		return len + 4;
+	return len;
+}
+
+/* Whether the code in front of a return address, up to it, ends in a call. */
+static inline bool walk_arch_after_call(const u8 *code)
+{
+	unsigned int len;
+
+	if (code[WALK_CALL_BYTES - 5] == 0xe8)
+		return true;
+	for (len = 2; len <= 7; len++) {
+		const u8 *insn = code + WALK_CALL_BYTES - len;
+
+		if (insn[0] == 0xff && walk_indirect_call(insn[1], len > 2 ? insn[2] : 0) == len)
+			return true;
+	}
+	return false;
+}
+
+#endif /* USHSTK_WALK_X86_H */

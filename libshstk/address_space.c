@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * address_space.c - the modules of another program, and unwinding in it.
+ *
+ * The same tables and the same walker as for own threads; only memory comes
+ * through the caller's function.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "address_space.h"
+#include "step.h"
+
+struct shstk_space {
+	const struct machine *m;
+	struct module **module; /* sorted by address */
+	size_t n, room;
+	bool nested; /* some lie between segments of others */
+	int32_t go_tls; /* see struct view */
+	shstk_debug_fn debug;
+	void *debug_arg;
+};
+
+/* Whom to ask for more about a file. */
+struct more {
+	shstk_debug_fn find;
+	void *arg;
+	char path[];
+};
+
+static void drop(struct module *m)
+{
+	free(m->more_arg);
+	module_free(m);
+}
+
+SHSTK_API int shstk_space_create(int arch, struct shstk_space **ret)
+{
+	const struct machine *m = machine_by_arch(arch);
+	struct shstk_space *s;
+
+	if (!m || !ret)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->m = m;
+	*ret = s;
+	return 0;
+}
+
+SHSTK_API void shstk_space_destroy(struct shstk_space *space)
+{
+	size_t i;
+
+	if (!space)
+		return;
+	for (i = 0; i < space->n; i++)
+		drop(space->module[i]);
+	free(space->module);
+	free(space);
+}
+
+static struct module *find(void *arg, uint64_t pc)
+{
+	const struct shstk_space *s = arg;
+	size_t lo = 0, n = s->n;
+	struct module *m;
+
+	while (n) {
+		size_t half = n / 2;
+
+		if (s->module[lo + half]->range.lo <= pc) {
+			lo += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	for (m = lo ? s->module[lo - 1] : NULL; m; m = m->outer)
+		if (range_has(&m->range, pc) && (!s->nested || module_has(m, pc)))
+			break;
+	return m;
+}
+
+static bool is_code(void *arg, uint64_t pc)
+{
+	struct module *m = find(arg, pc);
+
+	return m && module_is_code(m, pc);
+}
+
+const struct module *address_space_module(const struct shstk_space *space, size_t i)
+{
+	return i < space->n ? space->module[i] : NULL;
+}
+
+bool shstk_space_has_go(const struct shstk_space *space)
+{
+	size_t i;
+
+	for (i = 0; i < space->n; i++)
+		if (space->module[i]->go.nfunc)
+			return true;
+	return false;
+}
+
+static void find_outer(struct shstk_space *s)
+{
+	struct module *outer = NULL;
+	size_t i;
+
+	for (i = 0; s->nested && i < s->n; i++) {
+		struct module *m = s->module[i];
+
+		m->outer = outer && m->range.lo < outer->range.hi ? outer : NULL;
+		if (!m->outer)
+			outer = m;
+	}
+}
+
+/* The newest mapping of an address is the true one. */
+static void drop_overlap(struct shstk_space *s, const struct module *new)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < s->n; i++) {
+		struct module *m = s->module[i];
+		bool between;
+
+		if (m->range.lo < new->range.hi &&new->range.lo < m->range.hi) {
+			between = module_between(m, new) || module_between(new, m);
+			s->nested |= between;
+			if (!between) {
+				drop(m);
+				continue;
+			}
+		}
+		s->module[n++] = m;
+	}
+	s->n = n;
+	find_outer(s);
+}
+
+static int insert(struct shstk_space *s, struct module *m)
+{
+	size_t i;
+
+	if (m->img.m && m->img.m != s->m) {
+		drop(m);
+		return -ENOEXEC;
+	}
+	drop_overlap(s, m);
+	if (s->n == s->room) {
+		size_t room = s->room ? 2 * s->room : 16;
+		struct module **p = reallocarray(s->module, room, sizeof(*p));
+
+		if (!p) {
+			drop(m);
+			return -ENOMEM;
+		}
+		s->module = p;
+		s->room = room;
+	}
+	for (i = s->n; i && s->module[i - 1]->range.lo > m->range.lo; i--)
+		s->module[i] = s->module[i - 1];
+	s->module[i] = m;
+	s->n++;
+	find_outer(s);
+	return 0;
+}
+
+static struct section section_of(const struct shstk_section *s)
+{
+	return (struct section){ s->data, s->data ? s->size : 0, s->vaddr };
+}
+
+static void find_more(struct module *m)
+{
+	struct shstk_debug d = { .size = sizeof(d) };
+	const struct more *more = m->more_arg;
+	struct section eh_frame, debug_frame;
+
+	if (!more->find(more->arg, more->path, m->map, m->map_size, &d)) {
+		eh_frame = section_of(&d.eh_frame);
+		debug_frame = section_of(&d.debug_frame);
+		module_add(m, &eh_frame, &debug_frame);
+	}
+	free(d.eh_frame.data);
+	free(d.debug_frame.data);
+}
+
+static int set_more(const struct shstk_space *s, struct module *m, const char *path)
+{
+	struct more *more;
+
+	if (!s->debug)
+		return 0;
+	more = malloc(sizeof(*more) + strlen(path) + 1);
+	if (!more)
+		return -ENOMEM;
+	more->find = s->debug;
+	more->arg = s->debug_arg;
+	strcpy(more->path, path);
+	m->more_arg = more;
+	m->more = find_more;
+	return 0;
+}
+
+SHSTK_API void shstk_space_set_debug(struct shstk_space *space, shstk_debug_fn find, void *arg)
+{
+	space->debug = find;
+	space->debug_arg = arg;
+}
+
+/* @path: what it is known by, which may differ from what was opened. */
+static int add_fd(struct shstk_space *s, int fd, const char *path, uint64_t start, uint64_t end,
+		  uint64_t offset)
+{
+	struct module *m;
+	int err;
+
+	err = module_from_fd(&m, fd, start, offset);
+	if (err)
+		return err;
+	/* What is mapped counts: the file may claim more. */
+	if (!range_has(&m->range, start) || end - 1 > m->range.hi + 0xffff) {
+		drop(m);
+		return -ENOEXEC;
+	}
+	err = set_more(s, m, path);
+	if (err) {
+		drop(m);
+		return err;
+	}
+	return insert(s, m);
+}
+
+static int add_path(struct shstk_space *s, const char *path, const char *known, uint64_t start,
+		    uint64_t end, uint64_t offset)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = add_fd(s, fd, known, start, end, offset);
+	close(fd);
+	return err;
+}
+
+SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path, uint64_t start,
+				   uint64_t end, uint64_t offset)
+{
+	int saved = errno;
+	int err;
+
+	if (!space || !path || end <= start)
+		return -EINVAL;
+	err = add_path(space, path, path, start, end, offset);
+	errno = saved;
+	return err;
+}
+
+SHSTK_API int shstk_space_add_image(struct shstk_space *space, const void *image, size_t size,
+				    uint64_t start)
+{
+	int saved = errno;
+	struct module *m;
+	void *copy;
+	int err;
+
+	if (!space || !image || !size)
+		return -EINVAL;
+	copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED) {
+		errno = saved;
+		return -ENOMEM;
+	}
+	memcpy(copy, image, size);
+	err = module_from_memory(&m, copy, size, start);
+	if (err) {
+		munmap(copy, size);
+	} else {
+		m->map = copy;
+		m->map_size = size;
+		err = insert(space, m);
+	}
+	errno = saved;
+	return err;
+}
+
+SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start, uint64_t end)
+{
+	struct module *m;
+	int saved = errno;
+	int err;
+
+	if (!space || end <= start)
+		return -EINVAL;
+	err = module_from_range(&m, start, end);
+	errno = saved;
+	return err ? err : insert(space, m);
+}
+
+struct map_line {
+	uint64_t start, end, offset;
+	char prot[5];
+	const char *name;
+};
+
+static bool parse_line(char *line, struct map_line *l)
+{
+	unsigned long long start, end, offset;
+	int at = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %n", &start, &end, l->prot, &offset, &at) <
+		    4 ||
+	    !at)
+		return false;
+	l->start = start;
+	l->end = end;
+	l->offset = offset;
+	l->name = line + at;
+	return true;
+}
+
+/* The vdso and its like: read from the process. */
+static int add_memory(struct shstk_space *s, pid_t pid, const struct map_line *l)
+{
+	size_t size = l->end - l->start;
+	void *copy = size <= 1 << 20 ? malloc(size) : NULL;
+	struct iovec local = { copy, size };
+	struct iovec remote = { (void *)(uintptr_t)l->start, size };
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)size)
+		err = -errno;
+	else
+		err = shstk_space_add_image(s, copy, size, l->start);
+	free(copy);
+	return err;
+}
+
+static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l)
+{
+	char path[PATH_MAX + 64];
+	int err = -ENOENT;
+
+	if (!strcmp(l->name, "[vdso]"))
+		return add_memory(s, pid, l);
+	if (l->name[0] == '/') {
+		/* Works for deleted files too, but needs more rights. */
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
+			 (unsigned long long)l->start, (unsigned long long)l->end);
+		err = add_path(s, path, l->name, l->start, l->end, l->offset);
+		if (err && snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, l->name) <
+				   (int)sizeof(path))
+			err = add_path(s, path, l->name, l->start, l->end, l->offset);
+	}
+	if (!err)
+		return 0;
+	/* Code all the same: JIT, or a file that cannot be read. */
+	return shstk_space_add_code(s, l->start, l->end);
+}
+
+SHSTK_API int shstk_space_add_pid(struct shstk_space *space, int pid)
+{
+	int saved = errno;
+	char *line = NULL;
+	size_t room = 0;
+	char path[64];
+	int n = 0;
+	FILE *f;
+
+	if (!space || pid <= 0)
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	if (!f) {
+		n = errno == ENOENT ? -ESRCH : -errno;
+		goto out;
+	}
+	while (getline(&line, &room, f) > 0) {
+		struct map_line l;
+
+		if (!parse_line(line, &l) || !strchr(l.prot, 'x') || !strcmp(l.name, "[vsyscall]"))
+			continue;
+		if (!is_code(space, l.start) && !add_line(space, pid, &l))
+			n++;
+	}
+	free(line);
+	fclose(f);
+out:
+	errno = saved;
+	return n;
+}
+
+SHSTK_API int shstk_read_process(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	struct iovec local = { buf, len };
+	struct iovec remote = { (void *)(uintptr_t)addr, len };
+	int saved = errno;
+	ssize_t n;
+	int err;
+
+	n = process_vm_readv(*(pid_t *)arg, &local, 1, &remote, 1, 0);
+	err = n == (ssize_t)len ? 0 : n < 0 ? -errno : -EFAULT;
+	errno = saved;
+	return err;
+}
+
+/*
+ * Unwinding.
+ */
+
+struct unwinding {
+	uint64_t *pcs;
+	uint8_t *marks;
+	uint64_t *sps;
+	unsigned int sp; /* the stack pointer's number */
+	unsigned int max, n, skip;
+	struct shstk_info info;
+};
+
+static bool append(struct unwinding *u, const struct cursor *c)
+{
+	if (u->skip) {
+		u->skip--;
+		return true;
+	}
+	if (u->n == u->max)
+		return false;
+	if (u->marks)
+		u->marks[u->n] = c->mark;
+	if (u->sps)
+		u->sps[u->n] = c->regs.r[u->sp];
+	u->info.guessed += !!(c->mark & SHSTK_MARK_GUESS);
+	u->pcs[u->n++] = c->regs.r[REG_PC];
+	return true;
+}
+
+/* One attempt. Returns enum shstk_end. */
+static int unwind(struct unwinding *u, const struct view *v, struct cursor *c)
+{
+	for (;;) {
+		uint64_t pc = c->regs.r[REG_PC];
+		bool first = c->innermost && c->exact;
+		uint8_t mark;
+		int err;
+
+		u->info.end_pc = pc;
+		if (!first && !v->is_code(v->arg, pc - !c->exact))
+			return SHSTK_END_BAD_PC;
+		if (!append(u, c))
+			return SHSTK_END_CAPACITY;
+		err = cursor_step(v, c, &mark);
+		if (u->marks && u->n)
+			u->marks[u->n - 1] |= mark;
+		if (err)
+			return err == STEP_COMPLETE ? SHSTK_END_COMPLETE : -err;
+	}
+}
+
+static void start(const struct shstk_space *s, const struct shstk_regs *regs, struct cursor *c)
+{
+	const struct machine *m = s->m;
+
+	*c = (struct cursor){ .exact = true, .innermost = true, .mark = SHSTK_MARK_PC };
+	memcpy(c->regs.r, regs->r, sizeof(regs->r));
+	c->regs.known = regs->known;
+	c->regs.r[REG_PC] = regs->pc;
+	c->regs.known |= 1ull << REG_PC;
+	if (!m->ra_in_reg) {
+		c->regs.r[m->ra] = regs->pc;
+		c->regs.known |= 1ull << m->ra;
+	}
+	if (cursor_knows(c, machine_go_g(m)))
+		c->go_g = cursor_reg(c, machine_go_g(m));
+}
+
+SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *regs,
+			   shstk_read_fn read, void *arg, uint64_t *pcs, unsigned int max,
+			   const struct shstk_opts *opts, struct shstk_info *info)
+{
+	struct shstk_opts o;
+	struct unwinding u;
+	struct cursor c;
+	struct view v;
+	int end;
+
+	if (!space || !regs || regs->size < offsetof(struct shstk_regs, thread_pointer) || !read ||
+	    (!pcs && max) || max > INT_MAX || (info && info->size < 8) ||
+	    !get_opts(&o, opts, SHSTK_USE_WALK))
+		return -EINVAL;
+	v = (struct view){
+		.m = space->m,
+		.pac_mask = regs->pac_mask,
+		.thread_pointer = regs->size >= sizeof(*regs) ? regs->thread_pointer : 0,
+		.mem = { read, arg },
+		.other = { read, arg },
+		.go_tls = &space->go_tls,
+		.find = find,
+		.is_code = is_code,
+		.arg = space,
+	};
+	if (space->m == &machine_arm64 && !v.pac_mask)
+		v.pac_mask = ~((1ull << 48) - 1); /* 48-bit addresses */
+	do {
+		u = (struct unwinding){
+			.pcs = pcs,
+			.marks = o.marks,
+			.sps = o.sps,
+			.sp = space->m->sp,
+			.max = max,
+			.skip = o.skip,
+		};
+		start(space, regs, &c);
+		end = unwind(&u, &v, &c);
+		if (end != SHSTK_END_NO_REGISTER || v.full)
+			break;
+		v.full = true; /* a rule wants more than pc, sp and fp */
+	} while (true);
+	if (info) {
+		u.info.source = u.n ? SHSTK_SOURCE_WALK : SHSTK_SOURCE_NONE;
+		u.info.end = end;
+		put_info(info, u.info);
+	}
+	return u.n;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * address_space.h - what the command needs to know of a space beyond the public interface.
+ */
+#ifndef SHSTK_ADDRESS_SPACE_H
+#define SHSTK_ADDRESS_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct module;
+struct shstk_space;
+
+/*
+ * Has the program code of Go's? Then a trace may lead over several stacks, and
+ * unwinding reads more than the one that sp points to.
+ */
+bool shstk_space_has_go(const struct shstk_space *space);
+
+/* The modules in the order of their addresses; NULL behind the last one. */
+const struct module *address_space_module(const struct shstk_space *space, size_t i);
+
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * cursor.c - what every way to leave a frame needs; see cursor.h.
+ */
+#include "cursor.h"
+
+int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint64_t ra)
+{
+	const struct machine *m = v->m;
+	uint64_t sp = next->r[m->sp];
+
+	ra &= ~v->pac_mask;
+	/* The outermost one has no caller; nor has a slot that was never one. */
+	if (!ra)
+		return c->guessed || (m->fp_ends && next->known >> m->fp & 1 && next->r[m->fp]) ?
+			       -SHSTK_END_BAD_PC :
+			       STEP_COMPLETE;
+	/* Only where the return address is in a register, sp stays the same. */
+	if (sp & 7 || sp < cursor_reg(c, m->sp) ||
+	    (sp == cursor_reg(c, m->sp) && !c->innermost && !c->ra_elsewhere))
+		return -SHSTK_END_BAD_STACK;
+	/*
+	 * Hand-written code may rely on what its callees leave alone, beyond
+	 * the ABI: glibc's arm64 rawmemchr() keeps its return address in x15
+	 * while it calls strlen(). Only rules that name such a register see it.
+	 */
+	if (!v->full)
+		next->known &= m->callee_saved;
+	cursor_set(next, REG_PC, ra);
+	if (!m->ra_in_reg)
+		cursor_set(next, m->ra, ra);
+	c->regs = *next;
+	c->exact = false;
+	c->innermost = false;
+	c->ra_elsewhere = false;
+	c->mark = 0;
+	return 0;
+}
+
+int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
+{
+	const struct machine *m = v->m;
+	unsigned int base = RULE_KIND(rule) == RULE_FP ? m->fp : m->sp;
+	struct regs next = c->regs;
+	uint64_t cfa, ra;
+	int err;
+
+	if (!cursor_knows(c, base))
+		return -SHSTK_END_NO_REGISTER;
+	cfa = cursor_reg(c, base) + rule_cfa_off(rule);
+	if (rule & RULE_RA_SAVED) {
+		err = cursor_read(v, cfa + rule_ra_off(rule), &ra);
+		if (err)
+			return err;
+	} else if (c->innermost && cursor_knows(c, m->ra)) {
+		ra = cursor_reg(c, m->ra);
+	} else {
+		return c->innermost ? -SHSTK_END_NO_REGISTER : -SHSTK_END_BAD_RULE;
+	}
+	/* Of those that the code may have saved, only fp is followed. */
+	next.known &= 1ull << m->fp | (v->full ? ~m->callee_saved : 0);
+	if (rule & RULE_FP_SAVED) {
+		uint64_t slot = cfa + rule_fp_off(rule);
+
+		err = cursor_read(v, slot, &next.r[m->fp]);
+		/*
+		 * What lies below sp may be left out of a copy of the stack. It was popped:
+		 * gcc does not say so in epilogues. The register has it again.
+		 */
+		if (err && !cursor_popped(v, c, slot))
+			return err;
+		if (err)
+			next.r[m->fp] = cursor_reg(c, m->fp);
+		if (!err || cursor_knows(c, m->fp))
+			next.known |= 1ull << m->fp;
+	}
+	cursor_set(&next, m->sp, cfa);
+	return cursor_leave(v, c, &next, ra);
+}
+
+bool is_after_call(const struct view *v, uint64_t ra)
+{
+	size_t before = 0, after = 0;
+	struct module *mod;
+	const uint8_t *code;
+
+	ra &= ~v->pac_mask;
+	/* No call lies in front of where a signal handler returns to. */
+	mod = v->find(v->arg, ra);
+	if (mod && RULE_KIND(module_rule(mod, ra, true)) == RULE_SIGTRAMP)
+		return true;
+	if (!v->is_code(v->arg, ra - 1))
+		return false;
+	mod = v->find(v->arg, ra - 1);
+	if (!mod || !mod->img.nload)
+		return true;
+	code = module_code(mod, ra - 1, &before, &after);
+	if (!code)
+		return true;
+	return v->m->after_call(code - min(before, (size_t)15), min(before, (size_t)15) + 1);
+}

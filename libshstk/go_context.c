@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * go_context.c - Go in a program of C: where Go's code lies, and where C's stack goes on
+ * when C calls Go. See shstk_go.h. None of this runs in a signal handler.
+ *
+ * Sources: golang/go, src/runtime/traceback.go (SetCgoTraceback), src/runtime/cgo/
+ * gcc_libinit.c (who calls the context function).
+ */
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "enter.h"
+#include "frame.h"
+#include "go_context.h"
+#include "modmap.h"
+#include "shstk_go.h"
+#include "thread.h"
+
+struct context_arg {
+	uintptr_t context;
+};
+
+/* Contexts that this thread has and does not use; freed when it ends. */
+static __thread struct go_context *spare;
+static pthread_key_t spare_key;
+static pthread_once_t spare_once = PTHREAD_ONCE_INIT;
+
+static void free_spare(void *unused)
+{
+	struct go_context *c;
+
+	(void)unused;
+	while ((c = spare)) {
+		spare = c->next;
+		free(c);
+	}
+}
+
+static void make_spare_key(void)
+{
+	pthread_key_create(&spare_key, free_spare);
+}
+
+/* The first one of a thread makes sure that they are freed. */
+static __attribute__((noinline)) struct go_context *new_context(void)
+{
+	pthread_once(&spare_once, make_spare_key);
+	pthread_setspecific(spare_key, &spare_key);
+	return calloc(1, sizeof(struct go_context));
+}
+
+static inline struct go_context *take_context(void)
+{
+	struct go_context *c = spare;
+
+	if (unlikely(!c))
+		return new_context();
+	spare = c->next;
+	return c;
+}
+
+/* The rule at @pc, from the module itself. */
+static __attribute__((noinline)) uint64_t new_rule(uint64_t pc, bool exact)
+{
+	struct thread *t = thread_get();
+	uint64_t rule;
+	bool outermost;
+
+	if (!t)
+		return RULE_NONE;
+	outermost = enter(t, (uintptr_t)__builtin_frame_address(0));
+	rule = modmap_rule(pc, exact);
+	leave(t, outermost);
+	return rule;
+}
+
+/* The rule at return address @pc: nearly always it is in the cache. */
+static inline uint64_t rule_at(uint64_t pc)
+{
+	uint64_t rule = rulecache_get(pc, rulecache_gen(), load_relaxed(&rulecache.mask));
+
+	return likely(rule != RULE_NONE) ? rule : new_rule(pc, false);
+}
+
+/*
+ * Leave the frame at return address @pc with registers @sp and @fp, which is that of the
+ * caller's caller of this function: it is there, so nothing of it needs to be checked.
+ */
+static inline no_sanitize void leave_frame(struct go_context *c, uint64_t pc, uint64_t sp,
+					   uint64_t fp)
+{
+	uint64_t rule = rule_at(pc);
+	struct frame_exit x;
+
+	c->ra = 0;
+	if (unlikely(!frame_is_ordinary(rule) || !frame_leave(rule, sp, fp, &x)))
+		return;
+	c->ra = frame_word(0, x.ra);
+	c->sp = x.cfa;
+	c->fp = rule & RULE_FP_SAVED ? frame_word(0, x.fp) : fp;
+}
+
+/*
+ * Called by a function of the runtime that returns before Go runs
+ * (_cgo_wait_runtime_init_done()): what is kept is its caller's frame.
+ */
+SHSTK_API __attribute__((noinline)) void shstk_go_context(void *arg)
+{
+	struct context_arg *a = arg;
+	struct go_context *c = (struct go_context *)a->context;
+
+	if (c) {
+		c->next = spare;
+		spare = c;
+		return;
+	}
+	c = take_context();
+	if (unlikely(!c))
+		return;
+	leave_frame(c, native_strip((uintptr_t)__builtin_return_address(0)),
+		    (uintptr_t)__builtin_dwarf_cfa(), native_caller_fp(__builtin_frame_address(0)));
+	a->context = (uintptr_t)c;
+}
+
+/* Read what is known about each module now, not in a handler. */
+static int warm_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
+			new_rule(info->dlpi_addr + p->p_vaddr, true);
+	}
+	return 0;
+}
+
+SHSTK_API int shstk_go_set_text(uintptr_t lo, uintptr_t hi)
+{
+	int err;
+
+	if (lo >= hi)
+		return -EINVAL;
+	err = shstk_thread_init();
+	if (err)
+		return err;
+	modmap_set_end(lo, hi);
+	dl_iterate_phdr(warm_module, NULL);
+	return 0;
+}

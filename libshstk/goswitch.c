@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * goswitch.c - from one stack of a Go program to the next; see goswitch.h.
+ *
+ * Sources: golang/go, src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s,
+ * sys_linux_arm64.s, src/runtime/cgocall.go, of Go 1.15 to 1.27.
+ */
+#include "gorule.h"
+#include "goswitch.h"
+
+#define STACK_MAX (4ull << 30) /* bytes of a goroutine's stack, at most */
+#define TLS_WORDS 512 /* looked at for g, below the thread pointer */
+#define NEAR 128 /* bytes that a switch function may align its own frame by */
+
+/* DWARF numbers: g, and sp while the vdso is called. */
+enum {
+	X86_RBP = 6,
+	X86_R12 = 12,
+	X86_R14 = 14,
+	ARM64_R20 = 20,
+	ARM64_R28 = 28,
+};
+
+/* Reading g and m --------------------------------------------------------- */
+
+bool goswitch_word(const struct view *v, uint64_t addr, uint64_t *ret)
+{
+	return addr && !(addr & 7) && !v->other.read(v->other.arg, addr, ret, 8);
+}
+
+static bool read_stack_of(const struct view *v, uint64_t g, struct range *ret)
+{
+	return goswitch_word(v, g + GO_G_STACK_LO, &ret->lo) &&
+	       goswitch_word(v, g + GO_G_STACK_HI, &ret->hi) && ret->lo < ret->hi &&
+	       ret->hi - ret->lo <= STACK_MAX;
+}
+
+/* Is @g a description that says it runs on thread @m? */
+static bool runs_on(const struct view *v, uint64_t g, uint64_t m)
+{
+	struct range stack;
+	uint64_t word;
+
+	return goswitch_word(v, g + GO_G_M, &word) && word == m && read_stack_of(v, g, &stack);
+}
+
+/* The goroutine of @t: its place in m differs by 8 between releases. */
+static void find_curg(const struct view *v, struct gothread *t)
+{
+	static const uint8_t places[] = { 184, 192 };
+	uint64_t g, self;
+	size_t i;
+
+	t->curg = 0;
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		if (!goswitch_word(v, t->m + places[i], &g) || !g || g == t->g0 || g & 7 ||
+		    !goswitch_word(v, g + GO_G_SCHED + GO_SCHED_G, &self) || self != g ||
+		    !runs_on(v, g, t->m) || !read_stack_of(v, g, &t->curg_stack))
+			continue;
+		t->curg = g;
+		return;
+	}
+}
+
+/* If @g is what the thread runs, on whatever stack. */
+static bool thread_of(const struct view *v, uint64_t g, struct gothread *t)
+{
+	if (!g || g & 7 || !goswitch_word(v, g + GO_G_M, &t->m) || !t->m || t->m & 7 ||
+	    !goswitch_word(v, t->m + GO_M_G0, &t->g0) || !t->g0 || t->g0 & 7 ||
+	    !runs_on(v, g, t->m) || !runs_on(v, t->g0, t->m))
+		return false;
+	find_curg(v, t);
+	return true;
+}
+
+/* The thread, if its g lies @i words from the thread pointer. */
+static bool thread_at(const struct view *v, unsigned int i, struct gothread *t)
+{
+	uint64_t tp = v->thread_pointer, g;
+
+	return goswitch_word(v, v->m == &machine_x86 ? tp - 8ull * i : tp + 8ull * (i - 1), &g) &&
+	       thread_of(v, g, t);
+}
+
+/*
+ * g is a thread-local variable. Where, was decided by the linker: directly below the
+ * thread pointer unless there are others. It is the same for all threads.
+ */
+static bool thread_by_tls(const struct view *v, struct gothread *t)
+{
+	int32_t known = load_relaxed(v->go_tls);
+	int32_t i;
+
+	if (!v->thread_pointer || known)
+		return known && thread_at(v, known, t);
+	for (i = 1; i <= TLS_WORDS; i++) {
+		if (!thread_at(v, i, t))
+			continue;
+		store_relaxed(v->go_tls, i);
+		return true;
+	}
+	return false;
+}
+
+/* The register may hold the g of another thread by now, unless Go's code runs. */
+bool goswitch_thread(const struct view *v, const struct cursor *c, struct gothread *t)
+{
+	return thread_by_tls(v, t) || thread_of(v, c->go_g, t);
+}
+
+/* Leaving a frame of another stack ----------------------------------------- */
+
+/* A frame that is left, in a function of Go's table. */
+struct goframe {
+	const struct view *v;
+	struct cursor *c;
+	const struct module *mod;
+	uint64_t vaddr;
+};
+
+static uint64_t frame_sp(const struct goframe *f)
+{
+	return cursor_reg(f->c, f->v->m->sp);
+}
+
+/* The frame lies at @sp in truth: leave it by its rule. */
+static int leave_at(const struct goframe *f, uint64_t sp)
+{
+	uint64_t rule = gorule_plain(&f->mod->go, f->vaddr), old = frame_sp(f);
+	struct view other = *f->v;
+	struct cursor *c = f->c;
+	int err;
+
+	if (RULE_KIND(rule) != RULE_SP)
+		return -SHSTK_END_BAD_RULE;
+	other.mem = other.other;
+	cursor_set(&c->regs, other.m->sp, sp);
+	err = cursor_step_rule(&other, c, rule);
+	if (err)
+		cursor_set(&c->regs, other.m->sp, old);
+	else
+		c->switched = sp != old;
+	return err;
+}
+
+/* Go on with code that will run again at @pc, with @sp. */
+static int resume_at(const struct goframe *f, uint64_t pc, uint64_t sp)
+{
+	struct cursor *c = f->c;
+
+	if (!pc || sp & 7 || !f->v->is_code(f->v->arg, pc))
+		return -SHSTK_END_BAD_STACK;
+	c->switched = sp != frame_sp(f);
+	c->regs.known = 0;
+	cursor_set(&c->regs, f->v->m->sp, sp);
+	cursor_set(&c->regs, REG_PC, pc);
+	if (!f->v->m->ra_in_reg)
+		cursor_set(&c->regs, f->v->m->ra, pc);
+	c->exact = true;
+	c->innermost = true;
+	c->ra_elsewhere = false;
+	c->mark = SHSTK_MARK_PC;
+	return 0;
+}
+
+static bool on_goroutine(const struct gothread *t, uint64_t sp)
+{
+	return t->curg && sp > t->curg_stack.lo && sp <= t->curg_stack.hi;
+}
+
+/* sp that the goroutine had when it left its stack; 0: it did not, or that is wrong. */
+static uint64_t saved_sp(const struct view *v, const struct gothread *t)
+{
+	uint64_t sp;
+
+	if (!t->curg || !goswitch_word(v, t->curg + GO_G_SCHED + GO_SCHED_SP, &sp) || sp & 7 ||
+	    !on_goroutine(t, sp))
+		return 0;
+	return sp;
+}
+
+static int step_systemstack(const struct goframe *f, const struct gothread *t)
+{
+	uint64_t sp;
+
+	if (!t->curg || on_goroutine(t, frame_sp(f)))
+		return GOSWITCH_ORDINARY;
+	sp = saved_sp(f->v, t);
+	return sp ? leave_at(f, sp) : -SHSTK_END_BAD_STACK;
+}
+
+/* What mcall calls never returns: its frame is the first one of g0. */
+static int step_mcall(const struct goframe *f, const struct gothread *t)
+{
+	return on_goroutine(t, frame_sp(f)) ? GOSWITCH_ORDINARY : STEP_COMPLETE;
+}
+
+/*
+ * arm64: whom the code that asks for more stack returns to. The place moved by 8 when a
+ * field in front of it went; what lies at the other one is no address of code.
+ */
+static void restore_link(const struct goframe *f, const struct gothread *t)
+{
+	const struct machine *m = f->v->m;
+	uint64_t link;
+	int i;
+
+	for (i = 32; m->ra_in_reg && i <= 40; i += 8) {
+		if (!goswitch_word(f->v, t->curg + GO_G_SCHED + i, &link) || !link ||
+		    !f->v->is_code(f->v->arg, link - 1))
+			continue;
+		cursor_set(&f->c->regs, m->ra, link);
+		return;
+	}
+}
+
+/* The code that asked for more stack starts again with the new one. */
+static int step_morestack(const struct goframe *f, const struct gothread *t)
+{
+	uint64_t sp, pc;
+	int err;
+
+	if (on_goroutine(t, frame_sp(f)))
+		return GOSWITCH_ORDINARY;
+	if (!t->curg)
+		return STEP_COMPLETE;
+	sp = saved_sp(f->v, t);
+	if (!sp || !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc))
+		return -SHSTK_END_BAD_STACK;
+	err = resume_at(f, pc, sp);
+	if (!err)
+		restore_link(f, t);
+	return err;
+}
+
+/* Its last instructions have the goroutine's sp already. */
+static int step_gogo(const struct goframe *f, const struct gothread *t)
+{
+	uint64_t pc;
+
+	if (!on_goroutine(t, frame_sp(f)) ||
+	    !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc))
+		return GOSWITCH_ORDINARY;
+	return resume_at(f, pc, frame_sp(f));
+}
+
+/* Where asmcgocall notes, in its frame on g0, where it came from: offsets from sp. */
+struct cgocall_place {
+	uint8_t g, depth;
+};
+
+/* The goroutine's sp, if this place names a goroutine of the thread; or 0. */
+static uint64_t cgocall_goroutine(const struct goframe *f, const struct cgocall_place *p)
+{
+	uint64_t sp = frame_sp(f), g, depth, m;
+	struct range stack;
+
+	if (!goswitch_word(f->v, sp + p->depth, &depth) || depth & 7 ||
+	    !goswitch_word(f->v, sp + p->g, &g) || !g || g & 7 ||
+	    !goswitch_word(f->v, g + GO_G_M, &m) || !runs_on(f->v, g, m) ||
+	    !read_stack_of(f->v, g, &stack) || depth >= stack.hi - stack.lo)
+		return 0;
+	return stack.hi - depth;
+}
+
+/* The sp on g0, if this place says that it was there before; or 0. */
+static uint64_t cgocall_on_g0(const struct goframe *f, const struct cgocall_place *p)
+{
+	uint64_t sp = frame_sp(f), g, depth;
+
+	if (!goswitch_word(f->v, sp + p->depth, &depth) || depth & 7 ||
+	    !goswitch_word(f->v, sp + p->g, &g) || g)
+		return 0;
+	return depth > sp && depth - sp <= NEAR ? depth : 0;
+}
+
+/*
+ * asmcgocall notes in its frame on g0 which goroutine it came from, and how far below the
+ * end of that one's stack: 0 and sp itself if it was on g0 before. Where depends on the
+ * release. Words of another release's place are left from before, and a 0 proves little:
+ * goroutines are looked for in all places first.
+ */
+static uint64_t cgocall_sp(const struct goframe *f)
+{
+	static const struct cgocall_place places[] = { { 8, 0 }, { 48, 40 }, { 0, 8 } };
+	unsigned int from = f->v->m == &machine_x86 ? 0 : 2, to = from ? 3 : 2, i;
+	uint64_t sp = 0;
+
+	for (i = from; !sp && i < to; i++)
+		sp = cgocall_goroutine(f, &places[i]);
+	for (i = from; !sp && i < to; i++)
+		sp = cgocall_on_g0(f, &places[i]);
+	return sp;
+}
+
+static int step_asmcgocall(const struct goframe *f, const struct gothread *t)
+{
+	uint64_t sp;
+
+	if (on_goroutine(t, frame_sp(f)))
+		return GOSWITCH_ORDINARY;
+	sp = cgocall_sp(f);
+	if (!sp)
+		sp = saved_sp(f->v, t);
+	if (!sp && !t->m) /* a goroutine without a thread is on its own stack */
+		return GOSWITCH_ORDINARY;
+	return sp ? leave_at(f, sp) : -SHSTK_END_BAD_STACK;
+}
+
+/*
+ * As if the code that called C had called this function: it runs nowhere, and the runtime
+ * names it where a goroutine left its stack. It is no return address, so the instruction
+ * in front of it means nothing.
+ */
+static bool is_switch_mark(const struct view *v, uint64_t pc)
+{
+	const struct module *mod = v->find(v->arg, pc);
+	struct gofunc f;
+	const char *name;
+
+	if (!mod || !mod->go.nfunc || !shstk_gopclntab_find(&mod->go, pc - mod->bias, &f))
+		return false;
+	name = shstk_gopclntab_name(&mod->go, &f);
+	return name && !strcmp(name, "runtime.systemstack_switch");
+}
+
+/* On the goroutine's own stack, past what lies on g0. */
+static int step_callback_on_goroutine(const struct goframe *f)
+{
+	int err = leave_at(f, frame_sp(f));
+
+	if (!err && is_switch_mark(f->v, cursor_reg(f->c, REG_PC))) {
+		f->c->exact = true;
+		f->c->mark = SHSTK_MARK_PC;
+	}
+	return err;
+}
+
+/*
+ * On a goroutine that C called: what called it lies on g0, at the sp that g0 is noted to
+ * have. Of callbacks inside of callbacks each has that of the one before in its frame.
+ * Without its thread, which waits for it, only the goroutine's own frames are known.
+ */
+static int step_cgocallback(const struct goframe *f, const struct gothread *t)
+{
+	uint64_t place = f->v->m == &machine_x86 ? 0 : 16, sp = f->c->go_g0_sp, last = sp, next;
+	int err;
+
+	if (t->m && !on_goroutine(t, frame_sp(f)))
+		return GOSWITCH_ORDINARY; /* it has not left g0 yet */
+	if (!t->m || (!sp && !goswitch_word(f->v, t->g0 + GO_G_SCHED + GO_SCHED_SP, &sp)) || !sp ||
+	    sp < last || !goswitch_word(f->v, sp + place, &next) || next <= sp)
+		return step_callback_on_goroutine(f);
+	err = leave_at(f, sp);
+	if (!err)
+		f->c->go_g0_sp = next;
+	return err;
+}
+
+/* While the vdso runs, on g0, sp is in a register that C preserves. */
+static int step_vdso_call(const struct goframe *f, const struct gothread *t)
+{
+	bool x86 = f->v->m == &machine_x86;
+	unsigned int reg = !x86 ? ARM64_R20 : f->mod->go.form == GO_1_2 ? X86_RBP : X86_R12;
+	uint64_t sp = frame_sp(f), kept = cursor_reg(f->c, reg);
+
+	if (!cursor_knows(f->c, reg))
+		return f->v->full ? GOSWITCH_ORDINARY : -SHSTK_END_NO_REGISTER;
+	if (kept & 7 || kept == sp)
+		return GOSWITCH_ORDINARY;
+	if ((on_goroutine(t, kept) && !on_goroutine(t, sp)) || (kept > sp && kept - sp <= NEAR))
+		return leave_at(f, kept);
+	return GOSWITCH_ORDINARY;
+}
+
+/*
+ * Called by no instruction: a signal handler made the code that it interrupted go on here.
+ * On arm64 it put away the link register of that code in 16 bytes of the stack.
+ */
+static int step_injected(const struct goframe *f, const struct gothread *t)
+{
+	const struct machine *m = f->v->m;
+	struct cursor *c = f->c;
+	uint64_t sp, link;
+	int err = leave_at(f, frame_sp(f));
+
+	(void)t;
+	if (err)
+		return err;
+	sp = cursor_reg(c, m->sp);
+	if (m->ra_in_reg) {
+		err = cursor_read(f->v, sp, &link);
+		if (err)
+			return err;
+		cursor_set(&c->regs, m->ra, link);
+		cursor_set(&c->regs, m->sp, sp + 16);
+	}
+	c->exact = true;
+	c->innermost = true;
+	c->mark = SHSTK_MARK_PC;
+	return 0;
+}
+
+int goswitch_step(const struct view *v, struct cursor *c, const struct module *mod)
+{
+	static int (*const steps[])(const struct goframe *f, const struct gothread *t) = {
+		[GO_SYSTEMSTACK] = step_systemstack, [GO_MCALL] = step_mcall,
+		[GO_MORESTACK] = step_morestack,     [GO_GOGO] = step_gogo,
+		[GO_ASMCGOCALL] = step_asmcgocall,   [GO_CGOCALLBACK] = step_cgocallback,
+		[GO_VDSO_CALL] = step_vdso_call,     [GO_INJECTED] = step_injected,
+	};
+	uint64_t pc = cursor_reg(c, REG_PC);
+	struct goframe f = { .v = v, .c = c, .mod = mod, .vaddr = pc - mod->bias - !c->exact };
+	struct gothread t = { .m = 0 };
+	struct gofunc func;
+	enum go_role role;
+
+	if (!shstk_gopclntab_find(&mod->go, f.vaddr, &func))
+		return GOSWITCH_ORDINARY;
+	role = gorule_role(&mod->go, &func);
+	if (role >= ARRAY_SIZE(steps) || !steps[role])
+		return GOSWITCH_ORDINARY;
+	/* What some need lies on the stack or in registers. */
+	if (role != GO_INJECTED && !goswitch_thread(v, c, &t)) {
+		t.m = 0;
+		if (role != GO_ASMCGOCALL && role != GO_VDSO_CALL && role != GO_CGOCALLBACK)
+			return GOSWITCH_ORDINARY;
+	}
+	return steps[role](&f, &t);
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * guess.c - leave a frame that nothing describes, by what can be verified: each
+ * guess must come to an address behind a call. What it reads on the way may be left
+ * over from earlier calls, so no guess ends a trace: a rule does, or a frame record
+ * of zeros where the code says that it keeps one. See guess.h.
+ */
+#include "cursor.h"
+#include "epilogue.h"
+#include "guess.h"
+#include "scratch.h"
+
+/* Most instructions of an entry of a PLT, until it jumps. */
+#define STUB_MAX 6
+/* Words of the stack in which the start of the program is looked for. */
+#define START_WORDS 32
+
+/* A call to where no code is: its caller's call just happened. */
+static int guess_wild_call(const struct view *v, struct cursor *c)
+{
+	const struct machine *m = v->m;
+	struct regs next = c->regs;
+	uint64_t ra;
+	int err;
+
+	if (m->ra_in_reg) {
+		if (!cursor_knows(c, m->ra))
+			return -SHSTK_END_NO_RULE;
+		ra = cursor_reg(c, m->ra);
+	} else {
+		err = cursor_read(v, cursor_reg(c, m->sp), &ra);
+		if (err)
+			return err;
+		cursor_set(&next, m->sp, cursor_reg(c, m->sp) + 8);
+	}
+	if (!is_after_call(v, ra))
+		return -SHSTK_END_NO_RULE;
+	err = cursor_leave(v, c, &next, ra);
+	if (!err)
+		cursor_guessed(c);
+	return err;
+}
+
+static const uint8_t *code_bytes(void *arg, uint64_t pc, size_t *len)
+{
+	size_t before;
+
+	return module_code(arg, pc, &before, len);
+}
+
+static bool code_covered(void *arg, uint64_t pc)
+{
+	return module_rule(arg, pc, true) != RULE_NONE;
+}
+
+/* The target of the call in front of @ra; 0 if its code does not say. */
+static uint64_t call_target(const struct view *v, uint64_t ra)
+{
+	/* The length of a direct call. */
+	const size_t call = v->m->insn_align == 1 ? 5 : 4;
+	struct effect e = { .len = 0 };
+	size_t before = 0, after = 0;
+	struct module *mod = v->find(v->arg, ra - call);
+	const uint8_t *code;
+
+	code = mod && mod->img.nload ? module_code(mod, ra - call, &before, &after) : NULL;
+	if (!code || !v->m->decode(code, after, ra - call, &e) || e.len != call ||
+	    e.flow != FLOW_CALL)
+		return 0;
+	return e.target;
+}
+
+/* Does the code at @target go elsewhere at once, as in a PLT? */
+static bool is_jump(const struct view *v, uint64_t target)
+{
+	struct module *mod = v->find(v->arg, target);
+	unsigned int i;
+
+	for (i = 0; mod && mod->img.nload && i < STUB_MAX; i++) {
+		struct effect e = { .len = 0 };
+		size_t before, len;
+		const uint8_t *code = module_code(mod, target, &before, &len);
+
+		if (!code || !v->m->decode(code, len, target, &e))
+			return false;
+		if (e.flow != FLOW_NEXT)
+			return e.flow == FLOW_JUMP || e.flow == FLOW_TAIL;
+		target += e.len;
+	}
+	return false;
+}
+
+/*
+ * Can the call in front of @ra have led to @pc, which nothing describes? An old
+ * return address on the stack mostly says that it called something else. (A function
+ * that ended in a jump to this one called something else, too.)
+ */
+static bool leads_to(const struct view *v, uint64_t ra, uint64_t pc)
+{
+	uint64_t target = call_target(v, ra & ~v->pac_mask);
+	struct module *mod;
+
+	if (!target || is_jump(v, target))
+		return true;
+	mod = v->find(v->arg, target);
+	return mod == v->find(v->arg, pc) && target <= pc &&
+	       (!mod || module_rule(mod, target, true) == RULE_NONE);
+}
+
+/**
+ * struct epilogue_guess - looking for a path on which this function returns
+ * @v: the program.
+ * @from: its frame.
+ * @found: receives the caller's.
+ * @any: @found is there, by the first path, but the call in it names another function.
+ * @tried: paths that were tried.
+ */
+struct epilogue_guess {
+	const struct view *v;
+	const struct cursor *from;
+	struct cursor found;
+	bool any;
+	unsigned int tried;
+};
+
+/* Is what @rule finds a caller's frame? */
+static bool try_epilogue(void *arg, uint64_t rule, bool lost_fp)
+{
+	struct epilogue_guess *g = arg;
+	struct cursor next = *g->from;
+	bool called, first = !g->tried++;
+
+	/* No path may end the trace: it may not be one of this function. */
+	next.guessed = true;
+	if (cursor_step_rule(g->v, &next, rule) || !is_after_call(g->v, cursor_reg(&next, REG_PC)))
+		return false;
+	if (lost_fp)
+		next.regs.known &= ~(1ull << g->v->m->fp);
+	cursor_guessed(&next);
+	called = leads_to(g->v, cursor_reg(&next, REG_PC), cursor_reg(g->from, REG_PC));
+	if (!called && !first)
+		return false;
+	g->found = next;
+	g->any = true;
+	return called;
+}
+
+/* A frame, whose caller its code is to tell. */
+struct epilogue_of {
+	const struct view *v;
+	struct cursor *c;
+	struct module *mod;
+};
+
+static int guess_epilogue_in(void *mem, void *arg)
+{
+	const struct epilogue_of *of = arg;
+	const struct code code = { code_bytes, code_covered, of->mod };
+	struct epilogue_guess *g = mem;
+
+	g->v = of->v;
+	g->from = of->c;
+	g->any = false;
+	g->tried = 0;
+	epilogue_rules(of->v->m, &code, cursor_reg(of->c, REG_PC), of->c->innermost, try_epilogue,
+		       g);
+	if (!g->any)
+		return -SHSTK_END_NO_RULE;
+	*of->c = g->found;
+	return 0;
+}
+
+/* What the code says about its return. */
+static int guess_epilogue(const struct view *v, struct cursor *c, struct module *mod)
+{
+	struct epilogue_of of = { v, c, mod };
+
+	return scratch_call(sizeof(struct epilogue_guess), guess_epilogue_in, &of);
+}
+
+/* In a stub of the linker the rule is known. */
+static own_stack int step_stub(const struct view *v, struct cursor *c, struct module *mod)
+{
+	uint64_t rule = RULE_NONE;
+	const uint8_t *code;
+	size_t before, len;
+
+	if (!v->m->stub_rule || !c->innermost)
+		return -SHSTK_END_NO_RULE;
+	code = module_code(mod, cursor_reg(c, REG_PC), &before, &len);
+	if (code)
+		rule = v->m->stub_rule(code, before, len);
+	return rule == RULE_NONE ? -SHSTK_END_NO_RULE : cursor_step_rule(v, c, rule);
+}
+
+static bool is_record_rule(void *arg, uint64_t rule, bool lost_fp)
+{
+	const struct machine *m = arg;
+	int cfa = rule_cfa_off(rule);
+
+	return !lost_fp && RULE_KIND(rule) == RULE_FP && rule & RULE_RA_SAVED &&
+	       rule & RULE_FP_SAVED && cfa + rule_fp_off(rule) == m->record_off &&
+	       cfa + rule_ra_off(rule) == m->record_off + 8;
+}
+
+/* Does the code of this function return by a frame record at fp? */
+static bool keeps_record(const struct view *v, const struct cursor *c, struct module *mod)
+{
+	const struct code code = { code_bytes, code_covered, mod };
+
+	return mod && mod->img.nload &&
+	       epilogue_rules(v->m, &code, cursor_reg(c, REG_PC), c->innermost, is_record_rule,
+			      (void *)v->m);
+}
+
+/* A frame record: the caller's fp, then the return address. */
+static int guess_record(const struct view *v, struct cursor *c, struct module *mod)
+{
+	const struct machine *m = v->m;
+	struct regs next = c->regs;
+	uint64_t fp = cursor_reg(c, m->fp), at = fp + m->record_off;
+	uint64_t next_fp, ra;
+	int err;
+
+	if (!cursor_knows(c, m->fp) || fp & 7 || at < cursor_reg(c, m->sp) ||
+	    cursor_read(v, at, &next_fp) || cursor_read(v, at + 8, &ra))
+		return -SHSTK_END_NO_RULE;
+	/* Zeros may be anything, and fp any number, unless the code says more. */
+	if (!(ra & ~v->pac_mask) && !next_fp && keeps_record(v, c, mod))
+		return STEP_COMPLETE;
+	/* Code made at run time is entered by jumps, from stubs that were called. */
+	if (!is_after_call(v, ra) ||
+	    ((!mod || mod->img.nload) && !leads_to(v, ra, cursor_reg(c, REG_PC))))
+		return -SHSTK_END_NO_RULE;
+	next.known = 0;
+	cursor_set(&next, m->fp, next_fp);
+	/*
+	 * x86 and riscv keep the record at the top of the frame. On arm64 it is at the
+	 * bottom, and so is that of the caller: its sp is its fp, as compilers
+	 * lay frames out that do not grow.
+	 */
+	if (!m->record_low)
+		cursor_set(&next, m->sp, at + 16);
+	else
+		cursor_set(&next, m->sp, next_fp > fp ? next_fp : fp + 16);
+	err = cursor_leave(v, c, &next, ra);
+	if (!err)
+		cursor_guessed(c);
+	return err;
+}
+
+/*
+ * The return address is still in its register: after a call it would be in this
+ * function, but it is in another module. As the caller's stack pointer serves,
+ * of this one and the frame record, what leads on to a return address.
+ */
+struct leaf {
+	const struct view *v;
+	struct cursor *c;
+	step_fn step;
+};
+
+struct leaf_room {
+	struct cursor caller, next;
+	struct regs regs;
+};
+
+static int guess_leaf_in(void *mem, void *arg)
+{
+	const struct leaf *leaf = arg;
+	const struct view *v = leaf->v;
+	struct cursor *c = leaf->c;
+	struct leaf_room *room = mem;
+	const struct machine *m = v->m;
+	const uint64_t sp[] = { cursor_reg(c, m->sp), cursor_reg(c, m->fp) };
+	uint64_t ra = cursor_reg(c, m->ra) & ~v->pac_mask;
+	unsigned int i;
+
+	if (!c->innermost || !cursor_knows(c, m->ra) || !is_after_call(v, ra) ||
+	    v->find(v->arg, ra - 1) == v->find(v->arg, cursor_reg(c, REG_PC)))
+		return -SHSTK_END_NO_RULE;
+	for (i = 0; i < ARRAY_SIZE(sp); i++) {
+		uint8_t mark;
+
+		room->caller = *c;
+		room->regs = c->regs;
+		cursor_set(&room->regs, m->sp, sp[i]);
+		if ((i && !cursor_knows(c, m->fp)) ||
+		    cursor_leave(v, &room->caller, &room->regs, ra))
+			continue;
+		cursor_guessed(&room->caller);
+		room->next = room->caller;
+		if (!leaf->step(v, &room->next, &mark) &&
+		    is_after_call(v, cursor_reg(&room->next, REG_PC))) {
+			*c = room->caller;
+			return 0;
+		}
+	}
+	return -SHSTK_END_NO_RULE;
+}
+
+static own_stack int guess_leaf(const struct view *v, struct cursor *c, step_fn step)
+{
+	struct leaf leaf = { v, c, step };
+
+	if (!v->m->ra_in_reg)
+		return -SHSTK_END_NO_RULE;
+	return scratch_call(sizeof(struct leaf_room), guess_leaf_in, &leaf);
+}
+
+/* Is this where the kernel starts the program, and nothing describes it? */
+static bool is_entry(struct module *mod, uint64_t pc)
+{
+	uint64_t entry = mod->img.entry + mod->bias;
+
+	return pc - entry < 64 && module_rule(mod, entry, true) == RULE_NONE;
+}
+
+/*
+ * A return to the first instruction of a function that no call lies in front
+ * of: whoever built this stack wants that function to run last, as makecontext()
+ * does.
+ */
+static bool is_built(const struct view *v, struct module *mod, uint64_t pc)
+{
+	return module_rule(mod, pc, true) != RULE_NONE && !is_after_call(v, pc);
+}
+
+/*
+ * What runs before main() in programs that are linked with musl: it never returns, so no
+ * path in it leads out. If the first address behind a call that lies further out is of
+ * the code at which the program starts, nothing else can have called.
+ */
+static own_stack int guess_start(const struct view *v, struct cursor *c, struct module *mod)
+{
+	struct regs next = { .known = 0 };
+	uint64_t sp = cursor_reg(c, v->m->sp), ra;
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < START_WORDS; i++) {
+		if (cursor_read(v, sp + 8 * i, &ra))
+			break;
+		if (!is_after_call(v, ra))
+			continue;
+		if (v->find(v->arg, ra) != mod || !is_entry(mod, ra))
+			break;
+		cursor_set(&next, v->m->sp, sp + 8 * i + 8);
+		err = cursor_leave(v, c, &next, ra);
+		if (!err)
+			cursor_guessed(c);
+		return err;
+	}
+	return -SHSTK_END_NO_RULE;
+}
+
+int guess_caller(const struct view *v, struct cursor *c, struct module *mod, step_fn step)
+{
+	uint64_t pc = cursor_reg(c, REG_PC);
+	int err;
+
+	if (mod && mod->img.nload) {
+		if (!c->exact && is_built(v, mod, pc))
+			return c->guessed ? -SHSTK_END_BAD_PC : STEP_COMPLETE;
+		err = step_stub(v, c, mod);
+		if (err == -SHSTK_END_NO_RULE)
+			err = guess_epilogue(v, c, mod);
+		if (err != -SHSTK_END_NO_RULE)
+			return err;
+		if (is_entry(mod, pc))
+			return STEP_COMPLETE;
+	}
+	if (c->innermost && !v->is_code(v->arg, pc))
+		return guess_wild_call(v, c);
+	err = guess_leaf(v, c, step);
+	if (err == -SHSTK_END_NO_RULE)
+		err = guess_record(v, c, mod);
+	if (err == -SHSTK_END_NO_RULE && !c->exact && mod && mod->img.nload)
+		err = guess_start(v, c, mod);
+	return err;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * guess.h - leave a frame that nothing describes.
+ */
+#ifndef SHSTK_GUESS_H
+#define SHSTK_GUESS_H
+
+#include "cursor.h"
+
+/* cursor_step() */
+typedef int (*step_fn)(const struct view *v, struct cursor *c, uint8_t *mark);
+
+/*
+ * Move to the caller of the frame in @c, whose code is @mod's or, if that is NULL,
+ * nobody's. @step: tells whether a guess leads further. Returns as cursor_step();
+ * the caller's marks say that it was guessed.
+ */
+int guess_caller(const struct view *v, struct cursor *c, struct module *mod, step_fn step);
+
+#endif

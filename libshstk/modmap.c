@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * modmap.c - the map of this process's modules; see modmap.h.
+ *
+ * The map is an array of slots that readers scan without locks; an insertion
+ * claims a free slot, a removal empties it and puts the module on a list of
+ * retired ones. A retired module is unmapped when no thread is inside a
+ * capture: struct thread.depth is a read-side critical section, and
+ * membarrier(2) supplies the barrier that captures leave out.
+ *
+ * Why not liburcu: its read side must not be entered in handlers on an
+ * alternate signal stack (liburcu README, "Interaction with ... signal
+ * handlers"), its registration takes a lock, and a profiler's handlers run in
+ * threads the library has never seen. See Documentation/design.rst.
+ *
+ * Staleness: code can go away by dlclose(), and other code can take its place
+ * by a later load. The loader counts loads; dl_iterate_phdr() shows the count
+ * (dlpi_adds), but takes a lock. So the constructor asks it once and looks where
+ * in the loader's data (_rtld_global) that number stands; a change of any word
+ * that matched means that the modules are compared with memory again. musl never
+ * unmaps code. What a JIT replaces, it says by shstk_modules_changed().
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "modmap_jit.h"
+#include "rulecache.h"
+#include "modmap.h"
+#include "scratch.h"
+#include "sys.h"
+#include "thread.h"
+#include "vma.h"
+
+#define MODULES 8192
+
+struct slot {
+	uint64_t lo, hi;
+	struct module *m;
+};
+
+static struct slot slots[MODULES];
+static unsigned int nslots; /* slots ever used */
+static bool have_membarrier;
+static struct range modmap_end;
+
+static const uint64_t no_counter;
+
+struct modmap_watch modmap_watch = {
+	.counter = { &no_counter, &no_counter },
+};
+
+static struct module *lookup(uint64_t pc)
+{
+	unsigned int i, n = load_acquire(&nslots);
+
+	for (i = 0; i < n; i++) {
+		struct module *m;
+
+		if (pc - load_relaxed(&slots[i].lo) >=
+		    load_relaxed(&slots[i].hi) - load_relaxed(&slots[i].lo))
+			continue;
+		m = load_acquire(&slots[i].m);
+		if (m && module_has(m, pc))
+			return m;
+	}
+	return NULL;
+}
+
+static bool insert(struct module *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MODULES; i++) {
+		struct module *none = NULL;
+		unsigned int n;
+
+		if (load_relaxed(&slots[i].m) ||
+		    !__atomic_compare_exchange_n(&slots[i].m, &none, m, false, __ATOMIC_RELEASE,
+						 __ATOMIC_RELAXED))
+			continue;
+		store_relaxed(&slots[i].lo, m->range.lo);
+		store_relaxed(&slots[i].hi, m->range.hi);
+		n = load_relaxed(&nslots);
+		while (n <= i && !__atomic_compare_exchange_n(&nslots, &n, i + 1, true,
+							      __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+		return true;
+	}
+	return false;
+}
+
+void modmap_retire(struct module *m)
+{
+	struct module *head = load_relaxed(&modmap_watch.retired);
+
+	do {
+		m->next = head;
+	} while (!__atomic_compare_exchange_n(&modmap_watch.retired, &head, m, true,
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static void remove_slot(struct slot *s, struct module *m)
+{
+	if (__atomic_compare_exchange_n(&s->m, &m, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		modmap_retire(m);
+}
+
+/* Copy memory of this process that may be going away. */
+static bool copy_memory(void *to, uint64_t from, size_t len)
+{
+	struct iovec local = { to, len };
+	struct iovec remote = { (void *)(uintptr_t)from, len };
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)len;
+}
+
+bool modmap_readable(uint64_t addr)
+{
+	int saved = errno;
+	uint64_t word;
+	bool ok;
+
+	ok = copy_memory(&word, addr, sizeof(word));
+	errno = saved;
+	return ok;
+}
+
+/* The start of the file of which @vma is a mapping. */
+static bool find_base(const struct vma *vma, uint64_t *base)
+{
+	struct vma v = *vma;
+	int i;
+
+	for (i = 0; v.offset && i < IMAGE_LOADS; i++) {
+		if (vma_query(v.range.lo - 1, &v, NULL, 0) || v.inode != vma->inode)
+			return false;
+	}
+	*base = v.range.lo;
+	return !v.offset;
+}
+
+/*
+ * The file is gone or is another one by now: take the unwind information from
+ * memory, as a copy, since that mapping may go too.
+ */
+struct headers {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph[IMAGE_LOADS];
+};
+
+/* What a module is made of, and what comes out. */
+struct from_args {
+	const struct vma *vma;
+	struct module *m;
+};
+
+static int from_mapped_in(void *mem, void *args)
+{
+	struct headers *h = mem;
+	struct from_args *a = args;
+	const struct vma *vma = a->vma;
+	uint64_t base, lo = UINT64_MAX, hi = 0;
+	unsigned int i;
+	uint8_t *copy;
+	int err;
+
+	if (!find_base(vma, &base) || !copy_memory(&h->eh, base, sizeof(h->eh)) ||
+	    memcmp(h->eh.e_ident, ELFMAG, SELFMAG) || h->eh.e_phnum > IMAGE_LOADS ||
+	    !copy_memory(h->ph, base + h->eh.e_phoff, h->eh.e_phnum * sizeof(h->ph[0])))
+		return -ENOEXEC;
+	for (i = 0; i < h->eh.e_phnum; i++) {
+		if (h->ph[i].p_type != PT_LOAD)
+			continue;
+		lo = min(lo, h->ph[i].p_vaddr & ~4095ull);
+		hi = max(hi, h->ph[i].p_vaddr + h->ph[i].p_memsz);
+	}
+	if (hi <= lo || hi - lo > 1ull << 32)
+		return -ENOEXEC;
+	copy = mmap(NULL, hi - lo, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (copy == MAP_FAILED)
+		return -ENOMEM;
+	for (i = 0; i < h->eh.e_phnum; i++) {
+		if (h->ph[i].p_type == PT_LOAD && !(h->ph[i].p_flags & PF_W))
+			copy_memory(copy + (h->ph[i].p_vaddr - lo), base + (h->ph[i].p_vaddr - lo),
+				    h->ph[i].p_filesz);
+	}
+	err = module_from_memory(&a->m, copy, hi - lo, base);
+	if (err) {
+		munmap(copy, hi - lo);
+		return err;
+	}
+	a->m->map = copy;
+	a->m->map_size = hi - lo;
+	return 0;
+}
+
+static int from_mapped(struct module **ret, const struct vma *vma)
+{
+	struct from_args a = { .vma = vma };
+	int err = scratch_call(sizeof(struct headers), from_mapped_in, &a);
+
+	*ret = a.m;
+	return err;
+}
+
+static own_stack int from_file(struct module **ret, const struct vma *vma, const char *path)
+{
+	uint64_t inode;
+	int fd, err;
+	size_t size;
+
+	fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return fd;
+	err = module_file(fd, &inode, &size);
+	if (!err && inode != vma->inode)
+		err = -ESTALE;
+	if (!err)
+		err = module_from_fd(ret, fd, vma->range.lo, vma->offset);
+	sys_close(fd);
+	return err;
+}
+
+static int from_vma(struct module **ret, const struct vma *vma, const char *path)
+{
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+	int err;
+
+	if (vdso && range_has(&vma->range, vdso))
+		return module_from_memory(ret, (void *)(uintptr_t)vdso, vma->range.hi - vdso, vdso);
+	if (path[0] != '/' || !vma->inode)
+		return module_from_range(ret, vma->range.lo, vma->range.hi);
+	err = from_file(ret, vma, path);
+	if (err && err != -ENOMEM)
+		err = from_mapped(ret, vma);
+	if (err && err != -ENOMEM) /* code from a file, but no ELF file */
+		err = module_from_range(ret, vma->range.lo, vma->range.hi);
+	return err;
+}
+
+/* Can code of this module not go away while the process lives? */
+static bool permanent(const struct module *m)
+{
+	uint64_t addr[] = {
+		getauxval(AT_PHDR), /* the program */
+		getauxval(AT_BASE), /* the loader */
+		getauxval(AT_SYSINFO_EHDR), /* the vdso */
+		(uintptr_t)&raise, /* the C library */
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(addr); i++) {
+		if (addr[i] && range_has(&m->range, addr[i]))
+			return true;
+	}
+	return false;
+}
+
+static own_stack struct module *add(uint64_t pc)
+{
+	size_t size = 4096;
+	struct module *m, *other;
+	struct vma vma;
+	char *path;
+
+	path = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (path == MAP_FAILED)
+		return NULL;
+	m = NULL;
+	if (!vma_query(pc, &vma, path, size) && vma.prot & VMA_EXEC && from_vma(&m, &vma, path))
+		m = NULL;
+	munmap(path, size);
+	if (!m)
+		return NULL;
+	m->is_volatile = !permanent(m);
+	other = lookup(pc);
+	if (other || !module_has(m, pc) || !insert(m)) {
+		module_free(m);
+		return other;
+	}
+	return m;
+}
+
+struct module *modmap_find(uint64_t pc)
+{
+	struct module *m = modmap_jit_find(pc);
+	int saved = errno;
+
+	if (unlikely(m))
+		return m;
+	m = lookup(pc);
+	if (likely(m))
+		return m;
+	m = add(pc);
+	errno = saved;
+	return m;
+}
+
+/* Do @len bytes at @addr still equal those of the image? */
+static bool same_bytes(const uint8_t *data, uint64_t addr, size_t len)
+{
+	uint8_t buf[256];
+	size_t n;
+
+	for (; len; len -= n, data += n, addr += n) {
+		n = min(len, sizeof(buf));
+		if (!copy_memory(buf, addr, n) || memcmp(buf, data, n))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is the module's image still mapped where it was? The build ID tells, and
+ * without one the unwind information itself.
+ */
+static bool still_there(const struct module *m)
+{
+	const struct elf_image *img = &m->img;
+	const struct section *eh = &m->eh.sec.s;
+	unsigned int i;
+
+	for (i = 0; img->build_id && i < img->nload; i++) {
+		const struct load *l = &img->load[i];
+		uint64_t at = img->build_id - img->data;
+
+		if (img->in_memory)
+			return same_bytes(img->build_id, m->bias + img->lo + at,
+					  img->build_id_size);
+		if (at - l->offset < l->filesz)
+			return same_bytes(img->build_id, m->bias + l->vaddr + at - l->offset,
+					  img->build_id_size);
+	}
+	return m->eh.nfde &&
+	       same_bytes(eh->data, m->bias + eh->vaddr, min(eh->size, (size_t)16384));
+}
+
+void modmap_revalidate(void)
+{
+	unsigned int i, n = load_acquire(&nslots);
+	uint64_t now = modmap_loads();
+	int saved = errno;
+
+	for (i = 0; i < n; i++) {
+		struct module *m = load_acquire(&slots[i].m);
+
+		if (!m || !m->is_volatile || still_there(m))
+			continue;
+		/*
+		 * Rules go first: who finds the module gone must not find its
+		 * rules. They cannot come back: whoever captures in the code
+		 * that lies there now has been through here since it was loaded.
+		 */
+		rulecache_flush();
+		remove_slot(&slots[i], m);
+	}
+	modmap_loads_saw(now);
+	errno = saved;
+}
+
+void modmap_set_end(uint64_t lo, uint64_t hi)
+{
+	/* A reader in between finds the old range or an empty one. */
+	store_release(&modmap_end.hi, 0);
+	store_release(&modmap_end.lo, lo);
+	store_release(&modmap_end.hi, hi);
+	modmap_flush();
+}
+
+bool modmap_is_end(uint64_t pc)
+{
+	uint64_t hi = load_acquire(&modmap_end.hi);
+
+	return pc < hi && pc >= load_acquire(&modmap_end.lo);
+}
+
+uint64_t modmap_rule(uint64_t pc, bool exact)
+{
+	uint64_t gen = rulecache_gen();
+	struct module *m = modmap_find(pc - !exact);
+	uint64_t rule;
+
+	if (!m || !module_is_code(m, pc - !exact))
+		return RULE_NONE;
+	rule = modmap_is_end(pc - !exact) ? RULE_END : module_rule(m, pc, exact);
+	if (rule == RULE_NONE)
+		rule = RULE_GUESS;
+	if (!exact)
+		rulecache_put(pc, gen, rule);
+	return rule;
+}
+
+void modmap_flush(void)
+{
+	unsigned int i, n = load_acquire(&nslots);
+
+	rulecache_flush();
+	for (i = 0; i < n; i++) {
+		struct module *m = load_acquire(&slots[i].m);
+
+		if (m && m->is_volatile)
+			remove_slot(&slots[i], m);
+	}
+	rulecache_flush();
+}
+
+void modmap_reclaim(void)
+{
+	struct module *list, *next;
+	int saved = errno;
+
+	if (!have_membarrier)
+		return;
+	list = __atomic_exchange_n(&modmap_watch.retired, NULL, __ATOMIC_ACQUIRE);
+	if (!list)
+		return;
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) || thread_any_busy()) {
+		for (; list; list = next) {
+			next = list->next;
+			modmap_retire(list);
+		}
+	} else {
+		for (; list; list = next) {
+			next = list->next;
+			module_free(list);
+		}
+	}
+	errno = saved;
+}
+
+void modmap_stats(struct shstk_stats *stats)
+{
+	unsigned int i, n = load_acquire(&nslots);
+
+	for (i = 0; i < n; i++)
+		module_count(load_acquire(&slots[i].m), stats);
+	modmap_jit_stats(stats);
+	stats->cache_entries = load_relaxed(&rulecache.filled);
+	stats->cache_bytes = (load_relaxed(&rulecache.mask) + 1 +
+			      min(load_relaxed(&rulecache.copies), (uint64_t)RULECACHE_MAX)) *
+			     sizeof(struct rulecache_entry);
+}
+
+#ifdef __GLIBC__
+static int get_adds(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + 8)
+		*(uint64_t *)arg = info->dlpi_adds;
+	return 1;
+}
+
+static void find_counters(void)
+{
+	const uint64_t *p = dlsym(RTLD_DEFAULT, "_rtld_global");
+	uint64_t adds = 0;
+	const Elf64_Sym *sym;
+	Dl_info info;
+	size_t i;
+
+	dl_iterate_phdr(get_adds, &adds);
+	if (!p || !adds || !dladdr1(p, &info, (void **)&sym, RTLD_DL_SYMENT) || !sym)
+		return;
+	for (i = 0; i < sym->st_size / 8 && modmap_watch.n < MODMAP_COUNTERS; i++) {
+		if (load_relaxed(&p[i]) == adds)
+			modmap_watch.counter[modmap_watch.n++] = &p[i];
+	}
+	modmap_loads_saw(modmap_loads());
+}
+#else
+/* musl's dlclose() leaves everything where it is. */
+static void find_counters(void)
+{
+}
+#endif
+
+static __attribute__((constructor)) void modmap_init(void)
+{
+	find_counters();
+	have_membarrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * own.c - see own.h.
+ */
+#include <errno.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "modmap.h"
+#include "native.h"
+#include "own.h"
+#include "sys.h"
+#include "vma.h"
+
+/* Kernels put nothing else so near to the first thread's stack. */
+#define MAIN_STACK_GAP (64ull << 20)
+
+/*
+ * The stack at @sp where there is no /proc, or no descriptor left: this page is certain, and
+ * of the first thread's all up to what the kernel put there, if that can be read.
+ */
+static struct range stack_by_itself(const struct thread *t, uint64_t sp)
+{
+	uint64_t page = sp & -getauxval(AT_PAGESZ), outermost = getauxval(AT_RANDOM);
+	uint64_t end = (outermost | 4095) + 1;
+
+	if (load_relaxed(&t->tid) == load_relaxed(&t->pid) && sp < outermost &&
+	    outermost - sp < MAIN_STACK_GAP && !sys_populate_read(page, end - page))
+		return (struct range){ sp, end };
+	return (struct range){ sp, (sp | 4095) + 1 };
+}
+
+__attribute__((noinline)) bool own_look_up_stack(struct own *o, uint64_t sp)
+{
+	uint64_t tp = native_thread_pointer();
+	struct thread *t = o->t;
+	int saved = errno;
+	struct vma vma;
+	int err;
+
+	err = vma_query(sp, &vma, NULL, 0);
+	errno = saved;
+	if (err == -ENOENT)
+		return false;
+	if (err) {
+		o->stack = stack_by_itself(t, sp);
+		return modmap_readable(sp);
+	}
+	if (!(vma.prot & VMA_READ))
+		return false;
+	o->stack = vma.range; /* whole pages: ends are aligned */
+	/* The main thread's TLS may lie anywhere, say in .data's mapping. */
+	if (load_relaxed(&t->tid) != load_relaxed(&t->pid) && range_has(&vma.range, tp) && tp > sp)
+		o->stack.hi = tp & ~7ull; /* C libraries put it above the stack */
+	else if (!range_has(&vma.range, getauxval(AT_RANDOM)))
+		return true;
+	/* A capture that this one interrupts relies on the end and its memo. */
+	if (t->native_known) {
+		if (t->native.hi == o->stack.hi) {
+			t->native.lo = o->stack.lo; /* it has grown */
+			return true;
+		}
+		if (!o->outermost)
+			return true;
+		memo_hide(&t->memo);
+	}
+	t->native_known = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->native = o->stack;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->native_known = true;
+	return true;
+}
+
+__attribute__((noinline)) void own_check_stack(struct thread *t, uint64_t sp)
+{
+	uint64_t page = sp & -getauxval(AT_PAGESZ);
+
+	if (t->native_known && range_has(&t->native, sp) &&
+	    sys_populate_read(page, t->native.hi - page))
+		t->native_known = false;
+}
+
+static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	const struct own *o = arg;
+	const volatile uint8_t *p = (const volatile uint8_t *)(uintptr_t)addr;
+	uint8_t *to = buf;
+	size_t i;
+
+	if (!range_has(&o->stack, addr) || len > o->stack.hi - addr)
+		return -EFAULT;
+	if (len == 8 && !(addr & 7)) {
+		*(uint64_t *)buf = *(const volatile uint64_t *)p;
+		return 0;
+	}
+	for (i = 0; i < len; i++)
+		to[i] = p[i];
+	return 0;
+}
+
+/* Words of the program that are no stack of ours, and may be unmapped. */
+static int read_other(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
+
+	(void)arg;
+	return sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&to, 1, (long)&from, 1, 0) ==
+			       (long)len ?
+		       0 :
+		       -EFAULT;
+}
+
+static struct module *find_module(void *arg, uint64_t pc)
+{
+	(void)arg;
+	return modmap_find(pc);
+}
+
+bool own_is_code(uint64_t pc)
+{
+	struct module *m = modmap_find(pc);
+
+	return m && module_is_code(m, pc);
+}
+
+static bool is_code(void *arg, uint64_t pc)
+{
+	(void)arg;
+	return own_is_code(pc);
+}
+
+const struct view *own_view(struct own *o, bool full)
+{
+	static uint64_t mask;
+	static bool mask_known;
+	static int32_t go_tls;
+
+	if (!load_relaxed(&mask_known)) {
+		store_relaxed(&mask, native_pac_mask());
+		store_relaxed(&mask_known, true);
+	}
+	o->view = (struct view){
+		.m = &NATIVE_MACHINE,
+		.pac_mask = load_relaxed(&mask),
+		.full = full,
+		.thread_pointer = native_thread_pointer(),
+		.mem = { read_stack, o },
+		.other = { read_other, o },
+		.go_tls = &go_tls,
+		.find = find_module,
+		.is_code = is_code,
+		.arg = o,
+	};
+	return &o->view;
+}
+
+void own_cursor(struct cursor *cur, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	const struct machine *m = &NATIVE_MACHINE;
+
+	memset(cur, 0, sizeof(*cur));
+	cur->regs.r[REG_PC] = pc;
+	cur->regs.r[m->sp] = sp;
+	cur->regs.r[m->fp] = fp;
+	cur->regs.known = 1ull << REG_PC | 1ull << m->sp | 1ull << m->fp;
+	if (!m->ra_in_reg) {
+		cur->regs.r[m->ra] = pc;
+		cur->regs.known |= 1ull << m->ra;
+	}
+}

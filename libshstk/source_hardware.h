@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * source_hardware.h - captures from the hardware shadow stack.
+ */
+#ifndef SHSTK_SOURCE_HARDWARE_H
+#define SHSTK_SOURCE_HARDWARE_H
+
+#include "shadow_reader.h"
+#include "walk.h"
+
+/*
+ * Capture from the shadow stack at @ssp. @uc: from the code that a signal
+ * interrupted; otherwise from the frame in @c.
+ */
+int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, const void *uc);
+
+/*
+ * The usual capture from a hardware shadow stack: its ends are known and there are
+ * no tokens in between. 0: not so.
+ */
+static inline no_sanitize int hardware_copy(const struct thread *t, uint64_t ra, uint64_t ssp,
+					    uint64_t *pcs, unsigned int max,
+					    struct shstk_info *info)
+{
+	const unsigned int own = !NATIVE_CALLS_PUSH;
+	uint64_t n = (t->outer - ssp) / 8;
+
+	if (!range_has(&t->shadow, ssp) || n < 4 || n + own > max || n > native_chunk(ssp) ||
+	    hw_word(t->outer - 8) != t->outermost ||
+	    native_copy((const uint64_t *)(uintptr_t)ssp, pcs + own, n))
+		return 0;
+	if (own)
+		pcs[0] = native_strip(ra);
+	n += own;
+	/* As call_tell(), but a call would make every capture save registers for it. */
+	if (info)
+		put_info(info, (struct shstk_info){
+				       .source = SHSTK_SOURCE_HARDWARE,
+				       .end = SHSTK_END_COMPLETE,
+				       .end_pc = pcs[n - 1],
+			       });
+	return n;
+}
+
+#endif

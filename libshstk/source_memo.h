@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * source_memo.h - captures that repeat the thread's last trace: nothing is new, or a few
+ * frames are.
+ *
+ * Where nothing is new, a capture is a chain of jumps from the public function on: it calls
+ * nothing, so that no caller is pushed out of the processor's predictor of returns, and has
+ * all registers for the comparison. What it may need again is in struct thread.call. The
+ * outermost capture of the thread only: enter_alone() was called.
+ */
+#ifndef SHSTK_SOURCE_MEMO_H
+#define SHSTK_SOURCE_MEMO_H
+
+#include "enter.h"
+#include "modmap.h"
+#include "rulecache.h"
+#include "verify.h"
+
+/*
+ * Does a capture begin in the frame in which the last trace begins, with all that the
+ * memo depends on unchanged? Then the frames behind it are to be compared.
+ */
+static inline __attribute__((always_inline)) no_sanitize bool
+memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_t sp, uint64_t fp)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	return likely(a->sp == sp && a->pc == native_strip(ra) && !((a->fp ^ fp) & a->fp_mask) &&
+		      a->gen == rulecache_gen() && modmap_loads_same() && (unsigned int)a->n < max);
+}
+
+/*
+ * Compare them: by what is packed of a trace that was repeated often; of a long trace; of
+ * any, with what only some CPUs have, and with what all have.
+ */
+int memo_repeat_packed(uint64_t *pcs, struct thread *t);
+int memo_repeat_long(uint64_t *pcs, struct thread *t);
+int memo_repeat_wide(uint64_t *pcs, struct thread *t);
+int memo_repeat_plain(uint64_t *pcs, struct thread *t);
+
+/* The call in @t->call, for which memo_begins_again(). Also of a hook. */
+static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, struct thread *t)
+{
+	if (likely(t->memo.again.up))
+		return memo_repeat_packed(pcs, t);
+	if (unlikely(t->memo.again.n > MEMO_LONG))
+		return memo_repeat_long(pcs, t);
+	return verify_is_wide() ? memo_repeat_wide(pcs, t) : memo_repeat_plain(pcs, t);
+}
+
+/*
+ * A few ordinary frames may be new. Returns the number of entries, 0 if it is not so: then
+ * nothing has changed. Leaves the capture.
+ */
+int memo_capture_near(const struct call *c, struct thread *t);
+
+#endif

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * source_walk.c - walk over frames of any kind; see walk.h.
+ */
+#include "enter.h"
+#include "frame.h"
+#include "modmap.h"
+#include "rulecache.h"
+#include "scratch.h"
+#include "source_marker.h"
+#include "step.h"
+#include "walk.h"
+
+/* Add marks to the entry that was written last. */
+static void mark_last(struct capture *c, uint8_t mark)
+{
+	if (c->marks && c->n)
+		c->marks[c->n - 1] |= mark;
+}
+
+/* Walk on from @cur. */
+static enum outcome take_cursor(struct capture *c, const struct cursor *cur)
+{
+	const struct machine *m = &NATIVE_MACHINE;
+
+	c->pc = cur->regs.r[REG_PC];
+	c->sp = cur->regs.r[m->sp];
+	c->fp = cur->regs.known & 1ull << m->fp ? cur->regs.r[m->fp] : 0;
+	c->slot = 0;
+	c->raw = c->pc;
+	c->mark = cur->mark;
+	c->go_g0_sp = cur->go_g0_sp;
+	if (c->memo)
+		memo_restored_fp(&c->w, c->w.fresh->end, 0);
+	if (c->sp <= c->own.stack.hi)
+		return GO_ON;
+	walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
+	return FINISHED;
+}
+
+/* A frame on another stack than the one before: what was remembered is not of that. */
+static bool cross(struct capture *c, uint64_t sp)
+{
+	if (!own_find_stack(&c->own, sp)) {
+		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
+		return false;
+	}
+	c->crossed = true;
+	walk_restart_memo(c);
+	return true;
+}
+
+/*
+ * Step out of @cur, whose entry is written, and out of every frame after it
+ * whose pc is exact: interrupted code.
+ */
+static enum outcome step_cursor(struct capture *c, const struct view *v, struct cursor *cur)
+{
+	for (;;) {
+		uint64_t pc = cur->regs.r[REG_PC];
+		uint8_t mark;
+		int err;
+
+		err = cursor_step(v, cur, &mark);
+		if (err == -SHSTK_END_NO_REGISTER && !v->full)
+			return NEED_FULL;
+		trampoline_finish(&cur->regs);
+		mark_last(c, mark);
+		if (err) {
+			walk_finish(c, err == STEP_COMPLETE ? SHSTK_END_COMPLETE : -err, pc);
+			return FINISHED;
+		}
+		if (!cur->exact && !cur->switched)
+			return GO_ON;
+		c->pc = cur->regs.r[REG_PC];
+		if (cur->exact && !walk_append(c, c->pc, cur->mark)) {
+			walk_finish(c, SHSTK_END_CAPACITY, c->pc);
+			return FINISHED;
+		}
+		if (!cross(c, cur->regs.r[v->m->sp]))
+			return FINISHED;
+		cur->switched = false;
+		if (!cur->exact)
+			return GO_ON;
+	}
+}
+
+static int step_special_in(void *mem, void *arg)
+{
+	struct cursor *cur = mem;
+	struct capture *c = arg;
+	const struct view *v = own_view(&c->own, false);
+	enum outcome out;
+
+	own_cursor(cur, c->pc, c->sp, c->fp);
+	cur->go_g0_sp = c->go_g0_sp;
+	out = step_cursor(c, v, cur);
+	return out == GO_ON ? take_cursor(c, cur) : out;
+}
+
+/* A frame that is no plain addition. Its entry is written. */
+static enum outcome step_special(struct capture *c, uint64_t rule)
+{
+	if (RULE_KIND(rule) == RULE_END) {
+		walk_finish(c, SHSTK_END_COMPLETE, c->pc);
+		c->end_by_rule = true;
+		return FINISHED;
+	}
+	return (enum outcome)scratch_call(sizeof(struct cursor), step_special_in, c);
+}
+
+/*
+ * Step out of the frame in @c, whose entry is written, by @rule.
+ */
+static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
+{
+	const uint64_t hi = c->own.stack.hi;
+	struct frame_exit x;
+
+	if (unlikely(!frame_is_ordinary(rule)))
+		return step_special(c, rule);
+	if (unlikely(!frame_leave(rule, c->sp - hi, c->fp - hi, &x))) {
+		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
+		return FINISHED;
+	}
+	if (rule & RULE_FP_SAVED) {
+		c->fp = frame_word(hi, x.fp);
+		if (c->memo)
+			memo_restored_fp(&c->w, c->w.fresh->end, hi + x.fp);
+	}
+	c->slot = hi + x.ra;
+	c->raw = frame_word(hi, x.ra);
+	c->pc = native_strip(c->raw);
+	c->sp = hi + x.cfa;
+	c->mark = 0;
+	return GO_ON;
+}
+
+/* The trace ends here, before the frame in @c was written or behind it. */
+static enum outcome end_at(struct capture *c, int end)
+{
+	walk_finish(c, end, c->pc);
+	return FINISHED;
+}
+
+/* The frame in @c is one of the last trace: write it and what is as it was behind it. */
+static inline enum outcome add_met(struct capture *c, uint64_t *rule)
+{
+	if (!walk_append(c, c->pc, c->mark))
+		return end_at(c, SHSTK_END_CAPACITY);
+	walk_record(c);
+	if (c->memo && walk_reuse(c) == FINISHED)
+		return FINISHED;
+	*rule = rulecache_get(c->pc, c->gen, load_relaxed(&rulecache.mask));
+	if (unlikely(*rule == RULE_NONE))
+		*rule = modmap_rule(c->pc, false);
+	return likely(*rule != RULE_NONE) ? GO_ON : end_at(c, SHSTK_END_NO_RULE);
+}
+
+/* A return address of 0 is the end of the stack, where nothing speaks against it. */
+static int end_at_zero(const struct capture *c)
+{
+	return c->guessed || (NATIVE_MACHINE.fp_ends && c->fp) ? SHSTK_END_BAD_PC :
+								 SHSTK_END_COMPLETE;
+}
+
+/* It is none: write it. */
+static inline enum outcome add_new(struct capture *c, uint64_t *rule)
+{
+	*rule = rulecache_get(c->pc, c->gen, load_relaxed(&rulecache.mask));
+	if (unlikely(*rule == RULE_NONE)) {
+		if (!c->pc)
+			return end_at(c, end_at_zero(c));
+		*rule = modmap_rule(c->pc, false);
+		if (*rule == RULE_NONE)
+			return end_at(c, SHSTK_END_BAD_PC);
+	}
+	if (!walk_append(c, c->pc, c->mark))
+		return end_at(c, SHSTK_END_CAPACITY);
+	walk_record(c);
+	return GO_ON;
+}
+
+/* From the frame in @c outwards. */
+static enum outcome walk(struct capture *c)
+{
+	if (!c->memo && !c->skip && !c->mark)
+		walk_ordinary_plain(c);
+	for (;;) {
+		enum outcome out;
+		uint64_t rule;
+
+		if (unlikely(trampoline_has(c->pc))) { /* nested, or another's */
+			c->pc = c->raw = trampoline_of(c->pc)->ra;
+			c->slot = 0;
+		}
+		if (c->memo && !c->skip && memo_meet(&c->w, c->pc, c->sp, c->fp))
+			out = add_met(c, &rule);
+		else
+			out = add_new(c, &rule);
+		if (out != GO_ON)
+			return out;
+		walk_record_use(c, rule);
+		out = step(c, rule);
+		if (out != GO_ON)
+			return out;
+		/* Frames without a slot, or to be left out, are for this loop. */
+		if (!c->slot || c->skip)
+			continue;
+		if (c->memo)
+			walk_ordinary_memo(c);
+		else
+			walk_ordinary_plain(c);
+	}
+}
+
+/*
+ * A rule needed a register that the fast loop does not follow: all over again
+ * from @cur, with every register.
+ */
+static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
+{
+	const struct view *v = own_view(&c->own, true);
+	uint8_t mark;
+	int err;
+
+	walk_forget(c);
+	/* Our own frames first. */
+	while (cur->regs.r[v->m->sp] < until) {
+		err = cursor_step(v, cur, &mark);
+		if (err) {
+			walk_finish(c, SHSTK_END_NO_REGISTER, 0);
+			return;
+		}
+	}
+	for (;;) {
+		if (!walk_append(c, cur->regs.r[REG_PC], cur->mark)) {
+			walk_finish(c, SHSTK_END_CAPACITY, cur->regs.r[REG_PC]);
+			return;
+		}
+		if (step_cursor(c, v, cur) != GO_ON)
+			return;
+		if (!own_is_code(cur->regs.r[REG_PC] - 1)) {
+			walk_finish(c, SHSTK_END_BAD_PC, cur->regs.r[REG_PC]);
+			return;
+		}
+	}
+}
+
+/*
+ * Beginning and end.
+ */
+
+void walk_begin(struct capture *c, const struct request *r, uint64_t sp)
+{
+	struct thread *t = c->own.t;
+
+	enter_after_jump(t, sp);
+	c->own.outermost = enter(t, sp);
+	c->crossed = false;
+	c->go_g0_sp = 0;
+	if (marker_on_stack(t) && c->own.outermost)
+		marker_take_back(t, sp);
+	c->pcs = r->pcs;
+	c->marks = r->marks;
+	c->max = r->max;
+	c->skip = r->skip;
+	c->n = 0;
+	c->mark = 0;
+	c->reused = 0;
+	c->guessed = 0;
+	c->memo = false;
+	c->waits = false;
+	c->joined = false;
+	c->end_by_rule = false;
+	if (unlikely(r->check))
+		own_check_stack(t, sp);
+	if (unlikely(modmap_loads_changed()))
+		modmap_revalidate();
+	c->gen = rulecache_gen();
+	if (c->own.outermost && r->sources & SHSTK_USE_MEMO)
+		walk_open_memo(c);
+}
+
+/* Is the trace all that the memo has now? */
+static bool is_in_memo(const struct capture *c)
+{
+	const struct memo *m = &c->own.t->memo;
+	const struct memo_side *s = &m->side[m->last];
+
+	return c->memo && !c->crossed && c->n && s->end - s->first == (int)c->n;
+}
+
+static void tell_hook(struct shstk_hook *hook, const struct capture *c)
+{
+	struct memo_side *s = &c->own.t->memo.side[c->own.t->memo.last];
+
+	hook->end = c->end;
+	hook->crossed = c->crossed;
+	hook->id = is_in_memo(c) ? memo_id(s, s->first) : shstk_trace_id(c->pcs, c->n);
+}
+
+int walk_end(struct capture *c, const struct request *r)
+{
+	struct thread *t = c->own.t;
+
+	walk_store_memo(c);
+	if (r->hook)
+		tell_hook(r->hook, c);
+	enter_count(t, c->reused);
+	leave(t, c->own.outermost);
+	if (unlikely(c->own.outermost && modmap_has_retired()))
+		modmap_reclaim();
+	if (r->info)
+		call_tell(r->info, 0, c->n, c->end, c->end_pc, c->reused, c->guessed);
+	return c->n;
+}
+
+/* Start over from here, above our own frames. */
+static __attribute__((noinline)) void again_from_here(struct capture *c, const struct request *r,
+						      uint64_t until)
+{
+	struct cursor cur = { .mark = 0 };
+
+	native_here(&cur.regs);
+	cur.exact = true;
+	c->n = 0;
+	c->skip = r->skip;
+	c->guessed = 0;
+	c->reused = 0;
+	walk_full(c, &cur, until);
+}
+
+void walk_from_caller(struct capture *c, const struct request *r)
+{
+	uint64_t sp = c->sp;
+
+	if (unlikely(!own_find_stack(&c->own, sp))) {
+		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
+		c->memo = false;
+		return;
+	}
+	walk_restart_memo(c);
+	if (unlikely(walk(c) == NEED_FULL))
+		again_from_here(c, r, sp);
+}
+
+void walk_context_cursor(struct cursor *cur, const void *ucontext)
+{
+	memset(cur, 0, sizeof(*cur));
+	cur->exact = true;
+	cur->innermost = true;
+	cur->mark = SHSTK_MARK_PC;
+	native_context(ucontext, &cur->regs);
+	trampoline_finish(&cur->regs);
+}
+
+void walk_from_context(struct capture *c, const struct request *r, const void *ucontext,
+		       struct cursor *cur)
+{
+	const struct view *v = own_view(&c->own, false);
+	uint64_t sp = c->sp;
+	enum outcome out;
+
+	walk_restart_memo(c);
+	out = step_cursor(c, v, cur);
+	if (out == GO_ON)
+		out = take_cursor(c, cur);
+	if (out == GO_ON)
+		out = walk(c);
+	if (out != NEED_FULL)
+		return;
+	walk_context_cursor(cur, ucontext);
+	c->n = 0;
+	c->skip = r->skip;
+	c->guessed = 0;
+	c->reused = 0;
+	if (own_find_stack(&c->own, sp))
+		walk_full(c, cur, 0);
+}

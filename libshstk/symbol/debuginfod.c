@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * debuginfod.c - debug files from a server.
+ *
+ * Whoever sets DEBUGINFOD_URLS wants programs that look for debug information to
+ * ask these servers. libdebuginfod of elfutils does so, with a cache and with the
+ * limits of debuginfod-client-config(7). It brings libcurl and much behind that with
+ * it: so it is loaded only where it is asked for, and where it is missing nothing
+ * is.
+ */
+#include <dlfcn.h>
+#include <elfutils/debuginfod.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "private.h"
+
+struct library {
+	typeof(debuginfod_begin) *begin;
+	typeof(debuginfod_find_debuginfo) *find;
+	typeof(debuginfod_end) *end;
+};
+
+/* It stays loaded: libcurl can not be initialised twice by parts of a program. */
+static bool load(struct library *lib)
+{
+	void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+
+	if (!handle)
+		return false;
+	lib->begin = (typeof(lib->begin))dlsym(handle, "debuginfod_begin");
+	lib->find = (typeof(lib->find))dlsym(handle, "debuginfod_find_debuginfo");
+	lib->end = (typeof(lib->end))dlsym(handle, "debuginfod_end");
+	dlclose(handle);
+	return lib->begin && lib->find && lib->end;
+}
+
+int shstk_debuginfod_open(const void *build_id, size_t size)
+{
+	const char *urls = secure_getenv(DEBUGINFOD_URLS_ENV_VAR);
+	debuginfod_client *client;
+	struct library lib;
+	int fd;
+
+	if (!urls || !*urls || !load(&lib))
+		return -ENOENT;
+	client = lib.begin();
+	if (!client)
+		return -ENOMEM;
+	fd = lib.find(client, build_id, size, NULL);
+	lib.end(client);
+	return fd;
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * gonames.c - names, files and lines from the table that Go programs carry.
+ *
+ * It comes before debug information: it is there in stripped programs too, is what the
+ * program prints of itself, and need not be unpacked.
+ */
+#include <gelf.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshstk/gopclntab.h"
+#include "private.h"
+
+#define LINES_MAX 128
+
+struct shstk_gonames {
+	struct gofile file;
+	const struct shstk_symbols_opts *opts;
+};
+
+/* Others are not read as a whole for this. */
+static bool may_be_go(Elf *elf)
+{
+	size_t nr;
+
+	if (!elf_getshdrnum(elf, &nr) && !nr)
+		return true;
+	return shstk_elf_has(elf, ".gopclntab") || shstk_elf_has(elf, ".go.buildinfo") ||
+	       shstk_elf_has(elf, ".data.rel.ro.gopclntab");
+}
+
+struct shstk_gonames *shstk_gonames_create(Elf *elf, const struct shstk_symbols_opts *opts)
+{
+	struct shstk_gonames *go;
+	size_t size;
+	char *bytes;
+
+	if (!may_be_go(elf))
+		return NULL;
+	bytes = elf_rawfile(elf, &size);
+	go = bytes ? calloc(1, sizeof(*go)) : NULL;
+	if (!go)
+		return NULL;
+	go->opts = opts;
+	if (!shstk_gofile_init(&go->file, bytes, size))
+		return go;
+	free(go);
+	return NULL;
+}
+
+void shstk_gonames_destroy(struct shstk_gonames *go)
+{
+	if (go)
+		shstk_gofile_deinit(&go->file);
+	free(go);
+}
+
+static bool take(const struct shstk_gonames *go, struct shstk_pool *pool, const struct goline *l,
+		 struct shstk_symframe *frame)
+{
+	*frame = (struct shstk_symframe){
+		.function = shstk_pool_text(pool, l->function, strlen(l->function)),
+		.start_line = l->start_line,
+		.inlined = l->inlined,
+	};
+	frame->linkage = frame->function;
+	if (!go->opts->no_lines && l->file) {
+		frame->file = shstk_pool_text(pool, l->file, strlen(l->file));
+		frame->line = l->line;
+	}
+	return frame->function;
+}
+
+unsigned int shstk_gonames_find(const struct shstk_gonames *go, struct shstk_pool *pool,
+				uint64_t addr, struct shstk_symframe *frames, unsigned int max,
+				uint64_t *start)
+{
+	const struct gopclntab *tab = &go->file.tab;
+	struct goline lines[LINES_MAX];
+	unsigned int i, nr, first;
+	struct gofunc f;
+
+	nr = shstk_gopclntab_lines(tab, addr, lines, max < LINES_MAX ? max : LINES_MAX);
+	if (!nr || !shstk_gopclntab_find(tab, addr, &f))
+		return 0;
+	*start = f.entry;
+	first = go->opts->no_inline ? nr - 1 : 0;
+	for (i = first; i < nr; i++)
+		if (!take(go, pool, &lines[i], &frames[i - first]))
+			return 0;
+	return nr - first;
+}

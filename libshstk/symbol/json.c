@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Writing JSON. See json.h.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+/* Length of the character in UTF-8 at @s; 0: it is none. */
+static int utf8_length(const unsigned char *s)
+{
+	uint32_t c;
+	int n;
+
+	if (*s < 0x80)
+		return 1;
+	n = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
+	if (*s < 0xc2 || *s > 0xf4)
+		return 0;
+	c = *s & (0x7f >> n);
+	for (int i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	/* Longer than needed, a surrogate, or too large. */
+	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c < 0xe000) ||
+	    c > 0x10ffff)
+		return 0;
+	return n;
+}
+
+static void put_text(FILE *out, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	putc('"', out);
+	while (*s) {
+		int n = utf8_length(s);
+
+		if (!n)
+			fputs("\\ufffd", out);
+		else if (*s == '"' || *s == '\\')
+			fprintf(out, "\\%c", *s);
+		else if (*s < 0x20 || *s == 0x7f)
+			fprintf(out, "\\u%04x", *s);
+		else
+			fwrite(s, 1, n, out);
+		s += n ? n : 1;
+	}
+	putc('"', out);
+}
+
+/* What stands between the value before and this one; one object a line. */
+static void begin(struct json *json, const char *name, bool line)
+{
+	if (json->depth) {
+		bool *some = &json->some[json->depth - 1];
+
+		fputs(*some ? line ? "," : ", " : "", json->out);
+		*some = true;
+		if (line)
+			fprintf(json->out, "\n%*s", (int)json->depth, "");
+	}
+	if (name) {
+		put_text(json->out, name);
+		fputs(": ", json->out);
+	}
+}
+
+void shstk_json_open(struct json *json, const char *name, char bracket)
+{
+	if (json->depth == JSON_MAX_DEPTH)
+		abort(); /* the depth is fixed in the caller */
+	begin(json, name, true);
+	putc(bracket, json->out);
+	json->close[json->depth] = bracket == '{' ? '}' : ']';
+	json->some[json->depth++] = false;
+}
+
+void shstk_json_close(struct json *json)
+{
+	putc(json->close[--json->depth], json->out);
+	if (!json->depth)
+		putc('\n', json->out);
+}
+
+void shstk_json_string(struct json *json, const char *name, const char *text)
+{
+	if (!text) {
+		shstk_json_null(json, name);
+		return;
+	}
+	begin(json, name, false);
+	put_text(json->out, text);
+}
+
+void shstk_json_int(struct json *json, const char *name, int64_t value)
+{
+	begin(json, name, false);
+	fprintf(json->out, "%" PRId64, value);
+}
+
+void shstk_json_bool(struct json *json, const char *name, bool value)
+{
+	begin(json, name, false);
+	fputs(value ? "true" : "false", json->out);
+}
+
+void shstk_json_real(struct json *json, const char *name, double value)
+{
+	begin(json, name, false);
+	fprintf(json->out, "%.3f", value);
+}
+
+void shstk_json_address(struct json *json, const char *name, uint64_t value)
+{
+	begin(json, name, false);
+	fprintf(json->out, "\"0x%" PRIx64 "\"", value);
+}
+
+void shstk_json_null(struct json *json, const char *name)
+{
+	begin(json, name, false);
+	fputs("null", json->out);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * walk_memo.c - what a walk takes from the thread's last trace, and what it leaves there;
+ * see walk.h.
+ */
+#include "rulecache.h"
+#include "walk.h"
+
+/* Does the step out of @pc restore fp without using it? */
+static bool restores_fp(uint64_t pc)
+{
+	uint64_t rule = rulecache_get(pc, rulecache_gen(), load_relaxed(&rulecache.mask));
+
+	return RULE_KIND(rule) == RULE_SP && rule & RULE_FP_SAVED;
+}
+
+enum outcome walk_reuse(struct capture *c)
+{
+	const struct memo_side *old = c->w.old;
+	int j = c->w.j;
+	int v = memo_verify(&c->w, c->pcs + c->n, c->max - c->n);
+	int taken = j;
+
+	if (unlikely(c->marks != NULL))
+		memset(c->marks + c->n, 0, v - j);
+	if ((v == old->end - 1 && c->own.t->memo.complete) ||
+	    (v < old->end - 1 && c->n + (v - j) == c->max)) {
+		c->n += v - j;
+		c->reused += v - j;
+		c->joined = true;
+		walk_finish(c, v == old->end - 1 ? SHSTK_END_COMPLETE : SHSTK_END_CAPACITY,
+			    c->pcs[c->n - 1]);
+		return FINISHED;
+	}
+	if (v > j)
+		taken = memo_take(&c->w, v, &c->fp, restores_fp);
+	if (taken < 0) {
+		walk_forget(c);
+		return GO_ON;
+	}
+	if (taken == j) {
+		c->w.j++;
+		return GO_ON;
+	}
+	c->n += taken - j;
+	c->reused += taken - j;
+	c->sp = old->anchor + old->sp[taken];
+	c->raw = old->raw[taken];
+	c->pc = native_strip(c->raw);
+	return GO_ON;
+}
+
+/*
+ * Where no trace has much of the one before, remembering costs more than it
+ * saves: about as much as walking a quarter of the new frames and 16 more. The
+ * more often that was so, the more captures go without, up to 31. The next one then
+ * is compared with a trace of long ago, which may be why nothing is met: now and then
+ * it is not waited, and the next one is compared with its neighbour.
+ */
+static void judge_memo(struct capture *c)
+{
+	struct memo *m = &c->own.t->memo;
+
+	if (4 * c->reused >= 64 + (c->n - c->reused)) {
+		m->misses = 0;
+		return;
+	}
+	if (++m->misses == 9) {
+		m->misses = 5;
+		m->wait = 0;
+		return;
+	}
+	m->wait = (1 << (min(m->misses, 6) - 1)) - 1;
+}
+
+/* Two traces in a row that begin alike: there is no more need to wait. */
+static inline void note_trace(struct capture *c)
+{
+	struct memo *m = &c->own.t->memo;
+	uint64_t key = c->place + c->n;
+
+	if (c->n > 4)
+		key += c->pcs[1] * 3 + c->pcs[2] * 5 + c->pcs[4] * 7;
+	if (m->wait_key == key)
+		m->wait = 0;
+	m->wait_key = key;
+}
+
+void walk_store_memo(struct capture *c)
+{
+	struct memo *m = &c->own.t->memo;
+
+	if (c->waits)
+		note_trace(c);
+	if (!c->memo)
+		return;
+	judge_memo(c);
+	m->gen = c->gen;
+	if (c->joined) {
+		memo_join(&c->w);
+	} else {
+		memo_replace(&c->w);
+		m->complete = c->end_by_rule;
+	}
+	memo_publish(m, c->own.t->native_known ? c->own.t->native.hi : 0);
+	m->near = c->w.fresh->end - c->w.fresh->first <= MEMO_NEAR;
+}
+
+void walk_open_memo(struct capture *c)
+{
+	struct memo *m = &c->own.t->memo;
+
+	if (m->wait) {
+		m->wait--;
+		c->waits = true;
+		c->place = c->pc * 9 + c->sp;
+		return;
+	}
+	c->memo = true;
+	if (unlikely(m->gen != c->gen))
+		memo_clear(m);
+}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The manners of the command: options, help, exit statuses, what is written
+# where, completion, and that the manual pages say the same.
+
+COMMAND_B	:= $(B)/selftests/command
+
+$(COMMAND_B)/target: selftests/command/target.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -pthread -o $@ $<
+
+$(COMMAND_B)/command_test: selftests/command/command_test $(COMMAND_B)/target all
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK	+= $(COMMAND_B)/command_test

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Go programs: names, rules and stacks by the table that they carry. They are built by the
+# tests, with the machine's own Go.
+
+GO_B := $(B)/selftests/go
+
+$(GO_B)/table: selftests/go/table.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a
+
+selftests/go/names_test: | $(GO_B)/table $(EXPORT_B)/driver-native
+
+selftests/go/stacks_test selftests/go/goroutines_test: | $(B)/shstk
+
+selftests/go/record_test: | $(B)/shstk $(TOOL_OBJECTS)
+
+CHECK += selftests/go/names_test selftests/go/stacks_test selftests/go/goroutines_test \
+	selftests/go/record_test
+
+# The same by every release of Go that Debian's suites have.
+#
+#   make check-go   fetch them (2.2 GB) and run the tests of Go programs by each
+check-go: all $(GO_B)/table $(EXPORT_B)/driver-native
+	$(Q)selftests/go/toolchains
+	$(Q)selftests/go/names_test --suites
+	$(Q)selftests/go/stacks_test --suites
+	$(Q)selftests/go/goroutines_test --suites
+	$(Q)selftests/go/record_test --suites
+	$(Q)selftests/go/package_test --suites
+
+.PHONY: check-go
+
+# Tables made by the test, also with sanitizers.
+$(GO_B)/forms_test: selftests/go/forms_test.c $(B)/lib/asan/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/asan/libshstk.a
+
+CHECK += $(GO_B)/forms_test
+
+# The package go/shstk: Go tells by itself what is to be built anew.
+selftests/go/package_test: | $(GO_B)/package
+
+$(GO_B)/package:
+	@mkdir -p $(@D)
+	$(call say,GO,$@)selftests/go/package_test --build && touch $@
+
+CHECK += selftests/go/package_test
+
+# Times of the package beside runtime.Callers and a walk by frame pointers: the least of
+# so many rounds, which hardly depends on what else runs.
+#
+#   make bench-go   times of go/shstk, the least of GO_ROUNDS (1000)
+GO_ROUNDS ?= 1000
+bench-go:
+	$(Q)cd go && go test -run '^$$' -bench Ratio -benchtime 1x ./shstk -rounds $(GO_ROUNDS)
+
+.PHONY: bench-go
+
+# What Go's runtime is given by libshstk: by C, and by a Go program.
+$(GO_B)/traceback_c_test: selftests/go/traceback_c_test.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a -pthread
+
+selftests/go/traceback_test: | $(B)/libshstk.so
+
+CHECK += $(GO_B)/traceback_c_test selftests/go/traceback_test

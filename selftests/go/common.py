@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Building Go programs for the tests, and reading what they are made of."""
+
+import os
+import re
+import struct
+import subprocess
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+B = os.path.join(TOP, os.environ.get('B', 'build'))
+WHERE = os.path.join(B, 'selftests', 'go')
+SHSTK = os.path.join(B, 'shstk')
+CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
+
+PATIENCE = 300      # seconds that anything may take
+
+# How a program can be built: link flags, build mode, cgo.
+VARIANTS = {
+    'static': ('', '', False),
+    'stripped': ('-s -w', '', False),
+    'pie': ('', 'pie', False),
+    'stripped-pie': ('-s -w', 'pie', False),
+    'cgo': ('', '', True),
+    'stripped-cgo': ('-s -w', '', True),
+    'cgo-pie': ('', 'pie', True),
+    'stripped-cgo-pie': ('-s -w', 'pie', True),
+}
+# The same with symbols.
+WHOLE = {
+    'stripped': 'static',
+    'stripped-pie': 'pie',
+    'stripped-cgo': 'cgo',
+    'stripped-cgo-pie': 'cgo-pie',
+}
+# Further files of a program, and since when they can be compiled.
+PARTS = {
+    'where.go': [('generics.go', (1, 18))],
+}
+
+
+class Skip(Exception):
+    """The machine lacks what a case needs."""
+
+
+def toolchains(only_native=True):
+    """Installed Go releases: name and GOROOT, the native one first."""
+    found = []
+    done = subprocess.run(['go', 'env', 'GOROOT', 'GOVERSION'], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False) \
+        if any(os.access(os.path.join(p, 'go'), os.X_OK)
+               for p in os.environ.get('PATH', '').split(':')) else None
+    if done and not done.returncode:
+        root, version = done.stdout.split()[:2]
+        found.append((re.match(r'go(\d+\.\d+)', version).group(1), root))
+    if only_native:
+        return found
+    folder = os.path.join(CACHE, 'go')
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if not re.fullmatch(r'\d+\.\d+', name):
+            continue    # where they are fetched with
+        found.append((name, os.path.join(folder, name, 'usr', 'lib', 'go-' + name)))
+    return found
+
+
+def release(version):
+    """1.19 as (1, 19)."""
+    return tuple(int(n) for n in version.split('.')[:2])
+
+
+def build(version, root, source, variant, arch='amd64'):
+    """Build a program of selftests/go; returns its path."""
+    flags, mode, cgo = VARIANTS[variant]
+    folder = os.path.join(WHERE, f'{version}-{arch}')
+    out = os.path.join(folder, f'{os.path.basename(source)[:-3]}-{variant}')
+    os.makedirs(folder, exist_ok=True)
+    env = dict(os.environ, GOROOT=root, GOTOOLCHAIN='local', GOFLAGS='', GO111MODULE='off',
+               GOCACHE=os.path.join(WHERE, 'cache-' + version), GOARCH=arch, GOOS='linux',
+               CGO_ENABLED='1' if cgo else '0', HOME=os.environ.get('HOME', '/'))
+    command = [os.path.join(root, 'bin', 'go'), 'build', '-o', out]
+    if flags:
+        command.append('-ldflags=' + flags)
+    if mode:
+        command.append('-buildmode=' + mode)
+    # With C in it: the source may have none.
+    sources = [source] + (['calls.go'] if cgo else [])
+    sources += [name for name, since in PARTS.get(source, []) if release(version) >= since]
+    command += [os.path.join(TOP, 'selftests', 'go', name) for name in sources]
+    done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f'{" ".join(command)}: {done.stdout[-1500:]}')
+    return out
+
+
+def functions(path):
+    """Functions of the symbol table that Go's compiler made: (start, size, name)."""
+    with open(path, 'rb') as f:
+        data = f.read()
+    shoff, = struct.unpack_from('<Q', data, 40)
+    count, = struct.unpack_from('<H', data, 60)
+    heads = [struct.unpack_from('<IIQQQQIIQQ', data, shoff + 64 * i) for i in range(count)]
+    found = []
+    for head in heads:
+        if head[1] != 2:
+            continue
+        names = heads[head[6]][4]
+        for at in range(head[4], head[4] + head[5], 24):
+            name, info, _, _, value, size = struct.unpack_from('<IBBHQQ', data, at)
+            if info & 15 != 2 or not size:
+                continue
+            text = data[names + name:data.index(b'\0', names + name)].decode()
+            found.append((value, size, text))
+    return found
+
+
+def start(path):
+    """Start a program that says when it is ready, with its input open."""
+    child = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if not child.stdout.readline().startswith('ready'):
+        child.kill()
+        raise RuntimeError(f'{path} does not run')
+    return child
+
+
+def make_core(path, folder):
+    """Have a program leave a core file; its name."""
+    script = 'ulimit -c unlimited; exec "$1"'
+    with subprocess.Popen(['sh', '-c', script, 'sh', path], cwd=folder, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as child:
+        child.stdout.readline()
+        child.communicate('core', timeout=PATIENCE)
+    found = [f for f in os.listdir(folder) if f.startswith('core')]
+    if not found:
+        with open('/proc/sys/kernel/core_pattern', encoding='utf-8') as f:
+            raise Skip(f'no core file in its folder; core_pattern is {f.read().strip()!r}')
+    return os.path.join(folder, found[0])
+
+
+def point(n, name, check, args):
+    """Run a case and print its line of KTAP. False: it failed."""
+    try:
+        wrong = check(*args)
+    except Skip as skip:
+        print(f'ok {n} {name} # SKIP {skip}', flush=True)
+        return True
+    except (RuntimeError, subprocess.SubprocessError) as error:
+        wrong = str(error)
+    if wrong:
+        print('\n'.join('# ' + line for line in wrong.splitlines()))
+    print(f'{"not ok" if wrong else "ok"} {n} {name}', flush=True)
+    return not wrong
+
+
+def main(cases):
+    """Run all cases: (name, function, its arguments), which returns what is wrong."""
+    todo = list(cases)
+    if not todo:
+        print('1..0 # SKIP no Go here: apt-get install golang-go')
+        return 4
+    print('KTAP version 1')
+    print(f'1..{len(todo)}')
+    good = [point(n, *case) for n, case in enumerate(todo, 1)]
+    return 0 if all(good) else 1

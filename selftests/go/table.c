@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * table.c - what the library reads in the table of a Go program.
+ *
+ * usage: table FILE
+ *
+ * Reads addresses of the file in hexadecimal, one in each line, and prints of each the
+ * distance from sp to the CFA by the table, or "none". First comes a line with the form
+ * of the table and the number of its functions.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gorule.h"
+
+int main(int argc, char **argv)
+{
+	struct cfi_row row;
+	struct gofile f;
+	uint64_t vaddr;
+	struct stat st;
+	void *data;
+	int fd, status;
+
+	if (argc != 2)
+		errx(2, "usage: table FILE");
+	fd = open(argv[1], O_RDONLY);
+	if (fd < 0 || fstat(fd, &st))
+		err(1, "%s", argv[1]);
+	data = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		err(1, "%s", argv[1]);
+	status = shstk_gofile_init(&f, data, st.st_size);
+	if (status)
+		errx(1, "%s: no table: %d", argv[1], status);
+	printf("form %u functions %u moduledata %s trees %s\n", f.tab.form, f.tab.nfunc,
+	       f.tab.moduledata ? "yes" : "no", f.tab.gofunc ? "yes" : "no");
+	while (scanf("%" SCNx64, &vaddr) == 1) {
+		if (gorule_row(&f.tab, vaddr, &row))
+			puts("none");
+		else
+			printf("%d\n", row.cfa_off);
+	}
+	shstk_gofile_deinit(&f);
+	return 0;
+}

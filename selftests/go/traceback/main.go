@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+// Command traceback writes a CPU profile of itself to the file that is named.
+//
+//	traceback FILE SECONDS callbacks   calls C, which calls Go, which calls C again
+//	traceback FILE SECONDS throw       two threads throw C++ exceptions all the time
+//	traceback FILE SECONDS stacks      asks for the stacks of all goroutines meanwhile
+package main
+
+/*
+#include <stdint.h>
+#include "work.h"
+*/
+import "C"
+
+import (
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	_ "shstk/go/shstktraceback"
+)
+
+//export goBack
+func goBack(n C.int) C.int {
+	return goInner(n)
+}
+
+//go:noinline
+func goInner(n C.int) C.int {
+	return C.c_spin(n) + 1
+}
+
+//go:noinline
+func goOuter(depth, n C.int) C.int {
+	return C.c_there(depth, n) + 1
+}
+
+// Every goroutine that calls C in a loop, until the time is over.
+func work(seconds float64, each func()) {
+	for start := C.cpu_seconds(); float64(C.cpu_seconds()-start) < seconds; {
+		each()
+	}
+}
+
+func throw() { C.cc_throw(100) }
+
+func callbacks() { goOuter(6, 1000000) }
+
+// How often the other goroutine was seen in Go that C called.
+var seen int
+
+// The stacks of all goroutines, of which one is in Go that C called.
+func stacks() {
+	time.Sleep(time.Millisecond)
+	text := make([]byte, 1<<20)
+	text = text[:runtime.Stack(text, true)]
+	if !strings.Contains(string(text), "main.goInner") {
+		return
+	}
+	seen++
+	if !strings.Contains(string(text), "non-Go") {
+		panic("a goroutine in a callback has no C functions:\n" + string(text))
+	}
+}
+
+func main() {
+	seconds, err := strconv.ParseFloat(os.Args[2], 64)
+	if err != nil {
+		panic(err)
+	}
+	file, err := os.Create(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		panic(err)
+	}
+	switch os.Args[3] {
+	case "callbacks":
+		work(seconds, callbacks)
+	case "throw":
+		go work(1e9, throw)
+		work(seconds, throw)
+	case "stacks":
+		go work(1e9, callbacks)
+		work(seconds, stacks)
+		if seen == 0 {
+			panic("no goroutine was seen in a callback")
+		}
+	}
+	pprof.StopCPUProfile()
+	if err := file.Close(); err != nil {
+		panic(err)
+	}
+}

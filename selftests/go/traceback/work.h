@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef WORK_H
+#define WORK_H
+
+double cpu_seconds(void);
+/* Calls itself @depth times, with 400 bytes of locals each, then goBack(). */
+int c_there(int depth, int n);
+int c_spin(int n);
+/* Throws C++ exceptions through ten functions, and catches them. */
+int cc_throw(int times);
+
+#endif

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What Go's runtime does with shstk_go_traceback() and shstk_go_context(), done by C: the
+ * functions in section "gotext" stand for Go.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "libshstk/shstk_go.h"
+
+#define GO __attribute__((noipa, section("gotext")))
+#define SIZE 512 /* no function here is larger */
+#define C_FUNCTION __attribute__((noipa, aligned(SIZE)))
+#define MAX 32
+
+extern char __start_gotext[], __stop_gotext[];
+
+struct traceback {
+	uintptr_t context, sigcontext;
+	uintptr_t *buf;
+	uintptr_t max;
+};
+
+static struct {
+	uintptr_t pcs[MAX];
+	int n;
+} got;
+
+static void ask(uintptr_t context, void *ucontext, uintptr_t max)
+{
+	struct traceback arg = { context, (uintptr_t)ucontext, got.pcs, max };
+
+	memset(&got, 0xff, sizeof(got));
+	shstk_go_traceback(&arg);
+	for (got.n = 0; got.n < (int)max && got.pcs[got.n]; got.n++)
+		;
+}
+
+/* The functions whose addresses were found; Go's are not to be among them. */
+static bool is_in(uintptr_t pc, void *function)
+{
+	return pc - (uintptr_t)function < SIZE;
+}
+
+static uintptr_t context;
+
+/* As _cgo_wait_runtime_init_done(): it is gone when the traceback is taken. */
+C_FUNCTION static void make_context(void)
+{
+	struct {
+		uintptr_t context;
+	} arg = { 0 };
+
+	shstk_go_context(&arg);
+	context = arg.context;
+}
+
+static void release_context(void)
+{
+	shstk_go_context(&context);
+	context = 0;
+}
+
+C_FUNCTION static int overwrite(int n)
+{
+	volatile char room[512];
+
+	memset((char *)room, 0x55, sizeof(room));
+	return room[n];
+}
+
+static void (*in_callback)(void);
+
+/* An exported Go function as C sees it, and what is below it. */
+C_FUNCTION static int callback(void)
+{
+	make_context();
+	overwrite(3);
+	in_callback();
+	release_context(); /* so that in_callback() is no tail call */
+	return 1;
+}
+
+C_FUNCTION static int middle(int n)
+{
+	volatile int got_back = n ? middle(n - 1) : callback();
+
+	return got_back + 1;
+}
+
+GO static int go_calls(int n)
+{
+	volatile int got_back = middle(n);
+
+	return got_back + 1;
+}
+
+C_FUNCTION static int below_go(int n)
+{
+	volatile int got_back = go_calls(n);
+
+	return got_back + 1;
+}
+
+static void ask_by_context(void)
+{
+	ask(context, NULL, MAX);
+}
+
+static void *ask_in_thread(void *unused)
+{
+	ask_by_context();
+	return unused;
+}
+
+static void ask_from_elsewhere(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, ask_in_thread, NULL);
+	pthread_join(thread, NULL);
+}
+
+static void on_signal(int sig, siginfo_t *info, void *ucontext)
+{
+	(void)sig;
+	(void)info;
+	ask(0, ucontext, MAX);
+}
+
+static void by_signal(void)
+{
+	raise(SIGUSR1);
+}
+
+TEST(a_range_that_is_empty_is_refused)
+{
+	EXPECT_EQ(shstk_go_set_text(5, 5), -EINVAL);
+	EXPECT_EQ(shstk_go_set_text(6, 5), -EINVAL);
+}
+
+FIXTURE(go){};
+
+FIXTURE_SETUP(go)
+{
+	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+
+	ASSERT_EQ(shstk_go_set_text((uintptr_t)__start_gotext, (uintptr_t)__stop_gotext), 0);
+	sigaction(SIGUSR1, &sa, NULL);
+}
+
+FIXTURE_TEARDOWN(go)
+{
+}
+
+/* callback(), middle() @n + 1 times, and nothing of Go or below it. */
+static bool found_chain(int n)
+{
+	int i;
+
+	if (got.n != n + 2 || !is_in(got.pcs[0], callback))
+		return false;
+	for (i = 1; i < got.n; i++)
+		if (!is_in(got.pcs[i], middle))
+			return false;
+	return true;
+}
+
+TEST_F(go, a_context_leads_to_the_c_functions_below_a_callback)
+{
+	in_callback = ask_by_context;
+	for (int n = 0; n < 25; n++) {
+		below_go(n);
+		EXPECT_TRUE(found_chain(n)) TH_LOG("%d: %d addresses", n, got.n);
+	}
+}
+
+TEST_F(go, another_thread_may_ask)
+{
+	in_callback = ask_from_elsewhere;
+	below_go(7);
+	EXPECT_TRUE(found_chain(7)) TH_LOG("%d addresses", got.n);
+}
+
+TEST_F(go, a_signal_in_c_is_traced_up_to_go)
+{
+	int i, callbacks = 0;
+
+	in_callback = by_signal;
+	below_go(3);
+	for (i = 0; i < got.n; i++) {
+		callbacks += is_in(got.pcs[i], callback);
+		EXPECT_FALSE(is_in(got.pcs[i], below_go));
+		EXPECT_FALSE(got.pcs[i] >= (uintptr_t)__start_gotext &&
+			     got.pcs[i] < (uintptr_t)__stop_gotext);
+	}
+	EXPECT_EQ(callbacks, 1);
+	ASSERT_GT(got.n, 4);
+	EXPECT_TRUE(is_in(got.pcs[got.n - 1], middle));
+}
+
+TEST_F(go, no_more_than_was_asked_for)
+{
+	uintptr_t all[4] = { 1, 2, 3, 4 };
+	struct traceback arg = { 0, 0, all, 2 };
+
+	shstk_go_traceback(&arg);
+	EXPECT_NE(all[1], 2);
+	EXPECT_EQ(all[2], 3);
+	arg.max = 0;
+	shstk_go_traceback(&arg);
+	EXPECT_EQ(all[2], 3);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+C_FUNCTION static void many_contexts(int n)
+{
+	while (n--) {
+		make_context();
+		release_context();
+	}
+}
+
+TEST_F(go, contexts_are_used_again)
+{
+	uintptr_t first;
+	double start;
+
+	make_context();
+	first = context;
+	release_context();
+	make_context();
+	EXPECT_EQ(context, first);
+	release_context();
+	start = seconds();
+	many_contexts(1000000);
+	TH_LOG("%.1f ns for a context and its release", (seconds() - start) * 1e3);
+}
+
+TEST_HARNESS_MAIN

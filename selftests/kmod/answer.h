@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * answer.h - what a call of /dev/shstk may answer while its subject changes.
+ */
+#ifndef KMOD_ANSWER_H
+#define KMOD_ANSWER_H
+
+#include <errno.h>
+#include <stdbool.h>
+
+/* Any of these tells the truth about a task that ends, runs or moves meanwhile. */
+static inline bool may_be_refused(long ret)
+{
+	switch (ret) {
+	case -ESRCH:
+	case -EAGAIN:
+	case -EFAULT:
+	case -ENODATA:
+	case -ENOENT:
+	case -EBUSY:
+		return true;
+	}
+	return false;
+}
+
+#endif

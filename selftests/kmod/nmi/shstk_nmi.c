@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * shstk_nmi.c - NMIs at any instruction, for tests in x86 guests
+ *
+ * The emulated CPUs have no performance counters that interrupt by NMI. The old
+ * timer (PIT) can: its pin of the I/O APIC is programmed to deliver NMIs to all
+ * CPUs. The kernel has long changed to another timer by then. Each NMI passes the
+ * tracepoint nmi:nmi_handler, whose perf events take callchains in NMI context.
+ *
+ * /sys/module/shstk_nmi/parameters/
+ *	ticks	 write: ticks of 0.84 us between NMIs, at most 65535; 0: none (as it begins)
+ *	user	 NMIs that hit user mode, kernel: those that hit the kernel
+ *	places	 different kernel instructions that were hit, at most 65536, roughly
+ *
+ * Not for machines: it takes the first I/O APIC at its usual address and pin 2.
+ */
+#include <linux/bitmap.h>
+#include <linux/hash.h>
+#include <linux/io.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/ptrace.h>
+#include <asm/nmi.h>
+
+#define IOAPIC_ADDRESS 0xfec00000
+#define IOAPIC_WINDOW 0x10
+#define PIN 2 /* where ACPI puts the timer */
+#define PIN_LOW (0x10 + 2 * PIN)
+#define PIN_HIGH (PIN_LOW + 1)
+#define DELIVER_NMI (4 << 8)
+#define ALL_CPUS (0xffU << 24)
+
+#define PIT_COUNTER 0x40
+#define PIT_MODE 0x43
+#define PIT_PERIODIC 0x34 /* counter 0, both bytes, mode 2 */
+#define PIT_STOPPED 0x30 /* mode 0, until it is written */
+
+#define PLACE_BITS 16
+
+static void __iomem *ioapic;
+static u32 old_low, old_high;
+static atomic_long_t user_hits, kernel_hits;
+static DECLARE_BITMAP(places, 1 << PLACE_BITS);
+static unsigned int ticks;
+
+static u32 ioapic_get(u32 reg)
+{
+	writel(reg, ioapic);
+	return readl(ioapic + IOAPIC_WINDOW);
+}
+
+static void ioapic_set(u32 reg, u32 value)
+{
+	writel(reg, ioapic);
+	writel(value, ioapic + IOAPIC_WINDOW);
+}
+
+static void pit_start(unsigned int n)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	outb(n ? PIT_PERIODIC : PIT_STOPPED, PIT_MODE);
+	outb(n & 0xff, PIT_COUNTER);
+	outb(n >> 8, PIT_COUNTER);
+	local_irq_restore(flags);
+}
+
+/* The only reason for NMIs in a guest: each is ours. */
+static int nmi_hit(unsigned int type, struct pt_regs *regs)
+{
+	if (user_mode(regs)) {
+		atomic_long_inc(&user_hits);
+	} else {
+		atomic_long_inc(&kernel_hits);
+		set_bit(hash_64(instruction_pointer(regs), PLACE_BITS), places);
+	}
+	return NMI_HANDLED;
+}
+
+static int ticks_set(const char *text, const struct kernel_param *param)
+{
+	unsigned int n;
+	int ret = kstrtouint(text, 0, &n);
+
+	if (ret)
+		return ret;
+	if (n > 0xffff || (n && n < 10))
+		return -EINVAL;
+	ticks = n;
+	if (ioapic)
+		pit_start(n);
+	return 0;
+}
+
+static const struct kernel_param_ops ticks_ops = {
+	.set = ticks_set,
+	.get = param_get_uint,
+};
+module_param_cb(ticks, &ticks_ops, &ticks, 0644);
+
+static int count_get(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "%lu\n", atomic_long_read(param->arg));
+}
+
+static const struct kernel_param_ops count_ops = {
+	.get = count_get,
+};
+module_param_cb(user, &count_ops, &user_hits, 0444);
+module_param_cb(kernel, &count_ops, &kernel_hits, 0444);
+
+static int places_get(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "%u\n", bitmap_weight(places, 1 << PLACE_BITS));
+}
+
+static const struct kernel_param_ops places_ops = {
+	.get = places_get,
+};
+module_param_cb(places, &places_ops, NULL, 0444);
+
+static int __init nmi_init(void)
+{
+	unsigned long flags;
+	int ret;
+
+	ioapic = ioremap(IOAPIC_ADDRESS, PAGE_SIZE);
+	if (!ioapic)
+		return -ENOMEM;
+	ret = register_nmi_handler(NMI_LOCAL, nmi_hit, 0, "shstk_nmi");
+	if (ret) {
+		iounmap(ioapic);
+		return ret;
+	}
+	local_irq_save(flags);
+	old_low = ioapic_get(PIN_LOW);
+	old_high = ioapic_get(PIN_HIGH);
+	ioapic_set(PIN_HIGH, ALL_CPUS);
+	ioapic_set(PIN_LOW, DELIVER_NMI);
+	local_irq_restore(flags);
+	pit_start(ticks);
+	return 0;
+}
+
+static void __exit nmi_exit(void)
+{
+	unsigned long flags;
+
+	pit_start(0);
+	local_irq_save(flags);
+	ioapic_set(PIN_LOW, old_low);
+	ioapic_set(PIN_HIGH, old_high);
+	local_irq_restore(flags);
+	/* One that is on its way still needs its handler. */
+	synchronize_rcu();
+	unregister_nmi_handler(NMI_LOCAL, "shstk_nmi");
+	iounmap(ioapic);
+}
+
+module_init(nmi_init);
+module_exit(nmi_exit);
+
+MODULE_DESCRIPTION("NMIs at any instruction, for tests in x86 guests");
+MODULE_LICENSE("GPL");

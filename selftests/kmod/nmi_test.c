@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * nmi_test.c - callchains taken in NMIs, at any instruction
+ *
+ *   nmi_test CHAINS TICKS [SHSTK]
+ *
+ * So many chains, of which a hundredth is the targets'. On x86 nmi/shstk_nmi.ko has to
+ * be loaded, and TICKS of 0.84 us are between NMIs; on arm64 the kernel has to have
+ * pseudo-NMIs, and TICKS are cycles. SHSTK is the command, which compiles unwind rules
+ * for this program where there are no shadow stacks.
+ *
+ * Each NMI takes a callchain, on all CPUs and whatever runs. Two targets descend and
+ * return without pause, with system calls, floating point and yields on the way. The
+ * deepest stack that a target can have is written down first: the callers in every
+ * chain are an end of it, and belong to the function that the program counter is in.
+ * Other processes fork, execute, exit and switch stacks meanwhile; that no NMI there
+ * hurts the kernel is the runner's matter.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "crowd.h"
+#include "kselftest.h"
+#include "need.h"
+#include "number.h"
+#include "sampler.h"
+
+#define TARGETS 2
+#define DEPTH 24
+#define MAX 64
+#define PATIENCE 120 /* seconds without any NMI */
+#define SHOWN 20 /* wrong chains that are printed, and then it ends */
+#define PLACE_BITS 16
+#define TICKS "/sys/module/shstk_nmi/parameters/ticks"
+#define COUNTERS "/sys/module/shstk_perf/chains/"
+#define TRACEPOINT "/sys/kernel/tracing/events/nmi/nmi_handler/id"
+
+/* Each function that a target may be in has a section of its own. */
+#define PLACE(name) extern const char __start_in_##name[], __stop_in_##name[]
+#define in_(name) __attribute__((noinline, noclone, section("in_" #name)))
+#define is_in(name, ip) ((ip) >= (uint64_t)__start_in_##name && (ip) < (uint64_t)__stop_in_##name)
+
+PLACE(compute);
+PLACE(call);
+PLACE(descend);
+PLACE(target);
+
+static struct truth {
+	volatile pid_t tid;
+	volatile unsigned int nr; /* words, innermost first */
+	volatile unsigned int outer; /* the last of them: who called the target */
+	volatile uint64_t word[MAX];
+	volatile uint64_t after_compute, after_call; /* these return there */
+	volatile unsigned long rounds;
+} * truth;
+
+static bool shadow; /* there are shadow stacks */
+
+in_(compute) static double compute(struct truth *t, double x)
+{
+	t->after_compute = (uint64_t)__builtin_return_address(0);
+	for (int i = 0; i < 8; i++)
+		x = x * 1.000001 + 1 / (x + 2);
+	asm volatile("" : "+x"(x));
+	return x;
+}
+
+in_(call) static long call(struct truth *t, long nr)
+{
+	long r;
+
+	t->after_call = (uint64_t)__builtin_return_address(0);
+	r = ss_syscall(nr, 0, 0, 0, 0, 0);
+	asm volatile("" : "+r"(r));
+	return r;
+}
+
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
+{
+	struct truth *t = arg;
+
+	if (t->nr < MAX)
+		t->word[t->nr++] = _Unwind_GetIP(context);
+	return _URC_NO_REASON;
+}
+
+/* Without shadow stacks: what DWARF says. This function and where it returns to go. */
+static void write_down_frames(struct truth *t)
+{
+	_Unwind_Backtrace(add_frame, t);
+	for (unsigned int i = 2; i < t->nr; i++)
+		t->word[i - 2] = t->word[i];
+	t->nr -= 2;
+	t->outer = t->nr - DEPTH - 1;
+}
+
+static __attribute__((noinline, noclone)) void write_down(struct truth *t, unsigned long end)
+{
+	/* Its own return address is not in the descent's. */
+	unsigned long at = ss_pointer() + 8;
+
+	if (shadow)
+		for (t->nr = 0; at < end && t->nr < MAX; at += 8)
+			t->word[t->nr++] = *(volatile uint64_t *)at;
+	else
+		write_down_frames(t);
+}
+
+in_(descend) static long descend(struct truth *t, int n, unsigned long end)
+{
+	volatile double x = compute(t, n);
+	long r = 0;
+
+	if (n)
+		r = descend(t, n - 1, end);
+	else if (!t->nr)
+		write_down(t, end);
+	else if (!t->tid)
+		t->tid = call(t, __NR_gettid);
+	else
+		r = call(t, t->rounds % 4 ? __NR_getppid : __NR_sched_yield);
+	asm volatile("" : "+r"(r) : "m"(x));
+	return r;
+}
+
+in_(target) static void __attribute__((noreturn)) target(struct truth *t)
+{
+	unsigned long end = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (shadow) {
+		if (ss_enable(SS_ENABLE))
+			ss_syscall(__NR_exit_group, 1, 0, 0, 0, 0);
+		end = ss_pointer();
+	}
+	for (;;) {
+		descend(t, t->nr ? t->rounds % DEPTH : DEPTH, end);
+		t->rounds++;
+	}
+}
+
+/* Where there are no shadow stacks: processes that come and go. */
+static void __attribute__((noreturn)) restless(char *self)
+{
+	char *const argv[] = { self, NULL };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			close(1);
+			close(2);
+			execv("/proc/self/exe", argv);
+			_exit(1);
+		}
+		waitpid(pid, NULL, 0);
+	}
+}
+
+/* --- the sampling side --- */
+
+struct result {
+	unsigned long others; /* chains of other tasks */
+	unsigned long right, wrong;
+	unsigned long switching; /* without any caller, between two tasks */
+	unsigned long entering; /* in the code that enters and leaves the kernel */
+	unsigned long user, kernel; /* chains, by what was hit */
+	unsigned char place[1 << PLACE_BITS]; /* of the kernel, by a hash */
+};
+
+/* Code of the kernel, by the names of kallsyms: from a name to the next one. */
+static struct code {
+	const char *name, *last; /* the next one behind this, where parts have names */
+	uint64_t begin, end, from;
+} code[] = {
+	/* What changes from one task to another. */
+	{ .name = "__schedule" },
+	/* The ways into the kernel. */
+	{ .name = "__entry_text_start", .last = "__entry_text_end" },
+	{ .name = "sync_regs" },
+	/* That of NMIs. */
+	{ .name = "asm_exc_nmi", .last = "end_repeat_nmi" },
+};
+
+enum { SCHEDULE, ENTRY, SYNC, NMI, NR_CODE };
+
+static void each_symbol(void (*fn)(const char *name, uint64_t at))
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char name[256], type;
+	uint64_t at;
+
+	while (f && fscanf(f, "%lx %c %255s%*[^\n]", &at, &type, name) == 3)
+		fn(name, at);
+	if (f)
+		fclose(f);
+}
+
+static void find_named(const char *name, uint64_t at)
+{
+	for (struct code *c = code; c < code + NR_CODE; c++) {
+		if (!strcmp(name, c->name))
+			c->begin = at;
+		if (!strcmp(name, c->last ? c->last : c->name))
+			c->from = at;
+	}
+}
+
+static void find_end(const char *name, uint64_t at)
+{
+	(void)name;
+	for (struct code *c = code; c < code + NR_CODE; c++)
+		if (at > c->from && (!c->end || at < c->end))
+			c->end = at;
+}
+
+static void find_code(void)
+{
+	each_symbol(find_named);
+	each_symbol(find_end);
+	for (struct code *c = code; c < code + NR_CODE; c++)
+		if (!c->begin || !c->end)
+			ksft_exit_fail_msg("/proc/kallsyms: no %s\n", c->name);
+}
+
+static bool is_code(int which, uint64_t ip)
+{
+	return ip >= code[which].begin && ip < code[which].end;
+}
+
+/*
+ * What the kernel was doing when it was hit: its entries, innermost first, without those
+ * of the NMI itself. None: user mode was hit.
+ */
+static unsigned int hit(const struct sample *s, const uint64_t **ip)
+{
+	unsigned int end = 1, begin = 1;
+
+	while (end < s->nr_all && s->all[end] < PERF_CONTEXT_MAX)
+		if (is_code(NMI, s->all[end++]))
+			begin = end;
+	*ip = s->all + begin;
+	return end - begin;
+}
+
+/*
+ * The NMI hit the kernel when another address space was there already, or this one
+ * not yet: nobody can read the task's memory then, the kernel itself neither. It is in
+ * __schedule() or, for some instructions, on the other task's kernel stack: there the
+ * kernel's chain is not followed to the way into it.
+ */
+static bool is_switching(const struct sample *s)
+{
+	const uint64_t *ip;
+	unsigned int nr = hit(s, &ip);
+
+	if (s->nr != 1 || !nr)
+		return false;
+	for (unsigned int i = 0; i < nr; i++)
+		if (is_code(SCHEDULE, ip[i]))
+			return true;
+	return !is_code(ENTRY, ip[nr - 1]);
+}
+
+/*
+ * The NMI hit the code that is between user mode and the kernel: maybe before the
+ * program's registers were saved.
+ */
+static bool is_entering(const struct sample *s)
+{
+	const uint64_t *ip;
+	unsigned int nr = hit(s, &ip);
+
+	for (unsigned int i = 0; i < nr; i++)
+		if (!is_code(ENTRY, ip[i]) && !is_code(SYNC, ip[i]))
+			return false;
+	return nr;
+}
+
+/* Whether these are the outermost so many of the deepest stack. */
+static bool is_end(const struct truth *t, const uint64_t *ip, unsigned int nr)
+{
+	if (nr < t->outer || nr > t->nr)
+		return false;
+	for (unsigned int i = 0; i < nr; i++)
+		if (ip[i] != t->word[t->nr - nr + i])
+			return false;
+	return true;
+}
+
+/* The first behind a helper, the others from where that was called on. */
+static bool is_helpers(const struct truth *t, uint64_t after, const uint64_t *ip, unsigned int nr)
+{
+	return nr > t->outer + 1 && ip[0] == after && is_end(t, ip + 1, nr - 1);
+}
+
+static bool callers_right(const struct truth *t, uint64_t pc, const uint64_t *ip, unsigned int nr)
+{
+	if (is_in(compute, pc))
+		return is_helpers(t, t->after_compute, ip, nr);
+	if (is_in(call, pc))
+		return is_helpers(t, t->after_call, ip, nr);
+	if (is_in(descend, pc))
+		return nr > t->outer && is_end(t, ip, nr);
+	return is_in(target, pc) && nr == t->outer && is_end(t, ip, nr);
+}
+
+static bool chain_right(const struct sample *s, const struct truth *t)
+{
+	return s->nr && callers_right(t, s->ip[0], s->ip + 1, s->nr - 1);
+}
+
+/* Without a program counter; by unwind rules there is nothing then. */
+static bool rest_right(const struct sample *s, const struct truth *t)
+{
+	if (!shadow)
+		return !s->nr;
+	return is_end(t, s->ip, s->nr) || is_helpers(t, t->after_compute, s->ip, s->nr) ||
+	       is_helpers(t, t->after_call, s->ip, s->nr);
+}
+
+static void print_wrong(const struct sample *s, const struct truth *t)
+{
+	for (unsigned int i = 0; i < s->nr_all; i++)
+		ksft_print_msg("all entries %2u: %lx\n", i, (unsigned long)s->all[i]);
+	for (unsigned int i = 0; i < s->nr; i++)
+		ksft_print_msg("wrong chain %2u: %lx\n", i, (unsigned long)s->ip[i]);
+	for (unsigned int i = 0; i < t->nr; i++)
+		ksft_print_msg("deepest stack %2u: %lx%s\n", i, (unsigned long)t->word[i],
+			       i + t->outer >= t->nr ? " (outer)" : "");
+	ksft_print_msg("after compute: %lx, after call: %lx\n", (unsigned long)t->after_compute,
+		       (unsigned long)t->after_call);
+}
+
+static void note_place(struct result *res, const struct sample *s)
+{
+	const uint64_t *ip;
+
+	if (!hit(s, &ip)) {
+		res->user++;
+		return;
+	}
+	res->kernel++;
+	res->place[*ip * 0x9e3779b97f4a7c15ULL >> (64 - PLACE_BITS)] = 1;
+}
+
+static void take_sample(void *arg, const struct sample *s)
+{
+	struct result *res = arg;
+	const struct truth *t = truth;
+	int i;
+
+	note_place(res, s);
+	for (i = 0; i < TARGETS; i++, t++)
+		if (t->tid && t->tid == s->tid)
+			break;
+	if (i == TARGETS) {
+		res->others++;
+	} else if (chain_right(s, t)) {
+		res->right++;
+	} else if (is_switching(s)) {
+		res->switching++;
+	} else if (is_entering(s) && rest_right(s, t)) {
+		res->entering++;
+	} else {
+		res->wrong++;
+		print_wrong(s, t);
+	}
+}
+
+static int open_nmis(struct sampler *sampler)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.config = read_number(TRACEPOINT),
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN,
+	};
+
+	if ((long)attr.config < 0)
+		ksft_exit_skip("no tracepoint nmi:nmi_handler\n");
+	return sampler_open_attr(sampler, -1, &attr);
+}
+
+static void set_ticks(const char *ticks)
+{
+	FILE *f = fopen(TICKS, "we");
+
+	if (!f)
+		ksft_exit_skip("shstk_nmi.ko is not loaded\n");
+	if (fputs(ticks, f) < 0 || fclose(f))
+		ksft_exit_fail_msg("ticks %s: %s\n", ticks, strerror(errno));
+}
+
+/* Until there are so many chains, or no NMIs come any more. */
+static void collect(struct sampler *sampler, struct result *res, unsigned long chains)
+{
+	double progress = crowd_now();
+
+	while (res->right + res->others < chains && res->wrong < SHOWN &&
+	       crowd_now() < progress + PATIENCE) {
+		if (sampler_drain(sampler, take_sample, res))
+			progress = crowd_now();
+		usleep(1000);
+	}
+}
+
+/* All counters of the module; the sum of those of chains that it served. */
+static unsigned long print_counters(const char *when)
+{
+	struct dirent *entry;
+	unsigned long sum = 0;
+	DIR *dir = opendir(COUNTERS);
+	char path[300];
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), COUNTERS "%s", entry->d_name);
+		ksft_print_msg("%s: %s %ld\n", when, entry->d_name, read_number(path));
+		if (!strncmp(entry->d_name, "served", 6))
+			sum += read_number(path);
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
+}
+
+/* Whether the chains of this program can be judged. */
+static bool load_rules(const char *shstk)
+{
+	char command[512];
+
+	if (!shstk)
+		return false;
+	snprintf(command, sizeof(command), "%s rules load -qv /proc/%d/exe", shstk, getpid());
+	if (system(command))
+		ksft_exit_fail_msg("%s: failed\n", command);
+	return true;
+}
+
+static pid_t start_target(struct truth *t)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		target(t);
+	while (pid > 0 && !t->tid) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			ksft_exit_fail_msg("a target died\n");
+		usleep(1000);
+	}
+	return pid;
+}
+
+static pid_t start_restless(char *self)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		restless(self);
+	return pid;
+}
+
+enum { MOST = 8 };
+
+/* Before any NMI comes: what the targets do at first is in no truth. */
+static int start_all(char *self, pid_t *pid)
+{
+	static const enum crowd_kind kinds[] = { CROWD_EXEC, CROWD_SIGNALS, CROWD_SWITCH };
+	int n = 0;
+
+	fflush(stdout);
+	for (int i = 0; i < TARGETS; i++)
+		pid[n++] = start_target(&truth[i]);
+	for (int i = 0; shadow && i < 3; i++)
+		pid[n++] = crowd_start(kinds[i], i);
+	for (int i = 0; !shadow && i < 2; i++)
+		pid[n++] = start_restless(self);
+	return n;
+}
+
+static void print_result(const struct result *res, unsigned long chains)
+{
+	unsigned long places = 0;
+
+	for (int i = 0; i < 1 << PLACE_BITS; i++)
+		places += res->place[i];
+	ksft_print_msg("chains of other tasks: %lu; of the targets, between two tasks: %lu, on "
+		       "the way into the kernel or out of it: %lu\n",
+		       res->others, res->switching, res->entering);
+	ksft_test_result(res->user && places > 20,
+			 "NMIs hit user mode %lu times, the kernel %lu times, at %lu places\n",
+			 res->user, res->kernel, places);
+	ksft_test_result(res->right + res->others >= chains, "%lu chains were taken in NMIs\n",
+			 res->right + res->others);
+}
+
+/*
+ * Chains that the module did not serve would be wrong, or right by accident. How many of
+ * them are taken where nothing can be said depends on the machine: some 10 % were seen.
+ */
+static void judge(const struct result *res, unsigned long chains, unsigned long served)
+{
+	ksft_test_result(!res->wrong && res->right >= chains / 100 && served >= res->right &&
+				 res->right > 2 * (res->switching + res->entering),
+			 "chains taken in NMIs are right: %lu, wrong: %lu\n", res->right,
+			 res->wrong);
+}
+
+int main(int argc, char **argv)
+{
+	static struct result res;
+	struct sampler sampler;
+	pid_t pid[MOST];
+	unsigned long chains, served;
+	bool judged;
+	int n;
+
+	crowd_main(argc, argv);
+	if (argc < 3) {
+		fprintf(stderr, "usage: %s CHAINS TICKS [SHSTK]\n", argv[0]);
+		return KSFT_FAIL;
+	}
+	ksft_print_header();
+	chains = strtoul(argv[1], NULL, 0);
+	find_code();
+	shadow = ss_map(0, getpagesize(), 0) != -EOPNOTSUPP;
+	judged = shadow || load_rules(argv[3]);
+	truth = mmap(NULL, TARGETS * sizeof(*truth), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (truth == MAP_FAILED || open_nmis(&sampler))
+		ksft_exit_fail_msg("cannot sample NMIs: %s\n", strerror(errno));
+	crowd_init();
+	ksft_set_plan(3);
+	n = start_all(argv[0], pid);
+	served = print_counters("before");
+	set_ticks(argv[2]);
+	collect(&sampler, &res, chains);
+	set_ticks("0");
+	for (int i = 0; i < TARGETS; i++)
+		if (waitpid(pid[i], NULL, WNOHANG))
+			ksft_exit_fail_msg("a target died after %lu rounds\n", truth[i].rounds);
+		else
+			ksft_print_msg("target %d, thread %d: %lu rounds\n", i, truth[i].tid,
+				       truth[i].rounds);
+	while (n--)
+		crowd_stop(pid[n]);
+	served = print_counters("after") - served;
+	print_result(&res, chains);
+	if (judged)
+		judge(&res, chains, served);
+	else
+		ksft_test_result_skip("no shadow stacks and no rules to compare with\n");
+	ksft_finished();
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Debian's perf on Debian's programs by unwind rules, in guests of their own.
+#
+#   make check-rules  callchains by unwind rules: Debian's programs in three guests, and
+#                   what a chain costs; leaves build/rules.csv and build/rules-cost.csv
+
+RULES_GUESTS := x86-qemu-6.12 x86-qemu-7.2 arm64-7.2
+RULES_ROOT = $(SHSTK_CACHE)/programs-$(1)
+RULES_PROGRAMS := perf bash python3 sqlite3 perl openssl git tar xz node env cp mkdir rm
+# What is sampled where: emulation takes its time.
+RULES_WORK_x86-qemu-7.2 := bash:python3:sqlite3:perl:gcc:openssl:git:tar:xz:c++:node
+RULES_WORK_x86-qemu-6.12 := bash:python3:sqlite3:gcc:git
+RULES_WORK_arm64-7.2 := bash:python3:sqlite3:perl:gcc:xz
+RULES_CC1_x86 := x86_64-linux-gnu
+RULES_CC1_arm64 := aarch64-linux-gnu
+RULES_SHSTK_x86 := $(B)/shstk
+RULES_SHSTK_arm64 := $(B)/selftests/record/arm64/shstk
+RULES_THROW_x86 := $(B)/selftests/record/throw
+RULES_THROW_arm64 := $(B)/selftests/record/arm64/throw
+
+# $(1) architecture
+define kmod_rules_files
+$(B)/selftests/kmod/$(1)/both.so: selftests/kmod/both.c selftests/kmod/rules.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(WARN) -D_GNU_SOURCE -O2 -fPIC -shared -o $$@ $$<
+# Something to compile.
+$(B)/selftests/kmod/$(1)/input.i: libshstk/table.c selftests/kmod/rules.mk
+	@mkdir -p $$(@D)
+	$$(call say,CPP,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(CPPFLAGS_COMMON) -E -P -o $$@ $$<
+RULES_FILES_$(1) := selftests/loader/cases.sh $(RULES_SHSTK_$(1)) $(B)/selftests/kmod/$(1)/both.so \
+	$(RULES_THROW_$(1)) $(B)/selftests/kmod/$(1)/input.i \
+	$(if $(filter x86,$(1)),$(B)/selftests/loader/libprotobuf-c.so.1)
+endef
+$(foreach a,x86 arm64,$(eval $(call kmod_rules_files,$(a))))
+
+# $(1) guest, $(2) architecture
+define kmod_rules_guest
+$(B)/guest/check-rules-$(1): FORCE selftests/kmod/rules_programs.sh \
+		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(RULES_FILES_$(2)) \
+		$$$$(filter %/shstk_perf.ko,$$$$(KMOD_$(subst -qemu-,-,$(1)))))
+	@mkdir -p $$(@D)
+	@{ echo '#!/bin/sh'; \
+	   echo "exec selftests/guest/run $(1) --out $(B)/guest/rules-$(1) --memory 2048 \\"; \
+	   echo "	--sysroot $$(call RULES_ROOT,$(2)) --lib $(B)/selftests/loader --timeout 1500 \\"; \
+	   echo "	$(if $(filter x86,$(2)),--cpus 2 --append nohpet) --after csv=selftests/kmod/rules_csv \\"; \
+	   for p in $(RULES_PROGRAMS); do \
+		echo "	--prog programs-$(2):/usr/bin/$$$$p \\"; done; \
+	   echo "	--prog programs-$(2):/usr/libexec/gcc/$(RULES_CC1_$(2))/14/cc1 \\"; \
+	   echo "	--add $$(call RULES_ROOT,$(2))/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
+	   echo "	--add $$(call RULES_ROOT,$(2))/usr/share/nodejs:/usr/share/nodejs \\"; \
+	   echo "	'rules:without=selftests/kmod/rules_programs.sh without $(1) $(RULES_WORK_$(1)) $$(RULES_FILES_$(2))' \\"; \
+	   echo "	$$(filter %/shstk_perf.ko,$$(KMOD_$(subst -qemu-,-,$(1)))) \\"; \
+	   echo "	'rules:with=selftests/kmod/rules_programs.sh with $(1) $(RULES_WORK_$(1))'"; } >$$@
+	@chmod +x $$@
+CHECK_RULES += $(B)/guest/check-rules-$(1)
+endef
+$(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_guest,$(g),$(firstword $(subst -, ,$(g))))))
+
+check-rules:
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup || $(SKIPPED)
+	$(Q)+$(CHECK_MAKE) run-check-rules
+run-check-rules: $(CHECK_RULES)
+	$(Q)selftests/run --guests $(CHECK_RULES)
+.PHONY: check-rules run-check-rules

@@ -1,0 +1,216 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   rules_programs.sh without|with GUEST PROGRAM:PROGRAM... [FILE...]
+#
+# Runs in a guest: Debian's perf samples Debian's programs, unmodified. First as the
+# kernel is; then, with shstk_perf.ko and its unwind rules, twice: the first run of each
+# program since the tables were loaded, and one whose samples have a copy of the stack
+# too, which `shstk unwind` unwinds and compares. The other files only have to be there.
+#
+# Prints lines "csv: GUEST,PROGRAM,SAMPLES,WHOLE_WITHOUT,WHOLE_WITH,EQUAL", counts of
+# samples that have a user stack: the first SAMPLES of each run.
+
+mode=$1 guest=$2 programs=$(echo "$3" | tr : ' ')
+cd /t || exit 1
+. ./cases.sh
+export HOME=/tmp/home PATH=/usr/bin:/bin
+K=/proc/sys/kernel
+
+# perf samples each millisecond of CPU time, and on a busy machine more often: so many
+# samples are looked at.
+rate=1999
+most=800
+
+bash_work='
+f() { if [ $1 -gt 0 ]; then f $(($1 - 1)); else r=$((r + 1)); fi; }
+for ((i = 0; i < 30; i++)); do
+	f $((i % 9)); s=$(echo $i); [[ $s =~ ^([0-9]+)$ ]] && t=${BASH_REMATCH[1]}; (exit 3)
+done
+for ((i = 0; i < 3000; i++)); do x=${x:0:20}$i; done'
+
+python_work='
+import re, json
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+fib(16)
+for i in range(12):
+    sorted(range(300), key=lambda x: -x)
+    re.compile("(a|b)*c%d" % i).match("ababab")
+    json.loads(json.dumps([{"a": [i, "x" * i]}] * 60))'
+
+perl_work='
+sub f { my $n = shift; return $n ? 1 + f($n - 1) : 0 }
+f(60) for 1 .. 200;
+my @a = sort { $a <=> $b } map { $_ * 7919 % 10007 } 1 .. 30000;
+my $t = "abc" x 3000; my $n = 0; $n++ while $t =~ /b(c)a/g;
+eval { die { x => $_ } } for 1 .. 1500;'
+
+sqlite_work='with recursive c(x) as (select 1 union all select x + 1 from c where x < 20000)
+	select sum(length(printf("%d", x))) from c;
+	create table t(a, b); with recursive c(x) as (select 1 union all select x+1 from c where x<9000)
+	insert into t select x * 7919 % 9001, x from c; create index i on t(a);
+	select count(*) from t u join t v on u.a = v.b;'
+
+node_work='
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+let s = 0;
+for (let i = 0; i < 6; i++) {
+	s += fib(20);
+	[...Array(3000).keys()].sort((a, b) => b - a);
+	s += "abcabc".repeat(2000).match(/b(c)a/g).length;
+	JSON.parse(JSON.stringify(Array(500).fill({ a: [i] })));
+}'
+
+openssl_work='
+openssl genrsa 2048 >/tmp/key 2>/dev/null &&
+for a in sha1 sha256 sha512 sha3-256; do openssl dgst -$a big; done &&
+openssl enc -aes-128-cbc -pbkdf2 -k x -in big -out /dev/null'
+
+tar_work='tar -cf /tmp/x.tar -C /usr/lib/python3.13 . && tar -tvf /tmp/x.tar'
+
+git_work='
+rm -rf /tmp/repo && mkdir /tmp/repo && cd /tmp/repo && git init -q &&
+cp /usr/lib/python3*/[a-d]*.py . && git add . && git commit -q -m one &&
+for f in [ab]*.py; do echo "x = 1" >>$f; done && git diff >/dev/null &&
+git commit -q -a -m two && git log -p >/dev/null'
+
+# Sample a program's work: nothing but Debian's programs. $1 program, $2 file, then what
+# stands before perf
+record()
+{
+	program=$1 file=$2
+	shift 2
+	set -- "$@" perf record -q -B -N -e cpu-clock -F $rate -o "$file" $how -- \
+		/usr/bin/env -u LD_PRELOAD
+	case $program in
+	bash) set -- "$@" bash -c "$bash_work";;
+	python3) set -- "$@" python3 -ISc "$python_work";;
+	sqlite3) set -- "$@" sqlite3 :memory: "$sqlite_work";;
+	perl) set -- "$@" perl -e "$perl_work";;
+	gcc) set -- "$@" /usr/libexec/gcc/*/14/cc1 -quiet -fpreprocessed -O2 input.i -o /dev/null;;
+	openssl) set -- "$@" bash -c "$openssl_work";;
+	git) set -- "$@" bash -c "$git_work";;
+	tar) set -- "$@" bash -c "$tar_work";;
+	xz) set -- "$@" xz -k -T2 -1 --block-size=400KiB --suffix=.$mode -f big;;
+	c++) set -- "$@" ./throw 1;;
+	node) set -- "$@" node -e "$node_work";;
+	esac
+	"$@" >out 2>&1
+}
+
+# How many of the first samples have whole chains, and equal ones.
+# $1 file, $2 most samples
+judge()
+{
+	./shstk unwind --chains="$2" "$1" >verdict 2>odd ||
+		{ cat verdict odd >out; return 1; }
+	samples=$(sed -n 's/ samples have a user stack.*//p' verdict)
+	whole=$(sed -n 's/ chains whole$//p' verdict)
+	equal=$(sed -n 's/.* copies too: \([0-9]*\) equal.*/\1/p' verdict)
+	sed 's/^/# /' odd
+}
+
+# Of 1000 chains, so many have to be whole, and equal. libcrypto keeps the stack pointer of
+# RSA's multiplication where only an expression with another register finds it. In code that
+# node makes at run time the caller of an innermost function without a frame is left out.
+least_whole() { case $1 in openssl) echo 975;; *) echo 995;; esac; }
+least_equal() { case $1 in openssl) echo 970;; node) echo 940;; *) echo 980;; esac; }
+
+# share PART ALL PERMILLE: is it that much of it? One of few may be missing.
+share()
+{
+	[ "$2" -ge 30 ] && [ "$1" -le "$2" ] && [ $((($1 + 1) * 1000)) -ge $(($2 * $3)) ]
+}
+
+took()
+{
+	now=$(cut -d. -f1 /proc/uptime)
+	echo "# $1: $((now - before)) s"
+	before=$now
+}
+before=$(cut -d. -f1 /proc/uptime)
+
+without()
+{
+	for p in $programs; do
+		how=-g
+		record $p $p.data env && judge $p.data $most
+		point $? "$p: sampled by the kernel as it is: $whole of $samples chains whole"
+		echo "$samples $whole" >$p.samples
+		took "$p"
+	done
+}
+
+first_run() # PROGRAM
+{
+	how=-g
+	samples=0 whole=0
+	record "$1" first.data env && judge first.data $most && share "$whole" "$samples" 950
+	point $? "$1, first run: $whole of $samples chains whole"
+	took first
+}
+
+# As many samples of each run: the fewer.
+warm_run() # PROGRAM
+{
+	read -r n without <"$1.samples"
+	how="--call-graph dwarf,16384 $regs"
+	samples=0 whole=0 equal=0
+	record "$1" both.data env LD_PRELOAD=./both.so && judge both.data "$n" &&
+		sed 's/^/# /' verdict && share "$whole" "$samples" "$(least_whole "$1")"
+	point $? "$1: $whole of $samples chains whole"
+	share "$equal" "$samples" "$(least_equal "$1")"
+	point $? "$1: $equal of $samples equal to what the stack's copy gives"
+	if [ "$samples" -lt "$n" ]; then
+		n=$samples with="$whole,$equal"
+		judge "$1.data" "$n"
+		without=$whole
+	else
+		with="$whole,$equal"
+	fi
+	echo "csv: $guest,$1,$n,$without,$with"
+	took warm
+}
+
+with()
+{
+	for p in $programs; do
+		first_run $p
+		warm_run $p
+	done
+	./shstk rules status | sed 's/^/# /'
+}
+
+# All that Debian's programs may map.
+elf_files()
+{
+	find /usr /lib64 -type f | while read -r f; do
+		[ "$(head -c 4 "$f" | tail -c 3)" = ELF ] && echo "$f"
+	done
+	echo ./throw
+}
+
+# Software events cannot sample the register of SVE that perf asks for.
+[ "$(uname -m)" = x86_64 ] || regs=--user-regs=x$(seq -s ,x 0 29),lr,sp,pc
+
+case $mode in
+without)
+	echo TAP version 13
+	mkdir -p /tmp/home
+	git config --global user.email x@y && git config --global user.name x
+	git config --global init.defaultBranch x
+	echo 512 >$K/perf_event_max_stack
+	echo 0 >$K/perf_cpu_time_max_percent
+	cat /usr/lib/python3*/*.py | head -c 1500000 >big
+	without
+	echo "1..$count";;
+with)
+	echo TAP version 13
+	# shellcheck disable=SC2046
+	./shstk rules load -qv $(elf_files) >out 2>&1
+	# Data in the form of a library has none.
+	! grep -v 'libicudata.*has no unwind information' out
+	point $? 'tables of all programs and libraries'
+	with
+	echo "1..$count";;
+esac

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * unload_test.c - shstk_prctl.ko is in use while a call that it serves sleeps, and
+ * can be unloaded when that has ended
+ *
+ *   unload_test shstk_prctl.ko
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch.h"
+#include "kselftest.h"
+#include "need.h"
+#include "stall.h"
+#include "linux/shstk.h"
+
+#define PATIENCE 60000 /* milliseconds; only a hang uses them up */
+
+static long load(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	long ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* In a process of its own. Return: negative errno, 0, or 1 if it does not end. */
+static int unload(void)
+{
+	int status, ended = 0;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(syscall(SYS_delete_module, "shstk_prctl", O_NONBLOCK) ? errno : 0);
+	for (int i = 0; i < PATIENCE && !ended; i++) {
+		ended = waitpid(pid, &status, WNOHANG);
+		usleep(1000);
+	}
+	return ended && WIFEXITED(status) ? -WEXITSTATUS(status) : 1;
+}
+
+static void *call(void *arg)
+{
+	const struct stall *stall = arg;
+
+	prctl(PR_GET_SHADOW_STACK_STATUS, stall->page, 0, 0, 0);
+	return NULL;
+}
+
+/* Sleeps in the call until it is killed. */
+static pid_t start(int ready)
+{
+	struct stall stall;
+	pthread_t thread;
+	pid_t pid = fork();
+	char byte = 1;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	byte = stall_open(&stall) && !pthread_create(&thread, NULL, call, &stall) &&
+	       stall_await(&stall, PATIENCE);
+	if (write(ready, &byte, 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long status = 77;
+	int pipes[2], ret;
+	char byte = 0;
+	pid_t pid;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s shstk_prctl.ko\n", argv[0]);
+		return KSFT_FAIL;
+	}
+	need_shadow_stacks();
+	ksft_print_header();
+	ksft_set_plan(4);
+	ret = load(argv[1]);
+	if (ret)
+		ksft_exit_fail_msg("%s: %s\n", argv[1], strerror(-ret));
+
+	if (pipe2(pipes, O_CLOEXEC))
+		ksft_exit_fail_msg("no pipe\n");
+	fflush(NULL);
+	pid = start(pipes[1]);
+	if (read(pipes[0], &byte, 1) != 1 || !byte)
+		ksft_exit_fail_msg("the call does not get to the page\n");
+
+	ret = unload();
+	ksft_test_result(ret == -EAGAIN || ret == -EBUSY, "it is in use while a call sleeps: %s\n",
+			 strerror(-ret));
+	ksft_test_result(!prctl(PR_GET_SHADOW_STACK_STATUS, &status, 0, 0, 0) && !status,
+			 "and serves others after that was tried\n");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ret = unload();
+	ksft_test_result(!ret, "it is unloaded when that has ended: %s\n",
+			 ret > 0 ? "it hangs" : strerror(-ret));
+	ret = prctl(PR_GET_SHADOW_STACK_STATUS, &status, 0, 0, 0);
+	ksft_test_result(ret == -1 && errno == EINVAL, "then the kernel answers as before\n");
+	ksft_finished();
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * deep.c - works at every 40th of 400 calls within each other, whose frames take half a
+ * KiB each: more than what perf events copy of a stack at once.
+ *
+ *   deep MILLISECONDS     of its own CPU time
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#define CALLS 400
+#define EVERY 40
+
+static volatile unsigned long sum;
+
+static double used(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
+}
+
+static __attribute__((noinline)) void work(void)
+{
+	for (int i = 0; i < 3000000; i++)
+		sum += i;
+}
+
+static __attribute__((noinline)) int down(int n)
+{
+	char frame[512];
+	int ret = 0;
+
+	frame[n & 511] = n;
+	sum += frame[0];
+	if (n % EVERY == 0)
+		work();
+	if (n)
+		ret = down(n - 1);
+	sum += frame[3];
+	return ret + 1;
+}
+
+int main(int argc, char **argv)
+{
+	double end = argc > 1 ? atof(argv[1]) : 1000;
+
+	while (used() < end)
+		sum += down(CALLS);
+	return 0;
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * interleave STRIDE: a call waits; a signal of the program and the agent's one come, the
+ * second one so many instructions behind the first, for every such number up to where
+ * nothing happens any more (or for one in STRIDE). The handler of the program's signal
+ * has no SA_RESTART: the call must end, whatever the order. A call with a mask for its
+ * time must end too if the first signal comes at any instruction before it waits.
+ *
+ * To be recorded, by CPU time. The child is stepped by ptrace(2). The agent's signal is
+ * sent as its timer does, with what /proc/PID/timers has of that. Status 1: a signal was
+ * lost, and where.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENDED 42 /* the result of a call that was ended as it should */
+#define LIMIT 20 /* seconds until a child counts as hung */
+
+static int pipes[2];
+static volatile int *result; /* of the child's call, 0 before its end */
+static volatile sig_atomic_t handled;
+
+static void on_usr1(int signo)
+{
+	(void)signo;
+	handled = 1;
+}
+
+static long in_nanosleep(void)
+{
+	struct timespec ts = { .tv_sec = 1000 };
+
+	return nanosleep(&ts, NULL);
+}
+
+static long in_poll(void)
+{
+	return poll(NULL, 0, -1);
+}
+static long in_read(void)
+{
+	char c;
+
+	return read(pipes[0], &c, 1);
+}
+
+static long in_sigsuspend(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	return sigsuspend(&none);
+}
+
+static long in_ppoll(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	return ppoll(NULL, 0, NULL, &none);
+}
+
+static const struct call {
+	const char *name;
+	long (*make)(void);
+	int masked; /* SIGUSR1 is blocked but for the time of the call */
+} calls[] = {
+	{ "nanosleep", in_nanosleep, 0 },   { "poll", in_poll, 0 },   { "read", in_read, 0 },
+	{ "sigsuspend", in_sigsuspend, 1 }, { "ppoll", in_ppoll, 1 },
+};
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+static void be_child(const struct call *call)
+{
+	struct sigaction act = { .sa_handler = on_usr1 };
+	sigset_t usr1;
+
+	sigaction(SIGUSR1, &act, NULL);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	if (call->masked)
+		sigprocmask(SIG_BLOCK, &usr1, NULL);
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	*result = call->make() < 0 && errno == EINTR && handled ? ENDED : 1;
+	syscall(SYS_tgkill, getpid(), getpid(), SIGSTOP);
+	_exit(0);
+}
+
+/* The state of a process, a letter. */
+static char state_of(pid_t pid)
+{
+	char path[32], text[256];
+	const char *end;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	in = fopen(path, "r");
+	if (!in || !fgets(text, sizeof(text), in))
+		die(path);
+	fclose(in);
+	end = strrchr(text, ')');
+	return end ? end[2] : '?';
+}
+
+enum event { STEPPED, SLEEPS, DONE, HANGS };
+
+struct run {
+	pid_t pid;
+	int status;
+	int signo; /* to go on with */
+};
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* What becomes of the child that goes on. A signal it stops for is taken along. */
+static enum event await(struct run *r)
+{
+	double start = seconds();
+
+	for (;;) {
+		if (waitpid(r->pid, &r->status, WNOHANG) == r->pid)
+			break;
+		if (state_of(r->pid) == 'S' && waitpid(r->pid, &r->status, WNOHANG) != r->pid)
+			return SLEEPS;
+		if (seconds() - start > LIMIT)
+			return HANGS;
+		sched_yield();
+	}
+	if (!WIFSTOPPED(r->status) || *result)
+		return DONE;
+	r->signo = WSTOPSIG(r->status) == SIGTRAP ? 0 : WSTOPSIG(r->status);
+	return STEPPED;
+}
+
+static enum event step(struct run *r)
+{
+	int signo = r->signo;
+
+	r->signo = 0;
+	if (ptrace(PTRACE_SINGLESTEP, r->pid, NULL, (void *)(long)signo))
+		die("PTRACE_SINGLESTEP");
+	return await(r);
+}
+
+/* As the kernel does for the timer of the child's agent. */
+static void send_agents(pid_t pid)
+{
+	unsigned long long value = 0;
+	siginfo_t si = { 0 };
+	char path[32], line[128];
+	int signo = 0;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/timers", pid);
+	in = fopen(path, "r");
+	while (in && fgets(line, sizeof(line), in))
+		if (sscanf(line, "signal: %d/%llx", &signo, &value) == 2)
+			break;
+	if (!in || !signo) {
+		puts("no timer of an agent");
+		exit(3);
+	}
+	fclose(in);
+	si.si_signo = signo;
+	si.si_code = SI_TIMER;
+	si.si_value.sival_ptr = (void *)(unsigned long)value;
+	if (syscall(SYS_rt_tgsigqueueinfo, pid, pid, signo, &si))
+		die("rt_tgsigqueueinfo");
+}
+
+static void send(struct run *r, int agents)
+{
+	if (agents)
+		send_agents(r->pid);
+	else
+		syscall(SYS_tgkill, r->pid, r->pid, SIGUSR1);
+}
+
+/* With all signals sent: the child must end by itself. */
+static int ends(struct run *r, enum event event)
+{
+	while (event == STEPPED) {
+		int signo = r->signo;
+
+		r->signo = 0;
+		ptrace(PTRACE_CONT, r->pid, NULL, (void *)(long)signo);
+		event = await(r);
+		for (int i = 0; event == SLEEPS && i < 2000; i++) {
+			/* It may be about to wake up. */
+			usleep(100);
+			event = await(r);
+		}
+	}
+	return event == DONE && *result == ENDED;
+}
+
+static void start(struct run *r, const struct call *call)
+{
+	*result = 0;
+	*r = (struct run){ .pid = fork() };
+	if (!r->pid)
+		be_child(call);
+	if (waitpid(r->pid, &r->status, 0) != r->pid || !WIFSTOPPED(r->status))
+		die("child");
+}
+
+static void stop(struct run *r)
+{
+	kill(r->pid, SIGKILL);
+	waitpid(r->pid, NULL, 0);
+}
+
+/* Steps up to @most instructions, or until it sleeps. Returns what happened then. */
+static enum event step_on(struct run *r, long most, long *steps)
+{
+	enum event event = STEPPED;
+
+	for (*steps = 0; *steps < most && event == STEPPED; ++*steps)
+		event = step(r);
+	return event;
+}
+
+/*
+ * The first signal comes in the waiting call, or @before instructions into it, and the
+ * second one @gap instructions later. Returns 0 if @gap is beyond the end, -1 if the call
+ * did not end, otherwise 1.
+ */
+static int one(const struct call *call, int agents_first, long before, long gap)
+{
+	enum event event;
+	struct run r;
+	long steps;
+	int ret;
+
+	start(&r, call);
+	event = before < 0 ? STEPPED : step_on(&r, before, &steps);
+	if (before < 0) {
+		ptrace(PTRACE_CONT, r.pid, NULL, NULL);
+		while ((event = await(&r)) != SLEEPS)
+			if (event == STEPPED)
+				ptrace(PTRACE_CONT, r.pid, NULL, NULL);
+	}
+	send(&r, agents_first);
+	/* Which wakes it up, unless it is blocked. */
+	if (event == SLEEPS)
+		for (int i = 0; i < 20 && (event = await(&r)) == SLEEPS; i++)
+			usleep(100);
+	if (event == STEPPED)
+		event = step_on(&r, gap, &steps);
+	ret = event == STEPPED;
+	if (event != DONE) {
+		send(&r, !agents_first);
+		for (int i = 0; i < 2000 && event == SLEEPS; i++) {
+			event = await(&r);
+			if (event == SLEEPS)
+				usleep(100);
+		}
+	}
+	if (!ends(&r, event))
+		ret = -1;
+	stop(&r);
+	return ret;
+}
+
+static long lost;
+
+/* @fine: so many gaps are taken one by one, the others by @stride. */
+static long every_gap(const struct call *call, int agents_first, long before, long fine,
+		      long stride)
+{
+	long number = 0;
+	int ret = 1;
+
+	for (long gap = 0; ret; gap += gap < fine ? 1 : stride) {
+		ret = one(call, agents_first, before, gap);
+		number++;
+		if (ret >= 0)
+			continue;
+		printf("%s: %s signal %ld instructions into it, the other one %ld later: lost\n",
+		       call->name, agents_first ? "agent's" : "own", before, gap);
+		if (++lost > 10)
+			exit(1);
+	}
+	return number;
+}
+
+int main(int argc, char **argv)
+{
+	long stride = argc > 1 ? atol(argv[1]) : 1;
+
+	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (pipe(pipes) || result == MAP_FAILED)
+		die("pipe");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		long number = every_gap(&calls[i], 0, -1, 40, stride) +
+			      every_gap(&calls[i], 1, -1, 40, stride);
+
+		for (long before = 0; calls[i].masked && before < 400; before += 1 + stride / 100)
+			number += every_gap(&calls[i], 1, before, 3, stride) +
+				  every_gap(&calls[i], 0, before, 3, stride);
+		printf("%s: %ld orders\n", calls[i].name, number);
+	}
+	return !!lost;
+}

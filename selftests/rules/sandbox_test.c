@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sandbox_test.c - what a process in the sandbox of `shstk rules` can still do.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest.h"
+#include "tools/rules/sandbox.h"
+
+#define MEMORY ((size_t)256 << 20)
+#define OUTPUT ((size_t)1 << 20)
+
+static const struct sandbox_limits limits = {
+	.memory = MEMORY,
+	.seconds = 1,
+	.output = OUTPUT,
+};
+
+static int to_parent[2], to_child[2], out;
+
+/* --- in the sandbox: 0 if it is as it should be --- */
+
+static bool denied(long ret)
+{
+	return ret < 0 && errno == EPERM;
+}
+
+static int opens(void)
+{
+	return !denied(open("/etc/passwd", O_RDONLY)) || !denied(open("/tmp", O_PATH));
+}
+
+static int starts(void)
+{
+	return !denied(fork()) || !denied(execl("/bin/true", "true", NULL)) ||
+	       !denied(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+}
+
+static int talks(void)
+{
+	return !denied(socket(AF_INET, SOCK_STREAM, 0)) ||
+	       !denied(socket(AF_UNIX, SOCK_STREAM, 0)) || !denied(kill(getppid(), 0)) ||
+	       !denied(syscall(SYS_ptrace, 0, 0, 0, 0)) || !denied(syscall(SYS_setuid, 0));
+}
+
+static int makes_code(void)
+{
+	void *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return m == MAP_FAILED || !denied(mprotect(m, 4096, PROT_READ | PROT_EXEC)) ||
+	       mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+		       MAP_FAILED ||
+	       errno != EPERM;
+}
+
+static int works(void)
+{
+	char *volatile m = malloc(1 << 20);
+	char byte;
+
+	if (!m)
+		return 1;
+	memset(m, 1, 1 << 20);
+	m = realloc(m, 64 << 20);
+	if (!m || write(to_parent[1], "x", 1) != 1 || read(to_child[0], &byte, 1) != 1)
+		return 1;
+	return write(out, m, 1000) != 1000;
+}
+
+static int takes_memory(void)
+{
+	return malloc(MEMORY) || !denied(syscall(SYS_prlimit64, 0, 9, NULL, NULL));
+}
+
+static int writes_much(void)
+{
+	char *m = calloc(1, OUTPUT);
+	ssize_t n = m ? write(out, m, OUTPUT) : 0;
+
+	return n < 0 || write(out, "more", 4) == 4;
+}
+
+static int runs_long(void)
+{
+	volatile bool on = true;
+
+	while (on)
+		;
+	return 1;
+}
+
+/* --- outside --- */
+
+static pid_t start(int (*what)(void))
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid)
+		return pid;
+	if (sandbox_limit(&limits) || sandbox_enter())
+		_exit(99);
+	_exit(what());
+}
+
+static void expect(int (*what)(void), int status, const char *name)
+{
+	pid_t pid = start(what);
+	int got = -1;
+
+	waitpid(pid, &got, 0);
+	if (got != status)
+		ksft_print_msg("status %#x, not %#x\n", got, status);
+	ksft_test_result(got == status, "%s\n", name);
+}
+
+static bool has_line(pid_t pid, const char *wanted)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "r");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, wanted, strlen(wanted));
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void test_state(void)
+{
+	pid_t pid = start(works);
+	int status;
+	char byte;
+	bool in = read(to_parent[0], &byte, 1) == 1;
+
+	ksft_test_result(in && has_line(pid, "Seccomp:\t2") && has_line(pid, "NoNewPrivs:\t1"),
+			 "a filter of system calls is in force\n");
+	if (geteuid())
+		ksft_test_result_skip("not root's: it stays the user's\n");
+	else
+		ksft_test_result(has_line(pid, "Uid:\t65534\t65534\t65534\t65534") &&
+					 has_line(pid, "CapEff:\t0000000000000000"),
+				 "root is nobody there\n");
+	if (write(to_child[1], "x", 1) != 1)
+		ksft_print_msg("it does not listen\n");
+	waitpid(pid, &status, 0);
+	ksft_test_result(!status, "memory, pipes and open files work\n");
+}
+
+int main(void)
+{
+	ksft_print_header();
+	ksft_set_plan(10);
+	out = memfd_create("out", 0);
+	if (pipe(to_parent) || pipe(to_child) || out < 0)
+		ksft_exit_fail_msg("%s\n", strerror(errno));
+	test_state();
+	expect(opens, 0, "no file can be opened");
+	expect(starts, 0, "no process can be started");
+	expect(talks, 0, "no socket, signal, ptrace");
+	expect(makes_code, 0, "no memory becomes executable");
+	expect(takes_memory, 0, "memory has a limit, which cannot be looked at");
+	expect(writes_much, SIGXFSZ, "so have the bytes that it writes");
+	expect(runs_long, SIGKILL, "and its time");
+	ksft_finished();
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk check - is a program, with every library it loads, marked for shadow
+ * stacks; which object blocks it, and which package owns that object.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshstk/symbol/json.h"
+#include "tools/elf/objects.h"
+#include "tools/proc/path.h"
+#include "tools/shstk.h"
+
+struct options {
+	const char *root;
+	pid_t pid;
+	bool json;
+	bool all;
+	bool packages;
+};
+
+static const struct argp_option option_table[] = {
+	{ "all", 'a', NULL, 0, "List marked objects too", 0 },
+	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ "pid", 'p', "PID", 0, "Check a running process, with what it loaded by dlopen()", 0 },
+	{ "root", 'r', "DIR", 0, "Folder that stands for / (another system)", 0 },
+	{ "no-packages", 'n', NULL, 0, "Don't ask dpkg who owns the objects", 0 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	char *end;
+	long pid;
+
+	switch (key) {
+	case 'a':
+		o->all = true;
+		return 0;
+	case 'j':
+		o->json = true;
+		return 0;
+	case 'n':
+		o->packages = false;
+		return 0;
+	case 'p':
+		pid = strtol(arg, &end, 10);
+		if (*end || end == arg || pid < 1 || pid > 0x7fffffff)
+			argp_error(state, "'%s' is no process ID", arg);
+		o->pid = (pid_t)pid;
+		return 0;
+	case 'r':
+		o->root = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const char *mark_word(const struct object *o)
+{
+	switch (o->machine) {
+	case EM_X86_64:
+		return "SHSTK";
+	case EM_AARCH64:
+		return "GCS";
+	case EM_RISCV:
+		return "CFI_SS";
+	default:
+		return "shadow-stack";
+	}
+}
+
+static size_t count_unmarked(const struct objects *set)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++)
+		n += !set->v[i].marked;
+	return n;
+}
+
+static void put_object(struct json *json, const struct objects *set, size_t i)
+{
+	const struct object *o = &set->v[i];
+
+	shstk_json_open(json, NULL, '{');
+	shstk_json_string(json, "path", o->path);
+	shstk_json_bool(json, "marked", o->marked);
+	shstk_json_string(json, "package", o->package);
+	shstk_json_string(json, "needed_by", i ? set->v[o->parent].path : NULL);
+	shstk_json_close(json);
+}
+
+static void print_json(struct json *json, const struct objects *set)
+{
+	const struct object *block = objects_blocker(set);
+
+	shstk_json_open(json, NULL, '{');
+	shstk_json_string(json, "program", set->script ? set->script : set->v[0].path);
+	shstk_json_string(json, "executable", set->v[0].path);
+	shstk_json_string(json, "arch", machine_name(set->v[0].machine));
+	shstk_json_int(json, "bits", set->v[0].bits);
+	shstk_json_bool(json, "marked", !block && !set->missing_n);
+	shstk_json_string(json, "blocker", block ? block->path : NULL);
+	shstk_json_open(json, "objects", '[');
+	for (size_t i = 0; i < set->n; i++)
+		put_object(json, set, i);
+	shstk_json_close(json);
+	shstk_json_open(json, "missing", '[');
+	for (size_t i = 0; i < set->missing_n; i++)
+		shstk_json_string(json, NULL, set->missing[i]);
+	shstk_json_close(json);
+	shstk_json_close(json);
+}
+
+static void print_text(const struct objects *set, bool all)
+{
+	size_t unmarked = count_unmarked(set);
+	const struct object *p = &set->v[0];
+
+	printf("%s: ", set->script ? set->script : p->path);
+	if (set->script)
+		printf("script of %s: ", p->path);
+	if (p->bits != 64)
+		printf("%u-bit program: no shadow stacks\n", p->bits);
+	else if (!unmarked && !set->missing_n)
+		printf("marked %s, with all %zu objects it loads\n", mark_word(p), set->n - 1);
+	else if (!unmarked)
+		printf("marked %s, but %zu libraries were not found\n", mark_word(p),
+		       set->missing_n);
+	else
+		printf("blocked: %zu of %zu objects not marked %s\n", unmarked, set->n,
+		       mark_word(p));
+	for (size_t i = 0; i < set->n; i++) {
+		const struct object *o = &set->v[i];
+
+		if (o->marked && !all)
+			continue;
+		printf("  %-3s  %-52s %s\n", o->marked ? "yes" : "no", o->path,
+		       o->package ? o->package : "-");
+	}
+	for (size_t i = 0; i < set->missing_n; i++)
+		printf("  ?    not found: %s\n", set->missing[i]);
+}
+
+/* Return: 0 marked, 1 not marked or not readable. */
+static int check(const struct options *o, const char *what, struct json *json)
+{
+	struct objects set;
+	char *path = NULL;
+	int err, ret;
+
+	if (what && !o->root)
+		err = find_program(what, &path);
+	else
+		err = what && !(path = strdup(what)) ? -ENOMEM : 0;
+	if (!err)
+		err = what ? objects_load(path, o->root, &set) : objects_load_pid(o->pid, &set);
+	if (err) {
+		if (what)
+			complain("%s: %s", what,
+				 !path ? find_program_error(what, err) :
+					 objects_error(o->root ? NULL : path, err));
+		else
+			complain("process %d: %s", o->pid, strerror(-err));
+		free(path);
+		return EXIT_FAILED;
+	}
+	free(path);
+	if (o->packages)
+		objects_find_packages(&set);
+	if (o->json)
+		print_json(json, &set);
+	else
+		print_text(&set, o->all);
+	ret = objects_blocker(&set) || set.missing_n || set.v[0].bits != 64;
+	objects_deinit(&set);
+	return ret ? EXIT_FAILED : EXIT_OK;
+}
+
+const struct argp check_argp = {
+	.options = option_table,
+	.parser = parse,
+	.args_doc = "PROGRAM...\n-p PID",
+	.doc = "Tell whether programs and the libraries they load are marked for "
+	       "shadow stacks, and what blocks them.\v"
+	       "Exit status: 0 everything is marked, 1 something is not or could "
+	       "not be read, 2 wrong options.",
+};
+
+int cmd_check(int argc, char **argv)
+{
+	struct options o = { .packages = true };
+	int next = command_parse(&check_argp, argc, argv, &o);
+	struct json json = { .out = stdout };
+	int ret = EXIT_OK;
+
+	if ((next == argc) == !o.pid) {
+		complain(o.pid ? "give either programs or a PID" : "no program given; see --help");
+		return EXIT_USAGE;
+	}
+	if (o.json)
+		shstk_json_open(&json, NULL, '[');
+	if (o.pid)
+		ret = check(&o, NULL, &json);
+	for (int i = next; i < argc; i++)
+		if (check(&o, argv[i], &json))
+			ret = EXIT_FAILED;
+	if (o.json)
+		shstk_json_close(&json);
+	return end_output() ? EXIT_FAILED : ret;
+}

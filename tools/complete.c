@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The options of all commands as a table. See complete.h.
+ */
+#include <string.h>
+
+#include "libshstk/symbol/profile.h"
+#include "tools/complete.h"
+#include "tools/perf/rings.h"
+#include "tools/record/heap.h"
+
+/* Words that are separated by blanks or commas, as this|that. */
+static void put_list(const char *words, FILE *out)
+{
+	const char *separator = "";
+
+	while (*(words += strspn(words, ", "))) {
+		int n = strcspn(words, ", ");
+
+		fprintf(out, "%s%.*s", separator, n, words);
+		separator = "|";
+		words += n;
+	}
+}
+
+static void put_argument(const char *name, FILE *out)
+{
+	if (!name)
+		fputc('-', out);
+	else if (!strcmp(name, "EVENT"))
+		put_list(perf_event_names(), out);
+	else if (!strcmp(name, "FORMAT"))
+		put_list(shstk_format_list(), out);
+	else if (!strcmp(name, "TYPE"))
+		put_list(heap_type_names(), out);
+	else
+		fputs(name, out);
+}
+
+static void put_option(const char *command, const struct argp_option *o, FILE *out)
+{
+	fprintf(out, "%s ", command);
+	if (o->name)
+		fprintf(out, "--%s ", o->name);
+	else
+		fputs("- ", out);
+	if (o->key > ' ' && o->key < 0x7f)
+		fprintf(out, "-%c ", o->key);
+	else
+		fputs("- ", out);
+	/* One that may be left out is no word of its own. */
+	put_argument(o->flags & OPTION_ARG_OPTIONAL ? NULL : o->arg, out);
+	fputc('\n', out);
+}
+
+static void put_options(const char *command, const struct argp *argp, FILE *out)
+{
+	for (const struct argp_option *o = argp->options; o && (o->name || o->key); o++)
+		if (!(o->flags & OPTION_HIDDEN))
+			put_option(command, o, out);
+	for (const struct argp_child *c = argp->children; c && c->argp; c++)
+		put_options(command, c->argp, out);
+}
+
+static void put_names(const struct command *commands, FILE *out)
+{
+	for (const struct command *c = commands; c->name; c++)
+		fprintf(out, "%s%s", c == commands ? "" : "|", c->name);
+}
+
+void complete_print(const struct command *commands, FILE *out)
+{
+	fputs("shstk - - ", out);
+	put_names(commands, out);
+	fputs("|help|version\nshstk --help -h -\nshstk --version -V -\nhelp - - ", out);
+	put_names(commands, out);
+	fputc('\n', out);
+	for (const struct command *c = commands; c->name; c++) {
+		fprintf(out, "%s - - %s\n", c->name, c->operand ? c->operand : "-");
+		put_options(c->name, c->argp, out);
+		put_options(c->name, &common_argp, out);
+	}
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Mapped ELF files of another time or machine. See image.h.
+ */
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tools/elf/image.h"
+#include "tools/shstk.h"
+
+#define PAGE 4096ull
+
+int images_init(struct images *images, const char *sysroot)
+{
+	struct rlimit limit;
+
+	memset(images, 0, sizeof(*images));
+	images->root = -1;
+	elf_version(EV_CURRENT);
+	/* Each file stays open. */
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (!sysroot)
+		return 0;
+	images->root = open(sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return images->root < 0 ? -errno : 0;
+}
+
+void images_deinit(struct images *images)
+{
+	for (size_t i = 0; i < 256; i++) {
+		while (images->buckets[i]) {
+			struct image *image = images->buckets[i];
+
+			images->buckets[i] = image->next;
+			if (image->fd >= 0)
+				close(image->fd);
+			free(image->found);
+			free(image->path);
+			free(image);
+		}
+	}
+	if (images->root >= 0)
+		close(images->root);
+}
+
+static void take_build_id(Elf *elf, struct build_id *ret)
+{
+	const void *bytes;
+	ssize_t size = elf ? dwelf_elf_gnu_build_id(elf, &bytes) : -1;
+
+	ret->size = 0;
+	if (size > 0 && size <= (ssize_t)sizeof(ret->data)) {
+		ret->size = size;
+		memcpy(ret->data, bytes, size);
+	}
+	elf_end(elf);
+}
+
+void build_id_of(const void *bytes, size_t size, struct build_id *ret)
+{
+	/* It is only read, though it is not declared so. */
+	take_build_id(elf_memory((char *)bytes, size), ret);
+}
+
+void build_id_of_file(int fd, struct build_id *ret)
+{
+	elf_version(EV_CURRENT);
+	take_build_id(elf_begin(fd, ELF_C_READ, NULL), ret);
+}
+
+char *build_id_text(const struct build_id *id, char buf[129])
+{
+	strcpy(buf, "none");
+	for (size_t i = 0; i < id->size; i++)
+		sprintf(buf + 2 * i, "%02x", id->data[i]);
+	return buf;
+}
+
+/* Links are followed inside the root folder. */
+static int open_file(const struct images *images, const char *path)
+{
+	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	struct open_how how = {
+		.flags = flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	struct stat st;
+	int fd;
+
+	if (images->root < 0)
+		fd = open(path, flags);
+	else
+		fd = syscall(SYS_openat2, images->root, path, &how, sizeof(how));
+	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+		close(fd);
+		errno = EINVAL;
+		return -1;
+	}
+	return fd;
+}
+
+static char *name_of(int fd, const char *path)
+{
+	char link[64], name[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, name, sizeof(name) - 1);
+	if (n <= 0)
+		return strdup(path);
+	name[n] = '\0';
+	return strdup(name);
+}
+
+static struct image *make(struct images *images, const char *path)
+{
+	struct image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->path = strdup(path);
+	image->fd = open_file(images, path);
+	if (image->fd < 0) {
+		complain("cannot open %s: %s", path, strerror(errno));
+		image->complained = true;
+	} else {
+		image->found = name_of(image->fd, path);
+		build_id_of_file(image->fd, &image->id);
+	}
+	if (!image->path || (image->fd >= 0 && !image->found)) {
+		if (image->fd >= 0)
+			close(image->fd);
+		free(image->path);
+		free(image->found);
+		free(image);
+		return NULL;
+	}
+	return image;
+}
+
+static unsigned int hash(const char *s)
+{
+	unsigned int h = 0;
+
+	while (*s)
+		h = h * 31 + (unsigned char)*s++;
+	return h % 256;
+}
+
+struct image *image_get(struct images *images, const char *path, const struct build_id *wanted)
+{
+	unsigned int h = hash(path);
+	struct image *image = images->buckets[h];
+	char is[129], was[129];
+
+	while (image && strcmp(image->path, path))
+		image = image->next;
+	if (!image) {
+		image = make(images, path);
+		if (!image)
+			return NULL;
+		image->next = images->buckets[h];
+		images->buckets[h] = image;
+	}
+	if (image->fd < 0)
+		return NULL;
+	if (!wanted || !wanted->size ||
+	    (wanted->size == image->id.size && !memcmp(wanted->data, image->id.data, wanted->size)))
+		return image;
+	if (!image->complained)
+		complain(
+			"%s is another file than was mapped: its build id is %s, not %s; it is not used",
+			image->found, build_id_text(&image->id, is), build_id_text(wanted, was));
+	image->complained = true;
+	return NULL;
+}
+
+int image_add(struct shstk_space *space, const struct image *image, uint64_t start, uint64_t end,
+	      uint64_t offset)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", image->fd);
+	return shstk_space_add_file(space, path, start, end, offset);
+}
+
+bool image_is_code(const struct image *image, uint64_t offset)
+{
+	Elf *elf = elf_begin(image->fd, ELF_C_READ, NULL);
+	bool code = false;
+	GElf_Phdr ph;
+	size_t nr;
+
+	if (!elf || elf_getphdrnum(elf, &nr))
+		nr = 0;
+	for (size_t i = 0; i < nr && !code && gelf_getphdr(elf, i, &ph); i++)
+		code = ph.p_type == PT_LOAD && ph.p_flags & PF_X &&
+		       offset >= (ph.p_offset & -PAGE) && offset < ph.p_offset + ph.p_filesz;
+	elf_end(elf);
+	return code;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * agent.h - private parts of libshstk-agent.so, preloaded by `shstk record`.
+ *
+ *   main.c     finds the recorder's memory; start, fork and end of a process
+ *   thread.c   slots, timers, threads that come and go, the signal handler
+ *   event.c    a clock that needs no tick, where it is permitted
+ *   maps.c     tells the recorder what is mapped
+ *   hooks.c    the library calls that the agent must see
+ *   signals.c  the program's handlers and masks, beside the agent's signal
+ *   wait.c     calls that wait, which must not notice the sampling
+ *   sandbox.c  programs that give up system calls
+ *   children.c what processes use that no agent samples: exits, other programs
+ *   env.c      keeps the agent in the environment of what is executed
+ *   anylibc.c  what other C libraries than glibc lack
+ *
+ * Nothing in the target may notice the agent but by its speed. So there is no
+ * thread of its own, no open file, no heap memory, and one real-time signal
+ * that the target can neither block nor take.
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <threads.h>
+#include <time.h>
+
+#include "../common/env.h"
+#include "ring.h"
+#include "sys.h"
+
+#define HOOK_API __attribute__((visibility("default")))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/**
+ * struct thread - this process's view of a slot; same index as the slot
+ * @pid: process that took the slot; another value: inherited over fork, dead.
+ * @tid: thread ID.
+ * @timer: kernel's timer ID.
+ * @armed: @timer exists.
+ * @managed: the thread itself calls agent_end_thread(); else scan() looks for it.
+ * @program: first thread of a program: what it used before is that of the loader.
+ * @tried: it was tried to open @event.
+ * @start: this thread's CPU clock where the first period began, in ns.
+ * @first: length of the first period, in ns.
+ * @system: time in the kernel at the last sample, in ns.
+ * @event: mapping of the perf event that signals each period, or NULL: the timer does,
+ *	as the kernel's ticks come.
+ * @event_fd: the number that its descriptor had.
+ * @periods: periods in the samples so far, lost ones included.
+ * @rounds: destructor rounds seen.
+ * @cpu_seen: by wall-clock time: its CPU clock at the last sample, if there are many.
+ * @stretch: its timer's interval in periods.
+ * @seen: number of the scan that saw it last.
+ * @open: by wall-clock time, in a call that waits: its sample lies at @head, without a
+ *	weight, and is not committed.
+ * @blocked: own.blocked of the thread that makes this one.
+ * @head: bytes produced; only this thread's own code changes it.
+ * @last: where the last sample is, as @head counts, plus 1; 0 if there is none.
+ * @fn: start routine of a thread being created.
+ * @arg: its argument.
+ * @slot: the slot.
+ * @ring: its ring.
+ */
+struct thread {
+	int pid;
+	int tid;
+	int timer;
+	bool armed;
+	bool managed;
+	bool program;
+	bool tried;
+	uint8_t rounds;
+	uint64_t start;
+	uint64_t first;
+	uint64_t system;
+	void *event;
+	int event_fd;
+	uint64_t periods;
+	uint64_t cpu_seen;
+	uint32_t stretch;
+	uint32_t seen;
+	_Atomic bool open;
+	bool blocked;
+	uint64_t head;
+	uint64_t last;
+	void *(*fn)(void *arg);
+	void *arg;
+	struct rec_slot *slot;
+	uint8_t *ring;
+};
+
+/**
+ * struct agent - the state of the agent in this process
+ * @on: attached; all hooks pass through as long as it is false.
+ * @sandboxed: the program is about to forbid itself system calls: make no
+ *	more than sampling needs.
+ * @wall: samples wall-clock time.
+ * @shared: the program handles the agent's signal too: calls that wait must let it in.
+ * @pid: this process, or -1 in a child that could not be followed.
+ * @signo: signal of the timers.
+ * @nr_slots: slots that are mapped; at most header->nr_slots.
+ * @instance: of this process image.
+ * @parent: instance it was forked from, or 0.
+ * @start_slot: slot with its REC_START record.
+ * @parent_slot: slot with that of @parent.
+ * @key: its destructor ends threads.
+ * @opens: calls of dlopen() so far.
+ * @takers: threads that are taking a slot: @nr_slots must stay.
+ * @armed: threads that have a timer.
+ * @lock: guards registration of threads against scan(); taken with all
+ *	signals blocked; a handler only tries it.
+ * @header: the shared memory.
+ * @slots: the slots in it.
+ * @rings: the rings in it.
+ * @threads: one for each mapped slot.
+ */
+struct agent {
+	bool on;
+	bool sandboxed;
+	bool wall;
+	bool shared;
+	int pid;
+	int signo;
+	uint32_t nr_slots;
+	uint32_t instance;
+	uint32_t parent;
+	uint32_t start_slot;
+	uint32_t parent_slot;
+	pthread_key_t key;
+	_Atomic uint32_t opens;
+	_Atomic int takers;
+	_Atomic uint32_t armed;
+	_Atomic int lock;
+	struct rec_header *header;
+	struct rec_slot *slots;
+	uint8_t *rings;
+	struct thread *threads;
+};
+
+extern struct agent agent;
+
+/**
+ * struct own - what a thread of the program knows of itself, in its handlers too
+ * @waits_in: the function of libc that a hook of wait.c is in, or NULL.
+ * @cut_pc: where the agent's signal came last,
+ * @cut_sp: and the stack pointer there.
+ * @stack_end: everything from its stack pointer to there is its stack; 0: not known.
+ * @blocked: the program believes the agent's signal to be blocked.
+ */
+struct own {
+	const void *waits_in;
+	uint64_t cut_pc;
+	uint64_t cut_sp;
+	uintptr_t stack_end;
+	bool blocked;
+};
+
+extern __thread struct own own;
+
+/* Where this object lies; made by the linker. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+
+/* The kernel's signal set: what the system calls take. */
+typedef uint64_t ksigset;
+
+static inline ksigset block_signals(void)
+{
+	ksigset all = ~(ksigset)0, old = 0;
+
+	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
+	return old;
+}
+
+static inline ksigset own_signal(void)
+{
+	return (ksigset)1 << (agent.signo - 1);
+}
+
+static inline void restore_signals(ksigset old)
+{
+	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+}
+
+static inline void change_own_signal(int how)
+{
+	ksigset one = own_signal();
+
+	sys4(SYS_rt_sigprocmask, how, &one, NULL, sizeof(one));
+}
+
+/* main.c */
+void agent_fork_child(void);
+void agent_leave(void);
+void agent_shrink(void);
+
+/* event.c */
+void event_open(struct thread *t);
+void event_close(struct thread *t);
+void event_end(struct thread *t);
+bool event_sent(const struct thread *t, const siginfo_t *si);
+
+/* thread.c */
+uint64_t now(clockid_t clock);
+struct thread *agent_take(int tid, bool managed);
+void agent_drop(struct thread *t);
+void agent_begin(struct thread *t);
+void agent_end_thread(struct thread *t);
+struct thread *agent_self(void);
+void agent_settle(struct thread *t);
+void agent_disarm(struct thread *t);
+void take_name(struct thread *t);
+void scan_threads(void);
+/* By wall-clock time: this thread is about to wait in @function, and does no more. */
+void agent_open_wait(const void *function);
+void agent_close_wait(void);
+void agent_end_waits(void);
+int handler_install(void);
+void *ring_reserve(struct thread *t, uint32_t size);
+void ring_commit(struct thread *t, uint32_t size);
+
+/* maps.c */
+void maps_send(struct thread *t);
+void maps_send_if_changed(void);
+
+/**
+ * struct next - the functions that the hooks of hooks.c stand in front of
+ */
+struct next {
+	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int (*thrd_create)(thrd_t *, thrd_start_t, void *);
+	pid_t (*fork_raw)(void);
+	void (*exit_raw)(int);
+	void *(*dlopen)(const char *, int);
+	void *(*dlmopen)(Lmid_t, const char *, int);
+	int (*dlclose)(void *);
+	int (*prlimit)(pid_t, int, const void *, void *);
+};
+
+extern struct next next;
+
+/* A thread was made before the agent's constructor ran. */
+extern _Atomic bool early_threads;
+
+/* hooks.c */
+void hooks_resolve(void);
+void *next_symbol(const char *name);
+
+/* signals.c */
+void signals_resolve(void);
+/* The program's handlers are known from now on. */
+void signals_adopt(void);
+/* In the child of a fork. */
+void signals_fork_child(void);
+/* Takes a signal that nobody handles for @handler. Returns 0 or -EBUSY. */
+int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo));
+/* The agent's signal interrupted this thread there. */
+void signals_cut(const void *context);
+/* SIGIO must not end the program (event.c). Returns: false: it might. */
+bool signals_guard_io(void);
+/* Somebody else sent the agent's signal. */
+void signals_chain(int signo, siginfo_t *si, void *context);
+/* @set without the agent's signal; @copy has room for it. */
+const sigset_t *without_own(const sigset_t *set, sigset_t *copy);
+
+/* wait.c */
+void wait_resolve(void);
+
+/* children.c */
+void children_resolve(void);
+void children_end(struct thread *t);
+void children_exec(int pid, bool spawned, const char *path);
+
+/* sandbox.c */
+void sandbox_resolve(void);
+
+#endif

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hooks.c - library calls that pass by the agent on their way to libc.
+ *
+ * - pthread_create(), thrd_create(), _Fork(): threads and processes to follow.
+ * - dlopen(), dlclose(), _exit(): code comes and goes.
+ *
+ * A hook may be called before the agent's constructor has run.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "shstk.h"
+
+struct next next;
+_Atomic bool early_threads;
+
+void *next_symbol(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+#define RESOLVE(member, name) (*(void **)&next.member = next_symbol(name))
+
+void hooks_resolve(void)
+{
+	RESOLVE(pthread_create, "pthread_create");
+	RESOLVE(thrd_create, "thrd_create");
+	RESOLVE(fork_raw, "_Fork");
+	RESOLVE(exit_raw, "_exit");
+	RESOLVE(dlopen, "dlopen");
+	RESOLVE(dlmopen, "dlmopen");
+	RESOLVE(dlclose, "dlclose");
+	RESOLVE(prlimit, "prlimit");
+}
+
+#define NEXT(member) (next.member ? next.member : (hooks_resolve(), next.member))
+
+static void begin_thread(struct thread *t)
+{
+	own.stack_end = (uintptr_t)__builtin_frame_address(0);
+	own.blocked = t->blocked;
+	shstk_thread_init();
+	agent_begin(t);
+}
+
+/*
+ * The start routine is left by a tail call, so that stacks of the program's
+ * threads look as they do without the agent.
+ */
+static void *start_thread(void *arg)
+{
+	struct thread *t = arg;
+	void *(*fn)(void *) = t->fn;
+	void *fn_arg = t->arg;
+
+	begin_thread(t);
+	return fn(fn_arg);
+}
+
+static bool own_process(void)
+{
+	/* Not so in a child of vfork(), which shares this memory. */
+	return agent.on && !agent.sandboxed && agent.pid == (int)sys0(SYS_getpid);
+}
+
+/* A slot for a thread about to be made, or NULL: it is not sampled. */
+static struct thread *new_thread(void)
+{
+	struct thread *t;
+
+	if (!agent.on) {
+		atomic_store(&early_threads, true);
+		return NULL;
+	}
+	if (agent.sandboxed) {
+		atomic_fetch_add(&agent.header->sandboxed, 1);
+		return NULL;
+	}
+	/*
+	 * What captures need is made for the first thread of a process when it is sampled, if
+	 * ever, or now: another one may forbid system calls.
+	 */
+	shstk_thread_init();
+	t = agent_take(0, true);
+	if (t)
+		t->blocked = own.blocked;
+	return t;
+}
+
+HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			    void *arg)
+{
+	struct thread *t = new_thread();
+	int ret;
+
+	if (!t)
+		return NEXT(pthread_create)(thread, attr, fn, arg);
+	t->fn = fn;
+	t->arg = arg;
+	ret = NEXT(pthread_create)(thread, attr, start_thread, t);
+	if (ret)
+		agent_drop(t);
+	return ret;
+}
+
+static int start_thrd(void *arg)
+{
+	struct thread *t = arg;
+	thrd_start_t fn = (thrd_start_t)(void *)t->fn;
+	void *fn_arg = t->arg;
+
+	begin_thread(t);
+	return fn(fn_arg);
+}
+
+HOOK_API int thrd_create(thrd_t *thread, thrd_start_t fn, void *arg)
+{
+	struct thread *t = new_thread();
+	int ret;
+
+	if (!t)
+		return NEXT(thrd_create)(thread, fn, arg);
+	t->fn = (void *(*)(void *))(void *)fn;
+	t->arg = arg;
+	ret = NEXT(thrd_create)(thread, start_thrd, t);
+	if (ret != thrd_success)
+		agent_drop(t);
+	return ret;
+}
+
+/* fork() tells by pthread_atfork(); this one does not. */
+HOOK_API pid_t _Fork(void)
+{
+	pid_t pid = NEXT(fork_raw) ? next.fork_raw() : fork();
+
+	if (!pid && agent.on && !agent.sandboxed && agent.pid != (int)sys0(SYS_getpid))
+		agent_fork_child();
+	return pid;
+}
+
+HOOK_API void _exit(int status)
+{
+	if (own_process())
+		agent_leave();
+	NEXT(exit_raw)(status);
+	__builtin_unreachable();
+}
+
+HOOK_API void _Exit(int status)
+{
+	_exit(status);
+}
+
+/*
+ * The loader looks at the return address for the library that calls, and takes
+ * that one's search path. These two are left by tail calls, so that it sees
+ * the true caller; hence they can only tell that something is to be loaded.
+ */
+HOOK_API void *dlopen(const char *file, int mode)
+{
+	atomic_fetch_add(&agent.opens, 1);
+	return NEXT(dlopen)(file, mode);
+}
+
+HOOK_API void *dlmopen(Lmid_t namespace, const char *file, int mode)
+{
+	atomic_fetch_add(&agent.opens, 1);
+	return NEXT(dlmopen)(namespace, file, mode);
+}
+
+HOOK_API int dlclose(void *handle)
+{
+	int ret;
+
+	if (agent.on && !agent.sandboxed)
+		maps_send_if_changed();
+	ret = NEXT(dlclose)(handle);
+	if (agent.on && !agent.sandboxed) {
+		/* Something else may come to lie at the same addresses. */
+		maps_send_if_changed();
+		shstk_modules_changed();
+	}
+	return ret;
+}
+
+/* Addresses that the agent has reserved are the program's, if it limits them. */
+HOOK_API int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rlimit64 *limit,
+		       struct rlimit64 *old)
+{
+	int ret = NEXT(prlimit)(pid, resource, limit, old);
+
+	if (!ret && limit && resource == RLIMIT_AS && (!pid || pid == agent.pid) && agent.on &&
+	    !agent.sandboxed && own_process())
+		agent_shrink();
+	return ret;
+}
+
+HOOK_API int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit,
+		     struct rlimit *old)
+{
+	return prlimit64(pid, resource, (const struct rlimit64 *)limit, (struct rlimit64 *)old);
+}
+
+HOOK_API int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+	return prlimit64(0, resource, (const struct rlimit64 *)limit, NULL);
+}
+
+HOOK_API int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
+{
+	return prlimit64(0, resource, limit, NULL);
+}

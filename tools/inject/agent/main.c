@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * main.c - the agent enters a process, follows it through fork, and leaves.
+ *
+ * `shstk record` names its memory in the environment (ring.h). Where it cannot
+ * be had (another container, dropped privileges, a recorder that is gone) the
+ * agent stays out of the way and the program runs as if it were not there.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "../common/join.h"
+#include "shstk.h"
+
+struct agent agent;
+
+static bool plausible(const struct rec_header *h, uint64_t cookie, off_t size)
+{
+	return h->magic == REC_MAGIC && h->version == REC_VERSION && h->cookie == cookie &&
+	       h->nr_slots && h->nr_slots <= REC_MAX_SLOTS && h->max_depth >= REC_MIN_DEPTH &&
+	       h->max_depth <= REC_MAX_DEPTH && h->ring_size >= rec_min_ring(h->max_depth) &&
+	       !(h->ring_size & (h->ring_size - 1)) && h->period && h->slots_offset >= sizeof(*h) &&
+	       h->slots_offset + h->nr_slots * sizeof(struct rec_slot) <= h->rings_offset &&
+	       h->rings_offset + (uint64_t)h->nr_slots * h->ring_size <= (uint64_t)size;
+}
+
+/* What of @nr rings may be mapped: no more than an eighth of a limit of addresses. */
+static uint32_t allowed_rings(const struct rec_header *h, uint32_t nr)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	uint64_t most;
+
+	sys4(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit);
+	if (limit.rlim_cur == RLIM_INFINITY)
+		return nr;
+	most = limit.rlim_cur / 8 / h->ring_size;
+	return most < nr ? (most ? most : 1) : nr;
+}
+
+/* Until agent_take() of other threads knows the new number. Returns: true: it does. */
+static bool wait_for_takers(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		if (!atomic_load(&agent.takers))
+			return true;
+		sys0(SYS_sched_yield);
+	}
+	return false;
+}
+
+/* The program has a new limit of addresses: rings that no thread of it has are unmapped. */
+void agent_shrink(void)
+{
+	uint32_t size = agent.header->ring_size;
+	uint32_t old = agent.nr_slots, nr = allowed_rings(agent.header, old);
+
+	if (nr >= old)
+		return;
+	agent.nr_slots = nr;
+	if (!wait_for_takers()) {
+		agent.nr_slots = old;
+		return;
+	}
+	for (uint32_t i = old; i > nr; i--)
+		if (agent.threads[i - 1].pid == agent.pid)
+			nr = i;
+	agent.nr_slots = nr;
+	/* Pages may be larger than a ring. */
+	nr += -nr % (uint32_t)(65536 / (size < 65536 ? size : 65536));
+	if (nr < old)
+		sys2(SYS_munmap, agent.rings + (uint64_t)nr * size, (uint64_t)(old - nr) * size);
+}
+
+static void *map_bytes(int fd, uint64_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* The header with as many rings as the limit of addresses allows: *@nr. NULL: not even one. */
+static struct rec_header *map_allowed(int fd, const struct rec_header *h, uint32_t *nr)
+{
+	for (; *nr; *nr /= 2) {
+		void *p = map_bytes(fd, h->rings_offset + (uint64_t)*nr * h->ring_size);
+
+		if (p)
+			return p;
+	}
+	return NULL;
+}
+
+/* All of it, mostly; under a limit first the header, that says what there is. */
+static struct rec_header *map_header(int fd, uint64_t cookie, uint32_t *nr)
+{
+	off_t size = sys3(SYS_lseek, fd, 0, SEEK_END);
+	struct rec_header *h, *allowed;
+	uint64_t bytes = size;
+
+	if (size < (off_t)sizeof(*h))
+		return NULL;
+	h = map_bytes(fd, bytes);
+	if (!h) {
+		bytes = sizeof(*h);
+		h = map_bytes(fd, bytes);
+	}
+	if (!h)
+		return NULL;
+	if (plausible(h, cookie, size)) {
+		*nr = allowed_rings(h, h->nr_slots);
+		if (*nr == h->nr_slots && bytes == (uint64_t)size)
+			return h;
+		allowed = map_allowed(fd, h, nr);
+	} else {
+		allowed = NULL;
+	}
+	munmap(h, bytes);
+	return allowed;
+}
+
+static int map_memory(int fd, uint64_t cookie)
+{
+	struct rec_header *h;
+	uint64_t bytes;
+	uint32_t nr;
+
+	h = map_header(fd, cookie, &nr);
+	if (!h)
+		return -EINVAL;
+	bytes = h->rings_offset + (uint64_t)nr * h->ring_size;
+	madvise(h, bytes, MADV_DONTDUMP);
+	agent.threads = mmap(NULL, nr * sizeof(*agent.threads), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (agent.threads == MAP_FAILED) {
+		munmap(h, bytes);
+		return -ENOMEM;
+	}
+	agent.nr_slots = nr;
+	agent.slots = (void *)((uint8_t *)h + h->slots_offset);
+	agent.rings = (uint8_t *)h + h->rings_offset;
+	agent.header = h;
+	return 0;
+}
+
+/*
+ * exec ended all other threads of the last image without a word. Returns how much of
+ * this thread's CPU time it had accounted for.
+ */
+static uint64_t bury_last_image(void)
+{
+	uint64_t accounted = 0;
+	uint32_t high = atomic_load(&agent.header->slot_high);
+
+	for (uint32_t i = 0; i < high && i < agent.nr_slots; i++) {
+		_Atomic uint64_t *owner = &agent.slots[i].owner;
+		uint64_t active = REC_OWNER(agent.pid, REC_ACTIVE);
+		uint64_t taken = REC_OWNER(agent.pid, REC_TAKEN);
+		uint64_t is = atomic_load(owner);
+
+		/* Most are others': they are not written to. */
+		if (is != active && is != taken)
+			continue;
+		if (is == active && agent.slots[i].tid == (uint32_t)agent.pid)
+			accounted = atomic_load(&agent.slots[i].cpu);
+		if (!atomic_compare_exchange_strong(owner, &active,
+						    REC_OWNER(agent.pid, REC_DYING)))
+			atomic_compare_exchange_strong(owner, &taken, REC_FREE);
+	}
+	return accounted;
+}
+
+/* The calling thread is the first one of a new instance. */
+static struct thread *start_instance(uint32_t parent)
+{
+	struct rec_start *start;
+	struct thread *t;
+
+	agent.parent = parent;
+	agent.parent_slot = agent.start_slot;
+	agent.instance = atomic_fetch_add(&agent.header->instances, 1) + 1;
+	t = agent_take(sys0(SYS_gettid), true);
+	if (!t)
+		return NULL;
+	agent.start_slot = t->slot->start_slot = t->slot - agent.slots;
+	start = ring_reserve(t, sizeof(*start));
+	*start = (struct rec_start){
+		.record = { .size = sizeof(*start), .type = REC_START },
+		.pid = agent.pid,
+		.parent = parent,
+		.parent_pid = sys0(SYS_getppid),
+	};
+	ring_commit(t, sizeof(*start));
+	return t;
+}
+
+/* The only thread of the child of a fork. */
+void agent_fork_child(void)
+{
+	uint32_t parent = agent.instance;
+	struct thread *t;
+
+	if (agent.sandboxed) {
+		atomic_fetch_add(&agent.header->sandboxed, 1);
+		agent.on = false;
+		return;
+	}
+	atomic_store(&agent.lock, 0);
+	atomic_store(&agent.takers, 0);
+	atomic_store(&agent.armed, 0);
+	signals_fork_child();
+	agent.pid = sys0(SYS_getpid);
+	if (atomic_load(&agent.header->stop) || foreign_pid(agent.pid)) {
+		atomic_fetch_add(&agent.header->foreign, 1);
+		agent.on = false;
+		return;
+	}
+	t = start_instance(parent);
+	if (t)
+		agent_begin(t);
+	else
+		pthread_setspecific(agent.key, NULL);
+}
+
+/*
+ * exit() or _exit(): the last chance to name what was loaded late. What comes now is
+ * no more of the program's than what the kernel does after it.
+ */
+void agent_leave(void)
+{
+	struct thread *t = agent_self();
+
+	maps_send_if_changed();
+	if (agent.wall)
+		agent_end_waits();
+	if (t) {
+		agent_settle(t);
+		children_end(t);
+		change_own_signal(SIG_BLOCK);
+		agent_disarm(t);
+	}
+}
+
+/* The time until now is not the next program's, whose name the recorder is told. */
+void env_before_exec(const char *path)
+{
+	struct thread *t;
+
+	if (!agent.on || agent.sandboxed)
+		return;
+	children_exec(sys0(SYS_getpid), false, path);
+	t = agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
+	if (!t)
+		return;
+	agent_settle(t);
+	event_end(t);
+}
+
+void env_after_spawn(int pid, const char *path)
+{
+	if (agent.on && !agent.sandboxed)
+		children_exec(pid, true, path);
+}
+
+static void on_thread_end(void *arg)
+{
+	struct thread *t = arg;
+
+	if (t->pid != agent.pid)
+		return;
+	/* Last among the destructors: their work is sampled too. */
+	if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		pthread_setspecific(agent.key, t);
+		return;
+	}
+	agent_end_thread(t);
+}
+
+__attribute__((constructor)) static void agent_start(void)
+{
+	const char *env = getenv(REC_ENV);
+	struct thread *t;
+	uint64_t cookie, accounted;
+	int fd;
+
+	hooks_resolve();
+	signals_resolve();
+	wait_resolve();
+	env_resolve();
+	sandbox_resolve();
+	children_resolve();
+	if (!env)
+		return;
+	fd = open_memory(env, &cookie);
+	if (fd < 0)
+		return;
+	agent.pid = sys0(SYS_getpid);
+	if (foreign_pid(agent.pid) || map_memory(fd, cookie)) {
+		sys1(SYS_close, fd);
+		return;
+	}
+	sys1(SYS_close, fd);
+	if (atomic_load(&agent.header->stop))
+		return;
+	agent.wall = agent.header->clock == REC_CLOCK_WALL;
+	accounted = bury_last_image();
+	if (pthread_key_create(&agent.key, on_thread_end) || handler_install() ||
+	    pthread_atfork(NULL, NULL, agent_fork_child))
+		return;
+	t = start_instance(0);
+	if (!t)
+		return;
+	t->program = true;
+	t->start = accounted;
+	own.stack_end = getauxval(AT_RANDOM);
+	env_remember(env);
+	agent.on = true;
+	signals_adopt();
+	maps_send(t);
+	agent_begin(t);
+	if (atomic_load(&early_threads))
+		scan_threads();
+}
+
+__attribute__((destructor)) static void agent_end(void)
+{
+	if (agent.on && !agent.sandboxed && agent.pid == (int)sys0(SYS_getpid))
+		agent_leave();
+}

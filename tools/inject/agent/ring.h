@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ring.h - the memory shared by `shstk record` and the agent in its targets.
+ *
+ * One sealed memfd holds a header, an array of slots and one ring per slot:
+ *
+ *   | rec_header | rec_slot[nr_slots] ... | ring 0 | ring 1 | ...
+ *
+ * A slot belongs to one thread at a time. Its ring has one producer (that
+ * thread, mostly in its signal handler) and one consumer (the recorder):
+ *
+ *   producer                               consumer
+ *   load-acquire tail   <--- A ---------   store-release tail
+ *   write the record                       load-acquire head
+ *   store-release head  ---- B -------->   copy the record
+ *
+ * A: a record is overwritten only after it was copied. B: a record is complete
+ * before it is seen. head and tail count bytes since the slot was last taken
+ * and never wrap; their low bits are the offset in the ring.
+ *
+ * @owner of a slot is its state in the low byte and the process ID above it:
+ *
+ *   FREE -> TAKEN (agent, compare-and-swap) -> ACTIVE -> DYING -> FREE
+ *
+ * The thread, or a later image of its process after exec, sets DYING; then the
+ * recorder empties the ring and frees the slot. A slot whose process died is
+ * freed by the recorder. A thread that was never sampled frees its slot itself;
+ * @epoch tells the recorder that the slot changed hands.
+ *
+ * A target may write anything here at any time: the recorder copies each
+ * record before it looks at it, checks all sizes, and trusts none of it for
+ * more than the names and numbers in the profile.
+ */
+#ifndef AGENT_RING_H
+#define AGENT_RING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../protocol.h"
+
+#define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
+#define REC_VERSION 4
+
+#define REC_MAX_SLOTS 65536
+
+enum rec_clock {
+	REC_CLOCK_CPU = 0,
+	REC_CLOCK_WALL = 1,
+};
+
+#define REC_EXECS 64
+#define REC_PATH 240
+
+enum rec_exec_state {
+	REC_EXEC_FREE = 0,
+	REC_EXEC_TAKEN = 1,
+	REC_EXEC_READY = 2,
+};
+
+/**
+ * struct rec_exec - a process is about to execute something
+ * @state: enum rec_exec_state: FREE -> TAKEN -> READY by an agent, -> FREE by the recorder.
+ * @pid: process ID.
+ * @instance: the image that does so, or its parent for a child that has none.
+ * @cpu: what it had used, in ns.
+ * @path: what, as the call has it.
+ *
+ * Not in a ring: a child of vfork() has none of its own.
+ */
+struct rec_exec {
+	_Atomic uint32_t state;
+	uint32_t pid;
+	uint32_t instance;
+	uint64_t cpu;
+	char path[REC_PATH];
+};
+
+/**
+ * struct rec_header - start of the memory
+ * @magic: REC_MAGIC.
+ * @version: REC_VERSION.
+ * @nr_slots: number of slots and rings.
+ * @ring_size: bytes of each ring, a power of two.
+ * @max_depth: most entries of a stack.
+ * @clock: enum rec_clock.
+ * @cookie: random; the environment must name the same.
+ * @period: ns between two samples.
+ * @slots_offset: bytes from the start of the memory.
+ * @rings_offset: bytes from the start of the memory.
+ * @recorder: process ID of the recorder.
+ * @check: compare the hardware's stack of each sample with the software's.
+ * @in_time: periods that may run out from one of the kernel's ticks to the next.
+ * @events: perf events may be opened: they need no tick.
+ * @stop: set by the recorder: sample no more.
+ * @slot_hint: where to look for a free slot next.
+ * @slot_high: number of slots that were ever taken.
+ * @instances: counts processes and exec images; 0 is none.
+ * @threads: threads that were sampled.
+ * @no_slot: threads that found no slot.
+ * @no_timer: threads for which the kernel gave no timer.
+ * @sandboxed: threads and processes that began behind a seccomp filter.
+ * @foreign: processes in another PID namespace.
+ * @execs: see struct rec_exec.
+ * @same: with @check, samples whose two stacks were equal,
+ * @later: those equal but for frames outside that the hardware shadow stack is younger than,
+ * @differ: those whose stacks were not,
+ * @unchecked: those without a hardware shadow stack.
+ * @stretch: most periods between two samples of a thread that waits, if above 1.
+ */
+struct rec_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t nr_slots;
+	uint32_t ring_size;
+	uint32_t max_depth;
+	uint32_t clock;
+	uint32_t recorder;
+	uint64_t cookie;
+	uint64_t period;
+	uint64_t slots_offset;
+	uint64_t rings_offset;
+	uint32_t check;
+	uint32_t in_time;
+	uint32_t events;
+	_Alignas(64) _Atomic uint32_t stop;
+	_Alignas(64) _Atomic uint32_t slot_hint;
+	_Atomic uint32_t slot_high;
+	_Atomic uint32_t instances;
+	_Atomic uint32_t threads;
+	_Atomic uint32_t no_slot;
+	_Atomic uint32_t no_timer;
+	_Atomic uint32_t sandboxed;
+	_Atomic uint32_t foreign;
+	_Atomic uint32_t same;
+	_Atomic uint32_t later;
+	_Atomic uint32_t differ;
+	_Atomic uint32_t unchecked;
+	_Atomic uint32_t stretch;
+	struct rec_exec execs[REC_EXECS];
+};
+
+enum rec_state {
+	REC_FREE = 0,
+	REC_TAKEN = 1,
+	REC_ACTIVE = 2,
+	REC_DYING = 3,
+};
+
+#define REC_OWNER(pid, state) ((uint64_t)(uint32_t)(pid) << 8 | (state))
+#define REC_OWNER_PID(owner) ((int)((owner) >> 8))
+#define REC_OWNER_STATE(owner) ((int)((owner)&0xff))
+
+/**
+ * struct rec_slot - one thread
+ * @owner: REC_OWNER().
+ * @epoch: counts the threads that had this slot.
+ * @tid: thread ID.
+ * @signo: signal that the agent uses in this process.
+ * @instance: the process image this thread belongs to.
+ * @parent: the image it was forked from, or 0.
+ * @start_slot: slot whose ring holds the REC_START record of @instance.
+ * @parent_slot: the same for @parent.
+ * @comm: name of the thread, when last looked at.
+ * @head: bytes produced.
+ * @taken: samples taken, lost ones included.
+ * @lost: samples that found the ring full.
+ * @lost_weight: their weight in ns.
+ * @cpu: ns of the thread's CPU clock that its samples are for.
+ * @wait_since: by wall-clock time: the thread waits since then, CLOCK_MONOTONIC in ns, and
+ *	its sample lies at @head, complete but for its weight; 0: it does not.
+ * @wait_until: when its process began to end, or 0.
+ * @tail: bytes consumed.
+ */
+struct rec_slot {
+	_Alignas(64) _Atomic uint64_t owner;
+	_Atomic uint32_t epoch;
+	uint32_t tid;
+	uint32_t signo;
+	uint32_t instance;
+	uint32_t parent;
+	uint32_t start_slot;
+	uint32_t parent_slot;
+	char comm[REC_COMM];
+	_Alignas(64) _Atomic uint64_t head;
+	_Atomic uint64_t taken;
+	_Atomic uint64_t lost;
+	_Atomic uint64_t lost_weight;
+	_Atomic uint64_t cpu;
+	_Atomic uint64_t wait_since;
+	_Atomic uint64_t wait_until;
+	_Alignas(64) _Atomic uint64_t tail;
+};
+
+enum rec_type {
+	REC_PAD = 1, /* skip; runs to the end of the ring */
+	REC_START = 2, /* a process image: first record of its start_slot */
+	REC_MAPS = 3, /* part of the executable lines of /proc/self/maps */
+	REC_SAMPLE = 4,
+	REC_OTHER = 5, /* the software's stack of the sample before */
+	REC_END = 6, /* the agent leaves the process, which exits */
+	REC_REAPED = 7, /* a child was waited for */
+};
+
+/**
+ * struct rec_record - start of every record, 8-byte aligned
+ * @size: bytes with this header, a multiple of 8.
+ * @type: enum rec_type.
+ * @flags: REC_MAPS: REC_MAPS_FIRST, REC_MAPS_LAST. REC_SAMPLE: enum rec_place.
+ *	Otherwise 0.
+ */
+struct rec_record {
+	uint32_t size;
+	uint16_t type;
+	uint16_t flags;
+};
+
+/* What a sample without a stack is of. */
+enum rec_place {
+	REC_PLACE_STACK = 0,
+	REC_PLACE_TICKS = 1, /* not known: it passed between two ticks */
+	REC_PLACE_LOADER = 2, /* before the agent's constructor */
+};
+
+#define REC_MAPS_FIRST 1
+#define REC_MAPS_LAST 2
+
+/**
+ * struct rec_start - a process, or a new image in it after exec
+ * @record: the header.
+ * @pid: process ID.
+ * @parent: instance it was forked from, or 0: a new image, maps follow.
+ * @parent_pid: process ID of its parent.
+ * @pad: 0.
+ */
+struct rec_start {
+	struct rec_record record;
+	uint32_t pid;
+	uint32_t parent;
+	uint32_t parent_pid;
+	uint32_t pad;
+};
+
+/**
+ * struct rec_end - the last that the agent of a process knows
+ * @record: the header.
+ * @self: CPU time of the process, in ns,
+ * @children: and of its children that were waited for.
+ */
+struct rec_end {
+	struct rec_record record;
+	uint64_t self;
+	uint64_t children;
+};
+
+/**
+ * struct rec_reaped - a child is gone
+ * @record: the header.
+ * @pid: its process ID.
+ * @pad: 0.
+ * @cpu: CPU time of it and its children, in ns.
+ */
+struct rec_reaped {
+	struct rec_record record;
+	uint32_t pid;
+	uint32_t pad;
+	uint64_t cpu;
+};
+
+/**
+ * struct rec_maps - text of a maps file
+ * @record: the header.
+ * @bytes: length of the text that follows.
+ * @pad: 0.
+ * @time: CLOCK_MONOTONIC in ns before the file was read. One is sent before
+ *	anything is unmapped, so that the first one after a sample has all that
+ *	was mapped at the sample.
+ */
+struct rec_maps {
+	struct rec_record record;
+	uint32_t bytes;
+	uint32_t pad;
+	uint64_t time;
+	char text[];
+};
+
+/**
+ * struct rec_sample - one sample
+ * @record: the header.
+ * @time: CLOCK_MONOTONIC in ns; REC_OTHER: where it ended.
+ * @weight: ns this sample stands for.
+ * @nr: number of entries.
+ * @end: enum shstk_end.
+ * @source: enum shstk_source.
+ * @opens: calls of dlopen() in this process so far.
+ * @late: of the weight, periods that are not of this stack: they ran out where the
+ *	kernel did not look.
+ * @pcs: the entries; behind them one byte of marks for each.
+ */
+struct rec_sample {
+	struct rec_record record;
+	uint64_t time;
+	uint64_t weight;
+	uint32_t nr;
+	uint16_t end;
+	uint16_t source;
+	uint32_t opens;
+	uint32_t late;
+	uint64_t pcs[];
+};
+
+/* Largest sample record at a given depth, in bytes. */
+static inline uint32_t rec_sample_size(uint32_t depth)
+{
+	return (sizeof(struct rec_sample) + depth * 9 + 7) & ~7u;
+}
+
+/* Smallest ring for a given depth: a few samples of full depth. */
+static inline uint32_t rec_min_ring(uint32_t depth)
+{
+	uint32_t size = 16384;
+
+	while (size < 4 * rec_sample_size(depth))
+		size *= 2;
+	return size;
+}
+
+/* Rounds up to whole pages of any size in use. */
+static inline uint64_t rec_round(uint64_t bytes)
+{
+	return (bytes + 65535) & ~(uint64_t)65535;
+}
+
+#endif

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * signals.c - the program's handlers and masks, beside the agent's signal.
+ *
+ * To the program it looks as if the agent's signal were any other: what it blocks, takes
+ * and waits for is kept and reported as it was set. Only that it never is blocked, in
+ * handlers with a full sa_mask neither, so that they are sampled; and the program's own
+ * action for it is called when somebody else sends it.
+ *
+ * All handlers of the program are entered through enter(), which does two things:
+ *
+ * - A handler that runs in a call that waits (wait.c) finds the agent's signal blocked,
+ *   and lets it in.
+ *
+ * - A system call that the agent's signal interrupts is about to be restarted by the
+ *   kernel when the agent's handler returns. A signal of the program that came meanwhile
+ *   is delivered right before that, so that a handler without SA_RESTART would not end
+ *   the call: it would wait for a signal that already was. The handler finds out by the
+ *   context, and the call fails with EINTR:
+ *
+ *	read() waits
+ *	agent's signal: context is "make the call", pc at the instruction -> own.cut_pc
+ *	program's signal becomes pending, as the agent's handler blocks all
+ *	agent's handler returns; the program's is entered, with the very same context
+ *	enter(): "EINTR" becomes the context
+ *
+ *   The agent's next signal may come along with the program's: then its handler runs
+ *   first, with enter() for its context, and must leave own.cut_pc as it is.
+ *
+ * A handler installed by system calls of the program's own is not known here.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <ucontext.h>
+
+#include "agent.h"
+
+#define NR_SIGNALS 65
+
+__thread struct own own;
+
+/* What the program believes to be the action of the agent's signal. */
+static struct sigaction own_action;
+
+/**
+ * struct program_action - a handler of the program
+ * @handler: its function.
+ * @flags: its sa_flags.
+ * @masks_own: its sa_mask has the agent's signal.
+ */
+struct program_action {
+	_Atomic(void (*)(int, siginfo_t *, void *)) handler;
+	_Atomic int flags;
+	bool masks_own;
+};
+
+static struct program_action actions[NR_SIGNALS];
+
+/* Guards @actions against other threads; taken with all signals blocked. */
+static _Atomic int actions_lock;
+
+static struct {
+	int (*sigaction)(int, const struct sigaction *, struct sigaction *);
+	int (*sigprocmask)(int, const sigset_t *, sigset_t *);
+	int (*pthread_sigmask)(int, const sigset_t *, sigset_t *);
+	int (*signalfd)(int, const sigset_t *, int);
+	sighandler_t (*signal)(int, sighandler_t);
+	sighandler_t (*sysv_signal)(int, sighandler_t);
+	sighandler_t (*sigset)(int, sighandler_t);
+	int (*siginterrupt)(int, int);
+} next_signal;
+
+#define RESOLVE(member, name) (*(void **)&next_signal.member = next_symbol(name))
+#define NEXT(member, name) \
+	(next_signal.member ? next_signal.member : (RESOLVE(member, name), next_signal.member))
+
+void signals_resolve(void)
+{
+	RESOLVE(sigaction, "sigaction");
+	RESOLVE(sigprocmask, "sigprocmask");
+	RESOLVE(pthread_sigmask, "pthread_sigmask");
+	RESOLVE(signalfd, "signalfd");
+	RESOLVE(signal, "signal");
+	RESOLVE(sysv_signal, "__sysv_signal");
+	RESOLVE(sigset, "sigset");
+	RESOLVE(siginterrupt, "siginterrupt");
+}
+
+/*
+ * Calls that the kernel restarts behind a handler with SA_RESTART, and ends with EINTR
+ * behind one without: signal(7) again. By number, as a context has no more.
+ */
+static bool is_restarted(uint64_t nr)
+{
+	switch (nr) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_preadv:
+	case SYS_preadv2:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+	case SYS_pread64:
+	case SYS_pwrite64:
+	case SYS_ioctl:
+	case SYS_openat:
+	case SYS_openat2:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_sendfile:
+	case SYS_splice:
+	case SYS_tee:
+	case SYS_vmsplice:
+	case SYS_flock:
+	case SYS_fcntl:
+	case SYS_mq_timedsend:
+	case SYS_mq_timedreceive:
+	case SYS_futex:
+	case SYS_futex_waitv:
+	case SYS_getrandom:
+#ifdef SYS_open
+	case SYS_open:
+#endif
+		return true;
+	default:
+		return false;
+	}
+}
+
+#if defined(__x86_64__)
+/*
+ * Is the context that of a call about to be restarted? The instruction leaves the address
+ * behind it in rcx: so it was executed before, just now.
+ */
+static bool restarts(const ucontext_t *uc)
+{
+	const greg_t *regs = uc->uc_mcontext.gregs;
+
+	return regs[REG_RCX] == regs[REG_RIP] + 2 && is_restarted(regs[REG_RAX]);
+}
+
+static void fail_with_eintr(ucontext_t *uc)
+{
+	uc->uc_mcontext.gregs[REG_RIP] += 2;
+	uc->uc_mcontext.gregs[REG_RAX] = -EINTR;
+}
+
+#define CONTEXT_PC(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RIP])
+#define CONTEXT_SP(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RSP])
+#elif defined(__aarch64__)
+/* The same; there the instruction must be looked at: svc #0. */
+static bool restarts(const ucontext_t *uc)
+{
+	return is_restarted(uc->uc_mcontext.regs[8]) &&
+	       *(const uint32_t *)uc->uc_mcontext.pc == 0xd4000001;
+}
+
+static void fail_with_eintr(ucontext_t *uc)
+{
+	uc->uc_mcontext.pc += 4;
+	uc->uc_mcontext.regs[0] = -EINTR;
+}
+
+#define CONTEXT_PC(uc) ((uc)->uc_mcontext.pc)
+#define CONTEXT_SP(uc) ((uc)->uc_mcontext.sp)
+#else
+#error "what does the context of a system call about to be restarted look like?"
+#endif
+
+static void enter(int signo, siginfo_t *si, void *context);
+
+void signals_cut(const void *context)
+{
+	const ucontext_t *uc = context;
+
+	/* The program's signal may have been first: its handler must still see what was. */
+	if (CONTEXT_PC(uc) == (uintptr_t)enter)
+		return;
+	own.cut_pc = CONTEXT_PC(uc);
+	own.cut_sp = CONTEXT_SP(uc);
+}
+
+/* The agent's signal came in a call that this handler is to end. */
+static void end_call(int flags, ucontext_t *uc)
+{
+	if (!(flags & SA_RESTART) && own.cut_pc == CONTEXT_PC(uc) && own.cut_sp == CONTEXT_SP(uc) &&
+	    restarts(uc))
+		fail_with_eintr(uc);
+}
+
+/*
+ * Every handler of the program is entered here. Left by a tail call: stacks look as they
+ * do without the agent. No register but the general ones is touched, nor memory that
+ * would need an aligned stack: whoever calls handlers himself may not align it.
+ */
+#if defined(__x86_64__)
+__attribute__((target("general-regs-only")))
+#endif
+static void
+enter(int signo, siginfo_t *si, void *context)
+{
+	const struct program_action *a = &actions[signo];
+	void (*handler)(int, siginfo_t *, void *) =
+		atomic_load_explicit(&a->handler, memory_order_acquire);
+
+	if (own.waits_in) {
+		own.waits_in = NULL;
+		if (!agent.sandboxed)
+			change_own_signal(SIG_UNBLOCK);
+	}
+	if (own.cut_pc)
+		end_call(atomic_load_explicit(&a->flags, memory_order_relaxed), context);
+	handler(signo, si, context);
+}
+
+/* The action of SIGIO where the program has none (event.c). */
+static struct sigaction guard = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+static _Atomic bool guarding;
+
+static void on_io(int signo, siginfo_t *si, void *context)
+{
+	ksigset one = (ksigset)1 << (signo - 1);
+	struct sigaction action = { .sa_handler = SIG_DFL };
+
+	(void)context;
+	/* So the kernel sends it in place of the agent's signal. */
+	if (si->si_code == SI_KERNEL)
+		return;
+	next_signal.sigaction(signo, &action, NULL);
+	sys2(SYS_tkill, sys0(SYS_gettid), signo);
+	sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
+}
+
+bool signals_guard_io(void)
+{
+	struct sigaction old;
+
+	if (atomic_exchange(&guarding, true))
+		return true;
+	memset(&guard.sa_mask, 0xff, sizeof(guard.sa_mask));
+	guard.sa_sigaction = on_io;
+	if (next_signal.sigaction(SIGIO, NULL, &old))
+		return false;
+	return old.sa_handler != SIG_DFL || !next_signal.sigaction(SIGIO, &guard, NULL);
+}
+
+static bool wants_guard(int signo, const struct sigaction *act)
+{
+	return signo == SIGIO && act && act->sa_handler == SIG_DFL && atomic_load(&guarding);
+}
+
+/*
+ * Signals that have got an action by the calls below before the agent was on: exec left no
+ * handlers, so that no others need be asked for, which took 190 system calls.
+ */
+static _Atomic uint64_t set_early;
+
+static void note_early(int signo)
+{
+	if (!agent.on && signo > 0 && signo < NR_SIGNALS)
+		atomic_fetch_or(&set_early, (uint64_t)1 << (signo - 1));
+}
+
+/* The program's own. */
+static bool is_handler(const struct sigaction *act)
+{
+	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN &&
+	       act->sa_sigaction != on_io;
+}
+
+static bool is_enter(const struct sigaction *act)
+{
+	return act->sa_sigaction == enter;
+}
+
+/* The action that the kernel has, @act, becomes what the program believes it is. */
+static void translate(struct sigaction *act, const struct program_action *a)
+{
+	if (act->sa_sigaction == on_io)
+		*act = (struct sigaction){ .sa_handler = SIG_DFL };
+	/* SA_RESETHAND takes the handler away, but leaves the flags. */
+	if (act->sa_handler == SIG_DFL && act->sa_flags & SA_RESETHAND &&
+	    !(atomic_load_explicit(&a->flags, memory_order_relaxed) & SA_SIGINFO))
+		act->sa_flags &= ~SA_SIGINFO;
+	if (!is_enter(act))
+		return;
+	act->sa_sigaction = atomic_load_explicit(&a->handler, memory_order_relaxed);
+	if (!(atomic_load_explicit(&a->flags, memory_order_relaxed) & SA_SIGINFO))
+		act->sa_flags &= ~SA_SIGINFO;
+	if (a->masks_own)
+		sigaddset(&act->sa_mask, agent.signo);
+}
+
+static void publish(struct program_action *a, const struct program_action *from)
+{
+	a->masks_own = from->masks_own;
+	atomic_store_explicit(&a->flags, from->flags, memory_order_relaxed);
+	atomic_store_explicit(&a->handler, from->handler, memory_order_release);
+}
+
+static ksigset lock(void)
+{
+	ksigset old = block_signals();
+	int free = 0;
+
+	while (!atomic_compare_exchange_weak(&actions_lock, &free, 1)) {
+		free = 0;
+		sys0(SYS_sched_yield);
+	}
+	return old;
+}
+
+static void unlock(ksigset old)
+{
+	atomic_store(&actions_lock, 0);
+	restore_signals(old);
+}
+
+void signals_fork_child(void)
+{
+	atomic_store(&actions_lock, 0);
+}
+
+/* With the lock: sets the program's handler @act. Returns as sigaction(). */
+static int set_handler(int signo, const struct sigaction *act, struct sigaction *was)
+{
+	struct program_action *a = &actions[signo], before = *a;
+	struct program_action now = { .handler = act->sa_sigaction,
+				      .flags = act->sa_flags,
+				      .masks_own = sigismember(&act->sa_mask, agent.signo) };
+	struct sigaction real = *act;
+	int ret;
+
+	real.sa_sigaction = enter;
+	real.sa_flags |= SA_SIGINFO;
+	sigdelset(&real.sa_mask, agent.signo);
+	publish(a, &now);
+	ret = next_signal.sigaction(signo, &real, was);
+	if (ret)
+		publish(a, &before);
+	else
+		translate(was, &before);
+	return ret;
+}
+
+/* The child of a vfork() shares this memory, but not the kernel's actions. */
+static bool own_process(void)
+{
+	return agent.pid == (int)sys0(SYS_getpid);
+}
+
+static bool may_wrap(int signo)
+{
+	return agent.on && !agent.sandboxed && signo > 0 && signo < NR_SIGNALS && own_process();
+}
+
+/* A handler that came by another way than sigaction(). */
+static void adopt(int signo)
+{
+	ksigset old = lock();
+	struct sigaction act, was;
+
+	if (next_signal.sigaction(signo, NULL, &act)) {
+		unlock(old);
+		return;
+	}
+	if (is_handler(&act)) {
+		if (!is_enter(&act))
+			set_handler(signo, &act, &was);
+		else if ((act.sa_flags ^ actions[signo].flags) & SA_RESTART)
+			actions[signo].flags ^= SA_RESTART;
+	} else if (wants_guard(signo, &act)) {
+		next_signal.sigaction(signo, &guard, NULL);
+	}
+	unlock(old);
+}
+
+void signals_adopt(void)
+{
+	uint64_t early = atomic_load(&set_early);
+
+	for (int signo = 1; signo < NR_SIGNALS; signo++)
+		if (signo != agent.signo && early >> (signo - 1) & 1)
+			adopt(signo);
+}
+
+static void set_own_action(const struct sigaction *act)
+{
+	own_action = *act;
+	agent.shared = is_handler(act);
+}
+
+HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction was;
+	ksigset mask;
+	int ret;
+
+	if (agent.on && signo == agent.signo) {
+		if (old)
+			*old = own_action;
+		if (act)
+			set_own_action(act);
+		return 0;
+	}
+	if (!may_wrap(signo)) {
+		if (act)
+			note_early(signo);
+		ret = NEXT(sigaction, "sigaction")(signo, act, old);
+		if (!ret && old && signo > 0 && signo < NR_SIGNALS)
+			translate(old, &actions[signo]);
+		return ret;
+	}
+	mask = lock();
+	if (wants_guard(signo, act))
+		act = &guard;
+	if (act && is_handler(act) && !is_enter(act)) {
+		ret = set_handler(signo, act, &was);
+	} else {
+		ret = next_signal.sigaction(signo, act, &was);
+		if (!ret)
+			translate(&was, &actions[signo]);
+	}
+	unlock(mask);
+	if (!ret && old)
+		*old = was;
+	return ret;
+}
+
+/* The older calls set handlers inside libc; what they return is looked up before. */
+static sighandler_t handler_of(int signo)
+{
+	return signo > 0 && signo < NR_SIGNALS ?
+		       (sighandler_t)(void *)atomic_load(&actions[signo].handler) :
+		       SIG_DFL;
+}
+
+static sighandler_t set_own(sighandler_t handler, int flags)
+{
+	struct sigaction act = { .sa_handler = handler, .sa_flags = flags };
+	sighandler_t old = own_action.sa_handler;
+
+	set_own_action(&act);
+	return old;
+}
+
+#define SET_BY(member, name, own_flags)                               \
+	({                                                            \
+		sighandler_t before_ = handler_of(signo), old_;       \
+                                                                      \
+		if (agent.on && signo == agent.signo) {               \
+			old_ = set_own(handler, own_flags);           \
+		} else {                                              \
+			note_early(signo);                            \
+			old_ = NEXT(member, name)(signo, handler);    \
+			if (old_ == (sighandler_t)(void *)enter)      \
+				old_ = before_;                       \
+			else if (old_ == (sighandler_t)(void *)on_io) \
+				old_ = SIG_DFL;                       \
+			if (old_ != SIG_ERR && may_wrap(signo))       \
+				adopt(signo);                         \
+		}                                                     \
+		old_;                                                 \
+	})
+
+HOOK_API sighandler_t signal(int signo, sighandler_t handler)
+{
+	return SET_BY(signal, "signal", SA_RESTART);
+}
+
+HOOK_API sighandler_t bsd_signal(int signo, sighandler_t handler)
+{
+	return signal(signo, handler);
+}
+
+HOOK_API sighandler_t ssignal(int signo, sighandler_t handler)
+{
+	return signal(signo, handler);
+}
+
+sighandler_t __sysv_signal(int signo, sighandler_t handler);
+
+HOOK_API sighandler_t __sysv_signal(int signo, sighandler_t handler)
+{
+	return SET_BY(sysv_signal, "__sysv_signal", SA_RESETHAND | SA_NODEFER);
+}
+
+HOOK_API sighandler_t sysv_signal(int signo, sighandler_t handler)
+{
+	return __sysv_signal(signo, handler);
+}
+
+HOOK_API sighandler_t sigset(int signo, sighandler_t handler)
+{
+	return SET_BY(sigset, "sigset", 0);
+}
+
+HOOK_API int siginterrupt(int signo, int interrupt)
+{
+	int ret = NEXT(siginterrupt, "siginterrupt")(signo, interrupt);
+
+	if (!ret && signo != agent.signo && may_wrap(signo))
+		adopt(signo);
+	return ret;
+}
+
+int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo))
+{
+	struct sigaction action = {
+		.sa_sigaction = handler,
+		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
+	};
+	struct sigaction old;
+
+	/* Also those that libc keeps for itself: sigfillset() leaves them out. */
+	memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
+	/* From SIGRTMAX - 2 down: valgrind and some runtimes take the last. */
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--) {
+		if (next_signal.sigaction(signo, NULL, &old) || old.sa_handler != SIG_DFL ||
+		    !usable(signo))
+			continue;
+		if (next_signal.sigaction(signo, &action, NULL))
+			continue;
+		agent.signo = signo;
+		return 0;
+	}
+	return -EBUSY;
+}
+
+void signals_chain(int signo, siginfo_t *si, void *context)
+{
+	struct sigaction action = own_action;
+
+	if (!is_handler(&action))
+		return;
+	if (action.sa_flags & SA_SIGINFO)
+		action.sa_sigaction(signo, si, context);
+	else
+		action.sa_handler(signo);
+}
+
+const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
+{
+	if (!agent.on || !set || !sigismember(set, agent.signo))
+		return set;
+	*copy = *set;
+	sigdelset(copy, agent.signo);
+	return copy;
+}
+
+/*
+ * The capture library in this object blocks all signals for a moment, and means it. Only
+ * the program's calls are changed.
+ */
+static bool own_caller(const void *caller)
+{
+	return caller >= (const void *)__ehdr_start && caller < (const void *)etext;
+}
+
+typedef int (*mask_call)(int, const sigset_t *, sigset_t *);
+
+/* What the program does to its mask; of the agent's signal it is only remembered. */
+static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *old)
+{
+	bool member = set && sigismember(set, agent.signo) == 1, was = own.blocked;
+	sigset_t copy;
+	int ret = call(how, how == SIG_UNBLOCK ? set : without_own(set, &copy), old);
+
+	if (ret)
+		return ret;
+	if (old && was)
+		sigaddset(old, agent.signo);
+	if (set && (how == SIG_SETMASK || member))
+		own.blocked = member && how != SIG_UNBLOCK;
+	return ret;
+}
+
+HOOK_API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	mask_call call = NEXT(sigprocmask, "sigprocmask");
+
+	if (!agent.on || own_caller(__builtin_return_address(0)))
+		return call(how, set, old);
+	return change_mask(call, how, set, old);
+}
+
+HOOK_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	mask_call call = NEXT(pthread_sigmask, "pthread_sigmask");
+
+	if (!agent.on || own_caller(__builtin_return_address(0)))
+		return call(how, set, old);
+	return change_mask(call, how, set, old);
+}
+
+HOOK_API int signalfd(int fd, const sigset_t *set, int flags)
+{
+	sigset_t copy;
+
+	return NEXT(signalfd, "signalfd")(fd, without_own(set, &copy), flags);
+}

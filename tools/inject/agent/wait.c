@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * wait.c - calls that wait, which must not notice the sampling.
+ *
+ * The kernel ends some of the calls that wait with EINTR whenever a handler ran
+ * meanwhile, even one with SA_RESTART (signal(7)). To repeat such a call would need proof
+ * that no handler of the program ran since it began, up to the very instruction that
+ * enters the kernel again; else the signal that was to end it is lost and the program
+ * hangs. So the call is not interrupted at all: the agent's signal is blocked from before
+ * the call until behind it. Handlers of the program that run in between let it in again
+ * (signals.c).
+ *
+ * The timer goes on, and counts. What comes late, behind the call, is charged to the call.
+ * By CPU time that is little; by wall-clock time the stack is taken before the call, as
+ * the recorder may end first (agent_open_wait()).
+ *
+ * The kernel restarts all other calls by itself. The one thing it can't know is that the
+ * signal that comes next was to end the call; that is mended in signals.c.
+ *
+ * Once the program has given up system calls no more is done than to block the agent's
+ * signal where a call has a mask.
+ */
+#include <aio.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/msg.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+/* Of libaio; and what programs built with _FORTIFY_SOURCE call. */
+struct io_event;
+typedef struct io_context *io_context_t;
+int io_getevents(io_context_t context, long min, long max, struct io_event *events,
+		 struct timespec *timeout);
+int __poll_chk(struct pollfd *fds, nfds_t nr, int timeout, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask,
+		size_t size);
+ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
+ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
+		       struct sockaddr *from, socklen_t *from_size);
+/* What sigpause() is, by X/Open. */
+int __xpg_sigpause(int signo);
+
+/* A socket of this process may have a timeout: what it waits for is not restarted. */
+static _Atomic bool socket_timeouts;
+
+/* A call in as few lines as it takes. */
+/* clang-format off */
+
+/*
+ * All that signal(7) lists as never restarted, and what is made of it: type, name,
+ * parameters, arguments, when the call may wait, and what it returns if a handler of the
+ * program ran in the hook, before it was made. (Where that is not said the call is made.)
+ * Those with a mask are further down, as are those that can be asked first whether they
+ * would wait.
+ */
+#define EACH_WAIT(CALL)								\
+	CALL(int, nanosleep, (const struct timespec *want, struct timespec *rest), \
+	     (want, rest), true, not_slept(want, rest))				\
+	CALL(int, clock_nanosleep, (clockid_t clock, int flags,			\
+				    const struct timespec *want, struct timespec *rest), \
+	     (clock, flags, want, rest), true,					\
+	     (not_slept(want, flags & TIMER_ABSTIME ? NULL : rest), EINTR))	\
+	CALL(int, usleep, (useconds_t us), (us), true, interrupted())		\
+	CALL(unsigned int, sleep, (unsigned int s), (s), s > 0, s)			\
+	CALL(int, thrd_sleep, (const struct timespec *want, struct timespec *rest), \
+	     (want, rest), true, not_slept(want, rest))				\
+	CALL(int, pause, (void), (), true, interrupted())			\
+	CALL(int, __xpg_sigpause, (int signo), (signo), true)			\
+	CALL(int, semop, (int id, struct sembuf *ops, size_t nr), (id, ops, nr), true) \
+	CALL(int, semtimedop, (int id, struct sembuf *ops, size_t nr,		\
+			       const struct timespec *timeout),			\
+	     (id, ops, nr, timeout), true)					\
+	CALL(int, msgsnd, (int id, const void *message, size_t size, int flags), \
+	     (id, message, size, flags), !(flags & IPC_NOWAIT))			\
+	CALL(ssize_t, msgrcv, (int id, void *message, size_t size, long type, int flags), \
+	     (id, message, size, type, flags), !(flags & IPC_NOWAIT))		\
+	CALL(int, sem_timedwait, (sem_t *sem, const struct timespec *until),	\
+	     (sem, until), true)						\
+	CALL(int, sem_clockwait, (sem_t *sem, clockid_t clock,			\
+				  const struct timespec *until),		\
+	     (sem, clock, until), true)						\
+	CALL(int, aio_suspend, (const struct aiocb *const list[], int nr,	\
+				const struct timespec *timeout),		\
+	     (list, nr, timeout), true)						\
+	CALL(int, gai_suspend, (const struct gaicb *const list[], int nr,	\
+				const struct timespec *timeout),		\
+	     (list, nr, timeout), true)						\
+	CALL(int, accept, (int fd, struct sockaddr *from, socklen_t *size),	\
+	     (fd, from, size), socket_timeouts)					\
+	CALL(int, accept4, (int fd, struct sockaddr *from, socklen_t *size, int flags), \
+	     (fd, from, size, flags), socket_timeouts)				\
+	CALL(int, connect, (int fd, const struct sockaddr *to, socklen_t size),	\
+	     (fd, to, size), socket_timeouts)					\
+	CALL(ssize_t, recv, (int fd, void *buf, size_t size, int flags),	\
+	     (fd, buf, size, flags), socket_timeouts)				\
+	CALL(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags), \
+	     (fd, buf, size, room, flags), socket_timeouts)			\
+	CALL(ssize_t, recvfrom, (int fd, void *buf, size_t size, int flags,	\
+				 struct sockaddr *from, socklen_t *from_size),	\
+	     (fd, buf, size, flags, from, from_size), socket_timeouts)		\
+	CALL(ssize_t, __recvfrom_chk, (int fd, void *buf, size_t size, size_t room, \
+				       int flags, struct sockaddr *from,	\
+				       socklen_t *from_size),			\
+	     (fd, buf, size, room, flags, from, from_size), socket_timeouts)	\
+	CALL(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),	\
+	     (fd, message, flags), socket_timeouts)				\
+	CALL(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned int nr, int flags, \
+			     struct timespec *timeout),				\
+	     (fd, messages, nr, flags, timeout), timeout || socket_timeouts)	\
+	CALL(ssize_t, send, (int fd, const void *buf, size_t size, int flags),	\
+	     (fd, buf, size, flags), socket_timeouts)				\
+	CALL(ssize_t, sendto, (int fd, const void *buf, size_t size, int flags,	\
+			       const struct sockaddr *to, socklen_t to_size),	\
+	     (fd, buf, size, flags, to, to_size), socket_timeouts)		\
+	CALL(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), \
+	     (fd, message, flags), socket_timeouts)				\
+	CALL(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned int nr, int flags), \
+	     (fd, messages, nr, flags), socket_timeouts)			\
+	CALL(ssize_t, read, (int fd, void *buf, size_t size), (fd, buf, size),	\
+	     socket_timeouts)							\
+	CALL(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room), \
+	     (fd, buf, size, room), socket_timeouts)				\
+	CALL(ssize_t, readv, (int fd, const struct iovec *iov, int nr), (fd, iov, nr), \
+	     socket_timeouts)							\
+	CALL(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size), \
+	     socket_timeouts)							\
+	CALL(ssize_t, writev, (int fd, const struct iovec *iov, int nr), (fd, iov, nr), \
+	     socket_timeouts)
+
+/* Those that have a mask for the time of the call. */
+#define EACH_MASKED_WAIT(CALL)							\
+	CALL(int, sigsuspend, (const sigset_t *mask), (mask))
+
+/*
+ * Those that say at once whether they would wait, with the arguments that come second: a
+ * loop of events that always has some need not have the signal blocked each time (that
+ * took poll() from 1.3 to 3.6 us). For select() see below.
+ */
+#define EACH_WAIT_IF_IDLE(CALL)							\
+	CALL(int, poll, (struct pollfd *fds, nfds_t nr, int timeout),		\
+	     (fds, nr, timeout), (fds, nr, 0), timeout)				\
+	CALL(int, __poll_chk, (struct pollfd *fds, nfds_t nr, int timeout, size_t size), \
+	     (fds, nr, timeout, size), (fds, nr, 0, size), timeout)		\
+	CALL(int, epoll_wait, (int fd, struct epoll_event *events, int max, int timeout), \
+	     (fd, events, max, timeout), (fd, events, max, 0), timeout)
+
+#define EACH_MASKED_WAIT_IF_IDLE(CALL)						\
+	CALL(int, ppoll, (struct pollfd *fds, nfds_t nr, const struct timespec *timeout, \
+			  const sigset_t *mask),				\
+	     (fds, nr, timeout, mask), (fds, nr, &at_once, mask), is_time(timeout)) \
+	CALL(int, __ppoll_chk, (struct pollfd *fds, nfds_t nr,			\
+				const struct timespec *timeout,			\
+				const sigset_t *mask, size_t size),		\
+	     (fds, nr, timeout, mask, size), (fds, nr, &at_once, mask, size),	\
+	     is_time(timeout))							\
+	CALL(int, epoll_pwait, (int fd, struct epoll_event *events, int max, int timeout, \
+				const sigset_t *mask),				\
+	     (fd, events, max, timeout, mask), (fd, events, max, 0, mask), true) \
+	CALL(int, epoll_pwait2, (int fd, struct epoll_event *events, int max,	\
+				 const struct timespec *timeout, const sigset_t *mask), \
+	     (fd, events, max, timeout, mask), (fd, events, max, &at_once, mask), \
+	     !timeout || (on_stack(timeout, sizeof(*timeout)) && is_time(timeout)))
+
+/* These change what they are given: see struct sets. */
+#define EACH_SELECT(CALL)							\
+	CALL(int, select, (int nr, fd_set *in, fd_set *out, fd_set *except,	\
+			   struct timeval *timeout))				\
+	CALL(int, pselect, (int nr, fd_set *in, fd_set *out, fd_set *except,	\
+			    const struct timespec *timeout, const sigset_t *mask))
+
+static const struct timespec at_once;
+
+/*
+ * Is this memory of the frames of this thread that called the hook? That can be read and
+ * written. Other pointers may be bad, which the kernel takes for an error.
+ */
+static bool on_stack(const void *p, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	return at > (uintptr_t)__builtin_frame_address(0) && at < own.stack_end &&
+	       bytes <= own.stack_end - at;
+}
+
+/* The error of one that is none is the call's to tell. libc's ppoll() reads it too. */
+static bool is_time(const struct timespec *timeout)
+{
+	return !timeout || (timeout->tv_sec >= 0 &&
+			    (unsigned long)timeout->tv_nsec < 1000000000);
+}
+
+/* Those that wait for the signals of a set, among which the agent's one is never. */
+#define EACH_WAIT_FOR_SIGNAL(CALL)						\
+	CALL(int, sigwait, (const sigset_t *set, int *signo), (set, signo))	\
+	CALL(int, sigwaitinfo, (const sigset_t *set, siginfo_t *info), (set, info)) \
+	CALL(int, sigtimedwait, (const sigset_t *set, siginfo_t *info,		\
+				 const struct timespec *timeout),		\
+	     (set, info, timeout))
+/* clang-format on */
+
+#define DECLARE(type, name, params, ...) type(*name) params;
+
+static struct {
+	EACH_WAIT(DECLARE)
+	EACH_MASKED_WAIT(DECLARE)
+	EACH_WAIT_IF_IDLE(DECLARE)
+	EACH_MASKED_WAIT_IF_IDLE(DECLARE)
+	EACH_WAIT_FOR_SIGNAL(DECLARE)
+	EACH_SELECT(DECLARE)
+	int (*setsockopt)(int, int, int, const void *, socklen_t);
+	int (*io_getevents)(io_context_t, long, long, struct io_event *, struct timespec *);
+} next_wait;
+
+#define RESOLVE(type, name, ...) *(void **)&next_wait.name = next_symbol(#name);
+
+void wait_resolve(void)
+{
+	EACH_WAIT(RESOLVE)
+	EACH_MASKED_WAIT(RESOLVE)
+	EACH_WAIT_IF_IDLE(RESOLVE)
+	EACH_MASKED_WAIT_IF_IDLE(RESOLVE)
+	EACH_WAIT_FOR_SIGNAL(RESOLVE)
+	EACH_SELECT(RESOLVE)
+	RESOLVE(int, setsockopt)
+	/* io_getevents() is libaio's: to look for it in vain takes longer than all others. */
+}
+
+/*
+ * A hook may be called before the agent's constructor has run, by an allocator that starts:
+ * only the one name, for the loader allocates when it finds none.
+ */
+#define NEXT(name)                                                      \
+	({                                                              \
+		if (unlikely(!next_wait.name))                          \
+			*(void **)&next_wait.name = next_symbol(#name); \
+		next_wait.name;                                         \
+	})
+
+/**
+ * struct wait - a call that waits
+ * @outer: own.waits_in before it.
+ * @on: own.waits_in was changed,
+ * @blocked: and the agent's signal blocked.
+ * @saved_errno: errno before it was asked whether it would wait.
+ */
+struct wait {
+	const void *outer;
+	bool on;
+	bool blocked;
+	int saved_errno;
+};
+
+/* The thread is about to wait in libc's @function; @block: its mask lets us in. */
+static void begin(struct wait *w, const void *function, bool block)
+{
+	w->on = agent.on && !agent.sandboxed && !agent.shared;
+	w->blocked = w->on && (block || agent.wall);
+	if (!w->on)
+		return;
+	w->outer = own.waits_in;
+	own.waits_in = function;
+	if (w->blocked && !agent.wall)
+		change_own_signal(SIG_BLOCK);
+	else if (w->blocked)
+		agent_open_wait(function);
+}
+
+/*
+ * A handler of the program ran since begin(). The program has made its call: it is ended,
+ * as the signal may be all that it waits for. Users of calls without a mask, like pause(),
+ * know that they begin within a microsecond; a first capture, by wall-clock time, can
+ * take milliseconds.
+ */
+static bool handled(const struct wait *w)
+{
+	return w->on && !own.waits_in;
+}
+
+static int interrupted(void)
+{
+	errno = EINTR;
+	return -1;
+}
+
+static int not_slept(const struct timespec *want, struct timespec *rest)
+{
+	if (rest)
+		*rest = *want;
+	return interrupted();
+}
+
+/* Changes no errno. */
+static void end(const struct wait *w)
+{
+	if (!w->on)
+		return;
+	if (w->blocked)
+		change_own_signal(SIG_UNBLOCK);
+	if (agent.wall)
+		agent_close_wait();
+	own.waits_in = w->outer;
+}
+
+/* What @mask is to be for the time of a call; @copy has room for it. */
+static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
+{
+	if (!mask || !agent.on || (agent.shared && !agent.sandboxed))
+		return mask;
+	*copy = *mask;
+	sigaddset(copy, agent.signo);
+	return copy;
+}
+
+static void begin_masked(struct wait *w, const void *function, const sigset_t *mask)
+{
+	begin(w, function, !mask);
+}
+
+/* The thread is about to ask @function whether it would wait. Returns: it shall. */
+static bool begin_asking(struct wait *w, const void *function)
+{
+	w->on = agent.on && !agent.sandboxed && !agent.shared;
+	w->blocked = false;
+	w->outer = own.waits_in;
+	w->saved_errno = errno;
+	if (w->on)
+		own.waits_in = function;
+	return w->on;
+}
+
+/*
+ * It did. Returns true if the answer @ret is that of the call, false if it is to wait. A
+ * handler of the program that ran meanwhile (enter() in signals.c) ends the call; that of
+ * the agent may have done so too, but that does not count.
+ */
+static bool end_asking(const struct wait *w, int *ret)
+{
+	bool handled = !own.waits_in;
+
+	own.waits_in = w->outer;
+	if (*ret > 0 || (*ret < 0 && errno != EINTR))
+		return true;
+	if (handled) {
+		errno = EINTR;
+		*ret = -1;
+		return true;
+	}
+	errno = w->saved_errno;
+	return false;
+}
+
+#define ENDED(none, ended, ...) ended
+
+/* The last argument: what it returns if it is ended before it begins, if it can be. */
+#define HOOK_WAIT(type, name, params, args, may_wait, ...)                                 \
+	HOOK_API type name params                                                          \
+	{                                                                                  \
+		type(*function) params = NEXT(name);                                       \
+		struct wait w;                                                             \
+		type ret;                                                                  \
+                                                                                           \
+		if (!(may_wait))                                                           \
+			return function args;                                              \
+		begin(&w, (const void *)function, true);                                   \
+		ret = handled(&w) ? ENDED(, ##__VA_ARGS__, function args) : function args; \
+		end(&w);                                                                   \
+		return ret;                                                                \
+	}
+
+#define HOOK_MASKED_WAIT(type, name, params, args)                 \
+	HOOK_API type name params                                  \
+	{                                                          \
+		type(*function) params = NEXT(name);               \
+		sigset_t copy;                                     \
+		struct wait w;                                     \
+		type ret;                                          \
+                                                                   \
+		begin_masked(&w, (const void *)function, mask);    \
+		mask = with_own(mask, &copy);                      \
+		ret = handled(&w) ? interrupted() : function args; \
+		end(&w);                                           \
+		return ret;                                        \
+	}
+
+#define HOOK_WAIT_IF_IDLE(type, name, params, args, args_at_once, may_wait) \
+	HOOK_API type name params                                           \
+	{                                                                   \
+		type(*function) params = NEXT(name);                        \
+		struct wait w;                                              \
+		type ret;                                                   \
+                                                                            \
+		if (!(may_wait))                                            \
+			return function args;                               \
+		if (begin_asking(&w, (const void *)function)) {             \
+			ret = function args_at_once;                        \
+			if (end_asking(&w, &ret))                           \
+				return ret;                                 \
+		}                                                           \
+		begin(&w, (const void *)function, true);                    \
+		ret = handled(&w) ? interrupted() : function args;          \
+		end(&w);                                                    \
+		return ret;                                                 \
+	}
+
+#define HOOK_MASKED_WAIT_IF_IDLE(type, name, params, args, args_at_once, may_ask) \
+	HOOK_API type name params                                                 \
+	{                                                                         \
+		type(*function) params = NEXT(name);                              \
+		const sigset_t *given = mask;                                     \
+		sigset_t copy;                                                    \
+		struct wait w;                                                    \
+		type ret;                                                         \
+                                                                                  \
+		mask = with_own(mask, &copy);                                     \
+		if ((may_ask) && begin_asking(&w, (const void *)function)) {      \
+			ret = function args_at_once;                              \
+			if (end_asking(&w, &ret))                                 \
+				return ret;                                       \
+		}                                                                 \
+		begin_masked(&w, (const void *)function, given);                  \
+		ret = handled(&w) ? interrupted() : function args;                \
+		end(&w);                                                          \
+		return ret;                                                       \
+	}
+
+#define HOOK_WAIT_FOR_SIGNAL(type, name, params, args)   \
+	HOOK_API type name params                        \
+	{                                                \
+		type(*function) params = NEXT(name);     \
+		sigset_t copy;                           \
+		struct wait w;                           \
+		type ret;                                \
+                                                         \
+		set = without_own(set, &copy);           \
+		begin(&w, (const void *)function, true); \
+		ret = function args;                     \
+		end(&w);                                 \
+		return ret;                              \
+	}
+
+EACH_WAIT(HOOK_WAIT)
+EACH_MASKED_WAIT(HOOK_MASKED_WAIT)
+EACH_WAIT_IF_IDLE(HOOK_WAIT_IF_IDLE)
+EACH_MASKED_WAIT_IF_IDLE(HOOK_MASKED_WAIT_IF_IDLE)
+EACH_WAIT_FOR_SIGNAL(HOOK_WAIT_FOR_SIGNAL)
+
+/**
+ * struct sets - the sets of a select(), which it clears when it waits: to ask whether it
+ * would, copies of them are given to it
+ * @copy: the copies.
+ * @given: where they are from; NULL: there is no such set.
+ * @bytes: that the kernel looks at.
+ */
+struct sets {
+	fd_set copy[3];
+	fd_set *given[3];
+	size_t bytes;
+};
+
+/* Returns false if they are too large, or lie where they can't be touched here. */
+static bool copy_sets(struct sets *s, int nr, fd_set *in, fd_set *out, fd_set *except)
+{
+	fd_set *const given[3] = { in, out, except };
+
+	if (nr < 0 || nr > FD_SETSIZE)
+		return false;
+	s->bytes = ((size_t)nr + 63) / 64 * 8;
+	for (int i = 0; i < 3; i++) {
+		s->given[i] = given[i];
+		if (!given[i])
+			continue;
+		if (!on_stack(given[i], s->bytes))
+			return false;
+		memcpy(&s->copy[i], given[i], s->bytes);
+	}
+	return true;
+}
+
+static fd_set *set_copy(struct sets *s, int i)
+{
+	return s->given[i] ? &s->copy[i] : NULL;
+}
+
+static void return_sets(const struct sets *s)
+{
+	for (int i = 0; i < 3; i++)
+		if (s->given[i])
+			memcpy(s->given[i], &s->copy[i], s->bytes);
+}
+
+/* Asked first whether it would wait: @args_at_once, if it @may_ask. */
+#define SELECT_AT_ONCE(function, nr, in, out, except, may_ask, ...)                                \
+	do {                                                                                       \
+		struct sets sets_;                                                                 \
+		struct wait w_;                                                                    \
+		int ret_;                                                                          \
+                                                                                                   \
+		if (!(may_ask) || !copy_sets(&sets_, nr, in, out, except) ||                       \
+		    !begin_asking(&w_, (const void *)function))                                    \
+			break;                                                                     \
+		ret_ = function(nr, set_copy(&sets_, 0), set_copy(&sets_, 1), set_copy(&sets_, 2), \
+				__VA_ARGS__);                                                      \
+		if (!end_asking(&w_, &ret_))                                                       \
+			break;                                                                     \
+		if (ret_ > 0)                                                                      \
+			return_sets(&sets_);                                                       \
+		return ret_;                                                                       \
+	} while (0)
+
+HOOK_API int select(int nr, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	__typeof__(&select) function = NEXT(select);
+	struct timeval none = { 0, 0 };
+	struct wait w;
+	int ret;
+
+	/* libc's select() reads it too. */
+	if (timeout && !timeout->tv_sec && !timeout->tv_usec)
+		return function(nr, in, out, except, timeout);
+	SELECT_AT_ONCE(function, nr, in, out, except,
+		       !timeout || (timeout->tv_sec >= 0 && timeout->tv_usec >= 0), &none);
+	begin(&w, (const void *)function, true);
+	ret = handled(&w) ? interrupted() : function(nr, in, out, except, timeout);
+	end(&w);
+	return ret;
+}
+
+HOOK_API int pselect(int nr, fd_set *in, fd_set *out, fd_set *except,
+		     const struct timespec *timeout, const sigset_t *mask)
+{
+	__typeof__(&pselect) function = NEXT(pselect);
+	const sigset_t *given = mask;
+	sigset_t copy;
+	struct wait w;
+	int ret;
+
+	mask = with_own(mask, &copy);
+	/* With a mask nothing need be blocked. */
+	SELECT_AT_ONCE(function, nr, in, out, except, !mask && is_time(timeout), &at_once, mask);
+	begin_masked(&w, (const void *)function, given);
+	ret = handled(&w) ? interrupted() : function(nr, in, out, except, timeout, mask);
+	end(&w);
+	return ret;
+}
+
+HOOK_API int setsockopt(int fd, int level, int option, const void *value, socklen_t size)
+{
+	if (level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO))
+		socket_timeouts = true;
+	return NEXT(setsockopt)(fd, level, option, value, size);
+}
+
+/* The program's libaio may be where only its own users see it. Errors are values there. */
+static int kernel_getevents(io_context_t context, long min, long max, struct io_event *events,
+			    struct timespec *timeout)
+{
+	return sys6(SYS_io_getevents, (long)context, min, max, (long)events, (long)timeout, 0);
+}
+
+HOOK_API int io_getevents(io_context_t context, long min, long max, struct io_event *events,
+			  struct timespec *timeout)
+{
+	static _Atomic bool looked_for;
+	__typeof__(&kernel_getevents) function;
+	struct wait w;
+	int ret;
+
+	if (!atomic_exchange_explicit(&looked_for, true, memory_order_relaxed))
+		*(void **)&next_wait.io_getevents = next_symbol("io_getevents");
+	function = next_wait.io_getevents;
+	if (!function)
+		function = kernel_getevents;
+	begin(&w, (const void *)function, true);
+	ret = function(context, min, max, events, timeout);
+	end(&w);
+	return ret;
+}

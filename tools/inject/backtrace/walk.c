@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * walk.c - _Unwind_Backtrace(): a callback for each frame.
+ *
+ * The callback gets a context that is only good for being handed to
+ * _Unwind_GetIP() and its siblings. Nearly all callbacks ask for the address
+ * and nothing else. So the stack is captured first, and each frame is a small
+ * object of this library's, which the functions below know by its first words.
+ *
+ * A callback that asks for more (the CFA, a register, the language's data) gets
+ * the true answer: the true unwinder walks up to the same frame, which is still
+ * there, and is asked. From then on this callback is served by the true
+ * unwinder.
+ */
+#include <stdlib.h>
+#include <unwind.h>
+
+#include "drop.h"
+
+#define CHUNK 128 /* frames captured at a time */
+#define KNOWN 64 /* callbacks that want more than addresses */
+
+/**
+ * struct frame - what a callback gets as its context
+ * @mark: &frame_mark: no true context begins with it.
+ * @self: this object; nor does one continue so.
+ * @pc: the frame's address.
+ * @index: its number, 0 is the caller of _Unwind_Backtrace().
+ * @exact: a signal interrupted it: the address is not behind a call.
+ * @outer: stack pointer in that caller.
+ * @trace: the callback.
+ */
+struct frame {
+	const void *mark;
+	const struct frame *self;
+	uint64_t pc;
+	unsigned int index;
+	bool exact;
+	uint64_t outer;
+	_Unwind_Trace_Fn trace;
+};
+
+static const char frame_mark;
+
+static struct {
+	_Unwind_Reason_Code (*Backtrace)(_Unwind_Trace_Fn, void *);
+	_Unwind_Ptr (*GetIP)(struct _Unwind_Context *);
+	_Unwind_Ptr (*GetIPInfo)(struct _Unwind_Context *, int *);
+	_Unwind_Word (*GetCFA)(struct _Unwind_Context *);
+	_Unwind_Word (*GetGR)(struct _Unwind_Context *, int);
+	void *(*GetLanguageSpecificData)(struct _Unwind_Context *);
+	_Unwind_Ptr (*GetRegionStart)(struct _Unwind_Context *);
+	_Unwind_Ptr (*GetDataRelBase)(struct _Unwind_Context *);
+	_Unwind_Ptr (*GetTextRelBase)(struct _Unwind_Context *);
+} next;
+
+static void *library;
+
+static void *find(const char *name)
+{
+	void *fn = dlsym(RTLD_NEXT, name);
+
+	return fn || !library ? fn : dlsym(library, name);
+}
+
+#define RESOLVE(name) (*(void **)&next.name = find("_Unwind_" #name))
+
+__attribute__((constructor)) static void resolve(void)
+{
+	RESOLVE(GetIP);
+	RESOLVE(GetIPInfo);
+	RESOLVE(GetCFA);
+	RESOLVE(GetGR);
+	RESOLVE(GetLanguageSpecificData);
+	RESOLVE(GetRegionStart);
+	RESOLVE(GetDataRelBase);
+	RESOLVE(GetTextRelBase);
+	RESOLVE(Backtrace);
+}
+
+/*
+ * Other constructors may unwind before this one has run; and libgcc may come with
+ * a library that is loaded late, and privately.
+ */
+static __attribute__((noinline, cold)) void resolve_late(void)
+{
+	library = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NODELETE);
+	resolve();
+	if (!next.Backtrace)
+		abort();
+}
+
+static void need_next(void)
+{
+	if (unlikely(!next.Backtrace))
+		resolve_late();
+}
+
+static const struct frame *own_frame(struct _Unwind_Context *context)
+{
+	const struct frame *f = (const struct frame *)context;
+
+	return f->mark == &frame_mark && f->self == f ? f : NULL;
+}
+
+/* Callbacks that want more, by their hash; a full table forgets. */
+static _Unwind_Trace_Fn _Atomic known[KNOWN];
+
+static _Unwind_Trace_Fn _Atomic *known_slot(_Unwind_Trace_Fn trace)
+{
+	uint64_t hash = (uintptr_t)trace * 0x9e3779b97f4a7c15ULL;
+
+	return &known[hash >> 58];
+}
+
+/**
+ * struct question - what is asked of the true context
+ * @f: the frame it is about.
+ * @counting: the caller of _Unwind_Backtrace() was reached.
+ * @index: number of the frame that comes next, once @counting.
+ * @ask: asks.
+ * @arg: for @ask.
+ */
+struct question {
+	const struct frame *f;
+	bool counting;
+	unsigned int index;
+	void (*ask)(struct _Unwind_Context *context, void *arg);
+	void *arg;
+};
+
+static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *arg)
+{
+	struct question *q = arg;
+
+	/* Frames of the callback and of this library come first. */
+	if (!q->counting) {
+		if (next.GetCFA(context) < q->f->outer)
+			return _URC_NO_REASON;
+		q->counting = true;
+	}
+	if (q->index++ < q->f->index)
+		return _URC_NO_REASON;
+	if (next.GetIP(context) == q->f->pc) {
+		q->ask(context, q->arg);
+		q->f = NULL;
+	}
+	return _URC_END_OF_STACK;
+}
+
+/* Asks the true context of the same frame. False: it is not to be found. */
+static bool ask_true(const struct frame *f, void (*ask)(struct _Unwind_Context *context, void *arg),
+		     void *arg)
+{
+	struct question q = { .f = f, .ask = ask, .arg = arg };
+
+	need_next();
+	*known_slot(f->trace) = f->trace;
+	next.Backtrace(look, &q);
+	return !q.f;
+}
+
+HOOK_API _Unwind_Ptr _Unwind_GetIP(struct _Unwind_Context *context)
+{
+	const struct frame *f = own_frame(context);
+
+	if (f)
+		return f->pc;
+	need_next();
+	return next.GetIP(context);
+}
+
+HOOK_API _Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *context, int *exact)
+{
+	const struct frame *f = own_frame(context);
+
+	if (f) {
+		*exact = f->exact;
+		return f->pc;
+	}
+	need_next();
+	return next.GetIPInfo(context, exact);
+}
+
+/* Functions with nothing but a context as argument. */
+#define ASK(type, name)                                                    \
+	static void ask_##name(struct _Unwind_Context *context, void *arg) \
+	{                                                                  \
+		*(type *)arg = next.name(context);                         \
+	}                                                                  \
+                                                                           \
+	HOOK_API type _Unwind_##name(struct _Unwind_Context *context)      \
+	{                                                                  \
+		const struct frame *f = own_frame(context);                \
+		type ret = 0;                                              \
+                                                                           \
+		need_next();                                               \
+		if (!f)                                                    \
+			return next.name(context);                         \
+		ask_true(f, ask_##name, &ret);                             \
+		return ret;                                                \
+	}
+
+ASK(_Unwind_Word, GetCFA)
+ASK(void *, GetLanguageSpecificData)
+ASK(_Unwind_Ptr, GetRegionStart)
+ASK(_Unwind_Ptr, GetDataRelBase)
+ASK(_Unwind_Ptr, GetTextRelBase)
+
+struct register_question {
+	int number;
+	_Unwind_Word value;
+};
+
+static void ask_register(struct _Unwind_Context *context, void *arg)
+{
+	struct register_question *q = arg;
+
+	q->value = next.GetGR(context, q->number);
+}
+
+HOOK_API _Unwind_Word _Unwind_GetGR(struct _Unwind_Context *context, int number)
+{
+	const struct frame *f = own_frame(context);
+	struct register_question q = { .number = number };
+
+	need_next();
+	if (!f)
+		return next.GetGR(context, number);
+	ask_true(f, ask_register, &q);
+	return q.value;
+}
+
+/* Frames that were captured, to the callback. @marks: NULL: there are none. */
+static _Unwind_Reason_Code tell(struct frame *f, void *arg, const uint64_t *pcs,
+				const uint8_t *marks, int n)
+{
+	for (int i = 0; i < n; i++, f->index++) {
+		f->pc = pcs[i];
+		f->exact = marks && marks[i] & SHSTK_MARK_PC;
+		if (f->trace((struct _Unwind_Context *)f, arg) != _URC_NO_REASON)
+			return _URC_FATAL_PHASE1_ERROR;
+	}
+	return _URC_NO_REASON;
+}
+
+/* As serve(), for any stack: in chunks, with marks. */
+static __attribute__((noinline)) int serve_any(struct frame *f, void *arg, struct shstk_hook *hook)
+{
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	_Unwind_Reason_Code ret;
+	uint8_t marks[CHUNK];
+	uint64_t pcs[CHUNK];
+	int n;
+
+	opts.marks = marks;
+	do {
+		n = shstk_hook_capture(hook, pcs, CHUNK, &opts);
+		/* Before the callback has seen anything. */
+		if (unlikely(!is_whole(n, hook->end)) && !f->index)
+			return -1;
+		if (n <= 0)
+			break;
+		ret = tell(f, arg, pcs, marks, n);
+		if (ret != _URC_NO_REASON)
+			return ret;
+		opts.skip += n;
+	} while (hook->end == SHSTK_END_CAPACITY);
+	return _URC_NO_REASON;
+}
+
+/*
+ * Returns what _Unwind_Backtrace() returns, or -1: ask the true one. @ra, @sp and @fp:
+ * its caller; see struct shstk_hook.
+ */
+static __attribute__((noinline)) int serve(_Unwind_Trace_Fn trace, void *arg, uint64_t ra,
+					   uint64_t sp, uint64_t fp)
+{
+	struct shstk_hook hook = { .ra = ra, .sp = sp, .fp = fp };
+	struct frame f = { .mark = &frame_mark, .self = &f, .outer = sp, .trace = trace };
+	uint64_t pcs[CHUNK];
+	int n = shstk_hook_capture(&hook, pcs, CHUNK, NULL), ret;
+
+	if (likely(n >= 0 && hook.end == SHSTK_END_COMPLETE && !hook.crossed))
+		ret = tell(&f, arg, pcs, NULL, n);
+	else
+		ret = serve_any(&f, arg, &hook);
+	if (ret != _URC_NO_REASON)
+		return ret;
+	/* libgcc tells of the outermost frame's caller too, which there is not. */
+	ret = tell(&f, arg, &(uint64_t){ 0 }, NULL, 1);
+	return ret == _URC_NO_REASON ? _URC_END_OF_STACK : ret;
+}
+
+/* The true one is left to by a tail call: it shall not see this frame. */
+HOOK_API _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn trace, void *arg)
+{
+	int ret = -1;
+
+	if (likely(*known_slot(trace) != trace))
+		ret = serve(trace, arg, SHSTK_HOOK_HERE.ra, SHSTK_HOOK_HERE.sp, SHSTK_HOOK_HERE.fp);
+	if (likely(ret >= 0))
+		return ret;
+	need_next();
+	return next.Backtrace(trace, arg);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * join.h - how an agent finds the memory of its recorder.
+ */
+#ifndef INJECT_JOIN_H
+#define INJECT_JOIN_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "sys.h"
+
+/* As strtoull(), which newer glibc gives a name that other C libraries lack. */
+static inline uint64_t parse_digits(const char *at, unsigned int base)
+{
+	uint64_t value = 0;
+
+	for (;; at++) {
+		unsigned int digit = *at >= 'a' ? *at - 'a' + 10 : *at - '0';
+
+		if (digit >= base)
+			return value;
+		value = value * base + digit;
+	}
+}
+
+/*
+ * Splits "/proc/PID/fd/N COOKIE", the value of REC_ENV. Returns a descriptor or a
+ * negative errno.
+ */
+static inline int open_memory(const char *env, uint64_t *cookie)
+{
+	const char *space = strchr(env, ' ');
+	char path[64];
+
+	if (!space || (size_t)(space - env) >= sizeof(path) || strncmp(env, "/proc/", 6))
+		return -EINVAL;
+	memcpy(path, env, space - env);
+	path[space - env] = '\0';
+	*cookie = parse_digits(space + 1, 16);
+	return sys4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+}
+
+/*
+ * In a new PID namespace the own number means another process to the recorder
+ * and to /proc; such processes are not followed.
+ */
+static inline bool foreign_pid(int pid)
+{
+	char buf[16];
+	long n = sys4(SYS_readlinkat, AT_FDCWD, "/proc/self", buf, sizeof(buf) - 1);
+
+	if (n <= 0)
+		return true;
+	buf[n] = '\0';
+	return parse_digits(buf, 10) != (uint64_t)pid;
+}
+
+#endif

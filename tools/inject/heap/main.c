@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * main.c - the agent enters a process, gets a region for it, and tells which
+ * code is mapped.
+ *
+ * `shstk record` names its memory in the environment (tools/inject/protocol.h). Where
+ * it cannot be had (another container, dropped privileges, a recorder that is
+ * gone) the agent stays out of the way and the program runs as if it were not
+ * there.
+ *
+ * Linked with -z initfirst: its constructor is the first of the process, so
+ * that what all others allocate is recorded.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "../common/env.h"
+#include "../common/join.h"
+#include "heap.h"
+#include "shstk.h"
+
+struct heap heap;
+
+static char environment[128];
+static uint32_t parent_image;
+
+static bool is_error(long p)
+{
+	return p < 0 && p >= -4095;
+}
+
+static void *map(int fd, uint64_t bytes, int prot, int flags, uint64_t at)
+{
+	long p = sys6(SYS_mmap, 0, bytes, prot, flags, fd, at);
+
+	return is_error(p) ? NULL : (void *)p;
+}
+
+/* As long as the address space is limited, a smaller one does. */
+static struct heap_image *map_region(int fd, uint32_t i)
+{
+	uint64_t bytes, at = HEAP_FIRST + i * HEAP_REGION;
+	struct heap_image *image;
+
+	for (bytes = HEAP_REGION; bytes >= 1 << 24; bytes /= 4) {
+		image = map(fd, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, at);
+		if (!image)
+			continue;
+		sys3(SYS_madvise, image, bytes, MADV_DONTFORK);
+		sys3(SYS_madvise, image, bytes, MADV_DONTDUMP);
+		image->size = bytes;
+		return image;
+	}
+	return NULL;
+}
+
+static bool plausible(const struct heap_header *h, uint64_t cookie)
+{
+	return h->magic == HEAP_MAGIC && h->version == HEAP_VERSION && h->cookie == cookie &&
+	       h->max_depth >= REC_MIN_DEPTH && h->max_depth <= REC_MAX_DEPTH &&
+	       !atomic_load(&h->stop);
+}
+
+static bool make_own(void)
+{
+	if (heap.own)
+		return true;
+	heap.own = map(-1, sizeof(*heap.own), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
+	if (!heap.own)
+		return false;
+	sys3(SYS_madvise, heap.own, sizeof(*heap.own), MADV_NOHUGEPAGE);
+	if (!sys3(SYS_madvise, heap.own, sizeof(*heap.own), MADV_WIPEONFORK))
+		return true;
+	sys2(SYS_munmap, heap.own, sizeof(*heap.own));
+	heap.own = NULL;
+	return false;
+}
+
+static void begin_image(int fd, long pid)
+{
+	uint32_t i = atomic_fetch_add(&heap.header->images, 1);
+	struct heap_image *image;
+
+	if (i >= HEAP_MAX_IMAGES)
+		return;
+	image = map_region(fd, i);
+	if (!image)
+		return;
+	image->parent = parent_image;
+	image->foreign = heap.image ? heap.image->foreign : 0;
+	atomic_store(&image->used, HEAP_UNIT * ((sizeof(*image) + HEAP_UNIT - 1) / HEAP_UNIT));
+	atomic_store(&image->rising, 1);
+	sys2(SYS_prctl, PR_GET_NAME, image->comm);
+	atomic_store_explicit(&image->pid, pid, memory_order_release);
+	parent_image = i + 1;
+	heap.image = image;
+	maps_forget();
+	maps_number(NULL, 0);
+	alloc_watch();
+	atomic_store(&heap.own->on, 1);
+}
+
+void heap_attach(const char *env)
+{
+	long pid = sys0(SYS_getpid);
+	struct heap_header *h;
+	uint64_t cookie;
+	long fd = open_memory(env, &cookie);
+
+	if (fd < 0)
+		return;
+	h = map(fd, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	if (h && plausible(h, cookie) && !foreign_pid(pid) && make_own()) {
+		heap.header = h;
+		heap.sample = h->sample;
+		heap.max_depth = h->max_depth;
+		heap.per_thread = h->per_thread;
+		begin_image(fd, pid);
+	} else if (h) {
+		sys2(SYS_munmap, h, sizeof(*h));
+	}
+	sys1(SYS_close, fd);
+}
+
+/* Before the child of fork(), the tables are empty already. */
+static void in_child(void)
+{
+	if (!heap.header || heap.sandboxed || is_on())
+		return;
+	local = (struct local){ 0 };
+	/* The parent's region is not there, and its figures go on. */
+	heap.image = NULL;
+	heap_attach(environment);
+}
+
+/*
+ * glibc gives constructors what main() gets, and has no environ yet before its own
+ * one has run. Others give nothing, but have it.
+ */
+__attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
+{
+	(void)argc, (void)argv;
+	heap.single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+	if (!heap.single)
+		heap.single = "";
+	if (!dlsym(RTLD_DEFAULT, "gnu_get_libc_version"))
+		envp = environ;
+	for (; envp && *envp; envp++)
+		if (!strncmp(*envp, REC_ENV "=", sizeof(REC_ENV)))
+			break;
+	if (!envp || !*envp || strlen(*envp) - sizeof(REC_ENV) >= sizeof(environment))
+		return;
+	strcpy(environment, *envp + sizeof(REC_ENV));
+	alloc_resolve();
+	alloc_prepare();
+	pthread_atfork(NULL, NULL, in_child);
+	env_resolve();
+	heap_attach(environment);
+	if (heap.image)
+		env_remember(environment);
+	alloc_check();
+}
+
+void env_before_exec(const char *path)
+{
+	(void)path;
+}
+
+void env_after_spawn(int pid, const char *path)
+{
+	(void)pid, (void)path;
+}
+
+static void unmap(uint64_t at, uint64_t bytes)
+{
+	if (bytes)
+		sys2(SYS_munmap, at, bytes);
+}
+
+void *heap_map(uint64_t bytes, bool large)
+{
+	uint64_t more = large ? HEAP_LARGE_PAGE : 0, p, at;
+	long ret;
+
+	bytes = (bytes + HEAP_MAX_PAGE - 1) & ~(HEAP_MAX_PAGE - 1);
+	ret = sys6(SYS_mmap, 0, bytes + more, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (ret < 0 && ret > -4096)
+		return NULL;
+	p = at = ret;
+	if (large) {
+		at = (p + HEAP_LARGE_PAGE - 1) & ~(HEAP_LARGE_PAGE - 1);
+		unmap(p, at - p);
+		unmap(at + bytes, p + more - at);
+	}
+	sys3(SYS_madvise, at, bytes, MADV_DONTFORK);
+	sys3(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	sys3(SYS_madvise, at, bytes, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	return (void *)at;
+}
+
+void note_lost(void)
+{
+	atomic_fetch_add_explicit(&heap.image->lost, 1, memory_order_relaxed);
+}
+
+void *heap_reserve(uint64_t bytes, uint64_t align)
+{
+	struct heap_image *image = heap.image;
+	uint64_t used = atomic_load(&image->used), at;
+
+	bytes = (bytes + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
+	do {
+		at = (used + align - 1) & ~(align - 1);
+		if (at + bytes > image->size)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&image->used, &used, at + bytes));
+	return (uint8_t *)image + at;
+}
+
+void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes)
+{
+	record->units = (bytes + HEAP_UNIT - 1) / HEAP_UNIT;
+	atomic_store_explicit(&record->kind, kind, memory_order_release);
+}
+
+/*
+ * What is mapped. A new stack with an address that is not known has the maps
+ * read again; so whatever a stack shows was told before it, and what becomes of
+ * that code later does not matter.
+ */
+#define MAX_CODE 4096
+#define MAX_TEXT (1u << 20)
+#define OFTEN 256 /* looks that need no reason */
+#define PAUSE (1ull << 26) /* ticks between two later ones */
+
+static struct {
+	_Atomic int lock;
+	_Atomic uint32_t number;
+	uint32_t nr;
+	uint32_t looks;
+	uint64_t last;
+	struct {
+		uint64_t start, end;
+	} code[MAX_CODE];
+} maps;
+
+/* Most addresses of a stack are in one piece of code. */
+static bool is_code(uint64_t pc, uint32_t *last)
+{
+	uint32_t lo = 0, hi = maps.nr;
+
+	if (likely(pc - maps.code[*last].start < maps.code[*last].end - maps.code[*last].start))
+		return true;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (maps.code[mid].end <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == maps.nr || pc < maps.code[lo].start)
+		return false;
+	*last = lo;
+	return true;
+}
+
+static uint64_t hex(const char **at)
+{
+	uint64_t v = 0;
+
+	for (;; (*at)++) {
+		unsigned int c = (unsigned char)**at;
+
+		if (c - '0' < 10)
+			v = v << 4 | (c - '0');
+		else if (c - 'a' < 6)
+			v = v << 4 | (c - 'a' + 10);
+		else
+			return v;
+	}
+}
+
+/* "start-end rwxp ...": only what can be executed is of use. */
+static bool take_line(const char *line, size_t n)
+{
+	const char *space = memchr(line, ' ', n), *at = line;
+
+	if (!space || line + n - space <= 4 || space[3] != 'x')
+		return false;
+	if (maps.nr < MAX_CODE) {
+		maps.code[maps.nr].start = hex(&at);
+		at++;
+		maps.code[maps.nr++].end = hex(&at);
+	}
+	return true;
+}
+
+/* Cuts what is no code out of @text. Returns the new length. */
+static uint32_t take_lines(char *text, uint32_t size)
+{
+	char *line = text, *to = text, *end;
+
+	while ((end = memchr(line, '\n', text + size - line))) {
+		size_t n = end + 1 - line;
+
+		if (take_line(line, n)) {
+			memmove(to, line, n);
+			to += n;
+		}
+		line = end + 1;
+	}
+	return to - text;
+}
+
+/* The text is read straight into what becomes the record, as far as it goes. */
+static void read_maps(void)
+{
+	long fd = sys4(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+	uint32_t size = 0, kept;
+	struct heap_maps *m;
+	long n;
+
+	if (fd < 0)
+		return;
+	m = map(-1, sizeof(*m) + MAX_TEXT, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
+	while (m && size < MAX_TEXT &&
+	       (n = sys3(SYS_read, fd, m->text + size, MAX_TEXT - size)) > 0)
+		size += n;
+	sys1(SYS_close, fd);
+	if (!m)
+		return;
+	maps.nr = 0;
+	kept = take_lines(m->text, size);
+	m->bytes = kept;
+	m->number = atomic_load(&maps.number) + 1;
+	if (size) {
+		struct heap_maps *to = heap_reserve(sizeof(*m) + kept, HEAP_UNIT);
+
+		if (to) {
+			memcpy(to, m, sizeof(*m) + kept);
+			heap_publish(&to->record, HEAP_MAPS, sizeof(*m) + kept);
+			atomic_store(&maps.number, m->number);
+		}
+	}
+	sys2(SYS_munmap, m, sizeof(*m) + MAX_TEXT);
+}
+
+static bool worth_reading(void)
+{
+	uint64_t at = heap_ticks();
+
+	if (heap.sandboxed || (maps.looks > OFTEN && at - maps.last < PAUSE))
+		return false;
+	maps.looks++;
+	maps.last = at;
+	return true;
+}
+
+uint32_t maps_number(const uint64_t *pcs, unsigned int nr)
+{
+	uint32_t last = 0;
+	unsigned int i;
+
+	/* Somebody else reads them just now, or this handler's own thread. */
+	if (atomic_exchange_explicit(&maps.lock, 1, memory_order_acquire))
+		return atomic_load(&maps.number);
+	for (i = 0; i < nr && maps.nr && is_code(pcs[i] - 1, &last); i++)
+		;
+	if ((!maps.nr || i < nr) && worth_reading())
+		read_maps();
+	atomic_store_explicit(&maps.lock, 0, memory_order_release);
+	return atomic_load(&maps.number);
+}
+
+/* Code is gone: what lies there next is something else. */
+void maps_forget(void)
+{
+	atomic_store(&maps.lock, 1);
+	maps.nr = 0;
+	maps.looks = 0;
+	atomic_store(&maps.lock, 0);
+}
+
+static int take_subs(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	*(unsigned long long *)arg = info->dlpi_subs;
+	return 1;
+}
+
+HOOK_API int dlclose(void *handle)
+{
+	static int (*next_dlclose)(void *);
+	unsigned long long before = 0, after = 0;
+	int ret;
+
+	if (!next_dlclose)
+		*(void **)&next_dlclose = dlsym(RTLD_NEXT, "dlclose");
+	dl_iterate_phdr(take_subs, &before);
+	ret = next_dlclose(handle);
+	dl_iterate_phdr(take_subs, &after);
+	if (before != after && is_on()) {
+		atomic_fetch_add(&heap.salt, 1);
+		maps_forget();
+		shstk_modules_changed();
+	}
+	return ret;
+}
+
+/* glibc's fork() tells by pthread_atfork(); this one does not. */
+HOOK_API pid_t _Fork(void)
+{
+	static pid_t (*next_fork)(void);
+	pid_t pid;
+
+	if (!next_fork)
+		*(void **)&next_fork = dlsym(RTLD_NEXT, "_Fork");
+	pid = next_fork ? next_fork() : fork();
+	if (!pid)
+		in_child();
+	return pid;
+}
+
+/* The sign that a program is about to forbid itself system calls. */
+HOOK_API int prctl(int option, ...)
+{
+	unsigned long a[4];
+	va_list ap;
+	long ret;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		a[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (option == PR_SET_NO_NEW_PRIVS)
+		heap.sandboxed = true;
+	ret = sys6(SYS_prctl, option, a[0], a[1], a[2], a[3], 0);
+	if (!is_error(ret))
+		return ret;
+	errno = -ret;
+	return -1;
+}

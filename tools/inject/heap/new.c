@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * new.c - operator new and delete of C++, by their mangled names.
+ *
+ * Those of libstdc++ and libc++ call malloc() and free(), which record; here they
+ * are only passed on. Allocators that bring operators of their own (jemalloc,
+ * mimalloc, tcmalloc) do not: those are recorded here.
+ *
+ * A program may load its first C++ library late, and privately: then the
+ * operators are looked for there.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "heap.h"
+
+static void *find(const char *name)
+{
+	static const char *const libraries[] = { "libstdc++.so.6", "libc++abi.so.1",
+						 "libc++.so.1" };
+	void *fn = dlsym(RTLD_NEXT, name);
+
+	for (unsigned int i = 0; !fn && i < 3; i++) {
+		void *handle = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (handle)
+			fn = dlsym(handle, name);
+	}
+	/* Who calls an operator has been linked with one. */
+	if (!fn)
+		abort();
+	return fn;
+}
+
+/**
+ * struct op - an operator
+ * @fn: the next one of its name.
+ * @own: it belongs to an allocator that does without malloc().
+ */
+struct op {
+	void *_Atomic fn;
+	_Atomic bool own;
+};
+
+static __attribute__((noinline)) void *look_up(struct op *op, const char *name)
+{
+	void *fn = find(name);
+
+	atomic_store_explicit(&op->own, alloc_has(fn), memory_order_relaxed);
+	atomic_store_explicit(&op->fn, fn, memory_order_release);
+	return fn;
+}
+
+static inline void *next_op(struct op *op, const char *name)
+{
+	void *fn = atomic_load_explicit(&op->fn, memory_order_acquire);
+
+	return likely(fn) ? fn : look_up(op, name);
+}
+
+/* @pars: parameters behind the size, @args: their names. */
+#define NEW(name, pars, args)                                                                    \
+	ALLOC_JUMP void *name##_wanted(size_t size UNPACK pars, void *(*fn)(size_t UNPACK pars)) \
+	{                                                                                        \
+		ALLOC_RECORD(size, fn(size UNPACK args));                                        \
+	}                                                                                        \
+	HOOK_API void *name(size_t size UNPACK pars);                                            \
+	HOOK_API void *name(size_t size UNPACK pars)                                             \
+	{                                                                                        \
+		static struct op op;                                                             \
+		void *(*fn)(size_t UNPACK pars) = next_op(&op, #name);                           \
+                                                                                                 \
+		if (op.own && wanted(size))                                                      \
+			return name##_wanted(size UNPACK args, fn);                              \
+		return fn(size UNPACK args);                                                     \
+	}
+
+#define DELETE(name, pars, args)                                     \
+	HOOK_API void name(void *p UNPACK pars);                     \
+	HOOK_API void name(void *p UNPACK pars)                      \
+	{                                                            \
+		static struct op op;                                 \
+		void (*fn)(void *UNPACK pars) = next_op(&op, #name); \
+		struct block b;                                      \
+                                                                     \
+		if (op.own && live_may_have(p) && live_take(p, &b))  \
+			alloc_forget(p, &b);                         \
+		fn(p UNPACK args);                                   \
+	}
+
+#define UNPACK(...) __VA_OPT__(, ) __VA_ARGS__
+
+NEW(_Znwm, (), ())
+NEW(_Znam, (), ())
+NEW(_ZnwmRKSt9nothrow_t, (const void *tag), (tag))
+NEW(_ZnamRKSt9nothrow_t, (const void *tag), (tag))
+NEW(_ZnwmSt11align_val_t, (size_t align), (align))
+NEW(_ZnamSt11align_val_t, (size_t align), (align))
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t align, const void *tag), (align, tag))
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t align, const void *tag), (align, tag))
+
+DELETE(_ZdlPv, (), ())
+DELETE(_ZdaPv, (), ())
+DELETE(_ZdlPvm, (size_t size), (size))
+DELETE(_ZdaPvm, (size_t size), (size))
+DELETE(_ZdlPvRKSt9nothrow_t, (const void *tag), (tag))
+DELETE(_ZdaPvRKSt9nothrow_t, (const void *tag), (tag))
+DELETE(_ZdlPvSt11align_val_t, (size_t align), (align))
+DELETE(_ZdaPvSt11align_val_t, (size_t align), (align))
+DELETE(_ZdlPvmSt11align_val_t, (size_t size, size_t align), (size, align))
+DELETE(_ZdaPvmSt11align_val_t, (size_t size, size_t align), (size, align))
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (size_t align, const void *tag), (align, tag))
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (size_t align, const void *tag), (align, tag))

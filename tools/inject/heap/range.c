@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * range.c - what mmap() mapped, where that is asked for: sorted ranges, as parts
+ * of them may be unmapped or mapped over.
+ *
+ * The lock is held for moments, with the thread's signals untouched: a signal
+ * handler that maps memory meanwhile finds @local.busy set and stays out.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "heap.h"
+
+#define MAX_RANGES 65530 /* the kernel's default limit of mappings */
+
+struct range {
+	uint64_t start, end;
+	uint64_t time;
+	uint32_t trace;
+	bool object; /* of the parts of a mapping, one stands for it */
+};
+
+static struct range *_Atomic list;
+
+static void unlock(void)
+{
+	atomic_store_explicit(&heap.own->range_lock, 0, memory_order_release);
+}
+
+static bool lock(void)
+{
+	int free = 0;
+
+	while (!atomic_compare_exchange_weak_explicit(&heap.own->range_lock, &free, 1,
+						      memory_order_acquire, memory_order_relaxed)) {
+		free = 0;
+		sys0(SYS_sched_yield);
+	}
+	if (!list) {
+		long p = sys6(SYS_mmap, 0, MAX_RANGES * sizeof(struct range),
+			      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			      -1, 0);
+
+		if (p > 0 || p <= -4096)
+			list = (struct range *)p;
+	}
+	if (list)
+		return true;
+	unlock();
+	return false;
+}
+
+/* The first range that ends behind @addr. */
+static uint32_t find(uint64_t addr)
+{
+	uint32_t lo = 0, hi = heap.own->ranges;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (list[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool insert(uint32_t at, struct range r)
+{
+	if (heap.own->ranges == MAX_RANGES) {
+		note_lost();
+		return false;
+	}
+	memmove(&list[at + 1], &list[at], (heap.own->ranges - at) * sizeof(r));
+	list[at] = r;
+	heap.own->ranges++;
+	return true;
+}
+
+static void removed(const struct range *r)
+{
+	struct block b = { .trace = r->trace, .time = r->time, .size = r->end - r->start };
+
+	if (r->object)
+		trace_free(&b, false);
+	else
+		trace_shrink(b.trace, b.size);
+}
+
+/* Cuts range @i. Returns where to go on. */
+static uint32_t cut_one(uint32_t i, uint64_t start, uint64_t end)
+{
+	struct range *r = &list[i], behind = *r;
+
+	if (r->start >= start && r->end <= end) {
+		removed(r);
+		memmove(r, r + 1, (--heap.own->ranges - i) * sizeof(*r));
+		return i;
+	}
+	if (r->start < start && r->end > end) {
+		behind.start = end;
+		behind.object = false;
+		trace_shrink(r->trace, end - start);
+		r->end = start;
+		if (!insert(i + 1, behind))
+			trace_shrink(behind.trace, behind.end - behind.start);
+		return i + 2;
+	}
+	if (r->start < start) {
+		trace_shrink(r->trace, r->end - start);
+		r->end = start;
+	} else {
+		trace_shrink(r->trace, end - r->start);
+		r->start = end;
+	}
+	return i + 1;
+}
+
+static void cut(uint64_t start, uint64_t end)
+{
+	uint32_t i = find(start);
+
+	while (i < heap.own->ranges && list[i].start < end)
+		i = cut_one(i, start, end);
+}
+
+void range_cut(uint64_t start, uint64_t size)
+{
+	if (!lock())
+		return;
+	cut(start, start + size);
+	unlock();
+}
+
+void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time)
+{
+	struct range r = { start, start + size, time, trace, true };
+
+	if (!lock())
+		return;
+	cut(r.start, r.end);
+	if (insert(find(r.start), r))
+		trace_alloc(trace, size, heap_ticks());
+	unlock();
+}

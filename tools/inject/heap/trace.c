@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * trace.c - stacks, each kept once, and their counters.
+ *
+ * A stack is found by its identity of 64 bits (shstk_trace_id()), which the library
+ * keeps up to date while it captures: two of a million stacks share one with a
+ * probability of 3e-8, and then their figures are added up. None is ever removed.
+ *
+ * What an event touches is an entry of a table and a counter, a cache line each. The
+ * stacks themselves lie apart, as they are written once.
+ */
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <string.h>
+
+#include "heap.h"
+#include "shstk.h"
+
+#define SHORT_DEPTH 256 /* entries that the stack is used for */
+#define POOL 64 /* deeper captures at a time */
+#define STRIPES 16 /* records of a stack that threads share */
+#define TABLE_MIN 4096u /* entries of the first table */
+
+static _Atomic(uint64_t *) pool;
+
+/*
+ * Memory for a deep stack; -1: there is none. Buffers are held for as long as
+ * a capture takes.
+ */
+static int pool_take(uint64_t **ret)
+{
+	uint64_t used = atomic_load(&heap.own->pool_used), *base = atomic_load(&pool);
+	uint64_t bytes = heap.max_depth * 9ull;
+	int i;
+
+	if (!base) {
+		uint64_t *none = NULL;
+		long p = sys6(SYS_mmap, 0, bytes * POOL, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (p < 0 && p > -4096)
+			return -1;
+		base = (uint64_t *)p;
+		if (!atomic_compare_exchange_strong(&pool, &none, base)) {
+			sys2(SYS_munmap, base, bytes * POOL);
+			base = none;
+		}
+	}
+	do {
+		if (!~used)
+			return -1;
+		i = __builtin_ctzll(~used);
+	} while (!atomic_compare_exchange_weak(&heap.own->pool_used, &used, used | 1ull << i));
+	*ret = (uint64_t *)((uint8_t *)base + i * bytes);
+	return i;
+}
+
+static void pool_give(int i)
+{
+	atomic_fetch_and(&heap.own->pool_used, ~(1ull << i));
+}
+
+/*
+ * Tables of stacks that are known: words of the upper half of the hash and the
+ * number of the counter, which has the other half; 0: free. As small as can be, for
+ * the sake of the caches.
+ *
+ * Stacks are put into the newest table. When three quarters of that are full one of
+ * twice its size follows, and what is found in an older one comes along.
+ */
+static inline uint32_t table_mask(uint32_t i)
+{
+	return (TABLE_MIN << i) - 1;
+}
+
+static inline uint64_t entry_of(uint64_t hash, uint32_t counter)
+{
+	return (hash & ~0xffffffffull) | counter;
+}
+
+/* The counter of @hash in table @i; 0: none. *free: where it would be. */
+static inline uint32_t probe(uint32_t i, uint64_t hash, _Atomic uint64_t **free)
+{
+	_Atomic uint64_t *table = atomic_load_explicit(&heap.own->tables[i], memory_order_acquire);
+	uint64_t mask = table_mask(i), at = hash & mask, is;
+
+	for (;; at = (at + 1) & mask) {
+		is = atomic_load_explicit(&table[at], memory_order_acquire);
+		if (!is)
+			break;
+		if (!((is ^ hash) >> 32) && likely(counter_at(is)->check == (uint32_t)hash))
+			return is;
+	}
+	*free = &table[at];
+	return 0;
+}
+
+static __attribute__((noinline)) bool grow(uint32_t nr)
+{
+	uint64_t bytes = (table_mask(nr) + 1ull) * sizeof(uint64_t);
+	_Atomic uint64_t *table = NULL, *more;
+
+	if (nr == TABLES)
+		return false;
+	more = heap_map(bytes, bytes >= HEAP_LARGE_PAGE);
+	if (!more)
+		return false;
+	if (!atomic_compare_exchange_strong(&heap.own->tables[nr], &table, more))
+		sys2(SYS_munmap, more, bytes);
+	atomic_compare_exchange_strong(&heap.own->nr_tables, &nr, nr + 1);
+	return true;
+}
+
+/* Is there a table with room for one more? */
+static bool have_room(void)
+{
+	uint32_t nr = atomic_load(&heap.own->nr_tables), filled, size;
+
+	if (!nr)
+		return grow(0);
+	filled = atomic_load(&heap.own->filled[nr - 1]);
+	size = table_mask(nr - 1) + 1;
+	return filled < size - size / 4 || grow(nr) || filled < size - size / 16;
+}
+
+/* Two threads may add the same: both count, and are added up. */
+static void insert(uint64_t hash, uint32_t counter)
+{
+	uint32_t i = atomic_load(&heap.own->nr_tables) - 1;
+	_Atomic uint64_t *free;
+	uint64_t is;
+
+	do {
+		is = 0;
+		if (probe(i, hash, &free))
+			return;
+	} while (!atomic_compare_exchange_strong(free, &is, entry_of(hash, counter)));
+	atomic_fetch_add(&heap.own->filled[i], 1);
+}
+
+static __attribute__((noinline)) uint32_t find_older(uint64_t hash)
+{
+	uint32_t i = atomic_load(&heap.own->nr_tables), counter;
+	_Atomic uint64_t *free;
+
+	while (i-- > 0) {
+		counter = probe(i, hash, &free);
+		if (!counter)
+			continue;
+		if (have_room())
+			insert(hash, counter);
+		return counter;
+	}
+	return 0;
+}
+
+/* find() comes soon. */
+static inline void expect(uint64_t hash)
+{
+	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables, memory_order_acquire);
+	_Atomic uint64_t *table;
+
+	if (unlikely(!nr))
+		return;
+	table = atomic_load_explicit(&heap.own->tables[nr - 1], memory_order_acquire);
+	__builtin_prefetch(&table[hash & table_mask(nr - 1)]);
+}
+
+static inline uint32_t find(uint64_t hash)
+{
+	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables, memory_order_acquire);
+	_Atomic uint64_t *free;
+	uint32_t counter = likely(nr) ? probe(nr - 1, hash, &free) : 0;
+
+	return likely(counter) ? counter : find_older(hash);
+}
+
+/* A counter nobody else has; 0: there is no memory. */
+static uint32_t take_counter(void)
+{
+	uint32_t unit = atomic_load(&heap.own->counts);
+	struct heap_counters *more;
+
+	while (heap_counter_index(unit) < HEAP_COUNTERS)
+		if (atomic_compare_exchange_weak(&heap.own->counts, &unit, unit + 1))
+			return unit;
+	more = heap_reserve(HEAP_COUNTS_BYTES, HEAP_COUNTS_BYTES);
+	if (!more)
+		return 0;
+	heap_publish(&more->record, HEAP_COUNTS, HEAP_COUNTS_BYTES);
+	unit = ((uint8_t *)more->counter - (uint8_t *)heap.image) / HEAP_UNIT;
+	atomic_store(&heap.own->counts, unit + 1);
+	return unit;
+}
+
+/* Where threads are told apart their names are told too, and told again. */
+static void tell_thread(void)
+{
+	char comm[REC_COMM] = "";
+	struct heap_thread *t;
+
+	if (!heap.per_thread || heap.sandboxed || local.news++ % 64)
+		return;
+	t = heap_reserve(sizeof(*t), HEAP_UNIT);
+	if (!t)
+		return;
+	sys2(SYS_prctl, PR_GET_NAME, comm);
+	t->tid = local.tid;
+	memcpy(t->comm, comm, sizeof(comm));
+	heap_publish(&t->record, HEAP_THREAD, sizeof(*t));
+}
+
+static uint32_t add(uint64_t hash, const uint64_t *pcs, const uint8_t *marks, unsigned int nr,
+		    unsigned int end)
+{
+	uint32_t maps = maps_number(pcs, nr), counter;
+	struct heap_trace *t;
+
+	tell_thread();
+	if (!have_room())
+		return 0;
+	counter = take_counter();
+	t = counter ? heap_reserve(heap_trace_size(nr), HEAP_UNIT) : NULL;
+	if (!t)
+		return 0;
+	atomic_store_explicit(&counter_at(counter)->peak_no,
+			      atomic_load_explicit(&heap.image->peak_no, memory_order_relaxed),
+			      memory_order_relaxed);
+	counter_at(counter)->check = hash;
+	t->counter = counter;
+	t->maps = maps;
+	t->tid = heap.per_thread ? local.tid : 0;
+	t->nr = nr;
+	t->end = end;
+	memcpy(t->pcs, pcs, nr * sizeof(*pcs));
+	memcpy(&t->pcs[nr], marks, nr);
+	heap_publish(&t->record, HEAP_TRACE, heap_trace_size(nr));
+	insert(hash, counter);
+	return counter;
+}
+
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+	__uint128_t m = (__uint128_t)a * b;
+
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+/* Of a stack: the same trace may be another one's, or of other code. */
+static inline uint64_t hash_of(uint64_t id, const void *leaf)
+{
+	uint64_t seed = (uint64_t)atomic_load_explicit(&heap.salt, memory_order_relaxed) << 32;
+
+	if (unlikely(heap.per_thread || !*heap.single)) {
+		if (!local.tid)
+			local.tid = sys0(SYS_gettid);
+		seed |= heap.per_thread ? local.tid : local.tid % STRIPES;
+	}
+	if (unlikely(seed || leaf))
+		id ^= mix(seed ^ 0x9e3779b97f4a7c15ULL, (uintptr_t)leaf ^ 0xa0761d6478bd642fULL);
+	return likely(id) ? id : 1;
+}
+
+/* Marks are wanted only of new stacks, so a stack is taken again for them. */
+static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t hash, uint64_t *pcs,
+			 uint8_t *marks, unsigned int max)
+{
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	unsigned int first = !!leaf;
+	int n;
+
+	opts.marks = marks + first;
+	n = shstk_hook_capture(hook, pcs + first, max - first, &opts);
+	if (n < 0)
+		return 0;
+	if (leaf) {
+		pcs[0] = (uintptr_t)leaf;
+		marks[0] = SHSTK_MARK_PC;
+	}
+	return add(hash, pcs, marks, n + first, hook->end);
+}
+
+static __attribute__((noinline)) uint32_t take_short(struct shstk_hook *hook, const void *leaf,
+						     uint64_t hash, unsigned int max)
+{
+	uint64_t pcs[SHORT_DEPTH];
+	uint8_t marks[SHORT_DEPTH];
+
+	return take_new(hook, leaf, hash, pcs, marks, max);
+}
+
+static __attribute__((noinline)) uint32_t take_deep(struct shstk_hook *hook, const void *leaf)
+{
+	uint32_t counter = 0;
+	uint64_t *pcs, hash;
+	int i = pool_take(&pcs), n;
+
+	if (i < 0)
+		return 0;
+	n = shstk_hook_capture(hook, pcs, heap.max_depth, NULL);
+	if (n >= 0) {
+		local.deep = n > SHORT_DEPTH;
+		hash = hash_of(hook->id, leaf);
+		counter = find(hash);
+		if (!counter)
+			counter = take_new(hook, leaf, hash, pcs, (uint8_t *)(pcs + heap.max_depth),
+					   heap.max_depth);
+	}
+	pool_give(i);
+	return counter;
+}
+
+static inline unsigned int short_depth(void)
+{
+	return heap.max_depth < SHORT_DEPTH ? heap.max_depth : SHORT_DEPTH;
+}
+
+void trace_begin(struct event *e, const void *leaf)
+{
+	unsigned int max = short_depth();
+	uint64_t pcs[SHORT_DEPTH];
+
+	e->hash = 0;
+	e->trace = 0;
+	if (unlikely(local.deep)) {
+		e->trace = take_deep(&e->hook, leaf);
+		return;
+	}
+	if (unlikely(shstk_hook_capture(&e->hook, pcs, max, NULL) < 0))
+		return;
+	if (unlikely(e->hook.end == SHSTK_END_CAPACITY && max < heap.max_depth)) {
+		e->trace = take_deep(&e->hook, leaf);
+		return;
+	}
+	e->hash = hash_of(e->hook.id, leaf);
+	if (e->hash == local.hash)
+		e->trace = local.trace;
+	else
+		expect(e->hash);
+}
+
+uint32_t trace_end(struct event *e, const void *leaf)
+{
+	uint32_t counter = e->trace;
+
+	if (counter || unlikely(!e->hash))
+		return counter;
+	counter = find(e->hash);
+	if (unlikely(!counter))
+		counter = take_short(&e->hook, leaf, e->hash, short_depth());
+	if (likely(counter)) {
+		local.hash = e->hash;
+		local.trace = counter;
+	}
+	return counter;
+}
+
+/* Atomic only where there are threads: the difference is a third of the cost. */
+static inline uint64_t increase(_Atomic uint64_t *counter, uint64_t n)
+{
+	if (likely(*heap.single)) {
+		n += atomic_load_explicit(counter, memory_order_relaxed);
+		atomic_store_explicit(counter, n, memory_order_relaxed);
+		return n;
+	}
+	return atomic_fetch_add_explicit(counter, n, memory_order_relaxed) + n;
+}
+
+/*
+ * Bytes in use. Threads would fight over one counter, so each adds to one of
+ * several, which go to the common one when they have come far.
+ */
+#define SHARD_FAR 65536
+
+static int64_t change_live(int64_t by)
+{
+	_Atomic int64_t *live = &heap.image->live;
+	_Atomic int64_t *shard;
+	int64_t now;
+
+	if (likely(*heap.single)) {
+		now = atomic_load_explicit(live, memory_order_relaxed) + by;
+		atomic_store_explicit(live, now, memory_order_relaxed);
+		return now;
+	}
+	shard = &heap.own->shards[local.tid % SHARDS].bytes;
+	now = atomic_fetch_add_explicit(shard, by, memory_order_relaxed) + by;
+	if (now > -SHARD_FAR && now < SHARD_FAR)
+		return atomic_load_explicit(live, memory_order_relaxed);
+	by = atomic_exchange_explicit(shard, 0, memory_order_relaxed);
+	return atomic_fetch_add_explicit(live, by, memory_order_relaxed) + by;
+}
+
+/* The first change after a peak: keep what it was. */
+static inline void keep_peak(struct heap_counter *t)
+{
+	uint32_t no = atomic_load_explicit(&heap.image->peak_no, memory_order_relaxed);
+
+	if (likely(atomic_load_explicit(&t->peak_no, memory_order_relaxed) == no))
+		return;
+	atomic_store_explicit(&t->peak_no, no, memory_order_relaxed);
+	atomic_store_explicit(&t->peak_objects, t->objects - t->freed, memory_order_relaxed);
+	atomic_store_explicit(&t->peak_bytes, t->bytes - t->freed_bytes, memory_order_relaxed);
+}
+
+void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks)
+{
+	struct heap_image *image = heap.image;
+	struct heap_counter *t = counter_at(trace);
+	uint64_t bytes, objects = random_weight(size, &bytes);
+	int64_t live;
+
+	keep_peak(t);
+	increase(&t->objects, objects);
+	increase(&t->bytes, bytes);
+	live = change_live(bytes);
+	if (live <= atomic_load_explicit(&image->peak, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&image->peak, live, memory_order_relaxed);
+	atomic_store_explicit(&image->rising, 1, memory_order_relaxed);
+	atomic_store_explicit(&image->peak_time, ticks, memory_order_relaxed);
+}
+
+static inline void end_peak(void)
+{
+	struct heap_image *image = heap.image;
+
+	if (!atomic_load_explicit(&image->rising, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&image->rising, 0, memory_order_relaxed);
+	if (likely(*heap.single))
+		atomic_store_explicit(&image->peak_no, image->peak_no + 1, memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&image->peak_no, 1, memory_order_relaxed);
+}
+
+void trace_shrink(uint32_t trace, uint64_t size)
+{
+	struct heap_counter *t = counter_at(trace);
+
+	end_peak();
+	keep_peak(t);
+	increase(&t->freed_bytes, size);
+	change_live(-(int64_t)size);
+}
+
+static inline _Atomic uint64_t *temporary_of(uint32_t counter)
+{
+	uint32_t i = heap_counter_index(counter);
+	struct heap_counters *c = (struct heap_counters *)counter_at(counter - 1 - i);
+
+	return &c->temporary[i];
+}
+
+void trace_free(const struct block *b, bool temporary)
+{
+	struct heap_counter *t = counter_at(b->trace);
+	uint64_t bytes, objects = random_weight(b->size, &bytes);
+	uint64_t age = ((heap_ticks() >> 6) - b->time) & 0xffffffffffffULL;
+
+	end_peak();
+	keep_peak(t);
+	increase(&t->freed, objects);
+	increase(&t->freed_bytes, bytes);
+	/* An age may be negative where the clocks of CPUs differ. */
+	if (age < 1ull << 47)
+		increase(&t->lifetime, heap.sample ? age * objects / HEAP_ONE : age);
+	if (temporary)
+		increase(temporary_of(b->trace), objects);
+	change_live(-(int64_t)bytes);
+}

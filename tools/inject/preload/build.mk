@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libshstk-start.so: the start-up object of `shstk run`. It is linked against
+# nothing, so that it fits glibc and musl alike. libshstk-start-cet.so is the one for
+# x86 C libraries that handle shadow stacks: marked, or they would leave them off.
+
+START_x86 := start.c enable.c jump.S restorer.S patch.c context.c fault.c fault_x86.c settings.c maps.c
+START_CET := start_ready.c enable.c restorer.S fault.c fault_x86.c settings.c maps.c
+START_arm64 := start_ready.c fault.c fault_arm64.c settings.c maps.c
+START_CC_x86 := $(CC)
+START_CC_arm64 := $(if $(filter arm64,$(ARCH)),$(CC),$(ARM64)gcc)
+START_CFLAGS := $(CSTD) $(WARN) $(OPT) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
+	-fno-stack-protector -fexceptions -mgeneral-regs-only
+
+START_FLAGS_arm64 := -mno-outline-atomics -mbranch-protection=standard
+
+START_LDFLAGS = -shared -nostdlib -Wl,-soname,$(@F) -Wl,-z,now -Wl,-z,relro \
+	-Wl,-z,noexecstack
+
+# $(1) architecture
+define start_object
+$(B)/tools/inject/preload/$(1)/%.o: tools/inject/preload/% tools/inject/preload/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$$(START_CC_$(1)) $$(START_CFLAGS) $$(START_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
+
+$(B)/preload/$(1)/libshstk-start.so: $$(START_$(1):%=$(B)/tools/inject/preload/$(1)/%.o)
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)$$(START_CC_$(1)) $$(START_LDFLAGS) -o $$@ $$^
+endef
+$(foreach a,x86 arm64,$(eval $(call start_object,$(a))))
+
+$(B)/libshstk-start.so: $(B)/preload/$(ARCH)/libshstk-start.so
+	$(Q)cp $< $@
+
+$(B)/libshstk-start-cet.so: $(START_CET:%=$(B)/tools/inject/preload/x86/%.o)
+	$(call say,LD,$@)$(START_CC_x86) $(START_LDFLAGS) -Wl,-z,shstk -o $@ $^
+
+ifeq ($(ARCH),x86)
+TOOL_OBJECTS += $(B)/libshstk-start-cet.so
+endif
+ifneq ($(filter x86 arm64,$(ARCH)),)
+TOOL_OBJECTS += $(B)/libshstk-start.so
+endif

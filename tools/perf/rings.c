@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rings.c - perf_event_open(2): events on every CPU, a ring per CPU.
+ *
+ * Every event samples identifier, thread, time, and then period and callchain or
+ * raw data; every other record ends with thread, time and identifier, so that all
+ * have the time at a fixed place. A thread's records may lie in the rings of several CPUs; to
+ * read them in order, a record is held back until the rings were looked at
+ * once more: by then all that happened before it has come. Meanwhile it stays in its ring,
+ * so that copies of stacks are not copied once more.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/perf/regs.h"
+#include "tools/perf/rings.h"
+#include "tools/shstk.h"
+
+#define MAX_CPUS 4096
+#define MAX_RECORD 65536
+#define MIN_RING (64u << 10) /* one that may shrink does so no further */
+#define TRAILER 24 /* thread, time, identifier */
+
+/**
+ * struct ring - the ring of a CPU
+ * @cpu: its number.
+ * @fd: the event whose ring it is.
+ * @page: what is shared with the kernel.
+ * @head: what the kernel had written when it was looked at last.
+ * @tail: the first record that was not handed out.
+ * @time: of that record.
+ * @ready: there is one.
+ */
+struct ring {
+	int cpu;
+	int fd;
+	struct perf_event_mmap_page *page;
+	uint64_t head;
+	uint64_t tail;
+	uint64_t time;
+	bool ready;
+};
+
+struct perf_rings {
+	size_t ring_size;
+	struct ring *rings;
+	size_t nr_rings;
+	int *fds;
+	size_t nr_fds, max_fds;
+	/* identifiers of the PERF_OFF events, sorted */
+	uint64_t *off;
+	size_t nr_off, max_off;
+	bool user_only;
+	uint64_t looked; /* when the rings were looked at last */
+	_Alignas(8) uint8_t record[MAX_RECORD]; /* one that goes over the end of a ring */
+};
+
+static const struct perf_event events[] = {
+	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true, false },
+	{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true, false },
+	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false, false },
+	{ "major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false, false },
+	{ "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false, false },
+	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false, false },
+	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false, false },
+	{ "branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false, false },
+	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false, false },
+	{ "cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false, false },
+	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false, false },
+};
+
+#define NR_EVENTS (sizeof(events) / sizeof(events[0]))
+
+const struct perf_event *perf_event_find(const char *name)
+{
+	for (size_t i = 0; i < NR_EVENTS; i++)
+		if (!strcmp(events[i].name, name))
+			return &events[i];
+	return NULL;
+}
+
+const char *perf_event_names(void)
+{
+	static char names[256];
+	size_t n = 0;
+
+	for (size_t i = 0; i < NR_EVENTS && n < sizeof(names); i++)
+		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "", events[i].name);
+	return names;
+}
+
+void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_attr *attr)
+{
+	*attr = (struct perf_event_attr){
+		.size = sizeof(*attr),
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
+		.disabled = 1,
+		.enable_on_exec = opts->on_exec,
+		.inherit = opts->nr_pids > 0,
+		.read_format = PERF_FORMAT_LOST,
+		.sample_id_all = 1,
+		.exclude_hv = 1,
+		.exclude_callchain_kernel = !opts->kernel,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.sample_max_stack = opts->max_stack,
+	};
+	if (opts->copy) {
+		attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+		attr->sample_regs_user = perf_regs_wanted();
+		attr->sample_stack_user = opts->copy;
+	}
+	if (which == PERF_OFF) {
+		attr->type = PERF_TYPE_SOFTWARE;
+		attr->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+		attr->sample_period = 1;
+		attr->context_switch = 1;
+		attr->exclude_idle = 1;
+	} else {
+		attr->type = opts->main->type;
+		attr->config = opts->main->config;
+		/* arm64 refuses it for counters; they stand still there mostly. */
+		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
+		if (opts->main->raw) {
+			attr->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID |
+					    PERF_SAMPLE_TIME | PERF_SAMPLE_RAW;
+			attr->sample_period = 1;
+		} else if (opts->main->clock) {
+			attr->sample_period = (1000000000 + opts->freq / 2) / opts->freq;
+		} else {
+			attr->freq = 1;
+			attr->sample_freq = opts->freq;
+		}
+	}
+	/* One event of a target tells what else happens to it. */
+	if (which == (opts->main ? PERF_MAIN : PERF_OFF)) {
+		attr->mmap = 1;
+		attr->mmap2 = 1;
+		attr->comm = 1;
+		attr->comm_exec = 1;
+		attr->task = 1;
+		attr->build_id = 1;
+	}
+}
+
+/*
+ * Kernels before 6.0 do not count what was lost, those before 5.12 know no build
+ * ids in events. Those who may not see the kernel get user mode only, which says
+ * nothing about switches.
+ */
+static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, unsigned long flags,
+		      bool *user_only)
+{
+	for (;;) {
+		int fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1,
+				 flags | PERF_FLAG_FD_CLOEXEC);
+
+		if (fd >= 0)
+			return fd;
+		if (errno == EINVAL && attr->read_format) {
+			attr->read_format = 0;
+		} else if (errno == EINVAL && attr->build_id) {
+			attr->build_id = 0;
+		} else if (errno == EACCES && !attr->exclude_kernel && !attr->context_switch) {
+			attr->exclude_kernel = 1;
+			attr->exclude_callchain_kernel = 1;
+			*user_only = true;
+		} else {
+			return -errno;
+		}
+	}
+}
+
+static int paranoia(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int level = -2;
+
+	if (file) {
+		if (fscanf(file, "%d", &level) != 1)
+			level = -2;
+		fclose(file);
+	}
+	return level;
+}
+
+static void explain(const struct perf_opts *opts, int which, int error, char *err, size_t size)
+{
+	const char *name = which == PERF_OFF ? "switches" : opts->main->name;
+	bool wide = !opts->nr_pids;
+
+	switch (-error) {
+	case EACCES:
+	case EPERM:
+		snprintf(
+			err, size,
+			"perf events: not permitted (kernel.perf_event_paranoid is %d): be root, have CAP_PERFMON%s, or set it to %d",
+			paranoia(), wide ? "" : " and the right to trace the target",
+			wide		  ? 0 :
+			which == PERF_OFF ? 1 :
+					    2);
+		break;
+	case ENOENT:
+	case EOPNOTSUPP:
+	case ENODEV:
+		snprintf(err, size, "perf events: no event '%s' on this machine", name);
+		break;
+	case ENOSYS:
+		snprintf(err, size, "perf events: this kernel has none");
+		break;
+	case EMFILE:
+		snprintf(
+			err, size,
+			"perf events: too many open files for all threads on all CPUs (see ulimit -n)");
+		break;
+	default:
+		snprintf(err, size, "perf event '%s': %s", name, strerror(-error));
+	}
+}
+
+int perf_probe(const struct perf_opts *opts, bool *user_only, char *err, size_t size)
+{
+	bool wide = !opts->nr_pids;
+	struct perf_event_attr attr;
+
+	*user_only = false;
+	for (int which = 0; which < PERF_WHICH; which++) {
+		int fd;
+
+		if (which == PERF_MAIN ? !opts->main : !opts->off)
+			continue;
+		perf_rings_attr(opts, which, &attr);
+		fd = open_event(&attr, wide ? -1 : 0, wide ? 0 : -1, 0, user_only);
+		if (fd < 0) {
+			explain(opts, which, fd, err, size);
+			return fd;
+		}
+		close(fd);
+	}
+	return 0;
+}
+
+/* Which CPUs are on, as in "0-3,6". */
+static int read_cpus(int **ret)
+{
+	FILE *file = fopen("/sys/devices/system/cpu/online", "re");
+	int *cpus = calloc(MAX_CPUS, sizeof(*cpus));
+	int first, last, n = 0, end = ',';
+
+	while (cpus && file && end == ',' && fscanf(file, "%d", &first) == 1) {
+		last = first;
+		end = getc(file);
+		if (end == '-') {
+			if (fscanf(file, "%d", &last) != 1)
+				break;
+			end = getc(file);
+		}
+		for (; first <= last && n < MAX_CPUS; first++)
+			cpus[n++] = first;
+	}
+	if (file)
+		fclose(file);
+	if (cpus && !n)
+		cpus[n++] = 0;
+	*ret = cpus;
+	return cpus ? n : -ENOMEM;
+}
+
+static int keep_fd(struct perf_rings *r, int fd)
+{
+	int *more;
+
+	if (r->nr_fds == r->max_fds) {
+		r->max_fds = r->max_fds ? 2 * r->max_fds : 64;
+		more = reallocarray(r->fds, r->max_fds, sizeof(*more));
+		if (!more) {
+			close(fd);
+			return -ENOMEM;
+		}
+		r->fds = more;
+	}
+	r->fds[r->nr_fds++] = fd;
+	return 0;
+}
+
+static int keep_off_id(struct perf_rings *r, int fd)
+{
+	uint64_t id, *more;
+
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &id))
+		return -errno;
+	if (r->nr_off == r->max_off) {
+		r->max_off = r->max_off ? 2 * r->max_off : 64;
+		more = reallocarray(r->off, r->max_off, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		r->off = more;
+	}
+	r->off[r->nr_off++] = id;
+	return 0;
+}
+
+/* The first event on a CPU has the ring, the others write there too. */
+static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
+{
+	void *page;
+
+	if (ring->page)
+		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
+	page = mmap(NULL, sysconf(_SC_PAGESIZE) + r->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    fd, 0);
+	if (page == MAP_FAILED)
+		return errno == EPERM ? -ENOBUFS : -errno;
+	ring->page = page;
+	ring->fd = fd;
+	return 0;
+}
+
+static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct ring *ring,
+		     int which, pid_t pid, char *err, size_t size)
+{
+	struct perf_event_attr attr;
+	bool cgroup = opts->cgroup >= 0;
+	int fd, ret;
+
+	perf_rings_attr(opts, which, &attr);
+	fd = open_event(&attr, cgroup ? opts->cgroup : pid, ring->cpu,
+			cgroup ? PERF_FLAG_PID_CGROUP : 0, &r->user_only);
+	if (fd < 0) {
+		explain(opts, which, fd, err, size);
+		return fd;
+	}
+	ret = keep_fd(r, fd);
+	if (ret)
+		return ret;
+	ret = connect_ring(r, ring, fd);
+	if (ret == -ENOBUFS)
+		snprintf(
+			err, size,
+			"perf rings of %zu KiB for each CPU are more than kernel.perf_event_mlock_kb permits: use a smaller --buffer",
+			r->ring_size / 1024);
+	else if (ret)
+		snprintf(err, size, "perf ring: %s", strerror(-ret));
+	if (!ret && which == PERF_OFF)
+		ret = keep_off_id(r, fd);
+	return ret;
+}
+
+/* All events of one target. -ESRCH: it is gone. */
+static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t pid, char *err,
+		      size_t size)
+{
+	for (size_t i = 0; i < r->nr_rings; i++) {
+		for (int which = 0; which < PERF_WHICH; which++) {
+			int ret;
+
+			if (which == PERF_MAIN ? !opts->main : !opts->off)
+				continue;
+			ret = add_event(r, opts, &r->rings[i], which, pid, err, size);
+			/* A CPU that was switched off just now. */
+			if (ret == -ENODEV && i)
+				break;
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+static void more_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int open_all(struct perf_rings *r, const struct perf_opts *opts, char *err, size_t size)
+{
+	size_t found = 0;
+	int *cpus, n, ret;
+
+	n = read_cpus(&cpus);
+	if (n < 0)
+		return n;
+	r->rings = calloc(n, sizeof(*r->rings));
+	for (int i = 0; r->rings && i < n; i++)
+		r->rings[i] = (struct ring){ .cpu = cpus[i], .fd = -1 };
+	free(cpus);
+	if (!r->rings)
+		return -ENOMEM;
+	r->nr_rings = n;
+	more_files();
+	if (!opts->nr_pids)
+		return add_target(r, opts, -1, err, size);
+	for (size_t i = 0; i < opts->nr_pids; i++) {
+		ret = add_target(r, opts, opts->pids[i], err, size);
+		if (ret && ret != -ESRCH)
+			return ret;
+		found += !ret;
+	}
+	return found ? 0 : -ESRCH;
+}
+
+static void each_event(struct perf_rings *r, unsigned long request)
+{
+	for (size_t i = 0; i < r->nr_fds; i++)
+		ioctl(r->fds[i], request, 0);
+}
+
+static int open_rings(const struct perf_opts *opts, size_t ring_size, struct perf_rings **ret,
+		      char *err, size_t size)
+{
+	struct perf_rings *r = calloc(1, sizeof(*r));
+	int error;
+
+	snprintf(err, size, "perf events: %s", strerror(ENOMEM));
+	if (!r)
+		return -ENOMEM;
+	r->ring_size = ring_size;
+	error = open_all(r, opts, err, size);
+	if (error) {
+		perf_rings_close(r);
+		return error;
+	}
+	qsort(r->off, r->nr_off, sizeof(*r->off), by_number);
+	if (!opts->on_exec)
+		each_event(r, PERF_EVENT_IOC_ENABLE);
+	*ret = r;
+	return 0;
+}
+
+int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, char *err, size_t size)
+{
+	size_t ring = opts->ring_size;
+	int error;
+
+	for (;;) {
+		error = open_rings(opts, ring, ret, err, size);
+		if (error != -ENOBUFS || !opts->may_shrink || ring <= MIN_RING)
+			return error;
+		ring /= 2;
+	}
+}
+
+void perf_rings_close(struct perf_rings *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->nr_rings; i++)
+		if (r->rings[i].page)
+			munmap(r->rings[i].page, sysconf(_SC_PAGESIZE) + r->ring_size);
+	for (size_t i = 0; i < r->nr_fds; i++)
+		close(r->fds[i]);
+	free(r->rings);
+	free(r->fds);
+	free(r->off);
+	free(r);
+}
+
+bool perf_rings_user_only(const struct perf_rings *r)
+{
+	return r->user_only;
+}
+
+bool perf_rings_lost(const struct perf_rings *r, uint64_t *ret)
+{
+	uint64_t values[2]; /* what the event counted, and what was lost */
+
+	*ret = 0;
+	for (size_t i = 0; i < r->nr_fds; i++) {
+		if (read(r->fds[i], values, sizeof(values)) != sizeof(values))
+			return false;
+		*ret += values[1];
+	}
+	return true;
+}
+
+void perf_rings_stop(struct perf_rings *r)
+{
+	each_event(r, PERF_EVENT_IOC_DISABLE);
+}
+
+/* ---- records ---- */
+
+static uint64_t word(const uint8_t *at)
+{
+	uint64_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+static void copy_out(const struct perf_rings *r, const struct ring *ring, void *to, uint64_t from,
+		     size_t size)
+{
+	const uint8_t *data = (uint8_t *)ring->page + sysconf(_SC_PAGESIZE);
+	size_t at = from & (r->ring_size - 1);
+	size_t first = r->ring_size - at < size ? r->ring_size - at : size;
+
+	memcpy(to, data + at, first);
+	memcpy((uint8_t *)to + first, data, size - first);
+}
+
+/* Finds the next record of the ring that tells its time. */
+static void find_next(const struct perf_rings *r, struct ring *ring)
+{
+	struct perf_event_header h;
+
+	ring->ready = false;
+	while (ring->head - ring->tail >= sizeof(h) && ring->head - ring->tail <= r->ring_size) {
+		copy_out(r, ring, &h, ring->tail, sizeof(h));
+		if (h.size < sizeof(h) || h.size % 8 || h.size > ring->head - ring->tail)
+			break;
+		if (h.size >= sizeof(h) + TRAILER) {
+			bool sample = h.type == PERF_RECORD_SAMPLE;
+
+			copy_out(r, ring, &ring->time, ring->tail + (sample ? 24 : h.size - 16),
+				 sizeof(ring->time));
+			ring->ready = true;
+			return;
+		}
+		ring->tail += h.size;
+	}
+	/* All is read, or makes no sense. */
+	ring->tail = ring->head;
+	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+}
+
+static void look(struct perf_rings *r)
+{
+	for (size_t i = 0; i < r->nr_rings; i++) {
+		struct ring *ring = &r->rings[i];
+
+		if (!ring->page)
+			continue;
+		/* Pairs with the kernel's barrier before it moves data_head. */
+		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+		find_next(r, ring);
+	}
+}
+
+/* The ring whose next record is the oldest, or NULL. */
+static struct ring *oldest(struct perf_rings *r)
+{
+	struct ring *first = NULL;
+
+	for (size_t i = 0; i < r->nr_rings; i++)
+		if (r->rings[i].ready && (!first || r->rings[i].time < first->time))
+			first = &r->rings[i];
+	return first;
+}
+
+static bool is_off(const struct perf_rings *r, uint64_t id)
+{
+	return bsearch(&id, r->off, r->nr_off, sizeof(id), by_number);
+}
+
+static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_record *ret)
+{
+	const struct perf_event_header *head = (const void *)at;
+	const uint8_t *end = at + head->size;
+	uint32_t ids[2];
+
+	ret->type = head->type;
+	ret->misc = head->misc;
+	ret->raw = at;
+	if (head->type == PERF_RECORD_SAMPLE) {
+		memcpy(ids, at + 16, sizeof(ids));
+		ret->time = word(at + 24);
+		ret->which = is_off(r, word(at + 8)) ? PERF_OFF : PERF_MAIN;
+		ret->body = at + 32;
+		ret->size = end - at - 32;
+	} else {
+		memcpy(ids, end - TRAILER, sizeof(ids));
+		ret->time = word(end - 16);
+		ret->which = PERF_MAIN;
+		ret->body = at + sizeof(*head);
+		ret->size = end - TRAILER - (const uint8_t *)ret->body;
+	}
+	ret->pid = ids[0];
+	ret->tid = ids[1];
+}
+
+/* The next record of a ring in one piece. */
+static const uint8_t *record_at(struct perf_rings *r, const struct ring *ring)
+{
+	const uint8_t *data = (uint8_t *)ring->page + sysconf(_SC_PAGESIZE);
+	size_t at = ring->tail & (r->ring_size - 1);
+	struct perf_event_header h;
+
+	copy_out(r, ring, &h, ring->tail, sizeof(h));
+	if (h.size <= r->ring_size - at)
+		return data + at;
+	copy_out(r, ring, r->record, ring->tail, h.size);
+	return r->record;
+}
+
+int perf_rings_read(struct perf_rings *r, bool all,
+		    int (*fn)(void *arg, const struct perf_record *record), void *arg)
+{
+	uint64_t limit = all ? UINT64_MAX : r->looked;
+	struct perf_record record;
+	struct ring *ring;
+	int ret;
+
+	r->looked = now_ns(CLOCK_MONOTONIC);
+	look(r);
+	while ((ring = oldest(r)) && ring->time <= limit) {
+		const uint8_t *at = record_at(r, ring);
+		size_t size = ((const struct perf_event_header *)at)->size;
+
+		parse(r, at, &record);
+		ret = fn(arg, &record);
+		ring->tail += size;
+		__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+		find_next(r, ring);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}

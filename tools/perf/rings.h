@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rings.h - events of perf_event_open(2) on every CPU, a ring per CPU, and
+ * what is in the rings as one stream in the order of time.
+ *
+ * No word here is about stacks or profiles: tools/record/perf.c makes these.
+ */
+#ifndef TOOLS_PERF_RINGS_H
+#define TOOLS_PERF_RINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/**
+ * struct perf_event - one kind of event
+ * @name: as on the command line.
+ * @type: of struct perf_event_attr.
+ * @config: of struct perf_event_attr.
+ * @clock: counts nanoseconds.
+ * @raw: a trace event: a sample of each, with what it says and no callchain.
+ */
+struct perf_event {
+	const char *name;
+	uint32_t type;
+	uint64_t config;
+	bool clock;
+	bool raw;
+};
+
+/* Finds an event by its name. NULL: there is none. */
+const struct perf_event *perf_event_find(const char *name);
+
+/* The names that perf_event_find() knows, in one line. */
+const char *perf_event_names(void);
+
+/**
+ * enum perf_which - the events opened for each target on each CPU
+ * @PERF_MAIN: samples by @main of the options.
+ * @PERF_OFF: a sample at each switch away from the CPU.
+ */
+enum perf_which {
+	PERF_MAIN,
+	PERF_OFF,
+	PERF_WHICH,
+};
+
+/**
+ * struct perf_opts - what to open
+ * @main: event to sample, or NULL.
+ * @freq: its samples per second.
+ * @off: also sample at each switch away, and report switches.
+ * @kernel: with the kernel's part of the callchains.
+ * @max_stack: most entries of a callchain.
+ * @copy: bytes of the stack to copy with each sample, and the registers; 0: neither.
+ * @ring_size: bytes of the ring of each CPU, a power of two, pages at least.
+ * @may_shrink: less will do if the kernel does not permit that much.
+ * @cgroup: descriptor of a cgroup's folder, or -1.
+ * @pids: processes or threads, with all they start; @nr_pids of them. None and
+ *	no @cgroup: the whole system.
+ * @on_exec: begin when the process executes a program.
+ */
+struct perf_opts {
+	const struct perf_event *main;
+	unsigned int freq;
+	bool off;
+	bool kernel;
+	unsigned int max_stack;
+	unsigned int copy;
+	size_t ring_size;
+	bool may_shrink;
+	int cgroup;
+	const pid_t *pids;
+	size_t nr_pids;
+	bool on_exec;
+};
+
+/**
+ * struct perf_record - a record
+ * @type: PERF_RECORD_*.
+ * @misc: PERF_RECORD_MISC_*.
+ * @which: enum perf_which for samples.
+ * @pid: process.
+ * @tid: thread.
+ * @time: CLOCK_MONOTONIC in ns.
+ * @body: what is behind these fields (see tools/perf/sample.h, or the raw data
+ *	with its size before it), or behind the header for other records than
+ *	samples; aligned to 8 bytes.
+ * @size: bytes in @body.
+ * @raw: the whole record, as the kernel wrote it.
+ */
+struct perf_record {
+	uint32_t type;
+	uint16_t misc;
+	int which;
+	int pid;
+	int tid;
+	uint64_t time;
+	const void *body;
+	size_t size;
+	const void *raw;
+};
+
+struct perf_rings;
+
+struct perf_event_attr;
+
+/* How the event @which (enum perf_which) is opened, if the kernel is not too old. */
+void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_attr *attr);
+
+/**
+ * perf_probe() - may such events be opened at all?
+ * @opts: as for perf_rings_open(); targets are not looked at but for system-wide.
+ * @user_only: receives whether only user mode may be sampled.
+ * @err: receives one line that says why not.
+ * @size: bytes in @err.
+ *
+ * Return: 0 or a negative errno.
+ */
+int perf_probe(const struct perf_opts *opts, bool *user_only, char *err, size_t size);
+
+/**
+ * perf_rings_open() - open events and rings, begin unless @on_exec
+ * @opts: what to open; threads that are gone already are passed over.
+ * @ret: receives the rings.
+ * @err: receives one line that says why not.
+ * @size: bytes in @err.
+ *
+ * Return: 0 or a negative errno; -ESRCH if no target is left.
+ */
+int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, char *err, size_t size);
+
+void perf_rings_close(struct perf_rings *rings);
+
+/* Only user mode is sampled, because more is not permitted. */
+bool perf_rings_user_only(const struct perf_rings *rings);
+
+/* How many records found a ring full so far. False: the kernel does not tell. */
+bool perf_rings_lost(const struct perf_rings *rings, uint64_t *ret);
+
+/* No more records from now on. */
+void perf_rings_stop(struct perf_rings *rings);
+
+/**
+ * perf_rings_read() - hand out records in the order of time
+ * @rings: the rings.
+ * @all: also what is so new that an earlier record may still come.
+ * @fn: gets each; another value than 0 ends reading and is returned.
+ * @arg: for @fn.
+ *
+ * Records are handed out where they lie: room for more is made as @fn returns.
+ *
+ * Return: 0, or what @fn returned.
+ */
+int perf_rings_read(struct perf_rings *rings, bool all,
+		    int (*fn)(void *arg, const struct perf_record *record), void *arg);
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sample.c - a sample taken apart. Everything is taken as hostile.
+ */
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "tools/perf/regs.h"
+#include "tools/perf/sample.h"
+
+/* Words of a record that were not read yet. */
+struct words {
+	const uint64_t *at;
+	size_t left;
+};
+
+static bool take(struct words *w, uint64_t *ret)
+{
+	if (!w->left)
+		return false;
+	*ret = *w->at++;
+	w->left--;
+	return true;
+}
+
+/* The place of @nr words, which are skipped. */
+static const uint64_t *skip(struct words *w, uint64_t nr)
+{
+	const uint64_t *at = w->at;
+
+	if (nr > w->left)
+		return NULL;
+	w->at += nr;
+	w->left -= nr;
+	return at;
+}
+
+static bool take_regs(struct words *w, struct perf_sample *s)
+{
+	uint64_t mask = perf_regs_wanted(), value;
+
+	if (!take(w, &s->abi) || s->abi > PERF_SAMPLE_REGS_ABI_64)
+		return false;
+	if (!s->abi)
+		return true;
+	s->regs = (struct shstk_regs){ .size = sizeof(s->regs) };
+	for (unsigned int i = 0; i < PERF_MAX_REGS; i++) {
+		if (!(mask & 1ull << i))
+			continue;
+		if (!take(w, &value))
+			return false;
+		perf_regs_set(perf_regs_arch(), i, value, &s->regs);
+	}
+	return true;
+}
+
+static bool take_stack(struct words *w, struct perf_sample *s)
+{
+	uint64_t size, used;
+	const uint64_t *at;
+
+	if (!take(w, &size))
+		return false;
+	if (!size)
+		return true;
+	at = size % 8 ? NULL : skip(w, size / 8);
+	if (!at || !take(w, &used))
+		return false;
+	s->stack = (const uint8_t *)at;
+	s->stack_size = used < size ? used : size;
+	return true;
+}
+
+bool perf_sample_parse(const struct perf_record *record, bool copy, struct perf_sample *ret)
+{
+	struct words w = { record->body, record->size / 8 };
+
+	*ret = (struct perf_sample){
+		.user_mode = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
+			     PERF_RECORD_MISC_USER,
+	};
+	if (!take(&w, &ret->period) || !take(&w, &ret->nr))
+		return false;
+	ret->chain = skip(&w, ret->nr);
+	if (!ret->chain)
+		return false;
+	return !copy || (take_regs(&w, ret) && take_stack(&w, ret));
+}

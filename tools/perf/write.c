@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * write.c - a perf.data file: a header of 16 bytes, the attributes of each event as a
+ * record, then records. See the kernel's tools/perf/Documentation/perf.data-file-format.txt.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+
+#include "tools/perf/write.h"
+
+#define USER_HEADER_ATTR 64
+#define MAX_PATH_BYTES 4096
+
+struct perf_writer {
+	FILE *out;
+	int err; /* the first one */
+};
+
+/* What ends every record but samples. */
+struct trailer {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint64_t id;
+};
+
+static void put(struct perf_writer *w, const void *bytes, size_t size)
+{
+	if (fwrite(bytes, 1, size, w->out) != size && !w->err)
+		w->err = errno ? -errno : -EIO;
+}
+
+static void put_header(struct perf_writer *w, uint32_t type, uint16_t misc, size_t size)
+{
+	struct perf_event_header head = { .type = type, .misc = misc, .size = size };
+
+	put(w, &head, sizeof(head));
+}
+
+static void put_attr(struct perf_writer *w, const struct perf_opts *opts, int which)
+{
+	struct perf_event_attr attr;
+
+	perf_rings_attr(opts, which, &attr);
+	put_header(w, USER_HEADER_ATTR, 0, sizeof(struct perf_event_header) + sizeof(attr));
+	put(w, &attr, sizeof(attr));
+}
+
+int perf_writer_create(const char *path, const struct perf_opts *opts, struct perf_writer **ret)
+{
+	static const char magic[8] = "PERFILE2";
+	static const uint64_t size = 16;
+	struct perf_writer *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->out = fopen(path, "we");
+	if (!w->out) {
+		int err = -errno;
+
+		free(w);
+		return err;
+	}
+	put(w, magic, sizeof(magic));
+	put(w, &size, sizeof(size));
+	put_attr(w, opts, opts->main ? PERF_MAIN : PERF_OFF);
+	*ret = w;
+	return 0;
+}
+
+void perf_writer_add(struct perf_writer *w, const struct perf_record *record)
+{
+	const struct perf_event_header *head = record->raw;
+
+	put(w, head, head->size);
+}
+
+/* Text of @size bytes with zeros up to a multiple of 8, and what ends the record. */
+static void put_end(struct perf_writer *w, const char *text, size_t size,
+		    const struct trailer *trailer)
+{
+	static const char zeros[8];
+
+	put(w, text, strlen(text));
+	for (size_t n = strlen(text); n < size; n += sizeof(zeros) - n % sizeof(zeros))
+		put(w, zeros, sizeof(zeros) - n % sizeof(zeros));
+	put(w, trailer, sizeof(*trailer));
+}
+
+static size_t text_size(const char *text)
+{
+	return (strlen(text) + 8) & ~7ul;
+}
+
+void perf_writer_map(struct perf_writer *w, pid_t pid, uint64_t time, const struct layout_map *map)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, offset;
+		uint8_t file[24];
+		uint32_t prot, flags;
+	} body = {
+		.pid = pid,
+		.tid = pid,
+		.addr = map->start,
+		.len = map->end - map->start,
+		.offset = map->offset,
+		.prot = PROT_READ | PROT_EXEC,
+		.flags = MAP_PRIVATE,
+	};
+	struct trailer trailer = { pid, pid, time, 0 };
+	uint32_t dev[2] = { major(map->dev), minor(map->dev) };
+	uint16_t misc = PERF_RECORD_MISC_USER;
+	size_t size = text_size(map->path);
+
+	if (size > MAX_PATH_BYTES)
+		return;
+	if (map->id.size && map->id.size <= 20) {
+		misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+		body.file[0] = map->id.size;
+		memcpy(body.file + 4, map->id.data, map->id.size);
+	} else {
+		memcpy(body.file, dev, sizeof(dev));
+		memcpy(body.file + 8, &map->inode, sizeof(map->inode));
+	}
+	put_header(w, PERF_RECORD_MMAP2, misc,
+		   sizeof(struct perf_event_header) + sizeof(body) + size + sizeof(trailer));
+	put(w, &body, sizeof(body));
+	put_end(w, map->path, size, &trailer);
+}
+
+void perf_writer_comm(struct perf_writer *w, pid_t pid, pid_t tid, const char *comm)
+{
+	uint32_t body[2] = { pid, tid };
+	struct trailer trailer = { pid, tid, 0, 0 };
+	size_t size = text_size(comm);
+
+	put_header(w, PERF_RECORD_COMM, 0,
+		   sizeof(struct perf_event_header) + sizeof(body) + size + sizeof(trailer));
+	put(w, body, sizeof(body));
+	put_end(w, comm, size, &trailer);
+}
+
+int perf_writer_close(struct perf_writer *w)
+{
+	int err;
+
+	if (!w)
+		return 0;
+	err = w->err;
+	if (fclose(w->out) && !err)
+		err = -errno;
+	free(w);
+	return err;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tools/perf/write.h - the records of rings.h as a perf.data file, of the form that
+ * perf(1) writes to a pipe. tools/perf/data.h reads it, and `perf script`.
+ */
+#ifndef TOOLS_PERF_WRITE_H
+#define TOOLS_PERF_WRITE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tools/perf/rings.h"
+#include "tools/unwind/layout.h"
+
+struct perf_writer;
+
+/**
+ * perf_writer_create() - begin a file
+ * @path: the file.
+ * @opts: as the events are opened.
+ * @ret: receives the writer, for perf_writer_close().
+ *
+ * Return: 0 or a negative errno.
+ */
+int perf_writer_create(const char *path, const struct perf_opts *opts, struct perf_writer **ret);
+
+/* Adds a record as the kernel wrote it. */
+void perf_writer_add(struct perf_writer *w, const struct perf_record *record);
+
+/* Adds what was mapped before recording began, or was seen at @time. */
+void perf_writer_map(struct perf_writer *w, pid_t pid, uint64_t time, const struct layout_map *map);
+
+/* Adds the name of a thread that was there before. */
+void perf_writer_comm(struct perf_writer *w, pid_t pid, pid_t tid, const char *comm);
+
+/* Ends the file. @w may be NULL. Returns 0 or a negative errno: it is not complete. */
+int perf_writer_close(struct perf_writer *w);
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * maps.c - reading /proc/PID/maps, and smaps, line by line. See proc_pid_maps(5).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "tools/proc/maps.h"
+
+int maps_open(pid_t pid, const char *file, struct maps *ret)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	*ret = (struct maps){ .in = fopen(path, "re") };
+	return ret->in ? 0 : -errno;
+}
+
+static bool read_line(struct maps *maps)
+{
+	ssize_t n = getline(&maps->line, &maps->room, maps->in);
+
+	if (n <= 0)
+		return false;
+	if (maps->line[n - 1] == '\n')
+		maps->line[n - 1] = '\0';
+	return true;
+}
+
+static bool parse(const char *line, struct mapping *ret)
+{
+	unsigned int major, minor;
+	int path = 0;
+	char perms[5];
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &ret->start, &ret->end, perms, &ret->offset, &major, &minor, &ret->inode,
+		   &path) != 7 ||
+	    !path || strlen(perms) != 4)
+		return false;
+	ret->dev = makedev(major, minor);
+	ret->write = perms[1] == 'w';
+	ret->exec = perms[2] == 'x';
+	ret->path = line + path;
+	return true;
+}
+
+bool maps_next(struct maps *maps, struct mapping *ret)
+{
+	while (read_line(maps))
+		if (parse(maps->line, ret))
+			return true;
+	return false;
+}
+
+/* "VmFlags: rd ex mr" */
+static bool has_flag(const char *line, const char *flag)
+{
+	static const char start[] = "VmFlags:";
+
+	if (strncmp(line, start, sizeof(start) - 1))
+		return false;
+	for (line += sizeof(start) - 1; *line; line += strcspn(line, " ")) {
+		line += strspn(line, " ");
+		if (!strncmp(line, flag, 2) && (!line[2] || line[2] == ' '))
+			return true;
+	}
+	return false;
+}
+
+bool maps_next_flagged(struct maps *maps, const char *flag, struct mapping *ret)
+{
+	struct mapping now;
+	bool known = false;
+
+	while (read_line(maps)) {
+		if (parse(maps->line, &now)) {
+			known = true;
+		} else if (known && has_flag(maps->line, flag)) {
+			*ret = now;
+			ret->path = "";
+			return true;
+		}
+	}
+	return false;
+}
+
+int maps_close(struct maps *maps)
+{
+	int err = ferror(maps->in) ? -EIO : 0;
+
+	free(maps->line);
+	fclose(maps->in);
+	return err;
+}

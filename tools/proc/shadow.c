@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shadow.c - shadow stacks among the mappings of a process: smaps calls them "ss".
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/proc/maps.h"
+#include "tools/proc/shadow.h"
+
+int areas_read(pid_t pid, struct areas *ret)
+{
+	struct area *v;
+	struct mapping m;
+	struct maps maps;
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	err = maps_open(pid, "smaps", &maps);
+	if (err)
+		return err;
+	while (maps_next_flagged(&maps, "ss", &m)) {
+		v = reallocarray(ret->v, ret->n + 1, sizeof(*v));
+		if (!v)
+			break;
+		ret->v = v;
+		v[ret->n++] = (struct area){ m.start, m.end };
+	}
+	maps_close(&maps);
+	return 0;
+}

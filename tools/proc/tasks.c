@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * tasks.c - what /proc says of processes: see tasks.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/proc/tasks.h"
+
+DIR *tasks_open(pid_t pid)
+{
+	char path[64] = "/proc";
+	DIR *dir;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir && errno == ENOENT)
+		errno = ESRCH;
+	return dir;
+}
+
+pid_t tasks_next(DIR *dir)
+{
+	struct dirent *e;
+
+	while ((e = readdir(dir))) {
+		pid_t number = atoi(e->d_name);
+
+		if (number > 0)
+			return number;
+	}
+	return 0;
+}
+
+/* "PID (name) state ...": the name may have brackets of its own. */
+static void copy_name(struct task_use *ret, const char *line, const char *end)
+{
+	const char *at = strchr(line, '(');
+	size_t n = 0;
+
+	for (at = at ? at + 1 : end; at < end && n < sizeof(ret->name) - 1; at++)
+		ret->name[n++] = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
+	ret->name[n] = '\0';
+}
+
+int task_use(pid_t pid, struct task_use *ret)
+{
+	unsigned long long user, system;
+	char path[32], line[1024];
+	size_t n = 0;
+	FILE *in;
+	char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	in = fopen(path, "re");
+	if (!in)
+		return -ESRCH;
+	n = fread(line, 1, sizeof(line) - 1, in);
+	fclose(in);
+	line[n] = '\0';
+	at = strrchr(line, ')');
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+			  &system) != 2)
+		return -ESRCH;
+	copy_name(ret, line, at);
+	ret->cpu = (user + system) * (1000000000ull / sysconf(_SC_CLK_TCK));
+	return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tasks.h - what /proc says of processes: their numbers, threads, names and CPU time.
+ */
+#ifndef TOOLS_PROC_TASKS_H
+#define TOOLS_PROC_TASKS_H
+
+#include <dirent.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/**
+ * tasks_open() - begin to list
+ * @pid: the process whose threads are listed; 0: all processes.
+ *
+ * Return: for tasks_next() and closedir(3); NULL and errno if there is no such process.
+ */
+DIR *tasks_open(pid_t pid);
+
+/* The next process or thread ID; 0: there is none. */
+pid_t tasks_next(DIR *dir);
+
+/**
+ * struct task_use - what a process is, and has used
+ * @name: of its program, as the kernel cuts it; no control characters.
+ * @cpu: user and system time of all its threads, in ns.
+ */
+struct task_use {
+	char name[64];
+	uint64_t cpu;
+};
+
+/* Return: 0, or -ESRCH: there is no such process. */
+int task_use(pid_t pid, struct task_use *ret);
+
+#endif

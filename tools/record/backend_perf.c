@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * backend_perf.c - samples of the kernel's perf events, whose callchains
+ * shstk_perf.ko takes from shadow stacks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tools/record/backend.h"
+#include "tools/record/perf.h"
+#include "tools/record/samples.h"
+#include "tools/shstk.h"
+
+#define NICE -10
+#define MAX_RING (16u << 20)
+
+/**
+ * struct perf_state - what this back end keeps
+ * @drain: the events and their rings, once started.
+ * @chains: what the module had done before.
+ */
+struct perf_state {
+	struct perf_drain *drain;
+	struct via_chains chains;
+};
+
+static int begin(struct recording *r)
+{
+	r->state = calloc(1, sizeof(struct perf_state));
+	return r->state ? samples_begin(r) : -ENOMEM;
+}
+
+static void end(struct recording *r)
+{
+	struct perf_state *state = r->state;
+
+	if (state)
+		perf_drain_destroy(state->drain);
+	free(state);
+}
+
+static struct perf_drain *drain_of(const struct recording *r)
+{
+	return ((struct perf_state *)r->state)->drain;
+}
+
+static unsigned int kernel_max_stack(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
+	unsigned int max = 127;
+
+	if (file) {
+		if (fscanf(file, "%u", &max) != 1 || !max || max > 65535)
+			max = 127;
+		fclose(file);
+	}
+	return max;
+}
+
+/*
+ * Bytes of a ring. Copies of stacks fill it soon: it is to hold those of a second, of one
+ * thread that runs all the time.
+ */
+static size_t ring_size(const struct record_opts *o)
+{
+	size_t size = (size_t)RECORD_BUFFER * 1024;
+
+	if (o->buffer)
+		return (size_t)o->buffer * 1024;
+	if (o->via != VIA_COPIES)
+		return size;
+	while (size < MAX_RING && size < (o->off_cpu ? MAX_RING : o->freq * PERF_FIRST_COPY))
+		size *= 2;
+	return size;
+}
+
+/* On time is sampled by an event, off time by switches, wall time by both. */
+static struct perf_opts event_options(const struct record_opts *o)
+{
+	unsigned int max = kernel_max_stack();
+
+	return (struct perf_opts){
+		.main = o->off_cpu ? NULL :
+			o->event   ? o->event :
+				     perf_event_find("cpu-clock"),
+		.freq = o->freq,
+		.off = o->off_cpu || o->wall,
+		.kernel = o->kernel,
+		.max_stack = o->depth < max ? o->depth : max,
+		.copy = o->via == VIA_COPIES ? PERF_FIRST_COPY : 0,
+		.ring_size = ring_size(o),
+		.may_shrink = !o->buffer,
+		.cgroup = -1,
+		.pids = o->pids,
+		.nr_pids = o->nr_pids + (o->command && !o->all && !o->cgroup),
+	};
+}
+
+static int find_cgroup(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char below[PATH_MAX];
+
+	if (fd < 0 &&
+	    snprintf(below, sizeof(below), "/sys/fs/cgroup/%s", path) < (int)sizeof(below))
+		fd = open(below, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		complain("cgroup %s: %s", path, strerror(errno));
+	return fd;
+}
+
+int backend_perf_probe(const struct record_opts *o, bool *user_only, char *err, size_t size)
+{
+	struct perf_opts opts = event_options(o);
+
+	return perf_probe(&opts, user_only, err, size);
+}
+
+/* May events of the CPUs be opened, which see all processes? */
+static bool may_see_all(struct perf_opts opts)
+{
+	bool user_only;
+	char err[256];
+
+	opts.nr_pids = 0;
+	opts.on_exec = false;
+	return !perf_probe(&opts, &user_only, err, sizeof(err)) && !user_only;
+}
+
+/* Where the stacks come from, for the line that says so. */
+static const char *how(const struct record_opts *o)
+{
+	if (o->via == VIA_COPIES)
+		return via_module_loaded() ?
+			       "stacks copied and unwound here, or from shadow stacks (shstk_perf)" :
+			       "stacks copied and unwound here (shstk_perf is not loaded)";
+	return via_module_loaded() ? "callchains from shadow stacks (shstk_perf)" :
+				     "callchains by frame pointers (shstk_perf is not loaded)";
+}
+
+/* @target: the command, which waits; or NULL. */
+static int start(struct recording *r, const struct target *target)
+{
+	struct perf_state *state = r->state;
+	struct perf_record_opts opts = {
+		.rings = event_options(r->opts),
+		.depth = r->opts->depth,
+		.chains = via_module_loaded(),
+		.perf_data = r->opts->perf_data,
+		.keep_times = output_wants_times(&r->opts->output),
+	};
+	char err[256];
+	int ret;
+
+	if (target && opts.rings.nr_pids) {
+		opts.rings.pids = &target->pid;
+		opts.rings.on_exec = true;
+		opts.tree = may_see_all(opts.rings);
+	}
+	if (r->opts->cgroup) {
+		opts.rings.cgroup = find_cgroup(r->opts->cgroup);
+		if (opts.rings.cgroup < 0)
+			return EXIT_OWN;
+	}
+	/* On a busy machine the rings would be full before it is this process's turn. */
+	if (r->opts->via == VIA_COPIES)
+		setpriority(PRIO_PROCESS, 0, NICE);
+	via_read_chains(&state->chains);
+	ret = perf_drain_create(&opts, r->symbols, r->profile, &state->drain, err, sizeof(err));
+	if (opts.rings.cgroup >= 0)
+		close(opts.rings.cgroup);
+	if (ret) {
+		complain("%s", err);
+		return EXIT_OWN;
+	}
+	if (r->opts->quiet)
+		return 0;
+	complain("sampling by perf events, %s%s", how(r->opts),
+		 perf_drain_user_only(state->drain) ?
+			 "; user mode only (kernel.perf_event_paranoid)" :
+			 "");
+	return 0;
+}
+
+static int take(struct recording *r)
+{
+	return perf_drain_take(drain_of(r));
+}
+
+static void renew(struct recording *r)
+{
+	perf_drain_renew(drain_of(r), r->symbols, r->profile);
+}
+
+static bool all_gone(const struct recording *r)
+{
+	return r->opts->nr_pids && !perf_drain_alive(drain_of(r));
+}
+
+static int stop(struct recording *r, bool ended, const struct rusage *usage)
+{
+	(void)ended;
+	(void)usage;
+	return perf_drain_stop(drain_of(r));
+}
+
+static void describe(const struct recording *r, char *buf, size_t size)
+{
+	struct drain_counts c;
+
+	perf_drain_count(drain_of(r), &c, NULL);
+	samples_describe(r, &c, buf, size);
+}
+
+/* What is lost may have been the end of processes. */
+static void report_left(const struct perf_drain *drain, bool ended, bool lost)
+{
+	struct samples_left left = { .text = "" };
+
+	if (!ended || lost)
+		return;
+	perf_drain_left(drain, samples_name_left, &left);
+	samples_report_left(&left);
+}
+
+static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
+{
+	const struct record_opts *o = r->opts;
+	struct perf_state *state = r->state;
+	struct via_chains chains;
+	struct perf_counts more;
+	struct drain_counts c;
+
+	(void)usage;
+	perf_drain_count(state->drain, &c, &more);
+	via_read_chains(&chains);
+	if (c.lost)
+		complain("lost %llu records: a ring was full (see --buffer)",
+			 (unsigned long long)c.lost);
+	if (more.throttled)
+		complain("the kernel held samples back %llu times: a lower --freq helps",
+			 (unsigned long long)more.throttled);
+	if (more.cut)
+		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more.cut,
+			 o->via == VIA_PERF ? " and kernel.perf_event_max_stack" : "");
+	if (more.beyond)
+		complain(
+			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
+			(unsigned long long)more.beyond, (unsigned long long)c.samples, more.copy);
+	if (more.continued)
+		complain(
+			"%llu of %llu stacks have an outer part that was not copied: it is what the thread had there before",
+			(unsigned long long)more.continued, (unsigned long long)c.samples);
+	if (c.truncated > more.cut + more.beyond)
+		complain(
+			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
+			(unsigned long long)(c.truncated - more.cut - more.beyond),
+			(unsigned long long)c.samples);
+	if (more.unwritten)
+		complain("%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
+	if (more.compat)
+		complain("%llu samples of 32-bit code followed frame pointers",
+			 (unsigned long long)more.compat);
+	if (o->via == VIA_PERF && chains.other > state->chains.other)
+		complain(
+			"%llu of %llu callchains that the kernel took meanwhile followed frame pointers, not a shadow stack",
+			(unsigned long long)(chains.other - state->chains.other),
+			(unsigned long long)(chains.other - state->chains.other + chains.exact -
+					     state->chains.exact));
+	report_left(state->drain, ended, c.lost);
+	if (!c.samples)
+		complain("no samples: nothing ran for as long as a period (%.1f ms)",
+			 1e3 / o->freq);
+}
+
+static void report(struct recording *r, bool ended, const struct rusage *usage)
+{
+	struct drain_counts c;
+
+	perf_drain_count(drain_of(r), &c, NULL);
+	samples_report(r, &c, "by perf events", ended ? rusage_seconds(usage) : 0);
+}
+
+const struct backend backend_perf = {
+	.begin = begin,
+	.end = end,
+	.start = start,
+	.all_gone = all_gone,
+	.take = take,
+	.renew = renew,
+	.stop = stop,
+	.describe = describe,
+	.report_gaps = report_gaps,
+	.report = report,
+};

@@ -1,0 +1,673 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * heap.c - the memory shared with the heap agents, seen from the recorder.
+ *
+ * All that is read from it may be wrong (tools/inject/heap/layout.h): a record is
+ * copied first, then looked at, and what makes no sense is passed over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libshstk/shstk.h"
+#include "tools/elf/allocator.h"
+#include "tools/inject/heap/layout.h"
+#include "tools/record/heap.h"
+#include "tools/record/memory.h"
+#include "tools/shstk.h"
+
+#define MAX_TEXT (2u << 20)
+#define MAX_PROGRAMS 64 /* whose symbols are looked at */
+#define CHUNK (16u << 20) /* bytes of a region mapped at a time */
+
+/* In the order of the profile's values. */
+enum value {
+	ALLOC_OBJECTS,
+	ALLOC_SPACE,
+	INUSE_OBJECTS,
+	INUSE_SPACE,
+	PEAK_OBJECTS,
+	PEAK_SPACE,
+	TEMPORARY,
+	LIFETIME,
+	NR_VALUES,
+};
+
+static const struct {
+	const char *name, *unit;
+} types[NR_VALUES] = {
+	[ALLOC_OBJECTS] = { "alloc_objects", "count" }, [ALLOC_SPACE] = { "alloc_space", "bytes" },
+	[INUSE_OBJECTS] = { "inuse_objects", "count" }, [INUSE_SPACE] = { "inuse_space", "bytes" },
+	[PEAK_OBJECTS] = { "peak_objects", "count" },	[PEAK_SPACE] = { "peak_space", "bytes" },
+	[TEMPORARY] = { "temporary_objects", "count" }, [LIFETIME] = { "lifetime", "nanoseconds" },
+};
+
+struct text {
+	char *text;
+	uint32_t size;
+};
+
+/**
+ * struct thread_name - name of a thread
+ * @next: of another thread.
+ * @tid: thread ID.
+ * @comm: its name.
+ */
+struct thread_name {
+	struct thread_name *next;
+	uint32_t tid;
+	char comm[REC_COMM];
+};
+
+/**
+ * struct image - a region
+ * @number: of the region.
+ * @pid: its process.
+ * @proc: its mappings.
+ * @done: it was read.
+ */
+struct image {
+	uint32_t number;
+	int pid;
+	struct shstk_symproc *proc;
+	bool done;
+};
+
+/**
+ * struct reading - a region being read
+ * @d: the recorder.
+ * @head: copy of its start.
+ * @proc: its mappings.
+ * @texts: maps records by number - 1.
+ * @nr_texts: their number.
+ * @current: number of the one in @proc.
+ * @names: names of threads.
+ * @copy: the record looked at.
+ * @copy_size: room in it.
+ * @first: first byte of what is mapped, from the region's start.
+ * @window: it.
+ */
+struct reading {
+	struct heap_drain *d;
+	uint32_t number;
+	struct heap_image head;
+	struct shstk_symproc *proc;
+	struct text *texts;
+	uint32_t nr_texts;
+	uint32_t current;
+	struct thread_name *names;
+	uint8_t *copy;
+	size_t copy_size;
+	uint64_t first;
+	uint8_t *window;
+};
+
+struct heap_drain {
+	struct memory memory;
+	struct heap_opts opts;
+	struct heap_header *header;
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	struct image *images;
+	uint32_t nr_images;
+	uint32_t max_images;
+	struct heap_counts counts;
+	char *programs[MAX_PROGRAMS]; /* looked at */
+	uint32_t nr_programs;
+	uint64_t ticks, ns; /* when recording began */
+	uint64_t peak_ticks;
+};
+
+int heap_add_types(struct shstk_profile *profile, const struct heap_opts *opts)
+{
+	for (int i = 0; i < NR_VALUES; i++) {
+		int ret = shstk_profile_add_type(profile, types[i].name, types[i].unit);
+
+		if (ret < 0)
+			return ret;
+	}
+	return shstk_profile_set_period(profile, "space", "bytes", opts->sample ? opts->sample : 1);
+}
+
+unsigned int heap_find_type(const char *name)
+{
+	for (int i = 0; i < NR_VALUES; i++)
+		if (!strcmp(name, types[i].name))
+			return i + 1;
+	return 0;
+}
+
+const char *heap_type_names(void)
+{
+	static char names[256];
+	size_t n = 0;
+
+	for (int i = 0; i < NR_VALUES && n < sizeof(names); i++)
+		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "", types[i].name);
+	return names;
+}
+
+static uint64_t region_at(uint32_t i)
+{
+	return HEAP_FIRST + i * HEAP_REGION;
+}
+
+static int map_memory(struct heap_drain *d)
+{
+	struct heap_header *h;
+	int err = memory_create("shstk-heap", region_at(HEAP_MAX_IMAGES), &d->memory);
+
+	if (err)
+		return err;
+	h = mmap(NULL, HEAP_FIRST, PROT_READ | PROT_WRITE, MAP_SHARED, d->memory.fd, 0);
+	if (h == MAP_FAILED)
+		return -errno;
+	d->header = h;
+	h->magic = HEAP_MAGIC;
+	h->version = HEAP_VERSION;
+	h->max_depth = d->opts.max_depth;
+	h->sample = d->opts.sample;
+	h->with_mmap = d->opts.with_mmap;
+	h->per_thread = d->opts.per_thread;
+	h->recorder = getpid();
+	h->cookie = d->memory.cookie;
+	return 0;
+}
+
+int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
+		      struct shstk_profile *profile, struct heap_drain **ret)
+{
+	struct heap_drain *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->opts = *opts;
+	d->symbols = symbols;
+	d->profile = profile;
+	d->ticks = heap_ticks();
+	d->ns = now_ns(CLOCK_MONOTONIC);
+	err = map_memory(d);
+	if (err) {
+		heap_drain_destroy(d);
+		return err;
+	}
+	*ret = d;
+	return 0;
+}
+
+void heap_drain_destroy(struct heap_drain *d)
+{
+	if (!d)
+		return;
+	if (d->header)
+		munmap(d->header, HEAP_FIRST);
+	memory_destroy(&d->memory);
+	while (d->nr_programs)
+		free(d->programs[--d->nr_programs]);
+	free(d->images);
+	free(d);
+}
+
+const char *heap_drain_env(const struct heap_drain *d)
+{
+	return d->memory.env;
+}
+
+/* From ticks of the agents' clock, whose rate the recording itself tells. */
+static double ns_per_tick(const struct heap_drain *d)
+{
+	uint64_t ticks = heap_ticks() - d->ticks;
+
+	return ticks ? (double)(now_ns(CLOCK_MONOTONIC) - d->ns) / ticks : 0;
+}
+
+static void copy_name(char name[REC_COMM], const char *from)
+{
+	memmove(name, from, REC_COMM - 1);
+	name[REC_COMM - 1] = '\0';
+	for (; *name; name++)
+		if ((unsigned char)*name < ' ' || *name == 0x7f)
+			*name = '?';
+}
+
+/* Memory of the region from @at, at least @size bytes; NULL: it can't be had. */
+static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
+{
+	uint64_t first = at & ~(uint64_t)65535;
+
+	if (r->window && at >= r->first && at + size <= r->first + CHUNK)
+		return r->window + (at - r->first);
+	if (r->window)
+		munmap(r->window, CHUNK);
+	r->first = first;
+	r->window = mmap(NULL, CHUNK, PROT_READ, MAP_SHARED, r->d->memory.fd,
+			 region_at(r->number) + first);
+	if (r->window != MAP_FAILED)
+		return r->window + (at - first);
+	r->window = NULL;
+	return NULL;
+}
+
+static int copy_record(struct reading *r, const uint8_t *from, size_t size)
+{
+	if (size > r->copy_size) {
+		uint8_t *more = realloc(r->copy, size);
+
+		if (!more)
+			return -ENOMEM;
+		r->copy = more;
+		r->copy_size = size;
+	}
+	memcpy(r->copy, from, size);
+	return 0;
+}
+
+static int take_maps(struct reading *r, size_t size)
+{
+	const struct heap_maps *m = (const void *)r->copy;
+	struct text *more;
+
+	/* They count up; of a number that was skipped nothing is known. */
+	if (size < sizeof(*m) || m->bytes > size - sizeof(*m) || m->number <= r->nr_texts ||
+	    m->number > r->nr_texts + 1024)
+		return 0;
+	more = reallocarray(r->texts, m->number, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	r->texts = more;
+	while (r->nr_texts < m->number)
+		r->texts[r->nr_texts++] = (struct text){ NULL, 0 };
+	more += m->number - 1;
+	more->text = malloc(m->bytes + 1);
+	if (!more->text)
+		return -ENOMEM;
+	memcpy(more->text, m->text, m->bytes);
+	more->size = m->bytes;
+	return 0;
+}
+
+static int take_thread(struct reading *r, size_t size)
+{
+	const struct heap_thread *t = (const void *)r->copy;
+	struct thread_name *name;
+
+	if (size < sizeof(*t))
+		return 0;
+	name = malloc(sizeof(*name));
+	if (!name)
+		return -ENOMEM;
+	name->next = r->names;
+	name->tid = t->tid;
+	copy_name(name->comm, t->comm);
+	r->names = name;
+	return 0;
+}
+
+/* operator new and new[], whatever their arguments. */
+static bool is_new(struct reading *r, uint64_t pc)
+{
+	const struct shstk_symbol *s = shstk_symproc_lookup(r->proc, pc, SHSTK_SYMADDR_RETURN);
+	const char *name = s->frames[s->nr - 1].linkage;
+
+	return name && (!strncmp(name, "_Znwm", 5) || !strncmp(name, "_Znam", 5));
+}
+
+static int64_t value_of(const struct heap_drain *d, enum value value, uint64_t v)
+{
+	int shift = types[value].unit[0] == 'c' && d->opts.sample ? 10 : 0;
+
+	/* Counters of a living process need not fit each other. */
+	if (v > INT64_MAX / 4)
+		return 0;
+	return (v + (shift ? HEAP_ONE / 2 : 0)) >> shift;
+}
+
+/* The counter of a stack, and what it has of temporary blocks. */
+static int copy_counter(const struct reading *r, uint32_t unit, struct heap_counter *ret,
+			uint64_t *temporary)
+{
+	uint32_t i = heap_counter_index(unit);
+	uint64_t at = region_at(r->number) + (uint64_t)unit * HEAP_UNIT;
+	uint64_t rest = at - (i + 1ull) * HEAP_UNIT + offsetof(struct heap_counters, temporary[i]);
+
+	if (i >= HEAP_COUNTERS || (uint64_t)unit * HEAP_UNIT >= r->head.used ||
+	    r->head.used > HEAP_REGION)
+		return -EINVAL;
+	return pread(r->d->memory.fd, ret, sizeof(*ret), at) == sizeof(*ret) &&
+			       pread(r->d->memory.fd, temporary, sizeof(*temporary), rest) ==
+				       sizeof(*temporary) ?
+		       0 :
+		       -EIO;
+}
+
+static void take_values(struct reading *r, const struct heap_counter *t, uint64_t temporary,
+			int64_t *values)
+{
+	struct heap_drain *d = r->d;
+	uint64_t objects = t->objects - t->freed;
+	uint64_t bytes = t->bytes - t->freed_bytes;
+	bool kept = !r->head.rising && t->peak_no == r->head.peak_no;
+
+	values[ALLOC_OBJECTS] = value_of(d, ALLOC_OBJECTS, t->objects);
+	values[ALLOC_SPACE] = value_of(d, ALLOC_SPACE, t->bytes);
+	values[INUSE_OBJECTS] = value_of(d, INUSE_OBJECTS, objects);
+	values[INUSE_SPACE] = value_of(d, INUSE_SPACE, bytes);
+	values[PEAK_OBJECTS] = value_of(d, PEAK_OBJECTS, kept ? t->peak_objects : objects);
+	values[PEAK_SPACE] = value_of(d, PEAK_SPACE, kept ? t->peak_bytes : bytes);
+	values[TEMPORARY] = value_of(d, TEMPORARY, temporary);
+	values[LIFETIME] = t->lifetime < 1ull << 52 ? (int64_t)(t->lifetime * 64 * ns_per_tick(d)) :
+						      0;
+	d->counts.objects += values[ALLOC_OBJECTS];
+	d->counts.bytes += values[ALLOC_SPACE];
+	d->counts.left += values[INUSE_OBJECTS];
+	d->counts.left_bytes += values[INUSE_SPACE];
+	d->counts.temporary += values[TEMPORARY];
+	d->counts.stacks++;
+}
+
+static const char *thread_name(const struct reading *r, uint32_t tid)
+{
+	const struct thread_name *name = r->names;
+
+	while (name && name->tid != tid)
+		name = name->next;
+	return name ? name->comm : r->head.comm;
+}
+
+static int take_trace(struct reading *r, size_t size)
+{
+	const struct heap_trace *t = (const void *)r->copy;
+	int64_t values[NR_VALUES];
+	struct heap_counter counter;
+	struct shstk_sample sample;
+	uint64_t temporary;
+	unsigned int skip = 0;
+
+	if (size < sizeof(*t) || t->nr > r->d->opts.max_depth || heap_trace_size(t->nr) != size ||
+	    copy_counter(r, t->counter, &counter, &temporary))
+		return 0;
+	if (t->maps != r->current && t->maps && t->maps <= r->nr_texts &&
+	    r->texts[t->maps - 1].text) {
+		int ret = shstk_symproc_set_maps(r->proc, r->texts[t->maps - 1].text,
+						 r->texts[t->maps - 1].size);
+
+		if (ret < 0)
+			return ret;
+		r->current = t->maps;
+	}
+	while (skip < 4 && skip + 1 < t->nr && is_new(r, t->pcs[skip]))
+		skip++;
+	take_values(r, &counter, temporary, values);
+	sample = (struct shstk_sample){
+		.proc = r->proc,
+		.tid = t->tid ? t->tid : r->head.pid,
+		.comm = thread_name(r, t->tid),
+		.pcs = t->pcs + skip,
+		.marks = (const uint8_t *)&t->pcs[t->nr] + skip,
+		.nr = t->nr - skip,
+		.end = t->end,
+		.values = values,
+	};
+	return shstk_profile_add(r->d->profile, &sample);
+}
+
+/* Names and maps first: traces refer to them. */
+static int take_record(struct reading *r, uint32_t kind, size_t size, int pass)
+{
+	if (kind == HEAP_TRACE)
+		return pass ? take_trace(r, size) : 0;
+	if (pass)
+		return 0;
+	return kind == HEAP_MAPS ? take_maps(r, size) : take_thread(r, size);
+}
+
+static int read_records(struct reading *r, int pass)
+{
+	uint64_t used = r->head.used < HEAP_REGION ? r->head.used : HEAP_REGION;
+	uint64_t at = (sizeof(r->head) + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
+
+	while (at + HEAP_UNIT <= used) {
+		const struct heap_record *record = (const void *)look(r, at, HEAP_UNIT);
+		const uint8_t *from;
+		uint32_t kind;
+		size_t size;
+		int ret;
+
+		if (!record)
+			return -ENOMEM;
+		kind = atomic_load_explicit(&record->kind, memory_order_acquire);
+		size = (size_t)record->units * HEAP_UNIT;
+		if ((kind != HEAP_TRACE && kind != HEAP_MAPS && kind != HEAP_THREAD &&
+		     kind != HEAP_COUNTS) ||
+		    !size || size > MAX_TEXT || size > used - at) {
+			at += HEAP_UNIT;
+			continue;
+		}
+		/* Counters are read with their stacks, of others the head will do. */
+		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
+			from = look(r, at, size);
+			ret = from ? copy_record(r, from, size) : -ENOMEM;
+			if (!ret)
+				ret = take_record(r, kind, size, pass);
+			if (ret)
+				return ret;
+		}
+		at += size;
+	}
+	return 0;
+}
+
+static void take_head(struct reading *r)
+{
+	struct heap_counts *c = &r->d->counts;
+
+	copy_name(r->head.comm, r->head.comm);
+	c->lost += r->head.lost;
+	c->foreign += !!r->head.foreign;
+	if (r->head.peak <= 0 || (uint64_t)r->head.peak <= c->peak)
+		return;
+	c->peak = r->head.peak;
+	c->peak_pid = r->head.pid;
+	r->d->peak_ticks = r->head.peak_time - r->d->ticks;
+}
+
+/* The first file in a text of mappings: the program. NULL: there is none. */
+static char *program_of(const struct text *t)
+{
+	const char *path = memchr(t->text, '/', t->size), *end;
+
+	if (!path)
+		return NULL;
+	end = memchr(path, '\n', t->text + t->size - path);
+	return end ? strndup(path, end - path) : NULL;
+}
+
+/* Of each program once. */
+static bool looked_at(struct heap_drain *d, char *program)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->nr_programs; i++)
+		if (!strcmp(d->programs[i], program))
+			break;
+	if (i < d->nr_programs || i == MAX_PROGRAMS) {
+		free(program);
+		return true;
+	}
+	d->programs[d->nr_programs++] = program;
+	return false;
+}
+
+/* One that exports its malloc() is told of by the agent. */
+static void look_inside(const struct reading *r)
+{
+	struct heap_counts *c = &r->d->counts;
+	const char *allocator;
+	char *program;
+
+	if (r->head.foreign || !r->nr_texts || !r->texts[0].text)
+		return;
+	program = program_of(&r->texts[0]);
+	if (!program || looked_at(r->d, program))
+		return;
+	allocator = allocator_inside(program);
+	if (!allocator)
+		return;
+	if (c->allocator) {
+		c->more_inside++;
+		return;
+	}
+	c->allocator = allocator;
+	snprintf(c->inside, sizeof(c->inside), "%s", program);
+	printable(c->inside);
+}
+
+static int read_image(struct heap_drain *d, struct image *image)
+{
+	struct reading r = { .d = d, .number = image->number, .proc = image->proc };
+	const uint8_t *head = look(&r, 0, sizeof(r.head));
+	int ret = head ? 0 : -ENOMEM;
+
+	image->done = true;
+	for (int pass = 0; pass < 2 && !ret; pass++) {
+		if (!pass) {
+			memcpy(&r.head, head, sizeof(r.head));
+			take_head(&r);
+		}
+		ret = read_records(&r, pass);
+	}
+	look_inside(&r);
+	if (r.window)
+		munmap(r.window, CHUNK);
+	for (uint32_t i = 0; i < r.nr_texts; i++)
+		free(r.texts[i].text);
+	free(r.texts);
+	while (r.names) {
+		struct thread_name *name = r.names;
+
+		r.names = name->next;
+		free(name);
+	}
+	free(r.copy);
+	fallocate(d->memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		  region_at(image->number), HEAP_REGION);
+	return ret;
+}
+
+static int read_head(const struct heap_drain *d, uint32_t i, struct heap_image *ret)
+{
+	return pread(d->memory.fd, ret, sizeof(*ret), region_at(i)) == sizeof(*ret) ? 0 : -EIO;
+}
+
+/* Regions that were begun since the last look. */
+static int meet_images(struct heap_drain *d)
+{
+	uint32_t nr = atomic_load(&d->header->images);
+
+	if (nr > HEAP_MAX_IMAGES)
+		nr = HEAP_MAX_IMAGES;
+	while (d->nr_images < nr) {
+		struct image *image;
+		struct heap_image head;
+		int err;
+
+		if (d->nr_images == d->max_images) {
+			uint32_t max = d->max_images ? 2 * d->max_images : 64;
+
+			image = reallocarray(d->images, max, sizeof(*image));
+			if (!image)
+				return -ENOMEM;
+			d->images = image;
+			d->max_images = max;
+		}
+		/* One that is just beginning comes later. */
+		if (read_head(d, d->nr_images, &head) || (int)head.pid <= 0)
+			return 0;
+		image = &d->images[d->nr_images];
+		*image = (struct image){ .number = d->nr_images, .pid = head.pid };
+		err = shstk_symproc_create(d->symbols, image->pid, &image->proc);
+		if (err)
+			return err;
+		d->nr_images++;
+	}
+	return 0;
+}
+
+/* The process ended, or it executes another program by now. */
+static bool is_over(const struct heap_drain *d, const struct image *image)
+{
+	if (kill(image->pid, 0) && errno == ESRCH)
+		return true;
+	for (uint32_t i = image->number + 1; i < d->nr_images; i++)
+		if (d->images[i].pid == image->pid)
+			return true;
+	return false;
+}
+
+int heap_drain_watch(struct heap_drain *d)
+{
+	int ret = meet_images(d);
+
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
+		if (!d->images[i].done && is_over(d, &d->images[i]))
+			ret = read_image(d, &d->images[i]);
+	return ret;
+}
+
+/* Values of all processes are added up, also the peaks: that is no peak. */
+static int note_peaks(struct heap_drain *d)
+{
+	uint32_t processes = atomic_load(&d->header->images);
+	char text[80];
+	int err;
+
+	if (processes < 2)
+		return 0;
+	snprintf(text, sizeof(text), "sum of the peaks of %u processes", processes);
+	err = shstk_profile_set_note(d->profile, PEAK_OBJECTS, text);
+	if (!err)
+		err = shstk_profile_set_note(d->profile, PEAK_SPACE, text);
+	if (!err)
+		err = shstk_profile_comment(
+			d->profile,
+			"peak_objects and peak_space: each process at its own peak, added up");
+	return err;
+}
+
+int heap_drain_stop(struct heap_drain *d)
+{
+	int ret;
+
+	atomic_store(&d->header->stop, 1);
+	ret = heap_drain_watch(d);
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++) {
+		if (d->images[i].done)
+			continue;
+		d->counts.alive++;
+		ret = read_image(d, &d->images[i]);
+	}
+	d->counts.peak_time = d->peak_ticks * ns_per_tick(d);
+	return ret ? ret : note_peaks(d);
+}
+
+void heap_drain_count(const struct heap_drain *d, struct heap_counts *ret)
+{
+	struct heap_image head;
+
+	*ret = d->counts;
+	ret->processes = atomic_load(&d->header->images);
+	for (uint32_t i = 0; i < d->nr_images; i++) {
+		if (d->images[i].done || read_head(d, i, &head))
+			continue;
+		if (head.live > 0)
+			ret->live += head.live;
+		if (head.peak > 0 && (uint64_t)head.peak > ret->peak)
+			ret->peak = head.peak;
+	}
+}

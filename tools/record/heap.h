@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * heap.h - allocations instead of time, for `shstk record --heap`.
+ *
+ * The agent (tools/inject/heap/) counts in memory shared with this command, per stack,
+ * so there is nothing to be emptied meanwhile: a process is read when it has
+ * ended, or when recording does.
+ */
+#ifndef TOOLS_RECORD_HEAP_H
+#define TOOLS_RECORD_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libshstk/symbol/profile.h"
+
+/**
+ * struct heap_opts - what to record
+ * @sample: mean number of bytes between two samples; 0: every allocation.
+ * @with_mmap: mmap() too.
+ * @per_thread: keep threads apart.
+ * @max_depth: most entries of a stack.
+ */
+struct heap_opts {
+	uint64_t sample;
+	bool with_mmap;
+	bool per_thread;
+	uint32_t max_depth;
+};
+
+/**
+ * struct heap_counts - what was recorded so far
+ * @objects: allocations; an estimate if sampled, as all that follow.
+ * @bytes: their bytes.
+ * @left: allocations that were not freed, of processes that were read.
+ * @left_bytes: their bytes.
+ * @temporary: allocations freed with no other one in between.
+ * @live: bytes in use in processes that were not read.
+ * @peak: most bytes in use at a time in one process.
+ * @peak_time: ns since the start of recording until that.
+ * @peak_pid: that process.
+ * @lost: allocations that are missing.
+ * @stacks: distinct stacks.
+ * @processes: processes, forked children included.
+ * @foreign: programs with an own malloc().
+ * @alive: processes that still ran when recording ended.
+ * @inside: a program that has an allocator linked into it, which nobody sees; "".
+ * @allocator: its function; see allocator_inside().
+ * @more_inside: further such programs.
+ */
+struct heap_counts {
+	uint64_t objects;
+	uint64_t bytes;
+	uint64_t left;
+	uint64_t left_bytes;
+	uint64_t temporary;
+	uint64_t live;
+	uint64_t peak;
+	uint64_t peak_time;
+	int peak_pid;
+	uint64_t lost;
+	uint64_t stacks;
+	uint32_t processes;
+	uint32_t foreign;
+	uint32_t alive;
+	char inside[128];
+	const char *allocator;
+	uint32_t more_inside;
+};
+
+struct heap_drain;
+
+/* Declares the value types of such a profile. Returns 0 or a negative errno. */
+int heap_add_types(struct shstk_profile *profile, const struct heap_opts *opts);
+
+/*
+ * Number of a value type by its name ("inuse_space"), counted from 1; 0: there
+ * is none of that name.
+ */
+unsigned int heap_find_type(const char *name);
+
+/* The names of all value types, with blanks between. */
+const char *heap_type_names(void);
+
+/* Makes the shared memory. Returns 0 or a negative errno. */
+int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
+		      struct shstk_profile *profile, struct heap_drain **ret);
+void heap_drain_destroy(struct heap_drain *d);
+
+/* Value of REC_ENV for the target. */
+const char *heap_drain_env(const struct heap_drain *d);
+
+/* Reads processes that have ended. Returns 0 or -ENOMEM. */
+int heap_drain_watch(struct heap_drain *d);
+
+/* No more from now on; reads all. */
+int heap_drain_stop(struct heap_drain *d);
+
+void heap_drain_count(const struct heap_drain *d, struct heap_counts *ret);
+
+#endif

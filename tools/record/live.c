@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * live.c - the files of living processes.
+ *
+ * A file is opened where the process has it: by /proc/PID/map_files, which also has
+ * deleted ones but needs privileges, or below /proc/PID/root. When the recorder comes to
+ * look the process may be gone; then a file of that name here is taken if it is the same
+ * by its build id. Files are kept open by build id, as most programs share theirs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "tools/perf/regs.h"
+#include "tools/proc/maps.h"
+#include "tools/record/live.h"
+#include "tools/shstk.h"
+
+#define MAX_KEPT 4096
+#define VDSO_HEAD 4096 /* bytes in which its notes are */
+
+/* A file that stays open. */
+struct kept {
+	UT_hash_handle hh;
+	struct build_id id;
+	int fd;
+};
+
+struct live {
+	struct layout_files files;
+	struct kept *kept;
+	uint64_t vdso_size;
+};
+
+static struct kept *find_kept(struct live *live, const struct build_id *id)
+{
+	struct kept *k = NULL;
+
+	if (id->size)
+		HASH_FIND(hh, live->kept, id->data, id->size, k);
+	return k;
+}
+
+static bool keep(struct live *live, const struct build_id *id, int fd)
+{
+	struct kept *k;
+
+	if (!id->size || HASH_COUNT(live->kept) >= MAX_KEPT)
+		return false;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return false;
+	k->id = *id;
+	k->fd = fd;
+	HASH_ADD_KEYPTR(hh, live->kept, k->id.data, k->id.size, k);
+	if (k->hh.tbl)
+		return true;
+	free(k);
+	return false;
+}
+
+/*
+ * Is it the file that was mapped? Known by its build id; else by its inode, where it
+ * is only a file of the same name.
+ */
+static bool is_same(int fd, const struct layout_map *map, bool sure)
+{
+	struct build_id id;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return false;
+	if (map->id.size) {
+		build_id_of_file(fd, &id);
+		return id.size == map->id.size && !memcmp(id.data, map->id.data, id.size);
+	}
+	return sure || (map->inode && st.st_ino == map->inode && st.st_dev == map->dev);
+}
+
+static int open_same(const char *path, const struct layout_map *map, bool sure)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	if (is_same(fd, map, sure))
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+/* A descriptor, or a negative errno. */
+static int open_mapped(pid_t pid, const struct layout_map *map)
+{
+	char path[PATH_MAX + 64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
+		 (unsigned long long)map->start, (unsigned long long)map->end);
+	fd = open_same(path, map, true);
+	if (fd >= 0)
+		return fd;
+	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path) <
+	    (int)sizeof(path))
+		fd = open_same(path, map, true);
+	return fd >= 0 ? fd : open_same(map->path, map, false);
+}
+
+static int add_fd(struct shstk_space *space, int fd, const struct layout_map *map)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return shstk_space_add_file(space, path, map->start, map->end, map->offset);
+}
+
+/* Of all processes it is the same one, if it is as long. */
+static int add_vdso(const struct live *live, struct shstk_space *space,
+		    const struct layout_map *map)
+{
+	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
+
+	if (!vdso || live->vdso_size != map->end - map->start)
+		return -ENOENT;
+	return shstk_space_add_image(space, vdso, live->vdso_size, map->start);
+}
+
+static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
+{
+	struct live *live = arg;
+	struct kept *kept;
+	int fd, err;
+
+	if (!strcmp(map->path, "[vdso]"))
+		return add_vdso(live, space, map);
+	if (*map->path != '/' || map->path[1] == '/')
+		return -ENOENT;
+	kept = find_kept(live, &map->id);
+	if (kept)
+		return add_fd(space, kept->fd, map);
+	fd = open_mapped(pid, map);
+	if (fd < 0)
+		return fd;
+	err = add_fd(space, fd, map);
+	if (!keep(live, &map->id, fd))
+		close(fd);
+	return err;
+}
+
+static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *map)
+{
+	struct shstk_symmap_info info = {
+		.start = map->start,
+		.end = map->end,
+		.offset = map->offset,
+		.path = strncmp(map->path, "//", 2) ? map->path : "",
+		.build_id = map->id.size ? map->id.data : NULL,
+		.build_id_size = map->id.size,
+		.dev = map->dev,
+		.inode = map->inode,
+	};
+
+	(void)arg;
+	(void)pid;
+	return shstk_symproc_add(proc, &info) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static uint64_t find_vdso_size(void)
+{
+	uint64_t size = 0, vdso = getauxval(AT_SYSINFO_EHDR);
+	struct mapping m;
+	struct maps maps;
+
+	if (maps_open(getpid(), "maps", &maps))
+		return 0;
+	while (!size && maps_next(&maps, &m))
+		if (m.start == vdso)
+			size = m.end - m.start;
+	maps_close(&maps);
+	return size;
+}
+
+struct live *live_create(void)
+{
+	struct live *live = calloc(1, sizeof(*live));
+
+	if (!live)
+		return NULL;
+	live->files = (struct layout_files){ perf_regs_arch(), live, add_code, add_names };
+	live->vdso_size = find_vdso_size();
+	return live;
+}
+
+void live_destroy(struct live *live)
+{
+	struct kept *k, *next;
+
+	if (!live)
+		return;
+	HASH_ITER(hh, live->kept, k, next)
+	{
+		HASH_DEL(live->kept, k);
+		close(k->fd);
+		free(k);
+	}
+	free(live);
+}
+
+const struct layout_files *live_files(struct live *live)
+{
+	return &live->files;
+}
+
+int live_read(struct layout **layout, pid_t pid,
+	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg)
+{
+	struct mapping m;
+	struct maps maps;
+	int ret = maps_open(pid, "maps", &maps);
+
+	if (ret)
+		return ret;
+	while (ret >= 0 && maps_next(&maps, &m)) {
+		struct layout_map map = {
+			.start = m.start,
+			.end = m.end,
+			.offset = m.offset,
+			.path = (char *)m.path,
+			.dev = m.dev,
+			.inode = m.inode,
+		};
+
+		if (!m.exec)
+			continue;
+		if (!strcmp(m.path, "[vdso]") && getauxval(AT_SYSINFO_EHDR))
+			build_id_of((const void *)getauxval(AT_SYSINFO_EHDR), VDSO_HEAD, &map.id);
+		ret = layout_add(layout, pid, &map);
+		if (ret > 0)
+			ret = fn(arg, pid, &map);
+	}
+	maps_close(&maps);
+	return ret < 0 ? ret : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * live.h - the files that living processes have mapped: in containers, and deleted ones.
+ */
+#ifndef TOOLS_RECORD_LIVE_H
+#define TOOLS_RECORD_LIVE_H
+
+#include "tools/unwind/layout.h"
+
+struct live;
+
+/* Begins with no files. NULL when memory runs out. */
+struct live *live_create(void);
+
+/* Closes all files. @live may be NULL. */
+void live_destroy(struct live *live);
+
+/* How layouts find files; valid as long as @live is. */
+const struct layout_files *live_files(struct live *live);
+
+/**
+ * live_read() - what a process has mapped now
+ * @layout: the layout of process @pid, as for layout_add().
+ * @pid: the process.
+ * @fn: gets what was not there yet, returns 0 or -ENOMEM.
+ * @arg: for @fn.
+ *
+ * Return: 0, -ENOMEM, or a negative errno of /proc/PID/maps.
+ */
+int live_read(struct layout **layout, pid_t pid,
+	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg);
+
+#endif

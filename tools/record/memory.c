@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * memory.c - the memory that `shstk record` shares with what it preloads.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "tools/record/memory.h"
+
+int memory_create(const char *name, uint64_t size, struct memory *ret)
+{
+	ret->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (ret->fd < 0 || ftruncate(ret->fd, size) ||
+	    fcntl(ret->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	if (getrandom(&ret->cookie, sizeof(ret->cookie), 0) != sizeof(ret->cookie))
+		return -EIO;
+	snprintf(ret->env, sizeof(ret->env), "/proc/%d/fd/%d %llx", getpid(), ret->fd,
+		 (unsigned long long)ret->cookie);
+	return 0;
+}
+
+void memory_destroy(struct memory *memory)
+{
+	if (memory->fd >= 0)
+		close(memory->fd);
+	memory->fd = -1;
+}

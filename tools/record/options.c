@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * options.c - the options of `shstk record`, and which go together.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/inject/agent/ring.h"
+#include "tools/record/heap.h"
+#include "tools/record/options.h"
+#include "tools/shstk.h"
+
+#define DEFAULT_FREQ 199
+#define MAX_FREQ 10000
+
+enum {
+	OPT_WALL = 256,
+	OPT_DURATION,
+	OPT_EVERY,
+	OPT_DEPTH,
+	OPT_BUFFER,
+	OPT_VIA,
+	OPT_CGROUP,
+	OPT_OFF_CPU,
+	OPT_KERNEL,
+	OPT_PERF_DATA,
+	OPT_CHECK,
+	OPT_HEAP,
+	OPT_HEAP_SAMPLE,
+	OPT_HEAP_MMAP,
+	OPT_HEAP_SHOW,
+};
+
+static const struct argp_option options[] = {
+	{ "freq", 'F', "HZ", 0, "samples per second and thread, 1 to 10000 (199)", 0 },
+	{ "wall", OPT_WALL, NULL, 0,
+	  "sample wall-clock time, also of sleeping threads, not CPU time", 0 },
+	{ "duration", OPT_DURATION, "TIME", 0,
+	  "stop recording after this time, in seconds or with a unit (500ms, 1.5s, 10m, 2h, 1d); the command goes on",
+	  0 },
+	{ "every", OPT_EVERY, "TIME", 0,
+	  "write a profile each time that much has passed, and begin the next one", 0 },
+	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 16 to 4096 (1024)", 0 },
+	{ "buffer", OPT_BUFFER, "KIB", 0, "ring per thread, or per CPU, a power of two", 0 },
+	{ "via", OPT_VIA, "auto|agent|perf|copies", 0,
+	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel) or auto",
+	  0 },
+	{ "pid", 'p', "PID", 0, "record a running process, with all it starts; may be repeated",
+	  0 },
+	{ "all", 'a', NULL, 0, "record the whole system, as long as COMMAND runs if there is one",
+	  0 },
+	{ "cgroup", OPT_CGROUP, "PATH", 0,
+	  "record a cgroup, as long as COMMAND runs if there is one", 0 },
+	{ "event", 'e', "EVENT", 0, "sample by another event than cpu-clock, such as cycles", 0 },
+	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
+	  "where threads wait, and how long, instead of where they run", 0 },
+	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
+	{ "perf-data", OPT_PERF_DATA, "FILE", 0,
+	  "write what the kernel recorded to FILE as well, for shstk unwind and perf script", 0 },
+	{ "check-sources", OPT_CHECK, NULL, 0,
+	  "take each stack from hardware and by software, and compare", 0 },
+	{ "heap", OPT_HEAP, NULL, 0,
+	  "record allocations: what is allocated where, in use, and never freed", 0 },
+	{ "heap-sample", OPT_HEAP_SAMPLE, "BYTES", 0,
+	  "with --heap: sample one allocation in BYTES (524288 as Go does), not all; implies --heap",
+	  0 },
+	{ "heap-mmap", OPT_HEAP_MMAP, NULL, 0, "with --heap: mmap() too; implies --heap", 0 },
+	{ "heap-show", OPT_HEAP_SHOW, "TYPE", 0,
+	  "with --heap: what is shown where one value is: inuse_space, peak_space (the default), alloc_space, ...; implies --heap",
+	  0 },
+	{ "quiet", 'q', NULL, 0, "no progress line, no summary", 0 },
+	{ 0 },
+};
+
+/* A number with a unit, seconds without; returns seconds. */
+static double parse_time(struct argp_state *state, const char *arg)
+{
+	static const struct {
+		const char *name;
+		double seconds;
+	} units[] = {
+		{ "", 1 }, { "ms", 1e-3 }, { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 },
+	};
+	char *end;
+	double value = strtod(arg, &end);
+
+	for (size_t i = 0; end != arg && i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(end, units[i].name) && value > 0 && value * units[i].seconds <= 1e9)
+			return value * units[i].seconds;
+	argp_failure(
+		state, EXIT_USAGE, 0,
+		"duration '%s' is not a time: a number above 0 with ms, s, m, h or d behind it, or of seconds",
+		arg);
+	return 0;
+}
+
+static void parse_via(struct argp_state *state, struct record_opts *o, const char *arg)
+{
+	static const char *const names[] = { "auto", "agent", "perf", "copies" };
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!strcmp(arg, names[i])) {
+			o->via = i;
+			return;
+		}
+	}
+	argp_failure(state, EXIT_USAGE, 0, "'%s' is not agent, perf, copies or auto", arg);
+}
+
+static void parse_pid(struct argp_state *state, struct record_opts *o, const char *arg)
+{
+	if (o->nr_pids == RECORD_MAX_PIDS)
+		argp_failure(state, EXIT_USAGE, 0, "more than %d processes", RECORD_MAX_PIDS);
+	o->pids[o->nr_pids++] = parse_number(state, "process ID", arg, 1, INT_MAX);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct record_opts *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->output;
+		return 0;
+	case 'F':
+		o->freq = parse_number(state, "frequency", arg, 1, MAX_FREQ);
+		return 0;
+	case OPT_WALL:
+		o->wall = true;
+		return 0;
+	case OPT_DURATION:
+		o->duration = parse_time(state, arg);
+		return 0;
+	case OPT_EVERY:
+		o->every = parse_time(state, arg);
+		return 0;
+	case OPT_DEPTH:
+		o->depth = parse_number(state, "depth", arg, REC_MIN_DEPTH, REC_MAX_DEPTH);
+		return 0;
+	case OPT_BUFFER:
+		o->buffer = parse_number(state, "buffer", arg, 16, 65536);
+		return 0;
+	case OPT_VIA:
+		parse_via(state, o, arg);
+		return 0;
+	case 'p':
+		parse_pid(state, o, arg);
+		return 0;
+	case 'a':
+		o->all = true;
+		return 0;
+	case OPT_CGROUP:
+		o->cgroup = arg;
+		return 0;
+	case 'e':
+		o->event = perf_event_find(arg);
+		if (!o->event)
+			argp_failure(state, EXIT_USAGE, 0, "unknown event '%s'; known are %s", arg,
+				     perf_event_names());
+		return 0;
+	case OPT_OFF_CPU:
+		o->off_cpu = true;
+		return 0;
+	case OPT_CHECK:
+		o->check = true;
+		o->via = VIA_AGENT;
+		return 0;
+	case OPT_KERNEL:
+		o->kernel = true;
+		return 0;
+	case OPT_PERF_DATA:
+		o->perf_data = arg;
+		return 0;
+	case OPT_HEAP:
+		o->heap = true;
+		return 0;
+	case OPT_HEAP_SAMPLE:
+		o->heap_sample = parse_number(state, "heap-sample", arg, 1, 1ul << 40);
+		o->heap = true;
+		return 0;
+	case OPT_HEAP_MMAP:
+		o->heap = o->heap_mmap = true;
+		return 0;
+	case OPT_HEAP_SHOW:
+		o->output.type = heap_find_type(arg);
+		if (!o->output.type)
+			argp_failure(state, EXIT_USAGE, 0,
+				     "heap-show: there is no '%s', known are %s", arg,
+				     heap_type_names());
+		o->heap = true;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &output_argp, 0, NULL, 0 },
+	{ 0 },
+};
+
+const struct argp record_argp = {
+	.options = options,
+	.parser = parse,
+	.children = children,
+	.args_doc =
+		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
+	.doc = "Profile COMMAND and its children, or what runs already."
+	       "\v"
+	       "By default each thread is sampled by its CPU time. The kernel "
+	       "checks CPU-time timers in its tick: more samples per second than "
+	       "CONFIG_HZ (250 on Debian) come as fewer, heavier ones.\n\n"
+	       "The exit status is that of COMMAND (128+N if signal N ended it); "
+	       "2 if options are wrong, 125 if recording failed, 126 if COMMAND "
+	       "could not be executed, 127 if it was not found.",
+};
+
+bool record_counts_time(const struct record_opts *o)
+{
+	return !o->event || o->event->clock;
+}
+
+static int check_buffer(const struct record_opts *o)
+{
+	unsigned long buffer = o->buffer ? o->buffer : RECORD_BUFFER;
+
+	if (buffer & (buffer - 1)) {
+		complain("buffer of %lu KiB is not a power of two", buffer);
+		return EXIT_USAGE;
+	}
+	if (o->via == VIA_AGENT && buffer * 1024 < rec_min_ring(o->depth)) {
+		complain("a depth of %lu frames needs a buffer of %u KiB or more", o->depth,
+			 rec_min_ring(o->depth) / 1024);
+		return EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* What only the kernel can do; NULL: nothing. */
+const char *record_needs_kernel(const struct record_opts *o)
+{
+	return o->nr_pids   ? "--pid" :
+	       o->perf_data ? "--perf-data" :
+	       o->every > 0 ? "--every" :
+	       o->all	    ? "--all" :
+	       o->cgroup    ? "--cgroup" :
+	       o->event	    ? "--event" :
+	       o->off_cpu   ? "--off-cpu" :
+	       o->kernel    ? "--kernel" :
+			      NULL;
+}
+
+static int check_targets(const struct record_opts *o)
+{
+	int targets = !!o->nr_pids + o->all + !!o->cgroup;
+
+	if (!o->command && !targets)
+		complain("no command given; see shstk record --help");
+	else if (targets > 1 || (o->command && o->nr_pids))
+		complain("more than one of --pid, --all, --cgroup and a command to record");
+	else if (o->perf_data && o->wall)
+		complain("--perf-data does not go with --wall: a file is of one event");
+	else if (o->off_cpu && (o->event || o->wall))
+		complain("--off-cpu does not go with --event or --wall");
+	else if (o->wall && !record_counts_time(o))
+		complain("--wall does not go with an event that is no clock");
+	else if (o->heap && (o->via > VIA_AGENT || o->wall || record_needs_kernel(o)))
+		complain("%s does not go with --heap", record_needs_kernel(o) ?
+							       record_needs_kernel(o) :
+						       o->wall ? "--wall" :
+								 "--via");
+	else if (o->via == VIA_AGENT && record_needs_kernel(o))
+		complain("%s does not go with --via=agent", record_needs_kernel(o));
+	else
+		return 0;
+	return EXIT_USAGE;
+}
+
+void record_options_init(struct record_opts *o)
+{
+	*o = (struct record_opts){
+		.freq = DEFAULT_FREQ,
+		.depth = 1024,
+	};
+}
+
+int record_options_check(struct record_opts *o)
+{
+	int status = check_targets(o);
+
+	if (!status)
+		status = check_buffer(o);
+	if (!status)
+		status = output_check(&o->output, EXIT_OWN);
+	for (unsigned int i = 0; !status && o->every > 0 && i < o->output.nr; i++) {
+		if (strcmp(o->output.paths[i], "-"))
+			continue;
+		complain("--every needs files: it does not go with standard output");
+		status = EXIT_USAGE;
+	}
+	if (o->heap && !o->output.type)
+		o->output.type = heap_find_type("peak_space");
+	return status;
+}

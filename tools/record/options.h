@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * options.h - the options of `shstk record`, and which go together.
+ */
+#ifndef TOOLS_RECORD_OPTIONS_H
+#define TOOLS_RECORD_OPTIONS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "tools/output.h"
+#include "tools/perf/rings.h"
+#include "tools/record/via.h"
+
+#define RECORD_MAX_PIDS 64
+#define RECORD_BUFFER 256 /* KiB of a ring where nothing else is said */
+
+/**
+ * struct record_opts - what was asked for
+ * @output: what to write.
+ * @freq: samples per second and thread.
+ * @depth: most frames of a stack.
+ * @buffer: KiB of a ring, 0: what the back end takes.
+ * @duration: seconds until recording stops, 0: when the command ends.
+ * @every: seconds after which a profile is written and the next one begun, 0: there is one.
+ * @wall: sample wall-clock time.
+ * @quiet: say nothing but what went wrong.
+ * @command: to be started; NULL: what runs already.
+ * @via: who samples.
+ * @why: why nothing better than the agent was chosen, or NULL.
+ * @pids: processes to record,
+ * @nr_pids: so many.
+ * @cgroup: path of a cgroup to record, or NULL.
+ * @event: other than cpu-clock, or NULL.
+ * @perf_data: file to write the kernel's records to as well, or NULL.
+ * @all: record the whole system.
+ * @off_cpu: where threads wait, instead of where they run.
+ * @kernel: with the kernel's functions.
+ * @check: take each stack by hardware and by software.
+ * @heap: allocations instead of time,
+ * @heap_mmap: mmap() too,
+ * @heap_sample: one in so many bytes, 0: all of them.
+ */
+struct record_opts {
+	struct output output;
+	unsigned long freq;
+	unsigned long depth;
+	unsigned long buffer;
+	double duration;
+	double every;
+	bool wall;
+	bool quiet;
+	char *const *command;
+	enum via via;
+	const char *why;
+	pid_t pids[RECORD_MAX_PIDS];
+	unsigned int nr_pids;
+	const char *cgroup;
+	const struct perf_event *event;
+	const char *perf_data;
+	bool all;
+	bool off_cpu;
+	bool kernel;
+	bool check;
+	bool heap;
+	bool heap_mmap;
+	unsigned long heap_sample;
+};
+
+/* What holds if nothing is said. */
+void record_options_init(struct record_opts *o);
+
+/* Do they go together? Returns 0; or an exit status, and it was said why not. */
+int record_options_check(struct record_opts *o);
+
+/* Does a sample stand for time? No: for so many events. */
+bool record_counts_time(const struct record_opts *o);
+
+/* An option given that only the kernel can do; NULL: none. */
+const char *record_needs_kernel(const struct record_opts *o);
+
+#endif

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * parts.c - see parts.h.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/record/parts.h"
+#include "tools/record/samples.h"
+#include "tools/shstk.h"
+
+/* Until the one before is written: there is one at a time. */
+static void wait_writer(struct recording *r)
+{
+	int status;
+
+	while (r->writer > 0 && waitpid(r->writer, &status, 0) < 0 && errno == EINTR)
+		;
+	r->writer = 0;
+}
+
+/* In a process of its own, which signals for the recorder shall not end. */
+static void write_part(struct recording *r)
+{
+	const struct record_opts *o = r->opts;
+	bool ok = output_write(&r->opts->output, r->profile, record_title(o));
+	char *names = output_names(&o->output);
+
+	if (ok && !o->quiet && names)
+		complain("%s", names + strspn(names, " "));
+	free(names);
+	_exit(ok ? 0 : EXIT_OWN);
+}
+
+static int start_writer(struct recording *r)
+{
+	fflush(NULL);
+	r->writer = fork();
+	if (!r->writer) {
+		setpgid(0, 0);
+		write_part(r);
+	}
+	return r->writer < 0 ? -ENOMEM : 0;
+}
+
+int parts_end(struct recording *r)
+{
+	wait_writer(r);
+	return output_stamp(&r->opts->output, time(NULL));
+}
+
+int parts_next(struct recording *r)
+{
+	struct shstk_profile *profile = r->profile;
+	struct shstk_symbols *symbols = r->symbols;
+	int ret = parts_end(r);
+
+	if (!ret)
+		record_finish_profile(r);
+	if (!ret)
+		ret = start_writer(r);
+	if (ret)
+		return ret;
+	r->profile = NULL;
+	r->symbols = NULL;
+	ret = samples_begin(r);
+	if (!ret)
+		r->backend->renew(r);
+	shstk_profile_destroy(profile);
+	shstk_symbols_destroy(symbols);
+	r->started = now_ns(CLOCK_MONOTONIC);
+	r->realtime = now_ns(CLOCK_REALTIME);
+	return ret;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * parts.h - a recording in several profiles, one after the other (--every).
+ */
+#ifndef TOOLS_RECORD_PARTS_H
+#define TOOLS_RECORD_PARTS_H
+
+#include "tools/record/backend.h"
+
+/**
+ * parts_next() - write what was recorded since the last time, and begin anew
+ * @r: the recording.
+ *
+ * A child process writes, so that recording goes on meanwhile. Nothing is kept of
+ * what is written: memory is that of one part.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int parts_next(struct recording *r);
+
+/* The last part is about to be written: names its files. Returns as parts_next(). */
+int parts_end(struct recording *r);
+
+#endif

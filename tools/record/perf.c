@@ -1,0 +1,656 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * perf.c - from the kernel's records to a profile.
+ *
+ * A sample has a callchain that the kernel made, or a copy of the stack that is unwound
+ * here (tools/unwind/layout.h), by what the process had mapped then (population.h).
+ *
+ * Time off the CPU: a sample at each switch away keeps the thread's stack, the
+ * switch back says how long it lasted.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "libshstk/shstk.h"
+#include "tools/perf/sample.h"
+#include "tools/proc/shadow.h"
+#include "tools/proc/tasks.h"
+#include "tools/record/perf.h"
+#include "tools/record/population.h"
+#include "tools/shstk.h"
+
+#define MAX_KERNEL 512 /* entries of the kernel's part */
+#define MAX_ENTRIES (MAX_KERNEL + 4096)
+#define MAX_TARGETS 65536
+#define MAX_ROUNDS 16
+
+/* The copy of a stack grows to the next of these when it is too small for some. */
+static const unsigned int copies[] = { PERF_FIRST_COPY, 32768, 65528 };
+
+#define NR_COPIES (sizeof(copies) / sizeof(*copies))
+
+struct perf_drain {
+	struct perf_rings *rings;
+	struct perf_opts opts; /* as these are opened */
+	uint64_t lost; /* by earlier ones */
+	uint64_t since; /* samples from before that time are of earlier ones */
+	unsigned int copy; /* index in copies[] */
+	uint64_t window, beyond; /* samples since the copy grew, those it was too small for */
+	struct shstk_profile *profile;
+	struct population all;
+	struct perf_writer *writer; /* of all records, or NULL */
+	unsigned int max_stack; /* entries of a callchain */
+	unsigned int depth; /* entries of a stack that is unwound */
+	bool keep_times;
+	bool kernel;
+	bool copies; /* stacks are copied, */
+	bool chains; /* and callchains are exact where there is a shadow stack */
+	bool wide; /* not only given processes */
+	int root; /* of all that is seen only this process, from exec on, and what it starts; 0: all */
+	pid_t *pids;
+	struct pollfd *ends; /* of each: readable when it has ended */
+	size_t nr_pids;
+	struct drain_counts counts;
+	struct perf_counts more;
+	uint64_t pcs[MAX_ENTRIES];
+	uint64_t sps[MAX_ENTRIES];
+	uint8_t marks[MAX_ENTRIES];
+};
+
+/* ---- samples ---- */
+
+static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
+{
+	for (unsigned int i = 0; i < s->nr; i++)
+		if (!(s->pcs[i] >> 63) &&
+		    shstk_symproc_find(proc, s->pcs[i] - !!i)->kind == SHSTK_SYMMAP_NONE)
+			return true;
+	return false;
+}
+
+static void count_end(struct perf_drain *d, int end)
+{
+	if (end == SHSTK_END_COMPLETE)
+		return;
+	d->counts.truncated++;
+	d->more.cut += end == SHSTK_END_CAPACITY;
+	d->more.beyond += end == SHSTK_END_READ;
+}
+
+static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc *proc,
+		      const struct stack *s, uint64_t time, uint64_t value)
+{
+	int64_t values[2] = { 1, value < INT64_MAX ? (int64_t)value : 0 };
+	struct shstk_sample sample = {
+		.proc = proc,
+		.tid = t->tid,
+		.comm = t->comm,
+		.pcs = s->pcs,
+		.marks = s->marks,
+		.nr = s->nr,
+		.end = s->end,
+		.note = s->note,
+		.time = time,
+		.values = values,
+	};
+
+	if (!t->sampled)
+		d->counts.threads++;
+	if (!t->process->sampled)
+		d->counts.processes++;
+	t->sampled = true;
+	t->process->sampled = true;
+	d->counts.samples++;
+	d->counts.weight += values[1];
+	count_end(d, s->note ? SHSTK_END_COMPLETE : s->end);
+	return shstk_profile_add(d->profile, &sample);
+}
+
+/* Adds the part of a callchain behind @context, whose first entry is a program counter. */
+static void add_chain(struct perf_drain *d, const struct perf_sample *sample, uint64_t context,
+		      unsigned int max, struct stack *s)
+{
+	bool wanted = false, first = false;
+
+	for (uint64_t i = 0; i < sample->nr; i++) {
+		uint64_t pc = sample->chain[i];
+
+		if (pc >= PERF_CONTEXT_MAX) {
+			first = wanted = pc == context;
+		} else if (wanted && s->nr < max) {
+			d->marks[s->nr] = first ? SHSTK_MARK_PC : 0;
+			d->pcs[s->nr++] = pc;
+			first = false;
+		}
+	}
+}
+
+/* Is the callchain of a shadow stack? */
+static bool has_shadow_stack(struct process *p)
+{
+	struct areas areas;
+
+	if (p->shadow < 0) {
+		p->shadow = 0;
+		if (!areas_read(p->pid, &areas)) {
+			p->shadow = areas.n > 0;
+			free(areas.v);
+		}
+	}
+	return p->shadow > 0;
+}
+
+static void add_user_chain(struct perf_drain *d, const struct perf_sample *sample, struct stack *s)
+{
+	unsigned int before = s->nr;
+
+	add_chain(d, sample, PERF_CONTEXT_USER, MAX_ENTRIES, s);
+	s->end = s->nr - before >= d->max_stack ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
+}
+
+/* Unwinds the copy of the stack. */
+static int add_copy(struct perf_drain *d, struct task *t, const struct perf_sample *sample,
+		    struct stack *s)
+{
+	struct process *p = t->process;
+	struct stack_copy copy = { &sample->regs, sample->stack, sample->stack_size };
+	struct unwound user = {
+		.pcs = d->pcs + s->nr,
+		.marks = d->marks + s->nr,
+		.sps = d->sps,
+		.max = d->depth,
+	};
+	int ret = layout_unwind(p->layout, p->pid, &copy, &user);
+
+	if (ret)
+		return ret;
+	s->beyond = user.end == SHSTK_END_READ;
+	s->continued = beyond_continue(&t->beyond, &user, sample->stack_size);
+	s->nr += user.nr;
+	s->end = user.end;
+	return 0;
+}
+
+/*
+ * While a program is being executed the registers are those of the old one, whose stack
+ * is gone; a process that ends has none.
+ */
+static int find_note(const struct process *p, const struct perf_sample *sample)
+{
+	if (!sample->abi)
+		return layout_empty(p->layout) ? SHSTK_NOTE_NONE : SHSTK_NOTE_EXIT;
+	if (sample->user_mode)
+		return SHSTK_NOTE_NONE;
+	return !sample->stack_size || (p->executed && !layout_has(p->layout, sample->regs.pc)) ?
+		       SHSTK_NOTE_LOADER :
+		       SHSTK_NOTE_NONE;
+}
+
+/* The stack of a sample: that of the kernel, if it is wanted, and that of user space. */
+static int make_stack(struct perf_drain *d, struct task *t, const struct perf_sample *sample,
+		      struct stack *ret)
+{
+	struct process *p = t->process;
+
+	*ret = (struct stack){ .pcs = d->pcs, .marks = d->marks };
+	if (d->kernel)
+		add_chain(d, sample, PERF_CONTEXT_KERNEL, MAX_KERNEL, ret);
+	if (!d->copies || sample->abi == PERF_SAMPLE_REGS_ABI_32 ||
+	    (d->chains && has_shadow_stack(p))) {
+		add_user_chain(d, sample, ret);
+		return 0;
+	}
+	ret->note = find_note(p, sample);
+	if (!sample->abi || ret->note)
+		return 0;
+	return add_copy(d, t, sample, ret);
+}
+
+/* Keeps the stack at which a thread left its CPU. */
+static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct stack *s,
+		      uint64_t time)
+{
+	task_forget_stack(t);
+	t->stack.pcs = malloc(s->nr * 9 + 1);
+	if (!t->stack.pcs)
+		return -ENOMEM;
+	t->stack.marks = (uint8_t *)&t->stack.pcs[s->nr];
+	memcpy(t->stack.pcs, s->pcs, s->nr * sizeof(*s->pcs));
+	memcpy(t->stack.marks, s->marks, s->nr);
+	t->stack.nr = s->nr;
+	t->stack.end = s->end;
+	t->stack.note = s->note;
+	t->proc = proc;
+	t->left = time;
+	return 0;
+}
+
+static int take_sample(struct perf_drain *d, const struct perf_record *r)
+{
+	struct perf_sample sample;
+	struct shstk_symproc *proc;
+	struct stack stack;
+	struct task *t;
+	int ret;
+
+	d->window++;
+	if (r->pid <= 0 || r->tid <= 0 || !perf_sample_parse(r, d->copies, &sample))
+		return 0;
+	t = population_task(&d->all, r->pid, r->tid);
+	proc = t ? population_names(&d->all, t->process) : NULL;
+	if (!proc)
+		return -ENOMEM;
+	ret = make_stack(d, t, &sample, &stack);
+	/* A process known only from /proc may have mapped more since. */
+	if (!ret && (stack.end == SHSTK_END_BAD_PC || unknown_address(proc, &stack)) &&
+	    population_read_maps(&d->all, t->process))
+		ret = make_stack(d, t, &sample, &stack);
+	if (ret)
+		return ret;
+	d->beyond += stack.beyond;
+	d->more.continued += stack.continued;
+	d->more.compat += sample.abi == PERF_SAMPLE_REGS_ABI_32;
+	if (r->which == PERF_OFF)
+		return t->exited ? 0 : keep_stack(t, proc, &stack, r->time);
+	return add_sample(d, t, proc, &stack, r->time, sample.period);
+}
+
+static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
+{
+	int ret = 0;
+
+	if (!t->left)
+		return 0;
+	/* It left when this profile had not begun. */
+	if (!t->proc)
+		t->proc = population_names(&d->all, t->process);
+	if (!t->proc)
+		return -ENOMEM;
+	if (time > t->left)
+		ret = add_sample(d, t, t->proc, &t->stack, t->left, time - t->left);
+	task_forget_stack(t);
+	return ret;
+}
+
+static int take_switch(struct perf_drain *d, const struct perf_record *r)
+{
+	struct task *t = population_find_task(&d->all, r->tid);
+
+	if (!t || r->misc & PERF_RECORD_MISC_SWITCH_OUT)
+		return 0;
+	return came_back(d, t, r->time);
+}
+
+static void take_exit(struct perf_drain *d, const struct perf_record *r)
+{
+	struct task *t = population_exit(&d->all, r);
+
+	/* A CPU's own events still see it leave, until it is reaped. */
+	if (t)
+		population_leave(&d->all, t, d->wide);
+	population_age(&d->all, r->time);
+}
+
+/* Of a process that is to be recorded, if not all are? */
+static bool is_ours(struct perf_drain *d, const struct perf_record *r)
+{
+	struct task *t;
+
+	if (!d->root)
+		return true;
+	t = population_find_task(&d->all, r->tid);
+	if (t && r->pid == d->root && r->type == PERF_RECORD_COMM &&
+	    r->misc & PERF_RECORD_MISC_COMM_EXEC)
+		t->process->ours = true;
+	return t && t->process->ours;
+}
+
+static int take_record(void *arg, const struct perf_record *r)
+{
+	struct perf_drain *d = arg;
+	const uint64_t *body = r->body;
+
+	if (r->type == PERF_RECORD_LOST && r->size >= 16)
+		d->counts.lost += body[1];
+	if (r->type == PERF_RECORD_LOST_SAMPLES && r->size >= 8)
+		d->counts.lost += body[0];
+	d->more.throttled += r->type == PERF_RECORD_THROTTLE;
+	if (!is_ours(d, r) || (r->type == PERF_RECORD_SAMPLE && r->time < d->since))
+		return 0;
+	d->all.time = r->time;
+	if (d->writer)
+		perf_writer_add(d->writer, r);
+	switch (r->type) {
+	case PERF_RECORD_SAMPLE:
+		return take_sample(d, r);
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		return take_switch(d, r);
+	case PERF_RECORD_MMAP2:
+		return population_mmap(&d->all, r);
+	case PERF_RECORD_COMM:
+		return population_comm(&d->all, r);
+	case PERF_RECORD_FORK:
+		return population_fork(&d->all, r);
+	case PERF_RECORD_EXIT:
+		take_exit(d, r);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* ---- begin and end ---- */
+
+/* Adds the threads of a process, or all processes, that are not there yet. */
+static int add_tasks(pid_t pid, pid_t **list, size_t *nr)
+{
+	DIR *dir = tasks_open(pid);
+	pid_t *more, number;
+	size_t i;
+
+	if (!dir)
+		return -errno;
+	while (*nr < MAX_TARGETS && (number = tasks_next(dir))) {
+		for (i = 0; i < *nr && (*list)[i] != number; i++)
+			;
+		if (i < *nr)
+			continue;
+		more = reallocarray(*list, *nr + 1, sizeof(*more));
+		if (!more) {
+			closedir(dir);
+			return -ENOMEM;
+		}
+		*list = more;
+		more[(*nr)++] = number;
+	}
+	closedir(dir);
+	return 0;
+}
+
+/* The threads of all processes, until no new ones turn up. */
+static int list_threads(const pid_t *pids, size_t nr_pids, pid_t **ret, size_t *nr)
+{
+	size_t before;
+	int round = 0;
+
+	do {
+		before = *nr;
+		for (size_t i = 0; i < nr_pids; i++)
+			if (add_tasks(pids[i], ret, nr) == -ENOMEM)
+				return -ENOMEM;
+	} while (*nr != before && ++round < MAX_ROUNDS);
+	return *nr ? 0 : -ESRCH;
+}
+
+/* A process that is there already, with its threads. */
+static int meet(struct perf_drain *d, pid_t pid)
+{
+	DIR *dir = tasks_open(pid);
+	int ret = population_process(&d->all, pid) ? 0 : -ENOMEM;
+	pid_t tid;
+
+	while (dir && !ret && (tid = tasks_next(dir)))
+		ret = population_task(&d->all, pid, tid) ? 0 : -ENOMEM;
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+/* What is there already: only what recording does not see begin. */
+static int look_around(struct perf_drain *d)
+{
+	DIR *dir = d->wide && !d->root ? tasks_open(0) : NULL;
+	int ret = 0;
+	pid_t pid;
+
+	for (size_t i = 0; i < d->nr_pids && !ret; i++)
+		ret = meet(d, d->pids[i]);
+	while (dir && !ret && (pid = tasks_next(dir)))
+		ret = meet(d, pid);
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+static int begin(struct perf_drain *d, const struct perf_record_opts *opts, char *err, size_t size)
+{
+	struct perf_opts rings = opts->rings;
+	pid_t *threads = NULL;
+	size_t nr = 0;
+	int ret = 0;
+
+	if (d->root) {
+		rings.nr_pids = 0;
+		rings.on_exec = false;
+	} else if (rings.nr_pids && !rings.on_exec) {
+		ret = list_threads(rings.pids, rings.nr_pids, &threads, &nr);
+		rings.pids = threads;
+		rings.nr_pids = nr;
+	}
+	if (!ret)
+		ret = perf_rings_open(&rings, &d->rings, err, size);
+	d->opts = rings;
+	d->opts.on_exec = false;
+	if (ret == -ESRCH)
+		snprintf(err, size, "process %d: %s", *opts->rings.pids, strerror(ESRCH));
+	if (!ret)
+		ret = look_around(d);
+	free(threads);
+	return ret;
+}
+
+static int keep_pids(struct perf_drain *d, const pid_t *pids, size_t nr)
+{
+	d->pids = calloc(nr + 1, sizeof(*d->pids));
+	d->ends = calloc(nr + 1, sizeof(*d->ends));
+	if (!d->pids || !d->ends)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		d->pids[i] = pids[i];
+		d->ends[i].fd = syscall(SYS_pidfd_open, pids[i], 0);
+		d->ends[i].events = POLLIN;
+	}
+	d->nr_pids = nr;
+	return 0;
+}
+
+int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
+		      struct shstk_profile *profile, struct perf_drain **ret, char *err,
+		      size_t size)
+{
+	struct perf_drain *d = calloc(1, sizeof(*d));
+	size_t nr = opts->rings.nr_pids;
+	int error;
+
+	snprintf(err, size, "cannot set up recording: %s", strerror(ENOMEM));
+	if (!d)
+		return -ENOMEM;
+	d->profile = profile;
+	d->max_stack = opts->rings.max_stack;
+	d->depth = opts->depth;
+	d->kernel = opts->rings.kernel;
+	d->copies = opts->rings.copy;
+	d->more.copy = opts->rings.copy;
+	d->chains = opts->chains;
+	d->wide = !nr || opts->tree;
+	d->root = opts->tree ? *opts->rings.pids : 0;
+	d->keep_times = opts->keep_times;
+	if (d->keep_times)
+		shstk_profile_keep_times(profile);
+	error = population_init(&d->all, symbols);
+	if (!error && opts->perf_data) {
+		error = perf_writer_create(opts->perf_data, &opts->rings, &d->writer);
+		snprintf(err, size, "cannot write %s: %s", opts->perf_data, strerror(-error));
+	}
+	d->all.writer = d->writer;
+	if (!error)
+		error = keep_pids(d, opts->rings.pids, nr);
+	if (!error)
+		error = begin(d, opts, err, size);
+	if (error) {
+		perf_drain_destroy(d);
+		return error;
+	}
+	*ret = d;
+	return 0;
+}
+
+void perf_drain_destroy(struct perf_drain *d)
+{
+	if (!d)
+		return;
+	perf_rings_close(d->rings);
+	perf_writer_close(d->writer);
+	population_deinit(&d->all);
+	for (size_t i = 0; i < d->nr_pids; i++)
+		if (d->ends[i].fd >= 0)
+			close(d->ends[i].fd);
+	free(d->pids);
+	free(d->ends);
+	free(d);
+}
+
+/* All threads that are known and live. They are counted if @list is NULL. */
+static size_t list_tasks(const struct population *all, pid_t *list, size_t max)
+{
+	struct task *t, *next;
+	size_t nr = 0;
+
+	HASH_ITER(hh, all->tasks, t, next)
+	if (!t->exited && nr < max) {
+		if (list)
+			list[nr] = t->tid;
+		nr++;
+	}
+	return nr;
+}
+
+/*
+ * Opens other events, with larger copies, for all that is recorded. Both record for a
+ * moment, so that nothing that happens to processes is missed; it does no harm twice.
+ */
+static int replace_rings(struct perf_drain *d)
+{
+	struct perf_opts opts = d->opts;
+	struct perf_rings *rings;
+	pid_t *list = NULL;
+	uint64_t lost, stopped;
+	char err[256];
+	int ret = 0;
+
+	opts.copy = copies[d->copy];
+	if (opts.nr_pids) {
+		list = calloc(MAX_TARGETS, sizeof(*list));
+		opts.nr_pids = list ? list_tasks(&d->all, list, MAX_TARGETS) : 0;
+		opts.pids = list;
+		ret = opts.nr_pids ? 0 : -ESRCH;
+	}
+	if (!ret)
+		ret = perf_rings_open(&opts, &rings, err, sizeof(err));
+	free(list);
+	if (ret) {
+		d->copy = NR_COPIES; /* what there is must do */
+		return 0;
+	}
+	perf_rings_stop(d->rings);
+	stopped = now_ns(CLOCK_MONOTONIC);
+	ret = perf_rings_read(d->rings, true, take_record, d);
+	if (perf_rings_lost(d->rings, &lost))
+		d->lost += lost;
+	perf_rings_close(d->rings);
+	d->rings = rings;
+	d->since = stopped;
+	d->more.copy = opts.copy;
+	return ret;
+}
+
+/* More than one stack of 200 is larger than what is copied. */
+static bool too_small(const struct perf_drain *d)
+{
+	return d->copies && d->copy + 1 < NR_COPIES && d->beyond >= 4 &&
+	       d->beyond > d->window / 200;
+}
+
+int perf_drain_take(struct perf_drain *d)
+{
+	int ret = perf_rings_read(d->rings, false, take_record, d);
+
+	if (ret || !too_small(d))
+		return ret;
+	d->copy++;
+	d->window = d->beyond = 0;
+	return replace_rings(d);
+}
+
+void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
+		      struct shstk_profile *profile)
+{
+	uint64_t lost = d->counts.lost;
+
+	d->profile = profile;
+	if (d->keep_times)
+		shstk_profile_keep_times(profile);
+	population_renew(&d->all, symbols);
+	d->counts = (struct drain_counts){ .lost = lost };
+}
+
+int perf_drain_stop(struct perf_drain *d)
+{
+	uint64_t end = now_ns(CLOCK_MONOTONIC);
+	struct task *t, *next;
+	int ret;
+
+	perf_rings_stop(d->rings);
+	ret = perf_rings_read(d->rings, true, take_record, d);
+	/* Those that are away still have been so until now. */
+	HASH_ITER(hh, d->all.tasks, t, next)
+	if (!ret)
+		ret = came_back(d, t, end);
+	d->more.unwritten = perf_writer_close(d->writer);
+	d->writer = d->all.writer = NULL;
+	return ret;
+}
+
+void perf_drain_left(const struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg)
+{
+	if (!d->wide || d->root)
+		population_alive(&d->all, d->root, fn, arg);
+}
+
+unsigned int perf_drain_alive(const struct perf_drain *d)
+{
+	unsigned int alive = 0;
+
+	poll(d->ends, d->nr_pids, 0);
+	/* A thread's number has no descriptor. */
+	for (size_t i = 0; i < d->nr_pids; i++)
+		alive += d->ends[i].fd >= 0 ? !d->ends[i].revents :
+					      !kill(d->pids[i], 0) || errno == EPERM;
+	return alive;
+}
+
+bool perf_drain_user_only(const struct perf_drain *d)
+{
+	return perf_rings_user_only(d->rings);
+}
+
+void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
+		      struct perf_counts *more)
+{
+	uint64_t lost;
+
+	*ret = d->counts;
+	/* Records that tell it come only once there is room again. */
+	if (perf_rings_lost(d->rings, &lost))
+		ret->lost = lost + d->lost;
+	if (more)
+		*more = d->more;
+}

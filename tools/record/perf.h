@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * perf.h - `shstk record` with the kernel's eyes: samples of perf_event_open(2), with
+ * callchains that shstk_perf.ko takes from shadow stacks, or with copies of stacks,
+ * which are unwound here.
+ */
+#ifndef TOOLS_RECORD_PERF_H
+#define TOOLS_RECORD_PERF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/perf/rings.h"
+#include "tools/record/drain.h"
+
+/**
+ * struct perf_record_opts - what to record
+ * @rings: events and targets; @rings.pids are processes here, whose threads are
+ *	looked up.
+ * @depth: most entries of a stack that is unwound.
+ * @chains: callchains are exact where there is a shadow stack (shstk_perf.ko).
+ * @tree: the one process of @rings is about to execute a program: it is recorded from there
+ *	on, with all it starts, by events of the CPUs. Events of its own would begin anew
+ *	in each process, and never see those that end sooner than a period.
+ * @perf_data: file to write the kernel's records to as well, or NULL.
+ * @keep_times: keep the time of each sample, in all profiles.
+ */
+struct perf_record_opts {
+	struct perf_opts rings;
+	unsigned int depth;
+	bool chains;
+	bool tree;
+	const char *perf_data;
+	bool keep_times;
+};
+
+/**
+ * struct perf_counts - what came, beside what struct drain_counts has
+ * @cut: samples with as many entries as a stack may have.
+ * @copy: bytes of each stack that are copied now.
+ * @beyond: stacks that go on behind what was copied.
+ * @continued: others, with what the thread had there before.
+ * @compat: samples of 32-bit code, whose callchains follow frame pointers.
+ * @throttled: times that the kernel held the event back.
+ * @unwritten: 0, or a negative errno: the perf.data file is not complete.
+ */
+struct perf_counts {
+	uint64_t cut;
+	unsigned int copy;
+	uint64_t beyond;
+	uint64_t continued;
+	uint64_t compat;
+	uint64_t throttled;
+	int unwritten;
+};
+
+#define PERF_FIRST_COPY 8192 /* bytes of each stack; more if that is too small for some */
+
+struct perf_drain;
+
+/**
+ * perf_drain_create() - begin
+ * @opts: what to record.
+ * @symbols: names what is found.
+ * @profile: receives the samples: a count, and the event's or the time.
+ * @ret: receives it.
+ * @err: receives one line that says why not.
+ * @size: bytes in @err.
+ *
+ * Return: 0 or a negative errno.
+ */
+int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
+		      struct shstk_profile *profile, struct perf_drain **ret, char *err,
+		      size_t size);
+void perf_drain_destroy(struct perf_drain *d);
+
+/* Takes what is in the rings. Returns 0 or -ENOMEM. */
+int perf_drain_take(struct perf_drain *d);
+
+/* From now on samples are for another profile; nothing of the old one is used. */
+void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
+		      struct shstk_profile *profile);
+
+/* No more samples from now on; takes what is left. */
+int perf_drain_stop(struct perf_drain *d);
+
+/* Number of the processes given that still live. */
+unsigned int perf_drain_alive(const struct perf_drain *d);
+
+/* Calls @fn for each process that was recorded and still lives, if not all are recorded. */
+void perf_drain_left(const struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg);
+
+/* Only user mode is sampled, because more is not permitted. */
+bool perf_drain_user_only(const struct perf_drain *d);
+
+void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
+		      struct perf_counts *more);
+
+#endif

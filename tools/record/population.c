@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * population.c - processes and threads, as the kernel's records tell of them.
+ *
+ * The kernel tells of every fork, exec, mapping, name and end, so that addresses are
+ * tied to files as they were when the sample was taken. What was there before is read
+ * from /proc once recording is on. A process that is not sampled costs what it has mapped,
+ * until it ends.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+
+#include <utlist.h>
+
+#include "tools/record/population.h"
+#include "tools/shstk.h"
+
+#define MAX_PROCESSES (1u << 20)
+#define READ_INTERVAL 100000000 /* ns between two looks into /proc */
+#define LINGER 5000000000 /* ns that an ended thread may be seen still */
+
+int population_init(struct population *all, struct shstk_symbols *symbols)
+{
+	*all = (struct population){ .symbols = symbols, .live = live_create() };
+	return all->live ? 0 : -ENOMEM;
+}
+
+/* ---- processes ---- */
+
+static struct process *find_process(struct population *all, int pid)
+{
+	struct process *p;
+
+	HASH_FIND_INT(all->processes, &pid, p);
+	return p;
+}
+
+static void free_process(struct process *p)
+{
+	layout_put(p->layout);
+	free(p);
+}
+
+/* Nobody finds it any more; its threads may still have it. */
+static void hide_process(struct population *all, struct process *p)
+{
+	HASH_DEL(all->processes, p);
+	p->pid = 0;
+	if (!p->refs)
+		free_process(p);
+}
+
+/* One process of that number that was is another one. @layout is taken over. */
+static struct process *add_process(struct population *all, int pid, struct layout *layout)
+{
+	struct process *old = find_process(all, pid);
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (old)
+		hide_process(all, old);
+	if (!p || !layout || HASH_COUNT(all->processes) >= MAX_PROCESSES) {
+		layout_put(layout);
+		free(p);
+		return NULL;
+	}
+	p->pid = pid;
+	p->layout = layout;
+	p->shadow = -1;
+	HASH_ADD_INT(all->processes, pid, p);
+	if (p->hh.tbl)
+		return p;
+	free_process(p);
+	return NULL;
+}
+
+/* A mapping that no record told of. */
+static int found_map(void *arg, pid_t pid, const struct layout_map *map)
+{
+	struct population *all = arg;
+	const struct layout_files *files = live_files(all->live);
+	struct process *p = find_process(all, pid);
+
+	if (all->writer)
+		perf_writer_map(all->writer, pid, all->time, map);
+	return p && p->proc ? files->name(files->arg, pid, p->proc, map) : 0;
+}
+
+bool population_read_maps(struct population *all, struct process *p)
+{
+	uint64_t at = now_ns(CLOCK_MONOTONIC);
+
+	if (p->read_at && at - p->read_at < READ_INTERVAL)
+		return false;
+	p->read_at = at;
+	return !live_read(&p->layout, p->pid, found_map, all);
+}
+
+struct process *population_process(struct population *all, int pid)
+{
+	struct process *p = find_process(all, pid);
+
+	if (p)
+		return p;
+	p = add_process(all, pid, layout_create(live_files(all->live)));
+	if (p)
+		population_read_maps(all, p);
+	return p;
+}
+
+struct shstk_symproc *population_names(struct population *all, struct process *p)
+{
+	if (p->proc)
+		return p->proc;
+	if (shstk_symproc_create(all->symbols, p->pid, &p->proc))
+		return NULL;
+	return layout_name(p->layout, p->pid, p->proc) ? NULL : p->proc;
+}
+
+void population_renew(struct population *all, struct shstk_symbols *symbols)
+{
+	struct process *p, *next_p;
+	struct task *t, *next_t;
+
+	all->symbols = symbols;
+	HASH_ITER(hh, all->processes, p, next_p)
+	{
+		p->proc = NULL;
+		p->sampled = false;
+	}
+	HASH_ITER(hh, all->tasks, t, next_t)
+	{
+		t->proc = NULL;
+		t->sampled = false;
+		t->process->proc = NULL;
+	}
+}
+
+/* ---- threads ---- */
+
+static void set_comm(struct task *t, const char *from, size_t size)
+{
+	memset(t->comm, 0, sizeof(t->comm));
+	memcpy(t->comm, from, strnlen(from, size < TASK_COMM ? size : TASK_COMM - 1));
+	for (char *c = t->comm; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+}
+
+static void read_comm(struct task *t)
+{
+	char path[64], name[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", t->tid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fgets(name, sizeof(name), file)) {
+		name[strcspn(name, "\n")] = '\0';
+		set_comm(t, name, strlen(name));
+	}
+	fclose(file);
+}
+
+struct task *population_find_task(struct population *all, int tid)
+{
+	struct task *t;
+
+	HASH_FIND_INT(all->tasks, &tid, t);
+	return t;
+}
+
+static void set_process(struct population *all, struct task *t, struct process *p)
+{
+	struct process *old = t->process;
+
+	if (old == p)
+		return;
+	if (p)
+		p->refs++;
+	t->process = p;
+	if (!old || --old->refs)
+		return;
+	if (old->pid)
+		hide_process(all, old);
+	else
+		free_process(old);
+}
+
+static struct task *add_task(struct population *all, int tid, struct process *p)
+{
+	struct task *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->tid = tid;
+	HASH_ADD_INT(all->tasks, tid, t);
+	if (!t->hh.tbl) {
+		free(t);
+		return NULL;
+	}
+	set_process(all, t, p);
+	return t;
+}
+
+struct task *population_task(struct population *all, int pid, int tid)
+{
+	struct task *t = population_find_task(all, tid);
+	struct process *p = t && t->process->pid == pid ? t->process : population_process(all, pid);
+
+	if (!p)
+		return NULL;
+	if (t) {
+		set_process(all, t, p);
+		return t;
+	}
+	t = add_task(all, tid, p);
+	if (!t)
+		return NULL;
+	read_comm(t);
+	if (all->writer)
+		perf_writer_comm(all->writer, pid, tid, t->comm);
+	return t;
+}
+
+void task_forget_stack(struct task *t)
+{
+	free(t->stack.pcs);
+	t->stack = (struct stack){ 0 };
+	t->left = 0;
+}
+
+static void drop_task(struct population *all, struct task *t)
+{
+	HASH_DEL(all->tasks, t);
+	if (t->exited)
+		DL_DELETE(all->exited, t);
+	task_forget_stack(t);
+	beyond_deinit(&t->beyond);
+	set_process(all, t, NULL);
+	free(t);
+}
+
+/* ---- records ---- */
+
+struct mmap2 {
+	uint32_t pid, tid;
+	uint64_t addr, len, offset;
+	union {
+		struct {
+			uint32_t maj, min;
+			uint64_t inode, generation;
+		};
+		struct {
+			uint8_t id_size, reserved[3];
+			uint8_t id[20];
+		};
+	};
+	uint32_t prot, flags;
+	char name[];
+};
+
+/* The text at the end of a record, if it ends within it. */
+static bool text_ends(const char *text, const struct perf_record *r)
+{
+	const char *end = (const char *)r->body + r->size;
+
+	return text < end && memchr(text, '\0', end - text);
+}
+
+static void take_map(const struct perf_record *r, const struct mmap2 *m, struct layout_map *map)
+{
+	*map = (struct layout_map){
+		.start = m->addr,
+		.end = m->addr + m->len,
+		.offset = m->offset,
+		.path = (char *)m->name,
+	};
+	if (!(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		map->dev = makedev(m->maj, m->min);
+		map->inode = m->inode;
+	} else if (m->id_size <= sizeof(m->id)) {
+		map->id.size = m->id_size;
+		memcpy(map->id.data, m->id, m->id_size);
+	}
+}
+
+int population_mmap(struct population *all, const struct perf_record *r)
+{
+	const struct layout_files *files = live_files(all->live);
+	const struct mmap2 *m = r->body;
+	struct layout_map map;
+	struct process *p;
+	int ret;
+
+	if (r->size < sizeof(*m) || !text_ends(m->name, r) || (int)m->pid <= 0 ||
+	    !(m->prot & PROT_EXEC) ||
+	    (r->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER ||
+	    m->addr + m->len <= m->addr || strlen(m->name) >= PATH_MAX)
+		return 0;
+	p = population_process(all, m->pid);
+	if (!p)
+		return -ENOMEM;
+	take_map(r, m, &map);
+	ret = layout_add(&p->layout, p->pid, &map);
+	if (ret > 0)
+		ret = p->proc ? files->name(files->arg, p->pid, p->proc, &map) : 0;
+	return ret;
+}
+
+/* Another program: its mappings follow. */
+static int execute(struct population *all, struct process *p)
+{
+	struct layout *layout = layout_create(live_files(all->live));
+
+	if (!layout)
+		return -ENOMEM;
+	layout_put(p->layout);
+	p->layout = layout;
+	p->proc = NULL;
+	p->executed = true;
+	p->read_at = 0;
+	p->shadow = -1;
+	return 0;
+}
+
+int population_comm(struct population *all, const struct perf_record *r)
+{
+	const struct {
+		uint32_t pid, tid;
+		char name[];
+	} *c = r->body;
+	struct process *p;
+	struct task *t;
+
+	if (r->size < sizeof(*c) || !text_ends(c->name, r) || (int)c->pid <= 0 || (int)c->tid <= 0)
+		return 0;
+	p = population_process(all, c->pid);
+	t = population_task(all, c->pid, c->tid);
+	if (!p || !t)
+		return -ENOMEM;
+	set_comm(t, c->name, strlen(c->name));
+	if (!(r->misc & PERF_RECORD_MISC_COMM_EXEC))
+		return 0;
+	t->beyond.nr = 0;
+	return execute(all, p);
+}
+
+struct fork {
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+/* A process that has what its parent has. */
+static struct process *fork_process(struct population *all, int pid, int parent)
+{
+	struct process *from = population_process(all, parent), *p;
+
+	if (!from)
+		return NULL;
+	p = add_process(all, pid, layout_share(from->layout));
+	if (!p)
+		return NULL;
+	p->ours = from->ours;
+	p->shadow = from->shadow;
+	return p;
+}
+
+int population_fork(struct population *all, const struct perf_record *r)
+{
+	const struct fork *f = r->body;
+	struct task *t, *parent;
+	struct process *p;
+
+	if (r->size < sizeof(*f) || (int)f->pid <= 0 || (int)f->tid <= 0 || (int)f->ppid <= 0)
+		return 0;
+	t = population_find_task(all, f->tid);
+	if (t)
+		drop_task(all, t);
+	parent = population_task(all, f->ppid, f->ptid);
+	p = f->pid == f->ppid ? population_process(all, f->pid) :
+				fork_process(all, f->pid, f->ppid);
+	t = p && parent ? add_task(all, f->tid, p) : NULL;
+	if (!t)
+		return -ENOMEM;
+	memcpy(t->comm, parent->comm, sizeof(t->comm));
+	return 0;
+}
+
+struct task *population_exit(struct population *all, const struct perf_record *r)
+{
+	const struct fork *f = r->body;
+	struct task *t = r->size < sizeof(*f) ? NULL : population_find_task(all, f->tid);
+
+	return t && !t->exited ? t : NULL;
+}
+
+void population_leave(struct population *all, struct task *t, bool later)
+{
+	task_forget_stack(t);
+	if (!later) {
+		drop_task(all, t);
+		return;
+	}
+	t->exited = now_ns(CLOCK_MONOTONIC);
+	DL_APPEND(all->exited, t);
+}
+
+/* Is the last of its tasks one that ended and is kept for a while? */
+static bool lingers(const struct population *all, const struct process *p)
+{
+	const struct task *t;
+
+	if (p->refs != 1 || !p->pid)
+		return false;
+	DL_FOREACH(all->exited, t)
+	if (t->process == p)
+		return true;
+	return false;
+}
+
+void population_alive(const struct population *all, bool ours, void (*fn)(void *arg, int pid),
+		      void *arg)
+{
+	struct process *p, *next_p;
+
+	HASH_ITER(hh, all->processes, p, next_p)
+	{
+		if (p->refs && (p->ours || !ours) && !lingers(all, p))
+			fn(arg, p->pid);
+	}
+}
+
+void population_age(struct population *all, uint64_t time)
+{
+	while (all->exited && time > all->exited->exited && time - all->exited->exited > LINGER)
+		drop_task(all, all->exited);
+}
+
+void population_deinit(struct population *all)
+{
+	struct process *p, *next_p;
+	struct task *t, *next_t;
+
+	HASH_ITER(hh, all->tasks, t, next_t)
+	drop_task(all, t);
+	HASH_ITER(hh, all->processes, p, next_p)
+	{
+		HASH_DEL(all->processes, p);
+		free_process(p);
+	}
+	live_destroy(all->live);
+}

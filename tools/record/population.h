@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * population.h - the processes and threads that perf events tell of: what they have
+ * mapped, what they are called, and when they are gone.
+ */
+#ifndef TOOLS_RECORD_POPULATION_H
+#define TOOLS_RECORD_POPULATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "libshstk/symbol/symbol.h"
+#include "tools/perf/rings.h"
+#include "tools/perf/write.h"
+#include "tools/record/live.h"
+#include "tools/unwind/beyond.h"
+
+#define TASK_COMM 16
+
+/**
+ * struct process - a process
+ * @pid: process ID.
+ * @refs: its threads that are known.
+ * @layout: what it has mapped.
+ * @proc: the same, to name addresses; NULL until it is sampled. The store's.
+ * @ours: it is to be recorded.
+ * @executed: it was seen to execute a program.
+ * @sampled: it is in the profile.
+ * @shadow: it has a shadow stack: 1; it has none: 0; not known yet: -1.
+ * @read_at: when its maps were read last.
+ */
+struct process {
+	UT_hash_handle hh;
+	int pid;
+	unsigned int refs;
+	struct layout *layout;
+	struct shstk_symproc *proc;
+	bool ours;
+	bool executed;
+	bool sampled;
+	int shadow;
+	uint64_t read_at;
+};
+
+/**
+ * struct stack - a stack as it goes into the profile
+ * @nr: entries.
+ * @end: enum shstk_end.
+ * @note: enum shstk_note.
+ * @beyond: it goes on behind its copy.
+ * @continued: its outer part is what the thread had there before.
+ * @pcs: the entries, innermost first.
+ * @marks: SHSTK_MARK_* of each.
+ */
+struct stack {
+	unsigned int nr;
+	int end;
+	int note;
+	bool beyond;
+	bool continued;
+	uint64_t *pcs;
+	uint8_t *marks;
+};
+
+/**
+ * struct task - a thread
+ * @next: next one that exited, and
+ * @prev: the one before.
+ * @tid: thread ID.
+ * @process: its process.
+ * @comm: its name.
+ * @sampled: it is in the profile.
+ * @exited: when it ended, or 0. What is left of it runs no more code of its own.
+ * @left: when it left its CPU, or 0.
+ * @proc: the program in it then; NULL: it left before this profile began.
+ * @beyond: its last stack that was seen to its end.
+ * @stack: where it left; one allocation, or NULL.
+ */
+struct task {
+	UT_hash_handle hh;
+	struct task *next, *prev;
+	int tid;
+	struct process *process;
+	char comm[TASK_COMM];
+	bool sampled;
+	uint64_t exited;
+	uint64_t left;
+	struct shstk_symproc *proc;
+	struct beyond beyond;
+	struct stack stack;
+};
+
+/**
+ * struct population - all of them
+ * @symbols: the store of names.
+ * @live: where files are.
+ * @processes: by process ID.
+ * @tasks: by thread ID.
+ * @exited: those that are forgotten soon, the oldest first.
+ * @writer: is told what is read from /proc, or NULL.
+ * @time: of the record that is looked at, ns; 0: before the first one.
+ */
+struct population {
+	struct shstk_symbols *symbols;
+	struct live *live;
+	struct process *processes;
+	struct task *tasks;
+	struct task *exited;
+	struct perf_writer *writer;
+	uint64_t time;
+};
+
+/* Begins with nobody. Returns 0 or -ENOMEM; population_deinit() follows. */
+int population_init(struct population *all, struct shstk_symbols *symbols);
+void population_deinit(struct population *all);
+
+/* A process that began before recording did, if it is not known. NULL: no memory. */
+struct process *population_process(struct population *all, int pid);
+
+/* The thread, likewise. */
+struct task *population_task(struct population *all, int pid, int tid);
+
+/* NULL: it is not known. */
+struct task *population_find_task(struct population *all, int tid);
+
+/* What names the process's addresses; NULL: no memory. */
+struct shstk_symproc *population_names(struct population *all, struct process *p);
+
+/* Looks what the process has mapped now, if that was not done a moment ago. */
+bool population_read_maps(struct population *all, struct process *p);
+
+/* Addresses are named by another store from now on. */
+void population_renew(struct population *all, struct shstk_symbols *symbols);
+
+/* Records that tell of processes and threads. Each returns 0 or -ENOMEM. */
+int population_mmap(struct population *all, const struct perf_record *r);
+int population_comm(struct population *all, const struct perf_record *r);
+int population_fork(struct population *all, const struct perf_record *r);
+
+/* The thread that ended, if it was known: for population_leave(). */
+struct task *population_exit(struct population *all, const struct perf_record *r);
+
+/* A thread that ended is forgotten: at once, or @later, as it may be seen still. */
+void population_leave(struct population *all, struct task *t, bool later);
+
+/* Calls @fn for each process that has not ended; @ours: of those to be recorded. */
+void population_alive(const struct population *all, bool ours, void (*fn)(void *arg, int pid),
+		      void *arg);
+
+/* Time is now @time ns: those that ended long ago are forgotten. */
+void population_age(struct population *all, uint64_t time);
+
+/* The stack at which a thread left its CPU is of no use any more. */
+void task_forget_stack(struct task *t);
+
+#endif

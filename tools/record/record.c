@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk record - profile a command and its children, or what runs already.
+ *
+ * A back end records (backend.h), which is chosen by what is asked for (via.h); here the
+ * command is started and waited for, and at the end the profile is named and written.
+ * The exit status is the command's.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/output.h"
+#include "tools/record/backend.h"
+#include "tools/record/parts.h"
+#include "tools/shstk.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#define CPU_SUPPORTED 1
+#else
+#define CPU_SUPPORTED 0
+#endif
+
+#define DRAIN_NS 20000000 /* how often the rings are emptied */
+#define WATCH_NS 250000000 /* how often the back end looks around */
+
+/* The command and the user's signals, as the loop sees them. */
+struct progress {
+	bool shown; /* a line of progress is on the terminal */
+	bool interrupted; /* by the user, once: the command knows */
+	bool stopped;
+	bool next; /* the profile so far is to be written */
+};
+
+static void show_progress(const struct recording *r, const struct progress *p)
+{
+	char line[200];
+
+	if (!p->shown)
+		return;
+	r->backend->describe(r, line, sizeof(line));
+	fprintf(stderr, "\r\033[Kshstk record: %s", line);
+}
+
+static void clear_progress(const struct progress *p)
+{
+	if (p->shown)
+		fputs("\r\033[K", stderr);
+}
+
+/* SIGINT from the terminal reached the command as well; from kill(2) not. */
+static void on_interrupt(const struct recording *r, struct progress *p, const siginfo_t *si)
+{
+	if (si->si_signo == SIGHUP && r->opts->every > 0) {
+		p->next = true;
+		return;
+	}
+	if (p->interrupted || !r->pid) {
+		p->stopped = true;
+		return;
+	}
+	p->interrupted = true;
+	if (si->si_code <= 0)
+		kill(r->pid, si->si_signo);
+}
+
+static void control_signals(sigset_t *set)
+{
+	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(set, signals[i]);
+}
+
+/*
+ * A command that asks to be traced (PTRACE_TRACEME) is traced by this process, and stops
+ * at its next signal. It is let go, with the signal, but for the one that tells of exec.
+ */
+static bool is_end(pid_t pid, int status)
+{
+	int signo = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+
+	if (!WIFSTOPPED(status))
+		return true;
+	ptrace(PTRACE_DETACH, pid, NULL, (void *)(long)(signo == SIGTRAP ? 0 : signo));
+	return false;
+}
+
+static bool has_ended(const struct recording *r, int *status, struct rusage *usage)
+{
+	if (r->pid)
+		return wait4(r->pid, status, WNOHANG, usage) == r->pid && is_end(r->pid, *status);
+	return r->backend->all_gone && r->backend->all_gone(r);
+}
+
+/* Is a profile to be written now, and the next one begun? */
+static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
+{
+	bool next = p->next;
+
+	p->next = false;
+	return next || (r->opts->every > 0 && at - r->started >= r->opts->every * 1e9);
+}
+
+/* Until the command ends or recording is to stop. Returns 0 or -ENOMEM. */
+static int record_loop(struct recording *r, struct progress *p, int *status, bool *ended,
+		       struct rusage *usage)
+{
+	uint64_t watch = 0, at;
+	struct timespec pause = { .tv_nsec = DRAIN_NS };
+	sigset_t set;
+	siginfo_t si;
+	int ret;
+
+	control_signals(&set);
+	while (!p->stopped) {
+		int signo = sigtimedwait(&set, &si, &pause);
+
+		if (signo > 0 && signo != SIGCHLD)
+			on_interrupt(r, p, &si);
+		*ended = has_ended(r, status, usage);
+		if (*ended)
+			break;
+		ret = r->backend->take(r);
+		if (ret)
+			return ret;
+		at = now_ns(CLOCK_MONOTONIC);
+		if (at - watch >= WATCH_NS) {
+			if (r->backend->watch)
+				r->backend->watch(r);
+			show_progress(r, p);
+			watch = at;
+		}
+		if (r->opts->duration > 0 && at - r->began >= r->opts->duration * 1e9)
+			p->stopped = true;
+		if (!p->stopped && is_due(r, p, at))
+			ret = parts_next(r);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static void comment_command(const struct recording *r)
+{
+	const struct record_opts *o = r->opts;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	fputs("command:", out);
+	for (char *const *arg = o->command; arg && *arg; arg++)
+		fprintf(out, " %s", *arg);
+	for (unsigned int i = 0; i < o->nr_pids; i++)
+		fprintf(out, " -p %d", o->pids[i]);
+	if (o->cgroup)
+		fprintf(out, " --cgroup=%s", o->cgroup);
+	else if (o->all)
+		fputs(" -a", out);
+	fclose(out);
+	shstk_profile_comment(r->profile, text);
+	free(text);
+}
+
+const char *record_title(const struct record_opts *o)
+{
+	return o->command ? *o->command : "shstk record";
+}
+
+void record_finish_profile(struct recording *r)
+{
+	comment_command(r);
+	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
+}
+
+/* Ends the recording and writes it. Returns an exit status. */
+static int finish(struct recording *r, bool ended, const struct rusage *usage)
+{
+	int ret = r->backend->stop(r, ended, usage);
+	struct record_opts *o = r->opts;
+
+	if (ret)
+		complain("out of memory: the profile is not complete");
+	record_finish_profile(r);
+	if (o->every > 0 && parts_end(r))
+		return EXIT_OWN;
+	r->backend->report_gaps(r, ended, usage);
+	if (!output_write(&o->output, r->profile, record_title(o)))
+		return EXIT_OWN;
+	if (!o->quiet)
+		r->backend->report(r, ended, usage);
+	return ret ? EXIT_OWN : 0;
+}
+
+static int command_status(int status)
+{
+	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The profile is written; the command goes on. */
+static int wait_command(const struct recording *r, int *status)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	for (;;) {
+		if (waitpid(r->pid, status, 0) == r->pid) {
+			if (is_end(r->pid, *status))
+				return 0;
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+}
+
+/* Makes the process that will be the command, with what the back end preloads. */
+static int hold(const struct recording *r, struct target *target)
+{
+	const char *name = r->backend->object;
+	char path[4096];
+
+	if (!name)
+		return target_hold(r->opts->command, NULL, NULL, target);
+	if (find_object(name, path, sizeof(path))) {
+		complain("%s is missing: looked for it beside the command and in %s", name,
+			 SHSTK_OBJDIR);
+		return EXIT_OWN;
+	}
+	if (strpbrk(path, " :")) {
+		complain("%s cannot be preloaded: its path has a space or colon", path);
+		return EXIT_OWN;
+	}
+	return target_hold(r->opts->command, path, r->backend->env(r), target);
+}
+
+static int start(struct recording *r)
+{
+	struct target target;
+	int ret;
+
+	if (!r->opts->command)
+		return r->backend->start(r, NULL);
+	ret = hold(r, &target);
+	if (ret)
+		return ret;
+	ret = r->backend->start ? r->backend->start(r, &target) : 0;
+	if (ret) {
+		target_drop(&target);
+		return ret;
+	}
+	r->pid = target.pid;
+	return target_go(r->opts->command, &target);
+}
+
+static int run(struct recording *r)
+{
+	struct progress progress = { 0 };
+	struct rusage usage = { 0 };
+	bool ended = false;
+	int status = 0, own;
+	sigset_t set;
+
+	control_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	r->began = r->started = now_ns(CLOCK_MONOTONIC);
+	r->realtime = now_ns(CLOCK_REALTIME);
+	own = start(r);
+	if (own)
+		return own;
+	progress.shown = !r->opts->quiet && isatty(STDERR_FILENO);
+	if (record_loop(r, &progress, &status, &ended, &usage))
+		complain("out of memory: recording stops here");
+	clear_progress(&progress);
+	own = finish(r, ended, &usage);
+	if (!ended && r->pid) {
+		if (progress.interrupted)
+			return own ? own : EXIT_SIGNAL + SIGINT;
+		wait_command(r, &status);
+	}
+	return own ? own : command_status(status);
+}
+
+/* The profile, and what the back end needs before the command is there. */
+static int begin(struct recording *r)
+{
+	int err = r->backend->begin(r);
+
+	if (!err)
+		return 0;
+	complain("cannot set up recording: %s", strerror(-err));
+	return EXIT_OWN;
+}
+
+static int check_target(const struct recording *r)
+{
+	const char *name = r->opts->command ? *r->opts->command : NULL;
+
+	if (!name)
+		return 0;
+	return r->backend->object ? target_check(name) : target_find(name);
+}
+
+static int record(struct recording *r)
+{
+	int status = check_target(r);
+
+	if (!status)
+		status = begin(r);
+	if (!status)
+		status = run(r);
+	r->backend->end(r);
+	shstk_profile_destroy(r->profile);
+	shstk_symbols_destroy(r->symbols);
+	return status;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record_opts opts;
+	struct recording r = { .opts = &opts };
+	int first, status;
+
+	record_options_init(&opts);
+	first = command_parse(&record_argp, argc, argv, &opts);
+	if (!CPU_SUPPORTED) {
+		complain("this CPU is not supported: only x86-64 and arm64 are");
+		return EXIT_OWN;
+	}
+	opts.command = first < argc ? argv + first : NULL;
+	status = record_options_check(&opts);
+	if (status)
+		return status;
+	via_choose(&opts, &r.backend);
+	return record(&r);
+}

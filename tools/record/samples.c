@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * samples.c - the profile of samples, and the lines about it, whoever samples.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/proc/tasks.h"
+#include "tools/record/samples.h"
+#include "tools/shstk.h"
+
+#define MAX_LEFT_NAMES 5
+
+/* What a sample counts beside itself. */
+static const char *value_type(const struct record_opts *o)
+{
+	if (o->event && !o->event->clock)
+		return o->event->name;
+	return o->wall ? "wall" : o->off_cpu ? "off-cpu" : "cpu";
+}
+
+int samples_begin(struct recording *r)
+{
+	const struct record_opts *o = r->opts;
+	struct shstk_symbols_opts names = {
+		.kernel = o->kernel,
+		.full_names = o->output.full_names,
+	};
+
+	/* Of other events than clocks only the rate is known. */
+	return output_begin(&names, value_type(o), record_counts_time(o) ? "nanoseconds" : "count",
+			    record_counts_time(o) ? record_period(o) : 1, &r->symbols, &r->profile);
+}
+
+void samples_describe(const struct recording *r, const struct drain_counts *c, char *buf,
+		      size_t size)
+{
+	char samples[48], threads[48], processes[48];
+
+	plural(samples, sizeof(samples), c->samples, "sample", "samples");
+	plural(threads, sizeof(threads), c->threads, "thread", "threads");
+	plural(processes, sizeof(processes), c->processes, "process", "processes");
+	snprintf(buf, size, "%s, %llu lost, %s, %s, %.1f s", samples, (unsigned long long)c->lost,
+		 threads, processes, (now_ns(CLOCK_MONOTONIC) - r->started) / 1e9);
+}
+
+void samples_name_left(void *arg, int pid)
+{
+	struct samples_left *left = arg;
+	size_t room = sizeof(left->text) - left->length;
+	struct task_use use;
+	int n;
+
+	left->nr++;
+	if (left->named >= MAX_LEFT_NAMES || task_use(pid, &use))
+		return;
+	n = snprintf(left->text + left->length, room, "%s%s (%.2f s of CPU time so far)",
+		     left->named ? ", " : ": ", use.name, use.cpu / 1e9);
+	if (n < 0 || (size_t)n >= room)
+		return;
+	left->length += n;
+	left->named++;
+}
+
+void samples_report_left(const struct samples_left *left)
+{
+	if (left->nr)
+		complain("%u %s outlived the command: not recorded further%.*s%s", left->nr,
+			 left->nr == 1 ? "process" : "processes", (int)left->length, left->text,
+			 left->named && left->named < left->nr ? " and others" : "");
+}
+
+void samples_report(const struct recording *r, const struct drain_counts *c, const char *who,
+		    double cpu)
+{
+	char line[200];
+	char *text;
+
+	text = output_names(&r->opts->output);
+	if (!text)
+		return;
+	samples_describe(r, c, line, sizeof(line));
+	if (!record_counts_time(r->opts))
+		complain("%s; %llu %s, sampled %s;%s", line, (unsigned long long)c->weight,
+			 value_type(r->opts), who, text);
+	else if (cpu > 0 && !r->opts->wall && !r->opts->off_cpu)
+		complain("%s; %.2f of %.2f s CPU time, sampled %s;%s", line, c->weight / 1e9, cpu,
+			 who, text);
+	else
+		complain("%s; %.2f s of %s time, sampled %s;%s", line, c->weight / 1e9,
+			 r->opts->wall	  ? "wall-clock" :
+			 r->opts->off_cpu ? "off-CPU" :
+					    "CPU",
+			 who, text);
+	free(text);
+}

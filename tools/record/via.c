@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * via.c - who samples what is to be recorded: the table of shstk-record(1), "Who samples".
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/proc/shadow.h"
+#include "tools/record/backend.h"
+#include "tools/record/target.h"
+#include "tools/record/via.h"
+#include "tools/run/tunables.h"
+#include "tools/shstk.h"
+
+#define MODULE "/sys/module/shstk_perf"
+
+bool via_module_loaded(void)
+{
+	return !access(MODULE, F_OK);
+}
+
+/* Does the process have a shadow stack? Or a negative errno. */
+static int has_shadow_stack(pid_t pid)
+{
+	struct areas areas;
+	int ret = areas_read(pid, &areas);
+
+	if (ret)
+		return ret;
+	ret = areas.n > 0;
+	free(areas.v);
+	return ret;
+}
+
+/* Does glibc switch them on in what it starts? */
+static bool glibc_is_told(void)
+{
+	int len;
+	const char *value = tunable_find("glibc.cpu.aarch64_gcs", &len);
+
+	if (*value >= '1' && *value <= '3')
+		return true;
+	value = tunable_find("glibc.cpu.hwcaps", &len);
+	return memmem(value, len, "SHSTK", 5);
+}
+
+/* Will the command, started as we are, run with shadow stacks? */
+static bool will_have_shadow_stack(char *const command[])
+{
+	const char *base = strrchr(command[0], '/');
+	const char *preload = getenv("LD_PRELOAD");
+
+	base = base ? base + 1 : command[0];
+	if (!strcmp(base, "shstk") && command[1])
+		return !strcmp(command[1], "run");
+	return glibc_is_told() || (preload && strstr(preload, "libshstk-start.so"));
+}
+
+static uint64_t read_count(const char *name)
+{
+	char path[96];
+	uint64_t count = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), MODULE "/chains/%s", name);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%" SCNu64, &count) != 1)
+		count = 0;
+	fclose(file);
+	return count;
+}
+
+void via_read_chains(struct via_chains *ret)
+{
+	ret->exact = read_count("served") + read_count("served_switched") +
+		     read_count("served_deferred");
+	ret->other = read_count("no_shadow_stack") + read_count("other_mode") +
+		     read_count("no_pointer") + read_count("not_present");
+}
+
+/* Would some of the kernel's callchains follow frame pointers? */
+static bool inexact(const struct record_opts *o)
+{
+	if (!via_module_loaded() || o->all || o->cgroup)
+		return true;
+	for (unsigned int i = 0; i < o->nr_pids; i++)
+		if (has_shadow_stack(o->pids[i]) <= 0)
+			return true;
+	return o->command && !will_have_shadow_stack(o->command);
+}
+
+/* A command: is there a reason not to copy its stacks? NULL: there is none. */
+static const char *no_copies(const struct record_opts *o)
+{
+	static char err[256];
+	bool user_only;
+
+	if (o->wall)
+		return "with --wall each switch of threads would copy a stack";
+	if (backend_perf_probe(o, &user_only, err, sizeof(err)))
+		return err;
+	return user_only ? "kernel.perf_event_paranoid hides the time in the kernel" : NULL;
+}
+
+/* A command is sampled by the agent where copies are not to be had, if it can be. */
+static enum via choose_for_command(struct record_opts *o)
+{
+	const char *reason;
+
+	o->via = VIA_COPIES;
+	reason = no_copies(o);
+	if (!reason)
+		return VIA_COPIES;
+	if (target_reason(*o->command) && !target_gains(*o->command) && !o->wall)
+		return VIA_COPIES;
+	o->why = reason;
+	return VIA_AGENT;
+}
+
+/*
+ * Time and events: by the kernel's callchains where these are exact; else by copies of
+ * stacks; by the agent what is not permitted otherwise. See shstk-record(1), "Who samples".
+ */
+static enum via choose_sampler(struct record_opts *o)
+{
+	bool user_only;
+	char err[256];
+
+	o->via = VIA_PERF;
+	if (!inexact(o) && !backend_perf_probe(o, &user_only, err, sizeof(err)) &&
+	    (!user_only || record_needs_kernel(o)))
+		return VIA_PERF;
+	return record_needs_kernel(o) ? VIA_COPIES : choose_for_command(o);
+}
+
+void via_choose(struct record_opts *o, const struct backend **ret)
+{
+	*ret = &backend_heap;
+	if (o->heap)
+		return;
+	if (o->via == VIA_AUTO)
+		o->via = choose_sampler(o);
+	*ret = o->via == VIA_AGENT ? &backend_agent : &backend_perf;
+}

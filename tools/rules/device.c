@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * device.c - files and /dev/shstk_rules.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/rules/device.h"
+#include "tools/shstk.h"
+
+/* More than any vdso has. */
+#define MAX_VDSO (1 << 16)
+
+/* Larger than any program: bounds the memory of the copy. */
+#define MAX_FILE (1ll << 32)
+
+/* As many bytes as the file had; fewer: it was cut. */
+int rules_file_fill(struct rules_file *file)
+{
+	size_t size = file->before.st_size, n = 0;
+	char *data = malloc(size);
+
+	if (!data)
+		return -ENOMEM;
+	while (n < size) {
+		ssize_t got = pread(file->fd, data + n, size - n, (off_t)n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			int err = got ? -errno : -ENOEXEC;
+
+			free(data);
+			return err;
+		}
+		n += got;
+	}
+	file->data = data;
+	file->size = size;
+	return 0;
+}
+
+int rules_file_begin(struct rules_file *file, int fd)
+{
+	int err = 0;
+
+	*file = (struct rules_file){ .fd = fd };
+	if (fstat(fd, &file->before))
+		err = -errno;
+	else if (S_ISDIR(file->before.st_mode))
+		err = -EISDIR;
+	else if (!S_ISREG(file->before.st_mode) || !file->before.st_size)
+		err = -ENOEXEC;
+	else if (file->before.st_size > MAX_FILE)
+		err = -EFBIG;
+	if (err)
+		rules_file_close(file);
+	return err;
+}
+
+int rules_file_from_fd(struct rules_file *file, int fd)
+{
+	int err = rules_file_begin(file, fd);
+
+	if (err)
+		return err;
+	err = rules_file_fill(file);
+	if (err)
+		rules_file_close(file);
+	return err;
+}
+
+int rules_file_open(struct rules_file *file, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	return fd < 0 ? -errno : rules_file_from_fd(file, fd);
+}
+
+int rules_file_vdso(struct rules_file *file)
+{
+	const Elf64_Ehdr *h = (const void *)getauxval(AT_SYSINFO_EHDR);
+	const Elf64_Phdr *p;
+	size_t size;
+
+	*file = (struct rules_file){ .fd = -1 };
+	if (!h)
+		return -ENOENT;
+	/* The kernel's own: its section headers are at its end. */
+	size = h->e_shoff + (size_t)h->e_shnum * h->e_shentsize;
+	p = (const void *)((const char *)h + h->e_phoff);
+	for (unsigned int i = 0; i < h->e_phnum; i++)
+		if (p[i].p_type == PT_LOAD && p[i].p_offset + p[i].p_filesz > size)
+			size = p[i].p_offset + p[i].p_filesz;
+	if (size > MAX_VDSO)
+		return -ENOEXEC;
+	file->data = h;
+	file->size = size;
+	return 0;
+}
+
+void rules_file_close(struct rules_file *file)
+{
+	if (file->fd < 0)
+		return;
+	free((void *)file->data);
+	close(file->fd);
+	file->fd = -1;
+}
+
+int rules_device(void)
+{
+	int fd = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT || errno == ENXIO)
+		complain(SHSTK_RULES_DEVICE ": not there: load the module (modprobe shstk_perf)");
+	else
+		complain(SHSTK_RULES_DEVICE ": %s%s", strerror(errno),
+			 errno == EACCES ? ": be root" : "");
+	return -1;
+}
+
+static const char *upload_error(int err)
+{
+	switch (err) {
+	case EPERM:
+		return "this takes CAP_PERFMON and CAP_SYS_ADMIN";
+	case ENOSPC:
+		return "no room: see /sys/module/shstk_perf/parameters/rules_limit";
+	case EXDEV:
+		return "not for this machine";
+	case ETXTBSY:
+		return "a program has it open for writing";
+	default:
+		return strerror(err);
+	}
+}
+
+static bool same_time(const struct stat *a, const struct stat *b)
+{
+	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec &&
+	       a->st_size == b->st_size;
+}
+
+/* Was it written to since it was copied? From the upload on the kernel watches it. */
+static bool changed(const struct rules_file *file)
+{
+	struct stat now;
+
+	return file->fd >= 0 && (fstat(file->fd, &now) || !same_time(&now, &file->before));
+}
+
+int rules_upload(int device, const struct rules_file *file, const char *path,
+		 const struct rules_table *table)
+{
+	struct shstk_rules_load arg = {
+		.table = (uintptr_t)table->header,
+		.size = table->size,
+		.fd = file->fd,
+	};
+	struct shstk_rules_drop drop = { .fd = file->fd };
+	const char *slash = strrchr(path, '/');
+
+	strncpy(arg.name, slash ? slash + 1 : path, sizeof(arg.name) - 1);
+	if (ioctl(device, SHSTK_RULES_LOAD, &arg)) {
+		complain("%s: %s", path, upload_error(errno));
+		return -1;
+	}
+	if (!changed(file))
+		return 0;
+	ioctl(device, SHSTK_RULES_DROP, &drop);
+	complain("%s: changed meanwhile", path);
+	return -1;
+}
+
+const char *rules_compile_error(int err)
+{
+	switch (err) {
+	case -ENOEXEC:
+		return "not an ELF file of a 64-bit machine that is known";
+	case -ENOENT:
+		return "has no unwind information";
+	case -E2BIG:
+		return "has more unwind information than a table holds";
+	default:
+		return strerror(-err);
+	}
+}

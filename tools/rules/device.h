@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * device.h - files and /dev/shstk_rules.
+ */
+#ifndef TOOLS_RULES_DEVICE_H
+#define TOOLS_RULES_DEVICE_H
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "tools/rules/compile.h"
+
+/**
+ * struct rules_file - a copy of the bytes of a file, which nobody can change meanwhile
+ * @fd: the file; -1 for the vdso.
+ * @data: its bytes.
+ * @size: number of bytes.
+ * @before: what the file was before it was copied.
+ */
+struct rules_file {
+	int fd;
+	const void *data;
+	size_t size;
+	struct stat before;
+};
+
+/*
+ * 0 or a negative errno. @fd is taken over, also on failure. rules_file_from_fd() is
+ * rules_file_begin(), which looks at the file, and rules_file_fill(), which copies it; if
+ * that fails, rules_file_close() is due all the same.
+ */
+int rules_file_begin(struct rules_file *file, int fd);
+int rules_file_fill(struct rules_file *file);
+int rules_file_open(struct rules_file *file, const char *path);
+int rules_file_from_fd(struct rules_file *file, int fd);
+/* This process's vdso. -ENOENT: it has none. */
+int rules_file_vdso(struct rules_file *file);
+void rules_file_close(struct rules_file *file);
+
+/**
+ * rules_device() - open /dev/shstk_rules
+ *
+ * Return: a file descriptor, or -1: why was said.
+ */
+int rules_device(void);
+
+/**
+ * rules_upload() - give the kernel the table of a file
+ * @device: of rules_device().
+ * @file: the file.
+ * @path: its name, for messages and for SHSTK_RULES_LIST.
+ * @table: the table.
+ *
+ * Return: 0, or -1: why was said.
+ */
+int rules_upload(int device, const struct rules_file *file, const char *path,
+		 const struct rules_table *table);
+
+/* What an errno of rules_compile() means. */
+const char *rules_compile_error(int err);
+
+#endif

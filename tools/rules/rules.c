@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk rules - tables of unwind rules, by which shstk_perf.ko walks the stacks of
+ * programs that have no shadow stack.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tools/rules/cache.h"
+#include "tools/rules/compile.h"
+#include "tools/rules/device.h"
+#include "tools/rules/packages.h"
+#include "tools/rules/running.h"
+#include "tools/rules/serve.h"
+#include "tools/rules/source.h"
+#include "tools/rules/status.h"
+#include "tools/shstk.h"
+
+/**
+ * struct options - what was asked for
+ * @all: of all that runs (load), or all tables (drop).
+ * @vdso: the vdso.
+ * @quiet: say nothing of what went well.
+ * @pid: of this process, or 0.
+ * @packages: of all programs and libraries (compile).
+ * @output: file for the table (compile), or NULL.
+ * @folder: of the cache, or NULL: none was named.
+ * @device: open device, or -1.
+ * @cache: open folder, or -1.
+ * @done: files that were done.
+ * @cached: of these, those whose table was in the cache already.
+ * @failed: something was not.
+ */
+struct options {
+	bool all, vdso, quiet, packages;
+	pid_t pid;
+	const char *output, *folder;
+	int device, cache;
+	unsigned int done, cached;
+	bool failed;
+};
+
+enum {
+	OPT_PACKAGES = 256,
+	OPT_CACHE,
+};
+
+static const struct argp_option option_table[] = {
+	{ "all", 'a', NULL, 0, "load: the files of all running processes; drop: all tables", 0 },
+	{ "all-packages", OPT_PACKAGES, NULL, 0,
+	  "compile: Fill the cache for all programs and libraries of this system", 0 },
+	{ "cache", OPT_CACHE, "DIR", 0, "serve, compile: Keep tables here (" CACHE_FOLDER ")", 0 },
+	{ "output", 'o', "FILE", 0, "compile: Write the table of one file here", 0 },
+	{ "pid", 'p', "PID", 0, "load: the files of a running process", 0 },
+	{ "quiet", 'q', NULL, 0, "Print failures only", 0 },
+	{ "vdso", 'v', NULL, 0, "compile, load, drop: the vdso too", 0 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'a':
+		o->all = true;
+		return 0;
+	case OPT_PACKAGES:
+		o->packages = true;
+		return 0;
+	case OPT_CACHE:
+		o->folder = arg;
+		return 0;
+	case 'o':
+		o->output = arg;
+		return 0;
+	case 'p':
+		o->pid = (pid_t)parse_number(state, "process", arg, 1, 0x7fffffff);
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'v':
+		o->vdso = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp rules_argp = {
+	.options = option_table,
+	.parser = parse,
+	.args_doc = "compile [-v] [-o FILE] FILE...\n"
+		    "compile --all-packages|--cache=DIR [FILE...]\nload [-av] [-p PID] [FILE...]\n"
+		    "serve [--cache=DIR]\nlist\ndrop [-av] [FILE...]\nstatus",
+	.doc = "Callchains of perf and BPF for programs without shadow stacks, by the unwind "
+	       "rules of their files, in the kernel.\v"
+	       "Exit status: 0 done, 1 something failed, 2 wrong options.",
+};
+
+/* --- compile and load --- */
+
+static void print_table(const char *path, const struct rules_table *t)
+{
+	printf("%s: %zu functions, %" PRIu64 " KiB of code, %.1f%% described", path, t->functions,
+	       t->code >> 10, t->code ? 100.0 * (double)t->described / (double)t->code : 0);
+	if (t->cut)
+		printf(", %" PRIu64 " bytes of it by nothing the kernel knows", t->cut);
+	printf("; table of %zu KiB, %u rules, %u rows\n", (t->size + 1023) >> 10,
+	       t->header->nr_rules, t->header->nr_rows);
+}
+
+static int write_table(const char *path, const struct rules_table *t)
+{
+	FILE *f = fopen(path, "we");
+
+	if (!f || fwrite(t->header, t->size, 1, f) != 1 || fflush(f)) {
+		complain("%s: %s", path, strerror(errno));
+		if (f)
+			fclose(f);
+		return -1;
+	}
+	if (fclose(f)) {
+		complain("%s: %s", path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+static int use_opened_file(struct options *o, const struct rules_file *file, const char *path)
+{
+	struct rules_table table;
+	int err = rules_compile(file->data, file->size, file->fd < 0 ? NULL : path, &table);
+
+	if (err) {
+		complain("%s: %s", path, rules_compile_error(err));
+		return -1;
+	}
+	if (o->device >= 0)
+		err = rules_upload(o->device, file, path, &table);
+	else if (o->output)
+		err = write_table(o->output, &table);
+	if (!err && !o->quiet)
+		print_table(path, &table);
+	free(table.header);
+	return err;
+}
+
+static void use_opened(struct options *o, struct rules_file *file, int err, const char *path)
+{
+	if (err) {
+		complain("%s: %s", path,
+			 err == -ENOEXEC ? rules_compile_error(err) : strerror(-err));
+		o->failed = true;
+		return;
+	}
+	if (use_opened_file(o, file, path))
+		o->failed = true;
+	else
+		o->done++;
+	rules_file_close(file);
+}
+
+static void use_file(struct options *o, const char *path)
+{
+	struct rules_file file;
+	int err = rules_file_open(&file, path);
+
+	use_opened(o, &file, err, path);
+}
+
+static void use_running(void *arg, int fd, const char *path)
+{
+	struct rules_file file;
+	int err = rules_file_from_fd(&file, fd);
+
+	use_opened(arg, &file, err, path);
+}
+
+static void use_vdso(struct options *o)
+{
+	struct rules_file file;
+	int err = rules_file_vdso(&file);
+
+	use_opened(o, &file, err, "[vdso]");
+}
+
+static int use_all(struct options *o, char **files)
+{
+	int err = 0;
+
+	if (o->vdso || o->all || o->pid)
+		use_vdso(o);
+	if (o->all || o->pid)
+		err = running_files(o->all ? 0 : o->pid, use_running, o);
+	if (err) {
+		complain("process %d: %s", o->pid, strerror(-err));
+		o->failed = true;
+	}
+	for (; *files; files++)
+		use_file(o, *files);
+	return end_output() || o->failed ? EXIT_FAILED : EXIT_OK;
+}
+
+static int usage_error(const char *text)
+{
+	complain("%s; see --help", text);
+	return EXIT_USAGE;
+}
+
+/* --- the cache, and who keeps it --- */
+
+static int open_cache(struct options *o)
+{
+	const char *folder = o->folder ? o->folder : CACHE_FOLDER;
+
+	o->cache = cache_open(folder);
+	if (o->cache >= 0)
+		return 0;
+	complain("%s: %s", folder,
+		 o->cache == -EPERM ? "others may write to it" : strerror(-o->cache));
+	return -1;
+}
+
+static void fill_one(void *arg, int fd, const char *path)
+{
+	struct options *o = arg;
+	bool cached;
+	int err = source_table(o->cache, fd, NULL, &cached);
+	/* Among all of a system there are some that describe nothing. */
+	bool usual = o->packages && (err == -ENOENT || err == -ENOEXEC);
+
+	if (err && !usual) {
+		complain("%s: %s", path, rules_compile_error(err));
+		o->failed = true;
+	} else if (!err && !cache_trusts(fd)) {
+		complain("%s: others may write to it, so no table is kept", path);
+		o->failed = true;
+	}
+	o->done += !err;
+	o->cached += !err && cached;
+	close(fd);
+}
+
+static int fill_cache(struct options *o, char **files)
+{
+	if (open_cache(o))
+		return EXIT_FAILED;
+	if (o->packages)
+		package_files(fill_one, o);
+	for (; *files; files++) {
+		int fd = open(*files, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+		if (fd >= 0) {
+			fill_one(o, fd, *files);
+			continue;
+		}
+		complain("%s: %s", *files, strerror(errno));
+		o->failed = true;
+	}
+	if (!o->quiet)
+		printf("%u files, %u of them were in the cache\n", o->done, o->cached);
+	return end_output() || o->failed ? EXIT_FAILED : EXIT_OK;
+}
+
+static int do_serve(struct options *o, char **files)
+{
+	if (*files || o->output || o->pid || o->all || o->vdso || o->packages)
+		return usage_error("serve takes no files, and no option but --cache");
+	o->device = rules_device();
+	/* Without a cache there are tables, too. */
+	return o->device < 0 || (open_cache(o) && o->folder) ? EXIT_FAILED :
+							       rules_serve(o->device, o->cache);
+}
+
+static int do_compile(struct options *o, char **files)
+{
+	if (o->packages || o->folder) {
+		if (o->output || o->vdso || o->all || o->pid)
+			return usage_error("what goes to the cache takes no other options");
+		if (!o->packages && !*files)
+			return usage_error("no file given");
+		return fill_cache(o, files);
+	}
+	if (o->all || o->pid)
+		return usage_error("compile takes files");
+	if (!*files && !o->vdso)
+		return usage_error("no file given");
+	if (o->output && (o->vdso ? *files : files[1]))
+		return usage_error("-o takes the table of one file");
+	return use_all(o, files);
+}
+
+static int do_load(struct options *o, char **files)
+{
+	if (o->output)
+		return usage_error("-o is for compile");
+	if (!*files && !o->all && !o->pid && !o->vdso)
+		return usage_error("no file given");
+	o->device = rules_device();
+	return o->device < 0 ? EXIT_FAILED : use_all(o, files);
+}
+
+/* --- the kernel's tables --- */
+
+static int drop_fd(const struct options *o, int fd, unsigned int flags, const char *path)
+{
+	struct shstk_rules_drop arg = { .fd = fd, .flags = flags };
+
+	if (!ioctl(o->device, SHSTK_RULES_DROP, &arg))
+		return 0;
+	complain("%s: %s", path, errno == ENOENT ? "has no table" : strerror(errno));
+	return -1;
+}
+
+static int drop_file(const struct options *o, const char *path)
+{
+	struct rules_file file;
+	int err = rules_file_open(&file, path);
+
+	if (err) {
+		complain("%s: %s", path, strerror(-err));
+		return -1;
+	}
+	err = drop_fd(o, file.fd, 0, path);
+	rules_file_close(&file);
+	return err;
+}
+
+static int do_drop(struct options *o, char **files)
+{
+	int err = 0;
+
+	if (o->output || o->pid)
+		return usage_error("drop takes files or --all");
+	if (!*files && !o->all && !o->vdso)
+		return usage_error("no file given");
+	o->device = rules_device();
+	if (o->device < 0)
+		return EXIT_FAILED;
+	if (o->all)
+		return drop_fd(o, -1, SHSTK_RULES_DROP_ALL, "all") ? EXIT_FAILED : EXIT_OK;
+	if (o->vdso)
+		err = drop_fd(o, -1, 0, "[vdso]");
+	for (; *files; files++)
+		err |= drop_file(o, *files);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+static int do_list(struct options *o, char **files)
+{
+	struct shstk_rules_list arg = { 0 };
+
+	if (*files)
+		return usage_error("list takes no files");
+	o->device = rules_device();
+	if (o->device < 0)
+		return EXIT_FAILED;
+	printf("%-32s %10s %8s %8s %10s %12s\n", "NAME", "BYTES", "RULES", "ROWS", "DEVICE",
+	       "INODE");
+	while (!ioctl(o->device, SHSTK_RULES_LIST, &arg))
+		printf("%-32.*s %10" PRIu64 " %8u %8u %6u:%-3u %12" PRIu64 "\n",
+		       SHSTK_RULES_NAME_LEN, arg.name, (uint64_t)arg.bytes, arg.nr_rules,
+		       arg.nr_rows, (unsigned int)(arg.dev >> 20),
+		       (unsigned int)(arg.dev & 0xfffff), (uint64_t)arg.ino);
+	if (errno != ENOENT) {
+		complain(SHSTK_RULES_DEVICE ": %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	return end_output();
+}
+
+static int do_status(struct options *o, char **files)
+{
+	int err;
+
+	if (*files)
+		return usage_error("status takes no files");
+	o->device = rules_device();
+	if (o->device < 0)
+		return EXIT_FAILED;
+	err = rules_print_status(o->device);
+	if (err) {
+		complain(SHSTK_RULES_DEVICE ": %s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	return end_output();
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct options *o, char **files);
+} actions[] = {
+	{ "compile", do_compile }, { "load", do_load },	    { "list", do_list },
+	{ "drop", do_drop },	   { "status", do_status }, { "serve", do_serve },
+};
+
+int cmd_rules(int argc, char **argv)
+{
+	struct options o = { .device = -1, .cache = -1 };
+	int next = command_parse(&rules_argp, argc, argv, &o), ret;
+	char **action = argv + next;
+
+	if (next == argc)
+		return usage_error("what is to be done is not given");
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+		if (strcmp(*action, actions[i].name))
+			continue;
+		/* Its options may follow it; help names the command. */
+		*action = argv[0];
+		next = command_parse(&rules_argp, argc - next, action, &o);
+		ret = actions[i].run(&o, action + next);
+		if (o.device >= 0)
+			close(o.device);
+		if (o.cache >= 0)
+			close(o.cache);
+		return ret;
+	}
+	complain("unknown action '%s'; see --help", *action);
+	return EXIT_USAGE;
+}

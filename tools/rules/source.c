@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * source.c - where tables come from: the cache, or a worker.
+ */
+#include <stdlib.h>
+
+#include "tools/rules/cache.h"
+#include "tools/rules/source.h"
+#include "tools/rules/worker.h"
+
+static int get_table(int cache, struct worker *w, const struct build_id *id,
+		     struct rules_table *ret, bool *cached)
+{
+	int err = cache < 0 ? -1 : cache_get(cache, id, ret);
+
+	*cached = !err;
+	if (!err)
+		return 0;
+	err = worker_compile(w, ret);
+	/* A cache that is full costs time, no chains. */
+	if (!err && cache >= 0 && id->size)
+		cache_put(cache, id, ret);
+	return err;
+}
+
+int source_table(int cache, int fd, struct rules_table *ret, bool *cached)
+{
+	struct rules_table own;
+	struct build_id id;
+	struct worker w;
+	bool was;
+	int err;
+
+	if (!cached)
+		cached = &was;
+	if (!cache_trusts(fd))
+		cache = -1;
+	err = worker_start(&w, fd, &id);
+	if (err)
+		return err;
+	err = get_table(cache, &w, &id, ret ? ret : &own, cached);
+	worker_end(&w);
+	if (!err && !ret)
+		free(own.header);
+	return err;
+}

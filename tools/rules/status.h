@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * status.h - what became of callchains by unwind rules.
+ */
+#ifndef TOOLS_RULES_STATUS_H
+#define TOOLS_RULES_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * rules_totals() - how many chains were walked, and how many of them to their end
+ * @all: receives the chains.
+ * @whole: receives those that ended in the outermost frame.
+ *
+ * Return: whether the module is loaded.
+ */
+bool rules_totals(uint64_t *all, uint64_t *whole);
+
+/**
+ * rules_print_status() - print memory, totals and where chains ended
+ * @device: of rules_device().
+ *
+ * Return: 0 or a negative errno.
+ */
+int rules_print_status(int device);
+
+#endif

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Stacks of all goroutines. See goroutines.h.
+ *
+ * A goroutine that runs has its thread's registers; others go on with those that the
+ * runtime saved. Their stacks lie anywhere, so memory is read page by page and kept as long
+ * as the program stands still.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshstk/goroutine.h"
+#include "tools/shstk.h"
+#include "tools/trace/goroutines.h"
+
+#define PAGE 4096ull
+#define PAGES 256 /* kept */
+#define IDS_SHOWN 8
+
+struct label {
+	char *key, *value;
+};
+
+struct goroutine {
+	struct shstk_goroutine pub;
+	struct trace_stack stack;
+	struct label labels[GO_LABELS_MAX];
+	unsigned int nr_labels;
+	bool on_thread;
+	bool failed; /* no memory */
+};
+
+struct page {
+	uint64_t addr; /* and 1: it is there */
+	uint8_t data[PAGE];
+};
+
+struct goroutines {
+	const struct goroutine_source *from;
+	struct shstk_goruntime rt;
+	struct page *pages;
+	uint64_t *pcs; /* of one stack, and */
+	uint8_t *marks;
+	struct goroutine **list;
+	size_t nr, room;
+};
+
+/* Memory ------------------------------------------------------------------ */
+
+static int read_kept(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	struct goroutines *all = arg;
+	uint64_t base = addr & -PAGE;
+	struct page *p = &all->pages[base / PAGE % PAGES];
+
+	if (addr - base + len > PAGE)
+		return all->from->read(all->from->arg, addr, buf, len);
+	if (p->addr != (base | 1)) {
+		p->addr = 0;
+		if (all->from->read(all->from->arg, base, p->data, PAGE))
+			return all->from->read(all->from->arg, addr, buf, len);
+		p->addr = base | 1;
+	}
+	memcpy(buf, p->data + (addr - base), len);
+	return 0;
+}
+
+int goroutines_find(const struct goroutine_source *from, struct goroutines **ret)
+{
+	struct goroutines *all = calloc(1, sizeof(*all));
+	int err;
+
+	if (!all)
+		return -ENOMEM;
+	all->from = from;
+	all->pages = calloc(PAGES, sizeof(*all->pages));
+	all->pcs = calloc(from->opts->depth, sizeof(*all->pcs));
+	all->marks = calloc(from->opts->depth, 1);
+	if (!all->pages || !all->pcs || !all->marks) {
+		goroutines_destroy(all);
+		return -ENOMEM;
+	}
+	err = shstk_goruntime_find(&all->rt, from->space, from->read, from->arg);
+	if (err) {
+		goroutines_destroy(all);
+		return err;
+	}
+	all->rt.read = read_kept;
+	all->rt.arg = all;
+	*ret = all;
+	return 0;
+}
+
+/* Taking ------------------------------------------------------------------ */
+
+static int take_label(void *arg, const char *key, const char *value)
+{
+	struct goroutine *g = arg;
+	struct label *l = &g->labels[g->nr_labels];
+
+	if (g->nr_labels == GO_LABELS_MAX)
+		return 1;
+	l->key = strdup(key);
+	l->value = strdup(value);
+	g->nr_labels++;
+	g->failed |= !l->key || !l->value;
+	return g->failed;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
+}
+
+/* There may be a million of them: keeps no more than is used. */
+static int unwind(struct goroutines *all, struct goroutine *g, const struct shstk_regs *regs)
+{
+	struct trace_stack *s = &g->stack;
+	struct shstk_opts opts = { .size = sizeof(opts), .marks = all->marks };
+
+	memset(all->marks, 0, all->from->opts->depth);
+	s->info = (struct shstk_info){ .size = sizeof(s->info) };
+	s->nr = shstk_unwind(all->from->space, regs, read_kept, all, all->pcs,
+			     all->from->opts->depth, &opts, &s->info);
+	if (s->nr < 0)
+		return s->nr;
+	s->pcs = malloc(s->nr * sizeof(*s->pcs));
+	s->marks = malloc(s->nr);
+	if (!s->pcs || !s->marks)
+		return -ENOMEM;
+	memcpy(s->pcs, all->pcs, s->nr * sizeof(*s->pcs));
+	memcpy(s->marks, all->marks, s->nr);
+	s->taken = true;
+	return 0;
+}
+
+static void goroutine_free(struct goroutine *g)
+{
+	for (unsigned int i = 0; i < g->nr_labels; i++) {
+		free(g->labels[i].key);
+		free(g->labels[i].value);
+	}
+	free(g->stack.pcs);
+	free(g->stack.marks);
+	free(g);
+}
+
+static int add(struct goroutines *all, struct goroutine *g)
+{
+	struct goroutine **more;
+
+	if (all->nr == all->room) {
+		all->room = all->room ? 2 * all->room : 64;
+		more = reallocarray(all->list, all->room, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		all->list = more;
+	}
+	all->list[all->nr++] = g;
+	return 0;
+}
+
+static int take_one(void *arg, const struct shstk_goroutine *from)
+{
+	struct goroutines *all = arg;
+	struct goroutine *g = calloc(1, sizeof(*g));
+	const struct shstk_regs *regs = NULL;
+	int err = -ENOMEM;
+
+	if (!g)
+		return err;
+	g->pub = *from;
+	if (from->tid)
+		regs = all->from->regs(all->from->arg, from->tid);
+	g->on_thread = regs;
+	if (!regs && from->state != SHSTK_GO_RUNNING)
+		regs = &from->regs;
+	shstk_goroutine_labels(&all->rt, from, take_label, g);
+	if (!g->failed)
+		qsort(g->labels, g->nr_labels, sizeof(*g->labels), by_key);
+	err = g->failed ? -ENOMEM : 0;
+	if (!err && regs)
+		err = unwind(all, g, regs);
+	if (!err)
+		err = add(all, g);
+	if (err)
+		goroutine_free(g);
+	return err;
+}
+
+int goroutines_take(struct goroutines *all)
+{
+	for (size_t i = 0; i < PAGES; i++)
+		all->pages[i].addr = 0;
+	return shstk_goruntime_each(&all->rt, take_one, all);
+}
+
+size_t goroutines_count(const struct goroutines *all)
+{
+	return all->nr;
+}
+
+void goroutines_destroy(struct goroutines *all)
+{
+	if (!all)
+		return;
+	for (size_t i = 0; i < all->nr; i++)
+		goroutine_free(all->list[i]);
+	free(all->list);
+	free(all->pages);
+	free(all->pcs);
+	free(all->marks);
+	free(all);
+}
+
+/* Groups ------------------------------------------------------------------ */
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_labels(const struct goroutine *a, const struct goroutine *b)
+{
+	int diff = compare_numbers(a->nr_labels, b->nr_labels);
+
+	for (unsigned int i = 0; i < a->nr_labels && !diff; i++) {
+		diff = strcmp(a->labels[i].key, b->labels[i].key);
+		if (!diff)
+			diff = strcmp(a->labels[i].value, b->labels[i].value);
+	}
+	return diff;
+}
+
+/* 0: they are shown as one. */
+static int compare(const struct goroutine *a, const struct goroutine *b)
+{
+	int diff = compare_numbers(a->pub.state, b->pub.state);
+
+	if (!diff)
+		diff = strcmp(a->pub.reason, b->pub.reason);
+	if (!diff)
+		diff = compare_numbers(a->pub.gopc, b->pub.gopc);
+	if (!diff)
+		diff = compare_numbers(a->pub.startpc, b->pub.startpc);
+	if (!diff)
+		diff = compare_numbers(a->on_thread ? a->pub.id : 0, b->on_thread ? b->pub.id : 0);
+	if (!diff)
+		diff = compare_numbers(a->stack.nr, b->stack.nr);
+	if (!diff)
+		diff = compare_numbers(a->stack.info.end, b->stack.info.end);
+	if (!diff && a->stack.nr > 0)
+		diff = memcmp(a->stack.pcs, b->stack.pcs, a->stack.nr * sizeof(*a->stack.pcs));
+	return diff ? diff : compare_labels(a, b);
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct goroutine *x = *(struct goroutine *const *)a;
+	const struct goroutine *y = *(struct goroutine *const *)b;
+	int diff = compare(x, y);
+
+	return diff ? diff : compare_numbers(x->pub.id, y->pub.id);
+}
+
+/* Goroutines with equal stacks: @first of the list, @nr of them. */
+struct group {
+	struct goroutine *const *first;
+	size_t nr;
+};
+
+static int by_first(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return compare_numbers((*x->first)->pub.id, (*y->first)->pub.id);
+}
+
+static size_t make_groups(const struct goroutines *all, struct group *groups)
+{
+	size_t n = 0;
+
+	qsort(all->list, all->nr, sizeof(*all->list), by_group);
+	for (size_t i = 0; i < all->nr; i++) {
+		if (i && !compare(all->list[i - 1], all->list[i]))
+			groups[n - 1].nr++;
+		else
+			groups[n++] = (struct group){ all->list + i, 1 };
+	}
+	qsort(groups, n, sizeof(*groups), by_first);
+	return n;
+}
+
+/* Printing ---------------------------------------------------------------- */
+
+static const char *state_name(const struct goroutine *g)
+{
+	static const char *const names[] = {
+		[SHSTK_GO_RUNNABLE] = "runnable", [SHSTK_GO_RUNNING] = "running",
+		[SHSTK_GO_SYSCALL] = "syscall",	  [SHSTK_GO_WAITING] = "waiting",
+		[SHSTK_GO_OTHER] = "stopped",
+	};
+
+	return names[g->pub.state];
+}
+
+static void print_text(const char *text)
+{
+	char copy[GO_TEXT_MAX];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	printable(copy);
+	fputs(copy, stdout);
+}
+
+static void print_head(const struct group *group)
+{
+	const struct goroutine *g = *group->first;
+
+	if (group->nr > 1)
+		printf("\n%zu goroutines", group->nr);
+	else
+		printf("\ngoroutine");
+	for (size_t i = 0; i < group->nr && i < IDS_SHOWN; i++)
+		printf("%s %" PRIu64, i ? "," : "", group->first[i]->pub.id);
+	fputs(group->nr > IDS_SHOWN ? ", ... [" : " [", stdout);
+	print_text(*g->pub.reason ? g->pub.reason : state_name(g));
+	if (g->on_thread)
+		printf(", thread %d", g->pub.tid);
+	putchar(']');
+	for (unsigned int i = 0; i < g->nr_labels; i++) {
+		fputs(i ? ", " : " labels ", stdout);
+		print_text(g->labels[i].key);
+		putchar('=');
+		print_text(g->labels[i].value);
+	}
+	puts(":");
+}
+
+static const struct shstk_symframe *creator(const struct goroutine *g, struct shstk_symproc *proc)
+{
+	const struct shstk_symbol *sym;
+
+	if (!g->pub.gopc)
+		return NULL;
+	sym = shstk_symproc_lookup(proc, g->pub.gopc, SHSTK_SYMADDR_RETURN);
+	return &sym->frames[0];
+}
+
+static void print_group(const struct trace_opts *o, struct shstk_symproc *proc,
+			const struct group *group)
+{
+	const struct goroutine *g = *group->first;
+	const struct shstk_symframe *by = creator(g, proc);
+
+	print_head(group);
+	if (g->stack.taken)
+		trace_print_stack(o, proc, &g->stack);
+	else
+		puts("  it runs on a thread that is not known: no stack");
+	if (!by)
+		return;
+	printf("  made by %s", by->function);
+	if (by->file)
+		printf(" at %s:%u", by->file, by->line);
+	putchar('\n');
+}
+
+static void put_creator(struct json *json, const struct shstk_symframe *by)
+{
+	if (!by) {
+		shstk_json_null(json, "made_by");
+		return;
+	}
+	shstk_json_open(json, "made_by", '{');
+	shstk_json_string(json, "function", by->function);
+	shstk_json_string(json, "file", by->file);
+	shstk_json_int(json, "line", by->line);
+	shstk_json_close(json);
+}
+
+static void put_group(const struct trace_opts *o, struct shstk_symproc *proc,
+		      const struct group *group)
+{
+	const struct goroutine *g = *group->first;
+	struct json *json = o->json;
+
+	shstk_json_open(json, NULL, '{');
+	shstk_json_open(json, "ids", '[');
+	for (size_t i = 0; i < group->nr; i++)
+		shstk_json_int(json, NULL, group->first[i]->pub.id);
+	shstk_json_close(json);
+	shstk_json_string(json, "state", state_name(g));
+	shstk_json_string(json, "reason", *g->pub.reason ? g->pub.reason : NULL);
+	if (g->on_thread)
+		shstk_json_int(json, "thread", g->pub.tid);
+	else
+		shstk_json_null(json, "thread");
+	shstk_json_open(json, "labels", '{');
+	for (unsigned int i = 0; i < g->nr_labels; i++)
+		shstk_json_string(json, g->labels[i].key, g->labels[i].value);
+	shstk_json_close(json);
+	put_creator(json, creator(g, proc));
+	shstk_json_bool(json, "complete",
+			g->stack.taken && g->stack.info.end == SHSTK_END_COMPLETE);
+	shstk_json_string(json, "end", g->stack.taken ? shstk_end_name(g->stack.info.end) : NULL);
+	trace_put_frames(json, proc, &g->stack);
+	shstk_json_close(json);
+}
+
+bool goroutines_print(const struct goroutines *all, struct shstk_symproc *proc)
+{
+	const struct trace_opts *o = all->from->opts;
+	struct group *groups = calloc(all->nr ? all->nr : 1, sizeof(*groups));
+	bool ok = true;
+	size_t n;
+
+	if (!groups) {
+		complain("out of memory");
+		return false;
+	}
+	n = make_groups(all, groups);
+	if (o->json)
+		shstk_json_open(o->json, "goroutines", '[');
+	for (size_t i = 0; i < n; i++) {
+		ok &= (*groups[i].first)->stack.taken;
+		(o->json ? put_group : print_group)(o, proc, &groups[i]);
+	}
+	if (o->json)
+		shstk_json_close(o->json);
+	free(groups);
+	return ok;
+}

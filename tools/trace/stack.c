@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The stack of one thread: from its shadow stack, by unwinding, or both; and
+ * printing it. See trace.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/shstk.h"
+#include "tools/trace/trace.h"
+
+static int prepare(const struct trace_opts *o, struct trace_stack *s)
+{
+	if (!s->pcs)
+		s->pcs = malloc((o->depth + 1) * sizeof(*s->pcs));
+	if (!s->marks)
+		s->marks = malloc(o->depth + 1);
+	if (!s->pcs || !s->marks)
+		return -ENOMEM;
+	memset(s->marks, 0, o->depth + 1);
+	s->taken = true;
+	s->info = (struct shstk_info){ .size = sizeof(s->info) };
+	return 0;
+}
+
+static void unwind(const struct trace_opts *o, struct shstk_space *space, struct trace_thread *t,
+		   shstk_read_fn read, void *arg)
+{
+	struct trace_stack *s = &t->unwound;
+	struct shstk_opts opts = { .size = sizeof(opts), .marks = s->marks };
+
+	s->nr = shstk_unwind(space, &t->regs, read, arg, s->pcs, o->depth, &opts, &s->info);
+}
+
+bool trace_has_gap(const struct trace_stack *s)
+{
+	for (int i = 0; i < s->nr; i++)
+		if (s->marks[i] & SHSTK_MARK_GAP)
+			return true;
+	return false;
+}
+
+static void insert(struct trace_stack *s, int at, uint64_t pc, uint8_t mark, unsigned int max)
+{
+	int nr = s->nr < (int)max ? s->nr++ : s->nr - 1;
+
+	if (s->nr == (int)max && nr == s->nr - 1 && s->info.end == SHSTK_END_COMPLETE)
+		s->info.end = SHSTK_END_CAPACITY;
+	memmove(s->pcs + at + 1, s->pcs + at, (nr - at) * sizeof(*s->pcs));
+	memmove(s->marks + at + 1, s->marks + at, nr - at);
+	s->pcs[at] = pc;
+	s->marks[at] = mark;
+}
+
+/*
+ * riscv: the function that the pc is in may not have pushed its return address. If
+ * so, the unwound trace has one frame more.
+ */
+static void fill_first(const struct trace_opts *o, struct trace_stack *s,
+		       const struct trace_stack *from)
+{
+	if (s->nr < 2 || !(s->marks[1] & SHSTK_MARK_GAP) || from->nr < 2)
+		return;
+	if (from->pcs[1] == s->pcs[1]) {
+		s->marks[1] &= ~SHSTK_MARK_GAP;
+	} else if (from->nr > 2 && from->pcs[2] == s->pcs[1]) {
+		s->marks[1] &= ~SHSTK_MARK_GAP;
+		insert(s, 1, from->pcs[1], from->marks[1], o->depth);
+	}
+}
+
+/*
+ * What a signal interrupted is not on the shadow stack. It is taken from the
+ * unwound trace where the frame outside of it is the same in both.
+ */
+static void fill_gaps(const struct trace_opts *o, struct trace_thread *t)
+{
+	const struct trace_stack *from = &t->unwound;
+	struct trace_stack *s = &t->hardware;
+	int next = 1;
+
+	fill_first(o, s, from);
+	for (int i = 1; i < s->nr; i++) {
+		int k = next;
+
+		if (!(s->marks[i] & SHSTK_MARK_GAP))
+			continue;
+		while (k + 1 < from->nr &&
+		       !(from->marks[k] & SHSTK_MARK_PC && from->pcs[k + 1] == s->pcs[i]))
+			k++;
+		if (k + 1 >= from->nr)
+			continue;
+		s->marks[i] &= ~SHSTK_MARK_GAP;
+		insert(s, i, from->pcs[k], from->marks[k], o->depth);
+		next = k + 1;
+		i++;
+	}
+}
+
+int trace_take(const struct trace_opts *o, struct shstk_space *space, struct trace_thread *t,
+	       shstk_read_fn read, void *arg)
+{
+	struct trace_stack *s = &t->hardware;
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	bool both = o->compare;
+
+	if (o->source != TRACE_UNWIND && t->shadow_on) {
+		if (prepare(o, s))
+			return -ENOMEM;
+		opts.marks = s->marks;
+		s->nr = shstk_unwind_shadow(&t->shadow, read, arg, s->pcs, o->depth, &opts,
+					    &s->info);
+		/* A gap, or nothing behind the pc: see what unwinding gives. */
+		both |= o->source == TRACE_AUTO &&
+			(trace_has_gap(s) || (s->nr < 2 && s->info.end == SHSTK_END_READ));
+	} else if (o->source != TRACE_HARDWARE) {
+		both = true;
+	}
+	if (!both)
+		return 0;
+	if (prepare(o, &t->unwound))
+		return -ENOMEM;
+	unwind(o, space, t, read, arg);
+	if (s->taken && !o->compare)
+		fill_gaps(o, t);
+	return 0;
+}
+
+void trace_deinit(struct trace_thread *t)
+{
+	free(t->hardware.pcs);
+	free(t->hardware.marks);
+	free(t->unwound.pcs);
+	free(t->unwound.marks);
+}
+
+/* Printing -------------------------------------------------------------- */
+
+static int how_to_name(uint8_t mark)
+{
+	return mark & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL) ? SHSTK_SYMADDR_PC : SHSTK_SYMADDR_RETURN;
+}
+
+static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, int *number,
+			uint64_t pc, uint8_t mark)
+{
+	const struct shstk_symbol *sym = shstk_symproc_lookup(proc, pc, how_to_name(mark));
+
+	for (unsigned int i = 0; i < sym->nr; i++) {
+		const struct shstk_symframe *f = &sym->frames[i];
+
+		printf("  #%-3d ", (*number)++);
+		if (o->addresses)
+			printf("0x%016llx ", (unsigned long long)pc);
+		fputs(f->function, stdout);
+		if (!f->inlined && sym->start)
+			printf("+0x%llx", (unsigned long long)sym->offset);
+		if (f->file && f->line)
+			printf(" at %s:%u", f->file, f->line);
+		else if (f->file)
+			printf(" at %s", f->file);
+		else
+			printf(" in %s", sym->map->name);
+		if (f->inlined)
+			fputs(" [inlined]", stdout);
+		else if (mark & SHSTK_MARK_SIGNAL)
+			fputs(" [signal]", stdout);
+		else if (mark & SHSTK_MARK_GUESS)
+			fputs(" [guess]", stdout);
+		putchar('\n');
+	}
+}
+
+void trace_print_stack(const struct trace_opts *o, struct shstk_symproc *proc,
+		       const struct trace_stack *s)
+{
+	int number = 0;
+
+	for (int i = 0; i < s->nr; i++) {
+		if (s->marks[i] & SHSTK_MARK_GAP)
+			puts(i > 1 || s->marks[0] & SHSTK_MARK_SIGNAL ?
+				     "  ...  a signal came here; where, is not on the shadow stack" :
+				     "  ...  a frame may be missing that is not on the shadow stack yet");
+		print_frame(o, proc, &number, s->pcs[i], s->marks[i]);
+	}
+	if (s->nr < 0)
+		printf("  cannot be taken: %s\n", strerror(-s->nr));
+	else if (s->info.end != SHSTK_END_COMPLETE)
+		printf("  ends here: %s\n", shstk_end_name(s->info.end));
+}
+
+static void print_place(struct shstk_symproc *proc, const char *what, const struct trace_stack *s,
+			int i)
+{
+	const struct shstk_symbol *sym;
+
+	printf("    %-13s", what);
+	if (i >= s->nr) {
+		printf("ends: %s\n", shstk_end_name(s->info.end));
+		return;
+	}
+	sym = shstk_symproc_lookup(proc, s->pcs[i],
+				   s->marks[i] & SHSTK_MARK_PC ? SHSTK_SYMADDR_PC :
+								 SHSTK_SYMADDR_RETURN);
+	printf("0x%016llx %s\n", (unsigned long long)s->pcs[i], sym->frames[sym->nr - 1].function);
+}
+
+/*
+ * How far both go together: @at entries of the hardware's, @behind of the unwound
+ * one, and @gaps that only that has.
+ */
+struct comparison {
+	bool agree;
+	int at;
+	int behind;
+	int gaps;
+};
+
+/*
+ * Entry by entry. The pc that a signal interrupted is only in the unwound one,
+ * where the other has its gap. Functions that had been called when a thread's
+ * shadow stack was switched on are not on it: they are the outermost ones.
+ */
+static struct comparison compare(const struct trace_thread *t)
+{
+	const struct trace_stack *h = &t->hardware, *u = &t->unwound;
+	int i = 0, k = 0, gaps = 0;
+	bool late;
+
+	for (; i < h->nr && k < u->nr; i++, k++) {
+		if (h->marks[i] & SHSTK_MARK_GAP && u->marks[k] & SHSTK_MARK_PC) {
+			gaps++;
+			k++;
+		}
+		if (k == u->nr || h->pcs[i] != u->pcs[k])
+			break;
+	}
+	late = i == h->nr && h->info.end == SHSTK_END_COMPLETE && u->info.end == SHSTK_END_COMPLETE;
+	return (struct comparison){
+		.agree = late || (i == h->nr && k >= u->nr && h->info.end == u->info.end),
+		.at = i,
+		.behind = k,
+		.gaps = gaps,
+	};
+}
+
+static void print_comparison(struct shstk_symproc *proc, const struct trace_thread *t,
+			     const struct comparison *c)
+{
+	if (!c->agree) {
+		printf("  compared: shadow stack and unwinding differ after %d frames:\n", c->at);
+		print_place(proc, "shadow stack", &t->hardware, c->at);
+		print_place(proc, "unwinding", &t->unwound, c->behind);
+		return;
+	}
+	printf("  compared: shadow stack and unwinding agree, %d frames", c->at);
+	if (c->gaps)
+		printf(", and %d that a signal interrupted, known by unwinding only", c->gaps);
+	if (c->behind < t->unwound.nr)
+		printf(", and %d that were there before shadow stacks were switched on",
+		       t->unwound.nr - c->behind);
+	putchar('\n');
+}
+
+static void print_thread(const struct trace_opts *o, struct shstk_symproc *proc,
+			 const struct trace_thread *t, const struct trace_stack *s,
+			 const struct comparison *c)
+{
+	printf("\nthread %d", t->tid);
+	if (*t->comm)
+		printf(" (%s)", t->comm);
+	if (t->note)
+		printf(", %s", t->note);
+	if (!t->sampled) {
+		puts(": ended before it could be stopped");
+		return;
+	}
+	if (!s->taken) {
+		puts(": its shadow stack is not on");
+		return;
+	}
+	printf(", %s:\n", s == &t->hardware ? "by its shadow stack" : "by unwinding");
+	trace_print_stack(o, proc, s);
+	if (c)
+		print_comparison(proc, t, c);
+	else if (o->compare)
+		puts("  not compared: its shadow stack is not on");
+	if (t->in_handler)
+		puts("  it handles a signal; where that came is not on the shadow stack");
+}
+
+/* The same as JSON ------------------------------------------------------- */
+
+static void put_frame(struct json *json, const struct shstk_symbol *sym, unsigned int i,
+		      uint64_t pc, uint8_t mark)
+{
+	const struct shstk_symframe *f = &sym->frames[i];
+
+	shstk_json_open(json, NULL, '{');
+	shstk_json_address(json, "address", pc);
+	shstk_json_string(json, "function", f->function);
+	if (!f->inlined && sym->start)
+		shstk_json_int(json, "offset", sym->offset);
+	else
+		shstk_json_null(json, "offset");
+	shstk_json_bool(json, "inlined", f->inlined);
+	shstk_json_string(json, "module", sym->map->name);
+	shstk_json_string(json, "file", f->file);
+	if (f->file && f->line)
+		shstk_json_int(json, "line", f->line);
+	else
+		shstk_json_null(json, "line");
+	shstk_json_bool(json, "signal", mark & SHSTK_MARK_SIGNAL);
+	shstk_json_bool(json, "guess", mark & SHSTK_MARK_GUESS);
+	shstk_json_bool(json, "gap", !i && mark & SHSTK_MARK_GAP);
+	shstk_json_close(json);
+}
+
+void trace_put_frames(struct json *json, struct shstk_symproc *proc, const struct trace_stack *s)
+{
+	shstk_json_open(json, "frames", '[');
+	for (int i = 0; i < s->nr; i++) {
+		const struct shstk_symbol *sym =
+			shstk_symproc_lookup(proc, s->pcs[i], how_to_name(s->marks[i]));
+
+		for (unsigned int k = 0; k < sym->nr; k++)
+			put_frame(json, sym, k, s->pcs[i], s->marks[i]);
+	}
+	shstk_json_close(json);
+}
+
+static void put_thread(const struct trace_opts *o, struct shstk_symproc *proc,
+		       const struct trace_thread *t, const struct trace_stack *s,
+		       const struct comparison *c)
+{
+	struct json *json = o->json;
+
+	shstk_json_open(json, NULL, '{');
+	shstk_json_int(json, "tid", t->tid);
+	shstk_json_string(json, "name", *t->comm ? t->comm : NULL);
+	shstk_json_string(json, "state", t->note);
+	shstk_json_string(json, "source",
+			  !s->taken	    ? NULL :
+			  s == &t->hardware ? "shadow stack" :
+					      "unwinding");
+	shstk_json_string(json, "error",
+			  !t->sampled ? "ended before it could be stopped" :
+			  !s->taken   ? "its shadow stack is not on" :
+			  s->nr < 0   ? strerror(-s->nr) :
+					NULL);
+	shstk_json_bool(json, "complete",
+			s->taken && s->nr >= 0 && s->info.end == SHSTK_END_COMPLETE);
+	shstk_json_string(json, "end", s->taken && s->nr >= 0 ? shstk_end_name(s->info.end) : NULL);
+	shstk_json_bool(json, "in_handler", t->in_handler);
+	if (c)
+		shstk_json_bool(json, "agree", c->agree);
+	else
+		shstk_json_null(json, "agree");
+	trace_put_frames(json, proc, s);
+	shstk_json_close(json);
+}
+
+bool trace_print(const struct trace_opts *o, struct shstk_symproc *proc,
+		 const struct trace_thread *t)
+{
+	bool both = o->compare && t->hardware.taken;
+	const struct trace_stack *s = &t->unwound;
+	struct comparison c;
+
+	if (t->hardware.taken &&
+	    (o->compare || !t->unwound.taken || t->hardware.nr > 1 || t->unwound.nr < 2))
+		s = &t->hardware;
+	if (both)
+		c = compare(t);
+	(o->json ? put_thread : print_thread)(o, proc, t, s, both ? &c : NULL);
+	if (!t->sampled)
+		return true;
+	if (!s->taken)
+		return false;
+	return both ? c.agree : s->nr >= 0;
+}

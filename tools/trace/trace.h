@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tools/trace/trace.h - what `shstk trace` does alike for living processes and for
+ * core files: one stack from two sources, and printing it.
+ */
+#ifndef TOOLS_TRACE_TRACE_H
+#define TOOLS_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libshstk/shstk.h"
+#include "libshstk/symbol/json.h"
+#include "libshstk/symbol/symbol.h"
+
+#define TRACE_MAX_DEPTH 4096
+
+/**
+ * enum trace_source - where stacks shall come from
+ * @TRACE_AUTO: the shadow stack where it is on, else unwinding.
+ * @TRACE_HARDWARE: the shadow stack only.
+ * @TRACE_UNWIND: unwinding only.
+ */
+enum trace_source {
+	TRACE_AUTO,
+	TRACE_HARDWARE,
+	TRACE_UNWIND,
+};
+
+/**
+ * struct trace_opts - the options of the command
+ * @pid: the process, or 0.
+ * @core: the core file, or NULL.
+ * @exe: the program's file, whatever the core says; or NULL.
+ * @sysroot: folder below which the core's files lie; or NULL.
+ * @depth: most frames of a thread.
+ * @source: enum trace_source.
+ * @addresses: print the address of each frame.
+ * @full_names: as in &struct shstk_symbols_opts.
+ * @compare: take both sources, and print where they differ.
+ * @no_stop: let the process run.
+ * @goroutines: of a Go program, all goroutines instead of threads.
+ * @json: print to this instead of lines of text; or NULL.
+ */
+struct trace_opts {
+	int pid;
+	const char *core;
+	const char *exe;
+	const char *sysroot;
+	unsigned int depth;
+	int source;
+	bool addresses;
+	bool full_names;
+	bool compare;
+	bool no_stop;
+	bool goroutines;
+	struct json *json;
+};
+
+/**
+ * struct trace_stack - one trace
+ * @taken: it was tried.
+ * @nr: number of entries, or a negative errno.
+ * @pcs: the entries, innermost first.
+ * @marks: SHSTK_MARK_* of each.
+ * @info: how it went.
+ */
+struct trace_stack {
+	bool taken;
+	int nr;
+	uint64_t *pcs;
+	uint8_t *marks;
+	struct shstk_info info;
+};
+
+/**
+ * struct trace_thread - a thread and its stack
+ * @tid: thread ID.
+ * @comm: its name.
+ * @note: what it was doing: "sleeping", "SIGSEGV"; or NULL.
+ * @sampled: the registers below are there.
+ * @regs: registers.
+ * @in_handler: it handles a signal, and what that interrupted is not known.
+ * @shadow_on: it has a shadow stack, and @shadow says where.
+ * @shadow: see @shadow_on.
+ * @hardware: trace by the shadow stack.
+ * @unwound: trace by unwinding.
+ */
+struct trace_thread {
+	int tid;
+	char comm[64];
+	const char *note;
+	bool sampled;
+	struct shstk_regs regs;
+	bool in_handler;
+	bool shadow_on;
+	struct shstk_shadow shadow;
+	struct trace_stack hardware;
+	struct trace_stack unwound;
+};
+
+/**
+ * trace_take() - take the traces of a thread that the options ask for
+ * @opts: the options.
+ * @space: the program's modules.
+ * @thread: its @regs and @shadow are given, its traces are filled.
+ * @read: reads the program's memory.
+ * @arg: passed to @read.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int trace_take(const struct trace_opts *opts, struct shstk_space *space,
+	       struct trace_thread *thread, shstk_read_fn read, void *arg);
+
+/**
+ * trace_has_gap() - does it lack what a signal interrupted?
+ * @stack: a trace by the shadow stack.
+ */
+bool trace_has_gap(const struct trace_stack *stack);
+
+/**
+ * trace_print() - print the stack of a thread, and how it compares
+ * @opts: the options.
+ * @proc: names its addresses.
+ * @thread: a thread after trace_take().
+ *
+ * Return: false if there is no stack of it to print, or both sources were
+ * compared and differ.
+ */
+bool trace_print(const struct trace_opts *opts, struct shstk_symproc *proc,
+		 const struct trace_thread *thread);
+
+/**
+ * trace_print_stack() - print the frames of a stack, and where it ends
+ * @opts: the options.
+ * @proc: names its addresses.
+ * @stack: the stack.
+ */
+void trace_print_stack(const struct trace_opts *opts, struct shstk_symproc *proc,
+		       const struct trace_stack *stack);
+
+/**
+ * trace_put_frames() - the same as a value "frames" of JSON
+ * @json: the output.
+ * @proc: names its addresses.
+ * @stack: the stack.
+ */
+void trace_put_frames(struct json *json, struct shstk_symproc *proc,
+		      const struct trace_stack *stack);
+
+/**
+ * trace_deinit() - release what trace_take() allocated
+ * @thread: a thread.
+ */
+void trace_deinit(struct trace_thread *thread);
+
+/**
+ * trace_read_stat() - what a thread is called and does
+ * @pid: the process.
+ * @tid: the thread.
+ * @comm: receives its name.
+ * @size: room in @comm.
+ *
+ * Return: the letter of its state in /proc/PID/stat, or 0 if it is gone.
+ */
+char trace_read_stat(int pid, int tid, char *comm, size_t size);
+
+/**
+ * trace_state_name() - a state in words
+ * @state: from trace_read_stat().
+ */
+const char *trace_state_name(char state);
+
+/**
+ * trace_check() - can there be stacks of this process?
+ * @pid: the process.
+ *
+ * Return: 0; or it was said why not, and this is the exit status.
+ */
+int trace_check(int pid);
+
+/**
+ * trace_running() - `shstk trace -p PID --no-stop`
+ * @opts: the options.
+ *
+ * Return: exit status.
+ */
+int trace_running(const struct trace_opts *opts);
+
+/**
+ * trace_process() - `shstk trace -p PID`
+ * @opts: the options.
+ *
+ * Return: exit status.
+ */
+int trace_process(const struct trace_opts *opts);
+
+/**
+ * trace_core() - `shstk trace --core FILE`
+ * @opts: the options.
+ *
+ * Return: exit status.
+ */
+int trace_core(const struct trace_opts *opts);
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * chains.c - how good the callchains are that the kernel took.
+ *
+ * The innermost entry is the program counter, whoever made the chain; if it lies in no
+ * code of the process, there is no user stack. A chain is whole if its last entry lies in
+ * a function that the unwind information of its file calls the outermost: _start, or
+ * where threads begin. If the sample has a copy of the stack too, what libshstk unwinds
+ * from that is compared, entry by entry.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libshstk/shstk.h"
+#include "tools/rules/compile.h"
+#include "tools/rules/device.h"
+#include "tools/shstk.h"
+#include "tools/unwind/chains.h"
+#include "kmod/rules_check.h"
+
+#define SHOWN 10 /* chains that are not equal and said in full */
+
+/**
+ * struct chain_ends - a file's rules, which say where the outermost frames are
+ * @file: the file.
+ * @table: its table; no header: it has none.
+ * @view: its parts.
+ * @next: another file's.
+ */
+struct chain_ends {
+	const struct image *file;
+	struct rules_table table;
+	struct ushstk_rules_view view;
+	struct chain_ends *next;
+};
+
+/* What cannot be compiled has no outermost frames. */
+static void compile(struct chain_ends *e, const struct image *image)
+{
+	struct rules_file file;
+	int err = rules_file_from_fd(&file, dup(image->fd));
+
+	if (err)
+		return;
+	if (rules_compile(file.data, file.size, image->found, &e->table))
+		e->table.header = NULL;
+	else if (ushstk_rules_check(e->table.header, e->table.size, e->table.header->machine,
+				    &e->view))
+		complain("%s: its table is not well-formed", image->found);
+	rules_file_close(&file);
+}
+
+static struct chain_ends *ends_of(struct chains *c, const struct image *file)
+{
+	struct chain_ends *e;
+
+	for (e = c->ends; e; e = e->next)
+		if (e->file == file)
+			return e;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->file = file;
+	compile(e, file);
+	e->next = c->ends;
+	c->ends = e;
+	return e;
+}
+
+static bool is_outermost(const struct chain_ends *e, uint64_t offset)
+{
+	return e->view.rule && ushstk_rule_kind(ushstk_rule_at(&e->view, offset)) == SHSTK_RULE_END;
+}
+
+static void print_place(const char *what, const struct chain_place *p, uint64_t addr)
+{
+	if (p->file)
+		fprintf(stderr, " %s %s+%#" PRIx64, what, p->file->path, p->offset);
+	else
+		fprintf(stderr, " %s %#" PRIx64, what, addr);
+}
+
+static void compare(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *u,
+		    struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+{
+	size_t n = nr < u->nr ? nr : u->nr, i = 0;
+	struct chain_place before, other;
+
+	c->unwound++;
+	while (i < n && ips[i] == u->pcs[i])
+		i++;
+	if (i == n && nr >= u->nr) {
+		c->equal++;
+		c->beyond += u->end != SHSTK_END_COMPLETE;
+		return;
+	}
+	c->differ += i < n;
+	c->shorter += i == n;
+	if (c->differ + c->shorter > SHOWN)
+		return;
+	before = i ? where(arg, ips[i - 1] - (i > 1)) : (struct chain_place){ 0 };
+	fprintf(stderr, "entry %zu of %zu", i + 1, nr);
+	if (i)
+		print_place("behind", &before, ips[i - 1]);
+	if (i < n) {
+		other = where(arg, ips[i] - 1);
+		print_place("is", &other, ips[i]);
+	} else {
+		fprintf(stderr, " is not there,");
+	}
+	other = where(arg, u->pcs[i] - 1);
+	print_place("unwound:", &other, u->pcs[i]);
+	fputc('\n', stderr);
+}
+
+bool chains_add(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *unwound,
+		struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+{
+	struct chain_place last;
+	struct chain_ends *e;
+
+	if (!nr || !where(arg, ips[0]).mapped) {
+		c->without++;
+		return true;
+	}
+	c->samples++;
+	/* A return address is behind the call: what counts is the call. */
+	last = where(arg, ips[nr - 1] - (nr > 1));
+	if (last.file) {
+		e = ends_of(c, last.file);
+		if (!e)
+			return false;
+		c->whole += is_outermost(e, last.offset);
+	}
+	if (unwound->nr)
+		compare(c, ips, nr, unwound, where, arg);
+	return true;
+}
+
+void chains_print(const struct chains *c)
+{
+	printf("%" PRIu64 " samples have a user stack, %" PRIu64 " have none\n", c->samples,
+	       c->without);
+	printf("%" PRIu64 " chains whole\n", c->whole);
+	if (!c->unwound)
+		return;
+	printf("%" PRIu64 " unwound from copies too: %" PRIu64 " equal, %" PRIu64
+	       " of them as far as that went; %" PRIu64 " shorter, %" PRIu64 " differ\n",
+	       c->unwound, c->equal, c->beyond, c->shorter, c->differ);
+}
+
+void chains_deinit(struct chains *c)
+{
+	while (c->ends) {
+		struct chain_ends *e = c->ends;
+
+		c->ends = e->next;
+		free(e->table.header);
+		free(e);
+	}
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * chains.h - how good the callchains are that the kernel took.
+ */
+#ifndef TOOLS_UNWIND_CHAINS_H
+#define TOOLS_UNWIND_CHAINS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/elf/image.h"
+#include "tools/unwind/layout.h"
+
+/**
+ * struct chain_place - where an address lies
+ * @mapped: in code that is mapped.
+ * @file: of this file, or NULL: of none that can be read.
+ * @offset: in the file.
+ */
+struct chain_place {
+	bool mapped;
+	struct image *file;
+	uint64_t offset;
+};
+
+struct chain_ends;
+
+/**
+ * struct chains - what was found so far; all 0 in the beginning
+ * @samples: samples that have a user stack.
+ * @without: those that have none: of the kernel's own threads, and while a program is
+ *	replaced by another one, whose stack is not there yet.
+ * @whole: chains that end in the outermost frame, by that file's unwind information.
+ * @unwound: chains whose stack was also unwound.
+ * @equal: of these, chains that are the same, entry by entry, as far as the stack was
+ *	unwound.
+ * @beyond: of @equal, stacks that were not unwound to their end: behind the copy, or
+ *	where libshstk found no way on.
+ * @shorter: chains that are the same but end earlier.
+ * @differ: chains with another entry.
+ * @ends: the files' outermost frames.
+ */
+struct chains {
+	uint64_t samples, without, whole;
+	uint64_t unwound, equal, beyond, shorter, differ;
+	struct chain_ends *ends;
+};
+
+/**
+ * chains_add() - judge the callchain of a sample
+ * @c: what was found.
+ * @ips: user entries as the kernel has them, the program counter first.
+ * @nr: their number.
+ * @unwound: the same stack, unwound; without entries: it was not.
+ * @where: says where an address lies.
+ * @arg: passed to @where.
+ *
+ * Return: false: too little memory.
+ */
+bool chains_add(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *unwound,
+		struct chain_place (*where)(void *arg, uint64_t addr), void *arg);
+
+/**
+ * chains_print() - say what was found
+ * @c: what was found.
+ */
+void chains_print(const struct chains *c);
+
+/**
+ * chains_deinit() - release memory
+ * @c: what was found.
+ */
+void chains_deinit(struct chains *c);
+
+#endif

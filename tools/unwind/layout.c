@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * layout.c - what programs have mapped, and their stacks. See layout.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/unwind/layout.h"
+
+#define MAX_MAPS 65536
+
+/**
+ * struct layout - what is mapped
+ * @refs: processes that have it.
+ * @files: where files are.
+ * @maps: the mappings, @nr of them, room for @max.
+ * @nr: see @maps.
+ * @max: see @maps.
+ * @space: what is unwound with; NULL until it is needed.
+ */
+struct layout {
+	unsigned int refs;
+	const struct layout_files *files;
+	struct layout_map *maps;
+	size_t nr;
+	size_t max;
+	struct shstk_space *space;
+};
+
+bool layout_is_file(const char *path)
+{
+	return *path == '/' && strncmp(path, "//", 2) && strncmp(path, "/dev/zero", 9) &&
+	       strncmp(path, "/SYSV", 5) && strncmp(path, "/memfd:", 7) &&
+	       strncmp(path, "/anon_hugepage", 14);
+}
+
+struct layout *layout_create(const struct layout_files *files)
+{
+	struct layout *layout = calloc(1, sizeof(*layout));
+
+	if (!layout)
+		return NULL;
+	layout->refs = 1;
+	layout->files = files;
+	return layout;
+}
+
+struct layout *layout_share(struct layout *layout)
+{
+	layout->refs++;
+	return layout;
+}
+
+void layout_put(struct layout *layout)
+{
+	if (!layout || --layout->refs)
+		return;
+	for (size_t i = 0; i < layout->nr; i++)
+		free(layout->maps[i].path);
+	free(layout->maps);
+	shstk_space_destroy(layout->space);
+	free(layout);
+}
+
+static int append(struct layout *layout, const struct layout_map *map)
+{
+	struct layout_map *more = layout->maps;
+
+	if (layout->nr == layout->max) {
+		size_t max = layout->max ? 2 * layout->max : 16;
+
+		more = reallocarray(more, max, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		layout->maps = more;
+		layout->max = max;
+	}
+	more += layout->nr;
+	*more = *map;
+	more->path = strdup(map->path);
+	if (!more->path)
+		return -ENOMEM;
+	layout->nr++;
+	return 0;
+}
+
+/* One that no other process shares, with the same mappings. */
+static int make_own(struct layout **layout)
+{
+	struct layout *old = *layout, *own;
+	int err = 0;
+
+	if (old->refs == 1)
+		return 0;
+	own = layout_create(old->files);
+	if (!own)
+		return -ENOMEM;
+	for (size_t i = 0; i < old->nr && !err; i++)
+		err = append(own, &old->maps[i]);
+	if (err) {
+		layout_put(own);
+		return err;
+	}
+	layout_put(old);
+	*layout = own;
+	return 0;
+}
+
+/* Those that have no address left. */
+static void drop_empty(struct layout *layout)
+{
+	struct layout_map *m = layout->maps;
+	size_t n = 0;
+
+	for (size_t i = 0; i < layout->nr; i++) {
+		if (m[i].start >= m[i].end)
+			free(m[i].path);
+		else
+			m[n++] = m[i];
+	}
+	layout->nr = n;
+}
+
+/*
+ * What the new mapping lies over is gone; what is in front of it and behind it stays: a
+ * change of one page's protection is told as a mapping of that page.
+ */
+static int cut_overlap(struct layout *layout, const struct layout_map *map)
+{
+	size_t nr = layout->nr;
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct layout_map behind = layout->maps[i];
+
+		if (behind.start >= map->end || map->start >= behind.end)
+			continue;
+		layout->maps[i].end = map->start;
+		if (behind.end <= map->end || layout->nr == MAX_MAPS)
+			continue;
+		behind.offset += map->end - behind.start;
+		behind.start = map->end;
+		err = append(layout, &behind);
+	}
+	drop_empty(layout);
+	return err;
+}
+
+/* One told by an event has a build id, one told by /proc an inode number. */
+static bool same_file(const struct layout_map *a, const struct layout_map *b)
+{
+	if (a->id.size && b->id.size)
+		return a->id.size == b->id.size && !memcmp(a->id.data, b->id.data, a->id.size);
+	return !a->inode || !b->inode || (a->inode == b->inode && a->dev == b->dev);
+}
+
+static bool has(const struct layout *layout, const struct layout_map *map)
+{
+	for (size_t i = 0; i < layout->nr; i++) {
+		const struct layout_map *m = &layout->maps[i];
+
+		if (m->start == map->start && m->end == map->end && m->offset == map->offset &&
+		    same_file(m, map) && !strcmp(m->path, map->path))
+			return true;
+	}
+	return false;
+}
+
+bool layout_has(const struct layout *layout, uint64_t addr)
+{
+	for (size_t i = 0; i < layout->nr; i++)
+		if (addr - layout->maps[i].start < layout->maps[i].end - layout->maps[i].start)
+			return true;
+	return false;
+}
+
+bool layout_empty(const struct layout *layout)
+{
+	return !layout->nr;
+}
+
+/* To the modules that are unwound with. */
+static int add_code(struct layout *layout, pid_t pid, const struct layout_map *map)
+{
+	const struct layout_files *files = layout->files;
+	int err = files->add(files->arg, pid, layout->space, map);
+
+	if (err && err != -ENOMEM)
+		err = shstk_space_add_code(layout->space, map->start, map->end);
+	return err;
+}
+
+int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map)
+{
+	int err;
+
+	if (!strcmp(map->path, "[vsyscall]") || map->end <= map->start || has(*layout, map))
+		return 0;
+	err = make_own(layout);
+	if (!err)
+		err = cut_overlap(*layout, map);
+	if (err)
+		return err;
+	if ((*layout)->nr == MAX_MAPS)
+		return 0;
+	err = append(*layout, map);
+	if (!err && (*layout)->space)
+		err = add_code(*layout, pid, map);
+	return err ? err : 1;
+}
+
+const struct layout_map *layout_find(const struct layout *layout, uint64_t addr)
+{
+	for (size_t i = 0; i < layout->nr; i++)
+		if (addr >= layout->maps[i].start && addr < layout->maps[i].end)
+			return &layout->maps[i];
+	return NULL;
+}
+
+int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *proc)
+{
+	const struct layout_files *files = layout->files;
+	int err = 0;
+
+	for (size_t i = 0; i < layout->nr && !err; i++)
+		err = files->name(files->arg, pid, proc, &layout->maps[i]);
+	return err;
+}
+
+static int make_space(struct layout *layout, pid_t pid)
+{
+	int err = shstk_space_create(layout->files->arch, &layout->space);
+
+	if (err)
+		return err;
+	shstk_space_set_debug(layout->space, shstk_debug_find, NULL);
+	for (size_t i = 0; i < layout->nr && !err; i++)
+		err = add_code(layout, pid, &layout->maps[i]);
+	return err;
+}
+
+/* What is known of the process's memory while a copy is unwound. */
+struct known {
+	const struct stack_copy *copy;
+	uint64_t sp;
+};
+
+static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	const struct known *k = arg;
+	size_t size = k->copy->size;
+
+	if (addr < k->sp || addr - k->sp > size || len > size - (addr - k->sp))
+		return -EFAULT;
+	memcpy(buf, k->copy->bytes + (addr - k->sp), len);
+	return 0;
+}
+
+int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+		  struct unwound *ret)
+{
+	struct shstk_info info = { .size = sizeof(info) };
+	struct shstk_opts opts = { .size = sizeof(opts), .marks = ret->marks, .sps = ret->sps };
+	struct known known = { copy, 0 };
+	int nr, err;
+
+	known.sp = copy->regs->r[layout->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
+	if (!layout->space) {
+		err = make_space(layout, pid);
+		if (err)
+			return err;
+	}
+	memset(ret->marks, 0, ret->max);
+	nr = shstk_unwind(layout->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
+			  &info);
+	if (nr < 0)
+		return nr;
+	ret->nr = nr;
+	ret->end = info.end;
+	return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout.h - what a program has mapped, as perf events tell of it, and unwinding copies
+ * of its stacks: for `shstk unwind`, of files, and for `shstk record`, while it runs.
+ *
+ * Where the files are found is the caller's (struct layout_files). A process that was
+ * forked shares the layout of its parent until one of them maps something new; modules
+ * are only read once there is a stack to unwind.
+ */
+#ifndef TOOLS_UNWIND_LAYOUT_H
+#define TOOLS_UNWIND_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libshstk/shstk.h"
+#include "libshstk/symbol/symbol.h"
+#include "tools/elf/image.h"
+
+/**
+ * struct layout_map - an executable mapping
+ * @start: first address.
+ * @end: first address behind it.
+ * @offset: offset of @start in the file, in bytes.
+ * @path: the file, or what perf calls other memory.
+ * @id: build id of the file, size 0 if not told.
+ * @dev: device of the file as makedev(3) has it, and
+ * @inode: its inode number, where told; else 0.
+ */
+struct layout_map {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	char *path;
+	struct build_id id;
+	uint64_t dev;
+	uint64_t inode;
+};
+
+/**
+ * struct layout_files - where the files of mappings are
+ * @arch: enum shstk_arch of the programs.
+ * @arg: for the functions.
+ * @add: adds the code of a mapping of process @pid to a space. Returns 0, -ENOMEM, or
+ *	another negative errno: it is taken as code that no file describes.
+ * @name: adds a mapping to those that addresses are named by. Returns 0 or -ENOMEM.
+ */
+struct layout_files {
+	int arch;
+	void *arg;
+	int (*add)(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map);
+	int (*name)(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *map);
+};
+
+struct layout;
+
+/* Is that mapping of a file that could be opened? No: perf's names for other memory. */
+bool layout_is_file(const char *path);
+
+/**
+ * layout_create() - begin with nothing mapped, as at exec
+ * @files: where files are; must outlive it.
+ *
+ * Return: the layout, for layout_put(); NULL when memory runs out.
+ */
+struct layout *layout_create(const struct layout_files *files);
+
+/* The same layout for one process more, which gives it to layout_put(). */
+struct layout *layout_share(struct layout *layout);
+
+/* One process less has it. @layout may be NULL. */
+void layout_put(struct layout *layout);
+
+/**
+ * layout_add() - something was mapped
+ * @layout: the layout of process @pid; replaced if other processes share it.
+ * @pid: the process.
+ * @map: the mapping, copied. What it overlaps is gone.
+ *
+ * Return: 1; 0: it was there already, or there are too many; -ENOMEM.
+ */
+int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map);
+
+/* Is the address in one of the mappings? */
+bool layout_has(const struct layout *layout, uint64_t addr);
+
+/* Is nothing mapped, as in threads of the kernel? */
+bool layout_empty(const struct layout *layout);
+
+/**
+ * layout_find() - the mapping of an address
+ * @layout: what is mapped.
+ * @addr: the address.
+ *
+ * Return: the mapping, until the layout changes; NULL: none.
+ */
+const struct layout_map *layout_find(const struct layout *layout, uint64_t addr);
+
+/**
+ * layout_name() - hand all mappings to those that addresses are named by
+ * @layout: the layout of process @pid.
+ * @pid: the process.
+ * @proc: receives them.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *proc);
+
+/**
+ * struct stack_copy - registers and a piece of the stack
+ * @regs: the registers.
+ * @bytes: what lay from the stack pointer on.
+ * @size: so many bytes.
+ */
+struct stack_copy {
+	const struct shstk_regs *regs;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+/**
+ * struct unwound - a stack
+ * @pcs: its entries, innermost first, and
+ * @marks: SHSTK_MARK_* of each; room for @max of each.
+ * @sps: the stack pointer of each, as many; or NULL.
+ * @max: see @marks.
+ * @nr: number of entries.
+ * @end: enum shstk_end; SHSTK_END_READ: it goes on behind the copy.
+ */
+struct unwound {
+	uint64_t *pcs;
+	uint8_t *marks;
+	uint64_t *sps;
+	unsigned int max;
+	unsigned int nr;
+	int end;
+};
+
+/**
+ * layout_unwind() - unwind a copy of a stack
+ * @layout: what the process had mapped then.
+ * @pid: the process.
+ * @copy: registers and stack.
+ * @ret: receives the stack.
+ *
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
+int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+		  struct unwound *ret);
+
+#endif

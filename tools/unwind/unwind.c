@@ -1,0 +1,686 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk unwind - the stacks that `perf record --call-graph dwarf` copied, as a
+ * profile.
+ *
+ * Each sample has the registers and a piece of the stack; which files were
+ * mapped where is told by other records. Processes are followed through fork and
+ * exec in the order of time. The modules of a process are only read once it has
+ * a sample.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "libshstk/symbol/profile.h"
+#include "tools/elf/image.h"
+#include "tools/output.h"
+#include "tools/perf/data.h"
+#include "tools/proc/maps.h"
+#include "tools/shstk.h"
+#include "tools/unwind/chains.h"
+#include "tools/unwind/beyond.h"
+#include "tools/unwind/layout.h"
+
+#define MAX_DEPTH 4096
+#define MAX_PROCESSES (1u << 18)
+
+struct process {
+	int pid;
+	struct layout *layout;
+	struct shstk_symproc *proc;
+	bool named; /* @proc has what @layout has */
+	UT_hash_handle hh;
+};
+
+struct thread {
+	int tid;
+	char comm[64];
+	struct beyond beyond;
+	UT_hash_handle hh;
+};
+
+struct unwind {
+	struct output output;
+	const char *path;
+	const char *event_name;
+	const char *sysroot;
+	unsigned long depth;
+	unsigned long first_only; /* samples of --chains; 0: all */
+	bool judge; /* the kernel's chains, no profile */
+	struct chains chains;
+	bool quiet;
+
+	struct perfdata *pd;
+	const struct perfdata_event *event;
+	struct images images;
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	struct process *processes;
+	struct thread *threads;
+	uint64_t *pcs;
+	uint64_t *sps;
+	uint8_t *marks;
+
+	struct layout_files files;
+	uint64_t first, last;
+	uint64_t samples;
+	uint64_t complete;
+	uint64_t beyond; /* stacks that go on behind their copy */
+	uint64_t continued; /* others, with what the thread had there before */
+	uint64_t without; /* samples without registers of user space */
+	uint64_t compat; /* of 32-bit code */
+	uint64_t others; /* of other events */
+	uint64_t lost;
+};
+
+enum {
+	OPT_CHAINS = 256,
+	OPT_EVENT,
+	OPT_SYSROOT,
+	OPT_DEPTH,
+};
+
+static const struct argp_option options[] = {
+	{ "chains", OPT_CHAINS, "N", OPTION_ARG_OPTIONAL,
+	  "judge the kernel's own callchains, of the first N samples, and write no profile", 0 },
+	{ "event", OPT_EVENT, "NAME", 0,
+	  "take the samples of this event, if there are several (the first one that has stacks)",
+	  0 },
+	{ "sysroot", OPT_SYSROOT, "DIR", 0, "look for the mapped files below DIR", 0 },
+	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 1 to 4096 (1024)", 0 },
+	{ "quiet", 'q', NULL, 0, "no summary", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct unwind *u = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &u->output;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (u->path)
+			argp_failure(state, EXIT_USAGE, 0, "unexpected argument '%s'", arg);
+		u->path = arg;
+		return 0;
+	case OPT_CHAINS:
+		u->judge = true;
+		if (arg)
+			u->first_only = parse_number(state, "samples", arg, 1, 1000000000);
+		return 0;
+	case OPT_EVENT:
+		u->event_name = arg;
+		return 0;
+	case OPT_SYSROOT:
+		u->sysroot = arg;
+		return 0;
+	case OPT_DEPTH:
+		u->depth = parse_number(state, "depth", arg, 1, MAX_DEPTH);
+		return 0;
+	case 'q':
+		u->quiet = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &output_argp, 0, NULL, 0 },
+	{ 0 },
+};
+
+const struct argp unwind_argp = {
+	.options = options,
+	.parser = parse,
+	.children = children,
+	.args_doc = "[FILE]",
+	.doc = "Unwind the stacks in FILE (perf.data), recorded by `perf record --call-graph dwarf`, and write a profile."
+	       "\v"
+	       "The profile holds what user space did; frames of the kernel are "
+	       "left out. Files are taken from this machine, or below a folder "
+	       "given by --sysroot, if their build ids are those that perf noted.",
+};
+
+/* Processes ------------------------------------------------------------- */
+
+/* Executes another program, or is another process: nothing is mapped. */
+static int begin_layout(struct unwind *u, struct process *p, struct layout *layout)
+{
+	if (!layout)
+		layout = layout_create(&u->files);
+	if (!layout)
+		return -ENOMEM;
+	layout_put(p->layout);
+	p->layout = layout;
+	p->named = false;
+	return shstk_symproc_remove(p->proc, 0, UINT64_MAX);
+}
+
+static struct process *get_process(struct unwind *u, int pid)
+{
+	struct process *p;
+
+	HASH_FIND_INT(u->processes, &pid, p);
+	if (p)
+		return p;
+	if (HASH_COUNT(u->processes) >= MAX_PROCESSES)
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	p->layout = layout_create(&u->files);
+	if (!p->layout || shstk_symproc_create_past(u->symbols, pid, &p->proc)) {
+		layout_put(p->layout);
+		free(p);
+		return NULL;
+	}
+	HASH_ADD_INT(u->processes, pid, p);
+	if (!p->hh.tbl) {
+		layout_put(p->layout);
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+/* How long this process's vdso is, which begins at @vdso; 0: unknown. */
+static uint64_t vdso_size(const void *vdso)
+{
+	struct mapping m;
+	struct maps maps;
+	uint64_t size = 0;
+
+	if (maps_open(getpid(), "maps", &maps))
+		return 0;
+	while (!size && maps_next(&maps, &m))
+		if (m.start == (uintptr_t)vdso)
+			size = m.end - m.start;
+	maps_close(&maps);
+	return size;
+}
+
+/* Was the file recorded with the kernel that runs here, as far as it says so? */
+static bool is_this_kernel(const struct perfdata *pd)
+{
+	struct utsname here;
+
+	return !uname(&here) && !strcmp(pd->release, here.release) &&
+	       !strcmp(pd->machine, here.machine);
+}
+
+/*
+ * The vdso is in no file; that of this process, if it is the same. perf record -z and -B
+ * note no build ids: then it is taken on trust, as files are.
+ */
+static bool own_vdso(const struct perfdata *pd, const struct layout_map *m, const void **image)
+{
+	struct build_id own;
+
+	*image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	if (!*image)
+		return false;
+	if (!m->id.size)
+		return is_this_kernel(pd) && vdso_size(*image) == m->end - m->start;
+	build_id_of(*image, 4096, &own);
+	return own.size == m->id.size && !memcmp(own.data, m->id.data, own.size);
+}
+
+/* To the modules that are unwound with. */
+static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *m)
+{
+	struct unwind *u = arg;
+	struct image *file = NULL;
+	const void *vdso;
+	int err = -ENOENT;
+
+	(void)pid;
+	if (!strcmp(m->path, "[vdso]") && own_vdso(u->pd, m, &vdso))
+		return shstk_space_add_image(space, vdso, m->end - m->start, m->start);
+	if (layout_is_file(m->path))
+		file = image_get(&u->images, m->path, &m->id);
+	if (!file)
+		return err;
+	err = image_add(space, file, m->start, m->end, m->offset);
+	if (err && !file->complained)
+		complain("%s cannot be used: %s", file->found, strerror(-err));
+	file->complained |= !!err;
+	return err;
+}
+
+/* To the mappings that addresses are named by. */
+static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *m)
+{
+	struct unwind *u = arg;
+	struct shstk_symmap_info info = {
+		.start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.path = m->path,
+		.build_id = m->id.size ? m->id.data : NULL,
+		.build_id_size = m->id.size,
+	};
+	struct image *file;
+	const void *vdso;
+
+	(void)pid;
+	if (!strcmp(m->path, "[vdso]")) {
+		if (own_vdso(u->pd, m, &vdso)) {
+			info.image = vdso;
+			info.image_size = m->end - m->start;
+		}
+	} else if (!layout_is_file(m->path)) {
+		info.path = "";
+	} else {
+		file = image_get(&u->images, m->path, &m->id);
+		if (file)
+			info.path = file->found;
+	}
+	return shstk_symproc_add(proc, &info);
+}
+
+static int on_mmap(void *arg, const struct perfdata_mmap *from)
+{
+	struct layout_map m = {
+		.start = from->start,
+		.end = from->end,
+		.offset = from->offset,
+		.path = (char *)from->path,
+		.id = from->id,
+	};
+	struct unwind *u = arg;
+	struct process *p = get_process(u, from->pid);
+	int ret;
+
+	if (!p || strlen(m.path) >= PATH_MAX)
+		return p ? 0 : -ENOMEM;
+	ret = layout_add(&p->layout, p->pid, &m);
+	if (ret > 0)
+		ret = p->named ? add_names(u, p->pid, p->proc, &m) : 0;
+	return ret;
+}
+
+static struct thread *get_thread(struct unwind *u, int tid)
+{
+	struct thread *t;
+
+	HASH_FIND_INT(u->threads, &tid, t);
+	if (t)
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->tid = tid;
+	HASH_ADD_INT(u->threads, tid, t);
+	if (t->hh.tbl)
+		return t;
+	free(t);
+	return NULL;
+}
+
+static int on_fork(void *arg, int pid, int tid, int parent, int from)
+{
+	struct unwind *u = arg;
+	struct process *old, *p;
+	struct thread *t = get_thread(u, tid), *maker = get_thread(u, from);
+
+	if (!t || !maker)
+		return -ENOMEM;
+	memmove(t->comm, maker->comm, sizeof(t->comm));
+	t->beyond.nr = 0;
+	if (pid == parent)
+		return 0;
+	old = get_process(u, parent);
+	p = get_process(u, pid);
+	if (!old || !p)
+		return -ENOMEM;
+	/* The number may have been another one's. */
+	return begin_layout(u, p, layout_share(old->layout));
+}
+
+static int on_comm(void *arg, int pid, int tid, const char *comm, bool exec)
+{
+	struct unwind *u = arg;
+	struct thread *t = get_thread(u, tid);
+	struct process *p;
+
+	if (!t)
+		return -ENOMEM;
+	snprintf(t->comm, sizeof(t->comm), "%s", comm);
+	printable(t->comm);
+	if (!exec)
+		return 0;
+	t->beyond.nr = 0;
+	p = get_process(u, pid);
+	if (!p)
+		return -ENOMEM;
+	return begin_layout(u, p, NULL);
+}
+
+static void on_lost(void *arg, uint64_t nr)
+{
+	struct unwind *u = arg;
+
+	u->lost += nr;
+}
+
+/* Samples --------------------------------------------------------------- */
+
+static int add_sample(struct unwind *u, struct process *p, const struct thread *t,
+		      const struct perfdata_sample *s, const struct unwound *stack)
+{
+	int64_t values[2] = { 1, s->period < INT64_MAX / 2 ? s->period : 0 };
+	struct shstk_sample sample = {
+		.proc = p->proc,
+		.tid = s->tid,
+		.comm = t->comm,
+		.pcs = stack->pcs,
+		.marks = stack->marks,
+		.nr = stack->nr,
+		.end = stack->end,
+		.time = s->time,
+		.values = values,
+	};
+
+	return shstk_profile_add(u->profile, &sample);
+}
+
+struct where {
+	struct unwind *u;
+	const struct process *p;
+};
+
+static struct chain_place find_place(void *arg, uint64_t addr)
+{
+	const struct where *w = arg;
+	const struct layout_map *m = layout_find(w->p->layout, addr);
+	struct chain_place ret = { .mapped = m };
+
+	if (m && layout_is_file(m->path))
+		ret.file = image_get(&w->u->images, m->path, &m->id);
+	if (m)
+		ret.offset = addr - m->start + m->offset;
+	return ret;
+}
+
+static int judge_sample(struct unwind *u, struct process *p, const struct perfdata_sample *s)
+{
+	struct stack_copy copy = { &s->regs, s->stack, s->stack_size };
+	struct unwound stack = { .pcs = u->pcs, .marks = u->marks, .max = u->depth };
+	struct where where = { u, p };
+
+	if (u->first_only && u->chains.samples == u->first_only)
+		return 0;
+	if (s->abi == 2 && s->stack_size) {
+		int err = layout_unwind(p->layout, p->pid, &copy, &stack);
+
+		if (err)
+			return err;
+	}
+	return chains_add(&u->chains, s->chain, s->nr_chain, &stack, find_place, &where) ? 0 :
+											   -ENOMEM;
+}
+
+static int on_sample(void *arg, const struct perfdata_sample *s)
+{
+	struct stack_copy copy = { &s->regs, s->stack, s->stack_size };
+	struct unwind *u = arg;
+	struct unwound stack = {
+		.pcs = u->pcs,
+		.marks = u->marks,
+		.sps = u->sps,
+		.max = u->depth,
+	};
+	struct process *p;
+	struct thread *t;
+	int err = 0;
+
+	if (s->event != u->event) {
+		u->others++;
+		return 0;
+	}
+	if (s->abi != 2 && !u->judge) {
+		u->without += !s->abi;
+		u->compat += !!s->abi;
+		return 0;
+	}
+	p = get_process(u, s->pid);
+	t = get_thread(u, s->tid);
+	if (!p || !t)
+		return -ENOMEM;
+	if (u->judge)
+		return judge_sample(u, p, s);
+	if (!p->named)
+		err = layout_name(p->layout, p->pid, p->proc);
+	p->named = true;
+	if (!err)
+		err = layout_unwind(p->layout, p->pid, &copy, &stack);
+	if (err)
+		return err;
+	u->continued += beyond_continue(&t->beyond, &stack, s->stack_size);
+	u->samples++;
+	u->complete += stack.end == SHSTK_END_COMPLETE;
+	u->beyond += stack.end == SHSTK_END_READ;
+	if (s->time && !u->first)
+		u->first = s->time;
+	u->last = s->time;
+	return add_sample(u, p, t, s, &stack);
+}
+
+/* All of it ------------------------------------------------------------- */
+
+static int choose_event(struct unwind *u)
+{
+	const char *path = u->pd->path;
+
+	for (unsigned int i = 0; i < u->pd->nr_events; i++) {
+		const struct perfdata_event *e = &u->pd->events[i];
+
+		bool usable = u->judge ? e->has_chains : e->has_stacks;
+
+		if (u->event_name ? strcmp(e->name, u->event_name) : !usable)
+			continue;
+		if (!usable && u->judge) {
+			complain("event %s of %s has no callchains", e->name, path);
+			return -ENODATA;
+		}
+		if (!usable) {
+			complain("event %s of %s has no copies of the stack", e->name, path);
+			return -ENODATA;
+		}
+		u->event = e;
+		return 0;
+	}
+	if (u->event_name)
+		complain("%s has no event '%s'; the first one is %s", path, u->event_name,
+			 u->pd->events[0].name);
+	else if (u->judge)
+		complain("%s has no callchains: record with perf record -g", path);
+	else
+		complain(
+			"%s has no copies of the stack: record with perf record --call-graph dwarf",
+			path);
+	return -ENODATA;
+}
+
+static int make_profile(struct unwind *u)
+{
+	const struct perfdata_event *e = u->event;
+	const char *type = e->nanoseconds ? "cpu" : e->name;
+	const char *unit = e->nanoseconds ? "nanoseconds" : "count";
+	uint64_t period = e->period;
+	struct shstk_symbols_opts opts = { .full_names = u->output.full_names };
+	char *dirs = NULL;
+	int err;
+
+	if (u->sysroot && asprintf(&dirs, "%s/usr/lib/debug:/usr/lib/debug", u->sysroot) < 0)
+		return -ENOMEM;
+	opts.debug_dirs = dirs;
+	if (e->freq)
+		period = e->nanoseconds && period ? 1000000000 / period : 1;
+	err = output_begin(&opts, type, unit, period, &u->symbols, &u->profile);
+	free(dirs);
+	if (err)
+		return err;
+	if (output_wants_times(&u->output))
+		shstk_profile_keep_times(u->profile);
+	u->pcs = malloc(u->depth * sizeof(*u->pcs));
+	u->marks = malloc(u->depth);
+	u->sps = malloc(u->depth * sizeof(*u->sps));
+	return u->pcs && u->marks && u->sps ? 0 : -ENOMEM;
+}
+
+static unsigned long long count(uint64_t n)
+{
+	return n;
+}
+
+/* What the profile does not hold, each in one line. */
+static void report_gaps(struct unwind *u)
+{
+	const char *path = u->pd->path;
+
+	if (u->pd->cut)
+		complain("%s is cut off, or was not finished: what is there is unwound", path);
+	if (u->pd->damaged)
+		complain("%s: %llu records make no sense", path, count(u->pd->damaged));
+	if (u->lost)
+		complain("%s: perf lost %llu records", path, count(u->lost));
+	if (u->others)
+		complain("%s: %llu samples of other events than %s left out, see --event", path,
+			 count(u->others), u->event->name);
+	if (u->compat)
+		complain("%s: %llu samples of 32-bit code left out", path, count(u->compat));
+	if (u->beyond)
+		complain(
+			"%s: %llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
+			path, count(u->beyond));
+	if (u->continued)
+		complain(
+			"%s: %llu stacks of which the outer part was not copied: it is what the thread had there before",
+			path, count(u->continued));
+	if (!u->samples)
+		complain("%s has no samples of user space", path);
+}
+
+static void report_done(const struct unwind *u)
+{
+	char *names = output_names(&u->output);
+
+	if (!u->quiet)
+		complain("%llu samples of %s, %llu stacks complete, %llu of the kernel only;%s",
+			 count(u->samples), u->event->name, count(u->complete), count(u->without),
+			 names ? names : "");
+	free(names);
+}
+
+static void note(struct unwind *u)
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "unwound from %s, event %s", u->pd->path, u->event->name) < 0)
+		return;
+	shstk_profile_comment(u->profile, text);
+	free(text);
+	shstk_profile_set_time(u->profile, 0, u->last - u->first);
+}
+
+static int run(struct unwind *u)
+{
+	static const struct perfdata_handler handler = {
+		on_sample, on_mmap, on_comm, on_fork, on_lost,
+	};
+	int err;
+
+	if (!u->pd->arch) {
+		complain(
+			"%s was recorded on %s, which is not supported: only x86_64 and aarch64 are",
+			u->pd->path, u->pd->machine);
+		return -EOPNOTSUPP;
+	}
+	err = choose_event(u);
+	if (err)
+		return err;
+	u->files = (struct layout_files){ u->pd->arch, u, add_code, add_names };
+	err = images_init(&u->images, u->sysroot);
+	if (err) {
+		complain("cannot open folder %s: %s", u->sysroot, strerror(-err));
+		return err;
+	}
+	err = make_profile(u);
+	if (!err)
+		err = perfdata_read(u->pd, &handler, u);
+	if (err) {
+		complain("cannot unwind %s: %s", u->pd->path, strerror(-err));
+		return err;
+	}
+	if (u->judge) {
+		chains_print(&u->chains);
+		return end_output() ? -EIO : 0;
+	}
+	note(u);
+	report_gaps(u);
+	if (!output_write(&u->output, u->profile, u->pd->path))
+		return -EIO;
+	report_done(u);
+	return 0;
+}
+
+static void cleanup(struct unwind *u)
+{
+	struct process *p, *next;
+	struct thread *t, *after;
+
+	HASH_ITER(hh, u->processes, p, next)
+	{
+		HASH_DEL(u->processes, p);
+		layout_put(p->layout);
+		free(p);
+	}
+	HASH_ITER(hh, u->threads, t, after)
+	{
+		HASH_DEL(u->threads, t);
+		beyond_deinit(&t->beyond);
+		free(t);
+	}
+	free(u->pcs);
+	free(u->marks);
+	free(u->sps);
+	chains_deinit(&u->chains);
+	shstk_profile_destroy(u->profile);
+	shstk_symbols_destroy(u->symbols);
+	images_deinit(&u->images);
+	perfdata_close(u->pd);
+}
+
+int cmd_unwind(int argc, char **argv)
+{
+	struct unwind u = { .depth = 1024, .images.root = -1 };
+	char text[512];
+	int err;
+
+	command_parse(&unwind_argp, argc, argv, &u);
+	err = u.judge ? 0 : output_check(&u.output, EXIT_FAILED);
+	if (err)
+		return err;
+	err = perfdata_open(u.path ? u.path : "perf.data", &u.pd, text, sizeof(text));
+	if (err) {
+		complain("%s", text);
+		return EXIT_FAILED;
+	}
+	err = run(&u);
+	cleanup(&u);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
