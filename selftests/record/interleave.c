@@ -4,7 +4,8 @@
  * second one so many instructions behind the first, for every such number up to where
  * nothing happens any more (or for one in STRIDE). The handler of the program's signal
  * has no SA_RESTART: the call must end, whatever the order. A call with a mask for its
- * time must end too if the first signal comes at any instruction before it waits.
+ * time must end too if the first signal comes at any instruction before it waits. And the
+ * agent's signal may come once more, at any instruction after the program's was delivered.
  *
  * To be recorded, by CPU time. The child is stepped by ptrace(2). The agent's signal is
  * sent as its timer does, with what /proc/PID/timers has of that. Status 1: a signal was
@@ -75,10 +76,17 @@ static long in_ppoll(void)
 static const struct call {
 	const char *name;
 	long (*make)(void);
-	int masked; /* SIGUSR1 is blocked but for the time of the call */
+	enum {
+		CLOSED, /* lets the program's signal in, and not the agent's */
+		OPEN, /* and the agent's */
+		MASKED, /* SIGUSR1 is blocked but for the time of the call */
+	} kind;
 } calls[] = {
-	{ "nanosleep", in_nanosleep, 0 },   { "poll", in_poll, 0 },   { "read", in_read, 0 },
-	{ "sigsuspend", in_sigsuspend, 1 }, { "ppoll", in_ppoll, 1 },
+	{ "nanosleep", in_nanosleep, CLOSED },
+	{ "poll", in_poll, CLOSED },
+	{ "read", in_read, OPEN },
+	{ "sigsuspend", in_sigsuspend, MASKED },
+	{ "ppoll", in_ppoll, MASKED },
 };
 
 static void die(const char *what)
@@ -95,7 +103,7 @@ static void be_child(const struct call *call)
 	sigaction(SIGUSR1, &act, NULL);
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
-	if (call->masked)
+	if (call->kind == MASKED)
 		sigprocmask(SIG_BLOCK, &usr1, NULL);
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	raise(SIGSTOP);
@@ -308,6 +316,66 @@ static long every_gap(const struct call *call, int agents_first, long before, lo
 	return number;
 }
 
+/* Goes on until @signo is about to be delivered. */
+static enum event run_to(struct run *r, int signo)
+{
+	enum event event;
+
+	do {
+		int given = r->signo;
+
+		r->signo = 0;
+		ptrace(PTRACE_CONT, r->pid, NULL, (void *)(long)given);
+		event = await(r);
+	} while (event == STEPPED && r->signo != signo);
+	return event;
+}
+
+/*
+ * In the agent's handler the own signal comes, and @gap instructions after that is
+ * delivered the agent's again. Returns if the call ended.
+ */
+static int between_agents(const struct call *call, long gap)
+{
+	enum event event;
+	struct run r;
+	long steps;
+	int ret;
+
+	start(&r, call);
+	event = run_to(&r, -1);
+	if (event != SLEEPS)
+		die(call->name);
+	send(&r, 1);
+	for (int i = 0; i < 2000 && (event = await(&r)) == SLEEPS; i++)
+		usleep(100);
+	if (event == STEPPED)
+		event = step_on(&r, 3, &steps);
+	send(&r, 0);
+	if (event == STEPPED)
+		event = run_to(&r, SIGUSR1);
+	if (event == STEPPED)
+		event = step_on(&r, gap, &steps);
+	if (event == STEPPED)
+		send(&r, 1);
+	ret = ends(&r, event);
+	stop(&r);
+	return ret;
+}
+
+static long every_third(const struct call *call)
+{
+	long gap;
+
+	for (gap = 0; gap < 60; gap++)
+		if (!between_agents(call, gap)) {
+			printf("%s: agent's signal, own one, agent's %ld instructions later: lost\n",
+			       call->name, gap);
+			lost++;
+		}
+	return gap;
+}
+
 int main(int argc, char **argv)
 {
 	long stride = argc > 1 ? atol(argv[1]) : 1;
@@ -321,7 +389,10 @@ int main(int argc, char **argv)
 		long number = every_gap(&calls[i], 0, -1, 40, stride) +
 			      every_gap(&calls[i], 1, -1, 40, stride);
 
-		for (long before = 0; calls[i].masked && before < 400; before += 1 + stride / 100)
+		if (calls[i].kind == OPEN)
+			number += every_third(&calls[i]);
+		for (long before = 0; calls[i].kind == MASKED && before < 400;
+		     before += 1 + stride / 100)
 			number += every_gap(&calls[i], 1, before, 3, stride) +
 				  every_gap(&calls[i], 0, before, 3, stride);
 		printf("%s: %ld orders\n", calls[i].name, number);

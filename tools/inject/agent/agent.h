@@ -117,6 +117,7 @@ struct thread {
  * @armed: threads that have a timer.
  * @lock: guards registration of threads against scan(); taken with all
  *	signals blocked; a handler only tries it.
+ * @entry: the first instruction of the program.
  * @header: the shared memory.
  * @slots: the slots in it.
  * @rings: the rings in it.
@@ -139,6 +140,7 @@ struct agent {
 	_Atomic int takers;
 	_Atomic uint32_t armed;
 	_Atomic int lock;
+	uint64_t entry;
 	struct rec_header *header;
 	struct rec_slot *slots;
 	uint8_t *rings;
@@ -148,17 +150,27 @@ struct agent {
 extern struct agent agent;
 
 /**
+ * struct cut - a system call that is about to be restarted
+ * @pc: its instruction.
+ * @sp: the stack pointer there.
+ */
+struct cut {
+	uint64_t pc;
+	uint64_t sp;
+};
+
+/**
  * struct own - what a thread of the program knows of itself, in its handlers too
  * @waits_in: the function of libc that a hook of wait.c is in, or NULL.
- * @cut_pc: where the agent's signal came last,
- * @cut_sp: and the stack pointer there.
+ * @cuts: the calls that the agent's signal interrupted last (signals.c).
+ * @nr_cuts: so many there were.
  * @stack_end: everything from its stack pointer to there is its stack; 0: not known.
  * @blocked: the program believes the agent's signal to be blocked.
  */
 struct own {
 	const void *waits_in;
-	uint64_t cut_pc;
-	uint64_t cut_sp;
+	struct cut cuts[4];
+	unsigned int nr_cuts;
 	uintptr_t stack_end;
 	bool blocked;
 };

@@ -19,13 +19,13 @@
  *   context, and the call fails with EINTR:
  *
  *	read() waits
- *	agent's signal: context is "make the call", pc at the instruction -> own.cut_pc
+ *	agent's signal: context is "make the call", pc at the instruction -> own.cuts
  *	program's signal becomes pending, as the agent's handler blocks all
  *	agent's handler returns; the program's is entered, with the very same context
  *	enter(): "EINTR" becomes the context
  *
- *   The agent's next signal may come along with the program's: then its handler runs
- *   first, with enter() for its context, and must leave own.cut_pc as it is.
+ *   More signals of the agent, and handlers of the program with calls of their own, may
+ *   come before enter() has looked: so more than one call is kept.
  *
  * A handler installed by system calls of the program's own is not known here.
  */
@@ -140,6 +140,9 @@ static bool is_restarted(uint64_t nr)
 }
 
 #if defined(__x86_64__)
+/* For what runs on a stack that may not be aligned as 16-byte registers need it. */
+#define GENERAL_REGS_ONLY __attribute__((target("general-regs-only")))
+
 /*
  * Is the context that of a call about to be restarted? The instruction leaves the address
  * behind it in rcx: so it was executed before, just now.
@@ -151,6 +154,11 @@ static bool restarts(const ucontext_t *uc)
 	return regs[REG_RCX] == regs[REG_RIP] + 2 && is_restarted(regs[REG_RAX]);
 }
 
+static bool may_restart(const ucontext_t *uc)
+{
+	return restarts(uc);
+}
+
 static void fail_with_eintr(ucontext_t *uc)
 {
 	uc->uc_mcontext.gregs[REG_RIP] += 2;
@@ -160,11 +168,18 @@ static void fail_with_eintr(ucontext_t *uc)
 #define CONTEXT_PC(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RIP])
 #define CONTEXT_SP(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RSP])
 #elif defined(__aarch64__)
+#define GENERAL_REGS_ONLY
+
+/* Code may be there to be executed only: nothing is read where any signal may come. */
+static bool may_restart(const ucontext_t *uc)
+{
+	return is_restarted(uc->uc_mcontext.regs[8]);
+}
+
 /* The same; there the instruction must be looked at: svc #0. */
 static bool restarts(const ucontext_t *uc)
 {
-	return is_restarted(uc->uc_mcontext.regs[8]) &&
-	       *(const uint32_t *)uc->uc_mcontext.pc == 0xd4000001;
+	return may_restart(uc) && *(const uint32_t *)uc->uc_mcontext.pc == 0xd4000001;
 }
 
 static void fail_with_eintr(ucontext_t *uc)
@@ -179,24 +194,28 @@ static void fail_with_eintr(ucontext_t *uc)
 #error "what does the context of a system call about to be restarted look like?"
 #endif
 
-static void enter(int signo, siginfo_t *si, void *context);
+#define NR_CUTS (sizeof(own.cuts) / sizeof(own.cuts[0]))
 
 void signals_cut(const void *context)
 {
 	const ucontext_t *uc = context;
 
-	/* The program's signal may have been first: its handler must still see what was. */
-	if (CONTEXT_PC(uc) == (uintptr_t)enter)
-		return;
-	own.cut_pc = CONTEXT_PC(uc);
-	own.cut_sp = CONTEXT_SP(uc);
+	if (may_restart(uc))
+		own.cuts[own.nr_cuts++ % NR_CUTS] = (struct cut){ CONTEXT_PC(uc), CONTEXT_SP(uc) };
+}
+
+GENERAL_REGS_ONLY static bool was_cut(const ucontext_t *uc)
+{
+	for (unsigned int i = 0; i < NR_CUTS; i++)
+		if (own.cuts[i].pc == CONTEXT_PC(uc) && own.cuts[i].sp == CONTEXT_SP(uc))
+			return true;
+	return false;
 }
 
 /* The agent's signal came in a call that this handler is to end. */
-static void end_call(int flags, ucontext_t *uc)
+GENERAL_REGS_ONLY static void end_call(int flags, ucontext_t *uc)
 {
-	if (!(flags & SA_RESTART) && own.cut_pc == CONTEXT_PC(uc) && own.cut_sp == CONTEXT_SP(uc) &&
-	    restarts(uc))
+	if (!(flags & SA_RESTART) && was_cut(uc) && restarts(uc))
 		fail_with_eintr(uc);
 }
 
@@ -205,11 +224,7 @@ static void end_call(int flags, ucontext_t *uc)
  * do without the agent. No register but the general ones is touched, nor memory that
  * would need an aligned stack: whoever calls handlers himself may not align it.
  */
-#if defined(__x86_64__)
-__attribute__((target("general-regs-only")))
-#endif
-static void
-enter(int signo, siginfo_t *si, void *context)
+GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 {
 	const struct program_action *a = &actions[signo];
 	void (*handler)(int, siginfo_t *, void *) =
@@ -220,7 +235,7 @@ enter(int signo, siginfo_t *si, void *context)
 		if (!agent.sandboxed)
 			change_own_signal(SIG_UNBLOCK);
 	}
-	if (own.cut_pc)
+	if (own.nr_cuts)
 		end_call(atomic_load_explicit(&a->flags, memory_order_relaxed), context);
 	handler(signo, si, context);
 }

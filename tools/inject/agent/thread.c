@@ -517,13 +517,15 @@ static uint32_t check_flag(void)
 
 /*
  * Does software see the same frames, and outside of them others? Of those that were
- * called before shadow stacks were switched on hardware knows nothing.
+ * called before shadow stacks were switched on hardware knows nothing. But the first
+ * instruction of a program has no caller, though a register may look like one.
  */
 static bool is_older(const struct rec_sample *hardware, const uint64_t *pcs, int n,
 		     const struct shstk_info *info)
 {
-	return hardware->end == SHSTK_END_COMPLETE && info->end == SHSTK_END_COMPLETE &&
-	       n > (int)hardware->nr && !memcmp(pcs, hardware->pcs, hardware->nr * sizeof(pcs[0]));
+	return hardware->pcs[0] != agent.entry && hardware->end == SHSTK_END_COMPLETE &&
+	       info->end == SHSTK_END_COMPLETE && n > (int)hardware->nr &&
+	       !memcmp(pcs, hardware->pcs, hardware->nr * sizeof(pcs[0]));
 }
 
 /*
@@ -927,12 +929,12 @@ on_signal(int signo, siginfo_t *si, void *context)
 	struct thread *t = from_timer(si);
 	uint64_t periods;
 
+	signals_cut(context);
 	if (!t && event_sent(agent_self(), si))
 		t = agent_self();
 	if (t) {
 		if (t->pid != agent.pid || !t->armed)
 			return;
-		signals_cut(context);
 		if (atomic_load_explicit(&agent.header->stop, memory_order_relaxed)) {
 			agent_disarm(t);
 			return;
@@ -947,7 +949,6 @@ on_signal(int signo, siginfo_t *si, void *context)
 		return;
 	}
 	if (from_recorder(si)) {
-		signals_cut(context);
 		if (!agent.sandboxed)
 			scan_threads();
 		return;
