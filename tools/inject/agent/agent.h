@@ -117,7 +117,6 @@ struct thread {
  * @armed: threads that have a timer.
  * @lock: guards registration of threads against scan(); taken with all
  *	signals blocked; a handler only tries it.
- * @entry: the first instruction of the program.
  * @header: the shared memory.
  * @slots: the slots in it.
  * @rings: the rings in it.
@@ -140,7 +139,6 @@ struct agent {
 	_Atomic int takers;
 	_Atomic uint32_t armed;
 	_Atomic int lock;
-	uint64_t entry;
 	struct rec_header *header;
 	struct rec_slot *slots;
 	uint8_t *rings;

@@ -311,7 +311,6 @@ __attribute__((constructor)) static void agent_start(void)
 	if (atomic_load(&agent.header->stop))
 		return;
 	agent.wall = agent.header->clock == REC_CLOCK_WALL;
-	agent.entry = getauxval(AT_ENTRY);
 	accounted = bury_last_image();
 	if (pthread_key_create(&agent.key, on_thread_end) || handler_install() ||
 	    pthread_atfork(NULL, NULL, agent_fork_child))

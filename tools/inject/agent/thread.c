@@ -517,15 +517,13 @@ static uint32_t check_flag(void)
 
 /*
  * Does software see the same frames, and outside of them others? Of those that were
- * called before shadow stacks were switched on hardware knows nothing. But the first
- * instruction of a program has no caller, though a register may look like one.
+ * called before shadow stacks were switched on hardware knows nothing.
  */
 static bool is_older(const struct rec_sample *hardware, const uint64_t *pcs, int n,
 		     const struct shstk_info *info)
 {
-	return hardware->pcs[0] != agent.entry && hardware->end == SHSTK_END_COMPLETE &&
-	       info->end == SHSTK_END_COMPLETE && n > (int)hardware->nr &&
-	       !memcmp(pcs, hardware->pcs, hardware->nr * sizeof(pcs[0]));
+	return hardware->end == SHSTK_END_COMPLETE && info->end == SHSTK_END_COMPLETE &&
+	       n > (int)hardware->nr && !memcmp(pcs, hardware->pcs, hardware->nr * sizeof(pcs[0]));
 }
 
 /*
