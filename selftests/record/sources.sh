@@ -121,7 +121,7 @@ same()
 		printf "%d the same; start %d, cut %d, landing %d, first %d, unexplained %d; %d not from hardware%s\n", \
 			same, start, cut, landing, first, unexplained, without, lines
 		same += start
-		exit status || same < 20 || start > late || unexplained || cut > 5 + same / 20 || \
+		exit status || same < 20 || start > late || unexplained || cut > 5 + same / 5 || \
 			differ != cut + landing + first
 	}' err >result
 	good=$?
