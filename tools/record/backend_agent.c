@@ -125,6 +125,9 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		complain("lost samples of %u more threads", lines.losers - MAX_LOST_LINES);
 	if (c.no_slot)
 		complain("%u threads were not sampled: more than 4096 at once", c.no_slot);
+	if (c.beyond)
+		complain("%llu samples were left out: of processes after the first %u",
+			 (unsigned long long)c.beyond, DRAIN_MAX_PROCESSES);
 	if (c.no_timer)
 		complain("%u threads were not sampled: no more timers (see ulimit -i)", c.no_timer);
 	if (c.sandboxed)

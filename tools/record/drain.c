@@ -43,7 +43,7 @@
 #define MEMORY_NAME "shstk-record"
 #define NR_SLOTS 4096
 #define MAX_RECORD 65536
-#define MAX_IMAGES (1u << 18)
+#define MAX_IMAGES DRAIN_MAX_PROCESSES
 #define MAX_LOSERS 65536
 #define MAX_TEXTS 4096 /* maps texts at a time, */
 #define MAX_TEXT_BYTES (64u << 20) /* and what is in them */
@@ -156,6 +156,7 @@ struct drain {
 	uint64_t period;
 	struct ledger *ledger; /* NULL: wall-clock time */
 	uint32_t lost_threads;
+	uint64_t beyond; /* records left out, of processes after the most */
 	uint32_t damaged;
 	unsigned int nesting;
 	struct loser *losers;
@@ -346,6 +347,17 @@ static struct image *add_image(struct drain *d, uint32_t instance, int pid, stru
 	if (!parent)
 		d->nr_execs++;
 	return image;
+}
+
+/* There is no image for a record: it is left out if there are as many as can be. */
+static int leave_out(struct drain *d, const struct rec_slot *slot)
+{
+	if (REC_OWNER_PID(atomic_load(&slot->owner)) <= 0)
+		return -EINVAL;
+	if (d->nr_images < MAX_IMAGES)
+		return -ENOMEM;
+	d->beyond++;
+	return 0;
 }
 
 /* From the living process. Return: false if that was done a moment ago. */
@@ -788,7 +800,7 @@ static int take_record(struct drain *d, uint32_t i)
 	case REC_SAMPLE:
 		image = slot_image(d, i);
 		if (!image)
-			return -ENOMEM;
+			return leave_out(d, slot);
 		ret = take_sample(d, slot, image);
 		d->sampled = d->header->check && !ret;
 		if (d->sampled)
@@ -803,7 +815,7 @@ static int take_record(struct drain *d, uint32_t i)
 	case REC_REAPED:
 		image = slot_image(d, i);
 		if (!image)
-			return -ENOMEM;
+			return leave_out(d, slot);
 		copy_name(image->comm, slot->comm);
 		if (record->type == REC_END)
 			take_end(d, image);
@@ -1195,6 +1207,7 @@ void drain_count(const struct drain *d, struct drain_counts *ret)
 		.processes = atomic_load(&h->instances),
 		.images = d->nr_execs,
 		.no_slot = atomic_load(&h->no_slot),
+		.beyond = d->beyond,
 		.no_timer = atomic_load(&h->no_timer),
 		.sandboxed = atomic_load(&h->sandboxed),
 		.damaged = d->damaged,

@@ -10,6 +10,9 @@
 
 #include "libshstk/symbol/profile.h"
 
+/* Most processes of a recording: one that executes a program counts again. */
+#define DRAIN_MAX_PROCESSES (1u << 18)
+
 /**
  * struct drain_opts - how to sample
  * @clock: enum rec_clock.
@@ -40,6 +43,7 @@ struct drain_opts {
  * @lost_threads: threads that lost samples.
  * @processes: processes that the agent entered (forked children included).
  * @images: programs that the agent entered (each exec counts).
+ * @beyond: records left out because there were too many processes before.
  * @no_slot: threads not sampled because there were too many at once.
  * @no_timer: threads not sampled because the kernel gave no timer.
  * @sandboxed: threads and processes not sampled because a seccomp filter may
@@ -60,6 +64,7 @@ struct drain_counts {
 	uint32_t processes;
 	uint32_t images;
 	uint32_t no_slot;
+	uint64_t beyond;
 	uint32_t no_timer;
 	uint32_t sandboxed;
 	uint32_t damaged;
