@@ -134,7 +134,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		complain("%u threads or processes were not sampled: they began in a sandbox",
 			 c.sandboxed);
 	if (c.stretch > 1)
-		complain("threads that waited were sampled every %.0f ms only, as there were many",
+		complain("threads that waited were sampled every %.3g ms only, as there were many",
 			 c.stretch * 1e3 / r->opts->freq);
 	if (c.damaged)
 		complain("the target wrote into the rings: samples lost %u times", c.damaged);
