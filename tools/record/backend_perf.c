@@ -18,7 +18,6 @@
 #include "tools/shstk.h"
 
 #define NICE -10
-#define MAX_RING (16u << 20)
 
 /**
  * struct perf_state - what this back end keeps
@@ -75,7 +74,8 @@ static size_t ring_size(const struct record_opts *o)
 		return (size_t)o->buffer * 1024;
 	if (o->via != VIA_COPIES)
 		return size;
-	while (size < MAX_RING && size < (o->off_cpu ? MAX_RING : o->freq * PERF_FIRST_COPY))
+	while (size < PERF_MAX_RING &&
+	       size < (o->off_cpu ? PERF_MAX_RING : o->freq * PERF_FIRST_COPY))
 		size *= 2;
 	return size;
 }
