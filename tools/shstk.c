@@ -16,6 +16,8 @@
 
 static const struct command commands[] = {
 	{ "record", cmd_record, &record_argp, "COMMAND", "profile a command and its children" },
+	{ "top", cmd_top, &top_argp, "COMMAND",
+	  "show the hottest functions of what runs, drawn anew" },
 	{ "trace", cmd_trace, &trace_argp, NULL,
 	  "print the stacks of a running process or a core file" },
 	{ "unwind", cmd_unwind, &unwind_argp, "FILE",

@@ -55,6 +55,7 @@ int cmd_record(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_status(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_unwind(int argc, char **argv);
 
@@ -64,6 +65,7 @@ extern const struct argp record_argp;
 extern const struct argp rules_argp;
 extern const struct argp run_argp;
 extern const struct argp status_argp;
+extern const struct argp top_argp;
 extern const struct argp trace_argp;
 extern const struct argp unwind_argp;
 

@@ -41,6 +41,18 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	free(profile);
 }
 
+void shstk_profile_reset(struct shstk_profile *profile)
+{
+	HASH_CLEAR(hh, profile->table);
+	HASH_CLEAR(hh, profile->location_table);
+	shstk_pool_deinit(&profile->pool);
+	shstk_pool_init(&profile->pool);
+	profile->nr_records = 0;
+	profile->nr_locations = 0;
+	profile->nr_moments = 0;
+	memset(profile->totals, 0, sizeof(profile->totals));
+}
+
 static int set_type(struct shstk_profile *profile, struct shstk_value_type *to, const char *type,
 		    const char *unit)
 {

@@ -184,6 +184,12 @@ int shstk_profile_set_note(struct shstk_profile *profile, unsigned int type, con
 bool shstk_profile_empty(const struct shstk_profile *profile);
 
 /**
+ * shstk_profile_reset() - forget all samples
+ * @profile: the profile, whose types stay, and which may have no comments.
+ */
+void shstk_profile_reset(struct shstk_profile *profile);
+
+/**
  * shstk_profile_total() - sum over all samples
  * @profile: the profile.
  * @type: index of the value type from 0.

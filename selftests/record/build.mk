@@ -59,8 +59,12 @@ $(RECORD_B)/attach_test: selftests/record/attach_test selftests/offline/common.p
 		$(RECORD_B)/target all
 	$(Q)cp $< selftests/offline/common.py $(@D)/
 
+$(RECORD_B)/top_test: selftests/record/top_test selftests/offline/common.py \
+		$(RECORD_B)/target all
+	$(Q)cp $< selftests/offline/common.py $(@D)/
+
 CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
-	$(RECORD_B)/attach_test
+	$(RECORD_B)/attach_test $(RECORD_B)/top_test
 
 # The storm, and the orders of two signals, at their full length: many hours.
 STORM_ROUNDS ?= 100000

@@ -13,6 +13,8 @@
 
 #define DEFAULT_FREQ 199
 #define MAX_FREQ 10000
+#define DEFAULT_DELAY 2
+#define MIN_DELAY 0.05
 
 enum {
 	OPT_WALL = 256,
@@ -73,6 +75,23 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+const struct argp_option top_options[] = {
+	{ "freq", 'F', "HZ", 0, "samples per second and thread, 1 to 10000 (199)", 0 },
+	{ "delay", 'd', "TIME", 0,
+	  "time from one table to the next, in seconds or with a unit (2s)", 0 },
+	{ "duration", OPT_DURATION, "TIME", 0, "end after this time", 0 },
+	{ "pid", 'p', "PID", 0, "show a running process, with all it starts; may be repeated", 0 },
+	{ "all", 'a', NULL, 0, "show the whole system", 0 },
+	{ "cgroup", OPT_CGROUP, "PATH", 0, "show a cgroup", 0 },
+	{ "event", 'e', "EVENT", 0, "sample by another event than cpu-clock, such as cycles", 0 },
+	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
+	  "where threads wait, and how long, instead of where they run", 0 },
+	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
+	{ "via", OPT_VIA, "auto|agent|perf|copies", 0, "who samples, as for shstk record", 0 },
+	{ "quiet", 'q', NULL, 0, "no summary", 0 },
+	{ 0 },
+};
+
 /* A number with a unit, seconds without; returns seconds. */
 static double parse_time(struct argp_state *state, const char *arg)
 {
@@ -115,7 +134,7 @@ static void parse_pid(struct argp_state *state, struct record_opts *o, const cha
 	o->pids[o->nr_pids++] = parse_number(state, "process ID", arg, 1, INT_MAX);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+error_t record_parse(int key, char *arg, struct argp_state *state)
 {
 	struct record_opts *o = state->input;
 
@@ -131,6 +150,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_DURATION:
 		o->duration = parse_time(state, arg);
+		return 0;
+	case 'd':
+		o->delay = parse_time(state, arg);
+		if (o->delay < MIN_DELAY)
+			argp_failure(state, EXIT_USAGE, 0, "delay: at least 50ms");
 		return 0;
 	case OPT_EVERY:
 		o->every = parse_time(state, arg);
@@ -205,7 +229,7 @@ static const struct argp_child children[] = {
 
 const struct argp record_argp = {
 	.options = options,
-	.parser = parse,
+	.parser = record_parse,
 	.children = children,
 	.args_doc =
 		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
@@ -259,7 +283,7 @@ static int check_targets(const struct record_opts *o)
 	int targets = !!o->nr_pids + o->all + !!o->cgroup;
 
 	if (!o->command && !targets)
-		complain("no command given; see shstk record --help");
+		complain("no command given; see shstk %s --help", o->live ? "top" : "record");
 	else if (targets > 1 || (o->command && o->nr_pids))
 		complain("more than one of --pid, --all, --cgroup and a command to record");
 	else if (o->perf_data && o->wall)
@@ -285,6 +309,7 @@ void record_options_init(struct record_opts *o)
 	*o = (struct record_opts){
 		.freq = DEFAULT_FREQ,
 		.depth = 1024,
+		.delay = DEFAULT_DELAY,
 	};
 }
 
@@ -294,7 +319,7 @@ int record_options_check(struct record_opts *o)
 
 	if (!status)
 		status = check_buffer(o);
-	if (!status)
+	if (!status && !o->live)
 		status = output_check(&o->output, EXIT_OWN);
 	for (unsigned int i = 0; !status && o->every > 0 && i < o->output.nr; i++) {
 		if (strcmp(o->output.paths[i], "-"))

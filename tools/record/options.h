@@ -5,6 +5,7 @@
 #ifndef TOOLS_RECORD_OPTIONS_H
 #define TOOLS_RECORD_OPTIONS_H
 
+#include <argp.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -23,6 +24,8 @@
  * @buffer: KiB of a ring, 0: what the back end takes.
  * @duration: seconds until recording stops, 0: when the command ends.
  * @every: seconds after which a profile is written and the next one begun, 0: there is one.
+ * @live: show the hottest functions meanwhile, and write no profile,
+ * @delay: every so many seconds.
  * @wall: sample wall-clock time.
  * @quiet: say nothing but what went wrong.
  * @command: to be started; NULL: what runs already.
@@ -48,6 +51,8 @@ struct record_opts {
 	unsigned long buffer;
 	double duration;
 	double every;
+	bool live;
+	double delay;
 	bool wall;
 	bool quiet;
 	char *const *command;
@@ -66,6 +71,10 @@ struct record_opts {
 	bool heap_mmap;
 	unsigned long heap_sample;
 };
+
+/* The options of `shstk top`, and the parser of both commands. */
+extern const struct argp_option top_options[];
+error_t record_parse(int key, char *arg, struct argp_state *state);
 
 /* What holds if nothing is said. */
 void record_options_init(struct record_opts *o);

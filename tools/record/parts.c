@@ -56,8 +56,6 @@ int parts_end(struct recording *r)
 
 int parts_next(struct recording *r)
 {
-	struct shstk_profile *profile = r->profile;
-	struct shstk_symbols *symbols = r->symbols;
 	int ret = parts_end(r);
 
 	if (!ret)
@@ -66,13 +64,7 @@ int parts_next(struct recording *r)
 		ret = start_writer(r);
 	if (ret)
 		return ret;
-	r->profile = NULL;
-	r->symbols = NULL;
-	ret = samples_begin(r);
-	if (!ret)
-		r->backend->renew(r);
-	shstk_profile_destroy(profile);
-	shstk_symbols_destroy(symbols);
+	ret = samples_renew(r);
 	r->started = now_ns(CLOCK_MONOTONIC);
 	r->realtime = now_ns(CLOCK_REALTIME);
 	return ret;

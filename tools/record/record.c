@@ -20,6 +20,9 @@
 #include "tools/output.h"
 #include "tools/record/backend.h"
 #include "tools/record/parts.h"
+#include "tools/record/record.h"
+#include "tools/record/screen.h"
+#include "tools/record/top.h"
 #include "tools/shstk.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -37,6 +40,7 @@ struct progress {
 	bool interrupted; /* by the user, once: the command knows */
 	bool stopped;
 	bool next; /* the profile so far is to be written */
+	struct top top; /* what is shown, if that is what is asked for */
 };
 
 static void show_progress(const struct recording *r, const struct progress *p)
@@ -71,13 +75,17 @@ static void on_interrupt(const struct recording *r, struct progress *p, const si
 		kill(r->pid, si->si_signo);
 }
 
-static void control_signals(sigset_t *set)
+static void control_signals(sigset_t *set, const struct recording *r)
 {
 	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 	sigemptyset(set);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaddset(set, signals[i]);
+	if (!r->opts->live || !screen_possible())
+		return;
+	sigaddset(set, SIGTSTP);
+	sigaddset(set, SIGWINCH);
 }
 
 /*
@@ -110,6 +118,27 @@ static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
 	return next || (r->opts->every > 0 && at - r->started >= r->opts->every * 1e9);
 }
 
+/* The terminal's other signals, and keys. */
+static void look_at_terminal(const struct recording *r, struct progress *p, int signo)
+{
+	siginfo_t q = { .si_signo = SIGINT };
+	int key = p->top.screen ? screen_key() : 0;
+
+	if (signo == SIGTSTP)
+		screen_suspend();
+	if (signo == SIGTSTP || signo == SIGWINCH)
+		top_draw(&p->top, r);
+	if (key == 'q')
+		on_interrupt(r, p, &q);
+	if (key < 0)
+		p->stopped = true;
+}
+
+static bool is_terminals(int signo)
+{
+	return signo <= 0 || signo == SIGTSTP || signo == SIGWINCH;
+}
+
 /* Until the command ends or recording is to stop. Returns 0 or -ENOMEM. */
 static int record_loop(struct recording *r, struct progress *p, int *status, bool *ended,
 		       struct rusage *usage)
@@ -120,12 +149,13 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 	siginfo_t si;
 	int ret;
 
-	control_signals(&set);
+	control_signals(&set, r);
 	while (!p->stopped) {
 		int signo = sigtimedwait(&set, &si, &pause);
 
-		if (signo > 0 && signo != SIGCHLD)
+		if (!is_terminals(signo) && signo != SIGCHLD)
 			on_interrupt(r, p, &si);
+		look_at_terminal(r, p, signo);
 		*ended = has_ended(r, status, usage);
 		if (*ended)
 			break;
@@ -141,7 +171,9 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 		}
 		if (r->opts->duration > 0 && at - r->began >= r->opts->duration * 1e9)
 			p->stopped = true;
-		if (!p->stopped && is_due(r, p, at))
+		if (r->opts->live)
+			ret = top_update(&p->top, r, at);
+		else if (!p->stopped && is_due(r, p, at))
 			ret = parts_next(r);
 		if (ret)
 			return ret;
@@ -184,7 +216,7 @@ void record_finish_profile(struct recording *r)
 }
 
 /* Ends the recording and writes it. Returns an exit status. */
-static int finish(struct recording *r, bool ended, const struct rusage *usage)
+static int finish(struct recording *r, struct top *top, bool ended, const struct rusage *usage)
 {
 	int ret = r->backend->stop(r, ended, usage);
 	struct record_opts *o = r->opts;
@@ -195,7 +227,7 @@ static int finish(struct recording *r, bool ended, const struct rusage *usage)
 	if (o->every > 0 && parts_end(r))
 		return EXIT_OWN;
 	r->backend->report_gaps(r, ended, usage);
-	if (!output_write(&o->output, r->profile, record_title(o)))
+	if (o->live ? top_end(top, r) : !output_write(&o->output, r->profile, record_title(o)))
 		return EXIT_OWN;
 	if (!o->quiet)
 		r->backend->report(r, ended, usage);
@@ -226,10 +258,11 @@ static int wait_command(const struct recording *r, int *status)
 static int hold(const struct recording *r, struct target *target)
 {
 	const char *name = r->backend->object;
+	bool mute = r->opts->live && screen_possible();
 	char path[4096];
 
 	if (!name)
-		return target_hold(r->opts->command, NULL, NULL, target);
+		return target_hold(r->opts->command, NULL, NULL, mute, target);
 	if (find_object(name, path, sizeof(path))) {
 		complain("%s is missing: looked for it beside the command and in %s", name,
 			 SHSTK_OBJDIR);
@@ -239,7 +272,7 @@ static int hold(const struct recording *r, struct target *target)
 		complain("%s cannot be preloaded: its path has a space or colon", path);
 		return EXIT_OWN;
 	}
-	return target_hold(r->opts->command, path, r->backend->env(r), target);
+	return target_hold(r->opts->command, path, r->backend->env(r), mute, target);
 }
 
 static int start(struct recording *r)
@@ -269,18 +302,22 @@ static int run(struct recording *r)
 	int status = 0, own;
 	sigset_t set;
 
-	control_signals(&set);
+	control_signals(&set, r);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	r->began = r->started = now_ns(CLOCK_MONOTONIC);
 	r->realtime = now_ns(CLOCK_REALTIME);
 	own = start(r);
 	if (own)
 		return own;
-	progress.shown = !r->opts->quiet && isatty(STDERR_FILENO);
-	if (record_loop(r, &progress, &status, &ended, &usage))
-		complain("out of memory: recording stops here");
+	progress.shown = !r->opts->quiet && !r->opts->live && isatty(STDERR_FILENO);
+	if (r->opts->live)
+		top_begin(&progress.top, r);
+	own = record_loop(r, &progress, &status, &ended, &usage);
 	clear_progress(&progress);
-	own = finish(r, ended, &usage);
+	top_leave(&progress.top);
+	if (own == -ENOMEM)
+		complain("out of memory: recording stops here");
+	own = finish(r, &progress.top, ended, &usage);
 	if (!ended && r->pid) {
 		if (progress.interrupted)
 			return own ? own : EXIT_SIGNAL + SIGINT;
@@ -323,22 +360,27 @@ static int record(struct recording *r)
 	return status;
 }
 
-int cmd_record(int argc, char **argv)
+int record_main(const struct argp *argp, int argc, char **argv, struct record_opts *opts)
 {
-	struct record_opts opts;
-	struct recording r = { .opts = &opts };
-	int first, status;
+	struct recording r = { .opts = opts };
+	int first = command_parse(argp, argc, argv, opts), status;
 
-	record_options_init(&opts);
-	first = command_parse(&record_argp, argc, argv, &opts);
 	if (!CPU_SUPPORTED) {
 		complain("this CPU is not supported: only x86-64 and arm64 are");
 		return EXIT_OWN;
 	}
-	opts.command = first < argc ? argv + first : NULL;
-	status = record_options_check(&opts);
+	opts->command = first < argc ? argv + first : NULL;
+	status = record_options_check(opts);
 	if (status)
 		return status;
-	via_choose(&opts, &r.backend);
+	via_choose(opts, &r.backend);
 	return record(&r);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record_opts opts;
+
+	record_options_init(&opts);
+	return record_main(&record_argp, argc, argv, &opts);
 }

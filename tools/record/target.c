@@ -271,7 +271,18 @@ static void become_target(char *const argv[], const char *agent, const char *env
 	_exit(EXIT_NOEXEC);
 }
 
-int target_hold(char *const argv[], const char *agent, const char *env, struct target *ret)
+/* The terminal is somebody else's. */
+static void leave_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		if (isatty(fd))
+			dup2(null, fd);
+}
+
+int target_hold(char *const argv[], const char *agent, const char *env, bool mute,
+		struct target *ret)
 {
 	int report[2] = { -1, -1 }, gate[2] = { -1, -1 };
 
@@ -283,6 +294,8 @@ int target_hold(char *const argv[], const char *agent, const char *env, struct t
 	if (!ret->pid) {
 		close(report[0]);
 		close(gate[1]);
+		if (mute)
+			leave_terminal();
 		become_target(argv, agent, env, gate[0], report[1]);
 	}
 	close(report[1]);

@@ -46,11 +46,13 @@ struct target {
  * @argv: the command.
  * @agent: path of the agent to be preloaded, or NULL.
  * @env: value of REC_ENV.
+ * @mute: where its input and output are a terminal they are /dev/null instead.
  * @ret: receives it; it is for target_go() or target_drop().
  *
  * Return: 0, or the exit status to end with.
  */
-int target_hold(char *const argv[], const char *agent, const char *env, struct target *ret);
+int target_hold(char *const argv[], const char *agent, const char *env, bool mute,
+		struct target *ret);
 
 /**
  * target_go() - have it execute the command
