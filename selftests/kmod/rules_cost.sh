@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   rules_cost.sh without|with GUEST [FILE...]
+#
+# Runs in a guest whose clock counts instructions: what a callchain costs by the kernel's
+# own walk, of a program with frame pointers, and by unwind rules, of one without. The
+# other files only have to be there.
+#
+# Prints lines "cost: GUEST,DEPTH,ORIGINAL,RULES".
+
+mode=$1 guest=$2
+cd /t || exit 1
+. ./cases.sh
+
+# What the kernel's walk took where it was first measured, and at depth 112 a little more
+# than that: see rules.rst. The module's own counts are the same on every machine.
+bar() { case $1 in 8) echo 2799;; 32) echo 3927;; 112) echo 8000;; esac; }
+
+# $1 file of lines "NAME,DEPTH,INSTRUCTIONS,ENTRIES", $2 depth, $3 field
+field() { sed -n "/^[a-z]*,$2,/p" "$1" | cut -d, -f"$3"; }
+
+# Chains that stop early are cheap: all frames have to be there.
+compare() # DEPTH
+{
+	original=$(field original.csv "$1" 3) rules=$(field rules.csv "$1" 3)
+	entries=$(field rules.csv "$1" 4)
+	echo "cost: $guest,$1,$original,$rules"
+	[ -n "$original" ] && [ "$entries" -gt "$1" ] && [ "$rules" -le "$(bar "$1")" ]
+	point $? "depth $1: $rules instructions by rules, $original by the kernel's own walk"
+}
+
+echo TAP version 13
+if [ "$mode" = without ]; then
+	./rules_cost_fp original >original.csv 2>out
+	point $? "the kernel's own walk"
+else
+	./shstk rules load -q ./rules_cost >out 2>&1 && ./rules_cost rules >rules.csv 2>out
+	point $? 'by unwind rules'
+	for depth in 8 32 112; do
+		compare $depth
+	done
+fi
+echo "1..$count"
