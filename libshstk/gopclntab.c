@@ -267,6 +267,14 @@ static uint64_t moduledata_by_rela(const struct gopclntab *g)
 	return 0;
 }
 
+/* What a segment has from its first whole word on, at @at; NULL: nothing in the file. */
+static const uint8_t *segment_words(const struct gopclntab *g, const struct load *l, uint64_t *at,
+				    size_t *avail)
+{
+	*at = ALIGN_UP(l->vaddr, WORD);
+	return elf_image_at(g->img, *at, avail);
+}
+
 /* One that holds the table's address. */
 static uint64_t moduledata_by_word(const struct gopclntab *g)
 {
@@ -274,9 +282,9 @@ static uint64_t moduledata_by_word(const struct gopclntab *g)
 
 	for (i = 0; i < g->img->nload; i++) {
 		const struct load *l = &g->img->load[i];
-		uint64_t at = ALIGN_UP(l->vaddr, WORD);
+		uint64_t at;
 		size_t avail, off;
-		const uint8_t *p = elf_image_at(g->img, at, &avail);
+		const uint8_t *p = segment_words(g, l, &at, &avail);
 
 		if (!l->write || !p)
 			continue;
@@ -416,9 +424,9 @@ static bool try_segments(struct gopclntab *g)
 
 	for (i = 0; i < g->img->nload; i++) {
 		const struct load *l = &g->img->load[i];
-		uint64_t at = ALIGN_UP(l->vaddr, WORD);
+		uint64_t at;
 		size_t avail, off;
-		const uint8_t *p = elf_image_at(g->img, at, &avail);
+		const uint8_t *p = segment_words(g, l, &at, &avail);
 		uint8_t form;
 
 		if (l->exec || !p)

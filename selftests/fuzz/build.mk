@@ -45,7 +45,7 @@ $(FUZZ_CORE): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/lib/fuzz/libshstk.a
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
 # Tables of Go programs, one of each form.
-$(FUZZ_B)/go_seed: selftests/fuzz/go_seed.c selftests/go/forms.h
+$(FUZZ_B)/go_seed: selftests/fuzz/go_seed.c selftests/go/forms.h selftests/go/program.h
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -o $@.make $<
 	$(Q)$@.make $@

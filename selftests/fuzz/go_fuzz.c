@@ -6,15 +6,13 @@
  * The first byte is whether the bytes behind it are taken as a file, or as a table that is
  * put into a small program, so that most inputs get as far as the table.
  */
-#include <elf.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gorule.h"
+#include "selftests/go/program.h"
 
-#define TEXT 0x401000ull
-#define DATA 0x500000ull
 #define LINES 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -58,36 +56,13 @@ static void read_all(const struct gopclntab *g)
 /* A program of code that is not there and data that are @data. */
 static uint8_t *program(const uint8_t *data, size_t size, size_t *ret)
 {
-	const size_t head = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr);
-	Elf64_Ehdr eh = {
-		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, 1 },
-		.e_type = ET_EXEC,
-		.e_machine = EM_X86_64,
-		.e_phoff = sizeof(eh),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 2,
-	};
-	Elf64_Phdr ph[2] = {
-		{ .p_type = PT_LOAD,
-		  .p_flags = PF_R | PF_X,
-		  .p_vaddr = TEXT,
-		  .p_filesz = head,
-		  .p_memsz = 0x10000 },
-		{ .p_type = PT_LOAD,
-		  .p_flags = PF_R | PF_W,
-		  .p_vaddr = DATA,
-		  .p_offset = head,
-		  .p_filesz = size,
-		  .p_memsz = size },
-	};
-	uint8_t *file = malloc(head + size);
+	uint8_t *file = malloc(PROGRAM_HEAD + size);
 
 	if (!file)
 		abort();
-	memcpy(file, &eh, sizeof(eh));
-	memcpy(file + sizeof(eh), ph, sizeof(ph));
-	memcpy(file + head, data, size);
-	*ret = head + size;
+	program_head(file, size);
+	memcpy(file + PROGRAM_HEAD, data, size);
+	*ret = PROGRAM_HEAD + size;
 	return file;
 }
 

@@ -6,13 +6,11 @@
 #ifndef SELFTESTS_GO_FORMS_H
 #define SELFTESTS_GO_FORMS_H
 
-#include <elf.h>
 #include <string.h>
 
 #include "gorule.h"
+#include "selftests/go/program.h"
 
-#define TEXT 0x401000ull
-#define DATA 0x500000ull
 #define FUNCS 3
 #define FILE_MAX 8192
 
@@ -46,42 +44,13 @@ static void put_text(struct file *f, size_t at, const char *text)
 
 static void start(struct file *f)
 {
-	Elf64_Ehdr eh = {
-		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, 1 },
-		.e_type = ET_EXEC,
-		.e_machine = EM_X86_64,
-		.e_phoff = sizeof(eh),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 2,
-	};
-
 	memset(f, 0, sizeof(*f));
-	memcpy(f->bytes, &eh, sizeof(eh));
-	f->head = sizeof(eh) + 2 * sizeof(Elf64_Phdr);
+	f->head = PROGRAM_HEAD;
 }
 
 static void finish(struct file *f)
 {
-	size_t size = f->size - f->head;
-	Elf64_Phdr ph[2] = {
-		{
-			.p_type = PT_LOAD,
-			.p_flags = PF_R | PF_X,
-			.p_vaddr = TEXT,
-			.p_filesz = f->head,
-			.p_memsz = 0x10000,
-		},
-		{
-			.p_type = PT_LOAD,
-			.p_flags = PF_R | PF_W,
-			.p_vaddr = DATA,
-			.p_offset = f->head,
-			.p_filesz = size,
-			.p_memsz = size,
-		},
-	};
-
-	memcpy(f->bytes + sizeof(Elf64_Ehdr), ph, sizeof(ph));
+	program_head(f->bytes, f->size - f->head);
 }
 
 /*

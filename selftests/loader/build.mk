@@ -142,8 +142,8 @@ GUEST_OPTIONS_arm64-7.2 += \
 $(B)/guest/check-arm64-7.2: $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(LOADER_ARM64))
 
 # What they read of programs, and of messages (selftests/fuzz/run finds these).
-FUZZ_LOADER := $(FUZZ_B)/needed_fuzz $(FUZZ_B)/report_fuzz
-$(FUZZ_B)/needed_fuzz: $(patsubst %,tools/elf/%.c,load object objects search) \
+FUZZ_LOADER := $(FUZZ_B)/objects_fuzz $(FUZZ_B)/report_fuzz
+$(FUZZ_B)/objects_fuzz: $(patsubst %,tools/elf/%.c,load object objects search) \
 	tools/proc/maps.c tools/proc/path.c
 $(FUZZ_B)/report_fuzz: tools/run/report.c
 $(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libshstk-symbol.a \
@@ -152,7 +152,7 @@ $(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libsh
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
 # Starts from a program.
-$(FUZZ_B)/needed_seed: $(LT)/violate
+$(FUZZ_B)/objects_seed: $(LT)/violate
 	@mkdir -p $(@D)
 	$(Q){ printf '\001'; cat $<; } >$@
-fuzz selftests/fuzz/run: | $(FUZZ_LOADER) $(FUZZ_B)/needed_seed
+fuzz selftests/fuzz/run: | $(FUZZ_LOADER) $(FUZZ_B)/objects_seed

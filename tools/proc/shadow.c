@@ -8,9 +8,9 @@
 #include "tools/proc/maps.h"
 #include "tools/proc/shadow.h"
 
-int areas_read(pid_t pid, struct areas *ret)
+int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret)
 {
-	struct area *v;
+	struct shadow_stack *v;
 	struct mapping m;
 	struct maps maps;
 	int err;
@@ -24,7 +24,7 @@ int areas_read(pid_t pid, struct areas *ret)
 		if (!v)
 			break;
 		ret->v = v;
-		v[ret->n++] = (struct area){ m.start, m.end };
+		v[ret->n++] = (struct shadow_stack){ m.start, m.end };
 	}
 	maps_close(&maps);
 	return 0;

@@ -9,23 +9,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct area {
+/* One of them: its first address, and the first one behind it. */
+struct shadow_stack {
 	uint64_t start;
 	uint64_t end;
 };
 
-struct areas {
-	struct area *v;
+/* All of a process: @n in @v. */
+struct shadow_stacks {
+	struct shadow_stack *v;
 	size_t n;
 };
 
 /**
- * areas_read() - find the mappings of a process that are shadow stacks
+ * shadow_stacks_read() - find the mappings of a process that are shadow stacks
  * @pid: the process.
  * @ret: receives them; free(@ret->v) when done.
  *
  * Return: 0, or a negative errno of its smaps file.
  */
-int areas_read(pid_t pid, struct areas *ret);
+int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret);
 
 #endif

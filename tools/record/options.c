@@ -134,19 +134,61 @@ static void parse_pid(struct argp_state *state, struct record_opts *o, const cha
 	o->pids[o->nr_pids++] = parse_number(state, "process ID", arg, 1, INT_MAX);
 }
 
-error_t record_parse(int key, char *arg, struct argp_state *state)
+static void parse_event(struct argp_state *state, struct record_opts *o, const char *arg)
 {
-	struct record_opts *o = state->input;
+	o->event = perf_event_find(arg);
+	if (!o->event)
+		argp_failure(state, EXIT_USAGE, 0, "unknown event '%s'; known are %s", arg,
+			     perf_event_names());
+}
 
+static void parse_heap_show(struct argp_state *state, struct record_opts *o, const char *arg)
+{
+	o->output.type = heap_find_type(arg);
+	if (!o->output.type)
+		argp_failure(state, EXIT_USAGE, 0, "heap-show: there is no '%s', known are %s", arg,
+			     heap_type_names());
+}
+
+/* Options that take no argument: each sets one of these. NULL: it is another option. */
+static bool *find_switch(struct record_opts *o, int key)
+{
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->output;
-		return 0;
+	case OPT_WALL:
+		return &o->wall;
+	case 'a':
+		return &o->all;
+	case OPT_OFF_CPU:
+		return &o->off_cpu;
+	case OPT_CHECK:
+		return &o->check;
+	case OPT_KERNEL:
+		return &o->kernel;
+	case OPT_HEAP:
+		return &o->heap;
+	case OPT_HEAP_MMAP:
+		return &o->heap_mmap;
+	case 'q':
+		return &o->quiet;
+	default:
+		return NULL;
+	}
+}
+
+/* What an option says besides. */
+static void parse_implied(struct record_opts *o, int key)
+{
+	if (key == OPT_CHECK)
+		o->via = VIA_AGENT;
+	if (key == OPT_HEAP_SAMPLE || key == OPT_HEAP_MMAP || key == OPT_HEAP_SHOW)
+		o->heap = true;
+}
+
+static error_t parse_argument(int key, char *arg, struct argp_state *state, struct record_opts *o)
+{
+	switch (key) {
 	case 'F':
 		o->freq = parse_number(state, "frequency", arg, 1, MAX_FREQ);
-		return 0;
-	case OPT_WALL:
-		o->wall = true;
 		return 0;
 	case OPT_DURATION:
 		o->duration = parse_time(state, arg);
@@ -171,55 +213,41 @@ error_t record_parse(int key, char *arg, struct argp_state *state)
 	case 'p':
 		parse_pid(state, o, arg);
 		return 0;
-	case 'a':
-		o->all = true;
-		return 0;
 	case OPT_CGROUP:
 		o->cgroup = arg;
 		return 0;
 	case 'e':
-		o->event = perf_event_find(arg);
-		if (!o->event)
-			argp_failure(state, EXIT_USAGE, 0, "unknown event '%s'; known are %s", arg,
-				     perf_event_names());
-		return 0;
-	case OPT_OFF_CPU:
-		o->off_cpu = true;
-		return 0;
-	case OPT_CHECK:
-		o->check = true;
-		o->via = VIA_AGENT;
-		return 0;
-	case OPT_KERNEL:
-		o->kernel = true;
+		parse_event(state, o, arg);
 		return 0;
 	case OPT_PERF_DATA:
 		o->perf_data = arg;
 		return 0;
-	case OPT_HEAP:
-		o->heap = true;
-		return 0;
 	case OPT_HEAP_SAMPLE:
 		o->heap_sample = parse_number(state, "heap-sample", arg, 1, 1ul << 40);
-		o->heap = true;
-		return 0;
-	case OPT_HEAP_MMAP:
-		o->heap = o->heap_mmap = true;
 		return 0;
 	case OPT_HEAP_SHOW:
-		o->output.type = heap_find_type(arg);
-		if (!o->output.type)
-			argp_failure(state, EXIT_USAGE, 0,
-				     "heap-show: there is no '%s', known are %s", arg,
-				     heap_type_names());
-		o->heap = true;
-		return 0;
-	case 'q':
-		o->quiet = true;
+		parse_heap_show(state, o, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+error_t record_parse(int key, char *arg, struct argp_state *state)
+{
+	struct record_opts *o = state->input;
+	bool *on;
+
+	if (key == ARGP_KEY_INIT) {
+		state->child_inputs[0] = &o->output;
+		return 0;
+	}
+	parse_implied(o, key);
+	on = find_switch(o, key);
+	if (!on)
+		return parse_argument(key, arg, state, o);
+	*on = true;
+	return 0;
 }
 
 static const struct argp_child children[] = {

@@ -135,13 +135,13 @@ static void add_chain(struct perf_drain *d, const struct perf_sample *sample, ui
 /* Is the callchain of a shadow stack? */
 static bool has_shadow_stack(struct process *p)
 {
-	struct areas areas;
+	struct shadow_stacks stacks;
 
 	if (p->shadow < 0) {
 		p->shadow = 0;
-		if (!areas_read(p->pid, &areas)) {
-			p->shadow = areas.n > 0;
-			free(areas.v);
+		if (!shadow_stacks_read(p->pid, &stacks)) {
+			p->shadow = stacks.n > 0;
+			free(stacks.v);
 		}
 	}
 	return p->shadow > 0;

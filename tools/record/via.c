@@ -26,13 +26,13 @@ bool via_module_loaded(void)
 /* Does the process have a shadow stack? Or a negative errno. */
 static int has_shadow_stack(pid_t pid)
 {
-	struct areas areas;
-	int ret = areas_read(pid, &areas);
+	struct shadow_stacks stacks;
+	int ret = shadow_stacks_read(pid, &stacks);
 
 	if (ret)
 		return ret;
-	ret = areas.n > 0;
-	free(areas.v);
+	ret = stacks.n > 0;
+	free(stacks.v);
 	return ret;
 }
 

@@ -2,7 +2,6 @@
 /*
  * running.c - the files that running processes execute code of.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/proc/maps.h"
+#include "tools/proc/tasks.h"
 #include "tools/rules/running.h"
 
 struct seen {
@@ -55,62 +56,46 @@ static bool is_new(struct search *s, const struct stat *st)
  * map_files names the very file, in whatever root directory its process is. Its names have
  * no leading zeros, other than maps.
  */
-static void use_mapping(struct search *s, pid_t pid, const uint64_t range[2], const char *path)
+static void use_mapping(struct search *s, pid_t pid, const struct mapping *m)
 {
 	char name[128];
 	struct stat st;
 	int fd;
 
-	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, range[0],
-		 range[1]);
+	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
+		 m->end);
 	if (stat(name, &st) || !S_ISREG(st.st_mode) || !is_new(s, &st))
 		return;
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
-		s->use(s->arg, fd, path);
+		s->use(s->arg, fd, m->path);
 }
 
 static int search_process(struct search *s, pid_t pid)
 {
-	char name[64], *line = NULL;
-	size_t room = 0;
-	FILE *maps;
+	struct mapping m;
+	struct maps maps;
+	int err = maps_open(pid, "maps", &maps);
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
-	maps = fopen(name, "re");
-	if (!maps)
-		return -errno;
-	while (getline(&line, &room, maps) > 0) {
-		uint64_t range[2];
-		char perm[8];
-		int path = 0;
-
-		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n", range, range + 1,
-			   perm, &path) == 3 &&
-		    perm[2] == 'x' && path && line[path] == '/')
-			use_mapping(s, pid, range, line + path);
-	}
-	free(line);
-	fclose(maps);
+	if (err)
+		return err;
+	while (maps_next(&maps, &m))
+		if (m.exec && *m.path == '/')
+			use_mapping(s, pid, &m);
+	maps_close(&maps);
 	return 0;
 }
 
 static int search_all(struct search *s)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *d;
+	DIR *dir = tasks_open(0);
+	pid_t pid;
 
-	if (!proc)
+	if (!dir)
 		return -errno;
-	while ((d = readdir(proc))) {
-		char *end;
-		long pid = strtol(d->d_name, &end, 10);
-
-		if (!*end && pid > 0)
-			search_process(s, (pid_t)pid);
-	}
-	closedir(proc);
+	while ((pid = tasks_next(dir)))
+		search_process(s, pid);
+	closedir(dir);
 	return 0;
 }
 

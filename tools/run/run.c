@@ -373,7 +373,7 @@ static void make_plan(const struct options *o, const struct objects *set, struct
 		       program->path);
 		return;
 	}
-	err = offer_call(&call);
+	err = support_try_call(&call);
 	if (err) {
 		refuse(p, "%s", unavailable(err));
 		return;

@@ -46,12 +46,12 @@ struct thread_status {
 	int error; /* why the pointer is not known */
 };
 
-static const struct area *area_of(const struct areas *areas, uint64_t addr)
+static const struct shadow_stack *stack_of(const struct shadow_stacks *stacks, uint64_t addr)
 {
 	/* An empty shadow stack has its pointer at the end. */
-	for (size_t i = 0; i < areas->n; i++)
-		if (addr >= areas->v[i].start && addr <= areas->v[i].end)
-			return &areas->v[i];
+	for (size_t i = 0; i < stacks->n; i++)
+		if (addr >= stacks->v[i].start && addr <= stacks->v[i].end)
+			return &stacks->v[i];
 	return NULL;
 }
 
@@ -149,10 +149,10 @@ static const char *bits_text(uint64_t bits, char *buf)
 	return *buf ? buf + 1 : "-";
 }
 
-static void print_thread(const struct thread_status *t, const struct areas *areas)
+static void print_thread(const struct thread_status *t, const struct shadow_stacks *stacks)
 {
 	char on[32], locked[32];
-	const struct area *a;
+	const struct shadow_stack *a;
 
 	printf("%8d  %-14s %-14s ", t->tid, t->enabled ? bits_text(t->enabled, on) : "off",
 	       bits_text(t->locked, locked));
@@ -164,7 +164,7 @@ static void print_thread(const struct thread_status *t, const struct areas *area
 		puts("-");
 		return;
 	}
-	a = area_of(areas, t->pointer);
+	a = stack_of(stacks, t->pointer);
 	printf("0x%012" PRIx64 "  ", t->pointer);
 	if (a)
 		printf("%7" PRIu64 " KiB  %" PRIu64 "\n", (a->end - a->start) / 1024,
@@ -185,9 +185,10 @@ static void put_bits(struct json *json, const char *name, uint64_t bits)
 	shstk_json_close(json);
 }
 
-static void put_thread(struct json *json, const struct thread_status *t, const struct areas *areas)
+static void put_thread(struct json *json, const struct thread_status *t,
+		       const struct shadow_stacks *stacks)
 {
-	const struct area *a = t->pointer_known ? area_of(areas, t->pointer) : NULL;
+	const struct shadow_stack *a = t->pointer_known ? stack_of(stacks, t->pointer) : NULL;
 
 	shstk_json_open(json, NULL, '{');
 	shstk_json_int(json, "tid", t->tid);
@@ -223,7 +224,7 @@ static void begin_threads(struct json *json, pid_t pid)
 /* @json: NULL: a table. */
 static int status_of_process(pid_t pid, struct json *json)
 {
-	struct areas areas;
+	struct shadow_stacks stacks;
 	DIR *dir = tasks_open(pid);
 	pid_t tid;
 	int err;
@@ -232,7 +233,7 @@ static int status_of_process(pid_t pid, struct json *json)
 		complain("process %d: %s", pid, strerror(errno));
 		return EXIT_FAILED;
 	}
-	err = areas_read(pid, &areas);
+	err = shadow_stacks_read(pid, &stacks);
 	if (err) {
 		complain("process %d: smaps: %s", pid, strerror(-err));
 		closedir(dir);
@@ -244,38 +245,38 @@ static int status_of_process(pid_t pid, struct json *json)
 
 		read_thread(pid, &t);
 		if (json)
-			put_thread(json, &t, &areas);
+			put_thread(json, &t, &stacks);
 		else
-			print_thread(&t, &areas);
+			print_thread(&t, &stacks);
 	}
 	if (json) {
 		shstk_json_close(json);
 		shstk_json_close(json);
 	}
-	free(areas.v);
+	free(stacks.v);
 	closedir(dir);
 	return EXIT_OK;
 }
 
 /* Machine --------------------------------------------------------------- */
 
-static const char *advice(const struct offer *o)
+static const char *advice(const struct support *s)
 {
-	bool x86 = !strcmp(o->arch, "x86");
+	bool x86 = !strcmp(s->arch, "x86");
 
-	if (o->call)
-		return o->glibc_ready || x86 ?
+	if (s->call)
+		return s->glibc_ready || x86 ?
 			       "start programs with: shstk run PROGRAM" :
 			       "a C library that knows them (glibc 2.42) is needed: "
 			       "shstk run has nothing to switch on here";
-	if (o->config == CONFIG_OFF)
+	if (s->config == CONFIG_OFF)
 		return "boot a kernel with that option (Debian's 6.12 and newer on "
 		       "x86, 7.x on arm64 have it)";
-	if (!o->cpu && x86)
+	if (!s->cpu && x86)
 		return "processors from Intel Tiger Lake and AMD Zen 3 on have them; "
 		       "a virtual machine must be given the feature. Traces are "
 		       "taken from the software shadow stack meanwhile";
-	if (!o->cpu)
+	if (!s->cpu)
 		return "a processor with the feature is needed. Traces are taken "
 		       "from the software shadow stack meanwhile";
 	return "look for nousershstk or arm64.nogcs on the kernel's command line, "
@@ -311,25 +312,25 @@ static void put_chains(struct json *json)
 	shstk_json_close(json);
 }
 
-static void put_machine(struct json *json, const struct offer *o, const char *release)
+static void put_machine(struct json *json, const struct support *s, const char *release)
 {
 	shstk_json_open(json, NULL, '{');
-	shstk_json_string(json, "arch", o->arch);
-	shstk_json_string(json, "processor", o->cpu ? o->cpu_flag : NULL);
+	shstk_json_string(json, "arch", s->arch);
+	shstk_json_string(json, "processor", s->cpu ? s->cpu_flag : NULL);
 	shstk_json_string(json, "kernel", release);
-	shstk_json_string(json, "option", o->config_name);
-	if (o->config == CONFIG_OFF || o->config == CONFIG_ON)
-		shstk_json_bool(json, "built_in", o->config == CONFIG_ON);
+	shstk_json_string(json, "option", s->config_name);
+	if (s->config == CONFIG_OFF || s->config == CONFIG_ON)
+		shstk_json_bool(json, "built_in", s->config == CONFIG_ON);
 	else
 		shstk_json_null(json, "built_in");
-	shstk_json_string(json, "call", o->call);
-	shstk_json_string(json, "error", o->call ? NULL : strerror(o->call_error));
-	shstk_json_bool(json, "generic_prctl", o->generic);
-	shstk_json_bool(json, "module", o->module);
+	shstk_json_string(json, "call", s->call);
+	shstk_json_string(json, "error", s->call ? NULL : strerror(s->call_error));
+	shstk_json_bool(json, "generic_prctl", s->generic);
+	shstk_json_bool(json, "module", s->module);
 	put_chains(json);
-	shstk_json_string(json, "glibc", o->glibc);
-	shstk_json_bool(json, "glibc_ready", o->glibc_ready);
-	shstk_json_string(json, "next", advice(o));
+	shstk_json_string(json, "glibc", s->glibc);
+	shstk_json_bool(json, "glibc_ready", s->glibc_ready);
+	shstk_json_string(json, "next", advice(s));
 	shstk_json_close(json);
 }
 
@@ -338,33 +339,33 @@ static int status_of_machine(struct json *json)
 {
 	static const char *const config[] = { "not known, no config file found", "off", "on" };
 	struct utsname name;
-	struct offer o;
+	struct support s;
 
-	offer_read(&o);
+	support_read(&s);
 	if (uname(&name))
 		strcpy(name.release, "?");
 	if (json) {
-		put_machine(json, &o, name.release);
+		put_machine(json, &s, name.release);
 		return EXIT_OK;
 	}
-	printf("processor      %s: %s\n", o.arch,
-	       o.cpu ? o.cpu_flag : "no shadow stacks (or hidden from this system)");
-	printf("kernel         %s, %s %s\n", name.release, o.config_name, config[o.config]);
-	if (o.call)
-		printf("switching on   works, by %s()\n", o.call);
+	printf("processor      %s: %s\n", s.arch,
+	       s.cpu ? s.cpu_flag : "no shadow stacks (or hidden from this system)");
+	printf("kernel         %s, %s %s\n", name.release, s.config_name, config[s.config]);
+	if (s.call)
+		printf("switching on   works, by %s()\n", s.call);
 	else
-		printf("switching on   fails: %s\n", strerror(o.call_error));
-	printf("generic prctl  %s\n", o.generic ? "yes" :
-				      !strcmp(o.arch, "x86") ?
+		printf("switching on   fails: %s\n", strerror(s.call_error));
+	printf("generic prctl  %s\n", s.generic ? "yes" :
+				      !strcmp(s.arch, "x86") ?
 						  "no (the module shstk_prctl adds it)" :
 						  "no");
-	printf("module         shstk %s\n", o.module ? "loaded" : "not loaded");
+	printf("module         shstk %s\n", s.module ? "loaded" : "not loaded");
 	print_chains();
-	printf("C library      glibc %s, %s\n", o.glibc,
-	       o.glibc_ready	      ? "switches shadow stacks on by itself if told to" :
-	       !strcmp(o.arch, "x86") ? "not built for them: shstk run uses its start-up object" :
+	printf("C library      glibc %s, %s\n", s.glibc,
+	       s.glibc_ready	      ? "switches shadow stacks on by itself if told to" :
+	       !strcmp(s.arch, "x86") ? "not built for them: shstk run uses its start-up object" :
 					"not built for them");
-	printf("next           %s\n", advice(&o));
+	printf("next           %s\n", advice(&s));
 	return EXIT_OK;
 }
 

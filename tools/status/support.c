@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * support.c - what this machine offers of shadow stacks. The answer that counts
+ * support.c - what supports shadow stacks on this machine. The answer that counts
  * is found by trying: a child switches its own on.
  */
 #include <elf.h>
@@ -80,7 +80,7 @@ static __attribute__((noreturn)) void try_here(void)
 }
 #endif
 
-int offer_call(const char **call)
+int support_try_call(const char **call)
 {
 	int status;
 	pid_t pid;
@@ -167,7 +167,7 @@ static bool libc_marked(void)
 	return marked;
 }
 
-void offer_read(struct offer *ret)
+void support_read(struct support *ret)
 {
 	uint64_t status;
 
@@ -177,7 +177,7 @@ void offer_read(struct offer *ret)
 	ret->cpu_flag = CPU_FLAG;
 	ret->config = config_of_kernel();
 	ret->config_name = CONFIG_NAME;
-	ret->call_error = -offer_call(&ret->call);
+	ret->call_error = -support_try_call(&ret->call);
 	ret->generic = !prctl(PR_GET_SHADOW_STACK_STATUS, &status, 0, 0, 0);
 	ret->module = !access("/sys/module/shstk", F_OK);
 	snprintf(ret->glibc, sizeof(ret->glibc), "%s", gnu_get_libc_version());

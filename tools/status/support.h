@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/status/support.h - what this machine offers of shadow stacks: processor, kernel,
+ * tools/status/support.h - what supports shadow stacks on this machine: processor, kernel,
  * C library.
  */
 #ifndef TOOLS_STATUS_SUPPORT_H
@@ -19,7 +19,7 @@ enum kernel_config {
 };
 
 /**
- * struct offer - what there is
+ * struct support - what there is of it
  * @arch: the kernel's word for the architecture.
  * @cpu: the processor has shadow stacks and the kernel tells so.
  * @cpu_flag: how that is called in /proc/cpuinfo or in the hardware capabilities.
@@ -33,7 +33,7 @@ enum kernel_config {
  * @glibc: version of the C library, or "".
  * @glibc_ready: ld.so can switch them on by itself (it is marked).
  */
-struct offer {
+struct support {
 	const char *arch;
 	bool cpu;
 	const char *cpu_flag;
@@ -48,17 +48,17 @@ struct offer {
 };
 
 /**
- * offer_call() - try whether shadow stacks can be switched on, in a child
+ * support_try_call() - try whether shadow stacks can be switched on, in a child
  * @call: receives the name of the system call, or NULL.
  *
  * Return: 0, or a negative errno saying why not.
  */
-int offer_call(const char **call);
+int support_try_call(const char **call);
 
 /**
- * offer_read() - find out everything
+ * support_read() - find out everything
  * @ret: receives it.
  */
-void offer_read(struct offer *ret);
+void support_read(struct support *ret);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * needed_fuzz.c - what shstk check and shstk run read of programs: any bytes as
+ * objects_fuzz.c - what shstk check and shstk run read of programs: any bytes as
  * the program (ELF file or script), and any bytes as /etc/ld.so.cache of a
  * system whose program needs a library.
  */
@@ -14,7 +14,7 @@
 
 #include "tools/elf/objects.h"
 
-static char dir[] = "/tmp/needed-fuzz-XXXXXX";
+static char dir[] = "/tmp/objects-fuzz-XXXXXX";
 
 static void clean(void)
 {
