@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Running perf in tests.
 
-perf 6.1 of Debian destroys its own stack now and then ("assertion failed at
-util/build-id.c", then "stack smashing detected"), in one of some 40 runs on some
-machines and never on others; what it wrote until then is cut off. That says nothing
-about what is tested: it is run again.
+perf 6.1 of Debian destroys its own stack ("assertion failed at util/build-id.c", then
+"stack smashing detected") where anybody else on the machine records with build ids: the
+kernel then tells perf, too, that mappings have some. What it wrote until then is cut off.
+That says nothing about what is tested: it is run again.
 """
 
 import subprocess

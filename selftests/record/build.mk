@@ -56,8 +56,8 @@ $(RECORD_B)/copies_test: selftests/record/copies_test selftests/offline/common.p
 	$(Q)cp $< selftests/offline/common.py $(@D)/
 
 $(RECORD_B)/attach_test: selftests/record/attach_test selftests/offline/common.py \
-		$(RECORD_B)/target all
-	$(Q)cp $< selftests/offline/common.py $(@D)/
+		selftests/perf.py $(RECORD_B)/target all
+	$(Q)cp $< selftests/offline/common.py selftests/perf.py $(@D)/
 
 $(RECORD_B)/top_test: selftests/record/top_test selftests/offline/common.py \
 		$(RECORD_B)/target all

@@ -96,6 +96,7 @@ struct perfdata_file {
 	struct section data;
 	bool pipe;
 	bool unpacked;
+	bool asked_ids; /* mappings have build ids, where their flag says so */
 	struct record *records;
 	size_t nr_records;
 	size_t max_records;
@@ -276,6 +277,9 @@ static int add_event(struct perfdata *pd, const uint8_t *bytes, size_t size)
 		.nanoseconds = attr.type == PERF_TYPE_SOFTWARE &&
 			       attr.config <= PERF_COUNT_SW_TASK_CLOCK,
 	};
+	/* Without that the flag is another recording's, of the same time. */
+	if (attr.build_id)
+		pd->private->asked_ids = true;
 	name_event(e, pd->nr_events);
 	pd->nr_events++;
 	return 0;
@@ -983,7 +987,8 @@ static bool take_mmap(const struct perfdata *pd, const struct header *h, struct 
 		id = take(&b, 24);
 		*exec = take32(&b) & 4; /* PROT_EXEC */
 		take32(&b);
-		if (id && h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID && id[0] <= 20) {
+		if (id && pd->private->asked_ids && h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID &&
+		    id[0] <= 20) {
 			m->id.size = id[0];
 			memcpy(m->id.data, id + 4, id[0]);
 		}

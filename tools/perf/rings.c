@@ -150,7 +150,7 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		attr->comm = 1;
 		attr->comm_exec = 1;
 		attr->task = 1;
-		attr->build_id = 1;
+		attr->build_id = opts->build_ids;
 	}
 }
 

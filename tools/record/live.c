@@ -29,11 +29,20 @@
 #define MAX_KEPT 4096
 #define VDSO_HEAD 4096 /* bytes in which its notes are */
 
-/* A file that stays open. */
+/* Which file is mapped: by its build id, or else by its inode. */
+struct kept_key {
+	struct build_id id;
+	uint64_t dev;
+	uint64_t inode;
+};
+
+/* A file that stays open, and what it was like: it may be written to. */
 struct kept {
 	UT_hash_handle hh;
-	struct build_id id;
+	struct kept_key key;
 	int fd;
+	off_t size;
+	struct timespec changed;
 };
 
 struct live {
@@ -42,27 +51,63 @@ struct live {
 	uint64_t vdso_size;
 };
 
-static struct kept *find_kept(struct live *live, const struct build_id *id)
+static struct kept_key key_of(const struct layout_map *map)
 {
-	struct kept *k = NULL;
+	struct kept_key key;
 
-	if (id->size)
-		HASH_FIND(hh, live->kept, id->data, id->size, k);
-	return k;
+	memset(&key, 0, sizeof(key));
+	if (map->id.size) {
+		key.id.size = map->id.size;
+		memcpy(key.id.data, map->id.data, map->id.size);
+	} else {
+		key.dev = map->dev;
+		key.inode = map->inode;
+	}
+	return key;
 }
 
-static bool keep(struct live *live, const struct build_id *id, int fd)
+static bool is_unchanged(const struct kept *k)
 {
+	struct stat st;
+
+	return !fstat(k->fd, &st) && st.st_size == k->size &&
+	       st.st_mtim.tv_sec == k->changed.tv_sec && st.st_mtim.tv_nsec == k->changed.tv_nsec;
+}
+
+static void forget(struct live *live, struct kept *k)
+{
+	HASH_DEL(live->kept, k);
+	close(k->fd);
+	free(k);
+}
+
+static struct kept *find_kept(struct live *live, const struct layout_map *map)
+{
+	struct kept_key key = key_of(map);
 	struct kept *k;
 
-	if (!id->size || HASH_COUNT(live->kept) >= MAX_KEPT)
+	HASH_FIND(hh, live->kept, &key, sizeof(key), k);
+	if (!k || is_unchanged(k))
+		return k;
+	forget(live, k);
+	return NULL;
+}
+
+static bool keep(struct live *live, const struct layout_map *map, int fd)
+{
+	struct kept *k;
+	struct stat st;
+
+	if ((!map->id.size && !map->inode) || HASH_COUNT(live->kept) >= MAX_KEPT || fstat(fd, &st))
 		return false;
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return false;
-	k->id = *id;
+	k->key = key_of(map);
 	k->fd = fd;
-	HASH_ADD_KEYPTR(hh, live->kept, k->id.data, k->id.size, k);
+	k->size = st.st_size;
+	k->changed = st.st_mtim;
+	HASH_ADD(hh, live->kept, key, sizeof(k->key), k);
 	if (k->hh.tbl)
 		return true;
 	free(k);
@@ -145,14 +190,14 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 		return add_vdso(live, space, map);
 	if (*map->path != '/' || map->path[1] == '/')
 		return -ENOENT;
-	kept = find_kept(live, &map->id);
+	kept = find_kept(live, map);
 	if (kept)
 		return add_fd(space, kept->fd, map);
 	fd = open_mapped(pid, map);
 	if (fd < 0)
 		return fd;
 	err = add_fd(space, fd, map);
-	if (!keep(live, &map->id, fd))
+	if (!keep(live, map, fd))
 		close(fd);
 	return err;
 }

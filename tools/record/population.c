@@ -274,7 +274,8 @@ static bool text_ends(const char *text, const struct perf_record *r)
 	return text < end && memchr(text, '\0', end - text);
 }
 
-static void take_map(const struct perf_record *r, const struct mmap2 *m, struct layout_map *map)
+static void take_map(const struct population *all, const struct perf_record *r,
+		     const struct mmap2 *m, struct layout_map *map)
 {
 	*map = (struct layout_map){
 		.start = m->addr,
@@ -282,7 +283,8 @@ static void take_map(const struct perf_record *r, const struct mmap2 *m, struct 
 		.offset = m->offset,
 		.path = (char *)m->name,
 	};
-	if (!(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+	/* The kernel sets the flag for all once it did for one of several that listen. */
+	if (!all->build_ids || !(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
 		map->dev = makedev(m->maj, m->min);
 		map->inode = m->inode;
 	} else if (m->id_size <= sizeof(m->id)) {
@@ -307,7 +309,7 @@ int population_mmap(struct population *all, const struct perf_record *r)
 	p = population_process(all, m->pid);
 	if (!p)
 		return -ENOMEM;
-	take_map(r, m, &map);
+	take_map(all, r, m, &map);
 	ret = layout_add(&p->layout, p->pid, &map);
 	if (ret > 0)
 		ret = p->proc ? files->name(files->arg, p->pid, p->proc, &map) : 0;

@@ -110,6 +110,7 @@ struct population {
 	struct task *tasks;
 	struct task *exited;
 	struct perf_writer *writer;
+	bool build_ids; /* mappings come with them */
 	uint64_t time;
 };
 
