@@ -4,10 +4,9 @@
  *
  *   nmi_test CHAINS TICKS [SHSTK]
  *
- * So many chains, of which a hundredth is the targets'. On x86 nmi/shstk_nmi.ko has to
- * be loaded, and TICKS of 0.84 us are between NMIs; on arm64 the kernel has to have
- * pseudo-NMIs, and TICKS are cycles. SHSTK is the command, which compiles unwind rules
- * for this program where there are no shadow stacks.
+ * So many chains, of which a hundredth is the targets'. For x86 only: nmi/shstk_nmi.ko
+ * has to be loaded, and TICKS of 0.84 us are between NMIs. SHSTK is the command, which
+ * compiles unwind rules for this program where there are no shadow stacks.
  *
  * Each NMI takes a callchain, on all CPUs and whatever runs. Two targets descend and
  * return without pause, with system calls, floating point and yields on the way. The
@@ -505,8 +504,12 @@ static void print_result(const struct result *res, unsigned long chains)
 }
 
 /*
- * Chains that the module did not serve would be wrong, or right by accident. How many of
- * them are taken where nothing can be said depends on the machine: some 10 % were seen.
+ * Chains that the module did not serve would be wrong, or right by accident. A chain is
+ * excused only by the kernel's addresses that it has itself: see is_switching() and
+ * is_entering(). So how many are excused says where NMIs hit, which depends on the
+ * emulator and on what else its machine does. A module that fails only at these places
+ * is not seen; one that fails elsewhere gives wrong chains. That most are not excused is
+ * asked only to see if the test has become blind.
  */
 static void judge(const struct result *res, unsigned long chains, unsigned long served)
 {
