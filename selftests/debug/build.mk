@@ -133,7 +133,7 @@ check-kernels:
 	$(Q)selftests/guest/setup qemu-x86 root-x86 $(KERNELS_MORE:%=kernel-%)
 	$(Q)$(MAKE) --no-print-directory run-check-kernels
 
-# $(1) guest, $(2) test. guest_arch is not known yet when the list of needs is read.
+# $(1) guest, $(2) test. guest_arch and KMOD_* are not known yet when the list of needs is read.
 kernels_test = $(B)/selftests/kmod/$(firstword $(subst -, ,$(1)))/$(2)_test
 kernels_tests = $(KMOD_$(1)) $(foreach t,device perf map hostile,\
 	'$(t)=$(call kernels_test,$(1),$(t)) $(if $(filter hostile,$(t)),$(KMOD_$(1)))')
@@ -142,7 +142,7 @@ kernels_tests_qemu = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1)))) \
 	'nmi=$(call kernels_test,$(1),nmi) 10000 200 $(NMI_RULES)'
 kernels_guest = selftests/guest/run $(1) --timeout 1200 --slack 20 --out $(B)/guest/$(1) \
 	$(if $(filter x86-qemu-%,$(1)),$(nmi_qemu) $(call kernels_tests_qemu,$(1)),$(call kernels_tests,$(1))) || exit 1;
-run-check-kernels: $(foreach g,$(KERNELS_MORE),$(KMOD_$(g)) \
+run-check-kernels: module $(foreach g,$(KERNELS_MORE),\
 		$(foreach t,device perf map hostile,$(call kernels_test,$(g),$(t)))) \
 		$(foreach t,rules nmi,$(B)/selftests/kmod/x86/$(t)_test) $(NMI_RULES) \
 		$(call nmi_module,x86-qemu-7.3)
