@@ -8,8 +8,10 @@ That says nothing about what is tested: it is run again.
 """
 
 import subprocess
+import time
 
-TRIES = 8
+TRIES = 20
+PAUSE = 1     # s, until the other recording has ended, perhaps
 
 
 def perf(*args, through=('perf',), **options):
@@ -23,4 +25,5 @@ def perf(*args, through=('perf',), **options):
                                  'text': True, 'errors': 'replace', **options})
         if done.returncode >= 0 and 'assertion failed at util/' not in done.stderr:
             break
+        time.sleep(PAUSE)
     return done

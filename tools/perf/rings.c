@@ -150,14 +150,12 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		attr->comm = 1;
 		attr->comm_exec = 1;
 		attr->task = 1;
-		attr->build_id = opts->build_ids;
 	}
 }
 
 /*
- * Kernels before 6.0 do not count what was lost, those before 5.12 know no build
- * ids in events. Those who may not see the kernel get user mode only, which says
- * nothing about switches.
+ * Kernels before 6.0 do not count what was lost. Those who may not see the kernel get
+ * user mode only, which says nothing about switches.
  */
 static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, unsigned long flags,
 		      bool *user_only)
@@ -170,8 +168,6 @@ static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, unsigned
 			return fd;
 		if (errno == EINVAL && attr->read_format) {
 			attr->read_format = 0;
-		} else if (errno == EINVAL && attr->build_id) {
-			attr->build_id = 0;
 		} else if (errno == EACCES && !attr->exclude_kernel && !attr->context_switch) {
 			attr->exclude_kernel = 1;
 			attr->exclude_callchain_kernel = 1;

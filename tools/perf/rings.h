@@ -56,9 +56,6 @@ enum perf_which {
  * @copy: bytes of the stack to copy with each sample, and the registers; 0: neither.
  * @ring_size: bytes of the ring of each CPU, a power of two, pages at least.
  * @may_shrink: less will do if the kernel does not permit that much.
- * @build_ids: mappings come with build ids instead of inodes. By a mistake of the kernel
- *	(up to 6.18 at least) all other recordings of that time then have the flag that says
- *	so, and perf 6.1 crashes by it.
  * @cgroup: descriptor of a cgroup's folder, or -1.
  * @pids: processes or threads, with all they start; @nr_pids of them. None and
  *	no @cgroup: the whole system.
@@ -73,7 +70,6 @@ struct perf_opts {
 	unsigned int copy;
 	size_t ring_size;
 	bool may_shrink;
-	bool build_ids;
 	int cgroup;
 	const pid_t *pids;
 	size_t nr_pids;

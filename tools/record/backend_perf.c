@@ -96,7 +96,6 @@ static struct perf_opts event_options(const struct record_opts *o)
 		.copy = o->via == VIA_COPIES ? PERF_FIRST_COPY : 0,
 		.ring_size = ring_size(o),
 		.may_shrink = !o->buffer,
-		.build_ids = o->perf_data,
 		.cgroup = -1,
 		.pids = o->pids,
 		.nr_pids = o->nr_pids + (o->command && !o->all && !o->cgroup),

@@ -491,7 +491,6 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 		snprintf(err, size, "cannot write %s: %s", opts->perf_data, strerror(-error));
 	}
 	d->all.writer = d->writer;
-	d->all.build_ids = opts->rings.build_ids;
 	if (!error)
 		error = keep_pids(d, opts->rings.pids, nr);
 	if (!error)

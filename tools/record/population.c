@@ -252,16 +252,8 @@ static void drop_task(struct population *all, struct task *t)
 struct mmap2 {
 	uint32_t pid, tid;
 	uint64_t addr, len, offset;
-	union {
-		struct {
-			uint32_t maj, min;
-			uint64_t inode, generation;
-		};
-		struct {
-			uint8_t id_size, reserved[3];
-			uint8_t id[20];
-		};
-	};
+	uint32_t maj, min;
+	uint64_t inode, generation;
 	uint32_t prot, flags;
 	char name[];
 };
@@ -274,23 +266,21 @@ static bool text_ends(const char *text, const struct perf_record *r)
 	return text < end && memchr(text, '\0', end - text);
 }
 
-static void take_map(const struct population *all, const struct perf_record *r,
-		     const struct mmap2 *m, struct layout_map *map)
+/*
+ * The flag that there is a build id instead of the inode is not looked at: the kernel sets
+ * it for all that listen once it did for one of them. None is asked for, as perf 6.1 takes
+ * the flag for true and destroys its stack.
+ */
+static void take_map(const struct mmap2 *m, struct layout_map *map)
 {
 	*map = (struct layout_map){
 		.start = m->addr,
 		.end = m->addr + m->len,
 		.offset = m->offset,
 		.path = (char *)m->name,
+		.dev = makedev(m->maj, m->min),
+		.inode = m->inode,
 	};
-	/* The kernel sets the flag for all once it did for one of several that listen. */
-	if (!all->build_ids || !(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
-		map->dev = makedev(m->maj, m->min);
-		map->inode = m->inode;
-	} else if (m->id_size <= sizeof(m->id)) {
-		map->id.size = m->id_size;
-		memcpy(map->id.data, m->id, m->id_size);
-	}
 }
 
 int population_mmap(struct population *all, const struct perf_record *r)
@@ -309,7 +299,7 @@ int population_mmap(struct population *all, const struct perf_record *r)
 	p = population_process(all, m->pid);
 	if (!p)
 		return -ENOMEM;
-	take_map(all, r, m, &map);
+	take_map(m, &map);
 	ret = layout_add(&p->layout, p->pid, &map);
 	if (ret > 0)
 		ret = p->proc ? files->name(files->arg, p->pid, p->proc, &map) : 0;

@@ -110,7 +110,6 @@ struct population {
 	struct task *tasks;
 	struct task *exited;
 	struct perf_writer *writer;
-	bool build_ids; /* mappings come with them */
 	uint64_t time;
 };
 
