@@ -275,22 +275,64 @@ static uint64_t cgocall_on_g0(const struct goframe *f, const struct cgocall_plac
 }
 
 /*
+ * x86: the instructions behind asmcgocall's calls of C read what it noted. In Go 1.22 the
+ * place moved, and at the other one lie words of earlier frames, which may look right.
+ */
+static const struct cgocall_code {
+	uint8_t size, bytes[5];
+	struct cgocall_place place;
+} x86_cgocall_code[] = {
+	{ 5, { 0x48, 0x8b, 0x7c, 0x24, 48 }, { 48, 40 } }, /* mov 48(%rsp), %rdi: g */
+	{ 5, { 0x48, 0x8b, 0x74, 0x24, 40 }, { 48, 40 } }, /* mov 40(%rsp), %rsi: sp on g0 */
+	{ 5, { 0x48, 0x8b, 0x7c, 0x24, 8 }, { 8, 0 } }, /* mov 8(%rsp), %rdi */
+	{ 4, { 0x48, 0x8b, 0x34, 0x24 }, { 8, 0 } }, /* mov (%rsp), %rsi */
+};
+
+/* Bytes of the instruction that may lie in front: where g is, from the thread pointer. */
+static size_t tls_offset_size(const uint8_t *code, size_t len)
+{
+	if (len < 7 || code[0] != 0x48)
+		return 0;
+	if (code[1] == 0xc7 && code[2] == 0xc1) /* mov $..., %rcx */
+		return 7;
+	return code[1] == 0x8b && code[2] == 0x0d ? 7 : 0; /* mov ...(%rip), %rcx */
+}
+
+/* The place of this release; NULL if the code does not say. */
+static const struct cgocall_place *cgocall_place(const struct goframe *f)
+{
+	static const struct cgocall_place arm64 = { 0, 8 };
+	size_t before, len, i;
+	const uint8_t *code;
+
+	if (f->v->m != &machine_x86)
+		return &arm64;
+	code = module_code(f->mod, cursor_reg(f->c, REG_PC), &before, &len);
+	if (!code)
+		return NULL;
+	i = tls_offset_size(code, len);
+	code += i;
+	len -= i;
+	for (i = 0; i < ARRAY_SIZE(x86_cgocall_code); i++)
+		if (len >= x86_cgocall_code[i].size &&
+		    !memcmp(code, x86_cgocall_code[i].bytes, x86_cgocall_code[i].size))
+			return &x86_cgocall_code[i].place;
+	return NULL;
+}
+
+/*
  * asmcgocall notes in its frame on g0 which goroutine it came from, and how far below the
- * end of that one's stack: 0 and sp itself if it was on g0 before. Where depends on the
- * release. Words of another release's place are left from before, and a 0 proves little:
- * goroutines are looked for in all places first.
+ * end of that one's stack: 0 and sp itself if it was on g0 before.
  */
 static uint64_t cgocall_sp(const struct goframe *f)
 {
-	static const struct cgocall_place places[] = { { 8, 0 }, { 48, 40 }, { 0, 8 } };
-	unsigned int from = f->v->m == &machine_x86 ? 0 : 2, to = from ? 3 : 2, i;
-	uint64_t sp = 0;
+	const struct cgocall_place *place = cgocall_place(f);
+	uint64_t sp;
 
-	for (i = from; !sp && i < to; i++)
-		sp = cgocall_goroutine(f, &places[i]);
-	for (i = from; !sp && i < to; i++)
-		sp = cgocall_on_g0(f, &places[i]);
-	return sp;
+	if (!place)
+		return 0;
+	sp = cgocall_goroutine(f, place);
+	return sp ? sp : cgocall_on_g0(f, place);
 }
 
 static int step_asmcgocall(const struct goframe *f, const struct gothread *t)
