@@ -193,6 +193,30 @@ static own_stack int step_stub(const struct view *v, struct cursor *c, struct mo
 	return rule == RULE_NONE ? -SHSTK_END_NO_RULE : cursor_step_rule(v, c, rule);
 }
 
+/*
+ * Behind the system call of clone(), which libcs leave undescribed: a new thread has no
+ * caller, and the word at its sp may be anything; its creator is one load away from its own.
+ */
+static int step_clone(const struct view *v, struct cursor *c, struct module *mod)
+{
+	const unsigned int result = 0; /* DWARF number of rax */
+	const uint8_t *code;
+	size_t before, len;
+	enum clone_code kind;
+
+	if (!v->m->clone_code || !c->innermost || !cursor_knows(c, result))
+		return -SHSTK_END_NO_RULE;
+	code = module_code(mod, cursor_reg(c, REG_PC), &before, &len);
+	kind = code ? v->m->clone_code(code, before, len) : CLONE_NONE;
+	if (kind == CLONE_NONE)
+		return -SHSTK_END_NO_RULE;
+	if (!cursor_reg(c, result))
+		return STEP_COMPLETE;
+	if (kind == CLONE_TESTS)
+		return -SHSTK_END_NO_RULE;
+	return cursor_step_rule(v, c, RULE_SP | RULE_RA_SAVED | RULE_CFA(8) | RULE_RA_AT(-8));
+}
+
 static bool is_record_rule(void *arg, uint64_t rule, bool lost_fp)
 {
 	const struct machine *m = arg;
@@ -363,6 +387,8 @@ int guess_caller(const struct view *v, struct cursor *c, struct module *mod, ste
 		if (!c->exact && is_built(v, mod, pc))
 			return c->guessed ? -SHSTK_END_BAD_PC : STEP_COMPLETE;
 		err = step_stub(v, c, mod);
+		if (err == -SHSTK_END_NO_RULE)
+			err = step_clone(v, c, mod);
 		if (err == -SHSTK_END_NO_RULE)
 			err = guess_epilogue(v, c, mod);
 		if (err != -SHSTK_END_NO_RULE)

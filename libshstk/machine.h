@@ -35,6 +35,13 @@ enum shadow_entry {
 	SHADOW_FOREIGN, /* no address of user code; written, not pushed */
 };
 
+/* What code behind a system call makes of its result. */
+enum clone_code {
+	CLONE_NONE, /* no clone() */
+	CLONE_TESTS, /* 0: a new thread, whose first frame this is; not 0: its creator */
+	CLONE_RETURNS, /* the same, and the creator returns to what lies at its sp */
+};
+
 struct machine {
 	uint8_t arch; /* enum shstk_arch */
 	uint16_t elf_machine; /* EM_* */
@@ -77,6 +84,11 @@ struct machine {
 	 * on; RULE_NONE if not. NULL: there are none.
 	 */
 	uint64_t (*stub_rule)(const uint8_t *code, size_t before, size_t len);
+	/*
+	 * Does the code at @code, of which @before bytes lie in front and @len from there
+	 * on, find out which side of a clone() it is on? NULL: libcs describe it.
+	 */
+	enum clone_code (*clone_code)(const uint8_t *code, size_t before, size_t len);
 	/* What is the word @v at @addr of a shadow stack? */
 	enum shadow_entry (*shadow_entry)(uint64_t v, uint64_t addr);
 };

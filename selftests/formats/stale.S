@@ -116,4 +116,56 @@ function stale_record
 	ret
 	.size	stale_record, . - stale_record
 
+
+/*
+ * What clone() is made of in glibc, and in musl: never run. The word behind each label is
+ * where a thread or its creator may be.
+ */
+function stale_clone_glibc
+	mov	$56, %eax
+	syscall
+	.globl	stale_clone_glibc_at
+stale_clone_glibc_at:
+	test	%rax, %rax
+	jl	2f
+	je	1f
+	.globl	stale_clone_glibc_end
+stale_clone_glibc_end:
+	ret
+1:	xor	%ebp, %ebp
+	pop	%rax
+	pop	%rdi
+	call	*%rax
+2:	neg	%eax
+	ret
+	.size	stale_clone_glibc, . - stale_clone_glibc
+
+function stale_clone_musl
+	mov	$56, %al
+	syscall
+	.globl	stale_clone_musl_at
+stale_clone_musl_at:
+	test	%eax, %eax
+	jnz	1f
+	.globl	stale_clone_musl_end
+stale_clone_musl_end:
+	xor	%ebp, %ebp
+	pop	%rdi
+	call	*%r9
+1:	ret
+	.size	stale_clone_musl, . - stale_clone_musl
+
+/* A system call whose result is tested, but none that makes threads. */
+function stale_no_clone
+	mov	$39, %eax
+	syscall
+	.globl	stale_no_clone_at
+stale_no_clone_at:
+	test	%rax, %rax
+	je	1f
+	ret
+1:	xor	%eax, %eax
+	ret
+	.size	stale_no_clone, . - stale_no_clone
+
 	.section .note.GNU-stack, "", @progbits

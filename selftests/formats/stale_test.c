@@ -5,6 +5,7 @@
  * but a trace that says it is complete has every frame, and where the code can be
  * followed it has. Of this thread, and as if it were another process.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -25,6 +26,10 @@ int stale_part(callback f, uint64_t value);
 int stale_leaf(callback f, uint64_t value);
 int stale_pointer(callback f, uint64_t value);
 int stale_record(callback f, uint64_t value);
+
+extern const char stale_clone_glibc_at[], stale_clone_glibc_end[];
+extern const char stale_clone_musl_at[], stale_clone_musl_end[];
+extern const char stale_no_clone_at[];
 
 struct trace {
 	int n;
@@ -208,6 +213,83 @@ TEST(a_frame_record_of_zeros_ends_a_trace_where_the_code_keeps_one)
 	EXPECT_EQ(SHSTK_END_COMPLETE, own.info.end);
 	EXPECT_EQ(2, remote.n);
 	EXPECT_EQ(SHSTK_END_COMPLETE, remote.info.end);
+	shstk_space_destroy(space);
+}
+
+/* As if the program were at @pc, where its system call has returned @result. */
+static uint64_t unwind_at(const char *pc, uint64_t result)
+{
+	static uint64_t stack[64];
+	const uint64_t caller = old_address();
+	struct shstk_regs regs = { .size = sizeof(regs), .known = 0xffff };
+	pid_t pid = getpid();
+
+	for (unsigned int i = 0; i < 64; i++)
+		stack[i] = caller;
+	regs.pc = (uintptr_t)pc;
+	regs.r[0] = result;
+	regs.r[7] = (uintptr_t)stack;
+	remote.info = (struct shstk_info){ .size = sizeof(remote.info) };
+	remote.n = shstk_unwind(space, &regs, shstk_read_process, &pid, remote.pcs, 2, NULL,
+				&remote.info);
+	return caller;
+}
+
+FIXTURE(clone){};
+
+FIXTURE_VARIANT(clone)
+{
+	const char *at, *end;
+};
+
+FIXTURE_VARIANT_ADD(clone, of_glibc){ stale_clone_glibc_at, stale_clone_glibc_end };
+FIXTURE_VARIANT_ADD(clone, of_musl){ stale_clone_musl_at, stale_clone_musl_end };
+
+FIXTURE_SETUP(clone)
+{
+	ASSERT_EQ(0, shstk_space_create(SHSTK_ARCH_X86, &space));
+	ASSERT_LT(0, shstk_space_add_pid(space, getpid()));
+}
+
+FIXTURE_TEARDOWN(clone)
+{
+	shstk_space_destroy(space);
+}
+
+TEST_F(clone, gives_a_thread_no_caller)
+{
+	unwind_at(variant->at, 0);
+	EXPECT_EQ(1, remote.n);
+	EXPECT_EQ(SHSTK_END_COMPLETE, remote.info.end);
+	EXPECT_EQ(0, remote.info.guessed);
+}
+
+TEST_F(clone, gives_its_creator_the_word_at_its_stack_pointer)
+{
+	static const uint64_t results[] = { 1234, -EAGAIN };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		uint64_t caller = unwind_at(variant->at, results[i]);
+
+		EXPECT_EQ(2, remote.n);
+		EXPECT_EQ(caller, remote.pcs[1]);
+		EXPECT_EQ(0, remote.info.guessed);
+	}
+}
+
+TEST_F(clone, is_over_where_the_sides_part)
+{
+	unwind_at(variant->end, 0);
+	EXPECT_NE(SHSTK_END_COMPLETE, remote.info.end);
+}
+
+TEST(a_system_call_that_returns_0_makes_no_thread)
+{
+	ASSERT_EQ(0, shstk_space_create(SHSTK_ARCH_X86, &space));
+	ASSERT_LT(0, shstk_space_add_pid(space, getpid()));
+	unwind_at(stale_no_clone_at, 0);
+	EXPECT_EQ(2, remote.n);
+	EXPECT_EQ(1, remote.info.guessed);
 	shstk_space_destroy(space);
 }
 

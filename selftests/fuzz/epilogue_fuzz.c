@@ -58,6 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	in = (struct input){ data + 2, size - 2, 0 };
 	code.arg = &in;
 	stop = data[0] & 4;
+	if (m->clone_code)
+		m->clone_code(in.data + data[1] % in.size, data[1] % in.size,
+			      in.size - data[1] % in.size);
 	epilogue_rules(m, &code, BASE + data[1] % in.size, data[0] & 2, found, &stop);
 	return 0;
 }

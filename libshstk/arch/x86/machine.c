@@ -67,6 +67,69 @@ static bool after_call(const uint8_t *code, size_t len)
 	return false;
 }
 
+/* Length of a conditional jump, and where it leads, from its own start; or 0. */
+static size_t jump_if(uint8_t condition, const uint8_t *code, size_t len, int32_t *target)
+{
+	if (len >= 2 && code[0] == (0x70 | condition)) {
+		*target = 2 + (int8_t)code[1];
+		return 2;
+	}
+	if (len >= 6 && code[0] == 0x0f && code[1] == (0x80 | condition)) {
+		memcpy(target, code + 2, 4);
+		return __builtin_add_overflow(*target, 6, target) ? 0 : 6;
+	}
+	return 0;
+}
+
+static bool has_byte(const uint8_t *code, size_t len, int64_t at, uint8_t byte)
+{
+	return at >= 0 && (uint64_t)at < len && code[at] == byte;
+}
+
+/*
+ * Behind the system call, @code: test %rax, %rax; jl error; je thread; ret (glibc), or
+ * test %eax, %eax; jne return (musl). @pc: where in it the program is. A new thread clears
+ * the frame pointer first, as the ABI asks of the outermost frame: that tells these system
+ * calls from others.
+ */
+static enum clone_code clone_code_at(const uint8_t *code, size_t len, size_t pc)
+{
+	enum { E = 4, NE = 5, L = 12 };
+	int32_t target = 0, error;
+	size_t at = len > 0 && code[0] == 0x48, n;
+	int64_t thread, creator;
+
+	if (len < at + 2 || code[at] != 0x85 || code[at + 1] != 0xc0)
+		return CLONE_NONE;
+	at += 2;
+	at += jump_if(L, code + at, len - at, &error);
+	n = jump_if(E, code + at, len - at, &target);
+	thread = (int64_t)at + target;
+	creator = at + n;
+	if (!n) {
+		n = jump_if(NE, code + at, len - at, &target);
+		thread = at + n;
+		creator = (int64_t)at + target;
+	}
+	/* xor %ebp, %ebp */
+	if (!n || pc > at || !has_byte(code, len, thread, 0x31) ||
+	    !has_byte(code, len, thread + 1, 0xed))
+		return CLONE_NONE;
+	return has_byte(code, len, creator, 0xc3) ? CLONE_RETURNS : CLONE_TESTS;
+}
+
+static enum clone_code clone_code(const uint8_t *code, size_t before, size_t len)
+{
+	enum { MAX = 9 }; /* from the system call to the last jump */
+	enum clone_code kind = CLONE_NONE;
+	size_t pc;
+
+	for (pc = 0; pc <= MAX && pc + 2 <= before && kind == CLONE_NONE; pc++)
+		if (code[-(ptrdiff_t)pc - 2] == 0x0f && code[-(ptrdiff_t)pc - 1] == 0x05)
+			kind = clone_code_at(code - pc, len + pc, pc);
+	return kind;
+}
+
 const struct machine machine_x86 = {
 	.arch = SHSTK_ARCH_X86,
 	.elf_machine = EM_X86_64,
@@ -86,5 +149,6 @@ const struct machine machine_x86 = {
 	.sigframe_offset = sigframe_offset,
 	.after_call = after_call,
 	.decode = x86_decode,
+	.clone_code = clone_code,
 	.shadow_entry = x86_shadow_entry,
 };
