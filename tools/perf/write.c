@@ -46,6 +46,8 @@ static void put_attr(struct perf_writer *w, const struct perf_opts *opts, int wh
 	struct perf_event_attr attr;
 
 	perf_rings_attr(opts, which, &attr);
+	/* Not asked for, but told for the vdso: see perf_writer_map(). */
+	attr.build_id = 1;
 	put_header(w, USER_HEADER_ATTR, 0, sizeof(struct perf_event_header) + sizeof(attr));
 	put(w, &attr, sizeof(attr));
 }
@@ -74,9 +76,13 @@ int perf_writer_create(const char *path, const struct perf_opts *opts, struct pe
 
 void perf_writer_add(struct perf_writer *w, const struct perf_record *record)
 {
-	const struct perf_event_header *head = record->raw;
+	struct perf_event_header head = *(const struct perf_event_header *)record->raw;
 
-	put(w, head, head->size);
+	/* The kernel's flag may be another recording's: see take_map() in population.c. */
+	if (head.type == PERF_RECORD_MMAP2)
+		head.misc &= ~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	put(w, &head, sizeof(head));
+	put(w, (const char *)record->raw + sizeof(head), head.size - sizeof(head));
 }
 
 /* Text of @size bytes with zeros up to a multiple of 8, and what ends the record. */
