@@ -28,6 +28,7 @@
 
 #define MAX_CPUS 4096
 #define MAX_RECORD 65536
+#define MAX_RING (16u << 20)
 #define MIN_RING (64u << 10) /* one that may shrink does so no further */
 #define TRAILER 24 /* thread, time, identifier */
 
@@ -444,6 +445,13 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, struct per
 		each_event(r, PERF_EVENT_IOC_ENABLE);
 	*ret = r;
 	return 0;
+}
+
+size_t perf_ring_size(size_t size, size_t want)
+{
+	while (size < MAX_RING && size < want)
+		size *= 2;
+	return size;
 }
 
 int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, char *err, size_t size)

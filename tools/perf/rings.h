@@ -121,6 +121,15 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 int perf_probe(const struct perf_opts *opts, bool *user_only, char *err, size_t size);
 
 /**
+ * perf_ring_size() - how large a ring is to be
+ * @size: bytes that it has at least, a power of two.
+ * @want: bytes that it is to hold.
+ *
+ * Return: a power of two, 16 MiB at most: there is a ring for each CPU.
+ */
+size_t perf_ring_size(size_t size, size_t want);
+
+/**
  * perf_rings_open() - open events and rings, begin unless @on_exec
  * @opts: what to open; threads that are gone already are passed over.
  * @ret: receives the rings.

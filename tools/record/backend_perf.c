@@ -74,10 +74,7 @@ static size_t ring_size(const struct record_opts *o)
 		return (size_t)o->buffer * 1024;
 	if (o->via != VIA_COPIES)
 		return size;
-	while (size < PERF_MAX_RING &&
-	       size < (o->off_cpu ? PERF_MAX_RING : o->freq * PERF_FIRST_COPY))
-		size *= 2;
-	return size;
+	return perf_ring_size(size, o->off_cpu ? SIZE_MAX : o->freq * PERF_FIRST_COPY);
 }
 
 /* On time is sampled by an event, off time by switches, wall time by both. */

@@ -533,17 +533,6 @@ static size_t list_tasks(const struct population *all, pid_t *list, size_t max)
 	return nr;
 }
 
-/* Bytes of a ring that is to hold as many stacks as before, but for the most. */
-static size_t ring_for(const struct perf_opts *opts, unsigned int copy)
-{
-	size_t size = opts->ring_size;
-
-	if (opts->may_shrink)
-		while (size < PERF_MAX_RING && size < opts->ring_size / PERF_FIRST_COPY * copy)
-			size *= 2;
-	return size;
-}
-
 /*
  * Opens other events, with larger copies, for all that is recorded. Both record for a
  * moment, so that nothing that happens to processes is missed; it does no harm twice.
@@ -558,7 +547,10 @@ static int replace_rings(struct perf_drain *d)
 	int ret = 0;
 
 	opts.copy = copies[d->copy];
-	opts.ring_size = ring_for(&d->opts, opts.copy);
+	/* As many stacks as before. */
+	if (opts.may_shrink)
+		opts.ring_size = perf_ring_size(opts.ring_size,
+						opts.ring_size / PERF_FIRST_COPY * opts.copy);
 	if (opts.nr_pids) {
 		list = calloc(MAX_TARGETS, sizeof(*list));
 		opts.nr_pids = list ? list_tasks(&d->all, list, MAX_TARGETS) : 0;

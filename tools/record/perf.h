@@ -54,7 +54,6 @@ struct perf_counts {
 	int unwritten;
 };
 
-#define PERF_MAX_RING (16u << 20) /* bytes, one for each CPU */
 #define PERF_FIRST_COPY 8192 /* bytes of each stack; more if that is too small for some */
 
 struct perf_drain;
