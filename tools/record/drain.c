@@ -43,7 +43,6 @@
 #define MEMORY_NAME "shstk-record"
 #define NR_SLOTS 4096
 #define MAX_RECORD 65536
-#define MAX_IMAGES DRAIN_MAX_PROCESSES
 #define MAX_LOSERS 65536
 #define MAX_TEXTS 4096 /* maps texts at a time, */
 #define MAX_TEXT_BYTES (64u << 20) /* and what is in them */
@@ -326,7 +325,7 @@ static struct image *add_image(struct drain *d, uint32_t instance, int pid, stru
 	struct image *image;
 	int err;
 
-	if (d->nr_images >= MAX_IMAGES || pid <= 0)
+	if (d->nr_images >= DRAIN_MAX_PROCESSES || pid <= 0)
 		return NULL;
 	image = calloc(1, sizeof(*image));
 	if (!image)
@@ -354,7 +353,7 @@ static int leave_out(struct drain *d, const struct rec_slot *slot)
 {
 	if (REC_OWNER_PID(atomic_load(&slot->owner)) <= 0)
 		return -EINVAL;
-	if (d->nr_images < MAX_IMAGES)
+	if (d->nr_images < DRAIN_MAX_PROCESSES)
 		return -ENOMEM;
 	d->beyond++;
 	return 0;

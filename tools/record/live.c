@@ -29,9 +29,8 @@
 #define MAX_KEPT 4096
 #define VDSO_HEAD 4096 /* bytes in which its notes are */
 
-/* Which file is mapped: by its build id, or else by its inode. */
+/* Which file is mapped. */
 struct kept_key {
-	struct build_id id;
 	uint64_t dev;
 	uint64_t inode;
 };
@@ -51,21 +50,6 @@ struct live {
 	uint64_t vdso_size;
 };
 
-static struct kept_key key_of(const struct layout_map *map)
-{
-	struct kept_key key;
-
-	memset(&key, 0, sizeof(key));
-	if (map->id.size) {
-		key.id.size = map->id.size;
-		memcpy(key.id.data, map->id.data, map->id.size);
-	} else {
-		key.dev = map->dev;
-		key.inode = map->inode;
-	}
-	return key;
-}
-
 static bool is_unchanged(const struct kept *k)
 {
 	struct stat st;
@@ -83,7 +67,7 @@ static void forget(struct live *live, struct kept *k)
 
 static struct kept *find_kept(struct live *live, const struct layout_map *map)
 {
-	struct kept_key key = key_of(map);
+	struct kept_key key = { map->dev, map->inode };
 	struct kept *k;
 
 	HASH_FIND(hh, live->kept, &key, sizeof(key), k);
@@ -98,12 +82,12 @@ static bool keep(struct live *live, const struct layout_map *map, int fd)
 	struct kept *k;
 	struct stat st;
 
-	if ((!map->id.size && !map->inode) || HASH_COUNT(live->kept) >= MAX_KEPT || fstat(fd, &st))
+	if (!map->inode || HASH_COUNT(live->kept) >= MAX_KEPT || fstat(fd, &st))
 		return false;
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return false;
-	k->key = key_of(map);
+	k->key = (struct kept_key){ map->dev, map->inode };
 	k->fd = fd;
 	k->size = st.st_size;
 	k->changed = st.st_mtim;
@@ -114,21 +98,13 @@ static bool keep(struct live *live, const struct layout_map *map, int fd)
 	return false;
 }
 
-/*
- * Is it the file that was mapped? Known by its build id; else by its inode, where it
- * is only a file of the same name.
- */
+/* Is it the file that was mapped? @sure: by how it was found. Else by its inode. */
 static bool is_same(int fd, const struct layout_map *map, bool sure)
 {
-	struct build_id id;
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return false;
-	if (map->id.size) {
-		build_id_of_file(fd, &id);
-		return id.size == map->id.size && !memcmp(id.data, map->id.data, id.size);
-	}
 	return sure || (map->inode && st.st_ino == map->inode && st.st_dev == map->dev);
 }
 
