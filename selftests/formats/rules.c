@@ -11,15 +11,12 @@
  * compared with the row it was made from.
  */
 #include <err.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "selftests/map_file.h"
 #include "table.h"
 
 enum { OP_DEREF = 0x06, OP_BREG0 = 0x70, OP_BREG31 = 0x8f };
@@ -184,19 +181,16 @@ int main(int argc, char **argv)
 {
 	struct elf_image img;
 	struct table t;
-	struct stat st;
+	size_t size;
 	void *data;
-	int fd, ret;
+	int ret;
 
 	if (argc != 3)
 		errx(2, "usage: rules FILE eh_frame|debug_frame|sframe");
-	fd = open(argv[1], O_RDONLY);
-	if (fd < 0 || fstat(fd, &st))
+	data = map_file(argv[1], &size);
+	if (!data)
 		err(1, "%s", argv[1]);
-	data = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data == MAP_FAILED)
-		err(1, "%s", argv[1]);
-	if (elf_image_parse(&img, data, st.st_size, false))
+	if (elf_image_parse(&img, data, size, false))
 		errx(1, "%s: no ELF file that can be unwound", argv[1]);
 	m = img.m;
 	if (!strcmp(argv[2], "sframe"))

@@ -9,34 +9,28 @@
  * of the table and the number of its functions.
  */
 #include <err.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "gorule.h"
+#include "selftests/map_file.h"
 
 int main(int argc, char **argv)
 {
 	struct cfi_row row;
 	struct gofile f;
 	uint64_t vaddr;
-	struct stat st;
+	size_t size;
 	void *data;
-	int fd, status;
+	int status;
 
 	if (argc != 2)
 		errx(2, "usage: table FILE");
-	fd = open(argv[1], O_RDONLY);
-	if (fd < 0 || fstat(fd, &st))
+	data = map_file(argv[1], &size);
+	if (!data)
 		err(1, "%s", argv[1]);
-	data = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data == MAP_FAILED)
-		err(1, "%s", argv[1]);
-	status = shstk_gofile_init(&f, data, st.st_size);
+	status = shstk_gofile_init(&f, data, size);
 	if (status)
 		errx(1, "%s: no table: %d", argv[1], status);
 	printf("form %u functions %u moduledata %s trees %s\n", f.tab.form, f.tab.nfunc,

@@ -15,6 +15,7 @@
 #include <Zydis/Zydis.h>
 
 #include "epilogue.h"
+#include "selftests/map_file.h"
 
 static unsigned long checked, wrong;
 
@@ -122,20 +123,13 @@ static void check(const ZydisDecoder *d, const uint8_t *code, size_t len, uint64
 
 static int check_file(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t size;
+	const uint8_t *base = map_file(path, &size);
 	const Elf64_Shdr *sh;
 	const Elf64_Ehdr *eh;
-	const uint8_t *base;
 	ZydisDecoder d;
-	struct stat st;
 
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st))
-		return -1;
-	base = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (base == MAP_FAILED)
+	if (!base)
 		return -1;
 	eh = (const Elf64_Ehdr *)base;
 	sh = (const Elf64_Shdr *)(base + eh->e_shoff);
@@ -149,7 +143,7 @@ static int check_file(const char *path)
 			check(&d, base + sh[i].sh_offset + at, sh[i].sh_size - at,
 			      sh[i].sh_addr + at, &step);
 	}
-	munmap((void *)base, st.st_size);
+	munmap((void *)base, size);
 	return 0;
 }
 

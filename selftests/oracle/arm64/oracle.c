@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "selftests/map_file.h"
 #include "selftests/oracle/memory.h"
 #include "shstk.h"
 
@@ -134,17 +135,13 @@ static bool run_to(u64 addr, u64 *r)
 
 static void map_program(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
+	size_t size;
 
-	if (fd < 0 || fstat(fd, &st))
+	elf = map_file(path, &size);
+	if (!elf)
 		die(path);
-	elf = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (elf == MAP_FAILED)
-		die(path);
-	if (st.st_size < (off_t)sizeof(*elf) || memcmp(elf, ELFMAG, SELFMAG) ||
-	    elf->e_machine != EM_AARCH64 || elf->e_type != ET_EXEC) {
+	if (size < sizeof(*elf) || memcmp(elf, ELFMAG, SELFMAG) || elf->e_machine != EM_AARCH64 ||
+	    elf->e_type != ET_EXEC) {
 		errno = ENOEXEC;
 		die(path);
 	}
