@@ -135,6 +135,18 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	}
 }
 
+/* One line of it, without its end. */
+static void put_hottest(const struct shstk_profile *profile, FILE *out, const struct table *table,
+			unsigned int type, unsigned int lines)
+{
+	const struct entry *entry = table->entries;
+
+	(void)lines;
+	if (entry && entry->self > 0)
+		fprintf(out, "%.1f %% %s", percent(entry->self, shstk_profile_total(profile, type)),
+			entry->name);
+}
+
 typedef void (*put_fn)(const struct shstk_profile *profile, FILE *out, const struct table *table,
 		       unsigned int type, unsigned int lines);
 
@@ -169,6 +181,13 @@ static int write_json(const struct shstk_profile *profile, FILE *out,
 		      const struct shstk_write_opts *opts)
 {
 	return write_by(put_json, profile, out, opts);
+}
+
+int shstk_profile_hottest(const struct shstk_profile *profile, FILE *out)
+{
+	const struct shstk_write_opts opts = { .top = 1 };
+
+	return write_by(put_hottest, profile, out, &opts);
 }
 
 const struct shstk_format shstk_format_top = {

@@ -264,6 +264,15 @@ int shstk_profile_print(struct shstk_profile *profile, FILE *out, const char *fo
 			const struct shstk_write_opts *opts);
 
 /**
+ * shstk_profile_hottest() - write the function with the highest value of its own
+ * @profile: the profile.
+ * @out: receives "45.8 % function"; nothing, if there is none.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_hottest(const struct shstk_profile *profile, FILE *out);
+
+/**
  * shstk_format_value() - a value in its unit, for people
  * @buf: receives "1.234 s", "12.30 MiB", "1234".
  * @size: bytes in @buf.

@@ -19,6 +19,7 @@
 
 #include "tools/output.h"
 #include "tools/record/backend.h"
+#include "tools/record/hottest.h"
 #include "tools/record/parts.h"
 #include "tools/record/record.h"
 #include "tools/record/screen.h"
@@ -32,6 +33,8 @@
 #endif
 
 #define DRAIN_NS 20000000 /* how often the rings are emptied */
+#define PROGRESS "shstk record: "
+#define FUNCTION_ROOM 30 /* columns, of the name of the hottest function and its share */
 #define WATCH_NS 250000000 /* how often the back end looks around */
 
 /* The command and the user's signals, as the loop sees them. */
@@ -40,23 +43,46 @@ struct progress {
 	bool interrupted; /* by the user, once: the command knows */
 	bool stopped;
 	bool next; /* the profile so far is to be written */
+	struct hottest hottest; /* function, in that line */
 	struct top top; /* what is shown, if that is what is asked for */
 };
 
-static void show_progress(const struct recording *r, const struct progress *p)
+/* Leaves out counts at the end of @so_far, so that there is room for the function. */
+static void make_room(char *so_far, const char *function, size_t room)
 {
-	char line[200];
+	size_t least = strlen(function) < FUNCTION_ROOM ? strlen(function) : FUNCTION_ROOM;
+	char *end;
+
+	while (least && strlen(so_far) + least > room && (end = strrchr(so_far, ',')))
+		*end = '\0';
+}
+
+/* One line of the terminal at most. */
+static void show_progress(const struct recording *r, struct progress *p, uint64_t at)
+{
+	const char *function = p->hottest.text;
+	unsigned int columns;
+	char so_far[200], line[600];
+	int size;
 
 	if (!p->shown)
 		return;
-	r->backend->describe(r, line, sizeof(line));
-	fprintf(stderr, "\r\033[Kshstk record: %s", line);
+	hottest_update(&p->hottest, r, at);
+	/* The cursor is to stay in the line. */
+	columns = screen_columns(STDERR_FILENO) - 1;
+	r->backend->describe(r, so_far, sizeof(so_far));
+	make_room(so_far, function, columns - strlen(PROGRESS));
+	size = snprintf(line, sizeof(line), PROGRESS "%s%s%s", so_far, *function ? "; " : "",
+			function);
+	fprintf(stderr, "\r\033[K%.*s", (int)screen_fit(line, size, columns), line);
 }
 
-static void clear_progress(const struct progress *p)
+static void clear_progress(struct progress *p)
 {
-	if (p->shown)
-		fputs("\r\033[K", stderr);
+	if (!p->shown)
+		return;
+	hottest_end(&p->hottest);
+	fputs("\r\033[K", stderr);
 }
 
 /* SIGINT from the terminal reached the command as well; from kill(2) not. */
@@ -166,7 +192,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 		if (at - watch >= WATCH_NS) {
 			if (r->backend->watch)
 				r->backend->watch(r);
-			show_progress(r, p);
+			show_progress(r, p, at);
 			watch = at;
 		}
 		if (r->opts->duration > 0 && at - r->began >= r->opts->duration * 1e9)

@@ -122,17 +122,24 @@ void screen_suspend(void)
 	screen_enter();
 }
 
+unsigned int screen_columns(int fd)
+{
+	struct winsize size = { 0 };
+
+	ioctl(fd, TIOCGWINSZ, &size);
+	return size.ws_col && size.ws_col < MAX_SIDE ? size.ws_col : 80;
+}
+
 void screen_size(unsigned int *rows, unsigned int *columns)
 {
 	struct winsize size = { 0 };
 
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	*rows = size.ws_row && size.ws_row < MAX_SIDE ? size.ws_row : 24;
-	*columns = size.ws_col && size.ws_col < MAX_SIDE ? size.ws_col : 80;
+	*columns = screen_columns(STDOUT_FILENO);
 }
 
-/* Bytes of the first @columns characters of a line. */
-static size_t fit(const char *line, size_t size, unsigned int columns)
+size_t screen_fit(const char *line, size_t size, unsigned int columns)
 {
 	size_t n = 0;
 
@@ -164,7 +171,7 @@ void screen_draw(const char *text, size_t size)
 
 		/* Characters that are two columns wide do not go on in the next line. */
 		fprintf(out, "%s\033[?7l%.*s\033[?7h\033[K", row ? "\r\n" : "",
-			(int)fit(text, line, columns), text);
+			(int)screen_fit(text, line, columns), text);
 		text += line + 1;
 	}
 	fputs("\033[J", out);

@@ -25,6 +25,12 @@ void screen_leave(void);
 /* Stops this process as Ctrl-Z does (SIGTSTP must be blocked), with the terminal given back until it goes on. */
 void screen_suspend(void);
 
+/* Columns of the terminal @fd now. */
+unsigned int screen_columns(int fd);
+
+/* Bytes of the first @columns characters of a line of @size bytes. */
+size_t screen_fit(const char *line, size_t size, unsigned int columns);
+
 /* Size of the terminal now. */
 void screen_size(unsigned int *rows, unsigned int *columns);
 
