@@ -24,6 +24,9 @@ $(RECORD_B)/cancel: selftests/record/cancel.c
 $(RECORD_B)/deep: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/deep-fp: selftests/record/deep.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -fno-omit-frame-pointer -DFEW -o $@ $<
 $(RECORD_B)/truth: selftests/record/truth.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -52,7 +55,7 @@ $(RECORD_B)/install_test: selftests/record/install_test all
 	$(Q)cp $< $@
 
 $(RECORD_B)/copies_test: selftests/record/copies_test selftests/offline/common.py \
-		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep all
+		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp all
 	$(Q)cp $< selftests/offline/common.py $(@D)/
 
 $(RECORD_B)/attach_test: selftests/record/attach_test selftests/offline/common.py \

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * deep.c - works at every 40th of 400 calls within each other, whose frames take half a
- * KiB each: more than what perf events copy of a stack at once.
+ * KiB each: more than what perf events copy of a stack at once. Built with FEW it has few
+ * calls with large frames: no more than the kernel's callchains have entries.
  *
  *   deep MILLISECONDS     of its own CPU time
  */
 #include <stdlib.h>
 #include <time.h>
 
+#ifdef FEW
+#define CALLS 50
+#define EVERY 10
+#define FRAME 4096
+#else
 #define CALLS 400
 #define EVERY 40
+#define FRAME 512
+#endif
 
 static volatile unsigned long sum;
 
@@ -29,10 +37,10 @@ static __attribute__((noinline)) void work(void)
 
 static __attribute__((noinline)) int down(int n)
 {
-	char frame[512];
+	char frame[FRAME];
 	int ret = 0;
 
-	frame[n & 511] = n;
+	frame[n & (FRAME - 1)] = n;
 	sum += frame[0];
 	if (n % EVERY == 0)
 		work();

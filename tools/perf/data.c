@@ -272,6 +272,7 @@ static int add_event(struct perfdata *pd, const uint8_t *bytes, size_t size)
 		.sample_type = attr.sample_type,
 		.read_format = attr.read_format,
 		.branch_type = attr.branch_sample_type,
+		.max_chain = attr.sample_max_stack,
 		.regs = attr.sample_regs_user,
 		.id_all = attr.sample_id_all,
 		.nanoseconds = attr.type == PERF_TYPE_SOFTWARE &&

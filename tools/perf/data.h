@@ -31,6 +31,7 @@
  * @sample_type: .sample_type,
  * @read_format: .read_format,
  * @branch_type: .branch_sample_type,
+ * @max_chain: .sample_max_stack,
  * @regs: .sample_regs_user,
  * @id_all: .sample_id_all.
  */
@@ -46,6 +47,7 @@ struct perfdata_event {
 	uint64_t sample_type;
 	uint64_t read_format;
 	uint64_t branch_type;
+	uint32_t max_chain;
 	uint64_t regs;
 	bool id_all;
 };

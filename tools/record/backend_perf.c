@@ -254,6 +254,10 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		complain(
 			"%llu of %llu stacks have an outer part that was not copied: it is what the thread had there before",
 			(unsigned long long)more.continued, (unsigned long long)c.samples);
+	if (more.chained)
+		complain(
+			"%llu of %llu stacks have an outer part that was not copied: it is what the kernel found there by frame pointers",
+			(unsigned long long)more.chained, (unsigned long long)c.samples);
 	if (c.truncated > more.cut + more.beyond)
 		complain(
 			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",

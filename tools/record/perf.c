@@ -155,6 +155,22 @@ static void add_user_chain(struct perf_drain *d, const struct perf_sample *sampl
 	s->end = s->nr - before >= d->max_stack ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
 }
 
+/* The part of the callchain that is of user space, where it lies. */
+static struct callchain user_chain(const struct perf_drain *d, const struct perf_sample *sample)
+{
+	struct callchain ret = { .max = d->max_stack };
+	uint64_t i = 0;
+
+	while (i < sample->nr && sample->chain[i] != PERF_CONTEXT_USER)
+		i++;
+	if (i == sample->nr)
+		return ret;
+	ret.ips = sample->chain + i + 1;
+	while (++i < sample->nr && sample->chain[i] < PERF_CONTEXT_MAX)
+		ret.nr++;
+	return ret;
+}
+
 /* Unwinds the copy of the stack. */
 static int add_copy(struct perf_drain *d, struct task *t, const struct perf_sample *sample,
 		    struct stack *s)
@@ -167,12 +183,13 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 		.sps = d->sps,
 		.max = d->depth,
 	};
+	struct callchain chain = user_chain(d, sample);
 	int ret = layout_unwind(p->layout, p->pid, &copy, &user);
 
 	if (ret)
 		return ret;
 	s->beyond = user.end == SHSTK_END_READ;
-	s->continued = beyond_continue(&t->beyond, &user, sample->stack_size);
+	s->by = beyond_continue(&t->beyond, p->layout, &user, &copy, &chain);
 	s->nr += user.nr;
 	s->end = user.end;
 	return 0;
@@ -180,15 +197,19 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 
 /*
  * While a program is being executed the registers are those of the old one, whose stack
- * is gone; a process that ends has none.
+ * is gone; a process that ends has none. A thread that begins has touched no page of its
+ * stack yet; no other one than the first executes programs.
  */
-static int find_note(const struct process *p, const struct perf_sample *sample)
+static int find_note(const struct task *t, const struct perf_sample *sample)
 {
+	const struct process *p = t->process;
+
 	if (!sample->abi)
 		return layout_empty(p->layout) ? SHSTK_NOTE_NONE : SHSTK_NOTE_EXIT;
 	if (sample->user_mode)
 		return SHSTK_NOTE_NONE;
-	return !sample->stack_size || (p->executed && !layout_has(p->layout, sample->regs.pc)) ?
+	return (!sample->stack_size && t->tid == p->pid) ||
+			       (p->executed && !layout_has(p->layout, sample->regs.pc)) ?
 		       SHSTK_NOTE_LOADER :
 		       SHSTK_NOTE_NONE;
 }
@@ -207,7 +228,7 @@ static int make_stack(struct perf_drain *d, struct task *t, const struct perf_sa
 		add_user_chain(d, sample, ret);
 		return 0;
 	}
-	ret->note = find_note(p, sample);
+	ret->note = find_note(t, sample);
 	if (!sample->abi || ret->note)
 		return 0;
 	return add_copy(d, t, sample, ret);
@@ -255,7 +276,8 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	if (ret)
 		return ret;
 	d->beyond += stack.beyond;
-	d->more.continued += stack.continued;
+	d->more.continued += stack.by == BEYOND_BEFORE;
+	d->more.chained += stack.by == BEYOND_CALLCHAIN;
 	d->more.compat += sample.abi == PERF_SAMPLE_REGS_ABI_32;
 	if (r->which == PERF_OFF)
 		return t->exited ? 0 : keep_stack(t, proc, &stack, r->time);

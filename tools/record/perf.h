@@ -40,6 +40,7 @@ struct perf_record_opts {
  * @copy: bytes of each stack that are copied now.
  * @beyond: stacks that go on behind what was copied.
  * @continued: others, with what the thread had there before.
+ * @chained: stacks with what the kernel's callchain has behind the copy.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @throttled: times that the kernel held the event back.
  * @unwritten: 0, or a negative errno: the perf.data file is not complete.
@@ -49,6 +50,7 @@ struct perf_counts {
 	unsigned int copy;
 	uint64_t beyond;
 	uint64_t continued;
+	uint64_t chained;
 	uint64_t compat;
 	uint64_t throttled;
 	int unwritten;

@@ -51,7 +51,7 @@ struct process {
  * @end: enum shstk_end.
  * @note: enum shstk_note.
  * @beyond: it goes on behind its copy.
- * @continued: its outer part is what the thread had there before.
+ * @by: enum beyond_by: where its outer part is from.
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each.
  */
@@ -60,7 +60,7 @@ struct stack {
 	int end;
 	int note;
 	bool beyond;
-	bool continued;
+	int by;
 	uint64_t *pcs;
 	uint8_t *marks;
 };

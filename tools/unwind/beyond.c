@@ -53,30 +53,89 @@ static unsigned int find_last(const struct beyond *b, const struct unwound *stac
 	return lo < b->nr && b->sps[lo] == stack->sps[last] ? lo : b->nr;
 }
 
-static bool complete(const struct beyond *b, struct unwound *stack)
+static void append(struct unwound *stack, uint64_t pc, uint64_t sp)
+{
+	stack->pcs[stack->nr] = pc;
+	stack->sps[stack->nr] = sp;
+	stack->marks[stack->nr++] = SHSTK_MARK_GUESS;
+}
+
+/* Are all of these among the entries of the remembered stack from @from on, in this order? */
+static bool confirms(const struct beyond *b, unsigned int from, const uint64_t *rest, size_t nr)
+{
+	size_t n = 0;
+
+	for (; from < b->nr && n < nr; from++)
+		n += b->pcs[from] == rest[n];
+	return n == nr;
+}
+
+/* As it was before, if the callchain does not say otherwise. */
+static bool complete(const struct beyond *b, struct unwound *stack, const uint64_t *rest, size_t nr)
 {
 	unsigned int from;
 
 	if (stack->nr < 2)
 		return false;
 	from = find_last(b, stack) + 1;
-	if (from >= b->nr || b->nr - from > stack->max - stack->nr)
+	if (from >= b->nr || b->nr - from > stack->max - stack->nr || !confirms(b, from, rest, nr))
 		return false;
-	for (; from < b->nr; from++) {
-		stack->pcs[stack->nr] = b->pcs[from];
-		stack->sps[stack->nr] = b->sps[from];
-		stack->marks[stack->nr++] = SHSTK_MARK_GUESS;
-	}
+	for (; from < b->nr; from++)
+		append(stack, b->pcs[from], b->sps[from]);
 	stack->end = SHSTK_END_COMPLETE;
 	return true;
 }
 
-bool beyond_continue(struct beyond *b, struct unwound *stack, size_t size)
+/*
+ * Takes the entries of the callchain. That ends in front of the first function that keeps no
+ * frame record, such as that of the C library which called main(): from there on stacks
+ * of a program are all the same.
+ */
+static void take_rest(struct unwound *stack, const struct layout *layout, const uint64_t *rest,
+		      size_t nr, bool all)
 {
-	bool completed = stack->end == SHSTK_END_READ && b->nr && complete(b, stack);
+	uint64_t sp = stack->sps[stack->nr - 1];
+	const uint64_t *more;
+	int n;
 
-	if (stack->nr && stack->end == SHSTK_END_COMPLETE &&
-	    stack->sps[stack->nr - 1] - stack->sps[0] > size / 2)
+	for (size_t i = 0; i < nr && stack->nr < stack->max; i++)
+		append(stack, rest[i], sp);
+	n = all ? layout_find_outermost(layout, rest[nr - 1], &more) : -1;
+	if (n < 0 || stack->max - stack->nr < (unsigned int)n)
+		return;
+	for (int i = 0; i < n; i++)
+		append(stack, more[i], sp);
+	stack->end = SHSTK_END_COMPLETE;
+}
+
+/* What did not fit into the copy. */
+static enum beyond_by continue_stack(const struct beyond *b, const struct layout *layout,
+				     struct unwound *stack, const struct stack_copy *copy,
+				     const struct callchain *chain)
+{
+	const uint64_t *rest = NULL;
+	size_t nr = callchain_rest(chain, copy, stack, layout, &rest);
+
+	if (b->nr && complete(b, stack, rest, nr))
+		return BEYOND_BEFORE;
+	if (!nr || stack->nr == stack->max)
+		return BEYOND_NOTHING;
+	take_rest(stack, layout, rest, nr,
+		  rest + nr == chain->ips + chain->nr && chain->nr < chain->max);
+	return BEYOND_CALLCHAIN;
+}
+
+enum beyond_by beyond_continue(struct beyond *b, struct layout *layout, struct unwound *stack,
+			       const struct stack_copy *copy, const struct callchain *chain)
+{
+	enum beyond_by by = BEYOND_NOTHING;
+
+	if (stack->end == SHSTK_END_COMPLETE && stack->nr)
+		layout_keep_outermost(layout, stack);
+	if (stack->end == SHSTK_END_READ && stack->nr)
+		by = continue_stack(b, layout, stack, copy, chain);
+	if (by != BEYOND_CALLCHAIN && stack->nr && stack->end == SHSTK_END_COMPLETE &&
+	    stack->sps[stack->nr - 1] - stack->sps[0] > copy->size / 2)
 		remember(b, stack);
-	return completed;
+	return by;
 }

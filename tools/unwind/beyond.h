@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * beyond.h - the part of a stack behind a copy that ended too soon, from what the same
- * thread had there before.
+ * beyond.h - the part of a stack behind a copy that ended too soon: from what the same
+ * thread had there before, or from the kernel's callchain.
  */
 #ifndef TOOLS_UNWIND_BEYOND_H
 #define TOOLS_UNWIND_BEYOND_H
 
+#include "tools/unwind/callchain.h"
 #include "tools/unwind/layout.h"
 
 /**
@@ -25,18 +26,34 @@ struct beyond {
 void beyond_deinit(struct beyond *b);
 
 /**
- * beyond_continue() - complete a stack that goes on behind its copy, or remember one
+ * enum beyond_by - where the outer part of a stack is from
+ * @BEYOND_NOTHING: it has none but its own.
+ * @BEYOND_BEFORE: from the thread's last stack that was seen to its end.
+ * @BEYOND_CALLCHAIN: from the kernel's callchain, as far as that goes.
+ */
+enum beyond_by {
+	BEYOND_NOTHING,
+	BEYOND_BEFORE,
+	BEYOND_CALLCHAIN,
+};
+
+/**
+ * beyond_continue() - continue a stack that goes on behind its copy, or remember one
  * @b: of this thread, in this program.
+ * @layout: what the program has mapped.
  * @stack: the stack, whose @sps must be there.
- * @size: bytes of a copy. Stacks that fit into half of it are not remembered.
+ * @copy: what it was unwound from.
+ * @chain: the kernel's callchain of the same sample.
  *
  * The last entry is known, but not its caller. If there was the same entry at the same
  * place of the stack when it was seen to its end last, what was behind it is taken from
  * there: entries with SHSTK_MARK_GUESS, as that caller may have returned and another
- * one have called meanwhile.
+ * one have called meanwhile. But if the callchain has other entries there, these are taken,
+ * with the same mark: functions without frame records are missing among them.
  *
- * Return: whether @stack was completed.
+ * Stacks that fit into half of a copy are not remembered.
  */
-bool beyond_continue(struct beyond *b, struct unwound *stack, size_t size);
+enum beyond_by beyond_continue(struct beyond *b, struct layout *layout, struct unwound *stack,
+			       const struct stack_copy *copy, const struct callchain *chain);
 
 #endif

@@ -9,6 +9,7 @@
 #include "tools/unwind/layout.h"
 
 #define MAX_MAPS 65536
+#define MAX_ENDS 4 /* of stacks: that of the first thread, those of others */
 
 /**
  * struct layout - what is mapped
@@ -18,6 +19,8 @@
  * @nr: see @maps.
  * @max: see @maps.
  * @space: what is unwound with; NULL until it is needed.
+ * @ends: how complete stacks ended, innermost entry first; 0: none,
+ * @nr_ends: so many were found so far.
  */
 struct layout {
 	unsigned int refs;
@@ -26,6 +29,8 @@ struct layout {
 	size_t nr;
 	size_t max;
 	struct shstk_space *space;
+	uint64_t ends[MAX_ENDS][LAYOUT_OUTERMOST];
+	unsigned int nr_ends;
 };
 
 bool layout_is_file(const char *path)
@@ -96,6 +101,8 @@ static int make_own(struct layout **layout)
 	own = layout_create(old->files);
 	if (!own)
 		return -ENOMEM;
+	memcpy(own->ends, old->ends, sizeof(own->ends));
+	own->nr_ends = old->nr_ends;
 	for (size_t i = 0; i < old->nr && !err; i++)
 		err = append(own, &old->maps[i]);
 	if (err) {
@@ -173,6 +180,11 @@ bool layout_has(const struct layout *layout, uint64_t addr)
 		if (addr - layout->maps[i].start < layout->maps[i].end - layout->maps[i].start)
 			return true;
 	return false;
+}
+
+int layout_arch(const struct layout *layout)
+{
+	return layout->files->arch;
 }
 
 bool layout_empty(const struct layout *layout)
@@ -279,4 +291,31 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 	ret->nr = nr;
 	ret->end = info.end;
 	return 0;
+}
+
+void layout_keep_outermost(struct layout *layout, const struct unwound *stack)
+{
+	const uint64_t *end = stack->pcs + stack->nr - LAYOUT_OUTERMOST;
+
+	/* The innermost entry is no return address. */
+	if (stack->nr <= LAYOUT_OUTERMOST)
+		return;
+	for (unsigned int i = 0; i < MAX_ENDS; i++)
+		if (!memcmp(layout->ends[i], end, sizeof(layout->ends[i])))
+			return;
+	memcpy(layout->ends[layout->nr_ends++ % MAX_ENDS], end, sizeof(layout->ends[0]));
+}
+
+int layout_find_outermost(const struct layout *layout, uint64_t pc, const uint64_t **ret)
+{
+	for (unsigned int i = 0; pc && i < MAX_ENDS; i++) {
+		const uint64_t *end = layout->ends[i];
+
+		for (int n = LAYOUT_OUTERMOST; n--;) {
+			*ret = end + n + 1;
+			if (end[n] == pc)
+				return LAYOUT_OUTERMOST - 1 - n;
+		}
+	}
+	return -1;
 }

@@ -86,6 +86,9 @@ int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map);
 /* Is the address in one of the mappings? */
 bool layout_has(const struct layout *layout, uint64_t addr);
 
+/* enum shstk_arch of the program. */
+int layout_arch(const struct layout *layout);
+
 /* Is nothing mapped, as in threads of the kernel? */
 bool layout_empty(const struct layout *layout);
 
@@ -149,5 +152,20 @@ struct unwound {
  */
 int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
 		  struct unwound *ret);
+
+#define LAYOUT_OUTERMOST 3 /* entries: those of the C library around main() */
+
+/* Remembers how a complete stack of the program ends. */
+void layout_keep_outermost(struct layout *layout, const struct unwound *stack);
+
+/**
+ * layout_find_outermost() - how stacks end that have an entry
+ * @layout: what is mapped.
+ * @pc: the entry, one of the outermost ones.
+ * @ret: receives what followed it when a stack was seen to its end.
+ *
+ * Return: number of entries, 0 if @pc is the last one; -1: it was not seen there.
+ */
+int layout_find_outermost(const struct layout *layout, uint64_t pc, const uint64_t **ret);
 
 #endif

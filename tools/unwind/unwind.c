@@ -76,6 +76,7 @@ struct unwind {
 	uint64_t complete;
 	uint64_t beyond; /* stacks that go on behind their copy */
 	uint64_t continued; /* others, with what the thread had there before */
+	uint64_t chained; /* stacks with what the kernel's callchain has there */
 	uint64_t without; /* samples without registers of user space */
 	uint64_t compat; /* of 32-bit code */
 	uint64_t others; /* of other events */
@@ -443,6 +444,8 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		.sps = u->sps,
 		.max = u->depth,
 	};
+	struct callchain chain = { s->chain, s->nr_chain, s->event->max_chain };
+	enum beyond_by by;
 	struct process *p;
 	struct thread *t;
 	int err = 0;
@@ -469,7 +472,9 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		err = layout_unwind(p->layout, p->pid, &copy, &stack);
 	if (err)
 		return err;
-	u->continued += beyond_continue(&t->beyond, &stack, s->stack_size);
+	by = beyond_continue(&t->beyond, p->layout, &stack, &copy, &chain);
+	u->continued += by == BEYOND_BEFORE;
+	u->chained += by == BEYOND_CALLCHAIN;
 	u->samples++;
 	u->complete += stack.end == SHSTK_END_COMPLETE;
 	u->beyond += stack.end == SHSTK_END_READ;
@@ -571,6 +576,10 @@ static void report_gaps(struct unwind *u)
 		complain(
 			"%s: %llu stacks of which the outer part was not copied: it is what the thread had there before",
 			path, count(u->continued));
+	if (u->chained)
+		complain(
+			"%s: %llu stacks of which the outer part was not copied: it is what the kernel found there by frame pointers",
+			path, count(u->chained));
 	if (!u->samples)
 		complain("%s has no samples of user space", path);
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * callchain.c - see callchain.h.
+ *
+ * A frame record is two words on x86-64 and on arm64: the address of the next one further
+ * out, and a return address. The kernel takes one entry of each, the program counter comes
+ * first.
+ */
+#include <string.h>
+
+#include "tools/unwind/callchain.h"
+
+#define RECORD 16 /* bytes */
+#define ADDRESS_BITS 48 /* of a return address; pointer authentication has others */
+
+/* Where the callchain and the stack were found to be the same. */
+struct link {
+	uint64_t record; /* the outermost one in the copy, */
+	size_t entry; /* and what the callchain has of it */
+};
+
+static bool read_record(const struct stack_copy *copy, uint64_t sp, uint64_t at, uint64_t *ret)
+{
+	if (at < sp || at % 8 || at - sp > copy->size || copy->size - (at - sp) < RECORD)
+		return false;
+	memcpy(ret, copy->bytes + (at - sp), RECORD);
+	return true;
+}
+
+static bool is_same_address(uint64_t a, uint64_t b)
+{
+	return !((a ^ b) << (64 - ADDRESS_BITS));
+}
+
+/* Follows the records in the copy. False: the callchain is of another making. */
+static bool follow(const struct callchain *chain, const struct stack_copy *copy, uint64_t sp,
+		   uint64_t at, struct link *ret)
+{
+	uint64_t record[2];
+
+	*ret = (struct link){ 0 };
+	while (ret->entry + 1 < chain->nr && read_record(copy, sp, at, record)) {
+		if (!is_same_address(record[1], chain->ips[ret->entry + 1]) || record[0] <= at)
+			return false;
+		ret->record = at;
+		ret->entry++;
+		at = record[0];
+	}
+	/* The next one must be there, and not in the copy. */
+	return ret->entry && ret->entry + 1 < chain->nr && at % 8 == 0 &&
+	       at - sp > copy->size - RECORD;
+}
+
+/* Has the stack, too, a frame whose caller this record tells? */
+static bool agrees(const struct unwound *stack, const struct callchain *chain,
+		   const struct link *link)
+{
+	for (unsigned int i = 1; i < stack->nr; i++)
+		if (stack->sps[i - 1] <= link->record && link->record < stack->sps[i])
+			return stack->pcs[i] == chain->ips[link->entry];
+	return false;
+}
+
+size_t callchain_rest(const struct callchain *chain, const struct stack_copy *copy,
+		      const struct unwound *stack, const struct layout *layout,
+		      const uint64_t **ret)
+{
+	bool x86 = layout_arch(layout) == SHSTK_ARCH_X86;
+	uint64_t sp = copy->regs->r[x86 ? 7 : 31], fp = copy->regs->r[x86 ? 6 : 29];
+	struct link link;
+	size_t n = 0;
+
+	if (copy->size < RECORD || !follow(chain, copy, sp, fp, &link) ||
+	    !agrees(stack, chain, &link))
+		return 0;
+	*ret = chain->ips + link.entry + 1;
+	while (n < chain->nr - link.entry - 1 && layout_has(layout, (*ret)[n] - 1))
+		n++;
+	return n;
+}
