@@ -24,15 +24,17 @@
 #define MEMO_START 4096 /* where a trace starts in it */
 #define MEMO_BARRIERS 8
 /*
- * From so many frames on, every second time is backwards: what a trace touches
- * may not fit into the first-level cache, and what was touched last is there.
+ * A trace of more frames than this is long. What verifying it touches may not fit into
+ * the first-level data cache; then a pass in one direction evicts what the next pass in
+ * the same direction begins with. So long traces are verified in alternating directions:
+ * each pass begins with what the one before touched last.
  */
 #define MEMO_LONG 256
-#define MEMO_PACKED 4096 /* entries that are packed at most */
-#define MEMO_SEEN 4 /* a trace was repeated so often: it is packed */
-#define MEMO_FEW 8 /* words that are not worth it */
-#define MEMO_NEAR 12 /* new frames in front of a trace that is repeated */
-#define MEMO_NEVER INT32_MAX /* further out than any frame */
+#define MEMO_PACKED 4096 /* most words that struct memo_packed holds */
+#define MEMO_SEEN 4 /* a trace is packed once it was found unchanged this often */
+#define MEMO_FEW 8 /* traces of fewer words are not packed: nothing is gained */
+#define MEMO_NEAR 12 /* most frames that memo_capture_near() walks before it must meet the memo */
+#define MEMO_NEVER INT32_MAX /* a frame number or distance that is further out than any */
 
 /**
  * struct memo_fp - a value of the frame pointer that a step uses
@@ -81,21 +83,25 @@ struct memo_side {
 };
 
 /**
- * struct memo_again - what a capture needs to know if nothing is new to it
- * @sp: stack pointer of the last trace's innermost frame; 0: out of use.
- * @pc: its pc.
- * @fp: its frame pointer, or what bits of it matter: all or none.
- * @fp_mask: see @fp.
- * @gen: generation of the rules.
- * @slot: the frames behind it: see struct memo_side.
- * @raw: see @slot.
- * @anchor: see @slot.
- * @n: their number, at least 1.
- * @fps: frame pointers to verify.
+ * struct memo_again - a capture at the same place as the last one
+ * @sp: stack pointer of the last trace's innermost frame; 0: there is no such trace.
+ * @pc: its program counter.
+ * @fp: its frame pointer.
+ * @fp_mask: ~0 if the trace depends on @fp, 0 if it does not.
+ * @gen: generation of the rules that the trace was made by.
+ * @slot: struct memo_side.slot of the frames behind the innermost one.
+ * @raw: struct memo_side.raw of these frames.
+ * @anchor: struct memo_side.anchor.
+ * @n: number of these frames, at least 1.
+ * @fps: the saved frame pointers that they depend on.
  * @fps_end: behind the last one.
- * @seen: how often it was so, up to MEMO_SEEN.
- * @up: memo_packed.base and .up tell where all words are, and there are no more than
- *	MEMO_LONG.
+ * @seen: how often the trace was found unchanged, up to MEMO_SEEN.
+ * @up: memo_packed.base and memo_packed.up hold the places of all @n words, and @n is
+ *	at most MEMO_LONG.
+ *
+ * A copy of what the memo says, in the form in which the most frequent case needs it: a
+ * program that is sampled or allocates again and again at one place. If @sp, @pc and @fp
+ * are equal, verifying the words is all that is left to do.
  */
 struct memo_again {
 	uint64_t sp;
@@ -113,16 +119,17 @@ struct memo_again {
 };
 
 /**
- * struct memo_packed - part of what memo_again holds, in less space
- * @up: words from @base to each return address.
- * @low: lower half of what was read there, see verify_packed(). Of long ones only.
- * @base: the innermost of them.
- * @high: upper half of all.
- * @from: first entry, of @memo_again.raw.
- * @end: behind the last one. There is none if that is @from.
+ * struct memo_packed - words of memo_again in 6 bytes each instead of 12
+ * @up: distance of each word from @base, in units of 8 bytes.
+ * @low: lower half of each word's value, in the order of verify_packed_at(). Only for
+ *	long traces.
+ * @base: address of the innermost of these words.
+ * @high: upper half of their values, which is the same for all.
+ * @from: index of the first of them in memo_again.raw.
+ * @end: behind the last one; equal to @from if none is packed.
  *
- * It takes fewer loads, and a long trace does not fit into the first-level cache with
- * all that it is compared with. Valid once @memo_again.seen is MEMO_SEEN.
+ * Verifying takes fewer loads, and more of a long trace fits into the first-level cache
+ * beside the stack that it is compared with. Valid once memo_again.seen is MEMO_SEEN.
  */
 struct memo_packed {
 	uint16_t *up;
@@ -136,16 +143,17 @@ struct memo_packed {
  * struct memo - a thread's last trace
  * @again: how to verify it where it was made.
  * @packed: how to do so sooner.
- * @side: the trace, and room for the next one.
- * @last: which side is the trace.
+ * @side: one holds the last trace, the other is room for the next one.
+ * @last: index of the side that holds the last trace.
  * @now: that side; NULL if memo_capture_near() can't use it.
- * @near: the capture that made it met the one before after a few frames.
- * @misses: captures in a row that found little of the one before; behind 8 comes 5.
- * @wait: captures that go without the memo, since it did not pay.
- * @wait_key: tells how the trace of the last of them began.
- * @complete: its last frame is the outermost one there can be.
- * @backwards: verify long traces from their end this time.
- * @gen: generation of the rules it was made by.
+ * @near: the last capture met the one before it after at most MEMO_NEAR frames.
+ * @misses: captures in a row that found little of the one before them. Each doubles the
+ *	next @wait, up to 31; behind 8 comes 5, without a wait: see judge_memo().
+ * @wait: captures that still go without the memo, because it did not pay.
+ * @wait_key: identifies the innermost frames of the last capture that went without.
+ * @complete: the last trace ends with the outermost frame of the thread.
+ * @backwards: the direction in which a long trace is verified next; see MEMO_LONG.
+ * @gen: generation of the rules that the last trace was made by.
  */
 struct memo {
 	struct memo_again again;
@@ -286,25 +294,26 @@ static inline bool memo_record(struct memo_walk *w, uint64_t raw, uint64_t slot,
 int memo_verify(struct memo_walk *w, uint64_t *out, int room);
 
 /*
- * Are all frames behind @j of side @s, the last trace, and all frame pointers
- * from the @x-th on as they were? Writes the pcs.
+ * Are the words of all frames behind frame @j of side @s, the last trace, what they were?
+ * Writes the program counters to @out, also where the answer is no. One for traces longer
+ * than MEMO_LONG, and one for others.
  */
 bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j, uint64_t *out);
 bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
 
 /*
- * They are not all as they were. The outermost one that differs of @n frames from @j
- * on, @j left out; -1: none of them does.
+ * For a trace that has changed: of the @n frames from @j on, without @j itself, which is
+ * the outermost one whose word differs? -1: none.
  */
 int memo_last_bad(const struct memo_side *s, int j, int n);
 
-/* As memo_unchanged_long(), of all that memo_again holds. */
+/* As memo_unchanged_long(), for the frames of memo_again, by memo_packed if that is valid. */
 bool memo_unchanged_again(struct memo *m, uint64_t *out);
 
-/* All that memo_again holds, which is not long, was unchanged once more. */
+/* Count that a trace which is not long was found unchanged; at MEMO_SEEN it is packed. */
 void memo_seen_again(struct memo *m);
 
-/* Are frame pointers what they were, where they were restored from? */
+/* Do the places that frame pointers were restored from hold the same values? */
 static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 						  const struct memo_fp *end)
 {
@@ -315,6 +324,7 @@ static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 	return !differ;
 }
 
+/* memo_unchanged_long() or _short(), and the frame pointers of @s from the @x-th on. */
 static inline bool memo_unchanged(struct memo *m, const struct memo_side *s, int j, int x,
 				  uint64_t *out)
 {
@@ -324,13 +334,14 @@ static inline bool memo_unchanged(struct memo *m, const struct memo_side *s, int
 	return memo_unchanged_fps(s->fp + x, s->fp + s->fp_end);
 }
 
-/* Frames of side @s before @i are other ones than they were. */
+/* Frames of side @s before @i have changed: what was computed in @id for them is void. */
 static inline void memo_unhash(struct memo_side *s, int i)
 {
 	if (s->hashed < i)
 		s->hashed = i;
 }
 
+/* Compute @id of side @s from frame @from on, as far as it is not there. Returns that of @from. */
 uint64_t memo_hash(struct memo_side *s, int from);
 
 /* Identity of the trace on side @s from frame @from on, which there is. */
@@ -339,14 +350,14 @@ static inline uint64_t memo_id(struct memo_side *s, int from)
 	return likely(s->hashed <= from) ? s->id[from] : memo_hash(s, from);
 }
 
-/* The fast ways can't use the last trace for now. */
+/* Until memo_publish() neither memo_again nor memo_capture_near() may use the last trace. */
 static inline void memo_hide(struct memo *m)
 {
 	m->now = NULL;
 	m->again.sp = 0;
 }
 
-/* What the fastest way has to know of @s, the last trace. */
+/* Fill memo_again from side @s, the last trace. */
 static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 {
 	struct memo_again *a = &m->again;
@@ -371,8 +382,9 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 }
 
 /*
- * Can the fast ways use the last trace? It leads to the outermost frame of the
- * stack that ends at @hi, and can be verified from its second frame on.
+ * Let memo_again and memo_capture_near() use the last trace, if it leads to the outermost
+ * frame of the stack that ends at @hi, and all words from its second frame on can be
+ * verified.
  */
 static inline void memo_publish(struct memo *m, uint64_t hi)
 {

@@ -8,7 +8,7 @@
  * cache. The table starts small, so that few pages and cache lines are touched, and
  * grows when entries are pushed out.
  *
- * Beside it, the trail is what long walks go along.
+ * Beside it lies the trail, along which long walks go: see RULECACHE_TRAIL.
  */
 #ifndef SHSTK_RULECACHE_H
 #define SHSTK_RULECACHE_H
@@ -80,21 +80,22 @@ static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen, 
 }
 
 /*
- * Rules as they are in an entry, with what walks want to know in the bits that a rule
- * has no use for.
+ * An entry's rule has two more fields, in bits that no rule of a return address uses.
  *
- * RULECACHE_ODD, where cfa_off has its sign, which is never negative: not set for a
- * frame as most are, whose CFA is found from sp and whose saved registers lie inside
- * by the rule alone. Then the frame does if it ends inside the stack.
+ * RULECACHE_ODD is the sign bit of cfa_off, which is never negative in a rule. It is clear
+ * for most frames: those whose CFA is sp plus a constant and whose saved registers lie
+ * between sp and the CFA. For these one comparison shows that all words that the step reads
+ * lie inside the stack: that of the CFA with the stack's end.
  *
- * RULECACHE_TRAIL, where NATIVE_RA_FIXED leaves ra_off without a use: an entry of the
- * trail, 0 for none. The trail has copies of entries, one behind the other as walks
- * met them: few pages and cache lines are touched, and in order. An entry of the
- * cache has its own copy there; a copy has that of the return address which came
- * next when it was last looked for. A walk that goes on there needs not wait for that
- * address: the processor goes ahead with the rule it finds, and compares the address
- * when it has come. So loads that would depend on each other are made at once, as
- * long as functions are called from where they were called before.
+ * RULECACHE_TRAIL, where NATIVE_RA_FIXED makes ra_off superfluous, is the index of an entry
+ * of the trail; 0: none. The trail is an array of copies of entries, in the order in which
+ * walks first met them. In an entry of the cache the field leads to the entry's own copy.
+ * In a copy it leads to the copy of the return address that came next when a walk last
+ * looked for that. A walk along the trail so has the next rule before the next return
+ * address is loaded from the stack: the processor computes the next frame with that rule
+ * while the load is still under way, and the walk compares the address when it is there.
+ * So loads that depend on each other run at the same time, as long as functions are called
+ * from where they were called before; and neighbours in the trail share cache lines.
  */
 #define RULECACHE_ODD (1ull << 63)
 #define RULECACHE_TRAIL_SHIFT 23
@@ -108,7 +109,7 @@ static inline uint64_t rulecache_read(const struct rulecache_entry *e, uint64_t 
 	return likely(load_relaxed(&e->key) == key) ? rule : RULE_NONE;
 }
 
-/* The copy that what is in an entry leads to. */
+/* The entry of the trail that the rule in an entry leads to. */
 static inline struct rulecache_entry *rulecache_trail(uint64_t rule)
 {
 	uint64_t at = rule >> (RULECACHE_TRAIL_SHIFT - 4) &
@@ -119,10 +120,10 @@ static inline struct rulecache_entry *rulecache_trail(uint64_t rule)
 
 /* Copy @rule, which @e has for @key, to the end of the trail. */
 struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key, uint64_t rule);
-/* @caller is the copy of the return address that comes behind that of @e. */
+/* From now on, copy @e leads to copy @caller: its return address came next. */
 void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *caller);
 
-/* Nothing but the rule. */
+/* The rule alone, without these fields. */
 static inline uint64_t rulecache_rule(uint64_t rule)
 {
 	rule &= ~RULECACHE_ODD;
@@ -139,8 +140,9 @@ static inline uint64_t rulecache_get(uint64_t pc, uint64_t gen, uint64_t mask)
 }
 
 /*
- * The copy in the trail for return address @pc, NULL if it is not in the cache. From
- * now on, @inner leads to it if that leads nowhere so far, or to be up to date.
+ * The copy in the trail for return address @pc, NULL if it is not in the cache. @inner,
+ * the copy of the frame before, leads to it from now on: if it led nowhere so far, or
+ * always if @update.
  */
 static inline struct rulecache_entry *rulecache_follow(struct rulecache_entry *inner, uint64_t pc,
 						       uint64_t gen, uint64_t mask, bool update)
@@ -159,7 +161,7 @@ static inline struct rulecache_entry *rulecache_follow(struct rulecache_entry *i
 	return copy;
 }
 
-/* Remember it; @gen is that under which it was found out. */
+/* Enter @rule for @pc; @gen is the generation that was current when it was looked up. */
 void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule);
 
 /* Forget everything. */
