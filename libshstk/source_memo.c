@@ -163,14 +163,16 @@ put_in_front(struct memo *m, struct memo_side *s, int j, int x, const struct new
 }
 
 /*
- * What most captures are: a few ordinary frames are new, then comes a frame of the last
- * trace, and all behind it is as it was. The same as walk(), walk_reuse() and memo_join(),
- * without anything that these frames do not need. Returns -1, and has changed nothing, if
- * it is anything else.
+ * Most captures are like this: a few ordinary frames are new, then comes a frame that the
+ * last trace has, too, and from there outwards nothing has changed. This does for them what
+ * walk(), walk_reuse() and memo_join() do, without the cases that they do not need.
  *
- * A frame that was met may have been called from elsewhere by now, as its function
- * makes the same call each time: @bad is the last frame of the old trace of which
- * something differs, and those behind it are met sooner or later.
+ * A frame can be equal to one of the last trace although something further out differs: its
+ * function makes the same call each time, but was itself called from elsewhere. Then the
+ * walk goes on. @bad is the outermost frame of the last trace that is known to differ; only
+ * frames further out than that are compared again.
+ *
+ * Return: entries written; -1: it is another case, and nothing was changed.
  */
 static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c, struct thread *t)
 {
