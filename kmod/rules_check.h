@@ -116,10 +116,13 @@ static inline int ushstk_rule_ok(__u64 rule, unsigned int machine)
 	case SHSTK_RULE_SIGNAL:
 	case SHSTK_RULE_CUT:
 		return !(rule & ~SHSTK_RULE_KIND_MASK);
+	case SHSTK_RULE_CLONE:
+		return x86 && !(rule & ~SHSTK_RULE_KIND_MASK);
 	case SHSTK_RULE_SP:
 	case SHSTK_RULE_FP:
 		return !(rule & reg) && ushstk_rule_cfa(rule) >= 0;
 	case SHSTK_RULE_REG:
+	case SHSTK_RULE_INDEX:
 		return x86 && ushstk_rule_reg(rule) < 16;
 	case SHSTK_RULE_STACK:
 		return x86;

@@ -478,6 +478,19 @@ static int step_stack(struct walk *w, struct frame *f, const struct step *e)
 	return step_to(w, f, e, at_words(cfa, step_reg(e->cfa)));
 }
 
+/* Only the interrupted frame's registers are all known. */
+static int step_index(struct walk *w, struct frame *f, const struct step *e)
+{
+	u64 cfa;
+
+	if (w->nr)
+		return WALK_NO_KIND;
+	if (!load(&cfa, at_words(f->sp + step_cfa(e->cfa),
+				 walk_arch_register(w->regs, step_reg(e->cfa)))))
+		return WALK_NO_MEMORY;
+	return step_to(w, f, e, cfa + 8);
+}
+
 static int step_register(struct walk *w, struct frame *f, const struct step *e, bool careful)
 {
 	unsigned int reg = step_reg(e->cfa);
@@ -492,6 +505,15 @@ static int step_register(struct walk *w, struct frame *f, const struct step *e, 
 	return step_to(w, f, e, value + step_cfa(e->cfa));
 }
 
+/* A thread that has just begun has no caller; the one that made it has. */
+static int step_clone(struct walk *w, struct frame *f, const struct step *e)
+{
+	if (w->nr)
+		return WALK_NO_KIND;
+	return walk_arch_register(w->regs, WALK_DWARF_RAX) ? step_to(w, f, e, f->sp + 8) :
+							     WALK_WHOLE;
+}
+
 static int step_x86(struct walk *w, struct frame *f, const struct step *e, bool careful)
 {
 	unsigned int in_stub = (f->pc - !w->exact) & 15;
@@ -503,6 +525,10 @@ static int step_x86(struct walk *w, struct frame *f, const struct step *e, bool 
 		return step_load(w, f, e);
 	case SHSTK_RULE_STACK:
 		return step_stack(w, f, e);
+	case SHSTK_RULE_INDEX:
+		return step_index(w, f, e);
+	case SHSTK_RULE_CLONE:
+		return step_clone(w, f, e);
 	case SHSTK_RULE_PLT:
 		return step_to(w, f, e, f->sp + (in_stub >= step_reg(e->cfa) ? 16 : 8));
 	}

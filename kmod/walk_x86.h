@@ -14,6 +14,7 @@
 
 /* The return address is on the stack; what rules say of a register is about rbx. */
 #define WALK_LINK_REGISTER false
+#define WALK_DWARF_RAX 0
 #define WALK_DWARF_RBX 3
 
 static __always_inline void walk_arch_start(struct frame *f, const struct pt_regs *regs)

@@ -15,6 +15,7 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/rules/compile.h"
 #include "tools/rules/crt.h"
+#include "tools/rules/stub.h"
 
 #define X86_RBX 3
 
@@ -26,6 +27,9 @@
 
 /* Bytes of code that the widest instruction in front of a signal's return takes. */
 #define SIGTRAMP_SLACK 8
+
+/* Bytes of code around clone()'s system call. */
+#define CLONE_BYTES 10
 
 struct row {
 	uint64_t at; /* virtual address, later offset in the file */
@@ -295,6 +299,51 @@ static uint64_t stack_expression(const struct rows *rows, const struct cfi_row *
 	       (uint64_t)(off / 8) << SHSTK_RULE_CFA_SHIFT;
 }
 
+/*
+ * CFA = load(sp + something with register @reg) + 8: where that reads if the register is
+ * @value.
+ */
+static bool index_at(const struct rows *rows, const struct cfi_row *row, unsigned int reg,
+		     uint64_t value, uint64_t *off)
+{
+	const struct machine *m = rows->img->m;
+	struct regs regs = { .known = 1ull << m->sp | 1ull << reg };
+	struct probe probe = { .word = 0x50000 };
+	const uint64_t sp = 1ull << 32;
+	uint64_t cfa;
+
+	regs.r[m->sp] = sp;
+	regs.r[reg] = value;
+	if (!evaluate(rows, row->cfa_off, &regs, NULL, &probe, &cfa) || probe.reads != 1 ||
+	    cfa != probe.word + 8)
+		return false;
+	*off = probe.addr - sp;
+	return true;
+}
+
+/* The same, in a frame as large as the words that a register counts: libcrypto's RSA. */
+static uint64_t index_expression(const struct rows *rows, const struct cfi_row *row)
+{
+	const struct machine *m = rows->img->m;
+	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row);
+
+	if (m->arch != SHSTK_ARCH_X86 || fp < 0 || saved < 0)
+		return SHSTK_RULE_CUT;
+	for (unsigned int reg = 0; reg < 16; reg++) {
+		uint64_t none, one, many;
+
+		if (reg == m->sp || !index_at(rows, row, reg, 0, &none) ||
+		    !index_at(rows, row, reg, 1, &one) || !index_at(rows, row, reg, 1000, &many))
+			continue;
+		if (one - none != 8 || many - none != 8000 || none & 7 || none >= 1 << 17)
+			break;
+		return SHSTK_RULE_INDEX | (uint64_t)reg << SHSTK_RULE_REG_SHIFT |
+		       (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT |
+		       (uint64_t)fp << SHSTK_RULE_FP_SHIFT | none / 8 << SHSTK_RULE_CFA_SHIFT;
+	}
+	return SHSTK_RULE_CUT;
+}
+
 /* CFA = register + offset. */
 static uint64_t plain_rule(const struct machine *m, const struct cfi_row *row)
 {
@@ -351,7 +400,9 @@ static uint64_t kernel_rule(const struct rows *rows, uint64_t at, const struct c
 	rule = plt_rule(rows, row);
 	if (rule == SHSTK_RULE_CUT)
 		rule = load_expression(rows, row);
-	return rule == SHSTK_RULE_CUT ? stack_expression(rows, row) : rule;
+	if (rule == SHSTK_RULE_CUT)
+		rule = stack_expression(rows, row);
+	return rule == SHSTK_RULE_CUT ? index_expression(rows, row) : rule;
 }
 
 /* --- sources --- */
@@ -528,6 +579,114 @@ static void add_signal_return(struct rows *rows)
 			add_row(rows, l->vaddr + at + m->sigtramp_call[0] + step, SHSTK_RULE_NONE);
 		}
 	}
+	sort_rows(rows);
+}
+
+/*
+ * What the C library for x86-64 leaves undescribed around the system call of clone():
+ * "syscall; test %rax, %rax; jl; je; ret".
+ */
+static bool is_clone(const uint8_t *code, size_t avail)
+{
+	static const uint8_t bytes[] = { 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c, 0, 0x74, 0, 0xc3 };
+
+	if (!code || avail < CLONE_BYTES)
+		return false;
+	/* Where the jumps go is their second byte. */
+	for (unsigned int i = 0; i < CLONE_BYTES; i++)
+		if (code[i] != bytes[i] && i != 6 && i != 8)
+			return false;
+	return true;
+}
+
+/* Row @i says that nothing is known from there on: is it that? */
+static void find_clone(struct rows *rows, size_t i)
+{
+	uint64_t at = rows->v[i].at, end = at + CLONE_BYTES;
+	uint64_t next = i + 1 < rows->n ? rows->v[i + 1].at : UINT64_MAX;
+	const uint8_t *code;
+	size_t avail;
+
+	if (rows->v[i].rule != SHSTK_RULE_NONE || next < end)
+		return;
+	code = elf_image_at(rows->img, at, &avail);
+	if (!is_clone(code, avail))
+		return;
+	rows->v[i].rule = SHSTK_RULE_CLONE;
+	if (next > end)
+		add_row(rows, end, SHSTK_RULE_NONE);
+}
+
+/*
+ * A signal's return is a system call: while the kernel makes it, the program counter is
+ * behind it, where the description may have ended.
+ */
+static void extend_signal_return(struct rows *rows, size_t i)
+{
+	if (i && rows->v[i].rule == SHSTK_RULE_NONE && rows->v[i - 1].rule == SHSTK_RULE_SIGNAL &&
+	    (i + 1 == rows->n || rows->v[i + 1].at > rows->v[i].at + 1))
+		rows->v[i].at++;
+}
+
+/**
+ * struct gap - code that nothing describes
+ * @rows: receives what is found.
+ * @start: its address.
+ */
+struct gap {
+	struct rows *rows;
+	uint64_t start;
+};
+
+static void add_stub(void *arg, size_t offset, uint64_t rule)
+{
+	struct gap *g = arg;
+
+	add_row(g->rows, g->start + offset, rule);
+}
+
+static void find_stubs(struct rows *rows, uint64_t start, uint64_t end)
+{
+	struct gap gap = { rows, start };
+	struct stubs stubs = { .add = add_stub, .arg = &gap };
+
+	start = (start + 3) & ~3ull;
+	gap.start = start;
+	stubs.code = start < end ? elf_image_at(rows->img, start, &stubs.size) : NULL;
+	if (!stubs.code)
+		return;
+	if (stubs.size > end - start)
+		stubs.size = end - start;
+	stub_rules_arm64(&stubs);
+}
+
+/* Stubs lie between other code, or in front of all that is described. */
+static void add_stubs(struct rows *rows)
+{
+	const struct elf_image *img = rows->img;
+	uint64_t first = rows->n ? rows->v[0].at : 0;
+	size_t n = rows->n;
+
+	for (unsigned int i = 0; i < img->nload; i++)
+		if (img->load[i].exec && img->load[i].vaddr < first)
+			find_stubs(rows, img->load[i].vaddr, first);
+	for (size_t i = 0; i < n; i++)
+		if (rows->v[i].rule == SHSTK_RULE_NONE)
+			find_stubs(rows, rows->v[i].at, i + 1 < n ? rows->v[i + 1].at : img->hi);
+}
+
+/* What is known without a description, in code that has none. */
+static void add_known_code(struct rows *rows)
+{
+	unsigned int arch = rows->img->m->arch;
+	size_t n = rows->n;
+
+	for (size_t i = 0; i < n && arch == SHSTK_ARCH_X86; i++) {
+		extend_signal_return(rows, i);
+		find_clone(rows, i);
+	}
+	if (arch == SHSTK_ARCH_ARM64)
+		add_stubs(rows);
 	sort_rows(rows);
 }
 
@@ -729,6 +888,7 @@ static int compile(struct rows *rows, const char *path, struct rules_table *ret)
 	if (rows->n)
 		add_start_files(rows);
 	sort_rows(rows);
+	add_known_code(rows);
 	if (!rows->n)
 		add_signal_return(rows);
 	add_entry(rows);

@@ -86,6 +86,11 @@ struct shstk_rules_header {
  * SHSTK_RULE_CUT: described, but by means that no kind has.
  * SHSTK_RULE_STACK: CFA = the word at sp + cfa, and reg words more; fp, saved: assembler
  *	code that keeps the former stack pointer in its frame. x86-64 only.
+ * SHSTK_RULE_INDEX: CFA = the word at sp + cfa + 8 * register reg, and one word more; fp,
+ *	saved: the same of a frame as large as a register says. x86-64 only, and only in the
+ *	interrupted frame.
+ * SHSTK_RULE_CLONE: around the system call of clone(): the outermost frame if that returned
+ *	0; else CFA = sp + 8. x86-64 only, and only in the interrupted frame.
  */
 #define SHSTK_RULE_NONE 0
 #define SHSTK_RULE_SP 1
@@ -97,6 +102,8 @@ struct shstk_rules_header {
 #define SHSTK_RULE_SIGNAL 7
 #define SHSTK_RULE_CUT 8
 #define SHSTK_RULE_STACK 9
+#define SHSTK_RULE_INDEX 10
+#define SHSTK_RULE_CLONE 11
 
 #define SHSTK_RULE_KIND_MASK 0xfull
 #define SHSTK_RULE_REG_SHIFT 4
