@@ -110,11 +110,10 @@ judge()
 	sed 's/^/# /' odd
 }
 
-# Of 1000 chains, so many have to be whole, and equal. libcrypto keeps the stack pointer of
-# RSA's multiplication where only an expression with another register finds it. In code that
-# node makes at run time the caller of an innermost function without a frame is left out.
-least_whole() { case $1 in openssl) echo 975;; *) echo 995;; esac; }
-least_equal() { case $1 in openssl) echo 970;; node) echo 940;; *) echo 980;; esac; }
+# Of 1000 chains, so many have to be whole, and equal. In code that node makes at run time
+# the caller of an innermost function without a frame is left out.
+least_whole=995
+least_equal() { case $1 in node) echo 940;; *) echo 999;; esac; }
 
 # share PART ALL PERMILLE: is it that much of it? One of few may be missing.
 share()
@@ -157,7 +156,7 @@ warm_run() # PROGRAM
 	how="--call-graph dwarf,16384 $regs"
 	samples=0 whole=0 equal=0
 	record "$1" both.data env LD_PRELOAD=./both.so && judge both.data "$n" &&
-		sed 's/^/# /' verdict && share "$whole" "$samples" "$(least_whole "$1")"
+		sed 's/^/# /' verdict && share "$whole" "$samples" $least_whole
 	point $? "$1: $whole of $samples chains whole"
 	share "$equal" "$samples" "$(least_equal "$1")"
 	point $? "$1: $equal of $samples equal to what the stack's copy gives"
@@ -184,7 +183,7 @@ with()
 # All that Debian's programs may map.
 elf_files()
 {
-	find /usr /lib64 -type f | while read -r f; do
+	find /usr /lib /lib64 -type f 2>/dev/null | while read -r f; do
 		[ "$(head -c 4 "$f" | tail -c 3)" = ELF ] && echo "$f"
 	done
 	echo ./throw

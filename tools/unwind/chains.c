@@ -69,9 +69,15 @@ static struct chain_ends *ends_of(struct chains *c, const struct image *file)
 	return e;
 }
 
-static bool is_outermost(const struct chain_ends *e, uint64_t offset)
+/* @first: it is the innermost, too: of a thread that has just begun. */
+static bool is_outermost(const struct chain_ends *e, uint64_t offset, bool first)
 {
-	return e->view.rule && ushstk_rule_kind(ushstk_rule_at(&e->view, offset)) == SHSTK_RULE_END;
+	unsigned int kind;
+
+	if (!e->view.rule)
+		return false;
+	kind = ushstk_rule_kind(ushstk_rule_at(&e->view, offset));
+	return kind == SHSTK_RULE_END || (kind == SHSTK_RULE_CLONE && first);
 }
 
 static void print_place(const char *what, const struct chain_place *p, uint64_t addr)
@@ -132,7 +138,7 @@ bool chains_add(struct chains *c, const uint64_t *ips, size_t nr, const struct u
 		e = ends_of(c, last.file);
 		if (!e)
 			return false;
-		c->whole += is_outermost(e, last.offset);
+		c->whole += is_outermost(e, last.offset, nr == 1);
 	}
 	if (unwound->nr)
 		compare(c, ips, nr, unwound, where, arg);

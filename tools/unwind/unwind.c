@@ -424,6 +424,11 @@ static int judge_sample(struct unwind *u, struct process *p, const struct perfda
 
 	if (u->first_only && u->chains.samples == u->first_only)
 		return 0;
+	/* The registers are of a program that is being replaced: its stack is gone. */
+	if (s->event->has_stacks && s->abi == 2 && !s->stack_size) {
+		u->chains.without++;
+		return 0;
+	}
 	if (s->abi == 2 && s->stack_size) {
 		int err = layout_unwind(p->layout, p->pid, &copy, &stack);
 
