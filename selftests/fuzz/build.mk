@@ -90,6 +90,17 @@ $(FUZZ_B)/kernel_rules_seed: $(FUZZ_B)/elf_seed $(B)/shstk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_B)/kernel_rules_seed
 
+# The same in a file of the cache, behind a byte that says what is put right; see there.
+$(FUZZ_B)/cache_fuzz: selftests/fuzz/cache_fuzz.c tools/rules/cache.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $<
+
+$(FUZZ_B)/cache_seed: $(FUZZ_B)/kernel_rules_seed
+	$(Q){ printf '\003'; head -c 96 /dev/zero; cat $<; } >$@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/cache_fuzz $(FUZZ_B)/cache_seed
+
 # Dumps of two programs: x86 with frames of every kind, and arm64.
 FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
 
