@@ -148,10 +148,19 @@ $(foreach a,x86 arm64,$(eval $(call kmod_cost,$(a))))
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
 GUEST_KMOD_arm64-7.2 += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_test \
 	$(B)/selftests/record/arm64/shstk)
+GUEST_KMOD_arm64-7.2 += $(B)/selftests/kmod/overlay/arm64-7.2/overlay.ko
+GUEST_KMOD_arm64-7.2 += kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_frames_test \
+	$(B)/selftests/record/arm64/shstk)
 endif
 ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86)),x86-1)
 GUEST_KMOD_x86-qemu += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/x86/rules_test \
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/overlay/x86-7.2/overlay.ko
+GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/overlay/x86-6.12/overlay.ko
+RULES_FRAMES_x86 := kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/x86/rules_frames_test \
+	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_KMOD_x86-qemu-7.2 += $(RULES_FRAMES_x86)
+GUEST_KMOD_x86-qemu-6.12 += $(RULES_FRAMES_x86)
 GUEST_OPTIONS_x86-qemu += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 GUEST_MODULES_x86-qemu-7.2 = $(filter %/shstk_perf.ko,$(KMOD_x86-7.2))
 GUEST_MODULES_x86-qemu-6.12 = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12))
@@ -173,6 +182,11 @@ GUEST_$(1) += kmod:reload=$(B)/selftests/kmod/$(2)/reload_test,$(if $(filter x86
 endef
 $(foreach g,$(filter x86-% arm64-%,$(GUESTS)),\
 	$(eval $(call kmod_guest_tests,$(g),$(firstword $(subst -, ,$(g))))))
+
+# What Debian's kernels have as a module, which the guests' busybox cannot unpack.
+$(B)/selftests/kmod/overlay/%/overlay.ko: $(SHSTK_CACHE)/kernels/%/version
+	@mkdir -p $(@D)
+	$(call say,XZ,$@)xz -dc $(<D)/modules/fs/overlayfs/overlay.ko.xz >$@
 
 # A source of NMIs, a module for the x86 guests. $(1) guest
 define kmod_nmi

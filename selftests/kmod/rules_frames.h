@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rules_frames.h - frames that compilers seldom make, and code that stays in them for ever.
+ * For x86-64; each is described as the linker, gcc or libcrypto describe theirs.
+ */
+#ifndef RULES_FRAMES_H
+#define RULES_FRAMES_H
+
+/* They do not return. */
+void stub_first(void); /* of the linker: before it pushes, */
+void stub_second(void); /* and behind that */
+void frame_of_register(void); /* CFA = r11 + 8 */
+void frame_in_stack(void); /* CFA = load(rsp + 40) + 8 */
+void clone_failed(void); /* behind clone()'s system call, which failed, */
+void clone_child(void); /* or returned 0 */
+extern const char clone_child_stays[]; /* when it has returned */
+void frame_of_index(void); /* CFA = load(rsp + 8 + 8 * r9) + 8 */
+
+/* Calls fn(n) from a frame whose CFA is in rbx. */
+void through_rbx(void (*fn)(int n), int n);
+
+asm("	.text\n"
+    "	.balign 16\n"
+    "	.globl stub_first, stub_second\n"
+    "	.cfi_startproc\n"
+    /* CFA = rsp + 8 + ((rip & 15) >= 11) * 8 */
+    "	.cfi_escape 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22\n"
+    "stub_first:\n"
+    "	jmp stub_first\n"
+    "	.balign 16\n"
+    "stub_second:\n"
+    "	.byte 0x90, 0x90, 0x90, 0x90, 0x90, 0x90\n"
+    "	.byte 0x68, 0, 0, 0, 0\n" /* push $0 */
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "	.globl frame_of_register\n"
+    "frame_of_register:\n"
+    "	.cfi_startproc\n"
+    "	mov %rsp, %r11\n"
+    "	.cfi_def_cfa_register %r11\n"
+    "	sub $200, %rsp\n"
+    "	and $-64, %rsp\n"
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "	.globl frame_in_stack\n"
+    "frame_in_stack:\n"
+    "	.cfi_startproc\n"
+    "	mov %rsp, %rax\n"
+    "	.cfi_def_cfa_register %rax\n"
+    "	sub $200, %rsp\n"
+    "	and $-64, %rsp\n"
+    "	mov %rax, 40(%rsp)\n"
+    "	.cfi_escape 0x0f, 5, 0x77, 40, 0x06, 0x23, 8\n"
+    "	xor %eax, %eax\n"
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "	.globl frame_of_index\n"
+    "frame_of_index:\n"
+    "	.cfi_startproc\n"
+    "	mov %rsp, %rax\n"
+    "	.cfi_def_cfa_register %rax\n"
+    "	mov $5, %r9d\n"
+    "	sub $200, %rsp\n"
+    "	and $-64, %rsp\n"
+    "	mov %rax, 8(%rsp,%r9,8)\n"
+    "	.cfi_escape 0x0f, 10, 0x77, 8, 0x79, 0, 0x38, 0x1e, 0x22, 0x06, 0x23, 8\n"
+    "	xor %eax, %eax\n"
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "	.globl clone_failed, clone_child, clone_child_stays\n"
+    "clone_failed:\n"
+    "	.cfi_startproc\n"
+    "	mov $-1, %eax\n"
+    "	.cfi_endproc\n"
+    "	syscall\n"
+    "	test %rax, %rax\n"
+    "	.byte 0x7c, 0xfe, 0x74, 1\n" /* jl to itself */
+    "	ret\n"
+    "clone_child:\n"
+    "	.cfi_startproc\n"
+    "	mov $24, %eax\n" /* sched_yield() */
+    "	.cfi_endproc\n"
+    "	syscall\n"
+    "	test %rax, %rax\n"
+    "	.byte 0x7c, 1\n"
+    "clone_child_stays:\n"
+    "	.byte 0x74, 0xfe\n" /* je to itself */
+    "	ret\n"
+    "	.globl through_rbx\n"
+    "through_rbx:\n"
+    "	.cfi_startproc\n"
+    "	push %rbx\n"
+    "	.cfi_def_cfa_offset 16\n"
+    "	.cfi_offset %rbx, -16\n"
+    "	mov %rsp, %rbx\n"
+    "	.cfi_def_cfa_register %rbx\n"
+    "	sub $200, %rsp\n"
+    "	and $-64, %rsp\n"
+    "	mov %rdi, %rax\n"
+    "	mov %esi, %edi\n"
+    "	call *%rax\n"
+    "	mov %rbx, %rsp\n"
+    "	.cfi_def_cfa_register %rsp\n"
+    "	pop %rbx\n"
+    "	.cfi_restore %rbx\n"
+    "	.cfi_def_cfa_offset 8\n"
+    "	ret\n"
+    "	.cfi_endproc\n");
+
+#endif

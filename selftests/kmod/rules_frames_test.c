@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rules_frames_test.c - walks by unwind rules through frames of each kind, and where else
+ * the kernel asks for stacks.
+ *
+ *   rules_frames_test SHSTK
+ *
+ * SHSTK is the command, which compiles this program's own table. A child descends, writes
+ * down its own callers as the compiler's library unwinds them, and stays in one function
+ * for ever: each chain has to be that, entry by entry.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/shstk_rules.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "kselftest.h"
+#include "number.h"
+#include "sampler.h"
+
+#ifdef __x86_64__
+#include "rules_frames.h"
+#endif
+
+#define noinline_ __attribute__((noinline, noclone))
+#define FOLDER "/tmp/rules_frames"
+#define COUNTERS "/sys/module/shstk_perf/rules/"
+#define UPROBE "/sys/bus/event_source/devices/uprobe/type"
+#define DEPTH 20
+#define DEEP 300 /* more than perf's chains have entries */
+#define SAMPLES 30
+#define PATIENCE 1200 /* times 50 ms */
+#define BOTTOM_BYTES 256
+#define FOREVER_BYTES 8 /* of forever(), and no other function's */
+#define VDSO_BYTES 0x4000
+#define PERIOD 200000 /* ns */
+
+#ifdef __x86_64__
+#define VDSO_TESTS 1
+#else
+#define VDSO_TESTS 0
+#endif
+
+/**
+ * struct truth - what the child says
+ * @nr: callers of bottom(), innermost first.
+ * @ip: these.
+ */
+struct truth {
+	volatile unsigned int nr;
+	volatile uint64_t ip[SAMPLER_DEPTH];
+};
+
+/**
+ * struct way - how the child comes to where it stays
+ * @name: what that shows.
+ * @descend: calls itself so often, then bottom().
+ * @stay: is called by bottom().
+ * @bytes: of the code that a sample has to lie in, from @inside on.
+ * @inside: see @bytes; NULL: @stay.
+ * @more: entries in front of its callers, at most; 1: and there are no callers.
+ * @depth: of @descend.
+ * @defer: deferred chains.
+ * @probes: then again, with return probes at @descend.
+ */
+struct way {
+	const char *name;
+	void (*descend)(int n);
+	void (*stay)(void);
+	unsigned int bytes;
+	const void *inside;
+	unsigned int more;
+	int depth;
+	bool defer;
+	bool probes;
+};
+
+static struct truth *truth;
+static const struct way *way;
+static const char *shstk;
+static int device;
+static int ready[2];
+
+/* --- the child --- */
+
+static noinline_ void forever(void)
+{
+	for (;;)
+		asm volatile("" ::: "memory");
+}
+
+#ifdef __x86_64__
+static noinline_ void ask_time(void)
+{
+	struct timespec ts;
+
+	for (;;)
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+}
+#endif
+
+static _Unwind_Reason_Code add_caller(struct _Unwind_Context *context, void *arg)
+{
+	struct truth *t = arg;
+	uint64_t ip = _Unwind_GetIP(context);
+
+	/* The first is bottom() itself. */
+	if (ip && t->nr <= SAMPLER_DEPTH - 8)
+		t->ip[t->nr++] = ip;
+	return _URC_NO_REASON;
+}
+
+static noinline_ void write_down(void)
+{
+	_Unwind_Backtrace(add_caller, truth);
+	for (unsigned int i = 2; i < truth->nr; i++)
+		truth->ip[i - 2] = truth->ip[i];
+	truth->nr -= 2;
+}
+
+static noinline_ void bottom(void)
+{
+	char byte = 0;
+
+	/* With return probes the stack does not say who called. */
+	if (!truth->nr)
+		write_down();
+	if (write(ready[1], &byte, 1) != 1)
+		_exit(1);
+	way->stay();
+	asm volatile(""); /* no tail call */
+}
+
+static noinline_ void descend(int n)
+{
+	if (n)
+		descend(n - 1);
+	else
+		bottom();
+	asm volatile("");
+}
+
+static noinline_ void on_signal(int sig)
+{
+	(void)sig;
+	bottom();
+	asm volatile("");
+}
+
+/* A signal in a handler's signal, on a stack of its own. */
+static noinline_ void descend_by_signals(int n)
+{
+	if (n)
+		descend_by_signals(n - 1);
+	else
+		raise(SIGUSR1);
+	asm volatile("");
+}
+
+#ifdef __x86_64__
+static noinline_ void descend_by_rbx(int n)
+{
+	if (n)
+		through_rbx(descend_by_rbx, n - 1);
+	else
+		bottom();
+	asm volatile("");
+}
+
+/* Arguments on the stack, and a variable that is aligned as no stack is: gcc's DRAP. */
+static noinline_ void realigned(int n, long a, long b, long c, long d, long e, long f, long g)
+{
+	__attribute__((aligned(64))) volatile char room[64];
+
+	room[0] = (char)(a + b + c + d + e + f + g);
+	if (n)
+		realigned(n - 1, a, b, c, d, e, f, room[0]);
+	else
+		bottom();
+	asm volatile("" ::"r"(room));
+}
+
+static void descend_realigned(int n)
+{
+	realigned(n, 1, 2, 3, 4, 5, 6, 7);
+	asm volatile("");
+}
+#endif
+
+static noinline_ void run_child(void)
+{
+	static char stack[65536];
+	stack_t alt = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+	char byte;
+
+	sigaltstack(&alt, NULL);
+	sigaction(SIGUSR1, &sa, NULL);
+	/* Until it is said that probes are there. */
+	if (read(ready[0], &byte, 1) != 1)
+		_exit(1);
+	way->descend(way->depth);
+	asm volatile("");
+}
+
+/* --- who looks at it --- */
+
+struct verdict {
+	unsigned int nr, exact, other;
+};
+
+static bool is_in(uint64_t ip, const void *function, unsigned int bytes)
+{
+	return ip - (uintptr_t)function < bytes;
+}
+
+static bool is_exact(const struct sample *s)
+{
+	unsigned int n = truth->nr, more = s->nr - n;
+
+	if (way->more == 1)
+		return s->nr == 1;
+	if (s->nr <= n || more < 2 || more > way->more ||
+	    !is_in(s->ip[more - 1], bottom, BOTTOM_BYTES))
+		return false;
+	for (unsigned int i = 0; i < n; i++)
+		if (s->ip[more + i] != truth->ip[i])
+			return false;
+	return true;
+}
+
+static void judge(void *arg, const struct sample *s)
+{
+	const void *inside = way->inside ? way->inside : way->stay;
+	struct verdict *v = arg;
+
+	/* It may be in write() still. */
+	if (!s->nr || s->deferred != way->defer || !is_in(s->ip[0], inside, way->bytes))
+		return;
+	v->nr++;
+	if (is_exact(s))
+		v->exact++;
+	else if (!v->other++)
+		for (unsigned int i = 0; i < s->nr || i < truth->nr; i++)
+			ksft_print_msg("first that is not: %#lx of %u, true %#lx of %u\n",
+				       i < s->nr ? (unsigned long)s->ip[i] : 0, s->nr,
+				       i < truth->nr ? (unsigned long)truth->ip[i] : 0, truth->nr);
+}
+
+/* It waits to be told to go on. */
+static pid_t start(void)
+{
+	int go[2];
+	pid_t pid;
+
+	if (pipe(ready) || pipe(go))
+		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		ready[0] = go[0];
+		run_child();
+		_exit(0);
+	}
+	close(go[0]);
+	close(ready[1]);
+	ready[1] = go[1];
+	return pid;
+}
+
+static void await_bottom(void)
+{
+	char byte = 0;
+
+	if (write(ready[1], &byte, 1) != 1 || read(ready[0], &byte, 1) != 1)
+		ksft_exit_fail_msg("%s: the child died\n", way->name);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* Ends it. */
+static struct verdict watch(pid_t pid)
+{
+	struct verdict v = { 0 };
+	struct sampler s;
+	int err = sampler_open(&s, pid, PERIOD, way->defer);
+
+	if (err)
+		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(-err));
+	for (int i = 0; i < PATIENCE && v.nr < SAMPLES; i++) {
+		usleep(50000);
+		sampler_drain(&s, judge, &v);
+	}
+	sampler_close(&s);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return v;
+}
+
+static void conclude(const struct verdict *v)
+{
+	ksft_print_msg("%u samples, %u exact, %u callers\n", v->nr, v->exact, truth->nr);
+	ksft_test_result(v->nr >= SAMPLES && v->exact == v->nr && truth->nr > (unsigned)way->depth,
+			 "%s\n", way->name);
+}
+
+/* Where in its file a function lies. */
+static uint64_t offset_of(const void *function)
+{
+	const ElfW(Phdr) *p = (const void *)getauxval(AT_PHDR);
+
+	for (unsigned long n = getauxval(AT_PHNUM); n; n--, p++)
+		if (p->p_type == PT_LOAD && (uintptr_t)function - p->p_vaddr < p->p_filesz)
+			return (uintptr_t)function - p->p_vaddr + p->p_offset;
+	return 0;
+}
+
+static int open_return_probe(pid_t pid, const void *function)
+{
+	struct perf_event_attr attr = {
+		.type = (unsigned int)read_number(UPROBE),
+		.size = sizeof(attr),
+		.config = 1, /* at the return */
+		.config1 = (uintptr_t) "/proc/self/exe",
+		.config2 = offset_of(function),
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* With return probes the truth is that of a child before, without: it has the same callers. */
+static void test_way(const struct way *w)
+{
+	way = w;
+	truth->nr = 0;
+	/* One call, so one return address: compilers do not take the first round apart then. */
+	for (volatile int round = 0; round <= way->probes; round++) {
+		pid_t pid = start();
+		int probe = round ? open_return_probe(pid, way->descend) : -1;
+		struct verdict v;
+
+		if (round && probe < 0)
+			ksft_print_msg("no probe: %s\n", strerror(errno));
+		await_bottom();
+		v = watch(pid);
+		if (probe >= 0)
+			close(probe);
+		conclude(&v);
+	}
+}
+
+static void test_return_probes(void)
+{
+	static const struct way w = {
+		"through functions with return probes",
+		descend,
+		forever,
+		FOREVER_BYTES,
+		NULL,
+		2,
+		DEPTH,
+		false,
+		true,
+	};
+	long before = read_number(COUNTERS "step_uretprobe");
+
+	test_way(&w);
+	ksft_test_result(read_number(COUNTERS "step_uretprobe") - before >= DEPTH * SAMPLES,
+			 "and their return addresses were hidden\n");
+}
+
+/* --- overlayfs --- */
+
+static bool load(const char *path)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "%s rules load -qv %s", shstk, path);
+	return !system(command);
+}
+
+static void drop_all(void)
+{
+	struct shstk_rules_drop all = { .fd = -1, .flags = SHSTK_RULES_DROP_ALL };
+
+	ioctl(device, SHSTK_RULES_DROP, &all);
+}
+
+/* This program again, by another name: its child's truth is in its own memory. */
+static int run_again(const char *path)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		execl(path, path, "again", NULL);
+		_exit(127);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+#define LOWER FOLDER "/lower"
+#define MERGED FOLDER "/merged"
+
+static void test_overlay(void)
+{
+	mkdir(LOWER, 0755);
+	mkdir(FOLDER "/empty", 0755);
+	mkdir(MERGED, 0755);
+	if (mount("none", MERGED, "overlay", 0, "lowerdir=" FOLDER "/empty:" LOWER) ||
+	    system("cp /proc/$PPID/exe " LOWER "/program"))
+		ksft_print_msg("overlay: %s\n", strerror(errno));
+	drop_all();
+	ksft_test_result(run_again(MERGED "/program") == 1 << 8,
+			 "a program on overlayfs without a table has no exact chains\n");
+	ksft_test_result(load(LOWER "/program") && !run_again(MERGED "/program"),
+			 "with the layer's table all are\n");
+	drop_all();
+	ksft_test_result(load(MERGED "/program") && !run_again(MERGED "/program"),
+			 "and so with that of the overlay\n");
+	ksft_test_result(!umount(MERGED), "it is unmounted\n");
+}
+
+static int be_run_again(void)
+{
+	static const struct way w = {
+		"again", descend, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false,
+	};
+	struct verdict v;
+	pid_t pid;
+
+	way = &w;
+	pid = start();
+	await_bottom();
+	v = watch(pid);
+	ksft_print_msg("%u samples, %u exact\n", v.nr, v.exact);
+	return v.nr < SAMPLES ? 2 : v.exact == v.nr ? 0 : 1;
+}
+
+/* --- */
+
+static const struct way ways[] = {
+	{ "plain frames", descend, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false },
+	{ "a signal handler", descend_by_signals, forever, FOREVER_BYTES, NULL, 2, DEPTH, false,
+	  false },
+#ifdef __x86_64__
+	{ "in a stub of the linker", descend, stub_first, 2, NULL, 2, DEPTH, false, false },
+	{ "behind what it pushes", descend, stub_second, 16, NULL, 2, DEPTH, false, false },
+	{ "a CFA in a register", descend, frame_of_register, 64, NULL, 2, DEPTH, false, false },
+	{ "a CFA in the stack", descend, frame_in_stack, 64, NULL, 2, DEPTH, false, false },
+	{ "a CFA at a register's place", descend, frame_of_index, 64, NULL, 2, DEPTH, false,
+	  false },
+	{ "where clone() failed", descend, clone_failed, 32, NULL, 2, DEPTH, false, false },
+	{ "where clone() returned 0", descend, clone_child, 2, clone_child_stays, 1, DEPTH, false,
+	  false },
+	{ "CFAs in rbx", descend_by_rbx, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false },
+	{ "realigned frames", descend_realigned, forever, FOREVER_BYTES, NULL, 2, DEPTH, false,
+	  false },
+#endif
+};
+
+#define NR_WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* What only some kernels have. */
+static bool kernel_defers(void)
+{
+#ifdef __x86_64__
+	struct sampler s;
+
+	if (sampler_open(&s, getpid(), PERIOD, true))
+		return false;
+	sampler_close(&s);
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* arm64's has no unwind information. */
+static void test_vdso(void)
+{
+#ifdef __x86_64__
+	struct way w = {
+		"in the vdso", descend, ask_time, VDSO_BYTES, NULL, 8, DEPTH, false, false,
+	};
+
+	w.inside = (const void *)getauxval(AT_SYSINFO_EHDR);
+	test_way(&w);
+#endif
+}
+
+static void test_deferred(bool defers)
+{
+	static const struct way w = {
+		"deferred chains, longer than others may be",
+		descend,
+		forever,
+		FOREVER_BYTES,
+		NULL,
+		2,
+		DEEP,
+		true,
+		false,
+	};
+
+	if (defers)
+		test_way(&w);
+}
+
+int main(int argc, char **argv)
+{
+	bool defers;
+
+	truth = mmap(NULL, sizeof(*truth), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	if (argc == 2 && !strcmp(argv[1], "again"))
+		return be_run_again();
+	ksft_print_header();
+	if (argc < 2)
+		ksft_exit_fail_msg("rules_frames_test SHSTK\n");
+	shstk = argv[1];
+	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
+	if (device < 0)
+		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
+	defers = kernel_defers();
+	ksft_set_plan(NR_WAYS + VDSO_TESTS + defers + 7);
+	mkdir("/tmp", 0755);
+	if (mkdir(FOLDER, 0755) && errno != EEXIST)
+		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
+	drop_all();
+	if (!load("/proc/$PPID/exe"))
+		ksft_exit_fail_msg("%s rules load: failed\n", shstk);
+	for (unsigned int i = 0; i < NR_WAYS; i++)
+		test_way(&ways[i]);
+	test_vdso();
+	test_deferred(defers);
+	test_return_probes();
+	test_overlay();
+	drop_all();
+	ksft_finished();
+}
