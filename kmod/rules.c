@@ -794,6 +794,16 @@ static int call_list(struct shstk_rules_list *arg)
 	return ret;
 }
 
+unsigned long rules_tables(void)
+{
+	return READ_ONCE(nr_tables);
+}
+
+unsigned int rules_listeners(void)
+{
+	return atomic_read(&nr_listeners);
+}
+
 static int call_info(struct shstk_rules_info *arg)
 {
 	arg->version = SHSTK_RULES_VERSION;

@@ -861,7 +861,22 @@ COUNT(step_uretprobe, STEP_URETPROBE);
 COUNT(mappings_read, MAPPINGS_READ);
 COUNT(rules_read, RULES_READ);
 
+static ssize_t tables_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", rules_tables());
+}
+
+static ssize_t listeners_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", rules_listeners());
+}
+
+static struct kobj_attribute tables_attr = __ATTR_RO(tables);
+static struct kobj_attribute listeners_attr = __ATTR_RO(listeners);
+
 static struct attribute *count_attrs[] = {
+	&tables_attr.attr,
+	&listeners_attr.attr,
 	&whole_attr.attr.attr,
 	&zero_attr.attr.attr,
 	&room_attr.attr.attr,

@@ -142,4 +142,6 @@ endif
 ifneq ($(and $(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-7.2 += record:sources=selftests/record/sources.sh$(call record_words,x86)
 GUEST_KMOD_x86-7.2 += record:perf=selftests/record/perf.sh,short$(call record_words,x86)
+RECORD_RULES := $(RECORD_GUEST_x86) $(B)/selftests/loader/libprotobuf-c.so.1
+GUEST_KMOD_x86-qemu-7.2 += record:rules=selftests/record/rules.sh$(subst $() ,,$(RECORD_RULES:%=$(comma)%))
 endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * backend_perf.c - samples of the kernel's perf events, whose callchains
- * shstk_perf.ko takes from shadow stacks.
+ * shstk_perf.ko takes from shadow stacks and by unwind rules.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include "tools/record/backend.h"
 #include "tools/record/perf.h"
 #include "tools/record/samples.h"
+#include "tools/rules/helper.h"
 #include "tools/shstk.h"
 
 #define NICE -10
@@ -23,24 +24,44 @@
  * struct perf_state - what this back end keeps
  * @drain: the events and their rings, once started.
  * @chains: what the module had done before.
+ * @helper: the process that loads unwind rules; or 0.
  */
 struct perf_state {
 	struct perf_drain *drain;
 	struct via_chains chains;
+	pid_t helper;
 };
+
+/* Nobody else loads unwind rules: a process of ours does, if it may. */
+static pid_t start_helper(const struct record_opts *o)
+{
+	struct rules_state state;
+
+	if (o->via != VIA_RULES)
+		return 0;
+	rules_read_state(&state);
+	return state.served || !state.may_load ? 0 : rules_helper_start();
+}
 
 static int begin(struct recording *r)
 {
-	r->state = calloc(1, sizeof(struct perf_state));
-	return r->state ? samples_begin(r) : -ENOMEM;
+	struct perf_state *state = calloc(1, sizeof(*state));
+
+	r->state = state;
+	if (!state)
+		return -ENOMEM;
+	state->helper = start_helper(r->opts);
+	return samples_begin(r);
 }
 
 static void end(struct recording *r)
 {
 	struct perf_state *state = r->state;
 
-	if (state)
+	if (state) {
 		perf_drain_destroy(state->drain);
+		rules_helper_end(state->helper);
+	}
 	free(state);
 }
 
@@ -137,8 +158,19 @@ static const char *how(const struct record_opts *o)
 		return via_module_loaded() ?
 			       "stacks copied and unwound here, or from shadow stacks (shstk_perf)" :
 			       "stacks copied and unwound here (shstk_perf is not loaded)";
+	if (o->via == VIA_RULES)
+		return "callchains by unwind rules in the kernel, or from shadow stacks (shstk_perf)";
 	return via_module_loaded() ? "callchains from shadow stacks (shstk_perf)" :
 				     "callchains by frame pointers (shstk_perf is not loaded)";
+}
+
+/* If it is to be recorded by them. */
+static bool has_rules(const struct record_opts *o)
+{
+	struct rules_state state;
+
+	rules_read_state(&state);
+	return o->via != VIA_RULES || state.tables;
 }
 
 /* @target: the command, which waits; or NULL. */
@@ -155,6 +187,10 @@ static int start(struct recording *r, const struct target *target)
 	char err[256];
 	int ret;
 
+	if (!has_rules(r->opts)) {
+		complain("no unwind rules are loaded into the kernel; see shstk-rules(1)");
+		return EXIT_OWN;
+	}
 	if (target && opts.rings.nr_pids) {
 		opts.rings.pids = &target->pid;
 		opts.rings.on_exec = true;
@@ -245,7 +281,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			 (unsigned long long)more.throttled);
 	if (more.cut)
 		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more.cut,
-			 o->via == VIA_PERF ? " and kernel.perf_event_max_stack" : "");
+			 o->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
 	if (more.beyond)
 		complain(
 			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
@@ -268,12 +304,13 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.compat)
 		complain("%llu samples of 32-bit code followed frame pointers",
 			 (unsigned long long)more.compat);
-	if (o->via == VIA_PERF && chains.other > state->chains.other)
+	if (o->via != VIA_COPIES && chains.other > state->chains.other)
 		complain(
-			"%llu of %llu callchains that the kernel took meanwhile followed frame pointers, not a shadow stack",
+			"%llu of %llu callchains that the kernel took meanwhile followed frame pointers, not a shadow stack%s",
 			(unsigned long long)(chains.other - state->chains.other),
 			(unsigned long long)(chains.other - state->chains.other + chains.exact -
-					     state->chains.exact));
+					     state->chains.exact),
+			o->via == VIA_RULES ? ", or unwind rules not to the outermost frame" : "");
 	report_left(state->drain, ended, c.lost);
 	if (!c.samples)
 		complain("no samples: nothing ran for as long as a period (%.1f ms)",

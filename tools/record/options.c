@@ -45,8 +45,8 @@ static const struct argp_option options[] = {
 	  "write a profile each time that much has passed, and begin the next one", 0 },
 	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 16 to 4096 (1024)", 0 },
 	{ "buffer", OPT_BUFFER, "KIB", 0, "ring per thread, or per CPU, a power of two", 0 },
-	{ "via", OPT_VIA, "auto|agent|perf|copies", 0,
-	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel) or auto",
+	{ "via", OPT_VIA, "auto|agent|perf|copies|rules", 0,
+	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel), rules (callchains by unwind rules in the kernel) or auto",
 	  0 },
 	{ "pid", 'p', "PID", 0, "record a running process, with all it starts; may be repeated",
 	  0 },
@@ -87,7 +87,8 @@ const struct argp_option top_options[] = {
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
 	  "where threads wait, and how long, instead of where they run", 0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
-	{ "via", OPT_VIA, "auto|agent|perf|copies", 0, "who samples, as for shstk record", 0 },
+	{ "via", OPT_VIA, "auto|agent|perf|copies|rules", 0, "who samples, as for shstk record",
+	  0 },
 	{ "quiet", 'q', NULL, 0, "no summary", 0 },
 	{ 0 },
 };
@@ -116,7 +117,7 @@ static double parse_time(struct argp_state *state, const char *arg)
 
 static void parse_via(struct argp_state *state, struct record_opts *o, const char *arg)
 {
-	static const char *const names[] = { "auto", "agent", "perf", "copies" };
+	static const char *const names[] = { "auto", "agent", "perf", "copies", "rules" };
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (!strcmp(arg, names[i])) {
@@ -124,7 +125,7 @@ static void parse_via(struct argp_state *state, struct record_opts *o, const cha
 			return;
 		}
 	}
-	argp_failure(state, EXIT_USAGE, 0, "'%s' is not agent, perf, copies or auto", arg);
+	argp_failure(state, EXIT_USAGE, 0, "'%s' is not agent, perf, copies, rules or auto", arg);
 }
 
 static void parse_pid(struct argp_state *state, struct record_opts *o, const char *arg)

@@ -13,6 +13,8 @@
 #include "tools/record/backend.h"
 #include "tools/record/target.h"
 #include "tools/record/via.h"
+#include "tools/rules/helper.h"
+#include "tools/rules/status.h"
 #include "tools/run/tunables.h"
 #include "tools/shstk.h"
 
@@ -78,9 +80,13 @@ static uint64_t read_count(const char *name)
 
 void via_read_chains(struct via_chains *ret)
 {
-	ret->exact = read_count("served") + read_count("served_switched") +
+	uint64_t by_rules, whole;
+
+	if (!rules_totals(&by_rules, &whole))
+		by_rules = whole = 0;
+	ret->exact = whole + read_count("served") + read_count("served_switched") +
 		     read_count("served_deferred");
-	ret->other = read_count("no_shadow_stack") + read_count("other_mode") +
+	ret->other = by_rules - whole + read_count("no_shadow_stack") + read_count("other_mode") +
 		     read_count("no_pointer") + read_count("not_present");
 }
 
@@ -93,6 +99,24 @@ static bool inexact(const struct record_opts *o)
 		if (has_shadow_stack(o->pids[i]) <= 0)
 			return true;
 	return o->command && !will_have_shadow_stack(o->command);
+}
+
+/*
+ * Will the kernel walk the stacks by unwind rules? Somebody has to see to the tables: the
+ * daemon; or a helper, which comes too late for a command. And a perf.data file is to be
+ * unwound again, from copies.
+ */
+static bool by_rules(const struct record_opts *o)
+{
+	struct rules_state state;
+	bool user_only;
+	char err[256];
+
+	if (o->wall || o->perf_data)
+		return false;
+	rules_read_state(&state);
+	return state.tables && (state.served || (state.may_load && !o->command)) &&
+	       !backend_perf_probe(o, &user_only, err, sizeof(err));
 }
 
 /* A command: is there a reason not to copy its stacks? NULL: there is none. */
@@ -124,8 +148,8 @@ static enum via choose_for_command(struct record_opts *o)
 }
 
 /*
- * Time and events: by the kernel's callchains where these are exact; else by copies of
- * stacks; by the agent what is not permitted otherwise. See shstk-record(1), "Who samples".
+ * Time and events: by the kernel's callchains where these are exact, by shadow stacks or,
+ * of what only the kernel can sample, by unwind rules; else by copies of stacks; by the agent what is not permitted otherwise. See shstk-record(1), "Who samples".
  */
 static enum via choose_sampler(struct record_opts *o)
 {
@@ -136,7 +160,9 @@ static enum via choose_sampler(struct record_opts *o)
 	if (!inexact(o) && !backend_perf_probe(o, &user_only, err, sizeof(err)) &&
 	    (!user_only || record_needs_kernel(o)))
 		return VIA_PERF;
-	return record_needs_kernel(o) ? VIA_COPIES : choose_for_command(o);
+	if (!record_needs_kernel(o))
+		return choose_for_command(o);
+	return by_rules(o) ? VIA_RULES : VIA_COPIES;
 }
 
 void via_choose(struct record_opts *o, const struct backend **ret)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * via.h - who samples: the agent in the process, or the kernel's perf events, with
- * callchains, which are exact where there are shadow stacks, or with copies of stacks.
+ * callchains, which are exact where there are shadow stacks or unwind rules, or with
+ * copies of stacks.
  */
 #ifndef TOOLS_RECORD_VIA_H
 #define TOOLS_RECORD_VIA_H
@@ -14,9 +15,10 @@ enum via {
 	VIA_AGENT,
 	VIA_PERF,
 	VIA_COPIES,
+	VIA_RULES, /* as VIA_PERF, and it is seen to that there are unwind rules */
 };
 
-/* shstk_perf.ko is loaded: callchains come from shadow stacks. */
+/* shstk_perf.ko is loaded: callchains come from shadow stacks, where there are any. */
 bool via_module_loaded(void);
 
 struct backend;
@@ -31,8 +33,8 @@ void via_choose(struct record_opts *o, const struct backend **ret);
 
 /**
  * struct via_chains - what the module did since it was loaded, in all programs
- * @exact: callchains from shadow stacks.
- * @other: callchains by frame pointers.
+ * @exact: callchains from shadow stacks, or whole by unwind rules.
+ * @other: callchains by frame pointers, or that end too early.
  */
 struct via_chains {
 	uint64_t exact;

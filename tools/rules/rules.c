@@ -277,7 +277,7 @@ static int do_serve(struct options *o, char **files)
 	o->device = rules_device();
 	/* Without a cache there are tables, too. */
 	return o->device < 0 || (open_cache(o) && o->folder) ? EXIT_FAILED :
-							       rules_serve(o->device, o->cache);
+							       rules_serve(o->device, o->cache, -1);
 }
 
 static int do_compile(struct options *o, char **files)

@@ -280,7 +280,7 @@ static int listen_now(int device)
 	return 0;
 }
 
-int rules_serve(int device, int cache)
+int rules_serve(int device, int cache, int ready)
 {
 	struct daemon *d = calloc(1, sizeof(*d));
 	int err = d ? listen_now(device) : -ENOMEM;
@@ -295,6 +295,8 @@ int rules_serve(int device, int cache)
 		running_files(0, serve_running, d);
 		serve_missed(d);
 		tell(d, "READY=1\n");
+		if (ready >= 0)
+			close(ready);
 		err = serve_loop(d);
 		notify_state("STOPPING=1");
 		close(d->signals);

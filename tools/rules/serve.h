@@ -9,11 +9,12 @@
  * rules_serve() - load tables of what runs, then of what walks have none for
  * @device: of rules_device().
  * @cache: folder of tables (cache_open()), or -1.
+ * @ready: closed when what runs has its tables; or -1.
  *
  * Until SIGTERM or SIGINT.
  *
  * Return: an exit status; why was said.
  */
-int rules_serve(int device, int cache);
+int rules_serve(int device, int cache, int ready);
 
 #endif

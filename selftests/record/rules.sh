@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs in a guest without shadow stacks, where shstk_perf.ko is loaded: `shstk record`
+# by unwind rules in the kernel, of programs that have no frame pointers. The arguments
+# are only there to have the files copied in.
+
+mkdir -p /t/rules && cd /t/rules || exit 1
+for file in "$@"; do
+	[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
+done
+. ./cases.sh
+by='by perf events, callchains by unwind rules in the kernel'
+state=/sys/module/shstk_perf/rules
+record='./shstk record -F 499 -o out.folded'
+
+# whole NAME PART: all time in stacks with PART is in some that reach down to the first
+# frame, but for what is sampled before a file's table is there.
+whole()
+{
+	if awk -v part="$2" '
+		$0 ~ part { all += $NF }
+		$0 ~ part && /^[^;]*;(_start|clone|__clone3|\[libc.so.6[^;]*\]);/ { good += $NF }
+		END { printf "%.3f of %.3f s\n", good / 1e9, all / 1e9
+		      exit !(all > 0 && good > 0.97 * all) }' out.folded >share; then
+		say ok "$1: complete in $(cat share)"
+	else
+		say 'not ok' "$1: complete in $(cat share)"
+		cut -c 1-300 out.folded | sed 's/^/# /' | head -n 20
+	fi
+}
+
+listeners() # N
+{
+	[ "$(cat $state/listeners)" = "$1" ]
+}
+
+echo TAP version 13
+./shstk rules drop --all
+./target forever >ready 2>&1 &
+pid=$!
+await_line '^ready$' ready
+t 'no rules: by copies' 0 'stacks copied and unwound here' $record -p $pid --duration=0.5
+t 'a file without rules' 0 "$by" $record --via=rules -p $pid --duration=1
+whole 'its stacks, by rules that were loaded for it' ';do_forever'
+t 'they are there now' 0 '^target ' ./shstk rules list
+t 'nobody loads more' 0 '^0$' cat $state/listeners
+t 'a process' 0 "$by" $record -p $pid --duration=1
+whole 'its stacks' ';do_forever'
+t 'the whole system' 0 "$by" $record -a --duration=1
+whole 'that process in it' ';do_forever'
+t 'a command: by copies, as nobody sees to its rules' 0 'stacks copied and unwound here' \
+	$record -e task-clock -- ./target share 0.3
+t 'what is to be unwound again: by copies' 0 'stacks copied and unwound here' \
+	$record --perf-data=perf.data -p $pid --duration=0.5
+kill $pid
+
+./shstk rules serve --cache=/t/rules/cache >serve 2>&1 &
+daemon=$!
+await listeners 1
+t 'a command where the daemon runs' 0 "$by" $record -e task-clock -- ./target share 0.5
+whole 'its stacks' ';do_share'
+t 'time off the CPU' 0 "$by" $record --off-cpu -- ./target sleeper 1
+whole 'its stacks' ';sleeping_thread'
+t 'with the kernel' 0 "$by" $record --kernel -- ./target share 0.5
+whole 'its stacks' ';do_share'
+t 'the daemon is still the only one' 0 '^1$' cat $state/listeners
+kill $daemon
+wait $daemon
+t 'it has ended' 0 '^0$' cat $state/listeners
+echo "1..$count"

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * helper.c - unwind rules in the kernel for as long as somebody records.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/shstk_rules.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/rules/cache.h"
+#include "tools/rules/helper.h"
+#include "tools/rules/serve.h"
+
+#define STATE "/sys/module/shstk_perf/rules/"
+
+static unsigned long read_number(const char *path)
+{
+	unsigned long value = 0;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lu", &value) != 1)
+		value = 0;
+	fclose(f);
+	return value;
+}
+
+void rules_read_state(struct rules_state *ret)
+{
+	ret->tables = read_number(STATE "tables");
+	ret->served = read_number(STATE "listeners") > 0;
+	ret->may_load = !access(STATE "tables", F_OK) && !geteuid() &&
+			!access(SHSTK_RULES_DEVICE, R_OK | W_OK);
+}
+
+/* Files that have no table are no news to who records; and systemd asked for nothing here. */
+static void serve(int ready, pid_t parent)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), device;
+
+	if (null >= 0)
+		dup2(null, STDERR_FILENO);
+	unsetenv("NOTIFY_SOCKET");
+	prctl(PR_SET_NAME, "shstk rules");
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
+	if (device < 0 || getppid() != parent)
+		_exit(1);
+	_exit(rules_serve(device, cache_open(CACHE_FOLDER), ready));
+}
+
+/* The other end is closed when it is ready, or dead. */
+static void await(int ready)
+{
+	struct pollfd p = { .fd = ready };
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+}
+
+pid_t rules_helper_start(void)
+{
+	pid_t parent = getpid(), pid;
+	int ready[2];
+
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		close(ready[0]);
+		serve(ready[1], parent);
+	}
+	if (pid < 0)
+		pid = -errno;
+	close(ready[1]);
+	if (pid > 0)
+		await(ready[0]);
+	close(ready[0]);
+	return pid;
+}
+
+void rules_helper_end(pid_t pid)
+{
+	if (pid < 1)
+		return;
+	kill(pid, SIGTERM);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
