@@ -126,8 +126,8 @@ nmi_module = $(B)/selftests/kmod/nmi/$(subst -qemu-,-,$(1))/shstk_nmi.ko
 nmi_qemu = --cpus 2 --append nohpet --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 
 # Kernels that no other test runs on: W=1 builds, and what matters most, loaded.
-KERNELS_MORE := arm64-7.3 x86-7.3
-KERNELS_GUESTS := $(KERNELS_MORE) x86-qemu-7.3
+KERNELS_MORE := arm64-7.3 x86-7.3 arm64-6.18 x86-6.18
+KERNELS_GUESTS := $(KERNELS_MORE) x86-qemu-7.3 x86-qemu-6.18
 check-kernels:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup qemu-x86 root-x86 $(KERNELS_MORE:%=kernel-%)
@@ -145,7 +145,7 @@ kernels_guest = selftests/guest/run $(1) --timeout 1200 --slack 20 --out $(B)/gu
 run-check-kernels: module $(foreach g,$(KERNELS_MORE),\
 		$(foreach t,device perf map hostile,$(call kernels_test,$(g),$(t)))) \
 		$(foreach t,rules nmi,$(B)/selftests/kmod/x86/$(t)_test) $(NMI_RULES) \
-		$(call nmi_module,x86-qemu-7.3)
+		$(foreach g,$(filter x86-qemu-%,$(KERNELS_GUESTS)),$(call nmi_module,$(g)))
 	$(Q)KERNELS='$(KERNELS_MORE)' selftests/kmod/source_test
 	$(Q)$(foreach g,$(KERNELS_GUESTS),$(call kernels_guest,$(g)))
 

@@ -14,12 +14,14 @@ declare -A KERNEL_ARCH=(
 	[arm64-7.2]=arm64 [x86-7.2]=amd64 [x86-6.12]=amd64
 	[x86-6.12-deb12]=amd64 [riscv-7.2]=riscv64
 	[arm64-7.3]=arm64 [x86-7.3]=amd64
+	[arm64-6.18]=arm64 [x86-6.18]=amd64
 )
 # The folder whose apt knows the packages and whose compiler builds modules.
 declare -A KERNEL_FOLDER=(
 	[arm64-7.2]=trixie [x86-7.2]=trixie [x86-6.12]=trixie
 	[x86-6.12-deb12]=trixie [riscv-7.2]=forky
 	[arm64-7.3]=trixie [x86-7.3]=trixie
+	[arm64-6.18]=trixie [x86-6.18]=trixie
 )
 declare -A KERNEL_IMAGE=(
 	[arm64-7.2]='linux-binary-7\.2\.[0-9.]+\+deb13[0-9.]*-cloud-arm64'
@@ -28,11 +30,23 @@ declare -A KERNEL_IMAGE=(
 	[x86-6.12-deb12]='linux-image-6\.12\.[0-9.]+\+deb12[0-9.]*-cloud-amd64'
 	[arm64-7.3]='linux-binary-7\.3\.[0-9.]+\+deb13[0-9.]*-cloud-arm64'
 	[x86-7.3]='linux-binary-7\.3\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
+	[arm64-6.18]='linux-image-6\.18\.15\+deb13-cloud-arm64'
+	[x86-6.18]='linux-image-6\.18\.15\+deb13-cloud-amd64'
 	[riscv-7.2]='linux-binary-7\.2\.[0-9.]+\+deb14[0-9.]*-riscv64'
 )
 GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 riscv-7.2'
 # Made only when asked for, for make check-kernels.
-MORE_GUESTS='arm64-7.3 x86-7.3'
+MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18'
+
+# The archive still has the headers of these kernels, but no index of it names them, by
+# whose signature apt would know them. So their SHA-256 is here: kernel, file, sum.
+POOL=$MIRROR/debian/pool/main/l/linux
+UNLISTED='
+*-6.18 linux-headers-6.18.15+deb13-common_6.18.15-1~bpo13+1_all.deb a54ed9b3be5247fe2e003423e067cb8e8b06e4a44a09459b85cfec0afbcbd5ef
+*-6.18 linux-kbuild-6.18.15+deb13_6.18.15-1~bpo13+1_amd64.deb 5e64129020cdb5effd6ed3895ca89608ef17bcf643eedfc8013dad89bab70a02
+x86-6.18 linux-headers-6.18.15+deb13-cloud-amd64_6.18.15-1~bpo13+1_amd64.deb 3bd2a70ec82944d17b69824a428defb090708ec284c173f96a4171ba8aa271c2
+arm64-6.18 linux-headers-6.18.15+deb13-cloud-arm64_6.18.15-1~bpo13+1_arm64.deb 9fc9dd35ca1078b873906537d642ea447662bb6789ee58f12b945865ba3979c2
+'
 
 say()
 {

@@ -25,7 +25,8 @@ BUILD = os.environ.get('B') or 'build'
 
 # x86-qemu-V has the kernel of x86-V, more CPUs and speed, and no shadow stacks.
 GUESTS = ('arm64-7.2', 'x86-7.2', 'x86-6.12', 'x86-6.12-deb12', 'x86-qemu-7.2', 'x86-qemu-6.12',
-          'riscv-7.2', 'arm64-7.3', 'x86-7.3', 'x86-qemu-7.3')
+          'riscv-7.2', 'arm64-7.3', 'x86-7.3', 'x86-qemu-7.3', 'arm64-6.18', 'x86-6.18',
+          'x86-qemu-6.18')
 
 # Parts of the cache that are whole systems.
 ROOTS = ('root-arm64', 'root-x86', 'programs-arm64', 'programs-x86')
@@ -319,6 +320,9 @@ class Qemu(Machine):
                   'rv64,zimop=on,zcmop=on,zicfiss=on,zicfilp=on', 'ttyS0'),
         'x86': ('qemu-system-x86_64', 'qemu-x86', 'pc', 'max', 'ttyS0'),
     }
+    # Linux 6.18 maps shadow stacks wrongly where addresses may have 52 bits.
+    CPU = {'arm64-6.18': ',lpa2=off'}
+
     # An emulated clock needs no second one to watch it, and emulated timers no test.
     CMDLINE = {'x86': 'tsc=reliable no_timer_check mitigations=off'}
 
@@ -332,6 +336,7 @@ class Qemu(Machine):
 
     def base(self):
         program, part, board, cpu, _ = self.KIND[self.arch]
+        cpu += self.CPU.get(self.key, '')
         share = os.path.join(CACHE, 'trixie/usr/share/qemu')
         argv = folder_program('trixie', program, '-L', share, '-M', board, '-cpu', cpu,
                               '-accel', 'tcg,thread=' + ('single' if self.icount else 'multi'),

@@ -197,5 +197,5 @@ $(B)/selftests/kmod/nmi/$(1)/shstk_nmi.ko: selftests/kmod/nmi/shstk_nmi.c $(SHST
 	$$(call say,KBUILD,$$@)selftests/guest/in trixie make $$(call kmod_args,$(1)) M=$(CURDIR)/$$(@D) -s
 endef
 GUEST_OPTIONS_x86-qemu += --append nohpet
-$(foreach g,x86-6.12 x86-7.2 x86-7.3,$(eval $(call kmod_nmi,$(g))))
+$(foreach g,x86-6.12 x86-6.18 x86-7.2 x86-7.3,$(eval $(call kmod_nmi,$(g))))
 include selftests/kmod/rules.mk
