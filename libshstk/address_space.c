@@ -96,6 +96,11 @@ static bool is_code(void *arg, uint64_t pc)
 	return m && module_is_code(m, pc);
 }
 
+const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc)
+{
+	return find(space, pc);
+}
+
 const struct module *address_space_module(const struct shstk_space *space, size_t i)
 {
 	return i < space->n ? space->module[i] : NULL;

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct module;
 struct shstk_space;
@@ -16,6 +17,9 @@ struct shstk_space;
  * unwinding reads more than the one that sp points to.
  */
 bool shstk_space_has_go(const struct shstk_space *space);
+
+/* The module that has an address, or NULL. */
+const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc);
 
 /* The modules in the order of their addresses; NULL behind the last one. */
 const struct module *address_space_module(const struct shstk_space *space, size_t i);

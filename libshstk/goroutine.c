@@ -7,10 +7,10 @@
  * src/runtime/runtime2.go, proc.go, map.go, src/runtime/pprof/label.go, Go 1.15 to 1.27.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "address_space.h"
 #include "goroutine.h"
+#include "gorule.h"
 #include "goswitch.h"
 
 #define CHUNK 4096
@@ -117,7 +117,7 @@ static unsigned int release_at(const struct gopclntab *go, const uint8_t *p, siz
 	return p ? parse_release(p, min(avail, (size_t)16)) : 0;
 }
 
-static unsigned int find_release(const struct module *m)
+unsigned int shstk_goruntime_release(const struct module *m)
 {
 	const struct section *s = &m->img.go_buildinfo;
 	unsigned int i, n = 0;
@@ -214,7 +214,7 @@ static int find_in(struct shstk_goruntime *rt, const struct module *m)
 	rt->mod = m;
 	rt->allgs = 0;
 	rt->reasons = 0;
-	rt->release = find_release(m);
+	rt->release = shstk_goruntime_release(m);
 	for (i = 0; i < m->img.nload; i++) {
 		const struct load *l = &m->img.load[i];
 
@@ -349,6 +349,45 @@ static bool read_goroutine(const struct shstk_goruntime *rt, const struct places
 	return read_regs(rt, p, g);
 }
 
+/* The goroutine of thread @m: its place differs by 8 between releases. */
+static uint64_t current_of(const struct shstk_goruntime *rt, uint64_t m)
+{
+	uint64_t place = rt->release >= 25 ? 184 : 192, g;
+
+	return m && read_word(rt, m + place, &g) && g && points_at_itself(rt, g) ? g : 0;
+}
+
+bool shstk_goroutine_stack(const struct shstk_goruntime *rt, uint64_t g, struct shstk_gostack *ret)
+{
+	uint64_t m;
+
+	if (!g || !points_at_itself(rt, g) || !read_word(rt, g + GO_G_STACK_LO, &ret->lo) ||
+	    !read_word(rt, g + GO_G_STACK_HI, &ret->hi) || !read_word(rt, g + GO_G_M, &m))
+		return false;
+	ret->current = current_of(rt, m);
+	return ret->lo < ret->hi;
+}
+
+enum shstk_gokind shstk_go_kind(struct shstk_space *space, uint64_t pc)
+{
+	const struct module *m = shstk_space_find(space, pc);
+	struct gofunc f;
+
+	if (!m || !m->go.nfunc || !shstk_gopclntab_find(&m->go, pc - m->bias, &f))
+		return SHSTK_GO_NONE;
+	switch (gorule_role(&m->go, &f)) {
+	case GO_OUTERMOST:
+		return SHSTK_GO_OUTERMOST;
+	case GO_SYSTEMSTACK:
+	case GO_MORESTACK:
+	case GO_ASMCGOCALL:
+	case GO_VDSO_CALL:
+		return SHSTK_GO_SWITCH;
+	default:
+		return SHSTK_GO_CODE;
+	}
+}
+
 int shstk_goruntime_each(const struct shstk_goruntime *rt,
 			 int (*each)(void *arg, const struct shstk_goroutine *g), void *arg)
 {
@@ -432,6 +471,11 @@ static int put_map(struct labels *l, uint64_t at)
 		}
 	}
 	return ret;
+}
+
+void shstk_goroutine_find_labels(const struct shstk_goruntime *rt, struct shstk_goroutine *g)
+{
+	read_origin(rt, g);
 }
 
 int shstk_goroutine_labels(const struct shstk_goruntime *rt, const struct shstk_goroutine *g,

@@ -90,6 +90,43 @@ int shstk_goruntime_find(struct shstk_goruntime *rt, struct shstk_space *space, 
 int shstk_goruntime_each(const struct shstk_goruntime *rt,
 			 int (*each)(void *arg, const struct shstk_goroutine *g), void *arg);
 
+/* The second number of the release of Go that made a module; 0: not known. */
+unsigned int shstk_goruntime_release(const struct module *m);
+
+/* Where the labels of the goroutine at @g->g are, into @g->labels. Needs no list of all. */
+void shstk_goroutine_find_labels(const struct shstk_goruntime *rt, struct shstk_goroutine *g);
+
+/**
+ * struct shstk_gostack - the stack of a goroutine
+ * @lo: lowest address.
+ * @hi: first address behind it.
+ * @current: the goroutine that the same thread runs, or 0: for those that are a thread's own.
+ */
+struct shstk_gostack {
+	uint64_t lo, hi;
+	uint64_t current;
+};
+
+/* The stack of what may be a goroutine at @g. False: it is none. */
+bool shstk_goroutine_stack(const struct shstk_goruntime *rt, uint64_t g, struct shstk_gostack *ret);
+
+/**
+ * enum shstk_gokind - what a frame says about those outside of it
+ * @SHSTK_GO_NONE: it is not of Go.
+ * @SHSTK_GO_CODE: its caller follows.
+ * @SHSTK_GO_SWITCH: its caller may lie on another stack.
+ * @SHSTK_GO_OUTERMOST: it has none.
+ */
+enum shstk_gokind {
+	SHSTK_GO_NONE,
+	SHSTK_GO_CODE,
+	SHSTK_GO_SWITCH,
+	SHSTK_GO_OUTERMOST,
+};
+
+/* Of the frame whose code is at @pc. */
+enum shstk_gokind shstk_go_kind(struct shstk_space *space, uint64_t pc);
+
 /* Give each label of @g to @each. Returns what that did, or 0. */
 int shstk_goroutine_labels(const struct shstk_goruntime *rt, const struct shstk_goroutine *g,
 			   int (*each)(void *arg, const char *key, const char *value), void *arg);

@@ -50,6 +50,7 @@ struct slot {
 static struct slot slots[MODULES];
 static unsigned int nslots; /* slots ever used */
 static bool have_membarrier;
+static bool has_go;
 static struct range modmap_end;
 
 static const uint64_t no_counter;
@@ -75,10 +76,17 @@ static struct module *lookup(uint64_t pc)
 	return NULL;
 }
 
+bool modmap_has_go(void)
+{
+	return load_relaxed(&has_go);
+}
+
 static bool insert(struct module *m)
 {
 	unsigned int i;
 
+	if (m->go.nfunc)
+		store_relaxed(&has_go, true);
 	for (i = 0; i < MODULES; i++) {
 		struct module *none = NULL;
 		unsigned int n;

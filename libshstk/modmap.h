@@ -11,6 +11,9 @@
 /* The module that has @pc, mapped in if it is new; NULL: @pc is no code. */
 struct module *modmap_find(uint64_t pc);
 
+/* Was there ever a module with code of Go? */
+bool modmap_has_go(void);
+
 #define MODMAP_COUNTERS 8
 
 /**

@@ -154,6 +154,14 @@ bool output_wants_times(const struct output *o)
 	return false;
 }
 
+bool output_wants_labels(const struct output *o)
+{
+	for (unsigned int i = 0; i < o->nr; i++)
+		if (!strcmp(o->formats[i], "pprof") || !strcmp(o->formats[i], "pb"))
+			return true;
+	return false;
+}
+
 static bool holds_something(const char *path)
 {
 	struct stat st;

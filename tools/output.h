@@ -82,6 +82,12 @@ int output_begin(const struct shstk_symbols_opts *opts, const char *type, const 
 bool output_wants_times(const struct output *o);
 
 /**
+ * output_wants_labels() - is one of them in a format that shows labels of samples?
+ * @o: the outputs.
+ */
+bool output_wants_labels(const struct output *o);
+
+/**
  * output_write() - write all
  * @o: the outputs.
  * @profile: the profile.

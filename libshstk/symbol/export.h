@@ -45,11 +45,24 @@ struct shstk_location {
 };
 
 /**
+ * struct shstk_labels - what a program said of some of its samples
+ * @hh: in the profile's table.
+ * @nr: number of elements of @text.
+ * @text: a key, its value, the next key: sorted by key, then by value. The key of the table.
+ */
+struct shstk_labels {
+	UT_hash_handle hh;
+	size_t nr;
+	const char *text[];
+};
+
+/**
  * struct shstk_record - all equal samples
  * @hh: in the profile's table.
  * @values: their sums; memory behind @locations.
  * @proc: the process.
  * @comm: name of the thread.
+ * @labels: its labels, or NULL.
  * @tid: thread ID.
  * @note: enum shstk_note, the frame above the outermost one.
  * @nr: number of elements of @locations.
@@ -60,6 +73,7 @@ struct shstk_record {
 	int64_t *values;
 	struct shstk_symproc *proc;
 	const char *comm;
+	const struct shstk_labels *labels;
 	int32_t tid;
 	uint16_t note;
 	uint16_t pad;
@@ -99,6 +113,7 @@ struct shstk_profile {
 	struct shstk_record **records;
 	size_t nr_records;
 	size_t max_records;
+	struct shstk_labels *label_table;
 	struct shstk_location *location_table;
 	struct shstk_location **locations;
 	size_t nr_locations;

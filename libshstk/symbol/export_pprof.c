@@ -343,13 +343,18 @@ static Label *build_label(struct builder *b, const char *key, const char *str, i
 
 static void build_labels(struct builder *b, const struct shstk_record *from, Sample *to)
 {
-	to->label = alloc_array(b, 3, sizeof(*to->label));
+	const struct shstk_labels *own = from->labels;
+	size_t i;
+
+	to->label = alloc_array(b, 3 + (own ? own->nr / 2 : 0), sizeof(*to->label));
 	if (!to->label)
 		return;
 	to->label[to->n_label++] = build_label(b, "pid", NULL, shstk_symproc_pid(from->proc));
 	to->label[to->n_label++] = build_label(b, "tid", NULL, from->tid);
 	if (*from->comm)
 		to->label[to->n_label++] = build_label(b, "thread", from->comm, 0);
+	for (i = 0; own && i < own->nr; i += 2)
+		to->label[to->n_label++] = build_label(b, own->text[i], own->text[i + 1], 0);
 }
 
 static Sample *build_sample(struct builder *b, const struct shstk_record *from)

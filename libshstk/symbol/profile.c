@@ -32,6 +32,7 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 		return;
 	HASH_CLEAR(hh, profile->table);
 	HASH_CLEAR(hh, profile->location_table);
+	HASH_CLEAR(hh, profile->label_table);
 	shstk_pool_deinit(&profile->pool);
 	free(profile->records);
 	free(profile->locations);
@@ -45,6 +46,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 {
 	HASH_CLEAR(hh, profile->table);
 	HASH_CLEAR(hh, profile->location_table);
+	HASH_CLEAR(hh, profile->label_table);
 	shstk_pool_deinit(&profile->pool);
 	shstk_pool_init(&profile->pool);
 	profile->nr_records = 0;
@@ -174,6 +176,80 @@ const char *shstk_note_name(int note)
 	return note > 0 && note < SHSTK_NOTES ? names[note] : "[unknown]";
 }
 
+/* ---- labels ---- */
+
+struct pair {
+	const char *key, *value;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+	int ret = strcmp(x->key, y->key);
+
+	return ret ? ret : strcmp(x->value, y->value);
+}
+
+/* The next string of @text, which ends at @end, and behind its zero; NULL: there is none. */
+static const char *take_text(struct shstk_profile *profile, const char **text, const char *end)
+{
+	const char *zero = *text < end ? memchr(*text, 0, end - *text) : NULL;
+	const char *ret;
+
+	if (!zero)
+		return NULL;
+	ret = shstk_pool_text(profile->text, *text, zero - *text);
+	*text = zero + 1;
+	return ret;
+}
+
+/* Returns their number; what has no value is left out. */
+static size_t take_pairs(struct shstk_profile *profile, const struct shstk_sample *sample,
+			 struct pair *pairs)
+{
+	const char *text = sample->labels, *end = text + sample->labels_size;
+	size_t nr = 0;
+
+	while (nr < SHSTK_PROFILE_MAX_LABELS) {
+		pairs[nr].key = take_text(profile, &text, end);
+		pairs[nr].value = take_text(profile, &text, end);
+		if (!pairs[nr].key || !pairs[nr].value)
+			break;
+		nr++;
+	}
+	qsort(pairs, nr, sizeof(*pairs), by_key);
+	return nr;
+}
+
+/* The one copy of the sample's labels. Returns 0 or -ENOMEM. */
+static int get_labels(struct shstk_profile *profile, const struct shstk_sample *sample,
+		      const struct shstk_labels **ret)
+{
+	struct pair pairs[SHSTK_PROFILE_MAX_LABELS];
+	size_t nr = sample->labels ? take_pairs(profile, sample, pairs) : 0;
+	struct shstk_labels *labels;
+
+	*ret = NULL;
+	if (!nr)
+		return 0;
+	HASH_FIND(hh, profile->label_table, pairs, nr * sizeof(*pairs), labels);
+	if (!labels) {
+		labels = shstk_pool_alloc(&profile->pool, sizeof(*labels) + nr * sizeof(*pairs));
+		if (!labels)
+			return -ENOMEM;
+		labels->nr = 2 * nr;
+		memcpy(labels->text, pairs, nr * sizeof(*pairs));
+		HASH_ADD_KEYPTR(hh, profile->label_table, labels->text, nr * sizeof(*pairs),
+				labels);
+		if (!labels->hh.tbl)
+			return -ENOMEM;
+	}
+	*ret = labels;
+	return 0;
+}
+
+/* ---- samples ---- */
+
 /* The part of a record that says which one it is. */
 static void *key_of(struct shstk_record *record)
 {
@@ -219,6 +295,8 @@ static struct shstk_record *make_key(struct shstk_profile *profile,
 		       sample->end != SHSTK_END_COMPLETE ? SHSTK_NOTE_TRUNCATED :
 							   SHSTK_NOTE_NONE;
 	record->comm = shstk_pool_text(profile->text, comm, strlen(comm));
+	if (get_labels(profile, sample, &record->labels))
+		return NULL;
 	record->nr = sample->nr;
 	for (i = 0; i < sample->nr; i++) {
 		location = get_location(profile, sample->proc, sample->pcs[i],

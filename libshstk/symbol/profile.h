@@ -27,6 +27,7 @@
 #include "symbol.h"
 
 #define SHSTK_PROFILE_MAX_TYPES 8
+#define SHSTK_PROFILE_MAX_LABELS 64 /* of a sample; more are left out */
 
 struct shstk_profile;
 
@@ -58,6 +59,9 @@ enum shstk_note {
  * @end: enum shstk_end of the capture. Where it is not complete the stack is
  *	shown below a "[truncated]" frame.
  * @note: enum shstk_note: the stack is shown below this frame.
+ * @labels: keys and values, each with a zero behind it, key by key; or NULL. pprof shows
+ *	them; samples that differ in them are not equal.
+ * @labels_size: bytes at @labels.
  * @time: when, in ns of CLOCK_MONOTONIC; used if shstk_profile_keep_times().
  * @values: one value for each type.
  */
@@ -70,6 +74,8 @@ struct shstk_sample {
 	unsigned int nr;
 	int end;
 	int note;
+	const char *labels;
+	size_t labels_size;
 	uint64_t time;
 	const int64_t *values;
 };

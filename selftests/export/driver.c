@@ -25,6 +25,7 @@
  *   sample NAME TID COMM END TIME VALUES STACK
  *                               VALUES and STACK are separated by commas; an
  *                               address ending in p is a program counter
+ *   label KEY VALUE             give the next sample this label, too
  *   repeat N                    do the next sample that many times
  *   write PATH FORMAT [OPTION...]   FORMAT may be "-": by suffix; options
  *                               icicle, threads, type=N, title=TEXT, top=N
@@ -53,6 +54,8 @@ static struct {
 static int nr_procs;
 static unsigned int nr_types;
 static unsigned long repeat = 1;
+static char labels[65536];
+static size_t labels_size;
 
 static void unescape(char *s)
 {
@@ -191,6 +194,8 @@ static int sample(char **w)
 		.pcs = pcs,
 		.marks = marks,
 		.values = (int64_t *)values,
+		.labels = labels,
+		.labels_size = labels_size,
 	};
 	int err = 0;
 
@@ -200,7 +205,18 @@ static int sample(char **w)
 	for (; repeat && !err; repeat--, s.time += 1000000)
 		err = shstk_profile_add(profile, &s);
 	repeat = 1;
+	labels_size = 0;
 	return err;
+}
+
+static void add_label(const char *text)
+{
+	size_t size = strlen(text) + 1;
+
+	if (size > sizeof(labels) - labels_size)
+		exit(2);
+	memcpy(labels + labels_size, text, size);
+	labels_size += size;
 }
 
 static int write_file(char **w, char *err, size_t size)
@@ -269,6 +285,11 @@ static int run(char **w, char *err, size_t size)
 	}
 	if (!strcmp(c, "sample"))
 		return sample(w);
+	if (!strcmp(c, "label")) {
+		add_label(w[1]);
+		add_label(w[2]);
+		return 0;
+	}
 	if (!strcmp(c, "repeat")) {
 		repeat = number(w[1]);
 		return 0;

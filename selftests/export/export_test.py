@@ -10,7 +10,6 @@ import json
 import os
 import re
 import stat
-import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -18,12 +17,14 @@ import xml.etree.ElementTree as ET
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from perf import perf  # noqa: E402
+from pprof import Decoded  # noqa: E402
 from cases import (BUILD, Driver, Elf, Skip, build_id, case, equal, main, need,  # noqa: E402
                    run, sanitized_case)
 from symbol_test import INLINE_C, assemble, compile_c, line_of  # noqa: E402
 
 PERIOD = 1001001
-EVIL = ['semi;colon', '<angle>&"quote"', "new\nline", 'white space', 'uml\u00e4ut \u4e2d', 'a]]>b']
+EVIL = ['semi;colon', '<angle>&"quote"', "new\nline", 'white space', 'uml\u00e4ut \u4e2d', 'a]]>b',
+        'main.F[struct { A int; B "x" }].f1']
 
 
 class Profile:
@@ -116,96 +117,6 @@ class Profile:
 
 # ---- pprof ----
 
-def fields(data):
-    """Fields of a message: number, value (bytes for those with a length)."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        kind = key & 7
-        if kind == 0:
-            yield key >> 3, varint()
-        elif kind == 2:
-            size = varint()
-            yield key >> 3, data[at:at + size]
-            at += size
-        elif kind == 1:
-            yield key >> 3, struct.unpack_from('<Q', data, at)[0]
-            at += 8
-        else:
-            raise ValueError(f'wire type {kind}')
-
-
-def packed(value):
-    """A repeated number: one of them, or many packed."""
-    if isinstance(value, int):
-        return [value]
-    return [n for _, n in fields(b''.join(
-        b'\x08' + v for v in re.findall(rb'[\x80-\xff]*[\x00-\x7f]', value, re.S)))]
-
-
-def message(data, repeated=(), numbers=()):
-    ret = {n: [] for n in (*repeated, *numbers)}
-    for number, value in fields(data):
-        if number in numbers:
-            ret[number] += packed(value)
-        elif number in repeated:
-            ret[number].append(value)
-        else:
-            ret[number] = value
-    return ret
-
-
-class Decoded:
-    """A pprof profile; field numbers as pprof documents them."""
-
-    def __init__(self, path):
-        top = message(gzip.open(path).read(), repeated=(1, 2, 3, 4, 5, 6), numbers=(13,))
-        self.strings = [s.decode('utf-8', 'strict') for s in top[6]]
-        text = self.strings.__getitem__
-        self.types = [(text(t[1]), text(t[2])) for t in map(message, top[1])]
-        self.mappings = {m[1]: m for m in map(message, top[3])}
-        self.functions = {f[1]: f for f in map(message, top[5])}
-        self.locations = {}
-        for loc in (message(d, repeated=(4,)) for d in top[4]):
-            loc[4] = [message(line) for line in loc[4]]
-            self.locations[loc[1]] = loc
-        self.counts = [len(top[n]) for n in (3, 4, 5)]
-        self.samples = []
-        for raw in top[2]:
-            sample = message(raw, repeated=(3,), numbers=(1, 2))
-            labels = {}
-            for label in map(message, sample[3]):
-                labels[text(label[1])] = text(label[2]) if label.get(2) else label.get(3, 0)
-            self.samples.append((sample[1], sample[2], labels))
-        self.time, self.duration = top.get(9), top.get(10)
-        period = message(top[11])
-        self.period = (text(period[1]), text(period[2]), top[12])
-        self.comments = [text(c) for c in top[13]]
-        self.default = text(top[14])
-
-    def text(self, number):
-        return self.strings[number]
-
-    def frames(self, ids):
-        """Names of a sample, outermost first."""
-        names = []
-        for ident in ids:
-            names += [self.text(self.functions[line[1]][2]) for line in self.locations[ident][4]]
-        return tuple(reversed(names))
-
-
 @case
 def pprof_decoded(variant, folder):
     """pprof: every field, by a decoder of the wire format"""
@@ -268,6 +179,32 @@ def check_lines(profile, got):
     # Return addresses lie inside the call.
     assert int(profile.at('p', 'exported', 6), 16) - 1 in {
         x.get(3) for x in got.locations.values()}
+
+
+@case
+def pprof_labels(variant, folder):
+    """pprof: labels of samples, whatever is in them"""
+    profile = Profile(variant, folder)
+    do = profile.driver.do
+    sets = [[('job', 'a;b "c" {d} \u00fc')], [('job', 'other'), ('user', 'x')],
+            [('bad\x01key', 'bad\x1bvalue')], [('', ''), ('empty', '')],
+            [(f'{n:03}', 'v' * 200) for n in range(100)]]
+    count = len(Decoded(profile.write(f'{folder}/out.pb.gz')).samples)
+    for labels in sets:
+        for reverse in (False, True):   # it is the same sample in any order
+            for key, value in sorted(labels, reverse=reverse):
+                do('label', key or '%', value or '%')
+            profile.add('p', 111, 'main', [profile.at('p', 'main', 9, 'p')], ['main'])
+    samples = Decoded(profile.write(f'{folder}/out.pb.gz')).samples[count:]
+    got = [{k: v for k, v in labels.items() if k not in ('pid', 'tid', 'thread')}
+           for _, _, labels in samples]
+    equal(got[0], dict(sets[0]))
+    equal(got[1], dict(sets[1]))
+    equal(got[2], {'bad?key': 'bad?value'})
+    equal(got[3], {'%': '%', 'empty': '%'})
+    equal([values[0] for _, values, _ in samples[:4]], [2] * 4)
+    assert len(samples) == 6 and all(len(labels) == 64 for labels in got[4:]), got[4:]
+    profile.driver.close()
 
 
 @case
@@ -779,6 +716,7 @@ def out_of_memory(variant, folder):
              f'map\tp\t0x10401000\t0x10402000\t0x1000\t%{path}',
              f'map\tp\t{profile.base["p"] + profile.elf.segment[1]:#x}\t0x7fff00000000\t'
              f'{profile.elf.segment[0]:#x}\t{profile.elf.path}',
+             'label\tjob\tone', 'label\tuser\ttwo',
              f'sample\tp\t5\tcomm\t1\t5\t1,7\t{profile.at("p", "outermost", 4, "p")},'
              f'{profile.at("p", "main", 9)},{profile.evil_addr[0]:#x},0x500010,0x900001',
              'fork\tq\tp\t2', 'unmap\tq\t0x10401200\t0x10401800',

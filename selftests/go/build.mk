@@ -13,10 +13,10 @@ selftests/go/names_test: | $(GO_B)/table $(EXPORT_B)/driver-native
 
 selftests/go/stacks_test selftests/go/goroutines_test: | $(B)/shstk
 
-selftests/go/record_test: | $(B)/shstk $(TOOL_OBJECTS)
+selftests/go/record_test selftests/go/labels_test: | $(B)/shstk $(TOOL_OBJECTS)
 
 CHECK += selftests/go/names_test selftests/go/stacks_test selftests/go/goroutines_test \
-	selftests/go/record_test
+	selftests/go/record_test selftests/go/labels_test
 
 # The same by every release of Go that Debian's suites have.
 #
@@ -27,6 +27,7 @@ check-go: all $(GO_B)/table $(EXPORT_B)/driver-native
 	$(Q)selftests/go/stacks_test --suites
 	$(Q)selftests/go/goroutines_test --suites
 	$(Q)selftests/go/record_test --suites
+	$(Q)selftests/go/labels_test --suites
 	$(Q)selftests/go/package_test --suites
 
 .PHONY: check-go

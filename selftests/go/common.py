@@ -35,6 +35,7 @@ WHOLE = {
 # Further files of a program, and since when they can be compiled.
 PARTS = {
     'where.go': [('generics.go', (1, 18))],
+    'named.go': [('named_generics.go', (1, 18))],
 }
 
 

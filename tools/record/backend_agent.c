@@ -32,6 +32,7 @@ static int begin(struct recording *r)
 		.max_depth = o->depth,
 		.keep_times = output_wants_times(&o->output),
 		.check = o->check,
+		.labels = output_wants_labels(&o->output),
 	};
 	struct drain *drain = NULL;
 	int err = samples_begin(r);

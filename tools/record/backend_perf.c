@@ -183,6 +183,7 @@ static int start(struct recording *r, const struct target *target)
 		.chains = via_module_loaded(),
 		.perf_data = r->opts->perf_data,
 		.keep_times = output_wants_times(&r->opts->output),
+		.labels = output_wants_labels(&r->opts->output),
 	};
 	char err[256];
 	int ret;

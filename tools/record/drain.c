@@ -237,6 +237,7 @@ static int map_memory(struct drain *d, const struct drain_opts *opts)
 	h->clock = opts->clock;
 	h->recorder = getpid();
 	h->check = opts->check;
+	h->labels = opts->labels;
 	h->period = opts->period;
 	h->in_time = periods_in_time(opts);
 	h->events = opts->clock == REC_CLOCK_CPU && events_permitted();
@@ -707,8 +708,8 @@ static int take_sample(struct drain *d, struct rec_slot *slot, struct image *ima
 	int ret;
 
 	if (s->record.size < sizeof(*s) || s->record.flags > REC_PLACE_LOADER ||
-	    s->nr > d->max_depth || rec_sample_size(s->nr) != s->record.size ||
-	    s->weight > INT64_MAX / 2)
+	    s->nr > d->max_depth || s->labels > REC_MAX_LABELS ||
+	    rec_sample_size(s->nr, s->labels) != s->record.size || s->weight > INT64_MAX / 2)
 		return -EINVAL;
 	if (unknown_address(image, s) || may_have_loaded(image, s))
 		know_maps(d, image, s->time);
@@ -725,6 +726,8 @@ static int take_sample(struct drain *d, struct rec_slot *slot, struct image *ima
 		.nr = s->nr,
 		.end = s->end,
 		.note = notes[s->record.flags],
+		.labels = (const char *)&s->pcs[s->nr] + s->nr,
+		.labels_size = s->labels,
 		.time = s->time,
 		.values = values,
 	};
@@ -763,7 +766,7 @@ static void show_difference(struct drain *d, struct image *image)
 	FILE *out;
 
 	if (s->record.size < sizeof(*s) || s->nr > d->max_depth ||
-	    rec_sample_size(s->nr) != s->record.size || !d->sampled || d->shown++ >= MAX_SHOWN)
+	    rec_sample_size(s->nr, 0) != s->record.size || !d->sampled || d->shown++ >= MAX_SHOWN)
 		return;
 	out = open_memstream(&text, &size);
 	if (!out)

@@ -21,6 +21,7 @@
  * @max_depth: most entries of a stack.
  * @keep_times: keep the time of each sample.
  * @check: compare hardware and software.
+ * @labels: take the labels of goroutines.
  */
 struct drain_opts {
 	int clock;
@@ -29,6 +30,7 @@ struct drain_opts {
 	uint32_t max_depth;
 	bool keep_times;
 	bool check;
+	bool labels;
 };
 
 /**

@@ -19,12 +19,14 @@
 #include <unistd.h>
 
 #include "libshstk/shstk.h"
+#include "tools/perf/regs.h"
 #include "tools/perf/sample.h"
 #include "tools/proc/shadow.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/perf.h"
 #include "tools/record/population.h"
 #include "tools/shstk.h"
+#include "tools/unwind/splice.h"
 
 #define MAX_KERNEL 512 /* entries of the kernel's part */
 #define MAX_ENTRIES (MAX_KERNEL + 4096)
@@ -62,6 +64,8 @@ struct perf_drain {
 	uint64_t pcs[MAX_ENTRIES];
 	uint64_t sps[MAX_ENTRIES];
 	uint8_t marks[MAX_ENTRIES];
+	bool labels; /* goroutines' labels are wanted, */
+	char label_text[GOLABELS_MAX]; /* and of the sample at hand */
 };
 
 /* ---- samples ---- */
@@ -97,6 +101,8 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 		.nr = s->nr,
 		.end = s->end,
 		.note = s->note,
+		.labels = s->labels,
+		.labels_size = s->labels_size,
 		.time = time,
 		.values = values,
 	};
@@ -147,6 +153,38 @@ static bool has_shadow_stack(struct process *p)
 	return p->shadow > 0;
 }
 
+/* Addresses of the stack of the goroutine that a sample is of. */
+static void find_places(const struct stack_copy *copy, const struct unwound *user, bool spliced,
+			struct golabels_hints *hints)
+{
+	bool x86 = perf_regs_arch() == SHSTK_ARCH_X86;
+	const uint64_t *r = copy->regs->r;
+
+	hints->g = r[x86 ? 14 : 28];
+	if (!spliced && user->nr && user->end == SHSTK_END_COMPLETE)
+		hints->places[hints->nr++] = user->sps[user->nr - 1];
+	hints->places[hints->nr++] = splice_frame(copy, x86 ? 6 : 29, x86 ? 7 : 31);
+	/* While the vdso is called on another stack. */
+	hints->places[hints->nr++] = r[x86 ? 12 : 20];
+}
+
+/* The labels of the goroutine, in a process that runs code of Go. */
+static void find_labels(struct perf_drain *d, struct process *p, const struct stack_copy *copy,
+			const struct unwound *user, struct stack *s)
+{
+	struct golabels_hints hints = { .nr = 0 };
+
+	if (!d->labels || !layout_has_go(p->layout))
+		return;
+	if (!p->golabels)
+		p->golabels = golabels_create(p->pid);
+	if (!p->golabels)
+		return;
+	find_places(copy, user, s->spliced, &hints);
+	s->labels = d->label_text;
+	s->labels_size = golabels_find(p->golabels, &hints, d->label_text);
+}
+
 static void add_user_chain(struct perf_drain *d, const struct perf_sample *sample, struct stack *s)
 {
 	unsigned int before = s->nr;
@@ -188,8 +226,11 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 
 	if (ret)
 		return ret;
-	s->beyond = user.end == SHSTK_END_READ;
-	s->by = beyond_continue(&t->beyond, p->layout, &user, &copy, &chain);
+	s->spliced = splice_stack(p->layout, &chain, &user);
+	s->beyond = !s->spliced && user.end == SHSTK_END_READ;
+	if (!s->spliced)
+		s->by = beyond_continue(&t->beyond, p->layout, &user, &copy, &chain);
+	find_labels(d, p, &copy, &user, s);
 	s->nr += user.nr;
 	s->end = user.end;
 	return 0;
@@ -239,10 +280,14 @@ static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct s
 		      uint64_t time)
 {
 	task_forget_stack(t);
-	t->stack.pcs = malloc(s->nr * 9 + 1);
+	t->stack.pcs = malloc(s->nr * 9 + s->labels_size + 1);
 	if (!t->stack.pcs)
 		return -ENOMEM;
 	t->stack.marks = (uint8_t *)&t->stack.pcs[s->nr];
+	t->stack.labels = (char *)t->stack.marks + s->nr;
+	t->stack.labels_size = s->labels_size;
+	if (s->labels_size)
+		memcpy(t->stack.labels, s->labels, s->labels_size);
 	memcpy(t->stack.pcs, s->pcs, s->nr * sizeof(*s->pcs));
 	memcpy(t->stack.marks, s->marks, s->nr);
 	t->stack.nr = s->nr;
@@ -505,6 +550,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->wide = !nr || opts->tree;
 	d->root = opts->tree ? *opts->rings.pids : 0;
 	d->keep_times = opts->keep_times;
+	d->labels = opts->labels;
 	if (d->keep_times)
 		shstk_profile_keep_times(profile);
 	error = population_init(&d->all, symbols);

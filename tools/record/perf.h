@@ -24,6 +24,7 @@
  *	in each process, and never see those that end sooner than a period.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @keep_times: keep the time of each sample, in all profiles.
+ * @labels: give samples the labels of their goroutines, where stacks are copied.
  */
 struct perf_record_opts {
 	struct perf_opts rings;
@@ -32,6 +33,7 @@ struct perf_record_opts {
 	bool tree;
 	const char *perf_data;
 	bool keep_times;
+	bool labels;
 };
 
 /**

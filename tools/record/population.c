@@ -44,6 +44,7 @@ static struct process *find_process(struct population *all, int pid)
 static void free_process(struct process *p)
 {
 	layout_put(p->layout);
+	golabels_destroy(p->golabels);
 	free(p);
 }
 
@@ -314,7 +315,9 @@ static int execute(struct population *all, struct process *p)
 	if (!layout)
 		return -ENOMEM;
 	layout_put(p->layout);
+	golabels_destroy(p->golabels);
 	p->layout = layout;
+	p->golabels = NULL;
 	p->proc = NULL;
 	p->executed = true;
 	p->read_at = 0;

@@ -15,6 +15,7 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/write.h"
+#include "tools/record/golabels.h"
 #include "tools/record/live.h"
 #include "tools/unwind/beyond.h"
 
@@ -26,6 +27,7 @@
  * @refs: its threads that are known.
  * @layout: what it has mapped.
  * @proc: the same, to name addresses; NULL until it is sampled. The store's.
+ * @golabels: the labels of its goroutines, once a sample was of one, or NULL.
  * @ours: it is to be recorded.
  * @executed: it was seen to execute a program.
  * @sampled: it is in the profile.
@@ -38,6 +40,7 @@ struct process {
 	unsigned int refs;
 	struct layout *layout;
 	struct shstk_symproc *proc;
+	struct golabels *golabels;
 	bool ours;
 	bool executed;
 	bool sampled;
@@ -52,8 +55,11 @@ struct process {
  * @note: enum shstk_note.
  * @beyond: it goes on behind its copy.
  * @by: enum beyond_by: where its outer part is from.
+ * @spliced: it is from the kernel's callchain, of Go code.
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each.
+ * @labels: of its goroutine, &struct shstk_sample.labels, and
+ * @labels_size: so many bytes.
  */
 struct stack {
 	unsigned int nr;
@@ -61,8 +67,11 @@ struct stack {
 	int note;
 	bool beyond;
 	int by;
+	bool spliced;
 	uint64_t *pcs;
 	uint8_t *marks;
+	char *labels;
+	size_t labels_size;
 };
 
 /**

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshstk/address_space.h"
 #include "tools/unwind/layout.h"
 
 #define MAX_MAPS 65536
@@ -250,6 +251,16 @@ static int make_space(struct layout *layout, pid_t pid)
 	for (size_t i = 0; i < layout->nr && !err; i++)
 		err = add_code(layout, pid, &layout->maps[i]);
 	return err;
+}
+
+bool layout_has_go(const struct layout *layout)
+{
+	return layout->space && shstk_space_has_go(layout->space);
+}
+
+enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc)
+{
+	return layout->space ? shstk_go_kind(layout->space, pc) : SHSTK_GO_NONE;
 }
 
 /* What is known of the process's memory while a copy is unwound. */

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "libshstk/goroutine.h"
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 #include "tools/elf/image.h"
@@ -110,6 +111,12 @@ const struct layout_map *layout_find(const struct layout *layout, uint64_t addr)
  * Return: 0 or -ENOMEM.
  */
 int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *proc);
+
+/* Does the process run code of Go, as far as its stacks were unwound? */
+bool layout_has_go(const struct layout *layout);
+
+/* Of a frame of it. */
+enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc);
 
 /**
  * struct stack_copy - registers and a piece of the stack

@@ -29,6 +29,7 @@
 #include "tools/unwind/chains.h"
 #include "tools/unwind/beyond.h"
 #include "tools/unwind/layout.h"
+#include "tools/unwind/splice.h"
 
 #define MAX_DEPTH 4096
 #define MAX_PROCESSES (1u << 18)
@@ -450,7 +451,7 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		.max = u->depth,
 	};
 	struct callchain chain = { s->chain, s->nr_chain, s->event->max_chain };
-	enum beyond_by by;
+	enum beyond_by by = BEYOND_NOTHING;
 	struct process *p;
 	struct thread *t;
 	int err = 0;
@@ -477,7 +478,8 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		err = layout_unwind(p->layout, p->pid, &copy, &stack);
 	if (err)
 		return err;
-	by = beyond_continue(&t->beyond, p->layout, &stack, &copy, &chain);
+	if (!splice_stack(p->layout, &chain, &stack))
+		by = beyond_continue(&t->beyond, p->layout, &stack, &copy, &chain);
 	u->continued += by == BEYOND_BEFORE;
 	u->chained += by == BEYOND_CALLCHAIN;
 	u->samples++;

@@ -40,9 +40,10 @@
 #include "../protocol.h"
 
 #define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
-#define REC_VERSION 4
+#define REC_VERSION 5
 
 #define REC_MAX_SLOTS 65536
+#define REC_MAX_LABELS 1024 /* bytes of the labels of a sample */
 
 enum rec_clock {
 	REC_CLOCK_CPU = 0,
@@ -90,6 +91,7 @@ struct rec_exec {
  * @rings_offset: bytes from the start of the memory.
  * @recorder: process ID of the recorder.
  * @check: compare the hardware's stack of each sample with the software's.
+ * @labels: samples of goroutines are to have their labels.
  * @in_time: periods that may run out from one of the kernel's ticks to the next.
  * @events: perf events may be opened: they need no tick.
  * @stop: set by the recorder: sample no more.
@@ -121,6 +123,7 @@ struct rec_header {
 	uint64_t slots_offset;
 	uint64_t rings_offset;
 	uint32_t check;
+	uint32_t labels;
 	uint32_t in_time;
 	uint32_t events;
 	_Alignas(64) _Atomic uint32_t stop;
@@ -295,7 +298,10 @@ struct rec_maps {
  * @opens: calls of dlopen() in this process so far.
  * @late: of the weight, periods that are not of this stack: they ran out where the
  *	kernel did not look.
- * @pcs: the entries; behind them one byte of marks for each.
+ * @labels: bytes of labels.
+ * @pad: 0.
+ * @pcs: the entries; behind them one byte of marks for each, and then the labels of the
+ *	goroutine: keys and values, each with a zero behind it.
  */
 struct rec_sample {
 	struct rec_record record;
@@ -306,13 +312,21 @@ struct rec_sample {
 	uint16_t source;
 	uint32_t opens;
 	uint32_t late;
+	uint32_t labels;
+	uint32_t pad;
 	uint64_t pcs[];
 };
 
-/* Largest sample record at a given depth, in bytes. */
-static inline uint32_t rec_sample_size(uint32_t depth)
+/* Bytes of a sample record with @depth entries and so many bytes of labels. */
+static inline uint32_t rec_sample_size(uint32_t depth, uint32_t labels)
 {
-	return (sizeof(struct rec_sample) + depth * 9 + 7) & ~7u;
+	return (sizeof(struct rec_sample) + depth * 9 + labels + 7) & ~7u;
+}
+
+/* Those of the largest one. */
+static inline uint32_t rec_sample_room(uint32_t depth)
+{
+	return rec_sample_size(depth, REC_MAX_LABELS);
 }
 
 /* Smallest ring for a given depth: a few samples of full depth. */
@@ -320,7 +334,7 @@ static inline uint32_t rec_min_ring(uint32_t depth)
 {
 	uint32_t size = 16384;
 
-	while (size < 4 * rec_sample_size(depth))
+	while (size < 4 * rec_sample_room(depth))
 		size *= 2;
 	return size;
 }

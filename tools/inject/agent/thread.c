@@ -24,6 +24,7 @@
 #include <fcntl.h>
 
 #include "agent.h"
+#include "golabels.h"
 #include "shstk.h"
 
 /* The kernel's struct sigevent; libc's member for the thread has no name. */
@@ -459,7 +460,9 @@ static void fill_sample(struct rec_sample *s, int type, int n, const uint8_t *ma
 
 	if (marks != to)
 		memmove(to, marks, n);
-	s->record.size = rec_sample_size(n);
+	s->labels = 0;
+	s->pad = 0;
+	s->record.size = rec_sample_size(n, 0);
 	s->record.type = type;
 	s->record.flags = 0;
 	s->time = now(CLOCK_MONOTONIC);
@@ -469,6 +472,22 @@ static void fill_sample(struct rec_sample *s, int type, int n, const uint8_t *ma
 	s->source = info->source;
 	s->opens = atomic_load_explicit(&agent.opens, memory_order_relaxed);
 	s->late = 0;
+}
+
+/* So many bytes of labels lie behind the marks. */
+static void set_labels(struct rec_sample *s, uint32_t labels)
+{
+	s->labels = labels;
+	s->record.size = rec_sample_size(s->nr, labels);
+}
+
+/* Those of the goroutine; there is room. */
+static void add_labels(struct rec_sample *s)
+{
+	char *to = (char *)&s->pcs[s->nr] + s->nr;
+
+	if (agent.header->labels && !agent.sandboxed)
+		set_labels(s, shstk_golabels(s->pcs, s->nr, to, REC_MAX_LABELS));
 }
 
 static void put_sample(struct thread *t, uint32_t size)
@@ -605,7 +624,7 @@ void agent_open_wait(const void *function)
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = check_flag() };
 	ksigset old = block_signals();
 	struct thread *t = agent_self();
-	struct rec_sample *s = t && t->armed ? ring_reserve(t, rec_sample_size(depth)) : NULL;
+	struct rec_sample *s = t && t->armed ? ring_reserve(t, rec_sample_room(depth)) : NULL;
 	int n;
 
 	if (s) {
@@ -694,7 +713,7 @@ static uint64_t late_periods(struct thread *t, uint64_t periods)
 static void sample(struct thread *t, uint64_t periods, const void *context)
 {
 	uint32_t depth = agent.header->max_depth;
-	uint32_t room = rec_sample_size(depth);
+	uint32_t room = rec_sample_room(depth);
 	bool check = agent.header->check;
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = check_flag() };
@@ -713,6 +732,7 @@ static void sample(struct thread *t, uint64_t periods, const void *context)
 		n = drop_own(s->pcs, opts.marks, n, own.waits_in);
 	fill_sample(s, REC_SAMPLE, n, opts.marks, periods, &info);
 	s->late = late;
+	add_labels(s);
 	other = check ? check_sources(s, (void *)((uint8_t *)s + room), context) : 0;
 	put_sample(t, s->record.size + other);
 }
@@ -776,8 +796,9 @@ static void settle(struct thread *t, uint64_t periods)
 {
 	const struct rec_sample *last = last_sample(t);
 	uint64_t late = late_periods(t, periods);
-	struct rec_sample *s = new_sample(t, periods, rec_sample_size(agent.header->max_depth));
+	struct rec_sample *s = new_sample(t, periods, rec_sample_room(agent.header->max_depth));
 	struct shstk_info info = { .size = sizeof(info) };
+	uint32_t labels = 0;
 	uint8_t *marks;
 	int n;
 
@@ -787,6 +808,7 @@ static void settle(struct thread *t, uint64_t periods)
 	if (last) {
 		memmove(s, last, last->record.size);
 		n = s->nr;
+		labels = s->labels;
 		marks = (uint8_t *)&s->pcs[n];
 		info.end = s->end;
 		info.source = s->source;
@@ -796,13 +818,14 @@ static void settle(struct thread *t, uint64_t periods)
 	}
 	fill_sample(s, REC_SAMPLE, n, marks, periods, &info);
 	s->late = late;
+	set_labels(s, labels);
 	put_sample(t, s->record.size);
 }
 
 /* Periods of no known stack. */
 static void settle_place(struct thread *t, uint64_t periods, enum rec_place place)
 {
-	struct rec_sample *s = new_sample(t, periods, rec_sample_size(0));
+	struct rec_sample *s = new_sample(t, periods, rec_sample_size(0, 0));
 	struct shstk_info info = { .size = sizeof(info) };
 
 	if (!s)

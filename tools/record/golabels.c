@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * golabels.c - the labels of goroutines; see golabels.h.
+ *
+ * The goroutine is mostly in a register of the sample. Otherwise it is one that was seen
+ * before, or is searched among all: no more than one twentieth of the time is spent on that.
+ * All that is read may be wrong or change at any time: an address must lie on the stack of
+ * what is taken for its goroutine.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "libshstk/goroutine.h"
+#include "tools/perf/regs.h"
+#include "tools/record/golabels.h"
+#include "tools/shstk.h"
+
+#define SEEN 64 /* goroutines that are remembered */
+#define REST 20 /* times as long as a search took there is none */
+#define MIN_REST 20000000 /* ns */
+#define MAX_REST 5000000000 /* of a process in which nothing was found */
+
+/* No process is searched before, ns of CLOCK_MONOTONIC. */
+static uint64_t next_search;
+
+/**
+ * struct seen - a goroutine that a sample was of
+ * @g: its description; 0: none.
+ * @stack: its stack then, and
+ * @size: bytes of
+ * @labels: its labels then.
+ */
+struct seen {
+	uint64_t g;
+	struct shstk_gostack stack;
+	size_t size;
+	char labels[GOLABELS_MAX];
+};
+
+/**
+ * struct golabels - those of a process
+ * @pid: process ID.
+ * @space: its code.
+ * @rt: its runtime.
+ * @found: @rt is known.
+ * @rest: its runtime is not searched for so long once more, ns, and
+ * @next: not before.
+ * @seen: by address.
+ */
+struct golabels {
+	pid_t pid;
+	struct shstk_space *space;
+	struct shstk_goruntime rt;
+	bool found;
+	uint64_t rest;
+	uint64_t next;
+	struct seen seen[SEEN];
+};
+
+struct golabels *golabels_create(pid_t pid)
+{
+	struct golabels *all = calloc(1, sizeof(*all));
+
+	if (all)
+		all->pid = pid;
+	return all;
+}
+
+void golabels_destroy(struct golabels *all)
+{
+	if (!all)
+		return;
+	shstk_space_destroy(all->space);
+	free(all);
+}
+
+/* ---- searching ---- */
+
+static bool may_search(uint64_t *began)
+{
+	*began = now_ns(CLOCK_MONOTONIC);
+	return *began >= next_search;
+}
+
+static void searched(uint64_t began)
+{
+	uint64_t end = now_ns(CLOCK_MONOTONIC);
+
+	next_search = end + REST * (end - began);
+}
+
+/* In a program that begins there may be none yet; in another one it may not be read. */
+static bool find_runtime(struct golabels *all)
+{
+	uint64_t began;
+
+	if (all->found || !may_search(&began) || began < all->next)
+		return all->found;
+	all->rest = !all->rest ? MIN_REST : 2 * all->rest < MAX_REST ? 2 * all->rest : MAX_REST;
+	all->next = began + all->rest;
+	shstk_space_destroy(all->space);
+	all->space = NULL;
+	all->found = !shstk_space_create(perf_regs_arch(), &all->space) &&
+		     shstk_space_add_pid(all->space, all->pid) > 0 &&
+		     !shstk_goruntime_find(&all->rt, all->space, shstk_read_process, &all->pid);
+	searched(began);
+	return all->found;
+}
+
+static bool has(const struct shstk_gostack *stack, uint64_t place)
+{
+	return place > stack->lo && place <= stack->hi;
+}
+
+/* A goroutine and what it is to have. */
+struct wanted {
+	struct golabels *all;
+	uint64_t place;
+	uint64_t g;
+};
+
+static int compare(void *arg, const struct shstk_goroutine *g)
+{
+	struct wanted *w = arg;
+	struct shstk_gostack stack;
+
+	if (!shstk_goroutine_stack(&w->all->rt, g->g, &stack) || !has(&stack, w->place))
+		return 0;
+	w->g = g->g;
+	return 1;
+}
+
+static uint64_t search_all(struct golabels *all, uint64_t place)
+{
+	struct wanted w = { all, place, 0 };
+	uint64_t began;
+
+	if (!may_search(&began))
+		return 0;
+	shstk_goruntime_each(&all->rt, compare, &w);
+	searched(began);
+	return w.g;
+}
+
+/* ---- one goroutine ---- */
+
+/* @g, or what its thread runs, if the address is on that one's stack; or 0. */
+static uint64_t by_register(const struct golabels *all, uint64_t g, uint64_t place)
+{
+	struct shstk_gostack stack, current;
+
+	if (!shstk_goroutine_stack(&all->rt, g, &stack))
+		return 0;
+	if (has(&stack, place) && stack.current == g)
+		return g;
+	if (shstk_goroutine_stack(&all->rt, stack.current, &current) && has(&current, place))
+		return stack.current;
+	return has(&stack, place) ? g : 0;
+}
+
+static struct seen *slot_of(struct golabels *all, uint64_t g)
+{
+	return &all->seen[(g * 0x9e3779b97f4a7c15) >> 58];
+}
+
+/* As it was seen last: for one that is gone, as at the end of a program. */
+static struct seen *find_seen(struct golabels *all, uint64_t place)
+{
+	for (unsigned int i = 0; i < SEEN; i++)
+		if (all->seen[i].g && has(&all->seen[i].stack, place))
+			return &all->seen[i];
+	return NULL;
+}
+
+static int put_label(void *arg, const char *key, const char *value)
+{
+	struct seen *s = arg;
+	size_t klen = strlen(key) + 1, vlen = strlen(value) + 1;
+
+	if (klen + vlen > sizeof(s->labels) - s->size)
+		return 0;
+	memcpy(s->labels + s->size, key, klen);
+	memcpy(s->labels + s->size + klen, value, vlen);
+	s->size += klen + vlen;
+	return 0;
+}
+
+/* What the process says of @g now. */
+static struct seen *look_at(struct golabels *all, uint64_t g)
+{
+	struct shstk_goroutine it = { .g = g };
+	struct seen *s = slot_of(all, g);
+
+	s->g = 0;
+	if (!shstk_goroutine_stack(&all->rt, g, &s->stack))
+		return NULL;
+	s->g = g;
+	s->size = 0;
+	shstk_goroutine_find_labels(&all->rt, &it);
+	shstk_goroutine_labels(&all->rt, &it, put_label, s);
+	return s;
+}
+
+/* Whose stack the address is on, or NULL. */
+static struct seen *find_at(struct golabels *all, uint64_t g, uint64_t place)
+{
+	uint64_t found = by_register(all, g, place);
+	struct seen *old = found ? NULL : find_seen(all, place), *s;
+	struct shstk_gostack stack;
+
+	if (old) {
+		if (!shstk_goroutine_stack(&all->rt, old->g, &stack))
+			return old; /* it cannot be read any more */
+		found = has(&stack, place) ? old->g : 0;
+	}
+	if (!found)
+		found = search_all(all, place);
+	s = found ? look_at(all, found) : NULL;
+	return s && has(&s->stack, place) ? s : NULL;
+}
+
+size_t golabels_find(struct golabels *all, const struct golabels_hints *hints, char *buf)
+{
+	const struct seen *s = NULL;
+
+	if (!find_runtime(all))
+		return 0;
+	for (unsigned int i = 0; i < hints->nr && !s; i++)
+		s = find_at(all, hints->g, hints->places[i]);
+	if (!s)
+		return 0;
+	memcpy(buf, s->labels, s->size);
+	return s->size;
+}

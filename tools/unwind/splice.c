@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * splice.c - see splice.h.
+ */
+#include <string.h>
+
+#include "tools/unwind/splice.h"
+
+/* A callchain may lack one caller: of code that has not put its frame pointer there yet. */
+#define MAX_MISSING 1
+
+static enum shstk_gokind kind_of(const struct layout *layout, const struct unwound *s, size_t i)
+{
+	return layout_go_kind(layout, s->pcs[i] - !(s->marks[i] & SHSTK_MARK_PC));
+}
+
+/*
+ * The first frame whose caller may be on another stack; @stack->nr: there is none.
+ */
+static size_t find_switch(const struct layout *layout, const struct unwound *stack)
+{
+	size_t i;
+
+	for (i = 0; i < stack->nr; i++)
+		if (kind_of(layout, stack, i) == SHSTK_GO_SWITCH)
+			break;
+	return i;
+}
+
+/* Only code of Go from entry @from on, up to an outermost function. */
+static bool leads_to_root(const struct layout *layout, const struct callchain *chain, size_t from)
+{
+	size_t i;
+
+	if (from >= chain->nr ||
+	    layout_go_kind(layout, chain->ips[chain->nr - 1] - 1) != SHSTK_GO_OUTERMOST)
+		return false;
+	for (i = from; i < chain->nr; i++)
+		if (layout_go_kind(layout, chain->ips[i] - 1) == SHSTK_GO_NONE)
+			return false;
+	return true;
+}
+
+/* Are the entries up to @last those of the chain, which lacks @missing behind the first one? */
+static bool same_up_to(const struct callchain *chain, const struct unwound *stack, size_t last,
+		       size_t missing)
+{
+	size_t i;
+
+	for (i = missing + 1; i <= last; i++)
+		if (i - missing >= chain->nr || chain->ips[i - missing] != stack->pcs[i])
+			return false;
+	return last > missing;
+}
+
+/*
+ * Where in the chain the callers of the switch at @at are; 0: it has them not. What was
+ * called by the vdso's caller lies on the other stack: its frame pointer is the first one.
+ */
+static size_t find_callers(const struct layout *layout, const struct callchain *chain,
+			   const struct unwound *stack, size_t at)
+{
+	size_t missing;
+
+	for (missing = 0; missing <= MAX_MISSING; missing++)
+		if (same_up_to(chain, stack, at, missing))
+			return at - missing + 1;
+	if (chain->nr > 1 && at && kind_of(layout, stack, 0) == SHSTK_GO_NONE)
+		return 1;
+	return 0;
+}
+
+/*
+ * Was the switch only about to be made, or not necessary? A thread's own stack ends right
+ * behind it.
+ */
+static bool is_whole(const struct unwound *stack, size_t at)
+{
+	return stack->end == SHSTK_END_COMPLETE && stack->nr > at + 2;
+}
+
+bool splice_stack(const struct layout *layout, const struct callchain *chain, struct unwound *stack)
+{
+	size_t at = find_switch(layout, stack), from;
+
+	if (at == stack->nr || is_whole(stack, at))
+		return false;
+	from = find_callers(layout, chain, stack, at);
+	if (!from || !leads_to_root(layout, chain, from) ||
+	    chain->nr - from > stack->max - (at + 1)) {
+		if (stack->end == SHSTK_END_COMPLETE)
+			stack->end = SHSTK_END_BAD_STACK;
+		return false;
+	}
+	stack->nr = at + 1;
+	for (; from < chain->nr; from++) {
+		stack->marks[stack->nr] = 0;
+		stack->pcs[stack->nr++] = chain->ips[from];
+	}
+	stack->end = SHSTK_END_COMPLETE;
+	return true;
+}
+
+uint64_t splice_frame(const struct stack_copy *copy, unsigned int fp, unsigned int sp)
+{
+	uint64_t at = copy->regs->r[fp], from = copy->regs->r[sp], next;
+
+	while (!(at & 7) && at - from < copy->size && copy->size - (at - from) >= 8) {
+		memcpy(&next, copy->bytes + (at - from), 8);
+		if (!next || (next <= at && next >= from))
+			break;
+		at = next;
+	}
+	return at;
+}
