@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-// load - a program that does many things at once, for stacks to be taken of: deep and
-// shallow recursion, allocation, stacks that grow, sorting, the clock, channels, locks. Says
+// load [JOB...] - a program that does many things at once, but for those jobs, for stacks to be
+// taken of: deep and shallow recursion, allocation, stacks that grow, sorting, the clock, channels, locks. Says
 // its process ID when all of it runs, and goes on until its input ends; then it leaves a core
 // file or prints all goroutines, if the input says so.
 package main
@@ -126,6 +126,9 @@ func main() {
 	}
 	for i, f := range calls {
 		work[fmt.Sprint("call", i)] = f
+	}
+	for _, name := range os.Args[1:] {
+		delete(work, name)
 	}
 	var started sync.WaitGroup
 	started.Add(len(work))

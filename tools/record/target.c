@@ -21,6 +21,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "tools/elf/golang.h"
 #include "tools/inject/agent/ring.h"
 #include "tools/proc/path.h"
 #include "tools/record/target.h"
@@ -214,6 +215,20 @@ const char *target_reason(const char *name)
 	int status;
 
 	return find_executable(name, path) ? NULL : path_reason(path, &status);
+}
+
+bool target_go_calls_c(const char *name)
+{
+	char path[PATH_MAX];
+	bool ret;
+	int fd;
+
+	fd = find_executable(name, path) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ret = golang_calls_c(fd);
+	close(fd);
+	return ret;
 }
 
 bool target_gains(const char *name)

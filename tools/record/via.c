@@ -127,6 +127,8 @@ static const char *no_copies(const struct record_opts *o)
 
 	if (o->wall)
 		return "with --wall each switch of threads would copy a stack";
+	if (target_go_calls_c(*o->command))
+		return "what Go calls in C is on another stack than the goroutine";
 	if (backend_perf_probe(o, &user_only, err, sizeof(err)))
 		return err;
 	return user_only ? "kernel.perf_event_paranoid hides the time in the kernel" : NULL;

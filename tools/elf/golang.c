@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * golang.c - see golang.h.
+ */
+#include <gelf.h>
+#include <libelf.h>
+#include <string.h>
+
+#include "tools/elf/golang.h"
+
+/* Which Go made it, is in a section of its own, in stripped programs too. */
+static bool is_go(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	const char *name;
+	size_t names;
+	GElf_Shdr head;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return false;
+	while ((section = elf_nextscn(elf, section))) {
+		name = gelf_getshdr(section, &head) ? elf_strptr(elf, names, head.sh_name) : NULL;
+		if (name && !strcmp(name, ".go.buildinfo"))
+			return true;
+	}
+	return false;
+}
+
+/* Position-independent programs without C have a loader, but need nothing of it. */
+static bool needs_libraries(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	Elf_Data *data;
+	GElf_Shdr head;
+	GElf_Dyn dyn;
+
+	while ((section = elf_nextscn(elf, section))) {
+		if (!gelf_getshdr(section, &head) || head.sh_type != SHT_DYNAMIC)
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 0; data && gelf_getdyn(data, i, &dyn); i++)
+			if (dyn.d_tag == DT_NEEDED)
+				return true;
+	}
+	return false;
+}
+
+bool golang_calls_c(int fd)
+{
+	bool ret = false;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf)
+		ret = is_go(elf) && needs_libraries(elf);
+	elf_end(elf);
+	return ret;
+}
