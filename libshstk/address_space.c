@@ -25,6 +25,8 @@ struct shstk_space {
 	int32_t go_tls; /* see struct view */
 	shstk_debug_fn debug;
 	void *debug_arg;
+	shstk_shape_fn shape;
+	void *shape_arg;
 };
 
 /* Whom to ask for more about a file. */
@@ -222,6 +224,12 @@ SHSTK_API void shstk_space_set_debug(struct shstk_space *space, shstk_debug_fn f
 {
 	space->debug = find;
 	space->debug_arg = arg;
+}
+
+SHSTK_API void shstk_space_set_shapes(struct shstk_space *space, shstk_shape_fn find, void *arg)
+{
+	space->shape = find;
+	space->shape_arg = arg;
 }
 
 /* @path: what it is known by, which may differ from what was opened. */
@@ -517,6 +525,8 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 		.find = find,
 		.is_code = is_code,
 		.arg = space,
+		.shape = space->shape,
+		.shape_arg = space->shape_arg,
 	};
 	if (space->m == &machine_arm64 && !v.pac_mask)
 		v.pac_mask = ~((1ull << 48) - 1); /* 48-bit addresses */

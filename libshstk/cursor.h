@@ -19,6 +19,8 @@
  * @find: the module that has an address, or NULL.
  * @is_code: may the address be executed?
  * @arg: for @find and @is_code.
+ * @shape: tells of frames of code that no file describes, or NULL,
+ * @shape_arg: for it.
  */
 struct view {
 	const struct machine *m;
@@ -31,6 +33,8 @@ struct view {
 	struct module *(*find)(void *arg, uint64_t pc);
 	bool (*is_code)(void *arg, uint64_t pc);
 	void *arg;
+	shstk_shape_fn shape;
+	void *shape_arg;
 };
 
 /**

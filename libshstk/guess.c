@@ -5,6 +5,8 @@
  * over from earlier calls, so no guess ends a trace: a rule does, or a frame record
  * of zeros where the code says that it keeps one. See guess.h.
  */
+#include <errno.h>
+
 #include "cursor.h"
 #include "epilogue.h"
 #include "guess.h"
@@ -14,6 +16,8 @@
 #define STUB_MAX 6
 /* Words of the stack in which the start of the program is looked for. */
 #define START_WORDS 32
+/* Bytes for arguments that do not fit into registers: 255 of Java's. */
+#define ROOM_MAX 4096
 
 /* A call to where no code is: its caller's call just happened. */
 static int guess_wild_call(const struct view *v, struct cursor *c)
@@ -237,6 +241,22 @@ static bool keeps_record(const struct view *v, const struct cursor *c, struct mo
 			      (void *)v->m);
 }
 
+/*
+ * An interpreter that was called by compiled code may have made room for arguments below its
+ * caller's frame, and notes below its record where that ends. What is compiled needs it.
+ */
+static own_stack uint64_t called_from(const struct view *v, uint64_t at, uint64_t ra, uint64_t sp)
+{
+	struct shstk_frame_shape shape = { .size = sizeof(shape) };
+	struct module *mod = v->shape ? v->find(v->arg, ra - 1) : NULL;
+	uint64_t noted;
+
+	if (!mod || mod->img.nload || v->shape(v->shape_arg, ra, false, &shape) ||
+	    cursor_read(v, at - 8, &noted))
+		return sp;
+	return noted >= sp && noted - sp < ROOM_MAX && noted % 8 == 0 ? noted : sp;
+}
+
 /* A frame record: the caller's fp, then the return address. */
 static int guess_record(const struct view *v, struct cursor *c, struct module *mod)
 {
@@ -264,7 +284,7 @@ static int guess_record(const struct view *v, struct cursor *c, struct module *m
 	 * lay frames out that do not grow.
 	 */
 	if (!m->record_low)
-		cursor_set(&next, m->sp, at + 16);
+		cursor_set(&next, m->sp, called_from(v, at, ra, at + 16));
 	else
 		cursor_set(&next, m->sp, next_fp > fp ? next_fp : fp + 16);
 	err = cursor_leave(v, c, &next, ra);
@@ -330,6 +350,48 @@ static own_stack int guess_leaf(const struct view *v, struct cursor *c, step_fn 
 	if (!v->m->ra_in_reg)
 		return -SHSTK_END_NO_RULE;
 	return scratch_call(sizeof(struct leaf_room), guess_leaf_in, &leaf);
+}
+
+/* Does a frame record lie at the caller's fp, and the next one further out? */
+static bool is_record(const struct view *v, const struct cursor *c)
+{
+	uint64_t fp = cursor_reg(c, v->m->fp), next;
+
+	return cursor_knows(c, v->m->fp) && fp >= cursor_reg(c, v->m->sp) &&
+	       !cursor_read(v, fp + v->m->record_off, &next) && next > fp;
+}
+
+/*
+ * Somebody knows such code. What it returns to must be behind a call, as far as that
+ * can be told: be described, or known too, or have a frame record.
+ */
+static own_stack int guess_shape(const struct view *v, struct cursor *c)
+{
+	struct shstk_frame_shape shape = { .size = sizeof(shape) };
+	struct cursor next = *c;
+	struct module *mod;
+	uint64_t rule, ra;
+	int err = v->shape(v->shape_arg, cursor_reg(c, REG_PC), c->exact, &shape);
+
+	if (err == -ENOENT)
+		return -SHSTK_END_NO_RULE;
+	if (err || shape.cfa < 8 || shape.cfa % 8 || shape.cfa >= RULE_CFA_MAX)
+		return -SHSTK_END_BAD_RULE;
+	rule = RULE_SP | RULE_CFA(shape.cfa) | RULE_RA_SAVED | RULE_RA_AT(-8);
+	if (shape.fp_saved)
+		rule |= RULE_FP_SAVED | RULE_FP_AT(-16);
+	next.guessed = true;
+	err = cursor_step_rule(v, &next, rule);
+	if (err)
+		return err;
+	ra = cursor_reg(&next, REG_PC);
+	mod = v->find(v->arg, ra - 1);
+	if (!is_after_call(v, ra) || (!(mod && mod->img.nload) && !is_record(v, &next) &&
+				      v->shape(v->shape_arg, ra, false, NULL)))
+		return -SHSTK_END_BAD_RULE;
+	*c = next;
+	cursor_guessed(c);
+	return 0;
 }
 
 /* Is this where the kernel starts the program, and nothing describes it? */
@@ -398,6 +460,11 @@ int guess_caller(const struct view *v, struct cursor *c, struct module *mod, ste
 	}
 	if (c->innermost && !v->is_code(v->arg, pc))
 		return guess_wild_call(v, c);
+	if (v->shape && mod && !mod->img.nload && !v->m->ra_in_reg) {
+		err = guess_shape(v, c);
+		if (err != -SHSTK_END_NO_RULE)
+			return err;
+	}
 	err = guess_leaf(v, c, step);
 	if (err == -SHSTK_END_NO_RULE)
 		err = guess_record(v, c, mod);

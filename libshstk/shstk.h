@@ -612,6 +612,43 @@ SHSTK_API int shstk_space_add_image(struct shstk_space *space, const void *image
 SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start, uint64_t end);
 
 /**
+ * struct shstk_frame_shape - a frame of code that no file describes
+ * @size: sizeof(struct shstk_frame_shape), set by the caller.
+ * @cfa: bytes from the stack pointer to behind the return address.
+ * @fp_saved: the caller's frame pointer lies below the return address.
+ */
+struct shstk_frame_shape {
+	uint32_t size;
+	uint32_t cfa;
+	uint32_t fp_saved;
+};
+
+/**
+ * typedef shstk_shape_fn - tell what a frame looks like
+ * @arg: the argument given to shstk_space_set_shapes().
+ * @pc: program counter, or a return address, in memory that was added by
+ *	shstk_space_add_code().
+ * @exact: @pc is where the thread stopped, no return address.
+ * @ret: receives the shape, or NULL: only asked whether @pc is known.
+ *
+ * Must return to its caller: it may not longjmp or throw.
+ *
+ * Return: 0; -ENOENT: not known, frame pointers are followed; -ESRCH: no frame pointers are
+ * kept there either.
+ */
+typedef int (*shstk_shape_fn)(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret);
+
+/**
+ * shstk_space_set_shapes() - who knows frames of code that no file describes
+ * @space: the space.
+ * @find: called for each frame of such code; NULL: nothing is called.
+ * @arg: passed to @find; must live as long as @space.
+ *
+ * What it says is verified as far as can be, and the entries carry SHSTK_MARK_GUESS.
+ */
+SHSTK_API void shstk_space_set_shapes(struct shstk_space *space, shstk_shape_fn find, void *arg);
+
+/**
  * shstk_space_add_pid() - add all that a process has mapped
  * @space: the space; modules it has are kept.
  * @pid: process ID. Reading it needs ptrace access (PTRACE_MODE_READ).

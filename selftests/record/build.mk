@@ -27,6 +27,12 @@ $(RECORD_B)/deep: selftests/record/deep.c
 $(RECORD_B)/deep-fp: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -fno-omit-frame-pointer -DFEW -o $@ $<
+$(RECORD_B)/libjvm.so: selftests/record/jvm.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -Wl,-soname,libjvm.so -o $@ $<
+$(RECORD_B)/jit: selftests/record/jit.c $(RECORD_B)/libjvm.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
 $(RECORD_B)/truth: selftests/record/truth.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -55,7 +61,7 @@ $(RECORD_B)/install_test: selftests/record/install_test all
 	$(Q)cp $< $@
 
 $(RECORD_B)/copies_test: selftests/record/copies_test selftests/offline/common.py \
-		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp all
+		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit all
 	$(Q)cp $< selftests/offline/common.py $(@D)/
 
 $(RECORD_B)/attach_test: selftests/record/attach_test selftests/offline/common.py \

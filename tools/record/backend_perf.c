@@ -300,6 +300,11 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
 			(unsigned long long)(c.truncated - more.cut - more.beyond),
 			(unsigned long long)c.samples);
+	/* Some are always there: in code that was replaced, in the middle of a change. */
+	if (more.java > c.samples / 50)
+		complain(
+			"%llu of these are Java's: start it with -XX:+PreserveFramePointer, and they are whole",
+			(unsigned long long)more.java);
 	if (more.unwritten)
 		complain("%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
 	if (more.compat)

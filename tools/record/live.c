@@ -16,6 +16,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1
@@ -196,6 +197,15 @@ static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const str
 	return shstk_symproc_add(proc, &info) == -ENOMEM ? -ENOMEM : 0;
 }
 
+static int read_memory(void *arg, pid_t pid, uint64_t addr, void *buf, size_t size)
+{
+	struct iovec here = { buf, size }, there = { (void *)(uintptr_t)addr, size };
+	ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+
+	(void)arg;
+	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
+}
+
 static uint64_t find_vdso_size(void)
 {
 	uint64_t size = 0, vdso = getauxval(AT_SYSINFO_EHDR);
@@ -217,7 +227,13 @@ struct live *live_create(void)
 
 	if (!live)
 		return NULL;
-	live->files = (struct layout_files){ perf_regs_arch(), live, add_code, add_names };
+	live->files = (struct layout_files){
+		.arch = perf_regs_arch(),
+		.arg = live,
+		.add = add_code,
+		.name = add_names,
+		.read = read_memory,
+	};
 	live->vdso_size = find_vdso_size();
 	return live;
 }

@@ -79,13 +79,15 @@ static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
 	return false;
 }
 
-static void count_end(struct perf_drain *d, int end)
+static void count_end(struct perf_drain *d, const struct process *p, int end)
 {
 	if (end == SHSTK_END_COMPLETE)
 		return;
 	d->counts.truncated++;
 	d->more.cut += end == SHSTK_END_CAPACITY;
 	d->more.beyond += end == SHSTK_END_READ;
+	d->more.java += end != SHSTK_END_CAPACITY && end != SHSTK_END_READ &&
+			layout_has_jit(p->layout);
 }
 
 static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc *proc,
@@ -115,7 +117,7 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 	t->process->sampled = true;
 	d->counts.samples++;
 	d->counts.weight += values[1];
-	count_end(d, s->note ? SHSTK_END_COMPLETE : s->end);
+	count_end(d, t->process, s->note ? SHSTK_END_COMPLETE : s->end);
 	return shstk_profile_add(d->profile, &sample);
 }
 

@@ -43,6 +43,7 @@ struct perf_record_opts {
  * @beyond: stacks that go on behind what was copied.
  * @continued: others, with what the thread had there before.
  * @chained: stacks with what the kernel's callchain has behind the copy.
+ * @java: stacks of HotSpot's processes that end at code without unwind information.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @throttled: times that the kernel held the event back.
  * @unwritten: 0, or a negative errno: the perf.data file is not complete.
@@ -53,6 +54,7 @@ struct perf_counts {
 	uint64_t beyond;
 	uint64_t continued;
 	uint64_t chained;
+	uint64_t java;
 	uint64_t compat;
 	uint64_t throttled;
 	int unwritten;

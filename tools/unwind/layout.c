@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libshstk/address_space.h"
+#include "tools/unwind/jit.h"
 #include "tools/unwind/layout.h"
 
 #define MAX_MAPS 65536
@@ -20,6 +21,7 @@
  * @nr: see @maps.
  * @max: see @maps.
  * @space: what is unwound with; NULL until it is needed.
+ * @jit: what is known of code that is made at run time; NULL: nothing.
  * @ends: how complete stacks ended, innermost entry first; 0: none,
  * @nr_ends: so many were found so far.
  */
@@ -30,6 +32,7 @@ struct layout {
 	size_t nr;
 	size_t max;
 	struct shstk_space *space;
+	struct jit *jit;
 	uint64_t ends[MAX_ENDS][LAYOUT_OUTERMOST];
 	unsigned int nr_ends;
 };
@@ -66,6 +69,7 @@ void layout_put(struct layout *layout)
 		free(layout->maps[i].path);
 	free(layout->maps);
 	shstk_space_destroy(layout->space);
+	jit_destroy(layout->jit);
 	free(layout);
 }
 
@@ -183,6 +187,21 @@ bool layout_has(const struct layout *layout, uint64_t addr)
 	return false;
 }
 
+int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size)
+{
+	const struct layout_files *files = layout->files;
+
+	return files->read(files->arg, pid, addr, buf, size);
+}
+
+bool layout_has_jit(const struct layout *layout)
+{
+	for (size_t i = 0; i < layout->nr; i++)
+		if (jit_is_known(&layout->maps[i]))
+			return true;
+	return false;
+}
+
 int layout_arch(const struct layout *layout)
 {
 	return layout->files->arch;
@@ -193,12 +212,26 @@ bool layout_empty(const struct layout *layout)
 	return !layout->nr;
 }
 
+/* The process makes code at run time, in a way that is known. */
+static int add_jit(struct layout *layout)
+{
+	if (layout->jit || !layout->files->read || layout->files->arch != SHSTK_ARCH_X86)
+		return 0;
+	layout->jit = jit_create();
+	if (!layout->jit)
+		return -ENOMEM;
+	shstk_space_set_shapes(layout->space, jit_shape, layout->jit);
+	return 0;
+}
+
 /* To the modules that are unwound with. */
 static int add_code(struct layout *layout, pid_t pid, const struct layout_map *map)
 {
 	const struct layout_files *files = layout->files;
 	int err = files->add(files->arg, pid, layout->space, map);
 
+	if (jit_is_known(map) && add_jit(layout))
+		return -ENOMEM;
 	if (err && err != -ENOMEM)
 		err = shstk_space_add_code(layout->space, map->start, map->end);
 	return err;
@@ -294,6 +327,8 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 		if (err)
 			return err;
 	}
+	if (layout->jit)
+		jit_begin(layout->jit, pid, layout);
 	memset(ret->marks, 0, ret->max);
 	nr = shstk_unwind(layout->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
 			  &info);

@@ -46,6 +46,8 @@ struct layout_map {
  * @arg: for the functions.
  * @add: adds the code of a mapping of process @pid to a space. Returns 0, -ENOMEM, or
  *	another negative errno: it is taken as code that no file describes.
+ * @read: reads memory of process @pid, all of it or nothing. Returns 0 or a negative errno.
+ *	NULL: there is no process any more.
  * @name: adds a mapping to those that addresses are named by. Returns 0 or -ENOMEM.
  */
 struct layout_files {
@@ -53,6 +55,7 @@ struct layout_files {
 	void *arg;
 	int (*add)(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map);
 	int (*name)(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *map);
+	int (*read)(void *arg, pid_t pid, uint64_t addr, void *buf, size_t size);
 };
 
 struct layout;
@@ -86,6 +89,12 @@ int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map);
 
 /* Is the address in one of the mappings? */
 bool layout_has(const struct layout *layout, uint64_t addr);
+
+/* Reads memory of process @pid, which has that layout. Returns 0 or a negative errno. */
+int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size);
+
+/* Does it make code of a kind that is known (jit.h)? */
+bool layout_has_jit(const struct layout *layout);
 
 /* enum shstk_arch of the program. */
 int layout_arch(const struct layout *layout);

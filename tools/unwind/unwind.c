@@ -629,7 +629,12 @@ static int run(struct unwind *u)
 	err = choose_event(u);
 	if (err)
 		return err;
-	u->files = (struct layout_files){ u->pd->arch, u, add_code, add_names };
+	u->files = (struct layout_files){
+		.arch = u->pd->arch,
+		.arg = u,
+		.add = add_code,
+		.name = add_names,
+	};
 	err = images_init(&u->images, u->sysroot);
 	if (err) {
 		complain("cannot open folder %s: %s", u->sysroot, strerror(-err));

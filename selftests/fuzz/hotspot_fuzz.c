@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hotspot_fuzz.c - any bytes as code of HotSpot: nothing outside is read, and frames are
+ * such as can be.
+ *
+ * The first two bytes of an input say where the address is, the third how it is meant.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/unwind/hotspot.h"
+
+static volatile bool sink;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hotspot_frame frame = { 0 };
+	uint8_t *code;
+	size_t at;
+
+	if (size < 4)
+		return 0;
+	/* Of its own, and as large as it is: what is read behind it is noticed. */
+	size -= 3;
+	code = malloc(size);
+	if (!code)
+		return 0;
+	memcpy(code, data + 3, size);
+	at = (data[0] | data[1] << 8) % (size + 1);
+	if (hotspot_find(code, size, at, data[2] & 1, &frame) == HOTSPOT_FRAME &&
+	    (frame.cfa < 8 || frame.cfa % 8 || (frame.fp_saved && frame.cfa < 16)))
+		abort();
+	sink = hotspot_after_call(code, at);
+	free(code);
+	return 0;
+}

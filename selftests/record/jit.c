@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * jit.c - makes code at run time whose frames are like those of HotSpot, the Java virtual
+ * machine, and runs it: three methods that call each other, and one that works.
+ *
+ *   jit MILLISECONDS     of its own CPU time
+ *
+ * They use the frame pointer for something else. That a library of the name of HotSpot's
+ * is there makes the recorder look at the code.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define ROOM 8192
+#define GAP 40 /* bytes of hlt between methods */
+
+int jvm(void);
+
+/* Code that is being written. */
+struct writer {
+	uint8_t *code;
+	size_t at;
+};
+
+static void put(struct writer *w, const void *bytes, size_t size)
+{
+	memcpy(w->code + w->at, bytes, size);
+	w->at += size;
+}
+
+static void put32(struct writer *w, uint32_t value)
+{
+	put(w, &value, sizeof(value));
+}
+
+/* add or sub of the stack pointer: in the short form where that is possible. */
+static void put_size(struct writer *w, uint8_t code, uint32_t size, int wide)
+{
+	const uint8_t bytes[] = { 0x48, wide || size > 127 ? 0x81 : 0x83, code, size };
+
+	put(w, bytes, bytes[1] == 0x81 ? 3 : 4);
+	if (bytes[1] == 0x81)
+		put32(w, size);
+}
+
+/* mov $...,%ebp */
+static void spoil(struct writer *w)
+{
+	put(w, "\xbd\x34\x12\x00\x00", 5);
+}
+
+static void put_end(struct writer *w, uint32_t size)
+{
+	if (size)
+		put_size(w, 0xc4, size, 0);
+	put(w, "\x5d\xc3", 2);
+	w->at += GAP;
+}
+
+/* The one that works calls nothing. */
+static size_t write_leaf(struct writer *w, uint32_t size)
+{
+	size_t start = w->at;
+
+	put_size(w, 0xec, size, 1);
+	if (size == 8)
+		put(w, "\x48\x89\x2c\x24", 4);
+	else
+		put(w, (uint8_t[]){ 0x48, 0x89, 0x6c, 0x24, size - 8 }, 5);
+	spoil(w);
+	/* mov $...,%ecx; 1: dec %ecx; jnz 1b */
+	put(w, "\xb9", 1);
+	put32(w, 2000000);
+	put(w, "\xff\xc9\x75\xfc", 4);
+	put_end(w, size - 8);
+	return start;
+}
+
+static size_t write_caller(struct writer *w, uint32_t size, size_t callee)
+{
+	size_t start = w->at;
+
+	put(w, "\x89\x84\x24\x00\xc0\xfe\xff\x55", 8);
+	put_size(w, 0xec, size, 0);
+	spoil(w);
+	put(w, "\xe8", 1);
+	put32(w, callee - (w->at + 4));
+	put_end(w, size);
+	return start;
+}
+
+static __attribute__((noinline)) void run_code(void (*code)(void))
+{
+	code();
+	__asm__ volatile("" ::: "memory");
+}
+
+static double used(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
+}
+
+int main(int argc, char **argv)
+{
+	double end = argc > 1 ? atof(argv[1]) : 1000;
+	struct writer w = { 0 };
+	size_t entry[2];
+
+	w.code = mmap(NULL, ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	if (w.code == MAP_FAILED || jvm()) {
+		perror("mmap");
+		return 1;
+	}
+	memset(w.code, 0xf4, ROOM);
+	for (int i = 0; i < 2; i++) {
+		entry[i] = write_leaf(&w, i ? 8 : 40);
+		entry[i] = write_caller(&w, 16, entry[i]);
+		entry[i] = write_caller(&w, 1000, entry[i]);
+		entry[i] = write_caller(&w, 48, entry[i]);
+	}
+	while (used() < end)
+		for (int i = 0; i < 2; i++)
+			run_code((void (*)(void))(uintptr_t)(w.code + entry[i]));
+	return 0;
+}
