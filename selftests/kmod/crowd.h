@@ -69,6 +69,7 @@ struct crowd {
 	volatile pid_t victim[CROWD_SLOTS];
 	volatile unsigned long ssp[CROWD_SLOTS];
 	volatile unsigned long share; /* of time to work, percent; 0: all */
+	volatile bool without; /* shadow stacks: some kinds do without them */
 };
 
 static struct crowd *crowd;
@@ -203,12 +204,12 @@ static void __attribute__((noreturn)) crowd_fork_to(void (*run)(int), int slot, 
 }
 
 /* The frame that turns the shadow stack on must not return. */
-#define CROWD_ON(...)                     \
-	do {                              \
-		if (ss_enable(SS_ENABLE)) \
-			_exit(1);         \
-		__VA_ARGS__;              \
-		crowd_exit(0);            \
+#define CROWD_ON(...)                                        \
+	do {                                                 \
+		if (!crowd->without && ss_enable(SS_ENABLE)) \
+			_exit(1);                            \
+		__VA_ARGS__;                                 \
+		crowd_exit(0);                               \
 	} while (0)
 
 static void crowd_exits(int slot)

@@ -2,7 +2,7 @@
 /*
  * reload_test.c - load and unload modules under load
  *
- *   reload_test COUNT MICROSECONDS SHARE MODULE.ko...
+ *   reload_test COUNT MICROSECONDS SHARE [SHSTK] MODULE.ko...
  *
  * Meanwhile processes on shadow stacks run, are stormed by signals, execute
  * themselves, violate, and make random control calls; another opens /dev/shstk
@@ -15,6 +15,9 @@
  * which nothing of a module runs but what began before. For guests in which that is
  * long, the processes work in bursts, SHARE percent of the time (crowd.h), and each
  * load and unload begins in one; 0 is all the time.
+ *
+ * With SHSTK, the command, no shadow stacks are needed: the processes run without, and
+ * it loads unwind rules for them each time, by which callchains are served then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +30,11 @@
 #include "need.h"
 #include "number.h"
 #include "sampler.h"
+#include "linux/shstk_rules.h"
 
 /* Callchains that shstk_perf has served since it was loaded; so many each time. */
 #define SERVED "/sys/module/shstk_perf/chains/served"
+#define SERVED_RULES "/sys/module/shstk_perf/chains/served_rules"
 #define ENOUGH 20
 #define PATIENCE 60000 /* tries; only when all is lost they are used up */
 
@@ -38,34 +43,50 @@ static const enum crowd_kind kinds[] = {
 };
 
 static struct {
-	volatile unsigned long opened, traced;
+	volatile unsigned long opened, answered;
 } * asked;
+
+static const char *shstk;
+
+static bool trace(int dev, pid_t pid)
+{
+	struct shstk_ioc_thread thread[4];
+	uint64_t entry[4 * 64];
+	int fd = syscall(SYS_pidfd_open, pid, 0);
+	struct shstk_ioc_trace arg = {
+		.pidfd = fd,
+		.max_entries = 64,
+		.max_threads = 4,
+		.threads = (uintptr_t)thread,
+		.entries = (uintptr_t)entry,
+	};
+	bool ok = !ioctl(dev, SHSTK_IOC_TRACE, &arg);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool list_rules(int dev)
+{
+	struct shstk_rules_list arg = { 0 };
+
+	return !ioctl(dev, SHSTK_RULES_LIST, &arg);
+}
 
 /* With the module or without: any answer will do, a crash will not. */
 static void __attribute__((noreturn)) ask_device(void)
 {
-	struct shstk_ioc_thread thread[4];
-	uint64_t entry[4 * 64];
-
 	for (unsigned int i = 0;; i++) {
 		int slot = i % (sizeof(kinds) / sizeof(*kinds));
-		int fd = syscall(SYS_pidfd_open, crowd->victim[slot], 0);
-		int dev = open("/dev/shstk", O_RDWR | O_CLOEXEC);
-		struct shstk_ioc_trace trace = {
-			.pidfd = fd,
-			.max_entries = 64,
-			.max_threads = 4,
-			.threads = (uintptr_t)thread,
-			.entries = (uintptr_t)entry,
-		};
+		int dev = open(shstk ? SHSTK_RULES_DEVICE : "/dev/shstk", O_RDWR | O_CLOEXEC);
 
 		if (dev >= 0) {
 			asked->opened++;
-			asked->traced += !ioctl(dev, SHSTK_IOC_TRACE, &trace);
+			asked->answered += shstk ? list_rules(dev) :
+						   trace(dev, crowd->victim[slot]);
 			close(dev);
 		}
-		if (fd >= 0)
-			close(fd);
 		crowd_rest();
 		usleep(500);
 	}
@@ -87,7 +108,7 @@ static void await_burst(void)
 static int await_use(unsigned long opened, long *ret)
 {
 	for (int tries = 0; tries < PATIENCE; tries++) {
-		*ret = read_number(SERVED);
+		*ret = read_number(shstk ? SERVED_RULES : SERVED);
 		if (*ret >= ENOUGH && asked->opened != opened)
 			return 0;
 		usleep(1000);
@@ -124,6 +145,24 @@ static int load(const char *path)
 	return ret;
 }
 
+static bool is_module(const char *path)
+{
+	const char *end = strrchr(path, '.');
+
+	return end && !strcmp(end, ".ko");
+}
+
+/* This program's own, and so the processes'. */
+static int load_rules(void)
+{
+	char command[512];
+
+	if (!shstk)
+		return 0;
+	snprintf(command, sizeof(command), "%s rules load -q /proc/%d/exe", shstk, getpid());
+	return system(command) ? -EIO : 0;
+}
+
 /* Busy is an answer: a program may be inside. */
 static int unload(const char *path)
 {
@@ -156,17 +195,25 @@ int main(int argc, char **argv)
 	unsigned int samples = 0;
 	struct sampler sampler;
 	pid_t pid[KINDS + 1];
-	int count, done, ret = 0;
+	int count, done, first = 4, ret = 0;
 	double begin;
 
 	crowd_main(argc, argv);
 	if (argc < 5) {
-		fprintf(stderr, "usage: %s COUNT MICROSECONDS SHARE MODULE.ko...\n", argv[0]);
+		fprintf(stderr, "usage: %s COUNT MICROSECONDS SHARE [SHSTK] MODULE.ko...\n",
+			argv[0]);
 		return KSFT_FAIL;
 	}
-	need_shadow_stacks();
+	if (!is_module(argv[4]))
+		shstk = argv[4];
+	else
+		need_shadow_stacks();
+	/* Libraries may come along with the command. */
+	while (first < argc && !is_module(argv[first]))
+		first++;
 	count = atoi(argv[1]);
 	crowd_init();
+	crowd->without = shstk;
 	crowd->share = atoi(argv[3]);
 	asked = mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
@@ -185,13 +232,15 @@ int main(int argc, char **argv)
 	hurry(true);
 	for (done = 0; done < count && !ret; done++) {
 		opened = asked->opened;
-		for (int i = 4; i < argc && !ret; i++)
+		for (int i = first; i < argc && !ret; i++)
 			ret = load(argv[i]);
+		if (!ret)
+			ret = load_rules();
 		if (!ret)
 			ret = await_use(opened, &n);
 		chains += n;
 		sampler_drain(&sampler, count_sample, &samples);
-		for (int i = argc - 1; i >= 4 && !ret; i--)
+		for (int i = argc - 1; i >= first && !ret; i--)
 			ret = unload(argv[i]);
 		if (done % 10 == 9)
 			ksft_print_msg("%d times in %.1f s\n", done + 1, crowd_now() - begin);
@@ -207,7 +256,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < KINDS; i++)
 		ksft_print_msg("%s: %lu times\n", crowd_names[kinds[i]], crowd->done[kinds[i]]);
 	ksft_test_result(asked->opened > 0,
-			 "the device was asked meanwhile: opened %lu times, %lu traces\n",
-			 asked->opened, asked->traced);
+			 "the device was asked meanwhile: opened %lu times, %lu answers\n",
+			 asked->opened, asked->answered);
 	ksft_finished();
 }
