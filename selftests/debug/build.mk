@@ -16,6 +16,7 @@
 #                   of the guest's clock (60)
 
 DEBUG_SECONDS ?= 30
+DEBUG_CHAINS ?= 3000
 
 debug-kernel: debug-kernel-arm64 debug-kernel-x86
 
@@ -31,7 +32,7 @@ debug_modules = $(patsubst %,$(B)/kmod/debug-$(1)/%.ko,shstk shstk_perf)
 debug_shstk_arm64 := $(B)/selftests/record/arm64/shstk
 debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz $(debug_shstk_$(1)) \
-	$(foreach t,perf device race hostile reload rules,$(call debug_test,$(1),$(t)))
+	$(foreach t,perf device race hostile reload rules stall last,$(call debug_test,$(1),$(t)))
 
 # 5-level page tables make KASAN's shadow of the addresses too large.
 debug_run_arm64 := selftests/guest/run arm64-7.2 --slack 4
@@ -46,6 +47,12 @@ $(B)/guest/leak/leak.ko: selftests/guest/leak.c $(SHSTK_CACHE)/debug-arm64/done
 	$(Q)cp $< $(@D)/ && echo 'obj-m := leak.o' >$(@D)/Kbuild
 	$(call say,KBUILD,$@)$(MAKE) -s -C $(SHSTK_CACHE)/debug-arm64/linux ARCH=arm64 \
 		CROSS_COMPILE=$(ARM64) M=$(CURDIR)/$(@D) modules
+
+debug_nmi := $(B)/selftests/kmod/nmi/debug-x86/shstk_nmi.ko
+$(debug_nmi): selftests/kmod/nmi/shstk_nmi.c $(SHSTK_CACHE)/debug-x86/done
+	@mkdir -p $(@D)
+	$(Q)cp $< $(@D)/ && echo 'obj-m := shstk_nmi.o' >$(@D)/Kbuild
+	$(call say,KBUILD,$@)$(MAKE) -s -C $(SHSTK_CACHE)/debug-x86/linux M=$(CURDIR)/$(@D) modules
 
 # Lost memory has to be seen, where it was lost. Last: a scan may miss some of it.
 run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(call debug_test,arm64,device)
@@ -67,16 +74,18 @@ debug_arm64 = $(call debug_run,arm64) --cpus $(1) --out $(B)/guest/debug-arm64-$
 run-debug-arm64: run-debug-leak $(call debug_needs,arm64)
 	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
 
-# Unwind rules on two CPUs, and all that needs shadow stacks in Bochs. No NMIs: this
-# kernel's own stacks are by frame pointers, of which it complains in some of them.
+# Unwind rules, NMIs and reloading on two CPUs, and all that needs shadow stacks in Bochs.
 debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-x86-2 \
-	$(B)/kmod/debug-x86/shstk_perf.ko \
-	'rules=$(call debug_test,x86,rules) $(debug_shstk_x86)'
+	$(B)/kmod/debug-x86/shstk_perf.ko $(debug_nmi) \
+	'nmi=$(call debug_test,x86,nmi) $(DEBUG_CHAINS) 2000 $(debug_shstk_x86)' -shstk_nmi \
+	'rules=$(call debug_test,x86,rules) $(debug_shstk_x86)' -shstk_perf \
+	'reload=$(call debug_test,x86,reload) 3 2000 30 $(debug_shstk_x86) $(B)/kmod/debug-x86/shstk_perf.ko'
 debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-x86-bochs \
-	$(call debug_modules,x86) perf=$(call debug_test,x86,perf) \
-	device=$(call debug_test,x86,device) 'race=$(call debug_test,x86,race) 15' \
+	$(call debug_modules,x86) $(foreach t,perf device stall last,\
+	$(t)=$(call debug_test,x86,$(t))) 'race=$(call debug_test,x86,race) 15' \
+	'fuzz=$(B)/selftests/kmod/x86/device_fuzz 0.2' \
 	'hostile=$(call debug_test,x86,hostile) $(call debug_modules,x86)'
-run-debug-x86: $(call debug_needs,x86)
+run-debug-x86: $(call debug_needs,x86) $(debug_nmi) $(call debug_test,x86,nmi)
 	$(Q)$(debug_x86)
 	$(Q)$(debug_bochs)
 
