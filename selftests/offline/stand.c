@@ -9,10 +9,12 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifdef __riscv
@@ -23,15 +25,39 @@
 #define hidden __attribute__((noinline, noclone)) static
 
 static sem_t settled;
+static volatile pid_t settler;
 static volatile int depth;
 static volatile int forever = 1;
 
 /* For good; the C library's pause() may be inlined or not. */
 hidden void stand_still(void)
 {
+	settler = syscall(SYS_gettid);
 	sem_post(&settled);
 	while (forever)
 		pause();
+}
+
+/* Who has posted may still be in sem_post(), where the stack is another one. */
+hidden bool is_asleep(pid_t tid)
+{
+	char name[64], text[256], *end;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", (int)tid);
+	f = fopen(name, "r");
+	if (!f || !fgets(text, sizeof(text), f))
+		_exit(5);
+	fclose(f);
+	end = strrchr(text, ')');
+	return end && !strncmp(end, ") S", 3);
+}
+
+static void wait_for_settler(void)
+{
+	sem_wait(&settled);
+	while (!is_asleep(settler))
+		usleep(1000);
 }
 
 hidden int recurse(int n)
@@ -132,7 +158,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 3; i++) {
 		if (pthread_create(&id, NULL, threads[i], NULL))
 			_exit(1);
-		sem_wait(&settled);
+		wait_for_settler();
 	}
 	if (argc > 1 && !strcmp(argv[1], "crash"))
 		return crash_here();
