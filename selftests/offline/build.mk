@@ -52,11 +52,17 @@ GUEST_riscv += core=selftests/offline/riscv.sh,$(OFF)/riscv/stand
 GUEST_OPTIONS_riscv += --after riscv-core=selftests/offline/riscv_core
 $(B)/guest/check-riscv-7.2: all
 
-# Natively. The scripts are copied to where what they run is.
-$(OFF)/%_test: selftests/offline/%_test selftests/offline/common.py \
-		selftests/offline/seed.py selftests/perf.py $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static \
-		$(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) all
-	$(Q)cp $< selftests/offline/common.py selftests/offline/seed.py selftests/perf.py $(@D)/
+# Natively. The scripts are copied to where what they run is; what they import by a rule of
+# its own, as two may be made at a time.
+OFF_MODULES := $(OFF)/common.py $(OFF)/seed.py $(OFF)/perf.py
+$(OFF)/common.py $(OFF)/seed.py: $(OFF)/%: selftests/offline/%
+$(OFF)/perf.py: selftests/perf.py
+$(OFF_MODULES):
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+$(OFF)/%_test: selftests/offline/%_test $(OFF_MODULES) $(OFF)/stand $(OFF)/burn \
+		$(OFF)/arm64/stand-static $(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) all
+	$(Q)cp $< $@
 .SECONDARY: $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static
 
 CHECK	+= $(OFF)/core_test $(OFF)/perf_test

@@ -60,17 +60,24 @@ $(RECORD_B)/install_test: selftests/record/install_test all
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-$(RECORD_B)/copies_test: selftests/record/copies_test selftests/offline/common.py \
+# What they import: copied by a rule of its own, as two tests may be made at a time.
+$(RECORD_B)/common.py: selftests/offline/common.py
+$(RECORD_B)/perf.py: selftests/perf.py
+$(RECORD_B)/common.py $(RECORD_B)/perf.py:
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+$(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py \
 		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit all
-	$(Q)cp $< selftests/offline/common.py $(@D)/
+	$(Q)cp $< $@
 
-$(RECORD_B)/attach_test: selftests/record/attach_test selftests/offline/common.py \
-		selftests/perf.py $(RECORD_B)/target all
-	$(Q)cp $< selftests/offline/common.py selftests/perf.py $(@D)/
+$(RECORD_B)/attach_test: selftests/record/attach_test $(RECORD_B)/common.py \
+		$(RECORD_B)/perf.py $(RECORD_B)/target all
+	$(Q)cp $< $@
 
-$(RECORD_B)/top_test: selftests/record/top_test selftests/offline/common.py \
+$(RECORD_B)/top_test: selftests/record/top_test $(RECORD_B)/common.py \
 		$(RECORD_B)/target all
-	$(Q)cp $< selftests/offline/common.py $(@D)/
+	$(Q)cp $< $@
 
 CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
 	$(RECORD_B)/attach_test $(RECORD_B)/top_test
