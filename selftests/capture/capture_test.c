@@ -128,13 +128,34 @@ TEST_F(capture, repeated_captures_are_verified_and_the_truth)
 	}
 }
 
+/* In a thread: a leaf, and the thread's truth. */
+struct far {
+	struct leaf leaf;
+	struct truth *truth;
+};
+
+static void *recurse_far(void *arg)
+{
+	struct far *f = arg;
+
+	truth = f->truth;
+	recurse(17000, capture_leaf, &f->leaf);
+	return NULL;
+}
+
+/* The stack of the first thread may be limited. */
 TEST_F(capture, stacks_deeper_than_the_memo_are_walked)
 {
-	struct leaf l = { .rounds = 2 };
+	struct far f = { .leaf.rounds = 2, .truth = &self->truth };
+	pthread_attr_t attr;
+	pthread_t thread;
 
-	recurse(17000, capture_leaf, &l);
-	EXPECT_EQ(l.ok, 2);
-	EXPECT_EQ(l.info.end, SHSTK_END_COMPLETE);
+	ASSERT_EQ(0, pthread_attr_init(&attr));
+	ASSERT_EQ(0, pthread_attr_setstacksize(&attr, 16 << 20));
+	ASSERT_EQ(0, pthread_create(&thread, &attr, recurse_far, &f));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(f.leaf.ok, 2);
+	EXPECT_EQ(f.leaf.info.end, SHSTK_END_COMPLETE);
 }
 
 struct visits {
