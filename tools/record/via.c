@@ -64,17 +64,11 @@ static bool will_have_shadow_stack(char *const command[])
 
 static uint64_t read_count(const char *name)
 {
-	char path[96];
-	uint64_t count = 0;
-	FILE *file;
+	char path[64];
+	uint64_t count;
 
-	snprintf(path, sizeof(path), MODULE "/chains/%s", name);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%" SCNu64, &count) != 1)
-		count = 0;
-	fclose(file);
+	snprintf(path, sizeof(path), "chains/%s", name);
+	rules_module_number(path, &count);
 	return count;
 }
 
@@ -151,7 +145,8 @@ static enum via choose_for_command(struct record_opts *o)
 
 /*
  * Time and events: by the kernel's callchains where these are exact, by shadow stacks or,
- * of what only the kernel can sample, by unwind rules; else by copies of stacks; by the agent what is not permitted otherwise. See shstk-record(1), "Who samples".
+ * of what only the kernel can sample, by unwind rules; else by copies of stacks; by the
+ * agent what is not permitted otherwise. See shstk-record(1), "Who samples".
  */
 static enum via choose_sampler(struct record_opts *o)
 {

@@ -16,28 +16,16 @@
 #include "tools/rules/cache.h"
 #include "tools/rules/helper.h"
 #include "tools/rules/serve.h"
-
-#define STATE "/sys/module/shstk_perf/rules/"
-
-static unsigned long read_number(const char *path)
-{
-	unsigned long value = 0;
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return 0;
-	if (fscanf(f, "%lu", &value) != 1)
-		value = 0;
-	fclose(f);
-	return value;
-}
+#include "tools/rules/status.h"
 
 void rules_read_state(struct rules_state *ret)
 {
-	ret->tables = read_number(STATE "tables");
-	ret->served = read_number(STATE "listeners") > 0;
-	ret->may_load = !access(STATE "tables", F_OK) && !geteuid() &&
-			!access(SHSTK_RULES_DEVICE, R_OK | W_OK);
+	uint64_t listeners;
+	bool loaded = rules_module_number("rules/tables", &ret->tables);
+
+	rules_module_number("rules/listeners", &listeners);
+	ret->served = listeners > 0;
+	ret->may_load = loaded && !geteuid() && !access(SHSTK_RULES_DEVICE, R_OK | W_OK);
 }
 
 /* Files that have no table are no news to who records; and systemd asked for nothing here. */

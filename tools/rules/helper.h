@@ -7,6 +7,7 @@
 #define TOOLS_RULES_HELPER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /**
@@ -16,7 +17,7 @@
  * @may_load: the caller may load tables.
  */
 struct rules_state {
-	unsigned long tables;
+	uint64_t tables;
 	bool served;
 	bool may_load;
 };

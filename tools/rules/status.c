@@ -19,24 +19,31 @@
 #include "tools/rules/running.h"
 #include "tools/rules/status.h"
 
-#define COUNTERS "/sys/module/shstk_perf/rules/"
 #define MAX_CUTS 256
 #define SHOWN 12
 
-static bool counter(const char *name, uint64_t *value)
+bool rules_module_number(const char *name, uint64_t *value)
 {
 	char path[128];
 	bool good;
 	FILE *f;
 
 	*value = 0;
-	snprintf(path, sizeof(path), COUNTERS "%s", name);
+	snprintf(path, sizeof(path), "/sys/module/shstk_perf/%s", name);
 	f = fopen(path, "re");
 	if (!f)
 		return false;
 	good = fscanf(f, "%" SCNu64, value) == 1;
 	fclose(f);
 	return good;
+}
+
+static bool counter(const char *name, uint64_t *value)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "rules/%s", name);
+	return rules_module_number(path, value);
 }
 
 /* Counters in the order in which they are said, and in words. */

@@ -9,6 +9,15 @@
 #include <stdint.h>
 
 /**
+ * rules_module_number() - read a number that shstk_perf.ko shows in sysfs
+ * @name: below /sys/module/shstk_perf/.
+ * @value: receives it; 0 if it is not there.
+ *
+ * Return: whether it was read.
+ */
+bool rules_module_number(const char *name, uint64_t *value);
+
+/**
  * rules_totals() - how many chains were walked, and how many of them to their end
  * @all: receives the chains.
  * @whole: receives those that ended in the outermost frame.
