@@ -253,7 +253,7 @@ static void describe(const struct recording *r, char *buf, size_t size)
 }
 
 /* What is lost may have been the end of processes. */
-static void report_left(const struct perf_drain *drain, bool ended, bool lost)
+static void report_left(struct perf_drain *drain, bool ended, bool lost)
 {
 	struct samples_left left = { .text = "" };
 

@@ -693,7 +693,7 @@ int perf_drain_stop(struct perf_drain *d)
 	return ret;
 }
 
-void perf_drain_left(const struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg)
+void perf_drain_left(struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg)
 {
 	if (!d->wide || d->root)
 		population_alive(&d->all, d->root, fn, arg);

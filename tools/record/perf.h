@@ -94,7 +94,7 @@ int perf_drain_stop(struct perf_drain *d);
 unsigned int perf_drain_alive(const struct perf_drain *d);
 
 /* Calls @fn for each process that was recorded and still lives, if not all are recorded. */
-void perf_drain_left(const struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg);
+void perf_drain_left(struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg);
 
 /* Only user mode is sampled, because more is not permitted. */
 bool perf_drain_user_only(const struct perf_drain *d);

@@ -407,29 +407,20 @@ void population_leave(struct population *all, struct task *t, bool later)
 	DL_APPEND(all->exited, t);
 }
 
-/* Is the last of its tasks one that ended and is kept for a while? */
-static bool lingers(const struct population *all, const struct process *p)
-{
-	const struct task *t;
-
-	if (p->refs != 1 || !p->pid)
-		return false;
-	DL_FOREACH(all->exited, t)
-	if (t->process == p)
-		return true;
-	return false;
-}
-
-void population_alive(const struct population *all, bool ours, void (*fn)(void *arg, int pid),
-		      void *arg)
+void population_alive(struct population *all, bool ours, void (*fn)(void *arg, int pid), void *arg)
 {
 	struct process *p, *next_p;
+	struct task *t, *next_t;
 
 	HASH_ITER(hh, all->processes, p, next_p)
-	{
-		if (p->refs && (p->ours || !ours) && !lingers(all, p))
-			fn(arg, p->pid);
-	}
+	p->alive = false;
+	/* Threads that ended are kept for a while: all of a process's may be such ones. */
+	HASH_ITER(hh, all->tasks, t, next_t)
+	if (!t->exited)
+		t->process->alive = true;
+	HASH_ITER(hh, all->processes, p, next_p)
+	if (p->alive && (p->ours || !ours))
+		fn(arg, p->pid);
 }
 
 void population_age(struct population *all, uint64_t time)

@@ -31,6 +31,7 @@
  * @ours: it is to be recorded.
  * @executed: it was seen to execute a program.
  * @sampled: it is in the profile.
+ * @alive: one of its threads has not ended; for population_alive().
  * @shadow: it has a shadow stack: 1; it has none: 0; not known yet: -1.
  * @read_at: when its maps were read last.
  */
@@ -44,6 +45,7 @@ struct process {
 	bool ours;
 	bool executed;
 	bool sampled;
+	bool alive;
 	int shadow;
 	uint64_t read_at;
 };
@@ -156,8 +158,7 @@ struct task *population_exit(struct population *all, const struct perf_record *r
 void population_leave(struct population *all, struct task *t, bool later);
 
 /* Calls @fn for each process that has not ended; @ours: of those to be recorded. */
-void population_alive(const struct population *all, bool ours, void (*fn)(void *arg, int pid),
-		      void *arg);
+void population_alive(struct population *all, bool ours, void (*fn)(void *arg, int pid), void *arg);
 
 /* Time is now @time ns: those that ended long ago are forgotten. */
 void population_age(struct population *all, uint64_t time);
