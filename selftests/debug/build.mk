@@ -70,8 +70,14 @@ debug_arm64 = $(call debug_run,arm64) --cpus $(1) --out $(B)/guest/debug-arm64-$
 	'rules=$(call debug_test,arm64,rules) $(debug_shstk_arm64)' \
 	'fuzz=$(B)/selftests/kmod/arm64/device_fuzz $(DEBUG_SECONDS)' || exit 1;
 
+# Callchains in pseudo-NMIs, which Debian's kernels for arm64 do not have.
+debug_nmi_arm64 = $(call debug_run,arm64) --cpus 2 --out $(B)/guest/debug-arm64-nmi \
+	--board gic-version=3 --append irqchip.gicv3_pseudo_nmi=1 $(call debug_modules,arm64) \
+	'nmi=$(call debug_test,arm64,nmi) $(DEBUG_CHAINS) 2000'
+
 # Twice: on one CPU, where what is timed is regular, and on two.
-run-debug-arm64: run-debug-leak $(call debug_needs,arm64)
+run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm64,nmi)
+	$(Q)$(debug_nmi_arm64)
 	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
 
 # Unwind rules, NMIs and reloading on two CPUs, and all that needs shadow stacks in Bochs.

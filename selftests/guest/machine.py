@@ -312,6 +312,7 @@ class Qemu(Machine):
     """
 
     icount = False
+    board = ''      # more for -M
 
     # program, the part it is in, machine, processor, console
     KIND = {
@@ -337,6 +338,7 @@ class Qemu(Machine):
     def base(self):
         program, part, board, cpu, _ = self.KIND[self.arch]
         cpu += self.CPU.get(self.key, '')
+        board += self.board and ',' + self.board
         share = os.path.join(CACHE, 'trixie/usr/share/qemu')
         argv = folder_program('trixie', program, '-L', share, '-M', board, '-cpu', cpu,
                               '-accel', 'tcg,thread=' + ('single' if self.icount else 'multi'),

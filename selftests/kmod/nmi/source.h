@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * source.h - where a test's NMIs come from, and what they hit in the kernel
+ *
+ * x86: shstk_nmi.ko makes them, and the tracepoint nmi:nmi_handler takes a callchain in
+ * each. arm64: with irqchip.gicv3_pseudo_nmi=1 on the kernel's command line the counter
+ * of cycles interrupts by pseudo-NMI, and its samples have callchains of their own.
+ */
+#ifndef NMI_SOURCE_H
+#define NMI_SOURCE_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kselftest.h"
+#include "number.h"
+#include "sampler.h"
+
+/* Code of the kernel, by the names of kallsyms: from a name to the next one. */
+struct nmi_code {
+	const char *name, *last; /* the next one behind this, where parts have names */
+	uint64_t begin, end, from;
+};
+
+enum nmi_part {
+	NMI_SCHEDULE, /* what changes from one task to another */
+	NMI_SWITCH, /* the part of it that no other interrupt can hit */
+	NMI_ENTRY, /* the ways into the kernel */
+	NMI_ENTRY_MORE,
+	NMI_SELF, /* that of NMIs, where it is in their callchains */
+	NMI_PARTS
+};
+
+#ifdef __x86_64__
+
+#define NMI_PROVE false /* the tracepoint is passed by NMIs only */
+#define NMI_TICKS "/sys/module/shstk_nmi/parameters/ticks"
+#define NMI_TRACEPOINT "/sys/kernel/tracing/events/nmi/nmi_handler/id"
+
+static struct nmi_code nmi_code[NMI_PARTS] = {
+	[NMI_SCHEDULE] = { .name = "__schedule" },
+	[NMI_SWITCH] = { .name = "__switch_to" },
+	[NMI_ENTRY] = { .name = "__entry_text_start", .last = "__entry_text_end" },
+	[NMI_ENTRY_MORE] = { .name = "sync_regs" },
+	[NMI_SELF] = { .name = "asm_exc_nmi", .last = "end_repeat_nmi" },
+};
+
+/* @ticks: what is between two NMIs, of 0.84 us. */
+static inline int nmi_open(struct sampler *sampler, const char *ticks)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.config = read_number(NMI_TRACEPOINT),
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN,
+	};
+
+	(void)ticks;
+	if ((long)attr.config < 0)
+		ksft_exit_skip("no tracepoint nmi:nmi_handler\n");
+	return sampler_open_attr(sampler, -1, &attr);
+}
+
+static inline void nmi_set(const char *ticks)
+{
+	FILE *f = fopen(NMI_TICKS, "we");
+
+	if (!f)
+		ksft_exit_skip("shstk_nmi.ko is not loaded\n");
+	if (fputs(ticks, f) < 0 || fclose(f))
+		ksft_exit_fail_msg("ticks %s: %s\n", ticks, strerror(errno));
+}
+
+static inline void nmi_start(struct sampler *sampler, const char *ticks)
+{
+	(void)sampler;
+	nmi_set(ticks);
+}
+
+static inline void nmi_stop(struct sampler *sampler)
+{
+	(void)sampler;
+	nmi_set("0");
+}
+
+#else
+
+#define NMI_PROVE true /* that they are not ordinary interrupts */
+#define NMI_COMMAND_LINE "/proc/cmdline"
+#define NMI_LIMIT "/proc/sys/kernel/perf_cpu_time_max_percent"
+#define NMI_ASKED "irqchip.gicv3_pseudo_nmi=1"
+#define NMI_TICK 1000 /* cycles; QEMU's CPUs count them by a clock of 1 GHz */
+
+static struct nmi_code nmi_code[NMI_PARTS] = {
+	[NMI_SCHEDULE] = { .name = "__schedule" },
+	[NMI_SWITCH] = { .name = "__switch_to" },
+	[NMI_ENTRY] = { .name = "__entry_text_start", .last = "__entry_text_end" },
+};
+
+/* Handlers take long on an emulated CPU: perf would take fewer samples then. */
+static inline void nmi_unlimit(void)
+{
+	FILE *f = fopen(NMI_LIMIT, "we");
+
+	if (!f || fputs("0", f) < 0 || fclose(f))
+		ksft_exit_fail_msg(NMI_LIMIT ": %s\n", strerror(errno));
+}
+
+static inline bool nmi_asked(void)
+{
+	char line[4096] = "";
+	FILE *f = fopen(NMI_COMMAND_LINE, "re");
+
+	if (!f || !fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	if (f)
+		fclose(f);
+	return strstr(line, NMI_ASKED);
+}
+
+/* @ticks: what is between two NMIs on a CPU, of NMI_TICK cycles. */
+static inline int nmi_open(struct sampler *sampler, const char *ticks)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+		.sample_period = strtoul(ticks, NULL, 0) * NMI_TICK,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN,
+		.disabled = 1,
+	};
+
+	if (!nmi_asked())
+		ksft_exit_skip("the kernel was not started with " NMI_ASKED "\n");
+	nmi_unlimit();
+	return sampler_open_attr(sampler, -1, &attr);
+}
+
+static inline void nmi_control(struct sampler *sampler, unsigned long request)
+{
+	for (int i = 0; i < sampler->nr_cpus; i++)
+		if (ioctl(sampler->fd[i], request, 0))
+			ksft_exit_fail_msg("the counter of cycles: %s\n", strerror(errno));
+}
+
+static inline void nmi_start(struct sampler *sampler, const char *ticks)
+{
+	(void)ticks;
+	nmi_control(sampler, PERF_EVENT_IOC_ENABLE);
+}
+
+static inline void nmi_stop(struct sampler *sampler)
+{
+	nmi_control(sampler, PERF_EVENT_IOC_DISABLE);
+}
+
+#endif
+
+static inline void nmi_each_symbol(void (*fn)(const char *name, uint64_t at))
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char name[256], type;
+	uint64_t at;
+
+	while (f && fscanf(f, "%lx %c %255s%*[^\n]", &at, &type, name) == 3)
+		fn(name, at);
+	if (f)
+		fclose(f);
+}
+
+static inline void nmi_find_named(const char *name, uint64_t at)
+{
+	for (struct nmi_code *c = nmi_code; c < nmi_code + NMI_PARTS; c++) {
+		if (!c->name)
+			continue;
+		if (!strcmp(name, c->name))
+			c->begin = at;
+		if (!strcmp(name, c->last ? c->last : c->name))
+			c->from = at;
+	}
+}
+
+static inline void nmi_find_end(const char *name, uint64_t at)
+{
+	(void)name;
+	for (struct nmi_code *c = nmi_code; c < nmi_code + NMI_PARTS; c++)
+		if (at > c->from && (!c->end || at < c->end))
+			c->end = at;
+}
+
+/* First of all: where the parts of the kernel are. */
+static inline void nmi_find_code(void)
+{
+	nmi_each_symbol(nmi_find_named);
+	nmi_each_symbol(nmi_find_end);
+	for (struct nmi_code *c = nmi_code; c < nmi_code + NMI_PARTS; c++)
+		if (c->name && (!c->begin || !c->end))
+			ksft_exit_fail_msg("/proc/kallsyms: no %s\n", c->name);
+}
+
+static inline bool nmi_in(enum nmi_part part, uint64_t ip)
+{
+	const struct nmi_code *c = &nmi_code[part];
+
+	return c->name && ip >= c->begin && ip < c->end;
+}
+
+/*
+ * What the kernel was doing when it was hit: its entries, innermost first, without those
+ * of the NMI itself. None: user mode was hit.
+ */
+static inline unsigned int nmi_hit(const struct sample *s, const uint64_t **ip)
+{
+	unsigned int end = 1, begin = 1;
+
+	*ip = s->all + 1;
+	if (!s->nr_all || s->all[0] != PERF_CONTEXT_KERNEL)
+		return 0;
+	while (end < s->nr_all && s->all[end] < PERF_CONTEXT_MAX)
+		if (nmi_in(NMI_SELF, s->all[end++]))
+			begin = end;
+	*ip = s->all + begin;
+	return end - begin;
+}
+
+#endif
