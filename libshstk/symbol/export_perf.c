@@ -8,7 +8,8 @@
  *   (empty line)
  *
  * A record per sample if the profile kept their times, otherwise a record per
- * distinct stack, at the time 0, with its whole value as the period.
+ * distinct stack, at the time 0, with its whole value as the period; none for
+ * values below 0.
  */
 #include "export.h"
 
@@ -38,6 +39,8 @@ static void put_record(const struct shstk_profile *profile, FILE *out,
 	const struct shstk_location *location;
 	uint64_t i;
 
+	if (value < 0)
+		return;
 	fprintf(out, "%s %5d/%-5d %5llu.%06llu: %10lld %s: \n",
 		*record->comm ? record->comm : "[no name]", shstk_symproc_pid(record->proc),
 		record->tid, (unsigned long long)time / 1000000000,

@@ -20,9 +20,16 @@ struct entry {
 	const struct shstk_record *seen; /* last record it was met in */
 };
 
+/**
+ * struct table - the functions
+ * @pool: memory of the entries.
+ * @entries: one for each function.
+ * @whole: what 100 % are: the sum of all values, without their signs.
+ */
 struct table {
 	struct shstk_pool pool;
 	struct entry *entries;
+	int64_t whole;
 };
 
 static struct entry *get_entry(struct table *table, const char *name)
@@ -48,6 +55,7 @@ static int add_record(const struct shstk_profile *profile, struct table *table,
 	unsigned int k;
 	uint64_t i;
 
+	table->whole = shstk_add(table->whole, value > -INT64_MAX ? llabs(value) : INT64_MAX);
 	for (i = 0; i < record->nr; i++) {
 		symbol = shstk_location_symbol(profile, profile->locations[record->locations[i]]);
 		for (k = 0; k < symbol->nr; k++) {
@@ -116,12 +124,11 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 		      unsigned int type, unsigned int lines)
 {
 	const struct shstk_value_type *shown = shown_type(profile, type);
-	int64_t whole = shstk_profile_total(profile, type);
 	const char *unit = shown->unit;
 	char self[32], total[32];
 	struct entry *entry;
 
-	shstk_format_value(total, sizeof(total), whole, unit);
+	shstk_format_value(total, sizeof(total), shstk_profile_total(profile, type), unit);
 	fputs(shown->type, out);
 	if (shown->note)
 		fprintf(out, " (%s)", shown->note);
@@ -130,8 +137,9 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	for (entry = table->entries; entry && lines--; entry = entry->hh.next) {
 		shstk_format_value(self, sizeof(self), entry->self, unit);
 		shstk_format_value(total, sizeof(total), entry->total, unit);
-		fprintf(out, "%12s %6.2f %12s %6.2f  %s\n", self, percent(entry->self, whole),
-			total, percent(entry->total, whole), entry->name);
+		fprintf(out, "%12s %6.2f %12s %6.2f  %s\n", self,
+			percent(entry->self, table->whole), total,
+			percent(entry->total, table->whole), entry->name);
 	}
 }
 
@@ -141,10 +149,9 @@ static void put_hottest(const struct shstk_profile *profile, FILE *out, const st
 {
 	const struct entry *entry = table->entries;
 
-	(void)lines;
+	(void)profile, (void)type, (void)lines;
 	if (entry && entry->self > 0)
-		fprintf(out, "%.1f %% %s", percent(entry->self, shstk_profile_total(profile, type)),
-			entry->name);
+		fprintf(out, "%.1f %% %s", percent(entry->self, table->whole), entry->name);
 }
 
 typedef void (*put_fn)(const struct shstk_profile *profile, FILE *out, const struct table *table,

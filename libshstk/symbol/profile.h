@@ -26,7 +26,7 @@
 
 #include "symbol.h"
 
-#define SHSTK_PROFILE_MAX_TYPES 8
+#define SHSTK_PROFILE_MAX_TYPES 10
 #define SHSTK_PROFILE_MAX_LABELS 64 /* of a sample; more are left out */
 
 struct shstk_profile;
@@ -63,7 +63,8 @@ enum shstk_note {
  *	them; samples that differ in them are not equal.
  * @labels_size: bytes at @labels.
  * @time: when, in ns of CLOCK_MONOTONIC; used if shstk_profile_keep_times().
- * @values: one value for each type.
+ * @values: one value for each type. Stacks whose sum is below 0 are not shown by the
+ *	formats that have one value, but for tables.
  */
 struct shstk_sample {
 	struct shstk_symproc *proc;

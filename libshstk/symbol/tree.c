@@ -121,26 +121,47 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* Children with something to show, by name. */
 static int sort_children(struct shstk_node *node)
 {
 	struct shstk_node **list, *child;
 	size_t nr = 0, i;
 
 	for (child = node->child; child; child = child->next)
-		nr++;
-	if (nr < 2)
-		return 0;
-	list = calloc(nr, sizeof(*list));
+		nr += child->total > 0;
+	list = calloc(nr + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	for (i = 0, child = node->child; child; child = child->next)
-		list[i++] = child;
+		if (child->total > 0)
+			list[i++] = child;
 	qsort(list, nr, sizeof(*list), by_name);
 	node->child = list[0];
 	for (i = 0; i < nr; i++)
-		list[i]->next = i + 1 < nr ? list[i + 1] : NULL;
+		list[i]->next = list[i + 1];
 	free(list);
 	return 0;
+}
+
+/* A width or a count below nothing cannot be shown: such stacks are left out. */
+static void leave_out_negative(struct shstk_tree *tree)
+{
+	struct shstk_node *node, *up;
+	unsigned int depth;
+
+	tree->depth = 0;
+	for (node = tree->root; node; node = shstk_tree_next(node))
+		node->total = 0;
+	for (node = tree->root; node; node = shstk_tree_next(node)) {
+		if (node->self < 0)
+			node->self = 0;
+		if (!node->self)
+			continue;
+		for (up = node, depth = 0; up; up = up->parent, depth++)
+			up->total = shstk_add(up->total, node->self);
+		if (depth - 1 > tree->depth)
+			tree->depth = depth - 1;
+	}
 }
 
 int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
@@ -148,6 +169,7 @@ int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_wri
 {
 	unsigned int type = shstk_shown_type(profile, opts);
 	struct shstk_node *node;
+	bool negative = false;
 	int64_t value;
 	size_t i;
 	int err = 0;
@@ -161,10 +183,13 @@ int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_wri
 	tree->root->kind = SHSTK_NODE_ROOT;
 	for (i = 0; i < profile->nr_records && !err; i++) {
 		value = profile->records[i]->values[type];
-		/* A width or a count below nothing cannot be shown. */
-		if (value > 0)
+		negative |= value < 0;
+		if (value)
 			err = add_record(profile, tree, profile->records[i], value, opts);
 	}
+	/* Only when all with the same names are summed up. */
+	if (negative && !err)
+		leave_out_negative(tree);
 	for (node = tree->root; node && !err; node = shstk_tree_next(node))
 		err = sort_children(node);
 	if (err)

@@ -586,6 +586,38 @@ def top_table(variant, folder):
     profile.driver.close()
 
 
+@case
+def negative_values(variant, folder):
+    """values below 0, of what became less: summed by name, shown where they can be"""
+    driver = Driver(variant)
+    driver.do('type', 'growth', 'bytes')
+    driver.do('proc', 'p', 1)
+    names = 'main grew shrank moved'.split()
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.writelines(f'{0x1000 * (i + 1):x} 100 {name}\n' for i, name in enumerate(names))
+    driver.do('map', 'p', '0x1000', '0x9000', 0, '')
+    driver.do('perfmap', 'p', f'{folder}/map')
+    # The last function has as much less in one line as it has more in the other.
+    for pc, value in (('0x2010', 70), ('0x3010', -20), ('0x4010', 5), ('0x4020', -5)):
+        driver.do('sample', 'p', 1, 'x', 0, 0, value, f'{pc}p,0x1010')
+    for suffix in ('folded', 'top', 'svg', 'perf'):
+        driver.do('write', f'{folder}/out.{suffix}', '-')
+    text = {s: open(f'{folder}/out.{s}', encoding='utf-8').read() for s in ('folded', 'top', 'perf')}
+    equal(text['folded'], 'x;main;grew 70\n')
+    rows = [line.split() for line in text['top'].splitlines()]
+    equal(rows[0], 'growth, 50 B in all'.split())
+    equal(rows[2:], [['70', 'B', '70.00', '70', 'B', '70.00', 'grew'],
+                     ['0', 'B', '0.00', '50', 'B', '50.00', 'main'],
+                     ['0', 'B', '0.00', '0', 'B', '0.00', 'moved'],
+                     ['-20', 'B', '-20.00', '-20', 'B', '-20.00', 'shrank']])
+    equal(re.findall(r': +(-?\d+) growth', text['perf']), ['70', '5'])
+    shown = [g.find(SVG + 'title').text.splitlines()
+             for g in ET.parse(f'{folder}/out.svg').iter(SVG + 'g') if g.get('data-x')]
+    equal(shown, [['all', '70 B, 100.00 %'], ['x', '70 B, 100.00 %'],
+                  ['main', '70 B, 100.00 %'], ['grew', '70 B, 100.00 %']])
+    driver.close()
+
+
 # ---- files ----
 
 @case
