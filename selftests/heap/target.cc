@@ -379,6 +379,53 @@ static int plugins(void)
 	return 0;
 }
 
+/* Says that a stage is over, and waits until the next one is to begin. */
+static void stage(char number)
+{
+	char answer;
+
+	require(write(STDOUT_FILENO, &number, 1) == 1, "write");
+	require(read(STDIN_FILENO, &answer, 1) == 1, "read");
+}
+
+/* Waits until the last one that could write to it has closed the pipe. */
+static pid_t child_until(const int ends[2])
+{
+	pid_t pid = fork();
+	char nothing;
+
+	require(pid >= 0, "fork");
+	if (pid)
+		return pid;
+	close(ends[1]);
+	in_child();
+	require(write(STDOUT_FILENO, "c", 1) == 1, "write");
+	require(!read(ends[0], &nothing, 1), "read");
+	_exit(0);
+}
+
+/* What is in use when each stage is over is known; a child ends in the second one. */
+static int stages(void)
+{
+	int ends[2];
+	void *a;
+	pid_t pid;
+
+	require(!pipe(ends), "pipe");
+	a = use(first_half());
+	use(kept());
+	pid = child_until(ends);
+	stage('1');
+	free(a);
+	use(second_half());
+	use(kept());
+	close(ends[1]);
+	require(waitpid(pid, nullptr, 0) == pid, "waitpid");
+	stage('2');
+	use(second_half());
+	return 0;
+}
+
 FN void in_constructor(void)
 {
 	use(malloc(10));
@@ -419,7 +466,7 @@ int main(int argc, char **argv)
 		{ "kinds", kinds },	{ "peak", peak },	  { "lifetimes", lifetimes },
 		{ "threads", threads }, { "handover", handover }, { "forks", forks },
 		{ "signals", signals }, { "samples", samples },	  { "mappings", mappings },
-		{ "deep", deep },	{ "plugins", plugins },
+		{ "deep", deep },	{ "plugins", plugins },	  { "stages", stages },
 	};
 
 	if (argc < 2)

@@ -32,7 +32,8 @@
  * @profile: receives it; made by begin().
  * @pid: the command, 0 if there is none.
  * @began: CLOCK_MONOTONIC in ns, when recording began.
- * @started: when this profile began, and
+ * @part: when the last profile before this one was written, or recording began.
+ * @started: when what this profile holds began, and
  * @realtime: CLOCK_REALTIME in ns, at the same time.
  * @writer: the process that writes the last profile before (parts.h), or 0.
  */
@@ -44,6 +45,7 @@ struct recording {
 	struct shstk_profile *profile;
 	pid_t pid;
 	uint64_t began;
+	uint64_t part;
 	uint64_t started;
 	uint64_t realtime;
 	pid_t writer;
@@ -52,6 +54,7 @@ struct recording {
 /**
  * struct backend - who records
  * @object: preloaded into the command; NULL: nothing is.
+ * @cumulative: a profile holds all since recording began, also if there was one before.
  * @begin: makes the profile, and all that can be made before the command is there.
  *	Returns 0 or a negative errno; end() follows in both cases.
  * @end: releases what begin() and start() made, but for the profile.
@@ -62,8 +65,10 @@ struct recording {
  *	commands can be.
  * @take: takes what was recorded meanwhile; called all the time. Returns 0 or -ENOMEM.
  * @watch: looks for what came or went unseen, 4 times a second; or NULL.
- * @renew: @profile and @symbols of the recording are new ones: nothing of the old may be
- *	used any more. NULL: there is only one profile.
+ * @complete: adds to the profile, which is about to be written, what is not in it yet.
+ *	Returns 0 or -ENOMEM. NULL: all is.
+ * @renew: makes other @profile and @symbols of the recording: nothing of the old may be
+ *	used any more. Returns 0 or -ENOMEM. NULL: there is only one profile.
  * @stop: records no more and takes what is left. @ended: the command has ended, and had
  *	used @usage. Returns 0 or -ENOMEM.
  * @describe: how far it is, for the line of progress.
@@ -72,6 +77,7 @@ struct recording {
  */
 struct backend {
 	const char *object;
+	bool cumulative;
 	int (*begin)(struct recording *r);
 	void (*end)(struct recording *r);
 	const char *(*env)(const struct recording *r);
@@ -79,7 +85,8 @@ struct backend {
 	bool (*all_gone)(const struct recording *r);
 	int (*take)(struct recording *r);
 	void (*watch)(struct recording *r);
-	void (*renew)(struct recording *r);
+	int (*complete)(struct recording *r);
+	int (*renew)(struct recording *r);
 	int (*stop)(struct recording *r, bool ended, const struct rusage *usage);
 	void (*describe)(const struct recording *r, char *buf, size_t size);
 	void (*report_gaps)(struct recording *r, bool ended, const struct rusage *usage);

@@ -9,23 +9,36 @@
 #include "tools/record/heap.h"
 #include "tools/shstk.h"
 
-static int begin(struct recording *r)
+static struct heap_opts heap_options(const struct record_opts *o)
 {
-	const struct record_opts *o = r->opts;
-	struct heap_opts opts = {
+	return (struct heap_opts){
 		.sample = o->heap_sample,
 		.with_mmap = o->heap_mmap,
 		.per_thread = o->output.per_thread,
 		.max_depth = o->depth,
+		.snapshots = o->every > 0,
 	};
-	struct shstk_symbols_opts names = { .full_names = o->output.full_names };
-	struct heap_drain *drain = NULL;
+}
+
+static int begin_profile(struct recording *r)
+{
+	struct shstk_symbols_opts names = { .full_names = r->opts->output.full_names };
+	struct heap_opts opts = heap_options(r->opts);
 	int err = shstk_symbols_create(&names, &r->symbols);
 
 	if (!err)
 		err = shstk_profile_create(r->symbols, &r->profile);
 	if (!err)
 		err = heap_add_types(r->profile, &opts);
+	return err;
+}
+
+static int begin(struct recording *r)
+{
+	struct heap_opts opts = heap_options(r->opts);
+	struct heap_drain *drain = NULL;
+	int err = begin_profile(r);
+
 	if (!err)
 		err = heap_drain_create(&opts, r->symbols, r->profile, &drain);
 	r->state = drain;
@@ -48,6 +61,18 @@ static int take(struct recording *r)
 	return heap_drain_watch(r->state);
 }
 
+static int complete(struct recording *r)
+{
+	return heap_drain_part(r->state);
+}
+
+static int renew(struct recording *r)
+{
+	int err = begin_profile(r);
+
+	return err ? err : heap_drain_renew(r->state, r->symbols, r->profile);
+}
+
 static int stop(struct recording *r, bool ended, const struct rusage *usage)
 {
 	(void)ended;
@@ -66,7 +91,7 @@ static void describe(const struct recording *r, char *buf, size_t size)
 	plural(processes, sizeof(processes), c.processes, "process", "processes");
 	snprintf(buf, size, "%s in use, %s %s, %s, %.1f s", live,
 		 c.processes > 1 ? "largest peak of a process" : "peak", peak, processes,
-		 (now_ns(CLOCK_MONOTONIC) - r->started) / 1e9);
+		 (now_ns(CLOCK_MONOTONIC) - r->began) / 1e9);
 }
 
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
@@ -122,10 +147,13 @@ static void report(struct recording *r, bool ended, const struct rusage *usage)
 
 const struct backend backend_heap = {
 	.object = "libshstk-heap.so",
+	.cumulative = true,
 	.begin = begin,
 	.end = end,
 	.env = env,
 	.take = take,
+	.complete = complete,
+	.renew = renew,
 	.stop = stop,
 	.describe = describe,
 	.report_gaps = report_gaps,

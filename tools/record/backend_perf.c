@@ -227,9 +227,13 @@ static int take(struct recording *r)
 	return perf_drain_take(drain_of(r));
 }
 
-static void renew(struct recording *r)
+static int renew(struct recording *r)
 {
-	perf_drain_renew(drain_of(r), r->symbols, r->profile);
+	int err = samples_begin(r);
+
+	if (!err)
+		perf_drain_renew(drain_of(r), r->symbols, r->profile);
+	return err;
 }
 
 static bool all_gone(const struct recording *r)

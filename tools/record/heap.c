@@ -17,6 +17,7 @@
 #include "libshstk/shstk.h"
 #include "tools/elf/allocator.h"
 #include "tools/inject/heap/layout.h"
+#include "tools/record/growth.h"
 #include "tools/record/heap.h"
 #include "tools/record/memory.h"
 #include "tools/shstk.h"
@@ -35,16 +36,25 @@ enum value {
 	PEAK_SPACE,
 	TEMPORARY,
 	LIFETIME,
+	ALL_VALUES,
+	GROWTH_OBJECTS = ALL_VALUES, /* these only of snapshots */
+	GROWTH_SPACE,
 	NR_VALUES,
 };
 
 static const struct {
 	const char *name, *unit;
 } types[NR_VALUES] = {
-	[ALLOC_OBJECTS] = { "alloc_objects", "count" }, [ALLOC_SPACE] = { "alloc_space", "bytes" },
-	[INUSE_OBJECTS] = { "inuse_objects", "count" }, [INUSE_SPACE] = { "inuse_space", "bytes" },
-	[PEAK_OBJECTS] = { "peak_objects", "count" },	[PEAK_SPACE] = { "peak_space", "bytes" },
-	[TEMPORARY] = { "temporary_objects", "count" }, [LIFETIME] = { "lifetime", "nanoseconds" },
+	[ALLOC_OBJECTS] = { "alloc_objects", "count" },
+	[ALLOC_SPACE] = { "alloc_space", "bytes" },
+	[INUSE_OBJECTS] = { "inuse_objects", "count" },
+	[INUSE_SPACE] = { "inuse_space", "bytes" },
+	[PEAK_OBJECTS] = { "peak_objects", "count" },
+	[PEAK_SPACE] = { "peak_space", "bytes" },
+	[TEMPORARY] = { "temporary_objects", "count" },
+	[LIFETIME] = { "lifetime", "nanoseconds" },
+	[GROWTH_OBJECTS] = { "growth_objects", "count" },
+	[GROWTH_SPACE] = { "growth_space", "bytes" },
 };
 
 struct text {
@@ -69,13 +79,15 @@ struct thread_name {
  * @number: of the region.
  * @pid: its process.
  * @proc: its mappings.
- * @done: it was read.
+ * @done: it was read for the last time.
+ * @growth: what it had at the last snapshot, if these are made.
  */
 struct image {
 	uint32_t number;
 	int pid;
 	struct shstk_symproc *proc;
 	bool done;
+	struct growth growth;
 };
 
 /**
@@ -83,6 +95,7 @@ struct image {
  * @d: the recorder.
  * @head: copy of its start.
  * @proc: its mappings.
+ * @growth: of the region, or NULL.
  * @texts: maps records by number - 1.
  * @nr_texts: their number.
  * @current: number of the one in @proc.
@@ -97,6 +110,7 @@ struct reading {
 	uint32_t number;
 	struct heap_image head;
 	struct shstk_symproc *proc;
+	struct growth *growth;
 	struct text *texts;
 	uint32_t nr_texts;
 	uint32_t current;
@@ -116,6 +130,7 @@ struct heap_drain {
 	struct image *images;
 	uint32_t nr_images;
 	uint32_t max_images;
+	uint32_t in_profile; /* processes */
 	struct heap_counts counts;
 	char *programs[MAX_PROGRAMS]; /* looked at */
 	uint32_t nr_programs;
@@ -125,7 +140,7 @@ struct heap_drain {
 
 int heap_add_types(struct shstk_profile *profile, const struct heap_opts *opts)
 {
-	for (int i = 0; i < NR_VALUES; i++) {
+	for (int i = 0; i < (opts->snapshots ? NR_VALUES : ALL_VALUES); i++) {
 		int ret = shstk_profile_add_type(profile, types[i].name, types[i].unit);
 
 		if (ret < 0)
@@ -140,6 +155,16 @@ unsigned int heap_find_type(const char *name)
 		if (!strcmp(name, types[i].name))
 			return i + 1;
 	return 0;
+}
+
+const char *heap_type_name(unsigned int type)
+{
+	return types[type - 1].name;
+}
+
+bool heap_type_is_growth(unsigned int type)
+{
+	return type > ALL_VALUES;
 }
 
 const char *heap_type_names(void)
@@ -210,6 +235,8 @@ void heap_drain_destroy(struct heap_drain *d)
 	memory_destroy(&d->memory);
 	while (d->nr_programs)
 		free(d->programs[--d->nr_programs]);
+	while (d->nr_images)
+		growth_deinit(&d->images[--d->nr_images].growth);
 	free(d->images);
 	free(d);
 }
@@ -371,6 +398,24 @@ static void take_values(struct reading *r, const struct heap_counter *t, uint64_
 	d->counts.stacks++;
 }
 
+/* What is more in use than at the snapshot before. */
+static int take_growth(struct reading *r, uint32_t counter, int64_t *values)
+{
+	struct in_use more, now = {
+		.counter = counter,
+		.objects = values[INUSE_OBJECTS],
+		.bytes = values[INUSE_SPACE],
+	};
+
+	if (!r->growth)
+		return 0;
+	if (growth_take(r->growth, &now, &more))
+		return -ENOMEM;
+	values[GROWTH_OBJECTS] = more.objects;
+	values[GROWTH_SPACE] = more.bytes;
+	return 0;
+}
+
 static const char *thread_name(const struct reading *r, uint32_t tid)
 {
 	const struct thread_name *name = r->names;
@@ -404,6 +449,8 @@ static int take_trace(struct reading *r, size_t size)
 	while (skip < 4 && skip + 1 < t->nr && is_new(r, t->pcs[skip]))
 		skip++;
 	take_values(r, &counter, temporary, values);
+	if (take_growth(r, t->counter, values))
+		return -ENOMEM;
 	sample = (struct shstk_sample){
 		.proc = r->proc,
 		.tid = t->tid ? t->tid : r->head.pid,
@@ -528,13 +575,35 @@ static void look_inside(const struct reading *r)
 	printable(c->inside);
 }
 
-static int read_image(struct heap_drain *d, struct image *image)
+static void release(struct reading *r)
 {
-	struct reading r = { .d = d, .number = image->number, .proc = image->proc };
+	if (r->window)
+		munmap(r->window, CHUNK);
+	for (uint32_t i = 0; i < r->nr_texts; i++)
+		free(r->texts[i].text);
+	free(r->texts);
+	while (r->names) {
+		struct thread_name *name = r->names;
+
+		r->names = name->next;
+		free(name);
+	}
+	free(r->copy);
+}
+
+/* Adds what a process has counted so far to the profile. @last: it is not read again. */
+static int read_image(struct heap_drain *d, struct image *image, bool last)
+{
+	struct reading r = {
+		.d = d,
+		.number = image->number,
+		.proc = image->proc,
+		.growth = d->opts.snapshots ? &image->growth : NULL,
+	};
 	const uint8_t *head = look(&r, 0, sizeof(r.head));
 	int ret = head ? 0 : -ENOMEM;
 
-	image->done = true;
+	d->in_profile++;
 	for (int pass = 0; pass < 2 && !ret; pass++) {
 		if (!pass) {
 			memcpy(&r.head, head, sizeof(r.head));
@@ -542,19 +611,14 @@ static int read_image(struct heap_drain *d, struct image *image)
 		}
 		ret = read_records(&r, pass);
 	}
-	look_inside(&r);
-	if (r.window)
-		munmap(r.window, CHUNK);
-	for (uint32_t i = 0; i < r.nr_texts; i++)
-		free(r.texts[i].text);
-	free(r.texts);
-	while (r.names) {
-		struct thread_name *name = r.names;
-
-		r.names = name->next;
-		free(name);
-	}
-	free(r.copy);
+	growth_turn(&image->growth);
+	if (last)
+		look_inside(&r);
+	release(&r);
+	if (!last)
+		return ret;
+	image->done = true;
+	growth_deinit(&image->growth);
 	fallocate(d->memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		  region_at(image->number), HEAP_REGION);
 	return ret;
@@ -616,20 +680,19 @@ int heap_drain_watch(struct heap_drain *d)
 
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
 		if (!d->images[i].done && is_over(d, &d->images[i]))
-			ret = read_image(d, &d->images[i]);
+			ret = read_image(d, &d->images[i], true);
 	return ret;
 }
 
 /* Values of all processes are added up, also the peaks: that is no peak. */
 static int note_peaks(struct heap_drain *d)
 {
-	uint32_t processes = atomic_load(&d->header->images);
 	char text[80];
 	int err;
 
-	if (processes < 2)
+	if (d->in_profile < 2)
 		return 0;
-	snprintf(text, sizeof(text), "sum of the peaks of %u processes", processes);
+	snprintf(text, sizeof(text), "sum of the peaks of %u processes", d->in_profile);
 	err = shstk_profile_set_note(d->profile, PEAK_OBJECTS, text);
 	if (!err)
 		err = shstk_profile_set_note(d->profile, PEAK_SPACE, text);
@@ -638,6 +701,37 @@ static int note_peaks(struct heap_drain *d)
 			d->profile,
 			"peak_objects and peak_space: each process at its own peak, added up");
 	return err;
+}
+
+int heap_drain_part(struct heap_drain *d)
+{
+	int ret = heap_drain_watch(d);
+	struct heap_counts counts = d->counts;
+
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
+		if (!d->images[i].done)
+			ret = read_image(d, &d->images[i], false);
+	/* They are counted when they are read for the last time. */
+	d->counts = counts;
+	return ret ? ret : note_peaks(d);
+}
+
+int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
+		     struct shstk_profile *profile)
+{
+	int ret = 0;
+
+	d->symbols = symbols;
+	d->profile = profile;
+	d->in_profile = 0;
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++) {
+		struct image *image = &d->images[i];
+
+		image->proc = NULL;
+		if (!image->done)
+			ret = shstk_symproc_create(symbols, image->pid, &image->proc);
+	}
+	return ret;
 }
 
 int heap_drain_stop(struct heap_drain *d)
@@ -650,7 +744,7 @@ int heap_drain_stop(struct heap_drain *d)
 		if (d->images[i].done)
 			continue;
 		d->counts.alive++;
-		ret = read_image(d, &d->images[i]);
+		ret = read_image(d, &d->images[i], true);
 	}
 	d->counts.peak_time = d->peak_ticks * ns_per_tick(d);
 	return ret ? ret : note_peaks(d);

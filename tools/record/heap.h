@@ -4,7 +4,7 @@
  *
  * The agent (tools/inject/heap/) counts in memory shared with this command, per stack,
  * so there is nothing to be emptied meanwhile: a process is read when it has
- * ended, or when recording does.
+ * ended, when recording does, and for each snapshot.
  */
 #ifndef TOOLS_RECORD_HEAP_H
 #define TOOLS_RECORD_HEAP_H
@@ -20,12 +20,14 @@
  * @with_mmap: mmap() too.
  * @per_thread: keep threads apart.
  * @max_depth: most entries of a stack.
+ * @snapshots: there are several profiles, which also tell what grew from one to the next.
  */
 struct heap_opts {
 	uint64_t sample;
 	bool with_mmap;
 	bool per_thread;
 	uint32_t max_depth;
+	bool snapshots;
 };
 
 /**
@@ -79,6 +81,12 @@ int heap_add_types(struct shstk_profile *profile, const struct heap_opts *opts);
  */
 unsigned int heap_find_type(const char *name);
 
+/* The name of one. */
+const char *heap_type_name(unsigned int type);
+
+/* Is it a value of snapshots only? */
+bool heap_type_is_growth(unsigned int type);
+
 /* The names of all value types, with blanks between. */
 const char *heap_type_names(void);
 
@@ -92,6 +100,16 @@ const char *heap_drain_env(const struct heap_drain *d);
 
 /* Reads processes that have ended. Returns 0 or -ENOMEM. */
 int heap_drain_watch(struct heap_drain *d);
+
+/*
+ * Adds what processes that still run have counted to the profile, which is then a complete
+ * snapshot: of them, and of those that ended since the one before. Returns 0 or -ENOMEM.
+ */
+int heap_drain_part(struct heap_drain *d);
+
+/* What is read from now on is for another profile; nothing of the old one is used. */
+int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
+		     struct shstk_profile *profile);
 
 /* No more from now on; reads all. */
 int heap_drain_stop(struct heap_drain *d);

@@ -42,7 +42,8 @@ static const struct argp_option options[] = {
 	  "stop recording after this time, in seconds or with a unit (500ms, 1.5s, 10m, 2h, 1d); the command goes on",
 	  0 },
 	{ "every", OPT_EVERY, "TIME", 0,
-	  "write a profile each time that much has passed, and begin the next one", 0 },
+	  "write a profile each time that much has passed, and begin the next one; with --heap: one of all so far",
+	  0 },
 	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 16 to 4096 (1024)", 0 },
 	{ "buffer", OPT_BUFFER, "KIB", 0, "ring per thread, or per CPU, a power of two", 0 },
 	{ "via", OPT_VIA, "auto|agent|perf|copies|rules", 0,
@@ -69,7 +70,7 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "heap-mmap", OPT_HEAP_MMAP, NULL, 0, "with --heap: mmap() too; implies --heap", 0 },
 	{ "heap-show", OPT_HEAP_SHOW, "TYPE", 0,
-	  "with --heap: what is shown where one value is: inuse_space, peak_space (the default), alloc_space, ...; implies --heap",
+	  "with --heap: what is shown where one value is: inuse_space, peak_space (the default), alloc_space, ...; with --every also growth_space; implies --heap",
 	  0 },
 	{ "quiet", 'q', NULL, 0, "no progress line, no summary", 0 },
 	{ 0 },
@@ -296,15 +297,15 @@ static int check_buffer(const struct record_opts *o)
 /* What only the kernel can do; NULL: nothing. */
 const char *record_needs_kernel(const struct record_opts *o)
 {
-	return o->nr_pids   ? "--pid" :
-	       o->perf_data ? "--perf-data" :
-	       o->every > 0 ? "--every" :
-	       o->all	    ? "--all" :
-	       o->cgroup    ? "--cgroup" :
-	       o->event	    ? "--event" :
-	       o->off_cpu   ? "--off-cpu" :
-	       o->kernel    ? "--kernel" :
-			      NULL;
+	return o->nr_pids		? "--pid" :
+	       o->perf_data		? "--perf-data" :
+	       o->every > 0 && !o->heap ? "--every" :
+	       o->all			? "--all" :
+	       o->cgroup		? "--cgroup" :
+	       o->event			? "--event" :
+	       o->off_cpu		? "--off-cpu" :
+	       o->kernel		? "--kernel" :
+					  NULL;
 }
 
 static int check_targets(const struct record_opts *o)
@@ -321,6 +322,12 @@ static int check_targets(const struct record_opts *o)
 		complain("--off-cpu does not go with --event or --wall");
 	else if (o->wall && !record_counts_time(o))
 		complain("--wall does not go with an event that is no clock");
+	else if (o->heap && o->nr_pids)
+		complain(
+			"--heap does not go with --pid: allocations are counted from the start of a program: start it by shstk record --heap");
+	else if (o->heap && heap_type_is_growth(o->output.type) && !o->every)
+		complain("--heap-show=%s needs --every: it is what grew between two profiles",
+			 heap_type_name(o->output.type));
 	else if (o->heap && (o->via > VIA_AGENT || o->wall || record_needs_kernel(o)))
 		complain("%s does not go with --heap", record_needs_kernel(o) ?
 							       record_needs_kernel(o) :
@@ -357,6 +364,6 @@ int record_options_check(struct record_opts *o)
 		status = EXIT_USAGE;
 	}
 	if (o->heap && !o->output.type)
-		o->output.type = heap_find_type("peak_space");
+		o->output.type = heap_find_type(o->every > 0 ? "inuse_space" : "peak_space");
 	return status;
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "tools/record/parts.h"
-#include "tools/record/samples.h"
 #include "tools/shstk.h"
 
 /* Until the one before is written: there is one at a time. */
@@ -54,18 +53,37 @@ int parts_end(struct recording *r)
 	return output_stamp(&r->opts->output, time(NULL));
 }
 
+int parts_renew(struct recording *r)
+{
+	struct shstk_profile *profile = r->profile;
+	struct shstk_symbols *symbols = r->symbols;
+	int ret;
+
+	r->profile = NULL;
+	r->symbols = NULL;
+	ret = r->backend->renew(r);
+	shstk_profile_destroy(profile);
+	shstk_symbols_destroy(symbols);
+	return ret;
+}
+
 int parts_next(struct recording *r)
 {
 	int ret = parts_end(r);
 
+	if (!ret && r->backend->complete)
+		ret = r->backend->complete(r);
 	if (!ret)
 		record_finish_profile(r);
 	if (!ret)
 		ret = start_writer(r);
 	if (ret)
 		return ret;
-	ret = samples_renew(r);
-	r->started = now_ns(CLOCK_MONOTONIC);
+	ret = parts_renew(r);
+	r->part = now_ns(CLOCK_MONOTONIC);
+	if (r->backend->cumulative)
+		return ret;
+	r->started = r->part;
 	r->realtime = now_ns(CLOCK_REALTIME);
 	return ret;
 }

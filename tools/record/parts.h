@@ -8,7 +8,7 @@
 #include "tools/record/backend.h"
 
 /**
- * parts_next() - write what was recorded since the last time, and begin anew
+ * parts_next() - write what was recorded since the last time, or all so far, and begin anew
  * @r: the recording.
  *
  * A child process writes, so that recording goes on meanwhile. Nothing is kept of
@@ -17,6 +17,12 @@
  * Return: 0 or -ENOMEM.
  */
 int parts_next(struct recording *r);
+
+/*
+ * Begins another profile with other symbols, and releases those before. Returns 0 or a
+ * negative errno.
+ */
+int parts_renew(struct recording *r);
 
 /* The last part is about to be written: names its files. Returns as parts_next(). */
 int parts_end(struct recording *r);

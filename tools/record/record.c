@@ -141,7 +141,7 @@ static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
 	bool next = p->next;
 
 	p->next = false;
-	return next || (r->opts->every > 0 && at - r->started >= r->opts->every * 1e9);
+	return next || (r->opts->every > 0 && at - r->part >= r->opts->every * 1e9);
 }
 
 /* The terminal's other signals, and keys. */
@@ -330,7 +330,7 @@ static int run(struct recording *r)
 
 	control_signals(&set, r);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	r->began = r->started = now_ns(CLOCK_MONOTONIC);
+	r->began = r->part = r->started = now_ns(CLOCK_MONOTONIC);
 	r->realtime = now_ns(CLOCK_REALTIME);
 	own = start(r);
 	if (own)

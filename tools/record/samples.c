@@ -32,22 +32,6 @@ int samples_begin(struct recording *r)
 			    record_counts_time(o) ? record_period(o) : 1, &r->symbols, &r->profile);
 }
 
-int samples_renew(struct recording *r)
-{
-	struct shstk_profile *profile = r->profile;
-	struct shstk_symbols *symbols = r->symbols;
-	int ret;
-
-	r->profile = NULL;
-	r->symbols = NULL;
-	ret = samples_begin(r);
-	if (!ret)
-		r->backend->renew(r);
-	shstk_profile_destroy(profile);
-	shstk_symbols_destroy(symbols);
-	return ret;
-}
-
 void samples_describe(const struct recording *r, const struct drain_counts *c, char *buf,
 		      size_t size)
 {

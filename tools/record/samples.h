@@ -14,12 +14,6 @@
 /* Makes the profile. Returns 0 or a negative errno. */
 int samples_begin(struct recording *r);
 
-/*
- * Begins another profile with other symbols, and releases those before. Returns 0 or a
- * negative errno.
- */
-int samples_renew(struct recording *r);
-
 /**
  * struct samples_left - processes that go on unrecorded
  * @text: names of the first ones, for the line.

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tools/record/record.h"
-#include "tools/record/samples.h"
+#include "tools/record/parts.h"
 #include "tools/record/screen.h"
 #include "tools/record/top.h"
 #include "tools/shstk.h"
@@ -101,7 +101,7 @@ static int start_anew(struct top *t, struct recording *r, uint64_t at)
 		return 0;
 	}
 	t->renewed = at;
-	return samples_renew(r);
+	return parts_renew(r);
 }
 
 int top_update(struct top *t, struct recording *r, uint64_t at)
