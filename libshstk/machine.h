@@ -63,6 +63,7 @@ struct machine {
 	 */
 	bool (*is_sigtramp)(const uint8_t *code, size_t len);
 	uint8_t sigtramp_call[2]; /* how far into it its system call lies */
+	uint8_t syscall_len; /* bytes of that instruction */
 	/*
 	 * Where the interrupted registers lie when sp is that of the
 	 * trampoline: offset from sp of register @reg (or REG_PC), or -1.

@@ -301,6 +301,28 @@ static bool is_sigtramp(const struct module *m, uint64_t pc)
 	return false;
 }
 
+/*
+ * While the kernel makes the system call that ends a signal handler, the program counter
+ * is behind it, where no description needs to reach.
+ */
+static bool is_behind_sigtramp(const struct module *m, uint64_t pc)
+{
+	const struct machine *machine = m->img.m;
+
+	for (size_t i = 0; i < ARRAY_SIZE(machine->sigtramp_call); i++) {
+		size_t before, after, at = machine->sigtramp_call[i];
+		const uint8_t *code;
+
+		if (!at || !m->img.nload)
+			continue;
+		at += machine->syscall_len;
+		code = module_code(m, pc - 1, &before, &after);
+		if (code && at <= before + 1 && machine->is_sigtramp(code + 1 - at, after - 1 + at))
+			return true;
+	}
+	return false;
+}
+
 uint64_t module_rule(struct module *m, uint64_t pc, bool exact)
 {
 	uint64_t vaddr = pc - m->bias - !exact;
@@ -318,6 +340,8 @@ uint64_t module_rule(struct module *m, uint64_t pc, bool exact)
 		rule = table_rule(&m->sf, vaddr);
 	if (rule == RULE_NONE && ask_for_more(m))
 		return module_rule(m, pc, exact);
+	if (rule == RULE_NONE && exact && is_behind_sigtramp(m, pc))
+		return RULE_SIGTRAMP;
 	return rule;
 }
 

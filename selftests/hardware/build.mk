@@ -103,6 +103,12 @@ $(B)/hardware/riscv/reader_test: selftests/hardware/reader_test.c $(B)/lib/riscv
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS) -Ilibshstk/arch/riscv -static -o $@ $^
 
-CHECK += $(B)/hardware/reader_test
+# Nor does a thread that ends a signal handler.
+$(B)/hardware/sigreturn_test: selftests/hardware/sigreturn_test.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(HARDWARE_CFLAGS) -o $@ $^
+GUEST_arm64 += hardware-sigreturn=$(B)/hardware/arm64/sigreturn_test
+
+CHECK += $(B)/hardware/reader_test $(if $(filter x86 arm64,$(ARCH)),$(B)/hardware/sigreturn_test)
 USER_arm64 += $(B)/hardware/arm64/reader_test
 GUEST_riscv += hardware-reader=$(B)/hardware/riscv/reader_test

@@ -100,6 +100,7 @@ const struct machine machine_arm64 = {
 	.callee_saved = 0x7ffull << 19 | 1ull << SP, /* x19-x29 */
 	.is_sigtramp = is_sigtramp,
 	.sigtramp_call = { 4 },
+	.syscall_len = 4,
 	.sigframe_offset = sigframe_offset,
 	.after_call = after_call,
 	.decode = arm64_decode,

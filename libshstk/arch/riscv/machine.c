@@ -69,6 +69,7 @@ const struct machine machine_riscv = {
 	.callee_saved = 1u << SP | 1u << FP | 1u << 9 | 0x3ffu << 18,
 	.is_sigtramp = is_sigtramp,
 	.sigtramp_call = { 4 },
+	.syscall_len = 4,
 	.sigframe_offset = sigframe_offset,
 	.after_call = after_call,
 	.decode = decode,

@@ -146,6 +146,7 @@ const struct machine machine_x86 = {
 	.callee_saved = 1u << RBX | 1u << RBP | 1u << RSP | 0xfu << 12,
 	.is_sigtramp = is_sigtramp,
 	.sigtramp_call = { 7, 5 },
+	.syscall_len = 2,
 	.sigframe_offset = sigframe_offset,
 	.after_call = after_call,
 	.decode = x86_decode,
