@@ -128,6 +128,9 @@ static inline int ushstk_rule_ok(__u64 rule, unsigned int machine)
 		return x86;
 	case SHSTK_RULE_LOAD:
 		return x86 && !(rule & (saved | reg));
+	case SHSTK_RULE_RETURN:
+		return !x86 && !ushstk_rule_saved(rule) && ushstk_rule_reg(rule) < 31 &&
+		       ushstk_rule_cfa(rule) >= 0;
 	case SHSTK_RULE_PLT:
 		return x86 && !(rule & (saved | cfa)) && ushstk_rule_reg(rule) < 16;
 	}

@@ -432,7 +432,6 @@ static int step_signal(struct walk *w, struct frame *f)
 	return GO_ON;
 }
 
-#ifdef CONFIG_X86
 static unsigned int step_reg(u32 cfa)
 {
 	return cfa >> 8 & SHSTK_RULE_REG_MASK;
@@ -443,6 +442,7 @@ static s64 step_cfa(u32 cfa)
 	return (s64)((s32)cfa >> 16) * 8;
 }
 
+#ifdef CONFIG_X86
 /* The CFA is known; the rest is as in the loop. */
 static int step_to(struct walk *w, struct frame *f, const struct step *e, u64 cfa)
 {
@@ -514,7 +514,7 @@ static int step_clone(struct walk *w, struct frame *f, const struct step *e)
 							     WALK_WHOLE;
 }
 
-static int step_x86(struct walk *w, struct frame *f, const struct step *e, bool careful)
+static int step_arch(struct walk *w, struct frame *f, const struct step *e, bool careful)
 {
 	unsigned int in_stub = (f->pc - !w->exact) & 15;
 
@@ -535,9 +535,29 @@ static int step_x86(struct walk *w, struct frame *f, const struct step *e, bool 
 	return WALK_NO_KIND;
 }
 #else
-static int step_x86(struct walk *w, struct frame *f, const struct step *e, bool careful)
+/*
+ * The return address is kept in a register while something is called that leaves it
+ * alone: glibc's setjmp(). Its value is known if that is the interrupted frame.
+ */
+static int step_return(struct walk *w, struct frame *f, const struct step *e)
 {
-	return WALK_NO_KIND;
+	u64 cfa = f->sp + step_cfa(e->cfa);
+
+	if (w->nr > 1 || w->signals)
+		return WALK_NO_KIND;
+	if (!w->sp_known)
+		return WALK_BAD_CFA;
+	if (e->fp && !load(&f->fp, at_words(cfa, e->fp)))
+		return WALK_NO_MEMORY;
+	f->pc = walk_arch_strip(walk_arch_register(w->regs, step_reg(e->cfa)));
+	f->sp = cfa;
+	w->exact = false;
+	return GO_ON;
+}
+
+static int step_arch(struct walk *w, struct frame *f, const struct step *e, bool careful)
+{
+	return step_kind(e->cfa) == SHSTK_RULE_RETURN ? step_return(w, f, e) : WALK_NO_KIND;
 }
 #endif
 
@@ -552,7 +572,7 @@ static __always_inline int step_by_kind(struct walk *w, struct frame *f, const s
 	case SHSTK_RULE_NONE:
 		return step_record(w, f, table ? WALK_NO_RULE : WALK_NO_TABLE);
 	}
-	return step_x86(w, f, e, careful);
+	return step_arch(w, f, e, careful);
 }
 
 /* Return: GO_ON, GO_CAREFULLY, or how the walk ends. */

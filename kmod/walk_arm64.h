@@ -58,6 +58,12 @@ static __always_inline u64 walk_arch_clamp(u64 addr, u64 limit)
 	return addr;
 }
 
+/* Up to x30. */
+static inline u64 walk_arch_register(const struct pt_regs *regs, unsigned int dwarf)
+{
+	return regs->regs[min(dwarf, 30u)];
+}
+
 /* From sp in the function that a signal handler returns to: behind siginfo. */
 #define WALK_CONTEXT (128 + offsetof(struct ucontext, uc_mcontext))
 #define WALK_CONTEXT_PC (WALK_CONTEXT + offsetof(struct sigcontext, pc))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * rules_frames.h - frames that compilers seldom make, and code that stays in them for ever.
- * For x86-64; each is described as the linker, gcc or libcrypto describe theirs.
+ * Each is described as the linker, gcc, libcrypto or the C library describe theirs.
  */
 #ifndef RULES_FRAMES_H
 #define RULES_FRAMES_H
 
 /* They do not return. */
+#ifdef __x86_64__
 void stub_first(void); /* of the linker: before it pushes, */
 void stub_second(void); /* and behind that */
 void frame_of_register(void); /* CFA = r11 + 8 */
@@ -106,5 +107,35 @@ asm("	.text\n"
     "	.cfi_def_cfa_offset 8\n"
     "	ret\n"
     "	.cfi_endproc\n");
+#else
+void return_in_register(void); /* x13 */
+void calls_with_return_in_register(void); /* the same, and calls */
+extern const char called_with_return_in_register[]; /* what stays there */
+
+asm("	.text\n"
+    "	.balign 16\n"
+    "	.globl return_in_register, calls_with_return_in_register\n"
+    "	.globl called_with_return_in_register\n"
+    "return_in_register:\n"
+    "	.cfi_startproc\n"
+    "	mov x13, x30\n"
+    "	.cfi_register x30, x13\n"
+    "	mov x30, xzr\n"
+    "1:	b 1b\n"
+    "	.cfi_endproc\n"
+    "calls_with_return_in_register:\n"
+    "	.cfi_startproc\n"
+    "	mov x13, x30\n"
+    "	.cfi_register x30, x13\n"
+    "	bl called_with_return_in_register\n"
+    "	mov x30, x13\n"
+    "	.cfi_restore x30\n"
+    "	ret\n"
+    "	.cfi_endproc\n"
+    "called_with_return_in_register:\n"
+    "	.cfi_startproc\n"
+    "1:	b 1b\n"
+    "	.cfi_endproc\n");
+#endif
 
 #endif

@@ -31,14 +31,13 @@
 #include "number.h"
 #include "sampler.h"
 
-#ifdef __x86_64__
 #include "rules_frames.h"
-#endif
 
 #define noinline_ __attribute__((noinline, noclone))
 #define FOLDER "/tmp/rules_frames"
 #define COUNTERS "/sys/module/shstk_perf/rules/"
 #define UPROBE "/sys/bus/event_source/devices/uprobe/type"
+#define SIGRETURN "/sys/kernel/tracing/events/syscalls/sys_enter_rt_sigreturn/id"
 #define DEPTH 20
 #define DEEP 300 /* more than perf's chains have entries */
 #define SAMPLES 30
@@ -46,6 +45,7 @@
 #define BOTTOM_BYTES 256
 #define FOREVER_BYTES 8 /* of forever(), and no other function's */
 #define VDSO_BYTES 0x4000
+#define RETURN_BYTES 16 /* of what a signal handler returns to */
 #define PERIOD 200000 /* ns */
 
 #ifdef __x86_64__
@@ -57,10 +57,12 @@
 /**
  * struct truth - what the child says
  * @nr: callers of bottom(), innermost first.
- * @ip: these.
+ * @handler_return: where a signal handler returns to.
+ * @ip: @nr callers.
  */
 struct truth {
 	volatile unsigned int nr;
+	const void *volatile handler_return;
 	volatile uint64_t ip[SAMPLER_DEPTH];
 };
 
@@ -90,6 +92,7 @@ struct way {
 
 static struct truth *truth;
 static const struct way *way;
+static unsigned int tracepoint; /* of which samples are taken; 0: of time */
 static const char *shstk;
 static int device;
 static int ready[2];
@@ -111,6 +114,37 @@ static noinline_ void ask_time(void)
 		clock_gettime(CLOCK_MONOTONIC, &ts);
 }
 #endif
+
+static void note_return(int sig)
+{
+	(void)sig;
+	truth->handler_return = __builtin_return_address(0);
+}
+
+/* Without a frame between the signal and this one. */
+static noinline_ void end_handlers(void)
+{
+	struct sigaction sa = { .sa_handler = note_return };
+	const long pid = getpid();
+
+	sigaction(SIGUSR2, &sa, NULL);
+	for (;;) {
+#ifdef __x86_64__
+		long ret = SYS_kill;
+
+		asm volatile("syscall"
+			     : "+a"(ret)
+			     : "D"(pid), "S"(SIGUSR2)
+			     : "rcx", "r11", "memory");
+#else
+		register long x0 asm("x0") = pid;
+		register long x1 asm("x1") = SIGUSR2;
+		register long x8 asm("x8") = SYS_kill;
+
+		asm volatile("svc #0" : "+r"(x0) : "r"(x1), "r"(x8) : "memory");
+#endif
+	}
+}
 
 static _Unwind_Reason_Code add_caller(struct _Unwind_Context *context, void *arg)
 {
@@ -233,7 +267,7 @@ static bool is_exact(const struct sample *s)
 
 	if (way->more == 1)
 		return s->nr == 1;
-	if (s->nr <= n || more < 2 || more > way->more ||
+	if (s->nr <= n || more < (tracepoint ? way->more : 2) || more > way->more ||
 	    !is_in(s->ip[more - 1], bottom, BOTTOM_BYTES))
 		return false;
 	for (unsigned int i = 0; i < n; i++)
@@ -246,6 +280,9 @@ static void judge(void *arg, const struct sample *s)
 {
 	const void *inside = way->inside ? way->inside : way->stay;
 	struct verdict *v = arg;
+
+	if (tracepoint)
+		inside = truth->handler_return;
 
 	/* It may be in write() still. */
 	if (!s->nr || s->deferred != way->defer || !is_in(s->ip[0], inside, way->bytes))
@@ -291,12 +328,26 @@ static void await_bottom(void)
 	close(ready[1]);
 }
 
+static int open_tracepoint(struct sampler *s, pid_t pid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.config = tracepoint,
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN,
+		.exclude_callchain_kernel = 1,
+	};
+
+	return sampler_open_attr(s, pid, &attr);
+}
+
 /* Ends it. */
 static struct verdict watch(pid_t pid)
 {
 	struct verdict v = { 0 };
 	struct sampler s;
-	int err = sampler_open(&s, pid, PERIOD, way->defer);
+	int err = tracepoint ? open_tracepoint(&s, pid) : sampler_open(&s, pid, PERIOD, way->defer);
 
 	if (err)
 		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(-err));
@@ -360,6 +411,26 @@ static void test_way(const struct way *w)
 			close(probe);
 		conclude(&v);
 	}
+}
+
+/* While the system call is made by which a handler returns: pc is behind that. */
+static void test_signal_return(void)
+{
+	static const struct way w = {
+		"in the system call that ends a signal handler",
+		descend,
+		end_handlers,
+		RETURN_BYTES,
+		NULL,
+		3,
+		DEPTH,
+		false,
+		false,
+	};
+
+	tracepoint = (unsigned int)read_number(SIGRETURN);
+	test_way(&w);
+	tracepoint = 0;
 }
 
 static void test_return_probes(void)
@@ -472,6 +543,11 @@ static const struct way ways[] = {
 	{ "CFAs in rbx", descend_by_rbx, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false },
 	{ "realigned frames", descend_realigned, forever, FOREVER_BYTES, NULL, 2, DEPTH, false,
 	  false },
+#else
+	{ "a return address in a register", descend, return_in_register, 12, NULL, 2, DEPTH, false,
+	  false },
+	{ "the same of a function that calls", descend, calls_with_return_in_register, 4,
+	  called_with_return_in_register, 3, DEPTH, false, false },
 #endif
 };
 
@@ -539,7 +615,7 @@ int main(int argc, char **argv)
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
 	defers = kernel_defers();
-	ksft_set_plan(NR_WAYS + VDSO_TESTS + defers + 7);
+	ksft_set_plan(NR_WAYS + VDSO_TESTS + defers + 8);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0755) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -550,6 +626,7 @@ int main(int argc, char **argv)
 		test_way(&ways[i]);
 	test_vdso();
 	test_deferred(defers);
+	test_signal_return();
 	test_return_probes();
 	test_overlay();
 	drop_all();

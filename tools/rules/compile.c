@@ -344,12 +344,26 @@ static uint64_t index_expression(const struct rows *rows, const struct cfi_row *
 	return SHSTK_RULE_CUT;
 }
 
+/* CFA = sp + offset, and the return address is in another register than usual. */
+static uint64_t return_rule(const struct machine *m, const struct cfi_row *row)
+{
+	int64_t fp = words_below(row, m->fp), words = row->cfa_off / 8;
+
+	if (m->arch != SHSTK_ARCH_ARM64 || row->cfa_reg != m->sp || row->cfa_off & 7 || words < 0 ||
+	    words > INT16_MAX || fp < 0 || row->type[m->sp] != REG_SAME)
+		return SHSTK_RULE_CUT;
+	return SHSTK_RULE_RETURN | (uint64_t)row->val[m->ra] << SHSTK_RULE_REG_SHIFT |
+	       (uint64_t)fp << SHSTK_RULE_FP_SHIFT | (uint64_t)words << SHSTK_RULE_CFA_SHIFT;
+}
+
 /* CFA = register + offset. */
 static uint64_t plain_rule(const struct machine *m, const struct cfi_row *row)
 {
 	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row);
 	uint64_t rule;
 
+	if (row->type[m->ra] == REG_IN && row->val[m->ra] >= 0 && row->val[m->ra] < m->ra)
+		return return_rule(m, row);
 	if (row->cfa_reg == m->sp)
 		rule = SHSTK_RULE_SP;
 	else if (row->cfa_reg == m->fp)
@@ -576,7 +590,9 @@ static void add_signal_return(struct rows *rows)
 			if (!m->is_sigtramp(code + at, avail - at))
 				continue;
 			add_row(rows, l->vaddr + at - step, SHSTK_RULE_SIGNAL);
-			add_row(rows, l->vaddr + at + m->sigtramp_call[0] + step, SHSTK_RULE_NONE);
+			/* And behind that, where the program counter is meanwhile. */
+			add_row(rows, l->vaddr + at + m->sigtramp_call[0] + m->syscall_len + 1,
+				SHSTK_RULE_NONE);
 		}
 	}
 	sort_rows(rows);

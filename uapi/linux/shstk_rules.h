@@ -91,6 +91,8 @@ struct shstk_rules_header {
  *	interrupted frame.
  * SHSTK_RULE_CLONE: around the system call of clone(): the outermost frame if that returned
  *	0; else CFA = sp + 8. x86-64 only, and only in the interrupted frame.
+ * SHSTK_RULE_RETURN: CFA = sp + cfa, and the return address is in register reg; fp. arm64
+ *	only, and only in the interrupted frame and in the one that called it.
  */
 #define SHSTK_RULE_NONE 0
 #define SHSTK_RULE_SP 1
@@ -104,6 +106,7 @@ struct shstk_rules_header {
 #define SHSTK_RULE_STACK 9
 #define SHSTK_RULE_INDEX 10
 #define SHSTK_RULE_CLONE 11
+#define SHSTK_RULE_RETURN 12
 
 #define SHSTK_RULE_KIND_MASK 0xfull
 #define SHSTK_RULE_REG_SHIFT 4
