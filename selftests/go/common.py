@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import struct
 import subprocess
 
@@ -61,6 +62,15 @@ def toolchains(only_native=True):
             continue    # where they are fetched with
         found.append((name, os.path.join(folder, name, 'usr', 'lib', 'go-' + name)))
     return found
+
+
+def emulator():
+    """What runs arm64 programs here."""
+    for path in os.path.join(CACHE, 'user', 'qemu-aarch64'), 'qemu-aarch64', \
+            'qemu-aarch64-static':
+        if shutil.which(path):
+            return [path]
+    raise Skip('no qemu-aarch64: apt-get install qemu-user-static')
 
 
 def release(version):
