@@ -388,6 +388,16 @@ enum shstk_gokind shstk_go_kind(struct shstk_space *space, uint64_t pc)
 	}
 }
 
+bool shstk_go_has_frame(struct shstk_space *space, uint64_t pc)
+{
+	const struct module *m = shstk_space_find(space, pc);
+	struct gofunc f;
+	int32_t delta;
+
+	return m && m->go.nfunc && shstk_gopclntab_find(&m->go, pc - m->bias, &f) &&
+	       shstk_gopclntab_spdelta(&m->go, &f, pc - m->bias, &delta) && delta > 0;
+}
+
 int shstk_goruntime_each(const struct shstk_goruntime *rt,
 			 int (*each)(void *arg, const struct shstk_goroutine *g), void *arg)
 {

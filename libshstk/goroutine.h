@@ -127,6 +127,9 @@ enum shstk_gokind {
 /* Of the frame whose code is at @pc. */
 enum shstk_gokind shstk_go_kind(struct shstk_space *space, uint64_t pc);
 
+/* Has the function at @pc, of Go, made a frame there? Then it has a frame pointer, too. */
+bool shstk_go_has_frame(struct shstk_space *space, uint64_t pc);
+
 /* Give each label of @g to @each. Returns what that did, or 0. */
 int shstk_goroutine_labels(const struct shstk_goruntime *rt, const struct shstk_goroutine *g,
 			   int (*each)(void *arg, const char *key, const char *value), void *arg);

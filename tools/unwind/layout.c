@@ -296,6 +296,11 @@ enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc)
 	return layout->space ? shstk_go_kind(layout->space, pc) : SHSTK_GO_NONE;
 }
 
+bool layout_go_has_frame(const struct layout *layout, uint64_t pc)
+{
+	return layout->space && shstk_go_has_frame(layout->space, pc);
+}
+
 /* What is known of the process's memory while a copy is unwound. */
 struct known {
 	const struct stack_copy *copy;

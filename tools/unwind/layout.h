@@ -127,6 +127,9 @@ bool layout_has_go(const struct layout *layout);
 /* Of a frame of it. */
 enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc);
 
+/* Has the function at @pc, of Go, made a frame there? */
+bool layout_go_has_frame(const struct layout *layout, uint64_t pc);
+
 /**
  * struct stack_copy - registers and a piece of the stack
  * @regs: the registers.

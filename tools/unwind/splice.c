@@ -56,6 +56,7 @@ static bool same_up_to(const struct callchain *chain, const struct unwound *stac
 /*
  * Where in the chain the callers of the switch at @at are; 0: it has them not. What was
  * called by the vdso's caller lies on the other stack: its frame pointer is the first one.
+ * So it is where the innermost function itself has switched, but one without a frame.
  */
 static size_t find_callers(const struct layout *layout, const struct callchain *chain,
 			   const struct unwound *stack, size_t at)
@@ -65,9 +66,11 @@ static size_t find_callers(const struct layout *layout, const struct callchain *
 	for (missing = 0; missing <= MAX_MISSING; missing++)
 		if (same_up_to(chain, stack, at, missing))
 			return at - missing + 1;
-	if (chain->nr > 1 && at && kind_of(layout, stack, 0) == SHSTK_GO_NONE)
-		return 1;
-	return 0;
+	if (chain->nr < 2)
+		return 0;
+	if (at)
+		return kind_of(layout, stack, 0) == SHSTK_GO_NONE;
+	return layout_go_has_frame(layout, stack->pcs[0]);
 }
 
 /*
