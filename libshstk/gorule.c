@@ -61,13 +61,13 @@ static uint64_t rule_x86(int32_t delta)
 	return delta ? rule | RULE_FP_SAVED | RULE_FP_AT(-16) : rule;
 }
 
-/* On arm64: the return address lies at sp, and the frame pointer below it. */
+/*
+ * On arm64: the return address lies at sp. The frame pointer lies below sp, outside of what
+ * may be read as the frame, and is not followed: no rule of Go's needs it.
+ */
 static uint64_t rule_arm64(int32_t delta)
 {
-	if (!delta)
-		return RULE_SP;
-	return RULE_SP | RULE_CFA(delta) | RULE_RA_SAVED | RULE_RA_AT(-delta) | RULE_FP_SAVED |
-	       RULE_FP_AT(-delta - 8);
+	return delta ? RULE_SP | RULE_CFA(delta) | RULE_RA_SAVED | RULE_RA_AT(-delta) : RULE_SP;
 }
 
 static uint64_t rule_of(const struct gopclntab *g, int32_t delta)
@@ -125,7 +125,6 @@ static void plain_row(const struct machine *m, int32_t delta, struct cfi_row *ro
 	} else if (delta) {
 		row->cfa_off = delta;
 		save(row, m->ra, -delta);
-		save(row, m->fp, -delta - 8);
 	}
 }
 

@@ -18,10 +18,24 @@ selftests/go/record_test selftests/go/labels_test: | $(B)/shstk $(TOOL_OBJECTS)
 CHECK += selftests/go/names_test selftests/go/stacks_test selftests/go/goroutines_test \
 	selftests/go/record_test selftests/go/labels_test
 
+# On arm64, in a guest; what it prints is judged here.
+GO_ARM64 := $(B)/selftests/record/arm64
+go_guest_step = go:native:$(1)=selftests/go/guest.sh,$(GO_ARM64)/shstk,$(GO_B)/arm64/load-$(1),5,5,$(GO_ARM64)/libshstk-agent.so,selftests/loader/cases.sh
+
+$(GO_B)/arm64/load-%: selftests/go/load.go selftests/go/calls.go
+	@mkdir -p $(@D)
+	$(call say,GO,$@)selftests/go/guest_test --build $* $@
+
+ifneq ($(and $(shell command -v go),$(wildcard $(SHSTK_CACHE)/root-arm64)),)
+GUEST_arm64-7.2 += $(call go_guest_step,stripped) $(call go_guest_step,stripped-cgo)
+GUEST_OPTIONS_arm64-7.2 += --after go=selftests/go/guest_test
+endif
+
 # The same by every release of Go that Debian's suites have.
 #
 #   make check-go   fetch them (2.2 GB) and run the tests of Go programs by each
-check-go: all $(GO_B)/table $(EXPORT_B)/driver-native
+check-go: all $(GO_B)/table $(EXPORT_B)/driver-native $(B)/guest/init-arm64 \
+		$(GO_ARM64)/shstk $(GO_ARM64)/libshstk-agent.so
 	$(Q)selftests/go/toolchains
 	$(Q)selftests/go/names_test --suites
 	$(Q)selftests/go/stacks_test --suites
@@ -29,6 +43,7 @@ check-go: all $(GO_B)/table $(EXPORT_B)/driver-native
 	$(Q)selftests/go/record_test --suites
 	$(Q)selftests/go/labels_test --suites
 	$(Q)selftests/go/package_test --suites
+	$(Q)selftests/go/guest_test --suites
 
 .PHONY: check-go
 

@@ -87,6 +87,8 @@ def build(version, root, source, variant, arch='amd64'):
     env = dict(os.environ, GOROOT=root, GOTOOLCHAIN='local', GOFLAGS='', GO111MODULE='off',
                GOCACHE=os.path.join(WHERE, 'cache-' + version), GOARCH=arch, GOOS='linux',
                CGO_ENABLED='1' if cgo else '0', HOME=os.environ.get('HOME', '/'))
+    if arch == 'arm64':
+        env['CC'] = os.environ.get('ARM64', 'aarch64-linux-gnu-') + 'gcc'
     command = [os.path.join(root, 'bin', 'go'), 'build', '-o', out]
     if flags:
         command.append('-ldflags=' + flags)
