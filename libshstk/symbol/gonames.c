@@ -57,6 +57,28 @@ void shstk_gonames_destroy(struct shstk_gonames *go)
 	free(go);
 }
 
+/*
+ * Before Go 1.21 the table has "[...]" in the place of type arguments. The symbol of the
+ * function has all of them; those that were inlined into it have none.
+ */
+static const char *whole_name(const char *name, const struct shstk_sym *sym)
+{
+	static const char left_out[] = "[...]";
+	const char *first = strstr(name, left_out), *at, *tail = first;
+	size_t len, head;
+
+	if (!first)
+		return name;
+	for (at = first; at; at = strstr(tail, left_out))
+		tail = at + strlen(left_out) - 1;
+	head = first + 1 - name;
+	len = strlen(sym->name);
+	if (len <= head + strlen(tail) || strncmp(sym->name, name, head) ||
+	    strcmp(sym->name + len - strlen(tail), tail))
+		return name;
+	return sym->name;
+}
+
 static bool take(const struct shstk_gonames *go, struct shstk_pool *pool, const struct goline *l,
 		 struct shstk_symframe *frame)
 {
@@ -74,8 +96,8 @@ static bool take(const struct shstk_gonames *go, struct shstk_pool *pool, const 
 }
 
 unsigned int shstk_gonames_find(const struct shstk_gonames *go, struct shstk_pool *pool,
-				uint64_t addr, struct shstk_symframe *frames, unsigned int max,
-				uint64_t *start)
+				uint64_t addr, const struct shstk_sym *sym,
+				struct shstk_symframe *frames, unsigned int max, uint64_t *start)
 {
 	const struct gopclntab *tab = &go->file.tab;
 	struct goline lines[LINES_MAX];
@@ -86,6 +108,8 @@ unsigned int shstk_gonames_find(const struct shstk_gonames *go, struct shstk_poo
 	if (!nr || !shstk_gopclntab_find(tab, addr, &f))
 		return 0;
 	*start = f.entry;
+	if (sym && sym->addr == f.entry)
+		lines[nr - 1].function = whole_name(lines[nr - 1].function, sym);
 	first = go->opts->no_inline ? nr - 1 : 0;
 	for (i = first; i < nr; i++)
 		if (!take(go, pool, &lines[i], &frames[i - first]))

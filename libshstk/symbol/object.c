@@ -290,7 +290,7 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr,
 	uint64_t start;
 
 	if (object->go)
-		nr = shstk_gonames_find(object->go, object->pool, addr, frames, FRAMES_MAX,
+		nr = shstk_gonames_find(object->go, object->pool, addr, sym, frames, FRAMES_MAX,
 					&ret->start);
 	if (!nr && object->dwarf)
 		nr = shstk_dwarf_find(object->dwarf, object->pool, addr, sym, frames, FRAMES_MAX,

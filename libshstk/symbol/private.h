@@ -242,8 +242,8 @@ struct shstk_gonames *shstk_gonames_create(Elf *elf, const struct shstk_symbols_
 void shstk_gonames_destroy(struct shstk_gonames *go);
 /* As shstk_dwarf_find(). */
 unsigned int shstk_gonames_find(const struct shstk_gonames *go, struct shstk_pool *pool,
-				uint64_t addr, struct shstk_symframe *frames, unsigned int max,
-				uint64_t *start);
+				uint64_t addr, const struct shstk_sym *sym,
+				struct shstk_symframe *frames, unsigned int max, uint64_t *start);
 
 /* ---- perfmap.c: names of code made at run time ---- */
 
