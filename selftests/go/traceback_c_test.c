@@ -225,6 +225,62 @@ static double seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+#define THREADS 32
+
+/* Each is a thread's first sample, and all of these live at once. */
+static struct {
+	pthread_barrier_t all;
+	pthread_mutex_t one;
+	double seconds[THREADS];
+	int frames[THREADS];
+} firsts = { .one = PTHREAD_MUTEX_INITIALIZER };
+
+static int thread_number;
+static double first_seconds;
+
+static void on_first_signal(int sig, siginfo_t *info, void *ucontext)
+{
+	double start = seconds();
+
+	on_signal(sig, info, ucontext);
+	first_seconds = seconds() - start;
+}
+
+static void *take_first(void *unused)
+{
+	pthread_mutex_lock(&firsts.one);
+	below_go(7);
+	firsts.seconds[thread_number] = first_seconds;
+	firsts.frames[thread_number++] = got.n;
+	pthread_mutex_unlock(&firsts.one);
+	pthread_barrier_wait(&firsts.all);
+	return unused;
+}
+
+TEST_F(go, the_first_sample_of_a_thread_is_as_whole_as_others)
+{
+	struct sigaction sa = { .sa_sigaction = on_first_signal, .sa_flags = SA_SIGINFO };
+	pthread_t threads[THREADS];
+	double worst = 0, sum = 0;
+	int i;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	pthread_barrier_init(&firsts.all, NULL, THREADS);
+	in_callback = by_signal;
+	for (i = 0; i < THREADS; i++)
+		ASSERT_EQ(pthread_create(&threads[i], NULL, take_first, NULL), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (i = 0; i < THREADS; i++) {
+		EXPECT_EQ(firsts.frames[i], firsts.frames[0]);
+		worst = firsts.seconds[i] > worst ? firsts.seconds[i] : worst;
+		sum += firsts.seconds[i];
+	}
+	EXPECT_GT(firsts.frames[0], 8);
+	TH_LOG("first samples of %d threads: %.1f us of CPU time, at most %.1f us", THREADS,
+	       sum / THREADS * 1e6, worst * 1e6);
+}
+
 C_FUNCTION static void many_contexts(int n)
 {
 	while (n--) {
