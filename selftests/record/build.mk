@@ -27,6 +27,15 @@ $(RECORD_B)/deep: selftests/record/deep.c
 $(RECORD_B)/deep-fp: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -fno-omit-frame-pointer -DFEW -o $@ $<
+$(RECORD_B)/crowd: selftests/record/crowd.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/reuse: selftests/record/reuse.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/reuse-%: selftests/record/reuse.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -fno-pie -no-pie -DPROGRAM -DNAME=work_in_$* -o $@ $<
 $(RECORD_B)/libjvm.so: selftests/record/jvm.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -Wl,-soname,libjvm.so -o $@ $<
@@ -68,11 +77,12 @@ $(RECORD_B)/common.py $(RECORD_B)/perf.py:
 	$(Q)cp $< $@
 
 $(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py \
-		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit all
+		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
+		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other all
 	$(Q)cp $< $@
 
 $(RECORD_B)/attach_test: selftests/record/attach_test $(RECORD_B)/common.py \
-		$(RECORD_B)/perf.py $(RECORD_B)/target all
+		$(RECORD_B)/perf.py $(RECORD_B)/target $(RECORD_B)/crowd all
 	$(Q)cp $< $@
 
 $(RECORD_B)/top_test: selftests/record/top_test $(RECORD_B)/common.py \
