@@ -19,6 +19,17 @@
 struct perf_writer {
 	FILE *out;
 	int err; /* the first one */
+	uint64_t vdso_size;
+	struct build_id vdso;
+};
+
+/* PERF_RECORD_MMAP2, behind its header. */
+struct mmap2 {
+	uint32_t pid, tid;
+	uint64_t addr, len, offset;
+	uint8_t file[24]; /* device and inode, or the build id */
+	uint32_t prot, flags;
+	char name[];
 };
 
 /* What ends every record but samples. */
@@ -74,15 +85,53 @@ int perf_writer_create(const char *path, const struct perf_opts *opts, struct pe
 	return 0;
 }
 
+void perf_writer_vdso(struct perf_writer *w, uint64_t size, const struct build_id *id)
+{
+	w->vdso_size = size;
+	w->vdso = *id;
+}
+
+static void put_id(struct mmap2 *body, const struct build_id *id)
+{
+	memset(body->file, 0, sizeof(body->file));
+	body->file[0] = id->size;
+	memcpy(body->file + 4, id->data, id->size);
+}
+
+/* Is the mapping that of the vdso whose build id is known? */
+static bool is_vdso(const struct perf_writer *w, const struct perf_record *r)
+{
+	const struct mmap2 *m = r->body;
+	const char name[] = "[vdso]";
+
+	return w->vdso.size && w->vdso.size <= 20 && r->size >= sizeof(*m) + sizeof(name) &&
+	       !memcmp(m->name, name, sizeof(name)) && m->len == w->vdso_size;
+}
+
 void perf_writer_add(struct perf_writer *w, const struct perf_record *record)
 {
 	struct perf_event_header head = *(const struct perf_event_header *)record->raw;
+	const uint8_t *rest = (const uint8_t *)record->raw + sizeof(head);
+	size_t size = head.size - sizeof(head);
+	struct mmap2 body;
 
+	if (head.type != PERF_RECORD_MMAP2) {
+		put(w, record->raw, head.size);
+		return;
+	}
 	/* The kernel's flag may be another recording's: see take_map() in population.c. */
-	if (head.type == PERF_RECORD_MMAP2)
-		head.misc &= ~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	head.misc &= ~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	if (!is_vdso(w, record)) {
+		put(w, &head, sizeof(head));
+		put(w, rest, size);
+		return;
+	}
+	head.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+	memcpy(&body, rest, sizeof(body));
+	put_id(&body, &w->vdso);
 	put(w, &head, sizeof(head));
-	put(w, (const char *)record->raw + sizeof(head), head.size - sizeof(head));
+	put(w, &body, sizeof(body));
+	put(w, rest + sizeof(body), size - sizeof(body));
 }
 
 /* Text of @size bytes with zeros up to a multiple of 8, and what ends the record. */
@@ -104,12 +153,7 @@ static size_t text_size(const char *text)
 
 void perf_writer_map(struct perf_writer *w, pid_t pid, uint64_t time, const struct layout_map *map)
 {
-	struct {
-		uint32_t pid, tid;
-		uint64_t addr, len, offset;
-		uint8_t file[24];
-		uint32_t prot, flags;
-	} body = {
+	struct mmap2 body = {
 		.pid = pid,
 		.tid = pid,
 		.addr = map->start,
@@ -127,8 +171,7 @@ void perf_writer_map(struct perf_writer *w, pid_t pid, uint64_t time, const stru
 		return;
 	if (map->id.size && map->id.size <= 20) {
 		misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
-		body.file[0] = map->id.size;
-		memcpy(body.file + 4, map->id.data, map->id.size);
+		put_id(&body, &map->id);
 	} else {
 		memcpy(body.file, dev, sizeof(dev));
 		memcpy(body.file + 8, &map->inode, sizeof(map->inode));

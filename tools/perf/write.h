@@ -24,7 +24,13 @@ struct perf_writer;
  */
 int perf_writer_create(const char *path, const struct perf_opts *opts, struct perf_writer **ret);
 
-/* Adds a record as the kernel wrote it. */
+/*
+ * The build id of what the kernel gives processes as "[vdso]", if that is @size bytes long: its
+ * own records do not tell it.
+ */
+void perf_writer_vdso(struct perf_writer *w, uint64_t size, const struct build_id *id);
+
+/* Adds a record as the kernel wrote it, with the build id of the vdso. */
 void perf_writer_add(struct perf_writer *w, const struct perf_record *record);
 
 /* Adds what was mapped before recording began, or was seen at @time. */

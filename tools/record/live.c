@@ -258,6 +258,14 @@ const struct layout_files *live_files(struct live *live)
 	return &live->files;
 }
 
+uint64_t live_vdso(const struct live *live, struct build_id *id)
+{
+	if (!live->vdso_size)
+		return 0;
+	build_id_of((const void *)getauxval(AT_SYSINFO_EHDR), VDSO_HEAD, id);
+	return live->vdso_size;
+}
+
 int live_read(struct layout **layout, pid_t pid,
 	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg)
 {

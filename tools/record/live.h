@@ -18,6 +18,9 @@ void live_destroy(struct live *live);
 /* How layouts find files; valid as long as @live is. */
 const struct layout_files *live_files(struct live *live);
 
+/* The vdso that processes have: returns its size, 0 if there is none; @id receives its build id. */
+uint64_t live_vdso(const struct live *live, struct build_id *id);
+
 /**
  * live_read() - what a process has mapped now
  * @layout: the layout of process @pid, as for layout_add().

@@ -531,6 +531,15 @@ static int keep_pids(struct perf_drain *d, const pid_t *pids, size_t nr)
 	return 0;
 }
 
+static void tell_vdso(struct perf_drain *d)
+{
+	struct build_id id;
+	uint64_t size = live_vdso(d->all.live, &id);
+
+	if (size)
+		perf_writer_vdso(d->writer, size, &id);
+}
+
 int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
 		      struct shstk_profile *profile, struct perf_drain **ret, char *err,
 		      size_t size)
@@ -561,6 +570,8 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 		snprintf(err, size, "cannot write %s: %s", opts->perf_data, strerror(-error));
 	}
 	d->all.writer = d->writer;
+	if (!error && d->writer)
+		tell_vdso(d);
 	if (!error)
 		error = keep_pids(d, opts->rings.pids, nr);
 	if (!error)
