@@ -92,6 +92,21 @@ $(RECORD_B)/top_test: selftests/record/top_test $(RECORD_B)/common.py \
 CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
 	$(RECORD_B)/attach_test $(RECORD_B)/top_test
 
+# The recorder with other rings, and the main() of this test.
+REPLAY_WRAP := open read close stop lost
+$(RECORD_B)/replay: selftests/record/replay.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(REPLAY_WRAP:%=-Wl,--wrap=perf_rings_%) -o $@ $< \
+		$@-shstk.o $(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
+
+CHECK	+= $(RECORD_B)/replay
+
+# As many samples as a day of recording has, in some minutes.
+.PHONY: replay-record
+replay-record: $(RECORD_B)/replay
+	$< 10000000
+
 # The storm, and the orders of two signals, at their full length: many hours.
 STORM_ROUNDS ?= 100000
 .PHONY: storm-record
