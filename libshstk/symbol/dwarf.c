@@ -20,6 +20,8 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -498,6 +500,24 @@ static bool name_frame(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struc
 	return frame->function && frame->linkage;
 }
 
+/*
+ * A file's name as debuggers show it: DWARF 5 may leave it relative to the directory of the
+ * compilation, and so does libdw.
+ */
+static const char *file_text(struct shstk_pool *pool, struct unit *unit, const char *file)
+{
+	const char *dir = *file == '/' ? NULL : string_attr(&unit->die, DW_AT_comp_dir);
+	char path[PATH_MAX];
+	int len;
+
+	if (!dir || *dir != '/')
+		return shstk_pool_text(pool, file, strlen(file));
+	len = snprintf(path, sizeof(path), "%s/%s", dir, file);
+	if (len < 0 || len >= (int)sizeof(path))
+		return shstk_pool_text(pool, file, strlen(file));
+	return shstk_pool_text(pool, path, len);
+}
+
 static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struct unit *unit,
 			    uint64_t addr, struct shstk_symframe *frame)
 {
@@ -511,7 +531,7 @@ static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool, 
 	file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
 	if (!file)
 		return;
-	frame->file = shstk_pool_text(pool, file, strlen(file));
+	frame->file = file_text(pool, unit, file);
 	if (!dwarf_lineno(line, &nr) && nr > 0)
 		frame->line = nr;
 }
@@ -529,7 +549,7 @@ static void line_of_call(struct shstk_dwarf *dwarf, struct shstk_pool *pool, str
 	file = dwarf_filesrc(files, index, NULL, NULL);
 	if (!file)
 		return;
-	frame->file = shstk_pool_text(pool, file, strlen(file));
+	frame->file = file_text(pool, unit, file);
 	frame->line = number_attr(call, DW_AT_call_line);
 }
 

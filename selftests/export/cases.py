@@ -179,7 +179,7 @@ def main():
     print(f'1..{len(wanted)}', flush=True)
     for number, (variant, function) in enumerate(wanted, 1):
         name = f'{number} {variant}: {function.__doc__}'
-        with tempfile.TemporaryDirectory(prefix='shstk-export-') as folder:
+        with tempfile.TemporaryDirectory(prefix='tmp-', dir=BUILD) as folder:
             try:
                 function(variant, folder)
                 print(f'ok {name}')
