@@ -150,6 +150,17 @@ def make_core(path, folder):
     return os.path.join(folder, found[0])
 
 
+def wait_ready(child, path):
+    """Until a recorded program works. Skips where perf events would be needed and are not
+    permitted."""
+    if child.stdout.readline().startswith('ready'):
+        return
+    text = child.communicate()[1][-500:]
+    if child.returncode == 125 and 'not permitted' in text:
+        raise Skip(text.strip())
+    raise RuntimeError(f'{path} does not run: {text}')
+
+
 def point(n, name, check, args):
     """Run a case and print its line of KTAP. False: it failed."""
     try:

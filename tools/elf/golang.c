@@ -4,6 +4,7 @@
  */
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "tools/elf/golang.h"
@@ -45,15 +46,15 @@ static bool needs_libraries(Elf *elf)
 	return false;
 }
 
-bool golang_calls_c(int fd)
+enum golang_kind golang_kind(int fd)
 {
-	bool ret = false;
+	enum golang_kind ret = GOLANG_NONE;
 	Elf *elf;
 
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (elf)
-		ret = is_go(elf) && needs_libraries(elf);
+	if (elf && is_go(elf))
+		ret = needs_libraries(elf) ? GOLANG_WITH_C : GOLANG_ALONE;
 	elf_end(elf);
 	return ret;
 }

@@ -5,9 +5,13 @@
 #ifndef TOOLS_ELF_GOLANG_H
 #define TOOLS_ELF_GOLANG_H
 
-#include <stdbool.h>
+enum golang_kind {
+	GOLANG_NONE, /* not made by Go, or not to be read */
+	GOLANG_ALONE, /* needs no libraries: its threads are not the C library's */
+	GOLANG_WITH_C, /* needs libraries, as those with C in them do */
+};
 
-/* Was the program made by Go, and does it need libraries, as those with C in them do? */
-bool golang_calls_c(int fd);
+/* Was the program made by Go, and how? */
+enum golang_kind golang_kind(int fd);
 
 #endif

@@ -133,8 +133,11 @@ static const char *elf_reason(const char *path, int fd, int *status)
 	}
 	base = strrchr(interp, '/');
 	base = base ? base + 1 : interp;
-	return strncmp(base, "ld-linux", 8) && strncmp(base, "ld-musl", 7) ?
-		       "uses another C library than glibc or musl" :
+	if (strncmp(base, "ld-linux", 8) && strncmp(base, "ld-musl", 7))
+		return "uses another C library than glibc or musl";
+	/* A position-independent one has a loader all the same. */
+	return golang_kind(fd) == GOLANG_ALONE ?
+		       "is made by Go without C: the agent cannot sample its threads" :
 		       NULL;
 }
 
@@ -226,7 +229,7 @@ bool target_go_calls_c(const char *name)
 	fd = find_executable(name, path) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	ret = golang_calls_c(fd);
+	ret = golang_kind(fd) == GOLANG_WITH_C;
 	close(fd);
 	return ret;
 }
