@@ -126,12 +126,15 @@ TEST(a_library_without_information_is_guessed_by_its_frame_pointer)
 
 TEST(a_library_whose_file_was_deleted_is_unwound)
 {
-	char from[PATH_MAX], to[] = "/tmp/shstk-plugin-XXXXXX", cmd[2 * PATH_MAX];
+	char from[PATH_MAX], to[PATH_MAX], cmd[2 * PATH_MAX + 16];
 	struct shstk_info info;
 	plugin_fn fn = NULL;
 	void *lib;
-	int fd = mkstemp(to);
+	int fd;
 
+	/* Not in /tmp: nothing may be executed there on some machines. */
+	plugin_path(to, "deleted-XXXXXX");
+	fd = mkstemp(to);
 	ASSERT_GE(fd, 0);
 	close(fd);
 	plugin_path(from, "plugin_small.so");

@@ -222,7 +222,7 @@ TEST(a_thousand_modules)
 {
 	static void *lib[MODULES];
 	static pass_fn next[MODULES + 1];
-	char dir[] = "/tmp/shstk-scale-XXXXXX", path[PATH_MAX];
+	char dir[] = SCALE_PLUGIN "-XXXXXX", path[PATH_MAX];
 	struct shstk_stats stats = { .size = sizeof(stats) };
 	double start, took[3];
 	Dl_info where;

@@ -3,14 +3,16 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#define PIECES 100 /* some words look like pointers to some of them */
+
 static void *lost;
 
 static int __init leak_init(void)
 {
 	int i;
 
-	for (i = 0; i < 16; i++)
-		WRITE_ONCE(lost, kmalloc(512, GFP_KERNEL));
+	for (i = 0; i < PIECES; i++)
+		WRITE_ONCE(lost, kzalloc(512, GFP_KERNEL));
 	WRITE_ONCE(lost, NULL);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 top=$PWD
 shstk=$top/build/shstk
-dir=$(mktemp -d) || exit 1
+dir=$(mktemp -d "$top/build/loader-check.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 unset LD_LIBRARY_PATH
