@@ -67,6 +67,12 @@ $(OFF)/%_test: selftests/offline/%_test $(OFF_MODULES) $(OFF)/stand $(OFF)/burn 
 
 CHECK	+= $(OFF)/core_test $(OFF)/perf_test
 
+# The judge of callchains, alone.
+$(OFF)/chains_test: selftests/offline/chains_test.c tools/unwind/chains.c tools/unwind/chains.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(OFF_FLAGS) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -o $@ $(filter %.c,$^)
+CHECK	+= $(OFF)/chains_test
+
 # What is read of core files, perf.data files, samples and code made at run time (selftests/fuzz/run finds these).
 OFF_FUZZ	:= $(FUZZ_B)/core_fuzz $(FUZZ_B)/perfdata_fuzz $(FUZZ_B)/sample_fuzz \
 	$(FUZZ_B)/hotspot_fuzz

@@ -6,7 +6,8 @@
  * code of the process, there is no user stack. A chain is whole if its last entry lies in
  * a function that the unwind information of its file calls the outermost: _start, or
  * where threads begin. If the sample has a copy of the stack too, what libshstk unwinds
- * from that is compared, entry by entry.
+ * from that is compared, entry by entry, as far as it is sure: behind a guess of its own it
+ * is no judge of what has another entry.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,6 +89,16 @@ static void print_place(const char *what, const struct chain_place *p, uint64_t 
 		fprintf(stderr, " %s %#" PRIx64, what, addr);
 }
 
+/* Entries in front of the first that was guessed. */
+static size_t sure_entries(const struct unwound *u)
+{
+	size_t n = 0;
+
+	while (n < u->nr && !(u->marks[n] & SHSTK_MARK_GUESS))
+		n++;
+	return n;
+}
+
 static void compare(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *u,
 		    struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
 {
@@ -100,6 +111,12 @@ static void compare(struct chains *c, const uint64_t *ips, size_t nr, const stru
 	if (i == n && nr >= u->nr) {
 		c->equal++;
 		c->beyond += u->end != SHSTK_END_COMPLETE;
+		return;
+	}
+	if (i < n && i >= sure_entries(u)) {
+		c->equal++;
+		c->beyond++;
+		c->guessed++;
 		return;
 	}
 	c->differ += i < n;
@@ -153,8 +170,9 @@ void chains_print(const struct chains *c)
 	if (!c->unwound)
 		return;
 	printf("%" PRIu64 " unwound from copies too: %" PRIu64 " equal, %" PRIu64
-	       " of them as far as that went; %" PRIu64 " shorter, %" PRIu64 " differ\n",
-	       c->unwound, c->equal, c->beyond, c->shorter, c->differ);
+	       " of them as far as that went, which was a guess %" PRIu64 " times; %" PRIu64
+	       " shorter, %" PRIu64 " differ\n",
+	       c->unwound, c->equal, c->beyond, c->guessed, c->shorter, c->differ);
 }
 
 void chains_deinit(struct chains *c)

@@ -36,14 +36,15 @@ struct chain_ends;
  * @equal: of these, chains that are the same, entry by entry, as far as the stack was
  *	unwound.
  * @beyond: of @equal, stacks that were not unwound to their end: behind the copy, or
- *	where libshstk found no way on.
+ *	where libshstk found no way on, or was not sure of it.
+ * @guessed: of @beyond, chains that have another entry where libshstk only guesses.
  * @shorter: chains that are the same but end earlier.
  * @differ: chains with another entry.
  * @ends: the files' outermost frames.
  */
 struct chains {
 	uint64_t samples, without, whole;
-	uint64_t unwound, equal, beyond, shorter, differ;
+	uint64_t unwound, equal, beyond, guessed, shorter, differ;
 	struct chain_ends *ends;
 };
 
