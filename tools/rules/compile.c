@@ -13,6 +13,7 @@
 #include "libshstk/cfi.h"
 #include "libshstk/sframe.h"
 #include "libshstk/symbol/symbol.h"
+#include "tools/rules/bare.h"
 #include "tools/rules/compile.h"
 #include "tools/rules/crt.h"
 #include "tools/rules/stub.h"
@@ -571,30 +572,17 @@ static void add_entry(struct rows *rows)
 	sort_rows(rows);
 }
 
-/*
- * arm64's vdso describes nothing; what signal handlers return to is there. A return
- * address is looked up by the byte in front of it.
- */
-static void add_signal_return(struct rows *rows)
+static void bare_add(void *arg, uint64_t at, uint64_t rule)
 {
-	const struct machine *m = rows->img->m;
-	unsigned int step = m->insn_align;
-	size_t avail;
+	add_row(arg, at, rule);
+}
 
-	for (unsigned int i = 0; i < rows->img->nload; i++) {
-		const struct load *l = &rows->img->load[i];
-		const uint8_t *code = elf_image_at(rows->img, l->vaddr, &avail);
+/* An image that describes nothing. */
+static void add_bare(struct rows *rows)
+{
+	const struct bare bare = { rows->img, bare_add, rows };
 
-		for (size_t at = step; l->exec && code && at < avail && at < l->filesz;
-		     at += step) {
-			if (!m->is_sigtramp(code + at, avail - at))
-				continue;
-			add_row(rows, l->vaddr + at - step, SHSTK_RULE_SIGNAL);
-			/* And behind that, where the program counter is meanwhile. */
-			add_row(rows, l->vaddr + at + m->sigtramp_call[0] + m->syscall_len + 1,
-				SHSTK_RULE_NONE);
-		}
-	}
+	bare_rules(&bare);
 	sort_rows(rows);
 }
 
@@ -906,7 +894,7 @@ static int compile(struct rows *rows, const char *path, struct rules_table *ret)
 	sort_rows(rows);
 	add_known_code(rows);
 	if (!rows->n)
-		add_signal_return(rows);
+		add_bare(rows);
 	add_entry(rows);
 	if (rows->err)
 		return rows->err;

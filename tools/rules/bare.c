@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * bare.c - rules for an image that describes nothing: arm64's vdso.
+ */
+#include <linux/shstk_rules.h>
+
+#include "libshstk/epilogue.h"
+#include "tools/rules/bare.h"
+
+/* Larger images are programs whose stacks are described elsewhere, as Go's. */
+#define MAX_BYTES 0x4000
+
+static const uint8_t *code_bytes(void *arg, uint64_t pc, size_t *len)
+{
+	return elf_image_at(arg, pc, len);
+}
+
+static bool nothing_covered(void *arg, uint64_t pc)
+{
+	(void)arg;
+	(void)pc;
+	return false;
+}
+
+/* In words below the CFA. False: it is not there. */
+static bool words(int64_t off, uint64_t *ret)
+{
+	*ret = (uint64_t)-off / 8;
+	return off < 0 && *ret <= SHSTK_RULE_OFF_MASK;
+}
+
+/* A path to a return: the first that tells all is taken. */
+static bool take(void *arg, uint64_t rule, bool lost_fp)
+{
+	uint64_t cfa = (uint64_t)rule_cfa_off(rule) / 8, ra = 0, fp = 0, *ret = arg;
+
+	if (lost_fp || cfa > SHSTK_RULE_CFA_MAX ||
+	    (rule & RULE_RA_SAVED && !words(rule_ra_off(rule), &ra)) ||
+	    (rule & RULE_FP_SAVED && !words(rule_fp_off(rule), &fp)))
+		return false;
+	*ret = (RULE_KIND(rule) == RULE_SP ? SHSTK_RULE_SP : SHSTK_RULE_FP) |
+	       ra << SHSTK_RULE_SAVED_SHIFT | fp << SHSTK_RULE_FP_SHIFT |
+	       cfa << SHSTK_RULE_CFA_SHIFT;
+	return true;
+}
+
+static uint64_t rule_of_code(const struct elf_image *img, uint64_t at)
+{
+	const struct code code = { code_bytes, nothing_covered, (void *)img };
+	uint64_t rule = SHSTK_RULE_NONE;
+
+	epilogue_rules(img->m, &code, at, true, take, &rule);
+	return rule;
+}
+
+/*
+ * Is the instruction part of what a handler returns to, or in front of that? A return
+ * address is looked up by the byte in front of it.
+ */
+static bool is_signal_return(const struct elf_image *img, uint64_t start, uint64_t at)
+{
+	const struct machine *m = img->m;
+	const uint64_t places[] = { at + m->insn_align, at, at - m->sigtramp_call[0] };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(places); i++) {
+		size_t avail;
+		const uint8_t *code = places[i] < start ? NULL :
+							  elf_image_at(img, places[i], &avail);
+
+		if (code && m->is_sigtramp(code, avail))
+			return true;
+	}
+	return false;
+}
+
+static void read_segment(const struct bare *b, const struct load *l)
+{
+	bool frames = b->img->m->arch == SHSTK_ARCH_ARM64 && l->filesz <= MAX_BYTES;
+	uint64_t last = SHSTK_RULE_NONE, end = l->vaddr + l->filesz;
+
+	for (uint64_t at = l->vaddr; at < end; at += b->img->m->insn_align) {
+		uint64_t rule = SHSTK_RULE_NONE;
+
+		if (is_signal_return(b->img, l->vaddr, at))
+			rule = SHSTK_RULE_SIGNAL;
+		else if (frames)
+			rule = rule_of_code(b->img, at);
+		/* While that system call is made the program counter is behind it. */
+		if (rule != last)
+			b->add(b->arg, at + (last == SHSTK_RULE_SIGNAL), rule);
+		last = rule;
+	}
+}
+
+void bare_rules(const struct bare *b)
+{
+	for (unsigned int i = 0; i < b->img->nload; i++)
+		if (b->img->load[i].exec && b->img->load[i].filesz)
+			read_segment(b, &b->img->load[i]);
+}
