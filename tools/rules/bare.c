@@ -54,42 +54,40 @@ static uint64_t rule_of_code(const struct elf_image *img, uint64_t at)
 }
 
 /*
- * Is the instruction part of what a handler returns to, or in front of that? A return
- * address is looked up by the byte in front of it.
+ * Is the instruction at @at part of what a handler returns to, or in front of that? A
+ * return address is looked up by the byte in front of it.
  */
-static bool is_signal_return(const struct elf_image *img, uint64_t start, uint64_t at)
+static bool is_signal_return(const struct machine *m, const uint8_t *code, size_t size, size_t at)
 {
-	const struct machine *m = img->m;
-	const uint64_t places[] = { at + m->insn_align, at, at - m->sigtramp_call[0] };
+	size_t next = at + m->insn_align, call = m->sigtramp_call[0];
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(places); i++) {
-		size_t avail;
-		const uint8_t *code = places[i] < start ? NULL :
-							  elf_image_at(img, places[i], &avail);
-
-		if (code && m->is_sigtramp(code, avail))
-			return true;
-	}
-	return false;
+	return m->is_sigtramp(code + at, size - at) ||
+	       (next < size && m->is_sigtramp(code + next, size - next)) ||
+	       (at >= call && m->is_sigtramp(code + at - call, size - at + call));
 }
 
 static void read_segment(const struct bare *b, const struct load *l)
 {
-	bool frames = b->img->m->arch == SHSTK_ARCH_ARM64 && l->filesz <= MAX_BYTES;
-	uint64_t last = SHSTK_RULE_NONE, end = l->vaddr + l->filesz;
+	const struct machine *m = b->img->m;
+	bool frames = m->arch == SHSTK_ARCH_ARM64 && l->filesz <= MAX_BYTES;
+	uint64_t last = SHSTK_RULE_NONE;
+	size_t size = 0;
+	const uint8_t *code = elf_image_at(b->img, l->vaddr, &size);
 
-	for (uint64_t at = l->vaddr; at < end; at += b->img->m->insn_align) {
+	for (size_t at = 0; code && at < size && at < l->filesz; at += m->insn_align) {
 		uint64_t rule = SHSTK_RULE_NONE;
 
-		if (is_signal_return(b->img, l->vaddr, at))
+		if (is_signal_return(m, code, size, at))
 			rule = SHSTK_RULE_SIGNAL;
 		else if (frames)
-			rule = rule_of_code(b->img, at);
+			rule = rule_of_code(b->img, l->vaddr + at);
 		/* While that system call is made the program counter is behind it. */
 		if (rule != last)
-			b->add(b->arg, at + (last == SHSTK_RULE_SIGNAL), rule);
+			b->add(b->arg, l->vaddr + at + (last == SHSTK_RULE_SIGNAL), rule);
 		last = rule;
 	}
+	if (last != SHSTK_RULE_NONE)
+		b->add(b->arg, l->vaddr + size, SHSTK_RULE_NONE);
 }
 
 void bare_rules(const struct bare *b)
