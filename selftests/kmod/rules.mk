@@ -58,26 +58,28 @@ endef
 $(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_guest,$(g),$(firstword $(subst -, ,$(g))))))
 
 # A clock that counts instructions, and one CPU.
-RULES_COST_FILES := selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
-	$(B)/selftests/kmod/x86/rules_cost $(B)/selftests/kmod/x86/rules_cost_fp
+RULES_COST_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
+RULES_COST_arm64 := $(B)/selftests/record/arm64/shstk
 
-# $(1) guest
+# $(1) guest, $(2) architecture
 define kmod_rules_cost_guest
+RULES_COST_FILES_$(2) := selftests/loader/cases.sh $(RULES_COST_$(2)) \
+	$(B)/selftests/kmod/$(2)/rules_cost $(B)/selftests/kmod/$(2)/rules_cost_fp
 $(B)/guest/check-rules-cost-$(1): FORCE selftests/kmod/rules_cost.sh \
-		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-x86 $$(RULES_COST_FILES) \
+		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(RULES_COST_FILES_$(2)) \
 		$$$$(filter %/shstk_perf.ko,$$$$(KMOD_$(subst -qemu-,-,$(1)))))
 	@mkdir -p $$(@D)
 	@{ echo '#!/bin/sh'; \
 	   echo "exec selftests/guest/run $(1) --icount --out $(B)/guest/rules-cost-$(1) \\"; \
-	   echo "	--sysroot $$(call RULES_ROOT,x86) --lib $(B)/selftests/loader --timeout 600 \\"; \
-	   echo "	--append nohpet --after csv=selftests/kmod/rules_csv \\"; \
-	   echo "	'rules:cost-without=selftests/kmod/rules_cost.sh without $(1) $$(RULES_COST_FILES)' \\"; \
+	   echo "	--sysroot $$(call RULES_ROOT,$(2)) --lib $(B)/selftests/loader --timeout 600 \\"; \
+	   echo "	$(if $(filter x86,$(2)),--append nohpet) --after csv=selftests/kmod/rules_csv \\"; \
+	   echo "	'rules:cost-without=selftests/kmod/rules_cost.sh without $(1) $$(RULES_COST_FILES_$(2))' \\"; \
 	   echo "	$$(filter %/shstk_perf.ko,$$(KMOD_$(subst -qemu-,-,$(1)))) \\"; \
 	   echo "	'rules:cost-with=selftests/kmod/rules_cost.sh with $(1)'"; } >$$@
 	@chmod +x $$@
 CHECK_RULES += $(B)/guest/check-rules-cost-$(1)
 endef
-$(foreach g,$(filter x86-%,$(RULES_GUESTS)),$(eval $(call kmod_rules_cost_guest,$(g))))
+$(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_cost_guest,$(g),$(firstword $(subst -, ,$(g))))))
 
 check-rules:
 	$(Q).ci/packages-install build check guest
