@@ -85,7 +85,7 @@ KMOD_BPF_LIBS_arm64 := $(KMOD_LIBBPF)/lib/aarch64-linux-gnu/libbpf.a \
 # $(1) architecture
 define kmod_bpf
 $(B)/selftests/kmod/$(1)/kfunc_test $(B)/selftests/kmod/$(1)/bpf_test \
-		$(B)/selftests/kmod/$(1)/lsm_test: \
+		$(B)/selftests/kmod/$(1)/lsm_test $(B)/selftests/kmod/$(1)/rules_bpf_test: \
 		$(B)/selftests/kmod/$(1)/%: selftests/kmod/%.c selftests/kmod/build.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$(KMOD_BPF_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
@@ -152,6 +152,8 @@ GUEST_KMOD_arm64-7.2 += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/arm64/r
 GUEST_KMOD_arm64-7.2 += $(B)/selftests/kmod/overlay/arm64-7.2/overlay.ko
 GUEST_KMOD_arm64-7.2 += kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_frames_test \
 	$(B)/selftests/record/arm64/shstk)
+GUEST_KMOD_arm64-7.2 += $(if $(KMOD_BPF_arm64),kmod:rules-bpf=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_bpf_test \
+	$(B)/selftests/kmod/rules.bpf.o $(B)/selftests/record/arm64/shstk))
 endif
 ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86)),x86-1)
 GUEST_KMOD_x86-qemu += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/x86/rules_test \
@@ -165,6 +167,8 @@ GUEST_KMOD_x86-qemu-6.12 += $(RULES_FRAMES_x86)
 GUEST_OPTIONS_x86-qemu += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 GUEST_MODULES_x86-qemu-7.2 = $(filter %/shstk_perf.ko,$(KMOD_x86-7.2))
 GUEST_MODULES_x86-qemu-6.12 = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12))
+GUEST_KMOD_x86-qemu += $(if $(KMOD_BPF_x86),kmod:rules-bpf=$(call kmod_words,$(B)/selftests/kmod/x86/rules_bpf_test \
+	$(B)/selftests/kmod/rules.bpf.o $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1))
 # Chains by unwind rules in NMIs, on two CPUs; make check-nmi takes many more.
 KMOD_NMI = kmod:nmi=$(call kmod_words,$(B)/selftests/kmod/x86/nmi_test 10000 200 $(B)/shstk \
 	$(B)/selftests/loader/libprotobuf-c.so.1)

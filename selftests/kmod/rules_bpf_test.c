@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rules_bpf_test.c - user stacks by unwind rules in BPF programs of each kind, by each call
+ *
+ *   rules_bpf_test rules.bpf.o SHSTK
+ *
+ * SHSTK is the command, which compiles this program's own rules. A child, without frame
+ * pointers, descends, writes down its callers as the compiler's library unwinds them, and
+ * calls getppid() for ever: each stack has to end in these, and to begin with the two
+ * functions that are known.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "kselftest.h"
+#include "rules_bpf.h"
+
+#define noinline_ __attribute__((noinline, noclone))
+#define DEPTH 20
+#define PATIENCE 6000 /* times 10 ms */
+#define FUNCTION_BYTES 256 /* more than ask() and stay() have */
+#define STATE_BYTES ((sizeof(struct rules_state) + 4095) & ~4095ul)
+
+#ifdef __x86_64__
+#define GETPPID "__x64_sys_getppid"
+#else
+#define GETPPID "__arm64_sys_getppid"
+#endif
+
+static const char *const names[] = { "tracepoint", "kprobe", "uprobe", "perf_event" };
+
+/**
+ * struct truth - what the child says
+ * @nr: callers of stay(), innermost first.
+ * @ip: these.
+ * @ready: that is all; from now on it is in stay(), or in ask(),
+ * @over: until that is said.
+ */
+static struct truth {
+	volatile unsigned int nr, ready, over;
+	volatile __u64 ip[RULES_DEPTH];
+} * truth;
+
+static volatile struct rules_state *state;
+
+/* --- the child --- */
+
+static _Unwind_Reason_Code add_caller(struct _Unwind_Context *context, void *arg)
+{
+	__u64 ip = _Unwind_GetIP(context);
+
+	(void)arg;
+	if (ip && truth->nr < RULES_DEPTH)
+		truth->ip[truth->nr++] = ip;
+	return _URC_NO_REASON;
+}
+
+noinline_ void ask(void);
+noinline_ void ask(void)
+{
+#ifdef __x86_64__
+	long ret = SYS_getppid;
+
+	asm volatile("syscall" : "+a"(ret) : : "rcx", "r11", "memory");
+#else
+	register long x8 asm("x8") = SYS_getppid;
+	register long x0 asm("x0");
+
+	asm volatile("svc #0" : "=r"(x0) : "r"(x8) : "memory");
+#endif
+}
+
+static noinline_ void stay(void)
+{
+	/* The first is this function. */
+	_Unwind_Backtrace(add_caller, NULL);
+	for (unsigned int i = 1; i < truth->nr; i++)
+		truth->ip[i - 1] = truth->ip[i];
+	truth->nr--;
+	__atomic_store_n(&truth->ready, 1, __ATOMIC_RELEASE);
+	while (!truth->over)
+		ask();
+}
+
+static noinline_ void descend(int n)
+{
+	if (n)
+		descend(n - 1);
+	else
+		stay();
+	asm volatile("");
+}
+
+/* It waits until all is attached. */
+static pid_t start(int *go)
+{
+	int fd[2];
+	pid_t pid;
+
+	if (pipe(fd))
+		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		char byte;
+
+		if (read(fd[0], &byte, 1) == 1)
+			descend(DEPTH);
+		_exit(1);
+	}
+	close(fd[0]);
+	*go = fd[1];
+	return pid;
+}
+
+/* --- who looks at it --- */
+
+static int open_clock(pid_t pid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 500000, /* ns */
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Where in this file a function lies. */
+static size_t offset_of(const void *function)
+{
+	unsigned long start, end, offset, ret = 0;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && !ret && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
+		    (uintptr_t)function - start < end - start)
+			ret = (uintptr_t)function - start + offset;
+	if (f)
+		fclose(f);
+	return ret;
+}
+
+static struct bpf_program *program(struct bpf_object *obj, const char *name)
+{
+	return bpf_object__find_program_by_name(obj, name);
+}
+
+static struct bpf_link *attach(struct bpf_object *obj, pid_t pid, unsigned int kind)
+{
+	switch (kind) {
+	case RULES_TRACEPOINT:
+		return bpf_program__attach(program(obj, "on_tracepoint"));
+	case RULES_KPROBE:
+		return bpf_program__attach_kprobe(program(obj, "on_kprobe"), false, GETPPID);
+	case RULES_UPROBE:
+		return bpf_program__attach_uprobe(program(obj, "on_uprobe"), false, pid,
+						  "/proc/self/exe", offset_of(ask));
+	default:
+		return bpf_program__attach_perf_event(program(obj, "on_clock"), open_clock(pid));
+	}
+}
+
+/*
+ * One after another: while there is a uprobe its instruction is stepped elsewhere, and a
+ * sample of time may hit it there.
+ */
+static void take(struct bpf_object *obj, pid_t pid, unsigned int kind)
+{
+	struct bpf_link *link = attach(obj, pid, kind);
+
+	if (!link)
+		ksft_exit_fail_msg("%s: cannot attach: %s\n", names[kind], strerror(errno));
+	for (int i = 0; i < PATIENCE && state->taken[kind] < RULES_STACKS; i++)
+		usleep(10000);
+	bpf_link__destroy(link);
+}
+
+static bool is_in(__u64 ip, const void *function)
+{
+	return ip - (uintptr_t)function < FUNCTION_BYTES;
+}
+
+/* A sample of time may be in stay() itself. */
+static bool is_exact(const __u64 *pc, long nr, bool clock)
+{
+	unsigned int n = truth->nr;
+	long more = nr - n;
+
+	if (more != 2 && !(clock && more == 1))
+		return false;
+	if ((more == 2 && !is_in(pc[0], ask)) || !is_in(pc[more - 1], stay))
+		return false;
+	for (unsigned int i = 0; i < n; i++)
+		if (pc[more + i] != truth->ip[i])
+			return false;
+	return true;
+}
+
+static void print_first(unsigned int kind, const struct rules_stack *s)
+{
+	ksft_print_msg("%s: %lld bytes, %lld by task, true %u callers\n", names[kind], s->bytes,
+		       s->task_bytes, truth->nr);
+	for (long i = 0; i < s->bytes / 8 || i < truth->nr; i++)
+		ksft_print_msg("%#llx, true %#llx\n", i < s->bytes / 8 ? s->pc[i] : 0,
+			       i < truth->nr ? truth->ip[i] : 0);
+}
+
+static void judge(unsigned int kind, int map)
+{
+	unsigned int nr = 0, stacks = 0, tasks = 0, ids = 0;
+	bool clock = kind == RULES_CLOCK;
+
+	for (unsigned int i = 0; i < state->taken[kind]; i++) {
+		const struct rules_stack *s = (const struct rules_stack *)&state->stack[kind][i];
+		__u64 byid[RULES_DEPTH] = { 0 };
+		__u32 key = (__u32)s->id;
+		long n = 0;
+
+		nr++;
+		if (!is_exact(s->pc, s->bytes / 8, clock) && nr == stacks + 1)
+			print_first(kind, s);
+		stacks += is_exact(s->pc, s->bytes / 8, clock);
+		tasks += is_exact(s->task_pc, s->task_bytes / 8, clock);
+		if (s->id >= 0 && !bpf_map_lookup_elem(map, &key, byid))
+			while (n < RULES_DEPTH && byid[n])
+				n++;
+		ids += is_exact(byid, n, clock);
+	}
+	ksft_test_result(nr == RULES_STACKS && stacks == nr,
+			 "%s: bpf_get_stack() is exact: %u of %u\n", names[kind], stacks, nr);
+	ksft_test_result(nr == RULES_STACKS && tasks == nr, "%s: so is bpf_get_task_stack(): %u\n",
+			 names[kind], tasks);
+	ksft_test_result(nr == RULES_STACKS && ids == nr, "%s: and bpf_get_stackid(): %u\n",
+			 names[kind], ids);
+}
+
+static void load_rules(const char *shstk)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "%s rules load -q -p %d", shstk, getpid());
+	if (system(command))
+		ksft_exit_fail_msg("%s: failed\n", command);
+}
+
+int main(int argc, char **argv)
+{
+	struct bpf_object *obj;
+	int map, go;
+	pid_t pid;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: %s rules.bpf.o SHSTK\n", argv[0]);
+		return KSFT_FAIL;
+	}
+	ksft_print_header();
+	ksft_set_plan(3 * RULES_KINDS);
+	truth = mmap(NULL, sizeof(*truth), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	load_rules(argv[2]);
+	obj = bpf_object__open_file(argv[1], NULL);
+	if (!obj || bpf_object__load(obj))
+		ksft_exit_fail_msg("cannot load %s\n", argv[1]);
+	map = bpf_object__find_map_fd_by_name(obj, "ids");
+	state = mmap(NULL, STATE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+		     bpf_map__fd(bpf_object__find_map_by_name(obj, ".bss")), 0);
+	if (map < 0 || state == MAP_FAILED)
+		ksft_exit_fail_msg("no maps\n");
+	pid = start(&go);
+	if (write(go, "", 1) != 1)
+		ksft_exit_fail_msg("write: %s\n", strerror(errno));
+	for (int i = 0; i < PATIENCE && !truth->ready; i++)
+		usleep(10000);
+	state->process = (__u32)pid;
+	for (unsigned int i = 0; i < RULES_KINDS; i++)
+		take(obj, pid, i);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (unsigned int i = 0; i < RULES_KINDS; i++)
+		judge(i, map);
+	bpf_object__close(obj);
+	ksft_finished();
+}
