@@ -640,6 +640,34 @@ enum {
 #define EVAL_STACK 16
 #define EVAL_STEPS 512
 
+/* Of signed numbers. */
+static bool compare(uint8_t op, int64_t a, int64_t b, uint64_t *v)
+{
+	switch (op) {
+	case OP_EQ:
+		*v = a == b;
+		return true;
+	case OP_GE:
+		*v = a >= b;
+		return true;
+	case OP_GT:
+		*v = a > b;
+		return true;
+	case OP_LE:
+		*v = a <= b;
+		return true;
+	case OP_LT:
+		*v = a < b;
+		return true;
+	case OP_NE:
+		*v = a != b;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* False: there is no such operation, or no such quotient. */
 static bool binary(uint8_t op, uint64_t a, uint64_t b, uint64_t *v)
 {
 	int64_t sa = a, sb = b;
@@ -682,26 +710,8 @@ static bool binary(uint8_t op, uint64_t a, uint64_t b, uint64_t *v)
 	case OP_XOR:
 		*v = a ^ b;
 		return true;
-	case OP_EQ:
-		*v = sa == sb;
-		return true;
-	case OP_GE:
-		*v = sa >= sb;
-		return true;
-	case OP_GT:
-		*v = sa > sb;
-		return true;
-	case OP_LE:
-		*v = sa <= sb;
-		return true;
-	case OP_LT:
-		*v = sa < sb;
-		return true;
-	case OP_NE:
-		*v = sa != sb;
-		return true;
 	default:
-		return false;
+		return compare(op, sa, sb, v);
 	}
 }
 
