@@ -1,99 +1,142 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * walk_ordinary.c - the fast loop over ordinary frames; see walk.h.
+ *
+ * It is compiled twice, with the memo and without. All helpers are inlined, so that what
+ * changes from frame to frame stays in registers.
  */
 #include "frame.h"
 #include "rulecache.h"
 #include "walk.h"
 
-static inline __attribute__((always_inline)) no_sanitize void stride(struct capture *c,
-								     const bool memo)
+#define STRIDE static inline __attribute__((always_inline)) no_sanitize
+
+/**
+ * struct stride - the frame that comes next; distances from the end of the stack: frame.h
+ * @pc: where it goes on.
+ * @raw: the word that was read from.
+ * @slot: the distance of that word.
+ * @sp: that of its registers.
+ * @fp: the register itself.
+ * @entry: where its rule may be, in the trail.
+ * @inner: the entry of the frame before; NULL: this is the first one.
+ * @i: its number among the fresh ones of the memo.
+ * @look: the number of the next frame that is compared with the last trace.
+ */
+struct stride {
+	uint64_t pc, raw, slot, sp, fp;
+	struct rulecache_entry *entry, *inner;
+	int i, look;
+};
+
+/*
+ * Does the memo have to look at the frame? It may be one of the last trace, or there is no
+ * room for more.
+ *
+ * Where the last trace comes in can't be predicted, so looking is dear. Far out it is done
+ * less often; at most a quarter more is walked than had to be.
+ */
+STRIDE bool is_for_memo(struct stride *s, struct memo_walk *w)
+{
+	const struct memo_side *old = w->old;
+	int32_t at = (int32_t)(int64_t)s->sp;
+
+	if (s->i < s->look)
+		return false;
+	while (old->sp[w->j] < at)
+		w->j++;
+	if (unlikely(!((old->sp[w->j] ^ at) | (native_strip(old->raw[w->j]) ^ s->pc))))
+		return true;
+	s->look = min(s->i + 1 + (s->i - MEMO_START) / 4, MEMO_ROOM - 1);
+	return s->i == MEMO_ROOM - 1;
+}
+
+/* Find the entry with the frame's rule: where the trail leads, else in the cache. */
+STRIDE bool find_entry(struct stride *s, uint64_t gen, uint64_t mask, bool update)
+{
+	if (!NATIVE_RA_FIXED)
+		s->entry = rulecache_find(s->pc, gen, mask);
+	else if (unlikely(load_acquire(&s->entry->key) != (s->pc | gen)))
+		s->entry = rulecache_follow(s->inner, s->pc, gen, mask, update);
+	return likely(s->entry);
+}
+
+/* The frame, which is left by @rule, becomes part of the memo. */
+STRIDE void note(struct stride *s, struct memo_walk *w, uint64_t rule)
+{
+	if ((int64_t)rule < 0 && rule & RULE_FP)
+		memo_use_fp(w, s->i, s->fp);
+	w->fresh->raw[s->i] = s->raw;
+	w->fresh->slot[s->i] = (int32_t)(int64_t)s->slot;
+	w->fresh->sp[s->i] = (int32_t)(int64_t)s->sp;
+	s->i++;
+}
+
+/* On to the caller's frame. */
+STRIDE void leave_by(struct stride *s, uint64_t rule, const struct frame_exit *x, uint64_t hi)
+{
+	if (NATIVE_RA_FIXED) {
+		s->inner = s->entry;
+		s->entry = rulecache_trail(rule);
+	}
+	if (rule & RULE_FP_SAVED)
+		s->fp = frame_word(hi, x->fp);
+	s->slot = x->ra;
+	s->raw = frame_word(hi, x->ra);
+	s->pc = native_strip(s->raw);
+	s->sp = x->cfa;
+}
+
+STRIDE void stride(struct capture *c, const bool memo)
 {
 	const uint64_t mask = load_relaxed(&rulecache.mask), gen = c->gen;
-	const uint64_t hi = c->own.stack.hi;
-	const struct rulecache_entry *e = rulecache.trail;
-	struct rulecache_entry *inner = NULL;
 	const bool update = !(load_relaxed(&c->own.t->captures) & 31);
 	uint64_t *out = c->pcs + c->n, *const full = c->pcs + c->max;
-	uint64_t pc = c->pc, sp = c->sp - hi, fp = c->fp;
-	uint64_t slot = c->slot - hi, raw = c->raw;
+	const uint64_t hi = c->own.stack.hi;
+	struct stride s = {
+		.pc = c->pc,
+		.raw = c->raw,
+		.slot = c->slot - hi,
+		.sp = c->sp - hi,
+		.fp = c->fp,
+		.entry = rulecache.trail,
+	};
 	struct memo_walk w;
-	int i = 0, look = 0;
 	unsigned int n;
 
-	if (unlikely(sp & 7))
+	if (unlikely(s.sp & 7))
 		return;
 	if (memo) {
 		w = c->w;
-		i = w.fresh->end;
-		look = i;
+		s.i = s.look = w.fresh->end;
 	}
-	for (;;) {
+	while (likely(out != full) && !(memo && is_for_memo(&s, &w))) {
 		struct frame_exit x;
 		uint64_t rule;
 
-		if (unlikely(out == full))
+		if (!find_entry(&s, gen, mask, update))
 			break;
-		/*
-		 * Where the last trace comes in can't be predicted, so looking
-		 * is dear. Far out it is done less often; at most a quarter
-		 * more is walked than had to be.
-		 */
-		if (memo && i >= look) {
-			const struct memo_side *old = w.old;
-			int32_t at = (int32_t)(int64_t)sp;
-
-			while (old->sp[w.j] < at)
-				w.j++;
-			if (unlikely(!((old->sp[w.j] ^ at) | (native_strip(old->raw[w.j]) ^ pc))))
-				break;
-			look = min(i + 1 + (i - MEMO_START) / 4, MEMO_ROOM - 1);
-			if (unlikely(i == MEMO_ROOM - 1))
-				break;
-		}
-		if (!NATIVE_RA_FIXED)
-			e = rulecache_find(pc, gen, mask);
-		else if (unlikely(load_acquire(&e->key) != (pc | gen)))
-			e = rulecache_follow(inner, pc, gen, mask, update);
-		if (unlikely(!e))
+		rule = rulecache_read(s.entry, s.pc | gen);
+		if (!frame_leave_cached(rule, s.sp, s.fp - hi, &x))
 			break;
-		rule = rulecache_read(e, pc | gen);
-		if (!frame_leave_cached(rule, sp, fp - hi, &x))
-			break;
-		if (memo && (int64_t)rule < 0 && rule & RULE_FP)
-			memo_use_fp(&w, i, fp);
-		if (NATIVE_RA_FIXED) {
-			inner = (struct rulecache_entry *)e;
-			e = rulecache_trail(rule);
-		}
-		*out++ = pc;
-		if (memo) {
-			w.fresh->raw[i] = raw;
-			w.fresh->slot[i] = (int32_t)(int64_t)slot;
-			w.fresh->sp[i] = (int32_t)(int64_t)sp;
-			i++;
-		}
-		if (rule & RULE_FP_SAVED) {
-			fp = frame_word(hi, x.fp);
-			if (memo)
-				memo_restored_fp(&w, i, hi + x.fp);
-		}
-		slot = x.ra;
-		raw = frame_word(hi, slot);
-		pc = native_strip(raw);
-		sp = x.cfa;
+		if (memo)
+			note(&s, &w, rule);
+		*out++ = s.pc;
+		leave_by(&s, rule, &x, hi);
+		if (memo && rule & RULE_FP_SAVED)
+			memo_restored_fp(&w, s.i, hi + x.fp);
 	}
 	n = out - c->pcs;
 	if (unlikely(c->marks != NULL))
 		memset(c->marks + c->n, 0, n - c->n);
 	c->n = n;
-	c->pc = pc;
-	c->sp = hi + sp;
-	c->fp = fp;
+	c->pc = s.pc;
+	c->sp = hi + s.sp;
+	c->fp = s.fp;
 	if (memo) { /* otherwise nobody wants to know */
-		c->slot = hi + slot;
-		c->raw = raw;
-		w.fresh->end = i;
+		c->slot = hi + s.slot;
+		c->raw = s.raw;
+		w.fresh->end = s.i;
 		c->w = w;
 	}
 }
