@@ -111,6 +111,57 @@ static void say_gap(void *arg, const struct ledger_gap *gap)
 	shstk_profile_comment(l->profile, text);
 }
 
+/* Threads that were not sampled, or less often than asked for. */
+static void report_threads(const struct recording *r, const struct drain_counts *c)
+{
+	if (c->no_slot)
+		complain("%u threads were not sampled: more than 4096 at once", c->no_slot);
+	if (c->no_timer)
+		complain("%u threads were not sampled: no more timers (see ulimit -i)",
+			 c->no_timer);
+	if (c->sandboxed)
+		complain("%u threads or processes were not sampled: they began in a sandbox",
+			 c->sandboxed);
+	if (c->stretch > 1)
+		complain("threads that waited were sampled every %.3g ms only, as there were many",
+			 c->stretch * 1e3 / r->opts->freq);
+}
+
+/* Samples that are not there, or not whole. */
+static void report_samples(const struct drain_counts *c)
+{
+	if (c->beyond)
+		complain("%llu samples were left out: of processes after the first %u",
+			 (unsigned long long)c->beyond, DRAIN_MAX_PROCESSES);
+	if (c->damaged)
+		complain("the target wrote into the rings: samples lost %u times", c->damaged);
+	if (c->late > c->weight / 10 && c->late > 100000000)
+		complain(
+			"%.0f%% of the CPU time passed between the kernel's ticks, where nothing could be sampled: it is shown as [between ticks]",
+			100.0 * c->late / c->weight);
+	if (c->truncated)
+		complain("%llu of %llu stacks are cut at the outer end: shown as [truncated]",
+			 (unsigned long long)c->truncated, (unsigned long long)c->samples);
+}
+
+/* There is no sample at all: why? */
+static void report_nothing(const struct recording *r, bool ended, double cpu,
+			   const struct drain_counts *c)
+{
+	if (!c->images)
+		complain("no samples: %s did not load the agent", *r->opts->command);
+	else if (ended && !r->opts->wall && cpu * r->opts->freq > 100)
+		complain(
+			"no samples, though %.1f s of CPU time were used: the command took all signals, or ran where the agent cannot enter",
+			cpu);
+	else if (r->opts->wall || !ended)
+		complain("no samples: nothing ran for as long as a period (%.1f ms)",
+			 1e3 / r->opts->freq);
+	else
+		complain("no samples: the command used %.1f ms of CPU time (a period is %.1f ms)",
+			 cpu * 1e3, 1e3 / r->opts->freq);
+}
+
 /* What the profile does not hold, each in one line; never silent. */
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
@@ -118,34 +169,13 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	struct samples_left left = { .text = "" };
 	struct drain *drain = r->state;
 	struct drain_counts c;
-	double cpu;
 
 	drain_count(drain, &c);
 	drain_lost(drain, warn_lost_thread, &lines);
 	if (lines.losers > MAX_LOST_LINES)
 		complain("lost samples of %u more threads", lines.losers - MAX_LOST_LINES);
-	if (c.no_slot)
-		complain("%u threads were not sampled: more than 4096 at once", c.no_slot);
-	if (c.beyond)
-		complain("%llu samples were left out: of processes after the first %u",
-			 (unsigned long long)c.beyond, DRAIN_MAX_PROCESSES);
-	if (c.no_timer)
-		complain("%u threads were not sampled: no more timers (see ulimit -i)", c.no_timer);
-	if (c.sandboxed)
-		complain("%u threads or processes were not sampled: they began in a sandbox",
-			 c.sandboxed);
-	if (c.stretch > 1)
-		complain("threads that waited were sampled every %.3g ms only, as there were many",
-			 c.stretch * 1e3 / r->opts->freq);
-	if (c.damaged)
-		complain("the target wrote into the rings: samples lost %u times", c.damaged);
-	if (c.late > c.weight / 10 && c.late > 100000000)
-		complain(
-			"%.0f%% of the CPU time passed between the kernel's ticks, where nothing could be sampled: it is shown as [between ticks]",
-			100.0 * c.late / c.weight);
-	if (c.truncated)
-		complain("%llu of %llu stacks are cut at the outer end: shown as [truncated]",
-			 (unsigned long long)c.truncated, (unsigned long long)c.samples);
+	report_threads(r, &c);
+	report_samples(&c);
 	drain_gaps(drain, say_gap, &lines);
 	if (lines.gaps > MAX_GAP_LINES)
 		complain("nor were %u more programs sampled", lines.gaps - MAX_GAP_LINES);
@@ -156,23 +186,8 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	drain_alive(drain, samples_name_left, &left);
 	if (ended)
 		samples_report_left(&left);
-	if (!c.images) {
-		complain("no samples: %s did not load the agent", *r->opts->command);
-		return;
-	}
-	if (c.samples)
-		return;
-	cpu = rusage_seconds(usage);
-	if (ended && !r->opts->wall && cpu * r->opts->freq > 100)
-		complain(
-			"no samples, though %.1f s of CPU time were used: the command took all signals, or ran where the agent cannot enter",
-			cpu);
-	else if (r->opts->wall || !ended)
-		complain("no samples: nothing ran for as long as a period (%.1f ms)",
-			 1e3 / r->opts->freq);
-	else
-		complain("no samples: the command used %.1f ms of CPU time (a period is %.1f ms)",
-			 cpu * 1e3, 1e3 / r->opts->freq);
+	if (!c.images || !c.samples)
+		report_nothing(r, ended, ended ? rusage_seconds(usage) : 0, &c);
 }
 
 static void report(struct recording *r, bool ended, const struct rusage *usage)
