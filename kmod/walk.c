@@ -614,138 +614,228 @@ static noinline u64 through_trampoline(struct walk *w, u64 pc)
 
 #define window_open() user_access_begin((const void __user *)PAGE_SIZE, sizeof(u64))
 
-/*
- * Inside the window nothing is called. It is compiled twice: @careful for what few walks
- * need: rbx, return probes, and an sp that is not known. What it costs is counted:
- * rules_cost.c; so @at stands for the pc and for whether that is exact, and the limit of
- * addresses stays in a register.
+/* Beside GO_ON and GO_CAREFULLY: the frame is not for the loop. */
+#define GO_SPECIAL (-3)
+
+/**
+ * struct pass - the frame that the loop has come to, and what it needs all along
+ * @pc: as in struct frame.
+ * @sp: likewise.
+ * @fp: likewise.
+ * @other: likewise.
+ * @at: an address in the code: @pc, or, if that is a return address, the one before.
+ * @m: a mapping, of @at once that was found.
+ * @step: the rule of @at, likewise.
+ * @nr: entries that there are.
+ * @limit: of addresses.
+ * @steps: see struct walk.
+ * @mask: likewise.
+ * @dst: likewise.
+ * @max: likewise.
+ *
+ * What it costs is counted (rules_cost.c): all that takes one is inlined, so that its
+ * members are registers.
  */
-static __always_inline int walk_frames(struct walk *w, struct frame *start, const bool careful)
+struct pass {
+	u64 pc, sp, fp, other, at;
+	struct mapping *m;
+	struct step *step;
+	unsigned int nr;
+	u64 limit;
+	struct step *steps;
+	unsigned int mask;
+	u64 *dst;
+	unsigned int max;
+};
+
+/* To frame @f of @w. What is not there yet looks like a mapping without an address. */
+static __always_inline void pass_to(struct pass *p, struct walk *w, const struct frame *f)
 {
-	u64 pc = start->pc, sp = start->sp, fp = start->fp, other = start->other;
-	u64 at = pc - !w->exact, limit = walk_arch_limit(), key, cfa;
-	u64 *dst = w->dst;
-	unsigned int nr = w->nr, max = w->max, mask = w->mask;
-	struct step *steps = w->step, *e;
-	struct mapping *m = &w->space->mapping[0];
+	p->pc = f->pc;
+	p->sp = f->sp;
+	p->fp = f->fp;
+	p->other = f->other;
+	p->at = p->pc - !w->exact;
+	p->m = &w->space->mapping[0];
+	if (!w->space->nr)
+		p->m->len = 0;
+}
+
+/* The frame is the trace's next entry. */
+static __always_inline int pass_entry(struct pass *p)
+{
+	if (unlikely(!p->pc))
+		return WALK_ZERO;
+	if (unlikely(p->nr == p->max))
+		return WALK_ROOM;
+	p->dst[p->nr++] = p->pc;
+	return GO_ON;
+}
+
+/*
+ * The rule of the frame's code, in @p->step. The window is open. GO_ON: it still is, else it
+ * is closed.
+ */
+static __always_inline int pass_rule(struct pass *p, struct walk *w, const bool careful)
+{
+	u64 key;
+
+	if (careful && unlikely(w->instance && p->at != p->pc)) {
+		user_access_end();
+		p->pc = through_trampoline(w, p->pc);
+		p->at = p->pc - 1;
+		if (!window_open())
+			return WALK_REFUSED;
+	}
+	if (unlikely(p->at - p->m->start >= p->m->len)) {
+		user_access_end();
+		p->m = find_mapping(w, p->at);
+		if (!p->m)
+			return WALK_NO_CODE;
+		if (!window_open())
+			return WALK_REFUSED;
+	}
+	key = p->at + p->m->key_off;
+	p->step = &p->steps[(key ^ key >> CACHE_BITS) & p->mask];
+	if (unlikely(p->step->key != key)) {
+		user_access_end();
+		look_up_rule(w, p->m, p->at, p->step);
+		if (!window_open())
+			return WALK_REFUSED;
+	}
+	return GO_ON;
+}
+
+/* The frame's CFA by that rule, as an address that may be read. */
+static __always_inline int pass_cfa(const struct pass *p, struct walk *w, const bool careful,
+				    u64 *cfa)
+{
+	u32 rule = p->step->cfa;
+
+	*cfa = p->sp + rule;
+	if (unlikely(rule & STEP_FLAGS)) {
+		if (rule & STEP_SPECIAL)
+			return GO_SPECIAL;
+		*cfa = p->fp + (rule & ~STEP_FLAGS);
+		if (careful)
+			w->sp_known = true;
+	} else if (careful && WALK_LINK_REGISTER && !w->sp_known) {
+		return GO_SPECIAL;
+	}
+	/* On arm64 a function may have no frame: the innermost. */
+	if (unlikely(*cfa <= p->sp) && (!WALK_LINK_REGISTER || *cfa < p->sp || p->at != p->pc))
+		return WALK_BAD_CFA;
+	*cfa = walk_arch_clamp(*cfa, p->limit);
+	return GO_ON;
+}
+
+/* Leave the frame, whose CFA that is: to its caller's. The window is open. */
+static __always_inline int pass_frame(struct pass *p, u64 cfa, const bool careful)
+{
+	const struct step *e = p->step;
+
+	if (!WALK_LINK_REGISTER) {
+		unsafe_get_user(p->pc, (u64 __user *)(cfa - 8), fault);
+		if (careful && e->saved)
+			unsafe_get_user(p->other, (u64 __user *)at_words(cfa, e->saved), fault);
+	} else if (likely(e->saved)) {
+		unsafe_get_user(p->pc, (u64 __user *)at_words(cfa, e->saved), fault);
+		p->pc = walk_arch_strip(p->pc);
+	} else if (p->at == p->pc) {
+		p->pc = walk_arch_strip(p->other);
+	} else {
+		return WALK_BAD_CFA;
+	}
+	if (e->fp)
+		unsafe_get_user(p->fp, (u64 __user *)at_words(cfa, e->fp), fault);
+	p->sp = cfa;
+	p->at = p->pc - 1;
+	return GO_ON;
+fault:
+	return WALK_NO_MEMORY;
+}
+
+/*
+ * As many frames as the loop can pass. Inside the window nothing is called.
+ *
+ * Return: GO_SPECIAL, or how the walk ends.
+ */
+static __always_inline int pass_frames(struct pass *p, struct walk *w, const bool careful)
+{
+	u64 cfa;
 	int ret;
 
-	/* An address in no mapping, if there is none yet. */
-	if (!w->space->nr)
-		m->len = 0;
 	if (!window_open())
 		return WALK_REFUSED;
-	for (;;) {
-		if (careful && unlikely(w->instance && at != pc)) {
+	do {
+		ret = pass_rule(p, w, careful);
+		if (ret != GO_ON)
+			return ret;
+		ret = pass_cfa(p, w, careful, &cfa);
+		/* Joined with the others it would cost each frame three instructions. */
+		if (ret == GO_SPECIAL) {
 			user_access_end();
-			pc = through_trampoline(w, pc);
-			at = pc - 1;
-			if (!window_open())
-				goto refused;
+			return ret;
 		}
-		if (unlikely(at - m->start >= m->len)) {
-			user_access_end();
-			m = find_mapping(w, at);
-			if (!m) {
-				ret = WALK_NO_CODE;
-				goto closed;
-			}
-			if (!window_open())
-				goto refused;
-		}
-		key = at + m->key_off;
-		e = &steps[(key ^ key >> CACHE_BITS) & mask];
-		if (unlikely(e->key != key)) {
-			user_access_end();
-			look_up_rule(w, m, at, e);
-			if (!window_open())
-				goto refused;
-		}
-		cfa = sp + e->cfa;
-		if (unlikely(e->cfa & STEP_FLAGS)) {
-			if (e->cfa & STEP_SPECIAL)
-				goto special;
-			cfa = fp + (e->cfa & ~STEP_FLAGS);
-			if (careful)
-				w->sp_known = true;
-		} else if (careful && WALK_LINK_REGISTER && !w->sp_known) {
-			goto special;
-		}
-		/* On arm64 a function may have no frame: the innermost. */
-		if (unlikely(cfa <= sp) && (!WALK_LINK_REGISTER || cfa < sp || at != pc)) {
-			ret = WALK_BAD_CFA;
-			break;
-		}
-		cfa = walk_arch_clamp(cfa, limit);
-		if (!WALK_LINK_REGISTER) {
-			unsafe_get_user(pc, (u64 __user *)(cfa - 8), fault);
-			if (careful && e->saved)
-				unsafe_get_user(other, (u64 __user *)at_words(cfa, e->saved),
-						fault);
-		} else if (likely(e->saved)) {
-			unsafe_get_user(pc, (u64 __user *)at_words(cfa, e->saved), fault);
-			pc = walk_arch_strip(pc);
-		} else if (at == pc) {
-			pc = walk_arch_strip(other);
-		} else {
-			ret = WALK_BAD_CFA;
-			break;
-		}
-		if (e->fp)
-			unsafe_get_user(fp, (u64 __user *)at_words(cfa, e->fp), fault);
-		sp = cfa;
-		at = pc - 1;
-next:
-		if (unlikely(!pc)) {
-			ret = WALK_ZERO;
-			break;
-		}
-		if (unlikely(nr == max)) {
-			ret = WALK_ROOM;
-			break;
-		}
-		dst[nr++] = pc;
-	}
+		if (ret == GO_ON)
+			ret = pass_frame(p, cfa, careful);
+		if (ret == GO_ON)
+			ret = pass_entry(p);
+	} while (likely(ret == GO_ON));
 	user_access_end();
-closed:
-	w->nr = nr;
 	return ret;
+}
 
-special:
-	user_access_end();
-	*start = (struct frame){ pc, sp, fp, other };
-	w->nr = nr;
-	w->exact = at == pc;
-	if (e->cfa & STEP_SPECIAL)
-		ret = step_special(w, start, m, e, careful);
+/* A frame that it cannot pass. @f: room for it. Return: see step_special(). */
+static __always_inline int pass_special(struct pass *p, struct walk *w, struct frame *f,
+					const bool careful)
+{
+	int ret, entry;
+
+	*f = (struct frame){ p->pc, p->sp, p->fp, p->other };
+	w->exact = p->at == p->pc;
+	if (p->step->cfa & STEP_SPECIAL)
+		ret = step_special(w, f, p->m, p->step, careful);
 	else
-		ret = step_record(w, start, WALK_BAD_CFA);
+		ret = step_record(w, f, WALK_BAD_CFA);
 	if (ret >= 0 || (ret == GO_CAREFULLY && !WALK_LINK_REGISTER))
 		return ret;
-	pc = start->pc;
-	sp = start->sp;
-	fp = start->fp;
-	other = start->other;
-	at = pc - !w->exact;
-	if (ret == GO_CAREFULLY && !careful) {
-		/* The step was made: the other loop goes on behind it. */
-		if (!pc || nr == max)
-			return pc ? WALK_ROOM : WALK_ZERO;
-		dst[nr++] = pc;
-		w->nr = nr;
-		return ret;
-	}
-	/* It may have looked mappings up. */
-	m = &w->space->mapping[0];
-	if (window_open())
-		goto next;
-refused:
-	w->nr = nr;
-	return WALK_REFUSED;
-fault:
-	user_access_end();
-	w->nr = nr;
-	return WALK_NO_MEMORY;
+	/* The step was made. */
+	pass_to(p, w, f);
+	entry = pass_entry(p);
+	w->nr = p->nr;
+	if (entry != GO_ON)
+		return entry;
+	return careful ? GO_ON : ret;
+}
+
+/*
+ * From frame @f on. It is compiled twice: @careful for what few walks need: rbx, return
+ * probes, and an sp that is not known.
+ *
+ * Return: how the walk ends. GO_CAREFULLY: not so far, and this is not @careful; on machines
+ * with a link register it has come to @f.
+ */
+static __always_inline int walk_frames(struct walk *w, struct frame *f, const bool careful)
+{
+	struct pass p = {
+		.nr = w->nr,
+		.limit = walk_arch_limit(),
+		.steps = w->step,
+		.mask = w->mask,
+		.dst = w->dst,
+		.max = w->max,
+	};
+	int ret;
+
+	pass_to(&p, w, f);
+	do {
+		ret = pass_frames(&p, w, careful);
+		w->nr = p.nr;
+		if (ret == GO_SPECIAL)
+			ret = pass_special(&p, w, f, careful);
+	} while (ret == GO_ON);
+	return ret;
 }
 
 static noinline int walk_carefully(struct walk *w, struct frame *f)
