@@ -5,7 +5,7 @@
  * The kernel module shstk.ko makes a trace event of each. When it can be read,
  * the program is usually dead already and its mappings with it. So the kernel
  * is asked to report mappings too, of every process, from the start: these are
- * kept for as long as the process lives, and used if it violates.
+ * kept for as long as the process lives (population.h), and used if it violates.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,11 +18,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "libshstk/symbol/symbol.h"
 #include "tools/perf/rings.h"
-#include "tools/proc/maps.h"
+#include "tools/proc/population.h"
 #include "tools/proc/tasks.h"
 #include "tools/run/report.h"
 #include "tools/shstk.h"
@@ -31,19 +30,6 @@
 #define EVENT TRACEFS "/events/shstk/shstk_violation"
 #define RING_SIZE (512u << 10)
 #define PERIOD_NS 100000000 /* between looks at the rings */
-#define MAX_MAPS 4096 /* executable mappings of one process */
-
-struct map {
-	uint64_t start, end, offset;
-	char *path;
-};
-
-struct process {
-	int pid;
-	struct map *maps;
-	unsigned int nr;
-	UT_hash_handle hh;
-};
 
 /* Where a field is in the event; from tracefs. */
 struct field {
@@ -58,7 +44,7 @@ struct events {
 	unsigned long count, seen;
 	uint64_t id;
 	struct field fields[FIELDS];
-	struct process *processes;
+	struct population all;
 };
 
 static volatile sig_atomic_t ended;
@@ -95,99 +81,27 @@ const struct argp events_argp = {
 
 /* --- processes and their mappings --- */
 
-static struct process *get_process(struct events *e, int pid)
-{
-	struct process *p;
-
-	HASH_FIND_INT(e->processes, &pid, p);
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->pid = pid;
-	HASH_ADD_INT(e->processes, pid, p);
-	return p;
-}
-
-static void forget_maps(struct process *p)
-{
-	while (p->nr)
-		free(p->maps[--p->nr].path);
-}
-
-static void end_process(struct events *e, int pid)
-{
-	struct process *p;
-
-	HASH_FIND_INT(e->processes, &pid, p);
-	if (!p)
-		return;
-	HASH_DEL(e->processes, p);
-	forget_maps(p);
-	free(p->maps);
-	free(p);
-}
-
-static void add_map(struct process *p, uint64_t start, uint64_t end, uint64_t offset,
-		    const char *path)
-{
-	struct map *v;
-
-	if (!p || p->nr == MAX_MAPS || (*path != '/' && strcmp(path, "[vdso]")) ||
-	    !strncmp(path, "//", 2))
-		return;
-	v = reallocarray(p->maps, p->nr + 1, sizeof(*v));
-	if (!v)
-		return;
-	p->maps = v;
-	v[p->nr].path = strdup(path);
-	if (!v[p->nr].path)
-		return;
-	v[p->nr].start = start;
-	v[p->nr].end = end;
-	v[p->nr++].offset = offset;
-}
-
-static void read_maps(struct events *e, int pid)
-{
-	struct mapping m;
-	struct process *p;
-	struct maps maps;
-
-	if (maps_open(pid, "maps", &maps))
-		return;
-	p = get_process(e, pid);
-	while (maps_next(&maps, &m))
-		if (m.exec)
-			add_map(p, m.start, m.end, m.offset, m.path);
-	maps_close(&maps);
-}
-
-/* Those that run already; from here on the kernel tells. */
+/*
+ * Those that run already, each known by its first thread, at whose end it is forgotten; from
+ * here on the kernel tells.
+ */
 static void read_processes(struct events *e)
 {
 	DIR *dir = tasks_open(0);
 	pid_t pid;
 
 	while (dir && (pid = tasks_next(dir)))
-		read_maps(e, pid);
+		population_task(&e->all, pid, pid);
 	if (dir)
 		closedir(dir);
 }
 
-static void fork_process(struct events *e, int pid, int parent)
+static void end_thread(struct population *all, const struct perf_record *r)
 {
-	struct process *from, *to;
+	struct task *t = population_exit(all, r);
 
-	if (pid == parent)
-		return;
-	end_process(e, pid);
-	HASH_FIND_INT(e->processes, &parent, from);
-	to = from ? get_process(e, pid) : NULL;
-	for (unsigned int i = 0; to && i < from->nr; i++)
-		add_map(to, from->maps[i].start, from->maps[i].end, from->maps[i].offset,
-			from->maps[i].path);
+	if (t)
+		population_leave(all, t, false);
 }
 
 /* --- a violation --- */
@@ -210,22 +124,13 @@ static void name_addresses(struct events *e, int pid, const uint64_t *addr, char
 	};
 	struct shstk_symproc *proc = NULL;
 	struct shstk_symbols *symbols = NULL;
-	struct process *p;
+	struct process *p = population_process(&e->all, pid);
 
-	HASH_FIND_INT(e->processes, &pid, p);
 	/* A store of its own: what it holds goes with it. */
 	if (!shstk_symbols_create(NULL, &symbols) && !shstk_symproc_create(symbols, pid, &proc)) {
-		for (unsigned int i = 0; p && i < p->nr; i++) {
-			struct shstk_symmap_info info = {
-				.start = p->maps[i].start,
-				.end = p->maps[i].end,
-				.offset = p->maps[i].offset,
-				.path = p->maps[i].path,
-			};
-
-			shstk_symproc_add(proc, &info);
-		}
-		if (!p || !p->nr)
+		if (p)
+			layout_name(p->layout, pid, proc);
+		if (!p || layout_empty(p->layout))
 			shstk_symproc_read_maps(proc);
 	}
 	for (int i = 0; i < 3; i++) {
@@ -273,32 +178,19 @@ static int take_record(void *arg, const struct perf_record *r)
 	struct events *e = arg;
 	const uint32_t *word = r->body;
 
+	/* Where there is no memory names are missing, not violations. */
 	switch (r->type) {
 	case PERF_RECORD_MMAP2:
-		/* pid, tid, addr, len, pgoff, 24 bytes, prot, flags, name */
-		if (r->size > 64) {
-			const uint64_t *v = (const void *)(word + 2);
-			const char *name = (const char *)(word + 16);
-
-			if (memchr(name, 0, r->size - 64))
-				add_map(get_process(e, word[0]), v[0], v[0] + v[1], v[2], name);
-		}
+		population_mmap(&e->all, r);
 		break;
 	case PERF_RECORD_COMM:
-		if (r->size >= 8 && (r->misc & PERF_RECORD_MISC_COMM_EXEC)) {
-			struct process *p = get_process(e, word[0]);
-
-			if (p)
-				forget_maps(p);
-		}
+		population_comm(&e->all, r);
 		break;
 	case PERF_RECORD_FORK:
-		if (r->size >= 16)
-			fork_process(e, word[0], word[1]);
+		population_fork(&e->all, r);
 		break;
 	case PERF_RECORD_EXIT:
-		if (r->size >= 16 && word[0] == word[2])
-			end_process(e, word[0]);
+		end_thread(&e->all, r);
 		break;
 	case PERF_RECORD_SAMPLE:
 		/* bytes, the event */
@@ -392,7 +284,6 @@ int cmd_events(int argc, char **argv)
 	struct sigaction sa = { .sa_handler = on_signal };
 	const struct timespec period = { .tv_nsec = PERIOD_NS };
 	struct perf_rings *rings = NULL;
-	struct process *p, *next;
 	struct events e = { 0 };
 	int next_arg, err;
 	char text[256];
@@ -411,6 +302,11 @@ int cmd_events(int argc, char **argv)
 		complain("%s", text);
 		return EXIT_FAILED;
 	}
+	if (population_init(&e.all, NULL)) {
+		complain("out of memory");
+		perf_rings_close(rings);
+		return EXIT_FAILED;
+	}
 	read_processes(&e);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
@@ -425,8 +321,7 @@ int cmd_events(int argc, char **argv)
 		complain("cannot read violations: %s", strerror(-err));
 	if (perf_rings_lost(rings, &lost) && lost)
 		complain("%" PRIu64 " records were lost: names may be missing", lost);
-	HASH_ITER(hh, e.processes, p, next)
-	end_process(&e, p->pid);
+	population_deinit(&e.all);
 	perf_rings_close(rings);
 	return err < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -85,6 +85,9 @@ struct text {
  * @dead: the process was seen to have ended.
  * @missing: consecutive looks that found threads without a slot.
  * @asked: number of scans asked for.
+ *
+ * Found by @instance, which the agent has drawn and records have: those of a process that is
+ * gone, or of what it was before exec, may come late.
  */
 struct image {
 	struct image *next;

@@ -20,7 +20,7 @@
 #define MAX_CPU (1ull << 60)
 
 /**
- * struct process - a process that is not known to be gone
+ * struct process - the account of a process that is not known to be gone
  * @hh: in the table, by @pid.
  * @pid: process ID.
  * @parent: of its parent.

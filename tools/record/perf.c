@@ -21,10 +21,11 @@
 #include "libshstk/shstk.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/sample.h"
+#include "tools/proc/population.h"
 #include "tools/proc/shadow.h"
 #include "tools/proc/tasks.h"
+#include "tools/record/golabels.h"
 #include "tools/record/perf.h"
-#include "tools/record/population.h"
 #include "tools/shstk.h"
 #include "tools/unwind/splice.h"
 

@@ -34,6 +34,10 @@
 #define MAX_DEPTH 4096
 #define MAX_PROCESSES (1u << 18)
 
+/*
+ * A process of the file. Not tools/proc/population.h's, which asks /proc, forgets those that
+ * have ended, and reads the kernel's records: these are as tools/perf/data.h has made them.
+ */
 struct process {
 	int pid;
 	struct layout *layout;

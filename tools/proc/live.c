@@ -24,7 +24,7 @@
 
 #include "tools/perf/regs.h"
 #include "tools/proc/maps.h"
-#include "tools/record/live.h"
+#include "tools/proc/live.h"
 #include "tools/shstk.h"
 
 #define MAX_KEPT 4096

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * population.h - the processes and threads that perf events tell of: what they have
- * mapped, what they are called, and when they are gone.
+ * population.h - the table of living processes and threads: what they have mapped, what
+ * they are called, and when they are gone.
+ *
+ * It is told by perf events, and looks into /proc for those that began before. A process ID
+ * may be used again: a fork makes it another process, and the one before lasts only as long
+ * as threads of it are known. For `shstk record` by perf events and `shstk events`. Other
+ * tables of processes are no such thing:
+ *
+ * - tools/unwind/unwind.c has those of a recorded file, who cannot be asked anything, and
+ *   whose names stay in use until the end of the file;
+ * - tools/record/drain.c and heap.c have the images that agents number, one for each fork
+ *   and exec, whatever their process ID; tools/record/ledger.c has their CPU time, as
+ *   parents account for children, also of those that no agent is in.
  */
-#ifndef TOOLS_RECORD_POPULATION_H
-#define TOOLS_RECORD_POPULATION_H
+#ifndef TOOLS_PROC_POPULATION_H
+#define TOOLS_PROC_POPULATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,9 +26,10 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/write.h"
-#include "tools/record/golabels.h"
-#include "tools/record/live.h"
+#include "tools/proc/live.h"
 #include "tools/unwind/beyond.h"
+
+struct golabels;
 
 #define TASK_COMM 16
 

@@ -2,8 +2,8 @@
 /*
  * live.h - the files that living processes have mapped: in containers, and deleted ones.
  */
-#ifndef TOOLS_RECORD_LIVE_H
-#define TOOLS_RECORD_LIVE_H
+#ifndef TOOLS_PROC_LIVE_H
+#define TOOLS_PROC_LIVE_H
 
 #include "tools/unwind/layout.h"
 

@@ -18,7 +18,8 @@
 
 #include <utlist.h>
 
-#include "tools/record/population.h"
+#include "tools/proc/population.h"
+#include "tools/record/golabels.h"
 #include "tools/shstk.h"
 
 #define MAX_PROCESSES (1u << 20)
