@@ -64,7 +64,8 @@ struct way {
 /**
  * struct markers - a thread's markers
  * @epoch: of the process-wide switch, as last seen.
- * @rest: the same if there are no markers and none is to be placed; else another number.
+ * @rest: @epoch while the thread has no markers and is to place none, else ~@epoch; so one
+ *	comparison with the switch's epoch says that nothing is to be done for markers.
  * @asked: this thread's own switch: SHSTK_MARKERS_* or 0.
  * @on: place some.
  * @off: enum shstk_markers_status.

@@ -51,11 +51,13 @@ enum outcome walk_reuse(struct capture *c)
 }
 
 /*
- * Where no trace has much of the one before, remembering costs more than it
- * saves: about as much as walking a quarter of the new frames and 16 more. The
- * more often that was so, the more captures go without, up to 31. The next one then
- * is compared with a trace of long ago, which may be why nothing is met: now and then
- * it is not waited, and the next one is compared with its neighbour.
+ * Does the memo pay? Remembering a trace costs about as much as walking a quarter of its new
+ * frames and 16 more. A capture that reused less is a miss. After the second miss in a row one
+ * capture goes without the memo, after each further one twice as many and one more, up to 31.
+ *
+ * The first capture after such a pause is compared with a trace of long ago, and may be a miss
+ * for that reason alone. So the ninth miss is followed by no pause, and the next capture is
+ * compared with the one just before it.
  */
 static void judge_memo(struct capture *c)
 {
