@@ -267,7 +267,8 @@ static inline __attribute__((always_inline)) int join(const struct call *c, stru
 /*
  * Most captures are like this: a few ordinary frames are new, then comes a frame that the
  * last trace has, too, and from there outwards nothing has changed. This does for them what
- * walk(), walk_reuse() and memo_join() do, without the cases that they do not need.
+ * walk(), walk_reuse() and memo_join() do, without the cases that they do not need, in half the
+ * instructions: design.rst, "The software shadow stack".
  *
  * A frame can be equal to one of the last trace although something further out differs: its
  * function makes the same call each time, but was itself called from elsewhere. Then the

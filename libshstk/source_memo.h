@@ -30,8 +30,18 @@ memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_
 }
 
 /*
- * Compare them: by what is packed of a trace that was repeated often; of a long trace; of
- * any, with what only some CPUs have, and with what all have.
+ * Compare them. memo_repeat_plain() does for any trace and any CPU. The others need AVX2, and
+ * are there for one scenario: the same trace again and again ("fixed" of bench.rst), without
+ * frame pointers. What each gains in it, against a library without it:
+ *
+ * memo_repeat_wide(), for any trace: 18 % fewer instructions at 32 frames, 27 % at 128.
+ *
+ * memo_repeat_packed(), for what was repeated often: 10 % less time at 128 frames on an EPYC
+ * (Zen 3) with 32 KiB of first-level cache. On a Xeon with 48 KiB, 10 % at 8 and 4 % at 32.
+ *
+ * memo_repeat_long(), for long traces: packed, 16 % less time at 512 frames on that EPYC. As it
+ * turns round each time, 23 % at 1024 frames on that Xeon, where a little more is touched than
+ * the cache holds; far beyond that, at 2000 frames, turning costs 6 %.
  */
 int memo_repeat_packed(uint64_t *pcs, struct thread *t);
 int memo_repeat_long(uint64_t *pcs, struct thread *t);
