@@ -309,11 +309,14 @@ static bool is_behind_sigtramp(const struct module *m, uint64_t pc)
 {
 	const struct machine *machine = m->img.m;
 
+	/* Code of no file has no machine. */
+	if (!m->img.nload)
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(machine->sigtramp_call); i++) {
 		size_t before, after, at = machine->sigtramp_call[i];
 		const uint8_t *code;
 
-		if (!at || !m->img.nload)
+		if (!at)
 			continue;
 		at += machine->syscall_len;
 		code = module_code(m, pc - 1, &before, &after);

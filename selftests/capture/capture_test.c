@@ -670,6 +670,34 @@ TEST_F(capture, unwinding_from_registers_gives_the_truth)
 	shstk_space_destroy(r.space);
 }
 
+static int read_nothing(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	(void)arg;
+	(void)addr;
+	(void)buf;
+	(void)len;
+	return -EFAULT;
+}
+
+TEST_F(capture, interrupted_code_of_no_file_is_an_entry)
+{
+	static const int archs[] = { SHSTK_ARCH_X86, SHSTK_ARCH_ARM64, SHSTK_ARCH_RISCV };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(archs); i++) {
+		struct shstk_regs regs = { .size = sizeof(regs), .pc = 0x10800 };
+		struct shstk_info info = { .size = sizeof(info) };
+		struct shstk_space *s;
+		uint64_t pcs[4];
+
+		ASSERT_EQ(shstk_space_create(archs[i], &s), 0);
+		EXPECT_EQ(shstk_space_add_code(s, 0x10000, 0x11000), 0);
+		EXPECT_EQ(shstk_unwind(s, &regs, read_nothing, NULL, pcs, 4, NULL, &info), 1);
+		EXPECT_EQ(pcs[0], 0x10800);
+		EXPECT_NE(info.end, SHSTK_END_COMPLETE);
+		shstk_space_destroy(s);
+	}
+}
+
 TEST_F(capture, space_refuses_bad_arguments)
 {
 	struct shstk_space *s;
