@@ -13,9 +13,11 @@
 #include <linux/prctl.h>
 #include <linux/preempt.h>
 #include <linux/printk.h>
+#include <linux/sched.h>
 #include <asm/cpufeature.h>
 #include <asm/gcs.h>
 #include <asm/irq_regs.h>
+#include <asm/mmu.h>
 #include <asm/pointer_auth.h>
 #include <asm/ptrace.h>
 #include <asm/sysreg.h>
@@ -24,6 +26,7 @@
 
 #define USHSTK_ARCH SHSTK_IOC_ARCH_ARM64
 #define USHSTK_NATIVE_PRCTL true
+#define USHSTK_TTBR_ASID 48 /* the lowest bit of TTBR1_EL1's field ASID */
 #define USHSTK_STATUS_MASK PR_SHADOW_STACK_SUPPORTED_STATUS_MASK
 
 static inline int ushstk_arch_init(void)
@@ -42,11 +45,10 @@ static __always_inline bool ushstk_arch_active(const struct task_struct *task)
 
 /*
  * __switch_to() loads the next task's pointer, and its mm before, while current
- * is still the one that leaves. Interrupts are off there: only a pseudo-NMI can
- * see it. What it interrupted is not told by current; so none is served that came
- * while interrupts were off.
+ * is still the one that leaves. Interrupts are off there: only a pseudo-NMI that
+ * came while they were off can see it.
  */
-static __always_inline bool ushstk_in_switch(void)
+static __always_inline bool ushstk_may_switch(void)
 {
 	const struct pt_regs *regs;
 
@@ -56,11 +58,34 @@ static __always_inline bool ushstk_in_switch(void)
 	return !regs || (!user_mode(regs) && !interrupts_enabled(regs));
 }
 
+/*
+ * Whether the memory that this CPU sees is current's. cpu_do_switch_mm() writes the
+ * ASID last but for the page table, without which nothing can be read.
+ */
+static __always_inline bool ushstk_memory_is_own(void)
+{
+	const struct mm_struct *mm = current->mm;
+
+	return mm && read_sysreg(ttbr1_el1) >> USHSTK_TTBR_ASID == ASID(mm);
+}
+
+/*
+ * Another thread of the same mm has another stack, but a child of vfork() uses its
+ * parent's, which sleeps meanwhile.
+ */
+static __always_inline bool ushstk_pointer_is_own(u64 ssp)
+{
+	const struct task_struct *task = current;
+
+	return ushstk_memory_is_own() && READ_ONCE(task->__state) == TASK_RUNNING &&
+	       ssp - task->thread.gcs_base < task->thread.gcs_size;
+}
+
 static __always_inline int ushstk_arch_pointer(u64 *ssp)
 {
-	if (unlikely(ushstk_in_switch()))
-		return -EBUSY;
 	*ssp = read_sysreg_s(SYS_GCSPR_EL0);
+	if (unlikely(ushstk_may_switch()) && !ushstk_pointer_is_own(*ssp))
+		return -EBUSY;
 	return *ssp ? 0 : -ENODATA;
 }
 

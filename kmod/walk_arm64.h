@@ -40,7 +40,7 @@ static __always_inline u64 walk_arch_mm_id(const struct mm_struct *mm)
 /* While a task is switched, current is not yet the one whose mm is loaded. */
 static __always_inline bool walk_arch_ok(const struct pt_regs *regs)
 {
-	return !compat_user_mode(regs) && !ushstk_in_switch();
+	return !compat_user_mode(regs) && (!ushstk_may_switch() || ushstk_memory_is_own());
 }
 
 /* These two: see walk_x86.h. */

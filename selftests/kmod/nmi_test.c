@@ -55,6 +55,8 @@ static struct truth {
 	volatile unsigned int nr; /* words, innermost first */
 	volatile unsigned int outer; /* the last of them: who called the target */
 	volatile uint64_t word[MAX];
+	volatile unsigned int nr_records; /* of frames outside of the target, arm64: */
+	volatile uint64_t record[MAX]; /* their return addresses */
 	volatile uint64_t after_compute, after_call; /* these return there */
 	volatile unsigned long rounds;
 } * truth;
@@ -133,6 +135,7 @@ in_(target) static void __attribute__((noreturn)) target(struct truth *t)
 	unsigned long end = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	t->nr_records = nmi_records(t->record, MAX);
 	if (shadow) {
 		if (ss_enable(SS_ENABLE))
 			ss_syscall(__NR_exit_group, 1, 0, 0, 0, 0);
@@ -168,28 +171,40 @@ static void __attribute__((noreturn)) restless(char *self)
 struct result {
 	unsigned long others; /* chains of other tasks */
 	unsigned long right, wrong;
-	unsigned long switching; /* without any caller, between two tasks */
+	unsigned long switching; /* not served, between two tasks */
 	unsigned long entering; /* in the code that enters and leaves the kernel */
 	unsigned long user, kernel; /* chains, by what was hit */
 	unsigned long locked; /* chains of the code that no other interrupt hits */
 	unsigned char place[1 << PLACE_BITS]; /* of the kernel, by a hash */
 };
 
+/* Whether these are what the kernel finds by frame pointers, of which a target keeps none. */
+static bool is_kernels(const struct truth *t, const uint64_t *ip, unsigned int nr)
+{
+	if (nr && nr != t->nr_records)
+		return false;
+	for (unsigned int i = 0; i < nr; i++)
+		if (ip[i] != t->record[i])
+			return false;
+	return true;
+}
+
 /*
  * The NMI hit the kernel when another address space was there already, or this one
  * not yet: nobody can read the task's memory then, the kernel itself neither. It is in
  * __schedule() or, for some instructions, on the other task's kernel stack: there the
- * kernel's chain is not followed to the way into it.
+ * kernel's chain is not followed to the way into it. There is no caller then, or on arm64
+ * what the kernel finds itself.
  */
-static bool is_switching(const struct sample *s)
+static bool is_switching(const struct sample *s, const struct truth *t)
 {
 	const uint64_t *ip;
 	unsigned int nr = nmi_hit(s, &ip);
 
-	if (s->nr != 1 || !nr)
+	if (!s->nr || !nr || !is_kernels(t, s->ip + 1, s->nr - 1))
 		return false;
 	for (unsigned int i = 0; i < nr; i++)
-		if (nmi_in(NMI_SCHEDULE, ip[i]))
+		if (nmi_in_schedule(ip[i]))
 			return true;
 	return !nmi_in(NMI_ENTRY, ip[nr - 1]);
 }
@@ -291,7 +306,7 @@ static void take_sample(void *arg, const struct sample *s)
 		res->others++;
 	} else if (chain_right(s, t)) {
 		res->right++;
-	} else if (is_switching(s)) {
+	} else if (is_switching(s, t)) {
 		res->switching++;
 	} else if (is_entering(s) && rest_right(s, t)) {
 		res->entering++;

@@ -26,6 +26,9 @@ struct nmi_code {
 
 enum nmi_part {
 	NMI_SCHEDULE, /* what changes from one task to another */
+	NMI_CALLER, /* that call it: where a chain may leave out the caller of a leaf */
+	NMI_CALLER_PREEMPT,
+	NMI_CALLER_IRQ,
 	NMI_SWITCH, /* the part of it that no other interrupt can hit */
 	NMI_ENTRY, /* the ways into the kernel */
 	NMI_ENTRY_MORE,
@@ -80,6 +83,14 @@ static inline void nmi_start(struct sampler *sampler, const char *ticks)
 	nmi_set(ticks);
 }
 
+/* What the module does not serve is nothing here. */
+static inline unsigned int nmi_records(volatile uint64_t *ip, unsigned int max)
+{
+	(void)ip;
+	(void)max;
+	return 0;
+}
+
 static inline void nmi_stop(struct sampler *sampler)
 {
 	(void)sampler;
@@ -96,6 +107,9 @@ static inline void nmi_stop(struct sampler *sampler)
 
 static struct nmi_code nmi_code[NMI_PARTS] = {
 	[NMI_SCHEDULE] = { .name = "__schedule" },
+	[NMI_CALLER] = { .name = "schedule" },
+	[NMI_CALLER_PREEMPT] = { .name = "preempt_schedule" },
+	[NMI_CALLER_IRQ] = { .name = "preempt_schedule_irq" },
 	[NMI_SWITCH] = { .name = "__switch_to" },
 	[NMI_ENTRY] = { .name = "__entry_text_start", .last = "__entry_text_end" },
 };
@@ -144,6 +158,22 @@ static inline void nmi_control(struct sampler *sampler, unsigned long request)
 	for (int i = 0; i < sampler->nr_cpus; i++)
 		if (ioctl(sampler->fd[i], request, 0))
 			ksft_exit_fail_msg("the counter of cycles: %s\n", strerror(errno));
+}
+
+/*
+ * What the module does not serve the kernel walks: the frame records from x29 on, as a
+ * function finds it that does not use it. Returns how many there are.
+ */
+static inline __attribute__((always_inline)) unsigned int nmi_records(volatile uint64_t *ip,
+								      unsigned int max)
+{
+	const uint64_t *record;
+	unsigned int nr = 0;
+
+	asm volatile("mov %0, x29" : "=r"(record));
+	for (; record && nr < max; record = (const uint64_t *)record[0])
+		ip[nr++] = record[1];
+	return nr;
 }
 
 static inline void nmi_start(struct sampler *sampler, const char *ticks)
@@ -206,6 +236,12 @@ static inline bool nmi_in(enum nmi_part part, uint64_t ip)
 	const struct nmi_code *c = &nmi_code[part];
 
 	return c->name && ip >= c->begin && ip < c->end;
+}
+
+static inline bool nmi_in_schedule(uint64_t ip)
+{
+	return nmi_in(NMI_SCHEDULE, ip) || nmi_in(NMI_CALLER, ip) ||
+	       nmi_in(NMI_CALLER_PREEMPT, ip) || nmi_in(NMI_CALLER_IRQ, ip);
 }
 
 /*
