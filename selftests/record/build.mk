@@ -27,6 +27,9 @@ $(RECORD_B)/deep: selftests/record/deep.c
 $(RECORD_B)/deep-fp: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -fno-omit-frame-pointer -DFEW -o $@ $<
+$(RECORD_B)/nobody: selftests/record/nobody.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -static -o $@ $<
 $(RECORD_B)/crowd: selftests/record/crowd.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -182,4 +185,6 @@ GUEST_x86-7.2 += record:sources=selftests/record/sources.sh$(call record_words,x
 GUEST_KMOD_x86-7.2 += record:perf=selftests/record/perf.sh,short$(call record_words,x86)
 RECORD_RULES := $(RECORD_GUEST_x86) $(B)/selftests/loader/libprotobuf-c.so.1
 GUEST_KMOD_x86-qemu-7.2 += record:rules=selftests/record/rules.sh$(subst $() ,,$(RECORD_RULES:%=$(comma)%))
+RECORD_PARANOID := $(RECORD_RULES) $(RECORD_B)/nobody
+GUEST_x86-qemu-7.2 += record:paranoid=selftests/record/paranoid.sh$(subst $() ,,$(RECORD_PARANOID:%=$(comma)%))
 endif

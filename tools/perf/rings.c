@@ -192,6 +192,26 @@ static int paranoia(void)
 	return level;
 }
 
+/* What forbids them is something else than the level if that would be low enough. */
+static void explain_forbidden(bool wide, int needed, char *err, size_t size)
+{
+	int level = paranoia();
+	int len = snprintf(err, size,
+			   "perf events: not permitted (kernel.perf_event_paranoid is %d", level);
+
+	if (len < 0 || (size_t)len >= size)
+		return;
+	if (level > needed)
+		snprintf(err + len, size - len, "): be root, have CAP_PERFMON%s, or set it to %d",
+			 wide ? "" : " and the right to trace the target", needed);
+	else
+		snprintf(err + len, size - len, ", which is enough): %sa filter of system calls%s",
+			 wide ? "" :
+				"be root, or have CAP_PERFMON and the right to trace the target, "
+				"if it is another user's; or is it ",
+			 wide ? " forbids them, as in containers" : ", as in containers?");
+}
+
 static void explain(const struct perf_opts *opts, int which, int error, char *err, size_t size)
 {
 	const char *name = which == PERF_OFF ? "switches" : opts->main->name;
@@ -200,13 +220,7 @@ static void explain(const struct perf_opts *opts, int which, int error, char *er
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		snprintf(
-			err, size,
-			"perf events: not permitted (kernel.perf_event_paranoid is %d): be root, have CAP_PERFMON%s, or set it to %d",
-			paranoia(), wide ? "" : " and the right to trace the target",
-			wide		  ? 0 :
-			which == PERF_OFF ? 1 :
-					    2);
+		explain_forbidden(wide, wide ? 0 : which == PERF_OFF ? 1 : 2, err, size);
 		break;
 	case ENOENT:
 	case EOPNOTSUPP:

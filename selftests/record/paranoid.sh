@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs in a guest: what an ordinary user can record under kernel.perf_event_paranoid 3
+# (Debian's default), 2 and 1. What is not permitted is refused, and said; what is
+# recorded has true stacks. The arguments are only there to have the files copied in.
+
+mkdir -p /t/paranoid/made && cd /t/paranoid || exit 1
+for file in "$@"; do
+	[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
+done
+. ./cases.sh
+chmod 755 / /t /t/paranoid
+chmod 777 made
+record='./nobody ./shstk record -F 499 -o made/out.folded'
+
+# whole NAME COMM FUNCTION...: all time of the program is in stacks that have the functions
+# one behind the other, from the first frame on, but for what is before and behind main().
+whole()
+{
+	name=$1 comm=$2
+	shift 2
+	if awk -v comm="$comm" -v want="$*" '
+		BEGIN { gsub(" ", ";([^;]*;)*", want) }
+		index($0, comm ";") != 1 || !/;main;/ && !/\[truncated\]/ { next }
+		{ all += $NF }
+		$0 ~ "^" comm ";(_start|[^;]*clone[^;]*);([^;]*;)*" want { good += $NF }
+		END { printf "%.3f of %.3f s\n", good / 1e9, all / 1e9
+		      exit !(all > 0 && good > 0.97 * all) }' made/out.folded >share; then
+		say ok "$name: $(cat share)"
+	else
+		say 'not ok' "$name: $(cat share)"
+		cut -c 1-300 made/out.folded | sed 's/^/# /' | head -n 20
+	fi
+	rm -f made/out.folded
+}
+
+refused() # LEVEL NAME WHY OPTION...
+{
+	level=$1 name=$2 why=$3
+	shift 3
+	t "$level: $name is refused" 125 "not permitted .kernel.perf_event_paranoid is $level.*$why" \
+		$record "$@"
+	[ ! -e made/out.folded ] || say 'not ok' "$level: $name leaves a file"
+}
+
+# Needs of all: a process of the user's, one of root's.
+./nobody ./target forever >ready 2>&1 &
+own=$!
+./target forever >other 2>&1 &
+roots=$!
+await_line '^ready$' ready || cat ready
+await_line '^ready$' other || cat other
+
+started() # LEVEL HOW
+{
+	t "$1: a command" 0 "$2" $record -- ./target burn 0.5
+	whole "$1: its stacks" target main do_burn
+}
+
+running() # LEVEL HOW
+{
+	t "$1: a running process" 0 "$2" $record --duration=1 -p $own
+	whole "$1: its stacks" target main do_forever
+}
+
+# With 2 a user may sample; it is the target that he may not.
+enough() # LEVEL
+{
+	[ "$1" = 3 ] || echo 'which is enough.*'
+}
+
+levels()
+{
+	agent='sampling in process: '
+	copies='stacks copied and unwound here .shstk_perf is not loaded.$'
+
+	echo 3 >/proc/sys/kernel/perf_event_paranoid
+	started 3 "$agent"
+	refused 3 'a running process' 'be root' -p $own
+	refused 3 'time off the CPU of what runs' 'be root' --off-cpu -p $own
+
+	echo 2 >/proc/sys/kernel/perf_event_paranoid
+	started 2 "$agent"
+	running 2 'user mode only .kernel.perf_event_paranoid'
+	refused 2 'time off the CPU' 'or set it to 1' --off-cpu -p $own
+
+	echo 1 >/proc/sys/kernel/perf_event_paranoid
+	started 1 "$copies"
+	running 1 "$copies"
+	t '1: time off the CPU' 0 's of off-CPU time' $record --off-cpu -- ./target sleeper 1
+	rm -f made/out.folded
+
+	for level in 3 2 1; do
+		echo $level >/proc/sys/kernel/perf_event_paranoid
+		refused $level 'the whole system' 'set it to 0' -a --duration=1
+		refused $level "a process of root's" "$(enough $level)the right to trace" -p $roots
+		t "$level: root may" 0 "$copies" ./shstk record -F 499 -o made/out.folded \
+			--duration=1 -p $roots
+		whole "$level: its stacks" target main do_forever
+	done
+}
+
+echo TAP version 13
+levels
+kill $own $roots
+echo "1..$count"
