@@ -12,6 +12,9 @@
 #   make check-dkms  Debian's dkms builds the modules, which a guest then loads
 #   make reload-guest  load and unload the modules under load, RELOAD_ROUNDS times
 #                   (100), in guests
+#   make check-harm  unmounting, containers, another C library and little memory while all
+#                   is sampled by unwind rules, HARM_ROUNDS times (5), and then
+#                   RELOAD_ROUNDS loads and unloads, in HARM_GUESTS
 #   make fuzz-guest    random ioctls, prctls and mappings in guests, FUZZ_SECONDS
 #                   of the guest's clock (60)
 
@@ -188,6 +191,27 @@ reload_guest = selftests/guest/run $(1) --timeout 7200 --slack 20 --out $(B)/gue
 reload-guest: module $(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/reload_test)
 	$(Q)$(foreach g,$(RELOAD_GUESTS),$(call reload_guest,$(g)))
 
-.PHONY: check-kernels run-check-kernels check-nmi
+HARM_GUESTS ?= x86-qemu-7.2 arm64-7.2
+HARM_ROUNDS ?= 5
+HARM_x86 := selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
+	$(B)/selftests/record/target
+HARM_arm64 := selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
+	$(B)/selftests/record/arm64/target
+
+# $(1) guest
+harm_arch = $(call guest_arch,$(1))
+harm_perf = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1))))
+harm_guest = selftests/guest/run $(1) --cpus 2 $(if $(filter x86-%,$(1)),--append nohpet) \
+	--memory 1024 --timeout 7200 --slack 20 --out $(B)/guest/harm-$(1) \
+	--sysroot $(SHSTK_CACHE)/programs-$(harm_arch) --lib $(B)/selftests/loader \
+	--prog programs-$(harm_arch):/usr/bin/perf $(harm_perf) \
+	'harm=selftests/kmod/harm.sh $(HARM_ROUNDS) $(HARM_$(harm_arch))' -shstk_perf \
+	'reload=$(B)/selftests/kmod/$(harm_arch)/reload_test $(RELOAD_ROUNDS) 2000 30 \
+	$(filter %/shstk,$(HARM_$(harm_arch))) $(harm_perf)' || exit 1;
+check-harm: module $(HARM_x86) $(HARM_arm64) \
+		$(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/reload_test)
+	$(Q)$(foreach g,$(HARM_GUESTS),$(call harm_guest,$(g)))
+
+.PHONY: check-kernels run-check-kernels check-nmi check-harm
 .PHONY: bpftrace-guest check-dkms reload-guest
 .PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 run-debug-arm64 run-debug-x86 run-debug-leak fuzz-guest run-fuzz-guest
