@@ -29,6 +29,7 @@ enum nmi_part {
 	NMI_CALLER, /* that call it: where a chain may leave out the caller of a leaf */
 	NMI_CALLER_PREEMPT,
 	NMI_CALLER_IRQ,
+	NMI_CALLER_NOTRACE,
 	NMI_SWITCH, /* the part of it that no other interrupt can hit */
 	NMI_ENTRY, /* the ways into the kernel */
 	NMI_ENTRY_MORE,
@@ -110,6 +111,7 @@ static struct nmi_code nmi_code[NMI_PARTS] = {
 	[NMI_CALLER] = { .name = "schedule" },
 	[NMI_CALLER_PREEMPT] = { .name = "preempt_schedule" },
 	[NMI_CALLER_IRQ] = { .name = "preempt_schedule_irq" },
+	[NMI_CALLER_NOTRACE] = { .name = "preempt_schedule_notrace" },
 	[NMI_SWITCH] = { .name = "__switch_to" },
 	[NMI_ENTRY] = { .name = "__entry_text_start", .last = "__entry_text_end" },
 };
@@ -240,8 +242,10 @@ static inline bool nmi_in(enum nmi_part part, uint64_t ip)
 
 static inline bool nmi_in_schedule(uint64_t ip)
 {
-	return nmi_in(NMI_SCHEDULE, ip) || nmi_in(NMI_CALLER, ip) ||
-	       nmi_in(NMI_CALLER_PREEMPT, ip) || nmi_in(NMI_CALLER_IRQ, ip);
+	for (int part = NMI_SCHEDULE; part <= NMI_CALLER_NOTRACE; part++)
+		if (nmi_in(part, ip))
+			return true;
+	return false;
 }
 
 /*
