@@ -192,24 +192,26 @@ static int paranoia(void)
 	return level;
 }
 
-/* What forbids them is something else than the level if that would be low enough. */
+/* The level is -2 if it cannot be read. If it would be low enough, something else forbids. */
 static void explain_forbidden(bool wide, int needed, char *err, size_t size)
 {
 	int level = paranoia();
-	int len = snprintf(err, size,
-			   "perf events: not permitted (kernel.perf_event_paranoid is %d", level);
 
-	if (len < 0 || (size_t)len >= size)
-		return;
-	if (level > needed)
-		snprintf(err + len, size - len, "): be root, have CAP_PERFMON%s, or set it to %d",
-			 wide ? "" : " and the right to trace the target", needed);
+	if (level == -2 || level > needed)
+		snprintf(
+			err, size,
+			"perf events: not permitted (kernel.perf_event_paranoid is %d): be root, have CAP_PERFMON%s, or set it to %d",
+			level, wide ? "" : " and the right to trace the target", needed);
+	else if (wide)
+		snprintf(
+			err, size,
+			"perf events: not permitted (kernel.perf_event_paranoid is %d, which is enough): a filter of system calls forbids them, as in containers",
+			level);
 	else
-		snprintf(err + len, size - len, ", which is enough): %sa filter of system calls%s",
-			 wide ? "" :
-				"be root, or have CAP_PERFMON and the right to trace the target, "
-				"if it is another user's; or is it ",
-			 wide ? " forbids them, as in containers" : ", as in containers?");
+		snprintf(
+			err, size,
+			"perf events: not permitted (kernel.perf_event_paranoid is %d, which is enough): be root, or have CAP_PERFMON and the right to trace the target, if it is another user's; or is it a filter of system calls, as in containers?",
+			level);
 }
 
 static void explain(const struct perf_opts *opts, int which, int error, char *err, size_t size)
