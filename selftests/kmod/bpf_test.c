@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "kselftest.h"
+#include "sampler.h"
 #include "stack.h"
 #include "witness.h"
 
@@ -79,18 +80,6 @@ static pid_t find_python(void)
 	if (dir)
 		closedir(dir);
 	return pid;
-}
-
-static int open_clock(pid_t pid)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = 500000, /* ns */
-	};
-
-	return syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static double now(void)
@@ -226,7 +215,7 @@ int main(int argc, char **argv)
 	/* SIGPROF ends a program that has no handler yet. */
 	while (now() < end && !in_set(python, "SigCgt"))
 		usleep(1000);
-	event = python ? open_clock(python) : -1;
+	event = python ? sampler_open_clock(python) : -1;
 	if (event >= 0)
 		link = bpf_program__attach_perf_event(prog, event);
 	if (!link)

@@ -26,6 +26,7 @@
 
 #include "kselftest.h"
 #include "rules_bpf.h"
+#include "sampler.h"
 
 #define noinline_ __attribute__((noinline, noclone))
 #define DEPTH 20
@@ -127,18 +128,6 @@ static pid_t start(int *go)
 
 /* --- who looks at it --- */
 
-static int open_clock(pid_t pid)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = 500000, /* ns */
-	};
-
-	return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
 /* Where in this file a function lies. */
 static size_t offset_of(const void *function)
 {
@@ -171,7 +160,8 @@ static struct bpf_link *attach(struct bpf_object *obj, pid_t pid, unsigned int k
 		return bpf_program__attach_uprobe(program(obj, "on_uprobe"), false, pid,
 						  "/proc/self/exe", offset_of(ask));
 	default:
-		return bpf_program__attach_perf_event(program(obj, "on_clock"), open_clock(pid));
+		return bpf_program__attach_perf_event(program(obj, "on_clock"),
+						      sampler_open_clock(pid));
 	}
 }
 

@@ -111,6 +111,19 @@ static inline int sampler_open(struct sampler *s, pid_t pid, uint64_t period_ns,
 	return sampler_open_type(s, pid, period_ns, defer, true);
 }
 
+/* For a BPF program: no ring, one process or thread. Returns a descriptor, or -1 and errno. */
+static inline int sampler_open_clock(pid_t pid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 500000, /* ns */
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
 static inline void sampler_copy(void *dst, const char *data, uint64_t size, uint64_t at,
 				unsigned int len)
 {
