@@ -13,9 +13,15 @@
 #include "kselftest_harness.h"
 #include "libshstk/shstk_go.h"
 
-#define GO __attribute__((noipa, section("gotext")))
+/* Functions of their own, whatever the compiler thinks of them. */
+#ifdef __clang__
+#define OWN noinline
+#else
+#define OWN noipa
+#endif
+#define GO __attribute__((OWN, section("gotext")))
 #define SIZE 512 /* no function here is larger */
-#define C_FUNCTION __attribute__((noipa, aligned(SIZE)))
+#define C_FUNCTION __attribute__((OWN, aligned(SIZE)))
 #define MAX 32
 
 extern char __start_gotext[], __stop_gotext[];
