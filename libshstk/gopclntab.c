@@ -619,28 +619,45 @@ static bool get_varint(const struct gopclntab *g, size_t *at, uint32_t *ret)
 	return false;
 }
 
+/* A string of pairs: up to @pc, not included, the value is @value. */
+struct values {
+	size_t at;
+	uint64_t pc;
+	uint32_t value;
+	bool begun;
+};
+
+static struct values values_of(const struct gopclntab *g, uint32_t table, const struct gofunc *f)
+{
+	return (struct values){ g->pctab + (size_t)table, f->entry, UINT32_MAX, false };
+}
+
+/* The next pair. False: there is none. */
+static bool next_value(const struct gopclntab *g, struct values *v)
+{
+	uint32_t diff, step;
+
+	if (!get_varint(g, &v->at, &diff) || (!diff && v->begun) || !get_varint(g, &v->at, &step) ||
+	    !step)
+		return false;
+	v->begun = true;
+	v->value += diff & 1 ? ~(diff >> 1) : diff >> 1;
+	v->pc += (uint64_t)step * g->quantum;
+	return true;
+}
+
 /* The value at @vaddr of the string of pairs at @table. False: it does not reach it. */
 static bool value_at(const struct gopclntab *g, uint32_t table, const struct gofunc *f,
 		     uint64_t vaddr, int32_t *ret)
 {
-	size_t at = g->pctab + (size_t)table;
-	uint64_t pc = f->entry;
-	uint32_t value = UINT32_MAX, diff, step;
+	struct values v = values_of(g, table, f);
 	unsigned int i;
 
-	if (!table)
-		return false;
-	for (i = 0; i < PC_VALUES_MAX; i++) {
-		if (!get_varint(g, &at, &diff) || (!diff && i) || !get_varint(g, &at, &step) ||
-		    !step)
-			return false;
-		value += diff & 1 ? ~(diff >> 1) : diff >> 1;
-		pc += (uint64_t)step * g->quantum;
-		if (vaddr < pc) {
-			*ret = value;
+	for (i = 0; table && i < PC_VALUES_MAX && next_value(g, &v); i++)
+		if (vaddr < v.pc) {
+			*ret = v.value;
 			return true;
 		}
-	}
 	return false;
 }
 
@@ -648,6 +665,17 @@ bool shstk_gopclntab_spdelta(const struct gopclntab *g, const struct gofunc *f, 
 			     int32_t *ret)
 {
 	return value_at(g, f->pcsp, f, vaddr, ret) && *ret >= 0 && !(*ret & 7);
+}
+
+int32_t shstk_gopclntab_frame_size(const struct gopclntab *g, const struct gofunc *f)
+{
+	struct values v = values_of(g, f->pcsp, f);
+	unsigned int i;
+
+	for (i = 0; f->pcsp && i < PC_VALUES_MAX && next_value(g, &v); i++)
+		if (v.value)
+			return v.value & 7 ? 0 : (int32_t)v.value;
+	return 0;
 }
 
 /* Files, lines, inlined calls --------------------------------------------- */

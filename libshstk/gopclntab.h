@@ -139,6 +139,12 @@ const char *shstk_gopclntab_name(const struct gopclntab *g, const struct gofunc 
 bool shstk_gopclntab_spdelta(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr,
 			     int32_t *ret);
 
+/*
+ * How far sp lies below the frame's start once @f has made its frame: the first distance in
+ * its table that is not 0. 0: it makes none.
+ */
+int32_t shstk_gopclntab_frame_size(const struct gopclntab *g, const struct gofunc *f);
+
 /* The functions at @vaddr, innermost first. Returns their number, at most @max. */
 unsigned int shstk_gopclntab_lines(const struct gopclntab *g, uint64_t vaddr, struct goline *ret,
 				   unsigned int max);

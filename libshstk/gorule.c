@@ -62,19 +62,31 @@ static uint64_t rule_x86(int32_t delta)
 }
 
 /*
- * On arm64: the return address lies at sp. The frame pointer lies below sp, outside of what
- * may be read as the frame, and is not followed: no rule of Go's needs it.
+ * Where the return address lies on arm64, from the CFA: at sp, as that is once the frame has
+ * been made. A few functions of the runtime that call C move sp further.
  */
-static uint64_t rule_arm64(int32_t delta)
+static int32_t link_place(const struct gopclntab *g, const struct gofunc *f, int32_t delta)
 {
-	return delta ? RULE_SP | RULE_CFA(delta) | RULE_RA_SAVED | RULE_RA_AT(-delta) : RULE_SP;
+	int32_t size = shstk_gopclntab_frame_size(g, f);
+
+	return size > 0 && size < delta ? -size : -delta;
 }
 
-static uint64_t rule_of(const struct gopclntab *g, int32_t delta)
+/*
+ * On arm64 the frame pointer lies below sp, outside of what may be read as the frame, and is
+ * not followed: no rule of Go's needs it.
+ */
+static uint64_t rule_arm64(int32_t delta, int32_t link)
+{
+	return delta ? RULE_SP | RULE_CFA(delta) | RULE_RA_SAVED | RULE_RA_AT(link) : RULE_SP;
+}
+
+static uint64_t rule_of(const struct gopclntab *g, const struct gofunc *f, int32_t delta)
 {
 	if (delta + 8 >= RULE_OFF_MAX)
 		return RULE_FULL;
-	return g->img->m == &machine_x86 ? rule_x86(delta) : rule_arm64(delta);
+	return g->img->m == &machine_x86 ? rule_x86(delta) :
+					   rule_arm64(delta, link_place(g, f, delta));
 }
 
 /* The function at @vaddr and how far sp is from its start. */
@@ -88,7 +100,7 @@ uint64_t gorule_plain(const struct gopclntab *g, uint64_t vaddr)
 	struct gofunc f;
 	int32_t delta;
 
-	return find(g, vaddr, &f, &delta) ? rule_of(g, delta) : RULE_NONE;
+	return find(g, vaddr, &f, &delta) ? rule_of(g, &f, delta) : RULE_NONE;
 }
 
 uint64_t gorule_at(const struct gopclntab *g, uint64_t vaddr)
@@ -100,7 +112,7 @@ uint64_t gorule_at(const struct gopclntab *g, uint64_t vaddr)
 		return RULE_NONE;
 	switch (gorule_role(g, &f)) {
 	case GO_ORDINARY:
-		return rule_of(g, delta);
+		return rule_of(g, &f, delta);
 	case GO_OUTERMOST:
 		return RULE_END;
 	default:
@@ -115,8 +127,11 @@ static void save(struct cfi_row *row, unsigned int reg, int32_t at)
 }
 
 /* A frame as Go's compiler makes it. */
-static void plain_row(const struct machine *m, int32_t delta, struct cfi_row *row)
+static void plain_row(const struct gopclntab *g, const struct gofunc *f, int32_t delta,
+		      struct cfi_row *row)
 {
+	const struct machine *m = g->img->m;
+
 	if (m == &machine_x86) {
 		row->cfa_off = delta + 8;
 		save(row, m->ra, -8);
@@ -124,7 +139,7 @@ static void plain_row(const struct machine *m, int32_t delta, struct cfi_row *ro
 			save(row, m->fp, -16);
 	} else if (delta) {
 		row->cfa_off = delta;
-		save(row, m->ra, -delta);
+		save(row, m->ra, link_place(g, f, delta));
 	}
 }
 
@@ -132,22 +147,71 @@ static void plain_row(const struct machine *m, int32_t delta, struct cfi_row *ro
  * crosscall2 saves what C wants to have back, since Go 1.17 on x86 by a macro for all such
  * functions: flags, rdi, rsi, rbp, rbx, r12 to r15, and others.
  */
-static void crosscall_row(const struct machine *m, int32_t delta, struct cfi_row *row)
+static void crosscall_x86(struct cfi_row *row)
 {
-	enum { RBX = 3, RBP = 6, R12 = 12, X86_SAVED = 232, X19 = 19, X28 = 28, ARM64_SAVED = 192 };
+	enum { RBX = 3, RBP = 6, R12 = 12 };
 	unsigned int i;
 
-	if (m == &machine_x86 && delta >= X86_SAVED) {
-		save(row, RBP, -224);
-		save(row, RBX, -216);
-		for (i = 0; i < 4; i++)
-			save(row, R12 + i, -208 + 8 * (int)i);
-	} else if (m == &machine_arm64 && delta >= ARM64_SAVED) {
-		save(row, m->ra, -8);
-		save(row, m->fp, -16);
-		for (i = X19; i <= X28; i++)
-			save(row, i, -160 + 8 * (int)(i - X19));
+	save(row, RBP, -224);
+	save(row, RBX, -216);
+	for (i = 0; i < 4; i++)
+		save(row, R12 + i, -208 + 8 * (int)i);
+}
+
+#define CROSSCALL_INSNS 32 /* of its start, in which it saves registers */
+
+/*
+ * How far from sp crosscall2 saves x30, and x29 below it, on arm64: its own code says.
+ * 0: nowhere up to @vaddr.
+ */
+static int32_t saves_link(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr)
+{
+	const uint32_t str_x30 = 0xf90003fe, stp_x29_x30 = 0xa9007bfd;
+	uint64_t at;
+
+	for (at = f->entry; at < vaddr && at - f->entry < 4 * CROSSCALL_INSNS; at += 4) {
+		size_t avail;
+		const uint8_t *code = elf_image_at(g->img, at, &avail);
+		uint32_t v;
+
+		if (!code || avail < 4)
+			return 0;
+		memcpy(&v, code, 4);
+		if ((v & 0xffc003ff) == str_x30)
+			return (int32_t)(v >> 10 & 0xfff) * 8;
+		if ((v & 0xffe07fff) == stp_x29_x30)
+			return (int32_t)(v >> 15 & 0x3f) * 8 + 8;
 	}
+	return 0;
+}
+
+/* x19 to x28 lie at the same place in all releases, the other two do not. */
+static void crosscall_arm64(const struct machine *m, int32_t delta, int32_t link,
+			    struct cfi_row *row)
+{
+	enum { X19 = 19, X28 = 28 };
+	unsigned int i;
+
+	if (!link || link >= delta) {
+		memset(row->type, REG_SAME, sizeof(row->type)); /* it has not begun to */
+		return;
+	}
+	save(row, m->ra, link - delta);
+	save(row, m->fp, link - delta - 8);
+	for (i = X19; i <= X28; i++)
+		save(row, i, 32 - delta + 8 * (int)(i - X19));
+}
+
+static void crosscall_row(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr,
+			  int32_t delta, struct cfi_row *row)
+{
+	enum { X86_SAVED = 232, ARM64_SAVED = 192 };
+	const struct machine *m = g->img->m;
+
+	if (m == &machine_x86 && delta >= X86_SAVED)
+		crosscall_x86(row);
+	else if (m == &machine_arm64 && delta >= ARM64_SAVED)
+		crosscall_arm64(m, delta, saves_link(g, f, vaddr), row);
 }
 
 int gorule_row(const struct gopclntab *g, uint64_t vaddr, struct cfi_row *row)
@@ -166,8 +230,8 @@ int gorule_row(const struct gopclntab *g, uint64_t vaddr, struct cfi_row *row)
 	row->type[m->ra] = REG_SAME;
 	row->cfa_reg = m->sp;
 	row->ra = m->ra;
-	plain_row(m, delta, row);
+	plain_row(g, &f, delta, row);
 	if (gorule_role(g, &f) == GO_CROSSCALL)
-		crosscall_row(m, delta, row);
+		crosscall_row(g, &f, vaddr, delta, row);
 	return 0;
 }

@@ -5,8 +5,9 @@
  * usage: table FILE
  *
  * Reads addresses of the file in hexadecimal, one in each line, and prints of each the
- * distance from sp to the CFA by the table, or "none". First comes a line with the form
- * of the table and the number of its functions.
+ * distance from sp to the CFA by the table and where the return address lies, from the CFA
+ * ("register": nowhere yet), or "none". First comes a line with the form of the table and
+ * the number of its functions.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -38,8 +39,10 @@ int main(int argc, char **argv)
 	while (scanf("%" SCNx64, &vaddr) == 1) {
 		if (gorule_row(&f.tab, vaddr, &row))
 			puts("none");
+		else if (row.type[row.ra] == REG_SAME)
+			printf("%d register\n", row.cfa_off);
 		else
-			printf("%d\n", row.cfa_off);
+			printf("%d %d\n", row.cfa_off, row.val[row.ra]);
 	}
 	shstk_gofile_deinit(&f);
 	return 0;
