@@ -399,6 +399,53 @@ static int step_cgocallback(const struct goframe *f, const struct gothread *t)
 	return err;
 }
 
+/*
+ * arm64: where the code of a function that calls the vdso notes its own return address, in the
+ * thread's description (m.vdsoPC); 0: it does not.
+ */
+static uint64_t vdso_place(const struct goframe *f)
+{
+	const uint32_t str_x30 = 0xf900001e, any_place = 0xffc0001f;
+	const unsigned int insns = 32; /* in front of the call it is soon */
+	struct gofunc func;
+	size_t avail;
+	uint64_t at;
+
+	if (f->v->m != &machine_arm64 || !shstk_gopclntab_find(&f->mod->go, f->vaddr, &func))
+		return 0;
+	for (at = func.entry; at < f->vaddr && at - func.entry < 4 * insns; at += 4) {
+		const uint8_t *code = elf_image_at(&f->mod->img, at, &avail);
+		uint32_t v;
+
+		if (!code || avail < 4)
+			return 0;
+		memcpy(&v, code, 4);
+		if ((v & any_place) == str_x30 && (v >> 5 & 31) != f->v->m->sp)
+			return (v >> 10 & 0xfff) * 8;
+	}
+	return 0;
+}
+
+/*
+ * arm64: sp of the frame that called the vdso, as it noted for the runtime's own profiler:
+ * that of its caller, before Go 1.21 its own. There its return address lies, noted too. 0:
+ * it notes nothing.
+ */
+static uint64_t noted_sp(const struct goframe *f, const struct gothread *t)
+{
+	uint64_t place = t->m ? vdso_place(f) : 0, sp, pc, found;
+	int64_t size = rule_cfa_off(gorule_plain(&f->mod->go, f->vaddr));
+	int i;
+
+	if (place < 8 || !goswitch_word(f->v, t->m + place, &pc) || !pc ||
+	    !goswitch_word(f->v, t->m + place - 8, &sp))
+		return 0;
+	for (i = 0; i < 2; i++, sp -= size)
+		if (goswitch_word(f->v, sp, &found) && found == pc)
+			return sp;
+	return 0;
+}
+
 /* While the vdso runs, on g0, sp is in a register that C preserves. */
 static int step_vdso_call(const struct goframe *f, const struct gothread *t)
 {
@@ -406,9 +453,12 @@ static int step_vdso_call(const struct goframe *f, const struct gothread *t)
 	unsigned int reg = !x86 ? ARM64_R20 : f->mod->go.form == GO_1_2 ? X86_RBP : X86_R12;
 	uint64_t sp = frame_sp(f), kept = cursor_reg(f->c, reg);
 
+	if (!cursor_knows(f->c, reg) && !f->v->full)
+		return -SHSTK_END_NO_REGISTER;
+	/* The arm64 vdso says nothing of what it saves. */
 	if (!cursor_knows(f->c, reg))
-		return f->v->full ? GOSWITCH_ORDINARY : -SHSTK_END_NO_REGISTER;
-	if (kept & 7 || kept == sp)
+		kept = noted_sp(f, t);
+	if (!kept || kept & 7 || kept == sp)
 		return GOSWITCH_ORDINARY;
 	if ((on_goroutine(t, kept) && !on_goroutine(t, sp)) || (kept > sp && kept - sp <= NEAR))
 		return leave_at(f, kept);
