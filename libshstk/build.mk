@@ -92,3 +92,4 @@ $(B)/libshstk.so: $(B)/lib/native/libshstk.so
 all: $(B)/libshstk.a $(B)/libshstk.so
 
 include libshstk/symbol/build.mk
+include libshstk/gosymbolize/build.mk

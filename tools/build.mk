@@ -62,11 +62,16 @@ install: all man
 	sed 's,@BINDIR@,$(BINDIR),' tools/rules/shstkd.service >$(DESTDIR)$(UNITDIR)/shstkd.service
 	install -m 644 $(B)/completion.bash $(DESTDIR)$(BASHDIR)/shstk
 	$(if $(TOOL_OBJECTS),install -m 644 $(TOOL_OBJECTS) $(DESTDIR)$(LIBDIR)/shstk)
-	install -m 644 libshstk/shstk.h libshstk/shstk_go.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 libshstk/shstk.h libshstk/shstk_go.h \
+		libshstk/shstk_go_symbolize.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 $(B)/libshstk.a $(DESTDIR)$(LIBDIR)
 	install -m 644 $(B)/libshstk.so $(DESTDIR)$(LIBDIR)/libshstk.so.$(VERSION)
 	ln -sf libshstk.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk.so.0
 	ln -sf libshstk.so.0 $(DESTDIR)$(LIBDIR)/libshstk.so
+	install -m 644 $(B)/libshstk-go-symbolize.so \
+		$(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so.$(VERSION)
+	ln -sf libshstk-go-symbolize.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so.0
+	ln -sf libshstk-go-symbolize.so.0 $(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
 		'includedir=$(INCLUDEDIR)' '' 'Name: libshstk' \
 		'Description: Stack traces from shadow stacks' \

@@ -598,7 +598,7 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
 	dwarf->alt_fd = shstk_debugfile_by_id(root, dwarf->opts->debug_dirs, id, size);
 	if (dwarf->alt_fd < 0 && *name == '/')
 		dwarf->alt_fd = shstk_root_open(root, name, 0);
-	if (dwarf->alt_fd < 0)
+	if (dwarf->alt_fd < 0 && !dwarf->opts->no_servers)
 		dwarf->alt_fd = shstk_debuginfod_open(id, size);
 	if (dwarf->alt_fd < 0)
 		return false;

@@ -226,7 +226,7 @@ static void open_debug(struct shstk_object *object)
 		return;
 	object->debug_fd = shstk_debugfile_open(object->root, object->opts->debug_dirs,
 						object->path, object->elf);
-	if (object->debug_fd < 0)
+	if (object->debug_fd < 0 && !object->opts->no_servers)
 		object->debug_fd = shstk_debugfile_fetch(object->elf);
 	if (object->debug_fd >= 0)
 		object->debug = shstk_elf_begin(object->debug_fd);

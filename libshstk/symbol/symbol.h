@@ -41,6 +41,7 @@ struct shstk_symproc;
  *	/usr/lib/debug.
  *	If the environment has DEBUGINFOD_URLS, its servers are asked for what is not
  *	there, by libdebuginfod if it is installed.
+ * @no_servers: do not ask these.
  * @no_inline: leave inlined frames out.
  * @no_lines: leave files and lines out, do not read .debug_line.
  * @kernel: addresses with the top bit set are those of the running kernel.
@@ -49,6 +50,7 @@ struct shstk_symproc;
  */
 struct shstk_symbols_opts {
 	const char *debug_dirs;
+	bool no_servers;
 	bool no_inline;
 	bool no_lines;
 	bool kernel;

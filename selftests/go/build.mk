@@ -80,6 +80,12 @@ $(GO_B)/traceback_c_test: selftests/go/traceback_c_test.c $(B)/lib/native/libshs
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
 		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a -pthread
 
-selftests/go/traceback_test: | $(B)/libshstk.so
+$(GO_B)/symbolize_test: selftests/go/symbolize_test.c | $(B)/libshstk-go-symbolize.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/libshstk-go-symbolize.so \
+		-Wl,-rpath,$(abspath $(B)) -pthread
 
-CHECK += $(GO_B)/traceback_c_test selftests/go/traceback_test
+selftests/go/traceback_test: | $(B)/libshstk.so $(B)/libshstk-go-symbolize.so
+
+CHECK += $(GO_B)/traceback_c_test $(GO_B)/symbolize_test selftests/go/traceback_test
