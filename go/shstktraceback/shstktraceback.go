@@ -13,7 +13,7 @@
 // pointers, no lock and no allocation in a signal handler.
 //
 // Names of C functions: go tool pprof finds them in the program itself. Nothing in the
-// process looks them up.
+// process looks them up, unless package shstktraceback/symbolize is imported.
 //
 // It needs libshstk (shstk_go.h), found by the C compiler, or by CGO_CFLAGS and
 // CGO_LDFLAGS. C libraries that are loaded by dlopen() are looked at when one of their

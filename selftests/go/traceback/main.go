@@ -5,6 +5,11 @@
 //	traceback FILE SECONDS callbacks   calls C, which calls Go, which calls C again
 //	traceback FILE SECONDS throw       two threads throw C++ exceptions all the time
 //	traceback FILE SECONDS stacks      asks for the stacks of all goroutines meanwhile
+//	traceback FILE SECONDS names       prints runtime.CallersFrames of Go that C called
+//	traceback FILE SECONDS stack       prints runtime.Stack there
+//	traceback FILE SECONDS crash       reads nowhere, in C
+//
+// Built with the tag symbolize it has names of C functions.
 package main
 
 /*
@@ -14,6 +19,7 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/pprof"
@@ -67,6 +73,26 @@ func stacks() {
 	}
 }
 
+// goNames is called by C and prints the functions that called it, as it is told.
+//
+//export goNames
+func goNames(n C.int) C.int {
+	if n != 0 {
+		text := make([]byte, 1<<16)
+		fmt.Printf("%s", text[:runtime.Stack(text, false)])
+		return 0
+	}
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		frame, more := frames.Next()
+		fmt.Println(frame.Function, frame.File, frame.Line)
+		if !more {
+			return 0
+		}
+	}
+}
+
 func main() {
 	seconds, err := strconv.ParseFloat(os.Args[2], 64)
 	if err != nil {
@@ -85,6 +111,12 @@ func main() {
 	case "throw":
 		go work(1e9, throw)
 		work(seconds, throw)
+	case "names":
+		C.c_names(0)
+	case "stack":
+		C.c_names(1)
+	case "crash":
+		C.c_crash(nil)
 	case "stacks":
 		go work(1e9, callbacks)
 		work(seconds, stacks)

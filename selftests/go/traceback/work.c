@@ -28,3 +28,18 @@ __attribute__((noinline)) int c_there(int depth, int n)
 	room[depth & 255] = 1;
 	return (depth > 1 ? c_there(depth - 1, n) : goBack(n)) + room[depth & 255];
 }
+
+static inline __attribute__((always_inline)) int c_inlined(int n)
+{
+	return goNames(n) + 1;
+}
+
+__attribute__((noinline)) int c_names(int n)
+{
+	return c_inlined(n) + 1;
+}
+
+__attribute__((noinline)) int c_crash(volatile int *nowhere)
+{
+	return *nowhere + 1;
+}

@@ -6,6 +6,10 @@ double cpu_seconds(void);
 /* Calls itself @depth times, with 400 bytes of locals each, then goBack(). */
 int c_there(int depth, int n);
 int c_spin(int n);
+/* Calls goNames(), in a function that is inlined. */
+int c_names(int n);
+/* Reads where it can not. */
+int c_crash(volatile int *nowhere);
 /* Throws C++ exceptions through ten functions, and catches them. */
 int cc_throw(int times);
 
