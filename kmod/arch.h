@@ -50,6 +50,10 @@
  * void ushstk_arch_sync(void)
  *	Order earlier shadow stack writes of this CPU before ordinary reads.
  *
+ * ushstk_arch_count(counter)
+ *	Add one to a per-CPU u64 while preemption is disabled, so that nothing is lost
+ *	if an interrupt or an NMI does the same meanwhile.
+ *
  * USHSTK_ARCH, USHSTK_NATIVE_PRCTL, USHSTK_STATUS_MASK
  *	What SHSTK_IOC_INFO says.
  */

@@ -26,6 +26,8 @@
 
 #define USHSTK_ARCH SHSTK_IOC_ARCH_ARM64
 #define USHSTK_NATIVE_PRCTL true
+/* this_cpu_inc() would disable preemption once more, which takes ten instructions. */
+#define ushstk_arch_count(counter) atomic64_inc((atomic64_t *)raw_cpu_ptr(&(counter)))
 #define USHSTK_TTBR_ASID 48 /* the lowest bit of TTBR1_EL1's field ASID */
 #define USHSTK_STATUS_MASK PR_SHADOW_STACK_SUPPORTED_STATUS_MASK
 

@@ -32,6 +32,7 @@
 /* Set bit of a signal frame's word: arch/x86/kernel/shstk.c, SHSTK_DATA_BIT. */
 #define USHSTK_SIGNAL_BIT BIT_ULL(63)
 
+#define ushstk_arch_count(counter) this_cpu_inc(counter)
 #define USHSTK_ARCH SHSTK_IOC_ARCH_X86
 #define USHSTK_NATIVE_PRCTL false
 #define USHSTK_STATUS_MASK (ARCH_SHSTK_SHSTK | ARCH_SHSTK_WRSS)

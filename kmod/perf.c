@@ -108,7 +108,7 @@ static __always_inline bool in_cgroup(void)
 
 static __always_inline void count(enum outcome outcome)
 {
-	this_cpu_inc(counters.count[outcome]);
+	ushstk_arch_count(counters.count[outcome]);
 }
 
 /* Runs in place of perf_callchain_user() and of unwind_user(). */

@@ -87,9 +87,10 @@ const struct rules_table *rules_find(const void *key)
 {
 	struct subject *s;
 
-	hlist_for_each_entry_rcu(s, &subjects[hash_ptr(key, HASH_BITS)], node)
+	hlist_for_each_entry_rcu(s, &subjects[hash_ptr(key, HASH_BITS)], node,
+				 rcu_read_lock_any_held())
 		if (s->key == key)
-			return rcu_dereference(s->table);
+			return rcu_dereference_check(s->table, rcu_read_lock_any_held());
 	return NULL;
 }
 

@@ -138,9 +138,10 @@ struct counts {
 
 static DEFINE_PER_CPU(struct counts, counts);
 
+/* Preemption is disabled; another walk on this CPU may come between. */
 static __always_inline void count(unsigned int what)
 {
-	this_cpu_inc(counts.count[what]);
+	ushstk_arch_count(counts.count[what]);
 }
 
 /**
@@ -626,12 +627,11 @@ static noinline u64 through_trampoline(struct walk *w, u64 pc)
  * @at: an address in the code: @pc, or, if that is a return address, the one before.
  * @m: a mapping, of @at once that was found.
  * @step: the rule of @at, likewise.
- * @nr: entries that there are.
+ * @next: room for the next entry.
+ * @end: of the room for entries.
  * @limit: of addresses.
  * @steps: see struct walk.
  * @mask: likewise.
- * @dst: likewise.
- * @max: likewise.
  *
  * What it costs is counted (rules_cost.c): all that takes one is inlined, so that its
  * members are registers.
@@ -640,12 +640,10 @@ struct pass {
 	u64 pc, sp, fp, other, at;
 	struct mapping *m;
 	struct step *step;
-	unsigned int nr;
+	u64 *next, *end;
 	u64 limit;
 	struct step *steps;
 	unsigned int mask;
-	u64 *dst;
-	unsigned int max;
 };
 
 /* To frame @f of @w. What is not there yet looks like a mapping without an address. */
@@ -666,9 +664,9 @@ static __always_inline int pass_entry(struct pass *p)
 {
 	if (unlikely(!p->pc))
 		return WALK_ZERO;
-	if (unlikely(p->nr == p->max))
+	if (unlikely(p->next == p->end))
 		return WALK_ROOM;
-	p->dst[p->nr++] = p->pc;
+	*p->next++ = p->pc;
 	return GO_ON;
 }
 
@@ -803,7 +801,7 @@ static __always_inline int pass_special(struct pass *p, struct walk *w, struct f
 	/* The step was made. */
 	pass_to(p, w, f);
 	entry = pass_entry(p);
-	w->nr = p->nr;
+	w->nr = p->next - w->dst;
 	if (entry != GO_ON)
 		return entry;
 	return careful ? GO_ON : ret;
@@ -819,19 +817,18 @@ static __always_inline int pass_special(struct pass *p, struct walk *w, struct f
 static __always_inline int walk_frames(struct walk *w, struct frame *f, const bool careful)
 {
 	struct pass p = {
-		.nr = w->nr,
+		.next = w->dst + w->nr,
+		.end = w->dst + w->max,
 		.limit = walk_arch_limit(),
 		.steps = w->step,
 		.mask = w->mask,
-		.dst = w->dst,
-		.max = w->max,
 	};
 	int ret;
 
 	pass_to(&p, w, f);
 	do {
 		ret = pass_frames(&p, w, careful);
-		w->nr = p.nr;
+		w->nr = p.next - w->dst;
 		if (ret == GO_SPECIAL)
 			ret = pass_special(&p, w, f, careful);
 	} while (ret == GO_ON);
@@ -899,7 +896,7 @@ static noinline int walk_nested(struct walk *w)
 
 int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max)
 {
-	struct memory *mem = this_cpu_read(memories);
+	struct memory *mem = raw_cpu_read(memories);
 	struct walk w = {
 		.regs = regs,
 		.mm = current->mm,
@@ -914,14 +911,13 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max)
 		count(WALK_REFUSED);
 		return -1;
 	}
-	rcu_read_lock();
+	/* As preemption is disabled, this is an RCU section. */
 	pagefault_disable();
 	if (likely(!READ_ONCE(mem->busy)))
 		ret = walk_remembering(&w, mem);
 	else
 		ret = walk_nested(&w);
 	pagefault_enable();
-	rcu_read_unlock();
 	if (unlikely(!w.nr && ret != WALK_WHOLE && ret != WALK_ZERO && ret != WALK_ROOM)) {
 		count(FIRST_UNKNOWN);
 		return -1;

