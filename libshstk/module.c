@@ -11,6 +11,9 @@
 #include "module.h"
 #include "sys.h"
 
+/* Bytes of the first instruction of an entry point that is described as any function. */
+#define ENTRY_INSN 4
+
 static struct module *module_alloc(void)
 {
 	struct module *m =
@@ -326,6 +329,16 @@ static bool is_behind_sigtramp(const struct module *m, uint64_t pc)
 	return false;
 }
 
+/*
+ * Nothing calls the entry point, but glibc's descriptions of it for arm64 say so behind its
+ * first instruction only.
+ */
+static bool is_entry(struct module *m, uint64_t vaddr)
+{
+	return m->img.entry && vaddr == m->img.entry &&
+	       table_rule(&m->eh, vaddr + ENTRY_INSN) == RULE_END;
+}
+
 uint64_t module_rule(struct module *m, uint64_t pc, bool exact)
 {
 	uint64_t vaddr = pc - m->bias - !exact;
@@ -334,7 +347,7 @@ uint64_t module_rule(struct module *m, uint64_t pc, bool exact)
 	if (is_sigtramp(m, pc))
 		return RULE_SIGTRAMP;
 	if (m->eh.nfde)
-		rule = table_rule(&m->eh, vaddr);
+		rule = is_entry(m, vaddr) ? RULE_END : table_rule(&m->eh, vaddr);
 	if (rule == RULE_NONE && m->go.nfunc)
 		rule = gorule_at(&m->go, vaddr);
 	if (rule == RULE_NONE && m->df.nfde)

@@ -22,6 +22,8 @@
 
 /* A function whose frame is the outermost, and that nothing describes, is no longer. */
 #define ENTRY_BYTES 128
+/* Nor is its first instruction. */
+#define ENTRY_INSN 4
 
 /* More than any file has: LLVM has two millions. Bounds the memory that a hostile one takes. */
 #define MAX_ROWS (1u << 24)
@@ -554,7 +556,17 @@ static void add_start_files(struct rows *rows)
 	crt_rules(&crt);
 }
 
-/* Nothing has called the entry point: ld.so's is described by nothing. */
+/* Is row @i an outermost frame's, one instruction behind the row before? */
+static bool ends_behind(const struct rows *rows, size_t i)
+{
+	return i < rows->n && rows->v[i].rule == SHSTK_RULE_END &&
+	       rows->v[i].at - rows->v[i - 1].at <= ENTRY_INSN;
+}
+
+/*
+ * Nothing has called the entry point: ld.so's may be described by nothing, and glibc's
+ * descriptions for arm64 say so behind its first instruction only.
+ */
 static void add_entry(struct rows *rows)
 {
 	uint64_t entry = rows->img->entry, end = entry + ENTRY_BYTES;
@@ -564,6 +576,11 @@ static void add_entry(struct rows *rows)
 		return;
 	while (i < rows->n && rows->v[i].at <= entry)
 		i++;
+	if (i && rows->v[i - 1].at == entry && ends_behind(rows, i)) {
+		rows->v[i - 1].rule = SHSTK_RULE_END;
+		sort_rows(rows);
+		return;
+	}
 	if (i && rows->v[i - 1].rule != SHSTK_RULE_NONE)
 		return;
 	if (i == rows->n || rows->v[i].at > end)
