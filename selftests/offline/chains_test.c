@@ -191,6 +191,23 @@ static void judge(const struct one *o)
 	chains_deinit(&c);
 }
 
+/* What lies nowhere counts against a chain, unless its mapping's record may be lost. */
+static void judge_lost(void)
+{
+	const uint64_t lost[] = { 0x1000, 0x10 }, inner[] = { 0x10 }, known[] = { 0x1000, 0x1100 };
+	struct unwound none = { 0 };
+	struct chains c = { 0 };
+	bool ok = chains_add(&c, lost, 2, &none, where, NULL) && c.samples == 1 && !c.unknown;
+
+	c.lost = 3;
+	ok = ok && chains_add(&c, lost, 2, &none, where, NULL) &&
+	     chains_add(&c, inner, 1, &none, where, NULL) && c.samples == 1 && c.unknown == 2 &&
+	     !c.without;
+	ok = ok && chains_add(&c, known, 2, &none, where, NULL) && c.samples == 2 && c.unknown == 2;
+	ksft_test_result(ok, "behind lost records, entries in no known code are left out\n");
+	chains_deinit(&c);
+}
+
 int main(void)
 {
 	const uint64_t nowhere[] = { 0x10, 0x1100 };
@@ -198,11 +215,12 @@ int main(void)
 	struct chains c = { 0 };
 
 	ksft_print_header();
-	ksft_set_plan(sizeof(ones) / sizeof(ones[0]) + 1);
+	ksft_set_plan(sizeof(ones) / sizeof(ones[0]) + 2);
 	for (size_t i = 0; i < sizeof(ones) / sizeof(ones[0]); i++)
 		judge(&ones[i]);
 	ksft_test_result(chains_add(&c, nowhere, 2, &none, where, NULL) && !c.samples &&
 				 c.without == 1,
 			 "a program counter in no code has no user stack\n");
+	judge_lost();
 	ksft_finished();
 }

@@ -8,6 +8,9 @@
  * where threads begin. If the sample has a copy of the stack too, what libshstk unwinds
  * from that is compared, entry by entry, as far as it is sure: behind a guess of its own it
  * is no judge of what has another entry.
+ *
+ * If perf's ring was full, it lost records, maybe those of mappings: an address that is in
+ * none says nothing then, and its sample is left out.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +24,7 @@
 #include "tools/unwind/chains.h"
 #include "kmod/rules_check.h"
 
-#define SHOWN 10 /* chains that are not equal and said in full */
+#define SHOWN 10 /* chains that are not equal, or not whole, and said in full */
 
 /**
  * struct chain_ends - a file's rules, which say where the outermost frames are
@@ -99,11 +102,33 @@ static size_t sure_entries(const struct unwound *u)
 	return n;
 }
 
+/* Entry @i is another, or the first that is not there. */
+static void tell_entry(const uint64_t *ips, size_t nr, const struct unwound *u, size_t i,
+		       struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+{
+	struct chain_place place;
+
+	fprintf(stderr, "%sentry %zu of %zu",
+		i < sure_entries(u) ? "" : "where unwinding guessed, ", i + 1, nr);
+	if (i) {
+		place = where(arg, ips[i - 1] - (i > 1));
+		print_place("behind", &place, ips[i - 1]);
+	}
+	if (i < nr) {
+		place = where(arg, ips[i] - 1);
+		print_place("is", &place, ips[i]);
+	} else {
+		fprintf(stderr, " is not there,");
+	}
+	place = where(arg, u->pcs[i] - 1);
+	print_place("unwound:", &place, u->pcs[i]);
+	fputc('\n', stderr);
+}
+
 static void compare(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *u,
 		    struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
 {
 	size_t n = nr < u->nr ? nr : u->nr, i = 0;
-	struct chain_place before, other;
 
 	c->unwound++;
 	while (i < n && ips[i] == u->pcs[i])
@@ -117,33 +142,42 @@ static void compare(struct chains *c, const uint64_t *ips, size_t nr, const stru
 		c->equal++;
 		c->beyond++;
 		c->guessed++;
-		return;
-	}
-	c->differ += i < n;
-	c->shorter += i == n;
-	if (c->differ + c->shorter > SHOWN)
-		return;
-	before = i ? where(arg, ips[i - 1] - (i > 1)) : (struct chain_place){ 0 };
-	fprintf(stderr, "entry %zu of %zu", i + 1, nr);
-	if (i)
-		print_place("behind", &before, ips[i - 1]);
-	if (i < n) {
-		other = where(arg, ips[i] - 1);
-		print_place("is", &other, ips[i]);
 	} else {
-		fprintf(stderr, " is not there,");
+		c->differ += i < n;
+		c->shorter += i == n;
 	}
-	other = where(arg, u->pcs[i] - 1);
-	print_place("unwound:", &other, u->pcs[i]);
+	if (c->guessed + c->differ + c->shorter <= SHOWN)
+		tell_entry(ips, nr, u, i, where, arg);
+}
+
+static void tell_end(struct chains *c, const struct chain_place *last, uint64_t addr, size_t nr)
+{
+	if (c->told++ >= SHOWN)
+		return;
+	fprintf(stderr, "not whole, %zu entries: ends", nr);
+	print_place(last->mapped ? "in" : "in no code,", last, addr);
 	fputc('\n', stderr);
+}
+
+static bool all_mapped(const uint64_t *ips, size_t nr,
+		       struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!where(arg, ips[i] - !!i).mapped)
+			return false;
+	return true;
 }
 
 bool chains_add(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *unwound,
 		struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
 {
+	struct chain_ends *e = NULL;
 	struct chain_place last;
-	struct chain_ends *e;
 
+	if (c->lost && !all_mapped(ips, nr, where, arg)) {
+		c->unknown++;
+		return true;
+	}
 	if (!nr || !where(arg, ips[0]).mapped) {
 		c->without++;
 		return true;
@@ -155,8 +189,11 @@ bool chains_add(struct chains *c, const uint64_t *ips, size_t nr, const struct u
 		e = ends_of(c, last.file);
 		if (!e)
 			return false;
-		c->whole += is_outermost(e, last.offset, nr == 1);
 	}
+	if (e && is_outermost(e, last.offset, nr == 1))
+		c->whole++;
+	else
+		tell_end(c, &last, ips[nr - 1], nr);
 	if (unwound->nr)
 		compare(c, ips, nr, unwound, where, arg);
 	return true;
@@ -167,6 +204,10 @@ void chains_print(const struct chains *c)
 	printf("%" PRIu64 " samples have a user stack, %" PRIu64 " have none\n", c->samples,
 	       c->without);
 	printf("%" PRIu64 " chains whole\n", c->whole);
+	if (c->lost)
+		printf("%" PRIu64 " records lost by perf, %" PRIu64
+		       " samples left out for entries in code that is not known\n",
+		       c->lost, c->unknown);
 	if (!c->unwound)
 		return;
 	printf("%" PRIu64 " unwound from copies too: %" PRIu64 " equal, %" PRIu64

@@ -31,6 +31,9 @@ struct chain_ends;
  * @samples: samples that have a user stack.
  * @without: those that have none: of the kernel's own threads, and while a program is
  *	replaced by another one, whose stack is not there yet.
+ * @lost: records that perf lost so far: of mappings, too, as far as anybody knows.
+ * @unknown: samples behind these with an entry in no code that is known of: what was lost may
+ *	have told of it, and they count neither here nor there.
  * @whole: chains that end in the outermost frame, by that file's unwind information.
  * @unwound: chains whose stack was also unwound.
  * @equal: of these, chains that are the same, entry by entry, as far as the stack was
@@ -40,11 +43,14 @@ struct chain_ends;
  * @guessed: of @beyond, chains that have another entry where libshstk only guesses.
  * @shorter: chains that are the same but end earlier.
  * @differ: chains with another entry.
+ * @told: chains that are not whole and were said in full.
  * @ends: the files' outermost frames.
  */
 struct chains {
 	uint64_t samples, without, whole;
+	uint64_t lost, unknown;
 	uint64_t unwound, equal, beyond, guessed, shorter, differ;
+	unsigned int told;
 	struct chain_ends *ends;
 };
 

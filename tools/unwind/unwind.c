@@ -260,9 +260,12 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	if (!file)
 		return err;
 	err = image_add(space, file, m->start, m->end, m->offset);
-	if (err && !file->complained)
+	/* What is left of a mapping whose code was protected anew is maybe no code: arm64's BTI. */
+	if (!err || (err == -ENOEXEC && !image_is_code(file, m->offset)))
+		return err;
+	if (!file->complained)
 		complain("%s cannot be used: %s", file->found, strerror(-err));
-	file->complained |= !!err;
+	file->complained = true;
 	return err;
 }
 
@@ -380,6 +383,7 @@ static void on_lost(void *arg, uint64_t nr)
 	struct unwind *u = arg;
 
 	u->lost += nr;
+	u->chains.lost += nr;
 }
 
 /* Samples --------------------------------------------------------------- */
