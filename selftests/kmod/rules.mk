@@ -4,6 +4,8 @@
 #
 #   make check-rules  callchains by unwind rules: Debian's programs in three guests, and
 #                   what a chain costs; leaves build/rules.csv and build/rules-cost.csv
+#   make check-chains  a million callchains of these (CHAINS_SAMPLES), compared with copies of
+#                   the stacks; hours, and not part of make check
 
 RULES_GUESTS := x86-qemu-6.12 x86-qemu-7.2 arm64-7.2
 RULES_ROOT = $(SHSTK_CACHE)/programs-$(1)
@@ -12,6 +14,11 @@ RULES_PROGRAMS := perf bash python3 sqlite3 perl openssl git tar xz node env cp 
 RULES_WORK_x86-qemu-7.2 := bash:python3:sqlite3:perl:gcc:openssl:git:tar:xz:c++:node
 RULES_WORK_x86-qemu-6.12 := bash:python3:sqlite3:gcc:git
 RULES_WORK_arm64-7.2 := bash:python3:sqlite3:perl:gcc:xz
+# And where as many samples as one likes are compared: what node makes at run time is no rule's.
+CHAINS_SAMPLES ?= 1000000
+CHAINS_GUESTS ?= x86-qemu-7.2
+$(foreach g,$(RULES_GUESTS),$(eval \
+	CHAINS_WORK_$(g) ?= $(patsubst %:node,%,$(RULES_WORK_$(g)))))
 RULES_CC1_x86 := x86_64-linux-gnu
 RULES_CC1_arm64 := aarch64-linux-gnu
 RULES_SHSTK_x86 := $(B)/shstk
@@ -34,26 +41,44 @@ RULES_FILES_$(1) := selftests/loader/cases.sh $(RULES_SHSTK_$(1)) $(B)/selftests
 endef
 $(foreach a,x86 arm64,$(eval $(call kmod_rules_files,$(a))))
 
+# The beginning of a guest's step, with the programs. $(1) guest, $(2) architecture, $(3) name
+# of the folder, $(4) seconds
+define kmod_rules_begin
+echo '#!/bin/sh'; \
+echo "exec selftests/guest/run $(1) --out $(B)/guest/$(3) --memory 2048 \\"; \
+echo "	--sysroot $(call RULES_ROOT,$(2)) --lib $(B)/selftests/loader --timeout $(4) \\"; \
+echo "	$(if $(filter x86,$(2)),--cpus 2 --append nohpet) \\"; \
+for p in $(RULES_PROGRAMS); do echo "	--prog programs-$(2):/usr/bin/$$p \\"; done; \
+echo "	--prog programs-$(2):/usr/libexec/gcc/$(RULES_CC1_$(2))/14/cc1 \\"; \
+echo "	--add $(call RULES_ROOT,$(2))/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
+echo "	--add $(call RULES_ROOT,$(2))/usr/share/nodejs:/usr/share/nodejs \\";
+endef
+
+# What a guest's step needs. $(1) guest, $(2) architecture
+kmod_rules_module = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1))))
+kmod_rules_needs = $(if $(call guest_ready,$(1)),$(B)/guest/init-$(2) $(RULES_FILES_$(2)) \
+	$(call kmod_rules_module,$(1)))
+
 # $(1) guest, $(2) architecture
 define kmod_rules_guest
 $(B)/guest/check-rules-$(1): FORCE selftests/kmod/rules_programs.sh \
-		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(RULES_FILES_$(2)) \
-		$$$$(filter %/shstk_perf.ko,$$$$(KMOD_$(subst -qemu-,-,$(1)))))
+		$$$$(call kmod_rules_needs,$(1),$(2))
 	@mkdir -p $$(@D)
-	@{ echo '#!/bin/sh'; \
-	   echo "exec selftests/guest/run $(1) --out $(B)/guest/rules-$(1) --memory 2048 \\"; \
-	   echo "	--sysroot $$(call RULES_ROOT,$(2)) --lib $(B)/selftests/loader --timeout 1500 \\"; \
-	   echo "	$(if $(filter x86,$(2)),--cpus 2 --append nohpet) --after csv=selftests/kmod/rules_csv \\"; \
-	   for p in $(RULES_PROGRAMS); do \
-		echo "	--prog programs-$(2):/usr/bin/$$$$p \\"; done; \
-	   echo "	--prog programs-$(2):/usr/libexec/gcc/$(RULES_CC1_$(2))/14/cc1 \\"; \
-	   echo "	--add $$(call RULES_ROOT,$(2))/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
-	   echo "	--add $$(call RULES_ROOT,$(2))/usr/share/nodejs:/usr/share/nodejs \\"; \
+	@{ $$(call kmod_rules_begin,$(1),$(2),rules-$(1),1500) \
+	   echo "	--after csv=selftests/kmod/rules_csv \\"; \
 	   echo "	'rules:without=selftests/kmod/rules_programs.sh without $(1) $(RULES_WORK_$(1)) $$(RULES_FILES_$(2))' \\"; \
-	   echo "	$$(filter %/shstk_perf.ko,$$(KMOD_$(subst -qemu-,-,$(1)))) \\"; \
+	   echo "	$$(call kmod_rules_module,$(1)) \\"; \
 	   echo "	'rules:with=selftests/kmod/rules_programs.sh with $(1) $(RULES_WORK_$(1))'"; } >$$@
 	@chmod +x $$@
 CHECK_RULES += $(B)/guest/check-rules-$(1)
+
+$(B)/guest/rules-chains-$(1).sh: FORCE selftests/kmod/rules_programs.sh \
+		$$$$(call kmod_rules_needs,$(1),$(2))
+	@mkdir -p $$(@D)
+	@{ $$(call kmod_rules_begin,$(1),$(2),rules-chains-$(1),360000) \
+	   echo "	$$(call kmod_rules_module,$(1)) \\"; \
+	   echo "	'chains=selftests/kmod/rules_programs.sh many=$$(CHAINS_SAMPLES) $(1) $$(CHAINS_WORK_$(1)) $$(RULES_FILES_$(2))'"; } >$$@
+	@chmod +x $$@
 endef
 $(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_guest,$(g),$(firstword $(subst -, ,$(g))))))
 
@@ -87,4 +112,10 @@ check-rules:
 	$(Q)+$(CHECK_MAKE) run-check-rules
 run-check-rules: $(CHECK_RULES)
 	$(Q)selftests/run --guests $(CHECK_RULES)
-.PHONY: check-rules run-check-rules
+check-chains:
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup
+	$(Q)+$(CHECK_MAKE) run-check-chains
+run-check-chains: $(foreach g,$(CHAINS_GUESTS),$(B)/guest/rules-chains-$(g).sh)
+	$(Q)$(foreach s,$^,$(s) || exit 1;)
+.PHONY: check-rules run-check-rules check-chains run-check-chains

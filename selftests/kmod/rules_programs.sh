@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 #   rules_programs.sh without|with GUEST PROGRAM:PROGRAM... [FILE...]
+#   rules_programs.sh many=SAMPLES GUEST PROGRAM:PROGRAM... [FILE...]
 #
 # Runs in a guest: Debian's perf samples Debian's programs, unmodified. First as the
 # kernel is; then, with shstk_perf.ko and its unwind rules, twice: the first run of each
 # program since the tables were loaded, and one whose samples have a copy of the stack
 # too, which `shstk unwind` unwinds and compares. The other files only have to be there.
+#
+# "many" does the last alone, again and again, until so many samples have been compared.
+#
+# Copies fill perf's usual ring in a moment, and what is lost then may be a mapping's record: the
+# ring is large, and what is lost is told.
 #
 # Prints lines "csv: GUEST,PROGRAM,SAMPLES,WHOLE_WITHOUT,WHOLE_WITH,EQUAL", counts of
 # samples that have a user stack: the first SAMPLES of each run.
@@ -99,15 +105,17 @@ record()
 }
 
 # How many of the first samples have whole chains, and equal ones.
-# $1 file, $2 most samples
+# $1 file, $2 most samples; none: all count
 judge()
 {
-	./shstk unwind --chains="$2" "$1" >verdict 2>odd ||
+	./shstk unwind --chains${2:+"=$2"} "$1" >verdict 2>odd ||
 		{ cat verdict odd >out; return 1; }
 	samples=$(sed -n 's/ samples have a user stack.*//p' verdict)
 	whole=$(sed -n 's/ chains whole$//p' verdict)
 	equal=$(sed -n 's/.* copies too: \([0-9]*\) equal.*/\1/p' verdict)
 	sed 's/^/# /' odd
+	grep 'lost by perf' verdict | sed 's/^/# /'
+	return 0
 }
 
 # Of 1000 chains, so many have to be whole, and equal. In code that node makes at run time
@@ -149,13 +157,19 @@ first_run() # PROGRAM
 	took first
 }
 
+# With a copy of the stack.
+record_both() # PROGRAM
+{
+	how="-m 32M --call-graph dwarf,16384 $regs"
+	samples=0 whole=0 equal=0
+	record "$1" both.data env LD_PRELOAD=./both.so
+}
+
 # As many samples of each run: the fewer.
 warm_run() # PROGRAM
 {
 	read -r n without <"$1.samples"
-	how="--call-graph dwarf,16384 $regs"
-	samples=0 whole=0 equal=0
-	record "$1" both.data env LD_PRELOAD=./both.so && judge both.data "$n" &&
+	record_both "$1" && judge both.data "$n" &&
 		sed 's/^/# /' verdict && share "$whole" "$samples" $least_whole
 	point $? "$1: $whole of $samples chains whole"
 	share "$equal" "$samples" "$(least_equal "$1")"
@@ -180,6 +194,26 @@ with()
 	./shstk rules status | sed 's/^/# /'
 }
 
+# Until so many samples were compared, all of each run.
+many() # SAMPLES
+{
+	all=0 all_whole=0 all_equal=0
+	while [ "$all" -lt "$1" ] && [ "$failed" = 0 ]; do
+		before_round=$all
+		for p in $programs; do
+			record_both "$p" && judge both.data
+			all=$((all + samples)) all_whole=$((all_whole + whole))
+			all_equal=$((all_equal + equal))
+			echo "# $p: $equal of $samples equal; of all $all_equal of $all, $all_whole whole"
+		done
+		[ "$all" -gt "$before_round" ] || break
+	done
+	[ "$all" -ge "$1" ] && share "$all_whole" "$all" $least_whole
+	point $? "$all_whole of $all chains whole"
+	share "$all_equal" "$all" 999
+	point $? "$all_equal of $all samples equal to what the stack's copy gives"
+}
+
 # All that Debian's programs may map.
 elf_files()
 {
@@ -192,24 +226,36 @@ elf_files()
 # Software events cannot sample the register of SVE that perf asks for.
 [ "$(uname -m)" = x86_64 ] || regs=--user-regs=x$(seq -s ,x 0 29),lr,sp,pc
 
-case $mode in
-without)
-	echo TAP version 13
+prepare()
+{
 	mkdir -p /tmp/home
 	git config --global user.email x@y && git config --global user.name x
 	git config --global init.defaultBranch x
 	echo 512 >$K/perf_event_max_stack
 	echo 0 >$K/perf_cpu_time_max_percent
 	cat /usr/lib/python3*/*.py | head -c 1500000 >big
-	without
-	echo "1..$count";;
-with)
-	echo TAP version 13
+}
+
+load_tables()
+{
 	# shellcheck disable=SC2046
 	./shstk rules load -qv $(elf_files) >out 2>&1
 	# Data in the form of a library has none.
 	! grep -v 'libicudata.*has no unwind information' out
 	point $? 'tables of all programs and libraries'
-	with
-	echo "1..$count";;
+}
+
+echo TAP version 13
+case $mode in
+without)
+	prepare
+	without;;
+with)
+	load_tables
+	with;;
+many=*)
+	prepare
+	load_tables
+	many "${mode#many=}";;
 esac
+echo "1..$count"
