@@ -840,9 +840,26 @@ static noinline int walk_carefully(struct walk *w, struct frame *f)
 	return walk_frames(w, f, true);
 }
 
+/*
+ * The instruction under a uprobe is made elsewhere, in memory that no table is about. From
+ * there @pc goes back to where it lies.
+ */
+static noinline u64 unstepped(u64 pc)
+{
+	const struct uprobe_task *utask = current->utask;
+	u64 past = pc - READ_ONCE(utask->xol_vaddr);
+
+	/* Behind it, too: it has been made. */
+	if (!READ_ONCE(utask->active_uprobe) || past > UPROBE_XOL_SLOT_BYTES)
+		return pc;
+	return READ_ONCE(utask->vaddr) + past;
+}
+
 static __always_inline void walk_begin(struct walk *w, struct frame *f)
 {
 	walk_arch_start(f, w->regs);
+	if (unlikely(current->utask))
+		f->pc = unstepped(f->pc);
 	w->nr = 0;
 	w->signals = 0;
 	w->exact = true;

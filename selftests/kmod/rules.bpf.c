@@ -51,6 +51,12 @@ int on_uprobe(void *ctx)
 	return take(ctx, RULES_UPROBE);
 }
 
+SEC("kprobe")
+int on_step(void *ctx)
+{
+	return take(ctx, RULES_STEP);
+}
+
 SEC("perf_event")
 int on_clock(void *ctx)
 {

@@ -40,7 +40,10 @@
 #define GETPPID "__arm64_sys_getppid"
 #endif
 
-static const char *const names[] = { "tracepoint", "kprobe", "uprobe", "perf_event" };
+/* Called while the program counter is behind the copy of a uprobe's instruction. */
+#define STEPPED "arch_uprobe_post_xol"
+
+static const char *const names[] = { "tracepoint", "kprobe", "uprobe", "stepping", "perf_event" };
 
 /**
  * struct truth - what the child says
@@ -159,6 +162,8 @@ static struct bpf_link *attach(struct bpf_object *obj, pid_t pid, unsigned int k
 	case RULES_UPROBE:
 		return bpf_program__attach_uprobe(program(obj, "on_uprobe"), false, pid,
 						  "/proc/self/exe", offset_of(ask));
+	case RULES_STEP:
+		return bpf_program__attach_kprobe(program(obj, "on_step"), false, STEPPED);
 	default:
 		return bpf_program__attach_perf_event(program(obj, "on_clock"),
 						      sampler_open_clock(pid));
@@ -166,18 +171,20 @@ static struct bpf_link *attach(struct bpf_object *obj, pid_t pid, unsigned int k
 }
 
 /*
- * One after another: while there is a uprobe its instruction is stepped elsewhere, and a
- * sample of time may hit it there.
+ * One after another: while there is a uprobe its instruction is stepped elsewhere, where the
+ * first entry lies then, and a sample of time may hit it there.
  */
 static void take(struct bpf_object *obj, pid_t pid, unsigned int kind)
 {
 	struct bpf_link *link = attach(obj, pid, kind);
+	struct bpf_link *uprobe = kind == RULES_STEP ? attach(obj, pid, RULES_UPROBE) : NULL;
 
-	if (!link)
+	if (!link || (kind == RULES_STEP && !uprobe))
 		ksft_exit_fail_msg("%s: cannot attach: %s\n", names[kind], strerror(errno));
 	for (int i = 0; i < PATIENCE && state->taken[kind] < RULES_STACKS; i++)
 		usleep(10000);
 	bpf_link__destroy(link);
+	bpf_link__destroy(uprobe);
 }
 
 static bool is_in(__u64 ip, const void *function)
@@ -185,15 +192,15 @@ static bool is_in(__u64 ip, const void *function)
 	return ip - (uintptr_t)function < FUNCTION_BYTES;
 }
 
-/* A sample of time may be in stay() itself. */
-static bool is_exact(const __u64 *pc, long nr, bool clock)
+/* A sample of time may be in stay() itself, and a step is made elsewhere. */
+static bool is_exact(const __u64 *pc, long nr, unsigned int kind)
 {
 	unsigned int n = truth->nr;
 	long more = nr - n;
 
-	if (more != 2 && !(clock && more == 1))
+	if (more != 2 && !(kind == RULES_CLOCK && more == 1))
 		return false;
-	if ((more == 2 && !is_in(pc[0], ask)) || !is_in(pc[more - 1], stay))
+	if ((more == 2 && kind != RULES_STEP && !is_in(pc[0], ask)) || !is_in(pc[more - 1], stay))
 		return false;
 	for (unsigned int i = 0; i < n; i++)
 		if (pc[more + i] != truth->ip[i])
@@ -213,7 +220,6 @@ static void print_first(unsigned int kind, const struct rules_stack *s)
 static void judge(unsigned int kind, int map)
 {
 	unsigned int nr = 0, stacks = 0, tasks = 0, ids = 0;
-	bool clock = kind == RULES_CLOCK;
 
 	for (unsigned int i = 0; i < state->taken[kind]; i++) {
 		const struct rules_stack *s = (const struct rules_stack *)&state->stack[kind][i];
@@ -222,14 +228,14 @@ static void judge(unsigned int kind, int map)
 		long n = 0;
 
 		nr++;
-		if (!is_exact(s->pc, s->bytes / 8, clock) && nr == stacks + 1)
+		if (!is_exact(s->pc, s->bytes / 8, kind) && nr == stacks + 1)
 			print_first(kind, s);
-		stacks += is_exact(s->pc, s->bytes / 8, clock);
-		tasks += is_exact(s->task_pc, s->task_bytes / 8, clock);
+		stacks += is_exact(s->pc, s->bytes / 8, kind);
+		tasks += is_exact(s->task_pc, s->task_bytes / 8, kind);
 		if (s->id >= 0 && !bpf_map_lookup_elem(map, &key, byid))
 			while (n < RULES_DEPTH && byid[n])
 				n++;
-		ids += is_exact(byid, n, clock);
+		ids += is_exact(byid, n, kind);
 	}
 	ksft_test_result(nr == RULES_STACKS && stacks == nr,
 			 "%s: bpf_get_stack() is exact: %u of %u\n", names[kind], stacks, nr);
