@@ -2,16 +2,18 @@
 /*
  * rules_cost.c - instructions that one user callchain costs, by its depth
  *
- *   rules_cost NAME
+ *   rules_cost NAME [COMMAND]
  *
  * Not a test: prints lines "NAME,DEPTH,INSTRUCTIONS,ENTRIES", for a guest whose clock
  * counts instructions (--icount). An event on getpid() takes the chain each time; the
  * least of 50 calls counts, and what the event costs without a chain is printed with
- * depth 0. Compiled with and without frame pointers.
+ * depth 0. Compiled with and without frame pointers. COMMAND is run before each of fewer
+ * calls, to make the kernel forget what it remembers.
  */
 #include <linux/perf_event.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -20,6 +22,7 @@
 
 #define noinline_ __attribute__((noinline, noclone))
 #define CALLS 50
+#define COLD_CALLS 5
 #define PAGES 64
 #define ID "/sys/kernel/tracing/events/syscalls/sys_enter_getpid/id"
 
@@ -28,6 +31,7 @@
 
 static struct perf_event_mmap_page *ring;
 static uint64_t best, entries;
+static const char *command;
 
 static inline uint64_t ticks(void)
 {
@@ -59,9 +63,12 @@ static void drain(void)
 
 static noinline_ void leaf(void)
 {
-	for (int i = 0; i < CALLS; i++) {
-		uint64_t t = ticks();
+	for (int i = 0; i < (command ? COLD_CALLS : CALLS); i++) {
+		uint64_t t;
 
+		if (command && system(command))
+			exit(1);
+		t = ticks();
 		syscall(SYS_getpid);
 		t = ticks() - t;
 		best = t < best ? t : best;
@@ -138,5 +145,6 @@ int main(int argc, char **argv)
 	static const int none[] = { 8, -1 }, depths[] = { 8, 32, 112, -1 };
 	const char *name = argc > 1 ? argv[1] : "";
 
+	command = argc > 2 ? argv[2] : NULL;
 	return measure(name, PERF_SAMPLE_IP, none) || measure(name, PERF_SAMPLE_CALLCHAIN, depths);
 }
