@@ -29,3 +29,15 @@ int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret)
 	maps_close(&maps);
 	return 0;
 }
+
+int shadow_stacks_any(pid_t pid)
+{
+	struct shadow_stacks stacks;
+	int ret = shadow_stacks_read(pid, &stacks);
+
+	if (ret)
+		return ret;
+	ret = stacks.n > 0;
+	free(stacks.v);
+	return ret;
+}

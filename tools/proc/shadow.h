@@ -30,4 +30,7 @@ struct shadow_stacks {
  */
 int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret);
 
+/* Has the process any? 1, 0, or a negative errno. */
+int shadow_stacks_any(pid_t pid);
+
 #endif

@@ -25,19 +25,6 @@ bool via_module_loaded(void)
 	return !access(MODULE, F_OK);
 }
 
-/* Does the process have a shadow stack? Or a negative errno. */
-static int has_shadow_stack(pid_t pid)
-{
-	struct shadow_stacks stacks;
-	int ret = shadow_stacks_read(pid, &stacks);
-
-	if (ret)
-		return ret;
-	ret = stacks.n > 0;
-	free(stacks.v);
-	return ret;
-}
-
 /* Does glibc switch them on in what it starts? */
 static bool glibc_is_told(void)
 {
@@ -90,7 +77,7 @@ static bool inexact(const struct record_opts *o)
 	if (!via_module_loaded() || o->all || o->cgroup)
 		return true;
 	for (unsigned int i = 0; i < o->nr_pids; i++)
-		if (has_shadow_stack(o->pids[i]) <= 0)
+		if (shadow_stacks_any(o->pids[i]) <= 0)
 			return true;
 	return o->command && !will_have_shadow_stack(o->command);
 }
