@@ -3,41 +3,17 @@
  * backend_heap.c - allocations, which the agent of tools/inject/heap/ counts.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "tools/record/allocations.h"
 #include "tools/record/backend.h"
 #include "tools/record/heap.h"
 #include "tools/shstk.h"
 
-static struct heap_opts heap_options(const struct record_opts *o)
-{
-	return (struct heap_opts){
-		.sample = o->heap_sample,
-		.with_mmap = o->heap_mmap,
-		.per_thread = o->output.per_thread,
-		.max_depth = o->depth,
-		.snapshots = o->every > 0,
-	};
-}
-
-static int begin_profile(struct recording *r)
-{
-	struct shstk_symbols_opts names = { .full_names = r->opts->output.full_names };
-	struct heap_opts opts = heap_options(r->opts);
-	int err = shstk_symbols_create(&names, &r->symbols);
-
-	if (!err)
-		err = shstk_profile_create(r->symbols, &r->profile);
-	if (!err)
-		err = heap_add_types(r->profile, &opts);
-	return err;
-}
-
 static int begin(struct recording *r)
 {
-	struct heap_opts opts = heap_options(r->opts);
+	struct heap_opts opts = allocations_options(r->opts);
 	struct heap_drain *drain = NULL;
-	int err = begin_profile(r);
+	int err = allocations_begin(r);
 
 	if (!err)
 		err = heap_drain_create(&opts, r->symbols, r->profile, &drain);
@@ -68,7 +44,7 @@ static int complete(struct recording *r)
 
 static int renew(struct recording *r)
 {
-	int err = begin_profile(r);
+	int err = allocations_begin(r);
 
 	return err ? err : heap_drain_renew(r->state, r->symbols, r->profile);
 }
@@ -82,16 +58,10 @@ static int stop(struct recording *r, bool ended, const struct rusage *usage)
 
 static void describe(const struct recording *r, char *buf, size_t size)
 {
-	char live[32], peak[32], processes[48];
 	struct heap_counts c;
 
 	heap_drain_count(r->state, &c);
-	shstk_format_value(live, sizeof(live), c.live, "bytes");
-	shstk_format_value(peak, sizeof(peak), c.peak, "bytes");
-	plural(processes, sizeof(processes), c.processes, "process", "processes");
-	snprintf(buf, size, "%s in use, %s %s, %s, %.1f s", live,
-		 c.processes > 1 ? "largest peak of a process" : "peak", peak, processes,
-		 (now_ns(CLOCK_MONOTONIC) - r->began) / 1e9);
+	allocations_describe(r, &c, buf, size);
 }
 
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
@@ -117,32 +87,11 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 
 static void report(struct recording *r, bool ended, const struct rusage *usage)
 {
-	char bytes[32], left[32], peak[32];
 	struct heap_counts c;
-	char *text;
 
 	(void)usage;
 	heap_drain_count(r->state, &c);
-	shstk_format_value(bytes, sizeof(bytes), c.bytes, "bytes");
-	shstk_format_value(left, sizeof(left), c.left_bytes, "bytes");
-	shstk_format_value(peak, sizeof(peak), c.peak, "bytes");
-	complain("%s%llu allocations of %s from %llu stacks in %u %s",
-		 r->opts->heap_sample ? "about " : "", (unsigned long long)c.objects, bytes,
-		 (unsigned long long)c.stacks, c.processes,
-		 c.processes == 1 ? "process" : "processes");
-	if (c.processes > 1)
-		complain("largest peak of a process %s after %.2f s, in process %d", peak,
-			 c.peak_time / 1e9, c.peak_pid);
-	else
-		complain("peak %s after %.2f s", peak, c.peak_time / 1e9);
-	complain("%llu temporary, freed before the thread's next allocation (%.1f%%)",
-		 (unsigned long long)c.temporary, c.objects ? 100.0 * c.temporary / c.objects : 0);
-	complain("%s in %llu blocks %s", left, (unsigned long long)c.left,
-		 ended ? "not freed at the end" : "in use");
-	text = output_names(&r->opts->output);
-	if (text && *text)
-		complain("%s", text + 1);
-	free(text);
+	allocations_report(r, &c, ended);
 }
 
 const struct backend backend_heap = {

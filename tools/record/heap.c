@@ -19,43 +19,13 @@
 #include "tools/inject/heap/layout.h"
 #include "tools/record/growth.h"
 #include "tools/record/heap.h"
+#include "tools/record/heap_values.h"
 #include "tools/record/memory.h"
 #include "tools/shstk.h"
 
 #define MAX_TEXT (2u << 20)
 #define MAX_PROGRAMS 64 /* whose symbols are looked at */
 #define CHUNK (16u << 20) /* bytes of a region mapped at a time */
-
-/* In the order of the profile's values. */
-enum value {
-	ALLOC_OBJECTS,
-	ALLOC_SPACE,
-	INUSE_OBJECTS,
-	INUSE_SPACE,
-	PEAK_OBJECTS,
-	PEAK_SPACE,
-	TEMPORARY,
-	LIFETIME,
-	ALL_VALUES,
-	GROWTH_OBJECTS = ALL_VALUES, /* these only of snapshots */
-	GROWTH_SPACE,
-	NR_VALUES,
-};
-
-static const struct {
-	const char *name, *unit;
-} types[NR_VALUES] = {
-	[ALLOC_OBJECTS] = { "alloc_objects", "count" },
-	[ALLOC_SPACE] = { "alloc_space", "bytes" },
-	[INUSE_OBJECTS] = { "inuse_objects", "count" },
-	[INUSE_SPACE] = { "inuse_space", "bytes" },
-	[PEAK_OBJECTS] = { "peak_objects", "count" },
-	[PEAK_SPACE] = { "peak_space", "bytes" },
-	[TEMPORARY] = { "temporary_objects", "count" },
-	[LIFETIME] = { "lifetime", "nanoseconds" },
-	[GROWTH_OBJECTS] = { "growth_objects", "count" },
-	[GROWTH_SPACE] = { "growth_space", "bytes" },
-};
 
 struct text {
 	char *text;
@@ -137,45 +107,6 @@ struct heap_drain {
 	uint64_t ticks, ns; /* when recording began */
 	uint64_t peak_ticks;
 };
-
-int heap_add_types(struct shstk_profile *profile, const struct heap_opts *opts)
-{
-	for (int i = 0; i < (opts->snapshots ? NR_VALUES : ALL_VALUES); i++) {
-		int ret = shstk_profile_add_type(profile, types[i].name, types[i].unit);
-
-		if (ret < 0)
-			return ret;
-	}
-	return shstk_profile_set_period(profile, "space", "bytes", opts->sample ? opts->sample : 1);
-}
-
-unsigned int heap_find_type(const char *name)
-{
-	for (int i = 0; i < NR_VALUES; i++)
-		if (!strcmp(name, types[i].name))
-			return i + 1;
-	return 0;
-}
-
-const char *heap_type_name(unsigned int type)
-{
-	return types[type - 1].name;
-}
-
-bool heap_type_is_growth(unsigned int type)
-{
-	return type > ALL_VALUES;
-}
-
-const char *heap_type_names(void)
-{
-	static char names[256];
-	size_t n = 0;
-
-	for (int i = 0; i < NR_VALUES && n < sizeof(names); i++)
-		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "", types[i].name);
-	return names;
-}
 
 static uint64_t region_at(uint32_t i)
 {
@@ -336,18 +267,9 @@ static int take_thread(struct reading *r, size_t size)
 	return 0;
 }
 
-/* operator new and new[], whatever their arguments. */
-static bool is_new(struct reading *r, uint64_t pc)
+static int64_t value_of(const struct heap_drain *d, enum heap_value value, uint64_t v)
 {
-	const struct shstk_symbol *s = shstk_symproc_lookup(r->proc, pc, SHSTK_SYMADDR_RETURN);
-	const char *name = s->frames[s->nr - 1].linkage;
-
-	return name && (!strncmp(name, "_Znwm", 5) || !strncmp(name, "_Znam", 5));
-}
-
-static int64_t value_of(const struct heap_drain *d, enum value value, uint64_t v)
-{
-	int shift = types[value].unit[0] == 'c' && d->opts.sample ? 10 : 0;
+	int shift = heap_type_counts(value) && d->opts.sample ? 10 : 0;
 
 	/* Counters of a living process need not fit each other. */
 	if (v > INT64_MAX / 4)
@@ -428,11 +350,11 @@ static const char *thread_name(const struct reading *r, uint32_t tid)
 static int take_trace(struct reading *r, size_t size)
 {
 	const struct heap_trace *t = (const void *)r->copy;
-	int64_t values[NR_VALUES];
+	int64_t values[HEAP_VALUES];
 	struct heap_counter counter;
 	struct shstk_sample sample;
 	uint64_t temporary;
-	unsigned int skip = 0;
+	unsigned int skip;
 
 	if (size < sizeof(*t) || t->nr > r->d->opts.max_depth || heap_trace_size(t->nr) != size ||
 	    copy_counter(r, t->counter, &counter, &temporary))
@@ -446,8 +368,7 @@ static int take_trace(struct reading *r, size_t size)
 			return ret;
 		r->current = t->maps;
 	}
-	while (skip < 4 && skip + 1 < t->nr && is_new(r, t->pcs[skip]))
-		skip++;
+	skip = heap_skip_new(r->proc, t->pcs, t->nr);
 	take_values(r, &counter, temporary, values);
 	if (take_growth(r, t->counter, values))
 		return -ENOMEM;

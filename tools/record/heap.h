@@ -72,24 +72,6 @@ struct heap_counts {
 
 struct heap_drain;
 
-/* Declares the value types of such a profile. Returns 0 or a negative errno. */
-int heap_add_types(struct shstk_profile *profile, const struct heap_opts *opts);
-
-/*
- * Number of a value type by its name ("inuse_space"), counted from 1; 0: there
- * is none of that name.
- */
-unsigned int heap_find_type(const char *name);
-
-/* The name of one. */
-const char *heap_type_name(unsigned int type);
-
-/* Is it a value of snapshots only? */
-bool heap_type_is_growth(unsigned int type);
-
-/* The names of all value types, with blanks between. */
-const char *heap_type_names(void);
-
 /* Makes the shared memory. Returns 0 or a negative errno. */
 int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
 		      struct shstk_profile *profile, struct heap_drain **ret);

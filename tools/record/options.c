@@ -8,6 +8,7 @@
 
 #include "tools/inject/agent/ring.h"
 #include "tools/record/heap.h"
+#include "tools/record/heap_values.h"
 #include "tools/record/options.h"
 #include "tools/shstk.h"
 
