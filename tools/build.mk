@@ -7,7 +7,7 @@
 TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c)
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
 TOOL_OBJECTS	:=
-TOOL_LIBS	= $(SYMBOL_LIBS)
+TOOL_LIBS	= $(SYMBOL_LIBS) -lm
 TOOL_CFLAGS	:= $(CSTD) $(WARN) $(OPT) $(CPPFLAGS_COMMON) -pthread \
 	-DSHSTK_VERSION='"$(VERSION)"' -DSHSTK_OBJDIR='"$(LIBDIR)/shstk"'
 

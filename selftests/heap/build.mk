@@ -18,6 +18,19 @@ $(HEAP_B)/own_hidden: selftests/heap/own.c
 $(HEAP_B)/own_stripped: selftests/heap/own.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -fvisibility=hidden -s -o $@ $<
+# Recorded while they run, with probes.
+HEAP_STEADY	:= $(addprefix $(HEAP_B)/,steady steady-static steady-stripped)
+$(HEAP_STEADY): selftests/heap/steady.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) $(if $(findstring -st,$@),-static) \
+		$(if $(findstring stripped,$@),-s) -o $@ $<
+$(HEAP_B)/cases.sh: selftests/loader/cases.sh
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+$(HEAP_B)/probed_test: selftests/heap/probed_test $(HEAP_STEADY) $(HEAP_B)/cases.sh \
+		$(B)/selftests/record/nobody all
+	$(Q)cp $< $@
+
 $(HEAP_B)/plugin-%.so: selftests/heap/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -shared -fPIC -DNAME=plugin_$* -o $@ $<
@@ -27,7 +40,17 @@ $(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
 		$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
 	$(Q)cp $< $@
 
-CHECK	+= $(HEAP_B)/heap_test
+CHECK	+= $(HEAP_B)/heap_test $(HEAP_B)/probed_test
+
+# Servers at work, with probes that come and go: some ten minutes.
+$(HEAP_B)/common.py: selftests/offline/common.py
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+$(HEAP_B)/rounds_test: selftests/heap/rounds_test $(HEAP_B)/common.py all
+	$(Q)cp $< $@
+.PHONY: heap-rounds
+heap-rounds: $(HEAP_B)/rounds_test
+	$<
 
 # For the arm64 guest, with the command that selftests/record builds for it.
 HEAP_ARM64	:= $(HEAP_B)/arm64
@@ -57,4 +80,20 @@ HEAP_GUEST	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu/libdw.so.1),)
 GUEST_arm64-7.2	+= $(foreach m,software hardware,\
 	heap:$(m)=selftests/heap/guest.sh,$(m)$(subst $() ,,$(HEAP_GUEST:%=$(comma)%)))
+endif
+
+# With probes, in a guest whose kernel has them: this machine's may not.
+$(eval $(call probes_object,$(HEAP_ARM64)/shstk-heap.bpf.o,ARM64))
+HEAP_STEADY_ARM64	:= $(HEAP_STEADY:$(HEAP_B)/%=$(HEAP_ARM64)/%)
+$(HEAP_STEADY_ARM64): selftests/heap/steady.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(HEAP_TEST_FLAGS) $(if $(findstring -st,$@),-static) \
+		$(if $(findstring stripped,$@),-s) -o $@ $<
+$(HEAP_ARM64)/nobody: selftests/record/nobody.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(HEAP_TEST_FLAGS) -static -o $@ $<
+HEAP_PROBED_arm64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
+	$(addprefix $(HEAP_ARM64)/,shstk-heap.bpf.o nobody) $(HEAP_STEADY_ARM64)
+ifneq ($(and $(HAS_CLANG),$(wildcard $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu/libdw.so.1)),)
+GUEST_arm64-7.2	+= heap:probed=selftests/heap/probed_test$(subst $() ,,$(HEAP_PROBED_arm64:%=$(comma)%))
 endif

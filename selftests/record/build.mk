@@ -158,7 +158,7 @@ $(RECORD_ARM64)/left_out.o: selftests/record/left_out.c
 $(RECORD_ARM64)/shstk: $(RECORD_TOOLS) $(RECORD_SYMBOL) $(RECORD_ARM64)/left_out.o \
 		$(B)/lib/arm64/libshstk.a
 	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $^ -Wl,--allow-shlib-undefined \
-		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1)
+		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
 
 # In guests: hardware and software at the same moment, on programs of Debian.
 # The loader's tests bring these programs and the libraries along.

@@ -5,6 +5,7 @@
  *   backend_agent.c  the agent in the processes samples (drain.c, ledger.c)
  *   backend_perf.c   the kernel's perf events sample (perf.c)
  *   backend_heap.c   an agent counts allocations (heap.c)
+ *   backend_probed.c probes tell of allocations of what already runs (probed.c)
  *
  * record.c starts the command and calls the functions of one back end; which one
  * is chosen there, and nothing else asks.
@@ -96,6 +97,7 @@ struct backend {
 extern const struct backend backend_agent;
 extern const struct backend backend_perf;
 extern const struct backend backend_heap;
+extern const struct backend backend_probed;
 
 /* Would backend_perf be permitted to begin? As perf_probe(). */
 int backend_perf_probe(const struct record_opts *o, bool *user_only, char *err, size_t size);

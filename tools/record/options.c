@@ -16,6 +16,7 @@
 #define MAX_FREQ 10000
 #define DEFAULT_DELAY 2
 #define MIN_DELAY 0.05
+#define HEAP_DURATION 60 /* s, of processes that pay for it */
 
 enum {
 	OPT_WALL = 256,
@@ -309,6 +310,25 @@ const char *record_needs_kernel(const struct record_opts *o)
 					  NULL;
 }
 
+/* An option given that only time or events have; NULL: none. */
+static const char *against_heap(const struct record_opts *o)
+{
+	struct record_opts others = *o;
+
+	others.nr_pids = 0;
+	return record_needs_kernel(&others);
+}
+
+/* A process that is given twice would be counted twice. */
+static bool given_twice(const struct record_opts *o)
+{
+	for (unsigned int i = 0; i < o->nr_pids; i++)
+		for (unsigned int k = 0; k < i; k++)
+			if (o->pids[k] == o->pids[i])
+				return true;
+	return false;
+}
+
 static int check_targets(const struct record_opts *o)
 {
 	int targets = !!o->nr_pids + o->all + !!o->cgroup;
@@ -323,17 +343,18 @@ static int check_targets(const struct record_opts *o)
 		complain("--off-cpu does not go with --event or --wall");
 	else if (o->wall && !record_counts_time(o))
 		complain("--wall does not go with an event that is no clock");
-	else if (o->heap && o->nr_pids)
+	else if (o->heap && o->nr_pids && o->heap_mmap)
 		complain(
-			"--heap does not go with --pid: allocations are counted from the start of a program: start it by shstk record --heap");
+			"--heap-mmap does not go with --pid: only a program that is started shows its mmap()");
+	else if (o->heap && given_twice(o))
+		complain("--heap: a process is given twice");
 	else if (o->heap && heap_type_is_growth(o->output.type) && !o->every)
 		complain("--heap-show=%s needs --every: it is what grew between two profiles",
 			 heap_type_name(o->output.type));
-	else if (o->heap && (o->via > VIA_AGENT || o->wall || record_needs_kernel(o)))
-		complain("%s does not go with --heap", record_needs_kernel(o) ?
-							       record_needs_kernel(o) :
-						       o->wall ? "--wall" :
-								 "--via");
+	else if (o->heap && (o->via > VIA_AGENT || o->wall || against_heap(o)))
+		complain("%s does not go with --heap", against_heap(o) ? against_heap(o) :
+						       o->wall	       ? "--wall" :
+									 "--via");
 	else if (o->via == VIA_AGENT && record_needs_kernel(o))
 		complain("%s does not go with --via=agent", record_needs_kernel(o));
 	else
@@ -364,6 +385,8 @@ int record_options_check(struct record_opts *o)
 		complain("--every needs files: it does not go with standard output");
 		status = EXIT_USAGE;
 	}
+	if (o->heap && o->nr_pids && !o->duration)
+		o->duration = HEAP_DURATION;
 	if (o->heap && !o->output.type)
 		o->output.type = heap_find_type(o->every > 0 ? "inuse_space" : "peak_space");
 	return status;

@@ -151,7 +151,7 @@ static enum via choose_sampler(struct record_opts *o)
 
 void via_choose(struct record_opts *o, const struct backend **ret)
 {
-	*ret = &backend_heap;
+	*ret = o->nr_pids ? &backend_probed : &backend_heap;
 	if (o->heap)
 		return;
 	if (o->via == VIA_AUTO)

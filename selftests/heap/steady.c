@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * steady.c - a program that runs for as long as it is wanted, and does as it is told: each
+ * byte it reads is an order, answered by a line once it is done.
+ *
+ *   +  allocate some blocks, in each of several functions and threads, and keep them
+ *   -  give back all that is kept
+ *   ~  allocate and give back, a lot, and change what is kept by realloc()
+ *   f  have a child do so, which is not looked at
+ *   x  execute this program anew, which answers
+ *   s  begin to count
+ *
+ * The answer is what was allocated since the last 's', and is in use: bytes and blocks, by a
+ * counter of its own.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEPT 4096
+#define THREADS 3
+#define TIMES 40
+
+static struct {
+	void *at;
+	size_t size;
+	int counted; /* was kept since counting began */
+} kept[KEPT];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t nr, blocks, bytes;
+
+static void count(int i, int sign)
+{
+	blocks += sign;
+	bytes += sign * kept[i].size;
+}
+
+static __attribute__((noinline)) void keep(void *at, size_t size)
+{
+	pthread_mutex_lock(&lock);
+	if (!at || nr == KEPT)
+		abort();
+	kept[nr].at = at;
+	kept[nr].size = size;
+	kept[nr].counted = 1;
+	count(nr++, 1);
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((noinline)) void by_malloc(int i)
+{
+	keep(malloc(100 + i), 100 + i);
+}
+
+__attribute__((noinline)) void by_calloc(int i)
+{
+	keep(calloc(1 + i, 16), 16 * (1 + i));
+}
+
+__attribute__((noinline)) void by_posix_memalign(int i)
+{
+	void *p = NULL;
+
+	if (posix_memalign(&p, 64, 300 + i))
+		abort();
+	keep(p, 300 + i);
+}
+
+__attribute__((noinline)) void by_aligned_alloc(int i)
+{
+	keep(aligned_alloc(64, 64 * (1 + i)), 64 * (1 + i));
+}
+
+static void *allocate(void *arg)
+{
+	for (int i = 0; i < TIMES; i++) {
+		by_malloc(i);
+		by_calloc(i);
+		by_posix_memalign(i);
+		by_aligned_alloc(i);
+	}
+	return arg;
+}
+
+/* Sizes that other threads want as well, so that addresses change hands. */
+static void *churn(void *arg)
+{
+	for (int i = 0; i < 50 * TIMES; i++) {
+		void *p = malloc(100 + i % TIMES), *q = realloc(NULL, 64);
+
+		q = realloc(q, 3000);
+		free(p);
+		free(q);
+		free(NULL);
+	}
+	return arg;
+}
+
+/* What was kept before counting began counts from now on: it is another block. */
+__attribute__((noinline)) void by_realloc(void)
+{
+	for (size_t i = 0; i < nr; i += 3) {
+		if (kept[i].counted)
+			count(i, -1);
+		kept[i].size += 5000;
+		kept[i].at = realloc(kept[i].at, kept[i].size);
+		kept[i].counted = 1;
+		count(i, 1);
+	}
+}
+
+static void in_threads(void *(*fn)(void *))
+{
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, fn, NULL))
+			abort();
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void drop_all(void)
+{
+	while (nr) {
+		nr--;
+		free(kept[nr].at);
+		if (kept[nr].counted)
+			count(nr, -1);
+	}
+}
+
+static void start_counting(void)
+{
+	for (size_t i = 0; i < nr; i++)
+		kept[i].counted = 0;
+	blocks = bytes = 0;
+}
+
+/* Without a stream, which would allocate. */
+static void answer(void)
+{
+	char line[64];
+	int n = snprintf(line, sizeof(line), "%zu %zu\n", bytes, blocks);
+
+	if (write(1, line, n) != n)
+		abort();
+}
+
+static void work(void)
+{
+	by_realloc();
+	in_threads(churn);
+}
+
+static void in_child(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		work();
+		drop_all();
+		in_threads(allocate);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		abort();
+}
+
+static void obey(char order, char **argv)
+{
+	switch (order) {
+	case '+':
+		in_threads(allocate);
+		break;
+	case '~':
+		work();
+		break;
+	case '-':
+		drop_all();
+		break;
+	case 'f':
+		in_child();
+		break;
+	case 'x':
+		execv("/proc/self/exe", argv);
+		abort();
+	case 's':
+		start_counting();
+		break;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char order;
+
+	if (argc < 2)
+		return 2;
+	answer();
+	while (read(0, &order, 1) == 1) {
+		obey(order, argv);
+		answer();
+	}
+	return 0;
+}

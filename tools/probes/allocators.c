@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * allocators.c - see allocators.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/elf/functions.h"
+#include "tools/probes/allocators.h"
+#include "tools/proc/maps.h"
+
+#define MAX_FILES 4096
+#define MAX_FUNCTIONS 256
+
+/* With which the functions of C may begin, in a library or where one is linked in. */
+static const char *const prefixes[] = { "", "je_", "rje_", "_rjem_", "mi_", "tc_", "rp" };
+
+static const struct known {
+	const char *name;
+	enum probe_kind kind;
+} c_functions[] = {
+	{ "malloc", PROBE_SIZE },
+	{ "calloc", PROBE_COUNT_SIZE },
+	{ "realloc", PROBE_REALLOC },
+	{ "reallocarray", PROBE_REALLOC_ARRAY },
+	{ "free", PROBE_FREE },
+	{ "cfree", PROBE_FREE },
+	{ "memalign", PROBE_ALIGN_SIZE },
+	{ "aligned_alloc", PROBE_ALIGN_SIZE },
+	{ "posix_memalign", PROBE_POINTER },
+	{ "valloc", PROBE_SIZE },
+	{ "pvalloc", PROBE_SIZE },
+	/* Of jemalloc; mimalloc and tcmalloc have none of these names. */
+	{ "mallocx", PROBE_SIZE },
+	{ "rallocx", PROBE_REALLOC },
+	{ "dallocx", PROBE_FREE },
+	{ "sdallocx", PROBE_FREE },
+};
+
+/* operator new and delete, whatever their further arguments, which come behind these. */
+static const struct known cxx_functions[] = {
+	{ "_Znwm", PROBE_SIZE },
+	{ "_Znam", PROBE_SIZE },
+	{ "_ZdlPv", PROBE_FREE },
+	{ "_ZdaPv", PROBE_FREE },
+};
+
+/**
+ * struct looking - a file that is looked into
+ * @found: receives its functions.
+ * @before: those of other files.
+ * @file: its number.
+ * @allocates: there is a malloc(),
+ * @frees: and a free().
+ */
+struct looking {
+	struct allocators *found;
+	size_t before;
+	unsigned int file;
+	bool allocates;
+	bool frees;
+};
+
+static const struct known *find_c(const char *name)
+{
+	for (size_t p = 0; p < sizeof(prefixes) / sizeof(*prefixes); p++) {
+		size_t length = strlen(prefixes[p]);
+
+		if (strncmp(name, prefixes[p], length))
+			continue;
+		for (size_t i = 0; i < sizeof(c_functions) / sizeof(*c_functions); i++)
+			if (!strcmp(name + length, c_functions[i].name))
+				return &c_functions[i];
+	}
+	return NULL;
+}
+
+static const struct known *find_cxx(const char *name)
+{
+	for (size_t i = 0; i < sizeof(cxx_functions) / sizeof(*cxx_functions); i++)
+		if (!strncmp(name, cxx_functions[i].name, strlen(cxx_functions[i].name)))
+			return &cxx_functions[i];
+	return NULL;
+}
+
+static int add(struct looking *l, enum probe_kind kind, uint64_t offset)
+{
+	struct allocators *a = l->found;
+	struct allocator_function *more;
+
+	/* One function has several names, mostly. */
+	for (size_t i = l->before; i < a->nr; i++)
+		if (a->functions[i].offset == offset)
+			return 0;
+	if (a->nr - l->before >= MAX_FUNCTIONS)
+		return 0;
+	if (a->nr == a->max) {
+		more = reallocarray(a->functions, a->max + 64, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		a->functions = more;
+		a->max += 64;
+	}
+	a->functions[a->nr++] = (struct allocator_function){ l->file, offset, kind };
+	return 0;
+}
+
+/* Placement new and delete, which get the address behind their own arguments, do neither. */
+static bool is_placement(const char *name)
+{
+	return !strcmp(name + strlen(name) - 2, name[2] == 'n' ? "Pv" : "S_");
+}
+
+static int take_function(void *arg, const char *name, uint64_t offset)
+{
+	const struct known *known = find_c(name);
+	struct looking *l = arg;
+
+	if (known) {
+		l->allocates |= known == &c_functions[0];
+		l->frees |= !strcmp(known->name, "free");
+	} else if (!strncmp(name, "_Z", 2) && !is_placement(name)) {
+		known = find_cxx(name);
+	}
+	return known ? add(l, known->kind, offset) : 0;
+}
+
+static int open_file(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/*
+ * Opens what is mapped there: by map_files, which also has deleted files but needs
+ * privileges, or below the root of the process. @path receives how it was found.
+ */
+static int open_mapped(pid_t pid, const struct mapping *m, char *path, size_t size)
+{
+	int fd;
+
+	snprintf(path, size, "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)m->start,
+		 (unsigned long long)m->end);
+	fd = open_file(path);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, size, "/proc/%d/root%s", (int)pid, m->path);
+	return open_file(path);
+}
+
+static int keep_path(struct allocators *a, const char *path)
+{
+	char **more = reallocarray(a->files, a->nr_files + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	a->files = more;
+	more[a->nr_files] = strdup(path);
+	return more[a->nr_files++] ? 0 : -ENOMEM;
+}
+
+static int look_into(struct allocators *a, pid_t pid, const struct mapping *m)
+{
+	struct looking l = { .found = a, .before = a->nr, .file = a->nr_files };
+	char path[PATH_MAX + 64];
+	int fd = open_mapped(pid, m, path, sizeof(path)), ret;
+
+	if (fd < 0)
+		return 0;
+	ret = functions_find(fd, take_function, &l);
+	close(fd);
+	if (!ret && l.allocates && l.frees)
+		return keep_path(a, path);
+	a->nr = l.before;
+	return ret;
+}
+
+/* Was that file looked into already? */
+static bool is_seen(uint64_t seen[][2], size_t *nr, const struct mapping *m)
+{
+	for (size_t i = 0; i < *nr; i++)
+		if (seen[i][0] == m->dev && seen[i][1] == m->inode)
+			return true;
+	if (*nr == MAX_FILES)
+		return true;
+	seen[*nr][0] = m->dev;
+	seen[(*nr)++][1] = m->inode;
+	return false;
+}
+
+static int look_around(struct allocators *a, struct maps *maps, pid_t pid, uint64_t seen[][2])
+{
+	bool foreign = false;
+	struct mapping m;
+	size_t nr = 0;
+
+	while (maps_next(maps, &m)) {
+		int err;
+
+		if (!m.exec || !m.inode || *m.path != '/' || is_seen(seen, &nr, &m))
+			continue;
+		err = look_into(a, pid, &m);
+		foreign |= err == -ENOEXEC;
+		if (err && err != -ENOEXEC)
+			return err;
+	}
+	return a->nr ? 0 : foreign ? -ENOEXEC : -ENODATA;
+}
+
+int allocators_find(pid_t pid, struct allocators *ret)
+{
+	uint64_t(*seen)[2] = calloc(MAX_FILES, sizeof(*seen));
+	struct maps maps;
+	int err;
+
+	*ret = (struct allocators){ .nr = 0 };
+	if (!seen)
+		return -ENOMEM;
+	err = maps_open(pid, "maps", &maps);
+	if (!err) {
+		err = look_around(ret, &maps, pid, seen);
+		maps_close(&maps);
+	}
+	free(seen);
+	return err;
+}
+
+void allocators_deinit(struct allocators *a)
+{
+	for (size_t i = 0; i < a->nr_files; i++)
+		free(a->files[i]);
+	free(a->files);
+	free(a->functions);
+	*a = (struct allocators){ .nr = 0 };
+}

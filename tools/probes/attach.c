@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * attach.c - see attach.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/probes/allocators.h"
+#include "tools/probes/attach.h"
+#include "tools/probes/safety.h"
+#include "tools/probes/uprobe.h"
+
+/**
+ * struct plan - what is being attached
+ * @programs: the programs.
+ * @pid: the process.
+ * @number: of it.
+ * @type: of the events.
+ * @found: its allocators.
+ */
+struct plan {
+	const struct programs *programs;
+	pid_t pid;
+	uint32_t number;
+	int type;
+	struct allocators found;
+};
+
+static int attach(const struct plan *plan, const struct allocator_function *f,
+		  enum probe_program which, struct attached *a)
+{
+	struct uprobe u = {
+		.pid = plan->pid,
+		.path = plan->found.files[f->file],
+		.offset = f->offset,
+		.returns = which == PROBE_LEAVE,
+	};
+	int fd = uprobe_open(plan->type, &u), link;
+
+	if (fd < 0)
+		return fd;
+	a->fds[a->nr++] = fd;
+	link = programs_attach(plan->programs, which, fd,
+			       (uint64_t)plan->number << PROBE_KIND_BITS | f->kind);
+	if (link < 0)
+		return link;
+	a->fds[a->nr++] = link;
+	return 0;
+}
+
+/*
+ * Returns first: a call that was seen to begin is to be seen to end. Then what frees: of what
+ * is seen to be allocated it must not be missed. realloc() does both.
+ */
+static int attach_all(const struct plan *plan, struct attached *a)
+{
+	static const enum probe_program order[] = { PROBE_LEAVE, PROBE_RELEASE, PROBE_ENTER };
+	const struct allocators *found = &plan->found;
+
+	a->functions = found->nr;
+	a->fds = calloc(4 * found->nr, sizeof(*a->fds));
+	if (!a->fds)
+		return -ENOMEM;
+	for (size_t k = 0; k < sizeof(order) / sizeof(*order); k++) {
+		for (size_t i = 0; i < found->nr; i++) {
+			const struct allocator_function *f = &found->functions[i];
+			int ret;
+
+			if ((f->kind == PROBE_FREE) != (order[k] == PROBE_RELEASE))
+				continue;
+			ret = attach(plan, f, order[k], a);
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+static void explain(pid_t pid, int error, char *err, size_t size)
+{
+	switch (-error) {
+	case ESRCH:
+	case ENOENT:
+		snprintf(err, size, "process %d: %s", (int)pid, strerror(ESRCH));
+		break;
+	case EACCES:
+	case EPERM:
+		snprintf(
+			err, size,
+			"process %d: probes are not permitted: be root, or have CAP_BPF, CAP_PERFMON and the right to trace it",
+			(int)pid);
+		break;
+	case EMFILE:
+		snprintf(err, size, "process %d: too many open files (see ulimit -n)", (int)pid);
+		break;
+	default:
+		snprintf(err, size, "process %d: probes of its allocator: %s", (int)pid,
+			 strerror(-error));
+	}
+}
+
+/* Those of a process that there is; it is said what is wrong. */
+static int find_functions(struct plan *plan, char *err, size_t size)
+{
+	int ret = allocators_find(plan->pid, &plan->found);
+
+	if (ret == -ENODATA)
+		snprintf(
+			err, size,
+			"process %d: no malloc() and free() are found by their names: it is stripped and static, or has none (Go without C)",
+			(int)plan->pid);
+	else if (ret == -ENOEXEC)
+		snprintf(err, size, "process %d runs code of another kind of CPU (32-bit?)",
+			 (int)plan->pid);
+	else if (ret)
+		explain(plan->pid, ret, err, size);
+	return ret;
+}
+
+int probes_attach(const struct programs *p, pid_t pid, uint32_t number, struct attached *ret,
+		  char *err, size_t size)
+{
+	struct plan plan = { p, pid, number, uprobe_type(), { .nr = 0 } };
+	int error;
+
+	*ret = (struct attached){ .nr = 0 };
+	if (probes_unsafe(pid, err, size))
+		return -EOPNOTSUPP;
+	if (plan.type < 0) {
+		snprintf(err, size, "this kernel has no probes (CONFIG_UPROBE_EVENTS)");
+		return -EOPNOTSUPP;
+	}
+	error = find_functions(&plan, err, size);
+	if (!error) {
+		error = attach_all(&plan, ret);
+		if (error)
+			explain(pid, error, err, size);
+	}
+	allocators_deinit(&plan.found);
+	return error;
+}
+
+void probes_detach(struct attached *a)
+{
+	for (size_t i = a->nr; i--;)
+		close(a->fds[i]);
+	free(a->fds);
+	*a = (struct attached){ .nr = 0 };
+}

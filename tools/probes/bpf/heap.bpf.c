@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * heap.bpf.c - looks at the calls of an allocator, for `shstk record --heap -p`.
+ *
+ * Runs in the kernel, at uprobes: enter() where a function begins that allocates, leave()
+ * where it returns, release() where one begins that frees. Of functions that call each
+ * other, as realloc() may call malloc(), only the outermost counts.
+ *
+ * An allocation that is chosen gives two records: its stack when the function is called,
+ * and its address when it returns. Its address is kept, so that frees of others, which are
+ * most if few are chosen, give none.
+ */
+#include <linux/bpf.h>
+
+#include "event.h"
+
+typedef __u64 u64;
+typedef __u32 u32;
+
+#define SECTION(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+static void *(*const map_find)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
+static long (*const map_put)(void *map, const void *key, const void *value,
+			     u64 flags) = (void *)BPF_FUNC_map_update_elem;
+static long (*const map_remove)(void *map, const void *key) = (void *)BPF_FUNC_map_delete_elem;
+static u64 (*const now)(void) = (void *)BPF_FUNC_ktime_get_ns;
+static u32 (*const random_word)(void) = (void *)BPF_FUNC_get_prandom_u32;
+static u64 (*const own_ids)(void) = (void *)BPF_FUNC_get_current_pid_tgid;
+static long (*const own_name)(void *buf, u32 size) = (void *)BPF_FUNC_get_current_comm;
+static u64 (*const cookie_of)(void *words) = (void *)BPF_FUNC_get_attach_cookie;
+static long (*const read_user)(void *to, u32 size,
+			       const void *from) = (void *)BPF_FUNC_probe_read_user;
+static void *(*const reserve)(void *ring, u64 size, u64 flags) = (void *)BPF_FUNC_ringbuf_reserve;
+static void (*const submit)(void *record, u64 flags) = (void *)BPF_FUNC_ringbuf_submit;
+
+/* Where the words of the registers have what matters here. */
+#ifdef PROBES_X86
+enum { ARG0 = 14, ARG1 = 13, ARG2 = 12, STACK_POINTER = 19, RETURNED = 10 };
+#define RETURN_POPS 8 /* bytes of the stack */
+#else
+enum { ARG0 = 0, ARG1 = 1, ARG2 = 2, STACK_POINTER = 31, RETURNED = 0 };
+#define RETURN_POPS 0
+#endif
+
+/* A call that did not return yet; by thread. */
+struct call {
+	u64 sp; /* when it began */
+	u64 size;
+	u64 old; /* a recorded block that realloc() was given, or 0 */
+	u64 result; /* where the address will be stored, or 0: it is returned */
+	u64 chosen;
+};
+
+/* Bytes that are allocated until the next one that is a sample point; by CPU. */
+struct distance {
+	u64 left;
+	u64 begun;
+};
+
+/* As the recorder's loader reads them, in the order of enum probe_map. */
+struct map {
+	u32 type, key_size, value_size, max, flags;
+};
+
+#define MAP(name, t, key, value, m, f) \
+	SECTION("maps")                \
+	struct map name = { .type = t, .key_size = key, .value_size = value, .max = m, .flags = f }
+
+MAP(config, BPF_MAP_TYPE_ARRAY, 4, sizeof(struct probe_config), 1, 0);
+MAP(counts, BPF_MAP_TYPE_ARRAY, 4, sizeof(struct probe_counts), 1, 0);
+MAP(gaps, BPF_MAP_TYPE_ARRAY, 4, 8, PROBE_GAPS, 0);
+MAP(distances, BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct distance), 1, 0);
+MAP(calls, BPF_MAP_TYPE_HASH, 8, sizeof(struct call), 1 << 16, BPF_F_NO_PREALLOC);
+MAP(blocks, BPF_MAP_TYPE_HASH, sizeof(struct probe_block), 8, 1 << 22, BPF_F_NO_PREALLOC);
+MAP(ring, BPF_MAP_TYPE_RINGBUF, 0, 0, 1 << 26, 0);
+
+/* The verifier wants registers to be read where they lie, not by a pointer that was made. */
+INLINE u64 word(const u64 *words, int i)
+{
+	return ((const volatile u64 *)words)[i];
+}
+
+INLINE void *first(void *map)
+{
+	u32 zero = 0;
+
+	return map_find(map, &zero);
+}
+
+INLINE void count_lost(u64 allocations, u64 frees)
+{
+	struct probe_counts *c = first(&counts);
+
+	if (!c)
+		return;
+	if (allocations)
+		__sync_fetch_and_add(&c->lost, allocations);
+	if (frees)
+		__sync_fetch_and_add(&c->lost_frees, frees);
+}
+
+INLINE void fill(struct probe_event *e, u32 what, u64 process)
+{
+	e->what = what;
+	e->tid = (u32)own_ids();
+	e->process = process;
+	e->time = now();
+	e->size = e->addr = e->old = 0;
+}
+
+/* How far it is from a sample point to the next one. */
+INLINE u64 next_gap(void)
+{
+	u32 i = random_word() % PROBE_GAPS;
+	u64 *gap = map_find(&gaps, &i);
+
+	return gap ? *gap : 1;
+}
+
+/* Is one of the block's bytes a sample point? Points beyond its end are drawn anew. */
+INLINE int is_chosen(const struct probe_config *c, u64 size)
+{
+	struct distance *d = first(&distances);
+
+	if (!c->sample)
+		return 1;
+	if (!d)
+		return 0;
+	if (!d->begun) {
+		d->left = next_gap();
+		d->begun = 1;
+	}
+	if (d->left >= size) {
+		d->left -= size;
+		return 0;
+	}
+	d->left = next_gap();
+	return 1;
+}
+
+/*
+ * Copies the stack: at once if all of it is there, else page by page up to what is not.
+ * @max is a constant: the verifier has to see it.
+ */
+INLINE u64 copy_stack(__u8 *to, u64 sp, const u64 max)
+{
+	u64 done = 4096 - (sp & 4095);
+
+	if (!read_user(to, max, (void *)sp))
+		return max;
+	if (read_user(to, done & 4095 ? done & 4095 : 4096, (void *)sp))
+		return 0;
+	for (int i = 0; i < (int)(max / 4096); i++) {
+		if (done > max - 4096 || read_user(to + done, 4096, (void *)(sp + done)))
+			break;
+		done += 4096;
+	}
+	return done;
+}
+
+INLINE int send_call(const u64 *words, u64 process, u64 size, const u64 max)
+{
+	struct probe_call *r = reserve(&ring, sizeof(*r) + max, 0);
+
+	if (!r)
+		return 0;
+	fill(&r->event, PROBE_BEGINS, process);
+	r->event.size = size;
+	own_name(r->comm, sizeof(r->comm));
+#pragma unroll
+	for (int i = 0; i < PROBE_WORDS; i++)
+		r->words[i] = word(words, i);
+	r->stack_size = copy_stack(r->stack, word(words, STACK_POINTER), max);
+	submit(r, BPF_RB_NO_WAKEUP);
+	return 1;
+}
+
+/* A product that does not fit is not allocated: what it is then does not matter. */
+INLINE u64 size_asked(const u64 args[3], u32 kind)
+{
+	switch (kind) {
+	case PROBE_SIZE:
+		return args[0];
+	case PROBE_COUNT_SIZE:
+		return args[0] * args[1];
+	case PROBE_POINTER:
+		return args[2];
+	case PROBE_REALLOC_ARRAY:
+		return args[1] * args[2];
+	default:
+		return args[1];
+	}
+}
+
+/* A block is about to be given back. Was it recorded? Then it is not any more. */
+INLINE int take_block(u64 process, u64 addr)
+{
+	struct probe_block key = { process, addr };
+
+	return addr && !map_remove(&blocks, &key);
+}
+
+INLINE long keep_block(u64 process, u64 addr)
+{
+	struct probe_block key = { process, addr };
+	u64 value = 1;
+
+	return map_put(&blocks, &key, &value, BPF_ANY);
+}
+
+SECTION("probe/enter") int enter(u64 *words)
+{
+	u64 cookie = cookie_of(words), process = cookie >> PROBE_KIND_BITS;
+	u32 kind = cookie & ((1 << PROBE_KIND_BITS) - 1);
+	struct probe_config *c = first(&config);
+	u64 args[] = { word(words, ARG0), word(words, ARG1), word(words, ARG2) };
+	struct call call = { .sp = word(words, STACK_POINTER) };
+	u64 thread = own_ids();
+	const struct call *outer = map_find(&calls, &thread);
+
+	/*
+	 * What lies further out on the stack has called this, or jumped here from the same
+	 * place; what does not has left unseen.
+	 */
+	if (!c || c->stop || (outer && outer->sp >= call.sp))
+		return 0;
+	call.size = size_asked(args, kind);
+	if (kind == PROBE_POINTER)
+		call.result = args[0];
+	if ((kind == PROBE_REALLOC || kind == PROBE_REALLOC_ARRAY) && take_block(process, args[0]))
+		call.old = args[0];
+	call.chosen = is_chosen(c, call.size);
+	if (call.chosen) {
+		call.chosen = c->large ? send_call(words, process, call.size, PROBE_LARGE_COPY) :
+					 send_call(words, process, call.size, PROBE_COPY);
+		count_lost(!call.chosen, 0);
+	}
+	if (map_put(&calls, &thread, &call, BPF_ANY))
+		count_lost(call.chosen, !!call.old);
+	return 0;
+}
+
+/* The address of the new block, or 0. */
+INLINE u64 address(const struct call *call, u64 returned)
+{
+	u64 addr = 0;
+
+	if (!call->result)
+		return returned;
+	if (!(u32)returned)
+		read_user(&addr, sizeof(addr), (void *)call->result);
+	return addr;
+}
+
+INLINE void send_end(u64 process, const struct call *call, u64 addr)
+{
+	struct probe_event *e = reserve(&ring, sizeof(*e), 0);
+
+	if (!e) {
+		count_lost(call->chosen, !!call->old);
+		return;
+	}
+	fill(e, PROBE_ENDS, process);
+	e->old = call->old;
+	if (call->chosen && addr) {
+		e->size = call->size;
+		e->addr = addr;
+		if (keep_block(process, addr)) {
+			count_lost(1, 0);
+			e->addr = 0;
+		}
+	}
+	submit(e, BPF_RB_NO_WAKEUP);
+}
+
+SECTION("probe/leave") int leave(u64 *words)
+{
+	u64 process = cookie_of(words) >> PROBE_KIND_BITS, thread = own_ids(), addr;
+	const struct call *found = map_find(&calls, &thread);
+	struct call call;
+
+	/* That of a function that the outermost one has called? */
+	if (!found || word(words, STACK_POINTER) != found->sp + RETURN_POPS)
+		return 0;
+	call = *found;
+	map_remove(&calls, &thread);
+	addr = address(&call, word(words, RETURNED));
+	/* A realloc() that failed leaves the block as it was; one to nothing frees it. */
+	if (!addr && call.old && call.size) {
+		keep_block(process, call.old);
+		return 0;
+	}
+	if (call.old || (call.chosen && addr))
+		send_end(process, &call, addr);
+	return 0;
+}
+
+SECTION("probe/release") int release(u64 *words)
+{
+	u64 process = cookie_of(words) >> PROBE_KIND_BITS, addr = word(words, ARG0);
+	struct probe_config *c = first(&config);
+	struct probe_block key = { process, addr };
+	struct probe_event *e;
+
+	if (!c || c->stop || !addr || !map_find(&blocks, &key))
+		return 0;
+	/* First of all: another thread may get the same address as soon as this one goes on. */
+	e = reserve(&ring, sizeof(*e), 0);
+	map_remove(&blocks, &key);
+	if (!e) {
+		count_lost(0, 1);
+		return 0;
+	}
+	fill(e, PROBE_FREED, process);
+	e->addr = addr;
+	submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
