@@ -72,7 +72,14 @@ GO_ROUNDS ?= 1000
 bench-go:
 	$(Q)cd go && go test -run '^$$' -bench Ratio -benchtime 1x ./shstk -rounds $(GO_ROUNDS)
 
-.PHONY: bench-go
+# Frames of C that Go's profiles have, and what a sample costs, beside another provider of
+# tracebacks: CGOSYMBOLIZER is a copy of github.com/ianlancetaylor/cgosymbolizer.
+#
+#   make bench-go-traceback  go/shstktraceback beside CGOSYMBOLIZER (a folder)
+bench-go-traceback: $(B)/libshstk.so
+	$(Q)selftests/go/bench_traceback '$(CGOSYMBOLIZER)'
+
+.PHONY: bench-go bench-go-traceback
 
 # What Go's runtime is given by libshstk: by C, and by a Go program.
 $(GO_B)/traceback_c_test: selftests/go/traceback_c_test.c $(B)/lib/native/libshstk.a

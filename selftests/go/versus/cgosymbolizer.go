@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+//go:build cgosymbolizer
+
+package main
+
+import _ "github.com/ianlancetaylor/cgosymbolizer"
