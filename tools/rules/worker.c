@@ -196,12 +196,16 @@ int worker_compile(struct worker *w, struct rules_table *ret)
 	return read_table(w, a.size, ret);
 }
 
+/*
+ * The process is another user's, whom only CAP_KILL may kill. Without that it ends as its
+ * pipe does, or as the time it may compute is over.
+ */
 void worker_end(struct worker *w)
 {
+	close(w->pipe);
 	if (w->pid) {
 		kill(w->pid, SIGKILL);
 		waitpid(w->pid, NULL, 0);
 	}
-	close(w->pipe);
 	close(w->out);
 }
