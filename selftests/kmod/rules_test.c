@@ -368,6 +368,19 @@ static pid_t start_program(const char *path)
 	return pid;
 }
 
+/*
+ * A process that was just forked has its stack in memory, but not marked as accessed. A CPU
+ * of arm64 that does not set that mark leaves it to a page fault, which no walk may take.
+ */
+static void touch_stack(void)
+{
+	extern char **environ;
+	volatile char *p = __builtin_frame_address(0);
+
+	for (; (char *)p < (char *)environ; p += 1024)
+		(void)*p;
+}
+
 static pid_t start(void)
 {
 	static char stack[65536];
@@ -380,6 +393,7 @@ static pid_t start(void)
 		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
 	pid = fork();
 	if (!pid) {
+		touch_stack();
 		sigaltstack(&alt, NULL);
 		sigaction(SIGUSR1, &sa, NULL);
 		_exit((int)recurse(DEPTH));
