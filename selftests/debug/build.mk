@@ -15,6 +15,7 @@
 #   make check-harm  unmounting, containers, another C library and little memory while all
 #                   is sampled by unwind rules, HARM_ROUNDS times (5), and then
 #                   RELOAD_ROUNDS loads and unloads, in HARM_GUESTS
+#   make check-systemd  shstkd.service and shstk under Debian's systemd, in a guest
 #   make fuzz-guest    random ioctls, prctls and mappings in guests, FUZZ_SECONDS
 #                   of the guest's clock (60)
 
@@ -212,6 +213,22 @@ check-harm: module $(HARM_x86) $(HARM_arm64) \
 		$(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/reload_test)
 	$(Q)$(foreach g,$(HARM_GUESTS),$(call harm_guest,$(g)))
 
-.PHONY: check-kernels run-check-kernels check-nmi check-harm
+# Installed as a package would, but for the modules, which dkms would build there.
+SYSTEMD_B := $(B)/guest/systemd-root
+systemd_version = $(notdir $(patsubst %/,%,$(dir $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)))))
+systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
+	--add $(SYSTEMD_B)/usr/lib/systemd/system/shstkd.service:/usr/lib/systemd/system/shstkd.service \
+	--add $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)):/lib/modules/$(systemd_version)/updates/shstk_perf.ko
+check-systemd: module all $(B)/selftests/record/target
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup qemu-x86 kernel-x86-7.2 systemd-x86
+	$(Q)rm -rf $(SYSTEMD_B)
+	$(Q)$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/$(SYSTEMD_B) PREFIX=/usr >/dev/null
+	$(Q)selftests/guest/run x86-qemu-7.2 --cpus 2 --append nohpet --memory 2000 --timeout 900 \
+		--slack 10 --out $(B)/guest/systemd --root $(SHSTK_CACHE)/systemd-x86 \
+		--sysroot $(SHSTK_CACHE)/systemd-x86 $(systemd_added) \
+		'systemd=selftests/rules/systemd.sh $(B)/selftests/record/target selftests/loader/cases.sh'
+
+.PHONY: check-kernels run-check-kernels check-nmi check-harm check-systemd
 .PHONY: bpftrace-guest check-dkms reload-guest
 .PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 run-debug-arm64 run-debug-x86 run-debug-leak fuzz-guest run-fuzz-guest

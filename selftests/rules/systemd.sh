@@ -1,0 +1,160 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   systemd.sh TARGET CASES
+#
+# Runs in a guest whose system is Debian's with systemd, where shstk, shstkd.service and the
+# modules lie as a package would put them: the service is started, restarted, killed and
+# stopped by systemctl, and shstk records under systemd-run. systemd runs in a process
+# namespace of its own, for number 1 is the guest's.
+
+target=$1
+. "$2"
+cd /tmp || exit 1
+cp "$target" /usr/local/bin/target
+
+# Its number, outside of its namespace.
+find_systemd()
+{
+	for p in /proc/[0-9]*; do
+		[ "$(readlink "$p/exe")" != /usr/lib/systemd/systemd ] || {
+			systemd=${p#/proc/}
+			return 0
+		}
+	done
+	return 1
+}
+
+start_systemd()
+{
+	touch /etc/machine-id
+	env -i PATH="$PATH" container=guest unshare --fork --pid --mount --mount-proc \
+		--propagation private /usr/lib/systemd/systemd >systemd.log 2>&1 &
+	await find_systemd
+}
+
+inside()
+{
+	timeout 100 nsenter -t "$systemd" -m -p "$@"
+}
+
+ctl()
+{
+	inside systemctl --no-pager "$@"
+}
+
+is_running()
+{
+	[ "$(ctl is-system-running 2>/dev/null)" = running ]
+}
+
+# done_by STATUS NAME: a point; what the service said, if it is not good
+done_by()
+{
+	[ "$1" = 0 ] || inside journalctl --no-pager -q -n 30 >>out 2>&1
+	point "$1" "$2"
+}
+
+# prop UNIT NAME
+prop()
+{
+	ctl show "$1" -P "$2"
+}
+
+# prop_is UNIT NAME PATTERN: the whole value
+prop_is()
+{
+	echo "$2=$(prop "$1" "$2")" >out
+	grep -qxE -e "$2=$3" out
+}
+
+# A number of processes inside of the namespace: /proc is that one's there.
+status_has() # PATTERN
+{
+	inside grep -E 'NoNewPrivs|CapBnd' "/proc/$(prop shstkd MainPID)/status" >out
+	grep -qxE -e "$1" out
+}
+
+has_table()
+{
+	shstk rules list | grep -q "^$1 "
+}
+
+last_tables()
+{
+	prop_is shstkd StatusText '[1-9][0-9]* tables loaded, [1-9][0-9]* of them from the cache'
+}
+
+work()
+{
+	inside systemd-run --quiet --unit=work target forever
+}
+
+# record OPTION...: of a program that nobody has seen before, as a transient service
+record()
+{
+	inside systemd-run --quiet --wait --pipe shstk record -o /var/tmp/it.folded "$@" >out 2>&1
+}
+
+stacks_from_start() # FILE: share of the samples whose stack begins at the program's start
+{
+	awk '{ all += $NF; if ($0 ~ /^target;_start;/) whole += $NF }
+	     END { print whole + 0 " of " all + 0; exit !(all && whole >= 0.95 * all) }' "$1" >out
+}
+
+echo TAP version 13
+depmod
+start_systemd
+point $? 'systemd starts'
+await is_running
+point $? 'it says that all is running'
+
+inside systemd-analyze verify --man=no shstkd.service >out 2>&1 && [ ! -s out ]
+point $? 'nothing is wrong in shstkd.service'
+ctl start shstkd >out 2>&1
+done_by $? 'shstkd starts, and has said that it is ready'
+[ -d /sys/module/shstk_perf ]
+point $? 'the module came with it'
+prop_is shstkd StatusText '[1-9][0-9]* tables loaded, .*'
+done_by $? 'its state says how many tables are loaded'
+status_has 'NoNewPrivs:[[:space:]]1'
+point $? 'it can get no new privileges'
+# PERFMON, SYS_ADMIN, SYS_PTRACE, SETUID, SETGID, KILL and DAC_READ_SEARCH
+status_has 'CapBnd:[[:space:]]00000040002800e4'
+point $? 'and has no more than the unit gives it'
+
+work
+inside systemd-run --quiet --unit=whole -p Type=exec shstk record -a -o /var/tmp/whole.folded >out 2>&1
+done_by $? 'a service that records all'
+await has_table target
+point $? 'a program that nobody has seen gets a table'
+ctl stop whole >out 2>&1
+prop_is whole Result success
+done_by $? 'the recording ends well when it is stopped'
+stacks=$(grep -c '^target' /var/tmp/whole.folded)
+[ "$stacks" -gt 0 ]
+point $? 'and its profile is whole'
+record --via=rules --duration=3 -p "$(prop work MainPID)"
+done_by $? 'shstk record --via=rules works as a transient service'
+stacks_from_start /var/tmp/it.folded
+point $? 'and nearly all stacks begin at the first frame'
+ctl stop work
+
+ctl restart shstkd >out 2>&1 && last_tables
+done_by $? 'started again, it takes tables from its cache'
+was=$(prop shstkd NRestarts)
+ctl kill -s KILL shstkd >out 2>&1
+restarted()
+{
+	prop_is shstkd NRestarts $((was + 1)) && prop_is shstkd ActiveState active
+}
+await restarted
+done_by $? 'killed, it is started again'
+ctl stop shstkd >out 2>&1 && prop_is shstkd Result success
+done_by $? 'it stops'
+prop_is shstkd ActiveState inactive
+point $? 'and is off'
+inside systemd-analyze --no-pager security shstkd 2>/dev/null | sed -n 's/^→ /# /p'
+ctl exit >out 2>&1
+echo "1..$count"
+exit $failed
