@@ -9,7 +9,11 @@
 
 #define NOINLINE __attribute__((noinline))
 /* A call whose frame stays, however well the compiler knows what becomes of its result. */
-#define KEEP_FRAME(type, call) ({ volatile type kept = (call); kept; })
+#define KEEP_FRAME(type, call)               \
+	({                                   \
+		volatile type kept = (call); \
+		kept;                        \
+	})
 #define SIGNALS 200 /* of one round */
 
 NOINLINE static int c_spin(int n)
