@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #include "tools/elf/allocator.h"
-
-#define MAX_SYMBOLS (1u << 22)
+#include "tools/elf/symbols.h"
 
 /* By the names that allocators have when they are linked in. */
 static const char *const inside[] = {
@@ -36,7 +35,7 @@ static const char *const pages[] = { "madvise", "sbrk", "brk" };
  * @name: a function that allocates, defined here.
  * @allocates: one of @outside is imported.
  * @pages: one of @pages is.
- * @symbols: there is a table of all symbols.
+ * @symbols: there is a table of all symbols, and something in it.
  */
 struct finding {
 	const char *name;
@@ -55,44 +54,18 @@ static const char *among(const char *name, const char *const *names, size_t nr)
 
 #define AMONG(name, names) among(name, names, sizeof(names) / sizeof(*(names)))
 
-static void take_symbol(struct finding *f, const GElf_Sym *sym, const char *name)
+static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
 {
+	struct finding *f = arg;
+
+	f->symbols |= table == SHT_SYMTAB;
 	if (sym->st_shndx == SHN_UNDEF) {
 		f->allocates |= !!AMONG(name, outside);
 		f->pages |= !!AMONG(name, pages);
 	} else if (GELF_ST_TYPE(sym->st_info) == STT_FUNC && !f->name) {
 		f->name = AMONG(name, inside);
 	}
-}
-
-static void take_table(struct finding *f, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
-{
-	Elf_Data *data = elf_getdata(section, NULL);
-	size_t nr = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
-	GElf_Sym sym;
-
-	if (nr > MAX_SYMBOLS)
-		nr = MAX_SYMBOLS;
-	for (size_t i = 0; i < nr && gelf_getsym(data, (int)i, &sym); i++) {
-		const char *name = elf_strptr(elf, header->sh_link, sym.st_name);
-
-		if (name)
-			take_symbol(f, &sym, name);
-	}
-}
-
-static void take_file(struct finding *f, Elf *elf)
-{
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-
-	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, &header) ||
-		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
-			continue;
-		f->symbols |= header.sh_type == SHT_SYMTAB;
-		take_table(f, elf, section, &header);
-	}
+	return 0;
 }
 
 const char *allocator_inside(const char *path)
@@ -110,7 +83,7 @@ const char *allocator_inside(const char *path)
 	}
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (elf) {
-		take_file(&f, elf);
+		symbols_walk(elf, take_symbol, &f);
 		elf_end(elf);
 	}
 	close(fd);

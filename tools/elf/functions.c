@@ -8,8 +8,7 @@
 #include <stdbool.h>
 
 #include "tools/elf/functions.h"
-
-#define MAX_SYMBOLS (1u << 22)
+#include "tools/elf/symbols.h"
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
@@ -50,44 +49,27 @@ static bool find_offset(Elf *elf, uint64_t addr, uint64_t *ret)
 	return false;
 }
 
-static int take_table(const struct search *s, Elf_Scn *section, const GElf_Shdr *header)
+static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
-	size_t nr = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+	const struct search *s = arg;
 	uint64_t offset;
-	GElf_Sym sym;
-	int ret = 0;
 
-	if (nr > MAX_SYMBOLS)
-		nr = MAX_SYMBOLS;
-	for (size_t i = 0; i < nr && !ret && gelf_getsym(data, (int)i, &sym); i++) {
-		const char *name;
-
-		if (sym.st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym.st_info) != STT_FUNC)
-			continue;
-		name = elf_strptr(s->elf, header->sh_link, sym.st_name);
-		if (name && find_offset(s->elf, sym.st_value, &offset))
-			ret = s->fn(s->arg, name, offset);
-	}
-	return ret;
+	(void)table;
+	if (sym->st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym->st_info) != STT_FUNC ||
+	    !find_offset(s->elf, sym->st_value, &offset))
+		return 0;
+	return s->fn(s->arg, name, offset);
 }
 
 int functions_find(int fd, int (*fn)(void *arg, const char *name, uint64_t offset), void *arg)
 {
 	struct search s = { .fn = fn, .arg = arg };
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	int ret = 0;
+	int ret;
 
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOEXEC;
 	s.elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!is_ours(s.elf))
-		ret = -ENOEXEC;
-	while (!ret && (section = elf_nextscn(s.elf, section)))
-		if (gelf_getshdr(section, &header) &&
-		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
-			ret = take_table(&s, section, &header);
+	ret = is_ours(s.elf) ? symbols_walk(s.elf, take_symbol, &s) : -ENOEXEC;
 	elf_end(s.elf);
 	return ret;
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * symbols.c - see symbols.h.
+ */
+#include <stddef.h>
+
+#include "tools/elf/symbols.h"
+
+#define MAX_SYMBOLS (1u << 22)
+
+typedef int symbol_fn(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name);
+
+static int walk_table(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, symbol_fn *fn, void *arg)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t nr = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+	GElf_Sym sym;
+	int ret = 0;
+
+	if (nr > MAX_SYMBOLS)
+		nr = MAX_SYMBOLS;
+	for (size_t i = 0; i < nr && !ret && gelf_getsym(data, (int)i, &sym); i++) {
+		const char *name = elf_strptr(elf, header->sh_link, sym.st_name);
+
+		if (name)
+			ret = fn(arg, header->sh_type, &sym, name);
+	}
+	return ret;
+}
+
+int symbols_walk(Elf *elf, symbol_fn *fn, void *arg)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	int ret = 0;
+
+	while (!ret && (section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) &&
+		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+			ret = walk_table(elf, section, &header, fn, arg);
+	return ret;
+}

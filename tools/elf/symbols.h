@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * symbols.h - the symbols of a file, whichever of its tables they are in.
+ */
+#ifndef TOOLS_ELF_SYMBOLS_H
+#define TOOLS_ELF_SYMBOLS_H
+
+#include <gelf.h>
+#include <libelf.h>
+
+/**
+ * symbols_walk() - hand on all symbols that have a name
+ * @elf: the file.
+ * @fn: called for each; what is not 0 ends the walk. @table is SHT_SYMTAB or SHT_DYNSYM.
+ * @arg: its first argument.
+ *
+ * Of a table, no more than four millions are looked at.
+ *
+ * Return: what @fn returned last, 0 if there is no symbol.
+ */
+int symbols_walk(Elf *elf,
+		 int (*fn)(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name),
+		 void *arg);
+
+#endif
