@@ -214,13 +214,14 @@ many() # SAMPLES
 	point $? "$all_equal of $all samples equal to what the stack's copy gives"
 }
 
-# All that Debian's programs may map.
+# All that Debian's programs may map, and both.so, which env still has: it is sampled, too.
 elf_files()
 {
 	find /usr /lib /lib64 -type f 2>/dev/null | while read -r f; do
 		[ "$(head -c 4 "$f" | tail -c 3)" = ELF ] && echo "$f"
 	done
 	echo ./throw
+	echo ./both.so
 }
 
 # Software events cannot sample the register of SVE that perf asks for.
