@@ -11,13 +11,11 @@
 
 #include "tools/unwind/hotspot.h"
 
-static volatile bool sink;
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct hotspot_frame frame = { 0 };
+	struct hotspot_frame frame = { 64, true };
 	uint8_t *code;
 	size_t at;
 
@@ -30,10 +28,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(code, data + 3, size);
 	at = (data[0] | data[1] << 8) % (size + 1);
-	if (hotspot_find(code, size, at, data[2] & 1, &frame) == HOTSPOT_FRAME &&
-	    (frame.cfa < 8 || frame.cfa % 8 || (frame.fp_saved && frame.cfa < 16)))
+	hotspot_partial(code, size, at, data[2] & 1, &frame);
+	if (frame.cfa < 8 || frame.cfa % 8 || frame.cfa > 64 || (frame.fp_saved && frame.cfa < 16))
 		abort();
-	sink = hotspot_after_call(code, at);
+	hotspot_edge(code, size, at, &frame);
+	if (frame.cfa != 0 && frame.cfa != (frame.fp_saved ? 16 : 8))
+		abort();
 	free(code);
 	return 0;
 }

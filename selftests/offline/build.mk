@@ -75,7 +75,7 @@ CHECK	+= $(OFF)/chains_test
 
 # What is read of core files, perf.data files, samples and code made at run time (selftests/fuzz/run finds these).
 OFF_FUZZ	:= $(FUZZ_B)/core_fuzz $(FUZZ_B)/perfdata_fuzz $(FUZZ_B)/sample_fuzz \
-	$(FUZZ_B)/hotspot_fuzz
+	$(FUZZ_B)/hotspot_fuzz $(FUZZ_B)/codecache_fuzz
 $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
@@ -85,6 +85,7 @@ $(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h
 $(FUZZ_B)/perfdata_fuzz: $(foreach f,data regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/unwind/hotspot.c tools/unwind/hotspot.h
+$(FUZZ_B)/codecache_fuzz: tools/unwind/codecache.c tools/unwind/codecache.h tools/elf/symbols.c
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)

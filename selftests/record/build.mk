@@ -39,12 +39,12 @@ $(RECORD_B)/reuse: selftests/record/reuse.c
 $(RECORD_B)/reuse-%: selftests/record/reuse.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -fno-pie -no-pie -DPROGRAM -DNAME=work_in_$* -o $@ $<
-$(RECORD_B)/libjvm.so: selftests/record/jvm.c
+$(RECORD_B)/libjvm.so: selftests/record/jvm.c selftests/record/jvm.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -Wl,-soname,libjvm.so -o $@ $<
-$(RECORD_B)/jit: selftests/record/jit.c $(RECORD_B)/libjvm.so
+$(RECORD_B)/jit: selftests/record/jit.c $(RECORD_B)/libjvm.so selftests/record/jvm.h
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(RECORD_CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $(filter %.c %.so,$^) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
 $(RECORD_B)/truth: selftests/record/truth.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<

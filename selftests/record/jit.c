@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * jit.c - makes code at run time whose frames are like those of HotSpot, the Java virtual
- * machine, and runs it: three methods that call each other, and one that works.
+ * machine, and runs it: methods that call each other, and one that works. They are described
+ * as HotSpot does it (jvm.h), and use the frame pointer for something else.
  *
  *   jit MILLISECONDS     of its own CPU time
- *
- * They use the frame pointer for something else. That a library of the name of HotSpot's
- * is there makes the recorder look at the code.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,10 +13,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define ROOM 8192
-#define GAP 40 /* bytes of hlt between methods */
+#include "jvm.h"
 
-int jvm(void);
+#define HEAP 65536
+#define ROOM 700 /* bytes for a method */
 
 /* Code that is being written. */
 struct writer {
@@ -58,39 +56,58 @@ static void put_end(struct writer *w, uint32_t size)
 	if (size)
 		put_size(w, 0xc4, size, 0);
 	put(w, "\x5d\xc3", 2);
-	w->at += GAP;
+}
+
+static struct writer begin(void)
+{
+	struct writer w = { jvm_add("nmethod", ROOM), 0 };
+
+	if (!w.code)
+		abort();
+	/* What is never executed, and looks like the beginning of another frame. */
+	memset(w.code, 0x55, ROOM);
+	return w;
 }
 
 /* The one that works calls nothing. */
-static size_t write_leaf(struct writer *w, uint32_t size)
+static uint8_t *write_leaf(uint32_t size)
 {
-	size_t start = w->at;
+	struct writer w = begin();
 
-	put_size(w, 0xec, size, 1);
+	put_size(&w, 0xec, size, 1);
 	if (size == 8)
-		put(w, "\x48\x89\x2c\x24", 4);
+		put(&w, "\x48\x89\x2c\x24", 4);
 	else
-		put(w, (uint8_t[]){ 0x48, 0x89, 0x6c, 0x24, size - 8 }, 5);
-	spoil(w);
+		put(&w, (uint8_t[]){ 0x48, 0x89, 0x6c, 0x24, size - 8 }, 5);
+	jvm_describe(w.code, size / 8 + 1, w.at);
+	spoil(&w);
 	/* mov $...,%ecx; 1: dec %ecx; jnz 1b */
-	put(w, "\xb9", 1);
-	put32(w, 2000000);
-	put(w, "\xff\xc9\x75\xfc", 4);
-	put_end(w, size - 8);
-	return start;
+	put(&w, "\xb9", 1);
+	put32(&w, 2000000);
+	put(&w, "\xff\xc9\x75\xfc", 4);
+	put_end(&w, size - 8);
+	return w.code;
 }
 
-static size_t write_caller(struct writer *w, uint32_t size, size_t callee)
+/* @odd: the frame is made as no release does it. */
+static uint8_t *write_caller(uint32_t size, int odd, const uint8_t *callee)
 {
-	size_t start = w->at;
+	struct writer w = begin();
 
-	put(w, "\x89\x84\x24\x00\xc0\xfe\xff\x55", 8);
-	put_size(w, 0xec, size, 0);
-	spoil(w);
-	put(w, "\xe8", 1);
-	put32(w, callee - (w->at + 4));
-	put_end(w, size);
-	return start;
+	if (odd) {
+		/* push %rbp; lea -size(%rsp),%rsp */
+		put(&w, "\x55\x48\x8d\xa4\x24", 5);
+		put32(&w, -size);
+	} else {
+		put(&w, "\x89\x84\x24\x00\xc0\xfe\xff\x55", 8);
+		put_size(&w, 0xec, size, 0);
+	}
+	jvm_describe(w.code, size / 8 + 2, w.at);
+	spoil(&w);
+	put(&w, "\xe8", 1);
+	put32(&w, callee - (w.code + w.at + 4));
+	put_end(&w, size);
+	return w.code;
 }
 
 static __attribute__((noinline)) void run_code(void (*code)(void))
@@ -110,24 +127,23 @@ static double used(void)
 int main(int argc, char **argv)
 {
 	double end = argc > 1 ? atof(argv[1]) : 1000;
-	struct writer w = { 0 };
-	size_t entry[2];
+	uint8_t *code, *entry[2];
 
-	w.code = mmap(NULL, ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
-	if (w.code == MAP_FAILED || jvm()) {
+	code = mmap(NULL, HEAP, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (code == MAP_FAILED) {
 		perror("mmap");
 		return 1;
 	}
-	memset(w.code, 0xf4, ROOM);
+	jvm_open(code, HEAP);
 	for (int i = 0; i < 2; i++) {
-		entry[i] = write_leaf(&w, i ? 8 : 40);
-		entry[i] = write_caller(&w, 16, entry[i]);
-		entry[i] = write_caller(&w, 1000, entry[i]);
-		entry[i] = write_caller(&w, 48, entry[i]);
+		entry[i] = write_leaf(i ? 8 : 40);
+		entry[i] = write_caller(16, 0, entry[i]);
+		entry[i] = write_caller(1000, i, entry[i]);
+		entry[i] = write_caller(48, 0, entry[i]);
 	}
 	while (used() < end)
 		for (int i = 0; i < 2; i++)
-			run_code((void (*)(void))(uintptr_t)(w.code + entry[i]));
+			run_code((void (*)(void))(uintptr_t)entry[i]);
 	return 0;
 }

@@ -206,6 +206,12 @@ static int read_memory(void *arg, pid_t pid, uint64_t addr, void *buf, size_t si
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
 }
 
+static int open_file(void *arg, pid_t pid, const struct layout_map *map)
+{
+	(void)arg;
+	return open_mapped(pid, map);
+}
+
 static uint64_t find_vdso_size(void)
 {
 	uint64_t size = 0, vdso = getauxval(AT_SYSINFO_EHDR);
@@ -233,6 +239,7 @@ struct live *live_create(void)
 		.add = add_code,
 		.name = add_names,
 		.read = read_memory,
+		.open = open_file,
 	};
 	live->vdso_size = find_vdso_size();
 	return live;

@@ -16,9 +16,7 @@
 
 #include "tools/unwind/hotspot.h"
 
-#define LEAF_MAX 4096 /* bytes of code of a method that calls none, or of a stub */
 #define FRAME_MAX (1 << 20)
-#define GAP 4 /* bytes of hlt in a row, as they fill the space between methods */
 
 /* How a method begins. */
 struct begin {
@@ -26,7 +24,6 @@ struct begin {
 	size_t end; /* behind its last one */
 	uint32_t size; /* N */
 	bool pushes; /* the frame pointer comes first */
-	bool record;
 };
 
 static uint32_t get32(const uint8_t *p)
@@ -59,15 +56,16 @@ static bool good_size(uint32_t n)
 /* Behind the test of the stack's size. */
 static bool begins_with_push(const uint8_t *p, size_t left, struct begin *b)
 {
+	bool record;
 	size_t n;
 
 	if (left < 5 || p[0] != 0x55)
 		return false;
 	b->pushes = true;
-	b->record = !memcmp(p + 1, "\x48\x8b\xec", 3);
-	n = b->record ? 3 : take_size(p + 1, left - 1, 0xec, &b->size);
-	b->end = b->at + 1 + n;
-	return b->record || (n && good_size(b->size));
+	record = !memcmp(p + 1, "\x48\x8b\xec", 3) || !memcmp(p + 1, "\x48\x89\xe5", 3);
+	n = take_size(p + (record ? 4 : 1), left - (record ? 4 : 1), 0xec, &b->size);
+	b->end = b->at + (record ? 4 : 1) + n;
+	return record || (n && good_size(b->size));
 }
 
 /* mov %rbp,N-8(%rsp) behind sub $N,%rsp. */
@@ -78,7 +76,7 @@ static bool begins_with_sub(const uint8_t *p, size_t left, struct begin *b)
 	if (n != 7 || !good_size(b->size) || left < n + 8 || memcmp(p + n, "\x48\x89", 2))
 		return false;
 	p += n;
-	b->pushes = b->record = false;
+	b->pushes = false;
 	if (p[2] == 0x2c && p[3] == 0x24 && b->size == 8)
 		b->end = b->at + n + 4;
 	else if (p[2] == 0x6c && p[3] == 0x24 && p[4] == b->size - 8)
@@ -90,32 +88,17 @@ static bool begins_with_sub(const uint8_t *p, size_t left, struct begin *b)
 	return true;
 }
 
-static bool begins_at(const uint8_t *code, size_t size, size_t at, size_t pc, struct begin *b)
+static bool begins_at(const uint8_t *code, size_t size, size_t at, struct begin *b)
 {
 	static const uint8_t bang[] = { 0x89, 0x84, 0x24 };
 	size_t left = size - at;
 
-	if (left > sizeof(bang) + 4 && !memcmp(code + at, bang, sizeof(bang))) {
-		b->at = at + sizeof(bang) + 4;
-		return begins_with_push(code + b->at, size - b->at, b);
-	}
 	b->at = at;
-	return pc - at < LEAF_MAX && begins_with_sub(code + at, left, b);
-}
-
-/* Where the method of @pc begins. Between two methods lies what is never executed. */
-static int find_begin(const uint8_t *code, size_t size, size_t pc, struct begin *b)
-{
-	size_t gap = 0;
-
-	for (size_t at = pc; at--;) {
-		if (begins_at(code, size, at, pc, b))
-			return HOTSPOT_FRAME;
-		gap = code[at] == 0xf4 ? gap + 1 : 0;
-		if (gap == GAP)
-			return HOTSPOT_OTHER;
-	}
-	return HOTSPOT_NOTHING;
+	if (left > sizeof(bang) + 4 && !memcmp(code + at, bang, sizeof(bang)))
+		b->at += sizeof(bang) + 4;
+	else if (begins_with_sub(code + at, left, b))
+		return true;
+	return begins_with_push(code + b->at, size - b->at, b);
 }
 
 /* Is the frame gone, but for the frame pointer (8 bytes) or the return address (0)? */
@@ -152,51 +135,60 @@ static int behind_frame(const uint8_t *code, size_t pc)
 	return -1;
 }
 
-static void exact_frame(const uint8_t *code, size_t pc, const struct begin *b,
-			struct hotspot_frame *ret)
+/* The first bytes that make a frame: in front of them only the receiver's class is checked. */
+static bool find_begin(const uint8_t *code, size_t size, struct begin *b)
 {
-	int left = behind_frame(code, pc);
-
-	if (pc <= b->at)
-		left = 0;
-	else if (b->pushes && pc < b->end)
-		left = 8;
-	if (left < 0 && !b->pushes && pc < b->end)
-		ret->fp_saved = false;
-	if (left < 0)
-		return;
-	ret->cfa = 8 + left;
-	ret->fp_saved = left == 8;
+	for (size_t at = 0; at < size; at++)
+		if (begins_at(code, size, at, b))
+			return true;
+	return false;
 }
 
-int hotspot_find(const uint8_t *code, size_t size, size_t at, bool exact, struct hotspot_frame *ret)
+static void partial_begin(const struct begin *b, size_t at, struct hotspot_frame *frame)
+{
+	if (at >= b->end)
+		return;
+	/* Behind sub $N,%rsp only the frame pointer is not stored yet. */
+	if (!b->pushes || at <= b->at)
+		frame->fp_saved = false;
+	if (at <= b->at)
+		frame->cfa = 8;
+	else if (b->pushes)
+		frame->cfa = 16;
+}
+
+void hotspot_edge(const uint8_t *code, size_t size, size_t at, struct hotspot_frame *frame)
+{
+	static const uint8_t begin[] = { 0x55, 0x48, 0x8b, 0xec }; /* push %rbp; mov %rsp,%rbp */
+
+	frame->cfa = 0;
+	frame->fp_saved = false;
+	if (at >= size)
+		return;
+	if (code[at] == 0xc3 || (size - at >= 4 && !memcmp(code + at, begin, 4)))
+		frame->cfa = 8;
+	if (at < 1 || size - at < 3 || memcmp(code + at - 1, begin, 4))
+		return;
+	frame->cfa = 16;
+	frame->fp_saved = true;
+}
+
+void hotspot_partial(const uint8_t *code, size_t size, size_t at, bool making,
+		     struct hotspot_frame *frame)
 {
 	struct begin b = { 0 };
-	int kind;
+	int left;
 
 	if (at >= size)
-		return HOTSPOT_NOTHING;
-	/* The first instruction may be the one at @at. */
-	kind = find_begin(code, size, exact ? at + 1 : at, &b);
-	if (kind != HOTSPOT_FRAME)
-		return kind;
-	if (b.record)
-		return HOTSPOT_RECORD;
-	ret->cfa = b.size + (b.pushes ? 16 : 8);
-	ret->fp_saved = true;
-	if (exact)
-		exact_frame(code, at, &b, ret);
-	else if (at < b.end)
-		return HOTSPOT_OTHER;
-	return HOTSPOT_FRAME;
-}
-
-bool hotspot_after_call(const uint8_t *code, size_t at)
-{
-	if (at >= 5 && code[at - 5] == 0xe8)
-		return true;
-	/* call *%reg, with and without a prefix; call *off(%reg). */
-	if (at >= 2 && code[at - 2] == 0xff && (code[at - 1] & 0xf8) == 0xd0)
-		return true;
-	return at >= 3 && code[at - 3] == 0xff && (code[at - 2] & 0x38) == 0x10;
+		return;
+	if (making) {
+		if (find_begin(code, size, &b))
+			partial_begin(&b, at, frame);
+		return;
+	}
+	left = behind_frame(code, at);
+	if (left < 0)
+		return;
+	frame->cfa = 8 + left;
+	frame->fp_saved = left == 8;
 }

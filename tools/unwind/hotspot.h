@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hotspot.h - frames of what HotSpot, the Java virtual machine, compiled for x86-64.
- *
- * Such code keeps no frame pointers, unless java is told so, and nothing describes it. But
- * each method begins in one of few ways, which say how large its frame is.
+ * hotspot.h - where a method that HotSpot, the Java virtual machine, compiled for x86-64
+ * makes its frame, and where it gives it back.
  */
 #ifndef TOOLS_UNWIND_HOTSPOT_H
 #define TOOLS_UNWIND_HOTSPOT_H
@@ -13,20 +11,6 @@
 #include <stdint.h>
 
 #define HOTSPOT_TAIL 16 /* bytes behind an address that are looked at */
-
-/**
- * enum hotspot_kind - what was found
- * @HOTSPOT_NOTHING: no method begins there: it may begin further in front.
- * @HOTSPOT_OTHER: it is no method.
- * @HOTSPOT_FRAME: one with a frame of fixed size.
- * @HOTSPOT_RECORD: one that keeps frame pointers, as those that call native code do.
- */
-enum hotspot_kind {
-	HOTSPOT_NOTHING,
-	HOTSPOT_OTHER,
-	HOTSPOT_FRAME,
-	HOTSPOT_RECORD,
-};
 
 /**
  * struct hotspot_frame - a frame
@@ -39,19 +23,23 @@ struct hotspot_frame {
 };
 
 /**
- * hotspot_find() - find the method of an address, and its frame there
- * @code: code around the address; anything may be in it.
+ * hotspot_partial() - how much of its frame a method has at a program counter
+ * @code: the method's code around it; anything may be in it.
  * @size: bytes of it.
- * @at: the address, from the start of @code.
- * @exact: a program counter: the frame may not be complete yet, or not any more.
- * @ret: receives the frame.
- *
- * Return: enum hotspot_kind.
+ * @at: the program counter, from the start of @code.
+ * @making: the frame is still being made, and the method begins at the start of @code.
+ * @frame: the frame when it is complete; changed if it is not.
  */
-int hotspot_find(const uint8_t *code, size_t size, size_t at, bool exact,
-		 struct hotspot_frame *ret);
+void hotspot_partial(const uint8_t *code, size_t size, size_t at, bool making,
+		     struct hotspot_frame *frame);
 
-/* Does a call end right before the address? */
-bool hotspot_after_call(const uint8_t *code, size_t at);
+/**
+ * hotspot_edge() - the frame of code that keeps frame pointers, where it has none
+ * @code: the code around the program counter; anything may be in it.
+ * @size: bytes of it.
+ * @at: the program counter, from the start of @code.
+ * @frame: receives it, where the frame record is not made yet or is gone; else its @cfa is 0.
+ */
+void hotspot_edge(const uint8_t *code, size_t size, size_t at, struct hotspot_frame *frame);
 
 #endif

@@ -2,40 +2,40 @@
 /*
  * jit.c - see jit.h.
  *
- * The code is read from the process. It may have been replaced since the sample was taken,
- * and is replaced now and then: what was found is looked for anew after a while.
+ * What is known is read from the process as it is now. The code may have been replaced since
+ * the sample was taken, and is replaced now and then: what was found is looked for anew
+ * after a while.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/shstk.h"
+#include "tools/unwind/codecache.h"
 #include "tools/unwind/hotspot.h"
 #include "tools/unwind/jit.h"
 
 #define KEPT 4096 /* addresses, a power of two */
 #define FRESH 1000000000 /* ns for which they are */
-#define NEAR 2048 /* bytes in front of an address that are read at first, */
-#define FAR 65536 /* and at most */
-#define BUDGET (1u << 20) /* bytes that are read for one stack */
+#define NEAR 512 /* bytes of code that are looked at in front of a program counter */
 
 /* What is known of an address. */
 struct known {
 	uint64_t pc;
 	uint64_t time;
 	bool exact;
-	bool after_call;
-	int kind;
-	struct hotspot_frame frame;
+	bool found; /* it is in a piece of code, */
+	struct hotspot_frame frame; /* with that frame; its @cfa is 0: not known */
 };
 
 struct jit {
 	pid_t pid;
 	const struct layout *layout;
-	size_t budget;
 	uint64_t time;
+	uint64_t next; /* the tables are not searched before; ns of CLOCK_MONOTONIC */
+	struct codecache *cache;
 	struct known known[KEPT];
-	uint8_t code[FAR + HOTSPOT_TAIL];
 };
 
 bool jit_is_known(const struct layout_map *map)
@@ -52,44 +52,89 @@ struct jit *jit_create(void)
 
 void jit_destroy(struct jit *jit)
 {
+	if (jit)
+		codecache_destroy(jit->cache);
 	free(jit);
+}
+
+static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const struct jit *jit = arg;
+
+	return layout_read(jit->layout, jit->pid, addr, buf, size);
+}
+
+/* In a process that begins they may not be there yet. */
+static void find_cache(struct jit *jit)
+{
+	const struct codecache_memory memory = { read_memory, jit };
+	const struct layout_map *map = layout_find_jit(jit->layout);
+	uint64_t variable = 0;
+	int fd;
+
+	if (!map || jit->time < jit->next)
+		return;
+	jit->next = jit->time + FRESH;
+	fd = layout_open(jit->layout, jit->pid, map);
+	if (fd < 0)
+		return;
+	variable = codecache_variable(fd, map->start, map->offset);
+	close(fd);
+	if (variable)
+		codecache_create(&memory, variable, &jit->cache);
 }
 
 void jit_begin(struct jit *jit, pid_t pid, const struct layout *layout)
 {
 	jit->pid = pid;
 	jit->layout = layout;
-	jit->budget = BUDGET;
 	jit->time = now_ns(CLOCK_MONOTONIC);
+	if (!jit->cache)
+		find_cache(jit);
 }
 
-/* Looks at no more than @reach bytes in front of the address. False: they can't be read. */
-static bool look(struct jit *jit, const struct layout_map *map, size_t reach, struct known *k)
+/* The frame at a program counter: not all of it may be there. */
+static int look_at(struct jit *jit, const struct codeblob *blob, uint64_t pc,
+		   struct hotspot_frame *ret)
 {
-	size_t before = k->pc - map->start < reach ? k->pc - map->start : reach;
-	size_t behind = map->end - k->pc < HOTSPOT_TAIL ? map->end - k->pc : HOTSPOT_TAIL;
-	size_t size = before + behind;
+	bool making = pc < blob->ready && blob->ready - blob->start < NEAR;
+	uint64_t start = pc - blob->start < NEAR ? blob->start : pc - NEAR;
+	uint64_t end = making ? blob->ready : pc;
+	uint8_t code[NEAR + HOTSPOT_TAIL];
 
-	if (size > jit->budget ||
-	    layout_read(jit->layout, jit->pid, k->pc - before, jit->code, size))
-		return false;
-	jit->budget -= size;
-	k->kind = hotspot_find(jit->code, size, before, k->exact, &k->frame);
-	k->after_call = hotspot_after_call(jit->code, before);
-	return true;
+	end = blob->end - end < HOTSPOT_TAIL ? blob->end : end + HOTSPOT_TAIL;
+	if (read_memory(jit, start, code, end - start))
+		return -EFAULT;
+	if (blob->frame)
+		hotspot_partial(code, end - start, pc - start, making, ret);
+	else
+		hotspot_edge(code, end - start, pc - start, ret);
+	return 0;
+}
+
+/* False: it can't be told, as the process can't be read. */
+static bool look(struct jit *jit, struct known *k)
+{
+	struct codeblob blob;
+	int err = jit->cache ? codecache_find(jit->cache, k->pc, &blob) : -ENODATA;
+
+	if (err)
+		return err == -ENOENT;
+	k->found = true;
+	k->frame.cfa = blob.bare && k->exact ? 8 : blob.frame;
+	k->frame.fp_saved = !blob.bare;
+	return !k->exact || blob.bare || !look_at(jit, &blob, k->pc, &k->frame);
 }
 
 static const struct known *find(struct jit *jit, uint64_t pc, bool exact)
 {
 	struct known *k = &jit->known[(pc ^ pc >> 12) % KEPT];
-	const struct layout_map *map = layout_find(jit->layout, pc);
 	struct known new = { .pc = pc, .exact = exact, .time = jit->time };
-	bool same = k->pc == pc && k->exact == exact;
+	bool same = k->time && k->pc == pc && k->exact == exact;
 
 	if (same && jit->time - k->time < FRESH)
 		return k;
-	if (map && look(jit, map, NEAR, &new) &&
-	    (new.kind != HOTSPOT_NOTHING || look(jit, map, FAR, &new))) {
+	if (look(jit, &new)) {
 		*k = new;
 		return k;
 	}
@@ -101,11 +146,11 @@ int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
 {
 	const struct known *k = find(arg, pc, exact);
 
-	if (!k)
+	if (!k || !k->found)
 		return -ENOENT;
 	if (!ret)
-		return k->after_call ? 0 : -ENOENT;
-	if (k->kind != HOTSPOT_FRAME)
+		return 0;
+	if (!k->frame.cfa)
 		return -ENOENT;
 	ret->cfa = k->frame.cfa;
 	ret->fp_saved = k->frame.fp_saved;

@@ -194,12 +194,19 @@ int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf
 	return files->read(files->arg, pid, addr, buf, size);
 }
 
-bool layout_has_jit(const struct layout *layout)
+int layout_open(const struct layout *layout, pid_t pid, const struct layout_map *map)
+{
+	const struct layout_files *files = layout->files;
+
+	return files->open(files->arg, pid, map);
+}
+
+const struct layout_map *layout_find_jit(const struct layout *layout)
 {
 	for (size_t i = 0; i < layout->nr; i++)
 		if (jit_is_known(&layout->maps[i]))
-			return true;
-	return false;
+			return &layout->maps[i];
+	return NULL;
 }
 
 int layout_arch(const struct layout *layout)

@@ -48,6 +48,7 @@ struct layout_map {
  *	another negative errno: it is taken as code that no file describes.
  * @read: reads memory of process @pid, all of it or nothing. Returns 0 or a negative errno.
  *	NULL: there is no process any more.
+ * @open: opens the file of a mapping. Returns a descriptor or a negative errno. NULL as @read.
  * @name: adds a mapping to those that addresses are named by. Returns 0 or -ENOMEM.
  */
 struct layout_files {
@@ -56,6 +57,7 @@ struct layout_files {
 	int (*add)(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map);
 	int (*name)(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *map);
 	int (*read)(void *arg, pid_t pid, uint64_t addr, void *buf, size_t size);
+	int (*open)(void *arg, pid_t pid, const struct layout_map *map);
 };
 
 struct layout;
@@ -93,8 +95,11 @@ bool layout_has(const struct layout *layout, uint64_t addr);
 /* Reads memory of process @pid, which has that layout. Returns 0 or a negative errno. */
 int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size);
 
-/* Does it make code of a kind that is known (jit.h)? */
-bool layout_has_jit(const struct layout *layout);
+/* Opens the file of one of its mappings. Returns a descriptor or a negative errno. */
+int layout_open(const struct layout *layout, pid_t pid, const struct layout_map *map);
+
+/* What makes code of a kind that is known (jit.h), until the layout changes; or NULL. */
+const struct layout_map *layout_find_jit(const struct layout *layout);
 
 /* enum shstk_arch of the program. */
 int layout_arch(const struct layout *layout);

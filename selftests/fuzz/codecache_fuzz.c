@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * codecache_fuzz.c - any bytes as the memory of a Java virtual machine: what is read ends, and
+ * what is found holds the address that was asked for.
+ *
+ * An input is mapped at BASE. One with an odd first byte has the table too, at its start. For
+ * the others there is a good table at TABLE, which says by the input's first bytes where
+ * members lie; so a search comes to the heaps and blocks.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/unwind/codecache.h"
+
+#define BASE 0x100000
+#define TABLE 0x1000
+#define MAX_READS 10000 /* bounds what one look-up may cost */
+
+#define MEMBERS(X)                             \
+	X("CodeCache", "_heaps", 1)            \
+	X("GrowableArrayBase", "_len", 0)      \
+	X("GrowableArray<int>", "_data", 0)    \
+	X("CodeHeap", "_memory", 0)            \
+	X("CodeHeap", "_segmap", 0)            \
+	X("CodeHeap", "_log2_segment_size", 0) \
+	X("VirtualSpace", "_low", 0)           \
+	X("VirtualSpace", "_high", 0)          \
+	X("CodeBlob", "_name", 0)              \
+	X("CodeBlob", "_size", 0)              \
+	X("CodeBlob", "_code_begin", 0)        \
+	X("CodeBlob", "_frame_size", 0)        \
+	X("CodeBlob", "_frame_complete_offset", 0)
+
+struct text {
+	char type[32], field[32];
+	uint64_t is_static;
+};
+
+#define TEXT(type, field, is_static) { type, field, is_static },
+static const struct text texts[] = { MEMBERS(TEXT) };
+
+#define NR (sizeof(texts) / sizeof(*texts))
+
+static struct {
+	uint64_t table;
+	uint64_t entries[NR + 1][6];
+	struct text texts[NR];
+	char kind[32];
+} good;
+
+struct input {
+	const uint8_t *bytes;
+	size_t size;
+	unsigned int reads;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void make_table(const struct input *in)
+{
+	uint64_t names = TABLE + offsetof(__typeof__(good), texts);
+
+	good.table = TABLE + offsetof(__typeof__(good), entries);
+	memcpy(good.texts, texts, sizeof(texts));
+	strcpy(good.kind, "u2");
+	for (size_t i = 0; i < NR; i++) {
+		uint64_t *e = good.entries[i], at = names + i * sizeof(struct text);
+
+		e[0] = at;
+		e[1] = at + sizeof(texts->type);
+		e[2] = i % 2 ? at : TABLE + offsetof(__typeof__(good), kind);
+		e[3] = texts[i].is_static;
+		e[4] = in->bytes[1 + i];
+		e[5] = BASE + in->bytes[1 + i];
+	}
+}
+
+static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	struct input *in = arg;
+
+	if (++in->reads > MAX_READS)
+		abort();
+	if (addr >= TABLE && addr - TABLE < sizeof(good) && size <= sizeof(good) - (addr - TABLE))
+		memcpy(buf, (const char *)&good + (addr - TABLE), size);
+	else if (addr >= BASE && addr - BASE < in->size && size <= in->size - (addr - BASE))
+		memcpy(buf, in->bytes + (addr - BASE), size);
+	else
+		return -EFAULT;
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = { data, size, 0 };
+	const struct codecache_memory memory = { read_memory, &in };
+	struct codecache *cache;
+	struct codeblob blob;
+
+	if (size < NR + 1)
+		return 0;
+	make_table(&in);
+	if (codecache_create(&memory, data[0] & 1 ? BASE : TABLE, &cache))
+		return 0;
+	for (uint64_t pc = BASE; pc < BASE + size; pc += 64) {
+		in.reads = 0;
+		if (!codecache_find(cache, pc, &blob) &&
+		    (pc < blob.start || pc >= blob.end || blob.ready < blob.start ||
+		     blob.ready >= blob.end || blob.frame % 8))
+			abort();
+	}
+	codecache_destroy(cache);
+	return 0;
+}
