@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-//go:build linux && gc && (amd64 || (arm64 && go1.21))
+//go:build linux && gc && cgo && (amd64 || (arm64 && go1.21))
 
 // Package cgotest has C code between Go functions, for tests.
 package cgotest
