@@ -7,6 +7,7 @@
  */
 #include "gorule.h"
 #include "goswitch.h"
+#include "guess.h"
 
 #define STACK_MAX (4ull << 30) /* bytes of a goroutine's stack, at most */
 #define TLS_WORDS 512 /* looked at for g, below the thread pointer */
@@ -446,6 +447,17 @@ static uint64_t noted_sp(const struct goframe *f, const struct gothread *t)
 	return 0;
 }
 
+/* Does the frame's caller, as noted, call the function that the frame is of? */
+static bool is_noted(const struct goframe *f, const struct gothread *t)
+{
+	uint64_t sp = noted_sp(f, t), pc;
+	struct gofunc func;
+
+	return sp && goswitch_word(f->v, sp, &pc) &&
+	       shstk_gopclntab_find(&f->mod->go, f->vaddr, &func) &&
+	       call_target(f->v, pc) == func.entry + f->mod->bias;
+}
+
 /* While the vdso runs, on g0, sp is in a register that C preserves. */
 static int step_vdso_call(const struct goframe *f, const struct gothread *t)
 {
@@ -519,4 +531,23 @@ int goswitch_step(const struct view *v, struct cursor *c, const struct module *m
 			return GOSWITCH_ORDINARY;
 	}
 	return steps[role](&f, &t);
+}
+
+void goswitch_confirm(const struct view *v, struct cursor *c)
+{
+	uint64_t pc = cursor_reg(c, REG_PC);
+	const struct module *mod = v->find(v->arg, pc - !c->exact);
+	struct goframe f = { .v = v, .c = c, .mod = mod };
+	struct gothread t;
+	struct gofunc func;
+
+	if (!mod || !mod->go.nfunc)
+		return;
+	f.vaddr = pc - mod->bias - !c->exact;
+	if (!shstk_gopclntab_find(&mod->go, f.vaddr, &func) ||
+	    gorule_role(&mod->go, &func) != GO_VDSO_CALL || !goswitch_thread(v, c, &t) ||
+	    !is_noted(&f, &t))
+		return;
+	c->mark &= ~SHSTK_MARK_GUESS;
+	c->guessed = false;
 }

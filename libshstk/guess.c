@@ -57,8 +57,7 @@ static bool code_covered(void *arg, uint64_t pc)
 	return module_rule(arg, pc, true) != RULE_NONE;
 }
 
-/* The target of the call in front of @ra; 0 if its code does not say. */
-static uint64_t call_target(const struct view *v, uint64_t ra)
+uint64_t call_target(const struct view *v, uint64_t ra)
 {
 	/* The length of a direct call. */
 	const size_t call = v->m->insn_align == 1 ? 5 : 4;

@@ -17,4 +17,7 @@ typedef int (*step_fn)(const struct view *v, struct cursor *c, uint8_t *mark);
  */
 int guess_caller(const struct view *v, struct cursor *c, struct module *mod, step_fn step);
 
+/* The target of the call in front of @ra; 0 if its code does not say. */
+uint64_t call_target(const struct view *v, uint64_t ra);
+
 #endif

@@ -242,6 +242,9 @@ int cursor_step(const struct view *v, struct cursor *c, uint8_t *mark)
 		err = mod->go.nfunc ? goswitch_step(v, c, mod) : GOSWITCH_ORDINARY;
 		return err == GOSWITCH_ORDINARY ? step_row(v, c, mod) : err;
 	default:
-		return guess_caller(v, c, mod, cursor_step);
+		err = guess_caller(v, c, mod, cursor_step);
+		if (!err)
+			goswitch_confirm(v, c);
+		return err;
 	}
 }

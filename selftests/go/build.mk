@@ -55,6 +55,13 @@ $(GO_B)/forms_test: selftests/go/forms_test.c $(B)/lib/asan/libshstk.a
 
 CHECK += $(GO_B)/forms_test
 
+$(GO_B)/switch_test: selftests/go/switch_test.c $(B)/lib/asan/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/asan/libshstk.a
+
+CHECK += $(GO_B)/switch_test
+
 # The package go/shstk: Go tells by itself what is to be built anew.
 selftests/go/package_test: | $(GO_B)/package
 
