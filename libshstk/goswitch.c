@@ -190,10 +190,50 @@ static int step_systemstack(const struct goframe *f, const struct gothread *t)
 	return sp ? leave_at(f, sp) : -SHSTK_END_BAD_STACK;
 }
 
+static bool is_inside(const struct goframe *f, uint64_t pc)
+{
+	uint64_t vaddr = pc - f->mod->bias;
+	struct gofunc func;
+
+	return shstk_gopclntab_find(&f->mod->go, f->vaddr, &func) && vaddr >= func.entry &&
+	       vaddr < func.end;
+}
+
+/*
+ * arm64: has a function without a frame, which never returns the usual way, called another
+ * one? That put its own address where its return address had been.
+ */
+static bool lost_link(const struct goframe *f)
+{
+	const struct machine *m = f->v->m;
+
+	return m->ra_in_reg && (!f->c->innermost || (cursor_knows(f->c, m->ra) &&
+						     is_inside(f, cursor_reg(f->c, m->ra) - 1)));
+}
+
+/* On the goroutine's stack, of which its description says already who goes on with it. */
+static int leave_as_saved(const struct goframe *f, const struct gothread *t)
+{
+	const struct machine *m = f->v->m;
+	struct cursor *c = f->c;
+	struct regs next = c->regs;
+	uint64_t pc;
+
+	if (saved_sp(f->v, t) != frame_sp(f) ||
+	    !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc) ||
+	    !is_after_call(f->v, pc) || is_inside(f, pc - 1))
+		return -SHSTK_END_BAD_STACK;
+	next.known &= 1ull << m->sp | 1ull << m->fp;
+	c->ra_elsewhere = true;
+	return cursor_leave(f->v, c, &next, pc);
+}
+
 /* What mcall calls never returns: its frame is the first one of g0. */
 static int step_mcall(const struct goframe *f, const struct gothread *t)
 {
-	return on_goroutine(t, frame_sp(f)) ? GOSWITCH_ORDINARY : STEP_COMPLETE;
+	if (!on_goroutine(t, frame_sp(f)))
+		return STEP_COMPLETE;
+	return lost_link(f) ? leave_as_saved(f, t) : GOSWITCH_ORDINARY;
 }
 
 /*
@@ -234,15 +274,28 @@ static int step_morestack(const struct goframe *f, const struct gothread *t)
 	return err;
 }
 
-/* Its last instructions have the goroutine's sp already. */
+/*
+ * Its last instructions have the goroutine's sp already. On arm64 nothing leads back to its
+ * caller before that, nor has the goroutine its return address back at once.
+ */
 static int step_gogo(const struct goframe *f, const struct gothread *t)
 {
-	uint64_t pc;
+	const unsigned int ra = f->v->m->ra;
+	const uint64_t link = cursor_reg(f->c, ra);
+	const bool lost = lost_link(f), knows = f->c->innermost && cursor_knows(f->c, ra);
+	uint64_t sp = frame_sp(f), pc;
+	int err;
 
-	if (!on_goroutine(t, frame_sp(f)) ||
-	    !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc))
+	if (!on_goroutine(t, sp))
+		sp = lost ? saved_sp(f->v, t) : 0;
+	if (!sp || !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc))
 		return GOSWITCH_ORDINARY;
-	return resume_at(f, pc, frame_sp(f));
+	err = resume_at(f, pc, sp);
+	if (!err && lost)
+		restore_link(f, t);
+	else if (!err && knows && f->v->m->ra_in_reg)
+		cursor_set(&f->c->regs, ra, link);
+	return err;
 }
 
 /* Where asmcgocall notes, in its frame on g0, where it came from: offsets from sp. */

@@ -253,4 +253,75 @@ TEST_F(arm64, the_vdso_is_called_on_g0_too)
 	EXPECT_EQ(self->info.guessed, 0);
 }
 
+/* main.park() has called runtime.mcall(), which notes where it comes from. */
+static void put_park(FIXTURE_DATA(arm64) * self, uint64_t saved_pc)
+{
+	begin_stack(self, G_STACK);
+	put_frame(self, PC(GOEXIT, 1));
+	put(MEMORY + G + SCHED_SP, self->sp);
+	put(MEMORY + G + SCHED_PC, saved_pc);
+}
+
+TEST_F(arm64, mcall_has_its_caller_still_where_it_lost_its_return_address)
+{
+	int n;
+
+	put_park(self, PC(PARK, 2));
+	n = trace(self, PC(SAVE_G, 0), PC(MCALL, 2), MEMORY + G0);
+	EXPECT_TRACE(n, PC(SAVE_G, 0), PC(MCALL, 2), PC(PARK, 2), PC(GOEXIT, 1));
+	n = trace(self, PC(MCALL, 2), PC(MCALL, 2), MEMORY + G0);
+	EXPECT_TRACE(n, PC(MCALL, 2), PC(PARK, 2), PC(GOEXIT, 1));
+	n = trace(self, PC(MCALL, 0), PC(PARK, 2), MEMORY + G);
+	EXPECT_TRACE(n, PC(MCALL, 0), PC(PARK, 2), PC(GOEXIT, 1));
+	EXPECT_EQ(self->info.guessed, 0);
+}
+
+TEST_F(arm64, mcall_is_left_by_what_is_noted_only_if_that_is_right)
+{
+	int n;
+
+	put_park(self, PC(MCALL, 2)); /* which would go round for ever */
+	n = trace(self, PC(MCALL, 2), PC(MCALL, 2), MEMORY + G0);
+	EXPECT_EQ(n, 1);
+	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
+	put_park(self, PC(PARK, 1)); /* behind no call */
+	n = trace(self, PC(MCALL, 2), PC(MCALL, 2), MEMORY + G0);
+	EXPECT_EQ(n, 1);
+	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
+	put_park(self, PC(PARK, 2));
+	put(MEMORY + G + SCHED_SP, self->sp - 8); /* of another time */
+	n = trace(self, PC(SAVE_G, 0), PC(MCALL, 2), MEMORY + G0);
+	EXPECT_EQ(n, 2);
+	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
+}
+
+TEST_F(arm64, gogo_goes_on_with_the_goroutine_once_its_return_address_is_lost)
+{
+	int n;
+
+	put_park(self, PC(PARK, 2));
+	begin_stack(self, G0_STACK);
+	put_frame(self, PC(SCHEDULE, 3));
+	n = trace(self, PC(SAVE_G, 0), PC(GOGO, 1), MEMORY + G);
+	EXPECT_TRACE(n, PC(SAVE_G, 0), PC(GOGO, 1), PC(PARK, 2), PC(GOEXIT, 1));
+	n = trace(self, PC(GOGO, 0), PC(EXECUTE, 2), MEMORY + G0);
+	EXPECT_EQ(self->pcs[1], PC(EXECUTE, 2));
+}
+
+/* It is to begin with a function, whose return address is in the register. */
+TEST_F(arm64, gogo_gives_the_goroutine_its_return_address_back)
+{
+	int n;
+
+	begin_stack(self, G_STACK);
+	put(MEMORY + G + SCHED_SP, self->sp);
+	put(MEMORY + G + SCHED_PC, PC(CLOCK, 0));
+	put(MEMORY + G + SCHED_LR, PC(GOEXIT, 1));
+	n = trace(self, PC(GOGO, 2), PC(GOGO, 1), MEMORY + G);
+	EXPECT_TRACE(n, PC(GOGO, 2), PC(CLOCK, 0), PC(GOEXIT, 1));
+	put(MEMORY + G + SCHED_LR, 0);
+	n = trace(self, PC(GOGO, 3), PC(GOEXIT, 1), MEMORY + G);
+	EXPECT_TRACE(n, PC(GOGO, 3), PC(CLOCK, 0), PC(GOEXIT, 1));
+}
+
 TEST_HARNESS_MAIN
