@@ -17,6 +17,7 @@
 /* Words of the stack in which the start of the program is looked for. */
 #define START_WORDS 32
 /* Bytes for arguments that do not fit into registers: 255 of Java's. */
+#define SLACK_MAX 64 /* bytes */
 #define ROOM_MAX 4096
 
 /* A call to where no code is: its caller's call just happened. */
@@ -361,23 +362,17 @@ static bool is_record(const struct view *v, const struct cursor *c)
 }
 
 /*
- * Somebody knows such code. What it returns to must be behind a call, as far as that
+ * Leaves a frame of that shape. What it returns to must be behind a call, as far as that
  * can be told: be described, or known too, or have a frame record.
  */
-static own_stack int guess_shape(const struct view *v, struct cursor *c)
+static int leave_shape(const struct view *v, struct cursor *c, uint32_t cfa, bool fp_saved)
 {
-	struct shstk_frame_shape shape = { .size = sizeof(shape) };
+	uint64_t rule = RULE_SP | RULE_CFA(cfa) | RULE_RA_SAVED | RULE_RA_AT(-8), ra;
 	struct cursor next = *c;
 	struct module *mod;
-	uint64_t rule, ra;
-	int err = v->shape(v->shape_arg, cursor_reg(c, REG_PC), c->exact, &shape);
+	int err;
 
-	if (err == -ENOENT)
-		return -SHSTK_END_NO_RULE;
-	if (err || shape.cfa < 8 || shape.cfa % 8 || shape.cfa >= RULE_CFA_MAX)
-		return -SHSTK_END_BAD_RULE;
-	rule = RULE_SP | RULE_CFA(shape.cfa) | RULE_RA_SAVED | RULE_RA_AT(-8);
-	if (shape.fp_saved)
+	if (fp_saved)
 		rule |= RULE_FP_SAVED | RULE_FP_AT(-16);
 	next.guessed = true;
 	err = cursor_step_rule(v, &next, rule);
@@ -391,6 +386,25 @@ static own_stack int guess_shape(const struct view *v, struct cursor *c)
 	*c = next;
 	cursor_guessed(c);
 	return 0;
+}
+
+/* Somebody knows such code. */
+static own_stack int guess_shape(const struct view *v, struct cursor *c)
+{
+	struct shstk_frame_shape shape = { .size = sizeof(shape) };
+	int err = v->shape(v->shape_arg, cursor_reg(c, REG_PC), c->exact, &shape);
+
+	if (err == -ENOENT)
+		return -SHSTK_END_NO_RULE;
+	if (err || shape.cfa < 8 || shape.cfa % 8 || shape.cfa >= RULE_CFA_MAX ||
+	    shape.slack > SLACK_MAX)
+		return -SHSTK_END_BAD_RULE;
+	for (uint32_t more = 0; more <= shape.slack; more += 8) {
+		err = leave_shape(v, c, shape.cfa + more, shape.fp_saved);
+		if (!err)
+			break;
+	}
+	return err;
 }
 
 /* Is this where the kernel starts the program, and nothing describes it? */

@@ -616,11 +616,14 @@ SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start, ui
  * @size: sizeof(struct shstk_frame_shape), set by the caller.
  * @cfa: bytes from the stack pointer to behind the return address.
  * @fp_saved: the caller's frame pointer lies below the return address.
+ * @slack: all may lie further out, by up to so many bytes (64 at most), as behind an alignment
+ *	of the stack pointer. The first place that has a return address is taken.
  */
 struct shstk_frame_shape {
 	uint32_t size;
 	uint32_t cfa;
 	uint32_t fp_saved;
+	uint32_t slack;
 };
 
 /**

@@ -124,6 +124,16 @@ static int parse_line(struct shstk_perfmap *map, const char *s, const char *end)
 	return name ? add(map, start, start + size, name) : -ENOMEM;
 }
 
+int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const char *name)
+{
+	size_t len = strnlen(name, NAME_MAX_LEN);
+
+	if (map->nr >= ENTRIES_MAX)
+		return 0;
+	name = shstk_pool_text(&map->pool, name, len);
+	return name ? add(map, start, end, name) : -ENOMEM;
+}
+
 int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size)
 {
 	const char *end = text + size, *stop;

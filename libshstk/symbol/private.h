@@ -259,6 +259,8 @@ struct shstk_perfmap *shstk_perfmap_create(void);
 void shstk_perfmap_destroy(struct shstk_perfmap *map);
 /* Take the lines of a file's text, newer than all before. Returns 0 or -ENOMEM. */
 int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size);
+/* Take one name, newer than all before. Returns 0 or -ENOMEM. */
+int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const char *name);
 int shstk_perfmap_read(struct shstk_perfmap *map, int fd);
 size_t shstk_perfmap_size(const struct shstk_perfmap *map);
 const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);

@@ -457,6 +457,17 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
 	return err ? err : (int)shstk_perfmap_size(*slot);
 }
 
+int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,
+			   const char *name)
+{
+	if (start >= end)
+		return -EINVAL;
+	if (!proc->extra)
+		proc->extra = shstk_perfmap_create();
+	proc->edition++;
+	return proc->extra ? shstk_perfmap_add(proc->extra, start, end, name) : -ENOMEM;
+}
+
 const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr)
 {
 	const struct shstk_perfmap_entry *entry = NULL;

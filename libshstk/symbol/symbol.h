@@ -296,6 +296,19 @@ int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t en
 int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path);
 
 /**
+ * shstk_symproc_add_made() - name one piece of code made at run time
+ * @proc: the view.
+ * @start: its first address.
+ * @end: first address behind it.
+ * @name: its name; copied. What the process's own perf-map file says comes first, what is
+ *	added later before what was added earlier.
+ *
+ * Return: 0, -EINVAL for a bad range, -ENOMEM.
+ */
+int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,
+			   const char *name);
+
+/**
  * shstk_symproc_find() - the mapping of an address, now
  * @proc: the view.
  * @pc: address. For a return address the byte before it is meant by callers

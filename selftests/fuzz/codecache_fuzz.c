@@ -15,22 +15,30 @@
 
 #define BASE 0x100000
 #define TABLE 0x1000
-#define MAX_READS 10000 /* bounds what one look-up may cost */
+#define MAX_READS 200000 /* bounds what one look-up, or reading the tables, may cost */
 
-#define MEMBERS(X)                             \
-	X("CodeCache", "_heaps", 1)            \
-	X("GrowableArrayBase", "_len", 0)      \
-	X("GrowableArray<int>", "_data", 0)    \
-	X("CodeHeap", "_memory", 0)            \
-	X("CodeHeap", "_segmap", 0)            \
-	X("CodeHeap", "_log2_segment_size", 0) \
-	X("VirtualSpace", "_low", 0)           \
-	X("VirtualSpace", "_high", 0)          \
-	X("CodeBlob", "_name", 0)              \
-	X("CodeBlob", "_size", 0)              \
-	X("CodeBlob", "_code_begin", 0)        \
-	X("CodeBlob", "_frame_size", 0)        \
-	X("CodeBlob", "_frame_complete_offset", 0)
+#define MEMBERS(X)                                 \
+	X("CodeCache", "_heaps", 1)                \
+	X("GrowableArrayBase", "_len", 0)          \
+	X("GrowableArray<int>", "_data", 0)        \
+	X("CodeHeap", "_memory", 0)                \
+	X("CodeHeap", "_segmap", 0)                \
+	X("CodeHeap", "_log2_segment_size", 0)     \
+	X("VirtualSpace", "_low", 0)               \
+	X("VirtualSpace", "_high", 0)              \
+	X("CodeBlob", "_name", 0)                  \
+	X("CodeBlob", "_size", 0)                  \
+	X("CodeBlob", "_code_begin", 0)            \
+	X("CodeBlob", "_frame_size", 0)            \
+	X("CodeBlob", "_frame_complete_offset", 0) \
+	X("nmethod", "_method", 0)                 \
+	X("Method", "_constMethod", 0)             \
+	X("ConstMethod", "_constants", 0)          \
+	X("ConstMethod", "_name_index", 0)         \
+	X("ConstantPool", "_pool_holder", 0)       \
+	X("Klass", "_name", 0)                     \
+	X("Symbol", "_length", 0)                  \
+	X("Symbol", "_body[0]", 0)
 
 struct text {
 	char type[32], field[32];
@@ -45,8 +53,10 @@ static const struct text texts[] = { MEMBERS(TEXT) };
 static struct {
 	uint64_t table;
 	uint64_t entries[NR + 1][6];
+	uint64_t types;
+	uint64_t type[2][5]; /* that of ConstantPool */
 	struct text texts[NR];
-	char kind[32];
+	char kind[32], pool[32], method[32];
 } good;
 
 struct input {
@@ -62,6 +72,11 @@ static void make_table(const struct input *in)
 	uint64_t names = TABLE + offsetof(__typeof__(good), texts);
 
 	good.table = TABLE + offsetof(__typeof__(good), entries);
+	good.types = TABLE + offsetof(__typeof__(good), type);
+	good.type[0][0] = TABLE + offsetof(__typeof__(good), pool);
+	good.type[0][4] = 64;
+	strcpy(good.pool, "ConstantPool");
+	strcpy(good.method, "nmethod");
 	memcpy(good.texts, texts, sizeof(texts));
 	strcpy(good.kind, "u2");
 	for (size_t i = 0; i < NR; i++) {
@@ -91,24 +106,42 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 	return 0;
 }
 
+static void look(struct codecache *cache, uint64_t pc)
+{
+	struct codeblob blob;
+	char name[48];
+
+	if (codecache_find(cache, pc, &blob))
+		return;
+	if (pc < blob.start || pc >= blob.end || blob.ready < blob.start ||
+	    blob.ready >= blob.end || blob.frame % 8)
+		abort();
+	if (codecache_name(cache, &blob, name, sizeof(name)) && strlen(name) >= sizeof(name))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size, 0 };
-	const struct codecache_memory memory = { read_memory, &in };
+	const struct vm_memory memory = { read_memory, &in };
+	struct vm_tables tables = {
+		.structs = TABLE,
+		.types = TABLE + offsetof(__typeof__(good), types),
+	};
 	struct codecache *cache;
-	struct codeblob blob;
+	struct vmstructs vm;
 
 	if (size < NR + 1)
 		return 0;
 	make_table(&in);
-	if (codecache_create(&memory, data[0] & 1 ? BASE : TABLE, &cache))
+	if (data[0] & 1)
+		tables = (struct vm_tables){ BASE, BASE + 8 };
+	if (vmstructs_read(&memory, &tables, &vm))
 		return 0;
-	for (uint64_t pc = BASE; pc < BASE + size; pc += 64) {
+	cache = codecache_create(&vm);
+	for (uint64_t pc = BASE; cache && pc < BASE + size; pc += 64) {
 		in.reads = 0;
-		if (!codecache_find(cache, pc, &blob) &&
-		    (pc < blob.start || pc >= blob.end || blob.ready < blob.start ||
-		     blob.ready >= blob.end || blob.frame % 8))
-			abort();
+		look(cache, pc);
 	}
 	codecache_destroy(cache);
 	return 0;

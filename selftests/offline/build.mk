@@ -85,7 +85,8 @@ $(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h
 $(FUZZ_B)/perfdata_fuzz: $(foreach f,data regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/unwind/hotspot.c tools/unwind/hotspot.h
-$(FUZZ_B)/codecache_fuzz: tools/unwind/codecache.c tools/unwind/codecache.h tools/elf/symbols.c
+$(FUZZ_B)/codecache_fuzz: tools/unwind/codecache.c tools/unwind/codecache.h \
+		tools/unwind/vmstructs.c tools/unwind/vmstructs.h tools/elf/symbols.c
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)

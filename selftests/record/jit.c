@@ -58,9 +58,9 @@ static void put_end(struct writer *w, uint32_t size)
 	put(w, "\x5d\xc3", 2);
 }
 
-static struct writer begin(void)
+static struct writer begin(const char *name)
 {
-	struct writer w = { jvm_add("nmethod", ROOM), 0 };
+	struct writer w = { jvm_add(name, ROOM), 0 };
 
 	if (!w.code)
 		abort();
@@ -70,9 +70,9 @@ static struct writer begin(void)
 }
 
 /* The one that works calls nothing. */
-static uint8_t *write_leaf(uint32_t size)
+static uint8_t *write_leaf(const char *name, uint32_t size)
 {
-	struct writer w = begin();
+	struct writer w = begin(name);
 
 	put_size(&w, 0xec, size, 1);
 	if (size == 8)
@@ -90,9 +90,9 @@ static uint8_t *write_leaf(uint32_t size)
 }
 
 /* @odd: the frame is made as no release does it. */
-static uint8_t *write_caller(uint32_t size, int odd, const uint8_t *callee)
+static uint8_t *write_caller(const char *name, uint32_t size, int odd, const uint8_t *callee)
 {
-	struct writer w = begin();
+	struct writer w = begin(name);
 
 	if (odd) {
 		/* push %rbp; lea -size(%rsp),%rsp */
@@ -137,10 +137,10 @@ int main(int argc, char **argv)
 	}
 	jvm_open(code, HEAP);
 	for (int i = 0; i < 2; i++) {
-		entry[i] = write_leaf(i ? 8 : 40);
-		entry[i] = write_caller(16, 0, entry[i]);
-		entry[i] = write_caller(1000, i, entry[i]);
-		entry[i] = write_caller(48, 0, entry[i]);
+		entry[i] = write_leaf("leaf", i ? 8 : 40);
+		entry[i] = write_caller("inner", 16, 0, entry[i]);
+		entry[i] = write_caller("middle", 1000, i, entry[i]);
+		entry[i] = write_caller("outer", 48, 0, entry[i]);
 	}
 	while (used() < end)
 		for (int i = 0; i < 2; i++)

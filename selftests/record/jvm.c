@@ -9,6 +9,7 @@
 
 #define SHIFT 6 /* bytes of a segment, as a power of two */
 #define SEGMENTS 1024
+#define METHODS 16
 #define BLOCK_HEAD 16
 #define EXPORT __attribute__((visibility("default")))
 
@@ -36,6 +37,35 @@ struct array {
 	struct heap **data;
 };
 
+struct symbol {
+	uint32_t unused;
+	uint16_t length;
+	char text[26];
+};
+
+struct class {
+	uint64_t unused[7];
+	struct symbol *name;
+};
+
+/* Behind it its entries lie. */
+struct pool {
+	uint64_t unused[2];
+	struct class *holder;
+	uint64_t more;
+};
+
+struct constant {
+	uint64_t unused;
+	uint16_t name;
+	struct pool *pool;
+};
+
+struct method {
+	uint64_t unused[4];
+	struct constant *constant;
+};
+
 struct blob {
 	int size;
 	int16_t ready;
@@ -43,11 +73,21 @@ struct blob {
 	uint64_t unused[5];
 	const char *name;
 	int frame;
+	struct method *method;
 };
 
 static struct heap heap, *list[1] = { &heap };
 static struct array heaps = { 1, 1, list }, *all = &heaps;
 static uint8_t segments[SEGMENTS];
+static struct symbol symbols[METHODS], class_name = { 0, 10, "tests/Made" };
+static struct class class = { { 0 }, &class_name };
+static struct {
+	struct pool pool;
+	struct symbol *entries[METHODS];
+} constants = { { { 0 }, &class, 0 }, { NULL } };
+static struct constant const_methods[METHODS];
+static struct method methods[METHODS];
+static size_t nr_methods;
 static size_t used;
 
 #define MEMBER(type, field, of, member, kind)                                     \
@@ -59,7 +99,14 @@ static const struct entry entries[] = {
 	{ "CodeCache", "_heaps", "GrowableArray<CodeHeap*>*", 1, 0, &all },
 	MEMBER("GrowableArrayBase", "_len", array, len, "int"),
 	MEMBER("GrowableArray<int>", "_data", array, data, "int*"),
-	MEMBER("Klass", "_name", blob, name, "Symbol*"),
+	MEMBER("Klass", "_name", class, name, "Symbol*"),
+	MEMBER("Symbol", "_length", symbol, length, "u2"),
+	MEMBER("Symbol", "_body[0]", symbol, text, "u1"),
+	MEMBER("ConstantPool", "_pool_holder", pool, holder, "InstanceKlass*"),
+	MEMBER("ConstMethod", "_constants", constant, pool, "ConstantPool*"),
+	MEMBER("ConstMethod", "_name_index", constant, name, "u2"),
+	MEMBER("Method", "_constMethod", method, constant, "ConstMethod*"),
+	MEMBER("nmethod", "_method", blob, method, "Method*"),
 	MEMBER("CodeHeap", "_memory", heap, memory, "VirtualSpace"),
 	MEMBER("CodeHeap", "_segmap", heap, segmap, "VirtualSpace"),
 	MEMBER("CodeHeap", "_log2_segment_size", heap, shift, "int"),
@@ -73,7 +120,21 @@ static const struct entry entries[] = {
 	{ NULL, NULL, NULL, 0, 0, NULL },
 };
 
+/* An entry of the other table: sizes of types. */
+struct type {
+	const char *name, *above;
+	int is[4];
+	uint64_t size;
+};
+
+static const struct type types[] = {
+	{ "Metadata", NULL, { 0 }, 8 },
+	{ "ConstantPool", "Metadata", { 0 }, sizeof(struct pool) },
+	{ NULL, NULL, { 0 }, 0 },
+};
+
 EXPORT const struct entry *gHotSpotVMStructs = entries;
+EXPORT const struct type *gHotSpotVMTypes = types;
 
 void jvm_open(uint8_t *code, size_t size)
 {
@@ -90,19 +151,34 @@ static void mark(size_t first, size_t nr)
 		segments[first + i] = i > 5 ? 5 : i;
 }
 
+static struct method *make_method(const char *name)
+{
+	size_t i = nr_methods++;
+
+	symbols[i].length = strlen(name);
+	memcpy(symbols[i].text, name, strlen(name));
+	constants.entries[i] = &symbols[i];
+	const_methods[i].name = i;
+	const_methods[i].pool = &constants.pool;
+	methods[i].constant = &const_methods[i];
+	return &methods[i];
+}
+
 uint8_t *jvm_add(const char *name, size_t room)
 {
 	size_t size = BLOCK_HEAD + sizeof(struct blob) + room, nr = (size >> SHIFT) + 1;
 	struct blob blob = {
 		.size = sizeof(blob) + room,
 		.code_offset = sizeof(blob),
-		.name = name,
+		.name = name ? "nmethod" : "StubRoutines",
 		.ready = -1,
 	};
 	uint8_t *at = heap.memory.low + (used << SHIFT) + BLOCK_HEAD;
 
-	if (used + nr > SEGMENTS || at + size > heap.memory.high)
+	if (used + nr > SEGMENTS || at + size > heap.memory.high || nr_methods == METHODS)
 		return NULL;
+	if (name)
+		blob.method = make_method(name);
 	memcpy(at, &blob, sizeof(blob));
 	mark(used, nr);
 	used += nr;

@@ -11,7 +11,7 @@ void jvm_open(uint8_t *code, size_t size);
 
 /**
  * jvm_add() - a piece of code
- * @name: its name.
+ * @name: the name of its method, of class "tests/Made"; or NULL: it is a stub.
  * @room: bytes for it.
  *
  * Return: where it goes, for jvm_describe(); NULL: the heap is full.

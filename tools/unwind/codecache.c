@@ -7,17 +7,12 @@
  * header, then a CodeBlob, which says where its instructions are.
  */
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/elf/symbols.h"
 #include "tools/unwind/codecache.h"
 
-#define MAX_ENTRIES 32768 /* of the table; there are some 3500 */
-#define CHUNK 64 /* of these, at once */
-#define NAME_MAX_LENGTH 32 /* of what is looked for, with the 0 */
 #define MAX_HEAPS 8 /* there are up to 3 */
 #define BLOB_HEAD 512 /* bytes in which the members of a CodeBlob lie */
 #define BLOCK_HEAD 16 /* sizeof(HeapBlock) where pointers have 64 bits */
@@ -27,65 +22,6 @@
 #define FRAME_MAX (1 << 20)
 #define WORD 8
 
-/* An entry of gHotSpotVMStructs, as all releases have it. */
-struct entry {
-	uint64_t type;
-	uint64_t field;
-	uint64_t kind; /* the name of the field's type */
-	uint32_t is_static;
-	uint32_t pad;
-	uint64_t offset;
-	uint64_t address;
-};
-
-/* What is needed of it. */
-enum field {
-	HEAPS,
-	ONLY_HEAP, /* before 9 */
-	LENGTH,
-	DATA,
-	MEMORY,
-	MAP,
-	SHIFT,
-	LOW,
-	HIGH,
-	NAME,
-	SIZE,
-	CODE_BEGIN, /* an address, */
-	CODE_OFFSET, /* or, before 9 and since 23, from the blob's own */
-	FRAME_SIZE,
-	FRAME_READY,
-	NR_FIELDS
-};
-
-static const struct {
-	const char *type;
-	const char *field;
-} names[NR_FIELDS] = {
-	[HEAPS] = { "CodeCache", "_heaps" },
-	[ONLY_HEAP] = { "CodeCache", "_heap" },
-	[LENGTH] = { "GrowableArrayBase", "_len" },
-	[DATA] = { "GrowableArray<int>", "_data" },
-	[MEMORY] = { "CodeHeap", "_memory" },
-	[MAP] = { "CodeHeap", "_segmap" },
-	[SHIFT] = { "CodeHeap", "_log2_segment_size" },
-	[LOW] = { "VirtualSpace", "_low" },
-	[HIGH] = { "VirtualSpace", "_high" },
-	[NAME] = { "CodeBlob", "_name" },
-	[SIZE] = { "CodeBlob", "_size" },
-	[CODE_BEGIN] = { "CodeBlob", "_code_begin" },
-	[CODE_OFFSET] = { "CodeBlob", "_code_offset" },
-	[FRAME_SIZE] = { "CodeBlob", "_frame_size" },
-	[FRAME_READY] = { "CodeBlob", "_frame_complete_offset" },
-};
-
-/* Where a member lies: from its structure's start, or by address if it is static. */
-struct place {
-	uint64_t at;
-	bool known;
-	bool is_short; /* an integer of 16 bits */
-};
-
 struct heap {
 	uint64_t low, high;
 	uint64_t map, map_end;
@@ -93,141 +29,18 @@ struct heap {
 };
 
 struct codecache {
-	struct codecache_memory memory;
-	struct place places[NR_FIELDS];
+	struct vmstructs vm;
 	struct heap heaps[MAX_HEAPS];
 	unsigned int nr;
 };
 
-static int read_at(const struct codecache *c, uint64_t addr, void *buf, size_t size)
-{
-	return c->memory.read(c->memory.arg, addr, buf, size);
-}
-
-static int read_member(const struct codecache *c, uint64_t object, enum field f, void *buf,
-		       size_t size)
-{
-	return read_at(c, object + c->places[f].at, buf, size);
-}
-
-/* Reads a name, as far as it may matter. Near the end of what is mapped less can be read. */
-static bool read_name(const struct codecache *c, uint64_t addr, char name[NAME_MAX_LENGTH])
-{
-	for (size_t n = NAME_MAX_LENGTH - 1; addr && n; n /= 2) {
-		memset(name, 0, NAME_MAX_LENGTH);
-		if (!read_at(c, addr, name, n))
-			return true;
-	}
-	return false;
-}
-
-/* ---- the table ---- */
-
-static bool is_short_type(const char *type)
-{
-	return !strcmp(type, "u2") || !strcmp(type, "int16_t") || !strcmp(type, "uint16_t") ||
-	       !strcmp(type, "short");
-}
-
-/* An entry of a type of which a field is needed. */
-static void take_entry(struct codecache *c, const char *type, const struct entry *e)
-{
-	char field[NAME_MAX_LENGTH], kind[NAME_MAX_LENGTH];
-
-	if (!read_name(c, e->field, field))
-		return;
-	for (int f = 0; f < NR_FIELDS; f++) {
-		struct place *p = &c->places[f];
-
-		if (strcmp(type, names[f].type) || strcmp(field, names[f].field))
-			continue;
-		p->known = true;
-		p->at = e->is_static ? e->address : e->offset;
-		p->is_short = read_name(c, e->kind, kind) && is_short_type(kind);
-	}
-}
-
-static bool is_needed(const char *type)
-{
-	for (int f = 0; f < NR_FIELDS; f++)
-		if (!strcmp(type, names[f].type))
-			return true;
-	return false;
-}
-
-/* Members of one type follow each other: its name is read once. */
-struct type_seen {
-	uint64_t addr;
-	bool needed;
-	char name[NAME_MAX_LENGTH];
-};
-
-/* Returns 1 at the table's end. */
-static int take_entries(struct codecache *c, const struct entry *e, size_t nr, struct type_seen *t)
-{
-	for (size_t i = 0; i < nr; i++) {
-		if (!e[i].type)
-			return 1;
-		if (e[i].type != t->addr) {
-			t->addr = e[i].type;
-			t->needed = read_name(c, t->addr, t->name) && is_needed(t->name);
-		}
-		if (t->needed)
-			take_entry(c, t->name, &e[i]);
-	}
-	return 0;
-}
-
-/* The table ends with an entry of zeros, and need not be as long as a chunk. */
-static int read_table(struct codecache *c, uint64_t table)
-{
-	struct entry chunk[CHUNK];
-	struct type_seen type = { 0 };
-	size_t nr = CHUNK;
-	int ret = 0;
-
-	for (size_t i = 0; i < MAX_ENTRIES && !ret; i += nr) {
-		ret = read_at(c, table + i * sizeof(*chunk), chunk, nr * sizeof(*chunk));
-		if (ret && nr > 1) {
-			nr = 1;
-			ret = read_at(c, table + i * sizeof(*chunk), chunk, sizeof(*chunk));
-		}
-		if (!ret)
-			ret = take_entries(c, chunk, nr, &type);
-	}
-	return ret < 0 ? ret : 0;
-}
-
-static bool is_complete(const struct codecache *c)
-{
-	const struct place *p = c->places;
-
-	for (int f = MEMORY; f < NR_FIELDS; f++)
-		if (!p[f].known && f != CODE_BEGIN && f != CODE_OFFSET)
-			return false;
-	return (p[CODE_BEGIN].known || p[CODE_OFFSET].known) &&
-	       (p[ONLY_HEAP].known || (p[HEAPS].known && p[LENGTH].known && p[DATA].known));
-}
-
-int codecache_create(const struct codecache_memory *memory, uint64_t table, struct codecache **ret)
+struct codecache *codecache_create(const struct vmstructs *vm)
 {
 	struct codecache *c = calloc(1, sizeof(*c));
-	int err;
 
-	if (!c)
-		return -ENOMEM;
-	c->memory = *memory;
-	err = read_at(c, table, &table, sizeof(table));
-	if (!err)
-		err = read_table(c, table);
-	if (!err && !is_complete(c))
-		err = -ENODATA;
-	if (err) {
-		codecache_destroy(c);
-		return err;
-	}
-	*ret = c;
-	return 0;
+	if (c)
+		c->vm = *vm;
+	return c;
 }
 
 void codecache_destroy(struct codecache *cache)
@@ -239,20 +52,20 @@ void codecache_destroy(struct codecache *cache)
 
 static int read_range(const struct codecache *c, uint64_t space, uint64_t *low, uint64_t *high)
 {
-	int err = read_member(c, space, LOW, low, WORD);
+	int err = vm_read_member(&c->vm, space, VM_SPACE_LOW, low, WORD);
 
-	return err ? err : read_member(c, space, HIGH, high, WORD);
+	return err ? err : vm_read_member(&c->vm, space, VM_SPACE_HIGH, high, WORD);
 }
 
 static int read_heap(const struct codecache *c, uint64_t addr, struct heap *h)
 {
 	uint32_t shift;
-	int err = read_range(c, addr + c->places[MEMORY].at, &h->low, &h->high);
+	int err = read_range(c, addr + c->vm.places[VM_HEAP_MEMORY].at, &h->low, &h->high);
 
 	if (!err)
-		err = read_range(c, addr + c->places[MAP].at, &h->map, &h->map_end);
+		err = read_range(c, addr + c->vm.places[VM_HEAP_MAP].at, &h->map, &h->map_end);
 	if (!err)
-		err = read_member(c, addr, SHIFT, &shift, sizeof(shift));
+		err = vm_read_member(&c->vm, addr, VM_HEAP_SHIFT, &shift, sizeof(shift));
 	if (err)
 		return err;
 	h->shift = shift;
@@ -267,18 +80,18 @@ static int read_heaps(struct codecache *c)
 	int err;
 
 	c->nr = 0;
-	if (c->places[HEAPS].known) {
-		err = read_at(c, c->places[HEAPS].at, &array, sizeof(array));
+	if (c->vm.places[VM_HEAPS].known) {
+		err = vm_read(&c->vm, c->vm.places[VM_HEAPS].at, &array, sizeof(array));
 		if (!err)
-			err = read_member(c, array, LENGTH, &nr, sizeof(nr));
+			err = vm_read_member(&c->vm, array, VM_ARRAY_LENGTH, &nr, sizeof(nr));
 		if (!err)
-			err = read_member(c, array, DATA, &data, sizeof(data));
+			err = vm_read_member(&c->vm, array, VM_ARRAY_DATA, &data, sizeof(data));
 		if (nr > MAX_HEAPS)
 			nr = MAX_HEAPS;
 		if (!err)
-			err = read_at(c, data, list, nr * sizeof(*list));
+			err = vm_read(&c->vm, data, list, nr * sizeof(*list));
 	} else {
-		err = read_at(c, c->places[ONLY_HEAP].at, list, sizeof(*list));
+		err = vm_read(&c->vm, c->vm.places[VM_ONLY_HEAP].at, list, sizeof(*list));
 	}
 	for (uint32_t i = 0; i < nr && !err; i++) {
 		err = read_heap(c, list[i], &c->heaps[i]);
@@ -305,7 +118,7 @@ static int find_block(const struct codecache *c, const struct heap *h, uint64_t 
 
 	for (int i = 0; i < MAX_HOPS && segment < h->map_end - h->map; i++) {
 		size_t n = segment + 1 < HOPS ? segment + 1 : HOPS, at = n - 1;
-		int err = read_at(c, h->map + segment - at, map, n);
+		int err = vm_read(&c->vm, h->map + segment - at, map, n);
 
 		if (err)
 			return err;
@@ -327,9 +140,9 @@ static int find_block(const struct codecache *c, const struct heap *h, uint64_t 
 }
 
 /* An integer of a CodeBlob. */
-static int64_t number(const struct codecache *c, const uint8_t *blob, enum field f)
+static int64_t number(const struct codecache *c, const uint8_t *blob, enum vm_member f)
 {
-	const struct place *p = &c->places[f];
+	const struct vm_place *p = &c->vm.places[f];
 	int16_t narrow;
 	int32_t wide;
 
@@ -338,11 +151,11 @@ static int64_t number(const struct codecache *c, const uint8_t *blob, enum field
 	return p->is_short ? narrow : wide;
 }
 
-static uint64_t word(const struct codecache *c, const uint8_t *blob, enum field f)
+static uint64_t word(const struct codecache *c, const uint8_t *blob, enum vm_member f)
 {
 	uint64_t ret;
 
-	memcpy(&ret, blob + c->places[f].at, sizeof(ret));
+	memcpy(&ret, blob + c->vm.places[f].at, sizeof(ret));
 	return ret;
 }
 
@@ -351,22 +164,31 @@ static size_t head_size(const struct codecache *c)
 {
 	uint64_t ret = 0;
 
-	for (int f = NAME; f < NR_FIELDS; f++) {
-		if (c->places[f].known && c->places[f].at > BLOB_HEAD - WORD)
+	for (int f = VM_BLOB_NAME; f < VM_NR_NEEDED; f++) {
+		if (c->vm.places[f].known && c->vm.places[f].at > BLOB_HEAD - WORD)
 			return 0;
-		if (c->places[f].known && c->places[f].at + WORD > ret)
-			ret = c->places[f].at + WORD;
+		if (c->vm.places[f].known && c->vm.places[f].at + WORD > ret)
+			ret = c->vm.places[f].at + WORD;
 	}
 	return ret;
 }
 
-/* Code that is jumped to between a caller and what it calls, and leaves the stack alone. */
-static bool is_bare(const struct codecache *c, uint64_t name)
+/* What is told by its name. */
+static void take_name(const struct codecache *c, uint64_t addr, struct codeblob *ret)
 {
-	char text[NAME_MAX_LENGTH];
+	char text[VM_TEXT];
 
-	return read_name(c, name, text) &&
-	       (!strcmp(text, "vtable chunks") || !strncmp(text, "I2C/C2I", 7));
+	ret->bare = ret->aligns = false;
+	ret->method = 0;
+	if (!vm_read_text(&c->vm, ret->name, text))
+		return;
+	/* Jumped to between a caller and what it calls; these leave the stack alone. */
+	ret->bare = !ret->frame && (!strcmp(text, "vtable chunks") || !strncmp(text, "I2C/C2I", 7));
+	ret->aligns = !strcmp(text, "ExceptionBlob");
+	if ((!strcmp(text, "nmethod") || !strcmp(text, "native nmethod")) &&
+	    c->vm.places[VM_COMPILED_METHOD].known &&
+	    vm_read_member(&c->vm, addr, VM_COMPILED_METHOD, &ret->method, WORD))
+		ret->method = 0;
 }
 
 static int read_blob(const struct codecache *c, uint64_t addr, struct codeblob *ret)
@@ -374,21 +196,22 @@ static int read_blob(const struct codecache *c, uint64_t addr, struct codeblob *
 	uint8_t blob[BLOB_HEAD];
 	size_t size = head_size(c);
 	int64_t frame, ready;
-	int err = size ? read_at(c, addr, blob, size) : -ENODATA;
+	int err = size ? vm_read(&c->vm, addr, blob, size) : -ENODATA;
 
 	if (err)
 		return err;
-	frame = number(c, blob, FRAME_SIZE);
-	ready = number(c, blob, FRAME_READY);
-	ret->start = c->places[CODE_BEGIN].known ? word(c, blob, CODE_BEGIN) :
-						   addr + number(c, blob, CODE_OFFSET);
-	ret->end = addr + number(c, blob, SIZE);
+	frame = number(c, blob, VM_BLOB_FRAME);
+	ready = number(c, blob, VM_BLOB_READY);
+	ret->start = c->vm.places[VM_BLOB_BEGIN].known ? word(c, blob, VM_BLOB_BEGIN) :
+							 addr + number(c, blob, VM_BLOB_OFFSET);
+	ret->end = addr + number(c, blob, VM_BLOB_SIZE);
 	if (ret->start < addr || ret->start >= ret->end || ret->end - addr > UINT32_MAX)
 		return -ENOENT;
 	ret->frame = frame >= 2 && frame < FRAME_MAX / WORD ? frame * WORD : 0;
 	ret->ready = ready >= 0 && ready < (int64_t)(ret->end - ret->start) ? ret->start + ready :
 									      ret->start;
-	ret->bare = !ret->frame && is_bare(c, word(c, blob, NAME));
+	ret->name = word(c, blob, VM_BLOB_NAME);
+	take_name(c, addr, ret);
 	return 0;
 }
 
@@ -412,48 +235,68 @@ int codecache_find(struct codecache *cache, uint64_t pc, struct codeblob *ret)
 	return err;
 }
 
-/* ---- the file ---- */
-
-static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
+bool codecache_has(const struct codecache *cache, uint64_t pc)
 {
-	uint64_t *value = arg;
-
-	(void)table;
-	if (sym->st_shndx == SHN_UNDEF || strcmp(name, "gHotSpotVMStructs"))
-		return 0;
-	*value = sym->st_value;
-	return 1;
+	return find_heap(cache, pc);
 }
 
-/* What is to be added to the file's own addresses where that part of it is mapped. */
-static bool find_bias(Elf *elf, uint64_t start, uint64_t offset, uint64_t *ret)
-{
-	size_t nr;
-	GElf_Phdr p;
+/* ---- names ---- */
 
-	if (elf_getphdrnum(elf, &nr))
+/* Appends a text of HotSpot's own, which counts its bytes. Returns how long all is then. */
+static size_t add_symbol(const struct vmstructs *vm, uint64_t symbol, char *buf, size_t size,
+			 size_t at)
+{
+	uint16_t length;
+
+	if (at + 1 >= size || vm_read_member(vm, symbol, VM_SYMBOL_LENGTH, &length, sizeof(length)))
+		return 0;
+	if (length > size - at - 1)
+		length = size - at - 1;
+	if (!length || vm_read_member(vm, symbol, VM_SYMBOL_TEXT, buf + at, length))
+		return 0;
+	for (size_t i = at; i < at + length; i++)
+		if (buf[i] == '/' || (unsigned char)buf[i] < ' ')
+			buf[i] = buf[i] == '/' ? '.' : '?';
+	buf[at + length] = '\0';
+	return at + length;
+}
+
+/* The method's name is an entry of its class's constants. */
+static bool method_name(const struct vmstructs *vm, uint64_t method, char *buf, size_t size)
+{
+	uint64_t constant, pool, holder, class, symbol;
+	uint16_t index;
+	size_t at;
+
+	for (int m = VM_METHOD_CONST; m < VM_NR; m++)
+		if (!vm->places[m].known)
+			return false;
+	if (!vm->pool_size || vm_read_member(vm, method, VM_METHOD_CONST, &constant, WORD) ||
+	    vm_read_member(vm, constant, VM_CONST_POOL, &pool, WORD) ||
+	    vm_read_member(vm, constant, VM_CONST_NAME, &index, sizeof(index)) ||
+	    vm_read_member(vm, pool, VM_POOL_HOLDER, &holder, WORD) ||
+	    vm_read_member(vm, holder, VM_CLASS_NAME, &class, WORD) ||
+	    vm_read(vm, pool + vm->pool_size + index * WORD, &symbol, WORD))
 		return false;
-	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &p); i++) {
-		if (p.p_type != PT_LOAD || !(p.p_flags & PF_X) || offset + 4096 <= p.p_offset ||
-		    offset >= p.p_offset + p.p_filesz)
-			continue;
-		*ret = start - (p.p_vaddr - p.p_offset + offset);
-		return true;
-	}
-	return false;
+	at = add_symbol(vm, class, buf, size, 0);
+	if (!at || at + 2 > size)
+		return false;
+	buf[at] = '.';
+	return add_symbol(vm, symbol, buf, size, at + 1);
 }
 
-uint64_t codecache_variable(int fd, uint64_t start, uint64_t offset)
+bool codecache_name(const struct codecache *cache, const struct codeblob *blob, char *buf,
+		    size_t size)
 {
-	Elf *elf;
-	uint64_t value = 0, bias, ret = 0;
+	char text[VM_TEXT];
 
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!elf)
-		return 0;
-	if (find_bias(elf, start, offset, &bias) && symbols_walk(elf, take_symbol, &value) > 0)
-		ret = value + bias;
-	elf_end(elf);
-	return ret;
+	if (blob->method)
+		return method_name(&cache->vm, blob->method, buf, size);
+	if (!vm_read_text(&cache->vm, blob->name, text) || !*text)
+		return false;
+	snprintf(buf, size, "[%s]", text);
+	for (; *buf; buf++)
+		if ((unsigned char)*buf < ' ')
+			*buf = '?';
+	return true;
 }

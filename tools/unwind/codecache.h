@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * codecache.h - what HotSpot, the Java virtual machine, has written down of the code that it
- * made: where each piece lies and how large its frame is. Read from outside.
- *
- * libjvm.so exports tables of its own data structures, for debuggers: the names of their
- * members and where these lie (gHotSpotVMStructs). So it does not matter which release it is.
+ * made: where each piece lies, how large its frame is, and its name. Read from outside.
  */
 #ifndef TOOLS_UNWIND_CODECACHE_H
 #define TOOLS_UNWIND_CODECACHE_H
@@ -13,15 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/**
- * struct codecache_memory - the process
- * @read: reads its memory, all of it or nothing. Returns 0 or a negative errno.
- * @arg: for @read.
- */
-struct codecache_memory {
-	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
-	void *arg;
-};
+#include "tools/unwind/vmstructs.h"
 
 /**
  * struct codeblob - a piece of code: a method, an adapter, the interpreter
@@ -30,6 +19,9 @@ struct codecache_memory {
  * @ready: behind the instruction that completes the frame.
  * @frame: bytes from the stack pointer to behind the return address. 0: its frames differ.
  * @bare: it has no frame at all.
+ * @aligns: it aligns the stack pointer before it calls.
+ * @method: what the process has of its method, by address; 0: it is none, and
+ * @name: the address of its name.
  */
 struct codeblob {
 	uint64_t start;
@@ -37,21 +29,20 @@ struct codeblob {
 	uint64_t ready;
 	uint32_t frame;
 	bool bare;
+	bool aligns;
+	uint64_t method;
+	uint64_t name;
 };
 
 struct codecache;
 
 /**
- * codecache_create() - find the tables
- * @memory: the process; copied, and asked from here on.
- * @table: address of its variable gHotSpotVMStructs.
- * @ret: receives what was found, for codecache_destroy().
+ * codecache_create() - begin with no heaps known
+ * @vm: where members lie; copied.
  *
- * The tables are what a process has in its memory, so anything: what is read is bounded.
- *
- * Return: 0; -ENODATA: not all that is needed is there; -ENOMEM; or what @memory says.
+ * Return: the cache, for codecache_destroy(); NULL when memory runs out.
  */
-int codecache_create(const struct codecache_memory *memory, uint64_t table, struct codecache **ret);
+struct codecache *codecache_create(const struct vmstructs *vm);
 void codecache_destroy(struct codecache *cache);
 
 /**
@@ -64,14 +55,20 @@ void codecache_destroy(struct codecache *cache);
  */
 int codecache_find(struct codecache *cache, uint64_t pc, struct codeblob *ret);
 
+/* Is the address in one of the heaps, as they were read last? */
+bool codecache_has(const struct codecache *cache, uint64_t pc);
+
 /**
- * codecache_variable() - where a process has gHotSpotVMStructs
- * @fd: the file libjvm.so.
- * @start: where a part of it is mapped that is code.
- * @offset: what offset of the file lies there.
+ * codecache_name() - the name of a piece of code
+ * @cache: the tables.
+ * @blob: the piece.
+ * @buf: receives the name: "java.lang.String.hashCode", or HotSpot's own of what is no method,
+ *	in brackets.
+ * @size: room there.
  *
- * Return: the address, or 0: the file has none.
+ * Return: it could be read.
  */
-uint64_t codecache_variable(int fd, uint64_t start, uint64_t offset);
+bool codecache_name(const struct codecache *cache, const struct codeblob *blob, char *buf,
+		    size_t size);
 
 #endif

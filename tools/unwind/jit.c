@@ -18,6 +18,7 @@
 
 #define KEPT 4096 /* addresses, a power of two */
 #define FRESH 1000000000 /* ns for which they are */
+#define NAMED 8192 /* pieces of code whose names were told, a power of two */
 #define NEAR 512 /* bytes of code that are looked at in front of a program counter */
 
 /* What is known of an address. */
@@ -26,7 +27,15 @@ struct known {
 	uint64_t time;
 	bool exact;
 	bool found; /* it is in a piece of code, */
+	bool aligns;
 	struct hotspot_frame frame; /* with that frame; its @cfa is 0: not known */
+};
+
+/* A name that was told: of an address, or of all of a piece of code. */
+struct named {
+	uint64_t pc;
+	uint64_t time;
+	uint64_t method;
 };
 
 struct jit {
@@ -36,6 +45,8 @@ struct jit {
 	uint64_t next; /* the tables are not searched before; ns of CLOCK_MONOTONIC */
 	struct codecache *cache;
 	struct known known[KEPT];
+	struct named addresses[KEPT];
+	struct named pieces[NAMED];
 };
 
 bool jit_is_known(const struct layout_map *map)
@@ -67,9 +78,11 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 /* In a process that begins they may not be there yet. */
 static void find_cache(struct jit *jit)
 {
-	const struct codecache_memory memory = { read_memory, jit };
+	const struct vm_memory memory = { read_memory, jit };
 	const struct layout_map *map = layout_find_jit(jit->layout);
-	uint64_t variable = 0;
+	struct vm_tables tables;
+	struct vmstructs vm;
+	bool found;
 	int fd;
 
 	if (!map || jit->time < jit->next)
@@ -78,10 +91,10 @@ static void find_cache(struct jit *jit)
 	fd = layout_open(jit->layout, jit->pid, map);
 	if (fd < 0)
 		return;
-	variable = codecache_variable(fd, map->start, map->offset);
+	found = vm_tables_find(fd, map->start, map->offset, &tables);
 	close(fd);
-	if (variable)
-		codecache_create(&memory, variable, &jit->cache);
+	if (found && !vmstructs_read(&memory, &tables, &vm))
+		jit->cache = codecache_create(&vm);
 }
 
 void jit_begin(struct jit *jit, pid_t pid, const struct layout *layout)
@@ -123,6 +136,7 @@ static bool look(struct jit *jit, struct known *k)
 	k->found = true;
 	k->frame.cfa = blob.bare && k->exact ? 8 : blob.frame;
 	k->frame.fp_saved = !blob.bare;
+	k->aligns = blob.aligns && !k->exact;
 	return !k->exact || blob.bare || !look_at(jit, &blob, k->pc, &k->frame);
 }
 
@@ -154,5 +168,28 @@ int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
 		return -ENOENT;
 	ret->cfa = k->frame.cfa;
 	ret->fp_saved = k->frame.fp_saved;
+	ret->slack = k->aligns ? 8 : 0;
 	return 0;
+}
+
+bool jit_name(struct jit *jit, uint64_t pc, struct jit_code *ret)
+{
+	struct named *address = &jit->addresses[(pc ^ pc >> 12) % KEPT], *piece;
+	struct codeblob blob;
+
+	if (!jit->cache || !codecache_has(jit->cache, pc) ||
+	    (address->pc == pc && jit->time - address->time < FRESH))
+		return false;
+	*address = (struct named){ pc, jit->time, 0 };
+	if (codecache_find(jit->cache, pc, &blob))
+		return false;
+	piece = &jit->pieces[(blob.start >> 5 ^ blob.start >> 18) % NAMED];
+	if (piece->pc == blob.start && piece->method == blob.method)
+		return false;
+	if (!codecache_name(jit->cache, &blob, ret->name, sizeof(ret->name)))
+		return false;
+	*piece = (struct named){ blob.start, jit->time, blob.method };
+	ret->start = blob.start;
+	ret->end = blob.end;
+	return true;
 }

@@ -209,6 +209,11 @@ const struct layout_map *layout_find_jit(const struct layout *layout)
 	return NULL;
 }
 
+bool layout_name_made(const struct layout *layout, uint64_t pc, struct jit_code *ret)
+{
+	return layout->jit && jit_name(layout->jit, pc, ret);
+}
+
 int layout_arch(const struct layout *layout)
 {
 	return layout->files->arch;

@@ -101,6 +101,11 @@ int layout_open(const struct layout *layout, pid_t pid, const struct layout_map 
 /* What makes code of a kind that is known (jit.h), until the layout changes; or NULL. */
 const struct layout_map *layout_find_jit(const struct layout *layout);
 
+struct jit_code;
+
+/* As jit_name(), of an address of the stack that was unwound last. */
+bool layout_name_made(const struct layout *layout, uint64_t pc, struct jit_code *ret);
+
 /* enum shstk_arch of the program. */
 int layout_arch(const struct layout *layout);
 

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* vmstructs.c - see vmstructs.h. */
+#include <errno.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <string.h>
+
+#include "tools/elf/symbols.h"
+#include "tools/unwind/vmstructs.h"
+
+#define MAX_ENTRIES 32768 /* of a table; there are some 3500 */
+#define CHUNK 64 /* of these, at once */
+
+/* An entry of gHotSpotVMStructs, as all releases have it. */
+struct entry {
+	uint64_t type;
+	uint64_t field;
+	uint64_t kind; /* the name of the field's type */
+	uint32_t is_static;
+	uint32_t pad;
+	uint64_t offset;
+	uint64_t address;
+};
+
+/* What is needed of them. */
+static const struct {
+	const char *type;
+	const char *field;
+	enum vm_member member;
+} names[] = {
+	{ "CodeCache", "_heaps", VM_HEAPS },
+	{ "CodeCache", "_heap", VM_ONLY_HEAP },
+	{ "GrowableArrayBase", "_len", VM_ARRAY_LENGTH },
+	{ "GrowableArray<int>", "_data", VM_ARRAY_DATA },
+	{ "CodeHeap", "_memory", VM_HEAP_MEMORY },
+	{ "CodeHeap", "_segmap", VM_HEAP_MAP },
+	{ "CodeHeap", "_log2_segment_size", VM_HEAP_SHIFT },
+	{ "VirtualSpace", "_low", VM_SPACE_LOW },
+	{ "VirtualSpace", "_high", VM_SPACE_HIGH },
+	{ "CodeBlob", "_name", VM_BLOB_NAME },
+	{ "CodeBlob", "_size", VM_BLOB_SIZE },
+	{ "CodeBlob", "_code_begin", VM_BLOB_BEGIN },
+	{ "CodeBlob", "_code_offset", VM_BLOB_OFFSET },
+	{ "CodeBlob", "_frame_size", VM_BLOB_FRAME },
+	{ "CodeBlob", "_frame_complete_offset", VM_BLOB_READY },
+	{ "nmethod", "_method", VM_COMPILED_METHOD },
+	{ "CompiledMethod", "_method", VM_COMPILED_METHOD }, /* 10 to 22 */
+	{ "Method", "_constMethod", VM_METHOD_CONST },
+	{ "ConstMethod", "_constants", VM_CONST_POOL },
+	{ "ConstMethod", "_name_index", VM_CONST_NAME },
+	{ "ConstantPool", "_pool_holder", VM_POOL_HOLDER },
+	{ "Klass", "_name", VM_CLASS_NAME },
+	{ "Symbol", "_length", VM_SYMBOL_LENGTH },
+	{ "Symbol", "_body[0]", VM_SYMBOL_TEXT },
+};
+
+#define NR_NAMES (sizeof(names) / sizeof(*names))
+
+int vm_read(const struct vmstructs *vm, uint64_t addr, void *buf, size_t size)
+{
+	return vm->memory.read(vm->memory.arg, addr, buf, size);
+}
+
+int vm_read_member(const struct vmstructs *vm, uint64_t object, enum vm_member member, void *buf,
+		   size_t size)
+{
+	return vm_read(vm, object + vm->places[member].at, buf, size);
+}
+
+/* Near the end of what is mapped less can be read. */
+bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT])
+{
+	for (size_t n = VM_TEXT - 1; addr && n; n /= 2) {
+		memset(text, 0, VM_TEXT);
+		if (!vm_read(vm, addr, text, n))
+			return true;
+	}
+	return false;
+}
+
+/* ---- members ---- */
+
+static bool is_short_type(const char *type)
+{
+	return !strcmp(type, "u2") || !strcmp(type, "int16_t") || !strcmp(type, "uint16_t") ||
+	       !strcmp(type, "short") || !strcmp(type, "unsigned short");
+}
+
+/* A member of a type of which some are needed. */
+static void take_member(struct vmstructs *vm, const char *type, const struct entry *e)
+{
+	char field[VM_TEXT], kind[VM_TEXT];
+
+	if (!vm_read_text(vm, e->field, field))
+		return;
+	for (size_t i = 0; i < NR_NAMES; i++) {
+		struct vm_place *p = &vm->places[names[i].member];
+
+		if (strcmp(type, names[i].type) || strcmp(field, names[i].field))
+			continue;
+		p->known = true;
+		p->at = e->is_static ? e->address : e->offset;
+		p->is_short = vm_read_text(vm, e->kind, kind) && is_short_type(kind);
+	}
+}
+
+static bool is_needed(const char *type)
+{
+	for (size_t i = 0; i < NR_NAMES; i++)
+		if (!strcmp(type, names[i].type))
+			return true;
+	return false;
+}
+
+/* Members of one type follow each other: its name is read once. */
+struct type_seen {
+	uint64_t addr;
+	bool needed;
+	char name[VM_TEXT];
+};
+
+static void take_entry(struct vmstructs *vm, const struct entry *e, struct type_seen *seen)
+{
+	if (e->type != seen->addr) {
+		seen->addr = e->type;
+		seen->needed = vm_read_text(vm, e->type, seen->name) && is_needed(seen->name);
+	}
+	if (seen->needed)
+		take_member(vm, seen->name, e);
+}
+
+/* The table ends with an entry of zeros. It is read by chunks while these can be read. */
+static int read_members(struct vmstructs *vm, uint64_t table)
+{
+	struct entry chunk[CHUNK];
+	struct type_seen seen = { 0 };
+	size_t nr = CHUNK;
+
+	for (size_t i = 0; i < MAX_ENTRIES; i += nr) {
+		uint64_t addr = table + i * sizeof(*chunk);
+		int err = vm_read(vm, addr, chunk, nr * sizeof(*chunk));
+
+		if (err && nr > 1) {
+			nr = 1;
+			err = vm_read(vm, addr, chunk, sizeof(*chunk));
+		}
+		if (err)
+			return err;
+		for (size_t k = 0; k < nr; k++) {
+			if (!chunk[k].type)
+				return 0;
+			take_entry(vm, &chunk[k], &seen);
+		}
+	}
+	return 0;
+}
+
+static bool is_complete(const struct vm_place *p)
+{
+	for (int m = VM_HEAP_MEMORY; m < VM_NR_NEEDED; m++)
+		if (!p[m].known && m != VM_BLOB_BEGIN && m != VM_BLOB_OFFSET)
+			return false;
+	return (p[VM_BLOB_BEGIN].known || p[VM_BLOB_OFFSET].known) &&
+	       (p[VM_ONLY_HEAP].known ||
+		(p[VM_HEAPS].known && p[VM_ARRAY_LENGTH].known && p[VM_ARRAY_DATA].known));
+}
+
+/* ---- types ---- */
+
+/* An entry of gHotSpotVMTypes, as all releases have it. */
+struct type {
+	uint64_t name;
+	uint64_t above;
+	uint32_t is[4];
+	uint64_t size;
+};
+
+static void find_pool_size(struct vmstructs *vm, uint64_t table)
+{
+	struct type type;
+	char name[VM_TEXT];
+
+	for (size_t i = 0; i < MAX_ENTRIES && !vm->pool_size; i++) {
+		if (vm_read(vm, table + i * sizeof(type), &type, sizeof(type)) || !type.name)
+			return;
+		if (vm_read_text(vm, type.name, name) && !strcmp(name, "ConstantPool"))
+			vm->pool_size = type.size;
+	}
+}
+
+int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *tables,
+		   struct vmstructs *ret)
+{
+	uint64_t table;
+	int err;
+
+	*ret = (struct vmstructs){ .memory = *memory };
+	err = vm_read(ret, tables->structs, &table, sizeof(table));
+	if (!err)
+		err = read_members(ret, table);
+	if (!err && !is_complete(ret->places))
+		err = -ENODATA;
+	if (!err && tables->types && !vm_read(ret, tables->types, &table, sizeof(table)))
+		find_pool_size(ret, table);
+	return err;
+}
+
+/* ---- the file ---- */
+
+static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
+{
+	struct vm_tables *t = arg;
+
+	(void)table;
+	if (sym->st_shndx == SHN_UNDEF)
+		return 0;
+	if (!strcmp(name, "gHotSpotVMStructs"))
+		t->structs = sym->st_value;
+	else if (!strcmp(name, "gHotSpotVMTypes"))
+		t->types = sym->st_value;
+	return t->structs && t->types;
+}
+
+/* What is to be added to the file's own addresses where that part of it is mapped. */
+static bool find_bias(Elf *elf, uint64_t start, uint64_t offset, uint64_t *ret)
+{
+	size_t nr;
+	GElf_Phdr p;
+
+	if (elf_getphdrnum(elf, &nr))
+		return false;
+	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &p); i++) {
+		if (p.p_type != PT_LOAD || !(p.p_flags & PF_X) || offset + 4096 <= p.p_offset ||
+		    offset >= p.p_offset + p.p_filesz)
+			continue;
+		*ret = start - (p.p_vaddr - p.p_offset + offset);
+		return true;
+	}
+	return false;
+}
+
+bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *ret)
+{
+	uint64_t bias = 0;
+	Elf *elf;
+
+	*ret = (struct vm_tables){ 0 };
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!elf)
+		return false;
+	if (find_bias(elf, start, offset, &bias))
+		symbols_walk(elf, take_symbol, ret);
+	elf_end(elf);
+	if (ret->structs)
+		ret->structs += bias;
+	if (ret->types)
+		ret->types += bias;
+	return ret->structs;
+}
