@@ -71,7 +71,7 @@ void module_free(struct module *m);
  */
 bool module_has(const struct module *m, uint64_t pc);
 
-/* Is @a between the segments of @b? */
+/* Is @a between the segments of @b, or is it of no file and over none of its code? */
 bool module_between(const struct module *a, const struct module *b);
 
 /*
