@@ -115,6 +115,8 @@ static struct insn x86_wide(const uint8_t *p)
 		return (struct insn){ p[2] == 0xec ? GROW : SHRINK, 4, 1, 0 };
 	if (p[1] == 0x83 && p[2] == 0x3d) /* cmpq $, (rip) */
 		return plain(8);
+	if (p[1] == 0x3d) /* cmp $, %rax */
+		return plain(6);
 	if ((p[1] == 0x8b || p[1] == 0x8d) && by_rip && from != 4 && from != 5)
 		return plain(7);
 	if (p[1] == 0x89 && p[2] == 0xe5) /* mov %rsp, %rbp */
@@ -127,6 +129,8 @@ static struct insn x86_wide(const uint8_t *p)
 		return (struct insn){ 0 };
 	if (p[1] == 0x89 || p[1] == 0x29 || p[1] == 0x01 || p[1] == 0xd1)
 		return plain(3);
+	if (p[1] == 0x81) /* with a number */
+		return plain(7);
 	return p[1] == 0xc1 ? plain(4) : (struct insn){ 0 };
 }
 
@@ -159,6 +163,11 @@ static struct insn x86_insn(const uint8_t *p, uint64_t at)
 	case 0x80:
 	case 0xc6: /* cmpb and movb $, (rip) */
 		return p[1] == (p[0] == 0x80 ? 0x3d : 0x05) ? plain(7) : (struct insn){ 0 };
+	case 0xb8:
+	case 0xb9:
+	case 0xbe:
+	case 0xbf: /* mov $, register: addresses, where programs have fixed ones */
+		return plain(5);
 	case 0xc3:
 		return (struct insn){ LEAVE, 1, 0, 0 };
 	case 0xe8:
