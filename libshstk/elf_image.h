@@ -12,6 +12,9 @@
 
 #define IMAGE_LOADS 16
 
+/* Bytes of an entry point's first instruction, which may be described as any function's. */
+#define IMAGE_ENTRY_INSN 4
+
 /* Bytes of a section, and where they are mapped (virtual address in the file's
  * own numbering).
  */

@@ -11,9 +11,6 @@
 #include "module.h"
 #include "sys.h"
 
-/* Bytes of the first instruction of an entry point that is described as any function. */
-#define ENTRY_INSN 4
-
 static struct module *module_alloc(void)
 {
 	struct module *m =
@@ -343,7 +340,7 @@ static bool is_behind_sigtramp(const struct module *m, uint64_t pc)
 static bool is_entry(struct module *m, uint64_t vaddr)
 {
 	return m->img.entry && vaddr == m->img.entry &&
-	       table_rule(&m->eh, vaddr + ENTRY_INSN) == RULE_END;
+	       table_rule(&m->eh, vaddr + IMAGE_ENTRY_INSN) == RULE_END;
 }
 
 uint64_t module_rule(struct module *m, uint64_t pc, bool exact)

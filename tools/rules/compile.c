@@ -22,8 +22,6 @@
 
 /* A function whose frame is the outermost, and that nothing describes, is no longer. */
 #define ENTRY_BYTES 128
-/* Nor is its first instruction. */
-#define ENTRY_INSN 4
 
 /* More than any file has: LLVM has two millions. Bounds the memory that a hostile one takes. */
 #define MAX_ROWS (1u << 24)
@@ -560,7 +558,7 @@ static void add_start_files(struct rows *rows)
 static bool ends_behind(const struct rows *rows, size_t i)
 {
 	return i < rows->n && rows->v[i].rule == SHSTK_RULE_END &&
-	       rows->v[i].at - rows->v[i - 1].at <= ENTRY_INSN;
+	       rows->v[i].at - rows->v[i - 1].at <= IMAGE_ENTRY_INSN;
 }
 
 /*
