@@ -58,9 +58,9 @@ static void put_end(struct writer *w, uint32_t size)
 	put(w, "\x5d\xc3", 2);
 }
 
-static struct writer begin(const char *name)
+static struct writer begin(const char *name, const char *method)
 {
-	struct writer w = { jvm_add(name, ROOM), 0 };
+	struct writer w = { jvm_add(name, method, ROOM), 0 };
 
 	if (!w.code)
 		abort();
@@ -72,7 +72,7 @@ static struct writer begin(const char *name)
 /* The one that works calls nothing. */
 static uint8_t *write_leaf(const char *name, uint32_t size)
 {
-	struct writer w = begin(name);
+	struct writer w = begin("nmethod", name);
 
 	put_size(&w, 0xec, size, 1);
 	if (size == 8)
@@ -92,7 +92,7 @@ static uint8_t *write_leaf(const char *name, uint32_t size)
 /* @odd: the frame is made as no release does it. */
 static uint8_t *write_caller(const char *name, uint32_t size, int odd, const uint8_t *callee)
 {
-	struct writer w = begin(name);
+	struct writer w = begin("nmethod", name);
 
 	if (odd) {
 		/* push %rbp; lea -size(%rsp),%rsp */
@@ -107,6 +107,21 @@ static uint8_t *write_caller(const char *name, uint32_t size, int odd, const uin
 	put(&w, "\xe8", 1);
 	put32(&w, callee - (w.code + w.at + 4));
 	put_end(&w, size);
+	return w.code;
+}
+
+/* What is between its frame and the call is not always as large: sp is made a multiple of 16. */
+static uint8_t *write_aligner(const uint8_t *callee)
+{
+	struct writer w = begin("ExceptionBlob", NULL);
+
+	/* push %rbp; push %r12; sub $16,%rsp; mov %rsp,%r12; and $-16,%rsp */
+	put(&w, "\x55\x41\x54\x48\x83\xec\x10\x49\x89\xe4\x48\x83\xe4\xf0", 14);
+	jvm_describe(w.code, 5, 0);
+	put(&w, "\xe8", 1);
+	put32(&w, callee - (w.code + w.at + 4));
+	/* mov %r12,%rsp; add $16,%rsp; pop %r12; pop %rbp; ret */
+	put(&w, "\x4c\x89\xe4\x48\x83\xc4\x10\x41\x5c\x5d\xc3", 11);
 	return w.code;
 }
 
@@ -141,6 +156,7 @@ int main(int argc, char **argv)
 		entry[i] = write_caller("inner", 16, 0, entry[i]);
 		entry[i] = write_caller("middle", 1000, i, entry[i]);
 		entry[i] = write_caller("outer", 48, 0, entry[i]);
+		entry[i] = write_aligner(entry[i]);
 	}
 	while (used() < end)
 		for (int i = 0; i < 2; i++)

@@ -164,21 +164,21 @@ static struct method *make_method(const char *name)
 	return &methods[i];
 }
 
-uint8_t *jvm_add(const char *name, size_t room)
+uint8_t *jvm_add(const char *name, const char *method, size_t room)
 {
 	size_t size = BLOCK_HEAD + sizeof(struct blob) + room, nr = (size >> SHIFT) + 1;
 	struct blob blob = {
 		.size = sizeof(blob) + room,
 		.code_offset = sizeof(blob),
-		.name = name ? "nmethod" : "StubRoutines",
+		.name = name,
 		.ready = -1,
 	};
 	uint8_t *at = heap.memory.low + (used << SHIFT) + BLOCK_HEAD;
 
 	if (used + nr > SEGMENTS || at + size > heap.memory.high || nr_methods == METHODS)
 		return NULL;
-	if (name)
-		blob.method = make_method(name);
+	if (method)
+		blob.method = make_method(method);
 	memcpy(at, &blob, sizeof(blob));
 	mark(used, nr);
 	used += nr;

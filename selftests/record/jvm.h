@@ -11,12 +11,13 @@ void jvm_open(uint8_t *code, size_t size);
 
 /**
  * jvm_add() - a piece of code
- * @name: the name of its method, of class "tests/Made"; or NULL: it is a stub.
+ * @name: HotSpot's own name for it.
+ * @method: the name of its method, of class "tests/Made"; or NULL: it is none.
  * @room: bytes for it.
  *
  * Return: where it goes, for jvm_describe(); NULL: the heap is full.
  */
-uint8_t *jvm_add(const char *name, size_t room);
+uint8_t *jvm_add(const char *name, const char *method, size_t room);
 
 /* It makes a frame of @words words; @ready bytes of code make it. */
 void jvm_describe(uint8_t *code, int words, size_t ready);
