@@ -54,9 +54,9 @@ static struct {
 	uint64_t table;
 	uint64_t entries[NR + 1][6];
 	uint64_t types;
-	uint64_t type[2][5]; /* that of ConstantPool */
+	uint64_t type[3][5]; /* those of ConstantPool and HeapBlock */
 	struct text texts[NR];
-	char kind[32], pool[32], method[32];
+	char kind[32], pool[32], block[32], method[32];
 } good;
 
 struct input {
@@ -75,7 +75,10 @@ static void make_table(const struct input *in)
 	good.types = TABLE + offsetof(__typeof__(good), type);
 	good.type[0][0] = TABLE + offsetof(__typeof__(good), pool);
 	good.type[0][4] = 64;
+	good.type[1][0] = TABLE + offsetof(__typeof__(good), block);
+	good.type[1][4] = 16;
 	strcpy(good.pool, "ConstantPool");
+	strcpy(good.block, "HeapBlock");
 	strcpy(good.method, "nmethod");
 	memcpy(good.texts, texts, sizeof(texts));
 	strcpy(good.kind, "u2");

@@ -10,7 +10,7 @@
 #define SHIFT 6 /* bytes of a segment, as a power of two */
 #define SEGMENTS 1024
 #define METHODS 16
-#define BLOCK_HEAD 16
+#define BLOCK_HEAD 24 /* bytes */
 #define EXPORT __attribute__((visibility("default")))
 
 /* An entry of the table. */
@@ -129,6 +129,7 @@ struct type {
 
 static const struct type types[] = {
 	{ "Metadata", NULL, { 0 }, 8 },
+	{ "HeapBlock", NULL, { 0 }, BLOCK_HEAD },
 	{ "ConstantPool", "Metadata", { 0 }, sizeof(struct pool) },
 	{ NULL, NULL, { 0 }, 0 },
 };

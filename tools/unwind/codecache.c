@@ -15,7 +15,6 @@
 
 #define MAX_HEAPS 8 /* there are up to 3 */
 #define BLOB_HEAD 512 /* bytes in which the members of a CodeBlob lie */
-#define BLOCK_HEAD 16 /* sizeof(HeapBlock) where pointers have 64 bits */
 #define HOPS 256 /* bytes of the map of segments at once, */
 #define MAX_HOPS 64 /* so often */
 #define FREE 0xff
@@ -229,7 +228,7 @@ int codecache_find(struct codecache *cache, uint64_t pc, struct codeblob *ret)
 		return err ? err : -ENOENT;
 	err = find_block(cache, heap, pc, &block);
 	if (!err)
-		err = read_blob(cache, block + BLOCK_HEAD, ret);
+		err = read_blob(cache, block + cache->vm.block_size, ret);
 	if (!err && (pc < ret->start || pc >= ret->end))
 		err = -ENOENT;
 	return err;

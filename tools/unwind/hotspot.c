@@ -112,6 +112,8 @@ static int behind_frame(const uint8_t *code, size_t pc)
 		{ 0, { 0 } },
 		{ 7, { 0x49, 0x3b, 0xa7 } }, /* cmp off(%r15),%rsp */
 		{ 13, { 0x49, 0x3b, 0xa7 } }, /* and ja */
+		{ 4, { 0x49, 0x3b, 0x67 } }, /* the same with a short offset */
+		{ 10, { 0x49, 0x3b, 0x67 } },
 		{ 6, { 0x85, 0x05 } }, /* test %eax,off(%rip) */
 		{ 7, { 0x4d, 0x8b, 0x97 } }, /* mov off(%r15),%r10 */
 		{ 10, { 0x4d, 0x8b, 0x97 } }, /* and test %eax,(%r10) */

@@ -27,7 +27,7 @@ struct known {
 	uint64_t time;
 	bool exact;
 	bool found; /* it is in a piece of code, */
-	bool aligns;
+	uint8_t slack; /* all of it may lie further out, bytes */
 	struct hotspot_frame frame; /* with that frame; its @cfa is 0: not known */
 };
 
@@ -136,7 +136,8 @@ static bool look(struct jit *jit, struct known *k)
 	k->found = true;
 	k->frame.cfa = blob.bare && k->exact ? 8 : blob.frame;
 	k->frame.fp_saved = !blob.bare;
-	k->aligns = blob.aligns && !k->exact;
+	/* Within a method, too, a register may have been pushed for a moment. */
+	k->slack = blob.frame && (blob.aligns || k->exact) ? 8 : 0;
 	return !k->exact || blob.bare || !look_at(jit, &blob, k->pc, &k->frame);
 }
 
@@ -168,7 +169,7 @@ int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
 		return -ENOENT;
 	ret->cfa = k->frame.cfa;
 	ret->fp_saved = k->frame.fp_saved;
-	ret->slack = k->aligns ? 8 : 0;
+	ret->slack = k->slack;
 	return 0;
 }
 

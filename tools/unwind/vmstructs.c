@@ -31,6 +31,7 @@ static const struct {
 	{ "CodeCache", "_heaps", VM_HEAPS },
 	{ "CodeCache", "_heap", VM_ONLY_HEAP },
 	{ "GrowableArrayBase", "_len", VM_ARRAY_LENGTH },
+	{ "GenericGrowableArray", "_len", VM_ARRAY_LENGTH }, /* before 16 */
 	{ "GrowableArray<int>", "_data", VM_ARRAY_DATA },
 	{ "CodeHeap", "_memory", VM_HEAP_MEMORY },
 	{ "CodeHeap", "_segmap", VM_HEAP_MAP },
@@ -52,6 +53,7 @@ static const struct {
 	{ "Klass", "_name", VM_CLASS_NAME },
 	{ "Symbol", "_length", VM_SYMBOL_LENGTH },
 	{ "Symbol", "_body[0]", VM_SYMBOL_TEXT },
+	{ "Symbol", "_body", VM_SYMBOL_TEXT }, /* 8 */
 };
 
 #define NR_NAMES (sizeof(names) / sizeof(*names))
@@ -175,16 +177,21 @@ struct type {
 	uint64_t size;
 };
 
-static void find_pool_size(struct vmstructs *vm, uint64_t table)
+/* Sizes of two types, if they are there. */
+static void find_sizes(struct vmstructs *vm, uint64_t table)
 {
 	struct type type;
 	char name[VM_TEXT];
 
-	for (size_t i = 0; i < MAX_ENTRIES && !vm->pool_size; i++) {
+	for (size_t i = 0; i < MAX_ENTRIES && !(vm->pool_size && vm->block_size); i++) {
 		if (vm_read(vm, table + i * sizeof(type), &type, sizeof(type)) || !type.name)
 			return;
-		if (vm_read_text(vm, type.name, name) && !strcmp(name, "ConstantPool"))
+		if (!vm_read_text(vm, type.name, name))
+			continue;
+		if (!strcmp(name, "ConstantPool"))
 			vm->pool_size = type.size;
+		else if (!strcmp(name, "HeapBlock"))
+			vm->block_size = type.size;
 	}
 }
 
@@ -198,11 +205,12 @@ int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *table
 	err = vm_read(ret, tables->structs, &table, sizeof(table));
 	if (!err)
 		err = read_members(ret, table);
-	if (!err && !is_complete(ret->places))
-		err = -ENODATA;
-	if (!err && tables->types && !vm_read(ret, tables->types, &table, sizeof(table)))
-		find_pool_size(ret, table);
-	return err;
+	if (!err)
+		err = vm_read(ret, tables->types, &table, sizeof(table));
+	if (err)
+		return err;
+	find_sizes(ret, table);
+	return is_complete(ret->places) && ret->block_size ? 0 : -ENODATA;
 }
 
 /* ---- the file ---- */
@@ -256,5 +264,5 @@ bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *r
 		ret->structs += bias;
 	if (ret->types)
 		ret->types += bias;
-	return ret->structs;
+	return ret->structs && ret->types;
 }

@@ -71,11 +71,13 @@ struct vm_place {
  * struct vmstructs - what is known of a process
  * @memory: the process.
  * @places: by enum vm_member.
+ * @block_size: sizeof(HeapBlock), behind which a CodeBlob lies.
  * @pool_size: sizeof(ConstantPool), behind which its entries lie; 0: not known.
  */
 struct vmstructs {
 	struct vm_memory memory;
 	struct vm_place places[VM_NR];
+	uint64_t block_size;
 	uint64_t pool_size;
 };
 
