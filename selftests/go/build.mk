@@ -62,6 +62,17 @@ $(GO_B)/switch_test: selftests/go/switch_test.c $(B)/lib/asan/libshstk.a
 
 CHECK += $(GO_B)/switch_test
 
+# All of the command but its main().
+$(GO_B)/splice_test: selftests/go/splice_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
+
+CHECK += $(GO_B)/splice_test
+
 # The package go/shstk: Go tells by itself what is to be built anew.
 selftests/go/package_test: | $(GO_B)/package
 

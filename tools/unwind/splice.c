@@ -82,26 +82,54 @@ static bool is_whole(const struct unwound *stack, size_t at)
 	return stack->end == SHSTK_END_COMPLETE && stack->nr > at + 2;
 }
 
-bool splice_stack(const struct layout *layout, const struct callchain *chain, struct unwound *stack)
+/*
+ * Behind entry @last of the stack come those of the chain from @from on, if these lead where
+ * goroutines begin.
+ */
+static bool join(const struct layout *layout, const struct callchain *chain, size_t from,
+		 struct unwound *stack, size_t last)
 {
-	size_t at = find_switch(layout, stack), from;
-
-	if (at == stack->nr || is_whole(stack, at))
-		return false;
-	from = find_callers(layout, chain, stack, at);
 	if (!from || !leads_to_root(layout, chain, from) ||
-	    chain->nr - from > stack->max - (at + 1)) {
-		if (stack->end == SHSTK_END_COMPLETE)
-			stack->end = SHSTK_END_BAD_STACK;
+	    chain->nr - from > stack->max - (last + 1))
 		return false;
-	}
-	stack->nr = at + 1;
+	stack->nr = last + 1;
 	for (; from < chain->nr; from++) {
 		stack->marks[stack->nr] = 0;
 		stack->pcs[stack->nr++] = chain->ips[from];
 	}
 	stack->end = SHSTK_END_COMPLETE;
 	return true;
+}
+
+/*
+ * The copy ended within the goroutine's stack: on arm64 some lack its outermost frames only.
+ */
+static bool join_behind_copy(const struct layout *layout, const struct callchain *chain,
+			     struct unwound *stack)
+{
+	size_t missing, last = stack->nr - 1;
+
+	if (stack->end != SHSTK_END_READ || !stack->nr)
+		return false;
+	for (missing = 0; missing <= MAX_MISSING; missing++)
+		if (same_up_to(chain, stack, last, missing))
+			return join(layout, chain, last - missing + 1, stack, last);
+	return false;
+}
+
+bool splice_stack(const struct layout *layout, const struct callchain *chain, struct unwound *stack)
+{
+	size_t at = find_switch(layout, stack);
+
+	if (at == stack->nr)
+		return join_behind_copy(layout, chain, stack);
+	if (is_whole(stack, at))
+		return false;
+	if (join(layout, chain, find_callers(layout, chain, stack, at), stack, at))
+		return true;
+	if (stack->end == SHSTK_END_COMPLETE)
+		stack->end = SHSTK_END_BAD_STACK;
+	return false;
 }
 
 uint64_t splice_frame(const struct stack_copy *copy, unsigned int fp, unsigned int sp)

@@ -19,7 +19,8 @@
  * @stack: the stack; its @sps are not those of the entries that are added.
  *
  * A stack that cannot be completed is marked so, though it looked complete: the thread's
- * own stack has an end, too.
+ * own stack has an end, too. One that ends where its copy does goes on with the callchain if
+ * that has all of its frames.
  *
  * Return: whether it was completed.
  */

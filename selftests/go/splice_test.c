@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * splice_test.c - copies of stacks of Go programs that lack a part, and the kernel's callchain
+ * of the same moment: both are made here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "selftests/go/made.h"
+#include "tools/unwind/splice.h"
+
+#include "kselftest_harness.h"
+
+#define PROGRAM 0x20000000ull
+#define STACK 0x30000000ull
+#define FRAME 32
+#define MAX 16
+
+enum {
+	LEAF,
+	WORK,
+	RUN,
+	SYSTEMSTACK,
+	GOEXIT,
+};
+
+#define PC(f) (PROGRAM + MADE_CODE + MADE_FUNC_SIZE * (f) + 8)
+
+static const struct made_func program[] = {
+	{ "main.leaf", { 0 }, 0, 0 },	   { "main.work", { 0 }, FRAME, 4 },
+	{ "main.run", { 0 }, FRAME, 4 },   { "runtime.systemstack", { 0 }, FRAME, 4 },
+	{ "runtime.goexit", { 0 }, 0, 0 }, { NULL, { 0 }, 0, 0 },
+};
+
+static int add(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
+{
+	static uint8_t file[MADE_SIZE];
+
+	(void)arg;
+	(void)pid;
+	memset(file, 0, sizeof(file));
+	make_program(file, program, EM_AARCH64, PROGRAM, 1);
+	return shstk_space_add_image(space, file, sizeof(file), map->start);
+}
+
+static const struct layout_files files = { .arch = SHSTK_ARCH_ARM64, .add = add };
+
+/* clang-format off */
+FIXTURE(splice)
+{
+	struct layout *layout;
+	struct unwound stack;
+	uint64_t pcs[MAX], sps[MAX];
+	uint8_t marks[MAX];
+};
+
+FIXTURE_SETUP(splice)
+{
+	struct layout_map map = { .start = PROGRAM, .end = PROGRAM + MADE_TABLE };
+
+	map.path = "/program";
+	self->layout = layout_create(&files);
+	ASSERT_NE(self->layout, NULL);
+	ASSERT_EQ(layout_add(&self->layout, 1, &map), 1);
+	self->stack = (struct unwound){ .pcs = self->pcs, .marks = self->marks,
+					.sps = self->sps, .max = MAX };
+}
+
+FIXTURE_TEARDOWN(splice)
+{
+	layout_put(self->layout);
+}
+/* clang-format on */
+
+/*
+ * A copy of main.leaf(), which keeps no frame, main.work() and main.run(), called by where
+ * goroutines begin: @lost bytes of the outer end were not copied.
+ */
+static int unwind(FIXTURE_DATA(splice) * self, size_t lost)
+{
+	static const uint64_t words[2 * FRAME / 8] = { PC(RUN), 0, 0, 0, PC(GOEXIT) };
+	struct shstk_regs regs = { .size = sizeof(regs), .known = UINT32_MAX, .pc = PC(LEAF) };
+	struct stack_copy copy = { &regs, (const uint8_t *)words, sizeof(words) - lost };
+
+	regs.r[30] = PC(WORK);
+	regs.r[31] = STACK;
+	return layout_unwind(self->layout, 1, &copy, &self->stack);
+}
+
+static bool is_stack(const FIXTURE_DATA(splice) * self, const uint64_t *pcs, size_t nr)
+{
+	return self->stack.nr == nr && !memcmp(self->pcs, pcs, nr * sizeof(*pcs));
+}
+
+static const uint64_t whole[] = { PC(LEAF), PC(WORK), PC(RUN), PC(GOEXIT) };
+
+TEST_F(splice, a_whole_copy_needs_no_callchain)
+{
+	const uint64_t ips[] = { PC(LEAF), PC(WORK), PC(RUN), PC(GOEXIT) };
+	const struct callchain chain = { ips, 4, 127 };
+
+	ASSERT_EQ(unwind(self, 0), 0);
+	EXPECT_TRUE(is_stack(self, whole, 4));
+	EXPECT_EQ(self->stack.end, SHSTK_END_COMPLETE);
+	EXPECT_FALSE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_TRUE(is_stack(self, whole, 4));
+}
+
+TEST_F(splice, what_is_behind_the_copy_is_the_callchains)
+{
+	const uint64_t ips[] = { PC(LEAF), PC(WORK), PC(RUN), PC(GOEXIT) };
+	const struct callchain chain = { ips, 4, 127 };
+
+	ASSERT_EQ(unwind(self, FRAME), 0);
+	EXPECT_TRUE(is_stack(self, whole, 3));
+	EXPECT_EQ(self->stack.end, SHSTK_END_READ);
+	EXPECT_TRUE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_TRUE(is_stack(self, whole, 4));
+	EXPECT_EQ(self->stack.end, SHSTK_END_COMPLETE);
+}
+
+TEST_F(splice, the_callchain_may_lack_the_caller_of_a_function_without_a_frame)
+{
+	const uint64_t ips[] = { PC(LEAF), PC(RUN), PC(GOEXIT) };
+	const struct callchain chain = { ips, 3, 127 };
+
+	ASSERT_EQ(unwind(self, FRAME), 0);
+	EXPECT_TRUE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_TRUE(is_stack(self, whole, 4));
+}
+
+TEST_F(splice, a_callchain_of_other_frames_adds_nothing)
+{
+	const uint64_t ips[][4] = {
+		{ PC(LEAF), PC(WORK), PC(WORK), PC(GOEXIT) },
+		{ PC(LEAF), PC(WORK), PC(RUN), PC(RUN) }, /* and so on: it was cut */
+		{ PC(LEAF), PC(WORK), PC(GOEXIT), 0 },
+		{ PC(LEAF), PC(WORK), PC(RUN), 0 },
+	};
+	const size_t nr[] = { 4, 4, 3, 3 };
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		const struct callchain chain = { ips[i], nr[i], 127 };
+
+		ASSERT_EQ(unwind(self, FRAME), 0);
+		EXPECT_FALSE(splice_stack(self->layout, &chain, &self->stack));
+		EXPECT_TRUE(is_stack(self, whole, 3));
+		EXPECT_EQ(self->stack.end, SHSTK_END_READ);
+	}
+}
+
+/* Work for a goroutine, on its thread's own stack, which frame pointers lead from. */
+TEST_F(splice, the_callchain_leads_to_the_goroutines_stack)
+{
+	const uint64_t ips[] = { PC(LEAF), PC(SYSTEMSTACK), PC(RUN), PC(GOEXIT) };
+	const struct callchain chain = { ips, 4, 127 };
+
+	ASSERT_EQ(unwind(self, 0), 0); /* reads the program */
+	self->stack.nr = 2;
+	self->pcs[1] = PC(SYSTEMSTACK);
+	self->stack.end = SHSTK_END_COMPLETE;
+	EXPECT_TRUE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_TRUE(is_stack(self, ips, 4));
+	self->stack.nr = 2;
+	self->stack.end = SHSTK_END_COMPLETE;
+	EXPECT_FALSE(splice_stack(self->layout, &(struct callchain){ ips, 3, 127 }, &self->stack));
+	EXPECT_EQ(self->stack.end, SHSTK_END_BAD_STACK);
+}
+
+TEST_HARNESS_MAIN
