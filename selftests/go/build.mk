@@ -60,7 +60,19 @@ $(GO_B)/switch_test: selftests/go/switch_test.c $(B)/lib/asan/libshstk.a
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) $(KSELFTEST_FLAGS) \
 		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/asan/libshstk.a
 
-CHECK += $(GO_B)/switch_test
+$(GO_B)/switch_own_test: selftests/go/switch_own_test.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a -pthread
+
+$(GO_B)/arm64/switch_own_test: selftests/go/switch_own_test.c $(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(ARM64)gcc $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
+
+CHECK += $(GO_B)/switch_test $(GO_B)/switch_own_test
+# User-mode emulation has no process_vm_readv().
+GUEST_arm64 += $(GO_B)/arm64/switch_own_test
 
 # All of the command but its main().
 $(GO_B)/splice_test: selftests/go/splice_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \

@@ -4,120 +4,13 @@
  * is seldom seen at: its code, its table, its stacks and what its runtime notes are made here.
  */
 #include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "shstk.h"
-#include "selftests/go/made.h"
+#include "selftests/go/runtime.h"
 
 #include "kselftest_harness.h"
 
-#define PROGRAM 0x20000000ull
-#define VDSO 0x20100000ull
-#define MEMORY 0x20200000ull
 #define MAX 16
-
-/* What lies where in memory. */
-enum {
-	G = 0,
-	G0 = 0x200,
-	M = 0x400,
-	G0_STACK = 0x1000,
-	G_STACK = 0x2000,
-	STACK_SIZE = 0x1000,
-	MEMORY_SIZE = 0x3000,
-};
-
-/* In g and m. */
-enum {
-	G_LO = 0,
-	G_HI = 8,
-	G_M = 0x30,
-	SCHED_SP = 0x38,
-	SCHED_PC = 0x40,
-	SCHED_G = 0x48,
-	SCHED_LR = 0x58,
-	M_G0 = 0,
-	M_CURG = 184,
-	M_VDSO_SP = 0x300,
-	M_VDSO_PC = 0x308,
-};
-
-#define WORD(v) (uint8_t)(v), (uint8_t)((v) >> 8), (uint8_t)((v) >> 16), (uint8_t)((v) >> 24)
-#define NOP WORD(0xd503201fu)
-#define RET WORD(0xd65f03c0u)
-#define BL(from, to) WORD(0x94000000u | (((to) - (from)) / 4 & 0x3ffffff))
-#define BLR WORD(0xd63f0040u) /* blr x2 */
-#define PUSH_LINK WORD(0xf81e0ffeu) /* str x30, [sp, #-32]! */
-#define POP_LINK WORD(0xf84207feu) /* ldr x30, [sp], #32 */
-#define NOTE_LINK WORD(0xf90002beu | M_VDSO_PC / 8 << 10) /* str x30, [x21, #M_VDSO_PC] */
-
-/* The functions, by their places. */
-enum {
-	CLOCK,
-	PARK,
-	SCHEDULE,
-	EXECUTE,
-	NANOTIME,
-	MCALL,
-	GOGO,
-	SAVE_G,
-	GOEXIT,
-};
-
-#define AT(f, insn) (MADE_FUNC_SIZE * (f) + 4 * (insn))
-#define PC(f, insn) (PROGRAM + MADE_CODE + AT(f, insn))
-#define CALL(f, insn, to) BL(AT(f, insn), AT(to, 0))
-
-static const struct made_func program[] = {
-	{ "main.clock", { PUSH_LINK, CALL(CLOCK, 1, NANOTIME), POP_LINK, RET }, 32, 4 },
-	{ "main.park", { PUSH_LINK, CALL(PARK, 1, MCALL), POP_LINK, RET }, 32, 4 },
-	{ "runtime.schedule",
-	  { PUSH_LINK, CALL(SCHEDULE, 1, NANOTIME), CALL(SCHEDULE, 2, EXECUTE), NOP },
-	  32,
-	  4 },
-	{ "runtime.execute", { PUSH_LINK, CALL(EXECUTE, 1, GOGO), NOP }, 32, 4 },
-	{ "runtime.nanotime1", { PUSH_LINK, NOTE_LINK, BLR, POP_LINK, RET }, 32, 4 },
-	{ "runtime.mcall", { NOP, CALL(MCALL, 1, SAVE_G), NOP, NOP, BLR, NOP }, 0, 0 },
-	{ "runtime.gogo", { CALL(GOGO, 0, SAVE_G), NOP, NOP, RET }, 0, 0 },
-	{ "runtime.save_g", { NOP, RET }, 0, 0 },
-	{ "runtime.goexit", { NOP, BLR, NOP }, 0, 0 },
-	{ NULL, { 0 }, 0, 0 },
-};
-
-/* Nothing says what it does to the stack but its code. */
-static const struct made_func vdso[] = {
-	{ "clock",
-	  { WORD(0xa9be7bfdu), /* stp x29, x30, [sp, #-32]! */
-	    NOP, WORD(0xa8c27bfdu), /* ldp x29, x30, [sp], #32 */
-	    RET },
-	  0,
-	  0 },
-	{ NULL, { 0 }, 0, 0 },
-};
-
-#define IN_VDSO (VDSO + MADE_CODE + 4)
-
-static void *map_at(uint64_t at, size_t size, int prot, int fd)
-{
-	int flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE | (fd < 0 ? MAP_ANONYMOUS : 0);
-	void *p = mmap((void *)(uintptr_t)at, size, prot, flags, fd, 0);
-
-	return p == (void *)(uintptr_t)at ? p : NULL;
-}
-
-static void put(uint64_t at, uint64_t v)
-{
-	memcpy((void *)(uintptr_t)at, &v, sizeof(v));
-}
-
-static void put_stack(uint64_t g, uint64_t lo)
-{
-	put(g + G_LO, lo);
-	put(g + G_HI, lo + STACK_SIZE);
-	put(g + G_M, MEMORY + M);
-	put(g + SCHED_G, g);
-}
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
@@ -143,13 +36,9 @@ FIXTURE_SETUP(arm64)
 {
 	static uint8_t file[MADE_SIZE];
 
-	ASSERT_TRUE(map_at(MEMORY, MEMORY_SIZE, PROT_READ | PROT_WRITE, -1));
-	put_stack(MEMORY + G, MEMORY + G_STACK);
-	put_stack(MEMORY + G0, MEMORY + G0_STACK);
-	put(MEMORY + M + M_G0, MEMORY + G0);
-	put(MEMORY + M + M_CURG, MEMORY + G);
+	ASSERT_TRUE(make_thread());
 	ASSERT_EQ(shstk_space_create(SHSTK_ARCH_ARM64, &self->space), 0);
-	make_program(file, program, EM_AARCH64, PROGRAM, 1);
+	make_program(file, program_arm64, EM_AARCH64, PROGRAM, 1);
 	ASSERT_EQ(shstk_space_add_image(self->space, file, MADE_SIZE, PROGRAM), 0);
 	memset(file, 0, sizeof(file));
 	make_program(file, vdso, EM_AARCH64, VDSO, 0);
