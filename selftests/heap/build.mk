@@ -42,6 +42,15 @@ $(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
 
 CHECK	+= $(HEAP_B)/heap_test $(HEAP_B)/probed_test
 
+$(HEAP_B)/stack_test: selftests/heap/stack_test.c $(B)/tools/probes/program.o \
+		$(B)/shstk-heap.bpf.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP \
+		-DOBJECT='"$(abspath $(B))/shstk-heap.bpf.o"' -o $@ $< $(B)/tools/probes/program.o -lelf
+ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH))),)
+CHECK	+= $(HEAP_B)/stack_test
+endif
+
 # Servers at work, with probes that come and go: some ten minutes.
 $(HEAP_B)/common.py: selftests/offline/common.py
 	@mkdir -p $(@D)
@@ -96,4 +105,12 @@ HEAP_PROBED_arm64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk
 	$(addprefix $(HEAP_ARM64)/,shstk-heap.bpf.o nobody) $(HEAP_STEADY_ARM64)
 ifneq ($(and $(HAS_CLANG),$(wildcard $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu/libdw.so.1)),)
 GUEST_arm64-7.2	+= heap:probed=selftests/heap/probed_test$(subst $() ,,$(HEAP_PROBED_arm64:%=$(comma)%))
+endif
+
+# Two CPUs, and a kernel that preempts the programs at probes.
+HEAP_PROBED_x86	:= selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
+	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY)
+ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
+GUEST_x86-qemu-7.2	+= heap:stack=$(HEAP_B)/stack_test,$(B)/shstk-heap.bpf.o \
+	heap:probed=selftests/heap/probed_test$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
 endif

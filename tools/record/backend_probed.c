@@ -102,6 +102,9 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		complain(
 			"%llu allocations are missing: the ring was full (see --heap-sample and --buffer)",
 			(unsigned long long)c.lost);
+	if (more.unseen)
+		complain("%llu allocations are missing: their return was not seen",
+			 (unsigned long long)more.unseen);
 	if (more.beyond)
 		complain(
 			"%llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",

@@ -503,6 +503,8 @@ void probed_count(const struct probed *p, struct heap_counts *ret, struct probed
 	blocks_count(p->blocks, ret);
 	ret->lost = counts.lost;
 	ret->peak_time = ret->peak_time > p->began ? ret->peak_time - p->began : 0;
-	if (more)
-		*more = p->counts;
+	if (!more)
+		return;
+	*more = p->counts;
+	more->unseen = counts.unseen;
 }

@@ -46,6 +46,7 @@ enum probe_map {
 	PROBE_MAP_CALLS,
 	PROBE_MAP_BLOCKS,
 	PROBE_MAP_RING,
+	PROBE_MAP_TAILS,
 	PROBE_MAPS,
 };
 
@@ -65,10 +66,12 @@ struct probe_config {
  * struct probe_counts - told to the recorder
  * @lost: allocations that are missing: the ring was full, or there are too many blocks.
  * @lost_frees: blocks of which it was not told that they are free.
+ * @unseen: allocations that are missing as their return was not seen.
  */
 struct probe_counts {
 	__u64 lost;
 	__u64 lost_frees;
+	__u64 unseen;
 };
 
 /* A block that was recorded and is in use. */

@@ -32,6 +32,7 @@ static u64 (*const cookie_of)(void *words) = (void *)BPF_FUNC_get_attach_cookie;
 static long (*const read_user)(void *to, u32 size,
 			       const void *from) = (void *)BPF_FUNC_probe_read_user;
 static void *(*const reserve)(void *ring, u64 size, u64 flags) = (void *)BPF_FUNC_ringbuf_reserve;
+static long (*const tail_call)(void *words, void *map, u32 i) = (void *)BPF_FUNC_tail_call;
 static void (*const submit)(void *record, u64 flags) = (void *)BPF_FUNC_ringbuf_submit;
 
 /* Where the words of the registers have what matters here. */
@@ -74,6 +75,7 @@ MAP(distances, BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct distance), 1, 0);
 MAP(calls, BPF_MAP_TYPE_HASH, 8, sizeof(struct call), 1 << 16, BPF_F_NO_PREALLOC);
 MAP(blocks, BPF_MAP_TYPE_HASH, sizeof(struct probe_block), 8, 1 << 22, BPF_F_NO_PREALLOC);
 MAP(ring, BPF_MAP_TYPE_RINGBUF, 0, 0, 1 << 26, 0);
+MAP(tails, BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 1, 0);
 
 /* The verifier wants registers to be read where they lie, not by a pointer that was made. */
 INLINE u64 word(const u64 *words, int i)
@@ -86,6 +88,18 @@ INLINE void *first(void *map)
 	u32 zero = 0;
 
 	return map_find(map, &zero);
+}
+
+/*
+ * Programs begin with a call of one that is not there, and go on: of programs with such calls
+ * Linux 6.13 and later leave the stack where it belongs. Others get one per CPU if it has 64
+ * bytes or more; but threads that run a program at an uprobe may be preempted, and the next one
+ * writes to the same stack. What is read back is then another thread's, be it an address that
+ * is written to.
+ */
+INLINE void own_stack(u64 *words)
+{
+	tail_call(words, &tails, 0);
 }
 
 INLINE void count_lost(u64 allocations, u64 frees)
@@ -118,10 +132,14 @@ INLINE u64 next_gap(void)
 	return gap ? *gap : 1;
 }
 
-/* Is one of the block's bytes a sample point? Points beyond its end are drawn anew. */
+/*
+ * Is one of the block's bytes a sample point? Points beyond its end are drawn anew. The thread
+ * may be preempted by one that asks the same: what is compared is what is subtracted from.
+ */
 INLINE int is_chosen(const struct probe_config *c, u64 size)
 {
 	struct distance *d = first(&distances);
+	u64 left;
 
 	if (!c->sample)
 		return 1;
@@ -131,12 +149,23 @@ INLINE int is_chosen(const struct probe_config *c, u64 size)
 		d->left = next_gap();
 		d->begun = 1;
 	}
-	if (d->left >= size) {
-		d->left -= size;
+	left = *(volatile u64 *)&d->left;
+	if (left >= size) {
+		d->left = left - size;
 		return 0;
 	}
 	d->left = next_gap();
 	return 1;
+}
+
+/* A call that did not return where it would have been seen: what it did is not known. */
+INLINE void count_unseen(const struct call *call)
+{
+	struct probe_counts *c = first(&counts);
+
+	if (c && call->chosen)
+		__sync_fetch_and_add(&c->unseen, 1);
+	count_lost(0, !!call->old);
 }
 
 /*
@@ -219,12 +248,15 @@ SECTION("probe/enter") int enter(u64 *words)
 	u64 thread = own_ids();
 	const struct call *outer = map_find(&calls, &thread);
 
+	own_stack(words);
 	/*
 	 * What lies further out on the stack has called this, or jumped here from the same
-	 * place; what does not has left unseen.
+	 * place; what does not has left unseen, and counts as missing.
 	 */
 	if (!c || c->stop || (outer && outer->sp >= call.sp))
 		return 0;
+	if (outer)
+		count_unseen(outer);
 	call.size = size_asked(args, kind);
 	if (kind == PROBE_POINTER)
 		call.result = args[0];
@@ -280,6 +312,7 @@ SECTION("probe/leave") int leave(u64 *words)
 	const struct call *found = map_find(&calls, &thread);
 	struct call call;
 
+	own_stack(words);
 	/* That of a function that the outermost one has called? */
 	if (!found || word(words, STACK_POINTER) != found->sp + RETURN_POPS)
 		return 0;
@@ -288,7 +321,7 @@ SECTION("probe/leave") int leave(u64 *words)
 	addr = address(&call, word(words, RETURNED));
 	/* A realloc() that failed leaves the block as it was; one to nothing frees it. */
 	if (!addr && call.old && call.size) {
-		keep_block(process, call.old);
+		count_lost(0, !!keep_block(process, call.old));
 		return 0;
 	}
 	if (call.old || (call.chosen && addr))
@@ -303,6 +336,7 @@ SECTION("probe/release") int release(u64 *words)
 	struct probe_block key = { process, addr };
 	struct probe_event *e;
 
+	own_stack(words);
 	if (!c || c->stop || !addr || !map_find(&blocks, &key))
 		return 0;
 	/* First of all: another thread may get the same address as soon as this one goes on. */

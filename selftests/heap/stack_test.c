@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * stack_test.c - the BPF programs of `shstk record --heap -p` have a stack for themselves.
+ *
+ * Since Linux 6.13 a program may get one stack per CPU, which those that run at uprobes must
+ * not have: they may be preempted by another thread that runs the same one. In the machine code
+ * such a stack is seen by how its address is made. A program that takes more than the 64 bytes
+ * from which there is one shows that this kernel has them.
+ *
+ *	stack_test [OBJECT]
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tools/probes/program.h"
+
+#define RING 65536
+
+/* add %gs:..., %r9: the kernel's compiler has that register for nothing else. */
+static const uint8_t own_of_cpu[] = { 0x65, 0x4c, 0x03, 0x0c, 0x25 };
+
+static int bpf(int cmd, union bpf_attr *attr)
+{
+	return (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+}
+
+/* Is it in the machine code of a program? -1: that cannot be read. */
+static int has_stack_of_cpu(int program)
+{
+	static uint8_t code[RING];
+	struct bpf_prog_info info = {
+		.jited_prog_insns = (uintptr_t)code,
+		.jited_prog_len = sizeof(code),
+	};
+	union bpf_attr attr = {
+		.info = { .bpf_fd = (uint32_t)program,
+			  .info_len = sizeof(info),
+			  .info = (uintptr_t)&info },
+	};
+
+	if (bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) || !info.jited_prog_len ||
+	    info.jited_prog_len > sizeof(code))
+		return -1;
+	return memmem(code, info.jited_prog_len, own_of_cpu, sizeof(own_of_cpu)) != NULL;
+}
+
+/* A program that stores far down on its stack, and does nothing else. */
+static int load_large(void)
+{
+	const struct bpf_insn code[] = {
+		{ .code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_10, .off = -256 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_KPROBE,
+		.insns = (uintptr_t)code,
+		.insn_cnt = sizeof(code) / sizeof(*code),
+		.license = (uintptr_t) "GPL",
+	};
+
+	return bpf(BPF_PROG_LOAD, &attr);
+}
+
+static int skip(const char *why)
+{
+	printf("1..0 # SKIP %s\n", why);
+	return 4;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const names[PROBE_PROGRAMS] = { "enter", "leave", "release" };
+	struct programs programs;
+	char err[400];
+	int failed = 0, large;
+
+	puts("TAP version 13");
+	large = load_large();
+	if (large < 0)
+		return skip(errno == EPERM ? "BPF programs are not permitted" :
+					     "the kernel takes no BPF programs");
+	if (has_stack_of_cpu(large) < 0)
+		return skip("the machine code of BPF programs is not told");
+	if (!has_stack_of_cpu(large))
+		return skip("this kernel has no stacks of BPF programs that belong to a CPU");
+	close(large);
+	printf("1..%d\n", PROBE_PROGRAMS);
+	if (programs_load(argc > 1 ? argv[1] : OBJECT, RING, &programs, err, sizeof(err)))
+		printf("# %s\n", err);
+	for (int i = 0; i < PROBE_PROGRAMS; i++) {
+		bool good = programs.programs[i] > 0 && !has_stack_of_cpu(programs.programs[i]);
+
+		printf("%sok %d %s(): the stack is the thread's\n", good ? "" : "not ", i + 1,
+		       names[i]);
+		failed |= !good;
+	}
+	programs_unload(&programs);
+	return failed;
+}
