@@ -671,6 +671,18 @@ static __always_inline int pass_entry(struct pass *p)
 }
 
 /*
+ * No code is there. A return address that leads there is none; a program counter does if a
+ * signal came behind a wild jump.
+ */
+static __always_inline int pass_no_code(struct pass *p)
+{
+	if (p->at == p->pc)
+		return WALK_NO_TABLE;
+	p->next--;
+	return WALK_NO_CODE;
+}
+
+/*
  * The rule of the frame's code, in @p->step. The window is open. GO_ON: it still is, else it
  * is closed.
  */
@@ -689,7 +701,7 @@ static __always_inline int pass_rule(struct pass *p, struct walk *w, const bool 
 		user_access_end();
 		p->m = find_mapping(w, p->at);
 		if (!p->m)
-			return WALK_NO_CODE;
+			return pass_no_code(p);
 		if (!window_open())
 			return WALK_REFUSED;
 	}
@@ -935,7 +947,8 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max)
 	else
 		ret = walk_nested(&w);
 	pagefault_enable();
-	if (unlikely(!w.nr && ret != WALK_WHOLE && ret != WALK_ZERO && ret != WALK_ROOM)) {
+	if (unlikely(!w.nr && ret != WALK_WHOLE && ret != WALK_ZERO && ret != WALK_ROOM &&
+		     ret != WALK_NO_CODE)) {
 		count(FIRST_UNKNOWN);
 		return -1;
 	}

@@ -17,7 +17,7 @@
  * @WALK_WHOLE: at a frame that a rule calls the outermost.
  * @WALK_ZERO: at a return address of 0.
  * @WALK_ROOM: no room for more entries.
- * @WALK_NO_CODE: a return address does not lie in executable memory.
+ * @WALK_NO_CODE: a return address does not lie in executable memory, and is left out.
  * @WALK_NO_TABLE: in code that no table is about, and there is no frame record that
  *	leads behind a call.
  * @WALK_NO_RULE: the same within a file that has a table.

@@ -7,6 +7,8 @@
 #define RULES_FRAMES_H
 
 /* They do not return. */
+void returns_nowhere(void); /* but would, to where no code is: */
+extern const char returns_nowhere_stays[];
 #ifdef __x86_64__
 void stub_first(void); /* of the linker: before it pushes, */
 void stub_second(void); /* and behind that */
@@ -33,6 +35,13 @@ asm("	.text\n"
     "	.byte 0x90, 0x90, 0x90, 0x90, 0x90, 0x90\n"
     "	.byte 0x68, 0, 0, 0, 0\n" /* push $0 */
     "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "	.globl returns_nowhere, returns_nowhere_stays\n"
+    "returns_nowhere:\n"
+    "	.cfi_startproc\n"
+    "	movq $1, (%rsp)\n"
+    "returns_nowhere_stays:\n"
+    "	jmp returns_nowhere_stays\n"
     "	.cfi_endproc\n"
     "	.globl frame_of_register\n"
     "frame_of_register:\n"
@@ -116,6 +125,13 @@ asm("	.text\n"
     "	.balign 16\n"
     "	.globl return_in_register, calls_with_return_in_register\n"
     "	.globl called_with_return_in_register\n"
+    "	.globl returns_nowhere, returns_nowhere_stays\n"
+    "returns_nowhere:\n"
+    "	.cfi_startproc\n"
+    "	mov x30, #4\n"
+    "returns_nowhere_stays:\n"
+    "	b returns_nowhere_stays\n"
+    "	.cfi_endproc\n"
     "return_in_register:\n"
     "	.cfi_startproc\n"
     "	mov x13, x30\n"

@@ -525,6 +525,8 @@ static const struct way ways[] = {
 	{ "plain frames", descend, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false },
 	{ "a signal handler", descend_by_signals, forever, FOREVER_BYTES, NULL, 2, DEPTH, false,
 	  false },
+	{ "a return address that is none", descend, returns_nowhere, 2, returns_nowhere_stays, 1,
+	  DEPTH, false, false },
 #ifdef __x86_64__
 	{ "in a stub of the linker", descend, stub_first, 2, NULL, 2, DEPTH, false, false },
 	{ "behind what it pushes", descend, stub_second, 16, NULL, 2, DEPTH, false, false },
