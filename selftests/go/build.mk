@@ -75,7 +75,7 @@ CHECK += $(GO_B)/switch_test $(GO_B)/switch_own_test
 GUEST_arm64 += $(GO_B)/arm64/switch_own_test
 
 # All of the command but its main().
-$(GO_B)/splice_test: selftests/go/splice_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+$(GO_B)/splice_test $(GO_B)/left_test: $(GO_B)/%: selftests/go/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
@@ -83,7 +83,7 @@ $(GO_B)/splice_test: selftests/go/splice_test.c $(TOOL_OBJ) $(B)/libshstk-symbol
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(GO_B)/splice_test
+CHECK += $(GO_B)/splice_test $(GO_B)/left_test
 
 # The package go/shstk: Go tells by itself what is to be built anew.
 selftests/go/package_test: | $(GO_B)/package

@@ -29,6 +29,13 @@ struct made_func {
 	unsigned int frame, from;
 };
 
+/* Where the table is. */
+enum made_table {
+	MADE_WITHOUT,
+	MADE_READ_ONLY,
+	MADE_IN_DATA,
+};
+
 /* Heaps of the table, from its start. */
 enum {
 	MADE_NAMES = 0x80,
@@ -113,10 +120,10 @@ static inline void made_table(struct made *m, const struct made_func *f, unsigne
 
 /*
  * Fill the MADE_SIZE bytes at @bytes, zeros, with a file for @machine (EM_*) that is to be
- * mapped at @base.
+ * mapped at @base. What follows its code may be data that the program can write.
  */
 static inline void make_program(uint8_t *bytes, const struct made_func *f, int machine,
-				uint64_t base, int has_table)
+				uint64_t base, enum made_table table)
 {
 	const Elf64_Ehdr eh = {
 		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, 1 },
@@ -133,7 +140,7 @@ static inline void make_program(uint8_t *bytes, const struct made_func *f, int m
 		  .p_filesz = MADE_TABLE,
 		  .p_memsz = MADE_TABLE },
 		{ .p_type = PT_LOAD,
-		  .p_flags = PF_R,
+		  .p_flags = table == MADE_IN_DATA ? PF_R | PF_W : PF_R,
 		  .p_vaddr = base + MADE_TABLE,
 		  .p_offset = MADE_TABLE,
 		  .p_filesz = MADE_SIZE - MADE_TABLE,
@@ -146,7 +153,7 @@ static inline void make_program(uint8_t *bytes, const struct made_func *f, int m
 	for (; f[m.nfunc].name; m.nfunc++)
 		memcpy(bytes + MADE_CODE + MADE_FUNC_SIZE * m.nfunc, f[m.nfunc].code,
 		       MADE_FUNC_SIZE);
-	if (has_table)
+	if (table != MADE_WITHOUT)
 		made_table(&m, f, machine == EM_AARCH64 ? 4 : 1, base + MADE_CODE);
 }
 

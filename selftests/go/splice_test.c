@@ -39,7 +39,7 @@ static int add(void *arg, pid_t pid, struct shstk_space *space, const struct lay
 	(void)arg;
 	(void)pid;
 	memset(file, 0, sizeof(file));
-	make_program(file, program, EM_AARCH64, PROGRAM, 1);
+	make_program(file, program, EM_AARCH64, PROGRAM, MADE_READ_ONLY);
 	return shstk_space_add_image(space, file, sizeof(file), map->start);
 }
 

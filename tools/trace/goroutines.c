@@ -43,6 +43,7 @@ struct goroutines {
 	struct shstk_goruntime rt;
 	struct page *pages;
 	uint64_t *pcs; /* of one stack, and */
+	uint64_t *sps;
 	uint8_t *marks;
 	struct goroutine **list;
 	size_t nr, room;
@@ -78,8 +79,9 @@ int goroutines_find(const struct goroutine_source *from, struct goroutines **ret
 	all->from = from;
 	all->pages = calloc(PAGES, sizeof(*all->pages));
 	all->pcs = calloc(from->opts->depth, sizeof(*all->pcs));
+	all->sps = calloc(from->opts->depth, sizeof(*all->sps));
 	all->marks = calloc(from->opts->depth, 1);
-	if (!all->pages || !all->pcs || !all->marks) {
+	if (!all->pages || !all->pcs || !all->sps || !all->marks) {
 		goroutines_destroy(all);
 		return -ENOMEM;
 	}
@@ -119,7 +121,7 @@ static int by_key(const void *a, const void *b)
 static int unwind(struct goroutines *all, struct goroutine *g, const struct shstk_regs *regs)
 {
 	struct trace_stack *s = &g->stack;
-	struct shstk_opts opts = { .size = sizeof(opts), .marks = all->marks };
+	struct shstk_opts opts = { .size = sizeof(opts), .marks = all->marks, .sps = all->sps };
 
 	memset(all->marks, 0, all->from->opts->depth);
 	s->info = (struct shstk_info){ .size = sizeof(s->info) };
@@ -137,14 +139,38 @@ static int unwind(struct goroutines *all, struct goroutine *g, const struct shst
 	return 0;
 }
 
+static void forget_stack(struct goroutine *g)
+{
+	free(g->stack.pcs);
+	free(g->stack.marks);
+	g->stack = (struct trace_stack){ 0 };
+}
+
+/*
+ * Does the thread's stack not lead to that of its goroutine? That may wait already, or could
+ * run again, while the thread, on its own stack, is about to look for another one. Some of the
+ * runtime's work is done for a goroutine that is said to wait, too.
+ */
+static bool has_left(const struct goroutines *all, const struct goroutine *g)
+{
+	const struct trace_stack *s = &g->stack;
+	struct shstk_gostack own;
+
+	if (!g->on_thread || s->nr <= 0 ||
+	    (g->pub.state != SHSTK_GO_WAITING && g->pub.state != SHSTK_GO_RUNNABLE))
+		return false;
+	return s->info.end == SHSTK_END_COMPLETE &&
+	       shstk_goroutine_stack(&all->rt, g->pub.g, &own) &&
+	       (all->sps[s->nr - 1] <= own.lo || all->sps[s->nr - 1] > own.hi);
+}
+
 static void goroutine_free(struct goroutine *g)
 {
 	for (unsigned int i = 0; i < g->nr_labels; i++) {
 		free(g->labels[i].key);
 		free(g->labels[i].value);
 	}
-	free(g->stack.pcs);
-	free(g->stack.marks);
+	forget_stack(g);
 	free(g);
 }
 
@@ -184,6 +210,11 @@ static int take_one(void *arg, const struct shstk_goroutine *from)
 	err = g->failed ? -ENOMEM : 0;
 	if (!err && regs)
 		err = unwind(all, g, regs);
+	if (!err && has_left(all, g)) {
+		forget_stack(g);
+		g->on_thread = false;
+		err = unwind(all, g, &from->regs);
+	}
 	if (!err)
 		err = add(all, g);
 	if (err)
@@ -212,6 +243,7 @@ void goroutines_destroy(struct goroutines *all)
 	free(all->list);
 	free(all->pages);
 	free(all->pcs);
+	free(all->sps);
 	free(all->marks);
 	free(all);
 }
