@@ -61,7 +61,8 @@ $(OFF_MODULES):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 $(OFF)/%_test: selftests/offline/%_test $(OFF_MODULES) $(OFF)/stand $(OFF)/burn \
-		$(OFF)/arm64/stand-static $(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) all
+		$(OFF)/arm64/stand-static $(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) \
+		$(B)/selftests/record/jit all
 	$(Q)cp $< $@
 .SECONDARY: $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static
 

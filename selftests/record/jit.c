@@ -4,8 +4,11 @@
  * machine, and runs it: methods that call each other, and one that works. They are described
  * as HotSpot does it (jvm.h), and use the frame pointer for something else.
  *
- *   jit MILLISECONDS     of its own CPU time
+ *   jit MILLISECONDS [crash]     of its own CPU time; then leave a core file, if told to
+ *
+ * It says when it begins.
  */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +142,20 @@ static double used(void)
 	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
 }
 
+/* By a signal, wherever it is: hardly ever anywhere but in the method that works. */
+static void crash_after(double ms)
+{
+	const struct itimerspec at = { .it_value = { ms / 1e3, (long)(ms * 1e6) % 1000000000 } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGABRT };
+	timer_t timer;
+
+	if (timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer) ||
+	    timer_settime(timer, 0, &at, NULL)) {
+		perror("timer");
+		exit(1);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	double end = argc > 1 ? atof(argv[1]) : 1000;
@@ -158,7 +175,11 @@ int main(int argc, char **argv)
 		entry[i] = write_caller("outer", 48, 0, entry[i]);
 		entry[i] = write_aligner(entry[i]);
 	}
-	while (used() < end)
+	puts("ready");
+	fflush(stdout);
+	if (argc > 2)
+		crash_after(end);
+	while (argc > 2 || used() < end)
 		for (int i = 0; i < 2; i++)
 			run_code((void (*)(void))(uintptr_t)entry[i]);
 	return 0;

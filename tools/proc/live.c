@@ -121,8 +121,7 @@ static int open_same(const char *path, const struct layout_map *map, bool sure)
 	return -ESTALE;
 }
 
-/* A descriptor, or a negative errno. */
-static int open_mapped(pid_t pid, const struct layout_map *map)
+int live_open(pid_t pid, const struct layout_map *map)
 {
 	char path[PATH_MAX + 64];
 	int fd;
@@ -170,7 +169,7 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	kept = find_kept(live, map);
 	if (kept)
 		return add_fd(space, kept->fd, map);
-	fd = open_mapped(pid, map);
+	fd = live_open(pid, map);
 	if (fd < 0)
 		return fd;
 	err = add_fd(space, fd, map);
@@ -209,7 +208,7 @@ static int read_memory(void *arg, pid_t pid, uint64_t addr, void *buf, size_t si
 static int open_file(void *arg, pid_t pid, const struct layout_map *map)
 {
 	(void)arg;
-	return open_mapped(pid, map);
+	return live_open(pid, map);
 }
 
 static uint64_t find_vdso_size(void)

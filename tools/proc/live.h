@@ -15,6 +15,17 @@ struct live *live_create(void);
 /* Closes all files. @live may be NULL. */
 void live_destroy(struct live *live);
 
+/**
+ * live_open() - open the file that a process has mapped
+ * @pid: the process.
+ * @map: the mapping.
+ *
+ * In its own view, if another one has the same name here; also when it was deleted.
+ *
+ * Return: a descriptor, or a negative errno.
+ */
+int live_open(pid_t pid, const struct layout_map *map);
+
 /* How layouts find files; valid as long as @live is. */
 const struct layout_files *live_files(struct live *live);
 

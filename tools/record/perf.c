@@ -89,7 +89,7 @@ static void count_end(struct perf_drain *d, const struct process *p, int end)
 	d->more.cut += end == SHSTK_END_CAPACITY;
 	d->more.beyond += end == SHSTK_END_READ;
 	d->more.java += end != SHSTK_END_CAPACITY && end != SHSTK_END_READ &&
-			layout_find_jit(p->layout);
+			layout_has_jit(p->layout);
 }
 
 static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc *proc,

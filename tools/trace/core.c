@@ -7,6 +7,7 @@
  * that were mapped.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
 #include "tools/trace/trace.h"
+#include "tools/unwind/jit.h"
 
 #define MAX_IMAGE (1ull << 30) /* bytes of a module put together */
 #define MAX_VDSO (1u << 20)
@@ -34,7 +36,30 @@ struct dump {
 	struct shstk_space *space;
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
+	struct jit *jit; /* who knows code made at run time, or NULL */
 };
+
+/* The mappings of one file lie together: the first of them. */
+static size_t first_map(const struct core *core, size_t i)
+{
+	while (i && core->maps[i].offset && !strcmp(core->maps[i - 1].path, core->maps[i].path))
+		i--;
+	return i;
+}
+
+/* The file of a mapping, opened for one of its mappings that is code. */
+static const struct image *find_file(const struct dump *d, size_t i)
+{
+	const struct core *core = d->core;
+
+	for (size_t k = first_map(core, i); k < core->nr_maps; k++) {
+		if (strcmp(core->maps[k].path, core->maps[i].path))
+			break;
+		if (d->files[k])
+			return d->files[k];
+	}
+	return NULL;
+}
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
@@ -49,18 +74,10 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	m = core_map(d->core, addr);
 	if (!s || !m || s->write || addr - s->start < s->dumped || len > m->end - addr)
 		return -EFAULT;
-	file = d->files[m - d->core->maps];
+	file = find_file(d, m - d->core->maps);
 	if (!file || pread(file->fd, buf, len, m->offset + (addr - m->start)) != (ssize_t)len)
 		return -EFAULT;
 	return 0;
-}
-
-/* The mappings of one file lie together: the first of them. */
-static size_t first_map(const struct core *core, size_t i)
-{
-	while (i && core->maps[i].offset && !strcmp(core->maps[i - 1].path, core->maps[i].path))
-		i--;
-	return i;
 }
 
 static void read_build_id(const struct core *core, size_t i, struct build_id *ret)
@@ -321,6 +338,39 @@ static int make_symbols(struct dump *d)
 	return err ? err : shstk_symproc_create(d->symbols, 0, &d->proc);
 }
 
+/* What makes code of a kind that is known: its mapping that is code. */
+static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
+{
+	const struct dump *d = arg;
+
+	for (size_t i = 0; i < d->core->nr_maps; i++) {
+		const struct core_map *m = &d->core->maps[i];
+
+		if (!d->files[i] || !jit_is_known(m->path) || !is_code(d, m, d->files[i]))
+			continue;
+		*start = m->start;
+		*offset = m->offset;
+		return fcntl(d->files[i]->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	return -ENOENT;
+}
+
+static int find_jit(struct dump *d)
+{
+	uint64_t start, offset;
+	int fd = d->core->arch == SHSTK_ARCH_X86 ? open_jit(d, &start, &offset) : -ENOENT;
+
+	if (fd < 0)
+		return 0;
+	close(fd);
+	d->jit = jit_create();
+	if (!d->jit)
+		return -ENOMEM;
+	jit_begin(d->jit, &(struct jit_process){ read_memory, open_jit, d });
+	shstk_space_set_shapes(d->space, jit_shape, d->jit);
+	return 0;
+}
+
 static int prepare(struct dump *d)
 {
 	int err = images_init(&d->given, NULL);
@@ -338,6 +388,8 @@ static int prepare(struct dump *d)
 	}
 	if (!err)
 		err = add_modules(d);
+	if (!err)
+		err = find_jit(d);
 	if (err)
 		complain("cannot read core file %s: %s", d->core->path, strerror(-err));
 	return err;
@@ -418,7 +470,8 @@ static bool print_threads(struct dump *d)
 
 		if (from->tid == d->core->pid)
 			snprintf(t.comm, sizeof(t.comm), "%s", d->core->comm);
-		if (trace_take(d->opts, d->space, &t, read_memory, d)) {
+		if (trace_take(d->opts, d->space, &t, read_memory, d) ||
+		    (d->jit && trace_name_made(d->jit, d->proc, &t))) {
 			complain("out of memory");
 			ok = false;
 		} else {
@@ -496,6 +549,7 @@ int trace_core(const struct trace_opts *opts)
 	free(d.files);
 	shstk_symbols_destroy(d.symbols);
 	shstk_space_destroy(d.space);
+	jit_destroy(d.jit);
 	core_close(d.core);
 	return err ? EXIT_FAILED : EXIT_OK;
 }

@@ -35,11 +35,13 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 #include "tools/proc/detach.h"
+#include "tools/proc/live.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
 #include "tools/trace/trace.h"
+#include "tools/unwind/jit.h"
 
 #define MAX_THREADS 32768
 #define MAX_COPY (1u << 20) /* bytes of a stack */
@@ -89,6 +91,7 @@ struct trace {
 	struct shstk_space *space;
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
+	struct jit *jit; /* who knows code made at run time, or NULL */
 	struct goroutine_source source;
 	struct goroutines *goroutines;
 	uint64_t pause; /* ns */
@@ -684,6 +687,63 @@ static bool print_all(const struct trace *t)
 	return ok;
 }
 
+/* Where the process has the library that makes code at run time. */
+static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
+{
+	const struct trace *t = arg;
+	struct mapping m;
+	struct maps maps;
+	int ret = maps_open(t->pid, "maps", &maps);
+
+	if (ret)
+		return ret;
+	ret = -ENOENT;
+	while (ret == -ENOENT && maps_next(&maps, &m)) {
+		struct layout_map map = {
+			.start = m.start,
+			.end = m.end,
+			.offset = m.offset,
+			.path = (char *)m.path,
+			.dev = m.dev,
+			.inode = m.inode,
+		};
+
+		if (!m.exec || !jit_is_known(m.path))
+			continue;
+		*start = m.start;
+		*offset = m.offset;
+		ret = live_open(t->pid, &map);
+	}
+	maps_close(&maps);
+	return ret;
+}
+
+/* What it has written down is found while it runs. */
+static int find_jit(struct trace *t)
+{
+	uint64_t start, offset;
+	int fd = OWN_ARCH == SHSTK_ARCH_X86 ? open_jit(t, &start, &offset) : -ENOENT;
+
+	if (fd < 0)
+		return 0;
+	close(fd);
+	t->jit = jit_create();
+	if (!t->jit)
+		return -ENOMEM;
+	jit_begin(t->jit, &(struct jit_process){ read_live, open_jit, t });
+	shstk_space_set_shapes(t->space, jit_shape, t->jit);
+	return 0;
+}
+
+static int name_made(const struct trace *t)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < t->nr && t->jit && !ret; i++)
+		ret = trace_name_made(t->jit, t->proc, &t->threads[i].pub);
+	return ret;
+}
+
 static int prepare(struct trace *t)
 {
 	struct shstk_symbols_opts names = { .full_names = t->opts->full_names };
@@ -696,6 +756,8 @@ static int prepare(struct trace *t)
 		err = shstk_space_add_pid(t->space, t->pid);
 	}
 	if (err >= 0)
+		err = find_jit(t);
+	if (!err)
 		err = shstk_symbols_create(&names, &t->symbols);
 	if (!err)
 		err = shstk_symproc_create(t->symbols, t->pid, &t->proc);
@@ -718,6 +780,7 @@ static void cleanup(struct trace *t)
 		munmap(t->arena, t->arena_size);
 	shstk_symbols_destroy(t->symbols);
 	shstk_space_destroy(t->space);
+	jit_destroy(t->jit);
 }
 
 int trace_process(const struct trace_opts *opts)
@@ -741,8 +804,10 @@ int trace_process(const struct trace_opts *opts)
 		err = prepare_copies(&t);
 	if (!err) {
 		err = stop_and_copy(&t);
-		if (!err)
+		if (!err) {
 			take_cut_short(&t);
+			err = name_made(&t);
+		}
 	}
 	if (err && !(t.opts->goroutines && err == -ENOENT))
 		refuse(&t, err);

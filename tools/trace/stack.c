@@ -10,6 +10,7 @@
 
 #include "tools/shstk.h"
 #include "tools/trace/trace.h"
+#include "tools/unwind/jit.h"
 
 static int prepare(const struct trace_opts *o, struct trace_stack *s)
 {
@@ -126,6 +127,24 @@ int trace_take(const struct trace_opts *o, struct shstk_space *space, struct tra
 	if (s->taken && !o->compare)
 		fill_gaps(o, t);
 	return 0;
+}
+
+static int name_entries(struct jit *jit, struct shstk_symproc *proc, const struct trace_stack *s)
+{
+	struct jit_code code;
+	int ret = 0;
+
+	for (int i = 0; i < s->nr && !ret; i++)
+		if (jit_name(jit, s->pcs[i], &code))
+			ret = shstk_symproc_add_made(proc, code.start, code.end, code.name);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+int trace_name_made(struct jit *jit, struct shstk_symproc *proc, const struct trace_thread *t)
+{
+	int ret = name_entries(jit, proc, &t->hardware);
+
+	return ret ? ret : name_entries(jit, proc, &t->unwound);
 }
 
 void trace_deinit(struct trace_thread *t)

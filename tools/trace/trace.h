@@ -112,6 +112,18 @@ struct trace_thread {
 int trace_take(const struct trace_opts *opts, struct shstk_space *space,
 	       struct trace_thread *thread, shstk_read_fn read, void *arg);
 
+struct jit;
+
+/**
+ * trace_name_made() - name code made at run time in the traces of a thread
+ * @jit: who knows it.
+ * @proc: receives the names.
+ * @thread: a thread after trace_take().
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int trace_name_made(struct jit *jit, struct shstk_symproc *proc, const struct trace_thread *thread);
+
 /**
  * trace_has_gap() - does it lack what a signal interrupted?
  * @stack: a trace by the shadow stack.

@@ -39,8 +39,7 @@ struct named {
 };
 
 struct jit {
-	pid_t pid;
-	const struct layout *layout;
+	struct jit_process process;
 	uint64_t time;
 	uint64_t next; /* the tables are not searched before; ns of CLOCK_MONOTONIC */
 	struct codecache *cache;
@@ -49,9 +48,9 @@ struct jit {
 	struct named pieces[NAMED];
 };
 
-bool jit_is_known(const struct layout_map *map)
+bool jit_is_known(const char *path)
 {
-	const char *name = strrchr(map->path, '/');
+	const char *name = strrchr(path, '/');
 
 	return name && !strcmp(name, "/libjvm.so");
 }
@@ -72,35 +71,34 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 {
 	const struct jit *jit = arg;
 
-	return layout_read(jit->layout, jit->pid, addr, buf, size);
+	return jit->process.read(jit->process.arg, addr, buf, size);
 }
 
 /* In a process that begins they may not be there yet. */
 static void find_cache(struct jit *jit)
 {
 	const struct vm_memory memory = { read_memory, jit };
-	const struct layout_map *map = layout_find_jit(jit->layout);
 	struct vm_tables tables;
+	uint64_t start, offset;
 	struct vmstructs vm;
 	bool found;
 	int fd;
 
-	if (!map || jit->time < jit->next)
+	if (jit->time < jit->next)
 		return;
 	jit->next = jit->time + FRESH;
-	fd = layout_open(jit->layout, jit->pid, map);
+	fd = jit->process.open(jit->process.arg, &start, &offset);
 	if (fd < 0)
 		return;
-	found = vm_tables_find(fd, map->start, map->offset, &tables);
+	found = vm_tables_find(fd, start, offset, &tables);
 	close(fd);
 	if (found && !vmstructs_read(&memory, &tables, &vm))
 		jit->cache = codecache_create(&vm);
 }
 
-void jit_begin(struct jit *jit, pid_t pid, const struct layout *layout)
+void jit_begin(struct jit *jit, const struct jit_process *process)
 {
-	jit->pid = pid;
-	jit->layout = layout;
+	jit->process = *process;
 	jit->time = now_ns(CLOCK_MONOTONIC);
 	if (!jit->cache)
 		find_cache(jit);

@@ -5,19 +5,36 @@
 #ifndef TOOLS_UNWIND_JIT_H
 #define TOOLS_UNWIND_JIT_H
 
-#include "tools/unwind/layout.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libshstk/shstk.h"
 
 struct jit;
 
-/* Makes code be of a kind that is known? @map: something that a process has mapped. */
-bool jit_is_known(const struct layout_map *map);
+/**
+ * struct jit_process - who makes code
+ * @read: reads its memory, all of it or nothing. Returns 0 or a negative errno.
+ * @open: opens the file of the mapping of which jit_is_known(). Returns a descriptor, which is
+ *	closed, or a negative errno; @start receives where it is mapped, @offset from which
+ *	offset of the file on.
+ * @arg: for these.
+ */
+struct jit_process {
+	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
+	int (*open)(void *arg, uint64_t *start, uint64_t *offset);
+	void *arg;
+};
+
+/* Does a program that has mapped this file's code make some of a kind that is known? */
+bool jit_is_known(const char *path);
 
 /* Begins with nothing known. NULL when memory runs out. */
 struct jit *jit_create(void);
 void jit_destroy(struct jit *jit);
 
-/* The next stack is one of process @pid, which has @layout. */
-void jit_begin(struct jit *jit, pid_t pid, const struct layout *layout);
+/* The next stacks are of this process. */
+void jit_begin(struct jit *jit, const struct jit_process *process);
 
 /**
  * struct jit_code - a piece of code that has a name

@@ -21,6 +21,7 @@
  * @nr: see @maps.
  * @max: see @maps.
  * @space: what is unwound with; NULL until it is needed.
+ * @pid: the process whose stack was unwound last.
  * @jit: what is known of code that is made at run time; NULL: nothing.
  * @ends: how complete stacks ended, innermost entry first; 0: none,
  * @nr_ends: so many were found so far.
@@ -32,6 +33,7 @@ struct layout {
 	size_t nr;
 	size_t max;
 	struct shstk_space *space;
+	pid_t pid;
 	struct jit *jit;
 	uint64_t ends[MAX_ENDS][LAYOUT_OUTERMOST];
 	unsigned int nr_ends;
@@ -194,19 +196,39 @@ int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf
 	return files->read(files->arg, pid, addr, buf, size);
 }
 
-int layout_open(const struct layout *layout, pid_t pid, const struct layout_map *map)
-{
-	const struct layout_files *files = layout->files;
-
-	return files->open(files->arg, pid, map);
-}
-
-const struct layout_map *layout_find_jit(const struct layout *layout)
+static const struct layout_map *find_jit(const struct layout *layout)
 {
 	for (size_t i = 0; i < layout->nr; i++)
-		if (jit_is_known(&layout->maps[i]))
+		if (jit_is_known(layout->maps[i].path))
 			return &layout->maps[i];
 	return NULL;
+}
+
+bool layout_has_jit(const struct layout *layout)
+{
+	return find_jit(layout);
+}
+
+/* ---- who makes code: struct jit_process ---- */
+
+static int read_process(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const struct layout *layout = arg;
+
+	return layout_read(layout, layout->pid, addr, buf, size);
+}
+
+static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
+{
+	const struct layout *layout = arg;
+	const struct layout_files *files = layout->files;
+	const struct layout_map *map = find_jit(layout);
+
+	if (!map)
+		return -ENOENT;
+	*start = map->start;
+	*offset = map->offset;
+	return files->open(files->arg, layout->pid, map);
 }
 
 bool layout_name_made(const struct layout *layout, uint64_t pc, struct jit_code *ret)
@@ -242,7 +264,7 @@ static int add_code(struct layout *layout, pid_t pid, const struct layout_map *m
 	const struct layout_files *files = layout->files;
 	int err = files->add(files->arg, pid, layout->space, map);
 
-	if (jit_is_known(map) && add_jit(layout))
+	if (jit_is_known(map->path) && add_jit(layout))
 		return -ENOMEM;
 	if (err && err != -ENOMEM)
 		err = shstk_space_add_code(layout->space, map->start, map->end);
@@ -344,8 +366,9 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 		if (err)
 			return err;
 	}
+	layout->pid = pid;
 	if (layout->jit)
-		jit_begin(layout->jit, pid, layout);
+		jit_begin(layout->jit, &(struct jit_process){ read_process, open_jit, layout });
 	memset(ret->marks, 0, ret->max);
 	nr = shstk_unwind(layout->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
 			  &info);

@@ -95,11 +95,8 @@ bool layout_has(const struct layout *layout, uint64_t addr);
 /* Reads memory of process @pid, which has that layout. Returns 0 or a negative errno. */
 int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size);
 
-/* Opens the file of one of its mappings. Returns a descriptor or a negative errno. */
-int layout_open(const struct layout *layout, pid_t pid, const struct layout_map *map);
-
-/* What makes code of a kind that is known (jit.h), until the layout changes; or NULL. */
-const struct layout_map *layout_find_jit(const struct layout *layout);
+/* Does it make code of a kind that is known (jit.h)? */
+bool layout_has_jit(const struct layout *layout);
 
 struct jit_code;
 

@@ -72,12 +72,13 @@ int vm_read_member(const struct vmstructs *vm, uint64_t object, enum vm_member m
 /* Near the end of what is mapped less can be read. */
 bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT])
 {
-	for (size_t n = VM_TEXT - 1; addr && n; n /= 2) {
-		memset(text, 0, VM_TEXT);
+	memset(text, 0, VM_TEXT);
+	if (!addr || vm_read(vm, addr, text, 1))
+		return false;
+	for (size_t n = VM_TEXT - 1; n > 1; n--)
 		if (!vm_read(vm, addr, text, n))
-			return true;
-	}
-	return false;
+			break;
+	return true;
 }
 
 /* ---- members ---- */
