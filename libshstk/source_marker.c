@@ -600,6 +600,7 @@ static __attribute__((noinline)) int capture_on(uint64_t *pcs, struct thread *t)
 static inline __attribute__((always_inline)) bool may_walk(const struct thread *t)
 {
 	return likely(t->native_known && range_has(&t->native, t->call.sp) && modmap_loads_same() &&
+		      t->marker.gen == rulecache_gen() &&
 		      t->marker.epoch == load_relaxed(&marker_switch.epoch));
 }
 

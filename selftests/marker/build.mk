@@ -40,6 +40,14 @@ $(B)/marker/native/worth_test: selftests/marker/worth_test.c $(B)/lib/native/lib
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -Ilibshstk/arch/$(ARCH) -O2 \
 		-fomit-frame-pointer -o $@ $< $(B)/lib/native/libshstk.a
 
+$(B)/marker/%/jit_test: selftests/marker/jit_test.c selftests/formats/jit.h \
+		$(B)/lib/%/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$($*_CC) $(CSTD) $(WARN) -Wno-unused-const-variable $(CPPFLAGS_COMMON) \
+		$($*_FLAGS) -Iselftests/formats -fno-omit-frame-pointer $(MARKER_$*) -o $@ $< \
+		$(B)/lib/$*/libshstk.a -pthread
+MARKER_arm64 := -static
+
 $(B)/marker/native/local_test_plugin.so: selftests/marker/local_plugin.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -fPIC -shared -o $@ $<
@@ -67,7 +75,7 @@ CHECK += $(B)/marker/nomarkers/none_test
 
 # With MARKERS=0 there is nothing else to be tested.
 ifeq ($(filter 0,$(MARKERS)),)
-USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test records_test)
+USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test records_test jit_test)
 CHECK += $(addprefix $(B)/marker/native/,clause_test random_test records_test local_test \
-	worth_test)
+	worth_test jit_test)
 endif
