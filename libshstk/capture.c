@@ -91,7 +91,6 @@ capture_by(struct capture *c, const struct request *r, const struct call *call, 
 		return -EOPNOTSUPP;
 	walk_begin(c, r, call->sp);
 	walk_from_caller(c, r);
-	source_retry(c->own.t);
 	if (marker_at_work(c->own.t) && !ssp && ends_plainly(c, r))
 		marker_learn(c->own.t, call, c->n);
 	return walk_end(c, r);
@@ -136,12 +135,6 @@ static __attribute__((noinline)) int capture_walking(const struct call *c)
 	return scratch_call(sizeof(struct room), capture_simple_in, (void *)c);
 }
 
-void source_retry(struct thread *t)
-{
-	if (unlikely(t->captures >= t->retry))
-		marker_wake(t);
-}
-
 /* The memo had all @n entries: the next capture may be faster by a marker. */
 static own_stack void learn(const struct call *c, struct thread *t, int n)
 {
@@ -176,7 +169,6 @@ static int capture_near(const struct call *c, struct thread *t)
 
 	if (unlikely(n <= 0))
 		return capture_walking(c);
-	source_retry(t);
 	if (marker_at_work(t) && call_allows_marker(c->opts))
 		learn(c, t, n);
 	return n;
@@ -189,14 +181,24 @@ __attribute__((noinline)) int source_after_memo(uint64_t *pcs, struct thread *t)
 	return capture_near(&c, t);
 }
 
-int source_after_marker(uint64_t *pcs, struct thread *t)
+/* The call in progress, which asks for more than the memo has. */
+static __attribute__((noinline)) int capture_other(uint64_t *pcs, struct thread *t)
 {
 	struct call c = call_of(t, pcs);
 
-	if (call_is_simple(c.pcs, c.max, c.opts, c.info, SHSTK_USE_MEMO))
-		return capture_near(&c, t);
 	leave_alone(t);
 	return capture_any(&c);
+}
+
+int source_after_marker(uint64_t *pcs, struct thread *t, bool learn)
+{
+	const struct call *c = &t->call;
+
+	if (!call_is_simple(pcs, c->max, c->opts, c->info, SHSTK_USE_MEMO))
+		return capture_other(pcs, t);
+	if (learn || !memo_begins_again(t, c->max, c->ra, c->sp, c->fp))
+		return source_after_memo(pcs, t);
+	return memo_repeat(pcs, t);
 }
 
 /* In a handler, for the first time, in any way that is none of the fast ones. */

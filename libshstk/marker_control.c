@@ -62,7 +62,7 @@ SHSTK_API void shstk_markers_withdraw(void)
 	if (outermost)
 		marker_take_back(t, sp);
 	else
-		marker_give_back(&t->marker, NULL); /* a capture is interrupted */
+		marker_give_back(t, sp, NULL); /* a capture is interrupted */
 	leave(t, outermost);
 }
 #else

@@ -96,10 +96,10 @@ _Unwind_Reason_Code shstk_marker_personality(int version, _Unwind_Action actions
 	r = trampoline_of(native_strip(u.get_ip(context)));
 	if (actions & _UA_SEARCH_PHASE) {
 		if (thread_self)
-			marker_give_back(&thread_self->marker, r);
+			marker_give_back(thread_self, (uintptr_t)__builtin_frame_address(0), r);
 		return _URC_CONTINUE_UNWIND;
 	}
-	store_relaxed(&r->state, TRAMPOLINE_FREE);
+	store_relaxed(&r->set, false);
 	shstk_marker_resume = u.resume;
 	u.set_gr(context, __builtin_eh_return_data_regno(0), (uintptr_t)exception);
 	u.set_gr(context, __builtin_eh_return_data_regno(1), r->ra);

@@ -9,12 +9,10 @@
 
 /*
  * The capture in @t->call, after enter_alone(), which the memo could not repeat, or which is
- * nothing for markers: ask who comes after that source. Return the number of entries.
+ * nothing for markers: ask who comes after that source. @learn: marker_learn() is to see what
+ * that comes to. Return the number of entries.
  */
 int source_after_memo(uint64_t *pcs, struct thread *t);
-int source_after_marker(uint64_t *pcs, struct thread *t);
-
-/* So many captures were made that a source which did not pay may be tried again. */
-void source_retry(struct thread *t);
+int source_after_marker(uint64_t *pcs, struct thread *t, bool learn);
 
 #endif

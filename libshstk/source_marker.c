@@ -9,15 +9,6 @@
  * have another use: if it was returned through (it says so), or its slot was given the
  * true address again. Of frames that were left in another way a copy might come back;
  * their trampolines are never used again.
- *
- * Where the next marker goes: @dist frames out from the youngest, as far as frames have
- * frame records, or 12 frames, and never at the two youngest. One is placed whenever a
- * capture walked eight frames further than that, or met none. @dist starts at 2. A marker
- * that is gone before it saved comparing 64 frames makes it half as large again if that
- * happens twice in a row, so that the next one stands where frames stay; after many captures
- * by one marker a nearer one is tried, at two thirds of the way. In code without frame
- * records a step takes as long as comparing 25 entries of the last trace: where that was the
- * loss most of the time, there are no markers for a while, longer each time.
  */
 #include "source_marker.h"
 
@@ -29,19 +20,16 @@
 #include "identity.h"
 #include "modmap.h"
 #include "source.h"
-#include "verify.h"
 
 #define NEAREST 2 /* youngest frames that get none: they may read their return address */
-#define GAP 8
-#define DENSE 16 /* so many markers stand so near to each other */
+#define FEWEST (2 * NEAREST) /* frames of which one may get one */
+#define PRICE 512 /* frames that captures walk for each marker that is placed, */
+#define PART 16 /* and for each frame in front of it */
 #define PLAIN 24 /* frames without a record on the way: at most */
-#define FAR 12 /* the furthest place in such code */
-#define WORTH 64 /* frames that a marker has to save */
-#define PATIENCE 16u /* captures by one marker until a nearer one is tried: at least */
-#define PATIENCE_MAX 4096u
-#define STEP 25 /* entries that are compared while one frame is left by its rule */
-#define DEAR 16u /* captures that the memo makes faster: in a row, or nearly */
-#define NAP_MAX 4096u
+#define STEP 25 /* entries that are compared while one such frame is left */
+#define DEAR 64 /* captures that the memo makes faster, until ... */
+#define PAUSE 4096 /* ... as many are made without markers */
+#define SHORT 8 /* entries that are copied without a call */
 
 /* Chunks of trampolines that were given out, from the first one on. */
 static unsigned int chunks;
@@ -55,8 +43,28 @@ static struct trampoline *trampoline_at(const struct markers *m, unsigned int i)
  * The walk.
  */
 
+/**
+ * struct way - how far a walk to a marker has come
+ * @pc: the frame that comes next, not yet written.
+ * @raw: what was read at @slot.
+ * @slot: where @pc was read; 0: it is the first frame.
+ * @sp: the frame's registers.
+ * @fp: see @sp.
+ * @out: behind the last entry written.
+ * @start: the first entry.
+ * @end: behind the room for them.
+ * @plain: frames that may still be left by another rule than that of a frame record.
+ * @bare: entries in front of the first of these, but for the youngest; -1: none was met.
+ */
+struct way {
+	uint64_t pc, raw, slot, sp, fp;
+	uint64_t *out, *start, *end;
+	int plain, bare;
+};
+
 enum target { TO_MARKER, TO_END, TO_OTHER };
 
+/* Field by field: a copy in wider words would wait for each of them to be stored. */
 static inline __attribute__((always_inline)) void begin(struct way *w, const struct call *c,
 							uint64_t *out, unsigned int room)
 {
@@ -67,45 +75,27 @@ static inline __attribute__((always_inline)) void begin(struct way *w, const str
 	w->fp = c->fp;
 	w->out = w->start = out;
 	w->end = out + room;
-	w->plain = w->records = 0;
-	w->record = false;
+	w->plain = PLAIN;
+	w->bare = -1;
 }
 
-/* Does @pc lead into code that keeps frame records? It lies in one of two places. */
-static inline bool is_record(const struct markers *m, uint64_t pc)
+static uint64_t *record_place(struct markers *m, uint64_t pc)
 {
-	uint64_t at = pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1);
-
-	return likely(m->records[at] == pc) || m->records[at ^ 1] == pc;
-}
-
-/* The one that was there gets the other place. */
-static void note_record(struct markers *m, uint64_t pc)
-{
-	uint64_t at = pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1);
-
-	m->records[at ^ 1] = m->records[at];
-	m->records[at] = pc;
-}
-
-static void forget_records(struct markers *m)
-{
-	memset(m->records, 0xff, sizeof(m->records)); /* no address, nor 0 */
-	m->gen = rulecache_gen();
+	return &m->records[pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1)];
 }
 
 /*
  * Over frames that have a frame record: two loads for each, and the checks of a careful
- * loop over frame pointers.
+ * loop over frame pointers. Afterwards @w->sp is no more than the frame's.
  */
 static inline __attribute__((always_inline)) no_sanitize void
-walk_records(const struct markers *m, struct way *w, uint64_t hi)
+walk_records(struct markers *m, struct way *w, uint64_t hi)
 {
 	uint64_t pc = w->pc, raw = w->raw, low = w->sp, fp = w->fp;
 	const uint64_t limit = hi - 16;
 	uint64_t *out = w->out;
 
-	while (is_record(m, pc) && likely(out != w->end)) {
+	while (likely(*record_place(m, pc) == pc) && likely(out != w->end)) {
 		if (unlikely(fp < low || fp > limit || fp & 7))
 			break;
 		*out++ = pc;
@@ -122,7 +112,6 @@ walk_records(const struct markers *m, struct way *w, uint64_t hi)
 	w->sp = low;
 	w->fp = fp;
 	w->out = out;
-	w->record = true;
 }
 
 /* The rule for @pc, from the cache or found out. */
@@ -138,39 +127,41 @@ static uint64_t rule_of(struct thread *t, uint64_t pc)
 	return rule;
 }
 
-/* Over any ordinary frames, to a marker or the outermost frame. */
-static no_sanitize enum target walk_on(struct thread *t, struct way *w)
+/* Over any ordinary frames, to a marker or the outermost frame. All that is written was left. */
+static __attribute__((noinline)) no_sanitize enum target walk_on(struct thread *t, struct way *w)
 {
 	const uint64_t hi = t->native.hi;
 	struct frame_exit x;
 	uint64_t rule;
 
 	for (;;) {
+		const uint64_t *out = w->out;
+
 		walk_records(&t->marker, w, hi);
-		if (w->record)
-			w->sp = native_record_cfa(rule_of(t, w->out[-1]), w->slot - 8);
-		w->record = false;
-		if (w->sp > hi)
-			return TO_OTHER;
 		if (trampoline_has(w->pc))
 			return TO_MARKER;
+		if (w->out != out)
+			w->sp = native_record_cfa(rule_of(t, w->out[-1]), w->slot - 8);
+		if (w->sp > hi || w->out == w->end)
+			return TO_OTHER;
 		rule = rule_of(t, w->pc);
 		/* As the walk has it: a return address of 0, where nothing speaks against it. */
 		if (rule == RULE_NONE && !w->pc && w->out != w->start &&
 		    !(NATIVE_MACHINE.fp_ends && w->fp))
 			return TO_END;
-		if (rule == RULE_NONE || w->out == w->end)
-			return TO_OTHER;
-		if (native_is_record(rule))
-			note_record(&t->marker, w->pc);
-		else if (!w->plain++)
-			w->records = w->out - w->start;
-		*w->out++ = w->pc;
-		if (RULE_KIND(rule) == RULE_END)
+		if (RULE_KIND(rule) == RULE_END) {
+			*w->out++ = w->pc;
 			return TO_END;
-		if (w->plain > PLAIN || !frame_is_ordinary(rule) ||
-		    !frame_leave(rule, w->sp - hi, w->fp - hi, &x))
+		}
+		if (native_is_record(rule))
+			*record_place(&t->marker, w->pc) = w->pc;
+		else if (!w->plain--)
 			return TO_OTHER;
+		else if (w->bare < 0 && w->out - w->start >= NEAREST)
+			w->bare = w->out - w->start;
+		if (!frame_is_ordinary(rule) || !frame_leave(rule, w->sp - hi, w->fp - hi, &x))
+			return TO_OTHER;
+		*w->out++ = w->pc;
 		if (rule & RULE_FP_SAVED)
 			w->fp = frame_word(hi, x.fp);
 		w->slot = hi + x.ra;
@@ -180,99 +171,53 @@ static no_sanitize enum target walk_on(struct thread *t, struct way *w)
 	}
 }
 
-/*
- * Where on such a way to put a marker. The first one, if @first, goes as far out as frames
- * have records, if that is nearly the whole stack.
- */
-static int place_on(const struct way *w, int dist, bool first)
+/* Is all as it was when the markers were placed, on the thread's own stack? */
+static inline bool may_walk(const struct thread *t, const struct call *c)
 {
-	int n = w->out - w->start;
-
-	if (!w->plain)
-		return first ? n : dist;
-	if (first && w->records > FAR && n - w->records <= FAR)
-		return w->records;
-	return min(dist, max(w->records, FAR));
+	return likely(t->native_known && range_has(&t->native, c->sp) && modmap_loads_same() &&
+		      t->marker.gen == rulecache_gen() &&
+		      t->marker.epoch == load_relaxed(&marker_switch.epoch));
 }
 
 /*
  * Markers that are gone.
  */
 
-/* After a change of @n or @dist. Few are left for deep stacks. */
-static void set_near(struct markers *m)
-{
-	int gap = GAP << max(m->n - DENSE, 0);
-
-	m->near = m->on && m->n < MARKER_MAX ? m->dist + gap : MARKER_ROOM;
-}
-
-/* After a change of @on, @asleep or @n. */
-static void set_rest(struct markers *m)
-{
-	bool place = m->on && m->asleep == MARKER_AWAKE;
-
-	m->rest = place || m->n ? ~m->epoch : m->epoch;
-}
-
 static void turn_off(struct markers *m, int why)
 {
 	m->on = false;
 	m->off = why;
-	set_near(m);
 }
 
-static void lose(struct markers *m, const struct mark *k)
-{
-	m->lost |= 1u << k->trampoline;
-	if (__builtin_popcount(m->lost) >= MARKER_LOST)
-		turn_off(m, SHSTK_MARKERS_LEFT);
-}
-
-/* Entries between the marker and the next one further out. */
-static int entries_behind(const struct markers *m, const struct mark *k)
-{
-	return (k - 1 > m->mark ? k[-1].at : MARKER_ROOM) - k->at;
-}
-
-/* Was it worth placing? */
-static void judge(struct markers *m, const struct mark *k)
-{
-	if (k->uses * entries_behind(m, k) >= WORTH) {
-		m->patience = max(m->patience / 2, PATIENCE);
-		m->poor = false;
-		return;
-	}
-	m->poor = !m->poor;
-	if (m->poor)
-		return; /* one does not count */
-	m->patience = min(m->patience * 2, PATIENCE_MAX);
-	m->dist = min(m->dist + m->dist / 2 + 1, MARKER_ROOM / 2);
-}
-
-/* The youngest marker was not met: its frame is gone. */
+/* The youngest marker is no longer of use. */
 static void drop(struct markers *m)
 {
-	const struct mark *k = &m->mark[m->n];
+	const uint32_t bit = 1u << m->mark[m->n].trampoline;
 
-	judge(m, k);
-	if (load_relaxed(&trampoline_at(m, k->trampoline)->state) != TRAMPOLINE_SET)
-		m->used &= ~(1u << k->trampoline);
+	if (!load_relaxed(&trampoline_at(m, m->mark[m->n].trampoline)->set))
+		m->used &= ~bit;
 	else
-		lose(m, k);
+		m->lost |= bit;
+	if (__builtin_popcount(m->lost) >= MARKER_LOST)
+		turn_off(m, SHSTK_MARKERS_LEFT);
 	m->n--;
-	set_near(m);
 }
 
-/* A walk came to a trampoline's address at @slot: is it one of our markers? */
-static struct mark *find(struct markers *m, uint64_t slot, uint64_t raw)
+/* A walk came by all slots below @slot, and found no marker: their frames are gone. */
+static void drop_below(struct markers *m, uint64_t slot)
+{
+	while (m->mark[m->n].slot < slot)
+		drop(m);
+}
+
+/* @w has come to a trampoline's address: is it one of our markers? Then it is the youngest. */
+static struct mark *find(struct markers *m, const struct way *w)
 {
 	struct mark *k;
 
-	while (m->n && m->mark[m->n].slot < slot)
-		drop(m);
+	drop_below(m, w->slot);
 	k = &m->mark[m->n];
-	return m->n && k->slot == slot && k->value == raw ? k : NULL;
+	return k->slot == w->slot && k->value == w->raw ? k : NULL;
 }
 
 /*
@@ -290,45 +235,33 @@ static no_sanitize bool put_back(const struct mark *k)
 					   __ATOMIC_RELAXED);
 }
 
-void marker_take_back(struct thread *t, uint64_t sp)
+void marker_give_back(struct thread *t, uint64_t sp, const struct trampoline *only)
 {
-	struct markers *m = &t->marker;
+	const struct markers *m = &t->marker;
+	/* Below the stack pointer memory may not even be there. */
 	bool native = t->native_known && range_has(&t->native, sp);
-	int i;
-
-	for (i = m->n; i > 0; i--) {
-		const struct mark *k = &m->mark[i];
-
-		if (load_relaxed(&trampoline_at(m, k->trampoline)->state) != TRAMPOLINE_SET)
-			judge(m, k);
-		/* Below the stack pointer memory may not even be there. */
-		else if ((native && k->slot < sp - NATIVE_RED_ZONE) || !put_back(k))
-			lose(m, k);
-	}
-	m->used = m->lost;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	m->n = 0;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	set_near(m);
-	set_rest(m);
-}
-
-void marker_give_back(struct markers *m, const struct trampoline *only)
-{
+	uint64_t low = native ? sp - NATIVE_RED_ZONE : 0;
 	int i;
 
 	for (i = m->n; i > 0; i--) {
 		const struct mark *k = &m->mark[i];
 		struct trampoline *r = trampoline_at(m, k->trampoline);
 
-		if ((!only || r == only) && load_relaxed(&r->state) == TRAMPOLINE_SET &&
-		    put_back(k))
-			store_relaxed(&r->state, TRAMPOLINE_TAKEN_BACK);
+		if ((!only || r == only) && load_relaxed(&r->set) && k->slot >= low && put_back(k))
+			store_relaxed(&r->set, false);
 	}
 }
 
+void marker_take_back(struct thread *t, uint64_t sp)
+{
+	marker_give_back(t, sp, NULL);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	while (t->marker.n)
+		drop(&t->marker);
+}
+
 /*
- * Whether to place some.
+ * Placing.
  */
 
 void marker_reset(struct thread *t)
@@ -337,12 +270,14 @@ void marker_reset(struct thread *t)
 	uint64_t *pcs = m->pcs;
 	unsigned int chunk = m->chunk;
 
-	*m = (struct markers){ .pcs = pcs, .chunk = chunk, .off = SHSTK_MARKERS_NOT_ASKED };
-	m->dist = NEAREST;
-	m->patience = PATIENCE;
-	m->asleep = MARKER_AWAKE;
-	t->retry = MARKER_AWAKE;
-	forget_records(m);
+	memset(m, 0, sizeof(*m));
+	m->pcs = pcs;
+	m->chunk = chunk;
+	m->off = SHSTK_MARKERS_NOT_ASKED;
+	m->owed = -MARKER_ADVANCE;
+	m->mark[0].slot = UINT64_MAX;
+	m->mark[0].at = MARKER_ROOM;
+	m->gen = ~rulecache_gen();
 }
 
 bool marker_is_on(struct thread *t)
@@ -350,47 +285,27 @@ bool marker_is_on(struct thread *t)
 	uint32_t epoch = load_relaxed(&marker_switch.epoch);
 	struct markers *m = &t->marker;
 
-	if (m->epoch != epoch) {
-		m->epoch = epoch;
-		marker_wake(t);
-		if (m->off <= SHSTK_MARKERS_NOT_ASKED) { /* not for good */
-			m->on = m->asked ? m->asked == 1 : load_relaxed(&marker_switch.on);
-			m->off = m->on ? SHSTK_MARKERS_ON : SHSTK_MARKERS_NOT_ASKED;
-		}
-		set_near(m);
+	if (m->epoch == epoch)
+		return m->on;
+	m->epoch = epoch;
+	if (m->off <= SHSTK_MARKERS_NOT_ASKED) { /* not for good */
+		m->on = m->asked ? m->asked == 1 : load_relaxed(&marker_switch.on);
+		m->off = m->on ? SHSTK_MARKERS_ON : SHSTK_MARKERS_NOT_ASKED;
 	}
-	set_rest(m);
-	return m->on && m->asleep == MARKER_AWAKE;
+	return m->on;
 }
 
-void marker_wake(struct thread *t)
-{
-	t->marker.asleep = t->retry = MARKER_AWAKE;
-	set_rest(&t->marker);
-}
-
-/* The memo would have made this capture faster. If that is so most of the time: a nap. */
-static void was_dear(struct thread *t)
+/* Place some? Forgets the records if the rules were changed. */
+static bool may_place(struct thread *t)
 {
 	struct markers *m = &t->marker;
-	bool often;
 
-	if (!m->dear++)
-		m->dear_since = t->captures;
-	if (m->dear < DEAR)
-		return;
-	often = t->captures - m->dear_since < 2 * DEAR;
-	m->dear = 0;
-	m->nap = often ? min(max(2 * m->nap, 4 * DEAR), NAP_MAX) : m->nap / 2;
-	if (!often)
-		return;
-	m->asleep = t->retry = t->captures + m->nap;
-	marker_take_back(t, t->call.sp);
+	if (m->gen != rulecache_gen()) {
+		memset(m->records, 0xff, sizeof(m->records)); /* no address, nor 0 */
+		m->gen = rulecache_gen();
+	}
+	return marker_is_on(t) && m->owed <= 0;
 }
-
-/*
- * Placing.
- */
 
 /* The thread's trampolines and its array, at the first marker. None for a thread too many. */
 static bool get_room(struct markers *m)
@@ -413,51 +328,40 @@ static bool get_room(struct markers *m)
 	}
 	if (!m->chunk || !m->pcs)
 		turn_off(m, SHSTK_MARKERS_NO_ROOM);
-	return m->chunk && m->pcs;
+	return m->on;
 }
 
-/* A trampoline that was not used for long. -1: none. */
-static int take_trampoline(struct markers *m)
+/* The free trampoline that was not used for longest: there are more than markers and losses. */
+static unsigned int free_trampoline(struct markers *m)
 {
 	unsigned int i;
 
-	for (i = 0; i < MARKER_EACH; i++) {
-		unsigned int r = (m->next + i) % MARKER_EACH;
-
-		if (m->used & 1u << r)
-			continue;
-		m->next = r + 1;
-		m->used |= 1u << r;
-		return r;
-	}
-	turn_off(m, SHSTK_MARKERS_LEFT);
-	return -1;
+	do {
+		i = m->next++ % MARKER_EACH;
+	} while (m->used & 1u << i);
+	return i;
 }
+
+_Static_assert(MARKER_EACH >= MARKER_MAX + MARKER_LOST, "one is always free");
 
 /* Mark the frame that @w has come to; its trace begins at entry @at. */
 static no_sanitize void put_mark(struct markers *m, const struct way *w, int at)
 {
+	unsigned int i = free_trampoline(m);
+	struct trampoline *r = trampoline_at(m, i);
 	struct mark *k = &m->mark[m->n + 1];
-	int i = take_trampoline(m);
-	struct trampoline *r;
 
-	if (i < 0)
-		return;
 	*k = (struct mark){ .slot = w->slot, .raw = w->raw, .at = at, .trampoline = i };
-	k->retry = m->patience;
-	if (!trampoline_encode(trampoline_address(m->chunk + i), w->raw, w->sp, &k->value)) {
-		m->used &= ~(1u << i);
+	if (!trampoline_encode(trampoline_address(m->chunk + i), w->raw, w->sp, &k->value))
 		return;
-	}
-	r = trampoline_at(m, i);
+	m->used |= 1u << i;
 	r->ra = w->pc;
-	store_relaxed(&r->state, TRAMPOLINE_SET);
+	store_relaxed(&r->set, true);
 	/* Handlers find the marker only once all that belongs to it is there. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	m->n++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile uint64_t *)(uintptr_t)k->slot = k->value;
-	set_near(m);
 }
 
 /* What the C++ ABI says of exceptions: the caught ones, and how many are not. */
@@ -478,36 +382,37 @@ static bool exception_flies(void)
 }
 
 /*
- * Place one on the trace of @c, of which the @n entries before the youngest marker are new,
- * behind @i frames. These are walked once more.
+ * Place one on the trace of @c, of which the @n entries before the youngest marker are new:
+ * behind @i of these, or in front of the first one without a record, if that is nearer. The
+ * price is higher where there are many, so that they last for deep stacks.
  */
 static __attribute__((noinline)) void place(struct thread *t, const struct call *c, int n, int i)
 {
 	struct markers *m = &t->marker;
-	struct way *w = &m->way;
-	int at;
+	int end = m->mark[m->n].at;
+	struct way w;
 
-	i = min(i, n - 2);
-	if (i < NEAREST || n > MARKER_ROOM || !marker_is_on(t) || m->n == MARKER_MAX ||
-	    exception_flies() || !get_room(m))
+	m->owed = max(m->owed, -MARKER_ADVANCE) + (PRICE << m->n / 4);
+	if (n > end || m->n == MARKER_MAX || !marker_is_on(t) || exception_flies() || !get_room(m))
 		return;
-	at = (m->n ? m->mark[m->n].at : MARKER_ROOM) - (n - i);
-	if (at < i)
+	i = min(i, n - NEAREST);
+	do { /* once more to come to that place; what is written is of no use */
+		begin(&w, c, m->pcs, max(i, NEAREST));
+		walk_on(t, &w);
+		i = w.bare;
+	} while (i >= 0);
+	i = w.out - m->pcs;
+	if (i < NEAREST || i >= n || w.pc != c->pcs[i])
 		return;
-	begin(w, c, m->pcs, i); /* what is written there is of no use */
-	if (walk_on(t, w) != TO_OTHER || w->out != m->pcs + i || w->pc != c->pcs[i])
-		return;
-	memcpy(m->pcs + at, c->pcs + i, (n - i) * sizeof(*c->pcs));
-	put_mark(m, w, at);
+	m->owed += PART * i << m->n / 4;
+	memcpy(m->pcs + end - (n - i), c->pcs + i, (n - i) * sizeof(*c->pcs));
+	put_mark(m, &w, end - (n - i));
 }
 
 void marker_learn(struct thread *t, const struct call *c, int n)
 {
-	if (!t->native_known || !range_has(&t->native, c->sp))
-		return;
-	while (t->marker.n)
-		drop(&t->marker);
-	place(t, c, n, min(t->marker.dist, FAR));
+	if (!t->marker.pause && may_place(t) && n >= FEWEST && may_walk(t, c))
+		place(t, c, n, n);
 }
 
 /*
@@ -521,10 +426,29 @@ static __attribute__((noinline)) int otherwise(uint64_t *pcs, struct thread *t)
 
 	if (m->n)
 		marker_take_back(t, t->call.sp);
-	if (m->gen != rulecache_gen())
-		forget_records(m);
-	marker_is_on(t); /* if a switch was changed */
-	return source_after_marker(pcs, t);
+	if (m->pause) {
+		m->pause--;
+		return source_after_marker(pcs, t, false);
+	}
+	if (m->owed > 0)
+		m->owed--;
+	return source_after_marker(pcs, t, may_place(t));
+}
+
+/*
+ * Copy @n entries. A call for a few of them would take longer than they do: it pushes a caller
+ * out of the processor's predictor of returns.
+ */
+static inline void copy(const uint64_t *from, uint64_t *to, int n)
+{
+	int i;
+
+	if (n > SHORT)
+		memcpy(to, from, n * sizeof(*to));
+	for (i = 0; i < n && n <= SHORT; i++) {
+		to[i] = from[i];
+		__asm__("" : : : "memory"); /* it stays a loop */
+	}
 }
 
 /* What is seldom left to do after a capture. */
@@ -541,125 +465,68 @@ static __attribute__((noinline)) int after(const uint64_t *pcs, struct thread *t
 	return n;
 }
 
-static inline __attribute__((always_inline)) int done(const uint64_t *pcs, struct thread *t, int n,
-						      int reused)
+/*
+ * A capture left @plain frames by their rules, where the memo would have compared @n entries.
+ * What that saved helps to pay for the next marker. If it took longer too often, there are no
+ * markers for a while.
+ */
+static __attribute__((noinline)) bool was_too_dear(struct markers *m, int plain, int n)
 {
-	enter_count(t, reused);
-	if (unlikely(t->call.info || modmap_has_retired()))
-		return after(pcs, t, n, reused);
-	leave_alone(t);
-	return n;
-}
+	int saved = n - STEP * plain;
 
-/* A nearer marker is tried again after as many captures. */
-static void try_nearer(struct markers *m, struct mark *k, int n)
-{
-	k->retry = n < 2 * NEAREST ? UINT64_MAX : k->uses + m->patience;
-	m->dist = min(m->dist, max(2 * n / 3, NEAREST));
-	set_near(m);
-}
-
-/* From where @t->marker.way has come to. */
-static __attribute__((noinline)) int capture_on(uint64_t *pcs, struct thread *t)
-{
-	struct markers *m = &t->marker;
-	struct way *w = &m->way;
-	enum target target = walk_on(t, w);
-	int n = w->out - pcs, rest = 0, i;
-	bool dear = w->plain > FAR, due = true;
-	struct mark *k;
-
-	if (target == TO_MARKER) {
-		k = find(m, w->slot, w->raw);
-		rest = k ? MARKER_ROOM - k->at : 0;
-		if (!k || (unsigned int)(n + rest) > t->call.max)
-			return otherwise(pcs, t);
-		native_move(m->pcs + k->at, pcs + n, rest);
-		dear = STEP * w->plain > n + rest;
-		due = n >= m->near || k->uses >= k->retry;
-		if (k->uses++ >= k->retry)
-			try_nearer(m, k, n);
-	} else if (target == TO_END) {
-		while (m->n)
-			drop(m);
-	} else {
-		was_dear(t);
-		return otherwise(pcs, t);
-	}
-	if (due) {
-		t->call.pcs = pcs;
-		i = place_on(w, m->dist, !rest);
-		place(t, &t->call, n, i);
-	}
-	if (dear)
-		was_dear(t);
-	return done(pcs, t, n + rest, rest);
-}
-
-/* Is all as it was when the markers were placed, on the thread's own stack? */
-static inline __attribute__((always_inline)) bool may_walk(const struct thread *t)
-{
-	return likely(t->native_known && range_has(&t->native, t->call.sp) && modmap_loads_same() &&
-		      t->marker.gen == rulecache_gen() &&
-		      t->marker.epoch == load_relaxed(&marker_switch.epoch));
-}
-
-/* The usual capture: frame records lead to the youngest marker, and no other is due. */
-static inline __attribute__((always_inline)) bool meets_marker(struct thread *t, struct way *w,
-							       int64_t n)
-{
-	struct markers *m = &t->marker;
-	struct mark *k = &m->mark[m->n];
-
-	if (unlikely(w->slot != k->slot || w->raw != k->value || n >= m->near ||
-		     n + MARKER_ROOM - k->at > t->call.max || k->uses >= k->retry))
+	if (saved >= 0) {
+		m->dear -= m->dear > 0;
+		m->owed -= m->owed > 0 ? saved : 0;
 		return false;
-	k->uses++;
+	}
+	if (++m->dear < DEAR)
+		return false;
+	m->dear = 0;
+	m->pause = PAUSE;
 	return true;
-}
-
-static __attribute__((noinline)) VERIFY_WIDE no_sanitize int capture_wide(uint64_t *pcs,
-									  struct thread *t)
-{
-	const struct markers *m = &t->marker;
-	int64_t n, at = m->mark[m->n].at;
-	struct way w;
-
-	if (!may_walk(t))
-		return otherwise(pcs, t);
-	begin(&w, &t->call, pcs, t->call.max);
-	walk_records(m, &w, t->native.hi);
-	n = w.out - pcs;
-	if (unlikely(!meets_marker(t, &w, n))) {
-		t->marker.way = w;
-		return capture_on(pcs, t);
-	}
-	native_move_wide(m->pcs + at, w.out, MARKER_ROOM - at);
-	return done(pcs, t, n + MARKER_ROOM - at, MARKER_ROOM - at);
-}
-
-static __attribute__((noinline)) no_sanitize int capture_plain(uint64_t *pcs, struct thread *t)
-{
-	const struct markers *m = &t->marker;
-	int64_t n, at = m->mark[m->n].at;
-	struct way w;
-
-	if (!may_walk(t))
-		return otherwise(pcs, t);
-	begin(&w, &t->call, pcs, t->call.max);
-	walk_records(m, &w, t->native.hi);
-	n = w.out - pcs;
-	if (unlikely(!meets_marker(t, &w, n))) {
-		t->marker.way = w;
-		return capture_on(pcs, t);
-	}
-	native_move(m->pcs + at, w.out, MARKER_ROOM - at);
-	return done(pcs, t, n + MARKER_ROOM - at, MARKER_ROOM - at);
 }
 
 int marker_capture(uint64_t *pcs, struct thread *t)
 {
-	return verify_is_wide() ? capture_wide(pcs, t) : capture_plain(pcs, t);
+	struct markers *m = &t->marker;
+	int n, rest = 0;
+	struct way w;
+	struct mark *k;
+
+	if (!may_walk(t, &t->call))
+		return otherwise(pcs, t);
+	begin(&w, &t->call, pcs, t->call.max);
+	/* With no marker to be met, only frame records are left faster than the memo compares. */
+	if (unlikely(!m->n) && (m->pause || !native_is_record(rule_of(t, w.pc))))
+		return otherwise(pcs, t);
+	walk_records(m, &w, t->native.hi);
+	switch (trampoline_has(w.pc) ? TO_MARKER : walk_on(t, &w)) {
+	case TO_MARKER:
+		k = find(m, &w);
+		rest = MARKER_ROOM - (k ? k->at : 0);
+		if (!k || rest > w.end - w.out)
+			return otherwise(pcs, t);
+		copy(m->pcs + k->at, w.out, rest);
+		break;
+	case TO_END:
+		drop_below(m, t->native.hi);
+		break;
+	default:
+		was_too_dear(m, PLAIN - w.plain, pcs - w.out - 1);
+		return otherwise(pcs, t);
+	}
+	n = w.out - pcs;
+	if (unlikely(n >= FEWEST && (m->owed -= n) <= 0)) {
+		t->call.pcs = pcs;
+		place(t, &t->call, n, rest ? n / 2 : n);
+	}
+	if (unlikely(w.plain < PLAIN) && was_too_dear(m, PLAIN - w.plain, n + rest))
+		marker_take_back(t, t->call.sp);
+	enter_count(t, rest);
+	if (unlikely(t->call.info || modmap_has_retired()))
+		return after(pcs, t, n + rest, rest);
+	leave_alone(t);
+	return n + rest;
 }
 
 /*
@@ -667,46 +534,36 @@ int marker_capture(uint64_t *pcs, struct thread *t)
  */
 
 /* Of the trace from the marked frame outwards. */
-static uint64_t hash_of(struct markers *m, struct mark *k)
+static uint64_t hash_of(struct markers *m, const struct mark *k)
 {
-	struct mark *older = k - 1;
 	uint64_t h = IDENTITY_START;
-	int end = MARKER_ROOM;
+	struct mark *o;
 
-	if (k->hashed)
-		return k->hash;
-	while (older > m->mark && !older->hashed)
-		older--;
-	if (older > m->mark) {
-		h = older->hash;
-		end = older->at;
+	for (o = m->mark + 1; o <= k; o++) {
+		if (!o->hashed)
+			o->hash = identity_of(m->pcs, o->at, o[-1].at, h);
+		o->hashed = true;
+		h = o->hash;
 	}
-	k->hash = identity_of(m->pcs, k->at, end, h);
-	k->hashed = true;
-	return k->hash;
+	return h;
 }
 
 int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc)
 {
 	struct markers *m = &t->marker;
-	struct way *w = &m->way;
 	struct mark *k;
-	int n;
+	struct way w;
 
-	if (!m->n || !may_walk(t))
+	if (!may_walk(t, &t->call))
 		return 0;
 	/* What is new goes where no trace is. */
-	begin(w, &t->call, m->pcs, m->mark[m->n].at);
-	if (walk_on(t, w) != TO_MARKER)
-		return 0;
-	k = find(m, w->slot, w->raw);
-	n = w->out - m->pcs;
+	begin(&w, &t->call, m->pcs, m->mark[m->n].at);
+	k = walk_on(t, &w) == TO_MARKER ? find(m, &w) : NULL;
 	if (!k)
 		return 0;
-	*id = identity_of(m->pcs, 0, n, hash_of(m, k));
-	k->uses++;
+	*id = identity_of(m->pcs, 0, w.out - m->pcs, hash_of(m, k));
 	*end_pc = m->pcs[MARKER_ROOM - 1];
 	t->reused = MARKER_ROOM - k->at;
-	return n + t->reused;
+	return w.out - m->pcs + t->reused;
 }
 #endif

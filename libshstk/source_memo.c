@@ -27,7 +27,6 @@ static __attribute__((noinline)) int after(uint64_t *pcs, struct thread *t, int 
 	if (t->call.hook)
 		tell_hook(t->call.hook, memo_id(s, s->first));
 	leave_alone(t);
-	source_retry(t);
 	if (info)
 		call_tell(info, 0, n, SHSTK_END_COMPLETE, pcs[n - 1], n - 1, 0);
 	if (modmap_has_retired())
@@ -43,7 +42,7 @@ static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs,
 	t->memo.misses = 0;
 	enter_count(t, true);
 	if (unlikely((uintptr_t)t->call.info | (uintptr_t)t->call.hook) ||
-	    unlikely(modmap_has_retired() || t->captures >= t->retry))
+	    unlikely(modmap_has_retired()))
 		return after(pcs, t, n);
 	leave_alone(t);
 	return n;

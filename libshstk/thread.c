@@ -114,7 +114,6 @@ static void reset(struct thread *t)
 	t->outer = 0;
 	memo_clear(&t->memo);
 	marker_reset(t);
-	t->retry = UINT64_MAX;
 	store_relaxed(&t->captures, 0);
 	store_relaxed(&t->walks, 0);
 	store_relaxed(&t->depth, 0);

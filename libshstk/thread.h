@@ -29,7 +29,6 @@
  * @reused: entries that the capture in progress took from the memo.
  * @memo: last trace.
  * @marker: marked return addresses.
- * @retry: when the thread has made so many captures, source_retry() is to be called.
  * @call: the call of the outermost capture in progress, if that began by a fast way:
  *	these go from one to the next by jumps, with nothing of theirs on the stack.
  * @scratch: large variables of captures in progress.
@@ -52,7 +51,6 @@ struct thread {
 #if HAVE_TRAMPOLINE
 	struct markers marker;
 #endif
-	uint64_t retry;
 	struct call call;
 	struct scratch scratch;
 	int pid;

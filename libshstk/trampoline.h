@@ -18,20 +18,15 @@
 /* So many places at the start of each page of code, at most, are no trampolines. */
 #define TRAMPOLINE_HEADER 2
 
-enum trampoline_state {
-	TRAMPOLINE_FREE = 0, /* not used, or returned through: the code says so */
-	TRAMPOLINE_SET = 1, /* its address is (or was, or will be) in a slot */
-	TRAMPOLINE_TAKEN_BACK = 2, /* a handler put the true address back */
-};
-
 /**
  * struct trampoline - the record of a marker
  * @ra: the true return address, without authentication code.
- * @state: enum trampoline_state.
+ * @set: its address is, or was, or will be in a slot. Clear: not used, returned through (the
+ *	code says so), or taken back.
  */
 struct trampoline {
 	uint64_t ra;
-	uint8_t state;
+	bool set;
 	uint8_t pad[7];
 };
 

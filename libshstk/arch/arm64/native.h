@@ -215,12 +215,4 @@ static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *t
 	return vmaxvq_u32(hit);
 }
 
-/* memcpy() of @n words. */
-static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
-{
-	memcpy(to, from, n * sizeof(*to));
-}
-
-#define native_move_wide native_move
-
 #endif

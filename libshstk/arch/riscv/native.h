@@ -185,12 +185,4 @@ static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *t
 	return hit;
 }
 
-/* memcpy() of @n words. */
-static inline void native_move(const uint64_t *from, uint64_t *to, uint64_t n)
-{
-	memcpy(to, from, n * sizeof(*to));
-}
-
-#define native_move_wide native_move
-
 #endif
