@@ -36,20 +36,9 @@ static int kernel_version(struct utsname *name)
 /* Has the thread a filter of system calls, or may it make only a few? */
 static bool is_filtered(pid_t pid, pid_t tid)
 {
-	char path[64], line[256];
-	bool filtered = false;
-	int mode;
-	FILE *file;
+	char mode[16];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			filtered = mode != 0;
-	fclose(file);
-	return filtered;
+	return task_field(pid, tid, "Seccomp", mode, sizeof(mode)) && *mode != '0';
 }
 
 static bool some_filtered(pid_t pid)

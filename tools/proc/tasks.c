@@ -36,6 +36,27 @@ pid_t tasks_next(DIR *dir)
 	return 0;
 }
 
+bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size)
+{
+	size_t n = strlen(name), room = 0;
+	char path[64], *line = NULL;
+	bool found = false;
+	FILE *in;
+
+	*value = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	in = fopen(path, "re");
+	while (in && !found && getline(&line, &room, in) > 0) {
+		found = !strncmp(line, name, n) && line[n] == ':';
+		if (found)
+			snprintf(value, size, "%s", line + n + 1 + strspn(line + n + 1, " \t"));
+	}
+	free(line);
+	if (in)
+		fclose(in);
+	return found;
+}
+
 /* "PID (name) state ...": the name may have brackets of its own. */
 static void copy_name(struct task_use *ret, const char *line, const char *end)
 {

@@ -6,6 +6,8 @@
 #define TOOLS_PROC_TASKS_H
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -29,6 +31,19 @@ struct task_use {
 	char name[64];
 	uint64_t cpu;
 };
+
+/**
+ * task_field() - one field of a thread's status file
+ * @pid: the process.
+ * @tid: its thread.
+ * @name: of the field, without the colon.
+ * @value: receives what comes behind the colon and blanks, as much as there is room for;
+ *	empty if there is no such field.
+ * @size: bytes of @value.
+ *
+ * Return: was there such a field?
+ */
+bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size);
 
 /* Return: 0, or -ESRCH: there is no such process. */
 int task_use(pid_t pid, struct task_use *ret);

@@ -56,26 +56,12 @@ static const struct shadow_stack *stack_of(const struct shadow_stacks *stacks, u
 }
 
 /* x86: the kernel tells the features of every thread to everybody. */
-static void read_features(pid_t pid, struct thread_status *t)
+static uint64_t feature_bits(pid_t pid, pid_t tid, const char *field)
 {
-	char path[80], *line = NULL;
-	size_t room = 0;
-	FILE *file;
+	char names[256];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, t->tid);
-	file = fopen(path, "re");
-	while (file && getline(&line, &room, file) > 0) {
-		uint64_t bits = (strstr(line, "shstk") ? BIT_ENABLE : 0) |
-				(strstr(line, "wrss") ? BIT_WRITE : 0);
-
-		if (!strncmp(line, "x86_Thread_features:", 20))
-			t->enabled = bits;
-		else if (!strncmp(line, "x86_Thread_features_locked:", 27))
-			t->locked = bits;
-	}
-	free(line);
-	if (file)
-		fclose(file);
+	task_field(pid, tid, field, names, sizeof(names));
+	return (strstr(names, "shstk") ? BIT_ENABLE : 0) | (strstr(names, "wrss") ? BIT_WRITE : 0);
 }
 
 static int get_note(struct thread_status *t, unsigned int note, void *buf, size_t size)
@@ -119,7 +105,8 @@ static void read_thread(pid_t pid, struct thread_status *t)
 	int status, ret;
 
 	if (machine_own() == EM_X86_64) {
-		read_features(pid, t);
+		t->enabled = feature_bits(pid, t->tid, "x86_Thread_features");
+		t->locked = feature_bits(pid, t->tid, "x86_Thread_features_locked");
 		if (!(t->enabled & BIT_ENABLE))
 			return;
 	}

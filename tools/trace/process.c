@@ -132,26 +132,11 @@ char trace_read_stat(int pid, int tid, char *comm, size_t size)
 	return read_stat(pid, tid, comm, size, &flags);
 }
 
-static int tracer_of(int pid)
-{
-	char path[64], line[256];
-	int tracer = 0;
-	FILE *in;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	in = fopen(path, "r");
-	if (!in)
-		return 0;
-	while (fgets(line, sizeof(line), in))
-		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
-			break;
-	fclose(in);
-	return tracer;
-}
-
 static int refuse(const struct trace *t, int err)
 {
-	int tracer = tracer_of(t->pid);
+	char value[16];
+	int tracer = task_field(t->pid, t->pid, "TracerPid", value, sizeof(value)) ? atoi(value) :
+										     0;
 
 	if (err == -ESRCH)
 		complain("process %d has ended", t->pid);
