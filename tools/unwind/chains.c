@@ -103,37 +103,37 @@ static size_t sure_entries(const struct unwound *u)
 }
 
 /* Entry @i is another, or the first that is not there. */
-static void tell_entry(const uint64_t *ips, size_t nr, const struct unwound *u, size_t i,
-		       struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+static void tell_entry(const struct chain *s, size_t i)
 {
+	const struct unwound *u = s->unwound;
 	struct chain_place place;
 
 	fprintf(stderr, "%sentry %zu of %zu",
-		i < sure_entries(u) ? "" : "where unwinding guessed, ", i + 1, nr);
+		i < sure_entries(u) ? "" : "where unwinding guessed, ", i + 1, s->nr);
 	if (i) {
-		place = where(arg, ips[i - 1] - (i > 1));
-		print_place("behind", &place, ips[i - 1]);
+		place = s->where(s->arg, s->ips[i - 1] - (i > 1));
+		print_place("behind", &place, s->ips[i - 1]);
 	}
-	if (i < nr) {
-		place = where(arg, ips[i] - 1);
-		print_place("is", &place, ips[i]);
+	if (i < s->nr) {
+		place = s->where(s->arg, s->ips[i] - 1);
+		print_place("is", &place, s->ips[i]);
 	} else {
 		fprintf(stderr, " is not there,");
 	}
-	place = where(arg, u->pcs[i] - 1);
+	place = s->where(s->arg, u->pcs[i] - 1);
 	print_place("unwound:", &place, u->pcs[i]);
 	fputc('\n', stderr);
 }
 
-static void compare(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *u,
-		    struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+static void compare(struct chains *c, const struct chain *s)
 {
-	size_t n = nr < u->nr ? nr : u->nr, i = 0;
+	const struct unwound *u = s->unwound;
+	size_t n = s->nr < u->nr ? s->nr : u->nr, i = 0;
 
 	c->unwound++;
-	while (i < n && ips[i] == u->pcs[i])
+	while (i < n && s->ips[i] == u->pcs[i])
 		i++;
-	if (i == n && nr >= u->nr) {
+	if (i == n && s->nr >= u->nr) {
 		c->equal++;
 		c->beyond += u->end != SHSTK_END_COMPLETE;
 		return;
@@ -147,7 +147,7 @@ static void compare(struct chains *c, const uint64_t *ips, size_t nr, const stru
 		c->shorter += i == n;
 	}
 	if (c->guessed + c->differ + c->shorter <= SHOWN)
-		tell_entry(ips, nr, u, i, where, arg);
+		tell_entry(s, i);
 }
 
 static void tell_end(struct chains *c, const struct chain_place *last, uint64_t addr, size_t nr)
@@ -159,43 +159,41 @@ static void tell_end(struct chains *c, const struct chain_place *last, uint64_t 
 	fputc('\n', stderr);
 }
 
-static bool all_mapped(const uint64_t *ips, size_t nr,
-		       struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+static bool all_mapped(const struct chain *s)
 {
-	for (size_t i = 0; i < nr; i++)
-		if (!where(arg, ips[i] - !!i).mapped)
+	for (size_t i = 0; i < s->nr; i++)
+		if (!s->where(s->arg, s->ips[i] - !!i).mapped)
 			return false;
 	return true;
 }
 
-bool chains_add(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *unwound,
-		struct chain_place (*where)(void *arg, uint64_t addr), void *arg)
+bool chains_add(struct chains *c, const struct chain *s)
 {
 	struct chain_ends *e = NULL;
 	struct chain_place last;
 
-	if (c->lost && !all_mapped(ips, nr, where, arg)) {
+	if (c->lost && !all_mapped(s)) {
 		c->unknown++;
 		return true;
 	}
-	if (!nr || !where(arg, ips[0]).mapped) {
+	if (!s->nr || !s->where(s->arg, s->ips[0]).mapped) {
 		c->without++;
 		return true;
 	}
 	c->samples++;
 	/* A return address is behind the call: what counts is the call. */
-	last = where(arg, ips[nr - 1] - (nr > 1));
+	last = s->where(s->arg, s->ips[s->nr - 1] - (s->nr > 1));
 	if (last.file) {
 		e = ends_of(c, last.file);
 		if (!e)
 			return false;
 	}
-	if (e && is_outermost(e, last.offset, nr == 1))
+	if (e && is_outermost(e, last.offset, s->nr == 1))
 		c->whole++;
 	else
-		tell_end(c, &last, ips[nr - 1], nr);
-	if (unwound->nr)
-		compare(c, ips, nr, unwound, where, arg);
+		tell_end(c, &last, s->ips[s->nr - 1], s->nr);
+	if (s->unwound->nr)
+		compare(c, s);
 	return true;
 }
 

@@ -55,18 +55,29 @@ struct chains {
 };
 
 /**
- * chains_add() - judge the callchain of a sample
- * @c: what was found.
+ * struct chain - the callchain of a sample
  * @ips: user entries as the kernel has them, the program counter first.
  * @nr: their number.
  * @unwound: the same stack, unwound; without entries: it was not.
  * @where: says where an address lies.
  * @arg: passed to @where.
+ */
+struct chain {
+	const uint64_t *ips;
+	size_t nr;
+	const struct unwound *unwound;
+	struct chain_place (*where)(void *arg, uint64_t addr);
+	void *arg;
+};
+
+/**
+ * chains_add() - judge the callchain of a sample
+ * @c: what was found.
+ * @s: the callchain.
  *
  * Return: false: too little memory.
  */
-bool chains_add(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *unwound,
-		struct chain_place (*where)(void *arg, uint64_t addr), void *arg);
+bool chains_add(struct chains *c, const struct chain *s);
 
 /**
  * chains_print() - say what was found

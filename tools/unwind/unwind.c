@@ -430,6 +430,7 @@ static int judge_sample(struct unwind *u, struct process *p, const struct perfda
 	struct stack_copy copy = { &s->regs, s->stack, s->stack_size };
 	struct unwound stack = { .pcs = u->pcs, .marks = u->marks, .max = u->depth };
 	struct where where = { u, p };
+	struct chain chain = { s->chain, s->nr_chain, &stack, find_place, &where };
 
 	if (u->first_only && u->chains.samples == u->first_only)
 		return 0;
@@ -444,8 +445,7 @@ static int judge_sample(struct unwind *u, struct process *p, const struct perfda
 		if (err)
 			return err;
 	}
-	return chains_add(&u->chains, s->chain, s->nr_chain, &stack, find_place, &where) ? 0 :
-											   -ENOMEM;
+	return chains_add(&u->chains, &chain) ? 0 : -ENOMEM;
 }
 
 static int on_sample(void *arg, const struct perfdata_sample *s)
