@@ -173,6 +173,12 @@ static unsigned int length(const uint64_t *v)
 	return n;
 }
 
+/* chains_add() of the @nr entries in @ips, of a stack that was unwound to @u. */
+static bool add(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *u)
+{
+	return chains_add(c, &(struct chain){ ips, nr, u, where, NULL });
+}
+
 static void judge(const struct one *o)
 {
 	uint64_t pcs[ENTRIES + 1];
@@ -183,10 +189,10 @@ static void judge(const struct one *o)
 	memcpy(pcs, o->pcs, sizeof(pcs));
 	if (o->guess)
 		marks[o->guess] = SHSTK_MARK_GUESS;
-	ksft_test_result(chains_add(&c, o->ips, length(o->ips), &u, where, NULL) &&
-				 c.samples == 1 && c.unwound == 1 && c.equal == o->equal &&
-				 c.beyond == o->beyond && c.guessed == o->guessed &&
-				 c.shorter == o->shorter && c.differ == o->differ,
+	ksft_test_result(add(&c, o->ips, length(o->ips), &u) && c.samples == 1 && c.unwound == 1 &&
+				 c.equal == o->equal && c.beyond == o->beyond &&
+				 c.guessed == o->guessed && c.shorter == o->shorter &&
+				 c.differ == o->differ,
 			 "%s\n", o->name);
 	chains_deinit(&c);
 }
@@ -197,13 +203,12 @@ static void judge_lost(void)
 	const uint64_t lost[] = { 0x1000, 0x10 }, inner[] = { 0x10 }, known[] = { 0x1000, 0x1100 };
 	struct unwound none = { 0 };
 	struct chains c = { 0 };
-	bool ok = chains_add(&c, lost, 2, &none, where, NULL) && c.samples == 1 && !c.unknown;
+	bool ok = add(&c, lost, 2, &none) && c.samples == 1 && !c.unknown;
 
 	c.lost = 3;
-	ok = ok && chains_add(&c, lost, 2, &none, where, NULL) &&
-	     chains_add(&c, inner, 1, &none, where, NULL) && c.samples == 1 && c.unknown == 2 &&
-	     !c.without;
-	ok = ok && chains_add(&c, known, 2, &none, where, NULL) && c.samples == 2 && c.unknown == 2;
+	ok = ok && add(&c, lost, 2, &none) && add(&c, inner, 1, &none) && c.samples == 1 &&
+	     c.unknown == 2 && !c.without;
+	ok = ok && add(&c, known, 2, &none) && c.samples == 2 && c.unknown == 2;
 	ksft_test_result(ok, "behind lost records, entries in no known code are left out\n");
 	chains_deinit(&c);
 }
@@ -218,8 +223,7 @@ int main(void)
 	ksft_set_plan(sizeof(ones) / sizeof(ones[0]) + 2);
 	for (size_t i = 0; i < sizeof(ones) / sizeof(ones[0]); i++)
 		judge(&ones[i]);
-	ksft_test_result(chains_add(&c, nowhere, 2, &none, where, NULL) && !c.samples &&
-				 c.without == 1,
+	ksft_test_result(add(&c, nowhere, 2, &none) && !c.samples && c.without == 1,
 			 "a program counter in no code has no user stack\n");
 	judge_lost();
 	ksft_finished();
