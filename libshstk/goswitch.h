@@ -54,7 +54,7 @@ bool goswitch_thread(const struct view *v, const struct cursor *c, struct gothre
 int goswitch_step(const struct view *v, struct cursor *c, const struct module *mod);
 
 /*
- * A heuristic found this frame. If the program itself says that its vdso was called from
+ * A heuristic found this frame, of Go. If the program itself says that its vdso was called from
  * there, it is no guess.
  */
 void goswitch_confirm(const struct view *v, struct cursor *c);

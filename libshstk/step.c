@@ -219,6 +219,16 @@ static int step_row(const struct view *v, struct cursor *c, struct module *mod)
 	return scratch_call(sizeof(struct row_room), step_row_in, &step);
 }
 
+/* Apart, so that cursor_step() has left the stack: guesses take more of it than the rest. */
+static own_stack int step_guess(const struct view *v, struct cursor *c, struct module *mod)
+{
+	int err = guess_caller(v, c, mod, cursor_step);
+
+	if (!err)
+		goswitch_confirm(v, c);
+	return err;
+}
+
 int cursor_step(const struct view *v, struct cursor *c, uint8_t *mark)
 {
 	uint64_t pc = cursor_reg(c, REG_PC);
@@ -242,9 +252,6 @@ int cursor_step(const struct view *v, struct cursor *c, uint8_t *mark)
 		err = mod->go.nfunc ? goswitch_step(v, c, mod) : GOSWITCH_ORDINARY;
 		return err == GOSWITCH_ORDINARY ? step_row(v, c, mod) : err;
 	default:
-		err = guess_caller(v, c, mod, cursor_step);
-		if (!err)
-			goswitch_confirm(v, c);
-		return err;
+		return step_guess(v, c, mod);
 	}
 }
