@@ -272,6 +272,18 @@ uint64_t live_vdso(const struct live *live, struct build_id *id)
 	return live->vdso_size;
 }
 
+struct layout_map live_map(const struct mapping *m)
+{
+	return (struct layout_map){
+		.start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.path = (char *)m->path,
+		.dev = m->dev,
+		.inode = m->inode,
+	};
+}
+
 int live_read(struct layout **layout, pid_t pid,
 	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg)
 {
@@ -282,14 +294,7 @@ int live_read(struct layout **layout, pid_t pid,
 	if (ret)
 		return ret;
 	while (ret >= 0 && maps_next(&maps, &m)) {
-		struct layout_map map = {
-			.start = m.start,
-			.end = m.end,
-			.offset = m.offset,
-			.path = (char *)m.path,
-			.dev = m.dev,
-			.inode = m.inode,
-		};
+		struct layout_map map = live_map(&m);
 
 		if (!m.exec)
 			continue;

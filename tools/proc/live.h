@@ -5,6 +5,7 @@
 #ifndef TOOLS_PROC_LIVE_H
 #define TOOLS_PROC_LIVE_H
 
+#include "tools/proc/maps.h"
 #include "tools/unwind/layout.h"
 
 struct live;
@@ -14,6 +15,9 @@ struct live *live_create(void);
 
 /* Closes all files. @live may be NULL. */
 void live_destroy(struct live *live);
+
+/* A mapping as layouts have it; its path is that of @m. */
+struct layout_map live_map(const struct mapping *m);
 
 /**
  * live_open() - open the file that a process has mapped

@@ -357,18 +357,9 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 
 static int find_jit(struct dump *d)
 {
-	uint64_t start, offset;
-	int fd = d->core->arch == SHSTK_ARCH_X86 ? open_jit(d, &start, &offset) : -ENOENT;
+	const struct jit_process process = { read_memory, open_jit, d };
 
-	if (fd < 0)
-		return 0;
-	close(fd);
-	d->jit = jit_create();
-	if (!d->jit)
-		return -ENOMEM;
-	jit_begin(d->jit, &(struct jit_process){ read_memory, open_jit, d });
-	shstk_space_set_shapes(d->space, jit_shape, d->jit);
-	return 0;
+	return d->core->arch == SHSTK_ARCH_X86 ? jit_attach(d->space, &process, &d->jit) : 0;
 }
 
 static int prepare(struct dump *d)

@@ -684,14 +684,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 		return ret;
 	ret = -ENOENT;
 	while (ret == -ENOENT && maps_next(&maps, &m)) {
-		struct layout_map map = {
-			.start = m.start,
-			.end = m.end,
-			.offset = m.offset,
-			.path = (char *)m.path,
-			.dev = m.dev,
-			.inode = m.inode,
-		};
+		struct layout_map map = live_map(&m);
 
 		if (!m.exec || !jit_is_known(m.path))
 			continue;
@@ -706,18 +699,9 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 /* What it has written down is found while it runs. */
 static int find_jit(struct trace *t)
 {
-	uint64_t start, offset;
-	int fd = OWN_ARCH == SHSTK_ARCH_X86 ? open_jit(t, &start, &offset) : -ENOENT;
+	const struct jit_process process = { read_live, open_jit, t };
 
-	if (fd < 0)
-		return 0;
-	close(fd);
-	t->jit = jit_create();
-	if (!t->jit)
-		return -ENOMEM;
-	jit_begin(t->jit, &(struct jit_process){ read_live, open_jit, t });
-	shstk_space_set_shapes(t->space, jit_shape, t->jit);
-	return 0;
+	return OWN_ARCH == SHSTK_ARCH_X86 ? jit_attach(t->space, &process, &t->jit) : 0;
 }
 
 static int name_made(const struct trace *t)

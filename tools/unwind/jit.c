@@ -104,6 +104,23 @@ void jit_begin(struct jit *jit, const struct jit_process *process)
 		find_cache(jit);
 }
 
+int jit_attach(struct shstk_space *space, const struct jit_process *process, struct jit **ret)
+{
+	uint64_t start, offset;
+	int fd = process->open(process->arg, &start, &offset);
+
+	*ret = NULL;
+	if (fd < 0)
+		return 0;
+	close(fd);
+	*ret = jit_create();
+	if (!*ret)
+		return -ENOMEM;
+	jit_begin(*ret, process);
+	shstk_space_set_shapes(space, jit_shape, *ret);
+	return 0;
+}
+
 /* The frame at a program counter: not all of it may be there. */
 static int look_at(struct jit *jit, const struct codeblob *blob, uint64_t pc,
 		   struct hotspot_frame *ret)

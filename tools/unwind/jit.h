@@ -37,6 +37,16 @@ void jit_destroy(struct jit *jit);
 void jit_begin(struct jit *jit, const struct jit_process *process);
 
 /**
+ * jit_attach() - have a space ask for frames of what a process made, if it makes any
+ * @space: the space of the process's code, on x86-64.
+ * @process: the process; copied.
+ * @ret: receives who knows, for jit_destroy() after the space is gone; NULL: it makes none.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int jit_attach(struct shstk_space *space, const struct jit_process *process, struct jit **ret);
+
+/**
  * struct jit_code - a piece of code that has a name
  * @start: its first address, and
  * @end: the first behind it.
