@@ -5,7 +5,7 @@
 #   make check-rules  callchains by unwind rules: Debian's programs in three guests, and
 #                   what a chain costs; leaves build/rules.csv and build/rules-cost.csv
 #   make check-chains  a million callchains of these (CHAINS_SAMPLES), compared with copies of
-#                   the stacks; hours, and not part of make check
+#                   the stacks, on x86 by elfutils too; hours, and not part of make check
 
 RULES_GUESTS := x86-qemu-6.12 x86-qemu-7.2 arm64-7.2
 RULES_ROOT = $(SHSTK_CACHE)/programs-$(1)
@@ -37,8 +37,16 @@ $(B)/selftests/kmod/$(1)/input.i: libshstk/table.c selftests/kmod/rules.mk
 	$$(call say,CPP,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(CPPFLAGS_COMMON) -E -P -o $$@ $$<
 RULES_FILES_$(1) := selftests/loader/cases.sh $(RULES_SHSTK_$(1)) $(B)/selftests/kmod/$(1)/both.so \
 	$(RULES_THROW_$(1)) $(B)/selftests/kmod/$(1)/input.i \
-	$(if $(filter x86,$(1)),$(B)/selftests/loader/libprotobuf-c.so.1)
+	$(if $(filter x86,$(1)),$(B)/selftests/loader/libprotobuf-c.so.1 \
+		$(B)/selftests/kmod/x86/rules_elfutils)
 endef
+# All of the command but its main().
+$(B)/selftests/kmod/x86/rules_elfutils: selftests/kmod/rules_elfutils.c $(TOOL_OBJ) \
+		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -MMD -MP -o $@ $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 $(foreach a,x86 arm64,$(eval $(call kmod_rules_files,$(a))))
 
 # The beginning of a guest's step, with the programs. $(1) guest, $(2) architecture, $(3) name

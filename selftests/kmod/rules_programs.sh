@@ -9,7 +9,8 @@
 # program since the tables were loaded, and one whose samples have a copy of the stack
 # too, which `shstk unwind` unwinds and compares. The other files only have to be there.
 #
-# "many" does the last alone, again and again, until so many samples have been compared.
+# "many" does the last alone, again and again, until so many samples have been compared; on x86
+# elfutils unwinds the copies too (rules_elfutils), an unwinder of others.
 #
 # Copies fill perf's usual ring in a moment, and what is lost then may be a mapping's record: the
 # ring is large, and what is lost is told.
@@ -194,14 +195,25 @@ with()
 	./shstk rules status | sed 's/^/# /'
 }
 
+# By elfutils: as far as that goes.
+by_elfutils() # FILE
+{
+	[ -x ./rules_elfutils ] || return 0
+	./rules_elfutils "$1" >verdict || { cp verdict out; return 1; }
+	set -- $(tail -n 1 verdict)
+	sed 's/^/# elfutils: /' verdict
+	elf_all=$((elf_all + $1)) elf_equal=$((elf_equal + $3)) elf_reached=$((elf_reached + $7))
+}
+
 # Until so many samples were compared, all of each run.
 many() # SAMPLES
 {
-	all=0 all_whole=0 all_equal=0
+	all=0 all_whole=0 all_equal=0 elf_all=0 elf_equal=0 elf_reached=0
 	while [ "$all" -lt "$1" ] && [ "$failed" = 0 ]; do
 		before_round=$all
 		for p in $programs; do
-			record_both "$p" && judge both.data
+			record_both "$p" && judge both.data && by_elfutils both.data ||
+				failed=1
 			all=$((all + samples)) all_whole=$((all_whole + whole))
 			all_equal=$((all_equal + equal))
 			echo "# $p: $equal of $samples equal; of all $all_equal of $all, $all_whole whole"
@@ -212,6 +224,9 @@ many() # SAMPLES
 	point $? "$all_whole of $all chains whole"
 	share "$all_equal" "$all" 999
 	point $? "$all_equal of $all samples equal to what the stack's copy gives"
+	[ "$elf_all" = 0 ] && return
+	share "$elf_equal" "$elf_all" 999
+	point $? "elfutils: $elf_equal of $elf_all samples equal, $elf_reached as far as the kernel's"
 }
 
 # All that Debian's programs may map, and both.so, which env still has: it is sampled, too.
