@@ -27,7 +27,6 @@
 #include "tools/record/golabels.h"
 #include "tools/record/perf.h"
 #include "tools/shstk.h"
-#include "tools/unwind/jit.h"
 #include "tools/unwind/splice.h"
 
 #define MAX_KERNEL 512 /* entries of the kernel's part */
@@ -302,18 +301,6 @@ static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct s
 	return 0;
 }
 
-/* Names of code made at run time are known only while it is there. */
-static int name_made(const struct process *p, struct shstk_symproc *proc, const struct stack *s)
-{
-	struct jit_code code;
-	int ret = 0;
-
-	for (unsigned int i = 0; i < s->nr && !ret; i++)
-		if (layout_name_made(p->layout, s->pcs[i], &code))
-			ret = shstk_symproc_add_made(proc, code.start, code.end, code.name);
-	return ret == -ENOMEM ? ret : 0;
-}
-
 static int take_sample(struct perf_drain *d, const struct perf_record *r)
 {
 	struct perf_sample sample;
@@ -334,8 +321,9 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	if (!ret && (stack.end == SHSTK_END_BAD_PC || unknown_address(proc, &stack)) &&
 	    population_read_maps(&d->all, t->process))
 		ret = make_stack(d, t, &sample, &stack);
+	/* Names of code made at run time are known only while it is there. */
 	if (!ret)
-		ret = name_made(t->process, proc, &stack);
+		ret = layout_name_made(t->process->layout, proc, stack.pcs, stack.nr);
 	if (ret)
 		return ret;
 	d->beyond += stack.beyond;

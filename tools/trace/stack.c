@@ -131,13 +131,7 @@ int trace_take(const struct trace_opts *o, struct shstk_space *space, struct tra
 
 static int name_entries(struct jit *jit, struct shstk_symproc *proc, const struct trace_stack *s)
 {
-	struct jit_code code;
-	int ret = 0;
-
-	for (int i = 0; i < s->nr && !ret; i++)
-		if (jit_name(jit, s->pcs[i], &code))
-			ret = shstk_symproc_add_made(proc, code.start, code.end, code.name);
-	return ret == -ENOMEM ? ret : 0;
+	return s->nr > 0 ? jit_name(jit, proc, s->pcs, s->nr) : 0;
 }
 
 int trace_name_made(struct jit *jit, struct shstk_symproc *proc, const struct trace_thread *t)

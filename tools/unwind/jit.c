@@ -19,6 +19,7 @@
 #define KEPT 4096 /* addresses, a power of two */
 #define FRESH 1000000000 /* ns for which they are */
 #define NAMED 8192 /* pieces of code whose names were told, a power of two */
+#define NAME_ROOM 512 /* bytes for a name */
 #define NEAR 512 /* bytes of code that are looked at in front of a program counter */
 
 /* What is known of an address. */
@@ -31,10 +32,15 @@ struct known {
 	struct hotspot_frame frame; /* with that frame; its @cfa is 0: not known */
 };
 
-/* A name that was told: of an address, or of all of a piece of code. */
-struct named {
+/* An address that was looked at for a name, and when. */
+struct asked {
 	uint64_t pc;
 	uint64_t time;
+};
+
+/* A piece of code whose name was told. */
+struct named {
+	uint64_t start;
 	uint64_t method;
 };
 
@@ -44,8 +50,8 @@ struct jit {
 	uint64_t next; /* the tables are not searched before; ns of CLOCK_MONOTONIC */
 	struct codecache *cache;
 	struct known known[KEPT];
-	struct named addresses[KEPT];
-	struct named pieces[NAMED];
+	struct asked asked[KEPT];
+	struct named named[NAMED];
 };
 
 bool jit_is_known(const char *path)
@@ -106,18 +112,18 @@ void jit_begin(struct jit *jit, const struct jit_process *process)
 
 int jit_attach(struct shstk_space *space, const struct jit_process *process, struct jit **ret)
 {
-	uint64_t start, offset;
-	int fd = process->open(process->arg, &start, &offset);
+	struct jit *jit = jit_create();
 
 	*ret = NULL;
-	if (fd < 0)
-		return 0;
-	close(fd);
-	*ret = jit_create();
-	if (!*ret)
+	if (!jit)
 		return -ENOMEM;
-	jit_begin(*ret, process);
-	shstk_space_set_shapes(space, jit_shape, *ret);
+	jit_begin(jit, process);
+	if (!jit->cache) {
+		jit_destroy(jit);
+		return 0;
+	}
+	shstk_space_set_shapes(space, jit_shape, jit);
+	*ret = jit;
 	return 0;
 }
 
@@ -188,24 +194,42 @@ int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
 	return 0;
 }
 
-bool jit_name(struct jit *jit, uint64_t pc, struct jit_code *ret)
+/* The piece of code that @pc is in, if it is to be looked at. */
+static bool find_unnamed(struct jit *jit, uint64_t pc, struct codeblob *ret)
 {
-	struct named *address = &jit->addresses[(pc ^ pc >> 12) % KEPT], *piece;
-	struct codeblob blob;
+	struct asked *asked = &jit->asked[(pc ^ pc >> 12) % KEPT];
 
 	if (!jit->cache || !codecache_has(jit->cache, pc) ||
-	    (address->pc == pc && jit->time - address->time < FRESH))
+	    (asked->pc == pc && jit->time - asked->time < FRESH))
 		return false;
-	*address = (struct named){ pc, jit->time, 0 };
-	if (codecache_find(jit->cache, pc, &blob))
-		return false;
-	piece = &jit->pieces[(blob.start >> 5 ^ blob.start >> 18) % NAMED];
-	if (piece->pc == blob.start && piece->method == blob.method)
-		return false;
-	if (!codecache_name(jit->cache, &blob, ret->name, sizeof(ret->name)))
-		return false;
-	*piece = (struct named){ blob.start, jit->time, blob.method };
-	ret->start = blob.start;
-	ret->end = blob.end;
-	return true;
+	*asked = (struct asked){ pc, jit->time };
+	return !codecache_find(jit->cache, pc, ret);
+}
+
+int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, size_t nr)
+{
+	char name[NAME_ROOM];
+	struct codeblob blob;
+	int ret = 0;
+
+	for (size_t i = 0; i < nr && ret != -ENOMEM; i++) {
+		struct named *named;
+
+		if (!find_unnamed(jit, pcs[i], &blob))
+			continue;
+		named = &jit->named[(blob.start >> 5 ^ blob.start >> 18) % NAMED];
+		if (named->start == blob.start && named->method == blob.method)
+			continue;
+		if (!codecache_name(jit->cache, &blob, name, sizeof(name)))
+			continue;
+		*named = (struct named){ blob.start, blob.method };
+		ret = shstk_symproc_add_made(proc, blob.start, blob.end, name);
+	}
+	return ret == -ENOMEM ? ret : 0;
+}
+
+void jit_tell_again(struct jit *jit)
+{
+	memset(jit->asked, 0, sizeof(jit->asked));
+	memset(jit->named, 0, sizeof(jit->named));
 }

@@ -6,9 +6,11 @@
 #define TOOLS_UNWIND_JIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libshstk/shstk.h"
+#include "libshstk/symbol/symbol.h"
 
 struct jit;
 
@@ -47,26 +49,18 @@ void jit_begin(struct jit *jit, const struct jit_process *process);
 int jit_attach(struct shstk_space *space, const struct jit_process *process, struct jit **ret);
 
 /**
- * struct jit_code - a piece of code that has a name
- * @start: its first address, and
- * @end: the first behind it.
- * @name: its name.
- */
-struct jit_code {
-	uint64_t start;
-	uint64_t end;
-	char name[512];
-};
-
-/**
- * jit_name() - the name of an address
+ * jit_name() - name the code that addresses lie in, as far as that was not told yet
  * @jit: of a process, after jit_begin().
- * @pc: the address.
- * @ret: receives the piece of code.
+ * @proc: receives the names.
+ * @pcs: the addresses; those in other code are passed over.
+ * @nr: their number.
  *
- * Return: true: it is one that was not told yet, or there is another one now.
+ * Return: 0 or -ENOMEM.
  */
-bool jit_name(struct jit *jit, uint64_t pc, struct jit_code *ret);
+int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, size_t nr);
+
+/* All names are to be told again: to another view of the process. */
+void jit_tell_again(struct jit *jit);
 
 /* A shstk_shape_fn; @arg: struct jit. */
 int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret);

@@ -231,9 +231,10 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	return files->open(files->arg, layout->pid, map);
 }
 
-bool layout_name_made(const struct layout *layout, uint64_t pc, struct jit_code *ret)
+int layout_name_made(const struct layout *layout, struct shstk_symproc *proc, const uint64_t *pcs,
+		     size_t nr)
 {
-	return layout->jit && jit_name(layout->jit, pc, ret);
+	return layout->jit ? jit_name(layout->jit, proc, pcs, nr) : 0;
 }
 
 int layout_arch(const struct layout *layout)
@@ -305,6 +306,8 @@ int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *pr
 
 	for (size_t i = 0; i < layout->nr && !err; i++)
 		err = files->name(files->arg, pid, proc, &layout->maps[i]);
+	if (layout->jit)
+		jit_tell_again(layout->jit);
 	return err;
 }
 

@@ -98,10 +98,9 @@ int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf
 /* Does it make code of a kind that is known (jit.h)? */
 bool layout_has_jit(const struct layout *layout);
 
-struct jit_code;
-
-/* As jit_name(), of an address of the stack that was unwound last. */
-bool layout_name_made(const struct layout *layout, uint64_t pc, struct jit_code *ret);
+/* As jit_name(), of addresses of the stack that was unwound last. Returns 0 or -ENOMEM. */
+int layout_name_made(const struct layout *layout, struct shstk_symproc *proc, const uint64_t *pcs,
+		     size_t nr);
 
 /* enum shstk_arch of the program. */
 int layout_arch(const struct layout *layout);
