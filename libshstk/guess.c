@@ -16,8 +16,9 @@
 #define STUB_MAX 6
 /* Words of the stack in which the start of the program is looked for. */
 #define START_WORDS 32
+/* Bytes by which a frame that somebody knows may lie further out. */
+#define SLACK_MAX 64
 /* Bytes for arguments that do not fit into registers: 255 of Java's. */
-#define SLACK_MAX 64 /* bytes */
 #define ROOM_MAX 4096
 
 /* A call to where no code is: its caller's call just happened. */

@@ -12,7 +12,6 @@
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <gelf.h>
 #include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +19,12 @@
 #include <uthash.h>
 
 #include "tools/elf/image.h"
+#include "tools/elf/symbols.h"
 #include "tools/perf/data.h"
 #include "tools/unwind/layout.h"
 
 #define MAX_FRAMES 1024
 #define MAX_TOLD 20
-#define PAGE 4096
 
 /* What a process has mapped, as elfutils has it; of a child, too, until either maps more. */
 struct view {
@@ -195,21 +194,11 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	return DWARF_CB_OK;
 }
 
-/* What is to be added to the file's own addresses where that part of it is mapped. */
 static bool find_bias(int fd, const struct layout_map *m, uint64_t *ret)
 {
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-	bool found = false;
-	size_t nr = 0;
-	GElf_Phdr p;
+	bool found = elf && symbols_bias(elf, m->start, m->offset, ret);
 
-	if (elf_getphdrnum(elf, &nr))
-		nr = 0;
-	for (size_t i = 0; i < nr && !found && gelf_getphdr(elf, (int)i, &p); i++) {
-		found = p.p_type == PT_LOAD && p.p_flags & PF_X && m->offset + PAGE > p.p_offset &&
-			m->offset < p.p_offset + p.p_filesz;
-		*ret = m->start - (p.p_vaddr - p.p_offset + m->offset);
-	}
 	elf_end(elf);
 	return found;
 }
@@ -296,7 +285,7 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		return 0;
 	if (!p || (!p->view && make_view(j, p)))
 		return -ENOMEM;
-	p->view->judge->s = s;
+	j->s = s;
 	j->nr = 0;
 	dwfl_getthread_frames(p->view->dwfl, 1, take_frame, j);
 	n = j->nr < s->nr_chain ? j->nr : s->nr_chain;

@@ -7,6 +7,7 @@
 #include "tools/elf/symbols.h"
 
 #define MAX_SYMBOLS (1u << 22)
+#define PAGE 4096
 
 typedef int symbol_fn(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name);
 
@@ -39,4 +40,22 @@ int symbols_walk(Elf *elf, symbol_fn *fn, void *arg)
 		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
 			ret = walk_table(elf, section, &header, fn, arg);
 	return ret;
+}
+
+/* A mapping begins at the page that has the segment's first byte. */
+bool symbols_bias(Elf *elf, uint64_t start, uint64_t offset, uint64_t *ret)
+{
+	size_t nr;
+	GElf_Phdr p;
+
+	if (elf_getphdrnum(elf, &nr))
+		return false;
+	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &p); i++) {
+		if (p.p_type != PT_LOAD || !(p.p_flags & PF_X) || offset + PAGE <= p.p_offset ||
+		    offset >= p.p_offset + p.p_filesz)
+			continue;
+		*ret = start - (p.p_vaddr - p.p_offset + offset);
+		return true;
+	}
+	return false;
 }

@@ -7,6 +7,8 @@
 
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /**
  * symbols_walk() - hand on all symbols that have a name
@@ -21,5 +23,16 @@
 int symbols_walk(Elf *elf,
 		 int (*fn)(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name),
 		 void *arg);
+
+/**
+ * symbols_bias() - what to add to symbols' values where a file is mapped
+ * @elf: the file.
+ * @start: where a part of it is mapped that is code.
+ * @offset: what offset of the file lies there.
+ * @ret: receives it.
+ *
+ * Return: false: the file's program headers have no code there.
+ */
+bool symbols_bias(Elf *elf, uint64_t start, uint64_t offset, uint64_t *ret);
 
 #endif

@@ -73,9 +73,13 @@ int vm_read_member(const struct vmstructs *vm, uint64_t object, enum vm_member m
 bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT])
 {
 	memset(text, 0, VM_TEXT);
-	if (!addr || vm_read(vm, addr, text, 1))
+	if (!addr)
 		return false;
-	for (size_t n = VM_TEXT - 1; n > 1; n--)
+	if (!vm_read(vm, addr, text, VM_TEXT - 1))
+		return true;
+	if (vm_read(vm, addr, text, 1))
+		return false;
+	for (size_t n = VM_TEXT - 2; n > 1; n--)
 		if (!vm_read(vm, addr, text, n))
 			break;
 	return true;
@@ -230,24 +234,6 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 	return t->structs && t->types;
 }
 
-/* What is to be added to the file's own addresses where that part of it is mapped. */
-static bool find_bias(Elf *elf, uint64_t start, uint64_t offset, uint64_t *ret)
-{
-	size_t nr;
-	GElf_Phdr p;
-
-	if (elf_getphdrnum(elf, &nr))
-		return false;
-	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &p); i++) {
-		if (p.p_type != PT_LOAD || !(p.p_flags & PF_X) || offset + 4096 <= p.p_offset ||
-		    offset >= p.p_offset + p.p_filesz)
-			continue;
-		*ret = start - (p.p_vaddr - p.p_offset + offset);
-		return true;
-	}
-	return false;
-}
-
 bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *ret)
 {
 	uint64_t bias = 0;
@@ -258,7 +244,7 @@ bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *r
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf)
 		return false;
-	if (find_bias(elf, start, offset, &bias))
+	if (symbols_bias(elf, start, offset, &bias))
 		symbols_walk(elf, take_symbol, ret);
 	elf_end(elf);
 	if (ret->structs)
