@@ -395,7 +395,10 @@ static struct image *slot_image(struct drain *d, uint32_t i)
 	return image;
 }
 
-/* Programs about to be executed. They are told before what their agents send. */
+/*
+ * Programs about to be executed. Must run before the agents' records are read: the ledger has to
+ * know of the exec first.
+ */
 static void take_execs(struct drain *d)
 {
 	for (int i = 0; i < REC_EXECS; i++) {
@@ -412,26 +415,20 @@ static void take_execs(struct drain *d)
 	}
 }
 
-static void take_end(struct drain *d, struct image *image)
+static void take_end(struct drain *d, const struct image *image, const struct rec_end *end)
 {
-	const struct rec_end *end = (const void *)d->record;
-
 	if (end->record.size >= sizeof(*end) && d->ledger)
 		ledger_ended(d->ledger, image->pid, end->self, end->children);
 }
 
-static void take_reaped(struct drain *d, const struct image *image)
+static void take_reaped(struct drain *d, const struct image *image, const struct rec_reaped *reaped)
 {
-	const struct rec_reaped *reaped = (const void *)d->record;
-
 	if (reaped->record.size >= sizeof(*reaped) && d->ledger)
 		ledger_reaped(d->ledger, reaped->pid, reaped->cpu, image->comm);
 }
 
-static void take_start(struct drain *d, struct rec_slot *slot)
+static void take_start(struct drain *d, const struct rec_slot *slot, const struct rec_start *start)
 {
-	const struct rec_start *start = (const void *)d->record;
-
 	if (start->record.size < sizeof(*start) || find_image(d, slot->instance))
 		return;
 	take_execs(d);
@@ -504,10 +501,9 @@ static struct text *extend_text(struct drain *d, struct text *t, const struct re
 	return longer;
 }
 
-/* The maps record in d->ahead. */
-static void add_text(struct drain *d, struct local *local, uint32_t instance)
+static void add_text(struct drain *d, struct local *local, uint32_t instance,
+		     const struct rec_maps *m)
 {
-	const struct rec_maps *m = (const void *)d->ahead;
 	struct text *t = local->text;
 
 	if (m->record.size < sizeof(*m) || m->bytes > m->record.size - sizeof(*m))
@@ -536,6 +532,7 @@ static void look_ahead_in(struct drain *d, uint32_t i)
 	struct local *local = know_slot(d, i);
 	uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
 	uint64_t at = local->ahead > local->freed ? local->ahead : local->freed;
+	const struct rec_record *record = (const void *)d->ahead;
 	int size;
 
 	if (atomic_load_explicit(&slot->epoch, memory_order_acquire) != local->epoch ||
@@ -545,8 +542,8 @@ static void look_ahead_in(struct drain *d, uint32_t i)
 		size = copy_record(d, i, at, head, d->ahead);
 		if (size < 0)
 			break;
-		if (((struct rec_record *)d->ahead)->type == REC_MAPS)
-			add_text(d, local, slot->instance);
+		if (record->type == REC_MAPS)
+			add_text(d, local, slot->instance, (const void *)record);
 	}
 	local->ahead = at;
 }
@@ -572,7 +569,7 @@ static void look_ahead(struct drain *d)
 	}
 }
 
-/* Those before any record that may still come. */
+/* Frees texts of earlier passes: older records were all taken. */
 static void forget_old_texts(struct drain *d)
 {
 	for (struct text **at = &d->texts; *at;) {
@@ -617,10 +614,9 @@ static void use_text(struct image *image, const struct text *t)
 	image->mapped_at = t->time;
 }
 
-/* A maps record comes up: from here on it is so, but for what is known since. */
-static void take_maps(struct drain *d, struct image *image)
+/* Its text is what is mapped from now on, unless a newer one is in use. */
+static void take_maps(struct drain *d, struct image *image, const struct rec_maps *m)
 {
-	const struct rec_maps *m = (const void *)d->record;
 	const struct text *t;
 
 	look_ahead(d);
@@ -696,14 +692,14 @@ static int add_late(struct drain *d, const struct shstk_sample *of, uint64_t lat
 	return shstk_profile_add(d->profile, &sample);
 }
 
-static int take_sample(struct drain *d, struct rec_slot *slot, struct image *image)
+static int take_sample(struct drain *d, const struct rec_slot *slot, struct image *image,
+		       const struct rec_sample *s)
 {
 	static const int notes[] = {
 		[REC_PLACE_STACK] = SHSTK_NOTE_NONE,
 		[REC_PLACE_TICKS] = SHSTK_NOTE_TICKS,
 		[REC_PLACE_LOADER] = SHSTK_NOTE_LOADER,
 	};
-	const struct rec_sample *s = (const void *)d->record;
 	struct shstk_sample sample;
 	int64_t values[2];
 	char comm[REC_COMM];
@@ -760,10 +756,9 @@ static void print_stack(FILE *out, const char *source, struct image *image,
 	fprintf(out, " %s\n", shstk_end_name(s->end));
 }
 
-/* Two stacks of one moment that are not the same. */
-static void show_difference(struct drain *d, struct image *image)
+/* Two stacks of one moment that are not the same: the sample before, and @s. */
+static void show_difference(struct drain *d, struct image *image, const struct rec_sample *s)
 {
-	const struct rec_sample *s = (const void *)d->record;
 	char *text = NULL;
 	size_t size;
 	FILE *out;
@@ -784,10 +779,10 @@ static void show_difference(struct drain *d, struct image *image)
 	free(text);
 }
 
-static int take_record(struct drain *d, uint32_t i)
+static int take_record(struct drain *d, uint32_t i, const struct rec_record *record)
 {
-	const struct rec_record *record = (const void *)d->record;
-	struct rec_slot *slot = &d->slots[i];
+	const struct rec_slot *slot = &d->slots[i];
+	const void *whole = record;
 	struct image *image;
 	int ret;
 
@@ -795,26 +790,26 @@ static int take_record(struct drain *d, uint32_t i)
 	case REC_PAD:
 		return 0;
 	case REC_START:
-		take_start(d, slot);
+		take_start(d, slot, whole);
 		return 0;
 	case REC_MAPS:
 		image = slot_image(d, i);
 		if (image)
-			take_maps(d, image);
+			take_maps(d, image, whole);
 		return 0;
 	case REC_SAMPLE:
 		image = slot_image(d, i);
 		if (!image)
 			return leave_out(d, slot);
-		ret = take_sample(d, slot, image);
+		ret = take_sample(d, slot, image, whole);
 		d->sampled = d->header->check && !ret;
 		if (d->sampled)
-			memcpy(d->before, d->record, record->size);
+			memcpy(d->before, whole, record->size);
 		return ret;
 	case REC_OTHER:
 		image = slot_image(d, i);
 		if (image)
-			show_difference(d, image);
+			show_difference(d, image, whole);
 		return 0;
 	case REC_END:
 	case REC_REAPED:
@@ -823,9 +818,9 @@ static int take_record(struct drain *d, uint32_t i)
 			return leave_out(d, slot);
 		copy_name(image->comm, slot->comm);
 		if (record->type == REC_END)
-			take_end(d, image);
+			take_end(d, image, whole);
 		else
-			take_reaped(d, image);
+			take_reaped(d, image, whole);
 		return 0;
 	default:
 		return -EINVAL;
@@ -924,7 +919,7 @@ static int drain_slot(struct drain *d, uint32_t i)
 			       copy_record(d, i, local->tail, head, d->record);
 		if (size > 0) {
 			local->tail += size;
-			ret = take_record(d, i);
+			ret = take_record(d, i, (const void *)d->record);
 		}
 		if (size < 0 || ret == -EINVAL) {
 			d->damaged++;
@@ -966,7 +961,7 @@ static int take_wait(struct drain *d, uint32_t i)
 		return 0;
 	}
 	s->weight = until - since;
-	ret = take_record(d, i);
+	ret = take_record(d, i, &s->record);
 	if (ret != -EINVAL)
 		return ret;
 	d->damaged++;
@@ -1178,7 +1173,7 @@ int drain_stop(struct drain *d)
 	for (uint32_t i = 0; !ret && i < slots_used(d); i++)
 		if (atomic_load(&d->slots[i].owner))
 			ret = drain_slot(d, i) ?: take_wait(d, i);
-	/* What was waited for last: of that, too, all was told before. */
+	/* Twice: the ledger settles what was waited for before the previous pass. */
 	for (int k = 0; d->ledger && k < 2; k++)
 		ledger_settle(d->ledger, take_exit, d);
 	return ret;
