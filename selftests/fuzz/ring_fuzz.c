@@ -88,14 +88,10 @@ static struct rec_header *map(int fd, size_t *size)
 	return h;
 }
 
-static void lost(void *arg, int pid, int tid, const char *comm, uint64_t nr, uint64_t taken)
+static void lost(void *arg, const struct drain_loser *thread)
 {
 	(void)arg;
-	(void)pid;
-	(void)tid;
-	(void)nr;
-	(void)taken;
-	if (strlen(comm) >= REC_COMM)
+	if (strlen(thread->comm) >= REC_COMM)
 		abort();
 }
 

@@ -3,6 +3,7 @@
  * tasks.c - what /proc says of processes: see tasks.h.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,11 @@ static void copy_name(struct task_use *ret, const char *line, const char *end)
 	for (at = at ? at + 1 : end; at < end && n < sizeof(ret->name) - 1; at++)
 		ret->name[n++] = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
 	ret->name[n] = '\0';
+}
+
+bool process_gone(pid_t pid)
+{
+	return pid <= 0 || (kill(pid, 0) && errno == ESRCH);
 }
 
 int task_use(pid_t pid, struct task_use *ret)

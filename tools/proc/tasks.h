@@ -45,6 +45,9 @@ struct task_use {
  */
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size);
 
+/* Has the process ended, and was it waited for? */
+bool process_gone(pid_t pid);
+
 /* Return: 0, or -ESRCH: there is no such process. */
 int task_use(pid_t pid, struct task_use *ret);
 

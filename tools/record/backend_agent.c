@@ -80,8 +80,7 @@ static void describe(const struct recording *r, char *buf, size_t size)
 	samples_describe(r, &c, buf, size);
 }
 
-static void warn_lost_thread(void *arg, int pid, int tid, const char *comm, uint64_t lost,
-			     uint64_t taken)
+static void warn_lost_thread(void *arg, const struct drain_loser *thread)
 {
 	struct lines *l = arg;
 	char text[160];
@@ -90,7 +89,8 @@ static void warn_lost_thread(void *arg, int pid, int tid, const char *comm, uint
 		return;
 	snprintf(text, sizeof(text),
 		 "lost %llu of %llu samples of thread %d of process %d (%s): the ring was full",
-		 (unsigned long long)lost, (unsigned long long)taken, tid, pid, comm);
+		 (unsigned long long)thread->lost, (unsigned long long)thread->taken, thread->tid,
+		 thread->pid, thread->comm);
 	complain("%s", text);
 	shstk_profile_comment(l->profile, text);
 }
@@ -130,9 +130,9 @@ static void report_threads(const struct recording *r, const struct drain_counts 
 /* Samples that are not there, or not whole. */
 static void report_samples(const struct drain_counts *c)
 {
-	if (c->beyond)
+	if (c->left_out)
 		complain("%llu samples were left out: of processes after the first %u",
-			 (unsigned long long)c->beyond, DRAIN_MAX_PROCESSES);
+			 (unsigned long long)c->left_out, DRAIN_MAX_PROCESSES);
 	if (c->damaged)
 		complain("the target wrote into the rings: samples lost %u times", c->damaged);
 	if (c->late > c->weight / 10 && c->late > 100000000)

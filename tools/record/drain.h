@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "libshstk/symbol/profile.h"
+#include "tools/inject/protocol.h"
 
 /* Most processes of a recording: one that executes a program counts again. */
 #define DRAIN_MAX_PROCESSES (1u << 18)
@@ -45,7 +46,7 @@ struct drain_opts {
  * @lost_threads: threads that lost samples.
  * @processes: processes that the agent entered (forked children included).
  * @images: programs that the agent entered (each exec counts).
- * @beyond: records left out because there were too many processes before.
+ * @left_out: records left out because there were too many processes before.
  * @no_slot: threads not sampled because there were too many at once.
  * @no_timer: threads not sampled because the kernel gave no timer.
  * @sandboxed: threads and processes not sampled because a seccomp filter may
@@ -66,7 +67,7 @@ struct drain_counts {
 	uint32_t processes;
 	uint32_t images;
 	uint32_t no_slot;
-	uint64_t beyond;
+	uint64_t left_out;
 	uint32_t no_timer;
 	uint32_t sandboxed;
 	uint32_t damaged;
@@ -108,10 +109,23 @@ void drain_alive(struct drain *d, void (*fn)(void *arg, int pid), void *arg);
 
 void drain_count(const struct drain *d, struct drain_counts *ret);
 
-/* Calls @fn for each thread that lost samples. */
-void drain_lost(const struct drain *d,
-		void (*fn)(void *arg, int pid, int tid, const char *comm, uint64_t lost,
-			   uint64_t taken),
+/**
+ * struct drain_loser - a thread that lost samples
+ * @pid, @tid: its process and itself.
+ * @comm: its name; all ASCII, no control characters.
+ * @lost: samples that found its ring full,
+ * @taken: of so many that it took.
+ */
+struct drain_loser {
+	int pid;
+	int tid;
+	char comm[REC_COMM];
+	uint64_t lost;
+	uint64_t taken;
+};
+
+/* Calls @fn for each of them. */
+void drain_lost(const struct drain *d, void (*fn)(void *arg, const struct drain_loser *l),
 		void *arg);
 
 #endif

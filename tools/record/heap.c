@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "libshstk/shstk.h"
 #include "tools/elf/allocator.h"
 #include "tools/inject/heap/layout.h"
+#include "tools/proc/tasks.h"
 #include "tools/record/growth.h"
 #include "tools/record/heap.h"
 #include "tools/record/heap_values.h"
@@ -185,15 +185,6 @@ static double ns_per_tick(const struct heap_drain *d)
 	return ticks ? (double)(now_ns(CLOCK_MONOTONIC) - d->ns) / ticks : 0;
 }
 
-static void copy_name(char name[REC_COMM], const char *from)
-{
-	memmove(name, from, REC_COMM - 1);
-	name[REC_COMM - 1] = '\0';
-	for (; *name; name++)
-		if ((unsigned char)*name < ' ' || *name == 0x7f)
-			*name = '?';
-}
-
 /* Memory of the region from @at, at least @size bytes; NULL: it can't be had. */
 static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
 {
@@ -262,7 +253,7 @@ static int take_thread(struct reading *r, size_t size)
 		return -ENOMEM;
 	name->next = r->names;
 	name->tid = t->tid;
-	copy_name(name->comm, t->comm);
+	memory_name(name->comm, t->comm);
 	r->names = name;
 	return 0;
 }
@@ -435,7 +426,7 @@ static void take_head(struct reading *r)
 {
 	struct heap_counts *c = &r->d->counts;
 
-	copy_name(r->head.comm, r->head.comm);
+	memory_name(r->head.comm, r->head.comm);
 	c->lost += r->head.lost;
 	c->foreign += !!r->head.foreign;
 	if (r->head.peak <= 0 || (uint64_t)r->head.peak <= c->peak)
@@ -587,7 +578,7 @@ static int meet_images(struct heap_drain *d)
 /* The process ended, or it executes another program by now. */
 static bool is_over(const struct heap_drain *d, const struct image *image)
 {
-	if (kill(image->pid, 0) && errno == ESRCH)
+	if (process_gone(image->pid))
 		return true;
 	for (uint32_t i = image->number + 1; i < d->nr_images; i++)
 		if (d->images[i].pid == image->pid)

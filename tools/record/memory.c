@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -29,4 +30,13 @@ void memory_destroy(struct memory *memory)
 	if (memory->fd >= 0)
 		close(memory->fd);
 	memory->fd = -1;
+}
+
+void memory_name(char name[REC_COMM], const char *from)
+{
+	memmove(name, from, REC_COMM - 1);
+	name[REC_COMM - 1] = '\0';
+	for (; *name; name++)
+		if ((unsigned char)*name < ' ' || *name == 0x7f)
+			*name = '?';
 }

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "tools/inject/protocol.h"
+
 /**
  * struct memory - a memfd of a fixed size
  * @fd: it, or -1.
@@ -30,5 +32,11 @@ struct memory {
 int memory_create(const char *name, uint64_t size, struct memory *ret);
 
 void memory_destroy(struct memory *memory);
+
+/*
+ * Copies the name of a thread, REC_COMM bytes that may be anything, so that it ends, and has
+ * no control characters. @from may be @name.
+ */
+void memory_name(char name[REC_COMM], const char *from);
 
 #endif
