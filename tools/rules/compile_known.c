@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * compile_known.c - rules for code that nothing describes but that is known: start files,
+ * the entry point, an image that describes nothing, clone(), the byte behind a signal's
+ * return, and the linker's stubs.
+ */
+#include <linux/shstk_rules.h>
+
+#include "tools/rules/bare.h"
+#include "tools/rules/compile_private.h"
+#include "tools/rules/crt.h"
+#include "tools/rules/stub.h"
+
+/* Longest length assumed for an undescribed entry function. */
+#define ENTRY_BYTES 128
+
+/* Bytes of code around clone()'s system call. */
+#define CLONE_BYTES 10
+
+static bool crt_described(void *arg, uint64_t start, uint64_t end)
+{
+	return rows_described(arg, start, end);
+}
+
+static void add_found(void *arg, uint64_t at, uint64_t rule)
+{
+	rows_add(arg, at, rule);
+}
+
+void add_start_files(struct rows *rows)
+{
+	const struct crt crt = { rows->img, crt_described, add_found, rows };
+
+	crt_rules(&crt);
+}
+
+/* Is row @i an outermost frame's, one instruction behind the row before? */
+static bool ends_behind(const struct rows *rows, size_t i)
+{
+	return i < rows->n && rows->v[i].rule == SHSTK_RULE_END &&
+	       rows->v[i].vaddr - rows->v[i - 1].vaddr <= IMAGE_ENTRY_INSN;
+}
+
+/*
+ * ld.so's entry point may be described by nothing, and glibc's descriptions for arm64 say
+ * that it is the outermost frame only behind its first instruction.
+ */
+void add_entry(struct rows *rows)
+{
+	uint64_t entry = rows->img->entry, end = entry + ENTRY_BYTES;
+	size_t i = 0;
+
+	if (!entry || entry < rows->img->lo || end > rows->img->hi)
+		return;
+	while (i < rows->n && rows->v[i].vaddr <= entry)
+		i++;
+	if (i && rows->v[i - 1].vaddr == entry && ends_behind(rows, i)) {
+		rows->v[i - 1].rule = SHSTK_RULE_END;
+		rows_sort(rows);
+		return;
+	}
+	if (i && rows->v[i - 1].rule != SHSTK_RULE_NONE)
+		return;
+	if (i == rows->n || rows->v[i].vaddr > end)
+		rows_add(rows, end, SHSTK_RULE_NONE);
+	rows_add(rows, entry, SHSTK_RULE_END);
+	rows_sort(rows);
+}
+
+void add_bare(struct rows *rows)
+{
+	const struct bare bare = { rows->img, add_found, rows };
+
+	bare_rules(&bare);
+	rows_sort(rows);
+}
+
+/*
+ * What the C library for x86-64 leaves undescribed around the system call of clone():
+ * "syscall; test %rax, %rax; jl; je; ret".
+ */
+static bool is_clone(const uint8_t *code, size_t avail)
+{
+	static const uint8_t bytes[] = { 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c, 0, 0x74, 0, 0xc3 };
+
+	if (!code || avail < CLONE_BYTES)
+		return false;
+	/* Where the jumps go is their second byte. */
+	for (unsigned int i = 0; i < CLONE_BYTES; i++)
+		if (code[i] != bytes[i] && i != 6 && i != 8)
+			return false;
+	return true;
+}
+
+/* If row @i says that nothing is known from there on: is that code the C library's clone()? */
+static void find_clone(struct rows *rows, size_t i)
+{
+	uint64_t at = rows->v[i].vaddr, end = at + CLONE_BYTES;
+	uint64_t next = i + 1 < rows->n ? rows->v[i + 1].vaddr : UINT64_MAX;
+	const uint8_t *code;
+	size_t avail;
+
+	if (rows->v[i].rule != SHSTK_RULE_NONE || next < end)
+		return;
+	code = elf_image_at(rows->img, at, &avail);
+	if (!is_clone(code, avail))
+		return;
+	rows->v[i].rule = SHSTK_RULE_CLONE;
+	if (next > end)
+		rows_add(rows, end, SHSTK_RULE_NONE);
+}
+
+/*
+ * A signal's return is a system call: while the kernel makes it, the program counter is
+ * behind it, where the description may have ended.
+ */
+static void extend_signal_return(struct rows *rows, size_t i)
+{
+	if (i && rows->v[i].rule == SHSTK_RULE_NONE && rows->v[i - 1].rule == SHSTK_RULE_SIGNAL &&
+	    (i + 1 == rows->n || rows->v[i + 1].vaddr > rows->v[i].vaddr + 1))
+		rows->v[i].vaddr++;
+}
+
+/**
+ * struct gap - code that nothing describes
+ * @rows: receives what is found.
+ * @start: its address.
+ */
+struct gap {
+	struct rows *rows;
+	uint64_t start;
+};
+
+static void add_stub(void *arg, size_t offset, uint64_t rule)
+{
+	struct gap *g = arg;
+
+	rows_add(g->rows, g->start + offset, rule);
+}
+
+static void find_stubs(struct rows *rows, uint64_t start, uint64_t end)
+{
+	struct gap gap = { rows, start };
+	struct stubs stubs = { .add = add_stub, .arg = &gap };
+
+	start = (start + 3) & ~3ull;
+	gap.start = start;
+	stubs.code = start < end ? elf_image_at(rows->img, start, &stubs.size) : NULL;
+	if (!stubs.code)
+		return;
+	if (stubs.size > end - start)
+		stubs.size = end - start;
+	stub_rules_arm64(&stubs);
+}
+
+/* Stubs lie between other code, or in front of all that is described. */
+static void add_stubs(struct rows *rows)
+{
+	const struct elf_image *img = rows->img;
+	uint64_t first = rows->n ? rows->v[0].vaddr : 0;
+	size_t n = rows->n;
+
+	for (unsigned int i = 0; i < img->nload; i++)
+		if (img->load[i].exec && img->load[i].vaddr < first)
+			find_stubs(rows, img->load[i].vaddr, first);
+	for (size_t i = 0; i < n; i++)
+		if (rows->v[i].rule == SHSTK_RULE_NONE)
+			find_stubs(rows, rows->v[i].vaddr,
+				   i + 1 < n ? rows->v[i + 1].vaddr : img->hi);
+}
+
+void add_known_code(struct rows *rows)
+{
+	unsigned int arch = rows->img->m->arch;
+	size_t n = rows->n;
+
+	for (size_t i = 0; i < n && arch == SHSTK_ARCH_X86; i++) {
+		extend_signal_return(rows, i);
+		find_clone(rows, i);
+	}
+	if (arch == SHSTK_ARCH_ARM64)
+		add_stubs(rows);
+	rows_sort(rows);
+}

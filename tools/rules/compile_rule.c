@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * compile_rule.c - a row of unwind information as a rule for the kernel.
+ */
+#include <string.h>
+
+#include <linux/shstk_rules.h>
+
+#include "tools/rules/compile_private.h"
+
+#define X86_RBX 3
+
+/* Bytes of code that the widest instruction in front of a signal's return takes. */
+#define SIGTRAMP_SLACK 8
+
+/**
+ * struct probe - a made-up state, in which an expression is tried to see what it computes
+ * @regs: registers that it may use.
+ * @cfa: pushed first, unless NULL.
+ * @word: what each word of memory holds.
+ * @addr: receives where it read last.
+ * @reads: receives how often it read.
+ */
+struct probe {
+	struct regs regs;
+	const uint64_t *cfa;
+	uint64_t word;
+	uint64_t addr;
+	unsigned int reads;
+};
+
+static int probe_read(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	struct probe *p = arg;
+
+	p->addr = addr;
+	p->reads++;
+	if (len != sizeof(p->word))
+		return -1;
+	memcpy(buf, &p->word, len);
+	return 0;
+}
+
+static bool evaluate(const struct described *d, size_t expr, struct probe *p, uint64_t *ret)
+{
+	const struct memory mem = { .read = probe_read, .arg = p };
+
+	p->reads = 0;
+	return d->sec && !cfi_eval(d->sec, expr, &p->regs, &mem, p->cfa, ret);
+}
+
+/*
+ * The linker's description of its stubs is an expression of pc and sp: sp + 8, and from
+ * some byte of each 16 on sp + 16. Anything that comes to that is one.
+ */
+static uint64_t plt_rule(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+	struct probe p = { .regs.known = 1ull << m->sp | 1ull << m->ra | 1ull << REG_PC };
+	const uint64_t sp = 0x10000;
+	unsigned int first = 16;
+	uint64_t cfa;
+
+	if (m->arch != SHSTK_ARCH_X86 || row->type[m->ra] != REG_AT_CFA || row->val[m->ra] != -8)
+		return SHSTK_RULE_CUT;
+	p.regs.r[m->sp] = sp;
+	for (unsigned int i = 0; i < 16; i++) {
+		p.regs.r[m->ra] = 0x20000 + i;
+		p.regs.r[REG_PC] = 0x20000 + i;
+		if (!evaluate(d, row->cfa_off, &p, &cfa) || p.reads)
+			return SHSTK_RULE_CUT;
+		if (cfa == sp + 16 && first == 16)
+			first = i;
+		if (cfa != (i < first ? sp + 8 : sp + 16))
+			return SHSTK_RULE_CUT;
+	}
+	if (first == 16)
+		return SHSTK_RULE_CUT;
+	return SHSTK_RULE_PLT | (uint64_t)first << SHSTK_RULE_REG_SHIFT;
+}
+
+/* Is the caller's frame pointer at the one of this frame? */
+static bool fp_at_fp(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+	const uint64_t cfa = 0x40000;
+	struct probe p = { .regs.known = 1ull << m->fp, .cfa = &cfa };
+	uint64_t at;
+
+	p.regs.r[m->fp] = 0x30000;
+	if (row->type[m->fp] == REG_AT_REG)
+		return reg_number(row->val[m->fp]) == m->fp && !reg_offset(row->val[m->fp]);
+	return row->type[m->fp] == REG_AT_EXPR && evaluate(d, row->val[m->fp], &p, &at) &&
+	       at == p.regs.r[m->fp] && !p.reads;
+}
+
+/*
+ * A function that aligned its stack keeps the CFA in its frame: CFA = load(fp + @off), and
+ * fp points to the caller's.
+ */
+static uint64_t load_rule(const struct described *d, unsigned int reg, int64_t off)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+
+	if (m->arch != SHSTK_ARCH_X86 || reg != m->fp || off & 7 || off < -(1 << 17) ||
+	    off >= 1 << 17 || row->type[m->ra] != REG_AT_CFA || row->val[m->ra] != -8 ||
+	    !fp_at_fp(d))
+		return SHSTK_RULE_CUT;
+	return SHSTK_RULE_LOAD | (uint64_t)(off / 8) << SHSTK_RULE_CFA_SHIFT;
+}
+
+/*
+ * CFA = load(register + @off) + @more, as an expression: one read, from whose word the CFA
+ * is made. No other register is known, so none is used.
+ */
+static bool loads_cfa(const struct described *d, unsigned int reg, int64_t *off, uint64_t *more)
+{
+	struct probe p = { .regs.known = 1ull << reg, .word = 0x50000 };
+	uint64_t cfa;
+
+	p.regs.r[reg] = 1ull << 32;
+	if (!evaluate(d, d->row->cfa_off, &p, &cfa) || p.reads != 1)
+		return false;
+	*off = (int64_t)(p.addr - p.regs.r[reg]);
+	*more = cfa - p.word;
+	return true;
+}
+
+static uint64_t load_expression(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	uint64_t more;
+	int64_t off;
+
+	if (!loads_cfa(d, m->fp, &off, &more) || more)
+		return SHSTK_RULE_CUT;
+	return load_rule(d, m->fp, off);
+}
+
+/* The place of a saved register, in words below the CFA; -1: none that fits. */
+static int64_t words_below(const struct cfi_row *row, unsigned int reg)
+{
+	int64_t off = row->val[reg];
+
+	if (row->type[reg] == REG_SAME)
+		return 0;
+	if (row->type[reg] != REG_AT_CFA || off >= 0 || off & 7 ||
+	    -off / 8 > (int64_t)SHSTK_RULE_OFF_MASK)
+		return -1;
+	return -off / 8;
+}
+
+/* Where what the kernel calls "saved" is; -1: the return address is not where it can be. */
+static int64_t saved_words(const struct machine *m, const struct cfi_row *row)
+{
+	int64_t words;
+
+	if (m->ra_in_reg)
+		return words_below(row, m->ra);
+	if (row->type[m->ra] != REG_AT_CFA || row->val[m->ra] != -8)
+		return -1;
+	/* rbx is needed in few frames only: that it is lost is no reason to end. */
+	words = words_below(row, X86_RBX);
+	return words > 0 ? words : 0;
+}
+
+/*
+ * The stack pointer of before is saved in the frame, as in libcrypto:
+ * CFA = load(sp + off) + more.
+ */
+static uint64_t stack_expression(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row), off;
+	uint64_t more;
+
+	if (m->arch != SHSTK_ARCH_X86 || fp < 0 || saved < 0 || !loads_cfa(d, m->sp, &off, &more) ||
+	    off & 7 || off < -(1 << 17) || off >= 1 << 17 || more & 7 ||
+	    more / 8 > SHSTK_RULE_REG_MASK)
+		return SHSTK_RULE_CUT;
+	return SHSTK_RULE_STACK | more / 8 << SHSTK_RULE_REG_SHIFT |
+	       (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT | (uint64_t)fp << SHSTK_RULE_FP_SHIFT |
+	       (uint64_t)(off / 8) << SHSTK_RULE_CFA_SHIFT;
+}
+
+/*
+ * CFA = load(sp + something with register @reg) + 8: where that reads if the register is
+ * @value.
+ */
+static bool index_at(const struct described *d, unsigned int reg, uint64_t value, uint64_t *off)
+{
+	const struct machine *m = d->img->m;
+	struct probe p = { .regs.known = 1ull << m->sp | 1ull << reg, .word = 0x50000 };
+	const uint64_t sp = 1ull << 32;
+	uint64_t cfa;
+
+	p.regs.r[m->sp] = sp;
+	p.regs.r[reg] = value;
+	if (!evaluate(d, d->row->cfa_off, &p, &cfa) || p.reads != 1 || cfa != p.word + 8)
+		return false;
+	*off = p.addr - sp;
+	return true;
+}
+
+/* The frame is as many words large as a register says, as in libcrypto's RSA. */
+static uint64_t index_expression(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row);
+
+	if (m->arch != SHSTK_ARCH_X86 || fp < 0 || saved < 0)
+		return SHSTK_RULE_CUT;
+	for (unsigned int reg = 0; reg < 16; reg++) {
+		uint64_t none, one, many;
+
+		if (reg == m->sp || !index_at(d, reg, 0, &none) || !index_at(d, reg, 1, &one) ||
+		    !index_at(d, reg, 1000, &many))
+			continue;
+		if (one - none != 8 || many - none != 8000 || none & 7 || none >= 1 << 17)
+			break;
+		return SHSTK_RULE_INDEX | (uint64_t)reg << SHSTK_RULE_REG_SHIFT |
+		       (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT |
+		       (uint64_t)fp << SHSTK_RULE_FP_SHIFT | none / 8 << SHSTK_RULE_CFA_SHIFT;
+	}
+	return SHSTK_RULE_CUT;
+}
+
+/* CFA = sp + offset, and the return address is in another register than usual. */
+static uint64_t return_rule(const struct machine *m, const struct cfi_row *row)
+{
+	int64_t fp = words_below(row, m->fp), words = row->cfa_off / 8;
+
+	if (m->arch != SHSTK_ARCH_ARM64 || row->cfa_reg != m->sp || row->cfa_off & 7 || words < 0 ||
+	    words > INT16_MAX || fp < 0 || row->type[m->sp] != REG_SAME)
+		return SHSTK_RULE_CUT;
+	return SHSTK_RULE_RETURN | (uint64_t)row->val[m->ra] << SHSTK_RULE_REG_SHIFT |
+	       (uint64_t)fp << SHSTK_RULE_FP_SHIFT | (uint64_t)words << SHSTK_RULE_CFA_SHIFT;
+}
+
+/* CFA = register + offset. */
+static uint64_t plain_rule(const struct machine *m, const struct cfi_row *row)
+{
+	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row);
+	uint64_t rule;
+
+	if (row->type[m->ra] == REG_IN && row->val[m->ra] >= 0 && row->val[m->ra] < m->ra)
+		return return_rule(m, row);
+	if (row->cfa_reg == m->sp)
+		rule = SHSTK_RULE_SP;
+	else if (row->cfa_reg == m->fp)
+		rule = SHSTK_RULE_FP;
+	else if (m->arch == SHSTK_ARCH_X86 && row->cfa_reg < 16)
+		rule = SHSTK_RULE_REG | (uint64_t)row->cfa_reg << SHSTK_RULE_REG_SHIFT;
+	else
+		return SHSTK_RULE_CUT;
+	if (fp < 0 || saved < 0 || row->cfa_off & 7 || row->cfa_off < 0 ||
+	    row->cfa_off / 8 > SHSTK_RULE_CFA_MAX ||
+	    (row->type[m->sp] != REG_SAME && !(row->type[m->sp] == REG_IS_CFA && !row->val[m->sp])))
+		return SHSTK_RULE_CUT;
+	return rule | (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT |
+	       (uint64_t)fp << SHSTK_RULE_FP_SHIFT |
+	       (uint64_t)(row->cfa_off / 8) << SHSTK_RULE_CFA_SHIFT;
+}
+
+/* A signal's return by its code: other code may be marked as that too. */
+static uint64_t signal_rule(const struct described *d, uint64_t vaddr)
+{
+	const struct machine *m = d->img->m;
+	const uint8_t *code;
+	size_t avail;
+
+	for (unsigned int i = 0; i <= SIGTRAMP_SLACK; i++) {
+		code = elf_image_at(d->img, vaddr + i, &avail);
+		if (code && m->is_sigtramp(code, avail))
+			return SHSTK_RULE_SIGNAL;
+	}
+	return SHSTK_RULE_CUT;
+}
+
+uint64_t kernel_rule(const struct described *d, uint64_t vaddr)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+	uint64_t rule;
+
+	if (row->type[row->ra] == REG_UNDEFINED)
+		return SHSTK_RULE_END;
+	if (row->signal_frame)
+		return signal_rule(d, vaddr);
+	if (row->ra != m->ra)
+		return SHSTK_RULE_CUT;
+	if (row->cfa_load)
+		return load_rule(d, row->cfa_reg, row->cfa_off);
+	if (!row->cfa_expr)
+		return plain_rule(m, row);
+	rule = plt_rule(d);
+	if (rule == SHSTK_RULE_CUT)
+		rule = load_expression(d);
+	if (rule == SHSTK_RULE_CUT)
+		rule = stack_expression(d);
+	return rule == SHSTK_RULE_CUT ? index_expression(d) : rule;
+}
