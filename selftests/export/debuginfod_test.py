@@ -62,12 +62,17 @@ def asking(folder, url, timeout=PATIENCE):
         os.environ.update(before)
 
 
-def hidden_name(variant, elf):
-    """The name of the static function, as the library finds it."""
+def hidden_name(variant, elf, loaded=True):
+    """The name of the static function, as the library finds it.
+
+    loaded: whether it has loaded libdebuginfod then, which costs time and memory.
+    """
     driver = Driver(variant, '/nonexistent')
     driver.do('proc', 'p', 0)
     elf.map(driver, 'p')
     frame = driver.lookup('p', elf.addr('hidden'))[-1]
+    with open(f'/proc/{driver.process.pid}/maps', encoding='utf-8') as maps:
+        equal('/libdebuginfod' in maps.read(), loaded, 'libdebuginfod is loaded')
     driver.close()
     return frame.function, os.path.basename(frame.file)
 
@@ -160,10 +165,10 @@ def from_debuginfod(variant, folder):
 
 @case
 def nobody_is_asked(variant, folder):
-    """without DEBUGINFOD_URLS no server is asked, and the cache is not made"""
+    """without DEBUGINFOD_URLS the library is not loaded, and the cache is not made"""
     elf = make_program(folder)
     with asking(folder, ''):
-        assert hidden_name(variant, elf)[0].startswith(UNNAMED)
+        assert hidden_name(variant, elf, loaded=False)[0].startswith(UNNAMED)
         assert not os.path.exists(os.environ['DEBUGINFOD_CACHE_PATH'])
 
 

@@ -21,6 +21,9 @@ $(RECORD_B)/target-static: selftests/record/target.c
 $(RECORD_B)/cancel: selftests/record/cancel.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -ldl
+$(RECORD_B)/names: selftests/record/names.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) -O1 -g $(WARN) -o $@ $<
 $(RECORD_B)/deep: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -65,7 +68,7 @@ $(RECORD_B)/plugin-%.so: selftests/record/plugin.c
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
 		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/cancel \
-		$(RECORD_B)/storm $(RECORD_B)/interleave all
+		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/names all
 	$(Q)cp $< $@
 
 $(RECORD_B)/install_test: selftests/record/install_test all
