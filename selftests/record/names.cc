@@ -10,7 +10,7 @@
 
 static volatile unsigned int sink;
 
-__attribute__((noinline)) static void count_words(const std::map<std::string, std::vector<int>> &,
+__attribute__((noinline)) static void count_words(const std::map<std::string, std::vector<int> > &,
 						  double seconds)
 {
 	clock_t end = clock() + seconds * CLOCKS_PER_SEC;
