@@ -51,6 +51,13 @@ ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH))),)
 CHECK	+= $(HEAP_B)/stack_test
 endif
 
+# With a kernel's release and shadow stacks that the test makes up.
+$(HEAP_B)/safety_test: selftests/heap/safety_test.c $(B)/tools/probes/safety.o $(B)/tools/proc/tasks.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -Wl,--wrap=uname -Wl,--wrap=shadow_stacks_any \
+		-o $@ $< $(filter %.o,$^)
+CHECK	+= $(HEAP_B)/safety_test
+
 # Servers at work, with probes that come and go: some ten minutes.
 $(HEAP_B)/common.py: selftests/offline/common.py
 	@mkdir -p $(@D)

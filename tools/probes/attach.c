@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/perf/regs.h"
 #include "tools/probes/allocators.h"
 #include "tools/probes/attach.h"
 #include "tools/probes/safety.h"
@@ -127,7 +128,7 @@ int probes_attach(const struct programs *p, pid_t pid, uint32_t number, struct a
 	int error;
 
 	*ret = (struct attached){ .nr = 0 };
-	if (probes_unsafe(pid, err, size))
+	if (probes_unsafe(perf_regs_arch(), pid, err, size))
 		return -EOPNOTSUPP;
 	if (plan.type < 0) {
 		snprintf(err, size, "this kernel has no probes (CONFIG_UPROBE_EVENTS)");

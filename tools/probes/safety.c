@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/utsname.h>
 
+#include "libshstk/shstk.h"
 #include "tools/probes/safety.h"
 #include "tools/proc/shadow.h"
 #include "tools/proc/tasks.h"
@@ -14,15 +15,20 @@
 
 #define OLDEST VERSION(6, 1) /* hash tables of BPF that grow as they are filled */
 
-#ifdef __x86_64__
-#define KNOWS_SHADOW_STACKS VERSION(6, 11)
-#define RETURNS_BY_CALL VERSION(6, 11)
-#define FILTERS_KNOW VERSION(6, 14)
-#else
-#define KNOWS_SHADOW_STACKS VERSION(6, 18)
-#define RETURNS_BY_CALL 0
-#define FILTERS_KNOW 0
-#endif
+/**
+ * struct kernels - from which versions on the kernels of an architecture know what
+ * @shadow_stacks: probes at a function's return leave the shadow stack right.
+ * @call: the probed return is a system call; 0: it never is.
+ * @filters: filters of system calls let that one pass.
+ */
+struct kernels {
+	int shadow_stacks;
+	int call;
+	int filters;
+};
+
+static const struct kernels x86 = { VERSION(6, 11), VERSION(6, 11), VERSION(6, 14) };
+static const struct kernels arm64 = { VERSION(6, 18), 0, 0 };
 
 static int kernel_version(struct utsname *name)
 {
@@ -54,19 +60,21 @@ static bool some_filtered(pid_t pid)
 	return filtered;
 }
 
-bool probes_unsafe(pid_t pid, char *why, size_t size)
+bool probes_unsafe(int arch, pid_t pid, char *why, size_t size)
 {
+	const struct kernels *know = arch == SHSTK_ARCH_X86 ? &x86 : &arm64;
 	struct utsname name = { .release = "" };
 	int version = kernel_version(&name);
 
 	if (version < OLDEST)
 		snprintf(why, size, "Linux 6.1 or later is needed, this is %s", name.release);
-	else if (version < KNOWS_SHADOW_STACKS && shadow_stacks_any(pid) > 0)
+	else if (version < know->shadow_stacks && shadow_stacks_any(pid) > 0)
 		snprintf(
 			why, size,
 			"process %d has shadow stacks, of which probes of Linux %s know nothing: it would be killed",
 			(int)pid, name.release);
-	else if (version >= RETURNS_BY_CALL && version < FILTERS_KNOW && some_filtered(pid))
+	else if (know->call && version >= know->call && version < know->filters &&
+		 some_filtered(pid))
 		snprintf(
 			why, size,
 			"process %d has a filter of system calls (seccomp), and on Linux %s probes make one that filters do not know: it might be killed",

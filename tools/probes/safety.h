@@ -11,6 +11,7 @@
 
 /**
  * probes_unsafe() - look for a reason not to put probes into a process
+ * @arch: enum shstk_arch: the machine's.
  * @pid: the process.
  * @why: receives one line that says it.
  * @size: bytes in @why.
@@ -23,6 +24,6 @@
  *
  * Return: true: there is a reason.
  */
-bool probes_unsafe(pid_t pid, char *why, size_t size);
+bool probes_unsafe(int arch, pid_t pid, char *why, size_t size);
 
 #endif
