@@ -81,14 +81,29 @@ struct cfi_row {
  */
 int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde, size_t *next);
 
-/*
- * Run the program of @fde. Calls @row once per row that starts below @limit
- * with the address at which it starts; stops early when @row returns non-zero.
- * Leaves the last row in *@out, unless NULL. 0, or -1 for a corrupt program.
- */
+/* Receives a row and the address at which it starts; non-zero: no more are wanted. */
 typedef int (*cfi_row_fn)(void *arg, uint64_t start, const struct cfi_row *row);
-int cfi_run(const struct cfi_section *sec, const struct fde *fde, uint64_t limit,
-	    struct cfi_row *out, cfi_row_fn row, void *arg);
+
+/**
+ * struct cfi_run - which rows are wanted
+ * @sec: the section.
+ * @fde: its entry that describes the function.
+ * @limit: rows that start below this address.
+ * @row: called for each, in the order of their addresses; NULL: only the last is wanted.
+ * @arg: passed to it.
+ * @last: receives the last row; may be NULL.
+ */
+struct cfi_run {
+	const struct cfi_section *sec;
+	const struct fde *fde;
+	uint64_t limit;
+	cfi_row_fn row;
+	void *arg;
+	struct cfi_row *last;
+};
+
+/* Run the program of a function. 0, or -1 if it is corrupt. */
+int cfi_run(const struct cfi_run *run);
 
 /*
  * The row of @vaddr, by the FDE at @off. 0, or negative: -enum shstk_end, for instance

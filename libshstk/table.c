@@ -310,7 +310,13 @@ static int encode_function(const struct table *t, size_t i, struct compile_room 
 	    fde->end <= fde->start)
 		return -1;
 	*end = fde->end;
-	return cfi_run(&t->sec, fde, fde->end, NULL, encode_row, e);
+	return cfi_run(&(struct cfi_run){
+		.sec = &t->sec,
+		.fde = fde,
+		.limit = fde->end,
+		.row = encode_row,
+		.arg = e,
+	});
 }
 
 /* Encode function @i behind @p. Returns bytes used, 0 if it must be interpreted. */

@@ -56,8 +56,8 @@ static void read_cfi(struct rows *rows, const struct section *s, bool debug_fram
 	const struct cfi_section sec = { .s = *s, .debug_frame = debug_frame };
 	struct reading reading = { rows, &sec };
 	size_t off = 0, next;
-	struct cfi_row row;
 	struct fde fde;
+	struct cfi_run run = { .sec = &sec, .fde = &fde, .row = take_row, .arg = &reading };
 	int kind;
 
 	while (s->size && !rows->err && (kind = cfi_entry(&sec, off, &fde, &next)) >= 0) {
@@ -66,8 +66,8 @@ static void read_cfi(struct rows *rows, const struct section *s, bool debug_fram
 		off = next;
 		if (kind != 1 || !is_new(rows, fde.start, fde.end))
 			continue;
-		end_function(rows, fde.start, fde.end, first,
-			     cfi_run(&sec, &fde, fde.end, &row, take_row, &reading));
+		run.limit = fde.end;
+		end_function(rows, fde.start, fde.end, first, cfi_run(&run));
 	}
 	rows_end_section(rows);
 }
