@@ -45,22 +45,41 @@ static bool runs_on(const struct view *v, uint64_t g, uint64_t m)
 	return goswitch_word(v, g + GO_G_M, &word) && word == m && read_stack_of(v, g, &stack);
 }
 
+/*
+ * Takes @g for the goroutine of @t, if it is one and points at the thread. If just one of
+ * both is so it is in doubt, but for one that the thread is giving up.
+ */
+static bool take_curg(const struct view *v, uint64_t g, struct gothread *t)
+{
+	uint64_t self, m;
+	bool is_g, is_ours;
+
+	if (!g || g == t->g0 || g & 7 || !goswitch_word(v, g + GO_G_M, &m) ||
+	    !goswitch_word(v, g + GO_G_SCHED + GO_SCHED_G, &self))
+		return false;
+	is_g = self == g;
+	is_ours = m == t->m;
+	if (is_g && is_ours && read_stack_of(v, g, &t->curg_stack)) {
+		t->curg = g;
+		return true;
+	}
+	t->doubt |= is_ours || (is_g && m);
+	return false;
+}
+
 /* The goroutine of @t: its place in m differs by 8 between releases. */
 static void find_curg(const struct view *v, struct gothread *t)
 {
 	static const uint8_t places[] = { 184, 192 };
-	uint64_t g, self;
+	uint64_t g;
 	size_t i;
 
 	t->curg = 0;
-	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		if (!goswitch_word(v, t->m + places[i], &g) || !g || g == t->g0 || g & 7 ||
-		    !goswitch_word(v, g + GO_G_SCHED + GO_SCHED_G, &self) || self != g ||
-		    !runs_on(v, g, t->m) || !read_stack_of(v, g, &t->curg_stack))
-			continue;
-		t->curg = g;
-		return;
-	}
+	t->doubt = false;
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		if (goswitch_word(v, t->m + places[i], &g) && take_curg(v, g, t))
+			break;
+	t->doubt &= !t->curg;
 }
 
 /* If @g is what the thread runs, on whatever stack. */
@@ -184,6 +203,8 @@ static int step_systemstack(const struct goframe *f, const struct gothread *t)
 {
 	uint64_t sp;
 
+	if (t->doubt)
+		return -SHSTK_END_BAD_STACK;
 	if (!t->curg || on_goroutine(t, frame_sp(f)))
 		return GOSWITCH_ORDINARY;
 	sp = saved_sp(f->v, t);
@@ -264,7 +285,7 @@ static int step_morestack(const struct goframe *f, const struct gothread *t)
 	if (on_goroutine(t, frame_sp(f)))
 		return GOSWITCH_ORDINARY;
 	if (!t->curg)
-		return STEP_COMPLETE;
+		return t->doubt ? -SHSTK_END_BAD_STACK : STEP_COMPLETE;
 	sp = saved_sp(f->v, t);
 	if (!sp || !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc))
 		return -SHSTK_END_BAD_STACK;
@@ -304,14 +325,16 @@ struct cgocall_place {
 };
 
 /* The goroutine's sp, if this place names a goroutine of the thread; or 0. */
-static uint64_t cgocall_goroutine(const struct goframe *f, const struct cgocall_place *p)
+static uint64_t cgocall_goroutine(const struct goframe *f, const struct gothread *t,
+				  const struct cgocall_place *p)
 {
-	uint64_t sp = frame_sp(f), g, depth, m;
+	uint64_t sp = frame_sp(f), g, depth, m, self;
 	struct range stack;
 
 	if (!goswitch_word(f->v, sp + p->depth, &depth) || depth & 7 ||
 	    !goswitch_word(f->v, sp + p->g, &g) || !g || g & 7 ||
-	    !goswitch_word(f->v, g + GO_G_M, &m) || !runs_on(f->v, g, m) ||
+	    !goswitch_word(f->v, g + GO_G_M, &m) || (t->m && m != t->m) ||
+	    !goswitch_word(f->v, g + GO_G_SCHED + GO_SCHED_G, &self) || self != g ||
 	    !read_stack_of(f->v, g, &stack) || depth >= stack.hi - stack.lo)
 		return 0;
 	return stack.hi - depth;
@@ -378,14 +401,14 @@ static const struct cgocall_place *cgocall_place(const struct goframe *f)
  * asmcgocall notes in its frame on g0 which goroutine it came from, and how far below the
  * end of that one's stack: 0 and sp itself if it was on g0 before.
  */
-static uint64_t cgocall_sp(const struct goframe *f)
+static uint64_t cgocall_sp(const struct goframe *f, const struct gothread *t)
 {
 	const struct cgocall_place *place = cgocall_place(f);
 	uint64_t sp;
 
 	if (!place)
 		return 0;
-	sp = cgocall_goroutine(f, place);
+	sp = cgocall_goroutine(f, t, place);
 	return sp ? sp : cgocall_on_g0(f, place);
 }
 
@@ -395,7 +418,7 @@ static int step_asmcgocall(const struct goframe *f, const struct gothread *t)
 
 	if (on_goroutine(t, frame_sp(f)))
 		return GOSWITCH_ORDINARY;
-	sp = cgocall_sp(f);
+	sp = cgocall_sp(f, t);
 	if (!sp)
 		sp = saved_sp(f->v, t);
 	if (!sp && !t->m) /* a goroutine without a thread is on its own stack */
@@ -442,6 +465,8 @@ static int step_cgocallback(const struct goframe *f, const struct gothread *t)
 	uint64_t place = f->v->m == &machine_x86 ? 0 : 16, sp = f->c->go_g0_sp, last = sp, next;
 	int err;
 
+	if (t->m && t->doubt)
+		return -SHSTK_END_BAD_STACK;
 	if (t->m && !on_goroutine(t, frame_sp(f)))
 		return GOSWITCH_ORDINARY; /* it has not left g0 yet */
 	if (!t->m || (!sp && !goswitch_word(f->v, t->g0 + GO_G_SCHED + GO_SCHED_SP, &sp)) || !sp ||

@@ -31,12 +31,14 @@ enum {
  * @g0: of its own stack.
  * @curg: the goroutine it runs, or 0.
  * @curg_stack: stack of that.
+ * @doubt: it runs one, whose description does not agree: @curg is 0.
  */
 struct gothread {
 	uint64_t m;
 	uint64_t g0;
 	uint64_t curg;
 	struct range curg_stack;
+	bool doubt;
 };
 
 /* A word of the program. False: it cannot be read. */

@@ -61,6 +61,13 @@ enum {
 	GOGO,
 	SAVE_G,
 	GOEXIT,
+	/* These are of arm64 only. */
+	RUN,
+	WORK,
+	SYSTEMSTACK,
+	MORESTACK,
+	ASMCGOCALL,
+	CGOCALLBACK,
 };
 
 /* Instructions of the one for arm64. */
@@ -81,6 +88,12 @@ static __attribute__((unused)) const struct made_func program_arm64[] = {
 	{ "runtime.gogo", { CALL(GOGO, 0, SAVE_G), NOP, NOP, RET }, 0, 0 },
 	{ "runtime.save_g", { NOP, RET }, 0, 0 },
 	{ "runtime.goexit", { NOP, BLR, NOP }, 0, 0 },
+	{ "main.run", { PUSH_LINK, BLR, BLR, POP_LINK, RET }, 32, 4 },
+	{ "main.work", { PUSH_LINK, BLR, POP_LINK, RET }, 32, 4 },
+	{ "runtime.systemstack", { PUSH_LINK, BLR, POP_LINK, RET }, 32, 4 },
+	{ "runtime.morestack", { NOP, BLR, NOP }, 0, 0 },
+	{ "runtime.asmcgocall", { PUSH_LINK, BLR, POP_LINK, RET }, 32, 4 },
+	{ "runtime.cgocallback", { PUSH_LINK, BLR, POP_LINK, RET }, 32, 4 },
 	{ NULL, { 0 }, 0, 0 },
 };
 

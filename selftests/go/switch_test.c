@@ -213,4 +213,186 @@ TEST_F(arm64, gogo_gives_the_goroutine_its_return_address_back)
 	EXPECT_TRACE(n, PC(GOGO, 3), PC(CLOCK, 0), PC(GOEXIT, 1));
 }
 
+/* ---- what the program says of itself does not agree ---- */
+
+/* main.run() on the goroutine's stack, which was left for g0 there. */
+static void put_run(FIXTURE_DATA(arm64) * self, uint64_t saved_pc)
+{
+	begin_stack(self, G_STACK);
+	put_frame(self, PC(GOEXIT, 1));
+	put_frame(self, PC(RUN, 2));
+	put(MEMORY + G + SCHED_SP, self->sp);
+	put(MEMORY + G + SCHED_PC, saved_pc);
+}
+
+/* The frame of @function on g0, in which main.work() is. */
+static int trace_work(FIXTURE_DATA(arm64) * self, uint64_t in_function, uint64_t link)
+{
+	begin_stack(self, G0_STACK);
+	put_frame(self, 0);
+	put_frame(self, link);
+	put_frame(self, in_function);
+	return trace(self, PC(WORK, 2), 1, MEMORY + G0);
+}
+
+static int trace_systemstack(FIXTURE_DATA(arm64) * self)
+{
+	put_run(self, PC(SYSTEMSTACK, 0));
+	return trace_work(self, PC(SYSTEMSTACK, 2), 0);
+}
+
+static int trace_morestack(FIXTURE_DATA(arm64) * self)
+{
+	put_run(self, PC(RUN, 1));
+	self->sp += 32;
+	put(MEMORY + G + SCHED_SP, self->sp);
+	return trace_work(self, PC(MORESTACK, 2), 0);
+}
+
+/* The frame of asmcgocall says itself where the goroutine is: as far from its stack's end. */
+static int trace_asmcgocall_noting(FIXTURE_DATA(arm64) * self, uint64_t g, uint64_t depth)
+{
+	put_run(self, PC(SYSTEMSTACK, 0));
+	begin_stack(self, G0_STACK);
+	put_frame(self, g);
+	put(self->sp + 8, depth);
+	put_frame(self, PC(ASMCGOCALL, 2));
+	return trace(self, PC(WORK, 2), 1, MEMORY + G0);
+}
+
+static int trace_asmcgocall(FIXTURE_DATA(arm64) * self)
+{
+	return trace_asmcgocall_noting(self, MEMORY + G, 64 + 32 + 32);
+}
+
+/*
+ * C on g0 called main.work(), which runs on the goroutine's stack below main.run() by
+ * cgocallback, whose frame on g0 is of main.clock(): that stands for C.
+ */
+static int trace_cgocallback(FIXTURE_DATA(arm64) * self)
+{
+	uint64_t sp;
+
+	begin_stack(self, G0_STACK);
+	put_frame(self, PC(GOEXIT, 1));
+	put_frame(self, PC(CLOCK, 2));
+	put(self->sp + 16, self->sp + 512); /* of the callback before */
+	put(MEMORY + G0 + SCHED_SP, self->sp);
+	begin_stack(self, G_STACK);
+	put_frame(self, PC(GOEXIT, 1));
+	put_frame(self, PC(RUN, 2));
+	sp = self->sp;
+	put_frame(self, PC(CGOCALLBACK, 2));
+	put(MEMORY + G + SCHED_SP, sp);
+	return trace(self, PC(WORK, 2), 1, MEMORY + G);
+}
+
+TEST_F(arm64, undamaged_each_switch_leads_to_the_goroutine)
+{
+	int n = trace_systemstack(self);
+
+	EXPECT_TRACE(n, PC(WORK, 2), PC(SYSTEMSTACK, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	n = trace_morestack(self);
+	EXPECT_TRACE(n, PC(WORK, 2), PC(MORESTACK, 2), PC(RUN, 1), PC(GOEXIT, 1));
+	n = trace_asmcgocall(self);
+	EXPECT_TRACE(n, PC(WORK, 2), PC(ASMCGOCALL, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	n = trace_cgocallback(self);
+	EXPECT_TRACE(n, PC(WORK, 2), PC(CGOCALLBACK, 2), PC(CLOCK, 2), PC(GOEXIT, 1));
+}
+
+/* One word of a description that is not what it has to be. */
+struct damage {
+	const char *what;
+	uint64_t at, value;
+};
+
+static const struct damage of_goroutine[] = {
+	{ "it runs on another thread", G + G_M, MEMORY + G0 },
+	{ "it does not point at itself", G + SCHED_G, MEMORY + G0 },
+	{ "its stack has no end", G + G_HI, 0 },
+};
+
+static const struct damage of_saved_sp[] = {
+	{ "above the stack", G + SCHED_SP, MEMORY + G_STACK + STACK_SIZE + 16 },
+	{ "below the stack", G + SCHED_SP, MEMORY + G_STACK - 64 },
+	{ "at no word", G + SCHED_SP, MEMORY + G_STACK + 1028 },
+};
+
+typedef int trace_fn(FIXTURE_DATA(arm64) * self);
+
+/* What a trace that @make has prepared becomes of it: nothing is found behind the switch. */
+static bool ends_at_switch(FIXTURE_DATA(arm64) * self, trace_fn *make, const struct damage *d)
+{
+	struct shstk_opts opts = { .size = sizeof(opts), .marks = self->marks };
+	uint64_t kept;
+	int n;
+
+	make(self);
+	memcpy(&kept, (void *)(uintptr_t)(MEMORY + d->at), sizeof(kept));
+	put(MEMORY + d->at, d->value);
+	n = shstk_unwind(self->space, &self->regs, read_memory, NULL, self->pcs, MAX, &opts,
+			 &self->info);
+	put(MEMORY + d->at, kept);
+	if (n == 2 && self->info.end == SHSTK_END_BAD_STACK)
+		return true;
+	printf("# %s: %d entries, end %d\n", d->what, n, self->info.end);
+	return false;
+}
+
+#define EXPECT_EACH_ENDS(make, damages)                                           \
+	do {                                                                      \
+		for (size_t i = 0; i < sizeof(damages) / sizeof(*(damages)); i++) \
+			EXPECT_TRUE(ends_at_switch(self, make, &(damages)[i]));   \
+	} while (0)
+
+TEST_F(arm64, systemstack_is_left_only_for_a_goroutine_that_agrees)
+{
+	EXPECT_EACH_ENDS(trace_systemstack, of_goroutine);
+	EXPECT_EACH_ENDS(trace_systemstack, of_saved_sp);
+}
+
+TEST_F(arm64, morestack_is_left_only_for_a_goroutine_that_agrees)
+{
+	EXPECT_EACH_ENDS(trace_morestack, of_goroutine);
+	EXPECT_EACH_ENDS(trace_morestack, of_saved_sp);
+}
+
+TEST_F(arm64, asmcgocall_is_left_only_for_a_goroutine_that_agrees)
+{
+	EXPECT_EACH_ENDS(trace_asmcgocall, of_goroutine);
+}
+
+/* Where its frame notes nothing that can be it is left as systemstack is. */
+TEST_F(arm64, asmcgocall_is_left_as_far_from_the_stacks_end_as_it_notes)
+{
+	int n = trace_asmcgocall_noting(self, MEMORY + G, STACK_SIZE);
+
+	EXPECT_TRACE(n, PC(WORK, 2), PC(ASMCGOCALL, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	n = trace_asmcgocall_noting(self, MEMORY + G0_STACK, 64);
+	EXPECT_TRACE(n, PC(WORK, 2), PC(ASMCGOCALL, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	put(MEMORY + M + M_CURG, 0);
+	n = trace_asmcgocall_noting(self, MEMORY + G, STACK_SIZE);
+	EXPECT_EQ(n, 2);
+	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
+}
+
+TEST_F(arm64, cgocallback_is_left_only_on_a_goroutine_that_agrees)
+{
+	/* Of the other two it is not even seen that the thread runs it. */
+	EXPECT_TRUE(ends_at_switch(self, trace_cgocallback, &of_goroutine[1]));
+}
+
+/* While a thread gives a goroutine up, that says first that it has no thread. */
+TEST_F(arm64, a_goroutine_that_is_given_up_is_no_longer_the_threads)
+{
+	struct shstk_opts opts = { .size = sizeof(opts), .marks = self->marks };
+	int n;
+
+	trace_morestack(self);
+	put(MEMORY + G + G_M, 0);
+	n = shstk_unwind(self->space, &self->regs, read_memory, NULL, self->pcs, MAX, &opts,
+			 &self->info);
+	EXPECT_TRACE(n, PC(WORK, 2), PC(MORESTACK, 2));
+}
+
 TEST_HARNESS_MAIN
