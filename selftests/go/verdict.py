@@ -11,7 +11,8 @@ STARTS = ('main.', 'runtime.', 'runtime/', 'os/signal.', '_cgoexp_')
 ENDS = ('runtime.goexit', 'runtime.mstart', 'runtime.mcall', 'runtime.morestack',
         'runtime.rt0_go', 'runtime.clone', 'clone', 'clone3', '_start')
 # What a profile has besides.
-ROOTS = ENDS + ('[between ticks]', '[exec, loader]', '[exit]')
+NOTES = ('[between ticks]', '[exec, loader]', '[exit]')
+ROOTS = ENDS + NOTES
 
 JOBS = {'deep': 'main.deep', 'fib': 'main.fib', 'sort': 'main.sorting', 'clock': 'main.clock',
         'grow': 'main.growing', 'alloc': 'main.allocating'}
