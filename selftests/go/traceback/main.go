@@ -3,7 +3,8 @@
 // Command traceback writes a CPU profile of itself to the file that is named.
 //
 //	traceback FILE SECONDS callbacks   calls C, which calls Go, which calls C again
-//	traceback FILE SECONDS throw       two threads throw C++ exceptions all the time
+//	traceback FILE SECONDS throw       two threads throw C++ exceptions all the time, and
+//	                                   get SIGPROF every 50 us; prints how many
 //	traceback FILE SECONDS stacks      asks for the stacks of all goroutines meanwhile
 //	traceback FILE SECONDS names       prints runtime.CallersFrames of Go that C called
 //	traceback FILE SECONDS stack       prints runtime.Stack there
@@ -52,7 +53,12 @@ func work(seconds float64, each func()) {
 	}
 }
 
-func throw() { C.cc_throw(100) }
+// Each of them keeps its thread, so that it gets all of the signals.
+func throwing(seconds float64) {
+	runtime.LockOSThread()
+	C.c_add_to_storm()
+	work(seconds, func() { C.cc_throw(100) })
+}
 
 func callbacks() { goOuter(6, 1000000) }
 
@@ -109,8 +115,9 @@ func main() {
 	case "callbacks":
 		work(seconds, callbacks)
 	case "throw":
-		go work(1e9, throw)
-		work(seconds, throw)
+		go throwing(1e9)
+		throwing(seconds)
+		fmt.Println("signals:", C.c_signals_sent())
 	case "names":
 		C.c_names(0)
 	case "stack":

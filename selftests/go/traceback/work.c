@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "_cgo_export.h"
 #include "work.h"
@@ -42,4 +46,51 @@ __attribute__((noinline)) int c_names(int n)
 __attribute__((noinline)) int c_crash(volatile int *nowhere)
 {
 	return *nowhere + 1;
+}
+
+#define STORM_THREADS 2
+
+static pid_t storm_threads[STORM_THREADS]; /* 0: not there yet */
+static int storm_size;
+static long storm_sent;
+
+static void *storm(void *unused)
+{
+	const struct timespec pause = { .tv_nsec = 50000 };
+
+	for (;;) {
+		for (int i = 0; i < STORM_THREADS; i++) {
+			pid_t tid = __atomic_load_n(&storm_threads[i], __ATOMIC_RELAXED);
+
+			if (tid && !syscall(SYS_tgkill, getpid(), tid, SIGPROF))
+				__atomic_fetch_add(&storm_sent, 1, __ATOMIC_RELAXED);
+		}
+		nanosleep(&pause, NULL);
+	}
+	return unused;
+}
+
+static void start_storm(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_create(&thread, NULL, storm, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void c_add_to_storm(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int i = __atomic_fetch_add(&storm_size, 1, __ATOMIC_RELAXED);
+
+	pthread_once(&once, start_storm);
+	__atomic_store_n(&storm_threads[i], (pid_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+}
+
+long c_signals_sent(void)
+{
+	return __atomic_load_n(&storm_sent, __ATOMIC_RELAXED);
 }

@@ -10,6 +10,10 @@ int c_spin(int n);
 int c_names(int n);
 /* Reads where it can not. */
 int c_crash(volatile int *nowhere);
+/* From now on the calling thread gets SIGPROF every 50 us, as one of two at most. */
+void c_add_to_storm(void);
+/* How many of these were sent. */
+long c_signals_sent(void);
 /* Throws C++ exceptions through ten functions, and catches them. */
 int cc_throw(int times);
 
