@@ -70,6 +70,20 @@ enough() # LEVEL
 	[ "$1" = 3 ] || echo 'which is enough.*'
 }
 
+# The agent has events of its own up to 2, and else the kernel's tick.
+limited() # LEVEL WANTED
+{
+	most='[0-9]* samples a second of each thread at most here, not 999: the kernel.s tick'
+	t "$1: the rate" 0 'sampled in process' ./nobody ./shstk record -F 999 \
+		--via=agent -o made/out.pb -- ./target burn 0.5
+	cp out said
+	[ "$(grep -c "$most" said)" = "$2" ]
+	point $? "$1: what limits it is said at the start: $2 times"
+	[ "$(grep -ac "$most" made/out.pb)" = "$2" ]
+	point $? "$1: and in the profile"
+	rm -f made/out.pb
+}
+
 levels()
 {
 	agent='sampling in process: '
@@ -77,11 +91,13 @@ levels()
 
 	echo 3 >/proc/sys/kernel/perf_event_paranoid
 	started 3 "$agent"
+	limited 3 1
 	refused 3 'a running process' 'be root' -p $own
 	refused 3 'time off the CPU of what runs' 'be root' --off-cpu -p $own
 
 	echo 2 >/proc/sys/kernel/perf_event_paranoid
 	started 2 "$agent"
+	limited 2 0
 	running 2 'user mode only .kernel.perf_event_paranoid'
 	refused 2 'time off the CPU' 'or set it to 1' --off-cpu -p $own
 

@@ -69,7 +69,7 @@ void allocations_report(const struct recording *r, const struct heap_counts *c, 
 	complain("%s in %llu blocks %s", left, (unsigned long long)c->left,
 		 ended ? "not freed at the end" : "in use");
 	text = output_names(&r->opts->output);
-	if (text && *text)
-		complain("%s", text + 1);
+	complain("recorder: %u MiB at most%s%s", record_memory(), text && *text ? ";" : "",
+		 text ? text : "");
 	free(text);
 }

@@ -108,6 +108,9 @@ const char *record_title(const struct record_opts *o);
 /* The profile is complete: what was recorded, and for how long. */
 void record_finish_profile(struct recording *r);
 
+/* The most memory that the recorder itself had so far, in MiB. */
+unsigned int record_memory(void);
+
 /* ns between two samples. */
 static inline uint64_t record_period(const struct record_opts *o)
 {

@@ -22,6 +22,22 @@ struct lines {
 	unsigned int gaps;
 };
 
+/* Fewer samples can come than were asked for: at the start, and in the profile. */
+static void say_limit(const struct recording *r, unsigned int most)
+{
+	char text[160];
+
+	if (!most)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"%u samples a second of each thread at most here, not %lu: the kernel's tick (CONFIG_HZ)",
+		most, r->opts->freq);
+	if (!r->opts->quiet)
+		complain("%s", text);
+	shstk_profile_comment(r->profile, text);
+}
+
 static int begin(struct recording *r)
 {
 	const struct record_opts *o = r->opts;
@@ -41,6 +57,8 @@ static int begin(struct recording *r)
 		complain("sampling in process: %s", o->why);
 	if (!err)
 		err = drain_create(&opts, r->symbols, r->profile, &drain);
+	if (!err)
+		say_limit(r, drain_most(drain));
 	r->state = drain;
 	return err;
 }

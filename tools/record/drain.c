@@ -88,6 +88,11 @@ void drain_destroy(struct drain *d)
 	free(d);
 }
 
+unsigned int drain_most(const struct drain *d)
+{
+	return d->most;
+}
+
 const char *drain_env(const struct drain *d)
 {
 	return d->memory.env;

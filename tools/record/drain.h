@@ -85,6 +85,12 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 		 struct shstk_profile *profile, struct drain **ret);
 void drain_destroy(struct drain *d);
 
+/*
+ * Without perf events of their own threads are sampled in the kernel's tick: that many times
+ * a second at most. 0: as often as was asked for.
+ */
+unsigned int drain_most(const struct drain *d);
+
 /* Value of REC_ENV for the target. */
 const char *drain_env(const struct drain *d);
 

@@ -13,17 +13,20 @@
 
 #include "tools/record/drain_private.h"
 
-/*
- * The kernel looks at CPU-time timers in its tick. So many periods run out, at most, of
- * a thread that runs all the time from one to the next.
- */
-static uint32_t periods_in_time(const struct drain_opts *opts)
+/* The kernel looks at CPU-time timers in its tick: ns from one to the next; 0: not known. */
+static uint64_t tick_length(void)
 {
-	struct timespec tick = { 0 };
+	struct timespec tick;
 
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick))
-		return UINT32_MAX;
-	return 1 + ((uint64_t)tick.tv_sec * 1000000000 + tick.tv_nsec) / opts->period;
+		return 0;
+	return (uint64_t)tick.tv_sec * 1000000000 + tick.tv_nsec;
+}
+
+/* So many periods run out, at most, of a thread that runs all the time from tick to tick. */
+static uint32_t periods_in_time(uint64_t tick, uint64_t period)
+{
+	return tick ? 1 + tick / period : UINT32_MAX;
 }
 
 /* May threads here have clocks of their own? Where there is a seccomp filter it is not tried. */
@@ -53,6 +56,7 @@ int drain_map_memory(struct drain *d, const struct drain_opts *opts)
 {
 	uint64_t slots = rec_round(sizeof(struct rec_header));
 	uint64_t rings = rec_round(slots + DRAIN_SLOTS * sizeof(struct rec_slot));
+	uint64_t tick = tick_length();
 	struct rec_header *h;
 	int err;
 
@@ -80,8 +84,10 @@ int drain_map_memory(struct drain *d, const struct drain_opts *opts)
 	h->check = opts->check;
 	h->labels = opts->labels;
 	h->period = opts->period;
-	h->in_time = periods_in_time(opts);
+	h->in_time = periods_in_time(tick, opts->period);
 	h->events = opts->clock == REC_CLOCK_CPU && events_permitted();
+	if (opts->clock == REC_CLOCK_CPU && !h->events && opts->period < tick)
+		d->most = 1000000000 / tick;
 	h->slots_offset = slots;
 	h->rings_offset = rings;
 	h->cookie = d->memory.cookie;

@@ -117,6 +117,7 @@ struct loser {
  * @samples, @weight, @late, @truncated, @lost, @lost_weight, @lost_threads, @left_out, @damaged:
  *	see struct drain_counts.
  * @period: ns between samples.
+ * @most: see drain_most().
  * @ledger: compares with the CPU time that processes used; NULL: for wall-clock time.
  * @nesting: slots that are emptied for the sake of another one.
  * @losers: threads that lost samples.
@@ -148,6 +149,7 @@ struct drain {
 	uint32_t nr_execs;
 	uint64_t samples, weight, late, truncated, lost, lost_weight;
 	uint64_t period;
+	unsigned int most;
 	struct ledger *ledger;
 	uint32_t lost_threads;
 	uint64_t left_out;

@@ -267,9 +267,10 @@ const struct argp record_argp = {
 		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
 	.doc = "Profile COMMAND and its children, or what runs already."
 	       "\v"
-	       "By default each thread is sampled by its CPU time. The kernel "
-	       "checks CPU-time timers in its tick: more samples per second than "
-	       "CONFIG_HZ (250 on Debian) come as fewer, heavier ones.\n\n"
+	       "By default each thread is sampled by its CPU time. Where perf events are "
+	       "not permitted (kernel.perf_event_paranoid), the kernel's tick limits the "
+	       "rate: more samples per second than CONFIG_HZ (250 on Debian) come as fewer, "
+	       "heavier ones, which is said.\n\n"
 	       "The exit status is that of COMMAND (128+N if signal N ended it); "
 	       "2 if options are wrong, 125 if recording failed, 126 if COMMAND "
 	       "could not be executed, 127 if it was not found.",

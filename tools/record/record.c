@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tools/output.h"
+#include "tools/proc/tasks.h"
 #include "tools/record/backend.h"
 #include "tools/record/hottest.h"
 #include "tools/record/parts.h"
@@ -228,6 +229,14 @@ static void comment_command(const struct recording *r)
 	fclose(out);
 	shstk_profile_comment(r->profile, text);
 	free(text);
+}
+
+unsigned int record_memory(void)
+{
+	char kib[32];
+
+	task_field(getpid(), getpid(), "VmHWM", kib, sizeof(kib));
+	return (strtoul(kib, NULL, 10) + 1023) / 1024;
 }
 
 const char *record_title(const struct record_opts *o)

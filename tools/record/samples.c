@@ -70,27 +70,32 @@ void samples_report_left(const struct samples_left *left)
 			 left->named && left->named < left->nr ? " and others" : "");
 }
 
+/* How much was sampled. @cpu: as for samples_report(). */
+static void describe_sum(const struct record_opts *o, uint64_t weight, double cpu, char *buf,
+			 size_t size)
+{
+	if (!record_counts_time(o))
+		snprintf(buf, size, "%llu %s", (unsigned long long)weight, value_type(o));
+	else if (cpu > 0 && !o->wall && !o->off_cpu)
+		snprintf(buf, size, "%.2f of %.2f s CPU time", weight / 1e9, cpu);
+	else
+		snprintf(buf, size, "%.2f s of %s time", weight / 1e9,
+			 o->wall    ? "wall-clock" :
+			 o->off_cpu ? "off-CPU" :
+				      "CPU");
+}
+
 void samples_report(const struct recording *r, const struct drain_counts *c, const char *who,
 		    double cpu)
 {
-	char line[200];
-	char *text;
+	char *text = output_names(&r->opts->output);
+	char line[200], sum[80];
 
-	text = output_names(&r->opts->output);
 	if (!text)
 		return;
 	samples_describe(r, c, line, sizeof(line));
-	if (!record_counts_time(r->opts))
-		complain("%s; %llu %s, sampled %s;%s", line, (unsigned long long)c->weight,
-			 value_type(r->opts), who, text);
-	else if (cpu > 0 && !r->opts->wall && !r->opts->off_cpu)
-		complain("%s; %.2f of %.2f s CPU time, sampled %s;%s", line, c->weight / 1e9, cpu,
-			 who, text);
-	else
-		complain("%s; %.2f s of %s time, sampled %s;%s", line, c->weight / 1e9,
-			 r->opts->wall	  ? "wall-clock" :
-			 r->opts->off_cpu ? "off-CPU" :
-					    "CPU",
-			 who, text);
+	describe_sum(r->opts, c->weight, cpu, sum, sizeof(sum));
+	complain("%s; %s, sampled %s; recorder: %u MiB at most%s%s", line, sum, who,
+		 record_memory(), *text ? ";" : "", text);
 	free(text);
 }
