@@ -200,6 +200,18 @@ static inline int ushstk_rules_check(const void *table, __u64 size, unsigned int
 }
 
 /**
+ * ushstk_rules_cover() - whether a table is about an offset
+ * @v: a table that was checked.
+ * @off: an offset in the file, any.
+ *
+ * Return: whether it lies in one of the table's pages.
+ */
+static inline int ushstk_rules_cover(const struct ushstk_rules_view *v, __u64 off)
+{
+	return off >= v->base && (off - v->base) >> SHSTK_RULES_PAGE_SHIFT < v->nr_pages;
+}
+
+/**
  * ushstk_rule_at() - look an offset up
  * @v: a table that was checked.
  * @off: an offset in the file, any.
@@ -213,7 +225,7 @@ static inline __u64 ushstk_rule_at(const struct ushstk_rules_view *v, __u64 off)
 	const __u32 *row;
 	__u32 n;
 
-	if (off < v->base || page >= v->nr_pages)
+	if (!ushstk_rules_cover(v, off))
 		return SHSTK_RULE_NONE;
 	row = v->row + v->page[page];
 	n = v->page[page + 1] - v->page[page];

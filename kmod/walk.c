@@ -218,30 +218,30 @@ static bool read_mapping(struct mm_struct *mm, u64 addr, struct mapping *m, cons
 }
 
 /*
- * Only that part of the mapping which the table is about, and in which @addr lies: so
- * that no key runs into the numbers of the next table.
+ * Only that part of the mapping, around @addr, which the table is about, or is not: so that
+ * no key runs into the numbers of other tables. All is compared as offsets in the file, none
+ * of which is negative; as an address the file's beginning may be.
  */
 static void cut_mapping(struct mapping *m, u64 addr)
 {
 	const struct ushstk_rules_view *v = &m->table->view;
-	u64 base = v->base - m->file_off; /* address of page 0, may be "negative" */
-	u64 end = base + ((u64)v->nr_pages << SHSTK_RULES_PAGE_SHIFT);
-	u64 lo = max_t(s64, m->start, base);
-	u64 hi = min_t(s64, m->start + m->len, end);
+	u64 begin = v->base, end = begin + ((u64)v->nr_pages << SHSTK_RULES_PAGE_SHIFT);
+	u64 first = m->start + m->file_off, past = first + m->len;
+	u64 at = addr + m->file_off;
 
-	if (addr >= lo && addr < hi) {
-		m->start = lo;
-		m->len = hi - lo;
-		m->key_off = ((u64)m->table->id << 32) - base;
-		return;
+	if (at < begin) {
+		m->table = NULL;
+		past = min(past, begin);
+	} else if (at >= end) {
+		m->table = NULL;
+		first = max(first, end);
+	} else {
+		m->key_off = ((u64)m->table->id << 32) + m->file_off - begin;
+		first = max(first, begin);
+		past = min(past, end);
 	}
-	m->table = NULL;
-	if (addr < lo) {
-		m->len = min(m->len, lo - m->start);
-	} else if ((s64)hi > (s64)m->start) {
-		m->len -= hi - m->start;
-		m->start = hi;
-	}
+	m->start = first - m->file_off;
+	m->len = past - first;
 }
 
 /* Where nothing is known, keys are below those of all tables, and never stored. */
@@ -349,11 +349,14 @@ static void unpack_rule(u64 rule, struct step *e)
 		e->cfa = pack_special(rule);
 }
 
+/* Only what the table is about is remembered under its number. */
 static noinline void look_up_rule(struct walk *w, const struct mapping *m, u64 at, struct step *e)
 {
+	u64 offset = at + m->file_off;
+
 	count(RULES_READ);
-	if (m->table) {
-		unpack_rule(ushstk_rule_at(&m->table->view, at + m->file_off), e);
+	if (m->table && ushstk_rules_cover(&m->table->view, offset)) {
+		unpack_rule(ushstk_rule_at(&m->table->view, offset), e);
 		e->key = at + m->key_off;
 	} else {
 		unpack_rule(SHSTK_RULE_NONE, e);

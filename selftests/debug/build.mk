@@ -21,6 +21,7 @@
 
 DEBUG_SECONDS ?= 30
 DEBUG_CHAINS ?= 3000
+DEBUG_SEED ?= 1
 
 debug-kernel: debug-kernel-arm64 debug-kernel-x86
 
@@ -36,7 +37,15 @@ debug_modules = $(patsubst %,$(B)/kmod/debug-$(1)/%.ko,shstk shstk_perf)
 debug_shstk_arm64 := $(B)/selftests/record/arm64/shstk
 debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz $(debug_shstk_$(1)) \
-	$(foreach t,perf device race hostile reload rules stall last,$(call debug_test,$(1),$(t)))
+	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile stall last,\
+		$(call debug_test,$(1),$(t))) $(call debug_bpf_files,$(1))
+
+# What walks do in every kind of frame, for BPF programs, and where all is made to hurt.
+debug_bpf_files = $(if $(KMOD_BPF_$(1)),$(call debug_test,$(1),rules_bpf) $(B)/selftests/kmod/rules.bpf.o)
+debug_rules = 'rules=$(call debug_test,$(1),rules) $(debug_shstk_$(1))' \
+	'frames=$(call debug_test,$(1),rules_frames) $(debug_shstk_$(1))' \
+	$(if $(KMOD_BPF_$(1)),'bpf=$(call debug_bpf_files,$(1)) $(debug_shstk_$(1))')
+debug_hostile = 'rules-hostile=$(call debug_test,$(1),rules_hostile) $(DEBUG_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))'
 
 # 5-level page tables make KASAN's shadow of the addresses too large.
 debug_run_arm64 := selftests/guest/run arm64-7.2 --slack 4
@@ -71,7 +80,7 @@ debug_arm64 = $(call debug_run,arm64) --cpus $(1) --out $(B)/guest/debug-arm64-$
 	$(call debug_modules,arm64) perf=$(call debug_test,arm64,perf) \
 	device=$(call debug_test,arm64,device) 'race=$(call debug_test,arm64,race) 2000' \
 	'hostile=$(call debug_test,arm64,hostile) $(call debug_modules,arm64)' \
-	'rules=$(call debug_test,arm64,rules) $(debug_shstk_arm64)' \
+	$(call debug_rules,arm64) $(call debug_hostile,arm64) \
 	'fuzz=$(B)/selftests/kmod/arm64/device_fuzz $(DEBUG_SECONDS)' || exit 1;
 
 # Callchains in pseudo-NMIs, which Debian's kernels for arm64 do not have.
@@ -87,8 +96,8 @@ run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm6
 # Unwind rules, NMIs and reloading on two CPUs, and all that needs shadow stacks in Bochs.
 debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-x86-2 \
 	$(B)/kmod/debug-x86/shstk_perf.ko $(debug_nmi) \
-	'nmi=$(call debug_test,x86,nmi) $(DEBUG_CHAINS) 2000 $(debug_shstk_x86)' -shstk_nmi \
-	'rules=$(call debug_test,x86,rules) $(debug_shstk_x86)' -shstk_perf \
+	'nmi=$(call debug_test,x86,nmi) $(DEBUG_CHAINS) 2000 $(debug_shstk_x86)' \
+	$(call debug_hostile,x86) -shstk_nmi $(call debug_rules,x86) -shstk_perf \
 	'reload=$(call debug_test,x86,reload) 3 2000 30 $(debug_shstk_x86) $(B)/kmod/debug-x86/shstk_perf.ko'
 debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-x86-bochs \
 	$(call debug_modules,x86) $(foreach t,perf device stall last,\

@@ -152,6 +152,8 @@ GUEST_KMOD_arm64-7.2 += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/arm64/r
 GUEST_KMOD_arm64-7.2 += $(B)/selftests/kmod/overlay/arm64-7.2/overlay.ko
 GUEST_KMOD_arm64-7.2 += kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_frames_test \
 	$(B)/selftests/record/arm64/shstk)
+GUEST_KMOD_arm64-7.2 += kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_hostile_test 2 1 \
+	$(B)/selftests/record/arm64/shstk)
 GUEST_KMOD_arm64-7.2 += $(if $(KMOD_BPF_arm64),kmod:rules-bpf=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_bpf_test \
 	$(B)/selftests/kmod/rules.bpf.o $(B)/selftests/record/arm64/shstk))
 endif
@@ -172,8 +174,11 @@ GUEST_KMOD_x86-qemu += $(if $(KMOD_BPF_x86),kmod:rules-bpf=$(call kmod_words,$(B
 # Chains by unwind rules in NMIs, on two CPUs; make check-nmi takes many more.
 KMOD_NMI = kmod:nmi=$(call kmod_words,$(B)/selftests/kmod/x86/nmi_test 10000 200 $(B)/shstk \
 	$(B)/selftests/loader/libprotobuf-c.so.1)
-GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/nmi/x86-7.2/shstk_nmi.ko $(KMOD_NMI)
-GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko $(KMOD_NMI)
+# Behind it, hostile stacks are walked in NMIs too.
+KMOD_HOSTILE = kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/x86/rules_hostile_test 2 1 \
+	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/nmi/x86-7.2/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
+GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 endif
 
 # $(1) guest, $(2) architecture; KMOD_* are set by kmod/build.mk, read later.
