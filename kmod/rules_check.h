@@ -15,9 +15,12 @@
 
 #ifdef __KERNEL__
 #include <linux/errno.h>
+#include <linux/nospec.h>
 #include <linux/sched.h>
 #else
 #include <errno.h>
+
+#define array_index_nospec(index, size) (index)
 
 static inline void cond_resched(void)
 {
@@ -227,6 +230,8 @@ static inline __u64 ushstk_rule_at(const struct ushstk_rules_view *v, __u64 off)
 
 	if (!ushstk_rules_cover(v, off))
 		return SHSTK_RULE_NONE;
+	/* @off is the user's to choose: no page beyond the table is even guessed at. */
+	page = array_index_nospec(page, v->nr_pages);
 	row = v->row + v->page[page];
 	n = v->page[page + 1] - v->page[page];
 	while (n > 1) {
