@@ -598,20 +598,35 @@ static noinline int step_special(struct walk *w, struct frame *f, const struct m
 }
 
 /*
+ * What a task has of uprobes is its own, and freed by itself. 6.12 frees it before it is taken
+ * from the task, which may be interrupted in between: so it is read as what may be gone.
+ */
+static noinline const struct return_instance *first_instance(const struct uprobe_task *utask)
+{
+	struct return_instance *first;
+
+	return get_kernel_nofault(first, &utask->return_instances) ? NULL : first;
+}
+
+/*
  * The return address of a function with a return probe is that of a trampoline, the first
  * byte of a mapping without a file. The kernel has the true one; perf mends the entry.
  */
 static noinline u64 through_trampoline(struct walk *w, u64 pc)
 {
 	const struct return_instance *i = w->instance;
+	struct return_instance *next;
 	const struct mapping *m;
+	unsigned long address;
 
 	m = find_mapping(w, pc);
 	if (!m || m->file || m->start != pc)
 		return pc;
+	if (get_kernel_nofault(next, &i->next) || get_kernel_nofault(address, &i->orig_ret_vaddr))
+		return pc;
 	count(STEP_URETPROBE);
-	w->instance = READ_ONCE(i->next);
-	return READ_ONCE(i->orig_ret_vaddr);
+	w->instance = next;
+	return address;
 }
 
 /* --- the loop --- */
@@ -862,12 +877,17 @@ static noinline int walk_carefully(struct walk *w, struct frame *f)
 static noinline u64 unstepped(u64 pc)
 {
 	const struct uprobe_task *utask = current->utask;
-	u64 past = pc - READ_ONCE(utask->xol_vaddr);
+	unsigned long copy, original;
+	struct uprobe *active;
 
-	/* Behind it, too: it has been made. */
-	if (!READ_ONCE(utask->active_uprobe) || past > UPROBE_XOL_SLOT_BYTES)
+	if (get_kernel_nofault(active, &utask->active_uprobe) ||
+	    get_kernel_nofault(copy, &utask->xol_vaddr) ||
+	    get_kernel_nofault(original, &utask->vaddr))
 		return pc;
-	return READ_ONCE(utask->vaddr) + past;
+	/* @pc may also be just behind it: executed, not yet moved back. */
+	if (!active || pc - copy > UPROBE_XOL_SLOT_BYTES)
+		return pc;
+	return original + (pc - copy);
 }
 
 static __always_inline void walk_begin(struct walk *w, struct frame *f)
@@ -934,8 +954,7 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max)
 		.mm = current->mm,
 		.dst = dst,
 		.max = min(max, WALK_MAX),
-		.instance = unlikely(current->utask) ? READ_ONCE(current->utask->return_instances) :
-						       NULL,
+		.instance = unlikely(current->utask) ? first_instance(current->utask) : NULL,
 	};
 	int ret;
 
