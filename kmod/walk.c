@@ -583,7 +583,7 @@ static __always_inline int step_by_kind(struct walk *w, struct frame *f, const s
 static noinline int step_special(struct walk *w, struct frame *f, const struct mapping *m,
 				 const struct step *e, bool careful)
 {
-	/* Another mapping may take the place of this one. */
+	/* step_by_kind() may overwrite *m: read it first. */
 	u64 offset = f->pc - !w->exact + m->file_off;
 	const void *key = m->key;
 	int ret = step_by_kind(w, f, e, m->table, careful);
@@ -690,11 +690,12 @@ static __always_inline int pass_entry(struct pass *p)
 
 /*
  * No code is there. A return address that leads there is none; a program counter does if a
- * signal came behind a wild jump.
+ * signal came behind a wild jump, but not to the kernel's addresses, which a forged signal
+ * frame may hold.
  */
-static __always_inline int pass_no_code(struct pass *p)
+static __always_inline int pass_no_code(struct pass *p, const struct walk *w)
 {
-	if (p->at == p->pc)
+	if (p->at == p->pc && (p->pc < TASK_SIZE_MAX || p->next == w->dst))
 		return WALK_NO_TABLE;
 	p->next--;
 	return WALK_NO_CODE;
@@ -719,7 +720,7 @@ static __always_inline int pass_rule(struct pass *p, struct walk *w, const bool 
 		user_access_end();
 		p->m = find_mapping(w, p->at);
 		if (!p->m)
-			return pass_no_code(p);
+			return pass_no_code(p, w);
 		if (!window_open())
 			return WALK_REFUSED;
 	}
