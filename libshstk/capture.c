@@ -73,7 +73,7 @@ static bool ends_plainly(const struct capture *c, const struct request *r)
 	       !r->skip && r->sources & SHSTK_USE_MARKER;
 }
 
-/* By hardware, or by a walk, with what the memo has. */
+/* The general way: the shadow stack if @ssp is not 0, else a walk that uses the memo. */
 static inline __attribute__((always_inline)) int
 capture_by(struct capture *c, const struct request *r, const struct call *call, uint64_t ssp)
 {
@@ -107,10 +107,10 @@ static int capture_any_in(void *mem, void *arg)
 	return err ? err : capture_by(&room->c, &room->r, c, c->ssp);
 }
 
-/* In any way there is. */
+/* The general way, for any options; its variables lie in scratch memory. */
 static __attribute__((noinline)) int capture_any(const struct call *c)
 {
-	thread_get(); /* its state has room */
+	thread_get(); /* make the thread's state now: scratch_call() takes memory from it */
 	return scratch_call(sizeof(struct room), capture_any_in, (void *)c);
 }
 
@@ -162,7 +162,7 @@ static struct call call_of(const struct thread *t, uint64_t *pcs)
 	};
 }
 
-/* By what the memo has but for a few frames, else by a walk. */
+/* Try the memo, with up to MEMO_NEAR new frames; else walk. */
 static int capture_near(const struct call *c, struct thread *t)
 {
 	int n = memo_capture_near(c, t);
@@ -186,7 +186,7 @@ static __attribute__((noinline)) int capture_other(uint64_t *pcs, struct thread 
 {
 	struct call c = call_of(t, pcs);
 
-	leave_alone(t);
+	leave_outermost(t);
 	return capture_any(&c);
 }
 
@@ -201,7 +201,7 @@ int source_after_marker(uint64_t *pcs, struct thread *t, bool learn)
 	return memo_repeat(pcs, t);
 }
 
-/* In a handler, for the first time, in any way that is none of the fast ones. */
+/* No fast way applies: nested, the thread's first, or with options. */
 static __attribute__((noinline)) int capture_rare(uint64_t *pcs, unsigned int max,
 						  const struct shstk_opts *opts,
 						  struct shstk_info *info, uint64_t ra, uint64_t sp,
@@ -259,7 +259,7 @@ static __attribute__((noinline)) int capture_marking(uint64_t *pcs, struct threa
 
 	if (likely(call_is_simple(pcs, c.max, c.opts, c.info, SHSTK_USE_MARKER)))
 		return marker_capture(pcs, t);
-	leave_alone(t);
+	leave_outermost(t);
 	return capture_rare(pcs, c.max, c.opts, c.info, c.ra, c.sp, c.fp, 0);
 }
 
@@ -275,16 +275,16 @@ SHSTK_API __attribute__((noinline)) int shstk_capture(uint64_t *pcs, unsigned in
 
 	if (unlikely(ssp))
 		return capture_shadow(pcs, max, opts, info, ra, ssp, sp, fp);
-	if (unlikely(!t || !enter_may_alone(t)))
+	if (unlikely(!t || !enter_is_outermost(t)))
 		return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
 	if (unlikely(marker_at_work(t)) && (call_allows_marker(opts) || marker_on_stack(t))) {
-		enter_alone(t, sp);
+		enter_outermost(t, sp);
 		keep_call(t, ra, sp, fp, max, opts, info);
 		return capture_marking(pcs, t);
 	}
 	if (unlikely(!call_is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
 		return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
-	enter_alone(t, sp);
+	enter_outermost(t, sp);
 	keep_call(t, ra, sp, fp, max, opts, info);
 	if (unlikely(!memo_begins_again(t, max, ra, sp, fp)))
 		return source_after_memo(pcs, t);
@@ -344,17 +344,17 @@ __attribute__((noinline)) int shstk_hook_capture(struct shstk_hook *hook, uint64
 	};
 	struct thread *t = thread_self;
 
-	if (unlikely(c.ssp || !t || !enter_may_alone(t) || marker_on_stack(t) ||
+	if (unlikely(c.ssp || !t || !enter_is_outermost(t) || marker_on_stack(t) ||
 		     !call_is_simple(pcs, max, opts, NULL, SHSTK_USE_MEMO)))
 		return hook_any(&c);
-	enter_alone(t, c.sp);
+	enter_outermost(t, c.sp);
 	t->call = c;
 	if (unlikely(!memo_begins_again(t, max, c.ra, c.sp, c.fp)))
 		return source_after_memo(pcs, t);
 	return memo_repeat(pcs, t);
 }
 
-/* The identity by way of a marker, for the call in @t->call. 0: not so. */
+/* The identity by way of a marker, for the call in @t->call. 0: the walk met no marker. */
 static own_stack int id_by_marker(struct thread *t, struct shstk_info *info, uint64_t *id)
 {
 	uint64_t end_pc = 0;
@@ -366,7 +366,7 @@ static own_stack int id_by_marker(struct thread *t, struct shstk_info *info, uin
 			call_tell(info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE, end_pc,
 				  t->reused, 0);
 	}
-	leave_alone(t);
+	leave_outermost(t);
 	if (unlikely(modmap_has_retired()))
 		modmap_reclaim();
 	return n;
@@ -385,8 +385,8 @@ SHSTK_API __attribute__((noinline)) int shstk_capture_id(uint64_t *pcs, unsigned
 
 	if (!id)
 		return -EINVAL;
-	if (likely(!ssp && t && enter_may_alone(t) && marker_on_stack(t))) {
-		enter_alone(t, sp);
+	if (likely(!ssp && t && enter_is_outermost(t) && marker_on_stack(t))) {
+		enter_outermost(t, sp);
 		keep_call(t, ra, sp, fp, max, NULL, info);
 		n = id_by_marker(t, info, id);
 		if (likely(n > 0))
@@ -457,7 +457,7 @@ SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs, unsigne
 {
 	struct context_call call = { ucontext, pcs, max, opts, info };
 
-	thread_get(); /* its state has room */
+	thread_get(); /* make the thread's state now: scratch_call() takes memory from it */
 	return scratch_call(sizeof(struct context_room), capture_context_in, &call);
 }
 

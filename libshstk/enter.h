@@ -41,21 +41,21 @@
 
 #include "thread.h"
 
-/* Is no capture of the thread in progress? */
-static inline bool enter_may_alone(const struct thread *t)
+/* Is no capture of the thread in progress, so that the next one is the outermost? */
+static inline bool enter_is_outermost(const struct thread *t)
 {
 	return !load_relaxed(&t->busy_sp);
 }
 
-/* The outermost capture begins, where enter_may_alone() said so. @sp is not 0. */
-static inline void enter_alone(struct thread *t, uint64_t sp)
+/* The outermost capture begins, where enter_is_outermost() said so. @sp is not 0. */
+static inline void enter_outermost(struct thread *t, uint64_t sp)
 {
 	store_relaxed(&t->busy_sp, sp);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 /* It is over. */
-static inline __attribute__((always_inline)) void leave_alone(struct thread *t)
+static inline __attribute__((always_inline)) void leave_outermost(struct thread *t)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	store_relaxed(&t->busy_sp, 0);
@@ -77,10 +77,11 @@ static inline void leave_modules(struct thread *t)
 /* Any capture begins, that looks at modules. Is it the outermost one? */
 static inline bool enter(struct thread *t, uint64_t sp)
 {
-	bool outermost = enter_may_alone(t);
+	bool outermost = enter_is_outermost(t);
 
 	if (likely(outermost)) {
-		enter_alone(t, sp | 1); /* of interrupted code it may be anything */
+		/* An interrupted @sp may be 0, which would mean: no capture in progress. */
+		enter_outermost(t, sp | 1);
 		enter_modules(t);
 	} else {
 		store_relaxed(&t->depth, load_relaxed(&t->depth) + 1);
@@ -93,7 +94,7 @@ static inline void leave(struct thread *t, bool outermost)
 {
 	if (likely(outermost)) {
 		leave_modules(t);
-		leave_alone(t);
+		leave_outermost(t);
 	} else {
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		store_release(&t->depth, load_relaxed(&t->depth) - 1);

@@ -47,19 +47,28 @@ static inline __attribute__((always_inline)) bool frame_leave(uint64_t rule, uin
 }
 
 /*
- * The same by @rule as it is in an entry of the cache. False: or the frame is not
- * ordinary. Most rules there need no more than to end inside: see RULECACHE_ODD.
+ * The same by @rule as it is in an entry of the cache. False also if the frame is not
+ * ordinary. If RULECACHE_ODD is clear, a CFA inside the stack is enough.
  */
 static inline __attribute__((always_inline)) bool
 frame_leave_cached(uint64_t rule, uint64_t sp, uint64_t fp, struct frame_exit *x)
 {
-	if (likely((int64_t)rule > 0)) {
+	if (likely(rulecache_is_even(rule))) {
 		x->cfa = sp + rule_cfa_off(rule);
 		x->ra = x->cfa + native_ra_off(rule);
 		x->fp = x->cfa + rule_fp_off(rule);
 		return likely((int64_t)x->cfa <= 0);
 	}
 	return frame_is_ordinary(rule) && frame_leave(rule & ~RULECACHE_ODD, sp, fp, x);
+}
+
+/*
+ * Does the step by such a rule use fp? It is odd then: asked first, as frame_leave_cached() has
+ * just asked the same.
+ */
+static inline bool frame_cached_uses_fp(uint64_t rule)
+{
+	return rulecache_is_odd(rule) && rule & RULE_FP;
 }
 
 /* A word of the stack that ends at @hi, at distance @at from there. */

@@ -127,7 +127,7 @@ static int verify_end(const struct memo_side *m, int j)
 /* Saved frame pointers that steps from frames behind @j, before @end, use. */
 static no_sanitize int verify_fps(const struct memo_walk *w, int j, int end)
 {
-	const struct memo_fp *x = w->old->fp + w->e;
+	const struct memo_fp *x = w->old->fp + w->old_fp;
 
 	if (x->from <= j)
 		x++;
@@ -251,8 +251,8 @@ no_sanitize bool memo_unchanged_again(struct memo *m, uint64_t *out)
 int memo_verify(struct memo_walk *w, uint64_t *out, int room)
 {
 	const struct memo_side *m = w->old;
-	int from = w->j + 1;
-	int end = verify_end(m, w->j);
+	int from = w->met + 1;
+	int end = verify_end(m, w->met);
 
 	if (end - from > room)
 		end = from + room;
@@ -263,7 +263,7 @@ int memo_verify(struct memo_walk *w, uint64_t *out, int room)
 		end = w->memo->backwards ? verify_backwards(m, from, end, out) :
 					   verify_forwards(m, from, end, out);
 	}
-	return verify_fps(w, w->j, end) - 1;
+	return verify_fps(w, w->met, end) - 1;
 }
 
 static void copy_frames(struct memo_side *to, int i, const struct memo_side *from, int k, int n)
@@ -298,7 +298,7 @@ static void prepend(struct memo_walk *w, int j)
 {
 	struct memo_side *f = w->fresh, *m = w->old;
 	int n = f->end - f->first, nfp = f->fp_end - f->fp_first;
-	int first = j + 1 - n, fp_first = w->e - nfp;
+	int first = j + 1 - n, fp_first = w->old_fp - nfp;
 	int shift = j + 1 - f->end;
 	int barrier[MEMO_BARRIERS], nbarrier = 0;
 	int b;
@@ -332,7 +332,7 @@ forget:
 static void extend(struct memo_walk *w, int j)
 {
 	struct memo_side *f = w->fresh, *m = w->old;
-	int n = m->end - (j + 1), nfp = m->fp_end - w->e;
+	int n = m->end - (j + 1), nfp = m->fp_end - w->old_fp;
 	int shift = f->end - (j + 1);
 	int b;
 
@@ -346,7 +346,7 @@ static void extend(struct memo_walk *w, int j)
 	if (n >= MEMO_ROOM - f->end || nfp >= MEMO_ROOM - f->fp_end)
 		goto forget;
 	copy_frames(f, f->end, m, j + 1, n);
-	copy_fps(f, f->fp_end, m, w->e, nfp, shift);
+	copy_fps(f, f->fp_end, m, w->old_fp, nfp, shift);
 	f->end += n;
 	f->fp_end += nfp;
 	seal(f);
@@ -358,23 +358,23 @@ forget:
 }
 
 /*
- * The frame pointer that frame @j of the old trace has is used there or further
- * out, up to frame @use: in the fresh part it has another origin.
+ * The frame pointer that frame @j of the old trace has is used there or further out: in the
+ * fresh part it has another origin. What is taken over ends with frame @last.
  */
 static void inherit_fp(struct memo_walk *w, int j, int last)
 {
-	const struct memo_fp *x = &w->old->fp[w->e];
+	const struct memo_fp *x = &w->old->fp[w->old_fp];
 
 	if (x->from > j)
 		return;
 	memo_use_fp(w, min(x->use, last) + w->fresh->end - 1 - j, x->val);
-	w->e++;
+	w->old_fp++;
 }
 
 void memo_join_slow(struct memo_walk *w)
 {
 	struct memo_side *f = w->fresh, *m = w->old;
-	int j = w->j;
+	int j = w->met;
 
 	inherit_fp(w, j, m->end);
 	if (f->end - f->first <= m->end - j - 1)
@@ -392,7 +392,7 @@ void memo_replace(struct memo_walk *w)
 /* The last of the old frame pointers that is set in frame @v or before it. */
 static int fp_of(const struct memo_walk *w, int v)
 {
-	int x = w->e;
+	int x = w->old_fp;
 
 	while (w->old->fp[x + 1].from <= v)
 		x++;
@@ -402,14 +402,14 @@ static int fp_of(const struct memo_walk *w, int v)
 int memo_take(struct memo_walk *w, int v, uint64_t *fp, bool (*fp_restored)(uint64_t pc))
 {
 	struct memo_side *f = w->fresh, *m = w->old;
-	int j = w->j, x, nfp, n, shift;
+	int j = w->met, x, nfp, n, shift;
 	bool live;
 
-	x = m->fp[w->e].from <= v ? fp_of(w, v) : -1;
+	x = m->fp[w->old_fp].from <= v ? fp_of(w, v) : -1;
 	for (; v > j; v--) {
-		while (x >= w->e && m->fp[x].from > v)
+		while (x >= w->old_fp && m->fp[x].from > v)
 			x--;
-		live = x >= w->e && m->fp[x].use >= v;
+		live = x >= w->old_fp && m->fp[x].use >= v;
 		if (live || fp_restored(native_strip(m->raw[v])))
 			break;
 	}
@@ -417,25 +417,25 @@ int memo_take(struct memo_walk *w, int v, uint64_t *fp, bool (*fp_restored)(uint
 		return j;
 	n = v - j;
 	inherit_fp(w, j, v);
-	nfp = x >= w->e ? x + 1 - w->e : 0;
+	nfp = x >= w->old_fp ? x + 1 - w->old_fp : 0;
 	if (n >= MEMO_ROOM - f->end || nfp >= MEMO_ROOM - f->fp_end)
 		return -1;
 	shift = f->end - (j + 1);
 	copy_frames(f, f->end, m, j + 1, n);
-	copy_fps(f, f->fp_end, m, w->e, nfp, shift);
+	copy_fps(f, f->fp_end, m, w->old_fp, nfp, shift);
 	f->end += n;
 	f->fp_end += nfp;
-	w->e += nfp;
+	w->old_fp += nfp;
 	if (nfp) {
 		struct memo_fp *last = &f->fp[f->fp_end - 1];
 
 		last->use = min(last->use, f->end - 1);
 		*fp = last->val;
 		memo_restored_fp(w, last->from, last->addr);
-		w->fx = f->fp_end - 1;
+		w->fp_at = f->fp_end - 1;
 	}
 	if (!live)
 		memo_restored_fp(w, f->end - 1, 0);
-	w->j = v + 1;
+	w->met = v + 1;
 	return v;
 }

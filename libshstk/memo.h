@@ -148,7 +148,7 @@ struct memo_packed {
  * @now: that side; NULL if memo_capture_near() can't use it.
  * @near: the last capture met the one before it after at most MEMO_NEAR frames.
  * @misses: captures in a row that found little of the one before them. Each doubles the
- *	next @wait, up to 31; behind 8 comes 5, without a wait: see judge_memo().
+ *	next @wait, up to 31; the ninth sets it to 5 and starts no wait: see judge_memo().
  * @wait: captures that still go without the memo, because it did not pay.
  * @wait_key: identifies the innermost frames of the last capture that went without.
  * @complete: the last trace ends with the outermost frame of the thread.
@@ -175,21 +175,21 @@ struct memo {
  * @memo: the memo.
  * @old: the last trace.
  * @fresh: frames walked so far.
- * @j: innermost frame of @old not yet passed.
- * @e: innermost frame pointer of @old whose use is not yet passed.
- * @from: where the current frame pointer was restored from, 0: nowhere.
- * @from_at: first frame of @fresh that has it.
- * @fx: its index in @fresh, -1: not used so far.
+ * @met: innermost frame of @old not yet passed; the one that was met.
+ * @old_fp: innermost frame pointer of @old whose use is not yet passed.
+ * @fp_from: where the current frame pointer was restored from, 0: nowhere.
+ * @fp_since: first frame of @fresh that has it.
+ * @fp_at: its index in @fresh, -1: not used so far.
  */
 struct memo_walk {
 	struct memo *memo;
 	struct memo_side *old;
 	struct memo_side *fresh;
-	int j;
-	int e;
-	uint64_t from;
-	int from_at;
-	int fx;
+	int met;
+	int old_fp;
+	uint64_t fp_from;
+	int fp_since;
+	int fp_at;
 };
 
 /* Bytes of memory that memo_init() wants. */
@@ -217,21 +217,21 @@ static inline void memo_use_fp(struct memo_walk *w, int i, uint64_t fp)
 {
 	struct memo_side *f = w->fresh;
 
-	if (w->fx < 0) {
-		w->fx = f->fp_end++;
-		f->fp[w->fx].addr = w->from;
-		f->fp[w->fx].val = fp;
-		f->fp[w->fx].from = w->from_at;
+	if (w->fp_at < 0) {
+		w->fp_at = f->fp_end++;
+		f->fp[w->fp_at].addr = w->fp_from;
+		f->fp[w->fp_at].val = fp;
+		f->fp[w->fp_at].from = w->fp_since;
 	}
-	f->fp[w->fx].use = i;
+	f->fp[w->fp_at].use = i;
 }
 
 /* From frame @i of the fresh ones on, the frame pointer is what @addr held. */
 static inline void memo_restored_fp(struct memo_walk *w, int i, uint64_t addr)
 {
-	w->from = addr;
-	w->from_at = i;
-	w->fx = -1;
+	w->fp_from = addr;
+	w->fp_since = i;
+	w->fp_at = -1;
 }
 
 /* Begin a trace on the stack that ends at @anchor, dropping what was walked. */
@@ -245,24 +245,24 @@ static inline void memo_start(struct memo_walk *w, struct memo *m, uint64_t anch
 	w->memo = m;
 	w->old = old;
 	w->fresh = fresh;
-	w->j = old->anchor == anchor ? old->first : old->end;
-	w->e = old->fp_first;
+	w->met = old->anchor == anchor ? old->first : old->end;
+	w->old_fp = old->fp_first;
 	memo_restored_fp(w, fresh->first, 0);
 }
 
-/* Does the last trace go through the frame at @sp, @pc and @fp? It is @w->j. */
+/* Does the last trace go through the frame at @sp, @pc and @fp? It is @w->met. */
 static inline bool memo_meet(struct memo_walk *w, uint64_t pc, uint64_t sp, uint64_t fp)
 {
 	const struct memo_side *old = w->old;
 	int32_t at = memo_distance(w, sp);
 
-	while (old->sp[w->j] < at)
-		w->j++;
-	if (old->sp[w->j] != at || native_strip(old->raw[w->j]) != pc)
+	while (old->sp[w->met] < at)
+		w->met++;
+	if (old->sp[w->met] != at || native_strip(old->raw[w->met]) != pc)
 		return false;
-	while (old->fp[w->e].use < w->j)
-		w->e++;
-	return old->fp[w->e].from > w->j || old->fp[w->e].val == fp;
+	while (old->fp[w->old_fp].use < w->met)
+		w->old_fp++;
+	return old->fp[w->old_fp].from > w->met || old->fp[w->old_fp].val == fp;
 }
 
 /* Add a frame. @slot: where its pc @raw was read, 0: a barrier. False: no room. */
@@ -287,9 +287,9 @@ static inline bool memo_record(struct memo_walk *w, uint64_t raw, uint64_t slot,
 }
 
 /*
- * The frame recorded last is @w->j. Verify the frames behind it, write up to
+ * The frame recorded last is @w->met. Verify the frames behind it, write up to
  * @room of their pcs to @out. Returns the last frame of the old trace that is
- * still right, @w->j if there is none.
+ * still right, @w->met if there is none.
  */
 int memo_verify(struct memo_walk *w, uint64_t *out, int room);
 
@@ -401,11 +401,11 @@ static inline void memo_publish(struct memo *m, uint64_t hi)
 
 void memo_join_slow(struct memo_walk *w);
 
-/* All of the old trace behind @w->j stays, and the fresh part goes before it. */
+/* All of the old trace behind @w->met stays, and the fresh part goes before it. */
 static inline void memo_join(struct memo_walk *w)
 {
 	/* Nothing new: where the last capture was made, or in the same loop. */
-	if (w->fresh->end - w->fresh->first == 1 && w->j == w->old->first)
+	if (w->fresh->end - w->fresh->first == 1 && w->met == w->old->first)
 		return;
 	memo_join_slow(w);
 }
@@ -414,10 +414,10 @@ static inline void memo_join(struct memo_walk *w)
 void memo_replace(struct memo_walk *w);
 
 /*
- * Take over frames of the old trace from behind @w->j up to a frame from which a
+ * Take over frames of the old trace from behind @w->met up to a frame from which a
  * walk can go on, @v or one before it, and return it: its step either does not
  * use the frame pointer that comes into it but restores it (@fp_restored tells,
- * for a pc), or the value is known: *fp. Returns @w->j if there is none, and -1
+ * for a pc), or the value is known: *fp. Returns @w->met if there is none, and -1
  * if there is no room.
  */
 int memo_take(struct memo_walk *w, int v, uint64_t *fp, bool (*fp_restored)(uint64_t pc));

@@ -101,6 +101,18 @@ static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen, 
 #define RULECACHE_TRAIL_SHIFT 23
 #define RULECACHE_TRAIL ((RULECACHE_MAX - 1ull) << RULECACHE_TRAIL_SHIFT)
 
+/* Has the rule in an entry RULECACHE_ODD? */
+static inline bool rulecache_is_odd(uint64_t rule)
+{
+	return (int64_t)rule < 0;
+}
+
+/* Is there a rule, and has it not? */
+static inline bool rulecache_is_even(uint64_t rule)
+{
+	return (int64_t)rule > 0;
+}
+
 /* What is in @e, whose key was @key; RULE_NONE if it is overwritten. */
 static inline uint64_t rulecache_read(const struct rulecache_entry *e, uint64_t key)
 {

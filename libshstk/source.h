@@ -8,9 +8,8 @@
 #include "thread.h"
 
 /*
- * The capture in @t->call, after enter_alone(), which the memo could not repeat, or which is
- * nothing for markers: ask who comes after that source. @learn: marker_learn() is to see what
- * that comes to. Return the number of entries.
+ * A source that cannot serve @t->call goes on here. enter_outermost() began the capture; these
+ * functions end it, and return the number of entries. @learn: marker_learn() is to see them.
  */
 int source_after_memo(uint64_t *pcs, struct thread *t);
 int source_after_marker(uint64_t *pcs, struct thread *t, bool learn);

@@ -63,7 +63,7 @@ static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp, uint64_t *h
 	}
 	*hi = vma.range.hi;
 	if (t->native_known && range_has(&t->native, sp)) {
-		t->outer = 0; /* was another one's, which may be unmapped by now */
+		t->outer = 0; /* was found for an earlier shadow stack, perhaps unmapped now */
 		/* A handler between the two must not find half of it. */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		t->shadow.lo = vma.range.hi;

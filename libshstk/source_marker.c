@@ -456,7 +456,7 @@ static __attribute__((noinline)) int after(const uint64_t *pcs, struct thread *t
 {
 	struct shstk_info *info = t->call.info;
 
-	leave_alone(t);
+	leave_outermost(t);
 	if (info)
 		call_tell(info, reused ? SHSTK_SOURCE_MARKER : 0, n, SHSTK_END_COMPLETE, pcs[n - 1],
 			  reused, 0);
@@ -525,7 +525,7 @@ int marker_capture(uint64_t *pcs, struct thread *t)
 	enter_count(t, rest);
 	if (unlikely(t->call.info || modmap_has_retired()))
 		return after(pcs, t, n + rest, rest);
-	leave_alone(t);
+	leave_outermost(t);
 	return n + rest;
 }
 

@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) bool marker_on_stack(const struct t
 }
 
 /*
- * The call in @t->call, which call_is_simple() and allows markers, after enter_alone().
+ * The call in @t->call, which call_is_simple() and allows markers, after enter_outermost().
  * Returns the number of entries. Goes on at source_after_marker() if it is nothing for
  * markers.
  */

@@ -10,7 +10,7 @@
  * Nothing is new.
  */
 
-/* A frame that is not ordinary is not for this file. */
+/* Traces repeated here are complete, and have ordinary frames only: no signal frame. */
 static inline void tell_hook(struct shstk_hook *hook, uint64_t id)
 {
 	hook->id = id;
@@ -26,7 +26,7 @@ static __attribute__((noinline)) int after(uint64_t *pcs, struct thread *t, int 
 
 	if (t->call.hook)
 		tell_hook(t->call.hook, memo_id(s, s->first));
-	leave_alone(t);
+	leave_outermost(t);
 	if (info)
 		call_tell(info, 0, n, SHSTK_END_COMPLETE, pcs[n - 1], n - 1, 0);
 	if (modmap_has_retired())
@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs,
 	if (unlikely((uintptr_t)t->call.info | (uintptr_t)t->call.hook) ||
 	    unlikely(modmap_has_retired()))
 		return after(pcs, t, n);
-	leave_alone(t);
+	leave_outermost(t);
 	return n;
 }
 
@@ -217,7 +217,7 @@ static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c,
 		rule = rulecache_read(e, pc | gen);
 		if (!frame_leave_cached(rule, sp, fp - hi, &to))
 			return -1;
-		if ((int64_t)rule < 0 && rule & RULE_FP)
+		if (frame_cached_uses_fp(rule))
 			use_fp(&new, fp, n);
 		c->pcs[n] = pc;
 		new.raw[3 + n] = raw;
@@ -242,7 +242,7 @@ static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c,
 		put_in_front(&t->memo, old, j, x, &new, n);
 		old->raw[j] = raw;
 		old->slot[j] = (int32_t)(int64_t)slot;
-	} else if (j + 1 < old->end) { /* next time it can be had faster */
+	} else if (j + 1 < old->end) { /* let memo_again describe this trace */
 		memo_set_again(&t->memo, old);
 	}
 	if (c->hook)
@@ -256,7 +256,7 @@ int memo_capture_near(const struct call *c, struct thread *t)
 	int n = -1;
 
 	if (!m->now || !m->near || m->gen != rulecache_gen() || modmap_loads_changed()) {
-		leave_alone(t);
+		leave_outermost(t);
 		return 0;
 	}
 	enter_modules(t);

@@ -6,7 +6,7 @@
  * Where nothing is new, a capture is a chain of jumps from the public function on: it calls
  * nothing, so that no caller is pushed out of the processor's predictor of returns, and has
  * all registers for the comparison. What it may need again is in struct thread.call. The
- * outermost capture of the thread only: enter_alone() was called.
+ * outermost capture of the thread only: enter_outermost() was called.
  */
 #ifndef SHSTK_SOURCE_MEMO_H
 #define SHSTK_SOURCE_MEMO_H
@@ -59,8 +59,8 @@ static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, stru
 }
 
 /*
- * A few ordinary frames may be new. Returns the number of entries, 0 if it is not so: then
- * nothing has changed. Leaves the capture.
+ * Up to MEMO_NEAR ordinary frames may be new. Leaves the capture. Returns the number of entries;
+ * 0 if it is another case: then nothing has changed.
  */
 int memo_capture_near(const struct call *c, struct thread *t);
 

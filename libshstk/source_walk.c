@@ -164,7 +164,7 @@ static int end_at_zero(const struct capture *c)
 								 SHSTK_END_COMPLETE;
 }
 
-/* It is none: write it. */
+/* The frame in @c is not in the last trace: find its rule, and write it. */
 static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 {
 	*rule = rulecache_get(c->pc, c->gen, load_relaxed(&rulecache.mask));
@@ -190,7 +190,8 @@ static enum outcome walk(struct capture *c)
 		enum outcome out;
 		uint64_t rule;
 
-		if (unlikely(trampoline_has(c->pc))) { /* nested, or another's */
+		/* A marker of a capture that this one interrupts, or of another thread. */
+		if (unlikely(trampoline_has(c->pc))) {
 			c->pc = c->raw = trampoline_of(c->pc)->ra;
 			c->slot = 0;
 		}

@@ -107,7 +107,7 @@ static int recover_all(const struct view *v, const struct cursor *c, const struc
 		if (!v->full && i != m->fp && i != m->sp && i != row->ra)
 			continue;
 		err = recover(v, c, sec, row, i, cfa, &next->r[i], &ok);
-		/* See cursor_step_rule(). */
+		/* An epilogue may have popped it already: the register has the caller's value. */
 		if (err && row->type[i] == REG_AT_CFA && cursor_popped(v, c, cfa + row->val[i])) {
 			next->r[i] = cursor_reg(c, i);
 			ok = cursor_knows(c, i);

@@ -127,7 +127,7 @@ static inline void walk_restart_memo(struct capture *c)
 }
 
 /*
- * The frame in @c is frame @c->w.j of the memo, and written: take over what is unchanged
+ * The frame in @c is frame @c->w.met of the memo, and written: take over what is unchanged
  * behind it. GO_ON: the frame in @c, written, is the last one that was.
  */
 enum outcome walk_reuse(struct capture *c);
@@ -151,8 +151,8 @@ void walk_begin(struct capture *c, const struct request *r, uint64_t sp);
 int walk_end(struct capture *c, const struct request *r);
 
 /*
- * Walk from the frame in @c, at @sp, which is that of a function of the library's caller;
- * between walk_begin() and walk_end().
+ * Walk from the frame in @c, which is that of a function of the library's caller; between
+ * walk_begin() and walk_end().
  */
 void walk_from_caller(struct capture *c, const struct request *r);
 

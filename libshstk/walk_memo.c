@@ -17,7 +17,7 @@ static bool restores_fp(uint64_t pc)
 enum outcome walk_reuse(struct capture *c)
 {
 	const struct memo_side *old = c->w.old;
-	int j = c->w.j;
+	int j = c->w.met;
 	int v = memo_verify(&c->w, c->pcs + c->n, c->max - c->n);
 	int taken = j;
 
@@ -39,7 +39,7 @@ enum outcome walk_reuse(struct capture *c)
 		return GO_ON;
 	}
 	if (taken == j) {
-		c->w.j++;
+		c->w.met++;
 		return GO_ON;
 	}
 	c->n += taken - j;

@@ -33,8 +33,8 @@ struct stride {
  * Does the memo have to look at the frame? It may be one of the last trace, or there is no
  * room for more.
  *
- * Where the last trace comes in can't be predicted, so looking is dear. Far out it is done
- * less often; at most a quarter more is walked than had to be.
+ * This branch is mispredicted when the last trace is met, so it is tested less often further
+ * out; at most a quarter more is walked than had to be.
  */
 STRIDE bool is_for_memo(struct stride *s, struct memo_walk *w)
 {
@@ -43,9 +43,9 @@ STRIDE bool is_for_memo(struct stride *s, struct memo_walk *w)
 
 	if (s->i < s->look)
 		return false;
-	while (old->sp[w->j] < at)
-		w->j++;
-	if (unlikely(!((old->sp[w->j] ^ at) | (native_strip(old->raw[w->j]) ^ s->pc))))
+	while (old->sp[w->met] < at)
+		w->met++;
+	if (unlikely(!((old->sp[w->met] ^ at) | (native_strip(old->raw[w->met]) ^ s->pc))))
 		return true;
 	s->look = min(s->i + 1 + (s->i - MEMO_START) / 4, MEMO_ROOM - 1);
 	return s->i == MEMO_ROOM - 1;
@@ -64,7 +64,7 @@ STRIDE bool find_entry(struct stride *s, uint64_t gen, uint64_t mask, bool updat
 /* The frame, which is left by @rule, becomes part of the memo. */
 STRIDE void note(struct stride *s, struct memo_walk *w, uint64_t rule)
 {
-	if ((int64_t)rule < 0 && rule & RULE_FP)
+	if (frame_cached_uses_fp(rule))
 		memo_use_fp(w, s->i, s->fp);
 	w->fresh->raw[s->i] = s->raw;
 	w->fresh->slot[s->i] = (int32_t)(int64_t)s->slot;
@@ -133,7 +133,7 @@ STRIDE void stride(struct capture *c, const bool memo)
 	c->pc = s.pc;
 	c->sp = hi + s.sp;
 	c->fp = s.fp;
-	if (memo) { /* otherwise nobody wants to know */
+	if (memo) { /* only the memo uses @slot and @raw */
 		c->slot = hi + s.slot;
 		c->raw = s.raw;
 		w.fresh->end = s.i;
