@@ -49,7 +49,7 @@ void memo_init(struct memo *m, uint8_t *memory)
 		memory += MEMO_ROOM * sizeof(*s->sp);
 	}
 	m->packed.low = (uint32_t *)memory;
-	m->packed.up = (uint16_t *)(memory + MEMO_PACKED * sizeof(*m->packed.low));
+	m->packed.place = (uint16_t *)(memory + MEMO_PACKED * sizeof(*m->packed.low));
 	m->last = 0;
 	memo_clear(m);
 }
@@ -195,25 +195,9 @@ static void pack(struct memo *m)
 	p->base = (const uint64_t *)(a->anchor + a->slot[p->from]);
 	p->high = a->raw[p->from] >> 32;
 	for (i = 0; i < n; i++) {
-		p->up[i] = (a->slot[p->from + i] - a->slot[p->from]) / 8;
+		p->place[i] = (a->slot[p->from + i] - a->slot[p->from]) / 8;
 		p->low[verify_packed_at(i)] = (uint32_t)a->raw[p->from + i];
 	}
-}
-
-void memo_seen_again(struct memo *m)
-{
-	struct memo_again *a = &m->again;
-	struct memo_packed *p = &m->packed;
-	int i;
-
-	if (!VERIFY_PACKED || a->seen == MEMO_SEEN || ++a->seen < MEMO_SEEN || a->n < MEMO_FEW ||
-	    (a->slot[a->n - 1] - a->slot[0]) / 8 > UINT16_MAX)
-		return;
-	p->from = p->end = 0;
-	p->base = (const uint64_t *)(a->anchor + a->slot[0]);
-	for (i = 0; i < a->n; i++)
-		p->up[i] = (a->slot[i] - a->slot[0]) / 8;
-	a->up = true;
 }
 
 /* Those of @again that are not packed: @from to @end - 1. */
@@ -241,7 +225,7 @@ no_sanitize bool memo_unchanged_again(struct memo *m, uint64_t *out)
 	m->backwards = !m->backwards;
 	before = m->backwards ? differ_again(a, p->end, a->n, out, true) :
 				differ_again(a, 0, p->from, out, false);
-	d = verify_packed(p->base, p->up, p->low, p->high, out + p->from, p->end - p->from,
+	d = verify_packed(p->base, p->place, p->low, p->high, out + p->from, p->end - p->from,
 			  m->backwards);
 	behind = m->backwards ? differ_again(a, 0, p->from, out, true) :
 				differ_again(a, p->end, a->n, out, false);

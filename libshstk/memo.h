@@ -31,8 +31,7 @@
  */
 #define MEMO_LONG 256
 #define MEMO_PACKED 4096 /* most words that struct memo_packed holds */
-#define MEMO_SEEN 4 /* a trace is packed once it was found unchanged this often */
-#define MEMO_FEW 8 /* traces of fewer words are not packed: nothing is gained */
+#define MEMO_SEEN 4 /* a long trace is packed once it was found unchanged this often */
 #define MEMO_NEAR 12 /* most frames that memo_capture_near() walks before it must meet the memo */
 #define MEMO_NEVER INT32_MAX /* a frame number or distance that is further out than any */
 
@@ -95,9 +94,7 @@ struct memo_side {
  * @n: number of these frames, at least 1.
  * @fps: the saved frame pointers that they depend on.
  * @fps_end: behind the last one.
- * @seen: how often the trace was found unchanged, up to MEMO_SEEN.
- * @up: memo_packed.base and memo_packed.up hold the places of all @n words, and @n is
- *	at most MEMO_LONG.
+ * @seen: how often it was found unchanged, if it is long; up to MEMO_SEEN.
  *
  * A copy of what the memo says, in the form in which the most frequent case needs it: a
  * program that is sampled or allocates again and again at one place. If @sp, @pc and @fp
@@ -115,14 +112,12 @@ struct memo_again {
 	int n;
 	const struct memo_fp *fps, *fps_end;
 	uint8_t seen;
-	bool up;
 };
 
 /**
  * struct memo_packed - words of memo_again in 6 bytes each instead of 12
- * @up: distance of each word from @base, in units of 8 bytes.
- * @low: lower half of each word's value, in the order of verify_packed_at(). Only for
- *	long traces.
+ * @place: distance of each word from @base, in units of 8 bytes.
+ * @low: lower half of each word's value, in the order of verify_packed_at().
  * @base: address of the innermost of these words.
  * @high: upper half of their values, which is the same for all.
  * @from: index of the first of them in memo_again.raw.
@@ -132,7 +127,7 @@ struct memo_again {
  * beside the stack that it is compared with. Valid once memo_again.seen is MEMO_SEEN.
  */
 struct memo_packed {
-	uint16_t *up;
+	uint16_t *place;
 	uint32_t *low;
 	const uint64_t *base;
 	uint32_t high;
@@ -142,7 +137,7 @@ struct memo_packed {
 /**
  * struct memo - a thread's last trace
  * @again: how to verify it where it was made.
- * @packed: how to do so sooner.
+ * @packed: how to do so sooner, if it is long.
  * @side: one holds the last trace, the other is room for the next one.
  * @last: index of the side that holds the last trace.
  * @now: that side; NULL if memo_capture_near() can't use it.
@@ -310,9 +305,6 @@ int memo_last_bad(const struct memo_side *s, int j, int n);
 /* As memo_unchanged_long(), for the frames of memo_again, by memo_packed if that is valid. */
 bool memo_unchanged_again(struct memo *m, uint64_t *out);
 
-/* Count that a trace which is not long was found unchanged; at MEMO_SEEN it is packed. */
-void memo_seen_again(struct memo *m);
-
 /* Do the places that frame pointers were restored from hold the same values? */
 static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 						  const struct memo_fp *end)
@@ -378,7 +370,6 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 	a->anchor = (const uint8_t *)(uintptr_t)s->anchor;
 	a->n = s->end - (j + 1);
 	a->seen = 0;
-	a->up = false;
 }
 
 /*

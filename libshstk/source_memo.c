@@ -74,19 +74,6 @@ __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_wide(uint64_t 
 	const struct memo_again *a = &t->memo.again;
 
 	if (likely(!verify_wide_inline(a->anchor, a->slot, a->raw, pcs + 1, a->n, false) &&
-		   memo_unchanged_fps(a->fps, a->fps_end))) {
-		memo_seen_again(&t->memo);
-		return done(pcs, t);
-	}
-	return source_after_memo(pcs, t);
-}
-
-__attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_packed(uint64_t *pcs,
-									 struct thread *t)
-{
-	const struct memo_again *a = &t->memo.again;
-
-	if (likely(!verify_up(t->memo.packed.base, t->memo.packed.up, a->raw, pcs + 1, a->n) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return done(pcs, t);
 	return source_after_memo(pcs, t);

@@ -36,14 +36,11 @@ memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_
  *
  * memo_repeat_wide(), for any trace: 18 % fewer instructions at 32 frames, 27 % at 128.
  *
- * memo_repeat_packed(), for what was repeated often: 10 % less time at 128 frames on an EPYC
- * (Zen 3) with 32 KiB of first-level cache. On a Xeon with 48 KiB, 10 % at 8 and 4 % at 32.
- *
- * memo_repeat_long(), for long traces: packed, 16 % less time at 512 frames on that EPYC. As it
- * turns round each time, 23 % at 1024 frames on that Xeon, where a little more is touched than
- * the cache holds; far beyond that, at 2000 frames, turning costs 6 %.
+ * memo_repeat_long(), for long traces: packed, 16 % less time at 512 frames on an EPYC (Zen 3)
+ * with 32 KiB of first-level cache. As it turns round each time, 23 % at 1024 frames on a Xeon
+ * with 48 KiB, where a little more is touched than the cache holds; far beyond that, at 2000
+ * frames, turning costs 6 %.
  */
-int memo_repeat_packed(uint64_t *pcs, struct thread *t);
 int memo_repeat_long(uint64_t *pcs, struct thread *t);
 int memo_repeat_wide(uint64_t *pcs, struct thread *t);
 int memo_repeat_plain(uint64_t *pcs, struct thread *t);
@@ -51,8 +48,6 @@ int memo_repeat_plain(uint64_t *pcs, struct thread *t);
 /* The call in @t->call, for which memo_begins_again(). Also of a hook. */
 static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, struct thread *t)
 {
-	if (likely(t->memo.again.up))
-		return memo_repeat_packed(pcs, t);
 	if (unlikely(t->memo.again.n > MEMO_LONG))
 		return memo_repeat_long(pcs, t);
 	return verify_is_wide() ? memo_repeat_wide(pcs, t) : memo_repeat_plain(pcs, t);

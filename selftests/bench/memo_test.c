@@ -304,12 +304,12 @@ static void change_long(void)
 #if VERIFY_PACKED
 /* Is a difference at @at seen where @n words are looked at, and only then? */
 static unsigned int is_wrong(uint64_t differs, int at, int n, const uint64_t *stack,
-			     const uint16_t *up, const uint64_t *out)
+			     const uint16_t *place, const uint64_t *out)
 {
 	unsigned int bad = !differs != (at >= n);
 
 	for (int i = 0; i < n; i++)
-		bad += out[i] != stack[up[i]];
+		bad += out[i] != stack[place[i]];
 	return bad;
 }
 
@@ -318,28 +318,30 @@ static VERIFY_WIDE unsigned int packed_overlooks(void)
 {
 	static uint64_t stack[65536], out[512], raw[512];
 	static uint32_t low[512];
-	static uint16_t up[512];
+	static uint16_t place[512];
+	static int32_t slot[512];
 	uint32_t high = draw(65536);
 	unsigned int bad = 0, bit;
 
 	for (int i = 0; i < 512; i++) {
-		up[i] = (uint16_t)(i * 127 + (int)draw(127));
+		place[i] = (uint16_t)(i * 127 + (int)draw(127));
+		slot[i] = 8 * place[i];
 		low[verify_packed_at(i)] = draw(1u << 31) * 2 + draw(2);
 		raw[i] = (uint64_t)high << 32 | low[verify_packed_at(i)];
-		stack[up[i]] = raw[i];
+		stack[place[i]] = raw[i];
 	}
 	for (unsigned int round = 0; round < 4096; round++) {
 		int n = 8 * (int)(1 + draw(64)), at = (int)draw(512);
 		uint64_t differs;
 
 		bit = draw(64);
-		stack[up[at]] ^= 1ull << bit;
-		differs = verify_packed(stack, up, low, high, out, n, round & 1);
-		bad += is_wrong(differs, at, n, stack, up, out);
+		stack[place[at]] ^= 1ull << bit;
+		differs = verify_packed(stack, place, low, high, out, n, round & 1);
+		bad += is_wrong(differs, at, n, stack, place, out);
 		n = 8 + (int)draw(1 + draw(505));
-		differs = verify_up(stack, up, raw, out, n);
-		bad += is_wrong(differs, at, n, stack, up, out);
-		stack[up[at]] ^= 1ull << bit;
+		differs = verify_wide((uint8_t *)stack, slot, raw, out, n, round & 1);
+		bad += is_wrong(differs, at, n, stack, place, out);
+		stack[place[at]] ^= 1ull << bit;
 	}
 	return bad;
 }

@@ -274,15 +274,15 @@ native_differ(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, u
 	return !_mm256_testz_si256(d0, d0);
 }
 
-/* Four words, that lie @up words from @base each. */
-static inline NATIVE_V4 no_sanitize __m256i native_gather_up(const uint64_t *base,
-							     const uint16_t *up)
+/* Four words, that lie @place words from @base each. */
+static inline NATIVE_V4 no_sanitize __m256i native_gather(const uint64_t *base,
+							  const uint16_t *place)
 {
 	const double *words = (const double *)base;
 	__m128d a, b;
 	uint64_t u;
 
-	memcpy(&u, up, sizeof(u));
+	memcpy(&u, place, sizeof(u));
 	a = _mm_load_sd(words + (uint16_t)u);
 	a = _mm_loadh_pd(a, words + _bextr_u64(u, 16, 16));
 	b = _mm_load_sd(words + _bextr_u64(u, 32, 16));
@@ -290,48 +290,12 @@ static inline NATIVE_V4 no_sanitize __m256i native_gather_up(const uint64_t *bas
 	return _mm256_castpd_si256(_mm256_insertf128_pd(_mm256_castpd128_pd256(a), b, 1));
 }
 
-static inline NATIVE_V4 no_sanitize __m256i native_differ_up_four(const uint64_t *base,
-								  const uint16_t *up,
-								  const uint64_t *raw,
-								  uint64_t *out)
-{
-	return native_differ_words(native_gather_up(base, up), raw, out);
-}
-
-/* verify_up() */
-static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t native_differ_up(
-	const uint64_t *base, const uint16_t *up, const uint64_t *raw, uint64_t *out, int n)
-{
-	__m256i d0 = _mm256_setzero_si256(), d1 = d0, d;
-	const int64_t end = n & ~7;
-	int64_t i = 0;
-
-	do {
-		d = native_differ_up_four(base, up + i, raw + i, out + i);
-		d0 = _mm256_or_si256(d0, d);
-		d = native_differ_up_four(base, up + i + 4, raw + i + 4, out + i + 4);
-		d1 = _mm256_or_si256(d1, d);
-		i += 8;
-	} while (i != end);
-	if (i < n) { /* some of them once more */
-		if (n - i > 4) {
-			d = native_differ_up_four(base, up + i, raw + i, out + i);
-			d0 = _mm256_or_si256(d0, d);
-		}
-		i = n - 4;
-		d = native_differ_up_four(base, up + i, raw + i, out + i);
-		d1 = _mm256_or_si256(d1, d);
-	}
-	d0 = _mm256_or_si256(d0, d1);
-	return !_mm256_testz_si256(d0, d0);
-}
-
 /*
  * verify_packed(). Two vectors of words become one of their lower halves and one of
  * their upper halves.
  */
 static inline NATIVE_V4 no_sanitize uint64_t native_differ_packed(const uint64_t *base,
-								  const uint16_t *up,
+								  const uint16_t *place,
 								  const uint32_t *low,
 								  uint32_t high, uint64_t *out,
 								  int n, bool backwards)
@@ -341,8 +305,8 @@ static inline NATIVE_V4 no_sanitize uint64_t native_differ_packed(const uint64_t
 	__m256i d0 = _mm256_setzero_si256(), d1 = d0;
 
 	for (left = n >> 3; left > 0; left--, i += step) {
-		__m256i a = native_gather_up(base, up + i);
-		__m256i b = native_gather_up(base, up + i + 4);
+		__m256i a = native_gather(base, place + i);
+		__m256i b = native_gather(base, place + i + 4);
 		__m256 fa = _mm256_castsi256_ps(a), fb = _mm256_castsi256_ps(b);
 		__m256i lows = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0x88));
 		__m256i upper = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0xdd));
