@@ -40,18 +40,26 @@ static const char version[] = "shstk " SHSTK_VERSION;
 
 static const char *command_name = "shstk";
 
+void print_printable(const char *text)
+{
+	for (; *text; text++)
+		putchar(is_control(*text) ? '?' : *text);
+}
+
 void complain(const char *fmt, ...)
 {
+	char *text = NULL;
 	va_list ap;
 
 	fflush(stdout);
-	flockfile(stderr);
-	fprintf(stderr, "%s: ", command_name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
 	va_end(ap);
-	fputc('\n', stderr);
-	funlockfile(stderr);
+	if (text)
+		printable(text);
+	fprintf(stderr, "%s: %s\n", command_name, text ? text : fmt);
+	free(text);
 }
 
 enum { OPT_USAGE = 1024 };

@@ -12,6 +12,7 @@
 #define TOOLS_SHSTK_H
 
 #include <argp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -97,6 +98,11 @@ int command_parse(const struct argp *argp, int argc, char **argv, void *input);
 unsigned long parse_number(const struct argp_state *state, const char *what, const char *arg,
 			   unsigned long min, unsigned long max);
 
+static inline bool is_control(char c)
+{
+	return (unsigned char)c < ' ' || c == 0x7f;
+}
+
 /**
  * printable() - make foreign text fit for a terminal
  * @text: its control characters become question marks.
@@ -104,9 +110,12 @@ unsigned long parse_number(const struct argp_state *state, const char *what, con
 static inline void printable(char *text)
 {
 	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
+		if (is_control(*text))
 			*text = '?';
 }
+
+/* Prints foreign text to stdout, like that. */
+void print_printable(const char *text);
 
 /**
  * now_ns() - what a clock says
@@ -118,7 +127,8 @@ uint64_t now_ns(clockid_t clock);
 
 /**
  * complain() - print one line "shstk NAME: ..." to stderr
- * @fmt: as printf(3), without the newline.
+ * @fmt: as printf(3), without the newline. Control characters become question marks: what
+ *	is complained of is often foreign.
  */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

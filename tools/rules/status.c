@@ -18,6 +18,7 @@
 
 #include "tools/rules/running.h"
 #include "tools/rules/status.h"
+#include "tools/shstk.h"
 
 #define MAX_CUTS 256
 #define SHOWN 12
@@ -148,7 +149,7 @@ static void print_place(const struct place *c)
 
 	printf("  %" PRIu64 " in ", total(cut));
 	if (c->name)
-		fputs(c->name, stdout);
+		print_printable(c->name);
 	else
 		printf("inode %" PRIu64 " of device %" PRIu64 ":%" PRIu64, (uint64_t)cut->ino,
 		       (uint64_t)cut->dev >> 20, (uint64_t)cut->dev & 0xfffff);
