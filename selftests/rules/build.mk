@@ -10,4 +10,11 @@ $(RULES_B)/sandbox_test: selftests/rules/sandbox_test.c tools/rules/sandbox.c to
 $(RULES_B)/cache_test: selftests/rules/cache_test all
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
-CHECK += $(RULES_B)/sandbox_test $(RULES_B)/cache_test
+$(RULES_B)/fake_device.so: selftests/rules/fake_device.c selftests/rules/build.mk
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -fPIC -shared -o $@ $<
+$(RULES_B)/serve_test: selftests/rules/serve_test selftests/rules/fuse_server \
+		$(RULES_B)/fake_device.so all
+	@mkdir -p $(@D)
+	$(Q)cp $(wordlist 1,2,$^) $(@D)/
+CHECK += $(addprefix $(RULES_B)/,sandbox_test cache_test serve_test)

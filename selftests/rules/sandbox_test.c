@@ -20,6 +20,7 @@
 
 #define MEMORY ((size_t)256 << 20)
 #define OUTPUT ((size_t)1 << 20)
+#define HIGH 200 /* a descriptor that is open, too */
 
 static const struct sandbox_limits limits = {
 	.memory = MEMORY,
@@ -39,6 +40,19 @@ static bool denied(long ret)
 static int opens(void)
 {
 	return !denied(open("/etc/passwd", O_RDONLY)) || !denied(open("/tmp", O_PATH));
+}
+
+/* Below, between and above those that are kept. */
+static int has_more_files(void)
+{
+	const int closed[] = { 0, 2, to_parent[0], to_child[1], HIGH };
+	char byte = 0;
+
+	for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
+		if (write(closed[i], &byte, 1) >= 0 || errno != EBADF ||
+		    read(closed[i], &byte, 1) >= 0 || errno != EBADF)
+			return 1;
+	return pread(out, &byte, 1, 0) != 1;
 }
 
 static int starts(void)
@@ -106,6 +120,7 @@ static int runs_long(void)
 
 static pid_t start(int (*what)(void))
 {
+	int kept[] = { out, to_child[0], to_parent[1], 0 };
 	pid_t pid;
 
 	fflush(NULL);
@@ -114,7 +129,9 @@ static pid_t start(int (*what)(void))
 		return pid;
 	/* Opened here: there nothing can be, and with hidepid nobody else may. */
 	own_status = open("/proc/self/status", O_RDONLY);
-	if (own_status < 0 || sandbox_limit(&limits) || sandbox_enter())
+	kept[3] = own_status;
+	if (own_status < 0 || sandbox_limit(&limits) ||
+	    sandbox_enter(kept, sizeof(kept) / sizeof(kept[0])))
 		_exit(99);
 	_exit(what());
 }
@@ -164,14 +181,15 @@ static void test_state(void)
 int main(void)
 {
 	ksft_print_header();
-	ksft_set_plan(10);
+	ksft_set_plan(11);
 	/* Who started this may ignore it; then such a write fails and nothing ends. */
 	signal(SIGXFSZ, SIG_DFL);
 	out = memfd_create("out", 0);
-	if (pipe(to_parent) || pipe(to_child) || out < 0)
+	if (pipe(to_parent) || pipe(to_child) || out < 0 || dup2(out, HIGH) < 0)
 		ksft_exit_fail_msg("%s\n", strerror(errno));
 	test_state();
 	expect(opens, 0, "no file can be opened");
+	expect(has_more_files, 0, "none is open but those that it needs");
 	expect(starts, 0, "no process can be started");
 	expect(talks, 0, "no socket, signal, ptrace");
 	expect(makes_code, 0, "no memory becomes executable");

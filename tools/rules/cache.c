@@ -2,22 +2,28 @@
 /*
  * cache.c - tables that were made before, on disk, by build id.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kmod/rules_check.h"
 #include "tools/elf/object.h"
 #include "tools/rules/cache.h"
+#include "tools/rules/trust.h"
 
 #define CACHE_MAGIC "shstkrul"
 /* Another number when rules_compile() makes other tables of the same files. */
 #define CACHE_VERSION 2
 #define MAX_BYTES ((off_t)1 << 29)
+
+#define HOUR 3600
+#define DAY (24 * HOUR)
 
 /**
  * struct cached - the beginning of a file; the table follows
@@ -52,12 +58,6 @@ static uint64_t checksum(const void *data, size_t size)
 	return sum;
 }
 
-/* Root's, and nobody else may write to it. */
-static bool is_ours(const struct stat *st)
-{
-	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 static int make_folders(const char *path)
 {
 	char part[PATH_MAX];
@@ -86,17 +86,10 @@ int cache_open(const char *path)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (!fstat(fd, &st) && is_ours(&st))
+	if (!fstat(fd, &st) && trust_owner(&st))
 		return fd;
 	close(fd);
 	return -EPERM;
-}
-
-bool cache_trusts(int fd)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && is_ours(&st);
 }
 
 /* Its name in the folder: digits. */
@@ -129,6 +122,13 @@ static bool is_header(const struct cached *c, const struct build_id *id, off_t s
 	       c->size >= sizeof(struct shstk_rules_header);
 }
 
+/* When it was used last is its time, which is written once a day. */
+static void note_use(int fd, const struct stat *st)
+{
+	if (st->st_mtime < time(NULL) - DAY)
+		futimens(fd, NULL);
+}
+
 static int read_cached(int fd, const struct build_id *id, struct rules_table *ret)
 {
 	struct ushstk_rules_view view;
@@ -136,7 +136,7 @@ static int read_cached(int fd, const struct build_id *id, struct rules_table *re
 	struct stat st;
 	int err = -EBADMSG;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !is_ours(&st) ||
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !trust_owner(&st) ||
 	    st.st_size <= (off_t)sizeof(c) || st.st_size > MAX_BYTES)
 		return -EBADMSG;
 	if (!read_all(fd, &c, sizeof(c)) || !is_header(&c, id, st.st_size))
@@ -144,6 +144,7 @@ static int read_cached(int fd, const struct build_id *id, struct rules_table *re
 	*ret = (struct rules_table){ .header = malloc(c.size), .size = c.size };
 	if (!ret->header)
 		return -ENOMEM;
+	note_use(fd, &st);
 	if (read_all(fd, ret->header, c.size) && checksum(ret->header, c.size) == c.sum &&
 	    !ushstk_rules_check(ret->header, c.size, machine_own(), &view))
 		err = 0;
@@ -210,4 +211,90 @@ int cache_put(int folder, const struct build_id *id, const struct rules_table *t
 	if (err)
 		unlinkat(folder, new, 0);
 	return err;
+}
+
+/* --- its size --- */
+
+struct entry {
+	char name[160];
+	time_t used;
+	uint64_t size;
+};
+
+struct entries {
+	struct entry *v;
+	size_t n;
+	uint64_t bytes;
+};
+
+static bool ends_with(const char *text, size_t len, const char *end)
+{
+	return len >= strlen(end) && !memcmp(text + len - strlen(end), end, strlen(end));
+}
+
+/* "ID.rules.PID": of cache_put(). */
+static bool is_begun(const char *name)
+{
+	size_t len = strlen(name), digits = 0;
+
+	while (digits < len && name[len - digits - 1] >= '0' && name[len - digits - 1] <= '9')
+		digits++;
+	return digits && ends_with(name, len - digits, ".rules.");
+}
+
+static void note_entry(struct entries *e, const char *name, const struct stat *st)
+{
+	struct entry *v = reallocarray(e->v, e->n + 1, sizeof(*v));
+
+	if (!v)
+		return;
+	e->v = v;
+	v += e->n++;
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	v->used = st->st_mtime;
+	v->size = st->st_size;
+	e->bytes += v->size;
+}
+
+static void look_through(int folder, DIR *dir, struct entries *e)
+{
+	struct dirent *d;
+	struct stat st;
+
+	while ((d = readdir(dir))) {
+		if (fstatat(folder, d->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (is_begun(d->d_name) && st.st_mtime < time(NULL) - HOUR)
+			unlinkat(folder, d->d_name, 0);
+		else if (ends_with(d->d_name, strlen(d->d_name), ".rules"))
+			note_entry(e, d->d_name, &st);
+	}
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->used < y->used ? -1 : x->used > y->used;
+}
+
+void cache_trim(int folder)
+{
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct entries e = { 0 };
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	look_through(folder, dir, &e);
+	closedir(dir);
+	if (e.n)
+		qsort(e.v, e.n, sizeof(*e.v), by_use);
+	for (size_t i = 0; i < e.n && e.bytes > CACHE_BYTES; i++)
+		if (!unlinkat(folder, e.v[i].name, 0))
+			e.bytes -= e.v[i].size;
+	free(e.v);
 }

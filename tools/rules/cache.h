@@ -3,19 +3,21 @@
  * cache.h - tables that were made before, on disk, by build id.
  *
  * A folder of root's with a file for each. What is read from there is checked like what
- * a stranger sends. Two files may claim one build id: only of files that root alone can
- * write are tables kept and used.
+ * a stranger sends. Two files may claim one build id: tables are kept and used of such files
+ * only that trust_file() likes.
  */
 #ifndef TOOLS_RULES_CACHE_H
 #define TOOLS_RULES_CACHE_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "tools/elf/image.h"
 #include "tools/rules/compile.h"
 
 #define CACHE_FOLDER "/var/cache/shstk/rules"
+
+/* All tables of a developer's machine with 2200 programs and libraries take an eighth. */
+#define CACHE_BYTES ((uint64_t)1 << 30)
 
 /**
  * cache_open() - open the folder, which is made if it is not there
@@ -24,9 +26,6 @@
  * Return: a descriptor, or a negative errno; -EPERM: others may write to it.
  */
 int cache_open(const char *path);
-
-/* May the table of this file be kept? */
-bool cache_trusts(int fd);
 
 /**
  * cache_get() - look for a table
@@ -48,5 +47,14 @@ int cache_get(int folder, const struct build_id *id, struct rules_table *ret);
  * Return: 0 or a negative errno.
  */
 int cache_put(int folder, const struct build_id *id, const struct rules_table *table);
+
+/**
+ * cache_trim() - keep it from growing for ever
+ * @folder: of cache_open().
+ *
+ * Above CACHE_BYTES those tables go that were not used for the longest time, by days. What
+ * somebody began to write an hour ago and did not end goes, too.
+ */
+void cache_trim(int folder);
 
 #endif

@@ -129,19 +129,21 @@ int rules_device(void)
 	return -1;
 }
 
-static const char *upload_error(int err)
+const char *rules_upload_error(int err)
 {
 	switch (err) {
-	case EPERM:
+	case -EPERM:
 		return "this takes CAP_PERFMON and CAP_SYS_ADMIN";
-	case ENOSPC:
+	case -ENOSPC:
 		return "no room: see /sys/module/shstk_perf/parameters/rules_limit";
-	case EXDEV:
+	case -EXDEV:
 		return "not for this machine";
-	case ETXTBSY:
+	case -ETXTBSY:
 		return "a program has it open for writing";
+	case -ESTALE:
+		return "changed meanwhile";
 	default:
-		return strerror(err);
+		return strerror(-err);
 	}
 }
 
@@ -171,15 +173,12 @@ int rules_upload(int device, const struct rules_file *file, const char *path,
 	const char *slash = strrchr(path, '/');
 
 	strncpy(arg.name, slash ? slash + 1 : path, sizeof(arg.name) - 1);
-	if (ioctl(device, SHSTK_RULES_LOAD, &arg)) {
-		complain("%s: %s", path, upload_error(errno));
-		return -1;
-	}
+	if (ioctl(device, SHSTK_RULES_LOAD, &arg))
+		return -errno;
 	if (!changed(file))
 		return 0;
 	ioctl(device, SHSTK_RULES_DROP, &drop);
-	complain("%s: changed meanwhile", path);
-	return -1;
+	return -ESTALE;
 }
 
 const char *rules_compile_error(int err)

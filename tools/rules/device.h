@@ -48,13 +48,16 @@ int rules_device(void);
  * rules_upload() - give the kernel the table of a file
  * @device: of rules_device().
  * @file: the file.
- * @path: its name, for messages and for SHSTK_RULES_LIST.
+ * @path: its name, for SHSTK_RULES_LIST.
  * @table: the table.
  *
- * Return: 0, or -1: why was said.
+ * Return: 0; -ESTALE: the file was written to meanwhile; or another negative errno.
  */
 int rules_upload(int device, const struct rules_file *file, const char *path,
 		 const struct rules_table *table);
+
+/* What an errno of rules_upload() means. */
+const char *rules_upload_error(int err);
 
 /* What an errno of rules_compile() means. */
 const char *rules_compile_error(int err);

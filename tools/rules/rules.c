@@ -20,6 +20,7 @@
 #include "tools/rules/serve.h"
 #include "tools/rules/source.h"
 #include "tools/rules/status.h"
+#include "tools/rules/trust.h"
 #include "tools/shstk.h"
 
 /**
@@ -109,7 +110,8 @@ const struct argp rules_argp = {
 
 static void print_table(const char *path, const struct rules_table *t)
 {
-	printf("%s: %zu functions, %" PRIu64 " KiB of code, %.1f%% described", path, t->functions,
+	print_printable(path);
+	printf(": %zu functions, %" PRIu64 " KiB of code, %.1f%% described", t->functions,
 	       t->code >> 10, t->code ? 100.0 * (double)t->described / (double)t->code : 0);
 	if (t->cut)
 		printf(", %" PRIu64 " bytes of it by nothing the kernel knows", t->cut);
@@ -134,37 +136,60 @@ static int write_table(const char *path, const struct rules_table *t)
 	return 0;
 }
 
-static int use_opened_file(struct options *o, const struct rules_file *file, const char *path)
+static int put_table(struct options *o, const struct rules_file *file, const char *path,
+		     const struct rules_table *table)
 {
-	struct rules_table table;
-	int err = rules_compile(file->data, file->size, file->fd < 0 ? NULL : path, &table);
+	int err = 0;
 
-	if (err) {
-		complain("%s: %s", path, rules_compile_error(err));
-		return -1;
+	if (o->device >= 0) {
+		err = rules_upload(o->device, file, path, table);
+		if (err)
+			complain("%s: %s", path, rules_upload_error(err));
+	} else if (o->output) {
+		err = write_table(o->output, table);
 	}
-	if (o->device >= 0)
-		err = rules_upload(o->device, file, path, &table);
-	else if (o->output)
-		err = write_table(o->output, &table);
 	if (!err && !o->quiet)
-		print_table(path, &table);
-	free(table.header);
+		print_table(path, table);
 	return err;
 }
 
-static void use_opened(struct options *o, struct rules_file *file, int err, const char *path)
+static void fail(struct options *o, const char *path, const char *why)
+{
+	complain("%s: %s", path, why);
+	o->failed = true;
+}
+
+static const char *open_error(int err)
+{
+	return err == -ENOEXEC ? rules_compile_error(err) : strerror(-err);
+}
+
+/* @err: of making it. */
+static void use_table(struct options *o, const struct rules_file *file, const char *path, int err,
+		      struct rules_table *table)
 {
 	if (err) {
-		complain("%s: %s", path,
-			 err == -ENOEXEC ? rules_compile_error(err) : strerror(-err));
-		o->failed = true;
+		fail(o, path, rules_compile_error(err));
 		return;
 	}
-	if (use_opened_file(o, file, path))
+	if (put_table(o, file, path, table))
 		o->failed = true;
 	else
 		o->done++;
+	free(table->header);
+}
+
+/* What the user named, or the kernel made: read here, with its debug file. */
+static void use_own(struct options *o, struct rules_file *file, int err, const char *path)
+{
+	struct rules_table table;
+
+	if (err) {
+		fail(o, path, open_error(err));
+		return;
+	}
+	err = rules_compile(file->data, file->size, file->fd < 0 ? NULL : path, &table);
+	use_table(o, file, path, err, &table);
 	rules_file_close(file);
 }
 
@@ -173,15 +198,7 @@ static void use_file(struct options *o, const char *path)
 	struct rules_file file;
 	int err = rules_file_open(&file, path);
 
-	use_opened(o, &file, err, path);
-}
-
-static void use_running(void *arg, int fd, const char *path)
-{
-	struct rules_file file;
-	int err = rules_file_from_fd(&file, fd);
-
-	use_opened(arg, &file, err, path);
+	use_own(o, &file, err, path);
 }
 
 static void use_vdso(struct options *o)
@@ -189,7 +206,25 @@ static void use_vdso(struct options *o)
 	struct rules_file file;
 	int err = rules_file_vdso(&file);
 
-	use_opened(o, &file, err, "[vdso]");
+	use_own(o, &file, err, "[vdso]");
+}
+
+/* What somebody runs, whoever wrote it: read by a worker. */
+static void use_running(void *arg, int fd, const char *path)
+{
+	const struct source source = { .cache = -1, .stop = -1 };
+	struct rules_table table;
+	struct options *o = arg;
+	struct rules_file file;
+	int err = rules_file_begin(&file, fd);
+
+	if (err) {
+		fail(o, path, open_error(err));
+		return;
+	}
+	err = source_table(&source, fd, &table, NULL);
+	use_table(o, &file, path, err, &table);
+	rules_file_close(&file);
 }
 
 static int use_all(struct options *o, char **files)
@@ -232,15 +267,16 @@ static int open_cache(struct options *o)
 static void fill_one(void *arg, int fd, const char *path)
 {
 	struct options *o = arg;
+	const struct source source = { .cache = o->cache, .stop = -1 };
 	bool cached;
-	int err = source_table(o->cache, fd, NULL, &cached);
+	int err = source_table(&source, fd, NULL, &cached);
 	/* Among all of a system there are some that describe nothing. */
 	bool usual = o->packages && (err == -ENOENT || err == -ENOEXEC);
 
 	if (err && !usual) {
 		complain("%s: %s", path, rules_compile_error(err));
 		o->failed = true;
-	} else if (!err && !cache_trusts(fd)) {
+	} else if (!err && !trust_file(fd)) {
 		complain("%s: others may write to it, so no table is kept", path);
 		o->failed = true;
 	}
@@ -265,6 +301,7 @@ static int fill_cache(struct options *o, char **files)
 		complain("%s: %s", *files, strerror(errno));
 		o->failed = true;
 	}
+	cache_trim(o->cache);
 	if (!o->quiet)
 		printf("%u files, %u of them were in the cache\n", o->done, o->cached);
 	return end_output() || o->failed ? EXIT_FAILED : EXIT_OK;
@@ -354,6 +391,17 @@ static int do_drop(struct options *o, char **files)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
+static void print_listed(const struct shstk_rules_list *t)
+{
+	char name[SHSTK_RULES_NAME_LEN + 1] = "";
+
+	memcpy(name, t->name, SHSTK_RULES_NAME_LEN);
+	printable(name);
+	printf("%-32s %10" PRIu64 " %8u %8u %6u:%-3u %12" PRIu64 "\n", name, (uint64_t)t->bytes,
+	       t->nr_rules, t->nr_rows, (unsigned int)(t->dev >> 20),
+	       (unsigned int)(t->dev & 0xfffff), (uint64_t)t->ino);
+}
+
 static int do_list(struct options *o, char **files)
 {
 	struct shstk_rules_list arg = { 0 };
@@ -366,10 +414,7 @@ static int do_list(struct options *o, char **files)
 	printf("%-32s %10s %8s %8s %10s %12s\n", "NAME", "BYTES", "RULES", "ROWS", "DEVICE",
 	       "INODE");
 	while (!ioctl(o->device, SHSTK_RULES_LIST, &arg))
-		printf("%-32.*s %10" PRIu64 " %8u %8u %6u:%-3u %12" PRIu64 "\n",
-		       SHSTK_RULES_NAME_LEN, arg.name, (uint64_t)arg.bytes, arg.nr_rules,
-		       arg.nr_rows, (unsigned int)(arg.dev >> 20),
-		       (unsigned int)(arg.dev & 0xfffff), (uint64_t)arg.ino);
+		print_listed(&arg);
 	if (errno != ENOENT) {
 		complain(SHSTK_RULES_DEVICE ": %s", strerror(errno));
 		return EXIT_FAILED;

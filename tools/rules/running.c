@@ -15,6 +15,7 @@
 
 #include "tools/proc/maps.h"
 #include "tools/proc/tasks.h"
+#include "tools/rules/mounts.h"
 #include "tools/rules/running.h"
 
 struct seen {
@@ -22,8 +23,19 @@ struct seen {
 	ino_t ino;
 };
 
+/**
+ * struct search - files that are looked for
+ * @seen: a tree of struct seen.
+ * @own: mounts of this process.
+ * @mounts: of the process that is looked at, of mount namespace @space.
+ * @space: see @mounts.
+ * @use: called with each file.
+ * @arg: for @use.
+ */
 struct search {
-	void *seen; /* a tree of struct seen */
+	void *seen;
+	struct mounts own, mounts;
+	ino_t space;
 	void (*use)(void *arg, int fd, const char *path);
 	void *arg;
 };
@@ -50,6 +62,34 @@ static bool is_new(struct search *s, const struct stat *st)
 		return true;
 	free(seen);
 	return false;
+}
+
+static void read_mounts(struct search *s, pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	if (stat(path, &st))
+		st.st_ino = 0;
+	if (st.st_ino && st.st_ino == s->space)
+		return;
+	free(s->mounts.v);
+	mounts_read(pid, &s->mounts);
+	s->space = st.st_ino;
+}
+
+/*
+ * Asked of FUSE, or of what was unmounted and may have been that, nothing might come back. A
+ * process with another root directory does not see what that lies on.
+ */
+static bool answers(const struct search *s, const struct mapping *m)
+{
+	const struct mount *mount = mounts_find(&s->mounts, m->dev);
+
+	if (!mount)
+		mount = mounts_find(&s->own, m->dev);
+	return mount && !mount->fuse;
 }
 
 /*
@@ -79,8 +119,9 @@ static int search_process(struct search *s, pid_t pid)
 
 	if (err)
 		return err;
+	read_mounts(s, pid);
 	while (maps_next(&maps, &m))
-		if (m.exec && *m.path == '/')
+		if (m.exec && *m.path == '/' && answers(s, &m))
 			use_mapping(s, pid, &m);
 	maps_close(&maps);
 	return 0;
@@ -112,8 +153,13 @@ static void forget(struct search *s)
 int running_files(pid_t pid, void (*use)(void *arg, int fd, const char *path), void *arg)
 {
 	struct search s = { .use = use, .arg = arg };
-	int err = pid ? search_process(&s, pid) : search_all(&s);
+	int err;
+
+	mounts_read(0, &s.own);
+	err = pid ? search_process(&s, pid) : search_all(&s);
 
 	forget(&s);
+	free(s.own.v);
+	free(s.mounts.v);
 	return err;
 }

@@ -13,7 +13,8 @@
  * @use: called with each file, which is its to close, and the name that the kernel shows.
  * @arg: passed to @use.
  *
- * What ends, or may not be opened, meanwhile is passed over, unless it is @pid itself.
+ * What ends, or may not be opened, meanwhile is passed over, unless it is @pid itself. So are
+ * files of FUSE, whose server may not answer, and of file systems that are not mounted any more.
  *
  * Return: 0, or a negative errno.
  */

@@ -3,12 +3,14 @@
  * sandbox.c - a process that reads what strangers wrote.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -106,10 +108,49 @@ static int become_nobody(void)
 	return 0;
 }
 
-int sandbox_enter(void)
+/* The next one to keep from @fd on, or ~0U. */
+static unsigned int next_kept(const int *keep, size_t n, unsigned int fd)
 {
-	int err = become_nobody();
+	unsigned int next = ~0U;
 
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned int)keep[i] >= fd && (unsigned int)keep[i] < next)
+			next = keep[i];
+	return next;
+}
+
+static int close_others(const int *keep, size_t n)
+{
+	unsigned int from = 0, next;
+
+	do {
+		next = next_kept(keep, n, from);
+		if (next > from && syscall(SYS_close_range, from, next - 1, 0))
+			return -errno;
+		from = next + 1;
+	} while (from);
+	return 0;
+}
+
+/* Where this may not be said it is as likely as all others. */
+static void be_killed_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dprintf(fd, "1000");
+	close(fd);
+}
+
+int sandbox_enter(const int *keep, size_t n)
+{
+	int err;
+
+	be_killed_first();
+	err = close_others(keep, n);
+	if (!err)
+		err = become_nobody();
 	if (err)
 		return err;
 	/* Changing the user takes the first of these back. */

@@ -29,14 +29,17 @@ int sandbox_limit(const struct sandbox_limits *limits);
 
 /**
  * sandbox_enter() - give up all rights, for good
+ * @keep: descriptors that stay open; all others are closed.
+ * @n: number of these.
  *
  * From now on this process, of one thread, is nobody's if it was root's, and can but use
  * memory that is not executable, read and write the files that are open, and end. Every
  * other system call fails with EPERM: no file can be opened, no program started, no
- * socket made. It dies with its parent.
+ * socket made. It dies with its parent, and is
+ * the first that the kernel kills where memory is short.
  *
  * Return: 0 or a negative errno: then it must not go on.
  */
-int sandbox_enter(void);
+int sandbox_enter(const int *keep, size_t n);
 
 #endif

@@ -22,44 +22,45 @@
 
 #include "tools/rules/cache.h"
 #include "tools/rules/device.h"
+#include "tools/rules/hopeless.h"
 #include "tools/rules/notify.h"
 #include "tools/rules/running.h"
 #include "tools/rules/serve.h"
 #include "tools/rules/source.h"
+#include "tools/rules/trust.h"
 #include "tools/shstk.h"
-
-/* Files that have no table and are not asked about again, until they change. */
-#define NR_HOPELESS 1024
 
 /* Of files that walks missed: names that are kept for the next start. */
 #define MISSED "missed"
 #define MAX_MISSED 4096
 
-struct hopeless {
-	dev_t dev;
-	ino_t ino;
-	struct timespec changed;
-};
+/* Room is made in the kernel no more often than that. */
+#define EMPTY_NS (1800ull * 1000 * 1000 * 1000)
+
+/* The cache is looked through when so many tables have come into it. */
+#define TRIM_EVERY 256
 
 /**
  * struct daemon - the daemon
  * @device: /dev/shstk_rules.
- * @cache: folder of tables, or -1.
- * @signals: says that it is to end.
+ * @source: where tables come from; its @stop is a signalfd that says that it is to end.
  * @end: it is.
  * @missed: lines of file names; @nr_missed of them.
  * @nr_missed: see @missed.
- * @hopeless: by inode number.
+ * @hopeless: files that are left alone.
  * @loaded: tables that were loaded, @cached of them from the cache.
  * @cached: see @loaded.
+ * @made: tables that were in no cache.
+ * @emptied: when all tables were dropped to make room, by CLOCK_BOOTTIME in ns; 0: never.
  */
 struct daemon {
-	int device, cache, signals;
+	int device;
+	struct source source;
 	bool end;
 	char *missed[MAX_MISSED];
 	unsigned int nr_missed;
-	struct hopeless hopeless[NR_HOPELESS];
-	uint64_t loaded, cached;
+	struct hopeless hopeless;
+	uint64_t loaded, cached, made, emptied;
 };
 
 /* --- files that were missed before --- */
@@ -85,12 +86,12 @@ static bool remember(struct daemon *d, const char *path)
 
 static void read_missed(struct daemon *d)
 {
-	int fd = openat(d->cache, MISSED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = openat(d->source.cache, MISSED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	char *line = NULL;
 	size_t room = 0;
 
-	if (f && cache_trusts(fd)) {
+	if (f && trust_file(fd)) {
 		while (getline(&line, &room, f) > 0) {
 			line[strcspn(line, "\n")] = '\0';
 			remember(d, line);
@@ -106,67 +107,23 @@ static void note_missed(struct daemon *d, int file, const char *path)
 {
 	int fd;
 
-	if (d->cache < 0 || !cache_trusts(file) || access(path, F_OK) || !remember(d, path))
+	if (d->source.cache < 0 || !trust_file(file) || access(path, F_OK) || !remember(d, path))
 		return;
-	fd = openat(d->cache, MISSED, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = openat(d->source.cache, MISSED, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+		    0644);
 	if (fd < 0)
 		return;
 	dprintf(fd, "%s\n", path);
 	close(fd);
 }
 
-/* --- one file --- */
+/* --- all that runs --- */
 
-static struct hopeless *hopeless_of(struct daemon *d, const struct stat *st)
-{
-	return &d->hopeless[(st->st_ino ^ st->st_dev) % NR_HOPELESS];
-}
-
-static bool is_hopeless(struct daemon *d, const struct stat *st)
-{
-	const struct hopeless *h = hopeless_of(d, st);
-
-	return h->ino == st->st_ino && h->dev == st->st_dev &&
-	       h->changed.tv_sec == st->st_ctim.tv_sec && h->changed.tv_nsec == st->st_ctim.tv_nsec;
-}
-
-/* @file is taken over. Return: whether there is a table. */
-static bool serve_file(struct daemon *d, int fd, const char *path)
-{
-	struct rules_file file;
-	struct rules_table table;
-	bool cached;
-	int err = rules_file_begin(&file, fd);
-
-	if (err)
-		return false;
-	if (is_hopeless(d, &file.before)) {
-		rules_file_close(&file);
-		return false;
-	}
-	err = source_table(d->cache, fd, &table, &cached);
-	if (!err) {
-		err = rules_upload(d->device, &file, path, &table);
-		free(table.header);
-		d->loaded += !err;
-		d->cached += !err && cached;
-	} else {
-		/* What has no unwind information is nothing to complain of. */
-		if (err != -ENOENT && err != -ENOEXEC && err != -EXDEV)
-			complain("%s: %s", path, rules_compile_error(err));
-		*hopeless_of(d, &file.before) = (struct hopeless){ file.before.st_dev,
-								   file.before.st_ino,
-								   file.before.st_ctim };
-	}
-	rules_file_close(&file);
-	return !err;
-}
-
-/* --- what is there in the beginning --- */
+static bool serve_file(struct daemon *d, int fd, const char *path);
 
 static bool is_over(struct daemon *d)
 {
-	struct pollfd p = { .fd = d->signals, .events = POLLIN };
+	struct pollfd p = { .fd = d->source.stop, .events = POLLIN };
 
 	d->end |= poll(&p, 1, 0) > 0;
 	return d->end;
@@ -186,12 +143,105 @@ static void serve_vdso(struct daemon *d)
 {
 	struct rules_file file;
 	struct rules_table table;
+	int err;
 
 	if (rules_file_vdso(&file) || rules_compile(file.data, file.size, NULL, &table))
 		return;
-	d->loaded += !rules_upload(d->device, &file, "[vdso]", &table);
+	err = rules_upload(d->device, &file, "[vdso]", &table);
+	if (err)
+		complain("[vdso]: %s", rules_upload_error(err));
+	d->loaded += !err;
 	free(table.header);
 }
+
+static void serve_all(struct daemon *d)
+{
+	serve_vdso(d);
+	running_files(0, serve_running, d);
+}
+
+/*
+ * Which tables are of files that nobody runs any more the kernel does not say: all go, and
+ * those of what runs come again. If that is too much, too, it is not done all the time.
+ */
+static bool make_room(struct daemon *d)
+{
+	struct shstk_rules_drop all = { .fd = -1, .flags = SHSTK_RULES_DROP_ALL };
+	uint64_t now = now_ns(CLOCK_BOOTTIME);
+
+	if (d->emptied && now - d->emptied < EMPTY_NS)
+		return false;
+	if (ioctl(d->device, SHSTK_RULES_DROP, &all))
+		return false;
+	d->emptied = now;
+	complain("no room for more tables: those of what runs are loaded anew, all others go");
+	serve_all(d);
+	return true;
+}
+
+/* --- one file --- */
+
+/* What has no unwind information is nothing to complain of. */
+static bool is_usual(int err)
+{
+	return err == -ENOENT || err == -ENOEXEC || err == -EXDEV || err == -ECANCELED;
+}
+
+static int put_table(struct daemon *d, const struct rules_file *file, const char *path,
+		     const struct rules_table *table)
+{
+	int err = rules_upload(d->device, file, path, table);
+
+	if (err == -ENOSPC && make_room(d))
+		err = rules_upload(d->device, file, path, table);
+	if (err)
+		complain("%s: %s", path, rules_upload_error(err));
+	return err;
+}
+
+/* Make its table and load it. */
+static int make_and_load(struct daemon *d, const struct rules_file *file, const char *path)
+{
+	struct rules_table table;
+	bool cached;
+	int err = source_table(&d->source, file->fd, &table, &cached);
+
+	if (err) {
+		if (!is_usual(err))
+			complain("%s: %s", path, rules_compile_error(err));
+		return err;
+	}
+	err = put_table(d, file, path, &table);
+	free(table.header);
+	d->loaded += !err;
+	d->cached += !err && cached;
+	d->made += !cached;
+	if (d->source.cache >= 0 && !cached && d->made % TRIM_EVERY == 0)
+		cache_trim(d->source.cache);
+	return err;
+}
+
+/* @file is taken over. Return: whether there is a table. */
+static bool serve_file(struct daemon *d, int fd, const char *path)
+{
+	struct rules_file file;
+	int err = rules_file_begin(&file, fd);
+
+	if (err)
+		return false;
+	if (hopeless_has(&d->hopeless, &file.before)) {
+		err = -EAGAIN;
+	} else {
+		err = make_and_load(d, &file, path);
+		/* A file that changes is asked about anew in any case. */
+		if (err && err != -ECANCELED && err != -ESTALE)
+			hopeless_add(&d->hopeless, &file.before, err);
+	}
+	rules_file_close(&file);
+	return !err;
+}
+
+/* --- what is there in the beginning --- */
 
 /* Each is loaded once, and once more if it runs: its table is in the cache then. */
 static void serve_missed(struct daemon *d)
@@ -201,7 +251,7 @@ static void serve_missed(struct daemon *d)
 
 		if (fd < 0)
 			continue;
-		if (cache_trusts(fd))
+		if (trust_file(fd))
 			serve_file(d, fd, d->missed[i]);
 		else
 			close(fd);
@@ -216,42 +266,43 @@ static void tell(const struct daemon *d, const char *before)
 		     before, d->loaded, d->cached);
 }
 
-/* Return: 0, or a negative errno: there is no sense in going on. */
-static int serve_miss(struct daemon *d)
+/* What cannot be opened, for whatever reason, is that file's matter: the next one may be. */
+static void serve_miss(struct daemon *d)
 {
 	struct shstk_rules_miss miss = { 0 };
 	char link[64], path[PATH_MAX];
 	ssize_t n;
 
 	if (ioctl(d->device, SHSTK_RULES_MISS, &miss))
-		return errno == EPERM || errno == ENOTTY || errno == EBADF ? -errno : 0;
+		return;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", miss.fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	path[n < 0 ? 0 : n] = '\0';
 	note_missed(d, miss.fd, path);
 	if (serve_file(d, miss.fd, path))
 		tell(d, "");
-	return 0;
 }
 
 static int serve_loop(struct daemon *d)
 {
 	struct pollfd p[] = {
 		{ .fd = d->device, .events = POLLIN },
-		{ .fd = d->signals, .events = POLLIN },
+		{ .fd = d->source.stop, .events = POLLIN },
 	};
-	int interval = notify_interval(), err = 0;
+	int interval = notify_interval();
 
-	while (!d->end && !err) {
+	while (!d->end) {
 		if (poll(p, 2, interval) < 0 && errno != EINTR)
 			return -errno;
 		d->end |= p[1].revents != 0;
+		if (p[0].revents & (POLLERR | POLLHUP | POLLNVAL))
+			return -ENODEV;
 		if (p[0].revents && !d->end)
-			err = serve_miss(d);
+			serve_miss(d);
 		if (interval > 0)
 			notify_state("WATCHDOG=1");
 	}
-	return err;
+	return 0;
 }
 
 static int open_signals(void)
@@ -287,19 +338,20 @@ int rules_serve(int device, int cache, int ready)
 
 	if (!err) {
 		d->device = device;
-		d->cache = cache;
-		d->signals = open_signals();
+		d->source.cache = cache;
+		d->source.stop = open_signals();
 		if (cache >= 0)
 			read_missed(d);
-		serve_vdso(d);
-		running_files(0, serve_running, d);
+		serve_all(d);
 		serve_missed(d);
+		if (cache >= 0)
+			cache_trim(cache);
 		tell(d, "READY=1\n");
 		if (ready >= 0)
 			close(ready);
 		err = serve_loop(d);
 		notify_state("STOPPING=1");
-		close(d->signals);
+		close(d->source.stop);
 	}
 	if (err)
 		complain("%s", strerror(-err));

@@ -6,6 +6,7 @@
 
 #include "tools/rules/cache.h"
 #include "tools/rules/source.h"
+#include "tools/rules/trust.h"
 #include "tools/rules/worker.h"
 
 static int get_table(int cache, struct worker *w, const struct build_id *id,
@@ -23,22 +24,19 @@ static int get_table(int cache, struct worker *w, const struct build_id *id,
 	return err;
 }
 
-int source_table(int cache, int fd, struct rules_table *ret, bool *cached)
+int source_table(const struct source *s, int fd, struct rules_table *ret, bool *cached)
 {
+	struct worker_terms terms = { .trusted = trust_file(fd), .stop = s->stop };
+	int cache = terms.trusted ? s->cache : -1, err;
 	struct rules_table own;
 	struct build_id id;
 	struct worker w;
 	bool was;
-	int err;
 
-	if (!cached)
-		cached = &was;
-	if (!cache_trusts(fd))
-		cache = -1;
-	err = worker_start(&w, fd, &id);
+	err = worker_start(&w, fd, &terms, &id);
 	if (err)
 		return err;
-	err = get_table(cache, &w, &id, ret ? ret : &own, cached);
+	err = get_table(cache, &w, &id, ret ? ret : &own, cached ? cached : &was);
 	worker_end(&w);
 	if (!err && !ret)
 		free(own.header);

@@ -3,8 +3,8 @@
  * worker.c - compiling a stranger's file in a process that can do nothing else.
  *
  * The process first says the build id, as somebody may have the table of that already,
- * and waits. Told to, it makes the table and writes it to a file in memory, which is
- * read, and checked, when the process has ended: nobody can change it any more.
+ * and waits. Told to, it makes the table and writes it to a file in memory. That is copied,
+ * and the copy checked: what the process writes then changes nothing.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,12 +24,25 @@
 #include "tools/rules/worker.h"
 
 /* The largest programs there are take a second and a GiB. */
-static const struct sandbox_limits limits = {
+static const struct sandbox_limits root_limits = {
 	.memory = (size_t)3 << 30,
 	.seconds = 60,
 	.output = (size_t)1 << 29,
 };
-#define PATIENCE_MS 120000
+/* Anybody can make files that take as much as they get, and files are read one by one. */
+static const struct sandbox_limits other_limits = {
+	.memory = (size_t)1 << 29,
+	.seconds = 10,
+	.output = (size_t)1 << 28,
+};
+
+/* Time of the clock, for each second that a process may compute. */
+#define PATIENCE_MS 2000
+
+/* How long a killed one is waited for, in ms; and how many may not end, now. */
+#define END_MS 1000
+#define MAX_STUCK 16
+static unsigned int nr_stuck;
 
 /* Of the file: linkers put the build id in front. */
 #define HEAD_BYTES (1 << 16)
@@ -37,12 +50,12 @@ static const struct sandbox_limits limits = {
 /**
  * struct answer - what the process says
  * @err: 0 or a negative errno.
- * @size: bytes of the table.
+ * @table: its sizes, and what it describes.
  * @id: build id.
  */
 struct answer {
 	int err;
-	uint64_t size;
+	struct rules_table table;
 	struct build_id id;
 };
 
@@ -61,39 +74,47 @@ static bool write_all(int fd, const void *data, size_t size)
 
 /* --- in the process --- */
 
-static int make_table(struct rules_file *file, int out, struct answer *a)
+static int make_table(struct rules_file *file, int out, struct rules_table *ret)
 {
-	struct rules_table table;
 	int err = rules_file_fill(file);
 
 	if (!err)
-		err = rules_compile(file->data, file->size, "/", &table);
+		err = rules_compile(file->data, file->size, "/", ret);
 	if (err)
 		return err;
-	a->size = table.size;
-	return write_all(out, table.header, table.size) ? 0 : -EIO;
+	return write_all(out, ret->header, ret->size) ? 0 : -EIO;
+}
+
+static int look_at(struct rules_file *file, int fd, size_t most)
+{
+	int err = rules_file_begin(file, fd);
+
+	if (!err && (uint64_t)file->before.st_size > most)
+		err = -EFBIG;
+	return err;
 }
 
 static void work(const struct worker *w, int fd)
 {
+	const int keep[] = { fd, w->pipe, w->out };
 	static uint8_t head[HEAD_BYTES];
 	struct answer a = { 0 };
 	struct rules_file file;
 	ssize_t n = 0;
 	char go;
 
-	a.err = sandbox_limit(&limits);
+	a.err = sandbox_limit(w->limits);
 	if (!a.err)
-		a.err = rules_file_begin(&file, fd);
+		a.err = look_at(&file, fd, w->limits->memory);
 	if (!a.err)
-		a.err = sandbox_enter();
+		a.err = sandbox_enter(keep, sizeof(keep) / sizeof(keep[0]));
 	if (!a.err)
 		n = pread(fd, head, sizeof(head), 0);
 	if (n > 0)
 		build_id_of(head, n, &a.id);
 	if (!write_all(w->pipe, &a, sizeof(a)) || a.err || read(w->pipe, &go, 1) != 1)
 		_exit(1);
-	a.err = make_table(&file, w->out, &a);
+	a.err = make_table(&file, w->out, &a.table);
 	_exit(!write_all(w->pipe, &a, sizeof(a)));
 }
 
@@ -101,14 +122,19 @@ static void work(const struct worker *w, int fd)
 
 static int hear(const struct worker *w, struct answer *a)
 {
-	struct pollfd p = { .fd = w->pipe, .events = POLLIN };
-	int n = poll(&p, 1, PATIENCE_MS);
+	struct pollfd p[] = {
+		{ .fd = w->pipe, .events = POLLIN },
+		{ .fd = w->stop, .events = POLLIN },
+	};
+	int n = poll(p, 2, PATIENCE_MS * (int)w->limits->seconds);
 	ssize_t got;
 
 	if (n < 0)
 		return -errno;
 	if (!n)
 		return -ETIMEDOUT;
+	if (p[1].revents)
+		return -ECANCELED;
 	got = recv(w->pipe, a, sizeof(*a), MSG_DONTWAIT);
 	if (got != sizeof(*a) || a->id.size > sizeof(a->id.data) || a->err > 0)
 		return -EPROTO;
@@ -141,11 +167,24 @@ static int start(struct worker *w, int fd)
 	return -EAGAIN;
 }
 
-int worker_start(struct worker *w, int fd, struct build_id *id)
+/* Those that are left and have ended meanwhile. */
+static void reap_stuck(void)
+{
+	while (nr_stuck && waitpid(-1, NULL, WNOHANG) > 0)
+		nr_stuck--;
+}
+
+int worker_start(struct worker *w, int fd, const struct worker_terms *terms, struct build_id *id)
 {
 	struct answer a;
-	int err = start(w, fd);
+	int err;
 
+	reap_stuck();
+	if (nr_stuck >= MAX_STUCK)
+		return -EBUSY;
+	w->stop = terms->stop;
+	w->limits = terms->trusted ? &root_limits : &other_limits;
+	err = start(w, fd);
 	if (err)
 		return err;
 	err = hear(w, &a);
@@ -157,20 +196,22 @@ int worker_start(struct worker *w, int fd, struct build_id *id)
 	return 0;
 }
 
-/* A copy that nobody else has, checked. */
-static int read_table(const struct worker *w, size_t size, struct rules_table *ret)
+/* A copy that nobody else has, checked; told are its size, and what it describes. */
+static int read_table(const struct worker *w, const struct rules_table *told,
+		      struct rules_table *ret)
 {
 	struct ushstk_rules_view view;
+	size_t size = told->size;
 	struct stat st;
 	int err;
 
 	if (fstat(w->out, &st) || (uint64_t)st.st_size != size || size < sizeof(*ret->header) ||
-	    size > limits.output)
+	    size > w->limits->output)
 		return -EPROTO;
+	*ret = *told;
 	ret->header = malloc(size);
 	if (!ret->header)
 		return -ENOMEM;
-	ret->size = size;
 	err = pread(w->out, ret->header, size, 0) == (ssize_t)size ? 0 : -EPROTO;
 	if (!err)
 		err = ushstk_rules_check(ret->header, size, machine_own(), &view);
@@ -188,12 +229,17 @@ int worker_compile(struct worker *w, struct rules_table *ret)
 	if (send(w->pipe, "", 1, MSG_NOSIGNAL) != 1)
 		return -EPROTO;
 	err = hear(w, &a);
-	if (err)
-		return err;
-	kill(w->pid, SIGKILL);
-	waitpid(w->pid, NULL, 0);
-	w->pid = 0;
-	return read_table(w, a.size, ret);
+	return err ? err : read_table(w, &a.table, ret);
+}
+
+static bool has_ended(pid_t pid)
+{
+	for (int i = 0; i < END_MS * 5; i++) {
+		if (waitpid(pid, NULL, WNOHANG))
+			return true;
+		usleep(200);
+	}
+	return false;
 }
 
 /*
@@ -203,9 +249,7 @@ int worker_compile(struct worker *w, struct rules_table *ret)
 void worker_end(struct worker *w)
 {
 	close(w->pipe);
-	if (w->pid) {
-		kill(w->pid, SIGKILL);
-		waitpid(w->pid, NULL, 0);
-	}
 	close(w->out);
+	kill(w->pid, SIGKILL);
+	nr_stuck += !has_ended(w->pid);
 }

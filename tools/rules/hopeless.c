@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hopeless.c - files that got no table, and are left alone.
+ */
+#include <errno.h>
+
+#include "tools/rules/hopeless.h"
+#include "tools/shstk.h"
+
+/* What is short now - memory, processes, room in the kernel - may be there again then. */
+#define WAIT_NS (300ull * 1000 * 1000 * 1000)
+
+static size_t place_of(const struct stat *st)
+{
+	return (st->st_ino ^ st->st_dev) % NR_HOPELESS;
+}
+
+/* It is the file that has no table, whoever asks: as long as it does not change. */
+static bool is_lasting(int err)
+{
+	return err == -ENOENT || err == -ENOEXEC || err == -EXDEV || err == -E2BIG || err == -EFBIG;
+}
+
+void hopeless_add(struct hopeless *h, const struct stat *st, int err)
+{
+	size_t i = place_of(st);
+
+	h->files[i].dev = st->st_dev;
+	h->files[i].ino = st->st_ino;
+	h->files[i].changed = st->st_ctim;
+	h->files[i].until = is_lasting(err) ? UINT64_MAX : now_ns(CLOCK_BOOTTIME) + WAIT_NS;
+}
+
+bool hopeless_has(const struct hopeless *h, const struct stat *st)
+{
+	size_t i = place_of(st);
+
+	return h->files[i].ino == st->st_ino && h->files[i].dev == st->st_dev &&
+	       h->files[i].changed.tv_sec == st->st_ctim.tv_sec &&
+	       h->files[i].changed.tv_nsec == st->st_ctim.tv_nsec &&
+	       now_ns(CLOCK_BOOTTIME) < h->files[i].until;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * trust.c - which files are root's, and nobody else's.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tools/rules/mounts.h"
+#include "tools/rules/trust.h"
+
+bool trust_owner(const struct stat *st)
+{
+	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/*
+ * Open the file that has the name of this one, here. In a container that may be any name: the
+ * kernel goes but where it has been, which is so of a file that is open, and asks no server.
+ */
+static int open_name(int fd)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS,
+	};
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 1 || *path != '/')
+		return -1;
+	path[n] = '\0';
+	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+}
+
+static bool same_file(const struct stat *a, int fd)
+{
+	struct stat b;
+
+	return !fstat(fd, &b) && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
+bool trust_file(int fd)
+{
+	struct stat st;
+	int named;
+	bool good;
+
+	if (fstat(fd, &st) || !trust_owner(&st))
+		return false;
+	named = open_name(fd);
+	if (named < 0)
+		return false;
+	good = mounts_have_file(named) && same_file(&st, named);
+	close(named);
+	return good;
+}
