@@ -67,7 +67,7 @@ struct process {
  * @nr: entries.
  * @end: enum shstk_end.
  * @note: enum shstk_note.
- * @beyond: it goes on behind its copy.
+ * @too_short: its copy is: it goes on behind that.
  * @by: enum beyond_by: where its outer part is from.
  * @spliced: it is from the kernel's callchain, of Go code.
  * @pcs: the entries, innermost first.
@@ -79,7 +79,7 @@ struct stack {
 	unsigned int nr;
 	int end;
 	int note;
-	bool beyond;
+	bool too_short;
 	int by;
 	bool spliced;
 	uint64_t *pcs;

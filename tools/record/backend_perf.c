@@ -287,10 +287,11 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.cut)
 		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more.cut,
 			 o->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
-	if (more.beyond)
+	if (more.too_short)
 		complain(
 			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
-			(unsigned long long)more.beyond, (unsigned long long)c.samples, more.copy);
+			(unsigned long long)more.too_short, (unsigned long long)c.samples,
+			more.copy);
 	if (more.continued)
 		complain(
 			"%llu of %llu stacks have an outer part that was not copied: it is what the thread had there before",
@@ -299,15 +300,15 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		complain(
 			"%llu of %llu stacks have an outer part that was not copied: it is what the kernel found there by frame pointers",
 			(unsigned long long)more.chained, (unsigned long long)c.samples);
-	if (c.truncated > more.cut + more.beyond)
+	if (c.truncated > more.cut + more.too_short)
 		complain(
 			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
-			(unsigned long long)(c.truncated - more.cut - more.beyond),
+			(unsigned long long)(c.truncated - more.cut - more.too_short),
 			(unsigned long long)c.samples);
 	/* Some are always there: in code that was replaced, in the middle of a change. */
 	if (more.java > c.samples / 50)
 		complain(
-			"%llu of these are Java's: start it with -XX:+PreserveFramePointer, and they are whole",
+			"%llu of these are Java's: they end at frames that HotSpot's tables do not have",
 			(unsigned long long)more.java);
 	if (more.unwritten)
 		complain("%s is not complete: %s", o->perf_data, strerror(-more.unwritten));

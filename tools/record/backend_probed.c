@@ -105,10 +105,10 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.unseen)
 		complain("%llu allocations are missing: their return was not seen",
 			 (unsigned long long)more.unseen);
-	if (more.beyond)
+	if (more.too_short)
 		complain(
 			"%llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
-			(unsigned long long)more.beyond, more.copy);
+			(unsigned long long)more.too_short, more.copy);
 	if (more.cut)
 		complain("%llu stacks end at code without unwind information: shown as [truncated]",
 			 (unsigned long long)more.cut);

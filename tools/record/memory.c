@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/record/memory.h"
+#include "tools/shstk.h"
 
 int memory_create(const char *name, uint64_t size, struct memory *ret)
 {
@@ -36,7 +37,5 @@ void memory_name(char name[REC_COMM], const char *from)
 {
 	memmove(name, from, REC_COMM - 1);
 	name[REC_COMM - 1] = '\0';
-	for (; *name; name++)
-		if ((unsigned char)*name < ' ' || *name == 0x7f)
-			*name = '?';
+	printable(name);
 }

@@ -35,17 +35,17 @@
 #define MAX_ROUNDS 16
 
 /* The copy of a stack grows to the next of these when it is too small for some. */
-static const unsigned int copies[] = { PERF_FIRST_COPY, 32768, 65528 };
+static const unsigned int copy_sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
 
-#define NR_COPIES (sizeof(copies) / sizeof(*copies))
+#define NR_COPIES (sizeof(copy_sizes) / sizeof(*copy_sizes))
 
 struct perf_drain {
 	struct perf_rings *rings;
 	struct perf_opts opts; /* as these are opened */
 	uint64_t lost; /* by earlier ones */
 	uint64_t since; /* samples from before that time are of earlier ones */
-	unsigned int copy; /* index in copies[] */
-	uint64_t window, beyond; /* samples since the copy grew, those it was too small for */
+	unsigned int copy; /* index in copy_sizes[] */
+	uint64_t window, too_short; /* samples since the copy grew, those it was too short for */
 	struct shstk_profile *profile;
 	struct population all;
 	struct perf_writer *writer; /* of all records, or NULL */
@@ -56,7 +56,7 @@ struct perf_drain {
 	bool copies; /* stacks are copied, */
 	bool chains; /* and callchains are exact where there is a shadow stack */
 	bool wide; /* not only given processes */
-	int root; /* of all that is seen only this process, from exec on, and what it starts; 0: all */
+	int root; /* record only this process, from its exec on, and its children; 0: all */
 	pid_t *pids;
 	struct pollfd *ends; /* of each: readable when it has ended */
 	size_t nr_pids;
@@ -86,7 +86,7 @@ static void count_end(struct perf_drain *d, const struct process *p, int end)
 		return;
 	d->counts.truncated++;
 	d->more.cut += end == SHSTK_END_CAPACITY;
-	d->more.beyond += end == SHSTK_END_READ;
+	d->more.too_short += end == SHSTK_END_READ;
 	d->more.java += end != SHSTK_END_CAPACITY && end != SHSTK_END_READ &&
 			layout_has_jit(p->layout);
 }
@@ -230,7 +230,7 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 	if (ret)
 		return ret;
 	s->spliced = splice_stack(p->layout, &chain, &user);
-	s->beyond = !s->spliced && user.end == SHSTK_END_READ;
+	s->too_short = !s->spliced && user.end == SHSTK_END_READ;
 	if (!s->spliced)
 		s->by = beyond_continue(&t->beyond, p->layout, &user, &copy, &chain);
 	find_labels(d, p, &copy, &user, s);
@@ -326,7 +326,7 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 		ret = layout_name_made(t->process->layout, proc, stack.pcs, stack.nr);
 	if (ret)
 		return ret;
-	d->beyond += stack.beyond;
+	d->too_short += stack.too_short;
 	d->more.continued += stack.by == BEYOND_BEFORE;
 	d->more.chained += stack.by == BEYOND_CALLCHAIN;
 	d->more.compat += sample.abi == PERF_SAMPLE_REGS_ABI_32;
@@ -631,7 +631,7 @@ static int replace_rings(struct perf_drain *d)
 	char err[256];
 	int ret = 0;
 
-	opts.copy = copies[d->copy];
+	opts.copy = copy_sizes[d->copy];
 	/* As many stacks as before. */
 	if (opts.may_shrink)
 		opts.ring_size = perf_ring_size(opts.ring_size,
@@ -662,20 +662,20 @@ static int replace_rings(struct perf_drain *d)
 }
 
 /* More than one stack of 200 is larger than what is copied. */
-static bool too_small(const struct perf_drain *d)
+static bool must_grow(const struct perf_drain *d)
 {
-	return d->copies && d->copy + 1 < NR_COPIES && d->beyond >= 4 &&
-	       d->beyond > d->window / 200;
+	return d->copies && d->copy + 1 < NR_COPIES && d->too_short >= 4 &&
+	       d->too_short > d->window / 200;
 }
 
 int perf_drain_take(struct perf_drain *d)
 {
 	int ret = perf_rings_read(d->rings, false, take_record, d);
 
-	if (ret || !too_small(d))
+	if (ret || !must_grow(d))
 		return ret;
 	d->copy++;
-	d->window = d->beyond = 0;
+	d->window = d->too_short = 0;
 	return replace_rings(d);
 }
 
@@ -699,7 +699,7 @@ int perf_drain_stop(struct perf_drain *d)
 
 	perf_rings_stop(d->rings);
 	ret = perf_rings_read(d->rings, true, take_record, d);
-	/* Those that are away still have been so until now. */
+	/* Threads off the CPU: their time counts up to now. */
 	HASH_ITER(hh, d->all.tasks, t, next)
 	if (!ret)
 		ret = came_back(d, t, end);

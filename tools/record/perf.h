@@ -40,7 +40,7 @@ struct perf_record_opts {
  * struct perf_counts - what came, beside what struct drain_counts has
  * @cut: samples with as many entries as a stack may have.
  * @copy: bytes of each stack that are copied now.
- * @beyond: stacks that go on behind what was copied.
+ * @too_short: stacks that go on behind what was copied.
  * @continued: others, with what the thread had there before.
  * @chained: stacks with what the kernel's callchain has behind the copy.
  * @java: stacks of HotSpot's processes that end at code without unwind information.
@@ -51,7 +51,7 @@ struct perf_record_opts {
 struct perf_counts {
 	uint64_t cut;
 	unsigned int copy;
-	uint64_t beyond;
+	uint64_t too_short;
 	uint64_t continued;
 	uint64_t chained;
 	uint64_t java;

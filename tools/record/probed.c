@@ -65,7 +65,7 @@ struct probed {
 	struct probe_config config;
 	struct probed_counts counts;
 	uint64_t began;
-	uint64_t window, beyond; /* stacks since the copy grew, those it was too small for */
+	uint64_t window, too_short; /* stacks since the copy grew, those it was too short for */
 	uint64_t checked; /* frees that were not told of, and found since */
 	uint64_t *pcs;
 	uint8_t *marks;
@@ -150,13 +150,13 @@ static void count_end(struct probed *p, int end)
 {
 	p->window++;
 	if (end == SHSTK_END_READ) {
-		p->counts.beyond++;
-		p->beyond++;
+		p->counts.too_short++;
+		p->too_short++;
 	} else if (end != SHSTK_END_COMPLETE && end != SHSTK_END_CAPACITY) {
 		p->counts.cut++;
 	}
-	/* Too small for more than one stack of 200. */
-	if (p->config.large || p->beyond < 4 || p->beyond <= p->window / 200)
+	/* Too short for more than one stack of 200. */
+	if (p->config.large || p->too_short < 4 || p->too_short <= p->window / 200)
 		return;
 	p->config.large = 1;
 	p->counts.copy = PROBE_LARGE_COPY;

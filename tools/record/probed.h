@@ -25,14 +25,14 @@ struct probed_opts {
 /**
  * struct probed_counts - beside what struct heap_counts has
  * @functions: functions that have probes.
- * @beyond: stacks that go on behind what was copied.
+ * @too_short: stacks that go on behind what was copied.
  * @cut: stacks that end at code without unwind information.
  * @copy: bytes of each stack that are copied.
  * @unseen: allocations that are missing as their return was not seen.
  */
 struct probed_counts {
 	unsigned int functions;
-	uint64_t beyond;
+	uint64_t too_short;
 	uint64_t cut;
 	unsigned int copy;
 	uint64_t unseen;
