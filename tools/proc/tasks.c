@@ -58,6 +58,14 @@ bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size
 	return found;
 }
 
+unsigned int task_peak(pid_t pid)
+{
+	char kib[32];
+
+	task_field(pid, pid, "VmHWM", kib, sizeof(kib));
+	return (strtoul(kib, NULL, 10) + 1023) / 1024;
+}
+
 /* "PID (name) state ...": the name may have brackets of its own. */
 static void copy_name(struct task_use *ret, const char *line, const char *end)
 {

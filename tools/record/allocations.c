@@ -4,7 +4,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "tools/proc/tasks.h"
 #include "tools/record/allocations.h"
 #include "tools/record/heap_values.h"
 #include "tools/shstk.h"
@@ -69,7 +71,7 @@ void allocations_report(const struct recording *r, const struct heap_counts *c, 
 	complain("%s in %llu blocks %s", left, (unsigned long long)c->left,
 		 ended ? "not freed at the end" : "in use");
 	text = output_names(&r->opts->output);
-	complain("recorder: %u MiB at most%s%s", record_memory(), text && *text ? ";" : "",
+	complain("recorder: %u MiB at most%s%s", task_peak(getpid()), text && *text ? ";" : "",
 		 text ? text : "");
 	free(text);
 }

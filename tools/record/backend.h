@@ -7,8 +7,8 @@
  *   backend_heap.c   an agent counts allocations (heap.c)
  *   backend_probed.c probes tell of allocations of what already runs (probed.c)
  *
- * record.c starts the command and calls the functions of one back end; which one
- * is chosen there, and nothing else asks.
+ * record.c starts the command and calls the functions of one back end, which via.c
+ * chooses. Nothing else asks which one it is.
  */
 #ifndef TOOLS_RECORD_BACKEND_H
 #define TOOLS_RECORD_BACKEND_H
@@ -103,13 +103,10 @@ extern const struct backend backend_probed;
 int backend_perf_probe(const struct record_opts *o, bool *user_only, char *err, size_t size);
 
 /* What flame graphs are called. */
-const char *record_title(const struct record_opts *o);
-
-/* The profile is complete: what was recorded, and for how long. */
-void record_finish_profile(struct recording *r);
-
-/* The most memory that the recorder itself had so far, in MiB. */
-unsigned int record_memory(void);
+static inline const char *record_title(const struct record_opts *o)
+{
+	return o->command ? *o->command : "shstk record";
+}
 
 /* ns between two samples. */
 static inline uint64_t record_period(const struct record_opts *o)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/record/backend.h"
+#include "tools/record/module.h"
 #include "tools/record/perf.h"
 #include "tools/record/samples.h"
 #include "tools/rules/helper.h"
@@ -28,7 +29,7 @@
  */
 struct perf_state {
 	struct perf_drain *drain;
-	struct via_chains chains;
+	struct module_chains chains;
 	pid_t helper;
 };
 
@@ -155,13 +156,13 @@ static bool may_see_all(struct perf_opts opts)
 static const char *how(const struct record_opts *o)
 {
 	if (o->via == VIA_COPIES)
-		return via_module_loaded() ?
+		return module_loaded() ?
 			       "stacks copied and unwound here, or from shadow stacks (shstk_perf)" :
 			       "stacks copied and unwound here (shstk_perf is not loaded)";
 	if (o->via == VIA_RULES)
 		return "callchains by unwind rules in the kernel, or from shadow stacks (shstk_perf)";
-	return via_module_loaded() ? "callchains from shadow stacks (shstk_perf)" :
-				     "callchains by frame pointers (shstk_perf is not loaded)";
+	return module_loaded() ? "callchains from shadow stacks (shstk_perf)" :
+				 "callchains by frame pointers (shstk_perf is not loaded)";
 }
 
 /* If it is to be recorded by them. */
@@ -180,7 +181,7 @@ static int start(struct recording *r, const struct target *target)
 	struct perf_record_opts opts = {
 		.rings = event_options(r->opts),
 		.depth = r->opts->depth,
-		.chains = via_module_loaded(),
+		.chains = module_loaded(),
 		.perf_data = r->opts->perf_data,
 		.keep_times = output_wants_times(&r->opts->output),
 		.labels = output_wants_labels(&r->opts->output),
@@ -205,7 +206,7 @@ static int start(struct recording *r, const struct target *target)
 	/* On a busy machine the rings would be full before it is this process's turn. */
 	if (r->opts->via == VIA_COPIES)
 		setpriority(PRIO_PROCESS, 0, NICE);
-	via_read_chains(&state->chains);
+	module_read_chains(&state->chains);
 	ret = perf_drain_create(&opts, r->symbols, r->profile, &state->drain, err, sizeof(err));
 	if (opts.rings.cgroup >= 0)
 		close(opts.rings.cgroup);
@@ -271,13 +272,13 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 {
 	const struct record_opts *o = r->opts;
 	struct perf_state *state = r->state;
-	struct via_chains chains;
+	struct module_chains chains;
 	struct perf_counts more;
 	struct drain_counts c;
 
 	(void)usage;
 	perf_drain_count(state->drain, &c, &more);
-	via_read_chains(&chains);
+	module_read_chains(&chains);
 	if (c.lost)
 		complain("lost %llu records: a ring was full (see --buffer)",
 			 (unsigned long long)c.lost);

@@ -78,7 +78,7 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-const struct argp_option top_options[] = {
+static const struct argp_option top_options[] = {
 	{ "freq", 'F', "HZ", 0, "samples per second and thread, 1 to 10000 (199)", 0 },
 	{ "delay", 'd', "TIME", 0,
 	  "time from one table to the next, in seconds or with a unit (2s)", 0 },
@@ -237,7 +237,7 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 	}
 }
 
-error_t record_parse(int key, char *arg, struct argp_state *state)
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct record_opts *o = state->input;
 	bool *on;
@@ -261,7 +261,7 @@ static const struct argp_child children[] = {
 
 const struct argp record_argp = {
 	.options = options,
-	.parser = record_parse,
+	.parser = parse,
 	.children = children,
 	.args_doc =
 		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
@@ -274,6 +274,18 @@ const struct argp record_argp = {
 	       "The exit status is that of COMMAND (128+N if signal N ended it); "
 	       "2 if options are wrong, 125 if recording failed, 126 if COMMAND "
 	       "could not be executed, 127 if it was not found.",
+};
+
+const struct argp top_argp = {
+	.options = top_options,
+	.parser = parse,
+	.args_doc =
+		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
+	.doc = "Show the hottest functions of COMMAND, or of what runs already."
+	       "\v"
+	       "On a terminal the table is drawn anew after each interval, until "
+	       "q is pressed; elsewhere one table is printed after another.\n\n"
+	       "The exit status is as that of shstk record.",
 };
 
 bool record_counts_time(const struct record_opts *o)

@@ -72,10 +72,6 @@ struct record_opts {
 	unsigned long heap_sample;
 };
 
-/* The options of `shstk top`, and the parser of both commands. */
-extern const struct argp_option top_options[];
-error_t record_parse(int key, char *arg, struct argp_state *state);
-
 /* What holds if nothing is said. */
 void record_options_init(struct record_opts *o);
 

@@ -13,6 +13,35 @@
 #include "tools/record/parts.h"
 #include "tools/shstk.h"
 
+static void comment_command(const struct recording *r)
+{
+	const struct record_opts *o = r->opts;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	fputs("command:", out);
+	for (char *const *arg = o->command; arg && *arg; arg++)
+		fprintf(out, " %s", *arg);
+	for (unsigned int i = 0; i < o->nr_pids; i++)
+		fprintf(out, " -p %d", o->pids[i]);
+	if (o->cgroup)
+		fprintf(out, " --cgroup=%s", o->cgroup);
+	else if (o->all)
+		fputs(" -a", out);
+	fclose(out);
+	shstk_profile_comment(r->profile, text);
+	free(text);
+}
+
+void parts_finish(struct recording *r)
+{
+	comment_command(r);
+	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
+}
+
 /* Until the one before is written: there is one at a time. */
 static void wait_writer(struct recording *r)
 {
@@ -74,7 +103,7 @@ int parts_next(struct recording *r)
 	if (!ret && r->backend->complete)
 		ret = r->backend->complete(r);
 	if (!ret)
-		record_finish_profile(r);
+		parts_finish(r);
 	if (!ret)
 		ret = start_writer(r);
 	if (ret)

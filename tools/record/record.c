@@ -18,11 +18,9 @@
 #include <unistd.h>
 
 #include "tools/output.h"
-#include "tools/proc/tasks.h"
 #include "tools/record/backend.h"
 #include "tools/record/hottest.h"
 #include "tools/record/parts.h"
-#include "tools/record/record.h"
 #include "tools/record/screen.h"
 #include "tools/record/top.h"
 #include "tools/shstk.h"
@@ -208,48 +206,6 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 	return 0;
 }
 
-static void comment_command(const struct recording *r)
-{
-	const struct record_opts *o = r->opts;
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	if (!out)
-		return;
-	fputs("command:", out);
-	for (char *const *arg = o->command; arg && *arg; arg++)
-		fprintf(out, " %s", *arg);
-	for (unsigned int i = 0; i < o->nr_pids; i++)
-		fprintf(out, " -p %d", o->pids[i]);
-	if (o->cgroup)
-		fprintf(out, " --cgroup=%s", o->cgroup);
-	else if (o->all)
-		fputs(" -a", out);
-	fclose(out);
-	shstk_profile_comment(r->profile, text);
-	free(text);
-}
-
-unsigned int record_memory(void)
-{
-	char kib[32];
-
-	task_field(getpid(), getpid(), "VmHWM", kib, sizeof(kib));
-	return (strtoul(kib, NULL, 10) + 1023) / 1024;
-}
-
-const char *record_title(const struct record_opts *o)
-{
-	return o->command ? *o->command : "shstk record";
-}
-
-void record_finish_profile(struct recording *r)
-{
-	comment_command(r);
-	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
-}
-
 /* Ends the recording and writes it. Returns an exit status. */
 static int finish(struct recording *r, struct top *top, bool ended, const struct rusage *usage)
 {
@@ -258,7 +214,7 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 
 	if (ret)
 		complain("out of memory: the profile is not complete");
-	record_finish_profile(r);
+	parts_finish(r);
 	if (o->every > 0 && parts_end(r))
 		return EXIT_OWN;
 	r->backend->report_gaps(r, ended, usage);
@@ -395,7 +351,8 @@ static int record(struct recording *r)
 	return status;
 }
 
-int record_main(const struct argp *argp, int argc, char **argv, struct record_opts *opts)
+/* Parses @argv by @argp, whose input is @opts, and records. Returns the exit status. */
+static int record_main(const struct argp *argp, int argc, char **argv, struct record_opts *opts)
 {
 	struct recording r = { .opts = opts };
 	int first = command_parse(argp, argc, argv, opts), status;
@@ -418,4 +375,15 @@ int cmd_record(int argc, char **argv)
 
 	record_options_init(&opts);
 	return record_main(&record_argp, argc, argv, &opts);
+}
+
+int cmd_top(int argc, char **argv)
+{
+	struct record_opts opts;
+
+	record_options_init(&opts);
+	opts.live = true;
+	/* The screen can't wait for a server. */
+	unsetenv("DEBUGINFOD_URLS");
+	return record_main(&top_argp, argc, argv, &opts);
 }

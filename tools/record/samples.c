@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tools/proc/tasks.h"
 #include "tools/record/samples.h"
@@ -96,6 +97,6 @@ void samples_report(const struct recording *r, const struct drain_counts *c, con
 	samples_describe(r, c, line, sizeof(line));
 	describe_sum(r->opts, c->weight, cpu, sum, sizeof(sum));
 	complain("%s; %s, sampled %s; recorder: %u MiB at most%s%s", line, sum, who,
-		 record_memory(), *text ? ";" : "", text);
+		 task_peak(getpid()), *text ? ";" : "", text);
 	free(text);
 }

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/record/record.h"
 #include "tools/record/parts.h"
 #include "tools/record/screen.h"
 #include "tools/record/top.h"
@@ -139,27 +138,4 @@ int top_end(struct top *t, struct recording *r)
 	free(t->text);
 	t->text = NULL;
 	return end_output() ? -EPIPE : ret;
-}
-
-const struct argp top_argp = {
-	.options = top_options,
-	.parser = record_parse,
-	.args_doc =
-		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
-	.doc = "Show the hottest functions of COMMAND, or of what runs already."
-	       "\v"
-	       "On a terminal the table is drawn anew after each interval, until "
-	       "q is pressed; elsewhere one table is printed after another.\n\n"
-	       "The exit status is as that of shstk record.",
-};
-
-int cmd_top(int argc, char **argv)
-{
-	struct record_opts opts;
-
-	record_options_init(&opts);
-	opts.live = true;
-	/* The screen can't wait for a server. */
-	unsetenv("DEBUGINFOD_URLS");
-	return record_main(&top_argp, argc, argv, &opts);
 }

@@ -2,28 +2,17 @@
 /*
  * via.c - who samples what is to be recorded: the table of shstk-record(1), "Who samples".
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/proc/shadow.h"
 #include "tools/record/backend.h"
+#include "tools/record/module.h"
 #include "tools/record/target.h"
 #include "tools/record/via.h"
 #include "tools/rules/helper.h"
-#include "tools/rules/status.h"
 #include "tools/run/tunables.h"
 #include "tools/shstk.h"
-
-#define MODULE "/sys/module/shstk_perf"
-
-bool via_module_loaded(void)
-{
-	return !access(MODULE, F_OK);
-}
 
 /* Does glibc switch them on in what it starts? */
 static bool glibc_is_told(void)
@@ -49,32 +38,10 @@ static bool will_have_shadow_stack(char *const command[])
 	return glibc_is_told() || (preload && strstr(preload, "libshstk-start.so"));
 }
 
-static uint64_t read_count(const char *name)
-{
-	char path[64];
-	uint64_t count;
-
-	snprintf(path, sizeof(path), "chains/%s", name);
-	rules_module_number(path, &count);
-	return count;
-}
-
-void via_read_chains(struct via_chains *ret)
-{
-	uint64_t by_rules, whole;
-
-	if (!rules_totals(&by_rules, &whole))
-		by_rules = whole = 0;
-	ret->exact = whole + read_count("served") + read_count("served_switched") +
-		     read_count("served_deferred");
-	ret->other = by_rules - whole + read_count("no_shadow_stack") + read_count("other_mode") +
-		     read_count("no_pointer") + read_count("not_present");
-}
-
 /* Would some of the kernel's callchains follow frame pointers? */
 static bool inexact(const struct record_opts *o)
 {
-	if (!via_module_loaded() || o->all || o->cgroup)
+	if (!module_loaded() || o->all || o->cgroup)
 		return true;
 	for (unsigned int i = 0; i < o->nr_pids; i++)
 		if (shadow_stacks_any(o->pids[i]) <= 0)

@@ -7,9 +7,6 @@
 #ifndef TOOLS_RECORD_VIA_H
 #define TOOLS_RECORD_VIA_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 enum via {
 	VIA_AUTO,
 	VIA_AGENT,
@@ -17,9 +14,6 @@ enum via {
 	VIA_COPIES,
 	VIA_RULES, /* as VIA_PERF, and it is seen to that there are unwind rules */
 };
-
-/* shstk_perf.ko is loaded: callchains come from shadow stacks, where there are any. */
-bool via_module_loaded(void);
 
 struct backend;
 struct record_opts;
@@ -30,18 +24,5 @@ struct record_opts;
  * @ret: receives it.
  */
 void via_choose(struct record_opts *o, const struct backend **ret);
-
-/**
- * struct via_chains - what the module did since it was loaded, in all programs
- * @exact: callchains from shadow stacks, or whole by unwind rules.
- * @other: callchains by frame pointers, or that end too early.
- */
-struct via_chains {
-	uint64_t exact;
-	uint64_t other;
-};
-
-/* Both 0 if the module is not loaded. */
-void via_read_chains(struct via_chains *ret);
 
 #endif
