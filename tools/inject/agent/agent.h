@@ -3,7 +3,11 @@
  * agent.h - private parts of libshstk-agent.so, preloaded by `shstk record`.
  *
  *   main.c     finds the recorder's memory; start, fork and end of a process
- *   thread.c   slots, timers, threads that come and go, the signal handler
+ *   thread.c   slots, timers, threads that come and go
+ *   handler.c  the agent's signal
+ *   sample.c   takes a stack into the ring
+ *   settle.c   the time of a thread that no signal told of
+ *   ring.c     room for a record in the ring
  *   event.c    a clock that needs no tick, where it is permitted
  *   maps.c     tells the recorder what is mapped
  *   hooks.c    the library calls that the agent must see
@@ -11,6 +15,10 @@
  *   wait.c     calls that wait, which must not notice the sampling
  *   sandbox.c  programs that give up system calls
  *   children.c what processes use that no agent samples: exits, other programs
+ *   jit.c      unwind information that the program's JIT registers
+ *
+ * and in tools/inject/common/, for all that is preloaded:
+ *
  *   env.c      keeps the agent in the environment of what is executed
  *   anylibc.c  what other C libraries than glibc lack
  *
@@ -33,6 +41,7 @@
 
 #include "../common/env.h"
 #include "ring.h"
+#include "shstk.h"
 #include "sys.h"
 
 #define HOOK_API __attribute__((visibility("default")))
@@ -45,7 +54,7 @@
  * @tid: thread ID.
  * @timer: kernel's timer ID.
  * @armed: @timer exists.
- * @managed: the thread itself calls agent_end_thread(); else scan() looks for it.
+ * @managed: the thread itself calls agent_end_thread(); else scan_threads() looks for it.
  * @program: first thread of a program: what it used before is that of the loader.
  * @tried: it was tried to open @event.
  * @start: this thread's CPU clock where the first period began, in ns.
@@ -115,7 +124,7 @@ struct thread {
  * @opens: calls of dlopen() so far.
  * @takers: threads that are taking a slot: @nr_slots must stay.
  * @armed: threads that have a timer.
- * @lock: guards registration of threads against scan(); taken with all
+ * @lock: guards registration of threads against scan_threads(); taken with all
  *	signals blocked; a handler only tries it.
  * @header: the shared memory.
  * @slots: the slots in it.
@@ -207,6 +216,43 @@ static inline void change_own_signal(int how)
 	sys4(SYS_rt_sigprocmask, how, &one, NULL, sizeof(one));
 }
 
+/* In nanoseconds. */
+static inline uint64_t now(clockid_t clock)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static inline struct timespec to_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+}
+
+/* The calling thread, or NULL if it did not register itself. */
+static inline struct thread *agent_self(void)
+{
+	struct thread *t = pthread_getspecific(agent.key);
+
+	return t && t->pid == agent.pid ? t : NULL;
+}
+
+/* Code of this object, not of the program? */
+static inline bool is_own(uint64_t pc)
+{
+	return pc >= (uintptr_t)__ehdr_start && pc < (uintptr_t)etext;
+}
+
+/*
+ * A program may have taken the access from a page of its stack. Behind a filter of system
+ * calls that is not asked.
+ */
+static inline uint32_t capture_flags(void)
+{
+	return agent.sandboxed ? 0 : SHSTK_CHECK_STACK;
+}
+
 /* main.c */
 void agent_fork_child(void);
 void agent_leave(void);
@@ -219,21 +265,42 @@ void event_end(struct thread *t);
 bool event_sent(const struct thread *t, const siginfo_t *si);
 
 /* thread.c */
-uint64_t now(clockid_t clock);
 struct thread *agent_take(int tid, bool managed);
 void agent_drop(struct thread *t);
 void agent_begin(struct thread *t);
 void agent_end_thread(struct thread *t);
-struct thread *agent_self(void);
-void agent_settle(struct thread *t);
 void agent_disarm(struct thread *t);
-void take_name(struct thread *t);
+void agent_end_waits(void);
 void scan_threads(void);
+/* Makes a timer that signals a thread. Returns 0 or a negative errno. */
+long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
+
+/* handler.c */
+int handler_install(void);
+
+/* sample.c */
+void take_name(struct thread *t);
+/* Takes the stack that the signal with @context interrupted, for so many periods. */
+void sample_take(struct thread *t, uint64_t periods, const void *context);
+/* Counts a sample; room for it, or NULL: it is lost. */
+struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room);
+void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, uint64_t periods,
+		 const struct shstk_info *info);
+/* So many bytes of labels lie behind the marks. */
+void sample_set_labels(struct rec_sample *s, uint32_t labels);
+void sample_put(struct thread *t, uint32_t size);
+uint64_t sample_late(struct thread *t, uint64_t periods);
 /* By wall-clock time: this thread is about to wait in @function, and does no more. */
 void agent_open_wait(const void *function);
 void agent_close_wait(void);
-void agent_end_waits(void);
-int handler_install(void);
+
+/* settle.c */
+uint64_t unsampled_periods(const struct thread *t);
+/* @at: its CPU clock, before it has a timer. */
+void settle_early(struct thread *t, uint64_t at);
+void agent_settle(struct thread *t);
+
+/* ring.c */
 void *ring_reserve(struct thread *t, uint32_t size);
 void ring_commit(struct thread *t, uint32_t size);
 

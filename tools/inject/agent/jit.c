@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 
 #include "agent.h"
-#include "shstk.h"
 
 HOOK_API void __register_frame(void *eh_frame);
 HOOK_API void __deregister_frame(void *eh_frame);

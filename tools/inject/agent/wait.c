@@ -264,7 +264,7 @@ struct wait {
 	int saved_errno;
 };
 
-/* The thread is about to wait in libc's @function; @block: its mask lets us in. */
+/* The thread is about to wait in libc's @function, with the agent's signal out if @block. */
 static void begin(struct wait *w, const void *function, bool block)
 {
 	w->on = agent.on && !agent.sandboxed && !agent.shared;
@@ -325,11 +325,6 @@ static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 	return copy;
 }
 
-static void begin_masked(struct wait *w, const void *function, const sigset_t *mask)
-{
-	begin(w, function, !mask);
-}
-
 /* The thread is about to ask @function whether it would wait. Returns: it shall. */
 static bool begin_asking(struct wait *w, const void *function)
 {
@@ -363,94 +358,62 @@ static bool end_asking(const struct wait *w, int *ret)
 	return false;
 }
 
+/*
+ * A hook. @prepare: statements before it waits; @block: no mask of the call's keeps the agent's
+ * signal out; @ended: what it returns if a handler of the program ran since begin().
+ */
+#define HOOK(type, name, params, args, prepare, block, ended)     \
+	HOOK_API type name params                                 \
+	{                                                         \
+		type(*function) params = NEXT(name);              \
+		struct wait w;                                    \
+		type ret;                                         \
+                                                                  \
+		prepare begin(&w, (const void *)function, block); \
+		ret = handled(&w) ? (ended) : function args;      \
+		end(&w);                                          \
+		return ret;                                       \
+	}
+
+/* To prepare: a call that will not wait is made as it is. */
+#define UNLESS(may_wait, args) \
+	if (!(may_wait))       \
+		return function args;
+
+/* To prepare: with another set of signals. */
+#define CHANGE(set, how) \
+	sigset_t copy;   \
+	set = how(set, &copy);
+
+/* To prepare: asks first whether it would wait, if it @may_ask. */
+#define ASK(may_ask, args_at_once)                                   \
+	if ((may_ask) && begin_asking(&w, (const void *)function)) { \
+		ret = function args_at_once;                         \
+		if (end_asking(&w, &ret))                            \
+			return ret;                                  \
+	}
+
 #define ENDED(none, ended, ...) ended
 
 /* The last argument: what it returns if it is ended before it begins, if it can be. */
-#define HOOK_WAIT(type, name, params, args, may_wait, ...)                                 \
-	HOOK_API type name params                                                          \
-	{                                                                                  \
-		type(*function) params = NEXT(name);                                       \
-		struct wait w;                                                             \
-		type ret;                                                                  \
-                                                                                           \
-		if (!(may_wait))                                                           \
-			return function args;                                              \
-		begin(&w, (const void *)function, true);                                   \
-		ret = handled(&w) ? ENDED(, ##__VA_ARGS__, function args) : function args; \
-		end(&w);                                                                   \
-		return ret;                                                                \
-	}
+#define HOOK_WAIT(type, name, params, args, may_wait, ...)           \
+	HOOK(type, name, params, args, UNLESS(may_wait, args), true, \
+	     ENDED(, ##__VA_ARGS__, function args))
 
-#define HOOK_MASKED_WAIT(type, name, params, args)                 \
-	HOOK_API type name params                                  \
-	{                                                          \
-		type(*function) params = NEXT(name);               \
-		sigset_t copy;                                     \
-		struct wait w;                                     \
-		type ret;                                          \
-                                                                   \
-		begin_masked(&w, (const void *)function, mask);    \
-		mask = with_own(mask, &copy);                      \
-		ret = handled(&w) ? interrupted() : function args; \
-		end(&w);                                           \
-		return ret;                                        \
-	}
+#define HOOK_WAIT_IF_IDLE(type, name, params, args, args_at_once, may_wait)                  \
+	HOOK(type, name, params, args, UNLESS(may_wait, args) ASK(true, args_at_once), true, \
+	     interrupted())
 
-#define HOOK_WAIT_IF_IDLE(type, name, params, args, args_at_once, may_wait) \
-	HOOK_API type name params                                           \
-	{                                                                   \
-		type(*function) params = NEXT(name);                        \
-		struct wait w;                                              \
-		type ret;                                                   \
-                                                                            \
-		if (!(may_wait))                                            \
-			return function args;                               \
-		if (begin_asking(&w, (const void *)function)) {             \
-			ret = function args_at_once;                        \
-			if (end_asking(&w, &ret))                           \
-				return ret;                                 \
-		}                                                           \
-		begin(&w, (const void *)function, true);                    \
-		ret = handled(&w) ? interrupted() : function args;          \
-		end(&w);                                                    \
-		return ret;                                                 \
-	}
+#define HOOK_MASKED_WAIT(type, name, params, args) \
+	HOOK(type, name, params, args, CHANGE(mask, with_own), !mask, interrupted())
 
-#define HOOK_MASKED_WAIT_IF_IDLE(type, name, params, args, args_at_once, may_ask) \
-	HOOK_API type name params                                                 \
-	{                                                                         \
-		type(*function) params = NEXT(name);                              \
-		const sigset_t *given = mask;                                     \
-		sigset_t copy;                                                    \
-		struct wait w;                                                    \
-		type ret;                                                         \
-                                                                                  \
-		mask = with_own(mask, &copy);                                     \
-		if ((may_ask) && begin_asking(&w, (const void *)function)) {      \
-			ret = function args_at_once;                              \
-			if (end_asking(&w, &ret))                                 \
-				return ret;                                       \
-		}                                                                 \
-		begin_masked(&w, (const void *)function, given);                  \
-		ret = handled(&w) ? interrupted() : function args;                \
-		end(&w);                                                          \
-		return ret;                                                       \
-	}
+#define HOOK_MASKED_WAIT_IF_IDLE(type, name, params, args, args_at_once, may_ask)                \
+	HOOK(type, name, params, args, CHANGE(mask, with_own) ASK(may_ask, args_at_once), !mask, \
+	     interrupted())
 
-#define HOOK_WAIT_FOR_SIGNAL(type, name, params, args)   \
-	HOOK_API type name params                        \
-	{                                                \
-		type(*function) params = NEXT(name);     \
-		sigset_t copy;                           \
-		struct wait w;                           \
-		type ret;                                \
-                                                         \
-		set = without_own(set, &copy);           \
-		begin(&w, (const void *)function, true); \
-		ret = function args;                     \
-		end(&w);                                 \
-		return ret;                              \
-	}
+/* Nothing ends it: what it waits for may be what came. */
+#define HOOK_WAIT_FOR_SIGNAL(type, name, params, args) \
+	HOOK(type, name, params, args, CHANGE(set, without_own), true, function args)
 
 EACH_WAIT(HOOK_WAIT)
 EACH_MASKED_WAIT(HOOK_MASKED_WAIT)
@@ -543,7 +506,6 @@ HOOK_API int pselect(int nr, fd_set *in, fd_set *out, fd_set *except,
 		     const struct timespec *timeout, const sigset_t *mask)
 {
 	__typeof__(&pselect) function = NEXT(pselect);
-	const sigset_t *given = mask;
 	sigset_t copy;
 	struct wait w;
 	int ret;
@@ -551,7 +513,7 @@ HOOK_API int pselect(int nr, fd_set *in, fd_set *out, fd_set *except,
 	mask = with_own(mask, &copy);
 	/* With a mask nothing need be blocked. */
 	SELECT_AT_ONCE(function, nr, in, out, except, !mask && is_time(timeout), &at_once, mask);
-	begin_masked(&w, (const void *)function, given);
+	begin(&w, (const void *)function, !mask);
 	ret = handled(&w) ? interrupted() : function(nr, in, out, except, timeout, mask);
 	end(&w);
 	return ret;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * handler.c - the agent's signal: from a thread's timer or event, from the recorder, or from
+ * somebody else.
+ */
+#include <errno.h>
+
+#include "agent.h"
+
+static struct thread *from_timer(const siginfo_t *si)
+{
+	uintptr_t at = (uintptr_t)si->si_value.sival_ptr;
+	uintptr_t base = (uintptr_t)agent.threads;
+	struct thread *t;
+
+	if (si->si_code != SI_TIMER || at < base || (at - base) % sizeof(*t) ||
+	    (at - base) / sizeof(*t) >= agent.nr_slots)
+		return NULL;
+	return (struct thread *)at;
+}
+
+static bool from_recorder(const siginfo_t *si)
+{
+	return si->si_code == SI_QUEUE && agent.header &&
+	       (uint64_t)(uintptr_t)si->si_value.sival_ptr == agent.header->cookie;
+}
+
+/* Periods that a signal stands for. The clock is not asked where calls are forbidden. */
+static uint64_t ran_out(const struct thread *t, const siginfo_t *si)
+{
+	bool timer = si->si_code == SI_TIMER;
+	uint64_t periods;
+
+	if (!t->event)
+		return (1 + (uint64_t)(unsigned int)si->si_overrun) * t->stretch;
+	if (agent.sandboxed)
+		return !timer;
+	periods = unsampled_periods(t);
+	/* The tick is not to come before the event, but behind one that was silent. */
+	return timer && periods < 2 ? 0 : periods;
+}
+
+/*
+ * By wall-clock time each sample of a thread that waits wakes it up: thousands of them
+ * would leave the program no CPU. So many samples a second and no more are taken of those
+ * that hardly ran since their last one; each stands for more time then.
+ */
+#define MOST_OF_WAITING 4000
+
+static void spread(struct thread *t, uint64_t periods)
+{
+	uint64_t period = agent.header->period, used = t->cpu_seen;
+	uint64_t stretch =
+		(uint64_t)atomic_load(&agent.armed) * 1000000000 / (period * MOST_OF_WAITING);
+	struct itimerspec when;
+
+	if (agent.sandboxed || (stretch <= 1 && t->stretch == 1))
+		return;
+	t->cpu_seen = now(CLOCK_THREAD_CPUTIME_ID);
+	if (stretch < 1 || (t->cpu_seen - used) * 8 > periods * period)
+		stretch = 1;
+	if (stretch == t->stretch)
+		return;
+	t->stretch = stretch;
+	when.it_value = when.it_interval = to_timespec(stretch * period);
+	sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
+	if (stretch > atomic_load_explicit(&agent.header->stretch, memory_order_relaxed))
+		atomic_store(&agent.header->stretch, stretch);
+}
+
+/*
+ * Whoever calls handlers himself, as some runtimes do, may not align the stack as the
+ * kernel does.
+ */
+#if defined(__x86_64__)
+__attribute__((force_align_arg_pointer))
+#endif
+static void
+on_signal(int signo, siginfo_t *si, void *context)
+{
+	struct thread *t = from_timer(si);
+	uint64_t periods;
+
+	signals_cut(context);
+	if (!t && event_sent(agent_self(), si))
+		t = agent_self();
+	if (t) {
+		if (t->pid != agent.pid || !t->armed)
+			return;
+		if (atomic_load_explicit(&agent.header->stop, memory_order_relaxed)) {
+			agent_disarm(t);
+			return;
+		}
+		periods = ran_out(t, si);
+		if (periods)
+			sample_take(t, periods, context);
+		if (agent.wall)
+			spread(t, periods);
+		if (!agent.sandboxed)
+			event_open(t);
+		return;
+	}
+	if (from_recorder(si)) {
+		if (!agent.sandboxed)
+			scan_threads();
+		return;
+	}
+	signals_chain(signo, si, context);
+}
+
+/* Emulators do not have all real-time signals. */
+static bool timer_can_send(int signo)
+{
+	int timer;
+	long ret = timer_make(CLOCK_MONOTONIC, signo, sys0(SYS_gettid), NULL, &timer);
+
+	if (!ret)
+		sys1(SYS_timer_delete, timer);
+	/* Out of timers is not the signal's fault. */
+	return ret != -EINVAL;
+}
+
+int handler_install(void)
+{
+	return signals_take_own(on_signal, timer_can_send);
+}

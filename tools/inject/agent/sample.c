@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sample.c - takes the stack of a thread, straight into its ring.
+ *
+ * The kernel looks at CPU-time timers in its periodic tick only, so there are
+ * at most CONFIG_HZ samples per second; the periods that ran out in between
+ * come as the overrun count and are in the sample's weight.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "agent.h"
+#include "golabels.h"
+
+/* Only the named thread itself can ask for its name this way. */
+void take_name(struct thread *t)
+{
+	char comm[REC_COMM] = "";
+
+	sys2(SYS_prctl, PR_GET_NAME, comm);
+	memcpy(t->slot->comm, comm, sizeof(comm));
+}
+
+static void count(_Atomic uint64_t *counter, uint64_t n)
+{
+	/* One writer: no need for an atomic addition. */
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, uint64_t periods,
+		 const struct shstk_info *info)
+{
+	uint8_t *to = (uint8_t *)&s->pcs[n];
+
+	if (marks != to)
+		memmove(to, marks, n);
+	s->labels = 0;
+	s->pad = 0;
+	s->record.size = rec_sample_size(n, 0);
+	s->record.type = type;
+	s->record.flags = 0;
+	s->time = now(CLOCK_MONOTONIC);
+	s->weight = periods * agent.header->period;
+	s->nr = n;
+	s->end = info->end;
+	s->source = info->source;
+	s->opens = atomic_load_explicit(&agent.opens, memory_order_relaxed);
+	s->late = 0;
+}
+
+/* So many bytes of labels lie behind the marks. */
+void sample_set_labels(struct rec_sample *s, uint32_t labels)
+{
+	s->labels = labels;
+	s->record.size = rec_sample_size(s->nr, labels);
+}
+
+/* Those of the goroutine; there is room. */
+static void add_labels(struct rec_sample *s)
+{
+	char *to = (char *)&s->pcs[s->nr] + s->nr;
+
+	if (agent.header->labels && !agent.sandboxed)
+		sample_set_labels(s, shstk_golabels(s->pcs, s->nr, to, REC_MAX_LABELS));
+}
+
+void sample_put(struct thread *t, uint32_t size)
+{
+	t->last = t->head + 1;
+	ring_commit(t, size);
+}
+
+/* Nobody empties the rings any more: it was killed. */
+static bool recorder_is_gone(void)
+{
+	return sys2(SYS_kill, agent.header->recorder, 0) == -ESRCH;
+}
+
+/* Counts a sample; room for it, or NULL: it is lost. */
+struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room)
+{
+	struct rec_sample *s;
+
+	/* A thread may name itself late. */
+	if (!(atomic_load_explicit(&t->slot->taken, memory_order_relaxed) % 16) && !agent.sandboxed)
+		take_name(t);
+	count(&t->slot->taken, 1);
+	t->periods += periods;
+	atomic_store_explicit(&t->slot->cpu,
+			      t->start + t->first + (t->periods - 1) * agent.header->period,
+			      memory_order_relaxed);
+	s = ring_reserve(t, room);
+	if (!s) {
+		count(&t->slot->lost, 1);
+		count(&t->slot->lost_weight, periods * agent.header->period);
+		if (!agent.sandboxed && recorder_is_gone())
+			atomic_store(&agent.header->stop, 1);
+	}
+	return s;
+}
+
+/*
+ * Does software see the same frames, and outside of them others? Of those that were
+ * called before shadow stacks were switched on hardware knows nothing.
+ */
+static bool is_older(const struct rec_sample *hardware, const uint64_t *pcs, int n,
+		     const struct shstk_info *info)
+{
+	return hardware->end == SHSTK_END_COMPLETE && info->end == SHSTK_END_COMPLETE &&
+	       n > (int)hardware->nr && !memcmp(pcs, hardware->pcs, hardware->nr * sizeof(pcs[0]));
+}
+
+/*
+ * Takes the stack again, by software, and compares it with the sample. @other:
+ * room for it; if it differs it is moved right behind the sample, and its size
+ * returned. Marks are not compared: the hardware knows no guesses.
+ */
+static uint32_t check_sources(const struct rec_sample *hardware, struct rec_sample *other,
+			      const void *context)
+{
+	uint32_t depth = agent.header->max_depth;
+	struct shstk_info info = { .size = sizeof(info) };
+	struct shstk_opts opts = {
+		.size = sizeof(opts),
+		.flags = capture_flags(),
+		.sources = SHSTK_USE_MEMO | SHSTK_USE_WALK,
+		.marks = (uint8_t *)&other->pcs[depth],
+	};
+	int n;
+
+	if (hardware->source != SHSTK_SOURCE_HARDWARE) {
+		atomic_fetch_add(&agent.header->unchecked, 1);
+		return 0;
+	}
+	n = shstk_capture_context(context, other->pcs, depth, &opts, &info);
+	if (n == (int)hardware->nr && info.end == hardware->end &&
+	    !memcmp(other->pcs, hardware->pcs, n * sizeof(other->pcs[0]))) {
+		atomic_fetch_add(&agent.header->same, 1);
+		return 0;
+	}
+	if (is_older(hardware, other->pcs, n, &info)) {
+		atomic_fetch_add(&agent.header->later, 1);
+		return 0;
+	}
+	atomic_fetch_add(&agent.header->differ, 1);
+	sample_fill(other, REC_OTHER, n < 0 ? 0 : n, opts.marks, 0, &info);
+	other->time = info.end_pc;
+	n = other->record.size;
+	memmove((uint8_t *)hardware + hardware->record.size, other, n);
+	return n;
+}
+
+/*
+ * Leaves out this object's frames: its hooks, which are where a signal comes that a call
+ * did not let in. @function: of libc, where the time was spent then, or NULL. Returns the
+ * number of entries; @marks goes along.
+ */
+static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
+{
+	int to = 0;
+
+	if (n && function && is_own(pcs[0])) {
+		pcs[0] = (uintptr_t)function;
+		marks[0] = SHSTK_MARK_PC;
+	}
+	for (int i = 0; i < n; i++) {
+		if (is_own(pcs[i]))
+			continue;
+		pcs[to] = pcs[i];
+		marks[to++] = marks[i];
+	}
+	return to;
+}
+
+/*
+ * What is waited for may outlast the recording, and no signal comes before its end. So the
+ * stack is taken at its begin, into the ring, but not committed: a signal that comes late
+ * gives it its weight (take_wait()), or the recorder does, if it sees @wait_since.
+ */
+void agent_open_wait(const void *function)
+{
+	uint32_t depth = agent.header->max_depth;
+	struct shstk_info info = { .size = sizeof(info) };
+	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
+	ksigset old = block_signals();
+	struct thread *t = agent_self();
+	struct rec_sample *s = t && t->armed ? ring_reserve(t, rec_sample_room(depth)) : NULL;
+	int n;
+
+	if (s) {
+		/* Where it lies must be known: behind a pad, perhaps. */
+		ring_commit(t, 0);
+		opts.marks = (uint8_t *)&s->pcs[depth];
+		n = shstk_capture(s->pcs, depth, &opts, &info);
+		n = drop_own(s->pcs, opts.marks, n < 0 ? 0 : n, function);
+		sample_fill(s, REC_SAMPLE, n, opts.marks, 0, &info);
+		atomic_store_explicit(&t->open, true, memory_order_relaxed);
+		atomic_store_explicit(&t->slot->wait_since, s->time, memory_order_release);
+	}
+	restore_signals(old | own_signal());
+}
+
+static void close_wait(struct thread *t)
+{
+	atomic_store_explicit(&t->open, false, memory_order_relaxed);
+	atomic_store_explicit(&t->slot->wait_since, 0, memory_order_release);
+}
+
+void agent_close_wait(void)
+{
+	struct thread *t = agent_self();
+
+	if (t && atomic_load_explicit(&t->open, memory_order_relaxed))
+		close_wait(t);
+}
+
+/* The first signal since agent_open_wait(), at the end of what was waited for. */
+static void take_wait(struct thread *t, uint64_t periods)
+{
+	uint32_t offset = t->head & (agent.header->ring_size - 1);
+	struct rec_sample *s = (struct rec_sample *)(t->ring + offset);
+
+	close_wait(t);
+	count(&t->slot->taken, 1);
+	t->periods += periods;
+	s->weight = periods * agent.header->period;
+	sample_put(t, s->record.size);
+}
+
+static uint64_t time_in_kernel(void)
+{
+	struct rusage usage = { 0 };
+
+	sys2(SYS_getrusage, RUSAGE_THREAD, &usage);
+	return (uint64_t)usage.ru_stime.tv_sec * 1000000000 +
+	       (uint64_t)usage.ru_stime.tv_usec * 1000;
+}
+
+/*
+ * How many of these periods the thread did not spend in the stack found now: more than in_time
+ * expired, and not in the kernel. It ran between ticks then, as work does that is in phase with
+ * them, or in time slices that the kernel's HRTICK ends; or the signal was not let in. A thread
+ * in a long system call is found where it was.
+ */
+uint64_t sample_late(struct thread *t, uint64_t periods)
+{
+	uint64_t before = t->system, late, in_kernel;
+	/* An event that was silent is followed by a tick. */
+	uint64_t in_time = agent.header->in_time + !!t->event;
+
+	if (agent.wall)
+		return 0;
+	if (!agent.sandboxed)
+		t->system = time_in_kernel();
+	if (periods <= in_time)
+		return 0;
+	late = periods - in_time;
+	in_kernel = (t->system - before) / agent.header->period;
+	return late > in_kernel ? late - in_kernel : 0;
+}
+
+static void sample(struct thread *t, uint64_t periods, const void *context)
+{
+	uint32_t depth = agent.header->max_depth;
+	uint32_t room = rec_sample_room(depth);
+	bool check = agent.header->check;
+	struct shstk_info info = { .size = sizeof(info) };
+	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
+	uint64_t late = sample_late(t, periods);
+	struct rec_sample *s = sample_new(t, periods, check ? 2 * room : room);
+	uint32_t other;
+	int n;
+
+	if (!s)
+		return;
+	opts.marks = (uint8_t *)&s->pcs[depth];
+	n = shstk_capture_context(context, s->pcs, depth, &opts, &info);
+	if (n < 0)
+		n = 0;
+	if (!check)
+		n = drop_own(s->pcs, opts.marks, n, own.waits_in);
+	sample_fill(s, REC_SAMPLE, n, opts.marks, periods, &info);
+	s->late = late;
+	add_labels(s);
+	other = check ? check_sources(s, (void *)((uint8_t *)s + room), context) : 0;
+	sample_put(t, s->record.size + other);
+}
+
+void sample_take(struct thread *t, uint64_t periods, const void *context)
+{
+	if (atomic_load_explicit(&t->open, memory_order_relaxed))
+		take_wait(t, periods);
+	else
+		sample(t, periods, context);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * settle.c - the time of a thread that no signal told of: before its timer, and at its end.
+ */
+#include <string.h>
+
+#include "agent.h"
+
+/* Number of innermost entries that are not the program's but this object's. */
+static int own_frames(const uint64_t *pcs, int n)
+{
+	int own = 0;
+
+	for (int i = 0; i < n; i++)
+		if (is_own(pcs[i]))
+			own = i + 1;
+	return own;
+}
+
+/* Time since arming that no sample has, in periods. */
+uint64_t unsampled_periods(const struct thread *t)
+{
+	uint64_t used = now(CLOCK_THREAD_CPUTIME_ID) - t->start;
+	uint64_t ran_out = used < t->first ? 0 : 1 + (used - t->first) / agent.header->period;
+
+	return ran_out > t->periods ? ran_out - t->periods : 0;
+}
+
+/* The thread's last sample, if its bytes are still in the ring. */
+static const struct rec_sample *last_sample(const struct thread *t)
+{
+	uint32_t ring_size = agent.header->ring_size;
+
+	if (!t->last || t->head - (t->last - 1) > ring_size)
+		return NULL;
+	return (const struct rec_sample *)(t->ring + ((t->last - 1) & (ring_size - 1)));
+}
+
+/* The thread was never sampled: its start routine, or where it is now. */
+static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *marks,
+			struct shstk_info *info)
+{
+	uint32_t depth = agent.header->max_depth;
+	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags(), .marks = marks };
+	int n = shstk_capture(s->pcs, depth, &opts, info);
+	int first = !!t->fn;
+	int skip, keep;
+
+	if (n < 0)
+		n = 0;
+	skip = own_frames(s->pcs, n);
+	keep = n - skip;
+	if (t->fn) {
+		/* libc's two functions below the start routine remain. */
+		keep = keep < 2 ? keep : 2;
+		skip = n - keep;
+	}
+	memmove(&s->pcs[first], &s->pcs[skip], keep * sizeof(s->pcs[0]));
+	memmove(&marks[first], &marks[skip], keep);
+	if (t->fn) {
+		s->pcs[0] = (uintptr_t)t->fn;
+		marks[0] = SHSTK_MARK_PC;
+	}
+	return first + keep;
+}
+
+static void settle(struct thread *t, uint64_t periods)
+{
+	const struct rec_sample *last = last_sample(t);
+	uint64_t late = sample_late(t, periods);
+	struct rec_sample *s = sample_new(t, periods, rec_sample_room(agent.header->max_depth));
+	struct shstk_info info = { .size = sizeof(info) };
+	uint32_t labels = 0;
+	uint8_t *marks;
+	int n;
+
+	if (!s)
+		return;
+	marks = (uint8_t *)&s->pcs[agent.header->max_depth];
+	if (last) {
+		memmove(s, last, last->record.size);
+		n = s->nr;
+		labels = s->labels;
+		marks = (uint8_t *)&s->pcs[n];
+		info.end = s->end;
+		info.source = s->source;
+	} else {
+		n = settle_stack(t, s, marks, &info);
+		late = 0;
+	}
+	sample_fill(s, REC_SAMPLE, n, marks, periods, &info);
+	s->late = late;
+	sample_set_labels(s, labels);
+	sample_put(t, s->record.size);
+}
+
+/* Periods of no known stack. */
+static void settle_place(struct thread *t, uint64_t periods, enum rec_place place)
+{
+	struct rec_sample *s = sample_new(t, periods, rec_sample_size(0, 0));
+	struct shstk_info info = { .size = sizeof(info) };
+
+	if (!s)
+		return;
+	sample_fill(s, REC_SAMPLE, 0, (uint8_t *)s->pcs, periods, &info);
+	s->record.flags = place;
+	ring_commit(t, s->record.size);
+}
+
+/*
+ * Before its timer: what a thread has used since it was made. For a program that is
+ * from exec, or what came before it unseen, to the agent's constructor.
+ */
+void settle_early(struct thread *t, uint64_t at)
+{
+	uint64_t periods = at - t->start < t->first ?
+				   0 :
+				   1 + (at - t->start - t->first) / agent.header->period;
+
+	if (!periods)
+		return;
+	if (t->program)
+		settle_place(t, periods, REC_PLACE_LOADER);
+	else
+		settle(t, periods);
+}
+
+/*
+ * The thread or the process ends: periods that ran out since the tick last
+ * looked would be missing, which is all there is of a thread shorter than a
+ * tick. They are charged to the stack seen last; if there is none to the
+ * thread's start routine. Where a process is when it ends says nothing of
+ * what it did: without a sample its time passed between ticks.
+ */
+void agent_settle(struct thread *t)
+{
+	uint64_t periods;
+	ksigset old;
+
+	if (!t->armed || agent.wall || agent.sandboxed || atomic_load(&agent.header->stop))
+		return;
+	old = block_signals();
+	periods = unsampled_periods(t);
+	if (periods && !t->fn && !last_sample(t))
+		settle_place(t, periods, REC_PLACE_TICKS);
+	else if (periods)
+		settle(t, periods);
+	restore_signals(old);
+}
