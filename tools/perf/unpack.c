@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +28,6 @@ enum {
 
 #define MAX_RATIO 256
 #define MAX_RECORD 65536
-
-struct header { /* struct perf_event_header */
-	uint32_t type;
-	uint16_t misc;
-	uint16_t size;
-};
 
 /**
  * struct unpacker - a file on its way
@@ -87,7 +82,7 @@ static int put(struct unpacker *u, const void *bytes, size_t n)
 /* Bytes of the record that is put together: of its header, then all. */
 static size_t wanted(const struct unpacker *u)
 {
-	struct header h;
+	struct perf_event_header h;
 
 	if (u->have < sizeof(h))
 		return sizeof(h);
@@ -108,7 +103,7 @@ static int put_records(struct unpacker *u, const uint8_t *bytes, size_t n)
 		bytes += part;
 		n -= part;
 		/* Where the next one begins is not known then. */
-		if (wanted(u) < sizeof(struct header))
+		if (wanted(u) < sizeof(struct perf_event_header))
 			return -EINVAL;
 		if (u->have < wanted(u))
 			continue;
@@ -121,7 +116,7 @@ static int put_records(struct unpacker *u, const uint8_t *bytes, size_t n)
 }
 
 /* The body of a compressed record, of @n bytes, is in @packed. */
-static int unpack_record(struct unpacker *u, const struct header *h, size_t n)
+static int unpack_record(struct unpacker *u, const struct perf_event_header *h, size_t n)
 {
 	ZSTD_inBuffer in = { u->packed, n, 0 };
 	ZSTD_outBuffer out;
@@ -170,7 +165,7 @@ static int copy(struct unpacker *u, uint64_t n)
 /* One record from @in; returns its size, 0 if there are no more. */
 static int64_t unpack_next(struct unpacker *u, uint64_t left)
 {
-	struct header h;
+	struct perf_event_header h;
 	uint64_t more;
 	size_t n;
 	int err;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * data_sample.c - see data_private.h: takes the samples of a perf.data file apart.
+ */
+#include "tools/perf/data_private.h"
+#include "tools/perf/regs.h"
+
+/* include/uapi/linux/perf_event.h; newer than Debian 12's. */
+#define FORMAT_LOST_ (1u << 4)
+#define BRANCH_HW_INDEX_ (1u << 17)
+#define BRANCH_COUNTERS_ (1u << 19)
+
+static void take_regs(const struct perfdata *pd, struct body *b, struct perfdata_sample *s)
+{
+	uint64_t mask = s->event->regs;
+
+	s->abi = take64(b);
+	s->regs.size = sizeof(s->regs);
+	if (!s->abi)
+		return;
+	for (unsigned int i = 0; i < PERF_MAX_REGS; i++)
+		if (mask & 1ull << i)
+			perf_regs_set(pd->arch, i, take64(b), &s->regs);
+}
+
+/* Entries in the user part follow a mark of their own, up to the next one. */
+static void take_chain(struct body *b, struct perfdata_sample *s)
+{
+	uint64_t nr = take64(b), i;
+	const uint64_t *ips = (const void *)take(b, nr > 65536 ? UINT64_MAX : 8 * nr);
+
+	if (!ips)
+		return;
+	for (i = 0; i < nr && ips[i] != PERF_CONTEXT_USER; i++)
+		;
+	if (i == nr)
+		return;
+	s->chain = ips + i + 1;
+	while (++i < nr && ips[i] < PERF_CONTEXT_MAX)
+		s->nr_chain++;
+}
+
+static void skip_read(struct body *b, uint64_t format)
+{
+	unsigned int each = 1 + !!(format & PERF_FORMAT_ID) + !!(format & FORMAT_LOST_);
+	uint64_t nr = 1;
+
+	if (format & PERF_FORMAT_GROUP)
+		nr = take64(b);
+	take(b, 8 * (!!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+		     !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING)));
+	take(b, nr > 65536 ? UINT64_MAX : nr * each * 8);
+}
+
+static void skip_branches(struct body *b, uint64_t type)
+{
+	uint64_t nr = take64(b);
+
+	if (type & BRANCH_HW_INDEX_)
+		take64(b);
+	take(b, nr > 65536 ? UINT64_MAX : nr * 24);
+	if (type & BRANCH_COUNTERS_)
+		take(b, nr * 8);
+}
+
+bool perfdata_take_sample(const struct perfdata *pd, struct body *b, struct perfdata_sample *s)
+{
+	const struct perfdata_event *e = s->event;
+	uint64_t type = e->sample_type, n;
+
+	s->period = e->freq || !e->period ? 1 : e->period;
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		take64(b);
+	if (type & PERF_SAMPLE_IP)
+		take64(b);
+	if (type & PERF_SAMPLE_TID) {
+		s->pid = take32(b);
+		s->tid = take32(b);
+	}
+	if (type & PERF_SAMPLE_TIME)
+		s->time = take64(b);
+	if (type & PERF_SAMPLE_ADDR)
+		take64(b);
+	if (type & PERF_SAMPLE_ID)
+		take64(b);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		take64(b);
+	if (type & PERF_SAMPLE_CPU)
+		take64(b);
+	if (type & PERF_SAMPLE_PERIOD)
+		s->period = take64(b);
+	if (type & PERF_SAMPLE_READ)
+		skip_read(b, e->read_format);
+	if (type & PERF_SAMPLE_CALLCHAIN)
+		take_chain(b, s);
+	if (type & PERF_SAMPLE_RAW)
+		take(b, take32(b));
+	if (type & PERF_SAMPLE_BRANCH_STACK)
+		skip_branches(b, e->branch_type);
+	if (type & PERF_SAMPLE_REGS_USER)
+		take_regs(pd, b, s);
+	if (type & PERF_SAMPLE_STACK_USER) {
+		n = take64(b);
+		if (n) {
+			uint64_t used;
+
+			s->stack = take(b, n);
+			used = take64(b);
+			s->stack_size = used < n ? used : n;
+		}
+	}
+	if (b->bad)
+		s->stack_size = 0;
+	return !b->bad;
+}
+
+const struct perfdata_event *perfdata_sample_event(const struct perfdata *pd, struct body b)
+{
+	uint64_t type = pd->events[0].sample_type;
+
+	if (pd->nr_events == 1)
+		return &pd->events[0];
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		return perfdata_event_of(pd, take64(&b));
+	if (!(type & PERF_SAMPLE_ID))
+		return &pd->events[0];
+	take(&b, 8 * (!!(type & PERF_SAMPLE_IP) + !!(type & PERF_SAMPLE_TID) +
+		      !!(type & PERF_SAMPLE_TIME) + !!(type & PERF_SAMPLE_ADDR)));
+	return perfdata_event_of(pd, take64(&b));
+}
