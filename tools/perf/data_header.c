@@ -29,7 +29,7 @@ enum {
 	FEAT_BITS = 256,
 };
 
-/* include/uapi/linux/perf_event.h; newer than Debian 12's: of a build id record. */
+/* include/uapi/linux/perf_event.h, newer than Debian 12: a build id record tells its size. */
 #define MISC_BUILD_ID_SIZE (1u << 15)
 
 struct file_header {
