@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/proc/tasks.h"
+#include "tools/shstk.h"
 
 DIR *tasks_open(pid_t pid)
 {
@@ -66,42 +67,47 @@ unsigned int task_peak(pid_t pid)
 	return (strtoul(kib, NULL, 10) + 1023) / 1024;
 }
 
-/* "PID (name) state ...": the name may have brackets of its own. */
-static void copy_name(struct task_use *ret, const char *line, const char *end)
-{
-	const char *at = strchr(line, '(');
-	size_t n = 0;
-
-	for (at = at ? at + 1 : end; at < end && n < sizeof(ret->name) - 1; at++)
-		ret->name[n++] = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
-	ret->name[n] = '\0';
-}
-
 bool process_gone(pid_t pid)
 {
 	return pid <= 0 || (kill(pid, 0) && errno == ESRCH);
 }
 
-int task_use(pid_t pid, struct task_use *ret)
+/* "PID (name) state ...": the name may have brackets of its own. */
+static void copy_name(struct task_stat *ret, const char *line, const char *end)
+{
+	const char *at = strchr(line, '(');
+	size_t n = 0;
+
+	for (at = at ? at + 1 : end; at < end && n < sizeof(ret->name) - 1; at++)
+		ret->name[n++] = *at;
+	ret->name[n] = '\0';
+	printable(ret->name);
+}
+
+int task_stat(pid_t pid, pid_t tid, struct task_stat *ret)
 {
 	unsigned long long user, system;
-	char path[32], line[1024];
+	char path[64], line[1024], *end;
+	struct task_stat stat;
 	size_t n = 0;
 	FILE *in;
-	char *at;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (tid)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	in = fopen(path, "re");
 	if (!in)
 		return -ESRCH;
 	n = fread(line, 1, sizeof(line) - 1, in);
 	fclose(in);
 	line[n] = '\0';
-	at = strrchr(line, ')');
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
-			  &system) != 2)
+	end = strrchr(line, ')');
+	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu",
+			   &stat.state, &stat.flags, &user, &system) != 4)
 		return -ESRCH;
-	copy_name(ret, line, at);
-	ret->cpu = (user + system) * (1000000000ull / sysconf(_SC_CLK_TCK));
+	copy_name(&stat, line, end);
+	stat.cpu = (user + system) * (1000000000ull / sysconf(_SC_CLK_TCK));
+	*ret = stat;
 	return 0;
 }

@@ -23,12 +23,16 @@ DIR *tasks_open(pid_t pid);
 pid_t tasks_next(DIR *dir);
 
 /**
- * struct task_use - what a process is, and has used
- * @name: of its program, as the kernel cuts it; no control characters.
- * @cpu: user and system time of all its threads, in ns.
+ * struct task_stat - what a process or a thread is, and has used
+ * @name: of it, as the kernel cuts it; no control characters.
+ * @state: a letter, as in proc_pid_stat(5).
+ * @flags: the kernel's PF_*.
+ * @cpu: user and system time in ns.
  */
-struct task_use {
+struct task_stat {
 	char name[64];
+	char state;
+	unsigned int flags;
 	uint64_t cpu;
 };
 
@@ -51,7 +55,14 @@ unsigned int task_peak(pid_t pid);
 /* Has the process ended, and was it waited for? */
 bool process_gone(pid_t pid);
 
-/* Return: 0, or -ESRCH: there is no such process. */
-int task_use(pid_t pid, struct task_use *ret);
+/**
+ * task_stat() - what stands in its file of that name
+ * @pid: the process.
+ * @tid: its thread; 0: all of the process, with the CPU time of all its threads.
+ * @ret: receives it.
+ *
+ * Return: 0, or -ESRCH: there is no such process or thread; then @ret is as it was.
+ */
+int task_stat(pid_t pid, pid_t tid, struct task_stat *ret);
 
 #endif

@@ -257,14 +257,14 @@ void ledger_watch(struct ledger *l)
 {
 	struct process *p, *next;
 	unsigned int nr = 0;
-	struct task_use use;
+	struct task_stat stat;
 
 	HASH_ITER(hh, l->table, p, next)
 	{
 		if (!p->path || nr++ >= MAX_WATCHED)
 			continue;
-		if (!task_use(p->pid, &use) && use.cpu)
-			p->seen = use.cpu;
+		if (!task_stat(p->pid, 0, &stat) && stat.cpu)
+			p->seen = stat.cpu;
 	}
 }
 

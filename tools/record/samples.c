@@ -49,14 +49,14 @@ void samples_name_left(void *arg, int pid)
 {
 	struct samples_left *left = arg;
 	size_t room = sizeof(left->text) - left->length;
-	struct task_use use;
+	struct task_stat stat;
 	int n;
 
 	left->nr++;
-	if (left->named >= MAX_LEFT_NAMES || task_use(pid, &use))
+	if (left->named >= MAX_LEFT_NAMES || task_stat(pid, 0, &stat))
 		return;
 	n = snprintf(left->text + left->length, room, "%s%s (%.2f s of CPU time so far)",
-		     left->named ? ", " : ": ", use.name, use.cpu / 1e9);
+		     left->named ? ", " : ": ", stat.name, stat.cpu / 1e9);
 	if (n < 0 || (size_t)n >= room)
 		return;
 	left->length += n;

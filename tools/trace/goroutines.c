@@ -25,7 +25,7 @@ struct label {
 };
 
 struct goroutine {
-	struct shstk_goroutine pub;
+	struct shstk_goroutine runtime;
 	struct trace_stack stack;
 	struct label labels[GO_LABELS_MAX];
 	unsigned int nr_labels;
@@ -157,10 +157,10 @@ static bool has_left(const struct goroutines *all, const struct goroutine *g)
 	struct shstk_gostack own;
 
 	if (!g->on_thread || s->nr <= 0 ||
-	    (g->pub.state != SHSTK_GO_WAITING && g->pub.state != SHSTK_GO_RUNNABLE))
+	    (g->runtime.state != SHSTK_GO_WAITING && g->runtime.state != SHSTK_GO_RUNNABLE))
 		return false;
 	return s->info.end == SHSTK_END_COMPLETE &&
-	       shstk_goroutine_stack(&all->rt, g->pub.g, &own) &&
+	       shstk_goroutine_stack(&all->rt, g->runtime.g, &own) &&
 	       (all->sps[s->nr - 1] <= own.lo || all->sps[s->nr - 1] > own.hi);
 }
 
@@ -198,7 +198,7 @@ static int take_one(void *arg, const struct shstk_goroutine *from)
 
 	if (!g)
 		return err;
-	g->pub = *from;
+	g->runtime = *from;
 	if (from->tid)
 		regs = all->from->regs(all->from->arg, from->tid);
 	g->on_thread = regs;
@@ -270,16 +270,17 @@ static int compare_labels(const struct goroutine *a, const struct goroutine *b)
 /* 0: they are shown as one. */
 static int compare(const struct goroutine *a, const struct goroutine *b)
 {
-	int diff = compare_numbers(a->pub.state, b->pub.state);
+	int diff = compare_numbers(a->runtime.state, b->runtime.state);
 
 	if (!diff)
-		diff = strcmp(a->pub.reason, b->pub.reason);
+		diff = strcmp(a->runtime.reason, b->runtime.reason);
 	if (!diff)
-		diff = compare_numbers(a->pub.gopc, b->pub.gopc);
+		diff = compare_numbers(a->runtime.gopc, b->runtime.gopc);
 	if (!diff)
-		diff = compare_numbers(a->pub.startpc, b->pub.startpc);
+		diff = compare_numbers(a->runtime.startpc, b->runtime.startpc);
 	if (!diff)
-		diff = compare_numbers(a->on_thread ? a->pub.id : 0, b->on_thread ? b->pub.id : 0);
+		diff = compare_numbers(a->on_thread ? a->runtime.id : 0,
+				       b->on_thread ? b->runtime.id : 0);
 	if (!diff)
 		diff = compare_numbers(a->stack.nr, b->stack.nr);
 	if (!diff)
@@ -295,7 +296,7 @@ static int by_group(const void *a, const void *b)
 	const struct goroutine *y = *(struct goroutine *const *)b;
 	int diff = compare(x, y);
 
-	return diff ? diff : compare_numbers(x->pub.id, y->pub.id);
+	return diff ? diff : compare_numbers(x->runtime.id, y->runtime.id);
 }
 
 /* Goroutines with equal stacks: @first of the list, @nr of them. */
@@ -308,7 +309,7 @@ static int by_first(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
 
-	return compare_numbers((*x->first)->pub.id, (*y->first)->pub.id);
+	return compare_numbers((*x->first)->runtime.id, (*y->first)->runtime.id);
 }
 
 static size_t make_groups(const struct goroutines *all, struct group *groups)
@@ -336,7 +337,7 @@ static const char *state_name(const struct goroutine *g)
 		[SHSTK_GO_OTHER] = "stopped",
 	};
 
-	return names[g->pub.state];
+	return names[g->runtime.state];
 }
 
 static void print_text(const char *text)
@@ -357,11 +358,11 @@ static void print_head(const struct group *group)
 	else
 		printf("\ngoroutine");
 	for (size_t i = 0; i < group->nr && i < IDS_SHOWN; i++)
-		printf("%s %" PRIu64, i ? "," : "", group->first[i]->pub.id);
+		printf("%s %" PRIu64, i ? "," : "", group->first[i]->runtime.id);
 	fputs(group->nr > IDS_SHOWN ? ", ... [" : " [", stdout);
-	print_text(*g->pub.reason ? g->pub.reason : state_name(g));
+	print_text(*g->runtime.reason ? g->runtime.reason : state_name(g));
 	if (g->on_thread)
-		printf(", thread %d", g->pub.tid);
+		printf(", thread %d", g->runtime.tid);
 	putchar(']');
 	for (unsigned int i = 0; i < g->nr_labels; i++) {
 		fputs(i ? ", " : " labels ", stdout);
@@ -376,9 +377,9 @@ static const struct shstk_symframe *creator(const struct goroutine *g, struct sh
 {
 	const struct shstk_symbol *sym;
 
-	if (!g->pub.gopc)
+	if (!g->runtime.gopc)
 		return NULL;
-	sym = shstk_symproc_lookup(proc, g->pub.gopc, SHSTK_SYMADDR_RETURN);
+	sym = shstk_symproc_lookup(proc, g->runtime.gopc, SHSTK_SYMADDR_RETURN);
 	return &sym->frames[0];
 }
 
@@ -423,12 +424,12 @@ static void put_group(const struct trace_opts *o, struct shstk_symproc *proc,
 	shstk_json_open(json, NULL, '{');
 	shstk_json_open(json, "ids", '[');
 	for (size_t i = 0; i < group->nr; i++)
-		shstk_json_int(json, NULL, group->first[i]->pub.id);
+		shstk_json_int(json, NULL, group->first[i]->runtime.id);
 	shstk_json_close(json);
 	shstk_json_string(json, "state", state_name(g));
-	shstk_json_string(json, "reason", *g->pub.reason ? g->pub.reason : NULL);
+	shstk_json_string(json, "reason", *g->runtime.reason ? g->runtime.reason : NULL);
 	if (g->on_thread)
-		shstk_json_int(json, "thread", g->pub.tid);
+		shstk_json_int(json, "thread", g->runtime.tid);
 	else
 		shstk_json_null(json, "thread");
 	shstk_json_open(json, "labels", '{');

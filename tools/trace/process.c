@@ -17,7 +17,6 @@
  * stack, more than MAX_COPY in use) is unwound once more while that one thread
  * is stopped again.
  */
-#include <elf.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +25,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,7 +45,6 @@
 #define MAX_COPY (1u << 20) /* bytes of a stack */
 #define MAX_SHADOW (64u << 10) /* bytes of a shadow stack */
 #define TOUCHED 16384 /* bytes of a copy faulted in before */
-#define RED_ZONE 128
 
 #if defined(__x86_64__)
 #define OWN_ARCH SHSTK_ARCH_X86
@@ -65,7 +62,7 @@ struct copy {
 };
 
 struct thread {
-	struct trace_thread pub;
+	struct trace_thread trace;
 	bool seized;
 	bool stopped;
 	int signo; /* to be delivered on release */
@@ -97,95 +94,16 @@ struct trace {
 	uint64_t pause; /* ns */
 };
 
-#define PF_KTHREAD 0x00200000 /* of the kernel's task flags, in stat */
-
-/* Return: the letter of its state, or 0; @flags as in proc_pid_stat(5). */
-static char read_stat(int pid, int tid, char *comm, size_t size, unsigned int *flags)
-{
-	char path[64], line[512], *open, *close, state;
-	FILE *in;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	in = fopen(path, "r");
-	if (!in)
-		return 0;
-	n = fread(line, 1, sizeof(line) - 1, in);
-	fclose(in);
-	line[n] = '\0';
-	open = strchr(line, '(');
-	close = strrchr(line, ')');
-	if (!open || !close || close < open || !close[1])
-		return 0;
-	*close = '\0';
-	snprintf(comm, size, "%s", open + 1);
-	printable(comm);
-	if (sscanf(close + 1, " %c %*d %*d %*d %*d %*d %u", &state, flags) != 2)
-		return 0;
-	return state;
-}
-
-char trace_read_stat(int pid, int tid, char *comm, size_t size)
-{
-	unsigned int flags;
-
-	return read_stat(pid, tid, comm, size, &flags);
-}
-
 static int refuse(const struct trace *t, int err)
 {
 	char value[16];
 	int tracer = task_field(t->pid, t->pid, "TracerPid", value, sizeof(value)) ? atoi(value) :
 										     0;
 
-	if (err == -ESRCH)
-		complain("process %d has ended", t->pid);
-	else if ((err == -EPERM || err == -EACCES) && tracer)
-		complain("process %d is already traced by process %d", t->pid, tracer);
-	else if (err == -EPERM || err == -EACCES)
-		complain(
-			"no permission to trace process %d: it needs the same user and ptrace_scope 0, or CAP_SYS_PTRACE",
-			t->pid);
-	else
-		complain("cannot trace process %d: %s", t->pid, strerror(-err));
+	if ((err != -EPERM && err != -EACCES) || !tracer)
+		return trace_refuse(t->pid, "", err);
+	complain("process %d is already traced by process %d", t->pid, tracer);
 	return EXIT_FAILED;
-}
-
-int trace_check(int pid)
-{
-	char comm[64];
-	unsigned int flags = 0;
-	char state = read_stat(pid, pid, comm, sizeof(comm), &flags);
-
-	if (!state) {
-		complain("there is no process %d", pid);
-		return EXIT_FAILED;
-	}
-	if (flags & PF_KTHREAD) {
-		complain(
-			"process %d (%s) is a thread of the kernel: it has no stack of a program (its own is in /proc/%d/stack)",
-			pid, comm, pid);
-		return EXIT_FAILED;
-	}
-	if (state == 'Z' || state == 'X') {
-		DIR *dir = tasks_open(pid);
-		int nr = 0;
-
-		/* The first thread may have ended before the others. */
-		while (dir && tasks_next(dir))
-			nr++;
-		if (dir)
-			closedir(dir);
-		if (nr > 1)
-			return 0;
-		complain("process %d (%s) is a zombie: it has ended", pid, comm);
-		return EXIT_FAILED;
-	}
-	if (pid == getpid()) {
-		complain("process %d is this command", pid);
-		return EXIT_FAILED;
-	}
-	return 0;
 }
 
 static int read_ranges(struct trace *t)
@@ -234,9 +152,16 @@ static const struct range *find_range(const struct trace *t, uint64_t addr)
 static struct thread *find_thread(struct trace *t, int tid)
 {
 	for (unsigned int i = 0; i < t->nr; i++)
-		if (t->threads[i].pub.tid == tid)
+		if (t->threads[i].trace.tid == tid)
 			return &t->threads[i];
 	return NULL;
+}
+
+static bool is_zombie(int pid, int tid)
+{
+	struct task_stat stat;
+
+	return !task_stat(pid, tid, &stat) && stat.state == 'Z';
 }
 
 /* Seizing does not stop a thread. Returns how many were new, or -errno. */
@@ -244,7 +169,6 @@ static int seize_new(struct trace *t)
 {
 	DIR *dir = tasks_open(t->pid);
 	int found = 0, err = 0;
-	char comm[8];
 	pid_t tid;
 
 	if (!dir)
@@ -255,16 +179,16 @@ static int seize_new(struct trace *t)
 		if (find_thread(t, tid))
 			continue;
 		/* Seized, one that was stopped is "traced". */
-		thread->pub.note = trace_state_name(
-			trace_read_stat(t->pid, tid, thread->pub.comm, sizeof(thread->pub.comm)));
+		trace_describe(t->pid, tid, &thread->trace);
 		if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
+			int why = -errno;
+
 			/* A thread that ends meanwhile is no failure. */
-			if (errno != ESRCH && !err &&
-			    trace_read_stat(t->pid, tid, comm, sizeof(comm)) != 'Z')
-				err = -errno;
+			if (why != -ESRCH && !err && !is_zombie(t->pid, tid))
+				err = why;
 			continue;
 		}
-		thread->pub.tid = tid;
+		thread->trace.tid = tid;
 		thread->seized = true;
 		t->nr++;
 		found++;
@@ -286,26 +210,6 @@ static int seize_all(struct trace *t)
 	if (found < 0)
 		return found;
 	return t->nr ? 0 : -ESRCH;
-}
-
-const char *trace_state_name(char state)
-{
-	switch (state) {
-	case 'R':
-		return "running";
-	case 'S':
-		return "sleeping";
-	case 'D':
-		return "in disk sleep";
-	case 'T':
-		return "stopped";
-	case 't':
-		return "stopped by a tracer";
-	case 'Z':
-		return "ended";
-	default:
-		return "in another state";
-	}
 }
 
 static int prepare_copies(struct trace *t)
@@ -333,7 +237,7 @@ static void wait_stop(struct thread *thread)
 {
 	int status;
 
-	if (waitpid(thread->pub.tid, &status, __WALL) != thread->pub.tid)
+	if (waitpid(thread->trace.tid, &status, __WALL) != thread->trace.tid)
 		return;
 	if (!WIFSTOPPED(status)) {
 		thread->seized = false; /* it ended */
@@ -345,103 +249,50 @@ static void wait_stop(struct thread *thread)
 		thread->signo = WSTOPSIG(status);
 }
 
-#if defined(__x86_64__)
 static int take_registers(struct thread *thread)
 {
-	struct user_regs_struct u;
-	struct iovec iov = { &u, sizeof(u) };
-	struct shstk_regs *r = &thread->pub.regs;
-
-	if (ptrace(PTRACE_GETREGSET, thread->pub.tid, NT_PRSTATUS, &iov))
-		return -errno;
-	*r = (struct shstk_regs){
-		.size = sizeof(*r),
-		.known = 0xffff,
-		.pc = u.rip,
-		.r = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp, u.r8, u.r9, u.r10,
-		       u.r11, u.r12, u.r13, u.r14, u.r15 },
-		.thread_pointer = u.fs_base,
-	};
-	thread->stack.start = u.rsp - RED_ZONE;
-	return 0;
+	return trace_registers(thread->trace.tid, &thread->trace.regs, &thread->stack.start);
 }
-#elif defined(__aarch64__)
-static int take_registers(struct thread *thread)
-{
-	struct user_regs_struct u;
-	struct iovec iov = { &u, sizeof(u) };
-	struct user_pac_mask {
-		uint64_t data, insn;
-	} mask;
-	uint64_t tls;
-	struct shstk_regs *r = &thread->pub.regs;
 
-	if (ptrace(PTRACE_GETREGSET, thread->pub.tid, NT_PRSTATUS, &iov))
-		return -errno;
-	*r = (struct shstk_regs){
-		.size = sizeof(*r),
-		.known = 0xffffffff,
-		.pc = u.pc,
-	};
-	for (int i = 0; i < 31; i++)
-		r->r[i] = u.regs[i];
-	r->r[31] = u.sp;
-	thread->stack.start = u.sp;
-	iov = (struct iovec){ &mask, sizeof(mask) };
-	if (!ptrace(PTRACE_GETREGSET, thread->pub.tid, NT_ARM_PAC_MASK, &iov))
-		r->pac_mask = mask.insn;
-	iov = (struct iovec){ &tls, sizeof(tls) };
-	if (!ptrace(PTRACE_GETREGSET, thread->pub.tid, NT_ARM_TLS, &iov))
-		r->thread_pointer = tls;
-	return 0;
-}
-#else
-static int take_registers(struct thread *thread)
-{
-	(void)thread;
-	return -EOPNOTSUPP;
-}
-#endif
-
-static void plan(struct copy *copy, uint64_t end, uint64_t max)
+static void set_copy_end(struct copy *copy, uint64_t end, uint64_t max)
 {
 	copy->end = end - copy->start > max ? copy->start + max : end;
 }
 
 static void plan_stack(const struct trace *t, struct thread *thread)
 {
-	bool little = thread->pub.shadow_on && !t->opts->compare;
+	bool little = thread->trace.shadow_on && !t->opts->compare;
 	struct copy *copy = &thread->stack;
-	const struct range *range = find_range(t, copy->start + RED_ZONE);
+	const struct range *range = find_range(t, copy->start + TRACE_RED_ZONE);
 
 	copy->end = copy->start;
 	if (!range)
 		return;
 	if (copy->start < range->start)
 		copy->start = range->start;
-	plan(copy, range->end, little ? TOUCHED : MAX_COPY);
+	set_copy_end(copy, range->end, little ? TOUCHED : MAX_COPY);
 }
 
 /* Where the shadow stack ends is known from the maps that were read before. */
 static void plan_shadow(const struct trace *t, struct thread *thread)
 {
-	struct shstk_shadow *s = &thread->pub.shadow;
+	struct shstk_shadow *s = &thread->trace.shadow;
 	const struct range *range;
 
 	*s = (struct shstk_shadow){ .size = sizeof(*s) };
-	if (t->opts->source == TRACE_UNWIND || shstk_shadow_pointer(thread->pub.tid, s))
+	if (t->opts->source == TRACE_UNWIND || shstk_shadow_pointer(thread->trace.tid, s))
 		return;
 	range = find_range(t, s->ssp);
 	if (range) {
 		s->end = range->end;
 	} else if (find_range(t, s->ssp - 8)) {
 		s->end = s->ssp; /* x86, with nothing on it */
-	} else if (shstk_shadow_get(thread->pub.tid, s) || !s->end) {
+	} else if (shstk_shadow_get(thread->trace.tid, s) || !s->end) {
 		return;
 	}
-	thread->pub.shadow_on = true;
+	thread->trace.shadow_on = true;
 	thread->shadow.start = s->ssp;
-	plan(&thread->shadow, s->end, MAX_SHADOW);
+	set_copy_end(&thread->shadow, s->end, MAX_SHADOW);
 }
 
 /* One call for up to IOV_MAX copies; alone those that did not come. */
@@ -460,7 +311,7 @@ static void copy_memory(struct trace *t)
 			struct copy *copy = i & 1 ? &thread->shadow : &thread->stack;
 			size_t size = copy->end - copy->start;
 
-			if (!thread->pub.sampled || !size)
+			if (!thread->trace.sampled || !size)
 				continue;
 			local[n] = (struct iovec){ copy->data, size };
 			remote[n] = (struct iovec){ (void *)copy->start, size };
@@ -480,13 +331,13 @@ static void copy_memory(struct trace *t)
 static void release(struct thread *thread)
 {
 	if (thread->seized)
-		detach(thread->pub.tid, thread->signo);
+		detach(thread->trace.tid, thread->signo);
 	thread->seized = false;
 	thread->stopped = false;
 	thread->signo = 0;
 }
 
-/* What is copied is taken from there; all else only of what does not run. */
+/* Copied memory from the copy; other memory only while stopped, or if not writable. */
 struct reader {
 	const struct trace *t;
 	const struct thread *thread;
@@ -524,16 +375,16 @@ static void take_stopped(struct trace *t, struct thread *thread)
 	struct reader reader = { .t = t, .thread = thread, .stopped = true };
 	uint64_t at;
 
-	if (ptrace(PTRACE_SEIZE, thread->pub.tid, 0, 0))
+	if (ptrace(PTRACE_SEIZE, thread->trace.tid, 0, 0))
 		return;
 	thread->seized = true;
 	at = now_ns(CLOCK_MONOTONIC);
-	ptrace(PTRACE_INTERRUPT, thread->pub.tid, 0, 0);
+	ptrace(PTRACE_INTERRUPT, thread->trace.tid, 0, 0);
 	wait_stop(thread);
 	if (thread->stopped && !take_registers(thread)) {
-		if (thread->pub.shadow_on)
+		if (thread->trace.shadow_on)
 			plan_shadow(t, thread);
-		trace_take(t->opts, t->space, &thread->pub, read_memory, &reader);
+		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
 	}
 	release(thread);
 	t->pause += now_ns(CLOCK_MONOTONIC) - at;
@@ -557,8 +408,8 @@ static int take_copied(struct trace *t, bool stopped)
 		struct thread *thread = &t->threads[i];
 		struct reader reader = { t, thread, true, stopped };
 
-		if (thread->pub.sampled &&
-		    trace_take(t->opts, t->space, &thread->pub, read_memory, &reader))
+		if (thread->trace.sampled &&
+		    trace_take(t->opts, t->space, &thread->trace, read_memory, &reader))
 			return -ENOMEM;
 	}
 	return 0;
@@ -567,7 +418,7 @@ static int take_copied(struct trace *t, bool stopped)
 static void take_cut_short(struct trace *t)
 {
 	for (unsigned int i = 0; i < t->nr; i++)
-		if (t->threads[i].pub.sampled && cut_short(t->opts, &t->threads[i].pub))
+		if (t->threads[i].trace.sampled && cut_short(t->opts, &t->threads[i].trace))
 			take_stopped(t, &t->threads[i]);
 }
 
@@ -584,7 +435,7 @@ static const struct shstk_regs *thread_regs(void *arg, int tid)
 {
 	const struct thread *thread = find_thread(arg, tid);
 
-	return thread && thread->pub.sampled ? &thread->pub.regs : NULL;
+	return thread && thread->trace.sampled ? &thread->trace.regs : NULL;
 }
 
 /* The only part during which the process does not run. */
@@ -595,15 +446,15 @@ static int stop_and_copy(struct trace *t)
 	uint64_t at = now_ns(CLOCK_MONOTONIC);
 
 	for (unsigned int i = 0; i < t->nr; i++)
-		ptrace(PTRACE_INTERRUPT, t->threads[i].pub.tid, 0, 0);
+		ptrace(PTRACE_INTERRUPT, t->threads[i].trace.tid, 0, 0);
 	for (unsigned int i = 0; i < t->nr; i++) {
 		struct thread *thread = &t->threads[i];
 
 		wait_stop(thread);
 		if (!thread->stopped)
 			continue;
-		thread->pub.sampled = !take_registers(thread);
-		if (thread->pub.sampled) {
+		thread->trace.sampled = !take_registers(thread);
+		if (thread->trace.sampled) {
 			plan_shadow(t, thread);
 			plan_stack(t, thread);
 		}
@@ -640,7 +491,7 @@ static bool print_threads(const struct trace *t)
 	if (json)
 		shstk_json_open(json, "threads", '[');
 	for (unsigned int i = 0; i < t->nr; i++)
-		ok &= trace_print(t->opts, t->proc, &t->threads[i].pub);
+		ok &= trace_print(t->opts, t->proc, &t->threads[i].trace);
 	if (json)
 		shstk_json_close(json);
 	return ok;
@@ -650,10 +501,10 @@ static bool print_threads(const struct trace *t)
 static bool print_all(const struct trace *t)
 {
 	struct json *json = t->opts->json;
-	char comm[64] = "?";
+	struct task_stat stat;
+	const char *comm = task_stat(t->pid, t->pid, &stat) ? "?" : stat.name;
 	bool ok;
 
-	trace_read_stat(t->pid, t->pid, comm, sizeof(comm));
 	if (json) {
 		shstk_json_open(json, NULL, '{');
 		shstk_json_int(json, "pid", t->pid);
@@ -709,7 +560,7 @@ static int name_made(const struct trace *t)
 	int ret = 0;
 
 	for (unsigned int i = 0; i < t->nr && t->jit && !ret; i++)
-		ret = trace_name_made(t->jit, t->proc, &t->threads[i].pub);
+		ret = trace_name_made(t->jit, t->proc, &t->threads[i].trace);
 	return ret;
 }
 
@@ -741,7 +592,7 @@ static int prepare(struct trace *t)
 static void cleanup(struct trace *t)
 {
 	for (unsigned int i = 0; i < t->nr; i++)
-		trace_deinit(&t->threads[i].pub);
+		trace_deinit(&t->threads[i].trace);
 	goroutines_destroy(t->goroutines);
 	free(t->threads);
 	free(t->ranges);

@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 #include "linux/shstk.h"
+#include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 #include "tools/trace/trace.h"
 
@@ -61,7 +61,7 @@ static bool print(const struct trace_opts *o, const struct traces *t, unsigned i
 		  uint8_t *marks, struct shstk_symproc *proc)
 {
 	const struct shstk_ioc_thread *thread = &t->threads[i];
-	struct trace_thread pub = {
+	struct trace_thread trace = {
 		.tid = thread->tid,
 		.sampled = true,
 		.hardware = {
@@ -77,9 +77,9 @@ static bool print(const struct trace_opts *o, const struct traces *t, unsigned i
 		},
 	};
 
-	pub.in_handler = !thread->error && thread->flags & SHSTK_THREAD_SIGNAL;
-	pub.note = trace_state_name(trace_read_stat(o->pid, pub.tid, pub.comm, sizeof(pub.comm)));
-	return trace_print(o, proc, &pub);
+	trace.in_handler = !thread->error && thread->flags & SHSTK_THREAD_SIGNAL;
+	trace_describe(o->pid, thread->tid, &trace);
+	return trace_print(o, proc, &trace);
 }
 
 static bool print_all(const struct trace_opts *o, const struct traces *t,
@@ -87,14 +87,14 @@ static bool print_all(const struct trace_opts *o, const struct traces *t,
 {
 	unsigned int all = t->call.nr_threads, nr = t->call.max_threads;
 	uint8_t *marks = calloc(t->call.max_entries, 1);
-	char comm[64] = "?";
+	struct task_stat stat;
+	const char *comm = task_stat(o->pid, o->pid, &stat) ? "?" : stat.name;
 	bool ok = marks;
 
 	if (!marks)
 		return false;
 	marks[0] = SHSTK_MARK_PC;
 	nr = all < nr ? all : nr;
-	trace_read_stat(o->pid, o->pid, comm, sizeof(comm));
 	if (o->json) {
 		shstk_json_open(o->json, NULL, '{');
 		shstk_json_int(o->json, "pid", o->pid);
@@ -117,23 +117,9 @@ static bool print_all(const struct trace_opts *o, const struct traces *t,
 
 static int refuse(const struct trace_opts *o, int err)
 {
-	switch (err) {
-	case -ENOENT:
-		complain(
-			"--no-stop needs /dev/shstk: load shstk.ko, or let the process be stopped");
-		break;
-	case -EPERM:
-	case -EACCES:
-		complain(
-			"no permission to trace process %d: it needs the same user and ptrace_scope 0, or CAP_SYS_PTRACE",
-			o->pid);
-		break;
-	case -ESRCH:
-		complain("process %d has ended", o->pid);
-		break;
-	default:
-		complain("cannot trace process %d without a stop: %s", o->pid, strerror(-err));
-	}
+	if (err != -ENOENT)
+		return trace_refuse(o->pid, " without a stop", err);
+	complain("--no-stop needs /dev/shstk: load shstk.ko, or let the process be stopped");
 	return EXIT_FAILED;
 }
 

@@ -167,21 +167,24 @@ void trace_put_frames(struct json *json, struct shstk_symproc *proc,
 void trace_deinit(struct trace_thread *thread);
 
 /**
- * trace_read_stat() - what a thread is called and does
+ * trace_describe() - what a thread is called and does
  * @pid: the process.
  * @tid: the thread.
- * @comm: receives its name.
- * @size: room in @comm.
- *
- * Return: the letter of its state in /proc/PID/stat, or 0 if it is gone.
+ * @thread: its @comm and @note are filled.
  */
-char trace_read_stat(int pid, int tid, char *comm, size_t size);
+void trace_describe(int pid, int tid, struct trace_thread *thread);
+
+#define TRACE_RED_ZONE 128 /* bytes beyond the stack pointer that x86 functions may use */
 
 /**
- * trace_state_name() - a state in words
- * @state: from trace_read_stat().
+ * trace_registers() - the registers of a thread that is stopped
+ * @tid: the thread, traced by this one.
+ * @regs: receives them.
+ * @used: receives where the part of its stack begins that it uses.
+ *
+ * Return: 0 or a negative errno.
  */
-const char *trace_state_name(char state);
+int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used);
 
 /**
  * trace_check() - can there be stacks of this process?
@@ -190,6 +193,16 @@ const char *trace_state_name(char state);
  * Return: 0; or it was said why not, and this is the exit status.
  */
 int trace_check(int pid);
+
+/**
+ * trace_refuse() - say why a process cannot be traced
+ * @pid: the process.
+ * @how: how it was tried, for reasons of no known kind, with a blank before it; or "".
+ * @err: a negative errno.
+ *
+ * Return: exit status.
+ */
+int trace_refuse(int pid, const char *how, int err);
 
 /**
  * trace_running() - `shstk trace -p PID --no-stop`
