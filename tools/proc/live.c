@@ -211,21 +211,6 @@ static int open_file(void *arg, pid_t pid, const struct layout_map *map)
 	return live_open(pid, map);
 }
 
-static uint64_t find_vdso_size(void)
-{
-	uint64_t size = 0, vdso = getauxval(AT_SYSINFO_EHDR);
-	struct mapping m;
-	struct maps maps;
-
-	if (maps_open(getpid(), "maps", &maps))
-		return 0;
-	while (!size && maps_next(&maps, &m))
-		if (m.start == vdso)
-			size = m.end - m.start;
-	maps_close(&maps);
-	return size;
-}
-
 struct live *live_create(void)
 {
 	struct live *live = calloc(1, sizeof(*live));
@@ -240,7 +225,7 @@ struct live *live_create(void)
 		.read = read_memory,
 		.open = open_file,
 	};
-	live->vdso_size = find_vdso_size();
+	live->vdso_size = maps_vdso_size();
 	return live;
 }
 

@@ -6,7 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "tools/proc/maps.h"
 
@@ -95,4 +97,19 @@ int maps_close(struct maps *maps)
 	free(maps->line);
 	fclose(maps->in);
 	return err;
+}
+
+uint64_t maps_vdso_size(void)
+{
+	uint64_t size = 0, vdso = getauxval(AT_SYSINFO_EHDR);
+	struct mapping m;
+	struct maps maps;
+
+	if (maps_open(getpid(), "maps", &maps))
+		return 0;
+	while (!size && maps_next(&maps, &m))
+		if (m.start == vdso)
+			size = m.end - m.start;
+	maps_close(&maps);
+	return size;
 }

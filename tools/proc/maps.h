@@ -88,4 +88,7 @@ bool maps_next_flagged(struct maps *maps, const char *flag, struct mapping *ret)
  */
 int maps_close(struct maps *maps);
 
+/* Bytes of this process's vdso; 0: not known. */
+uint64_t maps_vdso_size(void);
+
 #endif

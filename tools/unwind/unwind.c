@@ -202,22 +202,6 @@ static struct process *get_process(struct unwind *u, int pid)
 	return p;
 }
 
-/* How long this process's vdso is, which begins at @vdso; 0: unknown. */
-static uint64_t vdso_size(const void *vdso)
-{
-	struct mapping m;
-	struct maps maps;
-	uint64_t size = 0;
-
-	if (maps_open(getpid(), "maps", &maps))
-		return 0;
-	while (!size && maps_next(&maps, &m))
-		if (m.start == (uintptr_t)vdso)
-			size = m.end - m.start;
-	maps_close(&maps);
-	return size;
-}
-
 /* Was the file recorded with the kernel that runs here, as far as it says so? */
 static bool is_this_kernel(const struct perfdata *pd)
 {
@@ -239,7 +223,7 @@ static bool own_vdso(const struct perfdata *pd, const struct layout_map *m, cons
 	if (!*image)
 		return false;
 	if (!m->id.size)
-		return is_this_kernel(pd) && vdso_size(*image) == m->end - m->start;
+		return is_this_kernel(pd) && maps_vdso_size() == m->end - m->start;
 	build_id_of(*image, 4096, &own);
 	return own.size == m->id.size && !memcmp(own.data, m->id.data, own.size);
 }

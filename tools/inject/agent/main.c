@@ -99,7 +99,10 @@ static struct rec_header *map_allowed(int fd, const struct rec_header *h, uint32
 	return NULL;
 }
 
-/* All of it, mostly; under a limit first the header, that says what there is. */
+/*
+ * All of it, if the limit of addresses allows that; else first the header, which says how much
+ * there is, and then as many rings as may be.
+ */
 static struct rec_header *map_header(int fd, uint64_t cookie, uint32_t *nr)
 {
 	off_t size = sys3(SYS_lseek, fd, 0, SEEK_END);
@@ -152,8 +155,8 @@ static int map_memory(int fd, uint64_t cookie)
 }
 
 /*
- * exec ended all other threads of the last image without a word. Returns how much of
- * this thread's CPU time it had accounted for.
+ * exec ended all other threads of the last image, and nobody told the recorder. Returns how
+ * much of this thread's CPU time was in samples of that image.
  */
 static uint64_t bury_last_image(void)
 {
@@ -231,8 +234,8 @@ void agent_fork_child(void)
 }
 
 /*
- * exit() or _exit(): the last chance to name what was loaded late. What comes now is
- * no more of the program's than what the kernel does after it.
+ * exit() or _exit(): the last chance to name what was loaded late. From here on libc and the
+ * kernel end the process; that is not the program's time.
  */
 void agent_leave(void)
 {
@@ -249,7 +252,7 @@ void agent_leave(void)
 	}
 }
 
-/* The time until now is not the next program's, whose name the recorder is told. */
+/* The recorder is told the next program's name; what was used until now is not its time. */
 void env_before_exec(const char *path)
 {
 	struct thread *t;
