@@ -259,7 +259,7 @@ static void drop(struct blocks *b, struct block *block, uint64_t time)
 	struct site *site = block->site;
 	uint64_t bytes, objects = weigh(b, block->size, &bytes);
 
-	/* What there was until now was a peak. */
+	/* Memory in use has grown until now: this is the end of a peak. */
 	if (b->rising) {
 		b->rising = false;
 		b->peak++;
@@ -293,7 +293,7 @@ int blocks_allocated(struct blocks *b, struct site *site, const struct probe_eve
 {
 	struct block *block = find_block(b, e->process, e->addr);
 
-	/* It was not told that it is free. */
+	/* The block before at this address must have been freed, unseen. */
 	if (block)
 		drop(b, block, e->time);
 	block = calloc(1, sizeof(*block));

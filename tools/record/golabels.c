@@ -18,11 +18,11 @@
 #include "tools/shstk.h"
 
 #define SEEN 64 /* goroutines that are remembered */
-#define REST 20 /* times as long as a search took there is none */
+#define REST 20 /* after a search there is none for this many times as long as it took */
 #define MIN_REST 20000000 /* ns */
 #define MAX_REST 5000000000 /* of a process in which nothing was found */
 
-/* No process is searched before, ns of CLOCK_MONOTONIC. */
+/* Until then no process is searched: CLOCK_MONOTONIC in ns. */
 static uint64_t next_search;
 
 /**
@@ -165,7 +165,7 @@ static struct seen *slot_of(struct golabels *all, uint64_t g)
 	return &all->seen[(g * 0x9e3779b97f4a7c15) >> 58];
 }
 
-/* As it was seen last: for one that is gone, as at the end of a program. */
+/* By where its stack was last: for a goroutine that is gone, as at the end of a program. */
 static struct seen *find_seen(struct golabels *all, uint64_t place)
 {
 	for (unsigned int i = 0; i < SEEN; i++)

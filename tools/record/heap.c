@@ -222,7 +222,7 @@ static int take_maps(struct reading *r, size_t size)
 	const struct heap_maps *m = (const void *)r->copy;
 	struct text *more;
 
-	/* They count up; of a number that was skipped nothing is known. */
+	/* Numbers only grow; texts whose numbers were skipped stay empty. */
 	if (size < sizeof(*m) || m->bytes > size - sizeof(*m) || m->number <= r->nr_texts ||
 	    m->number > r->nr_texts + 1024)
 		return 0;
@@ -262,7 +262,7 @@ static int64_t value_of(const struct heap_drain *d, enum heap_value value, uint6
 {
 	int shift = heap_type_counts(value) && d->opts.sample ? 10 : 0;
 
-	/* Counters of a living process need not fit each other. */
+	/* Counters of a running process are not read at one moment: a difference may be below 0. */
 	if (v > INT64_MAX / 4)
 		return 0;
 	return (v + (shift ? HEAP_ONE / 2 : 0)) >> shift;
@@ -408,7 +408,7 @@ static int read_records(struct reading *r, int pass)
 			at += HEAP_UNIT;
 			continue;
 		}
-		/* Counters are read with their stacks, of others the head will do. */
+		/* Counters are read when their stacks are: only their size is of use here. */
 		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
 			from = look(r, at, size);
 			ret = from ? copy_record(r, from, size) : -ENOMEM;
@@ -562,7 +562,7 @@ static int meet_images(struct heap_drain *d)
 			d->images = image;
 			d->max_images = max;
 		}
-		/* One that is just beginning comes later. */
+		/* Its agent has not filled the head yet: next time. */
 		if (read_head(d, d->nr_images, &head) || (int)head.pid <= 0)
 			return 0;
 		image = &d->images[d->nr_images];
@@ -596,7 +596,7 @@ int heap_drain_watch(struct heap_drain *d)
 	return ret;
 }
 
-/* Values of all processes are added up, also the peaks: that is no peak. */
+/* The profile adds up the peaks of all processes, which were at different times: says so. */
 static int note_peaks(struct heap_drain *d)
 {
 	char text[80];
@@ -623,7 +623,7 @@ int heap_drain_part(struct heap_drain *d)
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
 		if (!d->images[i].done)
 			ret = read_image(d, &d->images[i], false);
-	/* They are counted when they are read for the last time. */
+	/* Processes that go on are counted when they are read for the last time. */
 	d->counts = counts;
 	return ret ? ret : note_peaks(d);
 }

@@ -27,7 +27,7 @@ static void look(const struct recording *r, int fd, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_OWN);
-	/* What is recorded comes first. */
+	/* Recording comes first: this process has no higher priority than others. */
 	if (getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 	/* The line can't wait for a server. */

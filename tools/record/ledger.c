@@ -152,7 +152,7 @@ void ledger_started(struct ledger *l, int pid, int parent, uint32_t instance)
 	p->parent = parent;
 	p->instance = instance;
 	p->ended = false;
-	/* Is it what was executed, or the one that is to execute it? */
+	/* An image not newer than the one that executes @path: that is still to come. */
 	if (p->path && p->executed_by >= instance)
 		return;
 	free(p->path);
@@ -164,7 +164,7 @@ void ledger_executes(struct ledger *l, int pid, uint64_t cpu, const char *path, 
 {
 	struct process *p = get(l, pid);
 
-	/* An agent may have entered it meanwhile. */
+	/* An agent in the new program was told of before this. */
 	if (!p || (p->agent && p->instance > instance))
 		return;
 	p->executed_by = instance;
@@ -183,7 +183,7 @@ void ledger_ended(struct ledger *l, int pid, uint64_t self, uint64_t children)
 
 	if (!p)
 		return;
-	/* What it was about to execute it did not. */
+	/* The exec failed, as the agent is still there: @path was not executed. */
 	free(p->path);
 	p->path = NULL;
 	p->agent = p->ended = true;
@@ -282,7 +282,7 @@ void ledger_gaps(struct ledger *l, bool foreign,
 	char program[64];
 
 	ledger_watch(l);
-	/* Not waited for where it would have been seen, or not at all. */
+	/* Programs without an agent whose parent's agent did not see their end. */
 	HASH_ITER(hh, l->table, p, next)
 	{
 		if (p->path && p->seen > p->self)

@@ -116,8 +116,8 @@ static size_t read_start(pid_t pid, char buf[START_SIZE])
 }
 
 /*
- * The process ended, or executes another program: the kernel took the probes away. That has
- * other addresses, of its stack at least, or is mapped like the one before.
+ * The process ended, or executed another program: then the kernel took the probes away.
+ * Another program is known by its start data, which have its addresses: of its stack, at least.
  */
 static bool is_over(const struct target *t)
 {
@@ -129,7 +129,7 @@ static bool is_over(const struct target *t)
 	return read_start(t->pid, start) != t->start_size || memcmp(start, t->start, t->start_size);
 }
 
-/* What the process has mapped may have changed. */
+/* Once more with the mappings read anew, if there are addresses that are not known. */
 static int unwind(struct probed *p, const struct target *target, const struct stack_copy *copy,
 		  struct unwound *u)
 {
@@ -381,7 +381,7 @@ int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
 		error = load(p, err, size);
 	for (uint32_t i = 0; i < opts->nr_pids && !error; i++)
 		error = begin_target(p, i, err, size);
-	/* Now that all probes are there: of a call that is seen those that it makes are, too. */
+	/* Only now, with all probes there: calls that a call makes are seen if it is seen. */
 	p->config.stop = 0;
 	if (!error)
 		error = programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);

@@ -66,14 +66,14 @@ void screen_leave(void)
 	errno = error;
 }
 
-/* It is the end of this process, but not without that. */
+/* Gives the terminal back before the signal ends this process. */
 static void on_deadly(int signo)
 {
 	screen_leave();
 	raise(signo);
 }
 
-/* Whatever would end this process and is not waited for. */
+/* Signals that would end this process, but for those that the loop waits for. */
 static void catch_deadly(void)
 {
 	static const int deadly[] = { SIGSEGV, SIGBUS,	SIGFPE,	 SIGILL,  SIGABRT,

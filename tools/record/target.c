@@ -135,7 +135,7 @@ static const char *elf_reason(const char *path, int fd, int *status)
 	base = base ? base + 1 : interp;
 	if (strncmp(base, "ld-linux", 8) && strncmp(base, "ld-musl", 7))
 		return "uses another C library than glibc or musl";
-	/* A position-independent one has a loader all the same. */
+	/* Go's position-independent programs name a loader, but use no libc. */
 	return golang_kind(fd) == GOLANG_ALONE ?
 		       "is made by Go without C: the agent cannot sample its threads" :
 		       NULL;
@@ -275,7 +275,7 @@ static void become_target(char *const argv[], const char *agent, const char *env
 	int error;
 	char go;
 
-	/* The recorder may end instead. */
+	/* Until the recorder lets it go. End of file: the recorder has ended. */
 	if (read(gate, &go, 1) != 1)
 		_exit(EXIT_OWN);
 	if (agent)
@@ -289,7 +289,7 @@ static void become_target(char *const argv[], const char *agent, const char *env
 	_exit(EXIT_NOEXEC);
 }
 
-/* The terminal is somebody else's. */
+/* The recorder draws on the terminal: this process does not use it. */
 static void leave_terminal(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -338,7 +338,7 @@ int target_go(char *const argv[], struct target *target)
 	int error = 0;
 	ssize_t n;
 
-	/* If it was killed meanwhile the exit status says so. */
+	/* A write to a process that was killed meanwhile must not end this one. */
 	signal(SIGPIPE, SIG_IGN);
 	if (write(target->gate, "", 1) != 1)
 		error = errno;

@@ -295,7 +295,7 @@ static void plan_shadow(const struct trace *t, struct thread *thread)
 	set_copy_end(&thread->shadow, s->end, MAX_SHADOW);
 }
 
-/* One call for up to IOV_MAX copies; alone those that did not come. */
+/* One call for up to IOV_MAX copies. If it is cut short, each is copied by a call of its own. */
 static void copy_memory(struct trace *t)
 {
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
@@ -369,7 +369,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return shstk_read_process(&pid, addr, buf, len);
 }
 
-/* Once more, with the thread stopped meanwhile. */
+/* Unwinds a thread once more, while it is stopped again. */
 static void take_stopped(struct trace *t, struct thread *thread)
 {
 	struct reader reader = { .t = t, .thread = thread, .stopped = true };
@@ -422,7 +422,7 @@ static void take_cut_short(struct trace *t)
 			take_stopped(t, &t->threads[i]);
 }
 
-/* Of all that is live: the process is stopped, or what is read does not matter then. */
+/* Any memory of the process, which is stopped, or where changes do no harm. */
 static int read_live(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct trace *t = arg;
@@ -547,7 +547,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	return ret;
 }
 
-/* What it has written down is found while it runs. */
+/* HotSpot's tables are found while the process runs: that takes time. */
 static int find_jit(struct trace *t)
 {
 	const struct jit_process process = { read_live, open_jit, t };

@@ -97,7 +97,7 @@ static int append(struct layout *layout, const struct layout_map *map)
 	return 0;
 }
 
-/* One that no other process shares, with the same mappings. */
+/* Before it is changed: a copy that no other process shares. */
 static int make_own(struct layout **layout)
 {
 	struct layout *old = *layout, *own;
@@ -121,7 +121,7 @@ static int make_own(struct layout **layout)
 	return 0;
 }
 
-/* Those that have no address left. */
+/* Removes mappings without any address left. */
 static void drop_empty(struct layout *layout)
 {
 	struct layout_map *m = layout->maps;

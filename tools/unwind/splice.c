@@ -54,9 +54,11 @@ static bool same_up_to(const struct callchain *chain, const struct unwound *stac
 }
 
 /*
- * Where in the chain the callers of the switch at @at are; 0: it has them not. What was
- * called by the vdso's caller lies on the other stack: its frame pointer is the first one.
- * So it is where the innermost function itself has switched, but one without a frame.
+ * Where in the chain the callers of the switch at @at begin; 0: it does not have them. Where
+ * the chain does not agree up to there, it may go on behind the program counter with the
+ * goroutine's stack at once: code that keeps no frame pointer, as the vdso, was called on the
+ * other stack, so that the first frame pointer is the goroutine's; or the innermost function
+ * itself has switched, if it has a frame.
  */
 static size_t find_callers(const struct layout *layout, const struct callchain *chain,
 			   const struct unwound *stack, size_t at)
