@@ -771,7 +771,7 @@ static void list_one(const struct subject *s, const struct rules_table *t,
 	memcpy(arg->name, t->name, sizeof(arg->name));
 }
 
-/* The table with the smallest number above that. */
+/* The table with the smallest number above @arg->id. */
 static int call_list(struct shstk_rules_list *arg)
 {
 	u32 above = arg->id;
@@ -835,21 +835,20 @@ static_assert(sizeof(struct shstk_rules_list) == 80);
 static_assert(sizeof(struct shstk_rules_miss) == 16);
 static_assert(sizeof(struct shstk_rules_cuts) == 56);
 
-/* Of the first version: the smallest. */
-static unsigned int call_size(unsigned int nr)
+/* As of the first version: the smallest size. */
+static const unsigned int calls[] = {
+	SHSTK_RULES_INFO, SHSTK_RULES_LOAD, SHSTK_RULES_DROP,
+	SHSTK_RULES_LIST, SHSTK_RULES_MISS, SHSTK_RULES_CUTS,
+};
+
+/* Return: the call that @cmd is, whatever its size; 0: none. */
+static unsigned int find_call(unsigned int cmd)
 {
-	switch (nr) {
-	case _IOC_NR(SHSTK_RULES_INFO):
-		return _IOC_SIZE(SHSTK_RULES_INFO);
-	case _IOC_NR(SHSTK_RULES_LOAD):
-		return _IOC_SIZE(SHSTK_RULES_LOAD);
-	case _IOC_NR(SHSTK_RULES_DROP):
-		return _IOC_SIZE(SHSTK_RULES_DROP);
-	case _IOC_NR(SHSTK_RULES_LIST):
-		return _IOC_SIZE(SHSTK_RULES_LIST);
-	case _IOC_NR(SHSTK_RULES_CUTS):
-		return _IOC_SIZE(SHSTK_RULES_CUTS);
-	}
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		if (_IOC_NR(cmd) == _IOC_NR(calls[i]) && _IOC_DIR(cmd) == _IOC_DIR(calls[i]))
+			return _IOC_TYPE(cmd) == SHSTK_RULES_IOC ? calls[i] : 0;
 	return 0;
 }
 
@@ -873,19 +872,19 @@ static int dispatch(unsigned int nr, union argument *arg)
 static long rules_ioctl(struct file *device, unsigned int cmd, unsigned long user)
 {
 	void __user *ptr = (void __user *)user;
-	unsigned int size = call_size(_IOC_NR(cmd));
+	unsigned int call = find_call(cmd), size = _IOC_SIZE(call);
 	union argument arg = {};
 	int ret;
 
-	if (_IOC_TYPE(cmd) != SHSTK_RULES_IOC || (!size && cmd != SHSTK_RULES_MISS))
+	if (!call)
 		return -ENOTTY;
-	if (cmd != SHSTK_RULES_INFO && !(capable(CAP_PERFMON) && capable(CAP_SYS_ADMIN)))
+	if (call != SHSTK_RULES_INFO && !(capable(CAP_PERFMON) && capable(CAP_SYS_ADMIN)))
 		return -EPERM;
-	if (cmd == SHSTK_RULES_MISS)
-		return call_miss(device, ptr);
-
 	if (_IOC_SIZE(cmd) < size)
 		return -EINVAL;
+	if (call == SHSTK_RULES_MISS)
+		return call_miss(device, ptr);
+
 	if (_IOC_DIR(cmd) & _IOC_WRITE) {
 		ret = copy_struct_from_user(&arg, size, ptr, _IOC_SIZE(cmd));
 		if (ret)
