@@ -334,10 +334,15 @@ static int call_miss(struct file *device, struct shstk_rules_miss __user *user)
 
 #define CUT_BITS 6
 #define CUT_PROBES 8
+#define CUT_LIFE HZ /* no other file takes the place of one that was counted just now */
 
-/* The numbers of a slot are its owner's, who writes them after @id. */
+/*
+ * The numbers of a slot are its owner's, who writes them after @id. It is another's when
+ * @id is; what is counted for both meanwhile, for a moment, is no harm.
+ */
 struct cut {
 	atomic64_t id; /* of the file, not 0 */
+	unsigned long when; /* counted last */
 	u64 dev, ino, offset;
 	atomic64_t count[RULES_CUTS];
 };
@@ -368,6 +373,20 @@ static bool read_inode(const void *key, u64 *dev, u64 *ino)
 	return true;
 }
 
+static bool take_cut(struct cut *c, u64 was, u64 id, u64 dev, u64 ino)
+{
+	int i;
+
+	if (atomic64_cmpxchg(&c->id, was, id) != was)
+		return false;
+	WRITE_ONCE(c->dev, dev);
+	WRITE_ONCE(c->ino, ino);
+	for (i = 0; i < RULES_CUTS; i++)
+		atomic64_set(&c->count[i], 0);
+	return true;
+}
+
+/* Its slot, or a free one, or that of the file that was not counted for longest. */
 static struct cut *cut_of(u64 dev, u64 ino)
 {
 	u64 id = (hash_64(dev, 64) ^ hash_64(ino + 1, 64)) | 1;
@@ -375,17 +394,17 @@ static struct cut *cut_of(u64 dev, u64 ino)
 
 	for (i = 0; i < CUT_PROBES; i++) {
 		struct cut *c = &cuts[(first + i) % ARRAY_SIZE(cuts)];
-		u64 was = atomic64_cmpxchg(&c->id, 0, id);
+		u64 was = atomic64_read(&c->id);
 
-		if (was && was != id)
-			continue;
-		if (!was) {
-			WRITE_ONCE(c->dev, dev);
-			WRITE_ONCE(c->ino, ino);
-		}
-		return c;
+		if (was == id || (!was && take_cut(c, 0, id, dev, ino)))
+			return c;
+		if (!oldest || time_before(READ_ONCE(c->when), READ_ONCE(oldest->when)))
+			oldest = c;
 	}
-	return NULL;
+	if (time_before(jiffies, READ_ONCE(oldest->when) + CUT_LIFE) ||
+	    !take_cut(oldest, atomic64_read(&oldest->id), id, dev, ino))
+		return NULL;
+	return oldest;
 }
 
 void rules_cut(const void *key, u64 offset, enum rules_cut_why why)
@@ -398,6 +417,7 @@ void rules_cut(const void *key, u64 offset, enum rules_cut_why why)
 	c = cut_of(dev, ino);
 	if (!c)
 		return;
+	WRITE_ONCE(c->when, jiffies);
 	WRITE_ONCE(c->offset, offset);
 	atomic64_inc(&c->count[why]);
 }
@@ -410,8 +430,9 @@ static int call_cuts(struct shstk_rules_cuts *arg)
 		return -EINVAL;
 	for (; i < ARRAY_SIZE(cuts); i++) {
 		const struct cut *c = &cuts[array_index_nospec(i, ARRAY_SIZE(cuts))];
+		u64 id = atomic64_read(&c->id);
 
-		if (!atomic64_read(&c->id))
+		if (!id)
 			continue;
 		arg->index = i + 1;
 		arg->dev = READ_ONCE(c->dev);
@@ -420,7 +441,10 @@ static int call_cuts(struct shstk_rules_cuts *arg)
 		arg->no_table = atomic64_read(&c->count[RULES_CUT_TABLE]);
 		arg->no_rule = atomic64_read(&c->count[RULES_CUT_RULE]);
 		arg->no_kind = atomic64_read(&c->count[RULES_CUT_KIND]);
-		return 0;
+		/* Else it came to be another file's meanwhile. */
+		smp_rmb();
+		if (atomic64_read(&c->id) == id)
+			return 0;
 	}
 	return -ENOENT;
 }
