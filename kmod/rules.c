@@ -83,6 +83,16 @@ static u32 last_id;
 
 static atomic_t nr_listeners;
 
+/* Marks that are not freed yet. Their callbacks are ours. */
+static atomic_t nr_subjects;
+static DECLARE_WAIT_QUEUE_HEAD(subjects_gone);
+
+static void update_wanted(void)
+{
+	lockdep_assert_held(&subjects_lock);
+	WRITE_ONCE(rules_wanted, nr_tables || atomic_read(&nr_listeners));
+}
+
 const struct rules_table *rules_find(const void *key)
 {
 	struct subject *s;
@@ -301,7 +311,9 @@ static void start_listening(struct file *device)
 	if (!device->private_data) {
 		device->private_data = &nr_listeners;
 		atomic_inc(&nr_listeners);
-		WRITE_ONCE(rules_wanted, true);
+		spin_lock(&subjects_lock);
+		update_wanted();
+		spin_unlock(&subjects_lock);
 	}
 	mutex_unlock(&change_lock);
 }
@@ -457,7 +469,7 @@ static void changed(void)
 	/* After what was changed, before what was taken out is freed. */
 	smp_wmb();
 	WRITE_ONCE(rules_generation, rules_generation + 1);
-	WRITE_ONCE(rules_wanted, nr_tables || atomic_read(&nr_listeners));
+	update_wanted();
 }
 
 /* Give @s another table, or none. */
@@ -485,18 +497,12 @@ static void set_table(struct subject *s, struct rules_table *table)
 static int on_event(struct fsnotify_mark *mark, u32 mask, struct inode *inode, struct inode *dir,
 		    const struct qstr *name, u32 cookie)
 {
-	struct subject *s = container_of(mark, struct subject, mark);
-
-	if (!(mask & FS_MODIFY) || !rcu_access_pointer(s->table))
-		return 0;
-	spin_lock(&subjects_lock);
-	set_table(s, NULL);
-	spin_unlock(&subjects_lock);
-	forget_asked(s->key);
+	if (mask & FS_MODIFY)
+		fsnotify_destroy_mark(mark, group);
 	return 0;
 }
 
-/* The inode, its file system or the module goes, or the table was dropped. */
+/* The inode, its file system or the module goes, the table was dropped, or the file written to. */
 static void on_freeing_mark(struct fsnotify_mark *mark, struct fsnotify_group *g)
 {
 	struct subject *s = container_of(mark, struct subject, mark);
@@ -514,6 +520,8 @@ static void on_free_mark(struct fsnotify_mark *mark)
 	struct subject *s = container_of(mark, struct subject, mark);
 
 	kfree_rcu(s, rcu);
+	if (atomic_dec_and_test(&nr_subjects))
+		wake_up(&subjects_gone);
 }
 
 static const struct fsnotify_ops mark_ops = {
@@ -552,6 +560,7 @@ static struct subject *make_subject(struct inode *inode)
 	s->key = inode;
 	s->dev = (u64)MAJOR(inode->i_sb->s_dev) << 20 | MINOR(inode->i_sb->s_dev);
 	s->ino = inode->i_ino;
+	atomic_inc(&nr_subjects);
 	fsnotify_init_mark(&s->mark, group);
 	s->mark.mask = FS_MODIFY;
 	hash_subject(s);
@@ -671,6 +680,19 @@ static int install_table(struct subject *s, struct rules_table *t)
 	return ret;
 }
 
+static void drop_subject(struct subject *s)
+{
+	lockdep_assert_held(&change_lock);
+	if (s == &vdso) {
+		spin_lock(&subjects_lock);
+		set_table(s, NULL);
+		spin_unlock(&subjects_lock);
+		return;
+	}
+	fsnotify_destroy_mark(&s->mark, group);
+	fsnotify_put_mark(&s->mark);
+}
+
 static int call_load(const struct shstk_rules_load *arg)
 {
 	struct rules_table *t;
@@ -697,7 +719,11 @@ static int call_load(const struct shstk_rules_load *arg)
 	ret = PTR_ERR_OR_ZERO(s);
 	if (!ret) {
 		ret = install_table(s, t);
-		put_subject(s);
+		/* No mark stays without a table. */
+		if (ret && s != &vdso && !rcu_access_pointer(s->table))
+			drop_subject(s);
+		else
+			put_subject(s);
 	}
 	mutex_unlock(&change_lock);
 	if (ret)
@@ -705,19 +731,6 @@ static int call_load(const struct shstk_rules_load *arg)
 put_inode:
 	put_inode(file);
 	return ret;
-}
-
-static void drop_subject(struct subject *s)
-{
-	lockdep_assert_held(&change_lock);
-	if (s == &vdso) {
-		spin_lock(&subjects_lock);
-		set_table(s, NULL);
-		spin_unlock(&subjects_lock);
-		return;
-	}
-	fsnotify_destroy_mark(&s->mark, group);
-	fsnotify_put_mark(&s->mark);
 }
 
 /* With a reference to its mark. That one is held as long as it is hashed. */
@@ -822,6 +835,11 @@ static int call_list(struct shstk_rules_list *arg)
 unsigned long rules_tables(void)
 {
 	return READ_ONCE(nr_tables);
+}
+
+unsigned int rules_files(void)
+{
+	return atomic_read(&nr_subjects);
 }
 
 unsigned int rules_listeners(void)
@@ -935,7 +953,7 @@ static int rules_release(struct inode *inode, struct file *device)
 	if (atomic_dec_and_test(&nr_listeners))
 		drop_misses(false);
 	spin_lock(&subjects_lock);
-	WRITE_ONCE(rules_wanted, nr_tables || atomic_read(&nr_listeners));
+	update_wanted();
 	spin_unlock(&subjects_lock);
 	return 0;
 }
@@ -986,7 +1004,11 @@ void rules_exit(void)
 	cancel_delayed_work_sync(&expire_work);
 	drop_misses(false);
 	drop_all();
-	fsnotify_put_group(group);
-	/* Its callbacks are ours. */
+	/*
+	 * A mark may also be in the hands of who deletes its file, out of our sight. What
+	 * frees the last one is in our code still when it is waited for.
+	 */
+	wait_event(subjects_gone, !atomic_read(&nr_subjects));
 	fsnotify_wait_marks_destroyed();
+	fsnotify_put_group(group);
 }

@@ -75,8 +75,9 @@ enum rules_cut_why { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND, RULES_CUTS
  */
 void rules_cut(const void *key, u64 offset, enum rules_cut_why why);
 
-/* How many tables there are, and callers that wait for files without one. */
+/* How many tables there are, files that are held for them, and callers that wait for files. */
 unsigned long rules_tables(void);
+unsigned int rules_files(void);
 unsigned int rules_listeners(void);
 
 int rules_init(void);

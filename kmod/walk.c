@@ -541,7 +541,9 @@ static int step_arch(struct walk *w, struct frame *f, const struct step *e, bool
 #else
 /*
  * The return address is kept in a register while something is called that leaves it
- * alone: glibc's setjmp(). Its value is known if that is the interrupted frame.
+ * alone: glibc's setjmp(). Its value is known if that is the interrupted frame. In the
+ * frame that called the interrupted one it is trusted to be the same; what is called so
+ * does leave it alone, or the function would not return either.
  */
 static int step_return(struct walk *w, struct frame *f, const struct step *e)
 {
@@ -1030,11 +1032,18 @@ static ssize_t listeners_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return sysfs_emit(buf, "%u\n", rules_listeners());
 }
 
+static ssize_t files_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", rules_files());
+}
+
 static struct kobj_attribute tables_attr = __ATTR_RO(tables);
+static struct kobj_attribute files_attr = __ATTR_RO(files);
 static struct kobj_attribute listeners_attr = __ATTR_RO(listeners);
 
 static struct attribute *count_attrs[] = {
 	&tables_attr.attr,
+	&files_attr.attr,
 	&listeners_attr.attr,
 	&whole_attr.attr.attr,
 	&zero_attr.attr.attr,
