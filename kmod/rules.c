@@ -19,6 +19,7 @@
 #include <linux/hash.h>
 #include <linux/irq_work.h>
 #include <linux/jiffies.h>
+#include <linux/magic.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -107,14 +108,17 @@ const struct rules_table *rules_find(const void *key)
 /* --- files without a table --- */
 
 #define NR_MISSES 64
+#define MISSES_OF_USER (NR_MISSES / 2)
+#define MISSES_OF_PROCESS 8
 #define MISS_LIFE (2 * HZ)
 #define ASKED_BITS 10
 #define ASKED_LIFE (30 * HZ)
 
 /*
  * A slot is filled in whatever context a sample is taken, NMI too: its state says whose
- * it is. The mm keeps the mapping after the end of its process, until somebody asks for
- * the file or a short time has gone.
+ * it is. Of the mm only the struct is held: what is mapped goes with its process, so that
+ * no file system stays busy because of a miss. Then there is nothing to tell, and the next
+ * process that runs the file is asked for it.
  */
 enum { MISS_FREE, MISS_BUSY, MISS_FULL };
 
@@ -122,6 +126,7 @@ struct miss {
 	atomic_t state;
 	struct mm_struct *mm;
 	struct pid *pid;
+	kuid_t uid;
 	const void *key;
 	u64 addr;
 	unsigned long when;
@@ -137,7 +142,9 @@ static struct {
 
 static DECLARE_WAIT_QUEUE_HEAD(miss_wait);
 
-static bool take_miss(struct miss *ret, bool late_only)
+enum misses { ALL_MISSES, LATE_MISSES };
+
+static bool take_miss(struct miss *ret, enum misses which)
 {
 	int i;
 
@@ -146,7 +153,7 @@ static bool take_miss(struct miss *ret, bool late_only)
 
 		if (atomic_cmpxchg_acquire(&m->state, MISS_FULL, MISS_BUSY) != MISS_FULL)
 			continue;
-		if (late_only && time_before(jiffies, m->when + MISS_LIFE)) {
+		if (which == LATE_MISSES && time_before(jiffies, m->when + MISS_LIFE)) {
 			atomic_set_release(&m->state, MISS_FULL);
 			continue;
 		}
@@ -167,21 +174,23 @@ static bool any_miss(void)
 	return false;
 }
 
-/*
- * The last one to leave an address space waits for its asynchronous I/O, which may be in
- * the hands of another program (FUSE): not here.
- */
 static void put_miss(struct miss *m)
 {
-	mmput_async(m->mm);
+	mmdrop(m->mm);
 	put_pid(m->pid);
 }
 
-static void drop_misses(bool late_only)
+static void forget_asked(const void *key)
+{
+	cmpxchg(&asked[hash_ptr(key, ASKED_BITS)].key, key, NULL);
+}
+
+static void drop_misses(enum misses which)
 {
 	struct miss m;
 
-	while (take_miss(&m, late_only)) {
+	while (take_miss(&m, which)) {
+		forget_asked(m.key);
 		put_miss(&m);
 		cond_resched();
 	}
@@ -192,7 +201,7 @@ static DECLARE_DELAYED_WORK(expire_work, expire_misses);
 
 static void expire_misses(struct work_struct *work)
 {
-	drop_misses(true);
+	drop_misses(LATE_MISSES);
 	if (!any_miss())
 		return;
 	/* A reader that looked while one was taken here and put back sleeps. */
@@ -220,72 +229,121 @@ static bool asked_lately(const void *key)
 	return false;
 }
 
-static void forget_asked(const void *key)
+/*
+ * Whether there is room for one more of current's: neither a process nor a user takes it
+ * from all others. What is counted may just be changing: then it is one too many or too few.
+ */
+static bool has_room_for_miss(void)
 {
-	cmpxchg(&asked[hash_ptr(key, ASKED_BITS)].key, key, NULL);
+	unsigned int of_process = 0, of_user = 0;
+	int i;
+
+	for (i = 0; i < NR_MISSES; i++) {
+		const struct miss *m = &misses[i];
+
+		if (atomic_read(&m->state) != MISS_FULL)
+			continue;
+		of_process += READ_ONCE(m->mm) == current->mm;
+		of_user += uid_eq(READ_ONCE(m->uid), current_uid());
+	}
+	return of_process < MISSES_OF_PROCESS && of_user < MISSES_OF_USER;
 }
 
-void rules_miss(const void *key, u64 addr)
+static bool queue_miss(const void *key, u64 addr)
 {
 	int i;
 
-	if (!atomic_read(&nr_listeners) || asked_lately(key))
-		return;
 	for (i = 0; i < NR_MISSES; i++) {
 		struct miss *m = &misses[i];
 
 		if (atomic_cmpxchg_acquire(&m->state, MISS_FREE, MISS_BUSY) != MISS_FREE)
 			continue;
-		/* current cannot leave its mm before this returns. */
-		mmget(current->mm);
-		m->mm = current->mm;
+		mmgrab(current->mm);
+		WRITE_ONCE(m->mm, current->mm);
+		WRITE_ONCE(m->uid, current_uid());
 		m->pid = get_pid(task_tgid(current));
 		m->key = key;
 		m->addr = addr;
 		m->when = jiffies;
 		atomic_set_release(&m->state, MISS_FULL);
 		irq_work_queue(&miss_work);
-		return;
+		return true;
 	}
-	forget_asked(key);
+	return false;
+}
+
+void rules_miss(const void *key, u64 addr)
+{
+	if (!atomic_read(&nr_listeners) || asked_lately(key))
+		return;
+	if (!has_room_for_miss() || !queue_miss(key, addr))
+		forget_asked(key);
 }
 
 /* The mapped file, if it is the one that was missed still; a reference, or NULL. */
-static struct file *miss_file(const struct miss *m)
+static struct file *find_mapped(struct mm_struct *mm, const struct miss *m)
 {
 	struct vm_area_struct *vma;
 	struct file *file = NULL;
 
-	if (mmap_read_lock_killable(m->mm))
+	if (mmap_read_lock_killable(mm))
 		return NULL;
-	vma = vma_lookup(m->mm, m->addr);
+	vma = vma_lookup(mm, m->addr);
 	if (vma && vma->vm_file && file_inode(vma->vm_file) == m->key)
 		file = get_file(vma->vm_file);
-	mmap_read_unlock(m->mm);
+	mmap_read_unlock(mm);
 	return file;
 }
 
-static int open_miss(const struct miss *m, struct file **ret)
+static struct file *miss_file(const struct miss *m)
 {
-	struct file *mapped = miss_file(m), *file;
+	struct file *file;
 
-	if (!mapped)
-		return -ENOENT;
-	file = dentry_open(&mapped->f_path, O_RDONLY | O_LARGEFILE | O_CLOEXEC, current_cred());
-	fput(mapped);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	*ret = file;
-	return 0;
+	if (!mmget_not_zero(m->mm)) {
+		forget_asked(m->key);
+		return NULL;
+	}
+	file = find_mapped(m->mm, m);
+	/*
+	 * The last one to leave an address space waits for its asynchronous I/O, which may be
+	 * in the hands of another program: not here.
+	 */
+	mmput_async(m->mm);
+	return file;
 }
 
+/*
+ * Who opens a file of FUSE waits for the program that serves it. It may be anybody's, and
+ * never answer. That of virtiofs is the host.
+ */
+static bool is_served_by_program(const struct super_block *sb)
+{
+	return sb->s_iflags & SB_I_UNTRUSTED_MOUNTER ||
+	       (sb->s_magic == FUSE_SUPER_MAGIC && strcmp(sb->s_type->name, "virtiofs"));
+}
+
+/* NULL: it is unmapped meanwhile, or not to be opened. */
+static struct file *open_miss(const struct miss *m)
+{
+	struct file *mapped = miss_file(m), *file = NULL;
+
+	if (!mapped)
+		return NULL;
+	if (!is_served_by_program(file_inode(mapped)->i_sb))
+		file = dentry_open(&mapped->f_path, O_RDONLY | O_LARGEFILE | O_CLOEXEC,
+				   current_cred());
+	fput(mapped);
+	return IS_ERR(file) ? NULL : file;
+}
+
+/* Files that cannot be opened are passed over: fanotify, a security module may say no. */
 static int next_miss(struct file *device, struct file **file, struct shstk_rules_miss *arg)
 {
 	struct miss m;
 	int ret;
 
-	for (;;) {
-		if (!take_miss(&m, false)) {
+	while (!fatal_signal_pending(current)) {
+		if (!take_miss(&m, ALL_MISSES)) {
 			if (device->f_flags & O_NONBLOCK)
 				return -EAGAIN;
 			ret = wait_event_interruptible(miss_wait, any_miss());
@@ -295,14 +353,12 @@ static int next_miss(struct file *device, struct file **file, struct shstk_rules
 		}
 		arg->pid = pid_vnr(m.pid);
 		arg->addr = m.addr;
-		ret = open_miss(&m, file);
+		*file = open_miss(&m);
 		put_miss(&m);
-		/* Unmapped meanwhile: nothing to tell. */
-		if (ret != -ENOENT)
-			return ret;
-		if (fatal_signal_pending(current))
-			return -EINTR;
+		if (*file)
+			return 0;
 	}
+	return -EINTR;
 }
 
 static void start_listening(struct file *device)
@@ -403,6 +459,7 @@ static struct cut *cut_of(u64 dev, u64 ino)
 {
 	u64 id = (hash_64(dev, 64) ^ hash_64(ino + 1, 64)) | 1;
 	unsigned int first = hash_64(id, CUT_BITS), i;
+	struct cut *oldest = NULL;
 
 	for (i = 0; i < CUT_PROBES; i++) {
 		struct cut *c = &cuts[(first + i) % ARRAY_SIZE(cuts)];
@@ -951,7 +1008,7 @@ static int rules_release(struct inode *inode, struct file *device)
 	if (!device->private_data)
 		return 0;
 	if (atomic_dec_and_test(&nr_listeners))
-		drop_misses(false);
+		drop_misses(ALL_MISSES);
 	spin_lock(&subjects_lock);
 	update_wanted();
 	spin_unlock(&subjects_lock);
@@ -1002,7 +1059,7 @@ void rules_exit(void)
 	misc_deregister(&rules_device);
 	irq_work_sync(&miss_work);
 	cancel_delayed_work_sync(&expire_work);
-	drop_misses(false);
+	drop_misses(ALL_MISSES);
 	drop_all();
 	/*
 	 * A mark may also be in the hands of who deletes its file, out of our sight. What

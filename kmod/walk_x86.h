@@ -5,6 +5,7 @@
 #ifndef USHSTK_WALK_X86_H
 #define USHSTK_WALK_X86_H
 
+#include <asm/fixmap.h>
 #include <asm/mmu_context.h>
 #include <asm/perf_event.h>
 #include <asm/processor-flags.h>
@@ -58,7 +59,14 @@ static __always_inline u64 walk_arch_limit(void)
 	return limit;
 }
 
-/* An address that may be read, whatever @addr is, without a branch to be mispredicted. */
+/*
+ * An address that may be read, whatever @addr is, without a branch to be mispredicted. What is
+ * read lies at most 2^15 words below. If that is below 0, it is at the end of all addresses,
+ * beyond all that the kernel ever maps (Documentation/arch/x86/x86_64/mm.rst: unused hole): the
+ * read fails as one of a page does that is not there.
+ */
+static_assert(FIXADDR_TOP < -8UL * (S16_MAX + 1));
+
 static __always_inline u64 walk_arch_clamp(u64 addr, u64 limit)
 {
 	asm("cmp %1,%0; cmova %1,%0" : "+r"(addr) : "rm"(limit) : "cc");

@@ -149,6 +149,7 @@ $(foreach a,x86 arm64,$(eval $(call kmod_cost,$(a))))
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
 GUEST_KMOD_arm64-7.2 += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_test \
 	$(B)/selftests/record/arm64/shstk)
+GUEST_KMOD_arm64-7.2 += kmod:rules-miss=$(B)/selftests/kmod/arm64/rules_miss_test
 GUEST_KMOD_arm64-7.2 += $(B)/selftests/kmod/overlay/arm64-7.2/overlay.ko
 GUEST_KMOD_arm64-7.2 += kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_frames_test \
 	$(B)/selftests/record/arm64/shstk)
@@ -160,6 +161,7 @@ endif
 ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86)),x86-1)
 GUEST_KMOD_x86-qemu += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/x86/rules_test \
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_KMOD_x86-qemu += kmod:rules-miss=$(B)/selftests/kmod/x86/rules_miss_test
 GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/overlay/x86-7.2/overlay.ko
 GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/overlay/x86-6.12/overlay.ko
 RULES_FRAMES_x86 := kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/x86/rules_frames_test \

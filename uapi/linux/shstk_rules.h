@@ -151,7 +151,8 @@ struct shstk_rules_info {
  *
  * Errors: EINVAL for a table with anything wrong; EXDEV: for another machine; EBADF: fd;
  * EISDIR, ENODEV: not a regular file; ETXTBSY: it is open for writing; ENOSPC: more
- * than rules_limit in all; ENOMEM; EOVERFLOW: 2^32 tables were loaded already.
+ * than rules_limit in all; ENOMEM; EOVERFLOW: 2^32 tables were loaded already; ESTALE: the
+ * file was written to, or its file system went, meanwhile.
  */
 struct shstk_rules_load {
 	__aligned_u64 table;
@@ -214,9 +215,13 @@ struct shstk_rules_list {
  *
  * Waits until there is one, unless the device was opened with O_NONBLOCK: then EAGAIN.
  * poll() tells too. Misses are kept from the first such call, until the last caller
- * closes the device, each for two seconds.
+ * closes the device, each for two seconds: at most 64, of a user 32, of a process 8.
  *
- * Errors: EAGAIN, EINTR, and those of opening the file.
+ * A miss holds no file. If its process has ended, the next one that runs the file is told
+ * of. Files that cannot be opened are not told of, and no file of FUSE (but virtiofs), for
+ * opening it may take as long as the program likes that serves it.
+ *
+ * Errors: EAGAIN, EINTR; EMFILE and others of getting a descriptor.
  */
 struct shstk_rules_miss {
 	__s32 fd;
@@ -236,7 +241,8 @@ struct shstk_rules_miss {
  * @no_rule: out: or of that code,
  * @no_kind: out: or because no kind of rule can say what is known.
  *
- * In no order. Of at most 64 files; counted from the loading of the module on.
+ * In no order. Of at most 64 files; a file in which no chain ended for a second may lose its
+ * place, and what was counted of it, to another one.
  *
  * Errors: ENOENT: there are no more.
  */

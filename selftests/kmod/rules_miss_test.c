@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rules_miss_test.c - files that walks have no table for: who is told of them, what does
+ * not stop that, and what they do not hold.
+ *
+ *   rules_miss_test
+ *
+ * Copies of this program run and are sampled; nothing loads their tables.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <linux/shstk_rules.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest.h"
+#include "number.h"
+#include "sampler.h"
+
+#define FOLDER "/tmp/rules_miss"
+#define MOUNT FOLDER "/mount"
+#define FILES "/sys/module/shstk_perf/rules/files"
+#define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
+#define PERIOD 200000 /* ns */
+#define PATIENCE 1200 /* times 50 ms */
+#define FLOOD 100 /* files of one process: more than there is room for */
+#define FLOOD_SAMPLES 2000
+#define OF_PROCESS 8 /* misses that are kept of one */
+#define FUSE_NODE 2
+
+static int device; /* it listens; without waiting */
+
+/* --- programs without a table --- */
+
+static volatile int stay = 1;
+
+static void be_child(int fd)
+{
+	char byte = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(fd, &byte, 1) != 1)
+		_exit(1);
+	while (stay)
+		;
+}
+
+static void await(int fd, const char *what)
+{
+	char byte;
+
+	if (read(fd, &byte, 1) != 1)
+		ksft_exit_fail_msg("%s died\n", what);
+}
+
+/* Another program, which runs until it is ended. */
+static pid_t start(const char *path)
+{
+	char fd[16];
+	int ready[2];
+	pid_t pid;
+
+	if (pipe(ready))
+		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		snprintf(fd, sizeof(fd), "%d", ready[1]);
+		execl(path, path, fd, NULL);
+		_exit(1);
+	}
+	close(ready[1]);
+	await(ready[0], path);
+	close(ready[0]);
+	return pid;
+}
+
+/* The same of a function of this program. */
+static pid_t start_function(void (*fn)(int fd))
+{
+	int ready[2];
+	pid_t pid;
+
+	if (pipe(ready))
+		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fn(ready[1]);
+		_exit(1);
+	}
+	close(ready[1]);
+	await(ready[0], "a child");
+	close(ready[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void count(void *arg, const struct sample *s)
+{
+	if (s->nr)
+		++*(unsigned int *)arg;
+}
+
+static void sample(pid_t pid, unsigned int samples)
+{
+	unsigned int nr = 0;
+	struct sampler s;
+	int err = sampler_open(&s, pid, PERIOD, false);
+
+	if (err)
+		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(-err));
+	for (int i = 0; i < PATIENCE && nr < samples; i++) {
+		usleep(50000);
+		sampler_drain(&s, count, &nr);
+	}
+	sampler_close(&s);
+	if (nr < samples)
+		ksft_print_msg("only %u samples\n", nr);
+}
+
+static void copy_self(const char *path)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cp /proc/$PPID/exe %s && chmod 755 %s", path, path);
+	if (system(command))
+		ksft_exit_fail_msg("%s: no copy\n", path);
+}
+
+/* --- what is told of them --- */
+
+static int ask(struct shstk_rules_miss *miss)
+{
+	return ioctl(device, SHSTK_RULES_MISS, miss) ? errno : 0;
+}
+
+static void forget_all(void)
+{
+	struct shstk_rules_miss miss;
+
+	while (!ask(&miss))
+		close(miss.fd);
+}
+
+static bool is_file(int fd, const char *path)
+{
+	struct stat a, b;
+
+	return !fstat(fd, &a) && !stat(path, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+/* That is among them, and closes all. */
+static bool is_told_of(const char *path)
+{
+	struct pollfd p = { .fd = device, .events = POLLIN };
+	struct shstk_rules_miss miss;
+	bool found = false;
+
+	poll(&p, 1, 5000);
+	while (!ask(&miss)) {
+		found |= is_file(miss.fd, path);
+		close(miss.fd);
+	}
+	return found;
+}
+
+static void test_ended(void)
+{
+	const char *path = FOLDER "/ended";
+	struct shstk_rules_miss miss;
+	pid_t pid;
+	int err;
+
+	copy_self(path);
+	pid = start(path);
+	sample(pid, 1);
+	end(pid);
+	err = ask(&miss);
+	pid = start(path);
+	sample(pid, 1);
+	ksft_test_result(err == EAGAIN && is_told_of(path),
+			 "if a process has ended, the next one with the file is told of\n");
+	end(pid);
+}
+
+static void test_umount(void)
+{
+	pid_t pid;
+
+	mkdir(MOUNT, 0700);
+	if (mount("none", MOUNT, "tmpfs", 0, NULL)) {
+		ksft_test_result_skip("cannot mount: %s\n", strerror(errno));
+		return;
+	}
+	copy_self(MOUNT "/program");
+	pid = start(MOUNT "/program");
+	sample(pid, 5);
+	end(pid);
+	ksft_test_result(!umount(MOUNT), "a file system can be unmounted when its program ends\n");
+	umount2(MOUNT, MNT_DETACH);
+	forget_all();
+}
+
+/* --- files that are not to be opened --- */
+
+static void deny(int fd)
+{
+	int fan = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY | O_CLOEXEC);
+	struct fanotify_event_metadata event;
+
+	if (fan < 0 || fanotify_mark(fan, FAN_MARK_ADD, FAN_OPEN_PERM, -1, FOLDER "/denied"))
+		_exit(1);
+	if (write(fd, "", 1) != 1)
+		_exit(1);
+	while (read(fan, &event, sizeof(event)) == sizeof(event)) {
+		struct fanotify_response answer = { .fd = event.fd, .response = FAN_DENY };
+
+		if (write(fan, &answer, sizeof(answer)) != sizeof(answer))
+			_exit(1);
+		close(event.fd);
+	}
+}
+
+static void test_denied(void)
+{
+	const char *path = FOLDER "/denied";
+	struct shstk_rules_miss miss;
+	pid_t pid, other, scanner;
+	int fd;
+
+	copy_self(path);
+	copy_self(FOLDER "/allowed");
+	pid = start(path);
+	scanner = start_function(deny);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	sample(pid, 1);
+	other = start(FOLDER "/allowed");
+	sample(other, 1);
+	ksft_test_result(fd < 0 && errno == EPERM && is_told_of(FOLDER "/allowed") &&
+				 ask(&miss) == EAGAIN,
+			 "a file that fanotify denies is passed over, and others are told of\n");
+	end(pid);
+	end(other);
+	end(scanner);
+}
+
+/* A file of one page that runs for ever. The server opens it once, and then never again. */
+static const struct fuse_attr fuse_attr = {
+	.ino = FUSE_NODE,
+	.size = 4096,
+	.blocks = 8,
+	.mode = S_IFREG | 0755,
+	.nlink = 1,
+	.blksize = 4096,
+};
+
+struct fuse_request {
+	struct fuse_in_header in;
+	char data[1 << 17];
+};
+
+static void answer(int fuse, const struct fuse_request *r, int error, const void *data, size_t size)
+{
+	struct {
+		struct fuse_out_header out;
+		char data[4096];
+	} reply = { .out = { .unique = r->in.unique, .error = error } };
+
+	reply.out.len = (uint32_t)(sizeof(reply.out) + size);
+	memcpy(reply.data, data, size);
+	/* It may have been taken back. */
+	if (write(fuse, &reply, reply.out.len) < 0)
+		return;
+}
+
+static void serve_request(int fuse, const struct fuse_request *r)
+{
+	static bool opened;
+	struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31 };
+	struct fuse_entry_out entry = { .nodeid = FUSE_NODE, .attr = fuse_attr };
+	struct fuse_attr_out attr = { .attr = fuse_attr };
+	struct fuse_open_out opening = { 0 };
+	static uint32_t page[1024];
+
+#ifdef __x86_64__
+	page[0] = 0xfeeb; /* jmp to itself */
+#else
+	page[0] = 0x14000000; /* b to itself */
+#endif
+	init.max_write = 4096;
+	switch (r->in.opcode) {
+	case FUSE_INIT:
+		answer(fuse, r, 0, &init, sizeof(init));
+		break;
+	case FUSE_LOOKUP:
+		answer(fuse, r, 0, &entry, sizeof(entry));
+		break;
+	case FUSE_GETATTR:
+		if (r->in.nodeid == FUSE_ROOT_ID)
+			attr.attr.mode = S_IFDIR | 0755;
+		answer(fuse, r, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_OPEN:
+		if (!opened)
+			answer(fuse, r, 0, &opening, sizeof(opening));
+		opened = true;
+		break;
+	case FUSE_READ:
+		answer(fuse, r, 0, page, sizeof(page));
+		break;
+	case FUSE_FORGET:
+	case FUSE_INTERRUPT:
+		break;
+	default:
+		answer(fuse, r, -ENOSYS, NULL, 0);
+	}
+}
+
+static void serve_file(int fd)
+{
+	static struct fuse_request r;
+	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char options[128];
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+	if (fuse < 0 || mount("none", MOUNT, "fuse", MS_NOSUID | MS_NODEV, options)) {
+		ksft_print_msg("FUSE: %s\n", strerror(errno));
+		_exit(1);
+	}
+	if (write(fd, "", 1) != 1)
+		_exit(1);
+	while (read(fuse, &r, sizeof(r)) > 0 || errno == EINTR)
+		serve_request(fuse, &r);
+}
+
+static void run_file(int ready)
+{
+	int fd = open(MOUNT "/file", O_RDONLY | O_CLOEXEC);
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	if (code == MAP_FAILED) {
+		ksft_print_msg(MOUNT "/file: %s\n", strerror(errno));
+		_exit(1);
+	}
+	/* So that it is there. */
+	(void)*(volatile char *)code;
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	((void (*)(void))code)();
+}
+
+/* Whether a call comes back, with what is told of at once. */
+static bool comes_back(void)
+{
+	struct shstk_rules_miss miss;
+	int status = -1;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		int err;
+
+		while (!(err = ask(&miss)))
+			close(miss.fd);
+		_exit(err != EAGAIN);
+	}
+	for (int i = 0; i < 400; i++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return !status;
+		usleep(50000);
+	}
+	return false;
+}
+
+static void test_fuse(void)
+{
+	pid_t server, pid;
+	bool back;
+
+	mkdir(MOUNT, 0700);
+	if (access("/dev/fuse", R_OK)) {
+		ksft_test_result_skip("no FUSE\n");
+		return;
+	}
+	server = start_function(serve_file);
+	pid = start_function(run_file);
+	forget_all();
+	sample(pid, 5);
+	back = comes_back();
+	/* Its end ends what waits for it. */
+	end(server);
+	end(pid);
+	umount2(MOUNT, MNT_DETACH);
+	ksft_test_result(back, "a file system whose server does not answer is not waited for\n");
+}
+
+/* --- many files --- */
+
+/* Some milliseconds in each of many files, which only this process has. */
+static void flood(int ready)
+{
+#ifdef __x86_64__
+	/* mov $2000000, %ecx; 1: dec %ecx; jnz 1b; ret */
+	static const unsigned char code[] = { 0xb9, 0x80, 0x84, 0x1e, 0,
+					      0xff, 0xc9, 0x75, 0xfc, 0xc3 };
+#else
+	/* mov w9, #0x1e0000; 1: subs w9, w9, #1; b.ne 1b; ret */
+	static const uint32_t code[] = { 0x52a003c9, 0x71000529, 0x54ffffe1, 0xd65f03c0 };
+#endif
+	void *at[FLOOD];
+
+	for (int i = 0; i < FLOOD; i++) {
+		int fd = memfd_create("flood", MFD_CLOEXEC);
+
+		if (write(fd, code, sizeof(code)) != sizeof(code))
+			_exit(1);
+		at[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		close(fd);
+		if (at[i] == MAP_FAILED)
+			_exit(1);
+	}
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	for (int i = 0;; i++)
+		((void (*)(void))at[i % FLOOD])();
+}
+
+/* How often chains ended in a file's code, as nothing is known of it. */
+static unsigned long cut_in(const char *path)
+{
+	struct shstk_rules_cuts cut = { 0 };
+	unsigned long sum = 0;
+	struct stat st;
+
+	if (stat(path, &st))
+		return 0;
+	while (!ioctl(device, SHSTK_RULES_CUTS, &cut))
+		if (cut.ino == st.st_ino &&
+		    cut.dev == ((uint64_t)major(st.st_dev) << 20 | minor(st.st_dev)))
+			sum += cut.no_table;
+	return sum;
+}
+
+static void test_flood(void)
+{
+	struct shstk_rules_miss miss;
+	unsigned int of_flood = 0, of_other = 0, more = 0;
+	pid_t pid, other;
+
+	copy_self(FOLDER "/other");
+	forget_all();
+	pid = start_function(flood);
+	sample(pid, FLOOD_SAMPLES);
+	other = start(FOLDER "/other");
+	sample(other, 5);
+	while (!ask(&miss)) {
+		of_flood += miss.pid == (uint32_t)pid;
+		of_other += miss.pid == (uint32_t)other && is_file(miss.fd, FOLDER "/other");
+		close(miss.fd);
+	}
+	end(pid);
+	/* Nothing was counted for a second. */
+	sleep(2);
+	sample(other, 50);
+	more = (unsigned int)cut_in(FOLDER "/other");
+	end(other);
+	ksft_print_msg("%u files of one process, %u of another; %u of its chains cut\n", of_flood,
+		       of_other, more);
+	ksft_test_result(of_flood && of_flood <= OF_PROCESS && of_other == 1,
+			 "a process with many files leaves room for others'\n");
+	ksft_test_result(more, "and where chains ended is told of others' files, too\n");
+}
+
+/* --- marks --- */
+
+static bool no_file_is_held(void)
+{
+	for (int i = 0; i < 200; i++) {
+		if (!read_number(FILES))
+			return true;
+		usleep(50000);
+	}
+	return false;
+}
+
+static void write_limit(unsigned long limit)
+{
+	FILE *f = fopen(LIMIT, "we");
+
+	if (!f || fprintf(f, "%lu", limit) < 0 || fclose(f))
+		ksft_exit_fail_msg(LIMIT ": %s\n", strerror(errno));
+}
+
+/* 0 or an errno. A table of one page, of which nothing is known. */
+static int load(const char *path)
+{
+	struct shstk_rules_info info = { 0 };
+	struct {
+		struct shstk_rules_header header;
+		uint64_t rule;
+		uint32_t page[2], row;
+	} __attribute__((packed)) t = {
+		.header = {
+			.magic = SHSTK_RULES_MAGIC, .version = SHSTK_RULES_VERSION,
+			.nr_rules = 1, .nr_pages = 1, .nr_rows = 1,
+		},
+		.page = { 0, 1 },
+	};
+	struct shstk_rules_load arg = { .table = (uintptr_t)&t, .size = sizeof(t) };
+	int err;
+
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	t.header.machine = (uint16_t)info.machine;
+	arg.fd = open(path, O_RDONLY | O_CLOEXEC);
+	err = ioctl(device, SHSTK_RULES_LOAD, &arg) ? errno : 0;
+	close(arg.fd);
+	return err;
+}
+
+static void test_marks(void)
+{
+	struct shstk_rules_info info = { 0 };
+	const char *path = FOLDER "/marked";
+	long held;
+	int err, fd;
+
+	copy_self(path);
+	err = load(path);
+	held = read_number(FILES);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (write(fd, "x", 1) != 1)
+		ksft_print_msg("%s: %s\n", path, strerror(errno));
+	close(fd);
+	ksft_test_result(!err && held == 1 && no_file_is_held(),
+			 "a file that was written to is not held\n");
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	write_limit(sizeof(struct shstk_rules_header) + 32);
+	err = load(path);
+	write_limit(info.limit);
+	ksft_test_result(err == ENOSPC && no_file_is_held(), "nor one whose table had no room\n");
+	err = load(path);
+	ksft_test_result(!err && read_number(FILES) == 1, "and then it may have one\n");
+}
+
+/* Each call has one direction. */
+static void test_direction(void)
+{
+	struct shstk_rules_drop arg = { .fd = -1, .flags = SHSTK_RULES_DROP_ALL };
+	const unsigned int nr = _IOC_NR(SHSTK_RULES_DROP);
+
+	ksft_test_result(ioctl(device, _IOC(_IOC_NONE, SHSTK_RULES_IOC, nr, sizeof(arg)), &arg) &&
+				 errno == ENOTTY &&
+				 ioctl(device, _IOWR(SHSTK_RULES_IOC, nr, arg), &arg) &&
+				 errno == ENOTTY && read_number(FILES) == 1,
+			 "a call in another direction is ENOTTY\n");
+	ioctl(device, SHSTK_RULES_DROP, &arg);
+}
+
+int main(int argc, char **argv)
+{
+	struct shstk_rules_miss miss;
+
+	if (argc == 2)
+		be_child(atoi(argv[1]));
+	ksft_print_header();
+	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (device < 0)
+		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
+	ksft_set_plan(10);
+	mkdir("/tmp", 0755);
+	if (mkdir(FOLDER, 0700) && errno != EEXIST)
+		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
+	ioctl(device, SHSTK_RULES_DROP,
+	      &(struct shstk_rules_drop){ .flags = SHSTK_RULES_DROP_ALL });
+	/* From now on it listens. */
+	if (ask(&miss) != EAGAIN)
+		ksft_print_msg("something was missed already\n");
+	test_ended();
+	test_umount();
+	test_denied();
+	test_fuse();
+	test_flood();
+	test_marks();
+	test_direction();
+	ksft_finished();
+}
