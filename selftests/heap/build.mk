@@ -24,10 +24,15 @@ $(HEAP_STEADY): selftests/heap/steady.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) $(if $(findstring -st,$@),-static) \
 		$(if $(findstring stripped,$@),-s) -o $@ $<
+# No C library of 32 bits is needed.
+$(HEAP_B)/narrow: selftests/heap/narrow.S
+	@mkdir -p $(@D)
+	$(call say,AS,$@)$(CC) -m32 -c -o $@.o $< && ld -m elf_i386 -o $@ $@.o
+HEAP_NARROW	:= $(if $(filter x86,$(ARCH)),$(HEAP_B)/narrow)
 $(HEAP_B)/cases.sh: selftests/loader/cases.sh
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
-$(HEAP_B)/probed_test: selftests/heap/probed_test $(HEAP_STEADY) $(HEAP_B)/cases.sh \
+$(HEAP_B)/probed_test: selftests/heap/probed_test $(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/cases.sh \
 		$(B)/selftests/record/nobody all
 	$(Q)cp $< $@
 
@@ -116,8 +121,13 @@ endif
 
 # Two CPUs, and a kernel that preempts the programs at probes.
 HEAP_PROBED_x86	:= selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
-	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY)
+	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY) $(HEAP_NARROW)
 ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-qemu-7.2	+= heap:stack=$(HEAP_B)/stack_test,$(B)/shstk-heap.bpf.o \
 	heap:probed=selftests/heap/probed_test$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
+# The kernel of that guest shows the probes' system calls to filters.
+GUEST_x86-qemu-6.12	+= heap:probed=selftests/heap/probed_test,refusals$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
+# Of a program with shadow stacks: that guest has them, and is slow.
+HEAP_SHADOW_x86	:= $(HEAP_PROBED_x86) $(B)/libshstk-start.so
+GUEST_x86-7.2	+= heap:probed=selftests/heap/probed_test,shadow$(subst $() ,,$(HEAP_SHADOW_x86:%=$(comma)%))
 endif

@@ -9,13 +9,20 @@
  *   f  have a child do so, which is not looked at
  *   x  execute this program anew, which answers
  *   s  begin to count
+ *   t  begin a thread that waits
+ *   c  have a filter of system calls that does not know those of the kernel's probes
  *
  * The answer is what was allocated since the last 's', and is in use: bytes and blocks, by a
  * counter of its own.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -171,6 +178,38 @@ static void in_child(void)
 		abort();
 }
 
+static void *waits(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void begin_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, waits, NULL))
+		abort();
+}
+
+/* On x86 a probed function returns by uretprobe(), and by uprobe() it may be entered. */
+static void filter_calls(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 335, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 336, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog))
+		abort();
+}
+
 static void obey(char order, char **argv)
 {
 	switch (order) {
@@ -191,6 +230,12 @@ static void obey(char order, char **argv)
 		abort();
 	case 's':
 		start_counting();
+		break;
+	case 't':
+		begin_thread();
+		break;
+	case 'c':
+		filter_calls();
 		break;
 	}
 }
