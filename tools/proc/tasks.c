@@ -59,12 +59,12 @@ bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size
 	return found;
 }
 
-unsigned int task_peak(pid_t pid)
+unsigned long task_memory(pid_t pid)
 {
 	char kib[32];
 
-	task_field(pid, pid, "VmHWM", kib, sizeof(kib));
-	return (strtoul(kib, NULL, 10) + 1023) / 1024;
+	task_field(pid, pid, "RssAnon", kib, sizeof(kib));
+	return strtoul(kib, NULL, 10);
 }
 
 bool process_gone(pid_t pid)

@@ -49,8 +49,8 @@ struct task_stat {
  */
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size);
 
-/* Most memory that a process had at a time, in MiB; 0: not known. */
-unsigned int task_peak(pid_t pid);
+/* KiB of memory that a process has of its own: the kernel can take back what is of files. */
+unsigned long task_memory(pid_t pid);
 
 /* Has the process ended, and was it waited for? */
 bool process_gone(pid_t pid);

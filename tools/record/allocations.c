@@ -4,9 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "tools/proc/tasks.h"
 #include "tools/record/allocations.h"
 #include "tools/record/heap_values.h"
 #include "tools/shstk.h"
@@ -51,7 +49,7 @@ void allocations_describe(const struct recording *r, const struct heap_counts *c
 void allocations_report(const struct recording *r, const struct heap_counts *c, bool ended)
 {
 	char bytes[32], left[32], peak[32];
-	char *text;
+	char *files;
 
 	shstk_format_value(bytes, sizeof(bytes), c->bytes, "bytes");
 	shstk_format_value(left, sizeof(left), c->left_bytes, "bytes");
@@ -70,8 +68,8 @@ void allocations_report(const struct recording *r, const struct heap_counts *c, 
 		 c->objects ? 100.0 * c->temporary / c->objects : 0);
 	complain("%s in %llu blocks %s", left, (unsigned long long)c->left,
 		 ended ? "not freed at the end" : "in use");
-	text = output_names(&r->opts->output);
-	complain("recorder: %u MiB at most%s%s", task_peak(getpid()), text && *text ? ";" : "",
-		 text ? text : "");
-	free(text);
+	files = output_names(&r->opts->output);
+	complain("recorder: %lu MiB at most%s%s", record_memory(r), files && *files ? ";" : "",
+		 files ? files : "");
+	free(files);
 }

@@ -36,6 +36,7 @@
  * @part: when the last profile before this one was written, or recording began.
  * @started: when what this profile holds began, and
  * @realtime: CLOCK_REALTIME in ns, at the same time.
+ * @memory: the most that the recorder itself had of its own so far, in KiB.
  * @writer: the process that writes the last profile before (parts.h), or 0.
  */
 struct recording {
@@ -49,6 +50,7 @@ struct recording {
 	uint64_t part;
 	uint64_t started;
 	uint64_t realtime;
+	unsigned long memory;
 	pid_t writer;
 };
 
@@ -119,6 +121,12 @@ static inline double rusage_seconds(const struct rusage *usage)
 {
 	return usage->ru_utime.tv_sec + usage->ru_utime.tv_usec / 1e6 + usage->ru_stime.tv_sec +
 	       usage->ru_stime.tv_usec / 1e6;
+}
+
+/* The most memory that the recorder itself had, in MiB. */
+static inline unsigned long record_memory(const struct recording *r)
+{
+	return (r->memory + 1023) / 1024;
 }
 
 /* "1 process", "2 processes" */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tools/output.h"
+#include "tools/proc/tasks.h"
 #include "tools/record/backend.h"
 #include "tools/record/hottest.h"
 #include "tools/record/parts.h"
@@ -164,6 +165,14 @@ static bool is_terminals(int signo)
 	return signo <= 0 || signo == SIGTSTP || signo == SIGWINCH;
 }
 
+static void note_memory(struct recording *r)
+{
+	unsigned long kib = task_memory(getpid());
+
+	if (kib > r->memory)
+		r->memory = kib;
+}
+
 /* Until the command ends or recording is to stop. Returns 0 or -ENOMEM. */
 static int record_loop(struct recording *r, struct progress *p, int *status, bool *ended,
 		       struct rusage *usage)
@@ -192,6 +201,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 			if (r->backend->watch)
 				r->backend->watch(r);
 			show_progress(r, p, at);
+			note_memory(r);
 			watch = at;
 		}
 		if (r->opts->duration > 0 && at - r->began >= r->opts->duration * 1e9)
@@ -220,6 +230,7 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 	r->backend->report_gaps(r, ended, usage);
 	if (o->live ? top_end(top, r) : !output_write(&o->output, r->profile, record_title(o)))
 		return EXIT_OWN;
+	note_memory(r);
 	if (!o->quiet)
 		r->backend->report(r, ended, usage);
 	return ret ? EXIT_OWN : 0;

@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "tools/proc/tasks.h"
 #include "tools/record/samples.h"
@@ -89,14 +88,14 @@ static void describe_sum(const struct record_opts *o, uint64_t weight, double cp
 void samples_report(const struct recording *r, const struct drain_counts *c, const char *who,
 		    double cpu)
 {
-	char *text = output_names(&r->opts->output);
+	char *files = output_names(&r->opts->output);
 	char line[200], sum[80];
 
-	if (!text)
+	if (!files)
 		return;
 	samples_describe(r, c, line, sizeof(line));
 	describe_sum(r->opts, c->weight, cpu, sum, sizeof(sum));
-	complain("%s; %s, sampled %s; recorder: %u MiB at most%s%s", line, sum, who,
-		 task_peak(getpid()), *text ? ";" : "", text);
-	free(text);
+	complain("%s; %s, sampled %s; recorder: %lu MiB at most%s%s", line, sum, who,
+		 record_memory(r), *files ? ";" : "", files);
+	free(files);
 }
