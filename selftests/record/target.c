@@ -1151,6 +1151,60 @@ static int do_deep(char **arg)
 	return deep(atoi(arg[0]));
 }
 
+#if defined(__x86_64__) || defined(__aarch64__)
+/*
+ * Calls itself @n times and then @work. No unwind information tells of it, so each of its
+ * frames is a guess, and a sample of all of them takes longer than many periods.
+ */
+void undescribed(int n, void (*work)(void)) __asm__("undescribed");
+__asm__(".text\n"
+	".type undescribed, %function\n"
+	"undescribed:\n"
+#ifdef __x86_64__
+	"	push %rbx\n"
+	"	sub $48, %rsp\n"
+	"	mov %rsi, %rbx\n"
+	"	dec %edi\n"
+	"	jle 1f\n"
+	"	call undescribed\n"
+	"	jmp 2f\n"
+	"1:	call *%rbx\n"
+	"2:	add $48, %rsp\n"
+	"	pop %rbx\n"
+	"	ret\n"
+#else
+	"	stp x19, x30, [sp, -64]!\n"
+	"	mov x19, x1\n"
+	"	subs w0, w0, 1\n"
+	"	b.le 1f\n"
+	"	bl undescribed\n"
+	"	b 2f\n"
+	"1:	blr x19\n"
+	"2:	ldp x19, x30, [sp], 64\n"
+	"	ret\n"
+#endif
+	".size undescribed, . - undescribed\n");
+
+/* The same work however long it takes. */
+static NOINLINE void fixed_work(void)
+{
+	volatile unsigned int x = 0;
+
+	for (unsigned int i = 0; i < 30000000; i++)
+		x += i;
+}
+
+/* undescribed DEPTH: works below so many frames that can only be guessed at. */
+static int do_undescribed(char **arg)
+{
+	double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
+
+	undescribed(atoi(arg[0]), fixed_work);
+	tell("undescribed", clock_s(CLOCK_THREAD_CPUTIME_ID) - start);
+	return 0;
+}
+#endif
+
 /*
  * scribble SECONDS: a child that writes nonsense into the memory it shares
  * with the recorder; the parent goes on.
@@ -1357,6 +1411,9 @@ static const struct {
 	{ "limit", 1, do_limit },
 	{ "scribble", 1, do_scribble },
 	{ "deep", 1, do_deep },
+#if defined(__x86_64__) || defined(__aarch64__)
+	{ "undescribed", 1, do_undescribed },
+#endif
 	{ "exit", 1, do_exit },
 #ifndef STATIC
 	{ "plugins", 0, do_plugins },

@@ -67,6 +67,8 @@
  * @rounds: destructor rounds seen.
  * @cpu_seen: by wall-clock time: its CPU clock at the last sample, if there are many.
  * @stretch: its timer's interval in periods.
+ * @rest_until: no sample is taken before, on the clock of the periods, in ns.
+ * @put_off: periods that ended meanwhile, by its timer.
  * @seen: number of the scan that saw it last.
  * @open: by wall-clock time, in a call that waits: its sample lies at @head, without a
  *	weight, and is not committed.
@@ -94,6 +96,8 @@ struct thread {
 	int event_fd;
 	uint64_t periods;
 	uint64_t cpu_seen;
+	uint64_t rest_until;
+	uint64_t put_off;
 	uint32_t stretch;
 	uint32_t seen;
 	_Atomic bool open;

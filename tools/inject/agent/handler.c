@@ -68,6 +68,61 @@ static void spread(struct thread *t, uint64_t periods)
 		atomic_store(&agent.header->stretch, stretch);
 }
 
+/* The clock by which the periods end. */
+static uint64_t period_clock(void)
+{
+	return now(agent.wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
+}
+
+/*
+ * A sample may take longer than a period: of a deep stack that no rules describe, or where
+ * the machine is starved of CPU time. The next signal is pending then when the handler
+ * ends, and the program would never get on. So it first runs for as long as the sample
+ * took; the periods that end meanwhile are in the weight of the next one.
+ *
+ * Return: was a sample taken?
+ */
+static bool take_in_turn(struct thread *t, uint64_t periods, const void *context)
+{
+	uint64_t begin;
+
+	if (agent.sandboxed) { /* the clock must not be asked */
+		sample_take(t, periods, context);
+		return true;
+	}
+	begin = period_clock();
+	if (begin < t->rest_until && !atomic_load_explicit(&t->open, memory_order_relaxed)) {
+		t->put_off += t->event ? 0 : periods; /* an event's are what no sample has */
+		return false;
+	}
+	periods += t->put_off;
+	t->put_off = 0;
+	sample_take(t, periods, context);
+	t->rest_until = period_clock();
+	t->rest_until += t->rest_until - begin;
+	return true;
+}
+
+/* The signal of the thread's own timer or event. */
+static void on_period(struct thread *t, const siginfo_t *si, const void *context)
+{
+	uint64_t periods;
+
+	if (t->pid != agent.pid || !t->armed)
+		return;
+	if (atomic_load_explicit(&agent.header->stop, memory_order_relaxed)) {
+		agent_disarm(t);
+		return;
+	}
+	periods = ran_out(t, si);
+	if (periods && !take_in_turn(t, periods, context))
+		return;
+	if (agent.wall)
+		spread(t, periods);
+	if (!agent.sandboxed)
+		event_open(t);
+}
+
 /*
  * Whoever calls handlers himself, as some runtimes do, may not align the stack as the
  * kernel does.
@@ -79,25 +134,12 @@ static void
 on_signal(int signo, siginfo_t *si, void *context)
 {
 	struct thread *t = from_timer(si);
-	uint64_t periods;
 
 	signals_cut(context);
 	if (!t && event_sent(agent_self(), si))
 		t = agent_self();
 	if (t) {
-		if (t->pid != agent.pid || !t->armed)
-			return;
-		if (atomic_load_explicit(&agent.header->stop, memory_order_relaxed)) {
-			agent_disarm(t);
-			return;
-		}
-		periods = ran_out(t, si);
-		if (periods)
-			sample_take(t, periods, context);
-		if (agent.wall)
-			spread(t, periods);
-		if (!agent.sandboxed)
-			event_open(t);
+		on_period(t, si, context);
 		return;
 	}
 	if (from_recorder(si)) {

@@ -104,6 +104,8 @@ static int arm(struct thread *t)
 		return ret;
 	t->armed = true;
 	t->stretch = 1;
+	t->rest_until = 0;
+	t->put_off = 0;
 	atomic_fetch_add(&agent.armed, 1);
 	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
 }
