@@ -79,4 +79,12 @@ static inline bool call_allows_marker(const struct shstk_opts *opts)
 void call_tell(struct shstk_info *to, int source, int n, int end, uint64_t end_pc,
 	       unsigned int reused, unsigned int guessed);
 
+/* Tell a hook how its capture went; see struct shstk_hook. */
+static inline void call_tell_hook(struct shstk_hook *hook, uint64_t id, int end, bool crossed)
+{
+	hook->id = id;
+	hook->end = end;
+	hook->crossed = crossed;
+}
+
 #endif

@@ -32,7 +32,7 @@
 #define MEMO_LONG 256
 #define MEMO_PACKED 4096 /* most words that struct memo_packed holds */
 #define MEMO_SEEN 4 /* a long trace is packed once it was found unchanged this often */
-#define MEMO_NEAR 12 /* most frames that memo_capture_near() walks before it must meet the memo */
+#define MEMO_NEAR 12 /* most frames that near_capture() walks before it must meet the memo */
 #define MEMO_NEVER INT32_MAX /* a frame number or distance that is further out than any */
 
 /**
@@ -140,7 +140,7 @@ struct memo_packed {
  * @packed: how to do so sooner, if it is long.
  * @side: one holds the last trace, the other is room for the next one.
  * @last: index of the side that holds the last trace.
- * @now: that side; NULL if memo_capture_near() can't use it.
+ * @now: that side; NULL if near_capture() can't use it.
  * @near: the last capture met the one before it after at most MEMO_NEAR frames.
  * @misses: captures in a row that found little of the one before them. Each doubles the
  *	next @wait, up to 31; the ninth sets it to 5 and starts no wait: see judge_memo().
@@ -342,7 +342,7 @@ static inline uint64_t memo_id(struct memo_side *s, int from)
 	return likely(s->hashed <= from) ? s->id[from] : memo_hash(s, from);
 }
 
-/* Until memo_publish() neither memo_again nor memo_capture_near() may use the last trace. */
+/* Until memo_publish() neither memo_again nor near_capture() may use the last trace. */
 static inline void memo_hide(struct memo *m)
 {
 	m->now = NULL;
@@ -373,7 +373,7 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 }
 
 /*
- * Let memo_again and memo_capture_near() use the last trace, if it leads to the outermost
+ * Let memo_again and near_capture() use the last trace, if it leads to the outermost
  * frame of the stack that ends at @hi, and all words from its second frame on can be
  * verified.
  */

@@ -197,7 +197,7 @@ static own_stack void correct(struct capture *c, const struct request *r, struct
 {
 	struct cursor cur;
 
-	walk_begin(c, r, c->sp);
+	walk_begin(c, r);
 	c->memo = false;
 	if (left && !own_is_code(h->pcs[h->n - 1] - 1))
 		h->n--;

@@ -16,10 +16,12 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "capture_general.h"
 #include "frame.h"
 #include "identity.h"
 #include "modmap.h"
-#include "source.h"
+#include "source_memo.h"
+#include "source_near.h"
 
 #define NEAREST 2 /* youngest frames that get none: they may read their return address */
 #define FEWEST (2 * NEAREST) /* frames of which one may get one */
@@ -419,7 +421,19 @@ void marker_learn(struct thread *t, const struct call *c, int n)
  * Captures.
  */
 
-/* In any other way. */
+/* The sources behind this one. @learn: near_capture() and the walk call marker_learn(). */
+static int next_source(uint64_t *pcs, struct thread *t, bool learn)
+{
+	const struct call *c = &t->call;
+
+	if (!call_is_simple(pcs, c->max, c->opts, c->info, SHSTK_USE_MEMO))
+		return capture_kept(t);
+	if (learn || !memo_begins_again(t, c->max, c->ra, c->sp, c->fp))
+		return near_capture(t);
+	return memo_repeat(pcs, t);
+}
+
+/* No marker is of use: the stack is to have none, and the next source goes on. */
 static __attribute__((noinline)) int otherwise(uint64_t *pcs, struct thread *t)
 {
 	struct markers *m = &t->marker;
@@ -428,11 +442,11 @@ static __attribute__((noinline)) int otherwise(uint64_t *pcs, struct thread *t)
 		marker_take_back(t, t->call.sp);
 	if (m->pause) {
 		m->pause--;
-		return source_after_marker(pcs, t, false);
+		return next_source(pcs, t, false);
 	}
 	if (m->owed > 0)
 		m->owed--;
-	return source_after_marker(pcs, t, may_place(t));
+	return next_source(pcs, t, may_place(t));
 }
 
 /*
@@ -516,10 +530,8 @@ int marker_capture(uint64_t *pcs, struct thread *t)
 		return otherwise(pcs, t);
 	}
 	n = w.out - pcs;
-	if (unlikely(n >= FEWEST && (m->owed -= n) <= 0)) {
-		t->call.pcs = pcs;
+	if (unlikely(n >= FEWEST && (m->owed -= n) <= 0))
 		place(t, &t->call, n, rest ? n / 2 : n);
-	}
 	if (unlikely(w.plain < PLAIN) && was_too_dear(m, PLAIN - w.plain, n + rest))
 		marker_take_back(t, t->call.sp);
 	enter_count(t, rest);
@@ -548,7 +560,7 @@ static uint64_t hash_of(struct markers *m, const struct mark *k)
 	return h;
 }
 
-int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc)
+int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc, int *reused)
 {
 	struct markers *m = &t->marker;
 	struct mark *k;
@@ -563,7 +575,7 @@ int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc)
 		return 0;
 	*id = identity_of(m->pcs, 0, w.out - m->pcs, hash_of(m, k));
 	*end_pc = m->pcs[MARKER_ROOM - 1];
-	t->reused = MARKER_ROOM - k->at;
-	return w.out - m->pcs + t->reused;
+	*reused = MARKER_ROOM - k->at;
+	return w.out - m->pcs + *reused;
 }
 #endif

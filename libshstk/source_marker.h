@@ -35,16 +35,15 @@ static inline __attribute__((always_inline)) bool marker_on_stack(const struct t
 
 /*
  * The call in @t->call, which call_is_simple() and allows markers, after enter_outermost().
- * Returns the number of entries. Goes on at source_after_marker() if it is nothing for
- * markers.
+ * Returns the number of entries. If no marker is of use, the memo goes on.
  */
 int marker_capture(uint64_t *pcs, struct thread *t);
 
 /*
- * The identity of the trace of that call, its outermost entry, and the number of its
- * entries; 0: it does not come to a marker.
+ * The identity of the trace of that call, its outermost entry, and the number of its entries,
+ * *@reused of them copied; 0: it does not come to a marker.
  */
-int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc);
+int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc, int *reused);
 
 /*
  * Another source has made the capture @c: @n entries, from there to the outermost frame, and

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source_memo.h - captures that repeat the thread's last trace: nothing is new, or a few
- * frames are.
+ * source_memo.h - captures that repeat the thread's last trace: nothing is new.
  *
- * Where nothing is new, a capture is a chain of jumps from the public function on: it calls
- * nothing, so that no caller is pushed out of the processor's predictor of returns, and has
- * all registers for the comparison. What it may need again is in struct thread.call. The
- * outermost capture of the thread only: enter_outermost() was called.
+ * Such a capture is a chain of jumps from the public function on: it calls nothing, so that no
+ * caller is pushed out of the processor's predictor of returns, and has all registers for the
+ * comparison. What it may need again is in struct thread.call. The outermost capture of the
+ * thread only: enter_outermost() was called. Where a word differs, near_capture() goes on.
  */
 #ifndef SHSTK_SOURCE_MEMO_H
 #define SHSTK_SOURCE_MEMO_H
@@ -52,11 +51,5 @@ static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, stru
 		return memo_repeat_long(pcs, t);
 	return verify_is_wide() ? memo_repeat_wide(pcs, t) : memo_repeat_plain(pcs, t);
 }
-
-/*
- * Up to MEMO_NEAR ordinary frames may be new. Leaves the capture. Returns the number of entries;
- * 0 if it is another case: then nothing has changed.
- */
-int memo_capture_near(const struct call *c, struct thread *t);
 
 #endif

@@ -34,8 +34,7 @@ static enum outcome take_cursor(struct capture *c, const struct cursor *cur)
 		memo_restored_fp(&c->w, c->w.fresh->end, 0);
 	if (c->sp <= c->own.stack.hi)
 		return GO_ON;
-	walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
-	return FINISHED;
+	return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 }
 
 /* A frame on another stack than the one before: what was remembered is not of that. */
@@ -67,15 +66,13 @@ static enum outcome step_cursor(struct capture *c, const struct view *v, struct 
 		trampoline_finish(&cur->regs);
 		mark_last(c, mark);
 		if (err) {
-			walk_finish(c, err == STEP_COMPLETE ? SHSTK_END_COMPLETE : -err, pc);
-			return FINISHED;
+			return walk_finish(c, err == STEP_COMPLETE ? SHSTK_END_COMPLETE : -err, pc);
 		}
 		if (!cur->exact && !cur->switched)
 			return GO_ON;
 		c->pc = cur->regs.r[REG_PC];
 		if (cur->exact && !walk_append(c, c->pc, cur->mark)) {
-			walk_finish(c, SHSTK_END_CAPACITY, c->pc);
-			return FINISHED;
+			return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 		}
 		if (!cross(c, cur->regs.r[v->m->sp]))
 			return FINISHED;
@@ -102,9 +99,8 @@ static int step_special_in(void *mem, void *arg)
 static enum outcome step_special(struct capture *c, uint64_t rule)
 {
 	if (RULE_KIND(rule) == RULE_END) {
-		walk_finish(c, SHSTK_END_COMPLETE, c->pc);
 		c->end_by_rule = true;
-		return FINISHED;
+		return walk_finish(c, SHSTK_END_COMPLETE, c->pc);
 	}
 	return (enum outcome)scratch_call(sizeof(struct cursor), step_special_in, c);
 }
@@ -120,8 +116,7 @@ static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 	if (unlikely(!frame_is_ordinary(rule)))
 		return step_special(c, rule);
 	if (unlikely(!frame_leave(rule, c->sp - hi, c->fp - hi, &x))) {
-		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
-		return FINISHED;
+		return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 	}
 	if (rule & RULE_FP_SAVED) {
 		c->fp = frame_word(hi, x.fp);
@@ -136,25 +131,18 @@ static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 	return GO_ON;
 }
 
-/* The trace ends here, before the frame in @c was written or behind it. */
-static enum outcome end_at(struct capture *c, int end)
-{
-	walk_finish(c, end, c->pc);
-	return FINISHED;
-}
-
 /* The frame in @c is one of the last trace: write it and what is as it was behind it. */
 static inline enum outcome add_met(struct capture *c, uint64_t *rule)
 {
 	if (!walk_append(c, c->pc, c->mark))
-		return end_at(c, SHSTK_END_CAPACITY);
+		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 	walk_record(c);
 	if (c->memo && walk_reuse(c) == FINISHED)
 		return FINISHED;
 	*rule = rulecache_get(c->pc, c->gen, load_relaxed(&rulecache.mask));
 	if (unlikely(*rule == RULE_NONE))
 		*rule = modmap_rule(c->pc, false);
-	return likely(*rule != RULE_NONE) ? GO_ON : end_at(c, SHSTK_END_NO_RULE);
+	return likely(*rule != RULE_NONE) ? GO_ON : walk_finish(c, SHSTK_END_NO_RULE, c->pc);
 }
 
 /* A return address of 0 is the end of the stack, where nothing speaks against it. */
@@ -170,13 +158,13 @@ static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 	*rule = rulecache_get(c->pc, c->gen, load_relaxed(&rulecache.mask));
 	if (unlikely(*rule == RULE_NONE)) {
 		if (!c->pc)
-			return end_at(c, end_at_zero(c));
+			return walk_finish(c, end_at_zero(c), c->pc);
 		*rule = modmap_rule(c->pc, false);
 		if (*rule == RULE_NONE)
-			return end_at(c, SHSTK_END_BAD_PC);
+			return walk_finish(c, SHSTK_END_BAD_PC, c->pc);
 	}
 	if (!walk_append(c, c->pc, c->mark))
-		return end_at(c, SHSTK_END_CAPACITY);
+		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 	walk_record(c);
 	return GO_ON;
 }
@@ -252,9 +240,10 @@ static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
  * Beginning and end.
  */
 
-void walk_begin(struct capture *c, const struct request *r, uint64_t sp)
+void walk_begin(struct capture *c, const struct request *r)
 {
 	struct thread *t = c->own.t;
+	uint64_t sp = c->sp;
 
 	enter_after_jump(t, sp);
 	c->own.outermost = enter(t, sp);
@@ -292,13 +281,11 @@ static bool is_in_memo(const struct capture *c)
 	return c->memo && !c->crossed && c->n && s->end - s->first == (int)c->n;
 }
 
-static void tell_hook(struct shstk_hook *hook, const struct capture *c)
+static uint64_t trace_id(const struct capture *c)
 {
 	struct memo_side *s = &c->own.t->memo.side[c->own.t->memo.last];
 
-	hook->end = c->end;
-	hook->crossed = c->crossed;
-	hook->id = is_in_memo(c) ? memo_id(s, s->first) : shstk_trace_id(c->pcs, c->n);
+	return is_in_memo(c) ? memo_id(s, s->first) : shstk_trace_id(c->pcs, c->n);
 }
 
 int walk_end(struct capture *c, const struct request *r)
@@ -307,7 +294,7 @@ int walk_end(struct capture *c, const struct request *r)
 
 	walk_store_memo(c);
 	if (r->hook)
-		tell_hook(r->hook, c);
+		call_tell_hook(r->hook, trace_id(c), c->end, c->crossed);
 	enter_count(t, c->reused);
 	leave(t, c->own.outermost);
 	if (unlikely(c->own.outermost && modmap_has_retired()))
@@ -315,6 +302,15 @@ int walk_end(struct capture *c, const struct request *r)
 	if (r->info)
 		call_tell(r->info, 0, c->n, c->end, c->end_pc, c->reused, c->guessed);
 	return c->n;
+}
+
+/* All over again, with nothing written. */
+static void restart(struct capture *c, const struct request *r)
+{
+	c->n = 0;
+	c->skip = r->skip;
+	c->guessed = 0;
+	c->reused = 0;
 }
 
 /* Start over from here, above our own frames. */
@@ -325,10 +321,7 @@ static __attribute__((noinline)) void again_from_here(struct capture *c, const s
 
 	native_here(&cur.regs);
 	cur.exact = true;
-	c->n = 0;
-	c->skip = r->skip;
-	c->guessed = 0;
-	c->reused = 0;
+	restart(c, r);
 	walk_full(c, &cur, until);
 }
 
@@ -363,6 +356,16 @@ void walk_from_context(struct capture *c, const struct request *r, const void *u
 	uint64_t sp = c->sp;
 	enum outcome out;
 
+	if (!walk_append(c, c->pc, SHSTK_MARK_PC)) {
+		walk_finish(c, SHSTK_END_CAPACITY, c->pc);
+		c->memo = false;
+		return;
+	}
+	if (c->sp & 7 || !own_find_stack(&c->own, sp)) {
+		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
+		c->memo = false;
+		return;
+	}
 	walk_restart_memo(c);
 	out = step_cursor(c, v, cur);
 	if (out == GO_ON)
@@ -372,10 +375,7 @@ void walk_from_context(struct capture *c, const struct request *r, const void *u
 	if (out != NEED_FULL)
 		return;
 	walk_context_cursor(cur, ucontext);
-	c->n = 0;
-	c->skip = r->skip;
-	c->guessed = 0;
-	c->reused = 0;
+	restart(c, r);
 	if (own_find_stack(&c->own, sp))
 		walk_full(c, cur, 0);
 }

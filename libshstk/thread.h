@@ -26,11 +26,11 @@
  * @busy_sp: stack address of the outermost capture in progress; 0: there is none.
  * @captures: counter.
  * @walks: captures that reused nothing.
- * @reused: entries that the capture in progress took from the memo.
  * @memo: last trace.
  * @marker: marked return addresses.
  * @call: the call of the outermost capture in progress, if that began by a fast way:
- *	these go from one to the next by jumps, with nothing of theirs on the stack.
+ *	these go from one to the next by jumps, with nothing of theirs on the stack. Its @ssp
+ *	is 0.
  * @scratch: large variables of captures in progress.
  * @pid: process and thread that own the state; @tid 0: nobody.
  * @tid: see @pid.
@@ -46,7 +46,6 @@ struct thread {
 	uint64_t busy_sp;
 	uint64_t captures;
 	uint64_t walks;
-	unsigned int reused;
 	struct memo memo;
 #if HAVE_TRAMPOLINE
 	struct markers marker;

@@ -70,10 +70,11 @@ struct capture {
 enum outcome { GO_ON, FINISHED, NEED_FULL };
 
 /* The trace ends, as enum shstk_end says, at @pc. */
-static inline void walk_finish(struct capture *c, int end, uint64_t pc)
+static inline enum outcome walk_finish(struct capture *c, int end, uint64_t pc)
 {
 	c->end = end;
 	c->end_pc = pc;
+	return FINISHED;
 }
 
 /* Write one entry. False: there is no room. */
@@ -145,7 +146,7 @@ void walk_ordinary_memo(struct capture *c);
 void walk_ordinary_plain(struct capture *c);
 
 /* A capture begins, whose trace is to be walked. */
-void walk_begin(struct capture *c, const struct request *r, uint64_t sp);
+void walk_begin(struct capture *c, const struct request *r);
 
 /* It is over. Returns the number of entries. */
 int walk_end(struct capture *c, const struct request *r);
@@ -156,7 +157,7 @@ int walk_end(struct capture *c, const struct request *r);
  */
 void walk_from_caller(struct capture *c, const struct request *r);
 
-/* The same from interrupted code, with all registers. @cur: room for a frame. */
+/* The same from interrupted code, with all registers: @cur, by walk_context_cursor(). */
 void walk_from_context(struct capture *c, const struct request *r, const void *ucontext,
 		       struct cursor *cur);
 

@@ -28,9 +28,8 @@ enum outcome walk_reuse(struct capture *c)
 		c->n += v - j;
 		c->reused += v - j;
 		c->joined = true;
-		walk_finish(c, v == old->end - 1 ? SHSTK_END_COMPLETE : SHSTK_END_CAPACITY,
-			    c->pcs[c->n - 1]);
-		return FINISHED;
+		return walk_finish(c, v == old->end - 1 ? SHSTK_END_COMPLETE : SHSTK_END_CAPACITY,
+				   c->pcs[c->n - 1]);
 	}
 	if (v > j)
 		taken = memo_take(&c->w, v, &c->fp, restores_fp);
