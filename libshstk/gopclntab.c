@@ -571,15 +571,18 @@ static bool get_func(const struct gopclntab *g, uint64_t at, struct gofunc *f)
 	return true;
 }
 
+bool shstk_gopclntab_get(const struct gopclntab *g, size_t i, struct gofunc *f)
+{
+	f->entry = start_of(g, i);
+	f->end = start_of(g, i + 1);
+	return f->entry < f->end && get_func(g, place_of(g, i), f);
+}
+
 bool shstk_gopclntab_find(const struct gopclntab *g, uint64_t vaddr, struct gofunc *f)
 {
 	size_t i = search(g, vaddr);
 
-	if (i == g->nfunc)
-		return false;
-	f->entry = start_of(g, i);
-	f->end = start_of(g, i + 1);
-	return vaddr < f->end && get_func(g, place_of(g, i), f);
+	return i != g->nfunc && shstk_gopclntab_get(g, i, f) && vaddr < f->end;
 }
 
 /* The string at offset @at, if it ends. */
@@ -646,9 +649,12 @@ static bool next_value(const struct gopclntab *g, struct values *v)
 	return true;
 }
 
-/* The value at @vaddr of the string of pairs at @table. False: it does not reach it. */
-static bool value_at(const struct gopclntab *g, uint32_t table, const struct gofunc *f,
-		     uint64_t vaddr, int32_t *ret)
+/*
+ * The value at @vaddr of the string of pairs at @table, and the address from which another
+ * holds. False: it does not reach it.
+ */
+static bool value_until(const struct gopclntab *g, uint32_t table, const struct gofunc *f,
+			uint64_t vaddr, int32_t *ret, uint64_t *end)
 {
 	struct values v = values_of(g, table, f);
 	unsigned int i;
@@ -656,9 +662,26 @@ static bool value_at(const struct gopclntab *g, uint32_t table, const struct gof
 	for (i = 0; table && i < PC_VALUES_MAX && next_value(g, &v); i++)
 		if (vaddr < v.pc) {
 			*ret = v.value;
+			*end = v.pc;
 			return true;
 		}
 	return false;
+}
+
+static bool value_at(const struct gopclntab *g, uint32_t table, const struct gofunc *f,
+		     uint64_t vaddr, int32_t *ret)
+{
+	uint64_t end;
+
+	return value_until(g, table, f, vaddr, ret, &end);
+}
+
+bool shstk_gopclntab_sp_end(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr,
+			    uint64_t *end)
+{
+	int32_t delta;
+
+	return value_until(g, f->pcsp, f, vaddr, &delta, end);
 }
 
 bool shstk_gopclntab_spdelta(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr,

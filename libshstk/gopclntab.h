@@ -132,12 +132,19 @@ void shstk_gofile_deinit(struct gofile *f);
 /* The function at virtual address @vaddr. False: it is in none. */
 bool shstk_gopclntab_find(const struct gopclntab *g, uint64_t vaddr, struct gofunc *f);
 
+/* Function number @i, below @g->nfunc, by address. False: it cannot be read. */
+bool shstk_gopclntab_get(const struct gopclntab *g, size_t i, struct gofunc *f);
+
 /* Name of @f, or NULL. */
 const char *shstk_gopclntab_name(const struct gopclntab *g, const struct gofunc *f);
 
 /* How far sp lies below the frame's start at @vaddr in @f. False: that is not known. */
 bool shstk_gopclntab_spdelta(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr,
 			     int32_t *ret);
+
+/* Up to where sp is as far as at @vaddr in @f. False: its table does not reach that. */
+bool shstk_gopclntab_sp_end(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr,
+			    uint64_t *end);
 
 /*
  * How far sp lies below the frame's start once @f has made its frame: the first distance in

@@ -7,7 +7,11 @@ $(RULES_B)/sandbox_test: selftests/rules/sandbox_test.c tools/rules/sandbox.c to
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) \
 		-o $@ $(filter %.c,$^)
-$(RULES_B)/cache_test: selftests/rules/cache_test all
+$(RULES_B)/go_rules: selftests/rules/go_rules.c kmod/rules_check.h $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -o $@ \
+		$(filter %.c %.a,$^) -pthread
+$(RULES_B)/cache_test: selftests/rules/cache_test $(RULES_B)/go_rules all
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 $(RULES_B)/fake_device.so: selftests/rules/fake_device.c selftests/rules/build.mk

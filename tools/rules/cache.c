@@ -19,7 +19,7 @@
 
 #define CACHE_MAGIC "shstkrul"
 /* Another number when rules_compile() makes other tables of the same files. */
-#define CACHE_VERSION 2
+#define CACHE_VERSION 3
 #define MAX_BYTES ((off_t)1 << 29)
 
 #define HOUR 3600

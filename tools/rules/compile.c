@@ -44,13 +44,6 @@ static void end_function(struct rows *rows, uint64_t start, uint64_t end, size_t
 	rows_add_span(rows, start, end);
 }
 
-/* Is it a function of this image, and not described by a section that was read before? */
-static bool is_new(const struct rows *rows, uint64_t start, uint64_t end)
-{
-	return start < end && start >= rows->img->lo && end <= rows->img->hi &&
-	       !rows_described(rows, start, end);
-}
-
 static void read_cfi(struct rows *rows, const struct section *s, bool debug_frame)
 {
 	const struct cfi_section sec = { .s = *s, .debug_frame = debug_frame };
@@ -64,7 +57,7 @@ static void read_cfi(struct rows *rows, const struct section *s, bool debug_fram
 		size_t first = rows->n;
 
 		off = next;
-		if (kind != 1 || !is_new(rows, fde.start, fde.end))
+		if (kind != 1 || !rows_is_new(rows, fde.start, fde.end))
 			continue;
 		run.limit = fde.end;
 		end_function(rows, fde.start, fde.end, first, cfi_run(&run));
@@ -84,7 +77,7 @@ static void read_sframe(struct rows *rows)
 		size_t first = rows->n;
 
 		/* Stubs of the linker, in blocks, are in .eh_frame too. */
-		if (!sframe_func(&sf, i, &f) || f.block || !is_new(rows, f.start, f.end))
+		if (!sframe_func(&sf, i, &f) || f.block || !rows_is_new(rows, f.start, f.end))
 			continue;
 		end_function(rows, f.start, f.end, first, sframe_run(&sf, &f, take_row, &reading));
 	}
@@ -116,6 +109,7 @@ static int compile(struct rows *rows, const char *path, struct rules_table *ret)
 	const struct elf_image *img = rows->img;
 
 	read_cfi(rows, &img->eh_frame, false);
+	read_go(rows);
 	read_cfi(rows, &img->debug_frame, true);
 	read_sframe(rows);
 	read_debug(rows, path);

@@ -35,8 +35,8 @@ struct rules_table {
  * @path: where it is from, to find its debug file by; NULL: none is looked for.
  * @ret: receives the table.
  *
- * Where several sections describe a function, the first of these counts: .eh_frame,
- * .debug_frame, .sframe, then what is compressed, in .gnu_debugdata or in a separate
+ * Where several sections describe a function, the first of these counts: .eh_frame, Go's table
+ * of functions, .debug_frame, .sframe, then what is compressed, in .gnu_debugdata or in a separate
  * debug file. An entry point that nothing describes is made the outermost frame; in an
  * image that describes nothing, the code that signal handlers return to is found.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * compile_private.h - the parts of compile.c: compile_rule.c turns one row of unwind
- * information into a rule, compile_known.c adds rules for code that is not described,
- * compile_table.c lays the list out.
+ * information into a rule, compile_go.c reads Go's table, compile_known.c adds rules for code
+ * that is not described, compile_table.c lays the list out.
  */
 #ifndef TOOLS_RULES_COMPILE_PRIVATE_H
 #define TOOLS_RULES_COMPILE_PRIVATE_H
@@ -25,6 +25,9 @@ struct described {
 
 /* The rule for a row that holds from @vaddr on; SHSTK_RULE_CUT if the kernel has none. */
 uint64_t kernel_rule(const struct described *d, uint64_t vaddr);
+
+/* Go's functions, if it is a Go program. */
+void read_go(struct rows *rows);
 
 /* Functions of the compiler's start files, which have no description. */
 void add_start_files(struct rows *rows);

@@ -84,6 +84,12 @@ bool rows_described(const struct rows *rows, uint64_t start, uint64_t end)
 	return lo < rows->sorted && rows->span[lo].start < end;
 }
 
+bool rows_is_new(const struct rows *rows, uint64_t start, uint64_t end)
+{
+	return start < end && start >= rows->img->lo && end <= rows->img->hi &&
+	       !rows_described(rows, start, end);
+}
+
 /* The end of one function before the beginning of the next at the same address. */
 static int compare_rows(const void *a, const void *b)
 {

@@ -58,6 +58,9 @@ void rows_end_section(struct rows *rows);
 /* Did a section that was read before describe part of it? */
 bool rows_described(const struct rows *rows, uint64_t start, uint64_t end);
 
+/* Is it a function of this image, and not described by a section that was read before? */
+bool rows_is_new(const struct rows *rows, uint64_t start, uint64_t end);
+
 /* By address; of two at the same address, and of neighbours with the same rule, one stays. */
 void rows_sort(struct rows *rows);
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * compile_go.c - rules from the table of functions that each Go program carries, stripped or
+ * not.
+ *
+ * Functions that change stacks, or let interrupted code go on, are described by what the
+ * runtime keeps elsewhere (Documentation/go.rst): a walk ends there.
+ */
+#include "libshstk/gorule.h"
+#include "tools/rules/compile_private.h"
+
+static uint64_t rule_at(const struct gopclntab *g, enum go_role role, uint64_t vaddr)
+{
+	struct cfi_row row;
+	const struct described d = { g->img, NULL, &row };
+
+	if (gorule_row(g, vaddr, &row))
+		return SHSTK_RULE_NONE;
+	if (role == GO_OUTERMOST)
+		return SHSTK_RULE_END;
+	return role == GO_ORDINARY ? kernel_rule(&d, vaddr) : SHSTK_RULE_CUT;
+}
+
+/* What lies behind the end of a function's table is padding. */
+static void read_function(struct rows *rows, const struct gopclntab *g, const struct gofunc *f)
+{
+	enum go_role role = gorule_role(g, f);
+	uint64_t at = f->entry, end;
+
+	while (at < f->end && shstk_gopclntab_sp_end(g, f, at, &end)) {
+		rows_add(rows, at, rule_at(g, role, at));
+		at = end;
+	}
+	rows_add(rows, at < f->end ? at : f->end, SHSTK_RULE_NONE);
+	rows_add_span(rows, f->entry, f->end);
+}
+
+void read_go(struct rows *rows)
+{
+	struct gopclntab g;
+	struct gofunc f;
+
+	if (shstk_gopclntab_init(&g, rows->img, 0))
+		return;
+	for (size_t i = 0; i < g.nfunc && !rows->err; i++)
+		if (shstk_gopclntab_get(&g, i, &f) && rows_is_new(rows, f.entry, f.end))
+			read_function(rows, &g, &f);
+	shstk_gopclntab_deinit(&g);
+	rows_end_section(rows);
+}
