@@ -16,10 +16,25 @@ const (
 // slot for it, plus one, is above this bit of the answer.
 const askShift = 31
 
-// capture is Callers for what is known. It has to be called by Callers itself.
+// In the place of the capacity of capture's argument: such answers are wanted.
+const tell = -1
+
+// capture is Callers for what is known; Callers itself has to call it. Where there is more to do,
+// it answers as above if told so, and otherwise jumps to slow or handOn, which then are as if
+// Callers had called them.
 //
 //go:noescape
 func capture(pcs []uintptr) int
+
+// attempt has capture take a trace as if called from further up, and returns its answer. 1 is
+// the function that calls attempt.
+//
+//go:noescape
+func attempt(pcs []uintptr, up int) int
+
+// From attempt in slow up to Callers. Between them is a wrapper, which the compiler makes for what
+// assembly jumps to.
+const fromSlow = 3
 
 // Callers fills pcs with the return addresses of the calling goroutine, innermost
 // first, and returns how many there are. The first one is in the caller of Callers, as
@@ -33,22 +48,35 @@ func capture(pcs []uintptr) int
 // code of a new call is learned, below a signal's panic, in callbacks from C, and below
 // assembly that keeps no frame pointer.
 //
+//go:nosplit
 //go:noinline
+//go:norace
 func Callers(pcs []uintptr) int {
-	n := capture(pcs)
-	if uint64(n) < 1<<askShift {
-		return n
-	}
+	return capture(pcs)
+}
+
+// slow is Callers where something is to be learned, or a memo would pay.
+//
+//go:noinline
+func slow(pcs []uintptr) int {
+	n := attempt(pcs, fromSlow)
 	if n == unknown && learn() {
-		n = capture(pcs)
+		n = attempt(pcs, fromSlow)
 	}
 	if n < 0 {
-		return runtime.Callers(2, pcs)
+		return runtime.Callers(3, pcs)
 	}
-	if uint64(n) >= 1<<askShift {
+	if n >= 1<<askShift {
 		slot := n>>askShift - 1
 		n &= 1<<askShift - 1
 		provide(&slots[slot], n)
 	}
 	return n
+}
+
+// handOn is Callers for a stack that it cannot be sure of.
+//
+//go:noinline
+func handOn(pcs []uintptr) int {
+	return runtime.Callers(3, pcs)
 }

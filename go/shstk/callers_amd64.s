@@ -7,6 +7,7 @@
 // shrunk between the first read and the last. All reads of the stack lie at or above
 // the frame pointer that the function was called with, and below stack.hi.
 
+#include "funcdata.h"
 #include "textflag.h"
 #include "go_asm.h"
 
@@ -15,7 +16,7 @@
 
 // Registers that keep their meaning throughout capture.
 #define OUT	DI	// where return addresses go; in a plain walk, the end of that
-#define COUNT	CX	// how many are there; in a plain walk, less what there is room for
+#define COUNT	CX	// how many are there; in a plain walk, plus 2 less what there is room for
 #define FRAME	BX	// of the function that is looked at: its saved frame pointer
 #define PC	AX	// its return address
 #define NEXT	DX	// the frame above it
@@ -26,18 +27,16 @@
 #define OLD	SI	// the remembered frame that comes next, in offsets
 #define MEMO	R14
 
-// R13 = this goroutine's slot, G its g. Clobbers R12.
+// R12 + R13 = the slot of the goroutine whose g is G.
 #define SLOT(G) \
 	IMUL3Q $const_hash, G, R13; \
 	SHRQ $(32 - const_slotShift), R13; \
 	ANDL $((const_slotCount - 1) << const_slotShift), R13; \
-	LEAQ ·slots(SB), R12; \
-	ADDQ R12, R13
+	LEAQ ·slots(SB), R12
 
 #define LOAD_TABLE \
 	MOVQ ·sizes(SB), TABLE; \
-	MOVQ (TABLE), MASK; \
-	ADDQ $const_tableHeader, TABLE
+	MOVQ -const_tableHeader(TABLE), MASK
 
 // HERE is a frame that is where ABOVE was read from and is added its learned size; go to
 // OTHER if there is another return address in its place of the table, and to WRONG if
@@ -103,82 +102,82 @@ FOUND:
 TEXT ·capture(SB), NOSPLIT|NOFRAME, $0-32
 	MOVQ pcs_base+0(FP), OUT
 	MOVQ pcs_len+8(FP), COUNT
-	MOVQ ·sizes(SB), TABLE
-	MOVQ (TABLE), MASK
-	ADDQ $const_tableHeader, TABLE
-
+	LOAD_TABLE
 	MOVQ (TLS), AX
 	MOVQ g_hi(AX), DX
 	LEAQ -16(DX), HIGHEST
 	MOVQ BP, FRAME
-	CMPQ FRAME, SP
-	JB refuse
-	CMPQ FRAME, HIGHEST
-	JA refuse
 
-	// The goroutine's memo where it pays: for so much stack and so much room.
-	SUBQ FRAME, DX
+	// A memo pays from so much stack on. Where this is above the goroutine's stack, on another
+	// one, the difference is less than 0, which is much.
+	SUBQ BP, DX
 	SLOT(AX)
-	MOVL slot_deep(R13), R12
-	CMPQ DX, R12
-	JB plain
-	CMPQ COUNT, $const_deep
-	JL plain
-	CMPQ AX, slot_owner(R13)
-	JNE plain
-	SHRQ $32, DX
-	JZ recall
+	MOVL slot_deep(R12)(R13*1), R14
+	CMPQ DX, R14
+	JAE large
 
 plain:
 	LEAQ (OUT)(COUNT*8), OUT
 	NEGQ COUNT
-	JZ nothing
+	ADDQ $2, COUNT
+	JG last
+
+	// Two frames, for which there is room; FRAME and NEXT change places for the second.
 walk:
 	MOVQ 8(FRAME), PC
 	MOVQ (FRAME), NEXT
 	CHECK(FRAME, NEXT, search, wrong)
-walk_on:
 	CMPQ NEXT, HIGHEST
 	JA refuse
-	MOVQ PC, (OUT)(COUNT*8)
-	INCQ COUNT
-	JZ plain_end
-
-	// The same once more, with the registers of the two frames exchanged.
+	MOVQ PC, -16(OUT)(COUNT*8)
 	MOVQ 8(NEXT), PC
 	MOVQ (NEXT), FRAME
 	CHECK(NEXT, FRAME, search_second, wrong_second)
 	CMPQ FRAME, HIGHEST
 	JA refuse
-	MOVQ PC, (OUT)(COUNT*8)
-	INCQ COUNT
-	JNZ walk
-	JMP plain_end
+	MOVQ PC, -8(OUT)(COUNT*8)
+	ADDQ $2, COUNT
+	JLE walk
 
-wrong_second:
-	MOVQ NEXT, FRAME
-wrong:
-	MOVQ FRAME, NEXT
-	JMP walk_on
-search_second:
-	XCHGQ FRAME, NEXT
-search:
-	SEARCH(plain_root, search_again, search_test, search_found)
+	// Room for one more, or none.
+last:
+	CMPQ COUNT, $1
+	JNE plain_end
+	MOVQ 8(FRAME), PC
+	MOVQ (FRAME), NEXT
+	CHECK(FRAME, NEXT, search, wrong)
+
+	// One frame that was looked at by itself.
+one_more:
 	CMPQ NEXT, HIGHEST
 	JA refuse
 	MOVQ NEXT, FRAME
-	MOVQ PC, (OUT)(COUNT*8)
+	MOVQ PC, -16(OUT)(COUNT*8)
 	INCQ COUNT
-	JNZ walk
-	JMP plain_end
+	JLE walk
+	JMP last
+
+wrong_second:
+	INCQ COUNT
+	JMP one_more
+wrong:
+	MOVQ FRAME, NEXT
+	JMP one_more
+search_second:
+	XCHGQ FRAME, NEXT
+	INCQ COUNT
+search:
+	SEARCH(plain_root, search_again, search_test, search_found)
+	JMP one_more
 
 plain_root:
 	TESTQ NEXT, NEXT
 	JNZ refuse
-	MOVQ PC, (OUT)(COUNT*8)
+	MOVQ PC, -16(OUT)(COUNT*8)
 	INCQ COUNT
 plain_end:
-	ADDQ pcs_len+8(FP), COUNT
+	MOVQ pcs_len+8(FP), AX
+	LEAQ -2(COUNT)(AX*1), COUNT
 	MOVQ COUNT, ret+24(FP)
 	CMPQ COUNT, $const_deep
 	JGE ask_for_memo
@@ -186,10 +185,10 @@ plain_end:
 ask_for_memo:
 	MOVQ (TLS), AX
 	SLOT(AX)
+	ADDQ R12, R13
 	MOVQ g_hi(AX), DX
 	SUBQ BP, DX
 	MOVL DX, slot_deep(R13)
-ask:
 	// A slot that is another's stays that one's.
 	MOVQ slot_owner(R13), DX
 	TESTQ DX, DX
@@ -200,6 +199,8 @@ ask_size:
 	MOVL slot_made(R13), AX
 	CMPQ COUNT, AX
 	JLE return
+	CMPQ pcs_cap+16(FP), $const_tell
+	JNE slow
 	LEAQ ·slots(SB), R12
 	SUBQ R12, R13
 	SHRQ $const_slotShift, R13
@@ -208,12 +209,20 @@ ask_size:
 	ORQ R13, ret+24(FP)
 return:
 	RET
-nothing:
-	MOVQ $0, ret+24(FP)
-	RET
 
-// A walk that stops at the first frame that is remembered, and then compares.
-recall:
+	// More stack than that: is there a memo, and enough room?
+large:
+	CMPQ FRAME, HIGHEST
+	JA refuse
+	ADDQ R12, R13
+	CMPQ COUNT, $const_deep
+	JL plain
+	CMPQ AX, slot_owner(R13)
+	JNE plain
+	SHRQ $32, DX
+	JNZ plain
+
+	// A walk that stops at the first frame that is remembered, and then compares.
 	MOVQ slot_memo(R13), MEMO
 	MOVL $1, slot_used(R13)
 	MOVQ HIGHEST, BASE
@@ -237,10 +246,13 @@ older_test:
 	CMPL (OLD), R12
 	JB older
 	JNE new
-	// This frame has its place in both. So has the one above it, or sizes differ.
-	MOVQ NEXT, R12
-	SUBQ BASE, R12
-	CMPL 4(OLD), R12
+	// This frame has its place in both. If it returns where it did, so has the one above it,
+	// and whatever is above that as long as it does, too.
+	MOVQ OLD, R13
+	SUBQ memo_offsets(MEMO), R13
+	MOVQ memo_pcs(MEMO), R12
+	LEAQ (R12)(R13*2), R12
+	CMPQ PC, (R12)
 	JEQ compare
 new:
 	CHECK(FRAME, NEXT, recall_search, recall_wrong)
@@ -259,7 +271,9 @@ new_next:
 	MOVQ pcs_len+8(FP), R12
 	LEAQ (OUT)(R12*8), OUT
 	SUBQ R12, COUNT
-	JMP walk
+	ADDQ $2, COUNT
+	JLE walk
+	JMP last
 
 recall_wrong:
 	MOVQ FRAME, NEXT
@@ -285,13 +299,9 @@ recall_end:
 	// that is remembered, so is every size. R12 = remembered ones, R13 = OUT for them,
 	// DX = how many.
 compare:
-	MOVQ OLD, AX
-	SUBQ memo_offsets(MEMO), AX
-	MOVQ memo_pcs(MEMO), R12
-	LEAQ (R12)(AX*2), R12
-	SHRQ $2, AX
+	SHRQ $2, R13
 	MOVQ memo_size(MEMO), DX
-	SUBQ AX, DX
+	SUBQ R13, DX
 	MOVQ pcs_len+8(FP), AX
 	SUBQ COUNT, AX
 	CMPQ AX, DX
@@ -406,9 +416,32 @@ no_place:
 
 unknown:
 	MOVQ $const_unknown, ret+24(FP)
-	RET
+	CMPQ pcs_cap+16(FP), $const_tell
+	JEQ return
+slow:
+	JMP ·slow(SB)
 refuse:
 	MOVQ $const_refused, ret+24(FP)
+	CMPQ pcs_cap+16(FP), $const_tell
+	JEQ return
+	JMP ·handOn(SB)
+
+// func attempt(pcs []uintptr, up int) int
+TEXT ·attempt(SB), NOSPLIT, $32-40
+	NO_LOCAL_POINTERS
+	MOVQ pcs_base+0(FP), DI
+	MOVQ pcs_len+8(FP), SI
+	MOVQ up+24(FP), CX
+further:
+	MOVQ (BP), BP	// which is restored on return
+	DECQ CX
+	JNZ further
+	MOVQ DI, 0(SP)
+	MOVQ SI, 8(SP)
+	MOVQ $const_tell, 16(SP)
+	CALL ·capture(SB)
+	MOVQ 24(SP), AX
+	MOVQ AX, ret+32(FP)
 	RET
 
 // func chain(frames *uintptr, pcs *uintptr, room int) int

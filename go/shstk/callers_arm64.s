@@ -6,6 +6,7 @@
 // to the lower end of its frame, so that the way up from a frame is the size of the
 // function that the frame below returns to. The first one is the frame of Callers.
 
+#include "funcdata.h"
 #include "textflag.h"
 #include "go_asm.h"
 
@@ -89,8 +90,7 @@ TEXT ·capture(SB), NOSPLIT|NOFRAME, $0-32
 	CBZ ROOM, nothing
 	MOVD $0, COUNT
 	MOVD ·sizes(SB), TABLE
-	MOVD (TABLE), MASK
-	ADD $const_tableHeader, TABLE
+	MOVD -const_tableHeader(TABLE), MASK
 	MOVD ·rootPC(SB), ROOT
 
 	MOVD g_hi(g), R14
@@ -98,10 +98,6 @@ TEXT ·capture(SB), NOSPLIT|NOFRAME, $0-32
 	MOVD $0x100000000, R15
 	SUB R15, R14, BASE
 	MOVD R29, FRAME
-	MOVD RSP, R15
-	SUB $16, R15	// a frame pointer lies below its frame
-	CMP R15, FRAME
-	BLO refuse
 	CMP HIGHEST, FRAME
 	BHI refuse
 
@@ -176,6 +172,9 @@ ask_size:
 	MOVWU slot_made(R14), R15
 	CMP R15, COUNT
 	BLE return
+	MOVD pcs_cap+16(FP), R15
+	CMP $const_tell, R15
+	BNE slow
 	MOVD $·slots(SB), R15
 	SUB R15, R14
 	LSR $const_slotShift, R14
@@ -216,9 +215,18 @@ older:
 	B older
 not_older:
 	BNE new
-	// This frame has its place in both. So has the one above it, or sizes differ.
+	// This frame has its place in both. If the one above it has, too, and this one returns where
+	// it did, so has whatever is above that as long as it does, too. R14 = what is remembered
+	// from here on.
 	MOVWU 4(OLD), R14
 	CMP R21, R14
+	BNE new
+	MOVD memo_offsets(MEMO), R14
+	SUB R14, OLD, R16
+	MOVD memo_pcs(MEMO), R14
+	ADD R16<<1, R14
+	MOVD (R14), R15
+	CMP R15, PC
 	BEQ compare
 new:
 	CMP HIGHEST, NEXT
@@ -269,10 +277,6 @@ recall_end:
 	// that is remembered, so is every size. R14 = remembered ones, R17 = OUT for them,
 	// R15 = how many, R19 = how many are compared.
 compare:
-	MOVD memo_offsets(MEMO), R14
-	SUB R14, OLD, R16
-	MOVD memo_pcs(MEMO), R14
-	ADD R16<<1, R14
 	LSR $2, R16
 	MOVD memo_size(MEMO), R15
 	SUB R16, R15
@@ -414,11 +418,38 @@ no_place:
 
 unknown:
 	MOVD $const_unknown, R14
-	B failed
+	MOVD pcs_cap+16(FP), R15
+	CMP $const_tell, R15
+	BEQ tell
+slow:
+	JMP ·slow(SB)
 refuse:
 	MOVD $const_refused, R14
-failed:
+	MOVD pcs_cap+16(FP), R15
+	CMP $const_tell, R15
+	BEQ tell
+	JMP ·handOn(SB)
+tell:
 	MOVD R14, ret+24(FP)
+	RET
+
+// func attempt(pcs []uintptr, up int) int
+TEXT ·attempt(SB), NOSPLIT, $40-40
+	NO_LOCAL_POINTERS
+	MOVD pcs_base+0(FP), R0
+	MOVD pcs_len+8(FP), R1
+	MOVD up+24(FP), R2
+further:
+	MOVD (R29), R29		// which is restored on return
+	SUBS $1, R2
+	BNE further
+	MOVD R0, 8(RSP)
+	MOVD R1, 16(RSP)
+	MOVD $const_tell, R0
+	MOVD R0, 24(RSP)
+	CALL ·capture(SB)
+	MOVD 32(RSP), R0
+	MOVD R0, ret+32(FP)
 	RET
 
 // func chain(frames *uintptr, pcs *uintptr, room int) int

@@ -56,7 +56,7 @@ func (c *checker) one() {
 	all := expand(c.ours[:n])
 	// The first ones are two calls in this function.
 	good := same(all[1:], c.said[1:m])
-	if k := capture(c.once); k > 0 {
+	if k := attempt(c.once, 1); k > 0 {
 		c.quick++
 		good = good && (n == m || same(c.once[:k&(1<<askShift-1)], c.ours[1:n]))
 	}
@@ -98,7 +98,7 @@ func (c *checker) report(t *testing.T) {
 func fast() bool {
 	pcs := make([]uintptr, 8192)
 	Callers(pcs)
-	return capture(pcs) > 0
+	return attempt(pcs, 1) > 0
 }
 
 // Random call trees: functions with frames of several sizes, of which each is called from

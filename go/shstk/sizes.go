@@ -39,11 +39,11 @@ type entry struct {
 
 var (
 	// The table, read by capture at any time: nothing is known before there is one.
-	sizes  = unsafe.Pointer(&newTable(1)[0])
+	sizes  = unsafe.Pointer(&newTable(1)[header])
 	rootPC uintptr // where a goroutine's first function returns to
 
 	learning sync.Mutex
-	table    []entry // what sizes points to
+	table    []entry // what sizes points into, at the first entry
 	entries  int     // that are in use
 )
 
@@ -79,7 +79,7 @@ func grow() {
 		}
 	}
 	table = bigger
-	atomic.StorePointer(&sizes, unsafe.Pointer(&table[0]))
+	atomic.StorePointer(&sizes, unsafe.Pointer(&table[header]))
 }
 
 // put has an entry for an address, if there is room.
@@ -141,5 +141,5 @@ func init() {
 	}
 	rootPC = last
 	table = newTable(firstEntries)
-	atomic.StorePointer(&sizes, unsafe.Pointer(&table[0]))
+	atomic.StorePointer(&sizes, unsafe.Pointer(&table[header]))
 }
