@@ -92,13 +92,18 @@ $(GO_B)/package:
 
 CHECK += selftests/go/package_test
 
-# Times of the package beside runtime.Callers and a walk by frame pointers: the least of
-# so many rounds, which hardly depends on what else runs.
+# The package beside runtime.Callers and a walk by frame pointers, by this machine's Go or that
+# in GO_ROOT. Times are the least of so many rounds, which hardly depends on what else runs.
 #
-#   make bench-go   times of go/shstk, the least of GO_ROUNDS (1000)
+#   make bench-go        times of go/shstk, the least of GO_ROUNDS (1000), and a verdict on each bar
+#   make bench-go-instr  instructions of its traces, on amd64 and arm64, by emulation
 GO_ROUNDS ?= 1000
+GO_ROOT ?=
 bench-go:
-	$(Q)cd go && go test -run '^$$' -bench Ratio -benchtime 1x ./shstk -rounds $(GO_ROUNDS)
+	$(Q)selftests/go/bench_package --rounds=$(GO_ROUNDS) $(GO_ROOT)
+
+bench-go-instr:
+	$(Q)selftests/go/bench_package --instructions $(GO_ROOT)
 
 # Frames of C that Go's profiles have, and what a sample costs, beside another provider of
 # tracebacks: CGOSYMBOLIZER is a copy of github.com/ianlancetaylor/cgosymbolizer.
@@ -107,7 +112,7 @@ bench-go:
 bench-go-traceback: $(B)/libshstk.so
 	$(Q)selftests/go/bench_traceback '$(CGOSYMBOLIZER)'
 
-.PHONY: bench-go bench-go-traceback
+.PHONY: bench-go bench-go-instr bench-go-traceback
 
 # What Go's runtime is given by libshstk: by C, and by a Go program.
 $(GO_B)/traceback_c_test: selftests/go/traceback_c_test.c $(B)/lib/native/libshstk.a
