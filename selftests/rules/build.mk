@@ -22,3 +22,12 @@ $(RULES_B)/serve_test: selftests/rules/serve_test selftests/rules/fuse_server \
 	@mkdir -p $(@D)
 	$(Q)cp $(wordlist 1,2,$^) $(@D)/
 CHECK += $(addprefix $(RULES_B)/,sandbox_test cache_test serve_test)
+
+# A stripped program of Go without C, in a guest where the module is loaded.
+$(RULES_B)/go: selftests/rules/go.go
+	@mkdir -p $(@D)
+	$(call say,GO,$@)CGO_ENABLED=0 go build -ldflags='-s -w' -o $@ $<
+ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86) $(shell command -v go)),x86-2)
+GUEST_KMOD_x86-qemu-7.2 += rules:go=$(subst $() ,$(comma),selftests/rules/go.sh $(RULES_B)/go \
+	selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+endif

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   go.sh GO CASES [FILE...]
+#
+# Runs in a guest without shadow stacks, where shstk_perf.ko is loaded: callchains of a
+# stripped Go program by the rules of its own table. GO is go.go; the other files only have
+# to be there.
+
+go=$1
+. "$2"
+mkdir -p /t/rules-go && cd /t/rules-go || exit 1
+
+# exact MAIN DEPTH: of the samples in spin(), all have that many calls below this function.
+exact()
+{
+	awk -v main="$1" -v depth="$2" '
+		/;main.spin / && index($0, main) {
+			all += $NF
+			line = $0
+			if (index(line, "runtime.goexit") && gsub(/;main\.deep/, "", line) == depth)
+				good += $NF
+		}
+		END { printf "%.3f of %.3f s\n", good / 1e9, all / 1e9
+		      exit !(all > 0 && good > 0.97 * all) }' out.folded >share
+	status=$?
+	cut -c 1-300 out.folded >out
+	point $status "$1: down to the goroutine's first function in $(cat share)"
+}
+
+echo TAP version 13
+/t/shstk rules drop --all
+"$go" >ready 2>&1 &
+pid=$!
+await_line '^ready$' ready
+t 'its table is loaded' 0 'go: [1-9][0-9]* functions' /t/shstk rules load -p $pid
+t 'a process of Go by rules' 0 'callchains by unwind rules in the kernel' \
+	/t/shstk record --via=rules -F 499 -o out.folded -p $pid --duration=2
+exact runtime.main 21
+exact main.main.func1 8
+t 'nothing of it was cut' 0 'callchains whole' /t/shstk rules status
+kill $pid
+echo "1..$count"
+exit $failed
