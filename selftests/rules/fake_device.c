@@ -10,15 +10,19 @@
  *
  * FAKE_STUCK: number of an inode whose file is never read to the end, by a process that
  * cannot be killed: as if its server were gone. FAKE_SPEED: clocks go so many times faster.
- * FAKE_HASTE: poll() waits so many times less.
+ * FAKE_HASTE: poll() waits so many times less. FAKE_MODULE: a folder in the place of
+ * /sys/module/shstk_perf.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/shstk_rules.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -153,6 +157,22 @@ int open(const char *path, int flags, ...)
 	if (!strcmp(path, SHSTK_RULES_DEVICE))
 		return open_device();
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+	static FILE *(*next)(const char *, const char *);
+	static const char module[] = "/sys/module/shstk_perf/";
+	const char *folder = getenv("FAKE_MODULE");
+	char other[PATH_MAX];
+
+	if (!next)
+		next = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
+	if (folder && !strncmp(path, module, sizeof(module) - 1)) {
+		snprintf(other, sizeof(other), "%s/%s", folder, path + sizeof(module) - 1);
+		path = other;
+	}
+	return next(path, mode);
 }
 
 int ioctl(int fd, unsigned long cmd, ...)
