@@ -69,12 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("core", MFD_CLOEXEC);
 	struct core *core;
-	char err[512];
+	struct reason why;
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	if (core_open_fd("core", fd, &core, err, sizeof(err))) {
-		if (!*err || strchr(err, '\n'))
+	if (core_open_fd("core", fd, &core, &why)) {
+		if (!*why.text || strchr(why.text, '\n'))
 			abort();
 		return 0;
 	}

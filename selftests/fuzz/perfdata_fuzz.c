@@ -64,12 +64,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	int fd = memfd_create("perf.data", MFD_CLOEXEC);
 	struct perfdata *pd;
-	char err[512];
+	struct reason why;
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	if (perfdata_open_fd("perf.data", fd, &pd, err, sizeof(err))) {
-		if (!*err || strchr(err, '\n'))
+	if (perfdata_open_fd("perf.data", fd, &pd, &why)) {
+		if (!*why.text || strchr(why.text, '\n'))
 			abort();
 		return 0;
 	}

@@ -142,7 +142,7 @@ static const struct {
 static void judge(int i, pid_t pid, const char *who, const char *reason)
 {
 	const char *arch = cases[i].arch == SHSTK_ARCH_X86 ? "x86" : "arm64";
-	char why[200] = "";
+	struct reason why = { .text = "" };
 	bool unsafe, good;
 
 	if (!pid) {
@@ -151,10 +151,10 @@ static void judge(int i, pid_t pid, const char *who, const char *reason)
 		return;
 	}
 	release = cases[i].release;
-	unsafe = probes_unsafe(cases[i].arch, pid, why, sizeof(why));
-	good = unsafe == !!reason && (!reason || strstr(why, reason));
+	unsafe = probes_unsafe(cases[i].arch, pid, &why);
+	good = unsafe == !!reason && (!reason || strstr(why.text, reason));
 	if (!good)
-		printf("# \"%s\" instead of \"%s\"\n", why, reason ? reason : "");
+		printf("# \"%s\" instead of \"%s\"\n", why.text, reason ? reason : "");
 	printf("%sok %d %s, %s: %s: %s\n", good ? "" : "not ", ++points, arch, release, who,
 	       reason ? reason : "probes may be put into it");
 	failed |= !good;

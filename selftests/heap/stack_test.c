@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 {
 	static const char *const names[PROBE_PROGRAMS] = { "enter", "leave", "release" };
 	struct programs programs;
-	char err[400];
+	struct reason why;
 	int failed = 0, large;
 
 	puts("TAP version 13");
@@ -92,8 +92,8 @@ int main(int argc, char **argv)
 		return skip("this kernel has no stacks of BPF programs that belong to a CPU");
 	close(large);
 	printf("1..%d\n", PROBE_PROGRAMS);
-	if (programs_load(argc > 1 ? argv[1] : OBJECT, RING, &programs, err, sizeof(err)))
-		printf("# %s\n", err);
+	if (programs_load(argc > 1 ? argv[1] : OBJECT, RING, &programs, &why))
+		printf("# %s\n", why.text);
 	for (int i = 0; i < PROBE_PROGRAMS; i++) {
 		bool good = programs.programs[i] > 0 && !has_stack_of_cpu(programs.programs[i]);
 

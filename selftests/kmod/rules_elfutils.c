@@ -322,7 +322,7 @@ int main(int argc, char **argv)
 							 on_lost };
 	static struct judge j = { .most = UINT64_MAX, .images.root = -1 };
 	struct perfdata *data;
-	char text[512];
+	struct reason why;
 	int err;
 
 	if (argc < 2) {
@@ -332,8 +332,8 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		j.most = strtoull(argv[2], NULL, 10);
 	elf_version(EV_CURRENT);
-	if (perfdata_open(argv[1], &data, text, sizeof(text))) {
-		fprintf(stderr, "%s\n", text);
+	if (perfdata_open(argv[1], &data, &why)) {
+		fprintf(stderr, "%s\n", why.text);
 		return 1;
 	}
 	j.files = (struct layout_files){

@@ -82,8 +82,8 @@ $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -lelf -lzstd
-$(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h
-$(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) \
+$(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h tools/reason.h
+$(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 	$(foreach f,regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/unwind/hotspot.c tools/unwind/hotspot.h

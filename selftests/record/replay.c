@@ -231,10 +231,10 @@ int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, voi
 	return ret;
 }
 
-int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, char *err,
-			   size_t size)
+int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret,
+			   struct reason *why)
 {
-	(void)opts, (void)err, (void)size;
+	(void)opts, (void)why;
 	*ret = &the_rings;
 	return 0;
 }
@@ -344,15 +344,14 @@ int main(int argc, char **argv)
 	unsigned int wrong = 0;
 	long first = 0, last;
 	struct names n;
-	char err[256];
+	struct reason why;
 
 	wanted = argc > 1 ? strtoull(argv[1], NULL, 0) : 300000;
 	puts("KTAP version 1\n1..2");
 	call(3);
 	the_time = now_ns(CLOCK_MONOTONIC);
-	if (make_profile(&n) < 0 ||
-	    perf_drain_create(&opts, n.symbols, n.profile, &d, err, sizeof(err))) {
-		printf("Bail out! %s\n", err);
+	if (make_profile(&n) < 0 || perf_drain_create(&opts, n.symbols, n.profile, &d, &why)) {
+		printf("Bail out! %s\n", why.text);
 		return 1;
 	}
 	last = record(d, &n, &first, &wrong);

@@ -41,15 +41,15 @@ enum {
 	RISCV_REGS = 32,
 };
 
-static int fail(char *buf, size_t size, int err, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+static int fail(struct reason *why, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
-static int fail(char *buf, size_t size, int err, const char *fmt, ...)
+static int fail(struct reason *why, int err, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(buf, size, fmt, ap);
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
 	va_end(ap);
 	return err;
 }
@@ -363,15 +363,14 @@ static void sort_segments(struct core *core)
 	core->nr_segments = n;
 }
 
-static int read_headers(struct core *core, Elf *elf, char *err, size_t err_size)
+static int read_headers(struct core *core, Elf *elf, struct reason *why)
 {
 	uint64_t budget = MAX_NOTES;
 	size_t nr;
 	int ret;
 
 	if (elf_getphdrnum(elf, &nr) || !nr || nr > MAX_SEGMENTS)
-		return fail(err, err_size, -ENOEXEC, "core file %s has no program headers",
-			    core->path);
+		return fail(why, -ENOEXEC, "core file %s has no program headers", core->path);
 	core->segments = calloc(nr, sizeof(*core->segments));
 	if (!core->segments)
 		return -ENOMEM;
@@ -380,7 +379,7 @@ static int read_headers(struct core *core, Elf *elf, char *err, size_t err_size)
 			GElf_Phdr ph;
 
 			if (!gelf_getphdr(elf, i, &ph))
-				return fail(err, err_size, -ENOEXEC,
+				return fail(why, -ENOEXEC,
 					    "core file %s ends within its program headers",
 					    core->path);
 			if (!pass && ph.p_type == PT_LOAD) {
@@ -398,15 +397,14 @@ static int read_headers(struct core *core, Elf *elf, char *err, size_t err_size)
 	return 0;
 }
 
-static int check_header(struct core *core, Elf *elf, char *err, size_t err_size)
+static int check_header(struct core *core, Elf *elf, struct reason *why)
 {
 	GElf_Ehdr eh;
 
 	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &eh))
-		return fail(err, err_size, -ENOEXEC, "%s is no ELF file", core->path);
+		return fail(why, -ENOEXEC, "%s is no ELF file", core->path);
 	if (eh.e_type != ET_CORE)
-		return fail(err, err_size, -ENOEXEC, "%s is no core file but another ELF file",
-			    core->path);
+		return fail(why, -ENOEXEC, "%s is no core file but another ELF file", core->path);
 	if (eh.e_ident[EI_CLASS] == ELFCLASS64 && eh.e_ident[EI_DATA] == ELFDATA2LSB) {
 		if (eh.e_machine == EM_X86_64)
 			core->arch = SHSTK_ARCH_X86;
@@ -417,7 +415,7 @@ static int check_header(struct core *core, Elf *elf, char *err, size_t err_size)
 	}
 	if (!core->arch)
 		return fail(
-			err, err_size, -ENOEXEC,
+			why, -ENOEXEC,
 			"core file %s is of a machine that is not supported: only x86-64, arm64 and riscv64 are",
 			core->path);
 	return 0;
@@ -442,14 +440,14 @@ static void bound_shadows(struct core *core)
 	}
 }
 
-int core_open_fd(const char *path, int fd, struct core **ret, char *err, size_t err_size)
+int core_open_fd(const char *path, int fd, struct core **ret, struct reason *why)
 {
 	struct core *core = calloc(1, sizeof(*core));
 	Elf *elf = NULL;
 	struct stat st;
 	int e;
 
-	snprintf(err, err_size, "%s: out of memory", path);
+	because(why, "%s: out of memory", path);
 	if (!core) {
 		close(fd);
 		return -ENOMEM;
@@ -457,18 +455,18 @@ int core_open_fd(const char *path, int fd, struct core **ret, char *err, size_t 
 	core->path = path;
 	core->fd = fd;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		e = fail(err, err_size, -EINVAL, "%s is no regular file", path);
+		e = fail(why, -EINVAL, "%s is no regular file", path);
 		goto out;
 	}
 	core->size = st.st_size;
 	core->wanted = core->size;
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
-	e = check_header(core, elf, err, err_size);
+	e = check_header(core, elf, why);
 	if (!e)
-		e = read_headers(core, elf, err, err_size);
+		e = read_headers(core, elf, why);
 	if (!e && !core->nr_threads)
-		e = fail(err, err_size, -ENODATA,
+		e = fail(why, -ENODATA,
 			 core->wanted > core->size ?
 				 "core file %s is cut off before the registers of its threads" :
 				 "core file %s holds no registers",
@@ -484,14 +482,13 @@ out:
 	return e;
 }
 
-int core_open(const char *path, struct core **ret, char *err, size_t err_size)
+int core_open(const char *path, struct core **ret, struct reason *why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
-		return fail(err, err_size, -errno, "cannot open core file %s: %s", path,
-			    strerror(errno));
-	return core_open_fd(path, fd, ret, err, err_size);
+		return fail(why, -errno, "cannot open core file %s: %s", path, strerror(errno));
+	return core_open_fd(path, fd, ret, why);
 }
 
 void core_close(struct core *core)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "libshstk/shstk.h"
+#include "tools/reason.h"
 
 #define CORE_MAX_THREADS 65536
 #define CORE_MAX_MAPS 65536
@@ -113,24 +114,22 @@ struct core {
  * core_open() - open a core file and read its headers and notes
  * @path: the file.
  * @ret: receives the core; give it to core_close().
- * @err: receives one line without line break on failure, naming @path.
- * @err_size: bytes in @err.
+ * @why: receives why not, naming @path.
  *
  * Return: 0 or a negative errno.
  */
-int core_open(const char *path, struct core **ret, char *err, size_t err_size);
+int core_open(const char *path, struct core **ret, struct reason *why);
 
 /**
  * core_open_fd() - as core_open(), of an open file
  * @path: its name.
  * @fd: the file; taken over, also on failure.
  * @ret: see core_open().
- * @err: see core_open().
- * @err_size: see core_open().
+ * @why: see core_open().
  *
  * Return: 0 or a negative errno.
  */
-int core_open_fd(const char *path, int fd, struct core **ret, char *err, size_t err_size);
+int core_open_fd(const char *path, int fd, struct core **ret, struct reason *why);
 
 /**
  * core_close() - release a core

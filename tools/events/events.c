@@ -241,7 +241,7 @@ static int read_format(struct events *e)
 	return e->id && found == FIELDS ? 0 : -EPROTO;
 }
 
-static int open_rings(const struct events *e, struct perf_rings **ret, char *err, size_t size)
+static int open_rings(const struct events *e, struct perf_rings **ret, struct reason *why)
 {
 	const struct perf_event violation = {
 		.name = "shstk:shstk_violation",
@@ -255,7 +255,7 @@ static int open_rings(const struct events *e, struct perf_rings **ret, char *err
 		.cgroup = -1,
 	};
 
-	return perf_rings_open(&opts, ret, err, size);
+	return perf_rings_open(&opts, ret, why);
 }
 
 static int refuse(int err)
@@ -286,7 +286,7 @@ int cmd_events(int argc, char **argv)
 	struct perf_rings *rings = NULL;
 	struct events e = { 0 };
 	int next_arg, err;
-	char text[256];
+	struct reason why;
 	uint64_t lost;
 	bool last;
 
@@ -298,8 +298,8 @@ int cmd_events(int argc, char **argv)
 	err = read_format(&e);
 	if (err)
 		return refuse(err);
-	if (open_rings(&e, &rings, text, sizeof(text))) {
-		complain("%s", text);
+	if (open_rings(&e, &rings, &why)) {
+		complain("%s", why.text);
 		return EXIT_FAILED;
 	}
 	if (population_init(&e.all, NULL)) {

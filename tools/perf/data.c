@@ -178,14 +178,14 @@ static int find_records(struct perfdata *pd)
 	return 0;
 }
 
-int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, char *err, size_t err_size)
+int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, struct reason *why)
 {
 	struct perfdata *pd = calloc(1, sizeof(*pd));
 	struct perfdata_file *f = calloc(1, sizeof(*f));
 	struct stat st;
 	int e = -ENOMEM;
 
-	snprintf(err, err_size, "%s: out of memory", path);
+	because(why, "%s: out of memory", path);
 	if (!pd || !f) {
 		free(pd);
 		free(f);
@@ -195,8 +195,7 @@ int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, char *err,
 	pd->path = path;
 	pd->private = f;
 	f->fd = fd;
-	f->err = err;
-	f->err_size = err_size;
+	f->why = why;
 	f->window = malloc(PERFDATA_WINDOW);
 	if (!f->window)
 		goto out;
@@ -235,14 +234,14 @@ out:
 	return e;
 }
 
-int perfdata_open(const char *path, struct perfdata **ret, char *err, size_t err_size)
+int perfdata_open(const char *path, struct perfdata **ret, struct reason *why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	int e = errno;
 
 	if (fd >= 0)
-		return perfdata_open_fd(path, fd, ret, err, err_size);
-	snprintf(err, err_size, "cannot open %s: %s", path, strerror(e));
+		return perfdata_open_fd(path, fd, ret, why);
+	because(why, "cannot open %s: %s", path, strerror(e));
 	return -e;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "tools/elf/image.h"
+#include "tools/reason.h"
 
 #define PERFDATA_MAX_EVENTS 256
 
@@ -144,24 +145,22 @@ struct perfdata {
  * perfdata_open() - open a file, read its headers, put its records in order
  * @path: the file.
  * @ret: receives the file; give it to perfdata_close().
- * @err: receives one line without line break on failure, naming @path.
- * @err_size: bytes in @err.
+ * @why: receives why not, naming @path.
  *
  * Return: 0 or a negative errno.
  */
-int perfdata_open(const char *path, struct perfdata **ret, char *err, size_t err_size);
+int perfdata_open(const char *path, struct perfdata **ret, struct reason *why);
 
 /**
  * perfdata_open_fd() - as perfdata_open(), of an open file
  * @path: its name.
  * @fd: the file; taken over, also on failure.
  * @ret: see perfdata_open().
- * @err: see perfdata_open().
- * @err_size: see perfdata_open().
+ * @why: see perfdata_open().
  *
  * Return: 0 or a negative errno.
  */
-int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, char *err, size_t err_size);
+int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, struct reason *why);
 
 /**
  * perfdata_read() - hand out all records in the order of time

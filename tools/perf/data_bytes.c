@@ -13,7 +13,7 @@ int perfdata_fail(struct perfdata_file *f, int err, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(f->err, f->err_size, fmt, ap);
+	vsnprintf(f->why->text, sizeof(f->why->text), fmt, ap);
 	va_end(ap);
 	return err;
 }

@@ -53,8 +53,7 @@ struct named_id {
  * @nr_ids: and their number.
  * @build_ids: of files, ordered by path when all is read,
  * @nr_build_ids: and their number.
- * @err: receives why the file cannot be opened,
- * @err_size: in so many bytes.
+ * @why: receives why the file cannot be opened.
  * @record: the body of the record at hand.
  */
 struct perfdata_file {
@@ -74,8 +73,7 @@ struct perfdata_file {
 	size_t nr_ids;
 	struct named_id *build_ids;
 	size_t nr_build_ids;
-	char *err;
-	size_t err_size;
+	struct reason *why;
 	uint64_t record[65536 / 8 + 1];
 };
 

@@ -193,28 +193,25 @@ static int paranoia(void)
 }
 
 /* The level is -2 if it cannot be read. If it would be low enough, something else forbids. */
-static void explain_forbidden(bool wide, int needed, char *err, size_t size)
+static void explain_forbidden(bool wide, int needed, struct reason *why)
 {
 	int level = paranoia();
 
 	if (level == -2 || level > needed)
-		snprintf(
-			err, size,
+		because(why,
 			"perf events: not permitted (kernel.perf_event_paranoid is %d): be root, have CAP_PERFMON%s, or set it to %d",
 			level, wide ? "" : " and the right to trace the target", needed);
 	else if (wide)
-		snprintf(
-			err, size,
+		because(why,
 			"perf events: not permitted (kernel.perf_event_paranoid is %d, which is enough): a filter of system calls forbids them, as in containers",
 			level);
 	else
-		snprintf(
-			err, size,
+		because(why,
 			"perf events: not permitted (kernel.perf_event_paranoid is %d, which is enough): be root, or have CAP_PERFMON and the right to trace the target, if it is another user's; or is it a filter of system calls, as in containers?",
 			level);
 }
 
-static void explain(const struct perf_opts *opts, int which, int error, char *err, size_t size)
+static void explain(const struct perf_opts *opts, int which, int error, struct reason *why)
 {
 	const char *name = which == PERF_OFF ? "switches" : opts->main->name;
 	bool wide = !opts->nr_pids;
@@ -222,27 +219,26 @@ static void explain(const struct perf_opts *opts, int which, int error, char *er
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		explain_forbidden(wide, wide ? 0 : which == PERF_OFF ? 1 : 2, err, size);
+		explain_forbidden(wide, wide ? 0 : which == PERF_OFF ? 1 : 2, why);
 		break;
 	case ENOENT:
 	case EOPNOTSUPP:
 	case ENODEV:
-		snprintf(err, size, "perf events: no event '%s' on this machine", name);
+		because(why, "perf events: no event '%s' on this machine", name);
 		break;
 	case ENOSYS:
-		snprintf(err, size, "perf events: this kernel has none");
+		because(why, "perf events: this kernel has none");
 		break;
 	case EMFILE:
-		snprintf(
-			err, size,
+		because(why,
 			"perf events: too many open files for all threads on all CPUs (see ulimit -n)");
 		break;
 	default:
-		snprintf(err, size, "perf event '%s': %s", name, strerror(-error));
+		because(why, "perf event '%s': %s", name, strerror(-error));
 	}
 }
 
-int perf_probe(const struct perf_opts *opts, bool *user_only, char *err, size_t size)
+int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why)
 {
 	bool wide = !opts->nr_pids;
 	struct perf_event_attr attr;
@@ -256,7 +252,7 @@ int perf_probe(const struct perf_opts *opts, bool *user_only, char *err, size_t 
 		perf_rings_attr(opts, which, &attr);
 		fd = open_event(&attr, wide ? -1 : 0, wide ? 0 : -1, 0, user_only);
 		if (fd < 0) {
-			explain(opts, which, fd, err, size);
+			explain(opts, which, fd, why);
 			return fd;
 		}
 		close(fd);
@@ -341,7 +337,7 @@ static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
 }
 
 static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct ring *ring,
-		     int which, pid_t pid, char *err, size_t size)
+		     int which, pid_t pid, struct reason *why)
 {
 	struct perf_event_attr attr;
 	bool cgroup = opts->cgroup >= 0;
@@ -351,7 +347,7 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 	fd = open_event(&attr, cgroup ? opts->cgroup : pid, ring->cpu,
 			cgroup ? PERF_FLAG_PID_CGROUP : 0, &r->user_only);
 	if (fd < 0) {
-		explain(opts, which, fd, err, size);
+		explain(opts, which, fd, why);
 		return fd;
 	}
 	ret = keep_fd(r, fd);
@@ -359,20 +355,19 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 		return ret;
 	ret = connect_ring(r, ring, fd);
 	if (ret == -ENOBUFS)
-		snprintf(
-			err, size,
+		because(why,
 			"perf rings of %zu KiB for each CPU are more than kernel.perf_event_mlock_kb permits: use a smaller --buffer",
 			r->ring_size / 1024);
 	else if (ret)
-		snprintf(err, size, "perf ring: %s", strerror(-ret));
+		because(why, "perf ring: %s", strerror(-ret));
 	if (!ret && which == PERF_OFF)
 		ret = keep_off_id(r, fd);
 	return ret;
 }
 
 /* All events of one target. -ESRCH: it is gone. */
-static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t pid, char *err,
-		      size_t size)
+static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t pid,
+		      struct reason *why)
 {
 	for (size_t i = 0; i < r->nr_rings; i++) {
 		for (int which = 0; which < PERF_WHICH; which++) {
@@ -380,7 +375,7 @@ static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 
 			if (which == PERF_MAIN ? !opts->main : !opts->off)
 				continue;
-			ret = add_event(r, opts, &r->rings[i], which, pid, err, size);
+			ret = add_event(r, opts, &r->rings[i], which, pid, why);
 			/* A CPU that was switched off just now. */
 			if (ret == -ENODEV && i)
 				break;
@@ -408,7 +403,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int open_all(struct perf_rings *r, const struct perf_opts *opts, char *err, size_t size)
+static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)
 {
 	size_t found = 0;
 	int *cpus, n, ret;
@@ -425,9 +420,9 @@ static int open_all(struct perf_rings *r, const struct perf_opts *opts, char *er
 	r->nr_rings = n;
 	more_files();
 	if (!opts->nr_pids)
-		return add_target(r, opts, -1, err, size);
+		return add_target(r, opts, -1, why);
 	for (size_t i = 0; i < opts->nr_pids; i++) {
-		ret = add_target(r, opts, opts->pids[i], err, size);
+		ret = add_target(r, opts, opts->pids[i], why);
 		if (ret && ret != -ESRCH)
 			return ret;
 		found += !ret;
@@ -442,16 +437,16 @@ static void each_event(struct perf_rings *r, unsigned long request)
 }
 
 static int open_rings(const struct perf_opts *opts, size_t ring_size, struct perf_rings **ret,
-		      char *err, size_t size)
+		      struct reason *why)
 {
 	struct perf_rings *r = calloc(1, sizeof(*r));
 	int error;
 
-	snprintf(err, size, "perf events: %s", strerror(ENOMEM));
+	because(why, "perf events: %s", strerror(ENOMEM));
 	if (!r)
 		return -ENOMEM;
 	r->ring_size = ring_size;
-	error = open_all(r, opts, err, size);
+	error = open_all(r, opts, why);
 	if (error) {
 		perf_rings_close(r);
 		return error;
@@ -470,13 +465,13 @@ size_t perf_ring_size(size_t size, size_t want)
 	return size;
 }
 
-int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, char *err, size_t size)
+int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why)
 {
 	size_t ring = opts->ring_size;
 	int error;
 
 	for (;;) {
-		error = open_rings(opts, ring, ret, err, size);
+		error = open_rings(opts, ring, ret, why);
 		if (error != -ENOBUFS || !opts->may_shrink || ring <= MIN_RING)
 			return error;
 		ring /= 2;

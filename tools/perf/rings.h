@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/reason.h"
+
 /**
  * struct perf_event - one kind of event
  * @name: as on the command line.
@@ -113,12 +115,11 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
  * perf_probe() - may such events be opened at all?
  * @opts: as for perf_rings_open(); targets are not looked at but for system-wide.
  * @user_only: receives whether only user mode may be sampled.
- * @err: receives one line that says why not.
- * @size: bytes in @err.
+ * @why: receives why not.
  *
  * Return: 0 or a negative errno.
  */
-int perf_probe(const struct perf_opts *opts, bool *user_only, char *err, size_t size);
+int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why);
 
 /**
  * perf_ring_size() - how large a ring is to be
@@ -133,12 +134,11 @@ size_t perf_ring_size(size_t size, size_t want);
  * perf_rings_open() - open events and rings, begin unless @on_exec
  * @opts: what to open; threads that are gone already are passed over.
  * @ret: receives the rings.
- * @err: receives one line that says why not.
- * @size: bytes in @err.
+ * @why: receives why not.
  *
  * Return: 0 or a negative errno; -ESRCH if no target is left.
  */
-int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, char *err, size_t size);
+int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why);
 
 void perf_rings_close(struct perf_rings *rings);
 

@@ -80,65 +80,62 @@ static int attach_all(const struct plan *plan, struct attached *a)
 	return 0;
 }
 
-static void explain(pid_t pid, int error, char *err, size_t size)
+static void explain(pid_t pid, int error, struct reason *why)
 {
 	switch (-error) {
 	case ESRCH:
 	case ENOENT:
-		snprintf(err, size, "process %d: %s", (int)pid, strerror(ESRCH));
+		because(why, "process %d: %s", (int)pid, strerror(ESRCH));
 		break;
 	case EACCES:
 	case EPERM:
-		snprintf(
-			err, size,
+		because(why,
 			"process %d: probes are not permitted: be root, or have CAP_BPF, CAP_PERFMON and the right to trace it",
 			(int)pid);
 		break;
 	case EMFILE:
-		snprintf(err, size, "process %d: too many open files (see ulimit -n)", (int)pid);
+		because(why, "process %d: too many open files (see ulimit -n)", (int)pid);
 		break;
 	default:
-		snprintf(err, size, "process %d: probes of its allocator: %s", (int)pid,
-			 strerror(-error));
+		because(why, "process %d: probes of its allocator: %s", (int)pid, strerror(-error));
 	}
 }
 
 /* Those of a process that there is; it is said what is wrong. */
-static int find_functions(struct plan *plan, char *err, size_t size)
+static int find_functions(struct plan *plan, struct reason *why)
 {
 	int ret = allocators_find(plan->pid, &plan->found);
 
 	if (ret == -ENODATA)
-		snprintf(
-			err, size,
+		because(why,
 			"process %d: no malloc() and free() are found by their names: it is stripped and static, or has none (Go without C)",
 			(int)plan->pid);
 	else if (ret == -ENOEXEC)
-		snprintf(err, size, "process %d runs code of another kind of CPU (32-bit?)",
-			 (int)plan->pid);
+		because(why, "process %d runs code of another kind of CPU (32-bit?)",
+			(int)plan->pid);
 	else if (ret)
-		explain(plan->pid, ret, err, size);
+		explain(plan->pid, ret, why);
 	return ret;
 }
 
 int probes_attach(const struct programs *p, pid_t pid, uint32_t number, struct attached *ret,
-		  char *err, size_t size)
+		  struct reason *why)
 {
 	struct plan plan = { p, pid, number, uprobe_type(), { .nr = 0 } };
 	int error;
 
 	*ret = (struct attached){ .nr = 0 };
-	if (probes_unsafe(perf_regs_arch(), pid, err, size))
+	if (probes_unsafe(perf_regs_arch(), pid, why))
 		return -EOPNOTSUPP;
 	if (plan.type < 0) {
-		snprintf(err, size, "this kernel has no probes (CONFIG_UPROBE_EVENTS)");
+		because(why, "this kernel has no probes (CONFIG_UPROBE_EVENTS)");
 		return -EOPNOTSUPP;
 	}
-	error = find_functions(&plan, err, size);
+	error = find_functions(&plan, why);
 	if (!error) {
 		error = attach_all(&plan, ret);
 		if (error)
-			explain(pid, error, err, size);
+			explain(pid, error, why);
 	}
 	allocators_deinit(&plan.found);
 	return error;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "tools/probes/program.h"
+#include "tools/reason.h"
 
 /**
  * struct attached - the probes of a process
@@ -29,8 +30,7 @@ struct attached {
  * @pid: the process.
  * @number: its number in all that is told.
  * @ret: receives the probes, for probes_detach(), also on failure.
- * @err: receives one line that says why not.
- * @size: bytes in @err.
+ * @why: receives why not.
  *
  * Nothing is written into the program but for the kernel's breakpoints, in its own copies of
  * the pages; the kernel takes them away when the descriptors are closed, whoever does so.
@@ -38,7 +38,7 @@ struct attached {
  * Return: 0 or a negative errno.
  */
 int probes_attach(const struct programs *p, pid_t pid, uint32_t number, struct attached *ret,
-		  char *err, size_t size);
+		  struct reason *why);
 
 /*
  * Takes the probes away. The kernel waits for each until nobody can be in it any more, some

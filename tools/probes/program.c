@@ -167,7 +167,7 @@ static int create_maps(const struct object *o, struct programs *p)
 }
 
 /* What the verifier said last is why. */
-static void explain(char *log, char *err, size_t size)
+static void explain(char *log, struct reason *why)
 {
 	char *end = log + strlen(log), *line;
 
@@ -179,7 +179,7 @@ static void explain(char *log, char *err, size_t size)
 		*line = '\0';
 		line = strrchr(log, '\n');
 	}
-	snprintf(err, size, "the kernel refuses the BPF program: %s", line ? line + 1 : log);
+	because(why, "the kernel refuses the BPF program: %s", line ? line + 1 : log);
 }
 
 static int load_code(const struct bpf_insn *code, size_t nr, char *log)
@@ -197,8 +197,7 @@ static int load_code(const struct bpf_insn *code, size_t nr, char *log)
 	return bpf(BPF_PROG_LOAD, &attr);
 }
 
-static int load_program(const struct object *o, int which, struct programs *p, char *err,
-			size_t size)
+static int load_program(const struct object *o, int which, struct programs *p, struct reason *why)
 {
 	size_t bytes = o->programs[which]->d_size;
 	struct bpf_insn *code = malloc(bytes);
@@ -213,7 +212,7 @@ static int load_program(const struct object *o, int which, struct programs *p, c
 		ret = load_code(code, bytes / sizeof(*code), NULL);
 	log = ret == -EACCES || ret == -EINVAL ? calloc(1, LOG_SIZE) : NULL;
 	if (log && load_code(code, bytes / sizeof(*code), log) < 0)
-		explain(log, err, size);
+		explain(log, why);
 	free(log);
 	free(code);
 	if (ret >= 0)
@@ -229,30 +228,30 @@ static void lock_more(void)
 	setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-int programs_load(const char *path, size_t ring_size, struct programs *ret, char *err, size_t size)
+int programs_load(const char *path, size_t ring_size, struct programs *ret, struct reason *why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
 	struct object o = { .elf = NULL };
 
 	*ret = (struct programs){ .ring_size = ring_size };
 	if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE) {
-		snprintf(err, size, "%s: %s", path, strerror(errno));
+		because(why, "%s: %s", path, strerror(errno));
 		error = -ENOENT;
 		goto out;
 	}
 	lock_more();
 	o.elf = elf_begin(fd, ELF_C_READ, NULL);
 	error = read_object(&o);
-	snprintf(err, size, "%s is not what belongs to this command", path);
+	because(why, "%s is not what belongs to this command", path);
 	if (error)
 		goto out;
 	error = create_maps(&o, ret);
-	snprintf(err, size, "BPF maps: %s", strerror(-error));
+	because(why, "BPF maps: %s", strerror(-error));
 	for (int i = 0; i < PROBE_PROGRAMS && !error; i++) {
-		snprintf(err, size, "BPF programs: %s", strerror(EINVAL));
-		error = load_program(&o, i, ret, err, size);
+		because(why, "BPF programs: %s", strerror(EINVAL));
+		error = load_program(&o, i, ret, why);
 		if (error == -EPERM || error == -ENOMEM)
-			snprintf(err, size, "BPF programs: %s", strerror(-error));
+			because(why, "BPF programs: %s", strerror(-error));
 	}
 out:
 	elf_end(o.elf);

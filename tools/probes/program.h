@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "tools/probes/bpf/event.h"
+#include "tools/reason.h"
 
 /* The programs, in the order of their names in program.c. */
 enum probe_program {
@@ -39,12 +40,11 @@ struct programs {
  * @ring_size: bytes of the ring, a power of two; it is halved as long as the kernel has
  *	not that much.
  * @ret: receives them, for programs_unload(), also on failure.
- * @err: receives one line that says why not.
- * @size: bytes in @err.
+ * @why: receives why not.
  *
  * Return: 0 or a negative errno.
  */
-int programs_load(const char *path, size_t ring_size, struct programs *ret, char *err, size_t size);
+int programs_load(const char *path, size_t ring_size, struct programs *ret, struct reason *why);
 
 /* @p is all zero, or was handed to programs_load(). */
 void programs_unload(struct programs *p);

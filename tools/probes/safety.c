@@ -60,23 +60,21 @@ static bool some_filtered(pid_t pid)
 	return filtered;
 }
 
-bool probes_unsafe(int arch, pid_t pid, char *why, size_t size)
+bool probes_unsafe(int arch, pid_t pid, struct reason *why)
 {
 	const struct kernels *know = arch == SHSTK_ARCH_X86 ? &x86 : &arm64;
 	struct utsname name = { .release = "" };
 	int version = kernel_version(&name);
 
 	if (version < OLDEST)
-		snprintf(why, size, "Linux 6.1 or later is needed, this is %s", name.release);
+		because(why, "Linux 6.1 or later is needed, this is %s", name.release);
 	else if (version < know->shadow_stacks && shadow_stacks_any(pid) > 0)
-		snprintf(
-			why, size,
+		because(why,
 			"process %d has shadow stacks, of which probes of Linux %s know nothing: it would be killed",
 			(int)pid, name.release);
 	else if (know->call && version >= know->call && version < know->filters &&
 		 some_filtered(pid))
-		snprintf(
-			why, size,
+		because(why,
 			"process %d has a filter of system calls (seccomp), and on Linux %s probes make one that filters do not know: it might be killed",
 			(int)pid, name.release);
 	else

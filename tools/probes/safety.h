@@ -9,12 +9,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "tools/reason.h"
+
 /**
  * probes_unsafe() - look for a reason not to put probes into a process
  * @arch: enum shstk_arch: the machine's.
  * @pid: the process.
- * @why: receives one line that says it.
- * @size: bytes in @why.
+ * @why: receives it.
  *
  * Where a function is probed at its return, the kernel replaces its return address. Before
  * Linux 6.11 on x86, and before 6.18 on arm64, it leaves the shadow stack as it is: the
@@ -24,6 +25,6 @@
  *
  * Return: true: there is a reason.
  */
-bool probes_unsafe(int arch, pid_t pid, char *why, size_t size);
+bool probes_unsafe(int arch, pid_t pid, struct reason *why);
 
 #endif

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "libshstk/symbol/profile.h"
+#include "tools/reason.h"
 #include "tools/record/options.h"
 #include "tools/record/target.h"
 
@@ -102,7 +103,7 @@ extern const struct backend backend_heap;
 extern const struct backend backend_probed;
 
 /* Would backend_perf be permitted to begin? As perf_probe(). */
-int backend_perf_probe(const struct record_opts *o, bool *user_only, char *err, size_t size);
+int backend_perf_probe(const struct record_opts *o, bool *user_only, struct reason *why);
 
 /* What flame graphs are called. */
 static inline const char *record_title(const struct record_opts *o)

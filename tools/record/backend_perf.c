@@ -134,22 +134,22 @@ static int find_cgroup(const char *path)
 	return fd;
 }
 
-int backend_perf_probe(const struct record_opts *o, bool *user_only, char *err, size_t size)
+int backend_perf_probe(const struct record_opts *o, bool *user_only, struct reason *why)
 {
 	struct perf_opts opts = event_options(o);
 
-	return perf_probe(&opts, user_only, err, size);
+	return perf_probe(&opts, user_only, why);
 }
 
 /* May events of the CPUs be opened, which see all processes? */
 static bool may_see_all(struct perf_opts opts)
 {
 	bool user_only;
-	char err[256];
+	struct reason why;
 
 	opts.nr_pids = 0;
 	opts.on_exec = false;
-	return !perf_probe(&opts, &user_only, err, sizeof(err)) && !user_only;
+	return !perf_probe(&opts, &user_only, &why) && !user_only;
 }
 
 /* Where the stacks come from, for the line that says so. */
@@ -186,7 +186,7 @@ static int start(struct recording *r, const struct target *target)
 		.keep_times = output_wants_times(&r->opts->output),
 		.labels = output_wants_labels(&r->opts->output),
 	};
-	char err[256];
+	struct reason why;
 	int ret;
 
 	if (!has_rules(r->opts)) {
@@ -207,11 +207,11 @@ static int start(struct recording *r, const struct target *target)
 	if (r->opts->via == VIA_COPIES)
 		setpriority(PRIO_PROCESS, 0, NICE);
 	module_read_chains(&state->chains);
-	ret = perf_drain_create(&opts, r->symbols, r->profile, &state->drain, err, sizeof(err));
+	ret = perf_drain_create(&opts, r->symbols, r->profile, &state->drain, &why);
 	if (opts.rings.cgroup >= 0)
 		close(opts.rings.cgroup);
 	if (ret) {
-		complain("%s", err);
+		complain("%s", why.text);
 		return EXIT_OWN;
 	}
 	if (r->opts->quiet)

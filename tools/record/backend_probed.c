@@ -28,11 +28,11 @@ static int start(struct recording *r, const struct target *target)
 	struct probed_counts more;
 	struct heap_counts c;
 	struct probed *probed;
-	char err[400];
+	struct reason why;
 
 	(void)target;
-	if (probed_create(&opts, r->symbols, &probed, err, sizeof(err))) {
-		complain("%s", err);
+	if (probed_create(&opts, r->symbols, &probed, &why)) {
+		complain("%s", why.text);
 		return EXIT_OWN;
 	}
 	r->state = probed;

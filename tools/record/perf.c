@@ -493,7 +493,7 @@ static int look_around(struct perf_drain *d)
 	return ret;
 }
 
-static int begin(struct perf_drain *d, const struct perf_record_opts *opts, char *err, size_t size)
+static int begin(struct perf_drain *d, const struct perf_record_opts *opts, struct reason *why)
 {
 	struct perf_opts rings = opts->rings;
 	pid_t *threads = NULL;
@@ -509,11 +509,11 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, char
 		rings.nr_pids = nr;
 	}
 	if (!ret)
-		ret = perf_rings_open(&rings, &d->rings, err, size);
+		ret = perf_rings_open(&rings, &d->rings, why);
 	d->opts = rings;
 	d->opts.on_exec = false;
 	if (ret == -ESRCH)
-		snprintf(err, size, "process %d: %s", *opts->rings.pids, strerror(ESRCH));
+		because(why, "process %d: %s", *opts->rings.pids, strerror(ESRCH));
 	if (!ret)
 		ret = look_around(d);
 	free(threads);
@@ -545,14 +545,13 @@ static void tell_vdso(struct perf_drain *d)
 }
 
 int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile, struct perf_drain **ret, char *err,
-		      size_t size)
+		      struct shstk_profile *profile, struct perf_drain **ret, struct reason *why)
 {
 	struct perf_drain *d = calloc(1, sizeof(*d));
 	size_t nr = opts->rings.nr_pids;
 	int error;
 
-	snprintf(err, size, "cannot set up recording: %s", strerror(ENOMEM));
+	because(why, "cannot set up recording: %s", strerror(ENOMEM));
 	if (!d)
 		return -ENOMEM;
 	d->profile = profile;
@@ -571,7 +570,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	error = population_init(&d->all, symbols);
 	if (!error && opts->perf_data) {
 		error = perf_writer_create(opts->perf_data, &opts->rings, &d->writer);
-		snprintf(err, size, "cannot write %s: %s", opts->perf_data, strerror(-error));
+		because(why, "cannot write %s: %s", opts->perf_data, strerror(-error));
 	}
 	d->all.writer = d->writer;
 	if (!error && d->writer)
@@ -579,7 +578,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	if (!error)
 		error = keep_pids(d, opts->rings.pids, nr);
 	if (!error)
-		error = begin(d, opts, err, size);
+		error = begin(d, opts, why);
 	if (error) {
 		perf_drain_destroy(d);
 		return error;
@@ -628,7 +627,7 @@ static int replace_rings(struct perf_drain *d)
 	struct perf_rings *rings;
 	pid_t *list = NULL;
 	uint64_t lost, stopped;
-	char err[256];
+	struct reason why;
 	int ret = 0;
 
 	opts.copy = copy_sizes[d->copy];
@@ -643,7 +642,7 @@ static int replace_rings(struct perf_drain *d)
 		ret = opts.nr_pids ? 0 : -ESRCH;
 	}
 	if (!ret)
-		ret = perf_rings_open(&opts, &rings, err, sizeof(err));
+		ret = perf_rings_open(&opts, &rings, &why);
 	free(list);
 	if (ret) {
 		d->copy = NR_COPIES; /* what there is must do */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "tools/perf/rings.h"
+#include "tools/reason.h"
 #include "tools/record/drain.h"
 
 /**
@@ -70,14 +71,12 @@ struct perf_drain;
  * @symbols: names what is found.
  * @profile: receives the samples: a count, and the event's or the time.
  * @ret: receives it.
- * @err: receives one line that says why not.
- * @size: bytes in @err.
+ * @why: receives why not.
  *
  * Return: 0 or a negative errno.
  */
 int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile, struct perf_drain **ret, char *err,
-		      size_t size);
+		      struct shstk_profile *profile, struct perf_drain **ret, struct reason *why);
 void perf_drain_destroy(struct perf_drain *d);
 
 /* Takes what is in the rings. Returns 0 or -ENOMEM. */

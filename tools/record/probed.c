@@ -300,7 +300,7 @@ static int set_gaps(const struct probed *p)
 	return ret;
 }
 
-static int begin_target(struct probed *p, uint32_t i, char *err, size_t size)
+static int begin_target(struct probed *p, uint32_t i, struct reason *why)
 {
 	struct target *t = &p->targets[i];
 	struct task *task;
@@ -309,9 +309,9 @@ static int begin_target(struct probed *p, uint32_t i, char *err, size_t size)
 	t->pid = p->opts.pids[i];
 	t->end = syscall(SYS_pidfd_open, t->pid, 0);
 	if (t->end < 0) {
-		snprintf(err, size, "process %d: %s", (int)t->pid,
-			 errno == EINVAL || errno == ENOENT ? "that is a thread, not a process" :
-							      strerror(errno));
+		because(why, "process %d: %s", (int)t->pid,
+			errno == EINVAL || errno == ENOENT ? "that is a thread, not a process" :
+							     strerror(errno));
 		return -ESRCH;
 	}
 	t->start_size = read_start(t->pid, t->start);
@@ -319,30 +319,28 @@ static int begin_target(struct probed *p, uint32_t i, char *err, size_t size)
 	if (!task)
 		return -ENOMEM;
 	memcpy(t->comm, task->comm, sizeof(t->comm));
-	ret = probes_attach(&p->programs, t->pid, i, &t->probes, err, size);
+	ret = probes_attach(&p->programs, t->pid, i, &t->probes, why);
 	p->counts.functions += t->probes.functions;
 	return ret;
 }
 
-static int load(struct probed *p, char *err, size_t size)
+static int load(struct probed *p, struct reason *why)
 {
 	char path[4096];
 	int ret;
 
 	if (find_object(OBJECT, path, sizeof(path))) {
-		snprintf(err, size,
-			 "%s is missing: this command was built without clang, which makes it",
-			 OBJECT);
+		because(why, "%s is missing: this command was built without clang, which makes it",
+			OBJECT);
 		return -ENOENT;
 	}
-	ret = programs_load(path, p->opts.ring_size, &p->programs, err, size);
+	ret = programs_load(path, p->opts.ring_size, &p->programs, why);
 	if (ret == -EPERM)
-		snprintf(
-			err, size,
+		because(why,
 			"--heap with --pid is not permitted: be root, or have CAP_BPF and CAP_PERFMON");
 	if (ret)
 		return ret;
-	snprintf(err, size, "BPF maps: %s", strerror(EIO));
+	because(why, "BPF maps: %s", strerror(EIO));
 	ret = ring_map(p->programs.maps[PROBE_MAP_RING], p->programs.ring_size, &p->ring);
 	if (!ret)
 		ret = set_gaps(p);
@@ -363,12 +361,12 @@ static int set_up(struct probed *p, struct shstk_symbols *symbols)
 }
 
 int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
-		  struct probed **ret, char *err, size_t size)
+		  struct probed **ret, struct reason *why)
 {
 	struct probed *p = calloc(1, sizeof(*p));
 	int error = p ? 0 : -ENOMEM;
 
-	snprintf(err, size, "%s", strerror(ENOMEM));
+	because(why, "%s", strerror(ENOMEM));
 	if (!p)
 		return error;
 	p->opts = *opts;
@@ -378,9 +376,9 @@ int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
 	p->began = now_ns(CLOCK_MONOTONIC);
 	error = set_up(p, symbols);
 	if (!error)
-		error = load(p, err, size);
+		error = load(p, why);
 	for (uint32_t i = 0; i < opts->nr_pids && !error; i++)
-		error = begin_target(p, i, err, size);
+		error = begin_target(p, i, why);
 	/* Only now, with all probes there: calls that a call makes are seen if it is seen. */
 	p->config.stop = 0;
 	if (!error)

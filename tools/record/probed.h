@@ -6,6 +6,7 @@
 #ifndef TOOLS_RECORD_PROBED_H
 #define TOOLS_RECORD_PROBED_H
 
+#include "tools/reason.h"
 #include "tools/record/heap.h"
 
 /**
@@ -45,13 +46,12 @@ struct probed;
  * @opts: what to record.
  * @symbols: names what is found.
  * @ret: receives it.
- * @err: receives one line that says why not.
- * @size: bytes in @err.
+ * @why: receives why not.
  *
  * Return: 0 or a negative errno.
  */
 int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
-		  struct probed **ret, char *err, size_t size);
+		  struct probed **ret, struct reason *why);
 void probed_destroy(struct probed *p);
 
 /* Takes what is in the ring. Returns 0 or -ENOMEM. */

@@ -58,27 +58,27 @@ static bool by_rules(const struct record_opts *o)
 {
 	struct rules_state state;
 	bool user_only;
-	char err[256];
+	struct reason why;
 
 	if (o->wall || o->perf_data)
 		return false;
 	rules_read_state(&state);
 	return state.tables && (state.served || (state.may_load && !o->command)) &&
-	       !backend_perf_probe(o, &user_only, err, sizeof(err));
+	       !backend_perf_probe(o, &user_only, &why);
 }
 
 /* A command: is there a reason not to copy its stacks? NULL: there is none. */
 static const char *no_copies(const struct record_opts *o)
 {
-	static char err[256];
+	static struct reason why;
 	bool user_only;
 
 	if (o->wall)
 		return "with --wall each switch of threads would copy a stack";
 	if (target_go_calls_c(*o->command))
 		return "what Go calls in C is on another stack than the goroutine";
-	if (backend_perf_probe(o, &user_only, err, sizeof(err)))
-		return err;
+	if (backend_perf_probe(o, &user_only, &why))
+		return why.text;
 	return user_only ? "kernel.perf_event_paranoid hides the time in the kernel" : NULL;
 }
 
@@ -105,10 +105,10 @@ static enum via choose_for_command(struct record_opts *o)
 static enum via choose_sampler(struct record_opts *o)
 {
 	bool user_only;
-	char err[256];
+	struct reason why;
 
 	o->via = VIA_PERF;
-	if (!inexact(o) && !backend_perf_probe(o, &user_only, err, sizeof(err)) &&
+	if (!inexact(o) && !backend_perf_probe(o, &user_only, &why) &&
 	    (!user_only || record_needs_kernel(o)))
 		return VIA_PERF;
 	if (!record_needs_kernel(o))

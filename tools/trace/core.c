@@ -520,11 +520,11 @@ static bool print_all(struct dump *d)
 int trace_core(const struct trace_opts *opts)
 {
 	struct dump d = { .opts = opts };
-	char text[512];
-	int err = core_open(opts->core, &d.core, text, sizeof(text));
+	struct reason why;
+	int err = core_open(opts->core, &d.core, &why);
 
 	if (err) {
-		complain("%s", text);
+		complain("%s", why.text);
 		return EXIT_FAILED;
 	}
 	d.images.root = d.given.root = -1;

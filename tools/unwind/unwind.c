@@ -681,16 +681,16 @@ static void cleanup(struct unwind *u)
 int cmd_unwind(int argc, char **argv)
 {
 	struct unwind u = { .depth = 1024, .images.root = -1 };
-	char text[512];
+	struct reason why;
 	int err;
 
 	command_parse(&unwind_argp, argc, argv, &u);
 	err = u.judge ? 0 : output_check(&u.output, EXIT_FAILED);
 	if (err)
 		return err;
-	err = perfdata_open(u.path ? u.path : "perf.data", &u.pd, text, sizeof(text));
+	err = perfdata_open(u.path ? u.path : "perf.data", &u.pd, &why);
 	if (err) {
-		complain("%s", text);
+		complain("%s", why.text);
 		return EXIT_FAILED;
 	}
 	err = run(&u);
