@@ -56,7 +56,7 @@ static struct chain_place where(void *arg, uint64_t addr)
  * @guess: number of the first entry of @pcs that is a guess; 0: there is none.
  * @end: how unwinding ended.
  * @equal: it counts as equal,
- * @beyond: but only as far as that went,
+ * @partial: but only as far as that went,
  * @guessed: which was a guess.
  * @shorter: the kernel's is shorter.
  * @differ: it has another entry.
@@ -66,7 +66,7 @@ struct one {
 	uint64_t ips[ENTRIES + 1], pcs[ENTRIES + 1];
 	unsigned int guess;
 	int end;
-	unsigned int equal, beyond, guessed, shorter, differ;
+	unsigned int equal, partial, guessed, shorter, differ;
 };
 
 /* clang-format off: a table */
@@ -190,7 +190,7 @@ static void judge(const struct one *o)
 	if (o->guess)
 		marks[o->guess] = SHSTK_MARK_GUESS;
 	ksft_test_result(add(&c, o->ips, length(o->ips), &u) && c.samples == 1 && c.unwound == 1 &&
-				 c.equal == o->equal && c.beyond == o->beyond &&
+				 c.equal == o->equal && c.partial == o->partial &&
 				 c.guessed == o->guessed && c.shorter == o->shorter &&
 				 c.differ == o->differ,
 			 "%s\n", o->name);

@@ -268,6 +268,38 @@ static void report_left(struct perf_drain *drain, bool ended, bool lost)
 	samples_report_left(&left);
 }
 
+/* Stacks that are not whole, or not all of one making. */
+static void report_stacks(const struct record_opts *o, const struct drain_counts *c,
+			  const struct perf_counts *more)
+{
+	if (more->cut)
+		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more->cut,
+			 o->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
+	if (more->too_short)
+		complain(
+			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
+			(unsigned long long)more->too_short, (unsigned long long)c->samples,
+			more->copy);
+	if (more->continued)
+		complain(
+			"%llu of %llu stacks have an outer part that was not copied: it is what the thread had there before",
+			(unsigned long long)more->continued, (unsigned long long)c->samples);
+	if (more->chained)
+		complain(
+			"%llu of %llu stacks have an outer part that was not copied: it is what the kernel found there by frame pointers",
+			(unsigned long long)more->chained, (unsigned long long)c->samples);
+	if (c->truncated > more->cut + more->too_short)
+		complain(
+			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
+			(unsigned long long)(c->truncated - more->cut - more->too_short),
+			(unsigned long long)c->samples);
+	/* Some are always there: in code that was replaced, in the middle of a change. */
+	if (more->java > c->samples / 50)
+		complain(
+			"%llu of these are Java's: they end at frames that HotSpot's tables do not have",
+			(unsigned long long)more->java);
+}
+
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	const struct record_opts *o = r->opts;
@@ -285,32 +317,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.throttled)
 		complain("the kernel held samples back %llu times: a lower --freq helps",
 			 (unsigned long long)more.throttled);
-	if (more.cut)
-		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more.cut,
-			 o->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
-	if (more.too_short)
-		complain(
-			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
-			(unsigned long long)more.too_short, (unsigned long long)c.samples,
-			more.copy);
-	if (more.continued)
-		complain(
-			"%llu of %llu stacks have an outer part that was not copied: it is what the thread had there before",
-			(unsigned long long)more.continued, (unsigned long long)c.samples);
-	if (more.chained)
-		complain(
-			"%llu of %llu stacks have an outer part that was not copied: it is what the kernel found there by frame pointers",
-			(unsigned long long)more.chained, (unsigned long long)c.samples);
-	if (c.truncated > more.cut + more.too_short)
-		complain(
-			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
-			(unsigned long long)(c.truncated - more.cut - more.too_short),
-			(unsigned long long)c.samples);
-	/* Some are always there: in code that was replaced, in the middle of a change. */
-	if (more.java > c.samples / 50)
-		complain(
-			"%llu of these are Java's: they end at frames that HotSpot's tables do not have",
-			(unsigned long long)more.java);
+	report_stacks(o, &c, &more);
 	if (more.unwritten)
 		complain("%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
 	if (more.compat)

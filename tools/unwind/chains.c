@@ -135,12 +135,12 @@ static void compare(struct chains *c, const struct chain *s)
 		i++;
 	if (i == n && s->nr >= u->nr) {
 		c->equal++;
-		c->beyond += u->end != SHSTK_END_COMPLETE;
+		c->partial += u->end != SHSTK_END_COMPLETE;
 		return;
 	}
 	if (i < n && i >= sure_entries(u)) {
 		c->equal++;
-		c->beyond++;
+		c->partial++;
 		c->guessed++;
 	} else {
 		c->differ += i < n;
@@ -211,7 +211,7 @@ void chains_print(const struct chains *c)
 	printf("%" PRIu64 " unwound from copies too: %" PRIu64 " equal, %" PRIu64
 	       " of them as far as that went, which was a guess %" PRIu64 " times; %" PRIu64
 	       " shorter, %" PRIu64 " differ\n",
-	       c->unwound, c->equal, c->beyond, c->guessed, c->shorter, c->differ);
+	       c->unwound, c->equal, c->partial, c->guessed, c->shorter, c->differ);
 }
 
 void chains_deinit(struct chains *c)

@@ -38,9 +38,9 @@ struct chain_ends;
  * @unwound: chains whose stack was also unwound.
  * @equal: of these, chains that are the same, entry by entry, as far as the stack was
  *	unwound.
- * @beyond: of @equal, stacks that were not unwound to their end: behind the copy, or
+ * @partial: of @equal, stacks that were not unwound to their end: behind the copy, or
  *	where libshstk found no way on, or was not sure of it.
- * @guessed: of @beyond, chains that have another entry where libshstk only guesses.
+ * @guessed: of @partial, chains that have another entry where libshstk only guesses.
  * @shorter: chains that are the same but end earlier.
  * @differ: chains with another entry.
  * @told: chains that are not whole and were said in full.
@@ -49,7 +49,7 @@ struct chain_ends;
 struct chains {
 	uint64_t samples, without, whole;
 	uint64_t lost, unknown;
-	uint64_t unwound, equal, beyond, guessed, shorter, differ;
+	uint64_t unwound, equal, partial, guessed, shorter, differ;
 	unsigned int told;
 	struct chain_ends *ends;
 };

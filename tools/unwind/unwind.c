@@ -79,7 +79,7 @@ struct unwind {
 	uint64_t first, last;
 	uint64_t samples;
 	uint64_t complete;
-	uint64_t beyond; /* stacks that go on behind their copy */
+	uint64_t too_short; /* stacks that go on behind their copy */
 	uint64_t continued; /* others, with what the thread had there before */
 	uint64_t chained; /* stacks with what the kernel's callchain has there */
 	uint64_t without; /* samples without registers of user space */
@@ -476,7 +476,7 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 	u->chained += by == BEYOND_CALLCHAIN;
 	u->samples++;
 	u->complete += stack.end == SHSTK_END_COMPLETE;
-	u->beyond += stack.end == SHSTK_END_READ;
+	u->too_short += stack.end == SHSTK_END_READ;
 	if (s->time && !u->first)
 		u->first = s->time;
 	u->last = s->time;
@@ -567,10 +567,10 @@ static void report_gaps(struct unwind *u)
 			 count(u->others), u->event->name);
 	if (u->compat)
 		complain("%s: %llu samples of 32-bit code left out", path, count(u->compat));
-	if (u->beyond)
+	if (u->too_short)
 		complain(
 			"%s: %llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
-			path, count(u->beyond));
+			path, count(u->too_short));
 	if (u->continued)
 		complain(
 			"%s: %llu stacks of which the outer part was not copied: it is what the thread had there before",
