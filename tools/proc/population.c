@@ -149,9 +149,7 @@ static void set_comm(struct task *t, const char *from, size_t size)
 {
 	memset(t->comm, 0, sizeof(t->comm));
 	memcpy(t->comm, from, strnlen(from, size < TASK_COMM ? size : TASK_COMM - 1));
-	for (char *c = t->comm; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	printable(t->comm);
 }
 
 static void read_comm(struct task *t)
