@@ -81,7 +81,7 @@ static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi
 	n = min(n, (uint64_t)(t->max - t->n));
 	if (unlikely(n < 4 || t->gap ||
 		     native_copy((const void *)(uintptr_t)addr, t->pcs + t->n, n) ||
-		     !(t->known || are_addresses(t->pcs + t->n, n))))
+		     !(t->seen_before || are_addresses(t->pcs + t->n, n))))
 		return copy_words(t, addr, addr + 8 * n);
 	if (unlikely(t->marks != NULL))
 		memset(t->marks + t->n, 0, n);

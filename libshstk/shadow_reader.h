@@ -26,7 +26,7 @@ static inline no_sanitize uint64_t hw_word(uint64_t addr)
  * @max: capacity.
  * @n: entries written.
  * @skip: entries still to be left out.
- * @known: what is to be copied was copied before: it ends in an entry, and has no
+ * @seen_before: what is to be copied was copied before: it ends in an entry, and has no
  *	unused words.
  * @gap: something before the next entry was left out.
  * @ended: came to a word behind which there are no entries.
@@ -38,7 +38,7 @@ struct hw_trace {
 	uint64_t *pcs;
 	uint8_t *marks;
 	unsigned int max, n, skip;
-	bool known, gap, ended, plain;
+	bool seen_before, gap, ended, plain;
 	unsigned int nsignals;
 	unsigned int signal[HW_SIGNALS];
 };

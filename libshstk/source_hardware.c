@@ -63,7 +63,7 @@ static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp, uint64_t *h
 	}
 	*hi = vma.range.hi;
 	if (t->native_known && range_has(&t->native, sp)) {
-		t->outer = 0; /* was found for an earlier shadow stack, perhaps unmapped now */
+		t->shadow_end = 0; /* was found for an earlier shadow stack, perhaps unmapped now */
 		/* A handler between the two must not find half of it. */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		t->shadow.lo = vma.range.hi;
@@ -110,49 +110,94 @@ static void insert_entry(struct hw_trace *h, unsigned int at, uint64_t pc, uint8
 	h->n += h->n < h->max;
 }
 
+/* Put the frame of @cur in at @at, and move the signals from @s on by that. False: no room. */
+static bool insert_frame(struct hw_trace *h, unsigned int at, const struct cursor *cur,
+			 unsigned int s)
+{
+	if (at >= h->max)
+		return false;
+	insert_entry(h, at, cur->regs.r[REG_PC], cur->mark);
+	for (; s < h->nsignals; s++)
+		h->signal[s]++;
+	return true;
+}
+
+/* On to the caller of @cur. False: there is none, or it is on no stack that is known. */
+static bool step_out(struct capture *c, struct cursor *cur, uint8_t *mark)
+{
+	const struct view *v = own_view(&c->own, false);
+
+	return !cursor_step(v, cur, mark) &&
+	       (!cur->exact || own_find_stack(&c->own, cur->regs.r[v->m->sp]));
+}
+
 /*
- * The pc at which a signal interrupted is not on the shadow stack. It is in the
- * signal frame, which the software walk finds: from @cur, whose frame is the entry
- * before the first one if that was skipped. Where calls do not push, neither is the
- * return address of a function that calls none, or has not pushed it yet; other
+ * Where calls push: the walk and the shadow stack have the same frames, but for those that
+ * signals interrupted. The first @skip were left out of @h. Returns how many signals were met.
+ */
+static unsigned int fill_pushed(struct capture *c, struct hw_trace *h, struct cursor *cur,
+				unsigned int skip)
+{
+	unsigned int s = 0;
+	uint8_t mark;
+	int64_t k;
+
+	for (k = -(int64_t)skip; s < h->nsignals; k++) {
+		if (cur->exact && k == h->signal[s]) {
+			if (!insert_frame(h, k, cur, s + 1))
+				break;
+			s++;
+		} else if (k >= 0 && (k >= h->n || h->pcs[k] != cur->regs.r[REG_PC])) {
+			break;
+		}
+		if (!step_out(c, cur, &mark))
+			break;
+	}
+	return s;
+}
+
+/*
+ * Where calls do not push, the shadow stack also lacks the return address of a function that
+ * calls none, or has not pushed it yet: behind interrupted code that is put in, too. Other
  * frames of the walk that are not on the shadow stack stay out.
+ */
+static unsigned int fill_not_pushed(struct capture *c, struct hw_trace *h, struct cursor *cur)
+{
+	unsigned int k = 0, s = 0;
+	bool interrupted = false;
+	uint8_t mark;
+
+	while (s < h->nsignals || interrupted) {
+		bool has = k < h->n && h->pcs[k] == cur->regs.r[REG_PC];
+		bool was_interrupted = interrupted;
+
+		interrupted = s < h->nsignals && cur->exact && k == h->signal[s];
+		if (interrupted || (was_interrupted && !has)) {
+			if (!insert_frame(h, k, cur, s + interrupted))
+				break;
+			s += interrupted;
+			has = true;
+		}
+		if (!step_out(c, cur, &mark))
+			break;
+		if (has && h->marks)
+			h->marks[k] |= mark & SHSTK_MARK_SIGNAL;
+		k += has;
+	}
+	return s;
+}
+
+/*
+ * The pc at which a signal interrupted is not on the shadow stack. It is in the signal frame,
+ * which the software walk finds: from @cur, whose frame is the entry before the first one if
+ * that was skipped. Where the walk does not come to it there is a gap.
  */
 static void fill_signals(struct capture *c, struct hw_trace *h, struct cursor *cur,
 			 unsigned int skip)
 {
-	int64_t k = NATIVE_CALLS_PUSH ? -(int64_t)skip : 0;
-	const struct view *v = own_view(&c->own, false);
-	bool interrupted = false, calls;
-	unsigned int i, s = 0;
-	uint8_t mark;
+	unsigned int s = NATIVE_CALLS_PUSH ? fill_pushed(c, h, cur, skip) :
+					     fill_not_pushed(c, h, cur);
 
-	while (s < h->nsignals || interrupted) {
-		uint64_t pc = cur->regs.r[REG_PC];
-		bool was = interrupted;
-
-		interrupted = s < h->nsignals && cur->exact && k == h->signal[s];
-		calls = k < 0 || (k < h->n && h->pcs[k] == pc);
-		if (interrupted || (was && !calls)) {
-			if (k >= h->max)
-				return;
-			insert_entry(h, k, pc, cur->mark);
-			s += interrupted;
-			for (i = s; i < h->nsignals; i++)
-				h->signal[i]++;
-			calls = true;
-		}
-		if (NATIVE_CALLS_PUSH) {
-			interrupted = false;
-			if (!calls)
-				break;
-		}
-		if (cursor_step(v, cur, &mark) ||
-		    (cur->exact && !own_find_stack(&c->own, cur->regs.r[v->m->sp])))
-			break;
-		if (!NATIVE_CALLS_PUSH && calls && h->marks)
-			h->marks[k] |= mark & SHSTK_MARK_SIGNAL;
-		k += calls;
-	}
 	for (; h->marks && s < h->nsignals; s++) {
 		if (h->signal[s] < h->n)
 			h->marks[h->signal[s]] |= SHSTK_MARK_GAP;
@@ -189,17 +234,17 @@ static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, ui
 }
 
 /*
- * What the copy lacks or has too much: where signals interrupted, and a token (@left) that
- * looks like the outermost entry.
+ * What the copy lacks or has too much: where signals interrupted, and a token that looks like the
+ * outermost entry (@last_may_be_token).
  */
 static own_stack void correct(struct capture *c, const struct request *r, struct hw_trace *h,
-			      const void *uc, bool left)
+			      const void *uc, bool last_may_be_token)
 {
 	struct cursor cur;
 
 	walk_begin(c, r);
 	c->memo = false;
-	if (left && !own_is_code(h->pcs[h->n - 1] - 1))
+	if (last_may_be_token && !own_is_code(h->pcs[h->n - 1] - 1))
 		h->n--;
 	own_cursor(&cur, c->pc, c->sp, c->fp);
 	if (uc) {
@@ -214,58 +259,85 @@ static own_stack void correct(struct capture *c, const struct request *r, struct
 	walk_end(c, r);
 }
 
-/* The thread's shadow stack ends in front of @outer, with the entry @outermost. */
-static void remember_end(struct thread *t, uint64_t outer, uint64_t outermost)
+/* The thread's shadow stack ends in front of @end, with the entry @last. */
+static void remember_end(struct thread *t, uint64_t end, uint64_t last)
 {
-	t->outer = 0; /* a handler must not mix the two */
+	t->shadow_end = 0; /* a handler must not mix the two */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	t->outermost = outermost;
+	t->shadow_last = last;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	t->outer = outer;
+	t->shadow_end = end;
+}
+
+/* What is known of the shadow stack that a capture reads. */
+struct extent {
+	uint64_t ssp, hi;
+	bool end_known; /* entries end at @hi, and the mapping does too */
+	bool readable;
+	bool caller_unknown; /* the innermost entry may have another in front of it */
+};
+
+/* From the code that a signal interrupted: its pc, and where its entries begin. */
+static void begin_interrupted(struct capture *c, struct hw_trace *h, const void *uc,
+			      struct extent *x)
+{
+	x->ssp = hw_interrupted(x->ssp, x->hi, uc);
+	if (!x->ssp) {
+		x->ssp = x->hi;
+		x->end_known = false;
+	}
+	if (!NATIVE_CALLS_PUSH)
+		x->caller_unknown = !put_caller(c, h, uc, x->ssp, x->hi);
+}
+
+/* Does the thread's shadow stack end as it did when that was remembered? */
+static bool ends_as_before(const struct thread *t, const struct extent *x)
+{
+	return x->readable && range_has(&t->shadow, x->ssp) && x->ssp < t->shadow_end &&
+	       hw_word(t->shadow_end - 8) == t->shadow_last;
+}
+
+static void tell(struct shstk_info *info, const struct hw_trace *h, const struct extent *x,
+		 bool reached_end)
+{
+	int end = !reached_end ? SHSTK_END_CAPACITY :
+		  x->end_known ? SHSTK_END_COMPLETE :
+				 SHSTK_END_BOUNDS;
+
+	call_tell(info, SHSTK_SOURCE_HARDWARE, h->n, end, h->n ? h->pcs[h->n - 1] : 0, 0, 0);
 }
 
 int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, const void *uc)
 {
 	struct hw_trace h = { .pcs = r->pcs, .marks = r->marks, .max = r->max, .skip = r->skip };
-	bool known, whole, all, left, ends, gap = false;
+	bool reached_end, last_may_be_token, may_remember;
+	struct extent x = { .ssp = ssp };
 	struct thread *t = c->own.t;
-	unsigned int own;
-	uint64_t hi;
+	unsigned int before_copy;
 
 	if (!t->native_known)
 		own_find_stack(&c->own, c->sp);
-	known = find_shadow(t, ssp, c->sp, &hi);
-	whole = likely(!r->check) || shadow_is_whole(ssp, &hi);
-	known = known && whole;
+	x.end_known = find_shadow(t, ssp, c->sp, &x.hi);
+	x.readable = likely(!r->check) || shadow_is_whole(ssp, &x.hi);
+	x.end_known = x.end_known && x.readable;
 	if ((uc || !NATIVE_CALLS_PUSH) && h.max)
 		hw_put(&h, c->pc, uc ? SHSTK_MARK_PC : 0);
-	if (uc) {
-		ssp = hw_interrupted(ssp, hi, uc);
-		if (!ssp) {
-			ssp = hi;
-			known = false;
-		}
-		if (!NATIVE_CALLS_PUSH)
-			gap = !put_caller(c, &h, uc, ssp, hi);
-	}
-	own = h.n;
-	h.known = whole && range_has(&t->shadow, ssp) && ssp < t->outer &&
-		  hw_word(t->outer - 8) == t->outermost;
-	all = hw_copy(&h, ssp, h.known ? t->outer : hi);
-	if (unlikely(gap && h.marks && own < h.n))
-		h.marks[own] |= SHSTK_MARK_GAP;
-	left = all && h.n && native_may_be_left_token(h.pcs[h.n - 1]) &&
-	       h.pcs[h.n - 1] != t->outermost;
-	ends = all && whole && range_has(&t->shadow, ssp) && h.plain && !r->skip && !uc;
-	if (unlikely(h.nsignals || left))
-		correct(c, r, &h, uc, left);
-	if (ends && h.n > own)
-		remember_end(t, ssp + 8 * (h.n - own), h.pcs[h.n - 1]);
+	if (uc)
+		begin_interrupted(c, &h, uc, &x);
+	before_copy = h.n;
+	h.seen_before = ends_as_before(t, &x);
+	reached_end = hw_copy(&h, x.ssp, h.seen_before ? t->shadow_end : x.hi);
+	if (unlikely(x.caller_unknown && h.marks && before_copy < h.n))
+		h.marks[before_copy] |= SHSTK_MARK_GAP;
+	last_may_be_token = reached_end && h.n && native_may_be_left_token(h.pcs[h.n - 1]) &&
+			    h.pcs[h.n - 1] != t->shadow_last;
+	may_remember = reached_end && x.readable && range_has(&t->shadow, x.ssp) && h.plain &&
+		       !r->skip && !uc;
+	if (unlikely(h.nsignals || last_may_be_token))
+		correct(c, r, &h, uc, last_may_be_token);
+	if (may_remember && h.n > before_copy)
+		remember_end(t, x.ssp + 8 * (h.n - before_copy), h.pcs[h.n - 1]);
 	if (r->info)
-		call_tell(r->info, SHSTK_SOURCE_HARDWARE, h.n,
-			  !all	? SHSTK_END_CAPACITY :
-			  known ? SHSTK_END_COMPLETE :
-				  SHSTK_END_BOUNDS,
-			  h.n ? h.pcs[h.n - 1] : 0, 0, 0);
+		tell(r->info, &h, &x, reached_end);
 	return h.n;
 }

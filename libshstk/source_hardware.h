@@ -23,10 +23,10 @@ static inline no_sanitize int hardware_copy(const struct thread *t, uint64_t ra,
 					    struct shstk_info *info)
 {
 	const unsigned int own = !NATIVE_CALLS_PUSH;
-	uint64_t n = (t->outer - ssp) / 8;
+	uint64_t n = (t->shadow_end - ssp) / 8;
 
 	if (!range_has(&t->shadow, ssp) || n < 4 || n + own > max || n > native_chunk(ssp) ||
-	    hw_word(t->outer - 8) != t->outermost ||
+	    hw_word(t->shadow_end - 8) != t->shadow_last ||
 	    native_copy((const uint64_t *)(uintptr_t)ssp, pcs + own, n))
 		return 0;
 	if (own)

@@ -111,7 +111,7 @@ static void reset(struct thread *t)
 {
 	t->native_known = false;
 	t->shadow = (struct range){ 0, 0 };
-	t->outer = 0;
+	t->shadow_end = 0;
 	memo_clear(&t->memo);
 	marker_reset(t);
 	store_relaxed(&t->captures, 0);

@@ -20,8 +20,8 @@
  * @native: the stack it was started on, once known; permanent.
  * @native_known: @native is valid.
  * @shadow: the hardware shadow stack that belongs to @native, once known.
- * @outer: address behind the outermost entry of @shadow, once seen; that entry.
- * @outermost: see @outer.
+ * @shadow_end: address behind the outermost entry of @shadow, once seen; else 0.
+ * @shadow_last: that entry.
  * @depth: captures in progress that may look at modules: see enter.h.
  * @busy_sp: stack address of the outermost capture in progress; 0: there is none.
  * @captures: counter.
@@ -40,8 +40,8 @@ struct thread {
 	struct range native;
 	bool native_known;
 	struct range shadow;
-	uint64_t outer;
-	uint64_t outermost;
+	uint64_t shadow_end;
+	uint64_t shadow_last;
 	uint32_t depth;
 	uint64_t busy_sp;
 	uint64_t captures;
