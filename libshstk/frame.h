@@ -71,6 +71,15 @@ static inline bool frame_cached_uses_fp(uint64_t rule)
 	return rulecache_is_odd(rule) && rule & RULE_FP;
 }
 
+/*
+ * Does a return address of 0 end the stack, in a frame whose frame pointer is @fp? On machines
+ * whose outermost frame has none, a value speaks against it.
+ */
+static inline bool frame_zero_ends(uint64_t fp)
+{
+	return !NATIVE_MACHINE.fp_ends || !fp;
+}
+
 /* A word of the stack that ends at @hi, at distance @at from there. */
 static inline no_sanitize uint64_t frame_word(uint64_t hi, uint64_t at)
 {

@@ -43,8 +43,8 @@ struct mark {
  * @asked: this thread's own switch: SHSTK_MARKERS_* or 0.
  * @on: place some.
  * @off: enum shstk_markers_status.
- * @owed: frames that captures have to walk before one is placed.
- * @dear: captures that the memo would have made faster, less those that it would not.
+ * @frames_to_pay: frames that captures have to walk before one is placed.
+ * @losses: captures that the memo would have made faster, less those that it would not.
  * @pause: captures that others make, while there is none.
  * @n: number of markers.
  * @mark: markers on the native stack, oldest first, from index 1 on. The one at 0 stands for
@@ -62,8 +62,8 @@ struct markers {
 	uint8_t asked;
 	bool on;
 	uint8_t off;
-	int owed;
-	int dear;
+	int frames_to_pay;
+	int losses;
 	int pause;
 	int n;
 	struct mark mark[MARKER_MAX + 1];

@@ -148,8 +148,7 @@ static inline enum outcome add_met(struct capture *c, uint64_t *rule)
 /* A return address of 0 is the end of the stack, where nothing speaks against it. */
 static int end_at_zero(const struct capture *c)
 {
-	return c->guessed || (NATIVE_MACHINE.fp_ends && c->fp) ? SHSTK_END_BAD_PC :
-								 SHSTK_END_COMPLETE;
+	return !c->guessed && frame_zero_ends(c->fp) ? SHSTK_END_COMPLETE : SHSTK_END_BAD_PC;
 }
 
 /* The frame in @c is not in the last trace: find its rule, and write it. */

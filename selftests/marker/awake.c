@@ -11,5 +11,5 @@ void stay_awake(void)
 	struct markers *m = thread_self ? &thread_self->marker : NULL;
 
 	if (m)
-		m->pause = m->dear = m->owed = 0;
+		m->pause = m->losses = m->frames_to_pay = 0;
 }
