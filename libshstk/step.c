@@ -33,17 +33,34 @@ static own_stack int step_sigtramp(const struct view *v, struct cursor *c)
 	return 0;
 }
 
-/* Recover one register of the caller; *is_known says if it could be. */
-static int recover(const struct view *v, const struct cursor *c, const struct cfi_section *sec,
-		   const struct cfi_row *row, unsigned int n, uint64_t cfa, uint64_t *ret,
-		   bool *is_known)
+/**
+ * struct row_step - a step by a row of unwind information
+ * @v: the process.
+ * @c: the frame that is left.
+ * @sec: the section that it is from, for its expressions.
+ * @row: where the caller's registers are.
+ * @cfa: the frame's CFA.
+ * @next: the caller's registers, as far as they are wanted and known.
+ */
+struct row_step {
+	const struct view *v;
+	struct cursor *c;
+	const struct cfi_section *sec;
+	struct cfi_row row;
+	uint64_t cfa;
+	struct regs next;
+};
+
+/* Recover register @n of the caller; *@is_known says if it could be. */
+static int recover(const struct row_step *s, unsigned int n, uint64_t *ret, bool *is_known)
 {
-	int32_t val = row->val[n];
+	const struct cursor *c = s->c;
+	int32_t val = s->row.val[n];
 	uint64_t addr;
 	int err;
 
 	*is_known = true;
-	switch (row->type[n]) {
+	switch (s->row.type[n]) {
 	case REG_SAME:
 		*ret = cursor_reg(c, n);
 		*is_known = cursor_knows(c, n);
@@ -52,24 +69,23 @@ static int recover(const struct view *v, const struct cursor *c, const struct cf
 		*is_known = false;
 		return 0;
 	case REG_AT_CFA:
-		return cursor_read(v, cfa + val, ret);
+		return cursor_read(s->v, s->cfa + val, ret);
 	case REG_IS_CFA:
-		*ret = cfa + val;
+		*ret = s->cfa + val;
 		return 0;
 	case REG_IN:
 		*ret = cursor_reg(c, val);
 		*is_known = cursor_knows(c, val);
 		return 0;
 	case REG_AT_EXPR:
-		err = cfi_eval(sec, val, &c->regs, &v->mem, &cfa, &addr);
-		return err ? err : cursor_read(v, addr, ret);
+		err = cfi_eval(s->sec, val, &c->regs, &s->v->mem, &s->cfa, &addr);
+		return err ? err : cursor_read(s->v, addr, ret);
 	case REG_IS_EXPR:
-		return cfi_eval(sec, val, &c->regs, &v->mem, &cfa, ret);
+		return cfi_eval(s->sec, val, &c->regs, &s->v->mem, &s->cfa, ret);
 	case REG_AT_REG:
 		*is_known = cursor_knows(c, reg_number(val));
-		return *is_known ? cursor_read(v, cursor_reg(c, reg_number(val)) + reg_offset(val),
-					       ret) :
-				   0;
+		addr = cursor_reg(c, reg_number(val)) + reg_offset(val);
+		return *is_known ? cursor_read(s->v, addr, ret) : 0;
 	case REG_IS_REG:
 		*ret = cursor_reg(c, reg_number(val)) + reg_offset(val);
 		*is_known = cursor_knows(c, reg_number(val));
@@ -79,38 +95,41 @@ static int recover(const struct view *v, const struct cursor *c, const struct cf
 	}
 }
 
-static int find_cfa(const struct view *v, const struct cursor *c, const struct cfi_section *sec,
-		    const struct cfi_row *row, uint64_t *cfa)
+static int find_cfa(struct row_step *s)
 {
+	const struct cfi_row *row = &s->row;
+	const struct cursor *c = s->c;
+
 	if (row->cfa_expr)
-		return cfi_eval(sec, row->cfa_off, &c->regs, &v->mem, NULL, cfa);
+		return cfi_eval(s->sec, row->cfa_off, &c->regs, &s->v->mem, NULL, &s->cfa);
 	if (!cursor_knows(c, row->cfa_reg))
 		return -SHSTK_END_NO_REGISTER;
-	*cfa = cursor_reg(c, row->cfa_reg) + row->cfa_off;
-	return row->cfa_load ? cursor_read(v, *cfa, cfa) : 0;
+	s->cfa = cursor_reg(c, row->cfa_reg) + row->cfa_off;
+	return row->cfa_load ? cursor_read(s->v, s->cfa, &s->cfa) : 0;
 }
 
-/* The caller's registers, as far as they are wanted and known. */
-static int recover_all(const struct view *v, const struct cursor *c, const struct cfi_section *sec,
-		       const struct cfi_row *row, struct regs *next)
+/* The caller's registers. */
+static int recover_all(struct row_step *s)
 {
-	const struct machine *m = v->m;
+	const struct machine *m = s->v->m;
+	const struct cfi_row *row = &s->row;
+	struct regs *next = &s->next;
 	unsigned int i;
-	uint64_t cfa;
 	bool ok;
 	int err;
 
-	err = find_cfa(v, c, sec, row, &cfa);
+	err = find_cfa(s);
 	if (err)
 		return err;
 	for (i = 0; i < REG_PC; i++) {
-		if (!v->full && i != m->fp && i != m->sp && i != row->ra)
+		if (!s->v->full && i != m->fp && i != m->sp && i != row->ra)
 			continue;
-		err = recover(v, c, sec, row, i, cfa, &next->r[i], &ok);
+		err = recover(s, i, &next->r[i], &ok);
 		/* An epilogue may have popped it already: the register has the caller's value. */
-		if (err && row->type[i] == REG_AT_CFA && cursor_popped(v, c, cfa + row->val[i])) {
-			next->r[i] = cursor_reg(c, i);
-			ok = cursor_knows(c, i);
+		if (err && row->type[i] == REG_AT_CFA &&
+		    cursor_popped(s->v, s->c, s->cfa + row->val[i])) {
+			next->r[i] = cursor_reg(s->c, i);
+			ok = cursor_knows(s->c, i);
 			err = 0;
 		}
 		/* A register nobody asks for may lie in unreadable memory. */
@@ -120,7 +139,7 @@ static int recover_all(const struct view *v, const struct cursor *c, const struc
 			next->known |= 1ull << i;
 	}
 	if (row->type[m->sp] == REG_SAME)
-		cursor_set(next, m->sp, cfa);
+		cursor_set(next, m->sp, s->cfa);
 	if (!(next->known & 1ull << row->ra) || !(next->known & 1ull << m->sp))
 		return -SHSTK_END_NO_REGISTER;
 	return 0;
@@ -164,49 +183,45 @@ static int leave_signal_frame(const struct view *v, struct cursor *c, struct reg
 	return 0;
 }
 
-/* A step by a row: what it is from, and what it needs. */
-struct row_step {
+/* What step_row() is asked for. */
+struct row_call {
 	const struct view *v;
 	struct cursor *c;
 	struct module *mod;
 };
 
-struct row_room {
-	struct cfi_row row;
-	struct regs next;
-};
-
 static int step_row_in(void *mem, void *arg)
 {
-	const struct row_step *step = arg;
-	const struct view *v = step->v;
-	struct cursor *c = step->c;
-	struct row_room *room = mem;
-	const struct cfi_row *row = &room->row;
-	const struct cfi_section *sec;
+	const struct row_call *call = arg;
+	struct row_step *s = mem;
+	const struct cfi_row *row = &s->row;
+	const struct view *v = call->v;
+	struct cursor *c = call->c;
 	uint64_t ra;
 	bool guess;
 	int err;
 
-	room->next.known = 0;
-	err = module_row(step->mod, cursor_reg(c, REG_PC), c->exact, &room->row, &sec);
+	s->v = v;
+	s->c = c;
+	s->next.known = 0;
+	err = module_row(call->mod, cursor_reg(c, REG_PC), c->exact, &s->row, &s->sec);
 	if (err)
 		return err;
 	if (row->type[row->ra] == REG_UNDEFINED)
 		return STEP_COMPLETE;
-	err = recover_all(v, c, sec, row, &room->next);
+	err = recover_all(s);
 	if (err)
 		return err;
-	ra = room->next.r[row->ra];
+	ra = s->next.r[row->ra];
 	err = find_return(v, c, row, &ra, &guess);
 	if (err)
 		return err;
 	if (row->signal_frame)
-		return leave_signal_frame(v, c, &room->next, ra);
+		return leave_signal_frame(v, c, &s->next, ra);
 	/* A marker's trampoline: it has no room of its own on the stack. */
 	if (row->type[row->ra] == REG_AT_EXPR || row->type[row->ra] == REG_IS_EXPR)
 		c->ra_elsewhere = true;
-	err = cursor_leave(v, c, &room->next, ra);
+	err = cursor_leave(v, c, &s->next, ra);
 	if (!err && guess)
 		cursor_guessed(c);
 	return err;
@@ -214,9 +229,9 @@ static int step_row_in(void *mem, void *arg)
 
 static int step_row(const struct view *v, struct cursor *c, struct module *mod)
 {
-	struct row_step step = { v, c, mod };
+	struct row_call call = { v, c, mod };
 
-	return scratch_call(sizeof(struct row_room), step_row_in, &step);
+	return scratch_call(sizeof(struct row_step), step_row_in, &call);
 }
 
 /* Apart, so that cursor_step() has left the stack: guesses take more of it than the rest. */
