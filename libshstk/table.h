@@ -11,23 +11,11 @@
 #ifndef SHSTK_TABLE_H
 #define SHSTK_TABLE_H
 
+#include "arena.h"
 #include "rule.h"
 #include "sframe.h"
 
 #define CHUNK_FDES 64
-
-/* Address space reserved once, given out by an atomic bump. */
-struct arena {
-	uint8_t *base;
-	size_t size;
-	size_t used;
-};
-
-int arena_init(struct arena *a, size_t size);
-void arena_deinit(struct arena *a);
-void *arena_reserve(struct arena *a, size_t size);
-/* Give back the tail of the newest reservation, if it still is the newest. */
-void arena_trim(struct arena *a, void *reserved, size_t size, size_t keep);
 
 struct chunk;
 
@@ -46,9 +34,9 @@ struct index_entry {
  * @img: image it belongs to.
  * @hdr: the sorted search table of .eh_frame_hdr: pairs of 32-bit offsets from
  *	@hdr_vaddr. NULL: @index is used.
- *	(.sframe: or its own order.)
  * @hdr_vaddr: virtual address of .eh_frame_hdr.
- * @index: own index, for sections without a search table.
+ * @index: own index, for sections without a search table. NULL, and no @hdr: an .sframe
+ *	whose functions are sorted.
  * @index_bytes: memory of @index.
  * @nfde: number of functions.
  * @chunk: compiled chunks, NULL where not yet.
