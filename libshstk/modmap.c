@@ -3,15 +3,8 @@
  * modmap.c - the map of this process's modules; see modmap.h.
  *
  * The map is an array of slots that readers scan without locks; an insertion
- * claims a free slot, a removal empties it and puts the module on a list of
- * retired ones. A retired module is unmapped when no thread is inside a
- * capture: struct thread.depth is a read-side critical section, and
- * membarrier(2) supplies the barrier that captures leave out.
- *
- * Why not liburcu: its read side must not be entered in handlers on an
- * alternate signal stack (liburcu README, "Interaction with ... signal
- * handlers"), its registration takes a lock, and a profiler's handlers run in
- * threads the library has never seen. See Documentation/design.rst.
+ * claims a free slot, a removal empties it and retires the module
+ * (modmap_retire.c).
  *
  * Staleness: code can go away by dlclose(), and other code can take its place
  * by a later load. The loader counts loads; dl_iterate_phdr() shows the count
@@ -24,7 +17,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
-#include <linux/membarrier.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -49,7 +41,6 @@ struct slot {
 
 static struct slot slots[MODULES];
 static unsigned int nslots; /* slots ever used */
-static bool have_membarrier;
 static bool has_go;
 static struct range modmap_end;
 
@@ -106,16 +97,6 @@ static bool insert(struct module *m)
 	return false;
 }
 
-void modmap_retire(struct module *m)
-{
-	struct module *head = load_relaxed(&modmap_watch.retired);
-
-	do {
-		m->next = head;
-	} while (!__atomic_compare_exchange_n(&modmap_watch.retired, &head, m, true,
-					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-}
-
 static void remove_slot(struct slot *s, struct module *m)
 {
 	if (__atomic_compare_exchange_n(&s->m, &m, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -156,10 +137,6 @@ static bool find_base(const struct vma *vma, uint64_t *base)
 	return !v.offset;
 }
 
-/*
- * The file is gone or is another one by now: take the unwind information from
- * memory, as a copy, since that mapping may go too.
- */
 struct headers {
 	Elf64_Ehdr eh;
 	Elf64_Phdr ph[IMAGE_LOADS];
@@ -171,6 +148,10 @@ struct from_args {
 	struct module *m;
 };
 
+/*
+ * The file is gone or is another one by now: take the unwind information from
+ * memory, as a copy, since that mapping may go too.
+ */
 static int from_mapped_in(void *mem, void *args)
 {
 	struct headers *h = mem;
@@ -422,37 +403,12 @@ void modmap_flush(void)
 	rulecache_flush();
 }
 
-void modmap_reclaim(void)
-{
-	struct module *list, *next;
-	int saved = errno;
-
-	if (!have_membarrier)
-		return;
-	list = __atomic_exchange_n(&modmap_watch.retired, NULL, __ATOMIC_ACQUIRE);
-	if (!list)
-		return;
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) || thread_any_busy()) {
-		for (; list; list = next) {
-			next = list->next;
-			modmap_retire(list);
-		}
-	} else {
-		for (; list; list = next) {
-			next = list->next;
-			module_free(list);
-		}
-	}
-	errno = saved;
-}
-
 void modmap_stats(struct shstk_stats *stats)
 {
 	unsigned int i, n = load_acquire(&nslots);
 
 	for (i = 0; i < n; i++)
 		module_count(load_acquire(&slots[i].m), stats);
-	modmap_jit_stats(stats);
 	stats->cache_entries = load_relaxed(&rulecache.filled);
 	stats->cache_bytes = (load_relaxed(&rulecache.mask) + 1 +
 			      min(load_relaxed(&rulecache.copies), (uint64_t)RULECACHE_MAX)) *
@@ -494,5 +450,4 @@ static void find_counters(void)
 static __attribute__((constructor)) void modmap_init(void)
 {
 	find_counters();
-	have_membarrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }

@@ -106,6 +106,7 @@ static inline bool modmap_has_retired(void)
 	return load_relaxed(&modmap_watch.retired);
 }
 
+/* Add to @stats the modules of the map, and tell what the rule cache holds. */
 void modmap_stats(struct shstk_stats *stats);
 
 #endif

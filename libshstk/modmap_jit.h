@@ -25,6 +25,7 @@ static inline struct module *modmap_jit_find(uint64_t pc)
 	return unlikely(load_relaxed(&modmap_jit.n)) ? modmap_jit_search(pc) : NULL;
 }
 
+/* Add to @stats what is registered. */
 void modmap_jit_stats(struct shstk_stats *stats);
 
 #endif
