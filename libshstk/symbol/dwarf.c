@@ -29,7 +29,6 @@
 #include "private.h"
 
 #define DEPTH_MAX 64
-#define INLINE_MAX 128
 #define WALK_MAX (1ull << 28) /* bytes of the tree per unit */
 #define LOOKUP_MAX (1ull << 24) /* bytes of the tree per address */
 #define RANGES_MAX (1u << 16) /* per entry */
@@ -64,6 +63,7 @@ struct unit {
 };
 
 struct shstk_dwarf {
+	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
 	Dwarf *dbg;
 	Dwarf *alt;
@@ -329,7 +329,7 @@ static unsigned int inlined_calls(struct shstk_dwarf *dwarf, Dwarf_Die *func, ui
 	int depth;
 
 	dwarf->budget = LOOKUP_MAX;
-	for (depth = 0; depth < 2 * INLINE_MAX && n < max; depth++) {
+	for (depth = 0; depth < 2 * SHSTK_FRAMES_MAX && n < max; depth++) {
 		if (!covering_child(dwarf, &die, addr, &child))
 			break;
 		if (dwarf_tag(&child) == DW_TAG_inlined_subroutine)
@@ -462,8 +462,8 @@ static bool is_cplusplus(int language)
  * A static C++ function that was inlined everywhere has neither a symbol nor, with
  * GCC, a mangled name: it is called by its scopes, "app::dot". NULL: it has none.
  */
-static const char *scoped_name(struct shstk_dwarf *dwarf, struct shstk_pool *pool,
-			       struct unit *unit, Dwarf_Die *die, const char *name)
+static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
+			       const char *name)
 {
 	Dwarf_Die declaration, root;
 	size_t len = strlen(name);
@@ -479,12 +479,12 @@ static const char *scoped_name(struct shstk_dwarf *dwarf, struct shstk_pool *poo
 		return NULL;
 	memcpy(text.p + text.len, name, len);
 	text.len += len;
-	return dwarf->opts->full_names ? shstk_pool_text(pool, text.p, text.len) :
-					 shstk_shorten(pool, text.p, text.len);
+	return dwarf->opts->full_names ? shstk_pool_text(dwarf->pool, text.p, text.len) :
+					 shstk_shorten(dwarf->pool, text.p, text.len);
 }
 
-static bool name_frame(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struct unit *unit,
-		       Dwarf_Die *die, const struct shstk_sym *sym, struct shstk_symframe *frame)
+static bool name_frame(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
+		       const struct shstk_sym *sym, struct shstk_symframe *frame)
 {
 	const char *name = best_name(die, sym);
 
@@ -492,10 +492,10 @@ static bool name_frame(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struc
 	if (!name)
 		name = "[inlined]";
 	else if (!sym && !shstk_is_mangled(name))
-		frame->function = scoped_name(dwarf, pool, unit, die, name);
+		frame->function = scoped_name(dwarf, unit, die, name);
 	if (!frame->function)
-		frame->function = shstk_demangle(pool, name, dwarf->opts->full_names);
-	frame->linkage = shstk_pool_text(pool, name, strlen(name));
+		frame->function = shstk_demangle(dwarf->pool, name, dwarf->opts->full_names);
+	frame->linkage = shstk_pool_text(dwarf->pool, name, strlen(name));
 	frame->start_line = number_attr(die, DW_AT_decl_line);
 	return frame->function && frame->linkage;
 }
@@ -504,22 +504,22 @@ static bool name_frame(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struc
  * A file's name as debuggers show it: DWARF 5 may leave it relative to the directory of the
  * compilation, and so does libdw.
  */
-static const char *file_text(struct shstk_pool *pool, struct unit *unit, const char *file)
+static const char *file_text(struct shstk_dwarf *dwarf, struct unit *unit, const char *file)
 {
 	const char *dir = *file == '/' ? NULL : string_attr(&unit->die, DW_AT_comp_dir);
 	char path[PATH_MAX];
 	int len;
 
 	if (!dir || *dir != '/')
-		return shstk_pool_text(pool, file, strlen(file));
+		return shstk_pool_text(dwarf->pool, file, strlen(file));
 	len = snprintf(path, sizeof(path), "%s/%s", dir, file);
 	if (len < 0 || len >= (int)sizeof(path))
-		return shstk_pool_text(pool, file, strlen(file));
-	return shstk_pool_text(pool, path, len);
+		return shstk_pool_text(dwarf->pool, file, strlen(file));
+	return shstk_pool_text(dwarf->pool, path, len);
 }
 
-static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struct unit *unit,
-			    uint64_t addr, struct shstk_symframe *frame)
+static void line_of_address(struct shstk_dwarf *dwarf, struct unit *unit, uint64_t addr,
+			    struct shstk_symframe *frame)
 {
 	Dwarf_Line *line;
 	const char *file;
@@ -531,13 +531,13 @@ static void line_of_address(struct shstk_dwarf *dwarf, struct shstk_pool *pool, 
 	file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
 	if (!file)
 		return;
-	frame->file = file_text(pool, unit, file);
+	frame->file = file_text(dwarf, unit, file);
 	if (!dwarf_lineno(line, &nr) && nr > 0)
 		frame->line = nr;
 }
 
-static void line_of_call(struct shstk_dwarf *dwarf, struct shstk_pool *pool, struct unit *unit,
-			 Dwarf_Die *call, struct shstk_symframe *frame)
+static void line_of_call(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *call,
+			 struct shstk_symframe *frame)
 {
 	unsigned int index = number_attr(call, DW_AT_call_file);
 	Dwarf_Files *files;
@@ -549,38 +549,37 @@ static void line_of_call(struct shstk_dwarf *dwarf, struct shstk_pool *pool, str
 	file = dwarf_filesrc(files, index, NULL, NULL);
 	if (!file)
 		return;
-	frame->file = file_text(pool, unit, file);
+	frame->file = file_text(dwarf, unit, file);
 	frame->line = number_attr(call, DW_AT_call_line);
 }
 
-unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, struct shstk_pool *pool, uint64_t addr,
-			      const struct shstk_sym *sym, struct shstk_symframe *frames,
-			      unsigned int max, uint64_t *start)
+unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const struct shstk_sym *sym,
+			      struct shstk_resolved *ret)
 {
 	struct unit *unit = find_unit(dwarf, addr);
-	Dwarf_Die func, calls[INLINE_MAX];
+	struct shstk_symframe *frames = ret->frames;
+	Dwarf_Die func, calls[SHSTK_FRAMES_MAX - 1];
 	const struct range *range;
 	unsigned int nr = 0, i;
 
 	if (!unit)
 		return 0;
-	line_of_address(dwarf, pool, unit, addr, frames);
+	line_of_address(dwarf, unit, addr, frames);
 	range = find_function(dwarf, unit, addr);
 	if (!range || !dwarf_offdie(dwarf->dbg, range->value, &func))
 		return 0;
 	if (!dwarf->opts->no_inline)
-		nr = inlined_calls(dwarf, &func, addr, calls,
-				   max - 1 < INLINE_MAX ? max - 1 : INLINE_MAX);
+		nr = inlined_calls(dwarf, &func, addr, calls, SHSTK_FRAMES_MAX - 1);
 	for (i = 0; i < nr; i++) {
 		frames[i].inlined = true;
-		if (!name_frame(dwarf, pool, unit, &calls[nr - 1 - i], NULL, &frames[i]))
+		if (!name_frame(dwarf, unit, &calls[nr - 1 - i], NULL, &frames[i]))
 			return 0;
-		line_of_call(dwarf, pool, unit, &calls[nr - 1 - i], &frames[i + 1]);
+		line_of_call(dwarf, unit, &calls[nr - 1 - i], &frames[i + 1]);
 	}
 	if (sym && sym->addr != range->lo)
 		sym = NULL;
-	*start = range->lo;
-	return name_frame(dwarf, pool, unit, &func, sym, &frames[nr]) ? nr + 1 : 0;
+	ret->start = range->lo;
+	return name_frame(dwarf, unit, &func, sym, &frames[nr]) ? nr + 1 : 0;
 }
 
 /* Debug packages share descriptions between files in a third one, named by its
@@ -612,13 +611,15 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
 	return dwarf->alt;
 }
 
-struct shstk_dwarf *shstk_dwarf_create(Elf *elf, const struct shstk_root *root,
+struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
+				       const struct shstk_root *root,
 				       const struct shstk_symbols_opts *opts)
 {
 	struct shstk_dwarf *dwarf = calloc(1, sizeof(*dwarf));
 
 	if (!dwarf)
 		return NULL;
+	dwarf->pool = pool;
 	dwarf->opts = opts;
 	dwarf->alt_fd = -1;
 	if (shstk_elf_bounded(elf))

@@ -13,9 +13,8 @@
 #include "libshstk/gopclntab.h"
 #include "private.h"
 
-#define LINES_MAX 128
-
 struct shstk_gonames {
+	struct shstk_pool *pool;
 	struct gofile file;
 	const struct shstk_symbols_opts *opts;
 };
@@ -31,7 +30,8 @@ static bool may_be_go(Elf *elf)
 	       shstk_elf_has(elf, ".data.rel.ro.gopclntab");
 }
 
-struct shstk_gonames *shstk_gonames_create(Elf *elf, const struct shstk_symbols_opts *opts)
+struct shstk_gonames *shstk_gonames_create(struct shstk_pool *pool, Elf *elf,
+					   const struct shstk_symbols_opts *opts)
 {
 	struct shstk_gonames *go;
 	size_t size;
@@ -43,6 +43,7 @@ struct shstk_gonames *shstk_gonames_create(Elf *elf, const struct shstk_symbols_
 	go = bytes ? calloc(1, sizeof(*go)) : NULL;
 	if (!go)
 		return NULL;
+	go->pool = pool;
 	go->opts = opts;
 	if (!shstk_gofile_init(&go->file, bytes, size))
 		return go;
@@ -79,40 +80,39 @@ static const char *whole_name(const char *name, const struct shstk_sym *sym)
 	return sym->name;
 }
 
-static bool take(const struct shstk_gonames *go, struct shstk_pool *pool, const struct goline *l,
+static bool take(const struct shstk_gonames *go, const struct goline *l,
 		 struct shstk_symframe *frame)
 {
 	*frame = (struct shstk_symframe){
-		.function = shstk_pool_text(pool, l->function, strlen(l->function)),
+		.function = shstk_pool_text(go->pool, l->function, strlen(l->function)),
 		.start_line = l->start_line,
 		.inlined = l->inlined,
 	};
 	frame->linkage = frame->function;
 	if (!go->opts->no_lines && l->file) {
-		frame->file = shstk_pool_text(pool, l->file, strlen(l->file));
+		frame->file = shstk_pool_text(go->pool, l->file, strlen(l->file));
 		frame->line = l->line;
 	}
 	return frame->function;
 }
 
-unsigned int shstk_gonames_find(const struct shstk_gonames *go, struct shstk_pool *pool,
-				uint64_t addr, const struct shstk_sym *sym,
-				struct shstk_symframe *frames, unsigned int max, uint64_t *start)
+unsigned int shstk_gonames_find(const struct shstk_gonames *go, uint64_t addr,
+				const struct shstk_sym *sym, struct shstk_resolved *ret)
 {
 	const struct gopclntab *tab = &go->file.tab;
-	struct goline lines[LINES_MAX];
+	struct goline lines[SHSTK_FRAMES_MAX];
 	unsigned int i, nr, first;
 	struct gofunc f;
 
-	nr = shstk_gopclntab_lines(tab, addr, lines, max < LINES_MAX ? max : LINES_MAX);
+	nr = shstk_gopclntab_lines(tab, addr, lines, SHSTK_FRAMES_MAX);
 	if (!nr || !shstk_gopclntab_find(tab, addr, &f))
 		return 0;
-	*start = f.entry;
+	ret->start = f.entry;
 	if (sym && sym->addr == f.entry)
 		lines[nr - 1].function = whole_name(lines[nr - 1].function, sym);
 	first = go->opts->no_inline ? nr - 1 : 0;
 	for (i = first; i < nr; i++)
-		if (!take(go, pool, &lines[i], &frames[i - first]))
+		if (!take(go, &lines[i], &ret->frames[i - first]))
 			return 0;
 	return nr - first;
 }

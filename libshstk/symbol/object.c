@@ -16,8 +16,6 @@
 
 #include "private.h"
 
-#define FRAMES_MAX 128
-
 struct segment {
 	uint64_t offset;
 	uint64_t end;
@@ -258,7 +256,7 @@ static void load_dwarf(struct shstk_object *object)
 	else if (object->debug && shstk_elf_has(object->debug, ".debug_info"))
 		elf = object->debug;
 	if (elf)
-		object->dwarf = shstk_dwarf_create(elf, object->root, object->opts);
+		object->dwarf = shstk_dwarf_create(object->pool, elf, object->root, object->opts);
 }
 
 static void load(struct shstk_object *object)
@@ -266,7 +264,7 @@ static void load(struct shstk_object *object)
 	object->loaded = true;
 	if (!shstk_object_valid(object))
 		return;
-	object->go = shstk_gonames_create(object->elf, object->opts);
+	object->go = shstk_gonames_create(object->pool, object->elf, object->opts);
 	open_debug(object);
 	load_symbols(object);
 	load_dwarf(object);
@@ -281,20 +279,21 @@ static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *
 	return frame->function && frame->linkage;
 }
 
-/* Fill @frames (zeroed); returns their number, 0 if memory runs out. */
-static unsigned int resolve(struct shstk_object *object, uint64_t addr,
-			    struct shstk_symframe *frames, struct shstk_resolved *ret)
+/*
+ * Fill @ret, whose frames have room for SHSTK_FRAMES_MAX and are zeroed. Returns their
+ * number, 0 if memory runs out.
+ */
+static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct shstk_resolved *ret)
 {
 	const struct shstk_sym *sym = shstk_symtab_find(&object->symtab, addr);
+	struct shstk_symframe *frames = ret->frames;
 	unsigned int nr = 0;
 	uint64_t start;
 
 	if (object->go)
-		nr = shstk_gonames_find(object->go, object->pool, addr, sym, frames, FRAMES_MAX,
-					&ret->start);
+		nr = shstk_gonames_find(object->go, addr, sym, ret);
 	if (!nr && object->dwarf)
-		nr = shstk_dwarf_find(object->dwarf, object->pool, addr, sym, frames, FRAMES_MAX,
-				      &ret->start);
+		nr = shstk_dwarf_find(object->dwarf, addr, sym, ret);
 	ret->resolved = nr || sym;
 	if (nr)
 		return nr;
@@ -312,7 +311,7 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr,
 
 const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
 {
-	struct shstk_symframe frames[FRAMES_MAX] = {};
+	struct shstk_symframe frames[SHSTK_FRAMES_MAX] = {};
 	struct answer *answer;
 	struct shstk_resolved *ret;
 
@@ -325,7 +324,8 @@ const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, u
 	if (!answer)
 		return NULL;
 	ret = &answer->resolved;
-	ret->nr = resolve(object, addr, frames, ret);
+	ret->frames = frames;
+	ret->nr = resolve(object, addr, ret);
 	ret->frames = shstk_pool_alloc(object->pool, ret->nr * sizeof(*frames));
 	if (!ret->nr || !ret->frames)
 		return NULL;

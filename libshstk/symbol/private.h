@@ -107,6 +107,9 @@ int shstk_root_open(const struct shstk_root *root, const char *path, int flags);
 
 struct shstk_object;
 
+/* Most frames of one address: calls that were inlined into each other. */
+#define SHSTK_FRAMES_MAX 128
+
 /**
  * struct shstk_resolved - what an object knows about one of its addresses
  * @resolved: a symbol or debug information named it.
@@ -220,30 +223,29 @@ uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr);
 
 struct shstk_dwarf;
 
-/* NULL if there is no usable debug information. Takes over nothing. */
-struct shstk_dwarf *shstk_dwarf_create(Elf *elf, const struct shstk_root *root,
+/* NULL if there is no usable debug information. Takes over nothing. Names are of @pool. */
+struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
+				       const struct shstk_root *root,
 				       const struct shstk_symbols_opts *opts);
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
-/* Fill @frames, innermost first, with up to @max frames of @addr; their names
- * are those of the object's pool. @sym is the covering symbol or NULL. @start
- * receives where the function starts. Returns the number of frames; 0: it is
- * not described, but @frames[0] may have received file and line.
+/* Fill @ret->frames, which has room for SHSTK_FRAMES_MAX, and @ret->start. @sym is the
+ * symbol that covers @addr, or NULL. Returns the number of frames; 0: the address is not
+ * described, but the first frame may have received file and line.
  */
-unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, struct shstk_pool *pool, uint64_t addr,
-			      const struct shstk_sym *sym, struct shstk_symframe *frames,
-			      unsigned int max, uint64_t *start);
+unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const struct shstk_sym *sym,
+			      struct shstk_resolved *ret);
 
 /* ---- gonames.c: the table that Go programs carry ---- */
 
 struct shstk_gonames;
 
-/* NULL if it is no Go program, or memory runs out. @elf must stay. */
-struct shstk_gonames *shstk_gonames_create(Elf *elf, const struct shstk_symbols_opts *opts);
+/* NULL if it is no Go program, or memory runs out. @elf must stay. Names are of @pool. */
+struct shstk_gonames *shstk_gonames_create(struct shstk_pool *pool, Elf *elf,
+					   const struct shstk_symbols_opts *opts);
 void shstk_gonames_destroy(struct shstk_gonames *go);
 /* As shstk_dwarf_find(). */
-unsigned int shstk_gonames_find(const struct shstk_gonames *go, struct shstk_pool *pool,
-				uint64_t addr, const struct shstk_sym *sym,
-				struct shstk_symframe *frames, unsigned int max, uint64_t *start);
+unsigned int shstk_gonames_find(const struct shstk_gonames *go, uint64_t addr,
+				const struct shstk_sym *sym, struct shstk_resolved *ret);
 
 /* ---- perfmap.c: names of code made at run time ---- */
 
