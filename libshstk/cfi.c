@@ -35,7 +35,7 @@ enum {
 
 #define REMEMBER_MAX 4
 
-static uint64_t pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data)
+uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data)
 {
 	uint64_t v;
 
@@ -80,24 +80,29 @@ static uint64_t pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint6
 	}
 }
 
-const uint8_t *cfi_pointer(const uint8_t *p, const uint8_t *end, uint8_t encoding, uint64_t vaddr,
-			   uint64_t data, uint64_t *ret)
-{
-	struct bytes b = { p, end, false };
-
-	*ret = pointer(&b, encoding, vaddr, data);
-	return b.bad ? NULL : b.p;
-}
-
 static uint64_t vaddr_of(const struct cfi_section *sec, const uint8_t *p)
 {
 	return sec->s.vaddr + (p - sec->s.data);
 }
 
+/**
+ * struct entry - an FDE or a CIE
+ * @b: what follows its ID.
+ * @id: the ID, which in an FDE says where its CIE is.
+ * @id_at: where the ID lies.
+ * @is_cie: it is a CIE.
+ */
+struct entry {
+	struct bytes b;
+	uint64_t id;
+	const uint8_t *id_at;
+	bool is_cie;
+};
+
 /* Length field and ID of an entry: 32-bit and 64-bit DWARF. */
-static bool entry_header(const struct cfi_section *sec, size_t off, struct bytes *b, uint64_t *id,
-			 const uint8_t **id_at, bool *is_cie)
+static bool entry_header(const struct cfi_section *sec, size_t off, struct entry *e)
 {
+	struct bytes *b = &e->b;
 	uint64_t len;
 	bool wide = false;
 
@@ -112,14 +117,14 @@ static bool entry_header(const struct cfi_section *sec, size_t off, struct bytes
 	if (b->bad || !len || len > (size_t)(b->end - b->p))
 		return false;
 	b->end = b->p + len;
-	*id_at = b->p;
+	e->id_at = b->p;
 	/* .eh_frame keeps a 4-byte ID even in the 64-bit format. */
 	if (sec->debug_frame && wide) {
-		*id = bytes_fixed(b, 8);
-		*is_cie = *id == UINT64_MAX;
+		e->id = bytes_fixed(b, 8);
+		e->is_cie = e->id == UINT64_MAX;
 	} else {
-		*id = bytes_fixed(b, 4);
-		*is_cie = *id == (sec->debug_frame ? 0xffffffff : 0);
+		e->id = bytes_fixed(b, 4);
+		e->is_cie = e->id == (sec->debug_frame ? 0xffffffff : 0);
 	}
 	return !b->bad;
 }
@@ -148,7 +153,7 @@ static int augmentation(const struct cfi_section *sec, struct bytes *b, const ch
 			break;
 		case 'P':
 			encoding = bytes_fixed(b, 1);
-			pointer(b, encoding & ~PE_INDIRECT, vaddr_of(sec, b->p), 0);
+			cfi_pointer(b, encoding & ~PE_INDIRECT, vaddr_of(sec, b->p), 0);
 			break;
 		case 'L':
 			bytes_fixed(b, 1);
@@ -170,70 +175,67 @@ static int augmentation(const struct cfi_section *sec, struct bytes *b, const ch
 
 static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 {
-	const uint8_t *id_at;
-	struct bytes b;
+	struct entry e;
+	struct bytes *b = &e.b;
 	const char *aug;
 	uint8_t version;
-	uint64_t id;
-	bool is_cie;
 
-	if (!entry_header(sec, off, &b, &id, &id_at, &is_cie) || !is_cie)
+	if (!entry_header(sec, off, &e) || !e.is_cie)
 		return -1;
 	memset(cie, 0, sizeof(*cie));
 	cie->offset = off;
-	version = bytes_fixed(&b, 1);
+	version = bytes_fixed(b, 1);
 	if (version != 1 && version != 3 && version != 4)
 		return -1;
-	aug = (const char *)b.p;
-	while (bytes_fixed(&b, 1))
+	aug = (const char *)b->p;
+	while (bytes_fixed(b, 1))
 		;
-	if (b.bad)
+	if (b->bad)
 		return -1;
-	if (version == 4 && (bytes_fixed(&b, 1) != 8 || bytes_fixed(&b, 1) != 0))
+	if (version == 4 && (bytes_fixed(b, 1) != 8 || bytes_fixed(b, 1) != 0))
 		return -1; /* address size, segment selector size */
-	cie->code_align = bytes_uleb(&b);
-	cie->data_align = bytes_sleb(&b);
-	cie->ra = version == 1 ? bytes_fixed(&b, 1) : bytes_uleb(&b);
-	if (augmentation(sec, &b, aug, cie) || b.bad || cie->ra >= REG_PC)
+	cie->code_align = bytes_uleb(b);
+	cie->data_align = bytes_sleb(b);
+	cie->ra = version == 1 ? bytes_fixed(b, 1) : bytes_uleb(b);
+	if (augmentation(sec, b, aug, cie) || b->bad || cie->ra >= REG_PC)
 		return -1;
-	cie->insn = b.p;
-	cie->end = b.end;
+	cie->insn = b->p;
+	cie->end = b->end;
 	return 0;
 }
 
 int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde, size_t *next)
 {
-	const uint8_t *id_at;
-	uint64_t id, len;
-	struct bytes b;
+	struct entry e;
+	struct bytes *b = &e.b;
 	size_t cie_off;
-	bool is_cie;
+	uint64_t len;
 
-	if (!entry_header(sec, off, &b, &id, &id_at, &is_cie))
+	if (!entry_header(sec, off, &e))
 		return -1;
-	*next = b.end - sec->s.data;
-	if (is_cie)
+	*next = b->end - sec->s.data;
+	if (e.is_cie)
 		return 0;
 	if (sec->debug_frame) {
-		cie_off = id;
+		cie_off = e.id;
 	} else {
-		if (id > (size_t)(id_at - sec->s.data))
+		if (e.id > (size_t)(e.id_at - sec->s.data))
 			return -1;
-		cie_off = id_at - sec->s.data - id;
+		cie_off = e.id_at - sec->s.data - e.id;
 	}
 	if (parse_cie(sec, cie_off, &fde->cie))
 		return -1;
-	fde->start = pointer(&b, fde->cie.encoding, vaddr_of(sec, b.p), 0);
-	len = pointer(&b, fde->cie.encoding & 0x0f, 0, 0);
-	if (b.bad || len > UINT64_MAX - fde->start)
+	fde->start = cfi_pointer(b, fde->cie.encoding, vaddr_of(sec, b->p), 0);
+	len = cfi_pointer(b, fde->cie.encoding & 0x0f, 0, 0);
+	if (b->bad || len > UINT64_MAX - fde->start)
 		return -1;
 	fde->end = fde->start + len;
 	if (fde->cie.has_augmentation)
-		bytes_skip(&b, bytes_uleb(&b));
-	if (b.bad || (size_t)(b.end - b.p) > CFI_MAX_PROGRAM)
+		bytes_skip(b, bytes_uleb(b));
+	if (b->bad || (size_t)(b->end - b->p) > CFI_MAX_PROGRAM)
 		return -1;
-	fde->insn = b.p;
-	fde->insn_end = b.end;
+	fde->insn = b->p;
+	fde->insn_end = b->end;
 	return 1;
 }
 
@@ -460,7 +462,7 @@ static int execute_all(struct program *pr, struct bytes b, const struct cfi_run 
 		uint64_t next;
 
 		if (op == CFA_SET_LOC) {
-			next = pointer(&b, pr->cie->encoding, vaddr_of(pr->sec, b.p), 0);
+			next = cfi_pointer(&b, pr->cie->encoding, vaddr_of(pr->sec, b.p), 0);
 		} else if (advance(pr, &b, op, &next)) {
 			next += pr->loc;
 		} else {

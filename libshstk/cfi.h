@@ -129,11 +129,12 @@ struct memory {
 int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
 	     const struct memory *mem, const uint64_t *cfa, uint64_t *ret);
 
+struct bytes;
+
 /*
- * Decode an encoded pointer (DW_EH_PE_*) at @p that lies at virtual address
- * @vaddr; @data is the base of datarel. Returns the byte behind it, or NULL.
+ * Read an encoded pointer (DW_EH_PE_*) that lies at virtual address @vaddr; @data is the
+ * base of datarel. Makes @b bad if there is none, or of a kind that is not known.
  */
-const uint8_t *cfi_pointer(const uint8_t *p, const uint8_t *end, uint8_t encoding, uint64_t vaddr,
-			   uint64_t data, uint64_t *ret);
+uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "cfi_bytes.h"
 #include "table_index.h"
 
 static int32_t read_s32(const uint8_t *p)
@@ -51,14 +52,14 @@ size_t index_search(const struct table *t, uint64_t vaddr)
 bool index_use_hdr(struct table *t, const struct section *h)
 {
 	enum { VERSION = 1, TABLE_ENC = 0x3b, COUNT_ENC = 0x03 };
-	const uint8_t *p, *end;
 	uint64_t frame, count;
+	struct bytes b;
 
 	if (h->size < 4 || h->data[0] != VERSION)
 		return false;
-	end = h->data + h->size;
-	p = cfi_pointer(h->data + 4, end, h->data[1], h->vaddr + 4, h->vaddr, &frame);
-	if (!p)
+	b = (struct bytes){ h->data + 4, h->data + h->size, false };
+	frame = cfi_pointer(&b, h->data[1], h->vaddr + 4, h->vaddr);
+	if (b.bad)
 		return false;
 	if (!t->sec.s.size) { /* stripped of section headers */
 		size_t avail;
@@ -71,10 +72,10 @@ bool index_use_hdr(struct table *t, const struct section *h)
 	}
 	if (h->data[2] != COUNT_ENC || h->data[3] != TABLE_ENC || frame != t->sec.s.vaddr)
 		return false;
-	p = cfi_pointer(p, end, h->data[2], 0, 0, &count);
-	if (!p || !count || count > (size_t)(end - p) / 8)
+	count = cfi_pointer(&b, h->data[2], 0, 0);
+	if (b.bad || !count || count > (size_t)(b.end - b.p) / 8)
 		return false;
-	t->hdr = p;
+	t->hdr = b.p;
 	t->hdr_vaddr = h->vaddr;
 	t->nfde = count;
 	return true;

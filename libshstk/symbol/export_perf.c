@@ -32,19 +32,21 @@ static void put_location(FILE *out, const struct shstk_symbol *symbol,
 	}
 }
 
-static void put_record(const struct shstk_profile *profile, FILE *out,
-		       const struct shstk_record *record, uint64_t time, int64_t value,
-		       const char *event)
+static void put_moment(const struct shstk_profile *profile, FILE *out,
+		       const struct shstk_moment *moment, unsigned int type)
 {
+	const char *event = profile->nr_types ? profile->types[type].type : "none";
+	const struct shstk_record *record = moment->record;
+	unsigned long long time = moment->time;
 	const struct shstk_location *location;
+	int64_t value = moment->values[type];
 	uint64_t i;
 
 	if (value < 0)
 		return;
 	fprintf(out, "%s %5d/%-5d %5llu.%06llu: %10lld %s: \n",
 		*record->comm ? record->comm : "[no name]", shstk_symproc_pid(record->proc),
-		record->tid, (unsigned long long)time / 1000000000,
-		(unsigned long long)time / 1000 % 1000000, (long long)value, event);
+		record->tid, time / 1000000000, time / 1000 % 1000000, (long long)value, event);
 	for (i = 0; i < record->nr; i++) {
 		location = profile->locations[record->locations[i]];
 		put_location(out, shstk_location_symbol(profile, location), location);
@@ -58,17 +60,16 @@ static int write_perf(const struct shstk_profile *profile, FILE *out,
 		      const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
-	const char *event = profile->nr_types ? profile->types[type].type : "none";
-	const struct shstk_moment *moment;
 	size_t i;
 
-	for (i = 0; i < profile->nr_moments; i++) {
-		moment = profile->moments + i;
-		put_record(profile, out, moment->record, moment->time, moment->values[type], event);
+	for (i = 0; i < profile->nr_moments; i++)
+		put_moment(profile, out, &profile->moments[i], type);
+	for (i = 0; !profile->keep_times && i < profile->nr_records; i++) {
+		const struct shstk_record *record = profile->records[i];
+		const struct shstk_moment at_0 = { .record = record, .values = record->values };
+
+		put_moment(profile, out, &at_0, type);
 	}
-	for (i = 0; !profile->keep_times && i < profile->nr_records; i++)
-		put_record(profile, out, profile->records[i], 0, profile->records[i]->values[type],
-			   event);
 	return 0;
 }
 

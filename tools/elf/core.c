@@ -259,11 +259,12 @@ static int take_tls(struct core *core, const uint8_t *p, size_t size)
 	return 0;
 }
 
-static int take_note(struct core *core, const char *name, size_t name_size, unsigned int type,
-		     const uint8_t *desc, size_t size)
+static int take_note(struct core *core, const GElf_Nhdr *n, const char *name, const uint8_t *desc)
 {
-	bool core_name = name_size == 5 && !memcmp(name, "CORE", 5);
-	bool linux_name = name_size == 6 && !memcmp(name, "LINUX", 6);
+	bool core_name = n->n_namesz == 5 && !memcmp(name, "CORE", 5);
+	bool linux_name = n->n_namesz == 6 && !memcmp(name, "LINUX", 6);
+	unsigned int type = n->n_type;
+	size_t size = n->n_descsz;
 
 	if (core_name && type == NT_PRSTATUS)
 		return take_prstatus(core, desc, size);
@@ -302,8 +303,7 @@ static int take_notes(struct core *core, Elf *elf, const GElf_Phdr *ph, uint64_t
 		return 0;
 	while (at < data->d_size && (next = gelf_getnote(data, at, &n, &name, &desc)) > 0) {
 		const char *buf = data->d_buf;
-		int err = take_note(core, buf + name, n.n_namesz, n.n_type, data->d_buf + desc,
-				    n.n_descsz);
+		int err = take_note(core, &n, buf + name, data->d_buf + desc);
 
 		if (err == -ENOMEM)
 			return err;
