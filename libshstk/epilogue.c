@@ -150,6 +150,7 @@ static void apply(struct path *p, const struct effect *e)
 	}
 }
 
+/* False: this instruction was visited already, or too many were. */
 static bool visit(struct search *s, uint64_t pc)
 {
 	int64_t rel = pc - s->start;
@@ -212,7 +213,10 @@ static bool advance(struct search *s, struct path *p)
 	const uint8_t *bytes;
 	size_t len;
 
-	/* Another function, which is described, begins behind a last call. */
+	/*
+	 * Behind a call that does not return lies the next function. If unwind information
+	 * has the address, that has happened: our function has none.
+	 */
 	if (p->called && s->code->covered(s->code->arg, p->pc))
 		return false;
 	if (!visit(s, p->pc))

@@ -29,7 +29,15 @@
 #endif
 #define MAX_FRAMES 2048
 
-/* A frame of its own, whatever the compiler thinks of it. */
+/* System calls for the own thread: of linux/prctl.h, and of asm/prctl.h on x86. */
+enum {
+	GET_STATUS = 74, /* PR_GET_SHADOW_STACK_STATUS */
+	LOCK_STATUS = 76, /* PR_LOCK_SHADOW_STACK_STATUS */
+	X86_LOCK = 0x5003, /* ARCH_SHSTK_LOCK */
+	X86_STATUS = 0x5005, /* ARCH_SHSTK_STATUS */
+};
+
+/* Neither inlined nor cloned: the function has a frame, with a return address, of its own. */
 #ifdef __clang__
 #define own_frame __attribute__((noinline))
 #else
@@ -51,12 +59,12 @@ SHSTK_API int shstk_status_get(uint64_t *status)
 {
 	uint64_t now = 0;
 
-	if (!control(74, (long)&now)) {
+	if (!control(GET_STATUS, (long)&now)) {
 		*status = now & SHSTK_STATUS_ALL;
 		return 0;
 	}
 #ifdef SHSTK_NR_ARCH_PRCTL
-	if (!shstk_inline_call(SHSTK_NR_ARCH_PRCTL, 0x5005, (long)&now)) {
+	if (!shstk_inline_call(SHSTK_NR_ARCH_PRCTL, X86_STATUS, (long)&now)) {
 		*status = now & SHSTK_STATUS_ALL;
 		return 0;
 	}
@@ -78,13 +86,13 @@ SHSTK_API int shstk_status_lock(uint64_t mask)
 	if (mask & SHSTK_STATUS_PUSH)
 		return -EOPNOTSUPP;
 	/* Also where prctl() is there: this call cannot be in its way. */
-	return shstk_inline_call(SHSTK_NR_ARCH_PRCTL, 0x5003, (long)mask) ? -EOPNOTSUPP : 0;
+	return shstk_inline_call(SHSTK_NR_ARCH_PRCTL, X86_LOCK, (long)mask) ? -EOPNOTSUPP : 0;
 #elif defined(__riscv)
 	if (mask != SHSTK_STATUS_ENABLE)
 		return -EOPNOTSUPP;
-	return control(76, 0) ? -EOPNOTSUPP : 0;
+	return control(LOCK_STATUS, 0) ? -EOPNOTSUPP : 0;
 #else
-	return control(76, (long)mask) ? -EOPNOTSUPP : 0;
+	return control(LOCK_STATUS, (long)mask) ? -EOPNOTSUPP : 0;
 #endif
 }
 
@@ -129,10 +137,7 @@ SHSTK_API int shstk_stack_call(uint64_t token, void (*fn)(void *arg), void *arg)
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-/*
- * Can longjmp() be trusted? The object it is in carries the mark if it was
- * built to adjust the shadow stack pointer.
- */
+/* Who looks for the object at @addr, and whether that has the mark for shadow stacks. */
 struct libc_mark {
 	uint64_t addr;
 	bool marked;
@@ -182,6 +187,10 @@ static int find_mark(struct dl_phdr_info *info, size_t size, void *arg)
 	return here;
 }
 
+/*
+ * Can longjmp() be trusted? The object that it is in carries the mark if it was built to
+ * adjust the shadow stack pointer.
+ */
 static bool libc_is_ready(void)
 {
 	struct libc_mark m = { .addr = (uintptr_t)longjmp };
@@ -220,6 +229,10 @@ static int entries_of(const uint64_t *pcs, const uint8_t *marks, int n, uint64_t
 /*
  * Switches on and writes the entries; @entries has room for one more, the
  * return address of this function. Nothing may be called in here.
+ *
+ * x86: system call 158 is arch_prctl(), with 0x5001 ARCH_SHSTK_ENABLE and 0x5002
+ * ARCH_SHSTK_DISABLE of 1, ARCH_SHSTK_SHSTK, or 2, ARCH_SHSTK_WRSS. arm64: 167 is prctl(),
+ * with 75 PR_SET_SHADOW_STACK_STATUS.
  */
 #ifdef __x86_64__
 own_frame no_sanitize static long seed(uint64_t *entries, long n)

@@ -137,7 +137,7 @@ static int open_by_link(const struct shstk_root *root, const char *dirs, const c
 
 	if (!slash || strchr(link, '/'))
 		return -ENOENT;
-	/* A file may name itself: one without debug information. */
+	/* A link to itself leads to no debug information: that name is not tried here. */
 	if (strcmp(link, slash + 1)) {
 		fd = checked(open_format(root, "%.*s/%s", base, path, link), crc);
 		if (fd >= 0)

@@ -42,14 +42,15 @@
 #define LANG_C_PLUS_PLUS_17 0x2b
 #define LANG_C_PLUS_PLUS_20 0x2c
 
-struct range {
+/* Code of a unit or of a function. */
+struct code_range {
 	uint64_t lo;
 	uint64_t hi;
 	uint64_t value; /* index of the unit, or offset of the function */
 };
 
 struct index {
-	struct range *ranges;
+	struct code_range *ranges;
 	size_t nr;
 	size_t max;
 };
@@ -77,14 +78,14 @@ struct shstk_dwarf {
 };
 
 /* A name being put together. */
-struct text {
+struct name_text {
 	size_t len;
 	char p[NAME_MAX_BYTES];
 };
 
 static bool index_add(struct index *index, uint64_t lo, uint64_t hi, uint64_t value)
 {
-	struct range *ranges;
+	struct code_range *ranges;
 
 	/* Code that the linker dropped lies at 0 or has no length. */
 	if (!lo || lo >= hi)
@@ -95,13 +96,13 @@ static bool index_add(struct index *index, uint64_t lo, uint64_t hi, uint64_t va
 	if (!ranges)
 		return false;
 	index->ranges = ranges;
-	index->ranges[index->nr++] = (struct range){ lo, hi, value };
+	index->ranges[index->nr++] = (struct code_range){ lo, hi, value };
 	return true;
 }
 
 static int by_lo(const void *a, const void *b)
 {
-	const struct range *x = a, *y = b;
+	const struct code_range *x = a, *y = b;
 
 	if (x->lo != y->lo)
 		return x->lo < y->lo ? -1 : 1;
@@ -115,7 +116,7 @@ static void index_sort(struct index *index)
 		qsort(index->ranges, index->nr, sizeof(*index->ranges), by_lo);
 }
 
-static const struct range *index_find(const struct index *index, uint64_t addr)
+static const struct code_range *index_find(const struct index *index, uint64_t addr)
 {
 	size_t lo = 0, hi = index->nr, mid;
 	int back;
@@ -263,15 +264,15 @@ static void load_unit(struct shstk_dwarf *dwarf, struct unit *unit, bool deep)
 
 static struct unit *find_unit(struct shstk_dwarf *dwarf, uint64_t addr)
 {
-	const struct range *range = index_find(&dwarf->index, addr);
+	const struct code_range *range = index_find(&dwarf->index, addr);
 
 	return range ? dwarf->units + range->value : NULL;
 }
 
-static const struct range *find_function(struct shstk_dwarf *dwarf, struct unit *unit,
-					 uint64_t addr)
+static const struct code_range *find_function(struct shstk_dwarf *dwarf, struct unit *unit,
+					      uint64_t addr)
 {
-	const struct range *range;
+	const struct code_range *range;
 
 	if (unit->split)
 		return NULL;
@@ -388,7 +389,7 @@ static const char *best_name(Dwarf_Die *die, const struct shstk_sym *sym)
 }
 
 /* Append "name::". */
-static bool add_scope(struct text *text, const char *name)
+static bool add_scope(struct name_text *text, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -406,7 +407,7 @@ static bool add_scope(struct text *text, const char *name)
  * Appends "outer::inner::" to @text; false: it was not found.
  */
 static bool find_scope(struct shstk_dwarf *dwarf, Dwarf_Die *scope, Dwarf_Off offset,
-		       struct text *text, int depth)
+		       struct name_text *text, int depth)
 {
 	Dwarf_Die die, next;
 	const char *name;
@@ -467,7 +468,7 @@ static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwa
 {
 	Dwarf_Die declaration, root;
 	size_t len = strlen(name);
-	struct text text;
+	struct name_text text;
 
 	text.len = 0;
 	if (!is_cplusplus(dwarf_srclang(&unit->die)) || !find_declaration(die, &declaration) ||
@@ -559,7 +560,7 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 	struct unit *unit = find_unit(dwarf, addr);
 	struct shstk_symframe *frames = ret->frames;
 	Dwarf_Die func, calls[SHSTK_FRAMES_MAX - 1];
-	const struct range *range;
+	const struct code_range *range;
 	unsigned int nr = 0, i;
 
 	if (!unit)

@@ -26,7 +26,10 @@ Elf *shstk_elf_begin(int fd)
 	elf_version(EV_CURRENT);
 	if (fstat(fd, &st))
 		return NULL;
-	/* Whoever may shorten a mapped file can crash us; root need not. */
+	/*
+	 * A mapped file that is shortened meanwhile means SIGBUS. So other users' files are
+	 * read instead; root has simpler ways to end us.
+	 */
 	elf = elf_begin(fd, st.st_uid ? ELF_C_READ : ELF_C_READ_MMAP, NULL);
 	if (elf && elf_kind(elf) != ELF_K_ELF) {
 		elf_end(elf);

@@ -143,7 +143,7 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	}
 }
 
-/* One line of it, without its end. */
+/* The first of them, without a line break. */
 static void put_hottest(const struct shstk_profile *profile, FILE *out, const struct table *table,
 			unsigned int type, unsigned int lines)
 {

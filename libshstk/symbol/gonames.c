@@ -19,7 +19,7 @@ struct shstk_gonames {
 	const struct shstk_symbols_opts *opts;
 };
 
-/* Others are not read as a whole for this. */
+/* elf_rawfile() reads the whole file: that is for Go programs only. */
 static bool may_be_go(Elf *elf)
 {
 	size_t nr;

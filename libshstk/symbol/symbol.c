@@ -75,7 +75,7 @@ struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols)
 	return &symbols->pool;
 }
 
-/* Own number and user of a living process, from its status file. */
+/* A frame of which only the name is known. NULL: no memory, or @name is NULL. */
 static const struct shstk_symframe *plain_frame(struct shstk_pool *pool, const char *name)
 {
 	struct shstk_symframe *frame;

@@ -503,7 +503,10 @@ void core_close(struct core *core)
 	free(core);
 }
 
-/* Of sorted, disjoint ranges that begin with start and end: that of an address. */
+/*
+ * The element that has @addr. Elements are @size bytes, sorted and disjoint, and begin with
+ * a start and an end address (struct core_segment, core_map).
+ */
 static const void *find(const void *ranges, size_t nr, size_t size, uint64_t addr)
 {
 	size_t lo = 0, hi = nr;

@@ -28,7 +28,7 @@ int images_init(struct images *images, const char *sysroot)
 	memset(images, 0, sizeof(*images));
 	images->root = -1;
 	elf_version(EV_CURRENT);
-	/* Each file stays open. */
+	/* Each file stays open: as many descriptors as may be had. */
 	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
@@ -72,7 +72,7 @@ static void take_build_id(Elf *elf, struct build_id *ret)
 
 void build_id_of(const void *bytes, size_t size, struct build_id *ret)
 {
-	/* It is only read, though it is not declared so. */
+	/* elf_memory() does not write to it, though its parameter is not const. */
 	take_build_id(elf_memory((char *)bytes, size), ret);
 }
 

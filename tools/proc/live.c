@@ -99,7 +99,10 @@ static bool keep(struct live *live, const struct layout_map *map, int fd)
 	return false;
 }
 
-/* Is it the file that was mapped? @sure: by how it was found. Else by its inode. */
+/*
+ * Is it the file that was mapped? @sure: it was found through the process, so it is. Else
+ * its inode number tells.
+ */
 static bool is_same(int fd, const struct layout_map *map, bool sure)
 {
 	struct stat st;
@@ -145,7 +148,7 @@ static int add_fd(struct shstk_space *space, int fd, const struct layout_map *ma
 	return shstk_space_add_file(space, path, map->start, map->end, map->offset);
 }
 
-/* Of all processes it is the same one, if it is as long. */
+/* All processes have the vdso that we have, unless its length is another (32-bit ones). */
 static int add_vdso(const struct live *live, struct shstk_space *space,
 		    const struct layout_map *map)
 {

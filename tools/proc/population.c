@@ -49,7 +49,7 @@ static void free_process(struct process *p)
 	free(p);
 }
 
-/* Nobody finds it any more; its threads may still have it. */
+/* Looking for its number does not find it any more; threads that have it keep it. */
 static void hide_process(struct population *all, struct process *p)
 {
 	HASH_DEL(all->processes, p);
@@ -58,7 +58,10 @@ static void hide_process(struct population *all, struct process *p)
 		free_process(p);
 }
 
-/* One process of that number that was is another one. @layout is taken over. */
+/*
+ * Adds a process; one that has the same number is over, as numbers are used again. Takes
+ * @layout over.
+ */
 static struct process *add_process(struct population *all, int pid, struct layout *layout)
 {
 	struct process *old = find_process(all, pid);

@@ -22,14 +22,14 @@ static bool nothing_covered(void *arg, uint64_t pc)
 	return false;
 }
 
-/* In words below the CFA. False: it is not there. */
+/* An offset from the CFA in words below it. False: it is above, or too far away. */
 static bool words(int64_t off, uint64_t *ret)
 {
 	*ret = (uint64_t)-off / 8;
 	return off < 0 && *ret <= SHSTK_RULE_OFF_MASK;
 }
 
-/* A path to a return: the first that tells all is taken. */
+/* Takes what one path to a return says, if that is all that a rule needs. */
 static bool take(void *arg, uint64_t rule, bool lost_fp)
 {
 	uint64_t cfa = (uint64_t)rule_cfa_off(rule) / 8, ra = 0, fp = 0, *ret = arg;

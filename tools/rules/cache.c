@@ -18,7 +18,7 @@
 #include "tools/rules/trust.h"
 
 #define CACHE_MAGIC "shstkrul"
-/* Another number when rules_compile() makes other tables of the same files. */
+/* To be raised when rules_compile() makes other tables of the same files. */
 #define CACHE_VERSION 3
 #define MAX_BYTES ((off_t)1 << 29)
 
@@ -43,7 +43,10 @@ struct cached {
 	uint64_t sum;
 };
 
-/* Finds what a disk does to a file, not what an enemy does: FNV-1a by words. */
+/*
+ * FNV-1a by words. It finds damage, not forgery: only root can write to the folder
+ * (trust_owner()).
+ */
 static uint64_t checksum(const void *data, size_t size)
 {
 	const uint8_t *p = data;
@@ -92,7 +95,7 @@ int cache_open(const char *path)
 	return -EPERM;
 }
 
-/* Its name in the folder: digits. */
+/* The file's name in the folder: the build id in hexadecimal digits. */
 static void name_of(const struct build_id *id, char name[140])
 {
 	build_id_text(id, name);

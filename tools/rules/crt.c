@@ -69,8 +69,8 @@ struct function {
 };
 
 /**
- * struct work - functions, known by their addresses
- * @crt: who asks.
+ * struct work - functions that are to be read
+ * @crt: the file, and who wants to know.
  * @at: addresses, @n of them.
  * @n: see @at.
  */
@@ -105,7 +105,10 @@ static unsigned int long_nop(const uint8_t *p)
 	return 3 + sib + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-/* With REX.W: of and to registers other than rsp and rbp, and of memory by rip. */
+/*
+ * Instructions with a REX.W prefix: those that move the stack pointer by 8, and those that
+ * change neither it nor, but for "mov %rsp, %rbp", the frame pointer.
+ */
 static struct insn x86_wide(const uint8_t *p)
 {
 	bool by_rip = (p[2] & 0xc7) == 5, registers = p[2] >> 6 == 3;
@@ -324,7 +327,10 @@ static bool change(const struct crt *crt, struct state *s, const struct insn *i)
 	}
 }
 
-/* Are all jumps to @at with this frame? And does one go further? */
+/*
+ * Have all jumps to @at the frame @s? *further: there are jumps to @at or beyond it, so the
+ * function does not end in front of it.
+ */
 static bool jumps_fit(const struct function *f, uint64_t at, const struct state *s, bool *further)
 {
 	*further = false;
@@ -370,7 +376,7 @@ static uint64_t read_function(struct work *w, uint64_t start, struct function *f
 			add_function(w, i.target);
 		if (i.what != LEAVE)
 			continue;
-		/* It leaves with the frame that it came with. */
+		/* Where a function is left, its frame is as it was at the entry. */
 		if (!same(&s, &entry) || !jumps_fit(f, at, &s, &further))
 			return 0;
 		add_function(w, i.target);

@@ -21,7 +21,7 @@
 /* Larger than any program: bounds the memory of the copy. */
 #define MAX_FILE (1ll << 32)
 
-/* As many bytes as the file had; fewer: it was cut. */
+/* Copies as many bytes as the file had at rules_file_begin(). Fewer: it was cut since. */
 int rules_file_fill(struct rules_file *file)
 {
 	size_t size = file->before.st_size, n = 0;
@@ -93,7 +93,7 @@ int rules_file_vdso(struct rules_file *file)
 	*file = (struct rules_file){ .fd = -1 };
 	if (!h)
 		return -ENOENT;
-	/* The kernel's own: its section headers are at its end. */
+	/* Nobody tells the size of the vdso; but its section headers are at its end. */
 	size = h->e_shoff + (size_t)h->e_shnum * h->e_shentsize;
 	p = (const void *)((const char *)h + h->e_phoff);
 	for (unsigned int i = 0; i < h->e_phnum; i++)

@@ -28,7 +28,10 @@ void rules_read_state(struct rules_state *ret)
 	ret->may_load = loaded && !geteuid() && !access(SHSTK_RULES_DEVICE, R_OK | W_OK);
 }
 
-/* Files that have no table are no news to who records; and systemd asked for nothing here. */
+/*
+ * The same as the daemon, but quiet: who records does not want to read which files have no
+ * table, and the systemd that $NOTIFY_SOCKET names did not start this process.
+ */
 static void serve(int ready, pid_t parent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), device;
@@ -44,7 +47,7 @@ static void serve(int ready, pid_t parent)
 	_exit(rules_serve(device, cache_open(CACHE_FOLDER), ready));
 }
 
-/* The other end is closed when it is ready, or dead. */
+/* Waits until the helper closes its end: because it is ready, or because it has died. */
 static void await(int ready)
 {
 	struct pollfd p = { .fd = ready };

@@ -270,7 +270,7 @@ static void fill_one(void *arg, int fd, const char *path)
 	const struct source source = { .cache = o->cache, .stop = -1 };
 	bool cached;
 	int err = source_table(&source, fd, NULL, &cached);
-	/* Among all of a system there are some that describe nothing. */
+	/* Some files of each system describe nothing: with --packages that is no failure. */
 	bool usual = o->packages && (err == -ENOENT || err == -ENOEXEC);
 
 	if (err && !usual) {
@@ -312,7 +312,7 @@ static int do_serve(struct options *o, char **files)
 	if (*files || o->output || o->pid || o->all || o->vdso || o->packages)
 		return usage_error("serve takes no files, and no option but --cache");
 	o->device = rules_device();
-	/* Without a cache there are tables, too. */
+	/* Tables are made without a cache, too: only a folder that was asked for must open. */
 	return o->device < 0 || (open_cache(o) && o->folder) ? EXIT_FAILED :
 							       rules_serve(o->device, o->cache, -1);
 }

@@ -93,8 +93,8 @@ static bool answers(const struct search *s, const struct mapping *m)
 }
 
 /*
- * map_files names the very file, in whatever root directory its process is. Its names have
- * no leading zeros, other than maps.
+ * A link in /proc/PID/map_files leads to the mapped file itself, whatever the root directory
+ * of the process is. Unlike in maps, the addresses in its name have no leading zeros.
  */
 static void use_mapping(struct search *s, pid_t pid, const struct mapping *m)
 {

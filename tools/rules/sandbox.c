@@ -47,7 +47,7 @@ static int filter_calls(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_AUDIT_ARCH, 1, 0),
 		KILL,
 		FIELD(nr),
-		/* Those of x32 are others' numbers with a bit more: none of these. */
+		/* Calls of the x32 ABI have bit 30 set in their numbers, so none matches. */
 		ALLOW_UNLESS_EXEC(mmap),
 		ALLOW_UNLESS_EXEC(mprotect),
 		ALLOW_CALL(brk),
@@ -79,7 +79,7 @@ static int limit(int which, rlim_t value)
 
 	if (getrlimit(which, &r))
 		return -errno;
-	/* Only root may raise its own. */
+	/* Only root may raise its hard limit: others keep it if it is lower. */
 	if (value > r.rlim_max)
 		value = r.rlim_max;
 	r.rlim_cur = value;

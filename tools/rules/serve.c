@@ -30,7 +30,7 @@
 #include "tools/rules/trust.h"
 #include "tools/shstk.h"
 
-/* Of files that walks missed: names that are kept for the next start. */
+/* File in the cache with the names of files that walks missed, for the next start. */
 #define MISSED "missed"
 #define MAX_MISSED 4096
 
@@ -243,7 +243,10 @@ static bool serve_file(struct daemon *d, int fd, const char *path)
 
 /* --- what is there in the beginning --- */
 
-/* Each is loaded once, and once more if it runs: its table is in the cache then. */
+/*
+ * A file may be served twice, here and as one that runs now. That does no harm: the second
+ * time its table comes from the cache.
+ */
 static void serve_missed(struct daemon *d)
 {
 	for (unsigned int i = 0; i < d->nr_missed && !is_over(d); i++) {
@@ -316,7 +319,10 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* Misses are kept from the first time that somebody asks for one. */
+/*
+ * Asks once without waiting: the kernel begins to keep misses when somebody asks for one,
+ * and what is missed while the first tables are loaded must not be lost.
+ */
 static int listen_now(int device)
 {
 	struct shstk_rules_miss miss;

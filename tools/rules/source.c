@@ -18,7 +18,7 @@ static int get_table(int cache, struct worker *w, const struct build_id *id,
 	if (!err)
 		return 0;
 	err = worker_compile(w, ret);
-	/* A cache that is full costs time, no chains. */
+	/* If it cannot be stored, it is made anew the next time. */
 	if (!err && cache >= 0 && id->size)
 		cache_put(cache, id, ret);
 	return err;

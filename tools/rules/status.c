@@ -47,7 +47,7 @@ static bool counter(const char *name, uint64_t *value)
 	return rules_module_number(path, value);
 }
 
-/* Counters in the order in which they are said, and in words. */
+/* Counters, in the order in which they are printed, and what they are called. */
 static const struct {
 	const char *name, *words;
 } cuts[] = {
@@ -98,7 +98,7 @@ static int by_total(const void *a, const void *b)
 	return total(&x->cut) < total(&y->cut) ? 1 : -(total(&x->cut) > total(&y->cut));
 }
 
-/* The kernel's older than this say that they have no such call. */
+/* A module that is older than this command has no such call: -ENOTTY. */
 static int read_places(int device, struct places *p)
 {
 	struct shstk_rules_cuts arg = { 0 };

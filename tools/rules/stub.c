@@ -27,7 +27,10 @@ static uint32_t insn(const struct stubs *s, size_t at)
 	return v;
 }
 
-/* Where it goes is looked up in the table that x16 is to point into. */
+/*
+ * An entry of the PLT: it loads the address of the function from the GOT, and leaves in x16
+ * where in the GOT that was.
+ */
 static bool is_entry(const struct stubs *s, size_t at)
 {
 	return (insn(s, at) & 0x9f00001f) == 0x90000010 && /* adrp x16, ... */

@@ -23,7 +23,7 @@
 #include "tools/rules/sandbox.h"
 #include "tools/rules/worker.h"
 
-/* The largest programs there are take a second and a GiB. */
+/* Several times what the largest programs need, which is a second and a GiB. */
 static const struct sandbox_limits root_limits = {
 	.memory = (size_t)3 << 30,
 	.seconds = 60,
@@ -44,7 +44,7 @@ static const struct sandbox_limits other_limits = {
 #define MAX_STUCK 16
 static unsigned int nr_stuck;
 
-/* Of the file: linkers put the build id in front. */
+/* The build id is looked for in so many bytes, as linkers put it at the beginning. */
 #define HEAD_BYTES (1 << 16)
 
 /**

@@ -335,7 +335,7 @@ static const char *first_bytes(const char *path, char *buf, size_t size)
 	return buf;
 }
 
-/* What the dynamic linker loads into every program, which counts as much. */
+/* What is preloaded has to be marked as well as what the program needs. */
 static int add_preloaded(struct objects *set)
 {
 	char list[4096];
@@ -365,7 +365,10 @@ static void make_plan(const struct options *o, const struct objects *set, struct
 		refuse(p, "%s is a 32-bit program", program->path);
 		return;
 	}
-	/* Neither tunables nor LD_PRELOAD reach it; traced it would not gain. */
+	/*
+	 * Neither tunables nor LD_PRELOAD reach such a program, and under a tracer the
+	 * kernel does not give it its privileges.
+	 */
 	if (program->gains) {
 		refuse(p,
 		       "%s gains privileges: nothing can be told to its C "
@@ -570,7 +573,7 @@ static int start_supervised(const struct options *o, char **argv)
 	return ret;
 }
 
-/* What exec would stumble on, before anything is said to be on. */
+/* Why exec would fail: found out before it is said that shadow stacks are on. */
 static int cannot_execute(const char *name, const char *path, const struct objects *set)
 {
 	const char *interp = set->v[0].interp;
