@@ -25,6 +25,13 @@ char *build_id_text(const struct build_id *unused, char buf[129])
 
 enum { FIX_HEADER = 1, FIX_SUM = 2 };
 
+/* Files are made here, in memory. */
+bool trust_owner(const struct stat *unused)
+{
+	(void)unused;
+	return true;
+}
+
 static const struct build_id id = { .size = 20, .data = "twenty bytes, not 19" };
 
 static void repair(uint8_t *data, size_t size, unsigned int what)
