@@ -78,11 +78,12 @@ $(RECORD_B)/install_test: selftests/record/install_test all
 # What they import: copied by a rule of its own, as two tests may be made at a time.
 $(RECORD_B)/common.py: selftests/offline/common.py
 $(RECORD_B)/perf.py: selftests/perf.py
-$(RECORD_B)/common.py $(RECORD_B)/perf.py:
+$(RECORD_B)/pprof.py: selftests/pprof.py
+$(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py:
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-$(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py \
+$(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py $(RECORD_B)/pprof.py \
 		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
 		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other all
 	$(Q)cp $< $@

@@ -18,6 +18,7 @@
 #include "tools/record/samples.h"
 #include "tools/rules/helper.h"
 #include "tools/shstk.h"
+#include "tools/unwind/beyond.h"
 
 #define NICE -10
 
@@ -268,26 +269,34 @@ static void report_left(struct perf_drain *drain, bool ended, bool lost)
 	samples_report_left(&left);
 }
 
+/* Stacks with an outer part that is not from their copy; the profile keeps the line. */
+static void report_outer(const struct recording *r, uint64_t nr, uint64_t samples,
+			 enum beyond_by by)
+{
+	char text[160];
+
+	if (!nr)
+		return;
+	snprintf(text, sizeof(text), "%llu of %llu stacks %s", (unsigned long long)nr,
+		 (unsigned long long)samples, beyond_words(by));
+	complain("%s", text);
+	shstk_profile_comment(r->profile, text);
+}
+
 /* Stacks that are not whole, or not all of one making. */
-static void report_stacks(const struct record_opts *o, const struct drain_counts *c,
+static void report_stacks(const struct recording *r, const struct drain_counts *c,
 			  const struct perf_counts *more)
 {
 	if (more->cut)
 		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more->cut,
-			 o->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
+			 r->opts->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
 	if (more->too_short)
 		complain(
 			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
 			(unsigned long long)more->too_short, (unsigned long long)c->samples,
 			more->copy);
-	if (more->continued)
-		complain(
-			"%llu of %llu stacks have an outer part that was not copied: it is what the thread had there before",
-			(unsigned long long)more->continued, (unsigned long long)c->samples);
-	if (more->chained)
-		complain(
-			"%llu of %llu stacks have an outer part that was not copied: it is what the kernel found there by frame pointers",
-			(unsigned long long)more->chained, (unsigned long long)c->samples);
+	report_outer(r, more->continued, c->samples, BEYOND_BEFORE);
+	report_outer(r, more->chained, c->samples, BEYOND_CALLCHAIN);
 	if (c->truncated > more->cut + more->too_short)
 		complain(
 			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
@@ -317,7 +326,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.throttled)
 		complain("the kernel held samples back %llu times: a lower --freq helps",
 			 (unsigned long long)more.throttled);
-	report_stacks(o, &c, &more);
+	report_stacks(r, &c, &more);
 	if (more.unwritten)
 		complain("%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
 	if (more.compat)

@@ -66,7 +66,7 @@ struct perf_drain {
 	uint64_t sps[MAX_ENTRIES];
 	uint8_t marks[MAX_ENTRIES];
 	bool labels; /* goroutines' labels are wanted, */
-	char label_text[GOLABELS_MAX]; /* and of the sample at hand */
+	char label_text[GOLABELS_MAX + BEYOND_LABEL]; /* and of the sample at hand */
 };
 
 /* ---- samples ---- */
@@ -212,6 +212,14 @@ static struct callchain user_chain(const struct perf_drain *d, const struct perf
 	return ret;
 }
 
+static void add_outer_label(struct perf_drain *d, struct stack *s)
+{
+	if (!d->labels || s->by == BEYOND_NOTHING)
+		return;
+	s->labels = d->label_text;
+	s->labels_size += beyond_label(s->by, d->label_text + s->labels_size);
+}
+
 /* Unwinds the copy of the stack. */
 static int add_copy(struct perf_drain *d, struct task *t, const struct perf_sample *sample,
 		    struct stack *s)
@@ -234,6 +242,7 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 	if (!s->spliced)
 		s->by = beyond_continue(&t->beyond, p->layout, &user, &copy, &chain);
 	find_labels(d, p, &copy, &user, s);
+	add_outer_label(d, s);
 	s->nr += user.nr;
 	s->end = user.end;
 	return 0;

@@ -125,6 +125,25 @@ static enum beyond_by continue_stack(const struct beyond *b, const struct layout
 	return BEYOND_CALLCHAIN;
 }
 
+size_t beyond_label(enum beyond_by by, char *buf)
+{
+	static const char before[] = "outer\0remembered", chain[] = "outer\0frame-pointers";
+
+	_Static_assert(sizeof(chain) <= BEYOND_LABEL, "no room for the label");
+	if (by == BEYOND_NOTHING)
+		return 0;
+	memcpy(buf, by == BEYOND_BEFORE ? before : chain,
+	       by == BEYOND_BEFORE ? sizeof(before) : sizeof(chain));
+	return by == BEYOND_BEFORE ? sizeof(before) : sizeof(chain);
+}
+
+const char *beyond_words(enum beyond_by by)
+{
+	return by == BEYOND_BEFORE ?
+		       "have an outer part that was not copied: it is what the thread had there before" :
+		       "have an outer part that was not copied: it is what the kernel found there by frame pointers";
+}
+
 enum beyond_by beyond_continue(struct beyond *b, struct layout *layout, struct unwound *stack,
 			       const struct stack_copy *copy, const struct callchain *chain)
 {

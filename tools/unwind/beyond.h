@@ -37,6 +37,21 @@ enum beyond_by {
 	BEYOND_CALLCHAIN,
 };
 
+/* Room for the label of beyond_label(). */
+#define BEYOND_LABEL 24
+
+/**
+ * beyond_label() - the label of a sample with such an outer part, so that it can be told apart
+ * @by: where that is from.
+ * @buf: receives "outer" and where from, each with a zero behind it; BEYOND_LABEL bytes.
+ *
+ * Return: bytes in @buf; 0: it needs no label.
+ */
+size_t beyond_label(enum beyond_by by, char *buf);
+
+/* What is said of these stacks, behind their number. */
+const char *beyond_words(enum beyond_by by);
+
 /**
  * beyond_continue() - continue a stack that goes on behind its copy, or remember one
  * @b: of this thread, in this program.

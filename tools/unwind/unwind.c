@@ -373,8 +373,10 @@ static void on_lost(void *arg, uint64_t nr)
 /* Samples --------------------------------------------------------------- */
 
 static int add_sample(struct unwind *u, struct process *p, const struct thread *t,
-		      const struct perfdata_sample *s, const struct unwound *stack)
+		      const struct perfdata_sample *s, const struct unwound *stack,
+		      enum beyond_by by)
 {
+	char label[BEYOND_LABEL];
 	int64_t values[2] = { 1, s->period < INT64_MAX / 2 ? s->period : 0 };
 	struct shstk_sample sample = {
 		.proc = p->proc,
@@ -384,6 +386,8 @@ static int add_sample(struct unwind *u, struct process *p, const struct thread *
 		.marks = stack->marks,
 		.nr = stack->nr,
 		.end = stack->end,
+		.labels = label,
+		.labels_size = output_wants_labels(&u->output) ? beyond_label(by, label) : 0,
 		.time = s->time,
 		.values = values,
 	};
@@ -480,7 +484,7 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 	if (s->time && !u->first)
 		u->first = s->time;
 	u->last = s->time;
-	return add_sample(u, p, t, s, &stack);
+	return add_sample(u, p, t, s, &stack, by);
 }
 
 /* All of it ------------------------------------------------------------- */
@@ -551,6 +555,19 @@ static unsigned long long count(uint64_t n)
 	return n;
 }
 
+/* Stacks with an outer part that is not from their copy; the profile keeps the line. */
+static void report_outer(struct unwind *u, uint64_t nr, enum beyond_by by)
+{
+	char text[160];
+
+	if (!nr)
+		return;
+	snprintf(text, sizeof(text), "%llu of %llu stacks %s", count(nr), count(u->samples),
+		 beyond_words(by));
+	complain("%s: %s", u->pd->path, text);
+	shstk_profile_comment(u->profile, text);
+}
+
 /* What the profile does not hold, each in one line. */
 static void report_gaps(struct unwind *u)
 {
@@ -571,14 +588,8 @@ static void report_gaps(struct unwind *u)
 		complain(
 			"%s: %llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
 			path, count(u->too_short));
-	if (u->continued)
-		complain(
-			"%s: %llu stacks of which the outer part was not copied: it is what the thread had there before",
-			path, count(u->continued));
-	if (u->chained)
-		complain(
-			"%s: %llu stacks of which the outer part was not copied: it is what the kernel found there by frame pointers",
-			path, count(u->chained));
+	report_outer(u, u->continued, BEYOND_BEFORE);
+	report_outer(u, u->chained, BEYOND_CALLCHAIN);
 	if (!u->samples)
 		complain("%s has no samples of user space", path);
 }
