@@ -132,6 +132,9 @@ $(RECORD_ARM64)/libshstk-agent.so: $(AGENT_SRC) $(wildcard tools/inject/agent/*.
 $(RECORD_ARM64)/target: selftests/record/target.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<
+$(RECORD_ARM64)/deep: selftests/record/deep.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<
 $(RECORD_ARM64)/arm64_test: selftests/record/arm64_test \
 		$(RECORD_ARM64)/libshstk-agent.so $(RECORD_ARM64)/target
 	$(Q)cp $< $@
@@ -174,7 +177,7 @@ $(RECORD_B)/throw: selftests/record/throw.cc
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -o $@ $<
 
 RECORD_GUEST_arm64 := selftests/loader/cases.sh $(addprefix $(RECORD_ARM64)/,shstk \
-	libshstk-agent.so throw target)
+	libshstk-agent.so throw target deep)
 RECORD_GUEST_x86 := selftests/loader/cases.sh $(addprefix $(B)/,shstk \
 	libshstk-agent.so libshstk-start.so selftests/record/throw selftests/record/target)
 record_words = $(subst $() ,,$(RECORD_GUEST_$(1):%=$(comma)%))

@@ -74,6 +74,41 @@ t 'the whole system' 0 'stacks copied and unwound here, or from shadow stacks' $
 whole 'that process in it' 'target.*;do_forever'
 kill "$pid"
 wait
+
+# Copies would have to go on behind what is copied of the one. It begins while recording is on:
+# its first samples are from before it has a shadow stack.
+deep_has_worked()
+{
+	deep=$(pidof deep) && [ "$(awk '{ print $14 }' "/proc/$deep/stat")" -gt 400 ]
+}
+
+both()
+{
+	$record -F 499 -a >both.log 2>&1 &
+	recorder=$!
+	await_line 'sampling by' both.log
+	./shstk run -q ./deep 1000000 >/dev/null 2>&1 &
+	await deep_has_worked
+	kill -TERM $recorder
+	wait $recorder
+	got=$?
+	cat both.log
+	return $got
+}
+./target forever >ready 2>&1 &
+plain=$!
+await_line '^ready$' ready
+t 'processes with shadow stacks and without: both at once' 0 \
+	'unwound here, or from shadow stacks' both
+whole 'a stack that is larger than any copy' '^deep.*;work'
+awk '/^deep/ && /;work/ { n = gsub(/;down/, "") + 0; if (n > most + 0) most = n }
+	END { print most " calls of down() at most"; exit most <= 350 }' out.folded >deepest
+status=$?
+cat deepest >>out
+point $status 'with all of its frames'
+whole 'a stack that is copied' '^target.*;do_forever'
+kill "$deep" $plain
+wait
 ./target forever >/dev/null &
 t 'a process without a shadow stack: by copies' 0 'stacks copied and unwound here' $record -F 499 -p $! --duration=2
 whole 'its stacks' ';do_forever'

@@ -76,7 +76,6 @@ static struct process *add_process(struct population *all, int pid, struct layou
 	}
 	p->pid = pid;
 	p->layout = layout;
-	p->shadow = -1;
 	HASH_ADD_INT(all->processes, pid, p);
 	if (p->hh.tbl)
 		return p;
@@ -323,7 +322,8 @@ static int execute(struct population *all, struct process *p)
 	p->proc = NULL;
 	p->executed = true;
 	p->read_at = 0;
-	p->shadow = -1;
+	p->shadow = false;
+	p->asked = 0;
 	return 0;
 }
 

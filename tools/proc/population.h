@@ -44,7 +44,8 @@ struct golabels;
  * @executed: it was seen to execute a program.
  * @sampled: it is in the profile.
  * @alive: one of its threads has not ended; for population_alive().
- * @shadow: it has a shadow stack: 1; it has none: 0; not known yet: -1.
+ * @shadow: it has a shadow stack.
+ * @asked: how often that was asked while it was not known to have one.
  * @read_at: when its maps were read last.
  */
 struct process {
@@ -58,7 +59,8 @@ struct process {
 	bool executed;
 	bool sampled;
 	bool alive;
-	int shadow;
+	bool shadow;
+	unsigned int asked;
 	uint64_t read_at;
 };
 

@@ -339,6 +339,11 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			(unsigned long long)(chains.other - state->chains.other + chains.exact -
 					     state->chains.exact),
 			o->via == VIA_RULES ? ", or unwind rules not to the outermost frame" : "");
+	/* By copies is what has no shadow stack; the others' callchains count as whole. */
+	if (o->via == VIA_COPIES && chains.unread > state->chains.unread)
+		complain(
+			"%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
+			(unsigned long long)(chains.unread - state->chains.unread));
 	report_left(state->drain, ended, c.lost);
 	if (!c.samples)
 		complain("no samples: nothing ran for as long as a period (%.1f ms)",

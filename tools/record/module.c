@@ -31,6 +31,7 @@ void module_read_chains(struct module_chains *ret)
 		by_rules = whole = 0;
 	ret->exact = whole + read_count("served") + read_count("served_switched") +
 		     read_count("served_deferred");
+	ret->unread = read_count("no_pointer") + read_count("not_present");
 	ret->other = by_rules - whole + read_count("no_shadow_stack") + read_count("other_mode") +
-		     read_count("no_pointer") + read_count("not_present");
+		     ret->unread;
 }

@@ -141,19 +141,24 @@ static void add_chain(struct perf_drain *d, const struct perf_sample *sample, ui
 	}
 }
 
-/* Is the callchain of a shadow stack? */
+/*
+ * Is the callchain of a shadow stack? A program has it some time after it begins, which may be
+ * after its first sample: it is looked for with the first one, the second, the fourth, and so on.
+ */
 static bool has_shadow_stack(struct process *p)
 {
 	struct shadow_stacks stacks;
 
-	if (p->shadow < 0) {
-		p->shadow = 0;
-		if (!shadow_stacks_read(p->pid, &stacks)) {
-			p->shadow = stacks.n > 0;
-			free(stacks.v);
-		}
+	if (p->shadow)
+		return true;
+	p->asked++;
+	if (p->asked & (p->asked - 1))
+		return false;
+	if (!shadow_stacks_read(p->pid, &stacks)) {
+		p->shadow = stacks.n > 0;
+		free(stacks.v);
 	}
-	return p->shadow > 0;
+	return p->shadow;
 }
 
 /* Addresses of the stack of the goroutine that a sample is of. */
@@ -335,7 +340,8 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 		ret = layout_name_made(t->process->layout, proc, stack.pcs, stack.nr);
 	if (ret)
 		return ret;
-	d->too_short += stack.too_short;
+	/* The recorder's own stack is elsewhere while it unwinds: larger copies have it neither. */
+	d->too_short += stack.too_short && r->pid != getpid();
 	d->more.continued += stack.by == BEYOND_BEFORE;
 	d->more.chained += stack.by == BEYOND_CALLCHAIN;
 	d->more.compat += sample.abi == PERF_SAMPLE_REGS_ABI_32;
