@@ -98,6 +98,7 @@ run-bench-instr: $(BENCH)/bench all
 run-bench-record: all $(B)/selftests/record/truth
 	$(Q)selftests/bench/record $(B)
 	$(Q)selftests/bench/copies $(B)
+	$(Q)selftests/bench/processes $(B)
 
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
