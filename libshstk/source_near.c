@@ -157,7 +157,7 @@ static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c,
 		put_in_front(&t->memo, old, j, x, &new, n);
 		old->raw[j] = raw;
 		old->slot[j] = (int32_t)(int64_t)slot;
-	} else if (j + 1 < old->end) { /* let memo_again describe it again */
+	} else if (j + 1 < old->end) { /* nothing is new: memo_repeat() has it from now on */
 		memo_set_again(&t->memo, old);
 	}
 	return n + old->end - j;
