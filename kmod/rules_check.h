@@ -20,7 +20,10 @@
 #else
 #include <errno.h>
 
-#define array_index_nospec(index, size) (index)
+static inline __u64 array_index_nospec(__u64 index, __u64 size)
+{
+	return index < size ? index : 0;
+}
 
 static inline void cond_resched(void)
 {
