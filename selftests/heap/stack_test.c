@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 		return skip("this kernel has no stacks of BPF programs that belong to a CPU");
 	close(large);
 	printf("1..%d\n", PROBE_PROGRAMS);
-	if (programs_load(argc > 1 ? argv[1] : OBJECT, RING, &programs, &why))
+	if (programs_load(&heap_programs, argc > 1 ? argv[1] : OBJECT, RING, &programs, &why))
 		printf("# %s\n", why.text);
 	for (int i = 0; i < PROBE_PROGRAMS; i++) {
 		bool good = programs.programs[i] > 0 && !has_stack_of_cpu(programs.programs[i]);

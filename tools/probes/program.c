@@ -20,10 +20,27 @@
 #define MIN_RING (1u << 16)
 #define LOG_SIZE (1u << 20)
 
-static const char *const names[PROBE_PROGRAMS] = {
+static const char *const heap_names[PROBE_PROGRAMS] = {
 	[PROBE_ENTER] = "probe/enter",
 	[PROBE_LEAVE] = "probe/leave",
 	[PROBE_RELEASE] = "probe/release",
+};
+
+const struct program_file heap_programs = {
+	.type = BPF_PROG_TYPE_KPROBE,
+	.names = heap_names,
+	.programs = PROBE_PROGRAMS,
+	.maps = PROBE_MAPS,
+	.ring = PROBE_MAP_RING,
+};
+
+static const char *const goroutine_names[] = { "perf_event" };
+
+const struct program_file goroutine_programs = {
+	.type = BPF_PROG_TYPE_PERF_EVENT,
+	.names = goroutine_names,
+	.programs = 1,
+	.maps = 1,
 };
 
 /* A map in section "maps" of the object. */
@@ -33,13 +50,15 @@ struct map_def {
 
 /**
  * struct object - the file while it is read
+ * @file: what is to be in it.
  * @elf: the file.
  * @maps: section of the maps.
  * @symbols: the symbols.
- * @programs: the programs, by enum probe_program, and
+ * @programs: the programs, in the order of @file, and
  * @relocations: where they name maps.
  */
 struct object {
+	const struct program_file *file;
 	Elf *elf;
 	Elf_Data *maps;
 	Elf_Data *symbols;
@@ -70,10 +89,12 @@ static void take_section(struct object *o, Elf_Scn *section, const GElf_Shdr *he
 		o->symbols = data;
 	else if (!strcmp(name, "maps"))
 		o->maps = data;
-	for (int i = 0; i < PROBE_PROGRAMS; i++) {
-		if (header->sh_type == SHT_REL && !strcmp(name + strlen(".rel"), names[i]))
+	for (unsigned int i = 0; i < o->file->programs; i++) {
+		const char *wanted = o->file->names[i];
+
+		if (header->sh_type == SHT_REL && !strcmp(name + strlen(".rel"), wanted))
 			o->relocations[i] = data;
-		else if (!strcmp(name, names[i]))
+		else if (!strcmp(name, wanted))
 			o->programs[i] = data;
 	}
 }
@@ -94,9 +115,9 @@ static int read_object(struct object *o)
 		if (name && strlen(name) >= strlen(".rel"))
 			take_section(o, section, &header, name);
 	}
-	if (!o->maps || !o->symbols || o->maps->d_size != PROBE_MAPS * sizeof(struct map_def))
+	if (!o->maps || !o->symbols || o->maps->d_size != o->file->maps * sizeof(struct map_def))
 		return -EINVAL;
-	for (int i = 0; i < PROBE_PROGRAMS; i++)
+	for (unsigned int i = 0; i < o->file->programs; i++)
 		if (!o->programs[i] || !o->relocations[i] ||
 		    o->programs[i]->d_size > MAX_INSTRUCTIONS * sizeof(struct bpf_insn))
 			return -EINVAL;
@@ -104,7 +125,7 @@ static int read_object(struct object *o)
 }
 
 /* Instructions that load the address of a map: it is named by its descriptor. */
-static int name_maps(const struct object *o, int which, struct bpf_insn *code,
+static int name_maps(const struct object *o, unsigned int which, struct bpf_insn *code,
 		     const struct programs *p)
 {
 	Elf_Data *list = o->relocations[which];
@@ -116,7 +137,7 @@ static int name_maps(const struct object *o, int which, struct bpf_insn *code,
 		size_t at = rel.r_offset / sizeof(*code);
 
 		if (at >= nr || !gelf_getsym(o->symbols, (int)GELF_R_SYM(rel.r_info), &symbol) ||
-		    symbol.st_value / sizeof(struct map_def) >= PROBE_MAPS)
+		    symbol.st_value / sizeof(struct map_def) >= o->file->maps)
 			return -EINVAL;
 		code[at].src_reg = BPF_PSEUDO_MAP_FD;
 		code[at].imm = p->maps[symbol.st_value / sizeof(struct map_def)];
@@ -155,9 +176,9 @@ static int create_maps(const struct object *o, struct programs *p)
 {
 	struct map_def defs[PROBE_MAPS];
 
-	memcpy(defs, o->maps->d_buf, sizeof(defs));
-	for (int i = 0; i < PROBE_MAPS; i++) {
-		int fd = i == PROBE_MAP_RING ? create_ring(&defs[i], p) : create_map(&defs[i]);
+	memcpy(defs, o->maps->d_buf, o->maps->d_size);
+	for (unsigned int i = 0; i < o->file->maps; i++) {
+		int fd = i == o->file->ring ? create_ring(&defs[i], p) : create_map(&defs[i]);
 
 		if (fd < 0)
 			return fd;
@@ -182,10 +203,10 @@ static void explain(char *log, struct reason *why)
 	because(why, "the kernel refuses the BPF program: %s", line ? line + 1 : log);
 }
 
-static int load_code(const struct bpf_insn *code, size_t nr, char *log)
+static int load_code(uint32_t type, const struct bpf_insn *code, size_t nr, char *log)
 {
 	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_KPROBE,
+		.prog_type = type,
 		.insns = address(code),
 		.insn_cnt = nr,
 		.license = address("GPL"),
@@ -197,7 +218,8 @@ static int load_code(const struct bpf_insn *code, size_t nr, char *log)
 	return bpf(BPF_PROG_LOAD, &attr);
 }
 
-static int load_program(const struct object *o, int which, struct programs *p, struct reason *why)
+static int load_program(const struct object *o, unsigned int which, struct programs *p,
+			struct reason *why)
 {
 	size_t bytes = o->programs[which]->d_size;
 	struct bpf_insn *code = malloc(bytes);
@@ -209,9 +231,9 @@ static int load_program(const struct object *o, int which, struct programs *p, s
 	memcpy(code, o->programs[which]->d_buf, bytes);
 	ret = name_maps(o, which, code, p);
 	if (!ret)
-		ret = load_code(code, bytes / sizeof(*code), NULL);
+		ret = load_code(o->file->type, code, bytes / sizeof(*code), NULL);
 	log = ret == -EACCES || ret == -EINVAL ? calloc(1, LOG_SIZE) : NULL;
-	if (log && load_code(code, bytes / sizeof(*code), log) < 0)
+	if (log && load_code(o->file->type, code, bytes / sizeof(*code), log) < 0)
 		explain(log, why);
 	free(log);
 	free(code);
@@ -228,12 +250,13 @@ static void lock_more(void)
 	setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-int programs_load(const char *path, size_t ring_size, struct programs *ret, struct reason *why)
+int programs_load(const struct program_file *file, const char *path, size_t ring_size,
+		  struct programs *ret, struct reason *why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
-	struct object o = { .elf = NULL };
+	struct object o = { .file = file };
 
-	*ret = (struct programs){ .ring_size = ring_size };
+	*ret = (struct programs){ .file = file, .ring_size = ring_size };
 	if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE) {
 		because(why, "%s: %s", path, strerror(errno));
 		error = -ENOENT;
@@ -247,7 +270,7 @@ int programs_load(const char *path, size_t ring_size, struct programs *ret, stru
 		goto out;
 	error = create_maps(&o, ret);
 	because(why, "BPF maps: %s", strerror(-error));
-	for (int i = 0; i < PROBE_PROGRAMS && !error; i++) {
+	for (unsigned int i = 0; i < file->programs && !error; i++) {
 		because(why, "BPF programs: %s", strerror(EINVAL));
 		error = load_program(&o, i, ret, why);
 		if (error == -EPERM || error == -ENOMEM)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * program.h - the BPF programs of bpf/heap.bpf.c, loaded into the kernel with their maps.
+ * program.h - the BPF programs of a file in bpf/, loaded into the kernel with their maps.
  *
- * The file is read by libelf and made into what bpf(2) takes here: it has three
+ * The file is read by libelf and made into what bpf(2) takes here: it has a few
  * programs and its maps are few and plain, so libbpf would be a dependency for little.
  */
 #ifndef TOOLS_PROBES_PROGRAM_H
@@ -14,7 +14,7 @@
 #include "tools/probes/bpf/event.h"
 #include "tools/reason.h"
 
-/* The programs, in the order of their names in program.c. */
+/* The programs of heap.bpf.c, in the order of their names in program.c. */
 enum probe_program {
 	PROBE_ENTER,
 	PROBE_LEAVE,
@@ -23,12 +23,33 @@ enum probe_program {
 };
 
 /**
+ * struct program_file - what a file has
+ * @type: BPF_PROG_TYPE_* of its programs.
+ * @names: the sections of these,
+ * @programs: so many.
+ * @maps: so many maps.
+ * @ring: number of the map that is a ring.
+ */
+struct program_file {
+	uint32_t type;
+	const char *const *names;
+	unsigned int programs;
+	unsigned int maps;
+	unsigned int ring;
+};
+
+/* Of heap.bpf.c, with the maps of enum probe_map; and of goroutine.bpf.c, which has one of each. */
+extern const struct program_file heap_programs, goroutine_programs;
+
+/**
  * struct programs - loaded
- * @maps: descriptors of the maps, by enum probe_map.
- * @programs: those of the programs, by enum probe_program.
+ * @file: what file they are of.
+ * @maps: descriptors of the maps, as many as the file with the most has.
+ * @programs: those of the programs, likewise.
  * @ring_size: bytes of the ring.
  */
 struct programs {
+	const struct program_file *file;
 	int maps[PROBE_MAPS];
 	int programs[PROBE_PROGRAMS];
 	size_t ring_size;
@@ -36,7 +57,8 @@ struct programs {
 
 /**
  * programs_load() - load all
- * @path: the object file.
+ * @file: what is in the object file.
+ * @path: its path.
  * @ring_size: bytes of the ring, a power of two; it is halved as long as the kernel has
  *	not that much.
  * @ret: receives them, for programs_unload(), also on failure.
@@ -44,7 +66,8 @@ struct programs {
  *
  * Return: 0 or a negative errno.
  */
-int programs_load(const char *path, size_t ring_size, struct programs *ret, struct reason *why);
+int programs_load(const struct program_file *file, const char *path, size_t ring_size,
+		  struct programs *ret, struct reason *why);
 
 /* @p is all zero, or was handed to programs_load(). */
 void programs_unload(struct programs *p);

@@ -168,7 +168,7 @@ static struct site *find_site(struct probed *p, const struct probe_call *call)
 {
 	struct target *target = &p->targets[call->event.process];
 	struct shstk_regs regs;
-	struct stack_copy copy = { &regs, call->stack, call->stack_size };
+	struct stack_copy copy = { .regs = &regs, .bytes = call->stack, .size = call->stack_size };
 	struct unwound u = { .pcs = p->pcs, .marks = p->marks, .max = p->opts.heap.max_depth };
 	struct site_stack stack = {
 		.process = call->event.process,
@@ -334,7 +334,7 @@ static int load(struct probed *p, struct reason *why)
 			OBJECT);
 		return -ENOENT;
 	}
-	ret = programs_load(path, p->opts.ring_size, &p->programs, why);
+	ret = programs_load(&heap_programs, path, p->opts.ring_size, &p->programs, why);
 	if (ret == -EPERM)
 		because(why,
 			"--heap with --pid is not permitted: be root, or have CAP_BPF and CAP_PERFMON");
