@@ -102,6 +102,43 @@ static inline no_sanitize void leave_frame(struct go_context *c, uint64_t pc, ui
 	c->fp = rule & RULE_FP_SAVED ? frame_word(0, x.fp) : fp;
 }
 
+/* Read what is known about each module now, not in a handler. */
+static int warm_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
+			new_rule(info->dlpi_addr + p->p_vaddr, true);
+	}
+	return 0;
+}
+
+/* Where Go's code lies, once that was said, and modmap_loads() when all was looked up last. */
+static struct {
+	uint64_t lo, hi, loads;
+} text;
+
+static void warm_modules(void)
+{
+	store_relaxed(&text.loads, modmap_loads());
+	dl_iterate_phdr(warm_module, NULL);
+}
+
+static inline bool is_warm(void)
+{
+	return load_relaxed(&text.loads) == modmap_loads();
+}
+
+/* Libraries that were loaded meanwhile are looked up here, so that no sample has to. */
+static __attribute__((noinline)) void warm_again(void)
+{
+	if (load_relaxed(&text.hi))
+		warm_modules();
+}
+
 /*
  * Called by a function of the runtime that returns before Go runs
  * (_cgo_wait_runtime_init_done()): what is kept is its caller's frame.
@@ -119,35 +156,30 @@ SHSTK_API __attribute__((noinline)) void shstk_go_context(void *arg)
 	c = take_context();
 	if (unlikely(!c))
 		return;
+	if (unlikely(!is_warm()))
+		warm_again();
 	leave_frame(c, native_strip((uintptr_t)__builtin_return_address(0)),
 		    (uintptr_t)__builtin_dwarf_cfa(), native_caller_fp(__builtin_frame_address(0)));
 	a->context = (uintptr_t)c;
 }
 
-/* Read what is known about each module now, not in a handler. */
-static int warm_module(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	(void)size;
-	(void)arg;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
-			new_rule(info->dlpi_addr + p->p_vaddr, true);
-	}
-	return 0;
-}
-
 SHSTK_API int shstk_go_set_text(uintptr_t lo, uintptr_t hi)
 {
+	bool same = lo == load_relaxed(&text.lo) && hi == load_relaxed(&text.hi);
 	int err;
 
 	if (lo >= hi)
 		return -EINVAL;
+	if (same && is_warm())
+		return 0;
 	err = shstk_thread_init();
 	if (err)
 		return err;
-	modmap_set_end(lo, hi);
-	dl_iterate_phdr(warm_module, NULL);
+	/* It drops all rules that were found: not for nothing. */
+	if (!same)
+		modmap_set_end(lo, hi);
+	store_relaxed(&text.lo, lo);
+	store_relaxed(&text.hi, hi);
+	warm_modules();
 	return 0;
 }

@@ -25,7 +25,8 @@ extern "C" {
  *
  * From now on every capture of this copy of the library ends at the first frame of Go,
  * which the runtime unwinds itself. All that a first capture would have to look up is
- * looked up here: call it again after C libraries were loaded by dlopen().
+ * looked up here. Where C libraries were loaded by dlopen() since, calling it again looks these
+ * up, as shstk_go_context() does at the next call of Go by C; else it does nothing.
  *
  * Context: allocates, takes the dynamic linker's lock; not from a signal handler.
  *
@@ -49,9 +50,10 @@ SHSTK_API void shstk_go_traceback(void *arg);
  * @arg: { uintptr_t context }. 0: C calls Go, which stores here where C's stack goes on.
  *	Otherwise what was stored is released.
  *
- * Three registers are kept; unwinding waits until somebody asks.
+ * Three registers are kept; unwinding waits until somebody asks. If libraries were loaded since
+ * all were looked up last, they are looked up.
  *
- * Context: may allocate; not from a signal handler.
+ * Context: may allocate, and takes the dynamic linker's lock then; not from a signal handler.
  */
 SHSTK_API void shstk_go_context(void *arg);
 

@@ -16,8 +16,9 @@
 // process looks them up, unless package shstktraceback/symbolize is imported.
 //
 // It needs libshstk (shstk_go.h), found by the C compiler, or by CGO_CFLAGS and
-// CGO_LDFLAGS. C libraries that are loaded by dlopen() are looked at when one of their
-// functions is first sampled, which takes longer than a sample may; call Warm after that.
+// CGO_LDFLAGS. C libraries that are loaded by dlopen() are looked at when C next calls Go, or
+// at the next garbage collection. A sample in one of them that comes before takes longer, unless
+// Warm is called after dlopen().
 package shstktraceback
 
 /*
@@ -47,14 +48,25 @@ type moduledata struct {
 	text, etext uintptr
 }
 
-// Warm looks up what samples need to know about the C libraries that are loaded now.
+// Warm looks up what samples need to know about the C libraries that are loaded now. If none was
+// loaded since it was done last, it takes as long as a call of C.
 func Warm() {
 	m := lastmoduledata
 	C.shstk_go_set_text(C.uintptr_t(m.text), C.uintptr_t(m.etext))
 }
 
+// sentinel is garbage at once, so that each collection is noticed: that is when libraries that
+// were loaded meanwhile are looked up.
+type sentinel struct{ _ [32]byte }
+
+func (s *sentinel) collected() {
+	Warm()
+	runtime.SetFinalizer(s, (*sentinel).collected)
+}
+
 func init() {
 	Warm()
+	runtime.SetFinalizer(new(sentinel), (*sentinel).collected)
 	runtime.SetCgoTraceback(0, unsafe.Pointer(C.shstk_go_traceback),
 		unsafe.Pointer(C.shstk_go_context), nil)
 }

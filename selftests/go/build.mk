@@ -115,10 +115,15 @@ bench-go-traceback: $(B)/libshstk.so
 .PHONY: bench-go bench-go-instr bench-go-traceback
 
 # What Go's runtime is given by libshstk: by C, and by a Go program.
-$(GO_B)/traceback_c_test: selftests/go/traceback_c_test.c $(B)/lib/native/libshstk.a
+$(GO_B)/plugin.so: selftests/go/plugin.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(OPT) -fPIC -shared -MMD -MP -o $@ $<
+
+$(GO_B)/traceback_c_test: selftests/go/traceback_c_test.c $(B)/lib/native/libshstk.a $(GO_B)/plugin.so
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
-		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a -pthread
+		-Wno-unused-parameter -DPLUGIN='"$(abspath $(GO_B))/plugin.so"' -MMD -MP -o $@ $< \
+		$(B)/lib/native/libshstk.a -pthread
 
 $(GO_B)/symbolize_test: selftests/go/symbolize_test.c | $(B)/libshstk-go-symbolize.so
 	@mkdir -p $(@D)

@@ -3,10 +3,13 @@
  * What Go's runtime does with shstk_go_traceback() and shstk_go_context(), done by C: the
  * functions in section "gotext" stand for Go.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -309,6 +312,130 @@ TEST_F(go, contexts_are_used_again)
 	start = seconds();
 	many_contexts(1000000);
 	TH_LOG("%.1f ns for a context and its release", (seconds() - start) * 1e3);
+}
+
+/* ---- what it costs, in instructions: a ruler that no other work on the machine bends ---- */
+
+/*
+ * What @fn executes up to its return, counted by a parent that steps a child of this process. The
+ * system calls around it are in it, some 100 instructions. Returns -1: it did not end well.
+ */
+static long count_instructions(void (*prepare)(void), void (*fn)(void))
+{
+	long n = 0;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		if (prepare)
+			prepare();
+		kill(getpid(), SIGSTOP);
+		fn();
+		kill(getpid(), SIGSTOP);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		return -1;
+	do {
+		n++;
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) || waitpid(pid, &status, 0) != pid ||
+		    !WIFSTOPPED(status))
+			return -1;
+	} while (WSTOPSIG(status) == SIGTRAP);
+	ptrace(PTRACE_CONT, pid, NULL, NULL);
+	waitpid(pid, &status, 0);
+	return n;
+}
+
+static int (*plugin_call)(void (*fn)(void));
+
+static void ask_here(void)
+{
+	ask(0, NULL, MAX);
+}
+
+/* What the thread's first sample looks up is there already. */
+static void load_plugin(void)
+{
+	ask_here();
+	*(void **)&plugin_call = dlsym(dlopen(PLUGIN, RTLD_NOW), "plugin_call");
+}
+
+/* Below a function of a library that was loaded just now. */
+static void ask_in_plugin(void)
+{
+	plugin_call(ask_here);
+}
+
+static void load_and_call_go(void)
+{
+	load_plugin();
+	make_context();
+	release_context();
+}
+
+static void load_and_tell(void)
+{
+	load_plugin();
+	shstk_go_set_text((uintptr_t)__start_gotext, (uintptr_t)__stop_gotext);
+}
+
+static void one_context(void)
+{
+	many_contexts(1);
+}
+
+static void more_contexts(void)
+{
+	many_contexts(101);
+}
+
+/*
+ * 100 us at one instruction in each ns, which is slow; and twice what is needed for a context, which
+ * takes 5 to 7 ns of 30.
+ */
+#define SAMPLE_LIMIT 100000
+#define CONTEXT_LIMIT 240
+
+TEST_F(go, a_first_sample_takes_100000_instructions_at_most)
+{
+	long n = count_instructions(NULL, ask_here);
+
+	TH_LOG("%ld instructions", n);
+	EXPECT_GT(n, 0);
+	EXPECT_LT(n, SAMPLE_LIMIT);
+}
+
+TEST_F(go, libraries_that_are_loaded_are_looked_up_by_a_call_of_go)
+{
+	long cold = count_instructions(load_plugin, ask_in_plugin);
+	long warm = count_instructions(load_and_call_go, ask_in_plugin);
+
+	TH_LOG("%ld instructions, %ld once C called Go", cold, warm);
+	EXPECT_GT(warm, 0);
+	EXPECT_LT(warm + 2000, cold);
+	EXPECT_LT(warm, SAMPLE_LIMIT);
+}
+
+TEST_F(go, or_when_the_range_is_said_again)
+{
+	long cold = count_instructions(load_plugin, ask_in_plugin);
+	long warm = count_instructions(load_and_tell, ask_in_plugin);
+
+	TH_LOG("%ld instructions, %ld once it was said again", cold, warm);
+	EXPECT_GT(warm, 0);
+	EXPECT_LT(warm + 2000, cold);
+}
+
+TEST_F(go, a_context_takes_few_instructions)
+{
+	long one = count_instructions(one_context, one_context);
+	long more = count_instructions(one_context, more_contexts);
+
+	TH_LOG("%.1f instructions for a context and its release", (more - one) / 100.0);
+	EXPECT_GT(one, 0);
+	EXPECT_LT(more - one, 100 * CONTEXT_LIMIT);
 }
 
 TEST_HARNESS_MAIN

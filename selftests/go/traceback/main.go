@@ -9,6 +9,7 @@
 //	traceback FILE SECONDS names       prints runtime.CallersFrames of Go that C called
 //	traceback FILE SECONDS stack       prints runtime.Stack there
 //	traceback FILE SECONDS crash       reads nowhere, in C
+//	traceback FILE SECONDS load        loads a library; it is looked up without being told
 //
 // Built with the tag symbolize it has names of C functions.
 package main
@@ -99,6 +100,32 @@ func goNames(n C.int) C.int {
 	}
 }
 
+// Collects until finalizers that were due have run.
+func collect() {
+	for i := 0; i < 2; i++ {
+		done := make(chan bool)
+		runtime.SetFinalizer(&[32]byte{}, func(*[32]byte) { close(done) })
+		runtime.GC()
+		<-done
+	}
+}
+
+func load() {
+	collect()
+	before := C.c_looked_through()
+	collect()
+	if C.c_looked_through() != before {
+		panic("libraries are looked through though none was loaded")
+	}
+	if C.c_load() == 0 {
+		panic("no library could be loaded")
+	}
+	collect()
+	if C.c_looked_through() == before {
+		panic("a library that was loaded is not looked up")
+	}
+}
+
 func main() {
 	seconds, err := strconv.ParseFloat(os.Args[2], 64)
 	if err != nil {
@@ -122,6 +149,8 @@ func main() {
 		C.c_names(0)
 	case "stack":
 		C.c_names(1)
+	case "load":
+		load()
 	case "crash":
 		C.c_crash(nil)
 	case "stacks":

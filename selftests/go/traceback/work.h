@@ -14,6 +14,10 @@ int c_crash(volatile int *nowhere);
 void c_add_to_storm(void);
 /* How many of these were sent. */
 long c_signals_sent(void);
+/* Loads a library that was not there. */
+int c_load(void);
+/* How often all libraries were looked through. */
+long c_looked_through(void);
 /* Throws C++ exceptions through ten functions, and catches them. */
 int cc_throw(int times);
 
