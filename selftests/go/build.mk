@@ -20,7 +20,10 @@ CHECK += selftests/go/names_test selftests/go/stacks_test selftests/go/goroutine
 
 # On arm64, in a guest; what it prints is judged here.
 GO_ARM64 := $(B)/selftests/record/arm64
-go_guest_step = go:native:$(1)=selftests/go/guest.sh,$(GO_ARM64)/shstk,$(GO_B)/arm64/load-$(1),5,5,$(GO_ARM64)/libshstk-agent.so,selftests/loader/cases.sh
+GO_ARM64_BPF := $(if $(HAS_CLANG),$(GO_ARM64)/shstk-goroutine.bpf.o)
+go_guest_step = go:native:$(1)=selftests/go/guest.sh,$(GO_ARM64)/shstk,$(GO_B)/arm64/load-$(1),5,5,$(GO_ARM64)/libshstk-agent.so,selftests/loader/cases.sh$(addprefix $(comma),$(GO_ARM64_BPF))
+
+$(eval $(call probes_objects,$(GO_ARM64),ARM64))
 
 $(GO_B)/arm64/load-%: selftests/go/load.go selftests/go/calls.go
 	@mkdir -p $(@D)
@@ -38,7 +41,7 @@ endif
 GO_SUITES := $(addprefix selftests/go/,names_test stacks_test goroutines_test record_test \
 	labels_test traceback_test package_test)
 check-go: all $(GO_B)/table $(EXPORT_B)/driver-native $(B)/guest/init-arm64 \
-		$(GO_ARM64)/shstk $(GO_ARM64)/libshstk-agent.so
+		$(GO_ARM64)/shstk $(GO_ARM64)/libshstk-agent.so $(GO_ARM64_BPF)
 	$(Q)selftests/go/toolchains || echo 'make: only releases that are there are tested'
 	$(Q)selftests/run --with=--suites --logs $(B)/check-go --again 2 --timeout 14400 \
 		--guest-timeout 28800 $(GO_SUITES) --guests selftests/go/guest_test
@@ -73,7 +76,7 @@ CHECK += $(GO_B)/switch_test $(GO_B)/switch_own_test
 GUEST_arm64 += $(GO_B)/arm64/switch_own_test
 
 # All of the command but its main().
-$(GO_B)/splice_test $(GO_B)/left_test: $(GO_B)/%: selftests/go/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+$(GO_B)/splice_test $(GO_B)/moment_test $(GO_B)/left_test: $(GO_B)/%: selftests/go/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
@@ -81,7 +84,7 @@ $(GO_B)/splice_test $(GO_B)/left_test: $(GO_B)/%: selftests/go/%.c $(TOOL_OBJ) $
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(GO_B)/splice_test $(GO_B)/left_test
+CHECK += $(GO_B)/splice_test $(GO_B)/moment_test $(GO_B)/left_test
 
 # The package go/shstk: Go tells by itself what is to be built anew.
 selftests/go/package_test: | $(GO_B)/package

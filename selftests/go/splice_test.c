@@ -80,7 +80,9 @@ static int unwind(FIXTURE_DATA(splice) * self, size_t lost)
 {
 	static const uint64_t words[2 * FRAME / 8] = { PC(RUN), 0, 0, 0, PC(GOEXIT) };
 	struct shstk_regs regs = { .size = sizeof(regs), .known = UINT32_MAX, .pc = PC(LEAF) };
-	struct stack_copy copy = { &regs, (const uint8_t *)words, sizeof(words) - lost };
+	struct stack_copy copy = { .regs = &regs,
+				   .bytes = (const uint8_t *)words,
+				   .size = sizeof(words) - lost };
 
 	regs.r[30] = PC(WORK);
 	regs.r[31] = STACK;

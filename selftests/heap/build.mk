@@ -104,7 +104,7 @@ GUEST_arm64-7.2	+= $(foreach m,software hardware,\
 endif
 
 # With probes, in a guest whose kernel has them: this machine's may not.
-$(eval $(call probes_object,$(HEAP_ARM64)/shstk-heap.bpf.o,ARM64))
+$(eval $(call probes_objects,$(HEAP_ARM64),ARM64))
 HEAP_STEADY_ARM64	:= $(HEAP_STEADY:$(HEAP_B)/%=$(HEAP_ARM64)/%)
 $(HEAP_STEADY_ARM64): selftests/heap/steady.c
 	@mkdir -p $(@D)

@@ -353,6 +353,9 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 	ret = keep_fd(r, fd);
 	if (ret)
 		return ret;
+	/* Without it samples are as whole as they are without the program. */
+	if (opts->program)
+		ioctl(fd, PERF_EVENT_IOC_SET_BPF, opts->program);
 	ret = connect_ring(r, ring, fd);
 	if (ret == -ENOBUFS)
 		because(why,

@@ -62,6 +62,7 @@ enum perf_which {
  * @pids: processes or threads, with all they start; @nr_pids of them. None and
  *	no @cgroup: the whole system.
  * @on_exec: begin when the process executes a program.
+ * @program: descriptor of a BPF program that runs at each sample; 0: none.
  */
 struct perf_opts {
 	const struct perf_event *main;
@@ -76,6 +77,7 @@ struct perf_opts {
 	const pid_t *pids;
 	size_t nr_pids;
 	bool on_exec;
+	int program;
 };
 
 /**

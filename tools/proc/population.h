@@ -71,7 +71,8 @@ struct process {
  * @note: enum shstk_note.
  * @too_short: its copy is: it goes on behind that.
  * @by: enum beyond_by: where its outer part is from.
- * @spliced: it is from the kernel's callchain, of Go code.
+ * @by_pieces: it goes on with the stack of its goroutine, copied at the same moment, or
+ * @spliced: with the kernel's callchain, of Go code.
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each.
  * @labels: of its goroutine, &struct shstk_sample.labels, and
@@ -83,6 +84,7 @@ struct stack {
 	int note;
 	bool too_short;
 	int by;
+	bool by_pieces;
 	bool spliced;
 	uint64_t *pcs;
 	uint8_t *marks;

@@ -297,6 +297,10 @@ static void report_stacks(const struct recording *r, const struct drain_counts *
 			more->copy);
 	report_outer(r, more->continued, c->samples, BEYOND_BEFORE);
 	report_outer(r, more->chained, c->samples, BEYOND_CALLCHAIN);
+	if (more->goroutines)
+		complain(
+			"%llu of %llu stacks go on with that of their goroutine, which a BPF program copied at the same moment",
+			(unsigned long long)more->goroutines, (unsigned long long)c->samples);
 	if (c->truncated > more->cut + more->too_short)
 		complain(
 			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",

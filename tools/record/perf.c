@@ -25,6 +25,7 @@
 #include "tools/proc/shadow.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/golabels.h"
+#include "tools/record/gomoments.h"
 #include "tools/record/perf.h"
 #include "tools/shstk.h"
 #include "tools/unwind/splice.h"
@@ -67,6 +68,11 @@ struct perf_drain {
 	uint8_t marks[MAX_ENTRIES];
 	bool labels; /* goroutines' labels are wanted, */
 	char label_text[GOLABELS_MAX + BEYOND_LABEL]; /* and of the sample at hand */
+	bool go; /* a process runs code of Go */
+	bool go_asked; /* it was tried to get these: */
+	struct gomoments *moments; /* what is copied beside samples, or NULL, */
+	struct memory_piece pieces[GOMOMENTS_PIECES]; /* and of the sample at hand */
+	size_t nr_pieces;
 };
 
 /* ---- samples ---- */
@@ -230,7 +236,13 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 		    struct stack *s)
 {
 	struct process *p = t->process;
-	struct stack_copy copy = { &sample->regs, sample->stack, sample->stack_size };
+	struct stack_copy copy = {
+		.regs = &sample->regs,
+		.bytes = sample->stack,
+		.size = sample->stack_size,
+		.more = d->pieces,
+		.nr_more = d->nr_pieces,
+	};
 	struct unwound user = {
 		.pcs = d->pcs + s->nr,
 		.marks = d->marks + s->nr,
@@ -242,7 +254,9 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 
 	if (ret)
 		return ret;
-	s->spliced = splice_stack(p->layout, &chain, &user);
+	/* Where the goroutine is known the end of the thread's own stack is one. */
+	s->by_pieces = d->nr_pieces && user.end == SHSTK_END_COMPLETE;
+	s->spliced = !s->by_pieces && splice_stack(p->layout, &chain, &user);
 	s->too_short = !s->spliced && user.end == SHSTK_END_READ;
 	if (!s->spliced)
 		s->by = beyond_continue(&t->beyond, p->layout, &user, &copy, &chain);
@@ -330,6 +344,7 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	proc = t ? population_names(&d->all, t->process) : NULL;
 	if (!proc)
 		return -ENOMEM;
+	d->nr_pieces = gomoments_find(d->moments, r, &sample, d->pieces);
 	ret = make_stack(d, t, &sample, &stack);
 	/* A process known only from /proc may have mapped more since. */
 	if (!ret && (stack.end == SHSTK_END_BAD_PC || unknown_address(proc, &stack)) &&
@@ -340,10 +355,12 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 		ret = layout_name_made(t->process->layout, proc, stack.pcs, stack.nr);
 	if (ret)
 		return ret;
+	d->go |= layout_has_go(t->process->layout);
 	/* The recorder's own stack is elsewhere while it unwinds: larger copies have it neither. */
 	d->too_short += stack.too_short && r->pid != getpid();
 	d->more.continued += stack.by == BEYOND_BEFORE;
 	d->more.chained += stack.by == BEYOND_CALLCHAIN;
+	d->more.goroutines += stack.by_pieces;
 	d->more.compat += sample.abi == PERF_SAMPLE_REGS_ABI_32;
 	if (r->which == PERF_OFF)
 		return t->exited ? 0 : keep_stack(t, proc, &stack, r->time);
@@ -607,6 +624,7 @@ void perf_drain_destroy(struct perf_drain *d)
 	if (!d)
 		return;
 	perf_rings_close(d->rings);
+	gomoments_destroy(d->moments);
 	perf_writer_close(d->writer);
 	population_deinit(&d->all);
 	for (size_t i = 0; i < d->nr_pids; i++)
@@ -633,10 +651,11 @@ static size_t list_tasks(const struct population *all, pid_t *list, size_t max)
 }
 
 /*
- * Opens other events, with larger copies, for all that is recorded. Both record for a
- * moment, so that nothing that happens to processes is missed; it does no harm twice.
+ * Opens other events for all that is recorded, with larger copies or another program. Both
+ * record for a moment, so that nothing that happens to processes is missed; it does no harm
+ * twice.
  */
-static int replace_rings(struct perf_drain *d)
+static int replace_rings(struct perf_drain *d, unsigned int copy)
 {
 	struct perf_opts opts = d->opts;
 	struct perf_rings *rings;
@@ -645,7 +664,7 @@ static int replace_rings(struct perf_drain *d)
 	struct reason why;
 	int ret = 0;
 
-	opts.copy = copy_sizes[d->copy];
+	opts.copy = copy;
 	/* As many stacks as before. */
 	if (opts.may_shrink)
 		opts.ring_size = perf_ring_size(opts.ring_size,
@@ -682,15 +701,31 @@ static bool must_grow(const struct perf_drain *d)
 	       d->too_short > d->window / 200;
 }
 
+/*
+ * From now on with what Go's threads were doing for their goroutines. It is not done before
+ * there is a program of Go: loading takes time, and so does each sample of others.
+ */
+static int add_moments(struct perf_drain *d)
+{
+	d->go_asked = true;
+	d->moments = gomoments_create(d->opts.freq);
+	if (!d->moments)
+		return 0;
+	d->opts.program = gomoments_program(d->moments);
+	return replace_rings(d, d->more.copy);
+}
+
 int perf_drain_take(struct perf_drain *d)
 {
 	int ret = perf_rings_read(d->rings, false, take_record, d);
 
+	if (!ret && d->go && d->copies && !d->go_asked)
+		ret = add_moments(d);
 	if (ret || !must_grow(d))
 		return ret;
 	d->copy++;
 	d->window = d->too_short = 0;
-	return replace_rings(d);
+	return replace_rings(d, copy_sizes[d->copy]);
 }
 
 void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,

@@ -44,6 +44,7 @@ struct perf_record_opts {
  * @too_short: stacks that go on behind what was copied.
  * @continued: others, with what the thread had there before.
  * @chained: stacks with what the kernel's callchain has behind the copy.
+ * @goroutines: stacks with that of the goroutine, which a BPF program copied.
  * @java: stacks of HotSpot's processes that end at code without unwind information.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @throttled: times that the kernel held the event back.
@@ -55,6 +56,7 @@ struct perf_counts {
 	uint64_t too_short;
 	uint64_t continued;
 	uint64_t chained;
+	uint64_t goroutines;
 	uint64_t java;
 	uint64_t compat;
 	uint64_t throttled;

@@ -344,15 +344,25 @@ struct known {
 	uint64_t sp;
 };
 
+static bool read_piece(const struct memory_piece *p, uint64_t addr, void *buf, size_t len)
+{
+	if (addr < p->addr || addr - p->addr > p->size || len > p->size - (addr - p->addr))
+		return false;
+	memcpy(buf, p->bytes + (addr - p->addr), len);
+	return true;
+}
+
 static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct known *k = arg;
-	size_t size = k->copy->size;
+	const struct memory_piece stack = { k->sp, k->copy->bytes, k->copy->size };
 
-	if (addr < k->sp || addr - k->sp > size || len > size - (addr - k->sp))
-		return -EFAULT;
-	memcpy(buf, k->copy->bytes + (addr - k->sp), len);
-	return 0;
+	if (read_piece(&stack, addr, buf, len))
+		return 0;
+	for (size_t i = 0; i < k->copy->nr_more; i++)
+		if (read_piece(&k->copy->more[i], addr, buf, len))
+			return 0;
+	return -EFAULT;
 }
 
 int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,

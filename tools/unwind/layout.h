@@ -137,15 +137,31 @@ enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc);
 bool layout_go_has_frame(const struct layout *layout, uint64_t pc);
 
 /**
+ * struct memory_piece - what lay in memory
+ * @addr: there.
+ * @bytes: the bytes.
+ * @size: so many.
+ */
+struct memory_piece {
+	uint64_t addr;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+/**
  * struct stack_copy - registers and a piece of the stack
  * @regs: the registers.
  * @bytes: what lay from the stack pointer on.
  * @size: so many bytes.
+ * @more: other memory at the same moment,
+ * @nr_more: so many pieces.
  */
 struct stack_copy {
 	const struct shstk_regs *regs;
 	const uint8_t *bytes;
 	size_t size;
+	const struct memory_piece *more;
+	size_t nr_more;
 };
 
 /**

@@ -415,7 +415,7 @@ static struct chain_place find_place(void *arg, uint64_t addr)
 
 static int judge_sample(struct unwind *u, struct process *p, const struct perfdata_sample *s)
 {
-	struct stack_copy copy = { &s->regs, s->stack, s->stack_size };
+	struct stack_copy copy = { .regs = &s->regs, .bytes = s->stack, .size = s->stack_size };
 	struct unwound stack = { .pcs = u->pcs, .marks = u->marks, .max = u->depth };
 	struct where where = { u, p };
 	struct chain chain = { s->chain, s->nr_chain, &stack, find_place, &where };
@@ -438,7 +438,7 @@ static int judge_sample(struct unwind *u, struct process *p, const struct perfda
 
 static int on_sample(void *arg, const struct perfdata_sample *s)
 {
-	struct stack_copy copy = { &s->regs, s->stack, s->stack_size };
+	struct stack_copy copy = { .regs = &s->regs, .bytes = s->stack, .size = s->stack_size };
 	struct unwind *u = arg;
 	struct unwound stack = {
 		.pcs = u->pcs,

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * gomoments.c - see gomoments.h.
+ *
+ * The program runs while the kernel takes the sample; since Linux 6.3 it runs after that has
+ * got its time, before that earlier. What belongs to a sample is of the same thread, has the
+ * same registers, and is less than half a period away from it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/perf/regs.h"
+#include "tools/probes/program.h"
+#include "tools/probes/ring.h"
+#include "tools/record/gomoments.h"
+#include "tools/shstk.h"
+
+#define OBJECT "shstk-goroutine.bpf.o"
+#define RING_SIZE (8u << 20)
+#define KEPT 1000000000 /* ns: samples of other CPUs come in order within that */
+#define MAX_APART 1000000 /* ns that the two may be apart, */
+#define HALF_A_SECOND 500000000 /* and less if samples are nearer to each other */
+#define MAX_KEPT 16384 /* moments; of a sample that was lost nobody asks */
+
+struct moment {
+	struct moment *next;
+	struct go_moment it; /* with its stack behind it */
+};
+
+/**
+ * struct gomoments - what was copied and not asked for yet
+ * @programs: the program and its ring,
+ * @ring: which is mapped.
+ * @apart: ns that a moment and its sample may be apart.
+ * @first: moments in the order in which they came.
+ * @last: where the next one is put.
+ * @nr: so many there are.
+ * @found: the one that was asked for last.
+ */
+struct gomoments {
+	struct programs programs;
+	struct ring ring;
+	uint64_t apart;
+	struct moment *first;
+	struct moment **last;
+	size_t nr;
+	struct moment *found;
+};
+
+struct gomoments *gomoments_create(unsigned int freq)
+{
+	struct gomoments *all = calloc(1, sizeof(*all));
+	char path[4096];
+	struct reason why;
+
+	if (!all)
+		return NULL;
+	all->last = &all->first;
+	all->apart = HALF_A_SECOND / (freq ? freq : 1);
+	if (all->apart > MAX_APART)
+		all->apart = MAX_APART;
+	if (!find_object(OBJECT, path, sizeof(path)) &&
+	    !programs_load(&goroutine_programs, path, RING_SIZE, &all->programs, &why) &&
+	    !ring_map(all->programs.maps[goroutine_programs.ring], all->programs.ring_size,
+		      &all->ring))
+		return all;
+	gomoments_destroy(all);
+	return NULL;
+}
+
+static void drop_first(struct gomoments *all)
+{
+	struct moment *m = all->first;
+
+	all->first = m->next;
+	if (!all->first)
+		all->last = &all->first;
+	all->nr--;
+	free(m);
+}
+
+void gomoments_destroy(struct gomoments *all)
+{
+	if (!all)
+		return;
+	while (all->first)
+		drop_first(all);
+	free(all->found);
+	ring_unmap(&all->ring);
+	programs_unload(&all->programs);
+	free(all);
+}
+
+int gomoments_program(const struct gomoments *all)
+{
+	return all ? all->programs.programs[0] : 0;
+}
+
+/* One that does not fit into memory is left out: its sample lacks it. */
+static int keep(void *arg, const void *record, size_t size)
+{
+	struct gomoments *all = arg;
+	const struct go_moment *it = record;
+	struct moment *m;
+
+	if (size < sizeof(*it) || it->room > size - sizeof(*it) || it->size > it->room)
+		return 0;
+	if (all->nr == MAX_KEPT)
+		drop_first(all);
+	m = malloc(sizeof(*m) + it->room);
+	if (!m)
+		return 0;
+	memcpy(&m->it, it, sizeof(*it) + it->room);
+	m->next = NULL;
+	*all->last = m;
+	all->last = &m->next;
+	all->nr++;
+	return 0;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a < b ? b - a : a - b;
+}
+
+static bool belongs(const struct go_moment *it, const struct perf_record *record,
+		    const struct perf_sample *sample)
+{
+	const unsigned int sp = perf_regs_arch() == SHSTK_ARCH_X86 ? 7 : 31;
+
+	return it->tid == (uint32_t)record->tid && it->pc == sample->regs.pc &&
+	       it->sp == sample->regs.r[sp];
+}
+
+/* Takes the nearest one of those that are kept; NULL: there is none. */
+static struct moment *take(struct gomoments *all, const struct perf_record *record,
+			   const struct perf_sample *sample)
+{
+	struct moment **at, **best = NULL, *m;
+	uint64_t least = all->apart, apart;
+
+	for (at = &all->first; *at; at = &(*at)->next) {
+		apart = distance((*at)->it.time, record->time);
+		if (apart > least || !belongs(&(*at)->it, record, sample))
+			continue;
+		best = at;
+		least = apart;
+	}
+	if (!best)
+		return NULL;
+	m = *best;
+	*best = m->next;
+	if (!m->next)
+		all->last = best;
+	all->nr--;
+	return m;
+}
+
+/* Could all be read that has to be there? */
+static bool is_whole(const struct go_moment *it)
+{
+	return it->pieces[GO_PIECE_G].addr && it->pieces[GO_PIECE_G0].addr &&
+	       it->pieces[GO_PIECE_M].addr && (!it->end || it->pieces[GO_PIECE_CURG].addr);
+}
+
+static size_t hand_out(const struct go_moment *it, struct memory_piece *ret)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < GO_PIECES; i++) {
+		if (!it->pieces[i].addr)
+			continue;
+		ret[n++] = (struct memory_piece){
+			.addr = it->pieces[i].addr,
+			.bytes = (const uint8_t *)it->pieces[i].words,
+			.size = sizeof(it->pieces[i].words),
+		};
+	}
+	if (it->size)
+		ret[n++] = (struct memory_piece){
+			.addr = it->end - it->size,
+			.bytes = it->stack + it->room - it->size,
+			.size = it->size,
+		};
+	return n;
+}
+
+size_t gomoments_find(struct gomoments *all, const struct perf_record *record,
+		      const struct perf_sample *sample, struct memory_piece ret[GOMOMENTS_PIECES])
+{
+	struct moment *m;
+
+	if (!all)
+		return 0;
+	ring_read(&all->ring, keep, all);
+	while (all->first && all->first->it.time + KEPT < record->time)
+		drop_first(all);
+	m = take(all, record, sample);
+	if (!m)
+		return 0;
+	free(all->found);
+	all->found = m;
+	return is_whole(&m->it) ? hand_out(&m->it, ret) : 0;
+}
