@@ -18,16 +18,21 @@ selftests/go/record_test selftests/go/labels_test: | $(B)/shstk $(TOOL_OBJECTS)
 CHECK += selftests/go/names_test selftests/go/stacks_test selftests/go/goroutines_test \
 	selftests/go/record_test selftests/go/labels_test
 
-# On arm64, in a guest; what it prints is judged here.
+# On arm64, in a guest; what it prints is judged here: of the program and one with labels,
+# how often running ones are looked at, how many core files, for how long they are recorded.
 GO_ARM64 := $(B)/selftests/record/arm64
 GO_ARM64_BPF := $(if $(HAS_CLANG),$(GO_ARM64)/shstk-goroutine.bpf.o)
-go_guest_step = go:native:$(1)=selftests/go/guest.sh,$(GO_ARM64)/shstk,$(GO_B)/arm64/load-$(1),5,5,$(GO_ARM64)/libshstk-agent.so,selftests/loader/cases.sh$(addprefix $(comma),$(GO_ARM64_BPF))
+go_guest_step = go:native:$(1)=selftests/go/guest.sh,$(GO_ARM64)/shstk,$(GO_B)/arm64/load-$(1),$(GO_B)/arm64/named-$(1),5,1,5,$(GO_ARM64)/libshstk-agent.so,selftests/loader/cases.sh$(addprefix $(comma),$(GO_ARM64_BPF))
 
 $(eval $(call probes_objects,$(GO_ARM64),ARM64))
 
 $(GO_B)/arm64/load-%: selftests/go/load.go selftests/go/calls.go
 	@mkdir -p $(@D)
-	$(call say,GO,$@)selftests/go/guest_test --build $* $@
+	$(call say,GO,$@)selftests/go/guest_test --build load.go $* $@
+
+$(GO_B)/arm64/named-%: selftests/go/named.go selftests/go/calls.go
+	@mkdir -p $(@D)
+	$(call say,GO,$@)selftests/go/guest_test --build named.go $* $@
 
 ifneq ($(and $(shell command -v go),$(wildcard $(SHSTK_CACHE)/root-arm64)),)
 GUEST_arm64-7.2 += $(call go_guest_step,stripped) $(call go_guest_step,stripped-cgo)

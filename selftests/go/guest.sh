@@ -3,12 +3,13 @@
 #
 # Runs in a guest: takes stacks of a Go program, running, from a core file, and recorded.
 # What `shstk` says goes to guest_test as text, to be judged there.
-# $1: shstk, $2: the program, $3: how often a running one is looked at, $4: seconds that it
-# is recorded; the others are only there to have the files copied in
+# $1: shstk, $2: the program, $3: one with labels, $4: how often a running one is looked at,
+# $5: how many core files are, $6: seconds that they are recorded; the others are only there
+# to have the files copied in
 
 mkdir -p /t/go && cd /t/go || exit 1
 . /t/cases.sh
-shstk=$1 program=$2 rounds=$3 seconds=$4
+shstk=$1 program=$2 named=$3 rounds=$4 cores=$5 seconds=$6
 ulimit -c unlimited
 pattern=$(cat /proc/sys/kernel/core_pattern)
 
@@ -68,24 +69,43 @@ point $? 'trace --goroutines -p'
 end stacks
 send stacks.1 ready
 
+# dump_core N: one more core file, and its stacks
+dump_core()
+{
+	rm -f dump
+	begin "$program"
+	end core
+	[ -s dump ] && taken "core.$1" "$shstk" trace --json --core dump
+}
+
 echo dump >/proc/sys/kernel/core_pattern
-begin "$program"
-end core
-[ -s dump ]
-point $? 'leaves a core file'
+status=0 n=0
+while [ $n -lt "$cores" ] && [ $status = 0 ]; do
+	n=$((n + 1))
+	dump_core $n
+	status=$?
+done
+point $status 'trace --core: takes stacks'
 echo "$pattern" >/proc/sys/kernel/core_pattern
-taken core.1 "$shstk" trace --json --core dump
-point $? 'trace --core: takes stacks'
 taken core-goroutines.1 "$shstk" trace --json --goroutines --core dump
 point $? 'trace --goroutines --core'
 rm -f dump
 
-# A goroutine that gets a larger stack is in no copy: that job is left out.
-begin "$shstk" record -q --freq=499 -o out.folded -- "$program" grow
+# A goroutine that gets a larger stack is in no copy without the BPF program: that job is left
+# out.
+[ -e "${shstk%/*}/shstk-goroutine.bpf.o" ] && left_out= || left_out=grow
+# shellcheck disable=SC2086
+begin "$shstk" record -q --freq=499 -o out.folded -- "$program" $left_out
 sleep "$seconds"
 end stop
 point $? 'record'
 send record.1 out.folded
 send said.1 ready
+
+begin "$shstk" record -q --freq=499 -o out.pb.gz -- "$named"
+sleep $((3 * seconds))
+end stop
+point $? 'record: labels'
+send labels.1 out.pb.gz
 echo "1..$count"
 exit $failed

@@ -143,7 +143,7 @@ CHECK	+= $(RECORD_ARM64)/arm64_test
 
 # The whole command for the arm64 guest. Debian 12 has no arm64 packages of what
 # it links: elfutils, lzma, zlib and zstd are those of the guest's Debian; what is only
-# needed for pprof and for names of C++ is left out, as functions that fail.
+# needed for pprof is done by a few functions, and what is for names of C++ is left out.
 RECORD_ROOT	:= $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu
 RECORD_SYMBOL	:= $(SYMBOL_SRC:libshstk/symbol/%.c=$(RECORD_ARM64)/symbol/%.o) \
 	$(RECORD_ARM64)/symbol/profile.pb-c.o
