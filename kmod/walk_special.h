@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * walk_special.h - frames that the loop does not pass by itself: those of no rule, signal
+ * frames, rules of rare kinds, and what uprobes hide.
+ *
+ * The window of user access is closed here: each word is read by itself.
+ */
+#ifndef USHSTK_WALK_SPECIAL_H
+#define USHSTK_WALK_SPECIAL_H
+
+#include "walk_mapping.h"
+#include "walk_parts.h"
+
+#ifdef CONFIG_X86
+#include "walk_special_x86.h"
+#else
+#include "walk_special_arm64.h"
+#endif
+
+#define MAX_SIGNALS 8
+#define MAX_RECORD 0x100000 /* bytes from sp to a frame record */
+
+static bool behind_call(u64 pc)
+{
+	u8 code[WALK_CALL_BYTES];
+	u64 at = pc - WALK_CALL_BYTES;
+	int i;
+
+	for (i = 0; i < WALK_CALL_BYTES; i++)
+		if (at >= TASK_SIZE_MAX - PAGE_SIZE ||
+		    __get_user(code[i], (u8 __user *)(unsigned long)at + i))
+			return false;
+	return walk_arch_after_call(code);
+}
+
+/*
+ * Code that nothing describes: the frame record at fp, if it lies in the stack a little
+ * above and its return address is behind a call in executable memory.
+ */
+static int step_record(struct walk *w, struct frame *f, int why)
+{
+	u64 fp, pc;
+
+	if (f->fp < f->sp || f->fp - f->sp > MAX_RECORD || f->fp & 7 || !load(&fp, f->fp) ||
+	    !load(&pc, f->fp + 8))
+		return why;
+	pc = walk_arch_strip(pc);
+	if (!behind_call(pc) || !find_mapping(w, pc - 1))
+		return why;
+	walk_count(COUNT_RECORD);
+	f->sp = f->fp + 16;
+	f->fp = fp;
+	f->pc = pc;
+	w->exact = false;
+	if (!WALK_LINK_REGISTER || !w->sp_known)
+		return GO_ON;
+	/* The record is at the frame's lower end: the rest of it is not known. */
+	w->sp_known = false;
+	return GO_CAREFULLY;
+}
+
+static int step_signal(struct walk *w, struct frame *f)
+{
+	u64 sp = f->sp;
+
+	if (!w->sp_known || w->signals == MAX_SIGNALS)
+		return WALK_BAD_CFA;
+	if (!load(&f->pc, sp + WALK_CONTEXT_PC) || !load(&f->fp, sp + WALK_CONTEXT_FP) ||
+	    !load(&f->other, sp + WALK_CONTEXT_OTHER) || !load(&f->sp, sp + WALK_CONTEXT_SP))
+		return WALK_NO_MEMORY;
+	walk_count(COUNT_SIGNAL);
+	w->signals++;
+	w->exact = true;
+	return GO_ON;
+}
+
+static __always_inline int step_by_kind(struct walk *w, struct frame *f,
+					const struct packed_rule *rule, bool table, bool careful)
+{
+	switch (packed_kind(rule->cfa)) {
+	case SHSTK_RULE_END:
+		return WALK_WHOLE;
+	case SHSTK_RULE_SIGNAL:
+		return step_signal(w, f);
+	case SHSTK_RULE_NONE:
+		return step_record(w, f, table ? WALK_NO_RULE : WALK_NO_TABLE);
+	}
+	return step_arch(w, f, rule, careful);
+}
+
+/* Return: GO_ON, GO_CAREFULLY, or how the walk ends. */
+static noinline int step_special(struct walk *w, struct frame *f, const struct mapping *m,
+				 const struct packed_rule *rule, bool careful)
+{
+	/* step_by_kind() may overwrite *m: read it first. */
+	u64 offset = f->pc - !w->exact + m->file_off;
+	const void *key = m->key;
+	int ret = step_by_kind(w, f, rule, m->table, careful);
+
+	if (ret == WALK_NO_TABLE)
+		rules_cut(key, offset, RULES_CUT_TABLE);
+	else if (ret == WALK_NO_RULE)
+		rules_cut(key, offset, RULES_CUT_RULE);
+	else if (ret == WALK_NO_KIND)
+		rules_cut(key, offset, RULES_CUT_KIND);
+	return ret;
+}
+
+/* --- uprobes --- */
+
+/*
+ * What a task has of uprobes is its own, and freed by itself. 6.12 frees it before it is taken
+ * from the task, which may be interrupted in between: so it is read as what may be gone.
+ */
+static noinline const struct return_instance *first_instance(const struct uprobe_task *utask)
+{
+	struct return_instance *first;
+
+	return get_kernel_nofault(first, &utask->return_instances) ? NULL : first;
+}
+
+/*
+ * The return address of a function with a return probe is that of a trampoline, the first
+ * byte of a mapping without a file. The kernel has the true one; perf mends the entry.
+ */
+static noinline u64 through_trampoline(struct walk *w, u64 pc)
+{
+	const struct return_instance *i = w->instance;
+	struct return_instance *next;
+	const struct mapping *m;
+	unsigned long address;
+
+	m = find_mapping(w, pc);
+	if (!m || m->file || m->start != pc)
+		return pc;
+	if (get_kernel_nofault(next, &i->next) || get_kernel_nofault(address, &i->orig_ret_vaddr))
+		return pc;
+	walk_count(COUNT_URETPROBE);
+	w->instance = next;
+	return address;
+}
+
+/*
+ * The instruction under a uprobe is made elsewhere, in memory that no table is about. From
+ * there @pc goes back to where it lies.
+ */
+static noinline u64 unstepped(u64 pc)
+{
+	const struct uprobe_task *utask = current->utask;
+	unsigned long copy, original;
+	struct uprobe *active;
+
+	if (get_kernel_nofault(active, &utask->active_uprobe) ||
+	    get_kernel_nofault(copy, &utask->xol_vaddr) ||
+	    get_kernel_nofault(original, &utask->vaddr))
+		return pc;
+	/* @pc may also be just behind it: executed, not yet moved back. */
+	if (!active || pc - copy > UPROBE_XOL_SLOT_BYTES)
+		return pc;
+	return original + (pc - copy);
+}
+
+#endif /* USHSTK_WALK_SPECIAL_H */

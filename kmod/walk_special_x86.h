@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * walk_special_x86.h - kinds of rules that only x86-64 has.
+ */
+#ifndef USHSTK_WALK_SPECIAL_X86_H
+#define USHSTK_WALK_SPECIAL_X86_H
+
+#include "walk_parts.h"
+
+/* The CFA is known; the rest is as in the loop. */
+static int step_to(struct walk *w, struct frame *f, const struct packed_rule *rule, u64 cfa)
+{
+	if (cfa <= f->sp)
+		return WALK_BAD_CFA;
+	if (!load(&f->pc, cfa - 8) || (rule->fp && !load(&f->fp, at_words(cfa, rule->fp))) ||
+	    (rule->saved && !load(&f->other, at_words(cfa, rule->saved))))
+		return WALK_NO_MEMORY;
+	f->sp = cfa;
+	w->exact = false;
+	return GO_ON;
+}
+
+static int step_load(struct walk *w, struct frame *f, const struct packed_rule *rule)
+{
+	u64 cfa, fp = f->fp;
+	int ret;
+
+	if (!load(&cfa, fp + packed_cfa(rule->cfa)))
+		return WALK_NO_MEMORY;
+	ret = step_to(w, f, rule, cfa);
+	if (ret == GO_ON && !load(&f->fp, fp))
+		return WALK_NO_MEMORY;
+	return ret;
+}
+
+static int step_stack(struct walk *w, struct frame *f, const struct packed_rule *rule)
+{
+	u64 cfa;
+
+	if (!load(&cfa, f->sp + packed_cfa(rule->cfa)))
+		return WALK_NO_MEMORY;
+	return step_to(w, f, rule, at_words(cfa, packed_reg(rule->cfa)));
+}
+
+/* Only the interrupted frame's registers are all known. */
+static int step_index(struct walk *w, struct frame *f, const struct packed_rule *rule)
+{
+	u64 cfa;
+
+	if (w->nr)
+		return WALK_NO_KIND;
+	if (!load(&cfa, at_words(f->sp + packed_cfa(rule->cfa),
+				 walk_arch_register(w->regs, packed_reg(rule->cfa)))))
+		return WALK_NO_MEMORY;
+	return step_to(w, f, rule, cfa + 8);
+}
+
+static int step_register(struct walk *w, struct frame *f, const struct packed_rule *rule,
+			 bool careful)
+{
+	unsigned int reg = packed_reg(rule->cfa);
+	u64 value;
+
+	/* Only the interrupted frame's registers are all known. */
+	if (w->nr && reg != WALK_DWARF_RBX)
+		return WALK_NO_KIND;
+	if (w->nr && !careful)
+		return GO_CAREFULLY;
+	value = w->nr ? f->other : walk_arch_register(w->regs, reg);
+	return step_to(w, f, rule, value + packed_cfa(rule->cfa));
+}
+
+/* A thread that has just begun has no caller; the one that made it has. */
+static int step_clone(struct walk *w, struct frame *f, const struct packed_rule *rule)
+{
+	if (w->nr)
+		return WALK_NO_KIND;
+	return walk_arch_register(w->regs, WALK_DWARF_RAX) ? step_to(w, f, rule, f->sp + 8) :
+							     WALK_WHOLE;
+}
+
+static int step_arch(struct walk *w, struct frame *f, const struct packed_rule *rule, bool careful)
+{
+	unsigned int in_stub = (f->pc - !w->exact) & 15;
+
+	switch (packed_kind(rule->cfa)) {
+	case SHSTK_RULE_REG:
+		return step_register(w, f, rule, careful);
+	case SHSTK_RULE_LOAD:
+		return step_load(w, f, rule);
+	case SHSTK_RULE_STACK:
+		return step_stack(w, f, rule);
+	case SHSTK_RULE_INDEX:
+		return step_index(w, f, rule);
+	case SHSTK_RULE_CLONE:
+		return step_clone(w, f, rule);
+	case SHSTK_RULE_PLT:
+		return step_to(w, f, rule, f->sp + (in_stub >= packed_reg(rule->cfa) ? 16 : 8));
+	}
+	return WALK_NO_KIND;
+}
+
+#endif /* USHSTK_WALK_SPECIAL_X86_H */
