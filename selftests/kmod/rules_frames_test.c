@@ -21,6 +21,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -52,11 +53,13 @@
  * struct truth - what the child says
  * @nr: callers of bottom(), innermost first.
  * @handler_return: where a signal handler returns to.
+ * @loads: how often its table was replaced.
  * @ip: @nr callers.
  */
 struct truth {
 	volatile unsigned int nr;
 	const void *volatile handler_return;
+	volatile unsigned long loads;
 	volatile uint64_t ip[SAMPLER_DEPTH];
 };
 
@@ -71,6 +74,7 @@ struct truth {
  * @depth: of @descend.
  * @defer: deferred chains.
  * @probes: then again, with return probes at @descend.
+ * @entries: of each chain, without the callers; 0: as said above.
  */
 struct way {
 	const char *name;
@@ -82,6 +86,7 @@ struct way {
 	int depth;
 	bool defer;
 	bool probes;
+	unsigned int entries;
 };
 
 static struct truth *truth;
@@ -98,6 +103,53 @@ static noinline_ void forever(void)
 {
 	for (;;)
 		asm volatile("" ::: "memory");
+}
+
+/*
+ * Code that nothing describes, as it is made at run time: it calls @fn, with a frame record
+ * of its own, or with @record in its place.
+ */
+static void (*made_calls)(void (*fn)(void));
+static void (*made_calls_with)(void (*fn)(void), const volatile uint64_t record[2]);
+
+static void make_code(void)
+{
+#ifdef __x86_64__
+	/* push %rbp; mov %rsp, %rbp or mov %rsi, %rbp; call *%rdi; pop %rbp; ret */
+	static const unsigned char calls[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3 };
+	static const unsigned char with[] = { 0x55, 0x48, 0x89, 0xf5, 0xff, 0xd7, 0x5d, 0xc3 };
+#else
+	/* stp x29, x30, [sp, #-16]!; mov x29, sp or mov x29, x1; blr x0; ldp; ret */
+	static const uint32_t calls[] = { 0xa9bf7bfd, 0x910003fd, 0xd63f0000, 0xa8c17bfd,
+					  0xd65f03c0 };
+	static const uint32_t with[] = { 0xa9bf7bfd, 0xaa0103fd, 0xd63f0000, 0xa8c17bfd,
+					 0xd65f03c0 };
+#endif
+	char *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(at + 64, calls, sizeof(calls));
+	memcpy(at + 128, with, sizeof(with));
+	__builtin___clear_cache(at, at + 4096);
+	mprotect(at, 4096, PROT_READ | PROT_EXEC);
+	made_calls = (void (*)(void (*)(void)))(at + 64);
+	made_calls_with = (void (*)(void (*)(void), const volatile uint64_t *))(at + 128);
+}
+
+#ifdef __x86_64__
+static noinline_ void stay_behind_record(void)
+{
+	made_calls(forever);
+	asm volatile("");
+}
+#endif
+
+/* A record that looks right, but nothing was called where it says. */
+static noinline_ void stay_behind_fake(void)
+{
+	volatile uint64_t record[2] = { 0, (uintptr_t)forever };
+
+	made_calls_with(forever, record);
+	asm volatile("");
 }
 
 static noinline_ void ask_time(void)
@@ -258,6 +310,8 @@ static bool is_exact(const struct sample *s)
 {
 	unsigned int n = truth->nr, more = s->nr - n;
 
+	if (way->entries)
+		return s->nr == way->entries;
 	if (way->more == 1)
 		return s->nr == 1;
 	if (s->nr <= n || more < least || more > way->more ||
@@ -448,6 +502,58 @@ static void test_return_probes(void)
 			 "and their return addresses were hidden\n");
 }
 
+/* --- a table that is replaced --- */
+
+static void replace_for_ever(void)
+{
+	struct shstk_rules_load arg = { .name = "replaced" };
+	char *table = malloc(1 << 22);
+	FILE *f = fopen(FOLDER "/table", "re");
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	arg.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	arg.table = (uintptr_t)table;
+	arg.size = f && table ? fread(table, 1, 1 << 22, f) : 0;
+	while (!ioctl(device, SHSTK_RULES_LOAD, &arg))
+		truth->loads++;
+	_exit(1);
+}
+
+/* Each walk finds the old one or the new one. */
+static void test_replaced(void)
+{
+	static const struct way w = {
+		"while its table is replaced all the time",
+		descend,
+		forever,
+		FOREVER_BYTES,
+		NULL,
+		2,
+		DEPTH,
+		false,
+		false,
+		0,
+	};
+	long unknown = read_number(COUNTERS "first_unknown");
+	char command[512];
+	pid_t pid;
+
+	snprintf(command, sizeof(command), "%s rules compile -qo " FOLDER "/table /proc/$PPID/exe",
+		 shstk);
+	if (system(command))
+		ksft_exit_fail_msg("%s: failed\n", command);
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		replace_for_ever();
+	test_way(&w);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ksft_print_msg("it was replaced %lu times\n", truth->loads);
+	ksft_test_result(truth->loads > SAMPLES && read_number(COUNTERS "first_unknown") == unknown,
+			 "and no walk found none\n");
+}
+
 /* --- overlayfs --- */
 
 static bool load(const char *path)
@@ -525,9 +631,13 @@ static const struct way ways[] = {
 	{ "plain frames", descend, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false },
 	{ "a signal handler", descend_by_signals, forever, FOREVER_BYTES, NULL, 2, DEPTH, false,
 	  false },
+	{ "a frame record that is not behind a call", descend, stay_behind_fake, FOREVER_BYTES,
+	  forever, 0, DEPTH, false, false, 2 },
 	{ "a return address that is none", descend, returns_nowhere, 2, returns_nowhere_stays, 1,
 	  DEPTH, false, false },
 #ifdef __x86_64__
+	{ "through a frame record of code that nothing describes", descend, stay_behind_record,
+	  FOREVER_BYTES, forever, 4, DEPTH, false, false },
 	{ "in a stub of the linker", descend, stub_first, 2, NULL, 2, DEPTH, false, false },
 	{ "behind what it pushes", descend, stub_second, 16, NULL, 2, DEPTH, false, false },
 	{ "a CFA in a register", descend, frame_of_register, 64, NULL, 2, DEPTH, false, false },
@@ -615,15 +725,17 @@ int main(int argc, char **argv)
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
 	defers = kernel_defers();
-	ksft_set_plan(NR_WAYS + defers + 9);
+	ksft_set_plan(NR_WAYS + defers + 11);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0755) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
 	drop_all();
 	if (!load("/proc/$PPID/exe"))
 		ksft_exit_fail_msg("%s rules load: failed\n", shstk);
+	make_code();
 	for (unsigned int i = 0; i < NR_WAYS; i++)
 		test_way(&ways[i]);
+	test_replaced();
 	test_vdso();
 	test_deferred(defers);
 	test_signal_return();
