@@ -16,8 +16,8 @@
 #                   is sampled by unwind rules, HARM_ROUNDS times (5), and then
 #                   RELOAD_ROUNDS loads and unloads, in HARM_GUESTS
 #   make check-systemd  shstkd.service and shstk under Debian's systemd, in a guest
-#   make fuzz-guest    random ioctls, prctls and mappings in guests, FUZZ_SECONDS
-#                   of the guest's clock (60)
+#   make fuzz-guest    random ioctls, prctls, mappings and tables of unwind rules in guests,
+#                   FUZZ_SECONDS of the guest's clock (60)
 
 DEBUG_SECONDS ?= 30
 DEBUG_CHAINS ?= 3000
@@ -36,13 +36,17 @@ debug_test = $(B)/selftests/kmod/$(1)/$(2)_test
 debug_modules = $(patsubst %,$(B)/kmod/debug-$(1)/%.ko,shstk shstk_perf)
 debug_shstk_arm64 := $(B)/selftests/record/arm64/shstk
 debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
-debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz $(debug_shstk_$(1)) \
-	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile stall last,\
+debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz \
+	$(B)/selftests/kmod/$(1)/rules_fuzz $(debug_shstk_$(1)) \
+	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile rules_miss stall \
+		last,\
 		$(call debug_test,$(1),$(t))) $(call debug_bpf_files,$(1))
 
 # What walks do in every kind of frame, for BPF programs, and where all is made to hurt.
 debug_bpf_files = $(if $(KMOD_BPF_$(1)),$(call debug_test,$(1),rules_bpf) $(B)/selftests/kmod/rules.bpf.o)
 debug_rules = 'rules=$(call debug_test,$(1),rules) $(debug_shstk_$(1))' \
+	'miss=$(call debug_test,$(1),rules_miss)' \
+	'rules-fuzz=$(B)/selftests/kmod/$(1)/rules_fuzz $(DEBUG_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))' \
 	'frames=$(call debug_test,$(1),rules_frames) $(debug_shstk_$(1))' \
 	$(if $(KMOD_BPF_$(1)),'bpf=$(call debug_bpf_files,$(1)) $(debug_shstk_$(1))')
 debug_hostile = 'rules-hostile=$(call debug_test,$(1),rules_hostile) $(DEBUG_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))'
@@ -114,13 +118,23 @@ fuzz-guest:
 	$(Q)$(MAKE) --no-print-directory run-fuzz-guest
 
 FUZZ_GUESTS ?= arm64-7.2 x86-6.12 x86-7.2
+# Calls and tables of /dev/shstk_rules
+FUZZ_RULES_GUESTS ?= arm64-7.2 x86-qemu-7.2
+FUZZ_SEED ?= 1
 
 # $(1) guest
 fuzz_guest = selftests/guest/run $(1) $(if $(filter arm64-%,$(1)),--cpus 2) --timeout 7200 \
 	--out $(B)/guest/fuzz-$(1) $(KMOD_$(1)) \
 	'fuzz=$(B)/selftests/kmod/$(call guest_arch,$(1))/device_fuzz $(or $(FUZZ_SECONDS),60)' || exit 1;
-run-fuzz-guest: module $(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/device_fuzz)
+fuzz_rules_guest = selftests/guest/run $(1) --cpus 2 --timeout 7200 --out $(B)/guest/fuzz-rules-$(1) \
+	$(if $(filter x86-%,$(1)),--append nohpet --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader) \
+	$(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1)))) \
+	'fuzz=$(B)/selftests/kmod/$(call guest_arch,$(1))/rules_fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ_SEED) \
+	$(debug_shstk_$(call guest_arch,$(1)))' || exit 1;
+run-fuzz-guest: module $(foreach a,x86 arm64,$(foreach f,device rules,\
+		$(B)/selftests/kmod/$(a)/$(f)_fuzz) $(debug_shstk_$(a)))
 	$(Q)$(foreach g,$(FUZZ_GUESTS),$(call fuzz_guest,$(g)))
+	$(Q)$(foreach g,$(FUZZ_RULES_GUESTS),$(call fuzz_rules_guest,$(g)))
 
 BPFTRACE_GUESTS ?= arm64-7.2 x86-6.12
 BPFTRACE_arm64 := $(B)/selftests/record/arm64/shstk $(B)/preload/arm64/libshstk-start.so \

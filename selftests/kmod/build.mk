@@ -32,7 +32,8 @@ $(B)/selftests/kmod/$(1)/device_test: selftests/kmod/device_test.c libshstk/devi
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
 		-static -pthread -MMD -MP -o $$@ $$(filter %.c,$$^)
 
-$(B)/selftests/kmod/$(1)/device_fuzz: selftests/kmod/device_fuzz.c selftests/kmod/build.mk
+$(B)/selftests/kmod/$(1)/device_fuzz $(B)/selftests/kmod/$(1)/rules_fuzz: \
+		$(B)/selftests/kmod/$(1)/%: selftests/kmod/%.c selftests/kmod/build.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
 		-static -pthread -MMD -MP -o $$@ $$<
@@ -155,6 +156,8 @@ GUEST_KMOD_arm64-7.2 += kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/
 	$(B)/selftests/record/arm64/shstk)
 GUEST_KMOD_arm64-7.2 += kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_hostile_test 2 1 \
 	$(B)/selftests/record/arm64/shstk)
+GUEST_KMOD_arm64-7.2 += kmod:rules-fuzz=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_fuzz 2 1 \
+	$(B)/selftests/record/arm64/shstk)
 GUEST_KMOD_arm64-7.2 += $(if $(KMOD_BPF_arm64),kmod:rules-bpf=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_bpf_test \
 	$(B)/selftests/kmod/rules.bpf.o $(B)/selftests/record/arm64/shstk))
 endif
@@ -176,6 +179,8 @@ GUEST_KMOD_x86-qemu += $(if $(KMOD_BPF_x86),kmod:rules-bpf=$(call kmod_words,$(B
 # Chains by unwind rules in NMIs, on two CPUs; make check-nmi takes many more.
 KMOD_NMI = kmod:nmi=$(call kmod_words,$(B)/selftests/kmod/x86/nmi_test 10000 200 $(B)/shstk \
 	$(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_KMOD_x86-qemu += kmod:rules-fuzz=$(call kmod_words,$(B)/selftests/kmod/x86/rules_fuzz 2 1 \
+	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 # Behind it, hostile stacks are walked in NMIs too.
 KMOD_HOSTILE = kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/x86/rules_hostile_test 2 1 \
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
