@@ -40,10 +40,12 @@ debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz \
 	$(B)/selftests/kmod/$(1)/rules_fuzz $(debug_shstk_$(1)) \
 	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile rules_miss stall \
 		last,\
-		$(call debug_test,$(1),$(t))) $(call debug_bpf_files,$(1))
+		$(call debug_test,$(1),$(t)))
 
 # What walks do in every kind of frame, for BPF programs, and where all is made to hurt.
 debug_bpf_files = $(if $(KMOD_BPF_$(1)),$(call debug_test,$(1),rules_bpf) $(B)/selftests/kmod/rules.bpf.o)
+# Whether there can be any is not known yet when the lists of needs are read.
+debug_build_bpf = $(if $(call debug_bpf_files,$(1)),$(Q)+$(MAKE) --no-print-directory $(call debug_bpf_files,$(1)))
 debug_rules = 'rules=$(call debug_test,$(1),rules) $(debug_shstk_$(1))' \
 	'miss=$(call debug_test,$(1),rules_miss)' \
 	'rules-fuzz=$(B)/selftests/kmod/$(1)/rules_fuzz $(DEBUG_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))' \
@@ -94,6 +96,7 @@ debug_nmi_arm64 = $(call debug_run,arm64) --cpus 2 --out $(B)/guest/debug-arm64-
 
 # Twice: on one CPU, where what is timed is regular, and on two.
 run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm64,nmi)
+	$(call debug_build_bpf,arm64)
 	$(Q)$(debug_nmi_arm64)
 	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
 
@@ -109,6 +112,7 @@ debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-x86-bochs \
 	'fuzz=$(B)/selftests/kmod/x86/device_fuzz 0.2' \
 	'hostile=$(call debug_test,x86,hostile) $(call debug_modules,x86)'
 run-debug-x86: $(call debug_needs,x86) $(debug_nmi) $(call debug_test,x86,nmi)
+	$(call debug_build_bpf,x86)
 	$(Q)$(debug_x86)
 	$(Q)$(debug_bochs)
 
