@@ -281,7 +281,9 @@ static struct rules_table *copy_table(const struct shstk_rules_load *arg)
 		return ERR_PTR(-EINVAL);
 	if (arg->size > READ_ONCE(rules_limit))
 		return ERR_PTR(-ENOSPC);
-	t = kvmalloc(sizeof(*t) + arg->size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	/* Where memory is short the upload fails, and no process is killed for it. */
+	t = kvmalloc(sizeof(*t) + arg->size,
+		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	if (!t)
 		return ERR_PTR(-ENOMEM);
 	memset(t, 0, sizeof(*t));
