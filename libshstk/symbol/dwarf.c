@@ -70,6 +70,7 @@ struct shstk_dwarf {
 	Dwarf *alt;
 	Elf *alt_elf;
 	int alt_fd;
+	struct shstk_unpacked *unpacked;
 	struct unit *units;
 	size_t nr_units;
 	size_t max_units;
@@ -583,6 +584,15 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 	return name_frame(dwarf, unit, &func, sym, &frames[nr]) ? nr + 1 : 0;
 }
 
+/* NULL if it has no debug information, or its size is not fit to be unpacked. */
+static Dwarf *begin(struct shstk_dwarf *dwarf, Elf *elf)
+{
+	if (!shstk_elf_bounded(elf))
+		return NULL;
+	shstk_elf_unpack(elf, !dwarf->opts->no_lines, &dwarf->unpacked);
+	return dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+}
+
 /* Debug packages share descriptions between files in a third one, named by its
  * build id and an absolute path. Without it most names are missing.
  */
@@ -603,10 +613,10 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
 	if (dwarf->alt_fd < 0)
 		return false;
 	dwarf->alt_elf = shstk_elf_begin(dwarf->alt_fd);
-	if (!dwarf->alt_elf || !shstk_elf_bounded(dwarf->alt_elf) ||
-	    dwelf_elf_gnu_build_id(dwarf->alt_elf, &found) != size || memcmp(found, id, size))
+	if (!dwarf->alt_elf || dwelf_elf_gnu_build_id(dwarf->alt_elf, &found) != size ||
+	    memcmp(found, id, size))
 		return false;
-	dwarf->alt = dwarf_begin_elf(dwarf->alt_elf, DWARF_C_READ, NULL);
+	dwarf->alt = begin(dwarf, dwarf->alt_elf);
 	if (dwarf->alt)
 		dwarf_setalt(dwarf->dbg, dwarf->alt);
 	return dwarf->alt;
@@ -623,8 +633,7 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
 	dwarf->pool = pool;
 	dwarf->opts = opts;
 	dwarf->alt_fd = -1;
-	if (shstk_elf_bounded(elf))
-		dwarf->dbg = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	dwarf->dbg = begin(dwarf, elf);
 	if (!dwarf->dbg || !open_alt(dwarf, root)) {
 		shstk_dwarf_destroy(dwarf);
 		return NULL;
@@ -646,6 +655,7 @@ void shstk_dwarf_destroy(struct shstk_dwarf *dwarf)
 	dwarf_end(dwarf->dbg);
 	dwarf_end(dwarf->alt);
 	elf_end(dwarf->alt_elf);
+	shstk_unpacked_free(dwarf->unpacked);
 	if (dwarf->alt_fd >= 0)
 		close(dwarf->alt_fd);
 	free(dwarf);

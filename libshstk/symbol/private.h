@@ -156,6 +156,16 @@ bool shstk_elf_has(Elf *elf, const char *section);
 /* The file packed in .gnu_debugdata, unpacked into @ret (malloc'd), or NULL. */
 Elf *shstk_elf_minidebug(Elf *elf, void **ret);
 
+/* ---- unpack.c: debug sections as libdw gets them ---- */
+
+struct shstk_unpacked;
+
+/* Inflate the compressed debug sections that are read here into @list, and hide the others, as
+ * that of lines is without @lines. @elf refers to the list until shstk_unpacked_free().
+ */
+void shstk_elf_unpack(Elf *elf, bool lines, struct shstk_unpacked **list);
+void shstk_unpacked_free(struct shstk_unpacked *list);
+
 /* ---- debugfile.c: finding separate debug files ---- */
 
 /* Open the file with that build id below the debug folders. */

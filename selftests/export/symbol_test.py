@@ -141,6 +141,20 @@ def inlined_clang(variant, folder):
 
 
 @case
+def inflated_by_libdw(variant, folder):
+    """compressed sections where libdeflate cannot be loaded"""
+    libraries = os.path.join(folder, 'libraries')
+    os.mkdir(libraries)
+    with open(os.path.join(libraries, 'libdeflate.so.0'), 'wb'):
+        pass
+    os.environ['LD_LIBRARY_PATH'] = libraries
+    try:
+        compiled_inlines(variant, folder, 'gcc', '-gz=zlib')
+    finally:
+        del os.environ['LD_LIBRARY_PATH']
+
+
+@case
 def inlined_arm64(variant, folder):
     """inlined calls with lines, of an arm64 program; names without arm64's markers"""
     need('aarch64-linux-gnu-gcc')

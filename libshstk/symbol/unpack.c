@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * unpack.c - debug sections as libdw gets them.
+ *
+ * dwarf_begin_elf() inflates every compressed section of a file, by zlib. Debian's debug files
+ * are compressed, and that took two thirds of all that naming a profile took. So those that are
+ * not read here are hidden from it, and the others are inflated before it looks: libdeflate
+ * takes less than half of the time. It is loaded where there are such sections; if it is not
+ * installed, libdw does it.
+ */
+#include <dlfcn.h>
+#include <gelf.h>
+#include <libdeflate.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "private.h"
+
+/* What was inflated, before the bytes. */
+struct shstk_unpacked {
+	struct shstk_unpacked *next;
+};
+
+struct library {
+	typeof(libdeflate_alloc_decompressor) *begin;
+	typeof(libdeflate_zlib_decompress) *inflate;
+	typeof(libdeflate_free_decompressor) *end;
+};
+
+/**
+ * struct inflater - what inflates
+ * @lib: the library's functions.
+ * @state: its memory; NULL: there is none.
+ */
+struct inflater {
+	struct library lib;
+	struct libdeflate_decompressor *state;
+};
+
+static void begin(struct inflater *ret)
+{
+	void *handle = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	struct library *lib = &ret->lib;
+
+	if (!handle)
+		return;
+	lib->begin = (typeof(lib->begin))dlsym(handle, "libdeflate_alloc_decompressor");
+	lib->inflate = (typeof(lib->inflate))dlsym(handle, "libdeflate_zlib_decompress");
+	lib->end = (typeof(lib->end))dlsym(handle, "libdeflate_free_decompressor");
+	dlclose(handle);
+	if (lib->begin && lib->inflate && lib->end)
+		ret->state = lib->begin();
+}
+
+static void end(struct inflater *inflater)
+{
+	if (inflater->state)
+		inflater->lib.end(inflater->state);
+}
+
+/* What functions, inlined calls and lines are made of: all else stays packed. */
+static bool is_wanted(const char *name, bool lines)
+{
+	static const char *const wanted[] = {
+		".debug_info",	   ".debug_abbrev",   ".debug_str",  ".debug_str_offsets",
+		".debug_line_str", ".debug_rnglists", ".debug_addr", ".debug_ranges",
+		".debug_aranges",  ".debug_types",
+	};
+
+	if (!strcmp(name, ".debug_line"))
+		return lines;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+		if (!strcmp(name, wanted[i]))
+			return true;
+	return false;
+}
+
+/* It is libelf's own copy of the header that changes, not the file. */
+static void hide(Elf_Scn *scn, GElf_Shdr *shdr)
+{
+	shdr->sh_type = SHT_NOBITS;
+	gelf_update_shdr(scn, shdr);
+}
+
+/* The section's bytes, @size of them, take the place of the packed ones. */
+static struct shstk_unpacked *inflate_data(const struct inflater *inflater, Elf_Data *data,
+					   size_t header, size_t size)
+{
+	struct shstk_unpacked *ret = malloc(sizeof(*ret) + size);
+
+	if (!ret)
+		return NULL;
+	if (inflater->lib.inflate(inflater->state, (uint8_t *)data->d_buf + header,
+				  data->d_size - header, ret + 1, size, NULL)) {
+		free(ret);
+		return NULL;
+	}
+	data->d_buf = ret + 1;
+	data->d_size = size;
+	data->d_type = ELF_T_BYTE;
+	data->d_align = 1;
+	return ret;
+}
+
+/* What cannot be inflated here stays as it is: libdw tries it. */
+static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr,
+			    const struct inflater *inflater, struct shstk_unpacked **list)
+{
+	size_t header = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
+	Elf_Data *data = elf_getdata(scn, NULL);
+	struct shstk_unpacked *more;
+	GElf_Chdr chdr;
+
+	if (!data || !data->d_buf || data->d_size < header || !gelf_getchdr(scn, &chdr) ||
+	    chdr.ch_type != ELFCOMPRESS_ZLIB)
+		return;
+	more = inflate_data(inflater, data, header, chdr.ch_size);
+	if (!more)
+		return;
+	more->next = *list;
+	*list = more;
+	shdr->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+	shdr->sh_size = chdr.ch_size;
+	gelf_update_shdr(scn, shdr);
+}
+
+static bool is_packed(Elf_Scn *scn, GElf_Shdr *shdr)
+{
+	return gelf_getshdr(scn, shdr) && shdr->sh_type == SHT_PROGBITS &&
+	       shdr->sh_flags & SHF_COMPRESSED;
+}
+
+void shstk_elf_unpack(Elf *elf, bool lines, struct shstk_unpacked **list)
+{
+	struct inflater inflater = { .state = NULL };
+	bool begun = false;
+	Elf_Scn *scn = NULL;
+	const char *name;
+	GElf_Shdr shdr;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return;
+	while ((scn = elf_nextscn(elf, scn))) {
+		name = is_packed(scn, &shdr) ? elf_strptr(elf, names, shdr.sh_name) : NULL;
+		if (!name || strncmp(name, ".debug_", 7))
+			continue;
+		if (!is_wanted(name, lines)) {
+			hide(scn, &shdr);
+			continue;
+		}
+		if (!begun)
+			begin(&inflater);
+		begun = true;
+		if (inflater.state)
+			inflate_section(elf, scn, &shdr, &inflater, list);
+	}
+	if (begun)
+		end(&inflater);
+}
+
+void shstk_unpacked_free(struct shstk_unpacked *list)
+{
+	while (list) {
+		struct shstk_unpacked *next = list->next;
+
+		free(list);
+		list = next;
+	}
+}
