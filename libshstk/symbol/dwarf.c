@@ -59,6 +59,7 @@ struct unit {
 	Dwarf_Die die;
 	struct index funcs;
 	bool split;
+	bool listed; /* in .debug_aranges */
 	bool loaded;
 	bool deep; /* functions in functions are indexed, too */
 };
@@ -170,26 +171,84 @@ static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool split)
 	if (!units)
 		return false;
 	dwarf->units = units;
-	dwarf->units[dwarf->nr_units] = (struct unit){
+	dwarf->units[dwarf->nr_units++] = (struct unit){
 		.die = *die,
 		.split = split,
 	};
-	return add_ranges(dwarf, &dwarf->index, die, dwarf->nr_units++);
+	return true;
 }
 
-static void index_units(struct shstk_dwarf *dwarf)
+static void list_units(struct shstk_dwarf *dwarf)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	uint8_t type;
 
-	dwarf->budget = WALK_MAX;
 	while (!dwarf_get_units(dwarf->dbg, cu, &cu, NULL, &type, &die, NULL)) {
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;
 		if (!spend(dwarf, RANGE_COST) || !add_unit(dwarf, &die, type == DW_UT_skeleton))
-			break;
+			return;
 	}
+}
+
+/* The unit whose description begins at @offset. They are sorted by it. */
+static struct unit *unit_at(const struct shstk_dwarf *dwarf, Dwarf_Off offset)
+{
+	size_t lo = 0, hi = dwarf->nr_units, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (dwarf_dieoffset(&dwarf->units[mid].die) < offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < dwarf->nr_units && dwarf_dieoffset(&dwarf->units[lo].die) == offset ?
+		       dwarf->units + lo :
+		       NULL;
+}
+
+/* Takes the ranges of .debug_aranges, of the units that are there. */
+static bool add_table(struct shstk_dwarf *dwarf)
+{
+	Dwarf_Aranges *table;
+	Dwarf_Addr start;
+	Dwarf_Word size;
+	struct unit *unit;
+	Dwarf_Off offset;
+	size_t nr;
+
+	if (dwarf_getaranges(dwarf->dbg, &table, &nr))
+		return true;
+	for (size_t i = 0; i < nr; i++) {
+		if (dwarf_getarangeinfo(dwarf_onearange(table, i), &start, &size, &offset))
+			continue;
+		unit = unit_at(dwarf, offset);
+		if (!unit || size > UINT64_MAX - start)
+			continue;
+		unit->listed = true;
+		if (!spend(dwarf, RANGE_COST) ||
+		    !index_add(&dwarf->index, start, start + size, unit - dwarf->units))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What .debug_aranges says needs no look into the description of a unit, which is ten times
+ * dearer. Not all compilers write it: the other units are asked themselves.
+ */
+static void index_units(struct shstk_dwarf *dwarf)
+{
+	bool ok;
+
+	dwarf->budget = WALK_MAX;
+	list_units(dwarf);
+	ok = add_table(dwarf);
+	for (size_t i = 0; ok && i < dwarf->nr_units; i++)
+		if (!dwarf->units[i].listed)
+			ok = add_ranges(dwarf, &dwarf->index, &dwarf->units[i].die, i);
 	index_sort(&dwarf->index);
 }
 

@@ -141,6 +141,24 @@ def inlined_clang(variant, folder):
 
 
 @case
+def units_of_two_compilers(variant, folder):
+    """a file where .debug_aranges has the one unit, and the other only says so itself"""
+    need('clang')
+    other = os.path.join(folder, 'other.c')
+    with open(other, 'w', encoding='ascii') as file:
+        file.write('int other(int x)\n{\n\treturn x * 3;\n}\n')
+    run('clang', '-O2', '-g', '-c', '-o', other + '.o', other)
+    elf = Elf(compile_c(folder, flags=['-g', other + '.o']))
+    assert 'other.c' not in run('readelf', '--debug-dump=aranges', elf.path)
+    driver = open_proc(variant)
+    elf.map(driver, 'p')
+    check_inlines(driver, elf, folder)
+    frame, = driver.lookup('p', elf.addr('other', 2))
+    equal((frame.function, frame.file, frame.line, frame.start_line), ('other', other, 3, 1))
+    driver.close()
+
+
+@case
 def inflated_by_libdw(variant, folder):
     """compressed sections where libdeflate cannot be loaded"""
     libraries = os.path.join(folder, 'libraries')
