@@ -154,12 +154,22 @@ bool output_wants_times(const struct output *o)
 	return false;
 }
 
-bool output_wants_labels(const struct output *o)
+static bool wants_pprof(const struct output *o)
 {
 	for (unsigned int i = 0; i < o->nr; i++)
 		if (!strcmp(o->formats[i], "pprof") || !strcmp(o->formats[i], "pb"))
 			return true;
 	return false;
+}
+
+bool output_wants_labels(const struct output *o)
+{
+	return wants_pprof(o);
+}
+
+bool output_wants_lines(const struct output *o)
+{
+	return wants_pprof(o);
 }
 
 static bool holds_something(const char *path)

@@ -87,6 +87,9 @@ bool output_wants_times(const struct output *o);
  */
 bool output_wants_labels(const struct output *o);
 
+/* Is one of them in a format that shows files and lines? They take time to find. */
+bool output_wants_lines(const struct output *o);
+
 /**
  * output_write() - write all
  * @o: the outputs.

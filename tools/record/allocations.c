@@ -22,7 +22,10 @@ struct heap_opts allocations_options(const struct record_opts *o)
 
 int allocations_begin(struct recording *r)
 {
-	struct shstk_symbols_opts names = { .full_names = r->opts->output.full_names };
+	struct shstk_symbols_opts names = {
+		.no_lines = !output_wants_lines(&r->opts->output),
+		.full_names = r->opts->output.full_names,
+	};
 	struct heap_opts opts = allocations_options(r->opts);
 	int err = shstk_symbols_create(&names, &r->symbols);
 

@@ -23,6 +23,7 @@ int samples_begin(struct recording *r)
 {
 	const struct record_opts *o = r->opts;
 	struct shstk_symbols_opts names = {
+		.no_lines = !output_wants_lines(&o->output),
 		.kernel = o->kernel,
 		.full_names = o->output.full_names,
 	};

@@ -529,7 +529,10 @@ static int make_profile(struct unwind *u)
 	const char *type = e->nanoseconds ? "cpu" : e->name;
 	const char *unit = e->nanoseconds ? "nanoseconds" : "count";
 	uint64_t period = e->period;
-	struct shstk_symbols_opts opts = { .full_names = u->output.full_names };
+	struct shstk_symbols_opts opts = {
+		.no_lines = u->judge || !output_wants_lines(&u->output),
+		.full_names = u->output.full_names,
+	};
 	char *dirs = NULL;
 	int err;
 
