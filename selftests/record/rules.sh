@@ -49,11 +49,19 @@ t 'a process' 0 "$by" $record -p $pid --duration=1
 whole 'its stacks' ';do_forever'
 t 'the whole system' 0 "$by" $record -a --duration=1
 whole 'that process in it' ';do_forever'
+group=/sys/fs/cgroup/rules
+mkdir $group
+echo $pid >$group/cgroup.procs
+t 'a cgroup' 0 "$by" $record --cgroup=$group --duration=1
+whole 'what runs in it' ';do_forever'
+t 'and nothing else' 1 '^0$' grep -vc '^target;' out.folded
 t 'a command: by copies, as nobody sees to its rules' 0 'stacks copied and unwound here' \
 	$record -e task-clock -- ./target share 0.3
 t 'what is to be unwound again: by copies' 0 'stacks copied and unwound here' \
 	$record --perf-data=perf.data -p $pid --duration=0.5
 kill $pid
+wait $pid
+rmdir $group
 
 ./shstk rules serve --cache=/t/rules/cache >serve 2>&1 &
 daemon=$!
