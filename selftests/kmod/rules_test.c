@@ -306,6 +306,101 @@ static void test_limit(void)
 	drop(-1, SHSTK_RULES_DROP_ALL);
 }
 
+/* --- whose memory a table is --- */
+
+#define CGROUP "/sys/fs/cgroup"
+#define UPLOADER CGROUP "/rules_test"
+#define LARGE_BYTES (4l << 20)
+/* Each CPU charges some pages of the next ones at once. */
+#define LARGE_LEAST (LARGE_BYTES - (1l << 19))
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+static long cgroup_bytes(void)
+{
+	FILE *f = fopen(UPLOADER "/memory.current", "r");
+	long bytes = -1;
+
+	if (f && fscanf(f, "%ld", &bytes) != 1)
+		bytes = -1;
+	if (f)
+		fclose(f);
+	return bytes;
+}
+
+/* A table of LARGE_BYTES, each page of it with as many rows as pages have bytes. */
+static void *large(size_t *size)
+{
+	enum { PER_PAGE = 4096, LARGE_PAGES = LARGE_BYTES / 4 / PER_PAGE };
+	struct shstk_rules_header *h;
+	uint32_t *word;
+	struct small t = small();
+
+	*size = sizeof(*h) + sizeof(t.rule) + 4 * (LARGE_PAGES + 1) + LARGE_BYTES;
+	h = malloc(*size);
+	if (!h)
+		ksft_exit_fail_msg("no memory\n");
+	*h = t.header;
+	h->nr_pages = LARGE_PAGES;
+	h->nr_rows = LARGE_PAGES * PER_PAGE;
+	memcpy(h + 1, t.rule, sizeof(t.rule));
+	word = (uint32_t *)((char *)(h + 1) + sizeof(t.rule));
+	for (uint32_t page = 0; page <= LARGE_PAGES; page++)
+		*word++ = page * PER_PAGE;
+	for (uint32_t row = 0; row < h->nr_rows; row++)
+		*word++ = row % PER_PAGE << 16 | row % RULES;
+	return h;
+}
+
+/* The kernel frees what was dropped after a grace period. */
+static bool comes_down_to(long bytes)
+{
+	for (int i = 0; i < 600; i++) {
+		if (cgroup_bytes() <= bytes)
+			return true;
+		usleep(100000);
+	}
+	return false;
+}
+
+static void test_accounted(void)
+{
+	int fd = make_file(FOLDER "/large"), err;
+	long before, loaded;
+	size_t size;
+	void *table = large(&size);
+
+	if (!write_text(CGROUP "/cgroup.subtree_control", "+memory") || mkdir(UPLOADER, 0700) ||
+	    !write_text(UPLOADER "/cgroup.procs", "0")) {
+		ksft_test_result_skip("no memory cgroup: %s\n", strerror(errno));
+		ksft_test_result_skip("no memory cgroup\n");
+		goto out;
+	}
+	before = cgroup_bytes();
+	err = load(fd, table, size);
+	loaded = cgroup_bytes();
+	ksft_print_msg("%zu bytes of table; of its uploader %ld before, %ld after\n", size, before,
+		       loaded);
+	ksft_test_result(!err && before >= 0 && loaded - before >= LARGE_LEAST &&
+				 loaded - before < 2 * LARGE_BYTES,
+			 "a table is charged to the memory cgroup of its uploader\n");
+	drop(-1, SHSTK_RULES_DROP_ALL);
+	ksft_test_result(comes_down_to(loaded - LARGE_LEAST), "and no longer when it is dropped\n");
+	write_text(CGROUP "/cgroup.procs", "0");
+	rmdir(UPLOADER);
+out:
+	free(table);
+	close(fd);
+}
+
 /* --- walks --- */
 
 static int ready[2];
@@ -802,7 +897,7 @@ int main(int argc, char **argv)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(56);
+	ksft_set_plan(58);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -815,6 +910,7 @@ int main(int argc, char **argv)
 	test_life();
 	test_umount();
 	test_limit();
+	test_accounted();
 	test_walks();
 	test_miss();
 	test_cuts();
