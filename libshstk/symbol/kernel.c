@@ -5,107 +5,183 @@
  * All processes share them, so they belong to a view of their own, made when an
  * address of the kernel is met first. A kernel that hides its addresses from us
  * shows them as zero; then there are no names.
+ *
+ * There are more than a hundred thousand functions, of which a profile shows a few
+ * dozen: the text is kept as it was read, and the functions point into it.
  */
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "store.h"
 
-#define SYMBOLS_MAX (4u << 20)
+#define TEXT_FIRST (8u << 20) /* room that the text of most kernels fits into */
+#define TEXT_MAX (512u << 20)
 #define LAST_SIZE 4096
+#define DIGITS 16 /* of an address */
 
-struct function {
-	uint64_t addr;
-	char *name;
-};
-
-struct functions {
-	struct function *v;
+/**
+ * struct shstk_kernel_functions - functions of the kernel
+ * @text: what was read; @v's names lie in it.
+ * @v: the functions by address, each reaching up to the next one; @nr of them, room
+ *     for @max.
+ */
+struct shstk_kernel_functions {
+	char *text;
+	struct shstk_perfmap_entry *v;
 	size_t nr;
 	size_t max;
 };
 
+/* Of functions with one address the last one in the text names it. */
 static int by_address(const void *a, const void *b)
 {
-	const struct function *x = a, *y = b;
+	const struct shstk_perfmap_entry *x = a, *y = b;
 
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* A line of kallsyms is an address, a letter and a name, then perhaps a module. */
-static bool add_line(struct functions *f, const char *line)
+static bool parse_address(const char *s, uint64_t *ret)
 {
-	struct function *more;
-	char *name;
-	uint64_t addr = strtoull(line, &name, 16);
+	uint64_t addr = 0;
 
-	if (name == line || !(addr >> 63) || strlen(name) < 4 || !strchr("tTwW", name[1]))
+	for (int i = 0; i < DIGITS; i++) {
+		char c = s[i];
+
+		if (c >= '0' && c <= '9')
+			addr = addr << 4 | (c - '0');
+		else if (c >= 'a' && c <= 'f')
+			addr = addr << 4 | (c - 'a' + 10);
+		else
+			return false;
+	}
+	*ret = addr;
+	return s[DIGITS] == ' ';
+}
+
+/* A line is an address, a letter and a name, then perhaps a module; @end is where its line
+ * break was. Only functions in the upper half are taken. False when memory runs out.
+ */
+static bool add_line(struct shstk_kernel_functions *functions, char *line, char *end)
+{
+	struct shstk_perfmap_entry *more;
+	uint64_t addr;
+	char *name = line + DIGITS + 3;
+
+	if (end <= name || !parse_address(line, &addr) || !(addr >> 63) ||
+	    !strchr("tTwW", line[DIGITS + 1]))
 		return true;
-	name += 3;
-	name[strcspn(name, " \t\n")] = '\0';
-	more = shstk_grow(f->v, f->nr, &f->max, sizeof(*more));
+	more = shstk_grow(functions->v, functions->nr, &functions->max, sizeof(*more));
 	if (!more)
 		return false;
-	f->v = more;
-	more[f->nr] = (struct function){ addr, strdup(name) };
-	return more[f->nr++].name;
+	*end = '\0';
+	name[strcspn(name, " \t")] = '\0';
+	functions->v = more;
+	more[functions->nr++] = (struct shstk_perfmap_entry){ .start = addr, .name = name };
+	return true;
 }
 
-static void read_functions(struct functions *f)
+static void sort(struct shstk_kernel_functions *functions)
 {
-	FILE *file = fopen("/proc/kallsyms", "re");
-	char *line = NULL;
-	size_t room = 0;
+	struct shstk_perfmap_entry *v = functions->v;
+	size_t i;
 
-	while (file && f->nr < SYMBOLS_MAX && getline(&line, &room, file) > 0)
-		if (!add_line(f, line))
+	/* The kernel itself is in order; modules are behind it, in the order of loading. */
+	for (i = 1; i < functions->nr && v[i - 1].start <= v[i].start; i++)
+		;
+	if (i < functions->nr)
+		qsort(v, functions->nr, sizeof(*v), by_address);
+	for (i = 0; i < functions->nr; i++)
+		v[i].end = i + 1 < functions->nr ? v[i + 1].start : v[i].start + LAST_SIZE;
+}
+
+/* The whole of a file whose size is not known. Returns its size; 0: nothing could be read. */
+static size_t read_all(int fd, char **ret)
+{
+	size_t size = 0, room = 0;
+	char *text = NULL, *more;
+	ssize_t n;
+
+	for (;;) {
+		if (size == room) {
+			room = room ? 2 * room : TEXT_FIRST;
+			more = room <= TEXT_MAX ? realloc(text, room) : NULL;
+			if (!more)
+				break;
+			text = more;
+		}
+		n = read(fd, text + size, room - size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
 			break;
-	free(line);
-	if (file)
-		fclose(file);
-	if (f->nr)
-		qsort(f->v, f->nr, sizeof(*f->v), by_address);
+		size += n;
+	}
+	*ret = text;
+	return size;
 }
 
-/* As the text of a perf-map: each function reaches up to the next one. */
-static struct shstk_perfmap *make_map(const struct functions *f)
+static struct shstk_kernel_functions *read_functions(void)
 {
-	struct shstk_perfmap *map = shstk_perfmap_create();
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = map ? open_memstream(&text, &size) : NULL;
+	struct shstk_kernel_functions *functions = calloc(1, sizeof(*functions));
+	int fd = functions ? open("/proc/kallsyms", O_RDONLY | O_CLOEXEC) : -1;
+	char *line, *end;
+	size_t size;
 
-	if (!out)
-		return map;
-	for (size_t i = 0; i < f->nr; i++) {
-		uint64_t end = i + 1 < f->nr ? f->v[i + 1].addr : f->v[i].addr + LAST_SIZE;
-
-		fprintf(out, "%lx %lx %s\n", (unsigned long)f->v[i].addr,
-			(unsigned long)(end - f->v[i].addr), f->v[i].name);
+	if (fd < 0)
+		return functions;
+	size = read_all(fd, &functions->text);
+	close(fd);
+	line = functions->text;
+	while (size && (end = memchr(line, '\n', functions->text + size - line))) {
+		if (!add_line(functions, line, end))
+			break;
+		line = end + 1;
 	}
-	if (!fclose(out))
-		shstk_perfmap_parse(map, text, size);
-	free(text);
-	return map;
+	sort(functions);
+	return functions;
+}
+
+void shstk_kernel_destroy(struct shstk_kernel_functions *functions)
+{
+	if (!functions)
+		return;
+	free(functions->text);
+	free(functions->v);
+	free(functions);
+}
+
+const struct shstk_perfmap_entry *shstk_kernel_find(const struct shstk_kernel_functions *functions,
+						    uint64_t addr)
+{
+	size_t lo = 0, hi = functions->nr, mid;
+
+	/* The last one that starts at or below the address. */
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (functions->v[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr < functions->v[lo - 1].end ? &functions->v[lo - 1] : NULL;
 }
 
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols)
 {
-	struct functions functions = { 0 };
-	struct shstk_symproc *kernel = symbols->kernel;
+	struct shstk_symproc *view = symbols->kernel;
 
-	if (!kernel) {
-		if (shstk_symproc_create(symbols, 0, &kernel))
+	if (!view) {
+		if (shstk_symproc_create(symbols, 0, &view))
 			return NULL;
-		symbols->kernel = kernel;
-		kernel->none.pub.path = "[kernel.kallsyms]";
-		kernel->none.pub.name = "[kernel]";
-		read_functions(&functions);
-		kernel->extra = make_map(&functions);
-		for (size_t i = 0; i < functions.nr; i++)
-			free(functions.v[i].name);
-		free(functions.v);
+		symbols->kernel = view;
+		view->none.pub.path = "[kernel.kallsyms]";
+		view->none.pub.name = "[kernel]";
+		view->functions = read_functions();
 	}
-	return &kernel->none.pub;
+	return &view->none.pub;
 }

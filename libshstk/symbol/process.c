@@ -120,6 +120,7 @@ void shstk_symproc_destroy(struct shstk_symproc *proc)
 {
 	shstk_perfmap_destroy(proc->perfmap);
 	shstk_perfmap_destroy(proc->extra);
+	shstk_kernel_destroy(proc->functions);
 	free(proc->maps);
 	free(proc);
 }
@@ -472,6 +473,8 @@ const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc,
 {
 	const struct shstk_perfmap_entry *entry = NULL;
 
+	if (proc->functions)
+		return shstk_kernel_find(proc->functions, addr);
 	for (; proc && !entry; proc = proc->parent) {
 		if (!proc->perfmap_tried)
 			shstk_symproc_add_perf_map(proc, NULL);

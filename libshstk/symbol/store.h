@@ -14,6 +14,7 @@
 struct object_entry;
 struct image_entry;
 struct lookup;
+struct shstk_kernel_functions;
 
 /**
  * struct shstk_map - a mapping
@@ -68,6 +69,7 @@ struct shstk_symbols {
  * @none: stands for all that is not mapped.
  * @perfmap: names from its own perf-map file.
  * @extra: names from files that were given.
+ * @functions: those of the kernel, in the view that is of it.
  * @perfmap_tried: its own file was looked for.
  * @edition: grows when names are added, to tell old lookups.
  */
@@ -87,6 +89,7 @@ struct shstk_symproc {
 	struct shstk_map none;
 	struct shstk_perfmap *perfmap;
 	struct shstk_perfmap *extra;
+	struct shstk_kernel_functions *functions;
 	bool perfmap_tried;
 	uint64_t edition;
 };
@@ -104,6 +107,10 @@ void shstk_objects_destroy(struct shstk_symbols *symbols);
 
 /* kernel.c: where all addresses of the kernel lie; NULL when memory runs out. */
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);
+/* The function at an address, or NULL. */
+const struct shstk_perfmap_entry *shstk_kernel_find(const struct shstk_kernel_functions *functions,
+						    uint64_t addr);
+void shstk_kernel_destroy(struct shstk_kernel_functions *functions);
 
 /* process.c */
 void shstk_symproc_destroy(struct shstk_symproc *proc);
