@@ -15,6 +15,7 @@ static const struct {
 	{ "runtime.systemstack", GO_SYSTEMSTACK },
 	{ "runtime.mcall", GO_MCALL },
 	{ "runtime.morestack", GO_MORESTACK },
+	{ "runtime.morestack_noctxt", GO_NOCTXT },
 	{ "runtime.gogo", GO_GOGO },
 	{ "gogo", GO_GOGO },
 	{ "runtime.asmcgocall", GO_ASMCGOCALL },
@@ -49,6 +50,8 @@ enum go_role gorule_role(const struct gopclntab *g, const struct gofunc *f)
 		if (!strcmp(name, roles[i].name))
 			break;
 	if (!name || i == ARRAY_SIZE(roles))
+		return GO_ORDINARY;
+	if (roles[i].role == GO_NOCTXT && !g->img->m->ra_in_reg)
 		return GO_ORDINARY;
 	return roles[i].role != GO_VDSO_CALL || is_assembler(g, f) ? roles[i].role : GO_ORDINARY;
 }

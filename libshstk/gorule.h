@@ -20,6 +20,8 @@
  * @GO_SYSTEMSTACK: runs a function on the thread's own stack, g0.
  * @GO_MCALL: leaves a goroutine for g0, for good.
  * @GO_MORESTACK: the same, to give the goroutine a larger stack.
+ * @GO_NOCTXT: goes to that at once, on machines whose calls leave the return address in a
+ *	register.
  * @GO_GOGO: leaves g0 for a goroutine.
  * @GO_ASMCGOCALL: calls C on g0.
  * @GO_CGOCALLBACK: called by C on g0, goes on with the goroutine.
@@ -33,6 +35,7 @@ enum go_role {
 	GO_SYSTEMSTACK,
 	GO_MCALL,
 	GO_MORESTACK,
+	GO_NOCTXT,
 	GO_GOGO,
 	GO_ASMCGOCALL,
 	GO_CGOCALLBACK,

@@ -276,18 +276,43 @@ static void restore_link(const struct goframe *f, const struct gothread *t)
 	}
 }
 
+/*
+ * arm64: the function that asks for more stack has no frame yet, and the call that asks left its
+ * own return address in x30; the function had put the one it needs into x3 before.
+ */
+static int leave_to_asker(const struct goframe *f, const struct gothread *t)
+{
+	enum { X3 = 3 };
+	const struct machine *m = f->v->m;
+	struct cursor *c = f->c;
+	const uint64_t link = cursor_reg(c, X3);
+	int err;
+
+	(void)t;
+	if (!m->ra_in_reg || !c->innermost || !cursor_knows(c, X3) || !cursor_knows(c, m->ra) ||
+	    !f->v->is_code(f->v->arg, link - 1))
+		return GOSWITCH_ORDINARY;
+	err = resume_at(f, cursor_reg(c, m->ra), frame_sp(f));
+	if (!err)
+		cursor_set(&c->regs, m->ra, link);
+	return err;
+}
+
 /* The code that asked for more stack starts again with the new one. */
 static int step_morestack(const struct goframe *f, const struct gothread *t)
 {
+	const bool on_old = on_goroutine(t, frame_sp(f));
 	uint64_t sp, pc;
 	int err;
 
-	if (on_goroutine(t, frame_sp(f)))
-		return GOSWITCH_ORDINARY;
+	/* Before it calls another function nothing is noted yet. */
+	if (on_old && !lost_link(f))
+		return leave_to_asker(f, t);
 	if (!t->curg)
 		return t->doubt ? -SHSTK_END_BAD_STACK : STEP_COMPLETE;
 	sp = saved_sp(f->v, t);
-	if (!sp || !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc))
+	if (!sp || (on_old && sp != frame_sp(f)) ||
+	    !goswitch_word(f->v, t->curg + GO_G_SCHED + GO_SCHED_PC, &pc))
 		return -SHSTK_END_BAD_STACK;
 	err = resume_at(f, pc, sp);
 	if (!err)
@@ -586,10 +611,15 @@ static int step_injected(const struct goframe *f, const struct gothread *t)
 int goswitch_step(const struct view *v, struct cursor *c, const struct module *mod)
 {
 	static int (*const steps[])(const struct goframe *f, const struct gothread *t) = {
-		[GO_SYSTEMSTACK] = step_systemstack, [GO_MCALL] = step_mcall,
-		[GO_MORESTACK] = step_morestack,     [GO_GOGO] = step_gogo,
-		[GO_ASMCGOCALL] = step_asmcgocall,   [GO_CGOCALLBACK] = step_cgocallback,
-		[GO_VDSO_CALL] = step_vdso_call,     [GO_INJECTED] = step_injected,
+		[GO_SYSTEMSTACK] = step_systemstack,
+		[GO_MCALL] = step_mcall,
+		[GO_MORESTACK] = step_morestack,
+		[GO_NOCTXT] = leave_to_asker,
+		[GO_GOGO] = step_gogo,
+		[GO_ASMCGOCALL] = step_asmcgocall,
+		[GO_CGOCALLBACK] = step_cgocallback,
+		[GO_VDSO_CALL] = step_vdso_call,
+		[GO_INJECTED] = step_injected,
 	};
 	uint64_t pc = cursor_reg(c, REG_PC);
 	struct goframe f = { .v = v, .c = c, .mod = mod, .vaddr = pc - mod->bias - !c->exact };

@@ -46,6 +46,7 @@ enum {
 #define RET WORD(0xd65f03c0u)
 #define BL(from, to) WORD(0x94000000u | (((to) - (from)) / 4 & 0x3ffffff))
 #define BLR WORD(0xd63f0040u) /* blr x2 */
+#define MOVE_LINK WORD(0xaa1e03e3u) /* mov x3, x30 */
 #define PUSH_LINK WORD(0xf81e0ffeu) /* str x30, [sp, #-32]! */
 #define POP_LINK WORD(0xf84207feu) /* ldr x30, [sp], #32 */
 #define NOTE_LINK WORD(0xf90002beu | M_VDSO_PC / 8 << 10) /* str x30, [x21, #M_VDSO_PC] */
@@ -68,6 +69,8 @@ enum {
 	MORESTACK,
 	ASMCGOCALL,
 	CGOCALLBACK,
+	GROW,
+	NOCTXT,
 };
 
 /* Instructions of the one for arm64. */
@@ -94,6 +97,8 @@ static __attribute__((unused)) const struct made_func program_arm64[] = {
 	{ "runtime.morestack", { NOP, BLR, NOP }, 0, 0 },
 	{ "runtime.asmcgocall", { PUSH_LINK, BLR, POP_LINK, RET }, 32, 4 },
 	{ "runtime.cgocallback", { PUSH_LINK, BLR, POP_LINK, RET }, 32, 4 },
+	{ "main.grow", { MOVE_LINK, CALL(GROW, 1, NOCTXT), RET }, 0, 0 },
+	{ "runtime.morestack_noctxt", { NOP, NOP }, 0, 0 },
 	{ NULL, { 0 }, 0, 0 },
 };
 

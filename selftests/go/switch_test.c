@@ -30,6 +30,7 @@ FIXTURE(arm64)
 	uint8_t marks[MAX];
 	struct shstk_info info;
 	uint64_t sp; /* in the innermost frame that put_frame() made */
+	uint64_t x3;
 };
 
 FIXTURE_SETUP(arm64)
@@ -72,6 +73,7 @@ static int trace(FIXTURE_DATA(arm64) * self, uint64_t pc, uint64_t link, uint64_
 	self->regs = (struct shstk_regs){ .size = sizeof(self->regs), .known = UINT32_MAX };
 	self->regs.pc = pc;
 	self->regs.r[31] = self->sp;
+	self->regs.r[3] = self->x3;
 	self->regs.r[30] = link;
 	self->regs.r[28] = g;
 	self->info.size = sizeof(self->info);
@@ -211,6 +213,49 @@ TEST_F(arm64, gogo_gives_the_goroutine_its_return_address_back)
 	put(MEMORY + G + SCHED_LR, 0);
 	n = trace(self, PC(GOGO, 3), PC(GOEXIT, 1), MEMORY + G);
 	EXPECT_TRACE(n, PC(GOGO, 3), PC(CLOCK, 0), PC(GOEXIT, 1));
+}
+
+/*
+ * main.grow(), which main.run() called, has no frame yet and asks for more stack: its return
+ * address is in x3, and once that register has other uses the goroutine has it noted.
+ */
+static void put_grow(FIXTURE_DATA(arm64) * self)
+{
+	begin_stack(self, G_STACK);
+	put_frame(self, PC(GOEXIT, 1));
+	self->x3 = PC(RUN, 2);
+}
+
+TEST_F(arm64, who_asks_for_more_stack_has_its_return_address_in_a_register)
+{
+	int n;
+
+	put_grow(self);
+	n = trace(self, PC(NOCTXT, 0), PC(GROW, 2), MEMORY + G);
+	EXPECT_TRACE(n, PC(NOCTXT, 0), PC(GROW, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	n = trace(self, PC(NOCTXT, 1), PC(GROW, 2), MEMORY + G);
+	EXPECT_TRACE(n, PC(NOCTXT, 1), PC(GROW, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	n = trace(self, PC(MORESTACK, 0), PC(GROW, 2), MEMORY + G);
+	EXPECT_TRACE(n, PC(MORESTACK, 0), PC(GROW, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	EXPECT_EQ(self->info.guessed, 0);
+}
+
+TEST_F(arm64, who_asks_for_more_stack_is_noted_before_that_register_is_lost)
+{
+	int n;
+
+	put_grow(self);
+	put(MEMORY + G + SCHED_SP, self->sp);
+	put(MEMORY + G + SCHED_PC, PC(GROW, 2));
+	put(MEMORY + G + SCHED_LR, self->x3);
+	self->x3 = 0;
+	n = trace(self, PC(SAVE_G, 0), PC(MORESTACK, 2), MEMORY + G0);
+	EXPECT_TRACE(n, PC(SAVE_G, 0), PC(MORESTACK, 2), PC(GROW, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	n = trace(self, PC(MORESTACK, 2), PC(MORESTACK, 2), MEMORY + G0);
+	EXPECT_TRACE(n, PC(MORESTACK, 2), PC(GROW, 2), PC(RUN, 2), PC(GOEXIT, 1));
+	put(MEMORY + G + SCHED_SP, self->sp - 8); /* of another time */
+	trace(self, PC(SAVE_G, 0), PC(MORESTACK, 2), MEMORY + G0);
+	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
 }
 
 /* ---- what the program says of itself does not agree ---- */
