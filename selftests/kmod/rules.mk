@@ -3,7 +3,8 @@
 # Debian's perf on Debian's programs by unwind rules, in guests of their own.
 #
 #   make check-rules  callchains by unwind rules: Debian's programs in three guests, and
-#                   what a chain costs; leaves build/rules.csv and build/rules-cost.csv
+#                   what a chain costs; leaves build/rules.csv, build/rules-cost.csv and
+#                   build/rules-system.csv
 #   make check-chains  a million callchains of these (CHAINS_SAMPLES), compared with copies of
 #                   the stacks, on x86 by elfutils too; hours, and not part of make check
 
@@ -94,11 +95,20 @@ $(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_guest,$(g),$(firstword $(su
 RULES_COST_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 RULES_COST_arm64 := $(B)/selftests/record/arm64/shstk
 
+# Where it is measured what perf adds to a whole system, and what that takes.
+RULES_SYSTEM := x86-qemu-7.2
+RULES_SYSTEM_NEEDS := --prog programs-x86:/usr/bin/python3 --prog programs-x86:/usr/bin/perf \
+	--add $(call RULES_ROOT,x86)/usr/lib/python3.13:/usr/lib/python3.13
+# $(1) guest, $(2) without or with
+kmod_rules_system = $(if $(filter $(RULES_SYSTEM),$(1)),echo \
+	"	'rules:system-$(2)=selftests/kmod/rules_system.sh $(2) $(1)' \\";)
+
 # $(1) guest, $(2) architecture
 define kmod_rules_cost_guest
 RULES_COST_FILES_$(2) := selftests/loader/cases.sh $(RULES_COST_$(2)) \
 	$(B)/selftests/kmod/$(2)/rules_cost $(B)/selftests/kmod/$(2)/rules_cost_fp
 $(B)/guest/check-rules-cost-$(1): FORCE selftests/kmod/rules_cost.sh \
+		selftests/kmod/rules_system.sh \
 		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(RULES_COST_FILES_$(2)) \
 		$$$$(filter %/shstk_perf.ko,$$$$(KMOD_$(subst -qemu-,-,$(1)))))
 	@mkdir -p $$(@D)
@@ -106,9 +116,12 @@ $(B)/guest/check-rules-cost-$(1): FORCE selftests/kmod/rules_cost.sh \
 	   echo "exec selftests/guest/run $(1) --icount --out $(B)/guest/rules-cost-$(1) \\"; \
 	   echo "	--sysroot $$(call RULES_ROOT,$(2)) --lib $(B)/selftests/loader --timeout 600 \\"; \
 	   echo "	$(if $(filter x86,$(2)),--append nohpet) --after csv=selftests/kmod/rules_csv \\"; \
+	   $(if $(filter $(RULES_SYSTEM),$(1)),echo "	$$(RULES_SYSTEM_NEEDS) \\";) \
 	   echo "	'rules:cost-without=selftests/kmod/rules_cost.sh without $(1) $$(RULES_COST_FILES_$(2))' \\"; \
+	   $$(call kmod_rules_system,$(1),without) \
 	   echo "	$$(filter %/shstk_perf.ko,$$(KMOD_$(subst -qemu-,-,$(1)))) \\"; \
-	   echo "	'rules:cost-with=selftests/kmod/rules_cost.sh with $(1)'"; } >$$@
+	   echo "	'rules:cost-with=selftests/kmod/rules_cost.sh with $(1)' \\"; \
+	   $$(call kmod_rules_system,$(1),with) echo; } >$$@
 	@chmod +x $$@
 CHECK_RULES += $(B)/guest/check-rules-cost-$(1)
 endef
