@@ -6,8 +6,11 @@
  * address of the kernel is met first. A kernel that hides its addresses from us
  * shows them as zero; then there are no names.
  *
- * There are more than a hundred thousand functions, of which a profile shows a few
- * dozen: the text is kept as it was read, and the functions point into it.
+ * There are more than a hundred thousand functions, of which a profile shows a few dozen, and
+ * the kernel takes longer to write a line than it takes to read one. So the text is kept as it
+ * was read, the functions point into it, and it is read only as far as addresses are asked
+ * for: the kernel's own functions come first, in order; those of modules and of BPF come
+ * behind, in no order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,29 +22,44 @@
 
 #define TEXT_FIRST (8u << 20) /* room that the text of most kernels fits into */
 #define TEXT_MAX (512u << 20)
+#define PIECE (64u << 10) /* read at a time */
 #define LAST_SIZE 4096
 #define DIGITS 16 /* of an address */
 
+struct function {
+	uint64_t addr;
+	uint32_t name; /* place in the text */
+};
+
 /**
  * struct shstk_kernel_functions - functions of the kernel
- * @text: what was read; @v's names lie in it.
- * @v: the functions by address, each reaching up to the next one; @nr of them, room
- *     for @max.
+ * @fd: the file; -1: it was read to its end.
+ * @text: what was read, @size bytes, room for @room.
+ * @parsed: bytes of @text whose lines were looked at.
+ * @v: the functions, each reaching up to the next one; @nr of them, room for @max.
+ * @ordered: @v is in the order of addresses so far.
+ * @found: what was handed out last.
  */
 struct shstk_kernel_functions {
+	int fd;
 	char *text;
-	struct shstk_perfmap_entry *v;
+	size_t size;
+	size_t room;
+	size_t parsed;
+	struct function *v;
 	size_t nr;
 	size_t max;
+	bool ordered;
+	struct shstk_perfmap_entry found;
 };
 
 /* Of functions with one address the last one in the text names it. */
 static int by_address(const void *a, const void *b)
 {
-	const struct shstk_perfmap_entry *x = a, *y = b;
+	const struct function *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
@@ -68,9 +86,9 @@ static bool parse_address(const char *s, uint64_t *ret)
  */
 static bool add_line(struct shstk_kernel_functions *functions, char *line, char *end)
 {
-	struct shstk_perfmap_entry *more;
-	uint64_t addr;
 	char *name = line + DIGITS + 3;
+	struct function *more;
+	uint64_t addr;
 
 	if (end <= name || !parse_address(line, &addr) || !(addr >> 63) ||
 	    !strchr("tTwW", line[DIGITS + 1]))
@@ -81,68 +99,89 @@ static bool add_line(struct shstk_kernel_functions *functions, char *line, char 
 	*end = '\0';
 	name[strcspn(name, " \t")] = '\0';
 	functions->v = more;
-	more[functions->nr++] = (struct shstk_perfmap_entry){ .start = addr, .name = name };
+	if (functions->nr && addr < more[functions->nr - 1].addr)
+		functions->ordered = false;
+	more[functions->nr++] = (struct function){ addr, name - functions->text };
 	return true;
 }
 
-static void sort(struct shstk_kernel_functions *functions)
+static bool parse_lines(struct shstk_kernel_functions *functions)
 {
-	struct shstk_perfmap_entry *v = functions->v;
-	size_t i;
+	char *line = functions->text + functions->parsed, *end;
 
-	/* The kernel itself is in order; modules are behind it, in the order of loading. */
-	for (i = 1; i < functions->nr && v[i - 1].start <= v[i].start; i++)
-		;
-	if (i < functions->nr)
-		qsort(v, functions->nr, sizeof(*v), by_address);
-	for (i = 0; i < functions->nr; i++)
-		v[i].end = i + 1 < functions->nr ? v[i + 1].start : v[i].start + LAST_SIZE;
+	while ((end = memchr(line, '\n', functions->text + functions->size - line))) {
+		if (!add_line(functions, line, end))
+			return false;
+		line = end + 1;
+	}
+	functions->parsed = line - functions->text;
+	return true;
 }
 
-/* The whole of a file whose size is not known. Returns its size; 0: nothing could be read. */
-static size_t read_all(int fd, char **ret)
+static bool make_room(struct shstk_kernel_functions *functions)
 {
-	size_t size = 0, room = 0;
-	char *text = NULL, *more;
-	ssize_t n;
+	size_t room = functions->room ? 2 * functions->room : TEXT_FIRST;
+	char *more;
 
-	for (;;) {
-		if (size == room) {
-			room = room ? 2 * room : TEXT_FIRST;
-			more = room <= TEXT_MAX ? realloc(text, room) : NULL;
-			if (!more)
-				break;
-			text = more;
-		}
-		n = read(fd, text + size, room - size);
+	if (functions->room - functions->size >= PIECE)
+		return true;
+	more = room <= TEXT_MAX ? realloc(functions->text, room) : NULL;
+	if (!more)
+		return false;
+	functions->text = more;
+	functions->room = room;
+	return true;
+}
+
+/* One more piece. False: there is none, or no memory for it. */
+static bool read_piece(struct shstk_kernel_functions *functions)
+{
+	const size_t until = functions->size + PIECE;
+	ssize_t n = 0;
+
+	if (!make_room(functions))
+		return false;
+	/* The kernel gives a page at a time. */
+	while (functions->size < until) {
+		n = read(functions->fd, functions->text + functions->size, until - functions->size);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
-		size += n;
+		functions->size += n;
 	}
-	*ret = text;
-	return size;
+	return parse_lines(functions) && n > 0;
 }
 
-static struct shstk_kernel_functions *read_functions(void)
+/* Are all functions known that may be at an address? */
+static bool reaches(const struct shstk_kernel_functions *functions, uint64_t addr)
+{
+	const struct function *v = functions->v;
+
+	return functions->fd < 0 || (functions->ordered && functions->nr && v[0].addr <= addr &&
+				     addr < v[functions->nr - 1].addr);
+}
+
+static void read_until(struct shstk_kernel_functions *functions, uint64_t addr)
+{
+	while (!reaches(functions, addr)) {
+		if (read_piece(functions))
+			continue;
+		close(functions->fd);
+		functions->fd = -1;
+		if (!functions->ordered)
+			qsort(functions->v, functions->nr, sizeof(*functions->v), by_address);
+	}
+}
+
+static struct shstk_kernel_functions *open_functions(void)
 {
 	struct shstk_kernel_functions *functions = calloc(1, sizeof(*functions));
-	int fd = functions ? open("/proc/kallsyms", O_RDONLY | O_CLOEXEC) : -1;
-	char *line, *end;
-	size_t size;
 
-	if (fd < 0)
-		return functions;
-	size = read_all(fd, &functions->text);
-	close(fd);
-	line = functions->text;
-	while (size && (end = memchr(line, '\n', functions->text + size - line))) {
-		if (!add_line(functions, line, end))
-			break;
-		line = end + 1;
-	}
-	sort(functions);
+	if (!functions)
+		return NULL;
+	functions->fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	functions->ordered = true;
 	return functions;
 }
 
@@ -150,25 +189,37 @@ void shstk_kernel_destroy(struct shstk_kernel_functions *functions)
 {
 	if (!functions)
 		return;
+	if (functions->fd >= 0)
+		close(functions->fd);
 	free(functions->text);
 	free(functions->v);
 	free(functions);
 }
 
-const struct shstk_perfmap_entry *shstk_kernel_find(const struct shstk_kernel_functions *functions,
+const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_functions *functions,
 						    uint64_t addr)
 {
-	size_t lo = 0, hi = functions->nr, mid;
+	const struct function *v;
+	size_t lo = 0, hi, mid;
 
+	read_until(functions, addr);
+	v = functions->v;
 	/* The last one that starts at or below the address. */
-	while (lo < hi) {
+	for (hi = functions->nr; lo < hi;) {
 		mid = lo + (hi - lo) / 2;
-		if (functions->v[mid].start <= addr)
+		if (v[mid].addr <= addr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo && addr < functions->v[lo - 1].end ? &functions->v[lo - 1] : NULL;
+	if (!lo)
+		return NULL;
+	functions->found = (struct shstk_perfmap_entry){
+		.start = v[lo - 1].addr,
+		.end = lo < functions->nr ? v[lo].addr : v[lo - 1].addr + LAST_SIZE,
+		.name = functions->text + v[lo - 1].name,
+	};
+	return addr < functions->found.end ? &functions->found : NULL;
 }
 
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols)
@@ -181,7 +232,7 @@ const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols)
 		symbols->kernel = view;
 		view->none.pub.path = "[kernel.kallsyms]";
 		view->none.pub.name = "[kernel]";
-		view->functions = read_functions();
+		view->functions = open_functions();
 	}
 	return &view->none.pub;
 }

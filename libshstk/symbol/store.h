@@ -107,8 +107,8 @@ void shstk_objects_destroy(struct shstk_symbols *symbols);
 
 /* kernel.c: where all addresses of the kernel lie; NULL when memory runs out. */
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);
-/* The function at an address, or NULL. */
-const struct shstk_perfmap_entry *shstk_kernel_find(const struct shstk_kernel_functions *functions,
+/* The function at an address, or NULL; until the next call. */
+const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_functions *functions,
 						    uint64_t addr);
 void shstk_kernel_destroy(struct shstk_kernel_functions *functions);
 
