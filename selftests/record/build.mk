@@ -68,7 +68,7 @@ $(RECORD_B)/plugin-%.so: selftests/record/plugin.c
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
 		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/cancel \
-		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/names all
+		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/names $(RECORD_B)/perf.py all
 	$(Q)cp $< $@
 
 $(RECORD_B)/install_test: selftests/record/install_test all
@@ -83,8 +83,8 @@ $(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py:
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-$(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py $(RECORD_B)/pprof.py \
-		$(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
+$(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py $(RECORD_B)/perf.py \
+		$(RECORD_B)/pprof.py $(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
 		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other all
 	$(Q)cp $< $@
 

@@ -111,7 +111,7 @@ static struct perf_opts event_options(const struct record_opts *o)
 				     perf_event_find("cpu-clock"),
 		.freq = o->freq,
 		.off = o->off_cpu || o->wall,
-		.kernel = o->kernel,
+		.kernel = o->kernel || o->kernel_alone,
 		.max_stack = o->depth < max ? o->depth : max,
 		.copy = o->via == VIA_COPIES ? PERF_FIRST_COPY : 0,
 		.ring_size = ring_size(o),
@@ -182,6 +182,7 @@ static int start(struct recording *r, const struct target *target)
 	struct perf_record_opts opts = {
 		.rings = event_options(r->opts),
 		.depth = r->opts->depth,
+		.kernel = r->opts->kernel,
 		.chains = module_loaded(),
 		.perf_data = r->opts->perf_data,
 		.keep_times = output_wants_times(&r->opts->output),

@@ -39,6 +39,7 @@
  * @all: record the whole system.
  * @off_cpu: where threads wait, instead of where they run.
  * @kernel: with the kernel's functions.
+ * @kernel_alone: the same, where there is no other stack. via_choose() sets it.
  * @check: take each stack by hardware and by software.
  * @heap: allocations instead of time,
  * @heap_mmap: mmap() too,
@@ -66,6 +67,7 @@ struct record_opts {
 	bool all;
 	bool off_cpu;
 	bool kernel;
+	bool kernel_alone;
 	bool check;
 	bool heap;
 	bool heap_mmap;

@@ -53,7 +53,7 @@ struct perf_drain {
 	unsigned int max_stack; /* entries of a callchain */
 	unsigned int depth; /* entries of a stack that is unwound */
 	bool keep_times;
-	bool kernel;
+	bool kernel; /* show it in each stack */
 	bool copies; /* stacks are copied, */
 	bool chains; /* and callchains are exact where there is a shadow stack */
 	bool wide; /* not only given processes */
@@ -199,28 +199,28 @@ static void find_labels(struct perf_drain *d, struct process *p, const struct st
 	s->labels_size = golabels_find(p->golabels, &hints, d->label_text);
 }
 
-static void add_user_chain(struct perf_drain *d, const struct perf_sample *sample, struct stack *s)
-{
-	unsigned int before = s->nr;
-
-	add_chain(d, sample, PERF_CONTEXT_USER, MAX_ENTRIES, s);
-	s->end = s->nr - before >= d->max_stack ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
-}
-
-/* The part of the callchain that is of user space, where it lies. */
+/* The part of the callchain that is of user space, where it lies. The kernel's has room before. */
 static struct callchain user_chain(const struct perf_drain *d, const struct perf_sample *sample)
 {
 	struct callchain ret = { .max = d->max_stack };
-	uint64_t i = 0;
+	uint64_t i;
 
-	while (i < sample->nr && sample->chain[i] != PERF_CONTEXT_USER)
-		i++;
+	for (i = 0; i < sample->nr && sample->chain[i] != PERF_CONTEXT_USER; i++)
+		ret.max -= ret.max > 1 && sample->chain[i] < PERF_CONTEXT_MAX;
 	if (i == sample->nr)
 		return ret;
 	ret.ips = sample->chain + i + 1;
 	while (++i < sample->nr && sample->chain[i] < PERF_CONTEXT_MAX)
 		ret.nr++;
 	return ret;
+}
+
+static void add_user_chain(struct perf_drain *d, const struct perf_sample *sample, struct stack *s)
+{
+	const struct callchain chain = user_chain(d, sample);
+
+	add_chain(d, sample, PERF_CONTEXT_USER, MAX_ENTRIES, s);
+	s->end = chain.nr >= chain.max ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
 }
 
 static void add_outer_label(struct perf_drain *d, struct stack *s)
@@ -286,24 +286,25 @@ static int find_note(const struct task *t, const struct perf_sample *sample)
 		       SHSTK_NOTE_NONE;
 }
 
-/* The stack of a sample: that of the kernel, if it is wanted, and that of user space. */
+/*
+ * The stack of a sample: that of the kernel, if it is wanted or there is no other, and that of
+ * user space.
+ */
 static int make_stack(struct perf_drain *d, struct task *t, const struct perf_sample *sample,
 		      struct stack *ret)
 {
 	struct process *p = t->process;
+	const bool chain = !d->copies || sample->abi == PERF_SAMPLE_REGS_ABI_32 ||
+			   (d->chains && has_shadow_stack(p));
 
 	*ret = (struct stack){ .pcs = d->pcs, .marks = d->marks };
-	if (d->kernel)
+	if (!chain)
+		ret->note = find_note(t, sample);
+	if (d->kernel || (!chain && (ret->note || !sample->abi)))
 		add_chain(d, sample, PERF_CONTEXT_KERNEL, MAX_KERNEL, ret);
-	if (!d->copies || sample->abi == PERF_SAMPLE_REGS_ABI_32 ||
-	    (d->chains && has_shadow_stack(p))) {
+	if (chain)
 		add_user_chain(d, sample, ret);
-		return 0;
-	}
-	ret->note = find_note(t, sample);
-	if (!sample->abi || ret->note)
-		return 0;
-	return add_copy(d, t, sample, ret);
+	return chain || !sample->abi || ret->note ? 0 : add_copy(d, t, sample, ret);
 }
 
 /* Keeps the stack at which a thread left its CPU. */
@@ -589,7 +590,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->profile = profile;
 	d->max_stack = opts->rings.max_stack;
 	d->depth = opts->depth;
-	d->kernel = opts->rings.kernel;
+	d->kernel = opts->kernel;
 	d->copies = opts->rings.copy;
 	d->more.copy = opts->rings.copy;
 	d->chains = opts->chains;

@@ -19,6 +19,8 @@
  * @rings: events and targets; @rings.pids are processes here, whose threads are
  *	looked up.
  * @depth: most entries of a stack that is unwound.
+ * @kernel: show the kernel's part of callchains, if @rings has it; else only where there is no
+ *	other stack.
  * @chains: callchains are exact where there is a shadow stack (shstk_perf.ko).
  * @tree: the one process of @rings is about to execute a program: it is recorded from there
  *	on, with all it starts, by events of the CPUs. Events of its own would begin anew
@@ -30,6 +32,7 @@
 struct perf_record_opts {
 	struct perf_opts rings;
 	unsigned int depth;
+	bool kernel;
 	bool chains;
 	bool tree;
 	const char *perf_data;

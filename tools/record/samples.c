@@ -24,7 +24,7 @@ int samples_begin(struct recording *r)
 	const struct record_opts *o = r->opts;
 	struct shstk_symbols_opts names = {
 		.no_lines = !output_wants_lines(&o->output),
-		.kernel = o->kernel,
+		.kernel = o->kernel || o->kernel_alone,
 		.full_names = o->output.full_names,
 	};
 

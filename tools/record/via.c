@@ -2,6 +2,7 @@
 /*
  * via.c - who samples what is to be recorded: the table of shstk-record(1), "Who samples".
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,24 @@ static enum via choose_sampler(struct record_opts *o)
 	return by_rules(o) ? VIA_RULES : VIA_COPIES;
 }
 
+/*
+ * Does this kernel tell us where its functions are? If not all addresses are 0, while those of
+ * variables of each CPU may be in any case.
+ */
+static bool kernel_has_names(void)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	unsigned long long addr = 0;
+	char type = 0;
+	bool found = false;
+
+	while (file && !found && fscanf(file, "%llx %c%*[^\n]", &addr, &type) == 2)
+		found = type == 't' || type == 'T';
+	if (file)
+		fclose(file);
+	return found && addr;
+}
+
 void via_choose(struct record_opts *o, const struct backend **ret)
 {
 	*ret = o->nr_pids ? &backend_probed : &backend_heap;
@@ -124,4 +143,5 @@ void via_choose(struct record_opts *o, const struct backend **ret)
 	if (o->via == VIA_AUTO)
 		o->via = choose_sampler(o);
 	*ret = o->via == VIA_AGENT ? &backend_agent : &backend_perf;
+	o->kernel_alone = o->via == VIA_COPIES && kernel_has_names();
 }
