@@ -10,6 +10,9 @@
  * With shstk_perf.ko loaded every chain must be equal. Without it, the same
  * program counts what the kernel's own walk finds, and fails if that were
  * complete: it would not test anything then.
+ *
+ * The module is also given unwind rules for this program, which are wrong: by them every
+ * frame is the outermost one. So a chain of theirs, where a shadow stack is, has one entry.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +22,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
+
+#include <linux/elf-em.h>
+#include <linux/shstk_rules.h>
 
 #include "arch.h"
 #include "kselftest.h"
@@ -44,7 +52,9 @@ struct truth {
 	uint64_t word[WORDS];
 };
 
+/* @code: where samples are looked at, @size bytes. */
 struct shared {
+	volatile uint64_t code, size;
 	volatile int stop;
 	volatile int slots;
 	struct truth truth[8];
@@ -102,6 +112,16 @@ static inline __attribute__((always_inline)) void tell_truth(unsigned long end, 
 			t->word[t->nr++] = word;
 	}
 	t->whole = whole;
+	t->tid = ss_syscall(__NR_gettid, 0, 0, 0, 0, 0);
+}
+
+/* Nothing is known but who this is: chains have one entry. */
+static void tell_thread(void)
+{
+	struct truth *t = &shared->truth[0];
+
+	t->nr = 0;
+	t->whole = true;
 	t->tid = ss_syscall(__NR_gettid, 0, 0, 0, 0, 0);
 }
 
@@ -245,6 +265,34 @@ static void enter_coroutine(const struct scenario *sc)
 	ss_swapcontext(&back, &coroutine);
 }
 
+/* Not with a shadow stack. */
+static void enter_without(const struct scenario *sc)
+{
+	tell_thread();
+	descend(sc, sc->depth, 0, true, 0);
+}
+
+#ifdef __x86_64__
+/* Goes round in two bytes of 32-bit code until it is killed. */
+static void enter_compat(const struct scenario *sc)
+{
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+
+	(void)sc;
+	if (code == MAP_FAILED)
+		_exit(1);
+	code[0] = 0xeb; /* jmp . */
+	code[1] = 0xfe;
+	shared->code = (uint64_t)code;
+	shared->size = 2;
+	tell_thread();
+	asm volatile("mov %0, %%rsp\n\tpushq $0x23\n\tpushq %1\n\tlretq" ::"r"(code + 2048),
+		     "r"(code)
+		     : "memory");
+}
+#endif
+
 /* The frame that turns the shadow stack on must not return. */
 static void __attribute__((noreturn, noinline)) workload(const struct scenario *sc)
 {
@@ -282,12 +330,11 @@ static bool chain_equal(const struct sample *s, const struct truth *t, struct re
 
 static void take_sample(void *arg, const struct sample *s)
 {
-	uint64_t lo = (uint64_t)__start_leaf_text, hi = (uint64_t)__stop_leaf_text;
 	struct result *res = arg;
 	struct truth *t = shared->truth;
 	unsigned int i;
 
-	if (!s->nr || s->ip[0] < lo || s->ip[0] >= hi || s->deferred != res->deferred)
+	if (!s->nr || s->ip[0] - shared->code >= shared->size || s->deferred != res->deferred)
 		return;
 	for (i = 0; i < 8; i++, t++)
 		if (t->tid && (t->tid == s->tid || s->deferred))
@@ -334,6 +381,8 @@ static int sample_scenario(const struct scenario *sc, struct result *res)
 
 	memset(res, 0, sizeof(*res));
 	memset(shared, 0, sizeof(*shared));
+	shared->code = (uint64_t)__start_leaf_text;
+	shared->size = __stop_leaf_text - __start_leaf_text;
 	res->deferred = sc->defer;
 	if (pipe(go) || pipe(pipes[0]) || pipe(pipes[1]))
 		return errno;
@@ -410,7 +459,7 @@ static void run(const struct scenario *sc)
 		ksft_test_result_fail("%s: %s\n", sc->name, strerror(err));
 		return;
 	}
-	ok = hits >= SAMPLES / 2 && (hooked && !sc->off ? equal == hits : equal < hits);
+	ok = hits >= SAMPLES / 2 && (hooked ? equal == hits : equal < hits);
 	ksft_test_result(ok, "%s: equal %u of %u user hits, %u of %u kernel hits\n", sc->name,
 			 res.equal[0], res.hits[0], res.equal[1], res.hits[1]);
 	if (res.extra)
@@ -418,6 +467,93 @@ static void run(const struct scenario *sc)
 	if (!ok && res.odd_truth)
 		print_odd(&res);
 }
+
+/* One of the module's counters of chains. */
+static long read_counter(const char *name)
+{
+	char path[96], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/module/shstk_perf/chains/%s", name);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		ksft_exit_fail_msg("%s: cannot be read\n", path);
+	close(fd);
+	return atol(text);
+}
+
+/*
+ * Without a shadow stack: who serves these chains is counted as @counter. They have one entry,
+ * unless that is the kernel's own walk.
+ */
+static void run_without(const struct scenario *sc, const char *counter)
+{
+	static struct result res;
+	long before = read_counter(counter), more;
+	unsigned int hits, equal;
+	int err = sample_scenario(sc, &res);
+
+	more = read_counter(counter) - before;
+	hits = res.hits[0] + res.hits[1];
+	equal = res.equal[0] + res.equal[1];
+	ksft_test_result(!err && hits >= SAMPLES / 2 && more >= hits &&
+				 (equal == hits || strcmp(counter, "served_rules")),
+			 "%s: %u hits, %u with one entry, %ld more %s\n", sc->name, hits, equal,
+			 more, counter);
+}
+
+/* A table for this program: all its frames are outermost ones. Returns 0 or an errno. */
+static int load_wrong_table(void)
+{
+	int device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC), ret;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct shstk_rules_load arg = { .fd = fd, .name = "perf_test" };
+	struct shstk_rules_header *h;
+	unsigned int pages;
+	struct stat st;
+	uint64_t *rule;
+
+	if (device < 0 || fstat(fd, &st))
+		return errno;
+	pages = (st.st_size >> SHSTK_RULES_PAGE_SHIFT) + 1;
+	arg.size = sizeof(*h) + sizeof(*rule) + 4ul * (2 * pages + 1);
+	h = calloc(1, arg.size);
+	if (!h)
+		return ENOMEM;
+	*h = (struct shstk_rules_header){
+		.magic = SHSTK_RULES_MAGIC,
+		.version = SHSTK_RULES_VERSION,
+#ifdef __x86_64__
+		.machine = EM_X86_64,
+#else
+		.machine = EM_AARCH64,
+#endif
+		.nr_rules = 1,
+		.nr_pages = pages,
+		.nr_rows = pages,
+	};
+	rule = (uint64_t *)(h + 1);
+	*rule = SHSTK_RULE_END;
+	/* Each page has one row: its first byte, by that rule. */
+	for (unsigned int i = 0; i <= pages; i++)
+		((uint32_t *)(rule + 1))[i] = i;
+	arg.table = (uint64_t)h;
+	ret = ioctl(device, SHSTK_RULES_LOAD, &arg) ? errno : 0;
+	free(h);
+	close(fd);
+	close(device);
+	return ret;
+}
+
+static const struct scenario by_rules = {
+	"without a shadow stack, by unwind rules", enter_without, SPIN, 8, 1, 0,
+};
+
+#ifdef __x86_64__
+static const struct scenario compat = {
+	"32-bit code, by the kernel's own walk", enter_compat, SPIN, 0, 1, 0,
+};
+#endif
 
 static const struct scenario scenarios[] = {
 	{ "spin, depth 8", enter_plain, SPIN, 8, 0, 0 },
@@ -436,6 +572,8 @@ static const struct scenario scenarios[] = {
 
 int main(void)
 {
+	int err = 0;
+
 	need_shadow_stacks();
 	hooked = !access("/sys/module/shstk_perf", F_OK);
 	signal(SIGPIPE, SIG_IGN);
@@ -446,9 +584,23 @@ int main(void)
 		ksft_exit_fail_msg("no memory\n");
 
 	ksft_print_header();
-	ksft_set_plan(ARRAY_SIZE(scenarios));
 	ksft_print_msg("shstk_perf is %sloaded\n", hooked ? "" : "not ");
+	if (hooked)
+		err = load_wrong_table();
+	if (err)
+		ksft_exit_fail_msg("unwind rules for this program: %s\n", strerror(err));
+#ifdef __x86_64__
+	ksft_set_plan(ARRAY_SIZE(scenarios) + 2 * hooked);
+#else
+	ksft_set_plan(ARRAY_SIZE(scenarios) + hooked);
+#endif
 	for (size_t i = 0; i < ARRAY_SIZE(scenarios); i++)
 		run(&scenarios[i]);
+	if (hooked)
+		run_without(&by_rules, "served_rules");
+#ifdef __x86_64__
+	if (hooked)
+		run_without(&compat, "no_shadow_stack");
+#endif
 	ksft_finished();
 }
