@@ -31,12 +31,15 @@
 #define MAX_RING (16u << 20)
 #define MIN_RING (64u << 10) /* one that may shrink does so no further */
 #define TRAILER 24 /* thread, time, identifier */
+#define AHEAD 512 /* bytes of the next record: all of it but most of the stack */
+#define LINE 64
 
 /**
  * struct ring - the ring of a CPU
  * @cpu: its number.
  * @fd: the event whose ring it is.
- * @page: what is shared with the kernel.
+ * @page: what is shared with the kernel, and
+ * @data: the records, behind it.
  * @head: what the kernel had written when it was looked at last.
  * @tail: the first record that was not handed out.
  * @time: of that record.
@@ -46,6 +49,7 @@ struct ring {
 	int cpu;
 	int fd;
 	struct perf_event_mmap_page *page;
+	const uint8_t *data;
 	uint64_t head;
 	uint64_t tail;
 	uint64_t time;
@@ -332,6 +336,7 @@ static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
 	if (page == MAP_FAILED)
 		return errno == EPERM ? -ENOBUFS : -errno;
 	ring->page = page;
+	ring->data = (uint8_t *)page + sysconf(_SC_PAGESIZE);
 	ring->fd = fd;
 	return 0;
 }
@@ -529,32 +534,35 @@ static uint64_t word(const uint8_t *at)
 	return v;
 }
 
-static void copy_out(const struct perf_rings *r, const struct ring *ring, void *to, uint64_t from,
-		     size_t size)
+/* Where a byte of the ring lies. Records are aligned to 8 bytes: no word goes over the end. */
+static const uint8_t *place(const struct perf_rings *r, const struct ring *ring, uint64_t at)
 {
-	const uint8_t *data = (uint8_t *)ring->page + sysconf(_SC_PAGESIZE);
-	size_t at = from & (r->ring_size - 1);
-	size_t first = r->ring_size - at < size ? r->ring_size - at : size;
+	return ring->data + (at & (r->ring_size - 1));
+}
 
-	memcpy(to, data + at, first);
-	memcpy((uint8_t *)to + first, data, size - first);
+static struct perf_event_header header_at(const struct perf_rings *r, const struct ring *ring,
+					  uint64_t at)
+{
+	struct perf_event_header h;
+
+	memcpy(&h, place(r, ring, at), sizeof(h));
+	return h;
 }
 
 /* Finds the next record of the ring that tells its time. */
 static void find_next(const struct perf_rings *r, struct ring *ring)
 {
-	struct perf_event_header h;
-
 	ring->ready = false;
-	while (ring->head - ring->tail >= sizeof(h) && ring->head - ring->tail <= r->ring_size) {
-		copy_out(r, ring, &h, ring->tail, sizeof(h));
+	while (ring->head - ring->tail >= sizeof(struct perf_event_header) &&
+	       ring->head - ring->tail <= r->ring_size) {
+		struct perf_event_header h = header_at(r, ring, ring->tail);
+
 		if (h.size < sizeof(h) || h.size % 8 || h.size > ring->head - ring->tail)
 			break;
 		if (h.size >= sizeof(h) + TRAILER) {
 			bool sample = h.type == PERF_RECORD_SAMPLE;
 
-			copy_out(r, ring, &ring->time, ring->tail + (sample ? 24 : h.size - 16),
-				 sizeof(ring->time));
+			ring->time = word(place(r, ring, ring->tail + (sample ? 24 : h.size - 16)));
 			ring->ready = true;
 			return;
 		}
@@ -623,15 +631,22 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 /* The next record of a ring in one piece. */
 static const uint8_t *record_at(struct perf_rings *r, const struct ring *ring)
 {
-	const uint8_t *data = (uint8_t *)ring->page + sysconf(_SC_PAGESIZE);
-	size_t at = ring->tail & (r->ring_size - 1);
-	struct perf_event_header h;
+	const uint8_t *at = place(r, ring, ring->tail);
+	size_t first = ring->data + r->ring_size - at;
+	size_t size = header_at(r, ring, ring->tail).size;
 
-	copy_out(r, ring, &h, ring->tail, sizeof(h));
-	if (h.size <= r->ring_size - at)
-		return data + at;
-	copy_out(r, ring, r->record, ring->tail, h.size);
+	if (size <= first)
+		return at;
+	memcpy(r->record, at, first);
+	memcpy(r->record + first, ring->data, size - first);
 	return r->record;
+}
+
+/* Another CPU wrote it: it takes time to come, while the one before it is looked at. */
+static void fetch_ahead(const struct perf_rings *r, const struct ring *ring, uint64_t at)
+{
+	for (unsigned int i = 0; i < AHEAD; i += LINE)
+		__builtin_prefetch(place(r, ring, at + i));
 }
 
 int perf_rings_read(struct perf_rings *r, bool all,
@@ -648,6 +663,7 @@ int perf_rings_read(struct perf_rings *r, bool all,
 		const uint8_t *at = record_at(r, ring);
 		size_t size = ((const struct perf_event_header *)at)->size;
 
+		fetch_ahead(r, ring, ring->tail + size);
 		parse(r, at, &record);
 		ret = fn(arg, &record);
 		ring->tail += size;
