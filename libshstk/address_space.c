@@ -17,6 +17,15 @@
 #include "address_space.h"
 #include "step.h"
 
+#define KNOWN 4096 /* addresses whose rules are kept, a power of two */
+#define KNOWN_FROM 8 /* stacks of a program before any are */
+
+/* How to leave the frame of a program counter or return address. */
+struct known {
+	uint64_t key;
+	uint64_t rule;
+};
+
 struct shstk_space {
 	const struct machine *m;
 	struct module **module; /* sorted by address */
@@ -27,6 +36,8 @@ struct shstk_space {
 	void *debug_arg;
 	shstk_shape_fn shape;
 	void *shape_arg;
+	unsigned int unwound; /* stacks, up to KNOWN_FROM */
+	struct known *known; /* by address; NULL: none are kept yet */
 };
 
 /* Whom to ask for more about a file. */
@@ -66,6 +77,7 @@ SHSTK_API void shstk_space_destroy(struct shstk_space *space)
 	for (i = 0; i < space->n; i++)
 		drop(space->module[i]);
 	free(space->module);
+	free(space->known);
 	free(space);
 }
 
@@ -132,6 +144,14 @@ static void find_outer(struct shstk_space *s)
 	}
 }
 
+/* Modules changed: nothing is known of any address. */
+static void forget_known(struct shstk_space *s)
+{
+	free(s->known);
+	s->known = NULL;
+	s->unwound = 0;
+}
+
 /* The newest mapping of an address is the true one. */
 static void drop_overlap(struct shstk_space *s, const struct module *new)
 {
@@ -163,6 +183,7 @@ static int insert(struct shstk_space *s, struct module *m)
 		drop(m);
 		return -ENOEXEC;
 	}
+	forget_known(s);
 	drop_overlap(s, m);
 	if (s->n == s->room) {
 		size_t room = s->room ? 2 * s->room : 16;
@@ -462,21 +483,77 @@ static bool append(struct unwinding *u, const struct cursor *c)
 	return true;
 }
 
+/* Exact addresses have the top bit, which no address of a program has, turned around. */
+static uint64_t key_of(const struct cursor *c)
+{
+	return cursor_reg(c, REG_PC) ^ (uint64_t)c->exact << 63;
+}
+
+/* Where the address is in the table; NULL: there is no table. */
+static struct known *known_at(const struct shstk_space *s, uint64_t key)
+{
+	return s->known ? &s->known[(key * 0x9e3779b97f4a7c15) >> 32 & (KNOWN - 1)] : NULL;
+}
+
+/* The rule of an ordinary frame, or of the outermost one, if it is known. */
+static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
+{
+	uint64_t key = key_of(c);
+	const struct known *k = known_at(s, key);
+
+	return k && k->key == key ? k->rule : RULE_NONE;
+}
+
+/* Finds it. RULE_NONE: it is no such frame, or no code. */
+static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
+{
+	uint64_t pc = cursor_reg(c, REG_PC), key = key_of(c), rule;
+	struct known *k = known_at(s, key);
+	struct module *m = k ? find(s, pc - !c->exact) : NULL;
+
+	if (!m || !module_is_code(m, pc - !c->exact))
+		return RULE_NONE;
+	rule = module_rule(m, pc, c->exact);
+	if (RULE_KIND(rule) != RULE_SP && RULE_KIND(rule) != RULE_FP && RULE_KIND(rule) != RULE_END)
+		return RULE_NONE;
+	*k = (struct known){ key, rule };
+	return rule;
+}
+
+/* As cursor_step(). @rule: what is known of the frame, or RULE_NONE. */
+static int step(const struct view *v, struct cursor *c, uint64_t rule, uint8_t *mark)
+{
+	/* All registers: only rows have these. */
+	if (rule == RULE_NONE && !v->full)
+		rule = find_rule(v->arg, c);
+	if (rule == RULE_NONE)
+		return cursor_step(v, c, mark);
+	*mark = c->mark;
+	return RULE_KIND(rule) == RULE_END ? STEP_COMPLETE : cursor_step_rule(v, c, rule);
+}
+
+static void count_unwound(struct shstk_space *s)
+{
+	if (s->unwound < KNOWN_FROM && ++s->unwound == KNOWN_FROM)
+		s->known = calloc(KNOWN, sizeof(*s->known));
+}
+
 /* One attempt. Returns enum shstk_end. */
 static int unwind(struct unwinding *u, const struct view *v, struct cursor *c)
 {
 	for (;;) {
 		uint64_t pc = c->regs.r[REG_PC];
 		bool first = c->innermost && c->exact;
+		uint64_t rule = v->full ? RULE_NONE : known_rule(v->arg, c);
 		uint8_t mark;
 		int err;
 
 		u->info.end_pc = pc;
-		if (!first && !v->is_code(v->arg, pc - !c->exact))
+		if (!first && rule == RULE_NONE && !v->is_code(v->arg, pc - !c->exact))
 			return SHSTK_END_BAD_PC;
 		if (!append(u, c))
 			return SHSTK_END_CAPACITY;
-		err = cursor_step(v, c, &mark);
+		err = step(v, c, rule, &mark);
 		if (u->marks && u->n)
 			u->marks[u->n - 1] |= mark;
 		if (err)
@@ -528,6 +605,7 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 		.shape = space->shape,
 		.shape_arg = space->shape_arg,
 	};
+	count_unwound(space);
 	if (space->m == &machine_arm64 && !v.pac_mask)
 		v.pac_mask = ~((1ull << 48) - 1); /* 48-bit addresses */
 	do {
