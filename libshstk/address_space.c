@@ -19,6 +19,7 @@
 
 #define KNOWN 4096 /* addresses whose rules are kept, a power of two */
 #define KNOWN_FROM 8 /* stacks of a program before any are */
+#define ASKED 64 /* addresses of a chunk before it is compiled: each is asked for once mostly */
 
 /* How to leave the frame of a program counter or return address. */
 struct known {
@@ -46,6 +47,11 @@ struct more {
 	void *arg;
 	char path[];
 };
+
+static void be_patient(struct module *m)
+{
+	m->eh.asked = m->df.asked = m->sf.asked = ASKED;
+}
 
 static void drop(struct module *m)
 {
@@ -183,6 +189,7 @@ static int insert(struct shstk_space *s, struct module *m)
 		drop(m);
 		return -ENOEXEC;
 	}
+	be_patient(m);
 	forget_known(s);
 	drop_overlap(s, m);
 	if (s->n == s->room) {
@@ -219,6 +226,7 @@ static void find_more(struct module *m)
 		eh_frame = section_of(&d.eh_frame);
 		debug_frame = section_of(&d.debug_frame);
 		module_add(m, &eh_frame, &debug_frame);
+		be_patient(m);
 	}
 	free(d.eh_frame.data);
 	free(d.debug_frame.data);

@@ -13,7 +13,7 @@
 
 #define CHUNK_ROWS 16384 /* most bytes of rows in a chunk */
 #define INTERPRET 0xffff /* this function is not compiled */
-#define ASKED 8 /* lookups in a chunk before it is compiled */
+#define ASKED_MAX 255 /* what a count of lookups goes up to, and no pointer is */
 
 struct chunk {
 	uint16_t off[CHUNK_FDES];
@@ -155,7 +155,7 @@ static struct chunk *compile_chunk(struct table *t, size_t first)
 /* Instead of a chunk that is not compiled its pointer has the number of lookups. */
 static bool is_compiled(const struct chunk *c)
 {
-	return (uintptr_t)c > ASKED;
+	return (uintptr_t)c > ASKED_MAX;
 }
 
 static struct chunk *get_chunk(struct table *t, size_t n)
@@ -180,7 +180,7 @@ static struct chunk *ask_chunk(struct table *t, size_t n)
 	uintptr_t asked = (uintptr_t)load_relaxed(&t->chunk[n]);
 	struct chunk *old = (struct chunk *)asked;
 
-	if (asked >= ASKED)
+	if (asked >= t->asked)
 		return get_chunk(t, n);
 	__atomic_compare_exchange_n(&t->chunk[n], &old, (struct chunk *)(asked + 1), false,
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -289,19 +289,24 @@ static int finish(struct table *t, int err)
 
 int table_init_eh_frame(struct table *t, const struct elf_image *img)
 {
-	*t = (struct table){ .img = img, .sec.s = img->eh_frame };
+	*t = (struct table){ .img = img, .sec.s = img->eh_frame, .asked = TABLE_ASKED };
 	return finish(t, index_use_hdr(t, &img->eh_frame_hdr) ? 0 : index_build(t));
 }
 
 int table_init_debug_frame(struct table *t, const struct elf_image *img)
 {
-	*t = (struct table){ .img = img, .sec.s = img->debug_frame, .sec.debug_frame = true };
+	*t = (struct table){
+		.img = img,
+		.sec.s = img->debug_frame,
+		.sec.debug_frame = true,
+		.asked = TABLE_ASKED,
+	};
 	return finish(t, index_build(t));
 }
 
 int table_init_sframe(struct table *t, const struct elf_image *img)
 {
-	*t = (struct table){ .img = img, .sec.s = img->sframe };
+	*t = (struct table){ .img = img, .sec.s = img->sframe, .asked = TABLE_ASKED };
 	if (sframe_parse(&t->sf, &img->sframe, img->m) || !t->sf.nfunc) {
 		t->sf.s.size = 0;
 		return -ENOENT;

@@ -16,6 +16,7 @@
 #include "sframe.h"
 
 #define CHUNK_FDES 64
+#define TABLE_ASKED 8
 
 struct chunk;
 
@@ -39,6 +40,7 @@ struct index_entry {
  *	whose functions are sorted.
  * @index_bytes: memory of @index.
  * @nfde: number of functions.
+ * @asked: lookups in a chunk before it is compiled, 255 at most.
  * @chunk: compiled chunks, NULL where not yet.
  * @arena: where chunks (and this array) live.
  */
@@ -51,6 +53,7 @@ struct table {
 	struct index_entry *index;
 	size_t index_bytes;
 	size_t nfde;
+	unsigned int asked;
 	struct chunk **chunk;
 	struct arena arena;
 };
