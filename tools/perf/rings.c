@@ -66,7 +66,9 @@ struct perf_rings {
 	uint64_t *off;
 	size_t nr_off, max_off;
 	bool user_only;
-	uint64_t looked; /* when the rings were looked at last */
+	uint64_t looked; /* when the rings were looked at last, and */
+	uint64_t before; /* the time before */
+	uint64_t most; /* bytes in the fullest one then */
 	_Alignas(8) uint8_t record[MAX_RECORD]; /* one that goes over the end of a ring */
 };
 
@@ -575,6 +577,7 @@ static void find_next(const struct perf_rings *r, struct ring *ring)
 
 static void look(struct perf_rings *r)
 {
+	r->most = 0;
 	for (size_t i = 0; i < r->nr_rings; i++) {
 		struct ring *ring = &r->rings[i];
 
@@ -582,6 +585,8 @@ static void look(struct perf_rings *r)
 			continue;
 		/* Pairs with the kernel's barrier before it moves data_head. */
 		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+		if (ring->head - ring->tail > r->most)
+			r->most = ring->head - ring->tail;
 		find_next(r, ring);
 	}
 }
@@ -657,6 +662,7 @@ int perf_rings_read(struct perf_rings *r, bool all,
 	struct ring *ring;
 	int ret;
 
+	r->before = r->looked;
 	r->looked = now_ns(CLOCK_MONOTONIC);
 	look(r);
 	while ((ring = oldest(r)) && ring->time <= limit) {
@@ -673,4 +679,11 @@ int perf_rings_read(struct perf_rings *r, bool all,
 			return ret;
 	}
 	return 0;
+}
+
+bool perf_rings_last(const struct perf_rings *r, uint64_t ns)
+{
+	uint64_t passed = r->looked - r->before;
+
+	return r->before && passed && r->most * ns / passed < r->ring_size / 4;
 }

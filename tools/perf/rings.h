@@ -167,4 +167,7 @@ void perf_rings_stop(struct perf_rings *rings);
 int perf_rings_read(struct perf_rings *rings, bool all,
 		    int (*fn)(void *arg, const struct perf_record *record), void *arg);
 
+/* Would no ring be fuller than a quarter after @ns, at the rate of the last look? */
+bool perf_rings_last(const struct perf_rings *rings, uint64_t ns);
+
 #endif

@@ -68,6 +68,7 @@ struct recording {
  * @all_gone: nothing is left of what ran already and was to be recorded. NULL: only
  *	commands can be.
  * @take: takes what was recorded meanwhile; called all the time. Returns 0 or -ENOMEM.
+ * @calm: may take() be left for @ns? NULL: it may not.
  * @watch: looks for what came or went unseen, 4 times a second; or NULL.
  * @complete: adds to the profile, which is about to be written, what is not in it yet.
  *	Returns 0 or -ENOMEM. NULL: all is.
@@ -88,6 +89,7 @@ struct backend {
 	int (*start)(struct recording *r, const struct target *target);
 	bool (*all_gone)(const struct recording *r);
 	int (*take)(struct recording *r);
+	bool (*calm)(const struct recording *r, uint64_t ns);
 	void (*watch)(struct recording *r);
 	int (*complete)(struct recording *r);
 	int (*renew)(struct recording *r);

@@ -230,6 +230,11 @@ static int take(struct recording *r)
 	return perf_drain_take(drain_of(r));
 }
 
+static bool calm(const struct recording *r, uint64_t ns)
+{
+	return perf_drain_calm(drain_of(r), ns);
+}
+
 static int renew(struct recording *r)
 {
 	int err = samples_begin(r);
@@ -369,6 +374,7 @@ const struct backend backend_perf = {
 	.start = start,
 	.all_gone = all_gone,
 	.take = take,
+	.calm = calm,
 	.renew = renew,
 	.stop = stop,
 	.describe = describe,

@@ -34,6 +34,7 @@
 #define MAX_ENTRIES (MAX_KERNEL + 4096)
 #define MAX_TARGETS 65536
 #define MAX_ROUNDS 16
+#define CALM 200000000 /* ns without a new process, program or mapping */
 
 /* The copy of a stack grows to the next of these when it is too small for some. */
 static const unsigned int copy_sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
@@ -44,6 +45,7 @@ struct perf_drain {
 	struct perf_rings *rings;
 	struct perf_opts opts; /* as these are opened */
 	uint64_t lost; /* by earlier ones */
+	uint64_t moved; /* when a process last began something */
 	uint64_t since; /* samples from before that time are of earlier ones */
 	unsigned int copy; /* index in copy_sizes[] */
 	uint64_t window, too_short; /* samples since the copy grew, those it was too short for */
@@ -68,6 +70,7 @@ struct perf_drain {
 	uint8_t marks[MAX_ENTRIES];
 	bool labels; /* goroutines' labels are wanted, */
 	char label_text[GOLABELS_MAX + BEYOND_LABEL]; /* and of the sample at hand */
+	bool made; /* a process makes code at run time, which may be gone soon */
 	bool go; /* a process runs code of Go */
 	bool go_asked; /* it was tried to get these: */
 	struct gomoments *moments; /* what is copied beside samples, or NULL, */
@@ -357,6 +360,7 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	if (ret)
 		return ret;
 	d->go |= layout_has_go(t->process->layout);
+	d->made |= layout_has_jit(t->process->layout);
 	/* The recorder's own stack is elsewhere while it unwinds: larger copies have it neither. */
 	d->too_short += stack.too_short && r->pid != getpid();
 	d->more.continued += stack.by == BEYOND_BEFORE;
@@ -440,10 +444,13 @@ static int take_record(void *arg, const struct perf_record *r)
 	case PERF_RECORD_SWITCH_CPU_WIDE:
 		return take_switch(d, r);
 	case PERF_RECORD_MMAP2:
+		d->moved = r->time;
 		return population_mmap(&d->all, r);
 	case PERF_RECORD_COMM:
+		d->moved = r->time;
 		return population_comm(&d->all, r);
 	case PERF_RECORD_FORK:
+		d->moved = r->time;
 		return population_fork(&d->all, r);
 	case PERF_RECORD_EXIT:
 		take_exit(d, r);
@@ -727,6 +734,12 @@ int perf_drain_take(struct perf_drain *d)
 	d->copy++;
 	d->window = d->too_short = 0;
 	return replace_rings(d, copy_sizes[d->copy]);
+}
+
+bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
+{
+	return !d->go && !d->made && now_ns(CLOCK_MONOTONIC) - d->moved > CALM &&
+	       perf_rings_last(d->rings, ns);
 }
 
 void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,

@@ -87,6 +87,12 @@ void perf_drain_destroy(struct perf_drain *d);
 /* Takes what is in the rings. Returns 0 or -ENOMEM. */
 int perf_drain_take(struct perf_drain *d);
 
+/*
+ * Is there no hurry to take what is recorded for @ns from now on? No process begins or maps
+ * anything, none has memory that is looked into for its samples, and the rings have room.
+ */
+bool perf_drain_calm(const struct perf_drain *d, uint64_t ns);
+
 /* From now on samples are for another profile; nothing of the old one is used. */
 void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 		      struct shstk_profile *profile);

@@ -32,7 +32,8 @@
 #define CPU_SUPPORTED 0
 #endif
 
-#define DRAIN_NS 20000000 /* how often the rings are emptied */
+#define DRAIN_NS 20000000 /* how often the rings are emptied, */
+#define CALM_NS 100000000 /* and if nothing asks for it */
 #define PROGRESS "shstk record: "
 #define FUNCTION_ROOM 30 /* columns, of the name of the hottest function and its share */
 #define WATCH_NS 250000000 /* how often the back end looks around */
@@ -173,20 +174,35 @@ static void note_memory(struct recording *r)
 		r->memory = kib;
 }
 
+/*
+ * How long to sleep. Each wake-up finds cold caches, and costs as much as three samples. What
+ * ends a command ends the sleep; nothing does with other things that are looked at in the loop.
+ */
+static struct timespec nap(const struct recording *r)
+{
+	const struct record_opts *o = r->opts;
+	bool calm = r->pid && !o->live && !(o->duration > 0) && !(o->every > 0) &&
+		    r->backend->calm && r->backend->calm(r, CALM_NS);
+
+	return (struct timespec){ .tv_nsec = calm ? CALM_NS : DRAIN_NS };
+}
+
 /* Until the command ends or recording is to stop. Returns 0 or -ENOMEM. */
 static int record_loop(struct recording *r, struct progress *p, int *status, bool *ended,
 		       struct rusage *usage)
 {
 	uint64_t watch = 0, at;
-	struct timespec pause = { .tv_nsec = DRAIN_NS };
+	struct timespec pause;
 	sigset_t set;
 	siginfo_t si;
 	int ret;
 
 	control_signals(&set, r);
 	while (!p->stopped) {
-		int signo = sigtimedwait(&set, &si, &pause);
+		int signo;
 
+		pause = nap(r);
+		signo = sigtimedwait(&set, &si, &pause);
 		if (!is_terminals(signo) && signo != SIGCHLD)
 			on_interrupt(r, p, &si);
 		look_at_terminal(r, p, signo);
