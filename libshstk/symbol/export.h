@@ -96,6 +96,25 @@ struct shstk_moment {
 	const int64_t *values;
 };
 
+/**
+ * struct shstk_last - the entries of the sample that was added last
+ * @proc: its process,
+ * @changes: with what that had mapped.
+ * @nr: number of entries, room for @max.
+ * @entries: outermost first: address, how it is looked up, index into the profile's locations.
+ */
+struct shstk_last {
+	const struct shstk_symproc *proc;
+	uint64_t changes;
+	size_t nr;
+	size_t max;
+	struct shstk_last_entry {
+		uint64_t pc;
+		uint32_t how;
+		uint32_t location;
+	} * entries;
+};
+
 struct shstk_profile {
 	struct shstk_symbols *symbols;
 	struct shstk_pool *text;
@@ -124,6 +143,7 @@ struct shstk_profile {
 	size_t max_moments;
 	struct shstk_record *scratch;
 	size_t max_scratch;
+	struct shstk_last last;
 };
 
 /* Sum that stays at the limit instead of wrapping around. */

@@ -168,6 +168,7 @@ static void exchange(struct shstk_symproc *proc, size_t at, size_t gone, struct 
 {
 	size_t i;
 
+	proc->changes++;
 	for (i = 0; i < gone; i++)
 		retire(proc, proc->maps[at + i]);
 	memmove(proc->maps + at + nr, proc->maps + at + gone,
@@ -228,6 +229,7 @@ int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t en
 		return 0;
 	if (start || end != UINT64_MAX)
 		return replace(proc, start, end, NULL);
+	proc->changes++;
 	proc->nr = 0;
 	proc->former = NULL;
 	proc->parent = NULL;
@@ -356,6 +358,7 @@ int shstk_symproc_set_maps(struct shstk_symproc *proc, const char *text, size_t 
 	nr = make_disjoint(maps, nr);
 	if (retire_missing(proc, maps, nr))
 		goto no_memory;
+	proc->changes++;
 	free(proc->maps);
 	proc->maps = maps;
 	proc->nr = nr;

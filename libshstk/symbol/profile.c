@@ -12,6 +12,7 @@
 
 #include "../shstk.h"
 #include "export.h"
+#include "store.h"
 
 int shstk_profile_create(struct shstk_symbols *symbols, struct shstk_profile **ret)
 {
@@ -39,6 +40,7 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	free(profile->moments);
 	free(profile->comments);
 	free(profile->scratch);
+	free(profile->last.entries);
 	free(profile);
 }
 
@@ -52,6 +54,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	profile->nr_records = 0;
 	profile->nr_locations = 0;
 	profile->nr_moments = 0;
+	profile->last.nr = 0;
 	memset(profile->totals, 0, sizeof(profile->totals));
 }
 
@@ -149,19 +152,86 @@ static struct shstk_location *add_location(struct shstk_profile *profile,
 	return new;
 }
 
-static struct shstk_location *get_location(struct shstk_profile *profile,
-					   struct shstk_symproc *proc, uint64_t pc, uint8_t marks)
+/* How the entry @i of a sample is looked up: enum shstk_symaddr. */
+static int how_of(const struct shstk_sample *sample, unsigned int i)
 {
-	bool exact = marks & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL);
+	uint8_t marks = sample->marks ? sample->marks[i] : 0;
+
+	return marks & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL) ? SHSTK_SYMADDR_PC :
+							     SHSTK_SYMADDR_RETURN;
+}
+
+static struct shstk_location *get_location(struct shstk_profile *profile,
+					   struct shstk_symproc *proc, uint64_t pc, int how)
+{
 	struct shstk_location key = {
 		.map = shstk_symproc_find(proc, pc),
 		.pc = pc,
-		.how = exact ? SHSTK_SYMADDR_PC : SHSTK_SYMADDR_RETURN,
+		.how = how,
 	};
 	struct shstk_location *found;
 
 	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE, found);
 	return found ? found : add_location(profile, &key);
+}
+
+/* How many of the outermost entries are those of the sample before. */
+static unsigned int count_same(const struct shstk_last *last, const struct shstk_sample *sample)
+{
+	unsigned int n = 0, i = sample->nr;
+
+	if (last->proc != sample->proc || last->changes != sample->proc->changes)
+		return 0;
+	while (i-- && n < last->nr && last->entries[n].pc == sample->pcs[i] &&
+	       last->entries[n].how == (uint32_t)how_of(sample, i))
+		n++;
+	return n;
+}
+
+static bool make_room(struct shstk_last *last, unsigned int nr)
+{
+	struct shstk_last_entry *more;
+
+	if (nr <= last->max)
+		return true;
+	more = reallocarray(last->entries, nr, sizeof(*more));
+	if (!more)
+		return false;
+	last->entries = more;
+	last->max = nr;
+	return true;
+}
+
+/*
+ * The locations of a sample. Most of its outer entries are those of the sample before, and each
+ * search in the table of all is one in memory that no cache has.
+ */
+static bool find_locations(struct shstk_profile *profile, const struct shstk_sample *sample,
+			   uint32_t *locations)
+{
+	struct shstk_last *last = &profile->last;
+	unsigned int same = count_same(last, sample), i, n = sample->nr - same;
+
+	if (!make_room(last, sample->nr))
+		return false;
+	last->nr = same;
+	last->proc = sample->proc;
+	last->changes = sample->proc->changes;
+	for (i = 0; i < n; i++) {
+		int how = how_of(sample, i);
+		const struct shstk_location *location =
+			get_location(profile, sample->proc, sample->pcs[i], how);
+
+		if (!location)
+			return false;
+		locations[i] = location->id - 1;
+		last->entries[sample->nr - 1 - i] =
+			(struct shstk_last_entry){ sample->pcs[i], how, locations[i] };
+	}
+	for (; i < sample->nr; i++)
+		locations[i] = last->entries[sample->nr - 1 - i].location;
+	last->nr = sample->nr;
+	return true;
 }
 
 const char *shstk_note_name(int note)
@@ -284,8 +354,6 @@ static struct shstk_record *make_key(struct shstk_profile *profile,
 {
 	struct shstk_record *record = scratch(profile, sample->nr);
 	const char *comm = sample->comm ? sample->comm : "";
-	struct shstk_location *location;
-	unsigned int i;
 
 	if (!record)
 		return NULL;
@@ -298,13 +366,8 @@ static struct shstk_record *make_key(struct shstk_profile *profile,
 	if (get_labels(profile, sample, &record->labels))
 		return NULL;
 	record->nr = sample->nr;
-	for (i = 0; i < sample->nr; i++) {
-		location = get_location(profile, sample->proc, sample->pcs[i],
-					sample->marks ? sample->marks[i] : 0);
-		if (!location)
-			return NULL;
-		record->locations[i] = location->id - 1;
-	}
+	if (!find_locations(profile, sample, record->locations))
+		return NULL;
 	return record->comm ? record : NULL;
 }
 

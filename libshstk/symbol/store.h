@@ -72,6 +72,7 @@ struct shstk_symbols {
  * @functions: those of the kernel, in the view that is of it.
  * @perfmap_tried: its own file was looked for.
  * @edition: grows when names are added, to tell old lookups.
+ * @changes: grows when something is mapped or is no more.
  */
 struct shstk_symproc {
 	struct shstk_symbols *symbols;
@@ -92,6 +93,7 @@ struct shstk_symproc {
 	struct shstk_kernel_functions *functions;
 	bool perfmap_tried;
 	uint64_t edition;
+	uint64_t changes;
 };
 
 /* mapping.c: a new mapping with its file; a part of one, or for another process.
