@@ -230,11 +230,28 @@ struct shstk_node {
 	struct shstk_node *next;
 };
 
+/**
+ * struct shstk_tree - all stacks
+ * @pool: its memory.
+ * @table: nodes by parent and name.
+ * @root: the root.
+ * @depth: levels below it.
+ * @top: the node above the stack that was added last, and
+ * @path: for each of its entries, outermost first: the location, and the node that it led to;
+ * @nr_path: so many, room for @max_path.
+ */
 struct shstk_tree {
 	struct shstk_pool pool;
 	struct shstk_node *table;
 	struct shstk_node *root;
-	unsigned int depth; /* levels below the root */
+	unsigned int depth;
+	const struct shstk_node *top;
+	struct shstk_tree_step {
+		uint32_t location;
+		struct shstk_node *node;
+	} * path;
+	size_t nr_path;
+	size_t max_path;
 };
 
 int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,

@@ -86,13 +86,56 @@ static struct shstk_node *add_location(const struct shstk_profile *profile, stru
 	return node;
 }
 
+/* Where the entries of a stack lead that those of the stack before led to as well. */
+static struct shstk_node *follow_path(struct shstk_tree *tree, struct shstk_node *top,
+				      const struct shstk_record *record)
+{
+	struct shstk_node *node = top;
+	size_t n = 0;
+
+	while (tree->top == top && n < tree->nr_path && n < record->nr &&
+	       tree->path[n].location == record->locations[record->nr - 1 - n])
+		node = tree->path[n++].node;
+	tree->top = top;
+	tree->nr_path = n;
+	return node;
+}
+
+static bool keep_step(struct shstk_tree *tree, uint32_t location, struct shstk_node *node)
+{
+	struct shstk_tree_step *path;
+
+	path = shstk_grow(tree->path, tree->nr_path, &tree->max_path, sizeof(*path));
+	if (!path)
+		return false;
+	tree->path = path;
+	tree->path[tree->nr_path++] = (struct shstk_tree_step){ location, node };
+	return true;
+}
+
+/* The stack of a record below @top: its innermost node, or NULL when memory runs out. */
+static struct shstk_node *add_stack(const struct shstk_profile *profile, struct shstk_tree *tree,
+				    const struct shstk_record *record, struct shstk_node *top)
+{
+	struct shstk_node *node = follow_path(tree, top, record);
+	uint64_t i = record->nr - tree->nr_path;
+	uint32_t location;
+
+	while (i-- && node) {
+		location = record->locations[i];
+		node = add_location(profile, tree, node, profile->locations[location]);
+		if (!keep_step(tree, location, node))
+			return NULL;
+	}
+	return node;
+}
+
 static int add_record(const struct shstk_profile *profile, struct shstk_tree *tree,
 		      const struct shstk_record *record, int64_t value,
 		      const struct shstk_write_opts *opts)
 {
 	struct shstk_node *node = tree->root;
 	unsigned int depth;
-	uint64_t i;
 
 	node = get_child(tree, node, thread_name(profile, record, opts), SHSTK_NODE_THREAD);
 	if (record->note) {
@@ -101,8 +144,8 @@ static int add_record(const struct shstk_profile *profile, struct shstk_tree *tr
 		node = get_child(tree, node, shstk_pool_text(profile->text, name, strlen(name)),
 				 SHSTK_NODE_NOTE);
 	}
-	for (i = record->nr; i-- && node;)
-		node = add_location(profile, tree, node, profile->locations[record->locations[i]]);
+	if (node)
+		node = add_stack(profile, tree, record, node);
 	if (!node)
 		return -ENOMEM;
 	node->self = shstk_add(node->self, value);
@@ -201,7 +244,9 @@ void shstk_tree_deinit(struct shstk_tree *tree)
 {
 	HASH_CLEAR(hh, tree->table);
 	shstk_pool_deinit(&tree->pool);
+	free(tree->path);
 	tree->root = NULL;
+	tree->path = NULL;
 }
 
 struct shstk_node *shstk_tree_next(const struct shstk_node *node)
