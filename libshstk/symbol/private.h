@@ -43,6 +43,10 @@ static inline unsigned int shstk_hash(const void *key, size_t size)
 #define HASH_FUNCTION(key, size, value) ((value) = shstk_hash(key, size))
 #include <uthash.h>
 
+/* Elements of a chain that make a table grow: each is a cache line that has to be fetched. */
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_BKT_CAPACITY_THRESH 6U
+
 /* ---- pool.c: memory that goes all at once, and strings held once ---- */
 
 /* Longest string kept, in bytes; what is longer ends in "...". */
