@@ -334,31 +334,44 @@ static int add_behind(struct shstk_space *s, const struct apart *a)
 
 typedef int (*add_fn)(struct shstk_space *s, const struct apart *a);
 
+static bool begin_space(const struct apart *a, struct shstk_space **s, struct shstk_regs *regs)
+{
+	*regs = (struct shstk_regs){ .size = sizeof(*regs), .known = ~0u, .pc = a->entry };
+#ifdef __x86_64__
+	regs->r[7] = 0x7fff0000;
+	return !shstk_space_create(SHSTK_ARCH_X86, s);
+#else
+	regs->r[31] = 0x7fff0000;
+	regs->r[30] = a->room + 16;
+	return !shstk_space_create(SHSTK_ARCH_ARM64, s);
+#endif
+}
+
 /* Is the library's function described, and called from the code in between? */
+static bool is_described(struct shstk_space *s, const struct shstk_regs *regs,
+			 const struct apart *a)
+{
+	struct shstk_info info = INFO();
+	uint64_t pcs[MAX];
+	int nr = shstk_unwind(s, regs, read_room, (void *)a, pcs, MAX, NULL, &info);
+
+	return nr >= 2 && pcs[0] == a->entry && pcs[1] == a->room + 16 && !info.guessed;
+}
+
+/* Is it, with these mappings? */
 static bool is_whole(const struct apart *a, const add_fn *add, unsigned int n)
 {
-	struct shstk_regs regs = { .size = sizeof(regs), .known = ~0u, .pc = a->entry };
-	struct shstk_info info = INFO();
 	struct shstk_space *s;
-	uint64_t pcs[MAX];
-	bool ok;
-	int nr;
+	struct shstk_regs regs;
+	bool ok = begin_space(a, &s, &regs);
 
-#ifdef __x86_64__
-	ok = !shstk_space_create(SHSTK_ARCH_X86, &s);
-	regs.r[7] = 0x7fff0000;
-#else
-	ok = !shstk_space_create(SHSTK_ARCH_ARM64, &s);
-	regs.r[31] = 0x7fff0000;
-	regs.r[30] = a->room + 16;
-#endif
 	for (unsigned int i = 0; ok && i < n; i++)
 		ok = !add[i](s, a);
 	if (!ok)
 		return false;
-	nr = shstk_unwind(s, &regs, read_room, (void *)a, pcs, MAX, NULL, &info);
+	ok = is_described(s, &regs, a);
 	shstk_space_destroy(s);
-	return nr >= 2 && pcs[0] == a->entry && pcs[1] == a->room + 16 && !info.guessed;
+	return ok;
 }
 
 TEST(what_lies_between_the_segments_of_a_library_is_no_part_of_it)
@@ -383,6 +396,26 @@ TEST(what_is_told_of_a_librarys_data_leaves_its_code)
 	ASSERT_LT(a.room + 4096, a.last);
 	EXPECT_TRUE(is_whole(&a, add, 3));
 	EXPECT_TRUE(is_whole(&a, add + 1, 3));
+}
+
+TEST(rules_of_addresses_are_those_of_what_is_mapped_now)
+{
+	struct shstk_space *s;
+	struct shstk_regs regs;
+	struct apart a;
+
+	find_apart(&a);
+	ASSERT_TRUE(begin_space(&a, &s, &regs));
+	ASSERT_EQ(0, add_room(s, &a));
+	ASSERT_EQ(0, add_apart(s, &a));
+	for (int i = 0; i < 20; i++)
+		EXPECT_TRUE(is_described(s, &regs, &a));
+	ASSERT_EQ(0, shstk_space_add_code(s, a.code, a.end));
+	for (int i = 0; i < 20; i++)
+		EXPECT_FALSE(is_described(s, &regs, &a));
+	ASSERT_EQ(0, add_apart(s, &a));
+	EXPECT_TRUE(is_described(s, &regs, &a));
+	shstk_space_destroy(s);
 }
 
 TEST_HARNESS_MAIN

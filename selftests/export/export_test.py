@@ -618,6 +618,37 @@ def negative_values(variant, folder):
     driver.close()
 
 
+@case
+def other_mappings_at_the_same_addresses(variant, folder):
+    """equal addresses in a row: names of what was mapped at each moment"""
+    driver = Driver(variant)
+    driver.do('type', 'samples', 'count')
+    for name in 'pq':
+        driver.do('proc', name, 1)
+    programs = [assemble(folder, [f'{name}_outer', f'{name}_inner'], name)
+                for name in ('first', 'second')]
+    outer, inner = (programs[0].addr(f'first_{which}', 8) for which in ('outer', 'inner'))
+
+    def sample(proc, *stack):
+        driver.do('sample', proc, 1, 'x', 0, 0, 1, ','.join(f'{pc:#x}' for pc in stack))
+
+    for program in programs:
+        program.map(driver, 'p')
+        sample('p', inner, outer)
+        sample('p', inner, outer)
+    programs[0].map(driver, 'q')
+    sample('q', inner, outer)
+    sample('q', outer, inner, outer)
+    driver.do('unmap', 'q', hex(0), hex((1 << 64) - 1))
+    sample('q', outer)
+    driver.do('write', f'{folder}/out.folded', '-')
+    equal(sorted(open(f'{folder}/out.folded', encoding='utf-8').read().splitlines()),
+          [f'x;[{outer:#x}] 1',
+           'x;first_outer;first_inner 3', 'x;first_outer;first_inner;first_outer 1',
+           'x;second_outer;second_inner 2'])
+    driver.close()
+
+
 # ---- files ----
 
 @case
