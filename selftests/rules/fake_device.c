@@ -195,6 +195,8 @@ int fstat(int fd, struct stat *st)
 
 	if (!err && (long)st->st_ino == number("FAKE_STUCK", 0))
 		stuck = fd;
+	else if (fd == stuck)
+		stuck = -1; /* the number is another file's now */
 	return err;
 }
 

@@ -22,6 +22,9 @@
 #define CACHE_VERSION 3
 #define MAX_BYTES ((off_t)1 << 29)
 
+/* What a link counts: as much as an ordinary table. So there are not more than 32768. */
+#define LINK_BYTES ((uint64_t)1 << 15)
+
 #define HOUR 3600
 #define DAY (24 * HOUR)
 
@@ -126,10 +129,9 @@ static bool is_header(const struct cached *c, const struct build_id *id, off_t s
 }
 
 /* When it was used last is its time, which is written once a day. */
-static void note_use(int fd, const struct stat *st)
+static bool is_old_use(const struct stat *st)
 {
-	if (st->st_mtime < time(NULL) - DAY)
-		futimens(fd, NULL);
+	return st->st_mtime < time(NULL) - DAY;
 }
 
 static int read_cached(int fd, const struct build_id *id, struct rules_table *ret)
@@ -147,7 +149,8 @@ static int read_cached(int fd, const struct build_id *id, struct rules_table *re
 	*ret = (struct rules_table){ .header = malloc(c.size), .size = c.size };
 	if (!ret->header)
 		return -ENOMEM;
-	note_use(fd, &st);
+	if (is_old_use(&st))
+		futimens(fd, NULL);
 	if (read_all(fd, ret->header, c.size) && checksum(ret->header, c.size) == c.sum &&
 	    !ushstk_rules_check(ret->header, c.size, machine_own(), &view))
 		err = 0;
@@ -216,6 +219,64 @@ int cache_put(int folder, const struct build_id *id, const struct rules_table *t
 	return err;
 }
 
+/* --- build ids of files --- */
+
+/* The link's name: what tells a file from others, and that it did not change. */
+static void link_name_of(const struct stat *st, char name[100])
+{
+	snprintf(name, 100, "%jx-%jx-%jx-%jx.%lx.file", (uintmax_t)st->st_dev,
+		 (uintmax_t)st->st_ino, (uintmax_t)st->st_size, (uintmax_t)st->st_ctim.tv_sec,
+		 (unsigned long)st->st_ctim.tv_nsec);
+}
+
+static int digit_of(char c)
+{
+	const char *digits = "0123456789abcdef", *found = c ? strchr(digits, c) : NULL;
+
+	return found ? (int)(found - digits) : -1;
+}
+
+/* As name_of() makes it. */
+static int parse_name(const char *name, struct build_id *ret)
+{
+	size_t n = strspn(name, "0123456789abcdef") / 2;
+
+	if (!n || n > sizeof(ret->data) || strcmp(name + 2 * n, ".rules"))
+		return -EBADMSG;
+	ret->size = n;
+	for (size_t i = 0; i < n; i++)
+		ret->data[i] = digit_of(name[2 * i]) << 4 | digit_of(name[2 * i + 1]);
+	return 0;
+}
+
+int cache_find_id(int folder, const struct stat *st, struct build_id *ret)
+{
+	const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
+	char link[100], name[140];
+	struct stat made;
+	ssize_t n;
+
+	link_name_of(st, link);
+	n = readlinkat(folder, link, name, sizeof(name) - 1);
+	if (n < 0)
+		return -errno;
+	name[n] = '\0';
+	if (!fstatat(folder, link, &made, AT_SYMLINK_NOFOLLOW) && is_old_use(&made))
+		utimensat(folder, link, now, AT_SYMLINK_NOFOLLOW);
+	return parse_name(name, ret);
+}
+
+void cache_note_id(int folder, const struct stat *st, const struct build_id *id)
+{
+	char link[100], name[140];
+
+	link_name_of(st, link);
+	name_of(id, name);
+	/* A file that had another build id, and is the same: somebody damaged the link. */
+	unlinkat(folder, link, 0);
+	symlinkat(name, folder, link);
+}
+
 /* --- its size --- */
 
 struct entry {
@@ -255,8 +316,14 @@ static void note_entry(struct entries *e, const char *name, const struct stat *s
 	v += e->n++;
 	snprintf(v->name, sizeof(v->name), "%s", name);
 	v->used = st->st_mtime;
-	v->size = st->st_size;
+	v->size = S_ISLNK(st->st_mode) ? LINK_BYTES : (uint64_t)st->st_size;
 	e->bytes += v->size;
+}
+
+static bool is_link_to_nothing(int folder, const char *name, const struct stat *st)
+{
+	return ends_with(name, strlen(name), ".file") && S_ISLNK(st->st_mode) &&
+	       faccessat(folder, name, F_OK, 0);
 }
 
 static void look_through(int folder, DIR *dir, struct entries *e)
@@ -269,7 +336,10 @@ static void look_through(int folder, DIR *dir, struct entries *e)
 			continue;
 		if (is_begun(d->d_name) && st.st_mtime < time(NULL) - HOUR)
 			unlinkat(folder, d->d_name, 0);
-		else if (ends_with(d->d_name, strlen(d->d_name), ".rules"))
+		else if (is_link_to_nothing(folder, d->d_name, &st))
+			unlinkat(folder, d->d_name, 0);
+		else if (ends_with(d->d_name, strlen(d->d_name), ".rules") ||
+			 ends_with(d->d_name, strlen(d->d_name), ".file"))
 			note_entry(e, d->d_name, &st);
 	}
 }

@@ -37,7 +37,7 @@
 /* Room is made in the kernel no more often than that. */
 #define EMPTY_NS (1800ull * 1000 * 1000 * 1000)
 
-/* The cache is looked through when so many tables have come into it. */
+/* The cache is looked through after so many files: each may have left a table and a link. */
 #define TRIM_EVERY 256
 
 /**
@@ -50,7 +50,7 @@
  * @hopeless: files that are left alone.
  * @loaded: tables that were loaded, @cached of them from the cache.
  * @cached: see @loaded.
- * @made: tables that were in no cache.
+ * @got: tables that were made or found.
  * @emptied: when all tables were dropped to make room, by CLOCK_BOOTTIME in ns; 0: never.
  */
 struct daemon {
@@ -60,7 +60,7 @@ struct daemon {
 	char *missed[MAX_MISSED];
 	unsigned int nr_missed;
 	struct hopeless hopeless;
-	uint64_t loaded, cached, made, emptied;
+	uint64_t loaded, cached, got, emptied;
 };
 
 /* --- files that were missed before --- */
@@ -215,8 +215,7 @@ static int make_and_load(struct daemon *d, const struct rules_file *file, const 
 	free(table.header);
 	d->loaded += !err;
 	d->cached += !err && cached;
-	d->made += !cached;
-	if (d->source.cache >= 0 && !cached && d->made % TRIM_EVERY == 0)
+	if (d->source.cache >= 0 && ++d->got % TRIM_EVERY == 0)
 		cache_trim(d->source.cache);
 	return err;
 }

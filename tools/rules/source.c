@@ -2,12 +2,23 @@
 /*
  * source.c - where tables come from: the cache, or a worker.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "tools/rules/cache.h"
 #include "tools/rules/source.h"
 #include "tools/rules/trust.h"
 #include "tools/rules/worker.h"
+
+/* By the build id that was noted of it: nothing is read, and no process started. */
+static int get_known(int cache, const struct stat *st, struct rules_table *ret)
+{
+	struct build_id id;
+	int err = cache_find_id(cache, st, &id);
+
+	return err ? err : cache_get(cache, &id, ret);
+}
 
 static int get_table(int cache, struct worker *w, const struct build_id *id,
 		     struct rules_table *ret, bool *cached)
@@ -24,21 +35,40 @@ static int get_table(int cache, struct worker *w, const struct build_id *id,
 	return err;
 }
 
+/* @st: the file before, if it is one whose build id may be noted. */
+static int ask_worker(int cache, const struct stat *st, int fd, const struct worker_terms *terms,
+		      struct rules_table *ret, bool *cached)
+{
+	struct build_id id;
+	struct worker w;
+	int err = worker_start(&w, fd, terms, &id);
+
+	if (err)
+		return err;
+	err = get_table(cache, &w, &id, ret, cached);
+	worker_end(&w);
+	if (!err && cache >= 0 && id.size)
+		cache_note_id(cache, st, &id);
+	return err;
+}
+
 int source_table(const struct source *s, int fd, struct rules_table *ret, bool *cached)
 {
 	struct worker_terms terms = { .trusted = trust_file(fd), .stop = s->stop };
 	int cache = terms.trusted ? s->cache : -1, err;
 	struct rules_table own;
-	struct build_id id;
-	struct worker w;
+	struct stat st;
 	bool was;
 
-	err = worker_start(&w, fd, &terms, &id);
-	if (err)
-		return err;
-	err = get_table(cache, &w, &id, ret ? ret : &own, cached ? cached : &was);
-	worker_end(&w);
-	if (!err && !ret)
+	if (fstat(fd, &st))
+		return -errno;
+	if (!ret)
+		ret = &own;
+	if (!cached)
+		cached = &was;
+	*cached = cache >= 0 && !get_known(cache, &st, ret);
+	err = *cached ? 0 : ask_worker(cache, &st, fd, &terms, ret, cached);
+	if (!err && ret == &own)
 		free(own.header);
 	return err;
 }
