@@ -107,7 +107,8 @@ static void note_missed(struct daemon *d, int file, const char *path)
 {
 	int fd;
 
-	if (d->source.cache < 0 || !trust_file(file) || access(path, F_OK) || !remember(d, path))
+	if (d->source.cache < 0 || is_missed(d, path) || !trust_file(file) || access(path, F_OK) ||
+	    !remember(d, path))
 		return;
 	fd = openat(d->source.cache, MISSED, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 		    0644);
@@ -119,7 +120,7 @@ static void note_missed(struct daemon *d, int file, const char *path)
 
 /* --- all that runs --- */
 
-static bool serve_file(struct daemon *d, int fd, const char *path);
+static void serve_file(struct daemon *d, int fd, const char *path);
 
 static bool is_over(struct daemon *d)
 {
@@ -220,24 +221,29 @@ static int make_and_load(struct daemon *d, const struct rules_file *file, const 
 	return err;
 }
 
-/* @file is taken over. Return: whether there is a table. */
-static bool serve_file(struct daemon *d, int fd, const char *path)
+/* Return: whether there is a table. */
+static bool serve_open(struct daemon *d, const struct rules_file *file, const char *path)
+{
+	int err;
+
+	if (hopeless_has(&d->hopeless, &file->before))
+		return false;
+	err = make_and_load(d, file, path);
+	/* A file that changes is asked about anew in any case. */
+	if (err && err != -ECANCELED && err != -ESTALE)
+		hopeless_add(&d->hopeless, &file->before, err);
+	return !err;
+}
+
+/* @fd is taken over. */
+static void serve_file(struct daemon *d, int fd, const char *path)
 {
 	struct rules_file file;
-	int err = rules_file_begin(&file, fd);
 
-	if (err)
-		return false;
-	if (hopeless_has(&d->hopeless, &file.before)) {
-		err = -EAGAIN;
-	} else {
-		err = make_and_load(d, &file, path);
-		/* A file that changes is asked about anew in any case. */
-		if (err && err != -ECANCELED && err != -ESTALE)
-			hopeless_add(&d->hopeless, &file.before, err);
-	}
+	if (rules_file_begin(&file, fd))
+		return;
+	serve_open(d, &file, path);
 	rules_file_close(&file);
-	return !err;
 }
 
 /* --- what is there in the beginning --- */
@@ -268,21 +274,27 @@ static void tell(const struct daemon *d, const char *before)
 		     before, d->loaded, d->cached);
 }
 
-/* What cannot be opened, for whatever reason, is that file's matter: the next one may be. */
+/*
+ * What cannot be opened, for whatever reason, is that file's matter: the next one may be.
+ * Chains are cut until the table is there: all else comes after that.
+ */
 static void serve_miss(struct daemon *d)
 {
 	struct shstk_rules_miss miss = { 0 };
 	char link[64], path[PATH_MAX];
+	struct rules_file file;
 	ssize_t n;
 
-	if (ioctl(d->device, SHSTK_RULES_MISS, &miss))
+	if (ioctl(d->device, SHSTK_RULES_MISS, &miss) || rules_file_begin(&file, miss.fd))
 		return;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", miss.fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	path[n < 0 ? 0 : n] = '\0';
-	note_missed(d, miss.fd, path);
-	if (serve_file(d, miss.fd, path))
+	if (serve_open(d, &file, path)) {
+		note_missed(d, file.fd, path);
 		tell(d, "");
+	}
+	rules_file_close(&file);
 }
 
 static int serve_loop(struct daemon *d)
