@@ -20,6 +20,7 @@
 #include "tools/rules/sandbox.h"
 
 #define NOBODY 65534
+#define NICER 10
 
 #if defined(__x86_64__)
 #define OWN_AUDIT_ARCH AUDIT_ARCH_X86_64
@@ -148,6 +149,8 @@ int sandbox_enter(const int *keep, size_t n)
 	int err;
 
 	be_killed_first();
+	/* Who waits for tables that are made already goes first. */
+	nice(NICER);
 	err = close_others(keep, n);
 	if (!err)
 		err = become_nobody();
