@@ -20,7 +20,6 @@
 #include "tools/rules/sandbox.h"
 
 #define NOBODY 65534
-#define NICER 10
 
 #if defined(__x86_64__)
 #define OWN_AUDIT_ARCH AUDIT_ARCH_X86_64
@@ -92,6 +91,8 @@ int sandbox_limit(const struct sandbox_limits *limits)
 {
 	int err = limit(RLIMIT_AS, limits->memory);
 
+	/* The kernel bounds what that gives: it does not fail. */
+	nice(limits->nicer);
 	if (!err)
 		err = limit(RLIMIT_CPU, limits->seconds);
 	if (!err)
@@ -149,8 +150,6 @@ int sandbox_enter(const int *keep, size_t n)
 	int err;
 
 	be_killed_first();
-	/* Who waits for tables that are made already goes first. */
-	nice(NICER);
 	err = close_others(keep, n);
 	if (!err)
 		err = become_nobody();

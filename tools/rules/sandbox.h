@@ -12,11 +12,13 @@
  * @memory: bytes of address space.
  * @seconds: CPU time; then it is killed.
  * @output: bytes of any file that it writes.
+ * @nicer: so much is added to its nice value.
  */
 struct sandbox_limits {
 	size_t memory;
 	unsigned int seconds;
 	size_t output;
+	int nicer;
 };
 
 /**

@@ -28,12 +28,14 @@ static const struct sandbox_limits root_limits = {
 	.memory = (size_t)3 << 30,
 	.seconds = 60,
 	.output = (size_t)1 << 29,
+	.nicer = 5,
 };
 /* Anybody can make files that take as much as they get, and files are read one by one. */
 static const struct sandbox_limits other_limits = {
 	.memory = (size_t)1 << 29,
 	.seconds = 10,
 	.output = (size_t)1 << 28,
+	.nicer = 10,
 };
 
 /* Time of the clock, for each second that a process may compute. */
