@@ -348,6 +348,15 @@ static int listen_now(int device)
 	return 0;
 }
 
+/* A filter of system calls, as of RestrictSUIDSGID= in a unit, may forbid what is asked. */
+static void check_trust(void)
+{
+	if (!trust_works())
+		complain(
+			"no table is kept in the cache or taken from it: openat2(2) does not work here: %s",
+			strerror(errno));
+}
+
 int rules_serve(int device, int cache, int ready)
 {
 	struct daemon *d = calloc(1, sizeof(*d));
@@ -357,8 +366,10 @@ int rules_serve(int device, int cache, int ready)
 		d->device = device;
 		d->source.cache = cache;
 		d->source.stop = open_signals();
-		if (cache >= 0)
+		if (cache >= 0) {
+			check_trust();
 			read_missed(d);
+		}
 		serve_all(d);
 		serve_missed(d);
 		if (cache >= 0)

@@ -22,4 +22,7 @@ bool trust_owner(const struct stat *st);
  */
 bool trust_file(int fd);
 
+/* Can that be asked at all? False: errno says why not. Then no file is. */
+bool trust_works(void);
+
 #endif
