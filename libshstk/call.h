@@ -54,22 +54,30 @@ struct request {
 	struct shstk_hook *hook;
 };
 
-/* Does a request want nothing but all entries, and allow @source (SHSTK_USE_*)? */
-static inline bool call_is_simple(const uint64_t *pcs, unsigned int max,
-				  const struct shstk_opts *opts, const struct shstk_info *info,
-				  uint32_t source)
+/* Does a call allow @source (SHSTK_USE_*)? */
+static inline bool call_allows(const struct shstk_opts *opts, uint32_t source)
+{
+	return !opts || !opts->sources || opts->sources & source;
+}
+
+/* Does it want nothing but all entries? */
+static inline bool call_wants_all(const uint64_t *pcs, unsigned int max,
+				  const struct shstk_opts *opts, const struct shstk_info *info)
 {
 	if (!pcs || max > INT32_MAX || (info && info->size < 8))
 		return false;
 	if (!opts)
 		return true;
 	return opts->size == sizeof(*opts) && !opts->flags && !opts->skip && !opts->marks &&
-	       !(opts->sources & ~ALL_SOURCES) && (!opts->sources || opts->sources & source);
+	       !(opts->sources & ~ALL_SOURCES);
 }
 
-static inline bool call_allows_marker(const struct shstk_opts *opts)
+/* Both. */
+static inline bool call_is_simple(const uint64_t *pcs, unsigned int max,
+				  const struct shstk_opts *opts, const struct shstk_info *info,
+				  uint32_t source)
 {
-	return !opts || !opts->sources || opts->sources & SHSTK_USE_MARKER;
+	return call_wants_all(pcs, max, opts, info) && call_allows(opts, source);
 }
 
 /*

@@ -54,37 +54,6 @@ static __attribute__((noinline)) int capture_shadow(uint64_t *pcs, unsigned int 
 	return likely(n) ? n : capture_rare(pcs, max, opts, info, ra, sp, fp, ssp);
 }
 
-/*
- * The call goes on by jumps: see struct thread.call. Not as one struct: most of it is in
- * registers.
- */
-static inline __attribute__((always_inline)) void
-keep_call(struct thread *t, uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
-	  struct shstk_info *info, uint64_t ra, uint64_t sp, uint64_t fp)
-{
-	t->call.ra = ra;
-	t->call.sp = sp;
-	t->call.fp = fp;
-	t->call.pcs = pcs;
-	t->call.max = max;
-	t->call.opts = opts;
-	t->call.info = info;
-	t->call.hook = NULL;
-}
-
-/*
- * By a marker, if the call that was kept is a simple one. Not inlined: shstk_capture()
- * would save registers for it, for captures without markers too.
- */
-static __attribute__((noinline)) int capture_marking(uint64_t *pcs, struct thread *t)
-{
-	const struct call *c = &t->call;
-
-	if (likely(call_is_simple(pcs, c->max, c->opts, c->info, SHSTK_USE_MARKER)))
-		return marker_capture(pcs, t);
-	return capture_kept(t);
-}
-
 SHSTK_API __attribute__((noinline)) int shstk_capture(uint64_t *pcs, unsigned int max,
 						      const struct shstk_opts *opts,
 						      struct shstk_info *info)
@@ -99,10 +68,11 @@ SHSTK_API __attribute__((noinline)) int shstk_capture(uint64_t *pcs, unsigned in
 		return capture_shadow(pcs, max, opts, info, ra, sp, fp, ssp);
 	if (unlikely(!t || !enter_is_outermost(t)))
 		return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
-	if (unlikely(marker_at_work(t)) && (call_allows_marker(opts) || marker_on_stack(t))) {
+	if (unlikely(marker_at_work(t)) && call_allows(opts, SHSTK_USE_MARKER)) {
 		enter_outermost(t, sp);
-		keep_call(t, pcs, max, opts, info, ra, sp, fp);
-		return capture_marking(pcs, t);
+		t->call.opts = opts;
+		t->call.info = info;
+		return marker_capture(pcs, max, t, ra, sp, fp);
 	}
 	if (unlikely(!call_is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
 		return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
@@ -176,24 +146,6 @@ __attribute__((noinline)) int shstk_hook_capture(struct shstk_hook *hook, uint64
 	return memo_repeat(pcs, t);
 }
 
-/* The identity by way of a marker, for the call in @t->call. 0: the walk met no marker. */
-static own_stack int id_by_marker(struct thread *t, struct shstk_info *info, uint64_t *id)
-{
-	uint64_t end_pc = 0;
-	int reused, n = marker_identity(t, id, &end_pc, &reused);
-
-	if (likely(n > 0)) {
-		enter_count(t, true);
-		if (unlikely(info != NULL))
-			call_tell(info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE, end_pc, reused,
-				  0);
-	}
-	leave_outermost(t);
-	if (unlikely(modmap_has_retired()))
-		modmap_reclaim();
-	return n;
-}
-
 SHSTK_API __attribute__((noinline)) int shstk_capture_id(uint64_t *pcs, unsigned int max,
 							 struct shstk_info *info, uint64_t *id)
 {
@@ -207,15 +159,20 @@ SHSTK_API __attribute__((noinline)) int shstk_capture_id(uint64_t *pcs, unsigned
 
 	if (!id)
 		return -EINVAL;
-	if (likely(!ssp && t && enter_is_outermost(t) && marker_on_stack(t))) {
+	if (unlikely(!ssp && t && enter_is_outermost(t) && marker_at_work(t))) {
 		enter_outermost(t, sp);
-		keep_call(t, pcs, max, NULL, info, ra, sp, fp);
-		n = id_by_marker(t, info, id);
-		if (likely(n > 0))
-			return n;
+		t->call.opts = NULL;
+		t->call.info = &here;
+		n = marker_capture(pcs, max, t, ra, sp, fp);
+	} else {
+		n = capture_general(&(struct call){ .ra = ra,
+						    .sp = sp,
+						    .fp = fp,
+						    .ssp = ssp,
+						    .pcs = pcs,
+						    .max = max,
+						    .info = &here });
 	}
-	n = capture_general(&(struct call){
-		.ra = ra, .sp = sp, .fp = fp, .ssp = ssp, .pcs = pcs, .max = max, .info = &here });
 	if (n < 0)
 		return n;
 	*id = shstk_trace_id(pcs, n);

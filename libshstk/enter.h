@@ -41,6 +41,24 @@
 
 #include "thread.h"
 
+/*
+ * The call goes on by jumps: see struct thread.call. Not as one struct: most of it is in
+ * registers.
+ */
+static inline __attribute__((always_inline)) void
+keep_call(struct thread *t, uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
+	  struct shstk_info *info, uint64_t ra, uint64_t sp, uint64_t fp)
+{
+	t->call.ra = ra;
+	t->call.sp = sp;
+	t->call.fp = fp;
+	t->call.pcs = pcs;
+	t->call.max = max;
+	t->call.opts = opts;
+	t->call.info = info;
+	t->call.hook = NULL;
+}
+
 /* Is no capture of the thread in progress, so that the next one is the outermost? */
 static inline bool enter_is_outermost(const struct thread *t)
 {

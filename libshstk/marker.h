@@ -21,59 +21,50 @@
 
 /**
  * struct mark - one marker on the stack
- * @slot: where it lies.
- * @value: what was written there.
+ * @record: the frame record that it is part of.
+ * @value: what was written as its return address.
  * @raw: what was there before.
- * @hash: identity of the trace from the marked frame outwards, if @hashed.
- * @at: first entry of that trace in the thread's array.
+ * @rest: number of entries of the trace from the marked frame on.
  * @trampoline: which one of the thread's.
- * @hashed: see @hash.
  */
 struct mark {
-	uint64_t slot, value, raw;
-	uint64_t hash;
-	int32_t at;
+	uint64_t record, value, raw;
+	uint32_t rest;
 	uint8_t trampoline;
-	bool hashed;
 };
 
 /**
  * struct markers - a thread's markers
  * @epoch: of the process-wide switch, as last seen.
  * @asked: this thread's own switch: SHSTK_MARKERS_* or 0.
- * @on: place some.
- * @off: enum shstk_markers_status.
+ * @status: enum shstk_markers_status.
  * @frames_to_pay: frames that captures have to walk before one is placed.
- * @losses: captures that the memo would have made faster, less those that it would not.
- * @pause: captures that others make, while there is none.
  * @n: number of markers.
  * @mark: markers on the native stack, oldest first, from index 1 on. The one at 0 stands for
  *	the end of the stack.
- * @pcs: MARKER_ROOM entries; the trace behind a marker ends where they end.
+ * @end: of an array of MARKER_ROOM entries; the traces behind markers end there.
  * @chunk: first of the thread's trampolines; 0: none so far.
  * @next: where to look for a free one.
- * @used: those that are in @mark or lost.
- * @lost: those whose frame was left without returning through them.
+ * @used: those that are in @mark, and those whose frame was left without returning through
+ *	them.
  * @gen: generation of the rules that @records is by.
- * @records: return addresses whose rule is native_is_record(), at their lowest bits.
+ * @records: return addresses into code with frame records, at their lowest bits.
+ * @where: their native_record_rule().
  */
 struct markers {
 	uint32_t epoch;
 	uint8_t asked;
-	bool on;
-	uint8_t off;
+	uint8_t status;
 	int frames_to_pay;
-	int losses;
-	int pause;
 	int n;
 	struct mark mark[MARKER_MAX + 1];
-	uint64_t *pcs;
+	uint64_t *end;
 	unsigned int chunk;
 	unsigned int next;
 	uint32_t used;
-	uint32_t lost;
 	uint64_t gen;
 	uint64_t records[MARKER_RECORDS];
+	uint64_t where[MARKER_RECORDS];
 };
 
 /* The process-wide switch; @epoch goes up with each change. */

@@ -26,16 +26,14 @@ SHSTK_API int shstk_markers_set(unsigned int scope, unsigned int on)
 	else
 		m->asked = on ? 1 : 2;
 	/* Threads look at their own switch again. */
-	if (!__atomic_add_fetch(&marker_switch.epoch, 1, __ATOMIC_RELAXED))
-		__atomic_add_fetch(&marker_switch.epoch, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&marker_switch.epoch, 1, __ATOMIC_RELAXED);
 	shstk_markers_withdraw();
-	if (on && m->off == SHSTK_MARKERS_LEFT) {
+	if (on && m->status == SHSTK_MARKERS_LEFT) {
 		m->chunk = 0; /* the old ones may still be somewhere */
-		m->used = m->lost = 0;
-		m->off = SHSTK_MARKERS_NOT_ASKED;
+		m->used = 0;
+		m->status = SHSTK_MARKERS_NOT_ASKED;
 	}
-	marker_is_on(t);
-	return m->off == SHSTK_MARKERS_NO_ROOM && on ? -EOPNOTSUPP : 0;
+	return marker_status(m) == SHSTK_MARKERS_NO_ROOM && on ? -EOPNOTSUPP : 0;
 }
 
 SHSTK_API int shstk_markers_status(void)
@@ -46,8 +44,7 @@ SHSTK_API int shstk_markers_status(void)
 		return SHSTK_MARKERS_HARDWARE;
 	if (!t)
 		return load_relaxed(&marker_switch.on) ? SHSTK_MARKERS_ON : SHSTK_MARKERS_NOT_ASKED;
-	marker_is_on(t);
-	return t->marker.off;
+	return marker_status(&t->marker);
 }
 
 SHSTK_API void shstk_markers_withdraw(void)
@@ -62,7 +59,7 @@ SHSTK_API void shstk_markers_withdraw(void)
 	if (outermost)
 		marker_take_back(t, sp);
 	else
-		marker_give_back(t, sp, NULL); /* a capture is interrupted */
+		marker_give_back(t, sp); /* a capture is interrupted */
 	leave(t, outermost);
 }
 #else
@@ -85,9 +82,9 @@ SHSTK_API void shstk_markers_withdraw(void)
 
 SHSTK_API uint64_t shstk_markers_resolve(uint64_t address)
 {
-	uint64_t pc = native_strip(address);
+	uint64_t pc = native_strip(address), ra = trampoline_resolve(pc);
 
-	return trampoline_has(pc) ? trampoline_of(pc)->ra : address;
+	return ra == pc ? address : ra;
 }
 
 SHSTK_API const char *shstk_markers_name(int status)

@@ -8,7 +8,7 @@
  * trampoline takes control, as a frame with a destructor does, puts the true return
  * address back and resumes: then there is no trampoline any more. What has unwound
  * up to there is gone by then, which std::terminate() would show. So the first phase,
- * if there is one, takes the marker back, and the second finds none.
+ * if there is one, takes all markers back, and the second finds none.
  */
 #include <dlfcn.h>
 #include <unwind.h>
@@ -91,14 +91,11 @@ _Unwind_Reason_Code shstk_marker_personality(int version, _Unwind_Action actions
 	(void)class;
 	if (version != 1)
 		return _URC_FATAL_PHASE1_ERROR;
-	if (!find_unwinder(&u, __builtin_return_address(0)))
+	if (actions & _UA_SEARCH_PHASE && thread_self)
+		marker_give_back(thread_self, (uintptr_t)__builtin_frame_address(0));
+	if (actions & _UA_SEARCH_PHASE || !find_unwinder(&u, __builtin_return_address(0)))
 		return _URC_CONTINUE_UNWIND;
 	r = trampoline_of(native_strip(u.get_ip(context)));
-	if (actions & _UA_SEARCH_PHASE) {
-		if (thread_self)
-			marker_give_back(thread_self, (uintptr_t)__builtin_frame_address(0), r);
-		return _URC_CONTINUE_UNWIND;
-	}
 	store_relaxed(&r->set, false);
 	shstk_marker_resume = u.resume;
 	u.set_gr(context, __builtin_eh_return_data_regno(0), (uintptr_t)exception);

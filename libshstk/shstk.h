@@ -222,9 +222,9 @@ SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs, unsigne
  * that go by CFI (exceptions, backtrace(), libunwind, gdb) go through a marker as
  * through one more frame, shstk_marker_code.
  *
- * Markers are placed by shstk_capture() and shstk_capture_id() where they pay, on
- * the stack that the thread was started on, never in the youngest frame, and not
- * from signal handlers.
+ * Markers are placed by shstk_capture() and shstk_capture_id(), in code that keeps
+ * frame pointers, on the stack that the thread was started on, never in the two
+ * youngest frames, and not from signal handlers.
  */
 
 /**
@@ -239,7 +239,7 @@ enum shstk_markers_scope {
 
 /**
  * enum shstk_markers_status - are markers in use, and if not, why
- * @SHSTK_MARKERS_ON: they are placed where they pay.
+ * @SHSTK_MARKERS_ON: they are placed.
  * @SHSTK_MARKERS_NOT_ASKED: nobody has switched them on.
  * @SHSTK_MARKERS_HARDWARE: a hardware shadow stack is active: it would not let a
  *	function return to a marker, and is faster.
@@ -307,22 +307,17 @@ SHSTK_API void shstk_markers_withdraw(void);
 SHSTK_API uint64_t shstk_markers_resolve(uint64_t address);
 
 /**
- * shstk_capture_id() - capture no more than the identity of a trace
- * @pcs: room for the trace where no marker is near; its content is undefined
- *	afterwards.
+ * shstk_capture_id() - capture a trace and its identity
+ * @pcs: room for the trace; its content is undefined afterwards.
  * @max: capacity of @pcs in entries.
  * @info: receives how the capture went, or NULL.
  * @id: receives the identity: equal traces have equal ones, different traces
  *	different ones as far as 64 bits go.
  *
- * With markers this takes a few nanoseconds at any depth, since the identity of
- * the trace above a marker is known: a profiler can look it up, and call
- * shstk_capture() only if it is new.
- *
  * Context: as shstk_capture().
  *
  * Return: the number of entries of the trace; -EINVAL; -E2BIG: it has more than
- * @max, and no marker is near.
+ * @max.
  */
 SHSTK_API int shstk_capture_id(uint64_t *pcs, unsigned int max, struct shstk_info *info,
 			       uint64_t *id);

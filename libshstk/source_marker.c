@@ -18,20 +18,15 @@
 
 #include "capture_general.h"
 #include "frame.h"
-#include "identity.h"
 #include "modmap.h"
 #include "source_memo.h"
 #include "source_near.h"
 
 #define NEAREST 2 /* youngest frames that get none: they may read their return address */
-#define FEWEST (2 * NEAREST) /* frames of which one may get one */
-#define PRICE 512 /* frames that captures walk for each marker that is placed, */
+#define FEWEST 8 /* frames in front of a marker, of which one may get another */
+#define PRICE 1024 /* frames that captures walk for each marker that is placed, */
 #define PART 16 /* and for each frame in front of it */
-#define MAX_BY_RULE 24 /* frames without a record on the way: at most */
-#define ENTRIES_PER_RULE 25 /* entries that the memo compares while one such frame is left */
-#define MAX_LOSSES 64 /* captures that the memo makes faster, until ... */
-#define PAUSE 4096 /* ... as many are made without markers */
-#define COPY_INLINE 8 /* entries that are copied without a call */
+#define NO_MARKER 64 /* a capture that came to none is worth that many */
 
 /* Chunks of trampolines that were given out, from the first one on. */
 static unsigned int chunks;
@@ -46,179 +41,118 @@ static struct trampoline *trampoline_at(const struct markers *m, unsigned int i)
  */
 
 /**
- * struct way - how far a walk to a marker has come
+ * struct way - how far a walk over frame records has come
  * @pc: the frame that comes next, not yet written.
- * @raw: what was read at @slot.
- * @slot: where @pc was read; 0: it is the first frame.
+ * @raw: what was read there.
+ * @record: the frame record that @pc was read from; below the stack pointer for the first frame.
  * @sp: the frame's registers.
  * @fp: see @sp.
  * @out: behind the last entry written.
- * @start: the first entry.
  * @end: behind the room for them.
- * @by_rule_left: frames that may still be left by another rule than that of a frame record.
- * @first_by_rule: entries in front of the first of these, but for the youngest; -1: none was
- *	met.
  */
 struct way {
-	uint64_t pc, raw, slot, sp, fp;
-	uint64_t *out, *start, *end;
-	int by_rule_left, first_by_rule;
+	uint64_t pc, raw, record, sp, fp;
+	uint64_t *out, *end;
 };
 
-enum target { TO_MARKER, TO_END, TO_OTHER };
-
-/* Field by field: a copy in wider words would wait for each of them to be stored. */
-static inline __attribute__((always_inline)) void way_begin(struct way *w, const struct call *c,
-							    uint64_t *out, unsigned int room)
+static inline __attribute__((always_inline)) struct way
+way_begin(uint64_t ra, uint64_t sp, uint64_t fp, uint64_t *out, unsigned int room)
 {
-	w->pc = native_strip(c->ra);
-	w->raw = c->ra;
-	w->slot = 0;
-	w->sp = c->sp;
-	w->fp = c->fp;
-	w->out = w->start = out;
-	w->end = out + room;
-	w->by_rule_left = MAX_BY_RULE;
-	w->first_by_rule = -1;
+	return (struct way){ native_strip(ra), ra, sp - 1, sp, fp, out, out + room };
 }
 
-static uint64_t *record_place(struct markers *m, uint64_t pc)
+/* Where in the tables a return address is noted. */
+static inline unsigned int record_place(uint64_t pc)
 {
-	return &m->records[pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1)];
+	return pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1);
 }
 
 /*
- * Over frames that have a frame record: two loads for each, and the checks of a careful
- * loop over frame pointers. Afterwards @w->sp is no more than the frame's.
+ * Over frames that are known to have a frame record: two loads for each, and the checks of a
+ * careful loop over frame pointers.
  */
 static inline __attribute__((always_inline)) no_sanitize void
-walk_records(struct markers *m, struct way *w, uint64_t hi)
+walk_records(const struct markers *m, struct way *w, uint64_t hi)
 {
-	uint64_t pc = w->pc, raw = w->raw, low = w->sp, fp = w->fp;
 	const uint64_t limit = hi - 16;
-	uint64_t *out = w->out;
+	struct way v = *w;
+	unsigned int i = record_place(v.pc);
+	uint64_t next = native_record(m->where[i], v.sp, v.fp);
 
-	while (likely(*record_place(m, pc) == pc) && likely(out != w->end)) {
-		if (unlikely(fp < low || fp > limit || fp & 7))
+	while (likely(next > v.record && next <= limit)) {
+		if (unlikely(m->records[i] != v.pc))
 			break;
-		*out++ = pc;
-		low = fp + 16;
-		raw = *(const stack_word *)(uintptr_t)(fp + 8);
-		fp = *(const stack_word *)(uintptr_t)fp;
-		pc = native_strip(raw);
+		if (unlikely(v.out == v.end))
+			break;
+		*v.out++ = v.pc;
+		v.record = next;
+		v.sp = native_record_cfa(m->where[i], next);
+		v.raw = *(const stack_word *)(uintptr_t)(next + 8);
+		v.fp = *(const stack_word *)(uintptr_t)next;
+		v.pc = native_strip(v.raw);
+		i = record_place(v.pc);
+		next = native_record(m->where[i], v.sp, v.fp);
 	}
-	if (out == w->out)
-		return;
-	w->pc = pc;
-	w->raw = raw;
-	w->slot = low - 8;
-	w->sp = low;
-	w->fp = fp;
-	w->out = out;
+	*w = v;
 }
 
-/* The rule for @pc, from the cache or found out. */
-static uint64_t rule_of(struct thread *t, uint64_t pc)
+/* Is @pc news: one that leads into code with a frame record? */
+static bool is_new_record(struct thread *t, uint64_t pc)
 {
-	uint64_t rule = rulecache_get(pc, rulecache_gen(), load_relaxed(&rulecache.mask));
-
-	if (likely(rule != RULE_NONE) || !pc)
-		return rule;
-	enter_modules(t);
-	rule = modmap_rule(pc, false);
-	leave_modules(t);
-	return rule;
-}
-
-/* Over any ordinary frames, to a marker or the outermost frame. All that is written was left. */
-static __attribute__((noinline)) no_sanitize enum target walk_on(struct thread *t, struct way *w)
-{
-	const uint64_t hi = t->native.hi;
-	struct frame_exit x;
+	struct markers *m = &t->marker;
+	unsigned int i = record_place(pc);
 	uint64_t rule;
 
-	for (;;) {
-		const uint64_t *out = w->out;
-
-		walk_records(&t->marker, w, hi);
-		if (trampoline_has(w->pc))
-			return TO_MARKER;
-		if (w->out != out)
-			w->sp = native_record_cfa(rule_of(t, w->out[-1]), w->slot - 8);
-		if (w->sp > hi || w->out == w->end)
-			return TO_OTHER;
-		rule = rule_of(t, w->pc);
-		if (rule == RULE_NONE && !w->pc && w->out != w->start && frame_zero_ends(w->fp))
-			return TO_END;
-		if (RULE_KIND(rule) == RULE_END) {
-			*w->out++ = w->pc;
-			return TO_END;
-		}
-		if (native_is_record(rule))
-			*record_place(&t->marker, w->pc) = w->pc;
-		else if (!w->by_rule_left--)
-			return TO_OTHER;
-		else if (w->first_by_rule < 0 && w->out - w->start >= NEAREST)
-			w->first_by_rule = w->out - w->start;
-		if (!frame_is_ordinary(rule) || !frame_leave(rule, w->sp - hi, w->fp - hi, &x))
-			return TO_OTHER;
-		*w->out++ = w->pc;
-		if (rule & RULE_FP_SAVED)
-			w->fp = frame_word(hi, x.fp);
-		w->slot = hi + x.ra;
-		w->raw = frame_word(hi, x.ra);
-		w->pc = native_strip(w->raw);
-		w->sp = hi + x.cfa;
+	if (m->records[i] == pc || trampoline_has(pc) || !pc)
+		return false;
+	rule = rulecache_get(pc, rulecache_gen(), load_relaxed(&rulecache.mask));
+	if (rule == RULE_NONE) {
+		enter_modules(t);
+		rule = modmap_rule(pc, false);
+		leave_modules(t);
 	}
+	m->where[i] = native_record_rule(rule);
+	m->records[i] = m->where[i] ? pc : ~0ull;
+	return m->where[i];
 }
 
-/* Is all as it was when the markers were placed, on the thread's own stack? */
-static inline bool may_walk(const struct thread *t, const struct call *c)
+/* The same over any frames that have one. */
+static __attribute__((noinline)) void walk_on(struct thread *t, struct way *w)
 {
-	return likely(t->native_known && range_has(&t->native, c->sp) && modmap_loads_same() &&
-		      t->marker.gen == rulecache_gen() &&
-		      t->marker.epoch == load_relaxed(&marker_switch.epoch));
+	do {
+		walk_records(&t->marker, w, t->native.hi);
+	} while (w->out != w->end && is_new_record(t, w->pc));
+}
+
+/* Is all as it was when the markers were placed? */
+static inline bool is_as_before(const struct markers *m)
+{
+	return likely(modmap_loads_same() && m->gen == rulecache_gen() &&
+		      m->epoch == load_relaxed(&marker_switch.epoch));
 }
 
 /*
  * Markers that are gone.
  */
 
-static void turn_off(struct markers *m, int why)
-{
-	m->on = false;
-	m->off = why;
-}
-
-/* The youngest marker is no longer of use. */
+/*
+ * The youngest marker is no longer of use. Its trampoline is if it was returned through, or
+ * taken back; else it counts as used for ever.
+ */
 static void mark_drop(struct markers *m)
 {
-	const uint32_t bit = 1u << m->mark[m->n].trampoline;
+	unsigned int i = m->mark[m->n--].trampoline;
 
-	if (!load_relaxed(&trampoline_at(m, m->mark[m->n].trampoline)->set))
-		m->used &= ~bit;
-	else
-		m->lost |= bit;
-	if (__builtin_popcount(m->lost) >= MARKER_LOST)
-		turn_off(m, SHSTK_MARKERS_LEFT);
-	m->n--;
+	if (!load_relaxed(&trampoline_at(m, i)->set))
+		m->used &= ~(1u << i);
+	if (__builtin_popcount(m->used) - m->n >= MARKER_LOST)
+		m->status = SHSTK_MARKERS_LEFT;
 }
 
-/* A walk came by all slots below @slot, and found no marker: their frames are gone. */
-static void mark_drop_below(struct markers *m, uint64_t slot)
+/* The place of the return address. */
+static uint64_t *mark_slot(const struct mark *k)
 {
-	while (m->mark[m->n].slot < slot)
-		mark_drop(m);
-}
-
-/* @w has come to a trampoline's address: is it one of our markers? Then it is the youngest. */
-static struct mark *mark_find(struct markers *m, const struct way *w)
-{
-	struct mark *k;
-
-	mark_drop_below(m, w->slot);
-	k = &m->mark[m->n];
-	return k->slot == w->slot && k->value == w->raw ? k : NULL;
+	return (uint64_t *)(uintptr_t)(k->record + 8);
 }
 
 /*
@@ -228,35 +162,32 @@ static struct mark *mark_find(struct markers *m, const struct way *w)
  */
 static no_sanitize bool mark_put_back(const struct mark *k)
 {
-	uint64_t *slot = (uint64_t *)(uintptr_t)k->slot;
-	uint64_t value = k->value;
+	uint64_t *slot = mark_slot(k), value = k->value;
 
 	return load_relaxed(slot) == value &&
 	       __atomic_compare_exchange_n(slot, &value, k->raw, false, __ATOMIC_RELAXED,
 					   __ATOMIC_RELAXED);
 }
 
-void marker_give_back(struct thread *t, uint64_t sp, const struct trampoline *only)
+void marker_give_back(struct thread *t, uint64_t sp)
 {
 	const struct markers *m = &t->marker;
 	/* Below the stack pointer memory may not even be there. */
 	bool native = t->native_known && range_has(&t->native, sp);
 	uint64_t low = native ? sp - NATIVE_RED_ZONE : 0;
-	int i;
+	const struct mark *k;
 
-	for (i = m->n; i > 0; i--) {
-		const struct mark *k = &m->mark[i];
+	for (k = m->mark + m->n; k != m->mark; k--) {
 		struct trampoline *r = trampoline_at(m, k->trampoline);
 
-		if ((!only || r == only) && load_relaxed(&r->set) && k->slot >= low &&
-		    mark_put_back(k))
+		if (load_relaxed(&r->set) && k->record >= low && mark_put_back(k))
 			store_relaxed(&r->set, false);
 	}
 }
 
 void marker_take_back(struct thread *t, uint64_t sp)
 {
-	marker_give_back(t, sp, NULL);
+	marker_give_back(t, sp);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	while (t->marker.n)
 		mark_drop(&t->marker);
@@ -269,32 +200,27 @@ void marker_take_back(struct thread *t, uint64_t sp)
 void marker_reset(struct thread *t)
 {
 	struct markers *m = &t->marker;
-	uint64_t *pcs = m->pcs;
+	uint64_t *end = m->end;
 	unsigned int chunk = m->chunk;
 
 	memset(m, 0, sizeof(*m));
-	m->pcs = pcs;
+	m->end = end;
 	m->chunk = chunk;
-	m->off = SHSTK_MARKERS_NOT_ASKED;
+	m->status = SHSTK_MARKERS_NOT_ASKED;
 	m->frames_to_pay = -MARKER_ADVANCE;
-	m->mark[0].slot = UINT64_MAX;
-	m->mark[0].at = MARKER_ROOM;
+	m->mark[0].record = UINT64_MAX;
 	m->gen = ~rulecache_gen();
 }
 
-bool marker_is_on(struct thread *t)
+int marker_status(struct markers *m)
 {
 	uint32_t epoch = load_relaxed(&marker_switch.epoch);
-	struct markers *m = &t->marker;
+	bool on = m->asked ? m->asked == 1 : load_relaxed(&marker_switch.on);
 
-	if (m->epoch == epoch)
-		return m->on;
+	if (m->epoch != epoch && m->status <= SHSTK_MARKERS_NOT_ASKED) /* not off for good */
+		m->status = on ? SHSTK_MARKERS_ON : SHSTK_MARKERS_NOT_ASKED;
 	m->epoch = epoch;
-	if (m->off <= SHSTK_MARKERS_NOT_ASKED) { /* not for good */
-		m->on = m->asked ? m->asked == 1 : load_relaxed(&marker_switch.on);
-		m->off = m->on ? SHSTK_MARKERS_ON : SHSTK_MARKERS_NOT_ASKED;
-	}
-	return m->on;
+	return m->status;
 }
 
 /* Place some? Forgets the records if the rules were changed. */
@@ -306,7 +232,7 @@ static bool may_place(struct thread *t)
 		memset(m->records, 0xff, sizeof(m->records)); /* no address, nor 0 */
 		m->gen = rulecache_gen();
 	}
-	return marker_is_on(t) && m->frames_to_pay <= 0;
+	return marker_status(m) == SHSTK_MARKERS_ON && m->frames_to_pay <= 0;
 }
 
 /* The thread's trampolines and its array, at the first marker. None for a thread too many. */
@@ -322,15 +248,15 @@ static bool get_room(struct markers *m)
 		if (i < TRAMPOLINE_RECORDS / MARKER_CHUNK)
 			m->chunk = i * MARKER_CHUNK + TRAMPOLINE_HEADER;
 	}
-	if (m->chunk && !m->pcs) {
-		p = mmap(NULL, MARKER_ROOM * sizeof(*m->pcs), PROT_READ | PROT_WRITE,
+	if (m->chunk && !m->end) {
+		p = mmap(NULL, MARKER_ROOM * sizeof(*m->end), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		m->pcs = p == MAP_FAILED ? NULL : p;
+		m->end = p == MAP_FAILED ? NULL : (uint64_t *)p + MARKER_ROOM;
 		errno = saved;
 	}
-	if (!m->chunk || !m->pcs)
-		turn_off(m, SHSTK_MARKERS_NO_ROOM);
-	return m->on;
+	if (!m->chunk || !m->end)
+		m->status = SHSTK_MARKERS_NO_ROOM;
+	return m->status == SHSTK_MARKERS_ON;
 }
 
 /* The free trampoline that was not used for longest: there are more than markers and losses. */
@@ -346,14 +272,14 @@ static unsigned int free_trampoline(struct markers *m)
 
 _Static_assert(MARKER_EACH >= MARKER_MAX + MARKER_LOST, "one is always free");
 
-/* Mark the frame that @w has come to; its trace begins at entry @at. */
-static no_sanitize void mark_put(struct markers *m, const struct way *w, int at)
+/* Mark the frame that @w has come to; its trace has @rest entries. */
+static no_sanitize void mark_put(struct markers *m, const struct way *w, int rest)
 {
 	unsigned int i = free_trampoline(m);
 	struct trampoline *r = trampoline_at(m, i);
 	struct mark *k = &m->mark[m->n + 1];
 
-	*k = (struct mark){ .slot = w->slot, .raw = w->raw, .at = at, .trampoline = i };
+	*k = (struct mark){ .record = w->record, .raw = w->raw, .rest = rest, .trampoline = i };
 	if (!trampoline_encode(trampoline_address(m->chunk + i), w->raw, w->sp, &k->value))
 		return;
 	m->used |= 1u << i;
@@ -363,7 +289,7 @@ static no_sanitize void mark_put(struct markers *m, const struct way *w, int at)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	m->n++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	*(volatile uint64_t *)(uintptr_t)k->slot = k->value;
+	*(volatile uint64_t *)mark_slot(k) = k->value;
 }
 
 /* What the C++ ABI says of exceptions: the caught ones, and how many are not. */
@@ -384,37 +310,40 @@ static bool exception_flies(void)
 }
 
 /*
- * Place one on the trace of @c, of which the @n entries before the youngest marker are new:
- * behind @i of these, or in front of the first one without a record, if that is nearer. The
- * price is higher where there are many, so that they last for deep stacks.
+ * Place one on the trace of @c, whose @n entries in front of the youngest marker are new: behind
+ * @most of these, or in front of the first frame without a record, if that is nearer. If there
+ * are too many, all are taken back.
  */
 static __attribute__((noinline)) void mark_place(struct thread *t, const struct call *c, int n,
-						 int i)
+						 int most)
 {
 	struct markers *m = &t->marker;
-	int end = m->mark[m->n].at;
+	int i, rest = m->mark[m->n].rest;
 	struct way w;
 
-	m->frames_to_pay = max(m->frames_to_pay, -MARKER_ADVANCE) + (PRICE << m->n / 4);
-	if (n > end || m->n == MARKER_MAX || !marker_is_on(t) || exception_flies() || !get_room(m))
+	if (m->n == MARKER_MAX) {
+		marker_take_back(t, c->sp);
 		return;
-	i = min(i, n - NEAREST);
-	do { /* once more to come to that place; what is written is of no use */
-		way_begin(&w, c, m->pcs, max(i, NEAREST));
-		walk_on(t, &w);
-		i = w.first_by_rule;
-	} while (i >= 0);
-	i = w.out - m->pcs;
+	}
+	m->frames_to_pay = max(m->frames_to_pay, -MARKER_ADVANCE) + PRICE;
+	if (n + rest > MARKER_ROOM || exception_flies() || !get_room(m))
+		return;
+	/* Once more to that place; what is written is of no use. */
+	w = way_begin(c->ra, c->sp, c->fp, m->end - MARKER_ROOM, most);
+	walk_on(t, &w);
+	i = w.out - (m->end - MARKER_ROOM);
 	if (i < NEAREST || i >= n || w.pc != c->pcs[i])
 		return;
-	m->frames_to_pay += PART * i << m->n / 4;
-	memcpy(m->pcs + end - (n - i), c->pcs + i, (n - i) * sizeof(*c->pcs));
-	mark_put(m, &w, end - (n - i));
+	m->frames_to_pay += PART * i;
+	rest += n - i;
+	memcpy(m->end - rest, c->pcs + i, (n - i) * sizeof(*c->pcs));
+	mark_put(m, &w, rest);
 }
 
 void marker_learn(struct thread *t, const struct call *c, int n)
 {
-	if (!t->marker.pause && may_place(t) && n >= FEWEST && may_walk(t, c))
+	if (may_place(t) && t->native_known && range_has(&t->native, c->sp) &&
+	    is_as_before(&t->marker))
 		mark_place(t, c, n, n);
 }
 
@@ -422,170 +351,105 @@ void marker_learn(struct thread *t, const struct call *c, int n)
  * Captures.
  */
 
-/* The sources behind this one. @learn: near_capture() and the walk call marker_learn(). */
-static int next_source(uint64_t *pcs, struct thread *t, bool learn)
+/* No marker is of use: the stack is to have none, and the next source goes on. */
+static int otherwise(uint64_t *pcs, struct thread *t)
 {
 	const struct call *c = &t->call;
+	struct markers *m = &t->marker;
 
+	if (m->n)
+		marker_take_back(t, c->sp);
+	if (m->frames_to_pay > 0)
+		m->frames_to_pay -= NO_MARKER;
 	if (!call_is_simple(pcs, c->max, c->opts, c->info, SHSTK_USE_MEMO))
 		return capture_kept(t);
-	if (learn || !memo_begins_again(t, c->max, c->ra, c->sp, c->fp))
+	/* Only near_capture() and the walk call marker_learn(). */
+	if (may_place(t) || !memo_begins_again(t, c->max, c->ra, c->sp, c->fp))
 		return near_capture(t);
 	return memo_repeat(pcs, t);
 }
 
-/* No marker is of use: the stack is to have none, and the next source goes on. */
-static __attribute__((noinline)) int otherwise(uint64_t *pcs, struct thread *t)
+/* Walk to any marker. True: it is the youngest now, as those that @w came by are gone. */
+static bool find_any(struct thread *t, struct way *w)
 {
 	struct markers *m = &t->marker;
+	const struct mark *k;
 
-	if (m->n)
-		marker_take_back(t, t->call.sp);
-	if (m->pause) {
-		m->pause--;
-		return next_source(pcs, t, false);
-	}
-	if (m->frames_to_pay > 0)
-		m->frames_to_pay--;
-	return next_source(pcs, t, may_place(t));
+	walk_on(t, w);
+	while (m->mark[m->n].record < w->record)
+		mark_drop(m);
+	k = &m->mark[m->n];
+	return k->record == w->record && k->value == w->raw && w->out + k->rest <= w->end;
 }
 
-/*
- * Copy @n entries. A call for a few of them would take longer than they do: it pushes a caller
- * out of the processor's predictor of returns.
- */
-static inline void copy_entries(const uint64_t *from, uint64_t *to, int n)
+/* In all cases but that of marker_capture(). */
+static __attribute__((noinline)) int any_capture(uint64_t *pcs, unsigned int max, struct thread *t,
+						 uint64_t ra, uint64_t sp, uint64_t fp)
 {
-	int i;
-
-	if (n > COPY_INLINE)
-		memcpy(to, from, n * sizeof(*to));
-	for (i = 0; i < n && n <= COPY_INLINE; i++) {
-		to[i] = from[i];
-		__asm__("" : : : "memory"); /* it stays a loop */
-	}
-}
-
-/* What is seldom left to do after a capture. */
-static __attribute__((noinline)) int after(const uint64_t *pcs, struct thread *t, int n, int reused)
-{
+	struct way w = way_begin(ra, sp, fp, pcs, max);
 	struct shstk_info *info = t->call.info;
+	struct markers *m = &t->marker;
+	int n, rest;
 
+	keep_call(t, pcs, max, t->call.opts, info, ra, sp, fp);
+	if (!m->n || !range_has(&t->native, sp) || !is_as_before(m) ||
+	    !call_wants_all(pcs, max, t->call.opts, info) || !find_any(t, &w))
+		return otherwise(pcs, t);
+	rest = m->mark[m->n].rest;
+	memcpy(w.out, m->end - rest, rest * sizeof(*pcs));
+	n = w.out - pcs;
+	if (m->frames_to_pay <= 0 && n >= FEWEST)
+		mark_place(t, &t->call, n, n / 2);
+	n += rest;
+	enter_count(t, true);
 	leave_outermost(t);
 	if (info)
-		call_tell(info, reused ? SHSTK_SOURCE_MARKER : 0, n, SHSTK_END_COMPLETE, pcs[n - 1],
-			  reused, 0);
+		call_tell(info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE, pcs[n - 1], rest, 0);
 	if (modmap_has_retired())
 		modmap_reclaim();
 	return n;
 }
 
-/*
- * The memo would have made the capture faster. True: that was so too often, and there are no
- * markers for a while.
- */
-static bool note_loss(struct markers *m)
+/* Copy @rest entries to @out, and leave the capture, which has @n. */
+static __attribute__((noinline)) int copy_many(struct thread *t, uint64_t *out, int rest, int n)
 {
-	if (++m->losses < MAX_LOSSES)
-		return false;
-	m->losses = 0;
-	m->pause = PAUSE;
-	return true;
-}
-
-/*
- * A capture left @by_rule frames by their rules, where the memo would have compared @n entries.
- * What that saved helps to pay for the next marker. True: there are none for a while.
- */
-static __attribute__((noinline)) bool note_saved(struct markers *m, int by_rule, int n)
-{
-	int saved = n - ENTRIES_PER_RULE * by_rule;
-
-	if (saved < 0)
-		return note_loss(m);
-	m->losses -= m->losses > 0;
-	m->frames_to_pay -= m->frames_to_pay > 0 ? saved : 0;
-	return false;
-}
-
-/* Aligned: at other places in a cache line its loop makes "ramp" at 32 frames 16 % slower. */
-__attribute__((aligned(64))) int marker_capture(uint64_t *pcs, struct thread *t)
-{
-	struct markers *m = &t->marker;
-	int n, rest = 0;
-	struct way w;
-	struct mark *k;
-
-	if (!may_walk(t, &t->call))
-		return otherwise(pcs, t);
-	way_begin(&w, &t->call, pcs, t->call.max);
-	/* With no marker to be met, only frame records are left faster than the memo compares. */
-	if (unlikely(!m->n) && (m->pause || !native_is_record(rule_of(t, w.pc))))
-		return otherwise(pcs, t);
-	walk_records(m, &w, t->native.hi);
-	switch (trampoline_has(w.pc) ? TO_MARKER : walk_on(t, &w)) {
-	case TO_MARKER:
-		k = mark_find(m, &w);
-		rest = MARKER_ROOM - (k ? k->at : 0);
-		if (!k || rest > w.end - w.out)
-			return otherwise(pcs, t);
-		copy_entries(m->pcs + k->at, w.out, rest);
-		break;
-	case TO_END:
-		mark_drop_below(m, t->native.hi);
-		break;
-	default:
-		note_loss(m);
-		return otherwise(pcs, t);
-	}
-	n = w.out - pcs;
-	if (unlikely(n >= FEWEST && (m->frames_to_pay -= n) <= 0))
-		mark_place(t, &t->call, n, rest ? n / 2 : n);
-	if (unlikely(w.by_rule_left < MAX_BY_RULE) &&
-	    note_saved(m, MAX_BY_RULE - w.by_rule_left, n + rest))
-		marker_take_back(t, t->call.sp);
-	enter_count(t, rest);
-	if (unlikely(t->call.info || modmap_has_retired()))
-		return after(pcs, t, n + rest, rest);
+	memcpy(out, t->marker.end - rest, rest * sizeof(*out));
+	enter_count(t, true);
 	leave_outermost(t);
-	return n + rest;
+	return n;
 }
 
 /*
- * Identities.
+ * The usual case: frames with records that were met before, the youngest marker, nothing else
+ * to be done. It is written for few instructions: of a shallow stack, a loop over frame pointers
+ * has read all in 100 to 200.
  */
-
-/* Of the trace from the marked frame outwards. */
-static uint64_t hash_of(struct markers *m, const struct mark *k)
-{
-	uint64_t h = IDENTITY_START;
-	struct mark *o;
-
-	for (o = m->mark + 1; o <= k; o++) {
-		if (!o->hashed)
-			o->hash = identity_of(m->pcs, o->at, o[-1].at, h);
-		o->hashed = true;
-		h = o->hash;
-	}
-	return h;
-}
-
-int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc, int *reused)
+int marker_capture(uint64_t *pcs, unsigned int max, struct thread *t, uint64_t ra, uint64_t sp,
+		   uint64_t fp)
 {
 	struct markers *m = &t->marker;
-	struct mark *k;
-	struct way w;
+	struct way w = way_begin(ra, sp, fp, pcs, max);
+	const struct mark *k;
+	const uint64_t *from;
+	uint64_t *end;
 
-	if (!may_walk(t, &t->call))
-		return 0;
-	/* What is new goes where no trace is. */
-	way_begin(&w, &t->call, m->pcs, m->mark[m->n].at);
-	k = walk_on(t, &w) == TO_MARKER ? mark_find(m, &w) : NULL;
-	if (!k)
-		return 0;
-	*id = identity_of(m->pcs, 0, w.out - m->pcs, hash_of(m, k));
-	*end_pc = m->pcs[MARKER_ROOM - 1];
-	*reused = MARKER_ROOM - k->at;
-	return w.out - m->pcs + *reused;
+	if (unlikely(sp < t->native.lo || !is_as_before(m) || t->call.info ||
+		     !call_wants_all(pcs, max, t->call.opts, NULL)))
+		return any_capture(pcs, max, t, ra, sp, fp);
+	walk_records(m, &w, t->native.hi);
+	k = &m->mark[m->n];
+	end = w.out + k->rest;
+	if (unlikely(k->record != w.record || k->value != w.raw || end > w.end ||
+		     (w.out >= pcs + FEWEST && (m->frames_to_pay -= w.out - pcs) <= 0)))
+		return any_capture(pcs, max, t, ra, sp, fp);
+	/* A call takes longer than to copy a few: 4 twice, which may overlap. */
+	if (unlikely(k->rest < 4 || k->rest > 8))
+		return copy_many(t, w.out, k->rest, end - pcs);
+	from = m->end - k->rest;
+	memcpy(w.out, from, 4 * sizeof(*from));
+	memcpy(end - 4, m->end - 4, 4 * sizeof(*from));
+	enter_count(t, true);
+	leave_outermost(t);
+	return end - pcs;
 }
 #endif

@@ -15,7 +15,8 @@
 static inline __attribute__((always_inline)) bool marker_at_work(const struct thread *t)
 {
 #if HAVE_TRAMPOLINE
-	return unlikely(t->marker.on || t->marker.epoch != load_relaxed(&marker_switch.epoch));
+	return unlikely(t->marker.status == SHSTK_MARKERS_ON ||
+			t->marker.epoch != load_relaxed(&marker_switch.epoch));
 #else
 	(void)t;
 	return false;
@@ -34,16 +35,12 @@ static inline __attribute__((always_inline)) bool marker_on_stack(const struct t
 }
 
 /*
- * The call in @t->call, which call_is_simple() and allows markers, after enter_outermost().
- * Returns the number of entries. If no marker is of use, the memo goes on.
+ * The call of which these are in registers, and @opts and @info in @t->call. It allows markers,
+ * and enter_outermost() was called. Returns what the call does: if no marker is of use, the
+ * memo goes on.
  */
-int marker_capture(uint64_t *pcs, struct thread *t);
-
-/*
- * The identity of the trace of that call, its outermost entry, and the number of its entries,
- * *@reused of them copied; 0: it does not come to a marker.
- */
-int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc, int *reused);
+int marker_capture(uint64_t *pcs, unsigned int max, struct thread *t, uint64_t ra, uint64_t sp,
+		   uint64_t fp);
 
 /*
  * Another source has made the capture @c: @n entries, from there to the outermost frame, and
@@ -52,11 +49,10 @@ int marker_identity(struct thread *t, uint64_t *id, uint64_t *end_pc, int *reuse
 void marker_learn(struct thread *t, const struct call *c, int n);
 
 /*
- * Put the true return addresses back, seen from stack pointer @sp: that of one of the thread's
- * markers, or all if @only is NULL. A capture may be interrupted: what is known of them
- * stays, and captures find out later that they are gone.
+ * Put the true return addresses back, seen from stack pointer @sp. A capture may be interrupted:
+ * what is known of the markers stays, and captures find out later that they are gone.
  */
-void marker_give_back(struct thread *t, uint64_t sp, const struct trampoline *only);
+void marker_give_back(struct thread *t, uint64_t sp);
 
 /*
  * All of them, and nothing is known of them any more. May be called in a handler, if it
@@ -65,8 +61,8 @@ void marker_give_back(struct thread *t, uint64_t sp, const struct trampoline *on
  */
 void marker_take_back(struct thread *t, uint64_t sp);
 
-/* Place some? Looks at the switches again if they were changed. */
-bool marker_is_on(struct thread *t);
+/* enum shstk_markers_status. Looks at the switches again if they were changed. */
+int marker_status(struct markers *m);
 
 /* Nothing is on the stack, nobody asked. */
 #if HAVE_TRAMPOLINE

@@ -184,7 +184,7 @@ int near_capture(struct thread *t)
 			       false);
 	if (unlikely(c->info != NULL))
 		call_tell(c->info, 0, n, SHSTK_END_COMPLETE, c->pcs[n - 1], reused, 0);
-	if (marker_at_work(t) && call_allows_marker(c->opts))
+	if (marker_at_work(t) && call_allows(c->opts, SHSTK_USE_MARKER))
 		marker_learn(t, c, n);
 	leave(t, true);
 	if (unlikely(modmap_has_retired()))

@@ -175,11 +175,11 @@ static enum outcome walk(struct capture *c)
 		walk_ordinary_plain(c);
 	for (;;) {
 		enum outcome out;
-		uint64_t rule;
+		uint64_t rule, pc = trampoline_resolve(c->pc);
 
 		/* A marker of a capture that this one interrupts, or of another thread. */
-		if (unlikely(trampoline_has(c->pc))) {
-			c->pc = c->raw = trampoline_of(c->pc)->ra;
+		if (unlikely(pc != c->pc)) {
+			c->pc = c->raw = pc;
 			c->slot = 0;
 		}
 		if (c->memo && !c->skip && memo_meet(&c->w, c->pc, c->sp, c->fp))

@@ -118,31 +118,25 @@ static inline struct trampoline *trampoline_of(uint64_t pc)
 	return &shstk_marker_table[(pc - (uintptr_t)shstk_marker_code) / TRAMPOLINE_BYTES];
 }
 
+/* The true return address if @pc is in a trampoline, else @pc. */
+static inline uint64_t trampoline_resolve(uint64_t pc)
+{
+	return unlikely(trampoline_has(pc)) ? trampoline_of(pc)->ra : pc;
+}
+
 /* If @regs are in the middle of a trampoline: as they are when it is done. */
 #ifdef __x86_64__
 static inline void trampoline_finish(struct regs *regs)
 {
-	uint64_t pc = regs->r[REG_PC];
-
-	if (unlikely(trampoline_has(pc)))
-		regs->r[REG_PC] = trampoline_of(pc)->ra;
+	regs->r[REG_PC] = trampoline_resolve(regs->r[REG_PC]);
 }
 #else
 void trampoline_finish(struct regs *regs);
 #endif
 #else
-static inline bool trampoline_has(uint64_t pc)
+static inline uint64_t trampoline_resolve(uint64_t pc)
 {
-	(void)pc;
-	return false;
-}
-
-static inline struct trampoline *trampoline_of(uint64_t pc)
-{
-	static struct trampoline none;
-
-	(void)pc;
-	return &none;
+	return pc;
 }
 
 static inline void trampoline_finish(struct regs *regs)

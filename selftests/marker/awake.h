@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The calling thread's captures were not dear so far, and it owes none. For the next one. */
+/* The calling thread's next capture may place one. */
 void stay_awake(void);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 
 MARKER_CFLAGS := $(WARN) -Wno-clobbered -Wno-cast-function-type \
 	-Wno-infinite-recursion \
-	$(CPPFLAGS_COMMON) -Iselftests/capture -fomit-frame-pointer -O2 -g -MMD -MP
+	$(CPPFLAGS_COMMON) -Iselftests/capture -fno-omit-frame-pointer -O2 -g -MMD -MP
 
 $(B)/marker/native/%_test: selftests/marker/%_test.cc selftests/marker/build.mk \
 		$(B)/lib/native/libshstk.a
@@ -17,13 +17,13 @@ $(B)/marker/%/awake.o: selftests/marker/awake.c
 	$(call say,CC,$@)$($*_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $($*_FLAGS) \
 		-Ilibshstk/arch/$($*_ARCH) -O2 -g -MMD -MP -c -o $@ $<
 
-# records_test is the same with frame pointers, which captures by markers are fast with.
+# random_test is without frame pointers, where no marker is placed; records_test with them.
 $(B)/marker/native/random_test $(B)/marker/native/records_test: \
 		selftests/marker/random_test.cc $(B)/marker/native/awake.o \
 		selftests/marker/build.mk $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
-	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) $(if $(filter %/records_test,$@),\
-		-fno-omit-frame-pointer) -o $@ $(filter %.cc %.o %.a,$^) -pthread -ldl
+	$(call say,CXX,$@)$(CXX) $(MARKER_CFLAGS) $(if $(filter %/random_test,$@),\
+		-fomit-frame-pointer -DWITHOUT_RECORDS) -o $@ $(filter %.cc %.o %.a,$^) -pthread -ldl
 
 $(B)/marker/native/clause_test: $(B)/marker/native/clause_test_plugin.so
 $(B)/marker/native/clause_test_plugin.so: selftests/marker/plugin.c
@@ -31,14 +31,15 @@ $(B)/marker/native/clause_test_plugin.so: selftests/marker/plugin.c
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -fPIC -shared -o $@ $<
 
 $(B)/marker/native/local_test: selftests/marker/local_test.c $(B)/lib/native/libshstk.a \
-		$(B)/marker/native/local_test_plugin.so
-	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -o $@ $< \
-		$(B)/lib/native/libshstk.a -ldl
+		$(B)/marker/native/local_test_plugin.so selftests/marker/build.mk
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 \
+		-fno-omit-frame-pointer -o $@ $< $(B)/lib/native/libshstk.a -ldl
 
-$(B)/marker/native/worth_test: selftests/marker/worth_test.c $(B)/lib/native/libshstk.a
+$(B)/marker/native/worth_test: selftests/marker/worth_test.c $(B)/lib/native/libshstk.a \
+		selftests/marker/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -Ilibshstk/arch/$(ARCH) -O2 \
-		-fomit-frame-pointer -o $@ $< $(B)/lib/native/libshstk.a
+		-fno-omit-frame-pointer -o $@ $< $(B)/lib/native/libshstk.a
 
 $(B)/marker/%/jit_test: selftests/marker/jit_test.c selftests/formats/jit.h \
 		$(B)/lib/%/libshstk.a
@@ -48,9 +49,10 @@ $(B)/marker/%/jit_test: selftests/marker/jit_test.c selftests/formats/jit.h \
 		$(B)/lib/$*/libshstk.a -pthread
 MARKER_arm64 := -static
 
-$(B)/marker/native/local_test_plugin.so: selftests/marker/local_plugin.cc
+$(B)/marker/native/local_test_plugin.so: selftests/marker/local_plugin.cc \
+		selftests/marker/build.mk
 	@mkdir -p $(@D)
-	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -fPIC -shared -o $@ $<
+	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -fno-omit-frame-pointer -fPIC -shared -o $@ $<
 
 # Static: no dlopen(), and nothing to ask the machine's own unwinders with.
 $(B)/marker/arm64/%_test: selftests/marker/%_test.cc selftests/marker/build.mk \
@@ -63,8 +65,8 @@ $(B)/marker/arm64/random_test $(B)/marker/arm64/records_test: \
 		selftests/marker/random_test.cc $(B)/marker/arm64/awake.o \
 		selftests/marker/build.mk $(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)
-	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) $(if $(filter %/records_test,$@),\
-		-fno-omit-frame-pointer) $(arm64_FLAGS) -DMARKER_STATIC -static -o $@ \
+	$(call say,CXX,$@)$(ARM64)g++ $(MARKER_CFLAGS) $(if $(filter %/random_test,$@),\
+		-fomit-frame-pointer -DWITHOUT_RECORDS) $(arm64_FLAGS) -DMARKER_STATIC -static -o $@ \
 		$(filter %.cc %.o %.a,$^) -pthread
 
 $(B)/marker/nomarkers/none_test: selftests/marker/none_test.c $(B)/lib/nomarkers/libshstk.a

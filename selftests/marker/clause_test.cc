@@ -117,8 +117,9 @@ static noinline int go(int depth)
 }
 
 /*
- * Registers. middle() is the function whose return address is marked; it returns
- * with a known value in every register that may hold one, and outer() looks.
+ * Registers. middle() is the function whose return address is marked, as it has a frame
+ * record and its caller has none; it returns with a known value in every register that may
+ * hold one, and outer() looks.
  */
 #ifdef __x86_64__
 struct seen {
@@ -138,16 +139,23 @@ __asm__("	.text\n"
 	"	.type middle, @function\n"
 	"middle:\n"
 	"	.cfi_startproc\n"
-	"	push %rbx\n"
+	"	push %rbp\n"
 	"	.cfi_def_cfa_offset 16\n"
-	"	mov 8(%rsp), %rbx\n"
+	"	.cfi_offset %rbp, -16\n"
+	"	mov %rsp, %rbp\n"
+	"	.cfi_def_cfa_register %rbp\n"
+	"	push %rbx\n"
+	"	sub $8, %rsp\n"
+	"	mov 8(%rbp), %rbx\n"
 	"	call *%rsi\n"
 	"	xor %eax, %eax\n"
-	"	cmp %rbx, 8(%rsp)\n"
+	"	cmp %rbx, 8(%rbp)\n"
 	"	setne %al\n"
 	"	mov %rax, was_marked(%rip)\n"
+	"	add $8, %rsp\n"
 	"	pop %rbx\n"
-	"	.cfi_def_cfa_offset 8\n"
+	"	pop %rbp\n"
+	"	.cfi_def_cfa %rsp, 8\n"
 	"	fld1\n"
 	"	fldpi\n"
 	"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
@@ -179,6 +187,7 @@ __asm__("	.text\n"
 	"	.irp r, rbx, rbp, r12, r13, r14, r15\n"
 	"	push %\\r\n"
 	"	.cfi_adjust_cfa_offset 8\n"
+	"	.cfi_rel_offset %\\r, 0\n"
 	"	.endr\n"
 	"	push %rdi\n"
 	"	.cfi_adjust_cfa_offset 8\n"
@@ -268,6 +277,8 @@ void outer_plain(struct seen *to, void (*fn)());
 		"	.cfi_def_cfa_offset 32\n"                                                                        \
 		"	.cfi_offset x29, -32\n"                                                                          \
 		"	.cfi_offset x30, -24\n"                                                                          \
+		"	mov x29, sp\n"                                                                                   \
+		"	.cfi_def_cfa_register x29\n"                                                                     \
 		"	str x30, [sp, #16]\n"                                                                            \
 		"	blr x1\n"                                                                                        \
 		"	ldp x9, x10, [sp, #8]\n"                                                                         \
@@ -278,7 +289,7 @@ void outer_plain(struct seen *to, void (*fn)());
 		"	ldp x29, x30, [sp], #32\n"                                                                       \
 		"	.cfi_restore x29\n"                                                                              \
 		"	.cfi_restore x30\n"                                                                              \
-		"	.cfi_def_cfa_offset 0\n" authenticate state                                                \
+		"	.cfi_def_cfa sp, 0\n" authenticate state                                                   \
 		"	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n" \
 		"	mov x0, #0x1111 + \\n\n"                                                                         \
 		"	dup v\\n\\().2d, x0\n"                                                                           \
@@ -295,10 +306,11 @@ void outer_plain(struct seen *to, void (*fn)());
 		"	.type outer_" name ", %function\n"                                                         \
 		"outer_" name ":\n"                                                                                \
 		"	.cfi_startproc\n"                                                                                \
-		"	stp x29, x30, [sp, #-112]!\n"                                                                    \
+		"	str x29, [sp, #-112]!\n"                                                                         \
 		"	.cfi_def_cfa_offset 112\n"                                                                       \
 		"	.cfi_offset x29, -112\n"                                                                         \
-		"	.cfi_offset x30, -104\n"                                                                         \
+		"	str x30, [sp, #104]\n"                                                                           \
+		"	.cfi_offset x30, -8\n"                                                                           \
 		"	stp x19, x20, [sp, #16]\n"                                                                       \
 		"	stp x21, x22, [sp, #32]\n"                                                                       \
 		"	stp x23, x24, [sp, #48]\n"                                                                       \
@@ -332,7 +344,8 @@ void outer_plain(struct seen *to, void (*fn)());
 		"	ldp x23, x24, [sp, #48]\n"                                                                       \
 		"	ldp x25, x26, [sp, #64]\n"                                                                       \
 		"	ldp x27, x28, [sp, #80]\n"                                                                       \
-		"	ldp x29, x30, [sp], #112\n"                                                                      \
+		"	ldr x30, [sp, #104]\n"                                                                           \
+		"	ldr x29, [sp], #112\n"                                                                           \
 		"	.cfi_def_cfa_offset 0\n"                                                                         \
 		"	.cfi_restore x29\n"                                                                              \
 		"	.cfi_restore x30\n"                                                                              \

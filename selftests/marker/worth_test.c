@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * worth_test.c - markers are placed where they save more than they cost. The program
- * goes down functions without frame pointers, and captures there: once and returns, when
- * no marker is ever met again; or many times, when walking to a marker is worth it only if
- * what lies behind it is long. The library's own state tells whether there was a marker.
+ * worth_test.c - markers are placed where they save more than they cost, by the one rule of
+ * Documentation/markers.rst. The program goes down functions with frame pointers, and captures
+ * there: once and returns, when no marker there is ever met again; or many times. The library's
+ * own state tells how many were placed, and how far captures have to walk.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,19 +14,20 @@
 #define DEEP 40
 #define DEEPER 400
 #define ROUNDS 4000
-#define WARM 1000 /* by then it should be known */
+#define WARM 2000 /* a thread has paid for its first ones */
+#define NEAR 8 /* frames in front of which no other is placed */
 
-static unsigned int captures, marked;
+static unsigned int captures, far;
 
 static __attribute__((noinline)) void leaf(unsigned int times)
 {
 	static uint64_t pcs[2 * DEEPER];
+	int n;
 
 	while (times--) {
-		if (shstk_capture(pcs, 2 * DEEPER, NULL, NULL) < DEEP)
-			captures = marked = 0;
+		n = shstk_capture(pcs, 2 * DEEPER, NULL, NULL);
 		captures++;
-		marked += thread_self->marker.n > 0;
+		far += n - (int)thread_self->marker.mark[thread_self->marker.n].rest >= NEAR;
 	}
 }
 
@@ -41,24 +42,22 @@ static __attribute__((noinline)) unsigned int down(unsigned int n, unsigned int 
 	return keep;
 }
 
-/* Captures with a marker on the stack, in 1000, when the program has run for a while. */
-static unsigned int share(unsigned int deep, unsigned int times)
+/* Markers placed in that many rounds. The trampolines are given out one after the other. */
+static unsigned int placed(unsigned int rounds, unsigned int deep, unsigned int times)
 {
-	unsigned int i;
+	unsigned int i, before = thread_self->marker.next;
 
-	for (i = 0; i < ROUNDS; i++) {
-		if (i == WARM)
-			captures = marked = 0;
+	captures = far = 0;
+	for (i = 0; i < rounds; i++)
 		down(deep, times);
-	}
-	printf("# %u captures in each call, %u deep: a marker for %u of %u\n", times, deep, marked,
-	       captures);
-	return captures ? (unsigned int)(1000ull * marked / captures) : 500;
+	printf("# %u captures, %u deep: %u markers; %u walked %u frames or more\n", captures, deep,
+	       thread_self->marker.next - before, far, NEAR);
+	return thread_self->marker.next - before;
 }
 
 int main(void)
 {
-	bool seldom, short_seldom, often;
+	bool seldom, never, near;
 
 	printf("TAP version 13\n");
 	if (shstk_markers_set(SHSTK_MARKERS_THREAD, 1)) {
@@ -66,13 +65,13 @@ int main(void)
 		return 4;
 	}
 	printf("1..3\n");
-	seldom = share(DEEP, 1) < 50;
+	placed(WARM, DEEP, 1);
+	seldom = placed(ROUNDS, DEEP, 1) <= ROUNDS / 20;
 	printf("%s 1 seldom where captures have nothing in common\n", seldom ? "ok" : "not ok");
-	short_seldom = share(DEEP, 100) < 50;
-	printf("%s 2 seldom where comparing the trace takes less time\n",
-	       short_seldom ? "ok" : "not ok");
-	often = share(DEEPER, 100) > 900;
-	printf("%s 3 nearly always where a place captures again and the trace is long\n",
-	       often ? "ok" : "not ok");
-	return !(seldom && short_seldom && often);
+	never = !placed(ROUNDS, 1, 100) && !far;
+	printf("%s 2 never on a shallow stack\n", never ? "ok" : "not ok");
+	placed(1, DEEPER, 100 * ROUNDS);
+	near = captures && far < captures / 100;
+	printf("%s 3 captures at one place soon have one near\n", near ? "ok" : "not ok");
+	return !(seldom && never && near);
 }

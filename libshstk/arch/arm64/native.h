@@ -39,18 +39,30 @@ static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 	return frame[0];
 }
 
-/* Is it a frame whose frame pointer points at a frame record? */
-static inline bool native_is_record(uint64_t rule)
+/*
+ * How markers find the record of a frame, the caller's frame pointer and the return address
+ * behind it, if it has one by @rule; else 0: its distance from sp or, if the lowest bit is
+ * set, fp, and that of the CFA from there.
+ */
+static inline uint64_t native_record_rule(uint64_t rule)
 {
-	return RULE_FORM(rule) == (RULE_FP | RULE_FP_SAVED | RULE_RA_SAVED) &&
-	       rule_cfa_off(rule) + rule_fp_off(rule) == 0 &&
-	       rule_cfa_off(rule) + rule_ra_off(rule) == 8;
+	if ((RULE_FORM(rule) & ~(RULE_SP | RULE_FP)) != (RULE_FP_SAVED | RULE_RA_SAVED) ||
+	    rule_ra_off(rule) != rule_fp_off(rule) + 8)
+		return 0;
+	return (uint64_t)(rule_cfa_off(rule) + rule_fp_off(rule)) << 32 |
+	       (uint32_t)-rule_fp_off(rule) | (rule & RULE_FP ? 1 : 0);
 }
 
-/* The CFA of such a frame. */
-static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
+/* Where it is, by native_record_rule(), from the frame's registers. */
+static inline uint64_t native_record(uint64_t how, uint64_t sp, uint64_t fp)
 {
-	return fp + rule_cfa_off(rule);
+	return (how & 1 ? fp : sp) + ((int64_t)how >> 32);
+}
+
+/* The frame's CFA. */
+static inline uint64_t native_record_cfa(uint64_t how, uint64_t record)
+{
+	return record + ((uint32_t)how & ~1u);
 }
 
 /* Strip the authentication code: XPACLRI, a hint where there is none. */

@@ -42,19 +42,6 @@ static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 	return frame[-2];
 }
 
-/* Frames as those of the other machines: none, the record lies below the CFA. */
-static inline bool native_is_record(uint64_t rule)
-{
-	(void)rule;
-	return false;
-}
-
-static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
-{
-	(void)rule;
-	return fp;
-}
-
 static inline uint64_t native_thread_pointer(void)
 {
 	uint64_t tp;

@@ -42,18 +42,30 @@ static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 	return frame[0];
 }
 
-/* Is it a frame that begins as all do that keep a frame pointer: push, mov? */
-static inline bool native_is_record(uint64_t rule)
+/*
+ * How markers find the record of a frame, the caller's frame pointer and the return address
+ * behind it, if it has one by @rule; else 0. All functions that keep a frame pointer begin
+ * with push, mov: it points there.
+ */
+static inline uint64_t native_record_rule(uint64_t rule)
 {
 	return rule == (RULE_FP | RULE_FP_SAVED | RULE_RA_SAVED | RULE_CFA(16) | RULE_RA_AT(-8) |
 			RULE_FP_AT(-16));
 }
 
-/* The CFA of such a frame. */
-static inline uint64_t native_record_cfa(uint64_t rule, uint64_t fp)
+/* Where it is, by native_record_rule(), from the frame's registers. */
+static inline uint64_t native_record(uint64_t how, uint64_t sp, uint64_t fp)
 {
-	(void)rule;
-	return fp + 16;
+	(void)how;
+	(void)sp;
+	return fp;
+}
+
+/* The frame's CFA. */
+static inline uint64_t native_record_cfa(uint64_t how, uint64_t record)
+{
+	(void)how;
+	return record + 16;
 }
 
 static inline uint64_t native_thread_pointer(void)
