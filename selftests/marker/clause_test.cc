@@ -20,6 +20,7 @@
 #include <stdexcept>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -548,16 +549,17 @@ static void *leaver(void *arg)
 	return nullptr;
 }
 
-static volatile bool at_bottom;
+static volatile bool at_bottom, no_signal;
 
 static noinline void wait_for_cancel(int depth)
 {
 	object o(depth % 4 == 0);
 
 	capture();
-	if (!depth)
+	if (!depth) {
 		for (at_bottom = true;;)
-			pause();
+			no_signal ? pthread_testcancel() : (void)pause();
+	}
 	wait_for_cancel(depth - 1);
 	NO_TAIL_CALL();
 }
@@ -568,22 +570,45 @@ static void *waiter(void *arg)
 	return nullptr;
 }
 
+/* Start a thread and cancel it. False: it cannot be interrupted. */
+static bool cancel(pthread_t *t, long depth, bool by_itself)
+{
+	uint64_t traces = result->traces;
+
+	destroyed = 0;
+	no_signal = by_itself;
+	pthread_create(t, nullptr, waiter, (void *)depth);
+	while (!at_bottom)
+		usleep(100);
+	at_bottom = false;
+	if (!pthread_cancel(*t))
+		return true;
+	result->traces = traces;
+	return false;
+}
+
+/*
+ * Every second time no signal may be queued, as other programs of the user may cause too. Then
+ * pthread_cancel() cannot interrupt pause(), and glibc leaves the thread there for ever: another
+ * one does without.
+ */
 static void forced_unwind()
 {
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_SIGPENDING, &limit);
 	for (long depth = 1; depth < 40; depth += 3) {
 		void *ret = nullptr;
 		pthread_t t;
 
+		limit.rlim_cur = depth & 1 ? limit.rlim_max : 0;
+		setrlimit(RLIMIT_SIGPENDING, &limit);
 		destroyed = 0;
 		pthread_create(&t, nullptr, leaver, (void *)depth);
 		pthread_join(t, &ret);
 		did(" %ld:%d", (long)ret, destroyed);
-		destroyed = 0;
-		pthread_create(&t, nullptr, waiter, (void *)depth);
-		while (!at_bottom)
-			usleep(100);
-		at_bottom = false;
-		pthread_cancel(t);
+		if (!cancel(&t, depth, false))
+			cancel(&t, depth, true);
 		pthread_join(t, &ret);
 		did(" %d:%d", ret == PTHREAD_CANCELED, destroyed);
 	}
