@@ -5,6 +5,8 @@
 #   make check-rules  callchains by unwind rules: Debian's programs in three guests, and
 #                   what a chain costs; leaves build/rules.csv, build/rules-cost.csv and
 #                   build/rules-system.csv
+#   make check-first  callchains of the first run of each program, whose tables the daemon
+#                   loads meanwhile, in guests (FIRST_GUESTS) whose clocks count instructions
 #   make check-chains  a million callchains of these (CHAINS_SAMPLES), compared with copies of
 #                   the stacks, on x86 by elfutils too; hours, and not part of make check
 
@@ -18,6 +20,7 @@ RULES_WORK_arm64-7.2 := bash:python3:sqlite3:perl:gcc:xz
 # And where as many samples as one likes are compared: what node makes at run time is no rule's.
 CHAINS_SAMPLES ?= 1000000
 CHAINS_GUESTS ?= x86-qemu-7.2
+FIRST_GUESTS ?= x86-qemu-7.2 x86-qemu-6.12
 $(foreach g,$(RULES_GUESTS),$(eval \
 	CHAINS_WORK_$(g) ?= $(patsubst %:node,%,$(RULES_WORK_$(g)))))
 RULES_CC1_x86 := x86_64-linux-gnu
@@ -51,12 +54,12 @@ $(B)/selftests/kmod/x86/rules_elfutils: selftests/kmod/rules_elfutils.c $(TOOL_O
 $(foreach a,x86 arm64,$(eval $(call kmod_rules_files,$(a))))
 
 # The beginning of a guest's step, with the programs. $(1) guest, $(2) architecture, $(3) name
-# of the folder, $(4) seconds
+# of the folder, $(4) seconds, $(5) how its clock goes, if not as this machine's
 define kmod_rules_begin
 echo '#!/bin/sh'; \
 echo "exec selftests/guest/run $(1) --out $(B)/guest/$(3) --memory 2048 \\"; \
 echo "	--sysroot $(call RULES_ROOT,$(2)) --lib $(B)/selftests/loader --timeout $(4) \\"; \
-echo "	$(if $(filter x86,$(2)),--cpus 2 --append nohpet) \\"; \
+echo "	$(if $(filter x86,$(2)),$(if $(5),,--cpus 2) --append nohpet) $(5) \\"; \
 for p in $(RULES_PROGRAMS); do echo "	--prog programs-$(2):/usr/bin/$$p \\"; done; \
 echo "	--prog programs-$(2):/usr/libexec/gcc/$(RULES_CC1_$(2))/14/cc1 \\"; \
 echo "	--add $(call RULES_ROOT,$(2))/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
@@ -87,6 +90,14 @@ $(B)/guest/rules-chains-$(1).sh: FORCE selftests/kmod/rules_programs.sh \
 	@{ $$(call kmod_rules_begin,$(1),$(2),rules-chains-$(1),360000) \
 	   echo "	$$(call kmod_rules_module,$(1)) \\"; \
 	   echo "	'chains=selftests/kmod/rules_programs.sh many=$$(CHAINS_SAMPLES) $(1) $$(CHAINS_WORK_$(1)) $$(RULES_FILES_$(2))'"; } >$$@
+	@chmod +x $$@
+
+$(B)/guest/check-first-$(1): FORCE selftests/kmod/rules_programs.sh \
+		$$$$(call kmod_rules_needs,$(1),$(2))
+	@mkdir -p $$(@D)
+	@{ $$(call kmod_rules_begin,$(1),$(2),rules-first-$(1),3000,--icount) \
+	   echo "	$$(call kmod_rules_module,$(1)) \\"; \
+	   echo "	'first=selftests/kmod/rules_programs.sh first $(1) $(RULES_WORK_$(1)) $$(RULES_FILES_$(2))'"; } >$$@
 	@chmod +x $$@
 endef
 $(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_guest,$(g),$(firstword $(subst -, ,$(g))))))
@@ -133,10 +144,16 @@ check-rules:
 	$(Q)+$(CHECK_MAKE) run-check-rules
 run-check-rules: $(CHECK_RULES)
 	$(Q)selftests/run --guests $(CHECK_RULES)
+check-first:
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup
+	$(Q)+$(CHECK_MAKE) run-check-first
+run-check-first: $(FIRST_GUESTS:%=$(B)/guest/check-first-%)
+	$(Q)selftests/run --guests $^
 check-chains:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup
 	$(Q)+$(CHECK_MAKE) run-check-chains
 run-check-chains: $(foreach g,$(CHAINS_GUESTS),$(B)/guest/rules-chains-$(g).sh)
 	$(Q)$(foreach s,$^,$(s) || exit 1;)
-.PHONY: check-rules run-check-rules check-chains run-check-chains
+.PHONY: check-rules run-check-rules check-first run-check-first check-chains run-check-chains

@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   rules_programs.sh without|with GUEST PROGRAM:PROGRAM... [FILE...]
+#   rules_programs.sh without|with|first GUEST PROGRAM:PROGRAM... [FILE...]
 #   rules_programs.sh many=SAMPLES GUEST PROGRAM:PROGRAM... [FILE...]
 #
 # Runs in a guest: Debian's perf samples Debian's programs, unmodified. First as the
-# kernel is; then, with shstk_perf.ko and its unwind rules, twice: the first run of each
-# program since the tables were loaded, and one whose samples have a copy of the stack
-# too, which `shstk unwind` unwinds and compares. The other files only have to be there.
+# kernel is; then, with shstk_perf.ko and its unwind rules, when all tables are loaded, with
+# samples that have a copy of the stack too, which `shstk unwind` unwinds and compares. The
+# other files only have to be there.
+#
+# "first" is about programs whose tables are not loaded: the daemon does that while they run,
+# from a cache that was filled for all packages, and then with an empty one.
 #
 # "many" does the last alone, again and again, until so many samples have been compared; on x86
 # elfutils unwinds the copies too (rules_elfutils), an unwinder of others.
@@ -149,13 +152,70 @@ without()
 	done
 }
 
+state=/sys/module/shstk_perf/rules
+has_listeners() # N
+{
+	[ "$(cat $state/listeners)" = "$1" ]
+}
+
+# With no tables but of what runs already, as when a system has just started; and as urgent as
+# shstkd.service is.
+start_daemon() # CACHE
+{
+	./shstk rules drop --all
+	rm -f "$1/missed"
+	./shstk rules serve --cache="$1" >serve 2>&1 &
+	daemon=$!
+	renice -n -5 -p $daemon >/dev/null && await has_listeners 1 && await_settled $state/tables
+}
+
+stop_daemon()
+{
+	kill $daemon
+	wait $daemon
+	sed 's/^/# /' serve
+}
+
+# All samples of the run count: what is cut is in its first moments.
 first_run() # PROGRAM
 {
-	how=-g
 	samples=0 whole=0
-	record "$1" first.data env && judge first.data $most && share "$whole" "$samples" 950
-	point $? "$1, first run: $whole of $samples chains whole"
-	took first
+	start_daemon $filled && record "$1" first.data env && judge first.data &&
+		share "$whole" "$samples" 950
+	point $? "$1, first run with a filled cache: $whole of $samples chains whole"
+	stop_daemon
+}
+
+# Of a program that nobody has seen: until it has a table its chains are the kernel's own. How
+# many are told, for the first second of its CPU time.
+unseen_run() # PROGRAM
+{
+	samples=0 whole=0
+	rm -rf $empty
+	start_daemon $empty && record "$1" first.data env && judge first.data $rate &&
+		[ "$samples" -ge 30 ]
+	point $? "$1, not seen before: $whole of the first $samples chains whole"
+	stop_daemon
+}
+
+filled=/tmp/filled
+empty=/tmp/empty
+fill_cache()
+{
+	./shstk rules compile --all-packages --cache=$filled ./throw >out 2>&1
+	point $? "the cache is filled: $(tail -n 1 out)"
+}
+
+first()
+{
+	fill_cache
+	how=-g rate=999
+	for p in $programs; do
+		first_run $p
+		unseen_run $p
+		./shstk rules list | sed 's/^/# /'
+		took $p
+	done
 }
 
 # With a copy of the stack.
@@ -189,7 +249,6 @@ warm_run() # PROGRAM
 with()
 {
 	for p in $programs; do
-		first_run $p
 		warm_run $p
 	done
 	./shstk rules status | sed 's/^/# /'
@@ -266,6 +325,9 @@ case $mode in
 without)
 	prepare
 	without;;
+first)
+	prepare
+	first;;
 with)
 	load_tables
 	with;;

@@ -65,6 +65,18 @@ await()
 	done
 }
 
+# await_settled FILE: until what it says has not changed for three seconds.
+await_settled()
+{
+	same=0 said=
+	while [ $same -lt 3 ]; do
+		sleep 1
+		says=$(cat "$1")
+		if [ "$says" = "$said" ]; then same=$((same + 1)); else same=0; fi
+		said=$says
+	done
+}
+
 # has_line PATTERN FILE: a line that is whole, for what is being written may have
 # been half written.
 has_line()
