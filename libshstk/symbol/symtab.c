@@ -273,12 +273,16 @@ static uint64_t start_at(const struct shstk_starts *starts, size_t i)
 	return starts->hdr + get32(starts->table + 8 * i);
 }
 
+/* Bytes that are asked for at once: libelf goes through a list of all that were. */
+#define WINDOW (1u << 20)
+
 /* The first 16 bytes of a description, as they are in almost every file: length,
  * distance of its CIE, start relative to this field, size. Bytes come from the
  * segment that has the address.
  */
 static const uint8_t *description(Elf *elf, uint64_t addr)
 {
+	uint64_t from, size;
 	GElf_Phdr phdr;
 	Elf_Data *data;
 	size_t nr, i;
@@ -289,6 +293,13 @@ static const uint8_t *description(Elf *elf, uint64_t addr)
 		if (!gelf_getphdr(elf, i, &phdr) || phdr.p_type != PT_LOAD || addr < phdr.p_vaddr ||
 		    phdr.p_filesz < 16 || addr - phdr.p_vaddr > phdr.p_filesz - 16)
 			continue;
+		from = (addr - phdr.p_vaddr) / WINDOW * WINDOW;
+		size = phdr.p_filesz - from;
+		data = elf_getdata_rawchunk(elf, phdr.p_offset + from,
+					    size < WINDOW + 16 ? size : WINDOW + 16, ELF_T_BYTE);
+		if (data)
+			return (uint8_t *)data->d_buf + (addr - phdr.p_vaddr - from);
+		/* The file is shorter than it says. */
 		data = elf_getdata_rawchunk(elf, phdr.p_offset + (addr - phdr.p_vaddr), 16,
 					    ELF_T_BYTE);
 		return data ? data->d_buf : NULL;
