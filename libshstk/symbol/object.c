@@ -28,6 +28,14 @@ struct answer {
 	struct shstk_resolved resolved;
 };
 
+/* What a symbol is called: it takes long to find out, and many addresses lie in one function. */
+struct named {
+	UT_hash_handle hh;
+	const struct shstk_sym *sym;
+	const char *function;
+	const char *linkage;
+};
+
 struct shstk_object {
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
@@ -53,6 +61,7 @@ struct shstk_object {
 	struct shstk_dwarf *dwarf;
 	struct shstk_gonames *go;
 	struct answer *answers;
+	struct named *named;
 };
 
 static struct shstk_object *create(struct shstk_pool *pool, const struct shstk_symbols_opts *opts,
@@ -115,6 +124,7 @@ void shstk_object_destroy(struct shstk_object *object)
 	if (!object)
 		return;
 	HASH_CLEAR(hh, object->answers);
+	HASH_CLEAR(hh, object->named);
 	shstk_dwarf_destroy(object->dwarf);
 	shstk_gonames_destroy(object->go);
 	shstk_symtab_deinit(&object->symtab);
@@ -271,12 +281,34 @@ static void load(struct shstk_object *object)
 	shstk_starts_init(&object->starts, object->elf);
 }
 
+static struct named *add_named(struct shstk_object *object, const struct shstk_sym *sym)
+{
+	struct named *named = shstk_pool_alloc(object->pool, sizeof(*named));
+
+	if (!named)
+		return NULL;
+	named->sym = sym;
+	named->function = shstk_demangle(object->pool, sym->name, object->opts->full_names);
+	named->linkage = shstk_pool_text(object->pool, sym->name, strlen(sym->name));
+	if (!named->function || !named->linkage)
+		return NULL;
+	HASH_ADD_PTR(object->named, sym, named);
+	return named->hh.tbl ? named : NULL;
+}
+
 static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *sym,
 			   struct shstk_symframe *frame)
 {
-	frame->function = shstk_demangle(object->pool, sym->name, object->opts->full_names);
-	frame->linkage = shstk_pool_text(object->pool, sym->name, strlen(sym->name));
-	return frame->function && frame->linkage;
+	struct named *named;
+
+	HASH_FIND_PTR(object->named, &sym, named);
+	if (!named)
+		named = add_named(object, sym);
+	if (!named)
+		return false;
+	frame->function = named->function;
+	frame->linkage = named->linkage;
+	return true;
 }
 
 /*
