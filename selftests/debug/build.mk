@@ -5,8 +5,9 @@
 #   make debug-kernel  build kernels that watch themselves (KASAN, lockdep, RCU,
 #                   kmemleak), once, and race and fuzz the modules on them;
 #                   debug-kernel-arm64, debug-kernel-x86: one of them
-#   make bpftrace-guest  Debian's bpftrace in the guests BPFTRACE_GUESTS, without
-#                   and with the modules (x86-6.12: an hour on a busy machine)
+#   make bpftrace-guest  Debian's bpftrace without and with the modules: by unwind rules
+#                   in BPFTRACE_RULES_GUESTS, from shadow stacks in BPFTRACE_GUESTS
+#                   (x86-6.12: an hour on a busy machine)
 #   make check-kernels  build, load and try the modules on kernels that are not guests'
 #   make check-nmi   NMI_CHAINS callchains (1000000) taken in NMIs, in NMI_GUESTS
 #   make check-dkms  Debian's dkms builds the modules, which a guest then loads
@@ -154,10 +155,22 @@ bpftrace_guest = selftests/guest/setup bpftrace-$(bpftrace_arch) && \
 	--lib $(SHSTK_CACHE)/bpftrace-$(bpftrace_arch)/usr/lib/$(call bpftrace_lib,$(bpftrace_arch)) \
 	--prog $(SHSTK_CACHE)/bpftrace-$(bpftrace_arch):/usr/bin/bpftrace \
 	--prog root-$(bpftrace_arch):/usr/bin/sqlite3 -v \
-	'bpftrace=selftests/kmod/bpftrace.sh $(filter-out %_prctl.ko,$(KMOD_$(1))) \
+	'bpftrace=selftests/kmod/bpftrace.sh shadow $(filter-out %_prctl.ko,$(KMOD_$(1))) \
 	selftests/loader/cases.sh $(BPFTRACE_$(bpftrace_arch))' || exit 1;
+
+# The same by unwind rules, where there are no shadow stacks.
+BPFTRACE_RULES_GUESTS ?= x86-qemu-7.2
+bpftrace_rules_guest = selftests/guest/setup programs-x86 && \
+	selftests/guest/run $(1) --cpus 2 --append nohpet --memory 2000 --timeout 3000 --slack 8 \
+	--out $(B)/guest/bpftrace-$(1) --sysroot $(SHSTK_CACHE)/programs-x86 \
+	--lib $(B)/selftests/loader --prog programs-x86:/usr/bin/bpftrace \
+	--prog programs-x86:/usr/bin/sqlite3 -v \
+	'bpftrace=selftests/kmod/bpftrace.sh rules \
+	$(filter %_perf.ko,$(KMOD_$(subst -qemu-,-,$(1)))) \
+	selftests/loader/cases.sh $(B)/shstk' || exit 1;
 bpftrace-guest: module all $(B)/selftests/loader/libprotobuf-c.so.1 \
 		$(foreach g,$(BPFTRACE_GUESTS),$(BPFTRACE_$(call guest_arch,$(g))))
+	$(Q)$(foreach g,$(BPFTRACE_RULES_GUESTS),$(call bpftrace_rules_guest,$(g)))
 	$(Q)$(foreach g,$(BPFTRACE_GUESTS),$(call bpftrace_guest,$(g)))
 
 DKMS_TESTS := $(foreach t,prctl map device perf,$(t)=$(B)/selftests/kmod/x86/$(t)_test)

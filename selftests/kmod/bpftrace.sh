@@ -1,14 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   bpftrace.sh shstk.ko shstk_perf.ko [FILE...]
+#   bpftrace.sh shadow shstk.ko shstk_perf.ko [FILE...]
+#   bpftrace.sh rules shstk_perf.ko [FILE...]
 #
 # Runs in a guest: Debian's bpftrace samples Debian's sqlite3, first as the kernel
-# is, then with shstk_perf.ko. A stack is complete if it reaches the C library's
-# entry of main(). bpftrace takes a minute and more to start there, so it is
-# started once: two programs have their turns under it. It also prints what the
-# trace event of shstk.ko says. The other files only have to be there.
+# is, then with shstk_perf.ko, by shadow stacks or by unwind rules. A stack is complete
+# if it reaches the C library's entry of main(). bpftrace takes a minute and more to
+# start there, so it is started once: two programs have their turns under it. With shadow
+# stacks it also prints what the trace event of shstk.ko says. The other files only have to
+# be there.
 
+mode=$1
+shift
 cd /t || exit 1
 . ./cases.sh
 
@@ -17,13 +21,13 @@ wanted=100
 # Says by a file that it has begun, then works for hours.
 start() # FILE
 {
-	./shstk run -q sqlite3 :memory: "attach '$PWD/$1' as f; create table f.t(x);" \
+	$run sqlite3 :memory: "attach '$PWD/$1' as f; create table f.t(x);" \
 		'with recursive c(x) as (select 1 union all select x + 1 from c where x < 4e9)
 		 select count(*) from c where x % 7 = length(x)' >"$1.out" 2>&1 &
 	await test -s "$1" || echo "# $1: does not start: $(cat "$1.out")"
 }
 
-# The process that shstk became or started.
+# The process that it became or started.
 find_sqlite() # FILE
 {
 	for f in /proc/[0-9]*/cmdline; do
@@ -66,8 +70,24 @@ stacks() # PID
 		END { printf "%d %d %.1f\n", complete, all, all ? frames / all : 0 }' out
 }
 
+load_mapped() # PID: the tables of all files that it has mapped as code
+{
+	# shellcheck disable=SC2046
+	./shstk rules load -q $(awk '$2 ~ /x/ && $6 ~ /^\// { print $6 }' "/proc/$1/maps") >tables 2>&1
+	point $? 'tables of what runs'
+}
+
+event='' run=
+if [ "$mode" = shadow ]; then
+	insmod "$1" || exit 1
+	shift
+	run='./shstk run -q'
+	event='tracepoint:shstk:shstk_violation {
+		printf("violation: %s stack %lx shadow %lx\n", comm, args.stack, args.shadow);
+	}'
+fi
+
 echo TAP version 13
-insmod "$1" || exit 1
 start plain
 start hooked
 plain=$(find_sqlite plain)
@@ -81,20 +101,20 @@ bpftrace -B line -e '
 		@n[pid] = count();
 	}
 	interval:s:1 { print(@n); }
-	tracepoint:shstk:shstk_violation {
-		printf("violation: %s stack %lx shadow %lx\n", comm, args.stack, args.shadow);
-	}
-	BEGIN { printf("begun\n"); }' "$plain" "$hooked" >out 2>&1 &
+	BEGIN { printf("begun\n"); } '"$event" "$plain" "$hooked" >out 2>&1 &
 bpftrace=$!
 await_line '^begun$' out
-point $? 'bpftrace starts, and knows the event of shstk.ko'
+point $? 'bpftrace starts, and knows the events'
 
-./shstk run -q ./violate >/dev/null 2>&1
-await_line '^violation: violate stack [0-9a-f]{4,} shadow [0-9a-f]{4,}$' out
-point $? 'a violation: it prints both addresses'
+if [ "$mode" = shadow ]; then
+	./shstk run -q ./violate >/dev/null 2>&1
+	await_line '^violation: violate stack [0-9a-f]{4,} shadow [0-9a-f]{4,}$' out
+	point $? 'a violation: it prints both addresses'
+fi
 
 turn "$plain"
-insmod "$2"
+insmod "$1"
+[ "$mode" = shadow ] || load_mapped "$hooked"
 turn "$hooked"
 kill -INT $bpftrace
 wait $bpftrace
@@ -113,6 +133,6 @@ point $? 'ustack with the module is complete'
 
 kill -KILL $plain $hooked
 rmmod shstk_perf
-rmmod shstk
+[ "$mode" != shadow ] || rmmod shstk
 echo "1..$count"
 exit $failed
