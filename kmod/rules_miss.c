@@ -206,8 +206,14 @@ static struct file *find_mapped(struct mm_struct *mm, const struct miss *m)
 	struct vm_area_struct *vma;
 	struct file *file = NULL;
 
-	if (mmap_read_lock_killable(mm))
+	/*
+	 * Who has the lock may wait for a page of a file that is another program's to give. So it
+	 * is not waited for: the next walk asks again.
+	 */
+	if (!mmap_read_trylock(mm)) {
+		rules_forget_miss(m->key);
 		return NULL;
+	}
 	vma = vma_lookup(mm, m->addr);
 	if (vma && vma->vm_file && file_inode(vma->vm_file) == m->key)
 		file = get_file(vma->vm_file);

@@ -12,6 +12,7 @@
 #include <linux/fuse.h>
 #include <linux/shstk_rules.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,8 +66,8 @@ static void await(int fd, const char *what)
 		ksft_exit_fail_msg("%s died\n", what);
 }
 
-/* Another program, which runs until it is ended. */
-static pid_t start(const char *path)
+/* Another program, which runs until it is ended. @more: another argument, or NULL. */
+static pid_t start(const char *path, const char *more)
 {
 	char fd[16];
 	int ready[2];
@@ -78,7 +79,7 @@ static pid_t start(const char *path)
 	pid = fork();
 	if (!pid) {
 		snprintf(fd, sizeof(fd), "%d", ready[1]);
-		execl(path, path, fd, NULL);
+		execl(path, path, fd, more, NULL);
 		_exit(1);
 	}
 	close(ready[1]);
@@ -191,11 +192,11 @@ static void test_ended(void)
 	int err;
 
 	copy_self(path);
-	pid = start(path);
+	pid = start(path, NULL);
 	sample(pid, 1);
 	end(pid);
 	err = ask(&miss);
-	pid = start(path);
+	pid = start(path, NULL);
 	sample(pid, 1);
 	ksft_test_result(err == EAGAIN && is_told_of(path),
 			 "if a process has ended, the next one with the file is told of\n");
@@ -212,7 +213,7 @@ static void test_umount(void)
 		return;
 	}
 	copy_self(MOUNT "/program");
-	pid = start(MOUNT "/program");
+	pid = start(MOUNT "/program", NULL);
 	sample(pid, 5);
 	end(pid);
 	ksft_test_result(!umount(MOUNT), "a file system can be unmounted when its program ends\n");
@@ -262,11 +263,11 @@ static void test_denied(void)
 	}
 	copy_self(path);
 	copy_self(FOLDER "/allowed");
-	pid = start(path);
+	pid = start(path, NULL);
 	scanner = start_function(deny);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	sample(pid, 1);
-	other = start(FOLDER "/allowed");
+	other = start(FOLDER "/allowed", NULL);
 	sample(other, 1);
 	ksft_test_result(fd < 0 && errno == EPERM && is_told_of(FOLDER "/allowed") &&
 				 ask(&miss) == EAGAIN,
@@ -276,7 +277,12 @@ static void test_denied(void)
 	end(scanner);
 }
 
-/* A file of one page that runs for ever. The server opens it once, and then never again. */
+/*
+ * A file of one page that runs for ever. The server opens it once, and then never again; or, if
+ * it is @mute, always, and nothing is ever read.
+ */
+static bool mute;
+
 static const struct fuse_attr fuse_attr = {
 	.ino = FUSE_NODE,
 	.size = 4096,
@@ -333,12 +339,13 @@ static void serve_request(int fuse, const struct fuse_request *r)
 		answer(fuse, r, 0, &attr, sizeof(attr));
 		break;
 	case FUSE_OPEN:
-		if (!opened)
+		if (!opened || mute)
 			answer(fuse, r, 0, &opening, sizeof(opening));
 		opened = true;
 		break;
 	case FUSE_READ:
-		answer(fuse, r, 0, page, sizeof(page));
+		if (!mute)
+			answer(fuse, r, 0, page, sizeof(page));
 		break;
 	case FUSE_FORGET:
 	case FUSE_INTERRUPT:
@@ -427,6 +434,67 @@ static void test_fuse(void)
 	ksft_test_result(back, "a file system whose server does not answer is not waited for\n");
 }
 
+static void *page_of_file;
+
+/* By this way the kernel waits for the file with the lock of the mappings held. */
+static void *read_page(void *arg)
+{
+	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	char byte;
+
+	return pread(mem, &byte, 1, (off_t)(uintptr_t)page_of_file) == 1 ? arg : NULL;
+}
+
+/* And who wants to change them waits for that, before all who come later. */
+static void *map_more(void *arg)
+{
+	usleep(500000);
+	mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return arg;
+}
+
+/* Nobody else can look at this program's mappings until the server ends. */
+static void be_locked(int ready)
+{
+	int fd = open(MOUNT "/file", O_RDONLY | O_CLOEXEC);
+	pthread_t thread[2];
+
+	page_of_file = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	/* A thread's stack is mapped: the one that waits for the lock comes first. */
+	if (page_of_file == MAP_FAILED || pthread_create(&thread[1], NULL, map_more, NULL) ||
+	    pthread_create(&thread[0], NULL, read_page, NULL))
+		_exit(1);
+	sleep(1);
+	be_child(ready);
+}
+
+static void test_locked(void)
+{
+	const char *path = FOLDER "/locked";
+	pid_t server, pid;
+	bool back;
+
+	if (access("/dev/fuse", R_OK)) {
+		ksft_test_result_skip("no FUSE\n");
+		return;
+	}
+	copy_self(path);
+	mute = true;
+	server = start_function(serve_file);
+	pid = start(path, "locked");
+	forget_all();
+	sample(pid, 5);
+	back = comes_back();
+	end(server);
+	/* Now that it can be looked at it is missed again. */
+	sample(pid, 5);
+	ksft_test_result(
+		back && is_told_of(path),
+		"a process whose mappings are locked is not waited for, but told of later\n");
+	end(pid);
+	umount2(MOUNT, MNT_DETACH);
+}
+
 /* --- many files --- */
 
 /* Some milliseconds in each of many files, which only this process has. */
@@ -484,7 +552,7 @@ static void test_flood(void)
 	forget_all();
 	pid = start_function(flood);
 	sample(pid, FLOOD_SAMPLES);
-	other = start(FOLDER "/other");
+	other = start(FOLDER "/other", NULL);
 	sample(other, 5);
 	while (!ask(&miss)) {
 		of_flood += miss.pid == (uint32_t)pid;
@@ -595,11 +663,13 @@ int main(int argc, char **argv)
 
 	if (argc == 2)
 		be_child(atoi(argv[1]));
+	if (argc == 3)
+		be_locked(atoi(argv[1]));
 	ksft_print_header();
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(10);
+	ksft_set_plan(11);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -612,6 +682,7 @@ int main(int argc, char **argv)
 	test_umount();
 	test_denied();
 	test_fuse();
+	test_locked();
 	test_flood();
 	test_marks();
 	test_direction();
