@@ -71,8 +71,8 @@ SHSTK_API __attribute__((noinline)) int shstk_capture(uint64_t *pcs, unsigned in
 	if (unlikely(marker_at_work(t)) && call_allows(opts, SHSTK_USE_MARKER)) {
 		enter_outermost(t, sp);
 		t->call.opts = opts;
-		t->call.info = info;
-		return marker_capture(pcs, max, t, ra, sp, fp);
+		t->call.fp = fp;
+		return marker_capture(pcs, max, t, info, ra, sp);
 	}
 	if (unlikely(!call_is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
 		return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
@@ -162,8 +162,8 @@ SHSTK_API __attribute__((noinline)) int shstk_capture_id(uint64_t *pcs, unsigned
 	if (unlikely(!ssp && t && enter_is_outermost(t) && marker_at_work(t))) {
 		enter_outermost(t, sp);
 		t->call.opts = NULL;
-		t->call.info = &here;
-		n = marker_capture(pcs, max, t, ra, sp, fp);
+		t->call.fp = fp;
+		n = marker_capture(pcs, max, t, &here, ra, sp);
 	} else {
 		n = capture_general(&(struct call){ .ra = ra,
 						    .sp = sp,

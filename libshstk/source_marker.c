@@ -384,10 +384,10 @@ static bool find_any(struct thread *t, struct way *w)
 
 /* In all cases but that of marker_capture(). */
 static __attribute__((noinline)) int any_capture(uint64_t *pcs, unsigned int max, struct thread *t,
-						 uint64_t ra, uint64_t sp, uint64_t fp)
+						 struct shstk_info *info, uint64_t ra, uint64_t sp)
 {
+	const uint64_t fp = t->call.fp;
 	struct way w = way_begin(ra, sp, fp, pcs, max);
-	struct shstk_info *info = t->call.info;
 	struct markers *m = &t->marker;
 	int n, rest;
 
@@ -424,24 +424,24 @@ static __attribute__((noinline)) int copy_many(struct thread *t, uint64_t *out, 
  * to be done. It is written for few instructions: of a shallow stack, a loop over frame pointers
  * has read all in 100 to 200.
  */
-int marker_capture(uint64_t *pcs, unsigned int max, struct thread *t, uint64_t ra, uint64_t sp,
-		   uint64_t fp)
+int marker_capture(uint64_t *pcs, unsigned int max, struct thread *t, struct shstk_info *info,
+		   uint64_t ra, uint64_t sp)
 {
 	struct markers *m = &t->marker;
-	struct way w = way_begin(ra, sp, fp, pcs, max);
+	struct way w = way_begin(ra, sp, t->call.fp, pcs, max);
 	const struct mark *k;
 	const uint64_t *from;
 	uint64_t *end;
 
-	if (unlikely(sp < t->native.lo || !is_as_before(m) || t->call.info ||
+	if (unlikely(sp < t->native.lo || !is_as_before(m) || info ||
 		     !call_wants_all(pcs, max, t->call.opts, NULL)))
-		return any_capture(pcs, max, t, ra, sp, fp);
+		return any_capture(pcs, max, t, info, ra, sp);
 	walk_records(m, &w, t->native.hi);
 	k = &m->mark[m->n];
 	end = w.out + k->rest;
 	if (unlikely(k->record != w.record || k->value != w.raw || end > w.end ||
 		     (w.out >= pcs + FEWEST && (m->frames_to_pay -= w.out - pcs) <= 0)))
-		return any_capture(pcs, max, t, ra, sp, fp);
+		return any_capture(pcs, max, t, info, ra, sp);
 	/* A call takes longer than to copy a few: 4 twice, which may overlap. */
 	if (unlikely(k->rest < 4 || k->rest > 8))
 		return copy_many(t, w.out, k->rest, end - pcs);

@@ -35,12 +35,13 @@ static inline __attribute__((always_inline)) bool marker_on_stack(const struct t
 }
 
 /*
- * The call of which these are in registers, and @opts and @info in @t->call. It allows markers,
- * and enter_outermost() was called. Returns what the call does: if no marker is of use, the
- * memo goes on.
+ * The call of which these are in registers, and @opts and @fp in @t->call: @info, @ra and @sp are
+ * where shstk_capture() has them for its other sources, which would pay for a move of one. It
+ * allows markers, and enter_outermost() was called. Returns what the call does: if no marker is
+ * of use, the memo goes on.
  */
-int marker_capture(uint64_t *pcs, unsigned int max, struct thread *t, uint64_t ra, uint64_t sp,
-		   uint64_t fp);
+int marker_capture(uint64_t *pcs, unsigned int max, struct thread *t, struct shstk_info *info,
+		   uint64_t ra, uint64_t sp);
 
 /*
  * Another source has made the capture @c: @n entries, from there to the outermost frame, and
