@@ -30,8 +30,9 @@ point $? 'it is counted in sysfs, once'
 
 # In Bochs perf takes half a minute to start.
 if [ -x /usr/bin/perf ] && [ "$(uname -m)" = aarch64 ]; then
-	perf trace -e shstk:shstk_violation -- ./shstk run -q ./violate >out 2>&1
-	grep -qE 'violate/[0-9]+ shstk:shstk_violation\(.*stack: .*, shadow: ' out
+	# What the command says comes between the parts of a line of perf's.
+	perf trace -o trace -e shstk:shstk_violation -- ./shstk run -q ./violate >out 2>&1
+	grep -qE 'violate/[0-9]+ shstk:shstk_violation\(.*stack: .*, shadow: ' trace
 	point $? 'perf trace prints the event'
 fi
 echo "1..$count"
