@@ -5,6 +5,8 @@
 #   make debug-kernel  build kernels that watch themselves (KASAN, lockdep, RCU,
 #                   kmemleak), once, and race and fuzz the modules on them;
 #                   debug-kernel-arm64, debug-kernel-x86: one of them
+#   make debug-fuzz-x86, debug-fuzz-arm64  calls and tables of unwind rules on such a kernel
+#                   with two CPUs, FUZZ_SECONDS of the guest's clock (3600)
 #   make bpftrace-guest  Debian's bpftrace without and with the modules: by unwind rules
 #                   in BPFTRACE_RULES_GUESTS, from shadow stacks in BPFTRACE_GUESTS
 #                   (x86-6.12: an hour on a busy machine)
@@ -26,11 +28,16 @@ DEBUG_SEED ?= 1
 
 debug-kernel: debug-kernel-arm64 debug-kernel-x86
 
+# $(1) architecture
+debug_prepare = .ci/packages-install build guest debug && \
+	selftests/guest/setup source kernel-$(1)-7.2 root-$(1) $(if $(filter x86,$(1)),qemu-x86) && \
+	selftests/debug/kernel $(1) -j$(shell nproc)
 debug-kernel-arm64 debug-kernel-x86: debug-kernel-%:
-	$(Q).ci/packages-install build guest debug
-	$(Q)selftests/guest/setup source kernel-$*-7.2 root-$* $(if $(filter x86,$*),qemu-x86)
-	$(Q)selftests/debug/kernel $* -j$(shell nproc)
+	$(Q)$(call debug_prepare,$*)
 	$(Q)$(MAKE) --no-print-directory run-debug-$*
+debug-fuzz-arm64 debug-fuzz-x86: debug-fuzz-%:
+	$(Q)$(call debug_prepare,$*)
+	$(Q)$(MAKE) --no-print-directory run-debug-fuzz-$*
 
 # $(1) architecture
 debug_test = $(B)/selftests/kmod/$(1)/$(2)_test
@@ -116,6 +123,15 @@ run-debug-x86: $(call debug_needs,x86) $(debug_nmi) $(call debug_test,x86,nmi)
 	$(call debug_build_bpf,x86)
 	$(Q)$(debug_x86)
 	$(Q)$(debug_bochs)
+
+# $(1) architecture
+debug_fuzz = $(call debug_run,$(1)) --timeout 14400 --cpus 2 --out $(B)/guest/debug-fuzz-$(1) \
+	$(B)/kmod/debug-$(1)/shstk_perf.ko \
+	'rules-fuzz=$(B)/selftests/kmod/$(1)/rules_fuzz $(or $(FUZZ_SECONDS),3600) $(DEBUG_SEED) $(debug_shstk_$(1))'
+run-debug-fuzz-arm64: $(call debug_needs,arm64)
+run-debug-fuzz-x86: $(call debug_needs,x86)
+run-debug-fuzz-arm64 run-debug-fuzz-x86: run-debug-fuzz-%:
+	$(Q)$(call debug_fuzz,$*)
 
 fuzz-guest:
 	$(Q).ci/packages-install build check guest
@@ -271,4 +287,5 @@ check-systemd: module all $(B)/selftests/record/target
 
 .PHONY: check-kernels run-check-kernels check-nmi check-harm check-systemd
 .PHONY: bpftrace-guest check-dkms reload-guest
-.PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 run-debug-arm64 run-debug-x86 run-debug-leak fuzz-guest run-fuzz-guest
+.PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 run-debug-arm64 run-debug-x86 run-debug-leak \
+	debug-fuzz-arm64 debug-fuzz-x86 run-debug-fuzz-arm64 run-debug-fuzz-x86 fuzz-guest run-fuzz-guest
