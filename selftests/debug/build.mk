@@ -6,7 +6,7 @@
 #                   kmemleak), once, and race and fuzz the modules on them;
 #                   debug-kernel-arm64, debug-kernel-x86: one of them
 #   make debug-fuzz-x86, debug-fuzz-arm64  calls and tables of unwind rules on such a kernel
-#                   with two CPUs, FUZZ_SECONDS of the guest's clock (3600)
+#                   with two CPUs, DEBUG_FUZZ_SECONDS of the guest's clock (3600)
 #   make bpftrace-guest  Debian's bpftrace without and with the modules: by unwind rules
 #                   in BPFTRACE_RULES_GUESTS, from shadow stacks in BPFTRACE_GUESTS
 #                   (x86-6.12: an hour on a busy machine)
@@ -24,6 +24,7 @@
 
 DEBUG_SECONDS ?= 30
 DEBUG_CHAINS ?= 3000
+DEBUG_FUZZ_SECONDS ?= 3600
 DEBUG_SEED ?= 1
 
 debug-kernel: debug-kernel-arm64 debug-kernel-x86
@@ -127,7 +128,7 @@ run-debug-x86: $(call debug_needs,x86) $(debug_nmi) $(call debug_test,x86,nmi)
 # $(1) architecture
 debug_fuzz = $(call debug_run,$(1)) --timeout 14400 --cpus 2 --out $(B)/guest/debug-fuzz-$(1) \
 	$(B)/kmod/debug-$(1)/shstk_perf.ko \
-	'rules-fuzz=$(B)/selftests/kmod/$(1)/rules_fuzz $(or $(FUZZ_SECONDS),3600) $(DEBUG_SEED) $(debug_shstk_$(1))'
+	'rules-fuzz=$(B)/selftests/kmod/$(1)/rules_fuzz $(DEBUG_FUZZ_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))'
 run-debug-fuzz-arm64: $(call debug_needs,arm64)
 run-debug-fuzz-x86: $(call debug_needs,x86)
 run-debug-fuzz-arm64 run-debug-fuzz-x86: run-debug-fuzz-%:
