@@ -13,8 +13,9 @@
  *
  * All the work is done in the ftrace handler. If it succeeds, an empty function
  * runs in place of the original one; if not, the original runs as ever. So no
- * call back into the kernel's function is needed, and nothing of this module
- * ever sleeps.
+ * call back into the kernel's function is needed. Nothing of this module sleeps,
+ * but for one function: unwind_user() is called where pages can be brought in,
+ * and where that is needed unwind_faulting() runs in its place.
  *
  * What serves a chain is a source. A source says whether this machine has what it
  * needs when the module is loaded, and then, for each chain, either gives the
@@ -168,7 +169,7 @@ static __always_inline bool ask_shadow_stack(u64 *dst, unsigned int max, struct 
 }
 
 static __always_inline bool ask_rules(const struct pt_regs *regs, u64 *dst, unsigned int max,
-				      struct chain *chain)
+				      u64 *missing, struct chain *chain)
 {
 	int nr;
 
@@ -178,7 +179,7 @@ static __always_inline bool ask_rules(const struct pt_regs *regs, u64 *dst, unsi
 		chain->outcome = NO_REGISTERS;
 		return true;
 	}
-	nr = walk_user(regs, dst, max);
+	nr = walk_user(regs, dst, max, missing);
 	if (nr < 0)
 		return false;
 	chain->nr = nr;
@@ -188,10 +189,11 @@ static __always_inline bool ask_rules(const struct pt_regs *regs, u64 *dst, unsi
 
 /*
  * Most tasks have no shadow stack: where there are no rules either, nothing more is
- * looked at. Return: whether there are entries; if not, why is counted.
+ * looked at. @missing: see walk_user(). Return: whether there are entries; if not, why is
+ * counted.
  */
 static __always_inline bool ask_sources(const struct pt_regs *regs, u64 *dst, unsigned int max,
-					struct chain *chain)
+					u64 *missing, struct chain *chain)
 {
 	bool shadow = ushstk_arch_active(current), rules = READ_ONCE(rules_wanted);
 
@@ -201,7 +203,7 @@ static __always_inline bool ask_sources(const struct pt_regs *regs, u64 *dst, un
 			return false;
 		if (shadow && likely(ask_shadow_stack(dst, max, chain)))
 			return true;
-		if (rules && likely(ask_rules(regs, dst, max, chain)))
+		if (rules && likely(ask_rules(regs, dst, max, missing, chain)))
 			return true;
 	}
 	count(chain->outcome);
@@ -222,7 +224,7 @@ static __always_inline bool serve_callchain(struct perf_callchain_entry_ctx *ctx
 	if (ctx->contexts_maxed || ctx->nr >= ctx->max_stack)
 		return false;
 	room = ctx->max_stack - ctx->nr - 1;
-	if (!ask_sources(saved ? regs : NULL, entry->ip + entry->nr + saved, room, &chain))
+	if (!ask_sources(saved ? regs : NULL, entry->ip + entry->nr + saved, room, NULL, &chain))
 		return false;
 
 	/* Callers are right without it; a wrong program counter is worse than none. */
@@ -250,7 +252,9 @@ static void notrace callchain_handler(unsigned long ip, unsigned long parent_ip,
 static struct ushstk_hook callchain_hook = USHSTK_HOOK("perf_callchain_user", callchain_handler);
 
 #ifdef CONFIG_UNWIND_USER
-static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsigned int max)
+/* @missing: see walk_user(); if it says something, the trace is not counted yet. */
+static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsigned int max,
+					 u64 *missing)
 {
 	struct pt_regs *regs = task_pt_regs(current);
 	struct chain chain;
@@ -258,24 +262,79 @@ static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsign
 	BUILD_BUG_ON(sizeof(*trace->entries) != sizeof(u64));
 
 	if (!max || !user_mode(regs) ||
-	    !ask_sources(regs, (u64 *)trace->entries + 1, max - 1, &chain))
+	    !ask_sources(regs, (u64 *)trace->entries + 1, max - 1, missing, &chain))
 		return false;
 
 	trace->entries[0] = instruction_pointer(regs);
 	trace->nr = 1 + chain.nr;
-	count(SERVED_DEFERRED);
+	if (!missing || !*missing)
+		count(SERVED_DEFERRED);
 	return true;
+}
+
+/*
+ * Return: 0: the trace is there; 1: a page that was missing is there now; -EFAULT: it cannot
+ * be brought in. If nothing serves any more, the trace stays as it was.
+ */
+static int unwind_once(struct unwind_stacktrace *trace, unsigned int max)
+{
+	u64 missing = 0;
+	u8 byte;
+
+	preempt_disable();
+	serve_unwind(trace, max, &missing);
+	preempt_enable();
+	if (!missing)
+		return 0;
+	return get_user(byte, (u8 __user *)(unsigned long)missing) ? -EFAULT : 1;
+}
+
+/* As often as a walk has steps: each time another page was missing, or another thread is at it. */
+static int unwind_bringing_in(struct unwind_stacktrace *trace, unsigned int max)
+{
+	unsigned int left = WALK_MAX;
+	int ret;
+
+	do
+		ret = unwind_once(trace, max);
+	while (ret > 0 && --left);
+	return ret;
+}
+
+/*
+ * Runs in place of unwind_user() where a part of the stack is not present. While it sleeps
+ * the module cannot be unloaded; if it is on its way out, what is present has to do.
+ */
+static noinline notrace int unwind_faulting(struct unwind_stacktrace *trace, unsigned int max)
+{
+	int ret = -EBUSY;
+
+	if (try_module_get(THIS_MODULE)) {
+		ret = unwind_bringing_in(trace, max);
+		module_put(THIS_MODULE);
+	}
+	if (ret) {
+		preempt_disable();
+		serve_unwind(trace, max, NULL);
+		preempt_enable();
+	}
+	return 0;
 }
 
 static void notrace unwind_handler(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op,
 				   struct ftrace_regs *fregs)
 {
 	int bit = ftrace_test_recursion_trylock(ip, parent_ip);
+	u64 missing = 0;
+	bool done;
 
 	if (bit < 0)
 		return;
-	if (serve_unwind((void *)ftrace_regs_get_argument(fregs, 0),
-			 ftrace_regs_get_argument(fregs, 1)))
+	done = serve_unwind((void *)ftrace_regs_get_argument(fregs, 0),
+			    ftrace_regs_get_argument(fregs, 1), &missing);
+	if (missing)
+		ftrace_regs_set_instruction_pointer(fregs, (unsigned long)unwind_faulting);
+	else if (done)
 		ftrace_regs_set_instruction_pointer(fregs, (unsigned long)served);
 	ftrace_test_recursion_unlock(bit);
 }

@@ -268,6 +268,19 @@ fault:
 	return WALK_NO_MEMORY;
 }
 
+/* Which of the words that pass_frame() reads is not there. */
+static noinline void note_missing(struct walk *w, const struct packed_rule *rule, u64 cfa)
+{
+	u64 word;
+
+	if (!WALK_LINK_REGISTER && !load(w, &word, cfa - 8))
+		return;
+	if (rule->saved && !load(w, &word, at_words(cfa, rule->saved)))
+		return;
+	if (rule->fp)
+		load(w, &word, at_words(cfa, rule->fp));
+}
+
 /*
  * As many frames as the loop can pass. Inside the window nothing is called.
  *
@@ -296,6 +309,8 @@ static __always_inline int pass_frames(struct pass *p, struct walk *w, const boo
 			ret = pass_entry(p);
 	} while (likely(ret == GO_ON));
 	user_access_end();
+	if (ret == WALK_NO_MEMORY)
+		note_missing(w, p->rule, cfa);
 	return ret;
 }
 
@@ -411,7 +426,14 @@ static noinline int walk_nested(struct walk *w)
 	return walk_all(w);
 }
 
-int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max)
+/* Whether a walk that ended so says anything. */
+static __always_inline bool walk_tells(const struct walk *w, int end)
+{
+	return likely(w->nr) || end == WALK_WHOLE || end == WALK_ZERO || end == WALK_ROOM ||
+	       end == WALK_NO_CODE;
+}
+
+int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missing)
 {
 	struct memory *mem = raw_cpu_read(memories);
 	struct walk w = {
@@ -434,8 +456,11 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max)
 	else
 		ret = walk_nested(&w);
 	pagefault_enable();
-	if (unlikely(!w.nr && ret != WALK_WHOLE && ret != WALK_ZERO && ret != WALK_ROOM &&
-		     ret != WALK_NO_CODE)) {
+	if (unlikely(missing && w.missing)) {
+		*missing = w.missing;
+		return w.nr;
+	}
+	if (unlikely(!walk_tells(&w, ret))) {
 		walk_count(COUNT_FIRST_UNKNOWN);
 		return -1;
 	}

@@ -48,13 +48,15 @@ enum walk_end {
  * @dst: receives return addresses, innermost first; the program counter is not among
  *	them.
  * @max: room in @dst.
+ * @missing: receives an address that is not present, if that ended the walk, which is not
+ *	counted then: it is to be made again, with that page. NULL: that is not asked for.
  *
  * Context: any, NMI as well; preemption is disabled.
  *
  * Return: number of entries; -1 if nothing can be said about the innermost frame. How it
  * ended is counted.
  */
-int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max);
+int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missing);
 
 /* Counters: /sys/module/shstk_perf/rules/ */
 extern const struct attribute_group walk_group;

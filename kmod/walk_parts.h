@@ -126,6 +126,7 @@ static __always_inline void walk_count(unsigned int what)
  * @exact: the frame's pc is a program counter, not a return address.
  * @sp_known: false if sp is a lower bound only: behind a frame record of arm64.
  * @instance: pending return probes of frames not yet passed.
+ * @missing: where a read failed, which ended the walk; 0: none did.
  */
 struct walk {
 	const struct pt_regs *regs;
@@ -140,6 +141,7 @@ struct walk {
 	bool exact;
 	bool sp_known;
 	const struct return_instance *instance;
+	u64 missing;
 };
 
 /**
@@ -171,10 +173,13 @@ static __always_inline u64 at_words(u64 addr, s64 words)
 	return addr + 8 * words;
 }
 
-static __always_inline bool load(u64 *ret, u64 addr)
+static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 {
-	return addr < TASK_SIZE_MAX - PAGE_SIZE &&
-	       !__get_user(*ret, (u64 __user *)(unsigned long)addr);
+	if (addr < TASK_SIZE_MAX - PAGE_SIZE &&
+	    !__get_user(*ret, (u64 __user *)(unsigned long)addr))
+		return true;
+	w->missing = addr;
+	return false;
 }
 
 #endif /* USHSTK_WALK_PARTS_H */

@@ -41,8 +41,8 @@ static int step_record(struct walk *w, struct frame *f, int why)
 {
 	u64 fp, pc;
 
-	if (f->fp < f->sp || f->fp - f->sp > MAX_RECORD || f->fp & 7 || !load(&fp, f->fp) ||
-	    !load(&pc, f->fp + 8))
+	if (f->fp < f->sp || f->fp - f->sp > MAX_RECORD || f->fp & 7 || !load(w, &fp, f->fp) ||
+	    !load(w, &pc, f->fp + 8))
 		return why;
 	pc = walk_arch_strip(pc);
 	if (!behind_call(pc) || !find_mapping(w, pc - 1))
@@ -65,8 +65,8 @@ static int step_signal(struct walk *w, struct frame *f)
 
 	if (!w->sp_known || w->signals == MAX_SIGNALS)
 		return WALK_BAD_CFA;
-	if (!load(&f->pc, sp + WALK_CONTEXT_PC) || !load(&f->fp, sp + WALK_CONTEXT_FP) ||
-	    !load(&f->other, sp + WALK_CONTEXT_OTHER) || !load(&f->sp, sp + WALK_CONTEXT_SP))
+	if (!load(w, &f->pc, sp + WALK_CONTEXT_PC) || !load(w, &f->fp, sp + WALK_CONTEXT_FP) ||
+	    !load(w, &f->other, sp + WALK_CONTEXT_OTHER) || !load(w, &f->sp, sp + WALK_CONTEXT_SP))
 		return WALK_NO_MEMORY;
 	walk_count(COUNT_SIGNAL);
 	w->signals++;

@@ -21,7 +21,7 @@ static int step_return(struct walk *w, struct frame *f, const struct packed_rule
 		return WALK_NO_KIND;
 	if (!w->sp_known)
 		return WALK_BAD_CFA;
-	if (rule->fp && !load(&f->fp, at_words(cfa, rule->fp)))
+	if (rule->fp && !load(w, &f->fp, at_words(cfa, rule->fp)))
 		return WALK_NO_MEMORY;
 	f->pc = walk_arch_strip(walk_arch_register(w->regs, packed_reg(rule->cfa)));
 	f->sp = cfa;

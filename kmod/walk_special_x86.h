@@ -12,8 +12,8 @@ static int step_to(struct walk *w, struct frame *f, const struct packed_rule *ru
 {
 	if (cfa <= f->sp)
 		return WALK_BAD_CFA;
-	if (!load(&f->pc, cfa - 8) || (rule->fp && !load(&f->fp, at_words(cfa, rule->fp))) ||
-	    (rule->saved && !load(&f->other, at_words(cfa, rule->saved))))
+	if (!load(w, &f->pc, cfa - 8) || (rule->fp && !load(w, &f->fp, at_words(cfa, rule->fp))) ||
+	    (rule->saved && !load(w, &f->other, at_words(cfa, rule->saved))))
 		return WALK_NO_MEMORY;
 	f->sp = cfa;
 	w->exact = false;
@@ -25,10 +25,10 @@ static int step_load(struct walk *w, struct frame *f, const struct packed_rule *
 	u64 cfa, fp = f->fp;
 	int ret;
 
-	if (!load(&cfa, fp + packed_cfa(rule->cfa)))
+	if (!load(w, &cfa, fp + packed_cfa(rule->cfa)))
 		return WALK_NO_MEMORY;
 	ret = step_to(w, f, rule, cfa);
-	if (ret == GO_ON && !load(&f->fp, fp))
+	if (ret == GO_ON && !load(w, &f->fp, fp))
 		return WALK_NO_MEMORY;
 	return ret;
 }
@@ -37,7 +37,7 @@ static int step_stack(struct walk *w, struct frame *f, const struct packed_rule 
 {
 	u64 cfa;
 
-	if (!load(&cfa, f->sp + packed_cfa(rule->cfa)))
+	if (!load(w, &cfa, f->sp + packed_cfa(rule->cfa)))
 		return WALK_NO_MEMORY;
 	return step_to(w, f, rule, at_words(cfa, packed_reg(rule->cfa)));
 }
@@ -49,8 +49,9 @@ static int step_index(struct walk *w, struct frame *f, const struct packed_rule 
 
 	if (w->nr)
 		return WALK_NO_KIND;
-	if (!load(&cfa, at_words(f->sp + packed_cfa(rule->cfa),
-				 walk_arch_register(w->regs, packed_reg(rule->cfa)))))
+	if (!load(w, &cfa,
+		  at_words(f->sp + packed_cfa(rule->cfa),
+			   walk_arch_register(w->regs, packed_reg(rule->cfa)))))
 		return WALK_NO_MEMORY;
 	return step_to(w, f, rule, cfa + 8);
 }

@@ -358,7 +358,8 @@ static long counter(const char *group, const char *name)
 
 static struct count read_counts(void)
 {
-	struct count c = { .served = counter("chains", "served_rules") };
+	struct count c = { .served = counter("chains", "served_rules") +
+				     counter("chains", "served_deferred") };
 
 	for (size_t i = 0; i < ENDS; i++) {
 		c.end[i] = counter("rules", walk_ends[i]);
@@ -518,7 +519,10 @@ static void set_up(void)
 	map_at(MOVING, CODE_SIZE, PROT_READ | PROT_EXEC, code_fd, 0);
 	map_at(JIT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, -1, 0);
 	fill_with_calls((void *)JIT, 4096);
-	map_at(STACK_AT, STACK, PROT_READ | PROT_WRITE, -1, 0);
+	/* Shared: what is taken out of the page tables is not lost. */
+	if (mmap(stack, STACK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_ANONYMOUS, -1,
+		 0) == MAP_FAILED)
+		_exit(2);
 	for (int i = 0; i < STACK_WORDS; i++)
 		stack[i] = some_word();
 	/* Some of it is not there, behind what is. */
@@ -604,6 +608,23 @@ static void attack_with(void *(*fn)(void *))
 	if (pthread_create(&thread, NULL, fn, NULL))
 		_exit(4);
 	go();
+}
+
+static void *lose(void *arg)
+{
+	uint64_t state = random64(&rng);
+
+	for (;;) {
+		uint64_t page = random64(&state) % (STACK / 4096);
+
+		madvise((char *)stack + 4096 * page, 4096, MADV_DONTNEED);
+	}
+	return arg;
+}
+
+static void attack_by_losing(void)
+{
+	attack_with(lose);
 }
 
 static void attack_by_writing(void)
@@ -698,8 +719,8 @@ static void sample_attack(struct sampler *s, struct verdict *v, pid_t pid, doubl
 {
 	double began = seconds(), now = began;
 
-	while (now < began + limit ||
-	       (now < began + PATIENCE * limit && (v->nr < SAMPLES || v->by_rules < SAMPLES))) {
+	while (now < began + limit || (now < began + PATIENCE * limit &&
+				       ((v->steady && v->nr < SAMPLES) || v->by_rules < SAMPLES))) {
 		load_made_up();
 		usleep(20000);
 		sampler_drain(s, judge, v);
@@ -733,6 +754,26 @@ static void test_attack(const struct attack *a, double limit)
 	ksft_test_result(v.by_rules >= SAMPLES && !v.foreign,
 			 "%s: no chain has an address that is not the user's\n", a->name);
 	ksft_test_result(counts_agree(&before, &after), "%s: each walk is counted once\n", a->name);
+}
+
+/* Where pages of the stack are brought in, while they are taken away. */
+static void test_deferred(double limit)
+{
+	struct count before = read_counts(), after;
+	pid_t pid = start(attack_by_losing, false);
+	struct verdict v = { 0 };
+	struct sampler s;
+	int err = sampler_open(&s, pid, PERIOD, true);
+
+	if (err)
+		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(-err));
+	sample_attack(&s, &v, pid, limit);
+	sampler_close(&s);
+	end(pid);
+	after = read_counts();
+	ksft_print_msg("%u chains, up to %u entries\n", v.others, v.longest);
+	ksft_test_result(v.by_rules >= SAMPLES && !v.foreign && counts_agree(&before, &after),
+			 "deferred: each trace is counted once, no address is the kernel's\n");
 }
 
 #ifdef __x86_64__
@@ -884,6 +925,7 @@ int main(int argc, char **argv)
 {
 	double limit;
 	size_t size;
+	bool defers;
 	void *own;
 
 	ksft_print_header();
@@ -895,7 +937,8 @@ int main(int argc, char **argv)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(1 + 3 * NR_ATTACKS + makes_nmis());
+	defers = sampler_defers();
+	ksft_set_plan(1 + 3 * NR_ATTACKS + defers + makes_nmis());
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0755) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -906,6 +949,8 @@ int main(int argc, char **argv)
 	make_code_file();
 	for (unsigned int i = 0; i < NR_ATTACKS; i++)
 		test_attack(&attacks[i], limit);
+	if (defers)
+		test_deferred(limit);
 	if (makes_nmis())
 		test_nmi(limit);
 	drop_all();

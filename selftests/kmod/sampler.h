@@ -111,6 +111,21 @@ static inline int sampler_open(struct sampler *s, pid_t pid, uint64_t period_ns,
 	return sampler_open_type(s, pid, period_ns, defer, true);
 }
 
+/* Whether this kernel takes deferred callchains: on x86-64 from 7.2 on, and on nothing else yet. */
+static inline bool sampler_defers(void)
+{
+#ifdef __x86_64__
+	struct sampler s;
+
+	if (sampler_open(&s, getpid(), 1000000, true))
+		return false;
+	sampler_close(&s);
+	return true;
+#else
+	return false;
+#endif
+}
+
 /* For a BPF program: no ring, one process or thread. Returns a descriptor, or -1 and errno. */
 static inline int sampler_open_clock(pid_t pid)
 {
