@@ -171,6 +171,8 @@ RULES_FRAMES_x86 := kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/x86/
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 GUEST_KMOD_x86-qemu-7.2 += $(RULES_FRAMES_x86)
 GUEST_KMOD_x86-qemu-6.12 += $(RULES_FRAMES_x86)
+GUEST_x86-qemu-7.2 += kmod:rules-unload=$(call kmod_words,$(B)/selftests/kmod/x86/rules_unload_test \
+	$(filter %/shstk_perf.ko,$(KMOD_x86-7.2)) $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 GUEST_OPTIONS_x86-qemu += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 GUEST_MODULES_x86-qemu-7.2 = $(filter %/shstk_perf.ko,$(KMOD_x86-7.2))
 GUEST_MODULES_x86-qemu-6.12 = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12))

@@ -11,43 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arch.h"
 #include "kselftest.h"
 #include "need.h"
 #include "stall.h"
+#include "unload.h"
 #include "linux/shstk.h"
-
-#define PATIENCE 60000 /* milliseconds; only a hang uses them up */
-
-static long load(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	long ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-/* In a process of its own. Return: negative errno, 0, or 1 if it does not end. */
-static int unload(void)
-{
-	int status, ended = 0;
-	pid_t pid = fork();
-
-	if (!pid)
-		_exit(syscall(SYS_delete_module, "shstk_prctl", O_NONBLOCK) ? errno : 0);
-	for (int i = 0; i < PATIENCE && !ended; i++) {
-		ended = waitpid(pid, &status, WNOHANG);
-		usleep(1000);
-	}
-	return ended && WIFEXITED(status) ? -WEXITSTATUS(status) : 1;
-}
 
 static void *call(void *arg)
 {
@@ -69,7 +40,7 @@ static pid_t start(int ready)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	byte = stall_open(&stall) && !pthread_create(&thread, NULL, call, &stall) &&
-	       stall_await(&stall, PATIENCE);
+	       stall_await(&stall, UNLOAD_PATIENCE);
 	if (write(ready, &byte, 1) != 1)
 		_exit(1);
 	for (;;)
@@ -90,7 +61,7 @@ int main(int argc, char **argv)
 	need_shadow_stacks();
 	ksft_print_header();
 	ksft_set_plan(4);
-	ret = load(argv[1]);
+	ret = module_load(argv[1]);
 	if (ret)
 		ksft_exit_fail_msg("%s: %s\n", argv[1], strerror(-ret));
 
@@ -101,14 +72,14 @@ int main(int argc, char **argv)
 	if (read(pipes[0], &byte, 1) != 1 || !byte)
 		ksft_exit_fail_msg("the call does not get to the page\n");
 
-	ret = unload();
+	ret = module_unload("shstk_prctl");
 	ksft_test_result(ret == -EAGAIN || ret == -EBUSY, "it is in use while a call sleeps: %s\n",
 			 strerror(-ret));
 	ksft_test_result(!prctl(PR_GET_SHADOW_STACK_STATUS, &status, 0, 0, 0) && !status,
 			 "and serves others after that was tried\n");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	ret = unload();
+	ret = module_unload("shstk_prctl");
 	ksft_test_result(!ret, "it is unloaded when that has ended: %s\n",
 			 ret > 0 ? "it hangs" : strerror(-ret));
 	ret = prctl(PR_GET_SHADOW_STACK_STATUS, &status, 0, 0, 0);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unload.h - load a module, and try to unload it
+ */
+#ifndef KMOD_UNLOAD_H
+#define KMOD_UNLOAD_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define UNLOAD_PATIENCE 60000 /* milliseconds; only a hang uses them up */
+
+/* Return: 0 or a negative errno. */
+static inline int module_load(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* In a process of its own. Return: negative errno, 0, or 1 if it does not end. */
+static inline int module_unload(const char *name)
+{
+	int status, ended = 0;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(syscall(SYS_delete_module, name, O_NONBLOCK) ? errno : 0);
+	for (int i = 0; i < UNLOAD_PATIENCE && !ended; i++) {
+		ended = waitpid(pid, &status, WNOHANG);
+		usleep(1000);
+	}
+	return ended && WIFEXITED(status) ? -WEXITSTATUS(status) : 1;
+}
+
+#endif /* KMOD_UNLOAD_H */
