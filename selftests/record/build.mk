@@ -109,6 +109,17 @@ $(RECORD_B)/replay: selftests/record/replay.c $(TOOL_OBJ) $(B)/libshstk-symbol.a
 
 CHECK	+= $(RECORD_B)/replay
 
+# The recorder with another clock, other rings and a command that is none.
+RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \
+	target_find target_hold target_go
+$(RECORD_B)/rhythm_test: selftests/record/rhythm_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(RHYTHM_WRAP:%=-Wl,--wrap=%) -o $@ $< \
+		$@-shstk.o $(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
+
+CHECK	+= $(RECORD_B)/rhythm_test
+
 # As many samples as a day of recording has, in some minutes.
 .PHONY: replay-record
 replay-record: $(RECORD_B)/replay

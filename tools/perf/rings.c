@@ -33,6 +33,7 @@
 #define TRAILER 24 /* thread, time, identifier */
 #define AHEAD 512 /* bytes of the next record: all of it but most of the stack */
 #define LINE 64
+#define OTHER_WORDS 16 /* of a sample: all but callchain, registers and stack */
 
 /**
  * struct ring - the ring of a CPU
@@ -69,6 +70,7 @@ struct perf_rings {
 	uint64_t looked; /* when the rings were looked at last, and */
 	uint64_t before; /* the time before */
 	uint64_t most; /* bytes in the fullest one then */
+	uint64_t rate; /* bytes of samples that may come to a ring in a second; 0: any number */
 	_Alignas(8) uint8_t record[MAX_RECORD]; /* one that goes over the end of a ring */
 };
 
@@ -446,6 +448,14 @@ static void each_event(struct perf_rings *r, unsigned long request)
 		ioctl(r->fds[i], request, 0);
 }
 
+/* Bytes in a second: a CPU runs one thread at a time. Switches, and raw events, have no rate. */
+static uint64_t rate_of(const struct perf_opts *opts)
+{
+	uint64_t words = opts->max_stack + PERF_MAX_REGS + OTHER_WORDS;
+
+	return opts->off || opts->main->raw ? 0 : opts->freq * (opts->copy + 8 * words);
+}
+
 static int open_rings(const struct perf_opts *opts, size_t ring_size, struct perf_rings **ret,
 		      struct reason *why)
 {
@@ -456,6 +466,7 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, struct per
 	if (!r)
 		return -ENOMEM;
 	r->ring_size = ring_size;
+	r->rate = rate_of(opts);
 	error = open_all(r, opts, why);
 	if (error) {
 		perf_rings_close(r);
@@ -685,5 +696,29 @@ bool perf_rings_last(const struct perf_rings *r, uint64_t ns)
 {
 	uint64_t passed = r->looked - r->before;
 
-	return r->before && passed && r->most * ns / passed < r->ring_size / 4;
+	return r->before && passed && r->rate && r->rate * ns / 1000000000 < r->ring_size / 2 &&
+	       r->most * ns / passed < r->ring_size / 4;
+}
+
+static bool is_news(uint32_t type)
+{
+	return type == PERF_RECORD_FORK || type == PERF_RECORD_COMM || type == PERF_RECORD_MMAP2;
+}
+
+bool perf_rings_news(const struct perf_rings *r)
+{
+	for (size_t i = 0; i < r->nr_rings; i++) {
+		const struct ring *ring = &r->rings[i];
+		struct perf_event_header h;
+
+		/* find_next() has set the tail to the head where a ring makes no sense. */
+		for (uint64_t at = ring->tail; ring->head - at >= sizeof(h); at += h.size) {
+			h = header_at(r, ring, at);
+			if (is_news(h.type))
+				return true;
+			if (h.size < sizeof(h) || h.size > ring->head - at)
+				break;
+		}
+	}
+	return false;
 }

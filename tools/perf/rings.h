@@ -167,7 +167,13 @@ void perf_rings_stop(struct perf_rings *rings);
 int perf_rings_read(struct perf_rings *rings, bool all,
 		    int (*fn)(void *arg, const struct perf_record *record), void *arg);
 
-/* Would no ring be fuller than a quarter after @ns, at the rate of the last look? */
+/*
+ * Would no ring be fuller than a quarter after @ns, at the rate of the last look, and not than half
+ * if threads that waited now run all the time?
+ */
 bool perf_rings_last(const struct perf_rings *rings, uint64_t ns);
+
+/* Is there a record in them, not handed out yet, of something that a process begins? */
+bool perf_rings_news(const struct perf_rings *rings);
 
 #endif

@@ -739,7 +739,7 @@ int perf_drain_take(struct perf_drain *d)
 bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
 {
 	return !d->go && !d->made && now_ns(CLOCK_MONOTONIC) - d->moved > CALM &&
-	       perf_rings_last(d->rings, ns);
+	       !perf_rings_news(d->rings) && perf_rings_last(d->rings, ns);
 }
 
 void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
