@@ -99,15 +99,16 @@ $(RECORD_B)/top_test: selftests/record/top_test $(RECORD_B)/common.py \
 CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
 	$(RECORD_B)/attach_test $(RECORD_B)/top_test
 
-# The recorder with other rings, and the main() of this test.
+# The recorder with other rings, and the main() of these tests.
 REPLAY_WRAP := open read close stop lost
-$(RECORD_B)/replay: selftests/record/replay.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+RECORD_REPLACED := $(addprefix $(RECORD_B)/,replay chain_test)
+$(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(REPLAY_WRAP:%=-Wl,--wrap=perf_rings_%) -o $@ $< \
 		$@-shstk.o $(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
-CHECK	+= $(RECORD_B)/replay
+CHECK	+= $(RECORD_REPLACED)
 
 # The recorder with another clock, other rings and a command that is none.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \

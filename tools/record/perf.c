@@ -202,14 +202,17 @@ static void find_labels(struct perf_drain *d, struct process *p, const struct st
 	s->labels_size = golabels_find(p->golabels, &hints, d->label_text);
 }
 
-/* The part of the callchain that is of user space, where it lies. The kernel's has room before. */
+/*
+ * The part of the callchain that is of user space, where it lies. The kernel's part comes first, and
+ * may leave no room for it.
+ */
 static struct callchain user_chain(const struct perf_drain *d, const struct perf_sample *sample)
 {
 	struct callchain ret = { .max = d->max_stack };
 	uint64_t i;
 
 	for (i = 0; i < sample->nr && sample->chain[i] != PERF_CONTEXT_USER; i++)
-		ret.max -= ret.max > 1 && sample->chain[i] < PERF_CONTEXT_MAX;
+		ret.max -= ret.max && sample->chain[i] < PERF_CONTEXT_MAX;
 	if (i == sample->nr)
 		return ret;
 	ret.ips = sample->chain + i + 1;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * chain_test.c - callchains that the kernel cut: it takes so many entries of a sample and no more,
+ * of its own functions first. What is cut must not be taken for a whole stack.
+ *
+ * The rings of perf events are replaced when this is linked, by one sample. Prints KTAP.
+ */
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/record/perf.h"
+#include "tools/shstk.h"
+
+#define PID 100000000 /* no process has such a number */
+#define MAX 20 /* entries that the kernel takes */
+#define KERNEL 0xffffffff81000000ull
+#define USER 0x401000ull
+
+struct perf_rings {
+	int unused;
+};
+
+/**
+ * struct chain_case - a callchain
+ * @name: what is to be found.
+ * @kernel: entries of the kernel.
+ * @user: entries of user space; -1: a thread of the kernel.
+ * @cut: it is to be shown as [truncated].
+ */
+static const struct chain_case {
+	const char *name;
+	int kernel;
+	int user;
+	bool cut;
+} cases[] = {
+	{ "fewer entries than there may be: whole", 0, MAX - 1, false },
+	{ "as many as there may be: cut", 0, MAX, true },
+	{ "room left behind the kernel's part: whole", 7, MAX - 8, false },
+	{ "no room left behind the kernel's part: cut", 7, MAX - 7, true },
+	{ "room for one entry of user space: cut", MAX - 1, 1, true },
+	{ "no room for user space: cut", MAX, 0, true },
+	{ "a thread of the kernel: whole", MAX - 1, -1, false },
+	{ "a thread of the kernel, with no room left: cut", MAX, -1, true },
+};
+
+#define NR_CASES (sizeof(cases) / sizeof(*cases))
+
+static const struct chain_case *current;
+
+typedef int (*record_fn)(void *arg, const struct perf_record *record);
+
+/* The sample, as the kernel would write it. */
+int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
+{
+	uint64_t body[2 * MAX + 8];
+	struct perf_record record = {
+		.type = PERF_RECORD_SAMPLE,
+		.misc = current->user < 0 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER,
+		.which = PERF_MAIN,
+		.pid = PID,
+		.tid = PID,
+		.time = now_ns(CLOCK_MONOTONIC),
+		.body = body,
+	};
+	size_t n = 2;
+
+	(void)rings;
+	if (all)
+		return 0;
+	if (current->kernel)
+		body[n++] = PERF_CONTEXT_KERNEL;
+	for (int i = 0; i < current->kernel; i++)
+		body[n++] = KERNEL + 16 * i;
+	if (current->user >= 0)
+		body[n++] = PERF_CONTEXT_USER;
+	for (int i = 0; i < current->user; i++)
+		body[n++] = USER + 16 * i;
+	body[0] = 1;
+	body[1] = n - 2;
+	record.size = 8 * n;
+	return fn(arg, &record);
+}
+
+int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret,
+			   struct reason *why)
+{
+	static struct perf_rings the_rings;
+
+	(void)opts, (void)why;
+	*ret = &the_rings;
+	return 0;
+}
+
+void __wrap_perf_rings_close(struct perf_rings *rings)
+{
+	(void)rings;
+}
+
+void __wrap_perf_rings_stop(struct perf_rings *rings)
+{
+	(void)rings;
+}
+
+bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
+{
+	(void)rings;
+	*ret = 0;
+	return true;
+}
+
+/* Is the stack as it is to be, in the profile and in what is counted? */
+static bool is_right(struct perf_drain *d, struct shstk_profile *profile)
+{
+	struct perf_counts more;
+	struct drain_counts c;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	bool shown;
+
+	shstk_profile_print(profile, out, "folded", NULL);
+	fclose(out);
+	perf_drain_count(d, &c, &more);
+	shown = strstr(text, "[truncated]");
+	printf("# %llu samples, %llu cut: %s", (unsigned long long)c.samples,
+	       (unsigned long long)more.cut, text);
+	free(text);
+	return c.samples == 1 && shown == current->cut && more.cut == current->cut;
+}
+
+static bool test(void)
+{
+	struct perf_record_opts opts = {
+		.rings = { .max_stack = MAX, .kernel = true },
+		.depth = MAX,
+		.kernel = true,
+	};
+	struct shstk_symbols *symbols = NULL;
+	struct shstk_profile *profile = NULL;
+	struct perf_drain *d = NULL;
+	struct reason why;
+	bool good = !shstk_symbols_create(NULL, &symbols) &&
+		    !shstk_profile_create(symbols, &profile) &&
+		    shstk_profile_add_type(profile, "samples", "count") >= 0 &&
+		    shstk_profile_add_type(profile, "cpu", "nanoseconds") >= 0 &&
+		    !perf_drain_create(&opts, symbols, profile, &d, &why) && !perf_drain_take(d) &&
+		    is_right(d, profile);
+
+	perf_drain_destroy(d);
+	shstk_profile_destroy(profile);
+	shstk_symbols_destroy(symbols);
+	return good;
+}
+
+int main(void)
+{
+	unsigned int failed = 0;
+
+	printf("KTAP version 1\n1..%zu\n", NR_CASES);
+	for (size_t i = 0; i < NR_CASES; i++) {
+		bool good;
+
+		current = &cases[i];
+		good = test();
+		printf("%sok %zu %s\n", good ? "" : "not ", i + 1, current->name);
+		failed += !good;
+	}
+	return !!failed;
+}
