@@ -309,7 +309,7 @@ static __always_inline int pass_frames(struct pass *p, struct walk *w, const boo
 			ret = pass_entry(p);
 	} while (likely(ret == GO_ON));
 	user_access_end();
-	if (ret == WALK_NO_MEMORY)
+	if (careful && ret == WALK_NO_MEMORY)
 		note_missing(w, p->rule, cfa);
 	return ret;
 }
@@ -339,7 +339,7 @@ static __always_inline int pass_special(struct pass *p, struct walk *w, struct f
 
 /*
  * From frame @f on. It is compiled twice: @careful for what few walks need: rbx, return
- * probes, and an sp that is not known.
+ * probes, an sp that is not known, and to tell where memory is missing.
  *
  * Return: how the walk ends. GO_CAREFULLY: not so far, and this is not @careful; on machines
  * with a link register it has come to @f.
@@ -387,7 +387,7 @@ static __always_inline int walk_all(struct walk *w)
 	int ret;
 
 	walk_begin(w, &f);
-	if (unlikely(w->instance))
+	if (unlikely(w->instance || w->missing))
 		return walk_carefully(w, &f);
 	ret = walk_frames(w, &f, false);
 	if (likely(ret != GO_CAREFULLY))
@@ -442,6 +442,7 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missi
 		.dst = dst,
 		.max = min(max, WALK_MAX),
 		.instance = unlikely(current->utask) ? first_instance(current->utask) : NULL,
+		.missing = missing,
 	};
 	int ret;
 
@@ -456,10 +457,8 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missi
 	else
 		ret = walk_nested(&w);
 	pagefault_enable();
-	if (unlikely(missing && w.missing)) {
-		*missing = w.missing;
+	if (unlikely(missing && *missing))
 		return w.nr;
-	}
 	if (unlikely(!walk_tells(&w, ret))) {
 		walk_count(COUNT_FIRST_UNKNOWN);
 		return -1;

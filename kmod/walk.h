@@ -48,8 +48,8 @@ enum walk_end {
  * @dst: receives return addresses, innermost first; the program counter is not among
  *	them.
  * @max: room in @dst.
- * @missing: receives an address that is not present, if that ended the walk, which is not
- *	counted then: it is to be made again, with that page. NULL: that is not asked for.
+ * @missing: is 0, and receives an address that is not present, if that ended the walk, which is
+ *	not counted then: it is to be made again, with that page. NULL: that is not asked for.
  *
  * Context: any, NMI as well; preemption is disabled.
  *

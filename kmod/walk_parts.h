@@ -126,7 +126,8 @@ static __always_inline void walk_count(unsigned int what)
  * @exact: the frame's pc is a program counter, not a return address.
  * @sp_known: false if sp is a lower bound only: behind a frame record of arm64.
  * @instance: pending return probes of frames not yet passed.
- * @missing: where a read failed, which ended the walk; 0: none did.
+ * @missing: receives the address where a read failed, which ended the walk; NULL: that is not
+ *	wanted. If it is, the walk is made carefully.
  */
 struct walk {
 	const struct pt_regs *regs;
@@ -141,7 +142,7 @@ struct walk {
 	bool exact;
 	bool sp_known;
 	const struct return_instance *instance;
-	u64 missing;
+	u64 *missing;
 };
 
 /**
@@ -178,7 +179,8 @@ static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 	if (addr < TASK_SIZE_MAX - PAGE_SIZE &&
 	    !__get_user(*ret, (u64 __user *)(unsigned long)addr))
 		return true;
-	w->missing = addr;
+	if (w->missing)
+		*w->missing = addr;
 	return false;
 }
 
