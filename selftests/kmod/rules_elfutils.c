@@ -7,8 +7,14 @@
  *
  * An unwinder of others: it shares nothing with ours but the reading of perf.data and of the
  * order in which files were mapped. Entries are compared from the program counter on, as far
- * as both go. It says how many samples were compared, how many agree, of how many entries,
- * and how many stacks elfutils followed as far as the kernel did.
+ * as both go. Run it on the kernel that took the samples: the vdso is that of this process.
+ *
+ * In code that neither .eh_frame nor .debug_frame describes, elfutils goes on by a guess (the
+ * frame pointer), which proves nothing. So a stack is compared up to such a frame only.
+ *
+ * It tells each kind of difference once, with how often it was met ("elfutils: nothing" is not
+ * counted as one); then how many samples were compared, how many agree, in how many entries, how
+ * many of these elfutils followed as far as the kernel did, and where it left the others.
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -16,15 +22,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <uthash.h>
 
 #include "tools/elf/image.h"
 #include "tools/elf/symbols.h"
 #include "tools/perf/data.h"
+#include "tools/proc/maps.h"
 #include "tools/unwind/layout.h"
 
 #define MAX_FRAMES 1024
-#define MAX_TOLD 20
+#define MAX_KINDS 256
 
 /* What a process has mapped, as elfutils has it; of a child, too, until either maps more. */
 struct view {
@@ -40,16 +50,33 @@ struct process {
 	UT_hash_handle hh;
 };
 
+/* Differences that are told by the same words. */
+struct kind {
+	char *text;
+	uint64_t nr;
+	UT_hash_handle hh;
+};
+
+/*
+ * Where elfutils left a stack that is equal so far. END_KERNEL: not before the kernel's last
+ * entry. END_NOT_COPIED: it wanted to read what was not copied, deep in the stack or below the
+ * stack pointer. END_OTHER: mostly in a frame that is found by rbx. libdw 0.188 takes that for
+ * lost in a function that has not saved it, as x86_64_abi_cfi() has a wrong number for it (0).
+ */
+enum end { END_KERNEL, END_UNDESCRIBED, END_NOT_COPIED, END_OTHER, NR_ENDS };
+
 struct judge {
 	struct layout_files files;
 	struct images images;
+	int vdso; /* descriptor, or -1 */
 	struct process *processes;
-	uint64_t most, samples, equal, entries, reached;
-	unsigned int told;
+	struct kind *kinds;
+	uint64_t most, samples, equal, entries, ends[NR_ENDS], other_kinds;
 	/* The sample at hand, and what elfutils found. */
 	const struct perfdata_sample *s;
 	uint64_t pcs[MAX_FRAMES];
 	size_t nr;
+	bool undescribed, not_copied;
 };
 
 /* ---- processes ---- */
@@ -162,12 +189,15 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread)
 /* Of the process's memory only the stack is known. */
 static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret, void *arg)
 {
-	const struct perfdata_sample *s = ((struct view *)arg)->judge->s;
+	struct judge *j = ((struct view *)arg)->judge;
+	const struct perfdata_sample *s = j->s;
 	uint64_t sp = s->regs.r[7];
 
 	(void)dwfl;
-	if (addr < sp || s->stack_size < sizeof(*ret) || addr - sp > s->stack_size - sizeof(*ret))
+	if (addr < sp || s->stack_size < sizeof(*ret) || addr - sp > s->stack_size - sizeof(*ret)) {
+		j->not_copied = true;
 		return false;
+	}
 	memcpy(ret, s->stack + (addr - sp), sizeof(*ret));
 	return true;
 }
@@ -183,15 +213,45 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 	return dwfl_thread_state_registers(thread, 0, 17, regs);
 }
 
+static bool has_rule(Dwarf_CFI *cfi, Dwarf_Addr addr)
+{
+	Dwarf_Frame *rule;
+
+	if (!cfi || dwarf_cfi_addrframe(cfi, addr, &rule))
+		return false;
+	free(rule);
+	return true;
+}
+
+/* By the same steps as elfutils, which guesses if this fails. */
+static bool is_described(Dwfl_Module *module, Dwarf_Addr addr)
+{
+	Dwarf_Addr bias = 0;
+	Dwarf_CFI *cfi;
+
+	if (!module)
+		return false;
+	cfi = dwfl_module_eh_cfi(module, &bias);
+	if (has_rule(cfi, addr - bias))
+		return true;
+	cfi = dwfl_module_dwarf_cfi(module, &bias);
+	return has_rule(cfi, addr - bias);
+}
+
 static int take_frame(Dwfl_Frame *frame, void *arg)
 {
 	struct judge *j = arg;
+	Dwfl *dwfl = dwfl_thread_dwfl(dwfl_frame_thread(frame));
 	Dwarf_Addr pc;
+	bool is_interrupted;
 
-	if (!dwfl_frame_pc(frame, &pc, NULL) || j->nr == MAX_FRAMES)
+	if (!dwfl_frame_pc(frame, &pc, &is_interrupted) || j->nr == MAX_FRAMES)
 		return DWARF_CB_ABORT;
 	j->pcs[j->nr++] = pc;
-	return DWARF_CB_OK;
+	if (!is_interrupted)
+		pc--; /* a return address: the call in front of it counts */
+	j->undescribed = !is_described(dwfl_addrmodule(dwfl, pc), pc);
+	return j->undescribed ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
 static bool find_bias(int fd, const struct layout_map *m, uint64_t *ret)
@@ -203,18 +263,45 @@ static bool find_bias(int fd, const struct layout_map *m, uint64_t *ret)
 	return found;
 }
 
+/* A file that elfutils can read, with the vdso of this process; -1: there is none. */
+static int open_vdso(void)
+{
+	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
+	size_t size = maps_vdso_size();
+	int fd = vdso && size ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+
+	if (fd >= 0 && write(fd, vdso, size) != (ssize_t)size) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The file that is mapped there; -1: it is none, or it is not found. */
+static int find_file(struct judge *j, const struct layout_map *m)
+{
+	const struct image *file;
+
+	if (!strcmp(m->path, "[vdso]"))
+		return m->end - m->start == maps_vdso_size() ? j->vdso : -1;
+	file = layout_is_file(m->path) ? image_get(&j->images, m->path, &m->id) : NULL;
+	return file ? file->fd : -1;
+}
+
 /* Tells elfutils of one mapping; layout_name() comes here with each. */
 static int report(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *m)
 {
 	struct judge *j = arg;
 	struct process *p = get_process(j, pid);
-	struct image *file = layout_is_file(m->path) ? image_get(&j->images, m->path, &m->id) :
-						       NULL;
+	int fd = find_file(j, m);
 	uint64_t bias;
 
 	(void)proc;
-	if (p && file && find_bias(file->fd, m, &bias))
-		dwfl_report_elf(p->view->dwfl, m->path, file->found, -1, bias, true);
+	if (!p || fd < 0 || !find_bias(fd, m, &bias))
+		return 0;
+	fd = dup(fd);
+	if (!dwfl_report_elf(p->view->dwfl, m->path, m->path, fd, bias, true) && fd >= 0)
+		close(fd);
 	return 0;
 }
 
@@ -250,36 +337,90 @@ static int make_view(struct judge *j, struct process *p)
 
 /* ---- samples ---- */
 
-static void print_place(const struct process *p, const char *what, uint64_t addr)
+static void print_place(FILE *to, const struct process *p, const char *what, uint64_t addr)
 {
 	const struct layout_map *m = layout_find(p->layout, addr);
 
 	if (m)
-		printf(" %s%s+0x%llx", what, m->path,
-		       (unsigned long long)(addr - m->start + m->offset));
+		fprintf(to, " %s %s+0x%llx", what, m->path,
+			(unsigned long long)(addr - m->start + m->offset));
 	else
-		printf(" %s0x%llx", what, (unsigned long long)addr);
+		fprintf(to, " %s no code", what);
 }
 
-static void tell(struct judge *j, const struct process *p, size_t at)
+static char *describe(const struct judge *j, const struct process *p, size_t at)
 {
 	const struct perfdata_sample *s = j->s;
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
 
-	if (j->told++ >= MAX_TOLD)
-		return;
-	printf("differs: entry %zu of %zu", at + 1, s->nr_chain);
+	if (!to)
+		return NULL;
 	if (at)
-		print_place(p, "behind ", s->chain[at - 1]);
-	print_place(p, "is ", s->chain[at]);
-	print_place(p, "elfutils: ", j->pcs[at]);
-	printf("\n");
+		print_place(to, p, "behind", s->chain[at - 1]);
+	print_place(to, p, "is", s->chain[at]);
+	if (at < j->nr)
+		print_place(to, p, "elfutils:", j->pcs[at]);
+	else
+		fputs(" elfutils: nothing", to);
+	fclose(to);
+	return text;
+}
+
+static void note_difference(struct judge *j, const struct process *p, size_t at)
+{
+	char *text = describe(j, p, at);
+	struct kind *k = NULL;
+
+	if (text)
+		HASH_FIND_STR(j->kinds, text, k);
+	if (!k && text && HASH_COUNT(j->kinds) < MAX_KINDS)
+		k = calloc(1, sizeof(*k));
+	if (!k) {
+		j->other_kinds++;
+		free(text);
+		return;
+	}
+	if (k->nr++) {
+		free(text);
+		return;
+	}
+	k->text = text;
+	HASH_ADD_KEYPTR(hh, j->kinds, k->text, strlen(k->text), k);
+}
+
+static enum end find_end(const struct judge *j)
+{
+	if (j->nr >= j->s->nr_chain)
+		return END_KERNEL;
+	if (j->undescribed)
+		return END_UNDESCRIBED;
+	return j->not_copied ? END_NOT_COPIED : END_OTHER;
+}
+
+/* The kernel's chain against what elfutils found. */
+static void compare(struct judge *j, const struct process *p)
+{
+	const struct perfdata_sample *s = j->s;
+	size_t n = j->nr < s->nr_chain ? j->nr : s->nr_chain, i = 0;
+
+	while (i < n && j->pcs[i] == s->chain[i])
+		i++;
+	j->samples++;
+	j->entries += i;
+	if (i == n) {
+		j->equal++;
+		j->ends[find_end(j)]++;
+	}
+	if (i < n || find_end(j) == END_OTHER)
+		note_difference(j, p, i);
 }
 
 static int on_sample(void *arg, const struct perfdata_sample *s)
 {
 	struct judge *j = arg;
 	struct process *p = get_process(j, s->pid);
-	size_t n, i = 0;
 
 	if (s->abi != 2 || !s->stack_size || !s->nr_chain || j->samples == j->most)
 		return 0;
@@ -287,16 +428,9 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		return -ENOMEM;
 	j->s = s;
 	j->nr = 0;
+	j->undescribed = j->not_copied = false;
 	dwfl_getthread_frames(p->view->dwfl, 1, take_frame, j);
-	n = j->nr < s->nr_chain ? j->nr : s->nr_chain;
-	while (i < n && j->pcs[i] == s->chain[i])
-		i++;
-	j->samples++;
-	j->entries += i;
-	j->equal += i == n;
-	j->reached += i == n && j->nr >= s->nr_chain;
-	if (i < n)
-		tell(j, p, i);
+	compare(j, p);
 	return 0;
 }
 
@@ -311,9 +445,18 @@ static int add_no_code(void *arg, pid_t pid, struct shstk_space *space, const st
 
 static void print(const struct judge *j)
 {
-	printf("%llu samples, %llu equal, %llu entries, %llu as far as the kernel\n",
-	       (unsigned long long)j->samples, (unsigned long long)j->equal,
-	       (unsigned long long)j->entries, (unsigned long long)j->reached);
+	typedef unsigned long long ull;
+	const uint64_t *ends = j->ends;
+
+	for (const struct kind *k = j->kinds; k; k = k->hh.next)
+		printf("differs %llu times:%s\n", (ull)k->nr, k->text);
+	if (j->other_kinds)
+		printf("differs %llu times elsewhere\n", (ull)j->other_kinds);
+	printf("%llu samples, %llu equal, %llu entries, %llu as far as the kernel,"
+	       " %llu left where elfutils has no description, %llu where"
+	       " the stack was not copied, %llu elsewhere\n",
+	       (ull)j->samples, (ull)j->equal, (ull)j->entries, (ull)ends[END_KERNEL],
+	       (ull)ends[END_UNDESCRIBED], (ull)ends[END_NOT_COPIED], (ull)ends[END_OTHER]);
 }
 
 int main(int argc, char **argv)
@@ -332,6 +475,7 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		j.most = strtoull(argv[2], NULL, 10);
 	elf_version(EV_CURRENT);
+	j.vdso = open_vdso();
 	if (perfdata_open(argv[1], &data, &why)) {
 		fprintf(stderr, "%s\n", why.text);
 		return 1;
