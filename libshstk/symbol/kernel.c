@@ -7,10 +7,10 @@
  * shows them as zero; then there are no names.
  *
  * There are more than a hundred thousand functions, of which a profile shows a few dozen, and
- * the kernel takes longer to write a line than it takes to read one. So the text is kept as it
- * was read, the functions point into it, and it is read only as far as addresses are asked
- * for: the kernel's own functions come first, in order; those of modules and of BPF come
- * behind, in no order.
+ * the kernel takes longer to write a line than it takes to read one. So the file is read only
+ * as far as addresses are asked for: the kernel's own functions come first, in order; those of
+ * modules and of BPF come behind, in no order. Only the names of functions are kept, one after
+ * the other: less than half of the text, and memory that is touched first costs most here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,40 +20,42 @@
 
 #include "store.h"
 
-#define TEXT_FIRST (8u << 20) /* room that the text of most kernels fits into */
-#define TEXT_MAX (512u << 20)
+#define NAMES_FIRST (4u << 20) /* room that the names of most kernels fit into */
+#define NAMES_MAX (512u << 20)
 #define PIECE (64u << 10) /* read at a time */
 #define LAST_SIZE 4096
 #define DIGITS 16 /* of an address */
 
 struct function {
 	uint64_t addr;
-	uint32_t name; /* place in the text */
+	uint32_t name; /* place among the names */
 };
 
 /**
  * struct shstk_kernel_functions - functions of the kernel
  * @fd: the file; -1: it was read to its end.
- * @text: what was read, @size bytes, room for @room.
- * @parsed: bytes of @text whose lines were looked at.
+ * @names: what stands behind the letter in the line of each function, "\0" after each; @size
+ *	bytes, room for @room.
  * @v: the functions, each reaching up to the next one; @nr of them, room for @max.
  * @ordered: @v is in the order of addresses so far.
  * @found: what was handed out last.
+ * @piece: what was read last, @kept bytes of a line that is not whole.
  */
 struct shstk_kernel_functions {
 	int fd;
-	char *text;
+	char *names;
 	size_t size;
 	size_t room;
-	size_t parsed;
 	struct function *v;
 	size_t nr;
 	size_t max;
 	bool ordered;
 	struct shstk_perfmap_entry found;
+	size_t kept;
+	char piece[PIECE];
 };
 
-/* Of functions with one address the last one in the text names it. */
+/* Of functions with one address the last one in the file names it. */
 static int by_address(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -63,72 +65,80 @@ static int by_address(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static bool parse_address(const char *s, uint64_t *ret)
+/* Eight hexadecimal digits at once: the first is in the lowest byte. */
+static uint64_t parse_digits(const char *s)
 {
-	uint64_t addr = 0;
+	uint64_t v;
 
-	for (int i = 0; i < DIGITS; i++) {
-		char c = s[i];
-
-		if (c >= '0' && c <= '9')
-			addr = addr << 4 | (c - '0');
-		else if (c >= 'a' && c <= 'f')
-			addr = addr << 4 | (c - 'a' + 10);
-		else
-			return false;
-	}
-	*ret = addr;
-	return s[DIGITS] == ' ';
+	memcpy(&v, s, sizeof(v));
+	/* A letter's low bits count from 1, and only letters have this bit. */
+	v = (v & 0x0f0f0f0f0f0f0f0f) + 9 * (v >> 6 & 0x0101010101010101);
+	v = (v << 4 | v >> 8) & 0x00ff00ff00ff00ff;
+	v = (v << 8 | v >> 16) & 0x0000ffff0000ffff;
+	return (v << 16 | v >> 32) & 0xffffffff;
 }
 
-/* A line is an address, a letter and a name, then perhaps a module; @end is where its line
- * break was. Only functions in the upper half are taken. False when memory runs out.
- */
-static bool add_line(struct shstk_kernel_functions *functions, char *line, char *end)
+static bool is_function(char type)
 {
-	char *name = line + DIGITS + 3;
+	return type == 't' || type == 'T' || type == 'w' || type == 'W';
+}
+
+/*
+ * A line is an address, a letter and a name, then perhaps a tab and a module; @end is where its
+ * line break is. Only functions in the upper half are taken. There is room for the name. False
+ * when memory runs out.
+ */
+static bool add_line(struct shstk_kernel_functions *functions, const char *line, const char *end)
+{
+	const char *name = line + DIGITS + 3;
 	struct function *more;
 	uint64_t addr;
 
-	if (end <= name || !parse_address(line, &addr) || !(addr >> 63) ||
-	    !strchr("tTwW", line[DIGITS + 1]))
+	if (end <= name || line[DIGITS] != ' ' || !is_function(line[DIGITS + 1]))
+		return true;
+	addr = parse_digits(line) << 32 | parse_digits(line + DIGITS / 2);
+	if (!(addr >> 63))
 		return true;
 	more = shstk_grow(functions->v, functions->nr, &functions->max, sizeof(*more));
 	if (!more)
 		return false;
-	*end = '\0';
-	name[strcspn(name, " \t")] = '\0';
 	functions->v = more;
 	if (functions->nr && addr < more[functions->nr - 1].addr)
 		functions->ordered = false;
-	more[functions->nr++] = (struct function){ addr, name - functions->text };
+	more[functions->nr++] = (struct function){ addr, functions->size };
+	memcpy(functions->names + functions->size, name, end - name);
+	functions->size += end - name;
+	functions->names[functions->size++] = '\0';
 	return true;
 }
 
-static bool parse_lines(struct shstk_kernel_functions *functions)
+/* The lines of the piece, which has @size bytes; what is left of them waits for the rest. */
+static bool parse_lines(struct shstk_kernel_functions *functions, size_t size)
 {
-	char *line = functions->text + functions->parsed, *end;
+	const char *line = functions->piece, *stop = line + size, *end;
 
-	while ((end = memchr(line, '\n', functions->text + functions->size - line))) {
+	while ((end = memchr(line, '\n', stop - line))) {
 		if (!add_line(functions, line, end))
 			return false;
 		line = end + 1;
 	}
-	functions->parsed = line - functions->text;
+	functions->kept = stop - line;
+	memmove(functions->piece, line, functions->kept);
 	return true;
 }
 
+/* For all names of a piece. */
 static bool make_room(struct shstk_kernel_functions *functions)
 {
-	size_t room = functions->room ? 2 * functions->room : TEXT_FIRST;
+	size_t room = functions->room ? 2 * functions->room : NAMES_FIRST;
 	char *more;
 
 	if (functions->room - functions->size >= PIECE)
 		return true;
-	more = room <= TEXT_MAX ? realloc(functions->text, room) : NULL;
+	more = room <= NAMES_MAX ? realloc(functions->names, room) : NULL;
 	if (!more)
 		return false;
-	functions->text = more;
+	functions->names = more;
 	functions->room = room;
 	return true;
 }
@@ -136,21 +146,21 @@ static bool make_room(struct shstk_kernel_functions *functions)
 /* One more piece. False: there is none, or no memory for it. */
 static bool read_piece(struct shstk_kernel_functions *functions)
 {
-	const size_t until = functions->size + PIECE;
+	size_t size = functions->kept;
 	ssize_t n = 0;
 
 	if (!make_room(functions))
 		return false;
 	/* The kernel gives a page at a time. */
-	while (functions->size < until) {
-		n = read(functions->fd, functions->text + functions->size, until - functions->size);
+	while (size < PIECE) {
+		n = read(functions->fd, functions->piece + size, PIECE - size);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
-		functions->size += n;
+		size += n;
 	}
-	return parse_lines(functions) && n > 0;
+	return size > functions->kept && parse_lines(functions, size) && n > 0;
 }
 
 /* Are all functions known that may be at an address? */
@@ -191,7 +201,7 @@ void shstk_kernel_destroy(struct shstk_kernel_functions *functions)
 		return;
 	if (functions->fd >= 0)
 		close(functions->fd);
-	free(functions->text);
+	free(functions->names);
 	free(functions->v);
 	free(functions);
 }
@@ -201,6 +211,7 @@ const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_function
 {
 	const struct function *v;
 	size_t lo = 0, hi, mid;
+	char *name;
 
 	read_until(functions, addr);
 	v = functions->v;
@@ -214,10 +225,12 @@ const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_function
 	}
 	if (!lo)
 		return NULL;
+	name = functions->names + v[lo - 1].name;
+	name[strcspn(name, " \t")] = '\0';
 	functions->found = (struct shstk_perfmap_entry){
 		.start = v[lo - 1].addr,
 		.end = lo < functions->nr ? v[lo].addr : v[lo - 1].addr + LAST_SIZE,
-		.name = functions->text + v[lo - 1].name,
+		.name = name,
 	};
 	return addr < functions->found.end ? &functions->found : NULL;
 }
