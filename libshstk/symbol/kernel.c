@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * kernel.c - names of the running kernel's functions, from /proc/kallsyms.
+ * kernel.c - names of the running kernel's functions: it is asked for each (kernel_ask.c), or
+ * /proc/kallsyms has them.
  *
  * All processes share them, so they belong to a view of their own, made when an
  * address of the kernel is met first. A kernel that hides its addresses from us
@@ -33,6 +34,7 @@ struct function {
 
 /**
  * struct shstk_kernel_functions - functions of the kernel
+ * @asker: what asks the kernel, or NULL: only the file is there.
  * @fd: the file; -1: it was read to its end.
  * @names: what stands behind the letter in the line of each function, "\0" after each; @size
  *	bytes, room for @room.
@@ -42,6 +44,7 @@ struct function {
  * @piece: what was read last, @kept bytes of a line that is not whole.
  */
 struct shstk_kernel_functions {
+	struct shstk_kernel_asker *asker;
 	int fd;
 	char *names;
 	size_t size;
@@ -55,7 +58,7 @@ struct shstk_kernel_functions {
 	char piece[PIECE];
 };
 
-/* Of functions with one address the last one in the file names it. */
+/* Of functions with one address the first one in the file names it, as in the kernel's own traces. */
 static int by_address(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -190,6 +193,7 @@ static struct shstk_kernel_functions *open_functions(void)
 
 	if (!functions)
 		return NULL;
+	functions->asker = shstk_kernel_asker_create();
 	functions->fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	functions->ordered = true;
 	return functions;
@@ -199,6 +203,7 @@ void shstk_kernel_destroy(struct shstk_kernel_functions *functions)
 {
 	if (!functions)
 		return;
+	shstk_kernel_asker_destroy(functions->asker);
 	if (functions->fd >= 0)
 		close(functions->fd);
 	free(functions->names);
@@ -206,11 +211,12 @@ void shstk_kernel_destroy(struct shstk_kernel_functions *functions)
 	free(functions);
 }
 
-const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_functions *functions,
-						    uint64_t addr)
+/* In the file. */
+static const struct shstk_perfmap_entry *find(struct shstk_kernel_functions *functions,
+					      uint64_t addr)
 {
 	const struct function *v;
-	size_t lo = 0, hi, mid;
+	size_t lo = 0, hi, mid, i;
 	char *name;
 
 	read_until(functions, addr);
@@ -225,14 +231,24 @@ const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_function
 	}
 	if (!lo)
 		return NULL;
-	name = functions->names + v[lo - 1].name;
+	for (i = lo - 1; i && v[i - 1].addr == v[i].addr;)
+		i--;
+	name = functions->names + v[i].name;
 	name[strcspn(name, " \t")] = '\0';
 	functions->found = (struct shstk_perfmap_entry){
-		.start = v[lo - 1].addr,
-		.end = lo < functions->nr ? v[lo].addr : v[lo - 1].addr + LAST_SIZE,
+		.start = v[i].addr,
+		.end = lo < functions->nr ? v[lo].addr : v[i].addr + LAST_SIZE,
 		.name = name,
 	};
 	return addr < functions->found.end ? &functions->found : NULL;
+}
+
+const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_functions *functions,
+						    uint64_t addr)
+{
+	if (functions->asker && shstk_kernel_ask(functions->asker, addr, &functions->found))
+		return &functions->found;
+	return find(functions, addr);
 }
 
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols)

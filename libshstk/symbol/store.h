@@ -14,6 +14,7 @@
 struct object_entry;
 struct image_entry;
 struct lookup;
+struct shstk_kernel_asker;
 struct shstk_kernel_functions;
 
 /**
@@ -113,6 +114,13 @@ const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);
 const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_functions *functions,
 						    uint64_t addr);
 void shstk_kernel_destroy(struct shstk_kernel_functions *functions);
+
+/* kernel_ask.c: what asks the kernel for a function; NULL: it cannot be asked. */
+struct shstk_kernel_asker *shstk_kernel_asker_create(void);
+void shstk_kernel_asker_destroy(struct shstk_kernel_asker *asker);
+/* The function at an address; the name until the next call. False: it names none. */
+bool shstk_kernel_ask(struct shstk_kernel_asker *asker, uint64_t addr,
+		      struct shstk_perfmap_entry *ret);
 
 /* process.c */
 void shstk_symproc_destroy(struct shstk_symproc *proc);

@@ -45,12 +45,12 @@ def quote(word):
 class Driver:
     """One run of driver.c."""
 
-    def __init__(self, variant, debug_dirs=None, full=False):
-        args = [os.path.join(BUILD, f'driver-{variant}')]
+    def __init__(self, variant, debug_dirs=None, option=None, through=()):
+        args = [*through, os.path.join(BUILD, f'driver-{variant}')]
         if debug_dirs is not None:
             args.append(debug_dirs)
-        if full:
-            args.append('full-names')
+        if option:
+            args.append(option)
         # pylint: disable=consider-using-with
         self.process = subprocess.Popen(args, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)

@@ -31,7 +31,8 @@
  *                               icicle, threads, type=N, title=TEXT, top=N
  *   check PATH FORMAT
  *
- * The argument is the colon-separated list of debug folders.
+ * The first argument is the colon-separated list of debug folders; the second one may be
+ * "full-names" or "kernel", which names the kernel's functions, too.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -307,6 +308,7 @@ int main(int argc, char **argv)
 	struct shstk_symbols_opts opts = {
 		.debug_dirs = argc > 1 ? argv[1] : NULL,
 		.full_names = argc > 2 && !strcmp(argv[2], "full-names"),
+		.kernel = argc > 2 && !strcmp(argv[2], "kernel"),
 	};
 	char *line = NULL, *w[WORDS_MAX + 1], *word, *save, err[512];
 	size_t size = 0;

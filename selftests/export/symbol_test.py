@@ -15,8 +15,10 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from cases import (Driver, Elf, Skip, build_id, case, equal, main,  # noqa: E402
                    need, run)
+from perf import kernel_names  # noqa: E402
 
 INLINE_C = '''\
 #define INLINE static inline __attribute__((always_inline))
@@ -97,8 +99,8 @@ def names(frames):
     return [f.function for f in frames]
 
 
-def open_proc(variant, debug_dirs='/nonexistent', full=False):
-    driver = Driver(variant, debug_dirs, full)
+def open_proc(variant, debug_dirs='/nonexistent', option=None, through=()):
+    driver = Driver(variant, debug_dirs, option, through)
     driver.do('proc', 'p', 0)
     return driver
 
@@ -451,7 +453,7 @@ STANDARD_NAMES = {
 def standard_library_names(variant, folder):
     """C++ names without the standard library's defaults, and with all on request"""
     elf = Elf(compile_c(folder, STANDARD_CPP, compiler='g++', suffix='.cc'))
-    short, full = open_proc(variant), open_proc(variant, full=True)
+    short, full = open_proc(variant), open_proc(variant, option='full-names')
     elf.map(short, 'p')
     elf.map(full, 'p')
     for prefix, want in STANDARD_NAMES.items():
@@ -1053,6 +1055,41 @@ def vdso(variant, folder):
     equal(driver.lookup('dead', start + symbols[name] + 1)[0].function, shown.function)
     equal(driver.lookup('dead', start + 1)[0].function, '[vdso+0x1]')
     driver.close()
+
+
+def kernel_functions():
+    """{address: name} by the first line of each address, in no order."""
+    ret = {}
+    with open('/proc/kallsyms', encoding='ascii') as file:
+        for line in file:
+            address, kind, name = line.split()[:3]
+            if kind in 'tTwW' and int(address, 16) >> 63:
+                ret.setdefault(int(address, 16), name)
+    ret = list(ret.items())
+    return dict(random.Random(1).sample(ret, min(len(ret), 2000)))
+
+
+@case
+def functions_of_the_kernel(variant, _folder):
+    """the kernel's functions by its answers, and by its list where it may not be asked"""
+    if not kernel_names():
+        raise Skip('the kernel hides its addresses')
+    if os.geteuid():
+        raise Skip('needs root')
+    functions = kernel_functions()
+    for through in (), ('setpriv', '--bounding-set=-bpf,-sys_admin'):
+        driver = open_proc(variant, option='kernel', through=through)
+        wrong = {hex(address): (name, found) for address, name in functions.items()
+                 if (found := driver.lookup('p', address)[0].function) != name}
+        # A program of BPF or a module may be gone.
+        assert len(wrong) < 20, (through, wrong)
+        folder = f'/proc/{driver.process.pid}/fd'
+        asked = 'anon_inode:bpf-prog' in [os.readlink(f'{folder}/{fd}') for fd in
+                                          os.listdir(folder)]
+        driver.close()
+        if not through and not asked:
+            raise Skip('the kernel cannot be asked here')
+        equal(asked, not through)
 
 
 WAIT_C = '''\
