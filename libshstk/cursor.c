@@ -4,45 +4,66 @@
  */
 #include "cursor.h"
 
-int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint64_t ra)
+/*
+ * Is there a caller, whose stack pointer is @sp and whose return address is @ra? @fp: it has a
+ * frame pointer that is not 0. Returns what cursor_leave() does.
+ */
+static int has_caller(const struct view *v, const struct cursor *c, uint64_t sp, bool fp,
+		      uint64_t ra)
 {
-	const struct machine *m = v->m;
-	uint64_t sp = next->r[m->sp];
+	uint64_t own = cursor_reg(c, v->m->sp);
 
-	ra &= ~v->pac_mask;
 	/* The outermost one has no caller; nor has a slot that was never one. */
 	if (!ra)
-		return c->guessed || (m->fp_ends && next->known >> m->fp & 1 && next->r[m->fp]) ?
-			       -SHSTK_END_BAD_PC :
-			       STEP_COMPLETE;
+		return c->guessed || (v->m->fp_ends && fp) ? -SHSTK_END_BAD_PC : STEP_COMPLETE;
 	/* Only where the return address is in a register, sp stays the same. */
-	if (sp & 7 || sp < cursor_reg(c, m->sp) ||
-	    (sp == cursor_reg(c, m->sp) && !c->innermost && !c->ra_elsewhere))
+	if (sp & 7 || sp < own || (sp == own && !c->innermost && !c->ra_elsewhere))
 		return -SHSTK_END_BAD_STACK;
+	return 0;
+}
+
+/* The registers are those of the caller but for its return address, which is @ra. */
+static void arrive(const struct view *v, struct cursor *c, uint64_t ra)
+{
+	const struct machine *m = v->m;
+
 	/*
 	 * Hand-written code may rely on what its callees leave alone, beyond
 	 * the ABI: glibc's arm64 rawmemchr() keeps its return address in x15
 	 * while it calls strlen(). Only rules that name such a register see it.
 	 */
 	if (!v->full)
-		next->known &= m->callee_saved;
-	cursor_set(next, REG_PC, ra);
+		c->regs.known &= m->callee_saved;
+	cursor_set(&c->regs, REG_PC, ra);
 	if (!m->ra_in_reg)
-		cursor_set(next, m->ra, ra);
-	c->regs = *next;
+		cursor_set(&c->regs, m->ra, ra);
 	c->exact = false;
 	c->innermost = false;
 	c->ra_elsewhere = false;
 	c->mark = 0;
+}
+
+int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint64_t ra)
+{
+	const struct machine *m = v->m;
+	int ret;
+
+	ra &= ~v->pac_mask;
+	ret = has_caller(v, c, next->r[m->sp], next->known >> m->fp & 1 && next->r[m->fp], ra);
+	if (ret)
+		return ret;
+	c->regs = *next;
+	arrive(v, c, ra);
 	return 0;
 }
 
+/* Of the registers that the code may have saved only fp is followed: most stay where they are. */
 int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 {
 	const struct machine *m = v->m;
 	unsigned int base = RULE_KIND(rule) == RULE_FP ? m->fp : m->sp;
-	struct regs next = c->regs;
-	uint64_t cfa, ra;
+	bool knows_fp = cursor_knows(c, m->fp);
+	uint64_t fp = cursor_reg(c, m->fp), cfa, ra;
 	int err;
 
 	if (!cursor_knows(c, base))
@@ -57,25 +78,31 @@ int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 	} else {
 		return c->innermost ? -SHSTK_END_NO_REGISTER : -SHSTK_END_BAD_RULE;
 	}
-	/* Of those that the code may have saved, only fp is followed. */
-	next.known &= 1ull << m->fp | (v->full ? ~m->callee_saved : 0);
 	if (rule & RULE_FP_SAVED) {
-		uint64_t slot = cfa + rule_fp_off(rule);
+		uint64_t slot = cfa + rule_fp_off(rule), saved;
 
-		err = cursor_read(v, slot, &next.r[m->fp]);
+		err = cursor_read(v, slot, &saved);
 		/*
 		 * What lies below sp may be left out of a copy of the stack. It was popped:
 		 * gcc does not say so in epilogues. The register has it again.
 		 */
 		if (err && !cursor_popped(v, c, slot))
 			return err;
-		if (err)
-			next.r[m->fp] = cursor_reg(c, m->fp);
-		if (!err || cursor_knows(c, m->fp))
-			next.known |= 1ull << m->fp;
+		if (!err) {
+			fp = saved;
+			knows_fp = true;
+		}
 	}
-	cursor_set(&next, m->sp, cfa);
-	return cursor_leave(v, c, &next, ra);
+	ra &= ~v->pac_mask;
+	err = has_caller(v, c, cfa, knows_fp && fp, ra);
+	if (err)
+		return err;
+	c->regs.known &= v->full ? ~m->callee_saved : 0;
+	if (knows_fp)
+		cursor_set(&c->regs, m->fp, fp);
+	cursor_set(&c->regs, m->sp, cfa);
+	arrive(v, c, ra);
+	return 0;
 }
 
 bool is_after_call(const struct view *v, uint64_t ra)
