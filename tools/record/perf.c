@@ -80,12 +80,23 @@ struct perf_drain {
 
 /* ---- samples ---- */
 
+/* Callers mostly lie in the same mapping. */
 static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
 {
-	for (unsigned int i = 0; i < s->nr; i++)
-		if (!(s->pcs[i] >> 63) &&
-		    shstk_symproc_find(proc, s->pcs[i] - !!i)->kind == SHSTK_SYMMAP_NONE)
+	uint64_t start = 0, end = 0; /* of the last mapping */
+
+	for (unsigned int i = 0; i < s->nr; i++) {
+		uint64_t pc = s->pcs[i] - !!i;
+		const struct shstk_symmap *map;
+
+		if (s->pcs[i] >> 63 || (pc >= start && pc < end))
+			continue;
+		map = shstk_symproc_find(proc, pc);
+		if (map->kind == SHSTK_SYMMAP_NONE)
 			return true;
+		start = map->start;
+		end = map->end;
+	}
 	return false;
 }
 

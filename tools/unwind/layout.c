@@ -20,6 +20,7 @@
  * @maps: the mappings, @nr of them, room for @max.
  * @nr: see @maps.
  * @max: see @maps.
+ * @nr_jit: those of @maps that are of who makes code at run time.
  * @space: what is unwound with; NULL until it is needed.
  * @pid: the process whose stack was unwound last.
  * @jit: what is known of code that is made at run time; NULL: nothing.
@@ -32,6 +33,7 @@ struct layout {
 	struct layout_map *maps;
 	size_t nr;
 	size_t max;
+	size_t nr_jit;
 	struct shstk_space *space;
 	pid_t pid;
 	struct jit *jit;
@@ -94,6 +96,7 @@ static int append(struct layout *layout, const struct layout_map *map)
 	if (!more->path)
 		return -ENOMEM;
 	layout->nr++;
+	layout->nr_jit += jit_is_known(map->path);
 	return 0;
 }
 
@@ -128,10 +131,12 @@ static void drop_empty(struct layout *layout)
 	size_t n = 0;
 
 	for (size_t i = 0; i < layout->nr; i++) {
-		if (m[i].start >= m[i].end)
-			free(m[i].path);
-		else
+		if (m[i].start < m[i].end) {
 			m[n++] = m[i];
+			continue;
+		}
+		layout->nr_jit -= jit_is_known(m[i].path);
+		free(m[i].path);
 	}
 	layout->nr = n;
 }
@@ -206,7 +211,7 @@ static const struct layout_map *find_jit(const struct layout *layout)
 
 bool layout_has_jit(const struct layout *layout)
 {
-	return find_jit(layout);
+	return layout->nr_jit;
 }
 
 /* ---- who makes code: struct jit_process ---- */

@@ -121,8 +121,11 @@ static bool join_behind_copy(const struct layout *layout, const struct callchain
 
 bool splice_stack(const struct layout *layout, const struct callchain *chain, struct unwound *stack)
 {
-	size_t at = find_switch(layout, stack);
+	size_t at;
 
+	if (!layout_has_go(layout))
+		return false;
+	at = find_switch(layout, stack);
 	if (at == stack->nr)
 		return join_behind_copy(layout, chain, stack);
 	if (is_whole(stack, at))
