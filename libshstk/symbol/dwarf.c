@@ -631,6 +631,7 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 		return 0;
 	if (!dwarf->opts->no_inline)
 		nr = inlined_calls(dwarf, &func, addr, calls, SHSTK_FRAMES_MAX - 1);
+	memset(frames + 1, 0, nr * sizeof(*frames));
 	for (i = 0; i < nr; i++) {
 		frames[i].inlined = true;
 		if (!name_frame(dwarf, unit, &calls[nr - 1 - i], NULL, &frames[i]))

@@ -5,14 +5,21 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "export.h"
 
 /* The separator of the format cannot be escaped in it. */
 static void put_name(FILE *out, const char *name)
 {
-	for (; *name; name++)
-		putc_unlocked(*name == ';' ? ':' : *name, out);
+	const char *stop;
+
+	while (*(stop = strchrnul(name, ';'))) {
+		fwrite_unlocked(name, 1, stop - name, out);
+		putc_unlocked(':', out);
+		name = stop + 1;
+	}
+	fwrite_unlocked(name, 1, stop - name, out);
 }
 
 static void put_stack(FILE *out, const struct shstk_node *leaf, const struct shstk_node **path,

@@ -312,7 +312,7 @@ static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *
 }
 
 /*
- * Fill @ret, whose frames have room for SHSTK_FRAMES_MAX and are zeroed. Returns their
+ * Fill @ret, whose frames have room for SHSTK_FRAMES_MAX; the first is zeroed. Returns their
  * number, 0 if memory runs out.
  */
 static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct shstk_resolved *ret)
@@ -343,7 +343,7 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct s
 
 const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
 {
-	struct shstk_symframe frames[SHSTK_FRAMES_MAX] = {};
+	struct shstk_symframe frames[SHSTK_FRAMES_MAX];
 	struct answer *answer;
 	struct shstk_resolved *ret;
 
@@ -356,6 +356,7 @@ const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, u
 	if (!answer)
 		return NULL;
 	ret = &answer->resolved;
+	frames[0] = (struct shstk_symframe){ 0 };
 	ret->frames = frames;
 	ret->nr = resolve(object, addr, ret);
 	ret->frames = shstk_pool_alloc(object->pool, ret->nr * sizeof(*frames));
