@@ -20,7 +20,9 @@ RULES_WORK_arm64-7.2 := bash:python3:sqlite3:perl:gcc:xz
 # And where as many samples as one likes are compared: what node makes at run time is no rule's.
 CHAINS_SAMPLES ?= 1000000
 CHAINS_GUESTS ?= x86-qemu-7.2
-FIRST_GUESTS ?= x86-qemu-7.2 x86-qemu-6.12
+FIRST_GUESTS ?= x86-qemu-7.2 x86-qemu-6.12 arm64-7.2
+FIRST_WORK_arm64-7.2 ?= $(RULES_WORK_x86-qemu-7.2)
+$(foreach g,$(RULES_GUESTS),$(eval FIRST_WORK_$(g) ?= $(RULES_WORK_$(g))))
 $(foreach g,$(RULES_GUESTS),$(eval \
 	CHAINS_WORK_$(g) ?= $(patsubst %:node,%,$(RULES_WORK_$(g)))))
 RULES_CC1_x86 := x86_64-linux-gnu
@@ -97,7 +99,7 @@ $(B)/guest/check-first-$(1): FORCE selftests/kmod/rules_programs.sh \
 	@mkdir -p $$(@D)
 	@{ $$(call kmod_rules_begin,$(1),$(2),rules-first-$(1),3000,--icount) \
 	   echo "	$$(call kmod_rules_module,$(1)) \\"; \
-	   echo "	'first=selftests/kmod/rules_programs.sh first $(1) $(RULES_WORK_$(1)) $$(RULES_FILES_$(2))'"; } >$$@
+	   echo "	'first=selftests/kmod/rules_programs.sh first $(1) $$(FIRST_WORK_$(1)) $$(RULES_FILES_$(2))'"; } >$$@
 	@chmod +x $$@
 endef
 $(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_guest,$(g),$(firstword $(subst -, ,$(g))))))

@@ -177,6 +177,16 @@ stop_daemon()
 	sed 's/^/# /' serve
 }
 
+# The kernel's own walk may find a whole chain, if not the right one, where there are frame records.
+without_rules=0 by_record=0
+tell_without_rules()
+{
+	chains=$without_rules frames=$by_record
+	without_rules=$(cat $state/first_unknown) by_record=$(cat $state/step_record)
+	echo "# without rules: $((without_rules - chains)) chains by the kernel's own walk," \
+		"$((by_record - frames)) frames by frame records"
+}
+
 # All samples of the run count: what is cut is in its first moments.
 first_run() # PROGRAM
 {
@@ -184,6 +194,7 @@ first_run() # PROGRAM
 	start_daemon $filled && record "$1" first.data env && judge first.data &&
 		share "$whole" "$samples" 950
 	point $? "$1, first run with a filled cache: $whole of $samples chains whole"
+	tell_without_rules
 	stop_daemon
 }
 
@@ -196,6 +207,7 @@ unseen_run() # PROGRAM
 	start_daemon $empty && record "$1" first.data env && judge first.data $rate &&
 		[ "$samples" -ge 30 ]
 	point $? "$1, not seen before: $whole of the first $samples chains whole"
+	tell_without_rules
 	stop_daemon
 }
 
@@ -210,6 +222,7 @@ fill_cache()
 first()
 {
 	fill_cache
+	tell_without_rules >/dev/null
 	how=-g rate=999
 	for p in $programs; do
 		first_run $p
