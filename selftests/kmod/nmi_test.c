@@ -55,8 +55,6 @@ static struct truth {
 	volatile unsigned int nr; /* words, innermost first */
 	volatile unsigned int outer; /* the last of them: who called the target */
 	volatile uint64_t word[MAX];
-	volatile unsigned int nr_records; /* of frames outside of the target, arm64: */
-	volatile uint64_t record[MAX]; /* their return addresses */
 	volatile uint64_t after_compute, after_call; /* these return there */
 	volatile unsigned long rounds;
 } * truth;
@@ -135,7 +133,6 @@ in_(target) static void __attribute__((noreturn)) target(struct truth *t)
 	unsigned long end = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	t->nr_records = nmi_records(t->record, MAX);
 	if (shadow) {
 		if (ss_enable(SS_ENABLE))
 			ss_syscall(__NR_exit_group, 1, 0, 0, 0, 0);
@@ -178,13 +175,18 @@ struct result {
 	unsigned char place[1 << PLACE_BITS]; /* of the kernel, by a hash */
 };
 
-/* Whether these are what the kernel finds by frame pointers, of which a target keeps none. */
-static bool is_kernels(const struct truth *t, const uint64_t *ip, unsigned int nr)
+/*
+ * Whether these may be what the kernel finds by frame pointers. Where another address space is
+ * there already, it reads another program's memory, at the places of this one. A target keeps
+ * none: its functions are not among them.
+ */
+static bool is_kernels(const uint64_t *ip, unsigned int nr)
 {
-	if (nr && nr != t->nr_records)
-		return false;
+	if (!NMI_FOLLOWS)
+		return !nr;
 	for (unsigned int i = 0; i < nr; i++)
-		if (ip[i] != t->record[i])
+		if (is_in(compute, ip[i]) || is_in(call, ip[i]) || is_in(descend, ip[i]) ||
+		    is_in(target, ip[i]))
 			return false;
 	return true;
 }
@@ -196,12 +198,12 @@ static bool is_kernels(const struct truth *t, const uint64_t *ip, unsigned int n
  * kernel's chain is not followed to the way into it. There is no caller then, or on arm64
  * what the kernel finds itself.
  */
-static bool is_switching(const struct sample *s, const struct truth *t)
+static bool is_switching(const struct sample *s)
 {
 	const uint64_t *ip;
 	unsigned int nr = nmi_hit(s, &ip);
 
-	if (!s->nr || !nr || !is_kernels(t, s->ip + 1, s->nr - 1))
+	if (!s->nr || !nr || !is_kernels(s->ip + 1, s->nr - 1))
 		return false;
 	for (unsigned int i = 0; i < nr; i++)
 		if (nmi_in_schedule(ip[i]))
@@ -306,7 +308,7 @@ static void take_sample(void *arg, const struct sample *s)
 		res->others++;
 	} else if (chain_right(s, t)) {
 		res->right++;
-	} else if (is_switching(s, t)) {
+	} else if (is_switching(s)) {
 		res->switching++;
 	} else if (is_entering(s) && rest_right(s, t)) {
 		res->entering++;

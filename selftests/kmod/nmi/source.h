@@ -39,6 +39,8 @@ enum nmi_part {
 
 #ifdef __x86_64__
 
+/* Whether the kernel's own walk gives callers where the module serves none. */
+#define NMI_FOLLOWS false
 #define NMI_PROVE false /* the tracepoint is passed by NMIs only */
 #define NMI_TICKS "/sys/module/shstk_nmi/parameters/ticks"
 #define NMI_TRACEPOINT "/sys/kernel/tracing/events/nmi/nmi_handler/id"
@@ -84,14 +86,6 @@ static inline void nmi_start(struct sampler *sampler, const char *ticks)
 	nmi_set(ticks);
 }
 
-/* What the module does not serve is nothing here. */
-static inline unsigned int nmi_records(volatile uint64_t *ip, unsigned int max)
-{
-	(void)ip;
-	(void)max;
-	return 0;
-}
-
 static inline void nmi_stop(struct sampler *sampler)
 {
 	(void)sampler;
@@ -100,6 +94,7 @@ static inline void nmi_stop(struct sampler *sampler)
 
 #else
 
+#define NMI_FOLLOWS true
 #define NMI_PROVE true /* that they are not ordinary interrupts */
 #define NMI_COMMAND_LINE "/proc/cmdline"
 #define NMI_LIMIT "/proc/sys/kernel/perf_cpu_time_max_percent"
@@ -160,22 +155,6 @@ static inline void nmi_control(struct sampler *sampler, unsigned long request)
 	for (int i = 0; i < sampler->nr_cpus; i++)
 		if (ioctl(sampler->fd[i], request, 0))
 			ksft_exit_fail_msg("the counter of cycles: %s\n", strerror(errno));
-}
-
-/*
- * What the module does not serve the kernel walks: the frame records from x29 on, as a
- * function finds it that does not use it. Returns how many there are.
- */
-static inline __attribute__((always_inline)) unsigned int nmi_records(volatile uint64_t *ip,
-								      unsigned int max)
-{
-	const uint64_t *record;
-	unsigned int nr = 0;
-
-	asm volatile("mov %0, x29" : "=r"(record));
-	for (; record && nr < max; record = (const uint64_t *)record[0])
-		ip[nr++] = record[1];
-	return nr;
 }
 
 static inline void nmi_start(struct sampler *sampler, const char *ticks)
