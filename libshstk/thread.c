@@ -177,7 +177,10 @@ static void release(void *arg)
 	__atomic_fetch_add(&nvacant, 1, __ATOMIC_RELAXED);
 }
 
-/* Only the forking thread lives on, under a new ID. */
+/*
+ * Only the forking thread lives on, as the first of a process: its ID is the process's, and
+ * nobody needs either. To ask for them may be what a seccomp filter ends the process for.
+ */
 static void after_fork(void)
 {
 	unsigned int n = 0;
@@ -189,8 +192,8 @@ static void after_fork(void)
 			store_relaxed(&t->tid, 0);
 			n++;
 		} else {
-			store_relaxed(&t->tid, (int)syscall(SYS_gettid));
-			store_relaxed(&t->pid, getpid());
+			store_relaxed(&t->tid, -1);
+			store_relaxed(&t->pid, -1);
 		}
 	}
 	store_relaxed(&vacant, all);
