@@ -262,6 +262,8 @@ static own_stack struct module *add(uint64_t pc)
 	struct vma vma;
 	char *path;
 
+	if (vma_sealed())
+		return NULL;
 	path = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (path == MAP_FAILED)
 		return NULL;

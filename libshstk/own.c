@@ -18,15 +18,16 @@
 
 /*
  * The stack at @sp where there is no /proc, or no descriptor left: this page is certain, and
- * of the first thread's all up to what the kernel put there, if that can be read.
+ * of the first thread's all up to what the kernel put there, if that can be read. Nothing is
+ * asked for if calls may be forbidden.
  */
-static struct range stack_by_itself(const struct thread *t, uint64_t sp)
+static struct range stack_by_itself(const struct thread *t, uint64_t sp, bool ask)
 {
 	uint64_t page = sp & -getauxval(AT_PAGESZ), outermost = getauxval(AT_RANDOM);
 	uint64_t end = (outermost | 4095) + 1;
 
 	if (load_relaxed(&t->tid) == load_relaxed(&t->pid) && sp < outermost &&
-	    outermost - sp < MAIN_STACK_GAP && !sys_populate_read(page, end - page))
+	    outermost - sp < MAIN_STACK_GAP && !(ask && sys_populate_read(page, end - page)))
 		return (struct range){ sp, end };
 	return (struct range){ sp, (sp | 4095) + 1 };
 }
@@ -44,8 +45,8 @@ __attribute__((noinline)) bool own_look_up_stack(struct own *o, uint64_t sp)
 	if (err == -ENOENT)
 		return false;
 	if (err) {
-		o->stack = stack_by_itself(t, sp);
-		return modmap_readable(sp);
+		o->stack = stack_by_itself(t, sp, err != -ECANCELED);
+		return err == -ECANCELED || modmap_readable(sp);
 	}
 	if (!(vma.prot & VMA_READ))
 		return false;

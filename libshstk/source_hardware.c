@@ -54,7 +54,7 @@ static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp, uint64_t *h
 	err = vma_query(in, &vma, NULL, 0);
 	if (err && in != ssp) /* full to the last word, with the guard below */
 		err = vma_query(ssp, &vma, NULL, 0);
-	if (unlikely(err))
+	if (unlikely(err && err != -ECANCELED))
 		err = ask_device(in, &vma.range);
 	errno = saved;
 	if (err) { /* neither: the page is certain */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "source_marker.h"
+#include "vma.h"
 
 __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
 
@@ -123,12 +124,14 @@ static void reset(struct thread *t)
 
 struct thread *thread_get_slow(void)
 {
-	int saved = errno;
-	int tid = syscall(SYS_gettid);
-	int pid = getpid();
 	struct thread *t, *head;
 	uint64_t blocked = ~0ull, old;
+	int saved = errno, tid, pid;
 
+	if (vma_sealed())
+		return NULL;
+	tid = syscall(SYS_gettid);
+	pid = getpid();
 	/*
 	 * No handler may find this thread half registered. The kernel itself: others
 	 * may have put a function of theirs before the C library's.

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 
 #include "scratch.h"
+#include "seal.h"
 #include "sys.h"
 #include "vma.h"
 
@@ -148,11 +149,25 @@ static int by_text(void *mem, void *arg)
 	return 0;
 }
 
+static bool sealed;
+
+void shstk_seal(void)
+{
+	store_relaxed(&sealed, true);
+}
+
+bool vma_sealed(void)
+{
+	return load_relaxed(&sealed);
+}
+
 int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size)
 {
-	int fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	int err;
+	int fd, err;
 
+	if (vma_sealed())
+		return -ECANCELED;
+	fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	err = by_ioctl(fd, addr, ret, path, size);

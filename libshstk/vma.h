@@ -23,8 +23,11 @@ struct vma {
 
 /*
  * The mapping that has @addr. @path (may be NULL) receives the name, cut to
- * @size bytes, empty if it has none. 0, -ENOENT, or the errno of open(2).
+ * @size bytes, empty if it has none. 0, -ENOENT, -ECANCELED after shstk_seal(), or the errno of
+ * open(2).
  */
 int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size);
+
+bool vma_sealed(void);
 
 #endif
