@@ -60,6 +60,9 @@ $(RECORD_B)/storm: selftests/record/storm.c
 $(RECORD_B)/interleave: selftests/record/interleave.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -Wl,-z,now
+$(RECORD_B)/sandbox: selftests/record/sandbox.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $<
 $(RECORD_B)/plugin-%.so: selftests/record/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -DNAME=plugin_$* -o $@ $<
@@ -68,7 +71,7 @@ $(RECORD_B)/plugin-%.so: selftests/record/plugin.c
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
 		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/cancel \
-		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/names $(RECORD_B)/perf.py all
+		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py all
 	$(Q)cp $< $@
 
 $(RECORD_B)/install_test: selftests/record/install_test all

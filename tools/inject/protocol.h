@@ -18,7 +18,10 @@
 #ifndef INJECT_PROTOCOL_H
 #define INJECT_PROTOCOL_H
 
-/* Environment: "/proc/PID/fd/N COOKIE", the cookie in hexadecimal. */
+/*
+ * Environment: "/proc/PID/fd/N COOKIE", the cookie in hexadecimal. Behind it, in what may have been
+ * executed in a sandbox: the number of seccomp filters that there were before.
+ */
 #define REC_ENV "SHSTK_RECORD"
 
 /* Entries of a stack. */

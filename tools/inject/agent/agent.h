@@ -115,6 +115,7 @@ struct thread {
  * @on: attached; all hooks pass through as long as it is false.
  * @sandboxed: the program is about to forbid itself system calls: make no
  *	more than sampling needs.
+ * @filtered: it was about to install a filter of system calls.
  * @wall: samples wall-clock time.
  * @shared: the program handles the agent's signal too: calls that wait must let it in.
  * @pid: this process, or -1 in a child that could not be followed.
@@ -138,6 +139,7 @@ struct thread {
 struct agent {
 	bool on;
 	bool sandboxed;
+	bool filtered;
 	bool wall;
 	bool shared;
 	int pid;
@@ -359,8 +361,5 @@ void wait_resolve(void);
 void children_resolve(void);
 void children_end(struct thread *t);
 void children_exec(int pid, bool spawned, const char *path);
-
-/* sandbox.c */
-void sandbox_resolve(void);
 
 #endif

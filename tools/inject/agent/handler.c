@@ -111,7 +111,8 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 	if (t->pid != agent.pid || !t->armed)
 		return;
 	if (atomic_load_explicit(&agent.header->stop, memory_order_relaxed)) {
-		agent_disarm(t);
+		if (!agent.sandboxed) /* else its timer goes on, for nothing */
+			agent_disarm(t);
 		return;
 	}
 	periods = ran_out(t, si);

@@ -19,6 +19,7 @@
 
 #include "agent.h"
 #include "../common/join.h"
+#include "../common/sandbox.h"
 #include "shstk.h"
 
 struct agent agent;
@@ -252,11 +253,19 @@ void agent_leave(void)
 	}
 }
 
+/* Behind a filter the next program's agent stays out (common/join.h). */
+static void count_sandboxed_program(void)
+{
+	if (agent.on && agent.filtered)
+		atomic_fetch_add(&agent.header->sandboxed, 1);
+}
+
 /* The recorder is told the next program's name; what was used until now is not its time. */
 void env_before_exec(const char *path)
 {
 	struct thread *t;
 
+	count_sandboxed_program();
 	if (!agent.on || agent.sandboxed)
 		return;
 	children_exec(sys0(SYS_getpid), false, path);
@@ -269,6 +278,7 @@ void env_before_exec(const char *path)
 
 void env_after_spawn(int pid, const char *path)
 {
+	count_sandboxed_program();
 	if (agent.on && !agent.sandboxed)
 		children_exec(pid, true, path);
 }

@@ -4,29 +4,25 @@
  *
  * A seccomp filter may end the process for a call that its author did not
  * think of. Before it installs one, a program without privileges has to call
- * prctl(PR_SET_NO_NEW_PRIVS); libseccomp always does. From then on the agent
- * makes no system call of its own: timers that exist go on, the handler needs
- * none, and new threads and processes are counted but not sampled.
+ * prctl(PR_SET_NO_NEW_PRIVS); libseccomp always does. From then on, or from the
+ * filter on, the agent makes no system call of its own: timers that exist go on,
+ * the handler needs none, and new threads and processes are counted but not sampled.
+ * What is executed in the sandbox is followed only if there is no filter (common/join.h).
  *
  * The capture library opens each module's file when it meets it first. That
  * is done here for all that are loaded, while it is still allowed.
  */
-#include <linux/seccomp.h>
 #include <link.h>
-#include <stdarg.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <ucontext.h>
 
+#include "../common/env.h"
+#include "../common/join.h"
+#include "../common/sandbox.h"
 #include "agent.h"
+#include "seal.h"
 #include "shstk.h"
 
-static int (*next_prctl)(int option, unsigned long, unsigned long, unsigned long, unsigned long);
-
-void sandbox_resolve(void)
-{
-	*(void **)&next_prctl = next_symbol("prctl");
-}
+#define OWN_FRAMES 8 /* with more of this object than the loader's among them */
 
 /* Captures as if a thread were interrupted in the module's first code. */
 static void meet(ucontext_t *context, uintptr_t pc)
@@ -58,28 +54,26 @@ static int meet_module(struct dl_phdr_info *info, size_t size, void *arg)
 static void prepare(void)
 {
 	struct thread *t = agent_self();
+	uint64_t pcs[OWN_FRAMES];
 	ucontext_t context;
 
 	if (t)
 		maps_send_if_changed();
 	if (!getcontext(&context))
 		dl_iterate_phdr(meet_module, &context);
+	/* This object itself, by return addresses: its hooks are in stacks. */
+	shstk_capture(pcs, OWN_FRAMES, NULL, NULL);
+	if (!agent.sandboxed)
+		env_expect_filters(seccomp_filters());
 	agent.sandboxed = true;
 }
 
-HOOK_API int prctl(int option, ...)
+/* Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. */
+void sandbox_begins(bool filter)
 {
-	unsigned long arg[4];
-	va_list ap;
-
-	va_start(ap, option);
-	for (int i = 0; i < 4; i++)
-		arg[i] = va_arg(ap, unsigned long);
-	va_end(ap);
-	if (agent.on && !agent.sandboxed &&
-	    (option == PR_SET_SECCOMP || (option == PR_SET_NO_NEW_PRIVS && arg[0])))
+	if (agent.on && !agent.filtered)
 		prepare();
-	if (!next_prctl)
-		sandbox_resolve();
-	return next_prctl(option, arg[0], arg[1], arg[2], arg[3]);
+	if (filter && agent.on)
+		shstk_seal();
+	agent.filtered |= filter;
 }

@@ -65,6 +65,25 @@ void env_remember(const char *record)
 	strcat(record_var, record);
 }
 
+void env_expect_filters(unsigned int filters)
+{
+	char *at = strchr(record_var, ' ');
+	char digits[12];
+	int n = sizeof(digits);
+
+	if (!at)
+		return;
+	at++;
+	at += strcspn(at, " ");
+	digits[--n] = '\0';
+	do
+		digits[--n] = '0' + filters % 10;
+	while (filters /= 10);
+	digits[--n] = ' ';
+	if ((size_t)(at - record_var) + sizeof(digits) < sizeof(record_var))
+		strcpy(at, digits + n);
+}
+
 static const char *find(char *const envp[], const char *name, size_t n)
 {
 	for (; envp && *envp; envp++)

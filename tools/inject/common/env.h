@@ -12,6 +12,12 @@ void env_resolve(void);
 void env_remember(const char *record);
 
 /*
+ * The process may get more seccomp filters than the @filters that it has: what it executes then is
+ * told, and stays out if there are more.
+ */
+void env_expect_filters(unsigned int filters);
+
+/*
  * The object provides these. The process is about to execute @path, which may be a child
  * of vfork(); a child @pid was made that executes it.
  */

@@ -235,7 +235,7 @@ __attribute__((noinline)) bool alloc_begin(struct event *e, uint64_t size)
 		return false;
 	}
 	if (unlikely(!l->tid))
-		l->tid = sys0(SYS_gettid);
+		l->tid = heap_tid();
 	if (unlikely(heap.sample)) {
 		if (!is_sampled(size))
 			return false;

@@ -105,6 +105,12 @@ struct heap {
 
 extern struct heap heap __attribute__((visibility("hidden")));
 
+/* The thread's ID; in a sandbox that of the first thread, as nothing may be asked for. */
+static inline uint32_t heap_tid(void)
+{
+	return heap.sandboxed ? atomic_load(&heap.image->pid) : sys0(SYS_gettid);
+}
+
 /**
  * struct local - the state of a thread
  * @left: bytes to allocate until the next sample; below 0: now.

@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +24,9 @@
 
 #include "../common/env.h"
 #include "../common/join.h"
+#include "../common/sandbox.h"
 #include "heap.h"
+#include "seal.h"
 #include "shstk.h"
 
 struct heap heap;
@@ -112,13 +113,13 @@ static void begin_image(int fd, long pid)
 
 void heap_attach(const char *env)
 {
-	long pid = sys0(SYS_getpid);
 	struct heap_header *h;
 	uint64_t cookie;
-	long fd = open_memory(env, &cookie);
+	long fd = open_memory(env, &cookie), pid;
 
 	if (fd < 0)
 		return;
+	pid = sys0(SYS_getpid);
 	h = map(fd, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	if (h && plausible(h, cookie) && !foreign_pid(pid) && make_own()) {
 		heap.header = h;
@@ -165,6 +166,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	alloc_prepare();
 	pthread_atfork(NULL, NULL, in_child);
 	env_resolve();
+	sandbox_resolve();
 	heap_attach(environment);
 	if (heap.image)
 		env_remember(environment);
@@ -434,22 +436,12 @@ HOOK_API pid_t _Fork(void)
 	return pid;
 }
 
-/* The sign that a program is about to forbid itself system calls. */
-HOOK_API int prctl(int option, ...)
+/* From now on no system call is made but by what the program asks for. */
+void sandbox_begins(bool filter)
 {
-	unsigned long a[4];
-	va_list ap;
-	long ret;
-
-	va_start(ap, option);
-	for (int i = 0; i < 4; i++)
-		a[i] = va_arg(ap, unsigned long);
-	va_end(ap);
-	if (option == PR_SET_NO_NEW_PRIVS)
-		heap.sandboxed = true;
-	ret = sys6(SYS_prctl, option, a[0], a[1], a[2], a[3], 0);
-	if (!is_error(ret))
-		return ret;
-	errno = -ret;
-	return -1;
+	if (heap.header && !heap.sandboxed)
+		env_expect_filters(seccomp_filters());
+	if (filter)
+		shstk_seal();
+	heap.sandboxed = true;
 }

@@ -253,7 +253,7 @@ static inline uint64_t hash_of(uint64_t id, const void *leaf)
 
 	if (unlikely(heap.per_thread || !*heap.single)) {
 		if (!local.tid)
-			local.tid = sys0(SYS_gettid);
+			local.tid = heap_tid();
 		seed |= heap.per_thread ? local.tid : local.tid % STRIPES;
 	}
 	if (unlikely(seed || leaf))

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sandbox.c - works, forbids itself system calls that whoever samples it may need, and goes on.
+ *
+ *   sandbox HOW WHAT SECONDS     of CPU time, before and behind
+ *
+ * HOW: how the filter is installed.
+ *   prctl       by prctl(), twice
+ *   seccomp     by prctl() and seccomp(2), as libseccomp does
+ *   calls       by syscall(), twice
+ *   privileged  by seccomp(2) alone, as root may
+ *   none        there is none, but prctl() that comes before it
+ * WHAT: what does the work of the second half.
+ *   self, fork, exec, spawn
+ *   deep        on a part of the stack that was not in use before
+ *   made        code that was made at run time calls it
+ *   thread      one that is made then
+ *   waiting     one that was there before, and has the filter too
+ *
+ * A forbidden call ends the process. Exits with 17; 4: filters are not available.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+#define DONE 17
+
+extern char **environ;
+
+static volatile unsigned long sum;
+static const char *seconds;
+
+static void burn(double s)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	do {
+		for (int i = 0; i < 100000; i++)
+			sum += i;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	} while ((now.tv_sec - begin.tv_sec) + (now.tv_nsec - begin.tv_nsec) / 1e9 < s);
+}
+
+static NOINLINE void free_work(double s)
+{
+	burn(s);
+	sum++;
+}
+
+static NOINLINE void sandboxed_work(double s)
+{
+	burn(s);
+	sum++;
+}
+
+static bool install(const char *how)
+{
+	static const int forbidden[] = {
+		SYS_timer_create,
+		SYS_timer_settime,
+		SYS_timer_delete,
+		SYS_timer_getoverrun,
+		SYS_perf_event_open,
+		SYS_memfd_create,
+		SYS_process_vm_readv,
+		SYS_getrusage,
+		SYS_rt_tgsigqueueinfo,
+		SYS_ioctl,
+		SYS_fcntl,
+		SYS_prctl,
+		SYS_mincore,
+		SYS_getpid,
+		SYS_gettid,
+		SYS_getppid,
+		SYS_lseek,
+		SYS_readlinkat,
+	};
+	enum { N = sizeof(forbidden) / sizeof(forbidden[0]) };
+	struct sock_filter code[N + 3];
+	struct sock_fprog prog = { .len = N + 3, .filter = code };
+
+	code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0);
+	for (int i = 0; i < N; i++)
+		code[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i],
+							   N - i, 0);
+	code[N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[N + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	if (!strcmp(how, "calls") && syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return false;
+	if (strcmp(how, "calls") && strcmp(how, "privileged") &&
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return false;
+	if (!strcmp(how, "none"))
+		return true;
+	if (!strcmp(how, "prctl"))
+		return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
+	return !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog);
+}
+
+static void say(const char *text)
+{
+	if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+		_exit(7);
+}
+
+static void *work_in_thread(void *arg)
+{
+	sandboxed_work(atof(arg));
+	return NULL;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return 6;
+	return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static sem_t go;
+
+static void *wait_and_work(void *arg)
+{
+	sem_wait(&go);
+	return work_in_thread(arg);
+}
+
+/* The thread that waits, or a new one, works. */
+static int go_on_in_thread(pthread_t waiting, bool is_new)
+{
+	pthread_t thread = waiting;
+
+	if (is_new && pthread_create(&thread, NULL, work_in_thread, (void *)seconds))
+		return 5;
+	sem_post(&go);
+	return pthread_join(thread, NULL) ? 5 : DONE;
+}
+
+/* A function without unwind information, in no file, that calls another one. */
+static void call_by_made_code(void (*function)(double))
+{
+#if defined(__x86_64__)
+	static const unsigned char code[] = { 0x53, 0xff, 0xd7, 0x5b, 0xc3 };
+#else
+	static const uint32_t code[] = { 0xa9bf7bfd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0 };
+#endif
+	void (*made)(void (*)(double), double) = NULL;
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return;
+	memcpy(at, code, sizeof(code));
+	__builtin___clear_cache(at, (char *)at + sizeof(code));
+	*(void **)&made = at;
+	if (!mprotect(at, 4096, PROT_READ | PROT_EXEC))
+		made(function, atof(seconds));
+}
+
+static NOINLINE int call_deep(int n)
+{
+	char frame[4096];
+	int ret = n;
+
+	frame[n] = n;
+	sum += frame[n];
+	if (n)
+		ret = call_deep(n - 1);
+	else
+		sandboxed_work(atof(seconds));
+	sum += frame[n];
+	return ret + 1;
+}
+
+static int go_on(const char *what)
+{
+	char *argv[] = { "sandbox", (char *)seconds, NULL };
+	pid_t pid;
+
+	if (!strcmp(what, "fork")) {
+		pid = fork();
+		if (pid)
+			return wait_for(pid);
+	}
+	if (!strcmp(what, "exec"))
+		execve("/proc/self/exe", argv, environ);
+	if (!strcmp(what, "spawn"))
+		return wait_for(
+			posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ) ? -1 : pid);
+	if (!strcmp(what, "made"))
+		call_by_made_code(sandboxed_work);
+	else if (!strcmp(what, "deep"))
+		call_deep(500);
+	else
+		sandboxed_work(atof(seconds));
+	return DONE;
+}
+
+/* With one argument: what was executed in the sandbox. */
+int main(int argc, char **argv)
+{
+	pthread_t waiting = 0;
+	bool is_new;
+	int status;
+
+	/* The recorder is told to end, and tells the command. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	seconds = argv[argc - 1];
+	if (argc < 4)
+		return go_on("self");
+	if (!strcmp(argv[2], "waiting") &&
+	    pthread_create(&waiting, NULL, wait_and_work, (void *)seconds))
+		return 5;
+	free_work(atof(seconds));
+	if (!install(argv[1]))
+		return 4;
+	say("in the sandbox\n");
+	is_new = !strcmp(argv[2], "thread");
+	if (waiting || is_new)
+		return go_on_in_thread(waiting, is_new);
+	status = go_on(argv[2]);
+	say("done\n");
+	return status;
+}
