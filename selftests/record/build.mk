@@ -103,12 +103,13 @@ CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_tes
 	$(RECORD_B)/attach_test $(RECORD_B)/top_test
 
 # The recorder with other rings, and the main() of these tests.
-REPLAY_WRAP := open read close stop lost
-RECORD_REPLACED := $(addprefix $(RECORD_B)/,replay chain_test)
+REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost)
+$(RECORD_B)/mixed_test: REPLAY_WRAP += perf_probe shadow_stacks_read shadow_stacks_any module_loaded rules_read_state
+RECORD_REPLACED := $(addprefix $(RECORD_B)/,replay chain_test mixed_test)
 $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
-	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(REPLAY_WRAP:%=-Wl,--wrap=perf_rings_%) -o $@ $< \
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(REPLAY_WRAP:%=-Wl,--wrap=%) -o $@ $< \
 		$@-shstk.o $(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
 CHECK	+= $(RECORD_REPLACED)

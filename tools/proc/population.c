@@ -322,7 +322,7 @@ static int execute(struct population *all, struct process *p)
 	p->proc = NULL;
 	p->executed = true;
 	p->read_at = 0;
-	p->shadow = false;
+	p->shadow = p->bare = false;
 	p->asked = 0;
 	return 0;
 }

@@ -44,7 +44,8 @@ struct golabels;
  * @executed: it was seen to execute a program.
  * @sampled: it is in the profile.
  * @alive: one of its threads has not ended; for population_alive().
- * @shadow: it has a shadow stack.
+ * @shadow: it has a shadow stack,
+ * @bare: or it had none when that was asked last.
  * @asked: how often that was asked while it was not known to have one.
  * @read_at: when its maps were read last.
  */
@@ -60,6 +61,7 @@ struct process {
 	bool sampled;
 	bool alive;
 	bool shadow;
+	bool bare;
 	unsigned int asked;
 	uint64_t read_at;
 };

@@ -184,6 +184,7 @@ static int start(struct recording *r, const struct target *target)
 		.depth = r->opts->depth,
 		.kernel = r->opts->kernel,
 		.chains = module_loaded(),
+		.mixed = r->opts->mixed,
 		.perf_data = r->opts->perf_data,
 		.keep_times = output_wants_times(&r->opts->output),
 		.labels = output_wants_labels(&r->opts->output),
@@ -293,6 +294,8 @@ static void report_outer(const struct recording *r, uint64_t nr, uint64_t sample
 static void report_stacks(const struct recording *r, const struct drain_counts *c,
 			  const struct perf_counts *more)
 {
+	const uint64_t known = more->cut + more->too_short + more->bare;
+
 	if (more->cut)
 		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more->cut,
 			 r->opts->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
@@ -301,17 +304,20 @@ static void report_stacks(const struct recording *r, const struct drain_counts *
 			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
 			(unsigned long long)more->too_short, (unsigned long long)c->samples,
 			more->copy);
+	if (more->bare)
+		complain(
+			"%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
+			(unsigned long long)more->bare, (unsigned long long)c->samples);
 	report_outer(r, more->continued, c->samples, BEYOND_BEFORE);
 	report_outer(r, more->chained, c->samples, BEYOND_CALLCHAIN);
 	if (more->goroutines)
 		complain(
 			"%llu of %llu stacks go on with that of their goroutine, which a BPF program copied at the same moment",
 			(unsigned long long)more->goroutines, (unsigned long long)c->samples);
-	if (c->truncated > more->cut + more->too_short)
+	if (c->truncated > known)
 		complain(
 			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
-			(unsigned long long)(c->truncated - more->cut - more->too_short),
-			(unsigned long long)c->samples);
+			(unsigned long long)(c->truncated - known), (unsigned long long)c->samples);
 	/* Some are always there: in code that was replaced, in the middle of a change. */
 	if (more->java > c->samples / 50)
 		complain(
@@ -342,7 +348,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.compat)
 		complain("%llu samples of 32-bit code followed frame pointers",
 			 (unsigned long long)more.compat);
-	if (o->via != VIA_COPIES && chains.other > state->chains.other)
+	if (!more.copy && chains.other > state->chains.other)
 		complain(
 			"%llu of %llu callchains that the kernel took meanwhile followed frame pointers, not a shadow stack%s",
 			(unsigned long long)(chains.other - state->chains.other),
@@ -350,7 +356,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 					     state->chains.exact),
 			o->via == VIA_RULES ? ", or unwind rules not to the outermost frame" : "");
 	/* By copies is what has no shadow stack; the others' callchains count as whole. */
-	if (o->via == VIA_COPIES && chains.unread > state->chains.unread)
+	if (more.copy && chains.unread > state->chains.unread)
 		complain(
 			"%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
 			(unsigned long long)(chains.unread - state->chains.unread));

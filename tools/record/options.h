@@ -40,6 +40,8 @@
  * @off_cpu: where threads wait, instead of where they run.
  * @kernel: with the kernel's functions.
  * @kernel_alone: the same, where there is no other stack. via_choose() sets it.
+ * @mixed: callchains are of shadow stacks, and stacks are copied once there is a process without.
+ *	via_choose() sets it.
  * @check: take each stack by hardware and by software.
  * @heap: allocations instead of time,
  * @heap_mmap: mmap() too,
@@ -68,6 +70,7 @@ struct record_opts {
 	bool off_cpu;
 	bool kernel;
 	bool kernel_alone;
+	bool mixed;
 	bool check;
 	bool heap;
 	bool heap_mmap;

@@ -36,6 +36,9 @@
 #define MAX_ROUNDS 16
 #define CALM 200000000 /* ns without a new process, program or mapping */
 
+#define BARE_OF_ONE 8 /* samples of a process without a shadow stack that have stacks copied, */
+#define BARE_OF_ALL 64 /* or of all such */
+
 /* The copy of a stack grows to the next of these when it is too small for some. */
 static const unsigned int copy_sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
 
@@ -58,6 +61,8 @@ struct perf_drain {
 	bool kernel; /* show it in each stack */
 	bool copies; /* stacks are copied, */
 	bool chains; /* and callchains are exact where there is a shadow stack */
+	bool mixed; /* stacks are not copied yet, but to be for processes that have none, */
+	bool must_copy; /* and there is one */
 	bool wide; /* not only given processes */
 	int root; /* record only this process, from its exec on, and its children; 0: all */
 	pid_t *pids;
@@ -163,19 +168,23 @@ static void add_chain(struct perf_drain *d, const struct perf_sample *sample, ui
 
 /*
  * Is the callchain of a shadow stack? A program has it some time after it begins, which may be
- * after its first sample: it is looked for with the first one, the second, the fourth, and so on.
+ * after its first sample: it is looked for with the first one, the second, the fourth, and so on;
+ * with each of the first ones if all depends on it.
  */
-static bool has_shadow_stack(struct process *p)
+static bool has_shadow_stack(const struct perf_drain *d, struct process *p)
 {
 	struct shadow_stacks stacks;
+	bool each;
 
 	if (p->shadow)
 		return true;
 	p->asked++;
-	if (p->asked & (p->asked - 1))
+	each = d->mixed && p->asked <= BARE_OF_ONE;
+	if (!each && p->asked & (p->asked - 1))
 		return false;
 	if (!shadow_stacks_read(p->pid, &stacks)) {
 		p->shadow = stacks.n > 0;
+		p->bare = !p->shadow;
 		free(stacks.v);
 	}
 	return p->shadow;
@@ -238,6 +247,24 @@ static void add_user_chain(struct perf_drain *d, const struct perf_sample *sampl
 
 	add_chain(d, sample, PERF_CONTEXT_USER, MAX_ENTRIES, s);
 	s->end = chain.nr >= chain.max ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
+}
+
+/*
+ * The kernel followed frame pointers, which are anything here: only where it was is known. A
+ * process that begins has no shadow stack yet; so it takes some samples of one, or many of all.
+ */
+static void add_bare(struct perf_drain *d, const struct process *p,
+		     const struct perf_sample *sample, struct stack *s)
+{
+	const struct callchain chain = user_chain(d, sample);
+
+	if (!chain.nr)
+		return;
+	d->marks[s->nr] = SHSTK_MARK_PC;
+	d->pcs[s->nr++] = chain.ips[0];
+	s->end = SHSTK_END_NO_RULE;
+	d->more.bare++;
+	d->must_copy |= p->asked >= BARE_OF_ONE || d->more.bare >= BARE_OF_ALL;
 }
 
 static void add_outer_label(struct perf_drain *d, struct stack *s)
@@ -312,14 +339,16 @@ static int make_stack(struct perf_drain *d, struct task *t, const struct perf_sa
 {
 	struct process *p = t->process;
 	const bool chain = !d->copies || sample->abi == PERF_SAMPLE_REGS_ABI_32 ||
-			   (d->chains && has_shadow_stack(p));
+			   (d->chains && has_shadow_stack(d, p));
 
 	*ret = (struct stack){ .pcs = d->pcs, .marks = d->marks };
 	if (!chain)
 		ret->note = find_note(t, sample);
 	if (d->kernel || (!chain && (ret->note || !sample->abi)))
 		add_chain(d, sample, PERF_CONTEXT_KERNEL, MAX_KERNEL, ret);
-	if (chain)
+	if (chain && d->mixed && !has_shadow_stack(d, p) && p->bare)
+		add_bare(d, p, sample, ret);
+	else if (chain)
 		add_user_chain(d, sample, ret);
 	return chain || !sample->abi || ret->note ? 0 : add_copy(d, t, sample, ret);
 }
@@ -615,6 +644,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->copies = opts->rings.copy;
 	d->more.copy = opts->rings.copy;
 	d->chains = opts->chains;
+	d->mixed = opts->mixed && !d->copies;
 	d->wide = !nr || opts->tree;
 	d->root = opts->tree ? *opts->rings.pids : 0;
 	d->keep_times = opts->keep_times;
@@ -737,10 +767,27 @@ static int add_moments(struct perf_drain *d)
 	return replace_rings(d, d->more.copy);
 }
 
+/* From now on processes without a shadow stack are sampled by copies, if these are to be had. */
+static int begin_copies(struct perf_drain *d)
+{
+	const size_t second = d->opts.off ? SIZE_MAX : d->opts.freq * PERF_FIRST_COPY;
+	int ret;
+
+	if (d->opts.may_shrink)
+		d->opts.ring_size = perf_ring_size(d->opts.ring_size, second);
+	ret = replace_rings(d, PERF_FIRST_COPY);
+	d->copies = d->more.copy;
+	d->mixed = !d->copies;
+	d->window = d->too_short = 0;
+	return ret;
+}
+
 int perf_drain_take(struct perf_drain *d)
 {
 	int ret = perf_rings_read(d->rings, false, take_record, d);
 
+	if (!ret && d->mixed && d->must_copy && d->copy < NR_COPIES)
+		return begin_copies(d);
 	if (!ret && d->go && d->copies && !d->go_asked)
 		ret = add_moments(d);
 	if (ret || !must_grow(d))

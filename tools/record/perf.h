@@ -22,6 +22,8 @@
  * @kernel: show the kernel's part of callchains, if @rings has it; else only where there is no
  *	other stack.
  * @chains: callchains are exact where there is a shadow stack (shstk_perf.ko).
+ * @mixed: callchains are taken as long as all processes have shadow stacks, and stacks are copied
+ *	from when one is met that has none.
  * @tree: the one process of @rings is about to execute a program: it is recorded from there
  *	on, with all it starts, by events of the CPUs. Events of its own would begin anew
  *	in each process, and never see those that end sooner than a period.
@@ -34,6 +36,7 @@ struct perf_record_opts {
 	unsigned int depth;
 	bool kernel;
 	bool chains;
+	bool mixed;
 	bool tree;
 	const char *perf_data;
 	bool keep_times;
@@ -44,6 +47,7 @@ struct perf_record_opts {
  * struct perf_counts - what came, beside what struct drain_counts has
  * @cut: samples with as many entries as a stack may have.
  * @copy: bytes of each stack that are copied now.
+ * @bare: samples of processes without a shadow stack before any were copied.
  * @too_short: stacks that go on behind what was copied.
  * @continued: others, with what the thread had there before.
  * @chained: stacks with what the kernel's callchain has behind the copy.
@@ -56,6 +60,7 @@ struct perf_record_opts {
 struct perf_counts {
 	uint64_t cut;
 	unsigned int copy;
+	uint64_t bare;
 	uint64_t too_short;
 	uint64_t continued;
 	uint64_t chained;

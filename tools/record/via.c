@@ -68,6 +68,18 @@ static bool by_rules(const struct record_opts *o)
 	       !backend_perf_probe(o, &user_only, &why);
 }
 
+/*
+ * Are stacks to be copied once there is a process without a shadow stack? Not if the kernel has
+ * rules for it. With --wall each switch of threads would copy a stack.
+ */
+static bool may_copy(const struct record_opts *o)
+{
+	struct rules_state state;
+
+	rules_read_state(&state);
+	return !o->wall && !o->perf_data && !state.tables;
+}
+
 /* A command: is there a reason not to copy its stacks? NULL: there is none. */
 static const char *no_copies(const struct record_opts *o)
 {
@@ -110,8 +122,10 @@ static enum via choose_sampler(struct record_opts *o)
 
 	o->via = VIA_PERF;
 	if (!inexact(o) && !backend_perf_probe(o, &user_only, &why) &&
-	    (!user_only || record_needs_kernel(o)))
+	    (!user_only || record_needs_kernel(o))) {
+		o->mixed = may_copy(o);
 		return VIA_PERF;
+	}
 	if (!record_needs_kernel(o))
 		return choose_for_command(o);
 	return by_rules(o) ? VIA_RULES : VIA_COPIES;

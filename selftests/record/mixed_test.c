@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * mixed_test.c - callchains of shadow stacks, and processes that have none.
+ *
+ * The rings of perf events, and what /proc and the module say, are replaced when this is linked.
+ * A sample has a callchain of three entries and, if stacks are copied, no registers. Prints KTAP.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/proc/shadow.h"
+#include "tools/record/backend.h"
+#include "tools/record/module.h"
+#include "tools/record/perf.h"
+#include "tools/rules/helper.h"
+#include "tools/shstk.h"
+
+/* No processes have such numbers. */
+#define WITH 100000000
+#define WITHOUT 100000001
+#define GONE 100000002
+#define USER 0x401000ull
+#define WHOLE "[0x401020];[0x401010];[0x401000]"
+#define CUT "[truncated];[0x401000]"
+
+struct perf_rings {
+	int unused;
+};
+
+typedef int (*record_fn)(void *arg, const struct perf_record *record);
+
+/* What is to be handed out: @nr samples of @pid. */
+static int pid;
+static unsigned int nr;
+/* How rings were opened last, how often, and whether they may be opened again. */
+static struct perf_opts opened;
+static unsigned int opens;
+static bool refuse;
+
+int __wrap_shadow_stacks_read(pid_t of, struct shadow_stacks *ret)
+{
+	*ret = (struct shadow_stacks){ .n = of == WITH };
+	return of == GONE ? -ENOENT : 0;
+}
+
+static int hand_out(record_fn fn, void *arg)
+{
+	uint64_t body[] = { 1, 4, PERF_CONTEXT_USER, USER, USER + 16, USER + 32, 0, 0 };
+	struct perf_record record = {
+		.type = PERF_RECORD_SAMPLE,
+		.misc = PERF_RECORD_MISC_USER,
+		.which = PERF_MAIN,
+		.pid = pid,
+		.tid = pid,
+		.time = now_ns(CLOCK_MONOTONIC),
+		.body = body,
+		.size = sizeof(body) - (opened.copy ? 0 : 16),
+	};
+
+	return fn(arg, &record);
+}
+
+int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
+{
+	int ret = 0;
+
+	(void)rings;
+	for (; !all && nr && !ret; nr--)
+		ret = hand_out(fn, arg);
+	return ret;
+}
+
+int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret,
+			   struct reason *why)
+{
+	static struct perf_rings the_rings;
+
+	(void)why;
+	if (opens++ && refuse)
+		return -EMFILE;
+	*ret = &the_rings;
+	opened = *opts;
+	return 0;
+}
+
+void __wrap_perf_rings_close(struct perf_rings *rings)
+{
+	(void)rings;
+}
+
+void __wrap_perf_rings_stop(struct perf_rings *rings)
+{
+	(void)rings;
+}
+
+bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
+{
+	(void)rings;
+	*ret = 0;
+	return true;
+}
+
+/* ---- the machine ---- */
+
+static bool has_rules;
+
+bool __wrap_module_loaded(void)
+{
+	return true;
+}
+
+int __wrap_shadow_stacks_any(pid_t of)
+{
+	return of == WITH;
+}
+
+void __wrap_rules_read_state(struct rules_state *ret)
+{
+	*ret = (struct rules_state){ .tables = has_rules, .served = has_rules };
+}
+
+int __wrap_perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why)
+{
+	(void)opts, (void)why;
+	*user_only = false;
+	return 0;
+}
+
+/* ---- the tests ---- */
+
+static struct perf_drain *drain;
+static struct shstk_symbols *symbols;
+static struct shstk_profile *profile;
+static unsigned int number, failed;
+
+static void begin(bool mixed)
+{
+	struct perf_record_opts opts = {
+		.rings = { .max_stack = 127, .freq = 999, .ring_size = 262144, .may_shrink = true },
+		.depth = 127,
+		.chains = true,
+		.mixed = mixed,
+	};
+	struct reason why;
+
+	opens = 0;
+	if (shstk_symbols_create(NULL, &symbols) || shstk_profile_create(symbols, &profile) ||
+	    shstk_profile_add_type(profile, "samples", "count") < 0 ||
+	    shstk_profile_add_type(profile, "cpu", "nanoseconds") < 0 ||
+	    perf_drain_create(&opts, symbols, profile, &drain, &why)) {
+		puts("Bail out! no recorder");
+		exit(1);
+	}
+}
+
+static void end(void)
+{
+	perf_drain_destroy(drain);
+	shstk_profile_destroy(profile);
+	shstk_symbols_destroy(symbols);
+}
+
+/* Takes @count samples of a process; false: out of memory. */
+static bool take(int of, unsigned int count)
+{
+	pid = of;
+	nr = count;
+	return !perf_drain_take(drain);
+}
+
+/* How many samples have such a stack? */
+static long samples(const char *stack)
+{
+	char *text = NULL, *line, *rest;
+	size_t size, length = strlen(stack);
+	FILE *out = open_memstream(&text, &size);
+	long found = 0;
+
+	shstk_profile_print(profile, out, "folded", NULL);
+	fclose(out);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *frames = strchr(line, ';'), *space = strrchr(line, ' ');
+
+		printf("# %s\n", line);
+		if (frames && space && (size_t)(space - frames - 1) == length &&
+		    !strncmp(frames + 1, stack, length))
+			found += atol(space);
+	}
+	free(text);
+	return found;
+}
+
+static void verdict(bool good, const char *name)
+{
+	printf("%sok %u %s\n", good ? "" : "not ", ++number, name);
+	failed += !good;
+}
+
+static void test_without(void)
+{
+	begin(true);
+	verdict(take(WITHOUT, 7) && opens == 1 && samples(CUT) == 7 && !samples(WHOLE),
+		"of a process without a shadow stack the innermost entry is shown alone");
+	verdict(take(WITHOUT, 1) && opens == 2 && opened.copy == PERF_FIRST_COPY &&
+			opened.ring_size >= 999 * PERF_FIRST_COPY,
+		"the eighth sample has stacks copied, in rings for a second");
+	verdict(take(WITHOUT, 5) && opens == 2 && samples(CUT) == 8 && !samples(WHOLE),
+		"then it has no callchain");
+	verdict(take(WITH, 5) && samples(WHOLE) == 5, "but one with a shadow stack has");
+	end();
+}
+
+static void test_others(void)
+{
+	begin(true);
+	verdict(take(WITH, 1000) && opens == 1 && samples(WHOLE) == 1000,
+		"with shadow stacks nothing is copied");
+	end();
+	begin(true);
+	verdict(take(GONE, 1000) && opens == 1 && samples(WHOLE) == 1000,
+		"nor of processes that cannot be asked any more");
+	end();
+	begin(false);
+	verdict(take(WITHOUT, 1000) && opens == 1 && samples(WHOLE) == 1000,
+		"nor where that is not wanted");
+	end();
+}
+
+static void test_refused(void)
+{
+	refuse = true;
+	begin(true);
+	verdict(take(WITHOUT, 8) && take(WITHOUT, 8) && opens == 2 && samples(CUT) == 16,
+		"where copies are refused they are asked for once, and stacks are shown as cut");
+	end();
+}
+
+static void test_many(void)
+{
+	bool good = true;
+
+	refuse = false;
+	begin(true);
+	for (int i = 0; i < 63; i++)
+		good = good && take(GONE + 1 + i, 1) && opens == 1;
+	verdict(good && take(GONE + 64, 1) && opens == 2,
+		"many short processes have stacks copied");
+	end();
+}
+
+/* Who samples the process, and are stacks to be copied later? */
+static bool chooses(struct record_opts o, enum via via, bool mixed)
+{
+	const struct backend *backend;
+
+	o.freq = 199;
+	o.depth = 127;
+	o.nr_pids = 1;
+	via_choose(&o, &backend);
+	return backend == &backend_perf && o.via == via && o.mixed == mixed;
+}
+
+static void test_choice(void)
+{
+	struct record_opts with = { .pids = { WITH } }, without = { .pids = { WITHOUT } };
+	struct record_opts wall = { .pids = { WITH }, .wall = true };
+	struct record_opts data = { .pids = { WITH }, .perf_data = "perf.data" };
+	struct record_opts told = { .pids = { WITH }, .via = VIA_PERF };
+
+	verdict(chooses(with, VIA_PERF, true), "shadow stacks, and copies of what has none");
+	verdict(chooses(without, VIA_COPIES, false), "copies from the start");
+	verdict(chooses(wall, VIA_PERF, false) && chooses(data, VIA_PERF, false) &&
+			chooses(told, VIA_PERF, false),
+		"no copies with --wall, --perf-data and --via=perf");
+	has_rules = true;
+	verdict(chooses(with, VIA_PERF, false) && chooses(without, VIA_RULES, false),
+		"nor where there are rules");
+}
+
+int main(void)
+{
+	puts("KTAP version 1\n1..13");
+	test_choice();
+	test_without();
+	test_others();
+	test_refused();
+	test_many();
+	return !!failed;
+}
