@@ -3,13 +3,15 @@
  * chain_test.c - callchains that the kernel cut: it takes so many entries of a sample and no more,
  * of its own functions first. What is cut must not be taken for a whole stack.
  *
- * The rings of perf events are replaced when this is linked, by one sample. Prints KTAP.
+ * The rings of perf events are replaced when this is linked, by one sample. The same callchains are
+ * read as those in a perf.data file are. Prints KTAP.
  */
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/perf/data_private.h"
 #include "tools/record/perf.h"
 #include "tools/shstk.h"
 
@@ -51,7 +53,24 @@ static const struct chain_case *current;
 
 typedef int (*record_fn)(void *arg, const struct perf_record *record);
 
-/* The sample, as the kernel would write it. */
+/* The callchain, as the kernel would write it. Returns its words. */
+static size_t put_chain(uint64_t *to)
+{
+	size_t n = 1;
+
+	if (current->kernel)
+		to[n++] = PERF_CONTEXT_KERNEL;
+	for (int i = 0; i < current->kernel; i++)
+		to[n++] = KERNEL + 16 * i;
+	if (current->user >= 0)
+		to[n++] = PERF_CONTEXT_USER;
+	for (int i = 0; i < current->user; i++)
+		to[n++] = USER + 16 * i;
+	to[0] = n - 1;
+	return n;
+}
+
+/* The sample. */
 int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
 {
 	uint64_t body[2 * MAX + 8];
@@ -64,22 +83,12 @@ int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, voi
 		.time = now_ns(CLOCK_MONOTONIC),
 		.body = body,
 	};
-	size_t n = 2;
 
 	(void)rings;
 	if (all)
 		return 0;
-	if (current->kernel)
-		body[n++] = PERF_CONTEXT_KERNEL;
-	for (int i = 0; i < current->kernel; i++)
-		body[n++] = KERNEL + 16 * i;
-	if (current->user >= 0)
-		body[n++] = PERF_CONTEXT_USER;
-	for (int i = 0; i < current->user; i++)
-		body[n++] = USER + 16 * i;
 	body[0] = 1;
-	body[1] = n - 2;
-	record.size = 8 * n;
+	record.size = 8 * (1 + put_chain(body + 1));
 	return fn(arg, &record);
 }
 
@@ -154,6 +163,22 @@ static bool test(void)
 	return good;
 }
 
+/* Does who reads it from a file know as much? */
+static bool test_file(void)
+{
+	const struct perfdata_event event = { .sample_type = PERF_SAMPLE_CALLCHAIN,
+					      .max_chain = MAX };
+	struct perfdata_sample s = { .event = &event };
+	uint64_t words[2 * MAX + 8];
+	struct body body = { (const uint8_t *)words, 8 * put_chain(words), false };
+	size_t user = current->user < 0 ? 0 : current->user;
+
+	if (!perfdata_take_sample(NULL, &body, &s) || s.nr_chain != user)
+		return false;
+	printf("# %zu entries of %zu\n", s.nr_chain, s.max_chain);
+	return (s.nr_chain >= s.max_chain) == current->cut;
+}
+
 int main(void)
 {
 	unsigned int failed = 0;
@@ -163,7 +188,7 @@ int main(void)
 		bool good;
 
 		current = &cases[i];
-		good = test();
+		good = test() && test_file();
 		printf("%sok %zu %s\n", good ? "" : "not ", i + 1, current->name);
 		failed += !good;
 	}

@@ -62,6 +62,7 @@ struct perfdata_event {
  * @period: events that it stands for.
  * @chain: the user part of its callchain, the program counter first.
  * @nr_chain: entries of it, 0 if there is none.
+ * @max_chain: most entries that it may have, behind the kernel's; 0: not known, or none.
  * @abi: 0: no registers (a kernel thread); 1: of 32-bit code; 2: of 64-bit code.
  * @regs: registers, if @abi is 2.
  * @stack: copy of the stack from the stack pointer on.
@@ -75,6 +76,7 @@ struct perfdata_sample {
 	uint64_t period;
 	const uint64_t *chain;
 	size_t nr_chain;
+	size_t max_chain;
 	uint64_t abi;
 	struct shstk_regs regs;
 	const uint8_t *stack;

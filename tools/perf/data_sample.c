@@ -23,7 +23,10 @@ static void take_regs(const struct perfdata *pd, struct body *b, struct perfdata
 			perf_regs_set(pd->arch, i, take64(b), &s->regs);
 }
 
-/* Entries in the user part follow a mark of their own, up to the next one. */
+/*
+ * Entries in the user part follow a mark of their own, up to the next one. The kernel takes so many
+ * in all, its own ones first.
+ */
 static void take_chain(struct body *b, struct perfdata_sample *s)
 {
 	uint64_t nr = take64(b), i;
@@ -31,8 +34,9 @@ static void take_chain(struct body *b, struct perfdata_sample *s)
 
 	if (!ips)
 		return;
+	s->max_chain = s->event->max_chain;
 	for (i = 0; i < nr && ips[i] != PERF_CONTEXT_USER; i++)
-		;
+		s->max_chain -= s->max_chain && ips[i] < PERF_CONTEXT_MAX;
 	if (i == nr)
 		return;
 	s->chain = ips + i + 1;

@@ -446,7 +446,7 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		.sps = u->sps,
 		.max = u->depth,
 	};
-	struct callchain chain = { s->chain, s->nr_chain, s->event->max_chain };
+	struct callchain chain = { s->chain, s->nr_chain, s->max_chain };
 	enum beyond_by by = BEYOND_NOTHING;
 	struct process *p;
 	struct thread *t;
