@@ -426,11 +426,17 @@ static noinline int walk_nested(struct walk *w)
 	return walk_all(w);
 }
 
-/* Whether a walk that ended so says anything. */
+/*
+ * Whether a walk that ended so says anything. In a file that has a table, code without a rule, or
+ * with one that cannot be said, may still have a frame record; if it has none that is right, the
+ * kernel's own walk would follow one that is wrong.
+ */
 static __always_inline bool walk_tells(const struct walk *w, int end)
 {
-	return likely(w->nr) || end == WALK_WHOLE || end == WALK_ZERO || end == WALK_ROOM ||
-	       end == WALK_NO_CODE;
+	const unsigned int tells = BIT(WALK_WHOLE) | BIT(WALK_ZERO) | BIT(WALK_ROOM) |
+				   BIT(WALK_NO_CODE) | BIT(WALK_NO_RULE) | BIT(WALK_NO_KIND);
+
+	return likely(w->nr) || tells >> end & 1;
 }
 
 int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missing)

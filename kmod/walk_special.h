@@ -97,6 +97,9 @@ static noinline int step_special(struct walk *w, struct frame *f, const struct m
 	const void *key = m->key;
 	int ret = step_by_kind(w, f, rule, m->table, careful);
 
+	/* What no kind of rule can say may have a frame record: only the first frame's is sure. */
+	if (ret == WALK_NO_KIND && !w->nr)
+		ret = step_record(w, f, WALK_NO_KIND);
 	if (ret == WALK_NO_TABLE)
 		rules_cut(key, offset, RULES_CUT_TABLE);
 	else if (ret == WALK_NO_RULE)

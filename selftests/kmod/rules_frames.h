@@ -18,6 +18,7 @@ void clone_failed(void); /* behind clone()'s system call, which failed, */
 void clone_child(void); /* or returned 0 */
 extern const char clone_child_stays[]; /* when it has returned */
 void frame_of_index(void); /* CFA = load(rsp + 8 + 8 * r9) + 8 */
+void frame_of_no_kind(void); /* CFA = (rsp + 8) | 1, and rbp leads to what looks like a record */
 
 /* Calls fn(n) from a frame whose CFA is in rbx. */
 void through_rbx(void (*fn)(int n), int n);
@@ -75,6 +76,16 @@ asm("	.text\n"
     "	mov %rax, 8(%rsp,%r9,8)\n"
     "	.cfi_escape 0x0f, 10, 0x77, 8, 0x79, 0, 0x38, 0x1e, 0x22, 0x06, 0x23, 8\n"
     "	xor %eax, %eax\n"
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "	.globl frame_of_no_kind\n"
+    "frame_of_no_kind:\n"
+    "	.cfi_startproc\n"
+    "	.cfi_escape 0x0f, 4, 0x77, 8, 0x31, 0x21\n"
+    "	lea returns_nowhere(%rip), %rax\n"
+    "	push %rax\n"
+    "	push $0\n"
+    "	mov %rsp, %rbp\n"
     "1:	jmp 1b\n"
     "	.cfi_endproc\n"
     "	.globl clone_failed, clone_child, clone_child_stays\n"

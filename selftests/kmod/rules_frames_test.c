@@ -704,6 +704,8 @@ static const struct way ways[] = {
 	{ "a CFA in the stack", descend, frame_in_stack, 64, NULL, 2, DEPTH, false, false },
 	{ "a CFA at a register's place", descend, frame_of_index, 64, NULL, 2, DEPTH, false,
 	  false },
+	{ "a CFA that no rule can say", descend, frame_of_no_kind, 32, NULL, 1, DEPTH, false,
+	  false },
 	{ "where clone() failed", descend, clone_failed, 32, NULL, 2, DEPTH, false, false },
 	{ "where clone() returned 0", descend, clone_child, 2, clone_child_stays, 1, DEPTH, false,
 	  false },
