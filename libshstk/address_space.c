@@ -17,9 +17,9 @@
 #include "address_space.h"
 #include "step.h"
 
-#define KNOWN 4096 /* addresses whose rules are kept, a power of two */
+#define KNOWN 16384 /* addresses whose rules are kept, a power of two */
 #define KNOWN_FROM 8 /* stacks of a program before any are */
-#define ASKED 64 /* addresses of a chunk before it is compiled: each is asked for once mostly */
+#define ASKED 128 /* addresses of a chunk before it is compiled, which takes as long as 128 do */
 
 /* How to leave the frame of a program counter or return address. */
 struct known {
