@@ -660,17 +660,6 @@ static int unload(const char *path)
 	return 0;
 }
 
-static int load(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
 static void unload_under_all(int count, char **module)
 {
 	struct sampler sampler = {};
@@ -710,7 +699,7 @@ static void unload_under_all(int count, char **module)
 		ret = unload(module[i]);
 	ksft_test_result(!ret, "then the modules are unloaded: %s\n", strerror(-ret));
 	for (int i = 0, one; i < count; i++) {
-		one = load(module[i]);
+		one = module_load(module[i]);
 		if (one && one != -EEXIST)
 			ret = one;
 	}

@@ -15,14 +15,12 @@
 #include "tools/record/perf.h"
 #include "tools/shstk.h"
 
+#include "fake_rings.h"
+
 #define PID 100000000 /* no process has such a number */
 #define MAX 20 /* entries that the kernel takes */
 #define KERNEL 0xffffffff81000000ull
 #define USER 0x401000ull
-
-struct perf_rings {
-	int unused;
-};
 
 /**
  * struct chain_case - a callchain
@@ -95,28 +93,9 @@ int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, voi
 int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret,
 			   struct reason *why)
 {
-	static struct perf_rings the_rings;
-
 	(void)opts, (void)why;
-	*ret = &the_rings;
+	*ret = &fake_rings;
 	return 0;
-}
-
-void __wrap_perf_rings_close(struct perf_rings *rings)
-{
-	(void)rings;
-}
-
-void __wrap_perf_rings_stop(struct perf_rings *rings)
-{
-	(void)rings;
-}
-
-bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
-{
-	(void)rings;
-	*ret = 0;
-	return true;
 }
 
 /* Is the stack as it is to be, in the profile and in what is counted? */

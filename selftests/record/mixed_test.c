@@ -18,6 +18,8 @@
 #include "tools/rules/helper.h"
 #include "tools/shstk.h"
 
+#include "fake_rings.h"
+
 /* No processes have such numbers. */
 #define WITH 100000000
 #define WITHOUT 100000001
@@ -25,10 +27,6 @@
 #define USER 0x401000ull
 #define WHOLE "[0x401020];[0x401010];[0x401000]"
 #define CUT "[truncated];[0x401000]"
-
-struct perf_rings {
-	int unused;
-};
 
 typedef int (*record_fn)(void *arg, const struct perf_record *record);
 
@@ -76,31 +74,12 @@ int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, voi
 int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret,
 			   struct reason *why)
 {
-	static struct perf_rings the_rings;
-
 	(void)why;
 	if (opens++ && refuse)
 		return -EMFILE;
-	*ret = &the_rings;
+	*ret = &fake_rings;
 	opened = *opts;
 	return 0;
-}
-
-void __wrap_perf_rings_close(struct perf_rings *rings)
-{
-	(void)rings;
-}
-
-void __wrap_perf_rings_stop(struct perf_rings *rings)
-{
-	(void)rings;
-}
-
-bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
-{
-	(void)rings;
-	*ret = 0;
-	return true;
 }
 
 /* ---- the machine ---- */

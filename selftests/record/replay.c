@@ -24,6 +24,8 @@
 #include "tools/record/perf.h"
 #include "tools/shstk.h"
 
+#include "fake_rings.h"
+
 #define FIRST_PID 100000000 /* no process has such a number */
 #define PIDS 64
 #define OF_ONE 100 /* samples of each process */
@@ -31,11 +33,6 @@
 #define MAX_GROWTH 256 /* KiB */
 #define STEP 1000000 /* ns from one sample to the next */
 
-struct perf_rings {
-	int unused;
-};
-
-static struct perf_rings the_rings;
 static uint64_t the_time, samples, wanted;
 
 /* Room for a record, which begins as the kernel's do. */
@@ -235,25 +232,8 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 			   struct reason *why)
 {
 	(void)opts, (void)why;
-	*ret = &the_rings;
+	*ret = &fake_rings;
 	return 0;
-}
-
-void __wrap_perf_rings_close(struct perf_rings *rings)
-{
-	(void)rings;
-}
-
-void __wrap_perf_rings_stop(struct perf_rings *rings)
-{
-	(void)rings;
-}
-
-bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
-{
-	(void)rings;
-	*ret = 0;
-	return true;
 }
 
 /* ---- the test ---- */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fake_rings.h - rings of perf events that a test hands records out of, in the place of the kernel's
+ *
+ * The test has the functions that open and read them; it is linked with --wrap for all.
+ */
+#ifndef RECORD_FAKE_RINGS_H
+#define RECORD_FAKE_RINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/perf/rings.h"
+
+struct perf_rings {
+	int unused;
+};
+
+static struct perf_rings fake_rings;
+
+void __wrap_perf_rings_close(struct perf_rings *rings)
+{
+	(void)rings;
+}
+
+void __wrap_perf_rings_stop(struct perf_rings *rings)
+{
+	(void)rings;
+}
+
+bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
+{
+	(void)rings;
+	*ret = 0;
+	return true;
+}
+
+#endif
