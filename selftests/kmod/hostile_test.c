@@ -39,6 +39,7 @@
 #include "need.h"
 #include "number.h"
 #include "sampler.h"
+#include "unload.h"
 #include "linux/shstk.h"
 
 #define NOBODY 65534
