@@ -29,6 +29,7 @@
 #include <linux/ftrace.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
 #include <linux/sysfs.h>
@@ -279,14 +280,13 @@ static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsign
 static int unwind_once(struct unwind_stacktrace *trace, unsigned int max)
 {
 	u64 missing = 0;
-	u8 byte;
 
 	preempt_disable();
 	serve_unwind(trace, max, &missing);
 	preempt_enable();
 	if (!missing)
 		return 0;
-	return get_user(byte, (u8 __user *)(unsigned long)missing) ? -EFAULT : 1;
+	return fault_in_readable((const char __user *)(unsigned long)missing, 1) ? -EFAULT : 1;
 }
 
 /* As often as a walk has steps: each time another page was missing, or another thread is at it. */
