@@ -7,7 +7,8 @@
  * Each round takes about a tick of the kernel and works for 4/5 of it, in four functions.
  * In phase: the first two run and are done between two ticks, the others later; PHASE is
  * where in the tick that begins, in percent. Free: rounds begin anywhere. At the end each
- * function's CPU time is told on descriptor 99, as the thread's clock has it.
+ * function's CPU time is told on descriptor 99, as the thread's clock has it. Before that it
+ * works for some ticks without a pause.
  *
  * Can this machine sample that? A perf event on the thread's own clock, which no tick
  * delays, is the measure: "missed" is the CPU time for which it owes its signals. And a
@@ -57,6 +58,18 @@ static void calibrate(void)
 			best = took;
 	}
 	steps_per_us = 1000000000 / (best ? best : 1);
+}
+
+/*
+ * A recorder that waits for the tick to see a thread for the first time sees it here, whatever
+ * the phase of what follows: that much CPU time has several ticks in it.
+ */
+static void be_seen(uint64_t ns)
+{
+	uint64_t start = now(CLOCK_THREAD_CPUTIME_ID);
+
+	while (now(CLOCK_THREAD_CPUTIME_ID) - start < ns)
+		spin(1000);
 }
 
 static void count(int i, uint64_t ns, uint64_t took)
@@ -144,6 +157,7 @@ int main(int argc, char **argv)
 		return 2;
 	tick = (uint64_t)res.tv_sec * 1000000000 + (uint64_t)res.tv_nsec;
 	calibrate();
+	be_seen(4 * (period + tick));
 	open_event(period);
 	for (long i = atol(argv[2]); i > 0; i--) {
 		uint64_t phase = !strcmp(argv[1], "free") ? (uint64_t)random() % tick :
