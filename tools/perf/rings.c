@@ -268,6 +268,21 @@ int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why
 	return 0;
 }
 
+/* The same where there is no /sys, as in some containers: each has a line "cpu0 ...". */
+static int read_cpus_of_stat(int *cpus)
+{
+	FILE *file = fopen("/proc/stat", "re");
+	char line[256];
+	int n = 0;
+
+	while (file && n < MAX_CPUS && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "cpu", 3) && line[3] >= '0' && line[3] <= '9')
+			cpus[n++] = atoi(line + 3);
+	if (file)
+		fclose(file);
+	return n;
+}
+
 /* Which CPUs are on, as in "0-3,6". */
 static int read_cpus(int **ret)
 {
@@ -288,10 +303,14 @@ static int read_cpus(int **ret)
 	}
 	if (file)
 		fclose(file);
-	if (cpus && !n)
-		cpus[n++] = 0;
 	*ret = cpus;
-	return cpus ? n : -ENOMEM;
+	if (!cpus)
+		return -ENOMEM;
+	if (!n)
+		n = read_cpus_of_stat(cpus);
+	if (!n)
+		cpus[n++] = 0;
+	return n;
 }
 
 static int keep_fd(struct perf_rings *r, int fd)
