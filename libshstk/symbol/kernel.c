@@ -58,7 +58,7 @@ struct shstk_kernel_functions {
 	char piece[PIECE];
 };
 
-/* Of functions with one address the first one in the file names it, as in the kernel's own traces. */
+/* Of functions with one address the first in the file names it, as in the kernel's own traces. */
 static int by_address(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;

@@ -267,9 +267,9 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
 				       const struct shstk_root *root,
 				       const struct shstk_symbols_opts *opts);
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
-/* Fill @ret->frames, which has room for SHSTK_FRAMES_MAX, the first zeroed, and @ret->start. @sym is the
- * symbol that covers @addr, or NULL. Returns the number of frames; 0: the address is not
- * described, but the first frame may have received file and line.
+/* Fill @ret->frames, which has room for SHSTK_FRAMES_MAX, the first zeroed, and @ret->start.
+ * @sym is the symbol that covers @addr, or NULL. Returns the number of frames; 0: the address is
+ * not described, but the first frame may have received file and line.
  */
 unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const struct shstk_sym *sym,
 			      struct shstk_resolved *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fake_rings.h - rings of perf events that a test hands records out of, in the place of the kernel's
+ * fake_rings.h - in the place of the kernel's rings of perf events: a test hands the records out
  *
  * The test has the functions that open and read them; it is linked with --wrap for all.
  */
