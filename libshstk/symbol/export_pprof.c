@@ -14,6 +14,12 @@
 #include "export.h"
 #include "profile.pb-c.h"
 
+/*
+ * Of zlib's levels: the default, 6, took 2.3 times as long for 3 % less (a profile of cc1, 757 KB:
+ * 19.3 and 8.4 ms, 197 and 204 KB), which was a fifth of all that recording it took.
+ */
+#define LEVEL 4
+
 typedef Shstk__Pprof__Profile Profile;
 typedef Shstk__Pprof__ValueType ValueType;
 typedef Shstk__Pprof__Sample Sample;
@@ -496,8 +502,7 @@ static int pack(const Profile *profile, FILE *out)
 	sink->base.append = append;
 	sink->out = out;
 	/* 15 + 16: largest window, in a gzip wrapper. */
-	if (deflateInit2(&sink->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
-			 Z_DEFAULT_STRATEGY) != Z_OK) {
+	if (deflateInit2(&sink->z, LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(sink);
 		return -ENOMEM;
 	}
