@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "loads.h"
 #include "modmap_jit.h"
 #include "rulecache.h"
 #include "modmap.h"
@@ -415,6 +416,12 @@ void modmap_stats(struct shstk_stats *stats)
 	stats->cache_bytes = (load_relaxed(&rulecache.mask) + 1 +
 			      min(load_relaxed(&rulecache.copies), (uint64_t)RULECACHE_MAX)) *
 			     sizeof(struct rulecache_entry);
+}
+
+bool shstk_loads(uint64_t *ret)
+{
+	*ret = modmap_loads();
+	return modmap_watch.n;
 }
 
 #ifdef __GLIBC__

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
+#include <link.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -779,6 +780,61 @@ static int do_late(char **arg)
 		return 1;
 	_exit(0);
 }
+
+static sem_t has_lock, give_it_back;
+
+static int hold_lock(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)info, (void)size, (void)arg;
+	sem_post(&has_lock);
+	sem_wait(&give_it_back);
+	return 1;
+}
+
+static void *hold_lock_in_thread(void *arg)
+{
+	(void)arg;
+	dl_iterate_phdr(hold_lock, NULL);
+	return NULL;
+}
+
+static pid_t fork_to(void (*end)(int))
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	alarm(20);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	end(3);
+	return 0;
+}
+
+/* forks-locked: children end while a thread that they do not have holds the loader's lock. */
+static int do_forks_locked(char **arg)
+{
+	void (*const ends[])(int) = { _exit, exit };
+	pthread_t thread;
+	int bad = 0;
+
+	(void)arg;
+	sem_init(&has_lock, 0, 0);
+	sem_init(&give_it_back, 0, 0);
+	if (pthread_create(&thread, NULL, hold_lock_in_thread, NULL))
+		return 2;
+	sem_wait(&has_lock);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		int status = 0;
+		pid_t pid = fork_to(ends[i]);
+
+		waitpid(pid, &status, 0);
+		bad |= !WIFEXITED(status) || WEXITSTATUS(status) != 3;
+	}
+	sem_post(&give_it_back);
+	pthread_join(thread, NULL);
+	burn(0.1);
+	return bad;
+}
 #endif
 
 static int expect(const char *what, int ok, double took, double wanted)
@@ -1418,6 +1474,7 @@ static const struct {
 #ifndef STATIC
 	{ "plugins", 0, do_plugins },
 	{ "late", 0, do_late },
+	{ "forks-locked", 0, do_forks_locked },
 #endif
 };
 

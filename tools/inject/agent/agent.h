@@ -313,6 +313,9 @@ void ring_commit(struct thread *t, uint32_t size);
 /* maps.c */
 void maps_send(struct thread *t);
 void maps_send_if_changed(void);
+/* Calls @fn for each line of /proc/self/maps of what can be executed; @n: with its end. */
+typedef void (*maps_fn)(void *arg, const char *line, size_t n);
+void maps_each(maps_fn fn, void *arg);
 
 /**
  * struct next - the functions that the hooks of hooks.c stand in front of

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "loads.h"
 
 #define CHUNK 3840
 
@@ -57,9 +58,11 @@ static bool executable(const char *line, size_t n)
 	return space && line + n - space > 4 && space[3] == 'x';
 }
 
-static void add_line(struct writer *w, const char *line, size_t n)
+static void add_line(void *arg, const char *line, size_t n)
 {
-	if (!executable(line, n) || n > CHUNK)
+	struct writer *w = arg;
+
+	if (n > CHUNK)
 		return;
 	if (w->bytes + n > CHUNK)
 		flush(w, false);
@@ -67,7 +70,7 @@ static void add_line(struct writer *w, const char *line, size_t n)
 	w->bytes += n;
 }
 
-static void send_all(struct writer *w, int fd)
+static void each_line(int fd, maps_fn fn, void *arg)
 {
 	char in[8192];
 	size_t have = 0;
@@ -79,7 +82,8 @@ static void send_all(struct writer *w, int fd)
 
 		have += n;
 		while ((end = memchr(line, '\n', in + have - line))) {
-			add_line(w, line, end + 1 - line);
+			if (executable(line, end + 1 - line))
+				fn(arg, line, end + 1 - line);
 			line = end + 1;
 		}
 		have -= line - in;
@@ -87,43 +91,63 @@ static void send_all(struct writer *w, int fd)
 			have = 0;
 		memmove(in, line, have);
 	}
-	flush(w, true);
 }
 
-static unsigned long long sent_adds, sent_subs;
-
-struct counts {
-	unsigned long long adds, subs;
-};
-
-static int take_counts(struct dl_phdr_info *info, size_t size, void *arg)
+static int open_maps(void)
 {
-	struct counts *c = arg;
+	return sys4(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+}
 
+void maps_each(maps_fn fn, void *arg)
+{
+	int fd = open_maps();
+
+	if (fd < 0)
+		return;
+	each_line(fd, fn, arg);
+	sys1(SYS_close, fd);
+}
+
+/* What is loaded, when it was sent last: a number that differs once that has changed. */
+static uint64_t sent;
+
+static int add_counts(struct dl_phdr_info *info, size_t size, void *arg)
+{
 	(void)size;
-	c->adds = info->dlpi_adds;
-	c->subs = info->dlpi_subs;
+	*(uint64_t *)arg = info->dlpi_adds * 3 + info->dlpi_subs;
 	return 1;
 }
 
-/* Not from a signal handler: asks the loader how many modules there were. */
+/*
+ * glibc's lock of the list of modules is not made anew in the child of a fork(): if another
+ * thread had it, as when it threw an exception, whoever asks there waits for ever. So its words
+ * are read, where they are known (libshstk/modmap.c). Other C libraries take care.
+ */
+static uint64_t loaded(void)
+{
+	uint64_t number = 0;
+
+	if (!shstk_loads(&number))
+		dl_iterate_phdr(add_counts, &number);
+	return number;
+}
+
+/* Not from a signal handler. */
 void maps_send(struct thread *t)
 {
 	struct writer w = { .t = t, .first = true };
-	struct counts c = { 0, 0 };
 	ksigset old;
-	long fd;
+	int fd;
 
-	dl_iterate_phdr(take_counts, &c);
-	sent_adds = c.adds;
-	sent_subs = c.subs;
-	fd = sys4(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+	sent = loaded();
+	fd = open_maps();
 	if (fd < 0)
 		return;
 	/* The handler writes to the same ring. */
 	old = block_signals();
 	w.time = now(CLOCK_MONOTONIC);
-	send_all(&w, fd);
+	each_line(fd, add_line, &w);
+	flush(&w, true);
 	restore_signals(old);
 	sys1(SYS_close, fd);
 }
@@ -131,11 +155,7 @@ void maps_send(struct thread *t)
 void maps_send_if_changed(void)
 {
 	struct thread *t = agent_self();
-	struct counts c = { 0, 0 };
 
-	if (!t)
-		return;
-	dl_iterate_phdr(take_counts, &c);
-	if (c.adds != sent_adds || c.subs != sent_subs)
+	if (t && loaded() != sent)
 		maps_send(t);
 }

@@ -10,9 +10,9 @@
  * What is executed in the sandbox is followed only if there is no filter (common/join.h).
  *
  * The capture library opens each module's file when it meets it first. That
- * is done here for all that are loaded, while it is still allowed.
+ * is done here for all files that are mapped, while it is still allowed.
  */
-#include <link.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "../common/env.h"
@@ -24,7 +24,7 @@
 
 #define OWN_FRAMES 8 /* with more of this object than the loader's among them */
 
-/* Captures as if a thread were interrupted in the module's first code. */
+/* Captures as if a thread were interrupted in this code. */
 static void meet(ucontext_t *context, uintptr_t pc)
 {
 	uint64_t pcs[2];
@@ -39,16 +39,16 @@ static void meet(ucontext_t *context, uintptr_t pc)
 	shstk_capture_context(context, pcs, 2, NULL, NULL);
 }
 
-static int meet_module(struct dl_phdr_info *info, size_t size, void *arg)
+static void meet_file(void *context, const char *line, size_t n)
 {
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+	const char *end = memchr(line, '-', n);
+	uint64_t lo, hi;
 
-		if (ph->p_type == PT_LOAD && ph->p_flags & PF_X)
-			meet(arg, info->dlpi_addr + ph->p_vaddr + ph->p_memsz / 2);
-	}
-	return 0;
+	if (!end || (!memchr(line, '/', n) && !memmem(line, n, "[vdso]", 6)))
+		return;
+	lo = parse_digits(line, 16);
+	hi = parse_digits(end + 1, 16);
+	meet(context, lo + (hi - lo) / 2);
 }
 
 static void prepare(void)
@@ -60,7 +60,7 @@ static void prepare(void)
 	if (t)
 		maps_send_if_changed();
 	if (!getcontext(&context))
-		dl_iterate_phdr(meet_module, &context);
+		maps_each(meet_file, &context);
 	/* This object itself, by return addresses: its hooks are in stacks. */
 	shstk_capture(pcs, OWN_FRAMES, NULL, NULL);
 	if (!agent.sandboxed)
