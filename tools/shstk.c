@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/complete.h"
+#include "tools/shortened.h"
 #include "tools/shstk.h"
 
 static const struct command commands[] = {
@@ -193,6 +194,7 @@ static int run(const struct command *command, int argc, char **argv)
 	program_invocation_name = name;
 	program_invocation_short_name = name;
 	argv[0] = name;
+	shortened_survive();
 	return command->run(argc, argv);
 }
 

@@ -48,6 +48,12 @@ $(RECORD_B)/libjvm.so: selftests/record/jvm.c selftests/record/jvm.h
 $(RECORD_B)/jit: selftests/record/jit.c $(RECORD_B)/libjvm.so selftests/record/jvm.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $(filter %.c %.so,$^) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
+$(RECORD_B)/shorten: selftests/record/shorten.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $< -ldl
+$(RECORD_B)/shorten.so: selftests/record/shorten.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -DLIBRARY -o $@ $<
 $(RECORD_B)/truth: selftests/record/truth.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -88,7 +94,8 @@ $(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py:
 
 $(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py $(RECORD_B)/perf.py \
 		$(RECORD_B)/pprof.py $(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
-		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other all
+		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other \
+		$(RECORD_B)/shorten $(RECORD_B)/shorten.so all
 	$(Q)cp $< $@
 
 $(RECORD_B)/attach_test: selftests/record/attach_test $(RECORD_B)/common.py \

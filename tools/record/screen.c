@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/record/screen.h"
+#include "tools/shortened.h"
 
 #define PATIENCE 100 /* ms for a terminal that takes no more */
 #define PIECE 256 /* bytes that it takes if it takes any */
@@ -76,15 +77,16 @@ static void on_deadly(int signo)
 /* Signals that would end this process, but for those that the loop waits for. */
 static void catch_deadly(void)
 {
-	static const int deadly[] = { SIGSEGV, SIGBUS,	SIGFPE,	 SIGILL,  SIGABRT,
-				      SIGSYS,  SIGTRAP, SIGPIPE, SIGALRM, SIGUSR1,
-				      SIGUSR2, SIGXCPU, SIGXFSZ, SIGPROF, SIGVTALRM };
+	static const int deadly[] = { SIGSEGV, SIGFPE,	SIGILL,	 SIGABRT,  SIGSYS,
+				      SIGTRAP, SIGPIPE, SIGALRM, SIGUSR1,  SIGUSR2,
+				      SIGXCPU, SIGXFSZ, SIGPROF, SIGVTALRM };
 	struct sigaction action = { .sa_handler = on_deadly, .sa_flags = SA_RESETHAND };
 	struct sigaction old;
 
 	for (size_t i = 0; i < sizeof(deadly) / sizeof(*deadly); i++)
 		if (!sigaction(deadly[i], NULL, &old) && old.sa_handler == SIG_DFL)
 			sigaction(deadly[i], &action, NULL);
+	shortened_otherwise(screen_leave);
 }
 
 void screen_enter(void)
