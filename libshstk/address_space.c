@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "address_space.h"
+#include "regular.h"
 #include "step.h"
 
 #define KNOWN 16384 /* addresses whose rules are kept, a power of two */
@@ -284,28 +285,18 @@ static int add_fd(struct shstk_space *s, int fd, const char *path, uint64_t star
 	return insert(s, m);
 }
 
-static int add_path(struct shstk_space *s, const char *path, const char *known, uint64_t start,
-		    uint64_t end, uint64_t offset)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = add_fd(s, fd, known, start, end, offset);
-	close(fd);
-	return err;
-}
-
 SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path, uint64_t start,
 				   uint64_t end, uint64_t offset)
 {
 	int saved = errno;
-	int err;
+	int fd, err;
 
 	if (!space || !path || end <= start)
 		return -EINVAL;
-	err = add_path(space, path, path, start, end, offset);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	err = fd < 0 ? -errno : add_fd(space, fd, path, start, end, offset);
+	if (fd >= 0)
+		close(fd);
 	errno = saved;
 	return err;
 }
@@ -393,9 +384,20 @@ static int add_memory(struct shstk_space *s, pid_t pid, const struct map_line *l
 	return err;
 }
 
+static int add_mapped(struct shstk_space *s, int fd, const struct map_line *l)
+{
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = add_fd(s, fd, l->name, l->start, l->end, l->offset);
+	close(fd);
+	return err;
+}
+
 static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l)
 {
-	char path[PATH_MAX + 64];
+	char path[96];
 	int err = -ENOENT;
 
 	if (!strcmp(l->name, "[vdso]"))
@@ -404,10 +406,9 @@ static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l)
 		/* Works for deleted files too, but needs more rights. */
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 			 (unsigned long long)l->start, (unsigned long long)l->end);
-		err = add_path(s, path, l->name, l->start, l->end, l->offset);
-		if (err && snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, l->name) <
-				   (int)sizeof(path))
-			err = add_path(s, path, l->name, l->start, l->end, l->offset);
+		err = add_mapped(s, regular_open(path), l);
+		if (err)
+			err = add_mapped(s, regular_open_of(pid, l->name), l);
 	}
 	if (!err)
 		return 0;

@@ -9,15 +9,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "private.h"
+#include "regular.h"
 
 static bool identify(int pid, struct shstk_root *id)
 {
@@ -105,31 +104,9 @@ void shstk_root_put_all(struct shstk_root **list)
 	*list = NULL;
 }
 
-static int open_below(int dir, const char *path, int flags)
-{
-	struct open_how how = {
-		.flags = flags,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-
-	return syscall(SYS_openat2, dir, path, &how, sizeof(how));
-}
-
 int shstk_root_open(const struct shstk_root *root, const char *path, int flags)
 {
-	struct stat st;
-	int fd;
-
-	flags |= O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 	if (root->fd < 0)
-		fd = open(path, flags);
-	else
-		fd = open_below(root->fd, path, flags);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -EINVAL;
-	}
-	return fd;
+		return regular_open_below(AT_FDCWD, path, flags, 0);
+	return regular_open_below(root->fd, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }

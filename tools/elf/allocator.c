@@ -2,16 +2,15 @@
 /*
  * allocator.c - find the functions of an allocator among a program's symbols.
  */
-#include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "libshstk/regular.h"
 #include "tools/elf/allocator.h"
 #include "tools/elf/symbols.h"
 
@@ -70,14 +69,13 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 
 const char *allocator_inside(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = regular_open(path);
 	struct finding f = { .name = NULL };
-	struct stat st;
 	Elf *elf;
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || elf_version(EV_CURRENT) == EV_NONE) {
+	if (elf_version(EV_CURRENT) == EV_NONE) {
 		close(fd);
 		return NULL;
 	}

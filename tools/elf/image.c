@@ -7,15 +7,13 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "libshstk/regular.h"
 #include "tools/elf/image.h"
 #include "tools/shstk.h"
 
@@ -93,24 +91,9 @@ char *build_id_text(const struct build_id *id, char buf[129])
 /* Links are followed inside the root folder. */
 static int open_file(const struct images *images, const char *path)
 {
-	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-	struct open_how how = {
-		.flags = flags,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	struct stat st;
-	int fd;
-
 	if (images->root < 0)
-		fd = open(path, flags);
-	else
-		fd = syscall(SYS_openat2, images->root, path, &how, sizeof(how));
-	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
-		close(fd);
-		errno = EINVAL;
-		return -1;
-	}
-	return fd;
+		return regular_open(path);
+	return regular_open_below(images->root, path, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
 static char *name_of(int fd, const char *path)
@@ -135,7 +118,7 @@ static struct image *make(struct images *images, const char *path)
 	image->path = strdup(path);
 	image->fd = open_file(images, path);
 	if (image->fd < 0) {
-		complain("cannot open %s: %s", path, strerror(errno));
+		complain("cannot open %s: %s", path, strerror(-image->fd));
 		image->complained = true;
 	} else {
 		image->found = name_of(image->fd, path);

@@ -27,7 +27,7 @@ struct build_id {
  * @path: as it was named.
  * @found: where it was found: other than @path through links, or below a root
  *	folder.
- * @fd: descriptor, or -1: it cannot be used.
+ * @fd: descriptor, or a negative errno: it cannot be used.
  * @id: its build id.
  * @complained: something was said about it already.
  * @next: next one of the set.

@@ -126,7 +126,7 @@ static int load_program(struct objects *set, const char *path, int depth)
 
 	fd = root_open(set->root, path);
 	if (fd < 0)
-		return -errno;
+		return fd == -EINVAL ? -ENOEXEC : fd;
 	interp = script_interpreter(fd, &word);
 	if (interp) {
 		if (!set->script)

@@ -5,21 +5,19 @@
  */
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "libshstk/regular.h"
 #include "tools/elf/object.h"
 
 #ifndef EM_RISCV
@@ -105,18 +103,14 @@ void object_deinit(struct object *o)
 
 int root_open(const char *root, const char *path)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
 	int dir, fd;
 
 	if (!*root)
-		return open(path, how.flags);
+		return regular_open(path);
 	dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return -1;
-	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+		return -errno;
+	fd = regular_open_below(dir, path, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 	close(dir);
 	return fd;
 }

@@ -65,7 +65,10 @@ struct object {
 int object_read(int fd, const char *root, struct object *o);
 void object_deinit(struct object *o);
 
-/* Opens @path inside @root; symbolic links can't leave it. Returns a descriptor, or -1. */
+/*
+ * Opens @path inside @root; symbolic links can't leave it. Returns a descriptor, or a
+ * negative errno. It is a regular file.
+ */
 int root_open(const char *root, const char *path);
 
 /* Appends to a NULL-terminated list of strings; takes @s over. Returns 0 or -ENOMEM. */

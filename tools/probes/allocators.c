@@ -3,7 +3,6 @@
  * allocators.c - see allocators.h.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libshstk/regular.h"
 #include "tools/elf/functions.h"
 #include "tools/probes/allocators.h"
 #include "tools/proc/maps.h"
@@ -131,11 +131,6 @@ static int take_function(void *arg, const char *name, uint64_t offset)
 	return known ? add(l, known->kind, offset) : 0;
 }
 
-static int open_file(const char *path)
-{
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
 /*
  * Opens what is mapped there: by map_files, which also has deleted files but needs
  * privileges, or below the root of the process. @path receives how it was found.
@@ -146,11 +141,11 @@ static int open_mapped(pid_t pid, const struct mapping *m, char *path, size_t si
 
 	snprintf(path, size, "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)m->start,
 		 (unsigned long long)m->end);
-	fd = open_file(path);
+	fd = regular_open(path);
 	if (fd >= 0)
 		return fd;
 	snprintf(path, size, "/proc/%d/root%s", (int)pid, m->path);
-	return open_file(path);
+	return regular_open(path);
 }
 
 static int keep_path(struct allocators *a, const char *path)

@@ -8,13 +8,10 @@
  * by its build id. Files are kept open by build id, as most programs share theirs.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -22,6 +19,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "libshstk/regular.h"
 #include "tools/perf/regs.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/live.h"
@@ -99,26 +97,20 @@ static bool keep(struct live *live, const struct layout_map *map, int fd)
 	return false;
 }
 
-/*
- * Is it the file that was mapped? @sure: it was found through the process, so it is. Else
- * its inode number tells.
- */
-static bool is_same(int fd, const struct layout_map *map, bool sure)
+/* Is it the file that was mapped, by its inode number? */
+static bool is_same(int fd, const struct layout_map *map)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return false;
-	return sure || (map->inode && st.st_ino == map->inode && st.st_dev == map->dev);
+	return map->inode && !fstat(fd, &st) && st.st_ino == map->inode && st.st_dev == map->dev;
 }
 
-static int open_same(const char *path, const struct layout_map *map, bool sure)
+/* Of that name here. */
+static int open_same(const struct layout_map *map)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = regular_open(map->path);
 
-	if (fd < 0)
-		return -errno;
-	if (is_same(fd, map, sure))
+	if (fd < 0 || is_same(fd, map))
 		return fd;
 	close(fd);
 	return -ESTALE;
@@ -126,18 +118,15 @@ static int open_same(const char *path, const struct layout_map *map, bool sure)
 
 int live_open(pid_t pid, const struct layout_map *map)
 {
-	char path[PATH_MAX + 64];
+	char path[96];
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
-	fd = open_same(path, map, true);
-	if (fd >= 0)
-		return fd;
-	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path) <
-	    (int)sizeof(path))
-		fd = open_same(path, map, true);
-	return fd >= 0 ? fd : open_same(map->path, map, false);
+	fd = regular_open(path);
+	if (fd < 0)
+		fd = regular_open_of(pid, map->path);
+	return fd >= 0 ? fd : open_same(map);
 }
 
 static int add_fd(struct shstk_space *space, int fd, const struct layout_map *map)
