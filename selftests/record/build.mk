@@ -73,6 +73,10 @@ $(RECORD_B)/plugin-%.so: selftests/record/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -DNAME=plugin_$* -o $@ $<
 
+$(RECORD_B)/small_machine.so: selftests/record/small_machine.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -o $@ $<
+
 # The test is a script; what it runs must be built before it.
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
@@ -95,7 +99,7 @@ $(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py:
 $(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py $(RECORD_B)/perf.py \
 		$(RECORD_B)/pprof.py $(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
 		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other \
-		$(RECORD_B)/shorten $(RECORD_B)/shorten.so all
+		$(RECORD_B)/shorten $(RECORD_B)/shorten.so $(RECORD_B)/small_machine.so all
 	$(Q)cp $< $@
 
 $(RECORD_B)/attach_test: selftests/record/attach_test $(RECORD_B)/common.py \
@@ -110,7 +114,7 @@ CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_tes
 	$(RECORD_B)/attach_test $(RECORD_B)/top_test
 
 # The recorder with other rings, and the main() of these tests.
-REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost)
+REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost memory)
 $(RECORD_B)/mixed_test: REPLAY_WRAP += perf_probe shadow_stacks_read shadow_stacks_any module_loaded rules_read_state
 RECORD_REPLACED := $(addprefix $(RECORD_B)/,replay chain_test mixed_test)
 $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a

@@ -28,6 +28,12 @@ void __wrap_perf_rings_stop(struct perf_rings *rings)
 	(void)rings;
 }
 
+uint64_t __wrap_perf_rings_memory(const struct perf_rings *rings)
+{
+	(void)rings;
+	return 0;
+}
+
 bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
 {
 	(void)rings;

@@ -30,6 +30,7 @@
 #define MAX_RECORD 65536
 #define MAX_RING (16u << 20)
 #define MIN_RING (64u << 10) /* one that may shrink does so no further */
+#define MEMORY_PART 16 /* of the machine's, for all rings that may shrink */
 #define TRAILER 24 /* thread, time, identifier */
 #define AHEAD 512 /* bytes of the next record: all of it but most of the stack */
 #define LINE 64
@@ -505,9 +506,19 @@ size_t perf_ring_size(size_t size, size_t want)
 	return size;
 }
 
+/* On machines with many CPUs: rings take no more than a part of the memory. */
+static size_t bounded_ring(size_t ring)
+{
+	uint64_t pages = sysconf(_SC_PHYS_PAGES), cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	while (ring > MIN_RING && ring * cpus > pages * sysconf(_SC_PAGESIZE) / MEMORY_PART)
+		ring /= 2;
+	return ring;
+}
+
 int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why)
 {
-	size_t ring = opts->ring_size;
+	size_t ring = opts->may_shrink ? bounded_ring(opts->ring_size) : opts->ring_size;
 	int error;
 
 	for (;;) {
@@ -516,6 +527,11 @@ int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struc
 			return error;
 		ring /= 2;
 	}
+}
+
+uint64_t perf_rings_memory(const struct perf_rings *r)
+{
+	return (uint64_t)r->nr_rings * r->ring_size;
 }
 
 void perf_rings_close(struct perf_rings *r)

@@ -144,6 +144,9 @@ int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struc
 
 void perf_rings_close(struct perf_rings *rings);
 
+/* Bytes of all rings. They are the kernel's memory, no process is charged for them. */
+uint64_t perf_rings_memory(const struct perf_rings *rings);
+
 /* Only user mode is sampled, because more is not permitted. */
 bool perf_rings_user_only(const struct perf_rings *rings);
 

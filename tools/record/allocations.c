@@ -72,7 +72,7 @@ void allocations_report(const struct recording *r, const struct heap_counts *c, 
 	complain("%s in %llu blocks %s", left, (unsigned long long)c->left,
 		 ended ? "not freed at the end" : "in use");
 	files = output_names(&r->opts->output);
-	complain("recorder: %lu MiB at most%s%s", record_memory(r), files && *files ? ";" : "",
-		 files ? files : "");
+	complain("recorder: %lu MiB and %lu MiB shared at most%s%s", record_mib(r->memory),
+		 record_mib(r->shared), files && *files ? ";" : "", files ? files : "");
 	free(files);
 }

@@ -37,7 +37,8 @@
  * @part: when the last profile before this one was written, or recording began.
  * @started: when what this profile holds began, and
  * @realtime: CLOCK_REALTIME in ns, at the same time.
- * @memory: the most that the recorder itself had of its own so far, in KiB.
+ * @memory: the most that the recorder itself had of its own so far, in KiB, and
+ * @shared: the most that it shared, see struct backend, in KiB.
  * @writer: the process that writes the last profile before (parts.h), or 0.
  */
 struct recording {
@@ -52,6 +53,7 @@ struct recording {
 	uint64_t started;
 	uint64_t realtime;
 	unsigned long memory;
+	unsigned long shared;
 	pid_t writer;
 };
 
@@ -76,6 +78,8 @@ struct recording {
  *	used any more. Returns 0 or -ENOMEM. NULL: there is only one profile.
  * @stop: records no more and takes what is left. @ended: the command has ended, and had
  *	used @usage. Returns 0 or -ENOMEM.
+ * @shared: bytes of the memory that it shares with the kernel (rings) or with agents. Called
+ *	after start().
  * @describe: how far it is, for the line of progress.
  * @report_gaps: what the profile does not hold, each in one line; never silent.
  * @report: the last lines, when all is written.
@@ -94,6 +98,7 @@ struct backend {
 	int (*complete)(struct recording *r);
 	int (*renew)(struct recording *r);
 	int (*stop)(struct recording *r, bool ended, const struct rusage *usage);
+	uint64_t (*shared)(const struct recording *r);
 	void (*describe)(const struct recording *r, char *buf, size_t size);
 	void (*report_gaps)(struct recording *r, bool ended, const struct rusage *usage);
 	void (*report)(struct recording *r, bool ended, const struct rusage *usage);
@@ -126,10 +131,10 @@ static inline double rusage_seconds(const struct rusage *usage)
 	       usage->ru_stime.tv_usec / 1e6;
 }
 
-/* The most memory that the recorder itself had, in MiB. */
-static inline unsigned long record_memory(const struct recording *r)
+/* KiB as MiB, rounded up. */
+static inline unsigned long record_mib(unsigned long kib)
 {
-	return (r->memory + 1023) / 1024;
+	return (kib + 1023) / 1024;
 }
 
 /* "1 process", "2 processes" */

@@ -90,6 +90,11 @@ static int stop(struct recording *r, bool ended, const struct rusage *usage)
 	return drain_stop(r->state);
 }
 
+static uint64_t shared(const struct recording *r)
+{
+	return drain_shared(r->state);
+}
+
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct drain_counts c;
@@ -224,6 +229,7 @@ const struct backend backend_agent = {
 	.take = take,
 	.watch = watch,
 	.stop = stop,
+	.shared = shared,
 	.describe = describe,
 	.report_gaps = report_gaps,
 	.report = report,

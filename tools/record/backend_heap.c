@@ -56,6 +56,11 @@ static int stop(struct recording *r, bool ended, const struct rusage *usage)
 	return heap_drain_stop(r->state);
 }
 
+static uint64_t shared(const struct recording *r)
+{
+	return heap_drain_shared(r->state);
+}
+
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct heap_counts c;
@@ -104,6 +109,7 @@ const struct backend backend_heap = {
 	.complete = complete,
 	.renew = renew,
 	.stop = stop,
+	.shared = shared,
 	.describe = describe,
 	.report_gaps = report_gaps,
 	.report = report,

@@ -257,6 +257,11 @@ static int stop(struct recording *r, bool ended, const struct rusage *usage)
 	return perf_drain_stop(drain_of(r));
 }
 
+static uint64_t shared(const struct recording *r)
+{
+	return perf_drain_shared(drain_of(r));
+}
+
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct drain_counts c;
@@ -383,6 +388,7 @@ const struct backend backend_perf = {
 	.calm = calm,
 	.renew = renew,
 	.stop = stop,
+	.shared = shared,
 	.describe = describe,
 	.report_gaps = report_gaps,
 	.report = report,

@@ -82,6 +82,11 @@ static int stop(struct recording *r, bool ended, const struct rusage *usage)
 	return err ? err : probed_report(r->state, r->profile);
 }
 
+static uint64_t shared(const struct recording *r)
+{
+	return probed_shared(r->state);
+}
+
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct heap_counts c;
@@ -137,6 +142,7 @@ const struct backend backend_probed = {
 	.complete = complete,
 	.renew = renew,
 	.stop = stop,
+	.shared = shared,
 	.describe = describe,
 	.report_gaps = report_gaps,
 	.report = report,

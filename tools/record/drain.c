@@ -93,6 +93,11 @@ unsigned int drain_most(const struct drain *d)
 	return d->most;
 }
 
+uint64_t drain_shared(const struct drain *d)
+{
+	return memory_filled(&d->memory);
+}
+
 const char *drain_env(const struct drain *d)
 {
 	return d->memory.env;

@@ -94,6 +94,9 @@ unsigned int drain_most(const struct drain *d);
 /* Value of REC_ENV for the target. */
 const char *drain_env(const struct drain *d);
 
+/* Bytes of the shared memory. */
+uint64_t drain_shared(const struct drain *d);
+
 /* Takes all that is in the rings. Returns 0 or -ENOMEM. */
 int drain_rings(struct drain *d);
 

@@ -172,6 +172,11 @@ void heap_drain_destroy(struct heap_drain *d)
 	free(d);
 }
 
+uint64_t heap_drain_shared(const struct heap_drain *d)
+{
+	return memory_filled(&d->memory);
+}
+
 const char *heap_drain_env(const struct heap_drain *d)
 {
 	return d->memory.env;

@@ -80,6 +80,9 @@ void heap_drain_destroy(struct heap_drain *d);
 /* Value of REC_ENV for the target. */
 const char *heap_drain_env(const struct heap_drain *d);
 
+/* Bytes of the shared memory. */
+uint64_t heap_drain_shared(const struct heap_drain *d);
+
 /* Reads processes that have ended. Returns 0 or -ENOMEM. */
 int heap_drain_watch(struct heap_drain *d);
 

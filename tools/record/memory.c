@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/record/memory.h"
@@ -24,6 +25,13 @@ int memory_create(const char *name, uint64_t size, struct memory *ret)
 	snprintf(ret->env, sizeof(ret->env), "/proc/%d/fd/%d %llx", getpid(), ret->fd,
 		 (unsigned long long)ret->cookie);
 	return 0;
+}
+
+uint64_t memory_filled(const struct memory *memory)
+{
+	struct stat st;
+
+	return fstat(memory->fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
 }
 
 void memory_destroy(struct memory *memory)

@@ -33,6 +33,9 @@ int memory_create(const char *name, uint64_t size, struct memory *ret);
 
 void memory_destroy(struct memory *memory);
 
+/* Bytes of it that were written. */
+uint64_t memory_filled(const struct memory *memory);
+
 /*
  * Copies the name of a thread, REC_COMM bytes that may be anything, so that it ends, and has
  * no control characters. @from may be @name.

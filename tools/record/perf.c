@@ -850,6 +850,11 @@ unsigned int perf_drain_alive(const struct perf_drain *d)
 	return alive;
 }
 
+uint64_t perf_drain_shared(const struct perf_drain *d)
+{
+	return perf_rings_memory(d->rings);
+}
+
 bool perf_drain_user_only(const struct perf_drain *d)
 {
 	return perf_rings_user_only(d->rings);

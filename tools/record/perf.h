@@ -111,6 +111,9 @@ unsigned int perf_drain_alive(const struct perf_drain *d);
 /* Calls @fn for each process that was recorded and still lives, if not all are recorded. */
 void perf_drain_left(struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg);
 
+/* Bytes of its rings. */
+uint64_t perf_drain_shared(const struct perf_drain *d);
+
 /* Only user mode is sampled, because more is not permitted. */
 bool perf_drain_user_only(const struct perf_drain *d);
 

@@ -264,6 +264,11 @@ static bool is_gone(void *arg, const struct probe_block *block)
 	return !programs_has_block(&p->programs, block);
 }
 
+uint64_t probed_shared(const struct probed *p)
+{
+	return p->programs.ring_size;
+}
+
 int probed_take(struct probed *p)
 {
 	return ring_read(&p->ring, take_record, p);

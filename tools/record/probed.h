@@ -54,6 +54,9 @@ int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
 		  struct probed **ret, struct reason *why);
 void probed_destroy(struct probed *p);
 
+/* Bytes of the ring. */
+uint64_t probed_shared(const struct probed *p);
+
 /* Takes what is in the ring. Returns 0 or -ENOMEM. */
 int probed_take(struct probed *p);
 

@@ -168,10 +168,12 @@ static bool is_terminals(int signo)
 
 static void note_memory(struct recording *r)
 {
-	unsigned long kib = task_memory(getpid());
+	unsigned long kib = task_memory(getpid()), shared = r->backend->shared(r) / 1024;
 
 	if (kib > r->memory)
 		r->memory = kib;
+	if (shared > r->shared)
+		r->shared = shared;
 }
 
 /*

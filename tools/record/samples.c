@@ -96,7 +96,7 @@ void samples_report(const struct recording *r, const struct drain_counts *c, con
 		return;
 	samples_describe(r, c, line, sizeof(line));
 	describe_sum(r->opts, c->weight, cpu, sum, sizeof(sum));
-	complain("%s; %s, sampled %s; recorder: %lu MiB at most%s%s", line, sum, who,
-		 record_memory(r), *files ? ";" : "", files);
+	complain("%s; %s, sampled %s; recorder: %lu MiB and %lu MiB shared at most%s%s", line, sum,
+		 who, record_mib(r->memory), record_mib(r->shared), *files ? ";" : "", files);
 	free(files);
 }
