@@ -29,6 +29,7 @@
 #include "rulecache.h"
 #include "modmap.h"
 #include "scratch.h"
+#include "seal.h"
 #include "sys.h"
 #include "thread.h"
 #include "vma.h"
@@ -122,6 +123,38 @@ bool modmap_readable(uint64_t addr)
 	ok = copy_memory(&word, addr, sizeof(word));
 	errno = saved;
 	return ok;
+}
+
+/* The words of modmap_watch.counter when shstk_seal() was called. */
+static uint64_t at_seal[MODMAP_COUNTERS];
+
+void shstk_seal(void)
+{
+	unsigned int i;
+
+	if (vma_sealed())
+		return;
+	for (i = 0; i < modmap_watch.n; i++)
+		at_seal[i] = load_relaxed(modmap_watch.counter[i]);
+	if (modmap_loads_changed())
+		modmap_revalidate();
+	vma_seal();
+}
+
+/*
+ * The loader counts how much was loaded, and how much is: in glibc that is what the counters
+ * are. If all have grown by the same nothing went. If there is one only, nobody knows.
+ */
+static bool none_went(void)
+{
+	uint64_t more = load_relaxed(modmap_watch.counter[0]) - at_seal[0];
+	unsigned int i;
+
+	for (i = 1; i < modmap_watch.n; i++) {
+		if (load_relaxed(modmap_watch.counter[i]) - at_seal[i] != more)
+			return false;
+	}
+	return modmap_watch.n > 1;
 }
 
 /* The start of the file of which @vma is a mapping. */
@@ -256,10 +289,11 @@ static bool permanent(const struct module *m)
 	return false;
 }
 
-static own_stack struct module *add(uint64_t pc)
+/* What is mapped at @addr, which need not be code of it; NULL: nothing that can be executed. */
+static own_stack struct module *look_up(uint64_t addr)
 {
 	size_t size = 4096;
-	struct module *m, *other;
+	struct module *m;
 	struct vma vma;
 	char *path;
 
@@ -269,18 +303,47 @@ static own_stack struct module *add(uint64_t pc)
 	if (path == MAP_FAILED)
 		return NULL;
 	m = NULL;
-	if (!vma_query(pc, &vma, path, size) && vma.prot & VMA_EXEC && from_vma(&m, &vma, path))
+	if (!vma_query(addr, &vma, path, size) && vma.prot & VMA_EXEC && from_vma(&m, &vma, path))
 		m = NULL;
 	munmap(path, size);
+	if (m)
+		m->is_volatile = !permanent(m);
+	return m;
+}
+
+static struct module *add(uint64_t pc)
+{
+	struct module *m = look_up(pc), *other;
+
 	if (!m)
 		return NULL;
-	m->is_volatile = !permanent(m);
 	other = lookup(pc);
 	if (other || !module_has(m, pc) || !insert(m)) {
 		module_free(m);
 		return other;
 	}
 	return m;
+}
+
+static uint64_t first_code(const struct module *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < m->img.nload; i++) {
+		if (m->img.load[i].exec)
+			return m->bias + m->img.load[i].vaddr;
+	}
+	return m->range.lo;
+}
+
+void shstk_meet(uint64_t addr)
+{
+	int saved = errno;
+	struct module *m = look_up(addr);
+
+	if (m && (lookup(first_code(m)) || !insert(m)))
+		module_free(m);
+	errno = saved;
 }
 
 struct module *modmap_find(uint64_t pc)
@@ -340,13 +403,14 @@ static bool still_there(const struct module *m)
 void modmap_revalidate(void)
 {
 	unsigned int i, n = load_acquire(&nslots);
+	bool sealed = vma_sealed(), stays = sealed && none_went();
 	uint64_t now = modmap_loads();
 	int saved = errno;
 
 	for (i = 0; i < n; i++) {
 		struct module *m = load_acquire(&slots[i].m);
 
-		if (!m || !m->is_volatile || still_there(m))
+		if (!m || !m->is_volatile || (sealed ? stays : still_there(m)))
 			continue;
 		/*
 		 * Rules go first: who finds the module gone must not find its
@@ -418,12 +482,6 @@ void modmap_stats(struct shstk_stats *stats)
 			     sizeof(struct rulecache_entry);
 }
 
-bool shstk_loads(uint64_t *ret)
-{
-	*ret = modmap_loads();
-	return modmap_watch.n;
-}
-
 #ifdef __GLIBC__
 static int get_adds(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -434,12 +492,17 @@ static int get_adds(struct dl_phdr_info *info, size_t size, void *arg)
 
 static void find_counters(void)
 {
-	const uint64_t *p = dlsym(RTLD_DEFAULT, "_rtld_global");
+	static bool looked;
+	const uint64_t *p;
 	uint64_t adds = 0;
 	const Elf64_Sym *sym;
 	Dl_info info;
 	size_t i;
 
+	if (looked)
+		return;
+	looked = true;
+	p = dlsym(RTLD_DEFAULT, "_rtld_global");
 	dl_iterate_phdr(get_adds, &adds);
 	if (!p || !adds || !dladdr1(p, &info, (void **)&sym, RTLD_DL_SYMENT) || !sym)
 		return;
@@ -459,4 +522,12 @@ static void find_counters(void)
 static __attribute__((constructor)) void modmap_init(void)
 {
 	find_counters();
+}
+
+/* Constructors of what this is linked into may run before the one above. */
+bool shstk_loads(uint64_t *ret)
+{
+	find_counters();
+	*ret = modmap_loads();
+	return modmap_watch.n;
 }

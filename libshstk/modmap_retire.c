@@ -19,6 +19,7 @@
 
 #include "modmap.h"
 #include "thread.h"
+#include "vma.h"
 
 static bool have_membarrier;
 
@@ -37,7 +38,7 @@ void modmap_reclaim(void)
 	struct module *list, *next;
 	int saved = errno;
 
-	if (!have_membarrier)
+	if (!have_membarrier || vma_sealed())
 		return;
 	list = __atomic_exchange_n(&modmap_watch.retired, NULL, __ATOMIC_ACQUIRE);
 	if (!list)
@@ -58,5 +59,8 @@ void modmap_reclaim(void)
 
 static __attribute__((constructor)) void modmap_retire_init(void)
 {
+	/* Whoever links this in may have been told by its own constructor. */
+	if (vma_sealed())
+		return;
 	have_membarrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }

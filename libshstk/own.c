@@ -106,7 +106,8 @@ static int read_other(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
 
-	(void)arg;
+	if (vma_sealed())
+		return read_stack(arg, addr, buf, len);
 	return sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&to, 1, (long)&from, 1, 0) ==
 			       (long)len ?
 		       0 :

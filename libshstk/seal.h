@@ -5,6 +5,14 @@
 #ifndef SHSTK_SEAL_H
 #define SHSTK_SEAL_H
 
+#include <stdint.h>
+
+/**
+ * shstk_meet() - what is mapped at an address is known from now on
+ * @addr: of a mapping that can be executed.
+ */
+void shstk_meet(uint64_t addr);
+
 /**
  * shstk_seal() - captures without SHSTK_CHECK_STACK ask the kernel for nothing from now on
  *

@@ -5,7 +5,6 @@
 #include <sys/ioctl.h>
 
 #include "scratch.h"
-#include "seal.h"
 #include "sys.h"
 #include "vma.h"
 
@@ -151,7 +150,7 @@ static int by_text(void *mem, void *arg)
 
 static bool sealed;
 
-void shstk_seal(void)
+void vma_seal(void)
 {
 	store_relaxed(&sealed, true);
 }

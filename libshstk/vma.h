@@ -28,6 +28,8 @@ struct vma {
  */
 int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size);
 
+/* Part of shstk_seal(). */
+void vma_seal(void);
 bool vma_sealed(void);
 
 #endif

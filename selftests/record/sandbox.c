@@ -9,6 +9,7 @@
  *   seccomp     by prctl() and seccomp(2), as libseccomp does
  *   calls       by syscall(), twice
  *   privileged  by seccomp(2) alone, as root may
+ *   unseen      by instructions of its own, as a program is executed then; all signals are blocked
  *   none        there is none, but prctl() that comes before it
  * WHAT: what does the work of the second half.
  *   self, fork, exec, spawn
@@ -16,9 +17,12 @@
  *   made        code that was made at run time calls it
  *   thread      one that is made then
  *   waiting     one that was there before, and has the filter too
+ *   loads       a library from before, when another one was loaded
+ *   closes      the same, when one from before was closed, too
  *
  * A forbidden call ends the process. Exits with 17; 4: filters are not available.
  */
+#include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -36,6 +40,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../../libshstk/sys.h"
 
 #define NOINLINE __attribute__((noinline))
 #define DONE 17
@@ -69,6 +75,18 @@ static NOINLINE void sandboxed_work(double s)
 	sum++;
 }
 
+static bool unseen;
+
+static long install_unseen(const struct sock_fprog *prog)
+{
+	uint64_t all = ~0ull;
+
+	unseen = true;
+	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
+	sys6(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
+	return sys3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, prog);
+}
+
 static bool install(const char *how)
 {
 	static const int forbidden[] = {
@@ -79,6 +97,7 @@ static bool install(const char *how)
 		SYS_perf_event_open,
 		SYS_memfd_create,
 		SYS_process_vm_readv,
+		SYS_membarrier,
 		SYS_getrusage,
 		SYS_rt_tgsigqueueinfo,
 		SYS_ioctl,
@@ -101,6 +120,8 @@ static bool install(const char *how)
 							   N - i, 0);
 	code[N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	code[N + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	if (!strcmp(how, "unseen"))
+		return !install_unseen(&prog);
 	if (!strcmp(how, "calls") && syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return false;
 	if (strcmp(how, "calls") && strcmp(how, "privileged") &&
@@ -173,6 +194,36 @@ static void call_by_made_code(void (*function)(double))
 		made(function, atof(seconds));
 }
 
+static void *first, *second;
+
+static bool load_libraries(void)
+{
+	first = dlopen("plugin-one.so", RTLD_NOW);
+	second = dlopen("plugin-two.so", RTLD_NOW);
+	return first && second;
+}
+
+static NOINLINE int work_in_library(void)
+{
+	int (*fn)(long);
+	int ret;
+
+	*(void **)&fn = dlsym(first, "plugin_one");
+	ret = fn(atof(seconds) * 1000);
+	sum++;
+	return ret;
+}
+
+static int load_and_work(bool close)
+{
+	if (close && dlclose(second))
+		return 5;
+	if (!dlopen("plugin-three.so", RTLD_NOW))
+		return 5;
+	work_in_library();
+	return DONE;
+}
+
 static NOINLINE int call_deep(int n)
 {
 	char frame[4096];
@@ -198,11 +249,15 @@ static int go_on(const char *what)
 		if (pid)
 			return wait_for(pid);
 	}
+	if (unseen)
+		sys3(SYS_execve, "/proc/self/exe", argv, environ);
 	if (!strcmp(what, "exec"))
 		execve("/proc/self/exe", argv, environ);
 	if (!strcmp(what, "spawn"))
 		return wait_for(
 			posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ) ? -1 : pid);
+	if (first)
+		return load_and_work(!strcmp(what, "closes"));
 	if (!strcmp(what, "made"))
 		call_by_made_code(sandboxed_work);
 	else if (!strcmp(what, "deep"))
@@ -227,6 +282,8 @@ int main(int argc, char **argv)
 		return go_on("self");
 	if (!strcmp(argv[2], "waiting") &&
 	    pthread_create(&waiting, NULL, wait_and_work, (void *)seconds))
+		return 5;
+	if ((!strcmp(argv[2], "loads") || !strcmp(argv[2], "closes")) && !load_libraries())
 		return 5;
 	free_work(atof(seconds));
 	if (!install(argv[1]))

@@ -19,8 +19,9 @@
 #define INJECT_PROTOCOL_H
 
 /*
- * Environment: "/proc/PID/fd/N COOKIE", the cookie in hexadecimal. Behind it, in what may have been
- * executed in a sandbox: the number of seccomp filters that there were before.
+ * Environment: "/proc/PID/fd/N COOKIE FILTERS", the cookie in hexadecimal. FILTERS: the number of
+ * seccomp filters that the recorder has, or that the program had before it began a sandbox; if it
+ * is missing there may be any.
  */
 #define REC_ENV "SHSTK_RECORD"
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/inject/common/join.h"
 #include "tools/record/memory.h"
 #include "tools/shstk.h"
 
@@ -22,8 +23,8 @@ int memory_create(const char *name, uint64_t size, struct memory *ret)
 		return -errno;
 	if (getrandom(&ret->cookie, sizeof(ret->cookie), 0) != sizeof(ret->cookie))
 		return -EIO;
-	snprintf(ret->env, sizeof(ret->env), "/proc/%d/fd/%d %llx", getpid(), ret->fd,
-		 (unsigned long long)ret->cookie);
+	snprintf(ret->env, sizeof(ret->env), "/proc/%d/fd/%d %llx %u", getpid(), ret->fd,
+		 (unsigned long long)ret->cookie, seccomp_filters());
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "agent.h"
 #include "../common/join.h"
 #include "../common/sandbox.h"
+#include "seal.h"
 #include "shstk.h"
 
 struct agent agent;
@@ -313,8 +314,11 @@ __attribute__((constructor)) static void agent_start(void)
 	if (!env)
 		return;
 	fd = open_memory(env, &cookie);
-	if (fd < 0)
+	if (fd < 0) {
+		if (fd == -EPERM)
+			shstk_seal();
 		return;
+	}
 	agent.pid = sys0(SYS_getpid);
 	if (foreign_pid(agent.pid) || map_memory(fd, cookie)) {
 		sys1(SYS_close, fd);

@@ -13,7 +13,6 @@
  * is done here for all files that are mapped, while it is still allowed.
  */
 #include <string.h>
-#include <ucontext.h>
 
 #include "../common/env.h"
 #include "../common/join.h"
@@ -24,43 +23,21 @@
 
 #define OWN_FRAMES 8 /* with more of this object than the loader's among them */
 
-/* Captures as if a thread were interrupted in this code. */
-static void meet(ucontext_t *context, uintptr_t pc)
+static void meet_file(void *arg, const char *line, size_t n)
 {
-	uint64_t pcs[2];
-
-#if defined(__x86_64__)
-	context->uc_mcontext.gregs[REG_RIP] = pc;
-#elif defined(__aarch64__)
-	context->uc_mcontext.pc = pc;
-#else
-	(void)pc;
-#endif
-	shstk_capture_context(context, pcs, 2, NULL, NULL);
-}
-
-static void meet_file(void *context, const char *line, size_t n)
-{
-	const char *end = memchr(line, '-', n);
-	uint64_t lo, hi;
-
-	if (!end || (!memchr(line, '/', n) && !memmem(line, n, "[vdso]", 6)))
-		return;
-	lo = parse_digits(line, 16);
-	hi = parse_digits(end + 1, 16);
-	meet(context, lo + (hi - lo) / 2);
+	(void)arg;
+	if (memchr(line, '/', n) || memmem(line, n, "[vdso]", 6))
+		shstk_meet(parse_digits(line, 16));
 }
 
 static void prepare(void)
 {
 	struct thread *t = agent_self();
 	uint64_t pcs[OWN_FRAMES];
-	ucontext_t context;
 
 	if (t)
 		maps_send_if_changed();
-	if (!getcontext(&context))
-		maps_each(meet_file, &context);
+	maps_each(meet_file, NULL);
 	/* This object itself, by return addresses: its hooks are in stacks. */
 	shstk_capture(pcs, OWN_FRAMES, NULL, NULL);
 	if (!agent.sandboxed)

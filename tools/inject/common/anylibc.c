@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <ucontext.h>
 
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
@@ -34,13 +33,4 @@ int dladdr1(const void *address, Dl_info *info, void **extra, int flags)
 
 	*(void **)&glibc = dlsym(RTLD_DEFAULT, "dladdr1");
 	return glibc ? glibc(address, info, extra, flags) : 0;
-}
-
-/* Left by a tail call, so that the context is the caller's. */
-int getcontext(ucontext_t *context)
-{
-	int (*glibc)(ucontext_t *);
-
-	*(void **)&glibc = dlsym(RTLD_DEFAULT, "getcontext");
-	return glibc ? glibc(context) : -1;
 }

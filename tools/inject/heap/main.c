@@ -117,8 +117,11 @@ void heap_attach(const char *env)
 	uint64_t cookie;
 	long fd = open_memory(env, &cookie), pid;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (fd == -EPERM)
+			shstk_seal();
 		return;
+	}
 	pid = sys0(SYS_getpid);
 	h = map(fd, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	if (h && plausible(h, cookie) && !foreign_pid(pid) && make_own()) {
