@@ -20,6 +20,7 @@
 
 #define KNOWN 16384 /* addresses whose rules are kept, a power of two */
 #define KNOWN_FROM 8 /* stacks of a program before any are */
+#define MAX_INNER 1024
 #define ASKED 128 /* addresses of a chunk before it is compiled, which takes as long as 128 do */
 
 /* How to leave the frame of a program counter or return address. */
@@ -88,11 +89,10 @@ SHSTK_API void shstk_space_destroy(struct shstk_space *space)
 	free(space);
 }
 
-static struct module *find(void *arg, uint64_t pc)
+/* How many modules begin at @pc or in front of it. */
+static size_t up_to(const struct shstk_space *s, uint64_t pc)
 {
-	const struct shstk_space *s = arg;
 	size_t lo = 0, n = s->n;
-	struct module *m;
 
 	while (n) {
 		size_t half = n / 2;
@@ -104,7 +104,16 @@ static struct module *find(void *arg, uint64_t pc)
 			n = half;
 		}
 	}
-	for (m = lo ? s->module[lo - 1] : NULL; m; m = m->outer)
+	return lo;
+}
+
+static struct module *find(void *arg, uint64_t pc)
+{
+	const struct shstk_space *s = arg;
+	size_t n = up_to(s, pc);
+	struct module *m;
+
+	for (m = n ? s->module[n - 1] : NULL; m; m = m->outer)
 		if (range_has(&m->range, pc) && (!s->nested || module_has(m, pc)))
 			break;
 	return m;
@@ -137,17 +146,25 @@ bool shstk_space_has_go(const struct shstk_space *space)
 	return false;
 }
 
-static void find_outer(struct shstk_space *s)
+/*
+ * Modules from index @first to @last are new, or what they lay in is gone. Behind these all is
+ * as it was from the first one on of which nothing changes.
+ */
+static void find_outer(struct shstk_space *s, size_t first, size_t last)
 {
-	struct module *outer = NULL;
+	struct module *before = first ? s->module[first - 1] : NULL;
+	struct module *top = before && before->outer ? before->outer : before;
 	size_t i;
 
-	for (i = 0; s->nested && i < s->n; i++) {
+	for (i = first; i < s->n; i++) {
 		struct module *m = s->module[i];
+		struct module *outer = top && m->range.lo < top->range.hi ? top : NULL;
 
-		m->outer = outer && m->range.lo < outer->range.hi ? outer : NULL;
-		if (!m->outer)
-			outer = m;
+		if (i > last && m->outer == outer)
+			break;
+		m->outer = outer;
+		if (!outer)
+			top = m;
 	}
 }
 
@@ -159,32 +176,61 @@ static void forget_known(struct shstk_space *s)
 	s->unwound = 0;
 }
 
-/* The newest mapping of an address is the true one. */
+/* The newest mapping of an address is the true one, unless one is between the other's segments. */
+static bool is_replaced(struct shstk_space *s, const struct module *m, const struct module *new)
+{
+	bool between;
+
+	if (m->range.lo >= new->range.hi || new->range.lo >= m->range.hi)
+		return false;
+	between = module_between(m, new) || module_between(new, m);
+	s->nested |= between;
+	return !between;
+}
+
+/* Drops those that @new replaces among the modules from index @from to @to. */
+static void drop_among(struct shstk_space *s, size_t from, size_t to, const struct module *new)
+{
+	size_t i, k, n = from, last = from;
+
+	if (from == to)
+		return;
+	for (i = from; i < to; i++) {
+		struct module *m = s->module[i];
+
+		if (!is_replaced(s, m, new)) {
+			s->module[n++] = m;
+			continue;
+		}
+		for (k = i + 1; k < s->n && s->module[k]->outer == m; k++)
+			last = k;
+		drop(m);
+	}
+	memmove(s->module + n, s->module + to, (s->n - to) * sizeof(*s->module));
+	s->n -= to - n;
+	if (n < to)
+		find_outer(s, from, last);
+}
+
+/*
+ * What reaches @new from in front of it is the last module there, or lies, as that does, in
+ * one that begins further in front. Nobody but an attacker has more than MAX_INNER in one.
+ */
 static void drop_overlap(struct shstk_space *s, const struct module *new)
 {
-	size_t i, n = 0;
+	size_t from = up_to(s, new->range.lo), to = from, n;
 
-	for (i = 0; i < s->n; i++) {
-		struct module *m = s->module[i];
-		bool between;
-
-		if (m->range.lo < new->range.hi &&new->range.lo < m->range.hi) {
-			between = module_between(m, new) || module_between(new, m);
-			s->nested |= between;
-			if (!between) {
-				drop(m);
-				continue;
-			}
-		}
-		s->module[n++] = m;
-	}
-	s->n = n;
-	find_outer(s);
+	while (to < s->n && s->module[to]->range.lo < new->range.hi)
+		to++;
+	for (n = 0; from && n < MAX_INNER; n++)
+		if (s->module[--from]->range.lo < new->range.lo && !s->module[from]->outer)
+			break;
+	drop_among(s, from, to, new);
 }
 
 static int insert(struct shstk_space *s, struct module *m)
 {
-	size_t i;
+	size_t at;
 
 	if (m->img.m && m->img.m != s->m) {
 		drop(m);
@@ -204,11 +250,11 @@ static int insert(struct shstk_space *s, struct module *m)
 		s->module = p;
 		s->room = room;
 	}
-	for (i = s->n; i && s->module[i - 1]->range.lo > m->range.lo; i--)
-		s->module[i] = s->module[i - 1];
-	s->module[i] = m;
+	at = up_to(s, m->range.lo);
+	memmove(s->module + at + 1, s->module + at, (s->n - at) * sizeof(*s->module));
+	s->module[at] = m;
 	s->n++;
-	find_outer(s);
+	find_outer(s, at, at);
 	return 0;
 }
 

@@ -17,7 +17,7 @@
  * struct layout - what is mapped
  * @refs: processes that have it.
  * @files: where files are.
- * @maps: the mappings, @nr of them, room for @max.
+ * @maps: the mappings in the order of their addresses, @nr of them, room for @max.
  * @nr: see @maps.
  * @max: see @maps.
  * @nr_jit: those of @maps that are of who makes code at run time.
@@ -77,26 +77,52 @@ void layout_put(struct layout *layout)
 	free(layout);
 }
 
-static int append(struct layout *layout, const struct layout_map *map)
+/* Index of the first mapping that ends behind @addr. They are sorted, and none overlap. */
+static size_t first_behind(const struct layout *layout, uint64_t addr)
 {
-	struct layout_map *more = layout->maps;
+	size_t lo = 0, hi = layout->nr, mid;
 
-	if (layout->nr == layout->max) {
-		size_t max = layout->max ? 2 * layout->max : 16;
-
-		more = reallocarray(more, max, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		layout->maps = more;
-		layout->max = max;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (layout->maps[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	more += layout->nr;
-	*more = *map;
-	more->path = strdup(map->path);
-	if (!more->path)
+	return lo;
+}
+
+static int make_room(struct layout *layout)
+{
+	size_t max = layout->max ? 2 * layout->max : 16;
+	struct layout_map *more;
+
+	if (layout->nr < layout->max)
+		return 0;
+	more = reallocarray(layout->maps, max, sizeof(*more));
+	if (!more)
 		return -ENOMEM;
+	layout->maps = more;
+	layout->max = max;
+	return 0;
+}
+
+/* Puts a mapping at its place, where nothing is. */
+static int insert(struct layout *layout, const struct layout_map *map)
+{
+	size_t at = first_behind(layout, map->start);
+	char *path = strdup(map->path);
+
+	if (!path || make_room(layout)) {
+		free(path);
+		return -ENOMEM;
+	}
+	memmove(layout->maps + at + 1, layout->maps + at,
+		(layout->nr - at) * sizeof(*layout->maps));
+	layout->maps[at] = *map;
+	layout->maps[at].path = path;
 	layout->nr++;
-	layout->nr_jit += jit_is_known(map->path);
+	layout->nr_jit += jit_is_known(path);
 	return 0;
 }
 
@@ -114,7 +140,7 @@ static int make_own(struct layout **layout)
 	memcpy(own->ends, old->ends, sizeof(own->ends));
 	own->nr_ends = old->nr_ends;
 	for (size_t i = 0; i < old->nr && !err; i++)
-		err = append(own, &old->maps[i]);
+		err = insert(own, &old->maps[i]);
 	if (err) {
 		layout_put(own);
 		return err;
@@ -124,21 +150,38 @@ static int make_own(struct layout **layout)
 	return 0;
 }
 
-/* Removes mappings without any address left. */
-static void drop_empty(struct layout *layout)
+/* Removes @gone mappings from index @at on. */
+static void take_out(struct layout *layout, size_t at, size_t gone)
 {
-	struct layout_map *m = layout->maps;
-	size_t n = 0;
+	struct layout_map *m = layout->maps + at;
 
-	for (size_t i = 0; i < layout->nr; i++) {
-		if (m[i].start < m[i].end) {
-			m[n++] = m[i];
-			continue;
-		}
+	if (!gone)
+		return;
+	for (size_t i = 0; i < gone; i++) {
 		layout->nr_jit -= jit_is_known(m[i].path);
 		free(m[i].path);
 	}
-	layout->nr = n;
+	layout->nr -= gone;
+	memmove(m, m + gone, (layout->nr - at) * sizeof(*m));
+}
+
+/* Takes away what a mapping has in front of @addr. */
+static void cut_front(struct layout_map *m, uint64_t addr)
+{
+	m->offset += addr - m->start;
+	m->start = addr;
+}
+
+/* Takes away what a mapping has from @map on; what is behind that stays. */
+static int cut_back(struct layout *layout, size_t at, const struct layout_map *map)
+{
+	struct layout_map behind = layout->maps[at];
+
+	layout->maps[at].end = map->start;
+	if (behind.end <= map->end || layout->nr == MAX_MAPS)
+		return 0;
+	cut_front(&behind, map->end);
+	return insert(layout, &behind);
 }
 
 /*
@@ -147,22 +190,16 @@ static void drop_empty(struct layout *layout)
  */
 static int cut_overlap(struct layout *layout, const struct layout_map *map)
 {
-	size_t nr = layout->nr;
+	size_t at = first_behind(layout, map->start), stop;
 	int err = 0;
 
-	for (size_t i = 0; i < nr && !err; i++) {
-		struct layout_map behind = layout->maps[i];
-
-		if (behind.start >= map->end || map->start >= behind.end)
-			continue;
-		layout->maps[i].end = map->start;
-		if (behind.end <= map->end || layout->nr == MAX_MAPS)
-			continue;
-		behind.offset += map->end - behind.start;
-		behind.start = map->end;
-		err = append(layout, &behind);
-	}
-	drop_empty(layout);
+	if (at < layout->nr && layout->maps[at].start < map->start)
+		err = cut_back(layout, at++, map);
+	for (stop = at; stop < layout->nr && layout->maps[stop].end <= map->end;)
+		stop++;
+	take_out(layout, at, stop - at);
+	if (at < layout->nr && layout->maps[at].start < map->end)
+		cut_front(&layout->maps[at], map->end);
 	return err;
 }
 
@@ -176,22 +213,15 @@ static bool same_file(const struct layout_map *a, const struct layout_map *b)
 
 static bool has(const struct layout *layout, const struct layout_map *map)
 {
-	for (size_t i = 0; i < layout->nr; i++) {
-		const struct layout_map *m = &layout->maps[i];
+	const struct layout_map *m = layout->maps + first_behind(layout, map->start);
 
-		if (m->start == map->start && m->end == map->end && m->offset == map->offset &&
-		    same_file(m, map) && !strcmp(m->path, map->path))
-			return true;
-	}
-	return false;
+	return m < layout->maps + layout->nr && m->start == map->start && m->end == map->end &&
+	       m->offset == map->offset && same_file(m, map) && !strcmp(m->path, map->path);
 }
 
 bool layout_has(const struct layout *layout, uint64_t addr)
 {
-	for (size_t i = 0; i < layout->nr; i++)
-		if (addr - layout->maps[i].start < layout->maps[i].end - layout->maps[i].start)
-			return true;
-	return false;
+	return layout_find(layout, addr);
 }
 
 int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size)
@@ -290,7 +320,7 @@ int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map)
 		return err;
 	if ((*layout)->nr == MAX_MAPS)
 		return 0;
-	err = append(*layout, map);
+	err = insert(*layout, map);
 	if (!err && (*layout)->space)
 		err = add_code(*layout, pid, map);
 	return err ? err : 1;
@@ -298,10 +328,9 @@ int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map)
 
 const struct layout_map *layout_find(const struct layout *layout, uint64_t addr)
 {
-	for (size_t i = 0; i < layout->nr; i++)
-		if (addr >= layout->maps[i].start && addr < layout->maps[i].end)
-			return &layout->maps[i];
-	return NULL;
+	size_t at = first_behind(layout, addr);
+
+	return at < layout->nr && layout->maps[at].start <= addr ? &layout->maps[at] : NULL;
 }
 
 int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *proc)
