@@ -81,7 +81,8 @@ $(RECORD_B)/small_machine.so: selftests/record/small_machine.c
 # The test is a script; what it runs must be built before it.
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
-		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so $(RECORD_B)/cancel \
+		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
+		$(RECORD_B)/cancel \
 		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py all
 	$(Q)cp $< $@
 

@@ -17,6 +17,7 @@
  *   made        code that was made at run time calls it
  *   thread      one that is made then
  *   waiting     one that was there before, and has the filter too
+ *   held        the same, of which a sample is taken while the filter is installed
  *   loads       a library from before, when another one was loaded
  *   closes      the same, when one from before was closed, too
  *
@@ -26,6 +27,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
@@ -36,6 +38,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -51,15 +54,44 @@ extern char **environ;
 static volatile unsigned long sum;
 static const char *seconds;
 
+static void read_clock(clockid_t clock, struct timespec *ts)
+{
+	sys2(SYS_clock_gettime, clock, ts);
+}
+
+static __thread bool to_be_held;
+static _Atomic bool is_held, installs;
+
+/*
+ * Only whoever samples calls this one. The handler of a thread that is to be held stays in it until
+ * the filter is being installed, and a bit longer; then it makes a call that is forbidden.
+ */
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	struct timespec pause = { 0, 1000000 };
+	struct rusage usage;
+
+	if (to_be_held) {
+		to_be_held = false;
+		is_held = true;
+		while (!installs)
+			sys2(SYS_nanosleep, &pause, NULL);
+		pause.tv_nsec = 200000000;
+		sys2(SYS_nanosleep, &pause, NULL);
+		sys2(SYS_getrusage, RUSAGE_THREAD, &usage);
+	}
+	return sys2(SYS_clock_gettime, clock, ts) ? -1 : 0;
+}
+
 static void burn(double s)
 {
 	struct timespec begin, now;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	read_clock(CLOCK_THREAD_CPUTIME_ID, &begin);
 	do {
 		for (int i = 0; i < 100000; i++)
 			sum += i;
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+		read_clock(CLOCK_THREAD_CPUTIME_ID, &now);
 	} while ((now.tv_sec - begin.tv_sec) + (now.tv_nsec - begin.tv_nsec) / 1e9 < s);
 }
 
@@ -161,6 +193,28 @@ static void *wait_and_work(void *arg)
 {
 	sem_wait(&go);
 	return work_in_thread(arg);
+}
+
+static void *work_and_be_held(void *arg)
+{
+	to_be_held = true;
+	while (!is_held)
+		sum++;
+	return work_in_thread(arg);
+}
+
+/* One that has the filter too; at once, or when it is held, if that is asked for. */
+static bool make_thread(const char *what, pthread_t *thread)
+{
+	bool hold = !strcmp(what, "held");
+
+	if (!hold && strcmp(what, "waiting"))
+		return true;
+	if (pthread_create(thread, NULL, hold ? work_and_be_held : wait_and_work, (void *)seconds))
+		return false;
+	while (hold && !is_held)
+		sched_yield();
+	return true;
 }
 
 /* The thread that waits, or a new one, works. */
@@ -280,12 +334,12 @@ int main(int argc, char **argv)
 	seconds = argv[argc - 1];
 	if (argc < 4)
 		return go_on("self");
-	if (!strcmp(argv[2], "waiting") &&
-	    pthread_create(&waiting, NULL, wait_and_work, (void *)seconds))
+	if (!make_thread(argv[2], &waiting))
 		return 5;
 	if ((!strcmp(argv[2], "loads") || !strcmp(argv[2], "closes")) && !load_libraries())
 		return 5;
 	free_work(atof(seconds));
+	installs = true;
 	if (!install(argv[1]))
 		return 4;
 	say("in the sandbox\n");

@@ -129,6 +129,7 @@ struct thread {
  * @opens: calls of dlopen() so far.
  * @takers: threads that are taking a slot: @nr_slots must stay.
  * @armed: threads that have a timer.
+ * @handlers: threads in the agent's handler that may make system calls there.
  * @lock: guards registration of threads against scan_threads(); taken with all
  *	signals blocked; a handler only tries it.
  * @header: the shared memory.
@@ -153,6 +154,7 @@ struct agent {
 	_Atomic uint32_t opens;
 	_Atomic int takers;
 	_Atomic uint32_t armed;
+	_Atomic uint32_t handlers;
 	_Atomic int lock;
 	struct rec_header *header;
 	struct rec_slot *slots;

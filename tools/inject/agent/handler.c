@@ -124,6 +124,39 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 		event_open(t);
 }
 
+/* Returns: false: it is none of the agent's. */
+static bool serve(const siginfo_t *si, const void *context)
+{
+	struct thread *t = from_timer(si);
+
+	if (!t && event_sent(agent_self(), si))
+		t = agent_self();
+	if (t)
+		on_period(t, si, context);
+	else if (!from_recorder(si))
+		return false;
+	else if (!agent.sandboxed)
+		scan_threads();
+	return true;
+}
+
+/*
+ * A thread that begins a sandbox for all waits until none is here that did not know of it
+ * (sandbox.c). The fence: either @sandboxed is seen here, or @handlers there.
+ */
+static bool serve_counted(const siginfo_t *si, const void *context)
+{
+	bool ours;
+
+	if (agent.sandboxed)
+		return serve(si, context);
+	atomic_fetch_add(&agent.handlers, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	ours = serve(si, context);
+	atomic_fetch_sub(&agent.handlers, 1);
+	return ours;
+}
+
 /*
  * Whoever calls handlers himself, as some runtimes do, may not align the stack as the
  * kernel does.
@@ -134,21 +167,9 @@ __attribute__((force_align_arg_pointer))
 static void
 on_signal(int signo, siginfo_t *si, void *context)
 {
-	struct thread *t = from_timer(si);
-
 	signals_cut(context);
-	if (!t && event_sent(agent_self(), si))
-		t = agent_self();
-	if (t) {
-		on_period(t, si, context);
-		return;
-	}
-	if (from_recorder(si)) {
-		if (!agent.sandboxed)
-			scan_threads();
-		return;
-	}
-	signals_chain(signo, si, context);
+	if (!serve_counted(si, context))
+		signals_chain(signo, si, context);
 }
 
 /* Emulators do not have all real-time signals. */

@@ -221,6 +221,7 @@ void agent_fork_child(void)
 	atomic_store(&agent.lock, 0);
 	atomic_store(&agent.takers, 0);
 	atomic_store(&agent.armed, 0);
+	atomic_store(&agent.handlers, 0);
 	signals_fork_child();
 	agent.pid = sys0(SYS_getpid);
 	if (atomic_load(&agent.header->stop) || foreign_pid(agent.pid)) {

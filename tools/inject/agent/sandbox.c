@@ -21,6 +21,7 @@
 #include "seal.h"
 #include "shstk.h"
 
+#define MOST_WAIT 10000000000 /* ns */
 #define OWN_FRAMES 8 /* with more of this object than the loader's among them */
 
 static void meet_file(void *arg, const char *line, size_t n)
@@ -28,6 +29,22 @@ static void meet_file(void *arg, const char *line, size_t n)
 	(void)arg;
 	if (memchr(line, '/', n) || memmem(line, n, "[vdso]", 6))
 		shstk_meet(parse_digits(line, 16));
+}
+
+/*
+ * Other threads may be in the agent's handler, and about to make a call there. A filter may be
+ * for all threads. None is there for long, unless it is stopped. A child that the agent does not
+ * follow has no other threads.
+ */
+static void wait_for_handlers(void)
+{
+	uint64_t begin = now(CLOCK_MONOTONIC);
+
+	if (agent.pid != (int)sys0(SYS_getpid))
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	while (atomic_load(&agent.handlers) && now(CLOCK_MONOTONIC) - begin < MOST_WAIT)
+		sys0(SYS_sched_yield);
 }
 
 static void prepare(void)
@@ -43,6 +60,7 @@ static void prepare(void)
 	if (!agent.sandboxed)
 		env_expect_filters(seccomp_filters());
 	agent.sandboxed = true;
+	wait_for_handlers();
 }
 
 /* Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. */
