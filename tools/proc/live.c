@@ -23,6 +23,7 @@
 #include "tools/perf/regs.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/live.h"
+#include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 
 #define MAX_KEPT 4096
@@ -116,16 +117,25 @@ static int open_same(const struct layout_map *map)
 	return -ESTALE;
 }
 
-int live_open(pid_t pid, const struct layout_map *map)
+/* @number: of the process, or of a thread of it. */
+static int open_of(pid_t number, const struct layout_map *map)
 {
 	char path[96];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)number,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
 	fd = regular_open(path);
-	if (fd < 0)
-		fd = regular_open_of(pid, map->path);
+	return fd >= 0 ? fd : regular_open_of(number, map->path);
+}
+
+int live_open(pid_t pid, const struct layout_map *map)
+{
+	int fd = open_of(pid, map);
+	pid_t other = fd < 0 ? tasks_other(pid) : 0;
+
+	if (other)
+		fd = open_of(other, map);
 	return fd >= 0 ? fd : open_same(map);
 }
 
@@ -261,12 +271,33 @@ struct layout_map live_map(const struct mapping *m)
 	};
 }
 
+/* They are empty where the first thread has ended before the others: these have them still. */
+static int open_maps(pid_t pid, struct maps *maps)
+{
+	int ret = maps_open(pid, "maps", maps);
+	pid_t other;
+	int c;
+
+	if (ret)
+		return ret;
+	c = fgetc(maps->in);
+	if (c != EOF) {
+		ungetc(c, maps->in);
+		return 0;
+	}
+	other = tasks_other(pid);
+	if (!other)
+		return 0;
+	maps_close(maps);
+	return maps_open(other, "maps", maps);
+}
+
 int live_read(struct layout **layout, pid_t pid,
 	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg)
 {
 	struct mapping m;
 	struct maps maps;
-	int ret = maps_open(pid, "maps", &maps);
+	int ret = open_maps(pid, &maps);
 
 	if (ret)
 		return ret;

@@ -38,6 +38,21 @@ pid_t tasks_next(DIR *dir)
 	return 0;
 }
 
+pid_t tasks_other(pid_t pid)
+{
+	DIR *dir = tasks_open(pid);
+	struct task_stat stat;
+	pid_t tid = 0;
+
+	while (dir && (tid = tasks_next(dir)))
+		if (tid != pid && !task_stat(pid, tid, &stat) && stat.state != 'Z' &&
+		    stat.state != 'X')
+			break;
+	if (dir)
+		closedir(dir);
+	return tid;
+}
+
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size)
 {
 	size_t n = strlen(name), room = 0;

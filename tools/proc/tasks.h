@@ -22,6 +22,12 @@ DIR *tasks_open(pid_t pid);
 /* The next process or thread ID; 0: there is none. */
 pid_t tasks_next(DIR *dir);
 
+/*
+ * Another thread of a process, that has not ended; 0: there is none. Once its first thread has
+ * ended, /proc shows what a process has by the numbers of the others only.
+ */
+pid_t tasks_other(pid_t pid);
+
 /**
  * struct task_stat - what a process or a thread is, and has used
  * @name: of it, as the kernel cuts it; no control characters.
