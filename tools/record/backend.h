@@ -40,6 +40,7 @@
  * @memory: the most that the recorder itself had of its own so far, in KiB, and
  * @shared: the most that it shared, see struct backend, in KiB.
  * @writer: the process that writes the last profile before (parts.h), or 0.
+ * @unwritten: one before could not be written where it should.
  */
 struct recording {
 	struct record_opts *opts;
@@ -55,6 +56,7 @@ struct recording {
 	unsigned long memory;
 	unsigned long shared;
 	pid_t writer;
+	bool unwritten;
 };
 
 /**

@@ -45,11 +45,14 @@ void parts_finish(struct recording *r)
 /* Until the one before is written: there is one at a time. */
 static void wait_writer(struct recording *r)
 {
-	int status;
+	int status = 0;
 
 	while (r->writer > 0 && waitpid(r->writer, &status, 0) < 0 && errno == EINTR)
 		;
 	r->writer = 0;
+	r->unwritten |= status != 0;
+	if (WIFSIGNALED(status))
+		complain("a profile is lost: signal %d ended what wrote it", WTERMSIG(status));
 }
 
 /* In a process of its own, which signals for the recorder shall not end. */
@@ -71,6 +74,8 @@ static int start_writer(struct recording *r)
 	r->writer = fork();
 	if (!r->writer) {
 		setpgid(0, 0);
+		/* Nor shall one who does not read what is printed; that is an error to say. */
+		signal(SIGPIPE, SIG_IGN);
 		write_part(r);
 	}
 	return r->writer < 0 ? -ENOMEM : 0;

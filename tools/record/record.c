@@ -251,7 +251,7 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 	note_memory(r);
 	if (!o->quiet)
 		r->backend->report(r, ended, usage);
-	return ret ? EXIT_OWN : 0;
+	return ret || r->unwritten ? EXIT_OWN : 0;
 }
 
 static int command_status(int status)
