@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -47,6 +48,20 @@ void print_printable(const char *text)
 		putchar(is_control(*text) ? '?' : *text);
 }
 
+/*
+ * Who reads this may be gone, as tee(1) is after Ctrl-C: what is told is not worth losing a profile
+ * for, which may be written next.
+ */
+static void put_error(const char *text)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction old;
+
+	sigaction(SIGPIPE, &ignore, &old);
+	fprintf(stderr, "%s: %s\n", command_name, text);
+	sigaction(SIGPIPE, &old, NULL);
+}
+
 void complain(const char *fmt, ...)
 {
 	char *text = NULL;
@@ -59,7 +74,7 @@ void complain(const char *fmt, ...)
 	va_end(ap);
 	if (text)
 		printable(text);
-	fprintf(stderr, "%s: %s\n", command_name, text ? text : fmt);
+	put_error(text ? text : fmt);
 	free(text);
 }
 
