@@ -155,11 +155,21 @@ static int open_temp(struct target *target, const struct stat *old)
 	return fd;
 }
 
+/* A device or a FIFO, which nobody may be reading: that is an error and not waited for. */
+static int open_special(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	fcntl(fd, F_SETFL, 0);
+	return fd;
+}
+
 /* A descriptor, or a negative errno. */
 static int open_final(struct target *target)
 {
 	struct stat st;
-	int fd;
 
 	if (stat(target->final, &st)) {
 		if (errno == ENOENT)
@@ -173,8 +183,7 @@ static int open_final(struct target *target)
 			return -errno;
 		return open_temp(target, &st);
 	}
-	fd = open(target->final, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
+	return open_special(target->final);
 }
 
 static void discard(struct target *target)
@@ -281,10 +290,14 @@ int shstk_profile_write(struct shstk_profile *profile, const char *path, const c
 int shstk_profile_check(const char *path, const char *format, char *err, size_t err_size)
 {
 	struct target target;
+	struct stat st;
 	int ret;
 
 	if (!choose(path, format, err, err_size))
 		return -EINVAL;
+	/* Who reads it would see it closed, and end. */
+	if (strcmp(path, "-") && !stat(path, &st) && S_ISFIFO(st.st_mode))
+		return say(path, access(path, W_OK) ? -errno : 0, err, err_size);
 	ret = open_target(&target, path);
 	if (!ret)
 		discard(&target);

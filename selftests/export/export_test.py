@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import re
+import select
 import stat
 import subprocess
 import sys
@@ -765,6 +766,26 @@ def replaced_file(variant, folder):
     profile.driver.do('check', f'{folder}/target', 'svg')
     equal(sorted(os.listdir(folder)), before)
     equal(open(f'{folder}/target', encoding='utf-8').read(), text)
+    profile.driver.close()
+
+
+@case
+def fifo(variant, folder):
+    """a FIFO is written to who reads it; to check it is not to open it; nobody is waited for"""
+    profile = Profile(variant, folder)
+    text = open(profile.write(f'{folder}/file.folded'), encoding='utf-8').read()
+    path = f'{folder}/fifo.folded'
+    os.mkfifo(path)
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding='utf-8') as reader:
+        profile.driver.do('check', path, '-')
+        closed = select.poll()
+        closed.register(reader, select.POLLIN)
+        equal(closed.poll(0), [])
+        profile.write(path)
+        equal(reader.read(), text)
+    assert stat.S_ISFIFO(os.stat(path).st_mode)
+    equal(profile.driver.ask('write', path, '-')[1],
+          f"cannot write '{path}': No such device or address")
     profile.driver.close()
 
 
