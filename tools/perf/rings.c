@@ -225,6 +225,13 @@ static void explain(const struct perf_opts *opts, int which, int error, struct r
 	const char *name = which == PERF_OFF ? "switches" : opts->main->name;
 	bool wide = !opts->nr_pids;
 
+	/* Of a folder that is no cgroup, or of a hierarchy that has another controller. */
+	if (opts->cgroup >= 0 && (error == -EBADF || error == -ENOENT)) {
+		because(why,
+			"perf events: no event '%s' of that folder: is it a cgroup, of version 2 or of the controller perf_event?",
+			name);
+		return;
+	}
 	switch (-error) {
 	case EACCES:
 	case EPERM:

@@ -330,6 +330,18 @@ static void report_stacks(const struct recording *r, const struct drain_counts *
 			(unsigned long long)more->java);
 }
 
+static void report_none(const struct record_opts *o)
+{
+	if (o->off_cpu)
+		complain(
+			"no samples: no thread left a CPU and came back (what sleeps all the time does not count)");
+	else if (!record_counts_time(o))
+		complain("no samples: no %s, or too few for one", o->event->name);
+	else
+		complain("no samples: nothing ran for as long as a period (%.1f ms)",
+			 1e3 / o->freq);
+}
+
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	const struct record_opts *o = r->opts;
@@ -367,8 +379,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			(unsigned long long)(chains.unread - state->chains.unread));
 	report_left(state->drain, ended, c.lost);
 	if (!c.samples)
-		complain("no samples: nothing ran for as long as a period (%.1f ms)",
-			 1e3 / o->freq);
+		report_none(o);
 }
 
 static void report(struct recording *r, bool ended, const struct rusage *usage)
