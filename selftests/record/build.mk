@@ -66,6 +66,10 @@ $(RECORD_B)/storm: selftests/record/storm.c
 $(RECORD_B)/interleave: selftests/record/interleave.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -Wl,-z,now
+$(RECORD_B)/inside: selftests/record/inside.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -ldl -Wl,-z,now \
+		-Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
 $(RECORD_B)/sandbox: selftests/record/sandbox.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -ldl \
@@ -82,7 +86,7 @@ $(RECORD_B)/small_machine.so: selftests/record/small_machine.c
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
 		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
-		$(RECORD_B)/cancel \
+		$(RECORD_B)/cancel $(RECORD_B)/inside \
 		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py all
 	$(Q)cp $< $@
 

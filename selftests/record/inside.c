@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * inside STRIDE: the agent's signal comes while the program is in one of the agent's own
+ * functions, at each instruction of these (from the 200th on at one in STRIDE).
+ *
+ * To be recorded, once a second. For each instruction a child makes one call, is stepped by
+ * ptrace(2) to there, gets the signal as its timer sends it, and goes on. The call must have
+ * the result and the errno that it has without the signal, and leave the same signal mask;
+ * status 1: it has not. For each call its name and the number of signals that were delivered are
+ * printed: as many samples must be in the profile, of a function "in_NAME" or the call itself.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../libshstk/sys.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+#define LIMIT 180 /* seconds until all of it counts as hung */
+#define FINE 200
+#define BEFORE 12345 /* errno before the call */
+
+static void *library;
+
+static void *do_nothing(void *arg)
+{
+	return arg;
+}
+
+static int do_no_more(void *arg)
+{
+	return !arg;
+}
+
+static void on_usr1(int signo)
+{
+	(void)signo;
+}
+
+static NOINLINE long in_sigaction(void)
+{
+	struct sigaction act = { .sa_handler = on_usr1 };
+
+	return sigaction(SIGUSR1, &act, NULL);
+}
+
+static NOINLINE long in_sigprocmask(void)
+{
+	sigset_t all;
+
+	/* Who steps unblocks SIGTRAP. */
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	return sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
+static NOINLINE long in_nanosleep(void)
+{
+	struct timespec ts = { 0, 1000 };
+
+	return nanosleep(&ts, NULL);
+}
+
+static NOINLINE long in_poll(void)
+{
+	return poll(NULL, 0, 1);
+}
+
+static NOINLINE long in_select(void)
+{
+	struct timeval tv = { 0, 1000 };
+	fd_set none;
+
+	FD_ZERO(&none);
+	return select(1, &none, NULL, NULL, &tv);
+}
+
+static NOINLINE long in_ppoll(void)
+{
+	struct timespec ts = { 0, 1000 };
+	sigset_t none;
+
+	sigemptyset(&none);
+	return ppoll(NULL, 0, &ts, &none);
+}
+
+static NOINLINE long in_pthread_create(void)
+{
+	pthread_t thread;
+
+	return pthread_create(&thread, NULL, do_nothing, NULL) || pthread_join(thread, NULL);
+}
+
+static NOINLINE long in_thrd_create(void)
+{
+	thrd_t thread;
+
+	return thrd_create(&thread, do_no_more, NULL) || thrd_join(thread, NULL);
+}
+
+static NOINLINE long in_dlclose(void)
+{
+	return dlclose(library);
+}
+
+static NOINLINE long in_setrlimit(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	return setrlimit(RLIMIT_AS, &limit);
+}
+
+static NOINLINE long in_waitpid(void)
+{
+	return waitpid(-1, NULL, 0);
+}
+
+static const struct call {
+	const char *name;
+	long (*make)(void);
+} calls[] = {
+	{ "sigaction", in_sigaction },
+	{ "sigprocmask", in_sigprocmask },
+	{ "nanosleep", in_nanosleep },
+	{ "poll", in_poll },
+	{ "select", in_select },
+	{ "ppoll", in_ppoll },
+	{ "pthread_create", in_pthread_create },
+	{ "thrd_create", in_thrd_create },
+	{ "dlclose", in_dlclose },
+	{ "setrlimit", in_setrlimit },
+	{ "waitpid", in_waitpid },
+};
+
+/**
+ * struct result - what the child saw of the call
+ * @done: it is over.
+ * @ret: what it returned.
+ * @error: errno.
+ * @mask: the kernel's signal mask.
+ */
+struct result {
+	int done;
+	long ret;
+	int error;
+	uint64_t mask;
+};
+
+static volatile struct result *result;
+
+/**
+ * struct timer - the agent's in the child
+ * @id: the kernel's number of it.
+ * @signo: its signal,
+ * @value: and what comes with that.
+ */
+struct timer {
+	int id;
+	int signo;
+	unsigned long long value;
+};
+
+/* The agent's code in this process, and so in its children. */
+static uint64_t agent_begins, agent_ends;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+static bool find_timer(pid_t pid, struct timer *timer)
+{
+	char path[32], line[128];
+	FILE *in;
+
+	*timer = (struct timer){ 0 };
+	snprintf(path, sizeof(path), "/proc/%d/timers", pid);
+	in = fopen(path, "r");
+	while (in && fgets(line, sizeof(line), in))
+		if (sscanf(line, "ID: %d", &timer->id) != 1 &&
+		    sscanf(line, "signal: %d/%llx", &timer->signo, &timer->value) == 2)
+			break;
+	if (in)
+		fclose(in);
+	return timer->signo;
+}
+
+/* No signal of the agent's but those that are sent here. */
+static bool stop_timer(void)
+{
+	struct itimerspec never = { 0 };
+	struct timer timer;
+
+	return find_timer(getpid(), &timer) &&
+	       !syscall(SYS_timer_settime, timer.id, 0, &never, NULL);
+}
+
+/* Not by syscall(), which is the agent's too. */
+static void stop(void)
+{
+	int pid = sys0(SYS_getpid);
+
+	sys3(SYS_tgkill, pid, pid, SIGSTOP);
+}
+
+#define NO_TIMER 3
+
+static NOINLINE void be_child(const struct call *call)
+{
+	if (!stop_timer())
+		_exit(NO_TIMER);
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	stop();
+	errno = BEFORE;
+	result->ret = call->make();
+	result->error = errno;
+	sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &result->mask, sizeof(result->mask));
+	result->done = 1;
+	stop();
+	_exit(0);
+}
+
+/* As often as the recorder has no slot for it yet. */
+static pid_t start(const struct call *call)
+{
+	int status;
+	pid_t pid;
+
+	for (;;) {
+		*result = (struct result){ 0 };
+		pid = fork();
+		if (!pid)
+			be_child(call);
+		if (waitpid(pid, &status, 0) != pid)
+			die("waitpid");
+		if (WIFSTOPPED(status))
+			return pid;
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_TIMER)
+			die(call->name);
+		usleep(1000);
+	}
+}
+
+/* Returns the signal that the child stops for; 0: none, but a step; -1: the call is over. */
+static int go(pid_t pid, int request, int signo)
+{
+	int status;
+
+	if (ptrace(request, pid, NULL, (void *)(long)signo) || waitpid(pid, &status, 0) != pid)
+		die("child");
+	if (!WIFSTOPPED(status)) {
+		printf("status %#x\n", status);
+		exit(1);
+	}
+	if (result->done && WSTOPSIG(status) == SIGSTOP)
+		return -1;
+	return WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+}
+
+static bool in_agent(pid_t pid)
+{
+	uint64_t pc = ptrace(PTRACE_PEEKUSER, pid, offsetof(struct user_regs_struct, rip), NULL);
+
+	return pc >= agent_begins && pc < agent_ends;
+}
+
+/* Steps to the child's instruction @number of the agent's. Returns: false: there are fewer. */
+static bool step_to(pid_t pid, long number)
+{
+	int signo = 0;
+
+	for (long met = -1; met < number; met += in_agent(pid)) {
+		signo = go(pid, PTRACE_SINGLESTEP, signo);
+		if (signo < 0)
+			return false;
+	}
+	return true;
+}
+
+static void send(pid_t pid, const struct timer *timer)
+{
+	siginfo_t si = { .si_signo = timer->signo, .si_code = SI_TIMER };
+
+	si.si_value.sival_ptr = (void *)(uintptr_t)timer->value;
+	if (syscall(SYS_rt_tgsigqueueinfo, pid, pid, timer->signo, &si))
+		die("rt_tgsigqueueinfo");
+}
+
+/* The call goes on to its end. Returns how often @own, the agent's signal, was delivered. */
+static int finish(pid_t pid, int own)
+{
+	int signo = 0, delivered = 0;
+
+	while ((signo = go(pid, PTRACE_CONT, signo)) >= 0)
+		delivered += signo == own;
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	waitpid(pid, NULL, 0);
+	return delivered;
+}
+
+/* Returns how many signals came, or -1: the call has fewer instructions. @number: -1: none comes. */
+static int run(const struct call *call, long number)
+{
+	struct timer timer;
+	pid_t pid = start(call);
+	bool there;
+
+	if (!find_timer(pid, &timer))
+		die("timer");
+	there = number < 0 || step_to(pid, number);
+	if (there && number >= 0)
+		send(pid, &timer);
+	if (there)
+		return finish(pid, timer.signo);
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	waitpid(pid, NULL, 0);
+	return -1;
+}
+
+static bool same(const struct result *a, const struct result *b)
+{
+	return a->ret == b->ret && a->error == b->error && a->mask == b->mask;
+}
+
+/* Returns: is all as it is without the signal? */
+static bool every_instruction(const struct call *call, long stride)
+{
+	struct result expected, got;
+	long number = 0, delivered = 0;
+	bool good = true;
+	int came;
+
+	run(call, -1);
+	expected = *result;
+	for (; (came = run(call, number)) >= 0; number += number < FINE ? 1 : stride) {
+		delivered += came;
+		got = *result;
+		if (same(&got, &expected) && came == 1)
+			continue;
+		printf("%s, %ld: %d signals, returns %ld, errno %d, mask %llx\n", call->name,
+		       number, came, got.ret, got.error, (unsigned long long)got.mask);
+		good = false;
+		break;
+	}
+	printf("%s %ld of %ld\n", call->name, delivered, number);
+	return good && delivered;
+}
+
+static bool find_agent(void)
+{
+	unsigned long long begins, ends;
+	char line[512];
+	FILE *in = fopen("/proc/self/maps", "r");
+
+	while (in && fgets(line, sizeof(line), in))
+		if (strstr(line, "libshstk-agent.so") &&
+		    sscanf(line, "%llx-%llx r-xp", &begins, &ends) == 2 && strstr(line, " r-xp ")) {
+			agent_begins = begins;
+			agent_ends = ends;
+		}
+	if (in)
+		fclose(in);
+	return agent_begins;
+}
+
+int main(int argc, char **argv)
+{
+	long stride = argc > 1 ? atol(argv[1]) : 1;
+	bool good = true;
+
+	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	library = dlopen("plugin-one.so", RTLD_NOW);
+	if (result == MAP_FAILED || !library || !find_agent())
+		die("start");
+	/* With --wall waits are sampled by the agent: it meets all code here, once. */
+	in_nanosleep();
+	in_select();
+	alarm(LIMIT);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		good &= every_instruction(&calls[i], stride);
+	return !good;
+}
