@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -781,6 +782,78 @@ static int do_late(char **arg)
 	_exit(0);
 }
 
+static NOINLINE void child_sleeps(void)
+{
+	sleep(100);
+}
+
+static bool is_sleeping(pid_t pid)
+{
+	char path[32], text[64] = "";
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	in = fopen(path, "r");
+	if (!in || !fgets(text, sizeof(text), in))
+		return false;
+	fclose(in);
+	return strstr(text, ") S ");
+}
+
+/* raw-fork: a child without fork() waits when this process ends. */
+static int do_raw_fork(char **arg)
+{
+	pid_t pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+	(void)arg;
+	if (!pid)
+		child_sleeps();
+	while (!is_sleeping(pid))
+		syscall(SYS_sched_yield);
+	kill(pid, SIGKILL);
+	return 0;
+}
+
+/* The timer of the agent's for the first thread, which makes no other. */
+static bool find_timer(siginfo_t *si)
+{
+	unsigned long long value;
+	char line[128];
+	FILE *in = fopen("/proc/self/timers", "r");
+
+	*si = (siginfo_t){ .si_code = SI_TIMER };
+	while (in && fgets(line, sizeof(line), in))
+		if (sscanf(line, "signal: %d/%llx", &si->si_signo, &value) == 2)
+			break;
+	if (in)
+		fclose(in);
+	si->si_value.sival_ptr = (void *)(unsigned long)value;
+	return si->si_signo;
+}
+
+static void *get_signals_of_others(void *arg)
+{
+	siginfo_t *si = arg;
+
+	for (int i = 0; i < 100; i++) {
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), si->si_signo, si);
+		usleep(1000);
+	}
+	return NULL;
+}
+
+/* others-signal: a thread gets the signal that the timer of another one sent. */
+static int do_others_signal(char **arg)
+{
+	pthread_t thread;
+	siginfo_t si;
+
+	(void)arg;
+	if (!find_timer(&si) || pthread_create(&thread, NULL, get_signals_of_others, &si))
+		return 1;
+	return pthread_join(thread, NULL);
+}
+
 static sem_t has_lock, give_it_back;
 
 static int hold_lock(struct dl_phdr_info *info, size_t size, void *arg)
@@ -1475,6 +1548,8 @@ static const struct {
 	{ "plugins", 0, do_plugins },
 	{ "late", 0, do_late },
 	{ "forks-locked", 0, do_forks_locked },
+	{ "raw-fork", 0, do_raw_fork },
+	{ "others-signal", 0, do_others_signal },
 #endif
 };
 

@@ -110,6 +110,9 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 
 	if (t->pid != agent.pid || !t->armed)
 		return;
+	/* The timer of a thread that ended, whose place another one has by now. */
+	if (t->managed && t != agent_self())
+		return;
 	if (atomic_load_explicit(&agent.header->stop, memory_order_relaxed)) {
 		if (!agent.sandboxed) /* else its timer goes on, for nothing */
 			agent_disarm(t);

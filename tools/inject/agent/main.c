@@ -149,6 +149,8 @@ static int map_memory(int fd, uint64_t cookie)
 		munmap(h, bytes);
 		return -ENOMEM;
 	}
+	/* A child that the agent does not follow has none of them: the rings are its parent's. */
+	madvise(agent.threads, nr * sizeof(*agent.threads), MADV_WIPEONFORK);
 	agent.nr_slots = nr;
 	agent.slots = (void *)((uint8_t *)h + h->slots_offset);
 	agent.rings = (uint8_t *)h + h->rings_offset;
