@@ -1249,6 +1249,20 @@ static NOINLINE void interrupted_here(void)
 	raise(SIGUSR1);
 }
 
+/* tiny-altstack SECONDS: works with an alternate stack that hardly has room for the kernel. */
+static int do_tiny_altstack(char **arg)
+{
+	size_t page = sysconf(_SC_PAGESIZE), size = sysconf(_SC_MINSIGSTKSZ);
+	char *below = mmap(NULL, page + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t stack = { .ss_sp = below + page, .ss_size = size };
+
+	if (below == MAP_FAILED || mprotect(below + page, size, PROT_READ | PROT_WRITE) ||
+	    sigaltstack(&stack, NULL))
+		return 1;
+	burn(atof(arg[0]));
+	return 0;
+}
+
 /* altstack: blocked in a handler on an alternate stack, for trace. */
 static int do_altstack(char **arg)
 {
@@ -1534,6 +1548,7 @@ static const struct {
 	{ "stacks", 0, do_stacks },
 	{ "waits", 0, do_waits },
 	{ "altstack", 0, do_altstack },
+	{ "tiny-altstack", 1, do_tiny_altstack },
 	{ "sandbox", 1, do_sandbox },
 	{ "smallstack", 1, do_smallstack },
 	{ "traced", 1, do_traced },

@@ -4,8 +4,26 @@
  * somebody else.
  */
 #include <errno.h>
+#include <ucontext.h>
 
 #include "agent.h"
+
+/* Bytes of the stack that a sample takes, and a look for threads. */
+#define SAMPLE_NEED (SHSTK_STACK_NEED + 1024)
+#define SCAN_NEED (SAMPLE_NEED + 2048)
+
+/*
+ * Has an alternate stack, if the handler runs on one, so many bytes left? It may be as small as
+ * the kernel's frame permits, and what lies below it is the program's.
+ */
+static bool has_room(const void *context, size_t bytes)
+{
+	const stack_t *stack = &((const ucontext_t *)context)->uc_stack;
+	uintptr_t used_to = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t left = used_to - (uintptr_t)stack->ss_sp;
+
+	return left >= bytes || left >= stack->ss_size;
+}
 
 static struct thread *from_timer(const siginfo_t *si)
 {
@@ -127,18 +145,21 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 		event_open(t);
 }
 
-/* Returns: false: it is none of the agent's. */
-static bool serve(const siginfo_t *si, const void *context)
+/*
+ * Returns: false: it is none of the agent's. Periods without a sample are found when the thread
+ * ends (settle.c).
+ */
+static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *context)
 {
 	struct thread *t = from_timer(si);
 
 	if (!t && event_sent(agent_self(), si))
 		t = agent_self();
-	if (t)
-		on_period(t, si, context);
-	else if (!from_recorder(si))
+	if (!t && !from_recorder(si))
 		return false;
-	else if (!agent.sandboxed)
+	if (t && has_room(context, SAMPLE_NEED))
+		on_period(t, si, context);
+	else if (!t && !agent.sandboxed && has_room(context, SCAN_NEED))
 		scan_threads();
 	return true;
 }
