@@ -204,6 +204,8 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 		return 0;
 	case OPT_EVERY:
 		o->every = parse_time(state, arg);
+		if (o->every < MIN_DELAY)
+			argp_failure(state, EXIT_USAGE, 0, "every: at least 50ms");
 		return 0;
 	case OPT_DEPTH:
 		o->depth = parse_number(state, "depth", arg, REC_MIN_DEPTH, REC_MAX_DEPTH);
