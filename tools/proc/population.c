@@ -387,6 +387,7 @@ int population_fork(struct population *all, const struct perf_record *r)
 	if (!t)
 		return -ENOMEM;
 	memcpy(t->comm, parent->comm, sizeof(t->comm));
+	t->began = r->time;
 	return 0;
 }
 

@@ -102,6 +102,7 @@ struct stack {
  * @process: its process.
  * @comm: its name.
  * @sampled: it is in the profile.
+ * @began: when, ns; 0: before recording did.
  * @exited: when it ended, or 0. What is left of it runs no more code of its own.
  * @left: when it left its CPU, or 0.
  * @proc: the program in it then; NULL: it left before this profile began.
@@ -115,6 +116,7 @@ struct task {
 	struct process *process;
 	char comm[TASK_COMM];
 	bool sampled;
+	uint64_t began;
 	uint64_t exited;
 	uint64_t left;
 	struct shstk_symproc *proc;

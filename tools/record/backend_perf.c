@@ -360,6 +360,10 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		complain("the kernel held samples back %llu times: a lower --freq helps",
 			 (unsigned long long)more.throttled);
 	report_stacks(r, &c, &more);
+	if (more.unseen)
+		complain(
+			"%llu threads ended before their first sample: their time is missing (root may sample it; or see --freq)",
+			(unsigned long long)more.unseen);
 	if (more.unwritten)
 		complain("%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
 	if (more.compat)

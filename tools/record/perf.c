@@ -36,6 +36,11 @@
 #define MAX_ROUNDS 16
 #define CALM 200000000 /* ns without a new process, program or mapping */
 
+#define UNSEEN 16 /* short threads without a sample that matter, if there are */
+#define UNSEEN_PART 8 /* not so many times as many samples */
+#define SHORT 2000000000 /* ns that such a thread lasts; others slept */
+#define NOBODY -1
+
 #define BARE_OF_ONE 8 /* samples of a process without a shadow stack that have stacks copied, */
 #define BARE_OF_ALL 64 /* or of all such */
 
@@ -65,6 +70,8 @@ struct perf_drain {
 	bool must_copy; /* and there is one */
 	bool wide; /* not only given processes */
 	int root; /* record only this process, from its exec on, and its children; 0: all */
+	uint64_t unseen; /* short threads without a sample, in this profile */
+	bool wide_asked; /* it was tried to sample all processes for these */
 	pid_t *pids;
 	struct pollfd *ends; /* of each: readable when it has ended */
 	size_t nr_pids;
@@ -441,13 +448,24 @@ static int take_switch(struct perf_drain *d, const struct perf_record *r)
 	return came_back(d, t, r->time);
 }
 
+/* A thread ends. Was it too short to be sampled? */
+static void count_unseen(struct perf_drain *d, const struct task *t, uint64_t time)
+{
+	if (t->sampled || !t->began || time - t->began > SHORT)
+		return;
+	d->unseen++;
+	d->more.unseen++;
+}
+
 static void take_exit(struct perf_drain *d, const struct perf_record *r)
 {
 	struct task *t = population_exit(&d->all, r);
 
 	/* A CPU's own events still see it leave, until it is reaped. */
-	if (t)
+	if (t) {
+		count_unseen(d, t, r->time);
 		population_leave(&d->all, t, d->wide);
+	}
 	population_age(&d->all, r->time);
 }
 
@@ -767,6 +785,40 @@ static int add_moments(struct perf_drain *d)
 	return replace_rings(d, d->more.copy);
 }
 
+/*
+ * Do many threads end sooner than a period? Events of processes begin anew in each thread, and go
+ * from one to the other with a switch between them: the time of all of these is lost then.
+ */
+static bool must_widen(const struct perf_drain *d)
+{
+	return !d->wide && !d->wide_asked && d->opts.main && d->unseen >= UNSEEN &&
+	       d->unseen > d->counts.samples / UNSEEN_PART;
+}
+
+/* From now on by events of the CPUs, of which others' samples are passed over; if permitted. */
+static int widen(struct perf_drain *d)
+{
+	const struct perf_rings *before = d->rings;
+	const unsigned int copy = d->copy;
+	const size_t nr = d->opts.nr_pids;
+	struct process *p, *next;
+	int ret;
+
+	d->wide_asked = true;
+	d->opts.nr_pids = 0;
+	ret = replace_rings(d, d->more.copy);
+	if (d->rings == before) {
+		d->opts.nr_pids = nr;
+		d->copy = copy;
+		return ret;
+	}
+	HASH_ITER(hh, d->all.processes, p, next)
+	p->ours = true;
+	d->root = NOBODY;
+	d->wide = true;
+	return ret;
+}
+
 /* From now on processes without a shadow stack are sampled by copies, if these are to be had. */
 static int begin_copies(struct perf_drain *d)
 {
@@ -788,6 +840,8 @@ int perf_drain_take(struct perf_drain *d)
 
 	if (!ret && d->mixed && d->must_copy && d->copy < NR_COPIES)
 		return begin_copies(d);
+	if (!ret && must_widen(d))
+		ret = widen(d);
 	if (!ret && d->go && d->copies && !d->go_asked)
 		ret = add_moments(d);
 	if (ret || !must_grow(d))
@@ -813,6 +867,7 @@ void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 		shstk_profile_keep_times(profile);
 	population_renew(&d->all, symbols);
 	d->counts = (struct drain_counts){ .lost = lost };
+	d->unseen = 0;
 }
 
 int perf_drain_stop(struct perf_drain *d)
@@ -869,6 +924,9 @@ void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 	/* Records that tell it come only once there is room again. */
 	if (perf_rings_lost(d->rings, &lost))
 		ret->lost = lost + d->lost;
-	if (more)
-		*more = d->more;
+	if (!more)
+		return;
+	*more = d->more;
+	if (d->wide || !d->wide_asked)
+		more->unseen = 0;
 }

@@ -54,6 +54,7 @@ struct perf_record_opts {
  * @goroutines: stacks with that of the goroutine, which a BPF program copied.
  * @java: stacks of HotSpot's processes that end at code without unwind information.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
+ * @unseen: threads that ended sooner than a period, if only events of processes were permitted.
  * @throttled: times that the kernel held the event back.
  * @unwritten: 0, or a negative errno: the perf.data file is not complete.
  */
@@ -67,6 +68,7 @@ struct perf_counts {
 	uint64_t goroutines;
 	uint64_t java;
 	uint64_t compat;
+	uint64_t unseen;
 	uint64_t throttled;
 	int unwritten;
 };
