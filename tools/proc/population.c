@@ -391,6 +391,15 @@ int population_fork(struct population *all, const struct perf_record *r)
 	return 0;
 }
 
+void population_fork_elsewhere(struct population *all, const struct perf_record *r)
+{
+	const struct fork *f = r->body;
+	struct task *t = r->size < sizeof(*f) ? NULL : population_find_task(all, f->tid);
+
+	if (t)
+		drop_task(all, t);
+}
+
 struct task *population_exit(struct population *all, const struct perf_record *r)
 {
 	const struct fork *f = r->body;

@@ -171,6 +171,9 @@ int population_mmap(struct population *all, const struct perf_record *r);
 int population_comm(struct population *all, const struct perf_record *r);
 int population_fork(struct population *all, const struct perf_record *r);
 
+/* A thread begins that is not to be recorded: what had its number before is over. */
+void population_fork_elsewhere(struct population *all, const struct perf_record *r);
+
 /* The thread that ended, if it was known: for population_leave(). */
 struct task *population_exit(struct population *all, const struct perf_record *r);
 

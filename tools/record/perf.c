@@ -493,7 +493,12 @@ static int take_record(void *arg, const struct perf_record *r)
 	if (r->type == PERF_RECORD_LOST_SAMPLES && r->size >= 8)
 		d->counts.lost += body[0];
 	d->more.throttled += r->type == PERF_RECORD_THROTTLE;
-	if (!is_ours(d, r) || (r->type == PERF_RECORD_SAMPLE && r->time < d->since))
+	if (!is_ours(d, r)) {
+		if (r->type == PERF_RECORD_FORK)
+			population_fork_elsewhere(&d->all, r);
+		return 0;
+	}
+	if (r->type == PERF_RECORD_SAMPLE && r->time < d->since)
 		return 0;
 	d->all.time = r->time;
 	if (d->writer)
