@@ -1249,6 +1249,43 @@ static NOINLINE void interrupted_here(void)
 	raise(SIGUSR1);
 }
 
+/* KiB of such a line in /proc/self/status. */
+static long status_kib(const char *name)
+{
+	char line[128];
+	long kib = -1;
+	FILE *in = fopen("/proc/self/status", "r");
+
+	while (in && fgets(line, sizeof(line), in))
+		if (!strncmp(line, name, strlen(name)))
+			kib = atol(line + strlen(name));
+	if (in)
+		fclose(in);
+	return kib;
+}
+
+/* locks SECONDS: locks its memory, and works, in a thread too and in a child. */
+static int do_locks(char **arg)
+{
+	double s = atof(arg[0]);
+	pthread_t thread;
+	pid_t pid;
+
+	if (mlockall(MCL_CURRENT))
+		return 4;
+	printf("%ld KiB locked\n", status_kib("VmLck:"));
+	fflush(stdout);
+	burn(s);
+	if (pthread_create(&thread, NULL, thread_work, &s) || pthread_join(thread, NULL))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		child_work(s);
+		_exit(0);
+	}
+	return waitpid(pid, NULL, 0) != pid;
+}
+
 /* tiny-altstack SECONDS: works with an alternate stack that hardly has room for the kernel. */
 static int do_tiny_altstack(char **arg)
 {
@@ -1549,6 +1586,7 @@ static const struct {
 	{ "waits", 0, do_waits },
 	{ "altstack", 0, do_altstack },
 	{ "tiny-altstack", 1, do_tiny_altstack },
+	{ "locks", 1, do_locks },
 	{ "sandbox", 1, do_sandbox },
 	{ "smallstack", 1, do_smallstack },
 	{ "traced", 1, do_traced },

@@ -127,7 +127,7 @@ struct thread {
  * @parent_slot: slot with that of @parent.
  * @key: its destructor ends threads.
  * @opens: calls of dlopen() so far.
- * @takers: threads that are taking a slot: @nr_slots must stay.
+ * @takers: threads that are taking a slot: its ring must stay.
  * @armed: threads that have a timer.
  * @handlers: threads in the agent's handler that may make system calls there.
  * @lock: guards registration of threads against scan_threads(); taken with all
@@ -264,7 +264,10 @@ static inline uint32_t capture_flags(void)
 /* main.c */
 void agent_fork_child(void);
 void agent_leave(void);
-void agent_shrink(void);
+/* The program has a new limit of addresses; it is about to lock all it has into memory. */
+void agent_obey_limit(void);
+void agent_before_lock(void);
+bool agent_has_ring(uint32_t i);
 
 /* event.c */
 void event_open(struct thread *t);
@@ -330,6 +333,7 @@ struct next {
 	void *(*dlopen)(const char *, int);
 	void *(*dlmopen)(Lmid_t, const char *, int);
 	int (*dlclose)(void *);
+	int (*mlockall)(int);
 	int (*prlimit)(pid_t, int, const void *, void *);
 };
 

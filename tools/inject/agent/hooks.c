@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ void hooks_resolve(void)
 	RESOLVE(dlmopen, "dlmopen");
 	RESOLVE(dlclose, "dlclose");
 	RESOLVE(prlimit, "prlimit");
+	RESOLVE(mlockall, "mlockall");
 }
 
 #define NEXT(member) (next.member ? next.member : (hooks_resolve(), next.member))
@@ -196,7 +198,7 @@ HOOK_API int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rli
 
 	if (!ret && limit && resource == RLIMIT_AS && (!pid || pid == agent.pid) && agent.on &&
 	    !agent.sandboxed && own_process())
-		agent_shrink();
+		agent_obey_limit();
 	return ret;
 }
 
@@ -214,4 +216,11 @@ HOOK_API int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 HOOK_API int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
 {
 	return prlimit64(0, resource, limit, NULL);
+}
+
+HOOK_API int mlockall(int flags)
+{
+	if (flags & MCL_CURRENT && own_process())
+		agent_before_lock();
+	return NEXT(mlockall)(flags);
 }

@@ -48,7 +48,7 @@ static uint32_t allowed_rings(const struct rec_header *h, uint32_t nr)
 	return most < nr ? (most ? most : 1) : nr;
 }
 
-/* Until agent_take() of other threads knows the new number. Returns: true: it does. */
+/* Until agent_take() of other threads knows what is closed. Returns: true: it does. */
 static bool wait_for_takers(void)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -59,27 +59,78 @@ static bool wait_for_takers(void)
 	return false;
 }
 
-/* The program has a new limit of addresses: rings that no thread of it has are unmapped. */
-void agent_shrink(void)
+enum { THERE, CLOSED, GONE };
+
+/* Of each ring: it may be taken; it may not; it is not mapped. */
+static _Atomic uint8_t rings[REC_MAX_SLOTS];
+
+bool agent_has_ring(uint32_t i)
+{
+	return atomic_load(&rings[i]) == THERE;
+}
+
+/* Pages may be larger than a ring: so many lie on one. */
+static uint32_t rings_of_page(void)
 {
 	uint32_t size = agent.header->ring_size;
-	uint32_t old = agent.nr_slots, nr = allowed_rings(agent.header, old);
 
-	if (nr >= old)
+	return size < 65536 ? 65536 / size : 1;
+}
+
+/* Unmaps the rings of a page if all are closed, and no thread here has one; else they are kept. */
+static void unmap_page(uint32_t first, uint32_t nr)
+{
+	uint64_t size = agent.header->ring_size;
+	bool closed = true;
+
+	for (uint32_t i = first; i < first + nr; i++)
+		closed &= atomic_load(&rings[i]) == CLOSED && agent.threads[i].pid != agent.pid;
+	if (closed)
+		sys2(SYS_munmap, agent.rings + first * size, nr * size);
+	for (uint32_t i = first; i < first + nr; i++)
+		if (atomic_load(&rings[i]) == CLOSED)
+			atomic_store(&rings[i], closed ? GONE : THERE);
+}
+
+/*
+ * Unmaps the rings that no thread of this process has, but for @nr from @first on: the program
+ * limits its addresses, or locks all it has into memory. There is no way back, and what is unmapped
+ * may be the program's from then on. One thread at a time; another one leaves it to that.
+ */
+static void keep_rings(uint32_t first, uint32_t nr)
+{
+	uint32_t step = rings_of_page(), all = agent.nr_slots / step * step;
+	static _Atomic bool busy;
+	bool known;
+
+	if (atomic_exchange(&busy, true))
 		return;
-	agent.nr_slots = nr;
-	if (!wait_for_takers()) {
-		agent.nr_slots = old;
-		return;
-	}
-	for (uint32_t i = old; i > nr; i--)
-		if (agent.threads[i - 1].pid == agent.pid)
-			nr = i;
-	agent.nr_slots = nr;
-	/* Pages may be larger than a ring. */
-	nr += -nr % (uint32_t)(65536 / (size < 65536 ? size : 65536));
-	if (nr < old)
-		sys2(SYS_munmap, agent.rings + (uint64_t)nr * size, (uint64_t)(old - nr) * size);
+	for (uint32_t i = 0; i < all; i++)
+		if (i - first >= nr && agent_has_ring(i))
+			atomic_store(&rings[i], CLOSED);
+	known = wait_for_takers();
+	for (uint32_t i = 0; i < all; i += step)
+		if (known)
+			unmap_page(i, step);
+	for (uint32_t i = 0; i < all; i++)
+		if (atomic_load(&rings[i]) == CLOSED)
+			atomic_store(&rings[i], THERE);
+	atomic_store(&busy, false);
+}
+
+void agent_obey_limit(void)
+{
+	keep_rings(0, allowed_rings(agent.header, agent.nr_slots));
+}
+
+/* Locked into memory all rings would be that large in truth. */
+#define LOCKED_RINGS 32
+
+void agent_before_lock(void)
+{
+	struct thread *t = agent_self();
+
+	keep_rings(t ? t->slot - agent.slots : 0, LOCKED_RINGS);
 }
 
 static void *map_bytes(int fd, uint64_t bytes)

@@ -136,6 +136,8 @@ static struct thread *take_slot(int tid, bool managed)
 			return NULL;
 		}
 		slot = &agent.slots[i];
+		if (!agent_has_ring(i))
+			continue;
 		if (!atomic_load_explicit(&slot->owner, memory_order_relaxed) &&
 		    atomic_compare_exchange_strong(&slot->owner, &free,
 						   REC_OWNER(agent.pid, REC_TAKEN)))
