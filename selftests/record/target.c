@@ -1264,6 +1264,22 @@ static long status_kib(const char *name)
 	return kib;
 }
 
+/* vfork-rights SECONDS: a child of vfork() gives up its rights; then a thread works. */
+static int do_vfork_rights(char **arg)
+{
+	double s = atof(arg[0]);
+	pthread_t thread;
+	pid_t pid = vfork();
+
+	if (!pid) {
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		_exit(0);
+	}
+	if (waitpid(pid, NULL, 0) != pid)
+		return 1;
+	return pthread_create(&thread, NULL, thread_work, &s) || pthread_join(thread, NULL);
+}
+
 /* locks SECONDS: locks its memory, and works, in a thread too and in a child. */
 static int do_locks(char **arg)
 {
@@ -1587,6 +1603,7 @@ static const struct {
 	{ "altstack", 0, do_altstack },
 	{ "tiny-altstack", 1, do_tiny_altstack },
 	{ "locks", 1, do_locks },
+	{ "vfork-rights", 1, do_vfork_rights },
 	{ "sandbox", 1, do_sandbox },
 	{ "smallstack", 1, do_smallstack },
 	{ "traced", 1, do_traced },

@@ -63,9 +63,14 @@ static void prepare(void)
 	wait_for_handlers();
 }
 
-/* Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. */
+/*
+ * Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. A child
+ * of vfork() has this memory too, and its parent's rights stay.
+ */
 void sandbox_begins(bool filter)
 {
+	if (!filter && agent.on && !agent.sandboxed && agent.pid != (int)sys0(SYS_getpid))
+		return;
 	if (agent.on && !agent.filtered)
 		prepare();
 	if (filter && agent.on)
