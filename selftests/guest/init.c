@@ -33,6 +33,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@
 #include <unistd.h>
 
 #define LINE_BYTES 4096
+#define TIMES_MOST 6 /* the time from one result to the next that a whole step may take */
 
 static int report_fd = -1;
 static int kmsg_fd = -1;
@@ -152,15 +154,26 @@ static void report_kmsg(void)
 	taint_last = taint;
 }
 
+/* @results: how many lines were results of tests, "ok 1 ..." and "not ok 1 ..." */
 struct lines {
 	char buf[LINE_BYTES];
 	size_t n;
+	unsigned int results;
 };
+
+static bool begins(const struct lines *l, const char *text)
+{
+	size_t n = strlen(text);
+
+	return l->n >= n && !memcmp(l->buf, text, n);
+}
 
 static void lines_flush(struct lines *l)
 {
 	if (l->n)
 		report("O %u %.*s", step_now, (int)l->n, l->buf);
+	if (begins(l, "ok ") || begins(l, "not ok "))
+		l->results++;
 	l->n = 0;
 }
 
@@ -231,10 +244,43 @@ static void kill_everything(void)
 	}
 }
 
+/*
+ * How long a step may take: @timeout seconds from each of its results to the next, for on a busy
+ * machine a long test is slow without being hung.
+ */
+struct patience {
+	int timeout;
+	unsigned int results;
+	long long until;
+	long long end;
+};
+
+static struct patience patience(int timeout)
+{
+	long long now = now_ms();
+
+	return (struct patience){
+		.timeout = timeout,
+		.until = now + timeout * 1000LL,
+		.end = now + TIMES_MOST * timeout * 1000LL,
+	};
+}
+
+static bool is_over(struct patience *p, const struct lines *out)
+{
+	long long now = now_ms();
+
+	if (out->results != p->results)
+		p->until = now + p->timeout * 1000LL;
+	p->results = out->results;
+	return now > p->until || now > p->end;
+}
+
 static void run_step(int timeout, const char *command)
 {
-	static struct lines out;
-	long long start = now_ms(), until = start + timeout * 1000LL;
+	struct patience patient = patience(timeout);
+	struct lines out = { .n = 0 };
+	long long start = now_ms();
 	int master, status = 0, done = 0, timed_out = 0;
 	char tty[32];
 	pid_t pid;
@@ -277,7 +323,7 @@ static void run_step(int timeout, const char *command)
 			;
 		if (got == pid) {
 			done = 1;
-		} else if (now_ms() > until) {
+		} else if (is_over(&patient, &out)) {
 			timed_out = 1;
 			kill_everything();
 			done = 1;
