@@ -62,7 +62,7 @@ static const struct argp_option options[] = {
 	  "where threads wait, and how long, instead of where they run", 0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
 	{ "perf-data", OPT_PERF_DATA, "FILE", 0,
-	  "write what the kernel recorded to FILE as well, for shstk unwind and perf script", 0 },
+	  "write what the kernel recorded to FILE as well, for shstk unwind", 0 },
 	{ "check-sources", OPT_CHECK, NULL, 0,
 	  "take each stack from hardware and by software, and compare", 0 },
 	{ "heap", OPT_HEAP, NULL, 0,
