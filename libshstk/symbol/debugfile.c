@@ -112,6 +112,8 @@ static bool same_crc(int fd, uint32_t wanted)
 	off_t pos = 0;
 	ssize_t n;
 
+	if (!shstk_elf_dense(fd))
+		return false;
 	while ((n = pread(fd, buf, sizeof(buf), pos)) > 0) {
 		crc = crc32(crc, buf, n);
 		pos += n;

@@ -18,24 +18,60 @@
 #define MINIDEBUG_MAX (256u << 20)
 #define MINIDEBUG_MEMORY (128u << 20)
 
+/* A file of more bytes than that is looked at for holes: one byte in so many must be there. */
+#define DENSE_FROM (1ll << 30)
+#define DENSE 8
+
+bool shstk_elf_dense(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	/* Some file systems do not count blocks. */
+	return !st.st_uid || st.st_size < DENSE_FROM || !st.st_blocks ||
+	       st.st_size / DENSE / 512 < st.st_blocks;
+}
+
+bool shstk_elf_names(Elf *elf, size_t table)
+{
+	Elf_Scn *scn = elf_getscn(elf, table);
+	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
+
+	return data && data->d_buf && data->d_size &&
+	       !((const char *)data->d_buf)[data->d_size - 1];
+}
+
+/* @elf, unless it is no ELF file, or one whose sections' names have no end. */
+static Elf *checked(Elf *elf)
+{
+	size_t names;
+
+	if (elf && elf_kind(elf) == ELF_K_ELF &&
+	    (elf_getshdrstrndx(elf, &names) || !names || shstk_elf_names(elf, names)))
+		return elf;
+	elf_end(elf);
+	return NULL;
+}
+
 Elf *shstk_elf_begin(int fd)
 {
 	struct stat st;
-	Elf *elf;
 
 	elf_version(EV_CURRENT);
-	if (fstat(fd, &st))
+	if (!shstk_elf_dense(fd) || fstat(fd, &st))
 		return NULL;
 	/*
 	 * A mapped file that is shortened meanwhile means SIGBUS. So other users' files are
 	 * read instead; root has simpler ways to end us.
 	 */
-	elf = elf_begin(fd, st.st_uid ? ELF_C_READ : ELF_C_READ_MMAP, NULL);
-	if (elf && elf_kind(elf) != ELF_K_ELF) {
-		elf_end(elf);
-		return NULL;
-	}
-	return elf;
+	return checked(elf_begin(fd, st.st_uid ? ELF_C_READ : ELF_C_READ_MMAP, NULL));
+}
+
+Elf *shstk_elf_memory(void *image, size_t size)
+{
+	elf_version(EV_CURRENT);
+	return checked(elf_memory(image, size));
 }
 
 /* Bytes that a section takes once unpacked, 0 if it is not compressed. */
@@ -146,9 +182,8 @@ Elf *shstk_elf_minidebug(Elf *elf, void **ret)
 		return NULL;
 	image = unpack(packed, &size);
 	if (image)
-		mini = elf_memory(image, size);
-	if (!mini || elf_kind(mini) != ELF_K_ELF) {
-		elf_end(mini);
+		mini = shstk_elf_memory(image, size);
+	if (!mini) {
 		free(image);
 		return NULL;
 	}

@@ -176,12 +176,7 @@ static void open_elf(struct shstk_object *object)
 
 	object->opened = true;
 	if (object->image) {
-		elf_version(EV_CURRENT);
-		object->elf = elf_memory(object->image, object->image_size);
-		if (object->elf && elf_kind(object->elf) != ELF_K_ELF) {
-			elf_end(object->elf);
-			object->elf = NULL;
-		}
+		object->elf = shstk_elf_memory(object->image, object->image_size);
 	} else {
 		object->elf = shstk_elf_begin(object->fd);
 	}

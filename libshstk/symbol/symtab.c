@@ -100,6 +100,8 @@ static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn, const G
 	GElf_Sym sym;
 	int i, err;
 
+	if (!shstk_elf_names(elf, shdr->sh_link))
+		return 0;
 	for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
 		name = elf_strptr(elf, shdr->sh_link, sym.st_name);
 		if (!is_function(&sym, name))

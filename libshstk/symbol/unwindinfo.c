@@ -136,9 +136,8 @@ int shstk_debug_find(void *debug_dirs, const char *path, const void *image, size
 	Elf *elf, *other;
 	int fd;
 
-	elf_version(EV_CURRENT);
-	elf = elf_memory((char *)image, size);
-	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &eh)) {
+	elf = shstk_elf_memory((char *)image, size);
+	if (!elf || !gelf_getehdr(elf, &eh)) {
 		elf_end(elf);
 		return -ENOEXEC;
 	}

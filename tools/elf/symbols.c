@@ -11,12 +11,25 @@
 
 typedef int symbol_fn(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name);
 
+/* libelf looks for the end of each name from the end of the table on. */
+static bool names_end(Elf *elf, size_t table)
+{
+	Elf_Scn *section = elf_getscn(elf, table);
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+
+	return data && data->d_buf && data->d_size &&
+	       !((const char *)data->d_buf)[data->d_size - 1];
+}
+
 static int walk_table(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, symbol_fn *fn, void *arg)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	size_t nr = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
 	GElf_Sym sym;
 	int ret = 0;
+
+	if (!names_end(elf, header->sh_link))
+		return 0;
 
 	if (nr > MAX_SYMBOLS)
 		nr = MAX_SYMBOLS;
