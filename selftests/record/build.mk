@@ -131,6 +131,15 @@ $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshst
 
 CHECK	+= $(RECORD_REPLACED)
 
+# The tables of HotSpot's data structures, alone.
+$(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/unwind/vmstructs.o \
+		$(B)/tools/elf/symbols.o
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o,$^) -lelf
+
+CHECK	+= $(RECORD_B)/vmstructs_test
+
 # The recorder with another clock, other rings and a command that is none.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \
 	target_find target_hold target_go

@@ -18,6 +18,8 @@
 
 #define KEPT 4096 /* addresses, a power of two */
 #define FRESH 1000000000 /* ns for which they are */
+#define MAX_REST 64000000000 /* ns until the tables are searched once more, at most */
+#define REST 20 /* after a search in vain no process's are for this many times as long as it took */
 #define NAMED 8192 /* pieces of code whose names were told, a power of two */
 #define NAME_ROOM 512 /* bytes for a name */
 #define NEAR 512 /* bytes of code that are looked at in front of a program counter */
@@ -47,7 +49,8 @@ struct named {
 struct jit {
 	struct jit_process process;
 	uint64_t time;
-	uint64_t next; /* the tables are not searched before; ns of CLOCK_MONOTONIC */
+	uint64_t next; /* the tables are not searched before; ns of CLOCK_MONOTONIC, */
+	uint64_t rest; /* and then not for so long, ns */
 	struct codecache *cache;
 	struct known known[KEPT];
 	struct asked asked[KEPT];
@@ -80,7 +83,13 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 	return jit->process.read(jit->process.arg, addr, buf, size);
 }
 
-/* In a process that begins they may not be there yet. */
+/* Until then those of no process are searched: CLOCK_MONOTONIC in ns. */
+static uint64_t next_search;
+
+/*
+ * In a process that begins they may not be there yet. One that means harm may have many whose
+ * search takes long.
+ */
 static void find_cache(struct jit *jit)
 {
 	const struct vm_memory memory = { read_memory, jit };
@@ -90,9 +99,10 @@ static void find_cache(struct jit *jit)
 	bool found;
 	int fd;
 
-	if (jit->time < jit->next)
+	if (jit->time < jit->next || jit->time < next_search)
 		return;
-	jit->next = jit->time + FRESH;
+	jit->rest = !jit->rest ? FRESH : 2 * jit->rest < MAX_REST ? 2 * jit->rest : MAX_REST;
+	jit->next = jit->time + jit->rest;
 	fd = jit->process.open(jit->process.arg, &start, &offset);
 	if (fd < 0)
 		return;
@@ -100,6 +110,8 @@ static void find_cache(struct jit *jit)
 	close(fd);
 	if (found && !vmstructs_read(&memory, &tables, &vm))
 		jit->cache = codecache_create(&vm);
+	if (!jit->cache)
+		next_search = jit->time + (REST + 1) * (now_ns(CLOCK_MONOTONIC) - jit->time);
 }
 
 void jit_begin(struct jit *jit, const struct jit_process *process)

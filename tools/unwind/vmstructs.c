@@ -8,8 +8,9 @@
 #include "tools/elf/symbols.h"
 #include "tools/unwind/vmstructs.h"
 
-#define MAX_ENTRIES 32768 /* of a table; there are some 3500 */
+#define MAX_ENTRIES 8192 /* of a table; there are some 3500 */
 #define CHUNK 64 /* of these, at once */
+#define PAGE 4096
 
 /* An entry of gHotSpotVMStructs, as all releases have it. */
 struct entry {
@@ -69,20 +70,18 @@ int vm_read_member(const struct vmstructs *vm, uint64_t object, enum vm_member m
 	return vm_read(vm, object + vm->places[member].at, buf, size);
 }
 
-/* Near the end of what is mapped less can be read. */
+/* Near the end of what is mapped, which is a page's, less can be read. */
 bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT])
 {
+	size_t left = PAGE - addr % PAGE;
+
 	memset(text, 0, VM_TEXT);
 	if (!addr)
 		return false;
 	if (!vm_read(vm, addr, text, VM_TEXT - 1))
 		return true;
-	if (vm_read(vm, addr, text, 1))
-		return false;
-	for (size_t n = VM_TEXT - 2; n > 1; n--)
-		if (!vm_read(vm, addr, text, n))
-			break;
-	return true;
+	memset(text, 0, VM_TEXT);
+	return left < VM_TEXT - 1 && !vm_read(vm, addr, text, left);
 }
 
 /* ---- members ---- */

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * vmstructs_test.c - the tables of a process that says it is a Java virtual machine.
+ *
+ * Its memory are two pages, again and again: entries of a table without an end, and texts,
+ * behind which nothing can be read.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tools/unwind/vmstructs.h"
+#include "kselftest_harness.h"
+
+#define PAGE 4096
+#define TABLE 0x10000000ull /* and behind that entries only */
+#define TEXTS 0x1000
+
+#define MAX_READS 200000 /* as selftests/fuzz/codecache_fuzz.c has it */
+
+struct entry {
+	uint64_t words[6];
+};
+
+static unsigned long reads;
+static char texts[PAGE];
+
+/* Types have their names at two addresses by turns; each entry is of one that is needed. */
+static uint64_t word_of(uint64_t addr)
+{
+	const uint64_t type[2] = { TEXTS + PAGE - 17, TEXTS + PAGE - 27 };
+	uint64_t at = (addr - TABLE) % sizeof(struct entry),
+		 nr = (addr - TABLE) / sizeof(struct entry);
+
+	return at == 0	? type[nr % 2] :
+	       at == 8	? TEXTS + PAGE - 7 :
+	       at == 16 ? TEXTS + PAGE - 7 :
+			  0;
+}
+
+static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	(void)arg;
+	reads++;
+	if (addr >= TEXTS && addr + size <= TEXTS + PAGE) {
+		memcpy(buf, texts + (addr - TEXTS), size);
+		return 0;
+	}
+	if (addr == 8 && size == 8) {
+		*(uint64_t *)buf = TABLE;
+		return 0;
+	}
+	if (addr < TABLE || addr % 8 || size % 8)
+		return -EFAULT;
+	for (size_t i = 0; i < size; i += 8)
+		memcpy((char *)buf + i, &(uint64_t){ word_of(addr + i) }, 8);
+	return 0;
+}
+
+TEST(tables_without_an_end_are_read_by_few_calls)
+{
+	const struct vm_memory memory = { read_memory, NULL };
+	const struct vm_tables tables = { .structs = 8, .types = 8 };
+	struct vmstructs vm;
+
+	strcpy(texts + PAGE - 27, "CodeCache");
+	strcpy(texts + PAGE - 17, "CodeCache");
+	memcpy(texts + PAGE - 7, "_heaps", 7);
+	EXPECT_EQ(-ENODATA, vmstructs_read(&memory, &tables, &vm));
+	EXPECT_GT(MAX_READS, reads);
+	EXPECT_LT(1000, reads);
+}
+
+TEST_HARNESS_MAIN
