@@ -51,9 +51,9 @@ $(RECORD_B)/jit: selftests/record/jit.c $(RECORD_B)/libjvm.so selftests/record/j
 $(RECORD_B)/shorten: selftests/record/shorten.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $< -ldl
-$(RECORD_B)/shorten.so: selftests/record/shorten.c
+$(RECORD_B)/shorten-%.so: selftests/record/shorten.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -DLIBRARY -o $@ $<
+	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -DLIBRARY=$* -o $@ $<
 $(RECORD_B)/truth: selftests/record/truth.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -105,7 +105,8 @@ $(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py:
 $(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py $(RECORD_B)/perf.py \
 		$(RECORD_B)/pprof.py $(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
 		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other \
-		$(RECORD_B)/shorten $(RECORD_B)/shorten.so $(RECORD_B)/small_machine.so all
+		$(RECORD_B)/shorten $(RECORD_B)/shorten-600.so $(RECORD_B)/shorten-1400.so \
+		$(RECORD_B)/small_machine.so all
 	$(Q)cp $< $@
 
 $(RECORD_B)/attach_test: selftests/record/attach_test $(RECORD_B)/common.py \

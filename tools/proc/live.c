@@ -5,13 +5,18 @@
  * A file is opened where the process has it: by /proc/PID/map_files, which also has
  * deleted ones but needs privileges, or below /proc/PID/root. When the recorder comes to
  * look the process may be gone; then a file of that name here is taken if it is the same
- * by its build id. Files are kept open by build id, as most programs share theirs.
+ * by its inode number.
+ *
+ * Most programs share their files, so these are kept open: by device and inode number as the
+ * kernel tells them of mappings. What is found through a process may be another file than it had
+ * mapped when the kernel told of it, and none of its neighbours must get that instead of theirs.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -48,6 +53,7 @@ struct live {
 	struct layout_files files;
 	struct kept *kept;
 	uint64_t vdso_size;
+	dev_t blind; /* files of it have numbers of which nothing is known */
 };
 
 static bool is_unchanged(const struct kept *k)
@@ -77,12 +83,53 @@ static struct kept *find_kept(struct live *live, const struct layout_map *map)
 	return NULL;
 }
 
+/*
+ * Has the kernel these numbers for mappings of the file? On overlays and on btrfs stat(2) has
+ * others.
+ */
+static bool is_mapped_as(int fd, const struct layout_map *map)
+{
+	void *page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	bool same = false, found = false;
+	struct mapping m;
+	struct maps maps;
+
+	if (page == MAP_FAILED)
+		return false;
+	if (!maps_open(getpid(), "maps", &maps)) {
+		while (!found && maps_next(&maps, &m))
+			found = m.start <= (uintptr_t)page && (uintptr_t)page < m.end;
+		same = found && m.inode == map->inode && m.dev == map->dev;
+		maps_close(&maps);
+	}
+	munmap(page, 1);
+	return same;
+}
+
+/* Is it the file that was mapped? */
+static bool is_same(struct live *live, int fd, const struct layout_map *map)
+{
+	struct stat st;
+
+	if (!map->inode || fstat(fd, &st))
+		return false;
+	if (st.st_ino == map->inode && st.st_dev == map->dev)
+		return true;
+	if (live && live->blind == st.st_dev)
+		return false;
+	if (is_mapped_as(fd, map))
+		return true;
+	if (live)
+		live->blind = st.st_dev;
+	return false;
+}
+
 static bool keep(struct live *live, const struct layout_map *map, int fd)
 {
 	struct kept *k;
 	struct stat st;
 
-	if (!map->inode || HASH_COUNT(live->kept) >= MAX_KEPT || fstat(fd, &st))
+	if (HASH_COUNT(live->kept) >= MAX_KEPT || !is_same(live, fd, map) || fstat(fd, &st))
 		return false;
 	k = calloc(1, sizeof(*k));
 	if (!k)
@@ -98,20 +145,12 @@ static bool keep(struct live *live, const struct layout_map *map, int fd)
 	return false;
 }
 
-/* Is it the file that was mapped, by its inode number? */
-static bool is_same(int fd, const struct layout_map *map)
-{
-	struct stat st;
-
-	return map->inode && !fstat(fd, &st) && st.st_ino == map->inode && st.st_dev == map->dev;
-}
-
 /* Of that name here. */
-static int open_same(const struct layout_map *map)
+static int open_same(struct live *live, const struct layout_map *map)
 {
 	int fd = regular_open(map->path);
 
-	if (fd < 0 || is_same(fd, map))
+	if (fd < 0 || is_same(live, fd, map))
 		return fd;
 	close(fd);
 	return -ESTALE;
@@ -129,14 +168,14 @@ static int open_of(pid_t number, const struct layout_map *map)
 	return fd >= 0 ? fd : regular_open_of(number, map->path);
 }
 
-int live_open(pid_t pid, const struct layout_map *map)
+int live_open(struct live *live, pid_t pid, const struct layout_map *map)
 {
 	int fd = open_of(pid, map);
 	pid_t other = fd < 0 ? tasks_other(pid) : 0;
 
 	if (other)
 		fd = open_of(other, map);
-	return fd >= 0 ? fd : open_same(map);
+	return fd >= 0 ? fd : open_same(live, map);
 }
 
 static int add_fd(struct shstk_space *space, int fd, const struct layout_map *map)
@@ -171,7 +210,7 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	kept = find_kept(live, map);
 	if (kept)
 		return add_fd(space, kept->fd, map);
-	fd = live_open(pid, map);
+	fd = live_open(live, pid, map);
 	if (fd < 0)
 		return fd;
 	err = add_fd(space, fd, map);
@@ -209,8 +248,7 @@ static int read_memory(void *arg, pid_t pid, uint64_t addr, void *buf, size_t si
 
 static int open_file(void *arg, pid_t pid, const struct layout_map *map)
 {
-	(void)arg;
-	return live_open(pid, map);
+	return live_open(arg, pid, map);
 }
 
 struct live *live_create(void)

@@ -21,6 +21,7 @@ struct layout_map live_map(const struct mapping *m);
 
 /**
  * live_open() - open the file that a process has mapped
+ * @live: what is known of files, or NULL.
  * @pid: the process.
  * @map: the mapping.
  *
@@ -28,7 +29,7 @@ struct layout_map live_map(const struct mapping *m);
  *
  * Return: a descriptor, or a negative errno.
  */
-int live_open(pid_t pid, const struct layout_map *map);
+int live_open(struct live *live, pid_t pid, const struct layout_map *map);
 
 /* How layouts find files; valid as long as @live is. */
 const struct layout_files *live_files(struct live *live);

@@ -541,7 +541,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 			continue;
 		*start = m.start;
 		*offset = m.offset;
-		ret = live_open(t->pid, &map);
+		ret = live_open(NULL, t->pid, &map);
 	}
 	maps_close(&maps);
 	return ret;
