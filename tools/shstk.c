@@ -44,8 +44,10 @@ static const char *command_name = "shstk";
 
 void print_printable(const char *text)
 {
-	for (; *text; text++)
-		putchar(is_control(*text) ? '?' : *text);
+	for (size_t n; *text; text += n ? n : 1) {
+		n = control_size(text);
+		putchar(n ? '?' : *text);
+	}
 }
 
 /*

@@ -98,9 +98,15 @@ int command_parse(const struct argp *argp, int argc, char **argv, void *input);
 unsigned long parse_number(const struct argp_state *state, const char *what, const char *arg,
 			   unsigned long min, unsigned long max);
 
-static inline bool is_control(char c)
+/* Bytes of the control character that @text begins with, 0: it is none. */
+static inline size_t control_size(const char *text)
 {
-	return (unsigned char)c < ' ' || c == 0x7f;
+	const unsigned char *c = (const unsigned char *)text;
+
+	if (c[0] < ' ' || c[0] == 0x7f)
+		return *c ? 1 : 0;
+	/* U+0080 to U+009F: one of these begins sequences as ESC [ does. */
+	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0 ? 2 : 0;
 }
 
 /**
@@ -110,8 +116,8 @@ static inline bool is_control(char c)
 static inline void printable(char *text)
 {
 	for (; *text; text++)
-		if (is_control(*text))
-			*text = '?';
+		for (size_t n = control_size(text); n; n--)
+			text[n - 1] = '?';
 }
 
 /* Prints foreign text to stdout, like that. */
