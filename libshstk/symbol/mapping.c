@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -101,6 +102,18 @@ static bool add_object(struct shstk_symbols *symbols, const struct object_key *k
 	return entry->hh.tbl;
 }
 
+/*
+ * Descriptors are given from 0 on: is this one of the last? An object keeps its file open, and
+ * others need some for a moment: to unwind, and to write the profile.
+ */
+static bool few_left(int fd)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) &&
+	       (rlim_t)fd >= limit.rlim_cur - limit.rlim_cur / 8;
+}
+
 /* The object of an open file, which is taken over. */
 static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd, const char *path,
 					 const char *name)
@@ -117,9 +130,9 @@ static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd, con
 	}
 	key = (struct object_key){ st.st_dev, st.st_ino };
 	entry = find_object(symbols, &key);
-	if (entry) {
+	if (entry || few_left(fd)) {
 		close(fd);
-		return entry->object;
+		return entry ? entry->object : NULL;
 	}
 	object = shstk_object_create(&symbols->pool, fd, proc->root, path, name, &symbols->opts);
 	if (object && !add_object(symbols, &key, object)) {

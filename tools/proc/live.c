@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -124,12 +125,21 @@ static bool is_same(struct live *live, int fd, const struct layout_map *map)
 	return false;
 }
 
+/* Descriptors are given from 0 on: are half of them taken? Others need some, too. */
+static bool many_taken(int fd)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd >= limit.rlim_cur / 2;
+}
+
 static bool keep(struct live *live, const struct layout_map *map, int fd)
 {
 	struct kept *k;
 	struct stat st;
 
-	if (HASH_COUNT(live->kept) >= MAX_KEPT || !is_same(live, fd, map) || fstat(fd, &st))
+	if (HASH_COUNT(live->kept) >= MAX_KEPT || many_taken(fd) || !is_same(live, fd, map) ||
+	    fstat(fd, &st))
 		return false;
 	k = calloc(1, sizeof(*k));
 	if (!k)
