@@ -364,7 +364,7 @@ static void verdict(bool good, const char *name)
 	failed += !good;
 }
 
-/* Records the command, which lasts @ms, with a ring of @kib if not 0, and another option. */
+/* Records the command, which lasts @ms, with a ring of @kib, and another option. */
 static bool record(void (*tick)(unsigned int), unsigned int ms, unsigned int kib,
 		   const char *option)
 {

@@ -120,7 +120,10 @@ static void keep_rings(uint32_t first, uint32_t nr)
 
 void agent_obey_limit(void)
 {
-	keep_rings(0, allowed_rings(agent.header, agent.nr_slots));
+	uint32_t nr = allowed_rings(agent.header, agent.nr_slots);
+
+	if (nr < agent.nr_slots)
+		keep_rings(0, nr);
 }
 
 /* Locked into memory all rings would be that large in truth. */
