@@ -118,14 +118,11 @@ static void print_json(struct json *json, const struct objects *set)
 	shstk_json_close(json);
 }
 
-static void print_text(const struct objects *set, bool all)
+static void print_verdict(const struct objects *set)
 {
 	size_t unmarked = count_unmarked(set);
 	const struct object *p = &set->v[0];
 
-	printf("%s: ", set->script ? set->script : p->path);
-	if (set->script)
-		printf("script of %s: ", p->path);
 	if (p->bits != 64)
 		printf("%u-bit program: no shadow stacks\n", p->bits);
 	else if (!unmarked && !set->missing_n)
@@ -136,16 +133,34 @@ static void print_text(const struct objects *set, bool all)
 	else
 		printf("blocked: %zu of %zu objects not marked %s\n", unmarked, set->n,
 		       mark_word(p));
+}
+
+/* Names of files are anything. */
+static void print_text(const struct objects *set, bool all)
+{
+	print_printable(set->script ? set->script : set->v[0].path);
+	fputs(": ", stdout);
+	if (set->script) {
+		fputs("script of ", stdout);
+		print_printable(set->v[0].path);
+		fputs(": ", stdout);
+	}
+	print_verdict(set);
 	for (size_t i = 0; i < set->n; i++) {
 		const struct object *o = &set->v[i];
 
 		if (o->marked && !all)
 			continue;
-		printf("  %-3s  %-52s %s\n", o->marked ? "yes" : "no", o->path,
+		printf("  %-3s  ", o->marked ? "yes" : "no");
+		print_printable(o->path);
+		printf("%*s %s\n", (int)(strlen(o->path) < 52 ? 52 - strlen(o->path) : 0), "",
 		       o->package ? o->package : "-");
 	}
-	for (size_t i = 0; i < set->missing_n; i++)
-		printf("  ?    not found: %s\n", set->missing[i]);
+	for (size_t i = 0; i < set->missing_n; i++) {
+		fputs("  ?    not found: ", stdout);
+		print_printable(set->missing[i]);
+		putchar('\n');
+	}
 }
 
 /* Return: 0 marked, 1 not marked or not readable. */
