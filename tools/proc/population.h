@@ -68,6 +68,7 @@ struct process {
 
 /**
  * struct stack - a stack as it goes into the profile
+ * @time: when it was sampled, ns.
  * @nr: entries.
  * @end: enum shstk_end.
  * @note: enum shstk_note.
@@ -81,6 +82,7 @@ struct process {
  * @labels_size: so many bytes.
  */
 struct stack {
+	uint64_t time;
 	unsigned int nr;
 	int end;
 	int note;

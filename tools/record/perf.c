@@ -124,7 +124,7 @@ static void count_end(struct perf_drain *d, const struct process *p, int end)
 }
 
 static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc *proc,
-		      const struct stack *s, uint64_t time, uint64_t value)
+		      const struct stack *s, uint64_t value)
 {
 	int64_t values[2] = { 1, value < INT64_MAX ? (int64_t)value : 0 };
 	struct shstk_sample sample = {
@@ -138,7 +138,7 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 		.note = s->note,
 		.labels = s->labels,
 		.labels_size = s->labels_size,
-		.time = time,
+		.time = s->time,
 		.values = values,
 	};
 
@@ -361,8 +361,7 @@ static int make_stack(struct perf_drain *d, struct task *t, const struct perf_sa
 }
 
 /* Keeps the stack at which a thread left its CPU. */
-static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct stack *s,
-		      uint64_t time)
+static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct stack *s)
 {
 	task_forget_stack(t);
 	t->stack.pcs = malloc(s->nr * 9 + s->labels_size + 1);
@@ -379,8 +378,20 @@ static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct s
 	t->stack.end = s->end;
 	t->stack.note = s->note;
 	t->proc = proc;
-	t->left = time;
+	t->stack.time = t->left = s->time;
 	return 0;
+}
+
+/* What is learnt of a process and of the copies from a stack. */
+static void count_stack(struct perf_drain *d, const struct task *t, const struct stack *s)
+{
+	d->go |= layout_has_go(t->process->layout);
+	d->made |= layout_has_jit(t->process->layout);
+	/* The recorder's own stack is elsewhere while it unwinds: larger copies have it neither. */
+	d->too_short += s->too_short && t->process->pid != getpid();
+	d->more.continued += s->by == BEYOND_BEFORE;
+	d->more.chained += s->by == BEYOND_CALLCHAIN;
+	d->more.goroutines += s->by_pieces;
 }
 
 static int take_sample(struct perf_drain *d, const struct perf_record *r)
@@ -409,17 +420,12 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 		ret = layout_name_made(t->process->layout, proc, stack.pcs, stack.nr);
 	if (ret)
 		return ret;
-	d->go |= layout_has_go(t->process->layout);
-	d->made |= layout_has_jit(t->process->layout);
-	/* The recorder's own stack is elsewhere while it unwinds: larger copies have it neither. */
-	d->too_short += stack.too_short && r->pid != getpid();
-	d->more.continued += stack.by == BEYOND_BEFORE;
-	d->more.chained += stack.by == BEYOND_CALLCHAIN;
-	d->more.goroutines += stack.by_pieces;
+	count_stack(d, t, &stack);
+	stack.time = r->time;
 	d->more.compat += sample.abi == PERF_SAMPLE_REGS_ABI_32;
 	if (r->which == PERF_OFF)
-		return t->exited ? 0 : keep_stack(t, proc, &stack, r->time);
-	return add_sample(d, t, proc, &stack, r->time, sample.period);
+		return t->exited ? 0 : keep_stack(t, proc, &stack);
+	return add_sample(d, t, proc, &stack, sample.period);
 }
 
 static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
@@ -434,7 +440,7 @@ static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
 	if (!t->proc)
 		return -ENOMEM;
 	if (time > t->left)
-		ret = add_sample(d, t, t->proc, &t->stack, t->left, time - t->left);
+		ret = add_sample(d, t, t->proc, &t->stack, time - t->left);
 	task_forget_stack(t);
 	return ret;
 }
