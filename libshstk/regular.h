@@ -64,19 +64,25 @@ static inline int regular_open(const char *path)
 	return regular_open_below(AT_FDCWD, path, 0, 0);
 }
 
-/* As process @pid sees it: links do not lead out of its root folder. */
-static inline int regular_open_of(int pid, const char *path)
+/* As it is seen below the folder @root: links do not lead out of that. */
+static inline int regular_open_in(const char *root, const char *path)
 {
-	char root[32];
-	int dir, fd;
+	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", pid);
-	dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
 	fd = regular_open_below(dir, path, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 	close(dir);
 	return fd;
+}
+
+/* As process @pid sees it. */
+static inline int regular_open_of(int pid, const char *path)
+{
+	char root[32];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	return regular_open_in(root, path);
 }
 
 #endif

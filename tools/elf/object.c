@@ -103,16 +103,7 @@ void object_deinit(struct object *o)
 
 int root_open(const char *root, const char *path)
 {
-	int dir, fd;
-
-	if (!*root)
-		return regular_open(path);
-	dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	fd = regular_open_below(dir, path, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-	close(dir);
-	return fd;
+	return *root ? regular_open_in(root, path) : regular_open(path);
 }
 
 /* Path of an open file as seen in @root. */
