@@ -17,7 +17,8 @@
 #include "tools/shstk.h"
 
 static const struct command commands[] = {
-	{ "record", cmd_record, &record_argp, "COMMAND", "profile a command and its children" },
+	{ "record", cmd_record, &record_argp, "COMMAND",
+	  "profile a command, or what runs already" },
 	{ "top", cmd_top, &top_argp, "COMMAND",
 	  "show the hottest functions of what runs, drawn anew" },
 	{ "trace", cmd_trace, &trace_argp, NULL,

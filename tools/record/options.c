@@ -349,7 +349,8 @@ static int check_targets(const struct record_opts *o)
 	int targets = !!o->nr_pids + o->all + !!o->cgroup;
 
 	if (!o->command && !targets)
-		complain("no command given; see shstk %s --help", o->live ? "top" : "record");
+		complain("nothing to %s: give a command, -p PID or -a; see shstk %s --help",
+			 o->live ? "show" : "record", o->live ? "top" : "record");
 	else if (targets > 1 || (o->command && o->nr_pids))
 		complain("more than one of --pid, --all, --cgroup and a command to record");
 	else if (o->perf_data && o->wall)
