@@ -40,7 +40,16 @@ $(HEAP_B)/plugin-%.so: selftests/heap/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -shared -fPIC -DNAME=plugin_$* -o $@ $<
 
+$(HEAP_B)/host: selftests/heap/host.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -o $@ $< -ldl
+$(HEAP_B)/plugin.so: selftests/heap/plugin.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(CXX) -std=c++17 $(HEAP_TEST_FLAGS) -shared -fPIC -static-libstdc++ \
+		-static-libgcc -o $@ $<
+
 $(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
+		$(HEAP_B)/host $(HEAP_B)/plugin.so \
 		$(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
 		$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
 	$(Q)cp $< $@

@@ -7,7 +7,8 @@
  * mimalloc, tcmalloc) do not: those are recorded here.
  *
  * A program may load its first C++ library late, and privately: then the
- * operators are looked for there.
+ * operators are looked for there. Or a plugin has them linked into it, which only
+ * its own code finds: then they are made of malloc(), as everybody's are.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -26,10 +27,68 @@ static void *find(const char *name)
 		if (handle)
 			fn = dlsym(handle, name);
 	}
-	/* Who calls an operator has been linked with one. */
+	return fn;
+}
+
+/* There is no memory: the operator that @caller was linked with says so, by an exception. */
+static void *of_caller(const char *name, const void *caller)
+{
+	void *handle = NULL, *fn = NULL;
+	Dl_info info;
+
+	if (dladdr(caller, &info))
+		handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (handle) {
+		fn = dlsym(handle, name);
+		dlclose(handle);
+	}
 	if (!fn)
 		abort();
 	return fn;
+}
+
+/*
+ * Operators where nothing but the caller's object has some. Jumped to, so that they
+ * return to the program. Two have frames, and symbols that are taken off the stacks as
+ * those of all operators are, of a stripped object too.
+ */
+HOOK_API void *own_new(size_t size) __asm__("_Znwm_by_malloc");
+HOOK_API void *own_new_aligned(size_t size, size_t align) __asm__("_ZnwmSt11align_val_t_by_malloc");
+
+static void *own_new_nothrow(size_t size, const void *tag)
+{
+	(void)tag;
+	return malloc(size ? size : 1);
+}
+
+HOOK_API void *own_new(size_t size)
+{
+	void *p = malloc(size ? size : 1);
+	void *(*fn)(size_t);
+
+	if (p)
+		return p;
+	fn = of_caller("_Znwm", __builtin_return_address(0));
+	return fn(size);
+}
+
+static inline void *own_new_aligned_nothrow(size_t size, size_t align, const void *tag)
+{
+	size_t whole = (size + !size + align - 1) & ~(align - 1);
+
+	(void)tag;
+	return whole < size ? NULL : aligned_alloc(align, whole);
+}
+
+HOOK_API void *own_new_aligned(size_t size, size_t align)
+{
+	void *p = own_new_aligned_nothrow(size, align, NULL);
+	void *(*fn)(size_t, size_t);
+
+	if (p)
+		return p;
+	fn = of_caller("_ZnwmSt11align_val_t", __builtin_return_address(0));
+	return fn(size, align);
 }
 
 /**
@@ -42,24 +101,27 @@ struct op {
 	_Atomic bool own;
 };
 
-static __attribute__((noinline)) void *look_up(struct op *op, const char *name)
+static __attribute__((noinline)) void *look_up(struct op *op, const char *name, void *other)
 {
 	void *fn = find(name);
 
+	if (!fn)
+		fn = other;
 	atomic_store_explicit(&op->own, alloc_has(fn), memory_order_relaxed);
 	atomic_store_explicit(&op->fn, fn, memory_order_release);
 	return fn;
 }
 
-static inline void *next_op(struct op *op, const char *name)
+/* The operator of that name, or @other. */
+static inline void *next_op(struct op *op, const char *name, void *other)
 {
 	void *fn = atomic_load_explicit(&op->fn, memory_order_acquire);
 
-	return likely(fn) ? fn : look_up(op, name);
+	return likely(fn) ? fn : look_up(op, name, other);
 }
 
-/* @pars: parameters behind the size, @args: their names. */
-#define NEW(name, pars, args)                                                                    \
+/* @other: instead of the next one; @pars: parameters behind the size, @args: their names. */
+#define NEW(name, other, pars, args)                                                             \
 	ALLOC_JUMP void *name##_wanted(size_t size UNPACK pars, void *(*fn)(size_t UNPACK pars)) \
 	{                                                                                        \
 		ALLOC_RECORD(size, fn(size UNPACK args));                                        \
@@ -68,36 +130,38 @@ static inline void *next_op(struct op *op, const char *name)
 	HOOK_API void *name(size_t size UNPACK pars)                                             \
 	{                                                                                        \
 		static struct op op;                                                             \
-		void *(*fn)(size_t UNPACK pars) = next_op(&op, #name);                           \
+		void *(*fn)(size_t UNPACK pars) = next_op(&op, #name, (void *)other);            \
                                                                                                  \
 		if (op.own && wanted(size))                                                      \
 			return name##_wanted(size UNPACK args, fn);                              \
 		return fn(size UNPACK args);                                                     \
 	}
 
-#define DELETE(name, pars, args)                                     \
-	HOOK_API void name(void *p UNPACK pars);                     \
-	HOOK_API void name(void *p UNPACK pars)                      \
-	{                                                            \
-		static struct op op;                                 \
-		void (*fn)(void *UNPACK pars) = next_op(&op, #name); \
-		struct block b;                                      \
-                                                                     \
-		if (op.own && live_may_have(p) && live_take(p, &b))  \
-			alloc_forget(p, &b);                         \
-		fn(p UNPACK args);                                   \
+#define DELETE(name, pars, args)                                                   \
+	HOOK_API void name(void *p UNPACK pars);                                   \
+	HOOK_API void name(void *p UNPACK pars)                                    \
+	{                                                                          \
+		static struct op op;                                               \
+		void (*fn)(void *UNPACK pars) = next_op(&op, #name, (void *)free); \
+		struct block b;                                                    \
+                                                                                   \
+		if (op.own && live_may_have(p) && live_take(p, &b))                \
+			alloc_forget(p, &b);                                       \
+		fn(p UNPACK args);                                                 \
 	}
 
 #define UNPACK(...) __VA_OPT__(, ) __VA_ARGS__
 
-NEW(_Znwm, (), ())
-NEW(_Znam, (), ())
-NEW(_ZnwmRKSt9nothrow_t, (const void *tag), (tag))
-NEW(_ZnamRKSt9nothrow_t, (const void *tag), (tag))
-NEW(_ZnwmSt11align_val_t, (size_t align), (align))
-NEW(_ZnamSt11align_val_t, (size_t align), (align))
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t align, const void *tag), (align, tag))
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t align, const void *tag), (align, tag))
+NEW(_Znwm, own_new, (), ())
+NEW(_Znam, own_new, (), ())
+NEW(_ZnwmRKSt9nothrow_t, own_new_nothrow, (const void *tag), (tag))
+NEW(_ZnamRKSt9nothrow_t, own_new_nothrow, (const void *tag), (tag))
+NEW(_ZnwmSt11align_val_t, own_new_aligned, (size_t align), (align))
+NEW(_ZnamSt11align_val_t, own_new_aligned, (size_t align), (align))
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, own_new_aligned_nothrow, (size_t align, const void *tag),
+    (align, tag))
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, own_new_aligned_nothrow, (size_t align, const void *tag),
+    (align, tag))
 
 DELETE(_ZdlPv, (), ())
 DELETE(_ZdaPv, (), ())
