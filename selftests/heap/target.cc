@@ -355,6 +355,33 @@ static int deep(void)
 	return recursion(600) == 0;
 }
 
+FN void *behind_failures(void)
+{
+	return malloc(4000);
+}
+
+/* What no memory can be had for, by the calls that look at no limit before. */
+static void ask_for(size_t size)
+{
+	errno = 0;
+	require(!malloc(size) && errno == ENOMEM, "malloc of too much");
+	require(!realloc(nullptr, size) && errno == ENOMEM, "realloc of too much");
+	require(!calloc(size, 2) && errno == ENOMEM, "calloc of too much");
+}
+
+static int failures(void)
+{
+	const int bits = sizeof(size_t) * 8;
+
+	for (int i = 0; i < 100; i++) {
+		ask_for(SIZE_MAX / 2 + 1 + i);
+		ask_for((size_t)3 << (bits - 2));
+		ask_for(-(size_t)70000);
+		use(behind_failures());
+	}
+	return 0;
+}
+
 typedef void *make(void);
 
 static int plugins(void)
@@ -467,6 +494,7 @@ int main(int argc, char **argv)
 		{ "threads", threads }, { "handover", handover }, { "forks", forks },
 		{ "signals", signals }, { "samples", samples },	  { "mappings", mappings },
 		{ "deep", deep },	{ "plugins", plugins },	  { "stages", stages },
+		{ "failures", failures },
 	};
 
 	if (argc < 2)

@@ -210,8 +210,8 @@ static __attribute__((noinline)) bool is_sampled(uint64_t size)
 
 	if (!l->random) {
 		l->random = (heap_ticks() ^ (uint64_t)l->tid << 40 ^ (uintptr_t)l) | 1;
-		l->left = random_distance() - (int64_t)SAMPLED_SIZE(size);
-		if (l->left >= 0)
+		l->left = random_distance();
+		if (!wanted(size))
 			return false;
 	}
 	l->left = random_distance();
@@ -240,7 +240,7 @@ __attribute__((noinline)) bool alloc_begin(struct event *e, uint64_t size)
 		if (!is_sampled(size))
 			return false;
 	} else {
-		l->left = -1;
+		l->left = 0;
 	}
 	l->busy = true;
 	trace_begin(e, NULL);

@@ -113,7 +113,7 @@ static inline uint32_t heap_tid(void)
 
 /**
  * struct local - the state of a thread
- * @left: bytes to allocate until the next sample; below 0: now.
+ * @left: bytes that are allocated before the next sample; 0: each is one.
  * @leaf: the leaf used last: its page number above the number of the addresses
  *	it is for. One word, as a signal handler may use it at any time.
  * @last: the block allocated last.
@@ -126,7 +126,7 @@ static inline uint32_t heap_tid(void)
  * @deep: the last stack was a deep one.
  */
 struct local {
-	int64_t left;
+	uint64_t left;
 	uint64_t leaf;
 	const void *last;
 	uint64_t hash;
@@ -272,7 +272,7 @@ void range_cut(uint64_t start, uint64_t size);
 /* random.c: what a block counts where samples are drawn; at least a byte. */
 #define SAMPLED_SIZE(size) ((size) + 1)
 
-int64_t random_distance(void);
+uint64_t random_distance(void);
 uint64_t random_scale(uint64_t size, uint64_t *bytes);
 
 /* How many objects and bytes a block stands for; see HEAP_ONE. */
@@ -284,13 +284,18 @@ static inline uint64_t random_weight(uint64_t size, uint64_t *bytes)
 	return 1;
 }
 
-/* Is the allocation that comes next perhaps to be recorded? To be asked once. */
+/*
+ * Is the allocation that comes next perhaps to be recorded? To be asked once. A size may be any
+ * number, for which there is no memory: what is not less than @left changes nothing here.
+ */
 static inline bool wanted(uint64_t size)
 {
-	uint64_t bytes = SAMPLED_SIZE(size);
+	uint64_t left;
 
-	__asm__("" : "+r"(bytes)); /* gcc would add the complement: one more */
-	return (local.left -= bytes) < 0;
+	if (__builtin_sub_overflow(local.left, SAMPLED_SIZE(size), &left))
+		return true;
+	local.left = left;
+	return false;
 }
 
 /* The counter of a block will be needed soon. */

@@ -66,12 +66,12 @@ static double hit(double x)
 	return sum;
 }
 
-int64_t random_distance(void)
+uint64_t random_distance(void)
 {
 	/* In (0, 1]. */
 	double u = ((next_random() >> 11) + 1) * 0x1p-53;
 
-	return (int64_t)(-natural_log(u) * (double)heap.sample);
+	return (uint64_t)(-natural_log(u) * (double)heap.sample);
 }
 
 uint64_t random_scale(uint64_t size, uint64_t *bytes)
