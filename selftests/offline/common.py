@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
 SHSTK = os.path.join(BUILD, 'shstk')
 LIMIT = 200     # seconds until a command counts as hung
+TEST_LIMIT = 500    # and until a test does
 
 # The command for arm64, run by an emulator: another machine than this one.
 QEMU = shutil.which('qemu-aarch64-static')
@@ -37,6 +39,23 @@ def check(condition, text):
     """Fail the test with a text."""
     if not condition:
         raise AssertionError(text)
+
+
+class Process(subprocess.Popen):
+    """A command that goes on beside the test; if that fails, it is killed.
+
+    Else it would be waited for, for as long as what it waits for goes on.
+    """
+
+    def __exit__(self, kind, *rest):
+        if kind:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
+def hung(*_):
+    """At the limit of a test: it fails, wherever it waits; later, if it waits on its way out."""
+    raise AssertionError(f'no end within {TEST_LIMIT} s')
 
 
 def run(*args, **kwargs):
@@ -74,9 +93,11 @@ def main(why=None):
             print(f'1..0 # SKIP {why}')
             return 4
         print(f'KTAP version 1\n1..{len(chosen)}', flush=True)
+        signal.signal(signal.SIGALRM, hung)
         for number, function in enumerate(chosen, 1):
             name = f'{number} {function.__name__}: {function.__doc__}'
             try:
+                signal.setitimer(signal.ITIMER_REAL, TEST_LIMIT, 20)
                 function()
                 print(f'ok {name}', flush=True)
             except Skip as why:
@@ -85,6 +106,8 @@ def main(why=None):
                 failed += 1
                 text = str(err).replace('\n', '\n# ')
                 print(f'# {text}\nnot ok {name}', flush=True)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
         shutil.rmtree(TMP)
     return 1 if failed else 0
