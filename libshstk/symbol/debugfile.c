@@ -6,12 +6,18 @@
  * a checksum, looked for beside the file, in .debug beside it, and in the debug
  * folders' copy of the file system tree; or, for names only, from the servers that
  * the user named. Nothing is taken without proof that it belongs.
+ *
+ * A build id and a checksum are no proof against who makes false ones. In a user namespace
+ * anybody mounts what he likes over the debug folders, and maps files that others have mapped,
+ * too. So our own debug folders are looked at first, and what is found below another root is
+ * taken only if its owner could have changed the file itself.
  */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -35,10 +41,29 @@ static bool next_dir(const char **dirs, const char **dir, int *len)
 	return true;
 }
 
-static int open_format(const struct shstk_root *root, const char *format, ...)
+static bool trusted(const struct shstk_debugplace *place, int fd)
+{
+	struct stat st;
+
+	return place->root->fd < 0 ||
+	       (!fstat(fd, &st) &&
+		(!st.st_uid || st.st_uid == place->owner || st.st_uid == geteuid()));
+}
+
+int shstk_debugfile_named(const struct shstk_debugplace *place, const char *path)
+{
+	int fd = shstk_root_open(place->root, path, 0);
+
+	if (fd < 0 || trusted(place, fd))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+static int open_format(const struct shstk_debugplace *place, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static int open_format(const struct shstk_root *root, const char *format, ...)
+static int open_format(const struct shstk_debugplace *place, const char *format, ...)
 {
 	va_list args;
 	char *path;
@@ -49,7 +74,7 @@ static int open_format(const struct shstk_root *root, const char *format, ...)
 	va_end(args);
 	if (fd < 0)
 		return -ENOMEM;
-	fd = shstk_root_open(root, path, 0);
+	fd = shstk_debugfile_named(place, path);
 	free(path);
 	return fd;
 }
@@ -66,12 +91,11 @@ static bool same_id(int fd, const void *build_id, size_t size)
 	return same;
 }
 
-int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs, const void *build_id,
-			  size_t size)
+static int open_by_id(const struct shstk_debugplace *place, const void *build_id, size_t size)
 {
 	const uint8_t *id = build_id;
 	char hex[2 * BUILD_ID_MAX + 1];
-	const char *dir;
+	const char *dirs = place->dirs, *dir;
 	size_t i;
 	int fd, len;
 
@@ -80,13 +104,22 @@ int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs, const
 	for (i = 0; i < size; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	while (next_dir(&dirs, &dir, &len)) {
-		fd = open_format(root, "%.*s/.build-id/%.2s/%s.debug", len, dir, hex, hex + 2);
+		fd = open_format(place, "%.*s/.build-id/%.2s/%s.debug", len, dir, hex, hex + 2);
 		if (fd >= 0 && same_id(fd, build_id, size))
 			return fd;
 		if (fd >= 0)
 			close(fd);
 	}
 	return -ENOENT;
+}
+
+int shstk_debugfile_by_id(const struct shstk_debugplace *place, const void *build_id, size_t size)
+{
+	const struct shstk_root ours = { .fd = -1 };
+	const struct shstk_debugplace here = { .root = &ours, .dirs = place->dirs };
+	int fd = open_by_id(&here, build_id, size);
+
+	return fd < 0 && place->root->fd >= 0 ? open_by_id(place, build_id, size) : fd;
 }
 
 int shstk_debugfile_fetch(Elf *elf)
@@ -130,10 +163,10 @@ static int checked(int fd, uint32_t crc)
 	return fd;
 }
 
-static int open_by_link(const struct shstk_root *root, const char *dirs, const char *path,
-			const char *link, uint32_t crc)
+static int open_by_link(const struct shstk_debugplace *place, const char *path, const char *link,
+			uint32_t crc)
 {
-	const char *slash = strrchr(path, '/'), *dir;
+	const char *slash = strrchr(path, '/'), *dirs = place->dirs, *dir;
 	int base = slash ? slash - path : 0;
 	int fd, len;
 
@@ -141,18 +174,17 @@ static int open_by_link(const struct shstk_root *root, const char *dirs, const c
 		return -ENOENT;
 	/* A link to itself leads to no debug information: that name is not tried here. */
 	if (strcmp(link, slash + 1)) {
-		fd = checked(open_format(root, "%.*s/%s", base, path, link), crc);
+		fd = checked(open_format(place, "%.*s/%s", base, path, link), crc);
 		if (fd >= 0)
 			return fd;
 	}
-	fd = checked(open_format(root, "%.*s/.debug/%s", base, path, link), crc);
+	fd = checked(open_format(place, "%.*s/.debug/%s", base, path, link), crc);
 	while (fd < 0 && next_dir(&dirs, &dir, &len))
-		fd = checked(open_format(root, "%.*s%.*s/%s", len, dir, base, path, link), crc);
+		fd = checked(open_format(place, "%.*s%.*s/%s", len, dir, base, path, link), crc);
 	return fd;
 }
 
-int shstk_debugfile_open(const struct shstk_root *root, const char *dirs, const char *path,
-			 Elf *elf)
+int shstk_debugfile_open(const struct shstk_debugplace *place, const char *path, Elf *elf)
 {
 	const void *id;
 	const char *link;
@@ -162,9 +194,9 @@ int shstk_debugfile_open(const struct shstk_root *root, const char *dirs, const 
 
 	size = dwelf_elf_gnu_build_id(elf, &id);
 	if (size > 0)
-		fd = shstk_debugfile_by_id(root, dirs, id, size);
+		fd = shstk_debugfile_by_id(place, id, size);
 	if (fd >= 0)
 		return fd;
 	link = dwelf_elf_gnu_debuglink(elf, &crc);
-	return link ? open_by_link(root, dirs, path, link, crc) : -ENOENT;
+	return link ? open_by_link(place, path, link, crc) : -ENOENT;
 }

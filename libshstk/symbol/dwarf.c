@@ -656,7 +656,7 @@ static Dwarf *begin(struct shstk_dwarf *dwarf, Elf *elf)
 /* Debug packages share descriptions between files in a third one, named by its
  * build id and an absolute path. Without it most names are missing.
  */
-static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
+static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_debugplace *place)
 {
 	const char *name;
 	const void *id, *found;
@@ -665,9 +665,9 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
 	size = dwelf_dwarf_gnu_debugaltlink(dwarf->dbg, &name, &id);
 	if (size <= 0)
 		return true;
-	dwarf->alt_fd = shstk_debugfile_by_id(root, dwarf->opts->debug_dirs, id, size);
+	dwarf->alt_fd = shstk_debugfile_by_id(place, id, size);
 	if (dwarf->alt_fd < 0 && *name == '/')
-		dwarf->alt_fd = shstk_root_open(root, name, 0);
+		dwarf->alt_fd = shstk_debugfile_named(place, name);
 	if (dwarf->alt_fd < 0 && !dwarf->opts->no_servers)
 		dwarf->alt_fd = shstk_debuginfod_open(id, size);
 	if (dwarf->alt_fd < 0)
@@ -683,7 +683,7 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_root *root)
 }
 
 struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
-				       const struct shstk_root *root,
+				       const struct shstk_debugplace *place,
 				       const struct shstk_symbols_opts *opts)
 {
 	struct shstk_dwarf *dwarf = calloc(1, sizeof(*dwarf));
@@ -694,7 +694,7 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
 	dwarf->opts = opts;
 	dwarf->alt_fd = -1;
 	dwarf->dbg = begin(dwarf, elf);
-	if (!dwarf->dbg || !open_alt(dwarf, root)) {
+	if (!dwarf->dbg || !open_alt(dwarf, place)) {
 		shstk_dwarf_destroy(dwarf);
 		return NULL;
 	}

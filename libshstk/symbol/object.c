@@ -12,6 +12,7 @@
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "private.h"
@@ -39,7 +40,7 @@ struct named {
 struct shstk_object {
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
-	const struct shstk_root *root;
+	struct shstk_debugplace place;
 	const char *path;
 	const char *name;
 	int fd;
@@ -67,12 +68,15 @@ struct shstk_object {
 static struct shstk_object *create(struct shstk_pool *pool, const struct shstk_symbols_opts *opts,
 				   const char *name)
 {
+	static const struct shstk_root ours = { .fd = -1 };
 	struct shstk_object *object = calloc(1, sizeof(*object));
 
 	if (!object)
 		return NULL;
 	object->pool = pool;
 	object->opts = opts;
+	object->place.root = &ours;
+	object->place.dirs = opts->debug_dirs;
 	object->fd = -1;
 	object->debug_fd = -1;
 	object->name = shstk_pool_text(pool, name, strlen(name));
@@ -89,14 +93,16 @@ struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
 {
 	struct shstk_object *object = create(pool, opts, name);
 	char *copy = shstk_pool_alloc(pool, strlen(path) + 1);
+	struct stat st;
 
-	if (!object || !copy) {
+	if (!object || !copy || fstat(fd, &st)) {
 		free(object);
 		close(fd);
 		return NULL;
 	}
 	object->path = strcpy(copy, path);
-	object->root = root;
+	object->place.root = root;
+	object->place.owner = st.st_uid;
 	object->fd = fd;
 	return object;
 }
@@ -227,8 +233,7 @@ static void open_debug(struct shstk_object *object)
 	if (!object->path ||
 	    (shstk_elf_has(object->elf, ".debug_info") && shstk_elf_has(object->elf, ".symtab")))
 		return;
-	object->debug_fd = shstk_debugfile_open(object->root, object->opts->debug_dirs,
-						object->path, object->elf);
+	object->debug_fd = shstk_debugfile_open(&object->place, object->path, object->elf);
 	if (object->debug_fd < 0 && !object->opts->no_servers)
 		object->debug_fd = shstk_debugfile_fetch(object->elf);
 	if (object->debug_fd >= 0)
@@ -261,7 +266,8 @@ static void load_dwarf(struct shstk_object *object)
 	else if (object->debug && shstk_elf_has(object->debug, ".debug_info"))
 		elf = object->debug;
 	if (elf)
-		object->dwarf = shstk_dwarf_create(object->pool, elf, object->root, object->opts);
+		object->dwarf =
+			shstk_dwarf_create(object->pool, elf, &object->place, object->opts);
 }
 
 static void load(struct shstk_object *object)

@@ -203,14 +203,24 @@ void shstk_unpacked_free(struct shstk_unpacked *list);
 
 /* ---- debugfile.c: finding separate debug files ---- */
 
-/* Open the file with that build id below the debug folders. */
-int shstk_debugfile_by_id(const struct shstk_root *root, const char *dirs, const void *build_id,
-			  size_t size);
-/* Open the debug file of @elf, which lies at @path: by build id or by
- * .gnu_debuglink. Both return a descriptor or a negative errno.
+/**
+ * struct shstk_debugplace - where debug files of a file are looked for
+ * @root: the root folder of a process that has it mapped.
+ * @owner: whose the file is.
+ * @dirs: the debug folders.
  */
-int shstk_debugfile_open(const struct shstk_root *root, const char *dirs, const char *path,
-			 Elf *elf);
+struct shstk_debugplace {
+	const struct shstk_root *root;
+	uid_t owner;
+	const char *dirs;
+};
+
+/* Open the file with that build id below the debug folders, ours first. */
+int shstk_debugfile_by_id(const struct shstk_debugplace *place, const void *build_id, size_t size);
+/* Open the debug file of @elf, which lies at @path: by build id or by .gnu_debuglink. */
+int shstk_debugfile_open(const struct shstk_debugplace *place, const char *path, Elf *elf);
+/* Open a file that the debug information names. All return a descriptor or a negative errno. */
+int shstk_debugfile_named(const struct shstk_debugplace *place, const char *path);
 /* Ask the servers of DEBUGINFOD_URLS for it: this may take as long as they and
  * DEBUGINFOD_TIMEOUT let it. -ENOENT: there are none, or they have none.
  */
@@ -270,7 +280,7 @@ struct shstk_dwarf;
 
 /* NULL if there is no usable debug information. Takes over nothing. Names are of @pool. */
 struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
-				       const struct shstk_root *root,
+				       const struct shstk_debugplace *place,
 				       const struct shstk_symbols_opts *opts);
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
 /* Fill @ret->frames, which has room for SHSTK_FRAMES_MAX, the first zeroed, and @ret->start.

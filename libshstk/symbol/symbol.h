@@ -38,7 +38,8 @@ struct shstk_symproc;
  * struct shstk_symbols_opts - how to resolve; all zero is the default
  * @debug_dirs: colon-separated folders with separate debug files (below them
  *	.build-id/xx/yyyy.debug and copies of the file system tree); NULL means
- *	/usr/lib/debug.
+ *	/usr/lib/debug. They are looked for here, then as the process sees them, where
+ *	one must be root's, ours, or of the file's owner.
  *	If the environment has DEBUGINFOD_URLS, its servers are asked for what is not
  *	there, by libdebuginfod if it is installed.
  * @no_servers: do not ask these.

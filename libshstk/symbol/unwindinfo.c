@@ -129,8 +129,11 @@ static void take_both(Elf *elf, unsigned int machine, struct shstk_debug *ret)
 int shstk_debug_find(void *debug_dirs, const char *path, const void *image, size_t size,
 		     struct shstk_debug *ret)
 {
-	const char *dirs = debug_dirs ? debug_dirs : "/usr/lib/debug";
 	const struct shstk_root ours = { .fd = -1 };
+	const struct shstk_debugplace place = {
+		.root = &ours,
+		.dirs = debug_dirs ? debug_dirs : "/usr/lib/debug",
+	};
 	GElf_Ehdr eh;
 	void *memory = NULL;
 	Elf *elf, *other;
@@ -148,7 +151,7 @@ int shstk_debug_find(void *debug_dirs, const char *path, const void *image, size
 	elf_end(other);
 	free(memory);
 
-	fd = ret->debug_frame.data ? -ENOENT : shstk_debugfile_open(&ours, dirs, path, elf);
+	fd = ret->debug_frame.data ? -ENOENT : shstk_debugfile_open(&place, path, elf);
 	if (fd >= 0) {
 		other = shstk_elf_begin(fd);
 		take_both(other, eh.e_machine, ret);

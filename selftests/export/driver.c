@@ -135,6 +135,28 @@ static int add_map(char **w)
 	return shstk_symproc_add(get_proc(w[1]), &info);
 }
 
+/* A mapping of an image that is in no file: the bytes of one. */
+static int add_image(char **w)
+{
+	struct shstk_symmap_info info = {
+		.start = number(w[2]),
+		.end = number(w[3]),
+		.path = "[vdso]",
+	};
+	FILE *file = fopen(w[4], "r");
+	char *image = malloc(1 << 20);
+	int ret;
+
+	if (!file || !image)
+		exit(2);
+	info.image_size = fread(image, 1, 1 << 20, file);
+	info.image = image;
+	fclose(file);
+	ret = shstk_symproc_add(get_proc(w[1]), &info);
+	free(image);
+	return ret;
+}
+
 static int find(char **w)
 {
 	static const char *const kinds[] = { "file", "vdso", "anon", "none" };
@@ -256,6 +278,8 @@ static int run(char **w, char *err, size_t size)
 	}
 	if (!strcmp(c, "map"))
 		return add_map(w);
+	if (!strcmp(c, "image"))
+		return add_image(w);
 	if (!strcmp(c, "unmap"))
 		return shstk_symproc_remove(get_proc(w[1]), number(w[2]), number(w[3]));
 	if (!strcmp(c, "perfmap")) {

@@ -1135,6 +1135,66 @@ def other_root(variant, folder):
     driver.close()
 
 
+def put_debug(path, source, owner):
+    """A debug file of that source, which says it is that of another one."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    made = compile_c(os.path.dirname(path), source, 'made', ['-static', '-g', WAIT_ID])
+    run('objcopy', '--only-keep-debug', made, path)
+    os.chown(path, owner, owner)
+
+
+WAIT_ID = '-Wl,--build-id=0x' + 'ab' * 20
+
+
+@case
+def debug_in_another_root(variant, folder):
+    """debug files below another root: after ours, and only if their owner could change the file"""
+    if os.geteuid():
+        raise Skip('needs root')
+    root, debug, name = f'{folder}/root', f'{folder}/debug', f'.build-id/ab/{"ab" * 19}.debug'
+    prog, there, here = f'{root}/bin/real', f'{root}{debug}/{name}', f'{debug}/{name}'
+    false = WAIT_C.replace('landmark', 'nonsense')
+    os.makedirs(f'{root}/bin')
+    shutil.move(compile_c(folder, WAIT_C, 'real', ['-static', WAIT_ID]), prog)
+    run('strip', '--strip-all', prog)
+    child = Child('chroot', root, '/bin/real')
+    try:
+        addr = int(child.line().split()[0], 16)
+
+        def named(owner, of_debug):
+            os.chown(prog, owner, owner)
+            put_debug(there, false, of_debug)
+            driver = Driver(variant, debug)
+            driver.do('proc', 'p', child.pid)
+            driver.do('live', 'p')
+            frame = driver.lookup('p', addr + 1)[0]
+            driver.close()
+            return frame.resolved and frame.function
+
+        equal(named(0, 12345), False, "another user's")
+        equal(named(12346, 12345), False, "another user's")
+        equal(named(12345, 12345), 'nonsense', 'that of who has the file')
+        equal(named(12345, 0), 'nonsense', "root's")
+        put_debug(here, WAIT_C, 0)
+        equal(named(12345, 12345), 'landmark', 'that which is here')
+    finally:
+        child.end()
+
+
+@case
+def debug_file_of_an_image(variant, folder):
+    """an image in memory, as a process can write its vdso, that wants more from a file"""
+    path = compile_c(folder, flags=['-g', '-Wl,--build-id'])
+    with open(f'{folder}/link', 'wb') as file:
+        file.write(b'/nonexistent/file\0' + bytes(20))
+    run('objcopy', f'--add-section=.gnu_debugaltlink={folder}/link', path)
+    elf, driver = Elf(path), open_proc(variant)
+    driver.do('image', 'p', '0x10000000', '0x10100000', path)
+    frame = driver.lookup('p', 0x10000000 + elf.symbols['hidden'])[0]
+    equal((frame.function, frame.resolved), ('hidden', True))
+    driver.close()
+
+
 @case
 def deleted_file(variant, folder):
     """a program whose file was deleted or replaced while it runs"""
