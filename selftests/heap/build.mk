@@ -65,6 +65,12 @@ ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH))),)
 CHECK	+= $(HEAP_B)/stack_test
 endif
 
+$(HEAP_B)/functions_test: selftests/heap/functions_test.c $(B)/tools/elf/functions.o \
+		$(B)/tools/elf/symbols.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) -lelf
+CHECK	+= $(HEAP_B)/functions_test
+
 # With a kernel's release and shadow stacks that the test makes up.
 $(HEAP_B)/safety_test: selftests/heap/safety_test.c $(B)/tools/probes/safety.o $(B)/tools/proc/tasks.o
 	@mkdir -p $(@D)

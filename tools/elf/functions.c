@@ -16,9 +16,12 @@
 #define OWN_MACHINE EM_AARCH64
 #endif
 
-/* Who wants the functions of a file. */
+#define MAX_SEGMENTS 64 /* of code: others have one or two, and each symbol goes through all */
+
+/* Who wants the functions of a file, and where its code lies. */
 struct search {
-	Elf *elf;
+	GElf_Phdr segments[MAX_SEGMENTS];
+	size_t nr_segments;
 	int (*fn)(void *arg, const char *name, uint64_t offset);
 	void *arg;
 };
@@ -31,19 +34,27 @@ static bool is_ours(Elf *elf)
 	       header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
-/* Of an address, by the segment that has it. */
-static bool find_offset(Elf *elf, uint64_t addr, uint64_t *ret)
+static void read_segments(Elf *elf, struct search *s)
 {
-	size_t nr;
 	GElf_Phdr p;
+	size_t nr;
 
 	if (elf_getphdrnum(elf, &nr))
-		return false;
-	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &p); i++) {
-		if (p.p_type != PT_LOAD || !(p.p_flags & PF_X) || addr < p.p_vaddr ||
-		    addr - p.p_vaddr >= p.p_filesz)
+		return;
+	for (size_t i = 0; i < nr && s->nr_segments < MAX_SEGMENTS; i++)
+		if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && p.p_flags & PF_X)
+			s->segments[s->nr_segments++] = p;
+}
+
+/* Of an address, by the segment that has it. */
+static bool find_offset(const struct search *s, uint64_t addr, uint64_t *ret)
+{
+	for (size_t i = 0; i < s->nr_segments; i++) {
+		const GElf_Phdr *p = &s->segments[i];
+
+		if (addr < p->p_vaddr || addr - p->p_vaddr >= p->p_filesz)
 			continue;
-		*ret = addr - p.p_vaddr + p.p_offset;
+		*ret = addr - p->p_vaddr + p->p_offset;
 		return true;
 	}
 	return false;
@@ -56,7 +67,7 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 
 	(void)table;
 	if (sym->st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym->st_info) != STT_FUNC ||
-	    !find_offset(s->elf, sym->st_value, &offset))
+	    !find_offset(s, sym->st_value, &offset))
 		return 0;
 	return s->fn(s->arg, name, offset);
 }
@@ -64,12 +75,16 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 int functions_find(int fd, int (*fn)(void *arg, const char *name, uint64_t offset), void *arg)
 {
 	struct search s = { .fn = fn, .arg = arg };
-	int ret;
+	int ret = -ENOEXEC;
+	Elf *elf;
 
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOEXEC;
-	s.elf = elf_begin(fd, ELF_C_READ, NULL);
-	ret = is_ours(s.elf) ? symbols_walk(s.elf, take_symbol, &s) : -ENOEXEC;
-	elf_end(s.elf);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (is_ours(elf)) {
+		read_segments(elf, &s);
+		ret = symbols_walk(elf, take_symbol, &s);
+	}
+	elf_end(elf);
 	return ret;
 }

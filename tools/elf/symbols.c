@@ -6,8 +6,20 @@
 
 #include "tools/elf/symbols.h"
 
+#define MAX_TABLES 2 /* an SHT_SYMTAB and an SHT_DYNSYM */
 #define MAX_SYMBOLS (1u << 22)
+#define MAX_NAMES (1u << 29) /* bytes */
 #define PAGE 4096
+
+/* Files may be of holes: what is read of them is as large as they say. */
+static bool is_bounded(Elf *elf, const GElf_Shdr *header)
+{
+	Elf_Scn *section = elf_getscn(elf, header->sh_link);
+	GElf_Shdr names;
+
+	return section && gelf_getshdr(section, &names) && names.sh_size <= MAX_NAMES &&
+	       header->sh_size <= MAX_SYMBOLS * sizeof(Elf64_Sym);
+}
 
 typedef int symbol_fn(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name);
 
@@ -23,12 +35,12 @@ static bool names_end(Elf *elf, size_t table)
 
 static int walk_table(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, symbol_fn *fn, void *arg)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = is_bounded(elf, header) ? elf_getdata(section, NULL) : NULL;
 	size_t nr = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
 	GElf_Sym sym;
 	int ret = 0;
 
-	if (!names_end(elf, header->sh_link))
+	if (!nr || !names_end(elf, header->sh_link))
 		return 0;
 
 	if (nr > MAX_SYMBOLS)
@@ -45,13 +57,16 @@ static int walk_table(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, symbo
 int symbols_walk(Elf *elf, symbol_fn *fn, void *arg)
 {
 	Elf_Scn *section = NULL;
+	unsigned int tables = 0;
 	GElf_Shdr header;
 	int ret = 0;
 
-	while (!ret && (section = elf_nextscn(elf, section)))
+	while (!ret && tables < MAX_TABLES && (section = elf_nextscn(elf, section)))
 		if (gelf_getshdr(section, &header) &&
-		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM)) {
 			ret = walk_table(elf, section, &header, fn, arg);
+			tables++;
+		}
 	return ret;
 }
 

@@ -16,7 +16,7 @@
  * @fn: called for each; what is not 0 ends the walk. @table is SHT_SYMTAB or SHT_DYNSYM.
  * @arg: its first argument.
  *
- * Of a table, no more than four millions are looked at.
+ * No more than two tables are looked at, and none of more than four million symbols.
  *
  * Return: what @fn returned last, 0 if there is no symbol.
  */
