@@ -62,7 +62,7 @@ static int open_mapped(const struct shstk_symproc *proc, uint64_t start, uint64_
 
 	if (proc->pid <= 0)
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", proc->pid,
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", shstk_living_thread(proc->pid),
 		 (unsigned long long)start, (unsigned long long)end);
 	return shstk_root_open(&ours, path, 0);
 }

@@ -120,6 +120,10 @@ struct shstk_root {
 	struct shstk_root *next;
 };
 
+/* The number of a process, or of another thread of it if the first one has ended: /proc shows what
+ * a process has by the numbers of such threads only.
+ */
+int shstk_living_thread(int pid);
 /* The root of a living process, found in or added to @list; the one that is
  * ours if it is the same, cannot be looked at, or @pid is 0. NULL when memory
  * runs out.

@@ -7,6 +7,7 @@
  * that its files can be opened until the end. Links in that tree must be
  * followed inside it, which openat2(2) does.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +18,34 @@
 
 #include "private.h"
 #include "regular.h"
+
+/* Has it ended, or has it never had memory of its own? */
+static bool has_ended(int pid)
+{
+	char path[64], to[1];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return readlink(path, to, sizeof(to)) < 0 && errno == ENOENT;
+}
+
+int shstk_living_thread(int pid)
+{
+	struct dirent *e;
+	char path[64];
+	int tid = 0;
+	DIR *dir;
+
+	if (!has_ended(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && !tid && (e = readdir(dir)))
+		if (atoi(e->d_name) > 0 && !has_ended(atoi(e->d_name)))
+			tid = atoi(e->d_name);
+	if (dir)
+		closedir(dir);
+	return tid ? tid : pid;
+}
 
 static bool identify(int pid, struct shstk_root *id)
 {
@@ -77,7 +106,10 @@ struct shstk_root *shstk_root_get(struct shstk_root **list, int pid)
 	struct shstk_root *own = own_root(list), *root;
 	struct shstk_root id;
 
-	if (!own || pid <= 0 || !identify(pid, &id))
+	if (!own || pid <= 0)
+		return own;
+	pid = shstk_living_thread(pid);
+	if (!identify(pid, &id))
 		return own;
 	for (root = *list; root; root = root->next)
 		if (same(root, &id))

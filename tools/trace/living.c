@@ -27,15 +27,8 @@ int trace_check(int pid)
 		return EXIT_FAILED;
 	}
 	if (stat.state == 'Z' || stat.state == 'X') {
-		DIR *dir = tasks_open(pid);
-		int nr = 0;
-
 		/* The first thread may have ended before the others. */
-		while (dir && tasks_next(dir))
-			nr++;
-		if (dir)
-			closedir(dir);
-		if (nr > 1)
+		if (tasks_other(pid))
 			return 0;
 		complain("process %d (%s) is a zombie: it has ended", pid, stat.name);
 		return EXIT_FAILED;

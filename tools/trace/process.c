@@ -79,6 +79,7 @@ struct range {
 struct trace {
 	const struct trace_opts *opts;
 	int pid;
+	int number; /* of a thread that has not ended: by it the kernel tells what is mapped */
 	struct thread *threads;
 	unsigned int nr;
 	struct range *ranges;
@@ -110,7 +111,7 @@ static int read_ranges(struct trace *t)
 {
 	struct mapping m;
 	struct maps maps;
-	int err = maps_open(t->pid, "maps", &maps);
+	int err = maps_open(t->number, "maps", &maps);
 
 	if (err)
 		return err;
@@ -318,11 +319,11 @@ static void copy_memory(struct trace *t)
 			which[n++] = copy;
 			want += size;
 		}
-		got = n ? process_vm_readv(t->pid, local, n, remote, n, 0) : 0;
+		got = n ? process_vm_readv(t->number, local, n, remote, n, 0) : 0;
 		if (got == (ssize_t)want)
 			continue;
 		for (unsigned int k = 0; k < n; k++) {
-			got = process_vm_readv(t->pid, &local[k], 1, &remote[k], 1, 0);
+			got = process_vm_readv(t->number, &local[k], 1, &remote[k], 1, 0);
 			which[k]->end = which[k]->start + (got > 0 ? got : 0);
 		}
 	}
@@ -357,7 +358,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct reader *r = arg;
 	const struct range *range;
-	int pid = r->t->pid;
+	int pid = r->t->number;
 
 	if (r->copied && (read_copy(&r->thread->stack, addr, buf, len) ||
 			  read_copy(&r->thread->shadow, addr, buf, len)))
@@ -426,7 +427,7 @@ static void take_cut_short(struct trace *t)
 static int read_live(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct trace *t = arg;
-	int pid = t->pid;
+	int pid = t->number;
 
 	return shstk_read_process(&pid, addr, buf, len);
 }
@@ -529,7 +530,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	const struct trace *t = arg;
 	struct mapping m;
 	struct maps maps;
-	int ret = maps_open(t->pid, "maps", &maps);
+	int ret = maps_open(t->number, "maps", &maps);
 
 	if (ret)
 		return ret;
@@ -541,7 +542,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 			continue;
 		*start = m.start;
 		*offset = m.offset;
-		ret = live_open(NULL, t->pid, &map);
+		ret = live_open(NULL, t->number, &map);
 	}
 	maps_close(&maps);
 	return ret;
@@ -573,7 +574,7 @@ static int prepare(struct trace *t)
 		err = shstk_space_create(OWN_ARCH, &t->space);
 	if (!err) {
 		shstk_space_set_debug(t->space, shstk_debug_find, NULL);
-		err = shstk_space_add_pid(t->space, t->pid);
+		err = shstk_space_add_pid(t->space, t->number);
 	}
 	if (err >= 0)
 		err = find_jit(t);
@@ -615,7 +616,8 @@ int trace_process(const struct trace_opts *opts)
 	}
 	if (trace_check(t.pid))
 		return EXIT_FAILED;
-	err = prepare(&t);
+	t.number = is_zombie(t.pid, t.pid) ? tasks_other(t.pid) : t.pid;
+	err = t.number ? prepare(&t) : -ESRCH;
 	if (!err)
 		err = find_goroutines(&t);
 	if (!err)
