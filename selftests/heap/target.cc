@@ -15,6 +15,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -382,6 +383,44 @@ static int failures(void)
 	return 0;
 }
 
+FN void half_of_the_limit(void)
+{
+	void *p = use(malloc(500 << 20));
+
+	require(p, "malloc within the limit");
+	free(p);
+}
+
+/* Its addresses are limited to a gigabyte, and then those of a program that begins so. */
+static int limited(void)
+{
+	struct rlimit limit = { 1 << 30, 1 << 30 }, old;
+
+	require(!getrlimit(RLIMIT_AS, &old), "getrlimit");
+	require(!setrlimit(RLIMIT_AS, &limit), "setrlimit");
+	half_of_the_limit();
+	if (old.rlim_cur != limit.rlim_cur)
+		execl("/proc/self/exe", "target", "limited", nullptr);
+	return old.rlim_cur != limit.rlim_cur;
+}
+
+/* Says how much it has locked into memory, which takes none that is not there. */
+static int locks(void)
+{
+	char line[128];
+	FILE *in;
+
+	require(!mlockall(MCL_CURRENT | MCL_ONFAULT), "mlockall");
+	by_malloc();
+	in = fopen("/proc/self/status", "r");
+	require(in, "/proc/self/status");
+	while (fgets(line, sizeof(line), in))
+		if (!strncmp(line, "VmLck:", 6))
+			fputs(line, stderr);
+	fclose(in);
+	return 0;
+}
+
 typedef void *make(void);
 
 static int plugins(void)
@@ -494,7 +533,7 @@ int main(int argc, char **argv)
 		{ "threads", threads }, { "handover", handover }, { "forks", forks },
 		{ "signals", signals }, { "samples", samples },	  { "mappings", mappings },
 		{ "deep", deep },	{ "plugins", plugins },	  { "stages", stages },
-		{ "failures", failures },
+		{ "failures", failures }, { "limited", limited }, { "locks", locks },
 	};
 
 	if (argc < 2)

@@ -20,6 +20,7 @@
  * and in tools/inject/common/, for all that is preloaded:
  *
  *   env.c      keeps the agent in the environment of what is executed
+ *   limits.c   limits of addresses, and memory that is locked
  *   anylibc.c  what other C libraries than glibc lack
  *
  * Nothing in the target may notice the agent but by its speed. So there is no
@@ -333,8 +334,6 @@ struct next {
 	void *(*dlopen)(const char *, int);
 	void *(*dlmopen)(Lmid_t, const char *, int);
 	int (*dlclose)(void *);
-	int (*mlockall)(int);
-	int (*prlimit)(pid_t, int, const void *, void *);
 };
 
 extern struct next next;

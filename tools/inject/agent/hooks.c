@@ -10,10 +10,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "../common/limits.h"
 #include "agent.h"
 #include "shstk.h"
 
@@ -36,8 +35,6 @@ void hooks_resolve(void)
 	RESOLVE(dlopen, "dlopen");
 	RESOLVE(dlmopen, "dlmopen");
 	RESOLVE(dlclose, "dlclose");
-	RESOLVE(prlimit, "prlimit");
-	RESOLVE(mlockall, "mlockall");
 }
 
 #define NEXT(member) (next.member ? next.member : (hooks_resolve(), next.member))
@@ -191,36 +188,14 @@ HOOK_API int dlclose(void *handle)
 }
 
 /* Addresses that the agent has reserved are the program's, if it limits them. */
-HOOK_API int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rlimit64 *limit,
-		       struct rlimit64 *old)
+void limits_changed(pid_t pid)
 {
-	int ret = NEXT(prlimit)(pid, resource, limit, old);
-
-	if (!ret && limit && resource == RLIMIT_AS && (!pid || pid == agent.pid) && agent.on &&
-	    !agent.sandboxed && own_process())
+	if ((!pid || pid == agent.pid) && own_process())
 		agent_obey_limit();
-	return ret;
 }
 
-HOOK_API int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit,
-		     struct rlimit *old)
+void limits_before_lock(void)
 {
-	return prlimit64(pid, resource, (const struct rlimit64 *)limit, (struct rlimit64 *)old);
-}
-
-HOOK_API int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
-{
-	return prlimit64(0, resource, (const struct rlimit64 *)limit, NULL);
-}
-
-HOOK_API int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
-{
-	return prlimit64(0, resource, limit, NULL);
-}
-
-HOOK_API int mlockall(int flags)
-{
-	if (flags & MCL_CURRENT && own_process())
+	if (own_process())
 		agent_before_lock();
-	return NEXT(mlockall)(flags);
 }

@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent.h"
 #include "../common/join.h"
+#include "../common/limits.h"
 #include "../common/sandbox.h"
 #include "seal.h"
 #include "shstk.h"
@@ -38,13 +38,8 @@ static bool plausible(const struct rec_header *h, uint64_t cookie, off_t size)
 /* What of @nr rings may be mapped: no more than an eighth of a limit of addresses. */
 static uint32_t allowed_rings(const struct rec_header *h, uint32_t nr)
 {
-	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-	uint64_t most;
+	uint64_t most = own_limit(RLIMIT_AS) / 8 / h->ring_size;
 
-	sys4(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit);
-	if (limit.rlim_cur == RLIM_INFINITY)
-		return nr;
-	most = limit.rlim_cur / 8 / h->ring_size;
 	return most < nr ? (most ? most : 1) : nr;
 }
 
@@ -363,6 +358,7 @@ __attribute__((constructor)) static void agent_start(void)
 	int fd;
 
 	hooks_resolve();
+	limits_resolve();
 	signals_resolve();
 	wait_resolve();
 	env_resolve();

@@ -24,6 +24,7 @@
 
 #include "../common/env.h"
 #include "../common/join.h"
+#include "../common/limits.h"
 #include "../common/sandbox.h"
 #include "heap.h"
 #include "seal.h"
@@ -46,13 +47,15 @@ static void *map(int fd, uint64_t bytes, int prot, int flags, uint64_t at)
 	return is_error(p) ? NULL : (void *)p;
 }
 
-/* As long as the address space is limited, a smaller one does. */
+/* Where addresses are limited a smaller one does: no more than an eighth of what there is. */
 static struct heap_image *map_region(int fd, uint32_t i)
 {
-	uint64_t bytes, at = HEAP_FIRST + i * HEAP_REGION;
+	uint64_t bytes, at = HEAP_FIRST + i * HEAP_REGION, most = own_limit(RLIMIT_AS) / 8;
 	struct heap_image *image;
 
-	for (bytes = HEAP_REGION; bytes >= 1 << 24; bytes /= 4) {
+	for (bytes = HEAP_REGION; bytes >= 1 << 20; bytes /= 4) {
+		if (bytes > most)
+			continue;
 		image = map(fd, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, at);
 		if (!image)
 			continue;
@@ -169,6 +172,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	alloc_prepare();
 	pthread_atfork(NULL, NULL, in_child);
 	env_resolve();
+	limits_resolve();
 	sandbox_resolve();
 	heap_attach(environment);
 	if (heap.image)
@@ -217,6 +221,48 @@ void *heap_map(uint64_t bytes, bool large)
 void note_lost(void)
 {
 	atomic_fetch_add_explicit(&heap.image->lost, 1, memory_order_relaxed);
+}
+
+/*
+ * The region becomes one of @bytes, if it is larger: the program limits its addresses, or
+ * locks all it has into memory. Other threads reserve meanwhile by the old size, but not
+ * more than SPARE.
+ */
+#define SPARE (4ull << 20)
+#define MOST_LOCKED (32ull << 20)
+
+static void shrink_region(uint64_t bytes)
+{
+	struct heap_image *image = heap.image;
+	uint64_t size = image->size, used = atomic_load(&image->used) + SPARE;
+
+	bytes = ((bytes < used ? used : bytes) + HEAP_MAX_PAGE - 1) & ~(HEAP_MAX_PAGE - 1);
+	if (bytes >= size)
+		return;
+	image->size = bytes;
+	unmap((uintptr_t)image + bytes, size - bytes);
+}
+
+/* Not so in a child of vfork(), which shares this memory. */
+static bool own_process(void)
+{
+	return is_on() && !heap.sandboxed &&
+	       atomic_load(&heap.image->pid) == (uint32_t)sys0(SYS_getpid);
+}
+
+void limits_changed(pid_t pid)
+{
+	if (own_process() && (!pid || (uint32_t)pid == atomic_load(&heap.image->pid)))
+		shrink_region(own_limit(RLIMIT_AS) / 8);
+}
+
+/* Locked into memory all of it would be that large in truth. */
+void limits_before_lock(void)
+{
+	uint64_t most = own_limit(RLIMIT_MEMLOCK) / 8;
+
+	if (own_process())
+		shrink_region(most < MOST_LOCKED ? most : MOST_LOCKED);
 }
 
 void *heap_reserve(uint64_t bytes, uint64_t align)
