@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define ROOM (1 << 20)
 
@@ -50,10 +52,14 @@ void *realloc(void *p, size_t size)
 	return q;
 }
 
-int main(void)
+/* "forks": in a child too. */
+int main(int argc, char **argv)
 {
+	pid_t pid = argc > 1 && !strcmp(argv[1], "forks") ? fork() : 0;
 	void *p = malloc(100);
 
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
 	puts(p ? "ran" : "no memory");
 	free(p);
 	return 0;

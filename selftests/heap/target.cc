@@ -12,8 +12,10 @@
 #include <new>
 
 #include <dlfcn.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -423,26 +425,74 @@ static int locks(void)
 
 typedef void *make(void);
 
-static int plugins(void)
+/* The plugin of that name, which lies beside the program. */
+static void *open_plugin(const char *name)
 {
-	const char *names[] = { "one", "two" };
 	char self[4096], path[4200];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	void *handle;
 
 	require(n > 0, "/proc/self/exe");
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
-	for (auto name : names) {
-		void *handle;
+	snprintf(path, sizeof(path), "%s/plugin-%s.so", self, name);
+	handle = dlopen(path, RTLD_NOW);
+	require(handle, path);
+	return handle;
+}
 
-		snprintf(path, sizeof(path), "%s/plugin-%s.so", self, name);
-		handle = dlopen(path, RTLD_NOW);
-		require(handle, path);
-		snprintf(path, sizeof(path), "plugin_%s", name);
-		use(((make *)dlsym(handle, path))());
+static int plugins(void)
+{
+	const char *names[] = { "one", "two" };
+
+	for (auto name : names) {
+		void *handle = open_plugin(name);
+		char function[32];
+
+		snprintf(function, sizeof(function), "plugin_%s", name);
+		use(((make *)dlsym(handle, function))());
 		dlclose(handle);
 	}
 	return 0;
+}
+
+static sem_t has_lock, give_it_back;
+
+static int hold_lock(struct dl_phdr_info *, size_t, void *)
+{
+	sem_post(&has_lock);
+	sem_wait(&give_it_back);
+	return 1;
+}
+
+static void *hold_lock_in_thread(void *)
+{
+	dl_iterate_phdr(hold_lock, nullptr);
+	return nullptr;
+}
+
+/* A child closes a library while a thread that it does not have holds the loader's lock. */
+static int closes_locked(void)
+{
+	void *handle = open_plugin("one");
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	require(open_plugin("one") == handle, "a second handle");
+	require(!pthread_create(&thread, nullptr, hold_lock_in_thread, nullptr), "pthread_create");
+	sem_wait(&has_lock);
+	pid = fork();
+	if (!pid) {
+		alarm(20);
+		dlclose(handle);
+		in_child();
+		_exit(0);
+	}
+	require(waitpid(pid, &status, 0) == pid, "waitpid");
+	sem_post(&give_it_back);
+	pthread_join(thread, nullptr);
+	return status != 0;
 }
 
 /* Says that a stage is over, and waits until the next one is to begin. */
@@ -534,6 +584,7 @@ int main(int argc, char **argv)
 		{ "signals", signals }, { "samples", samples },	  { "mappings", mappings },
 		{ "deep", deep },	{ "plugins", plugins },	  { "stages", stages },
 		{ "failures", failures }, { "limited", limited }, { "locks", locks },
+		{ "closes-locked", closes_locked },
 	};
 
 	if (argc < 2)

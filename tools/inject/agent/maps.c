@@ -8,12 +8,11 @@
  * closed, and at exit if modules came since.
  */
 #include <fcntl.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../common/loaded.h"
 #include "agent.h"
-#include "loads.h"
 
 #define CHUNK 3840
 
@@ -110,27 +109,6 @@ void maps_each(maps_fn fn, void *arg)
 
 /* What is loaded, when it was sent last: a number that differs once that has changed. */
 static uint64_t sent;
-
-static int add_counts(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	(void)size;
-	*(uint64_t *)arg = info->dlpi_adds * 3 + info->dlpi_subs;
-	return 1;
-}
-
-/*
- * glibc's lock of the list of modules is not made anew in the child of a fork(): if another
- * thread had it, as when it threw an exception, whoever asks there waits for ever. So its words
- * are read, where they are known (libshstk/modmap.c). Other C libraries take care.
- */
-static uint64_t loaded(void)
-{
-	uint64_t number = 0;
-
-	if (!shstk_loads(&number))
-		dl_iterate_phdr(add_counts, &number);
-	return number;
-}
 
 /* Not from a signal handler. */
 void maps_send(struct thread *t)

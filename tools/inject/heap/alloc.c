@@ -188,7 +188,7 @@ void alloc_check(void)
 		return;
 	local.left = FAR_AWAY;
 	release(allocate(1));
-	heap.image->foreign = local.left == FAR_AWAY;
+	heap.image->foreign = heap.foreign = local.left == FAR_AWAY;
 	local.left = 0;
 }
 

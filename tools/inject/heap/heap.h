@@ -87,6 +87,7 @@ struct shared_none {
  * @per_thread: as in the header.
  * @granule: blocks are at least 1 << granule bytes apart.
  * @salt: changes when code was unmapped.
+ * @foreign: the program brings a malloc() of its own.
  * @sandboxed: the program is about to forbid itself system calls.
  * @single: where libc says that there is one thread, or 0: it does not.
  */
@@ -99,6 +100,7 @@ struct heap {
 	bool per_thread;
 	unsigned int granule;
 	_Atomic uint32_t salt;
+	bool foreign;
 	bool sandboxed;
 	const char *single;
 };
@@ -173,7 +175,7 @@ void *heap_reserve(uint64_t bytes, uint64_t align);
 void *heap_map(uint64_t bytes, bool large);
 void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes);
 uint32_t maps_number(const uint64_t *pcs, unsigned int nr);
-void maps_forget(void);
+void maps_begin(void);
 void note_lost(void);
 
 /* alloc.c */

@@ -14,7 +14,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "../common/env.h"
 #include "../common/join.h"
 #include "../common/limits.h"
+#include "../common/loaded.h"
 #include "../common/sandbox.h"
 #include "heap.h"
 #include "seal.h"
@@ -101,15 +101,14 @@ static void begin_image(int fd, long pid)
 	if (!image)
 		return;
 	image->parent = parent_image;
-	image->foreign = heap.image ? heap.image->foreign : 0;
+	image->foreign = heap.foreign;
 	atomic_store(&image->used, HEAP_UNIT * ((sizeof(*image) + HEAP_UNIT - 1) / HEAP_UNIT));
 	atomic_store(&image->rising, 1);
 	sys2(SYS_prctl, PR_GET_NAME, image->comm);
 	atomic_store_explicit(&image->pid, pid, memory_order_release);
 	parent_image = i + 1;
 	heap.image = image;
-	maps_forget();
-	maps_number(NULL, 0);
+	maps_begin();
 	alloc_watch();
 	atomic_store(&heap.own->on, 1);
 }
@@ -297,6 +296,7 @@ void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes)
 
 static struct {
 	_Atomic int lock;
+	_Atomic bool stale;
 	_Atomic uint32_t number;
 	uint32_t nr;
 	uint32_t looks;
@@ -428,6 +428,8 @@ uint32_t maps_number(const uint64_t *pcs, unsigned int nr)
 	/* Somebody else reads them just now, or this handler's own thread. */
 	if (atomic_exchange_explicit(&maps.lock, 1, memory_order_acquire))
 		return atomic_load(&maps.number);
+	if (atomic_exchange(&maps.stale, false))
+		maps.nr = maps.looks = 0;
 	for (i = 0; i < nr && maps.nr && is_code(pcs[i] - 1, &last); i++)
 		;
 	if ((!maps.nr || i < nr) && worth_reading())
@@ -436,34 +438,39 @@ uint32_t maps_number(const uint64_t *pcs, unsigned int nr)
 	return atomic_load(&maps.number);
 }
 
-/* Code is gone: what lies there next is something else. */
-void maps_forget(void)
+/* Code is gone: what lies there next is something else. Others may be reading them just now. */
+static void maps_forget(void)
 {
-	atomic_store(&maps.lock, 1);
-	maps.nr = 0;
-	maps.looks = 0;
-	atomic_store(&maps.lock, 0);
+	atomic_store(&maps.stale, true);
 }
 
-static int take_subs(struct dl_phdr_info *info, size_t size, void *arg)
+/* In a new process: who had the lock at its fork() is not there. */
+void maps_begin(void)
 {
-	(void)size;
-	*(unsigned long long *)arg = info->dlpi_subs;
-	return 1;
+	atomic_store(&maps.lock, 0);
+	maps_forget();
+	maps_number(NULL, 0);
+}
+
+/* Others than the program's own are not among what is counted. */
+static bool other_namespace(void *handle)
+{
+	Lmid_t id = LM_ID_BASE;
+
+	return !dlinfo(handle, RTLD_DI_LMID, &id) && id != LM_ID_BASE;
 }
 
 HOOK_API int dlclose(void *handle)
 {
 	static int (*next_dlclose)(void *);
-	unsigned long long before = 0, after = 0;
+	bool changed = is_on() && other_namespace(handle);
+	uint64_t before = is_on() ? loaded() : 0;
 	int ret;
 
 	if (!next_dlclose)
 		*(void **)&next_dlclose = dlsym(RTLD_NEXT, "dlclose");
-	dl_iterate_phdr(take_subs, &before);
 	ret = next_dlclose(handle);
-	dl_iterate_phdr(take_subs, &after);
-	if (before != after && is_on()) {
+	if (is_on() && (changed || loaded() != before)) {
 		atomic_fetch_add(&heap.salt, 1);
 		maps_forget();
 		shstk_modules_changed();
