@@ -166,6 +166,36 @@ static int open_special(const char *path)
 	return fd;
 }
 
+/* The descriptor that a name stands for; -1: it is no such name. */
+static int number_of(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+	char *end;
+
+	if (!strcmp(path, "/dev/stdout"))
+		return STDOUT_FILENO;
+	if (!strcmp(path, "/dev/stderr"))
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		const char *digits = path + strlen(folders[i]);
+		long n;
+
+		if (strncmp(path, folders[i], strlen(folders[i])) || *digits < '0' || *digits > '9')
+			continue;
+		n = strtol(digits, &end, 10);
+		return *end || n > INT_MAX ? -1 : n;
+	}
+	return -1;
+}
+
+/* What is open already is written to as it was opened: at its end, if so. */
+static int open_again(int number)
+{
+	int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
 /* A descriptor, or a negative errno. */
 static int open_final(struct target *target)
 {
@@ -210,7 +240,7 @@ static int open_target(struct target *target, const char *path)
 		target->final = strdup(path);
 	if (!target->final)
 		return -ENOMEM;
-	fd = open_final(target);
+	fd = number_of(path) < 0 ? open_final(target) : open_again(number_of(path));
 	if (fd < 0) {
 		discard(target);
 		return fd;
