@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -201,12 +202,32 @@ static int paranoia(void)
 	return level;
 }
 
-/* The level is -2 if it cannot be read. If it would be low enough, something else forbids. */
-static void explain_forbidden(bool wide, int needed, struct reason *why)
+/* A target that the level does not give to this user; 0: there is none. */
+static pid_t of_another(const struct perf_opts *opts)
 {
+	char path[32];
+	struct stat st;
+
+	for (size_t i = 0; i < opts->nr_pids; i++) {
+		snprintf(path, sizeof(path), "/proc/%d", (int)opts->pids[i]);
+		if (!stat(path, &st) && st.st_uid != geteuid())
+			return opts->pids[i];
+	}
+	return 0;
+}
+
+/* The level is -2 if it cannot be read. If it would be low enough, something else forbids. */
+static void explain_forbidden(const struct perf_opts *opts, int needed, struct reason *why)
+{
+	pid_t other = of_another(opts);
+	bool wide = !opts->nr_pids;
 	int level = paranoia();
 
-	if (level == -2 || level > needed)
+	if (other)
+		because(why,
+			"perf events: not permitted, as process %d is another user's, or has other rights (whatever kernel.perf_event_paranoid is, here %d): be root, or have CAP_PERFMON and the right to trace the target",
+			(int)other, level);
+	else if (level == -2 || level > needed)
 		because(why,
 			"perf events: not permitted (kernel.perf_event_paranoid is %d): be root, have CAP_PERFMON%s, or set it to %d",
 			level, wide ? "" : " and the right to trace the target", needed);
@@ -216,7 +237,7 @@ static void explain_forbidden(bool wide, int needed, struct reason *why)
 			level);
 	else
 		because(why,
-			"perf events: not permitted (kernel.perf_event_paranoid is %d, which is enough): be root, or have CAP_PERFMON and the right to trace the target, if it is another user's; or is it a filter of system calls, as in containers?",
+			"perf events: not permitted (kernel.perf_event_paranoid is %d, which is enough): be root, or have CAP_PERFMON and the right to trace the target; or is it a filter of system calls, as in containers?",
 			level);
 }
 
@@ -235,7 +256,7 @@ static void explain(const struct perf_opts *opts, int which, int error, struct r
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		explain_forbidden(wide, wide ? 0 : which == PERF_OFF ? 1 : 2, why);
+		explain_forbidden(opts, wide ? 0 : which == PERF_OFF ? 1 : 2, why);
 		break;
 	case ENOENT:
 	case EOPNOTSUPP:

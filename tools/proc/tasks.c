@@ -87,6 +87,19 @@ bool process_gone(pid_t pid)
 	return pid <= 0 || (kill(pid, 0) && errno == ESRCH);
 }
 
+bool process_is_zombie(pid_t pid)
+{
+	struct task_stat stat;
+
+	return !task_stat(pid, pid, &stat) && (stat.state == 'Z' || stat.state == 'X') &&
+	       !tasks_other(pid);
+}
+
+const char *process_gone_why(pid_t pid)
+{
+	return process_is_zombie(pid) ? "it is a zombie: it has ended" : strerror(ESRCH);
+}
+
 /* "PID (name) state ...": the name may have brackets of its own. */
 static void copy_name(struct task_stat *ret, const char *line, const char *end)
 {

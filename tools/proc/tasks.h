@@ -61,6 +61,12 @@ unsigned long task_memory(pid_t pid);
 /* Has the process ended, and was it waited for? */
 bool process_gone(pid_t pid);
 
+/* Has it ended, with all its threads, and is its number taken until its parent asks? */
+bool process_is_zombie(pid_t pid);
+
+/* Why a process that is not there cannot be recorded, as the rest of a sentence. */
+const char *process_gone_why(pid_t pid);
+
 /**
  * task_stat() - what stands in its file of that name
  * @pid: the process.

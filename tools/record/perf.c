@@ -625,7 +625,8 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	d->opts = rings;
 	d->opts.on_exec = false;
 	if (ret == -ESRCH)
-		because(why, "process %d: %s", *opts->rings.pids, strerror(ESRCH));
+		because(why, "process %d: %s", *opts->rings.pids,
+			process_gone_why(*opts->rings.pids));
 	if (!ret)
 		ret = look_around(d);
 	free(threads);

@@ -21,6 +21,7 @@
 #include "tools/probes/program.h"
 #include "tools/probes/ring.h"
 #include "tools/proc/population.h"
+#include "tools/proc/tasks.h"
 #include "tools/record/blocks.h"
 #include "tools/record/heap_values.h"
 #include "tools/record/probed.h"
@@ -317,6 +318,10 @@ static int begin_target(struct probed *p, uint32_t i, struct reason *why)
 		because(why, "process %d: %s", (int)t->pid,
 			errno == EINVAL || errno == ENOENT ? "that is a thread, not a process" :
 							     strerror(errno));
+		return -ESRCH;
+	}
+	if (process_is_zombie(t->pid)) {
+		because(why, "process %d: %s", (int)t->pid, process_gone_why(t->pid));
 		return -ESRCH;
 	}
 	t->start_size = read_start(t->pid, t->start);

@@ -26,10 +26,7 @@ int trace_check(int pid)
 			pid, stat.name, pid);
 		return EXIT_FAILED;
 	}
-	if (stat.state == 'Z' || stat.state == 'X') {
-		/* The first thread may have ended before the others. */
-		if (tasks_other(pid))
-			return 0;
+	if (process_is_zombie(pid)) {
 		complain("process %d (%s) is a zombie: it has ended", pid, stat.name);
 		return EXIT_FAILED;
 	}
