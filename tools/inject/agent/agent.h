@@ -355,7 +355,7 @@ void signals_fork_child(void);
 int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo));
 /* The agent's signal interrupted this thread there. */
 void signals_cut(const void *context);
-/* SIGIO must not end the program (event.c). Returns: false: it might. */
+/* SIGIO must not end the program (event.c). Returns: false: it might; try again later. */
 bool signals_guard_io(void);
 /* Somebody else sent the agent's signal. */
 void signals_chain(int signo, siginfo_t *si, void *context);

@@ -62,8 +62,11 @@ void event_open(struct thread *t)
 
 	if (t->tried || t->tid != sys0(SYS_gettid))
 		return;
+	/* While another thread sets a handler: at the next sample. */
+	if (agent.header->events && !agent.wall && !signals_guard_io())
+		return;
 	t->tried = true;
-	if (!agent.header->events || agent.wall || !signals_guard_io())
+	if (!agent.header->events || agent.wall)
 		return;
 	fd = open_clock();
 	if (fd < 0)

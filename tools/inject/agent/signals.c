@@ -58,7 +58,7 @@ struct program_action {
 
 static struct program_action actions[NR_SIGNALS];
 
-/* Guards @actions against other threads; taken with all signals blocked. */
+/* Guards @actions, and SIGIO's, against other threads; taken with all signals blocked. */
 static _Atomic int actions_lock;
 
 static struct {
@@ -258,17 +258,38 @@ static void on_io(int signo, siginfo_t *si, void *context)
 	sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
 }
 
-bool signals_guard_io(void)
+/*
+ * With the lock: sets the guard where the program has no action. signal() and its like set theirs
+ * without it: one that came meanwhile is put back.
+ */
+static bool set_guard(void)
 {
 	struct sigaction old;
 
-	if (atomic_exchange(&guarding, true))
-		return true;
 	memset(&guard.sa_mask, 0xff, sizeof(guard.sa_mask));
 	guard.sa_sigaction = on_io;
 	if (next_signal.sigaction(SIGIO, NULL, &old))
 		return false;
-	return old.sa_handler != SIG_DFL || !next_signal.sigaction(SIGIO, &guard, NULL);
+	if (old.sa_handler != SIG_DFL)
+		return true;
+	if (next_signal.sigaction(SIGIO, &guard, &old))
+		return false;
+	return old.sa_handler == SIG_DFL || !next_signal.sigaction(SIGIO, &old, NULL);
+}
+
+/* In the agent's handler, which waits for nobody. */
+bool signals_guard_io(void)
+{
+	int free = 0;
+
+	if (atomic_load(&guarding))
+		return true;
+	if (!atomic_compare_exchange_strong(&actions_lock, &free, 1))
+		return false;
+	if (set_guard())
+		atomic_store(&guarding, true);
+	atomic_store(&actions_lock, 0);
+	return atomic_load(&guarding);
 }
 
 static bool wants_guard(int signo, const struct sigaction *act)
