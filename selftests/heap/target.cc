@@ -5,6 +5,7 @@
  */
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,11 +14,15 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -423,6 +428,71 @@ static int locks(void)
 	return 0;
 }
 
+/* Ends the process for calls that the program itself does not make from here on. */
+static void forbid_calls(void)
+{
+	const struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 6, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]),
+				      (struct sock_filter *)filter };
+
+	require(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
+	require(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "PR_SET_SECCOMP");
+}
+
+FN void *behind_a_filter(void)
+{
+	return malloc(1000);
+}
+
+/* Its memory is that of brk(), which is not forbidden. */
+static int sandbox(void)
+{
+	static void *p[20000];
+
+	forbid_calls();
+	for (auto &block : p)
+		block = use(behind_a_filter());
+	for (auto &block : p)
+		free(block);
+	return recursion(600) == 0;
+}
+
+static void give_up_rights(void)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		_exit(0);
+	}
+	require(waitpid(pid, nullptr, 0) == pid, "waitpid");
+}
+
+/* What a child of vfork() gives up is not its parent's, whose children are recorded too. */
+static int vfork_rights(void)
+{
+	pid_t pid;
+
+	give_up_rights();
+	pid = fork();
+	if (!pid) {
+		in_child();
+		_exit(0);
+	}
+	require(waitpid(pid, nullptr, 0) == pid, "waitpid");
+	return 0;
+}
+
 typedef void *make(void);
 
 /* The plugin of that name, which lies beside the program. */
@@ -584,7 +654,8 @@ int main(int argc, char **argv)
 		{ "signals", signals }, { "samples", samples },	  { "mappings", mappings },
 		{ "deep", deep },	{ "plugins", plugins },	  { "stages", stages },
 		{ "failures", failures }, { "limited", limited }, { "locks", locks },
-		{ "closes-locked", closes_locked },
+		{ "closes-locked", closes_locked }, { "sandbox", sandbox },
+		{ "vfork-rights", vfork_rights },
 	};
 
 	if (argc < 2)

@@ -88,6 +88,7 @@ struct shared_none {
  * @granule: blocks are at least 1 << granule bytes apart.
  * @salt: changes when code was unmapped.
  * @foreign: the program brings a malloc() of its own.
+ * @locked: the program has locked its memory.
  * @sandboxed: the program is about to forbid itself system calls.
  * @single: where libc says that there is one thread, or 0: it does not.
  */
@@ -101,6 +102,7 @@ struct heap {
 	unsigned int granule;
 	_Atomic uint32_t salt;
 	bool foreign;
+	bool locked;
 	bool sandboxed;
 	const char *single;
 };
@@ -173,6 +175,8 @@ void *heap_reserve(uint64_t bytes, uint64_t align);
  * pages, if the kernel has some. NULL: there is none.
  */
 void *heap_map(uint64_t bytes, bool large);
+/* Gives @bytes back that heap_map() returned, where calls may be made. */
+void heap_unmap(void *p, uint64_t bytes);
 void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes);
 uint32_t maps_number(const uint64_t *pcs, unsigned int nr);
 void maps_begin(void);
@@ -233,6 +237,8 @@ void trace_begin(struct event *e, const void *leaf);
 uint32_t trace_end(struct event *e, const void *leaf);
 void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks);
 void trace_free(const struct block *b, bool temporary);
+/* Before a sandbox: what deep stacks need is there. */
+void trace_prepare(void);
 /* Part of a mapping is freed, but not yet all of it. */
 void trace_shrink(uint32_t trace, uint64_t size);
 
@@ -266,7 +272,8 @@ static inline bool live_may_have(const void *p)
 	return live_filter.at[page & live_filter.mask];
 }
 
-/* range.c */
+/* range.c; range_prepare() as trace_prepare() */
+void range_prepare(void);
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
 /* Forgets what lies there; accounts it as freed. */
 void range_cut(uint64_t start, uint64_t size);

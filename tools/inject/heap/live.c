@@ -100,7 +100,7 @@ static struct slot *add_leaf(uint64_t addr)
 		if (!mid)
 			return NULL;
 		if (!atomic_compare_exchange_strong(top, &no_mid, mid)) {
-			sys2(SYS_munmap, mid, MID_ENTRIES * sizeof(*mid));
+			heap_unmap(mid, MID_ENTRIES * sizeof(*mid));
 			mid = no_mid;
 		}
 	}
@@ -112,7 +112,7 @@ static struct slot *add_leaf(uint64_t addr)
 	if (!leaf)
 		return NULL;
 	if (!atomic_compare_exchange_strong(at, &none, leaf)) {
-		sys2(SYS_munmap, leaf, leaf_bytes());
+		heap_unmap(leaf, leaf_bytes());
 		leaf = none;
 	}
 	return leaf;

@@ -195,12 +195,54 @@ static void unmap(uint64_t at, uint64_t bytes)
 		sys2(SYS_munmap, at, bytes);
 }
 
+/*
+ * In a sandbox nothing may be asked of the kernel: what is needed there is mapped before it
+ * begins, and left out of children. Memory that is locked is not put aside, but used.
+ */
+#define SANDBOX_MEMORY (1ull << 30)
+#define SANDBOX_LOCKED (32ull << 20)
+
+static struct {
+	_Atomic uint64_t used;
+	uint64_t bytes;
+	uint8_t *start;
+} put_aside;
+
+static void put_memory_aside(void)
+{
+	uint64_t bytes = heap.locked ? SANDBOX_LOCKED : SANDBOX_MEMORY;
+
+	for (; bytes > own_limit(RLIMIT_AS) / 8;)
+		bytes /= 2;
+	put_aside.start = heap_map(bytes, false);
+	put_aside.bytes = put_aside.start ? bytes : 0;
+}
+
+static void *take_aside(uint64_t bytes)
+{
+	uint64_t used = atomic_load(&put_aside.used);
+
+	do {
+		if (bytes > put_aside.bytes - used)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&put_aside.used, &used, used + bytes));
+	return put_aside.start + used;
+}
+
+void heap_unmap(void *p, uint64_t bytes)
+{
+	if (!heap.sandboxed)
+		unmap((uintptr_t)p, bytes);
+}
+
 void *heap_map(uint64_t bytes, bool large)
 {
 	uint64_t more = large ? HEAP_LARGE_PAGE : 0, p, at;
 	long ret;
 
 	bytes = (bytes + HEAP_MAX_PAGE - 1) & ~(HEAP_MAX_PAGE - 1);
+	if (heap.sandboxed)
+		return take_aside(bytes);
 	ret = sys6(SYS_mmap, 0, bytes + more, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (ret < 0 && ret > -4096)
@@ -260,8 +302,10 @@ void limits_before_lock(void)
 {
 	uint64_t most = own_limit(RLIMIT_MEMLOCK) / 8;
 
-	if (own_process())
-		shrink_region(most < MOST_LOCKED ? most : MOST_LOCKED);
+	if (!own_process())
+		return;
+	heap.locked = true;
+	shrink_region(most < MOST_LOCKED ? most : MOST_LOCKED);
 }
 
 void *heap_reserve(uint64_t bytes, uint64_t align)
@@ -492,11 +536,21 @@ HOOK_API pid_t _Fork(void)
 	return pid;
 }
 
-/* From now on no system call is made but by what the program asks for. */
+/*
+ * From now on no system call is made but by what the program asks for. A child of vfork() has
+ * this memory too, and its parent's rights stay.
+ */
 void sandbox_begins(bool filter)
 {
+	if (!filter && is_on() && !heap.sandboxed && !own_process())
+		return;
 	if (heap.header && !heap.sandboxed)
 		env_expect_filters(seccomp_filters());
+	if (is_on() && !heap.sandboxed) {
+		put_memory_aside();
+		trace_prepare();
+		range_prepare();
+	}
 	if (filter)
 		shstk_seal();
 	heap.sandboxed = true;

@@ -34,9 +34,10 @@ static bool lock(void)
 	while (!atomic_compare_exchange_weak_explicit(&heap.own->range_lock, &free, 1,
 						      memory_order_acquire, memory_order_relaxed)) {
 		free = 0;
-		sys0(SYS_sched_yield);
+		if (!heap.sandboxed)
+			sys0(SYS_sched_yield);
 	}
-	if (!list) {
+	if (!list && !heap.sandboxed) {
 		long p = sys6(SYS_mmap, 0, MAX_RANGES * sizeof(struct range),
 			      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 			      -1, 0);
@@ -64,6 +65,12 @@ static uint32_t find(uint64_t addr)
 			hi = mid;
 	}
 	return lo;
+}
+
+void range_prepare(void)
+{
+	if (heap.header->with_mmap && lock())
+		unlock();
 }
 
 static bool insert(uint32_t at, struct range r)

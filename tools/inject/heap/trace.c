@@ -23,35 +23,57 @@
 
 static _Atomic(uint64_t *) pool;
 
+/* Of a buffer: entries, and a mark for each. */
+static uint64_t buffer_bytes(void)
+{
+	return (heap.max_depth * 9ull + 7) & ~7ull;
+}
+
+static uint64_t pool_bytes(void)
+{
+	return buffer_bytes() * POOL;
+}
+
+/* All buffers; NULL: there are none. A child has them too. */
+static uint64_t *pool_base(void)
+{
+	uint64_t *base = atomic_load(&pool), *none = NULL;
+	long p;
+
+	if (base || heap.sandboxed)
+		return base;
+	p = sys6(SYS_mmap, 0, pool_bytes(), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p < 0 && p > -4096)
+		return NULL;
+	if (atomic_compare_exchange_strong(&pool, &none, (uint64_t *)p))
+		return (uint64_t *)p;
+	sys2(SYS_munmap, p, pool_bytes());
+	return none;
+}
+
+void trace_prepare(void)
+{
+	pool_base();
+}
+
 /*
  * Memory for a deep stack; -1: there is none. Buffers are held for as long as
  * a capture takes.
  */
 static int pool_take(uint64_t **ret)
 {
-	uint64_t used = atomic_load(&heap.own->pool_used), *base = atomic_load(&pool);
-	uint64_t bytes = heap.max_depth * 9ull;
+	uint64_t used = atomic_load(&heap.own->pool_used), *base = pool_base();
 	int i;
 
-	if (!base) {
-		uint64_t *none = NULL;
-		long p = sys6(SYS_mmap, 0, bytes * POOL, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (p < 0 && p > -4096)
-			return -1;
-		base = (uint64_t *)p;
-		if (!atomic_compare_exchange_strong(&pool, &none, base)) {
-			sys2(SYS_munmap, base, bytes * POOL);
-			base = none;
-		}
-	}
+	if (!base)
+		return -1;
 	do {
 		if (!~used)
 			return -1;
 		i = __builtin_ctzll(~used);
 	} while (!atomic_compare_exchange_weak(&heap.own->pool_used, &used, used | 1ull << i));
-	*ret = (uint64_t *)((uint8_t *)base + i * bytes);
+	*ret = base + i * (buffer_bytes() / sizeof(*base));
 	return i;
 }
 
@@ -106,7 +128,7 @@ static __attribute__((noinline)) bool grow(uint32_t nr)
 	if (!more)
 		return false;
 	if (!atomic_compare_exchange_strong(&heap.own->tables[nr], &table, more))
-		sys2(SYS_munmap, more, bytes);
+		heap_unmap(more, bytes);
 	atomic_compare_exchange_strong(&heap.own->nr_tables, &nr, nr + 1);
 	return true;
 }
