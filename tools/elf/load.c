@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libshstk/regular.h"
 #include "tools/elf/objects.h"
 #include "tools/elf/search.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/path.h"
+#include "tools/proc/tasks.h"
 
 enum limit {
 	MAX_MAPS_LINES = 1 << 20,
@@ -197,12 +199,34 @@ static int add_mapping(struct objects *set, const struct mapping *m)
 	ret = objects_add_file(set, path, path, 0);
 	if (ret)
 		return ret < 0 ? ret : 0;
+	if (set->n && !strcmp(set->v[0].path, path))
+		return 0; /* the program, see add_program() */
 	return strstr(path, " (deleted)") ? objects_add_missing(set, path, 0) : 0;
+}
+
+/* By its link it can be opened when its name is gone, too. */
+static int add_program(struct objects *set, pid_t pid, const char *exe)
+{
+	char path[64];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = regular_open(path);
+	ret = fd < 0 ? 0 : objects_add_fd(set, fd, exe, 0);
+	return ret < 0 ? ret : 0;
+}
+
+static ssize_t read_exe(pid_t number, char exe[PATH_MAX])
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)number);
+	return readlink(path, exe, PATH_MAX - 1);
 }
 
 int objects_load_pid(pid_t pid, struct objects *ret)
 {
-	char path[64], exe[PATH_MAX];
+	char exe[PATH_MAX];
 	struct mapping mapping;
 	struct maps maps;
 	size_t lines = 0;
@@ -210,8 +234,11 @@ int objects_load_pid(pid_t pid, struct objects *ret)
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
+	n = read_exe(pid, exe);
+	if (n < 0 && errno == ENOENT && tasks_other(pid)) {
+		pid = tasks_other(pid);
+		n = read_exe(pid, exe);
+	}
 	if (n < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	exe[n] = '\0';
@@ -228,6 +255,8 @@ int objects_load_pid(pid_t pid, struct objects *ret)
 		    a.st_ino == b.st_ino)
 			ret->root[0] = '\0';
 	}
+	if (ret->root)
+		err = add_program(ret, pid, exe);
 	while (ret->root && !err && lines++ < MAX_MAPS_LINES && maps_next(&maps, &mapping))
 		err = add_mapping(ret, &mapping);
 	if (maps_close(&maps))

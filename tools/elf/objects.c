@@ -41,13 +41,16 @@ struct object *objects_push(struct objects *set)
 
 int objects_add_file(struct objects *set, const char *path, const char *name, size_t parent)
 {
-	struct object *o;
-	int fd, err;
+	int fd = root_open(set->root, path);
 
-	fd = root_open(set->root, path);
-	if (fd < 0)
-		return 0;
-	o = objects_push(set);
+	return fd < 0 ? 0 : objects_add_fd(set, fd, name, parent);
+}
+
+int objects_add_fd(struct objects *set, int fd, const char *name, size_t parent)
+{
+	struct object *o = objects_push(set);
+	int err;
+
 	if (!o) {
 		close(fd);
 		return -ENOMEM;
@@ -78,7 +81,12 @@ int objects_add_missing(struct objects *set, const char *name, size_t parent)
 {
 	char *s;
 
-	if (asprintf(&s, "%s (needed by %s)", name, set->v[parent].path) < 0)
+	/* Before any object was found nothing is known that needs it. */
+	if (parent >= set->n)
+		s = strdup(name);
+	else if (asprintf(&s, "%s (needed by %s)", name, set->v[parent].path) < 0)
+		s = NULL;
+	if (!s)
 		return -ENOMEM;
 	return strings_add(&set->missing, &set->missing_n, s);
 }

@@ -123,6 +123,9 @@ struct object *objects_push(struct objects *set);
  */
 int objects_add_file(struct objects *set, const char *path, const char *name, size_t parent);
 
+/* The same of an open file, which is closed. */
+int objects_add_fd(struct objects *set, int fd, const char *name, size_t parent);
+
 /* Notes that @name was not found, which @parent needs. Returns 0 or -ENOMEM. */
 int objects_add_missing(struct objects *set, const char *name, size_t parent);
 
