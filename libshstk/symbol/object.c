@@ -266,8 +266,7 @@ static void load_dwarf(struct shstk_object *object)
 	else if (object->debug && shstk_elf_has(object->debug, ".debug_info"))
 		elf = object->debug;
 	if (elf)
-		object->dwarf =
-			shstk_dwarf_create(object->pool, elf, &object->place, object->opts);
+		object->dwarf = shstk_dwarf_create(object->pool, elf, &object->place, object->opts);
 }
 
 static void load(struct shstk_object *object)

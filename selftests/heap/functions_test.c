@@ -59,7 +59,9 @@ static void put_segments(int fd, const struct shape *s)
 
 static void put_symbols(int fd, const struct shape *s, uint64_t at)
 {
-	const Elf64_Sym sym = { .st_name = 1, .st_info = STT_FUNC, .st_shndx = 1, .st_value = 0x1000 };
+	const Elf64_Sym sym = {
+		.st_name = 1, .st_info = STT_FUNC, .st_shndx = 1, .st_value = 0x1000
+	};
 	Elf64_Sym many[1000];
 
 	for (unsigned int i = 0; i < 1000; i++)
