@@ -22,6 +22,10 @@
 #define VDSO_MAX (64u * 1024)
 #define DELETED " (deleted)"
 
+/* Bytes in paths: of one process, and of all. What is mapped beyond that has no name. */
+#define PATHS_OF_ONE (1u << 20)
+#define PATHS_OF_ALL (256u << 20)
+
 struct object_key {
 	uint64_t dev;
 	uint64_t ino;
@@ -209,6 +213,20 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Anybody can map files of any number of names, over and over. */
+static bool may_name(struct shstk_symproc *proc, const char *path, size_t len)
+{
+	struct shstk_symbols *symbols = proc->symbols;
+
+	if (shstk_pool_has(&symbols->pool, path, len))
+		return true;
+	if (len > PATHS_OF_ONE - proc->path_bytes || len > PATHS_OF_ALL - symbols->path_bytes)
+		return false;
+	proc->path_bytes += len;
+	symbols->path_bytes += len;
+	return true;
+}
+
 static bool set_names(struct shstk_map *map, const char *path)
 {
 	struct shstk_pool *pool = &map->pub.proc->symbols->pool;
@@ -235,7 +253,6 @@ static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 	bool gone = path[shstk_map_path_length(path)];
 	int fd = -ENOENT;
 
-	map->pub.kind = SHSTK_SYMMAP_ANON;
 	if (info->image && info->image_size) {
 		map->pub.kind = SHSTK_SYMMAP_VDSO;
 		map->object = object_of_image(proc->symbols, info->image, info->image_size,
@@ -272,10 +289,33 @@ static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 	}
 }
 
+static struct shstk_map *get(struct shstk_symbols *symbols)
+{
+	struct shstk_map *map = symbols->spare;
+
+	if (!map)
+		return shstk_pool_alloc(&symbols->pool, sizeof(*map));
+	symbols->spare = map->former;
+	memset(map, 0, sizeof(*map));
+	return map;
+}
+
+void shstk_map_put(struct shstk_map *map)
+{
+	struct shstk_symbols *symbols = map->pub.proc->symbols;
+
+	if (map->found)
+		return;
+	map->former = symbols->spare;
+	symbols->spare = map;
+}
+
 struct shstk_map *shstk_map_create(struct shstk_symproc *proc, const struct shstk_symmap_info *info)
 {
 	struct shstk_pool *pool = &proc->symbols->pool;
-	struct shstk_map *map = shstk_pool_alloc(pool, sizeof(*map));
+	const char *path = info->path ? info->path : "";
+	bool named = may_name(proc, path, shstk_map_path_length(path));
+	struct shstk_map *map = get(proc->symbols);
 	uint8_t *id;
 
 	if (!map)
@@ -286,8 +326,11 @@ struct shstk_map *shstk_map_create(struct shstk_symproc *proc, const struct shst
 	map->pub.offset = info->offset;
 	map->dev = info->dev;
 	map->inode = info->inode;
-	if (!set_names(map, info->path ? info->path : ""))
+	if (!set_names(map, named ? path : ""))
 		return NULL;
+	map->pub.kind = SHSTK_SYMMAP_ANON;
+	if (!named)
+		return map;
 	if (info->build_id && info->build_id_size) {
 		id = shstk_pool_alloc(pool, info->build_id_size);
 		if (!id)
@@ -305,11 +348,12 @@ struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_
 {
 	struct shstk_map *copy;
 
-	copy = shstk_pool_alloc(&proc->symbols->pool, sizeof(*copy));
+	copy = get(proc->symbols);
 	if (!copy)
 		return NULL;
 	*copy = *map;
-	copy->former = NULL;
+	copy->former = copy->newer = NULL;
+	copy->found = false;
 	copy->pub.proc = proc;
 	copy->pub.start = start;
 	copy->pub.end = end;

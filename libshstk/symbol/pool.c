@@ -167,6 +167,11 @@ static struct shstk_pool_text *add(struct shstk_pool *pool, const char *text, si
 	return new->hh.tbl ? new : NULL;
 }
 
+bool shstk_pool_has(struct shstk_pool *pool, const char *text, size_t len)
+{
+	return !len || find(pool, text, len < SHSTK_TEXT_MAX ? len : SHSTK_TEXT_MAX);
+}
+
 const char *shstk_pool_text(struct shstk_pool *pool, const char *text, size_t len)
 {
 	char buf[SHSTK_TEXT_MAX + 8];

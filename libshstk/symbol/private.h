@@ -78,6 +78,9 @@ void *shstk_pool_alloc(struct shstk_pool *pool, size_t size);
  */
 const char *shstk_pool_text(struct shstk_pool *pool, const char *text, size_t len);
 
+/* Whether shstk_pool_text() would take no memory for it. */
+bool shstk_pool_has(struct shstk_pool *pool, const char *text, size_t len);
+
 /* Room for one more element of a malloc'd array that has @nr of them and room for
  * @*max: the array, perhaps moved, or NULL when memory runs out.
  */

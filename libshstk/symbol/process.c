@@ -13,11 +13,12 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "store.h"
 
 #define MAPS_MAX (1u << 18) /* executable mappings of one process */
-#define FORMER_MAX 4096 /* former mappings that are searched */
+#define FORMER_MAX 4096 /* former mappings */
 #define CLOCK_SLACK 60 /* seconds that the clock may have been set by */
 
 static void read_status(struct shstk_symproc *proc)
@@ -125,10 +126,29 @@ void shstk_symproc_destroy(struct shstk_symproc *proc)
 	free(proc);
 }
 
+static void forget_oldest(struct shstk_symproc *proc)
+{
+	struct shstk_map *oldest = proc->former->newer;
+
+	DL_DELETE2(proc->former, oldest, newer, former);
+	proc->nr_former--;
+	shstk_map_put(oldest);
+}
+
 static void retire(struct shstk_symproc *proc, struct shstk_map *map)
 {
-	map->former = proc->former;
-	proc->former = map;
+	if (proc->nr_former == FORMER_MAX)
+		forget_oldest(proc);
+	DL_PREPEND2(proc->former, map, newer, former);
+	proc->nr_former++;
+}
+
+static void forget_maps(struct shstk_symproc *proc)
+{
+	while (proc->former)
+		forget_oldest(proc);
+	while (proc->nr)
+		shstk_map_put(proc->maps[--proc->nr]);
 }
 
 /* Index of the first mapping that ends behind @addr. */
@@ -230,14 +250,21 @@ int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t en
 	if (start || end != UINT64_MAX)
 		return replace(proc, start, end, NULL);
 	proc->changes++;
-	proc->nr = 0;
-	proc->former = NULL;
+	forget_maps(proc);
 	proc->parent = NULL;
 	shstk_perfmap_destroy(proc->perfmap);
 	proc->perfmap = NULL;
 	proc->perfmap_tried = false;
 	proc->edition++;
 	return 0;
+}
+
+void shstk_symproc_end(struct shstk_symproc *proc)
+{
+	forget_maps(proc);
+	free(proc->maps);
+	proc->maps = NULL;
+	proc->max = 0;
 }
 
 int shstk_symproc_fork(struct shstk_symproc *parent, int pid, struct shstk_symproc **ret)
@@ -388,14 +415,17 @@ const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64
 {
 	size_t at = first_behind(proc, pc);
 	const struct shstk_symmap *kernel;
-	const struct shstk_map *map;
-	int n = 0;
+	struct shstk_map *map = proc->former;
 
 	if (at < proc->nr && proc->maps[at]->pub.start <= pc)
-		return &proc->maps[at]->pub;
-	for (map = proc->former; map && n < FORMER_MAX; map = map->former, n++)
-		if (pc >= map->pub.start && pc < map->pub.end)
-			return &map->pub;
+		map = proc->maps[at];
+	else
+		while (map && (pc < map->pub.start || pc >= map->pub.end))
+			map = map->former;
+	if (map) {
+		map->found = true;
+		return &map->pub;
+	}
 	if (pc >> 63 && proc->symbols->opts.kernel) {
 		kernel = shstk_kernel_map(proc->symbols);
 		if (kernel)

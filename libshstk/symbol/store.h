@@ -2,9 +2,10 @@
 /*
  * store.h - the inside of the store and of the views of processes.
  *
- * A view is a sorted array of disjoint mappings. Mappings are never changed or
- * freed: what is cut or unmapped is replaced in the array and goes to a list of
- * former ones, where addresses that nothing covers now are looked for.
+ * A view is a sorted array of disjoint mappings. Mappings that were handed out are
+ * never changed or freed: what is cut or unmapped is replaced in the array and goes to
+ * a list of former ones, where addresses that nothing covers now are looked for. Those
+ * at its end in which none was found are used again.
  */
 #ifndef SHSTK_STORE_H
 #define SHSTK_STORE_H
@@ -23,14 +24,17 @@ struct shstk_kernel_functions;
  * @dev: device and
  * @inode: inode number that the kernel told, or 0.
  * @object: its file, or NULL.
- * @former: next older one of those that are not mapped any more.
+ * @former: next older one of those that are not mapped any more, or next spare one,
+ * @newer: and the one before.
+ * @found: it was handed out.
  */
 struct shstk_map {
 	struct shstk_symmap pub;
 	uint64_t dev;
 	uint64_t inode;
 	struct shstk_object *object;
-	struct shstk_map *former;
+	struct shstk_map *former, *newer;
+	bool found;
 };
 
 /**
@@ -43,6 +47,8 @@ struct shstk_map {
  * @procs: all views.
  * @kernel: the one of the kernel, or NULL.
  * @lookups: addresses that were looked up.
+ * @spare: mappings to be used again.
+ * @path_bytes: in paths of mappings.
  */
 struct shstk_symbols {
 	struct shstk_pool pool;
@@ -53,6 +59,8 @@ struct shstk_symbols {
 	struct shstk_symproc *procs;
 	struct shstk_symproc *kernel;
 	struct lookup *lookups;
+	struct shstk_map *spare;
+	size_t path_bytes;
 };
 
 /**
@@ -66,7 +74,8 @@ struct shstk_symbols {
  * @started: when it started, seconds since 1970, or 0.
  * @root: where its paths start.
  * @maps: its mappings, sorted, disjoint; @nr of them, room for @max.
- * @former: mappings that were, the newest first.
+ * @former: mappings that were, the newest first,
+ * @nr_former: so many.
  * @none: stands for all that is not mapped.
  * @perfmap: names from its own perf-map file.
  * @extra: names from files that were given.
@@ -74,6 +83,7 @@ struct shstk_symbols {
  * @perfmap_tried: its own file was looked for.
  * @edition: grows when names are added, to tell old lookups.
  * @changes: grows when something is mapped or is no more.
+ * @path_bytes: in paths that no other process had.
  */
 struct shstk_symproc {
 	struct shstk_symbols *symbols;
@@ -88,6 +98,7 @@ struct shstk_symproc {
 	size_t nr;
 	size_t max;
 	struct shstk_map *former;
+	unsigned int nr_former;
 	struct shstk_map none;
 	struct shstk_perfmap *perfmap;
 	struct shstk_perfmap *extra;
@@ -95,6 +106,7 @@ struct shstk_symproc {
 	bool perfmap_tried;
 	uint64_t edition;
 	uint64_t changes;
+	size_t path_bytes;
 };
 
 /* mapping.c: a new mapping with its file; a part of one, or for another process.
@@ -104,6 +116,8 @@ struct shstk_map *shstk_map_create(struct shstk_symproc *proc,
 				   const struct shstk_symmap_info *info);
 struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_map *map,
 				 uint64_t start, uint64_t end);
+/* It is not in use any more. */
+void shstk_map_put(struct shstk_map *map);
 /* Bytes of a path without the kernel's " (deleted)". */
 size_t shstk_map_path_length(const char *path);
 void shstk_objects_destroy(struct shstk_symbols *symbols);

@@ -10,7 +10,7 @@
  *   map = shstk_symproc_find(proc, pc);          as soon as the address is known
  *   sym = shstk_symbols_lookup(symbols, map, pc, how);         whenever it suits
  *
- * A map stays valid until the store goes, also when its range is unmapped or
+ * A map that was found stays valid until the store goes, also when its range is unmapped or
  * used for something else later. So a profile that keeps (map, pc) is right
  * across dlclose() and dlopen() of another library at the same addresses.
  *
@@ -279,6 +279,12 @@ int shstk_symproc_add(struct shstk_symproc *proc, const struct shstk_symmap_info
  * Return: 0 or -ENOMEM.
  */
 int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t end);
+
+/**
+ * shstk_symproc_end() - the process has ended, and nothing will be looked for in the view
+ * @proc: the view. What was found in it stays.
+ */
+void shstk_symproc_end(struct shstk_symproc *proc);
 
 /**
  * shstk_symproc_add_perf_map() - name code made at run time

@@ -837,6 +837,41 @@ def mmap_events(variant, folder):
     driver.close()
 
 
+def resident(driver):
+    """MiB of memory that a driver has."""
+    with open(f'/proc/{driver.process.pid}/statm', encoding='ascii') as file:
+        return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
+
+
+@case
+def mapped_over_and_over(variant, folder):
+    """what is mapped over and over takes memory only where addresses were found in it"""
+    if variant != 'native':
+        raise Skip('sanitizers need more memory than what they look at')
+    maps = f'{folder}/maps'
+    driver = open_proc(variant)
+    driver.do('type', 'samples', 'count')
+    driver.do('map', 'p', '0x1000', '0x2000', 0, '/bin/first')
+    driver.do('sample', 'p', 1, 'x', 0, 0, 1, '0x1010p')
+    before = resident(driver)
+    for turn in range(120):
+        with open(maps, 'w', encoding='utf-8') as file:
+            file.writelines(f'{(i + 1) << 13:08x}-{((i + 1) << 13) + 4096:08x} r-xp 00000000 '
+                            f'08:01 {turn + 1}  /l{i & 7}\n' for i in range(10000))
+        equal(driver.do('maps', 'p', maps), ['10000'])
+    grown = resident(driver) - before
+    assert grown < 40, f'{grown} MiB'
+    equal(driver.do('find', 'p', '0x4010')[0].split('\t')[3], 'l1')
+    for i in range(300):
+        path = f'/{i}{"/long" * 790}'
+        driver.do('map', 'p', '0x8000000', '0x8001000', 0, path)
+    equal(driver.do('find', 'p', '0x8000010')[0].split('\t')[2:], ['anon', '[anon]'])
+    driver.do('write', f'{folder}/out', 'perf')
+    with open(f'{folder}/out', encoding='utf-8') as file:
+        equal(file.read().count('[first+0x10]'), 1)
+    driver.close()
+
+
 @case
 def maps_text(variant, folder):
     """a maps text with odd names, garbage, and cut at every byte"""

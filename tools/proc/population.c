@@ -44,6 +44,8 @@ static struct process *find_process(struct population *all, int pid)
 
 static void free_process(struct process *p)
 {
+	if (p->proc)
+		shstk_symproc_end(p->proc);
 	layout_put(p->layout);
 	golabels_destroy(p->golabels);
 	free(p);
@@ -309,12 +311,14 @@ int population_mmap(struct population *all, const struct perf_record *r)
 }
 
 /* Another program: its mappings follow. */
-static int execute(struct population *all, struct process *p)
+static int execute(struct population *all, const struct task *t, struct process *p)
 {
 	struct layout *layout = layout_create(live_files(all->live));
 
 	if (!layout)
 		return -ENOMEM;
+	if (p->proc && !t->left)
+		shstk_symproc_end(p->proc);
 	layout_put(p->layout);
 	golabels_destroy(p->golabels);
 	p->layout = layout;
@@ -346,7 +350,7 @@ int population_comm(struct population *all, const struct perf_record *r)
 	if (!(r->misc & PERF_RECORD_MISC_COMM_EXEC))
 		return 0;
 	t->beyond.nr = 0;
-	return execute(all, p);
+	return execute(all, t, p);
 }
 
 struct fork {
@@ -446,6 +450,8 @@ void population_deinit(struct population *all)
 	struct process *p, *next_p;
 	struct task *t, *next_t;
 
+	/* The store may be gone. */
+	population_renew(all, NULL);
 	HASH_ITER(hh, all->tasks, t, next_t)
 	drop_task(all, t);
 	HASH_ITER(hh, all->processes, p, next_p)
