@@ -216,17 +216,9 @@ static int add_program(struct objects *set, pid_t pid, const char *exe)
 	return ret < 0 ? ret : 0;
 }
 
-static ssize_t read_exe(pid_t number, char exe[PATH_MAX])
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)number);
-	return readlink(path, exe, PATH_MAX - 1);
-}
-
 int objects_load_pid(pid_t pid, struct objects *ret)
 {
-	char exe[PATH_MAX];
+	char path[64], exe[PATH_MAX];
 	struct mapping mapping;
 	struct maps maps;
 	size_t lines = 0;
@@ -234,11 +226,9 @@ int objects_load_pid(pid_t pid, struct objects *ret)
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	n = read_exe(pid, exe);
-	if (n < 0 && errno == ENOENT && tasks_other(pid)) {
-		pid = tasks_other(pid);
-		n = read_exe(pid, exe);
-	}
+	pid = tasks_living(pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
 	if (n < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	exe[n] = '\0';

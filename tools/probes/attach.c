@@ -13,6 +13,7 @@
 #include "tools/probes/attach.h"
 #include "tools/probes/safety.h"
 #include "tools/probes/uprobe.h"
+#include "tools/proc/tasks.h"
 
 /**
  * struct plan - what is being attached
@@ -106,7 +107,11 @@ static int find_functions(struct plan *plan, struct reason *why)
 {
 	int ret = allocators_find(plan->pid, &plan->found);
 
-	if (ret == -ENODATA)
+	if (ret == -ENODATA && tasks_living(plan->pid) != plan->pid)
+		because(why,
+			"process %d: its first thread has ended: no probes can be attached to such a process",
+			(int)plan->pid);
+	else if (ret == -ENODATA)
 		because(why,
 			"process %d: no malloc() and free() are found by their names: it is stripped and static, or has none (Go without C)",
 			(int)plan->pid);

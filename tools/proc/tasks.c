@@ -87,12 +87,23 @@ bool process_gone(pid_t pid)
 	return pid <= 0 || (kill(pid, 0) && errno == ESRCH);
 }
 
-bool process_is_zombie(pid_t pid)
+static bool first_has_ended(pid_t pid)
 {
 	struct task_stat stat;
 
-	return !task_stat(pid, pid, &stat) && (stat.state == 'Z' || stat.state == 'X') &&
-	       !tasks_other(pid);
+	return !task_stat(pid, pid, &stat) && (stat.state == 'Z' || stat.state == 'X');
+}
+
+pid_t tasks_living(pid_t pid)
+{
+	pid_t other = first_has_ended(pid) ? tasks_other(pid) : 0;
+
+	return other ? other : pid;
+}
+
+bool process_is_zombie(pid_t pid)
+{
+	return first_has_ended(pid) && !tasks_other(pid);
 }
 
 const char *process_gone_why(pid_t pid)

@@ -28,6 +28,9 @@ pid_t tasks_next(DIR *dir);
  */
 pid_t tasks_other(pid_t pid);
 
+/* Its own number, or that of such a thread if its first one has ended. */
+pid_t tasks_living(pid_t pid);
+
 /**
  * struct task_stat - what a process or a thread is, and has used
  * @name: of it, as the kernel cuts it; no control characters.

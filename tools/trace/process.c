@@ -616,8 +616,8 @@ int trace_process(const struct trace_opts *opts)
 	}
 	if (trace_check(t.pid))
 		return EXIT_FAILED;
-	t.number = is_zombie(t.pid, t.pid) ? tasks_other(t.pid) : t.pid;
-	err = t.number ? prepare(&t) : -ESRCH;
+	t.number = tasks_living(t.pid);
+	err = prepare(&t);
 	if (!err)
 		err = find_goroutines(&t);
 	if (!err)
