@@ -1264,20 +1264,51 @@ static long status_kib(const char *name)
 	return kib;
 }
 
-/* vfork-rights SECONDS: a child of vfork() gives up its rights; then a thread works. */
-static int do_vfork_rights(char **arg)
+/* A filter of system calls that ends the process for getpid(). */
+static void forbid_getpid(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = 4, .filter = code };
+
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		_exit(4);
+	/* Hooks that would ask who calls. */
+	sigaction(SIGUSR2, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+}
+
+static int after_vfork(char **arg, bool filter)
 {
 	double s = atof(arg[0]);
 	pthread_t thread;
 	pid_t pid = vfork();
+	int status;
 
 	if (!pid) {
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		if (filter)
+			forbid_getpid();
 		_exit(0);
 	}
-	if (waitpid(pid, NULL, 0) != pid)
-		return 1;
+	if (waitpid(pid, &status, 0) != pid || status)
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 	return pthread_create(&thread, NULL, thread_work, &s) || pthread_join(thread, NULL);
+}
+
+/* vfork-rights SECONDS: a child of vfork() gives up its rights; then a thread works. */
+static int do_vfork_rights(char **arg)
+{
+	return after_vfork(arg, false);
+}
+
+/* vfork-filter SECONDS: it installs a filter, too. */
+static int do_vfork_filter(char **arg)
+{
+	return after_vfork(arg, true);
 }
 
 /* locks SECONDS: locks its memory, and works, in a thread too and in a child. */
@@ -1604,6 +1635,7 @@ static const struct {
 	{ "tiny-altstack", 1, do_tiny_altstack },
 	{ "locks", 1, do_locks },
 	{ "vfork-rights", 1, do_vfork_rights },
+	{ "vfork-filter", 1, do_vfork_filter },
 	{ "sandbox", 1, do_sandbox },
 	{ "smallstack", 1, do_smallstack },
 	{ "traced", 1, do_traced },

@@ -182,6 +182,8 @@ struct cut {
  * @nr_cuts: so many there were.
  * @stack_end: everything from its stack pointer to there is its stack; 0: not known.
  * @blocked: the program believes the agent's signal to be blocked.
+ * @child_filtered: a child of vfork(), which has this memory too, is behind a filter of system
+ *	calls: its hooks make none. Until it executes a program or ends.
  */
 struct own {
 	const void *waits_in;
@@ -189,9 +191,16 @@ struct own {
 	unsigned int nr_cuts;
 	uintptr_t stack_end;
 	bool blocked;
+	bool child_filtered;
 };
 
 extern __thread struct own own;
+
+/* Must the hooks of this thread make no system calls of their own? */
+static inline bool in_sandbox(void)
+{
+	return agent.sandboxed || own.child_filtered;
+}
 
 /* Where this object lies; made by the linker. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));

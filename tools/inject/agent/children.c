@@ -101,7 +101,7 @@ void children_exec(int pid, bool spawned, const char *path)
 /* This thread, if what its process waits for is of interest. */
 static struct thread *waiter(void)
 {
-	if (!agent.on || agent.sandboxed || agent.wall || agent.pid != (int)sys0(SYS_getpid) ||
+	if (!agent.on || in_sandbox() || agent.wall || agent.pid != (int)sys0(SYS_getpid) ||
 	    atomic_load(&agent.header->stop))
 		return NULL;
 	return agent_self();

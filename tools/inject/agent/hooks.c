@@ -64,7 +64,7 @@ static void *start_thread(void *arg)
 static bool own_process(void)
 {
 	/* Not so in a child of vfork(), which shares this memory. */
-	return agent.on && !agent.sandboxed && agent.pid == (int)sys0(SYS_getpid);
+	return agent.on && !in_sandbox() && agent.pid == (int)sys0(SYS_getpid);
 }
 
 /* A slot for a thread about to be made, or NULL: it is not sampled. */
@@ -76,7 +76,7 @@ static struct thread *new_thread(void)
 		atomic_store(&early_threads, true);
 		return NULL;
 	}
-	if (agent.sandboxed) {
+	if (in_sandbox()) {
 		atomic_fetch_add(&agent.header->sandboxed, 1);
 		return NULL;
 	}
@@ -137,7 +137,7 @@ HOOK_API pid_t _Fork(void)
 {
 	pid_t pid = NEXT(fork_raw) ? next.fork_raw() : fork();
 
-	if (!pid && agent.on && !agent.sandboxed && agent.pid != (int)sys0(SYS_getpid))
+	if (!pid && agent.on && !in_sandbox() && agent.pid != (int)sys0(SYS_getpid))
 		agent_fork_child();
 	return pid;
 }
@@ -146,6 +146,7 @@ HOOK_API void _exit(int status)
 {
 	if (own_process())
 		agent_leave();
+	own.child_filtered = false;
 	NEXT(exit_raw)(status);
 	__builtin_unreachable();
 }
@@ -176,10 +177,10 @@ HOOK_API int dlclose(void *handle)
 {
 	int ret;
 
-	if (agent.on && !agent.sandboxed)
+	if (agent.on && !in_sandbox())
 		maps_send_if_changed();
 	ret = NEXT(dlclose)(handle);
-	if (agent.on && !agent.sandboxed) {
+	if (agent.on && !in_sandbox()) {
 		/* Something else may come to lie at the same addresses. */
 		maps_send_if_changed();
 		shstk_modules_changed();

@@ -264,7 +264,7 @@ void agent_fork_child(void)
 	uint32_t parent = agent.instance;
 	struct thread *t;
 
-	if (agent.sandboxed) {
+	if (in_sandbox()) {
 		atomic_fetch_add(&agent.header->sandboxed, 1);
 		agent.on = false;
 		return;
@@ -309,7 +309,7 @@ void agent_leave(void)
 /* Behind a filter the next program's agent stays out (common/join.h). */
 static void count_sandboxed_program(void)
 {
-	if (agent.on && agent.filtered)
+	if (agent.on && (agent.filtered || own.child_filtered))
 		atomic_fetch_add(&agent.header->sandboxed, 1);
 }
 
@@ -319,8 +319,10 @@ void env_before_exec(const char *path)
 	struct thread *t;
 
 	count_sandboxed_program();
-	if (!agent.on || agent.sandboxed)
+	if (!agent.on || in_sandbox()) {
+		own.child_filtered = false;
 		return;
+	}
 	children_exec(sys0(SYS_getpid), false, path);
 	t = agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
 	if (!t)
@@ -332,7 +334,7 @@ void env_before_exec(const char *path)
 void env_after_spawn(int pid, const char *path)
 {
 	count_sandboxed_program();
-	if (agent.on && !agent.sandboxed)
+	if (agent.on && !in_sandbox())
 		children_exec(pid, true, path);
 }
 
@@ -402,6 +404,6 @@ __attribute__((constructor)) static void agent_start(void)
 
 __attribute__((destructor)) static void agent_end(void)
 {
-	if (agent.on && !agent.sandboxed && agent.pid == (int)sys0(SYS_getpid))
+	if (agent.on && !in_sandbox() && agent.pid == (int)sys0(SYS_getpid))
 		agent_leave();
 }

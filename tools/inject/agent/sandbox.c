@@ -64,13 +64,23 @@ static void prepare(void)
 }
 
 /*
- * Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. A child
- * of vfork() has this memory too, and its parent's rights stay.
+ * A child of vfork() has this memory too, and its parent's rights stay: only it itself is in the
+ * sandbox. What fork() or clone() made without the agent has none of the threads.
  */
+static bool is_vfork_child(void)
+{
+	return agent.on && !in_sandbox() && agent.pid != (int)sys0(SYS_getpid) && agent_self();
+}
+
+/* Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. */
 void sandbox_begins(bool filter)
 {
-	if (!filter && agent.on && !agent.sandboxed && agent.pid != (int)sys0(SYS_getpid))
+	if (own.child_filtered)
 		return;
+	if (is_vfork_child()) {
+		own.child_filtered = filter;
+		return;
+	}
 	if (agent.on && !agent.filtered)
 		prepare();
 	if (filter && agent.on)

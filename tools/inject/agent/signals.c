@@ -232,7 +232,7 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 
 	if (own.waits_in) {
 		own.waits_in = NULL;
-		if (!agent.sandboxed)
+		if (!in_sandbox())
 			change_own_signal(SIG_UNBLOCK);
 	}
 	if (own.nr_cuts)
@@ -399,7 +399,7 @@ static bool own_process(void)
 
 static bool may_wrap(int signo)
 {
-	return agent.on && !agent.sandboxed && signo > 0 && signo < NR_SIGNALS && own_process();
+	return agent.on && !in_sandbox() && signo > 0 && signo < NR_SIGNALS && own_process();
 }
 
 /* A handler that came by another way than sigaction(). */

@@ -267,7 +267,7 @@ struct wait {
 /* The thread is about to wait in libc's @function, with the agent's signal out if @block. */
 static void begin(struct wait *w, const void *function, bool block)
 {
-	w->on = agent.on && !agent.sandboxed && !agent.shared;
+	w->on = agent.on && !in_sandbox() && !agent.shared;
 	w->blocked = w->on && (block || agent.wall);
 	if (!w->on)
 		return;
@@ -318,7 +318,7 @@ static void end(const struct wait *w)
 /* What @mask is to be for the time of a call; @copy has room for it. */
 static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 {
-	if (!mask || !agent.on || (agent.shared && !agent.sandboxed))
+	if (!mask || !agent.on || (agent.shared && !in_sandbox()))
 		return mask;
 	*copy = *mask;
 	sigaddset(copy, agent.signo);
@@ -328,7 +328,7 @@ static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 /* The thread is about to ask @function whether it would wait. Returns: it shall. */
 static bool begin_asking(struct wait *w, const void *function)
 {
-	w->on = agent.on && !agent.sandboxed && !agent.shared;
+	w->on = agent.on && !in_sandbox() && !agent.shared;
 	w->blocked = false;
 	w->outer = own.waits_in;
 	w->saved_errno = errno;
