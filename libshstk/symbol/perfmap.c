@@ -18,6 +18,7 @@
 #define FILE_MAX (256u << 20)
 #define ENTRIES_MAX (8u << 20)
 #define NAME_MAX_LEN 4096
+#define ENTRY_COST 192 /* bytes that an entry takes beside its name */
 
 struct range {
 	uint64_t start;
@@ -33,14 +34,18 @@ struct shstk_perfmap {
 	struct range *flat;
 	size_t nr_flat;
 	bool dirty;
+	size_t cost;
+	size_t most;
 };
 
 struct shstk_perfmap *shstk_perfmap_create(void)
 {
 	struct shstk_perfmap *map = calloc(1, sizeof(*map));
 
-	if (map)
-		shstk_pool_init(&map->pool);
+	if (!map)
+		return NULL;
+	shstk_pool_init(&map->pool);
+	map->most = SIZE_MAX;
 	return map;
 }
 
@@ -57,6 +62,11 @@ void shstk_perfmap_destroy(struct shstk_perfmap *map)
 size_t shstk_perfmap_size(const struct shstk_perfmap *map)
 {
 	return map->nr;
+}
+
+size_t shstk_perfmap_cost(const struct shstk_perfmap *map)
+{
+	return map ? map->cost : 0;
 }
 
 static int hex_digit(char c)
@@ -120,6 +130,7 @@ static int parse_line(struct shstk_perfmap *map, const char *s, const char *end)
 		return 0;
 	if (end - s > NAME_MAX_LEN)
 		end = s + NAME_MAX_LEN;
+	map->cost += ENTRY_COST + (end - s);
 	name = shstk_pool_text(&map->pool, s, end - s);
 	return name ? add(map, start, start + size, name) : -ENOMEM;
 }
@@ -141,7 +152,7 @@ int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size
 
 	/* A last line without an end is still being written. */
 	while ((stop = memchr(text, '\n', end - text))) {
-		if (map->nr >= ENTRIES_MAX)
+		if (map->nr >= ENTRIES_MAX || map->cost >= map->most)
 			break;
 		err = parse_line(map, text, stop);
 		if (err)
@@ -151,7 +162,7 @@ int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size
 	return 0;
 }
 
-int shstk_perfmap_read(struct shstk_perfmap *map, int fd)
+int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most)
 {
 	struct stat st;
 	size_t size, done = 0;
@@ -161,7 +172,9 @@ int shstk_perfmap_read(struct shstk_perfmap *map, int fd)
 
 	if (fstat(fd, &st))
 		return -errno;
+	map->most = most;
 	size = st.st_size < FILE_MAX ? st.st_size : FILE_MAX;
+	size = size < most ? size : most;
 	buf = malloc(size + 1);
 	if (!buf)
 		return -ENOMEM;

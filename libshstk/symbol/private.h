@@ -325,7 +325,10 @@ void shstk_perfmap_destroy(struct shstk_perfmap *map);
 int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size);
 /* Take one name, newer than all before. Returns 0 or -ENOMEM. */
 int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const char *name);
-int shstk_perfmap_read(struct shstk_perfmap *map, int fd);
+/* As that, of a file, until they take @most bytes of memory, about. */
+int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most);
+/* How many bytes those of files take, about; 0 for NULL. */
+size_t shstk_perfmap_cost(const struct shstk_perfmap *map);
 size_t shstk_perfmap_size(const struct shstk_perfmap *map);
 const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);
 

@@ -19,6 +19,7 @@
 
 #define MAPS_MAX (1u << 18) /* executable mappings of one process */
 #define FORMER_MAX 4096 /* former mappings */
+#define MADE_MAX (512u << 20) /* bytes that names of processes' own perf-map files take */
 #define CLOCK_SLACK 60 /* seconds that the clock may have been set by */
 
 static void read_status(struct shstk_symproc *proc)
@@ -243,6 +244,13 @@ int shstk_symproc_add(struct shstk_symproc *proc, const struct shstk_symmap_info
 	return map ? replace(proc, info->start, info->end, map) : -ENOMEM;
 }
 
+static void forget_perf_map(struct shstk_symproc *proc)
+{
+	proc->symbols->made_bytes -= shstk_perfmap_cost(proc->perfmap);
+	shstk_perfmap_destroy(proc->perfmap);
+	proc->perfmap = NULL;
+}
+
 int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t end)
 {
 	if (start >= end)
@@ -252,8 +260,7 @@ int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t en
 	proc->changes++;
 	forget_maps(proc);
 	proc->parent = NULL;
-	shstk_perfmap_destroy(proc->perfmap);
-	proc->perfmap = NULL;
+	forget_perf_map(proc);
 	proc->perfmap_tried = false;
 	proc->edition++;
 	return 0;
@@ -464,9 +471,33 @@ static int open_perf_map(const struct shstk_symproc *proc, const char *given)
 	return shstk_root_open(&ours, path, O_NOFOLLOW);
 }
 
+/*
+ * The process's own file only grows: it is read anew. One takes no more than half of what is left,
+ * so that there is some for others: any number of processes may have the same large file.
+ */
+static int read_own(struct shstk_symproc *proc, int fd)
+{
+	struct shstk_symbols *symbols = proc->symbols;
+	int err;
+
+	forget_perf_map(proc);
+	proc->perfmap = shstk_perfmap_create();
+	if (!proc->perfmap)
+		return -ENOMEM;
+	err = shstk_perfmap_read(proc->perfmap, fd, (MADE_MAX - symbols->made_bytes) / 2);
+	symbols->made_bytes += shstk_perfmap_cost(proc->perfmap);
+	return err;
+}
+
+static int read_given(struct shstk_symproc *proc, int fd)
+{
+	if (!proc->extra)
+		proc->extra = shstk_perfmap_create();
+	return proc->extra ? shstk_perfmap_read(proc->extra, fd, SIZE_MAX) : -ENOMEM;
+}
+
 int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
 {
-	struct shstk_perfmap **slot = path ? &proc->extra : &proc->perfmap;
 	int fd, err;
 
 	if (!path)
@@ -478,17 +509,10 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
 		close(fd);
 		return -EPERM;
 	}
-	/* The process's own file only grows: read it anew. */
-	if (!path) {
-		shstk_perfmap_destroy(*slot);
-		*slot = NULL;
-	}
-	if (!*slot)
-		*slot = shstk_perfmap_create();
-	err = *slot ? shstk_perfmap_read(*slot, fd) : -ENOMEM;
+	err = path ? read_given(proc, fd) : read_own(proc, fd);
 	close(fd);
 	proc->edition++;
-	return err ? err : (int)shstk_perfmap_size(*slot);
+	return err ? err : (int)shstk_perfmap_size(path ? proc->extra : proc->perfmap);
 }
 
 int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,

@@ -49,6 +49,7 @@ struct shstk_map {
  * @lookups: addresses that were looked up.
  * @spare: mappings to be used again.
  * @path_bytes: in paths of mappings.
+ * @made_bytes: in processes' own perf-map files.
  */
 struct shstk_symbols {
 	struct shstk_pool pool;
@@ -61,6 +62,7 @@ struct shstk_symbols {
 	struct lookup *lookups;
 	struct shstk_map *spare;
 	size_t path_bytes;
+	size_t made_bytes;
 };
 
 /**

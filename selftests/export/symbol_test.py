@@ -744,6 +744,34 @@ def perf_map_of_process(variant, folder):
             os.unlink(path)
 
 
+@case
+def large_perf_maps(variant, _folder):
+    """perf-maps of many processes: bounded memory for all of them, and each has some"""
+    if variant != 'native':
+        raise Skip('sanitizers need more memory than what they look at')
+    child = Child('sleep', '1000')
+    path = f'/tmp/perf-{child.pid}.map'
+    driver = Driver(variant)
+    try:
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('1000 10 first\n')
+            for _ in range(100):
+                file.write('2000 10 x\n' * 30000)
+        sizes = []
+        for i in range(5):
+            driver.do('proc', f'p{i}', child.pid)
+            sizes.append(int(driver.do('perfmap', f'p{i}')[0]))
+            equal(driver.lookup(f'p{i}', 0x1001)[0].function, 'first')
+        assert sum(sizes) < 3000000 and min(sizes) > 1000, f'{sizes}'
+        # What it had is no more when it is read anew.
+        again = [int(driver.do('perfmap', 'p0')[0]) for i in range(10)]
+        assert min(again) > 100000, f'{again} {sizes}'
+    finally:
+        child.end()
+        os.unlink(path)
+    driver.close()
+
+
 SWAP_C = '''\
 #include <dlfcn.h>
 #include <stdio.h>
