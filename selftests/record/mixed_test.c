@@ -24,15 +24,16 @@
 #define WITH 100000000
 #define WITHOUT 100000001
 #define GONE 100000002
+#define CHILDREN 200000000
 #define USER 0x401000ull
 #define WHOLE "[0x401020];[0x401010];[0x401000]"
 #define CUT "[truncated];[0x401000]"
 
 typedef int (*record_fn)(void *arg, const struct perf_record *record);
 
-/* What is to be handed out: @nr samples of @pid. */
+/* What is to be handed out: @nr samples of @pid, and before them as many children of it. */
 static int pid;
-static unsigned int nr;
+static unsigned int nr, children;
 /* How rings were opened last, how often, and whether they may be opened again. */
 static struct perf_opts opened;
 static unsigned int opens;
@@ -61,11 +62,30 @@ static int hand_out(record_fn fn, void *arg)
 	return fn(arg, &record);
 }
 
+/* A child of which nothing is told later: its end is lost. */
+static int hand_out_child(record_fn fn, void *arg)
+{
+	const uint32_t child = CHILDREN + children, body[] = { child, pid, child, pid, 0, 0 };
+	struct perf_record record = {
+		.type = PERF_RECORD_FORK,
+		.which = PERF_MAIN,
+		.pid = pid,
+		.tid = pid,
+		.time = now_ns(CLOCK_MONOTONIC),
+		.body = body,
+		.size = sizeof(body),
+	};
+
+	return fn(arg, &record);
+}
+
 int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
 {
 	int ret = 0;
 
 	(void)rings;
+	for (; !all && children && !ret; children--)
+		ret = hand_out_child(fn, arg);
 	for (; !all && nr && !ret; nr--)
 		ret = hand_out(fn, arg);
 	return ret;
@@ -230,6 +250,15 @@ static void test_many(void)
 	end();
 }
 
+static void test_children(void)
+{
+	begin(true);
+	children = 1100000;
+	verdict(take(WITH, 1) && take(GONE, 5) && samples(WHOLE) == 6,
+		"processes without number whose end was lost do not end the recording");
+	end();
+}
+
 /* Who samples the process, and are stacks to be copied later? */
 static bool chooses(struct record_opts o, enum via via, bool mixed)
 {
@@ -261,11 +290,12 @@ static void test_choice(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..13");
+	puts("KTAP version 1\n1..14");
 	test_choice();
 	test_without();
 	test_others();
 	test_refused();
 	test_many();
+	test_children();
 	return !!failed;
 }

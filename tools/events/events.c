@@ -178,6 +178,7 @@ static int take_record(void *arg, const struct perf_record *r)
 	struct events *e = arg;
 	const uint32_t *word = r->body;
 
+	population_make_room(&e->all);
 	/* Where there is no memory names are missing, not violations. */
 	switch (r->type) {
 	case PERF_RECORD_MMAP2:

@@ -22,7 +22,8 @@
 #include "tools/record/golabels.h"
 #include "tools/shstk.h"
 
-#define MAX_PROCESSES (1u << 20)
+#define MAX_PROCESSES (1u << 18)
+#define MAX_TASKS (1u << 19)
 #define READ_INTERVAL 100000000 /* ns between two looks into /proc */
 #define LINGER 5000000000 /* ns that an ended thread may be seen still */
 
@@ -71,7 +72,7 @@ static struct process *add_process(struct population *all, int pid, struct layou
 
 	if (old)
 		hide_process(all, old);
-	if (!p || !layout || HASH_COUNT(all->processes) >= MAX_PROCESSES) {
+	if (!p || !layout) {
 		layout_put(layout);
 		free(p);
 		return NULL;
@@ -221,6 +222,8 @@ struct task *population_task(struct population *all, int pid, int tid)
 	if (!p)
 		return NULL;
 	if (t) {
+		/* Its process was forgotten. */
+		p->ours |= !t->process->pid && t->process->ours;
 		set_process(all, t, p);
 		return t;
 	}
@@ -252,6 +255,14 @@ static void drop_task(struct population *all, struct task *t)
 }
 
 /* ---- records ---- */
+
+void population_make_room(struct population *all)
+{
+	while (HASH_COUNT(all->tasks) >= MAX_TASKS)
+		drop_task(all, all->tasks);
+	while (HASH_COUNT(all->processes) >= MAX_PROCESSES)
+		hide_process(all, all->processes);
+}
 
 struct mmap2 {
 	uint32_t pid, tid;

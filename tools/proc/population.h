@@ -173,6 +173,12 @@ int population_mmap(struct population *all, const struct perf_record *r);
 int population_comm(struct population *all, const struct perf_record *r);
 int population_fork(struct population *all, const struct perf_record *r);
 
+/*
+ * Before a record is taken: of those without number, as when their ends were lost, the ones that
+ * are known for longest are forgotten. Who lives is looked for in /proc when it is seen again.
+ */
+void population_make_room(struct population *all);
+
 /* A thread begins that is not to be recorded: what had its number before is over. */
 void population_fork_elsewhere(struct population *all, const struct perf_record *r);
 

@@ -507,6 +507,7 @@ static int take_record(void *arg, const struct perf_record *r)
 	if (r->type == PERF_RECORD_SAMPLE && r->time < d->since)
 		return 0;
 	d->all.time = r->time;
+	population_make_room(&d->all);
 	if (d->writer)
 		perf_writer_add(d->writer, r);
 	switch (r->type) {
