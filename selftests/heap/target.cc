@@ -343,6 +343,7 @@ static int mappings(void)
 	munmap(p, 16 << 10);
 	munmap(p + (48 << 10), 16 << 10);
 	munmap(p + (28 << 10), 4 << 10);
+	require(munmap(p + (20 << 10) + 1, 4 << 10), "no whole page was refused");
 	return 0;
 }
 

@@ -75,8 +75,8 @@ HOOK_API int munmap(void *at, size_t size)
 {
 	long ret;
 
-	/* Before it is free for others. */
-	if (mappings_wanted())
+	/* Before it is free for others; not what the kernel refuses. */
+	if (!((uintptr_t)at & 4095) && mappings_wanted())
 		forget_map((uintptr_t)at, size);
 	ret = sys2(SYS_munmap, at, size);
 	if (!ret)
