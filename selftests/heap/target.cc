@@ -138,6 +138,31 @@ FN void *lasting(void)
 	return malloc(64);
 }
 
+FN void *resized(void)
+{
+	return malloc(64);
+}
+FN void *emptied(void)
+{
+	return malloc(64);
+}
+static void *empty(void *p)
+{
+	use(realloc(p, 0));
+	return nullptr;
+}
+
+/* By realloc(): at once, so that it moves; by a thread that allocates nothing itself. */
+static void freed_by_realloc(void)
+{
+	pthread_t thread;
+	void *p = use(emptied());
+
+	use(realloc(resized(), 1 << 20));
+	require(!pthread_create(&thread, nullptr, empty, p), "pthread_create");
+	pthread_join(thread, nullptr);
+}
+
 static int lifetimes(void)
 {
 	void *p[50];
@@ -151,6 +176,7 @@ static int lifetimes(void)
 	nanosleep(&pause, nullptr);
 	for (int i = 0; i < 50; i++)
 		free(p[i]);
+	freed_by_realloc();
 	return 0;
 }
 

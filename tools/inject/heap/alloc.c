@@ -341,7 +341,7 @@ ALLOC_JUMP void *resize_known(void *p, size_t size, bool take)
 	if (had && !q && size)
 		live_put(p, &b);
 	else if (had)
-		alloc_forget(q, &b);
+		alloc_forget(p, &b);
 	return take && q ? alloc_end(&e, q, size) : q;
 }
 
