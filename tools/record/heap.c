@@ -25,6 +25,7 @@
 
 #define MAX_TEXT (2u << 20)
 #define MAX_PROGRAMS 64 /* whose symbols are looked at */
+#define SMALLEST_PAGE 4096
 #define CHUNK (16u << 20) /* bytes of a region mapped at a time */
 
 struct text {
@@ -208,7 +209,20 @@ static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
 	return NULL;
 }
 
-static int copy_record(struct reading *r, const uint8_t *from, size_t size)
+/*
+ * Where there is something from @at on: a process may say that it used all of its region. What is
+ * not there would take memory once it is looked at.
+ */
+static uint64_t next_filled(const struct reading *r, uint64_t at)
+{
+	off_t start = (off_t)region_at(r->number);
+	off_t found = lseek(r->d->memory.fd, start + (off_t)at, SEEK_DATA);
+
+	return found < 0 ? HEAP_REGION : (uint64_t)(found - start) & ~(uint64_t)(HEAP_UNIT - 1);
+}
+
+/* By reading, which fills no holes either. */
+static int copy_record(struct reading *r, uint64_t at, size_t size)
 {
 	if (size > r->copy_size) {
 		uint8_t *more = realloc(r->copy, size);
@@ -218,8 +232,10 @@ static int copy_record(struct reading *r, const uint8_t *from, size_t size)
 		r->copy = more;
 		r->copy_size = size;
 	}
-	memcpy(r->copy, from, size);
-	return 0;
+	return pread(r->d->memory.fd, r->copy, size, (off_t)(region_at(r->number) + at)) ==
+			       (ssize_t)size ?
+		       0 :
+		       -EIO;
 }
 
 static int take_maps(struct reading *r, size_t size)
@@ -395,14 +411,20 @@ static int read_records(struct reading *r, int pass)
 {
 	uint64_t used = r->head.used < HEAP_REGION ? r->head.used : HEAP_REGION;
 	uint64_t at = (sizeof(r->head) + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
+	uint64_t filled = 0; /* up to here, as pages are */
 
 	while (at + HEAP_UNIT <= used) {
-		const struct heap_record *record = (const void *)look(r, at, HEAP_UNIT);
-		const uint8_t *from;
+		const struct heap_record *record;
 		uint32_t kind;
 		size_t size;
 		int ret;
 
+		if (at >= filled) {
+			at = next_filled(r, at);
+			filled = (at | (SMALLEST_PAGE - 1)) + 1;
+			continue;
+		}
+		record = (const void *)look(r, at, HEAP_UNIT);
 		if (!record)
 			return -ENOMEM;
 		kind = atomic_load_explicit(&record->kind, memory_order_acquire);
@@ -415,8 +437,7 @@ static int read_records(struct reading *r, int pass)
 		}
 		/* Counters are read when their stacks are: only their size is of use here. */
 		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
-			from = look(r, at, size);
-			ret = from ? copy_record(r, from, size) : -ENOMEM;
+			ret = copy_record(r, at, size);
 			if (!ret)
 				ret = take_record(r, kind, size, pass);
 			if (ret)
