@@ -797,7 +797,8 @@ def reused_range(variant, folder):
     """addresses of a closed library keep its names after another took their place"""
     libs = []
     for name in ('one', 'two'):
-        text = f'int {name}_inner(int x) {{ return x; }} int entry(int x) {{ return {name}_inner(x); }}'
+        text = (f'int {name}_inner(int x) {{ return x; }} '
+                f'int entry(int x) {{ return {name}_inner(x); }}')
         libs.append(compile_c(folder, text, f'lib{name}.so', ['-shared', '-fPIC']))
     swap = compile_c(folder, SWAP_C, 'swap')
     child = Child(swap, *libs)

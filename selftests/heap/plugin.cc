@@ -10,7 +10,8 @@
 
 static void *volatile sink;
 
-struct alignas(128) wide {
+struct alignas(128) wide
+{
 	char bytes[256];
 };
 

@@ -676,13 +676,15 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} programs[] = {
-		{ "kinds", kinds },	{ "peak", peak },	  { "lifetimes", lifetimes },
-		{ "threads", threads }, { "handover", handover }, { "forks", forks },
-		{ "signals", signals }, { "samples", samples },	  { "mappings", mappings },
-		{ "deep", deep },	{ "plugins", plugins },	  { "stages", stages },
-		{ "failures", failures }, { "limited", limited }, { "locks", locks },
-		{ "closes-locked", closes_locked }, { "sandbox", sandbox },
-		{ "vfork-rights", vfork_rights },
+		{ "kinds", kinds },	    { "peak", peak },
+		{ "lifetimes", lifetimes }, { "threads", threads },
+		{ "handover", handover },   { "forks", forks },
+		{ "signals", signals },	    { "samples", samples },
+		{ "mappings", mappings },   { "deep", deep },
+		{ "plugins", plugins },	    { "stages", stages },
+		{ "failures", failures },   { "limited", limited },
+		{ "locks", locks },	    { "closes-locked", closes_locked },
+		{ "sandbox", sandbox },	    { "vfork-rights", vfork_rights },
 	};
 
 	if (argc < 2)
