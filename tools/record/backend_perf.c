@@ -206,8 +206,11 @@ static int start(struct recording *r, const struct target *target)
 		if (opts.rings.cgroup < 0)
 			return EXIT_OWN;
 	}
-	/* On a busy machine the rings would be full before it is this process's turn. */
-	if (r->opts->via == VIA_COPIES)
+	/*
+	 * On a busy machine the rings would be full before it is this process's turn; or a process
+	 * would be over before copies of its stacks have begun.
+	 */
+	if (r->opts->via == VIA_COPIES || r->opts->mixed)
 		setpriority(PRIO_PROCESS, 0, NICE);
 	module_read_chains(&state->chains);
 	ret = perf_drain_create(&opts, r->symbols, r->profile, &state->drain, &why);
