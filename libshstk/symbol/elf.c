@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "elf_names.h"
 #include "private.h"
 
 /* What compressed sections of one file, and a packed symbol table, may unpack
@@ -33,22 +34,13 @@ bool shstk_elf_dense(int fd)
 	       st.st_size / DENSE / 512 < st.st_blocks;
 }
 
-bool shstk_elf_names(Elf *elf, size_t table)
-{
-	Elf_Scn *scn = elf_getscn(elf, table);
-	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
-
-	return data && data->d_buf && data->d_size &&
-	       !((const char *)data->d_buf)[data->d_size - 1];
-}
-
 /* @elf, unless it is no ELF file, or one whose sections' names have no end. */
 static Elf *checked(Elf *elf)
 {
 	size_t names;
 
 	if (elf && elf_kind(elf) == ELF_K_ELF &&
-	    (elf_getshdrstrndx(elf, &names) || !names || shstk_elf_names(elf, names)))
+	    (elf_getshdrstrndx(elf, &names) || !names || elf_names_end(elf, names)))
 		return elf;
 	elf_end(elf);
 	return NULL;

@@ -189,8 +189,6 @@ Elf *shstk_elf_begin(int fd);
 Elf *shstk_elf_memory(void *image, size_t size);
 /* False: another user's file, as large as one likes, of hardly anything but holes. */
 bool shstk_elf_dense(int fd);
-/* Whether section @table's names all end: libelf seeks the end of each from behind. */
-bool shstk_elf_names(Elf *elf, size_t table);
 /* Whether compressed sections have a size that is fit to be unpacked. */
 bool shstk_elf_bounded(Elf *elf);
 /* Whether there is a section of that name (also as .zdebug_*) with content. */

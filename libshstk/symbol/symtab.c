@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "elf_names.h"
 #include "private.h"
 
 /* How many entries a search goes back for one that encloses the address. */
@@ -100,7 +101,7 @@ static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn, const G
 	GElf_Sym sym;
 	int i, err;
 
-	if (!shstk_elf_names(elf, shdr->sh_link))
+	if (!elf_names_end(elf, shdr->sh_link))
 		return 0;
 	for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
 		name = elf_strptr(elf, shdr->sh_link, sym.st_name);

@@ -4,6 +4,7 @@
  */
 #include <stddef.h>
 
+#include "libshstk/symbol/elf_names.h"
 #include "tools/elf/symbols.h"
 
 #define MAX_TABLES 2 /* an SHT_SYMTAB and an SHT_DYNSYM */
@@ -23,16 +24,6 @@ static bool is_bounded(Elf *elf, const GElf_Shdr *header)
 
 typedef int symbol_fn(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name);
 
-/* libelf looks for the end of each name from the end of the table on. */
-static bool names_end(Elf *elf, size_t table)
-{
-	Elf_Scn *section = elf_getscn(elf, table);
-	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
-
-	return data && data->d_buf && data->d_size &&
-	       !((const char *)data->d_buf)[data->d_size - 1];
-}
-
 static int walk_table(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, symbol_fn *fn, void *arg)
 {
 	Elf_Data *data = is_bounded(elf, header) ? elf_getdata(section, NULL) : NULL;
@@ -40,9 +31,8 @@ static int walk_table(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, symbo
 	GElf_Sym sym;
 	int ret = 0;
 
-	if (!nr || !names_end(elf, header->sh_link))
+	if (!nr || !elf_names_end(elf, header->sh_link))
 		return 0;
-
 	if (nr > MAX_SYMBOLS)
 		nr = MAX_SYMBOLS;
 	for (size_t i = 0; i < nr && !ret && gelf_getsym(data, (int)i, &sym); i++) {
