@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,22 +35,24 @@ static inline int regular_reopen(int place)
 
 /**
  * regular_open_below() - open a regular file to read it
- * @dir: folder that @path is below, or AT_FDCWD.
+ * @dir: the folder that is its root, out of which links do not lead; below 0: ours.
  * @path: the file.
  * @flags: O_NOFOLLOW or 0.
- * @resolve: RESOLVE_* of openat2(2), or 0.
  *
  * Return: a descriptor, or a negative errno; -EISDIR or -EINVAL: it is no regular file.
  */
-static inline int regular_open_below(int dir, const char *path, int flags, uint64_t resolve)
+static inline int regular_open_below(int dir, const char *path, int flags)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC | flags, .resolve = resolve };
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC | flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
 	int place, fd;
 
-	if (resolve)
-		place = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	if (dir < 0)
+		place = open(path, how.flags);
 	else
-		place = openat(dir, path, how.flags);
+		place = syscall(SYS_openat2, dir, path, &how, sizeof(how));
 	if (place < 0)
 		return -errno;
 	fd = regular_reopen(place);
@@ -61,7 +62,7 @@ static inline int regular_open_below(int dir, const char *path, int flags, uint6
 
 static inline int regular_open(const char *path)
 {
-	return regular_open_below(AT_FDCWD, path, 0, 0);
+	return regular_open_below(-1, path, 0);
 }
 
 /* As it is seen below the folder @root: links do not lead out of that. */
@@ -71,7 +72,7 @@ static inline int regular_open_in(const char *root, const char *path)
 
 	if (dir < 0)
 		return -errno;
-	fd = regular_open_below(dir, path, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	fd = regular_open_below(dir, path, 0);
 	close(dir);
 	return fd;
 }

@@ -138,7 +138,5 @@ void shstk_root_put_all(struct shstk_root **list)
 
 int shstk_root_open(const struct shstk_root *root, const char *path, int flags)
 {
-	if (root->fd < 0)
-		return regular_open_below(AT_FDCWD, path, flags, 0);
-	return regular_open_below(root->fd, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	return regular_open_below(root->fd, path, flags);
 }

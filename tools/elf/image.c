@@ -88,14 +88,6 @@ char *build_id_text(const struct build_id *id, char buf[129])
 	return buf;
 }
 
-/* Links are followed inside the root folder. */
-static int open_file(const struct images *images, const char *path)
-{
-	if (images->root < 0)
-		return regular_open(path);
-	return regular_open_below(images->root, path, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-}
-
 static char *name_of(int fd, const char *path)
 {
 	char link[64], name[PATH_MAX];
@@ -116,7 +108,7 @@ static struct image *make(struct images *images, const char *path)
 	if (!image)
 		return NULL;
 	image->path = strdup(path);
-	image->fd = open_file(images, path);
+	image->fd = regular_open_below(images->root, path, 0);
 	if (image->fd < 0) {
 		complain("cannot open %s: %s", path, strerror(-image->fd));
 		image->complained = true;
