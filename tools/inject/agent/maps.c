@@ -10,29 +10,38 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "../common/buffer.h"
 #include "../common/loaded.h"
 #include "agent.h"
 
-#define CHUNK 3840
+#define LINES 8192 /* bytes of the file that are looked at at a time */
+#define CHUNK 3840 /* bytes of a record */
 
+/**
+ * struct writer - what is sent of the file, until it has its place in the ring
+ * @t: the thread whose ring it is.
+ * @first: no record was sent.
+ * @failed: the ring is full: the rest is of no use.
+ * @time: see struct rec_maps.
+ * @text: lines for the next record.
+ */
 struct writer {
 	struct thread *t;
 	bool first;
 	bool failed;
-	uint32_t bytes;
 	uint64_t time;
-	char text[CHUNK];
+	struct buffer text;
 };
 
 static void flush(struct writer *w, bool last)
 {
-	uint32_t size = (sizeof(struct rec_maps) + w->bytes + 7) & ~7u;
-	struct rec_maps *m;
+	uint32_t bytes = w->text.used;
+	uint32_t size = (sizeof(struct rec_maps) + bytes + 7) & ~7u;
+	struct rec_maps *m = w->failed ? NULL : ring_reserve(w->t, size);
 
-	if (w->failed)
-		return;
-	m = ring_reserve(w->t, size);
+	buffer_empty(&w->text);
 	if (!m) {
 		w->failed = true;
 		return;
@@ -40,13 +49,12 @@ static void flush(struct writer *w, bool last)
 	m->record.size = size;
 	m->record.type = REC_MAPS;
 	m->record.flags = (w->first ? REC_MAPS_FIRST : 0) | (last ? REC_MAPS_LAST : 0);
-	m->bytes = w->bytes;
+	m->bytes = bytes;
 	m->pad = 0;
 	m->time = w->time;
-	memcpy(m->text, w->text, w->bytes);
+	memcpy(m->text, w->text.bytes, bytes);
 	ring_commit(w->t, size);
 	w->first = false;
-	w->bytes = 0;
 }
 
 /* "start-end rwxp ...": only what can be executed is of use. */
@@ -57,39 +65,64 @@ static bool executable(const char *line, size_t n)
 	return space && line + n - space > 4 && space[3] == 'x';
 }
 
+/* A line that no record has room for is left out. */
 static void add_line(void *arg, const char *line, size_t n)
 {
 	struct writer *w = arg;
 
-	if (n > CHUNK)
-		return;
-	if (w->bytes + n > CHUNK)
+	if (n > buffer_room(&w->text))
 		flush(w, false);
-	memcpy(w->text + w->bytes, line, n);
-	w->bytes += n;
+	buffer_add(&w->text, line, n);
 }
 
-static void each_line(int fd, maps_fn fn, void *arg)
+/* @in: LINES bytes to work with. A line that is longer is left out. */
+static void each_line(int fd, char *in, maps_fn fn, void *arg)
 {
-	char in[8192];
+	bool rest_of_long = false;
 	size_t have = 0;
 	long n;
 
-	while ((n = sys3(SYS_read, fd, in + have, sizeof(in) - have)) > 0) {
+	while ((n = sys3(SYS_read, fd, in + have, LINES - have)) > 0) {
 		char *line = in;
 		char *end;
 
 		have += n;
 		while ((end = memchr(line, '\n', in + have - line))) {
-			if (executable(line, end + 1 - line))
+			if (!rest_of_long && executable(line, end + 1 - line))
 				fn(arg, line, end + 1 - line);
+			rest_of_long = false;
 			line = end + 1;
 		}
 		have -= line - in;
-		if (have == sizeof(in))
+		if (have == LINES) {
 			have = 0;
+			rest_of_long = true;
+		}
 		memmove(in, line, have);
 	}
+}
+
+/**
+ * struct work - memory for a look at the file; the stack may be a small one
+ * @lines: of the file.
+ * @text: of the next record.
+ */
+struct work {
+	char lines[LINES];
+	char text[CHUNK];
+};
+
+static struct work *work_map(void)
+{
+	long p = sys6(SYS_mmap, 0, sizeof(struct work), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p < 0 && p > -4096 ? NULL : (struct work *)p;
+}
+
+static void work_unmap(struct work *work)
+{
+	sys2(SYS_munmap, work, sizeof(*work));
 }
 
 static int open_maps(void)
@@ -99,35 +132,49 @@ static int open_maps(void)
 
 void maps_each(maps_fn fn, void *arg)
 {
-	int fd = open_maps();
+	struct work *work = work_map();
+	int fd = work ? open_maps() : -1;
 
-	if (fd < 0)
-		return;
-	each_line(fd, fn, arg);
-	sys1(SYS_close, fd);
+	if (fd >= 0) {
+		each_line(fd, work->lines, fn, arg);
+		sys1(SYS_close, fd);
+	}
+	if (work)
+		work_unmap(work);
 }
 
 /* What is loaded, when it was sent last: a number that differs once that has changed. */
 static uint64_t sent;
 
+static void send(struct thread *t, int fd, struct work *work)
+{
+	struct writer w = {
+		.t = t,
+		.first = true,
+		.text = buffer_on(work->text, sizeof(work->text)),
+	};
+	/* The handler writes to the same ring. */
+	ksigset old = block_signals();
+
+	w.time = now(CLOCK_MONOTONIC);
+	each_line(fd, work->lines, add_line, &w);
+	flush(&w, true);
+	restore_signals(old);
+}
+
 /* Not from a signal handler. */
 void maps_send(struct thread *t)
 {
-	struct writer w = { .t = t, .first = true };
-	ksigset old;
-	int fd;
+	struct work *work = work_map();
+	int fd = work ? open_maps() : -1;
 
 	sent = loaded();
-	fd = open_maps();
-	if (fd < 0)
-		return;
-	/* The handler writes to the same ring. */
-	old = block_signals();
-	w.time = now(CLOCK_MONOTONIC);
-	each_line(fd, add_line, &w);
-	flush(&w, true);
-	restore_signals(old);
-	sys1(SYS_close, fd);
+	if (fd >= 0) {
+		send(t, fd, work);
+		sys1(SYS_close, fd);
+	}
+	if (work)
+		work_unmap(work);
 }
 
 void maps_send_if_changed(void)
