@@ -21,6 +21,7 @@
 #define KNOWN 16384 /* addresses whose rules are kept, a power of two */
 #define KNOWN_FROM 8 /* stacks of a program before any are */
 #define MAX_INNER 1024
+#define HEADERS ((size_t)4096) /* bytes at the start of a file, its headers and notes */
 #define ASKED 128 /* addresses of a chunk before it is compiled, which takes as long as 128 do */
 
 /* How to leave the frame of a program counter or return address. */
@@ -308,20 +309,45 @@ SHSTK_API void shstk_space_set_shapes(struct shstk_space *space, shstk_shape_fn 
 	space->shape_arg = arg;
 }
 
+/* Are both read from the same file? What tells files apart is in their headers. */
+static bool same_file(const struct module *a, const struct module *b)
+{
+	return !a->img.in_memory && !b->img.in_memory && a->map && b->map &&
+	       a->map_size == b->map_size && !memcmp(a->map, b->map, min(a->map_size, HEADERS));
+}
+
+/*
+ * Is what is mapped part of a module that is there already? Two segments may begin in the same
+ * page of a file; then the mapping in front tells which one this is.
+ */
+static bool is_part(const struct shstk_space *s, const struct module *m, const struct range *at,
+		    uint64_t offset)
+{
+	size_t n = up_to(s, at->lo);
+	const struct module *before = n ? s->module[n - 1] : NULL;
+
+	return before && before->bias != m->bias && same_file(before, m) &&
+	       elf_image_fits(&before->img, at, offset, before->bias);
+}
+
 /* @path: what it is known by, which may differ from what was opened. */
-static int add_fd(struct shstk_space *s, int fd, const char *path, uint64_t start, uint64_t end,
+static int add_fd(struct shstk_space *s, int fd, const char *path, const struct range *at,
 		  uint64_t offset)
 {
 	struct module *m;
 	int err;
 
-	err = module_from_fd(&m, fd, start, offset);
+	err = module_from_fd(&m, fd, at, offset);
 	if (err)
 		return err;
 	/* What is mapped counts: the file may claim more. */
-	if (!range_has(&m->range, start) || end - 1 > m->range.hi + 0xffff) {
+	if (!range_has(&m->range, at->lo) || at->hi - 1 > m->range.hi + 0xffff) {
 		drop(m);
 		return -ENOEXEC;
+	}
+	if (is_part(s, m, at, offset)) {
+		drop(m);
+		return 0;
 	}
 	err = set_more(s, m, path);
 	if (err) {
@@ -334,13 +360,14 @@ static int add_fd(struct shstk_space *s, int fd, const char *path, uint64_t star
 SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path, uint64_t start,
 				   uint64_t end, uint64_t offset)
 {
+	const struct range at = { start, end };
 	int saved = errno;
 	int fd, err;
 
 	if (!space || !path || end <= start)
 		return -EINVAL;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	err = fd < 0 ? -errno : add_fd(space, fd, path, start, end, offset);
+	err = fd < 0 ? -errno : add_fd(space, fd, path, &at, offset);
 	if (fd >= 0)
 		close(fd);
 	errno = saved;
@@ -388,10 +415,33 @@ SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start, ui
 	return err ? err : insert(space, m);
 }
 
+/**
+ * struct map_line - a line of /proc/PID/maps
+ * @start: first address of the mapping.
+ * @end: first address behind it.
+ * @offset: offset of @start in the file, in bytes.
+ * @prot: what may be done with it, as letters.
+ * @name: the file, or what the kernel calls it; lies in the line.
+ */
 struct map_line {
 	uint64_t start, end, offset;
 	char prot[5];
 	const char *name;
+};
+
+/**
+ * struct map_run - mappings that go on with each other in memory and in their file
+ * @start: the first address of the first one.
+ * @end: the first address behind the last one so far.
+ * @offset: offset of @start in the file, in bytes.
+ * @name: the file; NULL: there is none so far.
+ *
+ * They were one, until a part's protection was changed. Where in the file that begins tells of
+ * which segment they are.
+ */
+struct map_run {
+	uint64_t start, end, offset;
+	char *name;
 };
 
 static bool parse_line(char *line, struct map_line *l)
@@ -430,18 +480,39 @@ static int add_memory(struct shstk_space *s, pid_t pid, const struct map_line *l
 	return err;
 }
 
-static int add_mapped(struct shstk_space *s, int fd, const struct map_line *l)
+/* The mapping that goes on with those of @run, or begins another run. */
+static int follow_run(struct map_run *run, const struct map_line *l)
 {
+	bool same = run->name && run->end == l->start &&
+		    run->offset + (l->start - run->start) == l->offset &&
+		    !strcmp(run->name, l->name);
+
+	if (!same) {
+		free(run->name);
+		*run = (struct map_run){ .start = l->start, .offset = l->offset };
+		run->name = *l->name == '/' ? strdup(l->name) : NULL;
+		if (*l->name == '/' && !run->name)
+			return -ENOMEM;
+	}
+	run->end = l->end;
+	return 0;
+}
+
+static int add_mapped(struct shstk_space *s, int fd, const struct map_run *run)
+{
+	const struct range at = { run->start, run->end };
 	int err;
 
 	if (fd < 0)
 		return fd;
-	err = add_fd(s, fd, l->name, l->start, l->end, l->offset);
+	err = add_fd(s, fd, run->name, &at, run->offset);
 	close(fd);
 	return err;
 }
 
-static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l)
+/* @run: the mappings of the file that end with this one. */
+static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l,
+		    const struct map_run *run)
 {
 	char path[96];
 	int err = -ENOENT;
@@ -452,9 +523,9 @@ static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l)
 		/* Works for deleted files too, but needs more rights. */
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 			 (unsigned long long)l->start, (unsigned long long)l->end);
-		err = add_mapped(s, regular_open(path), l);
+		err = add_mapped(s, regular_open(path), run);
 		if (err)
-			err = add_mapped(s, regular_open_of(pid, l->name), l);
+			err = add_mapped(s, regular_open_of(pid, l->name), run);
 	}
 	if (!err)
 		return 0;
@@ -464,6 +535,7 @@ static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l)
 
 SHSTK_API int shstk_space_add_pid(struct shstk_space *space, int pid)
 {
+	struct map_run run = { .name = NULL };
 	int saved = errno;
 	char *line = NULL;
 	size_t room = 0;
@@ -482,11 +554,18 @@ SHSTK_API int shstk_space_add_pid(struct shstk_space *space, int pid)
 	while (getline(&line, &room, f) > 0) {
 		struct map_line l;
 
-		if (!parse_line(line, &l) || !strchr(l.prot, 'x') || !strcmp(l.name, "[vsyscall]"))
+		if (!parse_line(line, &l))
 			continue;
-		if (!is_code(space, l.start) && !add_line(space, pid, &l))
+		if (follow_run(&run, &l)) {
+			n = -ENOMEM;
+			break;
+		}
+		if (!strchr(l.prot, 'x') || !strcmp(l.name, "[vsyscall]"))
+			continue;
+		if (!is_code(space, l.start) && !add_line(space, pid, &l, &run))
 			n++;
 	}
+	free(run.name);
 	free(line);
 	fclose(f);
 out:

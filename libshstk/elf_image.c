@@ -61,24 +61,80 @@ static struct section section_of(const struct elf_image *img, const struct range
 	return section_at(img, r->lo, r->hi - r->lo);
 }
 
-/* Kernels map whole pages, of 4 to 64 KiB: try the exact fit first. */
-bool elf_image_bias(const struct elf_image *img, uint64_t addr, uint64_t offset, uint64_t *bias)
+/* What of a segment a mapping has to match. */
+enum match {
+	BEGINS_CODE, /* it begins where a segment with code does */
+	BEGINS, /* ... where any segment does: data may have been made executable, too */
+	HAS_CODE, /* it begins within a segment with code */
+};
+
+/* Does the mapping match the segment, if pages have @page bytes? @size 0: of any length. */
+static bool matches(const struct load *l, enum match match, uint64_t offset, uint64_t size,
+		    uint64_t page)
 {
-	uint64_t page;
+	uint64_t first = l->offset & ~(page - 1), behind = ALIGN_UP(l->offset + l->filesz, page);
+
+	if (!l->filesz || (!l->exec && match != BEGINS))
+		return false;
+	if (match == HAS_CODE ? offset < first || offset >= l->offset + l->filesz : offset != first)
+		return false;
+	return !size || size <= behind - offset;
+}
+
+bool elf_image_fits(const struct elf_image *img, const struct range *at, uint64_t offset,
+		    uint64_t bias)
+{
+	uint64_t vaddr = at->lo - bias, page;
 	unsigned int i;
 
-	for (page = PAGE; page <= 16 * PAGE; page *= 4) {
-		for (i = 0; i < img->nload; i++) {
-			const struct load *l = &img->load[i];
+	for (i = 0; i < img->nload; i++) {
+		const struct load *l = &img->load[i];
 
-			if (!l->exec || offset < (l->offset & ~(page - 1)) ||
-			    offset >= l->offset + l->filesz)
-				continue;
-			*bias = addr - offset - (l->vaddr - l->offset);
-			return true;
+		if (vaddr - offset != l->vaddr - l->offset)
+			continue;
+		for (page = PAGE; page <= 16 * PAGE; page *= 4) {
+			uint64_t first = l->offset & ~(page - 1);
+
+			if (offset >= first && offset < l->offset + l->filesz &&
+			    at->hi - at->lo <= ALIGN_UP(l->offset + l->filesz, page) - offset)
+				return true;
 		}
 	}
 	return false;
+}
+
+static const struct load *find_load(const struct elf_image *img, const struct range *at,
+				    uint64_t offset, uint64_t size)
+{
+	enum match match;
+	uint64_t page;
+	unsigned int i;
+
+	/* Kernels map whole pages, of 4 to 64 KiB: try the closest fit first. */
+	for (page = PAGE; page <= 16 * PAGE; page *= 4) {
+		if (page > PAGE && size && (at->lo | at->hi | offset) & (page - 1))
+			continue;
+		for (match = BEGINS_CODE; match <= HAS_CODE; match++) {
+			for (i = 0; i < img->nload; i++) {
+				if (matches(&img->load[i], match, offset, size, page))
+					return &img->load[i];
+			}
+		}
+	}
+	return NULL;
+}
+
+bool elf_image_bias(const struct elf_image *img, const struct range *at, uint64_t offset,
+		    uint64_t *bias)
+{
+	const struct load *l = find_load(img, at, offset, at->hi - at->lo);
+
+	/* Mappings of neighbouring segments may have become one. */
+	if (!l)
+		l = find_load(img, at, offset, 0);
+	if (l)
+		*bias = at->lo - offset - (l->vaddr - l->offset);
+	return l;
 }
 
 static void find_build_id(struct elf_image *img, uint64_t vaddr, uint64_t size)

@@ -78,10 +78,16 @@ int elf_image_parse(struct elf_image *img, const void *data, size_t size, bool i
 /* Bytes at a virtual address; *avail receives how many follow. NULL if none. */
 const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr, size_t *avail);
 
+/* Is what @at maps, from @offset in the file on, part of a segment, if the load bias is @bias? */
+bool elf_image_fits(const struct elf_image *img, const struct range *at, uint64_t offset,
+		    uint64_t bias);
+
 /*
- * Load bias of a file of which @offset is mapped executable at @addr.
- * False if no segment matches.
+ * Load bias of a file that is mapped at @at from @offset on. A page of the file can belong to
+ * two segments: the mapping is that of the segment with which it begins, and which has all of
+ * it. False if no segment matches.
  */
-bool elf_image_bias(const struct elf_image *img, uint64_t addr, uint64_t offset, uint64_t *bias);
+bool elf_image_bias(const struct elf_image *img, const struct range *at, uint64_t offset,
+		    uint64_t *bias);
 
 #endif

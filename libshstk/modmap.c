@@ -35,6 +35,7 @@
 #include "vma.h"
 
 #define MODULES 8192
+#define MAX_RUN 16 /* parts of a mapping whose protection differs */
 
 struct slot {
 	uint64_t lo, hi;
@@ -249,7 +250,7 @@ static own_stack int from_file(struct module **ret, const struct vma *vma, const
 	if (!err && inode != vma->inode)
 		err = -ESTALE;
 	if (!err)
-		err = module_from_fd(ret, fd, vma->range.lo, vma->offset);
+		err = module_from_fd(ret, fd, &vma->range, vma->offset);
 	sys_close(fd);
 	return err;
 }
@@ -289,6 +290,39 @@ static bool permanent(const struct module *m)
 	return false;
 }
 
+/*
+ * The mapping was a part of a larger one, until its protection was changed: where that begins
+ * tells of which segment it is. False: it was not.
+ */
+static bool find_run(struct vma *vma)
+{
+	struct vma before;
+	bool found = false;
+	int i;
+
+	for (i = 0; i < MAX_RUN && vma->inode; i++) {
+		if (vma_query(vma->range.lo - 1, &before, NULL, 0) || before.inode != vma->inode ||
+		    before.range.hi != vma->range.lo ||
+		    before.offset + (before.range.hi - before.range.lo) != vma->offset)
+			break;
+		vma->range.lo = before.range.lo;
+		vma->offset = before.offset;
+		found = true;
+	}
+	return found;
+}
+
+static int from_run(struct module **ret, struct vma *vma, const char *path, uint64_t addr)
+{
+	int err = from_vma(ret, vma, path);
+
+	/* Memory that may be executed and is none of the file's code. */
+	if (err || module_is_code(*ret, addr) || !find_run(vma))
+		return err;
+	module_free(*ret);
+	return from_vma(ret, vma, path);
+}
+
 /* What is mapped at @addr, which need not be code of it; NULL: nothing that can be executed. */
 static own_stack struct module *look_up(uint64_t addr)
 {
@@ -303,7 +337,8 @@ static own_stack struct module *look_up(uint64_t addr)
 	if (path == MAP_FAILED)
 		return NULL;
 	m = NULL;
-	if (!vma_query(addr, &vma, path, size) && vma.prot & VMA_EXEC && from_vma(&m, &vma, path))
+	if (!vma_query(addr, &vma, path, size) && vma.prot & VMA_EXEC &&
+	    from_run(&m, &vma, path, addr))
 		m = NULL;
 	munmap(path, size);
 	if (m)

@@ -60,7 +60,7 @@ own_stack int module_file(int fd, uint64_t *inode, size_t *size)
 	return 0;
 }
 
-int module_from_fd(struct module **ret, int fd, uint64_t addr, uint64_t offset)
+int module_from_fd(struct module **ret, int fd, const struct range *at, uint64_t offset)
 {
 	struct module *m;
 	uint64_t inode;
@@ -85,7 +85,7 @@ int module_from_fd(struct module **ret, int fd, uint64_t addr, uint64_t offset)
 	err = elf_image_parse(&m->img, m->map, m->map_size, false);
 	if (err)
 		goto free_module;
-	if (!elf_image_bias(&m->img, addr, offset, &m->bias)) {
+	if (!elf_image_bias(&m->img, at, offset, &m->bias)) {
 		err = -ENOEXEC;
 		goto free_module;
 	}

@@ -52,11 +52,11 @@ int module_file(int fd, uint64_t *inode, size_t *size);
 
 /*
  * Make a module of the ELF file @fd (@memory NULL) or of an image laid out at
- * @memory. One of its executable mappings starts at @addr with file offset
- * @offset. 0, -ENOEXEC, -ENOMEM, or the errno of a system call.
+ * @memory, which begins at @addr. One of the file's executable mappings is @at, from
+ * @offset in the file on. 0, -ENOEXEC, -ENOMEM, or the errno of a system call.
  * Async-signal-safe: maps memory, never allocates.
  */
-int module_from_fd(struct module **ret, int fd, uint64_t addr, uint64_t offset);
+int module_from_fd(struct module **ret, int fd, const struct range *at, uint64_t offset);
 int module_from_memory(struct module **ret, const void *memory, size_t size, uint64_t addr);
 /* A range of code that no file describes. */
 int module_from_range(struct module **ret, uint64_t lo, uint64_t hi);

@@ -11,6 +11,7 @@
 #include "tools/unwind/layout.h"
 
 #define MAX_MAPS 65536
+#define MAX_PARTS 16 /* of a mapping, whose protection differs */
 #define MAX_ENDS 4 /* of stacks: that of the first thread, those of others */
 
 /**
@@ -294,11 +295,32 @@ static int add_jit(struct layout *layout)
 	return 0;
 }
 
+/*
+ * The mapping with what goes on to it in memory and in its file: they were one, until a part's
+ * protection was changed. Where in the file that begins tells of which segment they are.
+ */
+static struct layout_map all_of(const struct layout *layout, const struct layout_map *map)
+{
+	const struct layout_map *m = layout->maps + first_behind(layout, map->start);
+	struct layout_map all = *map;
+
+	for (unsigned int i = 0; i < MAX_PARTS && m > layout->maps; i++) {
+		m--;
+		if (m->end != all.start || m->offset + (m->end - m->start) != all.offset ||
+		    !same_file(m, map) || strcmp(m->path, map->path))
+			break;
+		all.start = m->start;
+		all.offset = m->offset;
+	}
+	return all;
+}
+
 /* To the modules that are unwound with. */
 static int add_code(struct layout *layout, pid_t pid, const struct layout_map *map)
 {
 	const struct layout_files *files = layout->files;
-	int err = files->add(files->arg, pid, layout->space, map);
+	const struct layout_map all = all_of(layout, map);
+	int err = files->add(files->arg, pid, layout->space, &all);
 
 	if (jit_is_known(map->path) && add_jit(layout))
 		return -ENOMEM;

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Stacks of programs that treat their memory, their threads or their files in ways that few do:
+# none may end before its time, nor be called whole when it is not.
+
+STACKS := $(B)/selftests/stacks
+STACKS_CC = $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer -pthread
+
+$(STACKS)/%: selftests/stacks/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(STACKS_CC) $($*_FLAGS) -o $@ $<
+
+# The last page of the code is the first one of the data, too. In the small one, which fits into
+# one page, it is the first one of both.
+SHARED_PAGE := -Wl,-z,noseparate-code,-z,norelro
+executable_data_FLAGS := $(SHARED_PAGE)
+
+$(STACKS)/executable_data_large: selftests/stacks/executable_data.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(STACKS_CC) $(SHARED_PAGE) -DROOM=20000 -o $@ $<
+
+STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large)
+
+$(STACKS)/stacks_test: selftests/stacks/stacks_test $(STACKS_TARGETS) all
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(STACKS)/stacks_test

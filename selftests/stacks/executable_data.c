@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A program whose data, which share a page of its file with its code, are executable; or the
+ * last page of whose code has another protection than the rest of it.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define noinline __attribute__((noinline, noclone))
+
+static volatile int data = 5;
+extern char etext[];
+
+#ifdef ROOM
+/* Code that is never run, so that the rest lies in other pages than the last one. */
+static __attribute__((used, section(".text.room"))) const char room[ROOM] = { 1 };
+#endif
+
+static noinline void inner(void)
+{
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		data++;
+}
+
+static noinline void middle(void)
+{
+	inner();
+	__asm__ volatile("");
+}
+
+static noinline void outer(void)
+{
+	middle();
+	__asm__ volatile("");
+}
+
+static int protect(const void *at, int prot)
+{
+	uintptr_t page = sysconf(_SC_PAGESIZE);
+
+	return mprotect((void *)((uintptr_t)at & -page), page, prot);
+}
+
+int main(int argc, char **argv)
+{
+	int err;
+
+	if (argc == 2 && !strcmp(argv[1], "data"))
+		err = protect((const void *)&data, PROT_READ | PROT_WRITE | PROT_EXEC);
+	else if (argc == 2 && !strcmp(argv[1], "code"))
+		err = protect(etext - 1, PROT_READ | PROT_WRITE | PROT_EXEC);
+	else
+		return 2;
+	if (err) {
+		perror("mprotect");
+		return 1;
+	}
+	outer();
+	return 0;
+}
