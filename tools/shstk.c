@@ -43,12 +43,32 @@ static const char version[] = "shstk " SHSTK_VERSION;
 
 static const char *command_name = "shstk";
 
+/* As print_printable() prints it, to be freed; NULL: memory runs out. */
+static char *escape(const char *text)
+{
+	/* Of two bytes six can become. */
+	char *ret = malloc(3 * strlen(text) + 1), *to = ret;
+	unsigned int bidi;
+
+	if (!ret)
+		return NULL;
+	for (size_t n; *text; text += n ? n : 1) {
+		n = control_size(text, &bidi);
+		if (bidi)
+			to += sprintf(to, "\\u%04x", bidi);
+		else
+			*to++ = n ? '?' : *text;
+	}
+	*to = '\0';
+	return ret;
+}
+
 void print_printable(const char *text)
 {
-	for (size_t n; *text; text += n ? n : 1) {
-		n = control_size(text);
-		putchar(n ? '?' : *text);
-	}
+	char *escaped = escape(text);
+
+	fputs(escaped ? escaped : "?", stdout);
+	free(escaped);
 }
 
 /*
@@ -67,7 +87,7 @@ static void put_error(const char *text)
 
 void complain(const char *fmt, ...)
 {
-	char *text = NULL;
+	char *text = NULL, *escaped;
 	va_list ap;
 
 	fflush(stdout);
@@ -75,9 +95,9 @@ void complain(const char *fmt, ...)
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	if (text)
-		printable(text);
-	put_error(text ? text : fmt);
+	escaped = text ? escape(text) : NULL;
+	put_error(escaped ? escaped : fmt);
+	free(escaped);
 	free(text);
 }
 

@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "libshstk/symbol/bidi.h"
+
 /*
  * Exit statuses. Commands that start a program return that program's status
  * and use the second group for themselves, as env(1) and timeout(1) do. Wrong
@@ -98,29 +100,47 @@ int command_parse(const struct argp *argp, int argc, char **argv, void *input);
 unsigned long parse_number(const struct argp_state *state, const char *what, const char *arg,
 			   unsigned long min, unsigned long max);
 
-/* Bytes of the control character that @text begins with, 0: it is none. */
-static inline size_t control_size(const char *text)
+/*
+ * Bytes of the control character that @text begins with, or of the character that changes the
+ * direction of writing (its code point is then @bidi, otherwise 0); 0: it is neither.
+ */
+static inline size_t control_size(const char *text, unsigned int *bidi)
 {
 	const unsigned char *c = (const unsigned char *)text;
+	unsigned int two = (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu);
 
+	*bidi = 0;
 	if (c[0] < ' ' || c[0] == 0x7f)
 		return *c ? 1 : 0;
 	/* U+0080 to U+009F: one of these begins sequences as ESC [ does. */
-	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0 ? 2 : 0;
+	if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+		return 2;
+	if (c[0] == 0xd8 && shstk_is_bidi(two))
+		*bidi = two;
+	else if (c[0] == 0xe2 && (c[1] & 0xc0) == 0x80 && (c[2] & 0xc0) == 0x80)
+		*bidi = 0x2000 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+	if (!shstk_is_bidi(*bidi))
+		*bidi = 0;
+	return !*bidi ? 0 : *bidi < 0x800 ? 2 : 3;
 }
 
 /**
  * printable() - make foreign text fit for a terminal
- * @text: its control characters become question marks.
+ * @text: its control characters, and those that change the direction of writing, become
+ *	question marks.
  */
 static inline void printable(char *text)
 {
+	unsigned int bidi;
+
 	for (; *text; text++)
-		for (size_t n = control_size(text); n; n--)
+		for (size_t n = control_size(text, &bidi); n; n--)
 			text[n - 1] = '?';
 }
 
-/* Prints foreign text to stdout, like that. */
+/* Prints foreign text to stdout: control characters as question marks, those that change the
+ * direction of writing as \u202e.
+ */
 void print_printable(const char *text);
 
 /**
@@ -133,7 +153,7 @@ uint64_t now_ns(clockid_t clock);
 
 /**
  * complain() - print one line "shstk NAME: ..." to stderr
- * @fmt: as printf(3), without the newline. Control characters become question marks: what
+ * @fmt: as printf(3), without the newline. It is printed as print_printable() does: what
  *	is complained of is often foreign.
  */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -6,14 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bidi.h"
 #include "json.h"
 
-/* Length of the character in UTF-8 at @s; 0: it is none. */
-static int utf8_length(const unsigned char *s)
+/* Length of the character in UTF-8 at @s, and its code point; 0: it is none. */
+static int decode(const unsigned char *s, uint32_t *point)
 {
 	uint32_t c;
 	int n;
 
+	*point = *s;
 	if (*s < 0x80)
 		return 1;
 	n = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
@@ -29,7 +31,14 @@ static int utf8_length(const unsigned char *s)
 	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c < 0xe000) ||
 	    c > 0x10ffff)
 		return 0;
+	*point = c;
 	return n;
+}
+
+/* What a terminal does not show as it is. */
+static bool is_escaped(uint32_t point)
+{
+	return point < 0x20 || (point >= 0x7f && point < 0xa0) || shstk_is_bidi(point);
 }
 
 static void put_text(FILE *out, const char *text)
@@ -38,14 +47,15 @@ static void put_text(FILE *out, const char *text)
 
 	putc('"', out);
 	while (*s) {
-		int n = utf8_length(s);
+		uint32_t point;
+		int n = decode(s, &point);
 
 		if (!n)
 			fputs("\\ufffd", out);
 		else if (*s == '"' || *s == '\\')
 			fprintf(out, "\\%c", *s);
-		else if (*s < 0x20 || *s == 0x7f)
-			fprintf(out, "\\u%04x", *s);
+		else if (is_escaped(point))
+			fprintf(out, "\\u%04x", point);
 		else
 			fwrite(s, 1, n, out);
 		s += n ? n : 1;

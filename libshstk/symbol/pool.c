@@ -4,11 +4,13 @@
  *
  * Names come from files that nobody vouches for and end in terminals, XML and
  * protobuf, so this is the one place where they are made harmless: valid
- * UTF-8, no control characters, of bounded length.
+ * UTF-8, no control characters, none that change the direction of writing, of bounded length.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bidi.h"
 #include "private.h"
 
 #define CHUNK (64 * 1024)
@@ -136,6 +138,8 @@ static size_t clean(char *out, const char *text, size_t len)
 			n = n ? n : 1;
 		} else if (is_control(point)) {
 			out[done++] = '?';
+		} else if (shstk_is_bidi(point)) {
+			done += snprintf(out + done, SHSTK_BIDI_ESCAPE + 1, "\\u%04x", point);
 		} else {
 			memcpy(out + done, s, n);
 			done += n;
