@@ -128,6 +128,8 @@ struct shstk_profile {
 	int64_t totals[SHSTK_PROFILE_MAX_TYPES];
 	const char **comments;
 	size_t nr_comments;
+	const char **cautions;
+	size_t nr_cautions;
 	struct shstk_record *table;
 	struct shstk_record **records;
 	size_t nr_records;

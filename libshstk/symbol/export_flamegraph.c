@@ -20,7 +20,7 @@
 #define WIDTH 1200
 #define PAD 10
 #define ROW 16
-#define TOP 68
+#define TOP 68 /* of the heading, without cautions */
 #define BOTTOM 10
 #define BACK "#f8f8f4"
 #define SUBTITLE_CHARS 140
@@ -41,6 +41,7 @@ static const char style[] =
 	"text { font: 12px monospace; fill: #000 }\n"
 	"#title { font: bold 17px sans-serif; text-anchor: middle }\n"
 	"#subtitle { font: 12px sans-serif; text-anchor: middle; fill: #555 }\n"
+	"#head .caution { font: 12px sans-serif; fill: #b00020 }\n"
 	"#search, #case, #matched { text-anchor: end }\n"
 	"#search, #case, #reset, #frames g { cursor: pointer }\n"
 	"#search:hover, #case:hover, #reset:hover { text-decoration: underline }\n"
@@ -55,6 +56,7 @@ struct drawing {
 	const struct shstk_tree *tree;
 	const char *unit;
 	bool icicle;
+	int top;
 	int height;
 	size_t left_out;
 };
@@ -154,7 +156,7 @@ static uint32_t colour(const struct shstk_node *node)
 static int row_of(const struct drawing *d, unsigned int depth)
 {
 	if (d->icicle)
-		return TOP + depth * ROW;
+		return d->top + depth * ROW;
 	return d->height - BOTTOM - (depth + 1) * ROW;
 }
 
@@ -247,6 +249,16 @@ static void put_subtitle(const struct drawing *d, const struct shstk_profile *pr
 	}
 }
 
+/* What is missing, a line each, above the line of details. */
+static void put_cautions(const struct drawing *d, const struct shstk_profile *profile)
+{
+	for (size_t i = 0; i < profile->nr_cautions; i++) {
+		fprintf(d->out, "<text class=\"caution\" x=\"%d\" y=\"%zu\">", PAD, 56 + i * ROW);
+		put_text(d->out, profile->cautions[i], SIZE_MAX);
+		fputs("</text>\n", d->out);
+	}
+}
+
 /* Drawn over the frames: the script keeps it in sight when they are scrolled. */
 static void put_heading(const struct drawing *d, const struct shstk_profile *profile,
 			unsigned int type, const char *title)
@@ -255,19 +267,20 @@ static void put_heading(const struct drawing *d, const struct shstk_profile *pro
 		"<g id=\"head\">\n"
 		"<rect id=\"headback\" width=\"%d\" height=\"%d\" fill=\"" BACK "\"/>\n"
 		"<text id=\"title\" x=\"%d\" y=\"22\">",
-		WIDTH, TOP - 4, WIDTH / 2);
+		WIDTH, d->top - 4, WIDTH / 2);
 	put_text(d->out, title, SIZE_MAX);
 	fprintf(d->out, "</text>\n<text id=\"subtitle\" x=\"%d\" y=\"40\">", WIDTH / 2);
 	put_subtitle(d, profile, type);
+	fputs("</text>\n", d->out);
+	put_cautions(d, profile);
 	fprintf(d->out,
-		"</text>\n"
 		"<text id=\"reset\" x=\"%d\" y=\"22\" style=\"display:none\">Reset Zoom</text>\n"
 		"<text id=\"search\" x=\"%d\" y=\"22\" style=\"display:none\">Search</text>\n"
 		"<text id=\"case\" class=\"off\" x=\"%d\" y=\"22\" style=\"display:none\">ic<title>ignore case</title></text>\n"
-		"<text id=\"matched\" x=\"%d\" y=\"58\" style=\"display:none\"></text>\n"
-		"<text id=\"details\" x=\"%d\" y=\"58\"></text>\n"
+		"<text id=\"matched\" x=\"%d\" y=\"%d\" style=\"display:none\"></text>\n"
+		"<text id=\"details\" x=\"%d\" y=\"%d\"></text>\n"
 		"</g>\n",
-		PAD, WIDTH - PAD, WIDTH - PAD - 110, WIDTH - PAD, PAD);
+		PAD, WIDTH - PAD, WIDTH - PAD - 110, WIDTH - PAD, d->top - 10, PAD, d->top - 10);
 }
 
 static int draw(struct drawing *d, const struct shstk_profile *profile, unsigned int type,
@@ -309,7 +322,8 @@ static int write_svg(const struct shstk_profile *profile, FILE *out,
 		return err;
 	title = shstk_pool_text(profile->text, title, strlen(title));
 	drawing.tree = &tree;
-	drawing.height = TOP + BOTTOM + (tree.depth + 1) * ROW;
+	drawing.top = TOP + profile->nr_cautions * ROW;
+	drawing.height = drawing.top + BOTTOM + (tree.depth + 1) * ROW;
 	err = title ? draw(&drawing, profile, type, title) : -ENOMEM;
 	shstk_tree_deinit(&tree);
 	return err;

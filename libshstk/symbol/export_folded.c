@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * export_folded.c - folded stacks: a line per distinct stack, outermost frame
- * first, frames separated by semicolons, then a blank and the value.
+ * first, frames separated by semicolons, then a blank and the value. A caution is a
+ * stack with the value 0: readers of the format know no other lines.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,6 +48,11 @@ static int write_folded(const struct shstk_profile *profile, FILE *out,
 	err = shstk_tree_build(profile, opts, &tree);
 	if (err)
 		return err;
+	for (size_t i = 0; i < profile->nr_cautions; i++) {
+		fputs("[caution] ", out);
+		put_name(out, profile->cautions[i]);
+		fputs(" 0\n", out);
+	}
 	path = calloc(tree.depth + 1, sizeof(*path));
 	for (node = tree.root; path && node; node = shstk_tree_next(node))
 		if (node->self)

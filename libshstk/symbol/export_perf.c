@@ -7,7 +7,8 @@
  *   	ADDRESS function (inlined)
  *   (empty line)
  *
- * A record per sample if the profile kept their times, otherwise a record per
+ * Cautions stand before all records as lines that begin with "# ", as the header of
+ * `perf script` does. A record per sample if the profile kept their times, otherwise a record per
  * distinct stack, at the time 0, with its whole value as the period; none for
  * values below 0.
  */
@@ -62,6 +63,8 @@ static int write_perf(const struct shstk_profile *profile, FILE *out,
 	unsigned int type = shstk_shown_type(profile, opts);
 	size_t i;
 
+	for (i = 0; i < profile->nr_cautions; i++)
+		fprintf(out, "# caution: %s\n", profile->cautions[i]);
 	for (i = 0; i < profile->nr_moments; i++)
 		put_moment(profile, out, &profile->moments[i], type);
 	for (i = 0; !profile->keep_times && i < profile->nr_records; i++) {

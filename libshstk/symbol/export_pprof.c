@@ -423,7 +423,10 @@ static void build_header(struct builder *b, const struct shstk_write_opts *opts)
 	if (profile->nr_types)
 		b->out.default_sample_type =
 			text_number(b, profile->types[shstk_shown_type(profile, opts)].type);
-	b->out.comment = alloc_array(b, profile->nr_comments, sizeof(*b->out.comment));
+	b->out.comment = alloc_array(b, profile->nr_cautions + profile->nr_comments,
+				     sizeof(*b->out.comment));
+	for (k = 0; k < profile->nr_cautions && !b->failed; k++)
+		b->out.comment[b->out.n_comment++] = text_number(b, profile->cautions[k]);
 	for (k = 0; k < profile->nr_comments && !b->failed; k++)
 		b->out.comment[b->out.n_comment++] = text_number(b, profile->comments[k]);
 }

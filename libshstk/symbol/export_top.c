@@ -108,6 +108,10 @@ static void put_json(const struct shstk_profile *profile, FILE *out, const struc
 	shstk_json_string(&json, "unit", shown->unit);
 	shstk_json_string(&json, "note", shown->note);
 	shstk_json_int(&json, "total", shstk_profile_total(profile, type));
+	shstk_json_open(&json, "cautions", '[');
+	for (size_t i = 0; i < profile->nr_cautions; i++)
+		shstk_json_string(&json, NULL, profile->cautions[i]);
+	shstk_json_close(&json);
 	shstk_json_open(&json, "functions", '[');
 	for (entry = table->entries; entry && lines--; entry = entry->hh.next) {
 		shstk_json_open(&json, NULL, '{');
@@ -128,6 +132,8 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	char self[32], total[32];
 	struct entry *entry;
 
+	for (size_t i = 0; i < profile->nr_cautions; i++)
+		fprintf(out, "caution: %s\n", profile->cautions[i]);
 	shstk_format_value(total, sizeof(total), shstk_profile_total(profile, type), unit);
 	fputs(shown->type, out);
 	if (shown->note)

@@ -39,6 +39,7 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	free(profile->locations);
 	free(profile->moments);
 	free(profile->comments);
+	free(profile->cautions);
 	free(profile->scratch);
 	free(profile->last.entries);
 	free(profile);
@@ -103,19 +104,32 @@ void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_
 	profile->duration = duration;
 }
 
-int shstk_profile_comment(struct shstk_profile *profile, const char *text)
+static int add_line(struct shstk_profile *profile, const char ***lines, size_t *nr,
+		    const char *text)
 {
-	const char **more;
+	const char **more = reallocarray(*lines, *nr + 1, sizeof(*more));
 
-	more = reallocarray(profile->comments, profile->nr_comments + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
-	profile->comments = more;
+	*lines = more;
 	text = shstk_pool_text(profile->text, text, strlen(text));
 	if (!text)
 		return -ENOMEM;
-	profile->comments[profile->nr_comments++] = text;
+	more[(*nr)++] = text;
 	return 0;
+}
+
+int shstk_profile_comment(struct shstk_profile *profile, const char *text)
+{
+	return add_line(profile, &profile->comments, &profile->nr_comments, text);
+}
+
+int shstk_profile_caution(struct shstk_profile *profile, const char *text)
+{
+	for (size_t i = 0; i < profile->nr_cautions; i++)
+		if (!strcmp(profile->cautions[i], text))
+			return 0;
+	return add_line(profile, &profile->cautions, &profile->nr_cautions, text);
 }
 
 void shstk_profile_keep_times(struct shstk_profile *profile)

@@ -156,6 +156,18 @@ void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_
 int shstk_profile_comment(struct shstk_profile *profile, const char *text);
 
 /**
+ * shstk_profile_caution() - add a line about what the profile does not hold, or not exactly
+ * @profile: the profile.
+ * @text: the text. One that is there already is not added again.
+ *
+ * No format leaves them out: flame graphs have them below the title, tables, JSON and the
+ * perf text at the top, pprof as its first comments, folded stacks as stacks of the value 0.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_caution(struct shstk_profile *profile, const char *text);
+
+/**
  * shstk_profile_keep_times() - keep the time of each sample from now on
  * @profile: the profile.
  *
@@ -192,7 +204,7 @@ bool shstk_profile_empty(const struct shstk_profile *profile);
 
 /**
  * shstk_profile_reset() - forget all samples
- * @profile: the profile, whose types stay, and which may have no comments.
+ * @profile: the profile, whose types stay, and which may have no comments or cautions.
  */
 void shstk_profile_reset(struct shstk_profile *profile);
 

@@ -304,6 +304,8 @@ static int run(char **w, char *err, size_t size)
 	}
 	if (!strcmp(c, "comment"))
 		return shstk_profile_comment(profile, w[1]);
+	if (!strcmp(c, "caution"))
+		return shstk_profile_caution(profile, w[1]);
 	if (!strcmp(c, "keep")) {
 		shstk_profile_keep_times(profile);
 		return 0;

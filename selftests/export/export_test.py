@@ -662,6 +662,36 @@ def other_mappings_at_the_same_addresses(variant, folder):
 # ---- files ----
 
 @case
+def cautions_everywhere(variant, folder):
+    """what is missing is said in every format, once, and frames make room for it"""
+    profile = Profile(variant, folder)
+    lines = ['lost 7 records; 1 of 2 s', 'a <b> & c']
+    for line in lines + lines[:1]:
+        profile.driver.do('caution', line)
+    decoded = Decoded(profile.write(f'{folder}/out.pb.gz'))
+    equal(decoded.comments[:2], lines)
+    head = open(profile.write(f'{folder}/out.txt'), encoding='utf-8').read().splitlines()
+    equal(head[:2], ['caution: ' + line for line in lines])
+    head = open(profile.write(f'{folder}/out.perf'), encoding='utf-8').read().splitlines()
+    equal(head[:2], ['# caution: ' + line for line in lines])
+    equal(json.load(open(profile.write(f'{folder}/out.json'), encoding='utf-8'))['cautions'],
+          lines)
+    stacks = open(profile.write(f'{folder}/out.folded'), encoding='utf-8').read().splitlines()
+    equal(stacks[:2], ['[caution] lost 7 records: 1 of 2 s 0', '[caution] a <b> & c 0'])
+    check_rows(profile, lines, folder)
+
+
+def check_rows(profile, lines, folder):
+    """Cautions are above all frames, and below no other text of the heading."""
+    root, boxes = read_svg(profile.write(f'{folder}/out.svg', '-', 'icicle'))
+    texts = [t for t in root.iter(SVG + 'text') if t.get('class') == 'caution']
+    equal([t.text for t in texts], lines)
+    rows = [int(t.get('y')) for t in texts]
+    details = [int(t.get('y')) for t in root.iter(SVG + 'text') if t.get('id') == 'details']
+    assert 40 < rows[0] < rows[1] < details[0] < min(b.y for b in boxes), (rows, details)
+
+
+@case
 def empty_profile(variant, folder):
     """a profile without samples is written in every format"""
     driver = Driver(variant)

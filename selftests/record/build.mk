@@ -57,6 +57,9 @@ $(RECORD_B)/shorten-%.so: selftests/record/shorten.c
 $(RECORD_B)/truth: selftests/record/truth.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/sums: selftests/record/sums.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
 $(RECORD_B)/target-musl: selftests/record/musl.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(musl_CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -pthread -o $@ $<
@@ -117,7 +120,10 @@ $(RECORD_B)/top_test: selftests/record/top_test $(RECORD_B)/common.py \
 		$(RECORD_B)/target all
 	$(Q)cp $< $@
 
-CHECK	+= $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
+$(RECORD_B)/sums_test: selftests/record/sums_test $(RECORD_B)/common.py $(RECORD_B)/sums all
+	$(Q)cp $< $@
+
+CHECK	+= $(RECORD_B)/sums_test $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
 	$(RECORD_B)/attach_test $(RECORD_B)/top_test
 
 # The recorder with other rings, and the main() of these tests.

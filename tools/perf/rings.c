@@ -64,6 +64,7 @@ struct perf_rings {
 	struct ring *rings;
 	size_t nr_rings;
 	int *fds;
+	bool *off_fds; /* of each: it is a PERF_OFF event */
 	size_t nr_fds, max_fds;
 	/* identifiers of the PERF_OFF events, sorted */
 	uint64_t *off;
@@ -342,19 +343,23 @@ static int read_cpus(int **ret)
 	return n;
 }
 
-static int keep_fd(struct perf_rings *r, int fd)
+static int keep_fd(struct perf_rings *r, int fd, int which)
 {
-	int *more;
+	size_t max = r->max_fds ? 2 * r->max_fds : 64;
 
 	if (r->nr_fds == r->max_fds) {
-		r->max_fds = r->max_fds ? 2 * r->max_fds : 64;
-		more = reallocarray(r->fds, r->max_fds, sizeof(*more));
-		if (!more) {
+		int *fds = reallocarray(r->fds, max, sizeof(*fds));
+		bool *off = fds ? reallocarray(r->off_fds, max, sizeof(*off)) : NULL;
+
+		r->fds = fds ? fds : r->fds;
+		if (!off) {
 			close(fd);
 			return -ENOMEM;
 		}
-		r->fds = more;
+		r->off_fds = off;
+		r->max_fds = max;
 	}
+	r->off_fds[r->nr_fds] = which == PERF_OFF;
 	r->fds[r->nr_fds++] = fd;
 	return 0;
 }
@@ -407,7 +412,7 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 		explain(opts, which, fd, why);
 		return fd;
 	}
-	ret = keep_fd(r, fd);
+	ret = keep_fd(r, fd, which);
 	if (ret)
 		return ret;
 	/* Without it samples are as whole as they are without the program. */
@@ -573,6 +578,7 @@ void perf_rings_close(struct perf_rings *r)
 		close(r->fds[i]);
 	free(r->rings);
 	free(r->fds);
+	free(r->off_fds);
 	free(r->off);
 	free(r);
 }
@@ -591,6 +597,21 @@ bool perf_rings_lost(const struct perf_rings *r, uint64_t *ret)
 		if (read(r->fds[i], values, sizeof(values)) != sizeof(values))
 			return false;
 		*ret += values[1];
+	}
+	return true;
+}
+
+bool perf_rings_total(const struct perf_rings *r, uint64_t *ret)
+{
+	uint64_t values[2];
+
+	*ret = 0;
+	for (size_t i = 0; i < r->nr_fds; i++) {
+		if (r->off_fds[i])
+			continue;
+		if (read(r->fds[i], values, sizeof(values)) < (ssize_t)sizeof(*values))
+			return false;
+		*ret += values[0];
 	}
 	return true;
 }

@@ -153,6 +153,9 @@ bool perf_rings_user_only(const struct perf_rings *rings);
 /* How many records found a ring full so far. False: the kernel does not tell. */
 bool perf_rings_lost(const struct perf_rings *rings, uint64_t *ret);
 
+/* What the sampling events themselves counted so far, in all their targets. */
+bool perf_rings_total(const struct perf_rings *rings, uint64_t *ret);
+
 /* No more records from now on. */
 void perf_rings_stop(struct perf_rings *rings);
 

@@ -41,6 +41,7 @@
  * @shared: the most that it shared, see struct backend, in KiB.
  * @writer: the process that writes the last profile before (parts.h), or 0.
  * @unwritten: one before could not be written where it should.
+ * @said: the lines of caution.h that were printed.
  */
 struct recording {
 	struct record_opts *opts;
@@ -57,6 +58,7 @@ struct recording {
 	unsigned long shared;
 	pid_t writer;
 	bool unwritten;
+	struct said *said;
 };
 
 /**
@@ -83,7 +85,8 @@ struct recording {
  * @shared: bytes of the memory that it shares with the kernel (rings) or with agents. Called
  *	after start().
  * @describe: how far it is, for the line of progress.
- * @report_gaps: what the profile does not hold, each in one line; never silent.
+ * @report_gaps: what the profile does not hold, each in one line; never silent (caution.h).
+ *	Called for each profile before it is written; @ended is false if another one follows.
  * @report: the last lines, when all is written.
  */
 struct backend {

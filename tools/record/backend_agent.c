@@ -6,6 +6,7 @@
 
 #include "tools/inject/agent/ring.h"
 #include "tools/record/backend.h"
+#include "tools/record/caution.h"
 #include "tools/record/drain.h"
 #include "tools/record/ledger.h"
 #include "tools/record/samples.h"
@@ -15,9 +16,9 @@
 #define MAX_GAP_LINES 10
 #define MIN_GAP_NS 10000000
 
-/* Lines printed so far, which the profile keeps as comments. */
+/* Lines printed so far. */
 struct lines {
-	struct shstk_profile *profile;
+	struct recording *recording;
 	unsigned int losers;
 	unsigned int gaps;
 };
@@ -106,65 +107,60 @@ static void describe(const struct recording *r, char *buf, size_t size)
 static void warn_lost_thread(void *arg, const struct drain_loser *thread)
 {
 	struct lines *l = arg;
-	char text[160];
 
 	if (++l->losers > MAX_LOST_LINES)
 		return;
-	snprintf(text, sizeof(text),
-		 "lost %llu of %llu samples of thread %d of process %d (%s): the ring was full",
-		 (unsigned long long)thread->lost, (unsigned long long)thread->taken, thread->tid,
-		 thread->pid, thread->comm);
-	complain("%s", text);
-	shstk_profile_comment(l->profile, text);
+	caution(l->recording,
+		"lost %llu of %llu samples of thread %d of process %d (%s): the ring was full",
+		(unsigned long long)thread->lost, (unsigned long long)thread->taken, thread->tid,
+		thread->pid, thread->comm);
 }
 
 /* CPU time that no agent saw. What is lost in the noise of the sums is not worth a line. */
 static void say_gap(void *arg, const struct ledger_gap *gap)
 {
 	struct lines *l = arg;
-	char processes[48] = "", text[400];
+	char processes[48] = "";
 
 	if (gap->ns < MIN_GAP_NS || ++l->gaps > MAX_GAP_LINES)
 		return;
 	if (gap->processes > 1)
 		snprintf(processes, sizeof(processes), " in %u processes", gap->processes);
-	snprintf(text, sizeof(text), "%.2f s of CPU time%s not sampled: %s %s", gap->ns / 1e9,
-		 processes, gap->program, gap->reason);
-	complain("%s", text);
-	shstk_profile_comment(l->profile, text);
+	caution(l->recording, "%.2f s of CPU time%s not sampled: %s %s", gap->ns / 1e9, processes,
+		gap->program, gap->reason);
 }
 
 /* Threads that were not sampled, or less often than asked for. */
-static void report_threads(const struct recording *r, const struct drain_counts *c)
+static void report_threads(struct recording *r, const struct drain_counts *c)
 {
 	if (c->no_slot)
-		complain("%u threads were not sampled: more than 4096 at once", c->no_slot);
+		caution(r, "%u threads were not sampled: more than 4096 at once", c->no_slot);
 	if (c->no_timer)
-		complain("%u threads were not sampled: no more timers (see ulimit -i)",
-			 c->no_timer);
+		caution(r, "%u threads were not sampled: no more timers (see ulimit -i)",
+			c->no_timer);
 	if (c->sandboxed)
-		complain("%u threads or processes were not sampled: they began in a sandbox",
-			 c->sandboxed);
+		caution(r, "%u threads or processes were not sampled: they began in a sandbox",
+			c->sandboxed);
 	if (c->stretch > 1)
-		complain("threads that waited were sampled every %.3g ms only, as there were many",
-			 c->stretch * 1e3 / r->opts->freq);
+		remark(r, "threads that waited were sampled every %.3g ms only, as there were many",
+		       c->stretch * 1e3 / r->opts->freq);
 }
 
 /* Samples that are not there, or not whole. */
-static void report_samples(const struct drain_counts *c)
+static void report_samples(struct recording *r, const struct drain_counts *c)
 {
 	if (c->left_out)
-		complain("%llu samples were left out: of processes after the first %u",
-			 (unsigned long long)c->left_out, DRAIN_MAX_PROCESSES);
+		caution(r, "%llu samples were left out: of processes after the first %u",
+			(unsigned long long)c->left_out, DRAIN_MAX_PROCESSES);
 	if (c->damaged)
-		complain("the target wrote into the rings: samples lost %u times", c->damaged);
+		caution(r, "the target wrote into the rings: samples lost %u times", c->damaged);
 	if (c->late > c->weight / 10 && c->late > 100000000)
-		complain(
-			"%.0f%% of the CPU time passed between the kernel's ticks, where nothing could be sampled: it is shown as [between ticks]",
-			100.0 * c->late / c->weight);
+		remark(r,
+		       "%.0f%% of the CPU time passed between the kernel's ticks, where nothing could be sampled: it is shown as [between ticks]",
+		       100.0 * c->late / c->weight);
 	if (c->truncated)
-		complain("%llu of %llu stacks are cut at the outer end: shown as [truncated]",
-			 (unsigned long long)c->truncated, (unsigned long long)c->samples);
+		remark(r, "%llu of %llu stacks are cut at the outer end: shown as [truncated]",
+		       (unsigned long long)c->truncated, (unsigned long long)c->samples);
 }
 
 /* There is no sample at all: why? */
@@ -188,7 +184,7 @@ static void report_nothing(const struct recording *r, bool ended, double cpu,
 /* What the profile does not hold, each in one line; never silent. */
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
-	struct lines lines = { .profile = r->profile };
+	struct lines lines = { .recording = r };
 	struct samples_left left = { .text = "" };
 	struct drain *drain = r->state;
 	struct drain_counts c;
@@ -196,19 +192,19 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	drain_count(drain, &c);
 	drain_lost(drain, warn_lost_thread, &lines);
 	if (lines.losers > MAX_LOST_LINES)
-		complain("lost samples of %u more threads", lines.losers - MAX_LOST_LINES);
+		caution(r, "lost samples of %u more threads", lines.losers - MAX_LOST_LINES);
 	report_threads(r, &c);
-	report_samples(&c);
+	report_samples(r, &c);
 	drain_gaps(drain, say_gap, &lines);
 	if (lines.gaps > MAX_GAP_LINES)
-		complain("nor were %u more programs sampled", lines.gaps - MAX_GAP_LINES);
+		caution(r, "nor were %u more programs sampled", lines.gaps - MAX_GAP_LINES);
 	if (r->opts->check)
 		complain(
 			"hardware and software: %u stacks are the same, %u are not, %u were not taken from hardware, %u begin where shadow stacks were switched on",
 			c.same, c.differ, c.unchecked, c.later);
 	drain_alive(drain, samples_name_left, &left);
 	if (ended)
-		samples_report_left(&left);
+		samples_report_left(r, &left);
 	if (!c.images || !c.samples)
 		report_nothing(r, ended, ended ? rusage_seconds(usage) : 0, &c);
 }
@@ -218,7 +214,7 @@ static void report(struct recording *r, bool ended, const struct rusage *usage)
 	struct drain_counts c;
 
 	drain_count(r->state, &c);
-	samples_report(r, &c, "in process", ended ? rusage_seconds(usage) : 0);
+	samples_report(r, &c, "in process", ended ? rusage_seconds(usage) * 1e9 : 0);
 }
 
 const struct backend backend_agent = {

@@ -6,6 +6,7 @@
 
 #include "tools/record/allocations.h"
 #include "tools/record/backend.h"
+#include "tools/record/caution.h"
 #include "tools/record/heap.h"
 #include "tools/shstk.h"
 
@@ -79,13 +80,13 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (!c.processes)
 		complain("nothing recorded: %s did not load the agent", *r->opts->command);
 	if (c.lost)
-		complain("%llu allocations are missing: memory for recording ran out",
-			 (unsigned long long)c.lost);
+		caution(r, "%llu allocations are missing: memory for recording ran out",
+			(unsigned long long)c.lost);
 	if (c.foreign)
-		complain("%u %s a malloc() of its own, whose allocations are not seen", c.foreign,
-			 c.foreign == 1 ? "program has" : "programs have");
+		caution(r, "%u %s a malloc() of its own, whose allocations are not seen", c.foreign,
+			c.foreign == 1 ? "program has" : "programs have");
 	if (c.allocator)
-		complain(
+		caution(r,
 			"%s%s has an allocator linked into it (%s), whose allocations are not seen",
 			c.inside, c.more_inside ? ", and not it alone," : "", c.allocator);
 }

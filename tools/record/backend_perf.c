@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/record/backend.h"
+#include "tools/record/caution.h"
 #include "tools/record/module.h"
 #include "tools/record/perf.h"
 #include "tools/record/samples.h"
@@ -274,63 +275,57 @@ static void describe(const struct recording *r, char *buf, size_t size)
 }
 
 /* What is lost may have been the end of processes. */
-static void report_left(struct perf_drain *drain, bool ended, bool lost)
+static void report_left(struct recording *r, bool ended, bool lost)
 {
 	struct samples_left left = { .text = "" };
 
 	if (!ended || lost)
 		return;
-	perf_drain_left(drain, samples_name_left, &left);
-	samples_report_left(&left);
+	perf_drain_left(drain_of(r), samples_name_left, &left);
+	samples_report_left(r, &left);
 }
 
-/* Stacks with an outer part that is not from their copy; the profile keeps the line. */
-static void report_outer(const struct recording *r, uint64_t nr, uint64_t samples,
-			 enum beyond_by by)
+/* Stacks with an outer part that is not from their copy. */
+static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enum beyond_by by)
 {
-	char text[160];
-
-	if (!nr)
-		return;
-	snprintf(text, sizeof(text), "%llu of %llu stacks %s", (unsigned long long)nr,
-		 (unsigned long long)samples, beyond_words(by));
-	complain("%s", text);
-	shstk_profile_comment(r->profile, text);
+	if (nr)
+		remark(r, "%llu of %llu stacks %s", (unsigned long long)nr,
+		       (unsigned long long)samples, beyond_words(by));
 }
 
 /* Stacks that are not whole, or not all of one making. */
-static void report_stacks(const struct recording *r, const struct drain_counts *c,
+static void report_stacks(struct recording *r, const struct drain_counts *c,
 			  const struct perf_counts *more)
 {
 	const uint64_t known = more->cut + more->too_short + more->bare;
 
 	if (more->cut)
-		complain("%llu samples were cut (see --depth%s)", (unsigned long long)more->cut,
-			 r->opts->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
+		remark(r, "%llu samples were cut (see --depth%s)", (unsigned long long)more->cut,
+		       r->opts->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
 	if (more->too_short)
-		complain(
-			"%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
-			(unsigned long long)more->too_short, (unsigned long long)c->samples,
-			more->copy);
+		remark(r,
+		       "%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
+		       (unsigned long long)more->too_short, (unsigned long long)c->samples,
+		       more->copy);
 	if (more->bare)
-		complain(
-			"%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
-			(unsigned long long)more->bare, (unsigned long long)c->samples);
+		remark(r,
+		       "%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
+		       (unsigned long long)more->bare, (unsigned long long)c->samples);
 	report_outer(r, more->continued, c->samples, BEYOND_BEFORE);
 	report_outer(r, more->chained, c->samples, BEYOND_CALLCHAIN);
 	if (more->goroutines)
-		complain(
-			"%llu of %llu stacks go on with that of their goroutine, which a BPF program copied at the same moment",
-			(unsigned long long)more->goroutines, (unsigned long long)c->samples);
+		remark(r,
+		       "%llu of %llu stacks go on with that of their goroutine, which a BPF program copied at the same moment",
+		       (unsigned long long)more->goroutines, (unsigned long long)c->samples);
 	if (c->truncated > known)
-		complain(
-			"%llu of %llu stacks end at code without unwind information: shown as [truncated]",
-			(unsigned long long)(c->truncated - known), (unsigned long long)c->samples);
+		remark(r,
+		       "%llu of %llu stacks end at code without unwind information: shown as [truncated]",
+		       (unsigned long long)(c->truncated - known), (unsigned long long)c->samples);
 	/* Some are always there: in code that was replaced, in the middle of a change. */
 	if (more->java > c->samples / 50)
-		complain(
-			"%llu of these are Java's: they end at frames that HotSpot's tables do not have",
-			(unsigned long long)more->java);
+		remark(r,
+		       "%llu of these are Java's: they end at frames that HotSpot's tables do not have",
+		       (unsigned long long)more->java);
 }
 
 static void report_none(const struct record_opts *o)
@@ -345,6 +340,31 @@ static void report_none(const struct record_opts *o)
 			 1e3 / o->freq);
 }
 
+/* ns or events that were to be sampled; 0: not known. A command is all that is recorded. */
+static uint64_t find_whole(const struct recording *r, bool ended, const struct rusage *usage)
+{
+	const struct record_opts *o = r->opts;
+	uint64_t whole;
+
+	if (perf_drain_whole(drain_of(r), &whole))
+		return whole;
+	return ended && record_counts_time(o) && !o->all && !o->cgroup ?
+		       rusage_seconds(usage) * 1e9 :
+		       0;
+}
+
+static void report_lost(struct recording *r, const struct drain_counts *c, uint64_t whole)
+{
+	char sum[200] = "";
+
+	if (!c->lost)
+		return;
+	if (whole > c->weight)
+		samples_sum(r->opts, c, whole, sum, sizeof(sum));
+	caution(r, "lost %llu records: a ring was full (see --buffer)%s%s%s",
+		(unsigned long long)c->lost, *sum ? "; " : "", sum, *sum ? " are here" : "");
+}
+
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	const struct record_opts *o = r->opts;
@@ -353,38 +373,35 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	struct perf_counts more;
 	struct drain_counts c;
 
-	(void)usage;
 	perf_drain_count(state->drain, &c, &more);
 	module_read_chains(&chains);
-	if (c.lost)
-		complain("lost %llu records: a ring was full (see --buffer)",
-			 (unsigned long long)c.lost);
+	report_lost(r, &c, find_whole(r, ended, usage));
 	if (more.throttled)
-		complain("the kernel held samples back %llu times: a lower --freq helps",
-			 (unsigned long long)more.throttled);
+		caution(r, "the kernel held samples back %llu times: a lower --freq helps",
+			(unsigned long long)more.throttled);
 	report_stacks(r, &c, &more);
 	if (more.unseen)
-		complain(
+		caution(r,
 			"%llu threads ended before their first sample: their time is missing (root may sample it; or see --freq)",
 			(unsigned long long)more.unseen);
 	if (more.unwritten)
-		complain("%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
+		caution(r, "%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
 	if (more.compat)
-		complain("%llu samples of 32-bit code followed frame pointers",
-			 (unsigned long long)more.compat);
+		remark(r, "%llu samples of 32-bit code followed frame pointers",
+		       (unsigned long long)more.compat);
 	if (!more.copy && chains.other > state->chains.other)
-		complain(
-			"%llu of %llu callchains that the kernel took meanwhile followed frame pointers, not a shadow stack%s",
-			(unsigned long long)(chains.other - state->chains.other),
-			(unsigned long long)(chains.other - state->chains.other + chains.exact -
-					     state->chains.exact),
-			o->via == VIA_RULES ? ", or unwind rules not to the outermost frame" : "");
+		remark(r,
+		       "%llu of %llu callchains that the kernel took meanwhile followed frame pointers, not a shadow stack%s",
+		       (unsigned long long)(chains.other - state->chains.other),
+		       (unsigned long long)(chains.other - state->chains.other + chains.exact -
+					    state->chains.exact),
+		       o->via == VIA_RULES ? ", or unwind rules not to the outermost frame" : "");
 	/* By copies is what has no shadow stack; the others' callchains count as whole. */
 	if (more.copy && chains.unread > state->chains.unread)
-		complain(
-			"%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
-			(unsigned long long)(chains.unread - state->chains.unread));
-	report_left(state->drain, ended, c.lost);
+		remark(r,
+		       "%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
+		       (unsigned long long)(chains.unread - state->chains.unread));
+	report_left(r, ended, c.lost);
 	if (!c.samples)
 		report_none(o);
 }
@@ -394,7 +411,7 @@ static void report(struct recording *r, bool ended, const struct rusage *usage)
 	struct drain_counts c;
 
 	perf_drain_count(drain_of(r), &c, NULL);
-	samples_report(r, &c, "by perf events", ended ? rusage_seconds(usage) : 0);
+	samples_report(r, &c, "by perf events", find_whole(r, ended, usage));
 }
 
 const struct backend backend_perf = {

@@ -6,6 +6,7 @@
 
 #include "tools/record/allocations.h"
 #include "tools/record/backend.h"
+#include "tools/record/caution.h"
 #include "tools/record/probed.h"
 #include "tools/shstk.h"
 
@@ -104,19 +105,20 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	(void)usage;
 	probed_count(r->state, &c, &more);
 	if (c.lost)
-		complain(
+		caution(r,
 			"%llu allocations are missing: the ring was full (see --heap-sample and --buffer)",
 			(unsigned long long)c.lost);
 	if (more.unseen)
-		complain("%llu allocations are missing: their return was not seen",
-			 (unsigned long long)more.unseen);
+		caution(r, "%llu allocations are missing: their return was not seen",
+			(unsigned long long)more.unseen);
 	if (more.too_short)
-		complain(
-			"%llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
-			(unsigned long long)more.too_short, more.copy);
+		remark(r,
+		       "%llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
+		       (unsigned long long)more.too_short, more.copy);
 	if (more.cut)
-		complain("%llu stacks end at code without unwind information: shown as [truncated]",
-			 (unsigned long long)more.cut);
+		remark(r,
+		       "%llu stacks end at code without unwind information: shown as [truncated]",
+		       (unsigned long long)more.cut);
 	if (!c.objects)
 		complain("no allocations: nothing was allocated meanwhile");
 }

@@ -103,14 +103,16 @@ int parts_renew(struct recording *r)
 
 int parts_next(struct recording *r)
 {
+	const struct rusage usage = { 0 };
 	int ret = parts_end(r);
 
 	if (!ret && r->backend->complete)
 		ret = r->backend->complete(r);
-	if (!ret)
+	if (!ret) {
 		parts_finish(r);
-	if (!ret)
+		r->backend->report_gaps(r, false, &usage);
 		ret = start_writer(r);
+	}
 	if (ret)
 		return ret;
 	ret = parts_renew(r);

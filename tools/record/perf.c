@@ -53,6 +53,8 @@ struct perf_drain {
 	struct perf_rings *rings;
 	struct perf_opts opts; /* as these are opened */
 	uint64_t lost; /* by earlier ones */
+	uint64_t counted; /* by the events of earlier ones, less what these had when they took over */
+	uint64_t lost_before, counted_before; /* what of both is of earlier profiles */
 	uint64_t moved; /* when a process last began something */
 	uint64_t since; /* samples from before that time are of earlier ones */
 	unsigned int copy; /* index in copy_sizes[] */
@@ -68,6 +70,7 @@ struct perf_drain {
 	bool chains; /* and callchains are exact where there is a shadow stack */
 	bool mixed; /* stacks are not copied yet, but to be for processes that have none, */
 	bool must_copy; /* and there is one */
+	uint64_t bare; /* samples of such, in all profiles */
 	bool wide; /* not only given processes */
 	int root; /* record only this process, from its exec on, and its children; 0: all */
 	uint64_t unseen; /* short threads without a sample, in this profile */
@@ -271,7 +274,8 @@ static void add_bare(struct perf_drain *d, const struct process *p,
 	d->pcs[s->nr++] = chain.ips[0];
 	s->end = SHSTK_END_NO_RULE;
 	d->more.bare++;
-	d->must_copy |= p->asked >= BARE_OF_ONE || d->more.bare >= BARE_OF_ALL;
+	d->bare++;
+	d->must_copy |= p->asked >= BARE_OF_ONE || d->bare >= BARE_OF_ALL;
 }
 
 static void add_outer_label(struct perf_drain *d, struct stack *s)
@@ -743,7 +747,7 @@ static int replace_rings(struct perf_drain *d, unsigned int copy)
 	struct perf_opts opts = d->opts;
 	struct perf_rings *rings;
 	pid_t *list = NULL;
-	uint64_t lost, stopped;
+	uint64_t lost, stopped, counted, before;
 	struct reason why;
 	int ret = 0;
 
@@ -767,6 +771,8 @@ static int replace_rings(struct perf_drain *d, unsigned int copy)
 	}
 	perf_rings_stop(d->rings);
 	stopped = now_ns(CLOCK_MONOTONIC);
+	if (perf_rings_total(rings, &before) && perf_rings_total(d->rings, &counted))
+		d->counted += counted - before;
 	ret = perf_rings_read(d->rings, true, take_record, d);
 	if (perf_rings_lost(d->rings, &lost))
 		d->lost += lost;
@@ -870,16 +876,48 @@ bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
 	       !perf_rings_news(d->rings) && perf_rings_last(d->rings, ns);
 }
 
+/* Records that were lost in all profiles. Those that tell it come only once there is room again. */
+static uint64_t all_lost(const struct perf_drain *d)
+{
+	uint64_t lost;
+
+	return perf_rings_lost(d->rings, &lost) ? lost + d->lost : d->counts.lost + d->lost_before;
+}
+
+/* What the events counted in all profiles; false: nobody knows. */
+static bool all_counted(const struct perf_drain *d, uint64_t *ret)
+{
+	const struct perf_opts *o = &d->opts;
+
+	*ret = 0;
+	if (!o->main || d->root || (!o->nr_pids && o->cgroup < 0 && o->main->clock) ||
+	    !perf_rings_total(d->rings, ret))
+		return false;
+	*ret += d->counted;
+	return true;
+}
+
+bool perf_drain_whole(const struct perf_drain *d, uint64_t *ret)
+{
+	bool known = all_counted(d, ret);
+
+	*ret -= known ? d->counted_before : 0;
+	return known;
+}
+
 void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 		      struct shstk_profile *profile)
 {
-	uint64_t lost = d->counts.lost;
+	const struct perf_counts more = { .copy = d->more.copy, .unwritten = d->more.unwritten };
 
 	d->profile = profile;
 	if (d->keep_times)
 		shstk_profile_keep_times(profile);
 	population_renew(&d->all, symbols);
-	d->counts = (struct drain_counts){ .lost = lost };
+	d->lost_before = all_lost(d);
+	all_counted(d, &d->counted_before);
+	d->counts = (struct drain_counts){ .lost = 0 };
+	d->more = more;
 	d->unseen = 0;
 }
 
@@ -931,12 +969,8 @@ bool perf_drain_user_only(const struct perf_drain *d)
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		      struct perf_counts *more)
 {
-	uint64_t lost;
-
 	*ret = d->counts;
-	/* Records that tell it come only once there is room again. */
-	if (perf_rings_lost(d->rings, &lost))
-		ret->lost = lost + d->lost;
+	ret->lost = all_lost(d) - d->lost_before;
 	if (!more)
 		return;
 	*more = d->more;

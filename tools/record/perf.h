@@ -119,6 +119,12 @@ uint64_t perf_drain_shared(const struct perf_drain *d);
 /* Only user mode is sampled, because more is not permitted. */
 bool perf_drain_user_only(const struct perf_drain *d);
 
+/*
+ * What the event counted itself of what is recorded, sampled or not, in this profile. False: it
+ * is not known, as the events are the CPUs'.
+ */
+bool perf_drain_whole(const struct perf_drain *d, uint64_t *ret);
+
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		      struct perf_counts *more);
 

@@ -20,6 +20,7 @@
 #include "tools/output.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/backend.h"
+#include "tools/record/caution.h"
 #include "tools/record/hottest.h"
 #include "tools/record/parts.h"
 #include "tools/record/screen.h"
@@ -375,6 +376,7 @@ static int record(struct recording *r)
 	if (!status)
 		status = run(r);
 	r->backend->end(r);
+	cautions_forget(r);
 	shstk_profile_destroy(r->profile);
 	shstk_symbols_destroy(r->symbols);
 	return status;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "tools/proc/tasks.h"
+#include "tools/record/caution.h"
 #include "tools/record/samples.h"
 #include "tools/shstk.h"
 
@@ -63,39 +64,64 @@ void samples_name_left(void *arg, int pid)
 	left->named++;
 }
 
-void samples_report_left(const struct samples_left *left)
+void samples_report_left(struct recording *r, const struct samples_left *left)
 {
 	if (left->nr)
-		complain("%u %s outlived the command: not recorded further%.*s%s", left->nr,
-			 left->nr == 1 ? "process" : "processes", (int)left->length, left->text,
-			 left->named && left->named < left->nr ? " and others" : "");
+		caution(r, "%u %s outlived the command: not recorded further%.*s%s", left->nr,
+			left->nr == 1 ? "process" : "processes", (int)left->length, left->text,
+			left->named && left->named < left->nr ? " and others" : "");
 }
 
-/* How much was sampled. @cpu: as for samples_report(). */
-static void describe_sum(const struct record_opts *o, uint64_t weight, double cpu, char *buf,
-			 size_t size)
+#define SUM_ROOM 200
+
+/* What is sampled, and behind "of" the whole, if that is known. */
+static void describe_part(const struct record_opts *o, uint64_t weight, uint64_t whole, char *buf,
+			  size_t size)
 {
-	if (!record_counts_time(o))
+	const char *time = o->wall ? "wall-clock" : o->off_cpu ? "off-CPU" : "CPU";
+
+	if (!record_counts_time(o) && whole)
+		snprintf(buf, size, "%llu of %llu %s", (unsigned long long)weight,
+			 (unsigned long long)whole, value_type(o));
+	else if (!record_counts_time(o))
 		snprintf(buf, size, "%llu %s", (unsigned long long)weight, value_type(o));
-	else if (cpu > 0 && !o->wall && !o->off_cpu)
-		snprintf(buf, size, "%.2f of %.2f s CPU time", weight / 1e9, cpu);
+	else if (whole && !o->wall && !o->off_cpu)
+		snprintf(buf, size, "%.2f of %.2f s CPU time", weight / 1e9, whole / 1e9);
 	else
-		snprintf(buf, size, "%.2f s of %s time", weight / 1e9,
-			 o->wall    ? "wall-clock" :
-			 o->off_cpu ? "off-CPU" :
-				      "CPU");
+		snprintf(buf, size, "%.2f s of %s time", weight / 1e9, time);
+}
+
+/* Why a part is larger than the whole, which is what the command and those it waited for used. */
+static const char *why_larger(const struct record_opts *o, const struct drain_counts *c,
+			      uint64_t whole)
+{
+	if (!whole || !record_counts_time(o) || o->wall || o->off_cpu ||
+	    c->weight / 10000000 <= whole / 10000000)
+		return "";
+	return c->weight - whole <= (c->threads + 1) * record_period(o) ?
+		       " (more, as a sample counts a whole period)" :
+		       " (more: of processes that the command did not wait for, or that a hypervisor took)";
+}
+
+void samples_sum(const struct record_opts *o, const struct drain_counts *c, uint64_t whole,
+		 char *buf, size_t size)
+{
+	char part[80];
+
+	describe_part(o, c->weight, whole, part, sizeof(part));
+	snprintf(buf, size, "%s%s", part, why_larger(o, c, whole));
 }
 
 void samples_report(const struct recording *r, const struct drain_counts *c, const char *who,
-		    double cpu)
+		    uint64_t whole)
 {
 	char *files = output_names(&r->opts->output);
-	char line[200], sum[80];
+	char line[200], sum[SUM_ROOM];
 
 	if (!files)
 		return;
 	samples_describe(r, c, line, sizeof(line));
-	describe_sum(r->opts, c->weight, cpu, sum, sizeof(sum));
+	samples_sum(r->opts, c, whole, sum, sizeof(sum));
 	complain("%s; %s, sampled %s; recorder: %lu MiB and %lu MiB shared at most%s%s", line, sum,
 		 who, record_mib(r->memory), record_mib(r->shared), *files ? ";" : "", files);
 	free(files);

@@ -32,20 +32,31 @@ struct samples_left {
 void samples_name_left(void *left, int pid);
 
 /* A line, if there are any. */
-void samples_report_left(const struct samples_left *left);
+void samples_report_left(struct recording *r, const struct samples_left *left);
 
 /* How far it is: "12 samples, 0 lost, 1 thread, 1 process, 1.2 s". */
 void samples_describe(const struct recording *r, const struct drain_counts *c, char *buf,
 		      size_t size);
 
 /**
+ * samples_sum() - how much was sampled: "0.33 of 1.24 s CPU time"
+ * @o: what was asked for.
+ * @c: what came.
+ * @whole: of how much: ns of CPU time or events, 0 if that is not known.
+ * @buf: receives it.
+ * @size: bytes in @buf.
+ */
+void samples_sum(const struct record_opts *o, const struct drain_counts *c, uint64_t whole,
+		 char *buf, size_t size);
+
+/**
  * samples_report() - the last line, when all is written
  * @r: the recording.
  * @c: what came.
  * @who: took the samples: "in process".
- * @cpu: seconds that the command and its children used, 0 if not known.
+ * @whole: as for samples_sum().
  */
 void samples_report(const struct recording *r, const struct drain_counts *c, const char *who,
-		    double cpu);
+		    uint64_t whole);
 
 #endif

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -558,17 +559,32 @@ static unsigned long long count(uint64_t n)
 	return n;
 }
 
-/* Stacks with an outer part that is not from their copy; the profile keeps the line. */
+/* A line that is printed, and kept in the profile by @keep. */
+static void say(struct unwind *u, int (*keep)(struct shstk_profile *profile, const char *text),
+		const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say(struct unwind *u, int (*keep)(struct shstk_profile *profile, const char *text),
+		const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (!text)
+		return;
+	complain("%s: %s", u->pd->path, text);
+	keep(u->profile, text);
+	free(text);
+}
+
+/* Stacks with an outer part that is not from their copy. */
 static void report_outer(struct unwind *u, uint64_t nr, enum beyond_by by)
 {
-	char text[160];
-
-	if (!nr)
-		return;
-	snprintf(text, sizeof(text), "%llu of %llu stacks %s", count(nr), count(u->samples),
-		 beyond_words(by));
-	complain("%s: %s", u->pd->path, text);
-	shstk_profile_comment(u->profile, text);
+	if (nr)
+		say(u, shstk_profile_comment, "%llu of %llu stacks %s", count(nr),
+		    count(u->samples), beyond_words(by));
 }
 
 /* What the profile does not hold, each in one line. */
@@ -577,20 +593,23 @@ static void report_gaps(struct unwind *u)
 	const char *path = u->pd->path;
 
 	if (u->pd->cut)
-		complain("%s is cut off, or was not finished: what is there is unwound", path);
+		say(u, shstk_profile_caution,
+		    "the file is cut off, or was not finished: what is there is unwound");
 	if (u->pd->damaged)
-		complain("%s: %llu records make no sense", path, count(u->pd->damaged));
+		say(u, shstk_profile_caution, "%llu records make no sense", count(u->pd->damaged));
 	if (u->lost)
-		complain("%s: perf lost %llu records", path, count(u->lost));
+		say(u, shstk_profile_caution, "perf lost %llu records", count(u->lost));
 	if (u->others)
-		complain("%s: %llu samples of other events than %s left out, see --event", path,
-			 count(u->others), u->event->name);
+		say(u, shstk_profile_comment,
+		    "%llu samples of other events than %s left out, see --event", count(u->others),
+		    u->event->name);
 	if (u->compat)
-		complain("%s: %llu samples of 32-bit code left out", path, count(u->compat));
+		say(u, shstk_profile_caution, "%llu samples of 32-bit code left out",
+		    count(u->compat));
 	if (u->too_short)
-		complain(
-			"%s: %llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
-			path, count(u->too_short));
+		say(u, shstk_profile_comment,
+		    "%llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
+		    count(u->too_short));
 	report_outer(u, u->continued, BEYOND_BEFORE);
 	report_outer(u, u->chained, BEYOND_CALLCHAIN);
 	if (!u->samples)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * caution.c - see caution.h.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/record/caution.h"
+#include "tools/shstk.h"
+
+/**
+ * struct said - a line that was printed
+ * @next: the one before it, or NULL.
+ * @text: the line.
+ */
+struct said {
+	struct said *next;
+	char text[];
+};
+
+/* Returns false if it was printed already. */
+static bool note(struct recording *r, const char *text)
+{
+	struct said *s;
+
+	for (s = r->said; s; s = s->next)
+		if (!strcmp(s->text, text))
+			return false;
+	s = malloc(sizeof(*s) + strlen(text) + 1);
+	if (!s)
+		return true;
+	strcpy(s->text, text);
+	s->next = r->said;
+	r->said = s;
+	return true;
+}
+
+static void say(struct recording *r, const char *fmt, va_list ap,
+		int (*keep)(struct shstk_profile *profile, const char *text))
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, fmt, ap) < 0) {
+		complain("out of memory for a line about what is missing");
+		return;
+	}
+	if (note(r, text))
+		complain("%s", text);
+	keep(r->profile, text);
+	free(text);
+}
+
+void caution(struct recording *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(r, fmt, ap, shstk_profile_caution);
+	va_end(ap);
+}
+
+void remark(struct recording *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(r, fmt, ap, shstk_profile_comment);
+	va_end(ap);
+}
+
+void cautions_forget(struct recording *r)
+{
+	while (r->said) {
+		struct said *s = r->said;
+
+		r->said = s->next;
+		free(s);
+	}
+}
