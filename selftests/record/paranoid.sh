@@ -90,7 +90,7 @@ levels()
 	refused 3 'time off the CPU of what runs' 'be root' --off-cpu -p $own
 
 	echo 2 >/proc/sys/kernel/perf_event_paranoid
-	started 2 "$agent"
+	started 2 'user mode only .kernel.perf_event_paranoid'
 	limited 2 0
 	running 2 'user mode only .kernel.perf_event_paranoid'
 	refused 2 'time off the CPU' 'or set it to 1' --off-cpu -p $own

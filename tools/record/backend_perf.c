@@ -98,7 +98,7 @@ static size_t ring_size(const struct record_opts *o)
 		return (size_t)o->buffer * 1024;
 	if (o->via != VIA_COPIES)
 		return size;
-	return perf_ring_size(size, o->off_cpu ? SIZE_MAX : o->freq * PERF_FIRST_COPY);
+	return perf_ring_size(size, o->off_cpu || o->wall ? SIZE_MAX : o->freq * PERF_FIRST_COPY);
 }
 
 /* On time is sampled by an event, off time by switches, wall time by both. */
@@ -200,7 +200,8 @@ static int start(struct recording *r, const struct target *target)
 	if (target && opts.rings.nr_pids) {
 		opts.rings.pids = &target->pid;
 		opts.rings.on_exec = true;
-		opts.tree = may_see_all(opts.rings);
+		/* Others' switches would fill the rings: these are seen only if there is no other way. */
+		opts.tree = !opts.rings.off && may_see_all(opts.rings);
 	}
 	if (r->opts->cgroup) {
 		opts.rings.cgroup = find_cgroup(r->opts->cgroup);
@@ -328,6 +329,18 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 		       (unsigned long long)more->java);
 }
 
+/* What a command did in the kernel is in no sample of user mode. */
+static void report_kernel(struct recording *r, bool ended, const struct rusage *usage)
+{
+	double seconds = usage->ru_stime.tv_sec + usage->ru_stime.tv_usec / 1e6;
+
+	if (ended && seconds >= 0.01 && !r->opts->off_cpu && record_counts_time(r->opts) &&
+	    perf_drain_user_only(drain_of(r)))
+		caution(r,
+			"%.2f s of CPU time in the kernel are not in the profile: only user mode may be sampled (by the agent also that: --via=agent)",
+			seconds);
+}
+
 static void report_none(const struct record_opts *o)
 {
 	if (o->off_cpu)
@@ -401,6 +414,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		remark(r,
 		       "%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
 		       (unsigned long long)(chains.unread - state->chains.unread));
+	report_kernel(r, ended, usage);
 	report_left(r, ended, c.lost);
 	if (!c.samples)
 		report_none(o);

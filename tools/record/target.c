@@ -220,20 +220,6 @@ const char *target_reason(const char *name)
 	return find_executable(name, path) ? NULL : path_reason(path, &status);
 }
 
-bool target_go_calls_c(const char *name)
-{
-	char path[PATH_MAX];
-	bool ret;
-	int fd;
-
-	fd = find_executable(name, path) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ret = golang_kind(fd) == GOLANG_WITH_C;
-	close(fd);
-	return ret;
-}
-
 bool target_gains(const char *name)
 {
 	char path[PATH_MAX];

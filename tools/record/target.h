@@ -21,9 +21,6 @@ int target_check(const char *name);
 /* Why no agent can enter a program, such as "is statically linked"; NULL: not known. */
 const char *target_reason(const char *name);
 
-/* Is it a program of Go that calls C? A script is not. */
-bool target_go_calls_c(const char *name);
-
 /* Does a program gain privileges by who executes it? Then the kernel ends an ordinary user's
  * perf events of the process.
  */

@@ -61,7 +61,7 @@ static bool by_rules(const struct record_opts *o)
 	bool user_only;
 	struct reason why;
 
-	if (o->wall || o->perf_data)
+	if (o->perf_data)
 		return false;
 	rules_read_state(&state);
 	return state.tables && (state.served || (state.may_load && !o->command)) &&
@@ -70,29 +70,26 @@ static bool by_rules(const struct record_opts *o)
 
 /*
  * Are stacks to be copied once there is a process without a shadow stack? Not if the kernel has
- * rules for it. With --wall each switch of threads would copy a stack.
+ * rules for it.
  */
 static bool may_copy(const struct record_opts *o)
 {
 	struct rules_state state;
 
 	rules_read_state(&state);
-	return !o->wall && !o->perf_data && !state.tables;
+	return !o->perf_data && !state.tables;
 }
 
-/* A command: is there a reason not to copy its stacks? NULL: there is none. */
+/*
+ * A command: is there a reason not to have the kernel copy its stacks? NULL: there is none. Nothing
+ * is put into a program that the kernel may sample, even if in user mode only.
+ */
 static const char *no_copies(const struct record_opts *o)
 {
 	static struct reason why;
 	bool user_only;
 
-	if (o->wall)
-		return "with --wall each switch of threads would copy a stack";
-	if (target_go_calls_c(*o->command))
-		return "what Go calls in C is on another stack than the goroutine";
-	if (backend_perf_probe(o, &user_only, &why))
-		return why.text;
-	return user_only ? "kernel.perf_event_paranoid hides the time in the kernel" : NULL;
+	return backend_perf_probe(o, &user_only, &why) ? why.text : NULL;
 }
 
 /* A command is sampled by the agent where copies are not to be had, if it can be. */
@@ -102,9 +99,7 @@ static enum via choose_for_command(struct record_opts *o)
 
 	o->via = VIA_COPIES;
 	reason = no_copies(o);
-	if (!reason)
-		return VIA_COPIES;
-	if (target_reason(*o->command) && !target_gains(*o->command) && !o->wall)
+	if (!reason || (target_reason(*o->command) && !target_gains(*o->command)))
 		return VIA_COPIES;
 	o->why = reason;
 	return VIA_AGENT;
@@ -121,8 +116,7 @@ static enum via choose_sampler(struct record_opts *o)
 	struct reason why;
 
 	o->via = VIA_PERF;
-	if (!inexact(o) && !backend_perf_probe(o, &user_only, &why) &&
-	    (!user_only || record_needs_kernel(o))) {
+	if (!inexact(o) && !backend_perf_probe(o, &user_only, &why)) {
 		o->mixed = may_copy(o);
 		return VIA_PERF;
 	}
