@@ -433,15 +433,28 @@ __asm__(".text\n"
 	"	call *unaligned_to+8(%rip)\n"
 	"	ret\n");
 
+/* Past libc: what the kernel has, not what the agent says. */
+static long kernels_action(long signo, const struct kernel_action *act, struct kernel_action *old)
+{
+	register long size __asm__("r10") = 8;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(SYS_rt_sigaction), "D"(signo), "S"(act), "d"(old), "r"(size)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
 static int put_between(int signo, int nr, void (*handler)(int))
 {
 	struct kernel_action action;
 
-	if (syscall(SYS_rt_sigaction, signo, NULL, &action, 8) || !action.handler)
+	if (kernels_action(signo, NULL, &action) || !action.handler)
 		return 0;
 	unaligned_to[nr] = action.handler;
 	action.handler = (void *)handler;
-	return !syscall(SYS_rt_sigaction, signo, &action, NULL, 8);
+	return !kernels_action(signo, &action, NULL);
 }
 
 static volatile sig_atomic_t nr_plain;
@@ -565,6 +578,94 @@ static int do_masks(char **arg)
 	raise(SIGUSR1);
 	bad |= action_differs("behind SA_RESETHAND", SIGUSR1, SIG_DFL, SA_RESETHAND | SA_NODEFER,
 			      &none);
+	return bad;
+}
+
+/* What the system call takes. */
+struct numbered_action {
+	void (*handler)(int signo);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static long by_number(int signo, const void *act, void *old)
+{
+	return syscall(SYS_rt_sigaction, signo, act, old, 8);
+}
+
+/* Gives all signals their default action, as programs do in processes that they make. */
+static int reset_by_number(void)
+{
+	struct numbered_action act;
+
+	for (int s = 1; s <= SIGRTMAX; s++) {
+		if (s == SIGKILL || s == SIGSTOP)
+			continue;
+		if (by_number(s, NULL, &act) || (act.handler && s != SIGUSR1))
+			return 2;
+		act.handler = SIG_DFL;
+		if (by_number(s, &act, NULL))
+			return 3;
+	}
+	burn(0.3);
+	return 7;
+}
+
+/* A child that has reset all signals works, and ends by itself. */
+static int child_resets(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(reset_by_number());
+	if (waitpid(pid, &status, 0) != pid || status == 7 << 8)
+		return 0;
+	printf("the child ended with %#x\n", status);
+	return 1;
+}
+
+/* No pointer that is bad is an error of the program's for one signal, and not for another. */
+static int bad_pointers_are_told(void)
+{
+	void *bad = (void *)8;
+
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++) {
+		if (!by_number(s, bad, NULL) || errno != EFAULT || !by_number(s, NULL, bad) ||
+		    errno != EFAULT) {
+			printf("signal %d: a bad pointer\n", s);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* The actions that were set by one way are read by the other. */
+static int do_by_number(char **arg)
+{
+	struct numbered_action act;
+	struct sigaction got;
+	int bad = child_resets() | bad_pointers_are_told();
+
+	(void)arg;
+	signal(SIGUSR1, plain_handler);
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++) {
+		if (by_number(s, NULL, &act) || act.handler)
+			return 8;
+		act = (struct numbered_action){ .handler = SIG_IGN };
+		if (by_number(s, &act, NULL) || sigaction(s, NULL, &got))
+			return 9;
+		if (got.sa_handler != SIG_IGN) {
+			printf("signal %d: not the action that was set\n", s);
+			bad = 1;
+		}
+	}
+	if (by_number(SIGUSR1, NULL, &act) || act.handler != plain_handler) {
+		printf("another handler than the program's\n");
+		bad = 1;
+	}
+	burn(0.1);
 	return bad;
 }
 
@@ -1622,6 +1723,7 @@ static const struct {
 #endif
 	{ "sigprof", 1, do_sigprof },
 	{ "signals", 0, do_signals },
+	{ "by-number", 0, do_by_number },
 	{ "raw", 1, do_raw },
 	{ "exec", 1, do_exec },
 	{ "after-exec", 1, do_after_exec },

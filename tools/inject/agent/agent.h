@@ -12,6 +12,7 @@
  *   maps.c     tells the recorder what is mapped
  *   hooks.c    the library calls that the agent must see
  *   signals.c  the program's handlers and masks, beside the agent's signal
+ *   action.c   the same, where the program makes the system call itself
  *   wait.c     calls that wait, which must not notice the sampling
  *   sandbox.c  programs that give up system calls
  *   children.c what processes use that no agent samples: exits, other programs
@@ -21,6 +22,7 @@
  *
  *   env.c      keeps the agent in the environment of what is executed
  *   limits.c   limits of addresses, and memory that is locked
+ *   rawcall.c  system calls that the program makes by number
  *   anylibc.c  what other C libraries than glibc lack
  *
  * Nothing in the target may notice the agent but by its speed. So there is no
@@ -366,6 +368,10 @@ int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(i
 void signals_cut(const void *context);
 /* SIGIO must not end the program (event.c). Returns: false: it might; try again later. */
 bool signals_guard_io(void);
+/* The program sets its action for the agent's signal, if @act is one, and asks for the last. */
+void signals_own_action(const struct sigaction *act, struct sigaction *old);
+/* The action that the kernel has for @signo becomes what the program believes it is. */
+void signals_translate(int signo, struct sigaction *act);
 /* Somebody else sent the agent's signal. */
 void signals_chain(int signo, siginfo_t *si, void *context);
 /* @set without the agent's signal; @copy has room for it. */

@@ -19,6 +19,7 @@
 #include "agent.h"
 #include "../common/join.h"
 #include "../common/limits.h"
+#include "../common/rawcall.h"
 #include "../common/sandbox.h"
 #include "seal.h"
 #include "shstk.h"
@@ -363,6 +364,7 @@ __attribute__((constructor)) static void agent_start(void)
 	limits_resolve();
 	signals_resolve();
 	wait_resolve();
+	rawcall_resolve();
 	env_resolve();
 	sandbox_resolve();
 	children_resolve();

@@ -438,25 +438,45 @@ static void set_own_action(const struct sigaction *act)
 	agent.shared = is_handler(act);
 }
 
+void signals_own_action(const struct sigaction *act, struct sigaction *old)
+{
+	*old = own_action;
+	if (act)
+		set_own_action(act);
+}
+
+void signals_translate(int signo, struct sigaction *act)
+{
+	if (signo == agent.signo)
+		*act = own_action;
+	else if (signo > 0 && signo < NR_SIGNALS)
+		translate(act, &actions[signo]);
+}
+
+/* The child of a vfork() has no timers; what it sets is its own. */
+static bool is_agents(int signo)
+{
+	return agent.on && signo == agent.signo && own_process();
+}
+
 HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction was;
 	ksigset mask;
 	int ret;
 
-	if (agent.on && signo == agent.signo) {
+	if (is_agents(signo)) {
+		signals_own_action(act, &was);
 		if (old)
-			*old = own_action;
-		if (act)
-			set_own_action(act);
+			*old = was;
 		return 0;
 	}
 	if (!may_wrap(signo)) {
 		if (act)
 			note_early(signo);
 		ret = NEXT(sigaction, "sigaction")(signo, act, old);
-		if (!ret && old && signo > 0 && signo < NR_SIGNALS)
-			translate(old, &actions[signo]);
+		if (!ret && old)
+			signals_translate(signo, old);
 		return ret;
 	}
 	mask = lock();

@@ -25,6 +25,7 @@
 #include "../common/join.h"
 #include "../common/limits.h"
 #include "../common/loaded.h"
+#include "../common/rawcall.h"
 #include "../common/sandbox.h"
 #include "heap.h"
 #include "seal.h"
@@ -173,6 +174,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	env_resolve();
 	limits_resolve();
 	sandbox_resolve();
+	rawcall_resolve();
 	heap_attach(environment);
 	if (heap.image)
 		env_remember(environment);
@@ -187,6 +189,13 @@ void env_before_exec(const char *path)
 void env_after_spawn(int pid, const char *path)
 {
 	(void)pid, (void)path;
+}
+
+/* It takes no signal. */
+bool rawcall_on_action(int signo, const void *act, void *old, unsigned long size, long *ret)
+{
+	(void)signo, (void)act, (void)old, (void)size, (void)ret;
+	return false;
 }
 
 static void unmap(uint64_t at, uint64_t bytes)

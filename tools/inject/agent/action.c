@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * action.c - the action of the agent's signal, where the program sets it by rt_sigaction().
+ *
+ * A program that makes processes may give all signals their default action in the child by
+ * rt_sigaction() itself, past libc, as libc keeps some of them to itself. The agent's timer
+ * would end that child. So such a call has the meaning that it has by sigaction(): what the
+ * program sets for the agent's signal is remembered, and what it reads is what it set.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "../common/rawcall.h"
+#include "agent.h"
+
+/* What the kernel takes for a struct sigaction. */
+struct kernel_action {
+	void (*handler)(int signo);
+	unsigned long flags;
+	void (*restorer)(void);
+	ksigset mask;
+};
+
+/*
+ * Is there a word to read? The kernel looks at the set before it finds that there is no such
+ * change of a mask.
+ */
+static bool can_read(const void *p)
+{
+	return sys4(SYS_rt_sigprocmask, -1, p, NULL, sizeof(ksigset)) != -EFAULT;
+}
+
+/* Is there room for a word? Changes it. */
+static bool can_write(void *p)
+{
+	return !sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, p, sizeof(ksigset));
+}
+
+/* An action is shorter than a page: its ends say it. */
+static bool can_read_action(const struct kernel_action *act)
+{
+	return can_read(act) && can_read(&act->mask);
+}
+
+static bool can_write_action(struct kernel_action *act)
+{
+	return can_write(act) && can_write(&act->mask);
+}
+
+static struct sigaction from_kernel(const struct kernel_action *from)
+{
+	struct sigaction act = { .sa_handler = from->handler, .sa_flags = from->flags };
+
+	memcpy(&act.sa_mask, &from->mask, sizeof(from->mask));
+	return act;
+}
+
+/* All but what only the kernel and libc know. */
+static void to_kernel(const struct sigaction *from, struct kernel_action *act)
+{
+	act->handler = from->sa_handler;
+	act->flags = (unsigned long)(unsigned int)from->sa_flags;
+	memcpy(&act->mask, &from->sa_mask, sizeof(act->mask));
+}
+
+/* The program's action for the agent's signal. Returns as the system call. */
+static long own_action(const struct kernel_action *act, struct kernel_action *old)
+{
+	struct sigaction now, was;
+
+	if (act && !can_read_action(act))
+		return -EFAULT;
+	if (act)
+		now = from_kernel(act);
+	signals_own_action(act ? &now : NULL, &was);
+	if (!old)
+		return 0;
+	if (!can_write_action(old))
+		return -EFAULT;
+	old->restorer = NULL;
+	to_kernel(&was, old);
+	return 0;
+}
+
+/* Of any other signal: the kernel's action may be the agent's for one of the program. */
+static long others_action(int signo, const struct kernel_action *act, struct kernel_action *old)
+{
+	long ret = sys4(SYS_rt_sigaction, signo, act, old, sizeof(ksigset));
+	struct sigaction was;
+
+	if (ret || !old)
+		return ret;
+	was = from_kernel(old);
+	signals_translate(signo, &was);
+	to_kernel(&was, old);
+	return 0;
+}
+
+/* The child of a vfork() shares this memory, but has no timers, and actions of its own. */
+bool rawcall_on_action(int signo, const void *act, void *old, unsigned long size, long *ret)
+{
+	if (!agent.on || in_sandbox() || size != sizeof(ksigset))
+		return false;
+	if (signo == agent.signo && agent.pid == (int)sys0(SYS_getpid))
+		*ret = own_action(act, old);
+	else
+		*ret = others_action(signo, act, old);
+	return true;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rawcall.c - see rawcall.h. Part of both agents, that of time and that of allocations.
+ *
+ * What a program does without the C library, by instructions of its own, is not seen.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "rawcall.h"
+#include "sandbox.h"
+
+#define HOOK_API __attribute__((visibility("default")))
+
+/*
+ * syscall(), which makes the call of any number. It is left by a tail call, with the stack as it
+ * was: the call may be one that returns in a child on another stack, or on the same one twice. On
+ * x86-64 the last argument lies there, if there is one, and must not be touched: what is in its
+ * place may be a variable that other threads change.
+ */
+#if defined(__x86_64__)
+#define IN_REGISTERS(last)
+#else
+#define IN_REGISTERS(last) , last
+#endif
+
+static long (*next_syscall)(long nr, long, long, long, long, long IN_REGISTERS(long));
+
+void rawcall_resolve(void)
+{
+	*(void **)&next_syscall = dlsym(RTLD_NEXT, "syscall");
+}
+
+static void look_at(long nr, long a, long b)
+{
+	if (nr == SYS_prctl)
+		sandbox_on_prctl(a, b);
+	else if (nr == SYS_seccomp && a <= SECCOMP_SET_MODE_FILTER)
+		sandbox_begins(true);
+	if (!next_syscall)
+		rawcall_resolve();
+}
+
+static __attribute__((noinline)) long change_action(long signo, long act, long old, long size)
+{
+	long ret;
+
+	if (!rawcall_on_action(signo, (const void *)act, (void *)old, size, &ret))
+		return next_syscall(SYS_rt_sigaction, signo, act, old, size, 0 IN_REGISTERS(0));
+	if (ret >= 0)
+		return ret;
+	errno = (int)-ret;
+	return -1;
+}
+
+HOOK_API long any_call(long nr, long a, long b, long c, long d,
+		       long e IN_REGISTERS(long f)) __asm__("syscall");
+
+long any_call(long nr, long a, long b, long c, long d, long e IN_REGISTERS(long f))
+{
+	if (nr == SYS_prctl || nr == SYS_seccomp || !next_syscall)
+		look_at(nr, a, b);
+	if (nr == SYS_rt_sigaction)
+		return change_action(a, b, c, d);
+	return next_syscall(nr, a, b, c, d, e IN_REGISTERS(f));
+}

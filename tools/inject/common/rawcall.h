@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rawcall.h - the system calls that a program makes by number, with libc's syscall().
+ */
+#ifndef INJECT_RAWCALL_H
+#define INJECT_RAWCALL_H
+
+#include <stdbool.h>
+
+/* Finds the function that the hook stands in front of. */
+void rawcall_resolve(void);
+
+/*
+ * The object provides this. The program calls rt_sigaction(). Returns true if that was all there
+ * is to do, with what the system call returns in *@ret.
+ */
+bool rawcall_on_action(int signo, const void *act, void *old, unsigned long size, long *ret);
+
+#endif
