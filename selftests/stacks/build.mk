@@ -19,7 +19,8 @@ $(STACKS)/executable_data_large: selftests/stacks/executable_data.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(STACKS_CC) $(SHARED_PAGE) -DROOM=20000 -o $@ $<
 
-STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large)
+STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
+	no_stop)
 
 $(STACKS)/stacks_test: selftests/stacks/stacks_test $(STACKS_TARGETS) all
 	@mkdir -p $(@D)

@@ -150,3 +150,23 @@ int task_stat(pid_t pid, pid_t tid, struct task_stat *ret)
 	*ret = stat;
 	return 0;
 }
+
+const char *task_state_name(char state)
+{
+	switch (state) {
+	case 'R':
+		return "running";
+	case 'S':
+		return "sleeping";
+	case 'D':
+		return "in disk sleep";
+	case 'T':
+		return "stopped";
+	case 't':
+		return "stopped by a tracer";
+	case 'Z':
+		return "ended";
+	default:
+		return "in another state";
+	}
+}

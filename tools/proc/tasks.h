@@ -80,4 +80,7 @@ const char *process_gone_why(pid_t pid);
  */
 int task_stat(pid_t pid, pid_t tid, struct task_stat *ret);
 
+/* What the letter @state of struct task_stat means, as a word or a few. */
+const char *task_state_name(char state);
+
 #endif

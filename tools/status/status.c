@@ -14,11 +14,13 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libshstk/symbol/json.h"
 #include "tools/proc/detach.h"
 #include "tools/proc/shadow.h"
+#include "tools/proc/stop.h"
 #include "tools/proc/tasks.h"
 #include "tools/elf/objects.h"
 #include "tools/rules/status.h"
@@ -29,6 +31,7 @@
 #define NOTE_ARM_GCS 0x410
 #define NOTE_RISCV_CFI 0x903
 #define MAX_THREADS 65536
+#define MS 1000000ull /* ns */
 
 /* Bits of the generic prctl; x86 has the first two in the same places. */
 enum bit {
@@ -110,12 +113,15 @@ static void read_thread(pid_t pid, struct thread_status *t)
 		if (!(t->enabled & BIT_ENABLE))
 			return;
 	}
+	stop_prepare();
 	if (ptrace(PTRACE_SEIZE, t->tid, 0, 0)) {
 		t->error = errno;
 		return;
 	}
-	if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) || waitpid(t->tid, &status, __WALL) < 0) {
+	if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0)) {
 		t->error = errno;
+	} else if (!stop_wait(t->tid, now_ns(CLOCK_MONOTONIC) + STOP_LATE_MS * MS, &status)) {
+		t->error = EBUSY; /* it cannot stop; it is let go when this command ends */
 	} else if (WIFSTOPPED(status)) {
 		ret = read_pointer(t);
 		t->pointer_known = ret > 0;

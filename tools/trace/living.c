@@ -37,33 +37,13 @@ int trace_check(int pid)
 	return 0;
 }
 
-static const char *state_name(char state)
-{
-	switch (state) {
-	case 'R':
-		return "running";
-	case 'S':
-		return "sleeping";
-	case 'D':
-		return "in disk sleep";
-	case 'T':
-		return "stopped";
-	case 't':
-		return "stopped by a tracer";
-	case 'Z':
-		return "ended";
-	default:
-		return "in another state";
-	}
-}
-
 void trace_describe(int pid, int tid, struct trace_thread *thread)
 {
 	struct task_stat stat = { .name = "" };
 
 	task_stat(pid, tid, &stat);
 	strcpy(thread->comm, stat.name);
-	thread->note = state_name(stat.state);
+	thread->note = task_state_name(stat.state);
 }
 
 int trace_refuse(int pid, const char *how, int err)

@@ -16,9 +16,15 @@
  * A stack that cannot be unwound from its copy (a handler on an alternate
  * stack, more than MAX_COPY in use) is unwound once more while that one thread
  * is stopped again.
+ *
+ * Threads that have not stopped in time hold the others no longer (stop.h): these are let go,
+ * and each thread that stops later is taken alone. One that never does would be stopped by its
+ * tracer whenever it can. A thread cannot let go whom it traces before that stops, but by
+ * ending: so all of this is done by a thread of its own.
  */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +41,7 @@
 #include "tools/proc/detach.h"
 #include "tools/proc/live.h"
 #include "tools/proc/maps.h"
+#include "tools/proc/stop.h"
 #include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
@@ -44,6 +51,7 @@
 #define MAX_THREADS 32768
 #define MAX_COPY (1u << 20) /* bytes of a stack */
 #define MAX_SHADOW (64u << 10) /* bytes of a shadow stack */
+#define MS 1000000ull /* ns */
 #define TOUCHED 16384 /* bytes of a copy faulted in before */
 
 #if defined(__x86_64__)
@@ -93,6 +101,7 @@ struct trace {
 	struct goroutine_source source;
 	struct goroutines *goroutines;
 	uint64_t pause; /* ns */
+	int err; /* of the thread that traces */
 };
 
 static int refuse(const struct trace *t, int err)
@@ -234,20 +243,22 @@ static int prepare_copies(struct trace *t)
 	return 0;
 }
 
-static void wait_stop(struct thread *thread)
+/* False: it neither stopped nor ended until then. */
+static bool wait_stop(struct thread *thread, uint64_t until)
 {
 	int status;
 
-	if (waitpid(thread->trace.tid, &status, __WALL) != thread->trace.tid)
-		return;
+	if (!stop_wait(thread->trace.tid, until, &status))
+		return false;
 	if (!WIFSTOPPED(status)) {
 		thread->seized = false; /* it ended */
-		return;
+		return true;
 	}
 	thread->stopped = true;
 	/* Without an event it is a signal on its way: deliver it later. */
 	if (!(status >> 16))
 		thread->signo = WSTOPSIG(status);
+	return true;
 }
 
 static int take_registers(struct thread *thread)
@@ -329,11 +340,12 @@ static void copy_memory(struct trace *t)
 	}
 }
 
+/* Only who has stopped can be let go. */
 static void release(struct thread *thread)
 {
-	if (thread->seized)
+	if (thread->stopped)
 		detach(thread->trace.tid, thread->signo);
-	thread->seized = false;
+	thread->seized &= !thread->stopped;
 	thread->stopped = false;
 	thread->signo = 0;
 }
@@ -370,10 +382,23 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return shstk_read_process(&pid, addr, buf, len);
 }
 
+/* Unwinds a thread that is stopped, and lets it go. */
+static void take_one(struct trace *t, struct thread *thread)
+{
+	struct reader reader = { .t = t, .thread = thread, .stopped = true };
+
+	if (thread->stopped && !take_registers(thread)) {
+		if (thread->trace.shadow_on || !thread->trace.sampled)
+			plan_shadow(t, thread);
+		thread->trace.sampled = true;
+		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
+	}
+	release(thread);
+}
+
 /* Unwinds a thread once more, while it is stopped again. */
 static void take_stopped(struct trace *t, struct thread *thread)
 {
-	struct reader reader = { .t = t, .thread = thread, .stopped = true };
 	uint64_t at;
 
 	if (ptrace(PTRACE_SEIZE, thread->trace.tid, 0, 0))
@@ -381,14 +406,49 @@ static void take_stopped(struct trace *t, struct thread *thread)
 	thread->seized = true;
 	at = now_ns(CLOCK_MONOTONIC);
 	ptrace(PTRACE_INTERRUPT, thread->trace.tid, 0, 0);
-	wait_stop(thread);
-	if (thread->stopped && !take_registers(thread)) {
-		if (thread->trace.shadow_on)
-			plan_shadow(t, thread);
-		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
-	}
-	release(thread);
+	if (wait_stop(thread, at + STOP_LATE_MS * MS))
+		take_one(t, thread);
 	t->pause += now_ns(CLOCK_MONOTONIC) - at;
+}
+
+/* Has it been told to stop, and has not? Then @ret says if it is worth while to wait on. */
+static bool is_late(const struct trace *t, const struct thread *thread, uint64_t waited, bool *ret)
+{
+	if (!thread->seized || thread->stopped)
+		return false;
+	*ret |= waited <
+		(stop_is_stuck(t->pid, thread->trace.tid) ? STOP_STUCK_MS : STOP_LATE_MS) * MS;
+	return true;
+}
+
+/* Threads that did not stop in time, each as soon as it does: nobody is held for them. */
+static void take_late(struct trace *t)
+{
+	uint64_t began = now_ns(CLOCK_MONOTONIC);
+	bool wait = true;
+
+	while (wait) {
+		uint64_t waited = now_ns(CLOCK_MONOTONIC) - began;
+
+		wait = false;
+		for (unsigned int i = 0; i < t->nr; i++) {
+			struct thread *thread = &t->threads[i];
+			bool more = false;
+
+			if (is_late(t, thread, waited, &more) && wait_stop(thread, 0))
+				take_one(t, thread);
+			else
+				wait |= more;
+		}
+		if (wait)
+			stop_pause(began + STOP_LATE_MS * MS);
+	}
+	for (unsigned int i = 0; i < t->nr; i++) {
+		struct trace_thread *trace = &t->threads[i].trace;
+
+		if (t->threads[i].seized)
+			stop_describe(t->pid, trace->tid, trace->held_up, sizeof(trace->held_up));
+	}
 }
 
 /* What is shown of it ends, or has a gap, where memory was not copied. */
@@ -439,20 +499,25 @@ static const struct shstk_regs *thread_regs(void *arg, int tid)
 	return thread && thread->trace.sampled ? &thread->trace.regs : NULL;
 }
 
-/* The only part during which the process does not run. */
-static int stop_and_copy(struct trace *t)
+/* As wait_stop(), as long as the others may be held. */
+static bool wait_in_time(const struct trace *t, struct thread *thread, uint64_t began)
 {
-	bool go = shstk_space_has_go(t->space);
-	int err = 0;
-	uint64_t at = now_ns(CLOCK_MONOTONIC);
+	return wait_stop(thread, began + STOP_STUCK_MS * MS) ||
+	       (!stop_is_stuck(t->pid, thread->trace.tid) &&
+		wait_stop(thread, began + STOP_HOLD_MS * MS));
+}
+
+/* Tells all to stop, and takes the registers of those that do in time. */
+static void stop_all(struct trace *t)
+{
+	uint64_t began = now_ns(CLOCK_MONOTONIC);
 
 	for (unsigned int i = 0; i < t->nr; i++)
 		ptrace(PTRACE_INTERRUPT, t->threads[i].trace.tid, 0, 0);
 	for (unsigned int i = 0; i < t->nr; i++) {
 		struct thread *thread = &t->threads[i];
 
-		wait_stop(thread);
-		if (!thread->stopped)
+		if (!wait_in_time(t, thread, began) || !thread->stopped)
 			continue;
 		thread->trace.sampled = !take_registers(thread);
 		if (thread->trace.sampled) {
@@ -460,6 +525,16 @@ static int stop_and_copy(struct trace *t)
 			plan_stack(t, thread);
 		}
 	}
+}
+
+/* The only part during which the process does not run. */
+static int stop_and_copy(struct trace *t)
+{
+	bool go = shstk_space_has_go(t->space);
+	int err = 0;
+	uint64_t at = now_ns(CLOCK_MONOTONIC);
+
+	stop_all(t);
 	copy_memory(t);
 	if (t->goroutines)
 		err = goroutines_take(t->goroutines);
@@ -469,6 +544,44 @@ static int stop_and_copy(struct trace *t)
 		release(&t->threads[i]);
 	t->pause = now_ns(CLOCK_MONOTONIC) - at;
 	return err || go || t->goroutines ? err : take_copied(t, false);
+}
+
+/* All that a tracer does. */
+static int take_all(struct trace *t)
+{
+	int err = seize_all(t);
+
+	if (!err)
+		err = prepare_copies(t);
+	if (!err)
+		err = stop_and_copy(t);
+	if (err)
+		return err;
+	take_late(t);
+	take_cut_short(t);
+	return 0;
+}
+
+static void *tracer(void *arg)
+{
+	struct trace *t = arg;
+
+	t->err = take_all(t);
+	return NULL;
+}
+
+/* By a thread of its own: when that has ended nobody is traced any more. */
+static int take_by_tracer(struct trace *t)
+{
+	pthread_t thread;
+	int err;
+
+	stop_prepare();
+	err = pthread_create(&thread, NULL, tracer, t);
+	if (err)
+		return -err;
+	pthread_join(thread, NULL);
+	return t->err;
 }
 
 static int find_goroutines(struct trace *t)
@@ -621,16 +734,9 @@ int trace_process(const struct trace_opts *opts)
 	if (!err)
 		err = find_goroutines(&t);
 	if (!err)
-		err = seize_all(&t);
+		err = take_by_tracer(&t);
 	if (!err)
-		err = prepare_copies(&t);
-	if (!err) {
-		err = stop_and_copy(&t);
-		if (!err) {
-			take_cut_short(&t);
-			err = name_made(&t);
-		}
-	}
+		err = name_made(&t);
 	if (err && !(t.opts->goroutines && err == -ENOENT))
 		refuse(&t, err);
 	else if (!err && print_all(&t))

@@ -287,7 +287,10 @@ static void print_thread(const struct trace_opts *o, struct shstk_symproc *proc,
 	if (t->note)
 		printf(", %s", t->note);
 	if (!t->sampled) {
-		puts(": ended before it could be stopped");
+		if (*t->held_up)
+			printf(": did not stop: %s\n", t->held_up);
+		else
+			puts(": ended before it could be stopped");
 		return;
 	}
 	if (!s->taken) {
@@ -344,6 +347,16 @@ void trace_put_frames(struct json *json, struct shstk_symproc *proc, const struc
 	shstk_json_close(json);
 }
 
+/* Why there is no stack; NULL: there is one. */
+static const char *error_of(const struct trace_thread *t, const struct trace_stack *s)
+{
+	if (!t->sampled)
+		return *t->held_up ? "did not stop" : "ended before it could be stopped";
+	if (!s->taken)
+		return "its shadow stack is not on";
+	return s->nr < 0 ? strerror(-s->nr) : NULL;
+}
+
 static void put_thread(const struct trace_opts *o, struct shstk_symproc *proc,
 		       const struct trace_thread *t, const struct trace_stack *s,
 		       const struct comparison *c)
@@ -358,11 +371,8 @@ static void put_thread(const struct trace_opts *o, struct shstk_symproc *proc,
 			  !s->taken	    ? NULL :
 			  s == &t->hardware ? "shadow stack" :
 					      "unwinding");
-	shstk_json_string(json, "error",
-			  !t->sampled ? "ended before it could be stopped" :
-			  !s->taken   ? "its shadow stack is not on" :
-			  s->nr < 0   ? strerror(-s->nr) :
-					NULL);
+	shstk_json_string(json, "error", error_of(t, s));
+	shstk_json_string(json, "held_up", *t->held_up ? t->held_up : NULL);
 	shstk_json_bool(json, "complete",
 			s->taken && s->nr >= 0 && s->info.end == SHSTK_END_COMPLETE);
 	shstk_json_string(json, "end", s->taken && s->nr >= 0 ? shstk_end_name(s->info.end) : NULL);
@@ -389,7 +399,7 @@ bool trace_print(const struct trace_opts *o, struct shstk_symproc *proc,
 		c = compare(t);
 	(o->json ? put_thread : print_thread)(o, proc, t, s, both ? &c : NULL);
 	if (!t->sampled)
-		return true;
+		return !*t->held_up;
 	if (!s->taken)
 		return false;
 	return both ? c.agree : s->nr >= 0;

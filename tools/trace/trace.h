@@ -78,6 +78,7 @@ struct trace_stack {
  * @tid: thread ID.
  * @comm: its name.
  * @note: what it was doing: "sleeping", "SIGSEGV"; or NULL.
+ * @held_up: what it does instead of stopping; "" if it stopped or ended.
  * @sampled: the registers below are there.
  * @regs: registers.
  * @in_handler: it handles a signal, and what that interrupted is not known.
@@ -90,6 +91,7 @@ struct trace_thread {
 	int tid;
 	char comm[64];
 	const char *note;
+	char held_up[160];
 	bool sampled;
 	struct shstk_regs regs;
 	bool in_handler;
