@@ -38,6 +38,7 @@ struct shstk_profile;
  * @SHSTK_NOTE_TICKS: the time passed where no sample could be taken.
  * @SHSTK_NOTE_LOADER: before the program's own code ran: exec and dynamic linking.
  * @SHSTK_NOTE_EXIT: after the program's own code ran.
+ * @SHSTK_NOTE_UNSAMPLED: what was counted, but has no sample.
  */
 enum shstk_note {
 	SHSTK_NOTE_NONE,
@@ -45,6 +46,7 @@ enum shstk_note {
 	SHSTK_NOTE_TICKS,
 	SHSTK_NOTE_LOADER,
 	SHSTK_NOTE_EXIT,
+	SHSTK_NOTE_UNSAMPLED,
 	SHSTK_NOTES,
 };
 

@@ -41,4 +41,11 @@ bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
 	return true;
 }
 
+bool __wrap_perf_rings_total(const struct perf_rings *rings, uint64_t *ret)
+{
+	(void)rings;
+	*ret = 0;
+	return false;
+}
+
 #endif

@@ -4,6 +4,8 @@
  *
  *	sums burn		works until it is killed; a line says that it has begun
  *	sums cpu SECONDS	works for so much CPU time
+ *	sums faults PAGES	touches so many new pages, and prints how many page faults that
+ *				were, and how many it had in all
  *	sums orphan		has a child that works for 0.5 s, which nobody waits for
  */
 #include <signal.h>
@@ -11,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +56,36 @@ static int cpu(char **args)
 	return 0;
 }
 
+static long count_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt + usage.ru_majflt;
+}
+
+static __attribute__((noinline)) void touch_pages(volatile char *at, size_t bytes, size_t page)
+{
+	for (size_t i = 0; i < bytes; i += page)
+		at[i] = 1;
+}
+
+static int faults(char **args)
+{
+	size_t page = sysconf(_SC_PAGESIZE), bytes = (*args ? atol(*args) : 1000) * page;
+	char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long before, behind;
+
+	if (at == MAP_FAILED)
+		return 1;
+	madvise(at, bytes, MADV_NOHUGEPAGE);
+	before = count_faults();
+	touch_pages(at, bytes, page);
+	behind = count_faults();
+	printf("%ld %ld\n", behind - before, behind);
+	return 0;
+}
+
 static int orphan(char **args)
 {
 	int ends[2];
@@ -76,6 +110,7 @@ static const struct {
 } programs[] = {
 	{ "burn", burn },
 	{ "cpu", cpu },
+	{ "faults", faults },
 	{ "orphan", orphan },
 };
 

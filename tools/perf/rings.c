@@ -74,6 +74,7 @@ struct perf_rings {
 	uint64_t before; /* the time before */
 	uint64_t most; /* bytes in the fullest one then */
 	uint64_t rate; /* bytes of samples that may come to a ring in a second; 0: any number */
+	uint64_t period; /* of all samples of the main event, which do not tell it; 0: they do */
 	_Alignas(8) uint8_t record[MAX_RECORD]; /* one that goes over the end of a ring */
 };
 
@@ -93,6 +94,11 @@ static const struct perf_event events[] = {
 
 #define NR_EVENTS (sizeof(events) / sizeof(events[0]))
 
+bool perf_event_by_kernel(const struct perf_event *event)
+{
+	return event->type == PERF_TYPE_SOFTWARE && !event->clock && !event->raw;
+}
+
 const struct perf_event *perf_event_find(const char *name)
 {
 	for (size_t i = 0; i < NR_EVENTS; i++)
@@ -109,6 +115,30 @@ const char *perf_event_names(void)
 	for (size_t i = 0; i < NR_EVENTS && n < sizeof(names); i++)
 		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "", events[i].name);
 	return names;
+}
+
+/*
+ * From one sample to the next. Of what the kernel counts itself each event is a sample, whatever
+ * the period is, if samples are to tell it: these do not.
+ */
+static void set_period(const struct perf_opts *opts, struct perf_event_attr *attr)
+{
+	const struct perf_event *event = opts->main;
+
+	if (event->raw) {
+		attr->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				    PERF_SAMPLE_RAW;
+		attr->sample_period = 1;
+	} else if (event->clock) {
+		attr->sample_period = (1000000000 + opts->freq / 2) / opts->freq;
+	} else if (opts->count) {
+		attr->sample_period = opts->count;
+		if (perf_event_by_kernel(event))
+			attr->sample_type &= ~PERF_SAMPLE_PERIOD;
+	} else {
+		attr->freq = 1;
+		attr->sample_freq = opts->freq;
+	}
 }
 
 void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_attr *attr)
@@ -144,16 +174,7 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		attr->config = opts->main->config;
 		/* arm64 refuses it for counters; they stand still there mostly. */
 		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
-		if (opts->main->raw) {
-			attr->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID |
-					    PERF_SAMPLE_TIME | PERF_SAMPLE_RAW;
-			attr->sample_period = 1;
-		} else if (opts->main->clock) {
-			attr->sample_period = (1000000000 + opts->freq / 2) / opts->freq;
-		} else {
-			attr->freq = 1;
-			attr->sample_freq = opts->freq;
-		}
+		set_period(opts, attr);
 	}
 	/* One event of a target tells what else happens to it. */
 	if (which == (opts->main ? PERF_MAIN : PERF_OFF)) {
@@ -506,7 +527,8 @@ static uint64_t rate_of(const struct perf_opts *opts)
 {
 	uint64_t words = opts->max_stack + PERF_MAX_REGS + OTHER_WORDS;
 
-	return opts->off || opts->main->raw ? 0 : opts->freq * (opts->copy + 8 * words);
+	return opts->off || opts->main->raw || opts->count ? 0 :
+							     opts->freq * (opts->copy + 8 * words);
 }
 
 static int open_rings(const struct perf_opts *opts, size_t ring_size, struct perf_rings **ret,
@@ -520,6 +542,8 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, struct per
 		return -ENOMEM;
 	r->ring_size = ring_size;
 	r->rate = rate_of(opts);
+	if (opts->main && opts->count && perf_event_by_kernel(opts->main))
+		r->period = opts->count;
 	error = open_all(r, opts, why);
 	if (error) {
 		perf_rings_close(r);
@@ -614,6 +638,22 @@ bool perf_rings_total(const struct perf_rings *r, uint64_t *ret)
 		*ret += values[0];
 	}
 	return true;
+}
+
+int perf_total_open(const struct perf_opts *opts, bool user_only)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = opts->main->type,
+		.config = opts->main->config,
+		.disabled = 1,
+		.enable_on_exec = 1,
+		.inherit = 1,
+		.exclude_hv = 1,
+		.exclude_kernel = user_only,
+	};
+
+	return open_event(&attr, *opts->pids, -1, 0, &user_only);
 }
 
 void perf_rings_stop(struct perf_rings *r)
@@ -711,10 +751,12 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 	ret->type = head->type;
 	ret->misc = head->misc;
 	ret->raw = at;
+	ret->period = 0;
 	if (head->type == PERF_RECORD_SAMPLE) {
 		memcpy(ids, at + 16, sizeof(ids));
 		ret->time = word(at + 24);
 		ret->which = is_off(r, word(at + 8)) ? PERF_OFF : PERF_MAIN;
+		ret->period = ret->which == PERF_MAIN ? r->period : 0;
 		ret->body = at + 32;
 		ret->size = end - at - 32;
 	} else {

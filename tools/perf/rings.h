@@ -31,6 +31,9 @@ struct perf_event {
 	bool raw;
 };
 
+/* Does the kernel count it without a counter of the CPU, and is it no clock? */
+bool perf_event_by_kernel(const struct perf_event *event);
+
 /* Finds an event by its name. NULL: there is none. */
 const struct perf_event *perf_event_find(const char *name);
 
@@ -51,7 +54,9 @@ enum perf_which {
 /**
  * struct perf_opts - what to open
  * @main: event to sample, or NULL.
- * @freq: its samples per second.
+ * @freq: its samples per second, if @count is 0. Of clocks both are the same: a period is so
+ *	many nanoseconds.
+ * @count: its events from one sample to the next.
  * @off: also sample at each switch away, and report switches.
  * @kernel: with the kernel's part of the callchains.
  * @max_stack: most entries of a callchain.
@@ -67,6 +72,7 @@ enum perf_which {
 struct perf_opts {
 	const struct perf_event *main;
 	unsigned int freq;
+	uint64_t count;
 	bool off;
 	bool kernel;
 	unsigned int max_stack;
@@ -88,6 +94,7 @@ struct perf_opts {
  * @pid: process.
  * @tid: thread.
  * @time: CLOCK_MONOTONIC in ns.
+ * @period: of samples: events that it stands for; 0: @body says it.
  * @body: what is behind these fields (see tools/perf/sample.h, or the raw data
  *	with its size before it), or behind the header for other records than
  *	samples; aligned to 8 bytes.
@@ -101,6 +108,7 @@ struct perf_record {
 	int pid;
 	int tid;
 	uint64_t time;
+	uint64_t period;
 	const void *body;
 	size_t size;
 	const void *raw;
@@ -155,6 +163,15 @@ bool perf_rings_lost(const struct perf_rings *rings, uint64_t *ret);
 
 /* What the sampling events themselves counted so far, in all their targets. */
 bool perf_rings_total(const struct perf_rings *rings, uint64_t *ret);
+
+/**
+ * perf_total_open() - count what perf_rings_open() would sample, and sample nothing
+ * @opts: @main, from the exec of @pids[0] on, in all that it starts.
+ * @user_only: whether only user mode is to be counted.
+ *
+ * Return: a descriptor that read(2) reads the number from, or a negative errno.
+ */
+int perf_total_open(const struct perf_opts *opts, bool user_only);
 
 /* No more records from now on. */
 void perf_rings_stop(struct perf_rings *rings);

@@ -79,7 +79,8 @@ bool perf_sample_parse(const struct perf_record *record, bool copy, struct perf_
 		.user_mode = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			     PERF_RECORD_MISC_USER,
 	};
-	if (!take(&w, &ret->period) || !take(&w, &ret->nr))
+	ret->period = record->period;
+	if ((!ret->period && !take(&w, &ret->period)) || !take(&w, &ret->nr))
 		return false;
 	ret->chain = skip(&w, ret->nr);
 	if (!ret->chain)

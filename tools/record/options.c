@@ -58,6 +58,7 @@ static const struct argp_option options[] = {
 	{ "cgroup", OPT_CGROUP, "PATH", 0,
 	  "record a cgroup, as long as COMMAND runs if there is one", 0 },
 	{ "event", 'e', "EVENT", 0, "sample by another event than cpu-clock, such as cycles", 0 },
+	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
 	  "where threads wait, and how long, instead of where they run", 0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
@@ -87,6 +88,7 @@ static const struct argp_option top_options[] = {
 	{ "all", 'a', NULL, 0, "show the whole system", 0 },
 	{ "cgroup", OPT_CGROUP, "PATH", 0, "show a cgroup", 0 },
 	{ "event", 'e', "EVENT", 0, "sample by another event than cpu-clock, such as cycles", 0 },
+	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
 	  "where threads wait, and how long, instead of where they run", 0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
@@ -225,6 +227,9 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 	case 'e':
 		parse_event(state, o, arg);
 		return 0;
+	case 'c':
+		o->count = parse_number(state, "count", arg, 1, 1ul << 40);
+		return 0;
 	case OPT_PERF_DATA:
 		o->perf_data = arg;
 		return 0;
@@ -357,6 +362,8 @@ static int check_targets(const struct record_opts *o)
 		complain("--perf-data does not go with --wall: a file is of one event");
 	else if (o->off_cpu && (o->event || o->wall))
 		complain("--off-cpu does not go with --event or --wall");
+	else if (o->count && record_counts_time(o))
+		complain("--count needs an --event that is no clock; of clocks see --freq");
 	else if (o->wall && !record_counts_time(o))
 		complain("--wall does not go with an event that is no clock");
 	else if (o->heap && o->nr_pids && o->heap_mmap)

@@ -35,6 +35,7 @@
  * @nr_pids: so many.
  * @cgroup: path of a cgroup to record, or NULL.
  * @event: other than cpu-clock, or NULL.
+ * @count: of these from one sample to the next, 0: nothing was said.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @all: record the whole system.
  * @off_cpu: where threads wait, instead of where they run.
@@ -65,6 +66,7 @@ struct record_opts {
 	unsigned int nr_pids;
 	const char *cgroup;
 	const struct perf_event *event;
+	unsigned long count;
 	const char *perf_data;
 	bool all;
 	bool off_cpu;

@@ -41,8 +41,13 @@
 #define SHORT 2000000000 /* ns that such a thread lasts; others slept */
 #define NOBODY -1
 
+#define WINDOW 50000000 /* ns over which that is looked at */
+
 #define BARE_OF_ONE 8 /* samples of a process without a shadow stack that have stacks copied, */
 #define BARE_OF_ALL 64 /* or of all such */
+
+/* What is too frequent is sampled by the next of these: primes, which no loop is in step with. */
+static const uint64_t coarser[] = { 11, 101, 1009, 10007, 100003, 1000003 };
 
 /* The copy of a stack grows to the next of these when it is too small for some. */
 static const unsigned int copy_sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
@@ -54,6 +59,12 @@ struct perf_drain {
 	struct perf_opts opts; /* as these are opened */
 	uint64_t lost; /* by earlier ones */
 	uint64_t counted; /* by the events of earlier ones, less what these had when they took over */
+	struct shstk_symproc *first; /* process of the first sample in this profile, */
+	int first_tid; /* its thread, */
+	char first_comm[TASK_COMM]; /* and that one's name */
+	int total; /* an event that counts all of the command, or -1: these themselves do */
+	bool may_coarsen; /* samples may become fewer */
+	uint64_t came, came_since; /* samples in this window, lost ones too, and when it began */
 	uint64_t lost_before, counted_before; /* what of both is of earlier profiles */
 	uint64_t moved; /* when a process last began something */
 	uint64_t since; /* samples from before that time are of earlier ones */
@@ -145,6 +156,11 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 		.values = values,
 	};
 
+	if (!d->first) {
+		d->first = proc;
+		d->first_tid = t->tid;
+		memcpy(d->first_comm, t->comm, sizeof(d->first_comm));
+	}
 	if (!t->sampled)
 		d->counts.threads++;
 	if (!t->process->sampled)
@@ -498,8 +514,11 @@ static int take_record(void *arg, const struct perf_record *r)
 	struct perf_drain *d = arg;
 	const uint64_t *body = r->body;
 
-	if (r->type == PERF_RECORD_LOST && r->size >= 16)
+	if (r->type == PERF_RECORD_LOST && r->size >= 16) {
 		d->counts.lost += body[1];
+		d->came += body[1];
+	}
+	d->came += r->type == PERF_RECORD_SAMPLE;
 	if (r->type == PERF_RECORD_LOST_SAMPLES && r->size >= 8)
 		d->counts.lost += body[0];
 	d->more.throttled += r->type == PERF_RECORD_THROTTLE;
@@ -629,6 +648,9 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 		ret = perf_rings_open(&rings, &d->rings, why);
 	d->opts = rings;
 	d->opts.on_exec = false;
+	/* A clock of the command is known at its end. */
+	if (!ret && d->root && rings.main && !rings.main->clock)
+		d->total = perf_total_open(&opts->rings, perf_rings_user_only(d->rings));
 	if (ret == -ESRCH)
 		because(why, "process %d: %s", *opts->rings.pids,
 			process_gone_why(*opts->rings.pids));
@@ -673,6 +695,9 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	if (!d)
 		return -ENOMEM;
 	d->profile = profile;
+	d->total = -1;
+	d->may_coarsen = opts->may_coarsen;
+	d->more.count = opts->rings.count;
 	d->max_stack = opts->rings.max_stack;
 	d->depth = opts->depth;
 	d->kernel = opts->kernel;
@@ -710,6 +735,8 @@ void perf_drain_destroy(struct perf_drain *d)
 {
 	if (!d)
 		return;
+	if (d->total >= 0)
+		close(d->total);
 	perf_rings_close(d->rings);
 	gomoments_destroy(d->moments);
 	perf_writer_close(d->writer);
@@ -810,8 +837,8 @@ static int add_moments(struct perf_drain *d)
  */
 static bool must_widen(const struct perf_drain *d)
 {
-	return !d->wide && !d->wide_asked && d->opts.main && d->unseen >= UNSEEN &&
-	       d->unseen > d->counts.samples / UNSEEN_PART;
+	return !d->wide && !d->wide_asked && d->opts.main && !d->opts.count &&
+	       d->unseen >= UNSEEN && d->unseen > d->counts.samples / UNSEEN_PART;
 }
 
 /* From now on by events of the CPUs, of which others' samples are passed over; if permitted. */
@@ -838,6 +865,33 @@ static int widen(struct perf_drain *d)
 	return ret;
 }
 
+/* Are there more samples than can be taken? Looks once in a window. */
+static bool must_coarsen(struct perf_drain *d, uint64_t *count)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC), passed = now - d->came_since;
+	uint64_t second;
+
+	if (!d->may_coarsen || passed < WINDOW)
+		return false;
+	second = d->came * 1000000000 / passed;
+	d->came = 0;
+	d->came_since = now;
+	if (second <= PERF_AFFORDED)
+		return false;
+	for (size_t i = 0; i < sizeof(coarser) / sizeof(*coarser); i++) {
+		*count = coarser[i];
+		if (second * d->opts.count / *count < PERF_AFFORDED / 4)
+			break;
+	}
+	return *count > d->opts.count;
+}
+
+static int coarsen(struct perf_drain *d, uint64_t count)
+{
+	d->opts.count = d->more.count = count;
+	return replace_rings(d, d->more.copy);
+}
+
 /* From now on processes without a shadow stack are sampled by copies, if these are to be had. */
 static int begin_copies(struct perf_drain *d)
 {
@@ -856,7 +910,10 @@ static int begin_copies(struct perf_drain *d)
 int perf_drain_take(struct perf_drain *d)
 {
 	int ret = perf_rings_read(d->rings, false, take_record, d);
+	uint64_t count;
 
+	if (!ret && must_coarsen(d, &count))
+		ret = coarsen(d, count);
 	if (!ret && d->mixed && d->must_copy && d->copy < NR_COPIES)
 		return begin_copies(d);
 	if (!ret && must_widen(d))
@@ -876,6 +933,23 @@ bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
 	       !perf_rings_news(d->rings) && perf_rings_last(d->rings, ns);
 }
 
+int perf_drain_unsampled(struct perf_drain *d, uint64_t value)
+{
+	int64_t values[2] = { 0, value < INT64_MAX ? (int64_t)value : 0 };
+	struct shstk_sample sample = {
+		.proc = d->first,
+		.tid = d->first_tid,
+		.comm = d->first_comm,
+		.end = SHSTK_END_COMPLETE,
+		.note = SHSTK_NOTE_UNSAMPLED,
+		.time = now_ns(CLOCK_MONOTONIC),
+		.values = values,
+	};
+
+	/* Without a sample there is nobody of whom it could be shown: the lines tell. */
+	return d->first ? shstk_profile_add(d->profile, &sample) : 0;
+}
+
 /* Records that were lost in all profiles. Those that tell it come only once there is room again. */
 static uint64_t all_lost(const struct perf_drain *d)
 {
@@ -890,6 +964,8 @@ static bool all_counted(const struct perf_drain *d, uint64_t *ret)
 	const struct perf_opts *o = &d->opts;
 
 	*ret = 0;
+	if (d->total >= 0)
+		return read(d->total, ret, sizeof(*ret)) == sizeof(*ret);
 	if (!o->main || d->root || (!o->nr_pids && o->cgroup < 0 && o->main->clock) ||
 	    !perf_rings_total(d->rings, ret))
 		return false;
@@ -908,7 +984,11 @@ bool perf_drain_whole(const struct perf_drain *d, uint64_t *ret)
 void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 		      struct shstk_profile *profile)
 {
-	const struct perf_counts more = { .copy = d->more.copy, .unwritten = d->more.unwritten };
+	const struct perf_counts more = {
+		.copy = d->more.copy,
+		.count = d->more.count,
+		.unwritten = d->more.unwritten,
+	};
 
 	d->profile = profile;
 	if (d->keep_times)
@@ -918,6 +998,7 @@ void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 	all_counted(d, &d->counted_before);
 	d->counts = (struct drain_counts){ .lost = 0 };
 	d->more = more;
+	d->first = NULL;
 	d->unseen = 0;
 }
 

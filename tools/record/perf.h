@@ -27,6 +27,7 @@
  * @tree: the one process of @rings is about to execute a program: it is recorded from there
  *	on, with all it starts, by events of the CPUs. Events of its own would begin anew
  *	in each process, and never see those that end sooner than a period.
+ * @may_coarsen: where @rings.count samples turn out to be more than can be taken, it grows.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @keep_times: keep the time of each sample, in all profiles.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
@@ -38,6 +39,7 @@ struct perf_record_opts {
 	bool chains;
 	bool mixed;
 	bool tree;
+	bool may_coarsen;
 	const char *perf_data;
 	bool keep_times;
 	bool labels;
@@ -55,6 +57,7 @@ struct perf_record_opts {
  * @java: stacks of HotSpot's processes that end at code without unwind information.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @unseen: threads that ended sooner than a period, if only events of processes were permitted.
+ * @count: events from one sample to the next, if that is fixed.
  * @throttled: times that the kernel held the event back.
  * @unwritten: 0, or a negative errno: the perf.data file is not complete.
  */
@@ -69,11 +72,14 @@ struct perf_counts {
 	uint64_t java;
 	uint64_t compat;
 	uint64_t unseen;
+	uint64_t count;
 	uint64_t throttled;
 	int unwritten;
 };
 
 #define PERF_FIRST_COPY 8192 /* bytes of each stack; more if that is too small for some */
+
+#define PERF_AFFORDED 20000 /* samples in a second, where each event is one */
 
 struct perf_drain;
 
@@ -124,6 +130,9 @@ bool perf_drain_user_only(const struct perf_drain *d);
  * is not known, as the events are the CPUs'.
  */
 bool perf_drain_whole(const struct perf_drain *d, uint64_t *ret);
+
+/* So much of it has no sample: shows it as such. Returns 0 or -ENOMEM. */
+int perf_drain_unsampled(struct perf_drain *d, uint64_t value);
 
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		      struct perf_counts *more);
