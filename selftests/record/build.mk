@@ -158,6 +158,21 @@ $(RECORD_B)/rhythm_test: selftests/record/rhythm_test.c $(TOOL_OBJ) $(B)/libshst
 
 CHECK	+= $(RECORD_B)/rhythm_test
 
+# The agent, linked into a program that has nobody to take what it tells: with sanitizers, and
+# as it is.
+RECORD_FULL	:= $(RECORD_B)/full_test $(RECORD_B)/full_test-plain
+$(RECORD_B)/full_test: $(B)/lib/asan/libshstk.a
+$(RECORD_B)/full_test: RECORD_FULL_FLAGS := $(asan_FLAGS)
+$(RECORD_B)/full_test-plain: $(B)/libshstk.a
+$(RECORD_FULL): selftests/record/full_test.c $(AGENT_SRC) \
+		$(wildcard tools/inject/agent/*.h tools/inject/common/*.h tools/inject/*.h) \
+		| $(B)/libshstk-agent.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(AGENT_CFLAGS) $(RECORD_FULL_FLAGS) \
+		-DAGENT='"$(B)/libshstk-agent.so"' -o $@ $(filter %.c %.a,$^) -ldl -lrt
+
+CHECK	+= $(RECORD_FULL)
+
 # As many samples as a day of recording has, in some minutes.
 .PHONY: replay-record
 replay-record: $(RECORD_B)/replay

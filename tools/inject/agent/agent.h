@@ -74,9 +74,10 @@
  * @put_off: periods that ended meanwhile, by its timer.
  * @seen: number of the scan that saw it last.
  * @open: by wall-clock time, in a call that waits: its sample lies at @head, without a
- *	weight, and is not committed.
+ *	weight, and is not committed. It is given up when another record needs the place.
  * @blocked: own.blocked of the thread that makes this one.
  * @head: bytes produced; only this thread's own code changes it.
+ * @room: bytes behind @head that are reserved: no more are ever committed.
  * @last: where the last sample is, as @head counts, plus 1; 0 if there is none.
  * @fn: start routine of a thread being created.
  * @arg: its argument.
@@ -106,6 +107,7 @@ struct thread {
 	_Atomic bool open;
 	bool blocked;
 	uint64_t head;
+	uint32_t room;
 	uint64_t last;
 	void *(*fn)(void *arg);
 	void *arg;
@@ -124,6 +126,10 @@ struct thread {
  * @pid: this process, or -1 in a child that could not be followed.
  * @signo: signal of the timers.
  * @nr_slots: slots that are mapped; at most header->nr_slots.
+ * @ring_size: as in the header when it was joined. Any program that is recorded can write to
+ *	the header: what bounds what is written is not read there again.
+ * @max_depth: likewise.
+ * @period: likewise.
  * @instance: of this process image.
  * @parent: instance it was forked from, or 0.
  * @start_slot: slot with its REC_START record.
@@ -149,6 +155,9 @@ struct agent {
 	int pid;
 	int signo;
 	uint32_t nr_slots;
+	uint32_t ring_size;
+	uint32_t max_depth;
+	uint64_t period;
 	uint32_t instance;
 	uint32_t parent;
 	uint32_t start_slot;

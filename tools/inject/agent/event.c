@@ -32,7 +32,7 @@ static long open_clock(void)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = agent.header->period,
+		.sample_period = agent.period,
 		.disabled = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
@@ -80,7 +80,7 @@ void event_open(struct thread *t)
 	t->event = (void *)p;
 	if (direct(fd) && !sys3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0)) {
 		t->start = now(CLOCK_THREAD_CPUTIME_ID);
-		t->first = agent.header->period / 2;
+		t->first = agent.period / 2;
 		t->periods = 0;
 	} else {
 		event_close(t);

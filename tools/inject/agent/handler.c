@@ -67,7 +67,7 @@ static uint64_t ran_out(const struct thread *t, const siginfo_t *si)
 
 static void spread(struct thread *t, uint64_t periods)
 {
-	uint64_t period = agent.header->period, used = t->cpu_seen;
+	uint64_t period = agent.period, used = t->cpu_seen;
 	uint64_t stretch =
 		(uint64_t)atomic_load(&agent.armed) * 1000000000 / (period * MOST_OF_WAITING);
 	struct itimerspec when;

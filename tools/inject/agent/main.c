@@ -32,14 +32,15 @@ static bool plausible(const struct rec_header *h, uint64_t cookie, off_t size)
 	       h->nr_slots && h->nr_slots <= REC_MAX_SLOTS && h->max_depth >= REC_MIN_DEPTH &&
 	       h->max_depth <= REC_MAX_DEPTH && h->ring_size >= rec_min_ring(h->max_depth) &&
 	       !(h->ring_size & (h->ring_size - 1)) && h->period && h->slots_offset >= sizeof(*h) &&
-	       h->slots_offset + h->nr_slots * sizeof(struct rec_slot) <= h->rings_offset &&
-	       h->rings_offset + (uint64_t)h->nr_slots * h->ring_size <= (uint64_t)size;
+	       h->rings_offset <= (uint64_t)size && h->slots_offset <= h->rings_offset &&
+	       h->nr_slots * sizeof(struct rec_slot) <= h->rings_offset - h->slots_offset &&
+	       (uint64_t)h->nr_slots * h->ring_size <= (uint64_t)size - h->rings_offset;
 }
 
-/* What of @nr rings may be mapped: no more than an eighth of a limit of addresses. */
-static uint32_t allowed_rings(const struct rec_header *h, uint32_t nr)
+/* What of @nr rings of @size may be mapped: no more than an eighth of a limit of addresses. */
+static uint32_t allowed_rings(uint32_t size, uint32_t nr)
 {
-	uint64_t most = own_limit(RLIMIT_AS) / 8 / h->ring_size;
+	uint64_t most = own_limit(RLIMIT_AS) / 8 / size;
 
 	return most < nr ? (most ? most : 1) : nr;
 }
@@ -68,7 +69,7 @@ bool agent_has_ring(uint32_t i)
 /* Pages may be larger than a ring: so many lie on one. */
 static uint32_t rings_of_page(void)
 {
-	uint32_t size = agent.header->ring_size;
+	uint32_t size = agent.ring_size;
 
 	return size < 65536 ? 65536 / size : 1;
 }
@@ -76,7 +77,7 @@ static uint32_t rings_of_page(void)
 /* Unmaps the rings of a page if all are closed, and no thread here has one; else they are kept. */
 static void unmap_page(uint32_t first, uint32_t nr)
 {
-	uint64_t size = agent.header->ring_size;
+	uint64_t size = agent.ring_size;
 	bool closed = true;
 
 	for (uint32_t i = first; i < first + nr; i++)
@@ -116,7 +117,7 @@ static void keep_rings(uint32_t first, uint32_t nr)
 
 void agent_obey_limit(void)
 {
-	uint32_t nr = allowed_rings(agent.header, agent.nr_slots);
+	uint32_t nr = allowed_rings(agent.ring_size, agent.nr_slots);
 
 	if (nr < agent.nr_slots)
 		keep_rings(0, nr);
@@ -139,11 +140,17 @@ static void *map_bytes(int fd, uint64_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* The bytes of a header and @nr rings. */
+static uint64_t bytes_of(const struct rec_header *h, uint32_t nr)
+{
+	return h->rings_offset + (uint64_t)nr * h->ring_size;
+}
+
 /* The header with as many rings as the limit of addresses allows: *@nr. NULL: not even one. */
 static struct rec_header *map_allowed(int fd, const struct rec_header *h, uint32_t *nr)
 {
-	for (; *nr; *nr /= 2) {
-		void *p = map_bytes(fd, h->rings_offset + (uint64_t)*nr * h->ring_size);
+	for (*nr = allowed_rings(h->ring_size, h->nr_slots); *nr; *nr /= 2) {
+		void *p = map_bytes(fd, bytes_of(h, *nr));
 
 		if (p)
 			return p;
@@ -152,58 +159,57 @@ static struct rec_header *map_allowed(int fd, const struct rec_header *h, uint32
 }
 
 /*
- * All of it, if the limit of addresses allows that; else first the header, which says how much
- * there is, and then as many rings as may be.
+ * Reads the header, once: from then on it may be changed by any program that is recorded. The
+ * file must be one that nobody can make smaller: touching what lay behind its end would end this
+ * process.
  */
-static struct rec_header *map_header(int fd, uint64_t cookie, uint32_t *nr)
+static bool read_header(int fd, uint64_t cookie, struct rec_header *h)
 {
+	long seals = sys3(SYS_fcntl, fd, F_GET_SEALS, 0);
 	off_t size = sys3(SYS_lseek, fd, 0, SEEK_END);
-	struct rec_header *h, *allowed;
-	uint64_t bytes = size;
 
-	if (size < (off_t)sizeof(*h))
+	return seals >= 0 && seals & F_SEAL_SHRINK && size >= (off_t)sizeof(*h) &&
+	       sys4(SYS_pread64, fd, h, offsetof(struct rec_header, stop), 0) ==
+		       (long)offsetof(struct rec_header, stop) &&
+	       plausible(h, cookie, size);
+}
+
+static struct thread *map_threads(uint32_t nr)
+{
+	struct thread *threads = mmap(NULL, nr * sizeof(*threads), PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (threads == MAP_FAILED)
 		return NULL;
-	h = map_bytes(fd, bytes);
-	if (!h) {
-		bytes = sizeof(*h);
-		h = map_bytes(fd, bytes);
-	}
-	if (!h)
-		return NULL;
-	if (plausible(h, cookie, size)) {
-		*nr = allowed_rings(h, h->nr_slots);
-		if (*nr == h->nr_slots && bytes == (uint64_t)size)
-			return h;
-		allowed = map_allowed(fd, h, nr);
-	} else {
-		allowed = NULL;
-	}
-	munmap(h, bytes);
-	return allowed;
+	/* A child that the agent does not follow has none of them: the rings are its parent's. */
+	madvise(threads, nr * sizeof(*threads), MADV_WIPEONFORK);
+	return threads;
 }
 
 static int map_memory(int fd, uint64_t cookie)
 {
+	static struct rec_header geometry;
 	struct rec_header *h;
-	uint64_t bytes;
 	uint32_t nr;
 
-	h = map_header(fd, cookie, &nr);
-	if (!h)
+	if (!read_header(fd, cookie, &geometry))
 		return -EINVAL;
-	bytes = h->rings_offset + (uint64_t)nr * h->ring_size;
-	madvise(h, bytes, MADV_DONTDUMP);
-	agent.threads = mmap(NULL, nr * sizeof(*agent.threads), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (agent.threads == MAP_FAILED) {
-		munmap(h, bytes);
+	h = map_allowed(fd, &geometry, &nr);
+	if (!h)
+		return -ENOMEM;
+	madvise(h, bytes_of(&geometry, nr), MADV_DONTDUMP);
+	agent.threads = map_threads(nr);
+	if (!agent.threads) {
+		munmap(h, bytes_of(&geometry, nr));
 		return -ENOMEM;
 	}
-	/* A child that the agent does not follow has none of them: the rings are its parent's. */
-	madvise(agent.threads, nr * sizeof(*agent.threads), MADV_WIPEONFORK);
 	agent.nr_slots = nr;
-	agent.slots = (void *)((uint8_t *)h + h->slots_offset);
-	agent.rings = (uint8_t *)h + h->rings_offset;
+	agent.ring_size = geometry.ring_size;
+	agent.max_depth = geometry.max_depth;
+	agent.period = geometry.period;
+	agent.wall = geometry.clock == REC_CLOCK_WALL;
+	agent.slots = (void *)((uint8_t *)h + geometry.slots_offset);
+	agent.rings = (uint8_t *)h + geometry.rings_offset;
 	agent.header = h;
 	return 0;
 }
@@ -384,7 +390,6 @@ __attribute__((constructor)) static void agent_start(void)
 	sys1(SYS_close, fd);
 	if (atomic_load(&agent.header->stop))
 		return;
-	agent.wall = agent.header->clock == REC_CLOCK_WALL;
 	accounted = bury_last_image();
 	if (pthread_key_create(&agent.key, on_thread_end) || handler_install() ||
 	    pthread_atfork(NULL, NULL, agent_fork_child))

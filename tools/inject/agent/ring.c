@@ -4,6 +4,13 @@
  */
 #include "agent.h"
 
+/* Another record takes the place of the one that waits for its weight. */
+static void give_up_wait(struct thread *t)
+{
+	atomic_store_explicit(&t->open, false, memory_order_relaxed);
+	atomic_store_explicit(&t->slot->wait_since, 0, memory_order_release);
+}
+
 /*
  * Room for a record of @size bytes, or NULL. A record does not wrap. Once the
  * ring is empty and a quarter of it was used, writing starts at its begin
@@ -11,13 +18,16 @@
  */
 void *ring_reserve(struct thread *t, uint32_t size)
 {
-	uint32_t ring_size = agent.header->ring_size;
+	uint32_t ring_size = agent.ring_size;
 	uint64_t tail = atomic_load_explicit(&t->slot->tail, memory_order_acquire);
 	uint64_t used = t->head - tail;
 	uint32_t offset = t->head & (ring_size - 1);
 	uint32_t rest = ring_size - offset;
 	struct rec_record *pad;
 
+	t->room = 0;
+	if (atomic_load_explicit(&t->open, memory_order_relaxed))
+		give_up_wait(t);
 	if (used > ring_size)
 		return NULL;
 	if (rest < size || (!used && offset >= ring_size / 4 && size <= offset)) {
@@ -30,11 +40,19 @@ void *ring_reserve(struct thread *t, uint32_t size)
 	} else if (ring_size - used < size) {
 		return NULL;
 	}
+	t->room = size;
 	return t->ring + offset;
 }
 
+/*
+ * Says that @size bytes of what was reserved are a record. The size may have been read back
+ * from the ring, where others can write: a false one is refused.
+ */
 void ring_commit(struct thread *t, uint32_t size)
 {
+	if (size > t->room || size % 8)
+		return;
+	t->room -= size;
 	t->head += size;
 	atomic_store_explicit(&t->slot->head, t->head, memory_order_release);
 }

@@ -43,7 +43,7 @@ void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, ui
 	s->record.type = type;
 	s->record.flags = 0;
 	s->time = now(CLOCK_MONOTONIC);
-	s->weight = periods * agent.header->period;
+	s->weight = periods * agent.period;
 	s->nr = n;
 	s->end = info->end;
 	s->source = info->source;
@@ -89,13 +89,12 @@ struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room)
 		take_name(t);
 	count(&t->slot->taken, 1);
 	t->periods += periods;
-	atomic_store_explicit(&t->slot->cpu,
-			      t->start + t->first + (t->periods - 1) * agent.header->period,
+	atomic_store_explicit(&t->slot->cpu, t->start + t->first + (t->periods - 1) * agent.period,
 			      memory_order_relaxed);
 	s = ring_reserve(t, room);
 	if (!s) {
 		count(&t->slot->lost, 1);
-		count(&t->slot->lost_weight, periods * agent.header->period);
+		count(&t->slot->lost_weight, periods * agent.period);
 		if (!agent.sandboxed && recorder_is_gone())
 			atomic_store(&agent.header->stop, 1);
 	}
@@ -121,7 +120,7 @@ static bool is_older(const struct rec_sample *hardware, const uint64_t *pcs, int
 static uint32_t check_sources(const struct rec_sample *hardware, struct rec_sample *other,
 			      const void *context)
 {
-	uint32_t depth = agent.header->max_depth;
+	uint32_t depth = agent.max_depth;
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = {
 		.size = sizeof(opts),
@@ -182,7 +181,7 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
  */
 void agent_open_wait(const void *function)
 {
-	uint32_t depth = agent.header->max_depth;
+	uint32_t depth = agent.max_depth;
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
 	ksigset old = block_signals();
@@ -217,16 +216,19 @@ void agent_close_wait(void)
 		close_wait(t);
 }
 
-/* The first signal since agent_open_wait(), at the end of what was waited for. */
+/*
+ * The first signal since agent_open_wait(), at the end of what was waited for. Its place is
+ * still reserved.
+ */
 static void take_wait(struct thread *t, uint64_t periods)
 {
-	uint32_t offset = t->head & (agent.header->ring_size - 1);
+	uint32_t offset = t->head & (agent.ring_size - 1);
 	struct rec_sample *s = (struct rec_sample *)(t->ring + offset);
 
 	close_wait(t);
 	count(&t->slot->taken, 1);
 	t->periods += periods;
-	s->weight = periods * agent.header->period;
+	s->weight = periods * agent.period;
 	sample_put(t, s->record.size);
 }
 
@@ -258,13 +260,13 @@ uint64_t sample_late(struct thread *t, uint64_t periods)
 	if (periods <= in_time)
 		return 0;
 	late = periods - in_time;
-	in_kernel = (t->system - before) / agent.header->period;
+	in_kernel = (t->system - before) / agent.period;
 	return late > in_kernel ? late - in_kernel : 0;
 }
 
 static void sample(struct thread *t, uint64_t periods, const void *context)
 {
-	uint32_t depth = agent.header->max_depth;
+	uint32_t depth = agent.max_depth;
 	uint32_t room = rec_sample_room(depth);
 	bool check = agent.header->check;
 	struct shstk_info info = { .size = sizeof(info) };

@@ -21,26 +21,35 @@ static int own_frames(const uint64_t *pcs, int n)
 uint64_t unsampled_periods(const struct thread *t)
 {
 	uint64_t used = now(CLOCK_THREAD_CPUTIME_ID) - t->start;
-	uint64_t ran_out = used < t->first ? 0 : 1 + (used - t->first) / agent.header->period;
+	uint64_t ran_out = used < t->first ? 0 : 1 + (used - t->first) / agent.period;
 
 	return ran_out > t->periods ? ran_out - t->periods : 0;
 }
 
-/* The thread's last sample, if its bytes are still in the ring. */
-static const struct rec_sample *last_sample(const struct thread *t)
+/*
+ * The thread's last sample, if its bytes are still in the ring. *head: what it says of itself,
+ * read once, as others can write there; what is returned lies in the ring as a whole.
+ */
+static const struct rec_sample *last_sample(const struct thread *t, struct rec_sample *head)
 {
-	uint32_t ring_size = agent.header->ring_size;
+	uint32_t offset = (t->last - 1) & (agent.ring_size - 1);
+	const struct rec_sample *s = (const struct rec_sample *)(t->ring + offset);
 
-	if (!t->last || t->head - (t->last - 1) > ring_size)
+	if (!t->last || t->head - (t->last - 1) > agent.ring_size ||
+	    agent.ring_size - offset < sizeof(*s))
 		return NULL;
-	return (const struct rec_sample *)(t->ring + ((t->last - 1) & (ring_size - 1)));
+	memcpy(head, s, sizeof(*head));
+	if (head->nr > agent.max_depth || head->labels > REC_MAX_LABELS)
+		return NULL;
+	head->record.size = rec_sample_size(head->nr, head->labels);
+	return head->record.size <= agent.ring_size - offset ? s : NULL;
 }
 
 /* The thread was never sampled: its start routine, or where it is now. */
 static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *marks,
 			struct shstk_info *info)
 {
-	uint32_t depth = agent.header->max_depth;
+	uint32_t depth = agent.max_depth;
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags(), .marks = marks };
 	int n = shstk_capture(s->pcs, depth, &opts, info);
 	int first = !!t->fn;
@@ -66,9 +75,10 @@ static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *m
 
 static void settle(struct thread *t, uint64_t periods)
 {
-	const struct rec_sample *last = last_sample(t);
+	struct rec_sample head = { 0 };
+	const struct rec_sample *last = last_sample(t, &head);
 	uint64_t late = sample_late(t, periods);
-	struct rec_sample *s = sample_new(t, periods, rec_sample_room(agent.header->max_depth));
+	struct rec_sample *s = sample_new(t, periods, rec_sample_room(agent.max_depth));
 	struct shstk_info info = { .size = sizeof(info) };
 	uint32_t labels = 0;
 	uint8_t *marks;
@@ -76,14 +86,14 @@ static void settle(struct thread *t, uint64_t periods)
 
 	if (!s)
 		return;
-	marks = (uint8_t *)&s->pcs[agent.header->max_depth];
+	marks = (uint8_t *)&s->pcs[agent.max_depth];
 	if (last) {
-		memmove(s, last, last->record.size);
-		n = s->nr;
-		labels = s->labels;
+		memmove(s, last, head.record.size);
+		n = head.nr;
+		labels = head.labels;
 		marks = (uint8_t *)&s->pcs[n];
-		info.end = s->end;
-		info.source = s->source;
+		info.end = head.end;
+		info.source = head.source;
 	} else {
 		n = settle_stack(t, s, marks, &info);
 		late = 0;
@@ -113,9 +123,8 @@ static void settle_place(struct thread *t, uint64_t periods, enum rec_place plac
  */
 void settle_early(struct thread *t, uint64_t at)
 {
-	uint64_t periods = at - t->start < t->first ?
-				   0 :
-				   1 + (at - t->start - t->first) / agent.header->period;
+	uint64_t periods = at - t->start < t->first ? 0 :
+						      1 + (at - t->start - t->first) / agent.period;
 
 	if (!periods)
 		return;
@@ -134,6 +143,7 @@ void settle_early(struct thread *t, uint64_t at)
  */
 void agent_settle(struct thread *t)
 {
+	struct rec_sample head;
 	uint64_t periods;
 	ksigset old;
 
@@ -141,7 +151,7 @@ void agent_settle(struct thread *t)
 		return;
 	old = block_signals();
 	periods = unsampled_periods(t);
-	if (periods && !t->fn && !last_sample(t))
+	if (periods && !t->fn && !last_sample(t, &head))
 		settle_place(t, periods, REC_PLACE_TICKS);
 	else if (periods)
 		settle(t, periods);

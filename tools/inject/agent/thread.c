@@ -66,7 +66,7 @@ static uint64_t first_period(int tid)
 	x ^= x >> 33;
 	x *= 0xc4ceb9fe1a85ec53ULL;
 	x ^= x >> 33;
-	return 1 + x % agent.header->period;
+	return 1 + x % agent.period;
 }
 
 long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer)
@@ -86,7 +86,7 @@ static int arm(struct thread *t)
 	/* CPU clock of a thread, as pthread_getcpuclockid() composes it. */
 	clockid_t clock = (clockid_t)(~(unsigned int)t->tid << 3 | 6);
 	struct itimerspec when = {
-		.it_interval = to_timespec(agent.header->period),
+		.it_interval = to_timespec(agent.period),
 	};
 	uint64_t at;
 	long ret;
@@ -98,7 +98,7 @@ static int arm(struct thread *t)
 	if (agent.wall || !t->managed || t->start > at)
 		t->start = at;
 	settle_early(t, at);
-	when.it_value = to_timespec(t->start + t->first + t->periods * agent.header->period - at);
+	when.it_value = to_timespec(t->start + t->first + t->periods * agent.period - at);
 	ret = timer_make(clock, agent.signo, t->tid, t, &t->timer);
 	if (ret < 0)
 		return ret;
@@ -151,7 +151,7 @@ static struct thread *take_slot(int tid, bool managed)
 	t = &agent.threads[i];
 	*t = (struct thread){ .pid = agent.pid, .tid = tid, .managed = managed };
 	t->slot = slot;
-	t->ring = agent.rings + (uint64_t)i * header->ring_size;
+	t->ring = agent.rings + (uint64_t)i * agent.ring_size;
 
 	atomic_fetch_add(&slot->epoch, 1);
 	atomic_store_explicit(&slot->tail, 0, memory_order_relaxed);

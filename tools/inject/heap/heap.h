@@ -82,6 +82,8 @@ struct shared_none {
  * @own: see struct shared_none.
  * @header: the recorder's memory, first page.
  * @image: the region of this process.
+ * @size: bytes of it that are mapped. Any program that is recorded can write to the region:
+ *	what bounds what is written there is not read from it.
  * @sample: as in the header.
  * @max_depth: as in the header.
  * @per_thread: as in the header.
@@ -96,6 +98,7 @@ struct heap {
 	struct shared_none *own;
 	struct heap_header *header;
 	struct heap_image *image;
+	uint64_t size;
 	uint64_t sample;
 	uint32_t max_depth;
 	bool per_thread;

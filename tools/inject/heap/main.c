@@ -62,7 +62,7 @@ static struct heap_image *map_region(int fd, uint32_t i)
 			continue;
 		sys3(SYS_madvise, image, bytes, MADV_DONTFORK);
 		sys3(SYS_madvise, image, bytes, MADV_DONTDUMP);
-		image->size = bytes;
+		heap.size = image->size = bytes;
 		return image;
 	}
 	return NULL;
@@ -284,12 +284,12 @@ void note_lost(void)
 static void shrink_region(uint64_t bytes)
 {
 	struct heap_image *image = heap.image;
-	uint64_t size = image->size, used = atomic_load(&image->used) + SPARE;
+	uint64_t size = heap.size, used = atomic_load(&image->used) + SPARE;
 
 	bytes = ((bytes < used ? used : bytes) + HEAP_MAX_PAGE - 1) & ~(HEAP_MAX_PAGE - 1);
 	if (bytes >= size)
 		return;
-	image->size = bytes;
+	heap.size = image->size = bytes;
 	unmap((uintptr_t)image + bytes, size - bytes);
 }
 
@@ -325,7 +325,7 @@ void *heap_reserve(uint64_t bytes, uint64_t align)
 	bytes = (bytes + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
 	do {
 		at = (used + align - 1) & ~(align - 1);
-		if (at + bytes > image->size)
+		if (at < used || at > heap.size || bytes > heap.size - at)
 			return NULL;
 	} while (!atomic_compare_exchange_weak(&image->used, &used, at + bytes));
 	return (uint8_t *)image + at;
