@@ -262,6 +262,17 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 	return ok;
 }
 
+void output_report_missing(const struct shstk_symbols *symbols)
+{
+	const char *first = NULL;
+	size_t nr = shstk_symbols_missing(symbols, &first);
+
+	if (nr)
+		complain(
+			"inlined functions of %zu source file%s are not shown: their description is in .dwo files, and %s is not there or not of this program; put them back, or make a .dwp file beside the program by dwp(1)",
+			nr, nr == 1 ? "" : "s", first ? first : "the first one");
+}
+
 /* Where the suffix of a path begins: that of its format, or behind the last dot. */
 static size_t suffix_at(const char *path, const char *format)
 {

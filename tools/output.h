@@ -106,6 +106,12 @@ bool output_wants_lines(const struct output *o);
 bool output_write(struct output *o, struct shstk_profile *profile, const char *title);
 
 /**
+ * output_report_missing() - say if inlined functions are missing, and what would show them
+ * @symbols: where the names come from, after all were looked up.
+ */
+void output_report_missing(const struct shstk_symbols *symbols);
+
+/**
  * output_stamp() - put the time into the names of all files, before their suffixes
  * @o: the outputs; "out.svg" becomes "out-20300131-235959.svg", or, if there is such a file,
  *	"out-20300131-235959-2.svg".

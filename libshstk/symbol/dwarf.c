@@ -13,9 +13,8 @@
  * behind each other, depth is limited, and each walk may pass over a bounded
  * number of bytes; beyond, the file counts as not having more to say.
  *
- * Units whose description is in separate .dwo files are left out (their
- * functions come from the symbol table): opening files by names that a foreign
- * program chose, as libdw would, can block for ever.
+ * Of units whose description is in a .dwo or .dwp file the program has a skeleton: its
+ * ranges and lines. The description is looked for when the first address needs it (split.c).
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -27,6 +26,7 @@
 #include <unistd.h>
 
 #include "private.h"
+#include "split.h"
 
 #define DEPTH_MAX 64
 #define WALK_MAX (1ull << 28) /* bytes of the tree per unit */
@@ -56,9 +56,11 @@ struct index {
 };
 
 struct unit {
-	Dwarf_Die die;
+	Dwarf_Die die; /* the root, or that of the skeleton: it has the lines */
+	struct shstk_split *split; /* the description, if @die is a skeleton and it was found */
 	struct index funcs;
-	bool split;
+	bool skeleton;
+	bool split_tried;
 	bool listed; /* in .debug_aranges */
 	bool loaded;
 	bool deep; /* functions in functions are indexed, too */
@@ -67,11 +69,15 @@ struct unit {
 struct shstk_dwarf {
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
+	Elf *elf;
 	Dwarf *dbg;
 	Dwarf *alt;
 	Elf *alt_elf;
 	int alt_fd;
 	struct shstk_unpacked *unpacked;
+	struct shstk_splits *splits; /* NULL: no skeleton needed one yet */
+	const struct shstk_debugplace *place;
+	const char *path;
 	struct unit *units;
 	size_t nr_units;
 	size_t max_units;
@@ -146,15 +152,23 @@ static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
 	return true;
 }
 
-static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index, Dwarf_Die *die,
-		       uint64_t value)
+/* As dwarf_ranges(), of an entry of that unit; NULL: of its root. */
+static ptrdiff_t next_range(const struct unit *unit, Dwarf_Die *die, ptrdiff_t off,
+			    Dwarf_Addr *base, Dwarf_Addr *lo, Dwarf_Addr *hi)
+{
+	return unit && unit->split ? shstk_split_ranges(unit->split, die, off, base, lo, hi) :
+				     dwarf_ranges(die, off, base, lo, hi);
+}
+
+static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index, const struct unit *unit,
+		       Dwarf_Die *die, uint64_t value)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	unsigned int n;
 
 	for (n = 0; n < RANGES_MAX; n++) {
-		off = dwarf_ranges(die, off, &base, &lo, &hi);
+		off = next_range(unit, die, off, &base, &lo, &hi);
 		if (off <= 0)
 			break;
 		if (!spend(dwarf, RANGE_COST) || !index_add(index, lo, hi, value))
@@ -163,7 +177,7 @@ static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index, Dwarf_Die
 	return true;
 }
 
-static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool split)
+static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool skeleton)
 {
 	struct unit *units;
 
@@ -173,7 +187,7 @@ static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool split)
 	dwarf->units = units;
 	dwarf->units[dwarf->nr_units++] = (struct unit){
 		.die = *die,
-		.split = split,
+		.skeleton = skeleton,
 	};
 	return true;
 }
@@ -248,7 +262,7 @@ static void index_units(struct shstk_dwarf *dwarf)
 	ok = add_table(dwarf);
 	for (size_t i = 0; ok && i < dwarf->nr_units; i++)
 		if (!dwarf->units[i].listed)
-			ok = add_ranges(dwarf, &dwarf->index, &dwarf->units[i].die, i);
+			ok = add_ranges(dwarf, &dwarf->index, NULL, &dwarf->units[i].die, i);
 	index_sort(&dwarf->index);
 }
 
@@ -304,12 +318,31 @@ static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_
 	do {
 		tag = dwarf_tag(&die);
 		if (tag == DW_TAG_subprogram &&
-		    !add_ranges(dwarf, &unit->funcs, &die, dwarf_dieoffset(&die)))
+		    !add_ranges(dwarf, &unit->funcs, unit, &die, dwarf_dieoffset(&die)))
 			return false;
 		if (is_scope(tag, unit->deep) && !index_functions(dwarf, unit, &die, depth + 1))
 			return false;
 	} while (next_sibling(dwarf, &die));
 	return true;
+}
+
+/* The root of the unit's description. */
+static Dwarf_Die *root_of(struct unit *unit)
+{
+	return unit->split ? &unit->split->die : &unit->die;
+}
+
+/* Find the description of which @unit is the skeleton. False: there is none. */
+static bool open_split(struct shstk_dwarf *dwarf, struct unit *unit)
+{
+	if (unit->split_tried)
+		return unit->split;
+	unit->split_tried = true;
+	if (!dwarf->splits)
+		dwarf->splits = shstk_splits_create(dwarf->elf, dwarf->place, dwarf->path);
+	if (dwarf->splits)
+		unit->split = shstk_split_open(dwarf->splits, &unit->die);
+	return unit->split;
 }
 
 static void load_unit(struct shstk_dwarf *dwarf, struct unit *unit, bool deep)
@@ -318,7 +351,7 @@ static void load_unit(struct shstk_dwarf *dwarf, struct unit *unit, bool deep)
 	unit->deep = deep;
 	unit->funcs.nr = 0;
 	dwarf->budget = WALK_MAX;
-	index_functions(dwarf, unit, &unit->die, 0);
+	index_functions(dwarf, unit, root_of(unit), 0);
 	index_sort(&unit->funcs);
 }
 
@@ -334,7 +367,7 @@ static const struct code_range *find_function(struct shstk_dwarf *dwarf, struct 
 {
 	const struct code_range *range;
 
-	if (unit->split)
+	if (unit->skeleton && !open_split(dwarf, unit))
 		return NULL;
 	if (!unit->loaded)
 		load_unit(dwarf, unit, false);
@@ -346,14 +379,15 @@ static const struct code_range *find_function(struct shstk_dwarf *dwarf, struct 
 	return range;
 }
 
-static bool covers(struct shstk_dwarf *dwarf, Dwarf_Die *die, uint64_t addr)
+static bool covers(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
+		   uint64_t addr)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	unsigned int n;
 
 	for (n = 0; n < RANGES_MAX && spend(dwarf, RANGE_COST); n++) {
-		off = dwarf_ranges(die, off, &base, &lo, &hi);
+		off = next_range(unit, die, off, &base, &lo, &hi);
 		if (off <= 0)
 			return false;
 		if (addr >= lo && addr < hi)
@@ -365,7 +399,8 @@ static bool covers(struct shstk_dwarf *dwarf, Dwarf_Die *die, uint64_t addr)
 /* Of the children of @die the one that covers @addr and is or may hold an
  * inlined call.
  */
-static bool covering_child(struct shstk_dwarf *dwarf, Dwarf_Die *die, uint64_t addr, Dwarf_Die *ret)
+static bool covering_child(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
+			   uint64_t addr, Dwarf_Die *ret)
 {
 	int tag;
 
@@ -375,15 +410,16 @@ static bool covering_child(struct shstk_dwarf *dwarf, Dwarf_Die *die, uint64_t a
 		tag = dwarf_tag(ret);
 		if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
 		     tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
-		    covers(dwarf, ret, addr))
+		    covers(dwarf, unit, ret, addr))
 			return true;
 	} while (next_sibling(dwarf, ret));
 	return false;
 }
 
 /* Fill @calls with the inlined calls at @addr, outermost first. */
-static unsigned int inlined_calls(struct shstk_dwarf *dwarf, Dwarf_Die *func, uint64_t addr,
-				  Dwarf_Die *calls, unsigned int max)
+static unsigned int inlined_calls(struct shstk_dwarf *dwarf, const struct unit *unit,
+				  Dwarf_Die *func, uint64_t addr, Dwarf_Die *calls,
+				  unsigned int max)
 {
 	Dwarf_Die die = *func, child;
 	unsigned int n = 0;
@@ -391,7 +427,7 @@ static unsigned int inlined_calls(struct shstk_dwarf *dwarf, Dwarf_Die *func, ui
 
 	dwarf->budget = LOOKUP_MAX;
 	for (depth = 0; depth < 2 * SHSTK_FRAMES_MAX && n < max; depth++) {
-		if (!covering_child(dwarf, &die, addr, &child))
+		if (!covering_child(dwarf, unit, &die, addr, &child))
 			break;
 		if (dwarf_tag(&child) == DW_TAG_inlined_subroutine)
 			calls[n++] = child;
@@ -531,7 +567,7 @@ static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwa
 	struct name_text text;
 
 	text.len = 0;
-	if (!is_cplusplus(dwarf_srclang(&unit->die)) || !find_declaration(die, &declaration) ||
+	if (!is_cplusplus(dwarf_srclang(root_of(unit))) || !find_declaration(die, &declaration) ||
 	    !dwarf_diecu(&declaration, &root, NULL, NULL))
 		return NULL;
 	dwarf->budget = LOOKUP_MAX;
@@ -627,10 +663,11 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 		return 0;
 	line_of_address(dwarf, unit, addr, frames);
 	range = find_function(dwarf, unit, addr);
-	if (!range || !dwarf_offdie(dwarf->dbg, range->value, &func))
+	if (!range ||
+	    !dwarf_offdie(unit->split ? unit->split->dbg : dwarf->dbg, range->value, &func))
 		return 0;
 	if (!dwarf->opts->no_inline)
-		nr = inlined_calls(dwarf, &func, addr, calls, SHSTK_FRAMES_MAX - 1);
+		nr = inlined_calls(dwarf, unit, &func, addr, calls, SHSTK_FRAMES_MAX - 1);
 	memset(frames + 1, 0, nr * sizeof(*frames));
 	for (i = 0; i < nr; i++) {
 		frames[i].inlined = true;
@@ -683,7 +720,7 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_debugplace *p
 }
 
 struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
-				       const struct shstk_debugplace *place,
+				       const struct shstk_debugplace *place, const char *path,
 				       const struct shstk_symbols_opts *opts)
 {
 	struct shstk_dwarf *dwarf = calloc(1, sizeof(*dwarf));
@@ -692,6 +729,9 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
 		return NULL;
 	dwarf->pool = pool;
 	dwarf->opts = opts;
+	dwarf->elf = elf;
+	dwarf->place = place;
+	dwarf->path = path;
 	dwarf->alt_fd = -1;
 	dwarf->dbg = begin(dwarf, elf);
 	if (!dwarf->dbg || !open_alt(dwarf, place)) {
@@ -702,15 +742,23 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
 	return dwarf;
 }
 
+size_t shstk_dwarf_missing(const struct shstk_dwarf *dwarf, const char **first)
+{
+	return dwarf->splits ? shstk_splits_missing(dwarf->splits, first) : 0;
+}
+
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf)
 {
 	size_t i;
 
 	if (!dwarf)
 		return;
-	for (i = 0; i < dwarf->nr_units; i++)
+	for (i = 0; i < dwarf->nr_units; i++) {
 		free(dwarf->units[i].funcs.ranges);
+		shstk_split_close(dwarf->units[i].split);
+	}
 	free(dwarf->units);
+	shstk_splits_destroy(dwarf->splits);
 	free(dwarf->index.ranges);
 	dwarf_end(dwarf->dbg);
 	dwarf_end(dwarf->alt);

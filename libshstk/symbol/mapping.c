@@ -361,6 +361,21 @@ struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_
 	return copy;
 }
 
+size_t shstk_symbols_missing(const struct shstk_symbols *symbols, const char **first)
+{
+	const char *of_object = NULL;
+	struct object_entry *entry;
+	size_t nr = 0;
+
+	*first = NULL;
+	for (entry = symbols->objects; entry; entry = entry->hh.next) {
+		nr += shstk_object_missing(entry->object, &of_object);
+		if (!*first)
+			*first = of_object;
+	}
+	return nr;
+}
+
 void shstk_symmap_build_id(struct shstk_symbols *symbols, const struct shstk_symmap *pub)
 {
 	struct shstk_map *map = (struct shstk_map *)pub;

@@ -266,7 +266,8 @@ static void load_dwarf(struct shstk_object *object)
 	else if (object->debug && shstk_elf_has(object->debug, ".debug_info"))
 		elf = object->debug;
 	if (elf)
-		object->dwarf = shstk_dwarf_create(object->pool, elf, &object->place, object->opts);
+		object->dwarf = shstk_dwarf_create(object->pool, elf, &object->place, object->path,
+						   object->opts);
 }
 
 static void load(struct shstk_object *object)
@@ -339,6 +340,11 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct s
 	frames[0].function = shstk_place_name(object->pool, object->name, start ? start : addr);
 	frames[0].linkage = frames[0].function;
 	return frames[0].function ? 1 : 0;
+}
+
+size_t shstk_object_missing(const struct shstk_object *object, const char **first)
+{
+	return object->dwarf ? shstk_dwarf_missing(object->dwarf, first) : 0;
 }
 
 const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)

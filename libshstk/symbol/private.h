@@ -175,6 +175,8 @@ bool shstk_object_valid(struct shstk_object *object);
 size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret);
 /* Address in the object of a byte of the file; false if none is mapped there. */
 bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t *ret);
+/* As shstk_dwarf_missing(). */
+size_t shstk_object_missing(const struct shstk_object *object, const char **first);
 /* Names for an address; NULL when memory runs out. */
 const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr);
 
@@ -283,11 +285,17 @@ uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr);
 
 struct shstk_dwarf;
 
-/* NULL if there is no usable debug information. Takes over nothing. Names are of @pool. */
+/* @path: of the program, or NULL. NULL if there is no usable debug information. Takes over
+ * nothing. Names are of @pool.
+ */
 struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
-				       const struct shstk_debugplace *place,
+				       const struct shstk_debugplace *place, const char *path,
 				       const struct shstk_symbols_opts *opts);
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
+/* How many units lack the .dwo file that describes them, of those that were asked for; the path
+ * of the first one goes to @first, if it has one.
+ */
+size_t shstk_dwarf_missing(const struct shstk_dwarf *dwarf, const char **first);
 /* Fill @ret->frames, which has room for SHSTK_FRAMES_MAX, the first zeroed, and @ret->start.
  * @sym is the symbol that covers @addr, or NULL. Returns the number of frames; 0: the address is
  * not described, but the first frame may have received file and line.

@@ -350,6 +350,19 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 						int how);
 
 /**
+ * shstk_symbols_missing() - what descriptions of code were needed, and are not there
+ * @symbols: the store.
+ * @first: receives the path of the first one that was looked for, or NULL.
+ *
+ * Programs that were built with split debug information (-gsplit-dwarf) have the description of
+ * each source file in a .dwo file, or all in one .dwp file. Without it inlined functions are
+ * missing from what lookups return.
+ *
+ * Return: number of source files whose description was looked for and not found.
+ */
+size_t shstk_symbols_missing(const struct shstk_symbols *symbols, const char **first);
+
+/**
  * shstk_symproc_lookup() - shstk_symproc_find() and shstk_symbols_lookup()
  * @proc: the view.
  * @pc: address in the process.

@@ -6,7 +6,8 @@
  * are compressed, and that took two thirds of all that naming a profile took. So those that are
  * not read here are hidden from it, and the others are inflated before it looks: libdeflate
  * takes less than half of the time. It is loaded where there are such sections; if it is not
- * installed, libdw does it.
+ * installed, libdw does it. What is packed by zstd is unpacked here in any case: libdw does not
+ * know it before 0.189, and after that only if it was built so.
  */
 #include <dlfcn.h>
 #include <gelf.h>
@@ -14,8 +15,14 @@
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 #include "private.h"
+
+/* Newer than some <elf.h>. */
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
 
 /* What was inflated, before the bytes. */
 struct shstk_unpacked {
@@ -30,10 +37,12 @@ struct library {
 
 /**
  * struct inflater - what inflates
+ * @begun: the library was looked for.
  * @lib: the library's functions.
  * @state: its memory; NULL: there is none.
  */
 struct inflater {
+	bool begun;
 	struct library lib;
 	struct libdeflate_decompressor *state;
 };
@@ -43,6 +52,7 @@ static void begin(struct inflater *ret)
 	void *handle = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	struct library *lib = &ret->lib;
 
+	ret->begun = true;
 	if (!handle)
 		return;
 	lib->begin = (typeof(lib->begin))dlsym(handle, "libdeflate_alloc_decompressor");
@@ -59,19 +69,25 @@ static void end(struct inflater *inflater)
 		inflater->lib.end(inflater->state);
 }
 
-/* What functions, inlined calls and lines are made of: all else stays packed. */
+/*
+ * What functions, inlined calls and lines are made of: all else stays packed. In .dwo and .dwp
+ * files the names end in ".dwo", but for that of the index.
+ */
 static bool is_wanted(const char *name, bool lines)
 {
 	static const char *const wanted[] = {
 		".debug_info",	   ".debug_abbrev",   ".debug_str",  ".debug_str_offsets",
 		".debug_line_str", ".debug_rnglists", ".debug_addr", ".debug_ranges",
-		".debug_aranges",  ".debug_types",
+		".debug_aranges",  ".debug_types",    ".debug_cu_index",
 	};
+	size_t len = strlen(name);
 
 	if (!strcmp(name, ".debug_line"))
 		return lines;
+	if (len > 4 && !strcmp(name + len - 4, ".dwo"))
+		len -= 4;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
-		if (!strcmp(name, wanted[i]))
+		if (!strncmp(name, wanted[i], len) && !wanted[i][len])
 			return true;
 	return false;
 }
@@ -83,16 +99,28 @@ static void hide(Elf_Scn *scn, GElf_Shdr *shdr)
 	gelf_update_shdr(scn, shdr);
 }
 
+/* Unpack @from into @size bytes at @to, as they were packed by @type. */
+static bool inflate(struct inflater *inflater, unsigned int type, const uint8_t *from, size_t len,
+		    void *to, size_t size)
+{
+	if (type == ELFCOMPRESS_ZSTD)
+		return ZSTD_decompress(to, size, from, len) == size;
+	if (!inflater->begun)
+		begin(inflater);
+	return inflater->state &&
+	       !inflater->lib.inflate(inflater->state, from, len, to, size, NULL);
+}
+
 /* The section's bytes, @size of them, take the place of the packed ones. */
-static struct shstk_unpacked *inflate_data(const struct inflater *inflater, Elf_Data *data,
-					   size_t header, size_t size)
+static struct shstk_unpacked *inflate_data(struct inflater *inflater, unsigned int type,
+					   Elf_Data *data, size_t header, size_t size)
 {
 	struct shstk_unpacked *ret = malloc(sizeof(*ret) + size);
 
 	if (!ret)
 		return NULL;
-	if (inflater->lib.inflate(inflater->state, (uint8_t *)data->d_buf + header,
-				  data->d_size - header, ret + 1, size, NULL)) {
+	if (!inflate(inflater, type, (uint8_t *)data->d_buf + header, data->d_size - header,
+		     ret + 1, size)) {
 		free(ret);
 		return NULL;
 	}
@@ -105,7 +133,7 @@ static struct shstk_unpacked *inflate_data(const struct inflater *inflater, Elf_
 
 /* What cannot be inflated here stays as it is: libdw tries it. */
 static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr,
-			    const struct inflater *inflater, struct shstk_unpacked **list)
+			    struct inflater *inflater, struct shstk_unpacked **list)
 {
 	size_t header = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
 	Elf_Data *data = elf_getdata(scn, NULL);
@@ -113,9 +141,9 @@ static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr,
 	GElf_Chdr chdr;
 
 	if (!data || !data->d_buf || data->d_size < header || !gelf_getchdr(scn, &chdr) ||
-	    chdr.ch_type != ELFCOMPRESS_ZLIB)
+	    (chdr.ch_type != ELFCOMPRESS_ZLIB && chdr.ch_type != ELFCOMPRESS_ZSTD))
 		return;
-	more = inflate_data(inflater, data, header, chdr.ch_size);
+	more = inflate_data(inflater, chdr.ch_type, data, header, chdr.ch_size);
 	if (!more)
 		return;
 	more->next = *list;
@@ -134,7 +162,6 @@ static bool is_packed(Elf_Scn *scn, GElf_Shdr *shdr)
 void shstk_elf_unpack(Elf *elf, bool lines, struct shstk_unpacked **list)
 {
 	struct inflater inflater = { .state = NULL };
-	bool begun = false;
 	Elf_Scn *scn = NULL;
 	const char *name;
 	GElf_Shdr shdr;
@@ -150,14 +177,9 @@ void shstk_elf_unpack(Elf *elf, bool lines, struct shstk_unpacked **list)
 			hide(scn, &shdr);
 			continue;
 		}
-		if (!begun)
-			begin(&inflater);
-		begun = true;
-		if (inflater.state)
-			inflate_section(elf, scn, &shdr, &inflater, list);
+		inflate_section(elf, scn, &shdr, &inflater, list);
 	}
-	if (begun)
-		end(&inflater);
+	end(&inflater);
 }
 
 void shstk_unpacked_free(struct shstk_unpacked *list)

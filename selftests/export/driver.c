@@ -13,6 +13,7 @@
  *   map NAME START END OFFSET PATH [BUILDID]
  *   unmap NAME START END
  *   perfmap NAME [FILE]
+ *   missing                     how many .dwo files are missing, and the first one
  *   find NAME ADDR              which mapping: start, end, kind, name
  *   lookup NAME ADDR pc|ret     a line per frame: function, linkage name, file,
  *                               line, start line, inlined, offset, module,
@@ -157,6 +158,17 @@ static int add_image(char **w)
 	return ret;
 }
 
+static int missing(void)
+{
+	const char *first;
+	size_t nr = shstk_symbols_missing(symbols, &first);
+
+	printf("%zu\n", nr);
+	if (first)
+		printf("%s\n", first);
+	return 0;
+}
+
 static int find(char **w)
 {
 	static const char *const kinds[] = { "file", "vdso", "anon", "none" };
@@ -287,6 +299,8 @@ static int run(char **w, char *err, size_t size)
 		printf("%d\n", ret);
 		return ret < 0 ? ret : 0;
 	}
+	if (!strcmp(c, "missing"))
+		return missing();
 	if (!strcmp(c, "find"))
 		return find(w);
 	if (!strcmp(c, "lookup"))

@@ -78,10 +78,45 @@ int main(int argc, char **argv)
 '''
 
 
-def compile_c(folder, text=INLINE_C, name='prog', flags=(), compiler='gcc', suffix='.c'):
+def compile_source(folder, text=INLINE_C, name='prog', suffix='.c'):
     source = os.path.join(folder, name + suffix)
     with open(source, 'w', encoding='utf-8') as file:
         file.write(text)
+    return source
+
+
+def zstd_sections(path):
+    """Pack debug sections as newer binutils do with zstd. Returns how many."""
+    packed = 0
+    with open(path, 'r+b') as file:
+        data = bytearray(file.read())
+        at, = struct.unpack_from('<Q', data, 0x28)
+        size, number, names_at = struct.unpack_from('<HHH', data, 0x3a)
+        headers = [list(struct.unpack_from('<IIQQQQIIQQ', data, at + i * size))
+                   for i in range(number)]
+        strings = headers[names_at][4]
+        for i, header in enumerate(headers):
+            name = data[strings + header[0]:].split(b'\0', 1)[0]
+            if name not in (b'.debug_info', b'.debug_abbrev', b'.debug_line', b'.debug_str',
+                            b'.debug_line_str'):
+                continue
+            content = bytes(data[header[4]:header[4] + header[5]])
+            small = subprocess.run(['zstd', '-q', '-c'], input=content, check=True,
+                                   stdout=subprocess.PIPE).stdout
+            data += b'\0' * (-len(data) % 8)
+            new = struct.pack('<IIQQ', 2, 0, len(content), header[8]) + small
+            header[2] |= 0x800
+            header[4], header[5] = len(data), len(new)
+            struct.pack_into('<IIQQQQIIQQ', data, at + i * size, *header)
+            data += new
+            packed += 1
+        file.seek(0)
+        file.write(data)
+    return packed
+
+
+def compile_c(folder, text=INLINE_C, name='prog', flags=(), compiler='gcc', suffix='.c'):
+    source = compile_source(folder, text, name, suffix)
     path = os.path.join(folder, name)
     run(compiler, '-O2', *flags, '-o', path, source)
     return path
@@ -132,6 +167,143 @@ def inlined_gcc(variant, folder):
     """inlined calls with lines, gcc, DWARF 5 and 4, compressed and not"""
     for flags in (['-gdwarf-5'], ['-gdwarf-4'], ['-g3'], ['-gz=zlib'], ['-gz=zlib-gnu']):
         compiled_inlines(variant, folder, 'gcc', *flags)
+
+
+def compile_split(folder, compiler, *flags):
+    """A program whose description is in .dwo files, of two units with code in several sections"""
+    other = os.path.join(folder, 'other.c')
+    with open(other, 'w', encoding='ascii') as file:
+        file.write('int other(int x)\n{\n\treturn x * 3;\n}\n')
+    objects = []
+    for source in (compile_source(folder), other):
+        objects.append(source + '.o')
+        run(compiler, '-O2', '-g', '-gsplit-dwarf', *flags, '-c', '-o', objects[-1], source, cwd=folder)
+    path = os.path.join(folder, 'prog')
+    run(compiler, '-O2', '-o', path, *objects)
+    return path, [f'{o[:-2]}.dwo' for o in objects]
+
+
+SPLIT_FLAGS = (['-gdwarf-5'], ['-gdwarf-4'], ['-gdwarf-5', '-ffunction-sections'],
+               ['-gdwarf-4', '-ffunction-sections'], ['-gdwarf-5', '-gz=zlib'],
+               ['-gdwarf-4', '-fdebug-types-section'])
+
+
+def check_split(variant, folder, path):
+    elf = Elf(path)
+    driver = open_proc(variant)
+    elf.map(driver, 'p')
+    check_inlines(driver, elf, folder)
+    frame, = driver.lookup('p', elf.addr('other', 2))
+    equal((frame.function, frame.line, frame.start_line), ('other', 3, 1))
+    equal(driver.do('missing'), ['0'])
+    driver.close()
+
+
+@case
+def inlined_split(variant, folder):
+    """inlined calls with lines from .dwo files, gcc and clang, DWARF 5 and 4"""
+    for compiler in ('gcc', 'clang'):
+        need(compiler)
+        for flags in SPLIT_FLAGS:
+            path, dwo = compile_split(folder, compiler, *flags)
+            assert all(os.path.getsize(d) for d in dwo)
+            check_split(variant, folder, path)
+
+
+@case
+def split_dwarf_package(variant, folder):
+    """the same from a .dwp file, as dwp and llvm-dwp write it"""
+    # The dwp of binutils 2.40 leaves DWARF 5 out, and llvm-dwp 14 never ends with gcc's.
+    for compiler, version, tool in (('gcc', 4, 'dwp'), ('clang', 4, 'llvm-dwp'),
+                                    ('clang', 5, 'llvm-dwp')):
+        need(compiler, tool)
+        path, dwo = compile_split(folder, compiler, f'-gdwarf-{version}')
+        run(tool, '-o', path + '.dwp', *dwo)
+        for file in dwo:
+            os.unlink(file)
+        check_split(variant, folder, path)
+        os.unlink(path + '.dwp')
+
+
+@case
+def split_dwarf_moved(variant, folder):
+    """.dwo files that were moved together with the program; another's are not taken"""
+    for sub in ('first', 'second'):
+        os.mkdir(os.path.join(folder, sub))
+    source = os.path.join(folder, 'first')
+    path, dwo = compile_split(source, 'gcc')
+    to = os.path.join(folder, 'second')
+    for file in (path, *dwo):
+        shutil.move(file, to)
+    check_split(variant, source, os.path.join(to, 'prog'))
+    # The same names with another's description.
+    for file in dwo:
+        os.unlink(os.path.join(to, os.path.basename(file)))
+    _, others = compile_split(source, 'gcc', '-Dsink=drain')
+    with open(others[0], 'rb') as file:
+        assert file.read()
+    elf = Elf(os.path.join(to, 'prog'))
+    driver = open_proc(variant)
+    elf.map(driver, 'p')
+    equal(names(driver.lookup('p', elf.addr('outermost', 4))), ['outermost'])
+    equal(driver.do('missing'), ['1', others[0]])
+    driver.close()
+
+
+@case
+def split_dwarf_that_blocks(variant, folder):
+    """.dwo and .dwp files that are named pipes, folders or missing: the symbol and line remain"""
+    path, dwo = compile_split(folder, 'gcc')
+    for file in dwo:
+        os.unlink(file)
+    os.mkfifo(dwo[0])
+    os.mkdir(dwo[1])
+    os.mkfifo(path + '.dwp')
+    elf = Elf(path)
+    driver = open_proc(variant)
+    elf.map(driver, 'p')
+    frame, = driver.lookup('p', elf.addr('outermost', 4))
+    equal((frame.function, frame.file), ('outermost', os.path.join(folder, 'prog.c')))
+    equal(names(driver.lookup('p', elf.addr('other', 2))), ['other'])
+    equal(driver.do('missing'), ['2', dwo[0]])
+    driver.close()
+
+
+@case
+def damaged_split_dwarf(variant, folder):
+    """damaged .dwo and .dwp files: no more than names and inlined calls are lost"""
+    path, dwo = compile_split(folder, 'clang')
+    elf = Elf(path)
+    generator = random.Random(4)
+    with open(dwo[0], 'rb') as file:
+        plain = file.read()
+    run('llvm-dwp', '-o', path + '.packed', *dwo)
+    with open(path + '.packed', 'rb') as file:
+        packed = file.read()
+    for good, bad in ((plain, dwo[0]), (packed, path + '.dwp')):
+        for _ in range(40):
+            damaged = bytearray(good)
+            for _ in range(generator.randrange(1, 30)):
+                damaged[generator.randrange(64, len(damaged))] = generator.randrange(256)
+            with open(bad, 'wb') as file:
+                file.write(damaged)
+            driver = open_proc(variant)
+            elf.map(driver, 'p')
+            for addr in ('outermost', 'hidden', 'main', 'other'):
+                assert driver.lookup('p', elf.addr(addr, 4))
+            driver.close()
+
+
+@case
+def packed_by_zstd(variant, folder):
+    """sections packed by zstd, which libdw 0.188 cannot unpack"""
+    path = compile_c(folder, flags=['-g'])
+    equal(zstd_sections(path), 5)
+    elf = Elf(path)
+    driver = open_proc(variant)
+    elf.map(driver, 'p')
+    check_inlines(driver, elf, folder)
+    driver.close()
 
 
 @case

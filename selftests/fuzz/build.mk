@@ -12,7 +12,7 @@
 
 FUZZ_B := $(B)/selftests/fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_SYMBOL := perfmap maps text elf debugdata
+FUZZ_SYMBOL := perfmap maps text elf debugdata dwp
 
 fuzz_CC := $(CLANG)
 fuzz_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined

@@ -250,8 +250,10 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 	if (o->live ? top_end(top, r) : !output_write(&o->output, r->profile, record_title(o)))
 		return EXIT_OWN;
 	note_memory(r);
-	if (!o->quiet)
+	if (!o->quiet) {
+		output_report_missing(r->symbols);
 		r->backend->report(r, ended, usage);
+	}
 	return ret || r->unwritten ? EXIT_OWN : 0;
 }
 

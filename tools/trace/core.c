@@ -17,6 +17,7 @@
 
 #include "tools/elf/core.h"
 #include "tools/elf/image.h"
+#include "tools/output.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
 #include "tools/trace/trace.h"
@@ -535,6 +536,8 @@ int trace_core(const struct trace_opts *opts)
 			 opts->core);
 		err = -ENODATA;
 	}
+	if (!err)
+		output_report_missing(d.symbols);
 	images_deinit(&d.images);
 	images_deinit(&d.given);
 	free(d.files);

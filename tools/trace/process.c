@@ -38,6 +38,7 @@
 #include "libshstk/address_space.h"
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
+#include "tools/output.h"
 #include "tools/proc/detach.h"
 #include "tools/proc/live.h"
 #include "tools/proc/maps.h"
@@ -743,6 +744,8 @@ int trace_process(const struct trace_opts *opts)
 		status = EXIT_OK;
 	else if (!err)
 		complain("process %d: not every stack could be taken as asked, see above", t.pid);
+	if (!err)
+		output_report_missing(t.symbols);
 	cleanup(&t);
 	return status;
 }
