@@ -360,6 +360,57 @@ FN void *trimmed(void)
 	return mapping(64 << 10);
 }
 
+/* So many threads hold so many blocks each, all at once, besides @held_by_main bytes. */
+static const int holders = 8, blocks_of_each = 60;
+static pthread_barrier_t all_hold;
+
+FN void *held_in_thread(size_t size)
+{
+	return use(malloc(size));
+}
+
+static void *hold(void *)
+{
+	void *blocks[blocks_of_each];
+
+	for (void *&p : blocks)
+		p = held_in_thread(1000);
+	pthread_barrier_wait(&all_hold);
+	for (void *p : blocks)
+		free(p);
+	return nullptr;
+}
+
+FN void *in_main(size_t size)
+{
+	return use(malloc(size));
+}
+
+static int hold_together(size_t held_by_main)
+{
+	void *held = held_by_main ? in_main(held_by_main) : nullptr;
+	pthread_t t[holders];
+
+	pthread_barrier_init(&all_hold, nullptr, holders);
+	for (pthread_t &i : t)
+		require(!pthread_create(&i, nullptr, hold, nullptr), "pthread_create");
+	for (pthread_t &i : t)
+		pthread_join(i, nullptr);
+	free(held);
+	return 0;
+}
+
+static int together(void)
+{
+	return hold_together(0);
+}
+
+/* A block that is never touched takes no memory. */
+static int together_in_much(void)
+{
+	return hold_together(500 << 20);
+}
+
 static int mappings(void)
 {
 	char *p = (char *)gone();
@@ -685,6 +736,7 @@ int main(int argc, char **argv)
 		{ "failures", failures },   { "limited", limited },
 		{ "locks", locks },	    { "closes-locked", closes_locked },
 		{ "sandbox", sandbox },	    { "vfork-rights", vfork_rights },
+		{ "together", together },   { "together-in-much", together_in_much },
 	};
 
 	if (argc < 2)

@@ -10,6 +10,8 @@
 #include "tools/record/heap.h"
 #include "tools/shstk.h"
 
+#define MIN_MAPPED (256u << 10)
+
 static int begin(struct recording *r)
 {
 	struct heap_opts opts = allocations_options(r->opts);
@@ -70,6 +72,19 @@ static void describe(const struct recording *r, char *buf, size_t size)
 	allocations_describe(r, &c, buf, size);
 }
 
+/* What went past malloc(). A stack or a buffer of many programs is not worth a line. */
+static void report_mapped(struct recording *r, const struct heap_counts *c)
+{
+	char bytes[32];
+
+	if (r->opts->heap_mmap || c->mapped < MIN_MAPPED || c->mapped < c->peak / 20)
+		return;
+	shstk_format_value(bytes, sizeof(bytes), c->mapped, "bytes");
+	caution(r,
+		"%s at a time were taken past malloc(), by mmap() in %s (process %d): not in these sums, see --heap-mmap",
+		bytes, c->mapped_by, c->mapped_pid);
+}
+
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	struct heap_counts c;
@@ -85,6 +100,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (c.foreign)
 		caution(r, "%u %s a malloc() of its own, whose allocations are not seen", c.foreign,
 			c.foreign == 1 ? "program has" : "programs have");
+	report_mapped(r, &c);
 	if (c.allocator)
 		caution(r,
 			"%s%s has an allocator linked into it (%s), whose allocations are not seen",

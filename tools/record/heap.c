@@ -313,7 +313,8 @@ static void take_values(struct reading *r, const struct heap_counter *t, uint64_
 	struct heap_drain *d = r->d;
 	uint64_t objects = t->objects - t->freed;
 	uint64_t bytes = t->bytes - t->freed_bytes;
-	bool kept = !r->head.rising && t->peak_no == r->head.peak_no;
+	bool kept = !(r->head.peak_state & HEAP_RISING) &&
+		    t->peak_no == HEAP_PEAK(r->head.peak_state);
 
 	values[ALLOC_OBJECTS] = value_of(d, ALLOC_OBJECTS, t->objects);
 	values[ALLOC_SPACE] = value_of(d, ALLOC_SPACE, t->bytes);
@@ -455,6 +456,11 @@ static void take_head(struct reading *r)
 	memory_name(r->head.comm, r->head.comm);
 	c->lost += r->head.lost;
 	c->foreign += !!r->head.foreign;
+	if (r->head.mapped_peak > 0 && (uint64_t)r->head.mapped_peak > c->mapped) {
+		c->mapped = r->head.mapped_peak;
+		c->mapped_pid = r->head.pid;
+		memcpy(c->mapped_by, r->head.comm, sizeof(c->mapped_by));
+	}
 	if (r->head.peak <= 0 || (uint64_t)r->head.peak <= c->peak)
 		return;
 	c->peak = r->head.peak;
@@ -650,6 +656,9 @@ int heap_drain_part(struct heap_drain *d)
 		if (!d->images[i].done)
 			ret = read_image(d, &d->images[i], false);
 	/* Processes that go on are counted when they are read for the last time. */
+	counts.mapped = d->counts.mapped;
+	counts.mapped_pid = d->counts.mapped_pid;
+	memcpy(counts.mapped_by, d->counts.mapped_by, sizeof(counts.mapped_by));
 	d->counts = counts;
 	return ret ? ret : note_peaks(d);
 }

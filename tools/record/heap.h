@@ -45,6 +45,10 @@ struct heap_opts {
  * @stacks: distinct stacks.
  * @processes: processes, forked children included.
  * @foreign: programs with an own malloc().
+ * @mapped: most bytes at a time that a process mapped itself, of no file, if that is not
+ *	recorded,
+ * @mapped_pid: that process, and
+ * @mapped_by: its name.
  * @alive: processes that still ran when recording ended.
  * @inside: a program that has an allocator linked into it, which nobody sees; "".
  * @allocator: its function; see allocator_inside().
@@ -64,6 +68,9 @@ struct heap_counts {
 	uint64_t stacks;
 	uint32_t processes;
 	uint32_t foreign;
+	uint64_t mapped;
+	int mapped_pid;
+	char mapped_by[16];
 	uint32_t alive;
 	char inside[128];
 	const char *allocator;

@@ -12,6 +12,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,10 +198,42 @@ void alloc_watch(void)
 	live_prepare(pool, sizeof(pool));
 }
 
+static struct {
+	uintptr_t start, end;
+} allocator;
+
+/* For dl_iterate_phdr(): the object whose code the allocator's malloc() is in. */
+static int find_allocator(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t fn = (uintptr_t)next.malloc;
+
+	(void)size, (void)arg;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + h->p_vaddr;
+
+		if (h->p_type != PT_LOAD || fn - start >= h->p_memsz)
+			continue;
+		allocator.start = start;
+		allocator.end = start + h->p_memsz;
+		return 1;
+	}
+	return 0;
+}
+
+bool alloc_is(uintptr_t pc)
+{
+	return pc - allocator.start < allocator.end - allocator.start;
+}
+
 /* Blocks of glibc are at least 32 bytes apart; of others one knows less. */
 void alloc_prepare(void)
 {
-	heap.granule = alloc_has((void *)sbrk) ? 5 : 3;
+	bool libc = alloc_has((void *)sbrk);
+
+	heap.granule = libc ? 5 : 3;
+	if (!libc)
+		dl_iterate_phdr(find_allocator, NULL);
 }
 
 /* Sampled: is it this allocation of @size bytes? Where not all are recorded. */

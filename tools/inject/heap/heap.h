@@ -191,6 +191,8 @@ void alloc_prepare(void);
 /* Recording begins, with nothing known. */
 void alloc_watch(void);
 void alloc_check(void);
+/* Is @pc in the code of that allocator, if it is not libc? */
+bool alloc_is(uintptr_t pc);
 /* Is the function at @fn part of the allocator whose malloc() comes next? */
 bool alloc_has(const void *fn);
 
@@ -277,9 +279,10 @@ static inline bool live_may_have(const void *p)
 
 /* range.c; range_prepare() as trace_prepare() */
 void range_prepare(void);
+/* @trace: 0: it has none, and is only summed up. */
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
-/* Forgets what lies there; accounts it as freed. */
-void range_cut(uint64_t start, uint64_t size);
+/* Forgets what lies there; accounts it as freed. Returns whether there was something. */
+bool range_cut(uint64_t start, uint64_t size);
 
 /* random.c: what a block counts where samples are drawn; at least a byte. */
 #define SAMPLED_SIZE(size) ((size) + 1)

@@ -26,7 +26,7 @@
 #include "../protocol.h"
 
 #define HEAP_MAGIC 0x3070616568736873ULL /* "shsheap0" */
-#define HEAP_VERSION 2
+#define HEAP_VERSION 3
 
 #define HEAP_MAX_IMAGES 65536
 #define HEAP_REGION (1ull << 36) /* bytes of a region */
@@ -72,8 +72,10 @@ struct heap_header {
  * @live: bytes allocated and not freed.
  * @peak: largest value of @live.
  * @peak_time: ticks when that was.
- * @peak_no: number of the last peak that is over; see struct heap_counter.
- * @rising: @live is at its largest.
+ * @peak_state: HEAP_PEAK(): which peak was the last that is over (see struct heap_counter), and
+ *	whether @live is at its largest now. One word, so that a peak ends once.
+ * @mapped: without @with_mmap: bytes that the program itself has mapped, of no file, and
+ * @mapped_peak: the largest value of that.
  */
 struct heap_image {
 	_Atomic uint32_t pid;
@@ -87,9 +89,13 @@ struct heap_image {
 	_Alignas(64) _Atomic int64_t live;
 	_Atomic int64_t peak;
 	_Atomic uint64_t peak_time;
-	_Atomic uint32_t peak_no;
-	_Atomic uint32_t rising;
+	_Atomic uint32_t peak_state;
+	_Alignas(64) _Atomic int64_t mapped;
+	_Atomic int64_t mapped_peak;
 };
+
+#define HEAP_RISING 1u
+#define HEAP_PEAK(state) ((state) >> 1)
 
 enum heap_kind {
 	HEAP_TRACE = 0x72743031, /* a stack */

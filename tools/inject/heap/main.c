@@ -104,7 +104,7 @@ static void begin_image(int fd, long pid)
 	image->parent = parent_image;
 	image->foreign = heap.foreign;
 	atomic_store(&image->used, HEAP_UNIT * ((sizeof(*image) + HEAP_UNIT - 1) / HEAP_UNIT));
-	atomic_store(&image->rising, 1);
+	atomic_store(&image->peak_state, HEAP_RISING);
 	sys2(SYS_prctl, PR_GET_NAME, image->comm);
 	atomic_store_explicit(&image->pid, pid, memory_order_release);
 	parent_image = i + 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * map.c - mmap() and its like, where they are to be recorded (--heap-mmap).
+ * map.c - mmap() and its like: recorded where that is wanted (--heap-mmap), else summed up,
+ * so that it can be said how much is not seen: allocators of interpreters take their memory so.
  *
  * The library in this object calls these too: it gets the system call and no
  * more. What the program maps shows the function that did as its innermost one,
@@ -21,9 +22,9 @@ static void *result(long ret)
 	return (void *)ret;
 }
 
-static bool mappings_wanted(void)
+static bool mappings_seen(void)
 {
-	return is_on() && heap.header->with_mmap && !local.busy &&
+	return is_on() && !local.busy &&
 	       !atomic_load_explicit(&heap.header->stop, memory_order_relaxed);
 }
 
@@ -48,19 +49,41 @@ static void record_map(const void *leaf, long at, uint64_t size, struct shstk_ho
 	local.busy = false;
 }
 
-static void forget_map(uint64_t at, uint64_t size)
+static bool forget_map(uint64_t at, uint64_t size)
+{
+	bool had;
+
+	local.busy = true;
+	had = range_cut(at, whole_pages(size));
+	local.busy = false;
+	return had;
+}
+
+static void sum_up(long at, uint64_t size)
 {
 	local.busy = true;
-	range_cut(at, whole_pages(size));
+	range_put(at, whole_pages(size), 0, 0);
 	local.busy = false;
+}
+
+/*
+ * Is it memory that no malloc() tells of? What an allocator maps for its blocks, which are
+ * recorded, is not; nor is what a file is mapped to.
+ */
+static bool is_apart(int prot, int flags, uintptr_t caller)
+{
+	return prot & PROT_WRITE && flags & MAP_ANONYMOUS && !alloc_is(caller);
 }
 
 HOOK_API void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	long ret = sys6(SYS_mmap, (long)at, size, prot, flags, fd, offset);
 
-	if ((ret >= 0 || ret < -4095) && mappings_wanted()) {
-		if (prot & PROT_WRITE)
+	if ((ret >= 0 || ret < -4095) && mappings_seen()) {
+		if (!heap.header->with_mmap &&
+		    is_apart(prot, flags, (uintptr_t)__builtin_return_address(0)))
+			sum_up(ret, size);
+		else if (heap.header->with_mmap && prot & PROT_WRITE)
 			record_map((void *)mmap, ret, size, SHSTK_HOOK_HERE);
 		else if (flags & MAP_FIXED)
 			forget_map(ret, size);
@@ -76,7 +99,7 @@ HOOK_API int munmap(void *at, size_t size)
 	long ret;
 
 	/* Before it is free for others; not what the kernel refuses. */
-	if (!((uintptr_t)at & 4095) && mappings_wanted())
+	if (!((uintptr_t)at & 4095) && mappings_seen())
 		forget_map((uintptr_t)at, size);
 	ret = sys2(SYS_munmap, at, size);
 	if (!ret)
@@ -98,10 +121,13 @@ HOOK_API void *mremap(void *at, size_t old, size_t size, int flags, ...)
 		va_end(ap);
 	}
 	ret = sys6(SYS_mremap, (long)at, old, size, flags, (long)to, 0);
-	if ((ret >= 0 || ret < -4095) && mappings_wanted()) {
-		if (!(flags & MREMAP_DONTUNMAP))
-			forget_map((uintptr_t)at, old);
-		record_map((void *)mremap, ret, size, SHSTK_HOOK_HERE);
+	if ((ret >= 0 || ret < -4095) && mappings_seen()) {
+		bool had = !(flags & MREMAP_DONTUNMAP) && forget_map((uintptr_t)at, old);
+
+		if (heap.header->with_mmap)
+			record_map((void *)mremap, ret, size, SHSTK_HOOK_HERE);
+		else if (had)
+			sum_up(ret, size);
 	}
 	return result(ret);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * range.c - what mmap() mapped, where that is asked for: sorted ranges, as parts
- * of them may be unmapped or mapped over.
+ * range.c - what mmap() mapped: sorted ranges, as parts of them may be unmapped or
+ * mapped over. Where it is not asked for they have no stack, and are only summed up.
  *
  * The lock is held for moments, with the thread's signals untouched: a signal
  * handler that maps memory meanwhile finds @local.busy set and stays out.
@@ -69,14 +69,15 @@ static uint32_t find(uint64_t addr)
 
 void range_prepare(void)
 {
-	if (heap.header->with_mmap && lock())
+	if (lock())
 		unlock();
 }
 
 static bool insert(uint32_t at, struct range r)
 {
 	if (heap.own->ranges == MAX_RANGES) {
-		note_lost();
+		if (r.trace)
+			note_lost();
 		return false;
 	}
 	memmove(&list[at + 1], &list[at], (heap.own->ranges - at) * sizeof(r));
@@ -85,14 +86,33 @@ static bool insert(uint32_t at, struct range r)
 	return true;
 }
 
+/* Bytes of mappings without a stack: @by more or less. */
+static void change_mapped(int64_t by)
+{
+	struct heap_image *image = heap.image;
+	int64_t now = atomic_load(&image->mapped) + by;
+
+	atomic_store(&image->mapped, now);
+	if (now > atomic_load(&image->mapped_peak))
+		atomic_store(&image->mapped_peak, now);
+}
+
+static void shrink(const struct range *r, uint64_t bytes)
+{
+	if (r->trace)
+		trace_shrink(r->trace, bytes);
+	else
+		change_mapped(-(int64_t)bytes);
+}
+
 static void removed(const struct range *r)
 {
 	struct block b = { .trace = r->trace, .time = r->time, .size = r->end - r->start };
 
-	if (r->object)
+	if (r->trace && r->object)
 		trace_free(&b, false);
 	else
-		trace_shrink(b.trace, b.size);
+		shrink(r, b.size);
 }
 
 /* Cuts range @i. Returns where to go on. */
@@ -108,36 +128,41 @@ static uint32_t cut_one(uint32_t i, uint64_t start, uint64_t end)
 	if (r->start < start && r->end > end) {
 		behind.start = end;
 		behind.object = false;
-		trace_shrink(r->trace, end - start);
+		shrink(r, end - start);
 		r->end = start;
 		if (!insert(i + 1, behind))
-			trace_shrink(behind.trace, behind.end - behind.start);
+			shrink(&behind, behind.end - behind.start);
 		return i + 2;
 	}
 	if (r->start < start) {
-		trace_shrink(r->trace, r->end - start);
+		shrink(r, r->end - start);
 		r->end = start;
 	} else {
-		trace_shrink(r->trace, end - r->start);
+		shrink(r, end - r->start);
 		r->start = end;
 	}
 	return i + 1;
 }
 
-static void cut(uint64_t start, uint64_t end)
+/* Returns how many ranges it cut. */
+static uint32_t cut(uint64_t start, uint64_t end)
 {
-	uint32_t i = find(start);
+	uint32_t i = find(start), nr = 0;
 
-	while (i < heap.own->ranges && list[i].start < end)
+	for (; i < heap.own->ranges && list[i].start < end; nr++)
 		i = cut_one(i, start, end);
+	return nr;
 }
 
-void range_cut(uint64_t start, uint64_t size)
+bool range_cut(uint64_t start, uint64_t size)
 {
+	uint32_t nr;
+
 	if (!lock())
-		return;
-	cut(start, start + size);
+		return false;
+	nr = cut(start, start + size);
 	unlock();
+	return nr;
 }
 
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time)
@@ -147,7 +172,11 @@ void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time)
 	if (!lock())
 		return;
 	cut(r.start, r.end);
-	if (insert(find(r.start), r))
-		trace_alloc(trace, size, heap_ticks());
+	if (insert(find(r.start), r)) {
+		if (trace)
+			trace_alloc(trace, size, heap_ticks());
+		else
+			change_mapped(size);
+	}
 	unlock();
 }

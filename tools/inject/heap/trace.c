@@ -246,7 +246,7 @@ static uint32_t add(uint64_t hash, const uint64_t *pcs, const uint8_t *marks, un
 	if (!t)
 		return 0;
 	atomic_store_explicit(&counter_at(counter)->peak_no,
-			      atomic_load_explicit(&heap.image->peak_no, memory_order_relaxed),
+			      HEAP_PEAK(atomic_load(&heap.image->peak_state)),
 			      memory_order_relaxed);
 	counter_at(counter)->check = hash;
 	t->counter = counter;
@@ -389,71 +389,97 @@ static inline uint64_t increase(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /*
- * Bytes in use. Threads would fight over one counter, so each adds to one of
- * several, which go to the common one when they have come far.
+ * Bytes in use. Threads would fight over one counter, so where there are many bytes each thread
+ * adds to one of several, which go to the common one when they have come far: all together
+ * they may hold back a thousandth of what is in use. So that is how exact the peak is; of less
+ * than 4 MiB it is exact.
  */
-#define SHARD_FAR 65536
+#define SHARD_PART 16 /* a shard may hold back 1 / (1 << SHARD_PART) of what is in use, */
+#define SHARD_LEAST 64 /* if that is so many bytes */
+
+_Static_assert(SHARDS <= 1 << (SHARD_PART - 10), "a thousandth");
 
 static int64_t change_live(int64_t by)
 {
 	_Atomic int64_t *live = &heap.image->live;
 	_Atomic int64_t *shard;
-	int64_t now;
+	int64_t now, far;
 
+	now = atomic_load_explicit(live, memory_order_relaxed);
 	if (likely(*heap.single)) {
-		now = atomic_load_explicit(live, memory_order_relaxed) + by;
-		atomic_store_explicit(live, now, memory_order_relaxed);
-		return now;
+		atomic_store_explicit(live, now + by, memory_order_relaxed);
+		return now + by;
 	}
+	far = now > 0 ? now >> SHARD_PART : 0;
+	if (far < SHARD_LEAST)
+		return atomic_fetch_add_explicit(live, by, memory_order_relaxed) + by;
 	shard = &heap.own->shards[local.tid % SHARDS].bytes;
-	now = atomic_fetch_add_explicit(shard, by, memory_order_relaxed) + by;
-	if (now > -SHARD_FAR && now < SHARD_FAR)
-		return atomic_load_explicit(live, memory_order_relaxed);
+	by += atomic_fetch_add_explicit(shard, by, memory_order_relaxed);
+	if (by > -far && by < far)
+		return now;
 	by = atomic_exchange_explicit(shard, 0, memory_order_relaxed);
 	return atomic_fetch_add_explicit(live, by, memory_order_relaxed) + by;
 }
 
-/* The first change after a peak: keep what it was. */
+/*
+ * The first change after a peak: keep what it was. That is read before another thread may take
+ * the counter for kept and change it.
+ */
 static inline void keep_peak(struct heap_counter *t)
 {
-	uint32_t no = atomic_load_explicit(&heap.image->peak_no, memory_order_relaxed);
+	uint32_t state = atomic_load_explicit(&heap.image->peak_state, memory_order_relaxed);
+	uint32_t was = atomic_load_explicit(&t->peak_no, memory_order_relaxed);
+	uint64_t objects, bytes;
 
-	if (likely(atomic_load_explicit(&t->peak_no, memory_order_relaxed) == no))
+	if (likely(was == HEAP_PEAK(state)))
 		return;
-	atomic_store_explicit(&t->peak_no, no, memory_order_relaxed);
-	atomic_store_explicit(&t->peak_objects, t->objects - t->freed, memory_order_relaxed);
-	atomic_store_explicit(&t->peak_bytes, t->bytes - t->freed_bytes, memory_order_relaxed);
+	objects = t->objects - t->freed;
+	bytes = t->bytes - t->freed_bytes;
+	if (likely(*heap.single))
+		atomic_store_explicit(&t->peak_no, HEAP_PEAK(state), memory_order_relaxed);
+	else if (!atomic_compare_exchange_strong(&t->peak_no, &was, HEAP_PEAK(state)))
+		return;
+	atomic_store_explicit(&t->peak_objects, objects, memory_order_relaxed);
+	atomic_store_explicit(&t->peak_bytes, bytes, memory_order_relaxed);
+}
+
+/* So many bytes are in use: were there ever more? */
+static inline void raise_peak(int64_t live, uint64_t ticks)
+{
+	struct heap_image *image = heap.image;
+	int64_t peak = atomic_load_explicit(&image->peak, memory_order_relaxed);
+
+	do {
+		if (live <= peak)
+			return;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&image->peak, &peak, live, memory_order_relaxed, memory_order_relaxed));
+	if (!(atomic_load_explicit(&image->peak_state, memory_order_relaxed) & HEAP_RISING))
+		atomic_fetch_or_explicit(&image->peak_state, HEAP_RISING, memory_order_relaxed);
+	atomic_store_explicit(&image->peak_time, ticks, memory_order_relaxed);
+}
+
+/* What is in use is about to become less. */
+static inline void end_peak(void)
+{
+	_Atomic uint32_t *state = &heap.image->peak_state;
+	uint32_t was = atomic_load_explicit(state, memory_order_relaxed);
+
+	while (was & HEAP_RISING)
+		if (atomic_compare_exchange_weak_explicit(
+			    state, &was, was + 1, memory_order_relaxed, memory_order_relaxed))
+			return;
 }
 
 void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks)
 {
-	struct heap_image *image = heap.image;
 	struct heap_counter *t = counter_at(trace);
 	uint64_t bytes, objects = random_weight(size, &bytes);
-	int64_t live;
 
 	keep_peak(t);
 	increase(&t->objects, objects);
 	increase(&t->bytes, bytes);
-	live = change_live(bytes);
-	if (live <= atomic_load_explicit(&image->peak, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&image->peak, live, memory_order_relaxed);
-	atomic_store_explicit(&image->rising, 1, memory_order_relaxed);
-	atomic_store_explicit(&image->peak_time, ticks, memory_order_relaxed);
-}
-
-static inline void end_peak(void)
-{
-	struct heap_image *image = heap.image;
-
-	if (!atomic_load_explicit(&image->rising, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&image->rising, 0, memory_order_relaxed);
-	if (likely(*heap.single))
-		atomic_store_explicit(&image->peak_no, image->peak_no + 1, memory_order_relaxed);
-	else
-		atomic_fetch_add_explicit(&image->peak_no, 1, memory_order_relaxed);
+	raise_peak(change_live(bytes), ticks);
 }
 
 void trace_shrink(uint32_t trace, uint64_t size)
