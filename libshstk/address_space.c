@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "address_space.h"
+#include "guess.h"
 #include "regular.h"
 #include "step.h"
 
@@ -23,6 +24,19 @@
 #define MAX_INNER 1024
 #define HEADERS ((size_t)4096) /* bytes at the start of a file, its headers and notes */
 #define ASKED 128 /* addresses of a chunk before it is compiled, which takes as long as 128 do */
+
+#define WINDOW 512 /* bytes of code that are read at once */
+#define WINDOW_FRONT 32 /* so many of them in front of the address that is asked for */
+#define CODE_PAGE 4096ull
+#define INSN 15 /* bytes of an instruction, at most */
+#define WINDOWS 2 /* a function, and whoever called it */
+
+/* Code that was read. */
+struct window {
+	uint64_t start;
+	size_t size;
+	uint8_t bytes[WINDOW];
+};
 
 /* How to leave the frame of a program counter or return address. */
 struct known {
@@ -40,6 +54,10 @@ struct shstk_space {
 	void *debug_arg;
 	shstk_shape_fn shape;
 	void *shape_arg;
+	shstk_read_fn read_made; /* reads code that no file has, or NULL */
+	void *made_arg;
+	struct window windows[WINDOWS]; /* such code, of the stack that is unwound */
+	unsigned int next_window;
 	unsigned int unwound; /* stacks, up to KNOWN_FROM */
 	struct known *known; /* by address; NULL: none are kept yet */
 };
@@ -328,6 +346,63 @@ static bool is_part(const struct shstk_space *s, const struct module *m, const s
 
 	return before && before->bias != m->bias && same_file(before, m) &&
 	       elf_image_fits(&before->img, at, offset, before->bias);
+}
+
+void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *arg)
+{
+	space->read_made = read;
+	space->made_arg = arg;
+}
+
+/* Reads what lies around @pc; if that fails, as where a mapping ends, only what is in its page. */
+static bool fill_window(const struct shstk_space *s, struct window *w, uint64_t pc)
+{
+	uint64_t page = pc & -CODE_PAGE, start = pc - WINDOW_FRONT,
+		 end = pc + WINDOW - WINDOW_FRONT;
+
+	w->start = start;
+	w->size = end - start;
+	if (!s->read_made(s->made_arg, w->start, w->bytes, w->size))
+		return true;
+	w->start = max(start, page);
+	w->size = min(end, page + CODE_PAGE) - w->start;
+	if (!s->read_made(s->made_arg, w->start, w->bytes, w->size))
+		return true;
+	w->size = 0;
+	return false;
+}
+
+/* As view.made. An instruction has 15 bytes at most. */
+static const uint8_t *made_code(void *arg, uint64_t pc, size_t *before, size_t *after)
+{
+	struct shstk_space *s = arg;
+	struct window *w = NULL;
+	unsigned int i;
+
+	for (i = 0; i < WINDOWS && !w; i++) {
+		const struct window *k = &s->windows[i];
+
+		if (pc - k->start < k->size &&
+		    (k->size < WINDOW ||
+		     (pc - k->start >= INSN && k->size - (pc - k->start) > INSN)))
+			w = &s->windows[i];
+	}
+	if (!w) {
+		w = &s->windows[s->next_window++ % WINDOWS];
+		if (!fill_window(s, w, pc))
+			return NULL;
+	}
+	*before = pc - w->start;
+	*after = w->size - *before;
+	return w->bytes + *before;
+}
+
+static void forget_windows(struct shstk_space *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOWS; i++)
+		s->windows[i].size = 0;
 }
 
 /* @path: what it is known by, which may differ from what was opened. */
@@ -657,13 +732,18 @@ static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 /* As cursor_step(). @rule: what is known of the frame, or RULE_NONE. */
 static int step(const struct view *v, struct cursor *c, uint64_t rule, uint8_t *mark)
 {
+	int err;
+
 	/* All registers: only rows have these. */
 	if (rule == RULE_NONE && !v->full)
 		rule = find_rule(v->arg, c);
 	if (rule == RULE_NONE)
 		return cursor_step(v, c, mark);
 	*mark = c->mark;
-	return RULE_KIND(rule) == RULE_END ? STEP_COMPLETE : cursor_step_rule(v, c, rule);
+	if (RULE_KIND(rule) == RULE_END)
+		return STEP_COMPLETE;
+	err = cursor_step_rule(v, c, rule);
+	return err == -SHSTK_END_BAD_PC ? guess_helper(v, c) : err;
 }
 
 static void count_unwound(struct shstk_space *s)
@@ -738,7 +818,10 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 		.arg = space,
 		.shape = space->shape,
 		.shape_arg = space->shape_arg,
+		.made = space->read_made ? made_code : NULL,
+		.made_arg = space,
 	};
+	forget_windows(space);
 	count_unwound(space);
 	if (space->m == &machine_arm64 && !v.pac_mask)
 		v.pac_mask = ~((1ull << 48) - 1); /* 48-bit addresses */

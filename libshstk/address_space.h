@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shstk.h"
+
 struct module;
 struct shstk_space;
 
@@ -17,6 +19,12 @@ struct shstk_space;
  * unwinding reads more than the one that sp points to.
  */
 bool shstk_space_has_go(const struct shstk_space *space);
+
+/*
+ * Who reads code that no file has, as it is now; NULL: nobody. While a stack is unwound code is
+ * taken to stay as it is.
+ */
+void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *arg);
 
 /* The module that has an address, or NULL. */
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc);

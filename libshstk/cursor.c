@@ -4,6 +4,28 @@
  */
 #include "cursor.h"
 
+/* Words behind an end of the stack in which no return address may lie. */
+#define BEHIND_END 8
+
+/*
+ * Does the stack go on at @sp, though the return address in front of it is 0? The rule may be
+ * wrong, as LuaJIT's is in functions that its interpreter calls: then the true return address
+ * lies some words further out. On machines whose frame pointer says more that is asked.
+ */
+static bool goes_on(const struct view *v, uint64_t sp)
+{
+	uint64_t word;
+	unsigned int i;
+
+	for (i = 0; i < BEHIND_END && !v->m->fp_ends; i++) {
+		if (cursor_read(v, sp + 8 * i, &word))
+			break;
+		if (word && is_after_call(v, word))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Is there a caller, whose stack pointer is @sp and whose return address is @ra? @fp: it has a
  * frame pointer that is not 0. Returns what cursor_leave() does.
@@ -15,7 +37,8 @@ static int has_caller(const struct view *v, const struct cursor *c, uint64_t sp,
 
 	/* The outermost one has no caller; nor has a slot that was never one. */
 	if (!ra)
-		return c->guessed || (v->m->fp_ends && fp) ? -SHSTK_END_BAD_PC : STEP_COMPLETE;
+		return c->guessed || (v->m->fp_ends && fp) || goes_on(v, sp) ? -SHSTK_END_BAD_PC :
+									       STEP_COMPLETE;
 	/* Only where the return address is in a register, sp stays the same. */
 	if (sp & 7 || sp < own || (sp == own && !c->innermost && !c->ra_elsewhere))
 		return -SHSTK_END_BAD_STACK;
@@ -103,6 +126,29 @@ int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 	cursor_set(&c->regs, m->sp, cfa);
 	arrive(v, c, ra);
 	return 0;
+}
+
+const uint8_t *view_code(const struct view *v, const struct module *mod, uint64_t pc,
+			 size_t *before, size_t *after)
+{
+	if (mod->img.nload)
+		return module_code(mod, pc, before, after);
+	return v->made && range_has(&mod->range, pc) ? v->made(v->made_arg, pc, before, after) :
+						       NULL;
+}
+
+bool is_after_any_call(const struct view *v, uint64_t ra)
+{
+	size_t before = 0, after = 0;
+	const uint8_t *code;
+	struct module *mod;
+
+	ra &= ~v->pac_mask;
+	mod = v->find(v->arg, ra - 1);
+	code = mod && !mod->img.nload ? view_code(v, mod, ra - 1, &before, &after) : NULL;
+	if (!code)
+		return is_after_call(v, ra);
+	return v->m->after_call(code - min(before, (size_t)15), min(before, (size_t)15) + 1);
 }
 
 bool is_after_call(const struct view *v, uint64_t ra)

@@ -21,6 +21,9 @@
  * @arg: for @find and @is_code.
  * @shape: tells of frames of code that no file describes, or NULL,
  * @shape_arg: for it.
+ * @made: bytes of code that no file has at an address, as module_code() gives those of files;
+ *	NULL: they are not known,
+ * @made_arg: for it. Valid until the next call.
  */
 struct view {
 	const struct machine *m;
@@ -35,6 +38,8 @@ struct view {
 	void *arg;
 	shstk_shape_fn shape;
 	void *shape_arg;
+	const uint8_t *(*made)(void *arg, uint64_t pc, size_t *before, size_t *after);
+	void *made_arg;
 };
 
 /**
@@ -117,7 +122,17 @@ int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint
 /* The same by @rule, of kind RULE_SP or RULE_FP. */
 int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule);
 
-/* Could a call have left this return address? */
+/*
+ * Could a call have left this return address? Yes where it is in code that no file has: this may
+ * be entered otherwise, as where HotSpot takes back what it compiled.
+ */
 bool is_after_call(const struct view *v, uint64_t ra);
+
+/* The same, also of code that no file has, as far as its bytes are known. */
+bool is_after_any_call(const struct view *v, uint64_t ra);
+
+/* As module_code(), also of code that no file has. */
+const uint8_t *view_code(const struct view *v, const struct module *mod, uint64_t pc,
+			 size_t *before, size_t *after);
 
 #endif

@@ -206,6 +206,28 @@ static bool end_path(const struct search *s, struct path *p)
 	return true;
 }
 
+/*
+ * Is the frame record taken off, and nothing but the return address left? What V8 makes goes on
+ * then to take off its arguments, so many as its caller gave, with the return address in hand.
+ */
+static bool has_left(const struct search *s, const struct path *p)
+{
+	const struct value *sp = &p->reg[TRACK_SP], *fp = &p->reg[TRACK_FP];
+
+	return !s->m->ra_in_reg && sp->kind == VALUE_FP && sp->off == 8 &&
+	       fp->kind == VALUE_AT_FP && !fp->off;
+}
+
+/* The function returns to what lies at the stack pointer. */
+static void pop_return(struct path *p)
+{
+	struct effect e = { .len = 0 };
+
+	effect_add(&e, EFFECT_LOAD, TRACK_RA, TRACK_SP, 0);
+	effect_add(&e, EFFECT_SET, TRACK_SP, TRACK_SP, 8);
+	apply(p, &e);
+}
+
 /* One instruction of @p. False: this path says nothing. */
 static bool advance(struct search *s, struct path *p)
 {
@@ -229,7 +251,10 @@ static bool advance(struct search *s, struct path *p)
 	p->pc += e.len;
 	switch (e.flow) {
 	case FLOW_NEXT:
-		return true;
+		if (!has_left(s, p))
+			return true;
+		pop_return(p);
+		return end_path(s, p);
 	case FLOW_CALL:
 		behind_call(s, p);
 		return true;
@@ -247,10 +272,7 @@ static bool advance(struct search *s, struct path *p)
 		if (s->m->ra_in_reg)
 			return end_path(s, p);
 		/* The callee will return for us. */
-		e = (struct effect){ .len = 0 };
-		effect_add(&e, EFFECT_LOAD, TRACK_RA, TRACK_SP, 0);
-		effect_add(&e, EFFECT_SET, TRACK_SP, TRACK_SP, 8);
-		apply(p, &e);
+		pop_return(p);
 		/* fall through */
 	case FLOW_RETURN:
 		return end_path(s, p);

@@ -20,6 +20,10 @@
 #define SLACK_MAX 64
 /* Bytes for arguments that do not fit into registers: 255 of Java's. */
 #define ROOM_MAX 4096
+/* Words of a frame that are looked at. */
+#define OVER_MAX 4096
+/* Bytes of a function that was just called, and saved nothing. */
+#define HELPER_MAX 4096
 
 /* A call to where no code is: its caller's call just happened. */
 static int guess_wild_call(const struct view *v, struct cursor *c)
@@ -47,16 +51,26 @@ static int guess_wild_call(const struct view *v, struct cursor *c)
 	return err;
 }
 
+/* A frame, whose caller its code is to tell. */
+struct epilogue_of {
+	const struct view *v;
+	struct cursor *c;
+	struct module *mod;
+};
+
 static const uint8_t *code_bytes(void *arg, uint64_t pc, size_t *len)
 {
+	const struct epilogue_of *of = arg;
 	size_t before;
 
-	return module_code(arg, pc, &before, len);
+	return view_code(of->v, of->mod, pc, &before, len);
 }
 
 static bool code_covered(void *arg, uint64_t pc)
 {
-	return module_rule(arg, pc, true) != RULE_NONE;
+	const struct epilogue_of *of = arg;
+
+	return module_rule(of->mod, pc, true) != RULE_NONE;
 }
 
 uint64_t call_target(const struct view *v, uint64_t ra)
@@ -68,7 +82,7 @@ uint64_t call_target(const struct view *v, uint64_t ra)
 	struct module *mod = v->find(v->arg, ra - call);
 	const uint8_t *code;
 
-	code = mod && mod->img.nload ? module_code(mod, ra - call, &before, &after) : NULL;
+	code = mod ? view_code(v, mod, ra - call, &before, &after) : NULL;
 	if (!code || !v->m->decode(code, after, ra - call, &e) || e.len != call ||
 	    e.flow != FLOW_CALL)
 		return 0;
@@ -81,10 +95,10 @@ static bool is_jump(const struct view *v, uint64_t target)
 	struct module *mod = v->find(v->arg, target);
 	unsigned int i;
 
-	for (i = 0; mod && mod->img.nload && i < STUB_MAX; i++) {
+	for (i = 0; mod && i < STUB_MAX; i++) {
 		struct effect e = { .len = 0 };
 		size_t before, len;
-		const uint8_t *code = module_code(mod, target, &before, &len);
+		const uint8_t *code = view_code(v, mod, target, &before, &len);
 
 		if (!code || !v->m->decode(code, len, target, &e))
 			return false;
@@ -137,7 +151,8 @@ static bool try_epilogue(void *arg, uint64_t rule, bool lost_fp)
 
 	/* No path may end the trace: it may not be one of this function. */
 	next.guessed = true;
-	if (cursor_step_rule(g->v, &next, rule) || !is_after_call(g->v, cursor_reg(&next, REG_PC)))
+	if (cursor_step_rule(g->v, &next, rule) ||
+	    !is_after_any_call(g->v, cursor_reg(&next, REG_PC)))
 		return false;
 	if (lost_fp)
 		next.regs.known &= ~(1ull << g->v->m->fp);
@@ -150,17 +165,10 @@ static bool try_epilogue(void *arg, uint64_t rule, bool lost_fp)
 	return called;
 }
 
-/* A frame, whose caller its code is to tell. */
-struct epilogue_of {
-	const struct view *v;
-	struct cursor *c;
-	struct module *mod;
-};
-
 static int guess_epilogue_in(void *mem, void *arg)
 {
 	const struct epilogue_of *of = arg;
-	const struct code code = { code_bytes, code_covered, of->mod };
+	const struct code code = { code_bytes, code_covered, arg };
 	struct epilogue_guess *g = mem;
 
 	g->v = of->v;
@@ -233,9 +241,10 @@ static bool is_record_rule(void *arg, uint64_t rule, bool lost_fp)
 }
 
 /* Does the code of this function return by a frame record at fp? */
-static bool keeps_record(const struct view *v, const struct cursor *c, struct module *mod)
+static bool keeps_record(const struct view *v, struct cursor *c, struct module *mod)
 {
-	const struct code code = { code_bytes, code_covered, mod };
+	struct epilogue_of of = { v, c, mod };
+	const struct code code = { code_bytes, code_covered, &of };
 
 	return mod && mod->img.nload &&
 	       epilogue_rules(v->m, &code, cursor_reg(c, REG_PC), c->innermost, is_record_rule,
@@ -258,6 +267,28 @@ static own_stack uint64_t called_from(const struct view *v, uint64_t at, uint64_
 	return noted >= sp && noted - sp < ROOM_MAX && noted % 8 == 0 ? noted : sp;
 }
 
+/*
+ * Does a return address lie between the frame and the record at @at? Then frames without a
+ * record may, which that would step over: it is that of whoever called them, as of what called
+ * into Mono. Where somebody knows the code (HotSpot's) what he does not tell of keeps records.
+ */
+static bool steps_over(const struct view *v, const struct cursor *c, uint64_t at)
+{
+	uint64_t sp = cursor_reg(c, v->m->sp), word;
+	unsigned int i;
+
+	for (i = 0; v->made && !v->shape && i < OVER_MAX && sp + 8 * i < at; i++) {
+		struct module *mod;
+
+		if (cursor_read(v, sp + 8 * i, &word))
+			return true;
+		mod = v->find(v->arg, word - 1);
+		if (mod && module_is_code(mod, word - 1) && is_after_any_call(v, word))
+			return true;
+	}
+	return false;
+}
+
 /* A frame record: the caller's fp, then the return address. */
 static int guess_record(const struct view *v, struct cursor *c, struct module *mod)
 {
@@ -276,6 +307,8 @@ static int guess_record(const struct view *v, struct cursor *c, struct module *m
 	/* Code made at run time is entered by jumps, from stubs that were called. */
 	if (!is_after_call(v, ra) ||
 	    ((!mod || mod->img.nload) && !leads_to(v, ra, cursor_reg(c, REG_PC))))
+		return -SHSTK_END_NO_RULE;
+	if (mod && !mod->img.nload && steps_over(v, c, at))
 		return -SHSTK_END_NO_RULE;
 	next.known = 0;
 	cursor_set(&next, m->fp, next_fp);
@@ -454,6 +487,28 @@ static own_stack int guess_start(const struct view *v, struct cursor *c, struct 
 	return -SHSTK_END_NO_RULE;
 }
 
+int guess_helper(const struct view *v, struct cursor *c)
+{
+	uint64_t pc = cursor_reg(c, REG_PC), ra, target;
+	struct regs next = c->regs;
+	int err;
+
+	if (v->m->ra_in_reg || !c->innermost || !c->exact)
+		return -SHSTK_END_BAD_PC;
+	err = cursor_read(v, cursor_reg(c, v->m->sp), &ra);
+	if (err)
+		return -SHSTK_END_BAD_PC;
+	target = is_after_any_call(v, ra) ? call_target(v, ra) : 0;
+	if (!target || target > pc || pc - target >= HELPER_MAX ||
+	    v->find(v->arg, target) != v->find(v->arg, pc))
+		return -SHSTK_END_BAD_PC;
+	cursor_set(&next, v->m->sp, cursor_reg(c, v->m->sp) + 8);
+	err = cursor_leave(v, c, &next, ra);
+	if (!err)
+		cursor_guessed(c);
+	return err;
+}
+
 int guess_caller(const struct view *v, struct cursor *c, struct module *mod, step_fn step)
 {
 	uint64_t pc = cursor_reg(c, REG_PC);
@@ -482,6 +537,8 @@ int guess_caller(const struct view *v, struct cursor *c, struct module *mod, ste
 	err = guess_leaf(v, c, step);
 	if (err == -SHSTK_END_NO_RULE)
 		err = guess_record(v, c, mod);
+	if (err == -SHSTK_END_NO_RULE && mod && !mod->img.nload && v->made)
+		err = guess_epilogue(v, c, mod);
 	if (err == -SHSTK_END_NO_RULE && !c->exact && mod && mod->img.nload)
 		err = guess_start(v, c, mod);
 	return err;

@@ -17,6 +17,12 @@ typedef int (*step_fn)(const struct view *v, struct cursor *c, uint8_t *mark);
  */
 int guess_caller(const struct view *v, struct cursor *c, struct module *mod, step_fn step);
 
+/*
+ * The same of a function that a call just led to, where its rule is proven wrong: the rule may be
+ * that of the code around it, as in LuaJIT's interpreter. -SHSTK_END_BAD_PC: it was no such call.
+ */
+int guess_helper(const struct view *v, struct cursor *c);
+
 /* The target of the call in front of @ra; 0 if its code does not say. */
 uint64_t call_target(const struct view *v, uint64_t ra);
 

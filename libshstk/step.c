@@ -262,7 +262,8 @@ int cursor_step(const struct view *v, struct cursor *c, uint8_t *mark)
 		return STEP_COMPLETE;
 	case RULE_SP:
 	case RULE_FP:
-		return v->full ? step_row(v, c, mod) : cursor_step_rule(v, c, rule);
+		err = v->full ? step_row(v, c, mod) : cursor_step_rule(v, c, rule);
+		return err == -SHSTK_END_BAD_PC ? guess_helper(v, c) : err;
 	case RULE_FULL:
 		err = mod->go.nfunc ? goswitch_step(v, c, mod) : GOSWITCH_ORDINARY;
 		return err == GOSWITCH_ORDINARY ? step_row(v, c, mod) : err;

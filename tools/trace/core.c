@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "libshstk/address_space.h"
 #include "tools/elf/core.h"
 #include "tools/elf/image.h"
 #include "tools/output.h"
@@ -376,6 +377,7 @@ static int prepare(struct dump *d)
 	err = shstk_space_create(d->core->arch, &d->space);
 	if (!err) {
 		shstk_space_set_debug(d->space, shstk_debug_find, NULL);
+		shstk_space_set_made(d->space, read_memory, d);
 		err = make_symbols(d);
 	}
 	if (!err)
