@@ -76,8 +76,8 @@ static void end(struct inflater *inflater)
 static bool is_wanted(const char *name, bool lines)
 {
 	static const char *const wanted[] = {
-		".debug_info",	   ".debug_abbrev",   ".debug_str",  ".debug_str_offsets",
-		".debug_line_str", ".debug_rnglists", ".debug_addr", ".debug_ranges",
+		".debug_info",	   ".debug_abbrev",   ".debug_str",	 ".debug_str_offsets",
+		".debug_line_str", ".debug_rnglists", ".debug_addr",	 ".debug_ranges",
 		".debug_aranges",  ".debug_types",    ".debug_cu_index",
 	};
 	size_t len = strlen(name);
@@ -132,8 +132,8 @@ static struct shstk_unpacked *inflate_data(struct inflater *inflater, unsigned i
 }
 
 /* What cannot be inflated here stays as it is: libdw tries it. */
-static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr,
-			    struct inflater *inflater, struct shstk_unpacked **list)
+static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, struct inflater *inflater,
+			    struct shstk_unpacked **list)
 {
 	size_t header = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
 	Elf_Data *data = elf_getdata(scn, NULL);
