@@ -123,7 +123,13 @@ $(RECORD_B)/top_test: selftests/record/top_test $(RECORD_B)/common.py \
 $(RECORD_B)/sums_test: selftests/record/sums_test $(RECORD_B)/common.py $(RECORD_B)/sums all
 	$(Q)cp $< $@
 
-CHECK	+= $(RECORD_B)/sums_test $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
+$(RECORD_B)/family: selftests/record/family.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/targets_test: selftests/record/targets_test $(RECORD_B)/common.py $(RECORD_B)/family all
+	$(Q)cp $< $@
+
+CHECK	+= $(RECORD_B)/targets_test $(RECORD_B)/sums_test $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
 	$(RECORD_B)/attach_test $(RECORD_B)/top_test
 
 # The recorder with other rings, and the main() of these tests.

@@ -129,8 +129,9 @@ static struct perf_opts event_options(const struct record_opts *o)
 		.ring_size = ring_size(o),
 		.may_shrink = !o->buffer,
 		.cgroup = -1,
-		.pids = o->pids,
-		.nr_pids = o->nr_pids + (o->command && !o->all && !o->cgroup),
+		.pids = o->targets.nr_tids ? o->targets.tids : o->targets.pids,
+		.nr_pids = o->targets.nr_pids + o->targets.nr_tids +
+			   (o->command && !o->all && !o->cgroup),
 	};
 }
 
@@ -197,6 +198,9 @@ static int start(struct recording *r, const struct target *target)
 		.kernel = r->opts->kernel,
 		.chains = module_loaded(),
 		.mixed = r->opts->mixed,
+		.given = r->opts->targets.nr_tids ? r->opts->targets.nr_tids :
+						    r->opts->targets.given,
+		.threads = r->opts->targets.nr_tids,
 		/* The file says once what a sample stands for. */
 		.may_coarsen = !r->opts->count && event_count(r->opts) && !r->opts->perf_data,
 		.perf_data = r->opts->perf_data,
@@ -268,7 +272,7 @@ static int renew(struct recording *r)
 
 static bool all_gone(const struct recording *r)
 {
-	return r->opts->nr_pids && !perf_drain_alive(drain_of(r));
+	return targets_any(&r->opts->targets) && !perf_drain_alive(drain_of(r));
 }
 
 /* ns or events that were to be sampled; 0: not known. A command is all that is recorded. */
@@ -390,16 +394,21 @@ static void report_kernel(struct recording *r, bool ended, const struct rusage *
 			seconds);
 }
 
-static void report_none(const struct record_opts *o)
+static void report_none(const struct record_opts *o, bool user_only)
 {
+	char idle[200];
+
+	targets_describe(&o->targets, idle, sizeof(idle));
 	if (o->off_cpu)
 		complain(
-			"no samples: no thread left a CPU and came back (what sleeps all the time does not count)");
+			"no samples: no thread left a CPU and came back (what sleeps all the time does not count)%s",
+			idle);
 	else if (!record_counts_time(o))
-		complain("no samples: no %s, or too few for one", o->event->name);
+		complain("no samples: no %s, or too few for one%s%s", o->event->name, idle,
+			 user_only ? "; only user mode may be sampled" : "");
 	else
-		complain("no samples: nothing ran for as long as a period (%.1f ms)",
-			 1e3 / o->freq);
+		complain("no samples: nothing ran for as long as a period (%.1f ms)%s%s",
+			 1e3 / o->freq, idle, user_only ? "; only user mode may be sampled" : "");
 }
 
 static void report_lost(struct recording *r, const struct drain_counts *c, uint64_t whole)
@@ -472,8 +481,9 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		       (unsigned long long)(chains.unread - state->chains.unread));
 	report_kernel(r, ended, usage);
 	report_left(r, ended, c.lost);
-	if (!c.samples)
-		report_none(o);
+	/* If some were lost, that is the reason. */
+	if (!c.samples && !c.lost)
+		report_none(o, perf_drain_user_only(state->drain));
 }
 
 static void report(struct recording *r, bool ended, const struct rusage *usage)

@@ -22,8 +22,8 @@ static int start(struct recording *r, const struct target *target)
 	const struct record_opts *o = r->opts;
 	struct probed_opts opts = {
 		.heap = allocations_options(o),
-		.pids = o->pids,
-		.nr_pids = o->nr_pids,
+		.pids = o->targets.pids,
+		.nr_pids = o->targets.nr_pids,
 		.ring_size = o->buffer ? (size_t)o->buffer * 1024 : RING,
 	};
 	struct probed_counts more;

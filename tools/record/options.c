@@ -51,8 +51,6 @@ static const struct argp_option options[] = {
 	{ "via", OPT_VIA, "auto|agent|perf|copies|rules", 0,
 	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel), rules (callchains by unwind rules in the kernel) or auto",
 	  0 },
-	{ "pid", 'p', "PID", 0, "record a running process, with all it starts; may be repeated",
-	  0 },
 	{ "all", 'a', NULL, 0, "record the whole system, as long as COMMAND runs if there is one",
 	  0 },
 	{ "cgroup", OPT_CGROUP, "PATH", 0,
@@ -84,7 +82,6 @@ static const struct argp_option top_options[] = {
 	{ "delay", 'd', "TIME", 0,
 	  "time from one table to the next, in seconds or with a unit (2s)", 0 },
 	{ "duration", OPT_DURATION, "TIME", 0, "end after this time", 0 },
-	{ "pid", 'p', "PID", 0, "show a running process, with all it starts; may be repeated", 0 },
 	{ "all", 'a', NULL, 0, "show the whole system", 0 },
 	{ "cgroup", OPT_CGROUP, "PATH", 0, "show a cgroup", 0 },
 	{ "event", 'e', "EVENT", 0, "sample by another event than cpu-clock, such as cycles", 0 },
@@ -131,13 +128,6 @@ static void parse_via(struct argp_state *state, struct record_opts *o, const cha
 		}
 	}
 	argp_failure(state, EXIT_USAGE, 0, "'%s' is not agent, perf, copies, rules or auto", arg);
-}
-
-static void parse_pid(struct argp_state *state, struct record_opts *o, const char *arg)
-{
-	if (o->nr_pids == RECORD_MAX_PIDS)
-		argp_failure(state, EXIT_USAGE, 0, "more than %d processes", RECORD_MAX_PIDS);
-	o->pids[o->nr_pids++] = parse_number(state, "process ID", arg, 1, INT_MAX);
 }
 
 static void parse_event(struct argp_state *state, struct record_opts *o, const char *arg)
@@ -218,9 +208,6 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 	case OPT_VIA:
 		parse_via(state, o, arg);
 		return 0;
-	case 'p':
-		parse_pid(state, o, arg);
-		return 0;
 	case OPT_CGROUP:
 		o->cgroup = arg;
 		return 0;
@@ -250,7 +237,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	bool *on;
 
 	if (key == ARGP_KEY_INIT) {
-		state->child_inputs[0] = &o->output;
+		state->child_inputs[0] = &o->targets;
+		if (!o->live)
+			state->child_inputs[1] = &o->output;
 		return 0;
 	}
 	parse_implied(o, key);
@@ -262,7 +251,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
+	{ &targets_argp, 0, NULL, 0 },
 	{ &output_argp, 0, NULL, 0 },
+	{ 0 },
+};
+
+static const struct argp_child top_children[] = {
+	{ &targets_argp, 0, NULL, 0 },
 	{ 0 },
 };
 
@@ -271,7 +266,7 @@ const struct argp record_argp = {
 	.parser = parse,
 	.children = children,
 	.args_doc =
-		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
+		"[--] COMMAND [ARGUMENT...]\n-p PID|--name=NAME|-t TID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
 	.doc = "Profile COMMAND and its children, or what runs already."
 	       "\v"
 	       "By default each thread is sampled by its CPU time. Where perf events are "
@@ -286,8 +281,9 @@ const struct argp record_argp = {
 const struct argp top_argp = {
 	.options = top_options,
 	.parser = parse,
+	.children = top_children,
 	.args_doc =
-		"[--] COMMAND [ARGUMENT...]\n-p PID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
+		"[--] COMMAND [ARGUMENT...]\n-p PID|--name=NAME|-t TID\n-a|--cgroup=PATH [[--] COMMAND [ARGUMENT...]]",
 	.doc = "Show the hottest functions of COMMAND, or of what runs already."
 	       "\v"
 	       "On a terminal the table is drawn anew after each interval, until "
@@ -319,7 +315,7 @@ static int check_buffer(const struct record_opts *o)
 /* What only the kernel can do; NULL: nothing. */
 const char *record_needs_kernel(const struct record_opts *o)
 {
-	return o->nr_pids		? "--pid" :
+	return targets_any(&o->targets) ? targets_option(&o->targets) :
 	       o->perf_data		? "--perf-data" :
 	       o->every > 0 && !o->heap ? "--every" :
 	       o->all			? "--all" :
@@ -335,29 +331,26 @@ static const char *against_heap(const struct record_opts *o)
 {
 	struct record_opts others = *o;
 
-	others.nr_pids = 0;
+	others.targets = (struct targets){ .nr_tids = o->targets.nr_tids };
 	return record_needs_kernel(&others);
-}
-
-/* A process that is given twice would be counted twice. */
-static bool given_twice(const struct record_opts *o)
-{
-	for (unsigned int i = 0; i < o->nr_pids; i++)
-		for (unsigned int k = 0; k < i; k++)
-			if (o->pids[k] == o->pids[i])
-				return true;
-	return false;
 }
 
 static int check_targets(const struct record_opts *o)
 {
-	int targets = !!o->nr_pids + o->all + !!o->cgroup;
+	const struct targets *t = &o->targets;
+	int targets = targets_any(t) + o->all + !!o->cgroup;
 
 	if (!o->command && !targets)
 		complain("nothing to %s: give a command, -p PID or -a; see shstk %s --help",
 			 o->live ? "show" : "record", o->live ? "top" : "record");
-	else if (targets > 1 || (o->command && o->nr_pids))
-		complain("more than one of --pid, --all, --cgroup and a command to record");
+	else if (targets > 1 || (o->command && targets_any(t)))
+		complain("more than one of %s, --all, --cgroup and a command to record",
+			 targets_any(t) ? targets_option(t) : "--pid");
+	else if (t->nr_tids && (t->nr_pids || t->nr_names))
+		complain(
+			"--tid does not go with --pid and --name: record them one after the other");
+	else if (t->alone && !t->nr_pids && !t->nr_names)
+		complain("--no-children goes with --pid and --name only");
 	else if (o->perf_data && o->wall)
 		complain("--perf-data does not go with --wall: a file is of one event");
 	else if (o->off_cpu && (o->event || o->wall))
@@ -366,11 +359,9 @@ static int check_targets(const struct record_opts *o)
 		complain("--count needs an --event that is no clock; of clocks see --freq");
 	else if (o->wall && !record_counts_time(o))
 		complain("--wall does not go with an event that is no clock");
-	else if (o->heap && o->nr_pids && o->heap_mmap)
+	else if (o->heap && targets_any(t) && o->heap_mmap)
 		complain(
 			"--heap-mmap does not go with --pid: only a program that is started shows its mmap()");
-	else if (o->heap && given_twice(o))
-		complain("--heap: a process is given twice");
 	else if (o->heap && heap_type_is_growth(o->output.type) && !o->every)
 		complain("--heap-show=%s needs --every: it is what grew between two profiles",
 			 heap_type_name(o->output.type));
@@ -408,7 +399,7 @@ int record_options_check(struct record_opts *o)
 		complain("--every needs files: it does not go with standard output");
 		status = EXIT_USAGE;
 	}
-	if (o->heap && o->nr_pids && !o->duration)
+	if (o->heap && targets_any(&o->targets) && !o->duration)
 		o->duration = HEAP_DURATION;
 	if (o->heap && !o->output.type)
 		o->output.type = heap_find_type(o->every > 0 ? "inuse_space" : "peak_space");

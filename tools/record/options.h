@@ -11,9 +11,9 @@
 
 #include "tools/output.h"
 #include "tools/perf/rings.h"
+#include "tools/record/targets.h"
 #include "tools/record/via.h"
 
-#define RECORD_MAX_PIDS 64
 #define RECORD_BUFFER 256 /* KiB of a ring where nothing else is said */
 
 /**
@@ -31,8 +31,7 @@
  * @command: to be started; NULL: what runs already.
  * @via: who samples.
  * @why: why nothing better than the agent was chosen, or NULL.
- * @pids: processes to record,
- * @nr_pids: so many.
+ * @targets: what runs already and is to be recorded.
  * @cgroup: path of a cgroup to record, or NULL.
  * @event: other than cpu-clock, or NULL.
  * @count: of these from one sample to the next, 0: nothing was said.
@@ -62,8 +61,7 @@ struct record_opts {
 	char *const *command;
 	enum via via;
 	const char *why;
-	pid_t pids[RECORD_MAX_PIDS];
-	unsigned int nr_pids;
+	struct targets targets;
 	const char *cgroup;
 	const struct perf_event *event;
 	unsigned long count;

@@ -25,8 +25,10 @@ static void comment_command(const struct recording *r)
 	fputs("command:", out);
 	for (char *const *arg = o->command; arg && *arg; arg++)
 		fprintf(out, " %s", *arg);
-	for (unsigned int i = 0; i < o->nr_pids; i++)
-		fprintf(out, " -p %d", o->pids[i]);
+	for (unsigned int i = 0; i < o->targets.given; i++)
+		fprintf(out, " -p %d", o->targets.pids[i]);
+	for (unsigned int i = 0; i < o->targets.nr_tids; i++)
+		fprintf(out, " -t %d", o->targets.tids[i]);
 	if (o->cgroup)
 		fprintf(out, " --cgroup=%s", o->cgroup);
 	else if (o->all)

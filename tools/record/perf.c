@@ -89,6 +89,8 @@ struct perf_drain {
 	pid_t *pids;
 	struct pollfd *ends; /* of each: readable when it has ended */
 	size_t nr_pids;
+	size_t nr_given; /* of these, in front: others are their children */
+	bool threads; /* they are threads, of whose processes the others are not recorded */
 	struct drain_counts counts;
 	struct perf_counts more;
 	uint64_t pcs[MAX_ENTRIES];
@@ -613,6 +615,18 @@ static int meet(struct perf_drain *d, pid_t pid)
 	return ret;
 }
 
+/* A thread that is there already, without the others of its process. */
+static int meet_thread(struct perf_drain *d, pid_t tid)
+{
+	char text[32];
+	pid_t pid;
+
+	if (!task_field(tid, tid, "Tgid", text, sizeof(text)))
+		return 0;
+	pid = atoi(text);
+	return pid > 0 && !population_task(&d->all, pid, tid) ? -ENOMEM : 0;
+}
+
 /* What is there already: only what recording does not see begin. */
 static int look_around(struct perf_drain *d)
 {
@@ -621,7 +635,7 @@ static int look_around(struct perf_drain *d)
 	pid_t pid;
 
 	for (size_t i = 0; i < d->nr_pids && !ret; i++)
-		ret = meet(d, d->pids[i]);
+		ret = d->threads ? meet_thread(d, d->pids[i]) : meet(d, d->pids[i]);
 	while (dir && !ret && (pid = tasks_next(dir)))
 		ret = meet(d, pid);
 	if (dir)
@@ -639,7 +653,7 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	if (d->root) {
 		rings.nr_pids = 0;
 		rings.on_exec = false;
-	} else if (rings.nr_pids && !rings.on_exec) {
+	} else if (rings.nr_pids && !rings.on_exec && !d->threads) {
 		ret = list_threads(rings.pids, rings.nr_pids, &threads, &nr);
 		rings.pids = threads;
 		rings.nr_pids = nr;
@@ -652,7 +666,7 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	if (!ret && d->root && rings.main && !rings.main->clock)
 		d->total = perf_total_open(&opts->rings, perf_rings_user_only(d->rings));
 	if (ret == -ESRCH)
-		because(why, "process %d: %s", *opts->rings.pids,
+		because(why, "%s %d: %s", d->threads ? "thread" : "process", *opts->rings.pids,
 			process_gone_why(*opts->rings.pids));
 	if (!ret)
 		ret = look_around(d);
@@ -660,18 +674,23 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	return ret;
 }
 
-static int keep_pids(struct perf_drain *d, const pid_t *pids, size_t nr)
+static int keep_pids(struct perf_drain *d, const struct perf_record_opts *opts)
 {
+	const pid_t *pids = opts->rings.pids;
+	size_t nr = opts->rings.nr_pids;
+
 	d->pids = calloc(nr + 1, sizeof(*d->pids));
 	d->ends = calloc(nr + 1, sizeof(*d->ends));
 	if (!d->pids || !d->ends)
 		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < nr; i++)
 		d->pids[i] = pids[i];
+	d->nr_pids = nr;
+	d->nr_given = opts->given ? opts->given : nr;
+	for (size_t i = 0; i < d->nr_given; i++) {
 		d->ends[i].fd = syscall(SYS_pidfd_open, pids[i], 0);
 		d->ends[i].events = POLLIN;
 	}
-	d->nr_pids = nr;
 	return 0;
 }
 
@@ -705,6 +724,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->more.copy = opts->rings.copy;
 	d->chains = opts->chains;
 	d->mixed = opts->mixed && !d->copies;
+	d->threads = opts->threads;
 	d->wide = !nr || opts->tree;
 	d->root = opts->tree ? *opts->rings.pids : 0;
 	d->keep_times = opts->keep_times;
@@ -720,7 +740,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	if (!error && d->writer)
 		tell_vdso(d);
 	if (!error)
-		error = keep_pids(d, opts->rings.pids, nr);
+		error = keep_pids(d, opts);
 	if (!error)
 		error = begin(d, opts, why);
 	if (error) {
@@ -741,7 +761,7 @@ void perf_drain_destroy(struct perf_drain *d)
 	gomoments_destroy(d->moments);
 	perf_writer_close(d->writer);
 	population_deinit(&d->all);
-	for (size_t i = 0; i < d->nr_pids; i++)
+	for (size_t i = 0; i < d->nr_given; i++)
 		if (d->ends[i].fd >= 0)
 			close(d->ends[i].fd);
 	free(d->pids);
@@ -837,7 +857,7 @@ static int add_moments(struct perf_drain *d)
  */
 static bool must_widen(const struct perf_drain *d)
 {
-	return !d->wide && !d->wide_asked && d->opts.main && !d->opts.count &&
+	return !d->wide && !d->wide_asked && !d->threads && d->opts.main && !d->opts.count &&
 	       d->unseen >= UNSEEN && d->unseen > d->counts.samples / UNSEEN_PART;
 }
 
@@ -1029,9 +1049,9 @@ unsigned int perf_drain_alive(const struct perf_drain *d)
 {
 	unsigned int alive = 0;
 
-	poll(d->ends, d->nr_pids, 0);
+	poll(d->ends, d->nr_given, 0);
 	/* A thread's number has no descriptor. */
-	for (size_t i = 0; i < d->nr_pids; i++)
+	for (size_t i = 0; i < d->nr_given; i++)
 		alive += d->ends[i].fd >= 0 ? !d->ends[i].revents :
 					      !kill(d->pids[i], 0) || errno == EPERM;
 	return alive;

@@ -17,7 +17,7 @@
 /**
  * struct perf_record_opts - what to record
  * @rings: events and targets; @rings.pids are processes here, whose threads are
- *	looked up.
+ *	looked up, unless @threads.
  * @depth: most entries of a stack that is unwound.
  * @kernel: show the kernel's part of callchains, if @rings has it; else only where there is no
  *	other stack.
@@ -27,6 +27,9 @@
  * @tree: the one process of @rings is about to execute a program: it is recorded from there
  *	on, with all it starts, by events of the CPUs. Events of its own would begin anew
  *	in each process, and never see those that end sooner than a period.
+ * @given: the first so many targets of @rings were asked for, the others are their children:
+ *	recording is over when those have ended.
+ * @threads: they are threads: other threads of their processes are not recorded.
  * @may_coarsen: where @rings.count samples turn out to be more than can be taken, it grows.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @keep_times: keep the time of each sample, in all profiles.
@@ -39,6 +42,8 @@ struct perf_record_opts {
 	bool chains;
 	bool mixed;
 	bool tree;
+	size_t given;
+	bool threads;
 	bool may_coarsen;
 	const char *perf_data;
 	bool keep_times;

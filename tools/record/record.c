@@ -395,9 +395,20 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 		return EXIT_OWN;
 	}
 	opts->command = first < argc ? argv + first : NULL;
+	if (opts->command && opts->targets.nr_pids &&
+	    targets_take_words(&opts->targets, opts->command))
+		opts->command = NULL;
+	/* Who pays for probes is only who is given. */
+	opts->targets.alone |= opts->heap && (opts->targets.nr_pids || opts->targets.nr_names);
 	status = record_options_check(opts);
+	if (!status)
+		status = targets_find(&opts->targets);
 	if (status)
 		return status;
+	if (opts->targets.refused && !opts->quiet)
+		complain(
+			"%u children are other users' or have other rights: only root may record them",
+			opts->targets.refused);
 	via_choose(opts, &r.backend);
 	return record(&r);
 }

@@ -44,9 +44,12 @@ static bool inexact(const struct record_opts *o)
 {
 	if (!module_loaded() || o->all || o->cgroup)
 		return true;
-	for (unsigned int i = 0; i < o->nr_pids; i++)
-		if (shadow_stacks_any(o->pids[i]) <= 0)
+	for (unsigned int i = 0; i < o->targets.nr_pids; i++)
+		if (shadow_stacks_any(o->targets.pids[i]) <= 0)
 			return true;
+	/* Of threads it is not asked whose they are. */
+	if (o->targets.nr_tids)
+		return true;
 	return o->command && !will_have_shadow_stack(o->command);
 }
 
@@ -145,7 +148,7 @@ static bool kernel_has_names(void)
 
 void via_choose(struct record_opts *o, const struct backend **ret)
 {
-	*ret = o->nr_pids ? &backend_probed : &backend_heap;
+	*ret = targets_any(&o->targets) ? &backend_probed : &backend_heap;
 	if (o->heap)
 		return;
 	if (o->via == VIA_AUTO)
