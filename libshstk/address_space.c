@@ -16,6 +16,7 @@
 
 #include "address_space.h"
 #include "guess.h"
+#include "probed.h"
 #include "regular.h"
 #include "step.h"
 
@@ -56,6 +57,7 @@ struct shstk_space {
 	void *shape_arg;
 	shstk_read_fn read_made; /* reads code that no file has, or NULL */
 	void *made_arg;
+	uint64_t probe_return; /* the kernel's trampoline of probed returns, or 0 */
 	struct window windows[WINDOWS]; /* such code, of the stack that is unwound */
 	unsigned int next_window;
 	unsigned int unwound; /* stacks, up to KNOWN_FROM */
@@ -91,6 +93,8 @@ SHSTK_API int shstk_space_create(int arch, struct shstk_space **ret)
 	if (!s)
 		return -ENOMEM;
 	s->m = m;
+	if (m == &machine_x86)
+		s->probe_return = PROBED_PAGE_X86;
 	*ret = s;
 	return 0;
 }
@@ -140,9 +144,10 @@ static struct module *find(void *arg, uint64_t pc)
 
 static bool is_code(void *arg, uint64_t pc)
 {
+	const struct shstk_space *s = arg;
 	struct module *m = find(arg, pc);
 
-	return m && module_is_code(m, pc);
+	return m ? module_is_code(m, pc) : pc && pc == s->probe_return;
 }
 
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc)
@@ -346,6 +351,11 @@ static bool is_part(const struct shstk_space *s, const struct module *m, const s
 
 	return before && before->bias != m->bias && same_file(before, m) &&
 	       elf_image_fits(&before->img, at, offset, before->bias);
+}
+
+void shstk_space_set_probes(struct shstk_space *space, uint64_t page)
+{
+	space->probe_return = page;
 }
 
 void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *arg)
@@ -594,6 +604,8 @@ static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l,
 
 	if (!strcmp(l->name, "[vdso]"))
 		return add_memory(s, pid, l);
+	if (!strcmp(l->name, "[uprobes]"))
+		shstk_space_set_probes(s, l->start);
 	if (l->name[0] == '/') {
 		/* Works for deleted files too, but needs more rights. */
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
@@ -820,6 +832,7 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 		.shape_arg = space->shape_arg,
 		.made = space->read_made ? made_code : NULL,
 		.made_arg = space,
+		.probe_return = space->probe_return,
 	};
 	forget_windows(space);
 	count_unwound(space);

@@ -26,6 +26,9 @@ bool shstk_space_has_go(const struct shstk_space *space);
  */
 void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *arg);
 
+/* Where the kernel has its page for probes in the program, if that is known: [uprobes]. */
+void shstk_space_set_probes(struct shstk_space *space, uint64_t page);
+
 /* The module that has an address, or NULL. */
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc);
 

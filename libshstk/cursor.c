@@ -3,9 +3,12 @@
  * cursor.c - what every way to leave a frame needs; see cursor.h.
  */
 #include "cursor.h"
+#include "probed.h"
 
 /* Words behind an end of the stack in which no return address may lie. */
 #define BEHIND_END 8
+/* Probed returns of one stack whose callers are looked for. */
+#define PROBED_MAX 64
 
 /*
  * Does the stack go on at @sp, though the return address in front of it is 0? The rule may be
@@ -45,10 +48,20 @@ static int has_caller(const struct view *v, const struct cursor *c, uint64_t sp,
 	return 0;
 }
 
-/* The registers are those of the caller but for its return address, which is @ra. */
-static void arrive(const struct view *v, struct cursor *c, uint64_t ra)
+/*
+ * The registers are those of the caller but for its return address, which is @ra; it called a
+ * function that @from is in.
+ */
+static void arrive(const struct view *v, struct cursor *c, uint64_t ra, uint64_t from)
 {
 	const struct machine *m = v->m;
+	bool probed = unlikely(ra == v->probe_return) && ra;
+	uint64_t caller = 0;
+
+	if (probed && c->probed++ < PROBED_MAX)
+		caller = probed_caller(v, c, from);
+	if (caller)
+		ra = caller;
 
 	/*
 	 * Hand-written code may rely on what its callees leave alone, beyond
@@ -64,19 +77,28 @@ static void arrive(const struct view *v, struct cursor *c, uint64_t ra)
 	c->innermost = false;
 	c->ra_elsewhere = false;
 	c->mark = 0;
+	if (probed)
+		cursor_guessed(c);
+	/* Nothing is in front of the trampoline. */
+	if (probed && !caller) {
+		c->exact = true;
+		c->mark |= SHSTK_MARK_PC;
+	}
 }
 
 int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint64_t ra)
 {
 	const struct machine *m = v->m;
+	uint64_t from;
 	int ret;
 
 	ra &= ~v->pac_mask;
 	ret = has_caller(v, c, next->r[m->sp], next->known >> m->fp & 1 && next->r[m->fp], ra);
 	if (ret)
 		return ret;
+	from = cursor_reg(c, REG_PC);
 	c->regs = *next;
-	arrive(v, c, ra);
+	arrive(v, c, ra, from);
 	return 0;
 }
 
@@ -124,7 +146,7 @@ int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 	if (knows_fp)
 		cursor_set(&c->regs, m->fp, fp);
 	cursor_set(&c->regs, m->sp, cfa);
-	arrive(v, c, ra);
+	arrive(v, c, ra, cursor_reg(c, REG_PC));
 	return 0;
 }
 

@@ -24,6 +24,7 @@
  * @made: bytes of code that no file has at an address, as module_code() gives those of files;
  *	NULL: they are not known,
  * @made_arg: for it. Valid until the next call.
+ * @probe_return: where functions return to whose return is probed; 0: nobody looks.
  */
 struct view {
 	const struct machine *m;
@@ -40,6 +41,7 @@ struct view {
 	void *shape_arg;
 	const uint8_t *(*made)(void *arg, uint64_t pc, size_t *before, size_t *after);
 	void *made_arg;
+	uint64_t probe_return;
 };
 
 /**
@@ -55,6 +57,7 @@ struct view {
  * @go_g: what was in the register that Go keeps its goroutine in; it may be anything.
  * @go_g0_sp: where the thread's own stack goes on below the next call of Go by C, once
  *	one was left; or 0.
+ * @probed: returns that are probed and were met.
  * @switched: the frame lies on another stack than the one that was left for it.
  */
 struct cursor {
@@ -67,6 +70,7 @@ struct cursor {
 	uint64_t go_g;
 	uint64_t go_g0_sp;
 	bool switched;
+	uint8_t probed;
 };
 
 #define STEP_COMPLETE 1 /* this is the outermost frame */

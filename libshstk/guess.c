@@ -10,6 +10,7 @@
 #include "cursor.h"
 #include "epilogue.h"
 #include "guess.h"
+#include "probed.h"
 #include "scratch.h"
 
 /* Most instructions of an entry of a PLT, until it jumps. */
@@ -89,8 +90,7 @@ uint64_t call_target(const struct view *v, uint64_t ra)
 	return e.target;
 }
 
-/* Does the code at @target go elsewhere at once, as in a PLT? */
-static bool is_jump(const struct view *v, uint64_t target)
+bool call_is_forwarded(const struct view *v, uint64_t target)
 {
 	struct module *mod = v->find(v->arg, target);
 	unsigned int i;
@@ -119,7 +119,7 @@ static bool leads_to(const struct view *v, uint64_t ra, uint64_t pc)
 	uint64_t target = call_target(v, ra & ~v->pac_mask);
 	struct module *mod;
 
-	if (!target || is_jump(v, target))
+	if (!target || call_is_forwarded(v, target))
 		return true;
 	mod = v->find(v->arg, target);
 	return mod == v->find(v->arg, pc) && target <= pc &&
@@ -514,6 +514,8 @@ int guess_caller(const struct view *v, struct cursor *c, struct module *mod, ste
 	uint64_t pc = cursor_reg(c, REG_PC);
 	int err;
 
+	if (pc == v->probe_return && !c->innermost)
+		return probed_leave(v, c, step);
 	if (mod && mod->img.nload) {
 		if (!c->exact && is_built(v, mod, pc))
 			return c->guessed ? -SHSTK_END_BAD_PC : STEP_COMPLETE;

@@ -26,4 +26,7 @@ int guess_helper(const struct view *v, struct cursor *c);
 /* The target of the call in front of @ra; 0 if its code does not say. */
 uint64_t call_target(const struct view *v, uint64_t ra);
 
+/* Does the code at @target go elsewhere at once, as in a PLT? */
+bool call_is_forwarded(const struct view *v, uint64_t target);
+
 #endif

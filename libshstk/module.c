@@ -10,6 +10,7 @@
 #include "gorule.h"
 #include "module.h"
 #include "sys.h"
+#include "table_index.h"
 
 static struct module *module_alloc(void)
 {
@@ -267,6 +268,18 @@ bool module_between(const struct module *a, const struct module *b)
 bool module_is_code(const struct module *m, uint64_t pc)
 {
 	return covers(m, pc, true);
+}
+
+bool module_function(const struct module *m, uint64_t pc, struct range *ret)
+{
+	const struct table *t = m->eh.nfde ? &m->eh : &m->df;
+	size_t i = t->nfde ? index_search(t, pc - m->bias) : 0;
+
+	if (i >= t->nfde)
+		return false;
+	ret->lo = index_start(t, i) + m->bias;
+	ret->hi = i + 1 < t->nfde ? index_start(t, i + 1) + m->bias : m->range.hi;
+	return true;
 }
 
 const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before, size_t *after)

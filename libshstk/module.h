@@ -83,6 +83,9 @@ int module_add(struct module *m, const struct section *eh_frame, const struct se
 /* Does @pc lie in code of @m? */
 bool module_is_code(const struct module *m, uint64_t pc);
 
+/* The function at @pc, as far as unwind information says: up to the next one. */
+bool module_function(const struct module *m, uint64_t pc, struct range *ret);
+
 /* Bytes of code at @pc, *before and *after it; NULL if they are not there. */
 const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before, size_t *after);
 

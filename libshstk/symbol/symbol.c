@@ -8,6 +8,9 @@
 
 #include "store.h"
 
+/* The kernel's page in a program for probes of others, and what is shown of code there. */
+#define UPROBES "[uprobes]"
+
 struct lookup_key {
 	const struct shstk_symmap *map;
 	uint64_t pc;
@@ -137,6 +140,8 @@ static bool resolve_not(const struct shstk_map *map, uint64_t pc, uint64_t addr,
 	if (map->pub.kind == SHSTK_SYMMAP_FILE || map->pub.kind == SHSTK_SYMMAP_VDSO)
 		name = shstk_place_name(pool, map->pub.name,
 					addr - map->pub.start + map->pub.offset);
+	else if (!strcmp(map->pub.name, UPROBES))
+		name = UPROBES;
 	else
 		name = shstk_place_name(pool, NULL, pc);
 	symbol->nr = 1;

@@ -47,6 +47,8 @@ int main(void)
 	if (!vfork()) {
 		/* It has the memory of its parent, and its place on the stack. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (!count)
+			;
 		write(1, "ready\n", 6);
 		for (;;)
 			syscall(SYS_pause);

@@ -322,6 +322,8 @@ static int add_code(struct layout *layout, pid_t pid, const struct layout_map *m
 	const struct layout_map all = all_of(layout, map);
 	int err = files->add(files->arg, pid, layout->space, &all);
 
+	if (!strcmp(map->path, "[uprobes]"))
+		shstk_space_set_probes(layout->space, map->start);
 	if (jit_is_known(map->path) && add_jit(layout))
 		return -ENOMEM;
 	if (err && err != -ENOMEM)
