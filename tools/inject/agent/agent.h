@@ -207,6 +207,21 @@ struct own {
 
 extern __thread struct own own;
 
+/*
+ * Is this memory of the frames of this thread that called the hook, or near them? That can be
+ * read and written. Other pointers may be bad, which the kernel takes for an error; and far from
+ * here they may be, too, on an alternate stack or a coroutine's.
+ */
+#define NEAR_FRAMES 16384
+
+static inline __attribute__((always_inline)) bool on_stack(const void *p, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)p, frame = (uintptr_t)__builtin_frame_address(0);
+
+	return at > frame && at < own.stack_end && at - frame < NEAR_FRAMES &&
+	       bytes <= own.stack_end - at;
+}
+
 /* Must the hooks of this thread make no system calls of their own? */
 static inline bool in_sandbox(void)
 {
@@ -383,6 +398,11 @@ void signals_own_action(const struct sigaction *act, struct sigaction *old);
 void signals_translate(int signo, struct sigaction *act);
 /* Somebody else sent the agent's signal. */
 void signals_chain(int signo, siginfo_t *si, void *context);
+/*
+ * Takes a set of the program's, as far as the kernel looks at it. Returns false if it can't be
+ * read: the error is for the call to tell.
+ */
+bool take_set(const sigset_t *set, sigset_t *copy);
 /* @set without the agent's signal; @copy has room for it. */
 const sigset_t *without_own(const sigset_t *set, sigset_t *copy);
 

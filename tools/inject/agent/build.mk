@@ -6,7 +6,10 @@
 AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c)
 AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 
-AGENT_CFLAGS	:= -U_FORTIFY_SOURCE -fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
+# What the compiler can't check about a buffer is checked when it is filled (common/anylibc.c).
+INJECT_FORTIFY	:= -U_FORTIFY_SOURCE $(if $(filter -O1 -O2 -O3 -Os,$(OPT)),-D_FORTIFY_SOURCE=2)
+
+AGENT_CFLAGS	:= $(INJECT_FORTIFY) -fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
 	-foptimize-sibling-calls -fasynchronous-unwind-tables
 AGENT_LDFLAGS	:= -pthread -Wl,-soname,libshstk-agent.so -Wl,-z,now \
 	-Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,--exclude-libs,ALL -ldl

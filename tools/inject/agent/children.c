@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "../common/peek.h"
 #include "agent.h"
 
 static struct {
@@ -78,10 +79,12 @@ void children_end(struct thread *t)
 
 void children_exec(int pid, bool spawned, const char *path)
 {
-	size_t n = path ? strnlen(path, REC_PATH - 1) : 0;
+	char name[REC_PATH] = "";
 
 	if (agent.wall || atomic_load(&agent.header->stop))
 		return;
+	if (peek_text(name, path, sizeof(name) - 1) < 0)
+		name[0] = '\0';
 	for (int i = 0; i < REC_EXECS; i++) {
 		struct rec_exec *e = &agent.header->execs[i];
 		uint32_t free = REC_EXEC_FREE;
@@ -91,8 +94,7 @@ void children_exec(int pid, bool spawned, const char *path)
 		e->pid = pid;
 		e->instance = agent.instance;
 		e->cpu = spawned ? 0 : now(CLOCK_PROCESS_CPUTIME_ID);
-		memcpy(e->path, path, n);
-		e->path[n] = '\0';
+		memcpy(e->path, name, sizeof(name));
 		atomic_store_explicit(&e->state, REC_EXEC_READY, memory_order_release);
 		return;
 	}

@@ -320,6 +320,11 @@ static void count_sandboxed_program(void)
 		atomic_fetch_add(&agent.header->sandboxed, 1);
 }
 
+bool env_may_call(void)
+{
+	return !in_sandbox();
+}
+
 /* The recorder is told the next program's name; what was used until now is not its time. */
 void env_before_exec(const char *path)
 {

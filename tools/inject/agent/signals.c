@@ -35,6 +35,7 @@
 #include <sys/signalfd.h>
 #include <ucontext.h>
 
+#include "../common/peek.h"
 #include "agent.h"
 
 #define NR_SIGNALS 65
@@ -607,11 +608,20 @@ void signals_chain(int signo, siginfo_t *si, void *context)
 		action.sa_handler(signo);
 }
 
+/* Behind a filter of system calls it must be readable. */
+bool take_set(const sigset_t *set, sigset_t *copy)
+{
+	memset(copy, 0, sizeof(*copy));
+	if (!on_stack(set, sizeof(ksigset)) && !in_sandbox())
+		return peek(copy, set, sizeof(ksigset));
+	memcpy(copy, set, sizeof(ksigset));
+	return true;
+}
+
 const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
 {
-	if (!agent.on || !set || !sigismember(set, agent.signo))
+	if (!agent.on || !set || !take_set(set, copy))
 		return set;
-	*copy = *set;
 	sigdelset(copy, agent.signo);
 	return copy;
 }
@@ -630,14 +640,23 @@ typedef int (*mask_call)(int, const sigset_t *, sigset_t *);
 /* What the program does to its mask; of the agent's signal it is only remembered. */
 static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *old)
 {
-	bool member = set && sigismember(set, agent.signo) == 1, was = own.blocked;
+	bool member, was = own.blocked;
 	sigset_t copy;
-	int ret = call(how, how == SIG_UNBLOCK ? set : without_own(set, &copy), old);
+	int ret;
 
+	if (set && !take_set(set, &copy))
+		return call(how, set, old);
+	member = set && sigismember(&copy, agent.signo);
+	if (set && how != SIG_UNBLOCK)
+		sigdelset(&copy, agent.signo);
+	ret = call(how, set ? &copy : NULL, old);
 	if (ret)
 		return ret;
+	/* It may be blocked for a call that waits, which a cancelled thread does not come back from. */
 	if (old && was)
 		sigaddset(old, agent.signo);
+	else if (old)
+		sigdelset(old, agent.signo);
 	if (set && (how == SIG_SETMASK || member))
 		own.blocked = member && how != SIG_UNBLOCK;
 	return ret;

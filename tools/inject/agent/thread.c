@@ -285,6 +285,7 @@ void agent_end_thread(struct thread *t)
 		/* Its timer goes with the process, its slot with the recorder. */
 		return;
 	}
+	env_free();
 	agent_settle(t);
 	change_own_signal(SIG_BLOCK);
 	agent_disarm(t);

@@ -20,6 +20,7 @@
  * Once the program has given up system calls no more is done than to block the agent's
  * signal where a call has a mask.
  */
+#undef _FORTIFY_SOURCE /* it has functions of its own by the names of those here */
 #include <aio.h>
 #include <errno.h>
 #include <netdb.h>
@@ -37,6 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/peek.h"
 #include "agent.h"
 
 /* Of libaio; and what programs built with _FORTIFY_SOURCE call. */
@@ -184,18 +186,6 @@ static _Atomic bool socket_timeouts;
 
 static const struct timespec at_once;
 
-/*
- * Is this memory of the frames of this thread that called the hook? That can be read and
- * written. Other pointers may be bad, which the kernel takes for an error.
- */
-static bool on_stack(const void *p, size_t bytes)
-{
-	uintptr_t at = (uintptr_t)p;
-
-	return at > (uintptr_t)__builtin_frame_address(0) && at < own.stack_end &&
-	       bytes <= own.stack_end - at;
-}
-
 /* The error of one that is none is the call's to tell. libc's ppoll() reads it too. */
 static bool is_time(const struct timespec *timeout)
 {
@@ -298,8 +288,10 @@ static int interrupted(void)
 
 static int not_slept(const struct timespec *want, struct timespec *rest)
 {
-	if (rest)
-		*rest = *want;
+	if (rest && !peek(rest, want, sizeof(*rest))) {
+		errno = EFAULT;
+		return -1;
+	}
 	return interrupted();
 }
 
@@ -318,9 +310,8 @@ static void end(const struct wait *w)
 /* What @mask is to be for the time of a call; @copy has room for it. */
 static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 {
-	if (!mask || !agent.on || (agent.shared && !in_sandbox()))
+	if (!mask || !agent.on || (agent.shared && !in_sandbox()) || !take_set(mask, copy))
 		return mask;
-	*copy = *mask;
 	sigaddset(copy, agent.signo);
 	return copy;
 }

@@ -8,9 +8,11 @@
  * need nothing that musl lacks: the functions here stand in front of glibc's, in the
  * object alone, and look for them at run time. (A test compares the lists of symbols.)
  */
+#undef _FORTIFY_SOURCE /* what it calls is here */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
@@ -33,4 +35,28 @@ int dladdr1(const void *address, Dl_info *info, void **extra, int flags)
 
 	*(void **)&glibc = dlsym(RTLD_DEFAULT, "dladdr1");
 	return glibc ? glibc(address, info, extra, flags) : 0;
+}
+
+/*
+ * What the compiler calls where it knows the room of a buffer, but not how much comes into it. In
+ * glibc these end the program. It is not to end for a mistake of ours, nor to be written over:
+ * what has no room is left out.
+ */
+void *__memcpy_chk(void *to, const void *from, size_t n, size_t room);
+void *__memmove_chk(void *to, const void *from, size_t n, size_t room);
+void *__memset_chk(void *to, int byte, size_t n, size_t room);
+
+void *__memcpy_chk(void *to, const void *from, size_t n, size_t room)
+{
+	return memcpy(to, from, n < room ? n : room);
+}
+
+void *__memmove_chk(void *to, const void *from, size_t n, size_t room)
+{
+	return memmove(to, from, n < room ? n : room);
+}
+
+void *__memset_chk(void *to, int byte, size_t n, size_t room)
+{
+	return memset(to, byte, n < room ? n : room);
 }

@@ -5,29 +5,60 @@
  * A program may clear the environment of what it starts (env -i, sudo's like,
  * subprocess with env=...). The exec and spawn calls put the recorder's two
  * variables back. A child of vfork() comes here while its parent waits, and a
- * child of fork() in a threaded program may not allocate: everything is built
- * on the stack. Part of both agents, that of time and that of allocations.
+ * child of fork() in a threaded program may not allocate; the stack may be a small one: a
+ * new environment is built in memory that is mapped for it. Part of both agents, that of time
+ * and that of allocations.
+ *
+ * What the program gives is read as the kernel would read it (peek.h). If that is not possible,
+ * or there is no memory, or the program forbids itself system calls, the call is made as it is.
+ *
+ * A program may take LD_PRELOAD away on purpose, and execute itself, again whenever it finds it:
+ * it is left alone. Whatever other ways there are to ask for a program without it, the variables
+ * are put back MOST_PUT_BACK times from one program to the next, and no more.
+ *
+ * Where the object is not to be found any more, as in a root folder of its own, the loader would
+ * complain of it: it is taken out.
  */
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../protocol.h"
+#include "buffer.h"
 #include "env.h"
+#include "join.h"
+#include "peek.h"
 
 #define HOOK_API __attribute__((visibility("default")))
 
 #define PRELOAD "LD_PRELOAD="
+#define RECORD REC_ENV "="
+#define NAME_MAX_BYTES 16 /* as much of a variable tells its name, if it is one of these two */
+#define TEXT_MAX 131072 /* bytes of a variable that the kernel takes */
+#define MOST_PUT_BACK 8
 
-static char record_var[128];
-static char preload_var[sizeof(PRELOAD) + PATH_MAX];
-static const char *object = preload_var + sizeof(PRELOAD) - 1;
+/* This object. Empty: nothing is to be done. */
+static char object[PATH_MAX];
+
+/**
+ * struct record - the value of the recorder's variable, see tools/inject/protocol.h
+ * @where: the memory and its cookie, with the name of the variable.
+ * @filters: of system calls.
+ * @put_back: how often the variables were put back on the way to this program.
+ */
+static struct {
+	char where[128];
+	unsigned int filters;
+	unsigned int put_back;
+} record;
 
 static struct {
 	int (*execve)(const char *, char *const[], char *const[]);
@@ -52,116 +83,338 @@ void env_resolve(void)
 
 #define NEXT(name) (next_exec.name ? next_exec.name : (env_resolve(), next_exec.name))
 
-void env_remember(const char *record)
+void env_remember(const char *value)
 {
+	struct buffer where = buffer_on(record.where, sizeof(record.where));
+	const char *cookie = strchr(value, ' '), *filters, *put_back;
 	Dl_info info;
 
-	if (!dladdr(&next_exec, &info) || strlen(info.dli_fname) >= PATH_MAX ||
-	    sizeof(REC_ENV) + strlen(record) >= sizeof(record_var))
+	filters = cookie ? strchr(cookie + 1, ' ') : NULL;
+	if (!filters || !dladdr(&next_exec, &info) || strlen(info.dli_fname) >= sizeof(object))
 		return;
-	strcpy(preload_var, PRELOAD);
-	strcat(preload_var, info.dli_fname);
-	strcpy(record_var, REC_ENV "=");
-	strcat(record_var, record);
+	put_back = strchr(filters + 1, ' ');
+	buffer_add_text(&where, RECORD);
+	buffer_add(&where, value, filters + 1 - value);
+	if (!buffer_end_text(&where))
+		return;
+	record.filters = parse_digits(filters + 1, 10);
+	record.put_back = put_back ? parse_digits(put_back + 1, 10) : 0;
+	strncpy(object, info.dli_fname, sizeof(object) - 1);
 }
 
 void env_expect_filters(unsigned int filters)
 {
-	char *at = strchr(record_var, ' ');
-	char digits[12];
-	int n = sizeof(digits);
-
-	if (!at)
-		return;
-	at++;
-	at += strcspn(at, " ");
-	digits[--n] = '\0';
-	do
-		digits[--n] = '0' + filters % 10;
-	while (filters /= 10);
-	digits[--n] = ' ';
-	if ((size_t)(at - record_var) + sizeof(digits) < sizeof(record_var))
-		strcpy(at, digits + n);
+	record.filters = filters;
 }
 
-static const char *find(char *const envp[], const char *name, size_t n)
+/* The recorder's variable, with the zero at its end. */
+static void add_record(struct buffer *to, unsigned int put_back)
 {
-	for (; envp && *envp; envp++)
-		if (!strncmp(*envp, name, n))
-			return *envp;
+	buffer_add_text(to, record.where);
+	buffer_add_number(to, record.filters);
+	buffer_add_text(to, " ");
+	buffer_add_number(to, put_back);
+	buffer_end_text(to);
+}
+
+/**
+ * struct look - an environment of the program's, as it was read
+ * @nr: variables.
+ * @preload: among them LD_PRELOAD, or NULL.
+ * @preload_size: its bytes, with the zero.
+ * @record: the recorder's, or NULL.
+ */
+struct look {
+	size_t nr;
+	const char *preload;
+	size_t preload_size;
+	const char *record;
+};
+
+/* Bytes of a string with its zero; 0: it can't be read, or the kernel would not take it. */
+static size_t text_size(const char *text)
+{
+	char piece[64];
+	size_t size = 0;
+	long n;
+
+	do {
+		n = peek_text(piece, text + size, sizeof(piece));
+		if (n < 0 || size > TEXT_MAX)
+			return 0;
+		size += n;
+	} while (piece[n - 1]);
+	return size;
+}
+
+static bool look_at_variable(struct look *l, const char *variable)
+{
+	char name[NAME_MAX_BYTES];
+
+	if (peek_text(name, variable, sizeof(name)) < 0)
+		return false;
+	if (!l->preload && !strncmp(name, PRELOAD, strlen(PRELOAD))) {
+		l->preload = variable;
+		l->preload_size = text_size(variable);
+		return l->preload_size;
+	}
+	if (!l->record && !strncmp(name, RECORD, strlen(RECORD)))
+		l->record = variable;
+	return true;
+}
+
+static bool look_at(struct look *l, char *const envp[])
+{
+	const char *variable;
+
+	*l = (struct look){ 0 };
+	for (; envp; l->nr++) {
+		if (!peek(&variable, &envp[l->nr], sizeof(variable)))
+			return false;
+		if (!variable)
+			break;
+		if (!look_at_variable(l, variable))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Memory for an environment, until the program is executed. In a child of vfork() it is the
+ * parent's, which never hears of it: so it is the thread's, which uses it again.
+ */
+static __thread struct {
+	char *start;
+	size_t size;
+	int user; /* thread that is in one of the calls below, or was when it executed a program */
+} area;
+
+void env_free(void)
+{
+	if (area.start)
+		sys2(SYS_munmap, area.start, area.size);
+	area.start = NULL;
+	area.user = 0;
+}
+
+static bool area_map(size_t size)
+{
+	long p;
+
+	int user = sys0(SYS_gettid);
+
+	/* A handler that interrupted such a call makes another one. */
+	if (area.user == user)
+		return false;
+	area.user = user;
+	if (area.start && area.size >= size)
+		return true;
+	if (area.start)
+		sys2(SYS_munmap, area.start, area.size);
+	area.start = NULL;
+	p = sys6(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p < 0 && p > -4096)
+		return false;
+	area.start = (char *)p;
+	area.size = size;
+	return true;
+}
+
+/**
+ * struct built - a new environment, in the area
+ * @vars: where its variables are; @nr of them are there, and there is room for @most.
+ * @texts: those of them that are new.
+ */
+struct built {
+	const char **vars;
+	size_t nr;
+	size_t most;
+	struct buffer texts;
+};
+
+static bool build_begin(struct built *b, const struct look *l)
+{
+	size_t most = l->nr + 2;
+	size_t texts = sizeof(object) + sizeof(record) + 64 + 2 * l->preload_size;
+
+	if (!area_map((most + 1) * sizeof(*b->vars) + texts))
+		return false;
+	*b = (struct built){ .vars = (const char **)area.start, .most = most };
+	b->texts = buffer_on(area.start + (most + 1) * sizeof(*b->vars), texts);
+	return true;
+}
+
+static bool build_add(struct built *b, const char *variable)
+{
+	if (b->nr == b->most)
+		return false;
+	b->vars[b->nr++] = variable;
+	b->vars[b->nr] = NULL;
+	return true;
+}
+
+/* All but the two. Another thread may change them meanwhile. */
+static bool build_add_others(struct built *b, char *const envp[], const struct look *l)
+{
+	const char *variable;
+
+	for (size_t i = 0; i < l->nr; i++) {
+		if (!peek(&variable, &envp[i], sizeof(variable)) || !variable)
+			return false;
+		if (variable != l->preload && variable != l->record && !build_add(b, variable))
+			return false;
+	}
+	return true;
+}
+
+/* The program's LD_PRELOAD is read; NULL: it can't be. "": there is none. */
+static char *read_preload(struct built *b, const struct look *l)
+{
+	char *to = b->texts.bytes;
+
+	if (!l->preload) {
+		buffer_end_text(&b->texts);
+		return to;
+	}
+	if (l->preload_size > buffer_room(&b->texts) ||
+	    peek_text(to, l->preload, l->preload_size) != (long)l->preload_size ||
+	    to[l->preload_size - 1])
+		return NULL;
+	b->texts.used = l->preload_size;
+	return to + strlen(PRELOAD);
+}
+
+/* Where this object is in a list of objects, if it is: between colons or blanks. */
+static char *find_object(char *list)
+{
+	size_t n = strlen(object);
+
+	for (char *at = list; (at = strstr(at, object)); at++)
+		if ((at == list || strchr(": ", at[-1])) && strchr(": ", at[n]))
+			return at;
 	return NULL;
 }
 
-static size_t count(char *const envp[])
+/* Is there what the loader would be told to load? Not in every root folder. */
+static bool is_there(void)
 {
-	size_t n = 0;
-
-	while (envp && envp[n])
-		n++;
-	return n;
+	return !sys4(SYS_faccessat, AT_FDCWD, object, R_OK, 0);
 }
 
-static bool complete(char *const envp[])
+/* Is the file that is to be executed the one that this process runs? */
+static bool is_itself(const char *path)
 {
-	const char *preload;
+	struct stat file, own;
 
-	if (!*record_var)
-		return true;
-	preload = find(envp, PRELOAD, strlen(PRELOAD));
-	return preload && strstr(preload, object) && find(envp, record_var, strlen(record_var) + 1);
+	return !sys4(SYS_newfstatat, AT_FDCWD, path, &file, 0) &&
+	       !sys4(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &own, 0) &&
+	       file.st_dev == own.st_dev && file.st_ino == own.st_ino;
 }
 
-/* Length of "LD_PRELOAD=object:others". */
-static size_t preload_size(char *const envp[])
+/* LD_PRELOAD with this object in front of @others; NULL: there was no room. */
+static const char *add_preload(struct built *b, const char *others)
 {
-	const char *old = find(envp, PRELOAD, strlen(PRELOAD));
+	char *text = b->texts.bytes + b->texts.used;
 
-	return strlen(preload_var) + 1 + (old ? strlen(old) : 0) + 1;
+	buffer_add_text(&b->texts, PRELOAD);
+	buffer_add_text(&b->texts, object);
+	if (*others)
+		buffer_add_text(&b->texts, ":");
+	buffer_add_text(&b->texts, others);
+	return buffer_end_text(&b->texts) && !b->texts.cut ? text : NULL;
 }
 
-static char *const *fill(char **to, char *preload, char *const envp[])
+/* LD_PRELOAD without this object, at @at in it. */
+static bool build_without(struct built *b, char *const envp[], const struct look *l, char *list,
+			  char *at)
 {
-	const char *old = find(envp, PRELOAD, strlen(PRELOAD));
-	char **at = to;
+	char *behind = at + strlen(object);
 
-	if (old && strstr(old, object)) {
-		strcpy(preload, old);
-	} else {
-		strcpy(preload, preload_var);
-		if (old && old[strlen(PRELOAD)]) {
-			strcat(preload, ":");
-			strcat(preload, old + strlen(PRELOAD));
-		}
-	}
-	*at++ = preload;
-	*at++ = record_var;
-	for (; envp && *envp; envp++)
-		if (strncmp(*envp, PRELOAD, strlen(PRELOAD)) &&
-		    strncmp(*envp, REC_ENV "=", strlen(REC_ENV) + 1))
-			*at++ = *envp;
-	*at = NULL;
-	return to;
+	memmove(at, *behind ? behind + 1 : behind, strlen(*behind ? behind + 1 : behind) + 1);
+	if (*list && !build_add(b, b->texts.bytes))
+		return false;
+	return build_add_others(b, envp, l);
 }
 
-/* @env becomes @envp with the agent in it. The memory must be the caller's. */
-#define ADD_AGENT(env, envp)                                                       \
-	do {                                                                       \
-		env = envp;                                                        \
-		if (!complete(envp)) {                                             \
-			char **vars_ = alloca((count(envp) + 3) * sizeof(char *)); \
-			char *preload_ = alloca(preload_size(envp));               \
-                                                                                   \
-			env = fill(vars_, preload_, envp);                         \
-		}                                                                  \
-	} while (0)
+static bool build_with(struct built *b, char *const envp[], const struct look *l, char *list,
+		       bool preloaded)
+{
+	const char *preload = preloaded ? l->preload : add_preload(b, list), *value;
+
+	value = b->texts.bytes + b->texts.used;
+	add_record(&b->texts, record.put_back + !preloaded);
+	return preload && !b->texts.cut && build_add(b, preload) && build_add(b, value) &&
+	       build_add_others(b, envp, l);
+}
+
+/* Is the recorder's variable as it is to be? */
+static bool is_current(struct built *b, const struct look *l)
+{
+	char *is = b->texts.bytes + b->texts.used, *wanted;
+	long n = l->record ? peek_text(is, l->record, sizeof(record)) : 0;
+
+	if (n <= 0)
+		return false;
+	b->texts.used += n;
+	wanted = b->texts.bytes + b->texts.used;
+	add_record(&b->texts, record.put_back);
+	return !b->texts.cut && !is[n - 1] && !strcmp(is, wanted);
+}
+
+/* Returns true if another environment than @envp was built. */
+static bool build(struct built *b, const struct look *l, const char *path, char *const envp[])
+{
+	char *list = read_preload(b, l), *at;
+
+	if (!list)
+		return false;
+	at = find_object(list);
+	if (!is_there())
+		return at && build_without(b, envp, l, list, at);
+	if (at && is_current(b, l))
+		return false;
+	if (!at && (record.put_back >= MOST_PUT_BACK || (l->record && is_itself(path))))
+		return false;
+	return build_with(b, envp, l, list, at);
+}
+
+/* What a program gets that is executed with @envp: that, or what is built. */
+static char *const *with_agent(const char *path, char *const envp[])
+{
+	struct built b;
+	struct look l;
+
+	if (!*object || !env_may_call() || !look_at(&l, envp) || !build_begin(&b, &l))
+		return envp;
+	if (build(&b, &l, path, envp))
+		return (char *const *)b.vars;
+	env_free();
+	return envp;
+}
+
+/*
+ * Makes a call that executes a program in place of this one: @call has @env for its environment.
+ * If both variables made it too long for the kernel they are left out.
+ */
+#define EXECUTE(path, envp, call)                          \
+	({                                                 \
+		char *const *env = with_agent(path, envp); \
+		int ret_;                                  \
+                                                           \
+		env_before_exec(path);                     \
+		ret_ = call;                               \
+		if (env != (envp) && errno == E2BIG) {     \
+			env = envp;                        \
+			ret_ = call;                       \
+		}                                          \
+		if (env != (envp))                         \
+			env_free();                        \
+		ret_;                                      \
+	})
 
 HOOK_API int execve(const char *path, char *const argv[], char *const envp[])
 {
-	char *const *env;
-
-	ADD_AGENT(env, envp);
-	env_before_exec(path);
-	return NEXT(execve)(path, argv, env);
+	return EXECUTE(path, envp, NEXT(execve)(path, argv, env));
 }
 
 HOOK_API int execv(const char *path, char *const argv[])
@@ -171,11 +424,7 @@ HOOK_API int execv(const char *path, char *const argv[])
 
 HOOK_API int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	char *const *env;
-
-	ADD_AGENT(env, envp);
-	env_before_exec(file);
-	return NEXT(execvpe)(file, argv, env);
+	return EXECUTE(file, envp, NEXT(execvpe)(file, argv, env));
 }
 
 HOOK_API int execvp(const char *file, char *const argv[])
@@ -185,14 +434,17 @@ HOOK_API int execvp(const char *file, char *const argv[])
 
 HOOK_API int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	char *const *env;
+	const char *name = NULL;
 
-	ADD_AGENT(env, envp);
-	env_before_exec(*argv);
-	return NEXT(fexecve)(fd, argv, env);
+	if (!env_may_call() || !peek(&name, argv, sizeof(name)))
+		name = NULL;
+	return EXECUTE(name, envp, NEXT(fexecve)(fd, argv, env));
 }
 
-/* The arguments behind @arg up to NULL; @ap is left behind the NULL. */
+/*
+ * The arguments behind @arg up to NULL; @ap is left behind the NULL. As in libc they take as much
+ * of the stack as the caller's own list of them.
+ */
 #define COLLECT(argv, arg, ap)                             \
 	do {                                               \
 		size_t nr_ = 1;                            \
@@ -239,30 +491,37 @@ HOOK_API int execle(const char *path, const char *arg, ...)
 	return execve(path, argv, envp);
 }
 
+/* The same for one that executes it in a child, whose number is in @child. Errors are values. */
+#define SPAWN(path, envp, child, call)                     \
+	({                                                 \
+		char *const *env = with_agent(path, envp); \
+		int ret_ = call;                           \
+                                                           \
+		if (env != (envp) && ret_ == E2BIG) {      \
+			env = envp;                        \
+			ret_ = call;                       \
+		}                                          \
+		if (env != (envp))                         \
+			env_free();                        \
+		if (!ret_)                                 \
+			env_after_spawn(child, path);      \
+		ret_;                                      \
+	})
+
 HOOK_API int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			 const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	char *const *env;
 	pid_t child;
-	int ret;
 
-	ADD_AGENT(env, envp);
-	ret = NEXT(posix_spawn)(pid ? pid : &child, path, actions, attr, argv, env);
-	if (!ret)
-		env_after_spawn(pid ? *pid : child, path);
-	return ret;
+	pid = pid ? pid : &child;
+	return SPAWN(path, envp, *pid, NEXT(posix_spawn)(pid, path, actions, attr, argv, env));
 }
 
 HOOK_API int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			  const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	char *const *env;
 	pid_t child;
-	int ret;
 
-	ADD_AGENT(env, envp);
-	ret = NEXT(posix_spawnp)(pid ? pid : &child, file, actions, attr, argv, env);
-	if (!ret)
-		env_after_spawn(pid ? *pid : child, file);
-	return ret;
+	pid = pid ? pid : &child;
+	return SPAWN(file, envp, *pid, NEXT(posix_spawnp)(pid, file, actions, attr, argv, env));
 }

@@ -5,6 +5,8 @@
 #ifndef INJECT_ENV_H
 #define INJECT_ENV_H
 
+#include <stdbool.h>
+
 /* Finds the functions that the hooks stand in front of. */
 void env_resolve(void);
 
@@ -17,10 +19,15 @@ void env_remember(const char *record);
  */
 void env_expect_filters(unsigned int filters);
 
+/* Gives back what the calling thread may keep between two calls. At its end. */
+void env_free(void);
+
 /*
- * The object provides these. The process is about to execute @path, which may be a child
- * of vfork(); a child @pid was made that executes it.
+ * The object provides these. May system calls be made, or has the program given them up? The
+ * process is about to execute @path, which may be a child of vfork(); a child @pid was made that
+ * executes it. @path is the program's: it may be a bad pointer.
  */
+bool env_may_call(void);
 void env_before_exec(const char *path);
 void env_after_spawn(int pid, const char *path);
 

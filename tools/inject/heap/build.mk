@@ -8,7 +8,7 @@ HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
 
 # -fno-builtin: what looks like malloc() and memset() is no calloc() here.
-HEAP_CFLAGS	:= -U_FORTIFY_SOURCE -fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
+HEAP_CFLAGS	:= $(INJECT_FORTIFY) -fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
 	-fasynchronous-unwind-tables -fno-builtin-malloc -fno-builtin-calloc \
 	-fno-builtin-realloc -fno-builtin-free
 HEAP_LDFLAGS	:= -pthread -Wl,-soname,libshstk-heap.so -Wl,-z,now \

@@ -167,7 +167,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 			break;
 	if (!envp || !*envp || strlen(*envp) - sizeof(REC_ENV) >= sizeof(environment))
 		return;
-	strcpy(environment, *envp + sizeof(REC_ENV));
+	strncpy(environment, *envp + sizeof(REC_ENV), sizeof(environment) - 1);
 	alloc_resolve();
 	alloc_prepare();
 	pthread_atfork(NULL, NULL, in_child);
@@ -179,6 +179,11 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	if (heap.image)
 		env_remember(environment);
 	alloc_check();
+}
+
+bool env_may_call(void)
+{
+	return !heap.sandboxed;
 }
 
 void env_before_exec(const char *path)
