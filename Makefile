@@ -41,12 +41,51 @@ PKG_CONFIG ?= pkg-config
 CLANG	?= clang
 ARM64	?= aarch64-linux-gnu-
 RISCV	?= riscv64-linux-gnu-
-ARCH	:= $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m))))
+# What is built for is what the compiler makes programs for, which need not be this machine:
+#   make CC=aarch64-linux-gnu-gcc PKG_CONFIG=aarch64-linux-gnu-pkg-config
+MACHINE	:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(filter \
+	x86_64 aarch64 riscv64,$(MACHINE))))),$(error $(CC) makes programs for \
+	$(or $(MACHINE),no machine that it names): shstk is for x86_64, aarch64 and riscv64))
+# Where the compiler looks for libraries and headers, such as x86_64-linux-gnu.
+MULTIARCH := $(shell $(CC) -print-multiarch)
+# What runs the programs that are built, if this machine can't: qemu-aarch64-static -L ...
+EMULATOR ?=
 
-OPT	?= -O2 -g
-WARN	:= -Wall -Wextra -Werror
+# The caller's CPPFLAGS, CFLAGS and LDFLAGS reach all that is installed. What tests build
+# for other machines has flags of its own.
+CFLAGS	?= -O2 -g
+OPT	= $(CPPFLAGS) $(CFLAGS)
+# Warnings are errors for our own checks (make WERROR=1), never for who only builds.
+WERROR	?=
+WARN	:= -Wall -Wextra $(if $(WERROR),-Werror)
 CSTD	:= -std=gnu11
 CPPFLAGS_COMMON := -D_GNU_SOURCE -I. -Iuapi -Ilibshstk
+
+# What is installed is marked as ready for shadow stacks and branch targets, and names no folder
+# of the machine that built it. Only commands are hardened further: captures run in handlers of
+# other programs, on little stack, perhaps beside another C library.
+MARKED_x86 := -fcf-protection=full
+MARKED_arm64 := -mbranch-protection=standard
+OWN_FLAGS = $(MARKED_$(ARCH)) -ffile-prefix-map=$(CURDIR)/=
+BARE_FLAGS := -U_FORTIFY_SOURCE -fno-stack-protector -fno-lto
+# Fortified where the compiler optimises, without which it warns, unless the caller says how.
+FORTIFIED = $(if $(findstring _FORTIFY_SOURCE,$(OPT)),,$(if $(filter-out -O0,$(filter -O%,$(OPT))),\
+	-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDENED = -fstack-protector-strong $(FORTIFIED)
+
+# Debian's start files of x86 carry no mark, which takes it from all that is linked with them.
+# SHSTK is true all the same: their code calls and returns in pairs. IBT is not: .init and
+# .fini (crti.o, crtn.o) lack the endbr64. So shared objects do without these two, and
+# programs are marked IBT where the start files are.
+CRT = $(shell $(CC) -print-file-name=$(1))
+SHARED_BEGIN_x86 = -nostartfiles $(call CRT,crtbeginS.o) -Wl,-z,shstk -Wl,-z,ibt
+SHARED_END_x86 = -lc $(call CRT,crtendS.o)
+PROGRAM_x86 := -Wl,-z,shstk
+LINK_FLAGS = $(OPT) $(LDFLAGS) -Wl,-z,now -Wl,-z,relro
+# $(1): objects and options. A shared object that is installed; a program that is.
+link_shared = $(CC) $(LINK_FLAGS) -shared -o $@ $(SHARED_BEGIN_$(ARCH)) $(1) $(SHARED_END_$(ARCH))
+link_program = $(CC) $(LINK_FLAGS) -o $@ $(PROGRAM_$(ARCH)) $(1)
 
 # Where kselftest_harness.h lies; taken from Debian's linux-source by
 # selftests/guest/setup.

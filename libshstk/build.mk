@@ -28,9 +28,9 @@ LIB_CFLAGS += $(if $(filter 0,$(MARKERS)),-DSHSTK_NO_MARKERS)
 
 VARIANTS := native clang arm64 riscv asan tsan musl nomarkers
 native_CC := $(CC)
-native_FLAGS := $(OPT)
+native_FLAGS = $(OPT) $(OWN_FLAGS) $(BARE_FLAGS)
 nomarkers_CC := $(CC)
-nomarkers_FLAGS := $(OPT) -DSHSTK_NO_MARKERS
+nomarkers_FLAGS = $(native_FLAGS) -DSHSTK_NO_MARKERS
 clang_CC := $(CLANG)
 clang_FLAGS := -O2 -g
 arm64_CC := $(ARM64)gcc
@@ -45,7 +45,7 @@ tsan_FLAGS := -O1 -g -fsanitize=thread
 # musl-tools has no kernel headers of its own.
 musl_CC := musl-gcc
 musl_FLAGS := -O2 -g -idirafter /usr/include \
-	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
+	-idirafter /usr/include/$(MULTIARCH)
 native_ARCH := $(ARCH)
 nomarkers_ARCH := $(ARCH)
 musl_ARCH := $(ARCH)
@@ -54,6 +54,13 @@ asan_ARCH := $(ARCH)
 tsan_ARCH := $(ARCH)
 arm64_ARCH := arm64
 riscv_ARCH := riscv
+
+LIB_LDFLAGS := -Wl,-soname,libshstk.so.0 -Wl,-z,nodelete -Wl,--version-script=libshstk/libshstk.map
+# The sanitizers' run time comes with the program.
+NO_UNDEFINED := -Wl,-z,defs
+$(foreach v,$(filter-out asan tsan,$(VARIANTS)),$(eval $(v)_LDFLAGS := $(NO_UNDEFINED)))
+# $(1) objects and options, $(2) variant: the library of a variant that is not installed.
+lib_link = $($(2)_CC) $($(2)_FLAGS) -shared -o $@ -Wl,-z,now -Wl,-z,relro $(1)
 
 # $(1) variant
 define lib_variant
@@ -70,9 +77,8 @@ $(B)/lib/$(1)/libshstk.a: $$($(1)_OBJ) $(CANCELLATION)
 	$$(call say,AR,$$@)$(AR) rcs $$@ $$($(1)_OBJ)
 
 $(B)/lib/$(1)/libshstk.so: $$($(1)_OBJ) libshstk/libshstk.map
-	$$(call say,LD,$$@)$$($(1)_CC) $$($(1)_FLAGS) -shared -o $$@ \
-		-Wl,-soname,libshstk.so.0 -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete $$(if $$(filter asan tsan,$(1)),,-Wl,-z,defs) \
-		-Wl,--version-script=libshstk/libshstk.map $$($(1)_OBJ) -lpthread -ldl
+	$$(call say,LD,$$@)$$(call $(if $(filter native,$(1)),link_shared,lib_link),\
+		$$(LIB_LDFLAGS) $$($(1)_LDFLAGS) $$($(1)_OBJ) -lpthread -ldl,$(1))
 	@ln -sf libshstk.so $$(@D)/libshstk.so.0
 endef
 $(foreach v,$(VARIANTS),$(eval $(call lib_variant,$(v))))

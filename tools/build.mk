@@ -8,7 +8,7 @@ TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c)
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
 TOOL_OBJECTS	:=
 TOOL_LIBS	= $(SYMBOL_LIBS) -lm
-TOOL_CFLAGS	:= $(CSTD) $(WARN) $(OPT) $(CPPFLAGS_COMMON) -pthread \
+TOOL_CFLAGS	= $(CSTD) $(WARN) $(OPT) $(CPPFLAGS_COMMON) -pthread \
 	-DSHSTK_VERSION='"$(VERSION)"' -DSHSTK_OBJDIR='"$(LIBDIR)/shstk"'
 
 # On arm64, objects that are loaded into programs are marked as ready for GCS: by the
@@ -28,11 +28,11 @@ include $(wildcard tools/*/build.mk tools/inject/*/build.mk)
 
 $(B)/tools/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(OWN_FLAGS) $(HARDENED) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # With the private names of the library, for tools/rules.
 $(B)/shstk: $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
-	$(call say,LD,$@)$(CC) $(OPT) -pthread -o $@ $^ $(TOOL_LIBS)
+	$(call say,LD,$@)$(call link_program,-pthread $^ $(TOOL_LIBS))
 
 # The command itself knows its options.
 $(B)/completion.bash: tools/completion.bash $(B)/shstk

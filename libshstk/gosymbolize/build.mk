@@ -5,6 +5,8 @@
 
 GOSYMBOLIZE_SRC := $(wildcard libshstk/gosymbolize/*.c)
 GOSYMBOLIZE_MAP := libshstk/gosymbolize/libshstk-go-symbolize.map
+GOSYMBOLIZE_LDFLAGS := -Wl,-soname,libshstk-go-symbolize.so.0 -Wl,-z,nodelete -Wl,-z,defs \
+	-Wl,--as-needed -Wl,--version-script=$(GOSYMBOLIZE_MAP)
 
 # $(1) variant
 define gosymbolize_variant
@@ -12,16 +14,13 @@ gosymbolize_$(1)_OBJ := $$(GOSYMBOLIZE_SRC:libshstk/gosymbolize/%.c=$(B)/gosymbo
 
 $(B)/gosymbolize/$(1)/%.o: libshstk/gosymbolize/%.c libshstk/gosymbolize/build.mk
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$($(1)_FLAGS) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$(symbol_$(1)_FLAGS) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach v,native clang,$(eval $(call gosymbolize_variant,$(v))))
 
 $(B)/libshstk-go-symbolize.so: $(gosymbolize_native_OBJ) $(B)/symbol/native/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a $(GOSYMBOLIZE_MAP)
-	$(call say,LD,$@)$(CC) $(OPT) -shared -o $@ -Wl,-soname,$(@F).0 -Wl,-z,now -Wl,-z,relro \
-		-Wl,-z,nodelete -Wl,-z,defs -Wl,--as-needed \
-		-Wl,--version-script=$(GOSYMBOLIZE_MAP) $(filter %.o %.a,$^) $(SYMBOL_LIBS) \
-		-lpthread -ldl
+	$(call say,LD,$@)$(call link_shared,$(GOSYMBOLIZE_LDFLAGS) $(filter %.o %.a,$^) $(SYMBOL_LIBS) -lpthread -ldl)
 	@ln -sf $(@F) $@.0
 
 all: $(B)/libshstk-go-symbolize.so

@@ -14,6 +14,10 @@ $(SYMBOL_GEN)/profile.pb-c.c $(SYMBOL_GEN)/profile.pb-c.h &: libshstk/symbol/pro
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)protoc-c --c_out=$(SYMBOL_GEN) -Ilibshstk/symbol $<
 
+symbol_native_FLAGS = $(OPT) $(OWN_FLAGS) $(HARDENED)
+symbol_clang_FLAGS = $(clang_FLAGS)
+symbol_asan_FLAGS = $(asan_FLAGS)
+
 # $(1) variant
 define symbol_variant
 symbol_$(1)_OBJ := $$(SYMBOL_SRC:libshstk/symbol/%.c=$(B)/symbol/$(1)/%.o) \
@@ -21,11 +25,11 @@ symbol_$(1)_OBJ := $$(SYMBOL_SRC:libshstk/symbol/%.c=$(B)/symbol/$(1)/%.o) \
 
 $(B)/symbol/$(1)/%.o: libshstk/symbol/%.c libshstk/symbol/build.mk | $(SYMBOL_GEN)/profile.pb-c.h
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$($(1)_FLAGS) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$(symbol_$(1)_FLAGS) -MMD -MP -c -o $$@ $$<
 
 $(B)/symbol/$(1)/profile.pb-c.o: $(SYMBOL_GEN)/profile.pb-c.c
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$($(1)_FLAGS) -c -o $$@ $$<
+	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$(symbol_$(1)_FLAGS) -c -o $$@ $$<
 
 $(B)/symbol/$(1)/export_flamegraph.o: libshstk/symbol/flamegraph.js
 

@@ -65,7 +65,7 @@ static void put_attr(struct perf_writer *w, const struct perf_opts *opts, int wh
 
 int perf_writer_create(const char *path, const struct perf_opts *opts, struct perf_writer **ret)
 {
-	static const char magic[8] = "PERFILE2";
+	static const char magic[] = "PERFILE2";
 	static const uint64_t size = 16;
 	struct perf_writer *w = calloc(1, sizeof(*w));
 
@@ -78,7 +78,7 @@ int perf_writer_create(const char *path, const struct perf_opts *opts, struct pe
 		free(w);
 		return err;
 	}
-	put(w, magic, sizeof(magic));
+	put(w, magic, strlen(magic));
 	put(w, &size, sizeof(size));
 	put_attr(w, opts, opts->main ? PERF_MAIN : PERF_OFF);
 	*ret = w;

@@ -4,7 +4,7 @@
 # made by clang if there is one: without it the command says so, or does without. They need
 # no library; the command itself loads them.
 
-PROBES_CC	:= $(CLANG) -target bpf -O2 -Wall -Wextra -Werror -I/usr/include/$(shell $(CC) -dumpmachine)
+PROBES_CC	:= $(CLANG) -target bpf -O2 $(WARN) -I/usr/include/$(MULTIARCH)
 
 # $(1) the folder; $(2) the registers: X86 or ARM64
 define probes_objects

@@ -180,7 +180,6 @@ int cache_get(int folder, const struct build_id *id, struct rules_table *ret)
 static int write_cached(int fd, const struct build_id *id, const struct rules_table *table)
 {
 	struct cached c = {
-		.magic = CACHE_MAGIC,
 		.version = CACHE_VERSION,
 		.id_size = id->size,
 		.size = table->size,
@@ -193,6 +192,7 @@ static int write_cached(int fd, const struct build_id *id, const struct rules_ta
 		close(fd);
 		return -ENOMEM;
 	}
+	memcpy(c.magic, CACHE_MAGIC, sizeof(c.magic));
 	memcpy(c.id, id->data, id->size);
 	good = fwrite(&c, sizeof(c), 1, f) == 1 && fwrite(table->header, table->size, 1, f) == 1;
 	return fclose(f) || !good ? -EIO : 0;
@@ -274,7 +274,9 @@ void cache_note_id(int folder, const struct stat *st, const struct build_id *id)
 	name_of(id, name);
 	/* A file that had another build id, and is the same: somebody damaged the link. */
 	unlinkat(folder, link, 0);
-	symlinkat(name, folder, link);
+	/* Without the link the build id is read from the file each time: slower, not wrong. */
+	if (symlinkat(name, folder, link))
+		return;
 }
 
 /* --- its size --- */

@@ -91,8 +91,8 @@ int sandbox_limit(const struct sandbox_limits *limits)
 {
 	int err = limit(RLIMIT_AS, limits->memory);
 
-	/* The kernel bounds what that gives: it does not fail. */
-	nice(limits->nicer);
+	/* The kernel bounds what that gives, and to be nicer is permitted to all. */
+	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + limits->nicer);
 	if (!err)
 		err = limit(RLIMIT_CPU, limits->seconds);
 	if (!err)

@@ -7,18 +7,19 @@ AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c)
 AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 
 # What the compiler can't check about a buffer is checked when it is filled (common/anylibc.c).
-INJECT_FORTIFY	:= -U_FORTIFY_SOURCE $(if $(filter -O1 -O2 -O3 -Os,$(OPT)),-D_FORTIFY_SOURCE=2)
+INJECT_FORTIFY	:= -U_FORTIFY_SOURCE $(if $(filter-out -O0,$(filter -O%,$(OPT))),-D_FORTIFY_SOURCE=2)
 
-AGENT_CFLAGS	:= $(INJECT_FORTIFY) -fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
+AGENT_CFLAGS	:= $(BARE_FLAGS) $(INJECT_FORTIFY) \
+	-fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
 	-foptimize-sibling-calls -fasynchronous-unwind-tables
-AGENT_LDFLAGS	:= -pthread -Wl,-soname,libshstk-agent.so -Wl,-z,now \
-	-Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,--exclude-libs,ALL -ldl
+AGENT_LDFLAGS	:= -pthread -Wl,-soname,libshstk-agent.so \
+	-Wl,-z,defs -Wl,-z,nodelete -Wl,--exclude-libs,ALL -ldl
 
 $(AGENT_OBJ): TOOL_CFLAGS += $(AGENT_CFLAGS)
 
 $(B)/libshstk-agent.so: $(AGENT_OBJ) $(B)/libshstk.a
 	$(call no_cancellation,$(AGENT_OBJ))
-	$(call say,LD,$@)$(CC) $(OPT) -shared -o $@ $^ $(own_link) $(AGENT_LDFLAGS)
+	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(AGENT_LDFLAGS))
 	$(own_mark)
 
 TOOL_OBJECTS	+= $(B)/libshstk-agent.so

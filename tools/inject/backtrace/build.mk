@@ -6,20 +6,20 @@
 BACKTRACE_SRC	:= $(wildcard tools/inject/backtrace/*.c) tools/inject/common/anylibc.c
 BACKTRACE_OBJ	:= $(BACKTRACE_SRC:tools/%.c=$(B)/tools/backtrace-objects/%.o)
 
-BACKTRACE_CFLAGS	:= -U_FORTIFY_SOURCE -fPIC -fvisibility=hidden -fno-plt \
+BACKTRACE_CFLAGS	:= $(BARE_FLAGS) -fPIC -fvisibility=hidden -fno-plt \
 	-ftls-model=initial-exec -fasynchronous-unwind-tables \
 	-foptimize-sibling-calls
-BACKTRACE_LDFLAGS	:= -pthread -Wl,-soname,libshstk-backtrace.so -Wl,-z,now \
-	-Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,--exclude-libs,ALL -ldl
+BACKTRACE_LDFLAGS	:= -pthread -Wl,-soname,libshstk-backtrace.so \
+	-Wl,-z,defs -Wl,-z,nodelete -Wl,--exclude-libs,ALL -ldl
 
 $(BACKTRACE_OBJ): TOOL_CFLAGS += $(BACKTRACE_CFLAGS)
 $(B)/tools/backtrace-objects/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(OWN_FLAGS) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/libshstk-backtrace.so: $(BACKTRACE_OBJ) $(B)/libshstk.a
 	$(call no_cancellation,$(BACKTRACE_OBJ))
-	$(call say,LD,$@)$(CC) $(OPT) -shared -o $@ $^ $(own_link) $(BACKTRACE_LDFLAGS)
+	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(BACKTRACE_LDFLAGS))
 	$(own_mark)
 
 TOOL_OBJECTS	+= $(B)/libshstk-backtrace.so

@@ -8,21 +8,22 @@ HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
 
 # -fno-builtin: what looks like malloc() and memset() is no calloc() here.
-HEAP_CFLAGS	:= $(INJECT_FORTIFY) -fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
+HEAP_CFLAGS	:= $(BARE_FLAGS) $(INJECT_FORTIFY) \
+	-fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
 	-fasynchronous-unwind-tables -fno-builtin-malloc -fno-builtin-calloc \
 	-fno-builtin-realloc -fno-builtin-free
-HEAP_LDFLAGS	:= -pthread -Wl,-soname,libshstk-heap.so -Wl,-z,now \
-	-Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,initfirst \
+HEAP_LDFLAGS	:= -pthread -Wl,-soname,libshstk-heap.so \
+	-Wl,-z,defs -Wl,-z,nodelete -Wl,-z,initfirst \
 	-Wl,--exclude-libs,ALL -ldl
 
 $(HEAP_OBJ): TOOL_CFLAGS += $(HEAP_CFLAGS)
 $(B)/tools/heap-objects/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(OWN_FLAGS) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/libshstk-heap.so: $(HEAP_OBJ) $(B)/libshstk.a
 	$(call no_cancellation,$(HEAP_OBJ))
-	$(call say,LD,$@)$(CC) $(OPT) -shared -o $@ $^ $(own_link) $(HEAP_LDFLAGS)
+	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(HEAP_LDFLAGS))
 	$(own_mark)
 
 TOOL_OBJECTS	+= $(B)/libshstk-heap.so

@@ -9,9 +9,11 @@ START_CET := start_ready.c enable.c restorer.S fault.c fault_x86.c settings.c ma
 START_arm64 := start_ready.c fault.c fault_arm64.c settings.c maps.c
 START_CC_x86 := $(CC)
 START_CC_arm64 := $(if $(filter arm64,$(ARCH)),$(CC),$(ARM64)gcc)
-START_CFLAGS := $(CSTD) $(WARN) $(OPT) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
+START_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fno-stack-protector -fexceptions -mgeneral-regs-only
 
+# The caller's flags are for this machine's object; the other is for tests.
+START_OPT_$(ARCH) = $(OPT) -ffile-prefix-map=$(CURDIR)/= $(BARE_FLAGS)
 START_FLAGS_arm64 := -mno-outline-atomics -mbranch-protection=standard
 
 START_LDFLAGS = -shared -nostdlib -Wl,-soname,$(@F) -Wl,-z,now -Wl,-z,relro \
@@ -21,7 +23,7 @@ START_LDFLAGS = -shared -nostdlib -Wl,-soname,$(@F) -Wl,-z,now -Wl,-z,relro \
 define start_object
 $(B)/tools/inject/preload/$(1)/%.o: tools/inject/preload/% tools/inject/preload/build.mk
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$@)$$(START_CC_$(1)) $$(START_CFLAGS) $$(START_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC,$$@)$$(START_CC_$(1)) $$(or $$(START_OPT_$(1)),-O2 -g) $$(START_CFLAGS) $$(START_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
 
 $(B)/preload/$(1)/libshstk-start.so: $$(START_$(1):%=$(B)/tools/inject/preload/$(1)/%.o)
 	@mkdir -p $$(@D)

@@ -25,7 +25,9 @@
 #ifndef SYS_map_shadow_stack
 #define SYS_map_shadow_stack 453
 #endif
+#ifndef SHADOW_STACK_SET_TOKEN /* glibc has it from 2.41 on */
 #define SHADOW_STACK_SET_TOKEN 1
+#endif
 
 /*
  * struct shadow - a shadow stack made here
