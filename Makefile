@@ -48,7 +48,7 @@ ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64
 	x86_64 aarch64 riscv64,$(MACHINE))))),$(error $(CC) makes programs for \
 	$(or $(MACHINE),no machine that it names): shstk is for x86_64, aarch64 and riscv64))
 # Where the compiler looks for libraries and headers, such as x86_64-linux-gnu.
-MULTIARCH := $(shell $(CC) -print-multiarch)
+MULTIARCH := $(MACHINE)-linux-gnu
 # What runs the programs that are built, if this machine can't: qemu-aarch64-static -L ...
 EMULATOR ?=
 
