@@ -24,6 +24,7 @@
 #define WITH 100000000
 #define WITHOUT 100000001
 #define GONE 100000002
+#define LATE 100000003
 #define CHILDREN 200000000
 #define USER 0x401000ull
 #define WHOLE "[0x401020];[0x401010];[0x401000]"
@@ -38,10 +39,14 @@ static unsigned int nr, children;
 static struct perf_opts opened;
 static unsigned int opens;
 static bool refuse;
+/* When the next sample is taken, and the time between two, in ns. */
+static uint64_t at, every;
+/* Has LATE switched its shadow stack on? */
+static bool on;
 
 int __wrap_shadow_stacks_read(pid_t of, struct shadow_stacks *ret)
 {
-	*ret = (struct shadow_stacks){ .n = of == WITH };
+	*ret = (struct shadow_stacks){ .n = of == WITH || (of == LATE && on) };
 	return of == GONE ? -ENOENT : 0;
 }
 
@@ -54,7 +59,7 @@ static int hand_out(record_fn fn, void *arg)
 		.which = PERF_MAIN,
 		.pid = pid,
 		.tid = pid,
-		.time = now_ns(CLOCK_MONOTONIC),
+		.time = at += every,
 		.body = body,
 		.size = sizeof(body) - (opened.copy ? 0 : 16),
 	};
@@ -146,6 +151,8 @@ static void begin(bool mixed)
 	struct reason why;
 
 	opens = 0;
+	at = now_ns(CLOCK_MONOTONIC);
+	every = 1000000;
 	if (shstk_symbols_create(NULL, &symbols) || shstk_profile_create(symbols, &profile) ||
 	    shstk_profile_add_type(profile, "samples", "count") < 0 ||
 	    shstk_profile_add_type(profile, "cpu", "nanoseconds") < 0 ||
@@ -201,14 +208,30 @@ static void verdict(bool good, const char *name)
 static void test_without(void)
 {
 	begin(true);
-	verdict(take(WITHOUT, 7) && opens == 1 && samples(CUT) == 7 && !samples(WHOLE),
+	every = 10000000;
+	verdict(take(WITHOUT, 5) && opens == 1 && samples(CUT) == 5 && !samples(WHOLE),
 		"of a process without a shadow stack the innermost entry is shown alone");
 	verdict(take(WITHOUT, 1) && opens == 2 && opened.copy == PERF_FIRST_COPY &&
 			opened.ring_size >= 999 * PERF_FIRST_COPY,
-		"the eighth sample has stacks copied, in rings for a second");
-	verdict(take(WITHOUT, 5) && opens == 2 && samples(CUT) == 8 && !samples(WHOLE),
+		"after 50 ms stacks are copied, in rings for a second");
+	verdict(take(WITHOUT, 5) && opens == 2 && samples(CUT) == 6 && !samples(WHOLE),
 		"then it has no callchain");
 	verdict(take(WITH, 5) && samples(WHOLE) == 5, "but one with a shadow stack has");
+	end();
+}
+
+/* A loader takes its time, at any rate of samples. */
+static void test_late(void)
+{
+	begin(true);
+	on = false;
+	every = 100000;
+	verdict(take(LATE, 150) && opens == 1 && samples(CUT) == 150,
+		"a process may have many samples before it switches its shadow stack on");
+	on = true;
+	every = 2000000;
+	verdict(take(LATE, 20) && opens == 1 && samples(CUT) == 150 && samples(WHOLE) == 20,
+		"and none is cut after that");
 	end();
 }
 
@@ -232,7 +255,7 @@ static void test_refused(void)
 {
 	refuse = true;
 	begin(true);
-	verdict(take(WITHOUT, 8) && take(WITHOUT, 8) && opens == 2 && samples(CUT) == 16,
+	verdict(take(WITHOUT, 60) && take(WITHOUT, 8) && opens == 2 && samples(CUT) == 68,
 		"where copies are refused they are asked for once, and stacks are shown as cut");
 	end();
 }
@@ -243,9 +266,9 @@ static void test_many(void)
 
 	refuse = false;
 	begin(true);
-	for (int i = 0; i < 63; i++)
-		good = good && take(GONE + 1 + i, 1) && opens == 1;
-	verdict(good && take(GONE + 64, 1) && opens == 2,
+	for (int i = 0; i < 199; i++)
+		good = good && take(LATE + 1 + i, 1) && opens == 1;
+	verdict(good && take(LATE + 200, 1) && opens == 2,
 		"many short processes have stacks copied");
 	end();
 }
@@ -290,9 +313,10 @@ static void test_choice(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..15");
+	puts("KTAP version 1\n1..17");
 	test_choice();
 	test_without();
+	test_late();
 	test_others();
 	test_refused();
 	test_many();

@@ -53,7 +53,7 @@ whole 'where it did' ';sleeping_thread'
 t 'bash' 0 "$by" $record -F $fast -- ./shstk run -q bash -c "$bash_script; h() { [ \$1 -gt 0 ] && h \$((\$1 - 1)); }; h 6; h 6; :"
 whole 'its stacks' '^bash;.*;execute_command'
 t 'what has none, started by one that has' 0 'of processes without a shadow stack' $record -F 499 -- \
-	./shstk run -q bash -c 'unset GLIBC_TUNABLES LD_PRELOAD; ./target share 2; :'
+	./shstk run -q bash -c 'unset GLIBC_TUNABLES LD_PRELOAD; ./target share 4; :'
 whole 'its stacks' ';do_share'
 if [ "$1" = short ]; then
 	echo "1..$count"

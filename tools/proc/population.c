@@ -338,7 +338,7 @@ static int execute(struct population *all, const struct task *t, struct process 
 	p->executed = true;
 	p->read_at = 0;
 	p->shadow = p->bare = false;
-	p->asked = 0;
+	p->unknown_since = p->ask_at = 0;
 	return 0;
 }
 

@@ -46,7 +46,8 @@ struct golabels;
  * @alive: one of its threads has not ended; for population_alive().
  * @shadow: it has a shadow stack,
  * @bare: or it had none when that was asked last.
- * @asked: how often that was asked while it was not known to have one.
+ * @unknown_since: time of its first sample while it was not known to have one, 0: none yet.
+ * @ask_at: it is asked again with a sample that is not before this time.
  * @read_at: when its maps were read last.
  */
 struct process {
@@ -62,7 +63,8 @@ struct process {
 	bool alive;
 	bool shadow;
 	bool bare;
-	unsigned int asked;
+	uint64_t unknown_since;
+	uint64_t ask_at;
 	uint64_t read_at;
 };
 

@@ -43,8 +43,11 @@
 
 #define WINDOW 50000000 /* ns over which that is looked at */
 
-#define BARE_OF_ONE 8 /* samples of a process without a shadow stack that have stacks copied, */
-#define BARE_OF_ALL 64 /* or of all such */
+/* Stacks are copied once a process had no shadow stack for so many ns of its samples, or all such
+ * processes for so much CPU time: a loader on a slow machine takes some ms to switch it on. */
+#define BARE_OF_ONE 50000000
+#define BARE_OF_ALL 200000000
+#define ASK_AGAIN 1000000 /* ns before a process is asked again whether it has one now */
 
 /* What is too frequent is sampled by the next of these: primes, which no loop is in step with. */
 static const uint64_t coarser[] = { 11, 101, 1009, 10007, 100003, 1000003 };
@@ -81,7 +84,7 @@ struct perf_drain {
 	bool chains; /* and callchains are exact where there is a shadow stack */
 	bool mixed; /* stacks are not copied yet, but to be for processes that have none, */
 	bool must_copy; /* and there is one */
-	uint64_t bare; /* samples of such, in all profiles */
+	uint64_t bare; /* CPU time of such in ns, in all profiles */
 	bool wide; /* not only given processes */
 	int root; /* record only this process, from its exec on, and its children; 0: all */
 	uint64_t unseen; /* short threads without a sample, in this profile */
@@ -194,22 +197,31 @@ static void add_chain(struct perf_drain *d, const struct perf_sample *sample, ui
 	}
 }
 
+/* How long is a process known by its samples, and not to have a shadow stack? In ns. */
+static uint64_t unknown_for(const struct process *p, uint64_t time)
+{
+	return time > p->unknown_since ? time - p->unknown_since : 0;
+}
+
 /*
  * Is the callchain of a shadow stack? A program has it some time after it begins, which may be
- * after its first sample: it is looked for with the first one, the second, the fourth, and so on;
- * with each of the first ones if all depends on it.
+ * after its first sample: it is looked for again when twice as much time has passed; without
+ * delay if all depends on it, as stacks are not copied yet.
  */
 static bool has_shadow_stack(const struct perf_drain *d, struct process *p)
 {
+	const uint64_t time = d->all.time;
 	struct shadow_stacks stacks;
-	bool each;
 
 	if (p->shadow)
 		return true;
-	p->asked++;
-	each = d->mixed && p->asked <= BARE_OF_ONE;
-	if (!each && p->asked & (p->asked - 1))
+	if (!p->unknown_since)
+		p->unknown_since = time;
+	if (time < p->ask_at)
 		return false;
+	p->ask_at = time + ASK_AGAIN;
+	if (!d->mixed)
+		p->ask_at += unknown_for(p, time);
 	if (!shadow_stacks_read(p->pid, &stacks)) {
 		p->shadow = stacks.n > 0;
 		p->bare = !p->shadow;
@@ -292,8 +304,9 @@ static void add_bare(struct perf_drain *d, const struct process *p,
 	d->pcs[s->nr++] = chain.ips[0];
 	s->end = SHSTK_END_NO_RULE;
 	d->more.bare++;
-	d->bare++;
-	d->must_copy |= p->asked >= BARE_OF_ONE || d->bare >= BARE_OF_ALL;
+	if (d->opts.freq)
+		d->bare += 1000000000 / d->opts.freq;
+	d->must_copy |= unknown_for(p, d->all.time) >= BARE_OF_ONE || d->bare >= BARE_OF_ALL;
 }
 
 static void add_outer_label(struct perf_drain *d, struct stack *s)
