@@ -60,12 +60,15 @@ static inline unsigned int seccomp_filters(void)
 /*
  * Splits "/proc/PID/fd/N COOKIE FILTERS", the value of REC_ENV. Returns a descriptor or a
  * negative errno: -EPERM if there are more filters than that, which may forbid what comes next.
+ * The file is one that nobody can make smaller: to touch what lay behind its end would end this
+ * process.
  */
 static inline int open_memory(const char *env, uint64_t *cookie)
 {
 	const char *space = strchr(env, ' ');
 	const char *filters = space ? strchr(space + 1, ' ') : NULL;
 	char path[64];
+	long fd, seals;
 
 	if (!space || (size_t)(space - env) >= sizeof(path) || strncmp(env, "/proc/", 6))
 		return -EINVAL;
@@ -74,7 +77,12 @@ static inline int open_memory(const char *env, uint64_t *cookie)
 	*cookie = parse_digits(space + 1, 16);
 	if (filters && seccomp_filters() > parse_digits(filters + 1, 10))
 		return -EPERM;
-	return sys4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+	fd = sys4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+	seals = fd < 0 ? 0 : sys3(SYS_fcntl, fd, F_GET_SEALS, 0);
+	if (fd < 0 || (seals > 0 && seals & F_SEAL_SHRINK))
+		return fd;
+	sys1(SYS_close, fd);
+	return -EINVAL;
 }
 
 /*
