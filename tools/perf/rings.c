@@ -78,45 +78,6 @@ struct perf_rings {
 	_Alignas(8) uint8_t record[MAX_RECORD]; /* one that goes over the end of a ring */
 };
 
-static const struct perf_event events[] = {
-	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true, false },
-	{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true, false },
-	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false, false },
-	{ "major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false, false },
-	{ "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false, false },
-	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false, false },
-	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false, false },
-	{ "branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false, false },
-	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false, false },
-	{ "cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false, false },
-	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false, false },
-};
-
-#define NR_EVENTS (sizeof(events) / sizeof(events[0]))
-
-bool perf_event_by_kernel(const struct perf_event *event)
-{
-	return event->type == PERF_TYPE_SOFTWARE && !event->clock && !event->raw;
-}
-
-const struct perf_event *perf_event_find(const char *name)
-{
-	for (size_t i = 0; i < NR_EVENTS; i++)
-		if (!strcmp(events[i].name, name))
-			return &events[i];
-	return NULL;
-}
-
-const char *perf_event_names(void)
-{
-	static char names[256];
-	size_t n = 0;
-
-	for (size_t i = 0; i < NR_EVENTS && n < sizeof(names); i++)
-		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "", events[i].name);
-	return names;
-}
-
 /*
  * From one sample to the next. Of what the kernel counts itself each event is a sample, whatever
  * the period is, if samples are to tell it: these do not.
@@ -172,6 +133,11 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 	} else {
 		attr->type = opts->main->type;
 		attr->config = opts->main->config;
+		attr->config1 = opts->main->config1;
+		attr->config2 = opts->main->config2;
+		attr->exclude_kernel = opts->main->no_kernel;
+		attr->exclude_user = opts->main->no_user;
+		attr->precise_ip = opts->main->precise;
 		/* arm64 refuses it for counters; they stand still there mostly. */
 		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
 		set_period(opts, attr);
@@ -201,7 +167,8 @@ static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, unsigned
 			return fd;
 		if (errno == EINVAL && attr->read_format) {
 			attr->read_format = 0;
-		} else if (errno == EACCES && !attr->exclude_kernel && !attr->context_switch) {
+		} else if (errno == EACCES && !attr->exclude_kernel && !attr->exclude_user &&
+			   !attr->context_switch && attr->type != PERF_TYPE_TRACEPOINT) {
 			attr->exclude_kernel = 1;
 			attr->exclude_callchain_kernel = 1;
 			*user_only = true;
@@ -646,11 +613,14 @@ int perf_total_open(const struct perf_opts *opts, bool user_only)
 		.size = sizeof(attr),
 		.type = opts->main->type,
 		.config = opts->main->config,
+		.config1 = opts->main->config1,
+		.config2 = opts->main->config2,
+		.exclude_user = opts->main->no_user,
 		.disabled = 1,
 		.enable_on_exec = 1,
 		.inherit = 1,
 		.exclude_hv = 1,
-		.exclude_kernel = user_only,
+		.exclude_kernel = user_only || opts->main->no_kernel,
 	};
 
 	return open_event(&attr, *opts->pids, -1, 0, &user_only);

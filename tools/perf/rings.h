@@ -13,32 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/perf/event.h"
 #include "tools/reason.h"
-
-/**
- * struct perf_event - one kind of event
- * @name: as on the command line.
- * @type: of struct perf_event_attr.
- * @config: of struct perf_event_attr.
- * @clock: counts nanoseconds.
- * @raw: a trace event: a sample of each, with what it says and no callchain.
- */
-struct perf_event {
-	const char *name;
-	uint32_t type;
-	uint64_t config;
-	bool clock;
-	bool raw;
-};
-
-/* Does the kernel count it without a counter of the CPU, and is it no clock? */
-bool perf_event_by_kernel(const struct perf_event *event);
-
-/* Finds an event by its name. NULL: there is none. */
-const struct perf_event *perf_event_find(const char *name);
-
-/* The names that perf_event_find() knows, in one line. */
-const char *perf_event_names(void);
 
 /**
  * enum perf_which - the events opened for each target on each CPU

@@ -55,7 +55,9 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "cgroup", OPT_CGROUP, "PATH", 0,
 	  "record a cgroup, as long as COMMAND runs if there is one", 0 },
-	{ "event", 'e', "EVENT", 0, "sample by another event than cpu-clock, such as cycles", 0 },
+	{ "event", 'e', "EVENT", 0,
+	  "sample by another event than cpu-clock: cycles, faults, rHEX, PMU/TERM=VALUE/, sched:sched_switch, a name of libpfm4; :u or :k behind it",
+	  0 },
 	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
 	  "where threads wait, and how long, instead of where they run", 0 },
@@ -132,10 +134,11 @@ static void parse_via(struct argp_state *state, struct record_opts *o, const cha
 
 static void parse_event(struct argp_state *state, struct record_opts *o, const char *arg)
 {
-	o->event = perf_event_find(arg);
-	if (!o->event)
-		argp_failure(state, EXIT_USAGE, 0, "unknown event '%s'; known are %s", arg,
-			     perf_event_names());
+	struct reason why;
+
+	if (perf_event_parse(arg, &o->parsed, &why))
+		argp_failure(state, EXIT_USAGE, 0, "%s", why.text);
+	o->event = &o->parsed;
 }
 
 static void parse_heap_show(struct argp_state *state, struct record_opts *o, const char *arg)

@@ -34,6 +34,7 @@
  * @targets: what runs already and is to be recorded.
  * @cgroup: path of a cgroup to record, or NULL.
  * @event: other than cpu-clock, or NULL.
+ * @parsed: what @event points to.
  * @count: of these from one sample to the next, 0: nothing was said.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @all: record the whole system.
@@ -64,6 +65,7 @@ struct record_opts {
 	struct targets targets;
 	const char *cgroup;
 	const struct perf_event *event;
+	struct perf_event parsed;
 	unsigned long count;
 	const char *perf_data;
 	bool all;
