@@ -11,7 +11,11 @@
  *
  * The tree of a broken file can have loops and overlaps. Siblings must lie
  * behind each other, depth is limited, and each walk may pass over a bounded
- * number of bytes; beyond, the file counts as not having more to say.
+ * number of bytes; beyond, the file counts as not having more to say. What is found
+ * on the way is kept, so that no part of the tree is walked for each address: the
+ * blocks and inlined calls of an entry, and the name of each. Memory and time are
+ * those of the file's account (budget.h), and libdw gets only what was looked at
+ * before (vet.h). Lines are not read by libdw, but by lines.c.
  *
  * Of units whose description is in a .dwo or .dwp file the program has a skeleton: its
  * ranges and lines. The description is looked for when the first address needs it (split.c).
@@ -25,16 +29,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "budget.h"
+#include "lines.h"
 #include "private.h"
+#include "ranges.h"
 #include "split.h"
+#include "vet.h"
 
 #define DEPTH_MAX 64
 #define WALK_MAX (1ull << 28) /* bytes of the tree per unit */
-#define LOOKUP_MAX (1ull << 24) /* bytes of the tree per address */
 #define RANGES_MAX (1u << 16) /* per entry */
-#define INDEX_MAX (1u << 24) /* entries of one index */
 #define RANGE_COST 16 /* bytes that reading one range counts as */
-#define BACK_MAX 16
+#define STEPS (1u << 20) /* bytes of the tree between two looks at the clock */
 #define REFERENCES_MAX 8 /* from an inlined call to the declaration */
 #define NAME_MAX_BYTES 4096
 
@@ -42,23 +48,10 @@
 #define LANG_C_PLUS_PLUS_17 0x2b
 #define LANG_C_PLUS_PLUS_20 0x2c
 
-/* Code of a unit or of a function. */
-struct code_range {
-	uint64_t lo;
-	uint64_t hi;
-	uint64_t value; /* index of the unit, or offset of the function */
-};
-
-struct index {
-	struct code_range *ranges;
-	size_t nr;
-	size_t max;
-};
-
 struct unit {
 	Dwarf_Die die; /* the root, or that of the skeleton: it has the lines */
 	struct shstk_split *split; /* the description, if @die is a skeleton and it was found */
-	struct index funcs;
+	struct shstk_ranges funcs; /* by the offset of their entry */
 	bool skeleton;
 	bool split_tried;
 	bool listed; /* in .debug_aranges */
@@ -66,10 +59,37 @@ struct unit {
 	bool deep; /* functions in functions are indexed, too */
 };
 
+/* The blocks and inlined calls right inside of an entry; their value is where they are. */
+struct blocks {
+	UT_hash_handle hh;
+	const void *entry;
+	struct shstk_ranges ranges;
+};
+
+struct named_key {
+	const void *entry;
+	const struct shstk_sym *sym;
+};
+
+/* What an entry is called, with the symbol that has its address. */
+struct named {
+	UT_hash_handle hh;
+	struct named_key key;
+	const char *function;
+	const char *linkage;
+	unsigned int start_line;
+};
+
 struct shstk_dwarf {
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
 	Elf *elf;
+	struct shstk_account *account;
+	struct shstk_vet *vet;
+	struct shstk_vet *alt_vet;
+	struct shstk_lines *lines;
+	struct blocks *blocks;
+	struct named *named;
 	Dwarf *dbg;
 	Dwarf *alt;
 	Elf *alt_elf;
@@ -81,8 +101,9 @@ struct shstk_dwarf {
 	struct unit *units;
 	size_t nr_units;
 	size_t max_units;
-	struct index index;
+	struct shstk_ranges index; /* of units, by their number */
 	uint64_t budget;
+	uint64_t steps;
 };
 
 /* A name being put together. */
@@ -91,57 +112,6 @@ struct name_text {
 	char p[NAME_MAX_BYTES];
 };
 
-static bool index_add(struct index *index, uint64_t lo, uint64_t hi, uint64_t value)
-{
-	struct code_range *ranges;
-
-	/* Code that the linker dropped lies at 0 or has no length. */
-	if (!lo || lo >= hi)
-		return true;
-	if (index->nr >= INDEX_MAX)
-		return false;
-	ranges = shstk_grow(index->ranges, index->nr, &index->max, sizeof(*ranges));
-	if (!ranges)
-		return false;
-	index->ranges = ranges;
-	index->ranges[index->nr++] = (struct code_range){ lo, hi, value };
-	return true;
-}
-
-static int by_lo(const void *a, const void *b)
-{
-	const struct code_range *x = a, *y = b;
-
-	if (x->lo != y->lo)
-		return x->lo < y->lo ? -1 : 1;
-	/* Of two that start together the search meets the smaller one first. */
-	return x->hi > y->hi ? -1 : x->hi < y->hi;
-}
-
-static void index_sort(struct index *index)
-{
-	if (index->nr)
-		qsort(index->ranges, index->nr, sizeof(*index->ranges), by_lo);
-}
-
-static const struct code_range *index_find(const struct index *index, uint64_t addr)
-{
-	size_t lo = 0, hi = index->nr, mid;
-	int back;
-
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (index->ranges[mid].lo <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (back = 0; lo-- && back < BACK_MAX; back++)
-		if (addr < index->ranges[lo].hi)
-			return index->ranges + lo;
-	return NULL;
-}
-
 static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
 {
 	if (bytes >= dwarf->budget) {
@@ -149,7 +119,13 @@ static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
 		return false;
 	}
 	dwarf->budget -= bytes;
-	return true;
+	dwarf->steps += bytes;
+	if (dwarf->steps < STEPS)
+		return true;
+	dwarf->steps = 0;
+	if (!shstk_account_on(dwarf->account))
+		dwarf->budget = 0;
+	return dwarf->budget;
 }
 
 /* As dwarf_ranges(), of an entry of that unit; NULL: of its root. */
@@ -160,8 +136,8 @@ static ptrdiff_t next_range(const struct unit *unit, Dwarf_Die *die, ptrdiff_t o
 				     dwarf_ranges(die, off, base, lo, hi);
 }
 
-static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index, const struct unit *unit,
-		       Dwarf_Die *die, uint64_t value)
+static bool add_ranges(struct shstk_dwarf *dwarf, struct shstk_ranges *index,
+		       const struct unit *unit, Dwarf_Die *die, uint64_t value)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
@@ -171,7 +147,8 @@ static bool add_ranges(struct shstk_dwarf *dwarf, struct index *index, const str
 		off = next_range(unit, die, off, &base, &lo, &hi);
 		if (off <= 0)
 			break;
-		if (!spend(dwarf, RANGE_COST) || !index_add(index, lo, hi, value))
+		if (!spend(dwarf, RANGE_COST) ||
+		    !shstk_ranges_add(index, dwarf->account, lo, hi, value))
 			return false;
 	}
 	return true;
@@ -181,7 +158,8 @@ static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool skeleton)
 {
 	struct unit *units;
 
-	units = shstk_grow(dwarf->units, dwarf->nr_units, &dwarf->max_units, sizeof(*units));
+	units = shstk_account_grow(dwarf->account, dwarf->units, dwarf->nr_units, &dwarf->max_units,
+				   sizeof(*units));
 	if (!units)
 		return false;
 	dwarf->units = units;
@@ -224,7 +202,7 @@ static struct unit *unit_at(const struct shstk_dwarf *dwarf, Dwarf_Off offset)
 }
 
 /* Takes the ranges of .debug_aranges, of the units that are there. */
-static bool add_table(struct shstk_dwarf *dwarf)
+static bool take_table(struct shstk_dwarf *dwarf)
 {
 	Dwarf_Aranges *table;
 	Dwarf_Addr start;
@@ -243,10 +221,22 @@ static bool add_table(struct shstk_dwarf *dwarf)
 			continue;
 		unit->listed = true;
 		if (!spend(dwarf, RANGE_COST) ||
-		    !index_add(&dwarf->index, start, start + size, unit - dwarf->units))
+		    !shstk_ranges_add(&dwarf->index, dwarf->account, start, start + size,
+				      unit - dwarf->units))
 			return false;
 	}
 	return true;
+}
+
+static bool add_table(struct shstk_dwarf *dwarf)
+{
+	bool ok;
+
+	if (!shstk_vet_aranges_begin(dwarf->vet))
+		return true;
+	ok = take_table(dwarf);
+	shstk_vet_aranges_end(dwarf->vet);
+	return ok;
 }
 
 /*
@@ -263,7 +253,7 @@ static void index_units(struct shstk_dwarf *dwarf)
 	for (size_t i = 0; ok && i < dwarf->nr_units; i++)
 		if (!dwarf->units[i].listed)
 			ok = add_ranges(dwarf, &dwarf->index, NULL, &dwarf->units[i].die, i);
-	index_sort(&dwarf->index);
+	shstk_ranges_sort(&dwarf->index);
 }
 
 /* Step to the next sibling; false at the end and where the tree is broken. */
@@ -339,7 +329,8 @@ static bool open_split(struct shstk_dwarf *dwarf, struct unit *unit)
 		return unit->split;
 	unit->split_tried = true;
 	if (!dwarf->splits)
-		dwarf->splits = shstk_splits_create(dwarf->elf, dwarf->place, dwarf->path);
+		dwarf->splits =
+			shstk_splits_create(dwarf->elf, dwarf->place, dwarf->path, dwarf->account);
 	if (dwarf->splits)
 		unit->split = shstk_split_open(dwarf->splits, &unit->die);
 	return unit->split;
@@ -350,50 +341,76 @@ static void load_unit(struct shstk_dwarf *dwarf, struct unit *unit, bool deep)
 	unit->loaded = true;
 	unit->deep = deep;
 	unit->funcs.nr = 0;
+	if (!shstk_vet_unit(unit->split ? unit->split->vet : dwarf->vet,
+			    dwarf_dieoffset(root_of(unit))))
+		return;
 	dwarf->budget = WALK_MAX;
 	index_functions(dwarf, unit, root_of(unit), 0);
-	index_sort(&unit->funcs);
+	shstk_ranges_sort(&unit->funcs);
 }
 
 static struct unit *find_unit(struct shstk_dwarf *dwarf, uint64_t addr)
 {
-	const struct code_range *range = index_find(&dwarf->index, addr);
+	const struct shstk_range *range = shstk_ranges_find(&dwarf->index, addr);
 
 	return range ? dwarf->units + range->value : NULL;
 }
 
-static const struct code_range *find_function(struct shstk_dwarf *dwarf, struct unit *unit,
-					      uint64_t addr)
+static const struct shstk_range *find_function(struct shstk_dwarf *dwarf, struct unit *unit,
+					       uint64_t addr)
 {
-	const struct code_range *range;
+	const struct shstk_range *range;
 
 	if (unit->skeleton && !open_split(dwarf, unit))
 		return NULL;
 	if (!unit->loaded)
 		load_unit(dwarf, unit, false);
-	range = index_find(&unit->funcs, addr);
+	range = shstk_ranges_find(&unit->funcs, addr);
 	if (!range && !unit->deep) {
 		load_unit(dwarf, unit, true);
-		range = index_find(&unit->funcs, addr);
+		range = shstk_ranges_find(&unit->funcs, addr);
 	}
 	return range;
 }
 
-static bool covers(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
-		   uint64_t addr)
+static bool is_block(int tag)
 {
-	Dwarf_Addr base, lo, hi;
-	ptrdiff_t off = 0;
-	unsigned int n;
+	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+	       tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+}
 
-	for (n = 0; n < RANGES_MAX && spend(dwarf, RANGE_COST); n++) {
-		off = next_range(unit, die, off, &base, &lo, &hi);
-		if (off <= 0)
-			return false;
-		if (addr >= lo && addr < hi)
-			return true;
-	}
-	return false;
+static void add_blocks(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
+		       struct shstk_ranges *ranges)
+{
+	Dwarf_Die child;
+
+	dwarf->budget = WALK_MAX;
+	if (!first_child(dwarf, die, &child))
+		return;
+	do {
+		if (is_block(dwarf_tag(&child)) &&
+		    !add_ranges(dwarf, ranges, unit, &child, (uintptr_t)child.addr))
+			return;
+	} while (next_sibling(dwarf, &child));
+}
+
+static struct blocks *blocks_of(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die)
+{
+	struct blocks *blocks;
+
+	HASH_FIND_PTR(dwarf->blocks, &die->addr, blocks);
+	if (blocks)
+		return blocks;
+	blocks = shstk_pool_alloc(dwarf->pool, sizeof(*blocks));
+	if (!blocks)
+		return NULL;
+	blocks->entry = die->addr;
+	HASH_ADD_PTR(dwarf->blocks, entry, blocks);
+	if (!blocks->hh.tbl)
+		return NULL;
+	add_blocks(dwarf, unit, die, &blocks->ranges);
+	shstk_ranges_sort(&blocks->ranges);
+	return blocks;
 }
 
 /* Of the children of @die the one that covers @addr and is or may hold an
@@ -402,18 +419,14 @@ static bool covers(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die
 static bool covering_child(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
 			   uint64_t addr, Dwarf_Die *ret)
 {
-	int tag;
+	const struct blocks *blocks = blocks_of(dwarf, unit, die);
+	const struct shstk_range *range;
 
-	if (!first_child(dwarf, die, ret))
+	range = blocks ? shstk_ranges_find(&blocks->ranges, addr) : NULL;
+	if (!range)
 		return false;
-	do {
-		tag = dwarf_tag(ret);
-		if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
-		     tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
-		    covers(dwarf, unit, ret, addr))
-			return true;
-	} while (next_sibling(dwarf, ret));
-	return false;
+	*ret = (Dwarf_Die){ .addr = (void *)(uintptr_t)range->value, .cu = die->cu };
+	return true;
 }
 
 /* Fill @calls with the inlined calls at @addr, outermost first. */
@@ -425,7 +438,6 @@ static unsigned int inlined_calls(struct shstk_dwarf *dwarf, const struct unit *
 	unsigned int n = 0;
 	int depth;
 
-	dwarf->budget = LOOKUP_MAX;
 	for (depth = 0; depth < 2 * SHSTK_FRAMES_MAX && n < max; depth++) {
 		if (!covering_child(dwarf, unit, &die, addr, &child))
 			break;
@@ -436,28 +448,75 @@ static unsigned int inlined_calls(struct shstk_dwarf *dwarf, const struct unit *
 	return n;
 }
 
-static const char *string_attr(Dwarf_Die *die, unsigned int name)
+/* NULL: it is of a .dwo file, whose other units are not read. */
+static struct shstk_vet *vet_of(const struct shstk_dwarf *dwarf, const Dwarf_Die *die)
 {
-	Dwarf_Attribute attr;
+	const Dwarf *dbg = dwarf_cu_getdwarf(die->cu);
 
-	return dwarf_formstring(dwarf_attr_integrate(die, name, &attr));
+	return dbg == dwarf->dbg ? dwarf->vet : dbg == dwarf->alt ? dwarf->alt_vet : NULL;
 }
 
-static unsigned int number_attr(Dwarf_Die *die, unsigned int name)
+/* What the entry refers to for what it lacks itself; its unit is one that may be read. */
+static bool follow(struct shstk_dwarf *dwarf, Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die to, root;
+	struct shstk_vet *vet;
+
+	if (!dwarf_attr(die, DW_AT_abstract_origin, &attr) &&
+	    !dwarf_attr(die, DW_AT_specification, &attr))
+		return false;
+	if (!dwarf_formref_die(&attr, &to))
+		return false;
+	if (to.cu != die->cu) {
+		vet = vet_of(dwarf, &to);
+		if (!vet || !dwarf_diecu(&to, &root, NULL, NULL) ||
+		    !shstk_vet_unit(vet, dwarf_dieoffset(&root)))
+			return false;
+	}
+	*die = to;
+	return true;
+}
+
+/* As dwarf_attr_integrate(). */
+static Dwarf_Attribute *find_attr(struct shstk_dwarf *dwarf, const Dwarf_Die *die,
+				  unsigned int name, Dwarf_Attribute *ret)
+{
+	Dwarf_Die at = *die;
+
+	for (int hops = 0; hops < REFERENCES_MAX; hops++) {
+		if (dwarf_attr(&at, name, ret))
+			return ret;
+		if (!follow(dwarf, &at))
+			return NULL;
+	}
+	return NULL;
+}
+
+/* NULL: there is none, or a longer one than is shown. */
+static const char *string_attr(struct shstk_dwarf *dwarf, Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	const char *text = dwarf_formstring(find_attr(dwarf, die, name, &attr));
+
+	return text && memchr(text, '\0', SHSTK_TEXT_MAX) ? text : NULL;
+}
+
+static unsigned int number_attr(struct shstk_dwarf *dwarf, Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
 
-	if (dwarf_formudata(dwarf_attr_integrate(die, name, &attr), &value) || value > UINT32_MAX)
+	if (dwarf_formudata(find_attr(dwarf, die, name, &attr), &value) || value > UINT32_MAX)
 		return 0;
 	return value;
 }
 
-static const char *linkage_name(Dwarf_Die *die)
+static const char *linkage_name(struct shstk_dwarf *dwarf, Dwarf_Die *die)
 {
-	const char *name = string_attr(die, DW_AT_linkage_name);
+	const char *name = string_attr(dwarf, die, DW_AT_linkage_name);
 
-	return name ? name : string_attr(die, DW_AT_MIPS_linkage_name);
+	return name ? name : string_attr(dwarf, die, DW_AT_MIPS_linkage_name);
 }
 
 /* "foo" and "foo.constprop.0", "foo.cold" are the same function. */
@@ -472,10 +531,10 @@ static bool is_clone(const char *sym, const char *name)
  * A mangled name says most. A function that has none is shown as the symbol
  * table exports it ("read", not "__GI___libc_read").
  */
-static const char *best_name(Dwarf_Die *die, const struct shstk_sym *sym)
+static const char *best_name(struct shstk_dwarf *dwarf, Dwarf_Die *die, const struct shstk_sym *sym)
 {
-	const char *linkage = linkage_name(die);
-	const char *name = string_attr(die, DW_AT_name);
+	const char *linkage = linkage_name(dwarf, die);
+	const char *name = string_attr(dwarf, die, DW_AT_name);
 
 	if (linkage && shstk_is_mangled(linkage))
 		return linkage;
@@ -487,7 +546,7 @@ static const char *best_name(Dwarf_Die *die, const struct shstk_sym *sym)
 /* Append "name::". */
 static bool add_scope(struct name_text *text, const char *name)
 {
-	size_t len = strlen(name);
+	size_t len = strnlen(name, sizeof(text->p));
 
 	if (len + 2 > sizeof(text->p) - text->len)
 		return false;
@@ -523,19 +582,15 @@ static bool find_scope(struct shstk_dwarf *dwarf, Dwarf_Die *scope, Dwarf_Off of
 }
 
 /* Where a function was declared: @die itself, or what it refers to. */
-static bool find_declaration(Dwarf_Die *die, Dwarf_Die *ret)
+static bool find_declaration(struct shstk_dwarf *dwarf, Dwarf_Die *die, Dwarf_Die *ret)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Die to;
-
 	*ret = *die;
 	for (int hops = 0; hops < REFERENCES_MAX; hops++) {
-		if (!dwarf_attr(ret, DW_AT_abstract_origin, &attr) &&
-		    !dwarf_attr(ret, DW_AT_specification, &attr))
+		if (!dwarf_hasattr(ret, DW_AT_abstract_origin) &&
+		    !dwarf_hasattr(ret, DW_AT_specification))
 			return true;
-		if (!dwarf_formref_die(&attr, &to))
+		if (!follow(dwarf, ret))
 			return false;
-		*ret = to;
 	}
 	return false;
 }
@@ -567,10 +622,11 @@ static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwa
 	struct name_text text;
 
 	text.len = 0;
-	if (!is_cplusplus(dwarf_srclang(root_of(unit))) || !find_declaration(die, &declaration) ||
+	if (!is_cplusplus(dwarf_srclang(root_of(unit))) ||
+	    !find_declaration(dwarf, die, &declaration) ||
 	    !dwarf_diecu(&declaration, &root, NULL, NULL))
 		return NULL;
-	dwarf->budget = LOOKUP_MAX;
+	dwarf->budget = WALK_MAX;
 	if (!find_scope(dwarf, &root, dwarf_dieoffset(&declaration), &text, 0) || !text.len ||
 	    len > sizeof(text.p) - text.len)
 		return NULL;
@@ -580,83 +636,117 @@ static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwa
 					 shstk_shorten(dwarf->pool, text.p, text.len);
 }
 
-static bool name_frame(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
-		       const struct shstk_sym *sym, struct shstk_symframe *frame)
+static bool fill_named(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
+		       struct named *ret)
 {
-	const char *name = best_name(die, sym);
+	const struct shstk_sym *sym = ret->key.sym;
+	const char *name = best_name(dwarf, die, sym);
 
-	frame->function = NULL;
 	if (!name)
 		name = "[inlined]";
 	else if (!sym && !shstk_is_mangled(name))
-		frame->function = scoped_name(dwarf, unit, die, name);
-	if (!frame->function)
-		frame->function = shstk_demangle(dwarf->pool, name, dwarf->opts->full_names);
-	frame->linkage = shstk_pool_text(dwarf->pool, name, strlen(name));
-	frame->start_line = number_attr(die, DW_AT_decl_line);
-	return frame->function && frame->linkage;
+		ret->function = scoped_name(dwarf, unit, die, name);
+	if (!ret->function)
+		ret->function = shstk_demangle(dwarf->pool, name, dwarf->opts->full_names);
+	ret->linkage = shstk_pool_text(dwarf->pool, name, strnlen(name, SHSTK_TEXT_MAX));
+	ret->start_line = number_attr(dwarf, die, DW_AT_decl_line);
+	return ret->function && ret->linkage;
+}
+
+static struct named *named_of(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
+			      const struct shstk_sym *sym)
+{
+	struct named_key key = { die->addr, sym };
+	struct named *named;
+
+	HASH_FIND(hh, dwarf->named, &key, sizeof(key), named);
+	if (named)
+		return named;
+	named = shstk_pool_alloc(dwarf->pool, sizeof(*named));
+	if (!named)
+		return NULL;
+	named->key = key;
+	if (!fill_named(dwarf, unit, die, named))
+		return NULL;
+	HASH_ADD(hh, dwarf->named, key, sizeof(named->key), named);
+	return named->hh.tbl ? named : NULL;
+}
+
+static bool name_frame(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
+		       const struct shstk_sym *sym, struct shstk_symframe *frame)
+{
+	const struct named *named = named_of(dwarf, unit, die, sym);
+
+	if (!named)
+		return false;
+	frame->function = named->function;
+	frame->linkage = named->linkage;
+	frame->start_line = named->start_line;
+	return true;
 }
 
 /*
- * A file's name as debuggers show it: DWARF 5 may leave it relative to the directory of the
- * compilation, and so does libdw.
+ * A file's name as debuggers show it: with the folder of the compilation, if it is relative to
+ * that.
  */
-static const char *file_text(struct shstk_dwarf *dwarf, struct unit *unit, const char *file)
+static const char *file_text(struct shstk_dwarf *dwarf, struct unit *unit,
+			     const struct shstk_line *line)
 {
-	const char *dir = *file == '/' ? NULL : string_attr(&unit->die, DW_AT_comp_dir);
+	const char *dir = *line->file == '/' ? "" : line->dir, *top = NULL;
 	char path[PATH_MAX];
 	int len;
 
-	if (!dir || *dir != '/')
-		return shstk_pool_text(dwarf->pool, file, strlen(file));
-	len = snprintf(path, sizeof(path), "%s/%s", dir, file);
+	if (*line->file != '/' && *dir != '/')
+		top = string_attr(dwarf, &unit->die, DW_AT_comp_dir);
+	len = snprintf(path, sizeof(path), "%s%s%s%s%s", top ? top : "", top && *top ? "/" : "",
+		       dir, *dir ? "/" : "", line->file);
 	if (len < 0 || len >= (int)sizeof(path))
-		return shstk_pool_text(dwarf->pool, file, strlen(file));
+		return shstk_pool_text(dwarf->pool, line->file, strlen(line->file));
 	return shstk_pool_text(dwarf->pool, path, len);
+}
+
+/* Where the lines of a unit are. False: it has none, or they are not asked for. */
+static bool find_lines(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Word *ret)
+{
+	Dwarf_Attribute attr;
+
+	return !dwarf->opts->no_lines &&
+	       !dwarf_formudata(dwarf_attr(&unit->die, DW_AT_stmt_list, &attr), ret);
 }
 
 static void line_of_address(struct shstk_dwarf *dwarf, struct unit *unit, uint64_t addr,
 			    struct shstk_symframe *frame)
 {
-	Dwarf_Line *line;
-	const char *file;
-	int nr;
+	struct shstk_line line;
+	Dwarf_Word table;
 
-	if (dwarf->opts->no_lines)
+	if (!find_lines(dwarf, unit, &table) || !shstk_lines_find(dwarf->lines, table, addr, &line))
 		return;
-	line = dwarf_getsrc_die(&unit->die, addr);
-	file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
-	if (!file)
-		return;
-	frame->file = file_text(dwarf, unit, file);
-	if (!dwarf_lineno(line, &nr) && nr > 0)
-		frame->line = nr;
+	frame->file = file_text(dwarf, unit, &line);
+	frame->line = line.line;
 }
 
 static void line_of_call(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *call,
 			 struct shstk_symframe *frame)
 {
-	unsigned int index = number_attr(call, DW_AT_call_file);
-	Dwarf_Files *files;
-	const char *file;
-	size_t nr;
+	struct shstk_line line;
+	Dwarf_Word table;
 
-	if (dwarf->opts->no_lines || dwarf_getsrcfiles(&unit->die, &files, &nr) || index >= nr)
+	if (!find_lines(dwarf, unit, &table) ||
+	    !shstk_lines_file(dwarf->lines, table, number_attr(dwarf, call, DW_AT_call_file),
+			      &line))
 		return;
-	file = dwarf_filesrc(files, index, NULL, NULL);
-	if (!file)
-		return;
-	frame->file = file_text(dwarf, unit, file);
-	frame->line = number_attr(call, DW_AT_call_line);
+	frame->file = file_text(dwarf, unit, &line);
+	frame->line = number_attr(dwarf, call, DW_AT_call_line);
 }
 
-unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const struct shstk_sym *sym,
-			      struct shstk_resolved *ret)
+static unsigned int find(struct shstk_dwarf *dwarf, uint64_t addr, const struct shstk_sym *sym,
+			 struct shstk_resolved *ret)
 {
 	struct unit *unit = find_unit(dwarf, addr);
 	struct shstk_symframe *frames = ret->frames;
 	Dwarf_Die func, calls[SHSTK_FRAMES_MAX - 1];
-	const struct code_range *range;
+	const struct shstk_range *range;
 	unsigned int nr = 0, i;
 
 	if (!unit)
@@ -681,13 +771,32 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 	return name_frame(dwarf, unit, &func, sym, &frames[nr]) ? nr + 1 : 0;
 }
 
-/* NULL if it has no debug information, or its size is not fit to be unpacked. */
-static Dwarf *begin(struct shstk_dwarf *dwarf, Elf *elf)
+unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const struct shstk_sym *sym,
+			      struct shstk_resolved *ret)
 {
-	if (!shstk_elf_bounded(elf))
+	unsigned int nr = 0;
+
+	if (shstk_account_begin(dwarf->account))
+		nr = find(dwarf, addr, sym, ret);
+	shstk_account_end(dwarf->account);
+	return nr;
+}
+
+/* NULL if it has no debug information, or it is not fit to be read. */
+static Dwarf *begin(struct shstk_dwarf *dwarf, Elf *elf, int fd, struct shstk_vet **vet)
+{
+	bool lines = !dwarf->opts->no_lines;
+	Dwarf *dbg;
+
+	if (!shstk_elf_afford(elf, shstk_elf_copied(fd), lines, dwarf->account))
 		return NULL;
-	shstk_elf_unpack(elf, !dwarf->opts->no_lines, &dwarf->unpacked);
-	return dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	shstk_elf_unpack(elf, lines, &dwarf->unpacked);
+	dbg = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	*vet = dbg ? shstk_vet_create(elf, dwarf->account) : NULL;
+	if (*vet)
+		return dbg;
+	dwarf_end(dbg);
+	return NULL;
 }
 
 /* Debug packages share descriptions between files in a third one, named by its
@@ -713,15 +822,16 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_debugplace *p
 	if (!dwarf->alt_elf || dwelf_elf_gnu_build_id(dwarf->alt_elf, &found) != size ||
 	    memcmp(found, id, size))
 		return false;
-	dwarf->alt = begin(dwarf, dwarf->alt_elf);
+	dwarf->alt = begin(dwarf, dwarf->alt_elf, dwarf->alt_fd, &dwarf->alt_vet);
 	if (dwarf->alt)
 		dwarf_setalt(dwarf->dbg, dwarf->alt);
 	return dwarf->alt;
 }
 
-struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
+struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf, int fd,
 				       const struct shstk_debugplace *place, const char *path,
-				       const struct shstk_symbols_opts *opts)
+				       const struct shstk_symbols_opts *opts,
+				       struct shstk_account *account)
 {
 	struct shstk_dwarf *dwarf = calloc(1, sizeof(*dwarf));
 
@@ -732,9 +842,12 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
 	dwarf->elf = elf;
 	dwarf->place = place;
 	dwarf->path = path;
+	dwarf->account = account;
 	dwarf->alt_fd = -1;
-	dwarf->dbg = begin(dwarf, elf);
-	if (!dwarf->dbg || !open_alt(dwarf, place)) {
+	dwarf->dbg = begin(dwarf, elf, fd, &dwarf->vet);
+	if (dwarf->dbg)
+		dwarf->lines = shstk_lines_create(elf, account);
+	if (!dwarf->lines || !open_alt(dwarf, place)) {
 		shstk_dwarf_destroy(dwarf);
 		return NULL;
 	}
@@ -749,17 +862,25 @@ size_t shstk_dwarf_missing(const struct shstk_dwarf *dwarf, const char **first)
 
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf)
 {
+	struct blocks *blocks;
 	size_t i;
 
 	if (!dwarf)
 		return;
 	for (i = 0; i < dwarf->nr_units; i++) {
-		free(dwarf->units[i].funcs.ranges);
+		shstk_ranges_deinit(&dwarf->units[i].funcs, dwarf->account);
 		shstk_split_close(dwarf->units[i].split);
 	}
 	free(dwarf->units);
 	shstk_splits_destroy(dwarf->splits);
-	free(dwarf->index.ranges);
+	shstk_ranges_deinit(&dwarf->index, dwarf->account);
+	for (blocks = dwarf->blocks; blocks; blocks = blocks->hh.next)
+		shstk_ranges_deinit(&blocks->ranges, dwarf->account);
+	HASH_CLEAR(hh, dwarf->blocks);
+	HASH_CLEAR(hh, dwarf->named);
+	shstk_lines_destroy(dwarf->lines);
+	shstk_vet_destroy(dwarf->vet);
+	shstk_vet_destroy(dwarf->alt_vet);
 	dwarf_end(dwarf->dbg);
 	dwarf_end(dwarf->alt);
 	elf_end(dwarf->alt_elf);

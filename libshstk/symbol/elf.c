@@ -12,10 +12,7 @@
 #include "elf_names.h"
 #include "private.h"
 
-/* What compressed sections of one file, and a packed symbol table, may unpack
- * to, and the memory that the unpacker may use.
- */
-#define UNPACKED_MAX (2ull << 30)
+/* What a packed symbol table may unpack to, and the memory that the unpacker may use. */
 #define MINIDEBUG_MAX (256u << 20)
 #define MINIDEBUG_MEMORY (128u << 20)
 
@@ -34,6 +31,13 @@ bool shstk_elf_dense(int fd)
 	       st.st_size / DENSE / 512 < st.st_blocks;
 }
 
+bool shstk_elf_copied(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && (fstat(fd, &st) || st.st_uid);
+}
+
 /* @elf, unless it is no ELF file, or one whose sections' names have no end. */
 static Elf *checked(Elf *elf)
 {
@@ -48,62 +52,20 @@ static Elf *checked(Elf *elf)
 
 Elf *shstk_elf_begin(int fd)
 {
-	struct stat st;
-
 	elf_version(EV_CURRENT);
-	if (!shstk_elf_dense(fd) || fstat(fd, &st))
+	if (!shstk_elf_dense(fd))
 		return NULL;
 	/*
 	 * A mapped file that is shortened meanwhile means SIGBUS. So other users' files are
 	 * read instead; root has simpler ways to end us.
 	 */
-	return checked(elf_begin(fd, st.st_uid ? ELF_C_READ : ELF_C_READ_MMAP, NULL));
+	return checked(elf_begin(fd, shstk_elf_copied(fd) ? ELF_C_READ : ELF_C_READ_MMAP, NULL));
 }
 
 Elf *shstk_elf_memory(void *image, size_t size)
 {
 	elf_version(EV_CURRENT);
 	return checked(elf_memory(image, size));
-}
-
-/* Bytes that a section takes once unpacked, 0 if it is not compressed. */
-static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr, const char *name)
-{
-	GElf_Chdr chdr;
-	Elf_Data *data;
-	uint64_t size = 0;
-	unsigned int i;
-
-	if (shdr->sh_flags & SHF_COMPRESSED)
-		return gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
-	if (!name || strncmp(name, ".zdebug", 7))
-		return 0;
-	/* "ZLIB" and the size, big endian. */
-	data = elf_rawdata(scn, NULL);
-	if (!data || data->d_size < 12)
-		return 0;
-	for (i = 4; i < 12; i++)
-		size = size << 8 | ((uint8_t *)data->d_buf)[i];
-	return size;
-}
-
-bool shstk_elf_bounded(Elf *elf)
-{
-	uint64_t total = 0, size;
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	size_t names;
-
-	if (elf_getshdrstrndx(elf, &names))
-		return false;
-	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr))
-			continue;
-		size = unpacked_size(scn, &shdr, elf_strptr(elf, names, shdr.sh_name));
-		if (size > UNPACKED_MAX || (total += size) > UNPACKED_MAX)
-			return false;
-	}
-	return true;
 }
 
 static Elf_Scn *find_section(Elf *elf, const char *wanted)
@@ -134,6 +96,20 @@ bool shstk_elf_has(Elf *elf, const char *section)
 	return find_section(elf, section);
 }
 
+struct shstk_bytes shstk_elf_bytes(Elf *elf, const char *section)
+{
+	Elf_Scn *scn = find_section(elf, section);
+	Elf_Data *data;
+	GElf_Shdr shdr;
+
+	if (!scn || !gelf_getshdr(scn, &shdr) || shdr.sh_flags & SHF_COMPRESSED)
+		return (struct shstk_bytes){ NULL, NULL };
+	data = elf_getdata(scn, NULL);
+	if (!data || !data->d_buf)
+		return (struct shstk_bytes){ NULL, NULL };
+	return (struct shstk_bytes){ data->d_buf, (uint8_t *)data->d_buf + data->d_size };
+}
+
 /* How much it becomes is not known ahead: try with more room until it fits. */
 static void *unpack(const Elf_Data *packed, size_t *size)
 {
@@ -162,7 +138,7 @@ static void *unpack(const Elf_Data *packed, size_t *size)
 	return NULL;
 }
 
-Elf *shstk_elf_minidebug(Elf *elf, void **ret)
+Elf *shstk_elf_minidebug(Elf *elf, void **ret, struct shstk_account *account)
 {
 	Elf_Scn *scn = find_section(elf, ".gnu_debugdata");
 	Elf_Data *packed = scn ? elf_rawdata(scn, NULL) : NULL;
@@ -173,7 +149,7 @@ Elf *shstk_elf_minidebug(Elf *elf, void **ret)
 	if (!packed || !packed->d_buf)
 		return NULL;
 	image = unpack(packed, &size);
-	if (image)
+	if (image && (!account || shstk_account_take(account, size)))
 		mini = shstk_elf_memory(image, size);
 	if (!mini) {
 		free(image);

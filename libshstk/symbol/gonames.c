@@ -9,6 +9,7 @@
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "libshstk/gopclntab.h"
 #include "private.h"
@@ -30,14 +31,24 @@ static bool may_be_go(Elf *elf)
 	       shstk_elf_has(elf, ".data.rel.ro.gopclntab");
 }
 
-struct shstk_gonames *shstk_gonames_create(struct shstk_pool *pool, Elf *elf,
-					   const struct shstk_symbols_opts *opts)
+/* Whether there is room for a copy of all of it, where it is not mapped. */
+static bool afford(int fd, struct shstk_account *account)
+{
+	struct stat st;
+
+	return !shstk_elf_copied(fd) ||
+	       (!fstat(fd, &st) && shstk_account_take(account, st.st_size));
+}
+
+struct shstk_gonames *shstk_gonames_create(struct shstk_pool *pool, Elf *elf, int fd,
+					   const struct shstk_symbols_opts *opts,
+					   struct shstk_account *account)
 {
 	struct shstk_gonames *go;
 	size_t size;
 	char *bytes;
 
-	if (!may_be_go(elf))
+	if (!may_be_go(elf) || !afford(fd, account))
 		return NULL;
 	bytes = elf_rawfile(elf, &size);
 	go = bytes ? calloc(1, sizeof(*go)) : NULL;

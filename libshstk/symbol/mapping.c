@@ -138,7 +138,8 @@ static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd, con
 		close(fd);
 		return entry ? entry->object : NULL;
 	}
-	object = shstk_object_create(&symbols->pool, fd, proc->root, path, name, &symbols->opts);
+	object = shstk_object_create(&symbols->pool, fd, proc->root, path, name, &symbols->opts,
+				     &symbols->budget);
 	if (object && !add_object(symbols, &key, object)) {
 		shstk_object_destroy(object);
 		return NULL;
@@ -159,8 +160,8 @@ static struct shstk_object *object_of_image(struct shstk_symbols *symbols, const
 	copy = shstk_pool_alloc(&symbols->pool, size);
 	if (!entry || !copy)
 		return NULL;
-	entry->object =
-		shstk_object_create_image(&symbols->pool, image, size, name, &symbols->opts);
+	entry->object = shstk_object_create_image(&symbols->pool, image, size, name, &symbols->opts,
+						  &symbols->budget);
 	if (!entry->object)
 		return NULL;
 	entry->image = memcpy(copy, image, size);

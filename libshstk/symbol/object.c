@@ -40,6 +40,7 @@ struct named {
 struct shstk_object {
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
+	struct shstk_account account;
 	struct shstk_debugplace place;
 	const char *path;
 	const char *name;
@@ -66,7 +67,7 @@ struct shstk_object {
 };
 
 static struct shstk_object *create(struct shstk_pool *pool, const struct shstk_symbols_opts *opts,
-				   const char *name)
+				   struct shstk_budget *budget, const char *name)
 {
 	static const struct shstk_root ours = { .fd = -1 };
 	struct shstk_object *object = calloc(1, sizeof(*object));
@@ -84,14 +85,16 @@ static struct shstk_object *create(struct shstk_pool *pool, const struct shstk_s
 		free(object);
 		return NULL;
 	}
+	shstk_account_open(&object->account, budget, object->name);
 	return object;
 }
 
 struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
 					 const struct shstk_root *root, const char *path,
-					 const char *name, const struct shstk_symbols_opts *opts)
+					 const char *name, const struct shstk_symbols_opts *opts,
+					 struct shstk_budget *budget)
 {
-	struct shstk_object *object = create(pool, opts, name);
+	struct shstk_object *object = create(pool, opts, budget, name);
 	char *copy = shstk_pool_alloc(pool, strlen(path) + 1);
 	struct stat st;
 
@@ -100,7 +103,7 @@ struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
 		close(fd);
 		return NULL;
 	}
-	object->path = strcpy(copy, path);
+	object->path = object->account.name = strcpy(copy, path);
 	object->place.root = root;
 	object->place.owner = st.st_uid;
 	object->fd = fd;
@@ -109,9 +112,10 @@ struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
 
 struct shstk_object *shstk_object_create_image(struct shstk_pool *pool, const void *image,
 					       size_t size, const char *name,
-					       const struct shstk_symbols_opts *opts)
+					       const struct shstk_symbols_opts *opts,
+					       struct shstk_budget *budget)
 {
-	struct shstk_object *object = create(pool, opts, name);
+	struct shstk_object *object = create(pool, opts, budget, name);
 
 	if (!object)
 		return NULL;
@@ -144,6 +148,7 @@ void shstk_object_destroy(struct shstk_object *object)
 	free(object->image);
 	if (object->fd >= 0)
 		close(object->fd);
+	shstk_account_close(&object->account);
 	free(object);
 }
 
@@ -242,44 +247,51 @@ static void open_debug(struct shstk_object *object)
 
 static void load_symbols(struct shstk_object *object)
 {
+	struct shstk_account *account = &object->account;
 	struct shstk_symtab *tab = &object->symtab;
+	bool copied = shstk_elf_copied(object->fd);
 
 	if (shstk_elf_has(object->elf, ".symtab")) {
-		shstk_symtab_add(tab, object->elf, SHT_SYMTAB);
+		shstk_symtab_add(tab, object->elf, copied, SHT_SYMTAB, account);
 	} else {
-		shstk_symtab_add(tab, object->elf, SHT_DYNSYM);
-		object->mini = shstk_elf_minidebug(object->elf, &object->mini_image);
+		shstk_symtab_add(tab, object->elf, copied, SHT_DYNSYM, account);
+		object->mini = shstk_elf_minidebug(object->elf, &object->mini_image, account);
 		if (object->mini)
-			shstk_symtab_add(tab, object->mini, SHT_SYMTAB);
+			shstk_symtab_add(tab, object->mini, false, SHT_SYMTAB, account);
 		if (object->debug)
-			shstk_symtab_add(tab, object->debug, SHT_SYMTAB);
+			shstk_symtab_add(tab, object->debug, shstk_elf_copied(object->debug_fd),
+					 SHT_SYMTAB, account);
 	}
 	shstk_symtab_finish(tab);
 }
 
 static void load_dwarf(struct shstk_object *object)
 {
-	Elf *elf = NULL;
+	bool own = shstk_elf_has(object->elf, ".debug_info");
 
-	if (shstk_elf_has(object->elf, ".debug_info"))
-		elf = object->elf;
-	else if (object->debug && shstk_elf_has(object->debug, ".debug_info"))
-		elf = object->debug;
-	if (elf)
-		object->dwarf = shstk_dwarf_create(object->pool, elf, &object->place, object->path,
-						   object->opts);
+	if (own || (object->debug && shstk_elf_has(object->debug, ".debug_info")))
+		object->dwarf = shstk_dwarf_create(object->pool, own ? object->elf : object->debug,
+						   own ? object->fd : object->debug_fd,
+						   &object->place, object->path, object->opts,
+						   &object->account);
 }
 
 static void load(struct shstk_object *object)
 {
+	struct shstk_account *account = &object->account;
+
 	object->loaded = true;
 	if (!shstk_object_valid(object))
 		return;
-	object->go = shstk_gonames_create(object->pool, object->elf, object->opts);
-	open_debug(object);
-	load_symbols(object);
-	load_dwarf(object);
-	shstk_starts_init(&object->starts, object->elf);
+	if (shstk_account_begin(account)) {
+		object->go = shstk_gonames_create(object->pool, object->elf, object->fd,
+						  object->opts, account);
+		open_debug(object);
+		load_symbols(object);
+		load_dwarf(object);
+		shstk_starts_init(&object->starts, object->elf, object->fd, account);
+	}
+	shstk_account_end(account);
 }
 
 static struct named *add_named(struct shstk_object *object, const struct shstk_sym *sym)

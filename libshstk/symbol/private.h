@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "budget.h"
 #include "symbol.h"
 
 /*
@@ -163,11 +164,13 @@ struct shstk_resolved {
 /* Takes over @fd, also when it fails (NULL: out of memory). Reads nothing yet. */
 struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
 					 const struct shstk_root *root, const char *path,
-					 const char *name, const struct shstk_symbols_opts *opts);
+					 const char *name, const struct shstk_symbols_opts *opts,
+					 struct shstk_budget *budget);
 /* The same for an image in memory, which is copied. */
 struct shstk_object *shstk_object_create_image(struct shstk_pool *pool, const void *image,
 					       size_t size, const char *name,
-					       const struct shstk_symbols_opts *opts);
+					       const struct shstk_symbols_opts *opts,
+					       struct shstk_budget *budget);
 void shstk_object_destroy(struct shstk_object *object);
 /* False if it is no ELF file. */
 bool shstk_object_valid(struct shstk_object *object);
@@ -189,19 +192,34 @@ typedef struct Elf Elf;
 Elf *shstk_elf_begin(int fd);
 /* As that, of bytes that stay the caller's. */
 Elf *shstk_elf_memory(void *image, size_t size);
+/* Whether what is read of it is copied to memory, instead of mapped; -1: it is there already. */
+bool shstk_elf_copied(int fd);
 /* False: another user's file, as large as one likes, of hardly anything but holes. */
 bool shstk_elf_dense(int fd);
-/* Whether compressed sections have a size that is fit to be unpacked. */
-bool shstk_elf_bounded(Elf *elf);
 /* Whether there is a section of that name (also as .zdebug_*) with content. */
 bool shstk_elf_has(Elf *elf, const char *section);
-/* The file packed in .gnu_debugdata, unpacked into @ret (malloc'd), or NULL. */
-Elf *shstk_elf_minidebug(Elf *elf, void **ret);
+
+/* Bytes of a section; none: both are NULL. */
+struct shstk_bytes {
+	const uint8_t *p;
+	const uint8_t *end;
+};
+
+/* Those of a section of that name (also as .zdebug_*), unless they are packed. */
+struct shstk_bytes shstk_elf_bytes(Elf *elf, const char *section);
+/* The file packed in .gnu_debugdata, unpacked into @ret (malloc'd), or NULL. It is taken from
+ * @account, if that is not NULL.
+ */
+Elf *shstk_elf_minidebug(Elf *elf, void **ret, struct shstk_account *account);
 
 /* ---- unpack.c: debug sections as libdw gets them ---- */
 
 struct shstk_unpacked;
 
+/* Take from @account what debug sections are going to need once they are read: if they are
+ * @copied, or compressed. False: it is not to be had, or the file says nonsense.
+ */
+bool shstk_elf_afford(Elf *elf, bool copied, bool lines, struct shstk_account *account);
 /* Inflate the compressed debug sections that are read here into @list, and hide the others, as
  * that of lines is without @lines. @elf refers to the list until shstk_unpacked_free().
  */
@@ -262,8 +280,11 @@ struct shstk_symtab {
 	size_t max;
 };
 
-/* Add the function symbols of sections of one type (SHT_SYMTAB, SHT_DYNSYM). */
-int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, uint32_t type);
+/* Add the function symbols of sections of one type (SHT_SYMTAB, SHT_DYNSYM). @copied: as
+ * shstk_elf_copied() says of the file.
+ */
+int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, bool copied, uint32_t type,
+		     struct shstk_account *account);
 /* Sort; to be called once, after all were added. */
 void shstk_symtab_finish(struct shstk_symtab *tab);
 void shstk_symtab_deinit(struct shstk_symtab *tab);
@@ -275,9 +296,12 @@ struct shstk_starts {
 	size_t nr;
 	uint64_t hdr; /* address of .eh_frame_hdr */
 	Elf *elf;
+	int fd; /* of @elf, where its bytes are copied; otherwise -1 */
 };
 
-void shstk_starts_init(struct shstk_starts *starts, Elf *elf);
+/* @fd: of @elf, or -1. */
+void shstk_starts_init(struct shstk_starts *starts, Elf *elf, int fd,
+		       struct shstk_account *account);
 /* Start of the function that covers an address, or 0. */
 uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr);
 
@@ -285,12 +309,13 @@ uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr);
 
 struct shstk_dwarf;
 
-/* @path: of the program, or NULL. NULL if there is no usable debug information. Takes over
- * nothing. Names are of @pool.
+/* @fd: of @elf, or -1: it is in memory. @path: of the program, or NULL. NULL if there is no usable
+ * debug information. Takes over nothing. Names are of @pool.
  */
-struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf,
+struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf, int fd,
 				       const struct shstk_debugplace *place, const char *path,
-				       const struct shstk_symbols_opts *opts);
+				       const struct shstk_symbols_opts *opts,
+				       struct shstk_account *account);
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
 /* How many units lack the .dwo file that describes them, of those that were asked for; the path
  * of the first one goes to @first, if it has one.
@@ -307,9 +332,12 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 
 struct shstk_gonames;
 
-/* NULL if it is no Go program, or memory runs out. @elf must stay. Names are of @pool. */
-struct shstk_gonames *shstk_gonames_create(struct shstk_pool *pool, Elf *elf,
-					   const struct shstk_symbols_opts *opts);
+/* @fd: of @elf, or -1. NULL if it is no Go program, or memory runs out. @elf must stay. Names are
+ * of @pool.
+ */
+struct shstk_gonames *shstk_gonames_create(struct shstk_pool *pool, Elf *elf, int fd,
+					   const struct shstk_symbols_opts *opts,
+					   struct shstk_account *account);
 void shstk_gonames_destroy(struct shstk_gonames *go);
 /* As shstk_dwarf_find(). */
 unsigned int shstk_gonames_find(const struct shstk_gonames *go, uint64_t addr,

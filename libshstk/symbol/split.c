@@ -22,9 +22,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "split.h"
+#include "vet.h"
 
-#define COPIES_MAX (1ull << 30) /* bytes of .dwo files that are held for one program */
+#define SPLIT_COST (32u << 10) /* bytes that libdw takes for a file, about */
 #define UNITS_MAX (1u << 16) /* units of one file that are looked at */
 
 struct bytes {
@@ -54,6 +56,7 @@ static const char *const part_names[PARTS] = {
  * @elf: the program or its debug file.
  * @place: where its debug files are.
  * @path: its path, or NULL.
+ * @account: of the program.
  * @addr: its .debug_addr.
  * @ranges: its .debug_ranges.
  * @dwp_tried: a .dwp file was looked for.
@@ -62,7 +65,6 @@ static const char *const part_names[PARTS] = {
  * @dwp_unpacked: its sections that were compressed.
  * @index: its .debug_cu_index.
  * @parts: its sections.
- * @left: how many bytes of .dwo files may still be held.
  * @missing: number of units whose file was not found.
  * @first: path of the first of these, or NULL.
  */
@@ -70,6 +72,7 @@ struct shstk_splits {
 	Elf *elf;
 	const struct shstk_debugplace *place;
 	const char *path;
+	struct shstk_account *account;
 	struct bytes addr;
 	struct bytes ranges;
 	bool dwp_tried;
@@ -78,7 +81,6 @@ struct shstk_splits {
 	struct shstk_unpacked *dwp_unpacked;
 	struct bytes index;
 	struct bytes parts[PARTS];
-	uint64_t left;
 	size_t missing;
 	char *first;
 };
@@ -142,7 +144,7 @@ static struct bytes part_of(struct bytes from, uint64_t offset, uint64_t size)
 }
 
 struct shstk_splits *shstk_splits_create(Elf *elf, const struct shstk_debugplace *place,
-					 const char *path)
+					 const char *path, struct shstk_account *account)
 {
 	struct shstk_splits *splits = calloc(1, sizeof(*splits));
 
@@ -154,7 +156,7 @@ struct shstk_splits *shstk_splits_create(Elf *elf, const struct shstk_debugplace
 	splits->addr = section(elf, ".debug_addr");
 	splits->ranges = section(elf, ".debug_ranges");
 	splits->dwp_fd = -1;
-	splits->left = COPIES_MAX;
+	splits->account = account;
 	return splits;
 }
 
@@ -245,6 +247,7 @@ void shstk_split_close(struct shstk_split *split)
 {
 	if (!split)
 		return;
+	shstk_vet_destroy(split->vet);
 	dwarf_end(split->dbg);
 	elf_end(split->elf);
 	free(split->image);
@@ -263,7 +266,8 @@ static void copy_parts(uint8_t *to, struct bytes parts[PARTS])
 	}
 }
 
-static bool begin(struct shstk_split *split, const struct bytes parts[PARTS], uint64_t id)
+static bool begin(struct shstk_split *split, const struct bytes parts[PARTS], uint64_t id,
+		  struct shstk_account *account)
 {
 	split->elf = shstk_elf_memory((char *)split->image, HEADERS);
 	if (!split->elf)
@@ -272,7 +276,10 @@ static bool begin(struct shstk_split *split, const struct bytes parts[PARTS], ui
 		if (!fill_section(split->elf, i, parts[i]))
 			return false;
 	split->dbg = dwarf_begin_elf(split->elf, DWARF_C_READ, NULL);
-	return split->dbg && find_unit(split->dbg, id, &split->die);
+	if (!split->dbg)
+		return false;
+	split->vet = shstk_vet_create(split->elf, account);
+	return split->vet && find_unit(split->dbg, id, &split->die);
 }
 
 /* @copied: bytes of parts that go away, and are copied; or 0. */
@@ -280,8 +287,10 @@ static struct shstk_split *compose(const struct shstk_splits *splits,
 				   const struct skeleton *skeleton, struct bytes parts[PARTS],
 				   size_t copied)
 {
-	struct shstk_split *split = calloc(1, sizeof(*split));
+	struct shstk_split *split = NULL;
 
+	if (shstk_account_take(splits->account, SPLIT_COST + copied))
+		split = calloc(1, sizeof(*split));
 	if (!split)
 		return NULL;
 	split->image = calloc(1, HEADERS + copied);
@@ -299,7 +308,7 @@ static struct shstk_split *compose(const struct shstk_splits *splits,
 	split->rnglists_size = parts[RNGLISTS].size;
 	split->info = parts[INFO].p;
 	split->info_size = parts[INFO].size;
-	if (begin(split, parts, skeleton->id))
+	if (begin(split, parts, skeleton->id, splits->account))
 		return split;
 	shstk_split_close(split);
 	return NULL;
@@ -316,7 +325,7 @@ static int open_file(const struct shstk_splits *splits, const char *path, Elf **
 	if (fd < 0)
 		return -1;
 	*elf = shstk_elf_begin(fd);
-	if (*elf && shstk_elf_bounded(*elf)) {
+	if (*elf && shstk_elf_afford(*elf, shstk_elf_copied(fd), false, splits->account)) {
 		shstk_elf_unpack(*elf, false, unpacked);
 		return fd;
 	}
@@ -331,22 +340,25 @@ static struct shstk_split *open_dwo(struct shstk_splits *splits, const struct sk
 {
 	struct shstk_unpacked *unpacked = NULL;
 	struct shstk_split *split = NULL;
+	uint64_t before = splits->account->memory, unpacking;
 	struct bytes parts[PARTS];
 	size_t size = 0;
 	Elf *elf = NULL;
 	int fd = open_file(splits, path, &elf, &unpacked);
 
-	if (fd < 0)
+	unpacking = splits->account->memory - before;
+	if (fd < 0) {
+		shstk_account_give(splits->account, unpacking);
 		return NULL;
+	}
 	split_sections(elf, parts);
 	for (int i = INFO; i <= RNGLISTS; i++)
 		size += parts[i].size;
-	if (parts[INFO].size && size <= splits->left)
+	if (parts[INFO].size)
 		split = compose(splits, skeleton, parts, size);
-	if (split)
-		splits->left -= size;
 	elf_end(elf);
 	shstk_unpacked_free(unpacked);
+	shstk_account_give(splits->account, unpacking);
 	close(fd);
 	return split;
 }

@@ -16,6 +16,7 @@ struct shstk_splits;
 /**
  * struct shstk_split - the description of one unit, that the program has a skeleton of
  * @dbg: libdw's view of the unit's own sections.
+ * @vet: what was looked at of it before.
  * @die: the unit's root in it. Lines and file names are in the skeleton.
  * @base: address to which ranges of it are relative, unless they say otherwise.
  * @rnglists: its range lists of DWARF 5, or NULL.
@@ -27,6 +28,7 @@ struct shstk_splits;
  */
 struct shstk_split {
 	Dwarf *dbg;
+	struct shstk_vet *vet;
 	Dwarf_Die die;
 	Dwarf_Addr base;
 	const uint8_t *rnglists;
@@ -39,10 +41,11 @@ struct shstk_split {
 
 /*
  * For the skeletons in @elf, that of the program at @path (NULL: it has none) or of its debug
- * file. NULL: out of memory. All that is passed stays the caller's, and must stay.
+ * file. NULL: out of memory. All that is passed stays the caller's, and must stay. Memory and
+ * time are of @account.
  */
 struct shstk_splits *shstk_splits_create(Elf *elf, const struct shstk_debugplace *place,
-					 const char *path);
+					 const char *path, struct shstk_account *account);
 void shstk_splits_destroy(struct shstk_splits *splits);
 /*
  * Find and read the description of which @skeleton is the root. NULL: there is none that

@@ -41,6 +41,7 @@ struct shstk_map {
  * struct shstk_symbols - the store
  * @pool: all that lives as long as the store.
  * @opts: its options.
+ * @budget: what reading files may cost.
  * @roots: root folders of processes.
  * @objects: open files, by device and inode number.
  * @images: images in memory.
@@ -54,6 +55,7 @@ struct shstk_map {
 struct shstk_symbols {
 	struct shstk_pool pool;
 	struct shstk_symbols_opts opts;
+	struct shstk_budget budget;
 	struct shstk_root *roots;
 	struct object_entry *objects;
 	struct image_entry *images;

@@ -44,6 +44,7 @@ int shstk_symbols_create(const struct shstk_symbols_opts *opts, struct shstk_sym
 	shstk_pool_init(&symbols->pool);
 	if (opts)
 		symbols->opts = *opts;
+	shstk_budget_init(&symbols->budget, symbols->opts.memory, symbols->opts.time);
 	if (opts && opts->debug_dirs)
 		dirs = opts->debug_dirs;
 	copy = shstk_pool_alloc(&symbols->pool, strlen(dirs) + 1);
@@ -71,6 +72,18 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols)
 	shstk_root_put_all(&symbols->roots);
 	shstk_pool_deinit(&symbols->pool);
 	free(symbols);
+}
+
+const char *shstk_symbols_excess(const struct shstk_symbols *symbols, size_t i, unsigned int *what)
+{
+	const struct shstk_account *account = symbols->budget.over;
+
+	for (; account && i; i--)
+		account = account->next;
+	if (!account)
+		return NULL;
+	*what = account->excess;
+	return account->name;
 }
 
 struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols)

@@ -46,6 +46,9 @@ struct shstk_symproc;
  * @no_inline: leave inlined frames out.
  * @no_lines: leave files and lines out, do not read .debug_line.
  * @kernel: addresses with the top bit set are those of the running kernel.
+ * @memory: bytes that reading files for their names may take at a time; 0: a default, which is
+ *	enough for the largest programs' debug information.
+ * @time: ns of CPU time that it may take; 0: a default.
  * @full_names: C++ names with all arguments of templates, also with those that are
  *	defaults of the standard library.
  */
@@ -56,6 +59,8 @@ struct shstk_symbols_opts {
 	bool no_lines;
 	bool kernel;
 	bool full_names;
+	uint64_t memory;
+	uint64_t time;
 };
 
 /**
@@ -361,6 +366,29 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
  * Return: number of source files whose description was looked for and not found.
  */
 size_t shstk_symbols_missing(const struct shstk_symbols *symbols, const char **first);
+
+/**
+ * enum shstk_excess - what a file would have taken more of than it may
+ * @SHSTK_EXCESS_MEMORY: memory.
+ * @SHSTK_EXCESS_TIME: CPU time.
+ */
+enum shstk_excess {
+	SHSTK_EXCESS_MEMORY = 1,
+	SHSTK_EXCESS_TIME = 2,
+};
+
+/**
+ * shstk_symbols_excess() - a file that takes more to read than @memory and @time in the options let
+ * @symbols: the store.
+ * @i: counts such files from 0.
+ * @what: receives enum shstk_excess, or'ed.
+ *
+ * Lookups in it have returned less than it could tell: functions without lines or without those
+ * inlined into them, or addresses.
+ *
+ * Return: its path, or NULL: there are no more.
+ */
+const char *shstk_symbols_excess(const struct shstk_symbols *symbols, size_t i, unsigned int *what);
 
 /**
  * shstk_symproc_lookup() - shstk_symproc_find() and shstk_symbols_lookup()

@@ -9,6 +9,7 @@
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <errno.h>
 
@@ -51,11 +52,12 @@ static uint8_t rank(const GElf_Sym *sym, const char *name)
 	return rank | (15 - underscores);
 }
 
-static int append(struct shstk_symtab *tab, const struct shstk_sym *sym)
+static int append(struct shstk_symtab *tab, const struct shstk_sym *sym,
+		  struct shstk_account *account)
 {
 	struct shstk_sym *syms;
 
-	syms = shstk_grow(tab->syms, tab->nr, &tab->max, sizeof(*syms));
+	syms = shstk_account_grow(account, tab->syms, tab->nr, &tab->max, sizeof(*syms));
 	if (!syms)
 		return -ENOMEM;
 	tab->syms = syms;
@@ -76,7 +78,8 @@ static uint64_t section_end(Elf *elf, const GElf_Sym *sym)
 	return shdr.sh_addr + shdr.sh_size;
 }
 
-static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym, const char *name)
+static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym, const char *name,
+		      struct shstk_account *account)
 {
 	uint64_t end = section_end(elf, sym);
 	struct shstk_sym new = {
@@ -91,10 +94,21 @@ static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym, c
 		return 0;
 	if (!new.sized || new.size > end - new.addr)
 		new.size = end - new.addr;
-	return append(tab, &new);
+	return append(tab, &new, account);
 }
 
-static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)
+/* Symbols and their names are copied whole. */
+static bool afford(Elf *elf, const GElf_Shdr *shdr, struct shstk_account *account)
+{
+	GElf_Shdr names;
+
+	return gelf_getshdr(elf_getscn(elf, shdr->sh_link), &names) &&
+	       names.sh_size <= SIZE_MAX / 4 && shdr->sh_size <= SIZE_MAX / 4 &&
+	       shstk_account_take(account, shdr->sh_size + names.sh_size);
+}
+
+static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr,
+		       struct shstk_account *account)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	const char *name;
@@ -107,22 +121,26 @@ static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn, const G
 		name = elf_strptr(elf, shdr->sh_link, sym.st_name);
 		if (!is_function(&sym, name))
 			continue;
-		err = add_symbol(tab, elf, &sym, name);
+		err = add_symbol(tab, elf, &sym, name, account);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, uint32_t type)
+int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, bool copied, uint32_t type,
+		     struct shstk_account *account)
 {
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
 	int err = 0;
 
 	while (!err && (scn = elf_nextscn(elf, scn))) {
-		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == type)
-			err = add_section(tab, elf, scn, &shdr);
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type)
+			continue;
+		if (copied && !afford(elf, &shdr, account))
+			return -ENOMEM;
+		err = add_section(tab, elf, scn, &shdr, account);
 	}
 	return err;
 }
@@ -322,7 +340,7 @@ static const uint8_t *parse_header(const uint8_t *p, size_t size, bool is64, siz
 	return p + 8 + skip;
 }
 
-void shstk_starts_init(struct shstk_starts *starts, Elf *elf)
+void shstk_starts_init(struct shstk_starts *starts, Elf *elf, int fd, struct shstk_account *account)
 {
 	const char *ident = elf_getident(elf, NULL);
 	Elf_Data *data;
@@ -330,11 +348,15 @@ void shstk_starts_init(struct shstk_starts *starts, Elf *elf)
 	size_t nr, i;
 
 	memset(starts, 0, sizeof(*starts));
+	starts->fd = shstk_elf_copied(fd) ? fd : -1;
 	if (!ident || ident[EI_DATA] != ELFDATA2LSB || elf_getphdrnum(elf, &nr))
 		return;
 	for (i = 0; i < nr; i++) {
 		if (!gelf_getphdr(elf, i, &phdr) || phdr.p_type != PT_GNU_EH_FRAME)
 			continue;
+		if (starts->fd >= 0 &&
+		    (phdr.p_filesz > SIZE_MAX / 4 || !shstk_account_take(account, phdr.p_filesz)))
+			return;
 		data = elf_getdata_rawchunk(elf, phdr.p_offset, phdr.p_filesz, ELF_T_BYTE);
 		if (!data)
 			return;
@@ -351,45 +373,60 @@ static uint64_t start_at(const struct shstk_starts *starts, size_t i)
 	return starts->hdr + get32(starts->table + 8 * i);
 }
 
+#define FDE 16 /* bytes of a description that are looked at */
 /* Bytes that are asked for at once: libelf goes through a list of all that were. */
 #define WINDOW (1u << 20)
 
-/* The first 16 bytes of a description, as they are in almost every file: length,
- * distance of its CIE, start relative to this field, size. Bytes come from the
- * segment that has the address.
- */
-static const uint8_t *description(Elf *elf, uint64_t addr)
+/* Of @size bytes at @offset those from @at on: FDE of them, which are there. */
+static bool read_mapped(Elf *elf, uint64_t offset, uint64_t size, uint64_t at, uint8_t ret[FDE])
 {
-	uint64_t from, size;
-	GElf_Phdr phdr;
+	uint64_t from = at / WINDOW * WINDOW, rest = size - from;
 	Elf_Data *data;
+
+	data = elf_getdata_rawchunk(elf, offset + from, rest < WINDOW + FDE ? rest : WINDOW + FDE,
+				    ELF_T_BYTE);
+	if (data) {
+		memcpy(ret, (uint8_t *)data->d_buf + (at - from), FDE);
+		return true;
+	}
+	/* The file is shorter than it says. */
+	data = elf_getdata_rawchunk(elf, offset + at, FDE, ELF_T_BYTE);
+	if (data)
+		memcpy(ret, data->d_buf, FDE);
+	return data;
+}
+
+/*
+ * The first 16 bytes of a description, as they are in almost every file: length,
+ * distance of its CIE, start relative to this field, size. Bytes come from the
+ * segment that has the address. libelf would keep what it copied: that is read here.
+ */
+static bool description(const struct shstk_starts *starts, uint64_t addr, uint8_t ret[FDE])
+{
+	GElf_Phdr phdr;
+	uint64_t at;
 	size_t nr, i;
 
-	if (elf_getphdrnum(elf, &nr))
-		return NULL;
+	if (elf_getphdrnum(starts->elf, &nr))
+		return false;
 	for (i = 0; i < nr; i++) {
-		if (!gelf_getphdr(elf, i, &phdr) || phdr.p_type != PT_LOAD || addr < phdr.p_vaddr ||
-		    phdr.p_filesz < 16 || addr - phdr.p_vaddr > phdr.p_filesz - 16)
+		if (!gelf_getphdr(starts->elf, i, &phdr) || phdr.p_type != PT_LOAD ||
+		    addr < phdr.p_vaddr || phdr.p_filesz < FDE ||
+		    addr - phdr.p_vaddr > phdr.p_filesz - FDE)
 			continue;
-		from = (addr - phdr.p_vaddr) / WINDOW * WINDOW;
-		size = phdr.p_filesz - from;
-		data = elf_getdata_rawchunk(elf, phdr.p_offset + from,
-					    size < WINDOW + 16 ? size : WINDOW + 16, ELF_T_BYTE);
-		if (data)
-			return (uint8_t *)data->d_buf + (addr - phdr.p_vaddr - from);
-		/* The file is shorter than it says. */
-		data = elf_getdata_rawchunk(elf, phdr.p_offset + (addr - phdr.p_vaddr), 16,
-					    ELF_T_BYTE);
-		return data ? data->d_buf : NULL;
+		at = addr - phdr.p_vaddr;
+		if (starts->fd >= 0)
+			return pread(starts->fd, ret, FDE, phdr.p_offset + at) == FDE;
+		return read_mapped(starts->elf, phdr.p_offset, phdr.p_filesz, at, ret);
 	}
-	return NULL;
+	return false;
 }
 
 uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr)
 {
 	size_t lo = 0, hi = starts->nr, mid;
 	uint64_t start, where;
-	const uint8_t *fde;
+	uint8_t fde[FDE];
 
 	if (!starts->table)
 		return 0;
@@ -404,8 +441,7 @@ uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr)
 		return 0;
 	start = start_at(starts, lo - 1);
 	where = starts->hdr + get32(starts->table + 8 * (lo - 1) + 4);
-	fde = description(starts->elf, where);
-	if (!fde || where + 8 + get32(fde + 8) != start ||
+	if (!description(starts, where, fde) || where + 8 + get32(fde + 8) != start ||
 	    addr - start >= (uint32_t)get32(fde + 12))
 		return 0;
 	return start;

@@ -92,6 +92,64 @@ static bool is_wanted(const char *name, bool lines)
 	return false;
 }
 
+/* Bytes that a section takes once unpacked, 0 if it is not compressed. */
+static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr, const char *name)
+{
+	GElf_Chdr chdr;
+	Elf_Data *data;
+	uint64_t size = 0;
+	unsigned int i;
+
+	if (shdr->sh_flags & SHF_COMPRESSED)
+		return gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
+	if (!name || strncmp(name, ".zdebug", 7))
+		return 0;
+	/* "ZLIB" and the size, big endian. */
+	data = elf_rawdata(scn, NULL);
+	if (!data || data->d_size < 12)
+		return 0;
+	for (i = 4; i < 12; i++)
+		size = size << 8 | ((uint8_t *)data->d_buf)[i];
+	return size;
+}
+
+/* Bytes of memory that a section of debug information is going to need; 0: it is none. */
+static uint64_t cost(Elf_Scn *scn, const char *name, bool copied, bool lines)
+{
+	uint64_t size;
+	GElf_Shdr shdr;
+
+	if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS || !name ||
+	    (strncmp(name, ".debug_", 7) && strncmp(name, ".zdebug_", 8)))
+		return 0;
+	size = unpacked_size(scn, &shdr, name);
+	/* These are hidden. */
+	if (shdr.sh_flags & SHF_COMPRESSED && !is_wanted(name, lines))
+		return 0;
+	if (size > SIZE_MAX / 4)
+		return SIZE_MAX / 4;
+	return size + (copied ? shdr.sh_size : 0);
+}
+
+bool shstk_elf_afford(Elf *elf, bool copied, bool lines, struct shstk_account *account)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	const char *name;
+	uint64_t size;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, names, shdr.sh_name) : NULL;
+		size = cost(scn, name, copied, lines);
+		if (size && !shstk_account_take(account, size))
+			return false;
+	}
+	return true;
+}
+
 /* It is libelf's own copy of the header that changes, not the file. */
 static void hide(Elf_Scn *scn, GElf_Shdr *shdr)
 {

@@ -146,7 +146,7 @@ int shstk_debug_find(void *debug_dirs, const char *path, const void *image, size
 	}
 	take_debug_frame(elf, ret);
 
-	other = shstk_elf_minidebug(elf, &memory);
+	other = shstk_elf_minidebug(elf, &memory, NULL);
 	take_both(other, eh.e_machine, ret);
 	elf_end(other);
 	free(memory);

@@ -26,7 +26,7 @@ $(EXPORT_B)/driver-fail: selftests/export/driver.c selftests/export/fail.c $(B)/
 		$(FAIL_WRAP:%=-Wl,--wrap=%) -o $@ $^ $(SYMBOL_LIBS)
 
 EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py \
-	selftests/export/debuginfod_test.py
+	selftests/export/debuginfod_test.py selftests/export/costly_test.py
 
 $(EXPORT_TESTS): | $(foreach v,native clang asan fail,$(EXPORT_B)/driver-$(v))
 

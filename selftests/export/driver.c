@@ -13,6 +13,8 @@
  *   map NAME START END OFFSET PATH [BUILDID]
  *   unmap NAME START END
  *   perfmap NAME [FILE]
+ *   excess                      a line per file that takes too much: 1 memory, 2 time,
+ *                               3 both; path
  *   missing                     how many .dwo files are missing, and the first one
  *   find NAME ADDR              which mapping: start, end, kind, name
  *   lookup NAME ADDR pc|ret     a line per frame: function, linkage name, file,
@@ -169,6 +171,16 @@ static int missing(void)
 	return 0;
 }
 
+static int excess(void)
+{
+	const char *name;
+	unsigned int what;
+
+	for (size_t i = 0; (name = shstk_symbols_excess(symbols, i, &what)); i++)
+		printf("%u\t%s\n", what, name);
+	return 0;
+}
+
 static int find(char **w)
 {
 	static const char *const kinds[] = { "file", "vdso", "anon", "none" };
@@ -299,6 +311,8 @@ static int run(char **w, char *err, size_t size)
 		printf("%d\n", ret);
 		return ret < 0 ? ret : 0;
 	}
+	if (!strcmp(c, "excess"))
+		return excess();
 	if (!strcmp(c, "missing"))
 		return missing();
 	if (!strcmp(c, "find"))
@@ -349,6 +363,8 @@ int main(int argc, char **argv)
 		.debug_dirs = argc > 1 ? argv[1] : NULL,
 		.full_names = argc > 2 && !strcmp(argv[2], "full-names"),
 		.kernel = argc > 2 && !strcmp(argv[2], "kernel"),
+		.memory = argc > 2 && !strncmp(argv[2], "memory=", 7) ? number(argv[2] + 7) : 0,
+		.time = argc > 2 && !strncmp(argv[2], "time=", 5) ? number(argv[2] + 5) : 0,
 	};
 	char *line = NULL, *w[WORDS_MAX + 1], *word, *save, err[512];
 	size_t size = 0;

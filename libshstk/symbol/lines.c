@@ -1,0 +1,720 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * lines.c - see lines.h.
+ *
+ * The lines of a unit are a program for a machine that adds rows to a table: a byte can be a
+ * row, and a megabyte of a compressed file a thousand million of them. libdw keeps all of them,
+ * each in 56 bytes, whatever that takes; its interface has no bound. So they are read
+ * here: by an account, with only those rows that an address can be found in, in 16 bytes.
+ *
+ *	header	how the program is to be read; folders; files
+ *	program	opcodes that change the machine's address, file and line, and add rows; rows
+ *		of a sequence ascend, and the end of the last one is told
+ *
+ * A table is read when the first address needs it, in one pass over its bytes.
+ */
+#include <dwarf.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "budget.h"
+#include "bytes.h"
+#include "lines.h"
+#include "private.h"
+#include "ranges.h"
+
+#define FORMATS_MAX 16 /* that describe an entry; compilers write five */
+
+enum section { LINE, LINE_STR, STR, SECTIONS };
+
+/* A file or a folder. */
+struct entry {
+	const uint8_t *name;
+	uint32_t dir;
+	uint8_t section; /* the one that @name lies in */
+};
+
+struct entries {
+	struct entry *v;
+	size_t nr;
+	size_t max;
+};
+
+/* The code from @addr on, as far as the next row, comes from there. */
+struct row {
+	uint64_t addr;
+	uint32_t file;
+	uint32_t line;
+};
+
+/**
+ * struct table - the lines of a unit
+ * @hh: of all tables, by @offset.
+ * @offset: where it begins in the section.
+ * @bad: it cannot be read, or not be had.
+ * @was_run: @rows and @sequences are filled.
+ * @version: of DWARF.
+ * @wide: offsets have 64 bits.
+ * @min_length: of an instruction, in bytes.
+ * @line_base: what a special opcode adds to the line at least.
+ * @line_range: how many different values it may add.
+ * @opcode_base: the first special opcode.
+ * @lengths: how many arguments standard opcodes have, from opcode 1 on.
+ * @program: the program.
+ * @dirs: folders, and
+ * @files: files, by the numbers that the program gives them, less @first.
+ * @first: number of the first file.
+ * @rows: rows of all sequences.
+ * @nr_rows: how many, and
+ * @max_rows: room for so many.
+ * @sequences: by address; the value is the number of rows, and from bit 32 on the first.
+ */
+struct table {
+	UT_hash_handle hh;
+	uint64_t offset;
+	bool bad;
+	bool was_run;
+	unsigned int version;
+	bool wide;
+	uint8_t min_length;
+	int8_t line_base;
+	uint8_t line_range;
+	uint8_t opcode_base;
+	const uint8_t *lengths;
+	struct shstk_bytes program;
+	struct entries dirs;
+	struct entries files;
+	unsigned int first;
+	struct row *rows;
+	size_t nr_rows;
+	size_t max_rows;
+	struct shstk_ranges sequences;
+};
+
+struct shstk_lines {
+	struct shstk_account *account;
+	struct shstk_bytes sections[SECTIONS];
+	struct table *tables;
+};
+
+/* ---- header ---- */
+
+/* Pass over a string in place. */
+static bool string(struct shstk_bytes *from, const uint8_t **ret)
+{
+	const uint8_t *zero = memchr(from->p, '\0', from->end - from->p);
+
+	*ret = from->p;
+	if (!zero)
+		return false;
+	from->p = zero + 1;
+	return true;
+}
+
+static bool add_entry(struct shstk_account *account, struct entries *entries,
+		      const struct entry *new)
+{
+	struct entry *v =
+		shstk_account_grow(account, entries->v, entries->nr, &entries->max, sizeof(*v));
+
+	if (!v)
+		return false;
+	entries->v = v;
+	v[entries->nr++] = *new;
+	return true;
+}
+
+/* Before DWARF 5: strings up to an empty one. */
+static bool read_dirs(struct shstk_account *account, struct table *table, struct shstk_bytes *from)
+{
+	struct entry entry = { .section = LINE };
+
+	while (string(from, &entry.name)) {
+		if (!*entry.name)
+			return true;
+		if (!add_entry(account, &table->dirs, &entry))
+			return false;
+	}
+	return false;
+}
+
+static bool read_file(struct shstk_bytes *from, struct entry *ret)
+{
+	uint64_t dir, time, length;
+
+	*ret = (struct entry){ .section = LINE };
+	if (!string(from, &ret->name))
+		return false;
+	if (!*ret->name)
+		return true;
+	if (!bytes_uleb(from, &dir) || !bytes_uleb(from, &time) || !bytes_uleb(from, &length))
+		return false;
+	ret->dir = dir < UINT32_MAX ? dir : UINT32_MAX;
+	return true;
+}
+
+static bool read_files(struct shstk_account *account, struct table *table, struct shstk_bytes *from)
+{
+	struct entry entry;
+
+	while (read_file(from, &entry)) {
+		if (!*entry.name)
+			return true;
+		if (!add_entry(account, &table->files, &entry))
+			return false;
+	}
+	return false;
+}
+
+/* What each entry consists of, since DWARF 5. */
+struct format {
+	uint64_t type;
+	uint64_t form;
+};
+
+static bool read_formats(struct shstk_bytes *from, struct format *formats, uint64_t *nr)
+{
+	if (!bytes_fixed(from, 1, nr) || *nr > FORMATS_MAX)
+		return false;
+	for (uint64_t i = 0; i < *nr; i++)
+		if (!bytes_uleb(from, &formats[i].type) || !bytes_uleb(from, &formats[i].form))
+			return false;
+	return true;
+}
+
+/* A string in another section. */
+static bool string_at(const struct shstk_lines *lines, enum section section, bool wide,
+		      struct shstk_bytes *from, struct entry *ret)
+{
+	const struct shstk_bytes *in = &lines->sections[section];
+	uint64_t offset;
+
+	if (!bytes_fixed(from, wide ? 8 : 4, &offset))
+		return false;
+	if (in->p && offset < (uint64_t)(in->end - in->p)) {
+		ret->name = in->p + offset;
+		ret->section = section;
+	}
+	return true;
+}
+
+/* Take a name, or pass over what is in place of it. */
+static bool read_name(const struct shstk_lines *lines, bool wide, uint64_t form,
+		      struct shstk_bytes *from, struct entry *ret)
+{
+	uint64_t number;
+
+	switch (form) {
+	case DW_FORM_string:
+		ret->section = LINE;
+		return string(from, &ret->name);
+	case DW_FORM_line_strp:
+		return string_at(lines, LINE_STR, wide, from, ret);
+	case DW_FORM_strp:
+		return string_at(lines, STR, wide, from, ret);
+	case DW_FORM_strp_sup:
+	case DW_FORM_GNU_strp_alt:
+		return bytes_skip(from, wide ? 8 : 4);
+	case DW_FORM_strx:
+		return bytes_uleb(from, &number);
+	default:
+		return false;
+	}
+}
+
+static bool read_number(uint64_t form, struct shstk_bytes *from, uint64_t *ret)
+{
+	*ret = 0;
+	switch (form) {
+	case DW_FORM_udata:
+		return bytes_uleb(from, ret);
+	case DW_FORM_data1:
+		return bytes_fixed(from, 1, ret);
+	case DW_FORM_data2:
+		return bytes_fixed(from, 2, ret);
+	case DW_FORM_data4:
+		return bytes_fixed(from, 4, ret);
+	case DW_FORM_data8:
+		return bytes_fixed(from, 8, ret);
+	case DW_FORM_data16:
+		return bytes_skip(from, 16);
+	case DW_FORM_block:
+		return bytes_uleb(from, ret) && bytes_skip(from, *ret);
+	default:
+		return false;
+	}
+}
+
+static bool is_name(uint64_t form)
+{
+	switch (form) {
+	case DW_FORM_string:
+	case DW_FORM_line_strp:
+	case DW_FORM_strp:
+	case DW_FORM_strp_sup:
+	case DW_FORM_GNU_strp_alt:
+	case DW_FORM_strx:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool read_field(const struct shstk_lines *lines, const struct table *table,
+		       const struct format *format, struct shstk_bytes *from, struct entry *entry)
+{
+	struct entry other;
+	uint64_t number;
+
+	if (is_name(format->form))
+		return read_name(lines, table->wide, format->form, from,
+				 format->type == DW_LNCT_path ? entry : &other);
+	if (!read_number(format->form, from, &number))
+		return false;
+	if (format->type == DW_LNCT_directory_index)
+		entry->dir = number < UINT32_MAX ? number : UINT32_MAX;
+	return true;
+}
+
+/* Folders or files, since DWARF 5. Each has a field, so each takes some bytes. */
+static bool read_entries(const struct shstk_lines *lines, const struct table *table,
+			 struct shstk_bytes *from, struct entries *ret)
+{
+	struct format formats[FORMATS_MAX];
+	uint64_t nr_formats, nr;
+
+	if (!read_formats(from, formats, &nr_formats) || !bytes_uleb(from, &nr))
+		return false;
+	if (nr && !nr_formats)
+		return false;
+	for (uint64_t i = 0; i < nr; i++) {
+		struct entry entry = { 0 };
+
+		for (uint64_t f = 0; f < nr_formats; f++)
+			if (!read_field(lines, table, &formats[f], from, &entry))
+				return false;
+		if (!add_entry(lines->account, ret, &entry))
+			return false;
+	}
+	return true;
+}
+
+/* Up to the length of the header, behind which the program is. */
+static bool read_version(struct table *table, struct shstk_bytes *from)
+{
+	uint64_t version, length;
+
+	if (!bytes_fixed(from, 2, &version) || version < 2 || version > 5)
+		return false;
+	table->version = version;
+	/* Sizes of addresses and of segments' selectors. */
+	if (version == 5 && !bytes_skip(from, 2))
+		return false;
+	if (!bytes_fixed(from, table->wide ? 8 : 4, &length) ||
+	    length > (uint64_t)(from->end - from->p))
+		return false;
+	table->program = (struct shstk_bytes){ from->p + length, from->end };
+	from->end = from->p + length;
+	return true;
+}
+
+static bool read_machine(struct table *table, struct shstk_bytes *from)
+{
+	uint64_t min_length, max_ops = 1, is_stmt, base, range, opcode_base;
+
+	if (!bytes_fixed(from, 1, &min_length) ||
+	    (table->version >= 4 && !bytes_fixed(from, 1, &max_ops)) ||
+	    !bytes_fixed(from, 1, &is_stmt) || !bytes_fixed(from, 1, &base) ||
+	    !bytes_fixed(from, 1, &range) || !bytes_fixed(from, 1, &opcode_base))
+		return false;
+	/* More than one operation in an instruction no machine has that is known here. */
+	if (max_ops > 1 || !range || !opcode_base)
+		return false;
+	table->min_length = min_length;
+	table->line_base = base;
+	table->line_range = range;
+	table->opcode_base = opcode_base;
+	table->lengths = from->p;
+	return bytes_skip(from, opcode_base - 1);
+}
+
+static bool read_header(struct shstk_lines *lines, struct table *table)
+{
+	struct shstk_bytes all = lines->sections[LINE], from;
+
+	if (!all.p || !bytes_skip(&all, table->offset) || !bytes_unit(&all, &table->wide, &from) ||
+	    !read_version(table, &from) || !read_machine(table, &from))
+		return false;
+	if (table->version >= 5)
+		return read_entries(lines, table, &from, &table->dirs) &&
+		       read_entries(lines, table, &from, &table->files);
+	table->first = 1;
+	return read_dirs(lines->account, table, &from) && read_files(lines->account, table, &from);
+}
+
+/* ---- program ---- */
+
+/**
+ * struct machine - what the program changes
+ * @account: of the file.
+ * @table: what it is the program of.
+ * @from: the rest of it.
+ * @now: what the next row is.
+ * @first: first row of the sequence.
+ */
+struct machine {
+	struct shstk_account *account;
+	struct table *table;
+	struct shstk_bytes from;
+	struct row now;
+	size_t first;
+};
+
+static void reset(struct machine *m)
+{
+	m->now = (struct row){ .file = 1, .line = 1 };
+	m->first = m->table->nr_rows;
+}
+
+/* The rows since @first are a sequence that ends before @end. */
+static bool end_sequence(struct machine *m, uint64_t end)
+{
+	struct table *table = m->table;
+	size_t nr = table->nr_rows - m->first;
+	uint64_t start = nr ? table->rows[m->first].addr : 0;
+
+	/* Code that the linker dropped lies at 0. */
+	if (!start || start >= end) {
+		table->nr_rows = m->first;
+		return true;
+	}
+	return table->nr_rows < UINT32_MAX && shstk_ranges_add(&table->sequences, m->account, start,
+							       end, (uint64_t)m->first << 32 | nr);
+}
+
+static bool add_row(struct machine *m)
+{
+	struct table *table = m->table;
+	struct row *last = table->nr_rows > m->first ? table->rows + table->nr_rows - 1 : NULL;
+	struct row *rows;
+
+	/* Of rows for one address the last one is right. */
+	if (last && last->addr == m->now.addr) {
+		*last = m->now;
+		return true;
+	}
+	if (last && last->file == m->now.file && last->line == m->now.line &&
+	    last->addr < m->now.addr)
+		return true;
+	/* A sequence that goes back is none: another one begins. */
+	if (last && last->addr > m->now.addr) {
+		if (!end_sequence(m, last->addr))
+			return false;
+		m->first = table->nr_rows;
+	}
+	rows = shstk_account_grow(m->account, table->rows, table->nr_rows, &table->max_rows,
+				  sizeof(*rows));
+	if (!rows)
+		return false;
+	table->rows = rows;
+	rows[table->nr_rows++] = m->now;
+	return true;
+}
+
+static void advance(struct machine *m, uint64_t instructions)
+{
+	m->now.addr += instructions * m->table->min_length;
+}
+
+static bool special(struct machine *m, uint8_t opcode)
+{
+	unsigned int n = opcode - m->table->opcode_base;
+
+	advance(m, n / m->table->line_range);
+	m->now.line += m->table->line_base + n % m->table->line_range;
+	return add_row(m);
+}
+
+static bool define_file(struct machine *m, struct shstk_bytes from)
+{
+	struct entry entry;
+
+	return read_file(&from, &entry) && add_entry(m->account, &m->table->files, &entry);
+}
+
+/* A zero, a length, and so many bytes, of which the first one is an opcode. */
+static bool extended(struct machine *m)
+{
+	struct shstk_bytes from = m->from;
+	uint64_t length, opcode, end;
+
+	if (!bytes_uleb(&m->from, &length))
+		return false;
+	from.p = m->from.p;
+	if (!length || !bytes_skip(&m->from, length))
+		return false;
+	from.end = m->from.p;
+	bytes_fixed(&from, 1, &opcode);
+	switch (opcode) {
+	case DW_LNE_end_sequence:
+		end = m->now.addr;
+		if (!end_sequence(m, end))
+			return false;
+		reset(m);
+		return true;
+	case DW_LNE_set_address:
+		return length - 1 <= 8 && bytes_fixed(&from, length - 1, &m->now.addr);
+	case DW_LNE_define_file:
+		return define_file(m, from);
+	default:
+		return true;
+	}
+}
+
+/* One that this knows nothing of has so many arguments as the header tells. */
+static bool skip_arguments(struct machine *m, uint8_t opcode)
+{
+	uint64_t value;
+
+	for (unsigned int n = m->table->lengths[opcode - 1]; n; n--)
+		if (!bytes_uleb(&m->from, &value))
+			return false;
+	return true;
+}
+
+static bool standard(struct machine *m, uint8_t opcode)
+{
+	uint64_t value;
+	int64_t lines;
+
+	switch (opcode) {
+	case DW_LNS_copy:
+		return add_row(m);
+	case DW_LNS_advance_pc:
+		if (!bytes_uleb(&m->from, &value))
+			return false;
+		advance(m, value);
+		return true;
+	case DW_LNS_advance_line:
+		if (!bytes_sleb(&m->from, &lines))
+			return false;
+		m->now.line += lines;
+		return true;
+	case DW_LNS_set_file:
+		if (!bytes_uleb(&m->from, &value))
+			return false;
+		m->now.file = value < UINT32_MAX ? value : UINT32_MAX;
+		return true;
+	case DW_LNS_const_add_pc:
+		advance(m, (255 - m->table->opcode_base) / m->table->line_range);
+		return true;
+	case DW_LNS_fixed_advance_pc:
+		if (!bytes_fixed(&m->from, 2, &value))
+			return false;
+		m->now.addr += value;
+		return true;
+	default:
+		return skip_arguments(m, opcode);
+	}
+}
+
+/* Every step takes a byte or more from the program. */
+static bool step(struct machine *m)
+{
+	uint8_t opcode = *m->from.p++;
+
+	if (opcode >= m->table->opcode_base)
+		return special(m, opcode);
+	return opcode ? standard(m, opcode) : extended(m);
+}
+
+static bool run(struct shstk_lines *lines, struct table *table)
+{
+	struct machine m = {
+		.account = lines->account,
+		.table = table,
+		.from = table->program,
+	};
+	bool ok = shstk_account_begin(lines->account);
+
+	reset(&m);
+	for (uint32_t steps = 1; ok && m.from.p < m.from.end; steps++) {
+		ok = step(&m);
+		if (ok && !(steps % SHSTK_ACCOUNT_STEPS))
+			ok = shstk_account_on(lines->account);
+	}
+	shstk_ranges_sort(&table->sequences);
+	shstk_account_end(lines->account);
+	return ok;
+}
+
+/* ---- tables ---- */
+
+static void empty(struct shstk_lines *lines, struct table *table)
+{
+	shstk_account_give(lines->account,
+			   (table->dirs.max + table->files.max) * sizeof(struct entry) +
+				   table->max_rows * sizeof(*table->rows));
+	shstk_ranges_deinit(&table->sequences, lines->account);
+	free(table->dirs.v);
+	free(table->files.v);
+	free(table->rows);
+	table->dirs = table->files = (struct entries){ 0 };
+	table->rows = NULL;
+	table->nr_rows = table->max_rows = 0;
+}
+
+static struct table *add_table(struct shstk_lines *lines, uint64_t offset)
+{
+	struct table *table = NULL;
+
+	if (shstk_account_take(lines->account, sizeof(*table)))
+		table = calloc(1, sizeof(*table));
+	if (!table)
+		return NULL;
+	table->offset = offset;
+	HASH_ADD(hh, lines->tables, offset, sizeof(table->offset), table);
+	if (!table->hh.tbl) {
+		free(table);
+		return NULL;
+	}
+	table->bad = !shstk_account_begin(lines->account) || !read_header(lines, table);
+	shstk_account_end(lines->account);
+	if (table->bad)
+		empty(lines, table);
+	return table;
+}
+
+/* One that can be read, or NULL. */
+static struct table *get_table(struct shstk_lines *lines, uint64_t offset)
+{
+	struct table *table;
+
+	HASH_FIND(hh, lines->tables, &offset, sizeof(offset), table);
+	if (!table)
+		table = add_table(lines, offset);
+	return table && !table->bad ? table : NULL;
+}
+
+static struct table *get_rows(struct shstk_lines *lines, uint64_t offset)
+{
+	struct table *table = get_table(lines, offset);
+
+	if (!table || table->was_run)
+		return table;
+	table->was_run = true;
+	table->bad = !run(lines, table);
+	if (!table->bad)
+		return table;
+	empty(lines, table);
+	return NULL;
+}
+
+struct shstk_lines *shstk_lines_create(Elf *elf, struct shstk_account *account)
+{
+	static const char *const names[] = {
+		[LINE] = ".debug_line",
+		[LINE_STR] = ".debug_line_str",
+		[STR] = ".debug_str",
+	};
+	struct shstk_lines *lines = calloc(1, sizeof(*lines));
+	const char *ident = elf_getident(elf, NULL);
+
+	if (!lines)
+		return NULL;
+	lines->account = account;
+	/* All machines that are known here are little endian. */
+	for (int i = 0; ident && ident[EI_DATA] == ELFDATA2LSB && i < SECTIONS; i++)
+		lines->sections[i] = shstk_elf_bytes(elf, names[i]);
+	return lines;
+}
+
+void shstk_lines_destroy(struct shstk_lines *lines)
+{
+	struct table *table, *next;
+
+	if (!lines)
+		return;
+	HASH_ITER(hh, lines->tables, table, next)
+	{
+		HASH_DEL(lines->tables, table);
+		empty(lines, table);
+		shstk_account_give(lines->account, sizeof(*table));
+		free(table);
+	}
+	free(lines);
+}
+
+/* The last row at or before @addr, in the sequence that has it. */
+static const struct row *find_row(const struct table *table, uint64_t addr)
+{
+	const struct shstk_range *sequence = shstk_ranges_find(&table->sequences, addr);
+	size_t lo, hi, mid;
+
+	if (!sequence)
+		return NULL;
+	lo = sequence->value >> 32;
+	hi = lo + (uint32_t)sequence->value;
+	while (hi - lo > 1) {
+		mid = lo + (hi - lo) / 2;
+		if (table->rows[mid].addr <= addr)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return table->rows + lo;
+}
+
+/* NULL: it has no end, or is longer than any path. */
+static const char *text(const struct shstk_lines *lines, const struct entry *entry)
+{
+	size_t left;
+
+	if (!entry->name)
+		return NULL;
+	left = lines->sections[entry->section].end - entry->name;
+	if (left > PATH_MAX)
+		left = PATH_MAX;
+	return memchr(entry->name, '\0', left) ? (const char *)entry->name : NULL;
+}
+
+static bool name_file(const struct shstk_lines *lines, const struct table *table, uint64_t number,
+		      struct shstk_line *ret)
+{
+	const struct entry *file;
+	uint64_t dir;
+
+	if (number < table->first || number - table->first >= table->files.nr)
+		return false;
+	file = table->files.v + (number - table->first);
+	ret->file = text(lines, file);
+	ret->dir = "";
+	/* Before DWARF 5, number 0 is the folder of the compilation, which is not in the list. */
+	dir = (uint64_t)file->dir - table->first;
+	if (file->dir >= table->first && dir < table->dirs.nr)
+		ret->dir = text(lines, table->dirs.v + dir);
+	return ret->file && ret->dir;
+}
+
+bool shstk_lines_find(struct shstk_lines *lines, uint64_t offset, uint64_t addr,
+		      struct shstk_line *ret)
+{
+	struct table *table = get_rows(lines, offset);
+	const struct row *row = table ? find_row(table, addr) : NULL;
+
+	if (!row || !name_file(lines, table, row->file, ret))
+		return false;
+	ret->line = row->line;
+	return true;
+}
+
+bool shstk_lines_file(struct shstk_lines *lines, uint64_t offset, uint64_t number,
+		      struct shstk_line *ret)
+{
+	const struct table *table = get_table(lines, offset);
+
+	return table && name_file(lines, table, number, ret);
+}

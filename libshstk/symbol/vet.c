@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * vet.c - see vet.h. What libdw (elfutils 0.188) keeps was read in its sources, and is rounded up.
+ */
+#include <dwarf.h>
+#include <stdlib.h>
+
+#include "budget.h"
+#include "bytes.h"
+#include "private.h"
+#include "vet.h"
+
+#define UNIT_COST 512 /* bytes that libdw keeps of a unit, and those that are kept here */
+#define ABBREV_COST 80 /* of an abbreviation that it passed over, for each unit */
+#define ARANGES_COST 12 /* for each byte of .debug_aranges, while it reads that section */
+#define ARANGES_KEPT 4 /* of these, afterwards */
+
+/* Bytes of a unit: entries of all of them may be passed over in one call. */
+#define UNIT_MAX (1ull << 28)
+/* Attributes of an abbreviation that take no bytes in an entry. Compilers write ten. */
+#define EMPTY_MAX 24
+
+/* A table of abbreviations. */
+struct abbrevs {
+	UT_hash_handle hh;
+	uint64_t offset;
+	uint64_t nr;
+};
+
+struct unit {
+	uint64_t first; /* offset of its first entry */
+	const struct abbrevs *abbrevs;
+	bool paid;
+};
+
+struct shstk_vet {
+	struct shstk_account *account;
+	struct shstk_bytes abbrev;
+	struct shstk_bytes aranges;
+	struct abbrevs *tables;
+	struct unit *units;
+	size_t nr;
+	size_t max;
+};
+
+/* ---- abbreviations ---- */
+
+/* The attributes of one. False: there are too many, or no end. */
+static bool pass_attributes(struct shstk_bytes *from)
+{
+	uint64_t name, form;
+	unsigned int empty = 0;
+	int64_t constant;
+
+	do {
+		if (!bytes_uleb(from, &name) || !bytes_uleb(from, &form))
+			return false;
+		if (form == DW_FORM_implicit_const && !bytes_sleb(from, &constant))
+			return false;
+		empty += form == DW_FORM_flag_present || form == DW_FORM_implicit_const;
+	} while ((name || form) && empty <= EMPTY_MAX);
+	return empty <= EMPTY_MAX;
+}
+
+/* Pass over one and return its code: 0 at the end of the table. False: it is broken. */
+static bool pass_abbrev(struct shstk_bytes *from, uint64_t *code)
+{
+	uint64_t tag;
+
+	if (!bytes_uleb(from, code))
+		return false;
+	return !*code || (bytes_uleb(from, &tag) && bytes_skip(from, 1) && pass_attributes(from));
+}
+
+/* How many abbreviations are passed over to find the one with @code; 0: all. */
+static bool count_abbrevs(const struct shstk_vet *vet, uint64_t offset, uint64_t code,
+			  uint64_t *ret)
+{
+	struct shstk_bytes from = vet->abbrev;
+	uint64_t have;
+
+	*ret = 0;
+	if (!from.p || !bytes_skip(&from, offset))
+		return false;
+	do {
+		/* The last table of a section may lack its end. */
+		if (from.p == from.end)
+			return true;
+		if (!pass_abbrev(&from, &have))
+			return false;
+		++*ret;
+		if (!(*ret % SHSTK_ACCOUNT_STEPS) && !shstk_account_on(vet->account))
+			return false;
+	} while (have && have != code);
+	return true;
+}
+
+/* The table at @offset, looked at once; NULL: it is not fit. */
+static const struct abbrevs *get_abbrevs(struct shstk_vet *vet, uint64_t offset)
+{
+	struct abbrevs *table;
+
+	HASH_FIND(hh, vet->tables, &offset, sizeof(offset), table);
+	if (table)
+		return table;
+	if (!shstk_account_take(vet->account, sizeof(*table)))
+		return NULL;
+	table = calloc(1, sizeof(*table));
+	if (!table)
+		return NULL;
+	table->offset = offset;
+	HASH_ADD(hh, vet->tables, offset, sizeof(table->offset), table);
+	if (!table->hh.tbl) {
+		free(table);
+		return NULL;
+	}
+	return count_abbrevs(vet, offset, 0, &table->nr) ? table : NULL;
+}
+
+/* ---- units ---- */
+
+/* The header of a unit, behind its length: where its abbreviations are. */
+static bool read_header(struct shstk_bytes *from, bool wide, bool types, uint64_t *abbrevs)
+{
+	uint64_t version, kind = types ? DW_UT_type : DW_UT_compile, size;
+
+	if (!bytes_fixed(from, 2, &version) || version < 2 || version > 5)
+		return false;
+	if (version == 5 && (!bytes_fixed(from, 1, &kind) || !bytes_fixed(from, 1, &size)))
+		return false;
+	if (!bytes_fixed(from, wide ? 8 : 4, abbrevs) ||
+	    (version < 5 && !bytes_fixed(from, 1, &size)))
+		return false;
+	if (kind == DW_UT_skeleton || kind == DW_UT_split_compile)
+		return bytes_skip(from, 8);
+	if (kind == DW_UT_type || kind == DW_UT_split_type)
+		return bytes_skip(from, wide ? 16 : 12);
+	return true;
+}
+
+static bool add_unit(struct shstk_vet *vet, const struct unit *new)
+{
+	struct unit *units =
+		shstk_account_grow(vet->account, vet->units, vet->nr, &vet->max, sizeof(*units));
+
+	if (!units)
+		return false;
+	vet->units = units;
+	units[vet->nr++] = *new;
+	return true;
+}
+
+/* libdw ends at what it can't read, too: that is no reason to refuse what is before. */
+static bool vet_unit(struct shstk_vet *vet, const uint8_t *start, struct shstk_bytes from,
+		     bool wide, bool types)
+{
+	uint64_t abbrevs, code, passed;
+	struct unit unit;
+
+	if ((uint64_t)(from.end - from.p) > UNIT_MAX ||
+	    !shstk_account_take(vet->account, UNIT_COST))
+		return false;
+	if (!read_header(&from, wide, types, &abbrevs))
+		return true;
+	unit = (struct unit){ .first = from.p - start };
+	if (!bytes_uleb(&from, &code))
+		return true;
+	unit.abbrevs = get_abbrevs(vet, abbrevs);
+	/* libdw reads the first entry of every unit. */
+	return unit.abbrevs && count_abbrevs(vet, abbrevs, code, &passed) &&
+	       shstk_account_take(vet->account, passed * ABBREV_COST) &&
+	       (types || add_unit(vet, &unit));
+}
+
+static bool vet_units(struct shstk_vet *vet, struct shstk_bytes from, bool types)
+{
+	const uint8_t *start = from.p;
+	struct shstk_bytes unit;
+	bool wide;
+
+	for (uint64_t n = 1; from.p < from.end && bytes_unit(&from, &wide, &unit); n++) {
+		if (!vet_unit(vet, start, unit, wide, types))
+			return false;
+		if (!(n % 1024) && !shstk_account_on(vet->account))
+			return false;
+	}
+	return true;
+}
+
+/* A section, or the one of a .dwo file. */
+static struct shstk_bytes section(Elf *elf, const char *name, const char *split)
+{
+	struct shstk_bytes ret = shstk_elf_bytes(elf, name);
+
+	return ret.p ? ret : shstk_elf_bytes(elf, split);
+}
+
+struct shstk_vet *shstk_vet_create(Elf *elf, struct shstk_account *account)
+{
+	struct shstk_vet *vet = calloc(1, sizeof(*vet));
+	bool ok;
+
+	if (!vet)
+		return NULL;
+	vet->account = account;
+	vet->abbrev = section(elf, ".debug_abbrev", ".debug_abbrev.dwo");
+	vet->aranges = shstk_elf_bytes(elf, ".debug_aranges");
+	ok = shstk_account_begin(account) &&
+	     vet_units(vet, section(elf, ".debug_info", ".debug_info.dwo"), false) &&
+	     vet_units(vet, section(elf, ".debug_types", ".debug_types.dwo"), true);
+	shstk_account_end(account);
+	if (ok)
+		return vet;
+	shstk_vet_destroy(vet);
+	return NULL;
+}
+
+void shstk_vet_destroy(struct shstk_vet *vet)
+{
+	struct abbrevs *table, *next;
+
+	if (!vet)
+		return;
+	HASH_ITER(hh, vet->tables, table, next)
+	{
+		HASH_DEL(vet->tables, table);
+		free(table);
+	}
+	free(vet->units);
+	free(vet);
+}
+
+static struct unit *find_unit(const struct shstk_vet *vet, uint64_t first)
+{
+	size_t lo = 0, hi = vet->nr, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (vet->units[mid].first < first)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < vet->nr && vet->units[lo].first == first ? vet->units + lo : NULL;
+}
+
+bool shstk_vet_unit(struct shstk_vet *vet, uint64_t offset)
+{
+	struct unit *unit = find_unit(vet, offset);
+
+	if (!unit)
+		return false;
+	if (!unit->paid)
+		unit->paid = shstk_account_take(vet->account, unit->abbrevs->nr * ABBREV_COST);
+	return unit->paid;
+}
+
+bool shstk_vet_aranges_begin(struct shstk_vet *vet)
+{
+	return shstk_account_take(vet->account, (vet->aranges.end - vet->aranges.p) * ARANGES_COST);
+}
+
+void shstk_vet_aranges_end(struct shstk_vet *vet)
+{
+	shstk_account_give(vet->account,
+			   (vet->aranges.end - vet->aranges.p) * (ARANGES_COST - ARANGES_KEPT));
+}
