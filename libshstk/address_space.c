@@ -500,6 +500,49 @@ SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start, ui
 	return err ? err : insert(space, m);
 }
 
+static int code_of_image(const void *image, size_t size, const struct range *at, uint64_t offset,
+			 struct shstk_file_code *ret)
+{
+	struct elf_image img;
+	uint64_t bias;
+	unsigned int i;
+	int n = 0;
+
+	if (elf_image_parse(&img, image, size, false) || !elf_image_bias(&img, at, offset, &bias))
+		return -ENOEXEC;
+	for (i = 0; i < img.nload && n < SHSTK_FILE_CODES; i++) {
+		const struct load *l = &img.load[i];
+		uint64_t start = l->vaddr & -CODE_PAGE;
+
+		if (l->exec)
+			ret[n++] = (struct shstk_file_code){
+				.start = start + bias,
+				.end = ALIGN_UP(l->vaddr + l->memsz, CODE_PAGE) + bias,
+				.offset = l->offset & -CODE_PAGE,
+			};
+	}
+	return n;
+}
+
+int shstk_file_code(int fd, uint64_t start, uint64_t end, uint64_t offset,
+		    struct shstk_file_code *ret)
+{
+	const struct range at = { start, end };
+	uint64_t inode;
+	size_t size;
+	void *image;
+	int n = module_file(fd, &inode, &size);
+
+	if (n)
+		return n;
+	image = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	if (image == MAP_FAILED)
+		return -ENOEXEC;
+	n = code_of_image(image, size, &at, offset, ret);
+	munmap(image, size);
+	return n;
+}
+
 /**
  * struct map_line - a line of /proc/PID/maps
  * @start: first address of the mapping.

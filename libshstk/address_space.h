@@ -29,6 +29,33 @@ void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *a
 /* Where the kernel has its page for probes in the program, if that is known: [uprobes]. */
 void shstk_space_set_probes(struct shstk_space *space, uint64_t page);
 
+#define SHSTK_FILE_CODES 16
+
+/**
+ * struct shstk_file_code - where a file that is mapped has code
+ * @start: first address, of a page.
+ * @end: first address behind it, of a page.
+ * @offset: offset of @start in the file, in bytes.
+ */
+struct shstk_file_code {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+};
+
+/**
+ * shstk_file_code() - where a file has code, by another mapping of it
+ * @fd: the file.
+ * @start: first address of the mapping, which may be of any segment.
+ * @end: first address behind it.
+ * @offset: offset of @start in the file, in bytes.
+ * @ret: receives up to SHSTK_FILE_CODES.
+ *
+ * Return: their number, or a negative errno.
+ */
+int shstk_file_code(int fd, uint64_t start, uint64_t end, uint64_t offset,
+		    struct shstk_file_code *ret);
+
 /* The module that has an address, or NULL. */
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc);
 

@@ -312,6 +312,26 @@ static bool find_run(struct vma *vma)
 	return found;
 }
 
+/*
+ * The code of a file, at @addr, that a program copied to memory of no file in its place: another
+ * mapping of the file lies in front of it. @path: room for @size bytes, changed.
+ */
+static own_stack int from_beside(struct module **ret, const struct vma *vma, char *path,
+				 size_t size, uint64_t addr)
+{
+	struct vma beside;
+	int err;
+
+	if (vma->inode || vma_query(vma->range.lo - 1, &beside, path, size) || !beside.inode ||
+	    beside.range.hi != vma->range.lo || path[0] != '/')
+		return -ENOENT;
+	err = from_file(ret, &beside, path);
+	if (err || (module_is_code(*ret, addr) && vma->range.hi <= (*ret)->range.hi))
+		return err;
+	module_free(*ret);
+	return -ENOENT;
+}
+
 static int from_run(struct module **ret, struct vma *vma, const char *path, uint64_t addr)
 {
 	int err = from_vma(ret, vma, path);
@@ -338,7 +358,7 @@ static own_stack struct module *look_up(uint64_t addr)
 		return NULL;
 	m = NULL;
 	if (!vma_query(addr, &vma, path, size) && vma.prot & VMA_EXEC &&
-	    from_run(&m, &vma, path, addr))
+	    (path[0] || from_beside(&m, &vma, path, size, addr)) && from_run(&m, &vma, path, addr))
 		m = NULL;
 	munmap(path, size);
 	if (m)

@@ -20,7 +20,7 @@ $(STACKS)/executable_data_large: selftests/stacks/executable_data.c
 	$(call say,CC,$@)$(STACKS_CC) $(SHARED_PAGE) -DROOM=20000 -o $@ $<
 
 STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
-	no_info no_stop probed)
+	moved_text no_info no_stop probed)
 
 $(STACKS)/stacks_test: selftests/stacks/stacks_test $(STACKS_TARGETS) all
 	@mkdir -p $(@D)

@@ -27,6 +27,7 @@
 
 #include "libshstk/regular.h"
 #include "tools/perf/regs.h"
+#include "tools/proc/holes.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/live.h"
 #include "tools/proc/tasks.h"
@@ -343,23 +344,28 @@ static int open_maps(pid_t pid, struct maps *maps)
 int live_read(struct layout **layout, pid_t pid,
 	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg)
 {
+	struct holes holes;
 	struct mapping m;
 	struct maps maps;
 	int ret = open_maps(pid, &maps);
 
 	if (ret)
 		return ret;
+	holes_begin(&holes, pid);
 	while (ret >= 0 && maps_next(&maps, &m)) {
-		struct layout_map map = live_map(&m);
+		struct layout_map map;
 
+		holes_look(&holes, &m);
 		if (!m.exec)
 			continue;
+		map = live_map(&m);
 		if (!strcmp(m.path, "[vdso]") && getauxval(AT_SYSINFO_EHDR))
 			build_id_of((const void *)getauxval(AT_SYSINFO_EHDR), VDSO_HEAD, &map.id);
 		ret = layout_add(layout, pid, &map);
 		if (ret > 0)
 			ret = fn(arg, pid, &map);
 	}
+	holes_end(&holes);
 	maps_close(&maps);
 	return ret < 0 ? ret : 0;
 }

@@ -40,6 +40,7 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/output.h"
 #include "tools/proc/detach.h"
+#include "tools/proc/holes.h"
 #include "tools/proc/live.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/stop.h"
@@ -679,6 +680,32 @@ static int name_made(const struct trace *t)
 	return ret;
 }
 
+/* Code of a file that is no mapping of it any more. */
+static int add_hole(void *arg, const struct mapping *m)
+{
+	const struct layout_map map = live_map(m);
+	struct trace *t = arg;
+	struct shstk_symmap_info info = {
+		.start = map.start,
+		.end = map.end,
+		.offset = map.offset,
+		.path = map.path,
+		.dev = map.dev,
+		.inode = map.inode,
+	};
+	int fd = live_open(NULL, t->number, &map), err;
+	char path[64];
+
+	if (fd < 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = shstk_space_add_file(t->space, path, map.start, map.end, map.offset);
+	close(fd);
+	if (!err)
+		err = shstk_symproc_add(t->proc, &info);
+	return err == -ENOMEM ? err : 0;
+}
+
 static int prepare(struct trace *t)
 {
 	struct shstk_symbols_opts names = { .full_names = t->opts->full_names };
@@ -699,6 +726,8 @@ static int prepare(struct trace *t)
 		err = shstk_symproc_create(t->symbols, t->pid, &t->proc);
 	if (!err)
 		err = shstk_symproc_read_maps(t->proc);
+	if (err >= 0)
+		err = holes_each(t->number, add_hole, t);
 	if (err < 0)
 		return err;
 	t->threads = calloc(MAX_THREADS, sizeof(*t->threads));

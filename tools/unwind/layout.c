@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libshstk/address_space.h"
 #include "tools/unwind/jit.h"
@@ -12,6 +13,9 @@
 
 #define MAX_MAPS 65536
 #define MAX_PARTS 16 /* of a mapping, whose protection differs */
+#define HUGE_PAGE (2ull << 20)
+#define SAMPLE 64 /* bytes of code that are compared, */
+#define SAMPLES 16 /* so many times */
 #define MAX_ENDS 4 /* of stacks: that of the first thread, those of others */
 
 /**
@@ -331,11 +335,67 @@ static int add_code(struct layout *layout, pid_t pid, const struct layout_map *m
 	return err;
 }
 
+/* Are @n bytes at @addr in the process those that the file has at @offset? */
+static bool same_bytes(const struct layout *layout, pid_t pid, int fd, uint64_t addr,
+		       uint64_t offset, size_t n)
+{
+	uint8_t there[SAMPLE], here[SAMPLE];
+
+	return !layout_read(layout, pid, addr, there, n) &&
+	       pread(fd, here, n, (off_t)offset) == (ssize_t)n && !memcmp(here, there, n);
+}
+
+/* Is what the process has at @map a copy of the file's code that @old maps? -1: nobody knows. */
+static int is_same_code(const struct layout *layout, pid_t pid, const struct layout_map *old,
+			const struct layout_map *map)
+{
+	const struct layout_files *files = layout->files;
+	uint64_t size = map->end - map->start, at;
+	int fd, same = 1;
+	uint8_t byte;
+
+	if (size < SAMPLE || !files->read || !files->open ||
+	    layout_read(layout, pid, map->start, &byte, 1))
+		return -1;
+	fd = files->open(files->arg, pid, old);
+	if (fd < 0)
+		return -1;
+	for (unsigned int i = 0; i < SAMPLES && same; i++) {
+		at = i * (size - SAMPLE) / (SAMPLES - 1);
+		same = same_bytes(layout, pid, fd, map->start + at,
+				  old->offset + (map->start + at - old->start), SAMPLE);
+	}
+	close(fd);
+	return same;
+}
+
+/*
+ * Did a program put a copy of its code in the place of that, on huge pages? Memory of no file
+ * then lies over a mapping of one. If the process cannot be asked (any more): over all of it, or
+ * over whole huge pages of it. Code that is made at run time, where a file was mapped before, is
+ * hardly like that.
+ */
+static bool is_copy_of_code(const struct layout *layout, pid_t pid, const struct layout_map *map)
+{
+	const struct layout_map *old = layout_find(layout, map->start);
+	int same;
+
+	if (!old || map->end > old->end || !layout_is_file(old->path) ||
+	    layout_is_file(map->path) || strncmp(map->path, "//anon", 6))
+		return false;
+	same = is_same_code(layout, pid, old, map);
+	if (same >= 0)
+		return same;
+	return (map->start == old->start && map->end == old->end) ||
+	       !((map->start | map->end) & (HUGE_PAGE - 1));
+}
+
 int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map)
 {
 	int err;
 
-	if (!strcmp(map->path, "[vsyscall]") || map->end <= map->start || has(*layout, map))
+	if (!strcmp(map->path, "[vsyscall]") || map->end <= map->start || has(*layout, map) ||
+	    is_copy_of_code(*layout, pid, map))
 		return 0;
 	err = make_own(layout);
 	if (!err)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * holes.c - code that was copied out of the mappings of its file. See holes.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/proc/holes.h"
+#include "tools/proc/live.h"
+
+void holes_begin(struct holes *holes, pid_t pid)
+{
+	*holes = (struct holes){ .pid = pid, .nr_code = -1 };
+}
+
+void holes_end(struct holes *holes)
+{
+	free(holes->path);
+	holes->path = NULL;
+}
+
+/* A mapping of a file: its neighbours may be of interest. */
+static void follow(struct holes *holes, const struct mapping *m)
+{
+	if (holes->path && !strcmp(holes->path, m->path) && holes->beside.inode == m->inode &&
+	    holes->beside.dev == m->dev)
+		return;
+	free(holes->path);
+	holes->path = strdup(m->path);
+	holes->beside = *m;
+	holes->beside.path = holes->path;
+	holes->nr_code = -1;
+}
+
+static void find_code(struct holes *holes)
+{
+	struct layout_map map = live_map(&holes->beside);
+	int fd = live_open(NULL, holes->pid, &map);
+
+	holes->nr_code = 0;
+	if (fd < 0)
+		return;
+	holes->nr_code = shstk_file_code(fd, map.start, map.end, map.offset, holes->code);
+	if (holes->nr_code < 0)
+		holes->nr_code = 0;
+	close(fd);
+}
+
+bool holes_look(struct holes *holes, struct mapping *m)
+{
+	if (*m->path == '/' && m->inode)
+		follow(holes, m);
+	if (!m->exec || !holes->path || (*m->path && strncmp(m->path, "[anon", 5)))
+		return false;
+	if (holes->nr_code < 0)
+		find_code(holes);
+	for (int i = 0; i < holes->nr_code; i++) {
+		const struct shstk_file_code *c = &holes->code[i];
+
+		if (m->start < c->start || m->end > c->end)
+			continue;
+		m->offset = c->offset + (m->start - c->start);
+		m->path = holes->path;
+		m->inode = holes->beside.inode;
+		m->dev = holes->beside.dev;
+		return true;
+	}
+	return false;
+}
+
+int holes_each(pid_t pid, int (*fn)(void *arg, const struct mapping *m), void *arg)
+{
+	struct holes holes;
+	struct mapping m;
+	struct maps maps;
+	int ret = maps_open(pid, "maps", &maps);
+
+	if (ret)
+		return ret;
+	holes_begin(&holes, pid);
+	while (!ret && maps_next(&maps, &m))
+		if (holes_look(&holes, &m))
+			ret = fn(arg, &m);
+	holes_end(&holes);
+	maps_close(&maps);
+	return ret;
+}
