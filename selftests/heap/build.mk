@@ -18,6 +18,9 @@ $(HEAP_B)/own_hidden: selftests/heap/own.c
 $(HEAP_B)/own_stripped: selftests/heap/own.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -fvisibility=hidden -s -o $@ $<
+$(HEAP_B)/interceptors: selftests/heap/interceptors.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -rdynamic -o $@ $< -ldl
 # Recorded while they run, with probes.
 HEAP_STEADY	:= $(addprefix $(HEAP_B)/,steady steady-static steady-stripped)
 $(HEAP_STEADY): selftests/heap/steady.c
@@ -49,7 +52,7 @@ $(HEAP_B)/plugin.so: selftests/heap/plugin.cc
 		-static-libgcc -o $@ $<
 
 $(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
-		$(HEAP_B)/host $(HEAP_B)/plugin.so \
+		$(HEAP_B)/host $(HEAP_B)/plugin.so $(HEAP_B)/interceptors \
 		$(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
 		$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
 	$(Q)cp $< $@

@@ -22,6 +22,7 @@
  *
  *   env.c      keeps the agent in the environment of what is executed
  *   limits.c   limits of addresses, and memory that is locked
+ *   private.c  libc's functions that a program may replace
  *   rawcall.c  system calls that the program makes by number
  *   anylibc.c  what other C libraries than glibc lack
  *

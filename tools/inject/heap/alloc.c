@@ -25,6 +25,11 @@
 
 __thread struct local local;
 
+/* What the start of a program calls, in libc. */
+typedef int (*main_fn)(int argc, char **argv, char **envp);
+int __libc_start_main(main_fn main, int argc, char **argv, void (*init)(void), void (*fini)(void),
+		      void (*loader_fini)(void), void *stack_end);
+
 /* The next functions; before they are known, the first_*() below. */
 struct next {
 	void *(*malloc)(size_t);
@@ -180,17 +185,44 @@ bool alloc_has(const void *fn)
  * tell: in a program at a fixed place that is a jump to whatever comes first. So
  * it is called, and whoever passes here has changed @left.
  */
-void alloc_check(void)
+static void look_for_others(void)
 {
 	void *(*allocate)(size_t) = dlsym(RTLD_DEFAULT, "malloc");
 	void (*release)(void *) = dlsym(RTLD_DEFAULT, "free");
+	uint64_t left = local.left;
 
 	if (!is_on() || !allocate || !release)
 		return;
 	local.left = FAR_AWAY;
 	release(allocate(1));
 	heap.image->foreign = heap.foreign = local.left == FAR_AWAY;
-	local.left = 0;
+	local.left = left;
+}
+
+static main_fn program_main;
+
+/* Left by a tail call: stacks look as they do without the agent. */
+static int start_program(int argc, char **argv, char **envp)
+{
+	look_for_others();
+	return program_main(argc, argv, envp);
+}
+
+/*
+ * The program's malloc() may work only after its constructors, as those of sanitizers do:
+ * it is called right before main().
+ */
+HOOK_API int __libc_start_main(main_fn main, int argc, char **argv, void (*init)(void),
+			       void (*fini)(void), void (*loader_fini)(void), void *stack_end)
+{
+	static __typeof__(&__libc_start_main) next_start;
+
+	*(void **)&next_start = dlsym(RTLD_NEXT, "__libc_start_main");
+	if (heap.image) {
+		program_main = main;
+		main = start_program;
+	}
+	return next_start(main, argc, argv, init, fini, loader_fini, stack_end);
 }
 
 void alloc_watch(void)

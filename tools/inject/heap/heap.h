@@ -190,7 +190,6 @@ void alloc_resolve(void);
 void alloc_prepare(void);
 /* Recording begins, with nothing known. */
 void alloc_watch(void);
-void alloc_check(void);
 /* Is @pc in the code of that allocator, if it is not libc? */
 bool alloc_is(uintptr_t pc);
 /* Is the function at @fn part of the allocator whose malloc() comes next? */

@@ -178,7 +178,6 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	heap_attach(environment);
 	if (heap.image)
 		env_remember(environment);
-	alloc_check();
 }
 
 bool env_may_call(void)
