@@ -3,6 +3,7 @@
  * cursor.c - what every way to leave a frame needs; see cursor.h.
  */
 #include "cursor.h"
+#include "paths.h"
 #include "probed.h"
 
 /* Words behind an end of the stack in which no return address may lie. */
@@ -173,17 +174,13 @@ bool is_after_any_call(const struct view *v, uint64_t ra)
 	return v->m->after_call(code - min(before, (size_t)15), min(before, (size_t)15) + 1);
 }
 
-bool is_after_call(const struct view *v, uint64_t ra)
+/* Is there a call in front of @ra? */
+static bool has_call_before(const struct view *v, uint64_t ra)
 {
 	size_t before = 0, after = 0;
 	struct module *mod;
 	const uint8_t *code;
 
-	ra &= ~v->pac_mask;
-	/* No call lies in front of where a signal handler returns to. */
-	mod = v->find(v->arg, ra);
-	if (mod && RULE_KIND(module_rule(mod, ra, true)) == RULE_SIGTRAMP)
-		return true;
 	if (!v->is_code(v->arg, ra - 1))
 		return false;
 	mod = v->find(v->arg, ra - 1);
@@ -193,4 +190,22 @@ bool is_after_call(const struct view *v, uint64_t ra)
 	if (!code)
 		return true;
 	return v->m->after_call(code - min(before, (size_t)15), min(before, (size_t)15) + 1);
+}
+
+bool is_after_call(const struct view *v, uint64_t ra)
+{
+	struct module *mod;
+
+	ra &= ~v->pac_mask;
+	if (v->remembers && paths_no_code(ra - 1))
+		return false;
+	if (has_call_before(v, ra))
+		return true;
+	/* No call lies in front of where a signal handler returns to. */
+	mod = v->find(v->arg, ra);
+	if (mod)
+		return RULE_KIND(module_rule(mod, ra, true)) == RULE_SIGTRAMP;
+	if (v->remembers && !v->find(v->arg, ra - 1))
+		paths_saw_no_code(ra - 1);
+	return false;
 }

@@ -16,6 +16,8 @@
  * @mem: reads the stack, and what a walk along it needs.
  * @other: reads what lies elsewhere, other stacks too.
  * @go_tls: where below the thread pointer Go keeps its goroutine, 0 until it is found.
+ * @remembers: it is the process itself: what its code says is kept (paths.h),
+ * @gen: for rules of this generation.
  * @find: the module that has an address, or NULL.
  * @is_code: may the address be executed?
  * @arg: for @find and @is_code.
@@ -34,6 +36,8 @@ struct view {
 	struct memory mem;
 	struct memory other;
 	int32_t *go_tls;
+	bool remembers;
+	uint64_t gen;
 	struct module *(*find)(void *arg, uint64_t pc);
 	bool (*is_code)(void *arg, uint64_t pc);
 	void *arg;

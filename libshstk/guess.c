@@ -10,6 +10,7 @@
 #include "cursor.h"
 #include "epilogue.h"
 #include "guess.h"
+#include "paths.h"
 #include "probed.h"
 #include "scratch.h"
 
@@ -72,6 +73,36 @@ static bool code_covered(void *arg, uint64_t pc)
 	const struct epilogue_of *of = arg;
 
 	return module_rule(of->mod, pc, true) != RULE_NONE;
+}
+
+static bool collect(void *arg, uint64_t rule, bool lost_fp)
+{
+	return !paths_add(arg, rule, lost_fp);
+}
+
+/* As epilogue_rules(), for the frame in @c: what its code says may be known. */
+static bool each_path(const struct view *v, struct cursor *c, struct module *mod, epilogue_fn found,
+		      void *arg)
+{
+	struct epilogue_of of = { v, c, mod };
+	const struct code code = { code_bytes, code_covered, &of };
+	uint64_t pc = cursor_reg(c, REG_PC);
+	struct paths paths;
+
+	/* Code made at run time may be made anew at the same place. */
+	if (!v->remembers || c->innermost || !mod->img.nload)
+		return epilogue_rules(v->m, &code, pc, c->innermost, found, arg);
+	if (!paths_find(pc, v->gen, &paths)) {
+		paths = (struct paths){ .n = 0 };
+		epilogue_rules(v->m, &code, pc, false, collect, &paths);
+		paths_keep(pc, v->gen, &paths);
+	}
+	if (paths.n > PATHS_MOST)
+		return epilogue_rules(v->m, &code, pc, false, found, arg);
+	for (uint32_t i = 0; i < paths.n; i++)
+		if (found(arg, paths.rule[i], paths.lost >> i & 1))
+			return true;
+	return false;
 }
 
 uint64_t call_target(const struct view *v, uint64_t ra)
@@ -168,15 +199,13 @@ static bool try_epilogue(void *arg, uint64_t rule, bool lost_fp)
 static int guess_epilogue_in(void *mem, void *arg)
 {
 	const struct epilogue_of *of = arg;
-	const struct code code = { code_bytes, code_covered, arg };
 	struct epilogue_guess *g = mem;
 
 	g->v = of->v;
 	g->from = of->c;
 	g->any = false;
 	g->tried = 0;
-	epilogue_rules(of->v->m, &code, cursor_reg(of->c, REG_PC), of->c->innermost, try_epilogue,
-		       g);
+	each_path(of->v, of->c, of->mod, try_epilogue, g);
 	if (!g->any)
 		return -SHSTK_END_NO_RULE;
 	*of->c = g->found;
@@ -243,12 +272,7 @@ static bool is_record_rule(void *arg, uint64_t rule, bool lost_fp)
 /* Does the code of this function return by a frame record at fp? */
 static bool keeps_record(const struct view *v, struct cursor *c, struct module *mod)
 {
-	struct epilogue_of of = { v, c, mod };
-	const struct code code = { code_bytes, code_covered, &of };
-
-	return mod && mod->img.nload &&
-	       epilogue_rules(v->m, &code, cursor_reg(c, REG_PC), c->innermost, is_record_rule,
-			      (void *)v->m);
+	return mod && mod->img.nload && each_path(v, c, mod, is_record_rule, (void *)v->m);
 }
 
 /*
@@ -456,7 +480,7 @@ static bool is_entry(struct module *mod, uint64_t pc)
  */
 static bool is_built(const struct view *v, struct module *mod, uint64_t pc)
 {
-	return module_rule(mod, pc, true) != RULE_NONE && !is_after_call(v, pc);
+	return !is_after_call(v, pc) && module_rule(mod, pc, true) != RULE_NONE;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "modmap.h"
 #include "native.h"
 #include "own.h"
+#include "rulecache.h"
 #include "sys.h"
 #include "vma.h"
 
@@ -151,6 +152,8 @@ const struct view *own_view(struct own *o, bool full)
 		.mem = { read_stack, o },
 		.other = { read_other, o },
 		.go_tls = &go_tls,
+		.remembers = true,
+		.gen = rulecache_gen(),
 		.find = find_module,
 		.is_code = is_code,
 		.arg = o,

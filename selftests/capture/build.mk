@@ -78,10 +78,18 @@ $(B)/capture/musl/musl_test: selftests/capture/musl_test.c selftests/capture/tre
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(musl_CC) $(CSTD) $(CAPTURE_CFLAGS) $(musl_FLAGS) -static -o $@ $^
 
+# Its counters are called in front of two functions of the library.
+PATHS_BARE := selftests/unwind/$(if $(filter x86,$(ARCH)),bare.S,bare-arm64.S)
+$(B)/capture/native/paths_test: selftests/capture/paths_test.c $(PATHS_BARE) $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ $^ -ldl \
+		-Wl,--wrap=epilogue_rules -Wl,--wrap=vma_query
+
 # A sanitizer's allocator is not to be replaced; exceptions need no second look.
 CHECK += $(foreach v,native clang asan tsan nomarkers,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
 	$(B)/capture/native/exception_test $(B)/capture/clang/exception_test \
-	$(B)/capture/native/nomalloc_test $(B)/capture/native/stack_test $(B)/capture/native/symbols_test.sh \
+	$(B)/capture/native/nomalloc_test $(B)/capture/native/paths_test \
+	$(B)/capture/native/stack_test $(B)/capture/native/symbols_test.sh \
 	$(B)/capture/musl/musl_test
 # Static: without dlopen().
 USER_arm64 += $(addprefix $(B)/capture/arm64/,cancel_test capture_test signal_test thread_test exception_test)

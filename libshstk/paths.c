@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * paths.c - see paths.h.
+ */
+#include "paths.h"
+
+#define ENTRIES 1024
+#define BUSY 1ull /* no return address */
+
+/* One cache line. The key is the address, with the generation in its upper 16 bits. */
+struct entry {
+	uint64_t key;
+	uint64_t counts; /* paths.n, and paths.lost above it */
+	uint64_t rule[PATHS_MOST];
+};
+
+static struct entry entries[ENTRIES] __attribute__((aligned(64)));
+
+static struct entry *entry_of(uint64_t pc)
+{
+	return &entries[(pc ^ pc >> 10) % ENTRIES];
+}
+
+bool paths_add(struct paths *p, uint64_t rule, bool lost_fp)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->rule[i] == rule && (p->lost >> i & 1) == lost_fp)
+			return true;
+	if (p->n == PATHS_MOST) {
+		p->n = PATHS_MANY;
+		return false;
+	}
+	p->rule[p->n] = rule;
+	p->lost |= (uint32_t)lost_fp << p->n++;
+	return true;
+}
+
+bool paths_find(uint64_t pc, uint64_t gen, struct paths *ret)
+{
+	const struct entry *e = entry_of(pc);
+	uint64_t counts;
+
+	if (load_acquire(&e->key) != (pc | gen))
+		return false;
+	counts = load_acquire(&e->counts);
+	ret->n = (uint32_t)counts;
+	ret->lost = (uint32_t)(counts >> 32);
+	for (unsigned int i = 0; i < PATHS_MOST; i++)
+		ret->rule[i] = load_acquire(&e->rule[i]);
+	/* Pairs with the order of the stores below: the key first and last. */
+	return load_relaxed(&e->key) == (pc | gen);
+}
+
+void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p)
+{
+	struct entry *e = entry_of(pc);
+	uint64_t old = load_relaxed(&e->key);
+
+	/* An address with bits where the generation is has no key. */
+	if (pc >> 48 || old == BUSY ||
+	    !__atomic_compare_exchange_n(&e->key, &old, BUSY, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return;
+	store_release(&e->counts, p->n | (uint64_t)p->lost << 32);
+	for (unsigned int i = 0; i < PATHS_MOST; i++)
+		store_release(&e->rule[i], i < p->n && p->n <= PATHS_MOST ? p->rule[i] : 0);
+	store_release(&e->key, pc | gen);
+}
+
+#define PLACES 256
+#define PAGE_SHIFT 12 /* where pages are larger each is several */
+
+/* Pages without code: the number of each, and below it how often that may be said. */
+static uint64_t places[PLACES];
+
+bool paths_no_code(uint64_t pc)
+{
+	uint64_t page = pc >> PAGE_SHIFT, *place = &places[page % PLACES];
+	uint64_t is = load_relaxed(place);
+
+	if (is >> 8 != page || !(is & 0xff))
+		return false;
+	/* If somebody else counts at the same time, one of both does not matter. */
+	store_relaxed(place, is - 1);
+	return true;
+}
+
+void paths_saw_no_code(uint64_t pc)
+{
+	uint64_t page = pc >> PAGE_SHIFT;
+
+	store_relaxed(&places[page % PLACES], page << 8 | PATHS_ANSWERS);
+}
