@@ -289,17 +289,18 @@ static bool chooses(struct record_opts o, enum via via, bool mixed)
 
 	o.freq = 199;
 	o.depth = 127;
-	o.nr_pids = 1;
+	o.targets.nr_pids = 1;
 	via_choose(&o, &backend);
 	return backend == &backend_perf && o.via == via && o.mixed == mixed;
 }
 
 static void test_choice(void)
 {
-	struct record_opts with = { .pids = { WITH } }, without = { .pids = { WITHOUT } };
-	struct record_opts wall = { .pids = { WITH }, .wall = true };
-	struct record_opts data = { .pids = { WITH }, .perf_data = "perf.data" };
-	struct record_opts told = { .pids = { WITH }, .via = VIA_PERF };
+	struct record_opts with = { .targets.pids = { WITH } },
+			   without = { .targets.pids = { WITHOUT } };
+	struct record_opts wall = { .targets.pids = { WITH }, .wall = true };
+	struct record_opts data = { .targets.pids = { WITH }, .perf_data = "perf.data" };
+	struct record_opts told = { .targets.pids = { WITH }, .via = VIA_PERF };
 
 	verdict(chooses(with, VIA_PERF, true), "shadow stacks, and copies of what has none");
 	verdict(chooses(without, VIA_COPIES, false), "copies from the start");
