@@ -20,6 +20,7 @@
 #   GUEST_OPTIONS_arm64, ..., GUEST_OPTIONS_KEY  options of selftests/guest/run
 #   USER_arm64      static arm64 programs, run by qemu-aarch64 user emulation
 #
+#   make check TEST=NAME  one test, such as copies_test; make list-tests prints their names
 #   make check-quick  no guests; of the rest what is done in CHECK_SECONDS (150)
 #   make check-elsewhere  no guests; the rest as on machines that lack something
 #                   ELSEWHERE is a number, by which each test gets one of these machines
@@ -51,6 +52,10 @@ stage = @printf '== $@, %s of 4: %s (%s)\n' '$(1)' '$(2)' '$(3)'
 GUEST_SETUP = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),true,selftests/guest/setup)
 SKIPPED := echo 'make: what needs that part will be skipped'
 
+ifneq ($(TEST),)
+check:
+	$(Q)+$(CHECK_MAKE) run-check-test TEST='$(TEST)'
+else
 check check-elsewhere:
 	$(call stage,1,packages of Debian,1 min the first time)
 	$(Q).ci/packages-install build check guest
@@ -61,6 +66,7 @@ check check-elsewhere:
 	$(CHECK_MAKE) run-check-programs; status=$$?; wait; exit $$status
 	$(call stage,4,tests,they say how long)
 	$(Q)+$(CHECK_MAKE) run-$@
+endif
 
 $(CHECK_GUESTS):
 	$(Q).ci/packages-install build check guest
@@ -71,6 +77,8 @@ $(CHECK_GUESTS):
 KSELFTEST_FLAGS := -Iselftests/patience -isystem $(KSELFTEST_INC)
 KSELFTEST_MISSING := $(if $(wildcard $(KSELFTEST_INC)/kselftest_harness.h),,1)
 
+KSELFTEST_WHY := no kselftest headers in $(KSELFTEST_INC), see selftests/guest/setup
+
 include $(wildcard selftests/*/build.mk)
 
 CHECK_ALL = $(CHECK) $(CHECK_ALONE) $(CHECK_GUEST)
@@ -80,7 +88,7 @@ CHECK_ALL = $(CHECK) $(CHECK_ALONE) $(CHECK_GUEST)
 ifneq ($(KSELFTEST_MISSING),)
 run-check: all
 	$(Q)$(MAKE) -k $(CHECK_ALL) >$(B)/check-build.log 2>&1 || :
-	$(Q)selftests/run --missing 'no kselftest headers in $(KSELFTEST_INC), see selftests/guest/setup' \
+	$(Q)selftests/run --missing '$(KSELFTEST_WHY)' \
 		--again 2 $(CHECK) --alone $(CHECK_ALONE) --guests $(CHECK_GUEST)
 else
 run-check: all $(CHECK_ALL)
@@ -100,12 +108,29 @@ endif
 CHECK_SECONDS ?= 150
 ELSEWHERE ?= 1
 
+# In a fresh clone the kernel's test harness comes first.
 check-quick:
+ifneq ($(KSELFTEST_MISSING),)
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup trixie source || $(SKIPPED)
+endif
 	$(Q)+$(CHECK_MAKE) run-$@
 
 run-check-quick: all
 	$(Q)short=$$(selftests/run --short $(CHECK_SECONDS) $(CHECK)) && \
-	$(MAKE) --no-print-directory $$short && selftests/run $$short
+	$(MAKE) --no-print-directory $(if $(KSELFTEST_MISSING),-k) $$short \
+		$(if $(KSELFTEST_MISSING),>$(B)/check-build.log 2>&1 || :; ,&&) \
+	selftests/run $(if $(KSELFTEST_MISSING),--missing '$(KSELFTEST_WHY)') $$short
+
+# make check TEST=NAME: one test, by its name in the output (record/copies_test), a part of it
+# (copies_test) or the name of a guest; what it needs is built, nothing else.
+TEST_FOUND = $(or $(filter $(addprefix %/,$(TEST)),$(CHECK_ALL)),$(error no test is called \
+	$(TEST): make list-tests prints the names))
+run-check-test: all
+	$(Q)$(MAKE) --no-print-directory $(TEST_FOUND) && selftests/run $(TEST_FOUND)
+
+list-tests:
+	@printf '%s\n' $(sort $(CHECK_ALL:$(B)/%=%))
 
 run-check-elsewhere: run-check-programs
 	$(Q)selftests/run --elsewhere $(ELSEWHERE) --logs $(B)/elsewhere \
@@ -114,5 +139,5 @@ run-check-elsewhere: run-check-programs
 run-check-guest: $(CHECK_GUEST)
 	$(Q)selftests/run --guests $(CHECK_GUEST)
 
-.PHONY: $(CHECK_ENTRIES) check-quick run-check run-check-guest run-check-programs \
+.PHONY: $(CHECK_ENTRIES) check-quick run-check run-check-test list-tests run-check-guest run-check-programs \
 	run-check-quick run-check-elsewhere

@@ -36,7 +36,7 @@ $(B)/shstk: $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 
 # The command itself knows its options.
 $(B)/completion.bash: tools/completion.bash $(B)/shstk
-	$(call say,GEN,$@)$(B)/shstk --completion-table >$@.table && \
+	$(call say,GEN,$@)$(EMULATOR) $(B)/shstk --completion-table >$@.table && \
 		sed -e '/^@TABLE@$$/{r $@.table' -e 'd}' $< >$@
 
 all: $(B)/shstk $(B)/completion.bash $(TOOL_OBJECTS)
