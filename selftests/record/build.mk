@@ -135,7 +135,8 @@ $(RECORD_B)/targets_test: selftests/record/targets_test $(RECORD_B)/common.py $(
 $(RECORD_B)/faults: selftests/record/faults.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
-$(RECORD_B)/events_test: selftests/record/events_test $(RECORD_B)/common.py $(RECORD_B)/faults all
+$(RECORD_B)/events_test: selftests/record/events_test $(RECORD_B)/common.py $(RECORD_B)/pprof.py \
+		$(RECORD_B)/faults all
 	$(Q)cp $< $@
 
 CHECK	+= $(RECORD_B)/events_test $(RECORD_B)/targets_test $(RECORD_B)/sums_test $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \

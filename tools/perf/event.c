@@ -333,8 +333,6 @@ static int find_by_library(const char *name, struct perf_event *ret, struct reas
 	ret->config2 = attr.config2;
 	ret->no_kernel = attr.exclude_kernel;
 	ret->no_user = attr.exclude_user;
-	ret->clock = attr.type == PERF_TYPE_SOFTWARE && (attr.config == PERF_COUNT_SW_CPU_CLOCK ||
-							 attr.config == PERF_COUNT_SW_TASK_CLOCK);
 	return 0;
 }
 
@@ -389,6 +387,8 @@ int perf_event_parse(const char *text, struct perf_event *ret, struct reason *wh
 	take_modifiers(name, &modified);
 	err = find(name, ret, why);
 	ret->name = text;
+	ret->clock = ret->type == PERF_TYPE_SOFTWARE && (ret->config == PERF_COUNT_SW_CPU_CLOCK ||
+							 ret->config == PERF_COUNT_SW_TASK_CLOCK);
 	ret->no_kernel |= modified.no_kernel;
 	ret->no_user |= modified.no_user;
 	ret->precise = modified.precise;

@@ -59,40 +59,65 @@ struct ring {
 	bool ready;
 };
 
+/* An event by the identifier that its samples have. */
+struct identity {
+	uint64_t id;
+	int which;
+};
+
 struct perf_rings {
 	size_t ring_size;
 	struct ring *rings;
 	size_t nr_rings;
 	int *fds;
-	bool *off_fds; /* of each: it is a PERF_OFF event */
+	uint8_t *which; /* enum perf_which of each */
 	size_t nr_fds, max_fds;
-	/* identifiers of the PERF_OFF events, sorted */
-	uint64_t *off;
-	size_t nr_off, max_off;
+	struct identity *others; /* all but the PERF_MAIN events, sorted */
+	size_t nr_others, max_others;
 	bool user_only;
 	uint64_t looked; /* when the rings were looked at last, and */
 	uint64_t before; /* the time before */
 	uint64_t most; /* bytes in the fullest one then */
 	uint64_t rate; /* bytes of samples that may come to a ring in a second; 0: any number */
-	uint64_t period; /* of all samples of the main event, which do not tell it; 0: they do */
+	uint64_t periods[PERF_WHICH]; /* of all samples of that event; 0: each tells it */
 	_Alignas(8) uint8_t record[MAX_RECORD]; /* one that goes over the end of a ring */
 };
+
+/* NULL: switches, which are no event that one can ask for. */
+static const struct perf_event *event_of(const struct perf_opts *opts, int which)
+{
+	return which == PERF_MAIN ? opts->main :
+	       which == PERF_OFF  ? NULL :
+				    opts->more[which - PERF_FIRST_MORE];
+}
+
+static bool is_wanted(const struct perf_opts *opts, int which)
+{
+	return which == PERF_MAIN ? opts->main != NULL :
+	       which == PERF_OFF  ? opts->off :
+				    which - PERF_FIRST_MORE < (int)opts->nr_more;
+}
+
+/* Is there a fixed number of these events from one sample to the next? */
+static bool counts(const struct perf_opts *opts, const struct perf_event *event)
+{
+	return opts->count && !event->clock && (opts->count_all || perf_event_by_kernel(event));
+}
 
 /*
  * From one sample to the next. Of what the kernel counts itself each event is a sample, whatever
  * the period is, if samples are to tell it: these do not.
  */
-static void set_period(const struct perf_opts *opts, struct perf_event_attr *attr)
+static void set_period(const struct perf_opts *opts, const struct perf_event *event,
+		       struct perf_event_attr *attr)
 {
-	const struct perf_event *event = opts->main;
-
 	if (event->raw) {
 		attr->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 				    PERF_SAMPLE_RAW;
 		attr->sample_period = 1;
 	} else if (event->clock) {
 		attr->sample_period = (1000000000 + opts->freq / 2) / opts->freq;
-	} else if (opts->count) {
+	} else if (counts(opts, event)) {
 		attr->sample_period = opts->count;
 		if (perf_event_by_kernel(event))
 			attr->sample_type &= ~PERF_SAMPLE_PERIOD;
@@ -104,6 +129,8 @@ static void set_period(const struct perf_opts *opts, struct perf_event_attr *att
 
 void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_attr *attr)
 {
+	const struct perf_event *event = event_of(opts, which);
+
 	*attr = (struct perf_event_attr){
 		.size = sizeof(*attr),
 		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
@@ -131,16 +158,16 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		attr->context_switch = 1;
 		attr->exclude_idle = 1;
 	} else {
-		attr->type = opts->main->type;
-		attr->config = opts->main->config;
-		attr->config1 = opts->main->config1;
-		attr->config2 = opts->main->config2;
-		attr->exclude_kernel = opts->main->no_kernel;
-		attr->exclude_user = opts->main->no_user;
-		attr->precise_ip = opts->main->precise;
+		attr->type = event->type;
+		attr->config = event->config;
+		attr->config1 = event->config1;
+		attr->config2 = event->config2;
+		attr->exclude_kernel = event->no_kernel;
+		attr->exclude_user = event->no_user;
+		attr->precise_ip = event->precise;
 		/* arm64 refuses it for counters; they stand still there mostly. */
 		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
-		set_period(opts, attr);
+		set_period(opts, event, attr);
 	}
 	/* One event of a target tells what else happens to it. */
 	if (which == (opts->main ? PERF_MAIN : PERF_OFF)) {
@@ -232,7 +259,7 @@ static void explain_forbidden(const struct perf_opts *opts, int needed, struct r
 
 static void explain(const struct perf_opts *opts, int which, int error, struct reason *why)
 {
-	const char *name = which == PERF_OFF ? "switches" : opts->main->name;
+	const char *name = which == PERF_OFF ? "switches" : event_of(opts, which)->name;
 	bool wide = !opts->nr_pids;
 
 	/* Of a folder that is no cgroup, or of a hierarchy that has another controller. */
@@ -273,7 +300,7 @@ int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why
 	for (int which = 0; which < PERF_WHICH; which++) {
 		int fd;
 
-		if (which == PERF_MAIN ? !opts->main : !opts->off)
+		if (!is_wanted(opts, which))
 			continue;
 		perf_rings_attr(opts, which, &attr);
 		fd = open_event(&attr, wide ? -1 : 0, wide ? 0 : -1, 0, user_only);
@@ -337,35 +364,36 @@ static int keep_fd(struct perf_rings *r, int fd, int which)
 
 	if (r->nr_fds == r->max_fds) {
 		int *fds = reallocarray(r->fds, max, sizeof(*fds));
-		bool *off = fds ? reallocarray(r->off_fds, max, sizeof(*off)) : NULL;
+		uint8_t *more = fds ? reallocarray(r->which, max, sizeof(*more)) : NULL;
 
 		r->fds = fds ? fds : r->fds;
-		if (!off) {
+		if (!more) {
 			close(fd);
 			return -ENOMEM;
 		}
-		r->off_fds = off;
+		r->which = more;
 		r->max_fds = max;
 	}
-	r->off_fds[r->nr_fds] = which == PERF_OFF;
+	r->which[r->nr_fds] = which;
 	r->fds[r->nr_fds++] = fd;
 	return 0;
 }
 
-static int keep_off_id(struct perf_rings *r, int fd)
+static int keep_identity(struct perf_rings *r, int fd, int which)
 {
-	uint64_t id, *more;
+	struct identity *more;
+	uint64_t id;
 
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &id))
 		return -errno;
-	if (r->nr_off == r->max_off) {
-		r->max_off = r->max_off ? 2 * r->max_off : 64;
-		more = reallocarray(r->off, r->max_off, sizeof(*more));
+	if (r->nr_others == r->max_others) {
+		r->max_others = r->max_others ? 2 * r->max_others : 64;
+		more = reallocarray(r->others, r->max_others, sizeof(*more));
 		if (!more)
 			return -ENOMEM;
-		r->off = more;
+		r->others = more;
 	}
-	r->off[r->nr_off++] = id;
+	r->others[r->nr_others++] = (struct identity){ id, which };
 	return 0;
 }
 
@@ -413,8 +441,8 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 			r->ring_size / 1024);
 	else if (ret)
 		because(why, "perf ring: %s", strerror(-ret));
-	if (!ret && which == PERF_OFF)
-		ret = keep_off_id(r, fd);
+	if (!ret && which != PERF_MAIN)
+		ret = keep_identity(r, fd, which);
 	return ret;
 }
 
@@ -426,7 +454,7 @@ static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 		for (int which = 0; which < PERF_WHICH; which++) {
 			int ret;
 
-			if (which == PERF_MAIN ? !opts->main : !opts->off)
+			if (!is_wanted(opts, which))
 				continue;
 			ret = add_event(r, opts, &r->rings[i], which, pid, why);
 			/* A CPU that was switched off just now. */
@@ -449,9 +477,9 @@ static void more_files(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int by_number(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	uint64_t x = ((const struct identity *)a)->id, y = ((const struct identity *)b)->id;
 
 	return x < y ? -1 : x > y;
 }
@@ -494,8 +522,9 @@ static uint64_t rate_of(const struct perf_opts *opts)
 {
 	uint64_t words = opts->max_stack + PERF_MAX_REGS + OTHER_WORDS;
 
-	return opts->off || opts->main->raw || opts->count ? 0 :
-							     opts->freq * (opts->copy + 8 * words);
+	if (opts->off || opts->main->raw || opts->count)
+		return 0;
+	return opts->freq * (opts->copy + 8 * words) * (1 + opts->nr_more);
 }
 
 static int open_rings(const struct perf_opts *opts, size_t ring_size, struct perf_rings **ret,
@@ -509,14 +538,20 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, struct per
 		return -ENOMEM;
 	r->ring_size = ring_size;
 	r->rate = rate_of(opts);
-	if (opts->main && opts->count && perf_event_by_kernel(opts->main))
-		r->period = opts->count;
+	for (int which = 0; which < PERF_WHICH; which++) {
+		const struct perf_event *event = is_wanted(opts, which) ? event_of(opts, which) :
+									  NULL;
+
+		if (event && opts->count && perf_event_by_kernel(event))
+			r->periods[which] = opts->count;
+	}
 	error = open_all(r, opts, why);
 	if (error) {
 		perf_rings_close(r);
 		return error;
 	}
-	qsort(r->off, r->nr_off, sizeof(*r->off), by_number);
+	if (r->nr_others)
+		qsort(r->others, r->nr_others, sizeof(*r->others), by_id);
 	if (!opts->on_exec)
 		each_event(r, PERF_EVENT_IOC_ENABLE);
 	*ret = r;
@@ -569,8 +604,8 @@ void perf_rings_close(struct perf_rings *r)
 		close(r->fds[i]);
 	free(r->rings);
 	free(r->fds);
-	free(r->off_fds);
-	free(r->off);
+	free(r->which);
+	free(r->others);
 	free(r);
 }
 
@@ -592,13 +627,13 @@ bool perf_rings_lost(const struct perf_rings *r, uint64_t *ret)
 	return true;
 }
 
-bool perf_rings_total(const struct perf_rings *r, uint64_t *ret)
+bool perf_rings_total(const struct perf_rings *r, int which, uint64_t *ret)
 {
 	uint64_t values[2];
 
 	*ret = 0;
 	for (size_t i = 0; i < r->nr_fds; i++) {
-		if (r->off_fds[i])
+		if (r->which[i] != which)
 			continue;
 		if (read(r->fds[i], values, sizeof(values)) < (ssize_t)sizeof(*values))
 			return false;
@@ -707,9 +742,13 @@ static struct ring *oldest(struct perf_rings *r)
 	return first;
 }
 
-static bool is_off(const struct perf_rings *r, uint64_t id)
+static int which_of(const struct perf_rings *r, uint64_t id)
 {
-	return bsearch(&id, r->off, r->nr_off, sizeof(id), by_number);
+	const struct identity key = { .id = id }, *found = NULL;
+
+	if (r->nr_others)
+		found = bsearch(&key, r->others, r->nr_others, sizeof(key), by_id);
+	return found ? found->which : PERF_MAIN;
 }
 
 static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_record *ret)
@@ -725,8 +764,8 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 	if (head->type == PERF_RECORD_SAMPLE) {
 		memcpy(ids, at + 16, sizeof(ids));
 		ret->time = word(at + 24);
-		ret->which = is_off(r, word(at + 8)) ? PERF_OFF : PERF_MAIN;
-		ret->period = ret->which == PERF_MAIN ? r->period : 0;
+		ret->which = which_of(r, word(at + 8));
+		ret->period = r->periods[ret->which];
 		ret->body = at + 32;
 		ret->size = end - at - 32;
 	} else {

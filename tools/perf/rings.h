@@ -20,19 +20,25 @@
  * enum perf_which - the events opened for each target on each CPU
  * @PERF_MAIN: samples by @main of the options.
  * @PERF_OFF: a sample at each switch away from the CPU.
+ * @PERF_FIRST_MORE: samples by the first of @more, and so on.
  */
 enum perf_which {
 	PERF_MAIN,
 	PERF_OFF,
-	PERF_WHICH,
+	PERF_FIRST_MORE,
+	PERF_WHICH = PERF_FIRST_MORE + 7,
 };
+
+#define PERF_MORE (PERF_WHICH - PERF_FIRST_MORE)
 
 /**
  * struct perf_opts - what to open
  * @main: event to sample, or NULL.
- * @freq: its samples per second, if @count is 0. Of clocks both are the same: a period is so
+ * @more: further events to sample at the same time; @nr_more of them.
+ * @freq: samples per second of each, if @count is 0. Of clocks both are the same: a period is so
  *	many nanoseconds.
- * @count: its events from one sample to the next.
+ * @count: events from one sample to the next, of those that the kernel counts itself, and
+ * @count_all: of the others, too.
  * @off: also sample at each switch away, and report switches.
  * @kernel: with the kernel's part of the callchains.
  * @max_stack: most entries of a callchain.
@@ -47,8 +53,11 @@ enum perf_which {
  */
 struct perf_opts {
 	const struct perf_event *main;
+	const struct perf_event *more[PERF_MORE];
+	unsigned int nr_more;
 	unsigned int freq;
 	uint64_t count;
+	bool count_all;
 	bool off;
 	bool kernel;
 	unsigned int max_stack;
@@ -137,8 +146,8 @@ bool perf_rings_user_only(const struct perf_rings *rings);
 /* How many records found a ring full so far. False: the kernel does not tell. */
 bool perf_rings_lost(const struct perf_rings *rings, uint64_t *ret);
 
-/* What the sampling events themselves counted so far, in all their targets. */
-bool perf_rings_total(const struct perf_rings *rings, uint64_t *ret);
+/* What the sampling events @which themselves counted so far, in all their targets. */
+bool perf_rings_total(const struct perf_rings *rings, int which, uint64_t *ret);
 
 /**
  * perf_total_open() - count what perf_rings_open() would sample, and sample nothing

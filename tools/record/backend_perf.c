@@ -91,7 +91,12 @@ static unsigned int kernel_max_stack(void)
 /* Of what the kernel counts itself each one is a sample, as long as that can be afforded. */
 static uint64_t event_count(const struct record_opts *o)
 {
-	return o->count ? o->count : o->event && perf_event_by_kernel(o->event);
+	if (o->count)
+		return o->count;
+	for (unsigned int i = 0; i < o->nr_events; i++)
+		if (perf_event_by_kernel(&o->events[i]))
+			return 1;
+	return 0;
 }
 
 /*
@@ -115,13 +120,13 @@ static size_t ring_size(const struct record_opts *o)
 static struct perf_opts event_options(const struct record_opts *o)
 {
 	unsigned int max = kernel_max_stack();
-
-	return (struct perf_opts){
+	struct perf_opts opts = {
 		.main = o->off_cpu ? NULL :
 			o->event   ? o->event :
 				     perf_event_find("cpu-clock"),
 		.freq = o->freq,
 		.count = event_count(o),
+		.count_all = o->count,
 		.off = o->off_cpu || o->wall,
 		.kernel = o->kernel || o->kernel_alone,
 		.max_stack = o->depth < max ? o->depth : max,
@@ -133,6 +138,10 @@ static struct perf_opts event_options(const struct record_opts *o)
 		.nr_pids = o->targets.nr_pids + o->targets.nr_tids +
 			   (o->command && !o->all && !o->cgroup),
 	};
+
+	for (unsigned int i = 1; i < o->nr_events; i++)
+		opts.more[opts.nr_more++] = &o->events[i];
+	return opts;
 }
 
 static int find_cgroup(const char *path)
@@ -281,11 +290,21 @@ static uint64_t find_whole(const struct recording *r, bool ended, const struct r
 	const struct record_opts *o = r->opts;
 	uint64_t whole;
 
-	if (perf_drain_whole(drain_of(r), &whole))
+	if (perf_drain_whole(drain_of(r), PERF_MAIN, &whole))
 		return whole;
 	return ended && record_counts_time(o) && !o->all && !o->cgroup ?
 		       rusage_seconds(usage) * 1e9 :
 		       0;
+}
+
+/* The same of a further event, which is no clock. */
+static int add_unsampled_of(struct recording *r, const struct perf_event *event, int which)
+{
+	uint64_t weight = perf_drain_weight(drain_of(r), which), whole;
+
+	if (event->clock || !perf_drain_whole(drain_of(r), which, &whole) || whole <= weight)
+		return 0;
+	return perf_drain_unsampled(drain_of(r), which, whole - weight);
 }
 
 /* What has no sample, where some are lost, or not each period tells of time. */
@@ -294,11 +313,16 @@ static int add_unsampled(struct recording *r, bool ended, const struct rusage *u
 	uint64_t whole = find_whole(r, ended, usage);
 	struct perf_counts more;
 	struct drain_counts c;
+	int err = 0;
 
+	for (unsigned int i = 1; !err && i < r->opts->nr_events; i++)
+		err = add_unsampled_of(r, &r->opts->events[i], PERF_FIRST_MORE + i - 1);
+	if (err)
+		return err;
 	perf_drain_count(drain_of(r), &c, &more);
 	if (whole <= c.weight || (record_counts_time(r->opts) && !c.lost && !more.throttled))
 		return 0;
-	return perf_drain_unsampled(drain_of(r), whole - c.weight);
+	return perf_drain_unsampled(drain_of(r), PERF_MAIN, whole - c.weight);
 }
 
 static int complete(struct recording *r)
@@ -486,11 +510,30 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		report_none(o, perf_drain_user_only(state->drain));
 }
 
+/* How much of each further event is in the profile. */
+static void report_more(struct recording *r)
+{
+	const struct record_opts *o = r->opts;
+
+	for (unsigned int i = 1; i < o->nr_events; i++) {
+		const int which = PERF_FIRST_MORE + i - 1;
+		const char *unit = o->events[i].clock ? " ns" : "";
+		uint64_t weight = perf_drain_weight(drain_of(r), which), whole;
+
+		if (perf_drain_whole(drain_of(r), which, &whole))
+			complain("%s: %llu of %llu%s", o->events[i].name,
+				 (unsigned long long)weight, (unsigned long long)whole, unit);
+		else
+			complain("%s: %llu%s", o->events[i].name, (unsigned long long)weight, unit);
+	}
+}
+
 static void report(struct recording *r, bool ended, const struct rusage *usage)
 {
 	struct drain_counts c;
 
 	perf_drain_count(drain_of(r), &c, NULL);
+	report_more(r);
 	samples_report(r, &c, "by perf events", find_whole(r, ended, usage));
 }
 

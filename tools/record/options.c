@@ -2,6 +2,7 @@
 /*
  * options.c - the options of `shstk record`, and which go together.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static const struct argp_option options[] = {
 	{ "cgroup", OPT_CGROUP, "PATH", 0,
 	  "record a cgroup, as long as COMMAND runs if there is one", 0 },
 	{ "event", 'e', "EVENT", 0,
-	  "sample by another event than cpu-clock: cycles, faults, rHEX, PMU/TERM=VALUE/, sched:sched_switch, a name of libpfm4; :u or :k behind it",
+	  "sample by another event than cpu-clock: cycles, faults, rHEX, PMU/TERM=VALUE/, sched:sched_switch, a name of libpfm4; :u or :k behind it; up to 8, each is a value of the profile",
 	  0 },
 	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
@@ -132,13 +133,46 @@ static void parse_via(struct argp_state *state, struct record_opts *o, const cha
 	argp_failure(state, EXIT_USAGE, 0, "'%s' is not agent, perf, copies, rules or auto", arg);
 }
 
-static void parse_event(struct argp_state *state, struct record_opts *o, const char *arg)
+static void add_event(struct argp_state *state, struct record_opts *o, const char *name)
 {
 	struct reason why;
 
-	if (perf_event_parse(arg, &o->parsed, &why))
+	if (o->nr_events == 1 + PERF_MORE)
+		argp_failure(state, EXIT_USAGE, 0, "more than %d events", 1 + PERF_MORE);
+	if (perf_event_parse(name, &o->events[o->nr_events], &why))
 		argp_failure(state, EXIT_USAGE, 0, "%s", why.text);
-	o->event = &o->parsed;
+	for (unsigned int i = 0; i < o->nr_events; i++)
+		if (!strcmp(o->events[i].name, name))
+			argp_failure(state, EXIT_USAGE, 0, "event '%s' is given twice", name);
+	o->event = &o->events[0];
+	o->nr_events++;
+}
+
+/* Where a name of an event in a list ends: at a comma that is not between slashes. */
+static size_t event_length(const char *list)
+{
+	bool inside = false;
+	size_t n = 0;
+
+	for (; list[n] && (inside || list[n] != ','); n++)
+		inside ^= list[n] == '/';
+	return n;
+}
+
+/* The names live until the command ends. */
+static void parse_events(struct argp_state *state, struct record_opts *o, const char *arg)
+{
+	size_t n;
+	char *name;
+
+	do {
+		n = event_length(arg);
+		name = strndup(arg, n);
+		if (!name)
+			argp_failure(state, EXIT_OWN, ENOMEM, "event");
+		add_event(state, o, name);
+		arg += n;
+	} while (*arg++);
 }
 
 static void parse_heap_show(struct argp_state *state, struct record_opts *o, const char *arg)
@@ -215,7 +249,7 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 		o->cgroup = arg;
 		return 0;
 	case 'e':
-		parse_event(state, o, arg);
+		parse_events(state, o, arg);
 		return 0;
 	case 'c':
 		o->count = parse_number(state, "count", arg, 1, 1ul << 40);
@@ -356,6 +390,11 @@ static int check_targets(const struct record_opts *o)
 		complain("--no-children goes with --pid and --name only");
 	else if (o->perf_data && o->wall)
 		complain("--perf-data does not go with --wall: a file is of one event");
+	else if (o->nr_events > 1 && (o->perf_data || o->wall || o->live))
+		complain("more than one --event does not go with %s",
+			 o->perf_data ? "--perf-data: a file is of one event" :
+			 o->wall      ? "--wall" :
+					"shstk top, which shows one value");
 	else if (o->off_cpu && (o->event || o->wall))
 		complain("--off-cpu does not go with --event or --wall");
 	else if (o->count && record_counts_time(o))

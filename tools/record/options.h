@@ -33,8 +33,9 @@
  * @why: why nothing better than the agent was chosen, or NULL.
  * @targets: what runs already and is to be recorded.
  * @cgroup: path of a cgroup to record, or NULL.
- * @event: other than cpu-clock, or NULL.
- * @parsed: what @event points to.
+ * @event: the first one that is other than cpu-clock, or NULL.
+ * @events: all that were given,
+ * @nr_events: so many.
  * @count: of these from one sample to the next, 0: nothing was said.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @all: record the whole system.
@@ -65,7 +66,8 @@ struct record_opts {
 	struct targets targets;
 	const char *cgroup;
 	const struct perf_event *event;
-	struct perf_event parsed;
+	struct perf_event events[1 + PERF_MORE];
+	unsigned int nr_events;
 	unsigned long count;
 	const char *perf_data;
 	bool all;

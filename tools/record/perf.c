@@ -61,14 +61,17 @@ struct perf_drain {
 	struct perf_rings *rings;
 	struct perf_opts opts; /* as these are opened */
 	uint64_t lost; /* by earlier ones */
-	uint64_t counted; /* by the events of earlier ones, less what these had when they took over */
+	/* Of each event: by those of earlier rings, less what these had when they took over. */
+	uint64_t counted[PERF_WHICH];
 	struct shstk_symproc *first; /* process of the first sample in this profile, */
 	int first_tid; /* its thread, */
 	char first_comm[TASK_COMM]; /* and that one's name */
 	int total; /* an event that counts all of the command, or -1: these themselves do */
 	bool may_coarsen; /* samples may become fewer */
 	uint64_t came, came_since; /* samples in this window, lost ones too, and when it began */
-	uint64_t lost_before, counted_before; /* what of both is of earlier profiles */
+	uint64_t lost_before; /* what of that is of earlier profiles, */
+	uint64_t counted_before[PERF_WHICH]; /* and of each event's own count */
+	uint64_t weights[PERF_WHICH]; /* of samples of further events, in this profile */
 	uint64_t moved; /* when a process last began something */
 	uint64_t since; /* samples from before that time are of earlier ones */
 	unsigned int copy; /* index in copy_sizes[] */
@@ -142,10 +145,16 @@ static void count_end(struct perf_drain *d, const struct process *p, int end)
 			layout_has_jit(p->layout);
 }
 
-static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc *proc,
-		      const struct stack *s, uint64_t value)
+/* The place of an event's number among the values of a sample: behind that of samples. */
+static unsigned int value_at(int which)
 {
-	int64_t values[2] = { 1, value < INT64_MAX ? (int64_t)value : 0 };
+	return which < PERF_FIRST_MORE ? 1 : 2 + which - PERF_FIRST_MORE;
+}
+
+static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc *proc,
+		      const struct stack *s, int which, uint64_t value)
+{
+	int64_t values[2 + PERF_MORE] = { 1 };
 	struct shstk_sample sample = {
 		.proc = proc,
 		.tid = t->tid,
@@ -161,6 +170,7 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 		.values = values,
 	};
 
+	values[value_at(which)] = value < INT64_MAX ? (int64_t)value : 0;
 	if (!d->first) {
 		d->first = proc;
 		d->first_tid = t->tid;
@@ -174,6 +184,7 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 	t->process->sampled = true;
 	d->counts.samples++;
 	d->counts.weight += values[1];
+	d->weights[which] += value;
 	count_end(d, t->process, s->note ? SHSTK_END_COMPLETE : s->end);
 	return shstk_profile_add(d->profile, &sample);
 }
@@ -460,7 +471,7 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	d->more.compat += sample.abi == PERF_SAMPLE_REGS_ABI_32;
 	if (r->which == PERF_OFF)
 		return t->exited ? 0 : keep_stack(t, proc, &stack);
-	return add_sample(d, t, proc, &stack, sample.period);
+	return add_sample(d, t, proc, &stack, r->which, sample.period);
 }
 
 static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
@@ -475,7 +486,7 @@ static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
 	if (!t->proc)
 		return -ENOMEM;
 	if (time > t->left)
-		ret = add_sample(d, t, t->proc, &t->stack, time - t->left);
+		ret = add_sample(d, t, t->proc, &t->stack, PERF_OFF, time - t->left);
 	task_forget_stack(t);
 	return ret;
 }
@@ -797,6 +808,15 @@ static size_t list_tasks(const struct population *all, pid_t *list, size_t max)
 	return nr;
 }
 
+/* What @rings had counted when they took over from those before counts once. */
+static void take_over(struct perf_drain *d, const struct perf_rings *rings, int which)
+{
+	uint64_t counted, before;
+
+	if (perf_rings_total(rings, which, &before) && perf_rings_total(d->rings, which, &counted))
+		d->counted[which] += counted - before;
+}
+
 /*
  * Opens other events for all that is recorded, with larger copies or another program. Both
  * record for a moment, so that nothing that happens to processes is missed; it does no harm
@@ -807,7 +827,7 @@ static int replace_rings(struct perf_drain *d, unsigned int copy)
 	struct perf_opts opts = d->opts;
 	struct perf_rings *rings;
 	pid_t *list = NULL;
-	uint64_t lost, stopped, counted, before;
+	uint64_t lost, stopped;
 	struct reason why;
 	int ret = 0;
 
@@ -831,8 +851,8 @@ static int replace_rings(struct perf_drain *d, unsigned int copy)
 	}
 	perf_rings_stop(d->rings);
 	stopped = now_ns(CLOCK_MONOTONIC);
-	if (perf_rings_total(rings, &before) && perf_rings_total(d->rings, &counted))
-		d->counted += counted - before;
+	for (int which = 0; which < PERF_WHICH; which++)
+		take_over(d, rings, which);
 	ret = perf_rings_read(d->rings, true, take_record, d);
 	if (perf_rings_lost(d->rings, &lost))
 		d->lost += lost;
@@ -966,9 +986,9 @@ bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
 	       !perf_rings_news(d->rings) && perf_rings_last(d->rings, ns);
 }
 
-int perf_drain_unsampled(struct perf_drain *d, uint64_t value)
+int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value)
 {
-	int64_t values[2] = { 0, value < INT64_MAX ? (int64_t)value : 0 };
+	int64_t values[2 + PERF_MORE] = { 0 };
 	struct shstk_sample sample = {
 		.proc = d->first,
 		.tid = d->first_tid,
@@ -979,6 +999,7 @@ int perf_drain_unsampled(struct perf_drain *d, uint64_t value)
 		.values = values,
 	};
 
+	values[value_at(which)] = value < INT64_MAX ? (int64_t)value : 0;
 	/* Without a sample there is nobody of whom it could be shown: the lines tell. */
 	return d->first ? shstk_profile_add(d->profile, &sample) : 0;
 }
@@ -992,25 +1013,25 @@ static uint64_t all_lost(const struct perf_drain *d)
 }
 
 /* What the events counted in all profiles; false: nobody knows. */
-static bool all_counted(const struct perf_drain *d, uint64_t *ret)
+static bool all_counted(const struct perf_drain *d, int which, uint64_t *ret)
 {
 	const struct perf_opts *o = &d->opts;
 
 	*ret = 0;
-	if (d->total >= 0)
+	if (d->total >= 0 && which == PERF_MAIN)
 		return read(d->total, ret, sizeof(*ret)) == sizeof(*ret);
 	if (!o->main || d->root || (!o->nr_pids && o->cgroup < 0 && o->main->clock) ||
-	    !perf_rings_total(d->rings, ret))
+	    !perf_rings_total(d->rings, which, ret))
 		return false;
-	*ret += d->counted;
+	*ret += d->counted[which];
 	return true;
 }
 
-bool perf_drain_whole(const struct perf_drain *d, uint64_t *ret)
+bool perf_drain_whole(const struct perf_drain *d, int which, uint64_t *ret)
 {
-	bool known = all_counted(d, ret);
+	bool known = all_counted(d, which, ret);
 
-	*ret -= known ? d->counted_before : 0;
+	*ret -= known ? d->counted_before[which] : 0;
 	return known;
 }
 
@@ -1028,7 +1049,9 @@ void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 		shstk_profile_keep_times(profile);
 	population_renew(&d->all, symbols);
 	d->lost_before = all_lost(d);
-	all_counted(d, &d->counted_before);
+	for (int which = 0; which < PERF_WHICH; which++)
+		all_counted(d, which, &d->counted_before[which]);
+	memset(d->weights, 0, sizeof(d->weights));
 	d->counts = (struct drain_counts){ .lost = 0 };
 	d->more = more;
 	d->first = NULL;
@@ -1078,6 +1101,11 @@ uint64_t perf_drain_shared(const struct perf_drain *d)
 bool perf_drain_user_only(const struct perf_drain *d)
 {
 	return perf_rings_user_only(d->rings);
+}
+
+uint64_t perf_drain_weight(const struct perf_drain *d, int which)
+{
+	return d->weights[which];
 }
 
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,

@@ -131,13 +131,16 @@ uint64_t perf_drain_shared(const struct perf_drain *d);
 bool perf_drain_user_only(const struct perf_drain *d);
 
 /*
- * What the event counted itself of what is recorded, sampled or not, in this profile. False: it
+ * What event @which (enum perf_which) counted itself of what is recorded, sampled or not, in this profile. False: it
  * is not known, as the events are the CPUs'.
  */
-bool perf_drain_whole(const struct perf_drain *d, uint64_t *ret);
+bool perf_drain_whole(const struct perf_drain *d, int which, uint64_t *ret);
+
+/* What the samples of event @which stand for, in this profile. */
+uint64_t perf_drain_weight(const struct perf_drain *d, int which);
 
 /* So much of it has no sample: shows it as such. Returns 0 or -ENOMEM. */
-int perf_drain_unsampled(struct perf_drain *d, uint64_t value);
+int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value);
 
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		      struct perf_counts *more);

@@ -20,9 +20,24 @@ static const char *value_type(const struct record_opts *o)
 	return o->wall ? "wall" : o->off_cpu ? "off-cpu" : "cpu";
 }
 
+/* Further events are values of their own; what shows one value shows the first event. */
+static int add_types(struct recording *r)
+{
+	struct record_opts *o = r->opts;
+	int err = 0;
+
+	for (unsigned int i = 1; err >= 0 && i < o->nr_events; i++)
+		err = shstk_profile_add_type(r->profile, o->events[i].name,
+					     o->events[i].clock ? "nanoseconds" : "count");
+	if (o->nr_events > 1)
+		o->output.type = 2;
+	return err < 0 ? err : 0;
+}
+
 int samples_begin(struct recording *r)
 {
 	const struct record_opts *o = r->opts;
+	int err;
 	struct shstk_symbols_opts names = {
 		.no_lines = !output_wants_lines(&o->output),
 		.kernel = o->kernel || o->kernel_alone,
@@ -30,8 +45,9 @@ int samples_begin(struct recording *r)
 	};
 
 	/* Of other events than clocks only the rate is known. */
-	return output_begin(&names, value_type(o), record_counts_time(o) ? "nanoseconds" : "count",
-			    record_counts_time(o) ? record_period(o) : 1, &r->symbols, &r->profile);
+	err = output_begin(&names, value_type(o), record_counts_time(o) ? "nanoseconds" : "count",
+			   record_counts_time(o) ? record_period(o) : 1, &r->symbols, &r->profile);
+	return err ? err : add_types(r);
 }
 
 void samples_describe(const struct recording *r, const struct drain_counts *c, char *buf,
