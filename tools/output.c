@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/output.h"
+#include "tools/read_limit.h"
 #include "tools/shstk.h"
 
 #define DEFAULT_TOP 20
@@ -267,6 +268,7 @@ void output_report_missing(const struct shstk_symbols *symbols)
 	const char *first = NULL;
 	size_t nr = shstk_symbols_missing(symbols, &first);
 
+	read_limit_report(symbols);
 	if (nr)
 		complain(
 			"inlined functions of %zu source file%s are not shown: their description is in .dwo files, and %s is not there or not of this program; put them back, or make a .dwp file beside the program by dwp(1)",

@@ -106,7 +106,8 @@ bool output_wants_lines(const struct output *o);
 bool output_write(struct output *o, struct shstk_profile *profile, const char *title);
 
 /**
- * output_report_missing() - say if inlined functions are missing, and what would show them
+ * output_report_missing() - say if inlined functions are missing, and what would show them, and
+ * which files take too much to read
  * @symbols: where the names come from, after all were looked up.
  */
 void output_report_missing(const struct shstk_symbols *symbols);

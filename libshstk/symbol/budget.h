@@ -59,6 +59,11 @@ struct shstk_account {
 	struct shstk_account *next;
 };
 
+/* One more account of a store's budget, for what @name says; it is the store's. NULL: memory runs
+ * out.
+ */
+struct shstk_account *shstk_symbols_account(struct shstk_symbols *symbols, const char *name);
+
 /* @memory: bytes; @time: ns. 0: as much as is fit for this machine. */
 void shstk_budget_init(struct shstk_budget *budget, uint64_t memory, uint64_t time);
 

@@ -74,6 +74,17 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols)
 	free(symbols);
 }
 
+struct shstk_account *shstk_symbols_account(struct shstk_symbols *symbols, const char *name)
+{
+	struct shstk_account *account = shstk_pool_alloc(&symbols->pool, sizeof(*account));
+
+	name = shstk_pool_text(&symbols->pool, name, strlen(name));
+	if (!account || !name)
+		return NULL;
+	shstk_account_open(account, &symbols->budget, name);
+	return account;
+}
+
 const char *shstk_symbols_excess(const struct shstk_symbols *symbols, size_t i, unsigned int *what)
 {
 	const struct shstk_account *account = symbols->budget.over;

@@ -27,7 +27,10 @@ int allocations_begin(struct recording *r)
 		.full_names = r->opts->output.full_names,
 	};
 	struct heap_opts opts = allocations_options(r->opts);
-	int err = shstk_symbols_create(&names, &r->symbols);
+	int err;
+
+	read_limit_apply(&r->opts->read_limit, &names);
+	err = shstk_symbols_create(&names, &r->symbols);
 
 	if (!err)
 		err = shstk_profile_create(r->symbols, &r->profile);

@@ -13,7 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "libshstk/shstk.h"
+#include "libshstk/symbol/budget.h"
 #include "tools/elf/allocator.h"
 #include "tools/inject/heap/layout.h"
 #include "tools/proc/tasks.h"
@@ -26,21 +30,32 @@
 #define MAX_TEXT (2u << 20)
 #define MAX_PROGRAMS 64 /* whose symbols are looked at */
 #define SMALLEST_PAGE 4096
+#define SHARED "the memory shared with recorded programs"
 #define CHUNK (16u << 20) /* bytes of a region mapped at a time */
 
+#define STEPS 1024 /* records between two looks at the clock */
+
+/**
+ * struct text - a maps record: it is read when a trace needs it, as it can be long and cost a
+ * program nothing
+ * @number: as it says.
+ * @size: bytes of the text.
+ * @at: where that is in the region.
+ */
 struct text {
-	char *text;
+	uint32_t number;
 	uint32_t size;
+	uint64_t at;
 };
 
 /**
  * struct thread_name - name of a thread
- * @next: of another thread.
+ * @hh: by @tid.
  * @tid: thread ID.
- * @comm: its name.
+ * @comm: its last name.
  */
 struct thread_name {
-	struct thread_name *next;
+	UT_hash_handle hh;
 	uint32_t tid;
 	char comm[REC_COMM];
 };
@@ -51,6 +66,7 @@ struct thread_name {
  * @pid: its process.
  * @proc: its mappings.
  * @done: it was read for the last time.
+ * @replaced: the process executes another program, which has a region of its own.
  * @growth: what it had at the last snapshot, if these are made.
  */
 struct image {
@@ -58,7 +74,20 @@ struct image {
 	int pid;
 	struct shstk_symproc *proc;
 	bool done;
+	bool replaced;
 	struct growth growth;
+};
+
+/**
+ * struct newest - the last region of a process
+ * @hh: by @pid.
+ * @pid: the process.
+ * @number: of the region.
+ */
+struct newest {
+	UT_hash_handle hh;
+	int pid;
+	uint32_t number;
 };
 
 /**
@@ -67,8 +96,11 @@ struct image {
  * @head: copy of its start.
  * @proc: its mappings.
  * @growth: of the region, or NULL.
- * @texts: maps records by number - 1.
- * @nr_texts: their number.
+ * @texts: maps records, by their numbers, which only grow.
+ * @nr_texts: how many.
+ * @max_texts: room for so many.
+ * @text: the one that is read.
+ * @text_size: room in it.
  * @current: number of the one in @proc.
  * @names: names of threads.
  * @copy: the record looked at.
@@ -83,7 +115,10 @@ struct reading {
 	struct shstk_symproc *proc;
 	struct growth *growth;
 	struct text *texts;
-	uint32_t nr_texts;
+	size_t nr_texts;
+	size_t max_texts;
+	char *text;
+	size_t text_size;
 	uint32_t current;
 	struct thread_name *names;
 	uint8_t *copy;
@@ -101,6 +136,8 @@ struct heap_drain {
 	struct image *images;
 	uint32_t nr_images;
 	uint32_t max_images;
+	struct newest *newest;
+	struct shstk_account *account; /* of all regions */
 	uint32_t in_profile; /* processes */
 	struct heap_counts counts;
 	char *programs[MAX_PROGRAMS]; /* looked at */
@@ -150,6 +187,10 @@ int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbol
 	d->ticks = heap_ticks();
 	d->ns = now_ns(CLOCK_MONOTONIC);
 	err = map_memory(d);
+	if (!err) {
+		d->account = shstk_symbols_account(symbols, SHARED);
+		err = d->account ? 0 : -ENOMEM;
+	}
 	if (err) {
 		heap_drain_destroy(d);
 		return err;
@@ -160,8 +201,15 @@ int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbol
 
 void heap_drain_destroy(struct heap_drain *d)
 {
+	struct newest *newest, *next;
+
 	if (!d)
 		return;
+	HASH_ITER(hh, d->newest, newest, next)
+	{
+		HASH_DEL(d->newest, newest);
+		free(newest);
+	}
 	if (d->header)
 		munmap(d->header, HEAP_FIRST);
 	memory_destroy(&d->memory);
@@ -238,28 +286,86 @@ static int copy_record(struct reading *r, uint64_t at, size_t size)
 		       -EIO;
 }
 
-static int take_maps(struct reading *r, size_t size)
+static int take_maps(struct reading *r, uint64_t at, size_t size)
 {
 	const struct heap_maps *m = (const void *)r->copy;
-	struct text *more;
+	struct text *texts;
 
-	/* Numbers only grow; texts whose numbers were skipped stay empty. */
-	if (size < sizeof(*m) || m->bytes > size - sizeof(*m) || m->number <= r->nr_texts ||
-	    m->number > r->nr_texts + 1024)
+	if (size < sizeof(*m) || m->bytes > size - sizeof(*m) ||
+	    (r->nr_texts && m->number <= r->texts[r->nr_texts - 1].number))
 		return 0;
-	more = reallocarray(r->texts, m->number, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	r->texts = more;
-	while (r->nr_texts < m->number)
-		r->texts[r->nr_texts++] = (struct text){ NULL, 0 };
-	more += m->number - 1;
-	more->text = malloc(m->bytes + 1);
-	if (!more->text)
-		return -ENOMEM;
-	memcpy(more->text, m->text, m->bytes);
-	more->size = m->bytes;
+	texts = shstk_account_grow(r->d->account, r->texts, r->nr_texts, &r->max_texts,
+				   sizeof(*texts));
+	if (!texts)
+		return r->d->account->excess ? 0 : -ENOMEM;
+	r->texts = texts;
+	texts[r->nr_texts++] = (struct text){ m->number, m->bytes, at + sizeof(*m) };
 	return 0;
+}
+
+static const struct text *find_text(const struct reading *r, uint32_t number)
+{
+	size_t lo = 0, hi = r->nr_texts, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (r->texts[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < r->nr_texts && r->texts[lo].number == number ? r->texts + lo : NULL;
+}
+
+/* To r->text. */
+static int read_text(struct reading *r, const struct text *text)
+{
+	off_t at = (off_t)(region_at(r->number) + text->at);
+	char *more;
+
+	if (text->size > r->text_size) {
+		more = realloc(r->text, text->size);
+		if (!more)
+			return -ENOMEM;
+		r->text = more;
+		r->text_size = text->size;
+	}
+	return pread(r->d->memory.fd, r->text, text->size, at) == (ssize_t)text->size ? 0 : -EIO;
+}
+
+/* The mappings with that number become those of the process. */
+static int use_maps(struct reading *r, uint32_t number)
+{
+	const struct text *text = find_text(r, number);
+	int ret;
+
+	if (!text || !shstk_account_on(r->d->account))
+		return 0;
+	ret = read_text(r, text);
+	if (!ret)
+		ret = shstk_symproc_set_maps(r->proc, r->text, text->size);
+	if (ret < 0)
+		return ret;
+	r->current = number;
+	return 0;
+}
+
+static struct thread_name *get_name(struct reading *r, uint32_t tid)
+{
+	struct thread_name *name;
+
+	HASH_FIND(hh, r->names, &tid, sizeof(tid), name);
+	if (name)
+		return name;
+	name = calloc(1, sizeof(*name));
+	if (!name)
+		return NULL;
+	name->tid = tid;
+	HASH_ADD(hh, r->names, tid, sizeof(name->tid), name);
+	if (name->hh.tbl)
+		return name;
+	free(name);
+	return NULL;
 }
 
 static int take_thread(struct reading *r, size_t size)
@@ -269,13 +375,10 @@ static int take_thread(struct reading *r, size_t size)
 
 	if (size < sizeof(*t))
 		return 0;
-	name = malloc(sizeof(*name));
+	name = get_name(r, t->tid);
 	if (!name)
 		return -ENOMEM;
-	name->next = r->names;
-	name->tid = t->tid;
 	memory_name(name->comm, t->comm);
-	r->names = name;
 	return 0;
 }
 
@@ -353,10 +456,9 @@ static int take_growth(struct reading *r, uint32_t counter, int64_t *values)
 
 static const char *thread_name(const struct reading *r, uint32_t tid)
 {
-	const struct thread_name *name = r->names;
+	struct thread_name *name;
 
-	while (name && name->tid != tid)
-		name = name->next;
+	HASH_FIND(hh, r->names, &tid, sizeof(tid), name);
 	return name ? name->comm : r->head.comm;
 }
 
@@ -372,14 +474,11 @@ static int take_trace(struct reading *r, size_t size)
 	if (size < sizeof(*t) || t->nr > r->d->opts.max_depth || heap_trace_size(t->nr) != size ||
 	    copy_counter(r, t->counter, &counter, &temporary))
 		return 0;
-	if (t->maps != r->current && t->maps && t->maps <= r->nr_texts &&
-	    r->texts[t->maps - 1].text) {
-		int ret = shstk_symproc_set_maps(r->proc, r->texts[t->maps - 1].text,
-						 r->texts[t->maps - 1].size);
+	if (t->maps != r->current) {
+		int ret = use_maps(r, t->maps);
 
 		if (ret < 0)
 			return ret;
-		r->current = t->maps;
 	}
 	skip = heap_skip_new(r->proc, t->pcs, t->nr);
 	take_values(r, &counter, temporary, values);
@@ -399,13 +498,13 @@ static int take_trace(struct reading *r, size_t size)
 }
 
 /* Names and maps first: traces refer to them. */
-static int take_record(struct reading *r, uint32_t kind, size_t size, int pass)
+static int take_record(struct reading *r, uint32_t kind, uint64_t at, size_t size, int pass)
 {
 	if (kind == HEAP_TRACE)
 		return pass ? take_trace(r, size) : 0;
 	if (pass)
 		return 0;
-	return kind == HEAP_MAPS ? take_maps(r, size) : take_thread(r, size);
+	return kind == HEAP_MAPS ? take_maps(r, at, size) : take_thread(r, size);
 }
 
 static int read_records(struct reading *r, int pass)
@@ -413,6 +512,7 @@ static int read_records(struct reading *r, int pass)
 	uint64_t used = r->head.used < HEAP_REGION ? r->head.used : HEAP_REGION;
 	uint64_t at = (sizeof(r->head) + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
 	uint64_t filled = 0; /* up to here, as pages are */
+	unsigned int steps = 0;
 
 	while (at + HEAP_UNIT <= used) {
 		const struct heap_record *record;
@@ -420,6 +520,8 @@ static int read_records(struct reading *r, int pass)
 		size_t size;
 		int ret;
 
+		if (!(++steps % STEPS) && !shstk_account_on(r->d->account))
+			return 0;
 		if (at >= filled) {
 			at = next_filled(r, at);
 			filled = (at | (SMALLEST_PAGE - 1)) + 1;
@@ -438,9 +540,9 @@ static int read_records(struct reading *r, int pass)
 		}
 		/* Counters are read when their stacks are: only their size is of use here. */
 		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
-			ret = copy_record(r, at, size);
+			ret = copy_record(r, at, kind == HEAP_MAPS ? HEAP_UNIT : size);
 			if (!ret)
-				ret = take_record(r, kind, size, pass);
+				ret = take_record(r, kind, at, size, pass);
 			if (ret)
 				return ret;
 		}
@@ -469,13 +571,13 @@ static void take_head(struct reading *r)
 }
 
 /* The first file in a text of mappings: the program. NULL: there is none. */
-static char *program_of(const struct text *t)
+static char *program_of(const char *text, size_t size)
 {
-	const char *path = memchr(t->text, '/', t->size), *end;
+	const char *path = memchr(text, '/', size), *end;
 
 	if (!path)
 		return NULL;
-	end = memchr(path, '\n', t->text + t->size - path);
+	end = memchr(path, '\n', text + size - path);
 	return end ? strndup(path, end - path) : NULL;
 }
 
@@ -496,15 +598,15 @@ static bool looked_at(struct heap_drain *d, char *program)
 }
 
 /* One that exports its malloc() is told of by the agent. */
-static void look_inside(const struct reading *r)
+static void look_inside(struct reading *r)
 {
 	struct heap_counts *c = &r->d->counts;
 	const char *allocator;
 	char *program;
 
-	if (r->head.foreign || !r->nr_texts || !r->texts[0].text)
+	if (r->head.foreign || !r->nr_texts || read_text(r, &r->texts[0]))
 		return;
-	program = program_of(&r->texts[0]);
+	program = program_of(r->text, r->texts[0].size);
 	if (!program || looked_at(r->d, program))
 		return;
 	allocator = allocator_inside(program);
@@ -521,15 +623,16 @@ static void look_inside(const struct reading *r)
 
 static void release(struct reading *r)
 {
+	struct thread_name *name, *next;
+
 	if (r->window)
 		munmap(r->window, CHUNK);
-	for (uint32_t i = 0; i < r->nr_texts; i++)
-		free(r->texts[i].text);
+	shstk_account_give(r->d->account, r->max_texts * sizeof(*r->texts));
 	free(r->texts);
-	while (r->names) {
-		struct thread_name *name = r->names;
-
-		r->names = name->next;
+	free(r->text);
+	HASH_ITER(hh, r->names, name, next)
+	{
+		HASH_DEL(r->names, name);
 		free(name);
 	}
 	free(r->copy);
@@ -548,6 +651,7 @@ static int read_image(struct heap_drain *d, struct image *image, bool last)
 	int ret = head ? 0 : -ENOMEM;
 
 	d->in_profile++;
+	shstk_account_begin(d->account);
 	for (int pass = 0; pass < 2 && !ret; pass++) {
 		if (!pass) {
 			memcpy(&r.head, head, sizeof(r.head));
@@ -559,6 +663,7 @@ static int read_image(struct heap_drain *d, struct image *image, bool last)
 	if (last)
 		look_inside(&r);
 	release(&r);
+	shstk_account_end(d->account);
 	if (!last)
 		return ret;
 	image->done = true;
@@ -571,6 +676,29 @@ static int read_image(struct heap_drain *d, struct image *image, bool last)
 static int read_head(const struct heap_drain *d, uint32_t i, struct heap_image *ret)
 {
 	return pread(d->memory.fd, ret, sizeof(*ret), region_at(i)) == sizeof(*ret) ? 0 : -EIO;
+}
+
+/* The region that the same process had before is not written any more. */
+static int set_newest(struct heap_drain *d, const struct image *image)
+{
+	struct newest *newest;
+
+	HASH_FIND_INT(d->newest, &image->pid, newest);
+	if (newest) {
+		d->images[newest->number].replaced = true;
+		newest->number = image->number;
+		return 0;
+	}
+	newest = calloc(1, sizeof(*newest));
+	if (!newest)
+		return -ENOMEM;
+	newest->pid = image->pid;
+	newest->number = image->number;
+	HASH_ADD_INT(d->newest, pid, newest);
+	if (newest->hh.tbl)
+		return 0;
+	free(newest);
+	return -ENOMEM;
 }
 
 /* Regions that were begun since the last look. */
@@ -600,6 +728,8 @@ static int meet_images(struct heap_drain *d)
 		image = &d->images[d->nr_images];
 		*image = (struct image){ .number = d->nr_images, .pid = head.pid };
 		err = shstk_symproc_create(d->symbols, image->pid, &image->proc);
+		if (!err)
+			err = set_newest(d, image);
 		if (err)
 			return err;
 		d->nr_images++;
@@ -608,14 +738,9 @@ static int meet_images(struct heap_drain *d)
 }
 
 /* The process ended, or it executes another program by now. */
-static bool is_over(const struct heap_drain *d, const struct image *image)
+static bool is_over(const struct image *image)
 {
-	if (process_gone(image->pid))
-		return true;
-	for (uint32_t i = image->number + 1; i < d->nr_images; i++)
-		if (d->images[i].pid == image->pid)
-			return true;
-	return false;
+	return image->replaced || process_gone(image->pid);
 }
 
 int heap_drain_watch(struct heap_drain *d)
@@ -623,7 +748,7 @@ int heap_drain_watch(struct heap_drain *d)
 	int ret = meet_images(d);
 
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
-		if (!d->images[i].done && is_over(d, &d->images[i]))
+		if (!d->images[i].done && is_over(&d->images[i]))
 			ret = read_image(d, &d->images[i], true);
 	return ret;
 }
@@ -671,6 +796,9 @@ int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
 	d->symbols = symbols;
 	d->profile = profile;
 	d->in_profile = 0;
+	d->account = shstk_symbols_account(symbols, SHARED);
+	if (!d->account)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++) {
 		struct image *image = &d->images[i];
 

@@ -76,6 +76,7 @@ static const struct argp_option options[] = {
 	{ "heap-show", OPT_HEAP_SHOW, "TYPE", 0,
 	  "with --heap: what is shown where one value is: inuse_space, peak_space (the default), alloc_space, ...; with --every also growth_space; implies --heap",
 	  0 },
+	READ_LIMIT_OPTION,
 	{ "quiet", 'q', NULL, 0, "no progress line, no summary", 0 },
 	{ 0 },
 };
@@ -94,6 +95,7 @@ static const struct argp_option top_options[] = {
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
 	{ "via", OPT_VIA, "auto|agent|perf|copies|rules", 0, "who samples, as for shstk record",
 	  0 },
+	READ_LIMIT_OPTION,
 	{ "quiet", 'q', NULL, 0, "no summary", 0 },
 	{ 0 },
 };
@@ -256,6 +258,9 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 		return 0;
 	case OPT_PERF_DATA:
 		o->perf_data = arg;
+		return 0;
+	case READ_LIMIT_OPT:
+		read_limit_parse(state, arg, &o->read_limit);
 		return 0;
 	case OPT_HEAP_SAMPLE:
 		o->heap_sample = parse_number(state, "heap-sample", arg, 1, 1ul << 40);

@@ -11,6 +11,7 @@
 
 #include "tools/output.h"
 #include "tools/perf/rings.h"
+#include "tools/read_limit.h"
 #include "tools/record/targets.h"
 #include "tools/record/via.h"
 
@@ -37,6 +38,7 @@
  * @events: all that were given,
  * @nr_events: so many.
  * @count: of these from one sample to the next, 0: nothing was said.
+ * @read_limit: what reading files for their names may take.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @all: record the whole system.
  * @off_cpu: where threads wait, instead of where they run.
@@ -69,6 +71,7 @@ struct record_opts {
 	struct perf_event events[1 + PERF_MORE];
 	unsigned int nr_events;
 	unsigned long count;
+	struct read_limit read_limit;
 	const char *perf_data;
 	bool all;
 	bool off_cpu;

@@ -44,6 +44,7 @@ int samples_begin(struct recording *r)
 		.full_names = o->output.full_names,
 	};
 
+	read_limit_apply(&o->read_limit, &names);
 	/* Of other events than clocks only the rate is known. */
 	err = output_begin(&names, value_type(o), record_counts_time(o) ? "nanoseconds" : "count",
 			   record_counts_time(o) ? record_period(o) : 1, &r->symbols, &r->profile);

@@ -335,6 +335,7 @@ static int make_symbols(struct dump *d)
 	if (root && asprintf(&dirs, "%s/usr/lib/debug:/usr/lib/debug", root) < 0)
 		return -ENOMEM;
 	opts.debug_dirs = dirs;
+	read_limit_apply(&d->opts->read_limit, &opts);
 	err = shstk_symbols_create(&opts, &d->symbols);
 	free(dirs);
 	return err ? err : shstk_symproc_create(d->symbols, 0, &d->proc);

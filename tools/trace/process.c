@@ -711,6 +711,7 @@ static int prepare(struct trace *t)
 	struct shstk_symbols_opts names = { .full_names = t->opts->full_names };
 	int err = read_ranges(t);
 
+	read_limit_apply(&t->opts->read_limit, &names);
 	if (!err)
 		err = shstk_space_create(OWN_ARCH, &t->space);
 	if (!err) {

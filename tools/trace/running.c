@@ -12,6 +12,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 #include "linux/shstk.h"
+#include "tools/output.h"
 #include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 #include "tools/trace/trace.h"
@@ -132,6 +133,7 @@ int trace_running(const struct trace_opts *o)
 	int status = EXIT_FAILED;
 	int dev, pidfd = -1, err;
 
+	read_limit_apply(&o->read_limit, &names);
 	if (trace_check(o->pid))
 		return EXIT_FAILED;
 	if (t.call.max_entries > SHSTK_MAX_ENTRIES)
@@ -154,6 +156,8 @@ int trace_running(const struct trace_opts *o)
 		status = EXIT_OK;
 	else
 		complain("process %d: not every stack could be taken as asked, see above", o->pid);
+	if (symbols)
+		output_report_missing(symbols);
 	free(t.threads);
 	free(t.entries);
 	shstk_symbols_destroy(symbols);

@@ -37,6 +37,7 @@ static const struct argp_option options[] = {
 	{ "json", 'j', NULL, 0, "print JSON", 0 },
 	{ "no-stop", OPT_NO_STOP, NULL, 0,
 	  "do not stop the process: let the kernel module shstk.ko read its shadow stacks", 0 },
+	READ_LIMIT_OPTION,
 	{ "goroutines", OPT_GOROUTINES, NULL, 0,
 	  "of a Go program: all goroutines, those that do not run too, instead of threads", 0 },
 	{ 0 },
@@ -96,6 +97,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NO_STOP:
 		o->no_stop = true;
+		return 0;
+	case READ_LIMIT_OPT:
+		read_limit_parse(state, arg, &o->read_limit);
 		return 0;
 	case OPT_GOROUTINES:
 		o->goroutines = true;

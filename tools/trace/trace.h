@@ -12,6 +12,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/json.h"
 #include "libshstk/symbol/symbol.h"
+#include "tools/read_limit.h"
 
 #define TRACE_MAX_DEPTH 4096
 
@@ -37,6 +38,7 @@ enum trace_source {
  * @source: enum trace_source.
  * @addresses: print the address of each frame.
  * @full_names: as in &struct shstk_symbols_opts.
+ * @read_limit: what reading files for their names may take.
  * @compare: take both sources, and print where they differ.
  * @no_stop: let the process run.
  * @goroutines: of a Go program, all goroutines instead of threads.
@@ -51,6 +53,7 @@ struct trace_opts {
 	int source;
 	bool addresses;
 	bool full_names;
+	struct read_limit read_limit;
 	bool compare;
 	bool no_stop;
 	bool goroutines;

@@ -26,6 +26,7 @@
 #include "tools/output.h"
 #include "tools/perf/data.h"
 #include "tools/proc/maps.h"
+#include "tools/read_limit.h"
 #include "tools/shstk.h"
 #include "tools/unwind/chains.h"
 #include "tools/unwind/beyond.h"
@@ -60,6 +61,7 @@ struct unwind {
 	const char *event_name;
 	const char *sysroot;
 	unsigned long depth;
+	struct read_limit read_limit;
 	unsigned long first_only; /* samples of --chains; 0: all */
 	bool judge; /* the kernel's chains, no profile */
 	struct chains chains;
@@ -104,6 +106,7 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "sysroot", OPT_SYSROOT, "DIR", 0, "look for the mapped files below DIR", 0 },
 	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 1 to 4096 (1024)", 0 },
+	READ_LIMIT_OPTION,
 	{ "quiet", 'q', NULL, 0, "no summary", 0 },
 	{ 0 },
 };
@@ -128,6 +131,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_EVENT:
 		u->event_name = arg;
+		return 0;
+	case READ_LIMIT_OPT:
+		read_limit_parse(state, arg, &u->read_limit);
 		return 0;
 	case OPT_SYSROOT:
 		u->sysroot = arg;
@@ -540,6 +546,7 @@ static int make_profile(struct unwind *u)
 	if (u->sysroot && asprintf(&dirs, "%s/usr/lib/debug:/usr/lib/debug", u->sysroot) < 0)
 		return -ENOMEM;
 	opts.debug_dirs = dirs;
+	read_limit_apply(&u->read_limit, &opts);
 	if (e->freq)
 		period = e->nanoseconds && period ? 1000000000 / period : 1;
 	err = output_begin(&opts, type, unit, period, &u->symbols, &u->profile);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * read_limit.c - see read_limit.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read_limit.h"
+#include "tools/shstk.h"
+
+#define MAX_NAMED 5
+#define SECOND 1000000000ull
+
+/* A number of bytes at *@text, which then is behind it; 0: it is none. */
+static uint64_t parse_size(const char **text)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+	uint64_t ret;
+	int shift;
+
+	errno = 0;
+	ret = **text >= '0' && **text <= '9' ? strtoull(*text, &end, 10) : 0;
+	if (!ret || errno)
+		return 0;
+	unit = *end ? strchr(units, *end) : NULL;
+	shift = unit ? 10 * (unit - units + 1) : 0;
+	*text = end + !!unit;
+	return ret <= (uint64_t)INT64_MAX >> shift ? ret << shift : 0;
+}
+
+void read_limit_parse(const struct argp_state *state, const char *arg, struct read_limit *ret)
+{
+	const char *at = arg;
+
+	ret->memory = parse_size(&at);
+	if (!ret->memory || (*at && *at != ','))
+		argp_failure(state, EXIT_USAGE, 0,
+			     "read-limit '%s' is no SIZE[,SECONDS], such as 6G or 6G,300", arg);
+	if (*at)
+		ret->time = SECOND * parse_number(state, "read-limit, seconds", at + 1, 1, 1000000);
+}
+
+void read_limit_apply(const struct read_limit *limit, struct shstk_symbols_opts *opts)
+{
+	opts->memory = limit->memory;
+	opts->time = limit->time;
+}
+
+static const char *what_of(unsigned int what)
+{
+	return what == (SHSTK_EXCESS_MEMORY | SHSTK_EXCESS_TIME) ? "memory and time" :
+	       what == SHSTK_EXCESS_MEMORY			 ? "memory" :
+								   "time";
+}
+
+void read_limit_report(const struct shstk_symbols *symbols)
+{
+	unsigned int what;
+	const char *name;
+	size_t i;
+
+	for (i = 0; (name = shstk_symbols_excess(symbols, i, &what)); i++)
+		if (i < MAX_NAMED)
+			complain(
+				"%s takes too much %s to read: some of what it tells (lines, inlined functions, names, allocations) is left out; --read-limit=SIZE,SECONDS lets it take more",
+				name, what_of(what));
+	if (i > MAX_NAMED)
+		complain("so do %zu other files", i - MAX_NAMED);
+}
