@@ -60,6 +60,9 @@ install: all man
 	install -m 755 $(B)/shstk $(DESTDIR)$(BINDIR)
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's,@BINDIR@,$(BINDIR),' tools/rules/shstkd.service >$(DESTDIR)$(UNITDIR)/shstkd.service
+	sed 's,@BINDIR@,$(BINDIR),' tools/broker/shstk-broker.service \
+		>$(DESTDIR)$(UNITDIR)/shstk-broker.service
+	install -m 644 tools/broker/shstk-broker.socket $(DESTDIR)$(UNITDIR)
 	install -m 644 $(B)/completion.bash $(DESTDIR)$(BASHDIR)/shstk
 	$(if $(TOOL_OBJECTS),install -m 644 $(TOOL_OBJECTS) $(DESTDIR)$(LIBDIR)/shstk)
 	install -m 644 libshstk/shstk.h libshstk/shstk_go.h \

@@ -32,6 +32,8 @@ static const struct command commands[] = {
 	  "print violations of all programs as they happen" },
 	{ "rules", cmd_rules, &rules_argp, "compile|load|list|drop|status",
 	  "exact callchains of perf and BPF for programs without shadow stacks" },
+	{ "broker", cmd_broker, &broker_argp, NULL,
+	  "open perf events for ordinary users' own processes" },
 	{ "status", cmd_status, &status_argp, "PID",
 	  "what this machine offers, or the threads of a process" },
 	{ 0 },

@@ -52,6 +52,7 @@ struct command {
 };
 
 /* The functions of the commands; their rows are in tools/shstk.c. */
+int cmd_broker(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_record(int argc, char **argv);
@@ -62,6 +63,7 @@ int cmd_top(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_unwind(int argc, char **argv);
 
+extern const struct argp broker_argp;
 extern const struct argp check_argp;
 extern const struct argp events_argp;
 extern const struct argp record_argp;

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/perf/borrow.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/rings.h"
 #include "tools/shstk.h"
@@ -75,6 +76,8 @@ struct perf_rings {
 	struct identity *others; /* all but the PERF_MAIN events, sorted */
 	size_t nr_others, max_others;
 	bool user_only;
+	int broker; /* that opens events, while they are opened; or -1 */
+	bool borrowed; /* it did */
 	uint64_t looked; /* when the rings were looked at last, and */
 	uint64_t before; /* the time before */
 	uint64_t most; /* bytes in the fullest one then */
@@ -291,7 +294,7 @@ static void explain(const struct perf_opts *opts, int which, int error, struct r
 	}
 }
 
-int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why)
+static int probe_kernel(const struct perf_opts *opts, bool *user_only, struct reason *why)
 {
 	bool wide = !opts->nr_pids;
 	struct perf_event_attr attr;
@@ -358,6 +361,65 @@ static int read_cpus(int **ret)
 	return n;
 }
 
+/* Any CPU that is on. */
+static int first_cpu(void)
+{
+	int *cpus, n = read_cpus(&cpus), ret = n > 0 ? cpus[0] : 0;
+
+	if (n > 0)
+		free(cpus);
+	return ret;
+}
+
+static bool is_refusal(int error)
+{
+	return error == -EACCES || error == -EPERM;
+}
+
+/* The broker could help, but does not: that is told behind the kernel's reason. */
+static void explain_broker(int error, struct reason *why)
+{
+	struct reason first = *why;
+
+	if (error != -ENOENT)
+		because(why, "%.330s; and %s", first.text, borrow_error(error));
+}
+
+/* Would the broker have such events, of this process? Returns 0 or a negative errno. */
+static int probe_broker(const struct perf_opts *opts, bool *user_only)
+{
+	const pid_t own = getpid();
+	int broker = borrow_begin(), proof, ret = 0;
+
+	if (broker < 0)
+		return broker;
+	proof = borrow_proof(own);
+	for (int which = 0; which < PERF_WHICH && ret >= 0; which++) {
+		if (!is_wanted(opts, which))
+			continue;
+		ret = borrow_event(broker, opts, which, own, proof, first_cpu(), user_only);
+		if (ret >= 0)
+			close(ret);
+	}
+	if (proof >= 0)
+		close(proof);
+	close(broker);
+	return ret < 0 ? ret : 0;
+}
+
+int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why)
+{
+	int ret = probe_kernel(opts, user_only, why), lent;
+
+	if (!is_refusal(ret) || !borrow_possible(opts))
+		return ret;
+	*user_only = false;
+	lent = probe_broker(opts, user_only);
+	if (lent)
+		explain_broker(lent, why);
+	return lent ? ret : 0;
+}
+
 static int keep_fd(struct perf_rings *r, int fd, int which)
 {
 	size_t max = r->max_fds ? 2 * r->max_fds : 64;
@@ -414,16 +476,26 @@ static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
 	return 0;
 }
 
-static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct ring *ring,
-		     int which, pid_t pid, struct reason *why)
+/* Returns a descriptor or a negative errno. @proof: of borrow_proof(), where the broker opens it. */
+static int open_or_borrow(struct perf_rings *r, const struct perf_opts *opts, int cpu, int which,
+			  pid_t pid, int proof)
 {
 	struct perf_event_attr attr;
 	bool cgroup = opts->cgroup >= 0;
+
+	if (r->broker >= 0)
+		return borrow_event(r->broker, opts, which, pid, proof, cpu, &r->user_only);
+	perf_rings_attr(opts, which, &attr);
+	return open_event(&attr, cgroup ? opts->cgroup : pid, cpu,
+			  cgroup ? PERF_FLAG_PID_CGROUP : 0, &r->user_only);
+}
+
+static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct ring *ring,
+		     int which, pid_t pid, int proof, struct reason *why)
+{
 	int fd, ret;
 
-	perf_rings_attr(opts, which, &attr);
-	fd = open_event(&attr, cgroup ? opts->cgroup : pid, ring->cpu,
-			cgroup ? PERF_FLAG_PID_CGROUP : 0, &r->user_only);
+	fd = open_or_borrow(r, opts, ring->cpu, which, pid, proof);
 	if (fd < 0) {
 		explain(opts, which, fd, why);
 		return fd;
@@ -447,7 +519,7 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 }
 
 /* All events of one target. -ESRCH: it is gone. */
-static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t pid,
+static int add_events(struct perf_rings *r, const struct perf_opts *opts, pid_t pid, int proof,
 		      struct reason *why)
 {
 	for (size_t i = 0; i < r->nr_rings; i++) {
@@ -456,7 +528,7 @@ static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 
 			if (!is_wanted(opts, which))
 				continue;
-			ret = add_event(r, opts, &r->rings[i], which, pid, why);
+			ret = add_event(r, opts, &r->rings[i], which, pid, proof, why);
 			/* A CPU that was switched off just now. */
 			if (ret == -ENODEV && i)
 				break;
@@ -465,6 +537,22 @@ static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 		}
 	}
 	return 0;
+}
+
+static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t pid,
+		      struct reason *why)
+{
+	int proof = -1, ret;
+
+	if (r->broker >= 0) {
+		proof = borrow_proof(pid);
+		if (proof < 0)
+			return proof;
+	}
+	ret = add_events(r, opts, pid, proof, why);
+	if (proof >= 0)
+		close(proof);
+	return ret;
 }
 
 static void more_files(void)
@@ -527,8 +615,8 @@ static uint64_t rate_of(const struct perf_opts *opts)
 	return opts->freq * (opts->copy + 8 * words) * (1 + opts->nr_more);
 }
 
-static int open_rings(const struct perf_opts *opts, size_t ring_size, struct perf_rings **ret,
-		      struct reason *why)
+static int open_rings(const struct perf_opts *opts, size_t ring_size, int broker,
+		      struct perf_rings **ret, struct reason *why)
 {
 	struct perf_rings *r = calloc(1, sizeof(*r));
 	int error;
@@ -545,7 +633,10 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, struct per
 		if (event && opts->count && perf_event_by_kernel(event))
 			r->periods[which] = opts->count;
 	}
+	r->broker = broker;
+	r->borrowed = broker >= 0;
 	error = open_all(r, opts, why);
+	r->broker = -1;
 	if (error) {
 		perf_rings_close(r);
 		return error;
@@ -575,17 +666,36 @@ static size_t bounded_ring(size_t ring)
 	return ring;
 }
 
-int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why)
+/* @broker: opens the events, or -1. */
+static int open_with(const struct perf_opts *opts, int broker, struct perf_rings **ret,
+		     struct reason *why)
 {
 	size_t ring = opts->may_shrink ? bounded_ring(opts->ring_size) : opts->ring_size;
 	int error;
 
 	for (;;) {
-		error = open_rings(opts, ring, ret, why);
+		error = open_rings(opts, ring, broker, ret, why);
 		if (error != -ENOBUFS || !opts->may_shrink || ring <= MIN_RING)
 			return error;
 		ring /= 2;
 	}
+}
+
+int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why)
+{
+	int error = open_with(opts, -1, ret, why), broker, lent;
+	struct reason unused;
+
+	if (!is_refusal(error) || !borrow_possible(opts))
+		return error;
+	broker = borrow_begin();
+	if (broker < 0)
+		return error;
+	lent = open_with(opts, broker, ret, &unused);
+	close(broker);
+	if (lent)
+		explain_broker(lent, why);
+	return lent ? error : 0;
 }
 
 uint64_t perf_rings_memory(const struct perf_rings *r)
@@ -612,6 +722,11 @@ void perf_rings_close(struct perf_rings *r)
 bool perf_rings_user_only(const struct perf_rings *r)
 {
 	return r->user_only;
+}
+
+bool perf_rings_borrowed(const struct perf_rings *r)
+{
+	return r->borrowed;
 }
 
 bool perf_rings_lost(const struct perf_rings *r, uint64_t *ret)

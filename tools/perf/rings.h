@@ -50,6 +50,7 @@ enum perf_which {
  *	no @cgroup: the whole system.
  * @on_exec: begin when the process executes a program.
  * @program: descriptor of a BPF program that runs at each sample; 0: none.
+ * @borrow: where the kernel refuses events of @pids, ask the broker (borrow.h).
  */
 struct perf_opts {
 	const struct perf_event *main;
@@ -69,6 +70,7 @@ struct perf_opts {
 	size_t nr_pids;
 	bool on_exec;
 	int program;
+	bool borrow;
 };
 
 /**
@@ -142,6 +144,9 @@ uint64_t perf_rings_memory(const struct perf_rings *rings);
 
 /* Only user mode is sampled, because more is not permitted. */
 bool perf_rings_user_only(const struct perf_rings *rings);
+
+/* The events are the broker's. */
+bool perf_rings_borrowed(const struct perf_rings *rings);
 
 /* How many records found a ring full so far. False: the kernel does not tell. */
 bool perf_rings_lost(const struct perf_rings *rings, uint64_t *ret);

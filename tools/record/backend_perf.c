@@ -24,6 +24,7 @@
 
 #define NICE -10
 #define FEW_SAMPLES 100 /* a share of half of them may be off by ten points, in 19 of 20 cases */
+#define BY_BROKER " that the broker opened"
 
 /**
  * struct perf_state - what this back end keeps
@@ -137,6 +138,7 @@ static struct perf_opts event_options(const struct record_opts *o)
 		.pids = o->targets.nr_tids ? o->targets.tids : o->targets.pids,
 		.nr_pids = o->targets.nr_pids + o->targets.nr_tids +
 			   (o->command && !o->all && !o->cgroup),
+		.borrow = true,
 	};
 
 	for (unsigned int i = 1; i < o->nr_events; i++)
@@ -253,7 +255,8 @@ static int start(struct recording *r, const struct target *target)
 	}
 	if (r->opts->quiet)
 		return 0;
-	complain("sampling by perf events, %s%s", how(r->opts),
+	complain("sampling by perf events%s, %s%s",
+		 perf_drain_borrowed(state->drain) ? BY_BROKER : "", how(r->opts),
 		 perf_drain_user_only(state->drain) ?
 			 "; user mode only (kernel.perf_event_paranoid)" :
 			 "");
@@ -534,7 +537,10 @@ static void report(struct recording *r, bool ended, const struct rusage *usage)
 
 	perf_drain_count(drain_of(r), &c, NULL);
 	report_more(r);
-	samples_report(r, &c, "by perf events", find_whole(r, ended, usage));
+	samples_report(r, &c,
+		       perf_drain_borrowed(drain_of(r)) ? "by perf events" BY_BROKER :
+							  "by perf events",
+		       find_whole(r, ended, usage));
 }
 
 const struct backend backend_perf = {

@@ -1108,6 +1108,11 @@ uint64_t perf_drain_weight(const struct perf_drain *d, int which)
 	return d->weights[which];
 }
 
+bool perf_drain_borrowed(const struct perf_drain *d)
+{
+	return perf_rings_borrowed(d->rings);
+}
+
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		      struct perf_counts *more)
 {

@@ -142,6 +142,9 @@ uint64_t perf_drain_weight(const struct perf_drain *d, int which);
 /* So much of it has no sample: shows it as such. Returns 0 or -ENOMEM. */
 int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value);
 
+/* The events are the broker's. */
+bool perf_drain_borrowed(const struct perf_drain *d);
+
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		      struct perf_counts *more);
 

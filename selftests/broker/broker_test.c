@@ -1,0 +1,1089 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * broker_test.c - `shstk broker` as its users see it, and as those who attack it do.
+ *
+ *   broker_test [SHSTK]
+ *
+ * Starts the broker and becomes several ordinary users. Prints KTAP.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libgen.h>
+#include <limits.h>
+#include <linux/perf_event.h>
+#include <linux/sched.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/broker/protocol.h"
+
+/* Users that nobody is. */
+enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };
+
+#define EVENTS 4 /* that a user may have for each CPU */
+#define PATIENCE 60 /* s; what takes longer has failed */
+#define PAGES 16
+
+static char folder[] = "/tmp/broker-XXXXXX";
+static char name[PATH_MAX], burner[PATH_MAX], setuid_burner[PATH_MAX];
+static pid_t broker;
+static int cpu;
+static unsigned int number, failed;
+
+static void verdict(bool good, const char *fact)
+{
+	failed += !good;
+	printf("%s %u %s\n", good ? "ok" : "not ok", ++number, fact);
+	fflush(stdout);
+}
+
+static void skip(const char *fact, const char *why)
+{
+	printf("ok %u %s # SKIP %s\n", ++number, fact, why);
+	fflush(stdout);
+}
+
+static _Noreturn void skip_all(const char *why)
+{
+	printf("1..0 # SKIP %s\n", why);
+	exit(4);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void nap(void)
+{
+	usleep(10000);
+}
+
+/* --- processes of users --- */
+
+static void become(uid_t uid)
+{
+	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ||
+	    prctl(PR_SET_DUMPABLE, 1))
+		_exit(99);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* Runs a function as a user, in a process of its own. Returns what it does. */
+static int as(uid_t uid, int (*fn)(void *arg), void *arg)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		become(uid);
+		alarm(PATIENCE);
+		_exit(fn(arg));
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A process of this user that does nothing until it is killed. */
+static pid_t idle(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* --- the broker --- */
+
+static int dial(void)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE };
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strcpy(to.sun_path, name);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Returns an event, or a negative errno; -EPIPE: the connection has ended. */
+static int answer(int fd)
+{
+	struct broker_reply reply = { 0 };
+	struct iovec vec = { .iov_base = &reply, .iov_len = sizeof(reply) };
+	char control[CMSG_SPACE(sizeof(int))];
+	struct msghdr msg = {
+		.msg_iov = &vec,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(fd, &msg, 0);
+	int event = -1;
+
+	/* That the request was not read is told before the answer is. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(fd, &msg, 0);
+
+	if (n != sizeof(reply))
+		return n && errno != ECONNRESET ? -ETIMEDOUT : -EPIPE;
+	if (CMSG_FIRSTHDR(&msg))
+		memcpy(&event, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(event));
+	return reply.error ? -reply.error : event;
+}
+
+static int proof_of(pid_t tid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
+	return open(path, O_RDONLY);
+}
+
+static struct broker_request request_of(pid_t tid, int proof)
+{
+	return (struct broker_request){
+		.version = BROKER_VERSION,
+		.tid = tid,
+		.proof = proof,
+		.cpu = cpu,
+		.freq = 999,
+		.copy = 8192,
+		.max_stack = 64,
+	};
+}
+
+/* One request by a connection of its own; while another process of the user is answered, again. */
+static int ask(const struct broker_request *r)
+{
+	double until = now() + PATIENCE;
+	int ret;
+
+	do {
+		int fd = dial();
+
+		send(fd, r, sizeof(*r), MSG_NOSIGNAL);
+		ret = answer(fd);
+		close(fd);
+		if (ret == -EBUSY)
+			nap();
+	} while (ret == -EBUSY && now() < until);
+	return ret;
+}
+
+static int ask_for(pid_t tid)
+{
+	const int proof = proof_of(tid);
+	const struct broker_request r = request_of(tid, proof);
+	int ret = ask(&r);
+
+	close(proof);
+	return ret;
+}
+
+/* --- what is given --- */
+
+static void spin(double seconds)
+{
+	clock_t until = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
+
+	while (clock() < until)
+		;
+}
+
+/* Is the callchain behind these fields of user space alone? */
+static bool is_users(const uint64_t *chain)
+{
+	for (uint64_t i = 0; i < chain[0]; i++)
+		if (chain[i + 1] >> 63 && chain[i + 1] != (uint64_t)PERF_CONTEXT_USER)
+			return false;
+	return true;
+}
+
+/* Samples in a ring; none: -1 if one has an address of the kernel. */
+static int samples_of(struct perf_event_mmap_page *page)
+{
+	const char *data = (char *)page + sysconf(_SC_PAGESIZE);
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), at = 0;
+	const uint64_t room = PAGES * sysconf(_SC_PAGESIZE);
+	int n = 0;
+
+	/* The ring is not read: it has the first records, and no place for others. */
+	while (at < head && head <= room) {
+		const struct perf_event_header *h = (const void *)(data + at);
+
+		/* identifier, thread, time, period, callchain */
+		if (h->type == PERF_RECORD_SAMPLE && !is_users((const uint64_t *)(h + 1) + 4))
+			return -1;
+		n += h->type == PERF_RECORD_SAMPLE;
+		at += h->size;
+	}
+	return n;
+}
+
+/* Events of this process itself. Returns 0 if there are samples and all are of user space. */
+static int sees_itself(void *arg)
+{
+	struct broker_request r = request_of(getpid(), proof_of(getpid()));
+	struct perf_event_mmap_page *page;
+	cpu_set_t one;
+	int event, n = 0;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	r.kind = *(uint32_t *)arg;
+	r.flags = r.kind == BROKER_SWITCHES ? BROKER_TELLS : 0;
+	r.copy = 256;
+	event = ask(&r);
+	if (event < 0 || sched_setaffinity(0, sizeof(one), &one))
+		return 1;
+	page = mmap(NULL, (PAGES + 1) * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED,
+		    event, 0);
+	if (page == MAP_FAILED || ioctl(event, PERF_EVENT_IOC_ENABLE, 0))
+		return 2;
+	for (int i = 0; i < 1000 && !n; i++) {
+		spin(0.02);
+		nap();
+		n = samples_of(page);
+	}
+	return n > 0 ? 0 : 3;
+}
+
+static void test_given(void)
+{
+	uint32_t kinds[] = { BROKER_CPU_CLOCK, BROKER_TASK_CLOCK, BROKER_SWITCHES };
+
+	verdict(!as(FIRST, sees_itself, &kinds[0]),
+		"a user's own process is sampled, with addresses of user space alone");
+	verdict(!as(FIRST, sees_itself, &kinds[1]), "also by its own clock");
+	verdict(!as(FIRST, sees_itself, &kinds[2]), "and at switches");
+}
+
+/* --- requests that are wrong --- */
+
+static int wrong_fields(void *arg)
+{
+	const struct broker_request good = request_of(getpid(), proof_of(getpid()));
+	static const struct {
+		size_t at;
+		uint32_t value;
+		int error;
+	} cases[] = {
+		{ offsetof(struct broker_request, version), 0, EPROTO },
+		{ offsetof(struct broker_request, version), BROKER_VERSION + 1, EPROTO },
+		{ offsetof(struct broker_request, kind), BROKER_KINDS, EINVAL },
+		{ offsetof(struct broker_request, flags), 8, EINVAL },
+		{ offsetof(struct broker_request, flags), 1u << 31, EINVAL },
+		{ offsetof(struct broker_request, tid), 0, EINVAL },
+		{ offsetof(struct broker_request, tid), -1u, EINVAL },
+		{ offsetof(struct broker_request, tid), INT_MAX, ESRCH },
+		{ offsetof(struct broker_request, proof), -1u, EINVAL },
+		{ offsetof(struct broker_request, proof), 1000000, EPERM },
+		{ offsetof(struct broker_request, cpu), BROKER_MAX_CPUS, EINVAL },
+		{ offsetof(struct broker_request, cpu), -1u, EINVAL },
+		{ offsetof(struct broker_request, freq), 0, EINVAL },
+		{ offsetof(struct broker_request, freq), BROKER_MAX_FREQ + 1, EINVAL },
+		{ offsetof(struct broker_request, copy), 65536, EINVAL },
+		{ offsetof(struct broker_request, copy), 100, EINVAL },
+		{ offsetof(struct broker_request, max_stack), 65536, EINVAL },
+		{ offsetof(struct broker_request, zero), 1, EINVAL },
+	};
+	int wrong = 0;
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct broker_request bad = good;
+		int got;
+
+		memcpy((char *)&bad + cases[i].at, &cases[i].value, sizeof(uint32_t));
+		got = ask(&bad);
+		if (got != -cases[i].error) {
+			printf("# word %zu as %u: %d\n", cases[i].at / 4, cases[i].value, got);
+			wrong++;
+		}
+	}
+	return wrong;
+}
+
+/* Packets that are no request, of all lengths up to twice that of one. */
+static int no_requests(void *arg)
+{
+	char text[2 * sizeof(struct broker_request)];
+	int wrong = 0;
+
+	(void)arg;
+	memset(text, 'x', sizeof(text));
+	for (size_t i = 0; i <= sizeof(text); i++) {
+		double until = now() + PATIENCE;
+		int got;
+
+		if (i == sizeof(struct broker_request))
+			continue;
+		do {
+			int fd = dial();
+
+			send(fd, text, i, MSG_NOSIGNAL);
+			got = answer(fd);
+			close(fd);
+			if (got == -EBUSY)
+				nap();
+		} while (got == -EBUSY && now() < until);
+		wrong += got != -EPIPE;
+	}
+	return wrong;
+}
+
+/* A request with a descriptor. */
+static int send_along(int fd, const struct broker_request *r, int along)
+{
+	struct iovec vec = { .iov_base = (void *)r, .iov_len = sizeof(*r) };
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct msghdr msg = {
+		.msg_iov = &vec,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(head), &along, sizeof(along));
+	return sendmsg(fd, &msg, MSG_NOSIGNAL) == sizeof(*r) ? 0 : -1;
+}
+
+static int with_descriptors(void *arg)
+{
+	const struct broker_request r = request_of(getpid(), proof_of(getpid()));
+	double until = now() + PATIENCE;
+	int got;
+
+	(void)arg;
+	do {
+		int fd = dial();
+
+		send_along(fd, &r, 0);
+		got = answer(fd);
+		close(fd);
+		nap();
+	} while (got == -EBUSY && now() < until);
+	return got != -EPIPE;
+}
+
+static void test_wrong(void)
+{
+	verdict(!as(FIRST, wrong_fields, NULL), "each field of a request has its bounds");
+	verdict(!as(FIRST, no_requests, NULL), "what is no request ends the connection");
+	verdict(!as(FIRST, with_descriptors, NULL), "and so does one with a descriptor");
+}
+
+/* --- processes that are not the user's to trace --- */
+
+static int other_process(void *arg)
+{
+	const struct broker_request r = request_of(*(pid_t *)arg, proof_of(getpid()));
+
+	return ask(&r) != -EPERM || proof_of(*(pid_t *)arg) >= 0;
+}
+
+static int bad_proofs(void *arg)
+{
+	pid_t one = idle(), other = idle();
+	const int fds[] = { proof_of(one), open("/proc/self/maps", O_RDONLY),
+			    open("/dev/null", O_RDONLY), dial() };
+	int wrong = 0;
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+		struct broker_request r = request_of(other, fds[i]);
+
+		/* The last one is a connection, which is waited for. */
+		wrong += i < 3 && ask(&r) != -EPERM;
+		if (i == 1)
+			close(fds[3]);
+	}
+	end(one);
+	end(other);
+	return wrong;
+}
+
+/* It was opened as long as the process could be traced. */
+static int not_dumpable(void *arg)
+{
+	int go[2], done[2], proof, event;
+	struct broker_request r;
+	pid_t pid;
+	char c;
+
+	(void)arg;
+	if (pipe(go) || pipe(done))
+		return 9;
+	pid = fork();
+	if (!pid) {
+		if (read(go[0], &c, 1) != 1 || prctl(PR_SET_DUMPABLE, 0) ||
+		    write(done[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	proof = proof_of(pid);
+	r = request_of(pid, proof);
+	event = ask(&r);
+	if (event < 0 || write(go[1], "", 1) != 1 || read(done[0], &c, 1) != 1)
+		return 1;
+	close(event);
+	event = ask(&r);
+	end(pid);
+	return event != -EPERM;
+}
+
+/* The number that a process had is given to another one. */
+static pid_t take_number(pid_t number_, uid_t uid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&number_,
+		.set_tid_size = 1,
+	};
+	pid_t pid = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid)
+		return pid;
+	become(uid);
+	for (;;)
+		pause();
+}
+
+static int ask_after_reuse(void *arg)
+{
+	const int *way = arg; /* number, ready, go */
+	int proof = proof_of(way[0]);
+	struct broker_request r = request_of(way[0], proof);
+	int event = ask(&r);
+	char c;
+
+	if (proof < 0 || event < 0 || write(way[1], "", 1) != 1 || read(way[2], &c, 1) != 1)
+		return 1;
+	close(event);
+	return ask(&r) != -EPERM;
+}
+
+/* @uid gets the number of a process of FIRST's, who has a proof of that one. */
+static void test_reuse(uid_t uid, const char *fact)
+{
+	int ready[2], go[2], way[3], status;
+	pid_t pid = fork(), asks, other;
+	char c;
+
+	if (!pid) {
+		become(FIRST);
+		for (;;)
+			pause();
+	}
+	if (pipe(ready) || pipe(go))
+		return;
+	way[0] = pid, way[1] = ready[1], way[2] = go[0];
+	while (proof_of(pid) < 0)
+		nap();
+	asks = fork();
+	if (!asks) {
+		close(ready[0]);
+		become(FIRST);
+		alarm(PATIENCE);
+		_exit(ask_after_reuse(way));
+	}
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1)
+		c = 1;
+	end(pid);
+	other = take_number(pid, uid);
+	if (other < 0)
+		skip(fact, "the kernel gives no process the number that is asked for");
+	if (write(go[1], "", 1) != 1 || waitpid(asks, &status, 0) != asks)
+		status = 1;
+	if (other > 0) {
+		verdict(other == pid && !status, fact);
+		end(other);
+	}
+	close(ready[0]);
+	close(go[0]);
+	close(go[1]);
+}
+
+static void test_others(void)
+{
+	pid_t second = fork(), own = getpid();
+
+	if (!second) {
+		become(SECOND);
+		for (;;)
+			pause();
+	}
+	nap();
+	verdict(!as(FIRST, other_process, &second), "another user's process is refused");
+	verdict(!as(FIRST, other_process, &own), "root's process is refused");
+	end(second);
+	verdict(!as(FIRST, bad_proofs, NULL),
+		"a proof of another process, or that is none, is refused");
+	verdict(!as(FIRST, not_dumpable, NULL), "a process that may not be dumped is refused");
+	test_reuse(SECOND, "a number that another user's process has now is refused");
+	test_reuse(FIRST, "and one that another process of the user has now");
+}
+
+/* --- namespaces --- */
+
+static int in_namespace(int flags)
+{
+	int ready[2], event, proof;
+	struct broker_request r;
+	pid_t pid;
+
+	if (pipe(ready))
+		return 9;
+	pid = fork();
+	if (!pid) {
+		if (unshare(flags))
+			_exit(4);
+		/* The first process of a namespace of processes is the next one. */
+		if (flags & CLONE_NEWPID && (pid = fork())) {
+			int own[2] = { pid, 0 };
+
+			if (write(ready[1], own, sizeof(pid)) != sizeof(pid))
+				_exit(1);
+			waitpid(pid, NULL, 0);
+			_exit(0);
+		}
+		if (!(flags & CLONE_NEWPID)) {
+			pid = getpid();
+			if (write(ready[1], &pid, sizeof(pid)) != sizeof(pid))
+				_exit(1);
+		}
+		pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &pid, sizeof(pid)) != sizeof(pid))
+		return 4;
+	proof = proof_of(pid);
+	r = request_of(pid, proof);
+	event = ask(&r);
+	kill(pid, SIGKILL);
+	if (proof < 0)
+		return 3;
+	return event != -EPERM;
+}
+
+static int target_in_user_namespace(void *arg)
+{
+	(void)arg;
+	return in_namespace(CLONE_NEWUSER);
+}
+
+static int target_in_pid_namespace(void *arg)
+{
+	(void)arg;
+	return in_namespace(CLONE_NEWUSER | CLONE_NEWPID);
+}
+
+static int asks_in_user_namespace(void *arg)
+{
+	(void)arg;
+	if (unshare(CLONE_NEWUSER))
+		return 4;
+	return ask_for(getpid()) != -EPERM;
+}
+
+static int asks_itself(void *arg)
+{
+	(void)arg;
+	return ask_for(getpid()) != -EPERM;
+}
+
+static void namespace_verdict(int status, const char *fact)
+{
+	if (status == 4)
+		skip(fact, "ordinary users may not have namespaces here");
+	else
+		verdict(!status, fact);
+}
+
+static void test_namespaces(void)
+{
+	namespace_verdict(as(FIRST, target_in_user_namespace, NULL),
+			  "a process in another user namespace is refused");
+	namespace_verdict(as(FIRST, target_in_pid_namespace, NULL),
+			  "a process in another namespace of processes is refused");
+	namespace_verdict(as(FIRST, asks_in_user_namespace, NULL),
+			  "who asks from another user namespace is refused");
+	verdict(!as(0, asks_itself, NULL), "root is refused");
+}
+
+/* --- set-user-ID programs --- */
+
+/* CPU time that an event of a process counts that executes a program. Negative: failed. */
+static double counted(const char *program, int *status)
+{
+	uint64_t values[2];
+	double sum = 0;
+	int go[2], events[64], nr = 0;
+	pid_t pid;
+	char c;
+
+	if (pipe(go))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		cpu_set_t one;
+
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		if (read(go[0], &c, 1) == 1)
+			execl(program, program, "burn", NULL);
+		_exit(9);
+	}
+	events[nr] = ask_for(pid);
+	if (events[nr] < 0 || ioctl(events[nr], PERF_EVENT_IOC_ENABLE, 0) ||
+	    write(go[1], "", 1) != 1)
+		return -2;
+	waitpid(pid, status, 0);
+	if (read(events[0], values, sizeof(values)) < (ssize_t)sizeof(*values))
+		return -3;
+	sum = values[0] / 1e9;
+	printf("# %s: %.3f s counted, status %d\n", program, sum, *status);
+	close(events[0]);
+	return sum;
+}
+
+static int ends_at_setuid(void *arg)
+{
+	int status, plain_status;
+	double plain = counted(burner, &plain_status), gained = counted(setuid_burner, &status);
+
+	(void)arg;
+	/* The program tells by its status whether it is root. */
+	if (WEXITSTATUS(status) != 7 || WEXITSTATUS(plain_status))
+		return 4;
+	return !(plain > 0.2 && gained >= 0 && gained < plain / 4);
+}
+
+static void test_setuid(void)
+{
+	const char *fact = "events end where the process executes a set-user-ID program";
+	int status = as(FIRST, ends_at_setuid, NULL);
+
+	if (status == 4)
+		skip(fact, "set-user-ID programs gain nothing here");
+	else
+		verdict(!status, fact);
+}
+
+/* --- how many --- */
+
+static int until_quota(int *events, int max)
+{
+	int n = 0;
+
+	while (n < max && (events[n] = ask_for(getpid())) >= 0)
+		n++;
+	return n;
+}
+
+static int is_bounded(void *arg)
+{
+	int events[EVENTS + 2], n = until_quota(events, EVENTS + 2);
+
+	(void)arg;
+	if (n != EVENTS || events[n] != -EDQUOT)
+		return 1;
+	close(events[0]);
+	events[0] = ask_for(getpid());
+	return events[0] < 0 || ask_for(getpid()) != -EDQUOT;
+}
+
+/* Events that were passed on, or are mapped only, count, and no longer when they are gone. */
+static int counts_what_is_passed_on(void *arg)
+{
+	int events[EVENTS + 2], n = until_quota(events, EVENTS + 2), got;
+	double until = now() + PATIENCE;
+	pid_t holder;
+
+	(void)arg;
+	if (n != EVENTS)
+		return 1;
+	holder = idle();
+	for (int i = 0; i < n; i++)
+		close(events[i]);
+	if (ask_for(getpid()) != -EDQUOT)
+		return 2;
+	end(holder);
+	do {
+		got = ask_for(getpid());
+	} while (got == -EDQUOT && now() < until);
+	return got < 0;
+}
+
+static void test_bounds(void)
+{
+	verdict(!as(FIRST, is_bounded, NULL), "a user has no more events of a CPU than permitted");
+	verdict(!as(FIRST, counts_what_is_passed_on, NULL),
+		"also those count that were passed on, until these are closed");
+}
+
+/* --- who does not behave --- */
+
+static int asks_and_gets(void *arg)
+{
+	(void)arg;
+	return ask_for(getpid()) < 0;
+}
+
+/* Sooner than anything that is waited for in these tests. */
+static int asks_at_once(void *arg)
+{
+	double begin = now(), took;
+	int event = ask_for(getpid());
+
+	(void)arg;
+	took = now() - begin;
+	if (took > 1)
+		printf("# answered after %.1f s\n", took);
+	return event < 0 || took > 30;
+}
+
+static int does_not_read(void *arg)
+{
+	const struct broker_request r = request_of(getpid(), proof_of(getpid()));
+	int fd = dial(), n = 0;
+
+	(void)arg;
+	while (n < 100000 && send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+		n++;
+	/* Neither the events that lie in the socket nor the others stay. */
+	close(fd);
+	return asks_and_gets(NULL);
+}
+
+static int second_connection(void *arg)
+{
+	const struct broker_request r = request_of(getpid(), proof_of(getpid()));
+	double until = now() + PATIENCE;
+	int first, other, got;
+
+	(void)arg;
+	do {
+		first = dial();
+		send(first, &r, sizeof(r), MSG_NOSIGNAL);
+		got = answer(first);
+		if (got == -EBUSY)
+			close(first), nap();
+	} while (got == -EBUSY && now() < until);
+	other = dial();
+	return got < 0 || answer(other) != -EBUSY;
+}
+
+/*
+ * Sockets that wait for a minute when their last descriptor is closed, sent along by connections
+ * of which all but the first are refused. Tells by a byte: 0 it is done, 4 there is no network.
+ */
+static _Noreturn void send_what_waits(int ready)
+{
+	const struct linger linger = { .l_onoff = 1, .l_linger = 60 };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct broker_request r = request_of(getpid(), 0);
+	int server = socket(AF_INET, SOCK_STREAM, 0), fd;
+	socklen_t size = sizeof(to);
+	static char bytes[65536];
+	char done = 0;
+
+	if (bind(server, (struct sockaddr *)&to, size) || listen(server, 20) ||
+	    getsockname(server, (struct sockaddr *)&to, &size))
+		done = 4;
+	for (int i = 0; i < 20 && !done; i++) {
+		int sender = socket(AF_INET, SOCK_STREAM, 0);
+
+		if (connect(sender, (struct sockaddr *)&to, size))
+			done = 4;
+		while (send(sender, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+			;
+		setsockopt(sender, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+		fd = dial();
+		send_along(fd, &r, sender);
+		close(sender);
+		if (i)
+			close(fd);
+	}
+	if (write(ready, &done, 1) == 1)
+		pause();
+	_exit(0);
+}
+
+static void test_what_waits(void)
+{
+	const char *fact = "what a user sends along holds up nobody";
+	char done = 1;
+	int ready[2];
+	pid_t pid;
+
+	if (pipe(ready))
+		return;
+	pid = fork();
+	if (!pid) {
+		become(FIRST);
+		send_what_waits(ready[1]);
+	}
+	close(ready[1]);
+	if (read(ready[0], &done, 1) == 1 && done == 4)
+		skip(fact, "no loopback network");
+	else
+		verdict(!done && !as(SECOND, asks_at_once, NULL), fact);
+	close(ready[0]);
+	end(pid);
+}
+
+/* Children of the broker that have a user's identity. */
+static pid_t child_of_broker(uid_t uid)
+{
+	char path[64];
+	struct stat st;
+	FILE *list;
+	int pid, found = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)broker, (int)broker);
+	list = fopen(path, "r");
+	while (list && fscanf(list, "%d", &pid) == 1) {
+		snprintf(path, sizeof(path), "/proc/%d", pid);
+		if (!stat(path, &st) && st.st_uid == uid)
+			found = pid;
+	}
+	if (list)
+		fclose(list);
+	return found;
+}
+
+/* What it has of root's rights is not to be had through it. */
+static int cannot_take_over(void *arg)
+{
+	pid_t child = *(pid_t *)arg;
+
+	return !ptrace(PTRACE_ATTACH, child, NULL, NULL) || proof_of(child) >= 0;
+}
+
+static int stop_child(void *arg)
+{
+	return kill(*(pid_t *)arg, SIGSTOP);
+}
+
+static _Noreturn void flood(void)
+{
+	for (;;) {
+		int fd = dial();
+
+		if (fd < 0)
+			nap();
+		close(fd);
+	}
+}
+
+/* A process with a connection by which nothing is ever said, until the broker hangs up. */
+static pid_t silence(uid_t uid)
+{
+	pid_t pid = fork();
+	struct pollfd p;
+
+	if (pid)
+		return pid;
+	become(uid);
+	p = (struct pollfd){ .fd = dial(), .events = POLLIN };
+	poll(&p, 1, PATIENCE * 1000);
+	_exit(p.revents ? 0 : 1);
+}
+
+static bool ended_well(pid_t pid)
+{
+	int status;
+
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static pid_t await_child(uid_t uid)
+{
+	double until = now() + PATIENCE;
+	pid_t child;
+
+	while (!(child = child_of_broker(uid)) && now() < until)
+		nap();
+	return child;
+}
+
+static void test_behaviour(void)
+{
+	pid_t silent = silence(SILENT), stopped = silence(STOPPED);
+	pid_t child = await_child(STOPPED), floods;
+
+	if (child) {
+		verdict(!as(STOPPED, cannot_take_over, &child),
+			"the process that answers cannot be traced by its user");
+		as(STOPPED, stop_child, &child);
+	} else {
+		skip("the process that answers cannot be traced by its user",
+		     "the kernel does not tell a process's children");
+	}
+	verdict(!as(FIRST, second_connection, NULL), "a user is answered once at a time");
+	verdict(!as(FIRST, does_not_read, NULL), "who does not read is cut off, and keeps nothing");
+	test_what_waits();
+	floods = fork();
+	if (!floods) {
+		become(FLOOD);
+		flood();
+	}
+	verdict(!as(SECOND, asks_at_once, NULL),
+		"beside a flood of connections another is answered");
+	end(floods);
+	verdict(ended_well(silent), "a connection by which nothing comes is ended");
+	verdict(ended_well(stopped), "also if its user has stopped the process that answers");
+	verdict(!as(SILENT, asks_and_gets, NULL), "then that user is answered");
+	verdict(!kill(broker, 0), "the broker runs");
+}
+
+/* --- begin and end --- */
+
+static void copy(const char *from, const char *to, mode_t mode)
+{
+	char bytes[65536];
+	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT, 0755);
+	ssize_t n;
+
+	while ((n = read(in, bytes, sizeof(bytes))) > 0)
+		if (write(out, bytes, n) != n)
+			break;
+	close(in);
+	fchmod(out, mode);
+	close(out);
+}
+
+static void start(const char *shstk)
+{
+	char events[32], socket[PATH_MAX + 16], own[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	double until = now() + PATIENCE;
+	int fd;
+
+	own[n < 0 ? 0 : n] = '\0';
+	if (!mkdtemp(folder) || chmod(folder, 0755))
+		skip_all("no folder can be made in /tmp");
+	snprintf(name, sizeof(name), "%s/socket", folder);
+	snprintf(burner, sizeof(burner), "%s/burner", folder);
+	snprintf(setuid_burner, sizeof(setuid_burner), "%s/setuid", folder);
+	copy(own, burner, 0755);
+	copy(own, setuid_burner, 04755);
+	snprintf(events, sizeof(events), "--events=%d", EVENTS);
+	snprintf(socket, sizeof(socket), "--socket=%s", name);
+	broker = fork();
+	if (!broker) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(shstk, "shstk", "broker", events, socket, NULL);
+		_exit(99);
+	}
+	while ((fd = dial()) < 0 && now() < until && !waitpid(broker, NULL, WNOHANG))
+		nap();
+	close(fd);
+}
+
+static void stop(void)
+{
+	int status;
+
+	kill(broker, SIGTERM);
+	waitpid(broker, &status, 0);
+	verdict(WIFEXITED(status) && !WEXITSTATUS(status) && access(name, F_OK),
+		"SIGTERM ends it, and its socket is gone");
+	unlink(burner);
+	unlink(setuid_burner);
+	rmdir(folder);
+}
+
+/* May root here? */
+static void look_around(void)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+	};
+	cpu_set_t set;
+	int fd;
+
+	if (geteuid())
+		skip_all("needs root to be several users");
+	fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+	if (fd < 0)
+		skip_all("root may have no perf events here");
+	close(fd);
+	sched_getaffinity(0, sizeof(set), &set);
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+}
+
+int main(int argc, char **argv)
+{
+	char shstk[PATH_MAX + 32], own[PATH_MAX];
+
+	if (argc > 1 && !strcmp(argv[1], "burn")) {
+		spin(0.5);
+		return geteuid() ? 0 : 7;
+	}
+	strncpy(own, argv[0], sizeof(own) - 1);
+	own[sizeof(own) - 1] = '\0';
+	snprintf(shstk, sizeof(shstk), "%s/../../shstk", dirname(own));
+	puts("KTAP version 1");
+	look_around();
+	start(argc > 1 ? argv[1] : shstk);
+	puts("1..29");
+	test_given();
+	test_wrong();
+	test_others();
+	test_namespaces();
+	test_setuid();
+	test_bounds();
+	test_behaviour();
+	stop();
+	return !!failed;
+}

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `shstk broker`, and who attacks it. What ordinary users record by it under each
+# kernel.perf_event_paranoid is in selftests/record/paranoid.sh.
+
+BROKER_B := $(B)/selftests/broker
+$(BROKER_B)/broker_test: selftests/broker/broker_test.c tools/broker/protocol.h all
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g $(CPPFLAGS_COMMON) \
+		-o $@ $(filter %.c,$^)
+
+CHECK += $(BROKER_B)/broker_test
+
+# The process that answers, with what happens before it opens an event.
+$(BROKER_B)/race_test: selftests/broker/race_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -Wl,--wrap=syscall -o $@ $< $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
+
+CHECK += $(BROKER_B)/race_test

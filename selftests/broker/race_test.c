@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * race_test.c - what happens to a thread between the broker's look at it and the opening of
+ * its event.
+ *
+ * syscall() is replaced when this is linked: before perf_event_open() the process that answers
+ * says so by its standard error and waits at its standard input, while this one ends the
+ * thread, or changes it. Prints KTAP.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/perf_event.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/broker/held.h"
+#include "tools/broker/lend.h"
+#include "tools/broker/protocol.h"
+
+enum { FIRST = 65000, SECOND };
+
+#define PATIENCE 60 /* s */
+
+static char folder[] = "/tmp/broker-XXXXXX", gains[64];
+static unsigned int number, failed;
+static bool answers; /* this is the process that answers */
+
+long __real_syscall(long nr, ...);
+long __wrap_syscall(long nr, ...);
+
+long __wrap_syscall(long nr, ...)
+{
+	long arg[6];
+	va_list ap;
+	char c;
+
+	va_start(ap, nr);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(ap, long);
+	va_end(ap);
+	if (answers && nr == SYS_perf_event_open &&
+	    (write(STDERR_FILENO, "", 1) != 1 || read(STDIN_FILENO, &c, 1) != 1))
+		_exit(1);
+	return __real_syscall(nr, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+}
+
+static void verdict(bool good, const char *fact)
+{
+	failed += !good;
+	printf("%s %u %s\n", good ? "ok" : "not ok", ++number, fact);
+	fflush(stdout);
+}
+
+static void skip(const char *fact, const char *why)
+{
+	printf("ok %u %s # SKIP %s\n", ++number, fact, why);
+	fflush(stdout);
+}
+
+static _Noreturn void skip_all(const char *why)
+{
+	printf("1..0 # SKIP %s\n", why);
+	exit(4);
+}
+
+static void become(uid_t uid)
+{
+	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ||
+	    prctl(PR_SET_DUMPABLE, 1))
+		_exit(99);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* --- the thread --- */
+
+enum { LEAVE, EXECUTE, HIDE };
+
+/**
+ * struct target - a process of FIRST's
+ * @pid: its number.
+ * @tell: takes what it is to do.
+ * @done: gives a byte when it is itself, and when that is done.
+ */
+struct target {
+	pid_t pid;
+	int tell;
+	int done;
+};
+
+static _Noreturn void be_target(int told, int done)
+{
+	char what;
+
+	become(FIRST);
+	if (write(done, "", 1) != 1 || read(told, &what, 1) != 1)
+		_exit(1);
+	if (what == EXECUTE) {
+		dup2(done, STDOUT_FILENO);
+		execl(gains, gains, "gains", NULL);
+	}
+	if (what == HIDE && (prctl(PR_SET_DUMPABLE, 0) || write(done, "", 1) != 1))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static bool await(int fd, char *ret)
+{
+	return read(fd, ret, 1) == 1;
+}
+
+static bool make_target(struct target *t)
+{
+	int tell[2], done[2];
+	char c;
+
+	if (pipe2(tell, O_CLOEXEC) || pipe2(done, O_CLOEXEC))
+		return false;
+	t->pid = fork();
+	if (!t->pid)
+		be_target(tell[0], done[1]);
+	close(tell[0]);
+	close(done[1]);
+	t->tell = tell[1];
+	t->done = done[0];
+	return t->pid > 0 && await(t->done, &c);
+}
+
+static void end(pid_t pid)
+{
+	if (pid <= 0)
+		return;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void end_target(struct target *t)
+{
+	end(t->pid);
+	close(t->tell);
+	close(t->done);
+}
+
+/* --- who asks --- */
+
+/* A process of FIRST's that has /proc/PID/mem open. Returns 0: it may not. */
+static pid_t make_asker(pid_t target, int *proof)
+{
+	int ready[2];
+	char path[32];
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)target);
+	pid = fork();
+	if (!pid) {
+		become(FIRST);
+		*proof = open(path, O_RDONLY);
+		if (write(ready[1], proof, sizeof(*proof)) == sizeof(*proof))
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], proof, sizeof(*proof)) != sizeof(*proof) || *proof < 0) {
+		end(pid);
+		pid = 0;
+	}
+	close(ready[0]);
+	return pid;
+}
+
+/* --- who answers --- */
+
+/**
+ * struct answer - a process that answers
+ * @pid: its number.
+ * @socket: the connection.
+ * @opens: gives a byte when it is about to open an event.
+ * @go: takes one to go on.
+ */
+struct answer {
+	pid_t pid;
+	int socket;
+	int opens;
+	int go;
+};
+
+static bool make_answer(const struct ucred *peer, struct answer *a)
+{
+	static const struct lend_opts opts = { .events = 4 };
+	int pair[2], opens[2], go[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ||
+	    pipe2(opens, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
+		return false;
+	a->pid = fork();
+	if (!a->pid) {
+		dup2(go[0], STDIN_FILENO);
+		dup2(opens[1], STDERR_FILENO);
+		answers = true;
+		lend(pair[1], peer, held_create(), &opts);
+	}
+	close(pair[1]);
+	close(opens[1]);
+	close(go[0]);
+	a->socket = pair[0];
+	a->opens = opens[0];
+	a->go = go[1];
+	return true;
+}
+
+static void end_answer(struct answer *a)
+{
+	close(a->socket);
+	close(a->opens);
+	close(a->go);
+	waitpid(a->pid, NULL, 0);
+}
+
+static int cpu(void)
+{
+	cpu_set_t set;
+	int n = 0;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	while (!CPU_ISSET(n, &set))
+		n++;
+	return n;
+}
+
+/*
+ * Asks for the target's event, and has @meanwhile done before it is opened. Returns the errno of the
+ * reply, 0 if the event is given; or negative.
+ */
+static int race(void (*meanwhile)(struct target *t))
+{
+	struct broker_request r = {
+		.version = BROKER_VERSION,
+		.cpu = cpu(),
+		.freq = 99,
+		.max_stack = 32,
+	};
+	struct broker_reply reply = { .error = -1 };
+	struct ucred peer = { .uid = FIRST, .gid = FIRST };
+	struct target t;
+	struct answer a;
+	char c;
+
+	if (!make_target(&t))
+		return -1;
+	peer.pid = make_asker(t.pid, &r.proof);
+	r.tid = t.pid;
+	if (!peer.pid || !make_answer(&peer, &a))
+		return -2;
+	if (send(a.socket, &r, sizeof(r), 0) == sizeof(r) && await(a.opens, &c)) {
+		meanwhile(&t);
+		if (write(a.go, "", 1) != 1 || recv(a.socket, &reply, sizeof(reply), 0) < 0)
+			reply.error = -3;
+	}
+	end_answer(&a);
+	end_target(&t);
+	end(peer.pid);
+	return reply.error;
+}
+
+/* --- what happens meanwhile --- */
+
+static bool taken, gained;
+
+static void nothing(struct target *t)
+{
+	(void)t;
+}
+
+/* Its number is another user's process then. */
+static void ends(struct target *t)
+{
+	pid_t want = t->pid;
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&want,
+		.set_tid_size = 1,
+	};
+
+	end(t->pid);
+	t->pid = syscall(SYS_clone3, &args, sizeof(args), 0L, 0L, 0L, 0L);
+	if (!t->pid) {
+		become(SECOND);
+		for (;;)
+			pause();
+	}
+	taken = t->pid == want;
+}
+
+/* It only ends. */
+static void is_gone(struct target *t)
+{
+	end(t->pid);
+	t->pid = 0;
+}
+
+static void executes(struct target *t)
+{
+	char what = EXECUTE, is_root = 0;
+
+	gained = write(t->tell, &what, 1) == 1 && await(t->done, &is_root) && is_root == 'r';
+}
+
+static void hides(struct target *t)
+{
+	char what = HIDE, c;
+
+	if (write(t->tell, &what, 1) != 1 || !await(t->done, &c))
+		abort();
+}
+
+static void test_races(void)
+{
+	const char *reused = "a thread whose number is another user's meanwhile is refused";
+	const char *setuid = "and one that executes a set-user-ID program meanwhile";
+	int error;
+
+	verdict(!race(nothing), "a thread to which nothing happens has its event");
+	error = race(ends);
+	if (!taken)
+		skip(reused, "the kernel gives no process the number that is asked for");
+	else
+		verdict(error == ESRCH || error == EPERM, reused);
+	verdict(race(is_gone) == ESRCH, "one that ends is gone");
+	error = race(executes);
+	if (!gained)
+		skip(setuid, "set-user-ID programs gain nothing here");
+	else
+		verdict(error == EPERM, setuid);
+	verdict(race(hides) == EPERM, "and one that may not be dumped from then on");
+}
+
+/* --- begin and end --- */
+
+static void look_around(void)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+	};
+	int fd;
+
+	if (geteuid())
+		skip_all("needs root to be several users");
+	fd = syscall(SYS_perf_event_open, &attr, 0L, -1L, -1L, 0L, 0L);
+	if (fd < 0)
+		skip_all("root may have no perf events here");
+	close(fd);
+}
+
+/* A copy of this program that is set-user-ID. */
+static void make_gains(void)
+{
+	int in = open("/proc/self/exe", O_RDONLY), out;
+	char bytes[65536];
+	ssize_t n;
+
+	if (!mkdtemp(folder) || chmod(folder, 0755))
+		skip_all("no folder can be made in /tmp");
+	snprintf(gains, sizeof(gains), "%s/gains", folder);
+	out = open(gains, O_WRONLY | O_CREAT, 0755);
+	while ((n = read(in, bytes, sizeof(bytes))) > 0)
+		if (write(out, bytes, n) != n)
+			break;
+	fchmod(out, 04755);
+	close(in);
+	close(out);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "gains")) {
+		if (write(STDOUT_FILENO, geteuid() ? "u" : "r", 1) == 1)
+			pause();
+		return 0;
+	}
+	puts("KTAP version 1");
+	look_around();
+	signal(SIGPIPE, SIG_IGN);
+	alarm(PATIENCE);
+	make_gains();
+	puts("1..5");
+	test_races();
+	unlink(gains);
+	rmdir(folder);
+	return !!failed;
+}

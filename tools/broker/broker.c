@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk broker - perf events for ordinary users' own processes.
+ *
+ * This process accepts connections, and each is answered by a child of its own (lend.c):
+ * whatever a user holds back (a lock of his process, a file system, the connection itself), only
+ * that child waits for it, and is killed if it takes too long. A user has one such child at a
+ * time; and he cannot have this process close a file of his, which may take as long as he
+ * wants: what he sent is dropped by the child that ends last.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/broker/held.h"
+#include "tools/broker/lend.h"
+#include "tools/broker/protocol.h"
+#include "tools/rules/notify.h"
+#include "tools/shstk.h"
+
+#define MAX_USERS 512
+#define EVENTS 128 /* of each user on each CPU */
+#define LISTEN_FD 3 /* what systemd hands over */
+#define BACKLOG 128
+#define LOOK_MS 1000 /* how often children are looked at that take too long */
+
+/**
+ * struct user - who was answered, and may hold events
+ * @uid: the user.
+ * @set: his events (held.h).
+ * @child: the process that answers him, or 0.
+ * @deadline: when that is killed, CLOCK_MONOTONIC in ns.
+ */
+struct user {
+	uid_t uid;
+	int set;
+	pid_t child;
+	uint64_t deadline;
+};
+
+/**
+ * struct broker - the broker
+ * @path: name of its socket, if it makes that itself.
+ * @opts: what users may have.
+ * @socket: accepts connections.
+ * @signals: of children that ended, and to end.
+ * @users: @nr_users of them.
+ * @nr_users: see @users.
+ */
+struct broker {
+	const char *path;
+	struct lend_opts opts;
+	int socket;
+	int signals;
+	struct user users[MAX_USERS];
+	unsigned int nr_users;
+};
+
+enum { OPT_SOCKET = 256, OPT_EVENTS, OPT_KERNEL_TIME };
+
+static const struct argp_option options[] = {
+	{ "socket", OPT_SOCKET, "PATH", 0, "listen there (/run/shstk/broker)", 0 },
+	{ "events", OPT_EVENTS, "N", 0, "most events of a user for each CPU, at a time (128)", 0 },
+	{ "kernel-time", OPT_KERNEL_TIME, NULL, 0,
+	  "sample also while the kernel works for a thread, with the stack of user space", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct broker *b = state->input;
+
+	switch (key) {
+	case OPT_SOCKET:
+		b->path = arg;
+		return 0;
+	case OPT_EVENTS:
+		b->opts.events = parse_number(state, "events", arg, 1, 65536);
+		return 0;
+	case OPT_KERNEL_TIME:
+		b->opts.kernel_time = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_failure(state, EXIT_USAGE, 0, "unexpected argument '%s'", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp broker_argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Open perf events for ordinary users' own processes."
+	       "\v"
+	       "Needs root. Ends with SIGTERM or SIGINT. Users' recorders ask it where "
+	       "kernel.perf_event_paranoid forbids them to open events themselves.",
+};
+
+/* --- users --- */
+
+static bool holds_nothing(const struct user *u)
+{
+	static struct held held;
+	int file = held_open(u->set);
+	bool ret = file >= 0 && !held_count(file, &held) && !held.nr;
+
+	if (file >= 0)
+		close(file);
+	return ret && !u->child;
+}
+
+/* Makes room by forgetting those who hold nothing. */
+static void forget_users(struct broker *b)
+{
+	for (unsigned int i = b->nr_users; i--;) {
+		if (!holds_nothing(&b->users[i]))
+			continue;
+		close(b->users[i].set);
+		b->users[i] = b->users[--b->nr_users];
+	}
+}
+
+/* NULL: there is no room for one more. */
+static struct user *find_user(struct broker *b, uid_t uid)
+{
+	struct user *u = b->users;
+
+	while (u < b->users + b->nr_users && u->uid != uid)
+		u++;
+	if (u < b->users + b->nr_users)
+		return u;
+	if (b->nr_users == MAX_USERS)
+		forget_users(b);
+	if (b->nr_users == MAX_USERS)
+		return NULL;
+	u = &b->users[b->nr_users];
+	*u = (struct user){ .uid = uid, .set = held_create() };
+	b->nr_users += u->set >= 0;
+	return u->set >= 0 ? u : NULL;
+}
+
+/* --- children --- */
+
+/* Waits until this process's parent has closed the connection: so that it closes it last. */
+static void await_parent(const int pair[2])
+{
+	char none;
+
+	close(pair[1]);
+	while (read(pair[0], &none, 1) < 0 && errno == EINTR)
+		;
+	close(pair[0]);
+}
+
+static _Noreturn void be_child(const struct broker *b, int socket, const int pair[2],
+			       const struct ucred *peer, const struct user *u, int error)
+{
+	sigset_t none;
+
+	await_parent(pair);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (error)
+		lend_refuse(socket, error);
+	lend(socket, peer, u->set, &b->opts);
+}
+
+/* Why not this user now? An errno; 0: he may. Root needs no broker. */
+static int refusal(const struct user *u, const struct ucred *peer)
+{
+	if (peer->uid == 0 || peer->pid <= 0)
+		return EPERM;
+	if (!u)
+		return EUSERS;
+	return u->child ? EBUSY : 0;
+}
+
+/* The connection is closed here, and then by the child. */
+static void serve(struct broker *b, int socket)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t size = sizeof(peer);
+	struct user *u = NULL;
+	int pair[2], error;
+	pid_t child;
+
+	if (!getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.uid)
+		u = find_user(b, peer.uid);
+	error = refusal(u, &peer);
+	if (pipe2(pair, O_CLOEXEC)) {
+		close(socket);
+		return;
+	}
+	child = fork();
+	if (!child)
+		be_child(b, socket, pair, &peer, u, error);
+	close(socket);
+	close(pair[0]);
+	close(pair[1]);
+	if (child < 0 || error)
+		return;
+	u->child = child;
+	u->deadline = now_ns(CLOCK_MONOTONIC) + LEND_SECONDS * 1000000000ull;
+}
+
+static void forget_child(struct broker *b, pid_t child)
+{
+	for (unsigned int i = 0; i < b->nr_users; i++)
+		if (b->users[i].child == child)
+			b->users[i].child = 0;
+}
+
+static void look_at_children(struct broker *b)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	pid_t child;
+
+	while ((child = waitpid(-1, NULL, WNOHANG)) > 0)
+		forget_child(b, child);
+	for (unsigned int i = 0; i < b->nr_users; i++)
+		if (b->users[i].child && now > b->users[i].deadline)
+			kill(b->users[i].child, SIGKILL);
+}
+
+/* --- begin and end --- */
+
+/* Returns whether it goes on. */
+static bool take_signals(const struct broker *b)
+{
+	struct signalfd_siginfo si;
+	bool on = true;
+
+	while (read(b->signals, &si, sizeof(si)) == sizeof(si))
+		on &= si.ssi_signo == SIGCHLD;
+	return on;
+}
+
+static void loop(struct broker *b)
+{
+	struct pollfd p[] = {
+		{ .fd = b->socket, .events = POLLIN },
+		{ .fd = b->signals, .events = POLLIN },
+	};
+
+	while (take_signals(b)) {
+		int socket;
+
+		poll(p, 2, LOOK_MS);
+		look_at_children(b);
+		socket = p[0].revents ? accept4(b->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
+		if (socket >= 0)
+			serve(b, socket);
+	}
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* What systemd opened, as its sd_listen_fds(3) says it; or -1. */
+static int inherited_socket(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *nr = getenv("LISTEN_FDS");
+
+	if (!pid || atol(pid) != getpid() || !nr || strcmp(nr, "1"))
+		return -1;
+	fcntl(LISTEN_FD, F_SETFD, FD_CLOEXEC);
+	fcntl(LISTEN_FD, F_SETFL, O_NONBLOCK);
+	return LISTEN_FD;
+}
+
+/* Its folder is made, too; nobody but its owner can put another socket there. */
+static int make_socket(const char *path)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	char folder[sizeof(name.sun_path)], *slash;
+	int fd;
+
+	if (strlen(path) >= sizeof(name.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(name.sun_path, path);
+	strcpy(folder, path);
+	slash = strrchr(folder, '/');
+	if (slash && slash != folder) {
+		*slash = '\0';
+		mkdir(folder, 0755);
+	}
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	unlink(path);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&name, sizeof(name)) || chmod(path, 0666) ||
+	    listen(fd, BACKLOG))
+		return -1;
+	return fd;
+}
+
+static int open_socket(struct broker *b)
+{
+	const char *path = b->path ? b->path : BROKER_SOCKET;
+
+	b->socket = b->path ? -1 : inherited_socket();
+	if (b->socket >= 0)
+		return 0;
+	b->path = path;
+	b->socket = make_socket(path);
+	if (b->socket < 0)
+		complain("socket %s: %s", path, strerror(errno));
+	return b->socket < 0 ? EXIT_FAILED : 0;
+}
+
+static void more_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int cmd_broker(int argc, char **argv)
+{
+	static struct broker b = { .opts = { .events = EVENTS } };
+
+	command_parse(&broker_argp, argc, argv, &b);
+	if (geteuid()) {
+		complain("needs root: it opens perf events for those who may not");
+		return EXIT_FAILED;
+	}
+	if (open_socket(&b))
+		return EXIT_FAILED;
+	more_files();
+	b.signals = open_signals();
+	if (b.signals < 0) {
+		complain("%s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	notify_state("READY=1");
+	loop(&b);
+	notify_state("STOPPING=1");
+	if (b.path)
+		unlink(b.path);
+	return EXIT_OK;
+}

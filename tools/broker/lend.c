@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * lend.c - a process of the broker's that answers one connection.
+ *
+ * Whether a user may have events of a thread is the kernel's to say, by ptrace(2)'s rules, and it
+ * says it twice. The process that asks has opened /proc/TID/mem, for which the kernel wants
+ * the right to attach to the thread: of that process, with what confines it (Yama, Landlock,
+ * AppArmor, SELinux, namespaces). And this process, which has the user's identity and no rights
+ * beside it, looks at the thread's namespaces, for which the kernel wants the same user and group,
+ * no rights that the user lacks, and a program that may be dumped.
+ *
+ * The thread is looked at before its event is opened and once more behind that, by a descriptor of
+ * its folder in /proc. As long as that can be read the thread's number is its own: no
+ * other process can have got the number meanwhile. An event that was opened before the thread
+ * executed a set-user-ID program was ended by the kernel when it did; one that was opened
+ * behind that is closed here: it is not in force before its owner says so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tools/broker/held.h"
+#include "tools/broker/lend.h"
+#include "tools/broker/protocol.h"
+#include "tools/perf/rings.h"
+
+#define CAP_PERFMON_NR 38
+/* Kernels of Debian and Ubuntu want the second where kernel.perf_event_paranoid is above 2. */
+#define RIGHTS ((1ull << CAP_PERFMON_NR) | (1ull << CAP_SYS_ADMIN))
+
+/* No address of the kernel's is in any of these, as callchains are without the kernel's part. */
+#define SAMPLE_TYPES                                                                        \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | \
+	 PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
+/* Descriptors of this process; there are no others but those of one request. */
+enum { SOCKET = 3, SET, COUNTS, PEER };
+
+/**
+ * struct lender - what is known while one connection is answered
+ * @opts: what a user may have.
+ * @held: what he has; it is counted anew when it seems to be too much.
+ * @namespaces: this process's: of users, of process numbers.
+ */
+struct lender {
+	const struct lend_opts *opts;
+	struct held held;
+	struct stat namespaces[2];
+};
+
+static const char *const namespaces[2] = { "ns/user", "ns/pid" };
+
+/* --- the identity of this process --- */
+
+static int set_rights(uint64_t effective)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	for (int i = 0; i < 2; i++)
+		data[i] = (struct __user_cap_data_struct){
+			.effective = effective >> 32 * i,
+			.permitted = RIGHTS >> 32 * i,
+		};
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/* Its memory is nobody else's to read: it is not dumpable, and has rights that the user lacks. */
+static int become(const struct ucred *peer)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_KEEPCAPS, 1) ||
+	    setgroups(0, NULL) || setresgid(peer->gid, peer->gid, peer->gid) ||
+	    setresuid(peer->uid, peer->uid, peer->uid) || prctl(PR_SET_DUMPABLE, 0) ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return -errno;
+	return set_rights(0);
+}
+
+/* Leaves standard descriptors, SOCKET, SET and COUNTS, which is of descriptor SET by its number. */
+static int arrange(int socket, int set)
+{
+	/* Out of the way of what they become. */
+	int from[2] = { fcntl(socket, F_DUPFD_CLOEXEC, 100), fcntl(set, F_DUPFD_CLOEXEC, 100) };
+	int counts;
+
+	for (int i = 0; i < 2; i++)
+		if (from[i] < 0 || dup3(from[i], SOCKET + i, O_CLOEXEC) < 0)
+			return -errno;
+	if (syscall(SYS_close_range, COUNTS, ~0u, 0))
+		return -errno;
+	counts = held_open(SET);
+	return counts == COUNTS ? 0 : counts < 0 ? counts : -EBADF;
+}
+
+/* --- who asks --- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Is what a folder of /proc stands for in the broker's namespaces? */
+static int check_namespaces(const struct lender *l, int folder)
+{
+	struct stat st;
+
+	for (int i = 0; i < 2; i++) {
+		if (fstatat(folder, namespaces[i], &st, 0))
+			return errno == ENOENT || errno == ESRCH ? -ESRCH : -EPERM;
+		if (!same_file(&st, &l->namespaces[i]))
+			return -EPERM;
+	}
+	return 0;
+}
+
+static int open_folder(pid_t pid)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 ? fd : errno == ENOENT ? -ESRCH : -errno;
+}
+
+/* Where the kernel can tell: has the process that connected not ended, so that @folder is its? */
+static bool is_there(int socket)
+{
+	int fd;
+	socklen_t size = sizeof(fd);
+	bool ret;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size))
+		return errno == ENOPROTOOPT;
+	ret = !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) || errno == EPERM;
+	close(fd);
+	return ret;
+}
+
+/* The process that asks, which stays the same for the whole connection. */
+static int meet(struct lender *l, const struct ucred *peer)
+{
+	int folder, ret;
+
+	for (int i = 0; i < 2; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/self/%s", namespaces[i]);
+		if (stat(path, &l->namespaces[i]))
+			return -errno;
+	}
+	folder = open_folder(peer->pid);
+	if (folder != PEER)
+		return folder < 0 ? folder : -EBADF;
+	ret = check_namespaces(l, PEER);
+	return !ret && !is_there(SOCKET) ? -ESRCH : ret;
+}
+
+/* --- may it? --- */
+
+/*
+ * Is descriptor @proof of the process that asks an open /proc/TID/mem? It is looked at where it
+ * is, without a request to a file system that may be the user's own.
+ */
+static int check_proof(const struct broker_request *r, const struct stat *mem)
+{
+	struct statx st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "fd/%d", r->proof);
+	if (statx(PEER, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
+		return -EPERM;
+	return makedev(st.stx_dev_major, st.stx_dev_minor) == mem->st_dev &&
+			       st.stx_ino == mem->st_ino ?
+		       0 :
+		       -EPERM;
+}
+
+/* With 1 there, set-user-ID programs may be dumped, and the kernel does not end their events. */
+static bool setuid_is_dumped(void)
+{
+	int fd = open("/proc/sys/fs/suid_dumpable", O_RDONLY | O_CLOEXEC);
+	char value = 0;
+	bool known = fd >= 0 && read(fd, &value, 1) == 1;
+
+	if (fd >= 0)
+		close(fd);
+	return !known || value == '1';
+}
+
+/* May the process that asks trace the thread whose folder this is? */
+static int check_thread(const struct lender *l, const struct broker_request *r, int folder)
+{
+	struct stat mem;
+
+	if (fstatat(folder, "mem", &mem, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT || errno == ESRCH ? -ESRCH : -EPERM;
+	/* That of a program that may not be dumped is root's. */
+	if (mem.st_uid != getuid())
+		return -EPERM;
+	if (check_proof(r, &mem) || setuid_is_dumped())
+		return -EPERM;
+	return check_namespaces(l, folder);
+}
+
+static int check_request(const struct broker_request *r)
+{
+	if (r->version != BROKER_VERSION)
+		return -EPROTO;
+	if (r->kind >= BROKER_KINDS || r->zero ||
+	    r->flags & ~(BROKER_ON_EXEC | BROKER_TELLS | BROKER_NO_KERNEL))
+		return -EINVAL;
+	if (r->tid < 1 || r->proof < 0 || r->cpu >= BROKER_MAX_CPUS || !r->freq ||
+	    r->freq > BROKER_MAX_FREQ || r->copy > BROKER_MAX_COPY || r->copy % 8 ||
+	    r->max_stack > UINT16_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+/* --- the event --- */
+
+static bool is_user_only(const struct lender *l, const struct broker_request *r)
+{
+	return r->kind != BROKER_SWITCHES && (!l->opts->kernel_time || r->flags & BROKER_NO_KERNEL);
+}
+
+/* As the recorder reads it, and with nothing of the kernel's, whatever that asks for. */
+static void make_attr(const struct lender *l, const struct broker_request *r,
+		      struct perf_event_attr *attr)
+{
+	static const char *const names[] = {
+		[BROKER_CPU_CLOCK] = "cpu-clock",
+		[BROKER_TASK_CLOCK] = "task-clock",
+		[BROKER_SWITCHES] = "cpu-clock",
+	};
+	const bool switches = r->kind == BROKER_SWITCHES;
+	struct perf_opts opts = {
+		.main = switches && r->flags & BROKER_TELLS ? NULL :
+							      perf_event_find(names[r->kind]),
+		.freq = r->freq,
+		.off = switches,
+		.max_stack = r->max_stack,
+		.copy = r->copy,
+		.cgroup = -1,
+		.nr_pids = 1,
+		.on_exec = r->flags & BROKER_ON_EXEC,
+	};
+
+	perf_rings_attr(&opts, switches ? PERF_OFF : PERF_MAIN, attr);
+	attr->sample_type &= SAMPLE_TYPES;
+	attr->exclude_kernel = is_user_only(l, r);
+	attr->exclude_callchain_kernel = 1;
+	attr->exclude_hv = 1;
+	attr->disabled = 1;
+}
+
+/* Only here the right to open events is in force. Kernels before 6.0 do not count what was lost. */
+static int open_event(struct perf_event_attr *attr, const struct broker_request *r)
+{
+	int fd, err = set_rights(RIGHTS);
+
+	if (err)
+		return err;
+	fd = syscall(SYS_perf_event_open, attr, r->tid, (int)r->cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0 && errno == EINVAL && attr->read_format) {
+		attr->read_format = 0;
+		fd = syscall(SYS_perf_event_open, attr, r->tid, (int)r->cpu, -1,
+			     PERF_FLAG_FD_CLOEXEC);
+	}
+	err = fd < 0 ? -errno : 0;
+	if (set_rights(0))
+		_exit(1);
+	return err ? err : fd;
+}
+
+/* No other process counts or adds for this user meanwhile: he has one at a time. */
+static int may_have_more(struct lender *l, uint32_t cpu)
+{
+	int err;
+
+	if (l->held.of_cpu[cpu] < l->opts->events)
+		return 0;
+	err = held_count(COUNTS, &l->held);
+	if (err)
+		return err;
+	return l->held.of_cpu[cpu] < l->opts->events ? 0 : -EDQUOT;
+}
+
+static int keep_count(struct lender *l, int event, uint32_t cpu)
+{
+	int err = held_add(SET, event, cpu);
+
+	l->held.of_cpu[cpu] += !err;
+	return err;
+}
+
+/* Returns the event's descriptor or a negative errno. */
+static int open_checked(struct lender *l, const struct broker_request *r, int folder)
+{
+	struct perf_event_attr attr;
+	int err = check_thread(l, r, folder), fd;
+
+	if (err)
+		return err;
+	make_attr(l, r, &attr);
+	fd = open_event(&attr, r);
+	if (fd < 0)
+		return fd;
+	err = check_thread(l, r, folder);
+	if (!err)
+		err = keep_count(l, fd, r->cpu);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+static int answer(struct lender *l, const struct broker_request *r)
+{
+	int err = check_request(r), folder;
+
+	if (!err)
+		err = may_have_more(l, r->cpu);
+	if (err)
+		return err;
+	folder = open_folder(r->tid);
+	if (folder < 0)
+		return folder;
+	err = open_checked(l, r, folder);
+	close(folder);
+	return err;
+}
+
+/* --- the connection --- */
+
+/* Never waits: who does not read has none. */
+static bool reply(int socket, int error, uint32_t flags, int event)
+{
+	struct broker_reply text = { .version = BROKER_VERSION, .error = error, .flags = flags };
+	struct iovec vec = { .iov_base = &text, .iov_len = sizeof(text) };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
+
+	if (event >= 0) {
+		control.head = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+		};
+		memcpy(CMSG_DATA(&control.head), &event, sizeof(event));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
+	return sendmsg(socket, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(text);
+}
+
+/* Descriptors that come along are not taken. False: it was the last one, or is none. */
+static bool receive(struct broker_request *ret)
+{
+	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
+	struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
+
+	return recvmsg(SOCKET, &msg, MSG_CMSG_CLOEXEC) == sizeof(*ret) &&
+	       !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+}
+
+_Noreturn void lend(int socket, const struct ucred *peer, int set, const struct lend_opts *opts)
+{
+	static struct lender l;
+	struct broker_request request;
+	int ret = arrange(socket, set);
+
+	alarm(LEND_SECONDS);
+	l.opts = opts;
+	if (!ret)
+		ret = become(peer);
+	if (!ret)
+		ret = meet(&l, peer);
+	if (!ret)
+		ret = held_count(COUNTS, &l.held);
+	if (ret)
+		lend_refuse(SOCKET, -ret);
+	while (receive(&request)) {
+		bool sent;
+
+		ret = answer(&l, &request);
+		sent = reply(SOCKET, ret < 0 ? -ret : 0,
+			     is_user_only(&l, &request) ? BROKER_USER_ONLY : 0, ret);
+		if (ret >= 0)
+			close(ret);
+		if (!sent)
+			break;
+	}
+	_exit(0);
+}
+
+_Noreturn void lend_refuse(int socket, int error)
+{
+	reply(socket, error, 0, -1);
+	_exit(0);
+}

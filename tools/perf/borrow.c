@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * borrow.c - perf events that the broker opens.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/broker/protocol.h"
+#include "tools/perf/borrow.h"
+
+#define PATIENCE 15 /* s, more than the broker has for a connection */
+#define TRIES 100 /* while another process of the same user is answered, */
+#define PAUSE_NS 20000000 /* and time between them */
+
+static int kind_of(const struct perf_event *e)
+{
+	if (e->type != PERF_TYPE_SOFTWARE || !e->clock || e->no_user)
+		return -1;
+	return e->config == PERF_COUNT_SW_CPU_CLOCK  ? BROKER_CPU_CLOCK :
+	       e->config == PERF_COUNT_SW_TASK_CLOCK ? BROKER_TASK_CLOCK :
+						       -1;
+}
+
+bool borrow_possible(const struct perf_opts *opts)
+{
+	return opts->borrow && opts->nr_pids && !opts->kernel && opts->cgroup < 0 &&
+	       !opts->program && !opts->nr_more && !opts->count && !opts->count_all &&
+	       (!opts->main || kind_of(opts->main) >= 0);
+}
+
+/* Anybody could listen at a name that the user chose; the broker is root's. */
+static bool is_roots(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && !peer.uid;
+}
+
+int borrow_begin(void)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE };
+	const char *path = getenv("SHSTK_BROKER");
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd, err;
+
+	path = path ? path : BROKER_SOCKET;
+	if (!*path || strlen(path) >= sizeof(name.sun_path))
+		return -ENOENT;
+	strcpy(name.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (!connect(fd, (struct sockaddr *)&name, sizeof(name)) && is_roots(fd))
+		return fd;
+	err = errno == ECONNREFUSED ? -ENOENT : errno ? -errno : -EPERM;
+	close(fd);
+	return err;
+}
+
+int borrow_proof(pid_t tid)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? fd : errno == ENOENT ? -ESRCH : -errno;
+}
+
+/* The event's descriptor, or -1 if none came along. */
+static int descriptor_of(struct msghdr *msg)
+{
+	struct cmsghdr *head = CMSG_FIRSTHDR(msg);
+	int fd;
+
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS ||
+	    head->cmsg_len != CMSG_LEN(sizeof(fd)))
+		return -1;
+	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	return fd;
+}
+
+/* Returns the event's descriptor or a negative errno. */
+static int receive(int broker, struct broker_reply *ret)
+{
+	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {
+		.msg_iov = &vec,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(broker, &msg, MSG_CMSG_CLOEXEC);
+	int fd;
+
+	/* That the broker has not read the request is told before its answer is. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(broker, &msg, MSG_CMSG_CLOEXEC);
+	fd = n < 0 ? -1 : descriptor_of(&msg);
+
+	if (n < 0)
+		return -errno;
+	if (n == sizeof(*ret) && ret->version == BROKER_VERSION && !ret->error == (fd >= 0))
+		return ret->error ? -ret->error : fd;
+	if (fd >= 0)
+		close(fd);
+	return n ? -EPROTO : -EPIPE;
+}
+
+/* An answer may be there though the broker has closed the connection meanwhile. */
+static int ask(int broker, const struct broker_request *r, struct broker_reply *ret)
+{
+	ssize_t n = send(broker, r, sizeof(*r), MSG_NOSIGNAL);
+
+	if (n != sizeof(*r) && errno != EPIPE && errno != ECONNRESET)
+		return -errno;
+	return receive(broker, ret);
+}
+
+/* While the broker answers another process of this user, @broker becomes another connection. */
+static int ask_until(int broker, const struct broker_request *r, struct broker_reply *ret)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	int fd = ask(broker, r, ret);
+
+	for (int i = 0; fd == -EBUSY && i < TRIES; i++) {
+		int other;
+
+		nanosleep(&pause, NULL);
+		other = borrow_begin();
+		if (other < 0)
+			return other;
+		fd = dup3(other, broker, O_CLOEXEC) < 0 ? -errno : 0;
+		close(other);
+		if (!fd)
+			fd = ask(broker, r, ret);
+	}
+	return fd;
+}
+
+int borrow_event(int broker, const struct perf_opts *opts, int which, pid_t tid, int proof, int cpu,
+		 bool *user_only)
+{
+	struct broker_request request = {
+		.version = BROKER_VERSION,
+		.kind = which == PERF_OFF ? BROKER_SWITCHES : (uint32_t)kind_of(opts->main),
+		.flags = (opts->on_exec ? BROKER_ON_EXEC : 0) | (opts->main ? 0 : BROKER_TELLS) |
+			 (opts->main && opts->main->no_kernel ? BROKER_NO_KERNEL : 0),
+		.tid = tid,
+		.proof = proof,
+		.cpu = cpu,
+		.freq = opts->freq,
+		.copy = opts->copy,
+		.max_stack = opts->max_stack,
+	};
+	struct broker_reply reply;
+	int fd = ask_until(broker, &request, &reply);
+
+	*user_only |= fd >= 0 && reply.flags & BROKER_USER_ONLY;
+	return fd;
+}
+
+const char *borrow_error(int error)
+{
+	switch (error < 0 ? -error : error) {
+	case EPERM:
+	case EACCES:
+		return "the broker has none of a process that this user may not trace, or that is in a container";
+	case EDQUOT:
+		return "the broker has no more for this user (shstk broker --events)";
+	case EPROTO:
+		return "the broker is of another version";
+	case EBUSY:
+	case EUSERS:
+		return "the broker is busy with other requests";
+	case EPIPE:
+	case EAGAIN:
+		return "the broker did not answer";
+	default:
+		return strerror(error < 0 ? -error : error);
+	}
+}
