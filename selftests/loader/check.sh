@@ -117,6 +117,57 @@ P
 python3 flip.py "$shstk" >out 2>&1
 point $? 'changed headers'
 
+# A whole system of five programs, whose dynamic linker is a library that is marked.
+mkdir -p system/usr/bin system/usr/lib system/usr/share system/lib64
+cp lib/liba.so lib/libb.so system/usr/lib
+cp lib/libb.so system/lib64/ld-linux-x86-64.so.2
+for i in 1 2; do
+	cc $mark -o system/usr/bin/good$i p.c -Llib -la -Wl,-rpath,/usr/lib -DN=$i
+done
+cc $plain -shared -fPIC -Wl,-soname,libdull.so -o system/usr/lib/libdull.so b.c
+cc $mark -o system/usr/bin/first b.c p.c a.c -Wl,--no-as-needed,-rpath,/usr/lib system/usr/lib/libdull.so
+cc $mark -o system/usr/bin/second b.c p.c a.c -Wl,--no-as-needed,-rpath,/usr/lib system/usr/lib/libdull.so
+cc $plain -o system/usr/bin/third b.c p.c a.c -Wl,--no-as-needed,-rpath,/usr/lib system/usr/lib/libdull.so
+cp noise script system/usr/bin
+cp all system/usr/share/not-a-program
+mkfifo system/usr/bin/pipe
+ln -s /nosuch system/usr/bin/dangling
+t 'all programs of a system' 1 '^5 programs: 2 marked with all they load, 3 not$' \
+	"$shstk" check -n --packages --root system
+"$shstk" check -n --packages --root system -j >json 2>out
+python3 - >>out 2>&1 <<'P'
+import json
+v = json.load(open('json'))
+assert [v[k] for k in ('programs', 'marked', 'incomplete', 'unreadable')] == [5, 2, 0, 0], v
+assert [(o['path'], o['programs'], o['alone'], o['is_program']) for o in v['objects']] == [
+    ('/usr/lib/libdull.so', 3, 2, False), ('/usr/bin/third', 1, 0, True)], v
+P
+point $? 'which objects keep how many of them'
+t 'a marked system' 0 '^2 programs: 2 marked with all they load, 0 not$' sh -c \
+	"rm system/usr/bin/first system/usr/bin/second system/usr/bin/third
+	'$shstk' check -n --packages --root system"
+t 'not with a program' 2 '.--packages does not go with programs' "$shstk" check --packages ./all
+
+# The kernel's own part, as readelf sees it.
+if [ "$(uname -m)" = x86_64 ]; then
+	python3 - >>out 2>&1 <<'P'
+import ctypes, re
+line = next(l for l in open('/proc/self/maps') if '[vdso]' in l)
+start, end = (int(x, 16) for x in re.match(r'(\w+)-(\w+)', line).groups())
+open('vdso', 'wb').write(ctypes.string_at(start, end - start))
+P
+	if readelf -n vdso 2>/dev/null | grep -q 'x86 feature:.*SHSTK'; then
+		"$shstk" check -j ./all | grep -q '"vdso_marked": true' &&
+			! "$shstk" check ./all | grep -q '^vDSO'
+	else
+		"$shstk" check -j ./all | grep -q '"vdso_marked": false' &&
+			"$shstk" check ./all | grep -q '^vDSO of the running kernel (Linux .*): not marked'
+	fi
+	point $? "the mark of the kernel's vDSO"
+	! "$shstk" check -r system /usr/bin/good1 | grep vDSO
+	point $? 'which is not of another system'
+fi
+
 t 'status of the machine' 0 '^next ' "$shstk" status
 t 'status of a process' 0 "^ *$$ " "$shstk" status $$
 t 'status of no process' 1 'No such process' "$shstk" status 2147483647

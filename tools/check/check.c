@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "libshstk/symbol/json.h"
+#include "tools/check/survey.h"
+#include "tools/check/vdso.h"
 #include "tools/elf/objects.h"
 #include "tools/proc/path.h"
 #include "tools/shstk.h"
@@ -20,7 +23,10 @@ struct options {
 	bool json;
 	bool all;
 	bool packages;
+	bool survey;
 };
+
+enum { OPT_PACKAGES = 256 };
 
 static const struct argp_option option_table[] = {
 	{ "all", 'a', NULL, 0, "List marked objects too", 0 },
@@ -28,6 +34,9 @@ static const struct argp_option option_table[] = {
 	{ "pid", 'p', "PID", 0, "Check a running process, with what it loaded by dlopen()", 0 },
 	{ "root", 'r', "DIR", 0, "Folder that stands for / (another system)", 0 },
 	{ "no-packages", 'n', NULL, 0, "Don't ask dpkg who owns the objects", 0 },
+	{ "packages", OPT_PACKAGES, NULL, 0,
+	  "Check all programs of the system, and count which objects keep how many from shadow stacks",
+	  0 },
 	{ 0 }
 };
 
@@ -46,6 +55,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'n':
 		o->packages = false;
+		return 0;
+	case OPT_PACKAGES:
+		o->survey = true;
 		return 0;
 	case 'p':
 		pid = strtol(arg, &end, 10);
@@ -96,6 +108,29 @@ static void put_object(struct json *json, const struct objects *set, size_t i)
 	shstk_json_close(json);
 }
 
+/* Null: of another machine than this one, or where it does not matter. */
+static void put_vdso(struct json *json, const struct objects *set)
+{
+	enum vdso_mark mark = *set->root || set->v[0].machine != machine_own() ? VDSO_NONE :
+										 vdso_mark();
+
+	if (mark == VDSO_NONE)
+		shstk_json_string(json, "vdso_marked", NULL);
+	else
+		shstk_json_bool(json, "vdso_marked", mark == VDSO_MARKED);
+}
+
+/* The kernel's part in it, behind all programs. */
+static void print_vdso(const struct options *o)
+{
+	struct utsname system;
+
+	if (o->root || o->json || vdso_mark() != VDSO_UNMARKED || uname(&system))
+		return;
+	printf("vDSO of the running kernel (Linux %s): not marked SHSTK: a C library that looks at it switches shadow stacks on for no program\n",
+	       system.release);
+}
+
 static void print_json(struct json *json, const struct objects *set)
 {
 	const struct object *block = objects_blocker(set);
@@ -106,6 +141,7 @@ static void print_json(struct json *json, const struct objects *set)
 	shstk_json_string(json, "arch", machine_name(set->v[0].machine));
 	shstk_json_int(json, "bits", set->v[0].bits);
 	shstk_json_bool(json, "marked", !block && !set->missing_n);
+	put_vdso(json, set);
 	shstk_json_string(json, "blocker", block ? block->path : NULL);
 	shstk_json_open(json, "objects", '[');
 	for (size_t i = 0; i < set->n; i++)
@@ -201,12 +237,30 @@ static int check(const struct options *o, const char *what, struct json *json)
 const struct argp check_argp = {
 	.options = option_table,
 	.parser = parse,
-	.args_doc = "PROGRAM...\n-p PID",
+	.args_doc = "PROGRAM...\n-p PID\n--packages",
 	.doc = "Tell whether programs and the libraries they load are marked for "
 	       "shadow stacks, and what blocks them.\v"
 	       "Exit status: 0 everything is marked, 1 something is not or could "
 	       "not be read, 2 wrong options.",
 };
+
+/* All programs of the system. */
+static int check_all(const struct options *o)
+{
+	struct json json = { .out = stdout };
+	const struct survey_opts opts = {
+		.root = o->root,
+		.packages = o->packages,
+		.all = o->all,
+		.json = o->json ? &json : NULL,
+	};
+	long blocked = survey(&opts);
+
+	if (blocked < 0)
+		complain("cannot look at all programs: %s", strerror(-blocked));
+	print_vdso(o);
+	return end_output() || blocked ? EXIT_FAILED : EXIT_OK;
+}
 
 int cmd_check(int argc, char **argv)
 {
@@ -215,6 +269,12 @@ int cmd_check(int argc, char **argv)
 	struct json json = { .out = stdout };
 	int ret = EXIT_OK;
 
+	if (o.survey && (o.pid || next != argc)) {
+		complain("--packages does not go with programs or a PID: it checks all there are");
+		return EXIT_USAGE;
+	}
+	if (o.survey)
+		return check_all(&o);
 	if ((next == argc) == !o.pid) {
 		complain(o.pid ? "give either programs or a PID" : "no program given; see --help");
 		return EXIT_USAGE;
@@ -228,5 +288,6 @@ int cmd_check(int argc, char **argv)
 			ret = EXIT_FAILED;
 	if (o.json)
 		shstk_json_close(&json);
+	print_vdso(&o);
 	return end_output() ? EXIT_FAILED : ret;
 }
