@@ -150,6 +150,13 @@ static bool is_code(void *arg, uint64_t pc)
 	return m ? module_is_code(m, pc) : pc && pc == s->probe_return;
 }
 
+bool shstk_space_has_file(struct shstk_space *space, uint64_t addr)
+{
+	const struct module *m = find(space, addr);
+
+	return m && m->img.nload;
+}
+
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc)
 {
 	return find(space, pc);

@@ -56,6 +56,9 @@ struct shstk_file_code {
 int shstk_file_code(int fd, uint64_t start, uint64_t end, uint64_t offset,
 		    struct shstk_file_code *ret);
 
+/* Is there a file that describes what lies at an address? */
+bool shstk_space_has_file(struct shstk_space *space, uint64_t addr);
+
 /* The module that has an address, or NULL. */
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc);
 

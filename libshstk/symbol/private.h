@@ -128,6 +128,21 @@ struct shstk_root {
  * a process has by the numbers of such threads only.
  */
 int shstk_living_thread(int pid);
+
+/**
+ * struct shstk_remote_memory - memory from which files are made
+ * @read: reads all of it or nothing. False: it cannot be read.
+ * @arg: for @read.
+ * @copied: bytes that files took so far.
+ */
+struct shstk_remote_memory {
+	bool (*read)(void *arg, uint64_t addr, void *buf, size_t size);
+	void *arg;
+	_Atomic uint64_t *copied;
+};
+
+/* Makes a file of the image that lies at @base. Returns a descriptor or a negative errno. */
+int shstk_remote_image(const struct shstk_remote_memory *memory, uint64_t base);
 /* The root of a living process, found in or added to @list; the one that is
  * ours if it is the same, cannot be looked at, or @pid is 0. NULL when memory
  * runs out.

@@ -322,6 +322,19 @@ int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t 
 			   const char *name);
 
 /**
+ * shstk_remote_open() - a file that a process has mapped, and that cannot be opened by its name
+ * @pid: the process.
+ * @addr: an address in a mapping of the file.
+ *
+ * It may have been deleted. If it is the program it is opened as that. Of others as much as lies
+ * in the process's memory and is not writable is put into a file in memory, at the same offsets,
+ * with the names of what it exports. Needs the rights of ptrace(2), no others.
+ *
+ * Return: a descriptor, or a negative errno: -ENOEXEC: it is no ELF file, -EFBIG: it is too large.
+ */
+int shstk_remote_open(int pid, uint64_t addr);
+
+/**
  * shstk_symproc_find() - the mapping of an address, now
  * @proc: the view.
  * @pc: address. For a return address the byte before it is meant by callers

@@ -12,7 +12,7 @@
 
 FUZZ_B := $(B)/selftests/fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_SYMBOL := perfmap maps text elf debugdata dwp
+FUZZ_SYMBOL := perfmap maps text elf debugdata dwp remote
 
 fuzz_CC := $(CLANG)
 fuzz_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -30,7 +30,11 @@ $(FUZZ_B)/elf_seed: selftests/fuzz/elf_seed.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -O2 -g -gz=none -nostdlib -static -Wl,--build-id,--eh-frame-hdr -o $@ $<
 
-selftests/fuzz/run: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed
+# An image in memory: of the same program.
+$(FUZZ_B)/remote_seed: $(FUZZ_B)/elf_seed
+	$(Q)cp $< $@
+
+selftests/fuzz/run: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed $(FUZZ_B)/remote_seed
 
 # The parsers of the capture library, fuzzed.
 fuzz_ARCH := $(ARCH)

@@ -19,8 +19,16 @@ $(STACKS)/executable_data_large: selftests/stacks/executable_data.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(STACKS_CC) $(SHARED_PAGE) -DROOM=20000 -o $@ $<
 
+$(STACKS)/libreplaced.so: selftests/stacks/replaced_lib.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(STACKS_CC) -fPIC -fno-semantic-interposition -shared -Wl,-soname,$(@F) -o $@ $<
+
+$(STACKS)/replaced: selftests/stacks/replaced.c $(STACKS)/libreplaced.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(STACKS_CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN'
+
 STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
-	moved_text no_info no_stop probed)
+	moved_text no_info no_stop probed replaced)
 
 $(STACKS)/stacks_test: selftests/stacks/stacks_test $(STACKS_TARGETS) all
 	@mkdir -p $(@D)

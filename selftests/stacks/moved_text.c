@@ -19,6 +19,7 @@ static volatile unsigned long count;
 
 static noinline void inner(long ms)
 {
+	write(1, "ready\n", 6);
 	while (!ms || clock() < ms * (CLOCKS_PER_SEC / 1000))
 		for (int i = 0; i < 1000000; i++)
 			count++;
@@ -79,8 +80,6 @@ int main(int argc, char **argv)
 		puts("the code can not be moved here");
 		return 1;
 	}
-	puts("ready");
-	fflush(stdout);
 	outer(atol(argv[2]));
 	return 0;
 }

@@ -2,7 +2,6 @@
 /*
  * holes.c - code that was copied out of the mappings of its file. See holes.h.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,22 +67,4 @@ bool holes_look(struct holes *holes, struct mapping *m)
 		return true;
 	}
 	return false;
-}
-
-int holes_each(pid_t pid, int (*fn)(void *arg, const struct mapping *m), void *arg)
-{
-	struct holes holes;
-	struct mapping m;
-	struct maps maps;
-	int ret = maps_open(pid, "maps", &maps);
-
-	if (ret)
-		return ret;
-	holes_begin(&holes, pid);
-	while (!ret && maps_next(&maps, &m))
-		if (holes_look(&holes, &m))
-			ret = fn(arg, &m);
-	holes_end(&holes);
-	maps_close(&maps);
-	return ret;
 }

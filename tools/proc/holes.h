@@ -42,14 +42,4 @@ bool holes_look(struct holes *holes, struct mapping *m);
 
 void holes_end(struct holes *holes);
 
-/**
- * holes_each() - all such mappings of a process
- * @pid: the process.
- * @fn: gets each as if it were of the file; returns 0, or what holes_each() returns.
- * @arg: for @fn.
- *
- * Return: 0, what @fn returned, or a negative errno.
- */
-int holes_each(pid_t pid, int (*fn)(void *arg, const struct mapping *m), void *arg);
-
 #endif

@@ -186,7 +186,10 @@ int live_open(struct live *live, pid_t pid, const struct layout_map *map)
 
 	if (other)
 		fd = open_of(other, map);
-	return fd >= 0 ? fd : open_same(live, map);
+	if (fd < 0)
+		fd = open_same(live, map);
+	/* What an ordinary user may not open any more is in the process's memory. */
+	return fd < 0 && layout_is_file(map->path) ? shstk_remote_open(pid, map->start) : fd;
 }
 
 static int add_fd(struct shstk_space *space, int fd, const struct layout_map *map)

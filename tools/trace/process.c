@@ -680,11 +680,10 @@ static int name_made(const struct trace *t)
 	return ret;
 }
 
-/* Code of a file that is no mapping of it any more. */
-static int add_hole(void *arg, const struct mapping *m)
+/* A file whose code the library did not find. @hole: its names were not, either. */
+static int add_missing(struct trace *t, const struct mapping *m, bool hole)
 {
 	const struct layout_map map = live_map(m);
-	struct trace *t = arg;
 	struct shstk_symmap_info info = {
 		.start = map.start,
 		.end = map.end,
@@ -701,9 +700,34 @@ static int add_hole(void *arg, const struct mapping *m)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	err = shstk_space_add_file(t->space, path, map.start, map.end, map.offset);
 	close(fd);
-	if (!err)
+	if (!err && hole)
 		err = shstk_symproc_add(t->proc, &info);
 	return err == -ENOMEM ? err : 0;
+}
+
+/*
+ * Code of a file that is no mapping of it any more, and of files that cannot be opened by name.
+ */
+static int add_rest(struct trace *t)
+{
+	struct holes holes;
+	struct mapping m;
+	struct maps maps;
+	int err = maps_open(t->number, "maps", &maps);
+
+	if (err)
+		return err;
+	holes_begin(&holes, t->number);
+	while (!err && maps_next(&maps, &m)) {
+		bool hole = holes_look(&holes, &m);
+
+		if (m.exec &&
+		    (hole || (layout_is_file(m.path) && !shstk_space_has_file(t->space, m.start))))
+			err = add_missing(t, &m, hole);
+	}
+	holes_end(&holes);
+	maps_close(&maps);
+	return err;
 }
 
 static int prepare(struct trace *t)
@@ -728,7 +752,7 @@ static int prepare(struct trace *t)
 	if (!err)
 		err = shstk_symproc_read_maps(t->proc);
 	if (err >= 0)
-		err = holes_each(t->number, add_hole, t);
+		err = add_rest(t);
 	if (err < 0)
 		return err;
 	t->threads = calloc(MAX_THREADS, sizeof(*t->threads));

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * remote_fuzz.c - images in the memory of processes, of which files are made: whatever they say,
+ * the file is bounded, and no more is read than is there.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbol/private.h"
+
+#define BASE 0x10000000ull
+#define MOST (1ull << 33) /* bytes of a file, holes too */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+static bool read_input(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const struct input *in = arg;
+
+	if (addr < BASE || addr - BASE > in->size || size > in->size - (addr - BASE))
+		return false;
+	memcpy(buf, in->data + (addr - BASE), size);
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_Atomic uint64_t copied = 0;
+	struct input in = { data, size };
+	const struct shstk_remote_memory memory = { read_input, &in, &copied };
+	int fd = shstk_remote_image(&memory, BASE);
+	struct stat st;
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) || st.st_size <= 0 || (uint64_t)st.st_size > MOST)
+		abort();
+	close(fd);
+	return 0;
+}
