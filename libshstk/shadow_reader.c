@@ -2,8 +2,8 @@
 /*
  * shadow_reader.c - read a shadow stack: copy, and drop what is no return address.
  *
- * Entries are copied by vectors of 16 bytes, which also collect whether any of
- * them could be a token; only then is the block gone through entry by entry.
+ * Entries are copied by vectors, in which it is also seen whether each can be a return
+ * address; only if not is the block gone through entry by entry.
  * What tokens look like is the architecture's business (native.h).
  */
 #include "native.h"
@@ -63,16 +63,6 @@ static uint64_t copy_words(struct hw_trace *t, uint64_t addr, uint64_t hi)
 	return addr;
 }
 
-/* Can all of @n words be return addresses? Those that look like tokens are known. */
-static bool are_addresses(const uint64_t *v, uint64_t n)
-{
-	uint64_t bad = 0;
-
-	for (uint64_t i = 0; i < n; i++)
-		bad |= (v[i] - SHADOW_LEAST) | v[i];
-	return !(bad >> 55);
-}
-
 /* As many words as fit one look for tokens. Returns the address behind them. */
 static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi)
 {
@@ -80,8 +70,7 @@ static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi
 
 	n = min(n, (uint64_t)(t->max - t->n));
 	if (unlikely(n < 4 || t->gap ||
-		     native_copy((const void *)(uintptr_t)addr, t->pcs + t->n, n) ||
-		     !(t->seen_before || are_addresses(t->pcs + t->n, n))))
+		     native_copy_checked((const void *)(uintptr_t)addr, t->pcs + t->n, n)))
 		return copy_words(t, addr, addr + 8 * n);
 	if (unlikely(t->marks != NULL))
 		memset(t->marks + t->n, 0, n);
@@ -122,9 +111,8 @@ bool hw_copy(struct hw_trace *t, uint64_t ssp, uint64_t hi)
 	/* The usual case: all of it at once, and nothing special in it. */
 	if (likely(n >= 4 && n <= native_chunk(ssp) && n <= t->max - t->n &&
 		   !(t->skip | (uintptr_t)t->marks) &&
-		   native_entry(hw_word(hi - 8), hi - 8) == SHADOW_RETURN_ADDRESS &&
-		   !native_copy((const void *)(uintptr_t)ssp, t->pcs + t->n, n) &&
-		   are_addresses(t->pcs + t->n, n))) {
+		   !native_ends_in_token(hw_word(hi - 8), hi - 8) &&
+		   !native_copy_checked((const void *)(uintptr_t)ssp, t->pcs + t->n, n))) {
 		t->n += n;
 		return true;
 	}

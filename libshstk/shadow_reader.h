@@ -26,8 +26,6 @@ static inline no_sanitize uint64_t hw_word(uint64_t addr)
  * @max: capacity.
  * @n: entries written.
  * @skip: entries still to be left out.
- * @seen_before: what is to be copied was copied before: it ends in an entry, and has no
- *	unused words.
  * @gap: something before the next entry was left out.
  * @ended: came to a word behind which there are no entries.
  * @plain: nothing was left out so far, of whatever kind.
@@ -38,7 +36,7 @@ struct hw_trace {
 	uint64_t *pcs;
 	uint8_t *marks;
 	unsigned int max, n, skip;
-	bool seen_before, gap, ended, plain;
+	bool gap, ended, plain;
 	unsigned int nsignals;
 	unsigned int signal[HW_SIGNALS];
 };

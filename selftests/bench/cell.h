@@ -66,6 +66,8 @@ double cell_ns(enum scenario scenario, unsigned int chain, unsigned int depth, u
 double cell_spread(const struct cell *c, unsigned int rank);
 
 void report_tables(void);
+/* How many bars the tables said are not met. */
+unsigned int report_missed(void);
 void report_noise(void);
 void report_memory(void);
 int report_csv(const char *path);

@@ -187,6 +187,13 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 	return 0;
 }
 
+/* native_copy_checked() lets no token pass. */
+static inline bool native_ends_in_token(uint64_t v, uint64_t addr)
+{
+	(void)v, (void)addr;
+	return false;
+}
+
 /* Words that native_copy() may take at once, from @addr on: to the page's end. */
 static inline uint64_t native_chunk(uint64_t addr)
 {
@@ -203,8 +210,11 @@ static inline uint32x4_t native_pages(uint64x2_t a, uint64x2_t b)
  * Copy @n words, at least 4, within one page. Not 0: there may be a cap among
  * them: an address of this page.
  */
-static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline no_sanitize uint64_t native_copy_words(const uint64_t *from, uint64_t *to, uint64_t n,
+						     bool check)
 {
+	const uint64x2_t least = vdupq_n_u64(SHADOW_LEAST);
+	uint64x2_t upper = vdupq_n_u64(0);
 	uint32x4_t page = vdupq_n_u32((uintptr_t)from >> 12);
 	const uint64_t *last = from + n - 4;
 	uint32x4_t hit = vdupq_n_u32(0);
@@ -216,6 +226,8 @@ static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *t
 		vst1q_u64(to, a);
 		vst1q_u64(to + 2, b);
 		hit = vorrq_u32(hit, vceqq_u32(native_pages(a, b), page));
+		if (check)
+			upper |= (a - least) | (b - least);
 	}
 	/* The last four, of which up to three are done already. */
 	to -= from - last;
@@ -224,7 +236,23 @@ static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *t
 	vst1q_u64(to, a);
 	vst1q_u64(to + 2, b);
 	hit = vorrq_u32(hit, vceqq_u32(native_pages(a, b), page));
+	if (check) {
+		upper |= (a - least) | (b - least);
+		hit |= vreinterpretq_u32_u64(vshrq_n_u64(upper, 55));
+	}
 	return vmaxvq_u32(hit);
+}
+
+static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	return native_copy_words(from, to, n, false);
+}
+
+/* The same; not 0, too, if a word can be no return address. */
+static inline no_sanitize uint64_t native_copy_checked(const uint64_t *from, uint64_t *to,
+						       uint64_t n)
+{
+	return native_copy_words(from, to, n, true);
 }
 
 #endif

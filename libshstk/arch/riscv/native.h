@@ -148,6 +148,13 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 	return 0;
 }
 
+/* native_copy_checked() lets no token pass. */
+static inline bool native_ends_in_token(uint64_t v, uint64_t addr)
+{
+	(void)v, (void)addr;
+	return false;
+}
+
 /* Words that native_copy() may take at once, from @addr on: to the page's end. */
 static inline uint64_t native_chunk(uint64_t addr)
 {
@@ -158,8 +165,10 @@ static inline uint64_t native_chunk(uint64_t addr)
  * Copy @n words, at least 4, within one page. Not 0: there may be a token among
  * them: an address of this page, or the one behind it.
  */
-static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+static inline no_sanitize uint64_t native_copy_words(const uint64_t *from, uint64_t *to, uint64_t n,
+						     bool check)
 {
+	uint64_t upper = 0;
 	uint64_t page = (uintptr_t)from & ~4095ull;
 	uint64_t hit = 0, i;
 
@@ -167,9 +176,22 @@ static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *t
 		uint64_t v = *(const volatile uint64_t *)(from + i);
 
 		hit |= v - page <= 4096;
+		upper |= v - SHADOW_LEAST;
 		to[i] = v;
 	}
-	return hit;
+	return check ? hit | upper >> 55 : hit;
+}
+
+static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	return native_copy_words(from, to, n, false);
+}
+
+/* The same; not 0, too, if a word can be no return address. */
+static inline no_sanitize uint64_t native_copy_checked(const uint64_t *from, uint64_t *to,
+						       uint64_t n)
+{
+	return native_copy_words(from, to, n, true);
 }
 
 #endif

@@ -156,6 +156,15 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 	return 0;
 }
 
+/*
+ * Is the outermost word @v at @addr a restore token? Of all that is no return address only this
+ * passes native_copy_checked().
+ */
+static inline bool native_ends_in_token(uint64_t v, uint64_t addr)
+{
+	return v == ((addr + 8) | 1);
+}
+
 /* Words that native_copy() may take at once, from @addr on. */
 static inline uint64_t native_chunk(uint64_t addr)
 {
@@ -165,9 +174,18 @@ static inline uint64_t native_chunk(uint64_t addr)
 
 #define NATIVE_V4 __attribute__((target("avx2,bmi")))
 
-/* Copy 16 words; returns them or-ed together. */
-static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, uint64_t *to)
+/*
+ * Copying also looks at the words, in the same vectors: with @check whether all can be return
+ * addresses, else whether bit 63 is set in one, which costs an addition less for each vector.
+ * An address less SHADOW_LEAST has none of the upper bits.
+ */
+#define NATIVE_UPPER (~0ull << 55)
+
+/* Copy 16 words; returns what is to be looked at of each, or-ed together. */
+static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, uint64_t *to,
+							  bool check)
 {
+	const __m256i least = _mm256_set1_epi64x(check ? SHADOW_LEAST : 0);
 	const __m256i_u *f = (const __m256i_u *)from;
 	__m256i_u *t = (__m256i_u *)to;
 	__m256i a = f[0], b = f[1], c = f[2], d = f[3];
@@ -176,7 +194,9 @@ static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, 
 	t[1] = b;
 	t[2] = c;
 	t[3] = d;
-	return (a | b) | (c | d);
+	if (!check)
+		return (a | b) | (c | d);
+	return ((a - least) | (b - least)) | ((c - least) | (d - least));
 }
 
 /*
@@ -185,24 +205,35 @@ static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, 
  * long as most stacks are, and what memcpy() does.
  */
 static inline NATIVE_V4 no_sanitize uint64_t native_copy_avx2(const uint64_t *from, uint64_t *to,
-							      uint64_t n)
+							      uint64_t n, bool check)
 {
 	const uint64_t *last = from + n - 16;
 	uint64_t *end = to + n - 16;
-	__m256i sign = native_copy16(from, to);
+	__m256i sign = native_copy16(from, to, check);
 
 	if (n > 32) {
 		/* No store goes over the end of a cache line. */
 		unsigned int step = 16 - ((uintptr_t)to & 31) / 8;
 
 		for (from += step, to += step; from < last; from += 16, to += 16)
-			sign |= native_copy16(from, to);
+			sign |= native_copy16(from, to, check);
 	}
-	sign |= native_copy16(last, end);
+	sign |= native_copy16(last, end, check);
+	if (check)
+		return !_mm256_testz_si256(sign, _mm256_set1_epi64x(NATIVE_UPPER));
 	return _mm256_movemask_pd((__m256d)sign);
 }
 
-static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64_t *to, uint64_t n)
+/* What is to be looked at of two pairs of words, see NATIVE_UPPER. */
+static inline __m128i native_look(__m128i a, __m128i b, bool check)
+{
+	const __m128i least = _mm_set1_epi64x(SHADOW_LEAST);
+
+	return check ? (a - least) | (b - least) : a | b;
+}
+
+static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64_t *to, uint64_t n,
+						    bool check)
 {
 	const uint64_t *last = from + n - 4;
 	__m128i sign = _mm_setzero_si128();
@@ -213,7 +244,7 @@ static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64
 		b = _mm_loadu_si128((const __m128i *)(from + 2));
 		_mm_storeu_si128((__m128i *)to, a);
 		_mm_storeu_si128((__m128i *)(to + 2), b);
-		sign = _mm_or_si128(sign, _mm_or_si128(a, b));
+		sign |= native_look(a, b, check);
 	}
 	/* The last four, of which up to three are done already. */
 	to -= from - last;
@@ -221,7 +252,10 @@ static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64
 	b = _mm_loadu_si128((const __m128i *)(last + 2));
 	_mm_storeu_si128((__m128i *)to, a);
 	_mm_storeu_si128((__m128i *)(to + 2), b);
-	sign = _mm_or_si128(sign, _mm_or_si128(a, b));
+	sign |= native_look(a, b, check);
+	if (check)
+		return _mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi64(sign, 55),
+							 _mm_setzero_si128())) != 0xffff;
 	return _mm_movemask_pd((__m128d)sign);
 }
 
@@ -351,8 +385,16 @@ static inline int native_packed_at(int i)
 static inline uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	if (n >= 16 && native_has_avx2)
-		return native_copy_avx2(from, to, n);
-	return native_copy_sse2(from, to, n);
+		return native_copy_avx2(from, to, n, false);
+	return native_copy_sse2(from, to, n, false);
+}
+
+/* The same; not 0, too, if a word can be no return address. */
+static inline uint64_t native_copy_checked(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	if (likely(n >= 16 && native_has_avx2))
+		return native_copy_avx2(from, to, n, true);
+	return native_copy_sse2(from, to, n, true);
 }
 
 #endif
