@@ -38,6 +38,7 @@ struct shstk_profile;
  * @SHSTK_NOTE_TICKS: the time passed where no sample could be taken.
  * @SHSTK_NOTE_LOADER: before the program's own code ran: exec and dynamic linking.
  * @SHSTK_NOTE_EXIT: after the program's own code ran.
+ * @SHSTK_NOTE_HELD: the time passed on a stack that has no room for a sample.
  * @SHSTK_NOTE_UNSAMPLED: what was counted, but has no sample.
  */
 enum shstk_note {
@@ -46,6 +47,7 @@ enum shstk_note {
 	SHSTK_NOTE_TICKS,
 	SHSTK_NOTE_LOADER,
 	SHSTK_NOTE_EXIT,
+	SHSTK_NOTE_HELD,
 	SHSTK_NOTE_UNSAMPLED,
 	SHSTK_NOTES,
 };

@@ -21,6 +21,9 @@ $(RECORD_B)/target-static: selftests/record/target.c
 $(RECORD_B)/pointers: selftests/record/pointers.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+$(RECORD_B)/tight: selftests/record/tight.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
 $(RECORD_B)/cancel: selftests/record/cancel.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -ldl
@@ -92,7 +95,7 @@ $(RECORD_B)/small_machine.so: selftests/record/small_machine.c
 $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
 		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
-		$(RECORD_B)/cancel $(RECORD_B)/inside $(RECORD_B)/pointers \
+		$(RECORD_B)/cancel $(RECORD_B)/inside $(RECORD_B)/pointers $(RECORD_B)/tight \
 		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py all
 	$(Q)cp $< $@
 

@@ -132,7 +132,8 @@ static struct {
 } letter = { 1, "" };
 static struct sembuf op;
 static sem_t sem;
-static char bytes[64];
+static char bytes[64], little[4096];
+static const stack_t small_stack = { .ss_sp = little, .ss_size = sizeof(little) };
 static int pair[2], ends[2], epoll, queue, sems, status;
 static struct rusage usage;
 static char *const words[] = { "true", NULL };
@@ -405,6 +406,7 @@ struct hook {
 	HOOK(setsockopt, set_timeout())                                                          \
 	HOOK(sigaction, sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_alarm }, NULL); \
 	     raise(SIGUSR1))                                                                     \
+	HOOK(sigaltstack, sigaltstack(&small_stack, NULL); spin())                               \
 	HOOK(siginterrupt, siginterrupt(SIGALRM, 0))                                             \
 	HOOK(signal, signal(SIGUSR1, on_alarm); raise(SIGUSR1))                                  \
 	HOOK(signalfd, signalfd(-1, &alarm_only, 0))                                             \

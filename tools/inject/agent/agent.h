@@ -14,6 +14,7 @@
  *   signals.c  the program's handlers and masks, beside the agent's signal
  *   action.c   the same, where the program makes the system call itself
  *   wait.c     calls that wait, which must not notice the sampling
+ *   held.c     stacks that have no room for the agent's signal
  *   sandbox.c  programs that give up system calls
  *   children.c what processes use that no agent samples: exits, other programs
  *   jit.c      unwind information that the program's JIT registers
@@ -23,6 +24,7 @@
  *   env.c      keeps the agent in the environment of what is executed
  *   limits.c   limits of addresses, and memory that is locked
  *   private.c  libc's functions that a program may replace
+ *   room.c     more stack for threads
  *   rawcall.c  system calls that the program makes by number
  *   anylibc.c  what other C libraries than glibc lack
  *
@@ -77,6 +79,7 @@
  * @open: by wall-clock time, in a call that waits: its sample lies at @head, without a
  *	weight, and is not committed. It is given up when another record needs the place.
  * @blocked: own.blocked of the thread that makes this one.
+ * @cramped: its stack has no room for the agent's signal.
  * @head: bytes produced; only this thread's own code changes it.
  * @room: bytes behind @head that are reserved: no more are ever committed.
  * @last: where the last sample is, as @head counts, plus 1; 0 if there is none.
@@ -107,6 +110,7 @@ struct thread {
 	uint32_t seen;
 	_Atomic bool open;
 	bool blocked;
+	bool cramped;
 	uint64_t head;
 	uint32_t room;
 	uint64_t last;
@@ -126,6 +130,7 @@ struct thread {
  * @shared: the program handles the agent's signal too: calls that wait must let it in.
  * @pid: this process, or -1 in a child that could not be followed.
  * @signo: signal of the timers.
+ * @frame: bytes of the stack that the kernel takes for a signal, at most.
  * @nr_slots: slots that are mapped; at most header->nr_slots.
  * @ring_size: as in the header when it was joined. Any program that is recorded can write to
  *	the header: what bounds what is written is not read there again.
@@ -155,6 +160,7 @@ struct agent {
 	bool shared;
 	int pid;
 	int signo;
+	uint32_t frame;
 	uint32_t nr_slots;
 	uint32_t ring_size;
 	uint32_t max_depth;
@@ -193,6 +199,10 @@ struct cut {
  * @cuts: the calls that the agent's signal interrupted last (signals.c).
  * @nr_cuts: so many there were.
  * @stack_end: everything from its stack pointer to there is its stack; 0: not known.
+ * @held: the alternate stack on which the agent's signal was held back last; 0, 0: none.
+ * @held_at: the state that the handler there interrupted, as a number; 0: none.
+ * @cramped: the thread's alternate stack, or its only one, has no room for the agent's signal.
+ * @was_cramped: the signal that comes next was held back for that.
  * @blocked: the program believes the agent's signal to be blocked.
  * @child_filtered: a child of vfork(), which has this memory too, is behind a filter of system
  *	calls: its hooks make none. Until it executes a program or ends.
@@ -202,6 +212,12 @@ struct own {
 	struct cut cuts[4];
 	unsigned int nr_cuts;
 	uintptr_t stack_end;
+	struct {
+		uintptr_t lo, hi;
+	} held;
+	uint64_t held_at;
+	bool cramped;
+	bool was_cramped;
 	bool blocked;
 	bool child_filtered;
 };
@@ -259,6 +275,21 @@ static inline void change_own_signal(int how)
 	ksigset one = own_signal();
 
 	sys4(SYS_rt_sigprocmask, how, &one, NULL, sizeof(one));
+}
+
+/* Is there no room on this stack for the agent's signal? See held.c. */
+static inline __attribute__((always_inline)) bool is_held(void)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	return own.cramped || frame - own.held.lo < own.held.hi - own.held.lo;
+}
+
+/* The agent's signal may come again, unless it is held back. */
+static inline __attribute__((always_inline)) void admit_own_signal(void)
+{
+	if (!is_held())
+		change_own_signal(SIG_UNBLOCK);
 }
 
 /* In nanoseconds. */
@@ -326,6 +357,19 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
 /* handler.c */
 int handler_install(void);
 
+/* Bytes of the stack that a sample takes, and a look for threads. */
+#define SAMPLE_NEED (SHSTK_STACK_NEED + 1024)
+#define SCAN_NEED (SAMPLE_NEED + 2048)
+/* And what a hook takes that a thread may call at the end of its stack. */
+#define HOOK_NEED 2560
+
+/* held.c */
+void held_resolve(void);
+/* Bytes of the stack that the kernel takes for a signal. */
+size_t held_frame(void);
+/* The agent's signal may still be held back for a handler that is no more: it is let in. */
+void held_mend(void);
+
 /* sample.c */
 void take_name(struct thread *t);
 /* Takes the stack that the signal with @context interrupted, for so many periods. */
@@ -344,6 +388,8 @@ void agent_close_wait(void);
 
 /* settle.c */
 uint64_t unsampled_periods(const struct thread *t);
+/* Periods of no known stack. */
+void settle_place(struct thread *t, uint64_t periods, enum rec_place place);
 /* @at: its CPU clock, before it has a timer. */
 void settle_early(struct thread *t, uint64_t at);
 void agent_settle(struct thread *t);
@@ -391,6 +437,8 @@ void signals_fork_child(void);
 int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo));
 /* The agent's signal interrupted this thread there. */
 void signals_cut(const void *context);
+/* Was it held back until now? Asked once for each. */
+bool signals_held(const void *context);
 /* SIGIO must not end the program (event.c). Returns: false: it might; try again later. */
 bool signals_guard_io(void);
 /* The program sets its action for the agent's signal, if @act is one, and asks for the last. */

@@ -102,7 +102,7 @@ void event_end(struct thread *t)
 	change_own_signal(SIG_BLOCK);
 	while (sys4(SYS_rt_sigtimedwait, &own, NULL, &none, sizeof(own)) > 0)
 		;
-	change_own_signal(SIG_UNBLOCK);
+	admit_own_signal();
 }
 
 void event_close(struct thread *t)

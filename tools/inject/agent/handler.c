@@ -8,10 +8,6 @@
 
 #include "agent.h"
 
-/* Bytes of the stack that a sample takes, and a look for threads. */
-#define SAMPLE_NEED (SHSTK_STACK_NEED + 1024)
-#define SCAN_NEED (SAMPLE_NEED + 2048)
-
 /*
  * Has an alternate stack, if the handler runs on one, so many bytes left? It may be as small as
  * the kernel's frame permits, and what lies below it is the program's.
@@ -121,8 +117,16 @@ static bool take_in_turn(struct thread *t, uint64_t periods, const void *context
 	return true;
 }
 
+/* The periods of a signal that was held back: what it interrupts is not where they passed. */
+static void take_held(struct thread *t, uint64_t periods)
+{
+	periods += t->put_off;
+	t->put_off = 0;
+	settle_place(t, periods, REC_PLACE_HELD);
+}
+
 /* The signal of the thread's own timer or event. */
-static void on_period(struct thread *t, const siginfo_t *si, const void *context)
+static void on_period(struct thread *t, const siginfo_t *si, const void *context, bool held)
 {
 	uint64_t periods;
 
@@ -137,7 +141,9 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 		return;
 	}
 	periods = ran_out(t, si);
-	if (periods && !take_in_turn(t, periods, context))
+	if (periods && held && !atomic_load_explicit(&t->open, memory_order_relaxed))
+		take_held(t, periods);
+	else if (periods && !take_in_turn(t, periods, context))
 		return;
 	if (agent.wall)
 		spread(t, periods);
@@ -149,7 +155,7 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
  * Returns: false: it is none of the agent's. Periods without a sample are found when the thread
  * ends (settle.c).
  */
-static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *context)
+static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *context, bool held)
 {
 	struct thread *t = from_timer(si);
 
@@ -158,7 +164,7 @@ static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *con
 	if (!t && !from_recorder(si))
 		return false;
 	if (t && has_room(context, SAMPLE_NEED))
-		on_period(t, si, context);
+		on_period(t, si, context, held);
 	else if (!t && !agent.sandboxed && has_room(context, SCAN_NEED))
 		scan_threads();
 	return true;
@@ -168,15 +174,15 @@ static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *con
  * A thread that begins a sandbox for all waits until none is here that did not know of it
  * (sandbox.c). The fence: either @sandboxed is seen here, or @handlers there.
  */
-static bool serve_counted(const siginfo_t *si, const void *context)
+static bool serve_counted(const siginfo_t *si, const void *context, bool held)
 {
 	bool ours;
 
 	if (agent.sandboxed)
-		return serve(si, context);
+		return serve(si, context, held);
 	atomic_fetch_add(&agent.handlers, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	ours = serve(si, context);
+	ours = serve(si, context, held);
 	atomic_fetch_sub(&agent.handlers, 1);
 	return ours;
 }
@@ -191,8 +197,10 @@ __attribute__((force_align_arg_pointer))
 static void
 on_signal(int signo, siginfo_t *si, void *context)
 {
+	bool held = signals_held(context);
+
 	signals_cut(context);
-	if (!serve_counted(si, context))
+	if (!serve_counted(si, context, held))
 		signals_chain(signo, si, context);
 }
 
@@ -210,5 +218,6 @@ static bool timer_can_send(int signo)
 
 int handler_install(void)
 {
+	agent.frame = held_frame();
 	return signals_take_own(on_signal, timer_can_send);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../common/limits.h"
+#include "../common/room.h"
 #include "agent.h"
 #include "shstk.h"
 
@@ -43,6 +44,7 @@ static void begin_thread(struct thread *t)
 {
 	own.stack_end = (uintptr_t)__builtin_frame_address(0);
 	own.blocked = t->blocked;
+	own.cramped = t->cramped;
 	shstk_thread_init();
 	agent_begin(t);
 }
@@ -95,13 +97,22 @@ HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void 
 			    void *arg)
 {
 	struct thread *t = new_thread();
+	struct room room;
 	int ret;
 
 	if (!t)
 		return NEXT(pthread_create)(thread, attr, fn, arg);
+	room_begin(&room, attr, agent.frame + SCAN_NEED + HOOK_NEED);
 	t->fn = fn;
 	t->arg = arg;
-	ret = NEXT(pthread_create)(thread, attr, start_thread, t);
+	t->cramped = room.small && room.attr == attr;
+	ret = NEXT(pthread_create)(thread, room.attr, start_thread, t);
+	/* There may be no memory for more than was asked for. */
+	if (ret == EAGAIN && room.attr != attr) {
+		t->cramped = room.small;
+		ret = NEXT(pthread_create)(thread, attr, start_thread, t);
+	}
+	room_end(&room);
 	if (ret)
 		agent_drop(t);
 	return ret;

@@ -370,6 +370,7 @@ __attribute__((constructor)) static void agent_start(void)
 	limits_resolve();
 	signals_resolve();
 	wait_resolve();
+	held_resolve();
 	rawcall_resolve();
 	env_resolve();
 	sandbox_resolve();

@@ -40,7 +40,7 @@
 #include "../protocol.h"
 
 #define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
-#define REC_VERSION 5
+#define REC_VERSION 6
 
 #define REC_MAX_SLOTS 65536
 #define REC_MAX_LABELS 1024 /* bytes of the labels of a sample */
@@ -223,6 +223,7 @@ enum rec_place {
 	REC_PLACE_STACK = 0,
 	REC_PLACE_TICKS = 1, /* not known: it passed between two ticks */
 	REC_PLACE_LOADER = 2, /* before the agent's constructor */
+	REC_PLACE_HELD = 3, /* on a stack that has no room for a sample */
 };
 
 #define REC_MAPS_FIRST 1

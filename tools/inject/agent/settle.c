@@ -105,7 +105,7 @@ static void settle(struct thread *t, uint64_t periods)
 }
 
 /* Periods of no known stack. */
-static void settle_place(struct thread *t, uint64_t periods, enum rec_place place)
+void settle_place(struct thread *t, uint64_t periods, enum rec_place place)
 {
 	struct rec_sample *s = sample_new(t, periods, rec_sample_size(0, 0));
 	struct shstk_info info = { .size = sizeof(info) };
@@ -151,7 +151,9 @@ void agent_settle(struct thread *t)
 		return;
 	old = block_signals();
 	periods = unsampled_periods(t);
-	if (periods && !t->fn && !last_sample(t, &head))
+	if (periods && is_held())
+		settle_place(t, periods, REC_PLACE_HELD);
+	else if (periods && !t->fn && !last_sample(t, &head))
 		settle_place(t, periods, REC_PLACE_TICKS);
 	else if (periods)
 		settle(t, periods);

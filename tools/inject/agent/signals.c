@@ -3,11 +3,14 @@
  * signals.c - the program's handlers and masks, beside the agent's signal.
  *
  * To the program it looks as if the agent's signal were any other: what it blocks, takes
- * and waits for is kept and reported as it was set. Only that it never is blocked, in
- * handlers with a full sa_mask neither, so that they are sampled; and the program's own
+ * and waits for is kept and reported as it was set. Only that it hardly ever is blocked,
+ * in handlers with a full sa_mask neither, so that they are sampled; and the program's own
  * action for it is called when somebody else sends it.
  *
- * All handlers of the program are entered through enter(), which does two things:
+ * All handlers of the program are entered through enter(), which does three things:
+ *
+ * - Where it may run on an alternate stack it has the agent's signal blocked, and lets it in if
+ *   there is room (held.c).
  *
  * - A handler that runs in a call that waits (wait.c) finds the agent's signal blocked,
  *   and lets it in.
@@ -36,6 +39,7 @@
 #include <ucontext.h>
 
 #include "../common/peek.h"
+#include "../common/room.h"
 #include "agent.h"
 
 #define NR_SIGNALS 65
@@ -166,6 +170,8 @@ static void fail_with_eintr(ucontext_t *uc)
 	uc->uc_mcontext.gregs[REG_RAX] = -EINTR;
 }
 
+#define NR_GENERAL REG_RSP /* those before it, and it */
+#define GENERAL(uc, i) ((uint64_t)(uc)->uc_mcontext.gregs[i])
 #define CONTEXT_PC(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RIP])
 #define CONTEXT_SP(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RSP])
 #elif defined(__aarch64__)
@@ -189,6 +195,8 @@ static void fail_with_eintr(ucontext_t *uc)
 	uc->uc_mcontext.regs[0] = -EINTR;
 }
 
+#define NR_GENERAL 31
+#define GENERAL(uc, i) ((uc)->uc_mcontext.regs[i])
 #define CONTEXT_PC(uc) ((uc)->uc_mcontext.pc)
 #define CONTEXT_SP(uc) ((uc)->uc_mcontext.sp)
 #else
@@ -220,6 +228,47 @@ GENERAL_REGS_ONLY static void end_call(int flags, ucontext_t *uc)
 		fail_with_eintr(uc);
 }
 
+/* The state of a thread, as a number: it made no step where it is the same. Never 0. */
+GENERAL_REGS_ONLY static uint64_t state_of(const ucontext_t *uc)
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < NR_GENERAL; i++)
+		number = (number ^ GENERAL(uc, i)) * 0x9e3779b97f4a7c15ULL;
+	number = (number ^ CONTEXT_PC(uc)) * 0x9e3779b97f4a7c15ULL ^ CONTEXT_SP(uc);
+	return number | 1;
+}
+
+bool signals_held(const void *context)
+{
+	bool held = own.was_cramped || (own.held_at && own.held_at == state_of(context));
+
+	own.held_at = 0;
+	own.was_cramped = false;
+	return held;
+}
+
+/*
+ * A handler begins that had the agent's signal blocked: it is let in, unless the handler is on an
+ * alternate stack that has no room for it (held.c), or no call may be made.
+ */
+GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
+{
+	uintptr_t start = (uintptr_t)uc->uc_stack.ss_sp, size = uc->uc_stack.ss_size;
+	uintptr_t left = (uintptr_t)__builtin_frame_address(0) - start;
+
+	bool small = left < size && left < ROOM_PLENTY;
+
+	if (small) {
+		own.held.lo = start;
+		own.held.hi = start + size;
+	}
+	if (small || own.cramped)
+		own.held_at = state_of(uc);
+	else if (!in_sandbox())
+		change_own_signal(SIG_UNBLOCK);
+}
+
 /*
  * Every handler of the program is entered here. Left by a tail call: stacks look as they
  * do without the agent. No register but the general ones is touched, nor memory that
@@ -231,13 +280,13 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	void (*handler)(int, siginfo_t *, void *) =
 		atomic_load_explicit(&a->handler, memory_order_acquire);
 
-	if (own.waits_in) {
-		own.waits_in = NULL;
-		if (!in_sandbox())
-			change_own_signal(SIG_UNBLOCK);
-	}
+	int flags = atomic_load_explicit(&a->flags, memory_order_relaxed);
+
+	if (own.waits_in || flags & SA_ONSTACK)
+		begin_handler(context);
+	own.waits_in = NULL;
 	if (own.nr_cuts)
-		end_call(atomic_load_explicit(&a->flags, memory_order_relaxed), context);
+		end_call(flags, context);
 	handler(signo, si, context);
 }
 
@@ -338,6 +387,8 @@ static void translate(struct sigaction *act, const struct program_action *a)
 		act->sa_flags &= ~SA_SIGINFO;
 	if (a->masks_own)
 		sigaddset(&act->sa_mask, agent.signo);
+	else
+		sigdelset(&act->sa_mask, agent.signo);
 }
 
 static void publish(struct program_action *a, const struct program_action *from)
@@ -382,7 +433,10 @@ static int set_handler(int signo, const struct sigaction *act, struct sigaction 
 
 	real.sa_sigaction = enter;
 	real.sa_flags |= SA_SIGINFO;
-	sigdelset(&real.sa_mask, agent.signo);
+	if (act->sa_flags & SA_ONSTACK)
+		sigaddset(&real.sa_mask, agent.signo);
+	else
+		sigdelset(&real.sa_mask, agent.signo);
 	publish(a, &now);
 	ret = next_signal.sigaction(signo, &real, was);
 	if (ret)
@@ -644,10 +698,13 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 	sigset_t copy;
 	int ret;
 
+	held_mend();
 	if (set && !take_set(set, &copy))
 		return call(how, set, old);
 	member = set && sigismember(&copy, agent.signo);
-	if (set && how != SIG_UNBLOCK)
+	if (set && how == SIG_SETMASK && is_held())
+		sigaddset(&copy, agent.signo);
+	else if (set && (how != SIG_UNBLOCK || is_held()))
 		sigdelset(&copy, agent.signo);
 	ret = call(how, set ? &copy : NULL, old);
 	if (ret)

@@ -274,7 +274,7 @@ void agent_begin(struct thread *t)
 	t->tid = tid;
 	activate(t, found);
 	unlock();
-	old &= ~((ksigset)1 << (agent.signo - 1));
+	old = is_held() ? old | own_signal() : old & ~own_signal();
 	restore_signals(old);
 }
 

@@ -257,7 +257,8 @@ struct wait {
 /* The thread is about to wait in libc's @function, with the agent's signal out if @block. */
 static void begin(struct wait *w, const void *function, bool block)
 {
-	w->on = agent.on && !in_sandbox() && !agent.shared;
+	held_mend();
+	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held();
 	w->blocked = w->on && (block || agent.wall);
 	if (!w->on)
 		return;
@@ -301,7 +302,7 @@ static void end(const struct wait *w)
 	if (!w->on)
 		return;
 	if (w->blocked)
-		change_own_signal(SIG_UNBLOCK);
+		admit_own_signal();
 	if (agent.wall)
 		agent_close_wait();
 	own.waits_in = w->outer;
@@ -319,7 +320,7 @@ static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 /* The thread is about to ask @function whether it would wait. Returns: it shall. */
 static bool begin_asking(struct wait *w, const void *function)
 {
-	w->on = agent.on && !in_sandbox() && !agent.shared;
+	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held();
 	w->blocked = false;
 	w->outer = own.waits_in;
 	w->saved_errno = errno;

@@ -4,7 +4,7 @@
 # holds its own copy of the capture library, and exports nothing but its hooks.
 
 HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
-	$(addprefix tools/inject/common/,anylibc.c env.c limits.c private.c rawcall.c sandbox.c)
+	$(addprefix tools/inject/common/,anylibc.c env.c limits.c private.c rawcall.c room.c sandbox.c)
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
 
 # -fno-builtin: what looks like malloc() and memset() is no calloc() here.

@@ -9,6 +9,7 @@
  *   live.c    which block belongs to which stack
  *   range.c   the same for mmap()
  *   map.c     mmap() and its like that stand in front of libc's
+ *   thread.c  more stack for threads
  *   new.c     operator new and delete, where they do without malloc()
  *   random.c  which allocations are sampled, and what each stands for
  *

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * held.c - where the agent's signal is held back: on stacks that have no room for it.
+ *
+ * The kernel puts the frame of a signal onto the stack without asking whether there is room; what
+ * the agent's handler needs comes on top. On a stack that the program made small, for a purpose of
+ * its own, that may be too much:
+ *
+ * - A handler of the program on an alternate stack. The agent's signal is in the mask of all
+ *   handlers that may run on one, and enter() (signals.c) lets it in where there is plenty of
+ *   room. Else it comes when the handler returns, before the interrupted code makes a step: by
+ *   that it is known, and the time is said to be of such a handler.
+ *
+ * - A thread whose alternate stack is so small that the agent's handler itself has no room there:
+ *   it is held back until the program gives it another one, or none.
+ *
+ * - A thread on a small stack that the program provides. Others get more than they ask for
+ *   (common/room.h).
+ *
+ * A handler may be left by longjmp(), which leaves the mask as it is: so the signal is let in again
+ * by the next hook that finds the thread on another stack (held_mend()).
+ */
+#include <sys/auxv.h>
+#include <ucontext.h>
+
+#include "../common/peek.h"
+#include "../common/room.h"
+#include "agent.h"
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+#define USUAL_FRAME 4096 /* where the kernel does not say it */
+
+#if defined(__x86_64__)
+#define ARCH_GET_XCOMP_PERM 0x1022
+#define TILE_DATA 18
+#define TILE_BYTES 8192
+
+/* Is the state of tiles (AMX), which is most of the largest frame, none of this process? */
+static bool has_no_tiles(void)
+{
+	uint64_t permitted = 0;
+
+	return !sys2(SYS_arch_prctl, ARCH_GET_XCOMP_PERM, &permitted) &&
+	       !(permitted >> TILE_DATA & 1);
+}
+#else
+#define TILE_BYTES 0
+
+static bool has_no_tiles(void)
+{
+	return false;
+}
+#endif
+
+size_t held_frame(void)
+{
+	size_t most = getauxval(AT_MINSIGSTKSZ);
+
+	if (!most)
+		return USUAL_FRAME;
+	return most > TILE_BYTES + 2048 && has_no_tiles() ? most - TILE_BYTES : most;
+}
+
+void held_mend(void)
+{
+	if (!own.held.hi || is_held())
+		return;
+	own.held.hi = own.held.lo = 0;
+	if (!in_sandbox())
+		change_own_signal(SIG_UNBLOCK);
+}
+
+static bool is_cramped(const stack_t *stack)
+{
+	return !(stack->ss_flags & SS_DISABLE) && stack->ss_size < agent.frame + SAMPLE_NEED;
+}
+
+static void be_cramped(bool cramped)
+{
+	bool was = own.cramped;
+
+	if (cramped && !was)
+		change_own_signal(SIG_BLOCK);
+	own.cramped = cramped;
+	if (!was || cramped)
+		return;
+	own.was_cramped = true;
+	if (!own.waits_in)
+		admit_own_signal();
+}
+
+static int (*next_sigaltstack)(const stack_t *, stack_t *);
+
+void held_resolve(void)
+{
+	*(void **)&next_sigaltstack = next_symbol("sigaltstack");
+}
+
+/* The child of a vfork() has no timer. */
+HOOK_API int sigaltstack(const stack_t *new, stack_t *old)
+{
+	bool was = own.cramped;
+	stack_t copy;
+	int ret;
+
+	if (!next_sigaltstack)
+		held_resolve();
+	if (!agent.on || in_sandbox() || !new || !peek(&copy, new, sizeof(copy)) ||
+	    agent.pid != (int)sys0(SYS_getpid))
+		return next_sigaltstack(new, old);
+	/* Before it has the stack, and after it no longer has it. */
+	if (is_cramped(&copy))
+		be_cramped(true);
+	ret = next_sigaltstack(new, old);
+	if (ret) {
+		be_cramped(was);
+		return ret;
+	}
+	own.held.hi = own.held.lo = 0;
+	be_cramped(is_cramped(&copy));
+	return 0;
+}

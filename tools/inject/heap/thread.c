@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * thread.c - threads get more stack: what recording an allocation takes of it.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "../common/room.h"
+#include "heap.h"
+
+/* Two short stacks with their marks, and what a capture and a look at the maps take. */
+#define HEAP_NEED 8192
+
+HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			    void *arg)
+{
+	static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	struct room room;
+	int ret;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+	if (!is_on())
+		return next(thread, attr, fn, arg);
+	room_begin(&room, attr, HEAP_NEED);
+	ret = next(thread, room.attr, fn, arg);
+	/* There may be no memory for more than was asked for. */
+	if (ret == EAGAIN && room.attr != attr)
+		ret = next(thread, attr, fn, arg);
+	room_end(&room);
+	return ret;
+}
