@@ -4,6 +4,7 @@
  * the program. What became of each is printed, and is to be the same whatever is preloaded.
  *
  *	pointers		all of them, each in a child
+ *	pointers handled	the same, where signals are handled, and the program goes on
  *	pointers environment N	prints how many variables of the N that a thread with a small stack
  *				gave it have come
  */
@@ -12,6 +13,8 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -74,6 +77,22 @@ static sigset_t *last_set(void)
 	return set;
 }
 
+static void illegal(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("ud2");
+#else
+	raise(SIGILL);
+#endif
+}
+
+static volatile char *behind_file(void)
+{
+	int fd = memfd_create("empty", 0);
+
+	return mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+}
+
 static const struct timespec none;
 
 /* Name, and what is called: by number. */
@@ -118,6 +137,11 @@ static const struct timespec none;
 	CASE("pthread_sigmask: old", -pthread_sigmask(SIG_BLOCK, NULL, (sigset_t *)bad))          \
 	CASE("sigaction: new", sigaction(SIGUSR1, (struct sigaction *)bad, NULL))                 \
 	CASE("sigaction: old", sigaction(SIGUSR1, NULL, (struct sigaction *)bad))                 \
+	CASE("a bad access", *(volatile char *)bad)                                               \
+	CASE("an instruction that is none", (illegal(), 0))                                       \
+	CASE("a breakpoint", raise(SIGTRAP))                                                      \
+	CASE("a division by zero", raise(SIGFPE))                                                 \
+	CASE("behind the end of a file", *behind_file())                                          \
 	CASE("poll", poll((struct pollfd *)bad, 1, 0))                                            \
 	CASE("ppoll: descriptors", ppoll((struct pollfd *)bad, 1, &none, NULL))                   \
 	CASE("ppoll: mask", ppoll(NULL, 0, &none, (sigset_t *)bad))                               \
@@ -156,8 +180,42 @@ static long run(int which)
 	return 0;
 }
 
+static sigjmp_buf before;
+
+static void go_back(int signo)
+{
+	siglongjmp(before, signo);
+}
+
+/* Behind a call that was left: do others work, is the mask what it was? */
+static void go_on(int to, int signo)
+{
+	struct sigaction act = { .sa_handler = go_back }, old;
+	struct timespec moment = { 0, 1000000 };
+	sigset_t mask;
+	int blocked = 0;
+
+	sigaction(SIGUSR1, &act, &old);
+	sigaction(SIGUSR1, NULL, &old);
+	nanosleep(&moment, NULL);
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	for (int i = 1; i <= SIGRTMAX; i++)
+		blocked += sigismember(&mask, i) == 1;
+	dprintf(to, "handled %d, %d blocked, %d", signo, blocked, old.sa_handler == go_back);
+	_exit(0);
+}
+
+static void handle_faults(void)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE };
+	struct sigaction act = { .sa_handler = go_back };
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		sigaction(signals[i], &act, NULL);
+}
+
 /* In a child; if a program is executed it ends with 0. */
-static void tell(int which)
+static void tell(int which, bool handled)
 {
 	int ends[2];
 	char text[128] = "";
@@ -171,6 +229,12 @@ static void tell(int which)
 	if (!pid) {
 		long ret;
 
+		int signo = sigsetjmp(before, 1);
+
+		if (signo)
+			go_on(ends[1], signo);
+		if (handled)
+			handle_faults();
 		errno = 0;
 		ret = run(which);
 		dprintf(ends[1], "%ld, errno %d", ret, errno);
@@ -231,13 +295,13 @@ int main(int argc, char **argv)
 
 	if (argc == 3)
 		return give(argv[0], atoi(argv[2]));
-	if (argc == 2)
+	if (argc == 2 && !strcmp(argv[1], "environment"))
 		return count_variables();
 	if (memory == MAP_FAILED || munmap(memory + PAGE, PAGE))
 		return 1;
 	end = memory + PAGE;
 	bad = end + 8;
 	for (size_t i = 0; i < NR; i++)
-		tell(i);
+		tell(i, argc == 2);
 	return 0;
 }

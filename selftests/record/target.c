@@ -1597,6 +1597,37 @@ static int do_scribble(char **arg)
 	return 23;
 }
 
+/* Its own clock reads the counter, so this counts. */
+static NOINLINE void burn_without_tsc(double s)
+{
+	struct rusage usage;
+	volatile double x = 1;
+
+	do {
+		for (int i = 0; i < 20000; i++)
+			x = x * 1.0000001;
+		getrusage(RUSAGE_SELF, &usage);
+	} while (usage.ru_utime.tv_sec + 1e-6 * usage.ru_utime.tv_usec < s);
+}
+
+/* no-tsc SECONDS: forbids itself the time stamp counter. */
+static int do_no_tsc(char **arg)
+{
+	void *p;
+
+#ifdef PR_SET_TSC
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0))
+		return 1;
+#endif
+	p = malloc(1000);
+	burn_without_tsc(atof(arg[0]));
+	free(p);
+#ifdef PR_SET_TSC
+	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
+#endif
+	return !p;
+}
+
 /* smallstack SECONDS: signals come on an alternate stack of 8 KiB. */
 static int do_smallstack(char **arg)
 {
@@ -1740,6 +1771,7 @@ static const struct {
 	{ "vfork-filter", 1, do_vfork_filter },
 	{ "sandbox", 1, do_sandbox },
 	{ "smallstack", 1, do_smallstack },
+	{ "no-tsc", 1, do_no_tsc },
 	{ "traced", 1, do_traced },
 	{ "limit", 1, do_limit },
 	{ "scribble", 1, do_scribble },

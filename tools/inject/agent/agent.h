@@ -128,6 +128,7 @@ struct thread {
  * @filtered: it was about to install a filter of system calls.
  * @wall: samples wall-clock time.
  * @shared: the program handles the agent's signal too: calls that wait must let it in.
+ * @tsc_faults: the program may not read the time stamp counter.
  * @pid: this process, or -1 in a child that could not be followed.
  * @signo: signal of the timers.
  * @frame: bytes of the stack that the kernel takes for a signal, at most.
@@ -158,6 +159,7 @@ struct agent {
 	bool filtered;
 	bool wall;
 	bool shared;
+	bool tsc_faults;
 	int pid;
 	int signo;
 	uint32_t frame;
@@ -292,12 +294,18 @@ static inline __attribute__((always_inline)) void admit_own_signal(void)
 		change_own_signal(SIG_UNBLOCK);
 }
 
-/* In nanoseconds. */
+/*
+ * In nanoseconds. By a system call: libc reads the time stamp counter, which a program may have
+ * made fault (PR_SET_TSC). Where no call may be made it is 0 then.
+ */
 static inline uint64_t now(clockid_t clock)
 {
 	struct timespec ts = { 0 };
 
-	clock_gettime(clock, &ts);
+	if (!in_sandbox())
+		sys2(SYS_clock_gettime, clock, &ts);
+	else if (!agent.tsc_faults)
+		clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 

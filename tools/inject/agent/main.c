@@ -402,6 +402,7 @@ __attribute__((constructor)) static void agent_start(void)
 	t->start = accounted;
 	own.stack_end = getauxval(AT_RANDOM);
 	env_remember(env);
+	agent.tsc_faults = sandbox_tsc_faults();
 	agent.on = true;
 	signals_adopt();
 	maps_send(t);

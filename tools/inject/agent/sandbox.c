@@ -72,6 +72,12 @@ static bool is_vfork_child(void)
 	return agent.on && !in_sandbox() && agent.pid != (int)sys0(SYS_getpid) && agent_self();
 }
 
+/* Nor is it asked once it is permitted again: that is so for one thread. */
+void sandbox_without_tsc(void)
+{
+	agent.tsc_faults = true;
+}
+
 /* Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. */
 void sandbox_begins(bool filter)
 {

@@ -516,10 +516,15 @@ static bool is_agents(int signo)
 
 HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
 {
-	struct sigaction was;
+	struct sigaction copy, was;
 	ksigset mask;
 	int ret;
 
+	/* Read as libc reads it: a bad pointer is a signal that the program may handle. */
+	if (act) {
+		copy = *act;
+		act = &copy;
+	}
 	if (is_agents(signo)) {
 		signals_own_action(act, &was);
 		if (old)

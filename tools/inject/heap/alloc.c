@@ -274,7 +274,7 @@ static __attribute__((noinline)) bool is_sampled(uint64_t size)
 	struct local *l = &local;
 
 	if (!l->random) {
-		l->random = (heap_ticks() ^ (uint64_t)l->tid << 40 ^ (uintptr_t)l) | 1;
+		l->random = (ticks_now() ^ (uint64_t)l->tid << 40 ^ (uintptr_t)l) | 1;
 		l->left = random_distance();
 		if (!wanted(size))
 			return false;
@@ -322,7 +322,7 @@ __attribute__((noinline)) void *alloc_end(struct event *e, void *p, uint64_t siz
 	live_expect(p);
 	b.trace = trace_end(e, NULL);
 	if (likely(b.trace)) {
-		ticks = heap_ticks();
+		ticks = ticks_now();
 		b.time = ticks >> 6;
 		/* Before it is counted: nobody can free it yet. */
 		if (live_put(p, &b))

@@ -93,6 +93,7 @@ struct shared_none {
  * @foreign: the program brings a malloc() of its own.
  * @locked: the program has locked its memory.
  * @sandboxed: the program is about to forbid itself system calls.
+ * @ticks_end: when the program forbade itself the time stamp counter; 0: it did not.
  * @single: where libc says that there is one thread, or 0: it does not.
  */
 struct heap {
@@ -108,10 +109,17 @@ struct heap {
 	bool foreign;
 	bool locked;
 	bool sandboxed;
+	uint64_t ticks_end;
 	const char *single;
 };
 
 extern struct heap heap __attribute__((visibility("hidden")));
+
+/* heap_ticks(), which stand still once the program has forbidden itself the counter. */
+static inline uint64_t ticks_now(void)
+{
+	return likely(!heap.ticks_end) ? heap_ticks() : heap.ticks_end;
+}
 
 /* The thread's ID; in a sandbox that of the first thread, as nothing may be asked for. */
 static inline uint32_t heap_tid(void)

@@ -175,6 +175,8 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	limits_resolve();
 	sandbox_resolve();
 	rawcall_resolve();
+	if (sandbox_tsc_faults())
+		heap.ticks_end = 1;
 	heap_attach(environment);
 	if (heap.image)
 		env_remember(environment);
@@ -468,7 +470,7 @@ static void read_maps(void)
 
 static bool worth_reading(void)
 {
-	uint64_t at = heap_ticks();
+	uint64_t at = ticks_now();
 
 	if (heap.sandboxed || (maps.looks > OFTEN && at - maps.last < PAUSE))
 		return false;
@@ -547,6 +549,12 @@ HOOK_API pid_t _Fork(void)
 	if (!pid)
 		in_child();
 	return pid;
+}
+
+void sandbox_without_tsc(void)
+{
+	if (!heap.ticks_end)
+		heap.ticks_end = heap_ticks();
 }
 
 /*

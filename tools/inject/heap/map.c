@@ -43,7 +43,7 @@ static void record_map(const void *leaf, long at, uint64_t size, struct shstk_ho
 	trace_begin(&e, leaf);
 	trace = trace_end(&e, leaf);
 	if (trace)
-		range_put(at, whole_pages(size), trace, heap_ticks() >> 6);
+		range_put(at, whole_pages(size), trace, ticks_now() >> 6);
 	else
 		note_lost();
 	local.busy = false;

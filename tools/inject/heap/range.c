@@ -174,7 +174,7 @@ void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time)
 	cut(r.start, r.end);
 	if (insert(find(r.start), r)) {
 		if (trace)
-			trace_alloc(trace, size, heap_ticks());
+			trace_alloc(trace, size, ticks_now());
 		else
 			change_mapped(size);
 	}

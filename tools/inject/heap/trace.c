@@ -504,7 +504,7 @@ void trace_free(const struct block *b, bool temporary)
 {
 	struct heap_counter *t = counter_at(b->trace);
 	uint64_t bytes, objects = random_weight(b->size, &bytes);
-	uint64_t age = ((heap_ticks() >> 6) - b->time) & 0xffffffffffffULL;
+	uint64_t age = ((ticks_now() >> 6) - b->time) & 0xffffffffffffULL;
 
 	end_peak();
 	keep_peak(t);
