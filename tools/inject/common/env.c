@@ -99,7 +99,7 @@ void env_remember(const char *value)
 		return;
 	record.filters = parse_digits(filters + 1, 10);
 	record.put_back = put_back ? parse_digits(put_back + 1, 10) : 0;
-	strncpy(object, info.dli_fname, sizeof(object) - 1);
+	memcpy(object, info.dli_fname, strlen(info.dli_fname) + 1);
 }
 
 void env_expect_filters(unsigned int filters)

@@ -156,6 +156,8 @@ static void in_child(void)
  */
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
 {
+	size_t size;
+
 	(void)argc, (void)argv;
 	heap.single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
 	if (!heap.single)
@@ -165,9 +167,12 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	for (; envp && *envp; envp++)
 		if (!strncmp(*envp, REC_ENV "=", sizeof(REC_ENV)))
 			break;
-	if (!envp || !*envp || strlen(*envp) - sizeof(REC_ENV) >= sizeof(environment))
+	if (!envp || !*envp)
 		return;
-	strncpy(environment, *envp + sizeof(REC_ENV), sizeof(environment) - 1);
+	size = strlen(*envp + sizeof(REC_ENV)) + 1;
+	if (size > sizeof(environment))
+		return;
+	memcpy(environment, *envp + sizeof(REC_ENV), size);
 	alloc_resolve();
 	alloc_prepare();
 	pthread_atfork(NULL, NULL, in_child);
