@@ -35,7 +35,8 @@ static const struct argp_option options[] = {
 	{ "per-thread", OPT_PER_THREAD, NULL, 0,
 	  "keep threads apart in flame graphs and folded stacks", 0 },
 	{ "full-names", OPT_FULL_NAMES, NULL, 0,
-	  "C++ names with the default arguments of the standard library's templates", 0 },
+	  "C++ names with the default arguments of the standard library's templates, and long ones in tables in full",
+	  0 },
 	{ "top", OPT_TOP, "N", OPTION_ARG_OPTIONAL, "print the N (20) hottest functions at the end",
 	  0 },
 	{ "json", 'j', NULL, 0, "print them as JSON; implies --top", 0 },
@@ -248,6 +249,7 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 		.title = title,
 		.per_thread = o->per_thread,
 		.top = o->top,
+		.full_names = o->full_names,
 		.type = o->type,
 	};
 	bool ok = true;

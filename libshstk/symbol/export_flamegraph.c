@@ -24,6 +24,7 @@
 #define BOTTOM 10
 #define BACK "#f8f8f4"
 #define SUBTITLE_CHARS 140
+#define SHORT 20 /* bytes: longer names have a label for where there is little room */
 #define CHAR_WIDTH 7.2 /* of the monospace font at 12 pixels */
 #define LEAST_WIDTH 0.1 /* narrower frames are left out */
 
@@ -111,15 +112,31 @@ static size_t bytes_of(const char *text, size_t chars)
 static void put_label(FILE *out, const char *name, double width)
 {
 	size_t room = width > 6 ? (width - 6) / CHAR_WIDTH : 0;
+	char label[SHSTK_LABEL_MAX];
 
 	if (room < 3)
 		return;
+	if (count_chars(name) > room)
+		name = shstk_label(name, room, label, sizeof(label));
 	if (count_chars(name) <= room) {
 		put_text(out, name, SIZE_MAX);
 		return;
 	}
 	put_text(out, name, bytes_of(name, room - 2));
 	fputs("..", out);
+}
+
+/* The label for the script, which takes it where the name has no room. */
+static void put_short(FILE *out, const char *name)
+{
+	char buf[SHSTK_LABEL_MAX];
+	const char *label = shstk_label(name, SHORT, buf, sizeof(buf));
+
+	if (label == name)
+		return;
+	fputs(" data-l=\"", out);
+	put_text(out, label, SIZE_MAX);
+	fputs("\"", out);
 }
 
 static uint32_t hash(const char *text)
@@ -187,7 +204,9 @@ static void put_frame(struct drawing *d, const struct shstk_node *node, unsigned
 	fprintf(d->out,
 		"<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"#%06x\"/>",
 		x, y, width > 0.4 ? width - 0.3 : LEAST_WIDTH, ROW - 1, colour(node));
-	fprintf(d->out, "<text x=\"%.2f\" y=\"%d\">", x + 3, y + 12);
+	fprintf(d->out, "<text x=\"%.2f\" y=\"%d\"", x + 3, y + 12);
+	put_short(d->out, node->name);
+	fputs(">", d->out);
 	put_label(d->out, node->name, width);
 	fputs("</text></g>\n", d->out);
 }

@@ -11,6 +11,7 @@
 #include "json.h"
 
 #define LINES 20
+#define HOTTEST_ROOM 60 /* bytes, in a line of progress */
 
 struct entry {
 	UT_hash_handle hh;
@@ -30,6 +31,7 @@ struct table {
 	struct shstk_pool pool;
 	struct entry *entries;
 	int64_t whole;
+	bool full_names;
 };
 
 static struct entry *get_entry(struct table *table, const char *name)
@@ -127,6 +129,8 @@ static void put_json(const struct shstk_profile *profile, FILE *out, const struc
 static void put_table(const struct shstk_profile *profile, FILE *out, const struct table *table,
 		      unsigned int type, unsigned int lines)
 {
+	const size_t room = table->full_names ? SIZE_MAX : SHSTK_LABEL_ROOM;
+	char label[SHSTK_LABEL_MAX];
 	const struct shstk_value_type *shown = shown_type(profile, type);
 	const char *unit = shown->unit;
 	char self[32], total[32];
@@ -145,7 +149,8 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 		shstk_format_value(total, sizeof(total), entry->total, unit);
 		fprintf(out, "%12s %6.2f %12s %6.2f  %s\n", self,
 			percent(entry->self, table->whole), total,
-			percent(entry->total, table->whole), entry->name);
+			percent(entry->total, table->whole),
+			shstk_label(entry->name, room, label, sizeof(label)));
 	}
 }
 
@@ -154,10 +159,12 @@ static void put_hottest(const struct shstk_profile *profile, FILE *out, const st
 			unsigned int type, unsigned int lines)
 {
 	const struct entry *entry = table->entries;
+	char label[SHSTK_LABEL_MAX];
 
 	(void)profile, (void)type, (void)lines;
 	if (entry && entry->self > 0)
-		fprintf(out, "%.1f %% %s", percent(entry->self, table->whole), entry->name);
+		fprintf(out, "%.1f %% %s", percent(entry->self, table->whole),
+			shstk_label(entry->name, HOTTEST_ROOM, label, sizeof(label)));
 }
 
 typedef void (*put_fn)(const struct shstk_profile *profile, FILE *out, const struct table *table,
@@ -167,7 +174,7 @@ static int write_by(put_fn put, const struct shstk_profile *profile, FILE *out,
 		    const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
-	struct table table = {};
+	struct table table = { .full_names = opts->full_names };
 	size_t i;
 	int err = 0;
 

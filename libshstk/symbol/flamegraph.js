@@ -32,6 +32,7 @@ function readFrames() {
 			rect: rect,
 			text: g.querySelector("text"),
 			name: title.slice(0, cut),
+			label: g.querySelector("text").dataset.l,
 			about: title.slice(cut + 1),
 			x: Number(g.dataset.x),
 			n: Number(g.dataset.n),
@@ -51,13 +52,16 @@ function describe(frame) {
 	get("details").textContent = frame ? frame.name + " (" + frame.about + ")" : "";
 }
 
-function fit(name, room) {
+// The label has what tells most of a long name.
+function fit(name, label, room) {
 	const chars = Math.floor((room - 6) / charWidth);
 	if (chars < 3)
 		return "";
-	const points = Array.from(name);
+	let points = Array.from(name);
+	if (points.length > chars && label)
+		points = Array.from(label);
 	if (points.length <= chars)
-		return name;
+		return points.join("");
 	return points.slice(0, chars - 2).join("") + "..";
 }
 
@@ -81,7 +85,7 @@ function place(frame, scale) {
 	frame.rect.setAttribute("x", x.toFixed(2));
 	frame.rect.setAttribute("width", Math.max(w - 0.3, 0.1).toFixed(2));
 	frame.text.setAttribute("x", (x + 3).toFixed(2));
-	frame.text.textContent = fit(frame.name, w);
+	frame.text.textContent = fit(frame.name, frame.label, w);
 }
 
 // Whether frame a is nearer to the outermost one than b.

@@ -92,12 +92,14 @@ struct shstk_sample {
  * @icicle: flame graph with the root on top.
  * @type: the value type that formats with one value use, counted from 1; 0:
  *	the default one.
+ * @full_names: names in tables are not cut to what tells most.
  * @top: lines of the "top" format, functions in "json"; 0: 20.
  */
 struct shstk_write_opts {
 	const char *title;
 	bool per_thread;
 	bool icicle;
+	bool full_names;
 	unsigned int type;
 	unsigned int top;
 };

@@ -411,6 +411,21 @@ const char *shstk_symbols_excess(const struct shstk_symbols *symbols, size_t i, 
  */
 const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc, uint64_t pc, int how);
 
+/* Room for any label, and bytes that a line of text has for one. */
+#define SHSTK_LABEL_MAX 16384
+#define SHSTK_LABEL_ROOM 100
+
+/**
+ * shstk_label() - a function's name for people, where there is little room
+ * @name: its name.
+ * @room: bytes that it should have at most; a name without parts that tell less can have more.
+ * @buf: where it is put, if it has to be another than @name.
+ * @size: bytes of @buf: SHSTK_LABEL_MAX for any name.
+ *
+ * Return: @name, or @buf: without what tells least of a name of C++ or Rust.
+ */
+const char *shstk_label(const char *name, size_t room, char *buf, size_t size);
+
 /**
  * shstk_debug_find() - unwind information that is not mapped: a shstk_debug_fn
  * @debug_dirs: as in struct shstk_symbols_opts (a const char *).

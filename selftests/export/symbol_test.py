@@ -674,6 +674,56 @@ int main() { return one(1) + two(2) + three(3); }
 '''
 
 
+LABELS = [
+    # name, room, label
+    ('std::_Rb_tree_iterator<std::pair<std::string const, Foo<int> > > std::map<std::string, '
+     'Foo<int>, std::less<std::string>, Alloc<std::pair<std::string const, Foo<int> > > >'
+     '::find(std::string const&)', 70,
+     'std::map<std::string, Foo<..>, std::less<..>, Alloc<..>>::find'),
+    ('std::pair<K, V> std::map<Key<A>, Value<B> >::find(Key<A> const&) const', 40,
+     'std::map<Key<A>, Value<B>>::find'),
+    ('std::pair<K, V> std::map<Key<A>, Value<B> >::find(Key<A> const&) const', 30,
+     'std::map<..>::find'),
+    ('std::pair<K, V> std::map<Key<A>, Value<B> >::find(Key<A> const&) const', 15,
+     '..map<..>::find'),
+    ('<alloc::vec::Vec<T> as alloc::vec::spec_from_iter::SpecFromIter<T,I>>::from_iter', 50,
+     '<Vec<..> as SpecFromIter<..>>::from_iter'),
+    ('core::ptr::drop_in_place<alloc::vec::Vec<alloc::string::String>>', 50,
+     'core::ptr::drop_in_place<alloc::vec::Vec<..>>'),
+    ('std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)', 30,
+     'std::operator<< <..>'),
+    ('Foo::operator->() const [clone .constprop.0] [clone .cold]', 30, 'Foo::operator->'),
+    ('void* operator new(unsigned long, std::align_val_t)', 20, 'operator new'),
+    ('app::Widget<int>::operator std::string() const', 40,
+     'app::Widget<int>::operator std::string'),
+    ('app::run(int, char**)::{lambda(std::vector<int> const&)#1}::operator()(std::vector<int> '
+     'const&) const', 40, 'app::run::{lambda#1}::operator()'),
+    ('(anonymous namespace)::frobnicate(std::map<int, int>&)', 50,
+     '(anonymous namespace)::frobnicate'),
+    ('decltype(auto) function<int>(int, long, char const*)', 30, 'function<int>'),
+    ('std::function<void (int, std::vector<int>)>::operator()(int, std::vector<int>) const', 45,
+     'std::function<void (..)>::operator()'),
+    ('core::iter::adapters::map::map_fold::{{closure}}', 30, '..map_fold::{{closure}}'),
+    ('a_c_function_with_a_name_that_is_long', 20, 'a_c_function_with_a_name_that_is_long'),
+    ('[libfoo.so.1.2.3.4.5.6+0x123456789abc]', 20, '[libfoo.so.1.2.3.4.5.6+0x123456789abc]'),
+    ('short(int)', 20, 'short(int)'),
+]
+
+
+@case
+def labels(variant, _folder):
+    """long names are cut to what tells: C++ and Rust; what cannot be cut stays"""
+    driver = open_proc(variant)
+    for name, room, label in LABELS:
+        equal(driver.do('label', room, name), [label], (name, room))
+    generator = random.Random(3)
+    for _ in range(3000):
+        name = ''.join(generator.choice('<>(){}[]:: &,ab-operator') for _ in range(60))
+        text, = driver.do('label', generator.randrange(60), name)
+        assert len(text) <= 2 * len(name), (name, text)
+    driver.close()
+
+
 @case
 def inlined_scopes(variant, folder):
     """Static C++ functions that were inlined have their namespaces and classes"""

@@ -160,6 +160,8 @@ static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, 
 			uint64_t pc, uint8_t mark)
 {
 	const struct shstk_symbol *sym = shstk_symproc_lookup(proc, pc, how_to_name(mark));
+	const size_t room = o->full_names ? SIZE_MAX : SHSTK_LABEL_ROOM;
+	char label[SHSTK_LABEL_MAX];
 
 	for (unsigned int i = 0; i < sym->nr; i++) {
 		const struct shstk_symframe *f = &sym->frames[i];
@@ -167,7 +169,7 @@ static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, 
 		printf("  #%-3d ", (*number)++);
 		if (o->addresses)
 			printf("0x%016llx ", (unsigned long long)pc);
-		fputs(f->function, stdout);
+		fputs(shstk_label(f->function, room, label, sizeof(label)), stdout);
 		if (!f->inlined && sym->start)
 			printf("+0x%llx", (unsigned long long)sym->offset);
 		if (f->file && f->line)
