@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Runs in a guest: what an ordinary user can record under kernel.perf_event_paranoid 3
-# (Debian's default), 2 and 1. What is not permitted is refused, and said; what is
-# recorded has true stacks. The arguments are only there to have the files copied in.
+# (Debian's default), 2 and 1, and with shstk broker under 3 and 2. What is not permitted is
+# refused, and said; what is recorded has true stacks. The arguments are only there to have the
+# files copied in.
 
 mkdir -p /t/paranoid/made && cd /t/paranoid || exit 1
 for file in "$@"; do
@@ -113,7 +114,74 @@ levels()
 	done
 }
 
+# What the broker gives, and what not, under a level that keeps it from the user.
+by_broker() # LEVEL
+{
+	opened='perf events that the broker opened, stacks copied'
+
+	echo "$1" >/proc/sys/kernel/perf_event_paranoid
+	t "broker, $1: where it waits" 0 "$opened" $record --off-cpu -- ./target sleeper 1
+	grep -q 'sleeping_thread.* [0-9]\{9,\}$' made/out.folded
+	point $? "broker, $1: for as long as it slept"
+	t "broker, $1: a command, also where it waits" 0 "$opened" $record --wall -- \
+		./target sleeper 1
+	awk '/;main;do_sleeper;burn/ { on += $NF } /;sleeping_thread;/ { off += $NF }
+		END { print "# " on / 1e9 " s on, " off / 1e9 " s off"
+		      exit !(on > 1e7 && off > 0.95e9 && off < 3e9) }' made/out.folded
+	point $? "broker, $1: for true times"
+	grep -q '0xffff' made/out.folded
+	[ $? = 1 ]
+	point $? "broker, $1: without addresses of the kernel's"
+	rm -f made/out.folded
+	refused "$1" "by the broker, a process of root's" 'be root.*the right to trace' -p $roots
+}
+
+broker()
+{
+	./shstk broker >said.broker 2>&1 &
+	broker=$!
+	await test -S /run/shstk/broker || cat said.broker
+	by_broker 3
+	t 'broker, 3: a command' 0 "$opened.*user mode only" $record -- ./target burn 0.5
+	whole 'broker, 3: its stacks' target main do_burn
+	t 'broker, 3: a running process' 0 "$opened" $record --duration=1 -p $own
+	whole 'broker, 3: its stacks' target main do_forever
+	by_broker 2
+	t 'broker, 2: what the kernel permits, it opens' 0 'by perf events, stacks' $record -- \
+		./target burn 0.5
+	rm -f made/out.folded
+	echo 3 >/proc/sys/kernel/perf_event_paranoid
+	yama
+	echo 1 >/proc/sys/fs/suid_dumpable
+	t 'broker: nothing where set-user-ID programs may be dumped' 0 "$agent" $record -- \
+		./target burn 0.1
+	echo 0 >/proc/sys/fs/suid_dumpable
+	kill $broker
+	wait $broker
+	point $? 'broker: ended by SIGTERM'
+	started 3 "$agent"
+}
+
+# Where a process may trace only what it has started, as with Yama's level 1, or nothing.
+yama()
+{
+	scope=/proc/sys/kernel/yama/ptrace_scope
+
+	if [ ! -e $scope ]; then
+		skip 'broker: Yama' 'this kernel has none'
+		return
+	fi
+	echo 1 >$scope
+	refused 3 'by the broker, what the recorder did not start' 'may not trace' -p $own
+	t 'broker: Yama 1: a command' 0 "$opened" $record -- ./target burn 0.3
+	rm -f made/out.folded
+	echo 2 >$scope
+	t 'broker: Yama 2: the agent' 0 "$agent" $record -- ./target burn 0.1
+	rm -f made/out.folded
+}
+
 echo TAP version 13
 levels
+broker
 kill $own $roots
 echo "1..$count"

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -33,6 +34,7 @@
 #define EVENTS 128 /* of each user on each CPU */
 #define LISTEN_FD 3 /* what systemd hands over */
 #define BACKLOG 128
+#define NEW ".new" /* behind the name of a socket that is made */
 #define LOOK_MS 1000 /* how often children are looked at that take too long */
 
 /**
@@ -289,28 +291,32 @@ static int inherited_socket(void)
 	return LISTEN_FD;
 }
 
-/* Its folder is made, too; nobody but its owner can put another socket there. */
-static int make_socket(const char *path)
+static void make_folder(const char *path)
 {
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	char folder[sizeof(name.sun_path)], *slash;
-	int fd;
+	char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
 
-	if (strlen(path) >= sizeof(name.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(name.sun_path, path);
-	strcpy(folder, path);
-	slash = strrchr(folder, '/');
 	if (slash && slash != folder) {
 		*slash = '\0';
 		mkdir(folder, 0755);
 	}
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	unlink(path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&name, sizeof(name)) || chmod(path, 0666) ||
-	    listen(fd, BACKLOG))
+	free(folder);
+}
+
+/* It has its name once it can be connected to; nobody but its owner can put another one there. */
+static int make_socket(const char *path)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (snprintf(name.sun_path, sizeof(name.sun_path), "%s" NEW, path) >=
+	    (int)sizeof(name.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	make_folder(path);
+	unlink(name.sun_path);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&name, sizeof(name)) ||
+	    chmod(name.sun_path, 0666) || listen(fd, BACKLOG) || rename(name.sun_path, path))
 		return -1;
 	return fd;
 }
