@@ -11,6 +11,7 @@
 #include <grp.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
@@ -43,6 +44,7 @@ enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };
 #define EVENTS 4 /* that a user may have for each CPU */
 #define PATIENCE 60 /* s; what takes longer has failed */
 #define PAGES 16
+#define CAP_PERFMON_NR 38
 
 static char folder[] = "/tmp/broker-XXXXXX";
 static char name[PATH_MAX], burner[PATH_MAX], setuid_burner[PATH_MAX];
@@ -999,6 +1001,23 @@ static void copy(const char *from, const char *to, mode_t mode)
 	close(out);
 }
 
+/* As shstk-broker.service has it (CapabilityBoundingSet=, NoNewPrivileges=). */
+static void limit_rights(void)
+{
+	static const int rights[] = { CAP_PERFMON_NR, CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID,
+				      CAP_KILL };
+
+	for (int i = 0; i < 64; i++) {
+		bool kept = false;
+
+		for (size_t k = 0; k < sizeof(rights) / sizeof(*rights); k++)
+			kept |= i == rights[k];
+		if (!kept)
+			prctl(PR_CAPBSET_DROP, i);
+	}
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 static void start(const char *shstk)
 {
 	char events[32], socket[PATH_MAX + 16], own[PATH_MAX];
@@ -1019,6 +1038,7 @@ static void start(const char *shstk)
 	broker = fork();
 	if (!broker) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		limit_rights();
 		execl(shstk, "shstk", "broker", events, socket, NULL);
 		_exit(99);
 	}

@@ -12,14 +12,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -385,26 +388,52 @@ static void explain_broker(int error, struct reason *why)
 		because(why, "%.330s; and %s", first.text, borrow_error(error));
 }
 
-/* Would the broker have such events, of this process? Returns 0 or a negative errno. */
-static int probe_broker(const struct perf_opts *opts, bool *user_only)
+/* A process that does nothing, such as one that is about to become a command. */
+static pid_t make_child(void)
 {
-	const pid_t own = getpid();
-	int broker = borrow_begin(), proof, ret = 0;
+	pid_t parent = getpid(), child = fork();
 
-	if (broker < 0)
-		return broker;
-	proof = borrow_proof(own);
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent)
+		pause();
+	_exit(0);
+}
+
+/* Has the broker all events that are wanted of a thread? Returns 0 or a negative errno. */
+static int probe_thread(const struct perf_opts *opts, int broker, pid_t tid, bool *user_only)
+{
+	int proof = borrow_proof(tid), ret = proof < 0 ? proof : 0;
+
 	for (int which = 0; which < PERF_WHICH && ret >= 0; which++) {
 		if (!is_wanted(opts, which))
 			continue;
-		ret = borrow_event(broker, opts, which, own, proof, first_cpu(), user_only);
+		ret = borrow_event(broker, opts, which, tid, proof, first_cpu(), user_only);
 		if (ret >= 0)
 			close(ret);
 	}
 	if (proof >= 0)
 		close(proof);
-	close(broker);
 	return ret < 0 ? ret : 0;
+}
+
+/* Would it have such events, of what this process starts? Returns 0 or a negative errno. */
+static int probe_broker(const struct perf_opts *opts, bool *user_only)
+{
+	int broker = borrow_begin(), ret;
+	pid_t child;
+
+	if (broker < 0)
+		return broker;
+	child = make_child();
+	ret = child > 0 ? probe_thread(opts, broker, child, user_only) : -EAGAIN;
+	close(broker);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	return ret;
 }
 
 int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why)
