@@ -75,6 +75,7 @@ struct process {
  * @end: enum shstk_end.
  * @note: enum shstk_note.
  * @too_short: its copy is: it goes on behind that.
+ * @elsewhere: it goes on on another stack, that was not copied.
  * @by: enum beyond_by: where its outer part is from.
  * @by_pieces: it goes on with the stack of its goroutine, copied at the same moment, or
  * @spliced: with the kernel's callchain, of Go code.
@@ -89,6 +90,7 @@ struct stack {
 	int end;
 	int note;
 	bool too_short;
+	bool elsewhere;
 	int by;
 	bool by_pieces;
 	bool spliced;

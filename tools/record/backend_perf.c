@@ -378,7 +378,7 @@ static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enu
 static void report_stacks(struct recording *r, const struct drain_counts *c,
 			  const struct perf_counts *more)
 {
-	const uint64_t known = more->cut + more->too_short + more->bare;
+	const uint64_t known = more->cut + more->too_short + more->elsewhere + more->bare;
 
 	if (more->cut)
 		remark(r, "%llu samples were cut (see --depth%s)", (unsigned long long)more->cut,
@@ -388,6 +388,9 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 		       "%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
 		       (unsigned long long)more->too_short, (unsigned long long)c->samples,
 		       more->copy);
+	if (more->elsewhere)
+		remark(r, "%llu of %llu stacks " UNWOUND_ELSEWHERE,
+		       (unsigned long long)more->elsewhere, (unsigned long long)c->samples);
 	if (more->bare)
 		remark(r,
 		       "%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",

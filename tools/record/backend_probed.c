@@ -9,6 +9,7 @@
 #include "tools/record/caution.h"
 #include "tools/record/probed.h"
 #include "tools/shstk.h"
+#include "tools/unwind/layout.h"
 
 #define RING (64u << 20) /* stacks of half a second, of a program that allocates all the time */
 
@@ -115,6 +116,8 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		remark(r,
 		       "%llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
 		       (unsigned long long)more.too_short, more.copy);
+	if (more.elsewhere)
+		remark(r, "%llu stacks " UNWOUND_ELSEWHERE, (unsigned long long)more.elsewhere);
 	if (more.cut)
 		remark(r,
 		       "%llu stacks end at code without unwind information: shown as [truncated]",

@@ -134,13 +134,14 @@ static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
 	return false;
 }
 
-static void count_end(struct perf_drain *d, const struct process *p, int end)
+static void count_end(struct perf_drain *d, const struct process *p, int end, bool elsewhere)
 {
 	if (end == SHSTK_END_COMPLETE)
 		return;
 	d->counts.truncated++;
 	d->more.cut += end == SHSTK_END_CAPACITY;
-	d->more.too_short += end == SHSTK_END_READ;
+	d->more.too_short += end == SHSTK_END_READ && !elsewhere;
+	d->more.elsewhere += elsewhere;
 	d->more.java += end != SHSTK_END_CAPACITY && end != SHSTK_END_READ &&
 			layout_has_jit(p->layout);
 }
@@ -185,7 +186,7 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 	d->counts.samples++;
 	d->counts.weight += values[1];
 	d->weights[which] += value;
-	count_end(d, t->process, s->note ? SHSTK_END_COMPLETE : s->end);
+	count_end(d, t->process, s->note ? SHSTK_END_COMPLETE : s->end, s->elsewhere && !s->note);
 	return shstk_profile_add(d->profile, &sample);
 }
 
@@ -328,6 +329,18 @@ static void add_outer_label(struct perf_drain *d, struct stack *s)
 	s->labels_size += beyond_label(s->by, d->label_text + s->labels_size);
 }
 
+/*
+ * Has the copy the end of the stack, as it is smaller than it was to be? Of the largest ones the
+ * kernel leaves out what does not fit into a record.
+ */
+static bool has_end(size_t size)
+{
+	for (size_t i = 0; i < NR_COPIES - 1; i++)
+		if (size == copy_sizes[i])
+			return false;
+	return size <= copy_sizes[NR_COPIES - 2];
+}
+
 /* Unwinds the copy of the stack. */
 static int add_copy(struct perf_drain *d, struct task *t, const struct perf_sample *sample,
 		    struct stack *s)
@@ -354,13 +367,15 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 	/* Where the goroutine is known the end of the thread's own stack is one. */
 	s->by_pieces = d->nr_pieces && user.end == SHSTK_END_COMPLETE;
 	s->spliced = !s->by_pieces && splice_stack(p->layout, &chain, &user);
-	s->too_short = !s->spliced && user.end == SHSTK_END_READ;
+	user.elsewhere |= user.end == SHSTK_END_READ && has_end(sample->stack_size);
+	s->too_short = !s->spliced && unwound_too_short(&user);
 	if (!s->spliced)
 		s->by = beyond_continue(&t->beyond, p->layout, &user, &copy, &chain);
 	find_labels(d, p, &copy, &user, s);
 	add_outer_label(d, s);
 	s->nr += user.nr;
 	s->end = user.end;
+	s->elsewhere = user.elsewhere && user.end == SHSTK_END_READ;
 	return 0;
 }
 

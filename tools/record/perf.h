@@ -56,6 +56,7 @@ struct perf_record_opts {
  * @copy: bytes of each stack that are copied now.
  * @bare: samples of processes without a shadow stack before any were copied.
  * @too_short: stacks that go on behind what was copied.
+ * @elsewhere: stacks that go on on another stack.
  * @continued: others, with what the thread had there before.
  * @chained: stacks with what the kernel's callchain has behind the copy.
  * @goroutines: stacks with that of the goroutine, which a BPF program copied.
@@ -71,6 +72,7 @@ struct perf_counts {
 	unsigned int copy;
 	uint64_t bare;
 	uint64_t too_short;
+	uint64_t elsewhere;
 	uint64_t continued;
 	uint64_t chained;
 	uint64_t goroutines;

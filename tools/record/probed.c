@@ -147,12 +147,16 @@ static int unwind(struct probed *p, const struct target *target, const struct st
 	return layout_unwind(process->layout, process->pid, copy, u);
 }
 
-static void count_end(struct probed *p, int end)
+static void count_end(struct probed *p, const struct unwound *u)
 {
+	int end = u->end;
+
 	p->window++;
-	if (end == SHSTK_END_READ) {
+	if (unwound_too_short(u)) {
 		p->counts.too_short++;
 		p->too_short++;
+	} else if (u->elsewhere) {
+		p->counts.elsewhere++;
 	} else if (end != SHSTK_END_COMPLETE && end != SHSTK_END_CAPACITY) {
 		p->counts.cut++;
 	}
@@ -180,7 +184,7 @@ static struct site *find_site(struct probed *p, const struct probe_call *call)
 	take_words(call, &regs);
 	if (unwind(p, target, &copy, &u))
 		return NULL;
-	count_end(p, u.end);
+	count_end(p, &u);
 	/* Without the function that allocates itself. */
 	stack.nr = u.nr > 1 ? u.nr - 1 : u.nr;
 	stack.pcs = u.pcs + u.nr - stack.nr;

@@ -27,6 +27,7 @@ struct probed_opts {
  * struct probed_counts - beside what struct heap_counts has
  * @functions: functions that have probes.
  * @too_short: stacks that go on behind what was copied.
+ * @elsewhere: stacks that go on on another stack.
  * @cut: stacks that end at code without unwind information.
  * @copy: bytes of each stack that are copied.
  * @unseen: allocations that are missing as their return was not seen.
@@ -34,6 +35,7 @@ struct probed_opts {
 struct probed_counts {
 	unsigned int functions;
 	uint64_t too_short;
+	uint64_t elsewhere;
 	uint64_t cut;
 	unsigned int copy;
 	uint64_t unseen;

@@ -16,6 +16,7 @@
 #define HUGE_PAGE (2ull << 20)
 #define SAMPLE 64 /* bytes of code that are compared, */
 #define SAMPLES 16 /* so many times */
+#define FRAME_MAX (8ull << 20) /* bytes: stacks are rarely larger */
 #define MAX_ENDS 4 /* of stacks: that of the first thread, those of others */
 
 /**
@@ -462,6 +463,7 @@ bool layout_go_has_frame(const struct layout *layout, uint64_t pc)
 struct known {
 	const struct stack_copy *copy;
 	uint64_t sp;
+	uint64_t missed; /* what was asked for last that is not */
 };
 
 static bool read_piece(const struct memory_piece *p, uint64_t addr, void *buf, size_t len)
@@ -474,7 +476,7 @@ static bool read_piece(const struct memory_piece *p, uint64_t addr, void *buf, s
 
 static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
 {
-	const struct known *k = arg;
+	struct known *k = arg;
 	const struct memory_piece stack = { k->sp, k->copy->bytes, k->copy->size };
 
 	if (read_piece(&stack, addr, buf, len))
@@ -482,7 +484,14 @@ static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
 	for (size_t i = 0; i < k->copy->nr_more; i++)
 		if (read_piece(&k->copy->more[i], addr, buf, len))
 			return 0;
+	k->missed = addr;
 	return -EFAULT;
+}
+
+/* Stacks that are larger than the copy go on right behind it: a frame takes no more than that. */
+static bool is_elsewhere(const struct known *k)
+{
+	return k->missed < k->sp || k->missed - k->sp > k->copy->size + FRAME_MAX;
 }
 
 int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
@@ -490,7 +499,7 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 {
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = ret->marks, .sps = ret->sps };
-	struct known known = { copy, 0 };
+	struct known known = { .copy = copy };
 	int nr, err;
 
 	known.sp = copy->regs->r[layout->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
@@ -509,6 +518,7 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 		return nr;
 	ret->nr = nr;
 	ret->end = info.end;
+	ret->elsewhere = info.end == SHSTK_END_READ && is_elsewhere(&known);
 	return 0;
 }
 

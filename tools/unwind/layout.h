@@ -171,7 +171,9 @@ struct stack_copy {
  * @sps: the stack pointer of each, as many; or NULL.
  * @max: see @marks.
  * @nr: number of entries.
- * @end: enum shstk_end; SHSTK_END_READ: it goes on behind the copy.
+ * @end: enum shstk_end; SHSTK_END_READ: it goes on where nothing was copied: behind the copy,
+ * @elsewhere: or on another stack, as that of what a signal handler on a stack of its own
+ *	interrupted, of who resumed a coroutine, or one of a runtime's.
  */
 struct unwound {
 	uint64_t *pcs;
@@ -180,7 +182,18 @@ struct unwound {
 	unsigned int max;
 	unsigned int nr;
 	int end;
+	bool elsewhere;
 };
+
+/* What is said of stacks that go on elsewhere, behind their number. */
+#define UNWOUND_ELSEWHERE \
+	"go on on another stack, which was not copied (what a signal handler on a stack of its own interrupted, a coroutine, a runtime's own stack): shown as [truncated]"
+
+/* Does it go on behind the copy, so that a larger one had more of it? */
+static inline bool unwound_too_short(const struct unwound *u)
+{
+	return u->end == SHSTK_END_READ && !u->elsewhere;
+}
 
 /**
  * layout_unwind() - unwind a copy of a stack

@@ -83,6 +83,7 @@ struct unwind {
 	uint64_t samples;
 	uint64_t complete;
 	uint64_t too_short; /* stacks that go on behind their copy */
+	uint64_t elsewhere; /* ... or on another stack */
 	uint64_t continued; /* others, with what the thread had there before */
 	uint64_t chained; /* stacks with what the kernel's callchain has there */
 	uint64_t without; /* samples without registers of user space */
@@ -487,7 +488,8 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 	u->chained += by == BEYOND_CALLCHAIN;
 	u->samples++;
 	u->complete += stack.end == SHSTK_END_COMPLETE;
-	u->too_short += stack.end == SHSTK_END_READ;
+	u->too_short += unwound_too_short(&stack);
+	u->elsewhere += stack.elsewhere;
 	if (s->time && !u->first)
 		u->first = s->time;
 	u->last = s->time;
@@ -617,6 +619,9 @@ static void report_gaps(struct unwind *u)
 		say(u, shstk_profile_comment,
 		    "%llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
 		    count(u->too_short));
+	if (u->elsewhere)
+		say(u, shstk_profile_comment, "%llu stacks " UNWOUND_ELSEWHERE,
+		    count(u->elsewhere));
 	report_outer(u, u->continued, BEYOND_BEFORE);
 	report_outer(u, u->chained, BEYOND_CALLCHAIN);
 	if (!u->samples)
