@@ -29,6 +29,10 @@ static void put_argument(const char *name, FILE *out)
 		fputc('-', out);
 	else if (!strcmp(name, "EVENT"))
 		put_list(perf_event_names(), out);
+	else if (!strcmp(name, "WHO"))
+		fputs("auto|agent|perf|copies|rules", out);
+	else if (!strcmp(name, "SOURCE"))
+		fputs("auto|hardware|unwind", out);
 	else if (!strcmp(name, "FORMAT"))
 		put_list(shstk_format_list(), out);
 	else if (!strcmp(name, "TYPE"))

@@ -326,6 +326,28 @@ int output_stamp(struct output *o, time_t at)
 	return 0;
 }
 
+char *output_list(const struct output *o)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	for (unsigned int i = 0; i < o->nr; i++)
+		fprintf(out, "%s%c", o->paths[i], '\0');
+	putc('\0', out);
+	fclose(out);
+	return text;
+}
+
+void output_forget(const char *names)
+{
+	for (; *names; names += strlen(names) + 1)
+		if (unlink(names) && errno != ENOENT)
+			complain("%s cannot be removed: %s", names, strerror(errno));
+}
+
 char *output_names(const struct output *o)
 {
 	char *text = NULL;

@@ -123,6 +123,15 @@ void output_report_missing(const struct shstk_symbols *symbols);
 int output_stamp(struct output *o, time_t at);
 
 /**
+ * output_forget() - remove files that were written
+ * @names: what output_stamp() called them, each with its 0 byte, and one more.
+ */
+void output_forget(const char *names);
+
+/* What output_stamp() called the files, in that form; to be freed. NULL: no memory. */
+char *output_list(const struct output *o);
+
+/**
  * output_names() - the files that were written, for a message
  * @o: the outputs.
  *

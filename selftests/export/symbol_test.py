@@ -703,7 +703,7 @@ LABELS = [
     ('decltype(auto) function<int>(int, long, char const*)', 30, 'function<int>'),
     ('std::function<void (int, std::vector<int>)>::operator()(int, std::vector<int>) const', 45,
      'std::function<void (..)>::operator()'),
-    ('core::iter::adapters::map::map_fold::{{closure}}', 30, '..map_fold::{{closure}}'),
+    ('core::iter::adapters::map::map_fold::{{closure}}', 30, '..map::map_fold::{{closure}}'),
     ('a_c_function_with_a_name_that_is_long', 20, 'a_c_function_with_a_name_that_is_long'),
     ('[libfoo.so.1.2.3.4.5.6+0x123456789abc]', 20, '[libfoo.so.1.2.3.4.5.6+0x123456789abc]'),
     ('short(int)', 20, 'short(int)'),

@@ -39,6 +39,9 @@
  * @realtime: CLOCK_REALTIME in ns, at the same time.
  * @memory: the most that the recorder itself had of its own so far, in KiB, and
  * @shared: the most that it shared, see struct backend, in KiB.
+ * @kept: files of the profiles that are kept (output_list()), the oldest one at
+ *	@nr_kept modulo their number; NULL: there is no limit.
+ * @nr_kept: number of profiles so far.
  * @writer: the process that writes the last profile before (parts.h), or 0.
  * @unwritten: one before could not be written where it should.
  * @said: the lines of caution.h that were printed.
@@ -56,6 +59,8 @@ struct recording {
 	uint64_t realtime;
 	unsigned long memory;
 	unsigned long shared;
+	char **kept;
+	unsigned long nr_kept;
 	pid_t writer;
 	bool unwritten;
 	struct said *said;

@@ -35,6 +35,8 @@ enum {
 	OPT_HEAP_SAMPLE,
 	OPT_HEAP_MMAP,
 	OPT_HEAP_SHOW,
+	OPT_KEEP,
+	OPT_CALL_GRAPH,
 };
 
 static const struct argp_option options[] = {
@@ -47,9 +49,11 @@ static const struct argp_option options[] = {
 	{ "every", OPT_EVERY, "TIME", 0,
 	  "write a profile each time that much has passed, and begin the next one; with --heap: one of all so far",
 	  0 },
+	{ "keep", OPT_KEEP, "N", 0,
+	  "with --every: keep the last N profiles, and remove those before", 0 },
 	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 16 to 4096 (1024)", 0 },
 	{ "buffer", OPT_BUFFER, "KIB", 0, "ring per thread, or per CPU, a power of two", 0 },
-	{ "via", OPT_VIA, "auto|agent|perf|copies|rules", 0,
+	{ "via", OPT_VIA, "WHO", 0,
 	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel), rules (callchains by unwind rules in the kernel) or auto",
 	  0 },
 	{ "all", 'a', NULL, 0, "record the whole system, as long as COMMAND runs if there is one",
@@ -78,6 +82,8 @@ static const struct argp_option options[] = {
 	  0 },
 	READ_LIMIT_OPTION,
 	{ "quiet", 'q', NULL, 0, "no progress line, no summary", 0 },
+	{ "call-graph", OPT_CALL_GRAPH, "MODE", OPTION_HIDDEN, NULL, 0 },
+	{ NULL, 'g', NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
 
@@ -93,8 +99,7 @@ static const struct argp_option top_options[] = {
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
 	  "where threads wait, and how long, instead of where they run", 0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
-	{ "via", OPT_VIA, "auto|agent|perf|copies|rules", 0, "who samples, as for shstk record",
-	  0 },
+	{ "via", OPT_VIA, "WHO", 0, "who samples, as for shstk record", 0 },
 	READ_LIMIT_OPTION,
 	{ "quiet", 'q', NULL, 0, "no summary", 0 },
 	{ 0 },
@@ -237,6 +242,13 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 		o->every = parse_time(state, arg);
 		if (o->every < MIN_DELAY)
 			argp_failure(state, EXIT_USAGE, 0, "every: at least 50ms");
+		return 0;
+	case OPT_KEEP:
+		o->keep = parse_number(state, "keep", arg, 1, 100000);
+		return 0;
+	case 'g':
+	case OPT_CALL_GRAPH:
+		o->call_graph = true;
 		return 0;
 	case OPT_DEPTH:
 		o->depth = parse_number(state, "depth", arg, REC_MIN_DEPTH, REC_MAX_DEPTH);
@@ -395,6 +407,8 @@ static int check_targets(const struct record_opts *o)
 		complain("--no-children goes with --pid and --name only");
 	else if (o->perf_data && o->wall)
 		complain("--perf-data does not go with --wall: a file is of one event");
+	else if (o->keep && !o->every)
+		complain("--keep needs --every: it is how many of its profiles are kept");
 	else if (o->nr_events > 1 && (o->perf_data || o->wall || o->live))
 		complain("more than one --event does not go with %s",
 			 o->perf_data ? "--perf-data: a file is of one event" :

@@ -25,6 +25,8 @@
  * @buffer: KiB of a ring, 0: what the back end takes.
  * @duration: seconds until recording stops, 0: when the command ends.
  * @every: seconds after which a profile is written and the next one begun, 0: there is one.
+ * @keep: profiles of @every that are kept, 0: all.
+ * @call_graph: they were asked for, as of other profilers, where one has to.
  * @live: show the hottest functions meanwhile, and write no profile,
  * @delay: every so many seconds.
  * @wall: sample wall-clock time.
@@ -58,6 +60,8 @@ struct record_opts {
 	unsigned long buffer;
 	double duration;
 	double every;
+	unsigned long keep;
+	bool call_graph;
 	bool live;
 	double delay;
 	bool wall;

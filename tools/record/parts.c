@@ -85,10 +85,40 @@ static int start_writer(struct recording *r)
 	return r->writer < 0 ? -ENOMEM : 0;
 }
 
+/* The profile that is about to be written takes the place of the oldest one that is kept. */
+static int keep_last(struct recording *r)
+{
+	const unsigned long most = r->opts->keep;
+	char **place;
+
+	if (!most)
+		return 0;
+	if (!r->kept)
+		r->kept = calloc(most, sizeof(*r->kept));
+	if (!r->kept)
+		return -ENOMEM;
+	place = &r->kept[r->nr_kept++ % most];
+	if (*place)
+		output_forget(*place);
+	free(*place);
+	*place = output_list(&r->opts->output);
+	return *place ? 0 : -ENOMEM;
+}
+
+void parts_forget(struct recording *r)
+{
+	for (unsigned long i = 0; r->kept && i < r->opts->keep; i++)
+		free(r->kept[i]);
+	free(r->kept);
+}
+
 int parts_end(struct recording *r)
 {
+	int ret;
+
 	wait_writer(r);
-	return output_stamp(&r->opts->output, time(NULL));
+	ret = output_stamp(&r->opts->output, time(NULL));
+	return ret ? ret : keep_last(r);
 }
 
 int parts_renew(struct recording *r)

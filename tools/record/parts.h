@@ -27,6 +27,9 @@ int parts_renew(struct recording *r);
 /* The profile has all its samples: adds what was recorded, and for how long. */
 void parts_finish(struct recording *r);
 
+/* The recording is over. */
+void parts_forget(struct recording *r);
+
 /* The last part is about to be written: names its files. Returns as parts_next(). */
 int parts_end(struct recording *r);
 

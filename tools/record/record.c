@@ -378,6 +378,7 @@ static int record(struct recording *r)
 	if (!status)
 		status = run(r);
 	r->backend->end(r);
+	parts_forget(r);
 	cautions_forget(r);
 	shstk_profile_destroy(r->profile);
 	shstk_symbols_destroy(r->symbols);
@@ -398,6 +399,9 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 	if (opts->command && opts->targets.nr_pids &&
 	    targets_take_words(&opts->targets, opts->command))
 		opts->command = NULL;
+	if (opts->call_graph && !opts->quiet)
+		complain(
+			"-g and --call-graph are not needed: stacks are always recorded (see --via)");
 	/* Who pays for probes is only who is given. */
 	opts->targets.alone |= opts->heap && (opts->targets.nr_pids || opts->targets.nr_names);
 	status = record_options_check(opts);

@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{ "full-names", OPT_FULL_NAMES, NULL, 0,
 	  "C++ names with the default arguments of the standard library's templates", 0 },
 	{ "depth", 'd', "N", 0, "print at most N frames of a thread (4096)", 0 },
-	{ "source", OPT_SOURCE, "auto|hardware|unwind", 0,
+	{ "source", OPT_SOURCE, "SOURCE", 0,
 	  "hardware (shadow stacks only), unwind, or auto (the default): shadow stacks where they are on, unwinding elsewhere",
 	  0 },
 	{ "compare", OPT_COMPARE, NULL, 0, "take both sources and say where they differ", 0 },
