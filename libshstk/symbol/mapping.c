@@ -298,7 +298,7 @@ static struct shstk_map *get(struct shstk_symbols *symbols)
 
 	if (!map)
 		return shstk_pool_alloc(&symbols->pool, sizeof(*map));
-	symbols->spare = map->former;
+	symbols->spare = map->next;
 	memset(map, 0, sizeof(*map));
 	return map;
 }
@@ -309,7 +309,7 @@ void shstk_map_put(struct shstk_map *map)
 
 	if (map->found)
 		return;
-	map->former = symbols->spare;
+	map->next = symbols->spare;
 	symbols->spare = map;
 }
 
@@ -355,7 +355,8 @@ struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_
 	if (!copy)
 		return NULL;
 	*copy = *map;
-	copy->former = copy->newer = NULL;
+	copy->next = NULL;
+	copy->pieces = 0;
 	copy->found = false;
 	copy->pub.proc = proc;
 	copy->pub.start = start;

@@ -13,12 +13,10 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #include "store.h"
 
 #define MAPS_MAX (1u << 18) /* executable mappings of one process */
-#define FORMER_MAX 4096 /* former mappings */
 #define MADE_MAX (512u << 20) /* bytes that names of processes' own perf-map files take */
 #define CLOCK_SLACK 60 /* seconds that the clock may have been set by */
 
@@ -124,30 +122,13 @@ void shstk_symproc_destroy(struct shstk_symproc *proc)
 	shstk_perfmap_destroy(proc->extra);
 	shstk_kernel_destroy(proc->functions);
 	free(proc->maps);
+	free(proc->former.v);
 	free(proc);
-}
-
-static void forget_oldest(struct shstk_symproc *proc)
-{
-	struct shstk_map *oldest = proc->former->newer;
-
-	DL_DELETE2(proc->former, oldest, newer, former);
-	proc->nr_former--;
-	shstk_map_put(oldest);
-}
-
-static void retire(struct shstk_symproc *proc, struct shstk_map *map)
-{
-	if (proc->nr_former == FORMER_MAX)
-		forget_oldest(proc);
-	DL_PREPEND2(proc->former, map, newer, former);
-	proc->nr_former++;
 }
 
 static void forget_maps(struct shstk_symproc *proc)
 {
-	while (proc->former)
-		forget_oldest(proc);
+	shstk_former_clear(&proc->former);
 	while (proc->nr)
 		shstk_map_put(proc->maps[--proc->nr]);
 }
@@ -191,7 +172,7 @@ static void exchange(struct shstk_symproc *proc, size_t at, size_t gone, struct 
 
 	proc->changes++;
 	for (i = 0; i < gone; i++)
-		retire(proc, proc->maps[at + i]);
+		shstk_former_add(&proc->former, proc->maps[at + i]);
 	memmove(proc->maps + at + nr, proc->maps + at + gone,
 		(proc->nr - at - gone) * sizeof(*proc->maps));
 	if (nr)
@@ -364,7 +345,7 @@ static int retire_missing(struct shstk_symproc *proc, struct shstk_map **maps, s
 	qsort(kept, nr, sizeof(*kept), by_address);
 	for (i = 0; i < proc->nr; i++)
 		if (!bsearch(proc->maps + i, kept, nr, sizeof(*kept), by_address))
-			retire(proc, proc->maps[i]);
+			shstk_former_add(&proc->former, proc->maps[i]);
 	free(kept);
 	return 0;
 }
@@ -422,13 +403,12 @@ const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64
 {
 	size_t at = first_behind(proc, pc);
 	const struct shstk_symmap *kernel;
-	struct shstk_map *map = proc->former;
+	struct shstk_map *map;
 
 	if (at < proc->nr && proc->maps[at]->pub.start <= pc)
 		map = proc->maps[at];
 	else
-		while (map && (pc < map->pub.start || pc >= map->pub.end))
-			map = map->former;
+		map = shstk_former_find(&proc->former, pc);
 	if (map) {
 		map->found = true;
 		return &map->pub;

@@ -4,7 +4,7 @@
  *
  * A view is a sorted array of disjoint mappings. Mappings that were handed out are
  * never changed or freed: what is cut or unmapped is replaced in the array and goes to
- * a list of former ones, where addresses that nothing covers now are looked for. Those
+ * a table of former ones (former.c), where addresses that nothing covers now are looked for. Those
  * at its end in which none was found are used again.
  */
 #ifndef SHSTK_STORE_H
@@ -24,8 +24,8 @@ struct shstk_kernel_functions;
  * @dev: device and
  * @inode: inode number that the kernel told, or 0.
  * @object: its file, or NULL.
- * @former: next older one of those that are not mapped any more, or next spare one,
- * @newer: and the one before.
+ * @next: next spare one.
+ * @pieces: ranges of former ones that have it.
  * @found: it was handed out.
  */
 struct shstk_map {
@@ -33,8 +33,23 @@ struct shstk_map {
 	uint64_t dev;
 	uint64_t inode;
 	struct shstk_object *object;
-	struct shstk_map *former, *newer;
+	struct shstk_map *next;
+	unsigned int pieces;
 	bool found;
+};
+
+struct shstk_former_range;
+
+/**
+ * struct shstk_former - mappings that were
+ * @v: ranges of addresses, @nr of them, room for @max.
+ * @added: how many mappings were ever added.
+ */
+struct shstk_former {
+	struct shstk_former_range *v;
+	size_t nr;
+	size_t max;
+	uint64_t added;
 };
 
 /**
@@ -78,8 +93,7 @@ struct shstk_symbols {
  * @started: when it started, seconds since 1970, or 0.
  * @root: where its paths start.
  * @maps: its mappings, sorted, disjoint; @nr of them, room for @max.
- * @former: mappings that were, the newest first,
- * @nr_former: so many.
+ * @former: mappings that were.
  * @none: stands for all that is not mapped.
  * @perfmap: names from its own perf-map file.
  * @extra: names from files that were given.
@@ -101,8 +115,7 @@ struct shstk_symproc {
 	struct shstk_map **maps;
 	size_t nr;
 	size_t max;
-	struct shstk_map *former;
-	unsigned int nr_former;
+	struct shstk_former former;
 	struct shstk_map none;
 	struct shstk_perfmap *perfmap;
 	struct shstk_perfmap *extra;
@@ -125,6 +138,12 @@ void shstk_map_put(struct shstk_map *map);
 /* Bytes of a path without the kernel's " (deleted)". */
 size_t shstk_map_path_length(const char *path);
 void shstk_objects_destroy(struct shstk_symbols *symbols);
+
+/* former.c: a mapping that is in use no more. If memory runs out, it is not remembered. */
+void shstk_former_add(struct shstk_former *former, struct shstk_map *map);
+/* The last one that had @addr, or NULL. */
+struct shstk_map *shstk_former_find(const struct shstk_former *former, uint64_t addr);
+void shstk_former_clear(struct shstk_former *former);
 
 /* kernel.c: where all addresses of the kernel lie; NULL when memory runs out. */
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);

@@ -5,7 +5,9 @@ functions are still named, and it is told which file took too much.
 """
 
 import os
+import random
 import sys
+import threading
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -245,6 +247,89 @@ def nothing_left(variant, folder):
     assert frame.function in ('big', '_start') or frame.function.startswith('[prog+0x'), frame
     equal(excess(driver), {elf.path: MEMORY})
     driver.close()
+
+
+@case
+def former_mappings(variant, folder):
+    """thousands of former mappings: they are not gone through for each address of a stack"""
+    elf = build(folder)
+    driver = begin(variant)
+    driver.do('type', 'samples', 'count')
+    base, size, nr = 0x10000000, 0x2000, 4000
+    for i in range(nr):
+        driver.do('map', 'p', hex(base + i * size), hex(base + i * size + 0x1000), 0, '')
+        driver.do('unmap', 'p', hex(base + i * size), hex(base + i * size + 0x1000))
+    driver.do('proc', 'q', 0)
+    used = {}
+    for proc in 'q', 'p':
+        before = driver.cpu()
+        for n in range(600):
+            stack = ','.join(hex(base + i * size + 0x1800 + n) for i in range(500))
+            driver.do('sample', proc, 1, 'x', 0, 0, '1', stack)
+        used[proc] = driver.cpu() - before
+    assert used['p'] < 3 * used['q'] + 0.2, used
+    # The last one that was at an address is what is found there.
+    elf.map(driver, 'p', 0x30000000)
+    start, end = 0x30000000, 0x40000000
+    driver.do('unmap', 'p', hex(start), hex(end))
+    driver.do('map', 'p', hex(start), hex(start + 0x1000), 0, '')
+    driver.do('unmap', 'p', hex(start), hex(start + 0x1000))
+    equal(driver.lookup('p', start + 0x800)[0].function, f'[{start + 0x800:#x}]')
+    frames = driver.lookup('p', elf.addr('big', 0x8000, start))
+    assert frames[-1].function in ('big', '_start'), frames
+    driver.close()
+
+
+class Changes:
+    """Changes a file all the time: some bytes, its end, all of it."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, 'rb') as file:
+            self.whole = file.read()
+        self.random = random.Random(5)
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def change(self, file):
+        size = len(self.whole)
+        kind = self.random.randrange(4)
+        if kind == 0:
+            os.pwrite(file, self.whole, 0)
+        elif kind == 1:
+            os.ftruncate(file, self.random.randrange(size))
+        else:
+            os.pwrite(file, self.random.randbytes(self.random.randrange(1, 64)),
+                      self.random.randrange(size))
+
+    def run(self):
+        file = os.open(self.path, os.O_RDWR)
+        while not self.stop.is_set():
+            self.change(file)
+        os.close(file)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.stop.set()
+        self.thread.join()
+
+
+@case
+def files_that_change(variant, folder):
+    """a file that is written and cut off while it is read: any names, and no more harm"""
+    elf = build(folder, blocks=1000, rows=2000)
+    if os.geteuid() == 0:
+        os.chown(elf.path, 12345, 12345)    # a file of root's is mapped
+    with Changes(elf.path):
+        for _ in range(25):
+            driver = begin(variant)
+            elf.map(driver, 'p')
+            for offset in range(1, 2000, 97):
+                assert driver.lookup('p', elf.addr('big', offset))
+            driver.close()
 
 
 if __name__ == '__main__':

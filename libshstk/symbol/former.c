@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * former.c - what was mapped in a process, and is not any more.
+ *
+ * A sorted array of disjoint ranges, each with the mapping that was there last: each address of
+ * each sample may be looked for here, and a process decides how many there are and which
+ * addresses its stacks have.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store.h"
+
+#define KEEP 2048 /* mappings that are remembered for sure */
+#define FORMER_MAX (4 * KEEP) /* ranges */
+
+/**
+ * struct shstk_former_range - a piece of a former mapping
+ * @start: first address.
+ * @end: first address behind it.
+ * @age: how many were added before.
+ * @map: the mapping.
+ */
+struct shstk_former_range {
+	uint64_t start;
+	uint64_t end;
+	uint64_t age;
+	struct shstk_map *map;
+};
+
+static void unref(struct shstk_map *map)
+{
+	if (!--map->pieces)
+		shstk_map_put(map);
+}
+
+/* Index of the first range that ends behind @addr. */
+static size_t first_behind(const struct shstk_former *former, uint64_t addr)
+{
+	size_t lo = 0, hi = former->nr, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (former->v[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* For what shstk_former_add() adds: a range, and one more if one is split. */
+static bool make_room(struct shstk_former *former)
+{
+	size_t max = former->max ? 2 * former->max : 16;
+	struct shstk_former_range *v;
+
+	if (former->nr + 2 <= former->max)
+		return true;
+	v = reallocarray(former->v, max, sizeof(*v));
+	if (!v)
+		return false;
+	former->v = v;
+	former->max = max;
+	return true;
+}
+
+/* Many at once, so that one does not cost going through all. */
+static void forget_old(struct shstk_former *former)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < former->nr; i++) {
+		if (former->v[i].age + KEEP < former->added)
+			unref(former->v[i].map);
+		else
+			former->v[to++] = former->v[i];
+	}
+	former->nr = to;
+}
+
+/* Take away what lies between @start and @end; where something can be put in its place. */
+static size_t cut(struct shstk_former *former, uint64_t start, uint64_t end)
+{
+	size_t at = first_behind(former, start), stop;
+	struct shstk_former_range *v = former->v + at;
+
+	/* One around it becomes two. */
+	if (at < former->nr && v->start < start && v->end > end) {
+		memmove(v + 1, v, (former->nr - at) * sizeof(*v));
+		former->nr++;
+		v->map->pieces++;
+		v[0].end = start;
+		v[1].start = end;
+		return at + 1;
+	}
+	if (at < former->nr && v->start < start) {
+		v->end = start;
+		at++;
+	}
+	for (stop = at; stop < former->nr && former->v[stop].end <= end; stop++)
+		unref(former->v[stop].map);
+	memmove(former->v + at, former->v + stop, (former->nr - stop) * sizeof(*v));
+	former->nr -= stop - at;
+	if (at < former->nr && former->v[at].start < end)
+		former->v[at].start = end;
+	return at;
+}
+
+void shstk_former_add(struct shstk_former *former, struct shstk_map *map)
+{
+	size_t at;
+
+	if (former->nr + 2 > FORMER_MAX)
+		forget_old(former);
+	if (!make_room(former)) {
+		shstk_map_put(map);
+		return;
+	}
+	at = cut(former, map->pub.start, map->pub.end);
+	memmove(former->v + at + 1, former->v + at, (former->nr - at) * sizeof(*former->v));
+	former->v[at] =
+		(struct shstk_former_range){ map->pub.start, map->pub.end, former->added++, map };
+	former->nr++;
+	map->pieces = 1;
+}
+
+struct shstk_map *shstk_former_find(const struct shstk_former *former, uint64_t addr)
+{
+	size_t at = first_behind(former, addr);
+
+	return at < former->nr && former->v[at].start <= addr ? former->v[at].map : NULL;
+}
+
+void shstk_former_clear(struct shstk_former *former)
+{
+	while (former->nr)
+		unref(former->v[--former->nr].map);
+	free(former->v);
+	former->v = NULL;
+	former->max = 0;
+}
