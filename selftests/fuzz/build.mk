@@ -12,10 +12,11 @@
 
 FUZZ_B := $(B)/selftests/fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_SYMBOL := perfmap maps text elf debugdata dwp remote
+FUZZ_SYMBOL := perfmap maps text elf dwarf debugdata dwp remote
 
 fuzz_CC := $(CLANG)
 fuzz_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+symbol_fuzz_FLAGS = $(fuzz_FLAGS)
 $(eval $(call symbol_variant,fuzz))
 
 $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libshstk-symbol.a \
@@ -34,7 +35,14 @@ $(FUZZ_B)/elf_seed: selftests/fuzz/elf_seed.c
 $(FUZZ_B)/remote_seed: $(FUZZ_B)/elf_seed
 	$(Q)cp $< $@
 
-selftests/fuzz/run: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed $(FUZZ_B)/remote_seed
+# The one of debug information starts from some of two compilers, and from Debian's.
+$(FUZZ_B)/dwarf.stamp: selftests/fuzz/dwarf_seed.py
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)$< $(FUZZ_B)/dwarf_seed
+	$(Q)touch $@
+
+selftests/fuzz/run: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed $(FUZZ_B)/remote_seed \
+	$(FUZZ_B)/dwarf.stamp
 
 # The parsers of the capture library, fuzzed.
 fuzz_ARCH := $(ARCH)
@@ -139,7 +147,7 @@ fuzz selftests/fuzz/run: | $(FUZZ_B)/ring_fuzz $(FUZZ_B)/dump_fuzz $(FUZZ_B)/dum
 
 CHECK += selftests/fuzz/run
 
-fuzz: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed
+fuzz: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed $(FUZZ_B)/dwarf.stamp
 	$(Q)selftests/fuzz/run --seconds $(FUZZ_SECONDS)
 
 .PHONY: fuzz
