@@ -14,7 +14,9 @@
 
 static int stack_of_current(u64 *entry, u32 max, u64 flags)
 {
+	struct pt_regs *regs = task_pt_regs(current);
 	struct ushstk_span span;
+	unsigned int saved;
 	int ret;
 
 	if (flags || !max)
@@ -23,11 +25,14 @@ static int stack_of_current(u64 *entry, u32 max, u64 flags)
 	    !ushstk_arch_active(current))
 		return -ENODATA;
 
-	ret = ushstk_read_current(entry + 1, max - 1, &span);
+	/* In an NMI they may not be there yet: a wrong program counter is worse than none. */
+	saved = ushstk_arch_regs_saved(regs);
+	ret = ushstk_read_current(entry + saved, max - saved, &span);
 	if (ret)
 		return ret;
-	entry[0] = instruction_pointer(task_pt_regs(current));
-	return (1 + span.nr) * sizeof(*entry);
+	if (saved)
+		entry[0] = instruction_pointer(regs);
+	return (saved + span.nr) * sizeof(*entry);
 }
 
 __bpf_kfunc_start_defs();
@@ -41,7 +46,9 @@ __bpf_kfunc_start_defs();
  *
  * Unlike bpf_get_stack(), which walks frame pointers, it never guesses: without
  * a shadow stack there is an error. At most SHSTK_MAX_ENTRIES words are written;
- * the rest of the buffer is zeroed, all of it if there is an error.
+ * the rest of the buffer is zeroed, all of it if there is an error. In an NMI that
+ * came before the kernel had saved the program's registers, the program counter is
+ * left out, as perf's callchains leave it out.
  *
  * Context: any, NMI as well.
  *

@@ -290,25 +290,33 @@ static int view_end(struct view *view, struct mm_struct *mm, u64 *end)
 
 /*
  * The last one to leave an address space waits for its asynchronous I/O, and no signal
- * ends that: not the caller.
+ * ends that: not the caller. (While it is held here nothing is waited for that a program
+ * gives, so no test can make sure that its own program ends first.)
  */
 static void put_memory(struct mm_struct *mm)
 {
 	mmput_async(mm);
 }
 
-/* Copy from one page of another address space; waits for it if it is not there. */
+/*
+ * Copy from one page of a shadow stack of another address space; waits for it if it was paged
+ * out. Something else may have been mapped there since the stack was found, and a page of that
+ * may be in the hands of a program that never gives it. So what lies there is looked at under
+ * the lock, which is not let go until the page is there.
+ */
 static int read_page(struct mm_struct *mm, u64 addr, void *dst, size_t size)
 {
-	int locked = 1, ret;
+	struct vm_area_struct *vma;
 	struct page *page;
+	int ret = -EFAULT;
 	void *from;
 
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
-	ret = get_user_pages_remote(mm, addr, 1, 0, &page, &locked);
-	if (locked)
-		mmap_read_unlock(mm);
+	vma = vma_lookup(mm, addr);
+	if (vma && (vma->vm_flags & VM_SHADOW_STACK))
+		ret = get_user_pages_remote(mm, addr, 1, 0, &page, NULL);
+	mmap_read_unlock(mm);
 	if (ret != 1)
 		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
 	from = kmap_local_page(page);

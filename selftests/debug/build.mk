@@ -48,7 +48,7 @@ debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz \
 	$(B)/selftests/kmod/$(1)/rules_fuzz $(debug_shstk_$(1)) \
 	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile rules_miss stall \
-		last,\
+		replaced,\
 		$(call debug_test,$(1),$(t)))
 
 # What walks do in every kind of frame, for BPF programs, and where all is made to hurt.
@@ -116,7 +116,7 @@ debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-x86-2 \
 	$(call debug_hostile,x86) -shstk_nmi $(call debug_rules,x86) -shstk_perf \
 	'reload=$(call debug_test,x86,reload) 3 2000 30 $(debug_shstk_x86) $(B)/kmod/debug-x86/shstk_perf.ko'
 debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-x86-bochs \
-	$(call debug_modules,x86) $(foreach t,perf device stall last,\
+	$(call debug_modules,x86) $(foreach t,perf device stall replaced,\
 	$(t)=$(call debug_test,x86,$(t))) 'race=$(call debug_test,x86,race) 15' \
 	'fuzz=$(B)/selftests/kmod/x86/device_fuzz 0.2' \
 	'hostile=$(call debug_test,x86,hostile) $(call debug_modules,x86)'

@@ -59,7 +59,7 @@ GUEST_KMOD_$(1) += kmod:map=$(B)/selftests/kmod/$(1)/map_test
 GUEST_KMOD_$(1) += kmod:device=$(B)/selftests/kmod/$(1)/device_test
 GUEST_KMOD_$(1) += kmod:pointer=$(B)/selftests/kmod/$(1)/pointer_test
 GUEST_KMOD_$(1) += kmod:stall=$(B)/selftests/kmod/$(1)/stall_test
-GUEST_KMOD_$(1) += kmod:last=$(B)/selftests/kmod/$(1)/last_test
+GUEST_KMOD_$(1) += kmod:replaced=$(B)/selftests/kmod/$(1)/replaced_test
 GUEST_KMOD_$(1) += kmod:race=$(B)/selftests/kmod/$(1)/race_test,$(3)
 GUEST_KMOD_$(1) += kmod:fuzz=$(B)/selftests/kmod/$(1)/device_fuzz,$(4)
 endef
