@@ -15,6 +15,23 @@
 #define kzalloc_obj(obj, gfp) kzalloc(sizeof(obj), gfp)
 #endif
 
+#ifdef CONFIG_PER_VMA_LOCK
+#include <linux/build_bug.h>
+#include <linux/mm_types.h>
+#include <linux/seqlock.h>
+
+static_assert(offsetof(seqcount_t, sequence) == 0);
+
+/*
+ * A number that each change of a mapping changes: a plain one in 6.12, until its stable
+ * releases got the sequence count of 6.13, which begins with it.
+ */
+static inline unsigned int ushstk_mm_seq(const struct mm_struct *mm)
+{
+	return READ_ONCE(*(const unsigned int *)&mm->mm_lock_seq);
+}
+#endif
+
 #ifdef CONFIG_X86
 #include <asm/fpu/types.h>
 #include <asm/msr.h>

@@ -15,7 +15,8 @@
  * runs in place of the original one; if not, the original runs as ever. So no
  * call back into the kernel's function is needed. Nothing of this module sleeps,
  * but for one function: unwind_user() is called where pages can be brought in,
- * and where that is needed unwind_faulting() runs in its place.
+ * and where that is needed unwind_faulting() runs in its place. It waits for the kernel
+ * only, and so for a bounded time.
  *
  * What serves a chain is a source. A source says whether this machine has what it
  * needs when the module is loaded, and then, for each chain, either gives the
@@ -29,11 +30,13 @@
 #include <linux/ftrace.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
-#include <linux/pagemap.h>
+#include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
+#include <linux/shmem_fs.h>
 #include <linux/sysfs.h>
 #include <linux/trace_recursion.h>
+#include <linux/userfaultfd_k.h>
 
 #include "hook.h"
 #include "read.h"
@@ -273,6 +276,41 @@ static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsign
 	return true;
 }
 
+/* Whether nobody but the kernel gives its pages: memory, shared too, without a program behind. */
+static bool is_kernels(struct vm_area_struct *vma)
+{
+	if (userfaultfd_armed(vma))
+		return false;
+	return vma_is_anonymous(vma) || (vma->vm_file && shmem_mapping(vma->vm_file->f_mapping));
+}
+
+/*
+ * Bring in a page of current's, if nobody but the kernel gives it. Where a program answers for
+ * pages (FUSE, userfaultfd) it may never do so, and this module would be in use for as long.
+ * What lies there is looked at under the lock, which is not let go, and not waited for either:
+ * who has it may wait for such a page.
+ *
+ * Return: 0; -EFAULT: it was not brought in.
+ */
+static int bring_in(unsigned long addr)
+{
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	struct page *page;
+	long nr = 0;
+
+	if (!mmap_read_trylock(mm))
+		return -EFAULT;
+	vma = vma_lookup(mm, addr);
+	if (vma && is_kernels(vma))
+		nr = get_user_pages_remote(mm, addr, 1, 0, &page, NULL);
+	mmap_read_unlock(mm);
+	if (nr != 1)
+		return -EFAULT;
+	put_page(page);
+	return 0;
+}
+
 /*
  * Return: 0: the trace is there; 1: a page that was missing is there now; -EFAULT: it cannot
  * be brought in. If nothing serves any more, the trace stays as it was.
@@ -286,7 +324,7 @@ static int unwind_once(struct unwind_stacktrace *trace, unsigned int max)
 	preempt_enable();
 	if (!missing)
 		return 0;
-	return fault_in_readable((const char __user *)(unsigned long)missing, 1) ? -EFAULT : 1;
+	return bring_in(missing) ? -EFAULT : 1;
 }
 
 /* As often as a walk has steps: each time another page was missing, or another thread is at it. */
@@ -363,10 +401,17 @@ static void unwind_exit(void)
 
 static struct kobject *chains, *rules;
 
+static void counters_delete(struct kobject *folder)
+{
+	/* Whoever still holds it must not keep its files, whose functions go. */
+	kobject_del(folder);
+	kobject_put(folder);
+}
+
 static void counters_exit(void)
 {
-	kobject_put(chains);
-	kobject_put(rules);
+	counters_delete(chains);
+	counters_delete(rules);
 }
 
 struct counter_attribute {
@@ -429,13 +474,7 @@ static int __init sources_init(void)
 		pr_info("callchains come from unwind rules only\n");
 	else if (ret)
 		return ret;
-	ret = walk_init();
-	if (ret)
-		return ret;
-	ret = rules_init();
-	if (ret)
-		walk_exit();
-	return ret;
+	return rules_init();
 }
 
 /* The hooks are out: nothing asks any more. */

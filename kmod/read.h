@@ -17,15 +17,14 @@
 #include <linux/uaccess.h>
 
 #include "arch.h"
+#include "needs.h"
 
 /*
  * VMAs are looked up without mmap_lock, which is not to be had in NMI: they and
  * the maple tree are freed by RCU then. Another thread may change a VMA while it
  * is read here; what comes of it is a wrong end, never a wrong access, since all
- * reading is done by copy_from_user_nofault().
+ * reading is done by copy_from_user_nofault(). CONFIG_PER_VMA_LOCK is what frees them so.
  */
-static_assert(IS_ENABLED(CONFIG_PER_VMA_LOCK));
-
 static inline u64 ushstk_mapping_end(struct mm_struct *mm, u64 addr)
 {
 	struct vm_area_struct *vma;

@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rules.c - tables of unwind rules: upload and life.
+ * rules.c - tables of unwind rules: the calls that load, drop and list them.
  *
- * A table belongs to an inode. What ties them is an fsnotify mark: it holds the inode,
- * so its address names it, and goes with it when the file is deleted or its file system
- * is unmounted, which it does not hinder. A write to the file drops the table. On
- * overlayfs that inode is the lower or upper one, which is what is mapped.
- *
- * A struct ruled_file is there as long as its mark; its table comes, is replaced and goes.
- * Walks find both under RCU and never look into the inode.
- *
- * Beside it: rules_miss.c, files that have no table; rules_cut.c, files in which chains
- * end; rules_device.c, the calls.
+ * Beside it: rules_files.c, what files have tables, and for how long; rules_miss.c, files
+ * that have none; rules_cut.c, files in which chains end; rules_device.c, who may call.
  */
+#include <linux/elf.h>
+#include <linux/fcntl.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/fsnotify_backend.h>
-#include <linux/hash.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/rculist.h>
+#include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/wait.h>
+#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "rules.h"
 #include "rules_call.h"
+#include "rules_files.h"
+#include "walk.h"
 
 #ifdef CONFIG_X86
 #define MACHINE EM_X86_64
@@ -34,202 +28,9 @@
 #define MACHINE EM_AARCH64
 #endif
 
-#define HASH_BITS 10
-
-/**
- * struct ruled_file - a file that has a table, or will have one
- * @node: in the hash table, by @key.
- * @mark: on the inode; not of the vdso's.
- * @rcu: it is freed after a grace period.
- * @key: what mappings of it are known by.
- * @table: its table, or NULL.
- * @dev: device number of its file system.
- * @ino: inode number.
- */
-struct ruled_file {
-	struct hlist_node node;
-	struct fsnotify_mark mark;
-	struct rcu_head rcu;
-	const void *key;
-	struct rules_table __rcu *table;
-	u64 dev;
-	u64 ino;
-};
-
 static unsigned long rules_limit = 512UL << 20;
 module_param(rules_limit, ulong, 0644);
 MODULE_PARM_DESC(rules_limit, "most bytes that all tables of unwind rules may take (536870912)");
-
-unsigned long rules_generation = 1;
-bool rules_wanted;
-const char rules_vdso_key[1];
-
-static struct ruled_file vdso = { .key = rules_vdso_key };
-static struct fsnotify_group *group;
-
-/* One upload or removal at a time. Taken before files_lock. */
-static DEFINE_MUTEX(change_lock);
-
-/* Of the hash table, of which tables are in it, and of these. */
-static DEFINE_SPINLOCK(files_lock);
-static struct hlist_head files[1 << HASH_BITS];
-static u64 nr_tables, nr_bytes;
-static u32 last_id;
-
-/* Marks that are not freed yet. Their callbacks are ours. */
-static atomic_t nr_files;
-static DECLARE_WAIT_QUEUE_HEAD(files_gone);
-
-static void update_wanted(void)
-{
-	lockdep_assert_held(&files_lock);
-	WRITE_ONCE(rules_wanted, nr_tables || rules_listeners());
-}
-
-void rules_update_wanted(void)
-{
-	spin_lock(&files_lock);
-	update_wanted();
-	spin_unlock(&files_lock);
-}
-
-const struct rules_table *rules_find(const void *key)
-{
-	struct ruled_file *r;
-
-	hlist_for_each_entry_rcu(r, &files[hash_ptr(key, HASH_BITS)], node,
-				 rcu_read_lock_any_held())
-		if (r->key == key)
-			return rcu_dereference_check(r->table, rcu_read_lock_any_held());
-	return NULL;
-}
-
-static void changed(void)
-{
-	lockdep_assert_held(&files_lock);
-	/* After what was changed, before what was taken out is freed. */
-	smp_wmb();
-	WRITE_ONCE(rules_generation, rules_generation + 1);
-	update_wanted();
-}
-
-/* Give @r another table, or none. */
-static void set_table(struct ruled_file *r, struct rules_table *table)
-{
-	struct rules_table *old;
-
-	lockdep_assert_held(&files_lock);
-	old = rcu_replace_pointer(r->table, table, lockdep_is_held(&files_lock));
-	if (table) {
-		nr_tables++;
-		nr_bytes += table->bytes;
-	}
-	if (old) {
-		nr_tables--;
-		nr_bytes -= old->bytes;
-	}
-	if (!old && !table)
-		return;
-	changed();
-	if (old)
-		kvfree_rcu(old, rcu);
-}
-
-static int on_event(struct fsnotify_mark *mark, u32 mask, struct inode *inode, struct inode *dir,
-		    const struct qstr *name, u32 cookie)
-{
-	if (mask & FS_MODIFY)
-		fsnotify_destroy_mark(mark, group);
-	return 0;
-}
-
-/* The inode, its file system or the module goes, the table was dropped, or the file written to. */
-static void on_freeing_mark(struct fsnotify_mark *mark, struct fsnotify_group *g)
-{
-	struct ruled_file *r = container_of(mark, struct ruled_file, mark);
-
-	spin_lock(&files_lock);
-	set_table(r, NULL);
-	if (!hlist_unhashed(&r->node))
-		hlist_del_init_rcu(&r->node);
-	spin_unlock(&files_lock);
-	rules_forget_miss(r->key);
-}
-
-static void on_free_mark(struct fsnotify_mark *mark)
-{
-	struct ruled_file *r = container_of(mark, struct ruled_file, mark);
-
-	kfree_rcu(r, rcu);
-	if (atomic_dec_and_test(&nr_files))
-		wake_up(&files_gone);
-}
-
-static const struct fsnotify_ops mark_ops = {
-	.handle_inode_event = on_event,
-	.freeing_mark = on_freeing_mark,
-	.free_mark = on_free_mark,
-};
-
-static void hash_ruled_file(struct ruled_file *r)
-{
-	spin_lock(&files_lock);
-	hlist_add_head_rcu(&r->node, &files[hash_ptr(r->key, HASH_BITS)]);
-	spin_unlock(&files_lock);
-}
-
-/* With a reference to its mark; NULL: there is none. */
-static struct ruled_file *find_ruled_file(struct inode *inode)
-{
-	struct fsnotify_mark *mark = fsnotify_find_inode_mark(inode, group);
-
-	return mark ? container_of(mark, struct ruled_file, mark) : NULL;
-}
-
-/*
- * It is hashed before it is marked: a mark that goes at once, as the file system is
- * being unmounted, takes it out again. The caller's file keeps the inode meanwhile.
- */
-static struct ruled_file *make_ruled_file(struct inode *inode)
-{
-	struct ruled_file *r;
-	int ret;
-
-	r = kzalloc_obj(*r, GFP_KERNEL_ACCOUNT);
-	if (!r)
-		return ERR_PTR(-ENOMEM);
-	r->key = inode;
-	r->dev = (u64)MAJOR(inode->i_sb->s_dev) << 20 | MINOR(inode->i_sb->s_dev);
-	r->ino = inode->i_ino;
-	atomic_inc(&nr_files);
-	fsnotify_init_mark(&r->mark, group);
-	r->mark.mask = FS_MODIFY;
-	hash_ruled_file(r);
-	ret = fsnotify_add_inode_mark(&r->mark, inode, 0);
-	if (ret) {
-		on_freeing_mark(&r->mark, group);
-		fsnotify_put_mark(&r->mark);
-		return ERR_PTR(ret);
-	}
-	return r;
-}
-
-static struct ruled_file *get_ruled_file(struct inode *inode)
-{
-	struct ruled_file *r;
-
-	lockdep_assert_held(&change_lock);
-	if (!inode)
-		return &vdso;
-	r = find_ruled_file(inode);
-	return r ? r : make_ruled_file(inode);
-}
-
-static void put_ruled_file(struct ruled_file *r)
-{
-	if (r != &vdso)
-		fsnotify_put_mark(&r->mark);
-}
 
 /*
  * The inode that mappings of the file at @fd are known by; *@file receives a reference.
@@ -260,6 +61,17 @@ static void put_file(struct file *file)
 		fput(file);
 }
 
+/*
+ * Whether the kernel tells nobody of writes to it: a file in memory without a name, unless it is
+ * sealed.
+ */
+static bool is_unwatched(struct inode *inode)
+{
+	if (!(inode->i_sb->s_flags & SB_KERNMOUNT))
+		return false;
+	return !shmem_mapping(inode->i_mapping) || !(SHMEM_I(inode)->seals & F_SEAL_WRITE);
+}
+
 static int loadable(struct inode *inode)
 {
 	if (!inode)
@@ -268,10 +80,17 @@ static int loadable(struct inode *inode)
 		return -EISDIR;
 	if (!S_ISREG(inode->i_mode))
 		return -ENODEV;
-	return inode_is_open_for_write(inode) ? -ETXTBSY : 0;
+	return inode_is_open_for_write(inode) || is_unwatched(inode) ? -ETXTBSY : 0;
 }
 
-static struct rules_table *copy_table(const struct shstk_rules_load *arg)
+/* What its memory is, and what its file's will be. */
+static size_t bytes_of(const struct rules_table *t, size_t size, bool file)
+{
+	return (is_vmalloc_addr(t) ? PAGE_ALIGN(size) : ksize(t)) + (file ? RULES_FILE_BYTES : 0);
+}
+
+/* @inode: NULL for the vdso. */
+static struct rules_table *copy_table(const struct shstk_rules_load *arg, const struct inode *inode)
 {
 	struct rules_table *t;
 	int ret = -EFAULT;
@@ -287,7 +106,7 @@ static struct rules_table *copy_table(const struct shstk_rules_load *arg)
 	if (!t)
 		return ERR_PTR(-ENOMEM);
 	memset(t, 0, sizeof(*t));
-	t->bytes = sizeof(*t) + arg->size;
+	t->bytes = bytes_of(t, sizeof(*t) + arg->size, inode);
 	t->uid = current_uid();
 	strscpy(t->name, arg->name, sizeof(t->name));
 	if (!copy_from_user(t->data, u64_to_user_ptr(arg->table), arg->size))
@@ -299,52 +118,46 @@ static struct rules_table *copy_table(const struct shstk_rules_load *arg)
 	return t;
 }
 
-/* Return: 0, and @t is the file's; or why not. */
-static int install_table(struct ruled_file *r, struct rules_table *t)
+/* Whether it is still as it was when the table was made, as far as the caller said that. */
+static bool is_as_told(const struct inode *inode, const struct shstk_rules_load *arg)
 {
-	struct rules_table *old;
-	u64 after;
-	int ret = 0;
+	struct timespec64 now;
 
-	spin_lock(&files_lock);
-	old = rcu_dereference_protected(r->table, lockdep_is_held(&files_lock));
-	after = nr_bytes + t->bytes - (old ? old->bytes : 0);
-	if (hlist_unhashed(&r->node))
-		ret = -ESTALE; /* its file system is going, or somebody wrote to it */
-	else if (after > READ_ONCE(rules_limit))
-		ret = -ENOSPC;
-	else if (last_id == U32_MAX)
-		ret = -EOVERFLOW;
-	if (!ret) {
-		t->id = ++last_id;
-		set_table(r, t);
-	}
-	spin_unlock(&files_lock);
-	return ret;
+	if (!inode || !(arg->change_sec || arg->change_nsec))
+		return true;
+	now = inode_get_ctime(inode);
+	return (u64)now.tv_sec == arg->change_sec && now.tv_nsec == arg->change_nsec;
 }
 
-static void drop_ruled_file(struct ruled_file *r)
+/* A change that comes after it is looked at is counted. */
+static int install_table(struct inode *inode, struct rules_table *t,
+			 const struct shstk_rules_load *arg)
 {
-	lockdep_assert_held(&change_lock);
-	if (r == &vdso) {
-		spin_lock(&files_lock);
-		set_table(r, NULL);
-		spin_unlock(&files_lock);
-		return;
-	}
-	fsnotify_destroy_mark(&r->mark, group);
-	fsnotify_put_mark(&r->mark);
+	struct ruled_file *r = rules_file_get(inode);
+	unsigned int changes;
+	int ret;
+
+	if (IS_ERR(r))
+		return PTR_ERR(r);
+	changes = READ_ONCE(r->changes);
+	ret = loadable(inode);
+	if (!ret && !is_as_told(inode, arg))
+		ret = -ESTALE;
+	if (!ret)
+		ret = rules_file_install(r, t, changes, READ_ONCE(rules_limit));
+	/* No mark stays without a table. */
+	rules_file_put_or_drop(r);
+	return ret;
 }
 
 int rules_call_load(const struct shstk_rules_load *arg)
 {
 	struct rules_table *t;
-	struct ruled_file *r;
 	struct inode *inode;
 	struct file *file;
 	int ret;
 
-	if (arg->flags || arg->name[sizeof(arg->name) - 1])
+	if (arg->flags || arg->reserved || arg->name[sizeof(arg->name) - 1])
 		return -EINVAL;
 	ret = get_inode(arg->fd, &file, &inode);
 	if (ret)
@@ -352,23 +165,16 @@ int rules_call_load(const struct shstk_rules_load *arg)
 	ret = loadable(inode);
 	if (ret)
 		goto put_file;
-	t = copy_table(arg);
+	t = copy_table(arg, inode);
 	ret = PTR_ERR_OR_ZERO(t);
 	if (ret)
 		goto put_file;
 
-	mutex_lock(&change_lock);
-	r = get_ruled_file(inode);
-	ret = PTR_ERR_OR_ZERO(r);
-	if (!ret) {
-		ret = install_table(r, t);
-		/* No mark stays without a table. */
-		if (ret && r != &vdso && !rcu_access_pointer(r->table))
-			drop_ruled_file(r);
-		else
-			put_ruled_file(r);
-	}
-	mutex_unlock(&change_lock);
+	mutex_lock(&rules_change_lock);
+	ret = walk_remember();
+	if (!ret)
+		ret = install_table(inode, t, arg);
+	mutex_unlock(&rules_change_lock);
 	if (ret)
 		kvfree(t);
 put_file:
@@ -376,55 +182,26 @@ put_file:
 	return ret;
 }
 
-/* With a reference to its mark. That one is held as long as it is hashed. */
-static struct ruled_file *first_ruled_file(void)
-{
-	struct ruled_file *r = NULL;
-	int i;
-
-	spin_lock(&files_lock);
-	for (i = 0; i < ARRAY_SIZE(files) && !r; i++)
-		hlist_for_each_entry(r, &files[i], node)
-			if (r != &vdso && refcount_inc_not_zero(&r->mark.refcnt))
-				break;
-	spin_unlock(&files_lock);
-	return r;
-}
-
-static void drop_all(void)
-{
-	struct ruled_file *r;
-
-	mutex_lock(&change_lock);
-	while ((r = first_ruled_file())) {
-		drop_ruled_file(r);
-		cond_resched();
-	}
-	drop_ruled_file(&vdso);
-	mutex_unlock(&change_lock);
-}
-
 static int drop_one(int fd)
 {
 	struct ruled_file *r;
 	struct inode *inode;
 	struct file *file;
+	bool had = false;
 	int ret;
 
 	ret = get_inode(fd, &file, &inode);
 	if (ret)
 		return ret;
-	mutex_lock(&change_lock);
-	r = inode ? find_ruled_file(inode) : &vdso;
-	if (r && !rcu_access_pointer(r->table)) {
-		put_ruled_file(r);
-		r = NULL;
+	mutex_lock(&rules_change_lock);
+	r = rules_file_find(inode);
+	if (r) {
+		had = rcu_access_pointer(r->table);
+		rules_file_drop(r);
 	}
-	if (r)
-		drop_ruled_file(r);
-	mutex_unlock(&change_lock);
+	mutex_unlock(&rules_change_lock);
 	put_file(file);
-	return r ? 0 : -ENOENT;
+	return had ? 0 : -ENOENT;
 }
 
 int rules_call_drop(const struct shstk_rules_drop *arg)
@@ -433,13 +210,14 @@ int rules_call_drop(const struct shstk_rules_drop *arg)
 		return -EINVAL;
 	if (!(arg->flags & SHSTK_RULES_DROP_ALL))
 		return drop_one(arg->fd);
-	drop_all();
+	rules_file_drop_all();
 	return 0;
 }
 
-static void list_one(const struct ruled_file *r, const struct rules_table *t,
-		     struct shstk_rules_list *arg)
+static void list_one(void *to, const struct ruled_file *r, const struct rules_table *t)
 {
+	struct shstk_rules_list *arg = to;
+
 	arg->id = t->id;
 	arg->uid = from_kuid_munged(current_user_ns(), t->uid);
 	arg->dev = r->dev;
@@ -454,66 +232,21 @@ static void list_one(const struct ruled_file *r, const struct rules_table *t,
 /* The table with the smallest number above @arg->id. */
 int rules_call_list(struct shstk_rules_list *arg)
 {
-	u32 above = arg->id;
-	struct ruled_file *r;
-	int i, ret = -ENOENT;
-
 	if (arg->reserved)
 		return -EINVAL;
-	rcu_read_lock();
-	for (i = 0; i < ARRAY_SIZE(files); i++) {
-		hlist_for_each_entry_rcu(r, &files[i], node) {
-			const struct rules_table *t = rcu_dereference(r->table);
-
-			if (!t || t->id <= above || (!ret && t->id >= arg->id))
-				continue;
-			list_one(r, t, arg);
-			ret = 0;
-		}
-	}
-	rcu_read_unlock();
-	return ret;
-}
-
-unsigned long rules_tables(void)
-{
-	return READ_ONCE(nr_tables);
-}
-
-unsigned int rules_files(void)
-{
-	return atomic_read(&nr_files);
+	return rules_file_next(arg->id, list_one, arg) ? 0 : -ENOENT;
 }
 
 int rules_call_info(struct shstk_rules_info *arg)
 {
+	struct rules_sums sums = rules_file_sums();
+
 	arg->version = SHSTK_RULES_VERSION;
 	arg->machine = MACHINE;
-	spin_lock(&files_lock);
-	arg->tables = nr_tables;
-	arg->bytes = nr_bytes;
-	spin_unlock(&files_lock);
+	arg->tables = sums.tables;
+	arg->bytes = sums.bytes;
 	arg->limit = READ_ONCE(rules_limit);
+	arg->abi = SHSTK_RULES_ABI;
+	arg->max_tables = SHSTK_RULES_MAX_TABLES;
 	return 0;
-}
-
-int __init rules_tables_init(void)
-{
-	group = fsnotify_alloc_group(&mark_ops, 0);
-	if (IS_ERR(group))
-		return PTR_ERR(group);
-	hash_ruled_file(&vdso);
-	return 0;
-}
-
-void rules_tables_exit(void)
-{
-	drop_all();
-	/*
-	 * A mark may also be in the hands of who deletes its file, out of our sight. What
-	 * frees the last one is in our code still when it is waited for.
-	 */
-	wait_event(files_gone, !atomic_read(&nr_files));
-	fsnotify_wait_marks_destroyed();
-	fsnotify_put_group(group);
 }

@@ -81,6 +81,7 @@ unsigned int rules_files(void);
 unsigned int rules_listeners(void);
 
 int rules_init(void);
+/* Comes back within a second, whatever others hold. */
 void rules_exit(void);
 
 #endif /* USHSTK_RULES_H */

@@ -11,7 +11,10 @@
 
 struct file;
 
-/* rules.c. Each returns 0 or a negative errno; uapi/linux/shstk_rules.h says which. */
+/*
+ * rules.c and rules_cut.c. Each returns 0 or a negative errno; uapi/linux/shstk_rules.h says
+ * which.
+ */
 int rules_call_info(struct shstk_rules_info *arg);
 int rules_call_load(const struct shstk_rules_load *arg);
 int rules_call_drop(const struct shstk_rules_drop *arg);
@@ -19,10 +22,6 @@ int rules_call_list(struct shstk_rules_list *arg);
 
 /* Listeners or tables have come or gone: sets rules_wanted. */
 void rules_update_wanted(void);
-
-int rules_tables_init(void);
-/* Waits until all marks are freed. */
-void rules_tables_exit(void);
 
 /* rules_miss.c. */
 int rules_call_miss(struct file *device, struct shstk_rules_miss __user *user);
@@ -33,7 +32,6 @@ void rules_misses_exit(void);
 /* The next walk that has no table for the file asks for it, however lately one did. */
 void rules_forget_miss(const void *key);
 
-/* rules_cut.c. */
 int rules_call_cuts(struct shstk_rules_cuts *arg);
 
 #endif /* USHSTK_RULES_CALL_H */

@@ -11,18 +11,29 @@
 
 #include "rules.h"
 #include "rules_call.h"
+#include "rules_share.h"
 
 #define CUT_BITS 6
-#define CUT_PROBES 8
+#define CUT_TRIES 8
 #define CUT_LIFE HZ /* no other file takes the place of one that was counted just now */
 
-/*
+/**
+ * struct cut - where chains end
+ * @id: of the file, not 0.
+ * @when: jiffies when one was counted last.
+ * @uid: the user for whom the slot was taken.
+ * @dev: of the file, as in &struct shstk_rules_cuts.
+ * @ino: likewise.
+ * @offset: likewise.
+ * @count: chains, by why they ended.
+ *
  * The numbers of a slot are its owner's, who writes them after @id. It is another's when
  * @id is; what is counted for both meanwhile, for a moment, is no harm.
  */
 struct cut {
-	atomic64_t id; /* of the file, not 0 */
-	unsigned long when; /* counted last */
+	atomic64_t id;
+	unsigned long when;
+	kuid_t uid;
 	u64 dev, ino, offset;
 	atomic64_t count[RULES_CUTS];
 };
@@ -59,6 +70,7 @@ static bool take_cut(struct cut *c, u64 was, u64 id, u64 dev, u64 ino)
 
 	if (atomic64_cmpxchg(&c->id, was, id) != was)
 		return false;
+	WRITE_ONCE(c->uid, rules_user());
 	WRITE_ONCE(c->dev, dev);
 	WRITE_ONCE(c->ino, ino);
 	for (i = 0; i < RULES_CUTS; i++)
@@ -66,14 +78,41 @@ static bool take_cut(struct cut *c, u64 was, u64 id, u64 dev, u64 ino)
 	return true;
 }
 
-/* Its slot, or a free one, or that of the file that was not counted for longest. */
+static unsigned int cuts_of(kuid_t uid)
+{
+	unsigned int nr = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cuts); i++)
+		nr += atomic64_read(&cuts[i].id) && uid_eq(READ_ONCE(cuts[i].uid), uid);
+	return nr;
+}
+
+/* One of a user who has more than current's: all are in use. */
+static struct cut *others_cut(unsigned int first)
+{
+	unsigned int own = cuts_of(rules_user()), i;
+
+	for (i = 0; i < CUT_TRIES; i++) {
+		struct cut *c = &cuts[(first + i) % ARRAY_SIZE(cuts)];
+
+		if (rules_may_take(own, cuts_of(READ_ONCE(c->uid))))
+			return c;
+	}
+	return NULL;
+}
+
+/*
+ * Its slot; or a free one; or that of the file that was not counted for longest; or, if it was
+ * just now, one of a user who has more of them.
+ */
 static struct cut *cut_of(u64 dev, u64 ino)
 {
 	u64 id = (hash_64(dev, 64) ^ hash_64(ino + 1, 64)) | 1;
 	unsigned int first = hash_64(id, CUT_BITS), i;
 	struct cut *oldest = NULL;
 
-	for (i = 0; i < CUT_PROBES; i++) {
+	for (i = 0; i < ARRAY_SIZE(cuts); i++) {
 		struct cut *c = &cuts[(first + i) % ARRAY_SIZE(cuts)];
 		u64 was = atomic64_read(&c->id);
 
@@ -82,8 +121,9 @@ static struct cut *cut_of(u64 dev, u64 ino)
 		if (!oldest || time_before(READ_ONCE(c->when), READ_ONCE(oldest->when)))
 			oldest = c;
 	}
-	if (time_before(jiffies, READ_ONCE(oldest->when) + CUT_LIFE) ||
-	    !take_cut(oldest, atomic64_read(&oldest->id), id, dev, ino))
+	if (time_before(jiffies, READ_ONCE(oldest->when) + CUT_LIFE))
+		oldest = others_cut(first + jiffies);
+	if (!oldest || !take_cut(oldest, atomic64_read(&oldest->id), id, dev, ino))
 		return NULL;
 	return oldest;
 }

@@ -10,6 +10,7 @@
 
 #include "rules.h"
 #include "rules_call.h"
+#include "rules_files.h"
 
 union argument {
 	struct shstk_rules_info info;
@@ -20,28 +21,38 @@ union argument {
 };
 
 static_assert(sizeof(struct shstk_rules_header) == 32);
-static_assert(sizeof(struct shstk_rules_info) == 32);
-static_assert(sizeof(struct shstk_rules_load) == 56);
+static_assert(sizeof(struct shstk_rules_info) == 40);
+static_assert(sizeof(struct shstk_rules_load) == 72);
 static_assert(sizeof(struct shstk_rules_drop) == 8);
 static_assert(sizeof(struct shstk_rules_list) == 80);
 static_assert(sizeof(struct shstk_rules_miss) == 16);
 static_assert(sizeof(struct shstk_rules_cuts) == 56);
 
-/* As of the first version: the smallest size. */
-static const unsigned int calls[] = {
-	SHSTK_RULES_INFO, SHSTK_RULES_LOAD, SHSTK_RULES_DROP,
-	SHSTK_RULES_LIST, SHSTK_RULES_MISS, SHSTK_RULES_CUTS,
+/* @least: size of the structure as of the first version. */
+static const struct call {
+	unsigned int cmd;
+	unsigned int least;
+} calls[] = {
+	{ SHSTK_RULES_INFO, 32 },
+	{ SHSTK_RULES_LOAD, 56 },
+	{ SHSTK_RULES_DROP, sizeof(struct shstk_rules_drop) },
+	{ SHSTK_RULES_LIST, sizeof(struct shstk_rules_list) },
+	{ SHSTK_RULES_MISS, sizeof(struct shstk_rules_miss) },
+	{ SHSTK_RULES_CUTS, sizeof(struct shstk_rules_cuts) },
 };
 
-/* Return: the call that @cmd is, whatever its size; 0: none. */
-static unsigned int find_call(unsigned int cmd)
+/* Return: the call that @cmd is, whatever its size; NULL: none. */
+static const struct call *find_call(unsigned int cmd)
 {
 	int i;
 
+	if (_IOC_TYPE(cmd) != SHSTK_RULES_IOC)
+		return NULL;
 	for (i = 0; i < ARRAY_SIZE(calls); i++)
-		if (_IOC_NR(cmd) == _IOC_NR(calls[i]) && _IOC_DIR(cmd) == _IOC_DIR(calls[i]))
-			return _IOC_TYPE(cmd) == SHSTK_RULES_IOC ? calls[i] : 0;
-	return 0;
+		if (_IOC_NR(cmd) == _IOC_NR(calls[i].cmd) &&
+		    _IOC_DIR(cmd) == _IOC_DIR(calls[i].cmd))
+			return &calls[i];
+	return NULL;
 }
 
 static int dispatch(unsigned int nr, union argument *arg)
@@ -64,28 +75,30 @@ static int dispatch(unsigned int nr, union argument *arg)
 static long rules_ioctl(struct file *device, unsigned int cmd, unsigned long user)
 {
 	void __user *ptr = (void __user *)user;
-	unsigned int call = find_call(cmd), size = _IOC_SIZE(call);
+	const struct call *call = find_call(cmd);
+	size_t size, given = _IOC_SIZE(cmd);
 	union argument arg = {};
 	int ret;
 
 	if (!call)
 		return -ENOTTY;
-	if (call != SHSTK_RULES_INFO && !(capable(CAP_PERFMON) && capable(CAP_SYS_ADMIN)))
+	if (call->cmd != SHSTK_RULES_INFO && !(capable(CAP_PERFMON) && capable(CAP_SYS_ADMIN)))
 		return -EPERM;
-	if (_IOC_SIZE(cmd) < size)
+	if (given < call->least)
 		return -EINVAL;
-	if (call == SHSTK_RULES_MISS)
+	if (call->cmd == SHSTK_RULES_MISS)
 		return rules_call_miss(device, ptr);
 
+	size = _IOC_SIZE(call->cmd);
 	if (_IOC_DIR(cmd) & _IOC_WRITE) {
-		ret = copy_struct_from_user(&arg, size, ptr, _IOC_SIZE(cmd));
+		ret = copy_struct_from_user(&arg, size, ptr, given);
 		if (ret)
 			return ret;
 	}
 	ret = dispatch(_IOC_NR(cmd), &arg);
 	if (ret)
 		return ret;
-	if (_IOC_DIR(cmd) & _IOC_READ && copy_to_user(ptr, &arg, size))
+	if (_IOC_DIR(cmd) & _IOC_READ && copy_to_user(ptr, &arg, min(size, given)))
 		return -EFAULT;
 	return 0;
 }
@@ -124,12 +137,12 @@ int __init rules_init(void)
 {
 	int ret;
 
-	ret = rules_tables_init();
+	ret = rules_files_init();
 	if (ret)
 		return ret;
 	ret = misc_register(&rules_device);
 	if (ret)
-		rules_tables_exit();
+		rules_files_exit();
 	return ret;
 }
 
@@ -138,5 +151,5 @@ void rules_exit(void)
 {
 	misc_deregister(&rules_device);
 	rules_misses_exit();
-	rules_tables_exit();
+	rules_files_exit();
 }

@@ -22,11 +22,13 @@
 
 #include "rules.h"
 #include "rules_call.h"
+#include "rules_share.h"
 
 #define NR_MISSES 64
 #define MISSES_OF_USER (NR_MISSES / 2)
 #define MISSES_OF_PROCESS 8
 #define MISS_LIFE (2 * HZ)
+#define TRIES 8
 #define ASKED_BITS 10
 #define ASKED_LIFE (30 * HZ)
 
@@ -35,9 +37,25 @@
  * it is. Of the mm only the struct is held: what is mapped goes with its process, so that
  * no file system stays busy because of a miss. Then there is nothing to tell, and the next
  * process that runs the file is asked for it.
+ *
+ * The slots are shared by users. Where none is free, who has fewer takes one of a user who has
+ * more. What that one held cannot be let go in any context: it is done later, and the slot is
+ * not taken so again until then.
  */
 enum { MISS_FREE, MISS_BUSY, MISS_FULL };
 
+/**
+ * struct miss - a file that a walk has no table for
+ * @state: MISS_*.
+ * @mm: where it is mapped.
+ * @pid: the process.
+ * @uid: the user it is counted for.
+ * @key: the file's inode.
+ * @addr: an address in its code.
+ * @when: jiffies when it was missed.
+ * @old_mm: of a miss whose slot was taken; set last.
+ * @old_pid: likewise.
+ */
 struct miss {
 	atomic_t state;
 	struct mm_struct *mm;
@@ -46,13 +64,27 @@ struct miss {
 	const void *key;
 	u64 addr;
 	unsigned long when;
+	struct mm_struct *old_mm;
+	struct pid *old_pid;
 };
 
 static struct miss misses[NR_MISSES];
 
-/* Two CPUs may ask for one file at the same time: then it is asked for twice. */
+/* When a file of each of these users was handed out last, counted in such files. */
+static DEFINE_SPINLOCK(turns_lock);
+static unsigned long turns;
+static struct {
+	kuid_t uid;
+	unsigned long turn;
+} turn_of[NR_MISSES];
+
+/*
+ * Two CPUs may ask for one file at the same time: then it is asked for twice. The inode of a
+ * file that has gone may be another's: its numbers tell.
+ */
 static struct {
 	const void *key;
+	u64 numbers;
 	unsigned long when;
 } asked[1 << ASKED_BITS];
 
@@ -64,21 +96,96 @@ static atomic_t nr_listeners;
 
 enum misses { ALL_MISSES, LATE_MISSES };
 
+/* Return: whether it was one of these. */
+static bool take_slot(struct miss *m, struct miss *ret, enum misses which)
+{
+	if (atomic_cmpxchg_acquire(&m->state, MISS_FULL, MISS_BUSY) != MISS_FULL)
+		return false;
+	if (which == LATE_MISSES && time_before(jiffies, m->when + MISS_LIFE)) {
+		atomic_set_release(&m->state, MISS_FULL);
+		return false;
+	}
+	*ret = *m;
+	atomic_set_release(&m->state, MISS_FREE);
+	return true;
+}
+
 static bool take_miss(struct miss *ret, enum misses which)
 {
 	int i;
 
-	for (i = 0; i < NR_MISSES; i++) {
-		struct miss *m = &misses[i];
+	for (i = 0; i < NR_MISSES; i++)
+		if (take_slot(&misses[i], ret, which))
+			return true;
+	return false;
+}
 
-		if (atomic_cmpxchg_acquire(&m->state, MISS_FULL, MISS_BUSY) != MISS_FULL)
+static unsigned long last_turn(kuid_t uid)
+{
+	int i;
+
+	lockdep_assert_held(&turns_lock);
+	for (i = 0; i < NR_MISSES; i++)
+		if (turn_of[i].turn && uid_eq(turn_of[i].uid, uid))
+			return turn_of[i].turn;
+	return 0;
+}
+
+/* That of the user whose turn is longest ago. */
+static struct miss *next_in_turn(void)
+{
+	struct miss *best = NULL;
+	unsigned long first = ULONG_MAX;
+	int i;
+
+	spin_lock(&turns_lock);
+	for (i = 0; i < NR_MISSES && first; i++) {
+		struct miss *m = &misses[i];
+		unsigned long turn;
+
+		if (atomic_read(&m->state) != MISS_FULL)
 			continue;
-		if (which == LATE_MISSES && time_before(jiffies, m->when + MISS_LIFE)) {
-			atomic_set_release(&m->state, MISS_FULL);
-			continue;
+		turn = last_turn(READ_ONCE(m->uid));
+		if (turn < first) {
+			first = turn;
+			best = m;
 		}
-		*ret = *m;
-		atomic_set_release(&m->state, MISS_FREE);
+	}
+	spin_unlock(&turns_lock);
+	return best;
+}
+
+/* In place of what was noted of the same user, or else of the one whose turn is longest ago. */
+static void note_turn(kuid_t uid)
+{
+	int i, at = 0;
+
+	spin_lock(&turns_lock);
+	for (i = 0; i < NR_MISSES; i++) {
+		if (turn_of[i].turn && uid_eq(turn_of[i].uid, uid)) {
+			at = i;
+			break;
+		}
+		if (turn_of[i].turn < turn_of[at].turn)
+			at = i;
+	}
+	turn_of[at].uid = uid;
+	turn_of[at].turn = ++turns;
+	spin_unlock(&turns_lock);
+}
+
+/*
+ * To make a table takes its time: users have it made one after the other, however many files
+ * one of them has.
+ */
+static bool take_next_miss(struct miss *ret)
+{
+	struct miss *m;
+
+	while ((m = next_in_turn())) {
+		if (!take_slot(m, ret, ALL_MISSES))
+			continue;
+		note_turn(ret->uid);
 		return true;
 	}
 	return false;
@@ -116,6 +223,32 @@ static void drop_misses(enum misses which)
 	}
 }
 
+/* What misses held whose slots were taken. One caller at a time. */
+static void put_old(void)
+{
+	int i;
+
+	for (i = 0; i < NR_MISSES; i++) {
+		struct miss *m = &misses[i];
+		/* Pairs with others_slot(), which sets the pid before. */
+		struct mm_struct *mm = smp_load_acquire(&m->old_mm);
+
+		if (!mm)
+			continue;
+		put_pid(m->old_pid);
+		mmdrop(mm);
+		/* Pairs with others_slot(): the pid is not looked at any more. */
+		smp_store_release(&m->old_mm, NULL);
+	}
+}
+
+static void put_old_work(struct work_struct *work)
+{
+	put_old();
+}
+
+static DECLARE_WORK(old_work, put_old_work);
+
 static void expire_misses(struct work_struct *work);
 static DECLARE_DELAYED_WORK(expire_work, expire_misses);
 
@@ -133,70 +266,128 @@ static void announce_miss(struct irq_work *work)
 {
 	wake_up_interruptible(&miss_wait);
 	schedule_delayed_work(&expire_work, MISS_LIFE);
+	schedule_work(&old_work);
 }
 
 static struct irq_work miss_work = IRQ_WORK_INIT(announce_miss);
 
+/* It may be going just now: then these are any. */
+static u64 numbers_of(const struct inode *inode)
+{
+	typeof_member(struct inode, i_ino) number;
+	u32 generation;
+
+	if (get_kernel_nofault(number, &inode->i_ino) ||
+	    get_kernel_nofault(generation, &inode->i_generation))
+		return 0;
+	return number ^ (u64)generation << 32;
+}
+
 static bool asked_lately(const void *key)
 {
 	unsigned int i = hash_ptr(key, ASKED_BITS);
+	u64 numbers = numbers_of(key);
 
-	if (READ_ONCE(asked[i].key) == key &&
+	if (READ_ONCE(asked[i].key) == key && READ_ONCE(asked[i].numbers) == numbers &&
 	    time_before(jiffies, READ_ONCE(asked[i].when) + ASKED_LIFE))
 		return true;
 	WRITE_ONCE(asked[i].when, jiffies);
+	WRITE_ONCE(asked[i].numbers, numbers);
 	WRITE_ONCE(asked[i].key, key);
 	return false;
 }
 
-/*
- * Whether there is room for one more of current's: neither a process nor a user takes it
- * from all others. What is counted may just be changing: then it is one too many or too few.
- */
-static bool has_room_for_miss(void)
+/* What is counted may just be changing: then it is one too many or too few. */
+static unsigned int misses_of_user(kuid_t uid)
 {
-	unsigned int of_process = 0, of_user = 0;
+	unsigned int nr = 0;
 	int i;
 
-	for (i = 0; i < NR_MISSES; i++) {
-		const struct miss *m = &misses[i];
-
-		if (atomic_read(&m->state) != MISS_FULL)
-			continue;
-		of_process += READ_ONCE(m->mm) == current->mm;
-		of_user += uid_eq(READ_ONCE(m->uid), current_uid());
-	}
-	return of_process < MISSES_OF_PROCESS && of_user < MISSES_OF_USER;
+	for (i = 0; i < NR_MISSES; i++)
+		nr += atomic_read(&misses[i].state) == MISS_FULL &&
+		      uid_eq(READ_ONCE(misses[i].uid), uid);
+	return nr;
 }
 
-static bool queue_miss(const void *key, u64 addr)
+static unsigned int misses_of_process(const struct mm_struct *mm)
+{
+	unsigned int nr = 0;
+	int i;
+
+	for (i = 0; i < NR_MISSES; i++)
+		nr += atomic_read(&misses[i].state) == MISS_FULL && READ_ONCE(misses[i].mm) == mm;
+	return nr;
+}
+
+/* A slot that was free, which is the caller's then; or NULL. */
+static struct miss *free_slot(void)
 {
 	int i;
 
-	for (i = 0; i < NR_MISSES; i++) {
-		struct miss *m = &misses[i];
+	for (i = 0; i < NR_MISSES; i++)
+		if (atomic_cmpxchg_acquire(&misses[i].state, MISS_FREE, MISS_BUSY) == MISS_FREE)
+			return &misses[i];
+	return NULL;
+}
 
-		if (atomic_cmpxchg_acquire(&m->state, MISS_FREE, MISS_BUSY) != MISS_FREE)
+/* Likewise one that was a user's who has more of them than one who has @own. */
+static struct miss *others_slot(unsigned int own, unsigned int first)
+{
+	int i;
+
+	for (i = 0; i < TRIES; i++) {
+		struct miss *m = &misses[(first + i) % NR_MISSES];
+
+		/* Pairs with put_old(): the pid there is not looked at any more. */
+		if (smp_load_acquire(&m->old_mm) ||
+		    !rules_may_take(own, misses_of_user(READ_ONCE(m->uid))) ||
+		    atomic_cmpxchg_acquire(&m->state, MISS_FULL, MISS_BUSY) != MISS_FULL)
 			continue;
-		mmgrab(current->mm);
-		WRITE_ONCE(m->mm, current->mm);
-		WRITE_ONCE(m->uid, current_uid());
-		m->pid = get_pid(task_tgid(current));
-		m->key = key;
-		m->addr = addr;
-		m->when = jiffies;
-		atomic_set_release(&m->state, MISS_FULL);
-		irq_work_queue(&miss_work);
-		return true;
+		rules_forget_miss(m->key);
+		m->old_pid = m->pid;
+		/* Pairs with put_old(): the pid comes before. */
+		smp_store_release(&m->old_mm, m->mm);
+		return m;
 	}
-	return false;
+	return NULL;
+}
+
+static void fill_slot(struct miss *m, kuid_t uid, const void *key, u64 addr)
+{
+	mmgrab(current->mm);
+	WRITE_ONCE(m->mm, current->mm);
+	WRITE_ONCE(m->uid, uid);
+	m->pid = get_pid(task_tgid(current));
+	m->key = key;
+	m->addr = addr;
+	m->when = jiffies;
+	atomic_set_release(&m->state, MISS_FULL);
+	irq_work_queue(&miss_work);
+}
+
+/* Neither a process nor a user takes the room from all others. */
+static bool queue_miss(const void *key, u64 addr)
+{
+	kuid_t uid = rules_user();
+	unsigned int own = misses_of_user(uid);
+	struct miss *m;
+
+	if (own >= MISSES_OF_USER || misses_of_process(current->mm) >= MISSES_OF_PROCESS)
+		return false;
+	m = free_slot();
+	if (!m)
+		m = others_slot(own, jiffies + hash_ptr(key, 16));
+	if (!m)
+		return false;
+	fill_slot(m, uid, key, addr);
+	return true;
 }
 
 void rules_miss(const void *key, u64 addr)
 {
 	if (!atomic_read(&nr_listeners) || asked_lately(key))
 		return;
-	if (!has_room_for_miss() || !queue_miss(key, addr))
+	if (!queue_miss(key, addr))
 		rules_forget_miss(key);
 }
 
@@ -248,15 +439,18 @@ static bool is_served_by_program(const struct super_block *sb)
 	       (sb->s_magic == FUSE_SUPER_MAGIC && strcmp(sb->s_type->name, "virtiofs"));
 }
 
-/* NULL: it is unmapped meanwhile, or not to be opened. */
+/*
+ * NULL: it is unmapped meanwhile, or not to be opened. A device does what it likes when it is
+ * opened. O_NONBLOCK: whoever has a lease on the file is told to give it up, and not waited for.
+ */
 static struct file *open_miss(const struct miss *m)
 {
 	struct file *mapped = miss_file(m), *file = NULL;
 
 	if (!mapped)
 		return NULL;
-	if (!is_served_by_program(file_inode(mapped)->i_sb))
-		file = dentry_open(&mapped->f_path, O_RDONLY | O_LARGEFILE | O_CLOEXEC,
+	if (S_ISREG(file_inode(mapped)->i_mode) && !is_served_by_program(file_inode(mapped)->i_sb))
+		file = dentry_open(&mapped->f_path, O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NONBLOCK,
 				   current_cred());
 	fput(mapped);
 	return IS_ERR(file) ? NULL : file;
@@ -269,7 +463,7 @@ static int next_miss(struct file *device, struct file **file, struct shstk_rules
 	int ret;
 
 	while (!fatal_signal_pending(current)) {
-		if (!take_miss(&m, ALL_MISSES)) {
+		if (!take_next_miss(&m)) {
 			if (device->f_flags & O_NONBLOCK)
 				return -EAGAIN;
 			ret = wait_event_interruptible(miss_wait, any_miss());
@@ -347,5 +541,7 @@ void rules_misses_exit(void)
 {
 	irq_work_sync(&miss_work);
 	cancel_delayed_work_sync(&expire_work);
+	cancel_work_sync(&old_work);
+	put_old();
 	drop_misses(ALL_MISSES);
 }

@@ -25,6 +25,7 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include "compat.h"
 #include "walk_mapping.h"
 #include "walk_parts.h"
 #include "walk_special.h"
@@ -44,7 +45,9 @@ struct memory {
 	struct packed_rule rule[1 << CACHE_BITS];
 };
 
+/* There from the first table on. */
 static DEFINE_PER_CPU(struct memory *, memories);
+static bool remembers;
 
 /* --- mappings that are remembered --- */
 
@@ -56,7 +59,7 @@ static struct space *find_space(struct memory *memory, const struct mm_struct *m
 				unsigned long generation)
 {
 	struct space *s = &memory->space[((u64)mm >> 8 ^ (u64)mm >> 12) % NR_SPACES];
-	unsigned int seq = READ_ONCE(mm->mm_lock_seq.sequence);
+	unsigned int seq = ushstk_mm_seq(mm);
 	u64 id = walk_arch_mm_id(mm);
 
 	/* The stamp comes before any look-up. */
@@ -373,7 +376,7 @@ static noinline int walk_carefully(struct walk *w, struct frame *f)
 static __always_inline void walk_begin(struct walk *w, struct frame *f)
 {
 	walk_arch_start(f, w->regs);
-	if (unlikely(current->utask))
+	if (unlikely(own_utask()))
 		f->pc = unstepped(f->pc);
 	w->nr = 0;
 	w->signals = 0;
@@ -413,7 +416,7 @@ static __always_inline int walk_remembering(struct walk *w, struct memory *memor
 	return ret;
 }
 
-/* It interrupted another walk on this CPU. */
+/* It interrupted another walk on this CPU, or there is no table that it could remember. */
 static noinline int walk_nested(struct walk *w)
 {
 	struct space space;
@@ -441,13 +444,13 @@ static __always_inline bool walk_tells(const struct walk *w, int end)
 
 int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missing)
 {
-	struct memory *mem = raw_cpu_read(memories);
+	struct memory *mem = READ_ONCE(*raw_cpu_ptr(&memories));
 	struct walk w = {
 		.regs = regs,
 		.mm = current->mm,
 		.dst = dst,
 		.max = min(max, WALK_MAX),
-		.instance = unlikely(current->utask) ? first_instance(current->utask) : NULL,
+		.instance = unlikely(own_utask()) ? first_instance(own_utask()) : NULL,
 		.missing = missing,
 	};
 	int ret;
@@ -458,7 +461,7 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missi
 	}
 	/* As preemption is disabled, this is an RCU section. */
 	pagefault_disable();
-	if (likely(!READ_ONCE(mem->busy)))
+	if (likely(mem && !READ_ONCE(mem->busy)))
 		ret = walk_remembering(&w, mem);
 	else
 		ret = walk_nested(&w);
@@ -473,19 +476,24 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missi
 	return w.nr;
 }
 
-int __init walk_init(void)
+int walk_remember(void)
 {
 	int cpu;
 
+	if (remembers)
+		return 0;
 	for_each_possible_cpu(cpu) {
-		struct memory *m = kvzalloc_node(sizeof(*m), GFP_KERNEL, cpu_to_node(cpu));
+		struct memory *m;
 
-		if (!m) {
-			walk_exit();
+		if (per_cpu(memories, cpu))
+			continue;
+		m = kvzalloc_node(sizeof(*m), GFP_KERNEL, cpu_to_node(cpu));
+		if (!m)
 			return -ENOMEM;
-		}
-		per_cpu(memories, cpu) = m;
+		/* Its zeroes come before it: walks follow the pointer. */
+		smp_store_release(per_cpu_ptr(&memories, cpu), m);
 	}
+	remembers = true;
 	return 0;
 }
 

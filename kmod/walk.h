@@ -61,7 +61,16 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missi
 /* Counters: /sys/module/shstk_perf/rules/ */
 extern const struct attribute_group walk_group;
 
-int walk_init(void);
+/**
+ * walk_remember() - take the memory in which walks remember rules and mappings, if not yet done
+ *
+ * 70 KiB for each CPU: walks go without where there is no table.
+ *
+ * Context: process context, sleeps; one caller at a time.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int walk_remember(void);
 void walk_exit(void);
 
 #endif /* USHSTK_WALK_H */

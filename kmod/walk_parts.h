@@ -12,6 +12,9 @@
 #include <linux/uaccess.h>
 #include <linux/uprobes.h>
 
+struct return_instance;
+struct uprobe_task;
+
 #include "arch.h"
 #include "rules.h"
 #include "walk.h"

@@ -111,6 +111,12 @@ static noinline int step_special(struct walk *w, struct frame *f, const struct m
 
 /* --- uprobes --- */
 
+#ifdef CONFIG_UPROBES
+static __always_inline const struct uprobe_task *own_utask(void)
+{
+	return current->utask;
+}
+
 /*
  * What a task has of uprobes is its own, and freed by itself. 6.12 frees it before it is taken
  * from the task, which may be interrupted in between: so it is read as what may be gone.
@@ -162,5 +168,26 @@ static noinline u64 unstepped(u64 pc)
 		return pc;
 	return original + (pc - copy);
 }
+#else
+static inline const struct uprobe_task *own_utask(void)
+{
+	return NULL;
+}
+
+static inline const struct return_instance *first_instance(const struct uprobe_task *utask)
+{
+	return NULL;
+}
+
+static inline u64 through_trampoline(struct walk *w, u64 pc)
+{
+	return pc;
+}
+
+static inline u64 unstepped(u64 pc)
+{
+	return pc;
+}
+#endif
 
 #endif /* USHSTK_WALK_SPECIAL_H */

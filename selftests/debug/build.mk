@@ -47,8 +47,8 @@ debug_shstk_arm64 := $(B)/selftests/record/arm64/shstk
 debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz \
 	$(B)/selftests/kmod/$(1)/rules_fuzz $(debug_shstk_$(1)) \
-	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile rules_miss stall \
-		replaced,\
+	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile rules_miss \
+		rules_change rules_unload stall replaced,\
 		$(call debug_test,$(1),$(t)))
 
 # What walks do in every kind of frame, for BPF programs, and where all is made to hurt.
@@ -56,7 +56,7 @@ debug_bpf_files = $(if $(KMOD_BPF_$(1)),$(call debug_test,$(1),rules_bpf) $(B)/s
 # Whether there can be any is not known yet when the lists of needs are read.
 debug_build_bpf = $(if $(call debug_bpf_files,$(1)),$(Q)+$(MAKE) --no-print-directory $(call debug_bpf_files,$(1)))
 debug_rules = 'rules=$(call debug_test,$(1),rules) $(debug_shstk_$(1))' \
-	'miss=$(call debug_test,$(1),rules_miss)' \
+	'miss=$(call debug_test,$(1),rules_miss)' 'change=$(call debug_test,$(1),rules_change)' \
 	'rules-fuzz=$(B)/selftests/kmod/$(1)/rules_fuzz $(DEBUG_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))' \
 	'frames=$(call debug_test,$(1),rules_frames) $(debug_shstk_$(1))' \
 	$(if $(KMOD_BPF_$(1)),'bpf=$(call debug_bpf_files,$(1)) $(debug_shstk_$(1))')

@@ -152,6 +152,7 @@ GUEST_KMOD_arm64-7.2 += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/arm64/r
 	$(B)/selftests/record/arm64/shstk)
 GUEST_KMOD_arm64-7.2 += kmod:rules-miss=$(B)/selftests/kmod/arm64/rules_miss_test
 GUEST_KMOD_arm64-7.2 += $(B)/selftests/kmod/overlay/arm64-7.2/overlay.ko
+GUEST_KMOD_arm64-7.2 += kmod:rules-change=$(B)/selftests/kmod/arm64/rules_change_test
 GUEST_KMOD_arm64-7.2 += kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_frames_test \
 	$(B)/selftests/record/arm64/shstk)
 GUEST_KMOD_arm64-7.2 += kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_hostile_test 2 1 \
@@ -169,10 +170,14 @@ GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/overlay/x86-7.2/overlay.ko
 GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/overlay/x86-6.12/overlay.ko
 RULES_FRAMES_x86 := kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/x86/rules_frames_test \
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
-GUEST_KMOD_x86-qemu-7.2 += $(RULES_FRAMES_x86)
-GUEST_KMOD_x86-qemu-6.12 += $(RULES_FRAMES_x86)
-GUEST_x86-qemu-7.2 += kmod:rules-unload=$(call kmod_words,$(B)/selftests/kmod/x86/rules_unload_test \
-	$(filter %/shstk_perf.ko,$(KMOD_x86-7.2)) $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+RULES_CHANGE_x86 := kmod:rules-change=$(B)/selftests/kmod/x86/rules_change_test
+GUEST_KMOD_x86-qemu-7.2 += $(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
+GUEST_KMOD_x86-qemu-6.12 += $(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
+# $(1) guest
+kmod_unload = kmod:rules-unload=$(call kmod_words,$(B)/selftests/kmod/x86/rules_unload_test \
+	$(filter %/shstk_perf.ko,$(KMOD_$(1))) $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+GUEST_x86-qemu-7.2 += $(call kmod_unload,x86-7.2)
+GUEST_x86-qemu-6.12 += $(call kmod_unload,x86-6.12)
 GUEST_OPTIONS_x86-qemu += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 GUEST_MODULES_x86-qemu-7.2 = $(filter %/shstk_perf.ko,$(KMOD_x86-7.2))
 GUEST_MODULES_x86-qemu-6.12 = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12))

@@ -894,6 +894,29 @@ static void test_lies(void)
 	ksft_test_result(taken && nr, "tables that lie hurt nothing but chains\n");
 }
 
+/* Whether it is said. */
+static bool is_said_off(void)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "%s rules status | grep -q ftrace_enabled=1", shstk);
+	return !system(command);
+}
+
+static void test_switched_off(void)
+{
+	const char *path = "/proc/sys/kernel/ftrace_enabled";
+	bool before = is_said_off(), off;
+
+	if (!write_text(path, "0")) {
+		ksft_test_result_skip("%s: %s\n", path, strerror(errno));
+		return;
+	}
+	off = is_said_off();
+	ksft_test_result(write_text(path, "1") && off && !before && !is_said_off(),
+			 "where ftrace is switched off that is said\n");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "child")) {
@@ -907,7 +930,7 @@ int main(int argc, char **argv)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(58);
+	ksft_set_plan(59);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -926,5 +949,6 @@ int main(int argc, char **argv)
 	test_cuts();
 	test_serve();
 	test_lies();
+	test_switched_off();
 	ksft_finished();
 }

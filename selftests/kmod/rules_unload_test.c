@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_unload_test.c - shstk_perf.ko is in use while a page is brought in for a deferred
- * callchain, for as long as that takes, and can be unloaded when it has ended
+ * rules_unload_test.c - shstk_perf.ko can be unloaded whatever other programs hold
  *
  *   rules_unload_test shstk_perf.ko SHSTK
  *
- * SHSTK is the command, which compiles this program's own table. A child's stack pointer
- * leads to a page that somebody else holds back.
+ * SHSTK is the command, which compiles this program's own table. First a file that has a table
+ * is opened, and fanotify is asked, which does not answer. Then a child's stack pointer leads
+ * to a page that somebody else holds back, and deferred callchains are taken of it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,16 +14,157 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fanotify.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "kselftest.h"
+#include "rules_table.h"
 #include "sampler.h"
 #include "stall.h"
 #include "unload.h"
 
 #define PERIOD 200000 /* ns */
+#define FOLDER "/tmp/rules_unload"
+#define FILE_NAME FOLDER "/file"
+#define WAIT_MS 60000 /* only a hang uses them up */
+#define SAMPLES 20
+
+static const char *module;
+
+static void load_module(void)
+{
+	int ret = module_load(module);
+
+	if (ret)
+		ksft_exit_fail_msg("%s: %s\n", module, strerror(-ret));
+}
+
+/* --- a file that is being opened --- */
+
+struct question {
+	int fan;
+	struct fanotify_event_metadata event;
+	pid_t opener;
+};
+
+static pid_t start_opener(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(open(FILE_NAME, O_RDONLY | O_CLOEXEC) < 0 ? errno : 0);
+	}
+	return pid;
+}
+
+/* One that is not answered yet. */
+static bool ask(struct question *q)
+{
+	q->fan = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY | O_CLOEXEC);
+	if (q->fan < 0 ||
+	    fanotify_mark(q->fan, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN_PERM, -1, FOLDER))
+		return false;
+	q->opener = start_opener();
+	return read(q->fan, &q->event, sizeof(q->event)) == sizeof(q->event);
+}
+
+/* Return: what the opener got. */
+static int answer(struct question *q, uint32_t how)
+{
+	struct fanotify_response r = { .fd = q->event.fd, .response = how };
+	int status = -1;
+
+	if (write(q->fan, &r, sizeof(r)) != sizeof(r))
+		return -1;
+	close(q->event.fd);
+	waitpid(q->opener, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Whether another opener is asked about while the first one waits. */
+static bool is_asked_again(struct question *q)
+{
+	struct question other = { .fan = q->fan };
+	struct pollfd p = { .fd = q->fan, .events = POLLIN };
+
+	other.opener = start_opener();
+	if (poll(&p, 1, WAIT_MS) != 1 ||
+	    read(q->fan, &other.event, sizeof(other.event)) != sizeof(other.event)) {
+		waitpid(other.opener, NULL, 0);
+		return false;
+	}
+	return answer(&other, FAN_DENY) == EPERM;
+}
+
+/* A table for the file, and for one that nobody opens. Return: 0 or an errno. */
+static int load_tables(void)
+{
+	int device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC), err = 0;
+	static const char *const name[] = { FILE_NAME, FOLDER "/other" };
+
+	for (int i = 0; i < 2 && !err; i++) {
+		int fd = open(name[i], O_RDONLY | O_CLOEXEC);
+
+		err = rules_load(device, fd);
+		close(fd);
+	}
+	close(device);
+	return err;
+}
+
+static void make_files(void)
+{
+	int err;
+
+	mkdir("/tmp", 0755);
+	mkdir(FOLDER, 0700);
+	if (mount("none", FOLDER, "tmpfs", 0, NULL))
+		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
+	close(open(FILE_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0700));
+	close(open(FOLDER "/other", O_WRONLY | O_CREAT | O_CLOEXEC, 0700));
+	err = load_tables();
+	if (err)
+		ksft_exit_fail_msg("no table: %s\n", strerror(err));
+}
+
+static void test_fanotify(void)
+{
+	struct question q;
+	bool asked;
+	int ret;
+
+	load_module();
+	make_files();
+	if (!ask(&q)) {
+		module_unload("shstk_perf");
+		umount2(FOLDER, MNT_DETACH);
+		ksft_test_result_skip("no fanotify with permissions: %s\n", strerror(errno));
+		for (int i = 0; i < 5; i++)
+			ksft_test_result_skip("likewise\n");
+		return;
+	}
+	ret = module_unload("shstk_perf");
+	ksft_test_result(!ret, "it is unloaded while the opener of a file waits for fanotify: %s\n",
+			 ret > 0 ? "it hangs" : strerror(-ret));
+	asked = is_asked_again(&q);
+	ksft_test_result(asked, "fanotify is asked about the next opener as ever\n");
+	ret = answer(&q, FAN_ALLOW);
+	ksft_test_result(!ret, "the first one goes on when it is answered: %d\n", ret);
+	close(q.fan);
+	load_module();
+	ret = load_tables();
+	ksft_test_result(!ret, "loaded again, the file may have a table: %s\n", strerror(ret));
+	ksft_test_result(!umount(FOLDER), "and its file system be unmounted\n");
+	ret = module_unload("shstk_perf");
+	ksft_test_result(!ret, "and it is unloaded again\n");
+}
+
+/* --- a page that does not come --- */
 
 static struct stall stall;
 static int ready[2];
@@ -42,9 +183,10 @@ static __attribute__((noinline, noreturn)) void spin_at(unsigned long sp)
 	__builtin_unreachable();
 }
 
+/* Says when somebody waits for the page, which it never gives. */
 static void *tell(void *arg)
 {
-	char byte = stall_await(&stall, UNLOAD_PATIENCE);
+	char byte = stall_await(&stall, -1);
 
 	if (write(ready[1], &byte, 1) != 1)
 		_exit(1);
@@ -74,50 +216,71 @@ static void load_rules(const char *shstk)
 		ksft_exit_fail_msg("%s: failed\n", command);
 }
 
-static void await_stall(void)
+static void count(void *arg, const struct sample *s)
 {
-	char byte = 0;
-
-	close(ready[1]);
-	if (read(ready[0], &byte, 1) != 1 || !byte)
-		ksft_exit_fail_msg("no walk gets to the page\n");
+	*(unsigned int *)arg += s->deferred;
 }
 
-int main(int argc, char **argv)
+/* Until there are enough, or somebody waits for the page. Return: whether nobody does. */
+static bool sample(struct sampler *s, unsigned int *nr)
 {
+	struct pollfd p = { .fd = ready[0], .events = POLLIN };
+
+	for (int i = 0; i < WAIT_MS && *nr < SAMPLES; i++) {
+		sampler_drain(s, count, nr);
+		if (poll(&p, 1, 1) == 1)
+			return false;
+	}
+	return true;
+}
+
+static void test_page(const char *shstk)
+{
+	unsigned int nr = 0;
 	struct sampler s;
+	bool nobody;
 	pid_t pid;
 	int ret;
 
-	if (argc < 3) {
-		fprintf(stderr, "usage: %s shstk_perf.ko SHSTK\n", argv[0]);
-		return KSFT_FAIL;
+	if (!sampler_defers()) {
+		for (int i = 0; i < 3; i++)
+			ksft_test_result_skip("this kernel has no deferred callchains\n");
+		return;
 	}
-	ksft_print_header();
-	if (!sampler_defers())
-		ksft_exit_skip("this kernel has no deferred callchains\n");
-	ksft_set_plan(3);
-	ret = module_load(argv[1]);
-	if (ret)
-		ksft_exit_fail_msg("%s: %s\n", argv[1], strerror(-ret));
-	load_rules(argv[2]);
+	load_module();
+	load_rules(shstk);
 	if (pipe2(ready, O_CLOEXEC))
 		ksft_exit_fail_msg("no pipe\n");
 	fflush(NULL);
 	pid = start();
+	close(ready[1]);
 	ret = sampler_open(&s, pid, PERIOD, true);
 	if (ret)
 		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(-ret));
-	await_stall();
-
+	nobody = sample(&s, &nr);
+	ksft_test_result(nobody && nr >= SAMPLES,
+			 "no deferred callchain waits for a page that a program gives: %u\n", nr);
 	ret = module_unload("shstk_perf");
-	ksft_test_result(ret == -EAGAIN || ret == -EBUSY,
-			 "it is in use while a page is brought in: %s\n", strerror(-ret));
-	kill(pid, SIGKILL);
-	ksft_test_result(waitpid(pid, NULL, 0) == pid, "who waits for it can be killed\n");
-	sampler_close(&s);
-	ret = module_unload("shstk_perf");
-	ksft_test_result(!ret, "it is unloaded when that has ended: %s\n",
+	ksft_test_result(!ret, "it is unloaded while these are taken: %s\n",
 			 ret > 0 ? "it hangs" : strerror(-ret));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	sampler_close(&s);
+	if (ret)
+		ret = module_unload("shstk_perf");
+	ksft_test_result(!ret, "and at the end it is not loaded\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: %s shstk_perf.ko SHSTK\n", argv[0]);
+		return KSFT_FAIL;
+	}
+	module = argv[1];
+	ksft_print_header();
+	ksft_set_plan(9);
+	test_fanotify();
+	test_page(argv[2]);
 	ksft_finished();
 }

@@ -138,6 +138,10 @@ const char *rules_upload_error(int err)
 		return "no room: see /sys/module/shstk_perf/parameters/rules_limit";
 	case -EXDEV:
 		return "not for this machine";
+	case -EDQUOT:
+		return "its owner's files have a fourth of the room already: see /sys/module/shstk_perf/parameters/rules_limit";
+	case -E2BIG:
+		return "the module that is loaded is older than this program: modprobe -r shstk_perf, then modprobe shstk_perf";
 	case -ETXTBSY:
 		return "a program has it open for writing";
 	case -ESTALE:
@@ -145,20 +149,6 @@ const char *rules_upload_error(int err)
 	default:
 		return strerror(-err);
 	}
-}
-
-static bool same_time(const struct stat *a, const struct stat *b)
-{
-	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec &&
-	       a->st_size == b->st_size;
-}
-
-/* Was it written to since it was copied? From the upload on the kernel watches it. */
-static bool changed(const struct rules_file *file)
-{
-	struct stat now;
-
-	return file->fd >= 0 && (fstat(file->fd, &now) || !same_time(&now, &file->before));
 }
 
 int rules_upload(int device, const struct rules_file *file, const char *path,
@@ -169,16 +159,15 @@ int rules_upload(int device, const struct rules_file *file, const char *path,
 		.size = table->size,
 		.fd = file->fd,
 	};
-	struct shstk_rules_drop drop = { .fd = file->fd };
 	const char *slash = strrchr(path, '/');
 
+	/* The kernel finds what was written to it since it was copied, and then watches it. */
+	if (file->fd >= 0) {
+		arg.change_sec = (uint64_t)file->before.st_ctim.tv_sec;
+		arg.change_nsec = (uint32_t)file->before.st_ctim.tv_nsec;
+	}
 	strncpy(arg.name, slash ? slash + 1 : path, sizeof(arg.name) - 1);
-	if (ioctl(device, SHSTK_RULES_LOAD, &arg))
-		return -errno;
-	if (!changed(file))
-		return 0;
-	ioctl(device, SHSTK_RULES_DROP, &drop);
-	return -ESTALE;
+	return ioctl(device, SHSTK_RULES_LOAD, &arg) ? -errno : 0;
 }
 
 const char *rules_compile_error(int err)

@@ -26,13 +26,21 @@
 #include <linux/types.h>
 
 #define SHSTK_RULES_DEVICE "/dev/shstk_rules"
-#define SHSTK_RULES_VERSION 1
+#define SHSTK_RULES_VERSION 1 /* of tables */
+
+/*
+ * Of the calls. 2: SHSTK_RULES_LOAD takes the time of the file's last change, and refuses a
+ * memfd that can be written to; SHSTK_RULES_MAX_TABLES; a table goes, too, when a file that was
+ * open for writing is closed; what of a file is counted in bytes is all of it.
+ */
+#define SHSTK_RULES_ABI 2
 
 #define SHSTK_RULES_MAGIC 0x314c5552u /* "RUL1" */
 #define SHSTK_RULES_PAGE_SHIFT 12
 #define SHSTK_RULES_MAX_RULES 65536u
 #define SHSTK_RULES_MAX_PAGES 0xfffffu
 #define SHSTK_RULES_MAX_ROWS (1u << 26)
+#define SHSTK_RULES_MAX_TABLES 65536u
 
 /**
  * struct shstk_rules_header - the beginning of a table
@@ -125,8 +133,11 @@ struct shstk_rules_header {
  * @version: out: SHSTK_RULES_VERSION.
  * @machine: out: EM_* that tables have to be for.
  * @tables: out: number of tables.
- * @bytes: out: memory that they take.
+ * @bytes: out: memory that they take, with what the kernel keeps of their files: 2 KiB are
+ *	counted for the inode and the mark of each.
  * @limit: out: most that they may take: the module's parameter rules_limit.
+ * @abi: out: SHSTK_RULES_ABI; the first one, 1, did not have this field.
+ * @max_tables: out: SHSTK_RULES_MAX_TABLES.
  */
 struct shstk_rules_info {
 	__u32 version;
@@ -134,6 +145,8 @@ struct shstk_rules_info {
 	__u64 tables;
 	__u64 bytes;
 	__u64 limit;
+	__u32 abi;
+	__u32 max_tables;
 };
 
 /**
@@ -143,16 +156,28 @@ struct shstk_rules_info {
  * @fd: the file it is of, open for reading; -1: the vdso.
  * @flags: 0.
  * @name: what SHSTK_RULES_LIST shows; ends with 0 bytes.
+ * @change_sec: when the file was changed last, as the table was made: stat's st_ctim, in
+ *	seconds.
+ * @change_nsec: its nanoseconds. Both 0: that is not looked at.
+ * @reserved: 0.
  *
  * A table that the file had is replaced; no walk sees it without one. A table goes
- * when its file is written to, deleted (and closed and unmapped by all), or its file
- * system is unmounted, which it never hinders; with SHSTK_RULES_DROP; and with the
- * module.
+ * when its file is written to by this kernel's calls, deleted (and closed and unmapped by all),
+ * or its file system is unmounted, which it never hinders; with SHSTK_RULES_DROP; and with the
+ * module. A write through a shared mapping drops it when the last descriptor and mapping
+ * go that could write; until then walks by it may be wrong. Of what another machine
+ * writes to a network file system, or is written to a disk below a file system, the kernel
+ * tells nothing.
+ *
+ * What was written to before the call is found by the time of the change, and as exactly as
+ * the file system keeps that.
  *
  * Errors: EINVAL for a table with anything wrong; EXDEV: for another machine; EBADF: fd;
- * EISDIR, ENODEV: not a regular file; ETXTBSY: it is open for writing; ENOSPC: more
- * than rules_limit in all; ENOMEM; EOVERFLOW: 2^32 tables were loaded already; ESTALE: the
- * file was written to, or its file system went, meanwhile.
+ * EISDIR, ENODEV: not a regular file; ETXTBSY: it is open for writing, or a memfd that is not
+ * sealed by F_SEAL_WRITE; ENOSPC: more than rules_limit, or SHSTK_RULES_MAX_TABLES, in all;
+ * EDQUOT: the files of its owner, who is not root, have a fourth of either; ENOMEM;
+ * EOVERFLOW: 2^32 tables were loaded already; ESTALE: the file was changed since the table was
+ * made, or its file system went meanwhile.
  */
 struct shstk_rules_load {
 	__aligned_u64 table;
@@ -160,6 +185,9 @@ struct shstk_rules_load {
 	__s32 fd;
 	__u32 flags;
 	char name[SHSTK_RULES_NAME_LEN];
+	__aligned_u64 change_sec;
+	__u32 change_nsec;
+	__u32 reserved;
 };
 
 #define SHSTK_RULES_DROP_ALL 1
@@ -215,11 +243,15 @@ struct shstk_rules_list {
  *
  * Waits until there is one, unless the device was opened with O_NONBLOCK: then EAGAIN.
  * poll() tells too. Misses are kept from the first such call, until the last caller
- * closes the device, each for two seconds: at most 64, of a user 32, of a process 8.
+ * closes the device, each for two seconds: at most 64, of a user 32, of a process 8. Where 64
+ * are not enough, a user who has fewer takes the place of one who has more; and users are told
+ * of in turn. The ids in a user namespace are all those of the user who made it, if that was not
+ * root.
  *
  * A miss holds no file. If its process has ended, the next one that runs the file is told
- * of. Files that cannot be opened are not told of, and no file of FUSE (but virtiofs), for
- * opening it may take as long as the program likes that serves it.
+ * of. Files that cannot be opened are not told of, and none that is not a regular one, or on which
+ * somebody has a lease, or that is FUSE's (but virtiofs'), for opening it may take as long as
+ * the program likes that has the lease, or serves it.
  *
  * Errors: EAGAIN, EINTR; EMFILE and others of getting a descriptor.
  */
@@ -242,7 +274,8 @@ struct shstk_rules_miss {
  * @no_kind: out: or because no kind of rule can say what is known.
  *
  * In no order. Of at most 64 files; a file in which no chain ended for a second may lose its
- * place, and what was counted of it, to another one.
+ * place, and what was counted of it, to another one; or at once to one of a user who has fewer
+ * places, users being told apart as for SHSTK_RULES_MISS.
  *
  * Errors: ENOENT: there are no more.
  */

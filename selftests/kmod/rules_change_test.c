@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rules_change_test.c - tables of unwind rules: none of a file that was changed, whoever did it
+ * and however; and what many files cost.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kselftest.h"
+#include "rules_table.h"
+
+#define FOLDER "/tmp/rules_change"
+#define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
+#define MANY 4000
+#define SOME_USER 1234
+#define FILE_BYTES 2048 /* that are counted for a file, at least */
+#define CALL_NS 30000 /* most for one entry of the list: a dozen times what it takes */
+
+static int device;
+
+static int make_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0 || ftruncate(fd, 4096) || close(fd))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool write_to(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, "changed", 7) == 7;
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* --- who changes it --- */
+
+static void test_mapping(void)
+{
+	const char *path = FOLDER "/mapped";
+	int fd = make_file(path), out, err = rules_load(device, fd);
+	char *p;
+
+	out = open(path, O_RDWR | O_CLOEXEC);
+	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, out, 0);
+	close(out);
+	if (p == MAP_FAILED)
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	memset(p, 0xcc, 4096);
+	ksft_test_result(!err && rules_load(device, fd) == ETXTBSY,
+			 "while a mapping may write to a file it gets no table: ETXTBSY\n");
+	munmap(p, 4096);
+	ksft_test_result(rules_drop(device, fd) == ENOENT,
+			 "and the one that it had is gone with that\n");
+	ksft_test_result(!rules_load(device, fd) && !rules_drop(device, fd),
+			 "then it may have one again\n");
+	close(fd);
+}
+
+static int open_memfd(unsigned int seals)
+{
+	int fd = memfd_create("rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, 4096) || (seals && fcntl(fd, F_ADD_SEALS, seals)))
+		ksft_exit_fail_msg("memfd: %s\n", strerror(errno));
+	return fd;
+}
+
+static void test_memfd(void)
+{
+	int plain = open_memfd(0), future = open_memfd(F_SEAL_FUTURE_WRITE),
+	    sealed = open_memfd(F_SEAL_WRITE);
+
+	ksft_test_result(rules_load(device, plain) == ETXTBSY,
+			 "a memfd, of whose writes nothing is told, gets no table\n");
+	ksft_test_result(rules_load(device, future) == ETXTBSY,
+			 "nor one that a mapping may still write to\n");
+	ksft_test_result(!rules_load(device, sealed) && !rules_drop(device, sealed),
+			 "one that is sealed against writing does\n");
+	close(plain);
+	close(future);
+	close(sealed);
+}
+
+static void test_time(void)
+{
+	const char *path = FOLDER "/time";
+	int fd = make_file(path);
+	struct stat before, now;
+
+	fstat(fd, &before);
+	ksft_test_result(!rules_load_of(device, fd, &before) && !rules_drop(device, fd),
+			 "a file as it was when its table was made gets it\n");
+	/* Where times are those of the last tick they are told apart by the next one. */
+	usleep(50000);
+	if (!write_to(path))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	ksft_test_result(rules_load_of(device, fd, &before) == ESTALE,
+			 "one that was written to since is ESTALE\n");
+	ksft_test_result(rules_drop(device, fd) == ENOENT, "and has none\n");
+	fstat(fd, &now);
+	now.st_ctim.tv_nsec ^= 1;
+	ksft_test_result(rules_load_of(device, fd, &now) == ESTALE,
+			 "so is one by another nanosecond\n");
+	close(fd);
+}
+
+#define LAYERS FOLDER "/lower", FOLDER "/upper", FOLDER "/work", FOLDER "/merged"
+
+static bool mount_overlay(void)
+{
+	static const char *const folder[] = { LAYERS };
+
+	for (size_t i = 0; i < sizeof(folder) / sizeof(folder[0]); i++)
+		mkdir(folder[i], 0700);
+	close(make_file(FOLDER "/upper/file"));
+	return !mount("overlay", FOLDER "/merged", "overlay", 0,
+		      "lowerdir=" FOLDER "/lower,upperdir=" FOLDER "/upper,workdir=" FOLDER
+		      "/work");
+}
+
+/* Writes by the overlay are told of the overlay's file, and mapped is that of the layer. */
+static void test_overlay(void)
+{
+	const char *path = FOLDER "/merged/file";
+	int fd, err;
+
+	if (!mount_overlay()) {
+		ksft_test_result_skip("no overlayfs: %s\n", strerror(errno));
+		return;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	err = rules_load(device, fd);
+	ksft_test_result(!err && write_to(path) && rules_drop(device, fd) == ENOENT,
+			 "a write by overlayfs drops the table, too\n");
+	close(fd);
+	umount2(FOLDER "/merged", MNT_DETACH);
+}
+
+/* --- many --- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void make_many(void)
+{
+	char path[64];
+
+	for (int i = 0; i < MANY; i++) {
+		int fd, err;
+
+		snprintf(path, sizeof(path), FOLDER "/many%d", i);
+		fd = make_file(path);
+		err = rules_load(device, fd);
+		if (err)
+			ksft_exit_fail_msg("%s: %s\n", path, strerror(err));
+		close(fd);
+	}
+}
+
+static void remove_many(void)
+{
+	char path[64];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(path, sizeof(path), FOLDER "/many%d", i);
+		unlink(path);
+	}
+}
+
+/* Return: tables, 0 if they are in no order. @quickest: receives ns of a call, of the last. */
+static unsigned int list_all(uint64_t *quickest)
+{
+	struct shstk_rules_list list = { 0 };
+	unsigned int nr = 0;
+	uint32_t last = 0;
+
+	*quickest = UINT64_MAX;
+	for (;;) {
+		uint64_t begin = now_ns(), ns;
+
+		if (ioctl(device, SHSTK_RULES_LIST, &list))
+			return nr;
+		ns = now_ns() - begin;
+		if (nr >= MANY / 2 && ns < *quickest)
+			*quickest = ns;
+		if (list.id <= last)
+			return 0;
+		last = list.id;
+		nr++;
+	}
+}
+
+static void test_many(void)
+{
+	struct shstk_rules_info info = { 0 };
+	unsigned int nr;
+	uint64_t ns;
+
+	rules_drop_all(device);
+	make_many();
+	nr = list_all(&ns);
+	ksft_test_result(nr == MANY, "tables are listed by their numbers: %u of %u\n", nr, MANY);
+	ksft_test_result(ns < CALL_NS, "each in the time of one, however many: %llu ns\n",
+			 (unsigned long long)ns);
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	ksft_test_result(info.tables == MANY && info.bytes >= MANY * FILE_BYTES,
+			 "what the kernel keeps of their files is counted: %llu bytes\n",
+			 (unsigned long long)info.bytes);
+	ksft_test_result(info.abi == SHSTK_RULES_ABI && info.max_tables == SHSTK_RULES_MAX_TABLES,
+			 "and how many there may be is said\n");
+	remove_many();
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	ksft_test_result(!info.tables && !info.bytes, "they go with their files\n");
+}
+
+static void write_limit(unsigned long limit)
+{
+	FILE *f = fopen(LIMIT, "we");
+
+	if (!f || fprintf(f, "%lu", limit) < 0 || fclose(f))
+		ksft_exit_fail_msg(LIMIT ": %s\n", strerror(errno));
+}
+
+/* How many of ten files get a table. */
+static int loaded_of(uid_t owner)
+{
+	int nr = 0;
+
+	for (int i = 0; i < 10; i++) {
+		char path[64];
+		int fd;
+
+		snprintf(path, sizeof(path), FOLDER "/of%u.%d", owner, i);
+		fd = make_file(path);
+		if (fchown(fd, owner, owner))
+			ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+		nr += !rules_load(device, fd);
+		close(fd);
+	}
+	return nr;
+}
+
+/* There is room for sixteen and some. */
+static void test_share(void)
+{
+	struct shstk_rules_info info = { 0 }, one = { 0 };
+	int fd = make_file(FOLDER "/one"), user, other, root;
+
+	rules_load(device, fd);
+	ioctl(device, SHSTK_RULES_INFO, &one);
+	rules_drop(device, fd);
+	close(fd);
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	write_limit((unsigned long)one.bytes * 16 + 16);
+	user = loaded_of(SOME_USER);
+	other = loaded_of(SOME_USER + 1);
+	root = loaded_of(0);
+	write_limit((unsigned long)info.limit);
+	ksft_test_result(user == 4 && other == 4,
+			 "a user's files have a fourth of the room: %d and %d\n", user, other);
+	ksft_test_result(root == 8, "and root's what is left: %d\n", root);
+	rules_drop_all(device);
+}
+
+/* --- callers of before --- */
+
+static void test_old_callers(void)
+{
+	struct rules_small t = rules_small(device);
+	int fd = make_file(FOLDER "/old");
+	struct shstk_rules_load arg = { .table = (uintptr_t)&t, .size = sizeof(t), .fd = fd };
+	const unsigned long load = _IOC(_IOC_WRITE, SHSTK_RULES_IOC, 0x41, 56),
+			    info = _IOC(_IOC_READ, SHSTK_RULES_IOC, 0x40, 32);
+	struct shstk_rules_info got = { .abi = 77 };
+
+	/* What they do not know is behind the end of what they give. */
+	arg.change_sec = 1;
+	ksft_test_result(!ioctl(device, load, &arg) && !rules_drop(device, fd),
+			 "a caller that knows no times loads as ever\n");
+	ksft_test_result(!ioctl(device, info, &got) && got.limit && got.abi == 77,
+			 "and gets no more than it asks for\n");
+	arg.reserved = 1;
+	ksft_test_result(ioctl(device, SHSTK_RULES_LOAD, &arg) && errno == EINVAL,
+			 "what is reserved has to be 0\n");
+	close(fd);
+}
+
+int main(void)
+{
+	ksft_print_header();
+	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
+	if (device < 0)
+		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
+	ksft_set_plan(21);
+	mkdir("/tmp", 0755);
+	if (mkdir(FOLDER, 0700) && errno != EEXIST)
+		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
+	/* Overlayfs wants layers that can have attributes: not those of the first file system. */
+	if (mount("none", FOLDER, "tmpfs", 0, NULL))
+		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
+	test_mapping();
+	test_memfd();
+	test_time();
+	test_overlay();
+	test_many();
+	test_share();
+	test_old_callers();
+	rules_drop_all(device);
+	umount2(FOLDER, MNT_DETACH);
+	ksft_finished();
+}

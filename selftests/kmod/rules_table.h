@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rules_table.h - a table of one page, of which nothing is known, and what is done with it.
+ */
+#ifndef RULES_TABLE_H
+#define RULES_TABLE_H
+
+#include <errno.h>
+#include <linux/shstk_rules.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+struct rules_small {
+	struct shstk_rules_header header;
+	uint64_t rule;
+	uint32_t page[2], row;
+} __attribute__((packed));
+
+static inline struct rules_small rules_small(int device)
+{
+	struct shstk_rules_info info = { 0 };
+	struct rules_small t = {
+		.header = {
+			.magic = SHSTK_RULES_MAGIC, .version = SHSTK_RULES_VERSION,
+			.nr_rules = 1, .nr_pages = 1, .nr_rows = 1,
+		},
+		.page = { 0, 1 },
+	};
+
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	t.header.machine = (uint16_t)info.machine;
+	return t;
+}
+
+/* As the file was when @st was taken; NULL: that is not said. Return: 0 or an errno. */
+static inline int rules_load_of(int device, int fd, const struct stat *st)
+{
+	struct rules_small t = rules_small(device);
+	struct shstk_rules_load arg = {
+		.table = (uintptr_t)&t,
+		.size = sizeof(t),
+		.fd = fd,
+		.name = "small",
+	};
+
+	if (st) {
+		arg.change_sec = (uint64_t)st->st_ctim.tv_sec;
+		arg.change_nsec = (uint32_t)st->st_ctim.tv_nsec;
+	}
+	return ioctl(device, SHSTK_RULES_LOAD, &arg) ? errno : 0;
+}
+
+static inline int rules_load(int device, int fd)
+{
+	return rules_load_of(device, fd, NULL);
+}
+
+/* Return: 0 or an errno: ENOENT if the file had none. */
+static inline int rules_drop(int device, int fd)
+{
+	struct shstk_rules_drop arg = { .fd = fd };
+
+	return ioctl(device, SHSTK_RULES_DROP, &arg) ? errno : 0;
+}
+
+static inline void rules_drop_all(int device)
+{
+	struct shstk_rules_drop arg = { .flags = SHSTK_RULES_DROP_ALL };
+
+	ioctl(device, SHSTK_RULES_DROP, &arg);
+}
+
+#endif
