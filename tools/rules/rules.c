@@ -227,18 +227,30 @@ static void use_running(void *arg, int fd, const char *path)
 	rules_file_close(&file);
 }
 
+static void use_all_running(struct options *o)
+{
+	const struct running r = {
+		.pid = o->all ? 0 : o->pid,
+		.stop = -1,
+		.use = use_running,
+		.arg = o,
+	};
+	int err = running_files(&r);
+
+	if (!err)
+		return;
+	complain("process %d: %s", o->pid,
+		 err == -ETIMEDOUT ? "the kernel does not tell what it has mapped" :
+				     strerror(-err));
+	o->failed = true;
+}
+
 static int use_all(struct options *o, char **files)
 {
-	int err = 0;
-
 	if (o->vdso || o->all || o->pid)
 		use_vdso(o);
 	if (o->all || o->pid)
-		err = running_files(o->all ? 0 : o->pid, use_running, o);
-	if (err) {
-		complain("process %d: %s", o->pid, strerror(-err));
-		o->failed = true;
-	}
+		use_all_running(o);
 	for (; *files; files++)
 		use_file(o, *files);
 	return end_output() || o->failed ? EXIT_FAILED : EXIT_OK;

@@ -1,22 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * running.c - the files that running processes execute code of.
+ *
+ * What a process has mapped the kernel tells under a lock of that process, whose threads may
+ * keep it for as long as they like: while one waits for a page of a file that a program serves
+ * and does not give. So all that is asked in a process of its own, which hands over the files.
+ * If it says nothing for a while it is ended, and another one goes on behind the process at
+ * which it was. A user's other processes are passed over then: each would take as long.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <search.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/proc/maps.h"
 #include "tools/proc/tasks.h"
 #include "tools/rules/mounts.h"
 #include "tools/rules/running.h"
+
+/* How long the searching process may be silent, and be ended, in ms. */
+#define SILENCE_MS 1000
+#define END_MS 100
+/* So many processes are passed over one by one, of users who keep it waiting; then no more are. */
+#define MAX_PASSED 16
 
 struct seen {
 	dev_t dev;
@@ -29,15 +47,38 @@ struct seen {
  * @own: mounts of this process.
  * @mounts: of the process that is looked at, of mount namespace @space.
  * @space: see @mounts.
- * @use: called with each file.
- * @arg: for @use.
+ * @to: where the searching process hands files over.
+ * @at: the process that it looks at, @uid's.
+ * @uid: see @at.
+ * @after: no process up to this one is looked at.
+ * @passed: nor any of these users; @nr_passed of them.
+ * @nr_passed: see @passed.
  */
 struct search {
 	void *seen;
 	struct mounts own, mounts;
 	ino_t space;
-	void (*use)(void *arg, int fd, const char *path);
-	void *arg;
+	int to;
+	pid_t at;
+	uid_t uid;
+	pid_t after;
+	uid_t passed[MAX_PASSED];
+	unsigned int nr_passed;
+};
+
+/**
+ * struct found - what the searching process says: that it comes to a process, or with a
+ *	descriptor, a file of it; at last with @pid 0 that it has come to the end
+ * @pid: the process.
+ * @uid: whose it is.
+ * @err: at the end: 0 or a negative errno.
+ * @path: the file's name.
+ */
+struct found {
+	pid_t pid;
+	uid_t uid;
+	int err;
+	char path[PATH_MAX];
 };
 
 static int compare(const void *a, const void *b)
@@ -63,6 +104,62 @@ static bool is_new(struct search *s, const struct stat *st)
 	free(seen);
 	return false;
 }
+
+/* --- handing over --- */
+
+union rights {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+/* @fd: -1: none. */
+static void tell(int to, struct found *f, int fd)
+{
+	struct iovec v = { .iov_base = f, .iov_len = sizeof(*f) - PATH_MAX + strlen(f->path) + 1 };
+	union rights c = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&c.header), &fd, sizeof(fd));
+		h.msg_control = &c;
+		h.msg_controllen = sizeof(c);
+	}
+	if (sendmsg(to, &h, MSG_NOSIGNAL) < 0)
+		_exit(1);
+}
+
+/* Return: 0 or a negative errno. @fd: receives the file's, or -1. */
+static int hear(int from, int stop, struct found *f, int *fd)
+{
+	struct pollfd p[] = {
+		{ .fd = from, .events = POLLIN },
+		{ .fd = stop, .events = POLLIN },
+	};
+	struct iovec v = { .iov_base = f, .iov_len = sizeof(*f) };
+	union rights c;
+	struct msghdr h = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+	int n = poll(p, 2, SILENCE_MS);
+
+	*fd = -1;
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	if (!n)
+		return -ETIMEDOUT;
+	if (p[1].revents)
+		return -ECANCELED;
+	memset(f, 0, sizeof(*f));
+	/* It ended without a word: there is no more. */
+	if (recvmsg(from, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+		return 0;
+	f->path[sizeof(f->path) - 1] = '\0';
+	if (CMSG_FIRSTHDR(&h))
+		memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&h)), sizeof(*fd));
+	return 0;
+}
+
+/* --- in the searching process --- */
 
 static void read_mounts(struct search *s, pid_t pid)
 {
@@ -98,6 +195,7 @@ static bool answers(const struct search *s, const struct mapping *m)
  */
 static void use_mapping(struct search *s, pid_t pid, const struct mapping *m)
 {
+	struct found f = { .pid = s->at, .uid = s->uid };
 	char name[128];
 	struct stat st;
 	int fd;
@@ -107,16 +205,46 @@ static void use_mapping(struct search *s, pid_t pid, const struct mapping *m)
 	if (stat(name, &st) || !S_ISREG(st.st_mode) || !is_new(s, &st))
 		return;
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		s->use(s->arg, fd, m->path);
+	if (fd < 0)
+		return;
+	snprintf(f.path, sizeof(f.path), "%s", m->path);
+	tell(s->to, &f, fd);
+	close(fd);
+}
+
+/* The user who started it, whatever it may do, and show, by now. */
+static uid_t user_of(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned int uid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f) && sscanf(line, "Uid: %u", &uid) != 1)
+		;
+	fclose(f);
+	return uid;
 }
 
 static int search_process(struct search *s, pid_t pid)
 {
+	struct found f = { .pid = pid };
 	struct mapping m;
 	struct maps maps;
-	int err = maps_open(pid, "maps", &maps);
+	int err;
 
+	/* Whatever it waits for from now on is this process'. */
+	tell(s->to, &f, -1);
+	s->at = pid;
+	s->uid = f.uid = user_of(pid);
+	for (unsigned int i = 0; i < s->nr_passed; i++)
+		if (s->passed[i] == s->uid)
+			return 0;
+	tell(s->to, &f, -1);
+	err = maps_open(pid, "maps", &maps);
 	if (err)
 		return err;
 	read_mounts(s, pid);
@@ -134,10 +262,109 @@ static int search_all(struct search *s)
 
 	if (!dir)
 		return -errno;
+	/* The kernel shows them by their numbers. */
 	while ((pid = tasks_next(dir)))
-		search_process(s, pid);
+		if (pid > s->after)
+			search_process(s, pid);
 	closedir(dir);
 	return 0;
+}
+
+static void search(struct search *s, pid_t pid)
+{
+	struct found end = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	mounts_read(0, &s->own);
+	end.err = pid ? search_process(s, pid) : search_all(s);
+	tell(s->to, &end, -1);
+	_exit(0);
+}
+
+/* --- outside --- */
+
+/* What waits in the kernel may not end at once: it is not waited for. */
+static void end(pid_t child)
+{
+	kill(child, SIGKILL);
+	for (int i = 0; i < END_MS && !waitpid(child, NULL, WNOHANG); i++)
+		usleep(1000);
+}
+
+static pid_t start(struct search *s, pid_t pid, int *from)
+{
+	int both[2];
+	pid_t child;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both))
+		return -1;
+	child = fork();
+	if (!child) {
+		close(both[0]);
+		s->to = both[1];
+		search(s, pid);
+	}
+	close(both[1]);
+	*from = both[0];
+	if (child < 0)
+		close(*from);
+	return child;
+}
+
+/* Of a file that was handed over. The next searching process knows it, too. */
+static void use_file(struct search *s, const struct running *r, int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !is_new(s, &st))
+		close(fd);
+	else
+		r->use(r->arg, fd, path);
+}
+
+/* Return: 0 or a negative errno; -ETIMEDOUT: it waits for @s->at. */
+static int listen_to(struct search *s, const struct running *r, int from)
+{
+	struct found f;
+	int err, fd;
+
+	for (;;) {
+		err = hear(from, r->stop, &f, &fd);
+		if (err == -EAGAIN)
+			continue;
+		if (err)
+			return err;
+		if (!f.pid)
+			return f.err;
+		s->at = f.pid;
+		s->uid = f.uid;
+		if (fd >= 0)
+			use_file(s, r, fd, f.path);
+	}
+}
+
+static int search_once(struct search *s, const struct running *r)
+{
+	int from, err;
+	pid_t child = start(s, r->pid, &from);
+
+	if (child < 0)
+		return -errno;
+	err = listen_to(s, r, from);
+	close(from);
+	end(child);
+	return err;
+}
+
+/* Go on behind the process that it waits for. Return: whether to. */
+static bool pass_over(struct search *s)
+{
+	if (s->nr_passed == MAX_PASSED)
+		return false;
+	s->after = s->at;
+	/* Root's processes are all looked at, but that one. */
+	s->passed[s->nr_passed++] = s->uid ? s->uid : (uid_t)-1;
+	return true;
 }
 
 static void forget(struct search *s)
@@ -150,16 +377,14 @@ static void forget(struct search *s)
 	}
 }
 
-int running_files(pid_t pid, void (*use)(void *arg, int fd, const char *path), void *arg)
+int running_files(const struct running *r)
 {
-	struct search s = { .use = use, .arg = arg };
+	struct search s = { 0 };
 	int err;
 
-	mounts_read(0, &s.own);
-	err = pid ? search_process(&s, pid) : search_all(&s);
-
+	do
+		err = search_once(&s, r);
+	while (err == -ETIMEDOUT && !r->pid && pass_over(&s));
 	forget(&s);
-	free(s.own.v);
-	free(s.mounts.v);
 	return err;
 }

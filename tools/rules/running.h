@@ -8,16 +8,32 @@
 #include <sys/types.h>
 
 /**
- * running_files() - open each such file once
- * @pid: of this process only; 0: of all.
- * @use: called with each file, which is its to close, and the name that the kernel shows.
+ * struct running - what is asked for
+ * @pid: files of this process only; 0: of all.
+ * @stop: a descriptor; when there is something to read, the search ends. -1: there is none.
+ * @use: called with each file, once, which is its to close, and the name that the kernel shows.
  * @arg: passed to @use.
- *
- * What ends, or may not be opened, meanwhile is passed over, unless it is @pid itself. So are
- * files of FUSE, whose server may not answer, and of file systems that are not mounted any more.
- *
- * Return: 0, or a negative errno.
  */
-int running_files(pid_t pid, void (*use)(void *arg, int fd, const char *path), void *arg);
+struct running {
+	pid_t pid;
+	int stop;
+	void (*use)(void *arg, int fd, const char *path);
+	void *arg;
+};
+
+/**
+ * running_files() - open each such file once
+ * @r: what is asked for.
+ *
+ * What ends, or may not be opened, meanwhile is passed over, unless it is @r->pid itself. So are
+ * files of FUSE, whose server may not answer, and of file systems that are not mounted any more;
+ * and processes of which nothing is told for a second.
+ *
+ * The caller has no threads.
+ *
+ * Return: 0, or a negative errno; -ETIMEDOUT: of @r->pid, or of too many users' processes, the
+ * kernel tells nothing; -ECANCELED: @r->stop.
+ */
+int running_files(const struct running *r);
 
 #endif

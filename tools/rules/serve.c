@@ -27,6 +27,7 @@
 #include "tools/rules/running.h"
 #include "tools/rules/serve.h"
 #include "tools/rules/source.h"
+#include "tools/rules/status.h"
 #include "tools/rules/trust.h"
 #include "tools/shstk.h"
 
@@ -107,8 +108,8 @@ static void note_missed(struct daemon *d, int file, const char *path)
 {
 	int fd;
 
-	if (d->source.cache < 0 || is_missed(d, path) || !trust_file(file) || access(path, F_OK) ||
-	    !remember(d, path))
+	/* What is trusted has that name, here. */
+	if (d->source.cache < 0 || is_missed(d, path) || !trust_file(file) || !remember(d, path))
 		return;
 	fd = openat(d->source.cache, MISSED, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 		    0644);
@@ -157,8 +158,12 @@ static void serve_vdso(struct daemon *d)
 
 static void serve_all(struct daemon *d)
 {
+	struct running all = { .stop = d->source.stop, .use = serve_running, .arg = d };
+
 	serve_vdso(d);
-	running_files(0, serve_running, d);
+	if (running_files(&all) == -ETIMEDOUT)
+		complain(
+			"not all processes were searched for files: of those of many users the kernel tells nothing");
 }
 
 /*
@@ -370,6 +375,8 @@ int rules_serve(int device, int cache, int ready)
 			check_trust();
 			read_missed(d);
 		}
+		if (rules_hooks_off())
+			complain("%s", RULES_HOOKS_OFF);
 		serve_all(d);
 		serve_missed(d);
 		if (cache >= 0)

@@ -39,6 +39,18 @@ bool rules_module_number(const char *name, uint64_t *value)
 	return good;
 }
 
+bool rules_hooks_off(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/ftrace_enabled", "re");
+	int on = 1;
+
+	if (f && fscanf(f, "%d", &on) != 1)
+		on = 1;
+	if (f)
+		fclose(f);
+	return !on;
+}
+
 static bool counter(const char *name, uint64_t *value)
 {
 	char path[64];
@@ -134,11 +146,12 @@ static void name_running(void *arg, int fd, const char *path)
 
 static void name_places(int device, struct places *p)
 {
+	struct running all = { .stop = -1, .use = name_running, .arg = p };
 	struct shstk_rules_list list = { 0 };
 
 	name_place(p, 0, 0, "no file: made at run time", 64);
 	name_place(p, 0, 1, "[vdso]", 64);
-	running_files(0, name_running, p);
+	running_files(&all);
 	while (!ioctl(device, SHSTK_RULES_LIST, &list))
 		name_place(p, list.dev, list.ino, list.name, SHSTK_RULES_NAME_LEN);
 }
@@ -211,6 +224,8 @@ int rules_print_status(int device)
 		return -errno;
 	printf("%" PRIu64 " tables, %" PRIu64 " KiB of at most %" PRIu64 " KiB\n",
 	       (uint64_t)info.tables, (uint64_t)info.bytes >> 10, (uint64_t)info.limit >> 10);
+	if (rules_hooks_off())
+		puts(RULES_HOOKS_OFF);
 	print_counters();
 	return print_places(device);
 }

@@ -26,6 +26,14 @@ bool rules_module_number(const char *name, uint64_t *value);
  */
 bool rules_totals(uint64_t *all, uint64_t *whole);
 
+/* What is said then. */
+#define RULES_HOOKS_OFF                                                    \
+	"kernel.ftrace_enabled is 0: no callchain is taken by the module " \
+	"(sysctl kernel.ftrace_enabled=1)"
+
+/* Return: whether the kernel's ftrace is switched off, by which the module gets callchains. */
+bool rules_hooks_off(void);
+
 /**
  * rules_print_status() - print memory, totals and where chains ended
  * @device: of rules_device().

@@ -44,6 +44,7 @@ static const struct sandbox_limits other_limits = {
 /* How long a killed one is waited for, in ms; and how many may not end, now. */
 #define END_MS 1000
 #define MAX_STUCK 16
+static pid_t stuck[MAX_STUCK];
 static unsigned int nr_stuck;
 
 /* The build id is looked for in so many bytes, as linkers put it at the beginning. */
@@ -172,8 +173,11 @@ static int start(struct worker *w, int fd)
 /* Those that are left and have ended meanwhile. */
 static void reap_stuck(void)
 {
-	while (nr_stuck && waitpid(-1, NULL, WNOHANG) > 0)
-		nr_stuck--;
+	for (unsigned int i = 0; i < nr_stuck;)
+		if (waitpid(stuck[i], NULL, WNOHANG))
+			stuck[i] = stuck[--nr_stuck];
+		else
+			i++;
 }
 
 int worker_start(struct worker *w, int fd, const struct worker_terms *terms, struct build_id *id)
@@ -253,5 +257,6 @@ void worker_end(struct worker *w)
 	close(w->pipe);
 	close(w->out);
 	kill(w->pid, SIGKILL);
-	nr_stuck += !has_ended(w->pid);
+	if (!has_ended(w->pid))
+		stuck[nr_stuck++] = w->pid;
 }

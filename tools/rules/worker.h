@@ -46,8 +46,6 @@ struct worker_terms {
  * @terms: how it is treated.
  * @id: receives the build id, size 0 if there is none.
  *
- * The caller has no other child processes: those that have ended are waited for.
- *
  * Return: 0; -ENOEXEC: no regular file, or none that holds anything; -EFBIG: larger than
  * the memory that the process may take; -EPROTO: the process died over it; -ETIMEDOUT;
  * -ECANCELED: @terms->stop; -EBUSY: too many of them could not be killed; other negative
