@@ -1610,6 +1610,79 @@ static NOINLINE void burn_without_tsc(double s)
 	} while (usage.ru_utime.tv_sec + 1e-6 * usage.ru_utime.tv_usec < s);
 }
 
+/* Asks to be traced, works and sleeps, and executes a program. */
+static void be_traced(double s)
+{
+	struct timespec moment = { 0, 5000000 };
+
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		_exit(1);
+	raise(SIGUSR1);
+	burn(s);
+	for (int i = 0; i < 20; i++)
+		nanosleep(&moment, NULL);
+	execl("/proc/self/exe", "target", "burn", "0.1", NULL);
+	_exit(2);
+}
+
+/* tracer SECONDS: traces a child; tells if it sees a signal that is none of the child's. */
+static int do_tracer(char **arg)
+{
+	int status, stops = 0;
+	pid_t pid = fork();
+
+	if (!pid)
+		be_traced(atof(arg[0]));
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		int signo = WSTOPSIG(status);
+
+		if (signo != SIGUSR1 && signo != SIGTRAP) {
+			fprintf(stderr, "target: signal %d\n", signo);
+			kill(pid, SIGKILL);
+			return 1;
+		}
+		stops++;
+		ptrace(PTRACE_CONT, pid, NULL, NULL);
+	}
+	return stops == 2 && WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : 1;
+}
+
+static void note_mask(void *arg)
+{
+	sigset_t *mask = arg;
+
+	pthread_sigmask(SIG_BLOCK, NULL, mask);
+}
+
+static void *wait_for_cancellation(void *arg)
+{
+	pthread_cleanup_push(note_mask, arg);
+	sleep(100);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+/* cancelled: what a thread that is cancelled while it waits sees of its mask: nothing blocked. */
+static int do_cancelled(char **arg)
+{
+	struct timespec moment = { 0, 50000000 };
+	sigset_t mask;
+	pthread_t thread;
+	int blocked = 0;
+
+	(void)arg;
+	sigfillset(&mask);
+	if (pthread_create(&thread, NULL, wait_for_cancellation, &mask))
+		return 2;
+	nanosleep(&moment, NULL);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	/* Not those that libc keeps to itself. */
+	for (int i = 1; i <= SIGRTMAX; i++)
+		blocked += (i < 32 || i >= SIGRTMIN) && sigismember(&mask, i) == 1;
+	return blocked;
+}
+
 /* no-tsc SECONDS: forbids itself the time stamp counter. */
 static int do_no_tsc(char **arg)
 {
@@ -1772,6 +1845,8 @@ static const struct {
 	{ "sandbox", 1, do_sandbox },
 	{ "smallstack", 1, do_smallstack },
 	{ "no-tsc", 1, do_no_tsc },
+	{ "tracer", 1, do_tracer },
+	{ "cancelled", 0, do_cancelled },
 	{ "traced", 1, do_traced },
 	{ "limit", 1, do_limit },
 	{ "scribble", 1, do_scribble },

@@ -15,6 +15,7 @@
  *   action.c   the same, where the program makes the system call itself
  *   wait.c     calls that wait, which must not notice the sampling
  *   held.c     stacks that have no room for the agent's signal
+ *   relatives.c children with this memory, and tracers
  *   sandbox.c  programs that give up system calls
  *   children.c what processes use that no agent samples: exits, other programs
  *   jit.c      unwind information that the program's JIT registers
@@ -128,6 +129,8 @@ struct thread {
  * @filtered: it was about to install a filter of system calls.
  * @wall: samples wall-clock time.
  * @shared: the program handles the agent's signal too: calls that wait must let it in.
+ * @traced: another process than the recorder traces this one: no timers any more.
+ * @shares_memory: there may be a child that has this memory and runs beside its parent.
  * @tsc_faults: the program may not read the time stamp counter.
  * @pid: this process, or -1 in a child that could not be followed.
  * @signo: signal of the timers.
@@ -159,6 +162,8 @@ struct agent {
 	bool filtered;
 	bool wall;
 	bool shared;
+	bool traced;
+	bool shares_memory;
 	bool tsc_faults;
 	int pid;
 	int signo;
@@ -314,10 +319,16 @@ static inline struct timespec to_timespec(uint64_t ns)
 	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
 }
 
+/* Is this the child of a clone() that has the memory of its parent, and runs beside it? */
+static inline bool is_relative(void)
+{
+	return unlikely(agent.shares_memory) && !in_sandbox() && agent.pid != (int)sys0(SYS_getpid);
+}
+
 /* The calling thread, or NULL if it did not register itself. */
 static inline struct thread *agent_self(void)
 {
-	struct thread *t = pthread_getspecific(agent.key);
+	struct thread *t = is_relative() ? NULL : pthread_getspecific(agent.key);
 
 	return t && t->pid == agent.pid ? t : NULL;
 }
@@ -393,6 +404,9 @@ uint64_t sample_late(struct thread *t, uint64_t periods);
 /* By wall-clock time: this thread is about to wait in @function, and does no more. */
 void agent_open_wait(const void *function);
 void agent_close_wait(void);
+
+/* relatives.c */
+void relatives_resolve(void);
 
 /* settle.c */
 uint64_t unsampled_periods(const struct thread *t);

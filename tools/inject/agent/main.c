@@ -364,27 +364,28 @@ __attribute__((constructor)) static void agent_start(void)
 	const char *env = getenv(REC_ENV);
 	struct thread *t;
 	uint64_t cookie, accounted;
-	int fd;
+	int fd, tracer;
 
 	hooks_resolve();
 	limits_resolve();
 	signals_resolve();
 	wait_resolve();
 	held_resolve();
+	relatives_resolve();
 	rawcall_resolve();
 	env_resolve();
 	sandbox_resolve();
 	children_resolve();
 	if (!env)
 		return;
-	fd = open_memory(env, &cookie);
+	fd = open_memory(env, &cookie, &tracer);
 	if (fd < 0) {
 		if (fd == -EPERM)
 			shstk_seal();
 		return;
 	}
 	agent.pid = sys0(SYS_getpid);
-	if (foreign_pid(agent.pid) || map_memory(fd, cookie)) {
+	if (tracer || foreign_pid(agent.pid) || map_memory(fd, cookie)) {
 		sys1(SYS_close, fd);
 		return;
 	}

@@ -91,6 +91,8 @@ static int arm(struct thread *t)
 	uint64_t at;
 	long ret;
 
+	if (agent.traced)
+		return 0;
 	if (agent.wall)
 		clock = CLOCK_MONOTONIC;
 	t->first = first_period(t->tid);

@@ -254,16 +254,23 @@ struct wait {
 	int saved_errno;
 };
 
-/* The thread is about to wait in libc's @function, with the agent's signal out if @block. */
-static void begin(struct wait *w, const void *function, bool block)
+/* From now on a handler of the program that runs is noticed. */
+static void enter_wait(struct wait *w, const void *function)
 {
 	held_mend();
-	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held();
-	w->blocked = w->on && (block || agent.wall);
+	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held() && !is_relative();
 	if (!w->on)
 		return;
 	w->outer = own.waits_in;
 	own.waits_in = function;
+}
+
+/* The thread is about to wait in libc's @function, with the agent's signal out if @block. */
+static void begin(struct wait *w, const void *function, bool block)
+{
+	if (!w->on)
+		enter_wait(w, function);
+	w->blocked = w->on && (block || agent.wall);
 	if (w->blocked && !agent.wall)
 		change_own_signal(SIG_BLOCK);
 	else if (w->blocked)
@@ -320,34 +327,29 @@ static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 /* The thread is about to ask @function whether it would wait. Returns: it shall. */
 static bool begin_asking(struct wait *w, const void *function)
 {
-	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held();
-	w->blocked = false;
-	w->outer = own.waits_in;
 	w->saved_errno = errno;
-	if (w->on)
-		own.waits_in = function;
+	enter_wait(w, function);
 	return w->on;
 }
 
 /*
  * It did. Returns true if the answer @ret is that of the call, false if it is to wait. A
  * handler of the program that ran meanwhile (enter() in signals.c) ends the call; that of
- * the agent may have done so too, but that does not count.
+ * the agent may have done so too, but that does not count. One that runs from here to begin()
+ * is noticed there, too.
  */
 static bool end_asking(const struct wait *w, int *ret)
 {
-	bool handled = !own.waits_in;
+	bool handled = !own.waits_in, failed = *ret < 0 && errno != EINTR;
 
-	own.waits_in = w->outer;
-	if (*ret > 0 || (*ret < 0 && errno != EINTR))
-		return true;
-	if (handled) {
-		errno = EINTR;
-		*ret = -1;
-		return true;
+	if (*ret <= 0 && !failed && !handled) {
+		errno = w->saved_errno;
+		return false;
 	}
-	errno = w->saved_errno;
-	return false;
+	own.waits_in = w->outer;
+	if (*ret <= 0 && !failed)
+		*ret = interrupted();
+	return true;
 }
 
 /*
@@ -358,7 +360,7 @@ static bool end_asking(const struct wait *w, int *ret)
 	HOOK_API type name params                                 \
 	{                                                         \
 		type(*function) params = NEXT(name);              \
-		struct wait w;                                    \
+		struct wait w = { 0 };                            \
 		type ret;                                         \
                                                                   \
 		prepare begin(&w, (const void *)function, block); \
@@ -458,18 +460,17 @@ static void return_sets(const struct sets *s)
 }
 
 /* Asked first whether it would wait: @args_at_once, if it @may_ask. */
-#define SELECT_AT_ONCE(function, nr, in, out, except, may_ask, ...)                                \
+#define SELECT_AT_ONCE(w, function, nr, in, out, except, may_ask, ...)                             \
 	do {                                                                                       \
 		struct sets sets_;                                                                 \
-		struct wait w_;                                                                    \
 		int ret_;                                                                          \
                                                                                                    \
 		if (!(may_ask) || !copy_sets(&sets_, nr, in, out, except) ||                       \
-		    !begin_asking(&w_, (const void *)function))                                    \
+		    !begin_asking(w, (const void *)function))                                      \
 			break;                                                                     \
 		ret_ = function(nr, set_copy(&sets_, 0), set_copy(&sets_, 1), set_copy(&sets_, 2), \
 				__VA_ARGS__);                                                      \
-		if (!end_asking(&w_, &ret_))                                                       \
+		if (!end_asking(w, &ret_))                                                         \
 			break;                                                                     \
 		if (ret_ > 0)                                                                      \
 			return_sets(&sets_);                                                       \
@@ -480,13 +481,13 @@ HOOK_API int select(int nr, fd_set *in, fd_set *out, fd_set *except, struct time
 {
 	__typeof__(&select) function = NEXT(select);
 	struct timeval none = { 0, 0 };
-	struct wait w;
+	struct wait w = { 0 };
 	int ret;
 
 	/* libc's select() reads it too. */
 	if (timeout && !timeout->tv_sec && !timeout->tv_usec)
 		return function(nr, in, out, except, timeout);
-	SELECT_AT_ONCE(function, nr, in, out, except,
+	SELECT_AT_ONCE(&w, function, nr, in, out, except,
 		       !timeout || (timeout->tv_sec >= 0 && timeout->tv_usec >= 0), &none);
 	begin(&w, (const void *)function, true);
 	ret = handled(&w) ? interrupted() : function(nr, in, out, except, timeout);
@@ -499,12 +500,13 @@ HOOK_API int pselect(int nr, fd_set *in, fd_set *out, fd_set *except,
 {
 	__typeof__(&pselect) function = NEXT(pselect);
 	sigset_t copy;
-	struct wait w;
+	struct wait w = { 0 };
 	int ret;
 
 	mask = with_own(mask, &copy);
 	/* With a mask nothing need be blocked. */
-	SELECT_AT_ONCE(function, nr, in, out, except, !mask && is_time(timeout), &at_once, mask);
+	SELECT_AT_ONCE(&w, function, nr, in, out, except, !mask && is_time(timeout), &at_once,
+		       mask);
 	begin(&w, (const void *)function, !mask);
 	ret = handled(&w) ? interrupted() : function(nr, in, out, except, timeout, mask);
 	end(&w);
@@ -530,7 +532,7 @@ HOOK_API int io_getevents(io_context_t context, long min, long max, struct io_ev
 {
 	static _Atomic bool looked_for;
 	__typeof__(&kernel_getevents) function;
-	struct wait w;
+	struct wait w = { 0 };
 	int ret;
 
 	if (!atomic_exchange_explicit(&looked_for, true, memory_order_relaxed))

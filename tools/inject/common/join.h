@@ -34,40 +34,55 @@ static inline unsigned int status_field(const char *status, const char *name)
 	return at ? parse_digits(at + strlen(name), 10) : 0;
 }
 
+#define STATUS_BYTES 4096
+
 /*
- * How many seccomp filters this thread has; before Linux 5.9 whether there are any. Only calls are
- * made that the loader makes too.
+ * What the kernel says of this thread; an empty text if it can't be read. Only calls are made that
+ * the loader makes too.
  */
-static inline unsigned int seccomp_filters(void)
+static inline void read_status(char status[STATUS_BYTES])
 {
-	char status[4096];
-	size_t size = 0;
 	long fd = sys4(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+	size_t size = 0;
 	long n;
 
+	status[0] = '\0';
 	if (fd < 0)
-		return 0;
+		return;
 	do {
-		n = sys3(SYS_read, fd, status + size, sizeof(status) - 1 - size);
+		n = sys3(SYS_read, fd, status + size, STATUS_BYTES - 1 - size);
 		size += n > 0 ? n : 0;
 	} while (n > 0);
 	sys1(SYS_close, fd);
 	status[size] = '\0';
+}
+
+/* How many seccomp filters there are; before Linux 5.9 whether there are any. */
+static inline unsigned int filters_of(const char *status)
+{
 	return status_field(status, "\nSeccomp_filters:\t") ?:
 		       status_field(status, "\nSeccomp:\t") > 0;
+}
+
+static inline unsigned int seccomp_filters(void)
+{
+	char status[STATUS_BYTES];
+
+	read_status(status);
+	return filters_of(status);
 }
 
 /*
  * Splits "/proc/PID/fd/N COOKIE FILTERS", the value of REC_ENV. Returns a descriptor or a
  * negative errno: -EPERM if there are more filters than that, which may forbid what comes next.
  * The file is one that nobody can make smaller: to touch what lay behind its end would end this
- * process.
+ * process. *tracer, unless NULL: who traces this process, other than the recorder; 0: nobody.
  */
-static inline int open_memory(const char *env, uint64_t *cookie)
+static inline int open_memory(const char *env, uint64_t *cookie, int *tracer)
 {
 	const char *space = strchr(env, ' ');
 	const char *filters = space ? strchr(space + 1, ' ') : NULL;
-	char path[64];
+	char path[64], status[STATUS_BYTES];
 	long fd, seals;
 
 	if (!space || (size_t)(space - env) >= sizeof(path) || strncmp(env, "/proc/", 6))
@@ -75,8 +90,13 @@ static inline int open_memory(const char *env, uint64_t *cookie)
 	memcpy(path, env, space - env);
 	path[space - env] = '\0';
 	*cookie = parse_digits(space + 1, 16);
-	if (filters && seccomp_filters() > parse_digits(filters + 1, 10))
+	read_status(status);
+	if (filters && filters_of(status) > parse_digits(filters + 1, 10))
 		return -EPERM;
+	if (tracer)
+		*tracer = status_field(status, "\nTracerPid:\t");
+	if (tracer && (uint64_t)*tracer == parse_digits(path + strlen("/proc/"), 10))
+		*tracer = 0;
 	fd = sys4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
 	seals = fd < 0 ? 0 : sys3(SYS_fcntl, fd, F_GET_SEALS, 0);
 	if (fd < 0 || (seals > 0 && seals & F_SEAL_SHRINK))

@@ -38,6 +38,8 @@ static void look_at(long nr, long a, long b)
 		sandbox_on_prctl(a, b);
 	else if (nr == SYS_seccomp && a <= SECCOMP_SET_MODE_FILTER)
 		sandbox_begins(true);
+	else if (nr == SYS_clone)
+		rawcall_on_clone(a);
 	if (!next_syscall)
 		rawcall_resolve();
 }
@@ -59,7 +61,7 @@ HOOK_API long any_call(long nr, long a, long b, long c, long d,
 
 long any_call(long nr, long a, long b, long c, long d, long e IN_REGISTERS(long f))
 {
-	if (nr == SYS_prctl || nr == SYS_seccomp || !next_syscall)
+	if (nr == SYS_prctl || nr == SYS_seccomp || nr == SYS_clone || !next_syscall)
 		look_at(nr, a, b);
 	if (nr == SYS_rt_sigaction)
 		return change_action(a, b, c, d);

@@ -16,4 +16,7 @@ void rawcall_resolve(void);
  */
 bool rawcall_on_action(int signo, const void *act, void *old, unsigned long size, long *ret);
 
+/* The object provides this. The program is about to make a child, or a thread, with @flags. */
+void rawcall_on_clone(unsigned long flags);
+
 #endif

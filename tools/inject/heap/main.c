@@ -118,13 +118,15 @@ void heap_attach(const char *env)
 {
 	struct heap_header *h;
 	uint64_t cookie;
-	long fd = open_memory(env, &cookie), pid;
+	long fd = open_memory(env, &cookie, NULL), pid;
 
 	if (fd < 0) {
 		if (fd == -EPERM)
 			shstk_seal();
 		return;
 	}
+	if (!heap.ticks_end && sandbox_tsc_faults())
+		heap.ticks_end = 1;
 	pid = sys0(SYS_getpid);
 	h = map(fd, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	if (h && plausible(h, cookie) && !foreign_pid(pid) && make_own()) {
@@ -180,8 +182,6 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	limits_resolve();
 	sandbox_resolve();
 	rawcall_resolve();
-	if (sandbox_tsc_faults())
-		heap.ticks_end = 1;
 	heap_attach(environment);
 	if (heap.image)
 		env_remember(environment);
@@ -554,6 +554,12 @@ HOOK_API pid_t _Fork(void)
 	if (!pid)
 		in_child();
 	return pid;
+}
+
+/* Allocations of a child that has this memory too are of one heap. */
+void rawcall_on_clone(unsigned long flags)
+{
+	(void)flags;
 }
 
 void sandbox_without_tsc(void)
