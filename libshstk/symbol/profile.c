@@ -254,6 +254,7 @@ const char *shstk_note_name(int note)
 		[SHSTK_NOTE_TRUNCATED] = "[truncated]", [SHSTK_NOTE_TICKS] = "[between ticks]",
 		[SHSTK_NOTE_LOADER] = "[exec, loader]", [SHSTK_NOTE_EXIT] = "[exit]",
 		[SHSTK_NOTE_HELD] = "[small stack]",	[SHSTK_NOTE_UNSAMPLED] = "[not sampled]",
+		[SHSTK_NOTE_KERNEL] = "[kernel]",
 	};
 
 	return note > 0 && note < SHSTK_NOTES ? names[note] : "[unknown]";

@@ -40,6 +40,7 @@ struct shstk_profile;
  * @SHSTK_NOTE_EXIT: after the program's own code ran.
  * @SHSTK_NOTE_HELD: the time passed on a stack that has no room for a sample.
  * @SHSTK_NOTE_UNSAMPLED: what was counted, but has no sample.
+ * @SHSTK_NOTE_KERNEL: time in the kernel, for somebody who may not see it.
  */
 enum shstk_note {
 	SHSTK_NOTE_NONE,
@@ -49,6 +50,7 @@ enum shstk_note {
 	SHSTK_NOTE_EXIT,
 	SHSTK_NOTE_HELD,
 	SHSTK_NOTE_UNSAMPLED,
+	SHSTK_NOTE_KERNEL,
 	SHSTK_NOTES,
 };
 

@@ -6,8 +6,14 @@
  *	sums cpu SECONDS	works for so much CPU time
  *	sums faults PAGES	touches so many new pages, and prints how many page faults that
  *				were, and how many it had in all
+ *	sums shares SECONDS	works by turns in in_calls(), system calls, and in in_user(), and
+ *				prints what each used
+ *	sums threads SECONDS	works by turns in in_main() and in in_thread(), a thread of 1 ms, and
+ *				prints what each used
  *	sums orphan		has a child that works for 0.5 s, which nobody waits for
  */
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,7 +43,7 @@ static __attribute__((noinline)) void use(double seconds)
 	double until = cpu_time() + seconds;
 
 	while (cpu_time() < until)
-		spin(10000);
+		spin(50000);
 }
 
 static int burn(char **args)
@@ -86,6 +92,83 @@ static int faults(char **args)
 	return 0;
 }
 
+/* No two turns are of one length: they would be in step with samples. */
+static unsigned long any(unsigned long most)
+{
+	static unsigned int state = 1;
+
+	state = state * 1103515245 + 12345;
+	return (state >> 8) % most;
+}
+
+static __attribute__((noinline)) double in_calls(int fd)
+{
+	static char bytes[1 << 20];
+	double begin = cpu_time();
+
+	for (int i = any(40); i >= 0; i--)
+		if (read(fd, bytes, sizeof(bytes)) < 0)
+			exit(1);
+	return cpu_time() - begin;
+}
+
+static __attribute__((noinline)) double in_user(void)
+{
+	double begin = cpu_time();
+
+	spin(any(4000000));
+	return cpu_time() - begin;
+}
+
+static int shares(char **args)
+{
+	double end = *args ? atof(*args) : 1, calls = 0, user = 0;
+	int fd = open("/dev/zero", O_RDONLY);
+
+	in_calls(fd); /* its pages are new */
+	while (calls + user < end) {
+		calls += in_calls(fd);
+		user += in_user();
+	}
+	printf("%f %f\n", calls, user);
+	return 0;
+}
+
+#define THREAD 0.001 /* s */
+
+static __attribute__((noinline)) void *in_thread(void *arg)
+{
+	double begin = cpu_time();
+
+	use(THREAD);
+	*(double *)arg += cpu_time() - begin;
+	return NULL;
+}
+
+static __attribute__((noinline)) double in_main(void)
+{
+	double begin = cpu_time();
+
+	use(1.4 * THREAD);
+	return cpu_time() - begin;
+}
+
+static int threads(char **args)
+{
+	double end = *args ? atof(*args) : 1, inside = 0, outside = 0;
+	pthread_t id;
+
+	puts("begins");
+	fflush(stdout);
+	while (inside + outside < end) {
+		if (pthread_create(&id, NULL, in_thread, &inside) || pthread_join(id, NULL))
+			return 1;
+		outside += in_main();
+	}
+	printf("%f %f\n", inside, outside);
+	return 0;
+}
+
 static int orphan(char **args)
 {
 	int ends[2];
@@ -108,10 +191,8 @@ static const struct {
 	const char *name;
 	int (*run)(char **args);
 } programs[] = {
-	{ "burn", burn },
-	{ "cpu", cpu },
-	{ "faults", faults },
-	{ "orphan", orphan },
+	{ "burn", burn },     { "cpu", cpu },	      { "faults", faults },
+	{ "shares", shares }, { "threads", threads }, { "orphan", orphan },
 };
 
 int main(int argc, char **argv)

@@ -307,13 +307,32 @@ static int add_unsampled_of(struct recording *r, const struct perf_event *event,
 
 	if (event->clock || !perf_drain_whole(drain_of(r), which, &whole) || whole <= weight)
 		return 0;
-	return perf_drain_unsampled(drain_of(r), which, whole - weight);
+	return perf_drain_unsampled(drain_of(r), which, whole - weight, SHSTK_NOTE_UNSAMPLED);
 }
 
-/* What has no sample, where some are lost, or not each period tells of time. */
+/*
+ * ns in the kernel of those who may not sample that: what has no sample. Of a command no more than
+ * it says itself: a hypervisor may have delayed samples.
+ */
+static uint64_t hidden_kernel(const struct recording *r, bool ended, const struct rusage *usage,
+			      const struct drain_counts *c)
+{
+	uint64_t whole = find_whole(r, ended, usage), hidden = whole - c->weight;
+	uint64_t most = usage->ru_stime.tv_sec * 1000000000 + usage->ru_stime.tv_usec * 1000;
+
+	if (!record_counts_time(r->opts) || r->opts->wall || r->opts->off_cpu || c->lost ||
+	    whole <= c->weight || !perf_drain_user_only(drain_of(r)))
+		return 0;
+	return ended && most < hidden ? most : hidden;
+}
+
+/*
+ * What has no sample: where some are lost, of events that are no clock, and of time in the kernel.
+ * Else it is of periods that did not end.
+ */
 static int add_unsampled(struct recording *r, bool ended, const struct rusage *usage)
 {
-	uint64_t whole = find_whole(r, ended, usage);
+	uint64_t whole = find_whole(r, ended, usage), kernel;
 	struct perf_counts more;
 	struct drain_counts c;
 	int err = 0;
@@ -323,9 +342,13 @@ static int add_unsampled(struct recording *r, bool ended, const struct rusage *u
 	if (err)
 		return err;
 	perf_drain_count(drain_of(r), &c, &more);
-	if (whole <= c.weight || (record_counts_time(r->opts) && !c.lost && !more.throttled))
+	kernel = hidden_kernel(r, ended, usage, &c);
+	if (kernel)
+		return perf_drain_unsampled(drain_of(r), PERF_MAIN, kernel, SHSTK_NOTE_KERNEL);
+	if (whole <= c.weight || r->opts->wall ||
+	    (record_counts_time(r->opts) && !c.lost && !more.throttled))
 		return 0;
-	return perf_drain_unsampled(drain_of(r), PERF_MAIN, whole - c.weight);
+	return perf_drain_unsampled(drain_of(r), PERF_MAIN, whole - c.weight, SHSTK_NOTE_UNSAMPLED);
 }
 
 static int complete(struct recording *r)
@@ -412,16 +435,13 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 		       (unsigned long long)more->java);
 }
 
-/* What a command did in the kernel is in no sample of user mode. */
-static void report_kernel(struct recording *r, bool ended, const struct rusage *usage)
+/* What was done in the kernel is in no sample of user mode. */
+static void report_kernel(struct recording *r, uint64_t ns)
 {
-	double seconds = usage->ru_stime.tv_sec + usage->ru_stime.tv_usec / 1e6;
-
-	if (ended && seconds >= 0.01 && !r->opts->off_cpu && record_counts_time(r->opts) &&
-	    perf_drain_user_only(drain_of(r)))
+	if (ns >= 10000000)
 		caution(r,
-			"%.2f s of CPU time in the kernel are not in the profile: only user mode may be sampled (by the agent also that: --via=agent)",
-			seconds);
+			"%.2f s of CPU time in the kernel are shown as [kernel], without a stack: only user mode may be sampled (by the agent also that: --via=agent)",
+			ns / 1e9);
 }
 
 static void report_none(const struct record_opts *o, bool user_only)
@@ -509,7 +529,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		remark(r,
 		       "%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
 		       (unsigned long long)(chains.unread - state->chains.unread));
-	report_kernel(r, ended, usage);
+	report_kernel(r, hidden_kernel(r, ended, usage, &c));
 	report_left(r, ended, c.lost);
 	/* If some were lost, that is the reason. */
 	if (!c.samples && !c.lost)

@@ -226,10 +226,9 @@ static int take_sample(struct drain *d, const struct rec_slot *slot, struct imag
 		       const struct rec_sample *s)
 {
 	static const int notes[] = {
-		[REC_PLACE_STACK] = SHSTK_NOTE_NONE,
-		[REC_PLACE_TICKS] = SHSTK_NOTE_TICKS,
-		[REC_PLACE_LOADER] = SHSTK_NOTE_LOADER,
-		[REC_PLACE_HELD] = SHSTK_NOTE_HELD,
+		[REC_PLACE_STACK] = SHSTK_NOTE_NONE,	[REC_PLACE_TICKS] = SHSTK_NOTE_TICKS,
+		[REC_PLACE_LOADER] = SHSTK_NOTE_LOADER, [REC_PLACE_HELD] = SHSTK_NOTE_HELD,
+		[REC_PLACE_KERNEL] = SHSTK_NOTE_KERNEL,
 	};
 	struct shstk_sample sample;
 	int64_t values[2];
@@ -237,7 +236,7 @@ static int take_sample(struct drain *d, const struct rec_slot *slot, struct imag
 	uint64_t late;
 	int ret;
 
-	if (s->record.size < sizeof(*s) || s->record.flags > REC_PLACE_HELD ||
+	if (s->record.size < sizeof(*s) || s->record.flags > REC_PLACE_KERNEL ||
 	    s->nr > d->max_depth || s->labels > REC_MAX_LABELS ||
 	    rec_sample_size(s->nr, s->labels) != s->record.size || s->weight > INT64_MAX / 2)
 		return -EINVAL;

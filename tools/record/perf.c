@@ -1001,7 +1001,7 @@ bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
 	       !perf_rings_news(d->rings) && perf_rings_last(d->rings, ns);
 }
 
-int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value)
+int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value, int note)
 {
 	int64_t values[2 + PERF_MORE] = { 0 };
 	struct shstk_sample sample = {
@@ -1009,7 +1009,7 @@ int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value)
 		.tid = d->first_tid,
 		.comm = d->first_comm,
 		.end = SHSTK_END_COMPLETE,
-		.note = SHSTK_NOTE_UNSAMPLED,
+		.note = note,
 		.time = now_ns(CLOCK_MONOTONIC),
 		.values = values,
 	};

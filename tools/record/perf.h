@@ -141,8 +141,8 @@ bool perf_drain_whole(const struct perf_drain *d, int which, uint64_t *ret);
 /* What the samples of event @which stand for, in this profile. */
 uint64_t perf_drain_weight(const struct perf_drain *d, int which);
 
-/* So much of it has no sample: shows it as such. Returns 0 or -ENOMEM. */
-int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value);
+/* So much of it has no sample: shows it as @note (enum shstk_note). Returns 0 or -ENOMEM. */
+int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value, int note);
 
 /* The events are the broker's. */
 bool perf_drain_borrowed(const struct perf_drain *d);

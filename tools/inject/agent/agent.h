@@ -56,6 +56,24 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /**
+ * struct calls - how much of a thread's time is in system calls, as its timer finds it
+ * @since: its CPU clock when its timer was armed, in ns.
+ * @last: the same at the timer's last signal.
+ * @ticks: signals of the timer.
+ * @found: those that came at the end of a system call.
+ * @time: time that these stand for, each since the one before, in ns.
+ * @taken: periods in samples of system calls.
+ */
+struct calls {
+	uint64_t since;
+	uint64_t last;
+	uint64_t ticks;
+	uint64_t found;
+	uint64_t time;
+	uint64_t taken;
+};
+
+/**
  * struct thread - this process's view of a slot; same index as the slot
  * @pid: process that took the slot; another value: inherited over fork, dead.
  * @tid: thread ID.
@@ -66,16 +84,21 @@
  * @tried: it was tried to open @event.
  * @start: this thread's CPU clock where the first period began, in ns.
  * @first: length of the first period, in ns.
- * @system: time in the kernel at the last sample, in ns.
+ * @system: time in the kernel at the last sample, or the last signal of the timer, in ns.
  * @event: mapping of the perf event that signals each period, or NULL: the timer does,
  *	as the kernel's ticks come.
  * @event_fd: the number that its descriptor had.
+ * @first_end: this thread's CPU clock at the end of the first period, and
+ * @first_rest: what was left of that, while @event is of that one alone; else 0.
+ * @held: periods that signals of @event told of late, as the program had held them back.
+ * @calls: see struct calls; used if there is @event.
+ * @owed: periods that ran out before @event was another one, and are in no sample.
  * @periods: periods in the samples so far, lost ones included.
  * @rounds: destructor rounds seen.
  * @cpu_seen: by wall-clock time: its CPU clock at the last sample, if there are many.
  * @stretch: its timer's interval in periods.
  * @rest_until: no sample is taken before, on the clock of the periods, in ns.
- * @put_off: periods that ended meanwhile, by its timer.
+ * @put_off: periods that ended meanwhile, by its timer, or by @event if it has one.
  * @seen: number of the scan that saw it last.
  * @open: by wall-clock time, in a call that waits: its sample lies at @head, without a
  *	weight, and is not committed. It is given up when another record needs the place.
@@ -103,6 +126,11 @@ struct thread {
 	uint64_t system;
 	void *event;
 	int event_fd;
+	uint64_t first_end;
+	uint64_t first_rest;
+	uint64_t held;
+	struct calls calls;
+	uint64_t owed;
 	uint64_t periods;
 	uint64_t cpu_seen;
 	uint64_t rest_until;
@@ -357,6 +385,8 @@ void agent_before_lock(void);
 bool agent_has_ring(uint32_t i);
 
 /* event.c */
+void event_begin(struct thread *t);
+bool event_is_late(const struct thread *t);
 void event_open(struct thread *t);
 void event_close(struct thread *t);
 void event_end(struct thread *t);
@@ -393,6 +423,10 @@ void held_mend(void);
 void take_name(struct thread *t);
 /* Takes the stack that the signal with @context interrupted, for so many periods. */
 void sample_take(struct thread *t, uint64_t periods, const void *context);
+/* That of this thread, as the kernel counts it, in ns. */
+uint64_t time_in_kernel(void);
+/* Periods of no known stack. */
+void sample_place(struct thread *t, uint64_t periods, enum rec_place place);
 /* Counts a sample; room for it, or NULL: it is lost. */
 struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room);
 void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, uint64_t periods,
@@ -410,8 +444,12 @@ void relatives_resolve(void);
 
 /* settle.c */
 uint64_t unsampled_periods(const struct thread *t);
-/* Periods of no known stack. */
-void settle_place(struct thread *t, uint64_t periods, enum rec_place place);
+/* Do its samples stand for more than ran out? Signals that were late tell of it again. */
+bool is_ahead(const struct thread *t);
+/* Of these, what no signal of its event told of. */
+uint64_t silent_periods(const struct thread *t);
+/* Is another of the agent's signals waiting to be let in? */
+bool signal_is_held_back(void);
 /* @at: its CPU clock, before it has a timer. */
 void settle_early(struct thread *t, uint64_t at);
 void agent_settle(struct thread *t);

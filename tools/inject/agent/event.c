@@ -6,7 +6,12 @@
  * not seen, or too often. A perf event on the thread's clock has a timer of its own in the
  * kernel, and signals at the end of each period. It is silent while the thread is in
  * the kernel: a signal that came during exec would be pending in the next program, and
- * end it. For that part of the time the POSIX timer remains.
+ * end it. So each of its signals is one period in user mode, and what else ran out on the
+ * thread's clock is time in the kernel, for which the POSIX timer remains: that finds a
+ * system call if it comes back from one (handler.c).
+ *
+ * A thread's first period has a random length, so that short threads count rightly. That
+ * has an event of its own, which ends with the first signal.
  *
  * The program must not see a descriptor that it did not open: the event is mapped, which
  * keeps it alive, and closed. Children of fork() do not get the mapping.
@@ -24,15 +29,17 @@
 
 #include "agent.h"
 
+#define AT_ONCE 50000 /* ns */
+#define LONG 50000000
 #define PAGE 4096 /* the kernel's may be larger: it rounds up */
 
-static long open_clock(void)
+static long open_clock(uint64_t period)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = agent.period,
+		.sample_period = period,
 		.disabled = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
@@ -51,41 +58,86 @@ static bool direct(long fd)
 	       !sys3(SYS_fcntl, fd, F_SETFL, O_RDWR | O_ASYNC);
 }
 
-/*
- * In the handler of a thread that was sampled once: one that is shorter than that does
- * not pay for the event. The periods are those of the event from now on, and end in
- * between its signals, so that each of these finds one.
- */
-void event_open(struct thread *t)
+/* @signals: so many, and it ends; 0: no end. Returns false if it is not to be had. */
+static bool start(struct thread *t, uint64_t period, int signals)
 {
-	long fd, p;
+	long request = signals ? PERF_EVENT_IOC_REFRESH : PERF_EVENT_IOC_ENABLE;
+	long fd = open_clock(period), p;
 
-	if (t->tried || t->tid != sys0(SYS_gettid))
-		return;
-	/* While another thread sets a handler: at the next sample. */
-	if (agent.header->events && !agent.wall && !signals_guard_io())
-		return;
-	t->tried = true;
-	if (!agent.header->events || agent.wall)
-		return;
-	fd = open_clock();
 	if (fd < 0)
-		return;
+		return false;
 	p = sys6(SYS_mmap, 0, PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	if (p < 0 && p > -4096) {
 		sys1(SYS_close, fd);
-		return;
+		return false;
 	}
 	t->event_fd = fd;
 	t->event = (void *)p;
-	if (direct(fd) && !sys3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0)) {
-		t->start = now(CLOCK_THREAD_CPUTIME_ID);
-		t->first = agent.period / 2;
-		t->periods = 0;
-	} else {
+	if (!direct(fd) || sys3(SYS_ioctl, fd, request, signals))
 		event_close(t);
-	}
 	sys1(SYS_close, fd);
+	return t->event;
+}
+
+static bool may_open(struct thread *t)
+{
+	return agent.header->events && !agent.wall && t->tid == sys0(SYS_gettid);
+}
+
+/*
+ * In a thread that begins: the event of its first period, for one signal. Where that is long the
+ * timer does: a tick is a small part of it, and few threads get so far.
+ */
+void event_begin(struct thread *t)
+{
+	uint64_t end = t->start + t->first + t->periods * agent.period, at;
+
+	/* While another thread sets a handler: at its first sample. */
+	if (!t->armed || agent.period > LONG || !may_open(t) || !signals_guard_io())
+		return;
+	t->tried = true;
+	at = now(CLOCK_THREAD_CPUTIME_ID);
+	if (at >= end || !start(t, end - at, 1))
+		return;
+	t->first_end = end;
+	t->first_rest = end - at;
+}
+
+/* The periods begin anew with this moment; those that ran out remain. */
+static void renew(struct thread *t)
+{
+	t->owed = unsampled_periods(t);
+	t->start = now(CLOCK_THREAD_CPUTIME_ID);
+	t->first = agent.period;
+	t->periods = 0;
+}
+
+/* In the thread's handler: the event for all periods but the first. */
+void event_open(struct thread *t)
+{
+	if (t->tried && (!t->first_rest || now(CLOCK_THREAD_CPUTIME_ID) < t->first_end))
+		return;
+	if (!may_open(t)) {
+		t->tried = true;
+		return;
+	}
+	if (!signals_guard_io())
+		return;
+	t->tried = true;
+	event_close(t);
+	if (start(t, agent.period, 0))
+		renew(t);
+}
+
+/*
+ * If the first period ended in the kernel, silently, its event goes on with periods of that length:
+ * its signal is none of a period then. At once is within some us, of a handler's way here.
+ */
+bool event_is_late(const struct thread *t)
+{
+	uint64_t least = t->first_rest > AT_ONCE ? t->first_rest : AT_ONCE;
+
+	return t->first_rest && now(CLOCK_THREAD_CPUTIME_ID) - t->first_end >= least;
 }
 
 /* None of its signals may be pending in the next program: this thread may block it. */
@@ -110,6 +162,7 @@ void event_close(struct thread *t)
 	if (t->event)
 		sys2(SYS_munmap, t->event, PAGE);
 	t->event = NULL;
+	t->first_rest = 0;
 }
 
 bool event_sent(const struct thread *t, const siginfo_t *si)

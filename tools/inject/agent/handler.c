@@ -4,6 +4,7 @@
  * somebody else.
  */
 #include <errno.h>
+#include <sys/uio.h>
 #include <ucontext.h>
 
 #include "agent.h"
@@ -39,19 +40,129 @@ static bool from_recorder(const siginfo_t *si)
 	       (uint64_t)(uintptr_t)si->si_value.sival_ptr == agent.header->cookie;
 }
 
-/* Periods that a signal stands for. The clock is not asked where calls are forbidden. */
-static uint64_t ran_out(const struct thread *t, const siginfo_t *si)
+/* Did the signal come at the end of a system call, in which it was sent perhaps? */
+static bool in_system_call(const void *context)
+{
+#if defined(__x86_64__)
+	const greg_t *r = ((const ucontext_t *)context)->uc_mcontext.gregs;
+
+	/* The instruction leaves its end there. The call may be about to be made again. */
+	return r[REG_RCX] == r[REG_RIP] || r[REG_RCX] == r[REG_RIP] + 2;
+#else
+	struct iovec to, from;
+	uint32_t code[2] = { 0, 0 };
+
+	/* Code may be there to be executed only, or end here. */
+	to = (struct iovec){ code, sizeof(code) };
+	from = (struct iovec){ (void *)(((const ucontext_t *)context)->uc_mcontext.pc - 4),
+			       sizeof(code) };
+	if (sys6(SYS_process_vm_readv, agent.pid, (long)&to, 1, (long)&from, 1, 0) < 4)
+		return false;
+	return code[0] == 0xd4000001 || code[1] == 0xd4000001;
+#endif
+}
+
+static uint64_t root(uint64_t x)
+{
+	uint64_t ret = 0;
+
+	for (uint64_t bit = 1ull << 31; bit; bit /= 2)
+		if ((ret + bit) * (ret + bit) <= x)
+			ret += bit;
+	return ret;
+}
+
+/*
+ * Of @silent periods, of which the event said nothing, how many are of what the timer found?
+ *
+ * System calls get no more of them than the timer's own signals say, but for twice what these may
+ * be off by chance. What is more than that is time of page faults and interrupts, of which nobody
+ * tells where they were. So the sum is the event's, exact, and who gets it the timer's word.
+ */
+static uint64_t share(struct calls *c, uint64_t silent, bool in_call)
+{
+	uint64_t at = now(CLOCK_THREAD_CPUTIME_ID), most, taken = c->taken * agent.period;
+
+	c->ticks++;
+	c->found += in_call;
+	c->time += in_call ? at - c->last : 0;
+	c->last = at;
+	most = c->time + 2 * agent.period +
+	       2 * root(c->found * (c->ticks - c->found) / c->ticks) * ((at - c->since) / c->ticks);
+	most = most > taken ? (most - taken) / agent.period : 0;
+	if (!in_call)
+		return silent > most ? silent - most : 0;
+	silent = silent < most ? silent : most;
+	c->taken += silent;
+	return silent;
+}
+
+#define MANY_TICKS 50000000 /* ns */
+#define MANY_PERIODS 8 /* fewer may be of the kernel, with the timer's signal behind them */
+
+/*
+ * The timer's signal comes long after its tick: in a long call, or the program held it back? Half
+ * is enough: the kernel counts its time in ticks.
+ */
+
+static bool was_in_kernel(struct thread *t, uint64_t overrun)
+{
+	uint64_t before = t->system;
+
+	t->system = time_in_kernel();
+	return overrun * agent.period < MANY_TICKS ||
+	       (t->system - before) * 2 >= overrun * agent.period;
+}
+
+/*
+ * The timer of a thread that has an event: what ran out beside the event's signals was in the
+ * kernel. Returns the periods of the call that the thread is in; what is of no call is taken here.
+ */
+static uint64_t in_kernel(struct thread *t, const siginfo_t *si, const void *context)
+{
+	bool in_call = in_system_call(context);
+	uint64_t silent;
+
+	if (agent.sandboxed) /* the clock must not be asked */
+		return 0;
+	silent = silent_periods(t);
+	if (!was_in_kernel(t, (unsigned int)si->si_overrun)) {
+		t->held += silent;
+		return 0;
+	}
+	silent = share(&t->calls, silent, in_call);
+	if (in_call)
+		return silent;
+	if (silent)
+		sample_place(t, silent, REC_PLACE_KERNEL);
+	return 0;
+}
+
+/*
+ * The event tells of one period, in user mode. If more of its signals wait this one did, too: it
+ * does not tell where the thread was, and is part of the next sample's weight.
+ */
+static uint64_t in_user_mode(struct thread *t)
+{
+	if (agent.sandboxed)
+		return !t->first_rest;
+	if (event_is_late(t) || is_ahead(t))
+		return 0;
+	if (silent_periods(t) > MANY_PERIODS && signal_is_held_back()) {
+		t->held++;
+		return 0;
+	}
+	return 1 + t->held;
+}
+
+/* Periods that a signal stands for. In a sandbox no other event follows the first one. */
+static uint64_t ran_out(struct thread *t, const siginfo_t *si, const void *context)
 {
 	bool timer = si->si_code == SI_TIMER;
-	uint64_t periods;
 
-	if (!t->event)
+	if (!t->event || (timer && agent.sandboxed && t->first_rest))
 		return (1 + (uint64_t)(unsigned int)si->si_overrun) * t->stretch;
-	if (agent.sandboxed)
-		return !timer;
-	periods = unsampled_periods(t);
-	/* The tick is not to come before the event, but behind one that was silent. */
-	return timer && periods < 2 ? 0 : periods;
+	return timer ? in_kernel(t, si, context) : in_user_mode(t);
 }
 
 /*
@@ -96,7 +207,7 @@ static uint64_t period_clock(void)
  *
  * Return: was a sample taken?
  */
-static bool take_in_turn(struct thread *t, uint64_t periods, const void *context)
+static bool take_in_turn(struct thread *t, uint64_t periods, bool of_event, const void *context)
 {
 	uint64_t begin;
 
@@ -106,23 +217,33 @@ static bool take_in_turn(struct thread *t, uint64_t periods, const void *context
 	}
 	begin = period_clock();
 	if (begin < t->rest_until && !atomic_load_explicit(&t->open, memory_order_relaxed)) {
-		t->put_off += t->event ? 0 : periods; /* an event's are what no sample has */
+		/* Those that no signal of an event told of are still what no sample has. */
+		t->put_off += of_event || !t->event ? periods : 0;
 		return false;
 	}
-	periods += t->put_off;
-	t->put_off = 0;
+	if (of_event || !t->event) {
+		periods += t->put_off;
+		t->put_off = 0;
+	}
 	sample_take(t, periods, context);
 	t->rest_until = period_clock();
 	t->rest_until += t->rest_until - begin;
 	return true;
 }
 
-/* The periods of a signal that was held back: what it interrupts is not where they passed. */
+/*
+ * A signal was held back, and others behind it perhaps: what it interrupts is not where its @periods
+ * passed, nor, with an event, all that no sample has.
+ */
 static void take_held(struct thread *t, uint64_t periods)
 {
-	periods += t->put_off;
-	t->put_off = 0;
-	settle_place(t, periods, REC_PLACE_HELD);
+	if (t->event && !agent.sandboxed)
+		periods = unsampled_periods(t);
+	else
+		periods += t->put_off;
+	t->put_off = t->held = 0;
+	if (periods)
+		sample_place(t, periods, REC_PLACE_HELD);
 }
 
 /* The signal of the thread's own timer or event. */
@@ -140,10 +261,11 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 			agent_disarm(t);
 		return;
 	}
-	periods = ran_out(t, si);
-	if (periods && held && !atomic_load_explicit(&t->open, memory_order_relaxed))
+	held &= !atomic_load_explicit(&t->open, memory_order_relaxed);
+	periods = held && t->event && !agent.sandboxed ? 0 : ran_out(t, si, context);
+	if (held)
 		take_held(t, periods);
-	else if (periods && !take_in_turn(t, periods, context))
+	else if (periods && !take_in_turn(t, periods, si->si_code != SI_TIMER, context))
 		return;
 	if (agent.wall)
 		spread(t, periods);

@@ -224,6 +224,7 @@ enum rec_place {
 	REC_PLACE_TICKS = 1, /* not known: it passed between two ticks */
 	REC_PLACE_LOADER = 2, /* before the agent's constructor */
 	REC_PLACE_HELD = 3, /* on a stack that has no room for a sample */
+	REC_PLACE_KERNEL = 4, /* in the kernel, in no system call that was seen */
 };
 
 #define REC_MAPS_FIRST 1

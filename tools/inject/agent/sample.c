@@ -83,12 +83,15 @@ static bool recorder_is_gone(void)
 struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room)
 {
 	struct rec_sample *s;
+	uint64_t owed;
 
 	/* A thread may name itself late. */
 	if (!(atomic_load_explicit(&t->slot->taken, memory_order_relaxed) % 16) && !agent.sandboxed)
 		take_name(t);
 	count(&t->slot->taken, 1);
-	t->periods += periods;
+	owed = periods < t->owed ? periods : t->owed;
+	t->owed -= owed;
+	t->periods += periods - owed;
 	atomic_store_explicit(&t->slot->cpu, t->start + t->first + (t->periods - 1) * agent.period,
 			      memory_order_relaxed);
 	s = ring_reserve(t, room);
@@ -232,7 +235,7 @@ static void take_wait(struct thread *t, uint64_t periods)
 	sample_put(t, s->record.size);
 }
 
-static uint64_t time_in_kernel(void)
+uint64_t time_in_kernel(void)
 {
 	struct rusage usage = { 0 };
 
@@ -250,11 +253,15 @@ static uint64_t time_in_kernel(void)
 uint64_t sample_late(struct thread *t, uint64_t periods)
 {
 	uint64_t before = t->system, late, in_kernel;
-	/* An event that was silent is followed by a tick. */
-	uint64_t in_time = agent.header->in_time + !!t->event;
+	uint64_t in_time = agent.header->in_time;
 
 	if (agent.wall)
 		return 0;
+	if (t->event) {
+		late = t->held < periods ? t->held : periods;
+		t->held -= late;
+		return late;
+	}
 	if (!agent.sandboxed)
 		t->system = time_in_kernel();
 	if (periods <= in_time)
@@ -289,6 +296,18 @@ static void sample(struct thread *t, uint64_t periods, const void *context)
 	add_labels(s);
 	other = check ? check_sources(s, (void *)((uint8_t *)s + room), context) : 0;
 	sample_put(t, s->record.size + other);
+}
+
+void sample_place(struct thread *t, uint64_t periods, enum rec_place place)
+{
+	struct rec_sample *s = sample_new(t, periods, rec_sample_size(0, 0));
+	struct shstk_info info = { .size = sizeof(info) };
+
+	if (!s)
+		return;
+	sample_fill(s, REC_SAMPLE, 0, (uint8_t *)s->pcs, periods, &info);
+	s->record.flags = place;
+	ring_commit(t, s->record.size);
 }
 
 void sample_take(struct thread *t, uint64_t periods, const void *context)

@@ -17,13 +17,39 @@ static int own_frames(const uint64_t *pcs, int n)
 	return own;
 }
 
-/* Time since arming that no sample has, in periods. */
-uint64_t unsampled_periods(const struct thread *t)
+/* Time since arming that no sample has, in periods; below 0: samples have more. */
+static int64_t due_periods(const struct thread *t)
 {
 	uint64_t used = now(CLOCK_THREAD_CPUTIME_ID) - t->start;
 	uint64_t ran_out = used < t->first ? 0 : 1 + (used - t->first) / agent.period;
 
-	return ran_out > t->periods ? ran_out - t->periods : 0;
+	return (int64_t)(t->owed + ran_out - t->periods);
+}
+
+uint64_t unsampled_periods(const struct thread *t)
+{
+	int64_t due = due_periods(t);
+
+	return due > 0 ? due : 0;
+}
+
+bool is_ahead(const struct thread *t)
+{
+	return due_periods(t) < -1;
+}
+
+uint64_t silent_periods(const struct thread *t)
+{
+	uint64_t told = t->put_off + t->held, periods = unsampled_periods(t);
+
+	return periods > told ? periods - told : 0;
+}
+
+bool signal_is_held_back(void)
+{
+	ksigset pending = 0;
+
+	return !sys2(SYS_rt_sigpending, &pending, sizeof(pending)) && pending & own_signal();
 }
 
 /*
@@ -104,19 +130,6 @@ static void settle(struct thread *t, uint64_t periods)
 	sample_put(t, s->record.size);
 }
 
-/* Periods of no known stack. */
-void settle_place(struct thread *t, uint64_t periods, enum rec_place place)
-{
-	struct rec_sample *s = sample_new(t, periods, rec_sample_size(0, 0));
-	struct shstk_info info = { .size = sizeof(info) };
-
-	if (!s)
-		return;
-	sample_fill(s, REC_SAMPLE, 0, (uint8_t *)s->pcs, periods, &info);
-	s->record.flags = place;
-	ring_commit(t, s->record.size);
-}
-
 /*
  * Before its timer: what a thread has used since it was made. For a program that is
  * from exec, or what came before it unseen, to the agent's constructor.
@@ -129,8 +142,19 @@ void settle_early(struct thread *t, uint64_t at)
 	if (!periods)
 		return;
 	if (t->program)
-		settle_place(t, periods, REC_PLACE_LOADER);
+		sample_place(t, periods, REC_PLACE_LOADER);
 	else
+		settle(t, periods);
+}
+
+/* Periods that the timer, or an event, told of, but no sample has; or all where the timer is alone. */
+static void settle_user(struct thread *t, uint64_t periods)
+{
+	struct rec_sample head;
+
+	if (periods && !t->fn && !last_sample(t, &head))
+		sample_place(t, periods, REC_PLACE_TICKS);
+	else if (periods)
 		settle(t, periods);
 }
 
@@ -139,23 +163,33 @@ void settle_early(struct thread *t, uint64_t at)
  * looked would be missing, which is all there is of a thread shorter than a
  * tick. They are charged to the stack seen last; if there is none to the
  * thread's start routine. Where a process is when it ends says nothing of
- * what it did: without a sample its time passed between ticks.
+ * what it did: without a sample its time passed between ticks. With an event
+ * all that it was silent of was in the kernel.
  */
 void agent_settle(struct thread *t)
 {
-	struct rec_sample head;
-	uint64_t periods;
+	uint64_t periods, silent, held;
+	bool held_back;
 	ksigset old;
 
 	if (!t->armed || agent.wall || agent.sandboxed || atomic_load(&agent.header->stop))
 		return;
+	held_back = t->event && signal_is_held_back();
 	old = block_signals();
 	periods = unsampled_periods(t);
-	if (periods && is_held())
-		settle_place(t, periods, REC_PLACE_HELD);
-	else if (periods && !t->fn && !last_sample(t, &head))
-		settle_place(t, periods, REC_PLACE_TICKS);
-	else if (periods)
-		settle(t, periods);
+	if (is_held()) {
+		if (periods)
+			sample_place(t, periods, REC_PLACE_HELD);
+		restore_signals(old);
+		return;
+	}
+	silent = t->event ? silent_periods(t) : 0;
+	held = t->held < periods - silent ? t->held : periods - silent;
+	settle_user(t, periods - silent - held);
+	held += held_back ? silent : 0;
+	if (held)
+		sample_place(t, held, REC_PLACE_TICKS);
+	if (silent && !held_back)
+		sample_place(t, silent, REC_PLACE_KERNEL);
 	restore_signals(old);
 }

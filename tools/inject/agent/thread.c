@@ -109,6 +109,7 @@ static int arm(struct thread *t)
 	t->rest_until = 0;
 	t->put_off = 0;
 	atomic_fetch_add(&agent.armed, 1);
+	t->calls = (struct calls){ .since = at, .last = at };
 	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
 }
 
@@ -278,6 +279,8 @@ void agent_begin(struct thread *t)
 	unlock();
 	old = is_held() ? old | own_signal() : old & ~own_signal();
 	restore_signals(old);
+	/* Its signal is not to wait for the program's code. */
+	event_begin(t);
 }
 
 /* In the ending thread. Its signal stays blocked: a late one may be pending. */
