@@ -99,3 +99,4 @@ all: $(B)/libshstk.a $(B)/libshstk.so
 
 include libshstk/symbol/build.mk
 include libshstk/gosymbolize/build.mk
+include libshstk/symbolize/build.mk

@@ -66,7 +66,7 @@ install: all man
 	install -m 644 $(B)/completion.bash $(DESTDIR)$(BASHDIR)/shstk
 	$(if $(TOOL_OBJECTS),install -m 644 $(TOOL_OBJECTS) $(DESTDIR)$(LIBDIR)/shstk)
 	install -m 644 libshstk/shstk.h libshstk/shstk_go.h \
-		libshstk/shstk_go_symbolize.h $(DESTDIR)$(INCLUDEDIR)
+		libshstk/shstk_go_symbolize.h libshstk/shstk_symbolize.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 $(B)/libshstk.a $(DESTDIR)$(LIBDIR)
 	install -m 644 $(B)/libshstk.so $(DESTDIR)$(LIBDIR)/libshstk.so.$(VERSION)
 	ln -sf libshstk.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk.so.0
@@ -75,6 +75,16 @@ install: all man
 		$(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so.$(VERSION)
 	ln -sf libshstk-go-symbolize.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so.0
 	ln -sf libshstk-go-symbolize.so.0 $(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so
+	install -m 644 $(B)/libshstk-symbolize.so \
+		$(DESTDIR)$(LIBDIR)/libshstk-symbolize.so.$(VERSION)
+	ln -sf libshstk-symbolize.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk-symbolize.so.0
+	ln -sf libshstk-symbolize.so.0 $(DESTDIR)$(LIBDIR)/libshstk-symbolize.so
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
+		'includedir=$(INCLUDEDIR)' '' 'Name: libshstk-symbolize' \
+		'Description: Names for stack traces of libshstk' 'Requires: libshstk' \
+		'Version: $(VERSION)' 'Libs: -L$${libdir} -lshstk-symbolize' \
+		'Cflags: -I$${includedir}' \
+		>$(DESTDIR)$(LIBDIR)/pkgconfig/libshstk-symbolize.pc
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
 		'includedir=$(INCLUDEDIR)' '' 'Name: libshstk' \
 		'Description: Stack traces from shadow stacks' \

@@ -25,6 +25,14 @@ $(EXPORT_B)/driver-fail: selftests/export/driver.c selftests/export/fail.c $(B)/
 	$(call say,LD,$@)$(asan_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) \
 		$(FAIL_WRAP:%=-Wl,--wrap=%) -o $@ $^ $(SYMBOL_LIBS)
 
+# The library for others, as they use it.
+$(EXPORT_B)/symbolize_test: selftests/export/symbolize_test.c $(B)/libshstk-symbolize.so $(B)/libshstk.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -Ilibshstk -MMD -MP -o $@ $< \
+		-L$(B) -lshstk-symbolize -lshstk -Wl,-rpath,'$$ORIGIN/../..'
+
+CHECK += $(EXPORT_B)/symbolize_test
+
 EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py \
 	selftests/export/debuginfod_test.py selftests/export/costly_test.py
 
