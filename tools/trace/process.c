@@ -358,6 +358,7 @@ struct reader {
 	const struct thread *thread;
 	bool copied;
 	bool stopped;
+	uint64_t until; /* 0, or the time from which on nothing is read: a thread is held */
 };
 
 static bool read_copy(const struct copy *copy, uint64_t addr, void *buf, size_t len)
@@ -381,13 +382,20 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	range = find_range(r->t, addr);
 	if (!r->stopped && (!range || range->writable))
 		return -EFAULT;
+	if (r->until && now_ns(CLOCK_MONOTONIC) > r->until)
+		return -ETIMEDOUT;
 	return shstk_read_process(&pid, addr, buf, len);
 }
 
 /* Unwinds a thread that is stopped, and lets it go. */
 static void take_one(struct trace *t, struct thread *thread)
 {
-	struct reader reader = { .t = t, .thread = thread, .stopped = true };
+	struct reader reader = {
+		.t = t,
+		.thread = thread,
+		.stopped = true,
+		.until = now_ns(CLOCK_MONOTONIC) + STOP_HOLD_MS * MS,
+	};
 
 	if (thread->stopped && !take_registers(thread)) {
 		if (thread->trace.shadow_on || !thread->trace.sampled)
@@ -469,7 +477,12 @@ static int take_copied(struct trace *t, bool stopped)
 {
 	for (unsigned int i = 0; i < t->nr; i++) {
 		struct thread *thread = &t->threads[i];
-		struct reader reader = { t, thread, true, stopped };
+		struct reader reader = {
+			.t = t,
+			.thread = thread,
+			.copied = true,
+			.stopped = stopped,
+		};
 
 		if (thread->trace.sampled &&
 		    trace_take(t->opts, t->space, &thread->trace, read_memory, &reader))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/shstk.h"
+#include "tools/trace/fold.h"
 #include "tools/trace/trace.h"
 #include "tools/unwind/jit.h"
 
@@ -26,13 +27,42 @@ static int prepare(const struct trace_opts *o, struct trace_stack *s)
 	return 0;
 }
 
-static void unwind(const struct trace_opts *o, struct shstk_space *space, struct trace_thread *t,
-		   shstk_read_fn read, void *arg)
+/* Room for @depth entries in the place of those that there are. */
+static int make_room(struct trace_stack *s, unsigned int depth)
+{
+	uint64_t *pcs = calloc(depth + 1, sizeof(*pcs));
+	uint8_t *marks = calloc(depth + 1, 1);
+
+	if (!pcs || !marks) {
+		free(pcs);
+		free(marks);
+		return -ENOMEM;
+	}
+	free(s->pcs);
+	free(s->marks);
+	s->pcs = pcs;
+	s->marks = marks;
+	return 0;
+}
+
+static int unwind(const struct trace_opts *o, struct shstk_space *space, struct trace_thread *t,
+		  shstk_read_fn read, void *arg)
 {
 	struct trace_stack *s = &t->unwound;
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = s->marks };
+	unsigned int depth = o->depth;
 
-	s->nr = shstk_unwind(space, &t->regs, read, arg, s->pcs, o->depth, &opts, &s->info);
+	s->nr_folds = 0;
+	s->nr = shstk_unwind(space, &t->regs, read, arg, s->pcs, depth, &opts, &s->info);
+	while (o->fold && !o->compare && !t->hardware.taken && s->nr == (int)depth &&
+	       s->info.end == SHSTK_END_CAPACITY && depth < TRACE_MAX_DEPTH) {
+		depth *= 8;
+		if (make_room(s, depth))
+			return -ENOMEM;
+		opts.marks = s->marks;
+		s->nr = shstk_unwind(space, &t->regs, read, arg, s->pcs, depth, &opts, &s->info);
+	}
+	return depth > o->depth && s->nr > 0 ? fold_stack(s, o->depth) : 0;
 }
 
 bool trace_has_gap(const struct trace_stack *s)
@@ -123,7 +153,8 @@ int trace_take(const struct trace_opts *o, struct shstk_space *space, struct tra
 		return 0;
 	if (prepare(o, &t->unwound))
 		return -ENOMEM;
-	unwind(o, space, t, read, arg);
+	if (unwind(o, space, t, read, arg))
+		return -ENOMEM;
 	if (s->taken && !o->compare)
 		fill_gaps(o, t);
 	return 0;
@@ -147,6 +178,7 @@ void trace_deinit(struct trace_thread *t)
 	free(t->hardware.marks);
 	free(t->unwound.pcs);
 	free(t->unwound.marks);
+	free(t->unwound.folds);
 }
 
 /* Printing -------------------------------------------------------------- */
@@ -188,17 +220,48 @@ static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, 
 	}
 }
 
+/*
+ * What the entries from @i on stand for. The frames' numbers go on behind it: @number is that of
+ * the next one.
+ */
+static void print_fold(struct shstk_symproc *proc, const struct trace_stack *s,
+		       const struct trace_fold *f, int *number)
+{
+	if (!f->period) {
+		printf("  ...  %zu frames are left out (see --depth)\n", f->times);
+		*number += (int)f->times;
+		return;
+	}
+	printf("  ...  %zu times, innermost first:", f->times);
+	for (unsigned int i = 0; i < f->period; i++) {
+		const struct shstk_symbol *sym = shstk_symproc_lookup(
+			proc, s->pcs[f->at + i], how_to_name(s->marks[f->at + i]));
+
+		printf("%s %s", i ? " <" : "", sym->frames[sym->nr - 1].function);
+	}
+	putchar('\n');
+}
+
 void trace_print_stack(const struct trace_opts *o, struct shstk_symproc *proc,
 		       const struct trace_stack *s)
 {
+	const struct trace_fold *skip = NULL;
 	int number = 0;
 
 	for (int i = 0; i < s->nr; i++) {
+		const struct trace_fold *f = fold_at(s, i);
+
+		if (f)
+			print_fold(proc, s, f, &number);
 		if (s->marks[i] & SHSTK_MARK_GAP)
 			puts(i > 1 || s->marks[0] & SHSTK_MARK_SIGNAL ?
 				     "  ...  a signal came here; where, is not on the shadow stack" :
 				     "  ...  a frame may be missing that is not on the shadow stack yet");
 		print_frame(o, proc, &number, s->pcs[i], s->marks[i]);
+		if (f && f->period)
+			skip = f;
+		if (skip && i == skip->at + (int)skip->period - 1)
+			number += (int)(skip->period * (skip->times - 1));
 	}
 	if (s->nr < 0)
 		printf("  cannot be taken: %s\n", strerror(-s->nr));
@@ -312,7 +375,7 @@ static void print_thread(const struct trace_opts *o, struct shstk_symproc *proc,
 /* The same as JSON ------------------------------------------------------- */
 
 static void put_frame(struct json *json, const struct shstk_symbol *sym, unsigned int i,
-		      uint64_t pc, uint8_t mark)
+		      uint64_t pc, uint8_t mark, size_t times)
 {
 	const struct shstk_symframe *f = &sym->frames[i];
 
@@ -333,18 +396,28 @@ static void put_frame(struct json *json, const struct shstk_symbol *sym, unsigne
 	shstk_json_bool(json, "signal", mark & SHSTK_MARK_SIGNAL);
 	shstk_json_bool(json, "guess", mark & SHSTK_MARK_GUESS);
 	shstk_json_bool(json, "gap", !i && mark & SHSTK_MARK_GAP);
+	shstk_json_int(json, "times", (int64_t)times);
 	shstk_json_close(json);
 }
 
 void trace_put_frames(struct json *json, struct shstk_symproc *proc, const struct trace_stack *s)
 {
+	const struct trace_fold *run = NULL;
+
 	shstk_json_open(json, "frames", '[');
 	for (int i = 0; i < s->nr; i++) {
+		const struct trace_fold *f = fold_at(s, i);
 		const struct shstk_symbol *sym =
 			shstk_symproc_lookup(proc, s->pcs[i], how_to_name(s->marks[i]));
+		uint8_t mark = s->marks[i];
 
+		if (f && f->period)
+			run = f;
+		if (f && !f->period)
+			mark |= SHSTK_MARK_GAP;
 		for (unsigned int k = 0; k < sym->nr; k++)
-			put_frame(json, sym, k, s->pcs[i], s->marks[i]);
+			put_frame(json, sym, k, s->pcs[i], mark,
+				  run && i < run->at + (int)run->period ? run->times : 1);
 	}
 	shstk_json_close(json);
 }

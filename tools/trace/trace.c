@@ -29,7 +29,9 @@ static const struct argp_option options[] = {
 	{ "addresses", 'a', NULL, 0, "print the address of each frame", 0 },
 	{ "full-names", OPT_FULL_NAMES, NULL, 0,
 	  "C++ names with the default arguments of the standard library's templates", 0 },
-	{ "depth", 'd', "N", 0, "print at most N frames of a thread (4096)", 0 },
+	{ "depth", 'd', "N", 0,
+	  "print at most N frames of a thread, and all of these (default: 4096, and what repeats in deeper ones once)",
+	  0 },
 	{ "source", OPT_SOURCE, "SOURCE", 0,
 	  "hardware (shadow stacks only), unwind, or auto (the default): shadow stacks where they are on, unwinding elsewhere",
 	  0 },
@@ -76,6 +78,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'd':
 		o->depth = parse_number(state, "depth", arg, 1, TRACE_MAX_DEPTH);
+		o->fold = false;
 		return 0;
 	case OPT_CORE:
 		o->core = arg;
@@ -141,7 +144,7 @@ static const char *contradiction(const struct trace_opts *o)
 
 int cmd_trace(int argc, char **argv)
 {
-	struct trace_opts o = { .depth = TRACE_MAX_DEPTH };
+	struct trace_opts o = { .depth = TRACE_DEPTH, .fold = true };
 	int first = command_parse(&trace_argp, argc, argv, &o);
 	const char *wrong;
 	int status;

@@ -14,7 +14,8 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/read_limit.h"
 
-#define TRACE_MAX_DEPTH 4096
+#define TRACE_DEPTH 4096 /* frames of a thread that are shown, if nothing else is asked for */
+#define TRACE_MAX_DEPTH (1 << 24) /* frames of a thread that can be taken */
 
 /**
  * enum trace_source - where stacks shall come from
@@ -35,6 +36,7 @@ enum trace_source {
  * @exe: the program's file, whatever the core says; or NULL.
  * @sysroot: folder below which the core's files lie; or NULL.
  * @depth: most frames of a thread.
+ * @fold: what repeats in deeper ones is shown once, instead.
  * @source: enum trace_source.
  * @addresses: print the address of each frame.
  * @full_names: as in &struct shstk_symbols_opts.
@@ -50,6 +52,7 @@ struct trace_opts {
 	const char *exe;
 	const char *sysroot;
 	unsigned int depth;
+	bool fold;
 	int source;
 	bool addresses;
 	bool full_names;
@@ -61,12 +64,26 @@ struct trace_opts {
 };
 
 /**
+ * struct trace_fold - entries that stand for more
+ * @at: the first of them.
+ * @period: so many repeat one after the other; 0: entries in front of @at are left out.
+ * @times: how often they come, or how many are left out.
+ */
+struct trace_fold {
+	int at;
+	unsigned int period;
+	size_t times;
+};
+
+/**
  * struct trace_stack - one trace
  * @taken: it was tried.
  * @nr: number of entries, or a negative errno.
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each.
  * @info: how it went.
+ * @folds: what entries stand for, @nr_folds of them.
+ * @nr_folds: see @folds.
  */
 struct trace_stack {
 	bool taken;
@@ -74,6 +91,8 @@ struct trace_stack {
 	uint64_t *pcs;
 	uint8_t *marks;
 	struct shstk_info info;
+	struct trace_fold *folds;
+	unsigned int nr_folds;
 };
 
 /**
