@@ -41,9 +41,10 @@ bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
 	return true;
 }
 
-bool __wrap_perf_rings_total(const struct perf_rings *rings, uint64_t *ret)
+bool __wrap_perf_rings_total(const struct perf_rings *rings, int which, uint64_t *ret)
 {
 	(void)rings;
+	(void)which;
 	*ret = 0;
 	return false;
 }

@@ -10,6 +10,7 @@
  *				prints what each used
  *	sums threads SECONDS	works by turns in in_main() and in in_thread(), a thread of 1 ms, and
  *				prints what each used
+ *	sums waits		by turns works in never_blocks() and sleeps in waits(), 0.5 s each
  *	sums orphan		has a child that works for 0.5 s, which nobody waits for
  */
 #include <fcntl.h>
@@ -169,6 +170,29 @@ static int threads(char **args)
 	return 0;
 }
 
+static __attribute__((noinline)) void never_blocks(void)
+{
+	use(0.05);
+}
+
+static __attribute__((noinline)) void waits(void)
+{
+	struct timespec pause = { .tv_nsec = 50000000 };
+
+	nanosleep(&pause, NULL);
+	__asm__ volatile("");
+}
+
+static int wait_and_work(char **args)
+{
+	(void)args;
+	for (int i = 0; i < 10; i++) {
+		never_blocks();
+		waits();
+	}
+	return 0;
+}
+
 static int orphan(char **args)
 {
 	int ends[2];
@@ -191,8 +215,9 @@ static const struct {
 	const char *name;
 	int (*run)(char **args);
 } programs[] = {
-	{ "burn", burn },     { "cpu", cpu },	      { "faults", faults },
-	{ "shares", shares }, { "threads", threads }, { "orphan", orphan },
+	{ "waits", wait_and_work }, { "burn", burn },	  { "cpu", cpu },
+	{ "faults", faults },	    { "shares", shares }, { "threads", threads },
+	{ "orphan", orphan },
 };
 
 int main(int argc, char **argv)

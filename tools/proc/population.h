@@ -108,6 +108,8 @@ struct stack {
  * @process: its process.
  * @comm: its name.
  * @sampled: it is in the profile.
+ * @preempted: it could have run when it left its CPU.
+ * @samples: of it so far, in all profiles.
  * @began: when, ns; 0: before recording did.
  * @exited: when it ended, or 0. What is left of it runs no more code of its own.
  * @left: when it left its CPU, or 0.
@@ -122,6 +124,8 @@ struct task {
 	struct process *process;
 	char comm[TASK_COMM];
 	bool sampled;
+	bool preempted;
+	uint64_t samples;
 	uint64_t began;
 	uint64_t exited;
 	uint64_t left;

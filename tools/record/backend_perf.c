@@ -215,6 +215,9 @@ static int start(struct recording *r, const struct target *target)
 		/* The file says once what a sample stands for. */
 		.may_coarsen = !r->opts->count && event_count(r->opts) && !r->opts->perf_data,
 		.perf_data = r->opts->perf_data,
+		.off = !r->opts->off_cpu  ? PERF_OFF_ALL :
+		       r->opts->preempted ? PERF_OFF_PREEMPTED :
+					    PERF_OFF_WAITING,
 		.keep_times = output_wants_times(&r->opts->output),
 		.labels = output_wants_labels(&r->opts->output),
 	};
@@ -315,13 +318,13 @@ static int add_unsampled_of(struct recording *r, const struct perf_event *event,
  * it says itself: a hypervisor may have delayed samples.
  */
 static uint64_t hidden_kernel(const struct recording *r, bool ended, const struct rusage *usage,
-			      const struct drain_counts *c)
+			      const struct drain_counts *c, const struct perf_counts *more)
 {
 	uint64_t whole = find_whole(r, ended, usage), hidden = whole - c->weight;
 	uint64_t most = usage->ru_stime.tv_sec * 1000000000 + usage->ru_stime.tv_usec * 1000;
 
 	if (!record_counts_time(r->opts) || r->opts->wall || r->opts->off_cpu || c->lost ||
-	    whole <= c->weight || !perf_drain_user_only(drain_of(r)))
+	    more->unseen || whole <= c->weight || !perf_drain_user_only(drain_of(r)))
 		return 0;
 	return ended && most < hidden ? most : hidden;
 }
@@ -342,11 +345,11 @@ static int add_unsampled(struct recording *r, bool ended, const struct rusage *u
 	if (err)
 		return err;
 	perf_drain_count(drain_of(r), &c, &more);
-	kernel = hidden_kernel(r, ended, usage, &c);
+	kernel = hidden_kernel(r, ended, usage, &c, &more);
 	if (kernel)
 		return perf_drain_unsampled(drain_of(r), PERF_MAIN, kernel, SHSTK_NOTE_KERNEL);
 	if (whole <= c.weight || r->opts->wall ||
-	    (record_counts_time(r->opts) && !c.lost && !more.throttled))
+	    (record_counts_time(r->opts) && !c.lost && !more.throttled && !more.unseen))
 		return 0;
 	return perf_drain_unsampled(drain_of(r), PERF_MAIN, whole - c.weight, SHSTK_NOTE_UNSAMPLED);
 }
@@ -504,6 +507,12 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	module_read_chains(&chains);
 	report_lost(r, &c, find_whole(r, ended, usage));
 	report_estimate(r, &c, &more);
+	if (more.other_off)
+		remark(r,
+		       o->preempted ?
+			       "%.2f s more off the CPU are of threads that waited: see --off-cpu" :
+			       "%.2f s more off the CPU are of threads that could run, but others did: see --preempted",
+		       more.other_off / 1e9);
 	if (more.throttled)
 		caution(r, "the kernel held samples back %llu times: a lower --freq helps",
 			(unsigned long long)more.throttled);
@@ -529,7 +538,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		remark(r,
 		       "%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
 		       (unsigned long long)(chains.unread - state->chains.unread));
-	report_kernel(r, hidden_kernel(r, ended, usage, &c));
+	report_kernel(r, hidden_kernel(r, ended, usage, &c, &more));
 	report_left(r, ended, c.lost);
 	/* If some were lost, that is the reason. */
 	if (!c.samples && !c.lost)

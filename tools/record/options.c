@@ -28,6 +28,7 @@ enum {
 	OPT_VIA,
 	OPT_CGROUP,
 	OPT_OFF_CPU,
+	OPT_PREEMPTED,
 	OPT_KERNEL,
 	OPT_PERF_DATA,
 	OPT_CHECK,
@@ -66,6 +67,9 @@ static const struct argp_option options[] = {
 	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
 	  "where threads wait, and how long, instead of where they run", 0 },
+	{ "preempted", OPT_PREEMPTED, NULL, 0,
+	  "where threads that could run are put off their CPU, and how long; implies --off-cpu",
+	  0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
 	{ "perf-data", OPT_PERF_DATA, "FILE", 0,
 	  "write what the kernel recorded to FILE as well, for shstk unwind", 0 },
@@ -98,6 +102,9 @@ static const struct argp_option top_options[] = {
 	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
 	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
 	  "where threads wait, and how long, instead of where they run", 0 },
+	{ "preempted", OPT_PREEMPTED, NULL, 0,
+	  "where threads that could run are put off their CPU, and how long; implies --off-cpu",
+	  0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
 	{ "via", OPT_VIA, "WHO", 0, "who samples, as for shstk record", 0 },
 	READ_LIMIT_OPTION,
@@ -200,6 +207,8 @@ static bool *find_switch(struct record_opts *o, int key)
 		return &o->all;
 	case OPT_OFF_CPU:
 		return &o->off_cpu;
+	case OPT_PREEMPTED:
+		return &o->preempted;
 	case OPT_CHECK:
 		return &o->check;
 	case OPT_KERNEL:
@@ -220,6 +229,7 @@ static void parse_implied(struct record_opts *o, int key)
 {
 	if (key == OPT_CHECK)
 		o->via = VIA_AGENT;
+	o->off_cpu |= key == OPT_PREEMPTED;
 	if (key == OPT_HEAP_SAMPLE || key == OPT_HEAP_MMAP || key == OPT_HEAP_SHOW)
 		o->heap = true;
 }

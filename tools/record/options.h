@@ -44,6 +44,7 @@
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @all: record the whole system.
  * @off_cpu: where threads wait, instead of where they run.
+ * @preempted: of that, where they could have run.
  * @kernel: with the kernel's functions.
  * @kernel_alone: the same, where there is no other stack. via_choose() sets it.
  * @mixed: callchains are of shadow stacks, and stacks are copied once there is a process without.
@@ -79,6 +80,7 @@ struct record_opts {
 	const char *perf_data;
 	bool all;
 	bool off_cpu;
+	bool preempted;
 	bool kernel;
 	bool kernel_alone;
 	bool mixed;

@@ -36,8 +36,9 @@
 #define MAX_ROUNDS 16
 #define CALM 200000000 /* ns without a new process, program or mapping */
 
-#define UNSEEN 16 /* short threads without a sample that matter, if there are */
+#define UNSEEN 16 /* short threads with none or few samples that matter, if there are */
 #define UNSEEN_PART 8 /* not so many times as many samples */
+#define FEW 4 /* samples of a thread whose first period matters */
 #define SHORT 2000000000 /* ns that such a thread lasts; others slept */
 #define NOBODY -1
 
@@ -68,6 +69,7 @@ struct perf_drain {
 	char first_comm[TASK_COMM]; /* and that one's name */
 	int total; /* an event that counts all of the command, or -1: these themselves do */
 	bool may_coarsen; /* samples may become fewer */
+	enum perf_off_time off; /* the times off the CPU that are wanted */
 	uint64_t came, came_since; /* samples in this window, lost ones too, and when it began */
 	uint64_t lost_before; /* what of that is of earlier profiles, */
 	uint64_t counted_before[PERF_WHICH]; /* and of each event's own count */
@@ -90,7 +92,7 @@ struct perf_drain {
 	uint64_t bare; /* CPU time of such in ns, in all profiles */
 	bool wide; /* not only given processes */
 	int root; /* record only this process, from its exec on, and its children; 0: all */
-	uint64_t unseen; /* short threads without a sample, in this profile */
+	uint64_t unseen; /* short threads with none or few samples, in this profile */
 	bool wide_asked; /* it was tried to sample all processes for these */
 	pid_t *pids;
 	struct pollfd *ends; /* of each: readable when it has ended */
@@ -182,6 +184,7 @@ static int add_sample(struct perf_drain *d, struct task *t, struct shstk_symproc
 	if (!t->process->sampled)
 		d->counts.processes++;
 	t->sampled = true;
+	t->samples++;
 	t->process->sampled = true;
 	d->counts.samples++;
 	d->counts.weight += values[1];
@@ -489,12 +492,23 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	return add_sample(d, t, proc, &stack, r->which, sample.period);
 }
 
+/* Why it left tells which of the two kinds the time is of. */
+static bool is_wanted(const struct perf_drain *d, const struct task *t)
+{
+	return d->off == PERF_OFF_ALL || (d->off == PERF_OFF_PREEMPTED) == t->preempted;
+}
+
 static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
 {
 	int ret = 0;
 
 	if (!t->left)
 		return 0;
+	if (!is_wanted(d, t)) {
+		d->more.other_off += time > t->left ? time - t->left : 0;
+		task_forget_stack(t);
+		return 0;
+	}
 	/* It left when this profile had not begun. */
 	if (!t->proc)
 		t->proc = population_names(&d->all, t->process);
@@ -510,18 +524,26 @@ static int take_switch(struct perf_drain *d, const struct perf_record *r)
 {
 	struct task *t = population_find_task(&d->all, r->tid);
 
-	if (!t || r->misc & PERF_RECORD_MISC_SWITCH_OUT)
+	if (!t)
 		return 0;
+	/* The sample of the stack came just before. Kernels before 4.17 do not tell. */
+	if (r->misc & PERF_RECORD_MISC_SWITCH_OUT) {
+		t->preempted = r->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+		return 0;
+	}
 	return came_back(d, t, r->time);
 }
 
-/* A thread ends. Was it too short to be sampled? */
+/*
+ * A thread ends. Was it too short to be sampled? Or only just long enough: an event that begins anew
+ * in each thread finds such ones where they end, or never where they begin.
+ */
 static void count_unseen(struct perf_drain *d, const struct task *t, uint64_t time)
 {
-	if (t->sampled || !t->began || time - t->began > SHORT)
+	if (t->samples >= FEW || !t->began || time - t->began > SHORT)
 		return;
 	d->unseen++;
-	d->more.unseen++;
+	d->more.unseen += !t->samples;
 }
 
 static void take_exit(struct perf_drain *d, const struct perf_record *r)
@@ -755,6 +777,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->profile = profile;
 	d->total = -1;
 	d->may_coarsen = opts->may_coarsen;
+	d->off = opts->off;
 	d->more.count = opts->rings.count;
 	d->max_stack = opts->rings.max_stack;
 	d->depth = opts->depth;

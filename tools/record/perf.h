@@ -15,6 +15,18 @@
 #include "tools/record/drain.h"
 
 /**
+ * enum perf_off_time - times of a thread off its CPU
+ * @PERF_OFF_ALL: all.
+ * @PERF_OFF_WAITING: it waits for something.
+ * @PERF_OFF_PREEMPTED: it could run, but others do.
+ */
+enum perf_off_time {
+	PERF_OFF_ALL,
+	PERF_OFF_WAITING,
+	PERF_OFF_PREEMPTED,
+};
+
+/**
  * struct perf_record_opts - what to record
  * @rings: events and targets; @rings.pids are processes here, whose threads are
  *	looked up, unless @threads.
@@ -30,6 +42,7 @@
  * @given: the first so many targets of @rings were asked for, the others are their children:
  *	recording is over when those have ended.
  * @threads: they are threads: other threads of their processes are not recorded.
+ * @off: which of the times off the CPU are wanted.
  * @may_coarsen: where @rings.count samples turn out to be more than can be taken, it grows.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @keep_times: keep the time of each sample, in all profiles.
@@ -45,6 +58,7 @@ struct perf_record_opts {
 	size_t given;
 	bool threads;
 	bool may_coarsen;
+	enum perf_off_time off;
 	const char *perf_data;
 	bool keep_times;
 	bool labels;
@@ -64,6 +78,7 @@ struct perf_record_opts {
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @unseen: threads that ended sooner than a period, if only events of processes were permitted.
  * @count: events from one sample to the next, if that is fixed.
+ * @other_off: ns off the CPU of the kind that is not wanted.
  * @throttled: times that the kernel held the event back.
  * @unwritten: 0, or a negative errno: the perf.data file is not complete.
  */
@@ -80,6 +95,7 @@ struct perf_counts {
 	uint64_t compat;
 	uint64_t unseen;
 	uint64_t count;
+	uint64_t other_off;
 	uint64_t throttled;
 	int unwritten;
 };

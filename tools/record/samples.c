@@ -17,7 +17,7 @@ static const char *value_type(const struct record_opts *o)
 {
 	if (o->event && !o->event->clock)
 		return o->event->name;
-	return o->wall ? "wall" : o->off_cpu ? "off-cpu" : "cpu";
+	return o->wall ? "wall" : o->preempted ? "preempted" : o->off_cpu ? "off-cpu" : "cpu";
 }
 
 /* Further events are values of their own; what shows one value shows the first event. */
@@ -95,7 +95,10 @@ void samples_report_left(struct recording *r, const struct samples_left *left)
 static void describe_part(const struct record_opts *o, uint64_t weight, uint64_t whole, char *buf,
 			  size_t size)
 {
-	const char *time = o->wall ? "wall-clock" : o->off_cpu ? "off-CPU" : "CPU";
+	const char *time = o->wall	? "wall-clock" :
+			   o->preempted ? "preempted" :
+			   o->off_cpu	? "off-CPU" :
+					  "CPU";
 
 	if (!record_counts_time(o) && whole)
 		snprintf(buf, size, "%llu of %llu %s", (unsigned long long)weight,
