@@ -48,7 +48,7 @@ debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz \
 	$(B)/selftests/kmod/$(1)/rules_fuzz $(debug_shstk_$(1)) \
 	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile rules_miss \
-		rules_change rules_unload stall replaced,\
+		rules_change rules_hotplug rules_unload stall replaced,\
 		$(call debug_test,$(1),$(t)))
 
 # What walks do in every kind of frame, for BPF programs, and where all is made to hurt.
@@ -111,9 +111,11 @@ run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm6
 
 # Unwind rules, NMIs and reloading on two CPUs, and all that needs shadow stacks in Bochs.
 debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-x86-2 \
+	'unload=$(call debug_test,x86,rules_unload) $(B)/kmod/debug-x86/shstk_perf.ko $(debug_shstk_x86)' \
 	$(B)/kmod/debug-x86/shstk_perf.ko $(debug_nmi) \
 	'nmi=$(call debug_test,x86,nmi) $(DEBUG_CHAINS) 2000 $(debug_shstk_x86)' \
-	$(call debug_hostile,x86) -shstk_nmi $(call debug_rules,x86) -shstk_perf \
+	$(call debug_hostile,x86) -shstk_nmi $(call debug_rules,x86) \
+	'hotplug=$(call debug_test,x86,rules_hotplug) 50 $(debug_shstk_x86)' -shstk_perf \
 	'reload=$(call debug_test,x86,reload) 3 2000 30 $(debug_shstk_x86) $(B)/kmod/debug-x86/shstk_perf.ko'
 debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-x86-bochs \
 	$(call debug_modules,x86) $(foreach t,perf device stall replaced,\
@@ -202,8 +204,9 @@ nmi_module = $(B)/selftests/kmod/nmi/$(subst -qemu-,-,$(1))/shstk_nmi.ko
 nmi_qemu = --cpus 2 --append nohpet --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 
 # Kernels that no other test runs on: W=1 builds, and what matters most, loaded.
-KERNELS_MORE := arm64-7.3 x86-7.3 arm64-6.18 x86-6.18
-KERNELS_GUESTS := $(KERNELS_MORE) x86-qemu-7.3 x86-qemu-6.18
+KERNELS_MORE := arm64-7.3 x86-7.3 arm64-6.18 x86-6.18 x86-6.12-rt
+# The preemptible one is Debian's for all machines, too large for Bochs.
+KERNELS_GUESTS := $(filter-out %-rt,$(KERNELS_MORE)) x86-qemu-7.3 x86-qemu-6.18 x86-qemu-6.12-rt
 check-kernels:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup qemu-x86 root-x86 $(KERNELS_MORE:%=kernel-%)
@@ -214,13 +217,16 @@ kernels_test = $(B)/selftests/kmod/$(firstword $(subst -, ,$(1)))/$(2)_test
 kernels_tests = $(KMOD_$(1)) $(foreach t,device perf map hostile,\
 	'$(t)=$(call kernels_test,$(1),$(t)) $(if $(filter hostile,$(t)),$(KMOD_$(1)))')
 kernels_tests_qemu = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1)))) \
-	'rules=$(call kernels_test,$(1),rules) $(NMI_RULES)' $(call nmi_module,$(1)) \
+	'rules=$(call kernels_test,$(1),rules) $(NMI_RULES)' \
+	'change=$(call kernels_test,$(1),rules_change)' 'miss=$(call kernels_test,$(1),rules_miss)' \
+	'hotplug=$(call kernels_test,$(1),rules_hotplug) 5 $(NMI_RULES)' $(call nmi_module,$(1)) \
 	'nmi=$(call kernels_test,$(1),nmi) 10000 200 $(NMI_RULES)'
 kernels_guest = selftests/guest/run $(1) --timeout 1200 --slack 20 --out $(B)/guest/$(1) \
 	$(if $(filter x86-qemu-%,$(1)),$(nmi_qemu) $(call kernels_tests_qemu,$(1)),$(call kernels_tests,$(1))) || exit 1;
 run-check-kernels: module $(foreach g,$(KERNELS_MORE),\
 		$(foreach t,device perf map hostile,$(call kernels_test,$(g),$(t)))) \
-		$(foreach t,rules nmi,$(B)/selftests/kmod/x86/$(t)_test) $(NMI_RULES) \
+		$(foreach t,rules rules_change rules_miss rules_hotplug nmi,\
+			$(B)/selftests/kmod/x86/$(t)_test) $(NMI_RULES) \
 		$(foreach g,$(filter x86-qemu-%,$(KERNELS_GUESTS)),$(call nmi_module,$(g)))
 	$(Q)KERNELS='$(KERNELS_MORE)' selftests/kmod/source_test
 	$(Q)$(foreach g,$(KERNELS_GUESTS),$(call kernels_guest,$(g)))

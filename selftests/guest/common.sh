@@ -15,6 +15,7 @@ declare -A KERNEL_ARCH=(
 	[x86-6.12-deb12]=amd64 [riscv-7.2]=riscv64
 	[arm64-7.3]=arm64 [x86-7.3]=amd64
 	[arm64-6.18]=arm64 [x86-6.18]=amd64
+	[x86-6.12-rt]=amd64
 )
 # The folder whose apt knows the packages and whose compiler builds modules.
 declare -A KERNEL_FOLDER=(
@@ -22,6 +23,7 @@ declare -A KERNEL_FOLDER=(
 	[x86-6.12-deb12]=trixie [riscv-7.2]=forky
 	[arm64-7.3]=trixie [x86-7.3]=trixie
 	[arm64-6.18]=trixie [x86-6.18]=trixie
+	[x86-6.12-rt]=trixie
 )
 declare -A KERNEL_IMAGE=(
 	[arm64-7.2]='linux-binary-7\.2\.[0-9.]+\+deb13[0-9.]*-cloud-arm64'
@@ -32,11 +34,12 @@ declare -A KERNEL_IMAGE=(
 	[x86-7.3]='linux-binary-7\.3\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
 	[arm64-6.18]='linux-image-6\.18\.15\+deb13-cloud-arm64'
 	[x86-6.18]='linux-image-6\.18\.15\+deb13-cloud-amd64'
+	[x86-6.12-rt]='linux-image-6\.12\.[0-9.]+\+deb13[0-9.]*-rt-amd64'
 	[riscv-7.2]='linux-binary-7\.2\.[0-9.]+\+deb14[0-9.]*-riscv64'
 )
 GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 riscv-7.2'
 # Made only when asked for, for make check-kernels.
-MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18'
+MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18 x86-6.12-rt'
 
 # The archive still has the headers of these kernels, but no index of it names them, by
 # whose signature apt would know them. So their SHA-256 is here: kernel, file, sum.

@@ -26,7 +26,7 @@ BUILD = os.environ.get('B') or 'build'
 # x86-qemu-V has the kernel of x86-V, more CPUs and speed, and no shadow stacks.
 GUESTS = ('arm64-7.2', 'x86-7.2', 'x86-6.12', 'x86-6.12-deb12', 'x86-qemu-7.2', 'x86-qemu-6.12',
           'riscv-7.2', 'arm64-7.3', 'x86-7.3', 'x86-qemu-7.3', 'arm64-6.18', 'x86-6.18',
-          'x86-qemu-6.18')
+          'x86-qemu-6.18', 'x86-6.12-rt', 'x86-qemu-6.12-rt')
 
 # Parts of the cache that are whole systems.
 ROOTS = ('root-arm64', 'root-x86', 'programs-arm64', 'programs-x86')
@@ -327,8 +327,12 @@ class Qemu(Machine):
     # An emulated clock needs no second one to watch it, and emulated timers no test.
     CMDLINE = {'x86': 'tsc=reliable no_timer_check mitigations=off'}
 
+    def has_virtio(self):
+        """Whether the kernel has virtio built in, as those of clouds do."""
+        return not self.key.endswith('-rt')
+
     def settings(self):
-        return 'report=/dev/vport0p1\n'
+        return 'report=/dev/vport0p1\n' if self.has_virtio() else 'report=/dev/ttyS1\n'
 
     def cmdline(self, extra=''):
         return (f'console={self.KIND[self.arch][4]} loglevel=5 panic=-1 cryptomgr.notests '
@@ -355,11 +359,13 @@ class Qemu(Machine):
         return argv
 
     def ports(self):
+        report = ['-serial', 'chardev:report']
+        if self.has_virtio():
+            report = ['-device', 'virtio-serial-pci',
+                      '-device', 'virtserialport,chardev=report,name=report,nr=1']
         return ['-monitor', 'none',
                 '-chardev', f'file,id=console,path={self.console}', '-serial', 'chardev:console',
-                '-chardev', f'file,id=report,path={self.report}',
-                '-device', 'virtio-serial-pci',
-                '-device', 'virtserialport,chardev=report,name=report,nr=1']
+                '-chardev', f'file,id=report,path={self.report}', *report]
 
     def boot(self, initrd, extra):
         return ['-kernel', self.image, '-initrd', initrd,

@@ -171,6 +171,8 @@ GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/overlay/x86-6.12/overlay.ko
 RULES_FRAMES_x86 := kmod:rules-frames=$(call kmod_words,$(B)/selftests/kmod/x86/rules_frames_test \
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 RULES_CHANGE_x86 := kmod:rules-change=$(B)/selftests/kmod/x86/rules_change_test
+RULES_CHANGE_x86 += kmod:rules-hotplug=$(call kmod_words,$(B)/selftests/kmod/x86/rules_hotplug_test 5 \
+	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 GUEST_KMOD_x86-qemu-7.2 += $(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
 GUEST_KMOD_x86-qemu-6.12 += $(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
 # $(1) guest
@@ -220,5 +222,5 @@ $(B)/selftests/kmod/nmi/$(1)/shstk_nmi.ko: selftests/kmod/nmi/shstk_nmi.c $(SHST
 	$$(call say,KBUILD,$$@)selftests/guest/in trixie make $$(call kmod_args,$(1)) M=$(CURDIR)/$$(@D) -s
 endef
 GUEST_OPTIONS_x86-qemu += --append nohpet
-$(foreach g,x86-6.12 x86-6.18 x86-7.2 x86-7.3,$(eval $(call kmod_nmi,$(g))))
+$(foreach g,x86-6.12 x86-6.12-rt x86-6.18 x86-7.2 x86-7.3,$(eval $(call kmod_nmi,$(g))))
 include selftests/kmod/rules.mk
