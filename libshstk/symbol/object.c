@@ -347,6 +347,13 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct s
 		ret->start = sym->addr;
 		return name_by_symbol(object, sym, frames);
 	}
+	frames[0].function =
+		object->elf ? shstk_plt_name(object->pool, object->elf, addr, &ret->start) : NULL;
+	if (frames[0].function) {
+		frames[0].linkage = frames[0].function;
+		ret->resolved = true;
+		return 1;
+	}
 	start = shstk_starts_find(&object->starts, addr);
 	ret->start = start;
 	frames[0].function = shstk_place_name(object->pool, object->name, start ? start : addr);

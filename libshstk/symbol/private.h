@@ -320,6 +320,11 @@ void shstk_starts_init(struct shstk_starts *starts, Elf *elf, int fd,
 /* Start of the function that covers an address, or 0. */
 uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr);
 
+/* ---- plt.c ---- */
+
+/* "puts@plt", of the stub that covers @addr, which begins at @start; NULL: it is in none. */
+const char *shstk_plt_name(struct shstk_pool *pool, Elf *elf, uint64_t addr, uint64_t *start);
+
 /* ---- dwarf.c: functions, inlined calls and lines ---- */
 
 struct shstk_dwarf;

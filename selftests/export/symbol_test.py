@@ -674,6 +674,40 @@ int main() { return one(1) + two(2) + three(3); }
 '''
 
 
+@case
+def plt_stubs(variant, folder):
+    """stubs of functions of other files are called as objdump calls them, stripped too"""
+    text = ('#include <stdio.h>\n#include <stdlib.h>\nint main(int c, char **v)\n'
+            '{\n\tputs(v[0]);\n\tprintf("%d", atoi(v[0]));\n\treturn getenv("x") == v[c];\n}\n')
+    compared = 0
+    for compiler, objdump, flags in (
+            ('gcc', 'objdump', ['-fcf-protection=none', '-Wl,-z,lazy']),
+            ('gcc', 'objdump', ['-fcf-protection', '-Wl,-z,ibtplt', '-Wl,-z,lazy']),
+            ('gcc', 'objdump', ['-Wl,-z,now']),
+            ('gcc', 'objdump', ['-no-pie']),
+            ('aarch64-linux-gnu-gcc', 'aarch64-linux-gnu-objdump', []),
+            ('aarch64-linux-gnu-gcc', 'aarch64-linux-gnu-objdump',
+             ['-mbranch-protection=standard'])):
+        if not shutil.which(compiler) or not shutil.which(objdump):
+            continue
+        path = compile_c(folder, text, flags=['-w', *flags], compiler=compiler)
+        stubs = {}
+        for line in run(objdump, '-d', path).splitlines():
+            words = line.split()
+            if len(words) == 2 and words[1].endswith('@plt>:'):
+                stubs[int(words[0], 16)] = words[1][1:-2]
+        elf = Elf(path)
+        run('aarch64-linux-gnu-strip' if 'aarch64' in compiler else 'strip', path)
+        driver = open_proc(variant)
+        elf.map(driver, 'p')
+        for addr, name in stubs.items():
+            frame, = driver.lookup('p', elf.BASE + addr + 4)
+            equal((frame.function, frame.offset), (name, 4), (flags, hex(addr)))
+        compared += {'puts@plt', 'getenv@plt'} <= set(stubs.values())
+        driver.close()
+    assert compared >= 4, compared
+
+
 LABELS = [
     # name, room, label
     ('std::_Rb_tree_iterator<std::pair<std::string const, Foo<int> > > std::map<std::string, '
