@@ -32,6 +32,7 @@ void shstk_budget_init(struct shstk_budget *budget, uint64_t memory, uint64_t ti
 	uint64_t half = machine_memory() / 2;
 
 	budget->memory = memory ? memory : half < MEMORY ? half : MEMORY;
+	budget->whole = budget->memory;
 	budget->time = time ? time : TIME;
 	budget->over = NULL;
 }
@@ -56,7 +57,7 @@ void shstk_account_close(struct shstk_account *account)
 		*at = account->next;
 }
 
-static void exceed(struct shstk_account *account, unsigned int what)
+void shstk_account_exceed(struct shstk_account *account, enum shstk_excess what)
 {
 	if (!account->excess) {
 		account->next = account->budget->over;
@@ -70,7 +71,7 @@ bool shstk_account_take(struct shstk_account *account, uint64_t bytes)
 	uint64_t left = account->budget->memory;
 
 	if (bytes > left || account->memory + bytes > MEMORY_SHARE(left + account->memory)) {
-		exceed(account, SHSTK_EXCESS_MEMORY);
+		shstk_account_exceed(account, SHSTK_EXCESS_MEMORY);
 		return false;
 	}
 	account->budget->memory -= bytes;
@@ -116,7 +117,7 @@ static bool has_time(struct shstk_account *account)
 
 	if (left && account->time <= TIME_SHARE(left + account->time))
 		return true;
-	exceed(account, SHSTK_EXCESS_TIME);
+	shstk_account_exceed(account, SHSTK_EXCESS_TIME);
 	return false;
 }
 

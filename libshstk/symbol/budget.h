@@ -27,11 +27,13 @@ struct shstk_account;
 
 /**
  * struct shstk_budget - what is left for all
+ * @whole: bytes that there were.
  * @memory: bytes.
  * @time: ns of CPU time.
  * @over: accounts that did not get what they asked for, the last one first.
  */
 struct shstk_budget {
+	uint64_t whole;
 	uint64_t memory;
 	uint64_t time;
 	struct shstk_account *over;
@@ -76,6 +78,9 @@ void shstk_account_close(struct shstk_account *account);
 /* Take so many bytes. False: they are not to be had, and nothing was taken. */
 bool shstk_account_take(struct shstk_account *account, uint64_t bytes);
 void shstk_account_give(struct shstk_account *account, uint64_t bytes);
+
+/* Who reads it has a bound of its own, and came to it: it is told as if the account had. */
+void shstk_account_exceed(struct shstk_account *account, enum shstk_excess what);
 
 /* As shstk_grow(), of memory that is taken from @account. */
 void *shstk_account_grow(struct shstk_account *account, void *array, size_t nr, size_t *max,

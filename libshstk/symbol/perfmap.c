@@ -15,7 +15,6 @@
 
 #include "private.h"
 
-#define FILE_MAX (256u << 20)
 #define ENTRIES_MAX (8u << 20)
 #define NAME_MAX_LEN 4096
 #define ENTRY_COST 192 /* bytes that an entry takes beside its name */
@@ -36,6 +35,7 @@ struct shstk_perfmap {
 	bool dirty;
 	size_t cost;
 	size_t most;
+	bool cut; /* some lines are left out */
 };
 
 struct shstk_perfmap *shstk_perfmap_create(void)
@@ -67,6 +67,11 @@ size_t shstk_perfmap_size(const struct shstk_perfmap *map)
 size_t shstk_perfmap_cost(const struct shstk_perfmap *map)
 {
 	return map ? map->cost : 0;
+}
+
+bool shstk_perfmap_cut(const struct shstk_perfmap *map)
+{
+	return map->cut;
 }
 
 static int hex_digit(char c)
@@ -152,8 +157,10 @@ int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size
 
 	/* A last line without an end is still being written. */
 	while ((stop = memchr(text, '\n', end - text))) {
-		if (map->nr >= ENTRIES_MAX || map->cost >= map->most)
+		if (map->nr >= ENTRIES_MAX || map->cost >= map->most) {
+			map->cut = true;
 			break;
+		}
 		err = parse_line(map, text, stop);
 		if (err)
 			return err;
@@ -173,8 +180,8 @@ int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most)
 	if (fstat(fd, &st))
 		return -errno;
 	map->most = most;
-	size = st.st_size < FILE_MAX ? st.st_size : FILE_MAX;
-	size = size < most ? size : most;
+	size = (uint64_t)st.st_size < most ? (size_t)st.st_size : most;
+	map->cut = (uint64_t)st.st_size > size;
 	buf = malloc(size + 1);
 	if (!buf)
 		return -ENOMEM;

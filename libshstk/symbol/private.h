@@ -383,6 +383,8 @@ int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, c
 int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most);
 /* How many bytes those of files take, about; 0 for NULL. */
 size_t shstk_perfmap_cost(const struct shstk_perfmap *map);
+/* Whether there was more than it may take. */
+bool shstk_perfmap_cut(const struct shstk_perfmap *map);
 size_t shstk_perfmap_size(const struct shstk_perfmap *map);
 const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);
 

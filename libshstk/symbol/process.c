@@ -17,7 +17,8 @@
 #include "store.h"
 
 #define MAPS_MAX (1u << 18) /* executable mappings of one process */
-#define MADE_MAX (512u << 20) /* bytes that names of processes' own perf-map files take */
+#define MADE_SHARE 6 /* of the budget's memory: for names of processes' own perf-map files */
+#define GIVEN_MAX (1u << 30) /* bytes that names of perf-map files take that were given */
 #define CLOCK_SLACK 60 /* seconds that the clock may have been set by */
 
 static void read_status(struct shstk_symproc *proc)
@@ -228,6 +229,8 @@ int shstk_symproc_add(struct shstk_symproc *proc, const struct shstk_symmap_info
 static void forget_perf_map(struct shstk_symproc *proc)
 {
 	proc->symbols->made_bytes -= shstk_perfmap_cost(proc->perfmap);
+	if (proc->perfmap_account.budget)
+		shstk_account_give(&proc->perfmap_account, proc->perfmap_account.memory);
 	shstk_perfmap_destroy(proc->perfmap);
 	proc->perfmap = NULL;
 }
@@ -451,6 +454,31 @@ static int open_perf_map(const struct shstk_symproc *proc, const char *given)
 	return shstk_root_open(&ours, path, O_NOFOLLOW);
 }
 
+/* The account of the process's own file; NULL: memory runs out. */
+static struct shstk_account *own_account(struct shstk_symproc *proc)
+{
+	struct shstk_account *account = &proc->perfmap_account;
+	const char *name;
+	char path[64];
+
+	if (account->budget)
+		return account;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc->ns_pid);
+	name = shstk_pool_text(&proc->symbols->pool, path, strlen(path));
+	if (!name)
+		return NULL;
+	shstk_account_open(account, &proc->symbols->budget, name);
+	return account;
+}
+
+/* The last line of a file may take a little more than there is. */
+static size_t made_left(const struct shstk_symbols *symbols)
+{
+	uint64_t most = symbols->budget.whole / MADE_SHARE;
+
+	return symbols->made_bytes < most ? most - symbols->made_bytes : 0;
+}
+
 /*
  * The process's own file only grows: it is read anew. One takes no more than half of what is left,
  * so that there is some for others: any number of processes may have the same large file.
@@ -458,22 +486,37 @@ static int open_perf_map(const struct shstk_symproc *proc, const char *given)
 static int read_own(struct shstk_symproc *proc, int fd)
 {
 	struct shstk_symbols *symbols = proc->symbols;
-	int err;
+	struct shstk_account *account = own_account(proc);
+	size_t most, cost;
+	int err = 0;
 
 	forget_perf_map(proc);
+	most = made_left(symbols) / 2;
 	proc->perfmap = shstk_perfmap_create();
-	if (!proc->perfmap)
+	if (!proc->perfmap || !account)
 		return -ENOMEM;
-	err = shstk_perfmap_read(proc->perfmap, fd, (MADE_MAX - symbols->made_bytes) / 2);
-	symbols->made_bytes += shstk_perfmap_cost(proc->perfmap);
-	return err;
+	if (shstk_account_begin(account)) {
+		err = shstk_perfmap_read(proc->perfmap, fd, most);
+		/* Any address makes it ready for searches. */
+		shstk_perfmap_find(proc->perfmap, 0);
+	}
+	shstk_account_end(account);
+	cost = shstk_perfmap_cost(proc->perfmap);
+	symbols->made_bytes += cost;
+	if (shstk_perfmap_cut(proc->perfmap))
+		shstk_account_exceed(account, SHSTK_EXCESS_MEMORY);
+	if (!shstk_account_take(account, cost)) {
+		forget_perf_map(proc);
+		proc->perfmap = shstk_perfmap_create();
+	}
+	return proc->perfmap ? err : -ENOMEM;
 }
 
 static int read_given(struct shstk_symproc *proc, int fd)
 {
 	if (!proc->extra)
 		proc->extra = shstk_perfmap_create();
-	return proc->extra ? shstk_perfmap_read(proc->extra, fd, SIZE_MAX) : -ENOMEM;
+	return proc->extra ? shstk_perfmap_read(proc->extra, fd, GIVEN_MAX) : -ENOMEM;
 }
 
 int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)

@@ -96,6 +96,7 @@ struct shstk_symbols {
  * @former: mappings that were.
  * @none: stands for all that is not mapped.
  * @perfmap: names from its own perf-map file.
+ * @perfmap_account: what that file takes; opened when it is first read.
  * @extra: names from files that were given.
  * @functions: those of the kernel, in the view that is of it.
  * @perfmap_tried: its own file was looked for.
@@ -118,6 +119,7 @@ struct shstk_symproc {
 	struct shstk_former former;
 	struct shstk_map none;
 	struct shstk_perfmap *perfmap;
+	struct shstk_account perfmap_account;
 	struct shstk_perfmap *extra;
 	struct shstk_kernel_functions *functions;
 	bool perfmap_tried;

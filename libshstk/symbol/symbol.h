@@ -301,8 +301,8 @@ void shstk_symproc_end(struct shstk_symproc *proc);
  * Without this call the process's own one is read at the first address that
  * needs it. Call it again to take later entries; newer lines win. Its own file
  * is read only if it belongs to root, to us or to the process's user, and was
- * not last written before the process started. All such files take 512 MiB at most,
- * and one takes half of what is left of that.
+ * not last written before the process started. All such files take a sixth
+ * of @memory in the options at most, and one takes half of what is left of that.
  *
  * Return: number of entries now known, or a negative errno.
  */

@@ -1019,9 +1019,14 @@ def large_perf_maps(variant, _folder):
             sizes.append(int(driver.do('perfmap', f'p{i}')[0]))
             equal(driver.lookup(f'p{i}', 0x1001)[0].function, 'first')
         assert sum(sizes) < 3000000 and min(sizes) > 1000, f'{sizes}'
+        for i in range(5, 45):
+            driver.do('proc', f'p{i}', child.pid)
+            sizes.append(int(driver.do('perfmap', f'p{i}')[0]))
+        assert sum(sizes) < 3000000, f'{sizes}'
         # What it had is no more when it is read anew.
         again = [int(driver.do('perfmap', 'p0')[0]) for i in range(10)]
         assert min(again) > 100000, f'{again} {sizes}'
+        equal(set(driver.do('excess')), {f'1\t{path}'})
     finally:
         child.end()
         os.unlink(path)
