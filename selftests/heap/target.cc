@@ -405,6 +405,13 @@ static int together(void)
 	return hold_together(0);
 }
 
+/* The library need not be there: that it is asked for so counts. */
+static int deepbind(void)
+{
+	dlopen("libm.so.6", RTLD_NOW | RTLD_DEEPBIND);
+	return 0;
+}
+
 /* A block that is never touched takes no memory. */
 static int together_in_much(void)
 {
@@ -727,16 +734,27 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} programs[] = {
-		{ "kinds", kinds },	    { "peak", peak },
-		{ "lifetimes", lifetimes }, { "threads", threads },
-		{ "handover", handover },   { "forks", forks },
-		{ "signals", signals },	    { "samples", samples },
-		{ "mappings", mappings },   { "deep", deep },
-		{ "plugins", plugins },	    { "stages", stages },
-		{ "failures", failures },   { "limited", limited },
-		{ "locks", locks },	    { "closes-locked", closes_locked },
-		{ "sandbox", sandbox },	    { "vfork-rights", vfork_rights },
-		{ "together", together },   { "together-in-much", together_in_much },
+		{ "deepbind", deepbind },
+		{ "kinds", kinds },
+		{ "peak", peak },
+		{ "lifetimes", lifetimes },
+		{ "threads", threads },
+		{ "handover", handover },
+		{ "forks", forks },
+		{ "signals", signals },
+		{ "samples", samples },
+		{ "mappings", mappings },
+		{ "deep", deep },
+		{ "plugins", plugins },
+		{ "stages", stages },
+		{ "failures", failures },
+		{ "limited", limited },
+		{ "locks", locks },
+		{ "closes-locked", closes_locked },
+		{ "sandbox", sandbox },
+		{ "vfork-rights", vfork_rights },
+		{ "together", together },
+		{ "together-in-much", together_in_much },
 	};
 
 	if (argc < 2)

@@ -100,6 +100,10 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (c.foreign)
 		caution(r, "%u %s a malloc() of its own, whose allocations are not seen", c.foreign,
 			c.foreign == 1 ? "program has" : "programs have");
+	if (c.deepbind)
+		caution(r,
+			"%u %s libraries with RTLD_DEEPBIND: what these allocate is not seen, and what they free looks as if it never was (--heap -p sees both)",
+			c.deepbind, c.deepbind == 1 ? "program loaded" : "programs loaded");
 	report_mapped(r, &c);
 	if (c.allocator)
 		caution(r,

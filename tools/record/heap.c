@@ -558,6 +558,7 @@ static void take_head(struct reading *r)
 	memory_name(r->head.comm, r->head.comm);
 	c->lost += r->head.lost;
 	c->foreign += !!r->head.foreign;
+	c->deepbind += !!r->head.deepbind;
 	if (r->head.mapped_peak > 0 && (uint64_t)r->head.mapped_peak > c->mapped) {
 		c->mapped = r->head.mapped_peak;
 		c->mapped_pid = r->head.pid;

@@ -45,6 +45,7 @@ struct heap_opts {
  * @stacks: distinct stacks.
  * @processes: processes, forked children included.
  * @foreign: programs with an own malloc().
+ * @deepbind: programs that loaded a library with RTLD_DEEPBIND.
  * @mapped: most bytes at a time that a process mapped itself, of no file, if that is not
  *	recorded,
  * @mapped_pid: that process, and
@@ -68,6 +69,7 @@ struct heap_counts {
 	uint64_t stacks;
 	uint32_t processes;
 	uint32_t foreign;
+	uint32_t deepbind;
 	uint64_t mapped;
 	int mapped_pid;
 	char mapped_by[16];

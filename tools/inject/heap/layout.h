@@ -65,6 +65,8 @@ struct heap_header {
  * @pid: process ID; 0: not begun.
  * @parent: number of the region it was forked from, plus 1; 0: a new program.
  * @foreign: the program brings a malloc() of its own, which nobody can see.
+ * @deepbind: it has loaded libraries that prefer their own functions (RTLD_DEEPBIND), which call
+ *	past the agent.
  * @comm: name of the program.
  * @size: bytes of the region that the process can use.
  * @used: bytes handed out to records.
@@ -81,7 +83,7 @@ struct heap_image {
 	_Atomic uint32_t pid;
 	uint32_t parent;
 	uint32_t foreign;
-	uint32_t pad;
+	_Atomic uint32_t deepbind;
 	char comm[REC_COMM];
 	uint64_t size;
 	_Alignas(64) _Atomic uint64_t used;

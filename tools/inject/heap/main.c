@@ -524,6 +524,21 @@ static bool other_namespace(void *handle)
 	return !dlinfo(handle, RTLD_DI_LMID, &id) && id != LM_ID_BASE;
 }
 
+/*
+ * The loader looks at the return address for who calls: it is left by a tail call, so that it sees
+ * the true caller, and nothing can be done behind it.
+ */
+HOOK_API void *dlopen(const char *file, int mode)
+{
+	static void *(*next_dlopen)(const char *, int);
+
+	if (!next_dlopen)
+		*(void **)&next_dlopen = dlsym(RTLD_NEXT, "dlopen");
+	if (mode & RTLD_DEEPBIND && is_on())
+		atomic_store(&heap.image->deepbind, 1);
+	return next_dlopen(file, mode);
+}
+
 HOOK_API int dlclose(void *handle)
 {
 	static int (*next_dlclose)(void *);
