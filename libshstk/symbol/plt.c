@@ -118,7 +118,7 @@ static const char *find_symbol(Elf *elf, uint64_t slot)
 
 		while (!name && left && (scn = elf_nextscn(elf, scn)))
 			if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_RELA &&
-			    !(shdr.sh_flags & SHF_INFO_LINK) == others)
+			    others == !(shdr.sh_flags & SHF_INFO_LINK))
 				name = find_in(elf, scn, &shdr, slot, &left);
 	}
 	return name && *name ? name : NULL;
