@@ -175,7 +175,7 @@ bool is_after_any_call(const struct view *v, uint64_t ra)
 }
 
 /* Is there a call in front of @ra? */
-static bool has_call_before(const struct view *v, uint64_t ra)
+static own_stack bool has_call_before(const struct view *v, uint64_t ra)
 {
 	size_t before = 0, after = 0;
 	struct module *mod;

@@ -80,27 +80,43 @@ static bool collect(void *arg, uint64_t rule, bool lost_fp)
 	return !paths_add(arg, rule, lost_fp);
 }
 
-/* As epilogue_rules(), for the frame in @c: what its code says may be known. */
-static bool each_path(const struct view *v, struct cursor *c, struct module *mod, epilogue_fn found,
-		      void *arg)
+static own_stack bool follow(const struct epilogue_of *of, epilogue_fn found, void *arg)
 {
-	struct epilogue_of of = { v, c, mod };
-	const struct code code = { code_bytes, code_covered, &of };
-	uint64_t pc = cursor_reg(c, REG_PC);
-	struct paths paths;
+	const struct code code = { code_bytes, code_covered, (void *)of };
 
-	/* Code made at run time may be made anew at the same place. */
-	if (!v->remembers || c->innermost || !mod->img.nload)
-		return epilogue_rules(v->m, &code, pc, c->innermost, found, arg);
-	if (!paths_find(pc, v->gen, &paths)) {
-		paths = (struct paths){ .n = 0 };
-		epilogue_rules(v->m, &code, pc, false, collect, &paths);
-		paths_keep(pc, v->gen, &paths);
-	}
-	if (paths.n > PATHS_MOST)
-		return epilogue_rules(v->m, &code, pc, false, found, arg);
-	for (uint32_t i = 0; i < paths.n; i++)
-		if (found(arg, paths.rule[i], paths.lost >> i & 1))
+	return epilogue_rules(of->v->m, &code, cursor_reg(of->c, REG_PC), of->c->innermost, found,
+			      arg);
+}
+
+/* What the code of a frame says is kept, but that of code which may be made anew in its place. */
+static bool is_kept(const struct epilogue_of *of)
+{
+	return of->v->remembers && !of->c->innermost && of->mod->img.nload;
+}
+
+/* Those of the code of @of; @room receives them. */
+static own_stack void know_paths(const struct epilogue_of *of, struct paths *room)
+{
+	uint64_t pc = cursor_reg(of->c, REG_PC);
+
+	if (paths_find(pc, of->v->gen, room))
+		return;
+	room->n = room->lost = 0;
+	follow(of, collect, room);
+	paths_keep(pc, of->v->gen, room);
+}
+
+/* As epilogue_rules(), but what the code says may be known. */
+static own_stack bool each_path(const struct epilogue_of *of, struct paths *room, epilogue_fn found,
+				void *arg)
+{
+	if (!is_kept(of))
+		return follow(of, found, arg);
+	know_paths(of, room);
+	if (room->n > PATHS_MOST)
+		return follow(of, found, arg);
+	for (uint32_t i = 0; i < room->n; i++)
+		if (found(arg, room->rule[i], room->lost >> i & 1))
 			return true;
 	return false;
 }
@@ -164,6 +180,7 @@ static bool leads_to(const struct view *v, uint64_t ra, uint64_t pc)
  * @found: receives the caller's.
  * @any: @found is there, by the first path, but the call in it names another function.
  * @tried: paths that were tried.
+ * @paths: what the code says.
  */
 struct epilogue_guess {
 	const struct view *v;
@@ -171,6 +188,7 @@ struct epilogue_guess {
 	struct cursor found;
 	bool any;
 	unsigned int tried;
+	struct paths paths;
 };
 
 /* Is what @rule finds a caller's frame? */
@@ -205,7 +223,7 @@ static int guess_epilogue_in(void *mem, void *arg)
 	g->from = of->c;
 	g->any = false;
 	g->tried = 0;
-	each_path(of->v, of->c, of->mod, try_epilogue, g);
+	each_path(of, &g->paths, try_epilogue, g);
 	if (!g->any)
 		return -SHSTK_END_NO_RULE;
 	*of->c = g->found;
@@ -270,9 +288,12 @@ static bool is_record_rule(void *arg, uint64_t rule, bool lost_fp)
 }
 
 /* Does the code of this function return by a frame record at fp? */
-static bool keeps_record(const struct view *v, struct cursor *c, struct module *mod)
+static own_stack bool keeps_record(const struct view *v, struct cursor *c, struct module *mod)
 {
-	return mod && mod->img.nload && each_path(v, c, mod, is_record_rule, (void *)v->m);
+	struct epilogue_of of = { v, c, mod };
+	struct paths room;
+
+	return mod && mod->img.nload && each_path(&of, &room, is_record_rule, (void *)v->m);
 }
 
 /*
