@@ -29,6 +29,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/signalfd.h>
 #include <sys/sem.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -710,6 +711,226 @@ static int do_signals(char **arg)
 	while (sigtimedwait(&all, &si, &zero) > 0) {
 		printf("signal %d was waiting\n", si.si_signo);
 		bad = 1;
+	}
+	return bad;
+}
+
+/*
+ * What a program may do with a real-time signal that it handles not, or in some of its threads
+ * only: each way in a process of its own, for each signal. Returns 0 if all is as it has to be.
+ */
+static sigset_t just(int signo)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	return set;
+}
+
+static volatile sig_atomic_t came, came_value, came_code;
+
+static void note_signal(int signo, siginfo_t *si, void *context)
+{
+	(void)context;
+	came = came * 100 + signo;
+	came_value = si->si_value.sival_int;
+	came_code = si->si_code;
+}
+
+static int is_waited_for(int signo)
+{
+	const union sigval value = { .sival_int = 7 };
+	const struct timespec most = { 20, 0 };
+	sigset_t set = just(signo);
+	siginfo_t si;
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	burn(0.05);
+	if (sigqueue(getpid(), signo, value) || sigtimedwait(&set, &si, &most) != signo)
+		return 1;
+	return si.si_code != SI_QUEUE || si.si_value.sival_int != 7 || si.si_pid != getpid();
+}
+
+static int is_read(int signo)
+{
+	sigset_t set = just(signo);
+	struct signalfd_siginfo si;
+	struct pollfd p = { .events = POLLIN };
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	p.fd = signalfd(-1, &set, 0);
+	burn(0.05);
+	if (p.fd < 0 || poll(&p, 1, 50)) /* nothing but what is sent */
+		return 1;
+	kill(getpid(), signo);
+	return poll(&p, 1, 20000) != 1 || read(p.fd, &si, sizeof(si)) != sizeof(si) ||
+	       si.ssi_signo != (uint32_t)signo || si.ssi_code != SI_USER;
+}
+
+static int is_pending(int signo)
+{
+	sigset_t set = just(signo), got;
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(signo);
+	burn(0.05);
+	sigpending(&got);
+	if (!sigismember(&got, signo))
+		return 1;
+	signal(signo, SIG_IGN);
+	sigpending(&got);
+	return sigismember(&got, signo);
+}
+
+static int comes_by_timer(int signo)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = signo };
+	struct itimerspec when = { .it_value = { 0, 20000000 } };
+	const struct timespec most = { 20, 0 };
+	sigset_t set = just(signo);
+	siginfo_t si;
+	timer_t timer;
+
+	ev.sigev_value.sival_int = 11;
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) || timer_settime(timer, 0, &when, NULL))
+		return 1;
+	burn(0.05);
+	return sigtimedwait(&set, &si, &most) != signo || si.si_code != SI_TIMER ||
+	       si.si_value.sival_int != 11;
+}
+
+static int is_handled(int signo)
+{
+	struct sigaction act = { .sa_sigaction = note_signal, .sa_flags = SA_SIGINFO }, old;
+	const union sigval value = { .sival_int = 5 };
+	sigset_t mask, all;
+
+	sigfillset(&all);
+	sigemptyset(&act.sa_mask);
+	burn(0.05);
+	if (sigaction(signo, NULL, &old) || old.sa_handler != SIG_DFL ||
+	    sigaction(signo, &act, NULL) || sigaction(signo, NULL, &old) ||
+	    old.sa_sigaction != note_signal)
+		return 1;
+	sigqueue(getpid(), signo, value);
+	if (came != signo || came_value != 5 || came_code != SI_QUEUE)
+		return 2;
+	sigprocmask(SIG_SETMASK, &all, &mask);
+	raise(signo);
+	burn(0.05);
+	if (came != signo)
+		return 3;
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return came != signo * 101 || signal(signo, SIG_DFL) == SIG_ERR;
+}
+
+/* Blocked by a set of all signals, and sent by another process before the program names it. */
+static int is_kept(int signo)
+{
+	sigset_t all, got;
+	int status;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	pid = fork();
+	if (!pid)
+		_exit(kill(getppid(), signo));
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	burn(0.05);
+	sigpending(&got);
+	return !sigismember(&got, signo);
+}
+
+static int is_ignored(int signo)
+{
+	signal(signo, SIG_IGN);
+	raise(signo);
+	burn(0.05);
+	raise(signo);
+	return 0;
+}
+
+static _Atomic int other_runs, other_ends;
+
+static void *wait_in_thread(void *arg)
+{
+	const struct timespec most = { 20, 0 };
+	sigset_t set = just(*(int *)arg);
+
+	other_runs = 1;
+	burn(0.05);
+	return (void *)(long)sigtimedwait(&set, NULL, &most);
+}
+
+static void *work_in_thread(void *arg)
+{
+	(void)arg;
+	while (!other_ends)
+		burn(0.01);
+	return NULL;
+}
+
+/* All threads have it blocked, one waits for it, and the others work meanwhile. */
+static int is_taken_by_a_thread(int signo)
+{
+	sigset_t set = just(signo);
+	pthread_t waiter, worker;
+	void *ret;
+
+	pthread_create(&worker, NULL, work_in_thread, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pthread_create(&waiter, NULL, wait_in_thread, &signo);
+	while (!other_runs)
+		usleep(1000);
+	burn(0.05);
+	pthread_kill(waiter, signo);
+	pthread_join(waiter, &ret);
+	other_ends = 1;
+	pthread_join(worker, NULL);
+	return (long)ret != signo;
+}
+
+static int ends_it(int signo)
+{
+	burn(0.05);
+	raise(signo);
+	return 0;
+}
+
+static const struct {
+	const char *what;
+	int (*use)(int signo);
+	bool ends; /* by that signal */
+} uses[] = {
+	{ "is waited for", is_waited_for, false }, { "is read", is_read, false },
+	{ "is pending", is_pending, false },	   { "comes by a timer", comes_by_timer, false },
+	{ "is handled", is_handled, false },	   { "is kept", is_kept, false },
+	{ "is ignored", is_ignored, false },	   { "is taken", is_taken_by_a_thread, false },
+	{ "ends the program", ends_it, true },
+};
+
+/* uses FIRST LAST: so many of the last real-time signals, in all these ways. */
+static int do_uses(char **arg)
+{
+	int bad = 0, status;
+
+	for (int signo = SIGRTMAX - atoi(arg[1]); signo <= SIGRTMAX - atoi(arg[0]); signo++) {
+		for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+			pid_t pid = fork();
+
+			if (!pid)
+				_exit(uses[i].use(signo));
+			while (waitpid(pid, &status, 0) != pid)
+				;
+			if (status == (uses[i].ends ? signo : 0))
+				continue;
+			printf("signal %d %s: ended with %#x\n", signo, uses[i].what, status);
+			bad = 1;
+		}
 	}
 	return bad;
 }
@@ -1828,6 +2049,7 @@ static const struct {
 	{ "sigprof", 1, do_sigprof },
 	{ "signals", 0, do_signals },
 	{ "by-number", 0, do_by_number },
+	{ "uses", 2, do_uses },
 	{ "raw", 1, do_raw },
 	{ "exec", 1, do_exec },
 	{ "after-exec", 1, do_after_exec },

@@ -63,8 +63,8 @@ static void to_kernel(const struct sigaction *from, struct kernel_action *act)
 	memcpy(&act->mask, &from->sa_mask, sizeof(act->mask));
 }
 
-/* The program's action for the agent's signal. Returns as the system call. */
-static long own_action(const struct kernel_action *act, struct kernel_action *old)
+/* The program's action for a signal that is the agent's, or was. Returns as the system call. */
+static long agents_action(int signo, const struct kernel_action *act, struct kernel_action *old)
 {
 	struct sigaction now, was;
 
@@ -72,7 +72,8 @@ static long own_action(const struct kernel_action *act, struct kernel_action *ol
 		return -EFAULT;
 	if (act)
 		now = from_kernel(act);
-	signals_own_action(act ? &now : NULL, &was);
+	if (signals_action(signo, act ? &now : NULL, &was))
+		return -errno;
 	if (!old)
 		return 0;
 	if (!can_write_action(old))
@@ -101,8 +102,9 @@ bool rawcall_on_action(int signo, const void *act, void *old, unsigned long size
 {
 	if (!agent.on || in_sandbox() || size != sizeof(ksigset))
 		return false;
-	if (signo == agent.signo && agent.pid == (int)sys0(SYS_getpid))
-		*ret = own_action(act, old);
+	if ((signo == agent.signo || signals_were_left(signo)) &&
+	    agent.pid == (int)sys0(SYS_getpid))
+		*ret = agents_action(signo, act, old);
 	else
 		*ret = others_action(signo, act, old);
 	return true;

@@ -13,6 +13,7 @@
  *   hooks.c    the library calls that the agent must see
  *   signals.c  the program's handlers and masks, beside the agent's signal
  *   action.c   the same, where the program makes the system call itself
+ *   move.c     the agent's signal becomes another one, if the program uses it
  *   wait.c     calls that wait, which must not notice the sampling
  *   held.c     stacks that have no room for the agent's signal
  *   relatives.c children with this memory, and tracers
@@ -102,7 +103,8 @@ struct calls {
  * @seen: number of the scan that saw it last.
  * @open: by wall-clock time, in a call that waits: its sample lies at @head, without a
  *	weight, and is not committed. It is given up when another record needs the place.
- * @blocked: own.blocked of the thread that makes this one.
+ * @blocked: own.blocked of the thread that makes this one,
+ * @signo: and own.signo.
  * @cramped: its stack has no room for the agent's signal.
  * @head: bytes produced; only this thread's own code changes it.
  * @room: bytes behind @head that are reserved: no more are ever committed.
@@ -140,6 +142,7 @@ struct thread {
 	_Atomic bool open;
 	bool blocked;
 	bool cramped;
+	int signo;
 	uint64_t head;
 	uint32_t room;
 	uint64_t last;
@@ -161,7 +164,7 @@ struct thread {
  * @shares_memory: there may be a child that has this memory and runs beside its parent.
  * @tsc_faults: the program may not read the time stamp counter.
  * @pid: this process, or -1 in a child that could not be followed.
- * @signo: signal of the timers.
+ * @signo: signal of the timers; another one from time to time (move.c).
  * @frame: bytes of the stack that the kernel takes for a signal, at most.
  * @nr_slots: slots that are mapped; at most header->nr_slots.
  * @ring_size: as in the header when it was joined. Any program that is recorded can write to
@@ -238,6 +241,9 @@ struct cut {
  * @held_at: the state that the handler there interrupted, as a number; 0: none.
  * @cramped: the thread's alternate stack, or its only one, has no room for the agent's signal.
  * @was_cramped: the signal that comes next was held back for that.
+ * @signo: the agent's signal as far as this thread knows; 0 in threads that it did not see
+ *	begin: see move.c.
+ * @left_blocked: signals that were the agent's, which the program has blocked.
  * @blocked: the program believes the agent's signal to be blocked.
  * @child_filtered: a child of vfork(), which has this memory too, is behind a filter of system
  *	calls: its hooks make none. Until it executes a program or ends.
@@ -253,6 +259,8 @@ struct own {
 	uint64_t held_at;
 	bool cramped;
 	bool was_cramped;
+	int signo;
+	uint64_t left_blocked;
 	bool blocked;
 	bool child_filtered;
 };
@@ -295,9 +303,15 @@ static inline ksigset block_signals(void)
 	return old;
 }
 
+/* The number that this thread's timer sends. */
+static inline int own_signo(void)
+{
+	return own.signo ? own.signo : agent.signo;
+}
+
 static inline ksigset own_signal(void)
 {
-	return (ksigset)1 << (agent.signo - 1);
+	return (ksigset)1 << (own_signo() - 1);
 }
 
 static inline void restore_signals(ksigset old)
@@ -402,9 +416,30 @@ void agent_end_waits(void);
 void scan_threads(void);
 /* Makes a timer that signals a thread. Returns 0 or a negative errno. */
 long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
+/* Its timer goes on with another signal. */
+void agent_retime(struct thread *t, int signo);
 
 /* handler.c */
 int handler_install(void);
+/* Was a signal sent to the agent, in this thread? */
+bool handler_is_ours(const siginfo_t *si);
+/* Takes a signal that the agent was sent by a number that is not its any more. */
+bool handler_take_stray(int signo, siginfo_t *si, void *context);
+
+/* move.c */
+/* This thread uses the agent's present signal from now on. */
+void move_follow(void);
+/* The program uses the agent's signal. Returns false if there is no other one to take. */
+bool move_away(void);
+/* The program uses the signals of @set. If it has all real-time signals the agent stays. */
+void move_if_named(const sigset_t *set);
+/* The same in the agent's handler. @mask: the signals that are blocked when it ends. */
+void move_in_handler(ksigset *mask);
+/*
+ * In the agent's handler, with a signal that was not sent to it: the program gets it. Returns
+ * false if it has to get it from the handler itself.
+ */
+bool move_for(int signo, const siginfo_t *si, ksigset *mask);
 
 /* Bytes of the stack that a sample takes, and a look for threads. */
 #define SAMPLE_NEED (SHSTK_STACK_NEED + 1024)
@@ -495,14 +530,23 @@ void signals_adopt(void);
 void signals_fork_child(void);
 /* Takes a signal that nobody handles for @handler. Returns 0 or -EBUSY. */
 int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo));
+/* As sigaction(), for the program. */
+int signals_action(int signo, const struct sigaction *act, struct sigaction *old);
+/* Was it the agent's signal? */
+bool signals_were_left(int signo);
+/* The agent takes another signal, and gives the program its present one. Returns false: none. */
+bool signals_leave(void);
+/*
+ * A signal that was the agent's came for the program, which has no handler for it. Returns true if
+ * its action is the default one, which the kernel now has; false: it is to be ignored.
+ */
+bool signals_allow_default(int signo);
 /* The agent's signal interrupted this thread there. */
 void signals_cut(const void *context);
 /* Was it held back until now? Asked once for each. */
 bool signals_held(const void *context);
 /* SIGIO must not end the program (event.c). Returns: false: it might; try again later. */
 bool signals_guard_io(void);
-/* The program sets its action for the agent's signal, if @act is one, and asks for the last. */
-void signals_own_action(const struct sigaction *act, struct sigaction *old);
 /* The action that the kernel has for @signo becomes what the program believes it is. */
 void signals_translate(int signo, struct sigaction *act);
 /* Somebody else sent the agent's signal. */

@@ -54,7 +54,7 @@ static bool direct(long fd)
 	struct f_owner_ex owner = { .type = F_OWNER_TID, .pid = sys0(SYS_gettid) };
 
 	return !sys3(SYS_fcntl, fd, F_SETOWN_EX, &owner) &&
-	       !sys3(SYS_fcntl, fd, F_SETSIG, agent.signo) &&
+	       !sys3(SYS_fcntl, fd, F_SETSIG, own_signo()) &&
 	       !sys3(SYS_fcntl, fd, F_SETFL, O_RDWR | O_ASYNC);
 }
 
@@ -143,7 +143,7 @@ bool event_is_late(const struct thread *t)
 /* None of its signals may be pending in the next program: this thread may block it. */
 void event_end(struct thread *t)
 {
-	ksigset own = (ksigset)1 << (agent.signo - 1);
+	ksigset one = own_signal();
 	struct timespec none = { 0, 0 };
 
 	if (!t->event)
@@ -152,7 +152,7 @@ void event_end(struct thread *t)
 	/* If the program is not executed after all, a new one is opened. */
 	t->tried = false;
 	change_own_signal(SIG_BLOCK);
-	while (sys4(SYS_rt_sigtimedwait, &own, NULL, &none, sizeof(own)) > 0)
+	while (sys4(SYS_rt_sigtimedwait, &one, NULL, &none, sizeof(one)) > 0)
 		;
 	admit_own_signal();
 }

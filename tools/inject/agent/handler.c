@@ -273,6 +273,11 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 		event_open(t);
 }
 
+bool handler_is_ours(const siginfo_t *si)
+{
+	return from_timer(si) || event_sent(agent_self(), si) || from_recorder(si);
+}
+
 /*
  * Returns: false: it is none of the agent's. Periods without a sample are found when the thread
  * ends (settle.c).
@@ -309,21 +314,46 @@ static bool serve_counted(const siginfo_t *si, const void *context, bool held)
 	return ours;
 }
 
+/* Its timer began before the agent took another signal, in a thread that was not seen to begin. */
+static void bring_along(const siginfo_t *si)
+{
+	struct thread *t = from_timer(si);
+
+	if (t && t->pid == agent.pid && t->armed && t->slot->signo != (uint32_t)agent.signo &&
+	    !own.signo && !in_sandbox())
+		agent_retime(t, agent.signo);
+}
+
 /*
  * Whoever calls handlers himself, as some runtimes do, may not align the stack as the
  * kernel does.
  */
 #if defined(__x86_64__)
-__attribute__((force_align_arg_pointer))
+#define ALIGNS_STACK __attribute__((force_align_arg_pointer))
+#else
+#define ALIGNS_STACK
 #endif
-static void
-on_signal(int signo, siginfo_t *si, void *context)
+
+ALIGNS_STACK static void on_signal(int signo, siginfo_t *si, void *context)
 {
+	ksigset *mask = (void *)&((ucontext_t *)context)->uc_sigmask;
 	bool held = signals_held(context);
 
 	signals_cut(context);
-	if (!serve_counted(si, context, held))
+	if (serve_counted(si, context, held)) {
+		bring_along(si);
+		move_in_handler(mask);
+	} else if (!move_for(signo, si, mask)) {
 		signals_chain(signo, si, context);
+	}
+}
+
+ALIGNS_STACK bool handler_take_stray(int signo, siginfo_t *si, void *context)
+{
+	if (!handler_is_ours(si))
+		return false;
+	on_signal(signo, si, context);
+	return true;
 }
 
 /* Emulators do not have all real-time signals. */

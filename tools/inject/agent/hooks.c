@@ -45,6 +45,7 @@ static void begin_thread(struct thread *t)
 	own.stack_end = (uintptr_t)__builtin_frame_address(0);
 	own.blocked = t->blocked;
 	own.cramped = t->cramped;
+	own.signo = t->signo;
 	shstk_thread_init();
 	agent_begin(t);
 }
@@ -88,8 +89,10 @@ static struct thread *new_thread(void)
 	 */
 	shstk_thread_init();
 	t = agent_take(0, true);
-	if (t)
+	if (t) {
 		t->blocked = own.blocked;
+		t->signo = own_signo();
+	}
 	return t;
 }
 

@@ -404,6 +404,7 @@ __attribute__((constructor)) static void agent_start(void)
 	own.stack_end = getauxval(AT_RANDOM);
 	env_remember(env);
 	agent.tsc_faults = sandbox_tsc_faults();
+	own.signo = agent.signo;
 	agent.on = true;
 	signals_adopt();
 	maps_send(t);

@@ -49,6 +49,10 @@ __thread struct own own;
 /* What the program believes to be the action of the agent's signal. */
 static struct sigaction own_action;
 
+/* The agent's handler, and the signals that were its own and are the program's again (move.c). */
+static void (*own_handler)(int signo, siginfo_t *si, void *context);
+static _Atomic uint64_t left;
+
 /**
  * struct program_action - a handler of the program
  * @handler: its function.
@@ -279,9 +283,11 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	const struct program_action *a = &actions[signo];
 	void (*handler)(int, siginfo_t *, void *) =
 		atomic_load_explicit(&a->handler, memory_order_acquire);
-
 	int flags = atomic_load_explicit(&a->flags, memory_order_relaxed);
 
+	if (unlikely(atomic_load_explicit(&left, memory_order_relaxed) >> (signo - 1) & 1) &&
+	    handler_take_stray(signo, si, context))
+		return;
 	if (own.waits_in || flags & SA_ONSTACK)
 		begin_handler(context);
 	own.waits_in = NULL;
@@ -359,11 +365,16 @@ static void note_early(int signo)
 		atomic_fetch_or(&set_early, (uint64_t)1 << (signo - 1));
 }
 
+static bool was_left(int signo)
+{
+	return atomic_load_explicit(&left, memory_order_relaxed) >> (signo - 1) & 1;
+}
+
 /* The program's own. */
 static bool is_handler(const struct sigaction *act)
 {
 	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN &&
-	       act->sa_sigaction != on_io;
+	       act->sa_sigaction != on_io && act->sa_sigaction != own_handler;
 }
 
 static bool is_enter(const struct sigaction *act)
@@ -376,6 +387,11 @@ static void translate(struct sigaction *act, const struct program_action *a)
 {
 	if (act->sa_sigaction == on_io)
 		*act = (struct sigaction){ .sa_handler = SIG_DFL };
+	if (own_handler && act->sa_sigaction == own_handler)
+		*act = (struct sigaction){
+			.sa_sigaction = atomic_load_explicit(&a->handler, memory_order_relaxed),
+			.sa_flags = atomic_load_explicit(&a->flags, memory_order_relaxed),
+		};
 	/* SA_RESETHAND takes the handler away, but leaves the flags. */
 	if (act->sa_handler == SIG_DFL && act->sa_flags & SA_RESETHAND &&
 	    !(atomic_load_explicit(&a->flags, memory_order_relaxed) & SA_SIGINFO))
@@ -446,6 +462,20 @@ static int set_handler(int signo, const struct sigaction *act, struct sigaction 
 	return ret;
 }
 
+/* With the lock: the kernel's action is the agent's where the program has no handler. */
+static void keep_in_front(int signo, const struct sigaction *act)
+{
+	struct program_action now = { .handler = act->sa_sigaction, .flags = act->sa_flags };
+	struct sigaction real = {
+		.sa_sigaction = own_handler,
+		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
+	};
+
+	memset(&real.sa_mask, 0xff, sizeof(real.sa_mask));
+	publish(&actions[signo], &now);
+	next_signal.sigaction(signo, &real, NULL);
+}
+
 /* The child of a vfork() shares this memory, but not the kernel's actions. */
 static bool own_process(void)
 {
@@ -474,6 +504,8 @@ static void adopt(int signo)
 			actions[signo].flags ^= SA_RESTART;
 	} else if (wants_guard(signo, &act)) {
 		next_signal.sigaction(signo, &guard, NULL);
+	} else if (was_left(signo) && act.sa_sigaction != own_handler) {
+		keep_in_front(signo, &act);
 	}
 	unlock(old);
 }
@@ -493,11 +525,16 @@ static void set_own_action(const struct sigaction *act)
 	agent.shared = is_handler(act);
 }
 
-void signals_own_action(const struct sigaction *act, struct sigaction *old)
+static void change_own_action(const struct sigaction *act, struct sigaction *old)
 {
 	*old = own_action;
 	if (act)
 		set_own_action(act);
+}
+
+bool signals_were_left(int signo)
+{
+	return signo > 0 && signo < NR_SIGNALS && was_left(signo);
 }
 
 void signals_translate(int signo, struct sigaction *act)
@@ -514,7 +551,7 @@ static bool is_agents(int signo)
 	return agent.on && signo == agent.signo && own_process();
 }
 
-HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+int signals_action(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction copy, was;
 	ksigset mask;
@@ -525,8 +562,10 @@ HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction 
 		copy = *act;
 		act = &copy;
 	}
+	if (act && is_agents(signo) && is_handler(act))
+		move_away();
 	if (is_agents(signo)) {
-		signals_own_action(act, &was);
+		change_own_action(act, &was);
 		if (old)
 			*old = was;
 		return 0;
@@ -544,6 +583,10 @@ HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction 
 		act = &guard;
 	if (act && is_handler(act) && !is_enter(act)) {
 		ret = set_handler(signo, act, &was);
+	} else if (act && was_left(signo)) {
+		ret = next_signal.sigaction(signo, NULL, &was);
+		translate(&was, &actions[signo]);
+		keep_in_front(signo, act);
 	} else {
 		ret = next_signal.sigaction(signo, act, &was);
 		if (!ret)
@@ -555,12 +598,23 @@ HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction 
 	return ret;
 }
 
+HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+{
+	return signals_action(signo, act, old);
+}
+
 /* The older calls set handlers inside libc; what they return is looked up before. */
 static sighandler_t handler_of(int signo)
 {
 	return signo > 0 && signo < NR_SIGNALS ?
 		       (sighandler_t)(void *)atomic_load(&actions[signo].handler) :
 		       SIG_DFL;
+}
+
+static bool is_function(sighandler_t handler)
+{
+	return handler != SIG_DFL && handler != SIG_IGN && handler != SIG_HOLD &&
+	       handler != SIG_ERR;
 }
 
 static sighandler_t set_own(sighandler_t handler, int flags)
@@ -572,23 +626,28 @@ static sighandler_t set_own(sighandler_t handler, int flags)
 	return old;
 }
 
-#define SET_BY(member, name, own_flags)                               \
-	({                                                            \
-		sighandler_t before_ = handler_of(signo), old_;       \
-                                                                      \
-		if (agent.on && signo == agent.signo) {               \
-			old_ = set_own(handler, own_flags);           \
-		} else {                                              \
-			note_early(signo);                            \
-			old_ = NEXT(member, name)(signo, handler);    \
-			if (old_ == (sighandler_t)(void *)enter)      \
-				old_ = before_;                       \
-			else if (old_ == (sighandler_t)(void *)on_io) \
-				old_ = SIG_DFL;                       \
-			if (old_ != SIG_ERR && may_wrap(signo))       \
-				adopt(signo);                         \
-		}                                                     \
-		old_;                                                 \
+#define SET_BY(member, name, own_flags)                                                 \
+	({                                                                              \
+		sighandler_t before_, old_;                                             \
+                                                                                        \
+		if (is_agents(signo) && is_function(handler))                           \
+			move_away();                                                    \
+		before_ = handler_of(signo);                                            \
+                                                                                        \
+		if (agent.on && signo == agent.signo) {                                 \
+			old_ = set_own(handler, own_flags);                             \
+		} else {                                                                \
+			note_early(signo);                                              \
+			old_ = NEXT(member, name)(signo, handler);                      \
+			if (old_ == (sighandler_t)(void *)enter ||                      \
+			    (own_handler && old_ == (sighandler_t)(void *)own_handler)) \
+				old_ = before_;                                         \
+			else if (old_ == (sighandler_t)(void *)on_io)                   \
+				old_ = SIG_DFL;                                         \
+			if (old_ != SIG_ERR && may_wrap(signo))                         \
+				adopt(signo);                                           \
+		}                                                                       \
+		old_;                                                                   \
 	})
 
 HOOK_API sighandler_t signal(int signo, sighandler_t handler)
@@ -632,20 +691,31 @@ HOOK_API int siginterrupt(int signo, int interrupt)
 	return ret;
 }
 
-int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo))
+/* Signals to take, the first one first: valgrind and some runtimes take the last. */
+static int candidate(int i)
+{
+	int first = SIGRTMAX - 2, most = first - SIGRTMIN;
+
+	return i < most ? first - i : i < most + 2 ? first + 1 + (i - most) : 0;
+}
+
+static bool (*own_usable)(int signo);
+
+/* Takes a signal that nobody handles, and that was not left, for the agent. */
+static int take_another(void)
 {
 	struct sigaction action = {
-		.sa_sigaction = handler,
+		.sa_sigaction = own_handler,
 		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
 	};
 	struct sigaction old;
+	int signo;
 
 	/* Also those that libc keeps for itself: sigfillset() leaves them out. */
 	memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
-	/* From SIGRTMAX - 2 down: valgrind and some runtimes take the last. */
-	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--) {
-		if (next_signal.sigaction(signo, NULL, &old) || old.sa_handler != SIG_DFL ||
-		    !usable(signo))
+	for (int i = 0; (signo = candidate(i)); i++) {
+		if (was_left(signo) || next_signal.sigaction(signo, NULL, &old) ||
+		    old.sa_handler != SIG_DFL || !own_usable(signo))
 			continue;
 		if (next_signal.sigaction(signo, &action, NULL))
 			continue;
@@ -653,6 +723,82 @@ int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(i
 		return 0;
 	}
 	return -EBUSY;
+}
+
+int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo))
+{
+	own_handler = handler;
+	own_usable = usable;
+	return take_another();
+}
+
+/* With the lock: the program's action for a signal that was the agent's. */
+static void give_action(int signo, const struct sigaction *act)
+{
+	struct sigaction was;
+
+	if (is_handler(act))
+		set_handler(signo, act, &was);
+	else
+		keep_in_front(signo, act);
+}
+
+/* The actions of the program's handlers, as it set them. Used with the lock. */
+static struct sigaction views[NR_SIGNALS];
+
+/* With the lock: reads the actions that have to do with the agent's signal: their masks. */
+static ksigset view_handlers(void)
+{
+	ksigset found = 0;
+
+	for (int signo = 1; signo < NR_SIGNALS; signo++) {
+		if (!atomic_load_explicit(&actions[signo].handler, memory_order_relaxed) ||
+		    next_signal.sigaction(signo, NULL, &views[signo]) || !is_enter(&views[signo]))
+			continue;
+		translate(&views[signo], &actions[signo]);
+		found |= (ksigset)1 << (signo - 1);
+	}
+	return found;
+}
+
+/* With the lock: @signo is the program's from now on, and another one the agent's. */
+static void leave(int signo, ksigset handled)
+{
+	struct sigaction act = own_action, was;
+
+	atomic_fetch_or(&left, (uint64_t)1 << (signo - 1));
+	own_action = (struct sigaction){ .sa_handler = SIG_DFL };
+	agent.shared = false;
+	give_action(signo, &act);
+	for (int i = 1; i < NR_SIGNALS; i++)
+		if (handled >> (i - 1) & 1)
+			set_handler(i, &views[i], &was);
+}
+
+bool signals_leave(void)
+{
+	ksigset mask = lock(), handled;
+	int signo = agent.signo;
+	bool ok = own_signo() != signo;
+
+	if (!ok) {
+		handled = view_handlers();
+		ok = !take_another();
+		if (ok)
+			leave(signo, handled);
+	}
+	unlock(mask);
+	return ok;
+}
+
+bool signals_allow_default(int signo)
+{
+	const struct sigaction none = { .sa_handler = SIG_DFL };
+
+	if (atomic_load(&actions[signo].handler) != (void *)SIG_DFL)
+		return false;
+	next_signal.sigaction(signo, &none, NULL);
+	return true;
 }
 
 void signals_chain(int signo, siginfo_t *si, void *context)
@@ -681,7 +827,9 @@ const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
 {
 	if (!agent.on || !set || !take_set(set, copy))
 		return set;
-	sigdelset(copy, agent.signo);
+	move_follow();
+	move_if_named(copy);
+	sigdelset(copy, own_signo());
 	return copy;
 }
 
@@ -699,26 +847,30 @@ typedef int (*mask_call)(int, const sigset_t *, sigset_t *);
 /* What the program does to its mask; of the agent's signal it is only remembered. */
 static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *old)
 {
-	bool member, was = own.blocked;
+	bool member, was;
 	sigset_t copy;
 	int ret;
 
 	held_mend();
 	if (set && !take_set(set, &copy))
 		return call(how, set, old);
-	member = set && sigismember(&copy, agent.signo);
+	move_follow();
+	if (set && how != SIG_UNBLOCK)
+		move_if_named(&copy);
+	was = own.blocked;
+	member = set && sigismember(&copy, own_signo());
 	if (set && how == SIG_SETMASK && is_held())
-		sigaddset(&copy, agent.signo);
+		sigaddset(&copy, own_signo());
 	else if (set && (how != SIG_UNBLOCK || is_held()))
-		sigdelset(&copy, agent.signo);
+		sigdelset(&copy, own_signo());
 	ret = call(how, set ? &copy : NULL, old);
 	if (ret)
 		return ret;
 	/* It may be blocked for a call that waits, which a cancelled thread does not come back from. */
 	if (old && was)
-		sigaddset(old, agent.signo);
+		sigaddset(old, own_signo());
 	else if (old)
-		sigdelset(old, agent.signo);
+		sigdelset(old, own_signo());
 	if (set && (how == SIG_SETMASK || member))
 		own.blocked = member && how != SIG_UNBLOCK;
 	return ret;

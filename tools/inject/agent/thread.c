@@ -113,6 +113,26 @@ static int arm(struct thread *t)
 	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
 }
 
+/* When it ends next stays. If there is no other timer it goes on with the old one. */
+void agent_retime(struct thread *t, int signo)
+{
+	clockid_t clock = (clockid_t)(~(unsigned int)t->tid << 3 | 6);
+	struct itimerspec when;
+	int timer, old = t->timer;
+
+	event_close(t);
+	t->tried = false;
+	if (timer_make(agent.wall ? CLOCK_MONOTONIC : clock, signo, t->tid, t, &timer) < 0)
+		return;
+	sys2(SYS_timer_gettime, old, &when);
+	if (!when.it_value.tv_sec && !when.it_value.tv_nsec)
+		when.it_value.tv_nsec = 1;
+	t->timer = timer;
+	t->slot->signo = signo;
+	sys1(SYS_timer_delete, old);
+	sys4(SYS_timer_settime, timer, 0, &when, NULL);
+}
+
 void agent_disarm(struct thread *t)
 {
 	if (t->armed) {
@@ -259,9 +279,12 @@ static bool said_its_end(int tid)
 /* In the new thread: samples it from now on. */
 void agent_begin(struct thread *t)
 {
-	ksigset old = block_signals();
+	ksigset old;
 	int tid = sys0(SYS_gettid);
 	struct thread *found = NULL;
+
+	move_follow();
+	old = block_signals();
 
 	pthread_setspecific(agent.key, t);
 	lock();

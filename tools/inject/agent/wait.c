@@ -244,13 +244,15 @@ void wait_resolve(void)
  * struct wait - a call that waits
  * @outer: own.waits_in before it.
  * @on: own.waits_in was changed,
- * @blocked: and the agent's signal blocked.
+ * @blocked: and the agent's signal blocked,
+ * @signo: of this number.
  * @saved_errno: errno before it was asked whether it would wait.
  */
 struct wait {
 	const void *outer;
 	bool on;
 	bool blocked;
+	int signo;
 	int saved_errno;
 };
 
@@ -261,6 +263,7 @@ static void enter_wait(struct wait *w, const void *function)
 	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held() && !is_relative();
 	if (!w->on)
 		return;
+	w->signo = own_signo();
 	w->outer = own.waits_in;
 	own.waits_in = function;
 }
@@ -303,6 +306,15 @@ static int not_slept(const struct timespec *want, struct timespec *rest)
 	return interrupted();
 }
 
+/* The thread moved while it waited (move.c): what was blocked for the wait is the program's. */
+static void let_in_left(int signo)
+{
+	ksigset one = (ksigset)1 << (signo - 1);
+
+	if (!(own.left_blocked & one))
+		sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
+}
+
 /* Changes no errno. */
 static void end(const struct wait *w)
 {
@@ -310,6 +322,8 @@ static void end(const struct wait *w)
 		return;
 	if (w->blocked)
 		admit_own_signal();
+	if (w->blocked && unlikely(w->signo != own_signo()))
+		let_in_left(w->signo);
 	if (agent.wall)
 		agent_close_wait();
 	own.waits_in = w->outer;
@@ -320,7 +334,7 @@ static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 {
 	if (!mask || !agent.on || (agent.shared && !in_sandbox()) || !take_set(mask, copy))
 		return mask;
-	sigaddset(copy, agent.signo);
+	sigaddset(copy, own_signo());
 	return copy;
 }
 
