@@ -119,6 +119,16 @@ char *stpcpy(char *restrict to, const char *restrict from)
 	return to + strlen(to);
 }
 
+char *strncpy(char *restrict to, const char *restrict from, size_t n)
+{
+	need();
+	for (size_t i = 0; i < n; i++) {
+		((volatile char *)to)[i] = *from;
+		from += !!*from;
+	}
+	return to;
+}
+
 int strncmp(const char *a, const char *b, size_t n)
 {
 	need();

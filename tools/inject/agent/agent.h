@@ -405,6 +405,11 @@ void event_open(struct thread *t);
 void event_close(struct thread *t);
 void event_end(struct thread *t);
 bool event_sent(const struct thread *t, const siginfo_t *si);
+/*
+ * Is it of an event that was closed meanwhile, or of another thread's? The program's own
+ * descriptors send the same kind, but only by a signal that it has chosen for that.
+ */
+bool event_late(const siginfo_t *si);
 
 /* thread.c */
 struct thread *agent_take(int tid, bool managed);

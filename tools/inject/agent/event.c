@@ -165,6 +165,12 @@ void event_close(struct thread *t)
 	t->first_rest = 0;
 }
 
+bool event_late(const siginfo_t *si)
+{
+	return agent.header->events && !agent.wall && si->si_code >= POLL_IN &&
+	       si->si_code <= POLL_HUP;
+}
+
 bool event_sent(const struct thread *t, const siginfo_t *si)
 {
 	return t && t->event && (si->si_code == POLL_IN || si->si_code == POLL_HUP) &&

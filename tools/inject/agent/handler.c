@@ -275,7 +275,7 @@ static void on_period(struct thread *t, const siginfo_t *si, const void *context
 
 bool handler_is_ours(const siginfo_t *si)
 {
-	return from_timer(si) || event_sent(agent_self(), si) || from_recorder(si);
+	return from_timer(si) || event_late(si) || from_recorder(si);
 }
 
 /*
@@ -289,7 +289,7 @@ static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *con
 	if (!t && event_sent(agent_self(), si))
 		t = agent_self();
 	if (!t && !from_recorder(si))
-		return false;
+		return event_late(si);
 	if (t && has_room(context, SAMPLE_NEED))
 		on_period(t, si, context, held);
 	else if (!t && !agent.sandboxed && has_room(context, SCAN_NEED))

@@ -194,6 +194,15 @@ char *strcpy(char *restrict to, const char *restrict from)
 	return to;
 }
 
+char *strncpy(char *restrict to, const char *restrict from, size_t n)
+{
+	size_t used = length(from, n);
+
+	copy_upwards((uint8_t *)to, (const uint8_t *)from, used);
+	memset(to + used, 0, n - used);
+	return to;
+}
+
 int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *arg)
 {
 	static __typeof__(&dl_iterate_phdr) next;

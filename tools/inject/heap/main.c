@@ -48,11 +48,28 @@ static void *map(int fd, uint64_t bytes, int prot, int flags, uint64_t at)
 	return is_error(p) ? NULL : (void *)p;
 }
 
+/*
+ * In valgrind, which preloads objects of its own. It keeps a note of each byte that is mapped: with
+ * a whole region it would write for an hour before the program begins.
+ */
+#define VALGRIND_REGION (64ull << 20)
+static bool in_valgrind;
+
+static void look_for_valgrind(char **envp)
+{
+	for (; envp && *envp; envp++)
+		if (!strncmp(*envp, "LD_PRELOAD=", 11) && strstr(*envp, "/vgpreload_"))
+			in_valgrind = true;
+}
+
 /* Where addresses are limited a smaller one does: no more than an eighth of what there is. */
 static struct heap_image *map_region(int fd, uint32_t i)
 {
 	uint64_t bytes, at = HEAP_FIRST + i * HEAP_REGION, most = own_limit(RLIMIT_AS) / 8;
 	struct heap_image *image;
+
+	if (in_valgrind && most > VALGRIND_REGION)
+		most = VALGRIND_REGION;
 
 	for (bytes = HEAP_REGION; bytes >= 1 << 20; bytes /= 4) {
 		if (bytes > most)
@@ -166,6 +183,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		heap.single = "";
 	if (!dlsym(RTLD_DEFAULT, "gnu_get_libc_version"))
 		envp = environ;
+	look_for_valgrind(envp);
 	for (; envp && *envp; envp++)
 		if (!strncmp(*envp, REC_ENV "=", sizeof(REC_ENV)))
 			break;
