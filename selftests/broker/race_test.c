@@ -33,7 +33,7 @@
 
 enum { FIRST = 65000, SECOND };
 
-#define PATIENCE 60 /* s */
+#define PATIENCE 300 /* s */
 
 static char folder[] = "/tmp/broker-XXXXXX", gains[64];
 static unsigned int number, failed;

@@ -18,8 +18,8 @@
 #include "tools/perf/borrow.h"
 
 #define PATIENCE 15 /* s, more than the broker has for a connection */
-#define TRIES 100 /* while another process of the same user is answered, */
-#define PAUSE_NS 20000000 /* and time between them */
+#define TRIES 600 /* while another process of the same user is answered, */
+#define PAUSE_NS 5000000 /* and time between them */
 
 static int kind_of(const struct perf_event *e)
 {
