@@ -290,7 +290,10 @@ static bool all_gone(const struct recording *r)
 	return targets_any(&r->opts->targets) && !perf_drain_alive(drain_of(r));
 }
 
-/* ns or events that were to be sampled; 0: not known. A command is all that is recorded. */
+/*
+ * ns or events that were to be sampled; 0: not known. A command is all that is recorded, and its
+ * time that of all profiles.
+ */
 static uint64_t find_whole(const struct recording *r, bool ended, const struct rusage *usage)
 {
 	const struct record_opts *o = r->opts;
@@ -298,7 +301,7 @@ static uint64_t find_whole(const struct recording *r, bool ended, const struct r
 
 	if (perf_drain_whole(drain_of(r), PERF_MAIN, &whole))
 		return whole;
-	return ended && record_counts_time(o) && !o->all && !o->cgroup ?
+	return ended && record_counts_time(o) && !o->all && !o->cgroup && !(o->every > 0) ?
 		       rusage_seconds(usage) * 1e9 :
 		       0;
 }
