@@ -16,7 +16,7 @@
  *   excess                      a line per file that takes too much: 1 memory, 2 time,
  *                               3 both; path
  *   missing                     how many .dwo files are missing, and the first one
- *   label ROOM FUNCTION         a name as it is shown in so many bytes
+ *   shown ROOM FUNCTION         a name as it is shown in so many bytes
  *   find NAME ADDR              which mapping: start, end, kind, name
  *   lookup NAME ADDR pc|ret     a line per frame: function, linkage name, file,
  *                               line, start line, inlined, offset, module,
@@ -316,7 +316,7 @@ static int run(char **w, char *err, size_t size)
 		return excess();
 	if (!strcmp(c, "missing"))
 		return missing();
-	if (!strcmp(c, "label")) {
+	if (!strcmp(c, "shown")) {
 		static char label[SHSTK_LABEL_MAX];
 
 		printf("%s\n", shstk_label(w[2], number(w[1]), label, sizeof(label)));

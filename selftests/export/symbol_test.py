@@ -749,11 +749,11 @@ def labels(variant, _folder):
     """long names are cut to what tells: C++ and Rust; what cannot be cut stays"""
     driver = open_proc(variant)
     for name, room, label in LABELS:
-        equal(driver.do('label', room, name), [label], (name, room))
+        equal(driver.do('shown', room, name), [label], (name, room))
     generator = random.Random(3)
     for _ in range(3000):
         name = ''.join(generator.choice('<>(){}[]:: &,ab-operator') for _ in range(60))
-        text, = driver.do('label', generator.randrange(60), name)
+        text, = driver.do('shown', generator.randrange(60), name)
         assert len(text) <= 2 * len(name), (name, text)
     driver.close()
 
