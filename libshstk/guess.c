@@ -28,7 +28,7 @@
 #define HELPER_MAX 4096
 
 /* A call to where no code is: its caller's call just happened. */
-static int guess_wild_call(const struct view *v, struct cursor *c)
+static own_stack int guess_wild_call(const struct view *v, struct cursor *c)
 {
 	const struct machine *m = v->m;
 	struct regs next = c->regs;
@@ -80,7 +80,7 @@ static bool collect(void *arg, uint64_t rule, bool lost_fp)
 	return !paths_add(arg, rule, lost_fp);
 }
 
-static own_stack bool follow(const struct epilogue_of *of, epilogue_fn found, void *arg)
+static inline bool follow(const struct epilogue_of *of, epilogue_fn found, void *arg)
 {
 	const struct code code = { code_bytes, code_covered, (void *)of };
 
@@ -95,7 +95,7 @@ static bool is_kept(const struct epilogue_of *of)
 }
 
 /* Those of the code of @of; @room receives them. */
-static own_stack void know_paths(const struct epilogue_of *of, struct paths *room)
+static inline void know_paths(const struct epilogue_of *of, struct paths *room)
 {
 	uint64_t pc = cursor_reg(of->c, REG_PC);
 
@@ -335,7 +335,7 @@ static bool steps_over(const struct view *v, const struct cursor *c, uint64_t at
 }
 
 /* A frame record: the caller's fp, then the return address. */
-static int guess_record(const struct view *v, struct cursor *c, struct module *mod)
+static own_stack int guess_record(const struct view *v, struct cursor *c, struct module *mod)
 {
 	const struct machine *m = v->m;
 	struct regs next = c->regs;
