@@ -455,7 +455,11 @@ static void report_none(const struct record_opts *o, bool user_only)
 	char idle[200];
 
 	targets_describe(&o->targets, idle, sizeof(idle));
-	if (o->off_cpu)
+	if (o->command && geteuid() && target_gains(*o->command))
+		complain(
+			"no samples: %s is set-user-ID, set-group-ID or has file capabilities: the kernel ends the events of ordinary users there",
+			*o->command);
+	else if (o->off_cpu)
 		complain(
 			"no samples: no thread left a CPU and came back (what sleeps all the time does not count)%s",
 			idle);
