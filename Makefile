@@ -4,11 +4,10 @@
 #
 #   make            build the library, the command and its helpers into build/
 #   make demo       profile real programs into build/demo/
-#   make check      run every test, natively and in guests
-#   make fuzz       feed random bytes to every parser, FUZZ_SECONDS each
-#   make bench      measure against peers, writes build/bench.csv
+#   make check      run every test, natively and in guests; TEST=NAME: only that one
 #   make install    install into PREFIX (/usr/local), below DESTDIR if that is set
-#   make help       all targets
+#   make module     build the kernel modules, for the running kernel too, into build/kmod/
+#   make help-all   all other targets too
 #
 # Each folder describes its own part in a build.mk, read from here: one make
 # knows every dependency. V=1 prints the commands.
@@ -42,7 +41,7 @@ CLANG	?= clang
 ARM64	?= aarch64-linux-gnu-
 RISCV	?= riscv64-linux-gnu-
 # What is built for is what the compiler makes programs for, which need not be this machine:
-#   make CC=aarch64-linux-gnu-gcc PKG_CONFIG=aarch64-linux-gnu-pkg-config
+#     make CC=aarch64-linux-gnu-gcc PKG_CONFIG=aarch64-linux-gnu-pkg-config
 MACHINE	:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(filter \
 	x86_64 aarch64 riscv64,$(MACHINE))))),$(error $(CC) makes programs for \
@@ -102,24 +101,30 @@ include $(wildcard selftests/build.mk)
 include $(wildcard kmod/build.mk)
 include $(wildcard Documentation/build.mk)
 
-# "make TARGET text" in the comments at the top of each file, once for each target;
-# a text may go on in further lines, which are indented more.
-help:
-	@awk '/^#   make / { \
-			name = /^#   make   / ? "" : $$3; \
+# "make TARGET text" in the comments at the top of a file, once for each target; a text may
+# go on in further lines, which are indented more. What most people need stands in this file.
+HELP_ALL = $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk)
+help_of = @awk '/^\#   make / { \
+			name = /^\#   make   / ? "" : $$3; \
 			on = !seen[name]++; \
-			sub(/^#   make +/, ""); \
+			sub(/^\#   make +/, ""); \
 			sub(/^[^ ]+ +/, name ? "" : "&"); \
 			if (on) \
 				printf "make %-16s %s\n", name, $$0; \
 			next \
 		} \
-		on && sub(/^#       +/, "") { printf "%21s %s\n", "", $$0; next } \
-		{ on = 0 }' Makefile $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk)
+		on && sub(/^\#       +/, "") { printf "%21s %s\n", "", $$0; next } \
+		{ on = 0 }'
+
+help:
+	$(help_of) Makefile
+
+help-all:
+	$(help_of) Makefile $(HELP_ALL)
 
 clean:
 	rm -rf $(B)
 
-.PHONY: all help clean install check demo bench
+.PHONY: all help help-all clean install check demo bench
 
 -include $(shell test -d $(B) && find $(B) -name '*.d')
