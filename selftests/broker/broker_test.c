@@ -36,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "facts.h"
 #include "tools/broker/protocol.h"
 
 /* Users that nobody is. */
@@ -50,26 +51,6 @@ static char folder[] = "/tmp/broker-XXXXXX";
 static char name[PATH_MAX], burner[PATH_MAX], setuid_burner[PATH_MAX];
 static pid_t broker;
 static int cpu;
-static unsigned int number, failed;
-
-static void verdict(bool good, const char *fact)
-{
-	failed += !good;
-	printf("%s %u %s\n", good ? "ok" : "not ok", ++number, fact);
-	fflush(stdout);
-}
-
-static void skip(const char *fact, const char *why)
-{
-	printf("ok %u %s # SKIP %s\n", ++number, fact, why);
-	fflush(stdout);
-}
-
-static _Noreturn void skip_all(const char *why)
-{
-	printf("1..0 # SKIP %s\n", why);
-	exit(4);
-}
 
 static double now(void)
 {

@@ -4,7 +4,8 @@
 # kernel.perf_event_paranoid is in selftests/record/paranoid.sh.
 
 BROKER_B := $(B)/selftests/broker
-$(BROKER_B)/broker_test: selftests/broker/broker_test.c tools/broker/protocol.h all
+$(BROKER_B)/broker_test: selftests/broker/broker_test.c selftests/broker/facts.h \
+		tools/broker/protocol.h all
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g $(CPPFLAGS_COMMON) \
 		-o $@ $(filter %.c,$^)
@@ -12,7 +13,7 @@ $(BROKER_B)/broker_test: selftests/broker/broker_test.c tools/broker/protocol.h 
 CHECK += $(BROKER_B)/broker_test
 
 # The process that answers, with what happens before it opens an event.
-$(BROKER_B)/race_test: selftests/broker/race_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+$(BROKER_B)/race_test: selftests/broker/race_test.c selftests/broker/facts.h $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o

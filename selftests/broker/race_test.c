@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "facts.h"
 #include "tools/broker/held.h"
 #include "tools/broker/lend.h"
 #include "tools/broker/protocol.h"
@@ -36,7 +37,6 @@ enum { FIRST = 65000, SECOND };
 #define PATIENCE 300 /* s */
 
 static char folder[] = "/tmp/broker-XXXXXX", gains[64];
-static unsigned int number, failed;
 static bool answers; /* this is the process that answers */
 
 long __real_syscall(long nr, ...);
@@ -56,25 +56,6 @@ long __wrap_syscall(long nr, ...)
 	    (write(STDERR_FILENO, "", 1) != 1 || read(STDIN_FILENO, &c, 1) != 1))
 		_exit(1);
 	return __real_syscall(nr, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
-}
-
-static void verdict(bool good, const char *fact)
-{
-	failed += !good;
-	printf("%s %u %s\n", good ? "ok" : "not ok", ++number, fact);
-	fflush(stdout);
-}
-
-static void skip(const char *fact, const char *why)
-{
-	printf("ok %u %s # SKIP %s\n", ++number, fact, why);
-	fflush(stdout);
-}
-
-static _Noreturn void skip_all(const char *why)
-{
-	printf("1..0 # SKIP %s\n", why);
-	exit(4);
 }
 
 static void become(uid_t uid)

@@ -27,6 +27,7 @@
 #include "tools/broker/held.h"
 #include "tools/broker/lend.h"
 #include "tools/broker/protocol.h"
+#include "tools/perf/rings.h"
 #include "tools/rules/notify.h"
 #include "tools/shstk.h"
 
@@ -335,16 +336,6 @@ static int open_socket(struct broker *b)
 	return b->socket < 0 ? EXIT_FAILED : 0;
 }
 
-static void more_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int cmd_broker(int argc, char **argv)
 {
 	static struct broker b = { .opts = { .events = EVENTS } };
@@ -356,7 +347,7 @@ int cmd_broker(int argc, char **argv)
 	}
 	if (open_socket(&b))
 		return EXIT_FAILED;
-	more_files();
+	perf_more_files();
 	b.signals = open_signals();
 	if (b.signals < 0) {
 		complain("%s", strerror(errno));

@@ -584,7 +584,7 @@ static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 	return ret;
 }
 
-static void more_files(void)
+void perf_more_files(void)
 {
 	struct rlimit limit;
 
@@ -616,7 +616,7 @@ static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct r
 	if (!r->rings)
 		return -ENOMEM;
 	r->nr_rings = n;
-	more_files();
+	perf_more_files();
 	if (!opts->nr_pids)
 		return add_target(r, opts, -1, why);
 	for (size_t i = 0; i < opts->nr_pids; i++) {

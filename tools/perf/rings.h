@@ -189,4 +189,7 @@ bool perf_rings_last(const struct perf_rings *rings, uint64_t ns);
 /* Is there a record in them, not handed out yet, of something that a process begins? */
 bool perf_rings_news(const struct perf_rings *rings);
 
+/* As many open files as this process may have: an event of each CPU is one, for each thread. */
+void perf_more_files(void);
+
 #endif
