@@ -82,7 +82,9 @@ $(HEAP_B)/safety_test: selftests/heap/safety_test.c $(B)/tools/probes/safety.o $
 CHECK	+= $(HEAP_B)/safety_test
 
 # Servers at work, with probes that come and go: some ten minutes.
-$(HEAP_B)/common.py: selftests/offline/common.py
+$(HEAP_B)/common.py: selftests/offline/common.py $(HEAP_B)/ending.py
+$(HEAP_B)/ending.py: selftests/ending.py
+$(HEAP_B)/common.py $(HEAP_B)/ending.py:
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 $(HEAP_B)/rounds_test: selftests/heap/rounds_test $(HEAP_B)/common.py all

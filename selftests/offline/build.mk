@@ -54,9 +54,9 @@ $(B)/guest/check-riscv-7.2: all
 
 # Natively. The scripts are copied to where what they run is; what they import by a rule of
 # its own, as two may be made at a time.
-OFF_MODULES := $(OFF)/common.py $(OFF)/seed.py $(OFF)/perf.py
+OFF_MODULES := $(OFF)/common.py $(OFF)/seed.py $(OFF)/perf.py $(OFF)/ending.py
 $(OFF)/common.py $(OFF)/seed.py: $(OFF)/%: selftests/offline/%
-$(OFF)/perf.py: selftests/perf.py
+$(OFF)/perf.py $(OFF)/ending.py: $(OFF)/%: selftests/%
 $(OFF_MODULES):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@

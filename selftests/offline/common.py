@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+from ending import end_with_parent, limit_cpu_time
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
 SHSTK = os.path.join(BUILD, 'shstk')
@@ -42,10 +44,14 @@ def check(condition, text):
 
 
 class Process(subprocess.Popen):
-    """A command that goes on beside the test; if that fails, it is killed.
+    """A command that goes on beside the test; if that fails or is killed, it is killed.
 
     Else it would be waited for, for as long as what it waits for goes on.
     """
+
+    def __init__(self, *args, **kwargs):
+        kwargs.setdefault('preexec_fn', end_with_parent)
+        super().__init__(*args, **kwargs)
 
     def __exit__(self, kind, *rest):
         if kind:
@@ -94,6 +100,7 @@ def main(why=None):
             return 4
         print(f'KTAP version 1\n1..{len(chosen)}', flush=True)
         signal.signal(signal.SIGALRM, hung)
+        limit_cpu_time()
         for number, function in enumerate(chosen, 1):
             name = f'{number} {function.__name__}: {function.__doc__}'
             try:

@@ -96,7 +96,8 @@ $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
 		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
 		$(RECORD_B)/cancel $(RECORD_B)/inside $(RECORD_B)/pointers $(RECORD_B)/tight \
-		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py all
+		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py \
+		$(RECORD_B)/ending.py all
 	$(Q)cp $< $@
 
 $(RECORD_B)/install_test: selftests/record/install_test all
@@ -107,7 +108,9 @@ $(RECORD_B)/install_test: selftests/record/install_test all
 $(RECORD_B)/common.py: selftests/offline/common.py
 $(RECORD_B)/perf.py: selftests/perf.py
 $(RECORD_B)/pprof.py: selftests/pprof.py
-$(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py:
+$(RECORD_B)/ending.py: selftests/ending.py
+$(RECORD_B)/common.py: $(RECORD_B)/ending.py
+$(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py $(RECORD_B)/ending.py:
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
