@@ -23,13 +23,13 @@ echo TAP version 13
 await_line '^ready [0-9]+$' ready || sed 's/^/# /' ready
 pid=$(sed -n 's/^ready //p' ready)
 
-t 'without a stop' 0 '^process .*, 4 threads, not stopped$' ./shstk trace -a -p "$pid" --no-stop
+t 'without a stop' 0 '^process .*, 4 threads, not stopped$' ./shstk trace -a -p "$pid" --no-stop --each-thread
 frames out >running
 [ "$(grep -c 'by its shadow stack:$' out)" = 4 ]
 point $? 'the shadow stacks of all threads'
 [ "$(grep -c 'it handles a signal; where that came is not' out)" = 1 ]
 point $? 'one of which handles a signal, and it is said what is missing'
-t 'with a stop' 0 'stopped for' ./shstk trace -a -p "$pid"
+t 'with a stop' 0 'stopped for' ./shstk trace -a -p "$pid" --each-thread
 frames out >stopped
 diff running stopped >out && [ "$(wc -l <running)" -gt 50 ]
 point $? "the others are the same as with a stop: $(wc -l <running) lines"

@@ -28,7 +28,7 @@ $(STACKS)/replaced: selftests/stacks/replaced.c $(STACKS)/libreplaced.so
 	$(call say,LD,$@)$(STACKS_CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN'
 
 STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
-	deep moved_text no_info no_stop other_stack probed replaced)
+	deep moved_text mutexes no_info no_stop other_stack probed replaced)
 
 $(STACKS)/stacks_test: selftests/stacks/stacks_test $(STACKS_TARGETS) all
 	@mkdir -p $(@D)

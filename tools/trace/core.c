@@ -26,6 +26,7 @@
 
 #define MAX_IMAGE (1ull << 30) /* bytes of a module put together */
 #define MAX_VDSO (1u << 20)
+#define MAX_STACKS (256u << 20) /* bytes of stacks that are compared with each other */
 #define PAGE 4096ull
 
 struct dump {
@@ -446,36 +447,93 @@ static void warn(const struct core *core)
 			 core->path, core->damaged);
 }
 
-/* False: out of memory, or not what was asked for. */
+/* Room for entries that there are not is given back. Returns how much memory is left in use. */
+static size_t trim(struct trace_stack *s)
+{
+	size_t nr = s->nr > 0 ? s->nr : 1;
+	uint64_t *pcs = s->pcs ? realloc(s->pcs, nr * sizeof(*pcs)) : NULL;
+	uint8_t *marks = s->marks ? realloc(s->marks, nr) : NULL;
+
+	s->pcs = pcs ? pcs : s->pcs;
+	s->marks = marks ? marks : s->marks;
+	return s->taken ? nr * (sizeof(*pcs) + 1) : 0;
+}
+
+/* False: out of memory. @used: receives how much memory its stacks are. */
+static bool take_thread(struct dump *d, const struct core_thread *from, struct trace_thread *t,
+			size_t *used)
+{
+	*t = (struct trace_thread){
+		.tid = from->tid,
+		.sampled = true,
+		.regs = from->regs,
+		.shadow_on = from->shadow_on,
+		.shadow = from->shadow,
+	};
+	if (from->tid == d->core->pid)
+		snprintf(t->comm, sizeof(t->comm), "%s", d->core->comm);
+	if (trace_take(d->opts, d->space, t, read_memory, d) ||
+	    (d->jit && trace_name_made(d->jit, d->proc, t)))
+		return false;
+	*used += trim(&t->hardware) + trim(&t->unwound);
+	return true;
+}
+
+/* Those that were taken. */
+static bool flush(struct dump *d, struct trace_thread *threads, struct trace_thread **list,
+		  size_t nr)
+{
+	bool ok;
+
+	for (size_t i = 0; i < nr; i++)
+		list[i] = &threads[i];
+	ok = trace_print(d->opts, d->proc, list, nr);
+	for (size_t i = 0; i < nr; i++)
+		trace_deinit(&threads[i]);
+	return ok;
+}
+
+/*
+ * False: out of memory, or not what was asked for. Threads with equal stacks are found among as
+ * many as MAX_STACKS has room for.
+ */
+static bool print_list(struct dump *d, struct trace_thread *threads, struct trace_thread **list)
+{
+	size_t nr = 0, used = 0;
+	bool ok = true;
+
+	for (size_t i = 0; i < d->core->nr_threads; i++) {
+		if (take_thread(d, &d->core->threads[i], &threads[nr], &used)) {
+			nr++;
+		} else {
+			complain("out of memory");
+			trace_deinit(&threads[nr]);
+			ok = false;
+		}
+		if (used < MAX_STACKS && i + 1 < d->core->nr_threads)
+			continue;
+		ok &= flush(d, threads, list, nr);
+		nr = used = 0;
+	}
+	return ok;
+}
+
 static bool print_threads(struct dump *d)
 {
-	bool ok = true;
+	struct trace_thread *threads = calloc(d->core->nr_threads + 1, sizeof(*threads));
+	struct trace_thread **list = calloc(d->core->nr_threads + 1, sizeof(*list));
+	bool ok = threads && list;
 
 	if (d->opts->json)
 		shstk_json_open(d->opts->json, "threads", '[');
-	for (size_t i = 0; i < d->core->nr_threads; i++) {
-		const struct core_thread *from = &d->core->threads[i];
-		struct trace_thread t = {
-			.tid = from->tid,
-			.sampled = true,
-			.regs = from->regs,
-			.shadow_on = from->shadow_on,
-			.shadow = from->shadow,
-		};
-
-		if (from->tid == d->core->pid)
-			snprintf(t.comm, sizeof(t.comm), "%s", d->core->comm);
-		if (trace_take(d->opts, d->space, &t, read_memory, d) ||
-		    (d->jit && trace_name_made(d->jit, d->proc, &t))) {
-			complain("out of memory");
-			ok = false;
-		} else {
-			ok &= trace_print(d->opts, d->proc, &t);
-		}
-		trace_deinit(&t);
-	}
+	if (ok)
+		ok = print_list(d, threads, list);
+	else
+		complain("out of memory");
 	if (d->opts->json)
 		shstk_json_close(d->opts->json);
+	free(threads);
+	free(list);
 	return ok;
 }
 

@@ -614,15 +614,22 @@ static int find_goroutines(struct trace *t)
 
 static bool print_threads(const struct trace *t)
 {
+	struct trace_thread **list = calloc(t->nr + 1, sizeof(*list));
 	struct json *json = t->opts->json;
-	bool ok = true;
+	bool ok;
 
+	if (!list) {
+		complain("out of memory");
+		return false;
+	}
+	for (unsigned int i = 0; i < t->nr; i++)
+		list[i] = &t->threads[i].trace;
 	if (json)
 		shstk_json_open(json, "threads", '[');
-	for (unsigned int i = 0; i < t->nr; i++)
-		ok &= trace_print(t->opts, t->proc, &t->threads[i].trace);
+	ok = trace_print(t->opts, t->proc, list, t->nr);
 	if (json)
 		shstk_json_close(json);
+	free(list);
 	return ok;
 }
 

@@ -57,12 +57,12 @@ static int take(struct traces *t, int dev)
 	}
 }
 
-/* False: there is no stack of it. */
-static bool print(const struct trace_opts *o, const struct traces *t, unsigned int i,
-		  uint8_t *marks, struct shstk_symproc *proc)
+static void describe(const struct trace_opts *o, const struct traces *t, unsigned int i,
+		     uint8_t *marks, struct trace_thread *ret)
 {
 	const struct shstk_ioc_thread *thread = &t->threads[i];
-	struct trace_thread trace = {
+
+	*ret = (struct trace_thread){
 		.tid = thread->tid,
 		.sampled = true,
 		.hardware = {
@@ -78,9 +78,29 @@ static bool print(const struct trace_opts *o, const struct traces *t, unsigned i
 		},
 	};
 
-	trace.in_handler = !thread->error && thread->flags & SHSTK_THREAD_SIGNAL;
-	trace_describe(o->pid, thread->tid, &trace);
-	return trace_print(o, proc, &trace);
+	ret->in_handler = !thread->error && thread->flags & SHSTK_THREAD_SIGNAL;
+	trace_describe(o->pid, thread->tid, ret);
+}
+
+/* False: not all have a stack. */
+static bool print_threads(const struct trace_opts *o, const struct traces *t, unsigned int nr,
+			  uint8_t *marks, struct shstk_symproc *proc)
+{
+	struct trace_thread *threads = calloc(nr + 1, sizeof(*threads));
+	struct trace_thread **list = calloc(nr + 1, sizeof(*list));
+	bool ok = threads && list;
+
+	for (unsigned int i = 0; i < nr && ok; i++) {
+		describe(o, t, i, marks, &threads[i]);
+		list[i] = &threads[i];
+	}
+	if (ok)
+		ok = trace_print(o, proc, list, nr);
+	else
+		complain("out of memory");
+	free(threads);
+	free(list);
+	return ok;
 }
 
 static bool print_all(const struct trace_opts *o, const struct traces *t,
@@ -106,8 +126,7 @@ static bool print_all(const struct trace_opts *o, const struct traces *t,
 		printf("process %d (%s), %u %s, not stopped\n", o->pid, comm, all,
 		       all == 1 ? "thread" : "threads");
 	}
-	for (unsigned int i = 0; i < nr; i++)
-		ok &= print(o, t, i, marks, proc);
+	ok = print_threads(o, t, nr, marks, proc);
 	if (o->json) {
 		shstk_json_close(o->json);
 		shstk_json_close(o->json);

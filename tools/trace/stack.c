@@ -10,6 +10,7 @@
 
 #include "tools/shstk.h"
 #include "tools/trace/fold.h"
+#include "tools/trace/group.h"
 #include "tools/trace/trace.h"
 #include "tools/unwind/jit.h"
 
@@ -342,13 +343,41 @@ static void print_comparison(struct shstk_symproc *proc, const struct trace_thre
 	putchar('\n');
 }
 
-static void print_thread(const struct trace_opts *o, struct shstk_symproc *proc,
-			 const struct trace_thread *t, const struct trace_stack *s,
-			 const struct comparison *c)
+static bool same_names(const struct trace_group *group)
 {
-	printf("\nthread %d", t->tid);
-	if (*t->comm)
-		printf(" (%s)", t->comm);
+	for (size_t i = 1; i < group->nr; i++)
+		if (strcmp(group->threads[i]->comm, group->threads[0]->comm))
+			return false;
+	return true;
+}
+
+/* A name that all have stands once, behind the numbers. */
+static void print_who(const struct trace_group *group)
+{
+	const char *common = same_names(group) ? group->threads[0]->comm : NULL;
+
+	if (group->nr > 1)
+		printf("\n%zu threads", group->nr);
+	else
+		printf("\nthread");
+	for (size_t i = 0; i < group->nr; i++) {
+		const struct trace_thread *t = group->threads[i];
+
+		printf("%s %d", i ? "," : "", t->tid);
+		if (!common && *t->comm)
+			printf(" (%s)", t->comm);
+	}
+	if (common && *common)
+		printf(" (%s)", common);
+}
+
+static void print_group(const struct trace_opts *o, struct shstk_symproc *proc,
+			const struct trace_group *group, const struct trace_stack *s,
+			const struct comparison *c)
+{
+	const struct trace_thread *t = group->threads[0];
+
+	print_who(group);
 	if (t->note)
 		printf(", %s", t->note);
 	if (!t->sampled) {
@@ -460,22 +489,50 @@ static void put_thread(const struct trace_opts *o, struct shstk_symproc *proc,
 	shstk_json_close(json);
 }
 
-bool trace_print(const struct trace_opts *o, struct shstk_symproc *proc,
-		 const struct trace_thread *t)
+const struct trace_stack *trace_shown(const struct trace_thread *t)
 {
+	bool hardware = t->hardware.taken &&
+			(!t->unwound.taken || t->hardware.nr > 1 || t->unwound.nr < 2);
+
+	return hardware ? &t->hardware : &t->unwound;
+}
+
+/* False: there is no stack, or both were compared and differ. */
+static bool show(const struct trace_opts *o, struct shstk_symproc *proc,
+		 const struct trace_group *group)
+{
+	const struct trace_thread *t = group->threads[0];
 	bool both = o->compare && t->hardware.taken;
-	const struct trace_stack *s = &t->unwound;
+	const struct trace_stack *s = both ? &t->hardware : trace_shown(t);
 	struct comparison c;
 
-	if (t->hardware.taken &&
-	    (o->compare || !t->unwound.taken || t->hardware.nr > 1 || t->unwound.nr < 2))
-		s = &t->hardware;
 	if (both)
 		c = compare(t);
-	(o->json ? put_thread : print_thread)(o, proc, t, s, both ? &c : NULL);
+	if (o->json)
+		put_thread(o, proc, t, s, both ? &c : NULL);
+	else
+		print_group(o, proc, group, s, both ? &c : NULL);
 	if (!t->sampled)
 		return !*t->held_up;
 	if (!s->taken)
 		return false;
 	return both ? c.agree : s->nr >= 0;
+}
+
+bool trace_print(const struct trace_opts *o, struct shstk_symproc *proc, struct trace_thread **list,
+		 size_t nr)
+{
+	struct trace_group *groups = calloc(nr + 1, sizeof(*groups));
+	bool ok = true;
+	size_t n;
+
+	if (!groups) {
+		complain("out of memory");
+		return false;
+	}
+	n = group_threads(o, list, nr, groups);
+	for (size_t i = 0; i < n; i++)
+		ok &= show(o, proc, &groups[i]);
+	free(groups);
+	return ok;
 }

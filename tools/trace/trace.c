@@ -18,6 +18,7 @@ enum {
 	OPT_NO_STOP,
 	OPT_GOROUTINES,
 	OPT_FULL_NAMES,
+	OPT_EACH_THREAD,
 };
 
 static const struct argp_option options[] = {
@@ -31,6 +32,8 @@ static const struct argp_option options[] = {
 	  "C++ names with the default arguments of the standard library's templates", 0 },
 	{ "depth", 'd', "N", 0,
 	  "print at most N frames of a thread, and all of these (default: 4096, and what repeats in deeper ones once)",
+	  0 },
+	{ "each-thread", OPT_EACH_THREAD, NULL, 0, "print threads with equal stacks one by one",
 	  0 },
 	{ "source", OPT_SOURCE, "SOURCE", 0,
 	  "hardware (shadow stacks only), unwind, or auto (the default): shadow stacks where they are on, unwinding elsewhere",
@@ -72,6 +75,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'a':
 		o->addresses = true;
+		return 0;
+	case OPT_EACH_THREAD:
+		o->each_thread = true;
 		return 0;
 	case OPT_FULL_NAMES:
 		o->full_names = true;

@@ -44,6 +44,7 @@ enum trace_source {
  * @compare: take both sources, and print where they differ.
  * @no_stop: let the process run.
  * @goroutines: of a Go program, all goroutines instead of threads.
+ * @each_thread: threads with equal stacks are printed one by one.
  * @json: print to this instead of lines of text; or NULL.
  */
 struct trace_opts {
@@ -60,6 +61,7 @@ struct trace_opts {
 	bool compare;
 	bool no_stop;
 	bool goroutines;
+	bool each_thread;
 	struct json *json;
 };
 
@@ -108,6 +110,7 @@ struct trace_stack {
  * @shadow: see @shadow_on.
  * @hardware: trace by the shadow stack.
  * @unwound: trace by unwinding.
+ * @index: its place among those that are printed, set by trace_print().
  */
 struct trace_thread {
 	int tid;
@@ -121,6 +124,7 @@ struct trace_thread {
 	struct shstk_shadow shadow;
 	struct trace_stack hardware;
 	struct trace_stack unwound;
+	size_t index;
 };
 
 /**
@@ -154,17 +158,21 @@ int trace_name_made(struct jit *jit, struct shstk_symproc *proc, const struct tr
  */
 bool trace_has_gap(const struct trace_stack *stack);
 
+/* The one of its stacks that is shown. */
+const struct trace_stack *trace_shown(const struct trace_thread *thread);
+
 /**
- * trace_print() - print the stack of a thread, and how it compares
+ * trace_print() - print the stacks of threads, and how they compare
  * @opts: the options.
- * @proc: names its addresses.
- * @thread: a thread after trace_take().
+ * @proc: names addresses.
+ * @list: threads after trace_take(). It is sorted.
+ * @nr: how many.
  *
- * Return: false if there is no stack of it to print, or both sources were
- * compared and differ.
+ * Return: false if there is a thread without a stack to print, if both sources were
+ * compared and differ, or if it was said that there is no memory.
  */
 bool trace_print(const struct trace_opts *opts, struct shstk_symproc *proc,
-		 const struct trace_thread *thread);
+		 struct trace_thread **list, size_t nr);
 
 /**
  * trace_print_stack() - print the frames of a stack, and where it ends

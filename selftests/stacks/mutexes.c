@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Threads that wait, all called "worker"; the first thread runs, or waits for them.
+ *
+ * mutexes equal                 five sleep alike, one elsewhere
+ * mutexes deadlock KIND         two wait for each other's mutexes, one for the first of these
+ * mutexes timed KIND            the same, but the two would give up after an hour
+ * mutexes owner KIND            one waits for a mutex of the first thread, which runs
+ * mutexes self KIND             one waits for a mutex that it has
+ * mutexes condition KIND        as owner, in pthread_cond_wait()
+ * mutexes futex                 one waits at a word that is no mutex, with what looks like one
+ *
+ * KIND is plain, recursive, checked, adaptive, robust or inherit.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define noinline __attribute__((noinline, noclone))
+
+static pthread_mutex_t locks[2];
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t both;
+static volatile unsigned long count;
+static volatile int waits;
+static struct timespec in_an_hour;
+
+/* As a mutex of glibc's that is locked by the first thread. */
+static struct {
+	int lock, count, owner, users, kind, rest[5];
+} __attribute__((aligned(8))) no_mutex = { .lock = 2, .users = 1 };
+
+static int set_kind(const char *kind, pthread_mutexattr_t *attr)
+{
+	static const struct {
+		const char *name;
+		int type;
+	} types[] = {
+		{ "plain", PTHREAD_MUTEX_NORMAL },
+		{ "recursive", PTHREAD_MUTEX_RECURSIVE },
+		{ "checked", PTHREAD_MUTEX_ERRORCHECK },
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+		{ "adaptive", PTHREAD_MUTEX_ADAPTIVE_NP },
+#endif
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if (!strcmp(kind, types[i].name))
+			return pthread_mutexattr_settype(attr, types[i].type);
+	if (!strcmp(kind, "robust"))
+		return pthread_mutexattr_setrobust(attr, PTHREAD_MUTEX_ROBUST);
+	if (!strcmp(kind, "inherit"))
+		return pthread_mutexattr_setprotocol(attr, PTHREAD_PRIO_INHERIT);
+	return EINVAL;
+}
+
+static noinline void lock(int i)
+{
+	if (in_an_hour.tv_sec)
+		pthread_mutex_timedlock(&locks[i], &in_an_hour);
+	else
+		pthread_mutex_lock(&locks[i]);
+}
+
+static void *sleeper(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void *other_sleeper(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* @arg: the lock that it takes first. */
+static void *crossing(void *arg)
+{
+	int first = arg == &locks[1];
+
+	prctl(PR_SET_NAME, "worker");
+	pthread_mutex_lock(&locks[first]);
+	pthread_barrier_wait(&both);
+	lock(!first);
+	return NULL;
+}
+
+static void *waiter(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	lock(0);
+	return arg;
+}
+
+static void *twice(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	lock(0);
+	lock(0);
+	return arg;
+}
+
+static void *waiter_for_condition(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	pthread_mutex_lock(&locks[0]);
+	waits = 1;
+	pthread_cond_wait(&condition, &locks[0]);
+	return arg;
+}
+
+static void *waiter_at_a_word(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	for (;;)
+		syscall(SYS_futex, &no_mutex.lock, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+	return arg;
+}
+
+static void start(void *(*function)(void *), void *arg)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, function, arg))
+		exit(1);
+}
+
+static void *ready(void)
+{
+	write(1, "ready\n", 6);
+	return NULL;
+}
+
+static noinline void run(void)
+{
+	ready();
+	for (;;)
+		count++;
+}
+
+static void cross(void)
+{
+	pthread_barrier_init(&both, NULL, 3);
+	start(crossing, &locks[0]);
+	start(crossing, &locks[1]);
+	pthread_barrier_wait(&both);
+	if (!in_an_hour.tv_sec)
+		start(waiter, NULL);
+	ready();
+	sleeper(NULL);
+}
+
+static void own(void *(*function)(void *))
+{
+	pthread_mutex_lock(&locks[0]);
+	start(function, NULL);
+	run();
+}
+
+static void signal_condition(void)
+{
+	start(waiter_for_condition, NULL);
+	for (bool there = false; !there;) {
+		pthread_mutex_lock(&locks[0]);
+		there = waits;
+		if (!there)
+			pthread_mutex_unlock(&locks[0]);
+	}
+	pthread_cond_signal(&condition);
+	run();
+}
+
+static void sleep_alike(void)
+{
+	for (int i = 0; i < 5; i++)
+		start(sleeper, NULL);
+	start(other_sleeper, NULL);
+	run();
+}
+
+int main(int argc, char **argv)
+{
+	pthread_mutexattr_t attr;
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	pthread_mutexattr_init(&attr);
+	if (argc > 2 && set_kind(argv[2], &attr)) {
+		puts("the C library has no such mutexes");
+		return 1;
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_mutex_init(&locks[i], &attr);
+	no_mutex.owner = getpid();
+	if (!strcmp(mode, "timed")) {
+		clock_gettime(CLOCK_REALTIME, &in_an_hour);
+		in_an_hour.tv_sec += 3600;
+	}
+	if (!strcmp(mode, "equal"))
+		sleep_alike();
+	if (!strcmp(mode, "deadlock") || !strcmp(mode, "timed"))
+		cross();
+	if (!strcmp(mode, "owner"))
+		own(waiter);
+	if (!strcmp(mode, "condition"))
+		signal_condition();
+	if (!strcmp(mode, "self"))
+		start(twice, NULL);
+	if (!strcmp(mode, "futex"))
+		start(waiter_at_a_word, NULL);
+	run();
+	return 1;
+}
