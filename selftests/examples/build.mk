@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# examples/: built and run here as their comments say, and the loader in guests, where there are
+# shadow stacks.
+
+EXAMPLES_B := $(B)/selftests/examples
+EXAMPLES_LIB_x86 := $(B)/lib/native/libshstk.a
+EXAMPLES_LIB_arm64 := $(B)/lib/arm64/libshstk.a
+EXAMPLES_CFLAGS := $(CSTD) $(WARN) -I. -Ilibshstk -O2 -g
+
+$(EXAMPLES_B)/examples_test: selftests/examples/examples_test $(wildcard examples/*.c) all man
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(EXAMPLES_B)/examples_test
+
+# The loader must lie elsewhere than the programs that it loads: it is position independent.
+# $(1) architecture
+define examples_guest
+$(EXAMPLES_B)/$(1)/loader: examples/loader.c $$(EXAMPLES_LIB_$(1))
+	@mkdir -p $$(@D)
+	$$(call say,GUESTCC,$$@)$$(GUEST_CC_$(1)) $$(EXAMPLES_CFLAGS) -fPIE -static-pie -o $$@ $$^ \
+		-pthread
+$(EXAMPLES_B)/$(1)/loaded: selftests/examples/loaded.c tools/inject/preload/ssp.h
+	@mkdir -p $$(@D)
+	$$(call say,GUESTCC,$$@)$$(GUEST_CC_$(1)) $$(EXAMPLES_CFLAGS) -static -o $$@ $$<
+
+GUEST_$(1) += examples:loader=$(EXAMPLES_B)/$(1)/loader,$(EXAMPLES_B)/$(1)/loaded,word
+endef
+$(foreach a,x86 arm64,$(eval $(call examples_guest,$(a))))
