@@ -10,9 +10,10 @@ LIMIT = 0.995
 STARTS = ('main.', 'runtime.', 'runtime/', 'os/signal.', '_cgoexp_')
 ENDS = ('runtime.goexit', 'runtime.mstart', 'runtime.mcall', 'runtime.morestack',
         'runtime.rt0_go', 'runtime.clone', 'clone', 'clone3', '_start')
-# What a profile has besides.
-NOTES = ('[between ticks]', '[exec, loader]', '[exit]')
-ROOTS = ENDS + NOTES
+# What a profile has besides: time without a sample,
+NOTES = ('[between ticks]', '[exec, loader]', '[exit]', '[not sampled]')
+# and samples without a stack, with the reason in its place.
+NO_STACK = ('[kernel]', '[small stack]')
 
 JOBS = {'deep': 'main.deep', 'fib': 'main.fib', 'sort': 'main.sorting', 'clock': 'main.clock',
         'grow': 'main.growing', 'alloc': 'main.allocating'}
@@ -165,13 +166,20 @@ def read_folded(text):
 
 
 def check_roots(stacks, limit):
-    """What is wrong if less of the time than that comes from a root."""
+    """What is wrong if less of the time than that, of all that has a stack, comes from a root."""
     roots = collections.Counter()
     for names, value in stacks.items():
         roots[names[0] if names else 'nothing'] += value
+    none = sum(roots.pop(note, 0) for note in NOTES)
+    reasons = {reason: roots.pop(reason, 0) for reason in NO_STACK}
     total = sum(roots.values())
-    good = sum(n for name, n in roots.items() if name in ROOTS) / max(total, 1)
-    print(f'# {100 * good:.2f} % of the CPU time from where goroutines and threads begin')
-    if good >= limit:
-        return ''
-    return ', '.join(f'{name}: {100 * n / total:.2f} %' for name, n in roots.most_common(8))
+    good = sum(n for name, n in roots.items() if name in ENDS) / max(total, 1)
+    print(f'# {100 * good:.2f} % of the CPU time from where goroutines and threads begin; '
+          f'{total / 1e9:.3f} s, and {none / 1e9:.3f} s without a sample, {reasons} ns without a '
+          'stack')
+    if good < limit:
+        return ', '.join(f'{name}: {100 * n / total:.2f} %' for name, n in roots.most_common(8)) \
+            or 'nothing has a stack'
+    if sum(reasons.values()) > total:
+        return f'more samples have no stack than have one: {reasons}'
+    return ''

@@ -1633,6 +1633,15 @@ static int do_vfork_filter(char **arg)
 	return after_vfork(arg, true);
 }
 
+/* root FOLDER: gives up new privileges, as sandboxes do, and executes a shell with that root. */
+static int do_root(char **arg)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || chroot(arg[0]) || chdir("/"))
+		return 1;
+	execl("/bin/sh", "sh", "-c", "echo \"$LD_PRELOAD\"", NULL);
+	return 2;
+}
+
 /* locks SECONDS: locks its memory, and works, in a thread too and in a child. */
 static int do_locks(char **arg)
 {
@@ -2065,6 +2074,7 @@ static const struct {
 	{ "vfork-rights", 1, do_vfork_rights },
 	{ "vfork-filter", 1, do_vfork_filter },
 	{ "sandbox", 1, do_sandbox },
+	{ "root", 1, do_root },
 	{ "smallstack", 1, do_smallstack },
 	{ "no-tsc", 1, do_no_tsc },
 	{ "tracer", 1, do_tracer },

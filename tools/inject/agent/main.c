@@ -317,7 +317,9 @@ static void count_sandboxed_program(void)
 
 bool env_may_call(void)
 {
-	return !in_sandbox();
+	if (agent.filtered || own.child_filtered)
+		return false;
+	return !agent.sandboxed || env_unfiltered();
 }
 
 /* The recorder is told the next program's name; what was used until now is not its time. */

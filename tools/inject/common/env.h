@@ -19,6 +19,12 @@ void env_remember(const char *record);
  */
 void env_expect_filters(unsigned int filters);
 
+/*
+ * After that: has the process still those filters and no more? It asks the kernel, and is for a
+ * program whose own way to a filter would have been seen.
+ */
+bool env_unfiltered(void);
+
 /* Gives back what the calling thread may keep between two calls. At its end. */
 void env_free(void);
 

@@ -93,6 +93,7 @@ struct shared_none {
  * @foreign: the program brings a malloc() of its own.
  * @locked: the program has locked its memory.
  * @sandboxed: the program is about to forbid itself system calls.
+ * @filtered: it was about to install a filter of system calls.
  * @ticks_end: when the program forbade itself the time stamp counter; 0: it did not.
  * @single: where libc says that there is one thread, or 0: it does not.
  */
@@ -109,6 +110,7 @@ struct heap {
 	bool foreign;
 	bool locked;
 	bool sandboxed;
+	bool filtered;
 	uint64_t ticks_end;
 	const char *single;
 };

@@ -207,7 +207,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 
 bool env_may_call(void)
 {
-	return !heap.sandboxed;
+	return !heap.filtered && (!heap.sandboxed || env_unfiltered());
 }
 
 void env_before_exec(const char *path)
@@ -618,5 +618,6 @@ void sandbox_begins(bool filter)
 	}
 	if (filter)
 		shstk_seal();
+	heap.filtered |= filter;
 	heap.sandboxed = true;
 }
