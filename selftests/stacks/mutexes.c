@@ -68,6 +68,7 @@ static noinline void lock(int i)
 		pthread_mutex_timedlock(&locks[i], &in_an_hour);
 	else
 		pthread_mutex_lock(&locks[i]);
+	__asm__ volatile("");
 }
 
 static void *sleeper(void *arg)

@@ -106,11 +106,12 @@ static void riscv_regs(const uint8_t *p, struct shstk_regs *r)
 
 static const struct {
 	unsigned int words;
+	unsigned int call; /* the word that has the number of a system call */
 	void (*take)(const uint8_t *p, struct shstk_regs *r);
 } registers[] = {
-	[SHSTK_ARCH_X86] = { X86_REGS, x86_regs },
-	[SHSTK_ARCH_ARM64] = { ARM64_REGS, arm64_regs },
-	[SHSTK_ARCH_RISCV] = { RISCV_REGS, riscv_regs },
+	[SHSTK_ARCH_X86] = { X86_REGS, 15, x86_regs },
+	[SHSTK_ARCH_ARM64] = { ARM64_REGS, 8, arm64_regs },
+	[SHSTK_ARCH_RISCV] = { RISCV_REGS, 17, riscv_regs },
 };
 
 static int take_prstatus(struct core *core, const uint8_t *p, size_t size)
@@ -136,6 +137,7 @@ static int take_prstatus(struct core *core, const uint8_t *p, size_t size)
 	t->signo = signo;
 	t->regs.size = sizeof(t->regs);
 	registers[core->arch].take(p + PRSTATUS_REGS, &t->regs);
+	t->call = (int64_t)word(p + PRSTATUS_REGS, registers[core->arch].call);
 	return 0;
 }
 

@@ -58,6 +58,7 @@ struct core_map {
  * @tid: thread ID.
  * @signo: signal that it had got.
  * @regs: registers.
+ * @call: number of the system call that it may have been in.
  * @shadow_on: its shadow stack was on.
  * @shadow: where that is; @shadow.end is the end of the segment that has it, or
  *	0 if no segment does.
@@ -66,6 +67,7 @@ struct core_thread {
 	int tid;
 	int signo;
 	struct shstk_regs regs;
+	int64_t call;
 	bool shadow_on;
 	struct shstk_shadow shadow;
 };

@@ -21,6 +21,7 @@
 #include "tools/output.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
+#include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
 #include "tools/unwind/jit.h"
 
@@ -40,6 +41,7 @@ struct dump {
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
 	struct jit *jit; /* who knows code made at run time, or NULL */
+	struct mutex_waiter *waiters; /* of each thread, sorted by number; or NULL */
 };
 
 /* The mappings of one file lie together: the first of them. */
@@ -459,17 +461,57 @@ static size_t trim(struct trace_stack *s)
 	return s->taken ? nr * (sizeof(*pcs) + 1) : 0;
 }
 
+static void begin(const struct core_thread *from, struct trace_thread *ret)
+{
+	*ret = (struct trace_thread){
+		.tid = from->tid,
+		.sampled = true,
+		.regs = from->regs,
+		.call = from->call,
+		.shadow_on = from->shadow_on,
+		.shadow = from->shadow,
+	};
+}
+
+/* What a thread waits for: its innermost frames tell. */
+static void find_mutex(struct dump *d, const struct core_thread *from, struct mutex_waiter *w)
+{
+	struct trace_opts opts = *d->opts;
+	struct trace_thread t;
+	uint64_t word;
+
+	w->tid = from->tid;
+	w->stopped = true;
+	opts.depth = MUTEX_FRAMES;
+	opts.fold = opts.compare = false;
+	begin(from, &t);
+	if (!mutex_word(d->core->arch, &t, &word))
+		return;
+	if (!trace_take(&opts, d->space, &t, read_memory, d))
+		mutex_find(d->core->arch, d->proc, &t, read_memory, d, w);
+	trace_deinit(&t);
+}
+
+/* Of all threads first: who waits for each other is said with each. */
+static bool find_mutexes(struct dump *d)
+{
+	size_t nr = d->core->nr_threads;
+
+	d->waiters = calloc(nr + 1, sizeof(*d->waiters));
+	if (!d->waiters)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		find_mutex(d, &d->core->threads[i], &d->waiters[i]);
+	mutex_resolve(d->waiters, nr);
+	return true;
+}
+
 /* False: out of memory. @used: receives how much memory its stacks are. */
 static bool take_thread(struct dump *d, const struct core_thread *from, struct trace_thread *t,
 			size_t *used)
 {
-	*t = (struct trace_thread){
-		.tid = from->tid,
-		.sampled = true,
-		.regs = from->regs,
-		.shadow_on = from->shadow_on,
-		.shadow = from->shadow,
-	};
+	begin(from, t);
+	t->waiter = mutex_waiter(d->waiters, d->core->nr_threads, from->tid);
 	if (from->tid == d->core->pid)
 		snprintf(t->comm, sizeof(t->comm), "%s", d->core->comm);
 	if (trace_take(d->opts, d->space, t, read_memory, d) ||
@@ -522,7 +564,7 @@ static bool print_threads(struct dump *d)
 {
 	struct trace_thread *threads = calloc(d->core->nr_threads + 1, sizeof(*threads));
 	struct trace_thread **list = calloc(d->core->nr_threads + 1, sizeof(*list));
-	bool ok = threads && list;
+	bool ok = threads && list && find_mutexes(d);
 
 	if (d->opts->json)
 		shstk_json_open(d->opts->json, "threads", '[');
@@ -532,6 +574,7 @@ static bool print_threads(struct dump *d)
 		complain("out of memory");
 	if (d->opts->json)
 		shstk_json_close(d->opts->json);
+	free(d->waiters);
 	free(threads);
 	free(list);
 	return ok;

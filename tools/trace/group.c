@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/trace/group.h"
+#include "tools/trace/mutex.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
@@ -55,6 +56,8 @@ static int compare(const struct trace_thread *a, const struct trace_thread *b)
 		diff = compare_numbers(x == &a->hardware, y == &b->hardware);
 	if (!diff)
 		diff = compare_numbers(a->in_handler, b->in_handler);
+	if (!diff)
+		diff = mutex_compare(a->waiter, b->waiter);
 	return diff || !has_frames(a) ? diff : compare_stacks(x, y);
 }
 

@@ -47,6 +47,7 @@
 #include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
+#include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
 #include "tools/unwind/jit.h"
 
@@ -78,6 +79,9 @@ struct thread {
 	int signo; /* to be delivered on release */
 	struct copy stack;
 	struct copy shadow;
+	struct copy mutex; /* that it may wait for */
+	uint8_t mutex_data[MUTEX_SIZE];
+	bool in_time; /* it was stopped with the others */
 };
 
 struct range {
@@ -102,6 +106,7 @@ struct trace {
 	struct jit *jit; /* who knows code made at run time, or NULL */
 	struct goroutine_source source;
 	struct goroutines *goroutines;
+	struct mutex_waiter *waiters; /* of each thread, sorted by number */
 	uint64_t pause; /* ns */
 	int err; /* of the thread that traces */
 };
@@ -265,7 +270,8 @@ static bool wait_stop(struct thread *thread, uint64_t until)
 
 static int take_registers(struct thread *thread)
 {
-	return trace_registers(thread->trace.tid, &thread->trace.regs, &thread->stack.start);
+	return trace_registers(thread->trace.tid, &thread->trace.regs, &thread->stack.start,
+			       &thread->trace.call);
 }
 
 static void set_copy_end(struct copy *copy, uint64_t end, uint64_t max)
@@ -285,6 +291,16 @@ static void plan_stack(const struct trace *t, struct thread *thread)
 	if (copy->start < range->start)
 		copy->start = range->start;
 	set_copy_end(copy, range->end, little ? TOUCHED : MAX_COPY);
+}
+
+static void plan_mutex(struct thread *thread)
+{
+	struct copy *copy = &thread->mutex;
+
+	if (!mutex_word(OWN_ARCH, &thread->trace, &copy->start))
+		return;
+	copy->data = thread->mutex_data;
+	copy->end = copy->start + MUTEX_SIZE;
 }
 
 /* Where the shadow stack ends is known from the maps that were read before. */
@@ -315,14 +331,16 @@ static void copy_memory(struct trace *t)
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
 	struct copy *which[IOV_MAX];
 
-	for (unsigned int i = 0; i < 2 * t->nr;) {
+	for (unsigned int i = 0; i < 3 * t->nr;) {
 		unsigned int n = 0;
 		size_t want = 0;
 		ssize_t got;
 
-		for (; i < 2 * t->nr && n < IOV_MAX; i++) {
-			struct thread *thread = &t->threads[i / 2];
-			struct copy *copy = i & 1 ? &thread->shadow : &thread->stack;
+		for (; i < 3 * t->nr && n < IOV_MAX; i++) {
+			struct thread *thread = &t->threads[i / 3];
+			struct copy *const copies[] = { &thread->stack, &thread->shadow,
+							&thread->mutex };
+			struct copy *copy = copies[i % 3];
 			size_t size = copy->end - copy->start;
 
 			if (!thread->trace.sampled || !size)
@@ -376,7 +394,8 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	int pid = r->t->number;
 
 	if (r->copied && (read_copy(&r->thread->stack, addr, buf, len) ||
-			  read_copy(&r->thread->shadow, addr, buf, len)))
+			  read_copy(&r->thread->shadow, addr, buf, len) ||
+			  read_copy(&r->thread->mutex, addr, buf, len)))
 		return 0;
 	/* It runs: only what it cannot write is still as it was. */
 	range = find_range(r->t, addr);
@@ -536,8 +555,10 @@ static void stop_all(struct trace *t)
 			continue;
 		thread->trace.sampled = !take_registers(thread);
 		if (thread->trace.sampled) {
+			thread->in_time = true;
 			plan_shadow(t, thread);
 			plan_stack(t, thread);
+			plan_mutex(thread);
 		}
 	}
 }
@@ -631,6 +652,28 @@ static bool print_threads(const struct trace *t)
 		shstk_json_close(json);
 	free(list);
 	return ok;
+}
+
+static int find_mutexes(struct trace *t)
+{
+	t->waiters = calloc(t->nr + 1, sizeof(*t->waiters));
+	if (!t->waiters)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < t->nr; i++) {
+		struct thread *thread = &t->threads[i];
+		struct reader reader = { .t = t, .thread = thread, .copied = true };
+		struct mutex_waiter *w = &t->waiters[i];
+
+		w->tid = thread->trace.tid;
+		w->stopped = thread->in_time;
+		if (thread->in_time)
+			mutex_find(OWN_ARCH, t->proc, &thread->trace, read_memory, &reader, w);
+	}
+	mutex_resolve(t->waiters, t->nr);
+	for (unsigned int i = 0; i < t->nr; i++)
+		t->threads[i].trace.waiter =
+			mutex_waiter(t->waiters, t->nr, t->threads[i].trace.tid);
+	return 0;
 }
 
 /* False: it is not what was asked for. */
@@ -785,6 +828,7 @@ static void cleanup(struct trace *t)
 		trace_deinit(&t->threads[i].trace);
 	goroutines_destroy(t->goroutines);
 	free(t->threads);
+	free(t->waiters);
 	free(t->ranges);
 	if (t->arena)
 		munmap(t->arena, t->arena_size);
@@ -813,6 +857,8 @@ int trace_process(const struct trace_opts *opts)
 		err = take_by_tracer(&t);
 	if (!err)
 		err = name_made(&t);
+	if (!err)
+		err = find_mutexes(&t);
 	if (err && !(t.opts->goroutines && err == -ENOENT))
 		refuse(&t, err);
 	else if (!err && print_all(&t))

@@ -11,7 +11,7 @@
 #include "tools/trace/trace.h"
 
 #if defined(__x86_64__)
-int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used)
+int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used, int64_t *call)
 {
 	struct user_regs_struct u;
 	struct iovec iov = { &u, sizeof(u) };
@@ -27,10 +27,11 @@ int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used)
 		.thread_pointer = u.fs_base,
 	};
 	*used = u.rsp - TRACE_RED_ZONE;
+	*call = (int64_t)u.orig_rax;
 	return 0;
 }
 #elif defined(__aarch64__)
-int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used)
+int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used, int64_t *call)
 {
 	struct user_regs_struct u;
 	struct iovec iov = { &u, sizeof(u) };
@@ -50,6 +51,7 @@ int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used)
 		regs->r[i] = u.regs[i];
 	regs->r[31] = u.sp;
 	*used = u.sp;
+	*call = (int64_t)u.regs[8];
 	iov = (struct iovec){ &mask, sizeof(mask) };
 	if (!ptrace(PTRACE_GETREGSET, tid, NT_ARM_PAC_MASK, &iov))
 		regs->pac_mask = mask.insn;
@@ -59,11 +61,12 @@ int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used)
 	return 0;
 }
 #else
-int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used)
+int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used, int64_t *call)
 {
 	(void)tid;
 	(void)regs;
 	(void)used;
+	(void)call;
 	return -EOPNOTSUPP;
 }
 #endif

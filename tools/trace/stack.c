@@ -11,6 +11,7 @@
 #include "tools/shstk.h"
 #include "tools/trace/fold.h"
 #include "tools/trace/group.h"
+#include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
 #include "tools/unwind/jit.h"
 
@@ -397,6 +398,7 @@ static void print_group(const struct trace_opts *o, struct shstk_symproc *proc,
 		print_comparison(proc, t, c);
 	else if (o->compare)
 		puts("  not compared: its shadow stack is not on");
+	mutex_print(t->waiter);
 	if (t->in_handler)
 		puts("  it handles a signal; where that came is not on the shadow stack");
 }
@@ -481,6 +483,7 @@ static void put_thread(const struct trace_opts *o, struct shstk_symproc *proc,
 			s->taken && s->nr >= 0 && s->info.end == SHSTK_END_COMPLETE);
 	shstk_json_string(json, "end", s->taken && s->nr >= 0 ? shstk_end_name(s->info.end) : NULL);
 	shstk_json_bool(json, "in_handler", t->in_handler);
+	mutex_put(json, t->waiter);
 	if (c)
 		shstk_json_bool(json, "agree", c->agree);
 	else

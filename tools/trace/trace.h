@@ -97,6 +97,8 @@ struct trace_stack {
 	unsigned int nr_folds;
 };
 
+struct mutex_waiter;
+
 /**
  * struct trace_thread - a thread and its stack
  * @tid: thread ID.
@@ -105,11 +107,13 @@ struct trace_stack {
  * @held_up: what it does instead of stopping; "" if it stopped or ended.
  * @sampled: the registers below are there.
  * @regs: registers.
+ * @call: number of the system call that it may be in, if @sampled; else nothing.
  * @in_handler: it handles a signal, and what that interrupted is not known.
  * @shadow_on: it has a shadow stack, and @shadow says where.
  * @shadow: see @shadow_on.
  * @hardware: trace by the shadow stack.
  * @unwound: trace by unwinding.
+ * @waiter: what mutex it waits for, or NULL: that is not known.
  * @index: its place among those that are printed, set by trace_print().
  */
 struct trace_thread {
@@ -119,11 +123,13 @@ struct trace_thread {
 	char held_up[160];
 	bool sampled;
 	struct shstk_regs regs;
+	int64_t call;
 	bool in_handler;
 	bool shadow_on;
 	struct shstk_shadow shadow;
 	struct trace_stack hardware;
 	struct trace_stack unwound;
+	const struct mutex_waiter *waiter;
 	size_t index;
 };
 
@@ -213,10 +219,11 @@ void trace_describe(int pid, int tid, struct trace_thread *thread);
  * @tid: the thread, traced by this one.
  * @regs: receives them.
  * @used: receives where the part of its stack begins that it uses.
+ * @call: receives the number of the system call that it may be in.
  *
  * Return: 0 or a negative errno.
  */
-int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used);
+int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used, int64_t *call);
 
 /**
  * trace_check() - can there be stacks of this process?

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * mutex.c - which threads wait for a mutex. See mutex.h.
+ *
+ * A thread that waits is in the system call futex(2), whose first argument is the word that it
+ * waits at. That word is a mutex's if it is waited at by the C library's function that locks one.
+ * Which layout the mutex has is told by the place of the word: glibc's begins with it, and that
+ * of musl has it behind 4 bytes; both are at multiples of 8.
+ */
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/trace/mutex.h"
+
+#define FUTEX_LOCK_PI2_OP 13 /* newer than some headers */
+#define MEMBERS_SHOWN 8
+
+/* glibc's, by words: lock, count, owner, users, kind. */
+#define GLIBC_LOCKED 2 /* with threads that wait */
+#define GLIBC_KINDS 3u /* timed, recursive, checked, adaptive */
+#define GLIBC_ROBUST 0x10u
+#define GLIBC_FLAGS 0x380u /* shared with other processes; may be elided, may not */
+
+/* musl's: kind, lock. */
+#define MUSL_KINDS 3u /* normal, recursive, checked */
+#define MUSL_ROBUST 4u
+#define MUSL_FLAGS 0x88u /* shared with other processes, or inherits priorities */
+
+/* Of the kernel's errors by which calls begin anew behind a signal. */
+#define ERESTARTSYS 512
+#define ERESTART_RESTARTBLOCK 516
+
+/* Registers by DWARF's numbers: those of the arguments address, operation, value, time. */
+static const struct abi {
+	int64_t futex;
+	int64_t restart; /* the call that goes on with one that was interrupted */
+	uint8_t args[4];
+	uint32_t insn; /* that calls the kernel */
+	unsigned int size;
+} abis[] = {
+	[SHSTK_ARCH_X86] = { 202, 219, { 5, 4, 1, 10 }, 0x050f, 2 },
+	[SHSTK_ARCH_ARM64] = { 98, 128, { 0, 1, 2, 3 }, 0xd4000001, 4 },
+	[SHSTK_ARCH_RISCV] = { 98, 128, { 10, 11, 12, 13 }, 0x73, 4 },
+};
+
+struct wait {
+	uint64_t word;
+	unsigned int op;
+	uint32_t value;
+	bool timed;
+};
+
+static const struct abi *abi_of(int arch)
+{
+	bool known = arch > 0 && (size_t)arch < sizeof(abis) / sizeof(*abis) && abis[arch].size;
+
+	return known ? &abis[arch] : NULL;
+}
+
+/* By its registers alone. */
+static bool may_wait(const struct abi *abi, const struct trace_thread *t, struct wait *ret)
+{
+	const uint64_t *r = t->regs.r;
+
+	if (!t->sampled || (t->call != abi->futex && t->call != abi->restart))
+		return false;
+	*ret = (struct wait){
+		.word = r[abi->args[0]],
+		.op = r[abi->args[1]] & FUTEX_CMD_MASK,
+		.value = r[abi->args[2]],
+		.timed = r[abi->args[3]],
+	};
+	return !(ret->word & 3) && (ret->op == FUTEX_WAIT || ret->op == FUTEX_WAIT_BITSET ||
+				    ret->op == FUTEX_LOCK_PI || ret->op == FUTEX_LOCK_PI2_OP);
+}
+
+bool mutex_word(int arch, const struct trace_thread *t, uint64_t *ret)
+{
+	const struct abi *abi = abi_of(arch);
+	struct wait wait;
+
+	if (!abi || !may_wait(abi, t, &wait))
+		return false;
+	*ret = wait.word & ~7ull;
+	return true;
+}
+
+/*
+ * Is it in the call still? A call that was interrupted has an error on x86 that no program sees;
+ * elsewhere the pc is back at the instruction, and the first argument in its register.
+ */
+static bool is_in_call(int arch, const struct abi *abi, const struct trace_thread *t,
+		       shstk_read_fn read, void *arg)
+{
+	uint64_t at = t->regs.pc, result = -t->regs.r[0];
+	uint32_t insn = 0;
+
+	if (arch == SHSTK_ARCH_X86) {
+		at -= abi->size;
+		if (result < ERESTARTSYS || result > ERESTART_RESTARTBLOCK)
+			return false;
+	}
+	return !read(arg, at, &insn, abi->size) && insn == abi->insn;
+}
+
+enum caller { CALLER_OTHER, CALLER_CONDITION, CALLER_MUTEX };
+
+/* glibc's names for what programs call begin with "__", "___" or "__GI___". */
+static enum caller caller_of(const char *name)
+{
+	static const struct {
+		const char *begin;
+		enum caller caller;
+	} known[] = {
+		{ "pthread_mutex_lock", CALLER_MUTEX },
+		{ "pthread_mutex_timedlock", CALLER_MUTEX },
+		{ "pthread_mutex_clocklock", CALLER_MUTEX },
+		{ "pthread_mutex_cond_lock", CALLER_MUTEX },
+		{ "pthread_cond_", CALLER_CONDITION },
+	};
+
+	name += strspn(name, "_");
+	if (!strncmp(name, "GI_", 3))
+		name += 3 + strspn(name + 3, "_");
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strncmp(name, known[i].begin, strlen(known[i].begin)))
+			return known[i].caller;
+	return CALLER_OTHER;
+}
+
+/*
+ * On whose behalf does it wait? Only frames of the object that calls the kernel count, and none
+ * that a signal interrupted: what a handler waits for is no mutex of the function below it.
+ */
+static enum caller find_caller(struct shstk_symproc *proc, const struct trace_stack *s,
+			       bool *guessed)
+{
+	char module[256] = "";
+
+	for (int i = 0; i < s->nr && i < MUTEX_FRAMES; i++) {
+		const struct shstk_symbol *sym;
+		enum caller caller = CALLER_OTHER;
+
+		if (s->marks[i] & (SHSTK_MARK_GAP | SHSTK_MARK_SIGNAL))
+			return CALLER_OTHER;
+		*guessed |= s->marks[i] & SHSTK_MARK_GUESS;
+		sym = shstk_symproc_lookup(proc, s->pcs[i],
+					   i ? SHSTK_SYMADDR_RETURN : SHSTK_SYMADDR_PC);
+		if (!i)
+			snprintf(module, sizeof(module), "%s", sym->map->name);
+		else if (strncmp(module, sym->map->name, sizeof(module) - 1))
+			return CALLER_OTHER;
+		for (unsigned int k = 0; k < sym->nr && caller == CALLER_OTHER; k++)
+			caller = caller_of(sym->frames[k].function);
+		if (caller != CALLER_OTHER)
+			return caller;
+	}
+	return CALLER_OTHER;
+}
+
+/* False: it is no mutex of glibc's, or of a kind that is not known. */
+static bool read_glibc(const struct wait *wait, const uint32_t *word, uint32_t *owner)
+{
+	uint32_t kind = word[4] & ~GLIBC_FLAGS;
+	uint32_t locker = word[0] & FUTEX_TID_MASK;
+
+	if (wait->value & FUTEX_WAITERS) {
+		*owner = word[2] == locker ? locker : 0;
+		return kind & GLIBC_ROBUST && (kind & ~GLIBC_ROBUST) <= GLIBC_KINDS;
+	}
+	/* Whoever gets or releases it writes its number after, and before, the lock. */
+	*owner = word[0] && word[3] ? word[2] : 0;
+	return wait->value == GLIBC_LOCKED && word[0] <= GLIBC_LOCKED && kind <= GLIBC_KINDS;
+}
+
+static bool read_musl(const struct wait *wait, const uint32_t *word, uint32_t *owner)
+{
+	uint32_t kind = word[0] & ~MUSL_FLAGS;
+
+	*owner = kind ? word[1] & FUTEX_TID_MASK : 0;
+	return wait->value & FUTEX_WAITERS && kind <= (MUSL_KINDS | MUSL_ROBUST) &&
+	       (kind & MUSL_KINDS) < 3;
+}
+
+static bool read_mutex(const struct wait *wait, const uint32_t *word, uint32_t *owner)
+{
+	bool musl = wait->word & 4;
+
+	/* The kernel says what is in the word then. */
+	if (wait->op == FUTEX_LOCK_PI || wait->op == FUTEX_LOCK_PI2_OP) {
+		*owner = word[musl] & FUTEX_TID_MASK;
+		return true;
+	}
+	return musl ? read_musl(wait, word, owner) : read_glibc(wait, word, owner);
+}
+
+void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread *t,
+		shstk_read_fn read, void *arg, struct mutex_waiter *ret)
+{
+	const struct abi *abi = abi_of(arch);
+	const struct trace_stack *s = trace_shown(t);
+	uint32_t word[MUTEX_SIZE / 4], owner;
+	bool guessed = false;
+	enum caller caller;
+	struct wait wait;
+
+	if (!abi || !may_wait(abi, t, &wait) || !is_in_call(arch, abi, t, read, arg) ||
+	    read(arg, wait.word & ~7ull, word, sizeof(word)) || !read_mutex(&wait, word, &owner))
+		return;
+	caller = s->taken ? find_caller(proc, s, &guessed) : CALLER_OTHER;
+	if (caller == CALLER_OTHER || owner > INT32_MAX)
+		return;
+	ret->waits = true;
+	ret->certain = caller == CALLER_MUTEX && !guessed;
+	ret->timed = wait.timed;
+	ret->mutex = wait.word & ~7ull;
+	ret->owner = (int)owner;
+}
+
+/* Owners and cycles ------------------------------------------------------- */
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct mutex_waiter *x = a, *y = b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int tid)
+{
+	const struct mutex_waiter key = { .tid = tid };
+
+	return bsearch(&key, list, nr, sizeof(*list), by_tid);
+}
+
+static void find_owner(struct mutex_waiter *list, size_t nr, struct mutex_waiter *w)
+{
+	struct mutex_waiter *owner = w->owner ? mutex_waiter(list, nr, w->owner) : NULL;
+
+	w->foreign = w->owner && !owner;
+	w->certain &= owner && owner->stopped && w->stopped;
+	if (owner && owner->waits && !owner->timed && !w->timed)
+		w->next = owner;
+}
+
+/* Each member's length, and all are as certain as the least. */
+static void mark_cycle(struct mutex_waiter *first)
+{
+	struct mutex_waiter *w = first;
+	bool certain = true;
+	size_t n = 0;
+
+	do {
+		certain &= w->certain;
+		w = w->next;
+		n++;
+	} while (w != first);
+	do {
+		w->cycle = n;
+		w->certain = certain;
+		w = w->next;
+	} while (w != first);
+}
+
+/*
+ * Each thread waits for one other at most. From each in turn until one comes that was seen: by an
+ * earlier walk, or by this one, which then is in a cycle. @cycle is the number of the walk first.
+ */
+static void find_cycles(struct mutex_waiter *list, size_t nr, size_t *walk)
+{
+	for (size_t i = 0; i < nr; i++) {
+		struct mutex_waiter *w = &list[i];
+
+		while (w && !walk[w - list]) {
+			walk[w - list] = i + 1;
+			w = w->next;
+		}
+		if (w && walk[w - list] == i + 1)
+			mark_cycle(w);
+	}
+}
+
+void mutex_resolve(struct mutex_waiter *list, size_t nr)
+{
+	size_t *walk = calloc(nr + 1, sizeof(*walk));
+
+	qsort(list, nr, sizeof(*list), by_tid);
+	for (size_t i = 0; i < nr; i++)
+		if (list[i].waits)
+			find_owner(list, nr, &list[i]);
+	if (walk)
+		find_cycles(list, nr, walk);
+	free(walk);
+}
+
+int mutex_compare(const struct mutex_waiter *a, const struct mutex_waiter *b)
+{
+	bool x = a && a->waits, y = b && b->waits;
+
+	if (x != y || !x)
+		return x - y;
+	if (a->mutex != b->mutex)
+		return a->mutex < b->mutex ? -1 : 1;
+	if (a->owner != b->owner)
+		return a->owner < b->owner ? -1 : 1;
+	if (a->cycle != b->cycle)
+		return a->cycle < b->cycle ? -1 : 1;
+	return a->certain - b->certain;
+}
+
+/* Printing ---------------------------------------------------------------- */
+
+static void print_cycle(const struct mutex_waiter *waiter)
+{
+	const struct mutex_waiter *w = waiter;
+
+	printf("  %s: ", waiter->certain ? "deadlock" : "seems to be a deadlock");
+	for (size_t i = 0; i < waiter->cycle; i++, w = w->next) {
+		if (i == MEMBERS_SHOWN) {
+			printf(", ... (%zu threads)", waiter->cycle);
+			break;
+		}
+		printf("%s%d %s %d", i ? ", " : "", w->tid, i ? "for" : "waits for", w->owner);
+	}
+	putchar('\n');
+}
+
+void mutex_print(const struct mutex_waiter *w)
+{
+	if (!w || !w->waits)
+		return;
+	printf("  waits%s for mutex 0x%llx", w->timed ? ", for a limited time," : "",
+	       (unsigned long long)w->mutex);
+	if (!w->owner)
+		puts(", whose owner is not known");
+	else if (w->foreign)
+		printf(", whose owner %d is no thread of this process\n", w->owner);
+	else
+		printf(", which thread %d %s\n", w->owner, w->certain ? "has" : "seems to have");
+	if (w->cycle)
+		print_cycle(w);
+}
+
+void mutex_put(struct json *json, const struct mutex_waiter *w)
+{
+	if (!w || !w->waits) {
+		shstk_json_null(json, "waits_for");
+		return;
+	}
+	shstk_json_open(json, "waits_for", '{');
+	shstk_json_address(json, "mutex", w->mutex);
+	if (w->owner && !w->foreign)
+		shstk_json_int(json, "owner", w->owner);
+	else
+		shstk_json_null(json, "owner");
+	shstk_json_bool(json, "certain", w->certain);
+	shstk_json_bool(json, "timed", w->timed);
+	shstk_json_bool(json, "deadlock", w->cycle);
+	shstk_json_close(json);
+}
