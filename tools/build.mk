@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
+#   make picture    record the flame graph in the README again, into Documentation/pictures/
+#
 # The command `shstk`: every tools/*.c and tools/*/*.c is linked into it. What it
 # needs beside itself at run time (preloaded objects) is built by the fragments in
 # the folders of tools/inject/, into $(B)/, and named in TOOL_OBJECTS to be installed.
@@ -46,6 +48,13 @@ demo:
 	$(Q)if [ -x .ci/packages-install ]; then .ci/packages-install build demo; fi
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tools/demo $(B)
+
+# The README's flame graph: perl's, whose program file names most of its functions.
+picture: all
+	@mkdir -p Documentation/pictures
+	$(Q)tools/demo --picture Documentation/pictures/perl.svg $(B)
+
+.PHONY: picture
 
 BINDIR		?= $(PREFIX)/bin
 INCLUDEDIR	?= $(PREFIX)/include
