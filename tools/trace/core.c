@@ -66,21 +66,29 @@ static const struct image *find_file(const struct dump *d, size_t i)
 	return NULL;
 }
 
+/* Was it as in its file? A segment says so; of gdb's, which leaves out whole ones, code was. */
+static bool is_unchanged(const struct dump *d, const struct image *file, const struct core_map *m,
+			 uint64_t addr)
+{
+	const struct core_segment *s = core_segment(d->core, addr);
+
+	return s ? !s->write && addr - s->start >= s->dumped : image_is_code(file, m->offset);
+}
+
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct dump *d = arg;
-	const struct core_segment *s;
 	const struct core_map *m;
 	const struct image *file;
 
 	if (!core_read(d->core, addr, buf, len))
 		return 0;
-	s = core_segment(d->core, addr);
 	m = core_map(d->core, addr);
-	if (!s || !m || s->write || addr - s->start < s->dumped || len > m->end - addr)
+	if (!m || len > m->end - addr)
 		return -EFAULT;
 	file = find_file(d, m - d->core->maps);
-	if (!file || pread(file->fd, buf, len, m->offset + (addr - m->start)) != (ssize_t)len)
+	if (!file || !is_unchanged(d, file, m, addr) ||
+	    pread(file->fd, buf, len, m->offset + (addr - m->start)) != (ssize_t)len)
 		return -EFAULT;
 	return 0;
 }
