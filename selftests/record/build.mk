@@ -39,6 +39,9 @@ $(RECORD_B)/deep-fp: selftests/record/deep.c
 $(RECORD_B)/nobody: selftests/record/nobody.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -static -o $@ $<
+$(RECORD_B)/pieces: selftests/record/pieces.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
 $(RECORD_B)/crowd: selftests/record/crowd.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -97,7 +100,7 @@ $(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
 		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
 		$(RECORD_B)/cancel $(RECORD_B)/inside $(RECORD_B)/pointers $(RECORD_B)/tight \
 		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py \
-		$(RECORD_B)/ending.py all
+		$(RECORD_B)/ending.py $(RECORD_B)/pieces all
 	$(Q)cp $< $@
 
 $(RECORD_B)/install_test: selftests/record/install_test all

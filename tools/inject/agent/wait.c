@@ -17,12 +17,16 @@
  * The kernel restarts all other calls by itself. The one thing it can't know is that the
  * signal that comes next was to end the call; that is mended in signals.c.
  *
+ * A call that moves many bytes is cut by any signal that comes while it waits for room, or for
+ * the rest: the kernel restarts only what has moved nothing yet. Those are not interrupted, either.
+ *
  * Once the program has given up system calls no more is done than to block the agent's
  * signal where a call has a mask.
  */
 #undef _FORTIFY_SOURCE /* it has functions of its own by the names of those here */
 #include <aio.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -32,6 +36,7 @@
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <threads.h>
@@ -58,6 +63,28 @@ int __xpg_sigpause(int signo);
 
 /* A socket of this process may have a timeout: what it waits for is not restarted. */
 static _Atomic bool socket_timeouts;
+
+/*
+ * May a call that moves so much to @fd be cut by a signal? Not one to a file, whose place is
+ * known. A pipe takes PIPE_BUF bytes at once, or none.
+ */
+static bool may_cut(int fd, size_t size)
+{
+	if (size <= PIPE_BUF || socket_timeouts || !agent.on || in_sandbox())
+		return socket_timeouts;
+	return sys3(SYS_lseek, fd, 0, SEEK_CUR) < 0;
+}
+
+static bool wants_all(int flags)
+{
+	return (flags & MSG_WAITALL) || socket_timeouts;
+}
+
+/* How many bytes a message has takes as long to find out as to keep the signal out. */
+static bool may_wait(int flags)
+{
+	return !(flags & MSG_DONTWAIT) || socket_timeouts;
+}
 
 /* A call in as few lines as it takes. */
 /* clang-format off */
@@ -108,30 +135,34 @@ static _Atomic bool socket_timeouts;
 	CALL(int, connect, (int fd, const struct sockaddr *to, socklen_t size),	\
 	     (fd, to, size), socket_timeouts)					\
 	CALL(ssize_t, recv, (int fd, void *buf, size_t size, int flags),	\
-	     (fd, buf, size, flags), socket_timeouts)				\
+	     (fd, buf, size, flags), wants_all(flags))				\
 	CALL(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags), \
-	     (fd, buf, size, room, flags), socket_timeouts)			\
+	     (fd, buf, size, room, flags), wants_all(flags))			\
 	CALL(ssize_t, recvfrom, (int fd, void *buf, size_t size, int flags,	\
 				 struct sockaddr *from, socklen_t *from_size),	\
-	     (fd, buf, size, flags, from, from_size), socket_timeouts)		\
+	     (fd, buf, size, flags, from, from_size), wants_all(flags))		\
 	CALL(ssize_t, __recvfrom_chk, (int fd, void *buf, size_t size, size_t room, \
 				       int flags, struct sockaddr *from,	\
 				       socklen_t *from_size),			\
-	     (fd, buf, size, room, flags, from, from_size), socket_timeouts)	\
+	     (fd, buf, size, room, flags, from, from_size), wants_all(flags))	\
 	CALL(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),	\
-	     (fd, message, flags), socket_timeouts)				\
+	     (fd, message, flags), wants_all(flags))				\
 	CALL(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned int nr, int flags, \
 			     struct timespec *timeout),				\
 	     (fd, messages, nr, flags, timeout), timeout || socket_timeouts)	\
 	CALL(ssize_t, send, (int fd, const void *buf, size_t size, int flags),	\
-	     (fd, buf, size, flags), socket_timeouts)				\
+	     (fd, buf, size, flags), size > PIPE_BUF || socket_timeouts)				\
 	CALL(ssize_t, sendto, (int fd, const void *buf, size_t size, int flags,	\
 			       const struct sockaddr *to, socklen_t to_size),	\
-	     (fd, buf, size, flags, to, to_size), socket_timeouts)		\
+	     (fd, buf, size, flags, to, to_size), size > PIPE_BUF || socket_timeouts) \
 	CALL(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), \
-	     (fd, message, flags), socket_timeouts)				\
+	     (fd, message, flags), may_wait(flags))				\
 	CALL(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned int nr, int flags), \
-	     (fd, messages, nr, flags), socket_timeouts)			\
+	     (fd, messages, nr, flags), may_wait(flags))			\
+	CALL(ssize_t, sendfile, (int to, int from, off_t *at, size_t size),	\
+	     (to, from, at, size), may_cut(to, size))				\
+	CALL(ssize_t, sendfile64, (int to, int from, off64_t *at, size_t size),	\
+	     (to, from, at, size), may_cut(to, size))				\
 	CALL(ssize_t, read, (int fd, void *buf, size_t size), (fd, buf, size),	\
 	     socket_timeouts)							\
 	CALL(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room), \
@@ -139,9 +170,9 @@ static _Atomic bool socket_timeouts;
 	CALL(ssize_t, readv, (int fd, const struct iovec *iov, int nr), (fd, iov, nr), \
 	     socket_timeouts)							\
 	CALL(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size), \
-	     socket_timeouts)							\
+	     may_cut(fd, size))							\
 	CALL(ssize_t, writev, (int fd, const struct iovec *iov, int nr), (fd, iov, nr), \
-	     socket_timeouts)
+	     may_cut(fd, SIZE_MAX))
 
 /* Those that have a mask for the time of the call. */
 #define EACH_MASKED_WAIT(CALL)							\
