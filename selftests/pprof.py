@@ -80,10 +80,10 @@ class Decoded:
                 labels[text(label[1])] = text(label[2]) if label.get(2) else label.get(3, 0)
             self.samples.append((sample[1], sample[2], labels))
         self.time, self.duration = top.get(9), top.get(10)
-        period = message(top[11])
-        self.period = (text(period[1]), text(period[2]), top[12])
+        period = message(top.get(11, b''))
+        self.period = (text(period.get(1, 0)), text(period.get(2, 0)), top.get(12, 0))
         self.comments = [text(c) for c in top[13]]
-        self.default = text(top[14])
+        self.default = text(top.get(14, 0))
 
     def text(self, number):
         return self.strings[number]

@@ -251,6 +251,7 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 		.top = o->top,
 		.full_names = o->full_names,
 		.type = o->type,
+		.inverted = o->inverted,
 	};
 	bool ok = true;
 

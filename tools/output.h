@@ -28,7 +28,8 @@
  * @full_names: as in &struct shstk_symbols_opts.
  * @top: print the hottest functions, so many; 0: do not.
  * @json: and these as JSON.
- * @type: as in &struct shstk_write_opts; set by the command.
+ * @inverted: as in &struct shstk_write_opts; set by the command.
+ * @type: likewise.
  */
 struct output {
 	const char *paths[OUTPUT_MAX];
@@ -41,6 +42,7 @@ struct output {
 	bool full_names;
 	int top;
 	bool json;
+	bool inverted;
 	unsigned int type;
 };
 

@@ -54,8 +54,10 @@ struct command {
 /* The functions of the commands; their rows are in tools/shstk.c. */
 int cmd_broker(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_record(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_status(int argc, char **argv);
@@ -65,8 +67,10 @@ int cmd_unwind(int argc, char **argv);
 
 extern const struct argp broker_argp;
 extern const struct argp check_argp;
+extern const struct argp diff_argp;
 extern const struct argp events_argp;
 extern const struct argp record_argp;
+extern const struct argp report_argp;
 extern const struct argp rules_argp;
 extern const struct argp run_argp;
 extern const struct argp status_argp;

@@ -35,6 +35,7 @@ struct shstk_value_type {
  * @pc: the address as it was captured, and
  * @how: enum shstk_symaddr: the key.
  * @id: number of the location, from 1.
+ * @symbol: its functions, if it came with them; NULL: they are looked up.
  */
 struct shstk_location {
 	UT_hash_handle hh;
@@ -42,6 +43,7 @@ struct shstk_location {
 	uint64_t pc;
 	uint64_t how;
 	uint32_t id;
+	const struct shstk_symbol *symbol;
 };
 
 /**
@@ -115,6 +117,21 @@ struct shstk_last {
 	} * entries;
 };
 
+struct shstk_named_map;
+struct shstk_named_entry;
+
+/**
+ * struct shstk_named_proc - a process of which only the number was read
+ * @hh: in the profile's table.
+ * @pid: its number, or -1; the key.
+ * @proc: its view.
+ */
+struct shstk_named_proc {
+	UT_hash_handle hh;
+	int pid;
+	struct shstk_symproc *proc;
+};
+
 struct shstk_profile {
 	struct shstk_symbols *symbols;
 	struct shstk_pool *text;
@@ -139,6 +156,11 @@ struct shstk_profile {
 	struct shstk_location **locations;
 	size_t nr_locations;
 	size_t max_locations;
+	struct shstk_named_map *named_maps;
+	struct shstk_named_entry *named;
+	struct shstk_named_proc *named_procs;
+	unsigned int nr_sources; /* files that were read */
+	unsigned int default_type; /* from 1, of what was read; 0: the last one */
 	bool keep_times;
 	struct shstk_moment *moments;
 	size_t nr_moments;
@@ -157,6 +179,15 @@ static inline int64_t shstk_add(int64_t a, int64_t b)
 		return sum;
 	return b < 0 ? INT64_MIN : INT64_MAX;
 }
+
+/* Before cautions among pprof's comments. */
+#define SHSTK_CAUTION_MARK "caution: "
+
+/* A location that no table finds; NULL when memory runs out. */
+struct shstk_location *shstk_location_add(struct shstk_profile *profile,
+					  const struct shstk_location *key);
+/* named.c: give back what shstk_profile_name() and the like took. */
+void shstk_named_deinit(struct shstk_profile *profile);
 
 const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,
 						 const struct shstk_location *location);

@@ -187,7 +187,7 @@ static struct mapping_id *find_mapping(struct builder *b, const struct shstk_sym
 	search.key.end = map->end;
 	search.key.offset = map->offset;
 	HASH_FIND(hh, b->mappings, &search.key, sizeof(search.key), entry);
-	if (entry || map->kind == SHSTK_SYMMAP_NONE)
+	if (entry || map->kind >= SHSTK_SYMMAP_NONE)
 		return entry;
 	entry = alloc(b, sizeof(*entry));
 	if (!entry)
@@ -355,8 +355,12 @@ static void build_labels(struct builder *b, const struct shstk_record *from, Sam
 	to->label = alloc_array(b, 3 + (own ? own->nr / 2 : 0), sizeof(*to->label));
 	if (!to->label)
 		return;
-	to->label[to->n_label++] = build_label(b, "pid", NULL, shstk_symproc_pid(from->proc));
-	to->label[to->n_label++] = build_label(b, "tid", NULL, from->tid);
+	/* Those of a foreign profile may not be known. */
+	if (shstk_symproc_pid(from->proc) >= 0)
+		to->label[to->n_label++] =
+			build_label(b, "pid", NULL, shstk_symproc_pid(from->proc));
+	if (from->tid >= 0)
+		to->label[to->n_label++] = build_label(b, "tid", NULL, from->tid);
 	if (*from->comm)
 		to->label[to->n_label++] = build_label(b, "thread", from->comm, 0);
 	for (i = 0; own && i < own->nr; i += 2)
@@ -406,6 +410,21 @@ static ValueType *build_type(struct builder *b, const struct shstk_value_type *f
 	return to;
 }
 
+/* Who reads it can tell it from other comments. */
+static int64_t caution_number(struct builder *b, const char *caution)
+{
+	char *text;
+	int64_t ret;
+
+	if (asprintf(&text, SHSTK_CAUTION_MARK "%s", caution) < 0) {
+		b->failed = true;
+		return 0;
+	}
+	ret = pool_text_number(b, text);
+	free(text);
+	return ret;
+}
+
 static void build_header(struct builder *b, const struct shstk_write_opts *opts)
 {
 	const struct shstk_profile *profile = b->profile;
@@ -426,7 +445,7 @@ static void build_header(struct builder *b, const struct shstk_write_opts *opts)
 	b->out.comment = alloc_array(b, profile->nr_cautions + profile->nr_comments,
 				     sizeof(*b->out.comment));
 	for (k = 0; k < profile->nr_cautions && !b->failed; k++)
-		b->out.comment[b->out.n_comment++] = text_number(b, profile->cautions[k]);
+		b->out.comment[b->out.n_comment++] = caution_number(b, profile->cautions[k]);
 	for (k = 0; k < profile->nr_comments && !b->failed; k++)
 		b->out.comment[b->out.n_comment++] = text_number(b, profile->comments[k]);
 }

@@ -34,6 +34,7 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	HASH_CLEAR(hh, profile->table);
 	HASH_CLEAR(hh, profile->location_table);
 	HASH_CLEAR(hh, profile->label_table);
+	shstk_named_deinit(profile);
 	shstk_pool_deinit(&profile->pool);
 	free(profile->records);
 	free(profile->locations);
@@ -50,6 +51,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	HASH_CLEAR(hh, profile->table);
 	HASH_CLEAR(hh, profile->location_table);
 	HASH_CLEAR(hh, profile->label_table);
+	shstk_named_deinit(profile);
 	shstk_pool_deinit(&profile->pool);
 	shstk_pool_init(&profile->pool);
 	profile->nr_records = 0;
@@ -140,8 +142,8 @@ void shstk_profile_keep_times(struct shstk_profile *profile)
 #define LOCATION_KEY_SIZE \
 	(offsetof(struct shstk_location, id) - offsetof(struct shstk_location, map))
 
-static struct shstk_location *add_location(struct shstk_profile *profile,
-					   const struct shstk_location *key)
+struct shstk_location *shstk_location_add(struct shstk_profile *profile,
+					  const struct shstk_location *key)
 {
 	struct shstk_location *new, **list;
 
@@ -158,12 +160,21 @@ static struct shstk_location *add_location(struct shstk_profile *profile,
 	new->map = key->map;
 	new->pc = key->pc;
 	new->how = key->how;
-	HASH_ADD(hh, profile->location_table, map, LOCATION_KEY_SIZE, new);
-	if (!new->hh.tbl)
-		return NULL;
+	new->symbol = key->symbol;
 	profile->locations[profile->nr_locations++] = new;
 	new->id = profile->nr_locations;
 	return new;
+}
+
+static struct shstk_location *add_location(struct shstk_profile *profile,
+					   const struct shstk_location *key)
+{
+	struct shstk_location *new = shstk_location_add(profile, key);
+
+	if (!new)
+		return NULL;
+	HASH_ADD(hh, profile->location_table, map, LOCATION_KEY_SIZE, new);
+	return new->hh.tbl ? new : NULL;
 }
 
 /* How the entry @i of a sample is looked up: enum shstk_symaddr. */
@@ -224,8 +235,14 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 			   uint32_t *locations)
 {
 	struct shstk_last *last = &profile->last;
-	unsigned int same = count_same(last, sample), i, n = sample->nr - same;
+	unsigned int same, i, n;
 
+	if (sample->locations) {
+		memcpy(locations, sample->locations, sample->nr * sizeof(*locations));
+		return true;
+	}
+	same = count_same(last, sample);
+	n = sample->nr - same;
 	if (!make_room(last, sample->nr))
 		return false;
 	last->nr = same;
@@ -461,6 +478,8 @@ int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int ty
 const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,
 						 const struct shstk_location *location)
 {
+	if (location->symbol)
+		return location->symbol;
 	return shstk_symbols_lookup(profile->symbols, location->map, location->pc, location->how);
 }
 
@@ -469,5 +488,19 @@ unsigned int shstk_shown_type(const struct shstk_profile *profile,
 {
 	if (opts->type && opts->type <= profile->nr_types)
 		return opts->type - 1;
+	if (profile->default_type && profile->default_type <= profile->nr_types)
+		return profile->default_type - 1;
 	return profile->nr_types ? profile->nr_types - 1 : 0;
+}
+
+unsigned int shstk_profile_find_type(const struct shstk_profile *profile, const char *type)
+{
+	const struct shstk_write_opts none = { 0 };
+
+	if (!type)
+		return profile->nr_types ? shstk_shown_type(profile, &none) + 1 : 0;
+	for (unsigned int i = 0; i < profile->nr_types; i++)
+		if (!strcmp(profile->types[i].type, type))
+			return i + 1;
+	return 0;
 }

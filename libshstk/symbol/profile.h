@@ -61,13 +61,15 @@ enum shstk_note {
  * @comm: name of the thread.
  * @pcs: the stack, innermost first, as the captures of shstk.h give it.
  * @marks: SHSTK_MARK_* of each entry, or NULL: all are return addresses.
- * @nr: number of entries of @pcs and @marks.
+ * @nr: number of entries of @pcs and @marks, or of @locations.
  * @end: enum shstk_end of the capture. Where it is not complete the stack is
  *	shown below a "[truncated]" frame.
  * @note: enum shstk_note: the stack is shown below this frame.
  * @labels: keys and values, each with a zero behind it, key by key; or NULL. pprof shows
  *	them; samples that differ in them are not equal.
  * @labels_size: bytes at @labels.
+ * @locations: the stack as shstk_profile_name() gave it, innermost first, instead of @pcs and
+ *	@marks; or NULL.
  * @time: when, in ns of CLOCK_MONOTONIC; used if shstk_profile_keep_times().
  * @values: one value for each type. Stacks whose sum is below 0 are not shown by the
  *	formats that have one value, but for tables.
@@ -83,6 +85,7 @@ struct shstk_sample {
 	int note;
 	const char *labels;
 	size_t labels_size;
+	const uint32_t *locations;
 	uint64_t time;
 	const int64_t *values;
 };
@@ -92,6 +95,8 @@ struct shstk_sample {
  * @title: title of a flame graph, or NULL.
  * @per_thread: one tower (root frame) per thread instead of per command name.
  * @icicle: flame graph with the root on top.
+ * @inverted: flame graphs and folded stacks begin with the innermost function, and its callers
+ *	stand above it.
  * @type: the value type that formats with one value use, counted from 1; 0:
  *	the default one.
  * @full_names: names in tables are not cut to what tells most.
@@ -101,6 +106,7 @@ struct shstk_write_opts {
 	const char *title;
 	bool per_thread;
 	bool icicle;
+	bool inverted;
 	bool full_names;
 	unsigned int type;
 	unsigned int top;
@@ -169,7 +175,7 @@ int shstk_profile_comment(struct shstk_profile *profile, const char *text);
  * @text: the text. One that is there already is not added again.
  *
  * No format leaves them out: flame graphs have them below the title, tables, JSON and the
- * perf text at the top, pprof as its first comments, folded stacks as stacks of the value 0.
+ * perf text at the top, pprof as its first comments behind "caution: ", folded stacks as stacks of the value 0.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -193,6 +199,95 @@ void shstk_profile_keep_times(struct shstk_profile *profile);
  * Return: 0, -EINVAL (no type declared), -ENOMEM: not counted.
  */
 int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample);
+
+/**
+ * shstk_profile_name_map() - a mapping that somebody else knew
+ * @profile: the profile.
+ * @path: file, or what the mapping is called.
+ * @start: first address.
+ * @end: behind the last address.
+ * @offset: in the file.
+ * @build_id: in hexadecimal digits, or "".
+ *
+ * The file is not opened.
+ *
+ * Return: the mapping, the same for equal arguments; NULL when memory runs out.
+ */
+const struct shstk_symmap *shstk_profile_name_map(struct shstk_profile *profile, const char *path,
+						  uint64_t start, uint64_t end, uint64_t offset,
+						  const char *build_id);
+
+/**
+ * struct shstk_named - an entry of a stack that has its names already
+ * @map: what shstk_profile_name_map() gave, or NULL: it is not known.
+ * @address: the address, or 0.
+ * @source: entries of one source other than 0 are different ones, even if they are equal; those
+ *	of two sources, and of source 0, are the same.
+ * @nr: number of elements of @frames.
+ * @frames: functions, innermost inlined one first. Their strings are as they were read.
+ */
+struct shstk_named {
+	const struct shstk_symmap *map;
+	uint64_t address;
+	unsigned int source;
+	unsigned int nr;
+	const struct shstk_symframe *frames;
+};
+
+/**
+ * shstk_profile_name() - make an entry for stacks whose functions are known by name
+ * @profile: the profile.
+ * @named: the entry; everything is copied.
+ * @ret: receives its number, for &shstk_sample.locations.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_name(struct shstk_profile *profile, const struct shstk_named *named,
+		       uint32_t *ret);
+
+/**
+ * struct shstk_read_opts - how to read a profile; all zero is the default
+ * @frames_only: the first name of a folded stack is a function, not a thread.
+ * @take: asked for each sample: false leaves it out. It may change the sample, and the values,
+ *	which are @values; NULL: all are taken.
+ * @arg: for @take.
+ */
+struct shstk_read_opts {
+	bool frames_only;
+	bool (*take)(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
+		     int64_t *values);
+	void *arg;
+};
+
+/**
+ * shstk_profile_read() - add what a file holds
+ * @profile: the profile: without types, or with those that the file has.
+ * @path: pprof's format, compressed or not, or folded stacks; "-" is standard input.
+ * @opts: options, or NULL.
+ * @err: receives one line without line break on failure, naming @path.
+ * @err_size: bytes in @err.
+ *
+ * What it may take is bounded by the options of the profile's symbols.
+ *
+ * Return: 0; -EINVAL: it is no such file, or contradicts itself; -E2BIG: it takes too much;
+ * -ENOMEM, or the errno of reading it. Some of its samples may have been added then.
+ */
+int shstk_profile_read(struct shstk_profile *profile, const char *path,
+		       const struct shstk_read_opts *opts, char *err, size_t err_size);
+
+/* The same, of @size bytes that are in memory; @path is only told. */
+int shstk_profile_read_bytes(struct shstk_profile *profile, const char *path, const void *data,
+			     size_t size, const struct shstk_read_opts *opts, char *err,
+			     size_t err_size);
+
+/**
+ * shstk_profile_find_type() - the value type of a name
+ * @profile: the profile.
+ * @type: its name; NULL: the default one.
+ *
+ * Return: its number from 1, 0 if there is none.
+ */
+unsigned int shstk_profile_find_type(const struct shstk_profile *profile, const char *type);
 
 /**
  * shstk_profile_set_note() - say more about a value type

@@ -70,12 +70,14 @@ struct shstk_symbols_opts {
  * @SHSTK_SYMMAP_ANON: memory without a usable file: code made at run time, named
  *	by the process's perf-map if there is one.
  * @SHSTK_SYMMAP_NONE: no mapping is known there. Resolved like ANON.
+ * @SHSTK_SYMMAP_NAMED: there is no address, only a function's name that was read.
  */
 enum shstk_symmap_kind {
 	SHSTK_SYMMAP_FILE,
 	SHSTK_SYMMAP_VDSO,
 	SHSTK_SYMMAP_ANON,
 	SHSTK_SYMMAP_NONE,
+	SHSTK_SYMMAP_NAMED,
 };
 
 /**

@@ -72,29 +72,35 @@ static int kind_of(const struct shstk_symbol *symbol, const struct shstk_symfram
 
 static struct shstk_node *add_location(const struct shstk_profile *profile, struct shstk_tree *tree,
 				       struct shstk_node *node,
-				       const struct shstk_location *location)
+				       const struct shstk_location *location, bool inverted)
 {
 	const struct shstk_symbol *symbol;
 	const struct shstk_symframe *frame;
 	unsigned int i;
 
 	symbol = shstk_location_symbol(profile, location);
-	for (i = symbol->nr; i-- && node;) {
-		frame = symbol->frames + i;
+	for (i = 0; i < symbol->nr && node; i++) {
+		frame = symbol->frames + (inverted ? i : symbol->nr - 1 - i);
 		node = get_child(tree, node, frame->function, kind_of(symbol, frame));
 	}
 	return node;
 }
 
+/* The @n-th entry of a stack, as it stands in the tree. */
+static uint32_t entry_of(const struct shstk_record *record, uint64_t n, bool inverted)
+{
+	return record->locations[inverted ? n : record->nr - 1 - n];
+}
+
 /* Where the entries of a stack lead that those of the stack before led to as well. */
 static struct shstk_node *follow_path(struct shstk_tree *tree, struct shstk_node *top,
-				      const struct shstk_record *record)
+				      const struct shstk_record *record, bool inverted)
 {
 	struct shstk_node *node = top;
 	size_t n = 0;
 
 	while (tree->top == top && n < tree->nr_path && n < record->nr &&
-	       tree->path[n].location == record->locations[record->nr - 1 - n])
+	       tree->path[n].location == entry_of(record, n, inverted))
 		node = tree->path[n++].node;
 	tree->top = top;
 	tree->nr_path = n;
@@ -115,19 +121,27 @@ static bool keep_step(struct shstk_tree *tree, uint32_t location, struct shstk_n
 
 /* The stack of a record below @top: its innermost node, or NULL when memory runs out. */
 static struct shstk_node *add_stack(const struct shstk_profile *profile, struct shstk_tree *tree,
-				    const struct shstk_record *record, struct shstk_node *top)
+				    const struct shstk_record *record, struct shstk_node *top,
+				    bool inverted)
 {
-	struct shstk_node *node = follow_path(tree, top, record);
-	uint64_t i = record->nr - tree->nr_path;
+	struct shstk_node *node = follow_path(tree, top, record, inverted);
+	uint64_t i = tree->nr_path;
 	uint32_t location;
 
-	while (i-- && node) {
-		location = record->locations[i];
-		node = add_location(profile, tree, node, profile->locations[location]);
+	for (; i < record->nr && node; i++) {
+		location = entry_of(record, i, inverted);
+		node = add_location(profile, tree, node, profile->locations[location], inverted);
 		if (!keep_step(tree, location, node))
 			return NULL;
 	}
 	return node;
+}
+
+/* Foreign profiles need not say which thread it was. */
+static bool has_thread(const struct shstk_record *record)
+{
+	return *record->comm || shstk_symproc_pid(record->proc) >= 0 || record->tid >= 0 ||
+	       (!record->nr && !record->note);
 }
 
 static int add_record(const struct shstk_profile *profile, struct shstk_tree *tree,
@@ -137,7 +151,8 @@ static int add_record(const struct shstk_profile *profile, struct shstk_tree *tr
 	struct shstk_node *node = tree->root;
 	unsigned int depth;
 
-	node = get_child(tree, node, thread_name(profile, record, opts), SHSTK_NODE_THREAD);
+	if (has_thread(record))
+		node = get_child(tree, node, thread_name(profile, record, opts), SHSTK_NODE_THREAD);
 	if (record->note) {
 		const char *name = shstk_note_name(record->note);
 
@@ -145,7 +160,7 @@ static int add_record(const struct shstk_profile *profile, struct shstk_tree *tr
 				 SHSTK_NODE_NOTE);
 	}
 	if (node)
-		node = add_stack(profile, tree, record, node);
+		node = add_stack(profile, tree, record, node, opts->inverted);
 	if (!node)
 		return -ENOMEM;
 	node->self = shstk_add(node->self, value);

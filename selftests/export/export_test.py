@@ -680,7 +680,7 @@ def cautions_everywhere(variant, folder):
     for line in lines + lines[:1]:
         profile.driver.do('caution', line)
     decoded = Decoded(profile.write(f'{folder}/out.pb.gz'))
-    equal(decoded.comments[:2], lines)
+    equal(decoded.comments[:2], ['caution: ' + line for line in lines])
     head = open(profile.write(f'{folder}/out.txt'), encoding='utf-8').read().splitlines()
     equal(head[:2], ['caution: ' + line for line in lines])
     head = open(profile.write(f'{folder}/out.perf'), encoding='utf-8').read().splitlines()

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * import_pprof.c - reading pprof's format: profile.proto, unpacked by protobuf-c.
+ *
+ * What refers to something that is not there is refused, as pprof does. Labels that are
+ * numbers are left out, but for "pid" and "tid".
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import.h"
+#include "profile.pb-c.h"
+
+#define BLOCK 32 /* bytes that malloc() takes beside those that are asked for, about */
+
+typedef Shstk__Pprof__Profile Profile;
+typedef Shstk__Pprof__ValueType ValueType;
+typedef Shstk__Pprof__Sample Sample;
+typedef Shstk__Pprof__Label Label;
+typedef Shstk__Pprof__Mapping Mapping;
+typedef Shstk__Pprof__Location Location;
+typedef Shstk__Pprof__Function Function;
+
+/* An ID of the file, and the place of what has it in its list. */
+struct id {
+	uint64_t id;
+	size_t at;
+};
+
+struct ids {
+	struct id *v;
+	size_t nr;
+};
+
+/**
+ * struct pprof - a Profile that is being read
+ * @in: the file.
+ * @from: the unpacked message.
+ * @mappings: IDs of mappings, @functions: of functions, @locations: of locations.
+ * @maps: the mappings.
+ * @entries: the locations, and
+ * @notes: enum shstk_note of each.
+ * @stack: entries of a sample, room for the longest.
+ * @values: values of a sample.
+ * @labels: its labels, as &struct shstk_sample has them.
+ */
+struct pprof {
+	struct shstk_import *in;
+	const Profile *from;
+	struct ids mappings;
+	struct ids functions;
+	struct ids locations;
+	const struct shstk_symmap **maps;
+	uint32_t *entries;
+	uint8_t *notes;
+	uint32_t *stack;
+	int64_t *values;
+	FILE *labels;
+	char *labels_text;
+	size_t labels_size;
+};
+
+static void *take(void *arg, size_t size)
+{
+	struct shstk_import *in = arg;
+
+	return shstk_import_take(in, size + BLOCK) ? NULL : malloc(size);
+}
+
+static void drop(void *arg, void *p)
+{
+	(void)arg;
+	free(p);
+}
+
+/* @nr elements, taken from the account. */
+static void *take_array(struct pprof *p, size_t nr, size_t size)
+{
+	if (shstk_import_take(p->in, (nr + 1) * size))
+		return NULL;
+	return calloc(nr + 1, size);
+}
+
+static int broken(struct pprof *p, const char *what)
+{
+	return shstk_import_fail(p->in, -EINVAL, "contradicts itself: %s", what);
+}
+
+/* NULL: there is no such string. */
+static const char *text(const struct pprof *p, int64_t i)
+{
+	if (!i && !p->from->n_string_table)
+		return "";
+	return i >= 0 && (uint64_t)i < p->from->n_string_table ? p->from->string_table[i] : NULL;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct id *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Of a list of messages that have a member "id". */
+#define MAKE_IDS(p, ids, list, n)                                         \
+	({                                                                \
+		(ids)->v = take_array(p, n, sizeof(struct id));           \
+		(ids)->nr = (ids)->v ? (n) : 0;                           \
+		for (size_t i_ = 0; i_ < (ids)->nr; i_++)                 \
+			(ids)->v[i_] = (struct id){ (list)[i_]->id, i_ }; \
+		if ((ids)->v)                                             \
+			qsort((ids)->v, n, sizeof(struct id), by_id);     \
+		(ids)->v ? 0 : -ENOMEM;                                   \
+	})
+
+static bool find_id(const struct ids *ids, uint64_t id, size_t *ret)
+{
+	struct id key = { .id = id };
+	const struct id *found = bsearch(&key, ids->v, ids->nr, sizeof(key), by_id);
+
+	*ret = found ? found->at : 0;
+	return found;
+}
+
+static int clamp(int64_t n)
+{
+	return n < 0 || n > INT32_MAX ? 0 : n;
+}
+
+static int read_types(struct pprof *p)
+{
+	const Profile *from = p->from;
+	const char *type, *unit;
+	int err;
+
+	for (size_t i = 0; i < from->n_sample_type; i++) {
+		type = text(p, from->sample_type[i]->type);
+		unit = text(p, from->sample_type[i]->unit);
+		if (!type || !unit)
+			return broken(p, "a kind of values has no name");
+		err = shstk_import_type(p->in, i, type, unit);
+		if (err)
+			return err;
+	}
+	return shstk_import_types_end(p->in, from->n_sample_type);
+}
+
+static int read_comments(struct pprof *p)
+{
+	struct shstk_profile *profile = p->in->profile;
+	const size_t mark = strlen(SHSTK_CAUTION_MARK);
+	int err = 0;
+
+	for (size_t i = 0; i < p->from->n_comment && !err; i++) {
+		const char *line = text(p, p->from->comment[i]);
+
+		if (!line)
+			return broken(p, "a comment is not there");
+		err = shstk_import_take(p->in, strlen(line) + SHSTK_IMPORT_FRAME);
+		if (err)
+			return err;
+		if (!strncmp(line, SHSTK_CAUTION_MARK, mark))
+			err = shstk_profile_caution(profile, line + mark);
+		else
+			err = shstk_profile_comment(profile, line);
+	}
+	return err;
+}
+
+/* Of several files: since the first began, so long as all took. */
+static void read_time(struct pprof *p)
+{
+	struct shstk_profile *profile = p->in->profile;
+	int64_t start = p->from->time_nanos;
+
+	if (p->in->source > 1 && profile->start && (!start || profile->start < start))
+		start = profile->start;
+	shstk_profile_set_time(profile, start,
+			       shstk_add(profile->duration, p->from->duration_nanos));
+}
+
+static int read_header(struct pprof *p)
+{
+	const ValueType *period = p->from->period_type;
+	struct shstk_profile *profile = p->in->profile;
+	const char *type, *unit;
+	int err = read_types(p);
+
+	if (!err)
+		err = read_comments(p);
+	if (err)
+		return err;
+	read_time(p);
+	if (p->in->source > 1)
+		return 0;
+	type = text(p, p->from->default_sample_type);
+	if (type && *type)
+		profile->default_type = shstk_profile_find_type(profile, type);
+	type = period ? text(p, period->type) : NULL;
+	unit = period ? text(p, period->unit) : NULL;
+	if (type && unit)
+		return shstk_profile_set_period(profile, type, unit, p->from->period);
+	return 0;
+}
+
+static int read_mappings(struct pprof *p)
+{
+	const Profile *from = p->from;
+
+	p->maps = take_array(p, from->n_mapping, sizeof(*p->maps));
+	if (!p->maps || MAKE_IDS(p, &p->mappings, from->mapping, from->n_mapping))
+		return -ENOMEM;
+	for (size_t i = 0; i < from->n_mapping; i++) {
+		const Mapping *m = from->mapping[i];
+		const char *path = text(p, m->filename), *build_id = text(p, m->build_id);
+
+		if (!path || !build_id)
+			return broken(p, "the name of a mapping is not there");
+		if (shstk_import_take(p->in, strlen(path) + 4 * SHSTK_IMPORT_FRAME))
+			return -E2BIG;
+		p->maps[i] = shstk_profile_name_map(p->in->profile, path, m->memory_start,
+						    m->memory_limit, m->file_offset, build_id);
+		if (!p->maps[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The functions of a location; it has at least one. */
+static int read_lines(struct pprof *p, const Location *from, struct shstk_symframe *frames)
+{
+	for (size_t i = 0; i < from->n_line; i++) {
+		const Function *function;
+		size_t at;
+
+		if (!find_id(&p->functions, from->line[i]->function_id, &at))
+			return broken(p, "a location is in a function that is not there");
+		function = p->from->function[at];
+		frames[i] = (struct shstk_symframe){
+			.function = text(p, function->name),
+			.linkage = text(p, function->system_name),
+			.file = text(p, function->filename),
+			.line = clamp(from->line[i]->line),
+			.start_line = clamp(function->start_line),
+		};
+		if (!frames[i].function || !frames[i].linkage || !frames[i].file)
+			return broken(p, "the name of a function is not there");
+		if (!*frames[i].function)
+			frames[i].function = frames[i].linkage;
+	}
+	return 0;
+}
+
+static int read_location(struct pprof *p, size_t i)
+{
+	const Location *from = p->from->location[i];
+	struct shstk_symframe frames[SHSTK_FRAMES_MAX] = { 0 };
+	struct shstk_named named = {
+		.address = from->address,
+		.source = p->in->source,
+		.nr = from->n_line ? from->n_line : 1,
+		.frames = frames,
+	};
+	size_t at;
+	int err;
+
+	if (from->n_line > SHSTK_FRAMES_MAX)
+		return shstk_import_fail(p->in, -E2BIG, "has more than %d functions at one address",
+					 SHSTK_FRAMES_MAX);
+	if (from->mapping_id && !find_id(&p->mappings, from->mapping_id, &at))
+		return broken(p, "a location is in a mapping that is not there");
+	if (from->mapping_id)
+		named.map = p->maps[at];
+	err = read_lines(p, from, frames);
+	if (err)
+		return err;
+	if (!from->n_line)
+		frames[0].function = shstk_place_name(
+			p->in->profile->text, named.map ? named.map->name : NULL,
+			named.map ? from->address - named.map->start + named.map->offset :
+				    from->address);
+	if (!frames[0].function)
+		return -ENOMEM;
+	if (!named.map && !named.address && named.nr == 1)
+		p->notes[i] = shstk_import_note(frames[0].function);
+	/* It stands above stacks by another way. */
+	if (p->notes[i])
+		return 0;
+	return shstk_import_name(p->in, &named, &p->entries[i]);
+}
+
+static int read_locations(struct pprof *p)
+{
+	const Profile *from = p->from;
+	int err = 0;
+
+	if (MAKE_IDS(p, &p->functions, from->function, from->n_function) ||
+	    MAKE_IDS(p, &p->locations, from->location, from->n_location))
+		return -ENOMEM;
+	p->entries = take_array(p, from->n_location, sizeof(*p->entries));
+	p->notes = take_array(p, from->n_location, sizeof(*p->notes));
+	if (!p->entries || !p->notes)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->n_location && !err; i++)
+		err = read_location(p, i);
+	return err;
+}
+
+static int read_stack(struct pprof *p, const Sample *from, struct shstk_sample *sample)
+{
+	size_t at;
+
+	for (size_t i = 0; i < from->n_location_id; i++) {
+		if (!find_id(&p->locations, from->location_id[i], &at))
+			return broken(p, "a sample has a location that is not there");
+		if (!p->notes[at])
+			p->stack[sample->nr++] = p->entries[at];
+		else
+			sample->note = p->notes[at];
+	}
+	sample->locations = p->stack;
+	return 0;
+}
+
+/* Those that a struct shstk_sample has members for are no labels of it. */
+static int read_label(struct pprof *p, const Label *label, struct shstk_sample *sample, int *pid)
+{
+	const char *key = text(p, label->key), *value = text(p, label->str);
+
+	if (!key || !value)
+		return broken(p, "a label is not there");
+	if (!label->str && !strcmp(key, "pid") && label->num == (int32_t)label->num)
+		*pid = label->num;
+	else if (!label->str && !strcmp(key, "tid") && label->num == (int32_t)label->num)
+		sample->tid = label->num;
+	else if (label->str && !strcmp(key, "thread"))
+		sample->comm = value;
+	else if (label->str)
+		fprintf(p->labels, "%s%c%s%c", key, '\0', value, '\0');
+	return 0;
+}
+
+static int read_labels(struct pprof *p, const Sample *from, struct shstk_sample *sample, int *pid)
+{
+	int err = 0;
+
+	rewind(p->labels);
+	for (size_t i = 0; i < from->n_label && !err; i++)
+		err = read_label(p, from->label[i], sample, pid);
+	if (fflush(p->labels))
+		return -ENOMEM;
+	sample->labels = p->labels_text;
+	sample->labels_size = ftell(p->labels);
+	return err;
+}
+
+static int read_sample(struct pprof *p, const Sample *from)
+{
+	struct shstk_sample sample = { .tid = -1 };
+	int pid = -1, err;
+
+	if (from->n_value != p->from->n_sample_type)
+		return broken(p, "a sample has more or fewer values than there are kinds");
+	memcpy(p->values, from->value, from->n_value * sizeof(*p->values));
+	err = read_stack(p, from, &sample);
+	if (!err)
+		err = read_labels(p, from, &sample, &pid);
+	return err ? err : shstk_import_sample(p->in, &sample, pid, p->values);
+}
+
+static int read_samples(struct pprof *p)
+{
+	const Profile *from = p->from;
+	size_t most = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < from->n_sample; i++)
+		if (from->sample[i]->n_location_id > most)
+			most = from->sample[i]->n_location_id;
+	p->stack = take_array(p, most, sizeof(*p->stack));
+	p->values = take_array(p, from->n_sample_type, sizeof(*p->values));
+	p->labels = open_memstream(&p->labels_text, &p->labels_size);
+	if (!p->stack || !p->values || !p->labels)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->n_sample && !err; i++)
+		err = read_sample(p, from->sample[i]);
+	return err;
+}
+
+static void deinit(struct pprof *p)
+{
+	if (p->labels)
+		fclose(p->labels);
+	free(p->labels_text);
+	free(p->mappings.v);
+	free(p->functions.v);
+	free(p->locations.v);
+	free(p->maps);
+	free(p->entries);
+	free(p->notes);
+	free(p->stack);
+	free(p->values);
+}
+
+static int read_message(struct shstk_import *in, const Profile *from)
+{
+	struct pprof p = { .in = in, .from = from };
+	int err = read_header(&p);
+
+	if (!err)
+		err = read_mappings(&p);
+	if (!err)
+		err = read_locations(&p);
+	if (!err)
+		err = read_samples(&p);
+	deinit(&p);
+	return err;
+}
+
+int shstk_import_pprof(struct shstk_import *in, const uint8_t *data, size_t size)
+{
+	uint64_t before = in->account->memory;
+	ProtobufCAllocator allocator = { .alloc = take, .free = drop, .allocator_data = in };
+	Profile *from = shstk__pprof__profile__unpack(&allocator, size, data);
+	uint64_t unpacked = in->account->memory - before;
+	int err;
+
+	if (!from)
+		return *in->why ?
+			       -E2BIG :
+			       shstk_import_fail(
+				       in, -EINVAL,
+				       "is no profile that can be read here: neither pprof's format nor folded stacks");
+	err = read_message(in, from);
+	if (err == -ENOMEM && !*in->why)
+		shstk_import_fail(in, err, "%s", strerror(ENOMEM));
+	shstk__pprof__profile__free_unpacked(from, &allocator);
+	shstk_account_give(in->account, unpacked);
+	return err;
+}

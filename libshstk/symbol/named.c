@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * named.c - entries of stacks whose functions somebody else has named: those of profiles that
+ * are read. They become locations that bring their symbol along, so that no format sees a
+ * difference.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "export.h"
+#include "store.h"
+
+/**
+ * struct shstk_named_map - a mapping that was read
+ * @hh: in the profile's table.
+ * @key: what tells it from others; strings are of the pool.
+ * @map: what is handed out.
+ */
+struct shstk_named_map {
+	UT_hash_handle hh;
+	struct {
+		const char *path;
+		const char *build_id;
+		uint64_t start;
+		uint64_t end;
+		uint64_t offset;
+	} key;
+	struct shstk_map map;
+};
+
+/**
+ * struct shstk_named_entry - an entry that was read
+ * @hh: in the profile's table.
+ * @next: an equal one of the same source.
+ * @source: the source that had it last.
+ * @location: number of its location, from 0.
+ * @key: map, address, and five words for each frame.
+ */
+struct shstk_named_entry {
+	UT_hash_handle hh;
+	struct shstk_named_entry *next;
+	unsigned int source;
+	uint32_t location;
+	uint64_t key[];
+};
+
+#define KEY_HEAD 2
+#define KEY_FRAME 5
+#define MAX_EQUAL 16 /* entries of one source */
+
+void shstk_named_deinit(struct shstk_profile *profile)
+{
+	HASH_CLEAR(hh, profile->named);
+	HASH_CLEAR(hh, profile->named_maps);
+	HASH_CLEAR(hh, profile->named_procs);
+}
+
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* What is no build id in hexadecimal digits is none. */
+static bool set_build_id(struct shstk_profile *profile, struct shstk_symmap *map, const char *hex)
+{
+	size_t size = strlen(hex) / 2;
+	uint8_t *id;
+
+	if (!size || strspn(hex, "0123456789abcdef") != 2 * size || hex[2 * size])
+		return true;
+	id = shstk_pool_alloc(profile->text, size);
+	if (!id)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		id[i] = digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]);
+	map->build_id = id;
+	map->build_id_size = size;
+	return true;
+}
+
+static int kind_of(const char *path)
+{
+	if (*path == '/' && path[1] != '/')
+		return SHSTK_SYMMAP_FILE;
+	return strcmp(path, "[vdso]") ? SHSTK_SYMMAP_ANON : SHSTK_SYMMAP_VDSO;
+}
+
+const struct shstk_symmap *shstk_profile_name_map(struct shstk_profile *profile, const char *path,
+						  uint64_t start, uint64_t end, uint64_t offset,
+						  const char *build_id)
+{
+	struct shstk_named_map search = { 0 }, *map;
+	const char *slash;
+
+	search.key.path = shstk_pool_text(profile->text, path, strlen(path));
+	search.key.build_id = shstk_pool_text(profile->text, build_id, strlen(build_id));
+	search.key.start = start;
+	search.key.end = end;
+	search.key.offset = offset;
+	if (!search.key.path || !search.key.build_id)
+		return NULL;
+	HASH_FIND(hh, profile->named_maps, &search.key, sizeof(search.key), map);
+	if (map)
+		return &map->map.pub;
+	map = shstk_pool_alloc(&profile->pool, sizeof(*map));
+	if (!map)
+		return NULL;
+	map->key = search.key;
+	map->map.pub.kind = kind_of(search.key.path);
+	map->map.pub.start = start;
+	map->map.pub.end = end;
+	map->map.pub.offset = offset;
+	map->map.pub.path = search.key.path;
+	slash = strrchr(search.key.path, '/');
+	map->map.pub.name = slash ? slash + 1 : search.key.path;
+	if (!set_build_id(profile, &map->map.pub, build_id))
+		return NULL;
+	HASH_ADD(hh, profile->named_maps, key, sizeof(map->key), map);
+	return map->hh.tbl ? &map->map.pub : NULL;
+}
+
+/* Stand for what has no mapping: with an address, and without. */
+static const struct shstk_map no_map = {
+	.pub = { .kind = SHSTK_SYMMAP_NONE, .path = "", .name = "[unknown]" },
+};
+static const struct shstk_map no_address = {
+	.pub = { .kind = SHSTK_SYMMAP_NAMED, .path = "", .name = "[unknown]" },
+};
+
+static const char *keep(struct shstk_profile *profile, const char *text)
+{
+	return text ? shstk_pool_text(profile->text, text, strlen(text)) : NULL;
+}
+
+/* A function that has only a name like "[libc.so.6+0x12]" has none. */
+static bool is_resolved(const struct shstk_named *named, const struct shstk_symframe *frames)
+{
+	const char *name = frames[0].function;
+	size_t len = strlen(name);
+
+	return named->nr > 1 || !named->address || frames[0].file || *name != '[' ||
+	       name[len - 1] != ']';
+}
+
+static struct shstk_symbol *make_symbol(struct shstk_profile *profile,
+					const struct shstk_named *named)
+{
+	struct shstk_symbol *symbol = shstk_pool_alloc(profile->text, sizeof(*symbol));
+	struct shstk_symframe *frames =
+		shstk_pool_alloc(profile->text, named->nr * sizeof(*frames));
+
+	if (!symbol || !frames)
+		return NULL;
+	for (unsigned int i = 0; i < named->nr; i++) {
+		const struct shstk_symframe *from = named->frames + i;
+		const char *name = *from->function ? from->function : "[no name]";
+
+		frames[i] = *from;
+		frames[i].function = keep(profile, name);
+		frames[i].linkage = keep(profile, from->linkage ? from->linkage : name);
+		frames[i].file = from->file && *from->file ? keep(profile, from->file) : NULL;
+		frames[i].inlined = i + 1 < named->nr;
+		if (!frames[i].function || !frames[i].linkage)
+			return NULL;
+	}
+	symbol->map = named->map ? named->map : named->address ? &no_map.pub : &no_address.pub;
+	symbol->resolved = is_resolved(named, frames);
+	symbol->nr = named->nr;
+	symbol->frames = frames;
+	return symbol;
+}
+
+/* Strings of a pool are the same pointer if they are equal. */
+static size_t make_key(const struct shstk_named *named, const struct shstk_symbol *symbol,
+		       uint64_t *key)
+{
+	size_t n = 0;
+
+	key[n++] = (uintptr_t)named->map;
+	key[n++] = named->address;
+	for (unsigned int i = 0; i < symbol->nr; i++) {
+		const struct shstk_symframe *f = symbol->frames + i;
+
+		key[n++] = (uintptr_t)f->function;
+		key[n++] = (uintptr_t)f->linkage;
+		key[n++] = (uintptr_t)f->file;
+		key[n++] = f->line;
+		key[n++] = f->start_line;
+	}
+	return n * sizeof(*key);
+}
+
+/* Its own location, for an entry that has been found to be a new one. */
+static int add_location(struct shstk_profile *profile, struct shstk_named_entry *entry,
+			const struct shstk_named *named, const struct shstk_symbol *symbol)
+{
+	const struct shstk_location at = {
+		.map = symbol->map,
+		.pc = named->address,
+		.how = SHSTK_SYMADDR_PC,
+		.symbol = symbol,
+	};
+	struct shstk_location *location = shstk_location_add(profile, &at);
+
+	if (!location)
+		return -ENOMEM;
+	entry->source = named->source;
+	entry->location = location->id - 1;
+	return 0;
+}
+
+/*
+ * Of the equal entries from @at on the first one that @source has not had; or, behind so many
+ * that it makes no sense, the last. NULL: there is none, and @last is where one is to be added.
+ */
+static struct shstk_named_entry *choose(struct shstk_named_entry *at, unsigned int source,
+					struct shstk_named_entry **last)
+{
+	unsigned int n = 0;
+
+	for (; at; *last = at, at = at->next)
+		if (!source || at->source != source || ++n == MAX_EQUAL)
+			return at;
+	return NULL;
+}
+
+int shstk_profile_name(struct shstk_profile *profile, const struct shstk_named *named,
+		       uint32_t *ret)
+{
+	size_t words = KEY_HEAD + (size_t)KEY_FRAME * named->nr, size;
+	struct shstk_symbol *symbol = make_symbol(profile, named);
+	struct shstk_named_entry *new, *first, *found, *last = NULL;
+
+	new = shstk_pool_alloc(&profile->pool, sizeof(*new) + words * sizeof(new->key[0]));
+	if (!symbol || !new)
+		return -ENOMEM;
+	size = make_key(named, symbol, new->key);
+	HASH_FIND(hh, profile->named, new->key, size, first);
+	found = choose(first, named->source, &last);
+	if (found) {
+		found->source = named->source;
+		*ret = found->location;
+		return 0;
+	}
+	if (add_location(profile, new, named, symbol))
+		return -ENOMEM;
+	*ret = new->location;
+	if (last) {
+		last->next = new;
+		return 0;
+	}
+	HASH_ADD_KEYPTR(hh, profile->named, new->key, size, new);
+	return new->hh.tbl ? 0 : -ENOMEM;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tools/report/calltree.h - a profile as a tree of calls, in text.
+ */
+#ifndef TOOLS_REPORT_CALLTREE_H
+#define TOOLS_REPORT_CALLTREE_H
+
+#include "libshstk/symbol/profile.h"
+
+/**
+ * calltree_print() - print it to standard output
+ * @profile: the profile.
+ * @opts: @type, @per_thread, @inverted and @full_names are looked at.
+ * @share: what has a smaller part of the whole is left out, in percent.
+ *
+ * A callee stands one column to the right of its caller, up to a column that leaves room for
+ * its name.
+ *
+ * Return: 0 or a negative errno.
+ */
+int calltree_print(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
+		   double share);
+
+#endif

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk diff - what grew and what shrank between two profiles: a table, and a profile of the
+ * differences.
+ *
+ * Both are read into one profile, the first one with negative values, so that what is equal in
+ * both adds up to nothing. The table is made from the same samples, as they are read.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshstk/symbol/export.h"
+#include "tools/read_limit.h"
+#include "tools/report/filter.h"
+#include "tools/report/screen_name.h"
+#include "tools/shstk.h"
+
+#define DEFAULT_TOP 20
+#define NUMBERS 47 /* columns before the names */
+#define EXIT_GREW 3
+
+enum side { BEFORE, AFTER };
+
+/**
+ * struct growth - a function
+ * @hh: in the table.
+ * @name: its name, the key: one pointer for equal names.
+ * @self: what it has itself, before and after.
+ */
+struct growth {
+	UT_hash_handle hh;
+	const char *name;
+	int64_t self[2];
+};
+
+struct diff {
+	struct filter filter;
+	struct read_limit read_limit;
+	const char *paths[2];
+	const char *output;
+	bool normalize;
+	bool full_names;
+	double most; /* percent; less than 0: no limit */
+	unsigned long top;
+
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	enum side side; /* of what is being read */
+	double scale[SHSTK_PROFILE_MAX_TYPES]; /* of what comes after */
+	unsigned int type; /* what is shown, from 1 */
+	struct growth *table;
+	int64_t total[2];
+	bool failed; /* memory ran out */
+};
+
+enum {
+	OPT_NORMALIZE = 256,
+	OPT_FAIL_ABOVE,
+	OPT_TOP,
+	OPT_FULL_NAMES,
+};
+
+static const struct argp_option options[] = {
+	{ "output", 'o', "FILE", 0,
+	  "write the differences to FILE, .pb.gz or .pb: a profile with negative values", 0 },
+	{ "normalize", OPT_NORMALIZE, NULL, 0, "scale the second profile to the total of the first",
+	  0 },
+	{ "fail-above", OPT_FAIL_ABOVE, "PERCENT", 0,
+	  "end with 3 if the total, or a function itself, grew by more than this part of the first profile's total",
+	  0 },
+	{ "top", OPT_TOP, "N", 0, "print the N (20) functions that changed most", 0 },
+	{ "full-names", OPT_FULL_NAMES, NULL, 0, "names in full", 0 },
+	READ_LIMIT_OPTION,
+	{ 0 },
+};
+
+static double parse_percent(const struct argp_state *state, const char *arg)
+{
+	char *end;
+	double ret = strtod(arg, &end);
+
+	if (end == arg || (*end && strcmp(end, "%")) || !(ret >= 0 && ret < 1e9))
+		argp_failure(state, argp_err_exit_status, 0,
+			     "fail-above '%s' is no part in percent, such as 5%%", arg);
+	return ret;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct diff *d = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &d->filter;
+		return 0;
+	case 'o':
+		d->output = arg;
+		return 0;
+	case OPT_NORMALIZE:
+		d->normalize = true;
+		return 0;
+	case OPT_FAIL_ABOVE:
+		d->most = parse_percent(state, arg);
+		return 0;
+	case OPT_TOP:
+		d->top = parse_number(state, "top", arg, 1, 100000);
+		return 0;
+	case OPT_FULL_NAMES:
+		d->full_names = true;
+		return 0;
+	case READ_LIMIT_OPT:
+		read_limit_parse(state, arg, &d->read_limit);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num >= 2)
+			argp_failure(state, argp_err_exit_status, 0,
+				     "two files are compared, '%s' is one too many", arg);
+		d->paths[state->arg_num] = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (state->arg_num < 2)
+			argp_failure(state, argp_err_exit_status, 0,
+				     "which files? (two profiles: before and after)");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &filter_argp, 0, NULL, 0 },
+	{ 0 },
+};
+
+const struct argp diff_argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "BEFORE AFTER",
+	.doc = "Print which functions take more, and which less, in the second of two profiles.\n\v"
+	       "Files are pprof's (.pb.gz, .pb) or folded stacks.",
+	.children = children,
+};
+
+static struct growth *get_growth(struct diff *d, const char *name)
+{
+	struct growth *g;
+
+	HASH_FIND(hh, d->table, &name, sizeof(name), g);
+	if (g)
+		return g;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->name = name;
+	HASH_ADD(hh, d->table, name, sizeof(g->name), g);
+	if (g->hh.tbl)
+		return g;
+	free(g);
+	return NULL;
+}
+
+/* Who has the value of a sample: its innermost function, if it has one. */
+static void count(struct diff *d, const struct shstk_profile *profile,
+		  const struct shstk_sample *sample, int64_t value)
+{
+	const struct shstk_symbol *symbol;
+	struct growth *g;
+
+	d->total[d->side] = shstk_add(d->total[d->side], value);
+	if (!sample->nr)
+		return;
+	symbol = shstk_location_symbol(profile, profile->locations[sample->locations[0]]);
+	g = get_growth(d, symbol->frames[0].function);
+	if (g)
+		g->self[d->side] = shstk_add(g->self[d->side], value);
+	else
+		d->failed = true;
+}
+
+static int64_t scaled(int64_t value, double scale)
+{
+	double ret = round(value * scale);
+
+	return ret >= 0x1p63 ? INT64_MAX : ret <= -0x1p63 ? -INT64_MAX : (int64_t)ret;
+}
+
+static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
+		 int64_t *values)
+{
+	struct diff *d = arg;
+
+	if (!filter_takes(&d->filter, profile, sample))
+		return false;
+	if (d->side == AFTER && d->normalize)
+		for (unsigned int i = 0; i < profile->nr_types; i++)
+			values[i] = scaled(values[i], d->scale[i]);
+	if (!d->type)
+		d->type = shstk_profile_find_type(profile, d->filter.type);
+	if (d->type)
+		count(d, profile, sample, values[d->type - 1]);
+	if (d->side == BEFORE)
+		for (unsigned int i = 0; i < profile->nr_types; i++)
+			values[i] = values[i] > INT64_MIN ? -values[i] : INT64_MAX;
+	return true;
+}
+
+static bool only_filter(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
+			int64_t *values)
+{
+	(void)values;
+	return filter_takes(arg, profile, sample);
+}
+
+static int read_side(struct diff *d, enum side side)
+{
+	const struct shstk_read_opts opts = {
+		.frames_only = d->filter.frames_only,
+		.take = take,
+		.arg = d,
+	};
+	char err[512];
+
+	d->side = side;
+	if (shstk_profile_read(d->profile, d->paths[side], &opts, err, sizeof(err))) {
+		complain("%s", err);
+		return EXIT_FAILED;
+	}
+	if (d->failed) {
+		complain("%s", strerror(ENOMEM));
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+/* The file that comes after is read once more before, as what it is scaled by are its totals. */
+static int measure(struct diff *d)
+{
+	/* What is known of locations is of one profile. */
+	struct filter filter = d->filter;
+	const struct shstk_read_opts opts = {
+		.frames_only = filter.frames_only,
+		.take = only_filter,
+		.arg = &filter,
+	};
+	struct shstk_profile *after;
+	char err[512];
+	int failed;
+
+	filter.focus.known = filter.ignore.known = NULL;
+	filter.focus.nr = filter.ignore.nr = 0;
+	if (shstk_profile_create(d->symbols, &after)) {
+		complain("%s", strerror(ENOMEM));
+		return EXIT_FAILED;
+	}
+	failed = shstk_profile_read(after, d->paths[AFTER], &opts, err, sizeof(err));
+	if (failed)
+		complain("%s", err);
+	for (unsigned int i = 0; !failed && i < after->nr_types; i++)
+		/* Values of what came before are negative here. */
+		d->scale[i] = after->totals[i] ? -(double)d->profile->totals[i] / after->totals[i] :
+						 0;
+	shstk_profile_destroy(after);
+	free(filter.focus.known);
+	free(filter.ignore.known);
+	return failed ? EXIT_FAILED : EXIT_OK;
+}
+
+static int64_t change(const struct growth *g)
+{
+	return shstk_add(g->self[AFTER],
+			 g->self[BEFORE] > INT64_MIN ? -g->self[BEFORE] : INT64_MAX);
+}
+
+static int by_change(const struct growth *a, const struct growth *b)
+{
+	const double x = fabs((double)change(a)), y = fabs((double)change(b));
+
+	if (x != y)
+		return x > y ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/* "+1.2 s", "-3", "0". */
+static void format_change(char *buf, size_t size, int64_t value, const char *unit)
+{
+	*buf = '+';
+	shstk_format_value(buf + (value > 0), size - (value > 0), value, unit);
+}
+
+static double percent(const struct diff *d, int64_t part)
+{
+	return d->total[BEFORE] ? 100.0 * part / d->total[BEFORE] : part ? INFINITY : 0;
+}
+
+static void put_function(const struct diff *d, const struct growth *g, const char *unit)
+{
+	char before[32], after[32], by[34], buf[SCREEN_NAME_MAX];
+
+	shstk_format_value(before, sizeof(before), g->self[BEFORE], unit);
+	shstk_format_value(after, sizeof(after), g->self[AFTER], unit);
+	format_change(by, sizeof(by), change(g), unit);
+	printf("%11s %11s %12s %+7.2f%%  %s\n", before, after, by, percent(d, change(g)),
+	       d->full_names ? g->name : screen_name(g->name, screen_width() - NUMBERS, buf));
+}
+
+static void put_table(struct diff *d)
+{
+	const struct shstk_value_type *type = &d->profile->types[d->type - 1];
+	const struct growth whole = { .self = { d->total[BEFORE], d->total[AFTER] } };
+	unsigned long lines = d->top;
+	char before[32], after[32], by[34];
+
+	HASH_SORT(d->table, by_change);
+	for (size_t i = 0; i < d->profile->nr_cautions; i++)
+		printf("caution: %s\n", d->profile->cautions[i]);
+	shstk_format_value(before, sizeof(before), d->total[BEFORE], type->unit);
+	shstk_format_value(after, sizeof(after), d->total[AFTER], type->unit);
+	format_change(by, sizeof(by), change(&whole), type->unit);
+	printf("%s: %s before, %s after%s, %s (%+.2f %%)\n", type->type, before, after,
+	       d->normalize ? " (scaled)" : "", by, percent(d, change(&whole)));
+	printf("%11s %11s %12s %8s  %s\n", "before", "after", "change", "%", "function itself");
+	for (struct growth *g = d->table; g && lines-- && change(g); g = g->hh.next)
+		put_function(d, g, type->unit);
+}
+
+static bool grew_too_much(const struct diff *d)
+{
+	const struct growth whole = { .self = { d->total[BEFORE], d->total[AFTER] } };
+	bool grew = false;
+
+	if (d->most < 0)
+		return false;
+	if (percent(d, change(&whole)) > d->most) {
+		complain("the total grew by %.2f %%", percent(d, change(&whole)));
+		grew = true;
+	}
+	for (const struct growth *g = d->table; g; g = g->hh.next) {
+		if (percent(d, change(g)) <= d->most)
+			continue;
+		complain("%s grew by %.2f %% of the total", g->name, percent(d, change(g)));
+		grew = true;
+	}
+	return grew;
+}
+
+static int check_output(const struct diff *d)
+{
+	const char *format;
+	char err[512];
+
+	if (!d->output)
+		return EXIT_OK;
+	format = strcmp(d->output, "-") ? shstk_format_find(NULL, d->output) : "pprof";
+	if (!format || (strcmp(format, "pprof") && strcmp(format, "pb"))) {
+		complain("'%s': differences can only be written to a .pb.gz or .pb file",
+			 d->output);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(d->output, "-")) {
+		complain("differences cannot be written to standard output: the table goes there");
+		return EXIT_USAGE;
+	}
+	if (!shstk_profile_check(d->output, NULL, err, sizeof(err)))
+		return EXIT_OK;
+	complain("%s", err);
+	return EXIT_FAILED;
+}
+
+static int make_profile(struct diff *d)
+{
+	struct shstk_symbols_opts opts = { .no_servers = true };
+	int err;
+
+	read_limit_apply(&d->read_limit, &opts);
+	err = shstk_symbols_create(&opts, &d->symbols);
+	if (!err)
+		err = shstk_profile_create(d->symbols, &d->profile);
+	if (err)
+		complain("%s", strerror(-err));
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+static int write_output(struct diff *d)
+{
+	const struct shstk_write_opts opts = { .type = d->type };
+	char err[512];
+
+	if (!d->output ||
+	    !shstk_profile_write(d->profile, d->output, NULL, &opts, err, sizeof(err)))
+		return EXIT_OK;
+	complain("%s", err);
+	return EXIT_FAILED;
+}
+
+static int run(struct diff *d)
+{
+	int status = make_profile(d);
+
+	if (status == EXIT_OK)
+		status = read_side(d, BEFORE);
+	if (status == EXIT_OK)
+		status = filter_type(&d->filter, d->profile, &d->type);
+	if (status == EXIT_OK && d->normalize)
+		status = measure(d);
+	if (status == EXIT_OK)
+		status = read_side(d, AFTER);
+	if (status == EXIT_OK)
+		status = write_output(d);
+	if (status != EXIT_OK)
+		return status;
+	put_table(d);
+	status = end_output();
+	if (status == EXIT_OK && grew_too_much(d))
+		status = EXIT_GREW;
+	return status;
+}
+
+static void deinit(struct diff *d)
+{
+	struct growth *g, *next;
+
+	HASH_ITER(hh, d->table, g, next)
+	{
+		HASH_DEL(d->table, g);
+		free(g);
+	}
+	shstk_profile_destroy(d->profile);
+	shstk_symbols_destroy(d->symbols);
+	filter_deinit(&d->filter);
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	struct diff d = { .most = -1, .top = DEFAULT_TOP };
+	int status;
+
+	command_parse(&diff_argp, argc, argv, &d);
+	if (d.normalize && !strcmp(d.paths[AFTER], "-")) {
+		complain(
+			"with --normalize the second file is read twice: it cannot be standard input");
+		return EXIT_USAGE;
+	}
+	status = check_output(&d);
+	if (status == EXIT_OK)
+		status = run(&d);
+	deinit(&d);
+	return status;
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk report - reads profiles, chooses among their samples, and shows them or writes them in
+ * other formats.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshstk/symbol/profile.h"
+#include "tools/output.h"
+#include "tools/read_limit.h"
+#include "tools/report/calltree.h"
+#include "tools/report/filter.h"
+#include "tools/shstk.h"
+
+#define DEFAULT_TOP 20
+#define DEFAULT_SHARE 1.0
+
+struct report {
+	struct output output;
+	struct filter filter;
+	struct read_limit read_limit;
+	bool inverted;
+	bool tree;
+	double share;
+	char **files;
+	int nr_files;
+	bool quiet;
+
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+};
+
+enum {
+	OPT_INVERTED = 256,
+	OPT_TREE,
+};
+
+static const struct argp_option options[] = {
+	{ "tree", OPT_TREE, "PERCENT", OPTION_ARG_OPTIONAL,
+	  "print the tree of calls; what has less than PERCENT (1) of the whole is left out", 0 },
+	{ "inverted", OPT_INVERTED, NULL, 0,
+	  "trees, flame graphs and folded stacks begin with the innermost function", 0 },
+	READ_LIMIT_OPTION,
+	{ "quiet", 'q', NULL, 0, "no summary", 0 },
+	{ 0 },
+};
+
+static double parse_share(const struct argp_state *state, const char *arg)
+{
+	char *end;
+	double share = strtod(arg, &end);
+
+	if (end == arg || (*end && strcmp(end, "%")) || !(share >= 0 && share <= 100))
+		argp_failure(state, argp_err_exit_status, 0,
+			     "tree '%s' is not a number from 0 to 100", arg);
+	return share;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct report *r = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &r->output;
+		state->child_inputs[1] = &r->filter;
+		return 0;
+	case OPT_TREE:
+		r->tree = true;
+		if (arg)
+			r->share = parse_share(state, arg);
+		return 0;
+	case OPT_INVERTED:
+		r->inverted = true;
+		return 0;
+	case READ_LIMIT_OPT:
+		read_limit_parse(state, arg, &r->read_limit);
+		return 0;
+	case 'q':
+		r->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		r->files[r->nr_files++] = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_failure(state, argp_err_exit_status, 0,
+			     "which file? (a profile that record wrote, such as " OUTPUT_DEFAULT
+			     ")");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &output_argp, 0, NULL, 0 },
+	{ &filter_argp, 0, NULL, 0 },
+	{ 0 },
+};
+
+const struct argp report_argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "FILE...",
+	.doc = "Show profiles, choose among their samples, and write them in other formats.\n\v"
+	       "Files are pprof's (.pb.gz, .pb) or folded stacks; several are summed up.",
+	.children = children,
+};
+
+static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
+		 int64_t *values)
+{
+	struct report *r = arg;
+
+	(void)values;
+	return filter_takes(&r->filter, profile, sample);
+}
+
+static int read_files(struct report *r)
+{
+	const struct shstk_read_opts opts = {
+		.frames_only = r->filter.frames_only,
+		.take = take,
+		.arg = r,
+	};
+	char err[512];
+
+	for (int i = 0; i < r->nr_files; i++) {
+		if (!shstk_profile_read(r->profile, r->files[i], &opts, err, sizeof(err)))
+			continue;
+		complain("%s", err);
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+static int print_tree(struct report *r)
+{
+	const struct shstk_write_opts opts = {
+		.type = r->output.type,
+		.per_thread = r->output.per_thread,
+		.full_names = r->output.full_names,
+		.inverted = r->inverted,
+	};
+	int err = calltree_print(r->profile, &opts, r->share);
+
+	if (err) {
+		complain("%s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	return end_output();
+}
+
+static int make_profile(struct report *r)
+{
+	struct shstk_symbols_opts opts = { .no_servers = true };
+	int err;
+
+	read_limit_apply(&r->read_limit, &opts);
+	err = shstk_symbols_create(&opts, &r->symbols);
+	if (!err)
+		err = shstk_profile_create(r->symbols, &r->profile);
+	if (err)
+		complain("%s", strerror(-err));
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+static void say_done(const struct report *r)
+{
+	char *names = output_names(&r->output);
+
+	if (shstk_profile_empty(r->profile))
+		complain("no sample was chosen");
+	else if (names && *names && !r->quiet)
+		complain("%s", names + 1);
+	free(names);
+}
+
+static int run(struct report *r)
+{
+	int status = make_profile(r);
+
+	if (status == EXIT_OK)
+		status = read_files(r);
+	if (status == EXIT_OK)
+		status = filter_type(&r->filter, r->profile, &r->output.type);
+	if (status != EXIT_OK)
+		return status;
+	if (!output_write(&r->output, r->profile, r->files[0]))
+		return EXIT_FAILED;
+	if (r->tree)
+		status = print_tree(r);
+	say_done(r);
+	return status;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct report r = { .share = DEFAULT_SHARE };
+	int status = EXIT_OK;
+
+	r.files = calloc(argc + 1, sizeof(*r.files));
+	if (!r.files)
+		return EXIT_FAILED;
+	command_parse(&report_argp, argc, argv, &r);
+	r.output.inverted = r.inverted;
+	/* Nothing else was asked for: the table. */
+	if (!r.output.nr && !r.tree && !r.output.top)
+		r.output.top = DEFAULT_TOP;
+	if (r.output.nr)
+		status = output_check(&r.output, EXIT_FAILED);
+	if (status == EXIT_OK)
+		status = run(&r);
+	shstk_profile_destroy(r.profile);
+	shstk_symbols_destroy(r.symbols);
+	filter_deinit(&r.filter);
+	free(r.files);
+	return status;
+}
