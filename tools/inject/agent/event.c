@@ -79,9 +79,13 @@ static bool start(struct thread *t, uint64_t period, int signals)
 	return t->event;
 }
 
+/*
+ * Not for a thread that libc knows nothing of: its event's signals name no thread, and what
+ * agent_self() says there is nobody, or the one whose TLS it has.
+ */
 static bool may_open(struct thread *t)
 {
-	return agent.header->events && !agent.wall && t->tid == sys0(SYS_gettid);
+	return agent.header->events && !agent.wall && t->managed && t->tid == sys0(SYS_gettid);
 }
 
 /*
