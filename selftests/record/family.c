@@ -50,12 +50,15 @@ static __attribute__((noinline)) void *work_of_second(void *arg)
 
 static pid_t begin(void)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
 	if (pid < 0)
 		exit(2);
 	if (!pid)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* It may have ended before. */
+	if (!pid && getppid() != parent)
+		_exit(3);
 	return pid;
 }
 
