@@ -12,7 +12,7 @@
 
 FUZZ_B := $(B)/selftests/fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_SYMBOL := perfmap maps text elf dwarf debugdata dwp remote
+FUZZ_SYMBOL := perfmap maps text elf dwarf debugdata dwp remote profile
 
 fuzz_CC := $(CLANG)
 fuzz_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined

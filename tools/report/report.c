@@ -105,7 +105,7 @@ const struct argp report_argp = {
 	.parser = parse,
 	.args_doc = "FILE...",
 	.doc = "Show profiles, choose among their samples, and write them in other formats.\n\v"
-	       "Files are pprof's (.pb.gz, .pb) or folded stacks; several are summed up.",
+	       "Files are pprof's (.pb.gz, .pb) or folded stacks; several are summed up. Without -o no file is written, and without --tree the table is printed.",
 	.children = children,
 };
 
