@@ -106,6 +106,9 @@ def read_again(variant, folder):
     """a profile that is read again is written as it was, byte for byte, in every format"""
     profile = Profile(variant, folder)
     profile.driver.do('caution', 'lost 7 records; 1 of 2 s')
+    # A call, and the instruction in it: two entries that look the same in pprof's format.
+    profile.add('p', 111, 'main', [profile.at('p', 'exported', 5, 'p'),
+                                   profile.at('p', 'exported', 6), profile.at('p', 'main', 9)], [])
     formats = ('pb.gz', 'pb', 'folded', 'txt', 'json')
     for suffix in formats:
         profile.write(f'{folder}/direct.{suffix}')
