@@ -6,6 +6,11 @@
  * libiberty is the demangler of binutils and gdb and knows both languages, so
  * it is the only one needed. A short mangled name can stand for one of
  * astronomic length; the callback interface lets us leave in the middle.
+ *
+ * Names of D stay as they are in the file. Their demangler has no callback, ends the program
+ * when there is no more memory, and no limit of a name's length bounds it: back references made
+ * 218 MB of 143 bytes, and of 8 bytes more in nested templates each doubles the time, which was
+ * 0.6 s for 183 bytes.
  */
 #include <libiberty/demangle.h>
 #include <setjmp.h>
