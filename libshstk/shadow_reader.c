@@ -63,14 +63,22 @@ static uint64_t copy_words(struct hw_trace *t, uint64_t addr, uint64_t hi)
 	return addr;
 }
 
+/* Copies @n words from @addr. Not 0: each has to be looked at. */
+static inline uint64_t copy_at_once(const struct hw_trace *t, uint64_t addr, uint64_t n)
+{
+	const uint64_t *from = (const uint64_t *)(uintptr_t)addr;
+
+	return t->seen_before ? native_copy(from, t->pcs + t->n, n) :
+				native_copy_checked(from, t->pcs + t->n, n);
+}
+
 /* As many words as fit one look for tokens. Returns the address behind them. */
 static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi)
 {
 	uint64_t n = min(native_chunk(addr), (hi - addr) / 8);
 
 	n = min(n, (uint64_t)(t->max - t->n));
-	if (unlikely(n < 4 || t->gap ||
-		     native_copy_checked((const void *)(uintptr_t)addr, t->pcs + t->n, n)))
+	if (unlikely(n < 4 || t->gap || copy_at_once(t, addr, n)))
 		return copy_words(t, addr, addr + 8 * n);
 	if (unlikely(t->marks != NULL))
 		memset(t->marks + t->n, 0, n);

@@ -26,6 +26,9 @@ static inline no_sanitize uint64_t hw_word(uint64_t addr)
  * @max: capacity.
  * @n: entries written.
  * @skip: entries still to be left out.
+ * @seen_before: what is to be copied was copied before: it ends in an entry, and each word that
+ *	is no token can be a return address. It need not be checked again, which takes an
+ *	instruction for each where vectors are short.
  * @gap: something before the next entry was left out.
  * @ended: came to a word behind which there are no entries.
  * @plain: nothing was left out so far, of whatever kind.
@@ -36,7 +39,7 @@ struct hw_trace {
 	uint64_t *pcs;
 	uint8_t *marks;
 	unsigned int max, n, skip;
-	bool gap, ended, plain;
+	bool seen_before, gap, ended, plain;
 	unsigned int nsignals;
 	unsigned int signal[HW_SIGNALS];
 };

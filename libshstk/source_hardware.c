@@ -310,7 +310,7 @@ static void tell(struct shstk_info *info, const struct hw_trace *h, const struct
 int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, const void *uc)
 {
 	struct hw_trace h = { .pcs = r->pcs, .marks = r->marks, .max = r->max, .skip = r->skip };
-	bool again, reached_end, last_may_be_token, may_remember;
+	bool reached_end, last_may_be_token, may_remember;
 	struct extent x = { .ssp = ssp };
 	struct thread *t = c->own.t;
 	unsigned int before_copy;
@@ -325,8 +325,8 @@ int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, c
 	if (uc)
 		begin_interrupted(c, &h, uc, &x);
 	before_copy = h.n;
-	again = ends_as_before(t, &x);
-	reached_end = hw_copy(&h, x.ssp, again ? t->shadow_end : x.hi);
+	h.seen_before = ends_as_before(t, &x);
+	reached_end = hw_copy(&h, x.ssp, h.seen_before ? t->shadow_end : x.hi);
 	if (unlikely(x.caller_unknown && h.marks && before_copy < h.n))
 		h.marks[before_copy] |= SHSTK_MARK_GAP;
 	last_may_be_token = reached_end && h.n && native_may_be_left_token(h.pcs[h.n - 1]) &&

@@ -59,6 +59,7 @@ static int reader_capture(uint64_t *pcs, int max)
 	/* As a capture does it: the rest is not looked at. */
 	trace.pcs = pcs;
 	trace.marks = NULL;
+	trace.seen_before = false;
 	trace.max = (unsigned int)max;
 	trace.n = 0;
 	trace.skip = 0;
