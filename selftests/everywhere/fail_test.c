@@ -79,6 +79,14 @@ void *__wrap_calloc(size_t n, size_t size)
 	return counted(__real_calloc(n, size));
 }
 
+char *__real_strdup(const char *s);
+char *__wrap_strdup(const char *s);
+char *__wrap_strdup(const char *s)
+{
+	FAIL_WITH(NULL);
+	return counted(__real_strdup(s));
+}
+
 void *__real_reallocarray(void *p, size_t n, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size)

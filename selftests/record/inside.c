@@ -31,6 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "traced.h"
+
 #include "../../libshstk/sys.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -228,7 +230,7 @@ static NOINLINE void be_child(const struct call *call)
 {
 	if (!stop_timer())
 		_exit(NO_TIMER);
-	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	be_traced();
 	stop();
 	errno = BEFORE;
 	result->ret = call->make();

@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "traced.h"
+
 #define ENDED 42 /* the result of a call that was ended as it should */
 #define LIMIT 20 /* seconds until a child counts as hung */
 
@@ -105,7 +107,7 @@ static void be_child(const struct call *call)
 	sigaddset(&usr1, SIGUSR1);
 	if (call->kind == MASKED)
 		sigprocmask(SIG_BLOCK, &usr1, NULL);
-	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	be_traced();
 	raise(SIGSTOP);
 	*result = call->make() < 0 && errno == EINTR && handled ? ENDED : 1;
 	syscall(SYS_tgkill, getpid(), getpid(), SIGSTOP);
