@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * inside STRIDE: the agent's signal comes while the program is in one of the agent's own
- * functions, at each instruction of these (from the 200th on at one in STRIDE).
+ * functions, at each instruction of these (from the 100th on at one in STRIDE).
  *
  * To be recorded, once a second. For each instruction a child makes one call, is stepped by
  * ptrace(2) to there, gets the signal as its timer sends it, and goes on. The call must have
@@ -37,7 +37,7 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 #define LIMIT 180 /* seconds until all of it counts as hung */
-#define FINE 200
+#define FINE 100
 #define BEFORE 12345 /* errno before the call */
 
 static void *library;
