@@ -595,7 +595,10 @@ static long by_number(int signo, const void *act, void *old)
 	return syscall(SYS_rt_sigaction, signo, act, old, 8);
 }
 
-/* Gives all signals their default action, as programs do in processes that they make. */
+/*
+ * Gives all signals their default action, as programs do in processes that they make. A signal
+ * may be ignored before that, as nohup and a shell's background ask for.
+ */
 static int reset_by_number(void)
 {
 	struct numbered_action act;
@@ -603,7 +606,8 @@ static int reset_by_number(void)
 	for (int s = 1; s <= SIGRTMAX; s++) {
 		if (s == SIGKILL || s == SIGSTOP)
 			continue;
-		if (by_number(s, NULL, &act) || (act.handler && s != SIGUSR1))
+		if (by_number(s, NULL, &act) ||
+		    (act.handler && act.handler != SIG_IGN && s != SIGUSR1))
 			return 2;
 		act.handler = SIG_DFL;
 		if (by_number(s, &act, NULL))
