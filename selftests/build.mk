@@ -124,7 +124,7 @@ run-check-quick: all
 
 # make check TEST=NAME: one test, by its name in the output (record/copies_test), a part of it
 # (copies_test) or the name of a guest; what it needs is built, nothing else.
-TEST_FOUND = $(or $(filter $(addprefix %/,$(TEST)),$(CHECK_ALL)),$(error no test is called \
+TEST_FOUND = $(or $(filter $(addprefix %/,$(TEST) $(TEST).py $(TEST).sh),$(CHECK_ALL)),$(error no test is called \
 	$(TEST): make list-tests prints the names))
 run-check-test: all
 	$(Q)$(MAKE) --no-print-directory $(TEST_FOUND) && selftests/run $(TEST_FOUND)

@@ -18,9 +18,7 @@ $(DROP_B)/cancel: selftests/record/cancel.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -o $@ $< -ldl
 
-$(DROP_B)/backtrace_test: selftests/backtrace/backtrace_test $(DROP_B)/walkers \
-		$(DROP_B)/allocs $(DROP_B)/burn $(DROP_B)/cancel \
-		$(B)/selftests/record/target-musl all
-	$(Q)cp $< $@
+selftests/backtrace/backtrace_test.py: | $(DROP_B)/walkers $(DROP_B)/allocs $(DROP_B)/burn \
+	$(DROP_B)/cancel $(B)/selftests/record/target-musl all
 
-CHECK	+= $(DROP_B)/backtrace_test
+CHECK	+= selftests/backtrace/backtrace_test.py

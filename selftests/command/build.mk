@@ -9,8 +9,6 @@ $(COMMAND_B)/target: selftests/command/target.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -pthread -o $@ $<
 
-$(COMMAND_B)/command_test: selftests/command/command_test $(COMMAND_B)/target all
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
+selftests/command/command_test.py: | $(COMMAND_B)/target all
 
-CHECK	+= $(COMMAND_B)/command_test
+CHECK	+= selftests/command/command_test.py

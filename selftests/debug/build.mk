@@ -228,7 +228,7 @@ run-check-kernels: module $(foreach g,$(KERNELS_MORE),\
 		$(foreach t,rules rules_change rules_miss rules_hotplug nmi,\
 			$(B)/selftests/kmod/x86/$(t)_test) $(NMI_RULES) \
 		$(foreach g,$(filter x86-qemu-%,$(KERNELS_GUESTS)),$(call nmi_module,$(g)))
-	$(Q)KERNELS='$(KERNELS_MORE)' selftests/kmod/source_test
+	$(Q)KERNELS='$(KERNELS_MORE)' selftests/kmod/source_test.sh
 	$(Q)$(foreach g,$(KERNELS_GUESTS),$(call kernels_guest,$(g)))
 
 # Callchains in NMIs, many: by unwind rules with two CPUs in QEMU, and from shadow stacks

@@ -33,9 +33,9 @@ $(EVERY)/arm64/fail_test: selftests/everywhere/fail_test.c $(B)/lib/arm64/libshs
 	$(call say,LD,$@)$(ARM64)gcc $(EVERY_CFLAGS) $(arm64_FLAGS) -static -o $@ $^ -pthread \
 		$(EVERY_WRAP:%=-Wl,--wrap=%)
 
-selftests/everywhere/names_test: | $(B)/libshstk.a $(B)/libshstk.so $(B)/libshstk-symbol.a
+selftests/everywhere/names_test.sh: | $(B)/libshstk.a $(B)/libshstk.so $(B)/libshstk-symbol.a
 
-CHECK += selftests/everywhere/names_test $(EVERY)/copies_test $(EVERY)/scale_test $(EVERY)/fail_test
+CHECK += selftests/everywhere/names_test.sh $(EVERY)/copies_test $(EVERY)/scale_test $(EVERY)/fail_test
 USER_arm64 += $(EVERY)/arm64/fail_test
 
 # The capture tests in programs of every kind: static and not, at a fixed address

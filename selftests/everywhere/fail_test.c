@@ -83,8 +83,13 @@ char *__real_strdup(const char *s);
 char *__wrap_strdup(const char *s);
 char *__wrap_strdup(const char *s)
 {
+	char *copy;
+
 	FAIL_WITH(NULL);
-	return counted(__real_strdup(s));
+	alloc.inside++;
+	copy = __real_strdup(s);
+	alloc.inside--;
+	return counted(copy);
 }
 
 void *__real_reallocarray(void *p, size_t n, size_t size);

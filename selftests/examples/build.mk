@@ -8,7 +8,7 @@ EXAMPLES_LIB_x86 := $(B)/lib/native/libshstk.a
 EXAMPLES_LIB_arm64 := $(B)/lib/arm64/libshstk.a
 EXAMPLES_CFLAGS := $(CSTD) $(WARN) -I. -Ilibshstk -O2 -g
 
-$(EXAMPLES_B)/examples_test: selftests/examples/examples_test $(wildcard examples/*.c) all man
+$(EXAMPLES_B)/examples_test: selftests/examples/examples_test.sh $(wildcard examples/*.c) all man
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 

@@ -6,17 +6,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.join(TOP, os.environ.get('B', 'build'), 'selftests', 'export')
+import harness
+from harness import Skip
+
+BUILD = os.path.join(harness.BUILD, 'selftests', 'export')
 VARIANTS = ('native', 'asan')
 
 CASES = []
-
-
-class Skip(Exception):
-    """The machine lacks what a case needs."""
 
 
 class Failure(Exception):
@@ -168,27 +165,20 @@ def build_id(path):
     return None
 
 
+def in_folder(variant, function):
+    """A case with one variant, in a folder of its own."""
+    def test():
+        with tempfile.TemporaryDirectory(prefix='tmp-', dir=BUILD) as folder:
+            function(variant, folder)
+    return test
+
+
 def main():
     """Run all cases with each variant of the library; KTAP on standard output."""
     os.environ.setdefault('ASAN_OPTIONS', 'detect_leaks=1')
-    wanted = [(v, c) for v in VARIANTS for c in CASES
-              if c.__module__ == '__main__' and v in getattr(c, 'variants', VARIANTS) and
-              (not sys.argv[1:] or c.__name__ in sys.argv[1:])]
-    failed = passed = 0
-    print('KTAP version 1')
-    print(f'1..{len(wanted)}', flush=True)
-    for number, (variant, function) in enumerate(wanted, 1):
-        name = f'{number} {variant}: {function.__doc__}'
-        with tempfile.TemporaryDirectory(prefix='tmp-', dir=BUILD) as folder:
-            try:
-                function(variant, folder)
-                print(f'ok {name}')
-                passed += 1
-            except Skip as reason:
-                print(f'ok {name} # SKIP {reason}')
-            except Exception as error:      # pylint: disable=broad-except
-                print('# ' + traceback.format_exc().replace('\n', '\n# '))
-                print(f'not ok {name} # {str(error)[:300]}'.replace('\n', ' '))
-                failed += 1
-        sys.stdout.flush()
-    return 1 if failed else 0 if passed else 4
+    return harness.run_tests([
+        (f'{variant}: {function.__doc__}', in_folder(variant, function))
+        for variant in VARIANTS for function in CASES
+        if function.__module__ == '__main__' and
+        variant in getattr(function, 'variants', VARIANTS) and
+        (not sys.argv[1:] or function.__name__ in sys.argv[1:])])

@@ -8,9 +8,9 @@ $(FORMATS_B)/rules: selftests/formats/rules.c $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a
 
-selftests/formats/sframe_test: | $(FORMATS_B)/rules $(B)/lib/native/libshstk.a $(B)/lib/arm64/libshstk.a
+selftests/formats/sframe_test.py: | $(FORMATS_B)/rules $(B)/lib/native/libshstk.a $(B)/lib/arm64/libshstk.a
 
-CHECK += selftests/formats/sframe_test
+CHECK += selftests/formats/sframe_test.py
 
 # Its own functions have no .eh_frame.
 $(FORMATS_B)/debugdata: selftests/formats/debugdata.c $(B)/libshstk.a $(B)/libshstk-symbol.a
@@ -19,9 +19,9 @@ $(FORMATS_B)/debugdata: selftests/formats/debugdata.c $(B)/libshstk.a $(B)/libsh
 		-fno-asynchronous-unwind-tables -fno-unwind-tables -Wl,--build-id -MMD -MP -o $@ $< \
 		$(B)/libshstk-symbol.a $(B)/libshstk.a $(SYMBOL_LIBS)
 
-selftests/formats/debug_test: | $(FORMATS_B)/debugdata
+selftests/formats/debug_test.sh: | $(FORMATS_B)/debugdata
 
-CHECK += selftests/formats/debug_test
+CHECK += selftests/formats/debug_test.sh
 
 $(FORMATS_B)/stale_test: selftests/formats/stale_test.c selftests/formats/stale.S $(B)/libshstk.a
 	@mkdir -p $(@D)
@@ -51,6 +51,6 @@ $(FORMATS_B)/jit_burn: selftests/formats/jit_burn.c selftests/formats/jit.h
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fomit-frame-pointer -o $@ $< \
 		-Wl,--no-as-needed -lgcc_s
 
-selftests/formats/jit_record_test: | $(FORMATS_B)/jit_burn $(B)/shstk $(TOOL_OBJECTS)
+selftests/formats/jit_record_test.sh: | $(FORMATS_B)/jit_burn $(B)/shstk $(TOOL_OBJECTS)
 
-CHECK += selftests/formats/jit_record_test
+CHECK += selftests/formats/jit_record_test.sh

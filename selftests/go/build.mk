@@ -9,14 +9,14 @@ $(GO_B)/table: selftests/go/table.c $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a
 
-selftests/go/names_test: | $(GO_B)/table $(EXPORT_B)/driver-native
+selftests/go/names_test.py: | $(GO_B)/table $(EXPORT_B)/driver-native
 
-selftests/go/stacks_test selftests/go/goroutines_test: | $(B)/shstk
+selftests/go/stacks_test.py selftests/go/goroutines_test.py: | $(B)/shstk
 
-selftests/go/record_test selftests/go/labels_test: | $(B)/shstk $(TOOL_OBJECTS)
+selftests/go/record_test.py selftests/go/labels_test.py: | $(B)/shstk $(TOOL_OBJECTS)
 
-CHECK += selftests/go/names_test selftests/go/stacks_test selftests/go/goroutines_test \
-	selftests/go/record_test selftests/go/labels_test
+CHECK += selftests/go/names_test.py selftests/go/stacks_test.py selftests/go/goroutines_test.py \
+	selftests/go/record_test.py selftests/go/labels_test.py
 
 # On arm64, in a guest; what it prints is judged here: of the program and one with labels,
 # how often running ones are looked at, how many core files, for how long they are recorded.
@@ -28,28 +28,28 @@ $(eval $(call probes_objects,$(GO_ARM64),ARM64))
 
 $(GO_B)/arm64/load-%: selftests/go/load.go selftests/go/calls.go
 	@mkdir -p $(@D)
-	$(call say,GO,$@)selftests/go/guest_test --build load.go $* $@
+	$(call say,GO,$@)selftests/go/guest_test.py --build load.go $* $@
 
 $(GO_B)/arm64/named-%: selftests/go/named.go selftests/go/calls.go
 	@mkdir -p $(@D)
-	$(call say,GO,$@)selftests/go/guest_test --build named.go $* $@
+	$(call say,GO,$@)selftests/go/guest_test.py --build named.go $* $@
 
 ifneq ($(and $(shell command -v go),$(wildcard $(SHSTK_CACHE)/root-arm64)),)
 GUEST_arm64-7.2 += $(call go_guest_step,stripped) $(call go_guest_step,stripped-cgo)
-GUEST_OPTIONS_arm64-7.2 += --after go=selftests/go/guest_test
+GUEST_OPTIONS_arm64-7.2 += --after go=selftests/go/guest_test.py
 endif
 
 # The same by every release of Go that Debian's suites have. What fails does not keep the
 # rest from being run; the last line sums up.
 #
 #   make check-go   fetch them (2.2 GB) and run the tests of Go programs by each
-GO_SUITES := $(addprefix selftests/go/,names_test stacks_test goroutines_test record_test \
-	labels_test traceback_test package_test)
+GO_SUITES := $(patsubst %,selftests/go/%_test.py,names stacks goroutines record labels traceback \
+	package)
 check-go: all $(GO_B)/table $(EXPORT_B)/driver-native $(B)/guest/init-arm64 \
 		$(GO_ARM64)/shstk $(GO_ARM64)/libshstk-agent.so $(GO_ARM64_BPF)
 	$(Q)selftests/go/toolchains || echo 'make: only releases that are there are tested'
 	$(Q)selftests/run --with=--suites --logs $(B)/check-go --again 2 --timeout 14400 \
-		--guest-timeout 28800 $(GO_SUITES) --guests selftests/go/guest_test
+		--guest-timeout 28800 $(GO_SUITES) --guests selftests/go/guest_test.py
 
 .PHONY: check-go
 
@@ -92,13 +92,13 @@ $(GO_B)/splice_test $(GO_B)/moment_test $(GO_B)/left_test: $(GO_B)/%: selftests/
 CHECK += $(GO_B)/splice_test $(GO_B)/moment_test $(GO_B)/left_test
 
 # The package go/shstk: Go tells by itself what is to be built anew.
-selftests/go/package_test: | $(GO_B)/package
+selftests/go/package_test.py: | $(GO_B)/package
 
 $(GO_B)/package:
 	@mkdir -p $(@D)
-	$(call say,GO,$@)selftests/go/package_test --build && touch $@
+	$(call say,GO,$@)selftests/go/package_test.py --build && touch $@
 
-CHECK += selftests/go/package_test
+CHECK += selftests/go/package_test.py
 
 # The package beside runtime.Callers and a walk by frame pointers, by this machine's Go or that
 # in GO_ROOT. Times are the least of so many rounds, which hardly depends on what else runs.
@@ -139,6 +139,6 @@ $(GO_B)/symbolize_test: selftests/go/symbolize_test.c | $(B)/libshstk-go-symboli
 		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/libshstk-go-symbolize.so \
 		-Wl,-rpath,$(abspath $(B)) -pthread
 
-selftests/go/traceback_test: | $(B)/libshstk.so $(B)/libshstk-go-symbolize.so
+selftests/go/traceback_test.py: | $(B)/libshstk.so $(B)/libshstk-go-symbolize.so
 
-CHECK += $(GO_B)/traceback_c_test $(GO_B)/symbolize_test selftests/go/traceback_test
+CHECK += $(GO_B)/traceback_c_test $(GO_B)/symbolize_test selftests/go/traceback_test.py

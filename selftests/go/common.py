@@ -6,11 +6,12 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-B = os.path.join(TOP, os.environ.get('B', 'build'))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import BUILD as B, SHSTK, TOP, Skip, check, run_tests  # noqa: E402,F401
+
 WHERE = os.path.join(B, 'selftests', 'go')
-SHSTK = os.path.join(B, 'shstk')
 CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
 
 PATIENCE = 300      # seconds that anything may take
@@ -38,10 +39,6 @@ PARTS = {
     'where.go': [('generics.go', (1, 18))],
     'named.go': [('named_generics.go', (1, 18))],
 }
-
-
-class Skip(Exception):
-    """The machine lacks what a case needs."""
 
 
 def toolchains(only_native=True):
@@ -161,28 +158,19 @@ def wait_ready(child, path):
     raise RuntimeError(f'{path} does not run: {text}')
 
 
-def point(n, name, check, args):
-    """Run a case and print its line of KTAP. False: it failed."""
-    try:
-        wrong = check(*args)
-    except Skip as skip:
-        print(f'ok {n} {name} # SKIP {skip}', flush=True)
-        return True
-    except (RuntimeError, subprocess.SubprocessError) as error:
-        wrong = str(error)
-    if wrong:
-        print('\n'.join('# ' + line for line in wrong.splitlines()))
-    print(f'{"not ok" if wrong else "ok"} {n} {name}', flush=True)
-    return not wrong
+def as_test(function, args):
+    """A case as a test: what it returns is what is wrong."""
+    def test():
+        wrong = function(*args)
+        check(not wrong, wrong)
+    return test
 
 
 def main(cases):
-    """Run all cases: (name, function, its arguments), which returns what is wrong."""
-    todo = list(cases)
+    """Run all cases: (name, function, its arguments), which returns what is wrong. They have
+    limits of their own."""
+    todo = [(name, as_test(function, args)) for name, function, args in cases]
     if not todo:
         print('1..0 # SKIP no Go here: apt-get install golang-go')
         return 4
-    print('KTAP version 1')
-    print(f'1..{len(todo)}')
-    good = [point(n, *case) for n, case in enumerate(todo, 1)]
-    return 0 if all(good) else 1
+    return run_tests(todo, limit=0)

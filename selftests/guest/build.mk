@@ -57,7 +57,7 @@ $(patsubst %,$(B)/guest/check-%,$(GUESTS) $(QEMU_GUESTS)): $(B)/guest/check-%: F
 FORCE:
 
 # The runner's own tests.
-CHECK += selftests/guest/count_test
+CHECK += selftests/guest/count_test.sh
 CHECK_GUEST += $(if $(CHECK_GOALS),$(B)/guest/guest_test)
 
 $(B)/guest/warn/warn.ko: selftests/guest/warn.c
@@ -67,10 +67,10 @@ $(B)/guest/warn/warn.ko: selftests/guest/warn.c
 		-C $$(cat $(SHSTK_CACHE)/kernels/arm64-7.2/headers) \
 		ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- M=$(CURDIR)/$(@D) modules
 
-$(B)/guest/guest_test: selftests/guest/guest_test \
+$(B)/guest/guest_test: selftests/guest/guest_test.sh \
 		$$(if $$(call guest_ready,arm64-7.2),$(B)/guest/warn/warn.ko $(B)/guest/init-arm64)
 	@mkdir -p $(@D)
-	@printf '#!/bin/sh\nexec selftests/guest/guest_test %s\n' $(B)/guest/warn/warn.ko >$@
+	@printf '#!/bin/sh\nexec selftests/guest/guest_test.sh %s\n' $(B)/guest/warn/warn.ko >$@
 	@chmod +x $@
 
 # For selftests/guest/shell.

@@ -35,7 +35,7 @@ HEAP_NARROW	:= $(if $(filter x86,$(ARCH)),$(HEAP_B)/narrow)
 $(HEAP_B)/cases.sh: selftests/loader/cases.sh
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
-$(HEAP_B)/probed_test: selftests/heap/probed_test $(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/cases.sh \
+$(HEAP_B)/probed_test: selftests/heap/probed_test.sh $(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/cases.sh \
 		$(B)/selftests/record/nobody all
 	$(Q)cp $< $@
 
@@ -51,13 +51,11 @@ $(HEAP_B)/plugin.so: selftests/heap/plugin.cc
 	$(call say,CXX,$@)$(CXX) -std=c++17 $(HEAP_TEST_FLAGS) -shared -fPIC -static-libstdc++ \
 		-static-libgcc -o $@ $<
 
-$(HEAP_B)/heap_test: selftests/heap/heap_test $(HEAP_B)/target $(HEAP_B)/own \
-		$(HEAP_B)/host $(HEAP_B)/plugin.so $(HEAP_B)/interceptors \
-		$(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
-		$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
-	$(Q)cp $< $@
+selftests/heap/heap_test.py: | $(HEAP_B)/target $(HEAP_B)/own $(HEAP_B)/host \
+	$(HEAP_B)/plugin.so $(HEAP_B)/interceptors $(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
+	$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
 
-CHECK	+= $(HEAP_B)/heap_test $(HEAP_B)/probed_test
+CHECK	+= selftests/heap/heap_test.py $(HEAP_B)/probed_test
 
 $(HEAP_B)/stack_test: selftests/heap/stack_test.c $(B)/tools/probes/program.o \
 		$(B)/shstk-heap.bpf.o
@@ -82,15 +80,9 @@ $(HEAP_B)/safety_test: selftests/heap/safety_test.c $(B)/tools/probes/safety.o $
 CHECK	+= $(HEAP_B)/safety_test
 
 # Servers at work, with probes that come and go: some ten minutes.
-$(HEAP_B)/common.py: selftests/offline/common.py $(HEAP_B)/ending.py
-$(HEAP_B)/ending.py: selftests/ending.py
-$(HEAP_B)/common.py $(HEAP_B)/ending.py:
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
-$(HEAP_B)/rounds_test: selftests/heap/rounds_test $(HEAP_B)/common.py all
-	$(Q)cp $< $@
+selftests/heap/rounds_test.py: | all
 .PHONY: heap-rounds
-heap-rounds: $(HEAP_B)/rounds_test
+heap-rounds: selftests/heap/rounds_test.py
 	$<
 
 # For the arm64 guest, with the command that selftests/record builds for it.
@@ -136,7 +128,7 @@ $(HEAP_ARM64)/nobody: selftests/record/nobody.c
 HEAP_PROBED_arm64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
 	$(addprefix $(HEAP_ARM64)/,shstk-heap.bpf.o nobody) $(HEAP_STEADY_ARM64)
 ifneq ($(and $(HAS_CLANG),$(wildcard $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu/libdw.so.1)),)
-GUEST_arm64-7.2	+= heap:probed=selftests/heap/probed_test$(subst $() ,,$(HEAP_PROBED_arm64:%=$(comma)%))
+GUEST_arm64-7.2	+= heap:probed=selftests/heap/probed_test.sh$(subst $() ,,$(HEAP_PROBED_arm64:%=$(comma)%))
 endif
 
 # Two CPUs, and a kernel that preempts the programs at probes.
@@ -144,10 +136,10 @@ HEAP_PROBED_x86	:= selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/li
 	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY) $(HEAP_NARROW)
 ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-qemu-7.2	+= heap:stack=$(HEAP_B)/stack_test,$(B)/shstk-heap.bpf.o \
-	heap:probed=selftests/heap/probed_test$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
+	heap:probed=selftests/heap/probed_test.sh$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
 # The kernel of that guest shows the probes' system calls to filters.
-GUEST_x86-qemu-6.12	+= heap:probed=selftests/heap/probed_test,refusals$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
+GUEST_x86-qemu-6.12	+= heap:probed=selftests/heap/probed_test.sh,refusals$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
 # Of a program with shadow stacks: that guest has them, and is slow.
 HEAP_SHADOW_x86	:= $(HEAP_PROBED_x86) $(B)/libshstk-start.so
-GUEST_x86-7.2	+= heap:probed=selftests/heap/probed_test,shadow$(subst $() ,,$(HEAP_SHADOW_x86:%=$(comma)%))
+GUEST_x86-7.2	+= heap:probed=selftests/heap/probed_test.sh,shadow$(subst $() ,,$(HEAP_SHADOW_x86:%=$(comma)%))
 endif

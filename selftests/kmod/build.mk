@@ -7,7 +7,7 @@ KMOD_TEST_CFLAGS := $(CSTD) $(WARN) -Wno-missing-field-initializers -O2 -g \
 	-fomit-frame-pointer -D_GNU_SOURCE -Iselftests/kmod -Iselftests/facts \
 	-Iuapi -Ilibshstk $(KSELFTEST_FLAGS)
 
-CHECK += selftests/kmod/source_test
+CHECK += selftests/kmod/source_test.sh
 
 kmod_space := $() $()
 

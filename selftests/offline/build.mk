@@ -52,21 +52,12 @@ GUEST_riscv += core=selftests/offline/riscv.sh,$(OFF)/riscv/stand
 GUEST_OPTIONS_riscv += --after riscv-core=selftests/offline/riscv_core
 $(B)/guest/check-riscv-7.2: all
 
-# Natively. The scripts are copied to where what they run is; what they import by a rule of
-# its own, as two may be made at a time.
-OFF_MODULES := $(OFF)/common.py $(OFF)/seed.py $(OFF)/perf.py $(OFF)/ending.py
-$(OFF)/common.py $(OFF)/seed.py: $(OFF)/%: selftests/offline/%
-$(OFF)/perf.py $(OFF)/ending.py: $(OFF)/%: selftests/%
-$(OFF_MODULES):
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
-$(OFF)/%_test: selftests/offline/%_test $(OFF_MODULES) $(OFF)/stand $(OFF)/burn \
+# Natively.
+selftests/offline/core_test.py selftests/offline/perf_test.py: | $(OFF)/stand $(OFF)/burn \
 		$(OFF)/arm64/stand-static $(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) \
 		$(B)/selftests/record/jit all
-	$(Q)cp $< $@
-.SECONDARY: $(OFF)/stand $(OFF)/burn $(OFF)/arm64/stand-static
 
-CHECK	+= $(OFF)/core_test $(OFF)/perf_test
+CHECK	+= selftests/offline/core_test.py selftests/offline/perf_test.py
 
 # The judge of callchains, alone.
 $(OFF)/chains_test: selftests/offline/chains_test.c tools/unwind/chains.c tools/unwind/chains.h

@@ -94,62 +94,41 @@ $(RECORD_B)/small_machine.so: selftests/record/small_machine.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -o $@ $<
 
-# The test is a script; what it runs must be built before it.
-$(RECORD_B)/record_test: selftests/record/record_test $(RECORD_B)/target \
-		$(RECORD_B)/target-fp $(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
-		$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
-		$(RECORD_B)/cancel $(RECORD_B)/inside $(RECORD_B)/pointers $(RECORD_B)/tight \
-		$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names $(RECORD_B)/perf.py \
-		$(RECORD_B)/ending.py $(RECORD_B)/pieces all
-	$(Q)cp $< $@
+# Tests in Python run where they are; what they run must be built before.
+selftests/record/record_test.py: | $(RECORD_B)/target $(RECORD_B)/target-fp \
+	$(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
+	$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
+	$(RECORD_B)/cancel $(RECORD_B)/inside $(RECORD_B)/pointers $(RECORD_B)/tight \
+	$(RECORD_B)/storm $(RECORD_B)/interleave $(RECORD_B)/sandbox $(RECORD_B)/names \
+	$(RECORD_B)/pieces all
 
-$(RECORD_B)/install_test: selftests/record/install_test all
+$(RECORD_B)/install_test: selftests/record/install_test.sh all
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-# What they import: copied by a rule of its own, as two tests may be made at a time.
-$(RECORD_B)/common.py: selftests/offline/common.py
-$(RECORD_B)/perf.py: selftests/perf.py
-$(RECORD_B)/pprof.py: selftests/pprof.py
-$(RECORD_B)/ending.py: selftests/ending.py
-$(RECORD_B)/common.py: $(RECORD_B)/ending.py
-$(RECORD_B)/common.py $(RECORD_B)/perf.py $(RECORD_B)/pprof.py $(RECORD_B)/ending.py:
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
+selftests/record/copies_test.py: | $(RECORD_B)/target $(RECORD_B)/target-static \
+	$(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit $(RECORD_B)/reuse \
+	$(RECORD_B)/reuse-first $(RECORD_B)/reuse-other $(RECORD_B)/shorten \
+	$(RECORD_B)/shorten-600.so $(RECORD_B)/shorten-1400.so $(RECORD_B)/small_machine.so all
 
-$(RECORD_B)/copies_test: selftests/record/copies_test $(RECORD_B)/common.py $(RECORD_B)/perf.py \
-		$(RECORD_B)/pprof.py $(RECORD_B)/target $(RECORD_B)/target-static $(RECORD_B)/deep $(RECORD_B)/deep-fp $(RECORD_B)/jit \
-		$(RECORD_B)/reuse $(RECORD_B)/reuse-first $(RECORD_B)/reuse-other \
-		$(RECORD_B)/shorten $(RECORD_B)/shorten-600.so $(RECORD_B)/shorten-1400.so \
-		$(RECORD_B)/small_machine.so all
-	$(Q)cp $< $@
+selftests/record/attach_test.py: | $(RECORD_B)/target $(RECORD_B)/crowd all
 
-$(RECORD_B)/attach_test: selftests/record/attach_test $(RECORD_B)/common.py \
-		$(RECORD_B)/perf.py $(RECORD_B)/target $(RECORD_B)/crowd all
-	$(Q)cp $< $@
+selftests/record/top_test.py: | $(RECORD_B)/target all
 
-$(RECORD_B)/top_test: selftests/record/top_test $(RECORD_B)/common.py \
-		$(RECORD_B)/target all
-	$(Q)cp $< $@
-
-$(RECORD_B)/sums_test: selftests/record/sums_test $(RECORD_B)/common.py $(RECORD_B)/sums all
-	$(Q)cp $< $@
+selftests/record/sums_test.py: | $(RECORD_B)/sums all
 
 $(RECORD_B)/family: selftests/record/family.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
-$(RECORD_B)/targets_test: selftests/record/targets_test $(RECORD_B)/common.py $(RECORD_B)/family all
-	$(Q)cp $< $@
+selftests/record/targets_test.py: | $(RECORD_B)/family all
 
 $(RECORD_B)/faults: selftests/record/faults.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
-$(RECORD_B)/events_test: selftests/record/events_test $(RECORD_B)/common.py $(RECORD_B)/pprof.py \
-		$(RECORD_B)/faults all
-	$(Q)cp $< $@
+selftests/record/events_test.py: | $(RECORD_B)/faults all
 
-CHECK	+= $(RECORD_B)/events_test $(RECORD_B)/targets_test $(RECORD_B)/sums_test $(RECORD_B)/record_test $(RECORD_B)/install_test $(RECORD_B)/copies_test \
-	$(RECORD_B)/attach_test $(RECORD_B)/top_test
+CHECK	+= $(RECORD_B)/install_test $(patsubst %,selftests/record/%_test.py,events targets sums \
+	record copies attach top)
 
 # The recorder with other rings, and the main() of these tests.
 REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory)
@@ -224,11 +203,9 @@ $(RECORD_ARM64)/target: selftests/record/target.c
 $(RECORD_ARM64)/deep: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<
-$(RECORD_ARM64)/arm64_test: selftests/record/arm64_test \
-		$(RECORD_ARM64)/libshstk-agent.so $(RECORD_ARM64)/target
-	$(Q)cp $< $@
+selftests/record/arm64_test.py: | $(RECORD_ARM64)/libshstk-agent.so $(RECORD_ARM64)/target
 
-CHECK	+= $(RECORD_ARM64)/arm64_test
+CHECK	+= selftests/record/arm64_test.py
 
 # The whole command for the arm64 guest. Debian 12 has no arm64 packages of what
 # it links: elfutils, lzma, zlib and zstd are those of the guest's Debian; what is only

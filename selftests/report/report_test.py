@@ -20,10 +20,10 @@ sys.dont_write_bytecode = True
 SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export')]
 from pprof import Decoded  # noqa: E402
-from cases import TOP, case, equal, main, need  # noqa: E402
+from cases import case, equal, main, need  # noqa: E402
 from export_test import Profile  # noqa: E402
+from harness import SHSTK  # noqa: E402
 
-SHSTK = os.path.join(TOP, os.environ.get('B', 'build'), 'shstk')
 LIMIT = 100     # seconds until a command counts as hung
 
 

@@ -11,17 +11,12 @@ $(RULES_B)/go_rules: selftests/rules/go_rules.c kmod/rules_check.h $(B)/lib/nati
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -o $@ \
 		$(filter %.c %.a,$^) -pthread
-$(RULES_B)/cache_test: selftests/rules/cache_test $(RULES_B)/go_rules all
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
+selftests/rules/cache_test.py: | $(RULES_B)/go_rules all
 $(RULES_B)/fake_device.so: selftests/rules/fake_device.c selftests/rules/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -fPIC -shared -o $@ $<
-$(RULES_B)/serve_test: selftests/rules/serve_test selftests/rules/fuse_server \
-		$(RULES_B)/fake_device.so all
-	@mkdir -p $(@D)
-	$(Q)cp $(wordlist 1,2,$^) $(@D)/
-CHECK += $(addprefix $(RULES_B)/,sandbox_test cache_test serve_test)
+selftests/rules/serve_test.py: | $(RULES_B)/fake_device.so all
+CHECK += $(RULES_B)/sandbox_test selftests/rules/cache_test.py selftests/rules/serve_test.py
 
 # A stripped program of Go without C, in a guest where the module is loaded.
 $(RULES_B)/go: selftests/rules/go.go

@@ -5,18 +5,12 @@
 #   make format     write every C and C++ source as .clang-format wants it
 #   make check-format  say which are not
 
-SOURCE_B	:= $(B)/selftests/source
-
-$(SOURCE_B)/%_test: selftests/source/%_test
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
-
 format:
-	$(Q)selftests/source/format_test --write
+	$(Q)selftests/source/format_test.sh --write
 
 check-format:
-	$(Q)selftests/source/format_test
+	$(Q)selftests/source/format_test.sh
 
-CHECK	+= $(addprefix $(SOURCE_B)/,format_test documents_test)
+CHECK	+= selftests/source/format_test.sh selftests/source/documents_test.py
 
 .PHONY: format check-format

@@ -30,8 +30,6 @@ $(STACKS)/replaced: selftests/stacks/replaced.c $(STACKS)/libreplaced.so
 STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
 	deep moved_text mutexes no_info no_stop other_stack probed replaced)
 
-$(STACKS)/stacks_test: selftests/stacks/stacks_test $(STACKS_TARGETS) all
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
+selftests/stacks/stacks_test.py: | $(STACKS_TARGETS) all
 
-CHECK += $(STACKS)/stacks_test
+CHECK += selftests/stacks/stacks_test.py

@@ -10,35 +10,16 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
-import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import BUILD, HERE, LIMIT, TMP, Skip, equal, main, test  # noqa: E402
+
 DROP = os.path.join(BUILD, 'libshstk-backtrace.so')
 WALKERS = os.path.join(HERE, 'walkers')
 ALLOCS = os.path.join(HERE, 'allocs')
 BURN = os.path.join(HERE, 'burn')
 CANCEL = os.path.join(HERE, 'cancel')
-LIMIT = 200     # seconds until a command counts as hung
-TMP = None
-TESTS = []
-
-
-class Skip(Exception):
-    """Cannot be run here; the text says why."""
-
-
-def test(function):
-    """Mark a test; its name is the function's, in words."""
-    TESTS.append(function)
-    return function
-
-
-def equal(got, want, what):
-    """Fail the test unless both are the same."""
-    if got != want:
-        raise AssertionError(f'{what}: {got}, expected {want}')
 
 
 def run(command, preload=(), **env):
@@ -247,25 +228,4 @@ def a_program_of_another_c_library_runs_as_it_did():
     equal((done.returncode, done.stdout, done.stderr), (4, b'hello\n', b''), 'musl')
 
 
-def main():
-    """Run all tests."""
-    failed = 0
-    print(f'KTAP version 1\n1..{len(TESTS)}', flush=True)
-    for number, function in enumerate(TESTS, 1):
-        name = function.__name__.replace('_', ' ')
-        try:
-            function()
-            print(f'ok {number} {name}', flush=True)
-        except Skip as skip:
-            print(f'ok {number} {name} # SKIP {skip}', flush=True)
-        except Exception:  # pylint: disable=broad-except
-            failed += 1
-            for line in traceback.format_exc().splitlines():
-                print(f'# {line}')
-            print(f'not ok {number} {name}', flush=True)
-    return 1 if failed else 0
-
-
-if __name__ == '__main__':
-    with tempfile.TemporaryDirectory() as TMP:
-        sys.exit(main())
+sys.exit(main())

@@ -7,7 +7,6 @@ import array
 import contextlib
 import ctypes
 import errno
-import mmap
 import os
 import resource
 import shutil
@@ -20,37 +19,19 @@ import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import BUILD, HERE, LIMIT, SELFTESTS, TMP, Skip, check, main, test  # noqa: E402
+
 SHSTK = os.environ.get('SHSTK') or os.path.join(BUILD, 'shstk')
 FAKE = os.path.join(HERE, 'fake_device.so')
 PROGRAM = '/bin/bash'
-LIMIT = 100
 INFO, LOAD, DROP, LIST, CUTS = 0x40, 0x41, 0x42, 0x43, 0x45
 DROP_ALL = 1
 NOBODY = 65534
 MINUTES = 300           # for so many seconds the daemon leaves a file alone that failed
 SPEED = 100             # times
 RED = '\x1b[31m'
-
-TMP = tempfile.mkdtemp(prefix='tmp-', dir=HERE)
-TESTS = []
-
-
-class Skip(Exception):
-    """What a test needs is not there."""
-
-
-def test(function):
-    """Mark a test; its docstring is its name."""
-    TESTS.append(function)
-    return function
-
-
-def check(condition, text):
-    """Fail the test with a text."""
-    if not condition:
-        raise AssertionError(text)
 
 
 def need_root():
@@ -462,7 +443,7 @@ def mounted_fuse():
     """A file system that a process serves, and which stops to answer at SIGUSR1."""
     folder = os.path.join(TMP, 'fuse')
     os.mkdir(folder)
-    with subprocess.Popen([sys.executable, os.path.join(HERE, 'fuse_server'), folder, PROGRAM],
+    with subprocess.Popen([sys.executable, os.path.join(SELFTESTS, 'rules', 'fuse_server'), folder, PROGRAM],
                           stdout=subprocess.PIPE) as server:
         try:
             if not server.stdout.readline():
@@ -654,28 +635,6 @@ def mappings_locked():
             with daemon(dev):
                 dev.miss(path)
                 check(dev.await_load(path), 'no table')
-
-
-def main():
-    """Run all tests."""
-    failed = 0
-    chosen = [t for t in TESTS if len(sys.argv) < 2 or t.__name__ in sys.argv[1:]]
-    try:
-        print(f'KTAP version 1\n1..{len(chosen)}', flush=True)
-        for number, function in enumerate(chosen, 1):
-            name = f'{number} {function.__name__}: {function.__doc__}'
-            try:
-                function()
-                print(f'ok {name}', flush=True)
-            except Skip as why:
-                print(f'ok {name} # SKIP {why}', flush=True)
-            except (AssertionError, OSError, subprocess.TimeoutExpired) as err:
-                failed += 1
-                text = str(err).replace('\n', '\n# ')
-                print(f'# {text}\nnot ok {name}', flush=True)
-    finally:
-        shutil.rmtree(TMP)
-    return 1 if failed else 0
 
 
 sys.exit(main())

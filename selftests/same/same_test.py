@@ -29,11 +29,11 @@ import tempfile
 import termios
 import time
 
-import programs
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import programs  # noqa: E402
+from harness import SHSTK  # noqa: E402
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
-SHSTK = os.path.join(BUILD, 'shstk')
 PLAIN_RUNS = 3
 # A program counts as hung after this, and many times what it takes plain.
 LEAST_SECONDS = 120

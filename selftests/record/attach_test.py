@@ -18,8 +18,10 @@ import threading
 import time
 import urllib.request
 
-from common import HERE, SHSTK, TMP, Process, Skip, check, main, run, test
-from perf import perf
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
+from perf import perf  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
 NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}

@@ -16,39 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
-SHSTK = os.path.join(BUILD, 'shstk')
-LIMIT = 100     # seconds until a command counts as hung
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import (  # noqa: E402
+    BUILD, HERE, LIMIT, TMP, Skip, check, main, make_folder, shstk, test)
+
 CHAIN = ['inner', 'middle', 'outer', 'main']
-
-TESTS = []
-TMP = None
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    """Mark a test."""
-    TESTS.append(function)
-    return function
-
-
-def check(condition, text):
-    """Fail the test with a text."""
-    if not condition:
-        raise AssertionError(text)
-
-
-def shstk(*args, **kwargs):
-    """Run the command."""
-    return subprocess.run([SHSTK, *args], **{
-        'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True,
-        'timeout': LIMIT, 'check': False, 'cwd': TMP, **kwargs})
 
 
 class Target:
@@ -171,10 +145,10 @@ NOBODY = 65534      # an ordinary user, whom root can be
 
 def copy_for(user, *names):
     """A folder in which that user has these files of the build."""
-    folder = tempfile.mkdtemp(dir=TMP)
+    folder = make_folder(None)
     for name in names:
         shutil.copy(os.path.join(BUILD if name == 'shstk' else HERE, name), folder)
-    for path in (TMP, folder, *(os.path.join(folder, name) for name in names)):
+    for path in (folder, *(os.path.join(folder, name) for name in names)):
         os.chmod(path, 0o755)
     if user is not None:
         os.chown(folder, user, user)
@@ -558,32 +532,6 @@ def deadlock_in_a_core_of_gdb():
     if not os.path.exists(f'{path}.{pid}'):
         raise Skip(f'gcore: {done.stdout.strip()}')
     check_same(found, f'{path}.{pid}')
-
-
-def main():
-    """Run all tests, or those named on the command line."""
-    global TMP      # pylint: disable=global-statement
-    chosen = [t for t in TESTS if len(sys.argv) < 2 or t.__name__ in sys.argv[1:]]
-    failed = 0
-    TMP = tempfile.mkdtemp(prefix='shstk-stacks-')
-    print(f'KTAP version 1\n1..{len(chosen)}', flush=True)
-    for number, function in enumerate(chosen, 1):
-        name = f'{function.__name__}: {function.__doc__}'
-        try:
-            function()
-        except Skip as skip:
-            print(f'ok {number} {function.__name__} # SKIP {skip}', flush=True)
-            continue
-        except Exception as err:   # pylint: disable=broad-exception-caught
-            text = str(err) if isinstance(err, AssertionError) else traceback.format_exc()
-            for line in text.split('\n'):
-                print('#', line)
-            print(f'not ok {number} {name}', flush=True)
-            failed += 1
-            continue
-        print(f'ok {number} {name}', flush=True)
-    shutil.rmtree(TMP, ignore_errors=True)
-    return 1 if failed else 0
 
 
 sys.exit(main())

@@ -17,9 +17,12 @@ import subprocess
 import sys
 import time
 
-import pprof
-from common import HERE, SHSTK, TMP, Process, Skip, check, main, one_line, run, test
-from perf import kernel_names
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import pprof  # noqa: E402
+from harness import (  # noqa: E402
+    HERE, SHSTK, TMP, Process, Skip, check, main, one_line, run, test)
+from perf import kernel_names  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
 JIT = os.path.join(HERE, 'jit')

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import time
 
-from common import HERE, SHSTK, TMP, Process, Skip, check, main, run, test
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 SUMS = os.path.join(HERE, 'sums')
 PATIENCE = 150      # seconds until a program counts as hung

@@ -15,9 +15,12 @@ import subprocess
 import sys
 import tempfile
 
-import seed
-from common import (HERE, LIMIT, QEMU, SHSTK, TMP, Process, Skip, check, main, on_arm64,
-                    one_line, run, test)
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import seed  # noqa: E402
+from arm64 import QEMU, on_arm64  # noqa: E402
+from harness import (  # noqa: E402
+    HERE, LIMIT, SHSTK, TMP, Process, Skip, check, main, one_line, run, test)
 
 TARGET = os.path.join(HERE, 'stand')
 ARM64 = os.path.join(HERE, 'arm64', 'stand-static')

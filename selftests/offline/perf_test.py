@@ -13,9 +13,12 @@ import shutil
 import struct
 import sys
 
-from common import (HERE, LIMIT, SHSTK, TMP, check, main, on_arm64, one_line, run,
-                    test)
-from perf import perf
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from arm64 import on_arm64  # noqa: E402
+from harness import (  # noqa: E402
+    HERE, LIMIT, SHSTK, TMP, check, main, one_line, run, test)
+from perf import perf  # noqa: E402
 
 BURN = os.path.join(HERE, 'burn')
 HERE_AND_IN_TIME = {'cwd': TMP, 'timeout': LIMIT}

@@ -14,7 +14,9 @@ import sys
 import tempfile
 import time
 
-from common import HERE, SHSTK, TMP, Process, Skip, check, main, run, test
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 FAMILY = os.path.join(HERE, 'family')
 WORK = 0.3          # CPU seconds that each of those recorded is to use meanwhile

@@ -17,7 +17,9 @@ import sys
 import termios
 import time
 
-from common import HERE, LIMIT, SHSTK, TMP, Process, Skip, check, main, run, test
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, LIMIT, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
 ENTER, LEAVE = b'\x1b[?1049h', b'\x1b[?1049l'

@@ -11,11 +11,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
 
-from common import SHSTK, TMP, Process, Skip, check, main, run, test
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 ROUNDS = int(os.environ.get('ROUNDS') or 100)
 SECONDS = 0.2       # of a recording

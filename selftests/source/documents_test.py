@@ -10,6 +10,15 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import TOP, check, main, test  # noqa: E402
+
+try:
+    from docutils.core import publish_string
+except ImportError:
+    publish_string = None
+
 # What is looked at of names in ``...`` or `...`: paths from the top of the tree.
 PATH = re.compile(r'`((?:kmod|uapi|libshstk|tools|selftests|Documentation|LICENSES|\.ci)'
                   r'/[\w./-]+)`')
@@ -17,25 +26,14 @@ LINK = re.compile(r'\]\(([^)#:]+)\)')      # Markdown's, within the tree
 MANUAL = re.compile(r'\.[1-8]\.rst$')
 
 
-def top():
-    """The tree this test is of: it runs from below build/."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    while not os.path.exists(os.path.join(folder, '.clang-format')):
-        above = os.path.dirname(folder)
-        if above == folder:
-            sys.exit(f'Bail out! no tree above {__file__}')
-        folder = above
-    return folder
-
-
 def read(path):
     with open(path, encoding='utf-8') as file:
         return file.read()
 
 
-def builds(pages, publish):
+def builds(names, publish):
     """Each page as HTML, those of the manual as such pages too."""
-    for page in pages:
+    for page in names:
         for writer in ['html'] + ['manpage'] * bool(MANUAL.search(page)):
             said = io.StringIO()
             settings = {'halt_level': 1, 'report_level': 1, 'warning_stream': said,
@@ -47,10 +45,10 @@ def builds(pages, publish):
                 yield f'{page}, as {writer}: {said.getvalue().strip() or error}'
 
 
-def unnamed(pages):
+def unnamed(names):
     """Documents that one has to know of. Manual pages are found by man."""
-    texts = {page: read(page) for page in pages + glob.glob('*.md')}
-    for page in pages:
+    texts = {page: read(page) for page in names + glob.glob('*.md')}
+    for page in names:
         name = os.path.basename(page)
         if MANUAL.search(page):
             continue
@@ -59,48 +57,58 @@ def unnamed(pages):
             yield f'{page}: no other document names it'
 
 
-def unlisted(pages):
+def unlisted(names):
     """Documents, manual pages too, that the list of all of them lacks."""
     text = read('Documentation/index.rst')
-    for page in pages:
+    for page in names:
         name = os.path.basename(page)
         if name != 'index.rst' and f'<{name}>`' not in text:
             yield f'{page}: not in Documentation/index.rst'
 
 
-def dangling(pages):
-    for page in pages + sorted(glob.glob('*.md')):
+def dangling(names):
+    for page in names + sorted(glob.glob('*.md')):
         text = read(page)
         for path in sorted(set(PATH.findall(text) + LINK.findall(text))):
             if not os.path.exists(path):
                 yield f'{page}: {path} is not there'
 
 
-def main():
-    os.chdir(top())
-    try:
-        from docutils.core import publish_string
-    except ImportError:
-        print("1..0 # SKIP no docutils: Debian's package python3-docutils")
-        return 4
-    pages = sorted(glob.glob('Documentation/*.rst'))
-    points = {
-        'every document builds without a warning': builds(pages, publish_string),
-        'every document is named by another one': unnamed(pages),
-        'every document is in the index': unlisted(pages),
-        'files that documents name are there': dangling(pages),
-    }
-    failed = False
-    print('TAP version 13')
-    print(f'1..{len(points)}')
-    for number, (name, found) in enumerate(points.items(), 1):
-        bad = list(found)
-        for line in bad:
-            print('# ' + line.replace('\n', '\n# '))
-        print(f"{'not ' * bool(bad)}ok {number} {name}")
-        failed |= bool(bad)
-    return int(failed)
+def none(found):
+    """Fail the test with each line of what was found."""
+    lines = list(found)
+    check(not lines, '\n'.join(lines))
+
+
+def pages():
+    return sorted(glob.glob('Documentation/*.rst'))
+
+
+@test
+def documents_build():
+    """every document builds without a warning"""
+    none(builds(pages(), publish_string))
+
+
+@test
+def documents_are_named():
+    """every document is named by another one"""
+    none(unnamed(pages()))
+
+
+@test
+def documents_are_listed():
+    """every document is in the index"""
+    none(unlisted(pages()))
+
+
+@test
+def files_are_there():
+    """files that documents name are there"""
+    none(dangling(pages()))
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    os.chdir(TOP)
+    sys.exit(main(lambda: None if publish_string else
+                  "no docutils: Debian's package python3-docutils"))

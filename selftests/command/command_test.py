@@ -17,50 +17,19 @@ import signal
 import subprocess
 import sys
 import tempfile
-import traceback
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
-SHSTK = os.path.join(BUILD, 'shstk')
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import (  # noqa: E402
+    BUILD, HERE, LIMIT, SHSTK, TMP, Skip, check, equal, main, shstk, test)
+
 TARGET = os.path.join(HERE, 'target')
 PAGES = 'Documentation'         # tests run at the top of the tree
-LIMIT = 100     # seconds until a command counts as hung
 # Unicode's property Bidi_Control.
 BIDI = ('\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e'
         '\u2066\u2067\u2068\u2069')
 COMMANDS = ('record', 'top', 'report', 'diff', 'trace', 'unwind', 'run', 'check', 'events',
             'rules', 'broker', 'status')
-
-TESTS = []
-TMP = None
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    """Mark a test."""
-    TESTS.append(function)
-    return function
-
-
-def check(condition, text):
-    """Fail the test with a text."""
-    if not condition:
-        raise AssertionError(text)
-
-
-def equal(got, wanted, what):
-    """Fail unless both are the same."""
-    check(got == wanted, f'{what}: {got!r}, not {wanted!r}')
-
-
-def shstk(*args, **kwargs):
-    """Run the command."""
-    options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE,
-               'text': True, 'timeout': LIMIT, 'check': False, 'cwd': TMP, **kwargs}
-    return subprocess.run([SHSTK, *args], **options)
 
 
 def path(name):
@@ -634,33 +603,6 @@ def make_help_all_is_whole():
                 continue        # said there
             text = ' '.join(text.replace('\n#', ' ').split())
             check(text in lines, f'make {target}: {text!r} is cut')
-
-
-def main():
-    """Run all tests, or those named on the command line."""
-    global TMP      # pylint: disable=global-statement
-    chosen = [t for t in TESTS
-              if len(sys.argv) < 2 or t.__name__ in sys.argv[1:]]
-    failed = 0
-    TMP = tempfile.mkdtemp(prefix='shstk-command-')
-    print(f'KTAP version 1\n1..{len(chosen)}', flush=True)
-    for number, function in enumerate(chosen, 1):
-        name = f'{function.__name__}: {function.__doc__}'
-        try:
-            function()
-        except Skip as skip:
-            print(f'ok {number} {function.__name__} # SKIP {skip}', flush=True)
-            continue
-        except Exception as err:   # pylint: disable=broad-exception-caught
-            text = str(err) if isinstance(err, AssertionError) else traceback.format_exc()
-            for line in text.split('\n'):
-                print('#', line)
-            print(f'not ok {number} {name}', flush=True)
-            failed += 1
-            continue
-        print(f'ok {number} {name}', flush=True)
-    shutil.rmtree(TMP, ignore_errors=True)
-    return 1 if failed else 0
 
 
 sys.exit(main())

@@ -10,36 +10,16 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
-SHSTK = os.path.join(BUILD, 'shstk')
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import BUILD, HERE, LIMIT, SHSTK, TMP, Skip, equal, main, test  # noqa: E402
+
 TARGET = os.path.join(HERE, 'target')
 OWN = os.path.join(HERE, 'own')
-LIMIT = 200     # seconds until a command counts as hung
 TYPES = ('alloc_objects', 'alloc_space', 'inuse_objects', 'inuse_space',
          'peak_objects', 'peak_space', 'temporary_objects', 'lifetime')
-TMP = None
-TESTS = []
-
-
-class Skip(Exception):
-    """Cannot be run here; the text says why."""
-
-
-def test(function):
-    """Mark a test; its name is the function's, in words."""
-    TESTS.append(function)
-    return function
-
-
-def equal(got, want, what):
-    """Fail the test unless both are the same."""
-    if got != want:
-        raise AssertionError(f'{what}: {got}, expected {want}')
 
 
 class Run:
@@ -637,26 +617,4 @@ def wrong_options_are_refused():
         equal(done.returncode, 2, ' '.join(options))
 
 
-def main():
-    """Run all tests, or those that are named."""
-    tests = [t for t in TESTS if len(sys.argv) < 2 or t.__name__ in sys.argv[1:]]
-    failed = 0
-    print(f'KTAP version 1\n1..{len(tests)}', flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace('_', ' ')
-        try:
-            function()
-            print(f'ok {number} {name}', flush=True)
-        except Skip as skip:
-            print(f'ok {number} {name} # SKIP {skip}', flush=True)
-        except Exception:  # pylint: disable=broad-except
-            failed += 1
-            for line in traceback.format_exc().splitlines():
-                print(f'# {line}')
-            print(f'not ok {number} {name}', flush=True)
-    return 1 if failed else 0
-
-
-if __name__ == '__main__':
-    with tempfile.TemporaryDirectory() as TMP:
-        sys.exit(main())
+sys.exit(main())

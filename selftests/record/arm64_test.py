@@ -16,10 +16,13 @@ import struct
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, main, test  # noqa: E402
+
 CACHE = os.environ.get('SHSTK_CACHE') or os.path.expanduser('~/.cache/shstk')
-AGENT = os.path.join(HERE, 'libshstk-agent.so')
-TARGET = os.path.join(HERE, 'target')
+AGENT = os.path.join(HERE, 'arm64', 'libshstk-agent.so')
+TARGET = os.path.join(HERE, 'arm64', 'target')
 ROOT = '/usr/aarch64-linux-gnu'
 PERIOD = 1001001            # ns
 SLOTS, RING, DEPTH = 64, 262144, 256
@@ -126,6 +129,7 @@ def complete(recording):
     assert recording.samples() and not bad, f'{len(bad)} incomplete: {bad[:3]}'
 
 
+@test
 def share():
     """CPU time and share of two functions; every stack is complete"""
     run = Recording('share', '1')
@@ -140,6 +144,7 @@ def share():
     assert abs(got[0] / sum(got) - share) < slack, f'{got}, not {used} s'
 
 
+@test
 def threads():
     """six threads, each in a ring of its own"""
     run = Recording('threads', '6', '6', '0.2')
@@ -150,23 +155,11 @@ def threads():
     assert abs(got - used) < 0.2, f'{got}, not {used} s'
 
 
-def main():
-    """Run both."""
-    if not emulator() or not os.path.isdir(ROOT):
-        print('KTAP version 1\n1..0 # SKIP no qemu-aarch64 or no arm64 libc')
-        return 4
-    tests = [share, threads]
-    print(f'KTAP version 1\n1..{len(tests)}', flush=True)
-    failed = 0
-    for number, test in enumerate(tests, 1):
-        try:
-            test()
-            print(f'ok {number} {test.__name__}: {test.__doc__}', flush=True)
-        except (AssertionError, subprocess.TimeoutExpired) as err:
-            print(f'# {err}\nnot ok {number} {test.__name__}: {test.__doc__}',
-                  flush=True)
-            failed = 1
-    return failed
+def missing():
+    """Why nothing can be run here, or None."""
+    if emulator() and os.path.isdir(ROOT):
+        return None
+    return 'no qemu-aarch64 or no arm64 libc'
 
 
-sys.exit(main())
+sys.exit(main(missing))

@@ -9,14 +9,13 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
-SHSTK = os.path.join(BUILD, 'shstk')
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, LIMIT, SHSTK, TMP, check, main, test  # noqa: E402
+
 HEAD = 96       # bytes in front of the table
 PROGRAM = '/bin/bash'
-LIMIT = 200
 DAY = 86400
 RULE_NONE = 0
 RULE_END = 3
@@ -33,21 +32,7 @@ nop
 .cfi_endproc
 '''
 
-TMP = tempfile.mkdtemp(prefix='tmp-', dir=HERE)
 FOLDER = os.path.join(TMP, 'cache')
-TESTS = []
-
-
-def test(function):
-    """Mark a test; its docstring is its name."""
-    TESTS.append(function)
-    return function
-
-
-def check(condition, text):
-    """Fail the test with a text."""
-    if not condition:
-        raise AssertionError(text)
 
 
 def rules(*args, before=()):
@@ -325,25 +310,6 @@ def hostile():
         kept += not done.returncode
     print(f'# {kept} of 60 still had a table')
     check(kept, 'none was compiled: nothing was tested')
-
-
-def main():
-    """Run all tests."""
-    failed = 0
-    try:
-        print(f'KTAP version 1\n1..{len(TESTS)}', flush=True)
-        for number, function in enumerate(TESTS, 1):
-            name = f'{number} {function.__name__}: {function.__doc__}'
-            try:
-                function()
-                print(f'ok {name}', flush=True)
-            except (AssertionError, OSError, subprocess.TimeoutExpired) as err:
-                failed += 1
-                text = str(err).replace('\n', '\n# ')
-                print(f'# {text}\nnot ok {name}', flush=True)
-    finally:
-        shutil.rmtree(TMP)
-    return 1 if failed else 0
 
 
 sys.exit(main())

@@ -16,7 +16,10 @@ import struct
 import subprocess
 import sys
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import TOP, Skip, run_tests  # noqa: E402
+
 B = os.environ.get('B', 'build')
 WHERE = os.path.join(B, 'selftests', 'formats')
 RULES = os.path.join(WHERE, 'rules')
@@ -28,10 +31,6 @@ SOURCES = ['libshstk/cfi.c', 'libshstk/cfi_expr.c', 'libshstk/step.c', 'libshstk
            'libshstk/vma.c', 'selftests/unwind/frame.c']
 FLAGS = ['-O2', '-fPIC', '-D_GNU_SOURCE', '-Dmain=not_main', '-I.', '-Iuapi', '-Ilibshstk',
          '-fasynchronous-unwind-tables', '-w']
-
-
-class Skip(Exception):
-    """The machine lacks what a case needs."""
 
 
 def inside(folder, *command):
@@ -345,22 +344,7 @@ CASES += [(f'SFrame: {c.__doc__}', c) for c in (refused, unsorted)]
 
 def main():
     os.chdir(TOP)
-    print('KTAP version 1')
-    print(f'1..{len(CASES)}')
-    bad = ran = 0
-    for number, (name, function) in enumerate(CASES, 1):
-        try:
-            function()
-            print(f'ok {number} {name}', flush=True)
-            ran += 1
-        except Skip as reason:
-            print(f'ok {number} {name} # SKIP {reason}', flush=True)
-        except Exception as error:      # pylint: disable=broad-exception-caught
-            bad += 1
-            for line in f'{type(error).__name__}: {error}'.splitlines():
-                print('#', line)
-            print(f'not ok {number} {name}', flush=True)
-    return 1 if bad else 0 if ran else 4
+    return run_tests(CASES)
 
 
 sys.exit(main())

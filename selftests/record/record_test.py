@@ -24,16 +24,15 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
-from ending import end_with_parent, limit_cpu_time
-from perf import kernel_names
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import (  # noqa: E402
+    BUILD, HERE, LIMIT, SHSTK, Skip, check, end_with_parent, main, make_folder, one_line, test)
+from harness import run as run_here  # noqa: E402
+from perf import kernel_names  # noqa: E402
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get('SHSTK_BUILD') or os.path.dirname(os.path.dirname(HERE))
-SHSTK = os.path.join(BUILD, 'shstk')
 TARGET = os.path.realpath(os.path.join(HERE, 'target'))
 POINTERS = os.path.join(HERE, 'pointers')
 TIGHT = os.path.join(HERE, 'tight')
@@ -44,28 +43,24 @@ STATIC = os.path.join(HERE, 'target-static')
 NAMES = os.path.join(HERE, 'names')
 MUSL = os.path.join(HERE, 'target-musl')
 SYMBOLIZER = os.path.join(BUILD, 'libshstk-go-symbolize.so')
-LIMIT = 200     # seconds until a command counts as hung
-TEST_LIMIT = 500    # and until a test does
 TRUTH = 99      # the target's file descriptor for what its functions used
 
-TESTS = []
-TMP = None
+
+def make_tmp():
+    """A folder that other users may enter and where programs can run: in /tmp, else beside
+    the script, which may lie below somebody's private home."""
+    for place in None, HERE:
+        folder = make_folder(place)
+        os.chmod(folder, 0o755)
+        try:
+            subprocess.run([shutil.copy('/bin/true', folder)], check=True)
+            return folder
+        except PermissionError:
+            pass
+    raise OSError('programs can run in no folder')
 
 
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    """Mark a test; its name is the function's, in words."""
-    TESTS.append(function)
-    return function
-
-
-def check(condition, text):
-    """Fail the test with a text."""
-    if not condition:
-        raise AssertionError(text)
+TMP = make_tmp()
 
 
 # truth: {function: [seconds of each call]}, as the target measured it.
@@ -84,9 +79,8 @@ def parse_folded(path):
 
 
 def shstk(*args, **kwargs):
-    """Run the command."""
-    return subprocess.run([SHSTK, *args], capture_output=True, text=True,
-                          timeout=LIMIT, check=False, **kwargs)
+    """Run the command where every user may be."""
+    return run_here(SHSTK, *args, **{'cwd': TMP, **kwargs})
 
 
 def open_truth():
@@ -131,13 +125,6 @@ def seconds(result, *functions):
     """CPU time of the stacks that contain all of the functions, in seconds."""
     return sum(value for frames, value in result.stacks
                if all(f in frames for f in functions)) / 1e9
-
-
-def one_line(text):
-    """The text is one line; returns it."""
-    lines = text.strip().split('\n')
-    check(len(lines) == 1, f'more than one line: {text!r}')
-    return lines[0]
 
 
 def refused(run, status, words):
@@ -236,11 +223,14 @@ def short_threads_by_the_thousand():
     samples, lost, threads, _ = summary(result)
     check(threads == 2001, result.err)
     check(lost == 0 and samples > 0, result.err)
-    # Starting and ending threads is on top of the work.
+    # Starting and ending threads is on top of the work. Of a thread of 1 ms there is a sample
+    # or two: what the kernel did in its time, and what no tick saw, have frames of their own.
     used = float(re.search(r'of ([\d.]+) s CPU', result.err)[1])
     work = sum(result.truth['thread_work'])
     got = seconds(result, 'thread_work')
-    check(0.85 * work < got < used + 0.1, f'{got} s of {work} s, {used} s in all')
+    rest = seconds(result, '[kernel]') + unsampled(result)
+    check(0.5 * work < got < used + 0.1, f'{got} s of {work} s, {used} s in all')
+    check(got + rest > 0.85 * work, f'{got} and {rest} s of {work} s, {used} s in all')
 
 
 @test
@@ -2070,66 +2060,5 @@ def perf_without_permission():
         refused(run, 125, 'not permitted[, ].*perf_event_paranoid')
 
 
-def make_folder():
-    """A temporary folder where programs can run: /tmp, which other users can reach,
-    or the one of this file."""
-    for place in None, HERE:
-        folder = tempfile.mkdtemp(prefix='shstk-record-', dir=place)
-        try:
-            subprocess.run([shutil.copy('/bin/true', folder)], check=True)
-            return folder
-        except PermissionError:
-            shutil.rmtree(folder)
-    raise OSError('programs can run in no folder')
-
-
-def hung(*_):
-    """At the limit of a test: it fails, wherever it waits; later, if it waits on its way out."""
-    raise AssertionError(f'no end within {TEST_LIMIT} s')
-
-
-def main():
-    """Run all tests, or those named on the command line."""
-    global TMP      # pylint: disable=global-statement
-    chosen = [t for t in TESTS
-              if len(sys.argv) < 2 or t.__name__ in sys.argv[1:]]
-    failed = 0
-    # Who started this in the background may ignore them.
-    for signo in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
-        signal.signal(signo, signal.SIG_DFL)
-    signal.signal(signal.SIGALRM, hung)
-    limit_cpu_time()
-    # A folder that other users may enter, not below a private home.
-    TMP = make_folder()
-    os.chmod(TMP, 0o755)
-    open_truth()
-    print(f'KTAP version 1\n1..{len(chosen)}', flush=True)
-    for number, function in enumerate(chosen, 1):
-        name = f'{function.__name__}: {function.__doc__}'
-        start = time.monotonic()
-        try:
-            signal.setitimer(signal.ITIMER_REAL, TEST_LIMIT, 20)
-            function()
-        except Skip as skip:
-            print(f'ok {number} {function.__name__} # SKIP {skip}', flush=True)
-            continue
-        except AssertionError as err:
-            print(f'# {err}')
-            print(f'not ok {number} {name}', flush=True)
-            failed += 1
-            continue
-        except Exception:   # pylint: disable=broad-exception-caught
-            for line in traceback.format_exc().split('\n'):
-                print('#', line)
-            print(f'not ok {number} {name}', flush=True)
-            failed += 1
-            continue
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        print(f'# {time.monotonic() - start:.1f} s')
-        print(f'ok {number} {name}', flush=True)
-    shutil.rmtree(TMP, ignore_errors=True)
-    return 1 if failed else 0
-
-
+open_truth()
 sys.exit(main())

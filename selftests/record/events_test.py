@@ -9,8 +9,10 @@ import re
 import shutil
 import sys
 
-import pprof
-from common import HERE, SHSTK, TMP, Skip, check, main, run, test
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import pprof  # noqa: E402
+from harness import HERE, SHSTK, TMP, Skip, check, main, run, test  # noqa: E402
 
 FAULTS = os.path.join(HERE, 'faults')
 NR = 300            # pages that are touched, and sleeps

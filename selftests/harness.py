@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all tests in Python share: marking tests, failing and skipping them, running them.
+
+A test is a function with @test; its docstring says what holds. The script ends with
+sys.exit(main()), which prints KTAP and returns kselftest's exit status: 0, 1 where a test
+failed, 4 where the whole script is skipped. Names of functions on the command line choose tests.
+"""
+
+import atexit
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SELFTESTS = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(SELFTESTS)
+BUILD = os.path.join(TOP, os.environ.get('B', 'build'))
+# The folder where make puts what the tests of the script run.
+HERE = os.path.join(BUILD, 'selftests', os.path.relpath(
+    os.path.dirname(os.path.abspath(sys.argv[0])), SELFTESTS))
+SHSTK = os.path.join(BUILD, 'shstk')
+LIMIT = 200         # seconds until a command counts as hung
+TEST_LIMIT = 500    # and until a test does
+CPU_LIMIT = 2000    # seconds of CPU time, until the kernel ends a process
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+TESTS = []
+
+
+def remove_folder(folder, owner):
+    """At the end of the script, not of a process that a test forked."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_folder(place=HERE):
+    """A new folder that goes when the script ends; by default beside the script, as programs
+    may not be allowed to run in /tmp."""
+    os.makedirs(HERE, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix='tmp-', dir=place)
+    atexit.register(remove_folder, folder, os.getpid())
+    return folder
+
+
+TMP = make_folder()
+
+
+class Skip(Exception):
+    """The test cannot be run here; the text says why."""
+
+
+def test(function):
+    """Mark a test."""
+    TESTS.append(function)
+    return function
+
+
+def check(condition, text):
+    """Fail the test with a text unless a condition holds."""
+    if not condition:
+        raise AssertionError(text)
+
+
+def equal(got, wanted, what):
+    """Fail the test unless both are the same."""
+    check(got == wanted, f'{what}: {got!r}, not {wanted!r}')
+
+
+def one_line(text):
+    """The text is one line; returns it."""
+    lines = text.strip().split('\n')
+    check(len(lines) == 1, f'not one line: {text!r}')
+    return lines[0]
+
+
+def run(*args, **kwargs):
+    """Run a command in the folder of the tests; what it prints is text."""
+    return subprocess.run(args, check=False, errors='replace', **{
+        'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True,
+        'timeout': LIMIT, 'cwd': TMP, **kwargs})
+
+
+def shstk(*args, **kwargs):
+    """Run the command shstk; see run()."""
+    return run(SHSTK, *args, **kwargs)
+
+
+def end_with_parent():
+    """In a new process: it ends when the one that started it does, in whatever way."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class Process(subprocess.Popen):
+    """A command that goes on beside the test; if that fails or is killed, it is killed.
+
+    Else it would be waited for, for as long as what it waits for goes on.
+    """
+
+    def __init__(self, *args, **kwargs):
+        kwargs.setdefault('preexec_fn', end_with_parent)
+        super().__init__(*args, **kwargs)
+
+    def __exit__(self, kind, *rest):
+        if kind:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
+def hung(*_):
+    """At the limit of a test: it fails, wherever it waits; later, if it waits on its way out."""
+    raise AssertionError('no end within the limit of a test')
+
+
+def limit_cpu_time():
+    """What the calling process starts, and its children, do not work for ever.
+
+    That holds for what ignores signals, too, and for what has no parent any more.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if hard == resource.RLIM_INFINITY or hard > CPU_LIMIT:
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT))
+
+
+def default_signals():
+    """Signals do what they do by default, whatever started the script in the background."""
+    for signo in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+        signal.signal(signo, signal.SIG_DFL)
+
+
+def why_failed(error):
+    """The lines that say why a test failed: its own words, else where it was."""
+    text = str(error) if isinstance(error, AssertionError) and str(error) else \
+        ''.join(traceback.format_exception(type(error), error, error.__traceback__))
+    return text.rstrip('\n').split('\n')
+
+
+def run_test(number, name, function, limit):
+    """Run one test and print its lines of KTAP; 'ok', 'skipped' or 'failed'."""
+    start = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, limit, 20)
+        function()
+    except Skip as skip:
+        print(f'ok {number} {name} # SKIP {skip}'.replace('\n', ' '), flush=True)
+        return 'skipped'
+    except Exception as error:      # pylint: disable=broad-exception-caught
+        for line in why_failed(error):
+            print('#', line)
+        print(f'not ok {number} {name}', flush=True)
+        return 'failed'
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    print(f'# {time.monotonic() - start:.1f} s\nok {number} {name}', flush=True)
+    return 'ok'
+
+
+def run_tests(tests, limit=TEST_LIMIT):
+    """Run tests: (name, function) each, for so many seconds at most. Returns the exit status,
+    which is 4 where all were skipped."""
+    signal.signal(signal.SIGALRM, hung)
+    default_signals()
+    print(f'KTAP version 1\n1..{len(tests)}', flush=True)
+    results = {run_test(number, *named, limit) for number, named in enumerate(tests, 1)}
+    return 1 if 'failed' in results else 0 if 'ok' in results else 4
+
+
+def name_of(function):
+    """What the line of a test says: the function's name, and what holds if it has said so."""
+    words = (function.__doc__ or '').strip().split('\n', maxsplit=1)[0]
+    return f'{function.__name__}: {words}' if words else function.__name__
+
+
+def main(why=None):
+    """Run all tests, or those named on the command line; returns the exit status.
+
+    why() returns the reason to skip the whole script, or None.
+    """
+    reason = why() if why else None
+    if reason:
+        print(f'KTAP version 1\n1..0 # SKIP {reason}')
+        return 4
+    limit_cpu_time()
+    return run_tests([(name_of(t), t) for t in TESTS
+                      if len(sys.argv) < 2 or t.__name__ in sys.argv[1:]])
