@@ -28,10 +28,10 @@ enum {
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "write the profile to FILE (" OUTPUT_DEFAULT
-	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .perf .txt .json; - is standard output; may be repeated",
+	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .perf .txt .json; - is standard output; may be repeated",
 	  0 },
 	{ "format", OPT_FORMAT, "FORMAT", 0,
-	  "pprof, pb, folded, svg, perf, top or json, whatever the suffix", 0 },
+	  "pprof, pb, folded, svg, html, perf, top or json, whatever the suffix", 0 },
 	{ "per-thread", OPT_PER_THREAD, NULL, 0,
 	  "keep threads apart in flame graphs and folded stacks", 0 },
 	{ "full-names", OPT_FULL_NAMES, NULL, 0,
@@ -148,20 +148,23 @@ int output_begin(const struct shstk_symbols_opts *opts, const char *type, const 
 	return err;
 }
 
-bool output_wants_times(const struct output *o)
+/* Is one of them in this format? */
+static bool wants(const struct output *o, const char *format)
 {
 	for (unsigned int i = 0; i < o->nr; i++)
-		if (!strcmp(o->formats[i], "perf"))
+		if (!strcmp(o->formats[i], format))
 			return true;
 	return false;
 }
 
+bool output_wants_times(const struct output *o)
+{
+	return wants(o, "perf");
+}
+
 static bool wants_pprof(const struct output *o)
 {
-	for (unsigned int i = 0; i < o->nr; i++)
-		if (!strcmp(o->formats[i], "pprof") || !strcmp(o->formats[i], "pb"))
-			return true;
-	return false;
+	return wants(o, "pprof") || wants(o, "pb");
 }
 
 bool output_wants_labels(const struct output *o)
@@ -171,7 +174,7 @@ bool output_wants_labels(const struct output *o)
 
 bool output_wants_lines(const struct output *o)
 {
-	return wants_pprof(o);
+	return wants_pprof(o) || wants(o, "html");
 }
 
 static bool holds_something(const char *path)

@@ -32,6 +32,7 @@ $(B)/symbol/$(1)/profile.pb-c.o: $(SYMBOL_GEN)/profile.pb-c.c
 	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$(symbol_$(1)_FLAGS) -c -o $$@ $$<
 
 $(B)/symbol/$(1)/export_flamegraph.o: libshstk/symbol/flamegraph.js
+$(B)/symbol/$(1)/export_page.o: $$(wildcard libshstk/symbol/page/*)
 
 $(B)/symbol/$(1)/libshstk-symbol.a: $$(symbol_$(1)_OBJ)
 	@rm -f $$@

@@ -101,6 +101,8 @@ struct shstk_sample {
  *	the default one.
  * @full_names: names in tables are not cut to what tells most.
  * @top: lines of the "top" format, functions in "json"; 0: 20.
+ * @base: what the profile is compared with, a profile of the same symbols with the same value
+ *	types, or NULL; only pages show it.
  */
 struct shstk_write_opts {
 	const char *title;
@@ -110,6 +112,7 @@ struct shstk_write_opts {
 	bool full_names;
 	unsigned int type;
 	unsigned int top;
+	const struct shstk_profile *base;
 };
 
 /**
@@ -320,9 +323,9 @@ int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int ty
 
 /**
  * shstk_format_find() - choose a format
- * @format: name of a format ("pprof", "pb", "folded", "svg", "perf", "top",
- *	"json"), or NULL: by the suffix of @path (.pb.gz .pprof .pb .folded
- *	.collapsed .svg .perf .txt .top .json).
+ * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "perf",
+ *	"top", "json"), or NULL: by the suffix of @path (.pb.gz .pprof .pb .folded
+ *	.collapsed .svg .html .perf .txt .top .json).
  * @path: file to be written, or NULL.
  *
  * Return: the format's name, or NULL if there is none.
@@ -332,7 +335,7 @@ const char *shstk_format_find(const char *format, const char *path);
 /**
  * shstk_format_list() - names of all formats, for usage texts
  *
- * Return: "pprof, pb, folded, svg, perf, top, json".
+ * Return: "pprof, pb, folded, svg, html, perf, top, json".
  */
 const char *shstk_format_list(void);
 

@@ -709,7 +709,7 @@ def empty_profile(variant, folder):
     driver.do('type', 'cpu', 'nanoseconds')
     driver.do('comment', 'long ' * 1000)
     driver.do('comment', 'no room')
-    for suffix in ('pb.gz', 'folded', 'svg', 'perf', 'top'):
+    for suffix in ('pb.gz', 'folded', 'svg', 'html', 'perf', 'top'):
         driver.do('write', f'{folder}/out.{suffix}', '-')
     texts = [t.text for t in ET.parse(f'{folder}/out.svg').iter(SVG + 'text')
              if t.get('id') == 'subtitle']
@@ -724,11 +724,11 @@ def format_choice(variant, folder):
     """the format comes from the suffix or by name; others are named in the error"""
     profile = Profile(variant, folder)
     starts = {'pprof': b'\x1f\x8b', 'svg': b'<?xml', 'folded': b'', 'perf': b'main', 'top': b'cpu',
-              'json': b'{'}
+              'json': b'{', 'html': b'<!DOCTYPE html>'}
     for name, form in (('a.pb.gz', 'pprof'), ('a.pprof', 'pprof'), ('a.folded', 'folded'),
                        ('a.collapsed', 'folded'), ('a.svg', 'svg'), ('a.perf', 'perf'),
                        ('a.txt', 'top'), ('a.top', 'top'),
-                       ('a.json', 'json')):
+                       ('a.json', 'json'), ('a.html', 'html'), ('a.htm', 'html')):
         data = open(profile.write(f'{folder}/{name}'), 'rb').read()
         assert data.startswith(starts[form]), name
     data = open(profile.write(f'{folder}/x.svg', 'pprof'), 'rb').read()
@@ -736,10 +736,10 @@ def format_choice(variant, folder):
     for name in ('out', 'out.gz', '.svg.', 'out.unknown'):
         equal(profile.driver.ask('write', f'{folder}/{name}', '-')[1],
               f"cannot tell a format from the name '{folder}/{name}' "
-              '(.pb.gz, .pb, .folded, .svg, .perf, .txt, .json)')
+              '(.pb.gz, .pb, .folded, .svg, .html, .perf, .txt, .json)')
         assert not os.path.exists(f'{folder}/{name}')
     equal(profile.driver.ask('write', f'{folder}/out', 'jpeg')[1],
-          "unknown format 'jpeg' (there are: pprof, pb, folded, svg, perf, top, json)")
+          "unknown format 'jpeg' (there are: pprof, pb, folded, svg, html, perf, top, json)")
     profile.driver.close()
 
 
@@ -855,8 +855,8 @@ def out_of_memory(variant, folder):
              f'sample\tp\t5\tcomm\t1\t5\t1,7\t{profile.at("p", "outermost", 4, "p")},'
              f'{profile.at("p", "main", 9)},{profile.evil_addr[0]:#x},0x500010,0x900001',
              'fork\tq\tp\t2', 'unmap\tq\t0x10401200\t0x10401800',
-             *(f'write\t{folder}/out\t{form}' for form in ('pprof', 'folded', 'svg', 'perf',
-                                                           'top'))]
+             *(f'write\t{folder}/out\t{form}' for form in ('pprof', 'folded', 'svg', 'html',
+                                                           'perf', 'top'))]
     script = '\n'.join(lines) + '\n'
     driver = os.path.join(BUILD, 'driver-fail')
     for env in ({}, {'FAIL_ALL': '1'}):

@@ -461,7 +461,7 @@ def limits(_variant, folder):
 
 @native_case
 def outputs_of_differences(_variant, folder):
-    """differences are only written in a format that has negative values"""
+    """differences are only written in a format that shows them"""
     path = put(f'{folder}/in.folded', 'p;main;a 50\n')
     for name in ('out.svg', 'out.folded', 'out'):
         assert name in shstk('diff', f'-o{folder}/{name}', path, path, status=2)

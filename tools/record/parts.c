@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,9 +39,24 @@ static void comment_command(const struct recording *r)
 	free(text);
 }
 
+/* Where it was recorded: profiles leave their machines. */
+static void comment_machine(struct recording *r)
+{
+	struct utsname name;
+	char *text;
+
+	if (uname(&name) ||
+	    asprintf(&text, "machine: %s, %s %s, %s, %ld CPUs", name.nodename, name.sysname,
+		     name.release, name.machine, sysconf(_SC_NPROCESSORS_ONLN)) < 0)
+		return;
+	shstk_profile_comment(r->profile, text);
+	free(text);
+}
+
 void parts_finish(struct recording *r)
 {
 	comment_command(r);
+	comment_machine(r);
 	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
 }
 

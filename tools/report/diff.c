@@ -15,6 +15,7 @@
 #include "tools/read_limit.h"
 #include "tools/report/filter.h"
 #include "tools/report/screen_name.h"
+#include "tools/report/side.h"
 #include "tools/shstk.h"
 
 #define DEFAULT_TOP 20
@@ -40,6 +41,7 @@ struct diff {
 	struct read_limit read_limit;
 	const char *paths[2];
 	const char *output;
+	const char *format; /* of @output; set by check_output() */
 	bool normalize;
 	bool full_names;
 	double most; /* percent; less than 0: no limit */
@@ -64,7 +66,8 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
-	  "write the differences to FILE, .pb.gz or .pb: a profile with negative values", 0 },
+	  "write the differences to FILE: .html, a page that shows both, red and blue; .pb.gz or .pb, a profile with negative values",
+	  0 },
 	{ "normalize", OPT_NORMALIZE, NULL, 0, "scale the second profile to the total of the first",
 	  0 },
 	{ "fail-above", OPT_FAIL_ABOVE, "PERCENT", 0,
@@ -179,13 +182,6 @@ static void count(struct diff *d, const struct shstk_profile *profile,
 		d->failed = true;
 }
 
-static int64_t scaled(int64_t value, double scale)
-{
-	double ret = round(value * scale);
-
-	return ret >= 0x1p63 ? INT64_MAX : ret <= -0x1p63 ? -INT64_MAX : (int64_t)ret;
-}
-
 static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
 		 int64_t *values)
 {
@@ -195,7 +191,7 @@ static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *
 		return false;
 	if (d->side == AFTER && d->normalize)
 		for (unsigned int i = 0; i < profile->nr_types; i++)
-			values[i] = scaled(values[i], d->scale[i]);
+			values[i] = side_scaled(values[i], d->scale[i]);
 	if (!d->type)
 		d->type = shstk_profile_find_type(profile, d->filter.type);
 	if (d->type)
@@ -204,13 +200,6 @@ static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *
 		for (unsigned int i = 0; i < profile->nr_types; i++)
 			values[i] = values[i] > INT64_MIN ? -values[i] : INT64_MAX;
 	return true;
-}
-
-static bool only_filter(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
-			int64_t *values)
-{
-	(void)values;
-	return filter_takes(arg, profile, sample);
 }
 
 static int read_side(struct diff *d, enum side side)
@@ -237,34 +226,17 @@ static int read_side(struct diff *d, enum side side)
 /* The file that comes after is read once more before, as what it is scaled by are its totals. */
 static int measure(struct diff *d)
 {
-	/* What is known of locations is of one profile. */
-	struct filter filter = d->filter;
-	const struct shstk_read_opts opts = {
-		.frames_only = filter.frames_only,
-		.take = only_filter,
-		.arg = &filter,
-	};
 	struct shstk_profile *after;
-	char err[512];
-	int failed;
+	int status = side_read(d->symbols, d->paths[AFTER], &d->filter, NULL, &after);
 
-	filter.focus.known = filter.ignore.known = NULL;
-	filter.focus.nr = filter.ignore.nr = 0;
-	if (shstk_profile_create(d->symbols, &after)) {
-		complain("%s", strerror(ENOMEM));
-		return EXIT_FAILED;
-	}
-	failed = shstk_profile_read(after, d->paths[AFTER], &opts, err, sizeof(err));
-	if (failed)
-		complain("%s", err);
-	for (unsigned int i = 0; !failed && i < after->nr_types; i++)
+	if (status != EXIT_OK)
+		return status;
+	for (unsigned int i = 0; i < after->nr_types; i++)
 		/* Values of what came before are negative here. */
 		d->scale[i] = after->totals[i] ? -(double)d->profile->totals[i] / after->totals[i] :
 						 0;
 	shstk_profile_destroy(after);
-	free(filter.focus.known);
-	free(filter.ignore.known);
-	return failed ? EXIT_FAILED : EXIT_OK;
+	return EXIT_OK;
 }
 
 static int64_t change(const struct growth *g)
@@ -345,27 +317,45 @@ static bool grew_too_much(const struct diff *d)
 	return grew;
 }
 
-static int check_output(const struct diff *d)
+static int check_output(struct diff *d)
 {
-	const char *format;
 	char err[512];
 
 	if (!d->output)
 		return EXIT_OK;
-	format = strcmp(d->output, "-") ? shstk_format_find(NULL, d->output) : "pprof";
-	if (!format || (strcmp(format, "pprof") && strcmp(format, "pb"))) {
-		complain("'%s': differences can only be written to a .pb.gz or .pb file",
-			 d->output);
-		return EXIT_USAGE;
-	}
 	if (!strcmp(d->output, "-")) {
 		complain("differences cannot be written to standard output: the table goes there");
+		return EXIT_USAGE;
+	}
+	d->format = shstk_format_find(NULL, d->output);
+	if (!d->format ||
+	    (strcmp(d->format, "pprof") && strcmp(d->format, "pb") && strcmp(d->format, "html"))) {
+		complain("'%s': differences can only be written to a .pb.gz, .pb or .html file",
+			 d->output);
 		return EXIT_USAGE;
 	}
 	if (!shstk_profile_check(d->output, NULL, err, sizeof(err)))
 		return EXIT_OK;
 	complain("%s", err);
 	return EXIT_FAILED;
+}
+
+/* Is a file read more than once? */
+static bool reads_twice(const struct diff *d, enum side side)
+{
+	return (d->normalize && side == AFTER) || (d->format && !strcmp(d->format, "html"));
+}
+
+static int check_inputs(const struct diff *d)
+{
+	for (int side = BEFORE; side <= AFTER; side++) {
+		if (strcmp(d->paths[side], "-") || !reads_twice(d, side))
+			continue;
+		complain(
+			"standard input can be read once only: with --normalize the second file, and for a page both, have to be files");
+		return EXIT_USAGE;
+	}
+	return EXIT_OK;
 }
 
 static int make_profile(struct diff *d)
@@ -382,16 +372,48 @@ static int make_profile(struct diff *d)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-static int write_output(struct diff *d)
+static int write_profile(const struct diff *d, struct shstk_profile *profile,
+			 const struct shstk_write_opts *opts)
 {
-	const struct shstk_write_opts opts = { .type = d->type };
 	char err[512];
 
-	if (!d->output ||
-	    !shstk_profile_write(d->profile, d->output, NULL, &opts, err, sizeof(err)))
+	if (!shstk_profile_write(profile, d->output, NULL, opts, err, sizeof(err)))
 		return EXIT_OK;
 	complain("%s", err);
 	return EXIT_FAILED;
+}
+
+/* A page has both sides, each by itself. */
+static int write_page(struct diff *d)
+{
+	const double *scale = d->normalize ? d->scale : NULL;
+	struct shstk_write_opts opts = { .type = d->type };
+	struct shstk_profile *before = NULL, *after = NULL;
+	char *title = NULL;
+	int status;
+
+	if (asprintf(&title, "%s to %s", d->paths[BEFORE], d->paths[AFTER]) < 0)
+		title = NULL;
+	status = side_read(d->symbols, d->paths[BEFORE], &d->filter, NULL, &before);
+	if (status == EXIT_OK)
+		status = side_read(d->symbols, d->paths[AFTER], &d->filter, scale, &after);
+	opts.title = title;
+	opts.base = before;
+	if (status == EXIT_OK)
+		status = write_profile(d, after, &opts);
+	shstk_profile_destroy(before);
+	shstk_profile_destroy(after);
+	free(title);
+	return status;
+}
+
+static int write_output(struct diff *d)
+{
+	const struct shstk_write_opts opts = { .type = d->type };
+
+	if (!d->output)
+		return EXIT_OK;
+	return strcmp(d->format, "html") ? write_profile(d, d->profile, &opts) : write_page(d);
 }
 
 static int run(struct diff *d)
@@ -437,12 +459,9 @@ int cmd_diff(int argc, char **argv)
 	int status;
 
 	command_parse(&diff_argp, argc, argv, &d);
-	if (d.normalize && !strcmp(d.paths[AFTER], "-")) {
-		complain(
-			"with --normalize the second file is read twice: it cannot be standard input");
-		return EXIT_USAGE;
-	}
 	status = check_output(&d);
+	if (status == EXIT_OK)
+		status = check_inputs(&d);
 	if (status == EXIT_OK)
 		status = run(&d);
 	deinit(&d);

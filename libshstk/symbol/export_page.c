@@ -1,0 +1,811 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * export_page.c - a profile as one HTML page, which any browser opens and which loads nothing.
+ *
+ * The page is page/page.html with the style, the scripts and the data put into it. The data is
+ * JSON, packed by gzip and written in base64, so no name of the profile stands in the page's
+ * own text. It is made of columns: the i-th element of each column belongs to the i-th thing.
+ *
+ *   title, comments, cautions, start, duration, icicle, inverted, perThread
+ *   types      type, unit and note of each kind of values; shown: the one that is shown first
+ *   diff       there are two kinds of values: before and after
+ *   strings    all texts; the columns of texts hold indexes into it
+ *   frames     a function of a module: name, label and brief (the name where there is less room),
+ *              module, file, line
+ *   stacks     a frame and all that is outside of it: parent (the distance to it in this table,
+ *              0: there is none), frame, kind (an index into kinds)
+ *   kinds      what code is: "native", "inlined", ...
+ *   processes  pid, name: that of the main thread, or of the program
+ *   threads    process, tid, name
+ *   samples    stack (-1: an empty one), thread (-1: it is not known)
+ *   values     a column for each kind, with a value for each sample
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "export.h"
+#include "json.h"
+
+#define LABEL_ROOM 60 /* characters of a name where there is some room, */
+#define BRIEF_ROOM 24 /* and where there is little */
+#define LEVEL 6 /* of zlib */
+#define LINE 96 /* bytes that make a line of base64; a multiple of 3 */
+
+/* A file of the page/ folder as a string that ends in a zero. */
+#define EMBED(name, file)                                              \
+	__asm__(".pushsection .rodata, \"a\"\n"                        \
+		".globl " #name "\n.hidden " #name "\n" #name ":\n"    \
+		".incbin \"libshstk/symbol/page/" file "\"\n.byte 0\n" \
+		".popsection");                                        \
+	extern const char name[] __attribute__((visibility("hidden")))
+
+EMBED(shstk_page_html, "page.html");
+EMBED(shstk_page_style, "page.css");
+EMBED(shstk_page_model, "model.js");
+EMBED(shstk_page_flame, "flame.js");
+EMBED(shstk_page_list, "list.js");
+EMBED(shstk_page_script, "page.js");
+
+/* What stands for code in the page; the order is that of @kind_names. */
+enum kind {
+	KIND_NOTE,
+	KIND_NATIVE,
+	KIND_INLINED,
+	KIND_KERNEL,
+	KIND_MADE,
+	KIND_PYTHON,
+	KIND_JAVA,
+	KIND_JAVASCRIPT,
+	KIND_GO,
+	KIND_UNKNOWN,
+	KINDS,
+};
+
+static const char *const kind_names[KINDS] = {
+	[KIND_NOTE] = "note",	    [KIND_NATIVE] = "native",
+	[KIND_INLINED] = "inlined", [KIND_KERNEL] = "kernel",
+	[KIND_MADE] = "made",	    [KIND_PYTHON] = "python",
+	[KIND_JAVA] = "java",	    [KIND_JAVASCRIPT] = "javascript",
+	[KIND_GO] = "go",	    [KIND_UNKNOWN] = "unknown",
+};
+
+/**
+ * struct column - numbers of a column
+ * @v: the numbers.
+ * @nr: how many there are.
+ * @max: room for so many.
+ */
+struct column {
+	int64_t *v;
+	size_t nr;
+	size_t max;
+};
+
+/**
+ * struct entry - a row of a table, found by what it stands for
+ * @hh: in the table.
+ * @key: what tells it from others: pointers of the pool of texts, and numbers.
+ * @id: number of the row.
+ */
+struct entry {
+	UT_hash_handle hh;
+	uintptr_t key[4];
+	size_t id;
+};
+
+/**
+ * struct table - rows that are found again
+ * @entries: the rows by key.
+ * @nr: how many there are.
+ */
+struct table {
+	struct entry *entries;
+	size_t nr;
+};
+
+/* The columns of a page. */
+enum {
+	FRAME_NAME,
+	FRAME_LABEL,
+	FRAME_BRIEF,
+	FRAME_MODULE,
+	FRAME_FILE,
+	FRAME_LINE,
+	STACK_PARENT,
+	STACK_FRAME,
+	STACK_KIND,
+	PROCESS_PID,
+	PROCESS_NAME,
+	THREAD_PROCESS,
+	THREAD_TID,
+	THREAD_NAME,
+	SAMPLE_STACK,
+	SAMPLE_THREAD,
+	COLUMNS,
+};
+
+/**
+ * struct step - an entry of the stack that was added last
+ * @location: its location.
+ * @stack: the row of the table of stacks that it led to.
+ */
+struct step {
+	uint32_t location;
+	int64_t stack;
+};
+
+/**
+ * struct page - a page being made
+ * @text: where texts are kept once.
+ * @pool: memory of the tables' rows.
+ * @failed: memory ran out.
+ * @strings, @frames, @stacks, @processes, @threads: what has a number already.
+ * @texts: the strings by their numbers.
+ * @nr_texts: how many there are.
+ * @max_texts: room for so many.
+ * @names: process names by their main threads.
+ * @columns: the columns, see above.
+ * @values: a column for each kind of values; @nr_values of them.
+ * @path: the entries of the stack that was added last, outermost first.
+ * @nr_path: how many there are.
+ * @max_path: room for so many.
+ * @path_note: its note.
+ */
+struct page {
+	struct shstk_pool *text;
+	struct shstk_pool pool;
+	bool failed;
+	struct table strings, frames, stacks, processes, threads;
+	const char **texts;
+	size_t nr_texts;
+	size_t max_texts;
+	struct table names;
+	struct column columns[COLUMNS];
+	struct column values[SHSTK_PROFILE_MAX_TYPES];
+	unsigned int nr_values;
+	struct step *path;
+	size_t nr_path;
+	size_t max_path;
+	int path_note;
+};
+
+static void add(struct page *page, struct column *column, int64_t value)
+{
+	int64_t *v = shstk_grow(column->v, column->nr, &column->max, sizeof(*v));
+
+	if (!v) {
+		page->failed = true;
+		return;
+	}
+	column->v = v;
+	column->v[column->nr++] = value;
+}
+
+/*
+ * The row of @key in a table, made if it is not there: @made tells that, and then its columns are
+ * to be filled. Without memory it is row 0, and the page has failed.
+ */
+static size_t get_row(struct page *page, struct table *table, const uintptr_t key[4], bool *made)
+{
+	struct entry *entry;
+
+	*made = false;
+	HASH_FIND(hh, table->entries, key, sizeof(entry->key), entry);
+	if (entry)
+		return entry->id;
+	entry = shstk_pool_alloc(&page->pool, sizeof(*entry));
+	if (!entry) {
+		page->failed = true;
+		return 0;
+	}
+	memcpy(entry->key, key, sizeof(entry->key));
+	entry->id = table->nr++;
+	HASH_ADD(hh, table->entries, key, sizeof(entry->key), entry);
+	page->failed |= !entry->hh.tbl;
+	*made = true;
+	return entry->id;
+}
+
+/* The number of a string of the pool. */
+static int64_t text_number(struct page *page, const char *text)
+{
+	bool made;
+	size_t id = get_row(page, &page->strings, (uintptr_t[4]){ (uintptr_t)text }, &made);
+	const char **texts;
+
+	if (!made)
+		return id;
+	texts = shstk_grow(page->texts, page->nr_texts, &page->max_texts, sizeof(*texts));
+	if (!texts) {
+		page->failed = true;
+		return 0;
+	}
+	page->texts = texts;
+	page->texts[page->nr_texts++] = text;
+	return id;
+}
+
+/* The string in the pool; "" if memory ran out. */
+static const char *keep(struct page *page, const char *text)
+{
+	const char *ret = shstk_pool_text(page->text, text ? text : "", text ? strlen(text) : 0);
+
+	page->failed |= !ret;
+	return ret ? ret : "";
+}
+
+static void add_text(struct page *page, int column, const char *text)
+{
+	add(page, &page->columns[column], text_number(page, keep(page, text)));
+}
+
+static void add_label(struct page *page, int column, const char *name, size_t room)
+{
+	char buf[SHSTK_LABEL_MAX];
+
+	add_text(page, column, shstk_label(name, room, buf, sizeof(buf)));
+}
+
+static int64_t get_frame(struct page *page, const char *name, const char *module,
+			 const struct shstk_symframe *frame)
+{
+	const uintptr_t key[4] = { (uintptr_t)name, (uintptr_t)module };
+	bool made;
+	size_t id = get_row(page, &page->frames, key, &made);
+
+	if (!made)
+		return id;
+	add_text(page, FRAME_NAME, name);
+	add_label(page, FRAME_LABEL, name, LABEL_ROOM);
+	add_label(page, FRAME_BRIEF, name, BRIEF_ROOM);
+	add_text(page, FRAME_MODULE, module);
+	add_text(page, FRAME_FILE, frame ? frame->file : NULL);
+	add(page, &page->columns[FRAME_LINE],
+	    !frame	      ? 0 :
+	    frame->start_line ? frame->start_line :
+				frame->line);
+	return id;
+}
+
+/* A frame on a stack, which is called by @parent, or -1. */
+static int64_t get_stack(struct page *page, int64_t parent, int64_t frame, enum kind kind)
+{
+	const uintptr_t key[4] = { parent + 1, frame };
+	bool made;
+	size_t id = get_row(page, &page->stacks, key, &made);
+
+	if (!made)
+		return id;
+	add(page, &page->columns[STACK_PARENT], parent < 0 ? 0 : (int64_t)id - parent);
+	add(page, &page->columns[STACK_FRAME], frame);
+	add(page, &page->columns[STACK_KIND], kind);
+	return id;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t len = text ? strlen(text) : 0, n = strlen(end);
+
+	return len > n && !strcmp(text + len - n, end);
+}
+
+static bool begins_with(const char *text, const char *begin)
+{
+	return !strncmp(text, begin, strlen(begin));
+}
+
+/* The kernel's addresses have the top bit set, on all machines. */
+static bool is_kernel(const struct shstk_location *location)
+{
+	return location->pc >> 63;
+}
+
+/* The language, as far as the name of the source file or that of the function tell it. */
+static enum kind language_of(const struct shstk_symframe *frame)
+{
+	if (begins_with(frame->function, "py::") || ends_in(frame->file, ".py"))
+		return KIND_PYTHON;
+	if (begins_with(frame->function, "JS:") || begins_with(frame->function, "LazyCompile:") ||
+	    ends_in(frame->file, ".js"))
+		return KIND_JAVASCRIPT;
+	if (ends_in(frame->file, ".java") || strstr(frame->function, ";::"))
+		return KIND_JAVA;
+	return ends_in(frame->file, ".go") ? KIND_GO : KIND_NATIVE;
+}
+
+static enum kind kind_of(const struct shstk_location *location, const struct shstk_symbol *symbol,
+			 const struct shstk_symframe *frame)
+{
+	enum kind language = language_of(frame);
+
+	if (!symbol->resolved)
+		return KIND_UNKNOWN;
+	if (is_kernel(location))
+		return KIND_KERNEL;
+	if (language != KIND_NATIVE)
+		return language;
+	if (frame->inlined)
+		return KIND_INLINED;
+	if (symbol->map->kind == SHSTK_SYMMAP_ANON || symbol->map->kind == SHSTK_SYMMAP_NONE)
+		return KIND_MADE;
+	return KIND_NATIVE;
+}
+
+static const char *module_of(struct page *page, const struct shstk_location *location)
+{
+	if (is_kernel(location))
+		return keep(page, "[kernel]");
+	return keep(page, location->map->kind < SHSTK_SYMMAP_NONE ? location->map->name : "");
+}
+
+/* The functions at an address, the innermost one last. */
+static int64_t add_location(struct page *page, const struct shstk_profile *profile,
+			    uint32_t location, int64_t stack)
+{
+	const struct shstk_location *at = profile->locations[location];
+	const struct shstk_symbol *symbol = shstk_location_symbol(profile, at);
+	const char *module = module_of(page, at);
+
+	for (unsigned int i = symbol->nr; i--;) {
+		const struct shstk_symframe *frame = symbol->frames + i;
+		int64_t id = get_frame(page, frame->function, module, frame);
+
+		stack = get_stack(page, stack, id, kind_of(at, symbol, frame));
+	}
+	return stack;
+}
+
+/* The row of what stands above a stack, -1: nothing does. */
+static int64_t add_note(struct page *page, int note)
+{
+	int64_t frame;
+
+	if (!note)
+		return -1;
+	frame = get_frame(page, keep(page, shstk_note_name(note)), keep(page, ""), NULL);
+	return get_stack(page, -1, frame, KIND_NOTE);
+}
+
+static void keep_step(struct page *page, uint32_t location, int64_t stack)
+{
+	struct step *path = shstk_grow(page->path, page->nr_path, &page->max_path, sizeof(*path));
+
+	if (!path) {
+		page->failed = true;
+		return;
+	}
+	page->path = path;
+	page->path[page->nr_path++] = (struct step){ location, stack };
+}
+
+/* The stack of a record. What it shares with the one before is not looked up again. */
+static int64_t add_stack(struct page *page, const struct shstk_profile *profile,
+			 const struct shstk_record *record)
+{
+	int64_t stack = add_note(page, record->note);
+	size_t i = 0;
+
+	while (record->note == page->path_note && i < page->nr_path && i < record->nr &&
+	       page->path[i].location == record->locations[record->nr - 1 - i])
+		stack = page->path[i++].stack;
+	page->nr_path = i;
+	page->path_note = record->note;
+	for (; i < record->nr && !page->failed; i++) {
+		uint32_t location = record->locations[record->nr - 1 - i];
+
+		stack = add_location(page, profile, location, stack);
+		keep_step(page, location, stack);
+	}
+	return stack;
+}
+
+/* ---- processes and threads ---- */
+
+/* What names a process: its main thread, as it was called last. */
+static void note_main_thread(struct page *page, const struct shstk_record *record)
+{
+	const uintptr_t key[4] = { (uintptr_t)record->proc };
+	struct entry *entry;
+	bool made;
+
+	if (record->tid < 0 || record->tid != shstk_symproc_pid(record->proc) || !*record->comm)
+		return;
+	get_row(page, &page->names, key, &made);
+	HASH_FIND(hh, page->names.entries, key, sizeof(entry->key), entry);
+	if (entry)
+		entry->id = (uintptr_t)record->comm;
+}
+
+/* The program on a stack: the outermost file that is no library. */
+static const char *program_of(const struct shstk_profile *profile,
+			      const struct shstk_record *record)
+{
+	for (size_t i = record->nr; i--;) {
+		const struct shstk_symmap *map = profile->locations[record->locations[i]]->map;
+
+		if (map->kind == SHSTK_SYMMAP_FILE && !strstr(map->name, ".so"))
+			return map->name;
+	}
+	return "";
+}
+
+static const char *process_name(struct page *page, const struct shstk_profile *profile,
+				const struct shstk_record *record)
+{
+	const uintptr_t key[4] = { (uintptr_t)record->proc };
+	int pid = shstk_symproc_pid(record->proc);
+	struct entry *entry;
+
+	if (pid < 0)
+		return "";
+	/* One that executes another program is another command. */
+	if (record->tid == pid && *record->comm)
+		return record->comm;
+	HASH_FIND(hh, page->names.entries, key, sizeof(entry->key), entry);
+	return entry ? (const char *)(uintptr_t)entry->id : program_of(profile, record);
+}
+
+static int64_t get_process(struct page *page, const struct shstk_profile *profile,
+			   const struct shstk_record *record)
+{
+	const char *name = keep(page, process_name(page, profile, record));
+	int pid = shstk_symproc_pid(record->proc);
+	bool made;
+	size_t id = get_row(page, &page->processes, (uintptr_t[4]){ pid, (uintptr_t)name }, &made);
+
+	if (made) {
+		add(page, &page->columns[PROCESS_PID], pid);
+		add_text(page, PROCESS_NAME, name);
+	}
+	return id;
+}
+
+/* -1: nothing is known of it, as in some profiles of others. */
+static int64_t get_thread(struct page *page, const struct shstk_profile *profile,
+			  const struct shstk_record *record)
+{
+	uintptr_t key[4] = { 0, record->tid };
+	bool made;
+	size_t id;
+
+	if (!*record->comm && record->tid < 0 && shstk_symproc_pid(record->proc) < 0)
+		return -1;
+	key[0] = get_process(page, profile, record);
+	key[2] = (uintptr_t)keep(page, record->comm);
+	id = get_row(page, &page->threads, key, &made);
+	if (made) {
+		add(page, &page->columns[THREAD_PROCESS], key[0]);
+		add(page, &page->columns[THREAD_TID], record->tid);
+		add_text(page, THREAD_NAME, record->comm);
+	}
+	return id;
+}
+
+/* ---- samples ---- */
+
+static void add_record(struct page *page, const struct shstk_profile *profile,
+		       const struct shstk_record *record)
+{
+	add(page, &page->columns[SAMPLE_STACK], add_stack(page, profile, record));
+	add(page, &page->columns[SAMPLE_THREAD], get_thread(page, profile, record));
+}
+
+static void add_profile(struct page *page, const struct shstk_profile *profile)
+{
+	for (size_t i = 0; i < profile->nr_records; i++)
+		note_main_thread(page, profile->records[i]);
+	page->nr_path = 0;
+	for (size_t i = 0; i < profile->nr_records && !page->failed; i++)
+		add_record(page, profile, profile->records[i]);
+}
+
+static void add_values(struct page *page, const struct shstk_profile *profile)
+{
+	page->nr_values = profile->nr_types;
+	for (unsigned int t = 0; t < profile->nr_types; t++)
+		for (size_t i = 0; i < profile->nr_records; i++)
+			add(page, &page->values[t], profile->records[i]->values[t]);
+}
+
+/* Samples of either side have nothing on the other one. */
+static void add_sides(struct page *page, const struct shstk_profile *before,
+		      const struct shstk_profile *after, unsigned int type)
+{
+	page->nr_values = 2;
+	for (size_t i = 0; i < before->nr_records; i++) {
+		add(page, &page->values[0], before->records[i]->values[type]);
+		add(page, &page->values[1], 0);
+	}
+	for (size_t i = 0; i < after->nr_records; i++) {
+		add(page, &page->values[0], 0);
+		add(page, &page->values[1], after->records[i]->values[type]);
+	}
+}
+
+/* ---- JSON ---- */
+
+static void put_column(struct json *json, const char *name, const struct column *column)
+{
+	shstk_json_open(json, name, '[');
+	for (size_t i = 0; i < column->nr; i++)
+		shstk_json_int(json, NULL, column->v[i]);
+	shstk_json_close(json);
+}
+
+/* @names: a name for each of the columns from @column on, then NULL. */
+static void put_table(struct json *json, const struct page *page, const char *name, int column,
+		      const char *const *names)
+{
+	shstk_json_open(json, name, '{');
+	for (; *names; names++)
+		put_column(json, *names, &page->columns[column++]);
+	shstk_json_close(json);
+}
+
+/* Of a difference those of both sides, which @what tells apart. */
+static void put_line(struct json *json, const char *what, const char *line)
+{
+	char *text;
+
+	if (!what) {
+		shstk_json_string(json, NULL, line);
+	} else if (asprintf(&text, "%s: %s", what, line) >= 0) {
+		shstk_json_string(json, NULL, text);
+		free(text);
+	}
+}
+
+static void put_notes(struct json *json, const char *what, const struct shstk_profile *profile,
+		      bool cautions)
+{
+	const char *const *lines = cautions ? profile->cautions : profile->comments;
+	const size_t nr = cautions ? profile->nr_cautions : profile->nr_comments;
+
+	for (size_t i = 0; i < nr; i++)
+		put_line(json, what, lines[i]);
+}
+
+static void put_all_notes(struct json *json, const struct shstk_profile *base,
+			  const struct shstk_profile *profile, bool cautions)
+{
+	shstk_json_open(json, cautions ? "cautions" : "comments", '[');
+	if (base)
+		put_notes(json, "before", base, cautions);
+	put_notes(json, base ? "after" : NULL, profile, cautions);
+	shstk_json_close(json);
+}
+
+static void put_lines(struct json *json, const char *name, const char *const *lines, size_t nr)
+{
+	shstk_json_open(json, name, '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_string(json, NULL, lines[i]);
+	shstk_json_close(json);
+}
+
+static void put_type(struct json *json, const char *type, const char *unit, const char *note)
+{
+	shstk_json_open(json, NULL, '{');
+	shstk_json_string(json, "type", type);
+	shstk_json_string(json, "unit", unit);
+	shstk_json_string(json, "note", note);
+	shstk_json_close(json);
+}
+
+static void put_types(struct json *json, const struct shstk_profile *profile,
+		      const struct shstk_write_opts *opts)
+{
+	const unsigned int shown = shstk_shown_type(profile, opts);
+	const struct shstk_value_type *types = profile->types;
+
+	shstk_json_open(json, "types", '[');
+	if (opts->base) {
+		put_type(json, "before", types[shown].unit, types[shown].type);
+		put_type(json, "after", types[shown].unit, types[shown].type);
+	}
+	for (unsigned int i = 0; !opts->base && i < profile->nr_types; i++)
+		put_type(json, types[i].type, types[i].unit, types[i].note);
+	shstk_json_close(json);
+	shstk_json_int(json, "shown", opts->base ? 1 : shown);
+	shstk_json_bool(json, "diff", opts->base);
+}
+
+static void put_head(struct json *json, const struct shstk_profile *profile,
+		     const struct shstk_write_opts *opts)
+{
+	shstk_json_string(json, "title", opts->title ? opts->title : "Profile");
+	put_all_notes(json, opts->base, profile, false);
+	put_all_notes(json, opts->base, profile, true);
+	shstk_json_int(json, "start", profile->start);
+	shstk_json_int(json, "duration", profile->duration);
+	shstk_json_bool(json, "icicle", opts->icicle);
+	shstk_json_bool(json, "inverted", opts->inverted);
+	shstk_json_bool(json, "perThread", opts->per_thread);
+	put_types(json, profile, opts);
+}
+
+static void put_page(struct json *json, const struct page *page,
+		     const struct shstk_profile *profile, const struct shstk_write_opts *opts)
+{
+	shstk_json_open(json, NULL, '{');
+	put_head(json, profile, opts);
+	put_lines(json, "kinds", kind_names, KINDS);
+	put_lines(json, "strings", page->texts, page->nr_texts);
+	put_table(json, page, "frames", FRAME_NAME,
+		  (const char *const[]){ "name", "label", "brief", "module", "file", "line",
+					 NULL });
+	put_table(json, page, "stacks", STACK_PARENT,
+		  (const char *const[]){ "parent", "frame", "kind", NULL });
+	put_table(json, page, "processes", PROCESS_PID,
+		  (const char *const[]){ "pid", "name", NULL });
+	put_table(json, page, "threads", THREAD_PROCESS,
+		  (const char *const[]){ "process", "tid", "name", NULL });
+	put_table(json, page, "samples", SAMPLE_STACK,
+		  (const char *const[]){ "stack", "thread", NULL });
+	shstk_json_open(json, "values", '[');
+	for (unsigned int i = 0; i < page->nr_values; i++)
+		put_column(json, NULL, &page->values[i]);
+	shstk_json_close(json);
+	shstk_json_close(json);
+}
+
+/* The data as text, to be freed; NULL when memory runs out. */
+static char *make_json(const struct page *page, const struct shstk_profile *profile,
+		       const struct shstk_write_opts *opts, size_t *size)
+{
+	char *text = NULL;
+	struct json json = { .out = open_memstream(&text, size) };
+	bool failed;
+
+	if (!json.out)
+		return NULL;
+	put_page(&json, page, profile, opts);
+	failed = ferror(json.out);
+	if (!fclose(json.out) && !failed)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* ---- the file ---- */
+
+static void put_base64(FILE *out, const uint8_t *data, size_t size)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < size; i += 3) {
+		size_t left = size - i;
+		uint32_t bits = data[i] << 16 | (left > 1 ? data[i + 1] << 8 : 0) |
+				(left > 2 ? data[i + 2] : 0);
+
+		putc_unlocked(digits[bits >> 18], out);
+		putc_unlocked(digits[bits >> 12 & 63], out);
+		putc_unlocked(left > 1 ? digits[bits >> 6 & 63] : '=', out);
+		putc_unlocked(left > 2 ? digits[bits & 63] : '=', out);
+		if (i % LINE == LINE - 3)
+			putc_unlocked('\n', out);
+	}
+}
+
+/* @z is ready to pack. Returns 0 or a negative errno. */
+static int put_packed(FILE *out, z_stream *z, const char *text, size_t size)
+{
+	/* A whole number of lines, so that the pieces make one text. */
+	uint8_t packed[LINE * 256];
+	int ret = Z_OK;
+
+	do {
+		z->next_out = packed;
+		z->avail_out = sizeof(packed);
+		do {
+			if (!z->avail_in) {
+				uInt n = size < (1u << 30) ? size : 1u << 30;
+
+				z->next_in = (uint8_t *)text;
+				z->avail_in = n;
+				text += n;
+				size -= n;
+			}
+			ret = deflate(z, size ? Z_NO_FLUSH : Z_FINISH);
+		} while (ret == Z_OK && z->avail_out);
+		put_base64(out, packed, sizeof(packed) - z->avail_out);
+	} while (ret == Z_OK);
+	return ret == Z_STREAM_END ? 0 : -EIO;
+}
+
+static int put_data(FILE *out, const char *text, size_t size)
+{
+	z_stream z = { 0 };
+	int err;
+
+	/* 15 + 16: largest window, in a gzip wrapper. */
+	if (deflateInit2(&z, LEVEL, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	err = put_packed(out, &z, text, size);
+	deflateEnd(&z);
+	return err;
+}
+
+/* What a line @NAME@ of page.html stands for. */
+static int put_part(FILE *out, const char *line, const char *data, size_t size)
+{
+	static const char *const scripts[] = {
+		shstk_page_model,
+		shstk_page_flame,
+		shstk_page_list,
+		shstk_page_script,
+	};
+
+	if (begins_with(line, "@DATA@"))
+		return put_data(out, data, size);
+	if (begins_with(line, "@STYLE@"))
+		fputs(shstk_page_style, out);
+	for (size_t i = 0; begins_with(line, "@SCRIPT@") && i < 4; i++)
+		fputs(scripts[i], out);
+	return 0;
+}
+
+static int put_html(FILE *out, const char *data, size_t size)
+{
+	const char *line = shstk_page_html, *end;
+	int err = 0;
+
+	for (; *line && !err; line = end) {
+		end = strchrnul(line, '\n');
+		end += *end == '\n';
+		if (*line == '@')
+			err = put_part(out, line, data, size);
+		else
+			fwrite(line, 1, end - line, out);
+	}
+	return err;
+}
+
+static void page_deinit(struct page *page)
+{
+	struct table *tables[] = { &page->strings,   &page->frames,  &page->stacks,
+				   &page->processes, &page->threads, &page->names };
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		HASH_CLEAR(hh, tables[i]->entries);
+	for (size_t i = 0; i < COLUMNS; i++)
+		free(page->columns[i].v);
+	for (size_t i = 0; i < SHSTK_PROFILE_MAX_TYPES; i++)
+		free(page->values[i].v);
+	free(page->texts);
+	free(page->path);
+	shstk_pool_deinit(&page->pool);
+}
+
+static int write_page(const struct shstk_profile *profile, FILE *out,
+		      const struct shstk_write_opts *opts)
+{
+	struct page page = { .text = profile->text };
+	char *data = NULL;
+	size_t size;
+	int err;
+
+	shstk_pool_init(&page.pool);
+	if (opts->base)
+		add_profile(&page, opts->base);
+	add_profile(&page, profile);
+	if (opts->base)
+		add_sides(&page, opts->base, profile, shstk_shown_type(profile, opts));
+	else
+		add_values(&page, profile);
+	if (!page.failed)
+		data = make_json(&page, profile, opts, &size);
+	err = data ? put_html(out, data, size) : -ENOMEM;
+	free(data);
+	page_deinit(&page);
+	return err;
+}
+
+const struct shstk_format shstk_format_html = {
+	.name = "html",
+	.suffixes = ".html .htm",
+	.write = write_page,
+};

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// model.js - a profile in the page, and trees that are made of it. Nothing here draws.
+//
+// All is kept in columns: the i-th frame has the name frames.name[i], the file frames.file[i]
+// and so on; there is no object for a sample, a stack or a node. The file that holds them is
+// written by export_page.c, which describes it.
+//
+// The nodes of a tree are numbered in the order of a walk from the outermost one, 0, on, so
+// that what lies below node i are the nodes from i + 1 to end[i] - 1: a whole branch is
+// passed over by going on at its end.
+"use strict";
+
+const GROUP_KINDS = ["all", "command", "process", "thread"];
+
+// Gives the profile of the page's data: base64 of gzip of JSON.
+async function readProfile(text) {
+	const bytes = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
+	const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+
+	return makeProfile(await new Response(plain).json());
+}
+
+// Parents are stored as distances, which are small numbers.
+function readParents(distances) {
+	const parents = new Int32Array(distances.length);
+
+	for (let i = 0; i < parents.length; i++)
+		parents[i] = distances[i] ? i - distances[i] : -1;
+	return parents;
+}
+
+function makeProfile(file) {
+	const text = column => column.map(i => file.strings[i]);
+	const p = {
+		about: file,
+		types: file.types,
+		frames: {
+			name: text(file.frames.name),
+			label: text(file.frames.label),
+			brief: text(file.frames.brief),
+			module: text(file.frames.module),
+			file: text(file.frames.file),
+			line: file.frames.line,
+		},
+		kinds: GROUP_KINDS.concat(file.kinds),
+		stacks: {
+			parent: readParents(file.stacks.parent),
+			frame: Int32Array.from(file.stacks.frame),
+			kind: Uint8Array.from(file.stacks.kind, k => k + GROUP_KINDS.length),
+		},
+		processes: {pid: file.processes.pid, name: text(file.processes.name)},
+		threads: {
+			process: file.threads.process,
+			tid: file.threads.tid,
+			name: text(file.threads.name),
+		},
+		samples: {
+			stack: Int32Array.from(file.samples.stack),
+			thread: Int32Array.from(file.samples.thread),
+		},
+		values: file.values.map(column => Float64Array.from(column)),
+	};
+
+	p.threads.merged = mergeNames(p.threads.name);
+	addGroupFrames(p);
+	p.rank = rankFrames(p.frames.name);
+	return p;
+}
+
+// Names that differ in their numbers only become one: "lto cgu.0" and "lto cgu.1" are
+// "lto cgu.*".
+function mergeNames(names) {
+	const pattern = name => name.replace(/\d+/g, "*");
+	const sets = new Map();
+
+	for (const name of names) {
+		const key = pattern(name);
+
+		if (!sets.has(key))
+			sets.set(key, new Set());
+		sets.get(key).add(name);
+	}
+	return names.map(name => sets.get(pattern(name)).size > 1 ? pattern(name) : name);
+}
+
+// The boxes of commands, processes and threads are frames, too, behind those of functions.
+function addGroupFrames(p) {
+	const known = new Map();
+	const frame = name => {
+		if (!known.has(name)) {
+			known.set(name, p.frames.name.length);
+			for (const [column, value] of [["name", name], ["label", name],
+				["brief", name], ["module", ""], ["file", ""], ["line", 0]])
+				p.frames[column].push(value);
+		}
+		return known.get(name);
+	};
+	const {processes, threads} = p;
+	const idOf = i => threads.tid[i] < 0 ? "" : ` ${processes.pid[threads.process[i]]}/${threads.tid[i]}`;
+
+	p.allFrame = frame("all");
+	processes.commandFrame = processes.name.map(frame);
+	processes.frame = processes.name.map((name, i) => frame(`${name} ${processes.pid[i]}`));
+	threads.mergedFrame = threads.merged.map(frame);
+	threads.frame = threads.name.map((name, i) => frame(name + idOf(i)));
+}
+
+// The place of each frame among all names in order.
+function rankFrames(names) {
+	const order = Array.from(names.keys());
+	const rank = new Int32Array(names.length);
+
+	order.sort((a, b) => names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b);
+	order.forEach((frame, place) => rank[frame] = place);
+	return rank;
+}
+
+// ---- trees ----
+
+// Nodes while a tree grows: a parent comes before its children. The columns have room for more
+// than there are.
+function makeNodes() {
+	const room = 1024;
+
+	return {nr: 0, parent: new Int32Array(room), frame: new Int32Array(room),
+		kind: new Uint8Array(room), self: new Float64Array(room), other: new Float64Array(room)};
+}
+
+function growNodes(nodes) {
+	for (const column of ["parent", "frame", "kind", "self", "other"]) {
+		const larger = new nodes[column].constructor(2 * nodes.nr);
+
+		larger.set(nodes[column]);
+		nodes[column] = larger;
+	}
+}
+
+function addNode(nodes, parent, frame, kind) {
+	if (nodes.nr === nodes.parent.length)
+		growNodes(nodes);
+	nodes.parent[nodes.nr] = parent;
+	nodes.frame[nodes.nr] = frame;
+	nodes.kind[nodes.nr] = kind;
+	return nodes.nr++;
+}
+
+// The frames above a thread's stacks, outermost first, as [frame, kind].
+function groupsOf(p, thread, levels) {
+	const process = p.threads.process[thread];
+	const ret = [];
+
+	if (levels.command && p.processes.name[process])
+		ret.push([p.processes.commandFrame[process], 1]);
+	if (levels.process && p.processes.pid[process] >= 0)
+		ret.push([p.processes.frame[process], 2]);
+	if (levels.thread === "merged" && p.threads.name[thread])
+		ret.push([p.threads.mergedFrame[thread], 3]);
+	if (levels.thread === "each")
+		ret.push([p.threads.frame[thread], 3]);
+	return ret;
+}
+
+// The node below which each thread's stacks stand; without a thread it is the root.
+function addGroups(p, nodes, levels) {
+	const known = new Map();
+
+	return p.threads.name.map((_, thread) => {
+		let node = 0;
+
+		for (const [frame, kind] of groupsOf(p, thread, levels)) {
+			const key = `${node} ${frame} ${kind}`;
+
+			if (!known.has(key))
+				known.set(key, addNode(nodes, node, frame, kind));
+			node = known.get(key);
+		}
+		return node;
+	});
+}
+
+// The numbers from 0 on, those with the same @key(i), which is less than @keys, behind each other,
+// and else in their order.
+function orderBy(nr, keys, key) {
+	const ends = new Uint32Array(keys + 1);
+	const order = new Uint32Array(nr);
+
+	for (let i = 0; i < nr; i++)
+		ends[key(i) + 1]++;
+	for (let k = 0; k < keys; k++)
+		ends[k + 1] += ends[k];
+	for (let i = 0; i < nr; i++)
+		order[ends[key(i)]++] = i;
+	return order;
+}
+
+// Adds the stacks of all samples below their groups. What is known of a stack's node is that of
+// the group in which it was met last.
+function addStacks(p, nodes, groups, value, other) {
+	const {parent, frame, kind} = p.stacks;
+	const nodeOf = new Int32Array(parent.length);
+	const groupOf = new Int32Array(parent.length).fill(-1);
+	const path = [];
+
+	const groupAt = i => p.samples.thread[i] < 0 ? 0 : groups[p.samples.thread[i]];
+
+	for (const i of orderBy(p.samples.stack.length, nodes.nr, groupAt)) {
+		const group = groupAt(i);
+		let stack = p.samples.stack[i];
+
+		if (!value[i] && !(other && other[i]))
+			continue;
+		for (path.length = 0; stack >= 0 && groupOf[stack] !== group; stack = parent[stack])
+			path.push(stack);
+		let node = stack < 0 ? group : nodeOf[stack];
+		while (path.length) {
+			stack = path.pop();
+			node = addNode(nodes, node, frame[stack], kind[stack]);
+			groupOf[stack] = group;
+			nodeOf[stack] = node;
+		}
+		nodes.self[node] += value[i];
+		if (other)
+			nodes.other[node] += other[i];
+	}
+}
+
+// Gives the tree, its nodes in the order of a walk, children by name.
+function finishTree(p, nodes) {
+	const total = nodes.self.slice(0, nodes.nr);
+	const otherTotal = nodes.other.slice(0, nodes.nr);
+
+	for (let i = nodes.nr - 1; i > 0; i--) {
+		total[nodes.parent[i]] += total[i];
+		otherTotal[nodes.parent[i]] += otherTotal[i];
+	}
+	const {first, next} = linkChildren(p, nodes, (i) => total[i] > 0 || otherTotal[i] > 0);
+	return numberNodes(nodes, first, next, total, otherTotal);
+}
+
+// Lists of children in the order of their names, made by putting all nodes, the last name
+// first, before what their parents have already.
+function linkChildren(p, nodes, wanted) {
+	const nr = nodes.nr;
+	const first = new Int32Array(nr).fill(-1);
+	const next = new Int32Array(nr).fill(-1);
+	const byRank = orderBy(nr, p.rank.length, i => p.rank[nodes.frame[i]]);
+
+	for (const i of byRank.reverse()) {
+		const parent = nodes.parent[i];
+
+		if (parent < 0 || !wanted(i))
+			continue;
+		next[i] = first[parent];
+		first[parent] = i;
+	}
+	return {first, next};
+}
+
+function makeTree(nr) {
+	return {
+		nr,
+		parent: new Int32Array(nr),
+		frame: new Int32Array(nr),
+		kind: new Uint8Array(nr),
+		depth: new Int32Array(nr),
+		end: new Uint32Array(nr),
+		start: new Float64Array(nr),
+		self: new Float64Array(nr),
+		total: new Float64Array(nr),
+		other: new Float64Array(nr),
+		depths: 0,
+	};
+}
+
+function shrinkTree(tree, nr) {
+	for (const [column, values] of Object.entries(tree))
+		if (ArrayBuffer.isView(values))
+			tree[column] = values.subarray(0, nr);
+	tree.nr = nr;
+	return tree;
+}
+
+// @first and @next are the lists of children. Stacks may be deep: nothing here calls itself.
+function numberNodes(nodes, first, next, total, other) {
+	const tree = makeTree(nodes.nr);
+	const place = new Int32Array(tree.nr);
+	let nr = 0, depth = 0, node = 0, start = 0;
+
+	while (node >= 0) {
+		const parent = depth ? place[nodes.parent[node]] : -1;
+		const at = nr++;
+
+		place[node] = at;
+		tree.parent[at] = parent;
+		tree.frame[at] = nodes.frame[node];
+		tree.kind[at] = nodes.kind[node];
+		tree.depth[at] = depth;
+		tree.start[at] = start;
+		tree.self[at] = nodes.self[node];
+		tree.total[at] = total[node];
+		tree.other[at] = other[node];
+		tree.depths = Math.max(tree.depths, depth + 1);
+		if (first[node] >= 0) {
+			node = first[node];
+			depth++;
+			continue;
+		}
+		start += total[node];
+		while (node >= 0 && next[node] < 0) {
+			tree.end[place[node]] = nr;
+			node = nodes.parent[node];
+			depth--;
+			if (node >= 0)
+				start = tree.start[place[node]] + total[node];
+		}
+		if (node >= 0) {
+			tree.end[place[node]] = nr;
+			node = next[node];
+		}
+	}
+	return shrinkTree(tree, nr);
+}
+
+// All stacks, callers above callees. @type is the number of the values that are shown, @other
+// that of those they are compared with, or -1.
+function buildTree(p, levels, type, other) {
+	const nodes = makeNodes();
+
+	addNode(nodes, -1, p.allFrame, 0);
+	addStacks(p, nodes, addGroups(p, nodes, levels), p.values[type], p.values[other]);
+	return finishTree(p, nodes);
+}
+
+// ---- callers ----
+
+// Narrower branches of the tree of callers are left out: it has a copy of a stack for each
+// function at its end.
+const LEAST_PART = 1 / 20000;
+
+// The same stacks from the innermost function on: below each function stand its callers.
+// Made of a tree of all stacks, so groups stand at the ends.
+function invertTree(p, tree) {
+	const nodes = makeNodes();
+	const leaves = Uint32Array.from(tree.self.keys()).filter(i => tree.self[i] > 0 && i);
+	const work = {
+		p, tree, nodes, leaves,
+		at: leaves.slice(), // where the path of each leaf has come to
+		order: Uint32Array.from(leaves.keys()), // numbers of leaves, those of a run together
+		spare: new Uint32Array(leaves.length),
+		count: new Uint32Array(p.frames.name.length),
+		runs: [[0, leaves.length, addNode(nodes, -1, p.allFrame, 0)]],
+		least: tree.total[0] * LEAST_PART,
+	};
+
+	nodes.self[0] = tree.self[0];
+	while (work.runs.length)
+		splitRun(work, ...work.runs.pop());
+	return finishTree(p, nodes);
+}
+
+// The leaves order[from..to] share all that their paths have passed, which is @parent. Those that
+// have come to the same frame now are brought together.
+function splitRun(work, from, to, parent) {
+	const {tree, order, spare, count, at} = work;
+	const frames = [];
+
+	for (let i = from; i < to; i++) {
+		const frame = tree.frame[at[order[i]]];
+
+		if (!count[frame]++)
+			frames.push(frame);
+	}
+	let place = from;
+	const starts = frames.map(frame => {
+		const start = place;
+
+		place += count[frame];
+		count[frame] = start;
+		return start;
+	});
+	for (let i = from; i < to; i++)
+		spare[count[tree.frame[at[order[i]]]]++] = order[i];
+	order.set(spare.subarray(from, to), from);
+	frames.forEach((frame, i) => {
+		const end = count[frame];
+
+		count[frame] = 0;
+		addCaller(work, starts[i], end, parent, frame);
+	});
+}
+
+// The leaves order[from..to] have come to the same frame: what they come to next is another run.
+function addCaller(work, from, to, parent, frame) {
+	const {tree, nodes, leaves, order, at, least, runs} = work;
+	let sum = 0, kept = from;
+
+	for (let i = from; i < to; i++)
+		sum += tree.self[leaves[order[i]]];
+	if (sum < least) {
+		nodes.self[parent] += sum;
+		return;
+	}
+	const node = addNode(nodes, parent, frame, tree.kind[at[order[from]]]);
+
+	for (let i = from; i < to; i++) {
+		const leaf = order[i];
+		const up = tree.parent[at[leaf]];
+
+		if (up > 0) {
+			at[leaf] = up;
+			[order[kept], order[i]] = [leaf, order[kept]];
+			kept++;
+		} else {
+			nodes.self[node] += tree.self[leaves[leaf]];
+		}
+	}
+	if (kept > from)
+		runs.push([from, kept, node]);
+}
+
+// ---- what is asked of a tree ----
+
+// Is @node below @root, or the root itself?
+function isBelow(tree, node, root) {
+	return node >= root && node < tree.end[root];
+}
+
+// What stands in @hits (a mark for each frame) below @root: how many nodes and functions, and
+// their value, of which what lies on top of another one counts once.
+function countHits(tree, hits, root) {
+	const seen = new Uint8Array(hits.length);
+	let functions = 0, boxes = 0, value = 0, until = 0;
+
+	for (let i = root; i < tree.end[root]; i++) {
+		if (!hits[tree.frame[i]])
+			continue;
+		boxes++;
+		functions += !seen[tree.frame[i]];
+		seen[tree.frame[i]] = 1;
+		if (i >= until) {
+			value += tree.total[i];
+			until = tree.end[i];
+		}
+	}
+	return {boxes, functions, value};
+}
+
+// A row for each function below @root: frames with their own values and those with callees,
+// where what calls itself counts once.
+function sumFunctions(p, tree, root) {
+	const nr = p.frames.name.length;
+	const columns = {
+		self: new Float64Array(nr), total: new Float64Array(nr),
+		otherTotal: new Float64Array(nr), kind: new Uint8Array(nr),
+	};
+	const until = new Uint32Array(nr);
+	const frames = [];
+
+	for (let i = root; i < tree.end[root]; i++) {
+		const frame = tree.frame[i];
+
+		if (tree.kind[i] < GROUP_KINDS.length)
+			continue;
+		if (!until[frame])
+			frames.push(frame);
+		columns.self[frame] += tree.self[i];
+		columns.kind[frame] = tree.kind[i];
+		if (i < until[frame])
+			continue;
+		columns.total[frame] += tree.total[i];
+		columns.otherTotal[frame] += tree.other[i];
+		until[frame] = tree.end[i];
+	}
+	return {frames: Int32Array.from(frames), ...columns};
+}
+
+// Own values below @root, summed by what @key says of a node, the largest first.
+function sumBy(tree, root, key) {
+	const sums = new Map();
+
+	for (let i = root; i < tree.end[root]; i++)
+		if (tree.self[i])
+			sums.set(key(i), (sums.get(key(i)) || 0) + tree.self[i]);
+	return [...sums].sort((a, b) => b[1] - a[1]);
+}
+
+// Frames whose names match: a mark for each, or null if there is nothing to search for.
+function findFrames(p, pattern) {
+	return pattern && Uint8Array.from(p.frames.name, name => pattern.test(name) ? 1 : 0);
+}
+
+// As shstk_format_value() of export.c has it.
+function formatValue(value, unit) {
+	const steps = unit === "nanoseconds" ? [1000, ["ns", "us", "ms", "s"], 3] :
+		unit === "bytes" ? [1024, ["B", "KiB", "MiB", "GiB", "TiB"], 2] : null;
+	let i = 0;
+
+	if (!steps)
+		return unit === "count" ? String(value) : `${value} ${unit}`;
+	for (; i < steps[1].length - 1 && Math.abs(value) >= steps[0]; i++)
+		value /= steps[0];
+	return `${value.toFixed(i ? steps[2] : 0)} ${steps[1][i]}`;
+}
+
+function formatShare(part, whole) {
+	return whole ? `${(100 * part / whole).toFixed(2)} %` : "";
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How fast the HTML page of a large profile is, in Chromium without a window: from opening the file
+to the first picture, and each thing that is done with it, in milliseconds, medians of some runs.
+
+    selftests/page/bench.py [FRAMES]
+"""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from browser import Browser  # noqa: E402
+
+TOP = os.path.dirname(os.path.dirname(HERE))
+SHSTK = os.path.join(TOP, os.environ.get('B', 'build'), 'shstk')
+OPENINGS = 3
+ROUNDS = 7
+FIRST_BAR = 1000    # ms
+BAR = 50
+ACTIONS = {
+    'zoom': 'zoomTo(Math.floor(forwardTree().nr / 3))',
+    'reset the zoom': 'changeView({zoom: 0})',
+    'search': 'changeView({query: "method_1.*9"}, false)',
+    'end the search': 'changeView({query: ""}, false)',
+    'callers': 'changeView({mode: "callers"})',
+    'table': 'changeView({mode: "table"})',
+    'sort the table': 'changeView({sort: view.sort === "self" ? "total" : "self"})',
+    'tree': 'changeView({mode: "tree"})',
+    'flame graph': 'changeView({mode: "flame"})',
+    'colours': 'changeView({colour: view.colour === "kind" ? "module" : "kind"})',
+    'threads': 'changeLevels({thread: view.thread === "each" ? "merged" : "each"})',
+    'an arrow key': 'moveChoice("ArrowUp")',
+}
+
+
+def write_stacks(path, frames):
+    """Folded stacks with so many different frames on their stacks, of long names of C++."""
+    names = [f'project::module{i % 40}::Class{i % 300}<int, std::vector<long>>::method_{i}(int)'
+             for i in range(8000)]
+    random.seed(5)
+    stacks = [(f'lto cgu.{i}',) for i in range(16)]
+    while len(stacks) < frames:
+        below = random.choice(stacks[-2000:] if random.random() < 0.7 else stacks)
+        if len(below) < 90:
+            stacks.append((*below, random.choice(names)))
+    with open(path, 'w', encoding='ascii') as file:
+        for stack in stacks:
+            print(';'.join(stack), random.randint(1, 40), file=file)
+
+
+def measure(browser, action):
+    """The median time until what an action changes is drawn, with layout."""
+    return browser.do('''(() => {
+        const times = [];
+        for (let i = 0; i < %d; i++) {
+            // As if it had not been seen before.
+            for (const what of ["hits", "legend", "missing", "sums"])
+                delete made[what];
+            const start = performance.now();
+            %s;
+            document.body.offsetHeight;
+            times.push(performance.now() - start);
+        }
+        return times.sort((a, b) => a - b)[Math.floor(times.length / 2)]; })()'''
+                      % (ROUNDS, action))
+
+
+def main():
+    frames = int(sys.argv[1]) if sys.argv[1:] else 50000
+    with tempfile.TemporaryDirectory(prefix='shstk-page-') as folder:
+        write_stacks(f'{folder}/in.folded', frames)
+        subprocess.run([SHSTK, 'report', '-q', f'-o{folder}/page.html', f'{folder}/in.folded'],
+                       check=True)
+        browser = Browser()
+        browser.size(1280, 800)
+        opened = []
+        for _ in range(OPENINGS):
+            browser.open(f'file://{folder}/page.html')
+            opened.append(browser.do('performance.getEntriesByName("drawn")[0].startTime'))
+        results = {'first picture': sorted(opened)[OPENINGS // 2]}
+        nodes = browser.do('forwardTree().nr')
+        browser.do('backwardTree().nr')     # made when the browser is idle
+        for name, action in ACTIONS.items():
+            results[name] = measure(browser, action)
+        browser.close()
+        print(f'{nodes} frames, {os.path.getsize(f"{folder}/page.html") / 1e6:.2f} MB')
+    late = 0
+    for name, time in results.items():
+        bar = FIRST_BAR if name == 'first picture' else BAR
+        late += time > bar
+        print(f'{name:16} {time:8.1f} ms{"  above " + str(bar) if time > bar else ""}')
+    return 3 if late else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The HTML page of a profile, in Debian's Chromium without a window.
+#
+#   make bench-page   how long a page of 50,000 frames takes to be seen, and each thing done with it
+
+selftests/page/page_test.py: | $(EXPORT_B)/driver-native $(B)/shstk
+
+CHECK += selftests/page/page_test.py
+
+bench-page: $(B)/shstk
+	$(Q)B=$(B) selftests/page/bench.py
+
+.PHONY: bench-page

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A picture of a page (`shstk record -o x.html`) as Chromium draws it at a size.
+
+    selftests/page/picture.py PAGE.html[#VIEW] WIDTHxHEIGHT OUT.png [--dark]
+"""
+
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser  # noqa: E402
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    path, _, view = sys.argv[1].partition('#')
+    browser = Browser()
+    try:
+        browser.size(*map(int, sys.argv[2].split('x')))
+        browser.dark('--dark' in sys.argv)
+        browser.open(f'file://{os.path.abspath(path)}#{view}')
+        browser.screenshot(sys.argv[3])
+    finally:
+        browser.close()
+
+
+if __name__ == '__main__':
+    main()
