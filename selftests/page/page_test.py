@@ -14,10 +14,10 @@ sys.dont_write_bytecode = True
 SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export'), os.path.join(SELFTESTS, 'page')]
 from browser import Browser, find_browser  # noqa: E402
-from cases import TOP, Skip, case, equal, main  # noqa: E402
+from cases import case, equal, main  # noqa: E402
 from export_test import EVIL, Profile, harmless  # noqa: E402
+from harness import SHSTK, Skip  # noqa: E402
 
-SHSTK = os.path.join(TOP, os.environ.get('B', 'build'), 'shstk')
 LIMIT = 200     # seconds until a command counts as hung
 STACKS = '''web;main;serve;parse 30
 web;main;serve;parse;copy 10
