@@ -218,8 +218,12 @@ static int step_row_in(void *mem, void *arg)
 		return err;
 	if (row->signal_frame)
 		return leave_signal_frame(v, c, &s->next, ra);
-	/* A marker's trampoline: it has no room of its own on the stack. */
-	if (row->type[row->ra] == REG_AT_EXPR || row->type[row->ra] == REG_IS_EXPR)
+	/*
+	 * These need no room on the stack: a marker's trampoline, and code that keeps its return
+	 * address in another register (arm64's rawmemchr() in glibc 2.41).
+	 */
+	if (row->type[row->ra] == REG_AT_EXPR || row->type[row->ra] == REG_IS_EXPR ||
+	    row->type[row->ra] == REG_IN)
 		c->ra_elsewhere = true;
 	err = cursor_leave(v, c, &s->next, ra);
 	if (!err && guess)

@@ -98,9 +98,43 @@ NOINLINE static void last(int code)
 	finish(code);
 }
 
+#ifdef __aarch64__
+/*
+ * A function without a frame that keeps its return address in another register while it calls
+ * one that leaves that alone, and says so, as rawmemchr() of glibc 2.41 does.
+ */
+long kept_elsewhere(long n);
+asm(".text\n"
+    ".type keeps_x15, %function\n"
+    "keeps_x15:\n"
+    "	.cfi_startproc\n"
+    "	add x0, x0, #1\n"
+    "	ret\n"
+    "	.cfi_endproc\n"
+    ".size keeps_x15, . - keeps_x15\n"
+    ".globl kept_elsewhere\n"
+    ".type kept_elsewhere, %function\n"
+    "kept_elsewhere:\n"
+    "	.cfi_startproc\n"
+    "	mov x15, x30\n"
+    "	.cfi_register x30, x15\n"
+    "	bl keeps_x15\n"
+    "	add x0, x0, #2\n"
+    "	ret x15\n"
+    "	.cfi_endproc\n"
+    ".size kept_elsewhere, . - kept_elsewhere\n");
+#else
+static long kept_elsewhere(long n)
+{
+	return n;
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	(void)argv;
+	for (long n = 0; n < 9; n++)
+		sink += kept_elsewhere(n);
 	for (size_t n = 1; n < 200; n = n * 5 + 1)
 		sink += dynamic(n) + aligned_dynamic(n);
 	sink += large(77) + aligned(3);
