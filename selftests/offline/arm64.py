@@ -6,7 +6,7 @@ import shutil
 
 from harness import BUILD, Skip, run
 
-QEMU = shutil.which('qemu-aarch64-static')
+QEMU = shutil.which('qemu-aarch64-static') or shutil.which('qemu-aarch64')
 ARM64_ROOT = os.path.join(os.environ.get('SHSTK_CACHE') or
                           os.path.expanduser('~/.cache/shstk'), 'root-arm64')
 ARM64_SHSTK = os.path.join(BUILD, 'selftests', 'record', 'arm64', 'shstk')

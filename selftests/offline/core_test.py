@@ -269,7 +269,7 @@ def damaged():
 def arm64_core():
     """an arm64 core file, of an emulator that does not say what is mapped"""
     if not QEMU or not os.path.exists(ARM64):
-        raise Skip('no qemu-aarch64-static')
+        raise Skip('no qemu-aarch64')
     path = make_core('arm64.core', ARM64, emulator=[QEMU])
     stacks, done = trace(path, '--exe', ARM64)
     check(', arm64, 4 threads, ended by SIGSEGV' in done.stdout, done.stdout)

@@ -9,9 +9,10 @@ trap 'rm -rf "$dir"' EXIT
 
 arm64=
 "$here/dump" >"$dir/native"
-if command -v qemu-aarch64-static >/dev/null; then
+qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64)
+if [ -n "$qemu" ]; then
 	arm64=$dir/arm64
-	qemu-aarch64-static "$here/arm64/dump-static" >"$arm64"
+	"$qemu" "$here/arm64/dump-static" >"$arm64"
 	# The emulator shows the maps of its program, but not always its file's name.
 	grep -aq "^map" "$arm64" || { echo "no maps in the dump"; exit 1; }
 fi
