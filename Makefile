@@ -18,6 +18,8 @@ MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
 
 VERSION	:= 0.1.0
+# The day of that version, for the manual pages.
+VERSION_DATE := 2026-11-26
 B	:= build
 PREFIX	?= /usr/local
 LIBDIR	?= $(PREFIX)/lib
@@ -46,6 +48,7 @@ MACHINE	:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(filter \
 	x86_64 aarch64 riscv64,$(MACHINE))))),$(error $(CC) makes programs for \
 	$(or $(MACHINE),no machine that it names): shstk is for x86_64, aarch64 and riscv64))
+comma	:= ,
 # Where the compiler looks for libraries and headers, such as x86_64-linux-gnu.
 MULTIARCH := $(MACHINE)-linux-gnu
 # What runs the programs that are built, if this machine can't: qemu-aarch64-static -L ...
@@ -81,6 +84,13 @@ CRT = $(shell $(CC) -print-file-name=$(1))
 SHARED_BEGIN_x86 = -nostartfiles $(call CRT,crtbeginS.o) -Wl,-z,shstk -Wl,-z,ibt
 SHARED_END_x86 = -lc $(call CRT,crtendS.o)
 PROGRAM_x86 := -Wl,-z,shstk
+# On arm64 what calls and returns is ready for GCS as it is: newer linkers give the mark.
+ifeq ($(ARCH),arm64)
+GCS_MARK := $(if $(findstring gcs=always,$(shell $(CC) -Wl,--help 2>/dev/null)),\
+	-Wl$(comma)-z$(comma)gcs=always)
+endif
+SHARED_BEGIN_arm64 = $(GCS_MARK)
+PROGRAM_arm64 = $(GCS_MARK)
 LINK_FLAGS = $(OPT) $(LDFLAGS) -Wl,-z,now -Wl,-z,relro
 # $(1): objects and options. A shared object that is installed; a program that is.
 link_shared = $(CC) $(LINK_FLAGS) -shared -o $@ $(SHARED_BEGIN_$(ARCH)) $(1) $(SHARED_END_$(ARCH))
@@ -100,6 +110,7 @@ include $(wildcard tools/build.mk)
 include $(wildcard selftests/build.mk)
 include $(wildcard kmod/build.mk)
 include $(wildcard Documentation/build.mk)
+include packaging/build.mk
 
 # "make TARGET text" in the comments at the top of a file, once for each target; a text may
 # go on in further lines, which are indented more. What most people need stands in this file.
@@ -127,4 +138,4 @@ clean:
 
 .PHONY: all help help-all clean install check demo bench
 
--include $(shell test -d $(B) && find $(B) -name '*.d')
+-include $(shell test -d $(B) && find $(B) -type f -name '*.d')

@@ -7,9 +7,12 @@
 RST2MAN		?= rst2man
 MAN_PAGES	:= $(patsubst Documentation/%.rst,$(B)/man/%,$(wildcard Documentation/*.[1-8].rst))
 
-$(B)/man/%: Documentation/%.rst
+# What rst2man leaves out: the date, the version, names of fonts that all readers know.
+$(B)/man/%: Documentation/%.rst Documentation/man.sed Makefile
 	@mkdir -p $(@D)
-	$(call say,MAN,$@)$(RST2MAN) --strict $< $@
+	$(call say,MAN,$@)$(RST2MAN) --strict $< $@.raw && \
+		sed -f Documentation/man.sed -e 's/@DATE@/$(VERSION_DATE)/; s/@VERSION@/$(VERSION)/' \
+		$@.raw >$@ && rm $@.raw
 
 man: $(MAN_PAGES)
 

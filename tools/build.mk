@@ -37,11 +37,18 @@ $(B)/shstk: $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(call link_program,-pthread $^ $(TOOL_LIBS))
 
 # The command itself knows its options.
-$(B)/completion.bash: tools/completion.bash $(B)/shstk
-	$(call say,GEN,$@)$(EMULATOR) $(B)/shstk --completion-table >$@.table && \
-		sed -e '/^@TABLE@$$/{r $@.table' -e 'd}' $< >$@
+$(B)/completion.table: $(B)/shstk
+	$(call say,GEN,$@)$(EMULATOR) $(B)/shstk --completion-table >$@
 
-all: $(B)/shstk $(B)/completion.bash $(TOOL_OBJECTS)
+$(B)/completion.bash: tools/completion.bash $(B)/completion.table
+	$(call say,GEN,$@)sed -e '/^@TABLE@$$/{r $(B)/completion.table' -e 'd}' $< >$@
+
+$(B)/completion.zsh $(B)/completion.fish: $(B)/completion.%: tools/completion.awk $(B)/completion.table
+	$(call say,GEN,$@)awk -v shell=$* -f $< $(B)/completion.table >$@
+
+COMPLETIONS := $(B)/completion.bash $(B)/completion.zsh $(B)/completion.fish
+
+all: $(B)/shstk $(COMPLETIONS) $(TOOL_OBJECTS)
 
 # On a fresh machine the packages come first: nothing is compiled before.
 demo:
@@ -55,51 +62,3 @@ picture: all
 	$(Q)tools/demo --picture Documentation/pictures/perl.svg $(B)
 
 .PHONY: picture
-
-BINDIR		?= $(PREFIX)/bin
-INCLUDEDIR	?= $(PREFIX)/include
-MANDIR		?= $(PREFIX)/share/man
-UNITDIR		?= $(PREFIX)/lib/systemd/system
-BASHDIR		?= $(PREFIX)/share/bash-completion/completions
-
-install: all man
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/shstk \
-		$(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) \
-		$(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR)
-	install -m 755 $(B)/shstk $(DESTDIR)$(BINDIR)
-	install -d $(DESTDIR)$(UNITDIR)
-	sed 's,@BINDIR@,$(BINDIR),' tools/rules/shstkd.service >$(DESTDIR)$(UNITDIR)/shstkd.service
-	sed 's,@BINDIR@,$(BINDIR),' tools/broker/shstk-broker.service \
-		>$(DESTDIR)$(UNITDIR)/shstk-broker.service
-	install -m 644 tools/broker/shstk-broker.socket $(DESTDIR)$(UNITDIR)
-	install -m 644 $(B)/completion.bash $(DESTDIR)$(BASHDIR)/shstk
-	$(if $(TOOL_OBJECTS),install -m 644 $(TOOL_OBJECTS) $(DESTDIR)$(LIBDIR)/shstk)
-	install -m 644 libshstk/shstk.h libshstk/shstk_go.h \
-		libshstk/shstk_go_symbolize.h libshstk/shstk_symbolize.h $(DESTDIR)$(INCLUDEDIR)
-	install -m 644 $(B)/libshstk.a $(DESTDIR)$(LIBDIR)
-	install -m 644 $(B)/libshstk.so $(DESTDIR)$(LIBDIR)/libshstk.so.$(VERSION)
-	ln -sf libshstk.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk.so.0
-	ln -sf libshstk.so.0 $(DESTDIR)$(LIBDIR)/libshstk.so
-	install -m 644 $(B)/libshstk-go-symbolize.so \
-		$(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so.$(VERSION)
-	ln -sf libshstk-go-symbolize.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so.0
-	ln -sf libshstk-go-symbolize.so.0 $(DESTDIR)$(LIBDIR)/libshstk-go-symbolize.so
-	install -m 644 $(B)/libshstk-symbolize.so \
-		$(DESTDIR)$(LIBDIR)/libshstk-symbolize.so.$(VERSION)
-	ln -sf libshstk-symbolize.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libshstk-symbolize.so.0
-	ln -sf libshstk-symbolize.so.0 $(DESTDIR)$(LIBDIR)/libshstk-symbolize.so
-	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
-		'includedir=$(INCLUDEDIR)' '' 'Name: libshstk-symbolize' \
-		'Description: Names for stack traces of libshstk' 'Requires: libshstk' \
-		'Version: $(VERSION)' 'Libs: -L$${libdir} -lshstk-symbolize' \
-		'Cflags: -I$${includedir}' \
-		>$(DESTDIR)$(LIBDIR)/pkgconfig/libshstk-symbolize.pc
-	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
-		'includedir=$(INCLUDEDIR)' '' 'Name: libshstk' \
-		'Description: Stack traces from shadow stacks' \
-		'Version: $(VERSION)' 'Libs: -L$${libdir} -lshstk' \
-		'Libs.private: -pthread -ldl' 'Cflags: -I$${includedir}' \
-		>$(DESTDIR)$(LIBDIR)/pkgconfig/libshstk.pc
-	install -d $(DESTDIR)$(MANDIR)/man3
-	install -m 644 $(filter %.1,$(MAN_PAGES)) $(DESTDIR)$(MANDIR)/man1
-	install -m 644 $(filter %.3,$(MAN_PAGES)) $(DESTDIR)$(MANDIR)/man3

@@ -41,6 +41,23 @@ static void put_argument(const char *name, FILE *out)
 		fputs(name, out);
 }
 
+/* What a text says before it explains: the words up to the first mark, on one line. */
+static void put_text(const char *text, FILE *out)
+{
+	static const char *const ends[] = { ". ", ": ", "; ", " (", "\n" };
+	size_t n = text ? strlen(text) : 0;
+
+	for (size_t i = 0; n && i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const char *end = strstr(text, ends[i]);
+
+		if (end && (size_t)(end - text) < n)
+			n = end - text;
+	}
+	if (n)
+		fprintf(out, " %.*s", (int)n, text);
+	fputc('\n', out);
+}
+
 static void put_option(const char *command, const struct argp_option *o, FILE *out)
 {
 	fprintf(out, "%s ", command);
@@ -54,7 +71,7 @@ static void put_option(const char *command, const struct argp_option *o, FILE *o
 		fputs("- ", out);
 	/* One that may be left out is no word of its own. */
 	put_argument(o->flags & OPTION_ARG_OPTIONAL ? NULL : o->arg, out);
-	fputc('\n', out);
+	put_text(o->doc, out);
 }
 
 static void put_options(const char *command, const struct argp *argp, FILE *out)
@@ -76,11 +93,16 @@ void complete_print(const struct command *commands, FILE *out)
 {
 	fputs("shstk - - ", out);
 	put_names(commands, out);
-	fputs("|help|version\nshstk --help -h -\nshstk --version -V -\nhelp - - ", out);
+	fputs("|help|version\nshstk --help -h - say what the commands are\n"
+	      "shstk --version -V - print the version\nhelp - - ",
+	      out);
 	put_names(commands, out);
-	fputc('\n', out);
+	fputs(" say what a command does and its options\n"
+	      "version - - - print the version\n",
+	      out);
 	for (const struct command *c = commands; c->name; c++) {
-		fprintf(out, "%s - - %s\n", c->name, c->operand ? c->operand : "-");
+		fprintf(out, "%s - - %s", c->name, c->operand ? c->operand : "-");
+		put_text(c->summary, out);
 		put_options(c->name, c->argp, out);
 		put_options(c->name, &common_argp, out);
 	}

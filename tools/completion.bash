@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Completion of shstk for bash. The Makefile puts in the table of all options,
-# which the command itself prints: COMMAND LONG SHORT ARGUMENT, see
-# tools/complete.h.
+# which the command itself prints: COMMAND LONG SHORT ARGUMENT TEXT,
+# see tools/complete.h.
 
-_shstk_table='
+IFS= read -r -d '' _shstk_table <<'END' || :
 @TABLE@
-'
+END
 
 # _shstk_argument COMMAND WORD: sets argument to what follows the option WORD, or
 # to "-"; "-" for WORD: what the operands are.
@@ -15,7 +15,7 @@ _shstk_argument()
 	local command long short kind
 
 	argument=-
-	while read -r command long short kind; do
+	while read -r command long short kind _; do
 		if [[ $command == "$1" && ( $long == "$2" || $short == "$2" ) ]]; then
 			argument=$kind
 			return
@@ -28,7 +28,7 @@ _shstk_options()
 {
 	local command long short kind
 
-	while read -r command long short kind; do
+	while read -r command long short kind _; do
 		if [[ $command == "$1" ]]; then
 			printf '%s\n' "$long" "$short"
 		fi

@@ -57,7 +57,7 @@ def table():
     rows = {}
     for line in shstk('--completion-table').stdout.splitlines():
         command, *row = line.split(' ')
-        rows.setdefault(command, []).append(tuple(row))
+        rows.setdefault(command, []).append(tuple(row[:3]))
     return rows
 
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
  * The kernel interface of shstk: /dev/shstk, and the generic shadow stack
  * prctls and map_shadow_stack() flags where the system's own headers are older

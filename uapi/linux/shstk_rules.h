@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
  * Unwind rules for shstk_perf.ko: the format of a table, and /dev/shstk_rules, by which
  * tables are uploaded.

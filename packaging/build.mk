@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What is installed and where, for packages and for make install.
+#
+#   make uninstall  remove what make install put there: same PREFIX, DESTDIR and others
+#   make sbom       write what the tree consists of as SPDX, into build/shstk.spdx
+#   make abi        keep the libraries' interfaces as packaging/abi/, for a release
+
+BINDIR		?= $(PREFIX)/bin
+INCLUDEDIR	?= $(PREFIX)/include
+DATADIR		?= $(PREFIX)/share
+MANDIR		?= $(DATADIR)/man
+UNITDIR		?= $(PREFIX)/lib/systemd/system
+BASHDIR		?= $(DATADIR)/bash-completion/completions
+ZSHDIR		?= $(DATADIR)/zsh/site-functions
+FISHDIR		?= $(DATADIR)/fish/vendor_completions.d
+PKGCONFIGDIR	?= $(LIBDIR)/pkgconfig
+CMAKEDIR	?= $(LIBDIR)/cmake/shstk
+
+# $(1) mode, $(2) files, $(3) folder; and one file under another name.
+to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
+to_file = $(1):$(2):$(3)
+# A template: words such as @LIBDIR@ are replaced.
+to_filled = fill:$(1):$(2)
+# $(1) a shared library in $(B), by three names: that of the file has the version.
+to_library = $(call to_file,644,$(B)/$(1),$(LIBDIR)/$(1).$(VERSION)) \
+	link:$(1).$(VERSION):$(LIBDIR)/$(1).0 link:$(1).0:$(LIBDIR)/$(1)
+
+# One list for install and uninstall: MODE:FILE:WHERE, where MODE may be fill or link.
+INSTALLED = \
+	$(call to,755,$(B)/shstk,$(BINDIR)) \
+	$(call to,644,$(TOOL_OBJECTS),$(LIBDIR)/shstk) \
+	$(call to,644,$(wildcard libshstk/shstk*.h),$(INCLUDEDIR)) \
+	$(call to,644,$(B)/libshstk.a,$(LIBDIR)) \
+	$(call to_library,libshstk.so) \
+	$(call to_library,libshstk-symbolize.so) \
+	$(call to_library,libshstk-go-symbolize.so) \
+	$(foreach n,libshstk libshstk-symbolize,\
+		$(call to_filled,packaging/$(n).pc.in,$(PKGCONFIGDIR)/$(n).pc)) \
+	$(foreach n,shstk-config shstk-config-version,\
+		$(call to_filled,packaging/$(n).cmake.in,$(CMAKEDIR)/$(n).cmake)) \
+	$(call to_filled,tools/rules/shstkd.service,$(UNITDIR)/shstkd.service) \
+	$(call to_filled,tools/broker/shstk-broker.service,$(UNITDIR)/shstk-broker.service) \
+	$(call to,644,tools/broker/shstk-broker.socket,$(UNITDIR)) \
+	$(call to_file,644,$(B)/completion.bash,$(BASHDIR)/shstk) \
+	$(call to_file,644,$(B)/completion.zsh,$(ZSHDIR)/_shstk) \
+	$(call to_file,644,$(B)/completion.fish,$(FISHDIR)/shstk.fish) \
+	$(call to,644,$(filter %.1,$(MAN_PAGES)),$(MANDIR)/man1) \
+	$(call to,644,$(filter %.3,$(MAN_PAGES)),$(MANDIR)/man3)
+# Folders that nobody else has.
+INSTALLED_FOLDERS = $(LIBDIR)/shstk $(CMAKEDIR)
+INSTALL_WORDS = PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \
+	INCLUDEDIR='$(INCLUDEDIR)' VERSION='$(VERSION)'
+
+install: all man
+	$(Q)$(INSTALL_WORDS) packaging/install '$(DESTDIR)' $(INSTALLED)
+
+uninstall:
+	$(Q)packaging/install --remove '$(DESTDIR)' $(INSTALLED) -- $(INSTALLED_FOLDERS)
+
+sbom:
+	@mkdir -p $(B)
+	$(Q)packaging/sbom $(VERSION) >$(B)/shstk.spdx
+	@echo $(B)/shstk.spdx
+
+abi: all
+	$(Q)packaging/abi/keep $(B)
+
+.PHONY: uninstall sbom abi

@@ -1,0 +1,398 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What packages are made from: install and uninstall, how other build systems find the
+libraries, completions, manual pages, licences, interfaces, the files of Debian's packages.
+Prints KTAP. `make check-packages` makes the packages themselves.
+"""
+
+import glob
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, 'packaging')         # tests run at the top of the tree
+from harness import BUILD, LIMIT, TMP, Skip, check, main, test      # noqa: E402
+import licences                                                     # noqa: E402
+
+LIBRARIES = ('libshstk', 'libshstk-symbolize', 'libshstk-go-symbolize')
+MAPS = {'libshstk0': 'libshstk/libshstk.map',
+        'libshstk-symbolize0': 'libshstk/symbolize/libshstk-symbolize.map',
+        'libshstk-go-symbolize0': 'libshstk/gosymbolize/libshstk-go-symbolize.map'}
+
+
+def need(*commands):
+    """Skip the test where a command is missing."""
+    for command in commands:
+        if not shutil.which(command):
+            raise Skip(f'no {command} here')
+
+
+def clean_environment(**more):
+    """The environment without what make put there."""
+    kept = {k: v for k, v in os.environ.items()
+            if not k.startswith('MAKE') and k not in ('MFLAGS', 'GNUMAKEFLAGS')}
+    return {**kept, **more}
+
+
+def run(*command, ok=True, env=None, cwd=None):
+    """Run a command; both its outputs as one text."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          stdin=subprocess.DEVNULL, timeout=LIMIT, check=False, cwd=cwd,
+                          env=env or clean_environment())
+    check(not ok or done.returncode == 0, f'{" ".join(command)}: {done.returncode}\n{done.stdout}')
+    return done.stdout
+
+
+def content(name):
+    """What a file holds."""
+    with open(name, encoding='utf-8') as file:
+        return file.read()
+
+
+def make(target, destdir, *words):
+    """make install or uninstall; what is built must not be built again in another way."""
+    run('make', '-s', target, f'B={os.path.relpath(BUILD)}', f'DESTDIR={destdir}', *words)
+
+
+def installed(destdir):
+    """Paths of the files and links below a folder."""
+    return {'/' + os.path.relpath(os.path.join(folder, name), destdir)
+            for folder, _, names in os.walk(destdir) for name in names}
+
+
+def root():
+    """A folder with all that is installed, made once."""
+    folder = os.path.join(TMP, 'root')
+    if not os.path.exists(folder):
+        make('install', folder, 'PREFIX=/usr')
+    return folder
+
+
+# --- install ---
+
+@test
+def uninstall_leaves_nothing():
+    """make uninstall removes all that make install put there, and nothing else"""
+    folder = os.path.join(TMP, 'un')
+    make('install', folder, 'PREFIX=/opt/one')
+    put = installed(folder)
+    check(len(put) > 40, f'{put}')
+    foreign = f'{folder}/opt/one/lib/shstk/foreign'
+    with open(foreign, 'w', encoding='utf-8'):
+        pass
+    make('uninstall', folder, 'PREFIX=/opt/one')
+    left = installed(folder)
+    check(left == {'/opt/one/lib/shstk/foreign'}, f'left: {left}')
+    os.unlink(foreign)
+    make('uninstall', folder, 'PREFIX=/opt/one')
+    check(not os.path.exists(f'{folder}/opt/one/lib/shstk'), 'an empty folder is left')
+
+
+@test
+def installed_files_have_modes():
+    """files that are installed may be read by all and written by their owner only"""
+    for path in installed(root()):
+        full = root() + path
+        if not os.path.islink(full):
+            mode = os.stat(full).st_mode & 0o7777
+            check(mode == (0o755 if '/bin/' in path else 0o644), f'{path}: {mode:o}')
+
+
+@test
+def linked_program_is_marked():
+    """shstk check: a program that is linked with libshstk is not kept from shadow stacks by it"""
+    need('gcc')
+    program = os.path.join(TMP, 'linked')
+    run('gcc', '-o', program, '-DWITHOUT_NAMES', f'-I{root()}/usr/include',
+        'packaging/consumer/consumer.c', f'-L{root()}/usr/lib', '-lshstk',
+        f'-Wl,-rpath,{root()}/usr/lib')
+    out = run(f'{root()}/usr/bin/shstk', 'check', '--json', '--all', '--no-packages', program,
+              ok=False)
+    objects = {os.path.basename(o['path']): o['marked']
+               for o in json.loads(out)[0]['objects']}
+    ours = [name for name in objects if name.startswith('libshstk.so')]
+    check(len(ours) == 1, f'{objects}')
+    if os.uname().machine == 'riscv64':
+        raise Skip('compilers do not mark code of riscv64 yet')
+    check(objects[ours[0]], f'not marked: {objects}')
+
+
+# --- build systems ---
+
+def consumer(name):
+    """A copy of the program that uses the libraries."""
+    folder = os.path.join(TMP, name)
+    shutil.copytree('packaging/consumer', folder)
+    return folder
+
+
+def library_environment():
+    """How what is installed in a folder of its own is found."""
+    return clean_environment(
+        LD_LIBRARY_PATH=f'{root()}/usr/lib', CMAKE_PREFIX_PATH=f'{root()}/usr',
+        PKG_CONFIG_PATH=f'{root()}/usr/lib/pkgconfig', PKG_CONFIG_SYSROOT_DIR=root(),
+        PKG_CONFIG_ALLOW_SYSTEM_CFLAGS='1', PKG_CONFIG_ALLOW_SYSTEM_LIBS='1')
+
+
+@test
+def cmake_finds_it():
+    """CMake: find_package(shstk) gives targets, with which programs build and run"""
+    need('cmake', 'gcc')
+    folder, env = consumer('cmake'), library_environment()
+    run('cmake', '-S', folder, '-B', f'{folder}/out', env=env)
+    run('cmake', '--build', f'{folder}/out', env=env)
+    check('main' in run(f'{folder}/out/consumer', env=env).splitlines(), 'main is no name')
+    run(f'{folder}/out/consumer-static')
+
+
+@test
+def cmake_refuses_other_versions():
+    """CMake: another minor version, and a component that is not there, are not found"""
+    need('cmake', 'gcc')
+    for asked in 'shstk 0.2 REQUIRED', 'shstk 1.0 REQUIRED', 'shstk REQUIRED COMPONENTS none':
+        folder = tempfile.mkdtemp(dir=TMP)
+        with open(f'{folder}/CMakeLists.txt', 'w', encoding='utf-8') as file:
+            file.write('cmake_minimum_required(VERSION 3.18)\nproject(none C)\n'
+                       f'find_package({asked})\nmessage(STATUS "it was found")\n')
+        out = run('cmake', '-S', folder, '-B', f'{folder}/out', ok=False,
+                  env=library_environment())
+        check('it was found' not in out and 'shstk' in out, f'{asked}: {out}')
+
+
+@test
+def meson_finds_it():
+    """Meson: dependency('libshstk-symbolize'), with which a program builds and runs"""
+    need('meson', 'ninja', 'gcc', 'pkg-config')
+    folder, env = consumer('meson'), library_environment()
+    run('meson', 'setup', f'{folder}/out', folder, env=env)
+    run('ninja', '-C', f'{folder}/out', env=env)
+    check('main' in run(f'{folder}/out/consumer', env=env).splitlines(), 'main is no name')
+
+
+# --- completion ---
+
+def options():
+    """{command: {option}} of the option tables."""
+    found = {}
+    for line in run(f'{BUILD}/shstk', '--completion-table').splitlines():
+        command, long, short, _ = line.split(' ', 3)
+        found.setdefault(command, set()).update({long, short} - {'-'})
+    return found
+
+
+@test
+def zsh_has_every_option():
+    """zsh: the completion is for _arguments, with every option of every command"""
+    need('zsh')
+    # _arguments by another one, which prints what it is called with.
+    script = ('_arguments() { print -rl -- "$@"; state=argument; }; _describe() { : }\n'
+              'words=("$2"); function compdef { }; . "$1"')
+    for command, wanted in options().items():
+        if command in ('shstk', 'help', 'version'):
+            continue
+        out = run('zsh', '-f', '-c', script, 'zsh', f'{BUILD}/completion.zsh', command)
+        got = set(re.findall(r'^\*(--?[\w-]+?)[=+]?\[', out, re.M))
+        check(got == wanted, f'{command}: {got ^ wanted}')
+
+
+@test
+def zsh_completes():
+    """zsh: a key completes a command, an option, and a word behind it"""
+    need('zsh')
+    home = tempfile.mkdtemp(dir=TMP)
+    shutil.copy(f'{BUILD}/completion.zsh', f'{home}/_shstk')
+    with open(f'{home}/.zshrc', 'w', encoding='utf-8') as file:
+        file.write(f'PS1=; fpath=({home} $fpath); autoload -Uz compinit\n'
+                   f'compinit -u -d {home}/dump\nfunction shstk {{ print "got: $*" }}\n'
+                   'print ready\n')
+    try:
+        pid, fd = pty.fork()
+    except OSError as error:
+        raise Skip(f'no terminal: {error}') from error
+    if pid == 0:
+        os.execvpe('zsh', ['zsh', '-i'], clean_environment(
+            ZDOTDIR=home, HOME=home, TERM='dumb'))
+    try:
+        wait_for(fd, 'ready')
+        for typed, wanted in (('shstk stat\t\n', 'got: status'),
+                              ('shstk trace --each\t\n', 'got: trace --each-thread'),
+                              ('shstk record --via ag\t\n', 'got: record --via agent')):
+            os.write(fd, typed.encode())
+            wait_for(fd, wanted)
+    finally:
+        os.close(fd)
+        os.waitpid(pid, 0)
+
+
+def wait_for(fd, text):
+    """Read from a terminal until a text was seen."""
+    seen, end = '', time.monotonic() + LIMIT
+    while text not in seen:
+        check(time.monotonic() < end, f'{text!r} does not come: {seen!r}')
+        if select.select([fd], [], [], 1)[0]:
+            try:
+                seen += os.read(fd, 4096).decode(errors='replace')
+            except OSError as error:
+                raise AssertionError(f'{text!r} does not come: {seen!r}') from error
+
+
+def fish_offers(line):
+    """What fish offers for a line."""
+    home = os.path.join(TMP, 'fish')
+    os.makedirs(home, exist_ok=True)
+    out = run('fish', '--no-config', '-c', 'source $argv[1]; complete -C $argv[2]',
+              f'{BUILD}/completion.fish', line, env=clean_environment(HOME=home, TERM='dumb'))
+    return {row.split('\t')[0] for row in out.splitlines()}
+
+
+@test
+def fish_completes():
+    """fish: commands, every option of every command, and words behind options"""
+    need('fish')
+    table = options()
+    check(set(table) - {'shstk'} <= fish_offers('shstk '), 'commands')
+    for command, wanted in table.items():
+        if command in ('shstk', 'help', 'version'):
+            continue
+        got = fish_offers(f'shstk {command} --')
+        long = {o for o in wanted if o.startswith('--')}
+        check({o.rstrip('=') for o in got} == long, f'{command}: {got ^ long}')
+    check(fish_offers('shstk record --via ag') == {'agent'}, '--via')
+    check('bash' in fish_offers('shstk record bas'), 'a command')
+    check('list' in fish_offers('shstk rules l'), 'an operand')
+
+
+# --- documents ---
+
+def pages():
+    """The manual pages."""
+    found = glob.glob(f'{root()}/usr/share/man/man*/*')
+    check(len(found) > 10, f'{found}')
+    return sorted(found)
+
+
+@test
+def pages_are_clean():
+    """manual pages: mandoc -T lint finds nothing to warn of"""
+    need('mandoc')
+    for page in pages():
+        out = run('mandoc', '-T', 'lint', '-W', 'warning', page, ok=False)
+        check(not out, out)
+
+
+@test
+def pages_are_shown():
+    """manual pages: man --warnings has none, and each has its date and version"""
+    need('man', 'groff')
+    version = re.search(r'^VERSION\s*:= (\S+)', content('Makefile'), re.M)[1]
+    for page in pages():
+        done = subprocess.run(
+            ['man', '--warnings', '-E', 'UTF-8', '-l', '-Tutf8', '-Z', page], check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            timeout=LIMIT, env=clean_environment(LC_ALL='C.UTF-8', MANWIDTH='80'))
+        check(done.returncode == 0 and not done.stderr, f'{page}: {done.stderr}')
+        check(re.search(rf'^\.TH \S+ "?\d"? "\d{{4}}-\d\d-\d\d" "shstk {version}"',
+                        content(page), re.M), f'{page}: no date and version')
+
+
+# --- licences ---
+
+@test
+def every_file_is_licensed():
+    """each file names its licence or REUSE.toml does; the texts are there, and no others"""
+    used = set()
+    for name, licence, holder in licences.licences('.'):
+        check(licence and holder, f'{name}: licence {licence}, holder {holder}')
+        used.update(licences.names(licence))
+    texts = {name[:-len('.txt')] for name in os.listdir('LICENSES')}
+    check(used == texts, f'licences {used}, texts {texts}')
+
+
+@test
+def bill_has_every_file():
+    """the SBOM: every file with its sum and licence, the same text each time"""
+    one, two = (run('packaging/sbom', '1.2.3') for _ in range(2))
+    check(one == two, 'two differ')
+    bill = json.loads(one)
+    check(bill['spdxVersion'] == 'SPDX-2.3', 'version')
+    names = [entry['fileName'][2:] for entry in bill['files']]
+    check(names == licences.files('.'), 'files')
+    identities = [e['SPDXID'] for e in bill['files'] + bill['packages']]
+    check(len(set(identities)) == len(identities), 'an identity stands twice')
+    check('libdw-dev' in [p['name'] for p in bill['packages']], 'no dependency')
+
+
+# --- interfaces ---
+
+@test
+def interfaces_are_kept():
+    """the libraries' interfaces grew only since they were kept (packaging/abi)"""
+    need('abidiff')
+    machine = os.uname().machine
+    if not os.path.isdir(f'packaging/abi/{machine}'):
+        raise Skip(f'no interface was kept for {machine}')
+    headers = os.path.join(TMP, 'headers')
+    os.mkdir(headers)
+    for header in glob.glob('libshstk/shstk*.h'):
+        shutil.copy(header, headers)
+    for name in LIBRARIES:
+        run('abidiff', '--no-added-syms', '--exported-interfaces-only',
+            '--suppressions', 'packaging/abi/grows.suppr', '--headers-dir2', headers,
+            f'packaging/abi/{machine}/{name}.abi', f'{BUILD}/{name}.so')
+
+
+def map_symbols(name):
+    """What a version script exports."""
+    return set(re.findall(r'^\t(shstk_\w+);', content(name), re.M))
+
+
+@test
+def symbols_files_are_whole():
+    """debian/*.symbols have what the libraries export"""
+    for package, name in MAPS.items():
+        got = set(re.findall(r'^ (shstk_\w+)@', content(f'debian/{package}.symbols'), re.M))
+        check(got == map_symbols(name), f'{package}: {got ^ map_symbols(name)}')
+
+
+# --- Debian's packages ---
+
+def package_of(path, patterns):
+    """The packages that take an installed file; * is part of one name."""
+    return [package for package, pattern in patterns
+            if re.fullmatch(re.escape(pattern).replace(r'\*', '[^/]*') + '(/.*)?', path)]
+
+
+@test
+def packages_take_every_file():
+    """debian/*.install: each installed file is in one package"""
+    folder = os.path.join(TMP, 'debian')
+    make('install', folder, 'PREFIX=/usr', 'LIBDIR=/usr/lib/any',
+         'ZSHDIR=/usr/share/zsh/vendor-completions')
+    patterns = [(os.path.basename(name)[:-len('.install')], '/' + line)
+                for name in glob.glob('debian/*.install') for line in content(name).split()]
+    for path in sorted(installed(folder)):
+        got = package_of(path, patterns)
+        check(len(got) == 1, f'{path} is in {got}')
+
+
+@test
+def versions_are_the_same():
+    """Makefile, debian/changelog, the RPM's spec and CHANGELOG.md are of one version"""
+    version = re.search(r'^VERSION\s*:= (\S+)', content('Makefile'), re.M)[1]
+    debian = re.match(r'shstk \(([^)]+)\)', content('debian/changelog'))[1]
+    rpm = re.search(r'^Version:\s*(\S+)', content('packaging/shstk.spec'), re.M)[1]
+    changes = re.search(r'^## (\d\S*?),?\s', content('CHANGELOG.md'), re.M)[1]
+    check(version == debian == rpm == changes, f'{version}, {debian}, {rpm}, {changes}')
+
+
+if __name__ == '__main__':
+    sys.exit(main())
