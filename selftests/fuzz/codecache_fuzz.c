@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/unwind/codecache.h"
+#include "tools/java/codecache.h"
 
 #define BASE 0x100000
 #define TABLE 0x1000

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/unwind/hotspot.h"
+#include "tools/java/hotspot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "selftests/go/made.h"
-#include "tools/unwind/splice.h"
+#include "tools/convert/splice.h"
 
 #include "kselftest_harness.h"
 

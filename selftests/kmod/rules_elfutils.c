@@ -27,11 +27,11 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "tools/convert/layout.h"
 #include "tools/elf/image.h"
 #include "tools/elf/symbols.h"
 #include "tools/perf/data.h"
 #include "tools/proc/maps.h"
-#include "tools/unwind/layout.h"
 
 #define MAX_FRAMES 1024
 #define MAX_KINDS 256

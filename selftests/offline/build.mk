@@ -77,9 +77,9 @@ $(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h tools/reason.h
 $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 	$(foreach f,regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,sample regs,tools/perf/$(f).c tools/perf/$(f).h)
-$(FUZZ_B)/hotspot_fuzz: tools/unwind/hotspot.c tools/unwind/hotspot.h
-$(FUZZ_B)/codecache_fuzz: tools/unwind/codecache.c tools/unwind/codecache.h \
-		tools/unwind/vmstructs.c tools/unwind/vmstructs.h tools/elf/symbols.c
+$(FUZZ_B)/hotspot_fuzz: tools/java/hotspot.c tools/java/hotspot.h
+$(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \
+		tools/java/vmstructs.c tools/java/vmstructs.h tools/elf/symbols.c
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)

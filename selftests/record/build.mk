@@ -143,7 +143,7 @@ $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshst
 CHECK	+= $(RECORD_REPLACED)
 
 # The tables of HotSpot's data structures, alone.
-$(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/unwind/vmstructs.o \
+$(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vmstructs.o \
 		$(B)/tools/elf/symbols.o
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \

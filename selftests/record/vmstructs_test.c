@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tools/unwind/vmstructs.h"
+#include "tools/java/vmstructs.h"
 #include "kselftest_harness.h"
 
 #define PAGE 4096

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/symbol.h"
+#include "tools/convert/population.h"
 #include "tools/perf/rings.h"
-#include "tools/proc/population.h"
 #include "tools/proc/tasks.h"
 #include "tools/run/report.h"
 #include "tools/shstk.h"

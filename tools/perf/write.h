@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/convert/layout.h"
 #include "tools/perf/rings.h"
-#include "tools/unwind/layout.h"
 
 struct perf_writer;
 

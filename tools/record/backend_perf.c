@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tools/convert/beyond.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/module.h"
@@ -20,7 +21,6 @@
 #include "tools/record/samples.h"
 #include "tools/rules/helper.h"
 #include "tools/shstk.h"
-#include "tools/unwind/beyond.h"
 
 #define NICE -10
 #define FEW_SAMPLES 100 /* a share of half of them may be off by ten points, in 19 of 20 cases */

@@ -4,12 +4,12 @@
  */
 #include <stdio.h>
 
+#include "tools/convert/layout.h"
 #include "tools/record/allocations.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/probed.h"
 #include "tools/shstk.h"
-#include "tools/unwind/layout.h"
 
 #define RING (64u << 20) /* stacks of half a second, of a program that allocates all the time */
 

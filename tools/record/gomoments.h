@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/convert/layout.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/sample.h"
 #include "tools/probes/bpf/goroutine.h"
-#include "tools/unwind/layout.h"
 
 struct gomoments;
 

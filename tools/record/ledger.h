@@ -6,7 +6,7 @@
  * has waited for, with their CPU time. What a process used after its agent had left is
  * the time of its exit. What it used without an agent is missing: it is kept by program.
  * An account lasts until the process was waited for, however often it executes; so it is no
- * entry of tools/proc/population.h, which the kernel tells of other events, or none.
+ * entry of tools/convert/population.h, which the kernel tells of other events, or none.
  *
  * The numbers come from the targets and may be wrong; they are bounded, not trusted.
  */

@@ -3,7 +3,7 @@
  * perf.c - from the kernel's records to a profile.
  *
  * A sample has a callchain that the kernel made, or a copy of the stack that is unwound
- * here (tools/unwind/layout.h), by what the process had mapped then (population.h).
+ * here (tools/convert/layout.h), by what the process had mapped then (population.h).
  *
  * Time off the CPU: a sample at each switch away keeps the thread's stack, the
  * switch back says how long it lasted.
@@ -19,16 +19,16 @@
 #include <unistd.h>
 
 #include "libshstk/shstk.h"
+#include "tools/convert/golabels.h"
+#include "tools/convert/population.h"
+#include "tools/convert/splice.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/sample.h"
-#include "tools/proc/population.h"
 #include "tools/proc/shadow.h"
 #include "tools/proc/tasks.h"
-#include "tools/record/golabels.h"
 #include "tools/record/gomoments.h"
 #include "tools/record/perf.h"
 #include "tools/shstk.h"
-#include "tools/unwind/splice.h"
 
 #define MAX_KERNEL 512 /* entries of the kernel's part */
 #define MAX_ENTRIES (MAX_KERNEL + 4096)

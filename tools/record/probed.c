@@ -16,11 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tools/convert/population.h"
 #include "tools/perf/regs.h"
 #include "tools/probes/attach.h"
 #include "tools/probes/program.h"
 #include "tools/probes/ring.h"
-#include "tools/proc/population.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/blocks.h"
 #include "tools/record/heap_values.h"

@@ -18,12 +18,12 @@
 #include "libshstk/address_space.h"
 #include "tools/elf/core.h"
 #include "tools/elf/image.h"
+#include "tools/java/jit.h"
 #include "tools/output.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
-#include "tools/unwind/jit.h"
 
 #define MAX_IMAGE (1ull << 30) /* bytes of a module put together */
 #define MAX_VDSO (1u << 20)

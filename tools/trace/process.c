@@ -38,10 +38,11 @@
 #include "libshstk/address_space.h"
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
+#include "tools/convert/holes.h"
+#include "tools/convert/live.h"
+#include "tools/java/jit.h"
 #include "tools/output.h"
 #include "tools/proc/detach.h"
-#include "tools/proc/holes.h"
-#include "tools/proc/live.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/stop.h"
 #include "tools/proc/tasks.h"
@@ -49,7 +50,6 @@
 #include "tools/trace/goroutines.h"
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
-#include "tools/unwind/jit.h"
 
 #define MAX_THREADS 32768
 #define MAX_COPY (1u << 20) /* bytes of a stack */

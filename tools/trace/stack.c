@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/java/jit.h"
 #include "tools/shstk.h"
 #include "tools/trace/fold.h"
 #include "tools/trace/group.h"
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
-#include "tools/unwind/jit.h"
 
 static int prepare(const struct trace_opts *o, struct trace_stack *s)
 {

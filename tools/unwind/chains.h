@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/convert/layout.h"
 #include "tools/elf/image.h"
-#include "tools/unwind/layout.h"
 
 /**
  * struct chain_place - where an address lies

@@ -22,6 +22,9 @@
 #include <uthash.h>
 
 #include "libshstk/symbol/profile.h"
+#include "tools/convert/beyond.h"
+#include "tools/convert/layout.h"
+#include "tools/convert/splice.h"
 #include "tools/elf/image.h"
 #include "tools/output.h"
 #include "tools/perf/data.h"
@@ -29,15 +32,12 @@
 #include "tools/read_limit.h"
 #include "tools/shstk.h"
 #include "tools/unwind/chains.h"
-#include "tools/unwind/beyond.h"
-#include "tools/unwind/layout.h"
-#include "tools/unwind/splice.h"
 
 #define MAX_DEPTH 4096
 #define MAX_PROCESSES (1u << 18)
 
 /*
- * A process of the file. Not tools/proc/population.h's, which asks /proc, forgets those that
+ * A process of the file. Not tools/convert/population.h's, which asks /proc, forgets those that
  * have ended, and reads the kernel's records: these are as tools/perf/data.h has made them.
  */
 struct process {

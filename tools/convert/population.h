@@ -14,8 +14,8 @@
  *   and exec, whatever their process ID; tools/record/ledger.c has their CPU time, as
  *   parents account for children, also of those that no agent is in.
  */
-#ifndef TOOLS_PROC_POPULATION_H
-#define TOOLS_PROC_POPULATION_H
+#ifndef TOOLS_CONVERT_POPULATION_H
+#define TOOLS_CONVERT_POPULATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,10 +24,10 @@
 #include <uthash.h>
 
 #include "libshstk/symbol/symbol.h"
+#include "tools/convert/beyond.h"
+#include "tools/convert/live.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/write.h"
-#include "tools/proc/live.h"
-#include "tools/unwind/beyond.h"
 
 struct golabels;
 

@@ -6,8 +6,8 @@
  * with --use-largepages, PHP's opcache.huge_code_pages, ClickHouse. It is the file's code all
  * the same.
  */
-#ifndef TOOLS_PROC_HOLES_H
-#define TOOLS_PROC_HOLES_H
+#ifndef TOOLS_CONVERT_HOLES_H
+#define TOOLS_CONVERT_HOLES_H
 
 #include "libshstk/address_space.h"
 #include "tools/proc/maps.h"

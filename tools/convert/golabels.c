@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "libshstk/goroutine.h"
+#include "tools/convert/golabels.h"
 #include "tools/perf/regs.h"
-#include "tools/record/golabels.h"
 #include "tools/shstk.h"
 
 #define SEEN 64 /* goroutines that are remembered */

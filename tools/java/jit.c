@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/java/codecache.h"
+#include "tools/java/hotspot.h"
+#include "tools/java/jit.h"
 #include "tools/shstk.h"
-#include "tools/unwind/codecache.h"
-#include "tools/unwind/hotspot.h"
-#include "tools/unwind/jit.h"
 
 #define KEPT 4096 /* addresses, a power of two */
 #define FRESH 1000000000 /* ns for which they are */

@@ -2,8 +2,8 @@
 /*
  * jit.h - frames of code that a living process makes at run time, known from that code.
  */
-#ifndef TOOLS_UNWIND_JIT_H
-#define TOOLS_UNWIND_JIT_H
+#ifndef TOOLS_JAVA_JIT_H
+#define TOOLS_JAVA_JIT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/unwind/codecache.h"
+#include "tools/java/codecache.h"
 
 #define MAX_HEAPS 8 /* there are up to 3 */
 #define BLOB_HEAD 512 /* bytes in which the members of a CodeBlob lie */

@@ -26,10 +26,10 @@
 #include <uthash.h>
 
 #include "libshstk/regular.h"
+#include "tools/convert/holes.h"
+#include "tools/convert/live.h"
 #include "tools/perf/regs.h"
-#include "tools/proc/holes.h"
 #include "tools/proc/maps.h"
-#include "tools/proc/live.h"
 #include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 

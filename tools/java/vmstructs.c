@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/elf/symbols.h"
-#include "tools/unwind/vmstructs.h"
+#include "tools/java/vmstructs.h"
 
 #define MAX_ENTRIES 8192 /* of a table; there are some 3500 */
 #define CHUNK 64 /* of these, at once */

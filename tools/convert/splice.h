@@ -6,11 +6,11 @@
  * copied, and the goroutine's is not. The kernel's callchain of the same moment follows
  * frame pointers, which lead on to it, though not past code that has put none there.
  */
-#ifndef TOOLS_UNWIND_SPLICE_H
-#define TOOLS_UNWIND_SPLICE_H
+#ifndef TOOLS_CONVERT_SPLICE_H
+#define TOOLS_CONVERT_SPLICE_H
 
-#include "tools/unwind/callchain.h"
-#include "tools/unwind/layout.h"
+#include "tools/convert/callchain.h"
+#include "tools/convert/layout.h"
 
 /**
  * splice_stack() - complete a stack with the callchain, if that leads where a goroutine begins

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "libshstk/address_space.h"
-#include "tools/unwind/jit.h"
-#include "tools/unwind/layout.h"
+#include "tools/convert/layout.h"
+#include "tools/java/jit.h"
 
 #define MAX_MAPS 65536
 #define MAX_PARTS 16 /* of a mapping, whose protection differs */

@@ -7,8 +7,8 @@
  * forked shares the layout of its parent until one of them maps something new; modules
  * are only read once there is a stack to unwind.
  */
-#ifndef TOOLS_UNWIND_LAYOUT_H
-#define TOOLS_UNWIND_LAYOUT_H
+#ifndef TOOLS_CONVERT_LAYOUT_H
+#define TOOLS_CONVERT_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

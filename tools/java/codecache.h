@@ -3,14 +3,14 @@
  * codecache.h - what HotSpot, the Java virtual machine, has written down of the code that it
  * made: where each piece lies, how large its frame is, and its name. Read from outside.
  */
-#ifndef TOOLS_UNWIND_CODECACHE_H
-#define TOOLS_UNWIND_CODECACHE_H
+#ifndef TOOLS_JAVA_CODECACHE_H
+#define TOOLS_JAVA_CODECACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/unwind/vmstructs.h"
+#include "tools/java/vmstructs.h"
 
 /**
  * struct codeblob - a piece of code: a method, an adapter, the interpreter

@@ -14,7 +14,7 @@
  */
 #include <string.h>
 
-#include "tools/unwind/hotspot.h"
+#include "tools/java/hotspot.h"
 
 #define FRAME_MAX (1 << 20)
 

@@ -3,8 +3,8 @@
  * hotspot.h - where a method that HotSpot, the Java virtual machine, compiled for x86-64
  * makes its frame, and where it gives it back.
  */
-#ifndef TOOLS_UNWIND_HOTSPOT_H
-#define TOOLS_UNWIND_HOTSPOT_H
+#ifndef TOOLS_JAVA_HOTSPOT_H
+#define TOOLS_JAVA_HOTSPOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

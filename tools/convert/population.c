@@ -18,8 +18,8 @@
 
 #include <utlist.h>
 
-#include "tools/proc/population.h"
-#include "tools/record/golabels.h"
+#include "tools/convert/golabels.h"
+#include "tools/convert/population.h"
 #include "tools/shstk.h"
 
 #define MAX_PROCESSES (1u << 18)

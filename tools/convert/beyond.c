@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/unwind/beyond.h"
+#include "tools/convert/beyond.h"
 
 void beyond_deinit(struct beyond *b)
 {

@@ -6,8 +6,8 @@
  * members and where these lie (gHotSpotVMStructs), and their sizes (gHotSpotVMTypes). So it
  * does not matter which release it is.
  */
-#ifndef TOOLS_UNWIND_VMSTRUCTS_H
-#define TOOLS_UNWIND_VMSTRUCTS_H
+#ifndef TOOLS_JAVA_VMSTRUCTS_H
+#define TOOLS_JAVA_VMSTRUCTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,10 +3,10 @@
  * callchain.h - the part of a stack behind its copy, from the kernel's callchain, which
  * followed frame pointers.
  */
-#ifndef TOOLS_UNWIND_CALLCHAIN_H
-#define TOOLS_UNWIND_CALLCHAIN_H
+#ifndef TOOLS_CONVERT_CALLCHAIN_H
+#define TOOLS_CONVERT_CALLCHAIN_H
 
-#include "tools/unwind/layout.h"
+#include "tools/convert/layout.h"
 
 /**
  * struct callchain - what the kernel found by frame pointers

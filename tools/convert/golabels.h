@@ -6,8 +6,8 @@
  * one's stack, which no other goroutine has at the time. What the process says of the
  * goroutine is read a moment later: labels that were there for less are missed.
  */
-#ifndef TOOLS_RECORD_GOLABELS_H
-#define TOOLS_RECORD_GOLABELS_H
+#ifndef TOOLS_CONVERT_GOLABELS_H
+#define TOOLS_CONVERT_GOLABELS_H
 
 #include <stddef.h>
 #include <stdint.h>

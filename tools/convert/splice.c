@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "tools/unwind/splice.h"
+#include "tools/convert/splice.h"
 
 /* A callchain may lack one caller: of code that has not put its frame pointer there yet. */
 #define MAX_MISSING 1

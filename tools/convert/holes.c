@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/proc/holes.h"
-#include "tools/proc/live.h"
+#include "tools/convert/holes.h"
+#include "tools/convert/live.h"
 
 void holes_begin(struct holes *holes, pid_t pid)
 {

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "tools/unwind/callchain.h"
+#include "tools/convert/callchain.h"
 
 #define RECORD 16 /* bytes */
 #define ADDRESS_BITS 48 /* of a return address; pointer authentication has others */

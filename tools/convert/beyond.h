@@ -3,11 +3,11 @@
  * beyond.h - the part of a stack behind a copy that ended too soon: from what the same
  * thread had there before, or from the kernel's callchain.
  */
-#ifndef TOOLS_UNWIND_BEYOND_H
-#define TOOLS_UNWIND_BEYOND_H
+#ifndef TOOLS_CONVERT_BEYOND_H
+#define TOOLS_CONVERT_BEYOND_H
 
-#include "tools/unwind/callchain.h"
-#include "tools/unwind/layout.h"
+#include "tools/convert/callchain.h"
+#include "tools/convert/layout.h"
 
 /**
  * struct beyond - a thread's last stack that was seen to its end; zero: none so far

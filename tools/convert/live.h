@@ -2,11 +2,11 @@
 /*
  * live.h - the files that living processes have mapped: in containers, and deleted ones.
  */
-#ifndef TOOLS_PROC_LIVE_H
-#define TOOLS_PROC_LIVE_H
+#ifndef TOOLS_CONVERT_LIVE_H
+#define TOOLS_CONVERT_LIVE_H
 
+#include "tools/convert/layout.h"
 #include "tools/proc/maps.h"
-#include "tools/unwind/layout.h"
 
 struct live;
 
