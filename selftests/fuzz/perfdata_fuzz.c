@@ -13,17 +13,21 @@
 
 static volatile uint8_t sink;
 
-static int on_sample(void *arg, const struct perfdata_sample *s)
+static int on_sample(void *arg, const struct perfdata_event *event, const struct perf_sample *s)
 {
+	const struct perfdata *pd = arg;
+
 	for (size_t i = 0; i < s->stack_size; i++)
 		sink ^= s->stack[i];
-	if (!s->event || s->regs.size > sizeof(s->regs))
+	for (uint64_t i = 0; i < s->nr; i++)
+		sink ^= s->chain[i];
+	if (event < pd->events || event >= pd->events + pd->nr_events ||
+	    s->regs.size > sizeof(s->regs))
 		abort();
-	(void)arg;
 	return 0;
 }
 
-static int on_mmap(void *arg, const struct perfdata_mmap *m)
+static int on_mmap(void *arg, const struct perf_map *m)
 {
 	const struct build_id *id = perfdata_build_id(arg, m->path);
 
@@ -33,19 +37,19 @@ static int on_mmap(void *arg, const struct perfdata_mmap *m)
 	return 0;
 }
 
-static int on_comm(void *arg, int pid, int tid, const char *comm, bool exec)
+static int on_comm(void *arg, const struct perf_comm *c)
 {
 	(void)arg;
-	sink ^= pid ^ tid ^ exec;
-	if (strlen(comm) > 65536)
+	sink ^= c->pid ^ c->tid ^ c->exec;
+	if (strlen(c->comm) > 65536)
 		abort();
 	return 0;
 }
 
-static int on_fork(void *arg, int pid, int tid, int parent, int from)
+static int on_fork(void *arg, const struct perf_fork *f)
 {
 	(void)arg;
-	sink ^= pid ^ tid ^ parent ^ from;
+	sink ^= f->pid ^ f->tid ^ f->parent ^ f->from;
 	return 0;
 }
 
@@ -60,7 +64,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct perfdata_handler handler = {
-		on_sample, on_mmap, on_comm, on_fork, on_lost,
+		.sample = on_sample,
+		.map = on_mmap,
+		.comm = on_comm,
+		.fork = on_fork,
+		.exit = on_fork,
+		.lost = on_lost,
 	};
 	int fd = memfd_create("perf.data", MFD_CLOEXEC);
 	struct perfdata *pd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sample_fuzz.c - samples of perf events, as rings hand them out: what is taken from one
+ * sample_fuzz.c - records of perf events, as rings hand them out: what is taken from one
  * lies inside it.
  *
  * The first byte of an input says how the record is to be read, the rest is its body.
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/perf/records.h"
 #include "tools/perf/sample.h"
 
 static volatile uint64_t sink;
@@ -33,6 +34,34 @@ static void look(const struct perf_record *r, const struct perf_sample *s, bool 
 		sink ^= s->stack[i];
 }
 
+/* The text lies in the record, and ends there. */
+static void look_at_text(const struct perf_record *r, const char *text)
+{
+	const char *end = (const char *)r->body + r->size;
+
+	if (text < (const char *)r->body || text >= end || !memchr(text, '\0', end - text))
+		abort();
+}
+
+static void look_at_others(const struct perf_record *r)
+{
+	struct perf_map map;
+	struct perf_comm comm;
+	struct perf_fork fork;
+
+	if (perf_record_map(r, &map)) {
+		look_at_text(r, map.path);
+		if (map.start >= map.end || map.pid <= 0 || map.id.size)
+			abort();
+	}
+	if (perf_record_comm(r, &comm)) {
+		look_at_text(r, comm.comm);
+		sink ^= comm.pid ^ comm.tid;
+	}
+	if (perf_record_fork(r, &fork) && (fork.pid <= 0 || fork.tid <= 0))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,8 +82,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(body, data + 1, record.size);
 	record.body = body;
-	if (perf_sample_parse(&record, copy, &sample))
+	if (perf_sample_parse(&record, copy, 127, &sample))
 		look(&record, &sample, copy);
+	look_at_others(&record);
 	free(body);
 	return 0;
 }

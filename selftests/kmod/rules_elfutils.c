@@ -73,7 +73,8 @@ struct judge {
 	struct kind *kinds;
 	uint64_t most, samples, equal, entries, ends[NR_ENDS], other_kinds;
 	/* The sample at hand, and what elfutils found. */
-	const struct perfdata_sample *s;
+	const struct perf_sample *s;
+	struct callchain chain; /* of it, in user space */
 	uint64_t pcs[MAX_FRAMES];
 	size_t nr;
 	bool undescribed, not_copied;
@@ -111,7 +112,7 @@ static struct process *get_process(struct judge *j, int pid)
 	return p->layout ? p : NULL;
 }
 
-static int on_mmap(void *arg, const struct perfdata_mmap *from)
+static int on_mmap(void *arg, const struct perf_map *from)
 {
 	struct layout_map m = {
 		.start = from->start,
@@ -139,24 +140,20 @@ static int begin(struct judge *j, struct process *p, struct layout *layout, stru
 	return p->layout ? 0 : -ENOMEM;
 }
 
-static int on_comm(void *arg, int pid, int tid, const char *comm, bool exec)
+static int on_comm(void *arg, const struct perf_comm *c)
 {
-	struct process *p = exec ? get_process(arg, pid) : NULL;
+	struct process *p = c->exec ? get_process(arg, c->pid) : NULL;
 
-	(void)tid;
-	(void)comm;
 	return p ? begin(arg, p, NULL, NULL) : 0;
 }
 
-static int on_fork(void *arg, int pid, int tid, int parent, int from)
+static int on_fork(void *arg, const struct perf_fork *f)
 {
-	struct process *old = get_process(arg, parent), *p = get_process(arg, pid);
+	struct process *old = get_process(arg, f->parent), *p = get_process(arg, f->pid);
 
-	(void)tid;
-	(void)from;
 	if (!old || !p)
 		return -ENOMEM;
-	return pid == parent ? 0 : begin(arg, p, layout_share(old->layout), old->view);
+	return f->pid == f->parent ? 0 : begin(arg, p, layout_share(old->layout), old->view);
 }
 
 static void on_lost(void *arg, uint64_t nr)
@@ -190,7 +187,7 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread)
 static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret, void *arg)
 {
 	struct judge *j = ((struct view *)arg)->judge;
-	const struct perfdata_sample *s = j->s;
+	const struct perf_sample *s = j->s;
 	uint64_t sp = s->regs.r[7];
 
 	(void)dwfl;
@@ -204,7 +201,7 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret, void *arg)
 
 static bool set_registers(Dwfl_Thread *thread, void *arg)
 {
-	const struct perfdata_sample *s = ((struct view *)arg)->judge->s;
+	const struct perf_sample *s = ((struct view *)arg)->judge->s;
 	Dwarf_Word regs[17];
 
 	for (int i = 0; i < 16; i++)
@@ -350,7 +347,7 @@ static void print_place(FILE *to, const struct process *p, const char *what, uin
 
 static char *describe(const struct judge *j, const struct process *p, size_t at)
 {
-	const struct perfdata_sample *s = j->s;
+	const uint64_t *ips = j->chain.ips;
 	char *text = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
@@ -358,8 +355,8 @@ static char *describe(const struct judge *j, const struct process *p, size_t at)
 	if (!to)
 		return NULL;
 	if (at)
-		print_place(to, p, "behind", s->chain[at - 1]);
-	print_place(to, p, "is", s->chain[at]);
+		print_place(to, p, "behind", ips[at - 1]);
+	print_place(to, p, "is", ips[at]);
 	if (at < j->nr)
 		print_place(to, p, "elfutils:", j->pcs[at]);
 	else
@@ -392,7 +389,7 @@ static void note_difference(struct judge *j, const struct process *p, size_t at)
 
 static enum end find_end(const struct judge *j)
 {
-	if (j->nr >= j->s->nr_chain)
+	if (j->nr >= j->chain.nr)
 		return END_KERNEL;
 	if (j->undescribed)
 		return END_UNDESCRIBED;
@@ -402,10 +399,9 @@ static enum end find_end(const struct judge *j)
 /* The kernel's chain against what elfutils found. */
 static void compare(struct judge *j, const struct process *p)
 {
-	const struct perfdata_sample *s = j->s;
-	size_t n = j->nr < s->nr_chain ? j->nr : s->nr_chain, i = 0;
+	size_t n = j->nr < j->chain.nr ? j->nr : j->chain.nr, i = 0;
 
-	while (i < n && j->pcs[i] == s->chain[i])
+	while (i < n && j->pcs[i] == j->chain.ips[i])
 		i++;
 	j->samples++;
 	j->entries += i;
@@ -417,12 +413,14 @@ static void compare(struct judge *j, const struct process *p)
 		note_difference(j, p, i);
 }
 
-static int on_sample(void *arg, const struct perfdata_sample *s)
+static int on_sample(void *arg, const struct perfdata_event *event, const struct perf_sample *s)
 {
 	struct judge *j = arg;
 	struct process *p = get_process(j, s->pid);
 
-	if (s->abi != 2 || !s->stack_size || !s->nr_chain || j->samples == j->most)
+	(void)event;
+	j->chain = perf_sample_user(s);
+	if (s->abi != 2 || !s->stack_size || !j->chain.nr || j->samples == j->most)
 		return 0;
 	if (!p || (!p->view && make_view(j, p)))
 		return -ENOMEM;
@@ -461,8 +459,13 @@ static void print(const struct judge *j)
 
 int main(int argc, char **argv)
 {
-	static const struct perfdata_handler handler = { on_sample, on_mmap, on_comm, on_fork,
-							 on_lost };
+	static const struct perfdata_handler handler = {
+		.sample = on_sample,
+		.map = on_mmap,
+		.comm = on_comm,
+		.fork = on_fork,
+		.lost = on_lost,
+	};
 	static struct judge j = { .most = UINT64_MAX, .images.root = -1 };
 	struct perfdata *data;
 	struct reason why;

@@ -76,7 +76,7 @@ $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 $(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h tools/reason.h
 $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 	$(foreach f,regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
-$(FUZZ_B)/sample_fuzz: $(foreach f,sample regs,tools/perf/$(f).c tools/perf/$(f).h)
+$(FUZZ_B)/sample_fuzz: $(foreach f,records sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/java/hotspot.c tools/java/hotspot.h
 $(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \
 		tools/java/vmstructs.c tools/java/vmstructs.h tools/elf/symbols.c

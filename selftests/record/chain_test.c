@@ -147,15 +147,17 @@ static bool test_file(void)
 {
 	const struct perfdata_event event = { .sample_type = PERF_SAMPLE_CALLCHAIN,
 					      .max_chain = MAX };
-	struct perfdata_sample s = { .event = &event };
+	struct perf_sample s = { .nr = 0 };
 	uint64_t words[2 * MAX + 8];
 	struct body body = { (const uint8_t *)words, 8 * put_chain(words), false };
 	size_t user = current->user < 0 ? 0 : current->user;
+	struct callchain chain;
 
-	if (!perfdata_take_sample(NULL, &body, &s) || s.nr_chain != user)
+	if (!perfdata_take_sample(NULL, &event, &body, &s))
 		return false;
-	printf("# %zu entries of %zu\n", s.nr_chain, s.max_chain);
-	return (s.nr_chain >= s.max_chain) == current->cut;
+	chain = perf_sample_user(&s);
+	printf("# %zu entries of %zu\n", chain.nr, chain.max);
+	return chain.nr == user && (chain.nr >= chain.max) == current->cut;
 }
 
 int main(void)

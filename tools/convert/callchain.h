@@ -7,18 +7,7 @@
 #define TOOLS_CONVERT_CALLCHAIN_H
 
 #include "tools/convert/layout.h"
-
-/**
- * struct callchain - what the kernel found by frame pointers
- * @ips: of user space, the program counter first.
- * @nr: entries of @ips.
- * @max: most entries that a callchain may have; 0: not known.
- */
-struct callchain {
-	const uint64_t *ips;
-	size_t nr;
-	size_t max;
-};
+#include "tools/perf/sample.h"
 
 /**
  * callchain_rest() - find what a callchain has behind a stack

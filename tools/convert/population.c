@@ -8,13 +8,9 @@
  * until it ends.
  */
 #include <errno.h>
-#include <limits.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/sysmacros.h>
 
 #include <utlist.h>
 
@@ -93,8 +89,19 @@ static int found_map(void *arg, pid_t pid, const struct layout_map *map)
 	const struct layout_files *files = live_files(all->live);
 	struct process *p = find_process(all, pid);
 
+	const struct perf_map told = {
+		.pid = pid,
+		.start = map->start,
+		.end = map->end,
+		.offset = map->offset,
+		.path = map->path,
+		.id = map->id,
+		.dev = map->dev,
+		.inode = map->inode,
+	};
+
 	if (all->writer)
-		perf_writer_map(all->writer, pid, all->time, map);
+		perf_writer_map(all->writer, all->time, &told);
 	return p && p->proc ? files->name(files->arg, pid, p->proc, map) : 0;
 }
 
@@ -232,7 +239,7 @@ struct task *population_task(struct population *all, int pid, int tid)
 		return NULL;
 	read_comm(t);
 	if (all->writer)
-		perf_writer_comm(all->writer, pid, tid, t->comm);
+		perf_writer_comm(all->writer, all->time, pid, tid, t->comm);
 	return t;
 }
 
@@ -264,57 +271,23 @@ void population_make_room(struct population *all)
 		hide_process(all, all->processes);
 }
 
-struct mmap2 {
-	uint32_t pid, tid;
-	uint64_t addr, len, offset;
-	uint32_t maj, min;
-	uint64_t inode, generation;
-	uint32_t prot, flags;
-	char name[];
-};
-
-/* The text at the end of a record, if it ends within it. */
-static bool text_ends(const char *text, const struct perf_record *r)
-{
-	const char *end = (const char *)r->body + r->size;
-
-	return text < end && memchr(text, '\0', end - text);
-}
-
-/*
- * The flag that there is a build id instead of the inode is not looked at: the kernel sets
- * it for all that listen once it did for one of them. None is asked for, as perf 6.1 takes
- * the flag for true and destroys its stack.
- */
-static void take_map(const struct mmap2 *m, struct layout_map *map)
-{
-	*map = (struct layout_map){
-		.start = m->addr,
-		.end = m->addr + m->len,
-		.offset = m->offset,
-		.path = (char *)m->name,
-		.dev = makedev(m->maj, m->min),
-		.inode = m->inode,
-	};
-}
-
-int population_mmap(struct population *all, const struct perf_record *r)
+int population_map(struct population *all, const struct perf_map *m)
 {
 	const struct layout_files *files = live_files(all->live);
-	const struct mmap2 *m = r->body;
-	struct layout_map map;
-	struct process *p;
+	const struct layout_map map = {
+		.start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.path = (char *)m->path,
+		.id = m->id,
+		.dev = m->dev,
+		.inode = m->inode,
+	};
+	struct process *p = population_process(all, m->pid);
 	int ret;
 
-	if (r->size < sizeof(*m) || !text_ends(m->name, r) || (int)m->pid <= 0 ||
-	    !(m->prot & PROT_EXEC) ||
-	    (r->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER ||
-	    m->addr + m->len <= m->addr || strlen(m->name) >= PATH_MAX)
-		return 0;
-	p = population_process(all, m->pid);
 	if (!p)
 		return -ENOMEM;
-	take_map(m, &map);
 	ret = layout_add(&p->layout, p->pid, &map);
 	if (ret > 0)
 		ret = p->proc ? files->name(files->arg, p->pid, p->proc, &map) : 0;
@@ -342,32 +315,19 @@ static int execute(struct population *all, const struct task *t, struct process 
 	return 0;
 }
 
-int population_comm(struct population *all, const struct perf_record *r)
+int population_comm(struct population *all, const struct perf_comm *c)
 {
-	const struct {
-		uint32_t pid, tid;
-		char name[];
-	} *c = r->body;
-	struct process *p;
-	struct task *t;
+	struct process *p = population_process(all, c->pid);
+	struct task *t = population_task(all, c->pid, c->tid);
 
-	if (r->size < sizeof(*c) || !text_ends(c->name, r) || (int)c->pid <= 0 || (int)c->tid <= 0)
-		return 0;
-	p = population_process(all, c->pid);
-	t = population_task(all, c->pid, c->tid);
 	if (!p || !t)
 		return -ENOMEM;
-	set_comm(t, c->name, strlen(c->name));
-	if (!(r->misc & PERF_RECORD_MISC_COMM_EXEC))
+	set_comm(t, c->comm, strlen(c->comm));
+	if (!c->exec)
 		return 0;
 	t->beyond.nr = 0;
 	return execute(all, t, p);
 }
-
-struct fork {
-	uint32_t pid, ppid, tid, ptid;
-	uint64_t time;
-};
 
 /* A process that has what its parent has. */
 static struct process *fork_process(struct population *all, int pid, int parent)
@@ -384,41 +344,37 @@ static struct process *fork_process(struct population *all, int pid, int parent)
 	return p;
 }
 
-int population_fork(struct population *all, const struct perf_record *r)
+int population_fork(struct population *all, const struct perf_fork *f)
 {
-	const struct fork *f = r->body;
 	struct task *t, *parent;
 	struct process *p;
 
-	if (r->size < sizeof(*f) || (int)f->pid <= 0 || (int)f->tid <= 0 || (int)f->ppid <= 0)
+	/* Who made it is of another PID namespace. */
+	if (f->parent <= 0)
 		return 0;
-	t = population_find_task(all, f->tid);
-	if (t)
-		drop_task(all, t);
-	parent = population_task(all, f->ppid, f->ptid);
-	p = f->pid == f->ppid ? population_process(all, f->pid) :
-				fork_process(all, f->pid, f->ppid);
+	population_forget(all, f->tid);
+	parent = population_task(all, f->parent, f->from);
+	p = f->pid == f->parent ? population_process(all, f->pid) :
+				  fork_process(all, f->pid, f->parent);
 	t = p && parent ? add_task(all, f->tid, p) : NULL;
 	if (!t)
 		return -ENOMEM;
 	memcpy(t->comm, parent->comm, sizeof(t->comm));
-	t->began = r->time;
+	t->began = all->time;
 	return 0;
 }
 
-void population_fork_elsewhere(struct population *all, const struct perf_record *r)
+void population_forget(struct population *all, int tid)
 {
-	const struct fork *f = r->body;
-	struct task *t = r->size < sizeof(*f) ? NULL : population_find_task(all, f->tid);
+	struct task *t = population_find_task(all, tid);
 
 	if (t)
 		drop_task(all, t);
 }
 
-struct task *population_exit(struct population *all, const struct perf_record *r)
+struct task *population_exit(struct population *all, const struct perf_fork *f)
 {
-	const struct fork *f = r->body;
-	struct task *t = r->size < sizeof(*f) ? NULL : population_find_task(all, f->tid);
+	struct task *t = population_find_task(all, f->tid);
 
 	return t && !t->exited ? t : NULL;
 }

@@ -26,7 +26,7 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/convert/beyond.h"
 #include "tools/convert/live.h"
-#include "tools/perf/rings.h"
+#include "tools/perf/records.h"
 #include "tools/perf/write.h"
 
 struct golabels;
@@ -177,9 +177,9 @@ bool population_read_maps(struct population *all, struct process *p);
 void population_renew(struct population *all, struct shstk_symbols *symbols);
 
 /* Records that tell of processes and threads. Each returns 0 or -ENOMEM. */
-int population_mmap(struct population *all, const struct perf_record *r);
-int population_comm(struct population *all, const struct perf_record *r);
-int population_fork(struct population *all, const struct perf_record *r);
+int population_map(struct population *all, const struct perf_map *m);
+int population_comm(struct population *all, const struct perf_comm *c);
+int population_fork(struct population *all, const struct perf_fork *f);
 
 /*
  * Before a record is taken: of those without number, as when their ends were lost, the ones that
@@ -187,11 +187,11 @@ int population_fork(struct population *all, const struct perf_record *r);
  */
 void population_make_room(struct population *all);
 
-/* A thread begins that is not to be recorded: what had its number before is over. */
-void population_fork_elsewhere(struct population *all, const struct perf_record *r);
+/* A thread with that number begins elsewhere: the one that had it before is over. */
+void population_forget(struct population *all, int tid);
 
 /* The thread that ended, if it was known: for population_leave(). */
-struct task *population_exit(struct population *all, const struct perf_record *r);
+struct task *population_exit(struct population *all, const struct perf_fork *f);
 
 /* A thread that ended is forgotten: at once, or @later, as it may be seen still. */
 void population_leave(struct population *all, struct task *t, bool later);

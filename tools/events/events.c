@@ -96,12 +96,25 @@ static void read_processes(struct events *e)
 		closedir(dir);
 }
 
-static void end_thread(struct population *all, const struct perf_record *r)
+/* Where there is no memory names are missing, not violations. */
+static void take_event(struct population *all, const struct perf_record *r)
 {
-	struct task *t = population_exit(all, r);
+	struct perf_map map;
+	struct perf_comm comm;
+	struct perf_fork fork;
+	struct task *t;
 
-	if (t)
-		population_leave(all, t, false);
+	if (r->type == PERF_RECORD_MMAP2 && perf_record_map(r, &map))
+		population_map(all, &map);
+	if (r->type == PERF_RECORD_COMM && perf_record_comm(r, &comm))
+		population_comm(all, &comm);
+	if (r->type == PERF_RECORD_FORK && perf_record_fork(r, &fork))
+		population_fork(all, &fork);
+	if (r->type == PERF_RECORD_EXIT && perf_record_fork(r, &fork)) {
+		t = population_exit(all, &fork);
+		if (t)
+			population_leave(all, t, false);
+	}
 }
 
 /* --- a violation --- */
@@ -179,26 +192,10 @@ static int take_record(void *arg, const struct perf_record *r)
 	const uint32_t *word = r->body;
 
 	population_make_room(&e->all);
-	/* Where there is no memory names are missing, not violations. */
-	switch (r->type) {
-	case PERF_RECORD_MMAP2:
-		population_mmap(&e->all, r);
-		break;
-	case PERF_RECORD_COMM:
-		population_comm(&e->all, r);
-		break;
-	case PERF_RECORD_FORK:
-		population_fork(&e->all, r);
-		break;
-	case PERF_RECORD_EXIT:
-		end_thread(&e->all, r);
-		break;
-	case PERF_RECORD_SAMPLE:
-		/* bytes, the event */
-		if (r->size >= 4 && word[0] <= r->size - 4)
-			print_violation(e, r->tid, (const char *)(word + 1), word[0]);
-		break;
-	}
+	take_event(&e->all, r);
+	/* bytes, the event */
+	if (r->type == PERF_RECORD_SAMPLE && r->size >= 4 && word[0] <= r->size - 4)
+		print_violation(e, r->tid, (const char *)(word + 1), word[0]);
 	return e->count && e->seen >= e->count;
 }
 

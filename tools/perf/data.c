@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "tools/perf/data_private.h"
@@ -25,6 +26,7 @@ static bool wanted(const struct perf_event_header *h)
 	case PERF_RECORD_MMAP2:
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 	case PERF_RECORD_SAMPLE:
@@ -261,27 +263,42 @@ void perfdata_close(struct perfdata *pd)
 	free(pd);
 }
 
-static bool take_mmap(const struct perfdata *pd, const struct perf_event_header *h, struct body b,
-		      struct perfdata_mmap *m, bool *exec)
+/* Which file a mapping is of: 24 bytes with its build id, or with its device and inode. */
+static void take_file(const uint8_t *bytes, bool build_id, struct perf_map *m)
 {
-	const uint8_t *id;
+	uint32_t device[2];
+
+	if (!build_id) {
+		memcpy(device, bytes, sizeof(device));
+		memcpy(&m->inode, bytes + sizeof(device), sizeof(m->inode));
+		m->dev = makedev(device[0], device[1]);
+	} else if (bytes[0] <= 20) {
+		m->id.size = bytes[0];
+		memcpy(m->id.data, bytes + 4, bytes[0]);
+	}
+}
+
+static bool take_mmap(const struct perfdata *pd, const struct perf_event_header *h, struct body b,
+		      struct perf_map *m, bool *exec)
+{
+	const uint8_t *file;
 	uint64_t len;
 
-	*m = (struct perfdata_mmap){ .pid = take32(&b) };
+	*m = (struct perf_map){ .pid = take32(&b) };
 	take32(&b);
 	m->start = take64(&b);
 	len = take64(&b);
 	m->offset = take64(&b);
 	*exec = !(h->misc & PERF_RECORD_MISC_MMAP_DATA);
 	if (h->type == PERF_RECORD_MMAP2) {
-		id = take(&b, 24);
+		file = take(&b, 24);
 		*exec = take32(&b) & 4; /* PROT_EXEC */
 		take32(&b);
-		if (id && pd->private->asked_ids && h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID &&
-		    id[0] <= 20) {
-			m->id.size = id[0];
-			memcpy(m->id.data, id + 4, id[0]);
-		}
+		if (file)
+			take_file(file,
+				  pd->private->asked_ids &&
+					  h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID,
+				  m);
 	}
 	m->path = take_text(&b);
 	m->end = m->start + len;
@@ -295,7 +312,7 @@ static bool take_mmap(const struct perfdata *pd, const struct perf_event_header 
 static int give_mmap(struct perfdata *pd, const struct perf_event_header *h, struct body b,
 		     const struct perfdata_handler *handler, void *arg)
 {
-	struct perfdata_mmap m;
+	struct perf_map m;
 	bool exec;
 
 	if (!take_mmap(pd, h, b, &m, &exec)) {
@@ -305,45 +322,64 @@ static int give_mmap(struct perfdata *pd, const struct perf_event_header *h, str
 	/* The kernel's own, or data. */
 	if (m.pid < 0 || !exec)
 		return 0;
-	return handler->mmap(arg, &m);
+	return handler->map(arg, &m);
 }
 
-static int give_sample(struct perfdata *pd, struct body b, const struct perfdata_handler *handler,
-		       void *arg)
+static int give_sample(struct perfdata *pd, const struct perf_event_header *h, struct body b,
+		       const struct perfdata_handler *handler, void *arg)
 {
-	struct perfdata_sample s = { .event = perfdata_sample_event(pd, b) };
+	const struct perfdata_event *event = perfdata_sample_event(pd, b);
+	struct perf_sample s = {
+		.user_mode = (h->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER,
+	};
 
-	if (!s.event || !perfdata_take_sample(pd, &b, &s)) {
+	if (!event || !perfdata_take_sample(pd, event, &b, &s)) {
 		pd->damaged++;
 		return 0;
 	}
-	return handler->sample(arg, &s);
+	return handler->sample(arg, event, &s);
+}
+
+static int give_comm(struct perfdata *pd, const struct perf_event_header *h, struct body b,
+		     const struct perfdata_handler *handler, void *arg)
+{
+	struct perf_comm c = { .pid = take32(&b) };
+
+	c.tid = take32(&b);
+	c.comm = take_text(&b);
+	c.exec = h->misc & PERF_RECORD_MISC_COMM_EXEC;
+	if (!b.bad)
+		return handler->comm(arg, &c);
+	pd->damaged++;
+	return 0;
+}
+
+/* A thread begins, or ends. */
+static int give_fork(struct body b, int (*fn)(void *arg, const struct perf_fork *f), void *arg)
+{
+	struct perf_fork f = { .pid = take32(&b) };
+
+	f.parent = take32(&b);
+	f.tid = take32(&b);
+	f.from = take32(&b);
+	return b.bad || !fn ? 0 : fn(arg, &f);
 }
 
 static int give(struct perfdata *pd, const struct perf_event_header *h, struct body b,
 		const struct perfdata_handler *handler, void *arg)
 {
-	uint32_t pid, other, tid;
-	const char *text;
-
 	switch (h->type) {
 	case PERF_RECORD_SAMPLE:
-		return give_sample(pd, b, handler, arg);
+		return give_sample(pd, h, b, handler, arg);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 		return give_mmap(pd, h, b, handler, arg);
 	case PERF_RECORD_COMM:
-		pid = take32(&b);
-		other = take32(&b);
-		text = take_text(&b);
-		if (b.bad)
-			break;
-		return handler->comm(arg, pid, other, text, h->misc & PERF_RECORD_MISC_COMM_EXEC);
+		return give_comm(pd, h, b, handler, arg);
 	case PERF_RECORD_FORK:
-		pid = take32(&b);
-		other = take32(&b);
-		tid = take32(&b);
-		return b.left < 4 ? 0 : handler->fork(arg, pid, tid, other, take32(&b));
+		return give_fork(b, handler->fork, arg);
+	case PERF_RECORD_EXIT:
+		return give_fork(b, handler->exit, arg);
 	case PERF_RECORD_LOST:
 		take64(&b);
 		/* fall through */
@@ -351,8 +387,6 @@ static int give(struct perfdata *pd, const struct perf_event_header *h, struct b
 		handler->lost(arg, take64(&b));
 		return 0;
 	}
-	pd->damaged++;
-	return 0;
 }
 
 int perfdata_read(struct perfdata *pd, const struct perfdata_handler *handler, void *arg)

@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 #include "tools/elf/image.h"
+#include "tools/perf/records.h"
+#include "tools/perf/sample.h"
 #include "tools/reason.h"
 
 #define PERFDATA_MAX_EVENTS 256
@@ -54,68 +56,21 @@ struct perfdata_event {
 };
 
 /**
- * struct perfdata_sample - a sample
- * @event: its event.
- * @pid: process ID, and
- * @tid: thread ID, in perf's PID namespace.
- * @time: ns, of the clock that was recorded with; 0 if not told.
- * @period: events that it stands for.
- * @chain: the user part of its callchain, the program counter first.
- * @nr_chain: entries of it, 0 if there is none.
- * @max_chain: most entries that it may have, behind the kernel's; 0: not known, or none.
- * @abi: 0: no registers (a kernel thread); 1: of 32-bit code; 2: of 64-bit code.
- * @regs: registers, if @abi is 2.
- * @stack: copy of the stack from the stack pointer on.
- * @stack_size: bytes in @stack.
- */
-struct perfdata_sample {
-	const struct perfdata_event *event;
-	int pid;
-	int tid;
-	uint64_t time;
-	uint64_t period;
-	const uint64_t *chain;
-	size_t nr_chain;
-	size_t max_chain;
-	uint64_t abi;
-	struct shstk_regs regs;
-	const uint8_t *stack;
-	size_t stack_size;
-};
-
-/**
- * struct perfdata_mmap - an executable mapping
- * @pid: process ID.
- * @start: first address.
- * @end: first address behind it.
- * @offset: offset in the file.
- * @path: the file, or what perf calls other memory.
- * @id: build id, size 0 if not told.
- */
-struct perfdata_mmap {
-	int pid;
-	uint64_t start;
-	uint64_t end;
-	uint64_t offset;
-	const char *path;
-	struct build_id id;
-};
-
-/**
  * struct perfdata_handler - receives the records; each returns 0 or what ends
  *	the reading
- * @sample: a sample.
- * @mmap: code was mapped.
- * @comm: a thread has a new name; @exec: because it executed a program.
- * @fork: thread @tid of process @pid was made by thread @from of process @parent;
- *	if @pid is not @parent, by fork(2).
+ * @sample: a sample of @event, which may be compared with those of &struct perfdata.
+ * @map: code was mapped.
+ * @comm: a thread has a new name.
+ * @fork: a thread has begun.
+ * @exit: a thread has ended; may be NULL.
  * @lost: perf lost that many records or samples here.
  */
 struct perfdata_handler {
-	int (*sample)(void *arg, const struct perfdata_sample *s);
-	int (*mmap)(void *arg, const struct perfdata_mmap *m);
-	int (*comm)(void *arg, int pid, int tid, const char *comm, bool exec);
-	int (*fork)(void *arg, int pid, int tid, int parent, int from);
+	int (*sample)(void *arg, const struct perfdata_event *event, const struct perf_sample *s);
+	int (*map)(void *arg, const struct perf_map *m);
+	int (*comm)(void *arg, const struct perf_comm *c);
+	int (*fork)(void *arg, const struct perf_fork *f);
+	int (*exit)(void *arg, const struct perf_fork *f);
 	void (*lost)(void *arg, uint64_t nr);
 };
 

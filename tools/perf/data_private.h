@@ -168,7 +168,8 @@ const struct perfdata_event *perfdata_event_of(const struct perfdata *pd, uint64
 /* The event of a sample: by the ID that stands at a place that all share. */
 const struct perfdata_event *perfdata_sample_event(const struct perfdata *pd, struct body b);
 
-/* Takes a sample of @s->event apart. Returns: false: it makes no sense. */
-bool perfdata_take_sample(const struct perfdata *pd, struct body *b, struct perfdata_sample *s);
+/* Takes the fields of a sample of that event. Returns false if it makes no sense. */
+bool perfdata_take_sample(const struct perfdata *pd, const struct perfdata_event *event,
+			  struct body *b, struct perf_sample *s);
 
 #endif

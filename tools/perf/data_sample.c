@@ -10,10 +10,9 @@
 #define BRANCH_HW_INDEX_ (1u << 17)
 #define BRANCH_COUNTERS_ (1u << 19)
 
-static void take_regs(const struct perfdata *pd, struct body *b, struct perfdata_sample *s)
+static void take_regs(const struct perfdata *pd, uint64_t mask, struct body *b,
+		      struct perf_sample *s)
 {
-	uint64_t mask = s->event->regs;
-
 	s->abi = take64(b);
 	s->regs.size = sizeof(s->regs);
 	if (!s->abi)
@@ -23,25 +22,12 @@ static void take_regs(const struct perfdata *pd, struct body *b, struct perfdata
 			perf_regs_set(pd->arch, i, take64(b), &s->regs);
 }
 
-/*
- * Entries in the user part follow a mark of their own, up to the next one. The kernel takes so many
- * in all, its own ones first.
- */
-static void take_chain(struct body *b, struct perfdata_sample *s)
+static void take_chain(struct body *b, struct perf_sample *s)
 {
-	uint64_t nr = take64(b), i;
-	const uint64_t *ips = (const void *)take(b, nr > 65536 ? UINT64_MAX : 8 * nr);
+	uint64_t nr = take64(b);
 
-	if (!ips)
-		return;
-	s->max_chain = s->event->max_chain;
-	for (i = 0; i < nr && ips[i] != PERF_CONTEXT_USER; i++)
-		s->max_chain -= s->max_chain && ips[i] < PERF_CONTEXT_MAX;
-	if (i == nr)
-		return;
-	s->chain = ips + i + 1;
-	while (++i < nr && ips[i] < PERF_CONTEXT_MAX)
-		s->nr_chain++;
+	s->chain = (const void *)take(b, nr > 65536 ? UINT64_MAX : 8 * nr);
+	s->nr = s->chain ? nr : 0;
 }
 
 static void skip_read(struct body *b, uint64_t format)
@@ -67,12 +53,13 @@ static void skip_branches(struct body *b, uint64_t type)
 		take(b, nr * 8);
 }
 
-bool perfdata_take_sample(const struct perfdata *pd, struct body *b, struct perfdata_sample *s)
+bool perfdata_take_sample(const struct perfdata *pd, const struct perfdata_event *e, struct body *b,
+			  struct perf_sample *s)
 {
-	const struct perfdata_event *e = s->event;
 	uint64_t type = e->sample_type, n;
 
 	s->period = e->freq || !e->period ? 1 : e->period;
+	s->max_chain = e->max_chain;
 	if (type & PERF_SAMPLE_IDENTIFIER)
 		take64(b);
 	if (type & PERF_SAMPLE_IP)
@@ -102,7 +89,7 @@ bool perfdata_take_sample(const struct perfdata *pd, struct body *b, struct perf
 	if (type & PERF_SAMPLE_BRANCH_STACK)
 		skip_branches(b, e->branch_type);
 	if (type & PERF_SAMPLE_REGS_USER)
-		take_regs(pd, b, s);
+		take_regs(pd, e->regs, b, s);
 	if (type & PERF_SAMPLE_STACK_USER) {
 		n = take64(b);
 		if (n) {

@@ -71,19 +71,39 @@ static bool take_stack(struct words *w, struct perf_sample *s)
 	return true;
 }
 
-bool perf_sample_parse(const struct perf_record *record, bool copy, struct perf_sample *ret)
+bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_chain,
+		       struct perf_sample *ret)
 {
 	struct words w = { record->body, record->size / 8 };
 
 	*ret = (struct perf_sample){
+		.pid = record->pid,
+		.tid = record->tid,
+		.time = record->time,
+		.period = record->period,
 		.user_mode = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			     PERF_RECORD_MISC_USER,
+		.max_chain = max_chain,
 	};
-	ret->period = record->period;
 	if ((!ret->period && !take(&w, &ret->period)) || !take(&w, &ret->nr))
 		return false;
 	ret->chain = skip(&w, ret->nr);
 	if (!ret->chain)
 		return false;
 	return !copy || (take_regs(&w, ret) && take_stack(&w, ret));
+}
+
+struct callchain perf_sample_user(const struct perf_sample *sample)
+{
+	struct callchain ret = { .max = sample->max_chain };
+	uint64_t i;
+
+	for (i = 0; i < sample->nr && sample->chain[i] != PERF_CONTEXT_USER; i++)
+		ret.max -= ret.max && sample->chain[i] < PERF_CONTEXT_MAX;
+	if (i == sample->nr)
+		return ret;
+	ret.ips = sample->chain + i + 1;
+	while (++i < sample->nr && sample->chain[i] < PERF_CONTEXT_MAX)
+		ret.nr++;
+	return ret;
 }

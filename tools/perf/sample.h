@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/perf/sample.h - what is in a sample of the events of rings.h.
+ * tools/perf/sample.h - what is in a sample, of the events of rings.h or of a file (data.h).
  */
 #ifndef TOOLS_PERF_SAMPLE_H
 #define TOOLS_PERF_SAMPLE_H
@@ -12,10 +12,14 @@
 
 /**
  * struct perf_sample - a sample
+ * @pid: process ID.
+ * @tid: thread ID.
+ * @time: ns, of the clock that was recorded with; 0 if not told.
  * @period: events that it stands for.
  * @user_mode: it was taken in user mode.
  * @chain: callchain, of the kernel and of user space, each behind a PERF_CONTEXT_*.
  * @nr: entries of @chain.
+ * @max_chain: most entries that @chain may have, PERF_CONTEXT_* not counted; 0: not known.
  * @abi: enum perf_sample_regs_abi: 0: no registers of user space (a thread of the
  *	kernel, or no copy was asked for); 1: of 32-bit code; 2: of 64-bit code.
  * @regs: registers, if @abi is 2.
@@ -23,10 +27,14 @@
  * @stack_size: bytes of @stack that were copied.
  */
 struct perf_sample {
+	int pid;
+	int tid;
+	uint64_t time;
 	uint64_t period;
 	bool user_mode;
 	const uint64_t *chain;
 	uint64_t nr;
+	size_t max_chain;
 	uint64_t abi;
 	struct shstk_regs regs;
 	const uint8_t *stack;
@@ -34,13 +42,33 @@ struct perf_sample {
 };
 
 /**
+ * struct callchain - what the kernel found of a stack of user space
+ * @ips: its entries, the program counter first.
+ * @nr: entries of @ips.
+ * @max: most entries that there may be; 0: not known, or there was room for none.
+ */
+struct callchain {
+	const uint64_t *ips;
+	size_t nr;
+	size_t max;
+};
+
+/*
+ * The part of the callchain that is of user space, where it lies. The kernel's part comes first, and
+ * may leave no room for it.
+ */
+struct callchain perf_sample_user(const struct perf_sample *sample);
+
+/**
  * perf_sample_parse() - take a sample apart
  * @record: the record.
  * @copy: registers and stacks are copied with samples (&struct perf_opts.copy).
+ * @max_chain: most entries of a callchain (&struct perf_opts.max_stack).
  * @ret: receives it; points into the record.
  *
  * Return: false: it makes no sense.
  */
-bool perf_sample_parse(const struct perf_record *record, bool copy, struct perf_sample *ret);
+bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_chain,
+		       struct perf_sample *ret);
 
 #endif

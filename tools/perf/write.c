@@ -119,7 +119,7 @@ void perf_writer_add(struct perf_writer *w, const struct perf_record *record)
 		put(w, record->raw, head.size);
 		return;
 	}
-	/* The kernel's flag may be another recording's: see take_map() in population.c. */
+	/* The kernel's flag may be another recording's: see perf_record_map() in records.c. */
 	head.misc &= ~PERF_RECORD_MISC_MMAP_BUILD_ID;
 	if (!is_vdso(w, record)) {
 		put(w, &head, sizeof(head));
@@ -151,18 +151,18 @@ static size_t text_size(const char *text)
 	return (strlen(text) + 8) & ~7ul;
 }
 
-void perf_writer_map(struct perf_writer *w, pid_t pid, uint64_t time, const struct layout_map *map)
+void perf_writer_map(struct perf_writer *w, uint64_t time, const struct perf_map *map)
 {
 	struct mmap2 body = {
-		.pid = pid,
-		.tid = pid,
+		.pid = map->pid,
+		.tid = map->pid,
 		.addr = map->start,
 		.len = map->end - map->start,
 		.offset = map->offset,
 		.prot = PROT_READ | PROT_EXEC,
 		.flags = MAP_PRIVATE,
 	};
-	struct trailer trailer = { pid, pid, time, 0 };
+	struct trailer trailer = { map->pid, map->pid, time, 0 };
 	uint32_t dev[2] = { major(map->dev), minor(map->dev) };
 	uint16_t misc = PERF_RECORD_MISC_USER;
 	size_t size = text_size(map->path);
@@ -182,10 +182,10 @@ void perf_writer_map(struct perf_writer *w, pid_t pid, uint64_t time, const stru
 	put_end(w, map->path, size, &trailer);
 }
 
-void perf_writer_comm(struct perf_writer *w, pid_t pid, pid_t tid, const char *comm)
+void perf_writer_comm(struct perf_writer *w, uint64_t time, pid_t pid, pid_t tid, const char *comm)
 {
 	uint32_t body[2] = { pid, tid };
-	struct trailer trailer = { pid, tid, 0, 0 };
+	struct trailer trailer = { pid, tid, time, 0 };
 	size_t size = text_size(comm);
 
 	put_header(w, PERF_RECORD_COMM, 0,

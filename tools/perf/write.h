@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tools/convert/layout.h"
+#include "tools/perf/records.h"
 #include "tools/perf/rings.h"
 
 struct perf_writer;
@@ -34,10 +34,10 @@ void perf_writer_vdso(struct perf_writer *w, uint64_t size, const struct build_i
 void perf_writer_add(struct perf_writer *w, const struct perf_record *record);
 
 /* Adds what was mapped before recording began, or was seen at @time. */
-void perf_writer_map(struct perf_writer *w, pid_t pid, uint64_t time, const struct layout_map *map);
+void perf_writer_map(struct perf_writer *w, uint64_t time, const struct perf_map *map);
 
-/* Adds the name of a thread that was there before. */
-void perf_writer_comm(struct perf_writer *w, pid_t pid, pid_t tid, const char *comm);
+/* Adds the name of a thread that was there before recording began, or was seen at @time. */
+void perf_writer_comm(struct perf_writer *w, uint64_t time, pid_t pid, pid_t tid, const char *comm);
 
 /* Ends the file. @w may be NULL. Returns 0 or a negative errno: it is not complete. */
 int perf_writer_close(struct perf_writer *w);

@@ -277,28 +277,9 @@ static void find_labels(struct perf_drain *d, struct process *p, const struct st
 	s->labels_size = golabels_find(p->golabels, &hints, d->label_text);
 }
 
-/*
- * The part of the callchain that is of user space, where it lies. The kernel's part comes first, and
- * may leave no room for it.
- */
-static struct callchain user_chain(const struct perf_drain *d, const struct perf_sample *sample)
-{
-	struct callchain ret = { .max = d->max_stack };
-	uint64_t i;
-
-	for (i = 0; i < sample->nr && sample->chain[i] != PERF_CONTEXT_USER; i++)
-		ret.max -= ret.max && sample->chain[i] < PERF_CONTEXT_MAX;
-	if (i == sample->nr)
-		return ret;
-	ret.ips = sample->chain + i + 1;
-	while (++i < sample->nr && sample->chain[i] < PERF_CONTEXT_MAX)
-		ret.nr++;
-	return ret;
-}
-
 static void add_user_chain(struct perf_drain *d, const struct perf_sample *sample, struct stack *s)
 {
-	const struct callchain chain = user_chain(d, sample);
+	const struct callchain chain = perf_sample_user(sample);
 
 	add_chain(d, sample, PERF_CONTEXT_USER, MAX_ENTRIES, s);
 	s->end = chain.nr >= chain.max ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
@@ -311,7 +292,7 @@ static void add_user_chain(struct perf_drain *d, const struct perf_sample *sampl
 static void add_bare(struct perf_drain *d, const struct process *p,
 		     const struct perf_sample *sample, struct stack *s)
 {
-	const struct callchain chain = user_chain(d, sample);
+	const struct callchain chain = perf_sample_user(sample);
 
 	if (!chain.nr)
 		return;
@@ -362,7 +343,7 @@ static int add_copy(struct perf_drain *d, struct task *t, const struct perf_samp
 		.sps = d->sps,
 		.max = d->depth,
 	};
-	struct callchain chain = user_chain(d, sample);
+	struct callchain chain = perf_sample_user(sample);
 	int ret = layout_unwind(p->layout, p->pid, &copy, &user);
 
 	if (ret)
@@ -467,7 +448,7 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	int ret;
 
 	d->window++;
-	if (r->pid <= 0 || r->tid <= 0 || !perf_sample_parse(r, d->copies, &sample))
+	if (r->pid <= 0 || r->tid <= 0 || !perf_sample_parse(r, d->copies, d->max_stack, &sample))
 		return 0;
 	t = population_task(&d->all, r->pid, r->tid);
 	proc = t ? population_names(&d->all, t->process) : NULL;
@@ -548,7 +529,8 @@ static void count_unseen(struct perf_drain *d, const struct task *t, uint64_t ti
 
 static void take_exit(struct perf_drain *d, const struct perf_record *r)
 {
-	struct task *t = population_exit(&d->all, r);
+	struct perf_fork fork;
+	struct task *t = perf_record_fork(r, &fork) ? population_exit(&d->all, &fork) : NULL;
 
 	/* A CPU's own events still see it leave, until it is reaped. */
 	if (t) {
@@ -576,6 +558,9 @@ static int take_record(void *arg, const struct perf_record *r)
 {
 	struct perf_drain *d = arg;
 	const uint64_t *body = r->body;
+	struct perf_map map;
+	struct perf_comm comm;
+	struct perf_fork fork;
 
 	if (r->type == PERF_RECORD_LOST && r->size >= 16) {
 		d->counts.lost += body[1];
@@ -586,8 +571,8 @@ static int take_record(void *arg, const struct perf_record *r)
 		d->counts.lost += body[0];
 	d->more.throttled += r->type == PERF_RECORD_THROTTLE;
 	if (!is_ours(d, r)) {
-		if (r->type == PERF_RECORD_FORK)
-			population_fork_elsewhere(&d->all, r);
+		if (r->type == PERF_RECORD_FORK && perf_record_fork(r, &fork))
+			population_forget(&d->all, fork.tid);
 		return 0;
 	}
 	if (r->type == PERF_RECORD_SAMPLE && r->time < d->since)
@@ -604,13 +589,13 @@ static int take_record(void *arg, const struct perf_record *r)
 		return take_switch(d, r);
 	case PERF_RECORD_MMAP2:
 		d->moved = r->time;
-		return population_mmap(&d->all, r);
+		return perf_record_map(r, &map) ? population_map(&d->all, &map) : 0;
 	case PERF_RECORD_COMM:
 		d->moved = r->time;
-		return population_comm(&d->all, r);
+		return perf_record_comm(r, &comm) ? population_comm(&d->all, &comm) : 0;
 	case PERF_RECORD_FORK:
 		d->moved = r->time;
-		return population_fork(&d->all, r);
+		return perf_record_fork(r, &fork) ? population_fork(&d->all, &fork) : 0;
 	case PERF_RECORD_EXIT:
 		take_exit(d, r);
 		return 0;

@@ -292,7 +292,7 @@ static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const str
 	return shstk_symproc_add(proc, &info);
 }
 
-static int on_mmap(void *arg, const struct perfdata_mmap *from)
+static int on_mmap(void *arg, const struct perf_map *from)
 {
 	struct layout_map m = {
 		.start = from->start,
@@ -300,6 +300,8 @@ static int on_mmap(void *arg, const struct perfdata_mmap *from)
 		.offset = from->offset,
 		.path = (char *)from->path,
 		.id = from->id,
+		.dev = from->dev,
+		.inode = from->inode,
 	};
 	struct unwind *u = arg;
 	struct process *p = get_process(u, from->pid);
@@ -331,40 +333,40 @@ static struct thread *get_thread(struct unwind *u, int tid)
 	return NULL;
 }
 
-static int on_fork(void *arg, int pid, int tid, int parent, int from)
+static int on_fork(void *arg, const struct perf_fork *f)
 {
 	struct unwind *u = arg;
 	struct process *old, *p;
-	struct thread *t = get_thread(u, tid), *maker = get_thread(u, from);
+	struct thread *t = get_thread(u, f->tid), *maker = get_thread(u, f->from);
 
 	if (!t || !maker)
 		return -ENOMEM;
 	memmove(t->comm, maker->comm, sizeof(t->comm));
 	t->beyond.nr = 0;
-	if (pid == parent)
+	if (f->pid == f->parent)
 		return 0;
-	old = get_process(u, parent);
-	p = get_process(u, pid);
+	old = get_process(u, f->parent);
+	p = get_process(u, f->pid);
 	if (!old || !p)
 		return -ENOMEM;
 	/* The number may have been another one's. */
 	return begin_layout(u, p, layout_share(old->layout));
 }
 
-static int on_comm(void *arg, int pid, int tid, const char *comm, bool exec)
+static int on_comm(void *arg, const struct perf_comm *c)
 {
 	struct unwind *u = arg;
-	struct thread *t = get_thread(u, tid);
+	struct thread *t = get_thread(u, c->tid);
 	struct process *p;
 
 	if (!t)
 		return -ENOMEM;
-	snprintf(t->comm, sizeof(t->comm), "%s", comm);
+	snprintf(t->comm, sizeof(t->comm), "%s", c->comm);
 	printable(t->comm);
-	if (!exec)
+	if (!c->exec)
 		return 0;
 	t->beyond.nr = 0;
-	p = get_process(u, pid);
+	p = get_process(u, c->pid);
 	if (!p)
 		return -ENOMEM;
 	return begin_layout(u, p, NULL);
@@ -381,8 +383,7 @@ static void on_lost(void *arg, uint64_t nr)
 /* Samples --------------------------------------------------------------- */
 
 static int add_sample(struct unwind *u, struct process *p, const struct thread *t,
-		      const struct perfdata_sample *s, const struct unwound *stack,
-		      enum beyond_by by)
+		      const struct perf_sample *s, const struct unwound *stack, enum beyond_by by)
 {
 	char label[BEYOND_LABEL];
 	int64_t values[2] = { 1, s->period < INT64_MAX / 2 ? s->period : 0 };
@@ -421,17 +422,18 @@ static struct chain_place find_place(void *arg, uint64_t addr)
 	return ret;
 }
 
-static int judge_sample(struct unwind *u, struct process *p, const struct perfdata_sample *s)
+static int judge_sample(struct unwind *u, struct process *p, const struct perf_sample *s)
 {
 	struct stack_copy copy = { .regs = &s->regs, .bytes = s->stack, .size = s->stack_size };
 	struct unwound stack = { .pcs = u->pcs, .marks = u->marks, .max = u->depth };
 	struct where where = { u, p };
-	struct chain chain = { s->chain, s->nr_chain, &stack, find_place, &where };
+	const struct callchain user = perf_sample_user(s);
+	struct chain chain = { user.ips, user.nr, &stack, find_place, &where };
 
 	if (u->first_only && u->chains.samples == u->first_only)
 		return 0;
 	/* The registers are of a program that is being replaced: its stack is gone. */
-	if (s->event->has_stacks && s->abi == 2 && !s->stack_size) {
+	if (u->event->has_stacks && s->abi == 2 && !s->stack_size) {
 		u->chains.without++;
 		return 0;
 	}
@@ -444,7 +446,7 @@ static int judge_sample(struct unwind *u, struct process *p, const struct perfda
 	return chains_add(&u->chains, &chain) ? 0 : -ENOMEM;
 }
 
-static int on_sample(void *arg, const struct perfdata_sample *s)
+static int on_sample(void *arg, const struct perfdata_event *event, const struct perf_sample *s)
 {
 	struct stack_copy copy = { .regs = &s->regs, .bytes = s->stack, .size = s->stack_size };
 	struct unwind *u = arg;
@@ -454,13 +456,13 @@ static int on_sample(void *arg, const struct perfdata_sample *s)
 		.sps = u->sps,
 		.max = u->depth,
 	};
-	struct callchain chain = { s->chain, s->nr_chain, s->max_chain };
+	const struct callchain chain = perf_sample_user(s);
 	enum beyond_by by = BEYOND_NOTHING;
 	struct process *p;
 	struct thread *t;
 	int err = 0;
 
-	if (s->event != u->event) {
+	if (event != u->event) {
 		u->others++;
 		return 0;
 	}
@@ -653,7 +655,11 @@ static void note(struct unwind *u)
 static int run(struct unwind *u)
 {
 	static const struct perfdata_handler handler = {
-		on_sample, on_mmap, on_comm, on_fork, on_lost,
+		.sample = on_sample,
+		.map = on_mmap,
+		.comm = on_comm,
+		.fork = on_fork,
+		.lost = on_lost,
 	};
 	int err;
 
