@@ -142,6 +142,14 @@ $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshst
 
 CHECK	+= $(RECORD_REPLACED)
 
+# The rings of many CPUs, alone.
+$(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
+		$(addprefix $(B)/tools/perf/,borrow.o event.o regs.o)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
+
+CHECK	+= $(RECORD_B)/rings_test
+
 # The tables of HotSpot's data structures, alone.
 $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vmstructs.o \
 		$(B)/tools/elf/symbols.o

@@ -49,8 +49,7 @@
  * @data: the records, behind it.
  * @head: what the kernel had written when it was looked at last.
  * @tail: the first record that was not handed out.
- * @time: of that record.
- * @ready: there is one.
+ * @time: of that record, if there is one.
  */
 struct ring {
 	int cpu;
@@ -60,7 +59,6 @@ struct ring {
 	uint64_t head;
 	uint64_t tail;
 	uint64_t time;
-	bool ready;
 };
 
 /* An event by the identifier that its samples have. */
@@ -73,6 +71,8 @@ struct perf_rings {
 	size_t ring_size;
 	struct ring *rings;
 	size_t nr_rings;
+	struct ring **heap; /* those with a record: the oldest one first, see sift_down() */
+	size_t nr_heap;
 	int *fds;
 	uint8_t *which; /* enum perf_which of each */
 	size_t nr_fds, max_fds;
@@ -610,10 +610,11 @@ static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct r
 	if (n < 0)
 		return n;
 	r->rings = calloc(n, sizeof(*r->rings));
+	r->heap = calloc(n, sizeof(*r->heap));
 	for (int i = 0; r->rings && i < n; i++)
 		r->rings[i] = (struct ring){ .cpu = cpus[i], .fd = -1 };
 	free(cpus);
-	if (!r->rings)
+	if (!r->rings || !r->heap)
 		return -ENOMEM;
 	r->nr_rings = n;
 	perf_more_files();
@@ -742,6 +743,7 @@ void perf_rings_close(struct perf_rings *r)
 	for (size_t i = 0; i < r->nr_fds; i++)
 		close(r->fds[i]);
 	free(r->rings);
+	free(r->heap);
 	free(r->fds);
 	free(r->which);
 	free(r->others);
@@ -835,10 +837,9 @@ static struct perf_event_header header_at(const struct perf_rings *r, const stru
 	return h;
 }
 
-/* Finds the next record of the ring that tells its time. */
-static void find_next(const struct perf_rings *r, struct ring *ring)
+/* Finds the next record of the ring that tells its time. False: there is none. */
+static bool find_next(const struct perf_rings *r, struct ring *ring)
 {
-	ring->ready = false;
 	while (ring->head - ring->tail >= sizeof(struct perf_event_header) &&
 	       ring->head - ring->tail <= r->ring_size) {
 		struct perf_event_header h = header_at(r, ring, ring->tail);
@@ -849,19 +850,46 @@ static void find_next(const struct perf_rings *r, struct ring *ring)
 			bool sample = h.type == PERF_RECORD_SAMPLE;
 
 			ring->time = word(place(r, ring, ring->tail + (sample ? 24 : h.size - 16)));
-			ring->ready = true;
-			return;
+			return true;
 		}
 		ring->tail += h.size;
 	}
 	/* All is read, or makes no sense. */
 	ring->tail = ring->head;
 	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+	return false;
 }
 
+/* Has @a the next record, and not @b? Of two of the same time it is the first CPU's. */
+static bool is_before(const struct ring *a, const struct ring *b)
+{
+	return a->time != b->time ? a->time < b->time : a < b;
+}
+
+/*
+ * Puts a ring into the heap, at entry @at or below that: entries 2 * n + 1 and 2 * n + 2 come
+ * after entry n. Each of hundreds of CPUs has a ring, and the next record is looked for each time.
+ */
+static void sift_down(struct perf_rings *r, size_t at, struct ring *ring)
+{
+	size_t next;
+
+	while ((next = 2 * at + 1) < r->nr_heap) {
+		if (next + 1 < r->nr_heap && is_before(r->heap[next + 1], r->heap[next]))
+			next++;
+		if (!is_before(r->heap[next], ring))
+			break;
+		r->heap[at] = r->heap[next];
+		at = next;
+	}
+	r->heap[at] = ring;
+}
+
+/* What there is in the rings now, as a heap. */
 static void look(struct perf_rings *r)
 {
 	r->most = 0;
+	r->nr_heap = 0;
 	for (size_t i = 0; i < r->nr_rings; i++) {
 		struct ring *ring = &r->rings[i];
 
@@ -871,19 +899,24 @@ static void look(struct perf_rings *r)
 		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 		if (ring->head - ring->tail > r->most)
 			r->most = ring->head - ring->tail;
-		find_next(r, ring);
+		if (find_next(r, ring))
+			r->heap[r->nr_heap++] = ring;
 	}
+	for (size_t i = r->nr_heap / 2; i--;)
+		sift_down(r, i, r->heap[i]);
 }
 
-/* The ring whose next record is the oldest, or NULL. */
-static struct ring *oldest(struct perf_rings *r)
+/* The record of the first ring of the heap is behind us. */
+static void advance(struct perf_rings *r, size_t size)
 {
-	struct ring *first = NULL;
+	struct ring *ring = r->heap[0];
 
-	for (size_t i = 0; i < r->nr_rings; i++)
-		if (r->rings[i].ready && (!first || r->rings[i].time < first->time))
-			first = &r->rings[i];
-	return first;
+	ring->tail += size;
+	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+	if (!find_next(r, ring))
+		ring = r->heap[--r->nr_heap];
+	if (r->nr_heap)
+		sift_down(r, 0, ring);
 }
 
 static int which_of(const struct perf_rings *r, uint64_t id)
@@ -949,26 +982,22 @@ int perf_rings_read(struct perf_rings *r, bool all,
 {
 	uint64_t limit = all ? UINT64_MAX : r->looked;
 	struct perf_record record;
-	struct ring *ring;
-	int ret;
+	int ret = 0;
 
 	r->before = r->looked;
 	r->looked = now_ns(CLOCK_MONOTONIC);
 	look(r);
-	while ((ring = oldest(r)) && ring->time <= limit) {
+	while (!ret && r->nr_heap && r->heap[0]->time <= limit) {
+		const struct ring *ring = r->heap[0];
 		const uint8_t *at = record_at(r, ring);
 		size_t size = ((const struct perf_event_header *)at)->size;
 
 		fetch_ahead(r, ring, ring->tail + size);
 		parse(r, at, &record);
 		ret = fn(arg, &record);
-		ring->tail += size;
-		__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
-		find_next(r, ring);
-		if (ret)
-			return ret;
+		advance(r, size);
 	}
-	return 0;
+	return ret;
 }
 
 bool perf_rings_last(const struct perf_rings *r, uint64_t ns)

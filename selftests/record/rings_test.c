@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rings_test.c - the rings of several CPUs are handed out as one stream, in the order of time.
+ *
+ * The rings are memory of this test, so that there are as many CPUs as it wants, and nothing is
+ * recorded. Prints KTAP.
+ */
+#include "tools/perf/rings.c"
+
+#define MOST_RINGS 300
+#define SMALL_RING 4096 /* bytes: records go over its end */
+#define OF_EACH 40 /* records of a ring */
+
+uint64_t now_ns(clockid_t clock)
+{
+	(void)clock;
+	return 0;
+}
+
+/* What is in the body of a record: whose it is. */
+struct number {
+	uint32_t ring;
+	uint32_t nr;
+};
+
+static struct perf_event_mmap_page pages[MOST_RINGS];
+static uint8_t data[MOST_RINGS][SMALL_RING] __attribute__((aligned(8)));
+static struct ring all[MOST_RINGS];
+static struct ring *heap[MOST_RINGS];
+
+/* What was handed out: how many, how many of each ring, and whether it was in order. */
+static struct taken {
+	uint64_t records;
+	uint32_t of[MOST_RINGS];
+	uint64_t time;
+	uint32_t ring;
+	bool ordered;
+} taken;
+
+static int take(void *arg, const struct perf_record *record)
+{
+	const struct number *n = record->body;
+
+	(void)arg;
+	/* Of two of the same time the first ring's comes first. */
+	if (record->time < taken.time || n->ring >= MOST_RINGS || n->nr != taken.of[n->ring] ||
+	    (record->time == taken.time && n->ring < taken.ring))
+		taken.ordered = false;
+	taken.time = record->time;
+	taken.ring = n->ring;
+	taken.records++;
+	taken.of[n->ring % MOST_RINGS]++;
+	return 0;
+}
+
+static void write_word(uint32_t ring, uint64_t word)
+{
+	memcpy(&data[ring][pages[ring].data_head % SMALL_RING], &word, sizeof(word));
+	pages[ring].data_head += sizeof(word);
+}
+
+/* A record that is no sample: who, then thread, time and identifier. Some are longer. */
+static void write_record(uint32_t ring, uint32_t nr, uint64_t time)
+{
+	struct perf_event_header head = { PERF_RECORD_SWITCH, 0, 48 + 8 * (nr % 4) };
+	struct number number = { ring, nr };
+	uint64_t word;
+
+	memcpy(&word, &head, sizeof(word));
+	write_word(ring, word);
+	memcpy(&word, &number, sizeof(word));
+	write_word(ring, word);
+	for (uint32_t i = 0; i < 1 + nr % 4; i++)
+		write_word(ring, 0);
+	write_word(ring, 1 | 1ull << 32);
+	write_word(ring, time);
+	write_word(ring, 0);
+}
+
+/* Fills each ring @times times over, with times that lie between each other's, and empties them. */
+static bool is_one_stream(uint32_t nr_rings, unsigned int times)
+{
+	struct perf_rings r = { .ring_size = SMALL_RING, .rings = all, .heap = heap };
+	uint64_t time[MOST_RINGS] = { 0 }, seed = nr_rings;
+
+	memset(pages, 0, sizeof(pages));
+	taken = (struct taken){ .ordered = true };
+	r.nr_rings = nr_rings;
+	for (uint32_t i = 0; i < nr_rings; i++)
+		all[i] = (struct ring){ i, -1, &pages[i], data[i], 0, 0, 0 };
+	for (unsigned int round = 0; round < times; round++) {
+		for (uint32_t i = 0; i < nr_rings; i++) {
+			time[i] = round * 1000;
+			/* Every fifth ring is empty at times. */
+			for (uint32_t n = 0; n < OF_EACH && (round % 2 == 0 || i % 5); n++) {
+				seed = seed * 6364136223846793005u + 1442695040888963407u;
+				time[i] += seed >> 60;
+				write_record(i, taken.of[i] + n, time[i]);
+			}
+		}
+		if (perf_rings_read(&r, true, take, NULL) || r.nr_heap)
+			return false;
+	}
+	printf("# %u rings, %llu records\n", nr_rings, (unsigned long long)taken.records);
+	return taken.ordered;
+}
+
+static uint64_t expected(uint32_t nr_rings, unsigned int times)
+{
+	uint64_t empty = times / 2 * ((nr_rings + 4) / 5);
+
+	return OF_EACH * ((uint64_t)nr_rings * times - empty);
+}
+
+int main(void)
+{
+	static const uint32_t numbers[] = { 1, 2, 3, 4, 7, 64, MOST_RINGS };
+	const size_t nr = sizeof(numbers) / sizeof(*numbers);
+	unsigned int failed = 0;
+
+	printf("KTAP version 1\n1..%zu\n", nr);
+	for (size_t i = 0; i < nr; i++) {
+		bool good = is_one_stream(numbers[i], 6) &&
+			    taken.records == expected(numbers[i], 6);
+
+		printf("%sok %zu records of %u rings come in the order of time, none is left\n",
+		       good ? "" : "not ", i + 1, numbers[i]);
+		failed += !good;
+	}
+	return !!failed;
+}
