@@ -165,21 +165,26 @@ def read_folded(text):
     return stacks
 
 
-def check_roots(stacks, limit):
-    """What is wrong if less of the time than that, of all that has a stack, comes from a root."""
+def check_roots(stacks, limit, before=0):
+    """What is wrong if less of the time than that, of all that has a stack, comes from a root.
+
+    before: ns that may be spent before there is one, by the loader above all.
+    """
     roots = collections.Counter()
     for names, value in stacks.items():
         roots[names[0] if names else 'nothing'] += value
     none = sum(roots.pop(note, 0) for note in NOTES)
     reasons = {reason: roots.pop(reason, 0) for reason in NO_STACK}
     total = sum(roots.values())
-    good = sum(n for name, n in roots.items() if name in ENDS) / max(total, 1)
+    rooted = sum(n for name, n in roots.items() if name in ENDS)
+    good = rooted / max(total, 1)
     print(f'# {100 * good:.2f} % of the CPU time from where goroutines and threads begin; '
           f'{total / 1e9:.3f} s, and {none / 1e9:.3f} s without a sample, {reasons} ns without a '
           'stack')
-    if good < limit:
-        return ', '.join(f'{name}: {100 * n / total:.2f} %' for name, n in roots.most_common(8)) \
-            or 'nothing has a stack'
+    if total - rooted > (1 - limit) * total + before:
+        return ', '.join(f'{name}: {100 * n / total:.2f} %' for name, n in roots.most_common(8))
+    if not total:
+        return 'nothing has a stack'
     if sum(reasons.values()) > total:
         return f'more samples have no stack than have one: {reasons}'
     return ''
