@@ -89,7 +89,7 @@ struct calls {
  * @event: mapping of the perf event that signals each period, or NULL: the timer does,
  *	as the kernel's ticks come.
  * @event_fd: the number that its descriptor had.
- * @first_end: this thread's CPU clock at the end of the first period, and
+ * @first_end: this thread's CPU clock at the end of the first period, 0 once its signal came, and
  * @first_rest: what was left of that, while @event is of that one alone; else 0.
  * @held: periods that signals of @event told of late, as the program had held them back.
  * @calls: see struct calls; used if there is @event.

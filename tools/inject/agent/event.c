@@ -58,25 +58,32 @@ static bool direct(long fd)
 	       !sys3(SYS_fcntl, fd, F_SETFL, O_RDWR | O_ASYNC);
 }
 
-/* @signals: so many, and it ends; 0: no end. Returns false if it is not to be had. */
-static bool start(struct thread *t, uint64_t period, int signals)
+/* The thread's event, which does not run yet. Returns its descriptor; negative: it is not to be had. */
+static long open_event(struct thread *t)
 {
-	long request = signals ? PERF_EVENT_IOC_REFRESH : PERF_EVENT_IOC_ENABLE;
-	long fd = open_clock(period), p;
+	long fd = open_clock(agent.period), p;
 
 	if (fd < 0)
-		return false;
+		return fd;
 	p = sys6(SYS_mmap, 0, PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	if (p < 0 && p > -4096) {
 		sys1(SYS_close, fd);
-		return false;
+		return p;
 	}
 	t->event_fd = fd;
 	t->event = (void *)p;
-	if (!direct(fd) || sys3(SYS_ioctl, fd, request, signals))
-		event_close(t);
+	if (direct(fd))
+		return fd;
+	event_close(t);
 	sys1(SYS_close, fd);
-	return t->event;
+	return -EINVAL;
+}
+
+/* One signal after @rest. Returns false if there will be none. */
+static bool signal_once(long fd, uint64_t rest)
+{
+	return !sys3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&rest) &&
+	       !sys3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
 }
 
 /*
@@ -88,25 +95,6 @@ static bool may_open(struct thread *t)
 	return agent.header->events && !agent.wall && t->managed && t->tid == sys0(SYS_gettid);
 }
 
-/*
- * In a thread that begins: the event of its first period, for one signal. Where that is long the
- * timer does: a tick is a small part of it, and few threads get so far.
- */
-void event_begin(struct thread *t)
-{
-	uint64_t end = t->start + t->first + t->periods * agent.period, at;
-
-	/* While another thread sets a handler: at its first sample. */
-	if (!t->armed || agent.period > LONG || !may_open(t) || !signals_guard_io())
-		return;
-	t->tried = true;
-	at = now(CLOCK_THREAD_CPUTIME_ID);
-	if (at >= end || !start(t, end - at, 1))
-		return;
-	t->first_end = end;
-	t->first_rest = end - at;
-}
-
 /* The periods begin anew with this moment; those that ran out remain. */
 static void renew(struct thread *t)
 {
@@ -116,9 +104,53 @@ static void renew(struct thread *t)
 	t->periods = 0;
 }
 
+/* A signal at the end of each period from now on. */
+static bool signal_each(struct thread *t, long fd)
+{
+	if (sys3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0))
+		return false;
+	renew(t);
+	return true;
+}
+
+/*
+ * In a thread that begins: the event of its first period, for one signal. Where that is long the
+ * timer does: a tick is a small part of it, and few threads get so far.
+ *
+ * What is left of the period is asked for when all else is done: that may take a fifth of a
+ * millisecond, in which the period ends, in the kernel, as often as anywhere.
+ */
+void event_begin(struct thread *t)
+{
+	uint64_t end = t->start + t->first + t->periods * agent.period, at;
+	bool runs;
+	long fd;
+
+	/* While another thread sets a handler: at its first sample. */
+	if (!t->armed || agent.period > LONG || !may_open(t) || !signals_guard_io())
+		return;
+	t->tried = true;
+	fd = open_event(t);
+	if (fd < 0)
+		return;
+	at = now(CLOCK_THREAD_CPUTIME_ID);
+	if (at < end) {
+		t->first_end = end;
+		t->first_rest = end - at;
+		runs = signal_once(fd, end - at);
+	} else {
+		runs = signal_each(t, fd);
+	}
+	if (!runs)
+		event_close(t);
+	sys1(SYS_close, fd);
+}
+
 /* In the thread's handler: the event for all periods but the first. */
 void event_open(struct thread *t)
 {
+	long fd;
+
 	if (t->tried && (!t->first_rest || now(CLOCK_THREAD_CPUTIME_ID) < t->first_end))
 		return;
 	if (!may_open(t)) {
@@ -129,19 +161,25 @@ void event_open(struct thread *t)
 		return;
 	t->tried = true;
 	event_close(t);
-	if (start(t, agent.period, 0))
-		renew(t);
+	fd = open_event(t);
+	if (fd < 0)
+		return;
+	if (!signal_each(t, fd))
+		event_close(t);
+	sys1(SYS_close, fd);
 }
 
 /*
  * If the first period ended in the kernel, silently, its event goes on with periods of that length:
- * its signal is none of a period then. At once is within some us, of a handler's way here.
+ * its signal is none of a period then. At once is within some us, of a handler's way here. It may
+ * come before its time: what a hypervisor takes is no time of the thread's clock, but it is of the
+ * timer of the event.
  */
 bool event_is_late(const struct thread *t)
 {
 	uint64_t least = t->first_rest > AT_ONCE ? t->first_rest : AT_ONCE;
 
-	return t->first_rest && now(CLOCK_THREAD_CPUTIME_ID) - t->first_end >= least;
+	return t->first_rest && now(CLOCK_THREAD_CPUTIME_ID) >= t->first_end + least;
 }
 
 /* None of its signals may be pending in the next program: this thread may block it. */

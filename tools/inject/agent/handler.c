@@ -152,6 +152,7 @@ static uint64_t in_user_mode(struct thread *t)
 		t->held++;
 		return 0;
 	}
+	t->first_end = 0;
 	return 1 + t->held;
 }
 
