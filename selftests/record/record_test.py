@@ -234,6 +234,13 @@ def short_threads_by_the_thousand():
 
 
 @test
+def threads_that_end_with_a_period():
+    """2000 threads, each of which may end with a period: no sample is of less than none"""
+    result = record(TARGET, 'threads', '2000', '10', '0.001', options=['-F', '9999'])
+    check(result.status == 0 and 'wrote into the rings' not in result.err, result.err)
+
+
+@test
 def more_threads_than_slots():
     """5000 threads one after the other: more than there are slots"""
     result = record(TARGET, 'threads', '5000', '50', '0.0001')

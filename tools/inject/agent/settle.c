@@ -38,11 +38,17 @@ bool is_ahead(const struct thread *t)
 	return due_periods(t) < -1;
 }
 
-uint64_t silent_periods(const struct thread *t)
+/* Of @periods without a sample, those that no signal told of. */
+static uint64_t silent_of(const struct thread *t, uint64_t periods)
 {
-	uint64_t told = t->put_off + t->held, periods = unsampled_periods(t);
+	uint64_t told = t->put_off + t->held;
 
 	return periods > told ? periods - told : 0;
+}
+
+uint64_t silent_periods(const struct thread *t)
+{
+	return silent_of(t, unsampled_periods(t));
 }
 
 bool signal_is_held_back(void)
@@ -183,7 +189,8 @@ void agent_settle(struct thread *t)
 		restore_signals(old);
 		return;
 	}
-	silent = t->event ? silent_periods(t) : 0;
+	/* Of the same periods: another one may have run out since. */
+	silent = t->event ? silent_of(t, periods) : 0;
 	held = t->held < periods - silent ? t->held : periods - silent;
 	settle_user(t, periods - silent - held);
 	held += held_back ? silent : 0;
