@@ -79,6 +79,18 @@ $(HEAP_B)/safety_test: selftests/heap/safety_test.c $(B)/tools/probes/safety.o $
 		-o $@ $< $(filter %.o,$^)
 CHECK	+= $(HEAP_B)/safety_test
 
+# The agent, linked into a program in which it can't record: as it is, and so that undefined
+# behaviour ends it. The sanitizer of addresses brings a malloc() of its own.
+HEAP_FULL	:= $(HEAP_B)/full_test $(HEAP_B)/full_test-undefined
+$(HEAP_B)/full_test-undefined: HEAP_FULL_FLAGS := -fsanitize=undefined -fsanitize-undefined-trap-on-error
+$(HEAP_FULL): selftests/heap/full_test.c $(HEAP_SRC) $(B)/lib/nomarkers/libshstk.a \
+		$(wildcard tools/inject/heap/*.h tools/inject/common/*.h tools/inject/*.h) \
+		| $(B)/libshstk-heap.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(HEAP_CFLAGS) $(HEAP_FULL_FLAGS) \
+		-DAGENT='"$(B)/libshstk-heap.so"' -o $@ $(filter %.c %.a,$^) -pthread -ldl
+CHECK	+= $(HEAP_FULL)
+
 # Servers at work, with probes that come and go: some ten minutes.
 selftests/heap/rounds_test.py: | all
 .PHONY: heap-rounds

@@ -83,7 +83,9 @@ struct shared_none {
  * @own: see struct shared_none.
  * @header: the recorder's memory, first page.
  * @image: the region of this process.
- * @size: bytes of it that are mapped. Any program that is recorded can write to the region:
+ * @pid: the process that has it.
+ * @size: bytes of it that are mapped,
+ * @used: and those handed out to records. Any program that is recorded can write to the region:
  *	what bounds what is written there is not read from it.
  * @sample: as in the header.
  * @max_depth: as in the header.
@@ -101,7 +103,9 @@ struct heap {
 	struct shared_none *own;
 	struct heap_header *header;
 	struct heap_image *image;
+	uint32_t pid;
 	uint64_t size;
+	_Atomic uint64_t used;
 	uint64_t sample;
 	uint32_t max_depth;
 	bool per_thread;
@@ -126,7 +130,7 @@ static inline uint64_t ticks_now(void)
 /* The thread's ID; in a sandbox that of the first thread, as nothing may be asked for. */
 static inline uint32_t heap_tid(void)
 {
-	return heap.sandboxed ? atomic_load(&heap.image->pid) : sys0(SYS_gettid);
+	return heap.sandboxed ? heap.pid : (uint32_t)sys0(SYS_gettid);
 }
 
 /**

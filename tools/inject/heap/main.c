@@ -120,7 +120,9 @@ static void begin_image(int fd, long pid)
 		return;
 	image->parent = parent_image;
 	image->foreign = heap.foreign;
-	atomic_store(&image->used, HEAP_UNIT * ((sizeof(*image) + HEAP_UNIT - 1) / HEAP_UNIT));
+	atomic_store(&heap.used, HEAP_UNIT * ((sizeof(*image) + HEAP_UNIT - 1) / HEAP_UNIT));
+	atomic_store(&image->used, heap.used);
+	heap.pid = pid;
 	atomic_store(&image->peak_state, HEAP_RISING);
 	sys2(SYS_prctl, PR_GET_NAME, image->comm);
 	atomic_store_explicit(&image->pid, pid, memory_order_release);
@@ -313,7 +315,7 @@ void note_lost(void)
 static void shrink_region(uint64_t bytes)
 {
 	struct heap_image *image = heap.image;
-	uint64_t size = heap.size, used = atomic_load(&image->used) + SPARE;
+	uint64_t size = heap.size, used = atomic_load(&heap.used) + SPARE;
 
 	bytes = ((bytes < used ? used : bytes) + HEAP_MAX_PAGE - 1) & ~(HEAP_MAX_PAGE - 1);
 	if (bytes >= size)
@@ -325,13 +327,12 @@ static void shrink_region(uint64_t bytes)
 /* Not so in a child of vfork(), which shares this memory. */
 static bool own_process(void)
 {
-	return is_on() && !heap.sandboxed &&
-	       atomic_load(&heap.image->pid) == (uint32_t)sys0(SYS_getpid);
+	return is_on() && !heap.sandboxed && heap.pid == (uint32_t)sys0(SYS_getpid);
 }
 
 void limits_changed(pid_t pid)
 {
-	if (own_process() && (!pid || (uint32_t)pid == atomic_load(&heap.image->pid)))
+	if (own_process() && (!pid || (uint32_t)pid == heap.pid))
 		shrink_region(own_limit(RLIMIT_AS) / 8);
 }
 
@@ -346,18 +347,28 @@ void limits_before_lock(void)
 	shrink_region(most < MOST_LOCKED ? most : MOST_LOCKED);
 }
 
+/* The recorder reads up to there. Another thread may have told of more. */
+static void tell_used(uint64_t used)
+{
+	_Atomic uint64_t *told = &heap.image->used;
+	uint64_t is = atomic_load(told);
+
+	while (is < used && !atomic_compare_exchange_weak(told, &is, used))
+		;
+}
+
 void *heap_reserve(uint64_t bytes, uint64_t align)
 {
-	struct heap_image *image = heap.image;
-	uint64_t used = atomic_load(&image->used), at;
+	uint64_t used = atomic_load(&heap.used), at;
 
 	bytes = (bytes + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
 	do {
 		at = (used + align - 1) & ~(align - 1);
 		if (at < used || at > heap.size || bytes > heap.size - at)
 			return NULL;
-	} while (!atomic_compare_exchange_weak(&image->used, &used, at + bytes));
-	return (uint8_t *)image + at;
+	} while (!atomic_compare_exchange_weak(&heap.used, &used, at + bytes));
+	tell_used(at + bytes);
+	return (uint8_t *)heap.image + at;
 }
 
 void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes)
