@@ -9,6 +9,7 @@
 #include <linux/ptrace.h>
 #include <linux/sched/task_stack.h>
 
+#include "probed.h"
 #include "read.h"
 #include "ushstk.h"
 
@@ -30,8 +31,10 @@ static int stack_of_current(u64 *entry, u32 max, u64 flags)
 	ret = ushstk_read_current(entry + saved, max - saved, &span);
 	if (ret)
 		return ret;
+	if (unlikely(ushstk_own_utask()))
+		ushstk_mend_returns(entry + saved, span.nr);
 	if (saved)
-		entry[0] = instruction_pointer(regs);
+		entry[0] = ushstk_user_ip(regs);
 	return (saved + span.nr) * sizeof(*entry);
 }
 

@@ -39,6 +39,7 @@
 #include <linux/userfaultfd_k.h>
 
 #include "hook.h"
+#include "probed.h"
 #include "read.h"
 #include "rules.h"
 #include "walk.h"
@@ -164,6 +165,8 @@ static __always_inline bool ask_shadow_stack(u64 *dst, unsigned int max, struct 
 
 	ret = ushstk_read_current(dst, max, &span);
 	if (likely(!ret)) {
+		if (unlikely(ushstk_own_utask()))
+			ushstk_mend_returns(dst, span.nr);
 		chain->nr = span.nr;
 		chain->outcome = span.switched ? SERVED_SWITCHED : SERVED;
 		return true;
@@ -233,7 +236,7 @@ static __always_inline bool serve_callchain(struct perf_callchain_entry_ctx *ctx
 
 	/* Callers are right without it; a wrong program counter is worse than none. */
 	if (likely(saved))
-		entry->ip[entry->nr] = instruction_pointer(regs);
+		entry->ip[entry->nr] = ushstk_user_ip(regs);
 	entry->nr += saved + chain.nr;
 	ctx->nr += saved + chain.nr;
 	count(chain.outcome);
@@ -269,7 +272,7 @@ static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsign
 	    !ask_sources(regs, (u64 *)trace->entries + 1, max - 1, missing, &chain))
 		return false;
 
-	trace->entries[0] = instruction_pointer(regs);
+	trace->entries[0] = ushstk_user_ip(regs);
 	trace->nr = 1 + chain.nr;
 	if (!missing || !*missing)
 		count(SERVED_DEFERRED);

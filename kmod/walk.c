@@ -198,8 +198,9 @@ static __always_inline int pass_rule(struct pass *p, struct walk *w, const bool 
 
 	if (careful && unlikely(w->instance && p->at != p->pc)) {
 		user_access_end();
-		p->pc = through_trampoline(w, p->pc);
+		p->pc = through_trampoline(w, p->pc, p->sp);
 		p->at = p->pc - 1;
+		p->next[-1] = p->pc;
 		if (!window_open())
 			return WALK_REFUSED;
 	}
@@ -376,8 +377,8 @@ static noinline int walk_carefully(struct walk *w, struct frame *f)
 static __always_inline void walk_begin(struct walk *w, struct frame *f)
 {
 	walk_arch_start(f, w->regs);
-	if (unlikely(own_utask()))
-		f->pc = unstepped(f->pc);
+	if (unlikely(ushstk_own_utask()))
+		f->pc = ushstk_unstepped(f->pc);
 	w->nr = 0;
 	w->signals = 0;
 	w->exact = true;
@@ -445,12 +446,13 @@ static __always_inline bool walk_tells(const struct walk *w, int end)
 int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missing)
 {
 	struct memory *mem = READ_ONCE(*raw_cpu_ptr(&memories));
+	const struct uprobe_task *utask = ushstk_own_utask();
 	struct walk w = {
 		.regs = regs,
 		.mm = current->mm,
 		.dst = dst,
 		.max = min(max, WALK_MAX),
-		.instance = unlikely(own_utask()) ? first_instance(own_utask()) : NULL,
+		.instance = unlikely(utask) ? ushstk_returns(utask) : NULL,
 		.missing = missing,
 	};
 	int ret;

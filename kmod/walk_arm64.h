@@ -14,6 +14,7 @@
 
 /* A call leaves the return address in a register, x30, which struct frame's other is. */
 #define WALK_LINK_REGISTER true
+#define WALK_CALL_PUSHES 0
 
 static __always_inline void walk_arch_start(struct frame *f, const struct pt_regs *regs)
 {

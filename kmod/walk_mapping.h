@@ -9,18 +9,38 @@
 
 #include "walk_parts.h"
 
-/*
- * VMAs and files are freed under RCU, or may become others' meanwhile: what was read of
- * one counts only if it is the same when read again. A file may be freed at once; its
- * inode is only compared.
+/* Pieces of memory that are looked at on either side of one: see is_hole(). */
+#define MAX_PIECES 8
+
+/**
+ * struct area - a mapping as it was read
+ * @start: first address.
+ * @end: address behind the last.
+ * @file_off: to be added to an address: the offset in the file.
+ * @key: inode of the file; NULL: it is of none.
+ * @code: it may be executed.
+ * @plain: memory of no file, and nothing that the kernel put there.
  */
-static bool read_vma(struct mm_struct *mm, u64 addr, struct mapping *m, const void **key)
+struct area {
+	u64 start, end;
+	u64 file_off;
+	const void *key;
+	bool code;
+	bool plain;
+};
+
+/*
+ * The mapping at @addr. VMAs and files are freed under RCU, or may become others' meanwhile:
+ * what was read of one counts only if it is the same when read again. A file may be freed at
+ * once; its inode is only compared.
+ */
+static bool read_area(struct mm_struct *mm, u64 addr, struct area *a)
 {
 	struct vm_area_struct *vma;
 	unsigned long start, end, pgoff;
 	struct file *file;
 
-	*key = NULL;
+	a->key = NULL;
 	vma = mtree_load(&mm->mm_mt, addr);
 	if (!vma)
 		return false;
@@ -28,9 +48,11 @@ static bool read_vma(struct mm_struct *mm, u64 addr, struct mapping *m, const vo
 	end = READ_ONCE(vma->vm_end);
 	pgoff = READ_ONCE(vma->vm_pgoff);
 	file = READ_ONCE(vma->vm_file);
-	if (file && get_kernel_nofault(*key, (const void **)&file->f_inode))
+	if (file && get_kernel_nofault(a->key, (const void **)&file->f_inode))
 		return false;
-	if (!(READ_ONCE(vma->vm_flags) & VM_EXEC) || addr < start || addr >= end)
+	a->code = READ_ONCE(vma->vm_flags) & VM_EXEC;
+	a->plain = !file && !READ_ONCE(vma->vm_ops);
+	if (addr < start || addr >= end)
 		return false;
 	/* All reads above come before these. */
 	smp_rmb();
@@ -38,15 +60,75 @@ static bool read_vma(struct mm_struct *mm, u64 addr, struct mapping *m, const vo
 	    READ_ONCE(vma->vm_end) < end || READ_ONCE(vma->vm_file) != file ||
 	    READ_ONCE(vma->vm_pgoff) != pgoff)
 		return false;
-	m->start = start;
-	m->len = end - start;
-	m->file_off = ((u64)pgoff << PAGE_SHIFT) - start;
-	m->file = file;
-	if (!file && start == (unsigned long)mm->context.vdso) {
-		*key = rules_vdso_key;
-		m->file_off = -(u64)start;
-		m->file = true;
+	a->start = start;
+	a->end = end;
+	a->file_off = ((u64)pgoff << PAGE_SHIFT) - start;
+	return true;
+}
+
+/* From @a, a piece of code in memory of no file, to the file's mapping that adjoins such pieces. */
+static bool read_beside(struct mm_struct *mm, struct area *a, bool below)
+{
+	int i;
+
+	for (i = 0; i < MAX_PIECES; i++) {
+		if (!read_area(mm, below ? a->start - 1 : a->end, a))
+			return false;
+		if (a->key)
+			return true;
+		if (!a->plain || !a->code)
+			return false;
 	}
+	return false;
+}
+
+/*
+ * Programs copy their code to memory of no file in its place, to have it on huge pages. So code
+ * in such memory between two mappings of one file is that file's, at the offset that these go on
+ * with. Linkers may give each segment another distance from its address: what is left of the
+ * code itself tells which it is; without that both sides have to agree.
+ *
+ * Where @a is such code, it gets the file; *@at receives where that is mapped.
+ */
+static noinline void fill_hole(struct mm_struct *mm, struct area *a, u64 *at)
+{
+	struct area below = *a, above = *a;
+	const struct area *side = &below;
+
+	if (!read_beside(mm, &below, true) || !read_beside(mm, &above, false) ||
+	    below.key != above.key)
+		return;
+	if (below.code == above.code && below.file_off != above.file_off)
+		return;
+	if (above.code && !below.code)
+		side = &above;
+	/* No file has anything in front of its beginning. */
+	if ((s64)(a->start + side->file_off) < 0)
+		return;
+	a->key = side->key;
+	a->file_off = side->file_off;
+	*at = side->start;
+}
+
+/* Code at @addr, and the file that it is of. *@at receives an address at which that is mapped. */
+static bool read_vma(struct mm_struct *mm, u64 addr, struct mapping *m, const void **key, u64 *at)
+{
+	struct area a;
+
+	*at = addr;
+	if (!read_area(mm, addr, &a) || !a.code)
+		return false;
+	if (a.plain) {
+		fill_hole(mm, &a, at);
+	} else if (!a.key && a.start == (unsigned long)mm->context.vdso) {
+		a.key = rules_vdso_key;
+		a.file_off = -a.start;
+	}
+	*key = a.key;
+	m->file = a.key;
+	m->start = a.start;
+	m->len = a.end - a.start;
+	m->file_off = a.file_off;
 	return true;
 }
 
@@ -91,14 +173,15 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 	struct space *space = w->space;
 	struct mapping *m, found;
 	const void *key;
+	u64 at;
 
 	walk_count(COUNT_MAPPINGS_READ);
-	if (!read_vma(w->mm, addr, &found, &key))
+	if (!read_vma(w->mm, addr, &found, &key, &at))
 		return NULL;
 	found.key = key;
 	found.table = key ? rules_find(key) : NULL;
 	if (key && !found.table && key != rules_vdso_key)
-		rules_miss(key, addr);
+		rules_miss(key, at);
 	if (found.table)
 		cut_mapping(&found, addr);
 	if (!found.table) {

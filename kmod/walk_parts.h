@@ -10,12 +10,9 @@
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
-#include <linux/uprobes.h>
-
-struct return_instance;
-struct uprobe_task;
 
 #include "arch.h"
+#include "probed.h"
 #include "rules.h"
 #include "walk.h"
 

@@ -111,83 +111,20 @@ static noinline int step_special(struct walk *w, struct frame *f, const struct m
 
 /* --- uprobes --- */
 
-#ifdef CONFIG_UPROBES
-static __always_inline const struct uprobe_task *own_utask(void)
-{
-	return current->utask;
-}
-
 /*
- * What a task has of uprobes is its own, and freed by itself. 6.12 frees it before it is taken
- * from the task, which may be interrupted in between: so it is read as what may be gone.
+ * The return address of a function with a return probe is that of a trampoline, the first byte of
+ * a mapping of no file. Then the true one, else @pc itself. @sp: as the function leaves it.
  */
-static noinline const struct return_instance *first_instance(const struct uprobe_task *utask)
+static noinline u64 through_trampoline(struct walk *w, u64 pc, u64 sp)
 {
-	struct return_instance *first;
-
-	return get_kernel_nofault(first, &utask->return_instances) ? NULL : first;
-}
-
-/*
- * The return address of a function with a return probe is that of a trampoline, the first
- * byte of a mapping without a file. The kernel has the true one; perf mends the entry.
- */
-static noinline u64 through_trampoline(struct walk *w, u64 pc)
-{
-	const struct return_instance *i = w->instance;
-	struct return_instance *next;
-	const struct mapping *m;
+	const struct mapping *m = find_mapping(w, pc);
 	unsigned long address;
 
-	m = find_mapping(w, pc);
-	if (!m || m->file || m->start != pc)
-		return pc;
-	if (get_kernel_nofault(next, &i->next) || get_kernel_nofault(address, &i->orig_ret_vaddr))
+	if (!m || m->file || m->start != pc ||
+	    !ushstk_take_return(&w->instance, w->sp_known ? sp - WALK_CALL_PUSHES : 0, &address))
 		return pc;
 	walk_count(COUNT_URETPROBE);
-	w->instance = next;
 	return address;
 }
-
-/*
- * The instruction under a uprobe is made elsewhere, in memory that no table is about. From
- * there @pc goes back to where it lies.
- */
-static noinline u64 unstepped(u64 pc)
-{
-	const struct uprobe_task *utask = current->utask;
-	unsigned long copy, original;
-	struct uprobe *active;
-
-	if (get_kernel_nofault(active, &utask->active_uprobe) ||
-	    get_kernel_nofault(copy, &utask->xol_vaddr) ||
-	    get_kernel_nofault(original, &utask->vaddr))
-		return pc;
-	/* @pc may also be just behind it: executed, not yet moved back. */
-	if (!active || pc - copy > UPROBE_XOL_SLOT_BYTES)
-		return pc;
-	return original + (pc - copy);
-}
-#else
-static inline const struct uprobe_task *own_utask(void)
-{
-	return NULL;
-}
-
-static inline const struct return_instance *first_instance(const struct uprobe_task *utask)
-{
-	return NULL;
-}
-
-static inline u64 through_trampoline(struct walk *w, u64 pc)
-{
-	return pc;
-}
-
-static inline u64 unstepped(u64 pc)
-{
-	return pc;
-}
-#endif
 
 #endif /* USHSTK_WALK_SPECIAL_H */

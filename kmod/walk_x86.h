@@ -15,6 +15,7 @@
 
 /* The return address is on the stack; what rules say of a register is about rbx. */
 #define WALK_LINK_REGISTER false
+#define WALK_CALL_PUSHES 8 /* bytes */
 #define WALK_DWARF_RAX 0
 #define WALK_DWARF_RBX 3
 

@@ -5,16 +5,19 @@
  *   kfunc_test offcpu.bpf.o
  *
  * The program counts the stacks with which a process leaves the CPU. That
- * process sleeps at a known depth and writes its shadow stack down first.
+ * process sleeps at a known depth and writes its shadow stack down first. Then again, with return
+ * probes at the functions in which it is: they change what is on the shadow stack.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -133,6 +136,62 @@ static void await_sleeping(volatile struct offcpu_state *state)
 		usleep(1000);
 }
 
+/* Where in its file a function lies. */
+static uint64_t offset_of(const void *function)
+{
+	unsigned long start, end, offset, ret = 0;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && !ret && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
+		    (uintptr_t)function - start < end - start)
+			ret = (uintptr_t)function - start + offset;
+	if (f)
+		fclose(f);
+	return ret;
+}
+
+/* In all processes of this program. */
+static int open_return_probe(const void *function)
+{
+	struct perf_event_attr attr = {
+		.type = (unsigned int)read_number("/sys/bus/event_source/devices/uprobe/type"),
+		.size = sizeof(attr),
+		.config = 1, /* at the return */
+		.config1 = (uintptr_t) "/proc/self/exe",
+		.config2 = offset_of(function),
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Whether the program on the kprobe got these callers. */
+static bool slept_with(volatile struct offcpu_state *state, const uint64_t *word, unsigned int nr)
+{
+	await_sleeping(state);
+	return state->answer_sleeping == (1 + nr) * 8 &&
+	       !memcmp((const void *)(state->sleeping.pc + 1), word, nr * 8);
+}
+
+static void test_probed(volatile struct offcpu_state *state)
+{
+	uint64_t word[OFFCPU_DEPTH];
+	int probe = open_return_probe(descend);
+	bool hidden, right;
+	pid_t pid;
+
+	memcpy(word, shared->word, sizeof(word));
+	pid = start(true);
+	state->process = pid;
+	hidden = memcmp(word, shared->word, shared->nr * 8);
+	right = slept_with(state, word, shared->nr);
+	stop(pid);
+	close(probe);
+	ksft_test_result(probe >= 0 && hidden, "return probes hide callers on the shadow stack\n");
+	ksft_test_result(right, "the call finds them all the same\n");
+}
+
 static struct bpf_link *attach(struct bpf_object *obj, const char *name)
 {
 	struct bpf_program *prog = bpf_object__find_program_by_name(obj, name);
@@ -157,7 +216,7 @@ int main(int argc, char **argv)
 	}
 	need_shadow_stacks();
 	ksft_print_header();
-	ksft_set_plan(6);
+	ksft_set_plan(8);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 
@@ -181,9 +240,7 @@ int main(int argc, char **argv)
 	pid = start(true);
 	state->process = pid;
 	await_stacks(map, &same, &other);
-	await_sleeping(state);
-	right = state->answer_sleeping == (1 + shared->nr) * 8 &&
-		!memcmp((const void *)(state->sleeping.pc + 1), shared->word, shared->nr * 8);
+	right = slept_with(state, shared->word, shared->nr);
 	stop(pid);
 	ksft_test_result(same > ENOUGH && same > 10 * other,
 			 "stacks at sched_switch are the shadow stack's: %llu, others %llu\n", same,
@@ -194,6 +251,8 @@ int main(int argc, char **argv)
 	ksft_test_result(right && zero_behind(state->sleeping.pc, 1 + shared->nr),
 			 "at the kprobe likewise, with zeroes behind: %lld\n",
 			 state->answer_sleeping);
+
+	test_probed(state);
 
 	pid = start(false);
 	state->answer = 0;

@@ -170,10 +170,7 @@ static struct bpf_link *attach(struct bpf_object *obj, pid_t pid, unsigned int k
 	}
 }
 
-/*
- * One after another: while there is a uprobe its instruction is stepped elsewhere, where the
- * first entry lies then, and a sample of time may hit it there.
- */
+/* One after another: while there is a uprobe its instruction is stepped elsewhere. */
 static void take(struct bpf_object *obj, pid_t pid, unsigned int kind)
 {
 	struct bpf_link *link = attach(obj, pid, kind);
@@ -192,7 +189,7 @@ static bool is_in(__u64 ip, const void *function)
 	return ip - (uintptr_t)function < FUNCTION_BYTES;
 }
 
-/* A sample of time may be in stay() itself, and a step is made elsewhere. */
+/* A sample of time may be in stay() itself. A step is made elsewhere, which is not told. */
 static bool is_exact(const __u64 *pc, long nr, unsigned int kind)
 {
 	unsigned int n = truth->nr;
@@ -200,7 +197,7 @@ static bool is_exact(const __u64 *pc, long nr, unsigned int kind)
 
 	if (more != 2 && !(kind == RULES_CLOCK && more == 1))
 		return false;
-	if ((more == 2 && kind != RULES_STEP && !is_in(pc[0], ask)) || !is_in(pc[more - 1], stay))
+	if ((more == 2 && !is_in(pc[0], ask)) || !is_in(pc[more - 1], stay))
 		return false;
 	for (unsigned int i = 0; i < n; i++)
 		if (pc[more + i] != truth->ip[i])

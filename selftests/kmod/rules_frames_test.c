@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/shstk_rules.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "copied.h"
 #include "kselftest.h"
 #include "number.h"
 #include "sampler.h"
@@ -76,7 +78,8 @@ struct truth {
  * @more: entries in front of its callers, at most; 1: and there are no callers.
  * @depth: of @descend.
  * @defer: deferred chains.
- * @probes: then again, with return probes at @descend.
+ * @probes: then again, with return probes at @descend,
+ * @probed: and here; NULL: nowhere else.
  * @entries: of each chain, without the callers; 0: as said above.
  */
 struct way {
@@ -90,6 +93,7 @@ struct way {
 	bool defer;
 	bool probes;
 	unsigned int entries;
+	const void *probed;
 };
 
 static struct truth *truth;
@@ -296,6 +300,56 @@ static noinline_ void lose_pages(void)
 #endif
 }
 
+/* It leaves by a tail call: one return address, of which two functions know. */
+noinline_ void tail_called(int n);
+static noinline_ void descend_by_tail_calls(int n)
+{
+	tail_called(n);
+}
+
+noinline_ void tail_called(int n)
+{
+	if (n)
+		descend_by_tail_calls(n - 1);
+	else
+		bottom();
+	asm volatile("");
+}
+
+/* Somebody was here, too, and left without returning. */
+static noinline_ void descend_behind_jump(int n)
+{
+	static jmp_buf out;
+
+	if (n < 0)
+		longjmp(out, 1);
+	if (n)
+		descend_behind_jump(n - 1);
+	else if (!setjmp(out))
+		descend_behind_jump(-1);
+	else
+		bottom();
+	asm volatile("");
+}
+
+static noinline_ void descend_in_copy(int n)
+{
+	if (!copied_in_place(4096))
+		_exit(1);
+	descend(n);
+	asm volatile("");
+}
+
+#ifdef __x86_64__
+static noinline_ void descend_in_whole_copy(int n)
+{
+	if (!copied_in_place(0))
+		_exit(1);
+	descend(n);
+	asm volatile("");
+}
+#endif
+
 /* A signal in a handler's signal, on a stack of its own. */
 static noinline_ void descend_by_signals(int n)
 {
@@ -496,6 +550,15 @@ static int open_return_probe(pid_t pid, const void *function)
 	return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+/* @probe receives them, -1 where there is none. */
+static void open_return_probes(pid_t pid, int probe[2])
+{
+	probe[0] = open_return_probe(pid, way->descend);
+	probe[1] = way->probed ? open_return_probe(pid, way->probed) : -1;
+	if (probe[0] < 0 || (way->probed && probe[1] < 0))
+		ksft_print_msg("no probe: %s\n", strerror(errno));
+}
+
 /* With return probes the truth is that of a child before, without: it has the same callers. */
 static void test_way(const struct way *w)
 {
@@ -504,15 +567,16 @@ static void test_way(const struct way *w)
 	/* One call, so one return address: compilers do not take the first round apart then. */
 	for (volatile int round = 0; round <= way->probes; round++) {
 		pid_t pid = start();
-		int probe = round ? open_return_probe(pid, way->descend) : -1;
+		int probe[2] = { -1, -1 };
 		struct verdict v;
 
-		if (round && probe < 0)
-			ksft_print_msg("no probe: %s\n", strerror(errno));
+		if (round)
+			open_return_probes(pid, probe);
 		await_bottom();
 		v = watch(pid);
-		if (probe >= 0)
-			close(probe);
+		for (int i = 0; i < 2; i++)
+			if (probe[i] >= 0)
+				close(probe[i]);
 		conclude(&v);
 	}
 }
@@ -554,9 +618,36 @@ static void test_return_probes(void)
 	};
 	long before = read_number(COUNTERS "step_uretprobe");
 
+	static const struct way tails = {
+		"through such functions that leave by tail calls to others",
+		descend_by_tail_calls,
+		forever,
+		FOREVER_BYTES,
+		NULL,
+		2,
+		DEPTH,
+		false,
+		true,
+		0,
+		tail_called,
+	};
+	static const struct way jump = {
+		"where one of them was left by longjmp()",
+		descend_behind_jump,
+		forever,
+		FOREVER_BYTES,
+		NULL,
+		2,
+		DEPTH,
+		false,
+		true,
+	};
+
 	test_way(&w);
 	ksft_test_result(read_number(COUNTERS "step_uretprobe") - before >= DEPTH * SAMPLES,
 			 "and their return addresses were hidden\n");
+	test_way(&tails);
+	test_way(&jump);
 }
 
 /* --- a table that is replaced --- */
@@ -695,7 +786,11 @@ static const struct way ways[] = {
 	  forever, 0, DEPTH, false, false, 2 },
 	{ "a return address that is none", descend, returns_nowhere, 2, returns_nowhere_stays, 1,
 	  DEPTH, false, false },
+	{ "code in a copy that lies in its place, but for the ends", descend_in_copy, forever,
+	  FOREVER_BYTES, NULL, 2, DEPTH, false, false },
 #ifdef __x86_64__
+	{ "all of the code in such a copy", descend_in_whole_copy, forever, FOREVER_BYTES, NULL, 2,
+	  DEPTH, false, false },
 	{ "through a frame record of code that nothing describes", descend, stay_behind_record,
 	  FOREVER_BYTES, forever, 4, DEPTH, false, false },
 	{ "in a stub of the linker", descend, stub_first, 2, NULL, 2, DEPTH, false, false },
@@ -763,9 +858,22 @@ static void test_deferred(bool defers)
 		false,
 	};
 
+	static const struct way probed = {
+		"deferred chains through functions with return probes",
+		descend,
+		forever,
+		FOREVER_BYTES,
+		NULL,
+		2,
+		DEPTH,
+		true,
+		true,
+	};
+
 	if (defers) {
 		test_way(&w);
 		test_way(&lost);
+		test_way(&probed);
 	}
 }
 
@@ -785,7 +893,7 @@ int main(int argc, char **argv)
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
 	defers = sampler_defers();
-	ksft_set_plan(NR_WAYS + 2 * defers + 11);
+	ksft_set_plan(NR_WAYS + 4 * defers + 15);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0755) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));

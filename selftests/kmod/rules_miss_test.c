@@ -28,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "copied.h"
 #include "kselftest.h"
 #include "number.h"
 #include "rules_table.h"
@@ -67,6 +68,13 @@ static void be_child(int fd)
 		_exit(1);
 	while (stay)
 		;
+}
+
+static void be_copied(int fd)
+{
+	if (!copied_in_place(4096))
+		_exit(1);
+	be_child(fd);
 }
 
 static void await(int fd, const char *what)
@@ -219,6 +227,21 @@ static void test_ended(void)
 	ksft_test_result(err == EAGAIN && is_told_of(path),
 			 "if a process has ended, the next one with the file is told of\n");
 	end(pid);
+}
+
+/* Its code, but for the ends, lies in memory of no file. */
+static void test_copied(void)
+{
+	const char *path = FOLDER "/copied";
+	pid_t pid;
+
+	copy_self(path);
+	pid = start(path, "copied");
+	sample(pid, 5);
+	ksft_test_result(is_told_of(path),
+			 "a file whose code was copied in its place is told of\n");
+	end(pid);
+	forget_all();
 }
 
 static void test_umount(void)
@@ -969,13 +992,15 @@ int main(int argc, char **argv)
 
 	if (argc == 2)
 		be_child(atoi(argv[1]));
+	if (argc == 3 && !strcmp(argv[2], "copied"))
+		be_copied(atoi(argv[1]));
 	if (argc == 3)
 		be_locked(atoi(argv[1]));
 	ksft_print_header();
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(17);
+	ksft_set_plan(18);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -985,6 +1010,7 @@ int main(int argc, char **argv)
 	if (ask(&miss) != EAGAIN)
 		ksft_print_msg("something was missed already\n");
 	test_ended();
+	test_copied();
 	test_umount();
 	test_denied();
 	test_leased();

@@ -239,7 +239,8 @@ struct shstk_rules_list {
  * @fd: out: the file that a walk had no table for, open for reading and close-on-exec:
  *	exactly the one that was mapped, even if nothing has its name any more.
  * @pid: out: the process it was mapped by, as the caller sees it; 0 if not at all.
- * @addr: out: an address in its code in that process.
+ * @addr: out: an address in its code in that process; where that was copied to memory of no
+ *	file in its place, one beside it.
  *
  * Waits until there is one, unless the device was opened with O_NONBLOCK: then EAGAIN.
  * poll() tells too. Misses are kept from the first such call, until the last caller
