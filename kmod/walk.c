@@ -499,6 +499,17 @@ int walk_remember(void)
 	return 0;
 }
 
+size_t walk_memory(void)
+{
+	size_t sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		if (READ_ONCE(per_cpu(memories, cpu)))
+			sum += sizeof(struct memory);
+	return sum;
+}
+
 /* The hooks are out already, or were never in. */
 void walk_exit(void)
 {

@@ -71,6 +71,9 @@ extern const struct attribute_group walk_group;
  * Return: 0 or -ENOMEM.
  */
 int walk_remember(void);
+
+/* Bytes of that memory, on all CPUs. */
+size_t walk_memory(void);
 void walk_exit(void);
 
 #endif /* USHSTK_WALK_H */

@@ -65,14 +65,21 @@ static ssize_t files_show(struct kobject *kobj, struct kobj_attribute *attr, cha
 	return sysfs_emit(buf, "%u\n", rules_files());
 }
 
+static ssize_t memory_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%zu\n", walk_memory());
+}
+
 static struct kobj_attribute tables_attr = __ATTR_RO(tables);
 static struct kobj_attribute files_attr = __ATTR_RO(files);
 static struct kobj_attribute listeners_attr = __ATTR_RO(listeners);
+static struct kobj_attribute memory_attr = __ATTR_RO(memory);
 
 static struct attribute *count_attrs[] = {
 	&tables_attr.attr,
 	&files_attr.attr,
 	&listeners_attr.attr,
+	&memory_attr.attr,
 	&whole_attr.attr.attr,
 	&zero_attr.attr.attr,
 	&room_attr.attr.attr,

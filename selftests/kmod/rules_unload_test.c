@@ -6,7 +6,8 @@
  *
  * SHSTK is the command, which compiles this program's own table. First a file that has a table
  * is opened, and fanotify is asked, which does not answer. Then a child's stack pointer leads
- * to a page that somebody else holds back, and deferred callchains are taken of it.
+ * to a page that somebody else holds back, and deferred callchains are taken of it. At last what
+ * the module is to take only where it is needed, and to leave behind: nothing.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "kselftest.h"
+#include "number.h"
 #include "rules_table.h"
 #include "sampler.h"
 #include "stall.h"
@@ -271,6 +273,94 @@ static void test_page(const char *shstk)
 	ksft_test_result(!ret, "and at the end it is not loaded\n");
 }
 
+/* --- what it takes --- */
+
+#define RULES "/sys/module/shstk_perf/rules/"
+
+/* Until walks are made, as somebody waits for files. Return: are they? */
+static bool walk_a_while(void)
+{
+	unsigned int samples = 0;
+	struct sampler s;
+	long nr = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			asm volatile("" ::: "memory");
+	}
+	if (sampler_open(&s, pid, PERIOD, false))
+		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(errno));
+	for (int i = 0; i < WAIT_MS && nr <= 0; i++) {
+		usleep(1000);
+		sampler_drain(&s, count, &samples);
+		nr = read_number(RULES "mappings_read");
+	}
+	sampler_close(&s);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return nr > 0;
+}
+
+static void test_memory(void)
+{
+	struct shstk_rules_miss miss;
+	long without, with;
+	bool walked;
+	int device, fd;
+
+	load_module();
+	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	if (!ioctl(device, SHSTK_RULES_MISS, &miss))
+		close(miss.fd);
+	walked = walk_a_while();
+	without = read_number(RULES "memory");
+	ksft_test_result(walked && !without,
+			 "no CPU remembers anything before there is a table: %ld bytes\n", without);
+	rules_load(device, fd);
+	with = read_number(RULES "memory");
+	ksft_test_result(with >= 65536 * sysconf(_SC_NPROCESSORS_ONLN),
+			 "with the first table all may: %ld bytes\n", with);
+	close(fd);
+	close(device);
+	module_unload("shstk_perf");
+}
+
+/* Whoever has one of its files open, or is in its folder, holds neither. */
+static void test_files(void)
+{
+	static const char *const folder[] = { "chains/served", "rules/whole" };
+	char path[64], byte;
+	int fd[2], ret;
+
+	load_module();
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/sys/module/shstk_perf/%s", folder[i]);
+		fd[i] = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	ret = chdir(RULES);
+	if (ret || fd[0] < 0 || fd[1] < 0)
+		ksft_exit_fail_msg("no counters: %s\n", strerror(errno));
+	ret = module_unload("shstk_perf");
+	ksft_test_result(!ret, "it is unloaded while its files are open\n");
+	for (int i = 0; i < 2; i++)
+		ret |= read(fd[i], &byte, 1) != -1 || errno != ENODEV;
+	ksft_test_result(!ret, "they answer ENODEV then\n");
+	ksft_test_result(access("whole", F_OK) && access("/sys/module/shstk_perf", F_OK),
+			 "and its folders are gone\n");
+	load_module();
+	ret = chdir("/");
+	ksft_test_result(!ret && !read_number("/sys/module/shstk_perf/chains/served"),
+			 "loaded again it has new ones\n");
+	for (int i = 0; i < 2; i++)
+		close(fd[i]);
+	module_unload("shstk_perf");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
@@ -279,8 +369,10 @@ int main(int argc, char **argv)
 	}
 	module = argv[1];
 	ksft_print_header();
-	ksft_set_plan(9);
+	ksft_set_plan(15);
 	test_fanotify();
 	test_page(argv[2]);
+	test_memory();
+	test_files();
 	ksft_finished();
 }
