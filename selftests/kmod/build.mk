@@ -86,7 +86,8 @@ KMOD_BPF_LIBS_arm64 := $(KMOD_LIBBPF)/lib/aarch64-linux-gnu/libbpf.a \
 # $(1) architecture
 define kmod_bpf
 $(B)/selftests/kmod/$(1)/kfunc_test $(B)/selftests/kmod/$(1)/bpf_test \
-		$(B)/selftests/kmod/$(1)/lsm_test $(B)/selftests/kmod/$(1)/rules_bpf_test: \
+		$(B)/selftests/kmod/$(1)/lsm_test $(B)/selftests/kmod/$(1)/rules_bpf_test \
+		$(B)/selftests/kmod/$(1)/entering_test: \
 		$(B)/selftests/kmod/$(1)/%: selftests/kmod/%.c selftests/kmod/build.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$(KMOD_BPF_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
@@ -95,6 +96,11 @@ GUEST_KMOD_$(1) += kmod:kfunc=$(B)/selftests/kmod/$(1)/kfunc_test,$(B)/selftests
 GUEST_KMOD_$(1) += kmod:lsm=$(B)/selftests/kmod/$(1)/lsm_test,$(B)/selftests/kmod/lsm.bpf.o
 endef
 $(foreach a,x86 arm64,$(if $(KMOD_BPF_$(a)),$(eval $(call kmod_bpf,$(a)))))
+
+# NMIs in Bochs, whose module goes again.
+GUEST_KMOD_x86-6.12 += $(if $(KMOD_BPF_x86),$(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko \
+	kmod:entering=$(B)/selftests/kmod/x86/entering_test$(comma)$(B)/selftests/kmod/entering.bpf.o \
+	-shstk_nmi)
 
 # Debian's own perf and programs. Where these are in the guest anyway, see the
 # fragment of loader/.
@@ -196,6 +202,18 @@ KMOD_HOSTILE = kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/x86/rule
 GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/nmi/x86-7.2/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 endif
+
+# Virtual machines in a guest: QEMU's translator has AMD's virtualisation.
+KMOD_KVM := virt/lib/irqbypass arch/x86/kvm/kvm arch/x86/kvm/kvm-amd
+ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86)),x86-1)
+GUEST_KMOD_x86-qemu-7.2 += $(KMOD_KVM:%=$(B)/selftests/kmod/kvm/%.ko) \
+	kmod:kvm=$(call kmod_words,$(B)/selftests/kmod/x86/kvm_test $(B)/shstk \
+	$(B)/selftests/loader/libprotobuf-c.so.1) -kvm_amd -kvm -irqbypass
+endif
+$(KMOD_KVM:%=$(B)/selftests/kmod/kvm/%.ko): $(B)/selftests/kmod/kvm/%.ko: \
+		$(SHSTK_CACHE)/kernels/x86-7.2/version
+	@mkdir -p $(@D)
+	$(call say,XZ,$@)xz -dc $(<D)/modules/$*.ko.xz >$@
 
 # $(1) guest, $(2) architecture; KMOD_* are set by kmod/build.mk, read later.
 # In Bochs a round takes ten seconds and more.

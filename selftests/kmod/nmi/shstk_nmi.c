@@ -11,6 +11,11 @@
  *	ticks	 write: ticks of 0.84 us between NMIs, at most 65535; 0: none (as it begins)
  *	user	 NMIs that hit user mode, kernel: those that hit the kernel
  *	places	 different kernel instructions that were hit, at most 65536, roughly
+ *	forge	 write: Y: one handler more, for which an NMI that hits the kernel looks as if it
+ *		 had come before the kernel left the program's stack, as its entry code does;
+ *		 N (as it begins): without that
+ *	hitter	 address of the handler that is always there
+ *	forger	 that of the other one, which handles what it forges
  *
  * Not for machines: it takes the first I/O APIC at its usual address and pin 2.
  */
@@ -42,6 +47,8 @@ static u32 old_low, old_high;
 static atomic_long_t user_hits, kernel_hits;
 static DECLARE_BITMAP(places, 1 << PLACE_BITS);
 static unsigned int ticks;
+static bool forge;
+static DEFINE_PER_CPU(unsigned long, true_sp);
 
 static u32 ioapic_get(u32 reg)
 {
@@ -77,6 +84,73 @@ static int nmi_hit(unsigned int type, struct pt_regs *regs)
 	}
 	return NMI_HANDLED;
 }
+
+/* What is taken for the interrupted stack pointer is the program's now. */
+static int nmi_forge(unsigned int type, struct pt_regs *regs)
+{
+	if (user_mode(regs) || !current->mm)
+		return NMI_DONE;
+	this_cpu_write(true_sp, regs->sp);
+	regs->sp = task_pt_regs(current)->sp;
+	return NMI_HANDLED;
+}
+
+/* The tracepoint behind the handler before this one has been passed. */
+static int nmi_restore(unsigned int type, struct pt_regs *regs)
+{
+	unsigned long sp = this_cpu_read(true_sp);
+
+	if (!sp)
+		return NMI_DONE;
+	regs->sp = sp;
+	this_cpu_write(true_sp, 0);
+	return NMI_HANDLED;
+}
+
+/* In this order they are called. */
+static int start_forging(void)
+{
+	int ret = register_nmi_handler(NMI_LOCAL, nmi_forge, 0, "shstk_nmi_forge");
+
+	if (ret)
+		return ret;
+	ret = register_nmi_handler(NMI_LOCAL, nmi_restore, 0, "shstk_nmi_restore");
+	if (ret)
+		unregister_nmi_handler(NMI_LOCAL, "shstk_nmi_forge");
+	return ret;
+}
+
+static void stop_forging(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "shstk_nmi_forge");
+	unregister_nmi_handler(NMI_LOCAL, "shstk_nmi_restore");
+}
+
+static int forge_set(const char *text, const struct kernel_param *param)
+{
+	bool wanted;
+	int ret = kstrtobool(text, &wanted);
+
+	if (ret || wanted == forge)
+		return ret;
+	if (wanted)
+		ret = start_forging();
+	else
+		stop_forging();
+	if (!ret)
+		forge = wanted;
+	return ret;
+}
+
+static const struct kernel_param_ops forge_ops = {
+	.set = forge_set,
+	.get = param_get_bool,
+};
+module_param_cb(forge, &forge_ops, &forge, 0644);
+
+static unsigned long hitter = (unsigned long)nmi_hit, forger = (unsigned long)nmi_forge;
+module_param(hitter, ulong, 0400);
+module_param(forger, ulong, 0400);
 
 static int ticks_set(const char *text, const struct kernel_param *param)
 {
@@ -154,6 +228,8 @@ static void __exit nmi_exit(void)
 	local_irq_restore(flags);
 	/* One that is on its way still needs its handler. */
 	synchronize_rcu();
+	if (forge)
+		stop_forging();
 	unregister_nmi_handler(NMI_LOCAL, "shstk_nmi");
 	iounmap(ioapic);
 }
