@@ -16,6 +16,7 @@
 #include "tools/shstk.h"
 
 #define DEFAULT_TOP 20
+#define PAGE_TIMES (1 << 18) /* samples with a time of their own in a page */
 #define MAX_OF_A_SECOND 100 /* files of one name */
 
 enum {
@@ -157,9 +158,11 @@ static bool wants(const struct output *o, const char *format)
 	return false;
 }
 
-bool output_wants_times(const struct output *o)
+size_t output_wants_times(const struct output *o)
 {
-	return wants(o, "perf");
+	if (wants(o, "perf"))
+		return SIZE_MAX;
+	return wants(o, "html") ? PAGE_TIMES : 0;
 }
 
 static bool wants_pprof(const struct output *o)

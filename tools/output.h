@@ -78,10 +78,12 @@ int output_begin(const struct shstk_symbols_opts *opts, const char *type, const 
 		 uint64_t period, struct shstk_symbols **symbols, struct shstk_profile **ret);
 
 /**
- * output_wants_times() - is one of them in a format that shows single samples?
+ * output_wants_times() - how many samples need a time, as a format shows when they were taken?
  * @o: the outputs.
+ *
+ * Return: the number, SIZE_MAX: all; 0: none.
  */
-bool output_wants_times(const struct output *o);
+size_t output_wants_times(const struct output *o);
 
 /**
  * output_wants_labels() - is one of them in a format that shows labels of samples?

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 
+#include "moments.h"
 #include "private.h"
 #include "profile.h"
 
@@ -62,6 +63,7 @@ struct shstk_labels {
  * struct shstk_record - all equal samples
  * @hh: in the profile's table.
  * @values: their sums; memory behind @locations.
+ * @number: its place in the profile's list of records.
  * @proc: the process.
  * @comm: name of the thread.
  * @labels: its labels, or NULL.
@@ -73,6 +75,7 @@ struct shstk_labels {
 struct shstk_record {
 	UT_hash_handle hh;
 	int64_t *values;
+	size_t number;
 	struct shstk_symproc *proc;
 	const char *comm;
 	const struct shstk_labels *labels;
@@ -85,18 +88,6 @@ struct shstk_record {
 
 /* Name of a frame, "[truncated]" and the like. */
 const char *shstk_note_name(int note);
-
-/**
- * struct shstk_moment - one sample, if times are kept
- * @time: ns of CLOCK_MONOTONIC.
- * @record: what was sampled.
- * @values: its values.
- */
-struct shstk_moment {
-	uint64_t time;
-	const struct shstk_record *record;
-	const int64_t *values;
-};
 
 /**
  * struct shstk_last - the entries of the sample that was added last
@@ -161,10 +152,7 @@ struct shstk_profile {
 	struct shstk_named_proc *named_procs;
 	unsigned int nr_sources; /* files that were read */
 	unsigned int default_type; /* from 1, of what was read; 0: the last one */
-	bool keep_times;
-	struct shstk_moment *moments;
-	size_t nr_moments;
-	size_t max_moments;
+	struct shstk_moments moments;
 	struct shstk_record *scratch;
 	size_t max_scratch;
 	struct shstk_last last;

@@ -19,6 +19,9 @@
  *   threads    process, tid, name
  *   samples    stack (-1: an empty one), thread (-1: it is not known)
  *   values     a column for each kind, with a value for each sample
+ *   moments    when samples were taken: slot (ns for which equal ones are one), time (us since the
+ *              one before), sample, and values as above. Where all values of a kind are equal
+ *              there is one number instead of the column
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +30,7 @@
 
 #include "export.h"
 #include "json.h"
+#include "rows.h"
 
 #define LABEL_ROOM 60 /* characters of a name where there is some room, */
 #define BRIEF_ROOM 24 /* and where there is little */
@@ -46,7 +50,13 @@ EMBED(shstk_page_style, "page.css");
 EMBED(shstk_page_model, "model.js");
 EMBED(shstk_page_flame, "flame.js");
 EMBED(shstk_page_list, "list.js");
-EMBED(shstk_page_script, "page.js");
+EMBED(shstk_page_timeline, "timeline.js");
+EMBED(shstk_page_view, "view.js");
+EMBED(shstk_page_head, "head.js");
+EMBED(shstk_page_graph, "graph.js");
+EMBED(shstk_page_times, "times.js");
+EMBED(shstk_page_tables, "tables.js");
+EMBED(shstk_page_begin, "page.js");
 
 /* What stands for code in the page; the order is that of @kind_names. */
 enum kind {
@@ -81,28 +91,6 @@ struct column {
 	int64_t *v;
 	size_t nr;
 	size_t max;
-};
-
-/**
- * struct entry - a row of a table, found by what it stands for
- * @hh: in the table.
- * @key: what tells it from others: pointers of the pool of texts, and numbers.
- * @id: number of the row.
- */
-struct entry {
-	UT_hash_handle hh;
-	uintptr_t key[4];
-	size_t id;
-};
-
-/**
- * struct table - rows that are found again
- * @entries: the rows by key.
- * @nr: how many there are.
- */
-struct table {
-	struct entry *entries;
-	size_t nr;
 };
 
 /* The columns of a page. */
@@ -157,11 +145,11 @@ struct page {
 	struct shstk_pool *text;
 	struct shstk_pool pool;
 	bool failed;
-	struct table strings, frames, stacks, processes, threads;
+	struct shstk_rows strings, frames, stacks, processes, threads;
 	const char **texts;
 	size_t nr_texts;
 	size_t max_texts;
-	struct table names;
+	struct shstk_rows names;
 	struct column columns[COLUMNS];
 	struct column values[SHSTK_PROFILE_MAX_TYPES];
 	unsigned int nr_values;
@@ -184,35 +172,27 @@ static void add(struct page *page, struct column *column, int64_t value)
 }
 
 /*
- * The row of @key in a table, made if it is not there: @made tells that, and then its columns are
- * to be filled. Without memory it is row 0, and the page has failed.
+ * The number of what @key stands for in a table; @made tells that it is new, and then its columns are
+ * to be filled. Without memory it is 0, and the page has failed.
  */
-static size_t get_row(struct page *page, struct table *table, const uintptr_t key[4], bool *made)
+static size_t get_row(struct page *page, struct shstk_rows *table,
+		      const uintptr_t key[SHSTK_ROW_KEY], bool *made)
 {
-	struct entry *entry;
+	const struct shstk_row *row = shstk_rows_get(table, &page->pool, key, made);
 
+	if (row)
+		return row->id;
+	page->failed = true;
 	*made = false;
-	HASH_FIND(hh, table->entries, key, sizeof(entry->key), entry);
-	if (entry)
-		return entry->id;
-	entry = shstk_pool_alloc(&page->pool, sizeof(*entry));
-	if (!entry) {
-		page->failed = true;
-		return 0;
-	}
-	memcpy(entry->key, key, sizeof(entry->key));
-	entry->id = table->nr++;
-	HASH_ADD(hh, table->entries, key, sizeof(entry->key), entry);
-	page->failed |= !entry->hh.tbl;
-	*made = true;
-	return entry->id;
+	return 0;
 }
 
 /* The number of a string of the pool. */
 static int64_t text_number(struct page *page, const char *text)
 {
 	bool made;
-	size_t id = get_row(page, &page->strings, (uintptr_t[4]){ (uintptr_t)text }, &made);
+	size_t id =
+		get_row(page, &page->strings, (uintptr_t[SHSTK_ROW_KEY]){ (uintptr_t)text }, &made);
 	const char **texts;
 
 	if (!made)
@@ -251,7 +231,7 @@ static void add_label(struct page *page, int column, const char *name, size_t ro
 static int64_t get_frame(struct page *page, const char *name, const char *module,
 			 const struct shstk_symframe *frame)
 {
-	const uintptr_t key[4] = { (uintptr_t)name, (uintptr_t)module };
+	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)name, (uintptr_t)module };
 	bool made;
 	size_t id = get_row(page, &page->frames, key, &made);
 
@@ -272,7 +252,7 @@ static int64_t get_frame(struct page *page, const char *name, const char *module
 /* A frame on a stack, which is called by @parent, or -1. */
 static int64_t get_stack(struct page *page, int64_t parent, int64_t frame, enum kind kind)
 {
-	const uintptr_t key[4] = { parent + 1, frame };
+	const uintptr_t key[SHSTK_ROW_KEY] = { parent + 1, frame };
 	bool made;
 	size_t id = get_row(page, &page->stacks, key, &made);
 
@@ -406,16 +386,17 @@ static int64_t add_stack(struct page *page, const struct shstk_profile *profile,
 /* What names a process: its main thread, as it was called last. */
 static void note_main_thread(struct page *page, const struct shstk_record *record)
 {
-	const uintptr_t key[4] = { (uintptr_t)record->proc };
-	struct entry *entry;
+	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)record->proc };
+	struct shstk_row *row;
 	bool made;
 
 	if (record->tid < 0 || record->tid != shstk_symproc_pid(record->proc) || !*record->comm)
 		return;
-	get_row(page, &page->names, key, &made);
-	HASH_FIND(hh, page->names.entries, key, sizeof(entry->key), entry);
-	if (entry)
-		entry->id = (uintptr_t)record->comm;
+	row = shstk_rows_get(&page->names, &page->pool, key, &made);
+	if (row)
+		row->id = (uintptr_t)record->comm;
+	else
+		page->failed = true;
 }
 
 /* The program on a stack: the outermost file that is no library. */
@@ -434,17 +415,17 @@ static const char *program_of(const struct shstk_profile *profile,
 static const char *process_name(struct page *page, const struct shstk_profile *profile,
 				const struct shstk_record *record)
 {
-	const uintptr_t key[4] = { (uintptr_t)record->proc };
+	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)record->proc };
 	int pid = shstk_symproc_pid(record->proc);
-	struct entry *entry;
+	const struct shstk_row *row;
 
 	if (pid < 0)
 		return "";
 	/* One that executes another program is another command. */
 	if (record->tid == pid && *record->comm)
 		return record->comm;
-	HASH_FIND(hh, page->names.entries, key, sizeof(entry->key), entry);
-	return entry ? (const char *)(uintptr_t)entry->id : program_of(profile, record);
+	row = shstk_rows_find(&page->names, key);
+	return row ? (const char *)(uintptr_t)row->id : program_of(profile, record);
 }
 
 static int64_t get_process(struct page *page, const struct shstk_profile *profile,
@@ -453,7 +434,8 @@ static int64_t get_process(struct page *page, const struct shstk_profile *profil
 	const char *name = keep(page, process_name(page, profile, record));
 	int pid = shstk_symproc_pid(record->proc);
 	bool made;
-	size_t id = get_row(page, &page->processes, (uintptr_t[4]){ pid, (uintptr_t)name }, &made);
+	size_t id = get_row(page, &page->processes,
+			    (uintptr_t[SHSTK_ROW_KEY]){ pid, (uintptr_t)name }, &made);
 
 	if (made) {
 		add(page, &page->columns[PROCESS_PID], pid);
@@ -466,7 +448,7 @@ static int64_t get_process(struct page *page, const struct shstk_profile *profil
 static int64_t get_thread(struct page *page, const struct shstk_profile *profile,
 			  const struct shstk_record *record)
 {
-	uintptr_t key[4] = { 0, record->tid };
+	uintptr_t key[SHSTK_ROW_KEY] = { 0, record->tid };
 	bool made;
 	size_t id;
 
@@ -626,6 +608,73 @@ static void put_head(struct json *json, const struct shstk_profile *profile,
 	put_types(json, profile, opts);
 }
 
+/* ---- times ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct shstk_moment *x = *(const struct shstk_moment *const *)a;
+	const struct shstk_moment *y = *(const struct shstk_moment *const *)b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+static void put_times(struct json *json, const struct shstk_moment *const *list, size_t nr)
+{
+	uint64_t before = nr ? list[0]->time / 1000 : 0;
+
+	shstk_json_open(json, "time", '[');
+	for (size_t i = 0; i < nr; i++) {
+		shstk_json_int(json, NULL, list[i]->time / 1000 - before);
+		before = list[i]->time / 1000;
+	}
+	shstk_json_close(json);
+	shstk_json_open(json, "sample", '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_int(json, NULL, list[i]->record->number);
+	shstk_json_close(json);
+}
+
+static void put_moment_values(struct json *json, const struct shstk_moment *const *list, size_t nr,
+			      unsigned int type)
+{
+	size_t same = 1;
+
+	while (same < nr && list[same]->values[type] == list[0]->values[type])
+		same++;
+	if (same == nr) {
+		shstk_json_int(json, NULL, list[0]->values[type]);
+		return;
+	}
+	shstk_json_open(json, NULL, '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_int(json, NULL, list[i]->values[type]);
+	shstk_json_close(json);
+}
+
+/* Nothing, if there are no times, or no memory to sort them. */
+static void put_moments(struct json *json, const struct shstk_profile *profile)
+{
+	const struct shstk_moments *moments = &profile->moments;
+	const struct shstk_moment **list = calloc(moments->nr + 1, sizeof(*list));
+
+	if (!moments->nr || !list) {
+		free(list);
+		return;
+	}
+	for (size_t i = 0; i < moments->nr; i++)
+		list[i] = shstk_moments_at(moments, i);
+	qsort(list, moments->nr, sizeof(*list), by_time);
+	shstk_json_open(json, "moments", '{');
+	shstk_json_int(json, "slot", moments->slot);
+	put_times(json, list, moments->nr);
+	shstk_json_open(json, "values", '[');
+	for (unsigned int t = 0; t < profile->nr_types; t++)
+		put_moment_values(json, list, moments->nr, t);
+	shstk_json_close(json);
+	shstk_json_close(json);
+	free(list);
+}
+
 static void put_page(struct json *json, const struct page *page,
 		     const struct shstk_profile *profile, const struct shstk_write_opts *opts)
 {
@@ -648,6 +697,8 @@ static void put_page(struct json *json, const struct page *page,
 	for (unsigned int i = 0; i < page->nr_values; i++)
 		put_column(json, NULL, &page->values[i]);
 	shstk_json_close(json);
+	if (!opts->base)
+		put_moments(json, profile);
 	shstk_json_close(json);
 }
 
@@ -733,17 +784,17 @@ static int put_data(FILE *out, const char *text, size_t size)
 static int put_part(FILE *out, const char *line, const char *data, size_t size)
 {
 	static const char *const scripts[] = {
-		shstk_page_model,
-		shstk_page_flame,
-		shstk_page_list,
-		shstk_page_script,
+		shstk_page_model,  shstk_page_flame, shstk_page_list,  shstk_page_timeline,
+		shstk_page_view,   shstk_page_head,  shstk_page_graph, shstk_page_times,
+		shstk_page_tables, shstk_page_begin,
 	};
 
 	if (begins_with(line, "@DATA@"))
 		return put_data(out, data, size);
 	if (begins_with(line, "@STYLE@"))
 		fputs(shstk_page_style, out);
-	for (size_t i = 0; begins_with(line, "@SCRIPT@") && i < 4; i++)
+	for (size_t i = 0; begins_with(line, "@SCRIPT@") && i < sizeof(scripts) / sizeof(*scripts);
+	     i++)
 		fputs(scripts[i], out);
 	return 0;
 }
@@ -766,11 +817,11 @@ static int put_html(FILE *out, const char *data, size_t size)
 
 static void page_deinit(struct page *page)
 {
-	struct table *tables[] = { &page->strings,   &page->frames,  &page->stacks,
-				   &page->processes, &page->threads, &page->names };
+	struct shstk_rows *tables[] = { &page->strings,	  &page->frames,  &page->stacks,
+					&page->processes, &page->threads, &page->names };
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
-		HASH_CLEAR(hh, tables[i]->entries);
+		shstk_rows_deinit(tables[i]);
 	for (size_t i = 0; i < COLUMNS; i++)
 		free(page->columns[i].v);
 	for (size_t i = 0; i < SHSTK_PROFILE_MAX_TYPES; i++)

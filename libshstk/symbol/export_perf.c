@@ -33,14 +33,13 @@ static void put_location(FILE *out, const struct shstk_symbol *symbol,
 	}
 }
 
+/* @time: in ns. */
 static void put_moment(const struct shstk_profile *profile, FILE *out,
-		       const struct shstk_moment *moment, unsigned int type)
+		       const struct shstk_record *record, unsigned long long time, int64_t value,
+		       unsigned int type)
 {
 	const char *event = profile->nr_types ? profile->types[type].type : "none";
-	const struct shstk_record *record = moment->record;
-	unsigned long long time = moment->time;
 	const struct shstk_location *location;
-	int64_t value = moment->values[type];
 	uint64_t i;
 
 	if (value < 0)
@@ -65,14 +64,14 @@ static int write_perf(const struct shstk_profile *profile, FILE *out,
 
 	for (i = 0; i < profile->nr_cautions; i++)
 		fprintf(out, "# caution: %s\n", profile->cautions[i]);
-	for (i = 0; i < profile->nr_moments; i++)
-		put_moment(profile, out, &profile->moments[i], type);
-	for (i = 0; !profile->keep_times && i < profile->nr_records; i++) {
-		const struct shstk_record *record = profile->records[i];
-		const struct shstk_moment at_0 = { .record = record, .values = record->values };
+	for (i = 0; i < profile->moments.nr; i++) {
+		const struct shstk_moment *moment = shstk_moments_at(&profile->moments, i);
 
-		put_moment(profile, out, &at_0, type);
+		put_moment(profile, out, moment->record, moment->time, moment->values[type], type);
 	}
+	for (i = 0; !profile->moments.most && i < profile->nr_records; i++)
+		put_moment(profile, out, profile->records[i], 0, profile->records[i]->values[type],
+			   type);
 	return 0;
 }
 

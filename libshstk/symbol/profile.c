@@ -38,7 +38,7 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	shstk_pool_deinit(&profile->pool);
 	free(profile->records);
 	free(profile->locations);
-	free(profile->moments);
+	shstk_moments_deinit(&profile->moments);
 	free(profile->comments);
 	free(profile->cautions);
 	free(profile->scratch);
@@ -56,7 +56,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	shstk_pool_init(&profile->pool);
 	profile->nr_records = 0;
 	profile->nr_locations = 0;
-	profile->nr_moments = 0;
+	shstk_moments_reset(&profile->moments);
 	profile->last.nr = 0;
 	memset(profile->totals, 0, sizeof(profile->totals));
 }
@@ -134,9 +134,9 @@ int shstk_profile_caution(struct shstk_profile *profile, const char *text)
 	return add_line(profile, &profile->cautions, &profile->nr_cautions, text);
 }
 
-void shstk_profile_keep_times(struct shstk_profile *profile)
+void shstk_profile_keep_times(struct shstk_profile *profile, size_t most)
 {
-	profile->keep_times = true;
+	profile->moments.most = most;
 }
 
 #define LOCATION_KEY_SIZE \
@@ -422,30 +422,9 @@ static struct shstk_record *add_record(struct shstk_profile *profile, struct shs
 	HASH_ADD_KEYPTR(hh, profile->table, key_of(new), size, new);
 	if (!new->hh.tbl)
 		return NULL;
+	new->number = profile->nr_records;
 	profile->records[profile->nr_records++] = new;
 	return new;
-}
-
-static int add_moment(struct shstk_profile *profile, const struct shstk_record *record,
-		      const struct shstk_sample *sample)
-{
-	size_t size = profile->nr_types * sizeof(int64_t);
-	int64_t *values = shstk_pool_alloc(&profile->pool, size);
-	struct shstk_moment *list;
-
-	list = shstk_grow(profile->moments, profile->nr_moments, &profile->max_moments,
-			  sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	profile->moments = list;
-	if (!values)
-		return -ENOMEM;
-	profile->moments[profile->nr_moments++] = (struct shstk_moment){
-		.time = sample->time,
-		.record = record,
-		.values = memcpy(values, sample->values, size),
-	};
-	return 0;
 }
 
 int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample)
@@ -461,7 +440,10 @@ int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *
 	HASH_FIND(hh, profile->table, key_of(key), key_size(key), record);
 	if (!record)
 		record = add_record(profile, key);
-	if (!record || (profile->keep_times && add_moment(profile, record, sample)))
+	if (!record)
+		return -ENOMEM;
+	if (profile->moments.most && shstk_moments_add(&profile->moments, sample->time, record,
+						       sample->values, profile->nr_types))
 		return -ENOMEM;
 	for (i = 0; i < profile->nr_types; i++) {
 		record->values[i] = shstk_add(record->values[i], sample->values[i]);

@@ -185,14 +185,16 @@ int shstk_profile_comment(struct shstk_profile *profile, const char *text);
 int shstk_profile_caution(struct shstk_profile *profile, const char *text);
 
 /**
- * shstk_profile_keep_times() - keep the time of each sample from now on
- * @profile: the profile.
+ * shstk_profile_keep_times() - keep the times of samples from now on
+ * @profile: the profile, without samples.
+ * @most: how many samples may have one; SIZE_MAX: all of them. When there are more, their times
+ *	become less exact, and equal samples at one time are one, so it takes bounded memory.
  *
  * The perf text format then has one record per sample, in order of time;
- * without, one per distinct stack with the sum as its period. Costs 16 bytes
- * and the values per sample.
+ * without, one per distinct stack with the sum as its period. Pages have a timeline. Costs 16
+ * bytes and the values per sample.
  */
-void shstk_profile_keep_times(struct shstk_profile *profile);
+void shstk_profile_keep_times(struct shstk_profile *profile, size_t most);
 
 /**
  * shstk_profile_add() - add a sample

@@ -25,7 +25,7 @@
  *   period TYPE UNIT N
  *   time START DURATION
  *   comment TEXT
- *   keep                        keep times of samples
+ *   keep [N]                    keep times of samples, N at most
  *   sample NAME TID COMM END TIME VALUES STACK
  *                               VALUES and STACK are separated by commas; an
  *                               address ending in p is a program counter
@@ -342,7 +342,7 @@ static int run(char **w, char *err, size_t size)
 	if (!strcmp(c, "caution"))
 		return shstk_profile_caution(profile, w[1]);
 	if (!strcmp(c, "keep")) {
-		shstk_profile_keep_times(profile);
+		shstk_profile_keep_times(profile, w[1] ? number(w[1]) : SIZE_MAX);
 		return 0;
 	}
 	if (!strcmp(c, "sample"))

@@ -35,6 +35,7 @@ ACTIONS = {
     'flame graph': 'changeView({mode: "flame"})',
     'colours': 'changeView({colour: view.colour === "kind" ? "module" : "kind"})',
     'threads': 'changeLevels({thread: view.thread === "each" ? "merged" : "each"})',
+    'a range of time': 'changeRange(view.to ? 0 : 1e9, view.to ? 0 : 3e9)',
     'an arrow key': 'moveChoice("ArrowUp")',
 }
 

@@ -169,6 +169,12 @@ class Browser:
     def move(self, x, y):
         self.call('Input.dispatchMouseEvent', type='mouseMoved', x=x, y=y)
 
+    def drag(self, start, end, y):
+        """Draws the mouse from one place to another."""
+        self.move(start, y)
+        for kind, x in (('mousePressed', start), ('mouseMoved', end), ('mouseReleased', end)):
+            self.call('Input.dispatchMouseEvent', type=kind, x=x, y=y, button='left', clickCount=1)
+
     def screenshot(self, path):
         data = self.call('Page.captureScreenshot', format='png')['data']
         with open(path, 'wb') as file:

@@ -15,7 +15,7 @@ SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export'), os.path.join(SELFTESTS, 'page')]
 from browser import Browser, find_browser  # noqa: E402
 from cases import case, equal, main  # noqa: E402
-from export_test import EVIL, Profile, harmless  # noqa: E402
+from export_test import EVIL, PERIOD, Profile, harmless  # noqa: E402
 from harness import SHSTK, Skip  # noqa: E402
 
 LIMIT = 200     # seconds until a command counts as hung
@@ -326,6 +326,70 @@ def lists(_variant, folder):
     page.key('ArrowRight')
     equal(page.do(rows)[:3], ['all', 'pool *', 'web'])
     equal(page.do('get("list").getAttribute("role")'), 'treegrid')
+    silent(page)
+
+
+SHOWN = 'Math.round(forwardTree().total[0])'
+
+
+@page_case
+def timeline(variant, folder):
+    """a range of time, by keys or the pointer, is what all views show; the address keeps it"""
+    profile = Profile(variant, folder, keep=True)
+    path = profile.write(f'{folder}/times.html')
+    count, total = profile.count, profile.total
+    profile.driver.close()
+    page = browser()
+    page.open(f'file://{path}')
+    equal(page.do('[profile.moments.time.length, profile.moments.slot, get("times").hidden]'),
+          [count, 0, False])
+    equal(page.do('heat.cells.reduce((a, b) => a + b)'), total, 'in the map of heat')
+    # A sample each millisecond: the fourth to the ninth.
+    page.do('changeRange(3e6, 9e6)')
+    equal(page.do(SHOWN), 6 * PERIOD)
+    assert 'from 0.003 s to 0.009 s' in text(page, 'sum'), text(page, 'sum')
+    url = page.do('location.href')
+    for mode in 'callers', 'table', 'tree', 'icicle':
+        page.do(f'changeView({{mode: "{mode}"}})')
+        equal(page.do('shownTree().total[0]'), 6 * PERIOD, mode)
+    page.do('get("heat-area").focus()')
+    page.key('Escape')
+    page.wait(f'{SHOWN} === {total}')
+    page.key('ArrowRight')
+    page.wait(f'{SHOWN} < {total} && view.from === 0')
+    first = page.do('view.to')
+    page.key('ArrowRight')
+    page.wait(f'Math.abs(view.from - {first}) < 2')
+    page.key('Escape')
+    area = page.do('(r => [r.left, r.top, r.width])(get("heat-canvas").getBoundingClientRect())')
+    page.drag(area[0] + area[2] / 4, area[0] + area[2] / 2, area[1] + 5)
+    page.wait('view.to > view.from')
+    ends = page.do('[view.from / profile.moments.end, view.to / profile.moments.end]')
+    assert abs(ends[0] - 0.25) < 0.02 and abs(ends[1] - 0.5) < 0.02, ends
+    page.do('get("heat").value = "offset"; get("heat").dispatchEvent(new Event("change"))')
+    equal(page.do('[heat.names.length, Math.round(heat.cells.reduce((a, b) => a + b))]'),
+          [25, total])
+    page.open(url)
+    equal(page.do(SHOWN), 6 * PERIOD, 'by the address')
+    silent(page)
+
+
+@page_case
+def many_times(variant, folder):
+    """more samples than may have a time each: times are less exact, and no value is lost"""
+    profile = Profile(variant, folder)
+    driver, stack = profile.driver, profile.at('p', 'exported', 6)
+    profile.driver.do('keep', 400)
+    for i in range(1000):
+        driver.do('sample', 'p', 111, 'main', 0, 10**9 + i * 10**6, f'1,{PERIOD}', stack)
+    path = profile.write(f'{folder}/many.html')
+    driver.close()
+    page = browser()
+    page.open(f'file://{path}')
+    equal(page.do('profile.moments.values.map(v => v.reduce((a, b) => a + b))'),
+          [1000, 1000 * PERIOD])
+    nr, slot = page.do('[profile.moments.time.length, profile.moments.slot]')
+    assert 100 <= nr <= 400 and slot in (4 * 10**6, 8 * 10**6), (nr, slot)
     silent(page)
 
 

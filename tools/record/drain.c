@@ -50,7 +50,7 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 		return err;
 	}
 	if (opts->keep_times)
-		shstk_profile_keep_times(profile);
+		shstk_profile_keep_times(profile, opts->keep_times);
 	*ret = d;
 	return 0;
 }

@@ -20,7 +20,7 @@
  * @period: ns between samples.
  * @ring_size: bytes per thread, a power of two.
  * @max_depth: most entries of a stack.
- * @keep_times: keep the time of each sample.
+ * @keep_times: keep the times of so many samples; 0: of none.
  * @check: compare hardware and software.
  * @labels: take the labels of goroutines.
  */
@@ -29,7 +29,7 @@ struct drain_opts {
 	uint64_t period;
 	uint32_t ring_size;
 	uint32_t max_depth;
-	bool keep_times;
+	size_t keep_times;
 	bool check;
 	bool labels;
 };

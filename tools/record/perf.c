@@ -83,7 +83,7 @@ struct perf_drain {
 	struct perf_writer *writer; /* of all records, or NULL */
 	unsigned int max_stack; /* entries of a callchain */
 	unsigned int depth; /* entries of a stack that is unwound */
-	bool keep_times;
+	size_t keep_times; /* of so many samples, 0: of none */
 	bool kernel; /* show it in each stack */
 	bool copies; /* stacks are copied, */
 	bool chains; /* and callchains are exact where there is a shadow stack */
@@ -777,7 +777,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->keep_times = opts->keep_times;
 	d->labels = opts->labels;
 	if (d->keep_times)
-		shstk_profile_keep_times(profile);
+		shstk_profile_keep_times(profile, d->keep_times);
 	error = population_init(&d->all, symbols);
 	if (!error && opts->perf_data) {
 		error = perf_writer_create(opts->perf_data, &opts->rings, &d->writer);
@@ -1069,7 +1069,7 @@ void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 
 	d->profile = profile;
 	if (d->keep_times)
-		shstk_profile_keep_times(profile);
+		shstk_profile_keep_times(profile, d->keep_times);
 	population_renew(&d->all, symbols);
 	d->lost_before = all_lost(d);
 	for (int which = 0; which < PERF_WHICH; which++)

@@ -45,7 +45,7 @@ enum perf_off_time {
  * @off: which of the times off the CPU are wanted.
  * @may_coarsen: where @rings.count samples turn out to be more than can be taken, it grows.
  * @perf_data: file to write the kernel's records to as well, or NULL.
- * @keep_times: keep the time of each sample, in all profiles.
+ * @keep_times: keep the times of so many samples, in all profiles; 0: of none.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
  */
 struct perf_record_opts {
@@ -60,7 +60,7 @@ struct perf_record_opts {
 	bool may_coarsen;
 	enum perf_off_time off;
 	const char *perf_data;
-	bool keep_times;
+	size_t keep_times;
 	bool labels;
 };
 

@@ -558,7 +558,7 @@ static int make_profile(struct unwind *u)
 	if (err)
 		return err;
 	if (output_wants_times(&u->output))
-		shstk_profile_keep_times(u->profile);
+		shstk_profile_keep_times(u->profile, output_wants_times(&u->output));
 	u->pcs = malloc(u->depth * sizeof(*u->pcs));
 	u->marks = malloc(u->depth);
 	u->sps = malloc(u->depth * sizeof(*u->sps));

@@ -60,6 +60,7 @@ function makeProfile(file) {
 			thread: Int32Array.from(file.samples.thread),
 		},
 		values: file.values.map(column => Float64Array.from(column)),
+		moments: readMoments(file),
 	};
 
 	p.threads.merged = mergeNames(p.threads.name);
@@ -322,13 +323,13 @@ function numberNodes(nodes, first, next, total, other) {
 	return shrinkTree(tree, nr);
 }
 
-// All stacks, callers above callees. @type is the number of the values that are shown, @other
-// that of those they are compared with, or -1.
-function buildTree(p, levels, type, other) {
+// All stacks, callers above callees. @values has a value for each sample, @others those that they
+// are compared with, or is undefined.
+function buildTree(p, levels, values, others) {
 	const nodes = makeNodes();
 
 	addNode(nodes, -1, p.allFrame, 0);
-	addStacks(p, nodes, addGroups(p, nodes, levels), p.values[type], p.values[other]);
+	addStacks(p, nodes, addGroups(p, nodes, levels), values, others);
 	return finishTree(p, nodes);
 }
 
@@ -424,6 +425,31 @@ function addCaller(work, from, to, parent, frame) {
 // Is @node below @root, or the root itself?
 function isBelow(tree, node, root) {
 	return node >= root && node < tree.end[root];
+}
+
+// The frames from below the root to a node, which find it again in another tree.
+function pathOf(tree, node) {
+	const path = [];
+
+	for (; node > 0; node = tree.parent[node])
+		path.unshift(tree.frame[node]);
+	return path;
+}
+
+// The node that a path leads to, or the root.
+function nodeOfPath(tree, path) {
+	let node = 0;
+
+	for (const frame of path) {
+		let child = node + 1;
+
+		while (child < tree.end[node] && tree.frame[child] !== frame)
+			child = tree.end[child];
+		if (child >= tree.end[node])
+			return 0;
+		node = child;
+	}
+	return node;
 }
 
 // What stands in @hits (a mark for each frame) below @root: how many nodes and functions, and
