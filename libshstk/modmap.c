@@ -13,10 +13,8 @@
  * that matched means that the modules are compared with memory again. musl never
  * unmaps code. What a JIT replaces, it says by shstk_modules_changed().
  */
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -26,6 +24,7 @@
 
 #include "loads.h"
 #include "modmap_jit.h"
+#include "rtld.h"
 #include "rulecache.h"
 #include "modmap.h"
 #include "scratch.h"
@@ -538,32 +537,24 @@ void modmap_stats(struct shstk_stats *stats)
 }
 
 #ifdef __GLIBC__
-static int get_adds(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + 8)
-		*(uint64_t *)arg = info->dlpi_adds;
-	return 1;
-}
-
+/* The words of the loader that hold the number of objects it has loaded. */
 static void find_counters(void)
 {
 	static bool looked;
-	const uint64_t *p;
-	uint64_t adds = 0;
-	const Elf64_Sym *sym;
-	Dl_info info;
-	size_t i;
+	const uint64_t *p, *end;
+	struct rtld loader;
 
 	if (looked)
 		return;
 	looked = true;
-	p = dlsym(RTLD_DEFAULT, "_rtld_global");
-	dl_iterate_phdr(get_adds, &adds);
-	if (!p || !adds || !dladdr1(p, &info, (void **)&sym, RTLD_DL_SYMENT) || !sym)
+	rtld_find(&loader);
+	if (!loader.adds)
 		return;
-	for (i = 0; i < sym->st_size / 8 && modmap_watch.n < MODMAP_COUNTERS; i++) {
-		if (load_relaxed(&p[i]) == adds)
-			modmap_watch.counter[modmap_watch.n++] = &p[i];
+	p = (const uint64_t *)(uintptr_t)loader.global.lo;
+	end = p + (loader.global.hi - loader.global.lo) / sizeof(*p);
+	for (; p < end && modmap_watch.n < MODMAP_COUNTERS; p++) {
+		if (load_relaxed(p) == loader.adds)
+			modmap_watch.counter[modmap_watch.n++] = p;
 	}
 	modmap_loads_saw(modmap_loads());
 }

@@ -21,9 +21,11 @@ $(EXAMPLES_B)/$(1)/loader: examples/loader.c $$(EXAMPLES_LIB_$(1))
 	@mkdir -p $$(@D)
 	$$(call say,GUESTCC,$$@)$$(GUEST_CC_$(1)) $$(EXAMPLES_CFLAGS) -fPIE -static-pie -o $$@ $$^ \
 		-pthread
-$(EXAMPLES_B)/$(1)/loaded: selftests/examples/loaded.c tools/inject/preload/ssp.h
+$(EXAMPLES_B)/$(1)/loaded: selftests/examples/loaded.c tools/inject/preload/ssp.h \
+		$$(EXAMPLES_LIB_$(1))
 	@mkdir -p $$(@D)
-	$$(call say,GUESTCC,$$@)$$(GUEST_CC_$(1)) $$(EXAMPLES_CFLAGS) -static -o $$@ $$<
+	$$(call say,GUESTCC,$$@)$$(GUEST_CC_$(1)) $$(EXAMPLES_CFLAGS) -static -o $$@ \
+		$$(filter %.c %.a,$$^) -pthread
 
 GUEST_$(1) += examples:loader=$(EXAMPLES_B)/$(1)/loader,$(EXAMPLES_B)/$(1)/loaded,word
 endef

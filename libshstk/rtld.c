@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * rtld.c - look a symbol up as the dynamic loader does: in the hash table of each object that is
+ * loaded; see rtld.h.
+ */
+#include <elf.h>
+#include <link.h>
+
+#include "rtld.h"
+
+/**
+ * struct symbols - the symbols that an object exports
+ * @hash: DT_GNU_HASH: four numbers, a filter of as many words as the third one says, the chains'
+ *	first symbols, and the chains; NULL: there is none.
+ * @symbol: DT_SYMTAB.
+ * @name: DT_STRTAB.
+ */
+struct symbols {
+	const uint32_t *hash;
+	const Elf64_Sym *symbol;
+	const char *name;
+};
+
+/* A pointer out of a dynamic section: most loaders have added the object's base already. */
+static const void *dynamic_pointer(uint64_t base, uint64_t value)
+{
+	return (const void *)(uintptr_t)(value < base ? base + value : value);
+}
+
+static void read_dynamic(const Elf64_Dyn *d, uint64_t base, struct symbols *s)
+{
+	for (; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_GNU_HASH)
+			s->hash = dynamic_pointer(base, d->d_un.d_ptr);
+		else if (d->d_tag == DT_SYMTAB)
+			s->symbol = dynamic_pointer(base, d->d_un.d_ptr);
+		else if (d->d_tag == DT_STRTAB)
+			s->name = dynamic_pointer(base, d->d_un.d_ptr);
+	}
+}
+
+static bool find_symbols(const struct dl_phdr_info *object, struct symbols *s)
+{
+	const ElfW(Phdr) *p = object->dlpi_phdr, *end = p + object->dlpi_phnum;
+
+	*s = (struct symbols){ .hash = NULL };
+	for (; p < end; p++) {
+		if (p->p_type == PT_DYNAMIC)
+			read_dynamic(dynamic_pointer(object->dlpi_addr,
+						     object->dlpi_addr + p->p_vaddr),
+				     object->dlpi_addr, s);
+	}
+	return s->hash && s->symbol && s->name;
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t h = 5381;
+
+	while (*name)
+		h = h * 33 + (unsigned char)*name++;
+	return h;
+}
+
+/* The symbol @name that the object defines; NULL: none. */
+static const Elf64_Sym *find_symbol(const struct symbols *s, const char *name)
+{
+	uint32_t buckets = s->hash[0], first = s->hash[1], words = s->hash[2];
+	const uint32_t *bucket = s->hash + 4 + 2 * (size_t)words, *chain = bucket + buckets;
+	uint32_t hash = gnu_hash(name), i, h;
+
+	i = buckets ? bucket[hash % buckets] : 0;
+	if (i < first || !i)
+		return NULL;
+	do {
+		h = chain[i - first];
+		if ((h | 1) == (hash | 1) && s->symbol[i].st_shndx != SHN_UNDEF &&
+		    !strcmp(s->name + s->symbol[i].st_name, name))
+			return &s->symbol[i];
+		i++;
+	} while (!(h & 1)); /* the last one of a chain has this bit */
+	return NULL;
+}
+
+static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
+{
+	struct rtld *r = arg;
+	const Elf64_Sym *sym;
+	struct symbols s;
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(object->dlpi_adds))
+		r->adds = object->dlpi_adds;
+	if (!find_symbols(object, &s))
+		return 0;
+	sym = find_symbol(&s, "_rtld_global");
+	if (!sym)
+		return 0;
+	r->global.lo = object->dlpi_addr + sym->st_value;
+	r->global.hi = r->global.lo + sym->st_size;
+	return 1;
+}
+
+void rtld_find(struct rtld *ret)
+{
+	*ret = (struct rtld){ .adds = 0 };
+	dl_iterate_phdr(look_at, ret);
+}
