@@ -7,8 +7,9 @@
 # the one that is installed; the others exist for the tests.
 
 LIB_CORE_SRC	:= $(wildcard libshstk/*.c libshstk/arch/*/*.c)
+# A guest: in the archive only, where nothing of the core asks for it.
+LIB_MARKER_SRC	:= $(wildcard libshstk/marker/*.c)
 LIB_SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
-LIB_CORE_SRC	:= $(filter-out $(LIB_SYMBOL_SRC),$(LIB_CORE_SRC))
 
 LIB_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
 	-fno-plt -ftls-model=initial-exec -fasynchronous-unwind-tables -fno-tree-slp-vectorize
@@ -21,16 +22,9 @@ no_cancellation = $(Q)$(NM) -A -u $(filter-out $(CANCELLABLE),$(1)) | \
 	awk -f libshstk/cancellation.awk libshstk/cancellation.points -
 CANCELLATION := libshstk/cancellation.awk libshstk/cancellation.points
 
-#   make MARKERS=0  build the library without markers (Documentation/markers.rst), into
-#                   the same places: clean first
-MARKERS	?= 1
-LIB_CFLAGS += $(if $(filter 0,$(MARKERS)),-DSHSTK_NO_MARKERS)
-
-VARIANTS := native clang arm64 riscv asan tsan musl nomarkers
+VARIANTS := native clang arm64 riscv asan tsan musl
 native_CC := $(CC)
 native_FLAGS = $(OPT) $(OWN_FLAGS) $(BARE_FLAGS)
-nomarkers_CC := $(CC)
-nomarkers_FLAGS = $(native_FLAGS) -DSHSTK_NO_MARKERS
 clang_CC := $(CLANG)
 clang_FLAGS := -O2 -g
 arm64_CC := $(ARM64)gcc
@@ -47,7 +41,6 @@ musl_CC := musl-gcc
 musl_FLAGS := -O2 -g -idirafter /usr/include \
 	-idirafter /usr/include/$(MULTIARCH)
 native_ARCH := $(ARCH)
-nomarkers_ARCH := $(ARCH)
 musl_ARCH := $(ARCH)
 clang_ARCH := $(ARCH)
 asan_ARCH := $(ARCH)
@@ -65,16 +58,17 @@ lib_link = $($(2)_CC) $($(2)_FLAGS) -shared -o $@ -Wl,-z,now -Wl,-z,relro $(1)
 # $(1) variant
 define lib_variant
 $(1)_OBJ := $$(LIB_CORE_SRC:libshstk/%.c=$(B)/lib/$(1)/%.o)
+$(1)_MARKER_OBJ := $$(LIB_MARKER_SRC:libshstk/%.c=$(B)/lib/$(1)/%.o)
 
 $(B)/lib/$(1)/%.o: libshstk/%.c libshstk/build.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$$($(1)_CC) $$(LIB_CFLAGS) $$($(1)_FLAGS) \
 		-Ilibshstk/arch/$$($(1)_ARCH) -MMD -MP -c -o $$@ $$<
 
-$(B)/lib/$(1)/libshstk.a: $$($(1)_OBJ) $(CANCELLATION)
+$(B)/lib/$(1)/libshstk.a: $$($(1)_OBJ) $$($(1)_MARKER_OBJ) $(CANCELLATION)
 	@rm -f $$@
-	$$(call no_cancellation,$$($(1)_OBJ))
-	$$(call say,AR,$$@)$(AR) rcs $$@ $$($(1)_OBJ)
+	$$(call no_cancellation,$$($(1)_OBJ) $$($(1)_MARKER_OBJ))
+	$$(call say,AR,$$@)$(AR) rcs $$@ $$($(1)_OBJ) $$($(1)_MARKER_OBJ)
 
 $(B)/lib/$(1)/libshstk.so: $$($(1)_OBJ) libshstk/libshstk.map
 	$$(call say,LD,$$@)$$(call $(if $(filter native,$(1)),link_shared,lib_link),\

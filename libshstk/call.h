@@ -9,7 +9,7 @@
 #include "hook.h"
 #include "internal.h"
 
-#define ALL_SOURCES (SHSTK_USE_HARDWARE | SHSTK_USE_MARKER | SHSTK_USE_MEMO | SHSTK_USE_WALK)
+#define ALL_SOURCES (SHSTK_USE_HARDWARE | SHSTK_USE_MEMO | SHSTK_USE_WALK)
 
 /**
  * struct call - a call of a public function

@@ -2,12 +2,12 @@
 /*
  * capture.c - the public calls, and the fast ways into the sources.
  *
- * The order is: the hardware shadow stack, markers, the thread's last trace, a walk. The first
- * three have fast ways for calls that ask for nothing special and interrupt no other capture;
- * the functions here jump there with their arguments in registers. A source that cannot serve
- * the call jumps on to the next one, and the last of them is capture_general.c:
+ * The order is: the hardware shadow stack, the thread's last trace, a walk. The first two have
+ * fast ways for calls that ask for nothing special and interrupt no other capture; the functions
+ * here jump there with their arguments in registers. A source that cannot serve the call jumps on
+ * to the next one, and the last of them is capture_general.c:
  *
- *	capture.c -> source_marker.c -> source_memo.c -> source_near.c -> capture_general.c
+ *	capture.c -> source_memo.c -> source_near.c -> capture_general.c
  */
 #include <errno.h>
 
@@ -16,7 +16,6 @@
 #include "modmap.h"
 #include "native.h"
 #include "source_hardware.h"
-#include "source_marker.h"
 #include "source_memo.h"
 #include "source_near.h"
 
@@ -68,12 +67,6 @@ SHSTK_API __attribute__((noinline)) int shstk_capture(uint64_t *pcs, unsigned in
 		return capture_shadow(pcs, max, opts, info, ra, sp, fp, ssp);
 	if (unlikely(!t || !enter_is_outermost(t)))
 		return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
-	if (unlikely(marker_at_work(t)) && call_allows(opts, SHSTK_USE_MARKER)) {
-		enter_outermost(t, sp);
-		t->call.opts = opts;
-		t->call.fp = fp;
-		return marker_capture(pcs, max, t, info, ra, sp);
-	}
 	if (unlikely(!call_is_simple(pcs, max, opts, info, SHSTK_USE_MEMO)))
 		return capture_rare(pcs, max, opts, info, ra, sp, fp, 0);
 	enter_outermost(t, sp);
@@ -81,6 +74,17 @@ SHSTK_API __attribute__((noinline)) int shstk_capture(uint64_t *pcs, unsigned in
 	if (unlikely(!memo_begins_again(t, max, ra, sp, fp)))
 		return near_capture(t);
 	return memo_repeat(pcs, t);
+}
+
+/* A call that is simple, and the outermost one, from where @c says. */
+static inline __attribute__((always_inline)) int capture_fast(struct thread *t,
+							      const struct call *c)
+{
+	enter_outermost(t, c->sp);
+	t->call = *c;
+	if (unlikely(!memo_begins_again(t, c->max, c->ra, c->sp, c->fp)))
+		return near_capture(t);
+	return memo_repeat(c->pcs, t);
 }
 
 /* What a hook wants in any other way than the fastest one. */
@@ -136,14 +140,20 @@ __attribute__((noinline)) int shstk_hook_capture(struct shstk_hook *hook, uint64
 	};
 	struct thread *t = thread_self;
 
-	if (unlikely(c.ssp || !t || !enter_is_outermost(t) || marker_on_stack(t) ||
+	if (unlikely(c.ssp || !t || !enter_is_outermost(t) ||
 		     !call_is_simple(pcs, max, opts, NULL, SHSTK_USE_MEMO)))
 		return hook_any(&c);
-	enter_outermost(t, c.sp);
-	t->call = c;
-	if (unlikely(!memo_begins_again(t, max, c.ra, c.sp, c.fp)))
-		return near_capture(t);
-	return memo_repeat(pcs, t);
+	return capture_fast(t, &c);
+}
+
+int capture_call(const struct call *c)
+{
+	struct thread *t = thread_self;
+
+	if (unlikely(c->ssp || !t || !enter_is_outermost(t) ||
+		     !call_is_simple(c->pcs, c->max, c->opts, c->info, SHSTK_USE_MEMO)))
+		return capture_general(c);
+	return capture_fast(t, c);
 }
 
 SHSTK_API __attribute__((noinline)) int shstk_capture_id(uint64_t *pcs, unsigned int max,
@@ -154,25 +164,12 @@ SHSTK_API __attribute__((noinline)) int shstk_capture_id(uint64_t *pcs, unsigned
 	uint64_t ra = (uintptr_t)__builtin_return_address(0);
 	struct shstk_info here = { .size = sizeof(here) };
 	uint64_t ssp = native_ssp();
-	struct thread *t = thread_self;
 	int n;
 
 	if (!id)
 		return -EINVAL;
-	if (unlikely(!ssp && t && enter_is_outermost(t) && marker_at_work(t))) {
-		enter_outermost(t, sp);
-		t->call.opts = NULL;
-		t->call.fp = fp;
-		n = marker_capture(pcs, max, t, &here, ra, sp);
-	} else {
-		n = capture_general(&(struct call){ .ra = ra,
-						    .sp = sp,
-						    .fp = fp,
-						    .ssp = ssp,
-						    .pcs = pcs,
-						    .max = max,
-						    .info = &here });
-	}
+	n = capture_general(&(struct call){
+		.ra = ra, .sp = sp, .fp = fp, .ssp = ssp, .pcs = pcs, .max = max, .info = &here });
 	if (n < 0)
 		return n;
 	*id = shstk_trace_id(pcs, n);

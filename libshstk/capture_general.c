@@ -10,7 +10,6 @@
 #include "native.h"
 #include "scratch.h"
 #include "source_hardware.h"
-#include "source_marker.h"
 #include "walk.h"
 
 /* What is asked for. Returns 0 or -EINVAL. */
@@ -61,13 +60,6 @@ struct room {
 	struct capture c;
 };
 
-/* May a marker be placed after such a capture? */
-static bool ends_plainly(const struct capture *c, const struct request *r)
-{
-	return c->own.outermost && !c->crossed && c->end == SHSTK_END_COMPLETE && !c->guessed &&
-	       !r->skip && r->sources & SHSTK_USE_MARKER;
-}
-
 /* The shadow stack if there is one, else a walk that uses the memo. */
 static int capture_by(struct capture *c, const struct request *r, const struct call *call)
 {
@@ -85,8 +77,6 @@ static int capture_by(struct capture *c, const struct request *r, const struct c
 		return -EOPNOTSUPP;
 	walk_begin(c, r);
 	walk_from_caller(c, r);
-	if (marker_at_work(c->own.t) && !call->ssp && ends_plainly(c, r))
-		marker_learn(c->own.t, call, c->n);
 	return walk_end(c, r);
 }
 

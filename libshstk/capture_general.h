@@ -14,7 +14,13 @@
  */
 int capture_general(const struct call *c);
 
-/* The same for the call in @t->call, after enter_outermost(): that capture is left first. */
+/*
+ * The call @c by the fastest way that serves it, from a frame further out than the caller's: for
+ * code that puts a capture of its own in front of the library's.
+ */
+int capture_call(const struct call *c);
+
+/* As capture_general() for the call in @t->call, after enter_outermost(): that capture is left first. */
 int capture_kept(struct thread *t);
 
 #endif

@@ -15,8 +15,8 @@
  *    and clears it when it has done all the rest. So a handler that finds 0 there finds
  *    a whole state, and may do with it what it likes: the interrupted code has not begun,
  *    or has ended.
- * 2. A handler that finds another value is nested. It leaves the memo, the markers and
- *    struct thread.call alone, and leaves @busy_sp and @depth as it found them. So the
+ * 2. A handler that finds another value is nested. It leaves the memo and struct thread.call
+ *    alone, and leaves @busy_sp and @depth as it found them. So the
  *    interrupted capture, wherever it is, does not notice.
  * 3. Memory of modules that are gone is unmapped when no other thread's @depth is more
  *    than 0, nor the thread's own more than 1 (thread_any_busy()). So whoever looks at

@@ -8,10 +8,14 @@
 SHSTK_API const char *shstk_source_name(int source)
 {
 	static const char *const name[] = {
-		"none", "hardware", "marker", "memo", "walk",
+		[SHSTK_SOURCE_NONE] = "none",
+		[SHSTK_SOURCE_HARDWARE] = "hardware",
+		[SHSTK_SOURCE_MEMO] = "memo",
+		[SHSTK_SOURCE_WALK] = "walk",
 	};
 
-	return source >= 0 && source < (int)ARRAY_SIZE(name) ? name[source] : "unknown";
+	return source >= 0 && source < (int)ARRAY_SIZE(name) && name[source] ? name[source] :
+									       "unknown";
 }
 
 SHSTK_API const char *shstk_end_name(int end)

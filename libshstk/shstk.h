@@ -38,8 +38,6 @@ extern "C" {
  * @SHSTK_SOURCE_NONE: no entries were captured.
  * @SHSTK_SOURCE_HARDWARE: copied from the shadow stack (x86 CET, arm64 GCS,
  *	riscv Zicfiss).
- * @SHSTK_SOURCE_MARKER: youngest frames unwound down to a marker that was placed
- *	on the ordinary stack (see markers), the others copied.
  * @SHSTK_SOURCE_MEMO: the software shadow stack: youngest frames unwound, the
  *	others re-read from the slots of the thread's last trace and compared.
  * @SHSTK_SOURCE_WALK: every frame unwound by its rules.
@@ -47,7 +45,7 @@ extern "C" {
 enum shstk_source {
 	SHSTK_SOURCE_NONE = 0,
 	SHSTK_SOURCE_HARDWARE = 1,
-	SHSTK_SOURCE_MARKER = 2,
+	/* 2 is SHSTK_SOURCE_MARKER of shstk_marker.h. */
 	SHSTK_SOURCE_MEMO = 3,
 	SHSTK_SOURCE_WALK = 4,
 };
@@ -109,7 +107,6 @@ enum shstk_end {
 
 /* Bits of &struct shstk_opts.sources. */
 #define SHSTK_USE_HARDWARE (1u << SHSTK_SOURCE_HARDWARE)
-#define SHSTK_USE_MARKER (1u << SHSTK_SOURCE_MARKER)
 #define SHSTK_USE_MEMO (1u << SHSTK_SOURCE_MEMO)
 #define SHSTK_USE_WALK (1u << SHSTK_SOURCE_WALK)
 
@@ -152,7 +149,7 @@ struct shstk_opts {
  * @size: sizeof(struct shstk_info), set by the caller; no more is written.
  * @source: enum shstk_source; where a trace has several, the best one.
  * @end: enum shstk_end.
- * @reused: entries that were verified instead of unwound (MEMO, MARKER).
+ * @reused: entries that were verified instead of unwound (MEMO).
  * @guessed: entries that carry SHSTK_MARK_GUESS.
  * @end_pc: the address at which the trace ended: the last entry, or the
  *	rejected return address (SHSTK_END_BAD_PC).
@@ -208,105 +205,6 @@ SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs, unsigne
 				    const struct shstk_opts *opts, struct shstk_info *info);
 
 /**
- * DOC: markers
- *
- * Opt-in: a capture replaces a return address on the stack by the address of a
- * trampoline. A later capture that comes to it knows that all frames further out
- * are still waiting, and copies what it found there the last time.
- *
- * The program runs as it did, exceptions, longjmp() and coroutines included, but
- * whoever reads return addresses from the stack on his own sees the marker:
- * __builtin_return_address(0) in a function that called something that captured,
- * walkers of frame pointers. shstk_markers_resolve() tells them the address meant,
- * and shstk_markers_withdraw() puts all of the thread's addresses back. Unwinders
- * that go by CFI (exceptions, backtrace(), libunwind, gdb) go through a marker as
- * through one more frame, shstk_marker_code.
- *
- * Markers are placed by shstk_capture() and shstk_capture_id(), in code that keeps
- * frame pointers, on the stack that the thread was started on, never in the two
- * youngest frames, and not from signal handlers.
- */
-
-/**
- * enum shstk_markers_scope - whose switch shstk_markers_set() sets
- * @SHSTK_MARKERS_THREAD: that of the calling thread; comes before the other.
- * @SHSTK_MARKERS_PROCESS: that of all threads without one of their own.
- */
-enum shstk_markers_scope {
-	SHSTK_MARKERS_THREAD = 0,
-	SHSTK_MARKERS_PROCESS = 1,
-};
-
-/**
- * enum shstk_markers_status - are markers in use, and if not, why
- * @SHSTK_MARKERS_ON: they are placed.
- * @SHSTK_MARKERS_NOT_ASKED: nobody has switched them on.
- * @SHSTK_MARKERS_HARDWARE: a hardware shadow stack is active: it would not let a
- *	function return to a marker, and is faster.
- * @SHSTK_MARKERS_MACHINE: not implemented for this architecture.
- * @SHSTK_MARKERS_NO_ROOM: more threads than there are trampolines for, or no
- *	memory.
- * @SHSTK_MARKERS_LEFT: too many marked frames of this thread were left without a
- *	return or an exception: by longjmp() or by stacks that are copied.
- */
-enum shstk_markers_status {
-	SHSTK_MARKERS_ON = 0,
-	SHSTK_MARKERS_NOT_ASKED = 1,
-	SHSTK_MARKERS_HARDWARE = 2,
-	SHSTK_MARKERS_MACHINE = 3,
-	SHSTK_MARKERS_NO_ROOM = 4,
-	SHSTK_MARKERS_LEFT = 5,
-};
-
-/**
- * shstk_markers_set() - switch markers on or off
- * @scope: enum shstk_markers_scope.
- * @on: 1 or 0.
- *
- * Other threads follow at their next capture. An object that the static library is
- * linked into must not be unloaded any more once markers were on.
- *
- * Context: not from a signal handler.
- *
- * A thread in which they went off (SHSTK_MARKERS_LEFT) starts afresh if it asks
- * again.
- *
- * Return: 0; -EINVAL; -EOPNOTSUPP: shstk_markers_status() tells why they cannot
- * be used here; -ENOMEM.
- */
-SHSTK_API int shstk_markers_set(unsigned int scope, unsigned int on);
-
-/**
- * shstk_markers_status() - are markers in use in the calling thread?
- *
- * Context: async-signal-safe.
- *
- * Return: enum shstk_markers_status.
- */
-SHSTK_API int shstk_markers_status(void);
-
-/**
- * shstk_markers_withdraw() - put the calling thread's return addresses back
- *
- * For code that reads return addresses from the stack, copies stacks, or is about
- * to leave many frames at once. Markers stay on: the next capture may place one.
- *
- * Context: async-signal-safe.
- */
-SHSTK_API void shstk_markers_withdraw(void);
-
-/**
- * shstk_markers_resolve() - the return address that a marker stands for
- * @address: a word read from the stack.
- *
- * Context: async-signal-safe; for a stack of the calling thread.
- *
- * Return: the true return address, without authentication code, if @address is a
- * marker, otherwise @address.
- */
-SHSTK_API uint64_t shstk_markers_resolve(uint64_t address);
-
-/**
  * shstk_capture_id() - capture a trace and its identity
  * @pcs: room for the trace; its content is undefined afterwards.
  * @max: capacity of @pcs in entries.
@@ -332,16 +230,6 @@ SHSTK_API int shstk_capture_id(uint64_t *pcs, unsigned int max, struct shstk_inf
  * Return: what shstk_capture_id() returns for that trace.
  */
 SHSTK_API uint64_t shstk_trace_id(const uint64_t *pcs, unsigned int n);
-
-/**
- * shstk_markers_name() - name a status
- * @status: enum shstk_markers_status.
- *
- * Context: async-signal-safe.
- *
- * Return: a static string.
- */
-SHSTK_API const char *shstk_markers_name(int status);
 
 /**
  * shstk_thread_init() - prepare the calling thread ahead of its first capture

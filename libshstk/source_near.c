@@ -6,7 +6,6 @@
 #include "capture_general.h"
 #include "frame.h"
 #include "modmap.h"
-#include "source_marker.h"
 #include "source_near.h"
 
 /**
@@ -184,8 +183,6 @@ int near_capture(struct thread *t)
 			       false);
 	if (unlikely(c->info != NULL))
 		call_tell(c->info, 0, n, SHSTK_END_COMPLETE, c->pcs[n - 1], reused, 0);
-	if (marker_at_work(t) && call_allows(c->opts, SHSTK_USE_MARKER))
-		marker_learn(t, c, n);
 	leave(t, true);
 	if (unlikely(modmap_has_retired()))
 		modmap_reclaim();

@@ -4,12 +4,14 @@
  */
 #include "enter.h"
 #include "frame.h"
+#include "meant.h"
 #include "modmap.h"
 #include "rulecache.h"
 #include "scratch.h"
-#include "source_marker.h"
 #include "step.h"
 #include "walk.h"
+
+meant_fn meant_by;
 
 /* Add marks to the entry that was written last. */
 static void mark_last(struct capture *c, uint8_t mark)
@@ -63,7 +65,7 @@ static enum outcome step_cursor(struct capture *c, const struct view *v, struct 
 		err = cursor_step(v, cur, &mark);
 		if (err == -SHSTK_END_NO_REGISTER && !v->full)
 			return NEED_FULL;
-		trampoline_finish(&cur->regs);
+		meant_regs(&cur->regs);
 		mark_last(c, mark);
 		if (err) {
 			return walk_finish(c, err == STEP_COMPLETE ? SHSTK_END_COMPLETE : -err, pc);
@@ -175,9 +177,9 @@ static enum outcome walk(struct capture *c)
 		walk_ordinary_plain(c);
 	for (;;) {
 		enum outcome out;
-		uint64_t rule, pc = trampoline_resolve(c->pc);
+		uint64_t rule, pc = meant_pc(c->pc);
 
-		/* A marker of a capture that this one interrupts, or of another thread. */
+		/* The word that it was read from may be put back: it is none to be compared. */
 		if (unlikely(pc != c->pc)) {
 			c->pc = c->raw = pc;
 			c->slot = 0;
@@ -248,8 +250,6 @@ void walk_begin(struct capture *c, const struct request *r)
 	c->own.outermost = enter(t, sp);
 	c->crossed = false;
 	c->go_g0_sp = 0;
-	if (marker_on_stack(t) && c->own.outermost)
-		marker_take_back(t, sp);
 	c->pcs = r->pcs;
 	c->marks = r->marks;
 	c->max = r->max;
@@ -345,7 +345,7 @@ void walk_context_cursor(struct cursor *cur, const void *ucontext)
 	cur->innermost = true;
 	cur->mark = SHSTK_MARK_PC;
 	native_context(ucontext, &cur->regs);
-	trampoline_finish(&cur->regs);
+	meant_regs(&cur->regs);
 }
 
 void walk_from_context(struct capture *c, const struct request *r, const void *ucontext,

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "source_marker.h"
+#include "thread.h"
 #include "vma.h"
 
 __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
@@ -114,7 +114,6 @@ static void reset(struct thread *t)
 	t->shadow = (struct range){ 0, 0 };
 	t->shadow_end = 0;
 	memo_clear(&t->memo);
-	marker_reset(t);
 	store_relaxed(&t->captures, 0);
 	store_relaxed(&t->walks, 0);
 	store_relaxed(&t->depth, 0);
@@ -172,7 +171,6 @@ static void release(void *arg)
 
 	if (thread_self != t)
 		return;
-	shstk_markers_withdraw();
 	thread_self = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	store_release(&t->tid, 0);

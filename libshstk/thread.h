@@ -11,7 +11,6 @@
 #define SHSTK_THREAD_H
 
 #include "call.h"
-#include "marker.h"
 #include "memo.h"
 #include "scratch.h"
 
@@ -27,7 +26,6 @@
  * @captures: counter.
  * @walks: captures that reused nothing.
  * @memo: last trace.
- * @marker: marked return addresses.
  * @call: the call of the outermost capture in progress, if that began by a fast way:
  *	these go from one to the next by jumps, with nothing of theirs on the stack. Its @ssp
  *	is 0.
@@ -47,9 +45,6 @@ struct thread {
 	uint64_t captures;
 	uint64_t walks;
 	struct memo memo;
-#if HAVE_TRAMPOLINE
-	struct markers marker;
-#endif
 	struct call call;
 	struct scratch scratch;
 	int pid;

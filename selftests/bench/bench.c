@@ -19,7 +19,7 @@
 #include "base.h"
 #include "cell.h"
 #include "instr.h"
-#include "shstk.h"
+#include "shstk_marker.h"
 #include "versus.h"
 
 const unsigned int depths[NR_DEPTHS] = { 8, 32, 128, 512 };
@@ -237,8 +237,7 @@ static void run_group(enum scenario scenario, unsigned int chain, unsigned int d
 		r.job.depth = depths[depth];
 		r.job.run = run_cell;
 		job_start(&r.job);
-		shstk_markers_withdraw(); /* the others walk too */
-		versus_withdraw();
+		shstk_marker_withdraw(); /* the others walk too */
 	}
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cell.h"
-#include "shstk.h"
+#include "shstk_marker.h"
 #include "versus.h"
 
 struct check checks[NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
@@ -42,8 +42,7 @@ static void compare(struct checker *k, unsigned int s, int expected, uint64_t an
 	/* A marker is met the second time. */
 	if (strstr(sources[s].name, "-marker"))
 		n = sources[s].capture(k->pcs, MAX_PCS);
-	shstk_markers_withdraw();
-	versus_withdraw();
+	shstk_marker_withdraw();
 	if (n < 0)
 		n = 0;
 	at = find(k->pcs, n, anchor);

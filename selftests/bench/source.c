@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "selftests/framehop/peer.h"
-#include "shstk.h"
+#include "shstk_marker.h"
 #include "source.h"
 #include "shadow_reader.h"
 #include "versus.h"
@@ -88,14 +88,9 @@ static int walk_capture(uint64_t *pcs, int max)
 	return shstk_capture(pcs, max, &walk_opts, NULL);
 }
 
-static const struct shstk_opts marker_opts = {
-	.size = sizeof(marker_opts),
-	.sources = SHSTK_USE_MARKER | SHSTK_USE_MEMO | SHSTK_USE_WALK,
-};
-
 static int marker_capture(uint64_t *pcs, int max)
 {
-	return shstk_capture(pcs, max, &marker_opts, NULL);
+	return shstk_marker_capture(pcs, max, NULL);
 }
 
 static const struct shstk_opts hardware_opts = {
@@ -316,10 +311,12 @@ static const char *probe(uint32_t use, int source, const char *missing)
 
 static const char *marker_load(void)
 {
-	if (shstk_markers_set(SHSTK_MARKERS_THREAD, 1))
-		return shstk_markers_name(shstk_markers_status());
-	return probe(SHSTK_USE_MARKER | SHSTK_USE_MEMO | SHSTK_USE_WALK, SHSTK_SOURCE_MARKER,
-		     "markers are not available");
+	uint64_t pcs[64];
+
+	shstk_marker_capture(pcs, 64, NULL);
+	if (shstk_marker_status() != SHSTK_MARKER_ON)
+		return shstk_marker_name(shstk_marker_status());
+	return NULL;
 }
 
 static const char *hardware_load(void)

@@ -5,15 +5,12 @@
 
 #include "source.h"
 
-#define VERSUS_SOURCES 6
+#define VERSUS_SOURCES 4
 
 extern const struct source versus_sources[VERSUS_SOURCES];
 
 /* Load two builds of the library. False: not possible, which was said. */
 bool versus_load(const char *old_path, const char *new_path);
 bool versus_loaded(void);
-
-/* No markers of either are on the stack any more. */
-void versus_withdraw(void);
 
 #endif

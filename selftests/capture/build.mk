@@ -10,12 +10,10 @@ CAPTURE_CFLAGS := $(WARN) -Wno-unused-parameter -Wno-sign-compare \
 	$(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -fomit-frame-pointer
 
 native_TEST_WARN := -Wno-clobbered
-nomarkers_TEST_WARN := -Wno-clobbered
 asan_TEST_WARN := -Wno-clobbered
 tsan_TEST_WARN := -Wno-clobbered
 arm64_TEST_WARN := -Wno-clobbered
 native_CXX := $(CXX)
-nomarkers_CXX := $(CXX)
 clang_CXX := $(CLANG)++
 asan_CXX := $(CXX)
 tsan_CXX := $(CXX)
@@ -67,7 +65,6 @@ $(B)/capture/$(1)/plugin_nocfi.so: selftests/capture/plugin.c
 endef
 
 $(eval $(call capture_variant,native,))
-$(eval $(call capture_variant,nomarkers,))
 $(eval $(call capture_variant,clang,))
 $(eval $(call capture_variant,asan,))
 $(eval $(call capture_variant,tsan,))
@@ -86,7 +83,7 @@ $(B)/capture/native/paths_test: selftests/capture/paths_test.c $(PATHS_BARE) $(B
 		-Wl,--wrap=epilogue_rules -Wl,--wrap=vma_query
 
 # A sanitizer's allocator is not to be replaced; exceptions need no second look.
-CHECK += $(foreach v,native clang asan tsan nomarkers,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
+CHECK += $(foreach v,native clang asan tsan,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
 	$(B)/capture/native/exception_test $(B)/capture/clang/exception_test \
 	$(B)/capture/native/nomalloc_test $(B)/capture/native/paths_test \
 	$(B)/capture/native/stack_test $(B)/capture/native/symbols_test.sh \

@@ -23,7 +23,7 @@ point() {
 }
 
 echo "TAP version 13"
-echo "1..6"
+echo "1..7"
 
 exported=$(nm -D --defined-only "$lib" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)
 listed=$(awk '/^\t[a-z_0-9]+;/ { sub(/;/, ""); print $1 }' $map | sort -u)
@@ -52,4 +52,10 @@ point "what captures run through has no allocator, lock or stdio" \
 	"$(nm -A -u "$(dirname "$lib")/libshstk.a" |
 		grep -v -E ':(address_space|shadow_remote|device|shadow_control|go_context)\.o:' |
 		grep -w -E 'malloc|calloc|realloc|free|pthread_mutex_lock|printf|fopen|dlopen')"
+
+# A program without markers has neither trampolines nor the code that goes with them.
+point "nothing of it asks for markers" \
+	"$(nm "$lib" | grep -i -E 'marker|trampoline'
+	   nm -A -u "$(dirname "$lib")"/*.o "$(dirname "$lib")"/arch/*/*.o |
+		grep -E ' (shstk_marker|markers_|trampoline_)')"
 exit $failed

@@ -23,6 +23,7 @@
 #include "../capture/tree.h"
 #include "../capture/truth.h"
 #include "kselftest.h"
+#include "shstk_marker.h"
 
 #define MAX 4000
 
@@ -538,19 +539,21 @@ static void test_stopped(void)
 			 "a stopped process is traced from outside\n");
 }
 
-/* They were switched on for the process before shadow stacks were: @asked is the answer. */
-static void test_markers(int asked)
+/* @ever: the thread has asked for some before shadow stacks were on. */
+static void test_markers(int ever)
 {
 #ifdef __riscv
-	const int machine = 1, why = SHSTK_MARKERS_MACHINE;
+	const int why = SHSTK_MARKER_MACHINE;
 #else
-	const int machine = 0, why = SHSTK_MARKERS_HARDWARE;
+	const int why = SHSTK_MARKER_HARDWARE;
 #endif
-	int thread = shstk_markers_set(SHSTK_MARKERS_THREAD, 1);
-	int status = shstk_markers_status();
+	struct shstk_info info = INFO();
+	int n = shstk_marker_capture(hw, MAX, &info);
+	int status = shstk_marker_status();
 
-	ksft_test_result((asked == 0 || machine) && thread == -EOPNOTSUPP && status == why,
-			 "no markers: %s\n", shstk_markers_name(status));
+	ksft_test_result(ever > 0 && n == 2 && info.source == SHSTK_SOURCE_HARDWARE &&
+				 shstk_marker_restart() == -EOPNOTSUPP && status == why,
+			 "no markers: %s\n", shstk_marker_name(status));
 }
 
 /*
@@ -599,14 +602,14 @@ int main(void)
 	struct truth t = { .n = 0 };
 	uint64_t *above;
 	long ret;
-	int i, asked;
+	int i, ever;
 
 	truth = &t;
 	ksft_print_header();
 	ksft_set_plan(22);
 	ret = shstk_capture(hw, MAX, &hw_opts, NULL);
 	ksft_test_result(ret == -EOPNOTSUPP, "with shadow stacks off, the hardware is refused\n");
-	asked = shstk_markers_set(SHSTK_MARKERS_PROCESS, 1);
+	ever = shstk_marker_capture(hw, MAX, NULL);
 	ret = ss_enable(SS_ENABLE);
 	if (ret)
 		ksft_exit_fail_msg("cannot enable: %ld\n", ret);
@@ -619,7 +622,7 @@ int main(void)
 	ret = shstk_capture(hw, MAX, &hw_opts, &info);
 	ksft_test_result(ret == 1 && info.end == SHSTK_END_COMPLETE,
 			 "with nothing called before, the trace is one entry: %ld\n", ret);
-	test_markers(asked);
+	test_markers(ever);
 	test_depths();
 	test_trees();
 	test_capacity();

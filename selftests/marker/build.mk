@@ -69,15 +69,6 @@ $(B)/marker/arm64/random_test $(B)/marker/arm64/records_test: \
 		-fomit-frame-pointer -DWITHOUT_RECORDS) $(arm64_FLAGS) -DMARKER_STATIC -static -o $@ \
 		$(filter %.cc %.o %.a,$^) -pthread
 
-$(B)/marker/nomarkers/none_test: selftests/marker/none_test.c $(B)/lib/nomarkers/libshstk.a
-	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -o $@ $^
-
-CHECK += $(B)/marker/nomarkers/none_test
-
-# With MARKERS=0 there is nothing else to be tested.
-ifeq ($(filter 0,$(MARKERS)),)
 USER_arm64 += $(addprefix $(B)/marker/arm64/,clause_test random_test records_test jit_test)
 CHECK += $(addprefix $(B)/marker/native/,clause_test random_test records_test local_test \
 	worth_test jit_test)
-endif

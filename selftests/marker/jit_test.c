@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "jit.h"
-#include "shstk.h"
+#include "shstk_marker.h"
 
 #define MAX 256
 #define NOINLINE __attribute__((noinline, noclone))
@@ -38,7 +38,7 @@ static NOINLINE int callback(void)
 	volatile int n = 0, m = 0, i;
 
 	for (i = 0; i < 3; i++)
-		n = shstk_capture(pcs[0], MAX, NULL, &info);
+		n = shstk_marker_capture(pcs[0], MAX, &info);
 	met = info.source == SHSTK_SOURCE_MARKER;
 	m = shstk_capture(pcs[1], MAX, &memo, NULL);
 	/* All but the place in this function. */
@@ -79,9 +79,9 @@ int main(void)
 	bool first, second;
 
 	printf("TAP version 13\n");
-	if (!fn || shstk_markers_set(SHSTK_MARKERS_THREAD, 1)) {
+	if (!fn || shstk_marker_restart()) {
 		printf("1..0 # SKIP %s\n",
-		       fn ? shstk_markers_name(shstk_markers_status()) : "no memory to execute");
+		       fn ? shstk_marker_name(shstk_marker_status()) : "no memory to execute");
 		return 4;
 	}
 	printf("1..2\n");

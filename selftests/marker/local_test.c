@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shstk.h"
+#include "shstk_marker.h"
 
 static int met;
 
@@ -17,7 +17,7 @@ static void capture(void)
 	uint64_t pcs[200];
 
 	for (volatile int i = 0; i < 3; i++) {
-		shstk_capture(pcs, 200, NULL, &info);
+		shstk_marker_capture(pcs, 200, &info);
 		met += info.source == SHSTK_SOURCE_MARKER;
 	}
 }
@@ -39,7 +39,6 @@ int main(int argc, char **argv)
 	throwing = dlsym(lib, "throwing");
 	if (dlsym(RTLD_DEFAULT, "_Unwind_Resume"))
 		printf("# there is an unwinder for all to see\n");
-	shstk_markers_set(SHSTK_MARKERS_THREAD, 1);
 	for (int i = 0; i < 100; i++)
 		bad += throwing(capture, i % 30) != i % 30;
 	printf("# %d markers met, %d bad\n", met, bad);

@@ -21,6 +21,7 @@
 extern "C" {
 #include "truth.h"
 #include "awake.h"
+#include "shstk_marker.h"
 }
 
 enum mode { OFF, MEMO, MARKERS, MODES };
@@ -118,12 +119,13 @@ static noinline void check()
 			void *a, *b;
 			int ret, max;
 		} call[5] = {
-			{ (capture_fn)shstk_capture, pcs, nullptr, &info, 0, 8192 },
+			{ (capture_fn)shstk_marker_capture, pcs, &info, nullptr, 0, 8192 },
 			{ (capture_fn)shstk_capture_id, scratch, &id_info, &id, 0, 8192 },
 			/* What asks for nothing is faster where nothing is new. */
+			{ (capture_fn)shstk_marker_capture, plain, nullptr, nullptr, 0, 8192 },
+			/* The library's own captures come by the markers. */
 			{ (capture_fn)shstk_capture, plain, nullptr, nullptr, 0, 8192 },
-			{ (capture_fn)shstk_capture, plain, nullptr, nullptr, 0, 8192 },
-			{ (capture_fn)shstk_capture, small, nullptr, nullptr, 0, room },
+			{ (capture_fn)shstk_marker_capture, small, nullptr, nullptr, 0, room },
 		}, *c;
 		bool first = dice & 8;
 
@@ -178,6 +180,8 @@ static void look_around(void *uc)
 		return;
 	if (handled & 1)
 		n = shstk_capture_context(uc, handler_pcs, 8192, nullptr, &info);
+	else if (mode == MARKERS && handled & 2)
+		n = shstk_marker_capture(handler_pcs, 8192, &info);
 	else
 		n = shstk_capture(handler_pcs, 8192, nullptr, &info);
 	handled++;
@@ -577,7 +581,7 @@ static inline __attribute__((always_inline)) void some_calls()
 
 		/* What is left with a marker in it is never used again. */
 		if (aside() % 16)
-			shstk_markers_withdraw();
+			shstk_marker_withdraw();
 		flux = 1;
 		longjmp(*to, 1);
 	}
@@ -604,7 +608,9 @@ static struct deeds run_program(uint64_t number, enum mode how)
 	native.tries = 1;
 	for (auto &c : coroutine)
 		c.live = false;
-	shstk_markers_set(SHSTK_MARKERS_PROCESS, how == MARKERS);
+	shstk_marker_withdraw();
+	if (how == MARKERS)
+		shstk_marker_restart(); /* too many may have been left in the program before */
 	flux = 0;
 	while (budget > 0) {
 		try {
@@ -716,7 +722,7 @@ int main(int argc, char **argv)
 	std::printf(
 		"# %ld captures with the memo, %ld with markers, of which %ld by a marker; %ld identities; status: %s\n",
 		captures[MEMO], captures[MARKERS], from_marker, ids,
-		shstk_markers_name(shstk_markers_status()));
+		shstk_marker_name(shstk_marker_status()));
 	point(!wrong, "every trace is what the program knows");
 	point(!unlike, "every program does the same in every mode");
 	point(!all.bad_values, "every value comes back");

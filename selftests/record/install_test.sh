@@ -25,7 +25,7 @@ result() {
 }
 
 echo "KTAP version 1"
-echo "1..7"
+echo "1..8"
 
 env -u MAKEFLAGS -u MAKELEVEL make -s install B="$build" DESTDIR="$top" \
 	PREFIX=/usr >"$top/log" 2>&1
@@ -34,7 +34,7 @@ result $? "make install"
 missing=0
 : >"$top/log"
 for file in bin/shstk lib/shstk/libshstk-agent.so lib/libshstk.a \
-	lib/libshstk.so lib/libshstk.so.0 include/shstk.h include/shstk_go.h \
+	lib/libshstk.so lib/libshstk.so.0 include/shstk.h include/shstk_go.h include/shstk_marker.h \
 	lib/libshstk-go-symbolize.so include/shstk_go_symbolize.h \
 	lib/libshstk-symbolize.so include/shstk_symbolize.h lib/pkgconfig/libshstk-symbolize.pc \
 	lib/pkgconfig/libshstk.pc share/man/man1/shstk.1 \
@@ -42,7 +42,7 @@ for file in bin/shstk lib/shstk/libshstk-agent.so lib/libshstk.a \
 	share/man/man1/shstk-report.1 share/man/man1/shstk-diff.1 \
 	share/man/man1/shstk-unwind.1 share/man/man1/shstk-broker.1 \
 	lib/systemd/system/shstk-broker.socket lib/systemd/system/shstk-broker.service \
-	share/man/man3/libshstk.3 share/bash-completion/completions/shstk; do
+	share/man/man3/libshstk.3 share/man/man3/shstk_marker.3 share/bash-completion/completions/shstk; do
 	if ! [ -s "$top/usr/$file" ]; then
 		echo "$file is missing" >>"$top/log"
 		missing=1
@@ -79,11 +79,14 @@ compile() {
 result $? "a program builds by pkg-config and captures"
 
 # Each is an indented block that begins with a #define or #include.
-awk -v top="$top" '
-	!on && /^ +#(define|include) / { on = 1; file = top "/example" ++n ".c" }
+examples() { # of which page, and what the files are called
+	awk -v top="$top" -v name="$2" '
+	!on && /^ +#(define|include) / { on = 1; file = top "/" name ++n ".c" }
 	/^[^ ]/ { on = 0 }
 	on { print >file }
-' Documentation/libshstk.3.rst
+' "$1"
+}
+examples Documentation/libshstk.3.rst example
 (for i in 1 2 3 4; do
 		compile example$i || exit 1
 	done
@@ -92,6 +95,11 @@ awk -v top="$top" '
 		LD_LIBRARY_PATH=$top/usr/lib "$example" || exit 1
 	done) >"$top/log" 2>&1
 result $? "the examples of libshstk(3) build and run"
+
+examples Documentation/shstk_marker.3.rst marker
+(flags="-I$top/usr/include -L$top/usr/lib -l:libshstk.a -pthread" && compile marker1 &&
+	"$top/marker1") >"$top/log" 2>&1
+result $? "the example of shstk_marker(3) builds and runs with the static library"
 
 readelf -d "$top/try" | grep -q 'NEEDED.*libshstk\.so\.0' >"$top/log" 2>&1
 result $? "it needs the library by its soname"

@@ -17,7 +17,7 @@ AGENT_LDFLAGS	:= -pthread -Wl,-soname,libshstk-agent.so \
 
 $(AGENT_OBJ): TOOL_CFLAGS += $(AGENT_CFLAGS)
 
-$(B)/libshstk-agent.so: $(AGENT_OBJ) $(B)/lib/nomarkers/libshstk.a
+$(B)/libshstk-agent.so: $(AGENT_OBJ) $(B)/lib/native/libshstk.a
 	$(call no_cancellation,$(AGENT_OBJ))
 	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(AGENT_LDFLAGS))
 	$(own_mark)

@@ -21,7 +21,7 @@ $(B)/tools/heap-objects/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(OWN_FLAGS) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libshstk-heap.so: $(HEAP_OBJ) $(B)/lib/nomarkers/libshstk.a
+$(B)/libshstk-heap.so: $(HEAP_OBJ) $(B)/lib/native/libshstk.a
 	$(call no_cancellation,$(HEAP_OBJ))
 	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(HEAP_LDFLAGS))
 	$(own_mark)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * trampoline.c - where marked return addresses lead, arm64.
+ * trampoline_arm64.c - where marked return addresses lead, arm64.
  *
  * A call leaves its return address in x30, so x30 is free when a function has
  * returned. Each trampoline is a BL, which tells the common code which one it was.
@@ -102,19 +102,19 @@ __asm__("	.pushsection .text.shstk_marker, \"ax\", %progbits\n"
 	"	.size shstk_marker_landing, . - shstk_marker_landing\n"
 	"	.popsection\n");
 
-void trampoline_finish(struct regs *regs)
+/* No return address leads to the common code: who is there was interrupted. */
+uint64_t trampoline_meant(uint64_t pc, struct regs *regs)
 {
-	uint64_t pc = regs->r[REG_PC], lr = regs->r[30];
+	uint64_t lr;
 
-	if (trampoline_has(pc)) {
-		regs->r[REG_PC] = trampoline_of(pc)->ra;
-		return;
-	}
-	if (likely(pc - (uintptr_t)shstk_marker_common >=
-		   (uintptr_t)shstk_marker_end - (uintptr_t)shstk_marker_common))
-		return;
+	if (trampoline_has(pc))
+		return trampoline_of(pc)->ra;
+	if (likely(!regs || pc - (uintptr_t)shstk_marker_common >=
+				    (uintptr_t)shstk_marker_end - (uintptr_t)shstk_marker_common))
+		return pc;
+	lr = regs->r[30];
 	if (pc >= (uintptr_t)shstk_marker_pushed && pc < (uintptr_t)shstk_marker_popped)
 		regs->r[31] += 16;
-	regs->r[REG_PC] = pc < (uintptr_t)shstk_marker_loaded ? trampoline_of(lr)->ra : lr;
+	return pc < (uintptr_t)shstk_marker_loaded ? trampoline_of(lr)->ra : lr;
 }
 #endif

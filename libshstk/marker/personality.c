@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 #include <unwind.h>
 
-#include "source_marker.h"
+#include "marker.h"
 
 #if HAVE_TRAMPOLINE
 
@@ -85,14 +85,15 @@ _Unwind_Reason_Code shstk_marker_personality(int version, _Unwind_Action actions
 					     struct _Unwind_Exception *exception,
 					     struct _Unwind_Context *context)
 {
+	const struct markers *m = markers_of(thread_self);
 	struct trampoline *r;
 	struct unwinder u;
 
 	(void)class;
 	if (version != 1)
 		return _URC_FATAL_PHASE1_ERROR;
-	if (actions & _UA_SEARCH_PHASE && thread_self)
-		marker_give_back(thread_self, (uintptr_t)__builtin_frame_address(0));
+	if (actions & _UA_SEARCH_PHASE && m)
+		markers_give_back(m, (uintptr_t)__builtin_frame_address(0));
 	if (actions & _UA_SEARCH_PHASE || !find_unwinder(&u, __builtin_return_address(0)))
 		return _URC_CONTINUE_UNWIND;
 	r = trampoline_of(native_strip(u.get_ip(context)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * trampoline.c - where marked return addresses lead, x86-64.
+ * trampoline_x86.c - where marked return addresses lead, x86-64.
  *
  * Each trampoline notes that it was passed and jumps to the true return address
  * through its record. It uses no register, no flag and no stack; the jump keeps
@@ -81,4 +81,11 @@ __asm__("	.pushsection .text.shstk_marker, \"ax\", @progbits\n"
 	"	.cfi_endproc\n"
 	"	.size shstk_marker_landing, . - shstk_marker_landing\n"
 	"	.popsection\n");
+
+/* A trampoline changes no register: in the middle of one they are what they will be. */
+uint64_t trampoline_meant(uint64_t pc, struct regs *regs)
+{
+	(void)regs;
+	return trampoline_resolve(pc);
+}
 #endif

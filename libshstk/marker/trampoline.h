@@ -7,7 +7,7 @@
  * of its own that holds the true return address. Code and records lie at the same
  * distance from each other everywhere, so that the record of a piece can be found
  * by adding one number: also in the DWARF expression that tells unwinders where
- * the true return address is. arch/NAME/trampoline.c has the code.
+ * the true return address is. trampoline_NAME.c has the code, for an architecture each.
  */
 #ifndef SHSTK_TRAMPOLINE_H
 #define SHSTK_TRAMPOLINE_H
@@ -30,9 +30,7 @@ struct trampoline {
 	uint8_t pad[7];
 };
 
-#if defined(SHSTK_NO_MARKERS)
-#define HAVE_TRAMPOLINE 0
-#elif defined(__x86_64__)
+#if defined(__x86_64__)
 #define HAVE_TRAMPOLINE 1
 
 #define TRAMPOLINE_BYTES 16 /* of code */
@@ -124,24 +122,12 @@ static inline uint64_t trampoline_resolve(uint64_t pc)
 	return unlikely(trampoline_has(pc)) ? trampoline_of(pc)->ra : pc;
 }
 
-/* If @regs are in the middle of a trampoline: as they are when it is done. */
-#ifdef __x86_64__
-static inline void trampoline_finish(struct regs *regs)
-{
-	regs->r[REG_PC] = trampoline_resolve(regs->r[REG_PC]);
-}
-#else
-void trampoline_finish(struct regs *regs);
-#endif
+/* What the core asks, as a meant_fn (meant.h): @regs may be in the middle of a trampoline. */
+uint64_t trampoline_meant(uint64_t pc, struct regs *regs);
 #else
 static inline uint64_t trampoline_resolve(uint64_t pc)
 {
 	return pc;
-}
-
-static inline void trampoline_finish(struct regs *regs)
-{
-	(void)regs;
 }
 #endif
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * source_marker.c - walk to the nearest marker, copy what was found behind it; place the
- * next one. See source_marker.h and Documentation/markers.rst.
+ * capture.c - walk to the nearest marker, copy what was found behind it; place the next one.
+ * See shstk_marker.h and Documentation/markers.rst.
  *
  * A marker counts only if a walk comes to its slot and finds it there: then the frame is
  * the one that was marked, and all frames further out have been waiting since. So
@@ -10,17 +10,23 @@
  * true address again. Of frames that were left in another way a copy might come back;
  * their trampolines are never used again.
  */
-#include "source_marker.h"
+#include "capture_general.h"
+#include "marker.h"
+#include "modmap.h"
+#include "rulecache.h"
+#include "walk.h"
+
+/* What a capture begins with: registers of the caller of the function that this stands in. */
+#define CALL_HERE(pcs_, max_, info_)                                        \
+	((struct call){ .ra = (uintptr_t)__builtin_return_address(0),       \
+			.sp = (uintptr_t)__builtin_dwarf_cfa(),             \
+			.fp = native_caller_fp(__builtin_frame_address(0)), \
+			.ssp = native_ssp(),                                \
+			.pcs = (pcs_),                                      \
+			.max = (max_),                                      \
+			.info = (info_) })
 
 #if HAVE_TRAMPOLINE
-#include <errno.h>
-#include <sys/mman.h>
-
-#include "capture_general.h"
-#include "frame.h"
-#include "modmap.h"
-#include "source_memo.h"
-#include "source_near.h"
 
 #define NEAREST 2 /* youngest frames that get none: they may read their return address */
 #define FEWEST 8 /* frames in front of a marker, of which one may get another */
@@ -97,9 +103,8 @@ walk_records(const struct markers *m, struct way *w, uint64_t hi)
 }
 
 /* Is @pc news: one that leads into code with a frame record? */
-static bool is_new_record(struct thread *t, uint64_t pc)
+static bool is_new_record(struct markers *m, uint64_t pc)
 {
-	struct markers *m = &t->marker;
 	unsigned int i = record_place(pc);
 	uint64_t rule;
 
@@ -107,9 +112,9 @@ static bool is_new_record(struct thread *t, uint64_t pc)
 		return false;
 	rule = rulecache_get(pc, rulecache_gen(), load_relaxed(&rulecache.mask));
 	if (rule == RULE_NONE) {
-		enter_modules(t);
+		enter_modules(m->owner);
 		rule = modmap_rule(pc, false);
-		leave_modules(t);
+		leave_modules(m->owner);
 	}
 	m->where[i] = native_record_rule(rule);
 	m->records[i] = m->where[i] ? pc : ~0ull;
@@ -117,18 +122,17 @@ static bool is_new_record(struct thread *t, uint64_t pc)
 }
 
 /* The same over any frames that have one. */
-static __attribute__((noinline)) void walk_on(struct thread *t, struct way *w)
+static __attribute__((noinline)) void walk_on(struct markers *m, struct way *w)
 {
 	do {
-		walk_records(&t->marker, w, t->native.hi);
-	} while (w->out != w->end && is_new_record(t, w->pc));
+		walk_records(m, w, m->owner->native.hi);
+	} while (w->out != w->end && is_new_record(m, w->pc));
 }
 
 /* Is all as it was when the markers were placed? */
 static inline bool is_as_before(const struct markers *m)
 {
-	return likely(modmap_loads_same() && m->gen == rulecache_gen() &&
-		      m->epoch == load_relaxed(&marker_switch.epoch));
+	return likely(modmap_loads_same() && m->gen == rulecache_gen());
 }
 
 /*
@@ -146,7 +150,7 @@ static void mark_drop(struct markers *m)
 	if (!load_relaxed(&trampoline_at(m, i)->set))
 		m->used &= ~(1u << i);
 	if (__builtin_popcount(m->used) - m->n >= MARKER_LOST)
-		m->status = SHSTK_MARKERS_LEFT;
+		m->status = SHSTK_MARKER_LEFT;
 }
 
 /* The place of the return address. */
@@ -169,9 +173,9 @@ static no_sanitize bool mark_put_back(const struct mark *k)
 					   __ATOMIC_RELAXED);
 }
 
-void marker_give_back(struct thread *t, uint64_t sp)
+void markers_give_back(const struct markers *m, uint64_t sp)
 {
-	const struct markers *m = &t->marker;
+	const struct thread *t = m->owner;
 	/* Below the stack pointer memory may not even be there. */
 	bool native = t->native_known && range_has(&t->native, sp);
 	uint64_t low = native ? sp - NATIVE_RED_ZONE : 0;
@@ -185,62 +189,37 @@ void marker_give_back(struct thread *t, uint64_t sp)
 	}
 }
 
-void marker_take_back(struct thread *t, uint64_t sp)
+void markers_take_back(struct markers *m, uint64_t sp)
 {
-	marker_give_back(t, sp);
+	markers_give_back(m, sp);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	while (t->marker.n)
-		mark_drop(&t->marker);
+	while (m->n)
+		mark_drop(m);
 }
 
 /*
  * Placing.
  */
 
-void marker_reset(struct thread *t)
+/*
+ * Place some? Forgets the records if the rules were changed. Before the bounds of the thread's
+ * stack are known there are no records, so that no walk over records begins.
+ */
+static bool may_place(struct markers *m)
 {
-	struct markers *m = &t->marker;
-	uint64_t *end = m->end;
-	unsigned int chunk = m->chunk;
-
-	memset(m, 0, sizeof(*m));
-	m->end = end;
-	m->chunk = chunk;
-	m->status = SHSTK_MARKERS_NOT_ASKED;
-	m->frames_to_pay = -MARKER_ADVANCE;
-	m->mark[0].record = UINT64_MAX;
-	m->gen = ~rulecache_gen();
-}
-
-int marker_status(struct markers *m)
-{
-	uint32_t epoch = load_relaxed(&marker_switch.epoch);
-	bool on = m->asked ? m->asked == 1 : load_relaxed(&marker_switch.on);
-
-	if (m->epoch != epoch && m->status <= SHSTK_MARKERS_NOT_ASKED) /* not off for good */
-		m->status = on ? SHSTK_MARKERS_ON : SHSTK_MARKERS_NOT_ASKED;
-	m->epoch = epoch;
-	return m->status;
-}
-
-/* Place some? Forgets the records if the rules were changed. */
-static bool may_place(struct thread *t)
-{
-	struct markers *m = &t->marker;
-
+	if (!m->owner->native_known)
+		return false;
 	if (m->gen != rulecache_gen()) {
 		memset(m->records, 0xff, sizeof(m->records)); /* no address, nor 0 */
 		m->gen = rulecache_gen();
 	}
-	return marker_status(m) == SHSTK_MARKERS_ON && m->frames_to_pay <= 0;
+	return m->status == SHSTK_MARKER_ON && m->frames_to_pay <= 0;
 }
 
-/* The thread's trampolines and its array, at the first marker. None for a thread too many. */
-static bool get_room(struct markers *m)
+/* The thread's trampolines, at its first marker. None for a thread too many. */
+static bool get_trampolines(struct markers *m)
 {
 	unsigned int i;
-	int saved = errno;
-	void *p;
 
 	if (!m->chunk && load_relaxed(&chunks) < TRAMPOLINE_RECORDS / MARKER_CHUNK) {
 		i = __atomic_fetch_add(&chunks, 1, __ATOMIC_RELAXED);
@@ -248,15 +227,9 @@ static bool get_room(struct markers *m)
 		if (i < TRAMPOLINE_RECORDS / MARKER_CHUNK)
 			m->chunk = i * MARKER_CHUNK + TRAMPOLINE_HEADER;
 	}
-	if (m->chunk && !m->end) {
-		p = mmap(NULL, MARKER_ROOM * sizeof(*m->end), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		m->end = p == MAP_FAILED ? NULL : (uint64_t *)p + MARKER_ROOM;
-		errno = saved;
-	}
-	if (!m->chunk || !m->end)
-		m->status = SHSTK_MARKERS_NO_ROOM;
-	return m->status == SHSTK_MARKERS_ON;
+	if (!m->chunk)
+		m->status = SHSTK_MARKER_NO_ROOM;
+	return m->status == SHSTK_MARKER_ON;
 }
 
 /* The free trampoline that was not used for longest: there are more than markers and losses. */
@@ -309,114 +282,173 @@ static bool exception_flies(void)
 	return __cxa_get_globals_fast && __cxa_get_globals_fast()->uncaught;
 }
 
+/* Where the traces behind markers end. */
+static uint64_t *room_end(struct markers *m)
+{
+	return m->room + MARKER_ROOM;
+}
+
 /*
  * Place one on the trace of @c, whose @n entries in front of the youngest marker are new: behind
  * @most of these, or in front of the first frame without a record, if that is nearer. If there
  * are too many, all are taken back.
  */
-static __attribute__((noinline)) void mark_place(struct thread *t, const struct call *c, int n,
+static __attribute__((noinline)) void mark_place(struct markers *m, const struct call *c, int n,
 						 int most)
 {
-	struct markers *m = &t->marker;
 	int i, rest = m->mark[m->n].rest;
 	struct way w;
 
 	if (m->n == MARKER_MAX) {
-		marker_take_back(t, c->sp);
+		markers_take_back(m, c->sp);
 		return;
 	}
 	m->frames_to_pay = max(m->frames_to_pay, -MARKER_ADVANCE) + PRICE;
-	if (n + rest > MARKER_ROOM || exception_flies() || !get_room(m))
+	if (n + rest > MARKER_ROOM || exception_flies() || !get_trampolines(m))
 		return;
 	/* Once more to that place; what is written is of no use. */
-	w = way_begin(c->ra, c->sp, c->fp, m->end - MARKER_ROOM, most);
-	walk_on(t, &w);
-	i = w.out - (m->end - MARKER_ROOM);
+	w = way_begin(c->ra, c->sp, c->fp, m->room, most);
+	walk_on(m, &w);
+	i = w.out - m->room;
 	if (i < NEAREST || i >= n || w.pc != c->pcs[i])
 		return;
 	m->frames_to_pay += PART * i;
 	rest += n - i;
-	memcpy(m->end - rest, c->pcs + i, (n - i) * sizeof(*c->pcs));
+	memcpy(room_end(m) - rest, c->pcs + i, (n - i) * sizeof(*c->pcs));
 	mark_put(m, &w, rest);
-}
-
-void marker_learn(struct thread *t, const struct call *c, int n)
-{
-	if (may_place(t) && t->native_known && range_has(&t->native, c->sp) &&
-	    is_as_before(&t->marker))
-		mark_place(t, c, n, n);
 }
 
 /*
  * Captures.
  */
 
-/* No marker is of use: the stack is to have none, and the next source goes on. */
-static int otherwise(uint64_t *pcs, struct thread *t)
+/* A capture of the library's own, after which a marker may be placed; off the program's stack. */
+struct learning {
+	struct request r;
+	struct capture c;
+};
+
+/* Does the trace go from the caller to the outermost frame, by rules alone, on one stack? */
+static bool ends_plainly(const struct capture *c)
 {
-	const struct call *c = &t->call;
-	struct markers *m = &t->marker;
+	return c->own.outermost && !c->crossed && c->end == SHSTK_END_COMPLETE && !c->guessed;
+}
+
+static int learn_in(void *mem, void *arg)
+{
+	const struct call *call = arg;
+	struct thread *t = thread_self;
+	struct learning *l = mem;
+	struct capture *c = &l->c;
+	struct markers *m;
+
+	l->r = (struct request){ .pcs = call->pcs,
+				 .max = call->max,
+				 .info = call->info,
+				 .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
+	c->own.t = t;
+	c->pc = native_strip(call->ra);
+	c->sp = call->sp;
+	c->fp = call->fp;
+	c->slot = 0;
+	c->raw = call->ra;
+	walk_begin(c, &l->r);
+	walk_from_caller(c, &l->r);
+	m = markers_of(t);
+	if (m && ends_plainly(c) && may_place(m) && range_has(&t->native, call->sp) &&
+	    is_as_before(m))
+		mark_place(m, call, c->n, c->n);
+	return walk_end(c, &l->r);
+}
+
+/* No marker is of use: the stack is to have none, and the library's own sources serve. */
+static int otherwise(struct markers *m, const struct call *c)
+{
+	bool learn;
 
 	if (m->n)
-		marker_take_back(t, c->sp);
+		markers_take_back(m, c->sp);
 	if (m->frames_to_pay > 0)
 		m->frames_to_pay -= NO_MARKER;
-	if (!call_is_simple(pcs, c->max, c->opts, c->info, SHSTK_USE_MEMO))
-		return capture_kept(t);
-	/* Only near_capture() and the walk call marker_learn(). */
-	if (may_place(t) || !memo_begins_again(t, c->max, c->ra, c->sp, c->fp))
-		return near_capture(t);
-	return memo_repeat(pcs, t);
+	learn = may_place(m) && call_wants_all(c->pcs, c->max, NULL, c->info);
+	leave_outermost(m->owner);
+	return learn ? scratch_call(sizeof(struct learning), learn_in, (void *)c) : capture_call(c);
 }
 
 /* Walk to any marker. True: it is the youngest now, as those that @w came by are gone. */
-static bool find_any(struct thread *t, struct way *w)
+static bool find_any(struct markers *m, struct way *w)
 {
-	struct markers *m = &t->marker;
 	const struct mark *k;
 
-	walk_on(t, w);
+	walk_on(m, w);
 	while (m->mark[m->n].record < w->record)
 		mark_drop(m);
 	k = &m->mark[m->n];
 	return k->record == w->record && k->value == w->raw && w->out + k->rest <= w->end;
 }
 
-/* In all cases but that of marker_capture(). */
-static __attribute__((noinline)) int any_capture(uint64_t *pcs, unsigned int max, struct thread *t,
-						 struct shstk_info *info, uint64_t ra, uint64_t sp)
+/* In all cases but that of shstk_marker_capture(), where no capture is interrupted. */
+static int any_capture(struct markers *m, const struct call *c)
 {
-	const uint64_t fp = t->call.fp;
-	struct way w = way_begin(ra, sp, fp, pcs, max);
-	struct markers *m = &t->marker;
+	struct way w = way_begin(c->ra, c->sp, c->fp, c->pcs, c->max);
+	struct thread *t = m->owner;
 	int n, rest;
 
-	keep_call(t, pcs, max, t->call.opts, info, ra, sp, fp);
-	if (!m->n || !range_has(&t->native, sp) || !is_as_before(m) ||
-	    !call_wants_all(pcs, max, t->call.opts, info) || !find_any(t, &w))
-		return otherwise(pcs, t);
+	if (!m->n || !range_has(&t->native, c->sp) || !is_as_before(m) ||
+	    !call_wants_all(c->pcs, c->max, NULL, c->info) || !find_any(m, &w))
+		return otherwise(m, c);
 	rest = m->mark[m->n].rest;
-	memcpy(w.out, m->end - rest, rest * sizeof(*pcs));
-	n = w.out - pcs;
+	memcpy(w.out, room_end(m) - rest, rest * sizeof(*c->pcs));
+	n = w.out - c->pcs;
 	if (m->frames_to_pay <= 0 && n >= FEWEST)
-		mark_place(t, &t->call, n, n / 2);
+		mark_place(m, c, n, n / 2);
 	n += rest;
 	enter_count(t, true);
 	leave_outermost(t);
-	if (info)
-		call_tell(info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE, pcs[n - 1], rest, 0);
+	if (c->info)
+		call_tell(c->info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE, c->pcs[n - 1], rest,
+			  0);
 	if (modmap_has_retired())
 		modmap_reclaim();
 	return n;
 }
 
-/* Copy @rest entries to @out, and leave the capture, which has @n. */
-static __attribute__((noinline)) int copy_many(struct thread *t, uint64_t *out, int rest, int n)
+/* Is it a thread with markers, or one that gets them now, and not in the middle of a capture? */
+static __attribute__((noinline)) int rare_capture(const struct call *c)
 {
-	memcpy(out, t->marker.end - rest, rest * sizeof(*out));
-	enter_count(t, true);
+	struct thread *t = thread_get();
+	struct markers *m;
+
+	if (c->ssp || !t)
+		return capture_call(c);
+	enter_after_jump(t, c->sp);
+	if (!enter_is_outermost(t))
+		return capture_call(c);
+	enter_outermost(t, c->sp);
+	m = markers_get(t);
+	if (m)
+		return any_capture(m, c);
 	leave_outermost(t);
+	return capture_call(c);
+}
+
+/* Copy @rest entries to @out, and leave the capture, which has @n. */
+static __attribute__((noinline)) int copy_many(struct markers *m, uint64_t *out, int rest, int n)
+{
+	memcpy(out, room_end(m) - rest, rest * sizeof(*out));
+	enter_count(m->owner, true);
+	leave_outermost(m->owner);
 	return n;
+}
+
+/* The case that it is written for did not apply. */
+static __attribute__((noinline)) int slow_capture(struct markers *m, uint64_t *pcs,
+						  unsigned int max, struct shstk_info *info,
+						  uint64_t ra, uint64_t sp, uint64_t fp)
+{
+	return any_capture(
+		m, &(struct call){
+			   .ra = ra, .sp = sp, .fp = fp, .pcs = pcs, .max = max, .info = info });
 }
 
 /*
@@ -424,32 +456,46 @@ static __attribute__((noinline)) int copy_many(struct thread *t, uint64_t *out, 
  * to be done. It is written for few instructions: of a shallow stack, a loop over frame pointers
  * has read all in 100 to 200.
  */
-int marker_capture(uint64_t *pcs, unsigned int max, struct thread *t, struct shstk_info *info,
-		   uint64_t ra, uint64_t sp)
+SHSTK_API __attribute__((noinline)) int shstk_marker_capture(uint64_t *pcs, unsigned int max,
+							     struct shstk_info *info)
 {
-	struct markers *m = &t->marker;
-	struct way w = way_begin(ra, sp, t->call.fp, pcs, max);
+	uint64_t fp = native_caller_fp(__builtin_frame_address(0));
+	uint64_t ra = (uintptr_t)__builtin_return_address(0);
+	uint64_t sp = (uintptr_t)__builtin_dwarf_cfa();
+	struct thread *t = thread_self;
+	struct markers *m = markers_of(t);
 	const struct mark *k;
 	const uint64_t *from;
+	struct way w;
 	uint64_t *end;
 
-	if (unlikely(sp < t->native.lo || !is_as_before(m) || info ||
-		     !call_wants_all(pcs, max, t->call.opts, NULL)))
-		return any_capture(pcs, max, t, info, ra, sp);
+	if (unlikely(!m || native_ssp() || !enter_is_outermost(t)))
+		return rare_capture(&CALL_HERE(pcs, max, info));
+	enter_outermost(t, sp);
+	w = way_begin(ra, sp, fp, pcs, max);
+	if (unlikely(!range_has(&t->native, sp) || !is_as_before(m) || info ||
+		     !call_wants_all(pcs, max, NULL, NULL)))
+		return slow_capture(m, pcs, max, info, ra, sp, fp);
 	walk_records(m, &w, t->native.hi);
 	k = &m->mark[m->n];
 	end = w.out + k->rest;
 	if (unlikely(k->record != w.record || k->value != w.raw || end > w.end ||
 		     (w.out >= pcs + FEWEST && (m->frames_to_pay -= w.out - pcs) <= 0)))
-		return any_capture(pcs, max, t, info, ra, sp);
+		return slow_capture(m, pcs, max, info, ra, sp, fp);
 	/* A call takes longer than to copy a few: 4 twice, which may overlap. */
 	if (unlikely(k->rest < 4 || k->rest > 8))
-		return copy_many(t, w.out, k->rest, end - pcs);
-	from = m->end - k->rest;
+		return copy_many(m, w.out, k->rest, end - pcs);
+	from = room_end(m) - k->rest;
 	memcpy(w.out, from, 4 * sizeof(*from));
-	memcpy(end - 4, m->end - 4, 4 * sizeof(*from));
+	memcpy(end - 4, room_end(m) - 4, 4 * sizeof(*from));
 	enter_count(t, true);
 	leave_outermost(t);
 	return end - pcs;
+}
+#else
+SHSTK_API __attribute__((noinline)) int shstk_marker_capture(uint64_t *pcs, unsigned int max,
+							     struct shstk_info *info)
+{
+	return capture_call(&CALL_HERE(pcs, max, info));
 }
 #endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * state.c - the markers of each thread: made by its first capture, given back when it ends.
+ *
+ * As with the states of threads (thread.c) there is no lock and no allocator. A thread gives its
+ * markers back in a TLS destructor; those of one that ended without are found by the state that
+ * it had: whoever has that now has got it from a thread that is dead.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "marker.h"
+#include "meant.h"
+
+__thread struct markers *markers_self __attribute__((tls_model("initial-exec")));
+
+#if HAVE_TRAMPOLINE
+#define MOST (TRAMPOLINE_RECORDS / MARKER_CHUNK) /* threads that there are trampolines for */
+
+static struct markers *all[MOST];
+static unsigned int count;
+
+static pthread_key_t key;
+static bool key_valid;
+
+/* Nothing is on the stack. What belongs to a thread for ever stays. */
+static void reset(struct markers *m)
+{
+	m->status = SHSTK_MARKER_ON;
+	m->frames_to_pay = -MARKER_ADVANCE;
+	m->n = 0;
+	m->mark[0] = (struct mark){ .record = UINT64_MAX };
+	m->used = 0;
+	m->gen = ~0ull; /* no generation: all records are forgotten at first */
+}
+
+static bool take(struct markers *m, struct thread *t)
+{
+	struct thread *nobody = NULL;
+
+	return load_relaxed(&m->owner) == t ||
+	       (!load_relaxed(&m->owner) &&
+		__atomic_compare_exchange_n(&m->owner, &nobody, t, false, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED));
+}
+
+/* Markers whose thread has ended. */
+static struct markers *reuse(struct thread *t)
+{
+	unsigned int i, n = min(load_relaxed(&count), (unsigned int)MOST);
+
+	for (i = 0; i < n; i++) {
+		struct markers *m = load_acquire(&all[i]);
+
+		if (m && take(m, t))
+			return m;
+	}
+	return NULL;
+}
+
+static struct markers *map_new(struct thread *t)
+{
+	struct markers *m;
+	unsigned int i;
+
+	if (load_relaxed(&count) >= MOST)
+		return NULL;
+	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m == MAP_FAILED)
+		return NULL;
+	i = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+	if (i >= MOST) {
+		munmap(m, sizeof(*m));
+		return NULL;
+	}
+	m->owner = t;
+	store_release(&all[i], m);
+	return m;
+}
+
+struct markers *markers_get(struct thread *t)
+{
+	struct markers *m = markers_of(t);
+	int saved = errno;
+
+	if (likely(m))
+		return m;
+	m = reuse(t);
+	if (!m)
+		m = map_new(t);
+	errno = saved;
+	if (!m)
+		return NULL;
+	reset(m);
+	store_release(&meant_by, trampoline_meant);
+	markers_self = m;
+	/* Keys below 32 are set without allocation (glibc; musl: all are). */
+	if (key_valid && key < 32)
+		pthread_setspecific(key, m);
+	return m;
+}
+
+/*
+ * The thread ends. If the library has taken its state away already, another thread may have that
+ * and these markers: then they are left alone.
+ */
+static void release(void *arg)
+{
+	struct markers *m = arg;
+
+	if (markers_of(thread_self) == m) {
+		shstk_marker_withdraw();
+		store_release(&m->owner, NULL);
+	}
+	markers_self = NULL;
+}
+
+/* Before thread.c makes its own key: destructors run in the order of keys. */
+static __attribute__((constructor(1000))) void state_init(void)
+{
+	key_valid = !pthread_key_create(&key, release);
+}
+
+/* When the object that this is linked into is unloaded, no thread may call release(). */
+static __attribute__((destructor)) void state_exit(void)
+{
+	if (key_valid)
+		pthread_key_delete(key);
+	key_valid = false;
+}
+#endif
