@@ -6,7 +6,7 @@
 # The library is compiled once per variant into $(B)/lib/VARIANT/. "native" is
 # the one that is installed; the others exist for the tests.
 
-LIB_CORE_SRC	:= $(wildcard libshstk/*.c libshstk/arch/*/*.c)
+LIB_CORE_SRC	:= $(wildcard libshstk/*.c libshstk/go/*.c libshstk/arch/*/*.c)
 # A guest: in the archive only, where nothing of the core asks for it.
 LIB_MARKER_SRC	:= $(wildcard libshstk/marker/*.c)
 LIB_SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
@@ -92,5 +92,5 @@ $(B)/libshstk.so: $(B)/lib/native/libshstk.so
 all: $(B)/libshstk.a $(B)/libshstk.so
 
 include libshstk/symbol/build.mk
-include libshstk/gosymbolize/build.mk
+include libshstk/go/symbolize/build.mk
 include libshstk/symbolize/build.mk

@@ -7,7 +7,7 @@
  */
 #include <sys/mman.h>
 
-#include "gorule.h"
+#include "go/gorule.h"
 #include "module.h"
 #include "sys.h"
 #include "table_index.h"

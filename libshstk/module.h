@@ -5,7 +5,7 @@
 #ifndef SHSTK_MODULE_H
 #define SHSTK_MODULE_H
 
-#include "gopclntab.h"
+#include "go/gopclntab.h"
 #include "table.h"
 
 /**

@@ -3,7 +3,7 @@
  * step.c - one step outwards: by rule, by a row of unwind information, or through a
  * signal frame. What nothing describes is guess.c's. See step.h.
  */
-#include "goswitch.h"
+#include "go/goswitch.h"
 #include "guess.h"
 #include "scratch.h"
 #include "step.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "libshstk/gopclntab.h"
+#include "libshstk/go/gopclntab.h"
 #include "private.h"
 
 struct shstk_gonames {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gorule.h"
+#include "go/gorule.h"
 #include "selftests/go/program.h"
 
 #define LINES 16

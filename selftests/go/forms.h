@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "gorule.h"
+#include "go/gorule.h"
 #include "selftests/go/program.h"
 
 #define FUNCS 3

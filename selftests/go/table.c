@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gorule.h"
+#include "go/gorule.h"
 #include "selftests/map_file.h"
 
 int main(int argc, char **argv)

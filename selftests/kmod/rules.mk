@@ -38,7 +38,7 @@ $(B)/selftests/kmod/$(1)/both.so: selftests/kmod/both.c selftests/kmod/rules.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(WARN) -D_GNU_SOURCE -O2 -fPIC -shared -o $$@ $$<
 # Something to compile.
-$(B)/selftests/kmod/$(1)/input.i: libshstk/gopclntab.c selftests/kmod/rules.mk
+$(B)/selftests/kmod/$(1)/input.i: libshstk/go/gopclntab.c selftests/kmod/rules.mk
 	@mkdir -p $$(@D)
 	$$(call say,CPP,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(CPPFLAGS_COMMON) -E -P -o $$@ $$<
 RULES_FILES_$(1) := selftests/loader/cases.sh $(RULES_SHSTK_$(1)) $(B)/selftests/kmod/$(1)/both.so \

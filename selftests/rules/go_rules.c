@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "kmod/rules_check.h"
-#include "libshstk/gorule.h"
+#include "libshstk/go/gorule.h"
 
 #define SHOWN 10
 

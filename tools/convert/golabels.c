@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "libshstk/goroutine.h"
+#include "libshstk/go/goroutine.h"
 #include "tools/convert/golabels.h"
 #include "tools/perf/regs.h"
 #include "tools/shstk.h"

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libshstk/goroutine.h"
+#include "libshstk/go/goroutine.h"
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 #include "tools/elf/image.h"

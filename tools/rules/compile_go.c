@@ -6,7 +6,7 @@
  * Functions that change stacks, or let interrupted code go on, are described by what the
  * runtime keeps elsewhere (Documentation/go.rst): a walk ends there.
  */
-#include "libshstk/gorule.h"
+#include "libshstk/go/gorule.h"
 #include "tools/rules/compile_private.h"
 
 static uint64_t rule_at(const struct gopclntab *g, enum go_role role, uint64_t vaddr)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libshstk/goroutine.h"
+#include "libshstk/go/goroutine.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
 

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 
 #include "agent.h"
-#include "golabels.h"
+#include "go/golabels.h"
 
 /* Only the named thread itself can ask for its name this way. */
 void take_name(struct thread *t)

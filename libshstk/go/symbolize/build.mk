@@ -3,16 +3,16 @@
 # libshstk-go-symbolize.so: names of C functions for Go's runtime. It holds the parts of
 # libshstk-symbol and libshstk that it needs; a program loads elfutils with it.
 
-GOSYMBOLIZE_SRC := $(wildcard libshstk/gosymbolize/*.c)
-GOSYMBOLIZE_MAP := libshstk/gosymbolize/libshstk-go-symbolize.map
+GOSYMBOLIZE_SRC := $(wildcard libshstk/go/symbolize/*.c)
+GOSYMBOLIZE_MAP := libshstk/go/symbolize/libshstk-go-symbolize.map
 GOSYMBOLIZE_LDFLAGS := -Wl,-soname,libshstk-go-symbolize.so.0 -Wl,-z,nodelete -Wl,-z,defs \
 	-Wl,--as-needed -Wl,--version-script=$(GOSYMBOLIZE_MAP)
 
 # $(1) variant
 define gosymbolize_variant
-gosymbolize_$(1)_OBJ := $$(GOSYMBOLIZE_SRC:libshstk/gosymbolize/%.c=$(B)/gosymbolize/$(1)/%.o)
+gosymbolize_$(1)_OBJ := $$(GOSYMBOLIZE_SRC:libshstk/go/symbolize/%.c=$(B)/gosymbolize/$(1)/%.o)
 
-$(B)/gosymbolize/$(1)/%.o: libshstk/gosymbolize/%.c libshstk/gosymbolize/build.mk
+$(B)/gosymbolize/$(1)/%.o: libshstk/go/symbolize/%.c libshstk/go/symbolize/build.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$$($(1)_CC) $$(SYMBOL_CFLAGS) $$(symbol_$(1)_FLAGS) -MMD -MP -c -o $$@ $$<
 endef
