@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * demangle.c - readable names: of linker symbols, C++ and Rust (both schemes),
+ * demangle.c - readable names: of linker symbols, C++, Rust (both schemes) and D,
  * and of places without a symbol.
  *
- * libiberty is the demangler of binutils and gdb and knows both languages, so
- * it is the only one needed. A short mangled name can stand for one of
+ * libiberty is the demangler of binutils and gdb and knows these languages; of D it has no bound,
+ * so that is read in dlang.c. A short mangled name can stand for one of
  * astronomic length; the callback interface lets us leave in the middle.
- *
- * Names of D stay as they are in the file. Their demangler has no callback, ends the program
- * when there is no more memory, and no limit of a name's length bounds it: back references made
- * 218 MB of 143 bytes, and of 8 bytes more in nested templates each doubles the time, which was
- * 0.6 s for 183 bytes.
  */
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -41,7 +36,7 @@ static void append(const char *text, size_t len, void *arg)
 
 bool shstk_is_mangled(const char *name)
 {
-	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+	return (name[0] == '_' && (name[1] == 'Z' || name[1] == 'R')) || shstk_is_dlang(name);
 }
 
 static bool demangle(const char *linkage, struct output *out)
@@ -52,6 +47,8 @@ static bool demangle(const char *linkage, struct output *out)
 	 */
 	out->len = 0;
 	out->cplusplus = false;
+	if (shstk_is_dlang(linkage))
+		return shstk_dlang(linkage, out->text, sizeof(out->text), &out->len);
 	if (setjmp(out->full))
 		return false;
 	if (rust_demangle_callback(linkage, DMGL_NO_OPTS, append, out))

@@ -94,6 +94,22 @@ void *shstk_grow(void *array, size_t nr, size_t *max, size_t size);
  */
 const char *shstk_demangle(struct shstk_pool *pool, const char *linkage, bool full);
 bool shstk_is_mangled(const char *name);
+
+/* dlang.c: is it the name of a function of D? */
+bool shstk_is_dlang(const char *name);
+
+/**
+ * shstk_dlang() - a name of D as its source has it
+ * @name: the name as linkers see it.
+ * @text: receives it, not ended by a zero.
+ * @max: room there, in bytes.
+ * @len: receives how many were written.
+ *
+ * What it takes is bounded whatever the name is.
+ *
+ * Return: whether it is one.
+ */
+bool shstk_dlang(const char *name, char *text, size_t max, size_t *len);
 /* What stands for a name where there is none: "[module+0x12]", "[vdso+0x12]" for
  * a module "[vdso]", "[0x12]" for none. NULL when memory runs out.
  */

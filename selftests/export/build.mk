@@ -33,6 +33,13 @@ $(EXPORT_B)/symbolize_test: selftests/export/symbolize_test.c $(B)/libshstk-symb
 
 CHECK += $(EXPORT_B)/symbolize_test
 
+$(EXPORT_B)/dlang_test: selftests/export/dlang_test.c $(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(asan_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) -MMD -MP -o $@ $< \
+		$(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a $(SYMBOL_LIBS)
+
+CHECK += $(EXPORT_B)/dlang_test
+
 EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py \
 	selftests/export/debuginfod_test.py selftests/export/costly_test.py
 

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (shstk_pool_text(&pool, (const char *)data, size) != text ||
 	    shstk_pool_text(&pool, text, strlen(text)) != text)
 		abort();
-	/* As a C++ name, as a Rust name, and as it is. */
+	/* As a name of C++, of Rust, of D, and as it is. */
 	name = malloc(size + 3);
 	if (!name)
 		abort();
@@ -54,6 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	name[size + 2] = '\0';
 	check(shstk_demangle(&pool, name, false));
 	name[1] = 'R';
+	check(shstk_demangle(&pool, name, false));
+	name[1] = 'D';
 	check(shstk_demangle(&pool, name, false));
 	check(shstk_demangle(&pool, name + 2, false));
 	check(shstk_shorten(&pool, name + 2, strlen(name + 2)));
