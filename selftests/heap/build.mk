@@ -43,6 +43,14 @@ $(HEAP_B)/plugin-%.so: selftests/heap/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -shared -fPIC -DNAME=plugin_$* -o $@ $<
 
+# The same library, bound when it is called first; when it is loaded; and without a table of jumps.
+HEAP_DEEP_lazy		:= -Wl,-z,lazy
+HEAP_DEEP_now		:= -Wl,-z,now -Wl,-z,relro
+HEAP_DEEP_direct	:= -fno-plt -Wl,-z,now -Wl,-z,relro
+$(HEAP_B)/plugin-deep-%.so: selftests/heap/deep.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -shared -fPIC -o $@ $< $(HEAP_DEEP_$*)
+
 $(HEAP_B)/host: selftests/heap/host.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -o $@ $< -ldl
@@ -53,6 +61,7 @@ $(HEAP_B)/plugin.so: selftests/heap/plugin.cc
 
 selftests/heap/heap_test.py: | $(HEAP_B)/target $(HEAP_B)/own $(HEAP_B)/host \
 	$(HEAP_B)/plugin.so $(HEAP_B)/interceptors $(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
+	$(HEAP_B)/plugin-deep-lazy.so $(HEAP_B)/plugin-deep-now.so $(HEAP_B)/plugin-deep-direct.so \
 	$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
 
 CHECK	+= selftests/heap/heap_test.py $(HEAP_B)/probed_test

@@ -139,6 +139,23 @@ def libraries_that_call_past_the_agent_are_named():
 
 
 @test
+def libraries_that_prefer_their_own_functions_are_seen():
+    for job, rounds in ('deep-lazy', 1), ('deep-now', 1), ('deep-direct', 1), ('deep-again', 2):
+        run = Run(TARGET, job)
+        got = run.leaves('alloc_space')
+        equal('RTLD_DEEPBIND' in run.err, False, f'{job}: {run.err}')
+        for name, size in (('deep_makes', 3000), ('deep_points', 700), ('main_makes', 100)):
+            equal(got.get(name), 100 * size * rounds, f'{job}: {name}')
+        # asprintf() may make its block smaller before it returns it.
+        got = run.within('alloc_objects', 'deep_prints')
+        if not 200 * rounds <= got <= 300 * rounds:
+            raise AssertionError(f'{job}: {got} of deep_prints')
+        got = run.leaves('inuse_objects')
+        for name in ('deep_makes', 'deep_points', 'deep_prints', 'main_makes'):
+            equal(got.get(name, 0), 0, f'{job}: {name} leaked')
+
+
+@test
 def lifetimes_and_temporary_blocks():
     run = Run(TARGET, 'lifetimes')
     got = run.leaves('temporary_objects')

@@ -408,7 +408,7 @@ static int together(void)
 /* The library need not be there: that it is asked for so counts. */
 static int deepbind(void)
 {
-	dlopen("libm.so.6", RTLD_NOW | RTLD_DEEPBIND);
+	dlopen("$ORIGIN/nothing.so", RTLD_NOW | RTLD_DEEPBIND);
 	return 0;
 }
 
@@ -581,7 +581,7 @@ static int vfork_rights(void)
 typedef void *make(void);
 
 /* The plugin of that name, which lies beside the program. */
-static void *open_plugin(const char *name)
+static void *open_plugin(const char *name, int mode = RTLD_NOW)
 {
 	char self[4096], path[4200];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -591,9 +591,52 @@ static void *open_plugin(const char *name)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	snprintf(path, sizeof(path), "%s/plugin-%s.so", self, name);
-	handle = dlopen(path, RTLD_NOW);
+	handle = dlopen(path, mode);
 	require(handle, path);
+	require(!dlerror(), "what is asked for later is no error of this");
 	return handle;
+}
+
+FN void *main_makes(void)
+{
+	return use(malloc(100));
+}
+
+/* What either of them allocates the other one frees. */
+static int exchange(const char *name, int mode)
+{
+	void *handle = open_plugin(name, mode | RTLD_DEEPBIND);
+	auto frees = (void (*)(void *))dlsym(handle, "deep_frees");
+	const char *makers[] = { "deep_makes", "deep_points", "deep_prints" };
+
+	for (int i = 0; i < 100; i++) {
+		frees(main_makes());
+		for (auto maker : makers)
+			free(((make *)dlsym(handle, maker))());
+	}
+	return 0;
+}
+
+static int deep_lazy(void)
+{
+	return exchange("deep-lazy", RTLD_LAZY);
+}
+
+static int deep_now(void)
+{
+	return exchange("deep-now", RTLD_NOW);
+}
+
+static int deep_direct(void)
+{
+	return exchange("deep-direct", RTLD_NOW);
+}
+
+/* One that the first one makes unnecessary, and two of them. */
+static int deep_again(void)
+{
+	open_plugin("deep-now");
+	return exchange("deep-now", RTLD_NOW) || exchange("deep-lazy", RTLD_NOW);
 }
 
 static int plugins(void)
@@ -735,6 +778,10 @@ int main(int argc, char **argv)
 		int (*run)(void);
 	} programs[] = {
 		{ "deepbind", deepbind },
+		{ "deep-lazy", deep_lazy },
+		{ "deep-now", deep_now },
+		{ "deep-direct", deep_direct },
+		{ "deep-again", deep_again },
 		{ "kinds", kinds },
 		{ "peak", peak },
 		{ "lifetimes", lifetimes },

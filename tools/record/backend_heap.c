@@ -102,7 +102,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			c.foreign == 1 ? "program has" : "programs have");
 	if (c.deepbind)
 		caution(r,
-			"%u %s libraries with RTLD_DEEPBIND: what these allocate is not seen, and what they free looks as if it never was (--heap -p sees both)",
+			"%u %s libraries with RTLD_DEEPBIND in a way that could not be followed: what these allocate is not seen, and what they free looks as if it never was (--heap -p sees both)",
 			c.deepbind, c.deepbind == 1 ? "program loaded" : "programs loaded");
 	report_mapped(r, &c);
 	if (c.allocator)

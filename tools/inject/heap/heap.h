@@ -11,6 +11,7 @@
  *   map.c     mmap() and its like that stand in front of libc's
  *   thread.c  more stack for threads
  *   new.c     operator new and delete, where they do without malloc()
+ *   deep.c    libraries that prefer their own functions (RTLD_DEEPBIND)
  *   random.c  which allocations are sampled, and what each stands for
  *
  * All of it runs inside malloc(), of any thread, at any time: it takes no lock
@@ -297,6 +298,11 @@ void range_prepare(void);
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
 /* Forgets what lies there; accounts it as freed. Returns whether there was something. */
 bool range_cut(uint64_t start, uint64_t size);
+
+/* deep.c: would the loader do the same, if not the object at @caller but the agent asked for it? */
+bool deep_is_same(const char *file, const void *caller);
+/* Loads it by @open, and has it call the agent's functions, where it would libc's. */
+void *deep_open(const char *file, int mode, void *(*open)(const char *, int));
 
 /* random.c: what a block counts where samples are drawn; at least a byte. */
 #define SAMPLED_SIZE(size) ((size) + 1)

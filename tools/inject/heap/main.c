@@ -555,7 +555,7 @@ static bool other_namespace(void *handle)
 
 /*
  * The loader looks at the return address for who calls: it is left by a tail call, so that it sees
- * the true caller, and nothing can be done behind it.
+ * the true caller, and nothing can be done behind it, but where that makes no difference (deep.c).
  */
 HOOK_API void *dlopen(const char *file, int mode)
 {
@@ -563,8 +563,13 @@ HOOK_API void *dlopen(const char *file, int mode)
 
 	if (!next_dlopen)
 		*(void **)&next_dlopen = dlsym(RTLD_NEXT, "dlopen");
-	if (mode & RTLD_DEEPBIND && is_on())
+	if (mode & RTLD_DEEPBIND && is_on()) {
+		/* Nothing to bind where the functions are the program's own. */
+		if (!heap.foreign && !heap.sandboxed &&
+		    deep_is_same(file, __builtin_return_address(0)))
+			return deep_open(file, mode, next_dlopen);
 		atomic_store(&heap.image->deepbind, 1);
+	}
 	return next_dlopen(file, mode);
 }
 

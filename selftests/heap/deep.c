@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* deep.c - a library for RTLD_DEEPBIND that takes memory from a program and gives it some. */
+#include <stdio.h>
+#include <stdlib.h>
+
+void *deep_makes(void);
+void *deep_makes(void)
+{
+	void *volatile p = malloc(3000);
+
+	return p;
+}
+
+/* By an address that the loader puts among the data, where it is read-only then. */
+static void *(*const make[])(size_t) = { malloc };
+
+void *deep_points(void);
+void *deep_points(void)
+{
+	void *volatile p = make[0](700);
+
+	return p;
+}
+
+void *deep_prints(void);
+void *deep_prints(void)
+{
+	char *volatile text = NULL;
+	char *line;
+
+	if (asprintf(&line, "%d %s", 5, "hello") < 0)
+		return NULL;
+	text = realloc(line, 400);
+	return text;
+}
+
+void deep_frees(void *p);
+void deep_frees(void *p)
+{
+	free(p);
+}
