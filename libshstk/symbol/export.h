@@ -34,7 +34,8 @@ struct shstk_value_type {
  * @hh: in the profile's table.
  * @map: the mapping at the time of the sample, and
  * @pc: the address as it was captured, and
- * @how: enum shstk_symaddr: the key.
+ * @how: enum shstk_symaddr, and
+ * @made: the function there then, of code made at run time, if it was known: the key.
  * @id: number of the location, from 1.
  * @symbol: its functions, if it came with them; NULL: they are looked up.
  */
@@ -43,6 +44,7 @@ struct shstk_location {
 	const struct shstk_symmap *map;
 	uint64_t pc;
 	uint64_t how;
+	const struct shstk_perfmap_entry *made;
 	uint32_t id;
 	const struct shstk_symbol *symbol;
 };

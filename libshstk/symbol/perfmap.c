@@ -4,8 +4,14 @@
  *
  * Each line has a start and a size, both hexadecimal, and a name that is the
  * rest of the line. Compilers append a line per piece of code and never take
- * one back: where ranges overlap the later line is right. All lines are kept;
- * before a search they are flattened once into disjoint ranges.
+ * one back: where ranges overlap the later line is right. All lines are kept.
+ *
+ * For searches they are flattened into disjoint ranges, in layers: what was added since the last
+ * one becomes a layer of its own, and layers of similar size become one, so that a file can be read
+ * as it grows. A search begins with the newest layer.
+ *
+ * Lines have no time. Who reads a file while it grows says when what was read last was there for
+ * sure, and may then search what was there at a time: later lines are in no layer yet.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,17 +31,47 @@ struct range {
 	size_t entry;
 };
 
+/**
+ * struct layer - some lines, flattened
+ * @flat: ranges, @nr of them; none if memory ran out.
+ * @first: the first line's number, and
+ * @end: that behind the last one.
+ */
+struct layer {
+	struct range *flat;
+	size_t nr;
+	size_t first;
+	size_t end;
+};
+
+#define LAYERS 32 /* of twice the size each */
+#define BATCHES 16
+#define SCAN 4096 /* lines in no layer that are looked through */
+
+/**
+ * struct batch - lines that were read at a time
+ * @time: when all of them were there, ns.
+ * @end: number behind the last one.
+ */
+struct batch {
+	uint64_t time;
+	size_t end;
+};
+
 struct shstk_perfmap {
 	struct shstk_pool pool;
-	struct shstk_perfmap_entry *entries;
+	struct shstk_perfmap_entry **entries;
 	size_t nr;
 	size_t max;
-	struct range *flat;
-	size_t nr_flat;
-	bool dirty;
+	struct layer layers[LAYERS]; /* oldest lines first, */
+	unsigned int nr_layers; /* so many, */
+	size_t layered; /* with so many lines in all */
+	struct batch batches[BATCHES]; /* the others, as far as their time was told */
+	unsigned int nr_batches;
 	size_t cost;
 	size_t most;
 	bool cut; /* some lines are left out */
+	bool anew; /* lines are read again that may be there */
 };
 
 struct shstk_perfmap *shstk_perfmap_create(void)
@@ -54,8 +90,9 @@ void shstk_perfmap_destroy(struct shstk_perfmap *map)
 	if (!map)
 		return;
 	shstk_pool_deinit(&map->pool);
+	for (unsigned int i = 0; i < map->nr_layers; i++)
+		free(map->layers[i].flat);
 	free(map->entries);
-	free(map->flat);
 	free(map);
 }
 
@@ -105,19 +142,30 @@ static bool hex(const char **s, const char *end, uint64_t *ret)
 
 static int add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const char *name)
 {
-	struct shstk_perfmap_entry *entries;
+	struct shstk_perfmap_entry **entries, *entry;
 
 	entries = shstk_grow(map->entries, map->nr, &map->max, sizeof(*entries));
 	if (!entries)
 		return -ENOMEM;
 	map->entries = entries;
-	map->entries[map->nr++] = (struct shstk_perfmap_entry){
-		.start = start,
-		.end = end,
-		.name = name,
-	};
-	map->dirty = true;
+	entry = shstk_pool_alloc(&map->pool, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	*entry = (struct shstk_perfmap_entry){ .start = start, .end = end, .name = name };
+	map->entries[map->nr++] = entry;
 	return 0;
+}
+
+static const struct shstk_perfmap_entry *find_in_layers(const struct shstk_perfmap *map,
+							uint64_t addr);
+
+/* Is that what is there already? */
+static bool is_known(const struct shstk_perfmap *map, uint64_t start, uint64_t end,
+		     const char *name)
+{
+	const struct shstk_perfmap_entry *entry = find_in_layers(map, start);
+
+	return entry && entry->start == start && entry->end == end && !strcmp(entry->name, name);
 }
 
 static int parse_line(struct shstk_perfmap *map, const char *s, const char *end)
@@ -135,8 +183,10 @@ static int parse_line(struct shstk_perfmap *map, const char *s, const char *end)
 		return 0;
 	if (end - s > NAME_MAX_LEN)
 		end = s + NAME_MAX_LEN;
-	map->cost += ENTRY_COST + (end - s);
 	name = shstk_pool_text(&map->pool, s, end - s);
+	if (name && map->anew && is_known(map, start, start + size, name))
+		return 0;
+	map->cost += ENTRY_COST + (end - s);
 	return name ? add(map, start, start + size, name) : -ENOMEM;
 }
 
@@ -150,53 +200,75 @@ int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, c
 	return name ? add(map, start, end, name) : -ENOMEM;
 }
 
-int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size)
+/* All whole lines; *@used receives their bytes. */
+static int parse(struct shstk_perfmap *map, const char *text, size_t size, size_t *used)
 {
-	const char *end = text + size, *stop;
-	int err;
+	const char *first = text, *end = text + size, *stop;
+	int err = 0;
 
 	/* A last line without an end is still being written. */
-	while ((stop = memchr(text, '\n', end - text))) {
+	while (!err && (stop = memchr(text, '\n', end - text))) {
 		if (map->nr >= ENTRIES_MAX || map->cost >= map->most) {
 			map->cut = true;
 			break;
 		}
 		err = parse_line(map, text, stop);
-		if (err)
-			return err;
 		text = stop + 1;
+	}
+	*used = text - first;
+	return err;
+}
+
+int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size)
+{
+	size_t used;
+
+	return parse(map, text, size, &used);
+}
+
+static int read_all(int fd, char *buf, size_t size, uint64_t from, size_t *done)
+{
+	ssize_t n = 1;
+
+	for (*done = 0; *done < size && n; *done += n) {
+		do
+			n = pread(fd, buf + *done, size - *done, from + *done);
+		while (n < 0 && errno == EINTR);
+		if (n < 0)
+			return -errno;
 	}
 	return 0;
 }
 
-int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most)
+void shstk_perfmap_anew(struct shstk_perfmap *map, bool anew)
 {
+	if (anew)
+		shstk_perfmap_find(map, 0); /* what is there is found in its layers */
+	map->anew = anew;
+}
+
+int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most, uint64_t *from)
+{
+	size_t size, done, used;
 	struct stat st;
-	size_t size, done = 0;
-	ssize_t n;
 	char *buf;
-	int err = 0;
+	int err;
 
 	if (fstat(fd, &st))
 		return -errno;
-	map->most = most;
-	size = (uint64_t)st.st_size < most ? (size_t)st.st_size : most;
-	map->cut = (uint64_t)st.st_size > size;
+	if ((uint64_t)st.st_size <= *from)
+		return 0;
+	map->most = most > SIZE_MAX - map->cost ? SIZE_MAX : map->cost + most;
+	size = st.st_size - *from < most ? st.st_size - *from : most;
+	map->cut |= st.st_size - *from > size;
 	buf = malloc(size + 1);
 	if (!buf)
 		return -ENOMEM;
-	while (done < size) {
-		n = pread(fd, buf + done, size - done, done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			err = -errno;
-		if (n <= 0)
-			break;
-		done += n;
-	}
+	err = read_all(fd, buf, size, *from, &done);
 	if (!err)
-		err = shstk_perfmap_parse(map, buf, done);
+		err = parse(map, buf, done, &used);
+	if (!err)
+		*from += used;
 	free(buf);
 	return err;
 }
@@ -208,7 +280,7 @@ int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most)
  * to the top.
  */
 struct sweep {
-	const struct shstk_perfmap_entry *entries;
+	struct shstk_perfmap_entry *const *entries;
 	size_t *heap;
 	size_t nr;
 };
@@ -257,75 +329,145 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void add_piece(struct shstk_perfmap *map, uint64_t start, uint64_t end, size_t entry)
+static void add_piece(struct layer *layer, uint64_t start, uint64_t end, size_t entry)
 {
-	struct range *last = map->flat + map->nr_flat - 1;
+	struct range *last = layer->flat + layer->nr - 1;
 
-	if (map->nr_flat && last->entry == entry && last->end == start)
+	if (layer->nr && last->entry == entry && last->end == start)
 		last->end = end;
 	else
-		map->flat[map->nr_flat++] = (struct range){ start, end, entry };
+		layer->flat[layer->nr++] = (struct range){ start, end, entry };
 }
 
-static void sweep_all(struct shstk_perfmap *map, struct sweep *sweep, const struct range *sorted,
+static void sweep_all(struct layer *layer, struct sweep *sweep, const struct range *sorted,
 		      const uint64_t *points)
 {
-	size_t i, next = 0;
+	size_t i, next = 0, nr = layer->end - layer->first;
 
-	for (i = 0; i + 1 < 2 * map->nr; i++) {
-		while (next < map->nr && sorted[next].start <= points[i])
+	for (i = 0; i + 1 < 2 * nr; i++) {
+		while (next < nr && sorted[next].start <= points[i])
 			heap_push(sweep, sorted[next++].entry);
-		while (sweep->nr && map->entries[sweep->heap[0]].end <= points[i])
+		while (sweep->nr && sweep->entries[sweep->heap[0]]->end <= points[i])
 			heap_pop(sweep);
 		if (sweep->nr && points[i] < points[i + 1])
-			add_piece(map, points[i], points[i + 1], sweep->heap[0]);
+			add_piece(layer, points[i], points[i + 1], sweep->heap[0]);
 	}
 }
 
-static void flatten(struct shstk_perfmap *map)
+static void flatten(const struct shstk_perfmap *map, struct layer *layer)
 {
 	struct sweep sweep = { .entries = map->entries };
+	size_t i, nr = layer->end - layer->first;
 	struct range *sorted;
 	uint64_t *points;
-	size_t i;
 
-	map->dirty = false;
-	map->nr_flat = 0;
-	free(map->flat);
-	map->flat = calloc(2 * map->nr, sizeof(*map->flat));
-	sorted = calloc(map->nr, sizeof(*sorted));
-	points = calloc(2 * map->nr, sizeof(*points));
-	sweep.heap = calloc(map->nr, sizeof(*sweep.heap));
-	if (!map->flat || !sorted || !points || !sweep.heap)
+	layer->nr = 0;
+	layer->flat = calloc(2 * nr, sizeof(*layer->flat));
+	sorted = calloc(nr, sizeof(*sorted));
+	points = calloc(2 * nr, sizeof(*points));
+	sweep.heap = calloc(nr, sizeof(*sweep.heap));
+	if (!layer->flat || !sorted || !points || !sweep.heap)
 		goto out;
-	for (i = 0; i < map->nr; i++) {
-		sorted[i].start = points[2 * i] = map->entries[i].start;
-		points[2 * i + 1] = map->entries[i].end;
-		sorted[i].entry = i;
+	for (i = 0; i < nr; i++) {
+		const struct shstk_perfmap_entry *entry = map->entries[layer->first + i];
+
+		sorted[i].start = points[2 * i] = entry->start;
+		points[2 * i + 1] = entry->end;
+		sorted[i].entry = layer->first + i;
 	}
-	qsort(sorted, map->nr, sizeof(*sorted), by_start);
-	qsort(points, 2 * map->nr, sizeof(*points), by_value);
-	sweep_all(map, &sweep, sorted, points);
+	qsort(sorted, nr, sizeof(*sorted), by_start);
+	qsort(points, 2 * nr, sizeof(*points), by_value);
+	sweep_all(layer, &sweep, sorted, points);
 out:
 	free(sweep.heap);
 	free(points);
 	free(sorted);
 }
 
-const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr)
+/* The lines up to number @end are in layers. */
+static void add_layer(struct shstk_perfmap *map, size_t end)
+{
+	struct layer new = { .first = map->layered, .end = end };
+
+	if (end <= map->layered)
+		return;
+	while (map->nr_layers) {
+		const struct layer *last = &map->layers[map->nr_layers - 1];
+
+		if (map->nr_layers < LAYERS && last->end - last->first > 2 * (end - new.first))
+			break;
+		new.first = last->first;
+		free(last->flat);
+		map->nr_layers--;
+	}
+	flatten(map, &new);
+	map->layers[map->nr_layers++] = new;
+	map->layered = end;
+}
+
+static const struct shstk_perfmap_entry *find_in_layer(const struct shstk_perfmap *map,
+						       const struct layer *layer, uint64_t addr)
 {
 	size_t lo = 0, hi, mid;
 
-	if (map->dirty && map->nr)
-		flatten(map);
-	for (hi = map->nr_flat; lo < hi;) {
+	for (hi = layer->nr; lo < hi;) {
 		mid = lo + (hi - lo) / 2;
-		if (map->flat[mid].end <= addr)
+		if (layer->flat[mid].end <= addr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (lo == map->nr_flat || addr < map->flat[lo].start)
+	if (lo == layer->nr || addr < layer->flat[lo].start)
 		return NULL;
-	return map->entries + map->flat[lo].entry;
+	return map->entries[layer->flat[lo].entry];
+}
+
+static const struct shstk_perfmap_entry *find_in_layers(const struct shstk_perfmap *map,
+							uint64_t addr)
+{
+	const struct shstk_perfmap_entry *entry = NULL;
+
+	for (unsigned int i = map->nr_layers; i-- && !entry;)
+		entry = find_in_layer(map, &map->layers[i], addr);
+	return entry;
+}
+
+const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr)
+{
+	add_layer(map, map->nr);
+	map->nr_batches = 0;
+	return find_in_layers(map, addr);
+}
+
+void shstk_perfmap_stamp(struct shstk_perfmap *map, uint64_t time)
+{
+	if (map->nr_batches == BATCHES)
+		shstk_perfmap_advance(map, map->batches[0].time);
+	map->batches[map->nr_batches++] = (struct batch){ time, map->nr };
+}
+
+bool shstk_perfmap_advance(struct shstk_perfmap *map, uint64_t time)
+{
+	unsigned int nr = 0;
+
+	while (nr < map->nr_batches && map->batches[nr].time <= time)
+		nr++;
+	if (!nr)
+		return false;
+	add_layer(map, map->batches[nr - 1].end);
+	map->nr_batches -= nr;
+	memmove(map->batches, map->batches + nr, map->nr_batches * sizeof(*map->batches));
+	return true;
+}
+
+const struct shstk_perfmap_entry *shstk_perfmap_find_now(const struct shstk_perfmap *map,
+							 uint64_t addr)
+{
+	const struct shstk_perfmap_entry *entry = find_in_layers(map, addr);
+
+	/* Code may run before anybody has seen its line: the first one, not those of later code. */
+	for (size_t i = map->layered; !entry && i < map->nr && i - map->layered < SCAN; i++)
+		if (addr - map->entries[i]->start < map->entries[i]->end - map->entries[i]->start)
+			entry = map->entries[i];
+	return entry;
 }

@@ -383,6 +383,7 @@ unsigned int shstk_gonames_find(const struct shstk_gonames *go, uint64_t addr,
 
 struct shstk_perfmap;
 
+/* Stays as long as its perf-map does. */
 struct shstk_perfmap_entry {
 	uint64_t start;
 	uint64_t end;
@@ -395,14 +396,30 @@ void shstk_perfmap_destroy(struct shstk_perfmap *map);
 int shstk_perfmap_parse(struct shstk_perfmap *map, const char *text, size_t size);
 /* Take one name, newer than all before. Returns 0 or -ENOMEM. */
 int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const char *name);
-/* As that, of a file, until they take @most bytes of memory, about. */
-int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most);
+/*
+ * As shstk_perfmap_parse(), of a file from byte *@from on, which becomes the one behind the last
+ * line that was taken, until they take @most bytes of memory more, about.
+ */
+int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most, uint64_t *from);
+/* Lines that come next may be there already, and are not taken again; or that is over. */
+void shstk_perfmap_anew(struct shstk_perfmap *map, bool anew);
 /* How many bytes those of files take, about; 0 for NULL. */
 size_t shstk_perfmap_cost(const struct shstk_perfmap *map);
 /* Whether there was more than it may take. */
 bool shstk_perfmap_cut(const struct shstk_perfmap *map);
 size_t shstk_perfmap_size(const struct shstk_perfmap *map);
+/* The newest one there. */
 const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);
+
+/*
+ * By time, which ascends: all that was taken since the last stamp was there at @time (ns, of any
+ * clock) for sure. After shstk_perfmap_advance() to a time, which says whether there is something
+ * new then, shstk_perfmap_find_now() finds what was there, or what came first after that.
+ */
+void shstk_perfmap_stamp(struct shstk_perfmap *map, uint64_t time);
+bool shstk_perfmap_advance(struct shstk_perfmap *map, uint64_t time);
+const struct shstk_perfmap_entry *shstk_perfmap_find_now(const struct shstk_perfmap *map,
+							 uint64_t addr);
 
 /* ---- maps.c: /proc/PID/maps ---- */
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * process.c - views of processes: what is mapped where, now and before, and the
- * names of code made at run time.
+ * process.c - views of processes: what is mapped where, now and before.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +16,6 @@
 #include "store.h"
 
 #define MAPS_MAX (1u << 18) /* executable mappings of one process */
-#define MADE_SHARE 6 /* of the budget's memory: for names of processes' own perf-map files */
-#define GIVEN_MAX (1u << 30) /* bytes that names of perf-map files take that were given */
-#define CLOCK_SLACK 60 /* seconds that the clock may have been set by */
 
 static void read_status(struct shstk_symproc *proc)
 {
@@ -119,8 +115,7 @@ int shstk_symproc_pid(const struct shstk_symproc *proc)
 
 void shstk_symproc_destroy(struct shstk_symproc *proc)
 {
-	shstk_perfmap_destroy(proc->perfmap);
-	shstk_perfmap_destroy(proc->extra);
+	shstk_made_deinit(proc);
 	shstk_kernel_destroy(proc->functions);
 	free(proc->maps);
 	free(proc->former.v);
@@ -226,15 +221,6 @@ int shstk_symproc_add(struct shstk_symproc *proc, const struct shstk_symmap_info
 	return map ? replace(proc, info->start, info->end, map) : -ENOMEM;
 }
 
-static void forget_perf_map(struct shstk_symproc *proc)
-{
-	proc->symbols->made_bytes -= shstk_perfmap_cost(proc->perfmap);
-	if (proc->perfmap_account.budget)
-		shstk_account_give(&proc->perfmap_account, proc->perfmap_account.memory);
-	shstk_perfmap_destroy(proc->perfmap);
-	proc->perfmap = NULL;
-}
-
 int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t end)
 {
 	if (start >= end)
@@ -244,14 +230,13 @@ int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t en
 	proc->changes++;
 	forget_maps(proc);
 	proc->parent = NULL;
-	forget_perf_map(proc);
-	proc->perfmap_tried = false;
-	proc->edition++;
+	shstk_made_forget(proc);
 	return 0;
 }
 
 void shstk_symproc_end(struct shstk_symproc *proc)
 {
+	shstk_made_end(proc);
 	forget_maps(proc);
 	free(proc->maps);
 	proc->maps = NULL;
@@ -427,141 +412,3 @@ const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64
 /* ---- code made at run time ---- */
 
 /* Not another user's, and not left by a former process with the same number. */
-static bool trusted(const struct shstk_symproc *proc, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) || st.st_mtime + CLOCK_SLACK < proc->started)
-		return false;
-	return st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == proc->uid;
-}
-
-static int open_perf_map(const struct shstk_symproc *proc, const char *given)
-{
-	struct shstk_root ours = { .fd = -1 };
-	char path[64];
-	int fd;
-
-	if (given)
-		return shstk_root_open(&ours, given, 0);
-	if (proc->pid <= 0)
-		return -ENOENT;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc->ns_pid);
-	fd = shstk_root_open(proc->root, path, O_NOFOLLOW);
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc->pid);
-	return shstk_root_open(&ours, path, O_NOFOLLOW);
-}
-
-/* The account of the process's own file; NULL: memory runs out. */
-static struct shstk_account *own_account(struct shstk_symproc *proc)
-{
-	struct shstk_account *account = &proc->perfmap_account;
-	const char *name;
-	char path[64];
-
-	if (account->budget)
-		return account;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc->ns_pid);
-	name = shstk_pool_text(&proc->symbols->pool, path, strlen(path));
-	if (!name)
-		return NULL;
-	shstk_account_open(account, &proc->symbols->budget, name);
-	return account;
-}
-
-/* The last line of a file may take a little more than there is. */
-static size_t made_left(const struct shstk_symbols *symbols)
-{
-	uint64_t most = symbols->budget.whole / MADE_SHARE;
-
-	return symbols->made_bytes < most ? most - symbols->made_bytes : 0;
-}
-
-/*
- * The process's own file only grows: it is read anew. One takes no more than half of what is left,
- * so that there is some for others: any number of processes may have the same large file.
- */
-static int read_own(struct shstk_symproc *proc, int fd)
-{
-	struct shstk_symbols *symbols = proc->symbols;
-	struct shstk_account *account = own_account(proc);
-	size_t most, cost;
-	int err = 0;
-
-	forget_perf_map(proc);
-	most = made_left(symbols) / 2;
-	proc->perfmap = shstk_perfmap_create();
-	if (!proc->perfmap || !account)
-		return -ENOMEM;
-	if (shstk_account_begin(account)) {
-		err = shstk_perfmap_read(proc->perfmap, fd, most);
-		/* Any address makes it ready for searches. */
-		shstk_perfmap_find(proc->perfmap, 0);
-	}
-	shstk_account_end(account);
-	cost = shstk_perfmap_cost(proc->perfmap);
-	symbols->made_bytes += cost;
-	if (shstk_perfmap_cut(proc->perfmap))
-		shstk_account_exceed(account, SHSTK_EXCESS_MEMORY);
-	if (!shstk_account_take(account, cost)) {
-		forget_perf_map(proc);
-		proc->perfmap = shstk_perfmap_create();
-	}
-	return proc->perfmap ? err : -ENOMEM;
-}
-
-static int read_given(struct shstk_symproc *proc, int fd)
-{
-	if (!proc->extra)
-		proc->extra = shstk_perfmap_create();
-	return proc->extra ? shstk_perfmap_read(proc->extra, fd, GIVEN_MAX) : -ENOMEM;
-}
-
-int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
-{
-	int fd, err;
-
-	if (!path)
-		proc->perfmap_tried = true;
-	fd = open_perf_map(proc, path);
-	if (fd < 0)
-		return fd;
-	if (!path && !trusted(proc, fd)) {
-		close(fd);
-		return -EPERM;
-	}
-	err = path ? read_given(proc, fd) : read_own(proc, fd);
-	close(fd);
-	proc->edition++;
-	return err ? err : (int)shstk_perfmap_size(path ? proc->extra : proc->perfmap);
-}
-
-int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,
-			   const char *name)
-{
-	if (start >= end)
-		return -EINVAL;
-	if (!proc->extra)
-		proc->extra = shstk_perfmap_create();
-	proc->edition++;
-	return proc->extra ? shstk_perfmap_add(proc->extra, start, end, name) : -ENOMEM;
-}
-
-const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr)
-{
-	const struct shstk_perfmap_entry *entry = NULL;
-
-	if (proc->functions)
-		return shstk_kernel_find(proc->functions, addr);
-	for (; proc && !entry; proc = proc->parent) {
-		if (!proc->perfmap_tried)
-			shstk_symproc_add_perf_map(proc, NULL);
-		if (proc->perfmap)
-			entry = shstk_perfmap_find(proc->perfmap, addr);
-		if (!entry && proc->extra)
-			entry = shstk_perfmap_find(proc->extra, addr);
-	}
-	return entry;
-}

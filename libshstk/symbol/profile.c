@@ -160,6 +160,7 @@ struct shstk_location *shstk_location_add(struct shstk_profile *profile,
 	new->map = key->map;
 	new->pc = key->pc;
 	new->how = key->how;
+	new->made = key->made;
 	new->symbol = key->symbol;
 	profile->locations[profile->nr_locations++] = new;
 	new->id = profile->nr_locations;
@@ -186,8 +187,19 @@ static int how_of(const struct shstk_sample *sample, unsigned int i)
 							     SHSTK_SYMADDR_RETURN;
 }
 
+/* Code made at run time may be gone when it is named, and other code be there. */
+static const struct shstk_perfmap_entry *find_made(const struct shstk_symmap *map, uint64_t pc,
+						   int how)
+{
+	if (map->kind != SHSTK_SYMMAP_ANON && map->kind != SHSTK_SYMMAP_NONE)
+		return NULL;
+	return shstk_symproc_made_now(map->proc, how == SHSTK_SYMADDR_PC || !pc ? pc : pc - 1);
+}
+
+/* @timed: the sample says when it was. */
 static struct shstk_location *get_location(struct shstk_profile *profile,
-					   struct shstk_symproc *proc, uint64_t pc, int how)
+					   struct shstk_symproc *proc, uint64_t pc, int how,
+					   bool timed)
 {
 	struct shstk_location key = {
 		.map = shstk_symproc_find(proc, pc),
@@ -196,6 +208,8 @@ static struct shstk_location *get_location(struct shstk_profile *profile,
 	};
 	struct shstk_location *found;
 
+	if (timed)
+		key.made = find_made(key.map, pc, how);
 	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE, found);
 	return found ? found : add_location(profile, &key);
 }
@@ -241,6 +255,8 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 		memcpy(locations, sample->locations, sample->nr * sizeof(*locations));
 		return true;
 	}
+	if (sample->time)
+		shstk_made_follow(sample->proc, sample->time);
 	same = count_same(last, sample);
 	n = sample->nr - same;
 	if (!make_room(last, sample->nr))
@@ -251,7 +267,7 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 	for (i = 0; i < n; i++) {
 		int how = how_of(sample, i);
 		const struct shstk_location *location =
-			get_location(profile, sample->proc, sample->pcs[i], how);
+			get_location(profile, sample->proc, sample->pcs[i], how, sample->time);
 
 		if (!location)
 			return false;
@@ -462,6 +478,9 @@ const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *pro
 {
 	if (location->symbol)
 		return location->symbol;
+	if (location->made)
+		return shstk_symbols_made(profile->symbols, location->map, location->pc,
+					  location->how, location->made);
 	return shstk_symbols_lookup(profile->symbols, location->map, location->pc, location->how);
 }
 

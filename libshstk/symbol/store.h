@@ -65,7 +65,9 @@ struct shstk_former {
  * @lookups: addresses that were looked up.
  * @spare: mappings to be used again.
  * @path_bytes: in paths of mappings.
- * @made_bytes: in processes' own perf-map files.
+ * @made_bytes: in processes' own perf-map files,
+ * @made_files: so many of which are kept open.
+ * @former_made: names of code of programs that are not there any more.
  */
 struct shstk_symbols {
 	struct shstk_pool pool;
@@ -80,6 +82,39 @@ struct shstk_symbols {
 	struct shstk_map *spare;
 	size_t path_bytes;
 	size_t made_bytes;
+	unsigned int made_files;
+	struct shstk_former_made *former_made;
+};
+
+#define SHSTK_MADE_TAIL 64
+
+/**
+ * struct shstk_made - how far a process's own perf-map file was read
+ * @wanted: an address of a sample was in no file: it is looked at while the process runs.
+ * @tried: it was looked for.
+ * @full: it takes more than it may.
+ * @open: the file is kept open, so that its end is read if it is removed,
+ * @fd: as this.
+ * @dev: its device and
+ * @ino: inode number, once it was found.
+ * @written: when it was written last, ns since 1970.
+ * @done: bytes of it that were read.
+ * @tail: the last ones of these, @nr_tail of them.
+ * @next: time of the sample before which it is not looked at again, ns.
+ */
+struct shstk_made {
+	bool wanted;
+	bool tried;
+	bool full;
+	bool open;
+	int fd;
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t written;
+	uint64_t done;
+	char tail[SHSTK_MADE_TAIL];
+	size_t nr_tail;
+	uint64_t next;
 };
 
 /**
@@ -97,9 +132,9 @@ struct shstk_symbols {
  * @none: stands for all that is not mapped.
  * @perfmap: names from its own perf-map file.
  * @perfmap_account: what that file takes; opened when it is first read.
+ * @made: how far that file was read.
  * @extra: names from files that were given.
  * @functions: those of the kernel, in the view that is of it.
- * @perfmap_tried: its own file was looked for.
  * @edition: grows when names are added, to tell old lookups.
  * @changes: grows when something is mapped or is no more.
  * @path_bytes: in paths that no other process had.
@@ -120,9 +155,9 @@ struct shstk_symproc {
 	struct shstk_map none;
 	struct shstk_perfmap *perfmap;
 	struct shstk_account perfmap_account;
+	struct shstk_made made;
 	struct shstk_perfmap *extra;
 	struct shstk_kernel_functions *functions;
-	bool perfmap_tried;
 	uint64_t edition;
 	uint64_t changes;
 	size_t path_bytes;
@@ -163,7 +198,24 @@ bool shstk_kernel_ask(struct shstk_kernel_asker *asker, uint64_t addr,
 
 /* process.c */
 void shstk_symproc_destroy(struct shstk_symproc *proc);
-/* The perf-map entry for an address, or NULL. */
+
+/* made.c: the newest perf-map entry for an address, or NULL. */
 const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr);
+/* That at the time of the sample of which shstk_made_follow() was told. It stays. */
+const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *proc, uint64_t addr);
+/* A sample of the process has that time, in ns of CLOCK_MONOTONIC: reads what there is to read. */
+void shstk_made_follow(struct shstk_symproc *proc, uint64_t time);
+/* The process is another program now. */
+void shstk_made_forget(struct shstk_symproc *proc);
+/* It has ended: what is left in its file is read, which is closed. */
+void shstk_made_end(struct shstk_symproc *proc);
+/* Of a view that goes, and of a store. */
+void shstk_made_deinit(struct shstk_symproc *proc);
+void shstk_former_made_destroy(struct shstk_symbols *symbols);
+
+/* symbol.c: the function @made, which an address of @map was in. */
+const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
+					      const struct shstk_symmap *map, uint64_t pc, int how,
+					      const struct shstk_perfmap_entry *made);
 
 #endif /* SHSTK_STORE_H */

@@ -67,6 +67,7 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols)
 		symbols->procs = proc->next;
 		shstk_symproc_destroy(proc);
 	}
+	shstk_former_made_destroy(symbols);
 	HASH_CLEAR(hh, symbols->lookups);
 	shstk_objects_destroy(symbols);
 	shstk_root_put_all(&symbols->roots);
@@ -136,23 +137,26 @@ static bool resolve_in_object(const struct shstk_map *map, uint64_t pc, uint64_t
 	return true;
 }
 
-static bool resolve_made(const struct shstk_map *map, uint64_t pc, uint64_t addr,
-			 struct shstk_symbol *symbol)
+static bool resolve_entry(struct shstk_pool *pool, uint64_t pc,
+			  const struct shstk_perfmap_entry *entry, struct shstk_symbol *symbol)
 {
-	struct shstk_pool *pool = &map->pub.proc->symbols->pool;
-	const struct shstk_perfmap_entry *entry;
-
-	if (map->pub.kind != SHSTK_SYMMAP_ANON && map->pub.kind != SHSTK_SYMMAP_NONE)
-		return false;
-	entry = shstk_symproc_made(map->pub.proc, addr);
-	if (!entry)
-		return false;
 	symbol->resolved = true;
 	symbol->start = entry->start;
 	symbol->offset = pc - entry->start;
 	symbol->nr = 1;
 	symbol->frames = plain_frame(pool, shstk_pool_text(pool, entry->name, strlen(entry->name)));
 	return symbol->frames;
+}
+
+static bool resolve_made(const struct shstk_map *map, uint64_t pc, uint64_t addr,
+			 struct shstk_symbol *symbol)
+{
+	const struct shstk_perfmap_entry *entry;
+
+	if (map->pub.kind != SHSTK_SYMMAP_ANON && map->pub.kind != SHSTK_SYMMAP_NONE)
+		return false;
+	entry = shstk_symproc_made(map->pub.proc, addr);
+	return entry && resolve_entry(&map->pub.proc->symbols->pool, pc, entry, symbol);
 }
 
 static bool resolve_not(const struct shstk_map *map, uint64_t pc, uint64_t addr,
@@ -214,6 +218,28 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 	lookup->key = key;
 	/* The perf-map may have been read just now. */
 	lookup->key.how = exact | edition(pub);
+	HASH_ADD(hh, symbols->lookups, key, sizeof(lookup->key), lookup);
+	return &lookup->symbol;
+}
+
+const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
+					      const struct shstk_symmap *map, uint64_t pc, int how,
+					      const struct shstk_perfmap_entry *made)
+{
+	bool exact = how == SHSTK_SYMADDR_PC || !pc;
+	/* No edition: such a key is that of an entry, whose address is even and far from these. */
+	struct lookup_key key = { map, pc, exact | (uintptr_t)made };
+	struct lookup *lookup = find_lookup(symbols, &key);
+
+	if (lookup)
+		return &lookup->symbol;
+	lookup = shstk_pool_alloc(&symbols->pool, sizeof(*lookup));
+	if (!lookup)
+		return &no_memory;
+	lookup->symbol.map = map;
+	if (!resolve_entry(&symbols->pool, pc, made, &lookup->symbol))
+		return &no_memory;
+	lookup->key = key;
 	HASH_ADD(hh, symbols->lookups, key, sizeof(lookup->key), lookup);
 	return &lookup->symbol;
 }

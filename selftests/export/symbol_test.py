@@ -1000,6 +1000,116 @@ def perf_map_of_process(variant, folder):
             os.unlink(path)
 
 
+class MadeCode:
+    """Code made at run time: samples of a process, and the file in which it tells of its code."""
+    FIRST, SECOND = 0x500010, 0x600010
+    MS = 10**6
+
+    def __init__(self, variant):
+        self.child = Child('sleep', '1000')
+        self.path = f'/tmp/perf-{self.child.pid}.map'
+        self.driver = Driver(variant)
+        self.driver.do('proc', 'p', self.child.pid)
+        self.driver.do('type', 'samples', 'count')
+        self.time = time.monotonic_ns()
+
+    def write(self, lines, how='a'):
+        """Longer after the last sample than the clock of files is coarse."""
+        time.sleep(0.1)
+        with open(self.path, how, encoding='utf-8') as file:
+            file.write(lines)
+
+    def before(self):
+        """A sample from before what was written last."""
+        self.time += 20 * self.MS
+        self.sample()
+
+    def now(self):
+        self.time = time.monotonic_ns()
+        self.sample()
+
+    def sample(self, addr=None):
+        self.driver.do('sample', 'p', 1, 'x', 0, self.time, 1, hex(addr or self.FIRST) + 'p')
+
+    def functions(self, folder):
+        self.driver.do('write', f'{folder}/out', 'folded')
+        with open(f'{folder}/out', encoding='utf-8') as file:
+            lines = [line.rsplit(' ', 1) for line in file]
+        return {stack.split(';')[1]: int(value) for stack, value in lines}
+
+    def end(self):
+        self.driver.close()
+        self.child.end()
+        if os.path.lexists(self.path):
+            os.unlink(self.path)
+
+
+@case
+def perf_map_by_time(variant, folder):
+    """perf-map: an address has the name of the code that was there at the time of the sample"""
+    code = MadeCode(variant)
+    try:
+        code.write('500000 100 one\n')
+        code.now()
+        code.write('500000 100 two\n')
+        code.before()
+        code.now()
+        code.now()
+        code.write('600000 100 fresh\n600000 100 fresher\n')
+        code.before()
+        code.sample(code.SECOND)
+        code.write('500000 100 three\n')
+        code.now()
+        equal(code.functions(folder), {'one': 2, 'two': 3, 'fresh': 1, 'three': 1})
+    finally:
+        code.end()
+
+
+@case
+def perf_map_that_goes(variant, folder):
+    """perf-map that is removed while samples come: its names stay, also those written last"""
+    code = MadeCode(variant)
+    try:
+        code.write('500000 100 one\n')
+        code.now()
+        with open(code.path, 'a', encoding='utf-8') as file:
+            time.sleep(0.1)
+            file.write('500000 100 two\n')
+            os.unlink(code.path)
+        code.now()
+        # The next look finds that nothing is left of it, and one later there is another one.
+        code.write('500000 100 three\n')
+        for _ in range(3):
+            time.sleep(0.05)
+            code.now()
+        code.child.end()
+        os.unlink(code.path)
+        got = code.functions(folder)
+        equal((got['one'], got['three'] > 0, sum(got.values())), (1, True, 5))
+        assert got['two'] > 0, f'{got}'
+    finally:
+        code.end()
+
+
+@case
+def perf_map_written_anew(variant, folder):
+    """perf-map that is written anew from its beginning: what is the same is taken once"""
+    lines = ''.join(f'{0x700000 + 256 * i:x} 100 f{i}\n' for i in range(50))
+    code = MadeCode(variant)
+    try:
+        code.write('500000 100 one\n' + lines)
+        code.now()
+        code.write('500000 100 two\n' + lines, how='w')
+        code.now()
+        equal(code.driver.do('perfmap', 'p'), ['52'])
+        code.write('500000 100 three\n', how='w')
+        code.now()
+        equal(code.driver.do('perfmap', 'p'), ['53'])
+        equal(code.functions(folder), {'one': 1, 'two': 1, 'three': 1})
+    finally:
+        code.end()
+
+
 @case
 def large_perf_maps(variant, _folder):
     """perf-maps of many processes: bounded memory for all of them, and each has some"""

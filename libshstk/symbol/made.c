@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * made.c - names of code made at run time: from a process's own perf-map file, from such files that
+ * are given, and one by one.
+ *
+ * Compilers append lines while the program runs, use addresses again for other code, and some
+ * remove the file at their end. So it is read as it grows, while samples come: an address gets the
+ * name that was there at the time of its sample. The file is looked at again each 10 ms of the
+ * samples' time, and is kept open, so that what is in it can be read when it has no name any more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store.h"
+
+#define MADE_SHARE 6 /* of the budget's memory: for names of processes' own perf-map files */
+#define GIVEN_MAX (1u << 30) /* bytes that names of perf-map files take that were given */
+#define CLOCK_SLACK 60 /* seconds that the clock may have been set by */
+#define LOOK_AGAIN 10000000 /* ns of samples' time until a file is looked at again, */
+#define FIND_AGAIN 100000000 /* or for one that is not there */
+#define FILES_MAX 64 /* files that are kept open */
+#define PARENTS_MAX 16 /* whose code a process is taken to run, at each sample */
+
+/**
+ * struct shstk_former_made - names that samples of a former program have
+ * @next: next one of the store.
+ * @map: the names.
+ */
+struct shstk_former_made {
+	struct shstk_former_made *next;
+	struct shstk_perfmap *map;
+};
+
+/* ---- the process's own file ---- */
+
+static bool trusted(const struct shstk_symproc *proc, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || st.st_mtime + CLOCK_SLACK < proc->started)
+		return false;
+	return st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == proc->uid;
+}
+
+static int open_own(const struct shstk_symproc *proc)
+{
+	struct shstk_root ours = { .fd = -1 };
+	char path[64];
+	int fd;
+
+	if (proc->pid <= 0)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc->ns_pid);
+	fd = shstk_root_open(proc->root, path, O_NOFOLLOW);
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc->pid);
+		fd = shstk_root_open(&ours, path, O_NOFOLLOW);
+	}
+	if (fd < 0 || trusted(proc, fd))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+/* The account of the process's own file; NULL: memory runs out. */
+static struct shstk_account *own_account(struct shstk_symproc *proc)
+{
+	struct shstk_account *account = &proc->perfmap_account;
+	const char *name;
+	char path[64];
+
+	if (account->budget)
+		return account;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc->ns_pid);
+	name = shstk_pool_text(&proc->symbols->pool, path, strlen(path));
+	if (!name)
+		return NULL;
+	shstk_account_open(account, &proc->symbols->budget, name);
+	return account;
+}
+
+/* The last line of a file may take a little more than there is. */
+static size_t made_left(const struct shstk_symbols *symbols)
+{
+	uint64_t most = symbols->budget.whole / MADE_SHARE;
+
+	return symbols->made_bytes < most ? most - symbols->made_bytes : 0;
+}
+
+/* Is what was read still in front of what was not? */
+static bool has_tail(const struct shstk_made *made, int fd)
+{
+	char tail[SHSTK_MADE_TAIL];
+
+	return pread(fd, tail, made->nr_tail, made->done - made->nr_tail) ==
+		       (ssize_t)made->nr_tail &&
+	       !memcmp(tail, made->tail, made->nr_tail);
+}
+
+static void keep_tail(struct shstk_made *made, int fd)
+{
+	size_t nr = made->done < SHSTK_MADE_TAIL ? made->done : SHSTK_MADE_TAIL;
+
+	made->nr_tail = pread(fd, made->tail, nr, made->done - nr) == (ssize_t)nr ? nr : 0;
+}
+
+static uint64_t ns_of(const struct timespec *t)
+{
+	return t->tv_sec * 1000000000ull + t->tv_nsec;
+}
+
+/* Begins anew with another file, or one that was written anew. Returns whether it does. */
+static bool begin_file(struct shstk_made *made, int fd, const struct stat *st)
+{
+	uint64_t size = st->st_size, written = ns_of(&st->st_mtim);
+	bool same = made->dev == st->st_dev && made->ino == st->st_ino && size >= made->done &&
+		    (size > made->done || written == made->written) && has_tail(made, fd);
+
+	made->dev = st->st_dev;
+	made->ino = st->st_ino;
+	made->written = written;
+	if (!same)
+		made->done = made->nr_tail = 0;
+	return !same;
+}
+
+/*
+ * Reads what was appended. A process takes no more than half of what is left, so that there is some
+ * for others: any number of processes may have the same large file.
+ */
+static int read_own(struct shstk_symproc *proc, int fd, bool anew)
+{
+	struct shstk_symbols *symbols = proc->symbols;
+	struct shstk_account *account = own_account(proc);
+	size_t before, cost;
+	int err = 0;
+
+	if (!proc->perfmap)
+		proc->perfmap = shstk_perfmap_create();
+	if (!proc->perfmap || !account)
+		return -ENOMEM;
+	before = shstk_perfmap_cost(proc->perfmap);
+	proc->made.full = !shstk_account_begin(account);
+	if (!proc->made.full) {
+		shstk_perfmap_anew(proc->perfmap, anew && before);
+		err = shstk_perfmap_read(proc->perfmap, fd, made_left(symbols) / 2,
+					 &proc->made.done);
+		shstk_perfmap_anew(proc->perfmap, false);
+	}
+	shstk_account_end(account);
+	cost = shstk_perfmap_cost(proc->perfmap) - before;
+	symbols->made_bytes += cost;
+	if (shstk_perfmap_cut(proc->perfmap))
+		shstk_account_exceed(account, SHSTK_EXCESS_MEMORY);
+	proc->made.full |= shstk_perfmap_cut(proc->perfmap) || !shstk_account_take(account, cost);
+	keep_tail(&proc->made, fd);
+	return err;
+}
+
+static void close_own(struct shstk_symproc *proc)
+{
+	if (!proc->made.open)
+		return;
+	close(proc->made.fd);
+	proc->made.open = false;
+	proc->symbols->made_files--;
+}
+
+/* A file that has no name any more grows as long as its writer has it; there may be another one. */
+static void keep_open(struct shstk_symproc *proc, int fd, const struct stat *st)
+{
+	struct shstk_made *made = &proc->made;
+
+	if (made->open && !st->st_nlink && made->done == (uint64_t)st->st_size) {
+		close_own(proc);
+	} else if (!made->open && proc->symbols->made_files < FILES_MAX) {
+		made->open = true;
+		made->fd = fd;
+		proc->symbols->made_files++;
+	} else if (!made->open) {
+		close(fd);
+	}
+}
+
+/* Looks whether there is more in it, and reads that. Returns 0 or a negative errno. */
+static int look(struct shstk_symproc *proc, struct stat *st)
+{
+	struct shstk_made *made = &proc->made;
+	int fd = made->open ? made->fd : open_own(proc), err = 0;
+	size_t before = proc->perfmap ? shstk_perfmap_size(proc->perfmap) : 0;
+	bool anew;
+
+	made->tried = true;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, st)) {
+		err = -errno;
+		*st = (struct stat){ .st_size = 0 };
+	} else if (!made->full) {
+		anew = begin_file(made, fd, st);
+		if ((uint64_t)st->st_size > made->done || !proc->perfmap)
+			err = read_own(proc, fd, anew);
+	}
+	keep_open(proc, fd, st);
+	if (proc->perfmap && shstk_perfmap_size(proc->perfmap) != before)
+		proc->edition++;
+	return err;
+}
+
+/* The same, and all that is there counts from now on. */
+static int look_now(struct shstk_symproc *proc)
+{
+	struct stat st = { .st_size = 0 };
+	int err = look(proc, &st);
+
+	/* Any address makes it ready for searches. */
+	if (proc->perfmap)
+		shstk_perfmap_find(proc->perfmap, 0);
+	return err;
+}
+
+/* When the file was written last, by the samples' clock. */
+static uint64_t written_at(const struct stat *st)
+{
+	struct timespec real, now;
+	uint64_t ago;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ago = ns_of(&real) > ns_of(&st->st_mtim) ? ns_of(&real) - ns_of(&st->st_mtim) : 0;
+	return ns_of(&now) > ago ? ns_of(&now) - ago : 0;
+}
+
+static bool look_at_time(struct shstk_symproc *proc, uint64_t time)
+{
+	struct shstk_made *made = &proc->made;
+	bool first = !proc->perfmap;
+	uint64_t edition = proc->edition;
+	struct stat st;
+
+	if (time < made->next)
+		return false;
+	if (first) {
+		look_now(proc);
+	} else {
+		look(proc, &st);
+		if (proc->edition != edition)
+			shstk_perfmap_stamp(proc->perfmap, written_at(&st));
+	}
+	made->next = time + (proc->perfmap ? LOOK_AGAIN : FIND_AGAIN);
+	return first && proc->perfmap;
+}
+
+void shstk_made_follow(struct shstk_symproc *proc, uint64_t time)
+{
+	struct shstk_symproc *p = proc;
+	bool changed = false;
+
+	/* Of parents there is nothing to read but for a child that was met there. */
+	for (int i = 0; p && p->made.wanted && i < PARENTS_MAX; i++, p = p->parent) {
+		changed |= look_at_time(p, time);
+		changed |= p->perfmap && shstk_perfmap_advance(p->perfmap, time);
+	}
+	/* The same address may be another function now. */
+	proc->changes += changed;
+}
+
+const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *proc, uint64_t addr)
+{
+	const struct shstk_perfmap_entry *entry = NULL;
+
+	for (int i = 0; proc && !entry && !proc->functions && i < PARENTS_MAX; i++) {
+		if (!proc->made.wanted && !proc->made.tried)
+			look_now(proc);
+		proc->made.wanted = true;
+		if (proc->perfmap)
+			entry = shstk_perfmap_find_now(proc->perfmap, addr);
+		if (!entry && proc->extra)
+			entry = shstk_perfmap_find(proc->extra, addr);
+		proc = proc->parent;
+	}
+	return entry;
+}
+
+void shstk_made_end(struct shstk_symproc *proc)
+{
+	if (proc->made.wanted)
+		look_now(proc);
+	close_own(proc);
+}
+
+static void give_back(struct shstk_symproc *proc)
+{
+	proc->symbols->made_bytes -= shstk_perfmap_cost(proc->perfmap);
+	if (proc->perfmap_account.budget)
+		shstk_account_give(&proc->perfmap_account, proc->perfmap_account.memory);
+	shstk_perfmap_destroy(proc->perfmap);
+}
+
+/* Samples have its names: they stay, and so does what they take. */
+static void keep_former(struct shstk_symproc *proc)
+{
+	struct shstk_symbols *symbols = proc->symbols;
+	struct shstk_former_made *former = shstk_pool_alloc(&symbols->pool, sizeof(*former));
+
+	if (!former)
+		return; /* the names stay, and nobody will free them */
+	*former = (struct shstk_former_made){ symbols->former_made, proc->perfmap };
+	symbols->former_made = former;
+}
+
+void shstk_made_forget(struct shstk_symproc *proc)
+{
+	if (proc->perfmap && proc->made.wanted)
+		keep_former(proc);
+	else if (proc->perfmap)
+		give_back(proc);
+	proc->perfmap = NULL;
+	close_own(proc);
+	proc->made = (struct shstk_made){ .tried = false };
+	proc->edition++;
+}
+
+void shstk_made_deinit(struct shstk_symproc *proc)
+{
+	close_own(proc);
+	shstk_perfmap_destroy(proc->perfmap);
+	shstk_perfmap_destroy(proc->extra);
+}
+
+void shstk_former_made_destroy(struct shstk_symbols *symbols)
+{
+	/* The elements themselves are the pool's. */
+	for (struct shstk_former_made *f = symbols->former_made; f; f = f->next)
+		shstk_perfmap_destroy(f->map);
+}
+
+/* ---- names that are given ---- */
+
+static int read_given(struct shstk_symproc *proc, const char *path)
+{
+	struct shstk_root ours = { .fd = -1 };
+	int fd = shstk_root_open(&ours, path, 0), err = -ENOMEM;
+	uint64_t from = 0;
+
+	if (fd < 0)
+		return fd;
+	if (!proc->extra)
+		proc->extra = shstk_perfmap_create();
+	if (proc->extra)
+		err = shstk_perfmap_read(proc->extra, fd, GIVEN_MAX, &from);
+	close(fd);
+	proc->edition++;
+	return err;
+}
+
+int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
+{
+	int err = path ? read_given(proc, path) : look_now(proc);
+
+	return err ? err : (int)shstk_perfmap_size(path ? proc->extra : proc->perfmap);
+}
+
+int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,
+			   const char *name)
+{
+	if (start >= end)
+		return -EINVAL;
+	if (!proc->extra)
+		proc->extra = shstk_perfmap_create();
+	proc->edition++;
+	return proc->extra ? shstk_perfmap_add(proc->extra, start, end, name) : -ENOMEM;
+}
+
+/* ---- searches ---- */
+
+const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr)
+{
+	const struct shstk_perfmap_entry *entry = NULL;
+
+	if (proc->functions)
+		return shstk_kernel_find(proc->functions, addr);
+	for (; proc && !entry; proc = proc->parent) {
+		if (!proc->made.tried || proc->made.open)
+			look_now(proc);
+		if (proc->perfmap)
+			entry = shstk_perfmap_find(proc->perfmap, addr);
+		if (!entry && proc->extra)
+			entry = shstk_perfmap_find(proc->extra, addr);
+	}
+	return entry;
+}
