@@ -117,6 +117,11 @@ selftests/record/top_test.py: | $(RECORD_B)/target all
 
 selftests/record/sums_test.py: | $(RECORD_B)/sums all
 
+$(RECORD_B)/wakers: selftests/record/wakers.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
+selftests/record/wakers_test.py: | $(RECORD_B)/wakers all
+
 $(RECORD_B)/family: selftests/record/family.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -128,7 +133,7 @@ $(RECORD_B)/faults: selftests/record/faults.c
 selftests/record/events_test.py: | $(RECORD_B)/faults all
 
 CHECK	+= $(RECORD_B)/install_test $(patsubst %,selftests/record/%_test.py,events targets sums \
-	record copies attach top)
+	record copies attach top wakers)
 
 # The recorder with other rings, and the main() of these tests.
 REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory)

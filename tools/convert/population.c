@@ -247,7 +247,7 @@ void task_forget_stack(struct task *t)
 {
 	free(t->stack.pcs);
 	t->stack = (struct stack){ 0 };
-	t->left = 0;
+	t->left = t->woken = 0;
 }
 
 static void drop_task(struct population *all, struct task *t)

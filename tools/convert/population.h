@@ -113,6 +113,8 @@ struct stack {
  * @began: when, ns; 0: before recording did.
  * @exited: when it ended, or 0. What is left of it runs no more code of its own.
  * @left: when it left its CPU, or 0.
+ * @woken: when it was woken since, or 0: that is not known,
+ * @waker: and by whom: a thread; 0: an interrupt.
  * @proc: the program in it then; NULL: it left before this profile began.
  * @beyond: its last stack that was seen to its end.
  * @stack: where it left; one allocation, or NULL.
@@ -129,6 +131,8 @@ struct task {
 	uint64_t began;
 	uint64_t exited;
 	uint64_t left;
+	uint64_t woken;
+	int waker;
 	struct shstk_symproc *proc;
 	struct beyond beyond;
 	struct stack stack;

@@ -33,8 +33,8 @@ static int kind_of(const struct perf_event *e)
 bool borrow_possible(const struct perf_opts *opts)
 {
 	return opts->borrow && opts->nr_pids && !opts->kernel && opts->cgroup < 0 &&
-	       !opts->program && !opts->nr_more && !opts->count && !opts->count_all &&
-	       (!opts->main || kind_of(opts->main) >= 0);
+	       !opts->program && !opts->wakings && !opts->nr_more && !opts->count &&
+	       !opts->count_all && (!opts->main || kind_of(opts->main) >= 0);
 }
 
 /* Anybody could listen at a name that the user chose; the broker is root's. */

@@ -92,16 +92,18 @@ struct perf_rings {
 /* NULL: switches, which are no event that one can ask for. */
 static const struct perf_event *event_of(const struct perf_opts *opts, int which)
 {
-	return which == PERF_MAIN ? opts->main :
-	       which == PERF_OFF  ? NULL :
-				    opts->more[which - PERF_FIRST_MORE];
+	return which == PERF_MAIN    ? opts->main :
+	       which == PERF_OFF     ? NULL :
+	       which == PERF_WAKINGS ? opts->wakings :
+				       opts->more[which - PERF_FIRST_MORE];
 }
 
 static bool is_wanted(const struct perf_opts *opts, int which)
 {
-	return which == PERF_MAIN ? opts->main != NULL :
-	       which == PERF_OFF  ? opts->off :
-				    which - PERF_FIRST_MORE < (int)opts->nr_more;
+	return which == PERF_MAIN    ? opts->main != NULL :
+	       which == PERF_OFF     ? opts->off :
+	       which == PERF_WAKINGS ? opts->wakings != NULL :
+				       which - PERF_FIRST_MORE < (int)opts->nr_more;
 }
 
 /* Is there a fixed number of these events from one sample to the next? */
@@ -174,6 +176,12 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		/* arm64 refuses it for counters; they stand still there mostly. */
 		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
 		set_period(opts, event, attr);
+	}
+	/* Who wakes may be anybody, also before the command executes its program. */
+	if (which == PERF_WAKINGS) {
+		attr->inherit = 0;
+		attr->enable_on_exec = 0;
+		attr->disabled = 0;
 	}
 	/* One event of a target tells what else happens to it. */
 	if (which == (opts->main ? PERF_MAIN : PERF_OFF)) {
@@ -278,7 +286,11 @@ static void explain(const struct perf_opts *opts, int which, int error, struct r
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		explain_forbidden(opts, wide ? 0 : which == PERF_OFF ? 1 : 2, why);
+		if (which == PERF_WAKINGS)
+			because(why,
+				"--wakers: not permitted: be root, or have CAP_PERFMON, or set kernel.perf_event_paranoid to -1");
+		else
+			explain_forbidden(opts, wide ? 0 : which == PERF_OFF ? 1 : 2, why);
 		break;
 	case ENOENT:
 	case EOPNOTSUPP:
@@ -295,28 +307,6 @@ static void explain(const struct perf_opts *opts, int which, int error, struct r
 	default:
 		because(why, "perf event '%s': %s", name, strerror(-error));
 	}
-}
-
-static int probe_kernel(const struct perf_opts *opts, bool *user_only, struct reason *why)
-{
-	bool wide = !opts->nr_pids;
-	struct perf_event_attr attr;
-
-	*user_only = false;
-	for (int which = 0; which < PERF_WHICH; which++) {
-		int fd;
-
-		if (!is_wanted(opts, which))
-			continue;
-		perf_rings_attr(opts, which, &attr);
-		fd = open_event(&attr, wide ? -1 : 0, wide ? 0 : -1, 0, user_only);
-		if (fd < 0) {
-			explain(opts, which, fd, why);
-			return fd;
-		}
-		close(fd);
-	}
-	return 0;
 }
 
 /* The same where there is no /sys, as in some containers: each has a line "cpu0 ...". */
@@ -372,6 +362,29 @@ static int first_cpu(void)
 	if (n > 0)
 		free(cpus);
 	return ret;
+}
+
+static int probe_kernel(const struct perf_opts *opts, bool *user_only, struct reason *why)
+{
+	bool wide = !opts->nr_pids;
+	struct perf_event_attr attr;
+
+	*user_only = false;
+	for (int which = 0; which < PERF_WHICH; which++) {
+		bool any = wide || which == PERF_WAKINGS;
+		int fd;
+
+		if (!is_wanted(opts, which))
+			continue;
+		perf_rings_attr(opts, which, &attr);
+		fd = open_event(&attr, any ? -1 : 0, any ? first_cpu() : -1, 0, user_only);
+		if (fd < 0) {
+			explain(opts, which, fd, why);
+			return fd;
+		}
+		close(fd);
+	}
+	return 0;
 }
 
 static bool is_refusal(int error)
@@ -555,7 +568,7 @@ static int add_events(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 		for (int which = 0; which < PERF_WHICH; which++) {
 			int ret;
 
-			if (!is_wanted(opts, which))
+			if (!is_wanted(opts, which) || which == PERF_WAKINGS)
 				continue;
 			ret = add_event(r, opts, &r->rings[i], which, pid, proof, why);
 			/* A CPU that was switched off just now. */
@@ -566,6 +579,17 @@ static int add_events(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 		}
 	}
 	return 0;
+}
+
+/* Of all threads, on each CPU whose ring is in use. */
+static int add_wakings(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && opts->wakings && i < r->nr_rings; i++)
+		if (r->rings[i].page)
+			ret = add_event(r, opts, &r->rings[i], PERF_WAKINGS, -1, -1, why);
+	return ret;
 }
 
 static int add_target(struct perf_rings *r, const struct perf_opts *opts, pid_t pid,
@@ -601,7 +625,7 @@ static int by_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)
+static int open_targets(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)
 {
 	size_t found = 0;
 	int *cpus, n, ret;
@@ -627,6 +651,13 @@ static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct r
 		found += !ret;
 	}
 	return found ? 0 : -ESRCH;
+}
+
+static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)
+{
+	int ret = open_targets(r, opts, why);
+
+	return ret ? ret : add_wakings(r, opts, why);
 }
 
 static void each_event(struct perf_rings *r, unsigned long request)

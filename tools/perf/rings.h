@@ -20,11 +20,13 @@
  * enum perf_which - the events opened for each target on each CPU
  * @PERF_MAIN: samples by @main of the options.
  * @PERF_OFF: a sample at each switch away from the CPU.
+ * @PERF_WAKINGS: a sample at each wake-up of a thread, of any process, on each CPU.
  * @PERF_FIRST_MORE: samples by the first of @more, and so on.
  */
 enum perf_which {
 	PERF_MAIN,
 	PERF_OFF,
+	PERF_WAKINGS,
 	PERF_FIRST_MORE,
 	PERF_WHICH = PERF_FIRST_MORE + 7,
 };
@@ -40,6 +42,7 @@ enum perf_which {
  * @count: events from one sample to the next, of those that the kernel counts itself, and
  * @count_all: of the others, too.
  * @off: also sample at each switch away, and report switches.
+ * @wakings: the tracepoint that wakers meet, or NULL.
  * @kernel: with the kernel's part of the callchains.
  * @max_stack: most entries of a callchain.
  * @copy: bytes of the stack to copy with each sample, and the registers; 0: neither.
@@ -60,6 +63,7 @@ struct perf_opts {
 	uint64_t count;
 	bool count_all;
 	bool off;
+	const struct perf_event *wakings;
 	bool kernel;
 	unsigned int max_stack;
 	unsigned int copy;

@@ -31,11 +31,13 @@
  * @drain: the events and their rings, once started.
  * @chains: what the module had done before.
  * @helper: the process that loads unwind rules; or 0.
+ * @wakers: who ends waiting, or NULL.
  */
 struct perf_state {
 	struct perf_drain *drain;
 	struct module_chains chains;
 	pid_t helper;
+	struct wakers *wakers;
 };
 
 /* Nobody else loads unwind rules: a process of ours does, if it may. */
@@ -66,6 +68,7 @@ static void end(struct recording *r)
 
 	if (state) {
 		perf_drain_destroy(state->drain);
+		wakers_destroy(state->wakers);
 		rules_helper_end(state->helper);
 	}
 	free(state);
@@ -224,6 +227,12 @@ static int start(struct recording *r, const struct target *target)
 	struct reason why;
 	int ret;
 
+	if (r->opts->wakers && wakers_create(&state->wakers, &why)) {
+		complain("%s", why.text);
+		return EXIT_OWN;
+	}
+	opts.wakers = state->wakers;
+	opts.rings.wakings = wakers_event(state->wakers);
 	if (!has_rules(r->opts)) {
 		complain("no unwind rules are loaded into the kernel; see shstk-rules(1)");
 		return EXIT_OWN;

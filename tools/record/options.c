@@ -29,6 +29,7 @@ enum {
 	OPT_CGROUP,
 	OPT_OFF_CPU,
 	OPT_PREEMPTED,
+	OPT_WAKERS,
 	OPT_KERNEL,
 	OPT_PERF_DATA,
 	OPT_CHECK,
@@ -69,6 +70,9 @@ static const struct argp_option options[] = {
 	  "where threads wait, and how long, instead of where they run", 0 },
 	{ "preempted", OPT_PREEMPTED, NULL, 0,
 	  "where threads that could run are put off their CPU, and how long; implies --off-cpu",
+	  0 },
+	{ "wakers", OPT_WAKERS, NULL, 0,
+	  "with --off-cpu: by whom threads were woken, as a label, and waiting up to that moment (root)",
 	  0 },
 	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
 	{ "perf-data", OPT_PERF_DATA, "FILE", 0,
@@ -209,6 +213,8 @@ static bool *find_switch(struct record_opts *o, int key)
 		return &o->off_cpu;
 	case OPT_PREEMPTED:
 		return &o->preempted;
+	case OPT_WAKERS:
+		return &o->wakers;
 	case OPT_CHECK:
 		return &o->check;
 	case OPT_KERNEL:
@@ -229,7 +235,7 @@ static void parse_implied(struct record_opts *o, int key)
 {
 	if (key == OPT_CHECK)
 		o->via = VIA_AGENT;
-	o->off_cpu |= key == OPT_PREEMPTED;
+	o->off_cpu |= key == OPT_PREEMPTED || key == OPT_WAKERS;
 	if (key == OPT_HEAP_SAMPLE || key == OPT_HEAP_MMAP || key == OPT_HEAP_SHOW)
 		o->heap = true;
 }

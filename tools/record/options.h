@@ -45,6 +45,7 @@
  * @all: record the whole system.
  * @off_cpu: where threads wait, instead of where they run.
  * @preempted: of that, where they could have run.
+ * @wakers: with who woke them.
  * @kernel: with the kernel's functions.
  * @kernel_alone: the same, where there is no other stack. via_choose() sets it.
  * @mixed: callchains are of shadow stacks, and stacks are copied once there is a process without.
@@ -81,6 +82,7 @@ struct record_opts {
 	bool all;
 	bool off_cpu;
 	bool preempted;
+	bool wakers;
 	bool kernel;
 	bool kernel_alone;
 	bool mixed;

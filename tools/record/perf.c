@@ -70,6 +70,7 @@ struct perf_drain {
 	int total; /* an event that counts all of the command, or -1: these themselves do */
 	bool may_coarsen; /* samples may become fewer */
 	enum perf_off_time off; /* the times off the CPU that are wanted */
+	struct wakers *wakers; /* who ends them, or NULL */
 	uint64_t came, came_since; /* samples in this window, lost ones too, and when it began */
 	uint64_t lost_before; /* what of that is of earlier profiles, */
 	uint64_t counted_before[PERF_WHICH]; /* and of each event's own count */
@@ -105,7 +106,7 @@ struct perf_drain {
 	uint64_t sps[MAX_ENTRIES];
 	uint8_t marks[MAX_ENTRIES];
 	bool labels; /* goroutines' labels are wanted, */
-	char label_text[GOLABELS_MAX + BEYOND_LABEL]; /* and of the sample at hand */
+	char label_text[GOLABELS_MAX + BEYOND_LABEL + WAKERS_LABEL]; /* and of the sample at hand */
 	bool made; /* a process makes code at run time, which may be gone soon */
 	bool go; /* a process runs code of Go */
 	bool go_asked; /* it was tried to get these: */
@@ -473,20 +474,60 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	return add_sample(d, t, proc, &stack, r->which, sample.period);
 }
 
-/* Why it left tells which of the two kinds the time is of. */
-static bool is_wanted(const struct perf_drain *d, const struct task *t)
+/*
+ * Of the time until now, that which is wanted. Who was pushed off could run all the time; who waits
+ * can run from the wake-up on, or, where that was not seen, when it does.
+ */
+static uint64_t wanted_time(const struct perf_drain *d, const struct task *t, uint64_t time)
 {
-	return d->off == PERF_OFF_ALL || (d->off == PERF_OFF_PREEMPTED) == t->preempted;
+	uint64_t could_run = t->preempted ? t->left : t->woken ? t->woken : time;
+
+	if (time <= t->left)
+		return 0;
+	if (could_run > time)
+		could_run = time;
+	return d->off == PERF_OFF_ALL	    ? time - t->left :
+	       d->off == PERF_OFF_PREEMPTED ? time - could_run :
+					      could_run - t->left;
+}
+
+/* A thread that waits is woken. Others are told so, too, as those that run already. */
+static void take_waking(struct perf_drain *d, const struct waking *waking, uint64_t time)
+{
+	struct task *t = population_find_task(&d->all, waking->tid);
+
+	if (!t || !t->left || t->woken || time < t->left)
+		return;
+	t->woken = time;
+	t->waker = waking->waker;
+}
+
+/* The stack at which it left, with who woke it. */
+static struct stack stack_with_waker(struct perf_drain *d, const struct task *t)
+{
+	const struct task *waker = population_find_task(&d->all, t->waker);
+	struct stack stack = t->stack;
+
+	if (!d->wakers || !d->labels || !t->woken || t->preempted)
+		return stack;
+	if (stack.labels_size)
+		memcpy(d->label_text, stack.labels, stack.labels_size);
+	stack.labels = d->label_text;
+	stack.labels_size += wakers_label(d->wakers, t->waker, waker ? waker->comm : NULL,
+					  d->label_text + stack.labels_size);
+	return stack;
 }
 
 static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
 {
+	const uint64_t wanted = wanted_time(d, t, time);
+	struct stack stack;
 	int ret = 0;
 
 	if (!t->left)
 		return 0;
-	if (!is_wanted(d, t)) {
-		d->more.other_off += time > t->left ? time - t->left : 0;
+	d->more.other_off += time > t->left ? time - t->left - wanted : 0;
+	if (!wanted) {
 		task_forget_stack(t);
 		return 0;
 	}
@@ -495,8 +536,8 @@ static int came_back(struct perf_drain *d, struct task *t, uint64_t time)
 		t->proc = population_names(&d->all, t->process);
 	if (!t->proc)
 		return -ENOMEM;
-	if (time > t->left)
-		ret = add_sample(d, t, t->proc, &t->stack, PERF_OFF, time - t->left);
+	stack = stack_with_waker(d, t);
+	ret = add_sample(d, t, t->proc, &stack, PERF_OFF, wanted);
 	task_forget_stack(t);
 	return ret;
 }
@@ -561,7 +602,12 @@ static int take_record(void *arg, const struct perf_record *r)
 	struct perf_map map;
 	struct perf_comm comm;
 	struct perf_fork fork;
+	struct waking waking;
 
+	if (d->wakers && wakers_parse(d->wakers, r, &waking)) {
+		take_waking(d, &waking, r->time);
+		return 0;
+	}
 	if (r->type == PERF_RECORD_LOST && r->size >= 16) {
 		d->counts.lost += body[1];
 		d->came += body[1];
@@ -763,6 +809,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->total = -1;
 	d->may_coarsen = opts->may_coarsen;
 	d->off = opts->off;
+	d->wakers = opts->wakers;
 	d->more.count = opts->rings.count;
 	d->max_stack = opts->rings.max_stack;
 	d->depth = opts->depth;

@@ -13,6 +13,7 @@
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
 #include "tools/record/drain.h"
+#include "tools/record/wakers.h"
 
 /**
  * enum perf_off_time - times of a thread off its CPU
@@ -43,6 +44,7 @@ enum perf_off_time {
  *	recording is over when those have ended.
  * @threads: they are threads: other threads of their processes are not recorded.
  * @off: which of the times off the CPU are wanted.
+ * @wakers: says when waiting ends, and who ended it; or NULL. It must outlive the recording.
  * @may_coarsen: where @rings.count samples turn out to be more than can be taken, it grows.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @keep_times: keep the times of so many samples, in all profiles; 0: of none.
@@ -59,6 +61,7 @@ struct perf_record_opts {
 	bool threads;
 	bool may_coarsen;
 	enum perf_off_time off;
+	struct wakers *wakers;
 	const char *perf_data;
 	size_t keep_times;
 	bool labels;

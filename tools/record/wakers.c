@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * wakers.c - see wakers.h.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/perf/event.h"
+#include "tools/record/wakers.h"
+#include "tools/shstk.h"
+
+#define EVENT "sched:sched_waking"
+#define FORMAT "events/sched/sched_waking/format"
+
+#define IN_INTERRUPT 0x18 /* of common_flags, at FLAGS: a hard one, or what follows one */
+#define FLAGS 2 /* common_type is in front of it in all events */
+
+#define NAMES 256
+#define NAME 17 /* a thread's name with its end */
+#define FRESH 1000000000 /* ns that a name which was read is taken as right */
+
+/* A name that was read. */
+struct known {
+	int tid;
+	uint64_t at;
+	char name[NAME];
+};
+
+/**
+ * struct wakers - the tracepoint
+ * @event: it.
+ * @offset: of the woken thread's number, in bytes of its data.
+ * @names: of wakers that are not recorded, by their number's low bits.
+ */
+struct wakers {
+	struct perf_event event;
+	unsigned int offset;
+	struct known names[NAMES];
+};
+
+static FILE *open_format(void)
+{
+	FILE *file = fopen("/sys/kernel/tracing/" FORMAT, "re");
+
+	return file ? file : fopen("/sys/kernel/debug/tracing/" FORMAT, "re");
+}
+
+/* A line each: "field:pid_t pid; offset:24; size:4; signed:1;". */
+static int find_offset(struct wakers *w)
+{
+	FILE *file = open_format();
+	unsigned int size = 0;
+	char line[256], *field;
+
+	if (!file)
+		return -errno;
+	while (size != sizeof(int) && fgets(line, sizeof(line), file)) {
+		field = strstr(line, "field:pid_t pid;");
+		if (field &&
+		    sscanf(field, "field:pid_t pid; offset:%u; size:%u;", &w->offset, &size) != 2)
+			size = 0;
+	}
+	fclose(file);
+	return size == sizeof(int) ? 0 : -EINVAL;
+}
+
+int wakers_create(struct wakers **ret, struct reason *why)
+{
+	struct wakers *w = calloc(1, sizeof(*w));
+	int err;
+
+	because(why, "--wakers: %s", strerror(ENOMEM));
+	if (!w)
+		return -ENOMEM;
+	err = find_offset(w);
+	if (err)
+		because(why,
+			"--wakers: tracepoint " EVENT
+			" cannot be read (%s): be root, and have tracefs mounted at /sys/kernel/tracing",
+			strerror(-err));
+	else
+		err = perf_event_parse(EVENT, &w->event, why);
+	if (err) {
+		free(w);
+		return err;
+	}
+	w->event.raw = true;
+	*ret = w;
+	return 0;
+}
+
+void wakers_destroy(struct wakers *w)
+{
+	free(w);
+}
+
+const struct perf_event *wakers_event(const struct wakers *w)
+{
+	return w ? &w->event : NULL;
+}
+
+bool wakers_parse(const struct wakers *w, const struct perf_record *r, struct waking *ret)
+{
+	const uint8_t *data = (const uint8_t *)r->body + sizeof(uint32_t);
+	uint32_t size;
+
+	if (r->type != PERF_RECORD_SAMPLE || r->which != PERF_WAKINGS || r->size < sizeof(size))
+		return false;
+	memcpy(&size, r->body, sizeof(size));
+	if (size > r->size - sizeof(size) || size <= FLAGS || size < sizeof(int) ||
+	    w->offset > size - sizeof(int))
+		return false;
+	memcpy(&ret->tid, data + w->offset, sizeof(ret->tid));
+	ret->waker = data[FLAGS] & IN_INTERRUPT || r->tid < 0 ? 0 : r->tid;
+	return true;
+}
+
+static void read_name(int tid, char *name)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+	file = fopen(path, "re");
+	if (!file || !fgets(name, NAME, file))
+		*name = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+static const char *find_name(struct wakers *w, int tid)
+{
+	struct known *known = &w->names[tid % NAMES];
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (known->tid == tid && now - known->at < FRESH)
+		return known->name;
+	known->tid = tid;
+	known->at = now;
+	read_name(tid, known->name);
+	return known->name;
+}
+
+size_t wakers_label(struct wakers *w, int waker, const char *name, char *buf)
+{
+	static const char key[] = "waker";
+	char *value = buf + sizeof(key);
+	size_t room = WAKERS_LABEL - sizeof(key);
+
+	memcpy(buf, key, sizeof(key));
+	if (waker && !name)
+		name = find_name(w, waker);
+	if (!waker)
+		snprintf(value, room, "[interrupt]");
+	else
+		snprintf(value, room, "%.16s (%d)", *name ? name : "[ended]", waker);
+	return sizeof(key) + strlen(value) + 1;
+}
