@@ -401,6 +401,16 @@ def rights_given_up_by_a_child_of_vfork():
 
 
 @test
+def reserves_count_when_they_are_used():
+    run = Run(TARGET, 'reserves')
+    run.stacks('inuse_space')
+    equal('12.00 MiB at a time were taken past malloc()' in run.err, True, run.err)
+    run = Run(TARGET, 'reserves', options=['--heap-mmap'])
+    equal(run.within('alloc_space', 'uses_reserve'), 12 << 20, 'used in all')
+    equal(run.within('inuse_space', 'uses_reserve'), 10 << 20, 'used at the end')
+
+
+@test
 def mappings_on_request():
     run = Run(TARGET, 'mappings')
     equal(run.within('alloc_space', 'mapping'), 0, 'without --heap-mmap')

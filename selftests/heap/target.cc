@@ -431,6 +431,27 @@ static int mappings(void)
 	return 0;
 }
 
+FN void uses_reserve(char *at, size_t size)
+{
+	require(!mprotect(at, size, PROT_READ | PROT_WRITE), "mprotect");
+	__asm__ volatile("");
+}
+
+/* Of 64 MiB that are reserved 12 are used, the middle of them twice, and 2 are given back. */
+static int reserves(void)
+{
+	const size_t mib = 1 << 20;
+	char *at = (char *)mmap(nullptr, 64 * mib, PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	require(at != MAP_FAILED, "mmap");
+	uses_reserve(at, 8 * mib);
+	uses_reserve(at + 4 * mib, 8 * mib);
+	require(!mprotect(at, 2 * mib, PROT_NONE), "mprotect to nothing");
+	require(mprotect(at + 1, mib, PROT_NONE) && errno == EINVAL, "mprotect of no page");
+	return 0;
+}
+
 FN int recursion(int n)
 {
 	int ret;
@@ -791,6 +812,7 @@ int main(int argc, char **argv)
 		{ "signals", signals },
 		{ "samples", samples },
 		{ "mappings", mappings },
+		{ "reserves", reserves },
 		{ "deep", deep },
 		{ "plugins", plugins },
 		{ "stages", stages },

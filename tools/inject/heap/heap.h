@@ -298,6 +298,12 @@ void range_prepare(void);
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
 /* Forgets what lies there; accounts it as freed. Returns whether there was something. */
 bool range_cut(uint64_t start, uint64_t size);
+/* Mapped without access: it counts nothing. */
+void range_reserve(uint64_t start, uint64_t size);
+/* Is there something that is only reserved, or something that is not? */
+bool range_has(uint64_t start, uint64_t size, bool reserved);
+/* What is there is only reserved now; or what was only reserved counts from now on. */
+void range_turn(uint64_t start, uint64_t size, bool reserved, uint32_t trace, uint64_t time);
 
 /* deep.c: would the loader do the same, if not the object at @caller but the agent asked for it? */
 bool deep_is_same(const char *file, const void *caller);

@@ -49,12 +49,14 @@ static void record_map(const void *leaf, long at, uint64_t size, struct shstk_ho
 	local.busy = false;
 }
 
+/* Returns whether something that counts was there. */
 static bool forget_map(uint64_t at, uint64_t size)
 {
 	bool had;
 
 	local.busy = true;
-	had = range_cut(at, whole_pages(size));
+	had = range_has(at, whole_pages(size), false);
+	range_cut(at, whole_pages(size));
 	local.busy = false;
 	return had;
 }
@@ -63,6 +65,14 @@ static void sum_up(long at, uint64_t size)
 {
 	local.busy = true;
 	range_put(at, whole_pages(size), 0, 0);
+	local.busy = false;
+}
+
+/* Addresses that are kept for later. */
+static void reserve(long at, uint64_t size)
+{
+	local.busy = true;
+	range_reserve(at, whole_pages(size));
 	local.busy = false;
 }
 
@@ -85,6 +95,9 @@ HOOK_API void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t of
 			sum_up(ret, size);
 		else if (heap.header->with_mmap && prot & PROT_WRITE)
 			record_map((void *)mmap, ret, size, SHSTK_HOOK_HERE);
+		else if (prot == PROT_NONE && flags & MAP_ANONYMOUS &&
+			 !alloc_is((uintptr_t)__builtin_return_address(0)))
+			reserve(ret, size);
 		else if (flags & MAP_FIXED)
 			forget_map(ret, size);
 	}
@@ -93,6 +106,48 @@ HOOK_API void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t of
 
 HOOK_API void *mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 	__attribute__((alias("mmap")));
+
+/* What was reserved is used: as if it were mapped now, by who called at @hook. */
+static void use_reserved(uint64_t at, uint64_t size, struct shstk_hook hook)
+{
+	struct event e = { .hook = hook };
+	uint32_t trace = 0;
+
+	local.busy = true;
+	if (range_has(at, size, true)) {
+		if (heap.header->with_mmap) {
+			trace_begin(&e, (void *)mprotect);
+			trace = trace_end(&e, (void *)mprotect);
+		}
+		if (trace || !heap.header->with_mmap)
+			range_turn(at, size, false, trace, ticks_now() >> 6);
+		else
+			note_lost();
+	}
+	local.busy = false;
+}
+
+static void give_reserved(uint64_t at, uint64_t size)
+{
+	local.busy = true;
+	range_turn(at, size, true, 0, 0);
+	local.busy = false;
+}
+
+HOOK_API int mprotect(void *at, size_t size, int prot)
+{
+	long ret = sys3(SYS_mprotect, (long)at, size, prot);
+
+	if (ret) {
+		errno = -ret;
+		return -1;
+	}
+	if (prot & PROT_WRITE && mappings_seen())
+		use_reserved((uintptr_t)at, whole_pages(size), SHSTK_HOOK_HERE);
+	else if (prot == PROT_NONE && mappings_seen())
+		give_reserved((uintptr_t)at, whole_pages(size));
+	return 0;
+}
 
 HOOK_API int munmap(void *at, size_t size)
 {

@@ -2,6 +2,7 @@
 /*
  * range.c - what mmap() mapped: sorted ranges, as parts of them may be unmapped or
  * mapped over. Where it is not asked for they have no stack, and are only summed up.
+ * What is only reserved, without access, counts once mprotect() gives access to it.
  *
  * The lock is held for moments, with the thread's signals untouched: a signal
  * handler that maps memory meanwhile finds @local.busy set and stays out.
@@ -18,6 +19,7 @@ struct range {
 	uint64_t time;
 	uint32_t trace;
 	bool object; /* of the parts of a mapping, one stands for it */
+	bool reserved; /* counts nothing yet */
 };
 
 static struct range *_Atomic list;
@@ -99,6 +101,8 @@ static void change_mapped(int64_t by)
 
 static void shrink(const struct range *r, uint64_t bytes)
 {
+	if (r->reserved)
+		return;
 	if (r->trace)
 		trace_shrink(r->trace, bytes);
 	else
@@ -154,6 +158,19 @@ static uint32_t cut(uint64_t start, uint64_t end)
 	return nr;
 }
 
+/* Puts @r where nothing is. */
+static void put(struct range r)
+{
+	uint64_t size = r.end - r.start;
+
+	if (!insert(find(r.start), r) || r.reserved)
+		return;
+	if (r.trace)
+		trace_alloc(r.trace, size, ticks_now());
+	else
+		change_mapped(size);
+}
+
 bool range_cut(uint64_t start, uint64_t size)
 {
 	uint32_t nr;
@@ -167,16 +184,58 @@ bool range_cut(uint64_t start, uint64_t size)
 
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time)
 {
-	struct range r = { start, start + size, time, trace, true };
+	if (!lock())
+		return;
+	cut(start, start + size);
+	put((struct range){ start, start + size, time, trace, true, false });
+	unlock();
+}
+
+void range_reserve(uint64_t start, uint64_t size)
+{
+	if (!lock())
+		return;
+	cut(start, start + size);
+	put((struct range){ start, start + size, 0, 0, false, true });
+	unlock();
+}
+
+/* The first range from @start on that is reserved, or not; the number of ranges: there is none. */
+static uint32_t find_kind(uint64_t start, uint64_t end, bool reserved)
+{
+	uint32_t i = find(start);
+
+	for (; i < heap.own->ranges && list[i].start < end; i++)
+		if (list[i].reserved == reserved)
+			return i;
+	return heap.own->ranges;
+}
+
+bool range_has(uint64_t start, uint64_t size, bool reserved)
+{
+	bool has;
+
+	if (!lock())
+		return false;
+	has = find_kind(start, start + size, reserved) < heap.own->ranges;
+	unlock();
+	return has;
+}
+
+void range_turn(uint64_t start, uint64_t size, bool reserved, uint32_t trace, uint64_t time)
+{
+	uint64_t end = start + size;
+	uint32_t i;
 
 	if (!lock())
 		return;
-	cut(r.start, r.end);
-	if (insert(find(r.start), r)) {
-		if (trace)
-			trace_alloc(trace, size, ticks_now());
-		else
-			change_mapped(size);
+	while ((i = find_kind(start, end, !reserved)) < heap.own->ranges) {
+		uint64_t from = list[i].start > start ? list[i].start : start;
+		uint64_t to = list[i].end < end ? list[i].end : end;
+
+		cut_one(i, from, to);
+		put((struct range){ from, to, time, trace, !reserved, reserved });
+		start = to;
 	}
 	unlock();
 }
