@@ -17,7 +17,7 @@
 
 #define DEFAULT_TOP 20
 #define PAGE_TIMES (1 << 18) /* samples with a time of their own in a page */
-#define MAX_OF_A_SECOND 100 /* files of one name */
+#define MAX_OF_A_SECOND 1000 /* files of one name: three digits */
 
 enum {
 	OPT_FORMAT = 512,
@@ -299,7 +299,8 @@ static size_t suffix_at(const char *path, const char *format)
 	return dot ? (size_t)(dot - path) : size;
 }
 
-static char *stamp(const char *path, const char *format, time_t at)
+/* Names ascend as time does. @numbered: there are several in a second, the first one is 1. */
+static char *stamp(const char *path, const char *format, time_t at, bool numbered)
 {
 	size_t head = suffix_at(path, format);
 	char text[32], *name = NULL;
@@ -307,21 +308,22 @@ static char *stamp(const char *path, const char *format, time_t at)
 
 	localtime_r(&at, &tm);
 	strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &tm);
-	if (asprintf(&name, "%.*s-%s%s", (int)head, path, text, path + head) < 0)
+	if (asprintf(&name, "%.*s-%s%s%s", (int)head, path, text, numbered ? "_001" : "",
+		     path + head) < 0)
 		return NULL;
 	for (int n = 2; n < MAX_OF_A_SECOND && !access(name, F_OK); n++) {
 		free(name);
-		if (asprintf(&name, "%.*s-%s-%d%s", (int)head, path, text, n, path + head) < 0)
+		if (asprintf(&name, "%.*s-%s_%03d%s", (int)head, path, text, n, path + head) < 0)
 			return NULL;
 	}
 	return name;
 }
 
-int output_stamp(struct output *o, time_t at)
+int output_stamp(struct output *o, time_t at, bool numbered)
 {
 	for (unsigned int i = 0; i < o->nr; i++) {
 		const char *given = o->given[i] ? o->given[i] : o->paths[i];
-		char *name = stamp(given, o->formats[i], at);
+		char *name = stamp(given, o->formats[i], at, numbered);
 
 		if (!name)
 			return -ENOMEM;

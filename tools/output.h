@@ -119,12 +119,13 @@ void output_report_missing(const struct shstk_symbols *symbols);
 /**
  * output_stamp() - put the time into the names of all files, before their suffixes
  * @o: the outputs; "out.svg" becomes "out-20300131-235959.svg", or, if there is such a file,
- *	"out-20300131-235959-2.svg".
+ *	"out-20300131-235959_002.svg".
  * @at: the time.
+ * @numbered: the first one of a second has a number, too: "_001".
  *
  * Return: 0 or -ENOMEM.
  */
-int output_stamp(struct output *o, time_t at);
+int output_stamp(struct output *o, time_t at, bool numbered);
 
 /**
  * output_forget() - remove files that were written

@@ -513,9 +513,11 @@ def one_profile_after_another():
     check(recorder.returncode == 0, err)
     check(last < first + 2048, f'{first} KiB after 8 profiles, {last} KiB after 20')
     for name in parts():
-        check(re.fullmatch(r'part-\d{8}-\d{6}(-\d+)?\.folded', name), name)
+        check(re.fullmatch(r'part-\d{8}-\d{6}_\d{3}\.folded', name), name)
         folded(os.path.join(TMP, name))
     check(not [name for name in os.listdir(TMP) if name.startswith('.part')], 'left overs')
+    written = [os.stat(os.path.join(TMP, name)).st_mtime_ns for name in parts()]
+    check(written == sorted(written), f'names are not in the order of time: {parts()}')
 
 
 @test

@@ -4,6 +4,7 @@
 elsewhere. Prints KTAP.
 """
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -212,6 +213,54 @@ def running_process():
         raise Skip(refused[0])
     check(done.returncode == 0 and 'do_forever' in done.stdout, f'{done}')
     check(status == 0 and goes_on, f'status {status}, {goes_on}')
+
+
+@test
+def missing_descriptions():
+    """inlined functions that cannot be shown, as a .dwo file is missing: said at the end"""
+    done = run(*TOP, '--', os.path.join(HERE, 'split'))
+    check(done.returncode == 0 and 'works' in done.stdout, f'{done}')
+    check(re.search(r'inlined functions of 1 source file are not shown: .*\.dwo files', done.stderr),
+          done.stderr)
+
+
+def lost_while_stopped(pid, target):
+    """Stops the command until its rings are full, if it takes 1000 samples a second or more."""
+    ticks = os.sysconf('SC_CLK_TCK')
+
+    def used():
+        with open(f'/proc/{target}/stat', encoding='ascii', errors='replace') as file:
+            return sum(int(n) for n in file.read().rsplit(')', 1)[1].split()[11:13]) / ticks
+
+    os.kill(pid, signal.SIGSTOP)
+    until, end = used() + 4, time.monotonic() + LIMIT
+    while used() < until:
+        check(time.monotonic() < end, 'the program gets no CPU time')
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGCONT)
+
+
+@test
+def what_is_lost():
+    """records that found no room are counted at the end"""
+    with Process([TARGET, 'forever'], stdout=subprocess.PIPE) as target, \
+            contextlib.ExitStack() as at_the_end:
+        at_the_end.callback(target.kill)
+        target.stdout.readline()
+        with Process([SHSTK, 'top', '-F', '10000', '-d', '0.2', '-p', str(target.pid)],
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shown:
+            line = shown.stderr.readline()
+            if re.search('perf events: (not permitted|this kernel has none).*', line):
+                raise Skip(line.strip())
+            shown.stdout.readline()
+            lost_while_stopped(shown.pid, target.pid)
+            shown.send_signal(signal.SIGINT)
+            _, err = shown.communicate(timeout=LIMIT)
+    found = re.search(r'(\d+) lost', err)
+    check(shown.returncode == 0 and found, err)
+    if found[1] == '0':
+        raise Skip('the kernel took no more samples than the rings have room for')
+    check(re.search(r'lost [0-9]+ .*', err), err)
 
 
 @test

@@ -133,7 +133,7 @@ int parts_end(struct recording *r)
 	int ret;
 
 	wait_writer(r);
-	ret = output_stamp(&r->opts->output, time(NULL));
+	ret = output_stamp(&r->opts->output, time(NULL), r->opts->every < 1);
 	return ret ? ret : keep_last(r);
 }
 
