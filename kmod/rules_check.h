@@ -13,6 +13,8 @@
 #include <linux/shstk_rules.h>
 #include <linux/types.h>
 
+#include "rules_rule.h"
+
 #ifdef __KERNEL__
 #include <linux/errno.h>
 #include <linux/nospec.h>
@@ -49,32 +51,6 @@ struct ushstk_rules_view {
 	__u32 nr_pages;
 	__u32 nr_rows;
 };
-
-static inline unsigned int ushstk_rule_kind(__u64 rule)
-{
-	return rule & SHSTK_RULE_KIND_MASK;
-}
-
-static inline unsigned int ushstk_rule_reg(__u64 rule)
-{
-	return rule >> SHSTK_RULE_REG_SHIFT & SHSTK_RULE_REG_MASK;
-}
-
-static inline unsigned int ushstk_rule_saved(__u64 rule)
-{
-	return rule >> SHSTK_RULE_SAVED_SHIFT & SHSTK_RULE_OFF_MASK;
-}
-
-static inline unsigned int ushstk_rule_fp(__u64 rule)
-{
-	return rule >> SHSTK_RULE_FP_SHIFT & SHSTK_RULE_OFF_MASK;
-}
-
-/* In words. */
-static inline int ushstk_rule_cfa(__u64 rule)
-{
-	return (__s64)rule >> SHSTK_RULE_CFA_SHIFT;
-}
 
 /* Bytes of a table with this header. Its counts are in bounds, so nothing overflows. */
 static inline __u64 ushstk_rules_size(const struct shstk_rules_header *h)

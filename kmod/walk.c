@@ -75,34 +75,6 @@ static struct space *find_space(struct memory *memory, const struct mm_struct *m
 
 /* --- rules --- */
 
-/* What the walk does not do in its loop; in one word as far as it fits. */
-static u32 pack_special(u64 rule)
-{
-	unsigned int kind = ushstk_rule_kind(rule);
-	int cfa = ushstk_rule_cfa(rule);
-
-	if (cfa != (s16)cfa)
-		kind = SHSTK_RULE_CUT;
-	return (u32)cfa << 16 | ushstk_rule_reg(rule) << 8 | kind << 4 | PACKED_SPECIAL;
-}
-
-static void pack_rule(u64 rule, struct packed_rule *packed)
-{
-	unsigned int kind = ushstk_rule_kind(rule);
-	unsigned int fp = ushstk_rule_fp(rule), saved = ushstk_rule_saved(rule);
-
-	packed->fp = -fp;
-	packed->saved = -saved;
-	if (fp > S16_MAX || saved > S16_MAX)
-		packed->cfa = pack_special(SHSTK_RULE_CUT);
-	else if (kind == SHSTK_RULE_SP)
-		packed->cfa = ushstk_rule_cfa(rule) * 8;
-	else if (kind == SHSTK_RULE_FP)
-		packed->cfa = ushstk_rule_cfa(rule) * 8 | PACKED_FP;
-	else
-		packed->cfa = pack_special(rule);
-}
-
 /* Only what the table is about is remembered under its number. */
 static noinline void look_up_rule(struct walk *w, const struct mapping *m, u64 at,
 				  struct packed_rule *rule)

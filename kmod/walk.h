@@ -9,38 +9,7 @@
 #include <linux/sysfs.h>
 #include <linux/types.h>
 
-/* Most entries of one walk, however many the caller has room for. */
-#define WALK_MAX 512
-
-/**
- * enum walk_end - how a walk ended; each has a counter of the same name
- * @WALK_WHOLE: at a frame that a rule calls the outermost.
- * @WALK_ZERO: at a return address of 0.
- * @WALK_ROOM: no room for more entries.
- * @WALK_NO_CODE: a return address does not lie in executable memory, and is left out.
- * @WALK_NO_TABLE: in code that no table is about, and there is no frame record that
- *	leads behind a call.
- * @WALK_NO_RULE: the same within a file that has a table.
- * @WALK_NO_KIND: the frame is described, but by means that no kind of rule has.
- * @WALK_NO_MEMORY: the stack could not be read: not present, or not there.
- * @WALK_BAD_CFA: the stack would not grow.
- * @WALK_REFUSED: nothing was walked: the address space is not current's, or not of
- *	64-bit code.
- * @WALK_ENDS: their number.
- */
-enum walk_end {
-	WALK_WHOLE,
-	WALK_ZERO,
-	WALK_ROOM,
-	WALK_NO_CODE,
-	WALK_NO_TABLE,
-	WALK_NO_RULE,
-	WALK_NO_KIND,
-	WALK_NO_MEMORY,
-	WALK_BAD_CFA,
-	WALK_REFUSED,
-	WALK_ENDS,
-};
+#include "walk_end.h"
 
 /**
  * walk_user() - the callers of current's user code

@@ -12,6 +12,8 @@
 #include <asm/ucontext.h>
 #include <asm/signal.h>
 
+#include "walk_call_arm64.h"
+
 /* A call leaves the return address in a register, x30, which struct frame's other is. */
 #define WALK_LINK_REGISTER true
 #define WALK_CALL_PUSHES 0
@@ -70,16 +72,5 @@ static inline u64 walk_arch_register(const struct pt_regs *regs, unsigned int dw
 #define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext, sp))
 #define WALK_CONTEXT_FP (WALK_CONTEXT + offsetof(struct sigcontext, regs[29]))
 #define WALK_CONTEXT_OTHER (WALK_CONTEXT + offsetof(struct sigcontext, regs[30]))
-
-#define WALK_CALL_BYTES 4
-
-/* BL, BLR, and BLR that authenticates. */
-static inline bool walk_arch_after_call(const u8 *code)
-{
-	u32 insn = code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
-
-	return insn >> 26 == 0x25 || (insn & 0xfffffc1f) == 0xd63f0000 ||
-	       (insn & 0xfefff800) == 0xd63f0800;
-}
 
 #endif /* USHSTK_WALK_ARM64_H */

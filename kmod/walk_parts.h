@@ -15,17 +15,7 @@
 #include "probed.h"
 #include "rules.h"
 #include "walk.h"
-
-/**
- * struct frame - what is known of a frame
- * @pc: program counter, or return address.
- * @sp: stack pointer.
- * @fp: frame pointer register, rbp or x29.
- * @other: rbx, or x30 (link register).
- */
-struct frame {
-	u64 pc, sp, fp, other;
-};
+#include "walk_rule.h"
 
 #ifdef CONFIG_X86
 #include "walk_x86.h"
@@ -69,25 +59,6 @@ struct space {
 	unsigned int nr;
 	struct mapping mapping[NR_MAPPINGS];
 };
-
-/**
- * struct packed_rule - a rule as the walk remembers it
- * @key: number of the table << 32 | offset in it; 0: none.
- * @cfa: bytes from sp, or, with PACKED_FP, from fp to the CFA. With PACKED_SPECIAL: its
- *	kind, register, and CFA in words, see pack_special().
- * @fp: words from the CFA to where the caller's fp is, so less than 0; 0 if it is
- *	unchanged.
- * @saved: the same of what the rule's saved is.
- */
-struct packed_rule {
-	u64 key;
-	u32 cfa;
-	s16 fp, saved;
-};
-
-#define PACKED_FP 1u
-#define PACKED_SPECIAL 2u
-#define PACKED_FLAGS 7u
 
 /* What else is counted. */
 enum {
@@ -145,35 +116,6 @@ struct walk {
 	u64 *missing;
 };
 
-/**
- * enum walk_go - what happens next, where it is not the end: enum walk_end
- * @GO_ON: the next frame.
- * @GO_CAREFULLY: the same, by the walk that follows more; see walk_frames().
- * @GO_SPECIAL: the frame is not for the loop.
- */
-enum walk_go { GO_ON = -1, GO_CAREFULLY = -2, GO_SPECIAL = -3 };
-
-static inline unsigned int packed_kind(u32 cfa)
-{
-	return cfa >> 4 & SHSTK_RULE_KIND_MASK;
-}
-
-static inline unsigned int packed_reg(u32 cfa)
-{
-	return cfa >> 8 & SHSTK_RULE_REG_MASK;
-}
-
-static inline s64 packed_cfa(u32 cfa)
-{
-	return (s64)((s32)cfa >> 16) * 8;
-}
-
-/* One addressing mode of the processor. */
-static __always_inline u64 at_words(u64 addr, s64 words)
-{
-	return addr + 8 * words;
-}
-
 static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 {
 	if (addr < TASK_SIZE_MAX - PAGE_SIZE &&
@@ -182,6 +124,18 @@ static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 	if (w->missing)
 		*w->missing = addr;
 	return false;
+}
+
+/* WALK_CALL_BYTES of code. */
+static inline bool load_code(u8 *code, u64 addr)
+{
+	int i;
+
+	for (i = 0; i < WALK_CALL_BYTES; i++)
+		if (addr >= TASK_SIZE_MAX - PAGE_SIZE ||
+		    __get_user(code[i], (u8 __user *)(unsigned long)addr + i))
+			return false;
+	return true;
 }
 
 #endif /* USHSTK_WALK_PARTS_H */

@@ -4,12 +4,14 @@
  * frames, rules of rare kinds, and what uprobes hide.
  *
  * The window of user access is closed here: each word is read by itself.
+ *
+ * Two walks have it: this module's, and the BPF program of bpf/. Who includes it has defined
+ * before what differs: struct walk and struct mapping; load() and load_code(), which read the
+ * user's memory; find_mapping(); walk_count(), rules_cut(); and what walk_x86.h and walk_arm64.h
+ * say of an architecture.
  */
 #ifndef USHSTK_WALK_SPECIAL_H
 #define USHSTK_WALK_SPECIAL_H
-
-#include "walk_mapping.h"
-#include "walk_parts.h"
 
 #ifdef CONFIG_X86
 #include "walk_special_x86.h"
@@ -23,14 +25,8 @@
 static bool behind_call(u64 pc)
 {
 	u8 code[WALK_CALL_BYTES];
-	u64 at = pc - WALK_CALL_BYTES;
-	int i;
 
-	for (i = 0; i < WALK_CALL_BYTES; i++)
-		if (at >= TASK_SIZE_MAX - PAGE_SIZE ||
-		    __get_user(code[i], (u8 __user *)(unsigned long)at + i))
-			return false;
-	return walk_arch_after_call(code);
+	return load_code(code, pc - WALK_CALL_BYTES) && walk_arch_after_call(code);
 }
 
 /*

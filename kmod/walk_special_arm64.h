@@ -5,8 +5,6 @@
 #ifndef USHSTK_WALK_SPECIAL_ARM64_H
 #define USHSTK_WALK_SPECIAL_ARM64_H
 
-#include "walk_parts.h"
-
 /*
  * The return address is kept in a register while something is called that leaves it
  * alone: glibc's setjmp(). Its value is known if that is the interrupted frame. In the

@@ -5,8 +5,6 @@
 #ifndef USHSTK_WALK_SPECIAL_X86_H
 #define USHSTK_WALK_SPECIAL_X86_H
 
-#include "walk_parts.h"
-
 /* The CFA is known; the rest is as in the loop. */
 static int step_to(struct walk *w, struct frame *f, const struct packed_rule *rule, u64 cfa)
 {

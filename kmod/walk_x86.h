@@ -13,6 +13,8 @@
 #include <asm/sigcontext.h>
 #include <asm/special_insns.h>
 
+#include "walk_call_x86.h"
+
 /* The return address is on the stack; what rules say of a register is about rbx. */
 #define WALK_LINK_REGISTER false
 #define WALK_CALL_PUSHES 8 /* bytes */
@@ -117,42 +119,5 @@ static inline u64 walk_arch_register(const struct pt_regs *regs, unsigned int dw
 #define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext_64, sp))
 #define WALK_CONTEXT_FP (WALK_CONTEXT + offsetof(struct sigcontext_64, bp))
 #define WALK_CONTEXT_OTHER (WALK_CONTEXT + offsetof(struct sigcontext_64, bx))
-
-/* The longest call instruction that is looked at. */
-#define WALK_CALL_BYTES 8
-
-/* Length of "call *..." with this ModRM byte, and SIB byte if it has one. */
-static inline unsigned int walk_indirect_call(u8 modrm, u8 sib)
-{
-	unsigned int mod = modrm >> 6, rm = modrm & 7, len = 2;
-
-	if ((modrm >> 3 & 7) != 2)
-		return 0;
-	if (mod == 3)
-		return len;
-	if (rm == 4)
-		len++;
-	if (mod == 1)
-		return len + 1;
-	if (mod == 2 || rm == 5 || (rm == 4 && (sib & 7) == 5))
-		return len + 4;
-	return len;
-}
-
-/* Whether the code in front of a return address, up to it, ends in a call. */
-static inline bool walk_arch_after_call(const u8 *code)
-{
-	unsigned int len;
-
-	if (code[WALK_CALL_BYTES - 5] == 0xe8)
-		return true;
-	for (len = 2; len <= 7; len++) {
-		const u8 *insn = code + WALK_CALL_BYTES - len;
-
-		if (insn[0] == 0xff && walk_indirect_call(insn[1], len > 2 ? insn[2] : 0) == len)
-			return true;
-	}
-	return false;
-}
 
 #endif /* USHSTK_WALK_X86_H */
