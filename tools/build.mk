@@ -27,6 +27,7 @@ own_link = $(if $(filter arm64,$(ARCH)),$(gcs_link))
 own_mark = $(if $(filter arm64,$(ARCH)),$(call gcs_mark,,$@))
 
 include $(wildcard tools/*/build.mk tools/inject/*/build.mk)
+include bpf/build.mk
 
 $(B)/tools/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)

@@ -48,7 +48,7 @@ done
 [ -n "$format" ] || refuse "the tree is formatted by clang-format $major, Debian's package \
 clang-format-$major; here is ${found-none}"
 
-folders=(kmod uapi libshstk tools selftests examples)
+folders=(kmod uapi bpf libshstk tools selftests examples)
 if [ -n "$write" ]; then
 	for folder in "${folders[@]}"; do
 		sources "$folder"

@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/bpf/walker.h"
 #include "tools/perf/borrow.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/rings.h"
@@ -39,6 +40,7 @@
 #define TRAILER 24 /* thread, time, identifier */
 #define AHEAD 512 /* bytes of the next record: all of it but most of the stack */
 #define LINE 64
+#define WALKED PERF_WHICH /* what the walker writes is of no event that one can ask for */
 #define OTHER_WORDS 16 /* of a sample: all but callchain, registers and stack */
 
 /**
@@ -50,6 +52,7 @@
  * @head: what the kernel had written when it was looked at last.
  * @tail: the first record that was not handed out.
  * @time: of that record, if there is one.
+ * @walked: the walker writes to it, too.
  */
 struct ring {
 	int cpu;
@@ -59,6 +62,7 @@ struct ring {
 	uint64_t head;
 	uint64_t tail;
 	uint64_t time;
+	bool walked;
 };
 
 /* An event by the identifier that its samples have. */
@@ -518,6 +522,49 @@ static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
 	return 0;
 }
 
+/* What the walker writes on a CPU comes by an event of that CPU, into the same ring. */
+static int connect_walker(struct perf_rings *r, const struct walker *walker, struct ring *ring)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_RAW,
+		.sample_period = 1,
+		.read_format = PERF_FORMAT_LOST,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	bool user_only;
+	int fd = open_event(&attr, -1, ring->cpu, 0, &user_only), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = keep_fd(r, fd, WALKED);
+	if (ret)
+		return ret;
+	ret = connect_ring(r, ring, fd);
+	if (!ret)
+		ret = keep_identity(r, fd, WALKED);
+	if (!ret)
+		ret = walker_connect(walker, ring->cpu, fd);
+	ring->walked = !ret;
+	return ret;
+}
+
+/* Where it does not walk, samples are as whole as they are without it. */
+static int add_walker(struct perf_rings *r, const struct perf_opts *opts, struct ring *ring,
+		      int which, int fd)
+{
+	int ret = ring->walked ? 0 : connect_walker(r, opts->walker, ring);
+
+	if (!ret && which == PERF_MAIN)
+		ioctl(fd, PERF_EVENT_IOC_SET_BPF, walker_program(opts->walker));
+	return ret;
+}
+
 /* Returns a descriptor or a negative errno. @proof: of borrow_proof(), where the broker opens it. */
 static int open_or_borrow(struct perf_rings *r, const struct perf_opts *opts, int cpu, int which,
 			  pid_t pid, int proof)
@@ -549,6 +596,8 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 	if (opts->program)
 		ioctl(fd, PERF_EVENT_IOC_SET_BPF, opts->program);
 	ret = connect_ring(r, ring, fd);
+	if (!ret && opts->walker)
+		ret = add_walker(r, opts, ring, which, fd);
 	if (ret == -ENOBUFS)
 		because(why,
 			"perf rings of %zu KiB for each CPU are more than kernel.perf_event_mlock_kb permits: use a smaller --buffer",
@@ -969,10 +1018,14 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 	ret->misc = head->misc;
 	ret->raw = at;
 	ret->period = 0;
+	ret->walked = false;
 	if (head->type == PERF_RECORD_SAMPLE) {
 		memcpy(ids, at + 16, sizeof(ids));
 		ret->time = word(at + 24);
 		ret->which = which_of(r, word(at + 8));
+		ret->walked = ret->which == WALKED;
+		if (ret->walked)
+			ret->which = PERF_MAIN;
 		ret->period = r->periods[ret->which];
 		ret->body = at + 32;
 		ret->size = end - at - 32;

@@ -33,6 +33,8 @@ enum perf_which {
 
 #define PERF_MORE (PERF_WHICH - PERF_FIRST_MORE)
 
+struct walker;
+
 /**
  * struct perf_opts - what to open
  * @main: event to sample, or NULL.
@@ -53,6 +55,8 @@ enum perf_which {
  *	no @cgroup: the whole system.
  * @on_exec: begin when the process executes a program.
  * @program: descriptor of a BPF program that runs at each sample; 0: none.
+ * @walker: walks the stack of each sample of PERF_MAIN, and writes a record instead of it where
+ *	it comes to the end; NULL: nobody does. Not beside @program.
  * @borrow: where the kernel refuses events of @pids, ask the broker (borrow.h).
  */
 struct perf_opts {
@@ -74,6 +78,7 @@ struct perf_opts {
 	size_t nr_pids;
 	bool on_exec;
 	int program;
+	const struct walker *walker;
 	bool borrow;
 };
 
@@ -82,6 +87,7 @@ struct perf_opts {
  * @type: PERF_RECORD_*.
  * @misc: PERF_RECORD_MISC_*.
  * @which: enum perf_which for samples.
+ * @walked: instead of a sample, the walker of the options wrote it: the stack is in it.
  * @pid: process.
  * @tid: thread.
  * @time: CLOCK_MONOTONIC in ns.
@@ -96,6 +102,7 @@ struct perf_record {
 	uint32_t type;
 	uint16_t misc;
 	int which;
+	bool walked;
 	int pid;
 	int tid;
 	uint64_t time;

@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "bpf/walk.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/sample.h"
 
@@ -71,6 +72,23 @@ static bool take_stack(struct words *w, struct perf_sample *s)
 	return true;
 }
 
+/* What the walker wrote: @size in front of it is that of what follows. */
+static bool parse_walked(const struct perf_record *record, struct perf_sample *ret)
+{
+	const struct walk_chain *c = record->body;
+
+	if (record->size < sizeof(*c) || c->nr > (record->size - sizeof(*c)) / sizeof(*ret->chain))
+		return false;
+	ret->walked = true;
+	ret->period = c->period;
+	ret->guesses = c->guesses;
+	ret->end = c->end;
+	ret->max_chain = SIZE_MAX;
+	ret->nr = c->nr;
+	ret->chain = (const uint64_t *)(c + 1);
+	return true;
+}
+
 bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_chain,
 		       struct perf_sample *ret)
 {
@@ -85,6 +103,8 @@ bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_c
 			     PERF_RECORD_MISC_USER,
 		.max_chain = max_chain,
 	};
+	if (record->walked)
+		return parse_walked(record, ret);
 	if ((!ret->period && !take(&w, &ret->period)) || !take(&w, &ret->nr))
 		return false;
 	ret->chain = skip(&w, ret->nr);

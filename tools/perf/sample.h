@@ -16,6 +16,9 @@
  * @tid: thread ID.
  * @time: ns, of the clock that was recorded with; 0 if not told.
  * @period: events that it stands for.
+ * @walked: @chain is that of the walker, to the end of the stack by rules; nothing was copied.
+ * @guesses: then, entries that were found by a frame record.
+ * @end: then, enum walk_end.
  * @user_mode: it was taken in user mode.
  * @chain: callchain, of the kernel and of user space, each behind a PERF_CONTEXT_*.
  * @nr: entries of @chain.
@@ -31,6 +34,9 @@ struct perf_sample {
 	int tid;
 	uint64_t time;
 	uint64_t period;
+	bool walked;
+	unsigned int guesses;
+	unsigned int end;
 	bool user_mode;
 	const uint64_t *chain;
 	uint64_t nr;

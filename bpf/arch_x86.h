@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * arch_x86.h - what the walk needs to know of x86-64.
+ */
+#ifndef BPF_ARCH_X86_H
+#define BPF_ARCH_X86_H
+
+#include <asm/sigcontext.h>
+
+#include "kmod/walk_call_x86.h"
+
+/* The return address is on the stack; what rules say of a register is about rbx. */
+#define WALK_LINK_REGISTER false
+#define WALK_CALL_PUSHES 8 /* bytes */
+#define WALK_DWARF_RAX 0
+#define WALK_DWARF_RBX 3
+#define WALK_REGISTERS 16 /* a power of two */
+
+/* Loads are made in their order, so that a stamp is older than what is read after it. */
+#define WALK_REMEMBERS true
+
+/* Beyond what any user space has. */
+#define TASK_SIZE_MAX (1ull << 56)
+
+/* Words of struct pt_regs, which user space knows from ptrace(2). */
+enum {
+	PT_R15,
+	PT_R14,
+	PT_R13,
+	PT_R12,
+	PT_BP,
+	PT_BX,
+	PT_R11,
+	PT_R10,
+	PT_R9,
+	PT_R8,
+	PT_AX,
+	PT_CX,
+	PT_DX,
+	PT_SI,
+	PT_DI,
+	PT_ORIG_AX,
+	PT_IP,
+	PT_CS,
+	PT_FLAGS,
+	PT_SP,
+};
+
+#define USER_CS 0x33 /* of 64-bit code; the high half may hold other things (FRED) */
+
+/* Registers by their DWARF numbers, and the first frame. False: it is no 64-bit code. */
+static __always_inline bool walk_arch_start(struct frame *f, u64 *reg, const u64 *pt)
+{
+	const volatile u64 *word = pt;
+
+	reg[0] = word[PT_AX];
+	reg[1] = word[PT_DX];
+	reg[2] = word[PT_CX];
+	reg[3] = f->other = word[PT_BX];
+	reg[4] = word[PT_SI];
+	reg[5] = word[PT_DI];
+	reg[6] = f->fp = word[PT_BP];
+	reg[7] = f->sp = word[PT_SP];
+	reg[8] = word[PT_R8];
+	reg[9] = word[PT_R9];
+	reg[10] = word[PT_R10];
+	reg[11] = word[PT_R11];
+	reg[12] = word[PT_R12];
+	reg[13] = word[PT_R13];
+	reg[14] = word[PT_R14];
+	reg[15] = word[PT_R15];
+	f->pc = word[PT_IP];
+	return (u16)word[PT_CS] == USER_CS;
+}
+
+static __always_inline u64 walk_arch_strip(u64 addr)
+{
+	return addr;
+}
+
+/* As in kmod/walk_x86.h. */
+#define WALK_CONTEXT 40
+#define WALK_CONTEXT_PC (WALK_CONTEXT + offsetof(struct sigcontext_64, ip))
+#define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext_64, sp))
+#define WALK_CONTEXT_FP (WALK_CONTEXT + offsetof(struct sigcontext_64, bp))
+#define WALK_CONTEXT_OTHER (WALK_CONTEXT + offsetof(struct sigcontext_64, bx))
+
+#endif /* BPF_ARCH_X86_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hooks.h - what the steps of kmod/walk_special.h need of the walk that makes them: here it is a
+ * BPF program.
+ *
+ * The state of a walk lies in a map, not on the stack: then the verifier knows nothing of its
+ * values, and each round of bpf_loop() is the same to it.
+ */
+#ifndef BPF_HOOKS_H
+#define BPF_HOOKS_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s16 s16;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#define noinline __attribute__((noinline))
+#define __maybe_unused __attribute__((unused))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define S16_MAX 32767
+
+#include "kernel.h"
+#include "walk.h"
+#include "kmod/walk_rule.h"
+
+#ifdef WALK_X86
+#define CONFIG_X86
+#include "arch_x86.h"
+#else
+#include "arch_arm64.h"
+#endif
+
+#define UPROBE_XOL_SLOT_BYTES 128
+
+#define NR_MAPPINGS 8 /* a power of two */
+
+/**
+ * struct mapping - executable addresses of one file, or of none
+ * @start: first address.
+ * @len: bytes.
+ * @file_off: to be added to an address: the offset in the file.
+ * @base: where in the file the table begins to be about it.
+ * @table: slot of the table; 0: there is none.
+ * @pages: of the table.
+ * @page_at: where in the table the pages' first rows are told, in words of 4 bytes,
+ * @row_at: and where its rows begin.
+ * @file: it is of a file, or the vdso.
+ */
+struct mapping {
+	u64 start, len;
+	u64 file_off;
+	u64 base;
+	u32 table;
+	u32 pages;
+	u32 page_at, row_at;
+	bool file;
+	const void *key;
+};
+
+/**
+ * struct stamp - until when mappings hold
+ * @id: of the address space; 0 for none.
+ * @seq: a number of it that each change of a mapping changes.
+ * @generation: of the tables.
+ */
+struct stamp {
+	u64 id;
+	u32 seq;
+	u32 generation;
+};
+
+/**
+ * struct walk - a walk
+ * @count: what is counted, of all walks on this CPU.
+ * @frame: where it has come to.
+ * @rule: of that frame.
+ * @regs: registers where it began, by their DWARF numbers.
+ * @mm: the address space.
+ * @pid: the process.
+ * @instance: pending return probes of frames not yet passed.
+ * @vdso: where it is mapped.
+ * @now: number of the mapping that was used last,
+ * @mappings: mappings that were stored; the last NR_MAPPINGS are in
+ * @mapping: this, as long as the address space and tables are what
+ * @stamp: says.
+ * @node: a node of the kernel's tree of mappings, while it is read.
+ * @records: see struct walk_config.
+ * @max: most entries of user space behind the program counter.
+ * @nr: so many there are.
+ * @first: where in @entry the first of these goes.
+ * @signals: signal frames passed.
+ * @exact: the frame's pc is a program counter, not a return address.
+ * @sp_known: false if sp is a lower bound only: behind a frame record of arm64.
+ * @end: enum walk_end.
+ * @chain: what is written, and
+ * @entry: the entries, which follow it.
+ */
+struct walk {
+	u64 count[NR_COUNTS];
+	struct frame frame;
+	struct packed_rule rule;
+	u64 regs[WALK_REGISTERS];
+	struct mm_struct *mm;
+	const struct return_instance *instance;
+	u64 vdso;
+	u32 pid;
+	u32 now, mappings;
+	struct mapping mapping[NR_MAPPINGS];
+	struct stamp stamp;
+	u64 node[32];
+	u32 records;
+	u32 max;
+	u32 nr;
+	u32 first;
+	u32 signals;
+	bool exact;
+	bool sp_known;
+	u32 end;
+	struct walk_chain chain;
+	u64 entry[WALK_ENTRIES];
+};
+
+/* What is below its bound, a power of two, for the verifier to see. */
+#define MASKED(value, bound)                                              \
+	({                                                                \
+		u64 masked = (value);                                     \
+		asm volatile("%0 &= %1" : "+r"(masked) : "i"((bound)-1)); \
+		masked;                                                   \
+	})
+
+/*
+ * 1 if a < b, both below 2^63, else 0, without a branch: the verifier follows both ways of one.
+ * So it does where the result of an arithmetic shift is masked.
+ */
+#define BELOW(a, b)                                     \
+	({                                              \
+		u64 less = (u64)(a) - (u64)(b);         \
+		asm volatile("%0 >>= 63" : "+r"(less)); \
+		less;                                   \
+	})
+
+/* Both are called where a struct walk *w is. */
+#define walk_count(what) (w->count[what]++)
+#define rules_cut(key, offset, why) ((void)(key), (void)(offset))
+
+#define current bpf_get_current_task_btf_()
+static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
+{
+	return (void *)bpf_get_current_task_btf();
+}
+
+#define get_kernel_nofault(value, from) bpf_core_read(&(value), sizeof(value), from)
+
+static __always_inline u64 walk_arch_register(const u64 *regs, unsigned int dwarf)
+{
+	return regs[MASKED(dwarf, WALK_REGISTERS)];
+}
+
+static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
+{
+	(void)w;
+	return !bpf_probe_read_user(ret, sizeof(*ret), (void *)addr);
+}
+
+/* WALK_CALL_BYTES of code. */
+static __always_inline bool load_code(u8 *code, u64 addr)
+{
+	return !bpf_probe_read_user(code, WALK_CALL_BYTES, (void *)addr);
+}
+
+static struct mapping *find_mapping(struct walk *w, u64 addr);
+
+#endif /* BPF_HOOKS_H */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * kernel.h - what the walk reads of the kernel's structures, wherever they lie in the kernel
+ * that runs: the loader puts the places in (CO-RE).
+ */
+#ifndef BPF_KERNEL_H
+#define BPF_KERNEL_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct uprobe;
+
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	_Bool chained;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+	struct uprobe *active_uprobe;
+	unsigned long xol_vaddr;
+	unsigned long vaddr;
+};
+
+struct maple_tree {
+	void *ma_root;
+};
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	struct {
+		void *vdso;
+		__u64 ctx_id; /* of x86: names it, and is never used again */
+	} context;
+	int mm_lock_seq;
+};
+
+/* Since 6.13, and in longterm kernels that it was put into. */
+struct mm_struct___6_13 {
+	struct {
+		unsigned int sequence;
+	} mm_lock_seq;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	/* Since 6.11. */
+	__s64 i_ctime_sec;
+	__u32 i_ctime_nsec;
+};
+
+/* From 6.6 on, */
+struct inode___6_6 {
+	struct timespec64 __i_ctime;
+};
+
+/* and before. */
+struct inode___6_1 {
+	struct timespec64 i_ctime;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct mm_struct *vm_mm;
+	struct file *vm_file;
+};
+
+struct task_struct {
+	struct mm_struct *mm;
+	unsigned int flags;
+	struct uprobe_task *utask;
+};
+
+#pragma clang attribute pop
+
+#define VM_EXEC 4
+#define PF_KTHREAD 0x00200000
+
+#endif /* BPF_KERNEL_H */

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mapping.h - from an address to the mapping and its table.
+ *
+ * Mappings are those of the address space itself at that moment, or were so in an earlier walk on
+ * this CPU, and the kernel says that none has changed since (as in kmod/walk.c). The kernel keeps them in a maple tree, whose nodes, and what they lead
+ * to, are freed under RCU, in a section of which programs at perf events run. Whatever else is
+ * read there, it is read by bpf_probe_read_kernel(), which bears any address.
+ */
+#ifndef BPF_MAPPING_H
+#define BPF_MAPPING_H
+
+#include "table.h"
+
+/* What lib/maple_tree.c has in the low bits of a pointer to a node. */
+#define NODE_MASK 255ull
+#define NODE_TYPE_SHIFT 3
+#define NODE_TYPE_MASK 15
+#define NODE_LEAF 1 /* maple_leaf_64 */
+#define NODE_RANGE 2 /* maple_range_64 */
+#define NODE_ARANGE 3 /* maple_arange_64 */
+#define NODE_MAX_DEPTH 8 /* 5^8 mappings are more than there may be */
+#define NO_POINTER 4096
+
+/* Words of a node: parent, pivots, slots; of two kinds. */
+#define NODE_PIVOT 1
+#define RANGE_PIVOTS 15
+#define RANGE_SLOT 16
+#define RANGE_END 31 /* in its first byte: the last slot in use, if the last pivot is not */
+#define ARANGE_PIVOTS 9
+#define ARANGE_SLOT 10
+#define ARANGE_END 30 /* in its first byte: the last slot in use */
+
+/* Pivots below @addr, of @n, of which @end are in use. */
+static __always_inline u64 count_below(const u64 *node, int n, u64 end, u64 addr)
+{
+	u64 below = 0;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < n; i++)
+		below += BELOW(i, end) & BELOW(node[NODE_PIVOT + i] & ~(1ull << 63), addr);
+	return below;
+}
+
+/* What a node has for @addr: the next node, or, of a leaf, the VMA; 0: it is going. */
+static __always_inline u64 pass_node(struct walk *w, u64 node, u64 type, u64 addr)
+{
+	u64 end, slot;
+
+	/* A node that is not in the tree any more is its own parent. */
+	if ((w->node[0] & ~NODE_MASK) == node)
+		return 0;
+	if (type == NODE_ARANGE) {
+		end = w->node[ARANGE_END] & 255;
+		slot = ARANGE_SLOT + count_below(w->node, ARANGE_PIVOTS, end, addr);
+	} else {
+		end = w->node[RANGE_PIVOTS] ? RANGE_PIVOTS : w->node[RANGE_END] & 255;
+		slot = RANGE_SLOT + count_below(w->node, RANGE_PIVOTS, end, addr);
+	}
+	return w->node[MASKED(slot, 32)];
+}
+
+static noinline u64 find_vma(struct walk *w, u64 addr)
+{
+	const struct mm_struct *mm = w->mm;
+	u64 entry = (u64)BPF_CORE_READ(mm, mm_mt.ma_root), node, type;
+	int i;
+
+	for (i = 0; i < NODE_MAX_DEPTH; i++) {
+		if (entry <= NO_POINTER)
+			return 0;
+		type = entry >> NODE_TYPE_SHIFT & NODE_TYPE_MASK;
+		node = entry & ~NODE_MASK;
+		if (type < NODE_LEAF || type > NODE_ARANGE ||
+		    bpf_probe_read_kernel(w->node, sizeof(w->node), (void *)node))
+			return 0;
+		entry = pass_node(w, node, type, addr);
+		if (type == NODE_LEAF)
+			return entry > NO_POINTER ? entry : 0;
+	}
+	return 0;
+}
+
+/* When an inode was changed last: kernels call that by three names. */
+static __always_inline void read_change(const struct inode *inode, struct walk_file *file)
+{
+	if (bpf_core_field_exists(inode->i_ctime_sec)) {
+		file->sec = BPF_CORE_READ(inode, i_ctime_sec);
+		/* The highest bit says that somebody has asked. */
+		file->nsec = BPF_CORE_READ(inode, i_ctime_nsec) & ~(1u << 31);
+	} else if (bpf_core_field_exists(((struct inode___6_6 *)0)->__i_ctime)) {
+		const struct inode___6_6 *i = (const void *)inode;
+
+		file->sec = BPF_CORE_READ(i, __i_ctime.tv_sec);
+		file->nsec = BPF_CORE_READ(i, __i_ctime.tv_nsec) & ~(1u << 31);
+	} else {
+		const struct inode___6_1 *i = (const void *)inode;
+
+		file->sec = BPF_CORE_READ(i, i_ctime.tv_sec);
+		file->nsec = BPF_CORE_READ(i, i_ctime.tv_nsec);
+	}
+}
+
+/* False: it has none that can be told. */
+static __always_inline bool read_file(const struct file *from, struct walk_file *file)
+{
+	const struct inode *inode = BPF_CORE_READ(from, f_inode);
+
+	file->ino = BPF_CORE_READ(inode, i_ino);
+	file->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	read_change(inode, file);
+	return file->ino;
+}
+
+/*
+ * VMAs may become others' meanwhile: what was read of one counts only if it is the same when read
+ * again. @file receives what it is of.
+ */
+static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m,
+				     struct walk_file *file)
+{
+	const struct vm_area_struct *vma = (void *)find_vma(w, addr);
+	u64 start, end, pgoff;
+	struct file *from;
+
+	if (!vma)
+		return false;
+	start = BPF_CORE_READ(vma, vm_start);
+	end = BPF_CORE_READ(vma, vm_end);
+	pgoff = BPF_CORE_READ(vma, vm_pgoff);
+	from = BPF_CORE_READ(vma, vm_file);
+	m->file = from && read_file(from, file);
+	if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) || addr < start || addr >= end)
+		return false;
+	if (BPF_CORE_READ(vma, vm_mm) != w->mm || BPF_CORE_READ(vma, vm_start) != start ||
+	    BPF_CORE_READ(vma, vm_end) != end || BPF_CORE_READ(vma, vm_file) != from ||
+	    BPF_CORE_READ(vma, vm_pgoff) != pgoff)
+		return false;
+	m->start = start;
+	m->len = end - start;
+	m->file_off = pgoff * WALK_PAGE - start;
+	if (!from && start == w->vdso) {
+		m->file_off = -start;
+		m->file = true;
+	}
+	return true;
+}
+
+/* When the address space is changed next, or another table is there, this will be another. */
+static __always_inline void read_stamp(const struct mm_struct *mm, const struct walk_config *c,
+				       struct stamp *stamp)
+{
+	const struct mm_struct___6_13 *newer = (const void *)mm;
+
+	stamp->id = 0;
+	stamp->seq = 0;
+	stamp->generation = c->generation;
+	if (!WALK_REMEMBERS)
+		return;
+	if (bpf_core_field_exists(newer->mm_lock_seq.sequence))
+		stamp->seq = BPF_CORE_READ(newer, mm_lock_seq.sequence);
+	else if (bpf_core_field_exists(mm->mm_lock_seq))
+		stamp->seq = BPF_CORE_READ(mm, mm_lock_seq);
+	else
+		return;
+	stamp->id = BPF_CORE_READ(mm, context.ctx_id);
+}
+
+/*
+ * Forgets mappings that may have changed. The stamp is read before any of them is looked up: a
+ * change that comes between is seen next time.
+ */
+static __always_inline void check_stamp(struct walk *w, const struct mm_struct *mm,
+					const struct walk_config *c)
+{
+	struct stamp now;
+	u32 i;
+
+	read_stamp(mm, c, &now);
+	if (now.id && now.id == w->stamp.id && now.seq == w->stamp.seq &&
+	    now.generation == w->stamp.generation)
+		return;
+	w->stamp = now;
+	w->now = 0;
+	w->mappings = 0;
+	for (i = 0; i < NR_MAPPINGS; i++)
+		w->mapping[i].len = 0;
+}
+
+/* Return: the mapping at @addr, which is remembered; NULL: not executable. */
+static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
+{
+	u32 number = MASKED(w->mappings, NR_MAPPINGS);
+	struct mapping *m = &w->mapping[number];
+	struct walk_file file = {};
+
+	/* What was there is gone, also if nothing comes. */
+	m->len = 0;
+	m->table = 0;
+	m->pages = 0;
+	if (!read_vma(w, addr, m, &file)) {
+		m->len = 0;
+		return NULL;
+	}
+	if (m->file)
+		find_table(w, m, &file, addr);
+	w->now = number;
+	w->mappings++;
+	return m;
+}
+
+static __always_inline struct mapping *find_mapping(struct walk *w, u64 addr)
+{
+	struct mapping *m = &w->mapping[MASKED(w->now, NR_MAPPINGS)];
+	u32 i;
+
+	if (addr - m->start < m->len)
+		return m;
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		m = &w->mapping[i];
+		if (addr - m->start < m->len) {
+			w->now = i;
+			return m;
+		}
+	}
+	return look_up_mapping(w, addr);
+}
+
+#endif /* BPF_MAPPING_H */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * table.h - tables of unwind rules: which one a file has, and what it says.
+ *
+ * A table is the bytes of linux/shstk_rules.h in an array map of blocks. The user fills them in
+ * and is not trusted to be right: whatever a table says, no read leaves it.
+ */
+#ifndef BPF_TABLE_H
+#define BPF_TABLE_H
+
+#include "hooks.h"
+
+#define WALK_PAGE 4096
+#define BLOCK_WORDS (WALK_BLOCK / 4)
+#define MOST_ROWS_SHIFT 11 /* of a page there are at most 2 << 11 */
+#define USUAL_ROWS 256 /* of a page there are seldom more */
+
+struct block {
+	u32 word[BLOCK_WORDS];
+};
+
+struct table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct block));
+};
+
+/* The tables by slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, WALK_SLOTS);
+	__type(key, u32);
+	__array(values, struct table);
+} tables SEC(".maps");
+
+/* The slots of files; 0: it was asked for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WALK_FILES);
+	__type(key, struct walk_file);
+	__type(value, u32);
+} files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, WALK_ASKED);
+} asked SEC(".maps");
+
+/* Rules by hash of their key: which slot, and where in the table. Slots are never used again. */
+#define REMEMBERED 2048 /* that fill what an element of a map may have on each CPU */
+
+struct remembered {
+	struct packed_rule rule[REMEMBERED];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct remembered);
+} rules SEC(".maps");
+
+/* Word @at of a table. False: it has none. */
+static __always_inline bool read_word(void *table, u32 at, u32 *ret)
+{
+	u32 number = at / BLOCK_WORDS;
+	struct block *b = bpf_map_lookup_elem(table, &number);
+
+	if (!b)
+		return false;
+	*ret = b->word[MASKED(at, BLOCK_WORDS)];
+	return true;
+}
+
+static __always_inline bool read_rule(void *table, u32 number, u64 *ret)
+{
+	u32 at = sizeof(struct shstk_rules_header) / 4 + 2 * number, low, high;
+
+	if (!read_word(table, at, &low) || !read_word(table, at + 1, &high))
+		return false;
+	*ret = (u64)high << 32 | low;
+	return true;
+}
+
+/* The last of rows from @first on, of @n, that begins at @in the page or before; in one block. */
+#define BISECT(block, first, n, in, most)                                             \
+	({                                                                            \
+		u64 row = first, end = row + (n);                                     \
+		int step;                                                             \
+                                                                                      \
+		_Pragma("unroll") for (step = most; step; step >>= 1)                 \
+		{                                                                     \
+			u64 at = row + step;                                          \
+			u64 word = (block)->word[MASKED(at, BLOCK_WORDS)];            \
+                                                                                      \
+			row += step * (BELOW(at, end) & BELOW(word >> 16, (in) + 1)); \
+		}                                                                     \
+		row;                                                                  \
+	})
+
+/* The same of rows that lie in several blocks. */
+static noinline u64 bisect_blocks(void *table, u64 first, u64 n, u64 in)
+{
+	u64 row = first, end = first + n;
+	int step;
+
+	for (step = 1 << MOST_ROWS_SHIFT; step; step >>= 1) {
+		u64 at = row + step;
+		u32 word = 0;
+
+		if (!read_word(table, at, &word))
+			at = end;
+		row += step * (BELOW(at, end) & BELOW(word >> 16, in + 1));
+	}
+	return row;
+}
+
+/* The row that holds at @in, of the @n from word @first on. */
+static __always_inline bool find_row(void *table, u32 first, u32 n, u64 in, u32 *ret)
+{
+	u32 number = first / BLOCK_WORDS, last = (first + n - 1) / BLOCK_WORDS;
+	u64 at = MASKED(first, BLOCK_WORDS);
+	struct block *b;
+
+	if (number != last)
+		return read_word(table, bisect_blocks(table, first, n, in), ret);
+	b = bpf_map_lookup_elem(table, &number);
+	if (!b)
+		return false;
+	if (n > USUAL_ROWS)
+		at = BISECT(b, at, n, in, 1 << MOST_ROWS_SHIFT);
+	else
+		at = BISECT(b, at, n, in, USUAL_ROWS / 2);
+	*ret = b->word[MASKED(at, BLOCK_WORDS)];
+	return true;
+}
+
+/* The rule at @off, counted from where the table begins to be about the file. */
+static __always_inline u64 look_up_rule(const struct mapping *m, u64 off)
+{
+	u32 slot = m->table, page = off / WALK_PAGE, first, past, row;
+	void *table = bpf_map_lookup_elem(&tables, &slot);
+	u64 rule;
+
+	if (!table || !read_word(table, m->page_at + page, &first) ||
+	    !read_word(table, m->page_at + page + 1, &past) ||
+	    !find_row(table, m->row_at + first, past - first, off % WALK_PAGE, &row) ||
+	    !read_rule(table, row & 0xffff, &rule))
+		return SHSTK_RULE_NONE;
+	return rule;
+}
+
+/* A file that has no table is asked for once. */
+static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
+{
+	struct walk_asked *a;
+	u32 none = 0;
+
+	if (bpf_map_update_elem(&files, file, &none, BPF_NOEXIST)) {
+		walk_count(COUNT_UNASKED);
+		return;
+	}
+	a = bpf_ringbuf_reserve(&asked, sizeof(*a), 0);
+	if (!a) {
+		bpf_map_delete_elem(&files, file);
+		walk_count(COUNT_UNASKED);
+		return;
+	}
+	a->file = *file;
+	a->addr = addr;
+	a->pid = w->pid;
+	a->reserved = 0;
+	bpf_ringbuf_submit(a, 0);
+}
+
+/* What the table of @m's file is, and where things are in it, if it has one. */
+static __always_inline void find_table(struct walk *w, struct mapping *m,
+				       const struct walk_file *file, u64 addr)
+{
+	u32 *slot = bpf_map_lookup_elem(&files, file), number, zero = 0;
+	const struct shstk_rules_header *h;
+	void *table;
+
+	if (!slot) {
+		ask(w, file, addr);
+		return;
+	}
+	number = *slot;
+	table = number ? bpf_map_lookup_elem(&tables, &number) : NULL;
+	h = table ? bpf_map_lookup_elem(table, &zero) : NULL;
+	if (!h)
+		return;
+	m->table = number;
+	m->base = h->base;
+	m->pages = h->nr_pages;
+	m->page_at = sizeof(*h) / 4 + 2 * h->nr_rules;
+	m->row_at = m->page_at + h->nr_pages + 1;
+}
+
+/* The rule of the frame's code at @at, in @w->rule. */
+static __always_inline void find_rule(struct walk *w, const struct mapping *m, u64 at)
+{
+	u64 off = at + m->file_off - m->base, key = (u64)m->table << 32 | (u32)off;
+	struct packed_rule *known = NULL;
+	struct remembered *all;
+	u32 zero = 0;
+
+	if (!m->table || off / WALK_PAGE >= m->pages) {
+		pack_rule(SHSTK_RULE_NONE, &w->rule);
+		return;
+	}
+	all = bpf_map_lookup_elem(&rules, &zero);
+	if (all)
+		known = &all->rule[MASKED(key ^ key >> 11, REMEMBERED)];
+	if (known && known->key == key) {
+		w->rule = *known;
+		return;
+	}
+	pack_rule(look_up_rule(m, off), &w->rule);
+	w->rule.key = key;
+	if (known)
+		*known = w->rule;
+}
+
+#endif /* BPF_TABLE_H */

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * walk.bpf.c - user callchains by unwind rules, as a BPF program at perf events.
+ *
+ * The same walk as kmod/walk.c, for kernels into which no module is to be loaded: the same
+ * tables, the same steps (kmod/walk_special.h), the same ends. If the stack is walked to its
+ * outermost frame, the chain is written to the event in the map "output", and the sample itself
+ * is not taken; else it is, with whatever the event says, such as a copy of the stack.
+ *
+ * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
+ */
+#include "hooks.h"
+
+enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
+
+#include "mapping.h"
+#include "table.h"
+
+#include "kmod/probed_read.h"
+#include "kmod/walk_special.h"
+
+#ifdef WALK_X86
+#include "loop_x86.h"
+#else
+#include "loop_arm64.h"
+#endif
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define PERF_CONTEXT_KERNEL (-128ull)
+#define PERF_CONTEXT_USER (-512ull)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walk_config);
+} config SEC(".maps");
+
+/* Processes that are not walked; of too many those are forgotten that were not met for long. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WALK_LEFT);
+	__type(key, u32);
+	__type(value, u32);
+} left SEC(".maps");
+
+/* An event of each CPU: libbpf knows their number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__type(key, u32);
+	__type(value, u32);
+} output SEC(".maps");
+
+/* The frame is the trace's next entry. @guess: WALK_GUESS or 0. */
+static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 guess)
+{
+	if (!f->pc)
+		return WALK_ZERO;
+	if (w->nr >= w->max)
+		return WALK_ROOM;
+	w->entry[MASKED(w->first + w->nr, WALK_ENTRIES)] = f->pc | guess;
+	w->nr++;
+	return GO_ON;
+}
+
+/*
+ * No code is there. A return address that leads there is none; a program counter does if a
+ * signal came behind a wild jump, but not to the kernel's addresses, which a forged signal
+ * frame may hold.
+ */
+static __always_inline int no_code(struct walk *w)
+{
+	if (w->exact && (w->frame.pc < TASK_SIZE_MAX || !w->nr))
+		return WALK_NO_TABLE;
+	if (w->nr)
+		w->nr--;
+	return WALK_NO_CODE;
+}
+
+static __always_inline bool is_unknown(const struct packed_rule *rule)
+{
+	return rule->cfa & PACKED_SPECIAL && packed_kind(rule->cfa) == SHSTK_RULE_NONE;
+}
+
+/* From one frame to its caller's. Return: GO_ON, or how the walk ends. */
+static __always_inline int pass_frame(struct walk *w)
+{
+	struct frame *f = &w->frame;
+	const u64 records = w->count[COUNT_RECORD];
+	u64 at = f->pc - !w->exact;
+	struct mapping *m = find_mapping(w, at);
+	u64 guesses;
+	int ret;
+
+	if (!m)
+		return no_code(w);
+	find_rule(w, m, at);
+	if (m->file && !w->records && is_unknown(&w->rule))
+		return m->table ? WALK_NO_RULE : WALK_NO_TABLE;
+	if (w->rule.cfa & PACKED_SPECIAL)
+		ret = step_special(w, f, m, &w->rule, true);
+	else
+		ret = step_plain(w, f, &w->rule);
+	if (ret >= 0)
+		return ret;
+	guesses = w->count[COUNT_RECORD] - records;
+	w->chain.guesses += guesses;
+	if (w->instance && !w->exact)
+		f->pc = through_trampoline(w, f->pc, f->sp);
+	return add_entry(w, f, guesses << 63);
+}
+
+/* One round of bpf_loop(). */
+static long pass(u32 i, struct walk **of)
+{
+	struct walk *w = *of;
+	int ret = pass_frame(w);
+
+	(void)i;
+	if (ret == GO_ON)
+		return 0;
+	w->end = ret;
+	return 1;
+}
+
+/* The kernel's part, if the sample is of the kernel and that is wanted. */
+static __always_inline void add_kernel(struct walk *w, void *ctx, const struct walk_config *c)
+{
+	long size;
+
+	w->first = 0;
+	if (!c->kernel)
+		return;
+	size = bpf_get_stack(ctx, &w->entry[1], WALK_KERNEL * 8, 0);
+	if (size <= 0)
+		return;
+	w->entry[0] = PERF_CONTEXT_KERNEL;
+	w->first = 1 + MASKED(size / 8, 2 * WALK_KERNEL);
+}
+
+/* As the user sees it. */
+static __always_inline u32 own_pid(const struct walk_config *c)
+{
+	struct bpf_pidns_info here = {};
+
+	if (c->ns_ino && !bpf_get_ns_current_pid_tgid(c->ns_dev, c->ns_ino, &here, sizeof(here)))
+		return here.tgid;
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+/* Is it a task with a user space, of code that can be walked? */
+static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_config *c)
+{
+	struct task_struct *task = current;
+	struct mm_struct *mm = task->mm;
+	const struct uprobe_task *utask;
+	struct pt_regs *pt;
+
+	w->mm = mm;
+	w->pid = own_pid(c);
+	if (!mm || task->flags & PF_KTHREAD || bpf_map_lookup_elem(&left, &w->pid))
+		return false;
+	pt = (void *)bpf_task_pt_regs((void *)task);
+	if (!walk_arch_start(&w->frame, w->regs, (void *)pt))
+		return false;
+	w->vdso = (u64)BPF_CORE_READ(mm, context.vdso);
+	utask = ushstk_own_utask();
+	w->instance = utask ? ushstk_returns(utask) : NULL;
+	if (utask)
+		w->frame.pc = ushstk_unstepped(w->frame.pc);
+	check_stamp(w, mm, c);
+	w->nr = 0;
+	w->signals = 0;
+	w->exact = true;
+	w->sp_known = true;
+	w->end = WALK_ROOM;
+	w->chain.guesses = 0;
+	w->records = c->records;
+	w->max = c->max - 1 < WALK_MAX ? c->max - 1 : WALK_MAX;
+	add_kernel(w, ctx, c);
+	w->entry[MASKED(w->first, WALK_ENTRIES)] = PERF_CONTEXT_USER;
+	w->entry[MASKED(w->first + 1, WALK_ENTRIES)] = w->frame.pc;
+	w->first += 2;
+	return true;
+}
+
+static __always_inline bool is_whole(const struct walk *w)
+{
+	return w->end == WALK_WHOLE || w->end == WALK_ZERO;
+}
+
+/* Return: whether the chain was written. */
+static __always_inline bool send(struct walk *w, void *ctx, u64 period)
+{
+	u64 size;
+
+	w->chain.end = w->end;
+	w->chain.nr = w->first + w->nr;
+	w->chain.period = period;
+	size = sizeof(w->chain) - sizeof(w->chain.size) + 8 * MASKED(w->chain.nr, WALK_ENTRIES);
+	if (!bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &w->chain.end, size))
+		return true;
+	walk_count(COUNT_UNSENT);
+	return false;
+}
+
+/* Return: 1: the sample itself is to be taken. */
+SEC("perf_event")
+int walk_sample(struct bpf_perf_event_data *ctx)
+{
+	u32 zero = 0;
+	struct walk_config *c = bpf_map_lookup_elem(&config, &zero);
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+
+	if (!c || !w || !begin(w, ctx, c)) {
+		if (w)
+			walk_count(WALK_REFUSED);
+		return 1;
+	}
+	bpf_loop(WALK_MAX + 1, pass, &w, 0);
+	walk_count(MASKED(w->end, 16));
+	if (!c->both && !is_whole(w))
+		return 1;
+	return !send(w, ctx, ctx->sample_period) || c->both;
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The BPF walk (bpf/, tools/bpf/): its chains beside copies of the same stacks.
+
+BPF_B	:= $(B)/selftests/bpf
+
+# All of the command but its main().
+$(BPF_B)/chains: selftests/bpf/chains.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
+
+# Stacks that are none.
+$(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a \
+		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
+
+# Beside what loads it, as it is beside the command.
+$(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o
+$(BPF_B)/shstk: $(B)/shstk
+$(BPF_B)/cases.sh: selftests/loader/cases.sh
+$(BPF_B)/walk.sh: selftests/bpf/walk.sh
+$(BPF_B)/shstk-walk.bpf.o $(BPF_B)/shstk $(BPF_B)/cases.sh $(BPF_B)/walk.sh:
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+$(BPF_B)/walk_test.sh: selftests/bpf/walk_test.sh $(BPF_B)/chains $(BPF_B)/shstk $(BPF_B)/cases.sh \
+		$(BPF_B)/walk.sh $(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(BPF_B)/walk_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * chains.c - a perf.data file of samples whose callchain is the BPF walk's, beside a copy of
+ * the stack: `shstk unwind --chains` compares the two.
+ *
+ *	chains FILE COMMAND [ARGUMENT...]
+ *
+ * The command runs twice: in the first run the walk meets its files, and the second begins when
+ * these have tables. Ends with 4 if this machine permits no such walk, and says why.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/bpf/walker.h"
+#include "tools/perf/rings.h"
+#include "tools/perf/sample.h"
+#include "tools/perf/write.h"
+
+#define FREQ 999
+#define COPY 32768
+#define RING (8u << 20)
+#define MAX_CHAIN 512
+#define SKIP 4
+#define PATIENCE 300 /* seconds until the tables are there */
+#define PROLOGUE 40 /* bytes of a sample in front of its callchain: header to period */
+
+struct both {
+	struct perf_rings *rings;
+	struct perf_writer *writer;
+	int tid; /* of the chain at hand; 0: there is none */
+	uint64_t nr;
+	uint64_t entries[WALK_ENTRIES];
+	unsigned long paired, alone;
+};
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "chains: %s: %s\n", what, why);
+	exit(1);
+}
+
+/* Waits for a byte, so that events are there before the command is. */
+static pid_t start(char **command, int *go)
+{
+	int fds[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(fds))
+		die("pipe", strerror(errno));
+	pid = fork();
+	if (pid) {
+		close(fds[0]);
+		*go = fds[1];
+		return pid;
+	}
+	close(fds[1]);
+	if (read(fds[0], &c, 1) == 1)
+		execvp(*command, command);
+	_exit(127);
+}
+
+/* The sample, with the chain in place of its own. */
+static void write_pair(struct both *b, const struct perf_record *r, const struct perf_sample *s)
+{
+	static _Alignas(8) uint8_t out[1 << 17];
+	const uint8_t *raw = r->raw, *rest = (const uint8_t *)(s->chain + s->nr);
+	struct perf_event_header head;
+	size_t left, chain = b->nr * sizeof(*b->entries);
+	struct perf_record copy = *r;
+
+	memcpy(&head, raw, sizeof(head));
+	left = raw + head.size - rest;
+	memcpy(out, raw, PROLOGUE);
+	memcpy(out + PROLOGUE, &b->nr, sizeof(b->nr));
+	memcpy(out + PROLOGUE + 8, b->entries, chain);
+	memcpy(out + PROLOGUE + 8 + chain, rest, left);
+	if (PROLOGUE + 8 + chain + left > UINT16_MAX)
+		return;
+	head.size = PROLOGUE + 8 + chain + left;
+	memcpy(out, &head, sizeof(head));
+	copy.raw = out;
+	perf_writer_add(b->writer, &copy);
+}
+
+static bool is_context(uint64_t entry)
+{
+	return entry >= PERF_CONTEXT_MAX;
+}
+
+static int take(void *arg, const struct perf_record *r)
+{
+	struct both *b = arg;
+	struct perf_sample s;
+
+	if (r->type != PERF_RECORD_SAMPLE) {
+		if (b->writer)
+			perf_writer_add(b->writer, r);
+		return 0;
+	}
+	if (!perf_sample_parse(r, true, 0, &s))
+		die("a record", "makes no sense");
+	if (r->walked) {
+		b->tid = r->tid;
+		b->nr = s.nr;
+		for (uint64_t i = 0; i < s.nr && i < WALK_ENTRIES; i++)
+			b->entries[i] = is_context(s.chain[i]) ? s.chain[i] :
+								 s.chain[i] & ~WALK_GUESS;
+		return 0;
+	}
+	if (b->writer && s.abi == 2 && b->tid == r->tid)
+		write_pair(b, r, &s);
+	b->paired += b->tid == r->tid;
+	b->alone += b->tid != r->tid;
+	b->tid = 0;
+	return 0;
+}
+
+/* One run of the command, which is recorded to its end. */
+static void run(struct both *b, struct perf_opts *opts, const char *path, char **command)
+{
+	int go, ret = 0, status;
+	pid_t pid = start(command, &go);
+	struct reason why;
+
+	opts->pids = &pid;
+	opts->nr_pids = 1;
+	opts->on_exec = true;
+	b->paired = b->alone = 0;
+	if (perf_rings_open(opts, &b->rings, &why)) {
+		printf("%s\n", why.text);
+		exit(SKIP);
+	}
+	if (path && perf_writer_create(path, opts, &b->writer))
+		die(path, strerror(errno));
+	if (write(go, "", 1) != 1)
+		die("command", strerror(errno));
+	close(go);
+	while (!ret) {
+		usleep(10000);
+		ret = waitpid(pid, &status, WNOHANG);
+		perf_rings_read(b->rings, ret, take, b);
+	}
+	if (ret != pid || !WIFEXITED(status) || WEXITSTATUS(status))
+		die(*command, "did not do its work");
+	perf_rings_close(b->rings);
+	if (perf_writer_close(b->writer))
+		die(path, "was not written");
+}
+
+static void await_tables(const struct walker *w)
+{
+	for (int i = 0; i < PATIENCE * 100 && !walker_idle(w); i++)
+		usleep(10000);
+	if (!walker_idle(w))
+		die("tables", "are not made");
+}
+
+/* What became of the walks since @before. */
+static void tell(const struct walker *w, const struct both *b, const uint64_t *before)
+{
+	static const char *const names[NR_COUNTS] = {
+		"whole",	"zero",	   "room",	   "no code",	    "no table",
+		"no rule",	"no kind", "no memory",	   "bad CFA",	    "refused",
+		"frame record", "signal",  "return probe", "not asked for", "not sent",
+	};
+	uint64_t counts[NR_COUNTS];
+
+	if (walker_count(w, counts))
+		die("counts", "are not told");
+	printf("%lu samples with a chain, %lu without\n", b->paired, b->alone);
+	for (int i = 0; i < NR_COUNTS; i++)
+		printf("%s: %llu\n", names[i], (unsigned long long)(counts[i] - before[i]));
+}
+
+int main(int argc, char **argv)
+{
+	const struct walker_opts how = { .max = MAX_CHAIN, .both = true };
+	struct both *b = calloc(1, sizeof(*b));
+	struct perf_opts opts = {
+		.main = perf_event_find("cpu-clock"),
+		.freq = FREQ,
+		.max_stack = 127,
+		.copy = COPY,
+		.ring_size = RING,
+		.cgroup = -1,
+	};
+	uint64_t before[NR_COUNTS];
+	struct walker *w;
+	struct reason why;
+
+	if (argc < 3 || !b)
+		die("usage", "chains FILE COMMAND [ARGUMENT...]");
+	if (walker_create(&how, &w, &why)) {
+		printf("%s\n", why.text);
+		return SKIP;
+	}
+	opts.walker = w;
+	run(b, &opts, NULL, argv + 2);
+	await_tables(w);
+	if (walker_count(w, before))
+		die("counts", "are not told");
+	run(b, &opts, argv[1], argv + 2);
+	tell(w, b, before);
+	walker_destroy(w);
+	free(b);
+	return 0;
+}

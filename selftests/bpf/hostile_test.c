@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hostile_test.c - the BPF walk on stacks that are none: it ends, and makes nothing up.
+ *
+ * A child spins with a stack pointer that it has no right to, or on a stack that it has forged;
+ * each sample that is taken meanwhile is walked.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/bpf/walker.h"
+#include "tools/perf/rings.h"
+#include "tools/perf/sample.h"
+#include "tools/proc/maps.h"
+
+#define FREQ 999
+#define RING (4u << 20)
+#define MAX_CHAIN 256
+#define WORDS 65536
+#define ENOUGH 5 /* samples in the loop */
+#define PATIENCE 60000 /* ms of waiting for these */
+#define SKIP 4
+
+/* What the child and its parent share: where code may be. */
+static struct shared {
+	uint64_t stack[WORDS];
+	volatile int stop;
+} * shared;
+
+/**
+ * struct seen - what was seen of the samples in the loop
+ * @nr: so many there were.
+ * @most: entries of the longest chain.
+ * @ends: how chains ended.
+ * @odd: entries that are in no code.
+ */
+struct seen {
+	unsigned int nr;
+	uint64_t most;
+	unsigned int ends[WALK_ENDS];
+	unsigned int odd;
+};
+
+static struct code {
+	uint64_t start, end;
+} code[256];
+static unsigned int nr_code;
+
+static unsigned int points;
+static bool failed;
+
+static void point(bool good, const char *name, const char *what)
+{
+	printf("%s %u %s: %s\n", good ? "ok" : "not ok", ++points, name, what);
+	failed |= !good;
+}
+
+/* ---- what the child does ---- */
+
+extern const char spin_begin[], spin_end[];
+
+/*
+ * Spins with another stack pointer until it is told to stop: it is in a register, and nothing is
+ * pushed meanwhile. The compiler says that the CFA is so many bytes above the stack pointer.
+ */
+static __attribute__((noinline)) void spin(uint64_t sp)
+{
+	__asm__ volatile("mov %%rsp, %%r12\n\t"
+			 "mov %0, %%rsp\n"
+			 ".globl spin_begin\nspin_begin:\n"
+			 "1:	pause\n\t"
+			 "cmpl $0, (%1)\n\t"
+			 "je 1b\n"
+			 ".globl spin_end\nspin_end:\n\t"
+			 "mov %%r12, %%rsp"
+			 :
+			 : "r"(sp), "r"(&shared->stop)
+			 : "r12", "memory", "cc");
+}
+
+static void on_signal(int signo)
+{
+	(void)signo;
+}
+
+/* What signal handlers return to. */
+static uint64_t restorer(void)
+{
+	struct {
+		void *handler;
+		unsigned long flags;
+		void *restorer;
+		uint64_t mask;
+	} now = { 0 };
+
+	signal(SIGUSR2, on_signal);
+	syscall(SYS_rt_sigaction, SIGUSR2, NULL, &now, sizeof(now.mask));
+	return (uintptr_t)now.restorer;
+}
+
+static uint64_t bottom(void)
+{
+	return (uintptr_t)shared->stack;
+}
+
+static void fill(uint64_t word)
+{
+	for (unsigned int i = 0; i < WORDS; i++)
+		shared->stack[i] = word;
+}
+
+static void not_canonical(void)
+{
+	spin(1ull << 63);
+}
+
+static void of_the_kernel(void)
+{
+	spin(0xffff888000000000);
+}
+
+static void at_the_end(void)
+{
+	spin(-16ull);
+}
+
+static void at_zero(void)
+{
+	spin(0);
+}
+
+static void odd_address(void)
+{
+	spin(bottom() + 3);
+}
+
+/* Each word is an address in this very loop. */
+static void endless(void)
+{
+	fill((uintptr_t)spin_begin + 1);
+	spin(bottom());
+}
+
+/* Each word is one in the program or its libraries, or is any. */
+static void at_random(void)
+{
+	uint64_t seed = 88172645463325252;
+
+	for (unsigned int i = 0; i < WORDS; i++) {
+		const struct code *c = &code[seed % (nr_code ? nr_code : 1)];
+
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		shared->stack[i] = seed % 4 ? c->start + (seed >> 8) % (c->end - c->start) : seed;
+	}
+	spin(bottom());
+}
+
+/* Signal frames that lead to themselves: all their words are that address, also sp is. */
+static void signal_frames(void)
+{
+	uint64_t address = restorer();
+
+	fill(address);
+	/* In the context, of each frame that may be found: sp back to the beginning. */
+	for (unsigned int i = 0; i < WORDS; i++)
+		if (i % 8 == 4)
+			shared->stack[i] = bottom();
+	spin(bottom());
+}
+
+static void kernel_words(void)
+{
+	fill(0xffffffff81000000);
+	spin(bottom());
+}
+
+/* ---- the samples ---- */
+
+static bool is_code(uint64_t addr)
+{
+	for (unsigned int i = 0; i < nr_code; i++)
+		if (addr >= code[i].start && addr < code[i].end)
+			return true;
+	return false;
+}
+
+static void read_code(void)
+{
+	struct mapping m;
+	struct maps maps;
+
+	if (maps_open(getpid(), "maps", &maps))
+		return;
+	while (maps_next(&maps, &m))
+		if (m.exec && nr_code < 256 && m.start < 1ull << 56)
+			code[nr_code++] = (struct code){ m.start, m.end };
+	maps_close(&maps);
+}
+
+static int take(void *arg, const struct perf_record *r)
+{
+	struct seen *seen = arg;
+	struct perf_sample s;
+	uint64_t first = 0;
+
+	if (r->type != PERF_RECORD_SAMPLE || !r->walked || !perf_sample_parse(r, true, 0, &s))
+		return 0;
+	while (first < s.nr && s.chain[first] != PERF_CONTEXT_USER)
+		first++;
+	if (first + 1 >= s.nr || s.chain[first + 1] < (uintptr_t)spin_begin ||
+	    s.chain[first + 1] >= (uintptr_t)spin_end)
+		return 0;
+	seen->nr++;
+	if (s.nr - first - 1 > seen->most)
+		seen->most = s.nr - first - 1;
+	if (s.end < WALK_ENDS)
+		seen->ends[s.end]++;
+	for (uint64_t i = first + 2; i < s.nr; i++)
+		seen->odd += !is_code((s.chain[i] & ~WALK_GUESS) - 1);
+	return 0;
+}
+
+/**
+ * struct forged - a stack
+ * @name: what is forged.
+ * @run: spins on it.
+ * @ends: how walks of it may end, a bit for each.
+ */
+struct forged {
+	const char *name;
+	void (*run)(void);
+	unsigned int ends;
+};
+
+#define END(how) (1u << WALK_##how)
+#define NOT_READ (END(NO_MEMORY) | END(BAD_CFA))
+
+static const struct forged forged[] = {
+	{ "a stack pointer that is not canonical", not_canonical, NOT_READ },
+	{ "a stack pointer into the kernel", of_the_kernel, NOT_READ },
+	{ "a stack pointer at the end of all addresses", at_the_end, NOT_READ },
+	{ "a stack pointer of 0", at_zero, NOT_READ },
+	{ "an odd stack pointer", odd_address, ~0u },
+	{ "a stack of return addresses that all are the same", endless, END(ROOM) },
+	{ "a stack of random words", at_random, ~0u },
+	{ "signal frames that lead to themselves", signal_frames, ~END(WHOLE) },
+	{ "return addresses in the kernel", kernel_words, END(NO_CODE) },
+};
+
+static pid_t start(const struct forged *f)
+{
+	pid_t pid;
+
+	memset(shared, 0, sizeof(*shared));
+	pid = fork();
+	if (pid)
+		return pid;
+	f->run();
+	_exit(0);
+}
+
+static bool ends_as_said(const struct seen *seen, const struct forged *f)
+{
+	for (int i = 0; i < WALK_ENDS; i++)
+		if (seen->ends[i] && !(f->ends & 1u << i))
+			return false;
+	return true;
+}
+
+static void judge(const struct forged *f, const struct seen *seen)
+{
+	point(seen->nr >= ENOUGH, f->name, "is walked");
+	point(seen->most <= MAX_CHAIN, f->name, "the chain has no more entries than it may");
+	point(ends_as_said(seen, f), f->name, "the walk ends, and says why");
+	point(!seen->odd, f->name, "no entry is in no code");
+	printf("# %u samples, at most %llu entries\n", seen->nr, (unsigned long long)seen->most);
+	for (int i = 0; i < WALK_ENDS; i++)
+		if (seen->ends[i])
+			printf("# end %d: %u\n", i, seen->ends[i]);
+}
+
+static void attempt(const struct forged *f, struct perf_opts *opts, const struct walker *w)
+{
+	struct perf_rings *rings = NULL;
+	struct seen seen = { 0 };
+	struct reason why;
+	pid_t pid = start(f);
+
+	opts->pids = &pid;
+	opts->nr_pids = 1;
+	if (perf_rings_open(opts, &rings, &why)) {
+		printf("# %s\n", why.text);
+	} else {
+		for (int ms = 0; ms < PATIENCE && seen.nr < ENOUGH; ms += 10) {
+			usleep(10000);
+			/* What is walked before the program has its table ends there. */
+			if (!walker_idle(w))
+				continue;
+			perf_rings_read(rings, false, take, &seen);
+			if (seen.ends[WALK_NO_TABLE] && !seen.ends[WALK_ROOM])
+				memset(&seen, 0, sizeof(seen));
+		}
+		perf_rings_close(rings);
+	}
+	shared->stop = 1;
+	waitpid(pid, NULL, 0);
+	judge(f, &seen);
+}
+
+int main(void)
+{
+	const struct walker_opts how = { .max = MAX_CHAIN, .both = true };
+	struct perf_opts opts = {
+		.main = perf_event_find("cpu-clock"),
+		.freq = FREQ,
+		.max_stack = 127,
+		.ring_size = RING,
+		.cgroup = -1,
+	};
+	struct walker *w;
+	struct reason why;
+	bool user_only;
+
+	printf("TAP version 13\n");
+	if (walker_create(&how, &w, &why)) {
+		printf("1..0 # SKIP %s\n", why.text);
+		return SKIP;
+	}
+	if (perf_probe(&opts, &user_only, &why)) {
+		printf("1..0 # SKIP %s\n", why.text);
+		walker_destroy(w);
+		return SKIP;
+	}
+	opts.walker = w;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		return 1;
+	read_code();
+	for (unsigned int i = 0; i < sizeof(forged) / sizeof(*forged); i++)
+		attempt(&forged[i], &opts, w);
+	walker_destroy(w);
+	printf("1..%u\n", points);
+	return failed;
+}

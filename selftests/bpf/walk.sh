@@ -1,0 +1,126 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   walk.sh PROGRAM...
+#
+# Programs of Debian, unmodified, are sampled with two stacks each time: the chain that the BPF
+# walk makes by unwind rules, and a copy, which `shstk unwind` unwinds. They must be the same,
+# entry by entry, as far as the walk goes; and it goes to the outermost frame.
+#
+# The first run of a program is only there so that its files get their tables. One that it used
+# in no sampled moment has none yet in the second: chains that end there are told, and do not
+# count; nor do those that end where memory is not present.
+
+. ./cases.sh
+export PATH=/usr/bin:/bin
+
+bash_work='
+f() { if [ $1 -gt 0 ]; then f $(($1 - 1)); else r=$((r + 1)); fi; }
+for ((i = 0; i < 40; i++)); do
+	f $((i % 9)); s=$(echo $i); [[ $s =~ ^([0-9]+)$ ]] && t=${BASH_REMATCH[1]}; (exit 3)
+done
+for ((i = 0; i < 30000; i++)); do x=${x:0:20}$i; done'
+
+python_work='
+import re, json
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+fib(20)
+for i in range(60):
+    sorted(range(300), key=lambda x: -x)
+    re.compile("(a|b)*c%d" % i).match("ababab")
+    json.loads(json.dumps([{"a": [i, "x" * i]}] * 60))'
+
+perl_work='
+sub f { my $n = shift; return $n ? 1 + f($n - 1) : 0 }
+f(60) for 1 .. 2000;
+my @a = sort { $a <=> $b } map { $_ * 7919 % 10007 } 1 .. 100000;
+my $t = "abc" x 3000; my $n = 0; $n++ while $t =~ /b(c)a/g;
+eval { die { x => $_ } } for 1 .. 5000;'
+
+sqlite_work='with recursive c(x) as (select 1 union all select x + 1 from c where x < 100000)
+	select sum(length(printf("%d", x))) from c;
+	create table t(a, b); with recursive c(x) as (select 1 union all select x+1 from c where x<40000)
+	insert into t select x * 7919 % 9001, x from c; create index i on t(a);
+	select count(*) from t u join t v on u.a = v.b;'
+
+git_work='
+rm -rf repo && mkdir repo && cd repo && git init -q &&
+for i in 1 2 3 4 5 6; do seq $i 20000 >f$i; done && git add . && git commit -q -m one &&
+for f in f*; do seq 5 9 >>$f; done && git diff >/dev/null &&
+git commit -q -a -m two && git log -p >/dev/null'
+
+# With both stacks, into both.data. The end of "said" is what became of the walks.
+record() # PROGRAM
+{
+	case $1 in
+	bash) set -- bash -c "$bash_work";;
+	python3) set -- python3 -ISc "$python_work";;
+	perl) set -- perl -e "$perl_work";;
+	sqlite3) set -- sqlite3 :memory: "$sqlite_work";;
+	git) set -- bash -c "$git_work";;
+	xz) set -- xz -k -T2 -1 --block-size=400KiB -f big;;
+	esac
+	./chains both.data "$@" >said 2>&1
+}
+
+# So many of these ends.
+ended() # HOW
+{
+	sed -n "s/^$1: //p" said | tail -n 1
+}
+
+judge()
+{
+	./shstk unwind --chains both.data >verdict 2>odd || return 1
+	samples=$(sed -n 's/ samples have a user stack.*//p' verdict)
+	shorter=$(sed -n 's/.*; \([0-9]*\) shorter.*/\1/p' verdict)
+	differ=$(sed -n 's/.* shorter, \([0-9]*\) differ$/\1/p' verdict)
+	[ -n "$samples" ] && [ -n "$differ" ]
+}
+
+one() # PROGRAM
+{
+	if ! command -v "$1" >/dev/null; then
+		skip "$1 is walked by rules" "$1 is not installed"
+		return
+	fi
+	record "$1"
+	status=$?
+	if [ $status = 4 ]; then
+		skip "$1 is walked by rules" "$(tail -n 1 said)"
+		return
+	fi
+	tail -n 30 said >out
+	[ $status = 0 ] && judge
+	point $? "$1 is sampled with both stacks" || return
+	[ $status = 0 ] || return
+	cat verdict odd >out
+	[ "$differ" = 0 ]
+	point $? "$1: no chain has another frame than the stack's copy"
+	passed=$(($(ended 'no table') + $(ended 'no memory')))
+	whole=$(($(ended whole) + $(ended zero)))
+	cut=$(($(ended room) + $(ended 'no code') + $(ended 'no rule') + $(ended 'no kind') +
+		$(ended 'bad CFA')))
+	cat said odd >out
+	# A sample in a few instructions where a program begins that nothing describes is luck.
+	[ $(((whole + 3) * 1000)) -ge $(((whole + cut) * 995)) ] && [ "$whole" -gt 0 ]
+	point $? "$1: chains go to the outermost frame"
+	echo "# $1: $samples samples, $whole chains whole, $cut cut, $shorter shorter than the copy's," \
+		"$passed in files without a table yet"
+}
+
+prepare()
+{
+	export HOME="$PWD"
+	git config --global user.email x@y 2>/dev/null && git config --global user.name x &&
+		git config --global init.defaultBranch x
+	head -c 2000000 ./shstk >big
+}
+
+echo TAP version 13
+prepare
+for p; do
+	one "$p"
+done
+echo "1..$count"
+exit $failed
