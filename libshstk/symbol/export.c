@@ -13,9 +13,11 @@
 
 #include "export.h"
 
+/* The first that fits a name is taken: what is longer comes first. */
 static const struct shstk_format *const formats[] = {
-	&shstk_format_pprof, &shstk_format_folded, &shstk_format_svg, &shstk_format_perf,
-	&shstk_format_top,   &shstk_format_json,   &shstk_format_pb,  &shstk_format_html,
+	&shstk_format_pprof, &shstk_format_folded, &shstk_format_svg,
+	&shstk_format_perf,  &shstk_format_top,	   &shstk_format_speedscope,
+	&shstk_format_json,  &shstk_format_pb,	   &shstk_format_html,
 };
 
 #define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -63,7 +65,7 @@ const char *shstk_format_suffix(const char *format, int *len)
 
 const char *shstk_format_list(void)
 {
-	return "pprof, pb, folded, svg, html, perf, top, json";
+	return "pprof, pb, folded, svg, html, speedscope, perf, top, json";
 }
 
 void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit)
@@ -285,7 +287,7 @@ static const struct shstk_format *choose(const char *path, const char *format, c
 	else
 		snprintf(
 			err, err_size,
-			"cannot tell a format from the name '%s' (.pb.gz, .pb, .folded, .svg, .html, .perf, .txt, .json)",
+			"cannot tell a format from the name '%s' (.pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .perf, .txt, .json)",
 			path);
 	return NULL;
 }

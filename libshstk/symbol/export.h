@@ -209,6 +209,7 @@ extern const struct shstk_format shstk_format_perf;
 extern const struct shstk_format shstk_format_top;
 extern const struct shstk_format shstk_format_json;
 extern const struct shstk_format shstk_format_html;
+extern const struct shstk_format shstk_format_speedscope;
 
 /* ---- tree.c: all stacks as one tree, outermost frame at the root ---- */
 

@@ -325,9 +325,9 @@ int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int ty
 
 /**
  * shstk_format_find() - choose a format
- * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "perf",
- *	"top", "json"), or NULL: by the suffix of @path (.pb.gz .pprof .pb .folded
- *	.collapsed .svg .html .perf .txt .top .json).
+ * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "speedscope",
+ *	"perf", "top", "json"), or NULL: by the suffix of @path (.pb.gz .pprof .pb .folded
+ *	.collapsed .svg .html .speedscope.json .perf .txt .top .json).
  * @path: file to be written, or NULL.
  *
  * Return: the format's name, or NULL if there is none.
@@ -337,7 +337,7 @@ const char *shstk_format_find(const char *format, const char *path);
 /**
  * shstk_format_list() - names of all formats, for usage texts
  *
- * Return: "pprof, pb, folded, svg, html, perf, top, json".
+ * Return: "pprof, pb, folded, svg, html, speedscope, perf, top, json".
  */
 const char *shstk_format_list(void);
 

@@ -703,13 +703,51 @@ def check_rows(profile, lines, folder):
 
 
 @case
+def speedscope(variant, folder):
+    """speedscope: a profile for each thread, its samples in order of time, inlined functions apart"""
+    profile = Profile(variant, folder, keep=True)
+    profile.driver.do('caution', 'lost 7')
+    with open(profile.write(f'{folder}/x.speedscope.json', '-', 'title=t'), encoding='utf-8') as f:
+        got = json.load(f)
+    equal(got['name'], 't; caution: lost 7')
+    names = [frame['name'] for frame in got['shared']['frames']]
+    have, threads = {}, []
+    for thread in got['profiles']:
+        equal(thread['endValue'], sum(thread['weights']), thread['name'])
+        equal(len(thread['samples']), len(thread['weights']), thread['name'])
+        threads.append(thread['name'])
+        for stack, weight in zip(thread['samples'], thread['weights']):
+            key = (thread['name'].rsplit(' ', 1)[0], *(names[i] for i in stack))
+            have[key] = have.get(key, 0) + weight
+    equal(have, profile.names())
+    equal(len(set(threads)), len(threads), 'threads twice')
+    assert {'worker 111/112', 'worker 111/113', 'main 111/111', 'main 222/111'} <= set(threads), threads
+    lines = {(f['name'], f.get('line')) for f in got['shared']['frames'] if 'file' in f}
+    assert ('innermost', line_of(INLINE_C, 'innermost(')) in lines, lines
+    # The order in which they were added is that of their times.
+    driver = Driver(variant)
+    for line in (('type', 'samples', 'count'), ('keep',), ('proc', 'p', 7)):
+        driver.do(*line)
+    for time, addr in ((3, '0x30'), (1, '0x10'), (2, '0x20'), (4, '0x10')):
+        driver.do('sample', 'p', 7, 'x', 0, time * 10**9, 1, addr)
+    driver.do('write', f'{folder}/y.speedscope.json', '-')
+    driver.close()
+    with open(f'{folder}/y.speedscope.json', encoding='utf-8') as f:
+        got = json.load(f)
+    names = [frame['name'] for frame in got['shared']['frames']]
+    equal([[names[i] for i in s] for s in got['profiles'][0]['samples']],
+          [['[0x10]'], ['[0x20]'], ['[0x30]'], ['[0x10]']])
+    profile.driver.close()
+
+
+@case
 def empty_profile(variant, folder):
     """a profile without samples is written in every format"""
     driver = Driver(variant)
     driver.do('type', 'cpu', 'nanoseconds')
     driver.do('comment', 'long ' * 1000)
     driver.do('comment', 'no room')
-    for suffix in ('pb.gz', 'folded', 'svg', 'html', 'perf', 'top'):
+    for suffix in ('pb.gz', 'folded', 'svg', 'html', 'speedscope', 'perf', 'top'):
         driver.do('write', f'{folder}/out.{suffix}', '-')
     texts = [t.text for t in ET.parse(f'{folder}/out.svg').iter(SVG + 'text')
              if t.get('id') == 'subtitle']
@@ -724,11 +762,13 @@ def format_choice(variant, folder):
     """the format comes from the suffix or by name; others are named in the error"""
     profile = Profile(variant, folder)
     starts = {'pprof': b'\x1f\x8b', 'svg': b'<?xml', 'folded': b'', 'perf': b'main', 'top': b'cpu',
-              'json': b'{', 'html': b'<!DOCTYPE html>'}
+              'json': b'{', 'html': b'<!DOCTYPE html>',
+              'speedscope': b'{"$schema"'}
     for name, form in (('a.pb.gz', 'pprof'), ('a.pprof', 'pprof'), ('a.folded', 'folded'),
                        ('a.collapsed', 'folded'), ('a.svg', 'svg'), ('a.perf', 'perf'),
                        ('a.txt', 'top'), ('a.top', 'top'),
-                       ('a.json', 'json'), ('a.html', 'html'), ('a.htm', 'html')):
+                       ('a.json', 'json'), ('a.html', 'html'), ('a.htm', 'html'),
+                       ('a.speedscope.json', 'speedscope')):
         data = open(profile.write(f'{folder}/{name}'), 'rb').read()
         assert data.startswith(starts[form]), name
     data = open(profile.write(f'{folder}/x.svg', 'pprof'), 'rb').read()
@@ -736,10 +776,10 @@ def format_choice(variant, folder):
     for name in ('out', 'out.gz', '.svg.', 'out.unknown'):
         equal(profile.driver.ask('write', f'{folder}/{name}', '-')[1],
               f"cannot tell a format from the name '{folder}/{name}' "
-              '(.pb.gz, .pb, .folded, .svg, .html, .perf, .txt, .json)')
+              '(.pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .perf, .txt, .json)')
         assert not os.path.exists(f'{folder}/{name}')
     equal(profile.driver.ask('write', f'{folder}/out', 'jpeg')[1],
-          "unknown format 'jpeg' (there are: pprof, pb, folded, svg, html, perf, top, json)")
+          "unknown format 'jpeg' (there are: pprof, pb, folded, svg, html, speedscope, perf, top, json)")
     profile.driver.close()
 
 
@@ -855,7 +895,7 @@ def out_of_memory(variant, folder):
              f'sample\tp\t5\tcomm\t1\t5\t1,7\t{profile.at("p", "outermost", 4, "p")},'
              f'{profile.at("p", "main", 9)},{profile.evil_addr[0]:#x},0x500010,0x900001',
              'fork\tq\tp\t2', 'unmap\tq\t0x10401200\t0x10401800',
-             *(f'write\t{folder}/out\t{form}' for form in ('pprof', 'folded', 'svg', 'html',
+             *(f'write\t{folder}/out\t{form}' for form in ('pprof', 'folded', 'svg', 'html', 'speedscope',
                                                            'perf', 'top'))]
     script = '\n'.join(lines) + '\n'
     driver = os.path.join(BUILD, 'driver-fail')
