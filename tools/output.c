@@ -24,6 +24,7 @@ enum {
 	OPT_PER_THREAD,
 	OPT_TOP,
 	OPT_FULL_NAMES,
+	OPT_SORT,
 };
 
 static const struct argp_option options[] = {
@@ -39,6 +40,9 @@ static const struct argp_option options[] = {
 	  "C++ names with the default arguments of the standard library's templates, and long ones in tables in full",
 	  0 },
 	{ "top", OPT_TOP, "N", OPTION_ARG_OPTIONAL, "print the N (20) hottest functions at the end",
+	  0 },
+	{ "sort", OPT_SORT, "WHICH", 0,
+	  "the hottest functions are those with the highest values of their own (self), or with callees (total)",
 	  0 },
 	{ "json", 'j', NULL, 0, "print them as JSON; implies --top", 0 },
 	{ 0 },
@@ -66,6 +70,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FULL_NAMES:
 		o->full_names = true;
+		return 0;
+	case OPT_SORT:
+		if (strcmp(arg, "self") && strcmp(arg, "total"))
+			argp_failure(state, argp_err_exit_status, 0,
+				     "sort '%s' is neither self nor total", arg);
+		o->by_total = !strcmp(arg, "total");
 		return 0;
 	case 'j':
 		o->json = true;
@@ -258,6 +268,9 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 		.full_names = o->full_names,
 		.type = o->type,
 		.inverted = o->inverted,
+		.by_total = o->by_total,
+		.lines = o->lines,
+		.by = o->by,
 	};
 	bool ok = true;
 

@@ -30,6 +30,9 @@
  * @json: and these as JSON.
  * @inverted: as in &struct shstk_write_opts; set by the command.
  * @type: likewise.
+ * @by_total: likewise; of --sort.
+ * @lines: likewise; set by the command.
+ * @by: likewise; set by the command.
  */
 struct output {
 	const char *paths[OUTPUT_MAX];
@@ -44,6 +47,9 @@ struct output {
 	bool json;
 	bool inverted;
 	unsigned int type;
+	bool by_total;
+	bool lines;
+	const char *by;
 };
 
 /*

@@ -26,12 +26,15 @@ struct entry {
  * @pool: memory of the entries.
  * @entries: one for each function.
  * @whole: what 100 % are: the sum of all values, without their signs.
+ * @full_names: names are not cut.
+ * @lines: the entries are lines of functions.
  */
 struct table {
 	struct shstk_pool pool;
 	struct entry *entries;
 	int64_t whole;
 	bool full_names;
+	bool lines;
 };
 
 static struct entry *get_entry(struct table *table, const char *name)
@@ -49,6 +52,26 @@ static struct entry *get_entry(struct table *table, const char *name)
 	return entry->hh.tbl ? entry : NULL;
 }
 
+/* What a frame is an entry of: its function, or the line of it. NULL when memory runs out. */
+static const char *entry_name(const struct shstk_profile *profile, const struct table *table,
+			      const struct shstk_symframe *frame)
+{
+	const char *base, *ret;
+	char *text;
+	int len;
+
+	if (!table->lines || !frame->file || !frame->line)
+		return frame->function;
+	base = strrchr(frame->file, '/');
+	len = asprintf(&text, "%s:%u %s", base ? base + 1 : frame->file, frame->line,
+		       frame->function);
+	if (len < 0)
+		return NULL;
+	ret = shstk_pool_text(profile->text, text, len);
+	free(text);
+	return ret;
+}
+
 static int add_record(const struct shstk_profile *profile, struct table *table,
 		      const struct shstk_record *record, int64_t value)
 {
@@ -61,7 +84,9 @@ static int add_record(const struct shstk_profile *profile, struct table *table,
 	for (i = 0; i < record->nr; i++) {
 		symbol = shstk_location_symbol(profile, profile->locations[record->locations[i]]);
 		for (k = 0; k < symbol->nr; k++) {
-			entry = get_entry(table, symbol->frames[k].function);
+			const char *name = entry_name(profile, table, &symbol->frames[k]);
+
+			entry = name ? get_entry(table, name) : NULL;
 			if (!entry)
 				return -ENOMEM;
 			if (!i && !k)
@@ -82,6 +107,13 @@ static int by_value(const struct entry *a, const struct entry *b)
 	if (a->total != b->total)
 		return a->total > b->total ? -1 : 1;
 	return strcmp(a->name, b->name);
+}
+
+static int by_total(const struct entry *a, const struct entry *b)
+{
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return by_value(a, b);
 }
 
 static double percent(int64_t part, int64_t whole)
@@ -129,7 +161,7 @@ static void put_json(const struct shstk_profile *profile, FILE *out, const struc
 static void put_table(const struct shstk_profile *profile, FILE *out, const struct table *table,
 		      unsigned int type, unsigned int lines)
 {
-	const size_t room = table->full_names ? SIZE_MAX : SHSTK_LABEL_ROOM;
+	const size_t room = table->full_names || table->lines ? SIZE_MAX : SHSTK_LABEL_ROOM;
 	char label[SHSTK_LABEL_MAX];
 	const struct shstk_value_type *shown = shown_type(profile, type);
 	const char *unit = shown->unit;
@@ -174,7 +206,7 @@ static int write_by(put_fn put, const struct shstk_profile *profile, FILE *out,
 		    const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
-	struct table table = { .full_names = opts->full_names };
+	struct table table = { .full_names = opts->full_names, .lines = opts->lines };
 	size_t i;
 	int err = 0;
 
@@ -183,7 +215,10 @@ static int write_by(put_fn put, const struct shstk_profile *profile, FILE *out,
 		err = add_record(profile, &table, profile->records[i],
 				 profile->records[i]->values[type]);
 	if (!err) {
-		HASH_SORT(table.entries, by_value);
+		if (opts->by_total)
+			HASH_SORT(table.entries, by_total);
+		else
+			HASH_SORT(table.entries, by_value);
 		put(profile, out, &table, type, opts->top ? opts->top : LINES);
 	}
 	HASH_CLEAR(hh, table.entries);

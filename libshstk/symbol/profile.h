@@ -101,6 +101,10 @@ struct shstk_sample {
  *	the default one.
  * @full_names: names in tables are not cut to what tells most.
  * @top: lines of the "top" format, functions in "json"; 0: 20.
+ * @by_total: functions in "top" and "json" are sorted by their value with callees, not by their own.
+ * @lines: "top" and "json" have the lines of functions, where they are known.
+ * @by: what stands outermost in flame graphs, folded stacks and trees, separated by commas: "comm",
+ *	"pid", "tid", or the key of a label; NULL: "comm", or as @per_thread says.
  * @base: what the profile is compared with, a profile of the same symbols with the same value
  *	types, or NULL; only pages show it.
  */
@@ -113,6 +117,9 @@ struct shstk_write_opts {
 	unsigned int type;
 	unsigned int top;
 	const struct shstk_profile *base;
+	bool by_total;
+	bool lines;
+	const char *by;
 };
 
 /**

@@ -59,6 +59,58 @@ static const char *thread_name(const struct shstk_profile *profile,
 	return ret;
 }
 
+/* The value of a label; NULL: the sample has none of that key. */
+static const char *label_of(const struct shstk_record *record, const char *key, size_t len)
+{
+	const struct shstk_labels *labels = record->labels;
+
+	for (size_t i = 0; labels && i < labels->nr; i += 2)
+		if (strlen(labels->text[i]) == len && !memcmp(labels->text[i], key, len))
+			return labels->text[i + 1];
+	return NULL;
+}
+
+/* What a sample is of, by one word of &shstk_write_opts.by. NULL when memory runs out. */
+static const char *group_name(const struct shstk_profile *profile,
+			      const struct shstk_record *record, const char *word, size_t len)
+{
+	const char *label, *ret;
+	char *text;
+	int n;
+
+	if (len == 4 && !memcmp(word, "comm", len))
+		return thread_name(profile, record, &(struct shstk_write_opts){ 0 });
+	if (len == 3 && !memcmp(word, "pid", len)) {
+		n = asprintf(&text, "pid %d", shstk_symproc_pid(record->proc));
+	} else if (len == 3 && !memcmp(word, "tid", len)) {
+		n = asprintf(&text, "tid %d", record->tid);
+	} else {
+		label = label_of(record, word, len);
+		n = label ? asprintf(&text, "%.*s: %s", (int)len, word, label) :
+			    asprintf(&text, "(no %.*s)", (int)len, word);
+	}
+	if (n < 0)
+		return NULL;
+	ret = shstk_pool_text(profile->text, text, n);
+	free(text);
+	return ret;
+}
+
+/* The node of all that a sample is of, as &shstk_write_opts.by lists it. */
+static struct shstk_node *add_groups(const struct shstk_profile *profile, struct shstk_tree *tree,
+				     struct shstk_node *node, const struct shstk_record *record,
+				     const char *by)
+{
+	while (*by && node) {
+		size_t len = strcspn(by, ",");
+
+		node = get_child(tree, node, group_name(profile, record, by, len),
+				 SHSTK_NODE_THREAD);
+		by += len + (by[len] == ',');
+	}
+	return node;
+}
+
 static int kind_of(const struct shstk_symbol *symbol, const struct shstk_symframe *frame)
 {
 	if (frame->inlined)
@@ -151,7 +203,9 @@ static int add_record(const struct shstk_profile *profile, struct shstk_tree *tr
 	struct shstk_node *node = tree->root;
 	unsigned int depth;
 
-	if (has_thread(record))
+	if (opts->by)
+		node = add_groups(profile, tree, node, record, opts->by);
+	else if (has_thread(record))
 		node = get_child(tree, node, thread_name(profile, record, opts), SHSTK_NODE_THREAD);
 	if (record->note) {
 		const char *name = shstk_note_name(record->note);

@@ -10,6 +10,7 @@ import gzip
 import os
 import pty
 import random
+import re
 import resource
 import struct
 import subprocess
@@ -258,6 +259,78 @@ def trees(_variant, folder):
     equal(content(f'{folder}/out.folded').decode(),
           'web;copy;serve;main 20\nweb;parse;serve;main 10\n'
           'worker;loop;main 40\nworker;parse;loop;main 30\n')
+
+
+@native_case
+def callers_and_callees(_variant, folder):
+    """--callers-of cuts stacks below a function and --callees-of above it, inlined ones too"""
+    path = put(f'{folder}/in.folded', SAMPLES + 'worker;main;parse;loop;parse;copy 5\n')
+
+    def have(*options):
+        shstk('report', '-q', f'-o{folder}/out.folded', *options, path)
+        return content(f'{folder}/out.folded').decode().splitlines()
+
+    equal(have('--callers-of=^parse$'), ['web;parse;serve;main 10', 'worker;parse;loop;main 30',
+                                         'worker;parse;loop;parse;main 5'])
+    equal(have('--callees-of=^(parse|serve)$'), ['web;serve;copy 20', 'web;serve;parse 10',
+                                                 'worker;parse 30', 'worker;parse;loop;parse;copy 5'])
+    equal(have('--callees-of=^loop$', '--callers-of=copy'), ['worker;copy;parse;loop 5'])
+    equal(shstk('report', '--callers-of=nothing', path, '--top=1').splitlines()[0],
+          'samples, 0 in all')
+    # main;inlined;work at one address, and main;inlined at another one that is called.
+    path = put(f'{folder}/f.pb', foreign())
+    equal(have('--callees-of=^inlined$'), ['inlined 20', 'inlined;[prog+0x205] 3',
+                                           'inlined;work 100'])
+    equal(have('--callers-of=^inlined$'), ['inlined;main 123'])
+    one = put(f'{folder}/one.folded', 'a;main;x 5\n')
+    lines = shstk('diff', '--callees-of=^loop$', one, f'{folder}/in.folded').splitlines()
+    equal(lines[0], 'samples: 0 before, 75 after, +75 (+inf %)')
+
+
+@native_case
+def roots(variant, folder):
+    """--by: what stacks begin with: names, numbers and labels, as many as are named"""
+    profile = Profile(variant, folder)
+    profile.driver.do('label', 'job', 'blue')
+    profile.add('p', 112, 'worker', [profile.at('p', 'exported', 6)], [])
+    path = profile.write(f'{folder}/in.pb.gz')
+    profile.driver.close()
+
+    def roots_of(by, count):
+        shstk('report', '-q', f'--by={by}', f'-o{folder}/out.folded', path)
+        ret = collections.Counter()
+        for line in content(f'{folder}/out.folded').decode().splitlines():
+            stack, value = line.rsplit(' ', 1)
+            ret[tuple(stack.split(';')[:count])] += int(value)
+        return ret
+
+    pids = roots_of('pid', 1)
+    equal(set(pids), {('pid 111',), ('pid 222',)})
+    equal(sum(pids.values()), profile.total)
+    both = roots_of('comm,tid', 2)
+    assert both['worker', 'tid 113'] and both['worker', 'tid 112'], both
+    jobs = roots_of('job', 1)
+    equal(set(jobs), {('job: blue',), ('(no job)',)})
+    equal(jobs[('job: blue',)], 1001001)
+
+
+@native_case
+def sorted_tables(variant, folder):
+    """--sort=total puts those with the highest sums first; --lines has a row for each line"""
+    path = put(f'{folder}/in.folded', SAMPLES)
+
+    def names(*options):
+        return [line.split(maxsplit=4)[4] for line in
+                shstk('report', *options, path).splitlines()[2:]]
+
+    equal(names(), ['loop', 'parse', 'copy', 'main', 'serve'])
+    equal(names('--sort=total'), ['main', 'loop', 'parse', 'serve', 'copy'])
+    assert 'neither self nor total' in shstk('report', '--sort=x', path, status=2)
+    profile = Profile(variant, folder)
+    path = profile.write(f'{folder}/in.pb.gz')
+    profile.driver.close()
+    lines = [n for n in names('--lines', '--top=100') if n.endswith(' exported')]
+    assert lines and all(re.fullmatch(r'[^/]+\.c:\d+ exported', n) for n in lines), lines
 
 
 def on_terminal(*args, columns=80):

@@ -18,11 +18,18 @@ enum {
 	OPT_TID,
 	OPT_FRAMES_ONLY,
 	OPT_TYPE,
+	OPT_CALLERS_OF,
+	OPT_CALLEES_OF,
 };
 
 static const struct argp_option options[] = {
 	{ "focus", OPT_FOCUS, "REGEX", 0, "only stacks with a function whose name matches", 0 },
 	{ "ignore", OPT_IGNORE, "REGEX", 0, "no stacks with a function whose name matches", 0 },
+	{ "callers-of", OPT_CALLERS_OF, "REGEX", 0,
+	  "who calls the functions whose names match: stacks from the innermost of them outwards",
+	  0 },
+	{ "callees-of", OPT_CALLEES_OF, "REGEX", 0,
+	  "what they call: stacks from the outermost of them inwards", 0 },
 	{ "thread", OPT_THREAD, "REGEX", 0, "only threads whose name matches", 0 },
 	{ "comm", OPT_COMM, "REGEX", 0, "the same", 0 },
 	{ "pid", 'p', "N", 0, "only samples of this process", 0 },
@@ -60,6 +67,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_IGNORE:
 		set_pattern(state, &f->ignore, arg);
 		return 0;
+	case OPT_CALLERS_OF:
+		set_pattern(state, &f->callers_of, arg);
+		return 0;
+	case OPT_CALLEES_OF:
+		set_pattern(state, &f->callees_of, arg);
+		return 0;
 	case OPT_THREAD:
 	case OPT_COMM:
 		set_pattern(state, &f->thread, arg);
@@ -86,12 +99,36 @@ const struct argp filter_argp = {
 	.parser = parse,
 };
 
+static bool frame_matches(const struct pattern *pattern, const struct shstk_symframe *frame)
+{
+	return !regexec(&pattern->regex, frame->function, 0, NULL, 0);
+}
+
 static bool any_frame(const struct pattern *pattern, const struct shstk_symbol *symbol)
 {
 	for (unsigned int i = 0; i < symbol->nr; i++)
-		if (!regexec(&pattern->regex, symbol->frames[i].function, 0, NULL, 0))
+		if (frame_matches(pattern, &symbol->frames[i]))
 			return true;
 	return false;
+}
+
+/* Room for what is known of all locations that there are. */
+static bool make_room(struct pattern *pattern, const struct shstk_profile *profile)
+{
+	size_t nr = profile->max_locations;
+	uint8_t *known = realloc(pattern->known, nr);
+	uint32_t *cut;
+
+	if (known)
+		pattern->known = known;
+	cut = known ? reallocarray(pattern->cut, nr, sizeof(*cut)) : NULL;
+	if (!cut)
+		return false;
+	pattern->cut = cut;
+	memset(known + pattern->nr, 0, nr - pattern->nr);
+	memset(cut + pattern->nr, 0, (nr - pattern->nr) * sizeof(*cut));
+	pattern->nr = nr;
+	return true;
 }
 
 /* Each location is compared once. Without memory it is compared again. */
@@ -100,16 +137,8 @@ static bool location_matches(struct pattern *pattern, const struct shstk_profile
 {
 	const struct shstk_symbol *symbol = shstk_location_symbol(profile, profile->locations[i]);
 
-	if (i >= pattern->nr) {
-		size_t nr = profile->max_locations;
-		uint8_t *more = realloc(pattern->known, nr);
-
-		if (!more)
-			return any_frame(pattern, symbol);
-		memset(more + pattern->nr, 0, nr - pattern->nr);
-		pattern->known = more;
-		pattern->nr = nr;
-	}
+	if (i >= pattern->nr && !make_room(pattern, profile))
+		return any_frame(pattern, symbol);
 	if (!pattern->known[i])
 		pattern->known[i] = 1 + any_frame(pattern, symbol);
 	return pattern->known[i] == 2;
@@ -124,8 +153,95 @@ static bool stack_matches(struct pattern *pattern, const struct shstk_profile *p
 	return false;
 }
 
-bool filter_takes(struct filter *f, const struct shstk_profile *profile,
-		  const struct shstk_sample *sample)
+/* A copy of the stack, which may be changed. False: there is no memory. */
+static bool copy_stack(struct filter *f, struct shstk_sample *sample)
+{
+	if (sample->nr > f->max_stack) {
+		uint32_t *more = reallocarray(f->stack, sample->nr, sizeof(*more));
+
+		if (!more)
+			return false;
+		f->stack = more;
+		f->max_stack = sample->nr;
+	}
+	memmove(f->stack, sample->locations, sample->nr * sizeof(*f->stack));
+	sample->locations = f->stack;
+	return true;
+}
+
+/*
+ * Of entry @i of the stack, which matches, only @nr functions from @first on are left: a location of
+ * its own, as other functions are inlined at that address.
+ */
+static bool cut_entry(struct filter *f, struct pattern *pattern, struct shstk_profile *profile,
+		      uint32_t i, unsigned int first, unsigned int nr)
+{
+	const uint32_t whole = f->stack[i];
+	const struct shstk_location *location = profile->locations[whole];
+	const struct shstk_symbol *symbol = shstk_location_symbol(profile, location);
+	const struct shstk_named named = {
+		.map = symbol->map,
+		.address = location->pc,
+		.nr = nr,
+		.frames = symbol->frames + first,
+	};
+
+	if (nr == symbol->nr)
+		return true;
+	if (whole < pattern->nr && pattern->cut[whole]) {
+		f->stack[i] = pattern->cut[whole] - 1;
+		return true;
+	}
+	if (shstk_profile_name(profile, &named, &f->stack[i]))
+		return false;
+	if (whole < pattern->nr)
+		pattern->cut[whole] = f->stack[i] + 1;
+	return true;
+}
+
+/* From the innermost function that matches outwards. False: there is none, or no memory. */
+static bool cut_callees(struct filter *f, struct shstk_profile *profile,
+			struct shstk_sample *sample)
+{
+	const struct shstk_symbol *symbol;
+	unsigned int i = 0, k = 0;
+
+	while (i < sample->nr && !location_matches(&f->callers_of, profile, sample->locations[i]))
+		i++;
+	if (i == sample->nr || !copy_stack(f, sample))
+		return false;
+	symbol = shstk_location_symbol(profile, profile->locations[f->stack[i]]);
+	while (!frame_matches(&f->callers_of, &symbol->frames[k]))
+		k++;
+	if (!cut_entry(f, &f->callers_of, profile, i, k, symbol->nr - k))
+		return false;
+	sample->locations += i;
+	sample->nr -= i;
+	return true;
+}
+
+/* From the outermost one that matches inwards. What stands above the whole stack goes, too. */
+static bool cut_callers(struct filter *f, struct shstk_profile *profile,
+			struct shstk_sample *sample)
+{
+	const struct shstk_symbol *symbol;
+	unsigned int i = sample->nr, k;
+
+	while (i && !location_matches(&f->callees_of, profile, sample->locations[i - 1]))
+		i--;
+	if (!i || !copy_stack(f, sample))
+		return false;
+	symbol = shstk_location_symbol(profile, profile->locations[f->stack[i - 1]]);
+	for (k = symbol->nr; !frame_matches(&f->callees_of, &symbol->frames[k - 1]);)
+		k--;
+	if (!cut_entry(f, &f->callees_of, profile, i - 1, 0, k))
+		return false;
+	sample->nr = i;
+	sample->note = SHSTK_NOTE_NONE;
+	return true;
+}
+
+bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_sample *sample)
 {
 	const char *comm = sample->comm ? sample->comm : "";
 
@@ -137,7 +253,11 @@ bool filter_takes(struct filter *f, const struct shstk_profile *profile,
 		return false;
 	if (f->focus.set && !stack_matches(&f->focus, profile, sample))
 		return false;
-	return !f->ignore.set || !stack_matches(&f->ignore, profile, sample);
+	if (f->ignore.set && stack_matches(&f->ignore, profile, sample))
+		return false;
+	if (f->callees_of.set && !cut_callers(f, profile, sample))
+		return false;
+	return !f->callers_of.set || cut_callees(f, profile, sample);
 }
 
 static void pattern_deinit(struct pattern *pattern)
@@ -145,6 +265,39 @@ static void pattern_deinit(struct pattern *pattern)
 	if (pattern->set)
 		regfree(&pattern->regex);
 	free(pattern->known);
+	free(pattern->cut);
+}
+
+static struct pattern *stack_pattern(struct filter *f, size_t i)
+{
+	struct pattern *const patterns[] = { &f->focus, &f->ignore, &f->callers_of,
+					     &f->callees_of };
+
+	return i < sizeof(patterns) / sizeof(*patterns) ? patterns[i] : NULL;
+}
+
+void filter_fork(struct filter *copy)
+{
+	struct pattern *pattern;
+
+	for (size_t i = 0; (pattern = stack_pattern(copy, i)); i++) {
+		pattern->known = NULL;
+		pattern->cut = NULL;
+		pattern->nr = 0;
+	}
+	copy->stack = NULL;
+	copy->max_stack = 0;
+}
+
+void filter_forget(struct filter *copy)
+{
+	struct pattern *pattern;
+
+	for (size_t i = 0; (pattern = stack_pattern(copy, i)); i++) {
+		free(pattern->known);
+		free(pattern->cut);
+	}
+	free(copy->stack);
 }
 
 void filter_deinit(struct filter *f)
@@ -152,6 +305,9 @@ void filter_deinit(struct filter *f)
 	pattern_deinit(&f->focus);
 	pattern_deinit(&f->ignore);
 	pattern_deinit(&f->thread);
+	pattern_deinit(&f->callers_of);
+	pattern_deinit(&f->callees_of);
+	free(f->stack);
 }
 
 int filter_type(const struct filter *f, const struct shstk_profile *profile, unsigned int *ret)

@@ -18,12 +18,14 @@
  * @set: there is one.
  * @regex: compiled.
  * @known: what it says of each location of the profile: 0: not asked yet, 1: no, 2: yes.
- * @nr: elements of @known.
+ * @nr: elements of @known, and of @cut.
+ * @cut: the location that is left of each when a stack is cut at it, from 1; 0: not asked yet.
  */
 struct pattern {
 	bool set;
 	regex_t regex;
 	uint8_t *known;
+	uint32_t *cut;
 	size_t nr;
 };
 
@@ -31,6 +33,10 @@ struct pattern {
  * struct filter - which samples
  * @focus: taken are stacks with such a function.
  * @ignore: not taken are stacks with such a function.
+ * @callers_of: taken are stacks with such a function, from it outwards.
+ * @callees_of: taken are stacks with such a function, from it inwards.
+ * @stack: a stack that was cut.
+ * @max_stack: room in it for so many entries.
  * @thread: taken are threads of such a name.
  * @pid: of this process; 0: of all.
  * @tid: of this thread; 0: of all.
@@ -40,6 +46,10 @@ struct pattern {
 struct filter {
 	struct pattern focus;
 	struct pattern ignore;
+	struct pattern callers_of;
+	struct pattern callees_of;
+	uint32_t *stack;
+	size_t max_stack;
 	struct pattern thread;
 	unsigned long pid;
 	unsigned long tid;
@@ -50,10 +60,15 @@ struct filter {
 /* Parses --focus and the others: a child for argp(3), whose input is a struct filter. */
 extern const struct argp filter_argp;
 
-/* Is a sample of a profile that is being read wanted? */
-bool filter_takes(struct filter *filter, const struct shstk_profile *profile,
-		  const struct shstk_sample *sample);
+/* Is a sample of a profile that is being read wanted? Its stack is cut as the filter says. */
+bool filter_takes(struct filter *filter, struct shstk_profile *profile,
+		  struct shstk_sample *sample);
 void filter_deinit(struct filter *filter);
+
+/* A copy of a filter is to be used for another profile: what it knows of the first is not its own. */
+void filter_fork(struct filter *copy);
+/* Give back what such a copy has learnt. */
+void filter_forget(struct filter *copy);
 
 /**
  * filter_type() - the kind of values that is shown

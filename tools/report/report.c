@@ -35,6 +35,8 @@ struct report {
 enum {
 	OPT_INVERTED = 256,
 	OPT_TREE,
+	OPT_LINES,
+	OPT_BY,
 };
 
 static const struct argp_option options[] = {
@@ -42,6 +44,10 @@ static const struct argp_option options[] = {
 	  "print the tree of calls; what has less than PERCENT (1) of the whole is left out", 0 },
 	{ "inverted", OPT_INVERTED, NULL, 0,
 	  "trees, flame graphs and folded stacks begin with the innermost function", 0 },
+	{ "by", OPT_BY, "WHAT", 0,
+	  "trees, flame graphs and folded stacks begin with WHAT: comm, pid, tid or the names of labels, separated by commas",
+	  0 },
+	{ "lines", OPT_LINES, NULL, 0, "tables have lines of functions", 0 },
 	READ_LIMIT_OPTION,
 	{ "quiet", 'q', NULL, 0, "no summary", 0 },
 	{ 0 },
@@ -74,6 +80,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_INVERTED:
 		r->inverted = true;
+		return 0;
+	case OPT_BY:
+		r->output.by = arg;
+		return 0;
+	case OPT_LINES:
+		r->output.lines = true;
 		return 0;
 	case READ_LIMIT_OPT:
 		read_limit_parse(state, arg, &r->read_limit);
@@ -143,6 +155,7 @@ static int print_tree(struct report *r)
 		.per_thread = r->output.per_thread,
 		.full_names = r->output.full_names,
 		.inverted = r->inverted,
+		.by = r->output.by,
 	};
 	int err = calltree_print(r->profile, &opts, r->share);
 
@@ -205,6 +218,7 @@ int cmd_report(int argc, char **argv)
 	if (!r.files)
 		return EXIT_FAILED;
 	command_parse(&report_argp, argc, argv, &r);
+	r.inverted |= r.filter.callers_of.set;
 	r.output.inverted = r.inverted;
 	/* Nothing else was asked for: the table. */
 	if (!r.output.nr && !r.tree && !r.output.top)

@@ -51,11 +51,9 @@ int side_read(struct shstk_symbols *symbols, const char *path, const struct filt
 		complain("%s", strerror(ENOMEM));
 		return EXIT_FAILED;
 	}
-	side.filter.focus.known = side.filter.ignore.known = NULL;
-	side.filter.focus.nr = side.filter.ignore.nr = 0;
+	filter_fork(&side.filter);
 	failed = shstk_profile_read(*ret, path, &opts, err, sizeof(err));
-	free(side.filter.focus.known);
-	free(side.filter.ignore.known);
+	filter_forget(&side.filter);
 	if (!failed)
 		return EXIT_OK;
 	complain("%s", err);
