@@ -225,6 +225,8 @@ int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, struct rea
 	if (!e && !pd->nr_events)
 		e = perfdata_fail(f, -EINVAL, "%s has no events", path);
 	if (!e)
+		perfdata_set_arch(pd);
+	if (!e)
 		perfdata_sort_build_ids(f);
 	if (!e && f->nr_records)
 		qsort(f->records, f->nr_records, sizeof(*f->records), by_time);
@@ -236,11 +238,64 @@ out:
 	return e;
 }
 
+static int write_all(int to, const char *bytes, size_t size)
+{
+	while (size) {
+		ssize_t n = write(to, bytes, size);
+
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		bytes += n;
+		size -= n;
+	}
+	return 0;
+}
+
+/* All that comes from @from, in a file without a name. Returns that, or a negative errno. */
+static int copy_of(int from)
+{
+	static char bytes[1 << 16];
+	int to = perf_temporary(), err = to < 0 ? to : 0;
+	ssize_t n = 1;
+
+	while (!err && n) {
+		n = read(from, bytes, sizeof(bytes));
+		err = n < 0 ? -errno : write_all(to, bytes, n);
+	}
+	if (err && to >= 0)
+		close(to);
+	return err ? err : to;
+}
+
+/* Records are read twice, and not in the order in which they come: what is no file becomes one. */
+static int open_input(struct perfdata **ret, struct reason *why)
+{
+	static const char name[] = "standard input";
+	struct stat st;
+	int fd;
+
+	if (isatty(STDIN_FILENO)) {
+		because(why, "%s is a terminal: give it what perf record -o - writes", name);
+		return -EINVAL;
+	}
+	if (!fstat(STDIN_FILENO, &st) && S_ISREG(st.st_mode))
+		fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	else
+		fd = copy_of(STDIN_FILENO);
+	if (fd >= 0)
+		return perfdata_open_fd(name, fd, ret, why);
+	because(why, "cannot copy %s to $TMPDIR or /var/tmp: %s", name, strerror(-fd));
+	return fd;
+}
+
 int perfdata_open(const char *path, struct perfdata **ret, struct reason *why)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	int e = errno;
+	int fd, e;
 
+	if (!strcmp(path, "-"))
+		return open_input(ret, why);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	e = errno;
 	if (fd >= 0)
 		return perfdata_open_fd(path, fd, ret, why);
 	because(why, "cannot open %s: %s", path, strerror(e));
@@ -403,6 +458,8 @@ int perfdata_read(struct perfdata *pd, const struct perfdata_handler *handler, v
 		    !perfdata_read_at(f, at + sizeof(h), f->record, h.size - sizeof(h)))
 			return -EIO;
 		b.left = h.size - sizeof(h);
+		if (handler->at)
+			handler->at(arg, f->records[i].time);
 		err = give(pd, &h, b, handler, arg);
 		if (err)
 			return err;

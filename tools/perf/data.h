@@ -58,6 +58,7 @@ struct perfdata_event {
 /**
  * struct perfdata_handler - receives the records; each returns 0 or what ends
  *	the reading
+ * @at: the time of the record that is handed out next, ns; 0 if not told. May be NULL.
  * @sample: a sample of @event, which may be compared with those of &struct perfdata.
  * @map: code was mapped.
  * @comm: a thread has a new name.
@@ -66,6 +67,7 @@ struct perfdata_event {
  * @lost: perf lost that many records or samples here.
  */
 struct perfdata_handler {
+	void (*at)(void *arg, uint64_t time);
 	int (*sample)(void *arg, const struct perfdata_event *event, const struct perf_sample *s);
 	int (*map)(void *arg, const struct perf_map *m);
 	int (*comm)(void *arg, const struct perf_comm *c);
@@ -100,7 +102,7 @@ struct perfdata {
 
 /**
  * perfdata_open() - open a file, read its headers, put its records in order
- * @path: the file.
+ * @path: the file; "-": standard input, which may be a pipe and is read to its end.
  * @ret: receives the file; give it to perfdata_close().
  * @why: receives why not, naming @path.
  *

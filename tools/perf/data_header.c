@@ -13,11 +13,13 @@
 #define MAGIC "PERFILE2"
 #define MAX_IDS (1u << 20)
 #define MAX_BUILD_IDS (1u << 16)
+#define MAX_FEATURE (16u << 20) /* bytes of one that is read */
 
 /* tools/perf: records that the tool itself adds. */
 enum {
 	USER_HEADER_ATTR = 64,
 	USER_BUILD_ID = 67,
+	USER_HEADER_FEATURE = 80,
 };
 
 /* tools/perf: header features. */
@@ -187,16 +189,12 @@ void perfdata_free_build_ids(struct perfdata_file *f)
 	f->nr_build_ids = 0;
 }
 
-int perfdata_take_header(struct perfdata *pd, const struct perf_event_header *h, struct body b)
+static int take_attr(struct perfdata *pd, struct body b)
 {
 	struct perf_event_attr attr = { 0 };
 	const uint8_t *bytes = b.p;
 	int err;
 
-	if (h->type == USER_BUILD_ID)
-		return add_build_id(pd->private, h, b);
-	if (h->type != USER_HEADER_ATTR)
-		return 0;
 	memcpy(&attr, b.p, b.left < PERF_ATTR_SIZE_VER0 ? b.left : PERF_ATTR_SIZE_VER0);
 	if (!attr.size)
 		attr.size = PERF_ATTR_SIZE_VER0;
@@ -208,6 +206,76 @@ int perfdata_take_header(struct perfdata *pd, const struct perf_event_header *h,
 	if (!err && pd->private->nr_ids)
 		qsort(pd->private->ids, pd->private->nr_ids, sizeof(*pd->private->ids), by_id);
 	return err;
+}
+
+/* Text with its length before it; what does not fit into @to, of @size bytes, is cut. */
+static int take_string(struct body b, char *to, size_t size)
+{
+	uint32_t len = take32(&b);
+	const uint8_t *text = take(&b, len);
+
+	if (b.bad)
+		return -EINVAL;
+	if (len > size - 1)
+		len = size - 1;
+	memcpy(to, text, len);
+	to[len] = '\0';
+	printable(to);
+	return 0;
+}
+
+/* Number and size of attributes; of each: itself, number of IDs, name, IDs. */
+static int take_names(struct perfdata *pd, struct body b)
+{
+	uint32_t nr = take32(&b), size = take32(&b);
+
+	for (uint32_t i = 0; i < nr && i < pd->nr_events && !b.bad; i++) {
+		uint32_t ids, len;
+		const uint8_t *name;
+
+		take(&b, size);
+		ids = take32(&b);
+		len = take32(&b);
+		name = take(&b, len);
+		take(&b, 8ull * ids);
+		if (b.bad || !len || name[len - 1])
+			break;
+		snprintf(pd->events[i].name, sizeof(pd->events[i].name), "%s", (const char *)name);
+		printable(pd->events[i].name);
+	}
+	return b.bad ? -EINVAL : 0;
+}
+
+/* What the file says of the machine and of its events, but build ids. */
+static int take_feature(struct perfdata *pd, uint64_t feature, struct body b)
+{
+	switch (feature) {
+	case FEAT_ARCH:
+		return take_string(b, pd->machine, sizeof(pd->machine));
+	case FEAT_RELEASE:
+		return take_string(b, pd->release, sizeof(pd->release));
+	case FEAT_EVENT_DESC:
+		return take_names(pd, b);
+	default:
+		return 0;
+	}
+}
+
+int perfdata_take_header(struct perfdata *pd, const struct perf_event_header *h, struct body b)
+{
+	uint64_t feature;
+
+	switch (h->type) {
+	case USER_BUILD_ID:
+		return add_build_id(pd->private, h, b);
+	case USER_HEADER_ATTR:
+		return take_attr(pd, b);
+	case USER_HEADER_FEATURE:
+		feature = take64(&b);
+		return take_feature(pd, feature, b);
+	default:
+		return 0;
+	}
 }
 
 static int by_path(const void *a, const void *b)
@@ -246,52 +314,22 @@ static int read_build_ids(struct perfdata *pd, struct section s)
 	return 0;
 }
 
-/* Into @to, of @size bytes, which are 0. */
-static int read_string(struct perfdata *pd, struct section s, char *to, size_t size)
+/* A feature of a file, in memory. */
+static int read_feature(struct perfdata *pd, uint64_t feature, struct section s)
 {
-	uint32_t len;
+	uint8_t *bytes = s.size <= MAX_FEATURE ? malloc(s.size + 1) : NULL;
+	struct body b = { bytes, s.size, false };
+	int err = -EINVAL;
 
-	if (s.size < sizeof(len) || !perfdata_read_at(pd->private, s.offset, &len, sizeof(len)))
-		return -EINVAL;
-	if (len > s.size - sizeof(len))
-		return -EINVAL;
-	if (len > size - 1)
-		len = size - 1;
-	if (!perfdata_read_at(pd->private, s.offset + sizeof(len), to, len))
-		return -EINVAL;
-	printable(to);
-	return 0;
+	if (bytes && perfdata_read_at(pd->private, s.offset, bytes, s.size))
+		err = take_feature(pd, feature, b);
+	free(bytes);
+	return err;
 }
 
-/* Number and size of attributes; of each: itself, number of IDs, name, IDs. */
-static int read_names(struct perfdata *pd, struct section s)
+static bool is_read(uint64_t feature)
 {
-	uint8_t *bytes = s.size <= 16 << 20 ? malloc(s.size) : NULL;
-	struct body b = { bytes, s.size, false };
-	uint32_t nr, size;
-
-	if (!bytes || !perfdata_read_at(pd->private, s.offset, bytes, s.size)) {
-		free(bytes);
-		return -EINVAL;
-	}
-	nr = take32(&b);
-	size = take32(&b);
-	for (uint32_t i = 0; i < nr && i < pd->nr_events && !b.bad; i++) {
-		uint32_t ids, len;
-		const uint8_t *name;
-
-		take(&b, size);
-		ids = take32(&b);
-		len = take32(&b);
-		name = take(&b, len);
-		take(&b, 8ull * ids);
-		if (b.bad || !len || name[len - 1])
-			break;
-		snprintf(pd->events[i].name, sizeof(pd->events[i].name), "%s", (const char *)name);
-		printable(pd->events[i].name);
-	}
-	free(bytes);
-	return b.bad ? -EINVAL : 0;
+	return feature == FEAT_ARCH || feature == FEAT_RELEASE || feature == FEAT_EVENT_DESC;
 }
 
 static int read_features(struct perfdata *pd, const uint64_t *bits)
@@ -313,24 +351,20 @@ static int read_features(struct perfdata *pd, const uint64_t *bits)
 		err = 0;
 		if (i == FEAT_BUILD_ID)
 			err = read_build_ids(pd, s);
-		else if (i == FEAT_ARCH)
-			err = read_string(pd, s, pd->machine, sizeof(pd->machine));
-		else if (i == FEAT_RELEASE)
-			err = read_string(pd, s, pd->release, sizeof(pd->release));
-		else if (i == FEAT_EVENT_DESC)
-			err = read_names(pd, s);
+		else if (is_read(i))
+			err = read_feature(pd, i, s);
 		pd->damaged += !!err;
 	}
 	return err == -ENOMEM ? err : 0;
 }
 
-static void set_arch(struct perfdata *pd)
+void perfdata_set_arch(struct perfdata *pd)
 {
 	if (!strcmp(pd->machine, "x86_64"))
 		pd->arch = SHSTK_ARCH_X86;
 	else if (!strcmp(pd->machine, "aarch64"))
 		pd->arch = SHSTK_ARCH_ARM64;
-	else if (!*pd->machine) /* cut off, or a pipe's: this one */
+	else if (!*pd->machine) /* cut off, or an old pipe's: this one */
 #ifdef __aarch64__
 		pd->arch = SHSTK_ARCH_ARM64;
 #else
@@ -393,10 +427,8 @@ int perfdata_read_header(struct perfdata *pd)
 		return perfdata_fail(f, -EINVAL, "%s is no perf.data file", pd->path);
 	f->pipe = h.size == 16;
 	f->data = (struct section){ 16, f->size - 16 };
-	if (f->pipe) {
-		set_arch(pd);
+	if (f->pipe)
 		return 0;
-	}
 	if (h.size != sizeof(h) || !perfdata_read_at(f, 0, &h, sizeof(h)))
 		return perfdata_fail(f, -EINVAL,
 				     "%s ends within its headers, or is of another format",
@@ -412,7 +444,6 @@ int perfdata_read_header(struct perfdata *pd)
 	err = read_attrs(pd, &h);
 	if (!err && !pd->cut)
 		err = read_features(pd, h.features);
-	set_arch(pd);
 	return err;
 }
 

@@ -155,6 +155,9 @@ int perfdata_read_header(struct perfdata *pd);
 /* In a pipe's file the headers are records. */
 int perfdata_take_header(struct perfdata *pd, const struct perf_event_header *h, struct body b);
 
+/* When all headers are read: which machine the file is of. */
+void perfdata_set_arch(struct perfdata *pd);
+
 /* When all headers are read. */
 void perfdata_sort_build_ids(struct perfdata_file *f);
 

@@ -22,12 +22,29 @@ static void take_regs(const struct perfdata *pd, uint64_t mask, struct body *b,
 			perf_regs_set(pd->arch, i, take64(b), &s->regs);
 }
 
+#define DEFAULT_CHAIN 127 /* entries, kernel.perf_event_max_stack if nobody changed it */
+
+/*
+ * Most entries that there may be. A file that does not say was made with what the machine had: as
+ * a rule the default; where a callchain has more it was another, which is not known and not reached.
+ */
+static size_t most_entries(const struct perf_sample *s)
+{
+	size_t entries = 0;
+
+	for (uint64_t i = 0; i < s->nr; i++)
+		entries += s->chain[i] < PERF_CONTEXT_MAX;
+	return entries > DEFAULT_CHAIN ? entries + 1 : DEFAULT_CHAIN;
+}
+
 static void take_chain(struct body *b, struct perf_sample *s)
 {
 	uint64_t nr = take64(b);
 
 	s->chain = (const void *)take(b, nr > 65536 ? UINT64_MAX : 8 * nr);
 	s->nr = s->chain ? nr : 0;
+	if (!s->max_chain)
+		s->max_chain = most_entries(s);
 }
 
 static void skip_read(struct body *b, uint64_t format)
@@ -97,7 +114,8 @@ bool perfdata_take_sample(const struct perfdata *pd, const struct perfdata_event
 
 			s->stack = take(b, n);
 			used = take64(b);
-			s->stack_size = used < n ? used : n;
+			s->stack_ends = used < n;
+			s->stack_size = s->stack_ends ? used : n;
 		}
 	}
 	if (b->bad)

@@ -68,7 +68,8 @@ static bool take_stack(struct words *w, struct perf_sample *s)
 	if (!at || !take(w, &used))
 		return false;
 	s->stack = (const uint8_t *)at;
-	s->stack_size = used < size ? used : size;
+	s->stack_ends = used < size;
+	s->stack_size = s->stack_ends ? used : size;
 	return true;
 }
 

@@ -28,6 +28,7 @@
  * @regs: registers, if @abi is 2.
  * @stack: copy of the stack from the stack pointer on.
  * @stack_size: bytes of @stack that were copied.
+ * @stack_ends: there is no memory behind these: more was asked for.
  */
 struct perf_sample {
 	int pid;
@@ -45,6 +46,7 @@ struct perf_sample {
 	struct shstk_regs regs;
 	const uint8_t *stack;
 	size_t stack_size;
+	bool stack_ends;
 };
 
 /**

@@ -190,8 +190,7 @@ static int64_t unpack_next(struct unpacker *u, uint64_t left)
 	return err ? err : (int64_t)(h.size + more);
 }
 
-/* A file in a folder without a name there. */
-static int temporary(void)
+int perf_temporary(void)
 {
 	const char *dir = getenv("TMPDIR");
 	int fd = open(dir && *dir ? dir : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -218,7 +217,7 @@ int perf_unpack(int fd, uint64_t offset, uint64_t end, struct perf_unpacked *ret
 	*ret = (struct perf_unpacked){ .fd = -1 };
 	if (!u)
 		return -ENOMEM;
-	ret->fd = temporary();
+	ret->fd = perf_temporary();
 	if (ret->fd < 0) {
 		err = ret->fd;
 		goto out;

@@ -36,6 +36,9 @@ struct perf_unpacked {
  */
 int perf_unpack(int fd, uint64_t offset, uint64_t end, struct perf_unpacked *ret);
 
+/* Opens a file without a name in $TMPDIR or /var/tmp. Returns it, or a negative errno. */
+int perf_temporary(void);
+
 /* Whether records of that type have others in them. */
 bool perf_compressed(uint32_t type);
 
