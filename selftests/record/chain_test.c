@@ -113,9 +113,9 @@ static bool is_right(struct perf_drain *d, struct shstk_profile *profile)
 	perf_drain_count(d, &c, &more);
 	shown = strstr(text, "[truncated]");
 	printf("# %llu samples, %llu cut: %s", (unsigned long long)c.samples,
-	       (unsigned long long)more.cut, text);
+	       (unsigned long long)more.stacks.cut, text);
 	free(text);
-	return c.samples == 1 && shown == current->cut && more.cut == current->cut;
+	return c.samples == 1 && shown == current->cut && more.stacks.cut == current->cut;
 }
 
 static bool test(void)

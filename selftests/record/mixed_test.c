@@ -169,9 +169,15 @@ static void end(void)
 	shstk_symbols_destroy(symbols);
 }
 
-/* Takes @count samples of a process; false: out of memory. */
+/*
+ * Takes @count samples of a process; false: out of memory. They are not older than the rings, which
+ * the recorder may have opened anew, on a machine that is busy.
+ */
 static bool take(int of, unsigned int count)
 {
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	at = at > now ? at : now;
 	pid = of;
 	nr = count;
 	return !perf_drain_take(drain);

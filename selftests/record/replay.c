@@ -25,179 +25,26 @@
 #include "tools/shstk.h"
 
 #include "fake_rings.h"
+#define EXECUTED "replay"
+#include "made_records.h"
 
 #define FIRST_PID 100000000 /* no process has such a number */
 #define PIDS 64
 #define OF_ONE 100 /* samples of each process */
 #define OF_PROFILE 10000 /* samples of each profile */
+#define PASSES (100ull * STEP) /* ns from one sample to the next: the ended are forgotten soon */
 #define MAX_GROWTH 256 /* KiB */
-#define STEP 1000000 /* ns from one sample to the next */
 
-static uint64_t the_time, samples, wanted;
-
-/* Room for a record, which begins as the kernel's do. */
-static struct {
-	struct perf_event_header head;
-	uint64_t body[2048];
-	size_t words;
-} r;
-
-static void put(uint64_t word)
-{
-	r.body[r.words++] = word;
-}
-
-static void put_pair(uint32_t first, uint32_t second)
-{
-	put(first | (uint64_t)second << 32);
-}
-
-static void put_text(const char *text)
-{
-	size_t size = strlen(text) + 1;
-
-	r.body[r.words + size / 8] = 0;
-	memcpy(r.body + r.words, text, size);
-	r.words += (size + 7) / 8;
-}
-
-static int hand_out(int type, int misc, int pid, int (*fn)(void *, const struct perf_record *),
-		    void *arg)
-{
-	struct perf_record record = {
-		.type = type,
-		.misc = misc,
-		.which = PERF_MAIN,
-		.pid = pid,
-		.tid = pid,
-		.time = the_time,
-		.body = r.body,
-		.size = r.words * 8,
-		.raw = &r.head,
-	};
-
-	r.head = (struct perf_event_header){ type, misc, sizeof(r.head) + r.words * 8 };
-	r.words = 0;
-	return fn(arg, &record);
-}
-
-/* ---- a stack of this process ---- */
-
-static ucontext_t context;
-static uint8_t stack[4096] __attribute__((aligned(8)));
-static size_t stack_size;
-
-static uint64_t stack_pointer(void)
-{
-#ifdef __aarch64__
-	return context.uc_mcontext.sp;
-#else
-	return context.uc_mcontext.gregs[REG_RSP];
-#endif
-}
-
-__attribute__((noinline)) void innermost(void)
-{
-	struct iovec here = { stack, sizeof(stack) }, there = { NULL, sizeof(stack) };
-	ssize_t n;
-
-	getcontext(&context);
-	there.iov_base = (void *)(uintptr_t)stack_pointer();
-	n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-	stack_size = n > 0 ? n & ~7 : 0;
-}
-
-__attribute__((noinline)) int call(int depth)
-{
-	int ret = 0;
-
-	if (depth)
-		ret = call(depth - 1);
-	else
-		innermost();
-	__asm__ volatile("" : "+r"(ret));
-	return ret + 1;
-}
-
-static void put_regs(void)
-{
-	put(PERF_SAMPLE_REGS_ABI_64);
-#ifdef __aarch64__
-	for (int i = 0; i < 31; i++)
-		put(context.uc_mcontext.regs[i]);
-	put(context.uc_mcontext.sp);
-	put(context.uc_mcontext.pc);
-#else
-	static const int order[] = { REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
-				     REG_RBP, REG_RSP, REG_RIP, REG_R8,	 REG_R9,  REG_R10,
-				     REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
-
-	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
-		put(context.uc_mcontext.gregs[order[i]]);
-#endif
-}
-
-/* ---- what happens ---- */
-
-typedef int (*record_fn)(void *arg, const struct perf_record *record);
+static uint64_t wanted; /* samples */
 
 static int sample(int pid, record_fn fn, void *arg)
 {
 	put(STEP);
 	put(0);
-	put_regs();
-	put(sizeof(stack));
-	memcpy(r.body + r.words, stack, sizeof(stack));
-	r.words += sizeof(stack) / 8;
-	put(stack_size);
-	the_time += STEP;
+	put_copy(sizeof(stack), stack_size, 0);
+	the_time += PASSES;
 	samples++;
-	return hand_out(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, pid, fn, arg);
-}
-
-static int map(int pid, const struct mapping *m, record_fn fn, void *arg)
-{
-	struct stat st = { 0 };
-
-	if (stat(m->path, &st))
-		memset(&st, 0, sizeof(st));
-	put_pair(pid, pid);
-	put(m->start);
-	put(m->end - m->start);
-	put(m->offset);
-	put_pair(major(st.st_dev), minor(st.st_dev));
-	put(st.st_ino);
-	put(0);
-	put_pair(5, 2);
-	put_text(m->path);
-	return hand_out(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, pid, fn, arg);
-}
-
-/* The process executes this program. */
-static int execute(int pid, record_fn fn, void *arg)
-{
-	struct mapping m;
-	struct maps maps;
-	int ret;
-
-	put_pair(pid, pid);
-	put_text("replay");
-	ret = hand_out(PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, pid, fn, arg);
-	if (maps_open(getpid(), "maps", &maps))
-		return -1;
-	while (!ret && maps_next(&maps, &m))
-		if (m.exec && *m.path == '/')
-			ret = map(pid, &m, fn, arg);
-	maps_close(&maps);
-	return ret;
-}
-
-static int begin_or_end(int type, int pid, int parent, record_fn fn, void *arg)
-{
-	put_pair(pid, parent);
-	put_pair(pid, parent);
-	put(the_time);
-	return hand_out(type, 0, pid == parent ? pid : parent, fn, arg);
+	return hand_out(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, pid, pid, fn, arg);
 }
 
 /* One of three processes executes a program. */

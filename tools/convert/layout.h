@@ -149,6 +149,16 @@ struct memory_piece {
 };
 
 /**
+ * struct memory_pieces - what lay in memory at the same moment
+ * @pieces: the pieces.
+ * @nr: so many.
+ */
+struct memory_pieces {
+	const struct memory_piece *pieces;
+	size_t nr;
+};
+
+/**
  * struct stack_copy - registers and a piece of the stack
  * @regs: the registers.
  * @bytes: what lay from the stack pointer on.

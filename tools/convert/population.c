@@ -23,10 +23,17 @@
 #define READ_INTERVAL 100000000 /* ns between two looks into /proc */
 #define LINGER 5000000000 /* ns that an ended thread may be seen still */
 
-int population_init(struct population *all, struct shstk_symbols *symbols)
+int population_init(struct population *all, struct shstk_symbols *symbols,
+		    const struct layout_files *past)
 {
-	*all = (struct population){ .symbols = symbols, .live = live_create() };
-	return all->live ? 0 : -ENOMEM;
+	*all = (struct population){ .symbols = symbols, .files = past };
+	if (past)
+		return 0;
+	all->live = live_create();
+	if (!all->live)
+		return -ENOMEM;
+	all->files = live_files(all->live);
+	return 0;
 }
 
 /* ---- processes ---- */
@@ -86,7 +93,7 @@ static struct process *add_process(struct population *all, int pid, struct layou
 static int found_map(void *arg, pid_t pid, const struct layout_map *map)
 {
 	struct population *all = arg;
-	const struct layout_files *files = live_files(all->live);
+	const struct layout_files *files = all->files;
 	struct process *p = find_process(all, pid);
 
 	const struct perf_map told = {
@@ -109,7 +116,7 @@ bool population_read_maps(struct population *all, struct process *p)
 {
 	uint64_t at = now_ns(CLOCK_MONOTONIC);
 
-	if (p->read_at && at - p->read_at < READ_INTERVAL)
+	if (!all->live || (p->read_at && at - p->read_at < READ_INTERVAL))
 		return false;
 	p->read_at = at;
 	return !live_read(&p->layout, p->pid, found_map, all);
@@ -121,7 +128,7 @@ struct process *population_process(struct population *all, int pid)
 
 	if (p)
 		return p;
-	p = add_process(all, pid, layout_create(live_files(all->live)));
+	p = add_process(all, pid, layout_create(all->files));
 	if (p)
 		population_read_maps(all, p);
 	return p;
@@ -131,7 +138,8 @@ struct shstk_symproc *population_names(struct population *all, struct process *p
 {
 	if (p->proc)
 		return p->proc;
-	if (shstk_symproc_create(all->symbols, p->pid, &p->proc))
+	if (all->live ? shstk_symproc_create(all->symbols, p->pid, &p->proc) :
+			shstk_symproc_create_past(all->symbols, p->pid, &p->proc))
 		return NULL;
 	return layout_name(p->layout, p->pid, p->proc) ? NULL : p->proc;
 }
@@ -237,7 +245,8 @@ struct task *population_task(struct population *all, int pid, int tid)
 	t = add_task(all, tid, p);
 	if (!t)
 		return NULL;
-	read_comm(t);
+	if (all->live)
+		read_comm(t);
 	if (all->writer)
 		perf_writer_comm(all->writer, all->time, pid, tid, t->comm);
 	return t;
@@ -273,7 +282,7 @@ void population_make_room(struct population *all)
 
 int population_map(struct population *all, const struct perf_map *m)
 {
-	const struct layout_files *files = live_files(all->live);
+	const struct layout_files *files = all->files;
 	const struct layout_map map = {
 		.start = m->start,
 		.end = m->end,
@@ -283,9 +292,12 @@ int population_map(struct population *all, const struct perf_map *m)
 		.dev = m->dev,
 		.inode = m->inode,
 	};
-	struct process *p = population_process(all, m->pid);
+	struct process *p;
 	int ret;
 
+	if (m->pid <= 0)
+		return 0;
+	p = population_process(all, m->pid);
 	if (!p)
 		return -ENOMEM;
 	ret = layout_add(&p->layout, p->pid, &map);
@@ -297,7 +309,7 @@ int population_map(struct population *all, const struct perf_map *m)
 /* Another program: its mappings follow. */
 static int execute(struct population *all, const struct task *t, struct process *p)
 {
-	struct layout *layout = layout_create(live_files(all->live));
+	struct layout *layout = layout_create(all->files);
 
 	if (!layout)
 		return -ENOMEM;
@@ -317,9 +329,13 @@ static int execute(struct population *all, const struct task *t, struct process 
 
 int population_comm(struct population *all, const struct perf_comm *c)
 {
-	struct process *p = population_process(all, c->pid);
-	struct task *t = population_task(all, c->pid, c->tid);
+	struct process *p;
+	struct task *t;
 
+	if (c->pid <= 0 || c->tid <= 0)
+		return 0;
+	p = population_process(all, c->pid);
+	t = population_task(all, c->pid, c->tid);
 	if (!p || !t)
 		return -ENOMEM;
 	set_comm(t, c->comm, strlen(c->comm));
@@ -349,8 +365,8 @@ int population_fork(struct population *all, const struct perf_fork *f)
 	struct task *t, *parent;
 	struct process *p;
 
-	/* Who made it is of another PID namespace. */
-	if (f->parent <= 0)
+	/* Who made it may be of another PID namespace. */
+	if (f->pid <= 0 || f->tid <= 0 || f->parent <= 0)
 		return 0;
 	population_forget(all, f->tid);
 	parent = population_task(all, f->parent, f->from);
@@ -386,7 +402,8 @@ void population_leave(struct population *all, struct task *t, bool later)
 		drop_task(all, t);
 		return;
 	}
-	t->exited = now_ns(CLOCK_MONOTONIC);
+	/* Files may have no times. */
+	t->exited = all->time ? all->time : 1;
 	DL_APPEND(all->exited, t);
 }
 
@@ -406,9 +423,10 @@ void population_alive(struct population *all, bool ours, void (*fn)(void *arg, i
 		fn(arg, p->pid);
 }
 
-void population_age(struct population *all, uint64_t time)
+void population_age(struct population *all)
 {
-	while (all->exited && time > all->exited->exited && time - all->exited->exited > LINGER)
+	while (all->exited && all->time > all->exited->exited &&
+	       all->time - all->exited->exited > LINGER)
 		drop_task(all, all->exited);
 }
 

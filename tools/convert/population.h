@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * population.h - the table of living processes and threads: what they have mapped, what
- * they are called, and when they are gone.
+ * population.h - the table of processes and threads as they are at a time: what they have mapped,
+ * what they are called, and when they are gone.
  *
- * It is told by perf events, and looks into /proc for those that began before. A process ID
- * may be used again: a fork makes it another process, and the one before lasts only as long
- * as threads of it are known. For `shstk record` by perf events and `shstk events`. Other
- * tables of processes are no such thing:
- *
- * - tools/unwind/unwind.c has those of a recorded file, who cannot be asked anything, and
- *   whose names stay in use until the end of the file;
- * - tools/record/drain.c and heap.c have the images that agents number, one for each fork
- *   and exec, whatever their process ID; tools/record/ledger.c has their CPU time, as
- *   parents account for children, also of those that no agent is in.
+ * It is told by perf events. Of processes that live it looks into /proc for those that began
+ * before; of those of a file all is told. A process ID may be used again: a fork makes it another
+ * process, and the one before lasts only as long as threads of it are known. Other tables of
+ * processes are no such thing: tools/record/drain.c and heap.c have the images that agents number,
+ * one for each fork and exec, whatever their process ID; tools/record/ledger.c has their CPU time,
+ * as parents account for children, also of those that no agent is in.
  */
 #ifndef TOOLS_CONVERT_POPULATION_H
 #define TOOLS_CONVERT_POPULATION_H
@@ -79,6 +75,7 @@ struct process {
  * @by: enum beyond_by: where its outer part is from.
  * @by_pieces: it goes on with the stack of its goroutine, copied at the same moment, or
  * @spliced: with the kernel's callchain, of Go code.
+ * @bare: it is the innermost entry alone, as the process has no shadow stack.
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each.
  * @labels: of its goroutine, &struct shstk_sample.labels, and
@@ -94,6 +91,7 @@ struct stack {
 	int by;
 	bool by_pieces;
 	bool spliced;
+	bool bare;
 	uint64_t *pcs;
 	uint8_t *marks;
 	char *labels;
@@ -141,7 +139,8 @@ struct task {
 /**
  * struct population - all of them
  * @symbols: the store of names.
- * @live: where files are.
+ * @files: where the files are that processes have mapped.
+ * @live: the same of processes that live; NULL: they are those of a file.
  * @processes: by process ID.
  * @tasks: by thread ID.
  * @exited: those that are forgotten soon, the oldest first.
@@ -150,6 +149,7 @@ struct task {
  */
 struct population {
 	struct shstk_symbols *symbols;
+	const struct layout_files *files;
 	struct live *live;
 	struct process *processes;
 	struct task *tasks;
@@ -158,8 +158,12 @@ struct population {
 	uint64_t time;
 };
 
-/* Begins with nobody. Returns 0 or -ENOMEM; population_deinit() follows. */
-int population_init(struct population *all, struct shstk_symbols *symbols);
+/*
+ * Begins with nobody. @past: where the files of processes are that live no more, which outlives
+ * @all; NULL: they live, and are asked. Returns 0 or -ENOMEM; population_deinit() follows.
+ */
+int population_init(struct population *all, struct shstk_symbols *symbols,
+		    const struct layout_files *past);
 void population_deinit(struct population *all);
 
 /* A process that began before recording did, if it is not known. NULL: no memory. */
@@ -180,7 +184,10 @@ bool population_read_maps(struct population *all, struct process *p);
 /* Addresses are named by another store from now on. */
 void population_renew(struct population *all, struct shstk_symbols *symbols);
 
-/* Records that tell of processes and threads. Each returns 0 or -ENOMEM. */
+/*
+ * Records that tell of processes and threads. What has no number that a process may have is passed
+ * over: it is the kernel's own. Each returns 0 or -ENOMEM.
+ */
 int population_map(struct population *all, const struct perf_map *m);
 int population_comm(struct population *all, const struct perf_comm *c);
 int population_fork(struct population *all, const struct perf_fork *f);
@@ -203,8 +210,8 @@ void population_leave(struct population *all, struct task *t, bool later);
 /* Calls @fn for each process that has not ended; @ours: of those to be recorded. */
 void population_alive(struct population *all, bool ours, void (*fn)(void *arg, int pid), void *arg);
 
-/* Time is now @time ns: those that ended long ago are forgotten. */
-void population_age(struct population *all, uint64_t time);
+/* Those that ended long ago are forgotten. */
+void population_age(struct population *all);
 
 /* The stack at which a thread left its CPU is of no use any more. */
 void task_forget_stack(struct task *t);

@@ -300,7 +300,7 @@ int cmd_events(int argc, char **argv)
 		complain("%s", why.text);
 		return EXIT_FAILED;
 	}
-	if (population_init(&e.all, NULL)) {
+	if (population_init(&e.all, NULL, NULL)) {
 		complain("out of memory");
 		perf_rings_close(rings);
 		return EXIT_FAILED;

@@ -218,9 +218,9 @@ static int start(struct recording *r, const struct target *target)
 		/* The file says once what a sample stands for. */
 		.may_coarsen = !r->opts->count && event_count(r->opts) && !r->opts->perf_data,
 		.perf_data = r->opts->perf_data,
-		.off = !r->opts->off_cpu  ? PERF_OFF_ALL :
-		       r->opts->preempted ? PERF_OFF_PREEMPTED :
-					    PERF_OFF_WAITING,
+		.off = !r->opts->off_cpu  ? OFF_ALL :
+		       r->opts->preempted ? OFF_PREEMPTED :
+					    OFF_WAITING,
 		.keep_times = output_wants_times(&r->opts->output),
 		.labels = output_wants_labels(&r->opts->output),
 	};
@@ -336,7 +336,7 @@ static uint64_t hidden_kernel(const struct recording *r, bool ended, const struc
 	uint64_t most = usage->ru_stime.tv_sec * 1000000000 + usage->ru_stime.tv_usec * 1000;
 
 	if (!record_counts_time(r->opts) || r->opts->wall || r->opts->off_cpu || c->lost ||
-	    more->unseen || whole <= c->weight || !perf_drain_user_only(drain_of(r)))
+	    more->stacks.unseen || whole <= c->weight || !perf_drain_user_only(drain_of(r)))
 		return 0;
 	return ended && most < hidden ? most : hidden;
 }
@@ -361,7 +361,7 @@ static int add_unsampled(struct recording *r, bool ended, const struct rusage *u
 	if (kernel)
 		return perf_drain_unsampled(drain_of(r), PERF_MAIN, kernel, SHSTK_NOTE_KERNEL);
 	if (whole <= c.weight || r->opts->wall ||
-	    (record_counts_time(r->opts) && !c.lost && !more.throttled && !more.unseen))
+	    (record_counts_time(r->opts) && !c.lost && !more.throttled && !more.stacks.unseen))
 		return 0;
 	return perf_drain_unsampled(drain_of(r), PERF_MAIN, whole - c.weight, SHSTK_NOTE_UNSAMPLED);
 }
@@ -416,38 +416,40 @@ static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enu
 static void report_stacks(struct recording *r, const struct drain_counts *c,
 			  const struct perf_counts *more)
 {
-	const uint64_t known = more->cut + more->too_short + more->elsewhere + more->bare;
+	const uint64_t known = more->stacks.cut + more->stacks.too_short + more->stacks.elsewhere +
+			       more->stacks.bare;
 
-	if (more->cut)
-		remark(r, "%llu samples were cut (see --depth%s)", (unsigned long long)more->cut,
+	if (more->stacks.cut)
+		remark(r, "%llu samples were cut (see --depth%s)",
+		       (unsigned long long)more->stacks.cut,
 		       r->opts->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
-	if (more->too_short)
+	if (more->stacks.too_short)
 		remark(r,
 		       "%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
-		       (unsigned long long)more->too_short, (unsigned long long)c->samples,
+		       (unsigned long long)more->stacks.too_short, (unsigned long long)c->samples,
 		       more->copy);
-	if (more->elsewhere)
+	if (more->stacks.elsewhere)
 		remark(r, "%llu of %llu stacks " UNWOUND_ELSEWHERE,
-		       (unsigned long long)more->elsewhere, (unsigned long long)c->samples);
-	if (more->bare)
+		       (unsigned long long)more->stacks.elsewhere, (unsigned long long)c->samples);
+	if (more->stacks.bare)
 		remark(r,
 		       "%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
-		       (unsigned long long)more->bare, (unsigned long long)c->samples);
-	report_outer(r, more->continued, c->samples, BEYOND_BEFORE);
-	report_outer(r, more->chained, c->samples, BEYOND_CALLCHAIN);
-	if (more->goroutines)
+		       (unsigned long long)more->stacks.bare, (unsigned long long)c->samples);
+	report_outer(r, more->stacks.continued, c->samples, BEYOND_BEFORE);
+	report_outer(r, more->stacks.chained, c->samples, BEYOND_CALLCHAIN);
+	if (more->stacks.goroutines)
 		remark(r,
 		       "%llu of %llu stacks go on with that of their goroutine, which a BPF program copied at the same moment",
-		       (unsigned long long)more->goroutines, (unsigned long long)c->samples);
+		       (unsigned long long)more->stacks.goroutines, (unsigned long long)c->samples);
 	if (c->truncated > known)
 		remark(r,
 		       "%llu of %llu stacks end at code without unwind information: shown as [truncated]",
 		       (unsigned long long)(c->truncated - known), (unsigned long long)c->samples);
 	/* Some are always there: in code that was replaced, in the middle of a change. */
-	if (more->java > c->samples / 50)
+	if (more->stacks.java > c->samples / 50)
 		remark(r,
 		       "%llu of these are Java's: they end at frames that HotSpot's tables do not have",
-		       (unsigned long long)more->java);
+		       (unsigned long long)more->stacks.java);
 }
 
 /* What was done in the kernel is in no sample of user mode. */
@@ -523,25 +525,25 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	module_read_chains(&chains);
 	report_lost(r, &c, find_whole(r, ended, usage));
 	report_estimate(r, &c, &more);
-	if (more.other_off)
+	if (more.stacks.other_off)
 		remark(r,
 		       o->preempted ?
 			       "%.2f s more off the CPU are of threads that waited: see --off-cpu" :
 			       "%.2f s more off the CPU are of threads that could run, but others did: see --preempted",
-		       more.other_off / 1e9);
+		       more.stacks.other_off / 1e9);
 	if (more.throttled)
 		caution(r, "the kernel held samples back %llu times: a lower --freq helps",
 			(unsigned long long)more.throttled);
 	report_stacks(r, &c, &more);
-	if (more.unseen)
+	if (more.stacks.unseen)
 		caution(r,
 			"%llu threads ended before their first sample: their time is missing (root may sample it; or see --freq)",
-			(unsigned long long)more.unseen);
+			(unsigned long long)more.stacks.unseen);
 	if (more.unwritten)
 		caution(r, "%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
-	if (more.compat)
+	if (more.stacks.compat)
 		remark(r, "%llu samples of 32-bit code followed frame pointers",
-		       (unsigned long long)more.compat);
+		       (unsigned long long)more.stacks.compat);
 	if (!more.copy && chains.other > state->chains.other)
 		remark(r,
 		       "%llu of %llu callchains that the kernel took meanwhile followed frame pointers, not a shadow stack%s",

@@ -10,22 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/convert/convert.h"
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
 #include "tools/record/drain.h"
-#include "tools/record/wakers.h"
-
-/**
- * enum perf_off_time - times of a thread off its CPU
- * @PERF_OFF_ALL: all.
- * @PERF_OFF_WAITING: it waits for something.
- * @PERF_OFF_PREEMPTED: it could run, but others do.
- */
-enum perf_off_time {
-	PERF_OFF_ALL,
-	PERF_OFF_WAITING,
-	PERF_OFF_PREEMPTED,
-};
 
 /**
  * struct perf_record_opts - what to record
@@ -60,7 +48,7 @@ struct perf_record_opts {
 	size_t given;
 	bool threads;
 	bool may_coarsen;
-	enum perf_off_time off;
+	enum off_time off;
 	struct wakers *wakers;
 	const char *perf_data;
 	size_t keep_times;
@@ -69,36 +57,16 @@ struct perf_record_opts {
 
 /**
  * struct perf_counts - what came, beside what struct drain_counts has
- * @cut: samples with as many entries as a stack may have.
+ * @stacks: what was converted.
  * @copy: bytes of each stack that are copied now.
- * @bare: samples of processes without a shadow stack before any were copied.
- * @too_short: stacks that go on behind what was copied.
- * @elsewhere: stacks that go on on another stack.
- * @continued: others, with what the thread had there before.
- * @chained: stacks with what the kernel's callchain has behind the copy.
- * @goroutines: stacks with that of the goroutine, which a BPF program copied.
- * @java: stacks of HotSpot's processes that end at code without unwind information.
- * @compat: samples of 32-bit code, whose callchains follow frame pointers.
- * @unseen: threads that ended sooner than a period, if only events of processes were permitted.
  * @count: events from one sample to the next, if that is fixed.
- * @other_off: ns off the CPU of the kind that is not wanted.
  * @throttled: times that the kernel held the event back.
  * @unwritten: 0, or a negative errno: the perf.data file is not complete.
  */
 struct perf_counts {
-	uint64_t cut;
+	struct convert_counts stacks;
 	unsigned int copy;
-	uint64_t bare;
-	uint64_t too_short;
-	uint64_t elsewhere;
-	uint64_t continued;
-	uint64_t chained;
-	uint64_t goroutines;
-	uint64_t java;
-	uint64_t compat;
-	uint64_t unseen;
 	uint64_t count;
-	uint64_t other_off;
 	uint64_t throttled;
 	int unwritten;
 };

@@ -371,7 +371,7 @@ static int set_up(struct probed *p, struct shstk_symbols *symbols)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->opts.nr_pids; i++)
 		p->targets[i].end = -1;
-	return population_init(&p->all, symbols);
+	return population_init(&p->all, symbols, NULL);
 }
 
 int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,

@@ -5,8 +5,8 @@
  * It is met by who wakes, so it has to be seen on all CPUs, of all threads: for root, or with
  * CAP_PERFMON, and where tracefs is mounted.
  */
-#ifndef TOOLS_RECORD_WAKERS_H
-#define TOOLS_RECORD_WAKERS_H
+#ifndef TOOLS_CONVERT_WAKERS_H
+#define TOOLS_CONVERT_WAKERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/convert/wakers.h"
 #include "tools/perf/event.h"
-#include "tools/record/wakers.h"
 #include "tools/shstk.h"
 
 #define EVENT "sched:sched_waking"

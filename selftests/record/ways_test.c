@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * ways_test.c - the same records, converted while they are recorded and from the perf.data file
+ * that the recorder writes at the same time: both profiles are the same, byte for byte.
+ *
+ * The rings of perf events are replaced when this is linked. What they hand out is made here, of
+ * processes that begin, execute, make threads and end; one is this process, whose mappings the
+ * recorder looks up in /proc, and of which it is told nothing. Prints KTAP.
+ */
+#include <execinfo.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "tools/convert/file.h"
+#include "tools/convert/past.h"
+#include "tools/record/perf.h"
+#include "tools/shstk.h"
+
+#include "fake_rings.h"
+#define EXECUTED "executed"
+#include "made_records.h"
+
+#define CHILD 100000000 /* no process has such a number */
+#define OTHER (CHILD + 1) /* nor this thread of it */
+#define LATE 150000 /* us until the recorder looks into /proc again */
+#define DEPTH 12 /* calls of the stack that is sampled */
+#define CUT 192 /* bytes of a copy that is too small for it */
+
+/* Are stacks copied? Else samples have callchains alone. */
+static bool copies;
+/* The callchain, and a mapping of the same code that no record tells of. */
+static void *frames[64];
+static int nr_frames;
+static uint64_t alias; /* added to an address it is in that mapping */
+
+/* ---- what is recorded ---- */
+
+/* Called by the innermost function. */
+static void take_frames(void)
+{
+	nr_frames = backtrace(frames, sizeof(frames) / sizeof(*frames));
+}
+
+/* A sample of a thread; @moved: its innermost function is in the mapping that is not told of. */
+static int sample_of(int pid, int tid, bool moved, size_t size, record_fn fn, void *arg)
+{
+	const uint64_t by = moved ? alias : 0;
+
+	put(STEP);
+	put(nr_frames);
+	put(PERF_CONTEXT_USER);
+	/* The first one is of who took them. */
+	for (int i = 1; i < nr_frames; i++)
+		put((uint64_t)(uintptr_t)frames[i] + (i == 1 ? by : 0));
+	if (copies)
+		put_copy(size, size < stack_size ? size : stack_size, by);
+	the_time += STEP;
+	samples++;
+	return hand_out(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, pid, tid, fn, arg);
+}
+
+/* A thread of CHILD has another name. */
+static int name_thread(int tid, const char *name, record_fn fn, void *arg)
+{
+	put_pair(CHILD, tid);
+	put_text(name);
+	return hand_out(PERF_RECORD_COMM, 0, CHILD, tid, fn, arg);
+}
+
+static int begin_thread(int tid, record_fn fn, void *arg)
+{
+	put_pair(CHILD, CHILD);
+	put_pair(tid, CHILD);
+	put(the_time);
+	return hand_out(PERF_RECORD_FORK, 0, CHILD, CHILD, fn, arg);
+}
+
+/* The child: a thread of its own with another name, another program, the end, and once more. */
+static int child(record_fn fn, void *arg)
+{
+	int ret = begin_or_end(PERF_RECORD_FORK, CHILD, getpid(), fn, arg);
+
+	ret = ret ? ret : sample_of(CHILD, CHILD, false, sizeof(stack), fn, arg);
+	ret = ret ? ret : begin_thread(OTHER, fn, arg);
+	ret = ret ? ret : sample_of(CHILD, OTHER, false, sizeof(stack), fn, arg);
+	ret = ret ? ret : name_thread(OTHER, "other", fn, arg);
+	ret = ret ? ret : sample_of(CHILD, OTHER, false, sizeof(stack), fn, arg);
+	ret = ret ? ret : sample_of(CHILD, OTHER, false, CUT, fn, arg);
+	ret = ret ? ret : execute(CHILD, fn, arg);
+	ret = ret ? ret : sample_of(CHILD, CHILD, false, sizeof(stack), fn, arg);
+	ret = ret ? ret : sample_of(CHILD, CHILD, false, CUT, fn, arg);
+	ret = ret ? ret : begin_or_end(PERF_RECORD_EXIT, CHILD, CHILD, fn, arg);
+	return ret ? ret : sample_of(CHILD, CHILD, false, sizeof(stack), fn, arg);
+}
+
+int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
+{
+	const int pid = getpid();
+	int ret;
+
+	(void)rings;
+	if (all)
+		return 0;
+	ret = sample_of(pid, pid, false, sizeof(stack), fn, arg);
+	ret = ret ? ret : sample_of(pid, pid, true, sizeof(stack), fn, arg);
+	for (int i = 0; i < 3 && !ret; i++)
+		ret = child(fn, arg);
+	return ret ? ret : sample_of(pid, pid, false, CUT, fn, arg);
+}
+
+int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret,
+			   struct reason *why)
+{
+	(void)opts, (void)why;
+	*ret = &fake_rings;
+	return 0;
+}
+
+/* ---- two profiles ---- */
+
+/**
+ * struct made - a profile
+ * @symbols: its names.
+ * @profile: the profile.
+ * @bytes: it as pprof has it, not compressed,
+ * @size: so many bytes.
+ */
+struct made {
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	char *bytes;
+	size_t size;
+};
+
+static int begin(struct made *m)
+{
+	int ret = shstk_symbols_create(NULL, &m->symbols);
+
+	if (!ret)
+		ret = shstk_profile_create(m->symbols, &m->profile);
+	if (!ret)
+		ret = shstk_profile_add_type(m->profile, "samples", "count");
+	return ret < 0 ? ret : shstk_profile_add_type(m->profile, "cpu", "nanoseconds");
+}
+
+static int end(struct made *m)
+{
+	FILE *out = open_memstream(&m->bytes, &m->size);
+	int ret = shstk_profile_print(m->profile, out, "pb", NULL);
+
+	return fclose(out) ? -1 : ret;
+}
+
+static void drop(struct made *m)
+{
+	shstk_profile_destroy(m->profile);
+	shstk_symbols_destroy(m->symbols);
+	free(m->bytes);
+}
+
+/* Maps the code of this program once more. */
+static bool map_again(void)
+{
+	const uint64_t pc = (uintptr_t)innermost;
+	struct mapping m;
+	struct maps maps;
+	void *at = MAP_FAILED;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (maps_open(getpid(), "maps", &maps))
+		return false;
+	while (maps_next(&maps, &m)) {
+		if (pc < m.start || pc >= m.end)
+			continue;
+		at = mmap(NULL, m.end - m.start, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, m.offset);
+		alias = (uintptr_t)at - m.start;
+	}
+	maps_close(&maps);
+	close(fd);
+	return at != MAP_FAILED;
+}
+
+/* Records, with a perf.data file. */
+static int record(const char *path, struct made *m)
+{
+	static const struct perf_event clock = {
+		.name = "cpu-clock",
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.clock = true,
+	};
+	pid_t pid = getpid();
+	struct perf_record_opts opts = {
+		.rings = { .main = &clock,
+			   .freq = 1000,
+			   .copy = copies ? sizeof(stack) : 0,
+			   .pids = &pid,
+			   .nr_pids = 1,
+			   .max_stack = 127,
+			   .cgroup = -1 },
+		.depth = 128,
+		.perf_data = path,
+		.keep_times = 1000,
+		.labels = true,
+	};
+	struct perf_drain *d = NULL;
+	struct reason why = { .text = "" };
+	int ret = begin(m);
+
+	if (ret >= 0)
+		ret = perf_drain_create(&opts, m->symbols, m->profile, &d, &why);
+	/* What this process maps from now on the recorder has not seen. */
+	if (!ret && !map_again())
+		ret = -1;
+	usleep(LATE);
+	if (!ret)
+		ret = perf_drain_take(d);
+	if (!ret)
+		ret = perf_drain_stop(d);
+	if (!ret)
+		ret = end(m);
+	perf_drain_destroy(d);
+	if (ret)
+		printf("# recording: %d %s\n", ret, why.text);
+	return ret;
+}
+
+/* Converts that file. */
+static int convert(const char *path, struct made *m)
+{
+	struct convert_opts opts = {
+		.kernel = KERNEL_NEVER, .depth = 128, .labels = true, .keep_times = 1000
+	};
+	struct convert_file file = { .first = 0 };
+	struct past past = { .images.root = -1 };
+	struct reason why = { .text = "" };
+	int ret = begin(m);
+
+	if (ret >= 0)
+		ret = perfdata_open(path, &file.pd, &why);
+	if (!ret)
+		ret = past_init(&past, file.pd, NULL);
+	if (!ret) {
+		file.event = &file.pd->events[0];
+		opts.source = convert_file_source(file.event);
+		file.convert = converter_create(&opts, m->symbols, m->profile, &past.files);
+		ret = convert_file(&file);
+	}
+	if (!ret)
+		ret = end(m);
+	converter_destroy(file.convert);
+	past_deinit(&past);
+	perfdata_close(file.pd);
+	if (ret)
+		printf("# converting: %d %s\n", ret, why.text);
+	return ret;
+}
+
+/* ---- the tests ---- */
+
+static unsigned int number, failed;
+
+static void verdict(bool good, const char *what)
+{
+	printf("%sok %u %s: %s\n", good ? "" : "not ", ++number, copies ? "copies" : "callchains",
+	       what);
+	failed += !good;
+}
+
+static char *folded(const struct made *m)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	shstk_profile_print(m->profile, out, "folded", NULL);
+	fclose(out);
+	return text;
+}
+
+static unsigned int count(const char *text, const char *word)
+{
+	unsigned int n = 0;
+
+	while ((text = strstr(text, word))) {
+		text += strlen(word);
+		n++;
+	}
+	return n;
+}
+
+/* Is what was sampled there, by its names? */
+static bool is_named(const char *text)
+{
+	return count(text, "\nexecuted;") + !strncmp(text, "executed;", 9) &&
+	       strstr(text, "other;") && count(text, ";innermost ") >= 3 && !strstr(text, "[0x") &&
+	       !strstr(text, "ways_test+");
+}
+
+static void test(const char *path)
+{
+	struct made live = { .size = 0 }, file = { .size = 0 };
+	bool made = !record(path, &live) && !convert(path, &file);
+	char *a = made ? folded(&live) : NULL, *b = made ? folded(&file) : NULL;
+
+	verdict(made && a && is_named(a), "what is recorded has names");
+	verdict(made && live.size == file.size && live.size &&
+			!memcmp(live.bytes, file.bytes, live.size),
+		"live and from the file it is the same profile, byte for byte");
+	if (made && failed)
+		printf("# live:\n%s# file:\n%s", a, b);
+	free(a);
+	free(b);
+	drop(&live);
+	drop(&file);
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+
+	(void)argc;
+	snprintf(path, sizeof(path), "%s.data", argv[0]);
+	puts("KTAP version 1\n1..4");
+	the_time = now_ns(CLOCK_MONOTONIC);
+	there_too = take_frames;
+	call(DEPTH);
+	for (int i = 0; i < 2; i++) {
+		copies = !i;
+		test(path);
+	}
+	unlink(path);
+	return !!failed;
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * convert.c - see convert.h.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/convert/convert.h"
+#include "tools/shstk.h"
+
+#define FEW 4 /* samples of a thread whose first period matters */
+#define SHORT 2000000000 /* ns that such a thread lasts; others slept */
+
+struct converter *converter_create(const struct convert_opts *opts, struct shstk_symbols *symbols,
+				   struct shstk_profile *profile, const struct layout_files *past)
+{
+	struct converter *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->opts = *opts;
+	c->stacks.source = opts->source;
+	c->stacks.kernel = opts->kernel;
+	c->stacks.depth = opts->depth;
+	c->stacks.labels = opts->labels;
+	c->profile = profile;
+	if (opts->keep_times)
+		shstk_profile_keep_times(profile, opts->keep_times);
+	if (!population_init(&c->all, symbols, past))
+		return c;
+	free(c);
+	return NULL;
+}
+
+void converter_destroy(struct converter *c)
+{
+	if (c)
+		population_deinit(&c->all);
+	free(c);
+}
+
+void converter_renew(struct converter *c, struct shstk_symbols *symbols,
+		     struct shstk_profile *profile)
+{
+	c->profile = profile;
+	if (c->opts.keep_times)
+		shstk_profile_keep_times(profile, c->opts.keep_times);
+	population_renew(&c->all, symbols);
+	memset(c->weights, 0, sizeof(c->weights));
+	c->counts = (struct convert_counts){ .samples = 0 };
+	c->first = (struct convert_first){ .proc = NULL };
+	c->learnt.short_lived = 0;
+}
+
+/* ---- who there is ---- */
+
+void convert_at(struct converter *c, uint64_t time)
+{
+	c->all.time = time;
+	population_make_room(&c->all);
+}
+
+int convert_map(struct converter *c, const struct perf_map *m)
+{
+	c->learnt.moved = c->all.time;
+	return population_map(&c->all, m);
+}
+
+int convert_comm(struct converter *c, const struct perf_comm *m)
+{
+	c->learnt.moved = c->all.time;
+	return population_comm(&c->all, m);
+}
+
+int convert_fork(struct converter *c, const struct perf_fork *f)
+{
+	c->learnt.moved = c->all.time;
+	return population_fork(&c->all, f);
+}
+
+/*
+ * A thread ends. Was it too short to be sampled? Or only just long enough: an event that begins anew
+ * in each thread finds such ones where they end, or never where they begin.
+ */
+static void count_unseen(struct converter *c, const struct task *t)
+{
+	if (t->samples >= FEW || !t->began || c->all.time - t->began > SHORT)
+		return;
+	c->learnt.short_lived++;
+	c->counts.unseen += !t->samples;
+}
+
+void convert_exit(struct converter *c, const struct perf_fork *f, bool later)
+{
+	struct task *t = population_exit(&c->all, f);
+
+	if (t) {
+		count_unseen(c, t);
+		population_leave(&c->all, t, later);
+	}
+	population_age(&c->all);
+}
+
+/* ---- samples ---- */
+
+/* Callers mostly lie in the same mapping. */
+static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
+{
+	uint64_t start = 0, end = 0; /* of the last mapping */
+
+	for (unsigned int i = 0; i < s->nr; i++) {
+		uint64_t pc = s->pcs[i] - !!i;
+		const struct shstk_symmap *map;
+
+		if (s->pcs[i] >> 63 || (pc >= start && pc < end))
+			continue;
+		map = shstk_symproc_find(proc, pc);
+		if (map->kind == SHSTK_SYMMAP_NONE)
+			return true;
+		start = map->start;
+		end = map->end;
+	}
+	return false;
+}
+
+static void count_end(struct convert_counts *n, const struct process *p, const struct stack *s)
+{
+	if (s->note || s->end == SHSTK_END_COMPLETE)
+		return;
+	n->truncated++;
+	n->cut += s->end == SHSTK_END_CAPACITY;
+	n->too_short += s->end == SHSTK_END_READ && !s->elsewhere;
+	n->elsewhere += s->elsewhere;
+	n->java += s->end != SHSTK_END_CAPACITY && s->end != SHSTK_END_READ &&
+		   layout_has_jit(p->layout);
+}
+
+/* A sample of the thread is about to be added. */
+static void count_sample(struct converter *c, struct task *t, struct shstk_symproc *proc, int which,
+			 uint64_t value)
+{
+	if (!c->first.proc) {
+		c->first.proc = proc;
+		c->first.tid = t->tid;
+		memcpy(c->first.comm, t->comm, sizeof(c->first.comm));
+	}
+	if (!t->sampled)
+		c->counts.threads++;
+	if (!t->process->sampled)
+		c->counts.processes++;
+	t->sampled = true;
+	t->samples++;
+	t->process->sampled = true;
+	c->counts.samples++;
+	if (which < PERF_FIRST_MORE)
+		c->counts.weight += value;
+	c->weights[which] += value;
+}
+
+/* The values of a sample: how many there are, then what each event stands for. */
+static void set_values(int64_t values[2 + PERF_MORE], int64_t samples, int which, uint64_t value)
+{
+	const unsigned int at = which < PERF_FIRST_MORE ? 1 : 2 + which - PERF_FIRST_MORE;
+
+	memset(values, 0, (2 + PERF_MORE) * sizeof(*values));
+	values[0] = samples;
+	values[at] = value < INT64_MAX / 2 ? (int64_t)value : 0;
+}
+
+static int add_sample(struct converter *c, struct task *t, struct shstk_symproc *proc,
+		      const struct stack *s, int which, uint64_t value)
+{
+	int64_t values[2 + PERF_MORE];
+	const struct shstk_sample sample = {
+		.proc = proc,
+		.tid = t->tid,
+		.comm = t->comm,
+		.pcs = s->pcs,
+		.marks = s->marks,
+		.nr = s->nr,
+		.end = s->end,
+		.note = s->note,
+		.labels = s->labels,
+		.labels_size = s->labels_size,
+		.time = s->time,
+		.values = values,
+	};
+
+	set_values(values, 1, which, value);
+	count_sample(c, t, proc, which, value < INT64_MAX / 2 ? value : 0);
+	count_end(&c->counts, t->process, s);
+	return shstk_profile_add(c->profile, &sample);
+}
+
+/* What is learnt of a process and of the copies from a stack. */
+static void learn(struct converter *c, const struct task *t, const struct stack *s)
+{
+	struct convert_learnt *l = &c->learnt;
+
+	l->go |= layout_has_go(t->process->layout);
+	l->made |= layout_has_jit(t->process->layout);
+	/* The recorder's own stack is elsewhere while it unwinds: larger copies have it neither. */
+	l->too_short += s->too_short && t->process->pid != getpid();
+	if (s->bare) {
+		uint64_t known = stacks_bare_for(t->process, c->all.time);
+
+		l->bare += c->opts.period;
+		l->bare_longest = known > l->bare_longest ? known : l->bare_longest;
+	}
+	c->counts.bare += s->bare;
+	c->counts.continued += s->by == BEYOND_BEFORE;
+	c->counts.chained += s->by == BEYOND_CALLCHAIN;
+	c->counts.goroutines += s->by_pieces;
+}
+
+/* The stack of a sample, with the names of code that is made at run time. */
+static int make_stack(struct converter *c, struct task *t, struct shstk_symproc *proc,
+		      const struct perf_sample *sample, const struct memory_pieces *more,
+		      struct stack *ret)
+{
+	int err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
+
+	/* A process known only from /proc may have mapped more since. */
+	if (!err && (ret->end == SHSTK_END_BAD_PC || unknown_address(proc, ret)) &&
+	    population_read_maps(&c->all, t->process))
+		err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
+	/* Names of code made at run time are known only while it is there. */
+	return err ? err : layout_name_made(t->process->layout, proc, ret->pcs, ret->nr);
+}
+
+/* Keeps the stack at which a thread left its CPU. */
+static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct stack *s)
+{
+	task_forget_stack(t);
+	t->stack.pcs = malloc(s->nr * 9 + s->labels_size + 1);
+	if (!t->stack.pcs)
+		return -ENOMEM;
+	t->stack.marks = (uint8_t *)&t->stack.pcs[s->nr];
+	t->stack.labels = (char *)t->stack.marks + s->nr;
+	t->stack.labels_size = s->labels_size;
+	if (s->labels_size)
+		memcpy(t->stack.labels, s->labels, s->labels_size);
+	memcpy(t->stack.pcs, s->pcs, s->nr * sizeof(*s->pcs));
+	memcpy(t->stack.marks, s->marks, s->nr);
+	t->stack.nr = s->nr;
+	t->stack.end = s->end;
+	t->stack.note = s->note;
+	t->proc = proc;
+	t->stack.time = t->left = s->time;
+	return 0;
+}
+
+int convert_sample(struct converter *c, int which, const struct perf_sample *sample,
+		   const struct memory_pieces *more)
+{
+	struct shstk_symproc *proc;
+	struct stack stack;
+	struct task *t;
+	int err;
+
+	c->learnt.copies++;
+	t = population_task(&c->all, sample->pid, sample->tid);
+	proc = t ? population_names(&c->all, t->process) : NULL;
+	if (!proc)
+		return -ENOMEM;
+	err = make_stack(c, t, proc, sample, more, &stack);
+	if (err)
+		return err;
+	learn(c, t, &stack);
+	c->counts.compat += sample->abi == PERF_SAMPLE_REGS_ABI_32;
+	if (which == PERF_OFF)
+		return t->exited ? 0 : keep_stack(t, proc, &stack);
+	return add_sample(c, t, proc, &stack, which, sample->period);
+}
+
+/* ---- time off the CPU ---- */
+
+/*
+ * Of the time until now, that which is wanted. Who was pushed off could run all the time; who waits
+ * can run from the wake-up on, or, where that was not seen, when it does.
+ */
+static uint64_t wanted_time(const struct converter *c, const struct task *t, uint64_t time)
+{
+	uint64_t could_run = t->preempted ? t->left : t->woken ? t->woken : time;
+
+	if (time <= t->left)
+		return 0;
+	if (could_run > time)
+		could_run = time;
+	return c->opts.off == OFF_ALL	    ? time - t->left :
+	       c->opts.off == OFF_PREEMPTED ? time - could_run :
+					      could_run - t->left;
+}
+
+/* The stack at which it left, with who woke it. */
+static struct stack stack_with_waker(struct converter *c, const struct task *t)
+{
+	const struct task *waker = population_find_task(&c->all, t->waker);
+	char *text = c->stacks.label_text;
+	struct stack stack = t->stack;
+
+	if (!c->opts.wakers || !c->opts.labels || !t->woken || t->preempted)
+		return stack;
+	if (stack.labels_size)
+		memcpy(text, stack.labels, stack.labels_size);
+	stack.labels = text;
+	stack.labels_size += wakers_label(c->opts.wakers, t->waker, waker ? waker->comm : NULL,
+					  text + stack.labels_size);
+	return stack;
+}
+
+static int came_back(struct converter *c, struct task *t, uint64_t time)
+{
+	const uint64_t wanted = wanted_time(c, t, time);
+	struct stack stack;
+	int ret = 0;
+
+	if (!t->left)
+		return 0;
+	c->counts.other_off += time > t->left ? time - t->left - wanted : 0;
+	if (!wanted) {
+		task_forget_stack(t);
+		return 0;
+	}
+	/* It left when this profile had not begun. */
+	if (!t->proc)
+		t->proc = population_names(&c->all, t->process);
+	if (!t->proc)
+		return -ENOMEM;
+	stack = stack_with_waker(c, t);
+	ret = add_sample(c, t, t->proc, &stack, PERF_OFF, wanted);
+	task_forget_stack(t);
+	return ret;
+}
+
+/* The sample of the stack came just before. */
+void convert_leave(struct converter *c, int tid, bool preempted)
+{
+	struct task *t = population_find_task(&c->all, tid);
+
+	if (t)
+		t->preempted = preempted;
+}
+
+/* Others are told so, too, as those that run already. */
+void convert_waking(struct converter *c, const struct waking *waking, uint64_t time)
+{
+	struct task *t = population_find_task(&c->all, waking->tid);
+
+	if (!t || !t->left || t->woken || time < t->left)
+		return;
+	t->woken = time;
+	t->waker = waking->waker;
+}
+
+int convert_return(struct converter *c, int tid, uint64_t time)
+{
+	struct task *t = population_find_task(&c->all, tid);
+
+	return t ? came_back(c, t, time) : 0;
+}
+
+int convert_end(struct converter *c, uint64_t time)
+{
+	struct task *t, *next;
+	int ret = 0;
+
+	HASH_ITER(hh, c->all.tasks, t, next)
+	if (!ret)
+		ret = came_back(c, t, time);
+	return ret;
+}
+
+/* ---- what has no sample ---- */
+
+int convert_unsampled(struct converter *c, int which, uint64_t value, int note)
+{
+	int64_t values[2 + PERF_MORE];
+	const struct shstk_sample sample = {
+		.proc = c->first.proc,
+		.tid = c->first.tid,
+		.comm = c->first.comm,
+		.end = SHSTK_END_COMPLETE,
+		.note = note,
+		.time = now_ns(CLOCK_MONOTONIC),
+		.values = values,
+	};
+
+	set_values(values, 0, which, value);
+	/* Without a sample there is nobody of whom it could be shown: the lines tell. */
+	return c->first.proc ? shstk_profile_add(c->profile, &sample) : 0;
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * file.c - see file.h.
+ */
+#include <limits.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "tools/convert/file.h"
+
+static void on_time(void *arg, uint64_t time)
+{
+	struct convert_file *f = arg;
+
+	convert_at(f->convert, time);
+}
+
+static int on_map(void *arg, const struct perf_map *m)
+{
+	struct convert_file *f = arg;
+
+	return strlen(m->path) < PATH_MAX ? convert_map(f->convert, m) : 0;
+}
+
+static int on_comm(void *arg, const struct perf_comm *m)
+{
+	struct convert_file *f = arg;
+
+	return convert_comm(f->convert, m);
+}
+
+static int on_fork(void *arg, const struct perf_fork *fork)
+{
+	struct convert_file *f = arg;
+
+	return convert_fork(f->convert, fork);
+}
+
+static int on_end(void *arg, const struct perf_fork *fork)
+{
+	struct convert_file *f = arg;
+
+	/* By events of CPUs it is sampled until it is reaped. */
+	convert_exit(f->convert, fork, true);
+	return 0;
+}
+
+static void on_lost(void *arg, uint64_t nr)
+{
+	struct convert_file *f = arg;
+
+	f->lost += nr;
+}
+
+/* Has it a stack of user space? Counts it, if not. */
+static bool has_stack(struct convert_file *f, const struct perf_sample *s)
+{
+	const bool chain = perf_sample_user(s).nr;
+
+	if (s->pid <= 0 || s->tid <= 0 || (f->event->has_stacks ? !s->abi : !chain)) {
+		f->without++;
+		return false;
+	}
+	if (f->event->has_stacks && s->abi == PERF_SAMPLE_REGS_ABI_32 && !chain) {
+		f->compat++;
+		return false;
+	}
+	return true;
+}
+
+static int on_sample(void *arg, const struct perfdata_event *event, const struct perf_sample *s)
+{
+	struct convert_file *f = arg;
+
+	if (event != f->event) {
+		f->others++;
+		return 0;
+	}
+	if (f->sample)
+		return f->sample(f->arg, s);
+	if (!has_stack(f, s))
+		return 0;
+	if (s->time && !f->first)
+		f->first = s->time;
+	f->last = s->time;
+	return convert_sample(f->convert, PERF_MAIN, s, NULL);
+}
+
+enum stack_source convert_file_source(const struct perfdata_event *event)
+{
+	return event->has_stacks ? STACK_COPIES : STACK_CHAINS;
+}
+
+int convert_file(struct convert_file *f)
+{
+	static const struct perfdata_handler handler = {
+		.at = on_time,
+		.sample = on_sample,
+		.map = on_map,
+		.comm = on_comm,
+		.fork = on_fork,
+		.exit = on_end,
+		.lost = on_lost,
+	};
+
+	return perfdata_read(f->pd, &handler, f);
+}

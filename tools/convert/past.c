@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * past.c - see past.h.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/utsname.h>
+
+#include "tools/convert/past.h"
+#include "tools/proc/maps.h"
+#include "tools/shstk.h"
+
+/* Was the file recorded with the kernel that runs here, as far as it says so? */
+static bool is_this_kernel(const struct perfdata *pd)
+{
+	struct utsname here;
+
+	return !uname(&here) && !strcmp(pd->release, here.release) &&
+	       !strcmp(pd->machine, here.machine);
+}
+
+/*
+ * The vdso is in no file; that of this process, if it is the same. perf record -z and -B
+ * note no build ids: then it is taken on trust, as files are.
+ */
+static bool own_vdso(const struct perfdata *pd, const struct layout_map *m, const void **image)
+{
+	struct build_id own;
+
+	*image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	if (!*image)
+		return false;
+	if (!m->id.size)
+		return is_this_kernel(pd) && maps_vdso_size() == m->end - m->start;
+	build_id_of(*image, 4096, &own);
+	return own.size == m->id.size && !memcmp(own.data, m->id.data, own.size);
+}
+
+/* To the modules that are unwound with. */
+static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *m)
+{
+	struct past *past = arg;
+	struct image *file = NULL;
+	const void *vdso;
+	int err = -ENOENT;
+
+	(void)pid;
+	if (!strcmp(m->path, "[vdso]") && own_vdso(past->pd, m, &vdso))
+		return shstk_space_add_image(space, vdso, m->end - m->start, m->start);
+	if (layout_is_file(m->path))
+		file = image_get(&past->images, m->path, &m->id);
+	if (!file)
+		return err;
+	err = image_add(space, file, m->start, m->end, m->offset);
+	/* What is left of a mapping whose code was protected anew is maybe no code: arm64's BTI. */
+	if (!err || (err == -ENOEXEC && !image_is_code(file, m->offset)))
+		return err;
+	if (!file->complained)
+		complain("%s cannot be used: %s", file->found, strerror(-err));
+	file->complained = true;
+	return err;
+}
+
+/* To the mappings that addresses are named by. */
+static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *m)
+{
+	struct past *past = arg;
+	struct shstk_symmap_info info = {
+		.start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.path = m->path,
+		.build_id = m->id.size ? m->id.data : NULL,
+		.build_id_size = m->id.size,
+	};
+	struct image *file;
+	const void *vdso;
+
+	(void)pid;
+	if (!strcmp(m->path, "[vdso]")) {
+		if (own_vdso(past->pd, m, &vdso)) {
+			info.image = vdso;
+			info.image_size = m->end - m->start;
+		}
+	} else if (!layout_is_file(m->path)) {
+		info.path = "";
+	} else {
+		file = image_get(&past->images, m->path, &m->id);
+		if (file)
+			info.path = file->found;
+	}
+	return shstk_symproc_add(proc, &info);
+}
+
+int past_init(struct past *past, const struct perfdata *pd, const char *sysroot)
+{
+	*past = (struct past){
+		.files = {
+			.arch = pd->arch,
+			.arg = past,
+			.add = add_code,
+			.name = add_names,
+		},
+		.images.root = -1,
+		.pd = pd,
+	};
+	return images_init(&past->images, sysroot);
+}
+
+void past_deinit(struct past *past)
+{
+	images_deinit(&past->images);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * stacks.c - see stacks.h.
+ */
+#include <linux/perf_event.h>
+#include <stdlib.h>
+
+#include "libshstk/symbol/profile.h"
+#include "tools/convert/callchain.h"
+#include "tools/convert/splice.h"
+#include "tools/convert/stacks.h"
+#include "tools/perf/regs.h"
+#include "tools/proc/shadow.h"
+
+#define ASK_AGAIN 1000000 /* ns before a process is asked again whether it has a shadow stack */
+
+bool stacks_are_copied(const struct stacks *st)
+{
+	return st->source == STACK_COPIES || st->source == STACK_SHADOW_OR_COPIES;
+}
+
+/* ---- callchains ---- */
+
+/* Adds the part of a callchain behind @context, whose first entry is a program counter. */
+static void add_chain(struct stacks *st, const struct perf_sample *sample, uint64_t context,
+		      unsigned int max, struct stack *s)
+{
+	bool wanted = false, first = false;
+
+	for (uint64_t i = 0; i < sample->nr; i++) {
+		uint64_t pc = sample->chain[i];
+
+		if (pc >= PERF_CONTEXT_MAX) {
+			first = wanted = pc == context;
+		} else if (wanted && s->nr < max) {
+			st->marks[s->nr] = first ? SHSTK_MARK_PC : 0;
+			st->pcs[s->nr++] = pc;
+			first = false;
+		}
+	}
+}
+
+static void add_user_chain(struct stacks *st, const struct perf_sample *sample, struct stack *s)
+{
+	const struct callchain chain = perf_sample_user(sample);
+
+	add_chain(st, sample, PERF_CONTEXT_USER, STACKS_MAX, s);
+	s->end = chain.nr >= chain.max ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
+}
+
+/* The kernel followed frame pointers, which are anything here: only where it was is known. */
+static void add_innermost(struct stacks *st, const struct perf_sample *sample, struct stack *s)
+{
+	const struct callchain chain = perf_sample_user(sample);
+
+	if (!chain.nr)
+		return;
+	st->marks[s->nr] = SHSTK_MARK_PC;
+	st->pcs[s->nr++] = chain.ips[0];
+	s->end = SHSTK_END_NO_RULE;
+	s->bare = true;
+}
+
+/* ---- shadow stacks ---- */
+
+uint64_t stacks_bare_for(const struct process *p, uint64_t time)
+{
+	return time > p->unknown_since ? time - p->unknown_since : 0;
+}
+
+/*
+ * Is the callchain of a shadow stack? A program has it some time after it begins, which may be
+ * after its first sample: it is looked for again when twice as much time has passed; without
+ * delay if all depends on it, as stacks are not copied yet.
+ */
+static bool has_shadow_stack(const struct stacks *st, struct process *p, uint64_t time)
+{
+	struct shadow_stacks stacks;
+
+	if (p->shadow)
+		return true;
+	if (!p->unknown_since)
+		p->unknown_since = time;
+	if (time < p->ask_at)
+		return false;
+	p->ask_at = time + ASK_AGAIN;
+	if (st->source != STACK_SHADOW)
+		p->ask_at += stacks_bare_for(p, time);
+	if (!shadow_stacks_read(p->pid, &stacks)) {
+		p->shadow = stacks.n > 0;
+		p->bare = !p->shadow;
+		free(stacks.v);
+	}
+	return p->shadow;
+}
+
+/* ---- labels ---- */
+
+/* Addresses of the stack of the goroutine that a sample is of. */
+static void find_places(const struct stack_copy *copy, const struct unwound *user, bool spliced,
+			struct golabels_hints *hints)
+{
+	bool x86 = perf_regs_arch() == SHSTK_ARCH_X86;
+	const uint64_t *r = copy->regs->r;
+
+	hints->g = r[x86 ? 14 : 28];
+	if (!spliced && user->nr && user->end == SHSTK_END_COMPLETE)
+		hints->places[hints->nr++] = user->sps[user->nr - 1];
+	hints->places[hints->nr++] = splice_frame(copy, x86 ? 6 : 29, x86 ? 7 : 31);
+	/* While the vdso is called on another stack. */
+	hints->places[hints->nr++] = r[x86 ? 12 : 20];
+}
+
+/* The labels of the goroutine, in a process that runs code of Go. It must be there to be asked. */
+static void find_labels(struct stacks *st, const struct population *all, struct process *p,
+			const struct stack_copy *copy, const struct unwound *user, struct stack *s)
+{
+	struct golabels_hints hints = { .nr = 0 };
+
+	if (!st->labels || !all->live || !layout_has_go(p->layout))
+		return;
+	if (!p->golabels)
+		p->golabels = golabels_create(p->pid);
+	if (!p->golabels)
+		return;
+	find_places(copy, user, s->spliced, &hints);
+	s->labels = st->label_text;
+	s->labels_size = golabels_find(p->golabels, &hints, st->label_text);
+}
+
+static void add_outer_label(struct stacks *st, struct stack *s)
+{
+	if (!st->labels || s->by == BEYOND_NOTHING)
+		return;
+	s->labels = st->label_text;
+	s->labels_size += beyond_label(s->by, st->label_text + s->labels_size);
+}
+
+/* ---- copies ---- */
+
+/* Adds what follows behind the copy, if it is known. */
+static void add_outer(struct task *t, const struct perf_sample *sample,
+		      const struct stack_copy *copy, struct unwound *user, struct stack *s)
+{
+	const struct callchain chain = perf_sample_user(sample);
+	struct layout *layout = t->process->layout;
+
+	/* Where the goroutine is known the end of the thread's own stack is one. */
+	s->by_pieces = copy->nr_more && user->end == SHSTK_END_COMPLETE;
+	s->spliced = !s->by_pieces && splice_stack(layout, &chain, user);
+	user->elsewhere |= user->end == SHSTK_END_READ && sample->stack_ends;
+	s->too_short = !s->spliced && unwound_too_short(user);
+	if (!s->spliced)
+		s->by = beyond_continue(&t->beyond, layout, user, copy, &chain);
+}
+
+/* Unwinds the copy of the stack. */
+static int add_copy(struct stacks *st, const struct population *all, struct task *t,
+		    const struct perf_sample *sample, const struct memory_pieces *more,
+		    struct stack *s)
+{
+	struct process *p = t->process;
+	struct stack_copy copy = {
+		.regs = &sample->regs,
+		.bytes = sample->stack,
+		.size = sample->stack_size,
+		.more = more ? more->pieces : NULL,
+		.nr_more = more ? more->nr : 0,
+	};
+	struct unwound user = {
+		.pcs = st->pcs + s->nr,
+		.marks = st->marks + s->nr,
+		.sps = st->sps,
+		.max = st->depth,
+	};
+	int ret = layout_unwind(p->layout, p->pid, &copy, &user);
+
+	if (ret)
+		return ret;
+	add_outer(t, sample, &copy, &user, s);
+	find_labels(st, all, p, &copy, &user, s);
+	add_outer_label(st, s);
+	s->nr += user.nr;
+	s->end = user.end;
+	s->elsewhere = user.elsewhere && user.end == SHSTK_END_READ;
+	return 0;
+}
+
+/*
+ * While a program is being executed the registers are those of the old one, whose stack
+ * is gone; a process that ends has none. A thread that begins has touched no page of its
+ * stack yet; no other one than the first executes programs.
+ */
+static int find_note(const struct task *t, const struct perf_sample *sample)
+{
+	const struct process *p = t->process;
+
+	if (!sample->abi)
+		return layout_empty(p->layout) ? SHSTK_NOTE_NONE : SHSTK_NOTE_EXIT;
+	if (sample->user_mode)
+		return SHSTK_NOTE_NONE;
+	return (!sample->stack_size && t->tid == p->pid) ||
+			       (p->executed && !layout_has(p->layout, sample->regs.pc)) ?
+		       SHSTK_NOTE_LOADER :
+		       SHSTK_NOTE_NONE;
+}
+
+/* ---- the stack ---- */
+
+/* Is the user's part the callchain? */
+static bool is_chain(const struct stacks *st, const struct population *all, struct process *p,
+		     const struct perf_sample *sample)
+{
+	if (!stacks_are_copied(st) || sample->abi == PERF_SAMPLE_REGS_ABI_32)
+		return true;
+	return st->source == STACK_SHADOW_OR_COPIES && has_shadow_stack(st, p, all->time);
+}
+
+/* Is it to be shown? If there is nothing else, where stacks are copied. */
+static bool wants_kernel(const struct stacks *st, const struct perf_sample *sample, bool chain,
+			 int note)
+{
+	return st->kernel == KERNEL_ALWAYS ||
+	       (st->kernel == KERNEL_ALONE && !chain && (note || !sample->abi));
+}
+
+int stacks_make(struct stacks *st, const struct population *all, struct task *t,
+		const struct perf_sample *sample, const struct memory_pieces *more,
+		struct stack *ret)
+{
+	struct process *p = t->process;
+	const bool chain = is_chain(st, all, p, sample);
+
+	*ret = (struct stack){ .pcs = st->pcs, .marks = st->marks, .time = sample->time };
+	if (!chain)
+		ret->note = find_note(t, sample);
+	if (wants_kernel(st, sample, chain, ret->note))
+		add_chain(st, sample, PERF_CONTEXT_KERNEL, STACKS_MAX_KERNEL, ret);
+	if (chain && st->source == STACK_SHADOW && !has_shadow_stack(st, p, all->time) && p->bare)
+		add_innermost(st, sample, ret);
+	else if (chain)
+		add_user_chain(st, sample, ret);
+	return chain || !sample->abi || ret->note ? 0 : add_copy(st, all, t, sample, more, ret);
+}
