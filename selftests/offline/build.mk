@@ -53,11 +53,12 @@ GUEST_OPTIONS_riscv += --after riscv-core=selftests/offline/riscv_core
 $(B)/guest/check-riscv-7.2: all
 
 # Natively.
+selftests/offline/callchain_test.py: | $(OFF)/whole all
 selftests/offline/core_test.py selftests/offline/perf_test.py: | $(OFF)/stand $(OFF)/burn \
 		$(OFF)/arm64/stand-static $(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) \
 		$(B)/selftests/record/jit all
 
-CHECK	+= selftests/offline/core_test.py selftests/offline/perf_test.py
+CHECK	+= selftests/offline/core_test.py selftests/offline/perf_test.py selftests/offline/callchain_test.py
 
 # The judge of callchains, alone.
 $(OFF)/chains_test: selftests/offline/chains_test.c tools/unwind/chains.c tools/unwind/chains.h

@@ -178,13 +178,18 @@ def without_build_ids():
     check(found, 'no samples in the vdso')
 
 
+def read_folded(path):
+    """{stack: value} of folded stacks."""
+    with open(path, encoding='utf-8') as file:
+        lines = [line.rstrip('\n').rsplit(' ', 1) for line in file]
+    return {stack: int(value) for stack, value in lines}
+
+
 def folded(path, *args):
     """{stack: value} of `shstk unwind -o FILE.folded`, and what it said."""
     out = os.path.join(TMP, 'out.folded')
     done = unwind(path, '-o', out, *args)
-    with open(out, encoding='utf-8') as file:
-        lines = [line.rstrip('\n').rsplit(' ', 1) for line in file]
-    return {stack: int(value) for stack, value in lines}, done.stderr
+    return read_folded(out), done.stderr
 
 
 @test
@@ -372,6 +377,26 @@ def through_a_pipe():
     stacks, _ = folded(path)
     check(any(re.search(r'_start;.*main;work;(dig;){21}spin', s)
               for s in stacks), f'{list(stacks)[:5]}')
+
+
+@test
+def callchains():
+    """perf record -g: the kernel's callchains are the stacks, from a file and through a pipe"""
+    path = os.path.join(TMP, 'only-chains.data')
+    whole = os.path.join(HERE, 'whole')
+    done = perf('record', '-q', '-e', 'cpu-clock:u', '-F', '2000', '-g', '-o', path, '--', whole,
+                **HERE_AND_IN_TIME)
+    check(done.returncode == 0, done.stderr)
+    out = os.path.join(TMP, 'pipe-chains.folded')
+    piped = ['sh', '-c', 'perf "$@" | "$SHSTK" unwind -q -o "$OUT" -', 'sh']
+    done = perf('record', '-q', '-e', 'cpu-clock:u', '-F', '2000', '-g', '-o', '-', '--', whole,
+                through=piped, env={**os.environ, 'SHSTK': SHSTK, 'OUT': out}, **HERE_AND_IN_TIME)
+    check(done.returncode == 0, done.stderr)
+    for stacks in folded(path)[0], read_folded(out):
+        named = sum(v for s, v in stacks.items() if s.startswith('whole;_start;'))
+        total = sum(stacks.values())
+        check(named > 0.9 * total > 0, f'{named} of {total} ns from the first function on: '
+              f'{list(stacks)[:5]}')
 
 
 @test
