@@ -17,6 +17,19 @@ uint64_t now_ns(clockid_t clock)
 	return 0;
 }
 
+/* Nothing is opened here. */
+int walker_program(const struct walker *w)
+{
+	(void)w;
+	return -1;
+}
+
+int walker_connect(const struct walker *w, int cpu, int event)
+{
+	(void)w, (void)cpu, (void)event;
+	return -ENOSYS;
+}
+
 /* What is in the body of a record: whose it is. */
 struct number {
 	uint32_t ring;
@@ -87,7 +100,7 @@ static bool is_one_stream(uint32_t nr_rings, unsigned int times)
 	taken = (struct taken){ .ordered = true };
 	r.nr_rings = nr_rings;
 	for (uint32_t i = 0; i < nr_rings; i++)
-		all[i] = (struct ring){ i, -1, &pages[i], data[i], 0, 0, 0 };
+		all[i] = (struct ring){ .cpu = i, .fd = -1, .page = &pages[i], .data = data[i] };
 	for (unsigned int round = 0; round < times; round++) {
 		for (uint32_t i = 0; i < nr_rings; i++) {
 			time[i] = round * 1000;
