@@ -30,7 +30,7 @@ static void put_argument(const char *name, FILE *out)
 	else if (!strcmp(name, "EVENT"))
 		put_list(perf_event_names(), out);
 	else if (!strcmp(name, "WHO"))
-		fputs("auto|agent|perf|copies|rules", out);
+		fputs("auto|agent|perf|copies|rules|bpf", out);
 	else if (!strcmp(name, "SOURCE"))
 		fputs("auto|hardware|unwind", out);
 	else if (!strcmp(name, "FORMAT"))

@@ -35,3 +35,15 @@ $(BPF_B)/walk_test.sh: selftests/bpf/walk_test.sh $(BPF_B)/chains $(BPF_B)/shstk
 	$(Q)cp $< $@
 
 CHECK += $(BPF_B)/walk_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)
+
+$(BPF_B)/spin: selftests/bpf/spin.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -fomit-frame-pointer \
+		-fno-optimize-sibling-calls -o $@ $<
+
+$(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/shstk $(BPF_B)/cases.sh \
+		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(BPF_B)/record_test.sh

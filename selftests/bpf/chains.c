@@ -123,7 +123,8 @@ static int take(void *arg, const struct perf_record *r)
 }
 
 /* One run of the command, which is recorded to its end. */
-static void run(struct both *b, struct perf_opts *opts, const char *path, char **command)
+static void run(struct both *b, const struct walker *w, struct perf_opts *opts, const char *path,
+		char **command)
 {
 	int go, ret = 0, status;
 	pid_t pid = start(command, &go);
@@ -137,6 +138,8 @@ static void run(struct both *b, struct perf_opts *opts, const char *path, char *
 		printf("%s\n", why.text);
 		exit(SKIP);
 	}
+	if (perf_rings_walk(b->rings, w))
+		die("events", "no chains come from them");
 	if (path && perf_writer_create(path, opts, &b->writer))
 		die(path, strerror(errno));
 	if (write(go, "", 1) != 1)
@@ -201,12 +204,11 @@ int main(int argc, char **argv)
 		printf("%s\n", why.text);
 		return SKIP;
 	}
-	opts.walker = w;
-	run(b, &opts, NULL, argv + 2);
+	run(b, w, &opts, NULL, argv + 2);
 	await_tables(w);
 	if (walker_count(w, before))
 		die("counts", "are not told");
-	run(b, &opts, argv[1], argv + 2);
+	run(b, w, &opts, argv[1], argv + 2);
 	tell(w, b, before);
 	walker_destroy(w);
 	free(b);

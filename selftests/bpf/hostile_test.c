@@ -301,6 +301,9 @@ static void attempt(const struct forged *f, struct perf_opts *opts, const struct
 	opts->nr_pids = 1;
 	if (perf_rings_open(opts, &rings, &why)) {
 		printf("# %s\n", why.text);
+	} else if (perf_rings_walk(rings, w)) {
+		printf("# no chains come from the events\n");
+		perf_rings_close(rings);
 	} else {
 		for (int ms = 0; ms < PATIENCE && seen.nr < ENOUGH; ms += 10) {
 			usleep(10000);
@@ -342,7 +345,6 @@ int main(void)
 		walker_destroy(w);
 		return SKIP;
 	}
-	opts.walker = w;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)

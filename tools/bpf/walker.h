@@ -39,7 +39,7 @@ struct walker;
  * @ret: receives it.
  * @why: receives why not.
  *
- * To be called before anything is open that a child may not have, by a process without threads.
+ * To be called by a process without threads: the one that serves it is its child.
  *
  * Return: 0 or a negative errno.
  */

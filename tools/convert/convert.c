@@ -270,6 +270,7 @@ int convert_sample(struct converter *c, int which, const struct perf_sample *sam
 	if (err)
 		return err;
 	learn(c, t, &stack);
+	c->counts.walked += sample->walked;
 	c->counts.compat += sample->abi == PERF_SAMPLE_REGS_ABI_32;
 	if (which == PERF_OFF)
 		return t->exited ? 0 : keep_stack(t, proc, &stack);

@@ -71,6 +71,7 @@ struct convert_opts {
  * @continued: stacks that go on with what the thread had there before.
  * @chained: stacks that go on with what the kernel's callchain has behind the copy.
  * @goroutines: stacks that go on with that of the goroutine, which a BPF program copied.
+ * @walked: stacks that a BPF program walked.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @unseen: threads that ended sooner than a period, without a sample.
  * @other_off: ns off the CPU of the kind that is not wanted.
@@ -89,6 +90,7 @@ struct convert_counts {
 	uint64_t continued;
 	uint64_t chained;
 	uint64_t goroutines;
+	uint64_t walked;
 	uint64_t compat;
 	uint64_t unseen;
 	uint64_t other_off;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "libshstk/symbol/profile.h"
+#include "bpf/walk.h"
 #include "tools/convert/callchain.h"
 #include "tools/convert/splice.h"
 #include "tools/convert/stacks.h"
@@ -34,7 +35,9 @@ static void add_chain(struct stacks *st, const struct perf_sample *sample, uint6
 			first = wanted = pc == context;
 		} else if (wanted && s->nr < max) {
 			st->marks[s->nr] = first ? SHSTK_MARK_PC : 0;
-			st->pcs[s->nr++] = pc;
+			if (sample->walked && context == PERF_CONTEXT_USER && pc & WALK_GUESS)
+				st->marks[s->nr] |= SHSTK_MARK_GUESS;
+			st->pcs[s->nr++] = context == PERF_CONTEXT_USER ? pc & ~WALK_GUESS : pc;
 			first = false;
 		}
 	}
@@ -211,7 +214,7 @@ static int find_note(const struct task *t, const struct perf_sample *sample)
 static bool is_chain(const struct stacks *st, const struct population *all, struct process *p,
 		     const struct perf_sample *sample)
 {
-	if (!stacks_are_copied(st) || sample->abi == PERF_SAMPLE_REGS_ABI_32)
+	if (sample->walked || !stacks_are_copied(st) || sample->abi == PERF_SAMPLE_REGS_ABI_32)
 		return true;
 	return st->source == STACK_SHADOW_OR_COPIES && has_shadow_stack(st, p, all->time);
 }

@@ -52,7 +52,6 @@
  * @head: what the kernel had written when it was looked at last.
  * @tail: the first record that was not handed out.
  * @time: of that record, if there is one.
- * @walked: the walker writes to it, too.
  */
 struct ring {
 	int cpu;
@@ -62,7 +61,6 @@ struct ring {
 	uint64_t head;
 	uint64_t tail;
 	uint64_t time;
-	bool walked;
 };
 
 /* An event by the identifier that its samples have. */
@@ -550,18 +548,6 @@ static int connect_walker(struct perf_rings *r, const struct walker *walker, str
 		ret = keep_identity(r, fd, WALKED);
 	if (!ret)
 		ret = walker_connect(walker, ring->cpu, fd);
-	ring->walked = !ret;
-	return ret;
-}
-
-/* Where it does not walk, samples are as whole as they are without it. */
-static int add_walker(struct perf_rings *r, const struct perf_opts *opts, struct ring *ring,
-		      int which, int fd)
-{
-	int ret = ring->walked ? 0 : connect_walker(r, opts->walker, ring);
-
-	if (!ret && which == PERF_MAIN)
-		ioctl(fd, PERF_EVENT_IOC_SET_BPF, walker_program(opts->walker));
 	return ret;
 }
 
@@ -596,8 +582,6 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 	if (opts->program)
 		ioctl(fd, PERF_EVENT_IOC_SET_BPF, opts->program);
 	ret = connect_ring(r, ring, fd);
-	if (!ret && opts->walker)
-		ret = add_walker(r, opts, ring, which, fd);
 	if (ret == -ENOBUFS)
 		because(why,
 			"perf rings of %zu KiB for each CPU are more than kernel.perf_event_mlock_kb permits: use a smaller --buffer",
@@ -702,6 +686,12 @@ static int open_targets(struct perf_rings *r, const struct perf_opts *opts, stru
 	return found ? 0 : -ESRCH;
 }
 
+static void sort_identities(struct perf_rings *r)
+{
+	if (r->nr_others)
+		qsort(r->others, r->nr_others, sizeof(*r->others), by_id);
+}
+
 static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)
 {
 	int ret = open_targets(r, opts, why);
@@ -751,8 +741,7 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, int broker
 		perf_rings_close(r);
 		return error;
 	}
-	if (r->nr_others)
-		qsort(r->others, r->nr_others, sizeof(*r->others), by_id);
+	sort_identities(r);
 	if (!opts->on_exec)
 		each_event(r, PERF_EVENT_IOC_ENABLE);
 	*ret = r;
@@ -811,6 +800,22 @@ int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struc
 uint64_t perf_rings_memory(const struct perf_rings *r)
 {
 	return (uint64_t)r->nr_rings * r->ring_size;
+}
+
+int perf_rings_walk(struct perf_rings *r, const struct walker *walker)
+{
+	const size_t nr = r->nr_fds;
+	int ret = 0;
+
+	for (size_t i = 0; i < r->nr_rings && !ret; i++)
+		if (r->rings[i].page)
+			ret = connect_walker(r, walker, &r->rings[i]);
+	sort_identities(r);
+	/* What it writes has a place before it begins. */
+	for (size_t i = 0; i < nr && !ret; i++)
+		if (r->which[i] == PERF_MAIN)
+			ioctl(r->fds[i], PERF_EVENT_IOC_SET_BPF, walker_program(walker));
+	return ret;
 }
 
 void perf_rings_close(struct perf_rings *r)

@@ -55,8 +55,6 @@ struct walker;
  *	no @cgroup: the whole system.
  * @on_exec: begin when the process executes a program.
  * @program: descriptor of a BPF program that runs at each sample; 0: none.
- * @walker: walks the stack of each sample of PERF_MAIN, and writes a record instead of it where
- *	it comes to the end; NULL: nobody does. Not beside @program.
  * @borrow: where the kernel refuses events of @pids, ask the broker (borrow.h).
  */
 struct perf_opts {
@@ -78,7 +76,6 @@ struct perf_opts {
 	size_t nr_pids;
 	bool on_exec;
 	int program;
-	const struct walker *walker;
 	bool borrow;
 };
 
@@ -87,7 +84,7 @@ struct perf_opts {
  * @type: PERF_RECORD_*.
  * @misc: PERF_RECORD_MISC_*.
  * @which: enum perf_which for samples.
- * @walked: instead of a sample, the walker of the options wrote it: the stack is in it.
+ * @walked: instead of a sample, a walker wrote it: the stack is in it.
  * @pid: process.
  * @tid: thread.
  * @time: CLOCK_MONOTONIC in ns.
@@ -149,6 +146,18 @@ size_t perf_ring_size(size_t size, size_t want);
 int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why);
 
 void perf_rings_close(struct perf_rings *rings);
+
+/**
+ * perf_rings_walk() - have the stack of each sample of PERF_MAIN walked from now on
+ * @rings: the rings, opened without a program.
+ * @walker: writes a record instead of a sample where it comes to the end of the stack; to these
+ *	rings only from now on.
+ *
+ * Of kinds of events at which it cannot run, samples are as they are without it.
+ *
+ * Return: 0 or a negative errno: then it does not walk.
+ */
+int perf_rings_walk(struct perf_rings *rings, const struct walker *walker);
 
 /* Bytes of all rings. They are the kernel's memory, no process is charged for them. */
 uint64_t perf_rings_memory(const struct perf_rings *rings);

@@ -13,12 +13,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tools/bpf/walker.h"
 #include "tools/convert/beyond.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/module.h"
 #include "tools/record/perf.h"
 #include "tools/record/samples.h"
+#include "tools/rules/cache.h"
 #include "tools/rules/helper.h"
 #include "tools/shstk.h"
 
@@ -32,12 +34,14 @@
  * @chains: what the module had done before.
  * @helper: the process that loads unwind rules; or 0.
  * @wakers: who ends waiting, or NULL.
+ * @walker: walks stacks in the kernel; or NULL.
  */
 struct perf_state {
 	struct perf_drain *drain;
 	struct module_chains chains;
 	pid_t helper;
 	struct wakers *wakers;
+	struct walker *walker;
 };
 
 /* Nobody else loads unwind rules: a process of ours does, if it may. */
@@ -70,6 +74,7 @@ static void end(struct recording *r)
 		perf_drain_destroy(state->drain);
 		wakers_destroy(state->wakers);
 		rules_helper_end(state->helper);
+		walker_destroy(state->walker);
 	}
 	free(state);
 }
@@ -183,6 +188,8 @@ static bool may_see_all(struct perf_opts opts)
 /* Where the stacks come from, for the line that says so. */
 static const char *how(const struct record_opts *o)
 {
+	if (o->walk)
+		return "stacks walked by unwind rules in the kernel (BPF), or copied and unwound here";
 	if (o->via == VIA_COPIES)
 		return module_loaded() ?
 			       "stacks copied and unwound here, or from shadow stacks (shstk_perf)" :
@@ -200,6 +207,22 @@ static bool has_rules(const struct record_opts *o)
 
 	rules_read_state(&state);
 	return o->via != VIA_RULES || state.tables;
+}
+
+/* If stacks are to be walked by BPF. False: they cannot be, and it was said why. */
+static bool start_walker(const struct record_opts *o, struct walker **ret)
+{
+	const struct walker_opts opts = {
+		.max = o->depth,
+		.kernel = o->kernel,
+		.cache = CACHE_FOLDER,
+	};
+	struct reason why;
+	int err = o->walk ? walker_create(&opts, ret, &why) : 0;
+
+	if (err)
+		complain("--via=bpf: %s", why.text);
+	return !err;
 }
 
 /* @target: the command, which waits; or NULL. */
@@ -231,6 +254,9 @@ static int start(struct recording *r, const struct target *target)
 		complain("%s", why.text);
 		return EXIT_OWN;
 	}
+	if (!start_walker(r->opts, &state->walker))
+		return EXIT_OWN;
+	opts.walker = state->walker;
 	opts.wakers = state->wakers;
 	opts.rings.wakings = wakers_event(state->wakers);
 	if (!has_rules(r->opts)) {
@@ -435,6 +461,9 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 		remark(r,
 		       "%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
 		       (unsigned long long)more->stacks.bare, (unsigned long long)c->samples);
+	if (r->opts->walk)
+		remark(r, "%llu of %llu stacks were walked in the kernel, the others copied",
+		       (unsigned long long)more->stacks.walked, (unsigned long long)c->samples);
 	report_outer(r, more->stacks.continued, c->samples, BEYOND_BEFORE);
 	report_outer(r, more->stacks.chained, c->samples, BEYOND_CALLCHAIN);
 	if (more->stacks.goroutines)

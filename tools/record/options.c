@@ -56,7 +56,7 @@ static const struct argp_option options[] = {
 	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 16 to 4096 (1024)", 0 },
 	{ "buffer", OPT_BUFFER, "KIB", 0, "ring per thread, or per CPU, a power of two", 0 },
 	{ "via", OPT_VIA, "WHO", 0,
-	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel), rules (callchains by unwind rules in the kernel) or auto",
+	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel), rules (callchains by unwind rules in the kernel), bpf (the same without a module, copies of other stacks) or auto",
 	  0 },
 	{ "all", 'a', NULL, 0, "record the whole system, as long as COMMAND runs if there is one",
 	  0 },
@@ -142,13 +142,20 @@ static void parse_via(struct argp_state *state, struct record_opts *o, const cha
 {
 	static const char *const names[] = { "auto", "agent", "perf", "copies", "rules" };
 
+	/* Stacks are copied, but for those that a BPF program walks. */
+	o->walk = !strcmp(arg, "bpf");
+	if (o->walk) {
+		o->via = VIA_COPIES;
+		return;
+	}
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (!strcmp(arg, names[i])) {
 			o->via = i;
 			return;
 		}
 	}
-	argp_failure(state, EXIT_USAGE, 0, "'%s' is not agent, perf, copies, rules or auto", arg);
+	argp_failure(state, EXIT_USAGE, 0, "'%s' is not agent, perf, copies, rules, bpf or auto",
+		     arg);
 }
 
 static void add_event(struct argp_state *state, struct record_opts *o, const char *name)
@@ -446,6 +453,12 @@ static int check_targets(const struct record_opts *o)
 		complain("%s does not go with --heap", against_heap(o) ? against_heap(o) :
 						       o->wall	       ? "--wall" :
 									 "--via");
+	else if (o->walk && o->off_cpu)
+		complain(
+			"--off-cpu does not go with --via=bpf: what is walked are samples on the CPU");
+	else if (o->walk && o->perf_data)
+		complain(
+			"--perf-data does not go with --via=bpf: the file is to have copies of all stacks");
 	else if (o->via == VIA_AGENT && record_needs_kernel(o))
 		complain("%s does not go with --via=agent", record_needs_kernel(o));
 	else

@@ -33,6 +33,8 @@
  * @quiet: say nothing but what went wrong.
  * @command: to be started; NULL: what runs already.
  * @via: who samples.
+ * @walk: with VIA_COPIES: stacks are walked by a BPF program, and copied where that does not come
+ *	to the end.
  * @why: why nothing better than the agent was chosen, or NULL.
  * @targets: what runs already and is to be recorded.
  * @cgroup: path of a cgroup to record, or NULL.
@@ -70,6 +72,7 @@ struct record_opts {
 	bool quiet;
 	char *const *command;
 	enum via via;
+	bool walk;
 	const char *why;
 	struct targets targets;
 	const char *cgroup;

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tools/bpf/walker.h"
 #include "tools/convert/convert.h"
 #include "tools/convert/live.h"
 #include "tools/perf/write.h"
@@ -73,10 +74,23 @@ struct perf_drain {
 	size_t nr_given; /* of these, in front: others are their children */
 	bool threads; /* they are threads, of whose processes the others are not recorded */
 	bool go_asked; /* it was tried to get these: */
+	const struct walker *walker; /* walks stacks in the kernel, or NULL */
 	struct gomoments *moments; /* what is copied beside samples, or NULL */
 };
 
 /* ---- records ---- */
+
+/*
+ * Of Go the goroutine is wanted, too, whose stack and labels only a copy leads to: such a process
+ * is not walked any more.
+ */
+static void leave_go(struct perf_drain *d, const struct perf_record *r)
+{
+	const struct task *t = population_find_task(&d->convert->all, r->tid);
+
+	if (t && layout_has_go(t->process->layout))
+		walker_leave(d->walker, r->pid);
+}
 
 static int take_sample(struct perf_drain *d, const struct perf_record *r)
 {
@@ -84,12 +98,16 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	struct memory_piece pieces[GOMOMENTS_PIECES];
 	struct memory_pieces more = { .pieces = pieces };
 	struct perf_sample sample;
+	int ret;
 
 	if (r->pid <= 0 || r->tid <= 0 ||
 	    !perf_sample_parse(r, stacks_are_copied(&c->stacks), d->opts.max_stack, &sample))
 		return 0;
 	more.nr = gomoments_find(d->moments, r, &sample, pieces);
-	return convert_sample(d->convert, r->which, &sample, &more);
+	ret = convert_sample(d->convert, r->which, &sample, &more);
+	if (sample.walked)
+		leave_go(d, r);
+	return ret;
 }
 
 static int take_switch(struct perf_drain *d, const struct perf_record *r)
@@ -295,6 +313,10 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	}
 	if (!ret)
 		ret = perf_rings_open(&rings, &d->rings, why);
+	if (!ret && d->walker) {
+		ret = perf_rings_walk(d->rings, d->walker);
+		because(why, "events for what BPF walks: %s", strerror(-ret));
+	}
 	d->opts = rings;
 	d->opts.on_exec = false;
 	/* A clock of the command is known at its end. */
@@ -376,6 +398,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->total = -1;
 	d->may_coarsen = opts->may_coarsen;
 	d->wakers = opts->wakers;
+	d->walker = opts->walker;
 	d->opts = opts->rings;
 	d->chains = opts->chains;
 	d->threads = opts->threads;
@@ -479,6 +502,9 @@ static int replace_rings(struct perf_drain *d, unsigned int copy)
 	}
 	perf_rings_stop(d->rings);
 	stopped = now_ns(CLOCK_MONOTONIC);
+	/* If it does not walk there, stacks are copied. */
+	if (d->walker)
+		perf_rings_walk(rings, d->walker);
 	for (int which = 0; which < PERF_WHICH; which++)
 		take_over(d, rings, which);
 	ret = perf_rings_read(d->rings, true, take_record, d);
@@ -513,6 +539,8 @@ static bool must_grow(const struct perf_drain *d)
 static int add_moments(struct perf_drain *d)
 {
 	d->go_asked = true;
+	if (d->walker)
+		return 0; /* an event has one program */
 	d->moments = gomoments_create(d->opts.freq);
 	if (!d->moments)
 		return 0;

@@ -36,6 +36,7 @@
  * @may_coarsen: where @rings.count samples turn out to be more than can be taken, it grows.
  * @perf_data: file to write the kernel's records to as well, or NULL.
  * @keep_times: keep the times of so many samples, in all profiles; 0: of none.
+ * @walker: walks stacks in the kernel; NULL: nobody does. It must outlive the recording.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
  */
 struct perf_record_opts {
@@ -52,6 +53,7 @@ struct perf_record_opts {
 	struct wakers *wakers;
 	const char *perf_data;
 	size_t keep_times;
+	const struct walker *walker;
 	bool labels;
 };
 

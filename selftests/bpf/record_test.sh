@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `shstk record --via=bpf`: stacks that are walked in the kernel are the program's, and what is
+# not walked is copied.
+
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
+cd "$folder" || exit 1
+. "$here/cases.sh"
+shstk=$here/shstk
+spin=$here/spin
+
+# Records a run. How many stacks were walked, and of how many, is in $walked and $all then.
+record()
+{
+	"$shstk" record --via=bpf -F 999 -o out.folded "$@" >out 2>&1 || return 1
+	walked=$(sed -n 's/.* \([0-9]*\) of [0-9]* stacks were walked in the kernel.*/\1/p' out)
+	all=$(sed -n 's/.* of \([0-9]*\) stacks were walked in the kernel.*/\1/p' out)
+	[ -n "$walked" ] && [ -n "$all" ]
+}
+
+# Until the program's file has its table: that takes as long as it takes.
+record_walked()
+{
+	tries=100
+	until record "$@" && [ "$walked" -gt 0 ]; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+	done
+}
+
+# Each stack of the innermost function has all its callers, and nothing else.
+whole()
+{
+	grep -q ';innermost ' out.folded &&
+		! grep ';innermost ' out.folded | grep -qv ';main;outer;middle;innermost '
+}
+
+echo TAP version 13
+if ! "$shstk" record --via=bpf -o out.folded -- "$spin" >out 2>&1; then
+	echo "1..0 # SKIP $(tail -n 1 out)"
+	exit 4
+fi
+record_walked -- "$spin"
+point $? "stacks of a command are walked in the kernel"
+whole
+point $? "a command: each stack has all callers"
+record_walked -a -- "$spin"
+point $? "stacks of the whole system are walked in the kernel"
+whole
+point $? "the whole system: each stack of the program has all callers"
+
+t 'off-CPU time is refused' 2 'does not go with --via=bpf' \
+	"$shstk" record --via=bpf --off-cpu -- true
+t 'a perf.data file is refused' 2 'does not go with --via=bpf' \
+	"$shstk" record --via=bpf --perf-data=x -- true
+echo "1..$count"
+exit $failed
