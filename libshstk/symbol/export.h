@@ -241,6 +241,8 @@ enum shstk_node_kind {
  * @kind: enum shstk_node_kind.
  * @self: value of the stacks that end here.
  * @total: value of all stacks.
+ * @self_before: value of the stacks that end here in the profile that this one is compared with.
+ * @total_before: value of all stacks there.
  * @child: first callee, by name.
  * @next: next callee of @parent.
  */
@@ -251,6 +253,8 @@ struct shstk_node {
 	int kind;
 	int64_t self;
 	int64_t total;
+	int64_t self_before;
+	int64_t total_before;
 	struct shstk_node *child;
 	struct shstk_node *next;
 };

@@ -57,6 +57,7 @@ struct drawing {
 	const struct shstk_tree *tree;
 	const char *unit;
 	bool icicle;
+	bool diff; /* it is compared with another profile */
 	int top;
 	int height;
 	size_t left_out;
@@ -148,6 +149,17 @@ static uint32_t hash(const char *text)
 	return h ^ h >> 15;
 }
 
+/* Red is what grew, blue what shrank: the stronger the more of the box it is. */
+static uint32_t growth_colour(const struct shstk_node *node)
+{
+	const int64_t before = node->total_before, after = node->total;
+	const double most = before > after ? before : after;
+	const double part = most > 0 ? ((double)after - before) / most : 0;
+	const uint32_t weak = 0xf0 - 0xa8 * (part < 0 ? -part : part);
+
+	return part < 0 ? weak << 16 | weak << 8 | 0xf0 : 0xf0 << 16 | weak << 8 | weak;
+}
+
 /* A colour per kind, with a shade per name that is the same in every graph. */
 static uint32_t colour(const struct shstk_node *node)
 {
@@ -200,10 +212,16 @@ static void put_frame(struct drawing *d, const struct shstk_node *node, unsigned
 	fprintf(d->out, "<g data-x=\"%lld\" data-n=\"%lld\"><title>", (long long)start,
 		(long long)node->total);
 	put_text(d->out, node->name, SIZE_MAX);
-	fprintf(d->out, "\n%s, %.2f %%</title>", value, whole ? 100.0 * node->total / whole : 0);
+	fprintf(d->out, "\n%s, %.2f %%", value, whole ? 100.0 * node->total / whole : 0);
+	if (d->diff) {
+		shstk_format_value(value, sizeof(value), node->total_before, d->unit);
+		fprintf(d->out, ", before: %s", value);
+	}
+	fputs("</title>", d->out);
 	fprintf(d->out,
 		"<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"#%06x\"/>",
-		x, y, width > 0.4 ? width - 0.3 : LEAST_WIDTH, ROW - 1, colour(node));
+		x, y, width > 0.4 ? width - 0.3 : LEAST_WIDTH, ROW - 1,
+		d->diff ? growth_colour(node) : colour(node));
 	fprintf(d->out, "<text x=\"%.2f\" y=\"%d\"", x + 3, y + 12);
 	put_short(d->out, node->name);
 	fputs(">", d->out);
@@ -257,6 +275,10 @@ static void put_subtitle(const struct drawing *d, const struct shstk_profile *pr
 			fputc(')', d->out);
 		}
 		fprintf(d->out, ": %s", value);
+	}
+	if (d->diff) {
+		shstk_format_value(value, sizeof(value), d->tree->root->total_before, d->unit);
+		fprintf(d->out, ", before: %s; red: more than before, blue: less", value);
 	}
 	for (i = 0; i < profile->nr_comments && room > 3; i++) {
 		chars = count_chars(profile->comments[i]);
@@ -331,6 +353,7 @@ static int write_svg(const struct shstk_profile *profile, FILE *out,
 		.out = out,
 		.unit = profile->nr_types ? profile->types[type].unit : "",
 		.icicle = opts->icicle,
+		.diff = opts->base,
 	};
 	struct shstk_tree tree;
 	const char *title = opts->title ? opts->title : "Flame Graph";

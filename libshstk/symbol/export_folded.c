@@ -2,7 +2,8 @@
 /*
  * export_folded.c - folded stacks: a line per distinct stack, outermost frame
  * first, frames separated by semicolons, then a blank and the value. A caution is a
- * stack with the value 0: readers of the format know no other lines.
+ * stack with the value 0: readers of the format know no other lines. Of a difference there are two
+ * values, that before and that after, as difffolded.pl of FlameGraph writes them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void put_name(FILE *out, const char *name)
 }
 
 static void put_stack(FILE *out, const struct shstk_node *leaf, const struct shstk_node **path,
-		      unsigned int max)
+		      unsigned int max, bool diff)
 {
 	const struct shstk_node *node;
 	unsigned int nr = 0;
@@ -35,6 +36,8 @@ static void put_stack(FILE *out, const struct shstk_node *leaf, const struct shs
 		put_name(out, path[nr]->name);
 		putc_unlocked(nr ? ';' : ' ', out);
 	}
+	if (diff)
+		fprintf(out, "%lld ", (long long)leaf->self_before);
 	fprintf(out, "%lld\n", (long long)leaf->self);
 }
 
@@ -55,8 +58,8 @@ static int write_folded(const struct shstk_profile *profile, FILE *out,
 	}
 	path = calloc(tree.depth + 1, sizeof(*path));
 	for (node = tree.root; path && node; node = shstk_tree_next(node))
-		if (node->self)
-			put_stack(out, node, path, tree.depth);
+		if (node->self || node->self_before)
+			put_stack(out, node, path, tree.depth, opts->base);
 	err = path ? 0 : -ENOMEM;
 	free(path);
 	shstk_tree_deinit(&tree);

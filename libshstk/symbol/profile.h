@@ -106,7 +106,7 @@ struct shstk_sample {
  * @by: what stands outermost in flame graphs, folded stacks and trees, separated by commas: "comm",
  *	"pid", "tid", or the key of a label; NULL: "comm", or as @per_thread says.
  * @base: what the profile is compared with, a profile of the same symbols with the same value
- *	types, or NULL; only pages show it.
+ *	types, or NULL; pages, flame graphs and folded stacks show it.
  */
 struct shstk_write_opts {
 	const char *title;

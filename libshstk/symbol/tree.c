@@ -196,8 +196,30 @@ static bool has_thread(const struct shstk_record *record)
 	       (!record->nr && !record->note);
 }
 
+/* A stack that ends at a node has this value. Returns the node's depth. */
+static unsigned int count_value(struct shstk_node *node, int64_t value)
+{
+	unsigned int depth = 0;
+
+	node->self = shstk_add(node->self, value);
+	for (; node; node = node->parent, depth++)
+		node->total = shstk_add(node->total, value);
+	return depth - 1;
+}
+
+/* The same of the profile that this one is compared with. */
+static unsigned int count_before(struct shstk_node *node, int64_t value)
+{
+	unsigned int depth = 0;
+
+	node->self_before = shstk_add(node->self_before, value);
+	for (; node; node = node->parent, depth++)
+		node->total_before = shstk_add(node->total_before, value);
+	return depth - 1;
+}
+
 static int add_record(const struct shstk_profile *profile, struct shstk_tree *tree,
-		      const struct shstk_record *record, int64_t value,
+		      const struct shstk_record *record, int64_t value, bool before,
 		      const struct shstk_write_opts *opts)
 {
 	struct shstk_node *node = tree->root;
@@ -217,11 +239,9 @@ static int add_record(const struct shstk_profile *profile, struct shstk_tree *tr
 		node = add_stack(profile, tree, record, node, opts->inverted);
 	if (!node)
 		return -ENOMEM;
-	node->self = shstk_add(node->self, value);
-	for (depth = 0; node; node = node->parent, depth++)
-		node->total = shstk_add(node->total, value);
-	if (depth - 1 > tree->depth)
-		tree->depth = depth - 1;
+	depth = before ? count_before(node, value) : count_value(node, value);
+	if (depth > tree->depth)
+		tree->depth = depth;
 	return 0;
 }
 
@@ -233,6 +253,11 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static bool is_shown(const struct shstk_node *node)
+{
+	return node->total > 0 || node->total_before > 0;
+}
+
 /* Children with something to show, by name. */
 static int sort_children(struct shstk_node *node)
 {
@@ -240,12 +265,12 @@ static int sort_children(struct shstk_node *node)
 	size_t nr = 0, i;
 
 	for (child = node->child; child; child = child->next)
-		nr += child->total > 0;
+		nr += is_shown(child);
 	list = calloc(nr + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	for (i = 0, child = node->child; child; child = child->next)
-		if (child->total > 0)
+		if (is_shown(child))
 			list[i++] = child;
 	qsort(list, nr, sizeof(*list), by_name);
 	node->child = list[0];
@@ -267,7 +292,7 @@ static void leave_out_negative(struct shstk_tree *tree)
 	for (node = tree->root; node; node = shstk_tree_next(node)) {
 		if (node->self < 0)
 			node->self = 0;
-		if (!node->self)
+		if (!node->self && !node->self_before)
 			continue;
 		for (up = node, depth = 0; up; up = up->parent, depth++)
 			up->total = shstk_add(up->total, node->self);
@@ -276,14 +301,31 @@ static void leave_out_negative(struct shstk_tree *tree)
 	}
 }
 
+/* All stacks of a profile; @negative is set if one has a value below nothing. */
+static int add_records(const struct shstk_profile *profile, struct shstk_tree *tree, bool before,
+		       const struct shstk_write_opts *opts, bool *negative)
+{
+	unsigned int type = shstk_shown_type(profile, opts);
+	int err = 0;
+
+	/* Another profile has other locations. */
+	tree->top = NULL;
+	tree->nr_path = 0;
+	for (size_t i = 0; i < profile->nr_records && !err; i++) {
+		int64_t value = profile->records[i]->values[type];
+
+		*negative |= value < 0;
+		if (value)
+			err = add_record(profile, tree, profile->records[i], value, before, opts);
+	}
+	return err;
+}
+
 int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
 		     struct shstk_tree *tree)
 {
-	unsigned int type = shstk_shown_type(profile, opts);
 	struct shstk_node *node;
 	bool negative = false;
-	int64_t value;
-	size_t i;
 	int err = 0;
 
 	memset(tree, 0, sizeof(*tree));
@@ -293,12 +335,9 @@ int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_wri
 		return -ENOMEM;
 	tree->root->name = "all";
 	tree->root->kind = SHSTK_NODE_ROOT;
-	for (i = 0; i < profile->nr_records && !err; i++) {
-		value = profile->records[i]->values[type];
-		negative |= value < 0;
-		if (value)
-			err = add_record(profile, tree, profile->records[i], value, opts);
-	}
+	err = add_records(profile, tree, false, opts, &negative);
+	if (opts->base && !err)
+		err = add_records(opts->base, tree, true, opts, &negative);
 	/* Only when all with the same names are summed up. */
 	if (negative && !err)
 		leave_out_negative(tree);

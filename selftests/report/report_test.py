@@ -7,6 +7,7 @@ others; files that are made to do harm; differences against `go tool pprof -diff
 import collections
 import fcntl
 import gzip
+import json
 import os
 import pty
 import random
@@ -517,6 +518,31 @@ def difference_table(_variant, folder):
 
 
 @native_case
+def both_sides(_variant, folder):
+    """both sides: red and blue boxes (.svg), stacks with two values (.folded), JSON (--json)"""
+    before = put(f'{folder}/before.folded', 'p;main;a 50\np;main;b;c 30\np;main;same 20\n')
+    after = put(f'{folder}/after.folded', 'p;main;a 80\np;main;d 10\np;main;same 20\n')
+    shstk('diff', f'-o{folder}/out.folded', before, after)
+    equal(content(f'{folder}/out.folded').decode(),
+          'p;main;a 50 80\np;main;b;c 30 0\np;main;d 0 10\np;main;same 20 20\n')
+    shstk('diff', f'-o{folder}/out.svg', before, after)
+    drawn = {name: (about, fill) for name, about, fill in re.findall(
+        r'<title>(.*)\n(.*)</title><rect [^>]*fill="#(\w+)"', content(f'{folder}/out.svg').decode())}
+    equal(set(drawn), {'all', 'p', 'main', 'a', 'd', 'same'})
+    equal(drawn['a'], ('80, 72.73 %, before: 50', 'f0b1b1'))
+    equal(drawn['d'], ('10, 9.09 %, before: 0', 'f04848'))
+    equal(drawn['same'][1], 'f0f0f0')
+    shstk('diff', f'-o{folder}/back.svg', after, before)
+    drawn = dict(re.findall(r'<title>(.*)\n.*</title><rect [^>]*fill="#(\w+)"',
+                            content(f'{folder}/back.svg').decode()))
+    equal([drawn['a'], drawn['b'], drawn['same']], ['b1b1f0', 'f04848', 'f0f0f0'])
+    got = json.loads(shstk('diff', '--json', before, after))
+    equal((got['type'], got['before'], got['after'], got['scaled']), ('samples', 100, 110, False))
+    equal([(f['function'], f['before'], f['after']) for f in got['functions']],
+          [('a', 50, 80), ('c', 30, 0), ('d', 0, 10)])
+
+
+@native_case
 def limits(_variant, folder):
     """--fail-above: status 3 if the total or a function grew by more, 0 if not"""
     before = put(f'{folder}/before.folded', 'p;main;a 50\np;main;b 50\n')
@@ -536,7 +562,7 @@ def limits(_variant, folder):
 def outputs_of_differences(_variant, folder):
     """differences are only written in a format that shows them"""
     path = put(f'{folder}/in.folded', 'p;main;a 50\n')
-    for name in ('out.svg', 'out.folded', 'out'):
+    for name in ('out.json', 'out.perf', 'out'):
         assert name in shstk('diff', f'-o{folder}/{name}', path, path, status=2)
     equal(os.listdir(folder), ['in.folded'])
     assert 'one too many' in shstk('diff', path, path, path, status=2)

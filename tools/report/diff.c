@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/export.h"
+#include "libshstk/symbol/json.h"
 #include "tools/read_limit.h"
 #include "tools/report/filter.h"
 #include "tools/report/screen_name.h"
@@ -44,6 +45,7 @@ struct diff {
 	const char *format; /* of @output; set by check_output() */
 	bool normalize;
 	bool full_names;
+	bool json;
 	double most; /* percent; less than 0: no limit */
 	unsigned long top;
 
@@ -66,7 +68,7 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
-	  "write the differences to FILE: .html, a page that shows both, red and blue; .pb.gz or .pb, a profile with negative values",
+	  "write the differences to FILE: .html, a page that shows both, red and blue; .svg, a flame graph, likewise; .folded, stacks with both values; .pb.gz or .pb, a profile with negative values",
 	  0 },
 	{ "normalize", OPT_NORMALIZE, NULL, 0, "scale the second profile to the total of the first",
 	  0 },
@@ -74,6 +76,7 @@ static const struct argp_option options[] = {
 	  "end with 3 if the total, or a function itself, grew by more than this part of the first profile's total",
 	  0 },
 	{ "top", OPT_TOP, "N", 0, "print the N (20) functions that changed most", 0 },
+	{ "json", 'j', NULL, 0, "print them as JSON", 0 },
 	{ "full-names", OPT_FULL_NAMES, NULL, 0, "names in full", 0 },
 	READ_LIMIT_OPTION,
 	{ 0 },
@@ -109,6 +112,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TOP:
 		d->top = parse_number(state, "top", arg, 1, 100000);
+		return 0;
+	case 'j':
+		d->json = true;
 		return 0;
 	case OPT_FULL_NAMES:
 		d->full_names = true;
@@ -297,6 +303,35 @@ static void put_table(struct diff *d)
 		put_function(d, g, type->unit);
 }
 
+static void put_json(struct diff *d)
+{
+	const struct shstk_value_type *type = &d->profile->types[d->type - 1];
+	struct json json = { .out = stdout };
+	unsigned long lines = d->top;
+
+	HASH_SORT(d->table, by_change);
+	shstk_json_open(&json, NULL, '{');
+	shstk_json_string(&json, "type", type->type);
+	shstk_json_string(&json, "unit", type->unit);
+	shstk_json_int(&json, "before", d->total[BEFORE]);
+	shstk_json_int(&json, "after", d->total[AFTER]);
+	shstk_json_bool(&json, "scaled", d->normalize);
+	shstk_json_open(&json, "cautions", '[');
+	for (size_t i = 0; i < d->profile->nr_cautions; i++)
+		shstk_json_string(&json, NULL, d->profile->cautions[i]);
+	shstk_json_close(&json);
+	shstk_json_open(&json, "functions", '[');
+	for (struct growth *g = d->table; g && lines-- && change(g); g = g->hh.next) {
+		shstk_json_open(&json, NULL, '{');
+		shstk_json_string(&json, "function", g->name);
+		shstk_json_int(&json, "before", g->self[BEFORE]);
+		shstk_json_int(&json, "after", g->self[AFTER]);
+		shstk_json_close(&json);
+	}
+	shstk_json_close(&json);
+	shstk_json_close(&json);
+}
+
 static bool grew_too_much(const struct diff *d)
 {
 	const struct growth whole = { .self = { d->total[BEFORE], d->total[AFTER] } };
@@ -317,6 +352,12 @@ static bool grew_too_much(const struct diff *d)
 	return grew;
 }
 
+/* Formats that show what was before beside what is after; the others have negative values. */
+static bool shows_sides(const char *format)
+{
+	return !strcmp(format, "html") || !strcmp(format, "svg") || !strcmp(format, "folded");
+}
+
 static int check_output(struct diff *d)
 {
 	char err[512];
@@ -329,9 +370,10 @@ static int check_output(struct diff *d)
 	}
 	d->format = shstk_format_find(NULL, d->output);
 	if (!d->format ||
-	    (strcmp(d->format, "pprof") && strcmp(d->format, "pb") && strcmp(d->format, "html"))) {
-		complain("'%s': differences can only be written to a .pb.gz, .pb or .html file",
-			 d->output);
+	    !(shows_sides(d->format) || !strcmp(d->format, "pprof") || !strcmp(d->format, "pb"))) {
+		complain(
+			"'%s': differences can only be written to a .html, .svg, .folded, .pb.gz or .pb file",
+			d->output);
 		return EXIT_USAGE;
 	}
 	if (!shstk_profile_check(d->output, NULL, err, sizeof(err)))
@@ -343,7 +385,7 @@ static int check_output(struct diff *d)
 /* Is a file read more than once? */
 static bool reads_twice(const struct diff *d, enum side side)
 {
-	return (d->normalize && side == AFTER) || (d->format && !strcmp(d->format, "html"));
+	return (d->normalize && side == AFTER) || (d->format && shows_sides(d->format));
 }
 
 static int check_inputs(const struct diff *d)
@@ -352,7 +394,7 @@ static int check_inputs(const struct diff *d)
 		if (strcmp(d->paths[side], "-") || !reads_twice(d, side))
 			continue;
 		complain(
-			"standard input can be read once only: with --normalize the second file, and for a page both, have to be files");
+			"standard input can be read once only: with --normalize the second file, and for .html, .svg and .folded both, have to be files");
 		return EXIT_USAGE;
 	}
 	return EXIT_OK;
@@ -383,8 +425,8 @@ static int write_profile(const struct diff *d, struct shstk_profile *profile,
 	return EXIT_FAILED;
 }
 
-/* A page has both sides, each by itself. */
-static int write_page(struct diff *d)
+/* Both sides, each by itself. */
+static int write_sides(struct diff *d)
 {
 	const double *scale = d->normalize ? d->scale : NULL;
 	struct shstk_write_opts opts = { .type = d->type };
@@ -413,7 +455,7 @@ static int write_output(struct diff *d)
 
 	if (!d->output)
 		return EXIT_OK;
-	return strcmp(d->format, "html") ? write_profile(d, d->profile, &opts) : write_page(d);
+	return shows_sides(d->format) ? write_sides(d) : write_profile(d, d->profile, &opts);
 }
 
 static int run(struct diff *d)
@@ -432,7 +474,10 @@ static int run(struct diff *d)
 		status = write_output(d);
 	if (status != EXIT_OK)
 		return status;
-	put_table(d);
+	if (d->json)
+		put_json(d);
+	else
+		put_table(d);
 	status = end_output();
 	if (status == EXIT_OK && grew_too_much(d))
 		status = EXIT_GREW;
