@@ -5,72 +5,41 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tools/rules/sandbox.h"
+#include "tools/seccomp.h"
 
 #define NOBODY 65534
 
-#if defined(__x86_64__)
-#define OWN_AUDIT_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OWN_AUDIT_ARCH AUDIT_ARCH_AARCH64
-#elif defined(__riscv)
-#define OWN_AUDIT_ARCH AUDIT_ARCH_RISCV64
-#endif
-
-#define FIELD(name) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, name))
-#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define DENY BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
-#define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
-#define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
-#define ALLOW_CALL(name) UNLESS(__NR_##name, 1), ALLOW
-/* The low word of the third argument: protection. */
-#define ALLOW_UNLESS_EXEC(name)                 \
-	UNLESS(__NR_##name, 4), FIELD(args[2]), \
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0), ALLOW, DENY
-
 static int filter_calls(void)
 {
-	static struct sock_filter code[] = {
-		FIELD(arch),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_AUDIT_ARCH, 1, 0),
-		KILL,
-		FIELD(nr),
-		/* Calls of the x32 ABI have bit 30 set in their numbers, so none matches. */
-		ALLOW_UNLESS_EXEC(mmap),
-		ALLOW_UNLESS_EXEC(mprotect),
-		ALLOW_CALL(brk),
-		ALLOW_CALL(munmap),
-		ALLOW_CALL(mremap),
-		ALLOW_CALL(madvise),
-		ALLOW_CALL(read),
-		ALLOW_CALL(pread64),
-		ALLOW_CALL(write),
-		ALLOW_CALL(close),
-		ALLOW_CALL(getrandom),
-		ALLOW_CALL(sysinfo),
-		ALLOW_CALL(rt_sigreturn),
-		ALLOW_CALL(exit),
-		ALLOW_CALL(exit_group),
-		DENY,
-	};
-	static const struct sock_fprog program = {
-		.len = sizeof(code) / sizeof(code[0]),
-		.filter = code,
+	static const struct sock_filter code[] = {
+		FILTER_BEGIN,
+		/* The third argument: protection. */
+		FILTER_CALL_WITHOUT(mmap, 2, PROT_EXEC),
+		FILTER_CALL_WITHOUT(mprotect, 2, PROT_EXEC),
+		FILTER_CALL(brk),
+		FILTER_CALL(munmap),
+		FILTER_CALL(mremap),
+		FILTER_CALL(madvise),
+		FILTER_CALL(read),
+		FILTER_CALL(pread64),
+		FILTER_CALL(write),
+		FILTER_CALL(close),
+		FILTER_CALL(getrandom),
+		FILTER_CALL(sysinfo),
+		FILTER_CALL(rt_sigreturn),
+		FILTER_CALL(exit),
+		FILTER_CALL(exit_group),
+		FILTER_DENY,
 	};
 
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
+	return filter_install(code, sizeof(code) / sizeof(code[0]));
 }
 
 static int limit(int which, rlim_t value)
