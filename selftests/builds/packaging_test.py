@@ -126,6 +126,19 @@ def linked_program_is_marked():
     check(objects[ours[0]], f'not marked: {objects}')
 
 
+@test
+def other_machines_are_refused():
+    """make refuses compilers for other machines by name, before anything is built"""
+    compiler = os.path.join(TMP, 'cc')
+    for machine in 'i686-linux-gnu', 'powerpc64le-linux-gnu':
+        with open(compiler, 'w', encoding='ascii') as file:
+            file.write(f'#!/bin/sh\necho {machine}\n')
+        os.chmod(compiler, 0o755)
+        out = run('make', f'CC={compiler}', f'B={TMP}/none', 'all', ok=False)
+        check(f'makes programs for {machine.split("-")[0]}' in out, out)
+        check(not os.path.exists(f'{TMP}/none'), 'something was built')
+
+
 # --- build systems ---
 
 def consumer(name):
