@@ -138,4 +138,5 @@ clean:
 
 .PHONY: all help help-all clean install check demo bench
 
--include $(shell test -d $(B) && find $(B) -type f -name '*.d')
+# Not those of whole trees that make check-builds builds in there.
+-include $(shell test -d $(B) && find $(B) -path $(B)/builds -prune -o -type f -name '*.d' -print)

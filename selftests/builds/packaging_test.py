@@ -26,7 +26,7 @@ import licences                                                     # noqa: E402
 LIBRARIES = ('libshstk', 'libshstk-symbolize', 'libshstk-go-symbolize')
 MAPS = {'libshstk0': 'libshstk/libshstk.map',
         'libshstk-symbolize0': 'libshstk/symbolize/libshstk-symbolize.map',
-        'libshstk-go-symbolize0': 'libshstk/gosymbolize/libshstk-go-symbolize.map'}
+        'libshstk-go-symbolize0': 'libshstk/go/symbolize/libshstk-go-symbolize.map'}
 
 
 def need(*commands):
