@@ -11,6 +11,8 @@
 #                   in BPFTRACE_RULES_GUESTS, from shadow stacks in BPFTRACE_GUESTS
 #                   (x86-6.12: an hour on a busy machine)
 #   make check-kernels  build, load and try the modules on kernels that are not guests'
+#   make check-machine  what happens to a machine while the modules are in use: no memory,
+#                   at each of their allocations; sleep; another kernel in this one's place
 #   make check-nmi   NMI_CHAINS callchains (1000000) taken in NMIs, in NMI_GUESTS
 #   make check-dkms  Debian's dkms builds the modules, which a guest then loads
 #   make reload-guest  load and unload the modules under load, RELOAD_ROUNDS times
@@ -231,6 +233,32 @@ run-check-kernels: module $(foreach g,$(KERNELS_MORE),\
 	$(Q)KERNELS='$(KERNELS_MORE)' selftests/kmod/source_test.sh
 	$(Q)$(foreach g,$(KERNELS_GUESTS),$(call kernels_guest,$(g)))
 
+# Debian's preemptible kernel has the test of going to sleep that those of clouds have not.
+MACHINE_KERNELS := x86-7.2 x86-6.12 x86-6.12-rt
+check-machine:
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup qemu-x86 root-x86 $(MACHINE_KERNELS:%=kernel-%)
+	$(Q)$(MAKE) --no-print-directory run-check-machine
+
+# $(1) guest, $(2) name of the folder
+machine_run = selftests/guest/run $(1) --timeout 600 --slack 8 --out $(B)/guest/machine-$(2)
+machine_test = $(B)/selftests/kmod/x86/$(1)_test
+machine_fault = $(B)/selftests/kmod/fault/$(1)/shstk_fault.ko
+machine_perf = $(filter %/shstk_perf.ko,$(KMOD_$(1)))
+# In Bochs, where there are shadow stacks, the modules that need these.
+run-check-machine: module $(foreach t,fault kexec suspend,$(call machine_test,$(t))) $(NMI_RULES) \
+		$(foreach k,x86-7.2 x86-6.12,$(call machine_fault,$(k)))
+	$(Q)$(call machine_run,x86-qemu-7.2,fault) $(nmi_qemu) $(call machine_fault,x86-7.2) \
+		'fault=$(call machine_test,fault) $(call machine_perf,x86-7.2)' -shstk_fault
+	$(Q)$(call machine_run,x86-qemu-6.12-rt,sleep) $(nmi_qemu) --memory 1000 \
+		$(call machine_perf,x86-6.12-rt) 'suspend=$(call machine_test,suspend) $(NMI_RULES)'
+	$(Q)$(call machine_run,x86-qemu-7.2,kexec) $(nmi_qemu) --memory 1000 \
+		--add $(SHSTK_CACHE)/kernels/x86-7.2/vmlinuz:/t/kernel \
+		'kexec=$(call machine_test,kexec) $(call machine_perf,x86-7.2) /t/kernel $(NMI_RULES)'
+	$(Q)$(call machine_run,x86-6.12,fault-bochs) $(call machine_fault,x86-6.12) \
+		'fault=$(call machine_test,fault) $(filter %/shstk.ko %/shstk_prctl.ko,$(KMOD_x86-6.12))' \
+		-shstk_fault
+
 # Callchains in NMIs, many: by unwind rules with two CPUs in QEMU, and from shadow stacks
 # in Bochs, which is slow: a hundredth as many.
 NMI_GUESTS ?= x86-qemu-6.12 x86-qemu-7.2 x86-6.12 x86-7.2
@@ -292,7 +320,7 @@ check-systemd: module all $(B)/selftests/record/target
 		--sysroot $(SHSTK_CACHE)/systemd-x86 $(systemd_added) \
 		'systemd=selftests/rules/systemd.sh $(B)/selftests/record/target selftests/loader/cases.sh'
 
-.PHONY: check-kernels run-check-kernels check-nmi check-harm check-systemd
+.PHONY: check-kernels run-check-kernels check-machine run-check-machine check-nmi check-harm check-systemd
 .PHONY: bpftrace-guest check-dkms reload-guest
 .PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 run-debug-arm64 run-debug-x86 run-debug-leak \
 	debug-fuzz-arm64 debug-fuzz-x86 run-debug-fuzz-arm64 run-debug-fuzz-x86 fuzz-guest run-fuzz-guest

@@ -203,6 +203,19 @@ GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/nmi/x86-7.2/shstk_nmi.ko $(KMOD_N
 GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 endif
 
+# Allocations of the modules fail by a module, too, which hooks as shstk_perf.ko does. $(1) guest
+define kmod_fault
+$(B)/selftests/kmod/fault/$(1)/shstk_fault.ko: selftests/kmod/fault/shstk_fault.c kmod/hook.h \
+		kmod/resolve.h $(SHSTK_CACHE)/kernels/$(1)/version
+	@mkdir -p $$(@D)
+	$$(Q)cp $$< $$(@D)/ && printf 'obj-m := shstk_fault.o\nccflags-y := -I$(CURDIR)/kmod\n' >$$(@D)/Kbuild
+	$$(call say,KBUILD,$$@)selftests/guest/in trixie make $$(call kmod_args,$(1)) M=$(CURDIR)/$$(@D) -s
+endef
+$(foreach g,x86-6.12 x86-7.2,$(eval $(call kmod_fault,$(g))))
+GUEST_x86-qemu-7.2 += $(B)/selftests/kmod/fault/x86-7.2/shstk_fault.ko \
+	kmod:fault=$(B)/selftests/kmod/x86/fault_test$(comma)calls$(comma)$(filter %/shstk_perf.ko,$(KMOD_x86-7.2)) \
+	-shstk_fault
+
 # Virtual machines in a guest: QEMU's translator has AMD's virtualisation.
 KMOD_KVM := virt/lib/irqbypass arch/x86/kvm/kvm arch/x86/kvm/kvm-amd
 ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86)),x86-1)

@@ -97,6 +97,21 @@ build_without()
 	result $? "W=1 build without uprobes, userfaultfd and deferred callchains: $1" "$tree/log"
 }
 
+# What they do not do without: each option that is missing is named. $1 guest
+stop_without()
+{
+	local headers tree=$out/stop option
+
+	headers=$(cat "$cache/kernels/$1/headers")
+	tree "$tree"
+	options kmod/needs.h static_assert | sed 's/^/#undef /' >"$tree/undef.h"
+	selftests/guest/in trixie make -s -C "$headers" M="$tree" \
+		KCFLAGS="-include $tree/undef.h" kmod/kfunc.o >"$tree/log" 2>&1
+	for option in $(options kmod/needs.h static_assert); do
+		grep -q "static assertion failed: .*$option)" "$tree/log" || return 1
+	done
+}
+
 # The number that changes of mappings change, whose type 6.12 changed on its way. $1 that
 compile_sequence()
 {
@@ -147,7 +162,13 @@ echo "TAP version 13"
 mkdir -p "$out"
 for guest in $guests; do
 	build "$guest"
-	case $guest in x86-7.2) build_without "$guest";; esac
+	case $guest in x86-7.2)
+		build_without "$guest"
+		stop_without "$guest"
+		result $? "without cgroups, fsnotify, perf events or others it says so: $guest" \
+			"$out/stop/log"
+		;;
+	esac
 done
 compile_sequence int
 compile_sequence seqcount_t

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * fault_test.c - each allocation of each call of the modules fails once
+ *
+ *   fault_test [calls] MODULE.ko...
+ *
+ * fault/shstk_fault.ko is loaded, which makes the n-th allocation of the modules in what the task
+ * does next fail. Each call is made with n from 1 on, until it ends before an n-th one. It
+ * has to fail by ENOMEM, or to do what it does else; that the kernel stays well is the runner's
+ * matter. Loading the modules is one of these calls, which takes long: with "calls" it is made
+ * without failures. Modules that this machine cannot use are passed over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/shstk.h>
+#include <linux/shstk_rules.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch.h"
+#include "kselftest.h"
+#include "rules_table.h"
+#include "sampler.h"
+#include "unload.h"
+
+#define FOLDER "/tmp/fault"
+#define NTH_MOST 20000
+#define PATIENCE 60000 /* tries of a millisecond: then all is lost */
+#define PERIOD 200000 /* ns */
+#define SHOWN 5 /* wrong answers that are printed of each call */
+
+static int nth_fd;
+static int rules_fd = -1, device_fd = -1, self_fd;
+
+/* --- the n-th allocation --- */
+
+static void fail_nth(unsigned int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", n);
+
+	if (pwrite(nth_fd, text, (size_t)len, 0) != len)
+		ksft_exit_fail_msg("/dev/shstk_fault: %s\n", strerror(errno));
+}
+
+/* Whether the allocation that was to fail came. */
+static bool has_failed(void)
+{
+	char text[16] = "";
+
+	if (pread(nth_fd, text, sizeof(text) - 1, 0) < 1)
+		ksft_exit_fail_msg("/dev/shstk_fault: %s\n", strerror(errno));
+	fail_nth(0);
+	return !atoi(text);
+}
+
+/* --- calls --- */
+
+/**
+ * struct call - one of them
+ * @name: what it does.
+ * @prepare: before, without failures; may be NULL.
+ * @make: makes it. Return: 0 or an errno.
+ * @undo: after it, likewise.
+ * @answer: what it says where no allocation fails.
+ * @other: and may say where one does, beside ENOMEM; 0: nothing else.
+ */
+struct call {
+	const char *name;
+	void (*prepare)(void);
+	int (*make)(void);
+	void (*undo)(void);
+	int answer;
+	int other;
+};
+
+static bool is_answer(const struct call *c, int err, bool failed)
+{
+	return err == c->answer || (failed && (err == ENOMEM || (c->other && err == c->other)));
+}
+
+static void test_call(const struct call *c)
+{
+	unsigned int n, wrong = 0;
+	bool failed = true;
+
+	for (n = 1; failed && n < NTH_MOST; n++) {
+		int err;
+
+		if (c->prepare)
+			c->prepare();
+		fail_nth(n);
+		err = c->make();
+		failed = has_failed();
+		if (c->undo)
+			c->undo();
+		if (!is_answer(c, err, failed) && wrong++ < SHOWN)
+			ksft_print_msg("allocation %u%s: %s\n", n, failed ? "" : " does not come",
+				       strerror(err));
+	}
+	ksft_test_result(!failed && !wrong, "%s: %u allocations\n", c->name, n - 2);
+}
+
+static int of(int ret)
+{
+	return ret < 0 ? errno : 0;
+}
+
+/* --- /dev/shstk_rules --- */
+
+static int opened = -1;
+
+static int open_rules(void)
+{
+	opened = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
+	return of(opened);
+}
+
+static int open_device(void)
+{
+	opened = open("/dev/shstk", O_RDWR | O_CLOEXEC);
+	return of(opened);
+}
+
+static void close_opened(void)
+{
+	close(opened);
+}
+
+static int load_table(void)
+{
+	return rules_load(rules_fd, self_fd);
+}
+
+static void have_table(void)
+{
+	rules_load(rules_fd, self_fd);
+}
+
+static int drop_table(void)
+{
+	return rules_drop(rules_fd, self_fd);
+}
+
+static void have_none(void)
+{
+	rules_drop_all(rules_fd);
+}
+
+static int drop_tables(void)
+{
+	rules_drop_all(rules_fd);
+	return 0;
+}
+
+static int list_tables(void)
+{
+	struct shstk_rules_list arg = { .id = 0 };
+
+	return of(ioctl(rules_fd, SHSTK_RULES_LIST, &arg));
+}
+
+static int ask_info(void)
+{
+	struct shstk_rules_info arg;
+
+	return of(ioctl(rules_fd, SHSTK_RULES_INFO, &arg));
+}
+
+static int ask_cuts(void)
+{
+	struct shstk_rules_cuts arg = { .index = 1000 };
+
+	return of(ioctl(rules_fd, SHSTK_RULES_CUTS, &arg));
+}
+
+static int ask_miss(void)
+{
+	struct shstk_rules_miss arg;
+	int err = of(ioctl(rules_fd, SHSTK_RULES_MISS, &arg));
+
+	if (!err)
+		close(arg.fd);
+	return err;
+}
+
+/* Another file each time: of one it is told once in half a minute. */
+static pid_t start_missed(void)
+{
+	static unsigned int nr;
+	char path[64], command[160];
+	pid_t pid;
+
+	snprintf(path, sizeof(path), FOLDER "/%u", nr++);
+	snprintf(command, sizeof(command), "rm -f " FOLDER "/*; cp /proc/$PPID/exe %s", path);
+	if (system(command))
+		ksft_exit_fail_msg("%s: no copy\n", path);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		execl(path, path, "spin", NULL);
+		_exit(1);
+	}
+	return pid;
+}
+
+static pid_t missed;
+
+static void have_missed(void)
+{
+	struct pollfd p = { .fd = rules_fd, .events = POLLIN };
+	struct sampler s;
+	pid_t pid;
+
+	while (!ask_miss())
+		;
+	pid = start_missed();
+	if (sampler_open(&s, pid, PERIOD, false))
+		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(errno));
+	if (poll(&p, 1, PATIENCE) != 1)
+		ksft_exit_fail_msg("nothing is missed\n");
+	sampler_close(&s);
+	missed = pid;
+}
+
+/* It is there until it was asked for. */
+static void end_missed(void)
+{
+	kill(missed, SIGKILL);
+	waitpid(missed, NULL, 0);
+}
+
+static const struct call rules_calls[] = {
+	{ "open " SHSTK_RULES_DEVICE, NULL, open_rules, close_opened, 0, 0 },
+	{ "load a table", have_none, load_table, NULL, 0, 0 },
+	{ "replace a table", have_table, load_table, NULL, 0, 0 },
+	{ "drop a table", have_table, drop_table, NULL, 0, 0 },
+	{ "drop all tables", have_table, drop_tables, NULL, 0, 0 },
+	{ "list tables", have_table, list_tables, NULL, 0, 0 },
+	{ "ask what there is", NULL, ask_info, NULL, 0, 0 },
+	{ "ask where chains ended", NULL, ask_cuts, NULL, ENOENT, 0 },
+	{ "ask for a file without a table", have_missed, ask_miss, end_missed, 0, EAGAIN },
+	{ "ask where none is", NULL, ask_miss, NULL, EAGAIN, 0 },
+};
+
+/* --- /dev/shstk --- */
+
+static pid_t shadowed; /* a process that has one */
+static int shadowed_fd; /* likewise */
+
+static int ask_device(void)
+{
+	struct shstk_ioc_info arg;
+
+	return of(ioctl(device_fd, SHSTK_IOC_INFO, &arg));
+}
+
+static int ask_status(void)
+{
+	struct shstk_ioc_status arg = { .pidfd = shadowed_fd };
+
+	return of(ioctl(device_fd, SHSTK_IOC_STATUS, &arg));
+}
+
+static int trace_other(void)
+{
+	struct shstk_ioc_thread thread;
+	uint64_t entry[64];
+	struct shstk_ioc_trace arg = {
+		.threads = (uintptr_t)&thread,
+		.entries = (uintptr_t)entry,
+		.pidfd = shadowed_fd,
+		.max_threads = 1,
+		.max_entries = 64,
+	};
+
+	return of(ioctl(device_fd, SHSTK_IOC_TRACE, &arg));
+}
+
+static int ask_map(void)
+{
+	struct shstk_ioc_map arg = { .pidfd = shadowed_fd };
+
+	/* There is none. */
+	return of(ioctl(device_fd, SHSTK_IOC_MAP, &arg));
+}
+
+static const struct call device_calls[] = {
+	{ "open /dev/shstk", NULL, open_device, close_opened, 0, 0 },
+	{ "ask what it can do", NULL, ask_device, NULL, 0, 0 },
+	{ "ask for a status", NULL, ask_status, NULL, 0, 0 },
+	{ "trace another process", NULL, trace_other, NULL, 0, 0 },
+	{ "ask for a mapping", NULL, ask_map, NULL, ENOENT, 0 },
+};
+
+static void start_shadowed(void)
+{
+	shadowed = fork();
+	if (shadowed) {
+		shadowed_fd = (int)syscall(SYS_pidfd_open, shadowed, 0);
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (ss_enable(SS_ENABLE))
+		_exit(1);
+	for (;;)
+		ss_syscall(__NR_sched_yield, 0, 0, 0, 0, 0);
+}
+
+/* --- the modules --- */
+
+static const char *module;
+static bool only_calls;
+
+static int load_module(void)
+{
+	return -module_load(module);
+}
+
+static char *module_name(const char *path)
+{
+	static char text[256];
+	char *name, *dot;
+
+	snprintf(text, sizeof(text), "%s", path);
+	name = basename(text);
+	dot = strrchr(name, '.');
+	if (dot)
+		*dot = 0;
+	return name;
+}
+
+static void unload_module(void)
+{
+	module_unload(module_name(module));
+}
+
+/* Return: can it be used here? */
+static bool test_module(const char *path)
+{
+	char name[300];
+	struct call c = { name, NULL, load_module, unload_module, 0, 0 };
+	int err;
+
+	module = path;
+	snprintf(name, sizeof(name), "load %s", module_name(path));
+	err = load_module();
+	if (err) {
+		ksft_test_result_skip("%s: %s\n", name, strerror(err));
+		return false;
+	}
+	if (only_calls) {
+		ksft_test_result_pass("%s\n", name);
+		return true;
+	}
+	unload_module();
+	test_call(&c);
+	return !load_module();
+}
+
+static void test_calls(const struct call *call, size_t n, bool there)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (there)
+			test_call(&call[i]);
+		else
+			ksft_test_result_skip("%s: no module\n", call[i].name);
+	}
+}
+
+#define NR(calls) (sizeof(calls) / sizeof((calls)[0]))
+
+static bool contains(const char *path, const char *name)
+{
+	return !strcmp(module_name(path), name);
+}
+
+static void test_perf(const char *path)
+{
+	bool there = test_module(path);
+	struct shstk_rules_miss arg;
+
+	rules_fd = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	/* From now on it listens. */
+	if (!ioctl(rules_fd, SHSTK_RULES_MISS, &arg))
+		close(arg.fd);
+	test_calls(rules_calls, NR(rules_calls), there && rules_fd >= 0);
+	close(rules_fd);
+	if (there)
+		ksft_test_result(!module_unload("shstk_perf"), "shstk_perf is unloaded\n");
+	else
+		ksft_test_result_skip("no module\n");
+}
+
+static void test_core(const char *path)
+{
+	bool there = test_module(path);
+
+	device_fd = open("/dev/shstk", O_RDWR | O_CLOEXEC);
+	start_shadowed();
+	test_calls(device_calls, NR(device_calls), there && device_fd >= 0);
+	kill(shadowed, SIGKILL);
+	waitpid(shadowed, NULL, 0);
+	close(device_fd);
+	if (there)
+		ksft_test_result(!module_unload("shstk"), "shstk is unloaded\n");
+	else
+		ksft_test_result_skip("no module\n");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int plan = 0;
+
+	if (argc == 2 && !strcmp(argv[1], "spin"))
+		for (;;)
+			asm volatile("" ::: "memory");
+	if (argc > 1 && !strcmp(argv[1], "calls")) {
+		only_calls = true;
+		argv++;
+		argc--;
+	}
+	for (int i = 1; i < argc; i++)
+		plan += contains(argv[i], "shstk_perf") ? NR(rules_calls) + 2 :
+			contains(argv[i], "shstk")	? NR(device_calls) + 2 :
+							  1;
+	ksft_print_header();
+	nth_fd = open("/dev/shstk_fault", O_RDWR | O_CLOEXEC);
+	if (nth_fd < 0)
+		ksft_exit_skip("shstk_fault.ko is not loaded\n");
+	ksft_set_plan(plan);
+	mkdir("/tmp", 0755);
+	mkdir(FOLDER, 0755);
+	self_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	for (int i = 1; i < argc; i++) {
+		if (contains(argv[i], "shstk_perf")) {
+			test_perf(argv[i]);
+		} else if (contains(argv[i], "shstk")) {
+			test_core(argv[i]);
+		} else if (test_module(argv[i])) {
+			module = argv[i];
+			unload_module();
+		}
+	}
+	ksft_finished();
+}
