@@ -5,8 +5,10 @@
 
 GUESTS	:= x86-7.2 x86-6.12 x86-6.12-deb12 arm64-7.2 riscv-7.2
 # Two CPUs and speed, but no shadow stacks: for lists of their own, GUEST_x86-qemu.
-QEMU_GUESTS := x86-qemu-7.2 x86-qemu-6.12
+QEMU_GUESTS := x86-qemu-7.2 x86-qemu-6.12 x86-qemu-6.12-rt
 GUEST_OPTIONS_x86-qemu := --cpus 2
+# Debian's preemptible kernel: only what is listed for it by name.
+GUEST_OPTIONS_x86-rt := --cpus 2
 
 GUEST_CC_x86 := $(CC)
 GUEST_CC_arm64 := $(ARM64)gcc
@@ -19,7 +21,7 @@ $(B)/guest/init-%: selftests/guest/init.c
 # A word of a GUEST_ list is [NAME=]PROGRAM[,ARGUMENT...].
 comma	:= ,
 guest_arch = $(firstword $(subst -, ,$(1)))
-guest_kind = $(if $(filter x86-qemu-%,$(1)),x86-qemu,$(guest_arch))
+guest_kind = $(if $(filter %-rt,$(1)),x86-rt,$(if $(filter x86-qemu-%,$(1)),x86-qemu,$(guest_arch)))
 # All its words that are files of ours have to be made first.
 guest_file = $(filter $(B)/% selftests/%,$(subst =, ,$(subst $(comma), ,$(1))))
 guest_name = $(if $(findstring =,$(1)),$(firstword $(subst =, ,$(1))),$(notdir $(firstword $(call guest_file,$(1)))))

@@ -37,9 +37,9 @@ declare -A KERNEL_IMAGE=(
 	[x86-6.12-rt]='linux-image-6\.12\.[0-9.]+\+deb13[0-9.]*-rt-amd64'
 	[riscv-7.2]='linux-binary-7\.2\.[0-9.]+\+deb14[0-9.]*-riscv64'
 )
-GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 riscv-7.2'
+GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 x86-6.12-rt riscv-7.2'
 # Made only when asked for, for make check-kernels.
-MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18 x86-6.12-rt'
+MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18'
 
 # The archive still has the headers of these kernels, but no index of it names them, by
 # whose signature apt would know them. So their SHA-256 is here: kernel, file, sum.
