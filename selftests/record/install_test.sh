@@ -42,7 +42,8 @@ for file in bin/shstk lib/shstk/libshstk-agent.so lib/libshstk.a \
 	share/man/man1/shstk-report.1 share/man/man1/shstk-diff.1 \
 	share/man/man1/shstk-unwind.1 share/man/man1/shstk-broker.1 \
 	lib/systemd/system/shstk-broker.socket lib/systemd/system/shstk-broker.service \
-	share/man/man3/libshstk.3 share/man/man3/shstk_marker.3 share/bash-completion/completions/shstk; do
+	share/man/man3/libshstk.3 share/man/man3/shstk_capture.3 share/man/man3/shstk_unwind.3 \
+	share/man/man3/shstk_status_set.3 share/man/man3/shstk_symbolize.3 share/man/man3/shstk_marker.3 share/bash-completion/completions/shstk; do
 	if ! [ -s "$top/usr/$file" ]; then
 		echo "$file is missing" >>"$top/log"
 		missing=1
@@ -86,15 +87,13 @@ examples() { # of which page, and what the files are called
 	on { print >file }
 ' "$1"
 }
-examples Documentation/libshstk.3.rst example
-(for i in 1 2 3 4; do
-		compile example$i || exit 1
-	done
-	cd "$top" &&
-	for example in ./example?; do
-		LD_LIBRARY_PATH=$top/usr/lib "$example" || exit 1
+examples Documentation/libshstk.3.rst overview
+examples Documentation/shstk_capture.3.rst capture
+examples Documentation/shstk_unwind.3.rst unwind
+(for example in overview1 capture1 capture2 unwind1; do
+		compile $example && LD_LIBRARY_PATH=$top/usr/lib "$top/$example" || exit 1
 	done) >"$top/log" 2>&1
-result $? "the examples of libshstk(3) build and run"
+result $? "the examples of the manual pages of the library build and run"
 
 examples Documentation/shstk_marker.3.rst marker
 (flags="-I$top/usr/include -L$top/usr/lib -l:libshstk.a -pthread" && compile marker1 &&
