@@ -82,7 +82,7 @@ result $? "a program builds by pkg-config and captures"
 # Each is an indented block that begins with a #define or #include.
 examples() { # of which page, and what the files are called
 	awk -v top="$top" -v name="$2" '
-	!on && /^ +#(define|include) / { on = 1; file = top "/" name ++n ".c" }
+	!on && /^ +#(define|include) / { on = 1; n++; file = top "/" name n ".c" }
 	/^[^ ]/ { on = 0 }
 	on { print >file }
 ' "$1"
