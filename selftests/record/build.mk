@@ -95,7 +95,9 @@ $(RECORD_B)/small_machine.so: selftests/record/small_machine.c
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -o $@ $<
 
 # Tests in Python run where they are; what they run must be built before.
-selftests/record/record_test.py: | $(RECORD_B)/target $(RECORD_B)/target-fp \
+RECORD_TESTS := $(patsubst %,selftests/record/%_test.py,agent signals filters lifetime programs \
+	trace perf_events)
+$(RECORD_TESTS): | $(RECORD_B)/target $(RECORD_B)/target-fp \
 	$(RECORD_B)/target-static $(RECORD_B)/target-musl $(RECORD_B)/truth \
 	$(RECORD_B)/plugin-one.so $(RECORD_B)/plugin-two.so $(RECORD_B)/plugin-three.so \
 	$(RECORD_B)/cancel $(RECORD_B)/inside $(RECORD_B)/pointers $(RECORD_B)/tight \
@@ -137,8 +139,8 @@ $(RECORD_B)/faults: selftests/record/faults.c
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
 selftests/record/events_test.py: | $(RECORD_B)/faults all
 
-CHECK	+= $(RECORD_B)/install_test $(patsubst %,selftests/record/%_test.py,events targets sums \
-	record copies attach top wakers)
+CHECK	+= $(RECORD_B)/install_test $(RECORD_TESTS) $(patsubst %,selftests/record/%_test.py,events targets sums \
+	copies attach top wakers)
 
 # The recorder with other rings, and the main() of these tests.
 REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory)
@@ -203,7 +205,7 @@ replay-record: $(RECORD_B)/replay
 # The storm, and the orders of two signals, at their full length: many hours.
 STORM_ROUNDS ?= 100000
 .PHONY: storm-record
-storm-record: $(RECORD_B)/record_test
+storm-record: selftests/record/signals_test.py
 	STORM_ROUNDS=$(STORM_ROUNDS) STORM_STRIDE=1 $< storm_of_handlers orders_of_two_signals
 
 # The agent for arm64, run by an emulator; "make check" has the compiler.

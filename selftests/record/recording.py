@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings of the target, and what they are compared with: what the tests of this folder share.
+
+What is expected of a profile never depends on how long something took on the wall clock: the
+target measures what its functions use by its own CPU time, and tells it in a file.
+"""
+
+import collections
+import ctypes
+import os
+import platform
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+from harness import HERE, LIMIT, SHSTK, check, end_with_parent, make_folder, one_line
+from harness import run as run_here
+
+TARGET = os.path.realpath(os.path.join(HERE, 'target'))
+POINTERS = os.path.join(HERE, 'pointers')
+STATIC = os.path.join(HERE, 'target-static')
+TRUTH = 99      # the target's file descriptor for what its functions used
+
+
+def make_tmp():
+    """A folder that other users may enter and where programs can run: in /tmp, else beside
+    the script, which may lie below somebody's private home."""
+    for place in None, HERE:
+        folder = make_folder(place)
+        os.chmod(folder, 0o755)
+        try:
+            subprocess.run([shutil.copy('/bin/true', folder)], check=True)
+            return folder
+        except PermissionError:
+            pass
+    raise OSError('programs can run in no folder')
+
+
+TMP = make_tmp()
+
+
+# truth: {function: [seconds of each call]}, as the target measured it.
+Result = collections.namedtuple('Result', 'status out err stacks truth')
+
+
+def parse_folded(path):
+    """[(list of frames, value)]"""
+    stacks = []
+    if os.path.exists(path):
+        with open(path, encoding='utf-8') as file:
+            for line in file:
+                stack, value = line.rstrip('\n').rsplit(' ', 1)
+                stacks.append((stack.split(';'), int(value)))
+    return stacks
+
+
+def shstk(*args, **kwargs):
+    """Run the command where every user may be."""
+    return run_here(SHSTK, *args, **{'cwd': TMP, **kwargs})
+
+
+def open_truth():
+    """Make the file that targets tell their truth in."""
+    file = os.open(os.path.join(TMP, 'truth'),
+                   os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    os.dup2(file, TRUTH)
+    os.close(file)
+
+
+def read_truth():
+    """What targets told since it was emptied."""
+    truth = collections.defaultdict(list)
+    with open(os.path.join(TMP, 'truth'), encoding='ascii') as file:
+        for line in file:
+            function, used = line.split()
+            truth[function].append(float(used))
+    return truth
+
+
+KERNEL = ('--via', '--off-cpu', '--kernel', '--event', '--cgroup', '-e', '-a', '--heap')
+
+
+def by_agent(options):
+    """The option that has the agent sample, if nothing else is said."""
+    return () if any(o.startswith(KERNEL) for o in options) else ('--via=agent',)
+
+
+def record(*args, options=(), **kwargs):
+    """Record a command into folded stacks."""
+    path = os.path.join(TMP, 'out.folded')
+    if os.path.exists(path):
+        os.unlink(path)
+    os.ftruncate(TRUTH, 0)
+    run = shstk('record', '-o', path, '-F', '999', *by_agent(options), *options, '--', *args,
+                pass_fds=(TRUTH,), **kwargs)
+    return Result(run.returncode, run.stdout, run.stderr, parse_folded(path),
+                  read_truth())
+
+
+def seconds(result, *functions):
+    """CPU time of the stacks that contain all of the functions, in seconds."""
+    return sum(value for frames, value in result.stacks
+               if all(f in frames for f in functions)) / 1e9
+
+
+def refused(run, status, words):
+    """The command refused with a status and one line that has the words."""
+    line = one_line(run.err if isinstance(run, Result) else run.stderr)
+    code = run.status if isinstance(run, Result) else run.returncode
+    check(code == status, f'status {code}, not {status}: {line}')
+    check(re.search(words, line), f'{words!r} is not in {line!r}')
+
+
+def about(value, wanted, slack, what, late=0):
+    """The value is within a tolerance; so much of it may be in the profile elsewhere."""
+    check(wanted - slack <= value + late and value <= wanted + slack,
+          f'{what}: {value:.3f} and {late:.3f} elsewhere, not {wanted:.3f} within {slack:.3f}')
+
+
+def unsampled(result, *functions):
+    """CPU time that no tick of the kernel sampled, where there are no perf events."""
+    return seconds(result, '[between ticks]', *functions)
+
+
+def agrees(result, function, *others, slack=0.1):
+    """A function's time in the profile is what the target says it used."""
+    check(result.truth[function], f'{function} did not run: {result.err}')
+    about(seconds(result, function, *others), sum(result.truth[function]), slack,
+          f'CPU seconds of {function}', unsampled(result))
+
+
+def share_agrees(result, samples, *functions):
+    """The first function's share of both is what the target says it was."""
+    used = [sum(result.truth[f]) for f in functions]
+    got = [seconds(result, f) for f in functions]
+    share = used[0] / sum(used)
+    # Five standard deviations of so many samples, were they at random.
+    about(got[0] / sum(got), share, 5 * (share * (1 - share) / samples) ** 0.5,
+          f'share of {functions[0]}')
+
+
+def summary(result):
+    """(samples, lost, threads, processes) of the last line."""
+    found = re.search(r'(\d+) samples?, (\d+) lost, (\d+) threads?, '
+                      r'(\d+) process', result.err)
+    check(found, f'no summary in {result.err!r}')
+    return tuple(int(n) for n in found.groups())
+
+
+def has_own_event():
+    """Whether a thread may have a perf event on its own CPU clock, as the agent wants one."""
+    with open('/proc/self/status', encoding='ascii') as file:
+        if 'Seccomp:\t0\n' not in file.read():
+            return False    # it does not try where there is a filter
+    number = {'x86_64': 298, 'aarch64': 241}.get(platform.machine())
+    if not number:
+        return False
+    # struct perf_event_attr: type (software), size, config (CPU clock), ..., the bits
+    # exclude_kernel and exclude_hv
+    attr = struct.pack('=IIQ24xQ', 1, 128, 0, 1 << 5 | 1 << 6).ljust(128, b'\0')
+    fd = ctypes.CDLL(None).syscall(number, attr, 0, -1, -1, 0)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+
+
+class Recording:
+    """`shstk record` of a target that runs until a signal ends it."""
+
+    def __init__(self, name, *options, target=None, job=('forever',)):
+        self.program = target or TARGET
+        self.path = os.path.join(TMP, name + '.folded')
+        self.run = subprocess.Popen(
+            [SHSTK, 'record', '-o', self.path, *by_agent(options), *options, '--',
+             self.program, *job], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True)
+        self.target = 0
+        self.status = None
+        self.err = ''
+
+    def __enter__(self):
+        check(self.run.stdout.readline() == 'ready\n', 'not ready')
+        self.target = child_of(self.run.pid)
+        return self
+
+    def finish(self):
+        """Wait for the end; the result."""
+        _, self.err = self.run.communicate(timeout=LIMIT)
+        return Result(self.run.returncode, '', self.err,
+                      parse_folded(self.path), {})
+
+    def __exit__(self, *_):
+        try:
+            if os.readlink(f'/proc/{self.target}/exe') == self.program:
+                os.kill(self.target, signal.SIGKILL)
+        except OSError:
+            pass
+        self.run.kill()
+        self.run.communicate()
+
+
+def child_of(pid):
+    """The only child of a process."""
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
+        return int(file.read().split()[0])
+
+
+def cpu_time(pid):
+    """CPU seconds of a process."""
+    with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+        fields = file.read().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def wait_cpu(pid, wanted):
+    """Wait until a process used so much CPU time."""
+    end = time.monotonic() + LIMIT
+    while cpu_time(pid) < wanted:
+        check(time.monotonic() < end, 'the target makes no progress')
+        time.sleep(0.05)
+
+
+AGENTS = ('--via=agent',), ('--via=agent', '--wall'), ('--heap',)
+
+
+class Running:
+    """A target that says when it is ready."""
+
+    def __init__(self, *args, target=None):
+        self.run = subprocess.Popen([target or TARGET, *args], text=True,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    preexec_fn=end_with_parent)
+        check(self.run.stdout.readline() == 'ready\n', 'not ready')
+        self.pid = self.run.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.run.kill()
+        self.run.communicate()
+
+
+def state_of(path):
+    """The state of a process or thread, a letter."""
+    with open(os.path.join(path, 'stat'), encoding='ascii') as file:
+        return file.read().rsplit(')', 1)[1].split()[0]
+
+
+def wait_state(pid, states):
+    """Wait until a process is in a state."""
+    end = time.monotonic() + LIMIT
+    while True:
+        state = state_of(f'/proc/{pid}')
+        if state in states:
+            return
+        check(time.monotonic() < end, f'state {state}, not {states}')
+        time.sleep(0.02)
+
+
+open_truth()

@@ -1,0 +1,332 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`shstk record` and the signals, handlers and small stacks of programs that it samples by its
+agent: they stay as they were. Prints KTAP.
+"""
+
+import errno
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, LIMIT, SHSTK, Skip, check, main, test  # noqa: E402
+from recording import (  # noqa: E402
+    AGENTS, POINTERS, TARGET, TMP, TRUTH, agrees, record, seconds)
+
+TIGHT = os.path.join(HERE, 'tight')
+STORM = os.path.join(HERE, 'storm')
+
+
+@test
+def all_signals_blocked():
+    """a thread that blocks every signal is sampled"""
+    result = record(TARGET, 'masked', '0.5')
+    agrees(result, 'masked_work')
+
+
+@test
+def handler_with_full_mask():
+    """a handler that blocks every signal is sampled as other code is"""
+    result = record(TARGET, 'handler', '1.5')
+    agrees(result, 'handler_work', 'do_handler', slack=0.15)
+    agrees(result, 'burn', 'do_handler', slack=0.15)
+
+
+@test
+def signal_soon_after():
+    """a signal that comes when a call has begun, but does not wait yet, ends it"""
+    for options in [], ['--wall']:
+        result = record(TARGET, 'soon', options=options)
+        # On a busy machine some come before the call, by itself too.
+        check(result.status < 8, f'{result.status} of 40 waited in vain {options}')
+
+
+@test
+def stack_with_a_guard():
+    """a page of the stack that can't be read for a while cuts stacks, not the program"""
+    for options in [], ['--wall']:
+        result = record(TARGET, 'guarded', '0.6', options=options)
+        check(result.status == 0, result.err)
+        whole = seconds(result, 'guarded', 'guard_below', 'burn')
+        below = seconds(result, 'guard_below', 'burn')
+        check(below > 0.6, f'{below} s')
+        # Frames on this side of the guard are found, those beyond it before and after.
+        check(0.4 * below < whole < 0.9 * below, f'{whole} of {below} s')
+
+
+@test
+def handlers_without_alignment():
+    """handlers that are entered on a stack of no alignment"""
+    if platform.machine() != 'x86_64':
+        raise Skip('the ABI of x86')
+    result = record(TARGET, 'unaligned', '0.5')
+    check(result.status == 1, f'{result.status}: 1 is the number of handlers of the agent')
+    agrees(result, 'burn', 'do_unaligned', slack=0.15)
+
+
+@test
+def masks_and_actions_read_back():
+    """masks and actions read back as the program set them"""
+    check(not subprocess.run([TARGET, 'masks'], check=False).returncode, 'by itself')
+    for options in [], ['--wall']:
+        result = record(TARGET, 'masks', options=options)
+        check(result.status == 0, result.out)
+
+
+@test
+def storm_of_handlers():
+    """every call of signal(7), ended by every kind of handler, ends as by itself"""
+    rounds = os.environ.get('STORM_ROUNDS', '40')
+    limit = 1000 + int(rounds)
+    def storm(*command):
+        run = subprocess.run([*command, STORM, rounds], capture_output=True, text=True,
+                             timeout=limit, check=False)
+        check(run.returncode == 0, f'{run.stdout[-200:]} {run.stderr}')
+        return run.stdout.split('\n')
+    alone = storm()
+    for options in ['--via=agent'], ['--via=agent', '--wall']:
+        recorded = storm(SHSTK, 'record', '-q', '-F', '9999', *options, '-o',
+                         os.path.join(TMP, 'storm.folded'), '--')
+        for line, got in zip(alone, recorded):
+            check(line == got, f'{line} by itself, {got} recorded {options}')
+
+
+@test
+def orders_of_two_signals():
+    """the agent's signal among the instructions of a call that another one ends"""
+    if platform.machine() != 'x86_64':
+        raise Skip('steps by ptrace: on x86 only')
+    stride = os.environ.get('STORM_STRIDE')
+    run = subprocess.run([SHSTK, 'record', '--via=agent', '-q', '-F', '1', '-o', '/dev/null',
+                          '--format=folded', '--', os.path.join(HERE, 'interleave'),
+                          stride or '10000'], capture_output=True, text=True,
+                         check=False, timeout=None if stride else LIMIT)
+    check(run.returncode == 0, f'{run.returncode} {run.stdout} {run.stderr}')
+
+
+def in_all_hooks(*options):
+    """Record a program that gets the agent's signal at each instruction of the agent's hooks."""
+    result = record(os.path.join(HERE, 'inside'), '1000', options=('-F', '1', *options))
+    check(result.status == 0, f'{options}: {result.status} {result.out} {result.err}')
+    calls = re.findall(r'^(\w+) (\d+) of \d+$', result.out, re.MULTILINE)
+    check(len(calls) == 11, result.out)
+    return result, calls
+
+
+@test
+def signals_in_hooks():
+    """a sample in any hook of the agent is of its caller or the call, which do not notice"""
+    if platform.machine() != 'x86_64':
+        raise Skip('steps by ptrace: on x86 only')
+    for options in (), ('--wall',):
+        result, calls = in_all_hooks(*options)
+        for name, signals in calls:
+            hit = [(frames, value) for frames, value in result.stacks if 'in_' + name in frames]
+            got = sum(value for _, value in hit) / 1e9
+            check(int(signals) <= got < int(signals) + 1, f'{options} {name}: {got}')
+            for frames, _ in hit:
+                at = frames.index('in_' + name)
+                check(frames[1] == '_start' and frames[at - 1] == 'be_child' and
+                      len(frames) - at <= 2 and 'shstk' not in frames[-1], f'{frames}')
+
+
+@test
+def own_sigprof():
+    """a program's own SIGPROF timer works as without recording"""
+    result = record(TARGET, 'sigprof', '0.5')
+    check(result.status == 0, f'{result.out} {result.err}')
+    agrees(result, 'burn')
+
+
+@test
+def own_realtime_signals():
+    """a program that takes all real-time signals gets all of its own"""
+    result = record(TARGET, 'signals')
+    check(result.status == 0, result.out)
+    agrees(result, 'burn', 'do_signals', slack=0.15)
+
+
+@test
+def signals_that_nobody_handles():
+    """a program may wait for, read, block, ignore and die by any signal, the agent's too"""
+    plain = subprocess.run([TARGET, 'uses', '1', '3'], capture_output=True, text=True,
+                           check=False, timeout=LIMIT, pass_fds=(TRUTH,))
+    check(plain.returncode == 0, f'{plain.returncode} {plain.stdout}')
+    for options in ((), ('--wall',)):
+        result = record(TARGET, 'uses', '1', '3', options=options)
+        check(result.status == 0, f'{options}: {result.status} {result.out}')
+
+
+@test
+def actions_by_number():
+    """a process that resets all signals by system calls of its own lives"""
+    plain = subprocess.run([TARGET, 'by-number'], capture_output=True, text=True, check=False,
+                           timeout=LIMIT, pass_fds=(TRUTH,))
+    check(plain.returncode == 0, f'{plain.returncode} {plain.stdout}')
+    for options in ((), ('--wall',)):
+        result = record(TARGET, 'by-number', options=options)
+        check(result.status == 0, f'{options}: {result.status} {result.out}')
+
+
+@test
+def signal_of_another_thread():
+    """a signal that another thread's timer sent is no sample"""
+    result = record(TARGET, 'others-signal', options=('-F', '1'))
+    check(result.status == 0, f'{result.status} {result.err}')
+    check(seconds(result, 'get_signals_of_others') < 2, f'{result.stacks}')
+
+
+@test
+def tiny_alternate_stack():
+    """an alternate stack with no room for a sample is left alone, and the time is not lost"""
+    result = record(TARGET, 'tiny-altstack', '0.3')
+    check(result.status == 0, f'{result.status} {result.err}')
+    check(seconds(result) > 0.29, f'{result.stacks}')
+
+
+@test
+def pending_cancellation():
+    """samples are no cancellation points: threads end where they would have"""
+    for options in ((), ('--wall',), ('--heap',)):
+        result = record(os.path.join(HERE, 'cancel'), options=options)
+        check(result.status == 0, f'{options}: {result.status} {result.out} {result.err}')
+
+
+@test
+def ptrace_traceme():
+    """a program that asks to be traced runs as if nobody did"""
+    for options in [], ['--duration=0.05']:
+        result = record(TARGET, 'traced', '0.3', options=options)
+        check(result.status == 7, f'{result.status} {result.err}')
+        if not options:
+            agrees(result, 'burn', 'do_traced')
+
+
+@test
+def small_alternate_stack():
+    """8 KiB of alternate signal stack are enough to be sampled"""
+    result = record(TARGET, 'smallstack', '0.5')
+    check(result.status == 0, f'{result.status} {result.err}')
+    agrees(result, 'burn', 'do_smallstack')
+
+
+def most_used(how, size):
+    """Bytes of such a stack that a program can use before it dies, without an agent."""
+    for use in range(size, 0, -128):
+        plain = subprocess.run([TIGHT, how, str(size), str(use), '0'], check=False, timeout=LIMIT)
+        if not plain.returncode:
+            return use
+    raise Skip(f'no stack of {size} bytes here ({how})')
+
+
+def small_stacks(how, sizes, *options, less=0):
+    """Record a program that uses all of its stack, or so much less; yields where its time is
+    said to be."""
+    for size in sizes:
+        use = most_used(how, size) - less
+        result = record(TIGHT, how, str(size), str(use), '0.3', options=options)
+        check(result.status == 0, f'{how} {size} {use} {options}: {result.status} {result.err}')
+        yield seconds(result, '[small stack]'), seconds(result, 'tight_work')
+
+
+@test
+def threads_with_small_stacks():
+    """a thread that uses all of its small stack lives, and is sampled"""
+    least = os.sysconf('SC_THREAD_STACK_MIN')
+    for _, sampled in small_stacks('thread', (least, 65536)):
+        check(sampled > 0.2, f'{sampled} s')
+    for _ in small_stacks('thread', (least,), '--via=agent', '--wall'):
+        pass
+    for _ in small_stacks('thread', (least,), '--heap'):
+        pass
+
+
+@test
+def provided_stacks():
+    """a thread on a small stack of the program's own lives, and its time has a name"""
+    # The variables that the agent has for each thread lie there too, as those of all objects.
+    size = 16384 + os.sysconf('SC_THREAD_STACK_MIN')
+    for named, _ in small_stacks('provided', (size,), less=512):
+        check(named > 0.2, f'{named} s')
+
+
+@test
+def handlers_on_small_alternate_stacks():
+    """a handler that uses all of its alternate stack lives, and its time has a name"""
+    for named, _ in small_stacks('handler', (8192 + os.sysconf('SC_MINSIGSTKSZ'), 65536)):
+        check(named > 0.2, f'{named} s')
+    result = record(TIGHT, 'handler', '1048576', '65536', '0.3')
+    check(result.status == 0 and seconds(result, 'tight_work') > 0.2, str(result))
+
+
+@test
+def alternate_stacks_without_room_for_a_sample():
+    """an alternate stack that no handler uses may be as small as the kernel takes"""
+    for named, _ in small_stacks('unused', (2048, 4096)):
+        check(named > 0.2, f'{named} s')
+
+
+@test
+def handlers_left_by_a_jump():
+    """a thread that leaves a handler on a small alternate stack is sampled again"""
+    result = record(TIGHT, 'left', '16384', '0', '0.3')
+    check(result.status == 0 and seconds(result, 'tight_work') > 0.2, str(result))
+
+
+@test
+def traced_by_a_recorded_program():
+    """a tracer that is recorded sees no signal of the agent's"""
+    for options in AGENTS:
+        result = record(TARGET, 'tracer', '0.2', options=options)
+        check(result.status == 0, f'{options}: {result.status} {result.err}')
+
+
+@test
+def mask_of_a_cancelled_thread():
+    """a thread that is cancelled while it waits sees the mask that it set"""
+    for options in AGENTS:
+        result = record(TARGET, 'cancelled', options=options)
+        check(result.status == 0, f'{options}: {result.status} {result.err}')
+
+
+@test
+def without_time_stamp_counter():
+    """a program that forbids itself the time stamp counter is sampled and lives"""
+    if platform.machine() != 'x86_64':
+        raise Skip('x86 alone can forbid it')
+    for options in AGENTS:
+        result = record(TARGET, 'no-tsc', '0.3', options=options)
+        check(result.status == 0, f'{options}: {result.status} {result.err}')
+        if '--heap' not in options:
+            check(seconds(result, 'burn_without_tsc') > 0.2, f'{options}: {result.stacks}')
+
+
+@test
+def bad_pointers():
+    """calls with pointers that can't be read end as they do without an agent"""
+    compare_pointers('EFAULT', f'errno {errno.EFAULT}')
+
+
+@test
+def handled_faults():
+    """signals of a fault, in a hook too, are the program's, which goes on from its handler"""
+    compare_pointers('handlers', f'handled {signal.SIGSEGV}', 'handled')
+
+
+def compare_pointers(what, text, *how):
+    """Each line that it prints is to be the same with each agent."""
+    plain = subprocess.run([POINTERS, *how], capture_output=True, text=True, check=True,
+                           timeout=LIMIT)
+    check(text in plain.stdout, f'{what}: {plain.stdout}')
+    for options in AGENTS:
+        result = record(POINTERS, *how, options=options)
+        differ = set(plain.stdout.splitlines()) ^ set(result.out.splitlines())
+        check(result.status == 0 and not differ, f'{options}: {differ} {result.err}')
+
+
+sys.exit(main())
