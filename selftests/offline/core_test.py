@@ -265,6 +265,39 @@ def damaged():
           f'{done.returncode} {done.stderr}')
 
 
+def holes(path, nr, size):
+    """A core file of code that is in no file, all of it holes."""
+    names = b''.join(b'/gone/%d\0' % i for i in range(nr))
+    start, at = 0x10000000, 1 << 20
+    files = struct.pack('<QQ', nr, 4096) + b''.join(
+        struct.pack('<QQQ', start + i * size, start + (i + 1) * size, 0) for i in range(nr)) + names
+    notes = (seed.note(b'CORE', 1, seed.prstatus(100, [0] * 16 + [start + 16] + [0] * 10)) +
+             seed.note(b'CORE', 0x46494c45, files))
+    headers = struct.pack('<IIQQQQQQ', 4, 0, 64 + 56 * (nr + 1), 0, 0, len(notes), 0, 4) + b''.join(
+        struct.pack('<IIQQQQQQ', 1, 5, at + i * size, start + i * size, 0, size, size, 4096)
+        for i in range(nr))
+    with open(path, 'wb') as file:
+        file.write(b'\x7fELF\x02\x01\x01' + bytes(9) +
+                   struct.pack('<HHIQQQIHHHHHH', 4, 62, 1, 0, 64, 0, 0, 64, 56, nr + 1, 0, 0, 0) +
+                   headers + notes)
+        file.truncate(at + nr * size)
+
+
+@test
+def large_code():
+    """code in no file, of one module or several, without an end: so much is read, and it is said"""
+    path = os.path.join(TMP, 'holes')
+    for nr, size in (1, 2 << 30), (2, 600 << 20):
+        holes(path, nr, size)
+        done = run(SHSTK, 'trace', '--core', path)
+        check(done.returncode in (0, 1) and done.stdout, f'{done.returncode} {done.stderr}')
+        check(done.stderr.count('more than 1 GiB of code that is in no file') == 1, done.stderr)
+    holes(path, 2, 1 << 20)
+    done = run(SHSTK, 'trace', '--core', path)
+    check('more than' not in done.stderr, done.stderr)
+    os.unlink(path)
+
+
 @test
 def arm64_core():
     """an arm64 core file, of an emulator that does not say what is mapped"""

@@ -25,7 +25,7 @@
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
 
-#define MAX_IMAGE (1ull << 30) /* bytes of a module put together */
+#define MAX_IMAGES (1ull << 30) /* bytes of modules put together, of all */
 #define MAX_VDSO (1u << 20)
 #define MAX_STACKS (256u << 20) /* bytes of stacks that are compared with each other */
 #define PAGE 4096ull
@@ -37,6 +37,7 @@ struct dump {
 	struct images images; /* of the files that the core names */
 	struct images given; /* the one that the user names */
 	struct image **files; /* of each of core->maps, or NULL */
+	uint64_t together; /* bytes of modules that were put together */
 	struct shstk_space *space;
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
@@ -103,6 +104,22 @@ static void read_build_id(const struct core *core, size_t i, struct build_id *re
 		build_id_of(page, sizeof(page), ret);
 }
 
+/* A core file may be one that somebody made, of many holes. Says once that there is too much. */
+static bool may_put_together(struct dump *d, uint64_t size)
+{
+	if (d->together > MAX_IMAGES)
+		return false;
+	if (size <= MAX_IMAGES - d->together) {
+		d->together += size;
+		return true;
+	}
+	d->together = MAX_IMAGES + 1;
+	complain(
+		"core file %s holds more than 1 GiB of code that is in no file: the rest is not read",
+		d->opts->core);
+	return false;
+}
+
 /* All of a module that the core holds, as it lay in memory. */
 static int add_from_core(struct dump *d, size_t i)
 {
@@ -120,8 +137,8 @@ static int add_from_core(struct dump *d, size_t i)
 	       !strcmp(core->maps[last + 1].path, core->maps[i].path))
 		last++;
 	size = core->maps[last].end - lo;
-	if (size > MAX_IMAGE)
-		return -ENOMEM;
+	if (!may_put_together(d, size))
+		return -EFBIG;
 	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
