@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   make picture    record the flame graph in the README again, into Documentation/pictures/
+#   make picture    record the pictures in the README again, into Documentation/pictures/; needs
+#                   Chromium for that of the page
 #
 # The command `shstk`: every tools/*.c and tools/*/*.c is linked into it. What it
 # needs beside itself at run time (preloaded objects) is built by the fragments in
@@ -61,5 +62,8 @@ demo:
 picture: all
 	@mkdir -p Documentation/pictures
 	$(Q)tools/demo --picture Documentation/pictures/perl.svg $(B)
+	$(Q)$(B)/shstk record -q -o $(B)/picture.html -- perl tools/demo.pl 4
+	$(Q)selftests/page/picture.py '$(B)/picture.html#q=regex' 1280x760 \
+		Documentation/pictures/page.png --no-machine
 
 .PHONY: picture
