@@ -329,6 +329,33 @@ def lists(_variant, folder):
     silent(page)
 
 
+@page_case
+def any_order(variant, folder):
+    """each view follows each other one with something chosen; profiles of nothing are shown, too"""
+    profile = Profile(variant, folder)
+    path = profile.write(f'{folder}/full.html')
+    profile.driver.close()
+    modes = 'flame', 'icicle', 'callers', 'table', 'tree'
+    paths = [path]
+    for name, stacks in (('zero', 'a;b 0\n'), ('negative', 'a;b -5\n'), ('thread', 'a 5\n')):
+        shstk('report', '-q', f'-o{folder}/{name}.html', put(f'{folder}/{name}.folded', stacks))
+        paths.append(f'{folder}/{name}.html')
+    page = browser()
+    for path in paths:
+        page.open(f'file://{path}')
+        for first in modes:
+            for second in modes:
+                page.do(f'changeView({{mode: "{first}"}})')
+                page.do('(isGraph() ? get("graph") : get("list")).focus()')
+                page.do('if (isGraph()) { const t = shownTree(); choose(t.nr - 1, t.frame[t.nr - 1]); }'
+                        ' else chooseRow(list, list.rows.length - 1)')
+                page.do(f'changeView({{mode: "{second}"}})')
+        for key in ('ArrowDown', 'ArrowRight', 'Home', 'End', 'Enter', 'Escape', 'Escape'):
+            page.key(key)
+        equal(page.do('get("sum").textContent') != '', True)
+        silent(page)
+
+
 SHOWN = 'Math.round(forwardTree().total[0])'
 
 

@@ -41,7 +41,7 @@ function drawGraph() {
 	scroller.setAttribute("aria-label", graphLabel());
 	get("sizer").style.height = `${boxes.rows * ROW}px`;
 	get("hover").hidden = get("tip").hidden = true;
-	frameBox(get("selected"), boxOf(boxes, chosen.node));
+	frameBox(get("selected"), boxOf(boxes, chosenNode()));
 	if (moved)
 		scroller.scrollTop = graph.rootBelow ? scroller.scrollHeight : 0;
 	paint();
@@ -153,7 +153,7 @@ function zoomTo(node) {
 
 // @node: in the tree that is shown, or -1; @frame: its function.
 function choose(node, frame) {
-	chosen = {node, frame};
+	chosen = {node, frame, tree: shownTree()};
 	// The panel takes room from the rest.
 	if (showPanel())
 		resize();
@@ -163,7 +163,7 @@ function choose(node, frame) {
 
 // Returns true if the panel has come or gone.
 function showPanel() {
-	const {node, frame} = chosen;
+	const node = chosenNode(), {frame} = chosen;
 	const {name, file, line, module} = profile.frames;
 	const before = get("panel").hidden;
 
@@ -202,7 +202,7 @@ async function copyPanel() {
 function moveChoice(key) {
 	const {tree, boxes} = graph;
 	const inward = view.mode === "flame" ? "ArrowUp" : "ArrowDown";
-	let box = boxOf(boxes, chosen.node);
+	let box = boxOf(boxes, chosenNode());
 
 	if (box < 0)
 		box = boxOf(boxes, graph.zoom);
@@ -211,7 +211,7 @@ function moveChoice(key) {
 	else if (key === inward)
 		box = boxAbove(tree, boxes, box);
 	else
-		box = boxOf(boxes, tree.parent[chosen.node]);
+		box = boxOf(boxes, tree.parent[chosenNode()]);
 	if (box < 0)
 		return;
 	choose(boxes.node[box], tree.frame[boxes.node[box]]);
@@ -234,8 +234,8 @@ function graphKey(event) {
 		return;
 	if (event.key.startsWith("Arrow"))
 		moveChoice(event.key);
-	else if (event.key === "Enter" && chosen.node >= 0)
-		zoomTo(chosen.node);
+	else if (event.key === "Enter" && chosenNode() >= 0)
+		zoomTo(chosenNode());
 	else if (event.key === "Backspace" && zoomNode())
 		zoomTo(graph.tree.parent[zoomNode()]);
 	else if (event.key === "Home")
@@ -278,7 +278,7 @@ function nextMatch() {
 		return;
 	}
 	const nodes = graph.boxes.node.filter(node => hits[graph.tree.frame[node]]);
-	const node = nodes.find(n => n > chosen.node) ?? nodes[0];
+	const node = nodes.find(n => n > chosenNode()) ?? nodes[0];
 
 	if (node === undefined)
 		return;

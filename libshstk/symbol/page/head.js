@@ -104,7 +104,7 @@ function makeControls() {
 
 // Numbers of nodes are those of another tree then.
 function changeLevels(change) {
-	chosen = {node: -1, frame: -1};
+	chosen = {node: -1, frame: -1, tree: null};
 	changeView({...change, zoom: 0, callersZoom: 0});
 }
 

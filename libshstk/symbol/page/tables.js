@@ -60,7 +60,7 @@ function drawTree() {
 		openHottest(tree, root);
 	const rows = treeRows(tree, root);
 
-	list.chosen = rows.indexOf(chosen.node);
+	list.chosen = rows.indexOf(chosenNode());
 	showList(list, {
 		role: "treegrid", label: "Calls", rows,
 		columns: [{id: "total-share", title: "Total"}, {id: "total", title: ""},
@@ -154,7 +154,7 @@ function showCallers(frame) {
 	for (let i = 1; i < tree.nr; i = tree.end[i]) {
 		if (tree.frame[i] !== frame)
 			continue;
-		chosen = {node: i, frame};
+		chosen = {node: i, frame, tree};
 		changeView({mode: "callers", callersZoom: i});
 		get("graph").focus();
 		return;

@@ -50,7 +50,7 @@ function showRange(from, to) {
 function changeRange(from, to) {
 	const path = pathOf(forwardTree(), zoomNode());
 
-	chosen = {node: -1, frame: -1};
+	chosen = {node: -1, frame: -1, tree: null};
 	[view.from, view.to] = cutRange(profile, from, to);
 	changeView({zoom: view.mode === "callers" ? 0 : nodeOfPath(forwardTree(), path), callersZoom: 0});
 }

@@ -24,7 +24,7 @@ let list = null;
 let heat = null; // what the timeline shows, see makeHeat()
 let dragged = -1; // the time at which a range began that is being drawn, or -1
 let opened = new Set(); // nodes that the tree shows the children of
-let chosen = {node: -1, frame: -1};
+let chosen = {node: -1, frame: -1, tree: null}; // a function, and its node in a tree
 let addressTimer = 0;
 
 // ---- the address ----
@@ -157,6 +157,11 @@ function isGraph() {
 // The tree that is shown, and the node that is zoomed in it.
 function shownTree() {
 	return view.mode === "callers" ? backwardTree() : forwardTree();
+}
+
+// The node that is chosen, if it is of the tree that is shown, else -1.
+function chosenNode() {
+	return chosen.tree === shownTree() ? chosen.node : -1;
 }
 
 function zoomMember() {
