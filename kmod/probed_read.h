@@ -59,7 +59,7 @@ static inline const struct return_instance *ushstk_next_frame(struct ushstk_retu
 	return r->next;
 }
 
-/* That of the frame which was entered with this stack pointer. Those before it are of frames left. */
+/* Of the frame that was entered with this stack pointer: those before it are of frames left. */
 static inline bool ushstk_find_return(const struct return_instance *i, unsigned long stack,
 				      struct ushstk_return *r)
 {

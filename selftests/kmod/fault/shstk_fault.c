@@ -2,9 +2,9 @@
 /*
  * shstk_fault.c - allocations of the other modules fail, for tests
  *
- * /dev/shstk_fault: write N, and of the allocations that the writer makes then, and that are made
- * by code of a module shstk* or by what it calls, the N-th one fails; 0: none. Reading says how many
- * are left until then: 0 when it has failed. One task at a time.
+ * /dev/shstk_fault: write N, and of the allocations that the writer makes then, and that are made by
+ * code of a module shstk* or by what it calls, the N-th one fails; 0: none. Reading says how many are
+ * left until then: 0 when it has failed. One task at a time.
  *
  * The kernel's own fault injection (fail-nth), which kernels of distributions do not have, fails
  * those of all others as well: the loader of modules complains then by itself.
