@@ -510,7 +510,7 @@ def bash_completes_commands_and_options():
         equal(set(complete(f'shstk {command} -')), wanted, command)
     equal(complete('shstk record --via ag'), ['agent'], '--via ag')
     equal(complete('shstk record --via=p'), ['perf'], '--via=p')
-    equal(set(complete('shstk record --via=')), {'auto', 'agent', 'perf', 'copies', 'rules'},
+    equal(set(complete('shstk record --via=')), {'auto', 'agent', 'perf', 'copies', 'rules', 'bpf'},
           '--via=')
     check('cycles' in complete('shstk record -q -e '), '-e')
     equal(complete('shstk record --heap-show peak_s'), ['peak_space'], '--heap-show')
