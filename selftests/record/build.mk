@@ -7,17 +7,19 @@ RECORD_B	:= $(B)/selftests/record
 RECORD_CC	:= $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g \
 	-fomit-frame-pointer -fno-optimize-sibling-calls -pthread
 
-$(RECORD_B)/target: selftests/record/target.c
+# The target: target.c and a file for each subject.
+TARGET_SRC	:= $(wildcard selftests/record/target*.c) selftests/record/target.h
+$(RECORD_B)/target: $(TARGET_SRC)
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(RECORD_CC) -MMD -MP -o $@ $< -ldl \
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $(filter %.c,$^) -ldl \
 		-Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
-$(RECORD_B)/target-fp: selftests/record/target.c
+$(RECORD_B)/target-fp: $(TARGET_SRC)
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(RECORD_CC) -fno-omit-frame-pointer -MMD -MP -o $@ $< -ldl \
+	$(call say,CC,$@)$(RECORD_CC) -fno-omit-frame-pointer -o $@ $(filter %.c,$^) -ldl \
 		-Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
-$(RECORD_B)/target-static: selftests/record/target.c
+$(RECORD_B)/target-static: $(TARGET_SRC)
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(RECORD_CC) -DSTATIC -static -o $@ $<
+	$(call say,CC,$@)$(RECORD_CC) -DSTATIC -static -o $@ $(filter %.c,$^)
 $(RECORD_B)/pointers: selftests/record/pointers.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -217,9 +219,9 @@ $(RECORD_ARM64)/libshstk-agent.so: $(AGENT_SRC) $(wildcard tools/inject/agent/*.
 		-o $@ $(AGENT_SRC) $(B)/lib/arm64/libshstk.a \
 		$(call gcs_link,$(ARM64)) $(AGENT_LDFLAGS)
 	$(call gcs_mark,$(ARM64),$@)
-$(RECORD_ARM64)/target: selftests/record/target.c
+$(RECORD_ARM64)/target: $(TARGET_SRC)
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<
+	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $(filter %.c,$^)
 $(RECORD_ARM64)/deep: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<

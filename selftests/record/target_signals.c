@@ -1,0 +1,775 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * target_signals.c - what the target does with signals, their actions and masks.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "target.h"
+
+static _Atomic int profs;
+
+static void on_prof(int signo)
+{
+	(void)signo;
+	profs++;
+}
+
+/* sigprof SECONDS: a program with a profiler of its own. */
+int do_sigprof(char **arg)
+{
+	struct itimerval it = { { 0, 10000 }, { 0, 10000 } };
+
+	signal(SIGPROF, on_prof);
+	setitimer(ITIMER_PROF, &it, NULL);
+	/* Without its signals it would not end. */
+	do
+		burn(atof(arg[0]));
+	while (profs < 10);
+	return 0;
+}
+
+static NOINLINE void handler_work(double s)
+{
+	BURN(s);
+}
+
+static void on_tick(int signo)
+{
+	(void)signo;
+	handler_work(0.02);
+}
+
+/* handler SECONDS: half of them in a handler that blocks all signals. */
+int do_handler(char **arg)
+{
+	struct sigaction sa = { .sa_handler = on_tick };
+
+	sigfillset(&sa.sa_mask);
+	sigaction(SIGALRM, &sa, NULL);
+	for (double left = atof(arg[0]); left > 0; left -= 0.04) {
+		burn(0.02);
+		raise(SIGALRM);
+	}
+	return 0;
+}
+
+/* Frames for several pages, one of which can't be read while time passes below it. */
+static NOINLINE int guard_below(int n, double s)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	char *page = (char *)(((uintptr_t)&n & -size) + 2 * size);
+	volatile char frame[512];
+
+	frame[0] = n;
+	if (n)
+		return guard_below(n - 1, s) + frame[0] - n;
+	burn(s / 3);
+	mprotect(page, size, PROT_NONE);
+	burn(s / 3);
+	mprotect(page, size, PROT_READ | PROT_WRITE);
+	burn(s / 3);
+	return 0;
+}
+
+static NOINLINE void *guarded(void *arg)
+{
+	guard_below(100, atof(arg));
+	return NULL;
+}
+
+/* guarded SECONDS: in each of two threads a page of the stack is a guard for a while. */
+int do_guarded(char **arg)
+{
+	pthread_t thread;
+
+	guarded(arg[0]);
+	return pthread_create(&thread, NULL, guarded, arg[0]) || pthread_join(thread, NULL);
+}
+
+static void count_alarm(int signo)
+{
+	(void)signo;
+}
+
+static void give_up(int signo)
+{
+	(void)signo;
+	_exit(1);
+}
+
+/* Far from the start of the stack: a signal is to come while that is read. */
+static NOINLINE int pause_below(int n, long us)
+{
+	struct itimerval it = { .it_value = { .tv_usec = us } };
+	volatile char frame[64];
+
+	frame[0] = n;
+	if (n)
+		return pause_below(n - 1, us) + frame[0] - (char)n;
+	setitimer(ITIMER_REAL, &it, NULL);
+	pause();
+	return 0;
+}
+
+/* How many of 40 processes wait in vain for an alarm, as it comes before they wait. */
+int do_soon(char **arg)
+{
+	struct sigaction act = { .sa_handler = count_alarm };
+	struct itimerspec limit = { .it_value.tv_sec = 2 };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 };
+	int lost = 0, status;
+	timer_t timer;
+
+	(void)arg;
+	sigaction(SIGALRM, &act, NULL);
+	signal(SIGUSR2, give_up);
+	for (int i = 0; i < 40; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			timer_create(CLOCK_MONOTONIC, &event, &timer);
+			timer_settime(timer, 0, &limit, NULL);
+			_exit(pause_below(2000, 50 + 10 * i));
+		}
+		if (waitpid(pid, &status, 0) != pid)
+			return 100;
+		lost += !!status;
+	}
+	return lost;
+}
+
+#if defined(__x86_64__)
+/* struct kernel_sigaction, with the handler that the kernel really calls. */
+struct kernel_action {
+	void *handler;
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+/* Handlers that call another one without aligning the stack as the ABI has it. */
+void *unaligned_to[2] __attribute__((used));
+void unaligned_0(int signo);
+void unaligned_1(int signo);
+__asm__(".text\n"
+	"unaligned_0:\n"
+	"	call *unaligned_to(%rip)\n"
+	"	ret\n"
+	"unaligned_1:\n"
+	"	call *unaligned_to+8(%rip)\n"
+	"	ret\n");
+
+/* Past libc: what the kernel has, not what the agent says. */
+static long kernels_action(long signo, const struct kernel_action *act, struct kernel_action *old)
+{
+	register long size __asm__("r10") = 8;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(SYS_rt_sigaction), "D"(signo), "S"(act), "d"(old), "r"(size)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static int put_between(int signo, int nr, void (*handler)(int))
+{
+	struct kernel_action action;
+
+	if (kernels_action(signo, NULL, &action) || !action.handler)
+		return 0;
+	unaligned_to[nr] = action.handler;
+	action.handler = (void *)handler;
+	return !kernels_action(signo, &action, NULL);
+}
+
+static volatile sig_atomic_t nr_plain;
+
+/* The compiler may use aligned moves for neither this one nor the agent's. */
+__attribute__((force_align_arg_pointer)) static void count_plain(int signo)
+{
+	(void)signo;
+	nr_plain++;
+}
+
+/* unaligned SECONDS: works, with its own and the agent's handler entered so. */
+int do_unaligned(char **arg)
+{
+	int found = 0;
+
+	signal(SIGUSR1, count_plain);
+	for (int signo = SIGRTMIN + 1; signo <= SIGRTMAX; signo++)
+		found += put_between(signo, 0, unaligned_0);
+	if (!put_between(SIGUSR1, 1, unaligned_1))
+		return 2;
+	for (int i = 0; i < 10; i++) {
+		burn(atof(arg[0]) / 10);
+		raise(SIGUSR1);
+	}
+	/* By itself there is no handler but its own. */
+	return nr_plain != 10 ? 3 : found;
+}
+#endif
+
+static int differ(const char *what, const sigset_t *wanted, const sigset_t *got)
+{
+	int bad = 0;
+
+	for (int s = 1; s <= SIGRTMAX; s++) {
+		if (s == SIGKILL || s == SIGSTOP || (s > 31 && s < SIGRTMIN) ||
+		    sigismember(wanted, s) == sigismember(got, s))
+			continue;
+		printf("%s: signal %d reads back %d\n", what, s, sigismember(got, s));
+		bad = 1;
+	}
+	return bad;
+}
+
+static void *masks_thread(void *arg)
+{
+	sigset_t got;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &got);
+	return (void *)(long)differ("mask of a new thread", arg, &got);
+}
+
+void plain_handler(int signo)
+{
+	(void)signo;
+}
+
+/* The action for @signo is as it was set, whatever the call that set it. */
+static int action_differs(const char *what, int signo, void (*handler)(int), int flags,
+			  const sigset_t *mask)
+{
+	struct sigaction got;
+
+	if (sigaction(signo, NULL, &got))
+		return 1;
+	got.sa_flags &= ~0x04000000; /* SA_RESTORER, libc's own */
+	if (got.sa_handler != handler || got.sa_flags != flags) {
+		printf("%s: handler %p flags %#x, not %p %#x\n", what, (void *)got.sa_handler,
+		       got.sa_flags, (void *)handler, flags);
+		return 1;
+	}
+	return differ(what, mask, &got.sa_mask);
+}
+
+/* masks: what a program sets of masks and actions reads back as it was set. */
+int do_masks(char **arg)
+{
+	struct sigaction sa = { .sa_handler = plain_handler }, old;
+	sigset_t all, none, one, got;
+	pthread_t thread;
+	void *ret;
+	int bad = 0;
+
+	(void)arg;
+	sigfillset(&all);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigprocmask(SIG_BLOCK, NULL, &got);
+	bad |= differ("sigprocmask", &all, &got);
+	pthread_sigmask(SIG_UNBLOCK, &none, &got);
+	bad |= differ("pthread_sigmask", &all, &got);
+	pthread_create(&thread, NULL, masks_thread, &all);
+	pthread_join(thread, &ret);
+	bad |= !!ret;
+	sigprocmask(SIG_UNBLOCK, &all, &got);
+	bad |= differ("before SIG_UNBLOCK", &all, &got);
+	sigprocmask(SIG_SETMASK, NULL, &got);
+	bad |= differ("after SIG_UNBLOCK", &none, &got);
+
+	sa.sa_mask = all;
+	bad |= sigaction(SIGUSR1, &sa, NULL);
+	bad |= action_differs("sigaction", SIGUSR1, plain_handler, 0, &all);
+	sa.sa_mask = none;
+	sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER;
+	bad |= sigaction(SIGUSR1, &sa, &old);
+	bad |= old.sa_handler != plain_handler || differ("old action", &all, &old.sa_mask);
+	bad |= action_differs("sigaction again", SIGUSR1, plain_handler, sa.sa_flags, &none);
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR1);
+	bad |= signal(SIGUSR1, SIG_DFL) != plain_handler;
+	bad |= signal(SIGUSR1, plain_handler) != SIG_DFL;
+	bad |= action_differs("signal", SIGUSR1, plain_handler, SA_RESTART, &one);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	siginterrupt(SIGUSR1, 1);
+#pragma GCC diagnostic pop
+	bad |= action_differs("siginterrupt", SIGUSR1, plain_handler, 0, &one);
+	bad |= sysv_signal(SIGUSR1, plain_handler) != plain_handler;
+	bad |= action_differs("sysv_signal", SIGUSR1, plain_handler, SA_RESETHAND | SA_NODEFER,
+			      &none);
+	raise(SIGUSR1);
+	bad |= action_differs("behind SA_RESETHAND", SIGUSR1, SIG_DFL, SA_RESETHAND | SA_NODEFER,
+			      &none);
+	return bad;
+}
+
+/* What the system call takes. */
+struct numbered_action {
+	void (*handler)(int signo);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static long by_number(int signo, const void *act, void *old)
+{
+	return syscall(SYS_rt_sigaction, signo, act, old, 8);
+}
+
+/*
+ * The signals that this process ignores, as the kernel has it. Some are inherited: nohup(1) has
+ * SIGHUP ignored, a shell's "&" SIGINT and SIGQUIT, and posix_spawn(3) the two that libc keeps.
+ */
+static uint64_t ignored_signals(void)
+{
+	FILE *in = fopen("/proc/self/status", "r");
+	char line[200];
+	uint64_t set = 0;
+
+	while (in && fgets(line, sizeof(line), in))
+		if (sscanf(line, "SigIgn: %" SCNx64, &set) == 1)
+			break;
+	if (in)
+		fclose(in);
+	return set;
+}
+
+/* Is what was read the action that a signal began with? */
+static bool is_inherited(const struct numbered_action *act, int signo, uint64_t ignored)
+{
+	return act->handler == (ignored >> (signo - 1) & 1 ? SIG_IGN : SIG_DFL);
+}
+
+/* Gives all signals their default action, as programs do in processes that they make. */
+static int reset_by_number(uint64_t ignored)
+{
+	struct numbered_action act;
+
+	for (int s = 1; s <= SIGRTMAX; s++) {
+		if (s == SIGKILL || s == SIGSTOP)
+			continue;
+		if (by_number(s, NULL, &act) || !is_inherited(&act, s, ignored)) {
+			printf("signal %d: the action was %p\n", s, (void *)act.handler);
+			return 2;
+		}
+		act.handler = SIG_DFL;
+		if (by_number(s, &act, NULL))
+			return 3;
+	}
+	burn(0.3);
+	return 7;
+}
+
+/* A child that has reset all signals works, and ends by itself. */
+static int child_resets(uint64_t ignored)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		status = reset_by_number(ignored);
+		fflush(stdout);
+		_exit(status);
+	}
+	if (waitpid(pid, &status, 0) != pid || status == 7 << 8)
+		return 0;
+	printf("the child ended with %#x\n", status);
+	return 1;
+}
+
+/* No pointer that is bad is an error of the program's for one signal, and not for another. */
+static int bad_pointers_are_told(void)
+{
+	void *bad = (void *)8;
+
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++) {
+		if (!by_number(s, bad, NULL) || errno != EFAULT || !by_number(s, NULL, bad) ||
+		    errno != EFAULT) {
+			printf("signal %d: a bad pointer\n", s);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* The actions that were set by one way are read by the other. */
+int do_by_number(char **arg)
+{
+	uint64_t ignored = ignored_signals();
+	struct numbered_action act;
+	struct sigaction got;
+	int bad = child_resets(ignored) | bad_pointers_are_told();
+
+	(void)arg;
+	signal(SIGUSR1, plain_handler);
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++) {
+		if (by_number(s, NULL, &act) || !is_inherited(&act, s, ignored))
+			return 8;
+		act = (struct numbered_action){ .handler = SIG_IGN };
+		if (by_number(s, &act, NULL) || sigaction(s, NULL, &got))
+			return 9;
+		if (got.sa_handler != SIG_IGN) {
+			printf("signal %d: not the action that was set\n", s);
+			bad = 1;
+		}
+	}
+	if (by_number(SIGUSR1, NULL, &act) || act.handler != plain_handler) {
+		printf("another handler than the program's\n");
+		bad = 1;
+	}
+	burn(0.1);
+	return bad;
+}
+
+static _Atomic int seen[65];
+
+static void on_any(int signo, siginfo_t *si, void *context)
+{
+	(void)si;
+	(void)context;
+	seen[signo]++;
+}
+
+/* signals: takes all real-time signals for itself, by every way there is. */
+int do_signals(char **arg)
+{
+	struct sigaction sa = { .sa_sigaction = on_any, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction old;
+	struct timespec zero = { 0, 20000000 };
+	siginfo_t si;
+	sigset_t all;
+	int bad = 0;
+
+	(void)arg;
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++) {
+		bad |= sigaction(s, NULL, &old) || old.sa_handler != SIG_DFL;
+		bad |= sigaction(s, &sa, NULL);
+		bad |= sigaction(s, NULL, &old) || old.sa_sigaction != on_any;
+	}
+	burn(0.3);
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++)
+		kill(getpid(), s);
+	burn(0.1);
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++) {
+		if (seen[s] != 1) {
+			printf("signal %d came %d times\n", s, seen[s]);
+			bad = 1;
+		}
+	}
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	burn(0.3);
+	while (sigtimedwait(&all, &si, &zero) > 0) {
+		printf("signal %d was waiting\n", si.si_signo);
+		bad = 1;
+	}
+	return bad;
+}
+
+/*
+ * What a program may do with a real-time signal that it handles not, or in some of its threads
+ * only: each way in a process of its own, for each signal. Returns 0 if all is as it has to be.
+ */
+static sigset_t just(int signo)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	return set;
+}
+
+static volatile sig_atomic_t came, came_value, came_code;
+
+static void note_signal(int signo, siginfo_t *si, void *context)
+{
+	(void)context;
+	came = came * 100 + signo;
+	came_value = si->si_value.sival_int;
+	came_code = si->si_code;
+}
+
+static int is_waited_for(int signo)
+{
+	const union sigval value = { .sival_int = 7 };
+	const struct timespec most = { 20, 0 };
+	sigset_t set = just(signo);
+	siginfo_t si;
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	burn(0.05);
+	if (sigqueue(getpid(), signo, value) || sigtimedwait(&set, &si, &most) != signo)
+		return 1;
+	return si.si_code != SI_QUEUE || si.si_value.sival_int != 7 || si.si_pid != getpid();
+}
+
+static int is_read(int signo)
+{
+	sigset_t set = just(signo);
+	struct signalfd_siginfo si;
+	struct pollfd p = { .events = POLLIN };
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	p.fd = signalfd(-1, &set, 0);
+	burn(0.05);
+	if (p.fd < 0 || poll(&p, 1, 50)) /* nothing but what is sent */
+		return 1;
+	kill(getpid(), signo);
+	return poll(&p, 1, 20000) != 1 || read(p.fd, &si, sizeof(si)) != sizeof(si) ||
+	       si.ssi_signo != (uint32_t)signo || si.ssi_code != SI_USER;
+}
+
+static int is_pending(int signo)
+{
+	sigset_t set = just(signo), got;
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(signo);
+	burn(0.05);
+	sigpending(&got);
+	if (!sigismember(&got, signo))
+		return 1;
+	signal(signo, SIG_IGN);
+	sigpending(&got);
+	return sigismember(&got, signo);
+}
+
+static int comes_by_timer(int signo)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = signo };
+	struct itimerspec when = { .it_value = { 0, 20000000 } };
+	const struct timespec most = { 20, 0 };
+	sigset_t set = just(signo);
+	siginfo_t si;
+	timer_t timer;
+
+	ev.sigev_value.sival_int = 11;
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) || timer_settime(timer, 0, &when, NULL))
+		return 1;
+	burn(0.05);
+	return sigtimedwait(&set, &si, &most) != signo || si.si_code != SI_TIMER ||
+	       si.si_value.sival_int != 11;
+}
+
+static int is_handled(int signo)
+{
+	struct sigaction act = { .sa_sigaction = note_signal, .sa_flags = SA_SIGINFO }, old;
+	const union sigval value = { .sival_int = 5 };
+	sigset_t mask, all;
+
+	sigfillset(&all);
+	sigemptyset(&act.sa_mask);
+	burn(0.05);
+	if (sigaction(signo, NULL, &old) || old.sa_handler != SIG_DFL ||
+	    sigaction(signo, &act, NULL) || sigaction(signo, NULL, &old) ||
+	    old.sa_sigaction != note_signal)
+		return 1;
+	sigqueue(getpid(), signo, value);
+	if (came != signo || came_value != 5 || came_code != SI_QUEUE)
+		return 2;
+	sigprocmask(SIG_SETMASK, &all, &mask);
+	raise(signo);
+	burn(0.05);
+	if (came != signo)
+		return 3;
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return came != signo * 101 || signal(signo, SIG_DFL) == SIG_ERR;
+}
+
+/* Blocked by a set of all signals, and sent by another process before the program names it. */
+static int is_kept(int signo)
+{
+	sigset_t all, got;
+	int status;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	pid = fork();
+	if (!pid)
+		_exit(kill(getppid(), signo));
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	burn(0.05);
+	sigpending(&got);
+	return !sigismember(&got, signo);
+}
+
+static int is_ignored(int signo)
+{
+	signal(signo, SIG_IGN);
+	raise(signo);
+	burn(0.05);
+	raise(signo);
+	return 0;
+}
+
+static _Atomic int other_runs, other_ends;
+
+static void *wait_in_thread(void *arg)
+{
+	const struct timespec most = { 20, 0 };
+	sigset_t set = just(*(int *)arg);
+
+	other_runs = 1;
+	burn(0.05);
+	return (void *)(long)sigtimedwait(&set, NULL, &most);
+}
+
+static void *work_in_thread(void *arg)
+{
+	(void)arg;
+	while (!other_ends)
+		burn(0.01);
+	return NULL;
+}
+
+/* All threads have it blocked, one waits for it, and the others work meanwhile. */
+static int is_taken_by_a_thread(int signo)
+{
+	sigset_t set = just(signo);
+	pthread_t waiter, worker;
+	void *ret;
+
+	pthread_create(&worker, NULL, work_in_thread, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pthread_create(&waiter, NULL, wait_in_thread, &signo);
+	while (!other_runs)
+		usleep(1000);
+	burn(0.05);
+	pthread_kill(waiter, signo);
+	pthread_join(waiter, &ret);
+	other_ends = 1;
+	pthread_join(worker, NULL);
+	return (long)ret != signo;
+}
+
+static int ends_it(int signo)
+{
+	burn(0.05);
+	raise(signo);
+	return 0;
+}
+
+static const struct {
+	const char *what;
+	int (*use)(int signo);
+	bool ends; /* by that signal */
+} uses[] = {
+	{ "is waited for", is_waited_for, false }, { "is read", is_read, false },
+	{ "is pending", is_pending, false },	   { "comes by a timer", comes_by_timer, false },
+	{ "is handled", is_handled, false },	   { "is kept", is_kept, false },
+	{ "is ignored", is_ignored, false },	   { "is taken", is_taken_by_a_thread, false },
+	{ "ends the program", ends_it, true },
+};
+
+/* uses FIRST LAST: so many of the last real-time signals, in all these ways. */
+int do_uses(char **arg)
+{
+	int bad = 0, status;
+
+	for (int signo = SIGRTMAX - atoi(arg[1]); signo <= SIGRTMAX - atoi(arg[0]); signo++) {
+		for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+			pid_t pid = fork();
+
+			if (!pid)
+				_exit(uses[i].use(signo));
+			while (waitpid(pid, &status, 0) != pid)
+				;
+			if (status == (uses[i].ends ? signo : 0))
+				continue;
+			printf("signal %d %s: ended with %#x\n", signo, uses[i].what, status);
+			bad = 1;
+		}
+	}
+	return bad;
+}
+
+/* Its own clock reads the counter, so this counts. */
+static NOINLINE void burn_without_tsc(double s)
+{
+	struct rusage usage;
+	volatile double x = 1;
+
+	do {
+		for (int i = 0; i < 20000; i++)
+			x = x * 1.0000001;
+		getrusage(RUSAGE_SELF, &usage);
+	} while (usage.ru_utime.tv_sec + 1e-6 * usage.ru_utime.tv_usec < s);
+}
+
+static void note_mask(void *arg)
+{
+	sigset_t *mask = arg;
+
+	pthread_sigmask(SIG_BLOCK, NULL, mask);
+}
+
+static void *wait_for_cancellation(void *arg)
+{
+	pthread_cleanup_push(note_mask, arg);
+	sleep(100);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+/* cancelled: what a thread that is cancelled while it waits sees of its mask: nothing blocked. */
+int do_cancelled(char **arg)
+{
+	struct timespec moment = { 0, 50000000 };
+	sigset_t mask;
+	pthread_t thread;
+	int blocked = 0;
+
+	(void)arg;
+	sigfillset(&mask);
+	if (pthread_create(&thread, NULL, wait_for_cancellation, &mask))
+		return 2;
+	nanosleep(&moment, NULL);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	/* Not those that libc keeps to itself. */
+	for (int i = 1; i <= SIGRTMAX; i++)
+		blocked += (i < 32 || i >= SIGRTMIN) && sigismember(&mask, i) == 1;
+	return blocked;
+}
+
+/* no-tsc SECONDS: forbids itself the time stamp counter. */
+int do_no_tsc(char **arg)
+{
+	void *p;
+
+#ifdef PR_SET_TSC
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0))
+		return 1;
+#endif
+	p = malloc(1000);
+	burn_without_tsc(atof(arg[0]));
+	free(p);
+#ifdef PR_SET_TSC
+	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
+#endif
+	return !p;
+}
