@@ -3,11 +3,11 @@
 #   make picture    record the pictures in the README again, into Documentation/pictures/; needs
 #                   Chromium for that of the page
 #
-# The command `shstk`: every tools/*.c and tools/*/*.c is linked into it. What it
+# The command `shstk`: tools/*.c, tools/*/*.c and tools/record/*/*.c are linked into it. What it
 # needs beside itself at run time (preloaded objects) is built by the fragments in
 # the folders of tools/inject/, into $(B)/, and named in TOOL_OBJECTS to be installed.
 
-TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c)
+TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c tools/record/*/*.c)
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
 TOOL_OBJECTS	:=
 TOOL_LIBS	= $(SYMBOL_LIBS) -lm

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "tools/perf/data_private.h"
-#include "tools/record/perf.h"
+#include "tools/record/perf/perf.h"
 #include "tools/shstk.h"
 
 #include "fake_rings.h"

@@ -21,7 +21,7 @@
 
 #include "tools/perf/regs.h"
 #include "tools/proc/maps.h"
-#include "tools/record/perf.h"
+#include "tools/record/perf/perf.h"
 #include "tools/shstk.h"
 
 #include "fake_rings.h"

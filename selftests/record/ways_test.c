@@ -14,7 +14,7 @@
 
 #include "tools/convert/file.h"
 #include "tools/convert/past.h"
-#include "tools/record/perf.h"
+#include "tools/record/perf/perf.h"
 #include "tools/shstk.h"
 
 #include "fake_rings.h"

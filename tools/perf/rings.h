@@ -3,7 +3,7 @@
  * rings.h - events of perf_event_open(2) on every CPU, a ring per CPU, and
  * what is in the rings as one stream in the order of time.
  *
- * No word here is about stacks or profiles: tools/record/perf.c makes these.
+ * No word here is about stacks or profiles: tools/record/perf/perf.c makes these.
  */
 #ifndef TOOLS_PERF_RINGS_H
 #define TOOLS_PERF_RINGS_H

@@ -4,8 +4,8 @@
  * callchains that shstk_perf.ko takes from shadow stacks, or with copies of stacks,
  * which are unwound here.
  */
-#ifndef TOOLS_RECORD_PERF_H
-#define TOOLS_RECORD_PERF_H
+#ifndef TOOLS_RECORD_PERF_PERF_H
+#define TOOLS_RECORD_PERF_PERF_H
 
 #include <stdbool.h>
 #include <stdint.h>

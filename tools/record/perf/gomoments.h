@@ -6,8 +6,8 @@
  * signals, a BPF program at the same perf event copies the goroutine's as well, at the same
  * moment (tools/probes/bpf/goroutine.bpf.c). Only who may load such programs has this.
  */
-#ifndef TOOLS_RECORD_GOMOMENTS_H
-#define TOOLS_RECORD_GOMOMENTS_H
+#ifndef TOOLS_RECORD_PERF_GOMOMENTS_H
+#define TOOLS_RECORD_PERF_GOMOMENTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #include "tools/perf/regs.h"
 #include "tools/probes/program.h"
 #include "tools/probes/ring.h"
-#include "tools/record/gomoments.h"
+#include "tools/record/perf/gomoments.h"
 #include "tools/shstk.h"
 
 #define OBJECT "shstk-goroutine.bpf.o"

@@ -18,8 +18,8 @@
 #include "tools/convert/live.h"
 #include "tools/perf/write.h"
 #include "tools/proc/tasks.h"
-#include "tools/record/gomoments.h"
-#include "tools/record/perf.h"
+#include "tools/record/perf/gomoments.h"
+#include "tools/record/perf/perf.h"
 #include "tools/shstk.h"
 
 #define MAX_TARGETS 65536
