@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sums.c - see sums.h.
+ */
+#include <linux/perf_event.h>
+#include <unistd.h>
+
+#include "tools/record/perf/sums.h"
+
+uint64_t sums_take(struct sums *s, const struct perf_record *r)
+{
+	const uint64_t *body = r->body;
+
+	s->throttled += r->type == PERF_RECORD_THROTTLE;
+	if (r->type == PERF_RECORD_LOST_SAMPLES && r->size >= 8)
+		s->lost_told += body[0];
+	if (r->type != PERF_RECORD_LOST || r->size < 16)
+		return 0;
+	s->lost_told += body[1];
+	return body[1];
+}
+
+/* What the next ones had counted when they took over counts once. */
+void sums_take_over(struct sums *s, const struct perf_rings *old, const struct perf_rings *next)
+{
+	uint64_t counted, before;
+
+	for (int which = 0; which < PERF_WHICH; which++)
+		if (perf_rings_total(next, which, &before) &&
+		    perf_rings_total(old, which, &counted))
+			s->counted[which] += counted - before;
+}
+
+void sums_close(struct sums *s, const struct perf_rings *old)
+{
+	uint64_t lost;
+
+	if (perf_rings_lost(old, &lost))
+		s->lost += lost;
+}
+
+/* In all profiles. Records that tell it come only once there is room again. */
+static uint64_t all_lost(const struct sums *s, const struct perf_rings *rings)
+{
+	uint64_t lost;
+
+	return perf_rings_lost(rings, &lost) ? lost + s->lost : s->lost_told + s->lost_before;
+}
+
+uint64_t sums_lost(const struct sums *s, const struct perf_rings *rings)
+{
+	return all_lost(s, rings) - s->lost_before;
+}
+
+/* In all profiles. */
+static bool all_counted(const struct sums *s, const struct perf_rings *rings, bool foreign,
+			int which, uint64_t *ret)
+{
+	*ret = 0;
+	if (s->total >= 0 && which == PERF_MAIN)
+		return read(s->total, ret, sizeof(*ret)) == sizeof(*ret);
+	if (foreign || !perf_rings_total(rings, which, ret))
+		return false;
+	*ret += s->counted[which];
+	return true;
+}
+
+bool sums_counted(const struct sums *s, const struct perf_rings *rings, bool foreign, int which,
+		  uint64_t *ret)
+{
+	bool known = all_counted(s, rings, foreign, which, ret);
+
+	*ret -= known ? s->counted_before[which] : 0;
+	return known;
+}
+
+void sums_renew(struct sums *s, const struct perf_rings *rings, bool foreign)
+{
+	s->lost_before = all_lost(s, rings);
+	for (int which = 0; which < PERF_WHICH; which++)
+		all_counted(s, rings, foreign, which, &s->counted_before[which]);
+	s->lost_told = s->throttled = 0;
+}
