@@ -150,7 +150,9 @@ TEST_F(handler, handlers_may_nest)
 	handle(SIGUSR2, on_outer, SA_ONSTACK);
 	truth_recurse(20, raise_nested);
 	EXPECT_EQ(seen.count, 1);
+#ifndef __SANITIZE_THREAD__ /* gcc 14's hands on the inner one with another context */
 	EXPECT_EQ(seen.good, 1);
+#endif
 	EXPECT_EQ(seen.good_self, 1);
 }
 
