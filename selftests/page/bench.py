@@ -18,7 +18,9 @@ sys.path.insert(0, HERE)
 from browser import Browser  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(HERE))
-SHSTK = os.path.join(TOP, os.environ.get('B', 'build'), 'shstk')
+DRIVER = os.path.join(TOP, os.environ.get('B', 'build'), 'selftests', 'export', 'driver-native')
+FUNCTIONS = 8000
+SAMPLES = 1 << 18   # as many as have a time of their own in a page
 OPENINGS = 3
 ROUNDS = 7
 FIRST_BAR = 1000    # ms
@@ -35,24 +37,42 @@ ACTIONS = {
     'flame graph': 'changeView({mode: "flame"})',
     'colours': 'changeView({colour: view.colour === "kind" ? "module" : "kind"})',
     'threads': 'changeLevels({thread: view.thread === "each" ? "merged" : "each"})',
-    'a range of time': 'changeRange(view.to ? 0 : 1e9, view.to ? 0 : 3e9)',
+    'a range of time': 'changeRange(view.to ? 0 : 1e9, view.to ? 0 : 2e9)',
     'an arrow key': 'moveChoice("ArrowUp")',
 }
 
 
-def write_stacks(path, frames):
-    """Folded stacks with so many different frames on their stacks, of long names of C++."""
-    names = [f'project::module{i % 40}::Class{i % 300}<int, std::vector<long>>::method_{i}(int)'
-             for i in range(8000)]
+def make_stacks(frames):
+    """Stacks, as lists of numbers of functions, outermost first, with so many frames in all."""
     random.seed(5)
-    stacks = [(f'lto cgu.{i}',) for i in range(16)]
+    stacks = [(i,) for i in range(16)]
     while len(stacks) < frames:
         below = random.choice(stacks[-2000:] if random.random() < 0.7 else stacks)
         if len(below) < 90:
-            stacks.append((*below, random.choice(names)))
-    with open(path, 'w', encoding='ascii') as file:
-        for stack in stacks:
-            print(';'.join(stack), random.randint(1, 40), file=file)
+            stacks.append((*below, random.randrange(FUNCTIONS)))
+    return stacks
+
+
+def write_page(folder, frames):
+    """A page of these stacks and SAMPLES samples of them, of 16 threads, by the driver of
+    selftests/export: functions are named by a perf-map."""
+    with open(f'{folder}/perf.map', 'w', encoding='ascii') as file:
+        for i in range(FUNCTIONS):
+            print(f'{(i + 1) << 12:x} 1000 project::module{i % 40}::Class{i % 300}<int, '
+                  f'std::vector<long>>::method_{i}(int)', file=file)
+    stacks = [(stack[0], ','.join(f'{(i + 1) << 12 | 1:#x}p' for i in reversed(stack)))
+              for stack in make_stacks(frames)]
+    with subprocess.Popen([DRIVER, '/nonexistent'], stdin=subprocess.PIPE, text=True,
+                          stdout=subprocess.DEVNULL) as driver:
+        out = driver.stdin
+        out.write(f'type\tcpu\tnanoseconds\nkeep\t{SAMPLES}\nproc\tp\t7\n'
+                  f'perfmap\tp\t{folder}/perf.map\n')
+        for i in range(SAMPLES):
+            thread, stack = stacks[i] if i < len(stacks) else random.choice(stacks)
+            out.write(f'sample\tp\t{100 + thread}\tlto cgu.{thread}\t0\t{i * 10000}\t10000\t'
+                      f'{stack}\n')
+        out.write(f'write\t{folder}/page.html\t-\n')
+        out.close()
 
 
 def measure(browser, action):
@@ -75,9 +95,7 @@ def measure(browser, action):
 def main():
     frames = int(sys.argv[1]) if sys.argv[1:] else 50000
     with tempfile.TemporaryDirectory(prefix='shstk-page-') as folder:
-        write_stacks(f'{folder}/in.folded', frames)
-        subprocess.run([SHSTK, 'report', '-q', f'-o{folder}/page.html', f'{folder}/in.folded'],
-                       check=True)
+        write_page(folder, frames)
         browser = Browser()
         browser.size(1280, 800)
         opened = []

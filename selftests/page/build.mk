@@ -8,7 +8,7 @@ selftests/page/page_test.py: | $(EXPORT_B)/driver-native $(B)/shstk
 
 CHECK += selftests/page/page_test.py
 
-bench-page: $(B)/shstk
+bench-page: $(EXPORT_B)/driver-native
 	$(Q)B=$(B) selftests/page/bench.py
 
 .PHONY: bench-page

@@ -15,7 +15,11 @@ const GROUP_KINDS = ["all", "command", "process", "thread"];
 
 // Gives the profile of the page's data: base64 of gzip of JSON.
 async function readProfile(text) {
-	const bytes = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
+	const packed = atob(text.trim());
+	const bytes = new Uint8Array(packed.length);
+
+	for (let i = 0; i < bytes.length; i++)
+		bytes[i] = packed.charCodeAt(i);
 	const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
 
 	return makeProfile(await new Response(plain).json());
@@ -46,8 +50,8 @@ function makeProfile(file) {
 		kinds: GROUP_KINDS.concat(file.kinds),
 		stacks: {
 			parent: readParents(file.stacks.parent),
-			frame: Int32Array.from(file.stacks.frame),
-			kind: Uint8Array.from(file.stacks.kind, k => k + GROUP_KINDS.length),
+			frame: new Int32Array(file.stacks.frame),
+			kind: new Uint8Array(file.stacks.kind).map(k => k + GROUP_KINDS.length),
 		},
 		processes: {pid: file.processes.pid, name: text(file.processes.name)},
 		threads: {
@@ -56,10 +60,10 @@ function makeProfile(file) {
 			name: text(file.threads.name),
 		},
 		samples: {
-			stack: Int32Array.from(file.samples.stack),
-			thread: Int32Array.from(file.samples.thread),
+			stack: new Int32Array(file.samples.stack),
+			thread: new Int32Array(file.samples.thread),
 		},
-		values: file.values.map(column => Float64Array.from(column)),
+		values: file.values.map(column => new Float64Array(column)),
 		moments: readMoments(file),
 	};
 
@@ -285,42 +289,48 @@ function shrinkTree(tree, nr) {
 // @first and @next are the lists of children. Stacks may be deep: nothing here calls itself.
 function numberNodes(nodes, first, next, total, other) {
 	const tree = makeTree(nodes.nr);
-	const place = new Int32Array(tree.nr);
-	let nr = 0, depth = 0, node = 0, start = 0;
+	const {parent, depth, end, start} = tree;
+	const place = new Int32Array(nodes.nr);
+	const order = new Int32Array(nodes.nr); // the node at each place
+	let nr = 0, level = 0, node = 0, from = 0;
 
 	while (node >= 0) {
-		const parent = depth ? place[nodes.parent[node]] : -1;
 		const at = nr++;
 
 		place[node] = at;
-		tree.parent[at] = parent;
-		tree.frame[at] = nodes.frame[node];
-		tree.kind[at] = nodes.kind[node];
-		tree.depth[at] = depth;
-		tree.start[at] = start;
-		tree.self[at] = nodes.self[node];
-		tree.total[at] = total[node];
-		tree.other[at] = other[node];
-		tree.depths = Math.max(tree.depths, depth + 1);
+		order[at] = node;
+		parent[at] = level ? place[nodes.parent[node]] : -1;
+		depth[at] = level;
+		start[at] = from;
 		if (first[node] >= 0) {
 			node = first[node];
-			depth++;
+			level++;
 			continue;
 		}
-		start += total[node];
-		while (node >= 0 && next[node] < 0) {
-			tree.end[place[node]] = nr;
-			node = nodes.parent[node];
-			depth--;
-			if (node >= 0)
-				start = tree.start[place[node]] + total[node];
-		}
+		// Nothing is below this one, nor below those that it is the last child of.
+		for (; node >= 0 && next[node] < 0; node = nodes.parent[node], level--)
+			end[place[node]] = nr;
 		if (node >= 0) {
-			tree.end[place[node]] = nr;
+			end[place[node]] = nr;
+			from = start[place[node]] + total[node];
 			node = next[node];
 		}
 	}
+	fillTree(tree, nodes, order.subarray(0, nr), total, other);
 	return shrinkTree(tree, nr);
+}
+
+function fillTree(tree, nodes, order, total, other) {
+	for (let at = 0; at < order.length; at++) {
+		const node = order[at];
+
+		tree.frame[at] = nodes.frame[node];
+		tree.kind[at] = nodes.kind[node];
+		tree.self[at] = nodes.self[node];
+		tree.total[at] = total[node];
+		tree.other[at] = other[node];
+		tree.depths = Math.max(tree.depths, tree.depth[at] + 1);
+	}
 }
 
 // All stacks, callers above callees. @values has a value for each sample, @others those that they

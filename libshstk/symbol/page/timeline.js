@@ -21,15 +21,15 @@ function readMoments(file) {
 
 	if (!from)
 		return null;
-	const time = Float64Array.from(from.time);
+	const time = new Float64Array(from.time);
 
 	for (let i = 1; i < time.length; i++)
 		time[i] += time[i - 1];
 	for (let i = 0; i < time.length; i++)
 		time[i] *= 1000;
 	return {
-		time, sample: Int32Array.from(from.sample), slot: from.slot,
-		values: from.values.map(v => Array.isArray(v) ? Float64Array.from(v) :
+		time, sample: new Int32Array(from.sample), slot: from.slot,
+		values: from.values.map(v => Array.isArray(v) ? new Float64Array(v) :
 			new Float64Array(time.length).fill(v)),
 		end: time[time.length - 1] + Math.max(from.slot, 1000),
 	};
