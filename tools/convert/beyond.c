@@ -127,21 +127,35 @@ static enum beyond_by continue_stack(const struct beyond *b, const struct layout
 
 size_t beyond_label(enum beyond_by by, char *buf)
 {
-	static const char before[] = "outer\0remembered", chain[] = "outer\0frame-pointers";
+	static const struct {
+		const char *text;
+		size_t size;
+	} labels[] = {
+		[BEYOND_BEFORE] = { "outer\0remembered", sizeof("outer\0remembered") },
+		[BEYOND_CALLCHAIN] = { "outer\0frame-pointers", sizeof("outer\0frame-pointers") },
+		[BEYOND_READ] = { "outer\0read-twice", sizeof("outer\0read-twice") },
+	};
 
-	_Static_assert(sizeof(chain) <= BEYOND_LABEL, "no room for the label");
+	_Static_assert(sizeof("outer\0frame-pointers") <= BEYOND_LABEL, "no room for the label");
 	if (by == BEYOND_NOTHING)
 		return 0;
-	memcpy(buf, by == BEYOND_BEFORE ? before : chain,
-	       by == BEYOND_BEFORE ? sizeof(before) : sizeof(chain));
-	return by == BEYOND_BEFORE ? sizeof(before) : sizeof(chain);
+	memcpy(buf, labels[by].text, labels[by].size);
+	return labels[by].size;
 }
 
 const char *beyond_words(enum beyond_by by)
 {
-	return by == BEYOND_BEFORE ?
-		       "have an outer part that was not copied: it is what the thread had there before" :
-		       "have an outer part that was not copied: it is what the kernel found there by frame pointers";
+	static const char *const words[] = {
+		[BEYOND_NOTHING] = "",
+		[BEYOND_BEFORE] =
+			"have an outer part that was not copied: it is what the thread had there before",
+		[BEYOND_CALLCHAIN] =
+			"have an outer part that was not copied: it is what the kernel found there by frame pointers",
+		[BEYOND_READ] =
+			"have an outer part that was not copied: it was read from the process before and after, and was the same",
+	};
+
+	return words[by];
 }
 
 enum beyond_by beyond_continue(struct beyond *b, struct layout *layout, struct unwound *stack,

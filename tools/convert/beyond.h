@@ -30,11 +30,13 @@ void beyond_deinit(struct beyond *b);
  * @BEYOND_NOTHING: it has none but its own.
  * @BEYOND_BEFORE: from the thread's last stack that was seen to its end.
  * @BEYOND_CALLCHAIN: from the kernel's callchain, as far as that goes.
+ * @BEYOND_READ: read from the process before and after the sample, the same (above.h).
  */
 enum beyond_by {
 	BEYOND_NOTHING,
 	BEYOND_BEFORE,
 	BEYOND_CALLCHAIN,
+	BEYOND_READ,
 };
 
 /* Room for the label of beyond_label(). */

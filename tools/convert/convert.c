@@ -212,6 +212,7 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 	}
 	c->counts.bare += s->bare;
 	c->counts.continued += s->by == BEYOND_BEFORE;
+	c->counts.read += s->by == BEYOND_READ;
 	c->counts.chained += s->by == BEYOND_CALLCHAIN;
 	c->counts.goroutines += s->by_pieces;
 }

@@ -69,6 +69,7 @@ struct convert_opts {
  * @elsewhere: those that go on on another stack.
  * @java: those of HotSpot's processes that end at code without unwind information.
  * @continued: stacks that go on with what the thread had there before.
+ * @read: others, with what was read from the process before and after the sample.
  * @chained: stacks that go on with what the kernel's callchain has behind the copy.
  * @goroutines: stacks that go on with that of the goroutine, which a BPF program copied.
  * @walked: stacks that a BPF program walked.
@@ -88,6 +89,7 @@ struct convert_counts {
 	uint64_t elsewhere;
 	uint64_t java;
 	uint64_t continued;
+	uint64_t read;
 	uint64_t chained;
 	uint64_t goroutines;
 	uint64_t walked;

@@ -494,6 +494,11 @@ static bool is_elsewhere(const struct known *k)
 	return k->missed < k->sp || k->missed - k->sp > k->copy->size + FRAME_MAX;
 }
 
+uint64_t layout_sp(const struct layout *layout, const struct stack_copy *copy)
+{
+	return copy->regs->r[layout->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
+}
+
 int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
 		  struct unwound *ret)
 {
@@ -502,7 +507,7 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 	struct known known = { .copy = copy };
 	int nr, err;
 
-	known.sp = copy->regs->r[layout->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
+	known.sp = layout_sp(layout, copy);
 	if (!layout->space) {
 		err = make_space(layout, pid);
 		if (err)

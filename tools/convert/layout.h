@@ -205,6 +205,9 @@ static inline bool unwound_too_short(const struct unwound *u)
 	return u->end == SHSTK_END_READ && !u->elsewhere;
 }
 
+/* Where the copy begins. */
+uint64_t layout_sp(const struct layout *layout, const struct stack_copy *copy);
+
 /**
  * layout_unwind() - unwind a copy of a stack
  * @layout: what the process had mapped then.

@@ -266,6 +266,7 @@ static void drop_task(struct population *all, struct task *t)
 		DL_DELETE(all->exited, t);
 	task_forget_stack(t);
 	beyond_deinit(&t->beyond);
+	above_deinit(&t->above);
 	set_process(all, t, NULL);
 	free(t);
 }
@@ -342,6 +343,7 @@ int population_comm(struct population *all, const struct perf_comm *c)
 	if (!c->exec)
 		return 0;
 	t->beyond.nr = 0;
+	above_forget(&t->above);
 	return execute(all, t, p);
 }
 

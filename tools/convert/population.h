@@ -20,6 +20,7 @@
 #include <uthash.h>
 
 #include "libshstk/symbol/symbol.h"
+#include "tools/convert/above.h"
 #include "tools/convert/beyond.h"
 #include "tools/convert/live.h"
 #include "tools/perf/records.h"
@@ -115,6 +116,7 @@ struct stack {
  * @waker: and by whom: a thread; 0: an interrupt.
  * @proc: the program in it then; NULL: it left before this profile began.
  * @beyond: its last stack that was seen to its end.
+ * @above: what lay above a copy of its stack that ended too soon.
  * @stack: where it left; one allocation, or NULL.
  */
 struct task {
@@ -133,6 +135,7 @@ struct task {
 	int waker;
 	struct shstk_symproc *proc;
 	struct beyond beyond;
+	struct above above;
 	struct stack stack;
 };
 

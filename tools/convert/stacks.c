@@ -142,8 +142,9 @@ static void add_outer_label(struct stacks *st, struct stack *s)
 /* ---- copies ---- */
 
 /* Adds what follows behind the copy, if it is known. */
-static void add_outer(struct task *t, const struct perf_sample *sample,
-		      const struct stack_copy *copy, struct unwound *user, struct stack *s)
+static void add_outer(const struct population *all, struct task *t,
+		      const struct perf_sample *sample, const struct stack_copy *copy,
+		      struct unwound *user, struct stack *s)
 {
 	const struct callchain chain = perf_sample_user(sample);
 	struct layout *layout = t->process->layout;
@@ -153,7 +154,10 @@ static void add_outer(struct task *t, const struct perf_sample *sample,
 	s->spliced = !s->by_pieces && splice_stack(layout, &chain, user);
 	user->elsewhere |= user->end == SHSTK_END_READ && sample->stack_ends;
 	s->too_short = !s->spliced && unwound_too_short(user);
-	if (!s->spliced)
+	if (s->too_short && all->live &&
+	    above_continue(&t->above, layout, t->process->pid, sample->time, copy, user))
+		s->by = BEYOND_READ;
+	else if (!s->spliced)
 		s->by = beyond_continue(&t->beyond, layout, user, copy, &chain);
 }
 
@@ -180,7 +184,7 @@ static int add_copy(struct stacks *st, const struct population *all, struct task
 
 	if (ret)
 		return ret;
-	add_outer(t, sample, &copy, &user, s);
+	add_outer(all, t, sample, &copy, &user, s);
 	find_labels(st, all, p, &copy, &user, s);
 	add_outer_label(st, s);
 	s->nr += user.nr;

@@ -464,6 +464,7 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 	if (r->opts->walk)
 		remark(r, "%llu of %llu stacks were walked in the kernel, the others copied",
 		       (unsigned long long)more->stacks.walked, (unsigned long long)c->samples);
+	report_outer(r, more->stacks.read, c->samples, BEYOND_READ);
 	report_outer(r, more->stacks.continued, c->samples, BEYOND_BEFORE);
 	report_outer(r, more->stacks.chained, c->samples, BEYOND_CALLCHAIN);
 	if (more->stacks.goroutines)
