@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * adapt_test.c - how a recording changes while it goes on: each change alters one part of it, and
+ * nothing if it is refused.
+ *
+ * The rings of perf events are replaced when this is linked, and no record comes: what would be
+ * learnt from records is set here. Prints KTAP.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/record/perf/private.h"
+#include "tools/shstk.h"
+
+#include "fake_rings.h"
+
+#define MANY 1000000000000ull /* samples: more than can be taken in any time that passes here */
+
+/* How rings were opened last, how often, and whether they may be. */
+static struct perf_opts opened;
+static unsigned int opens;
+static bool refuse;
+
+int __wrap_perf_rings_read(struct perf_rings *rings, bool all,
+			   int (*fn)(void *, const struct perf_record *), void *arg)
+{
+	(void)rings, (void)all, (void)fn, (void)arg;
+	return 0;
+}
+
+int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret,
+			   struct reason *why)
+{
+	(void)why;
+	opens++;
+	if (refuse)
+		return -EMFILE;
+	*ret = &fake_rings;
+	opened = *opts;
+	return 0;
+}
+
+/* ---- a recording ---- */
+
+static const struct perf_event event = {
+	.name = "page-faults",
+	.type = PERF_TYPE_SOFTWARE,
+	.config = PERF_COUNT_SW_PAGE_FAULTS,
+};
+
+static struct perf_drain *d;
+static struct shstk_symbols *symbols;
+static struct shstk_profile *profile;
+
+/* Of this process, by copies or else by callchains of shadow stacks. */
+static void begin(bool copies, uint64_t count)
+{
+	pid_t pid = getpid();
+	const struct perf_record_opts opts = {
+		.rings = { .main = &event,
+			   .freq = 999,
+			   .count = count,
+			   .ring_size = 262144,
+			   .copy = copies ? PERF_FIRST_COPY : 0,
+			   .max_stack = 127,
+			   .pids = &pid,
+			   .nr_pids = 1,
+			   .cgroup = -1,
+			   .may_shrink = true },
+		.depth = 127,
+		.mixed = !copies,
+		.chains = !copies,
+		.may_coarsen = true,
+	};
+	struct reason why;
+
+	refuse = false;
+	if (shstk_symbols_create(NULL, &symbols) || shstk_profile_create(symbols, &profile) ||
+	    perf_drain_create(&opts, symbols, profile, &d, &why)) {
+		puts("Bail out! no recorder");
+		exit(1);
+	}
+	opens = 0;
+}
+
+static void end(void)
+{
+	perf_drain_destroy(d);
+	shstk_profile_destroy(profile);
+	shstk_symbols_destroy(symbols);
+}
+
+/* What would be learnt so that each change is due. */
+static void too_many(void)
+{
+	d->adapt.came = MANY;
+	d->adapt.came_since = now_ns(CLOCK_MONOTONIC) - 1000000000;
+}
+
+static void too_small(void)
+{
+	d->convert->learnt.copies = 100;
+	d->convert->learnt.too_short = 10;
+}
+
+static void too_short_lived(void)
+{
+	d->convert->learnt.short_lived = 100;
+}
+
+static void has_bare(void)
+{
+	d->convert->learnt.bare_longest = 1000000000;
+}
+
+/* Changes what is due, and how often rings were opened for that. */
+static unsigned int change(void)
+{
+	opens = 0;
+	return adapt(d) ? 1000 : opens;
+}
+
+/* ---- the tests ---- */
+
+static unsigned int number, failed;
+
+static void verdict(bool good, const char *name)
+{
+	printf("%sok %u %s\n", good ? "" : "not ", ++number, name);
+	failed += !good;
+}
+
+static void test_size(void)
+{
+	bool good;
+
+	begin(true, 0);
+	verdict(!change(), "where nothing is due rings stay");
+	too_small();
+	good = change() == 1 && opened.copy == 32768 && opened.ring_size == 4 * 262144 && !change();
+	too_small();
+	good = good && change() == 1 && opened.copy == 65528;
+	too_small();
+	verdict(good && !change(), "copies grow twice, with their rings, and no further");
+	end();
+}
+
+static void test_scope(void)
+{
+	struct process *p;
+	bool good;
+
+	begin(true, 0);
+	p = population_process(&d->convert->all, getpid());
+	too_short_lived();
+	good = change() == 1 && !opened.nr_pids && d->scope.kind == SCOPE_OURS && p && p->ours;
+	too_short_lived();
+	verdict(good && !change(), "events become the CPUs', once, and who is known is marked");
+	end();
+}
+
+static void test_copies(void)
+{
+	begin(false, 0);
+	has_bare();
+	verdict(change() == 1 && opened.copy == PERF_FIRST_COPY && !change() &&
+			d->convert->stacks.source == STACK_SHADOW_OR_COPIES,
+		"stacks are copied once there is a process without a shadow stack");
+	end();
+}
+
+/* Each is refused once, and copies still grow. */
+static void test_refused(void)
+{
+	struct drain_counts counts;
+	struct perf_counts more;
+	bool good;
+
+	begin(true, 1);
+	too_many();
+	refuse = true;
+	good = change() == 1;
+	too_many();
+	good = good && !change();
+	perf_drain_count(d, &counts, &more);
+	verdict(good && more.count == 1, "a period that is refused is not that of the samples");
+	refuse = false;
+	too_small();
+	verdict(change() == 1 && opened.copy == 32768 && opened.count == 1,
+		"and copies grow after it");
+	end();
+
+	begin(true, 0);
+	too_short_lived();
+	refuse = true;
+	good = change() == 1 && d->scope.kind == SCOPE_GIVEN && !change();
+	refuse = false;
+	too_small();
+	verdict(good && change() == 1 && opened.copy == 32768 && opened.nr_pids,
+		"events of CPUs are asked for once; after that copies grow, of the same threads");
+	end();
+
+	begin(false, 0);
+	has_bare();
+	refuse = true;
+	verdict(change() == 1 && !change() && d->convert->stacks.source == STACK_SHADOW &&
+			!d->opts.copy,
+		"where copies are refused stacks are made of what they were");
+	end();
+}
+
+static void test_period(void)
+{
+	begin(true, 1);
+	too_many();
+	verdict(change() == 1 && opened.count == 1000003, "too many samples: one of a million");
+	end();
+}
+
+int main(void)
+{
+	puts("KTAP version 1\n1..9");
+	test_size();
+	test_scope();
+	test_copies();
+	test_refused();
+	test_period();
+	return !!failed;
+}
