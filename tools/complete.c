@@ -7,7 +7,7 @@
 #include "libshstk/symbol/profile.h"
 #include "tools/complete.h"
 #include "tools/perf/rings.h"
-#include "tools/record/heap_values.h"
+#include "tools/record/heap/heap_values.h"
 
 /* Words that are separated by blanks or commas, as this|that. */
 static void put_list(const char *words, FILE *out)

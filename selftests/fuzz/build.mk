@@ -136,9 +136,9 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
 # What agents send to shstk record.
-$(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/drain*.[ch]) \
-		tools/record/memory.c tools/proc/maps.c tools/proc/tasks.c tools/record/ledger.c \
-		tools/record/ledger.h tools/inject/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+$(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/drain*.[ch]) \
+		tools/record/agent/memory.c tools/proc/maps.c tools/proc/tasks.c tools/record/agent/ledger.c \
+		tools/record/agent/ledger.h tools/inject/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)

@@ -17,8 +17,8 @@
 
 #include "libshstk/shstk.h"
 #include "tools/inject/agent/ring.h"
-#include "tools/record/drain.h"
-#include "tools/record/ledger.h"
+#include "tools/record/agent/drain.h"
+#include "tools/record/agent/ledger.h"
 #include "tools/shstk.h"
 
 #define MAX_SLOTS 4

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/record/target.h"
+#include "tools/record/targets/target.h"
 #include "tools/shstk.h"
 
 #define MS 1000000ull

@@ -6,8 +6,8 @@
  * It is told by perf events. Of processes that live it looks into /proc for those that began
  * before; of those of a file all is told. A process ID may be used again: a fork makes it another
  * process, and the one before lasts only as long as threads of it are known. Other tables of
- * processes are no such thing: tools/record/drain.c and heap.c have the images that agents number,
- * one for each fork and exec, whatever their process ID; tools/record/ledger.c has their CPU time,
+ * processes are no such thing: tools/record/agent/drain.c and heap.c have the images that agents number,
+ * one for each fork and exec, whatever their process ID; tools/record/agent/ledger.c has their CPU time,
  * as parents account for children, also of those that no agent is in.
  */
 #ifndef TOOLS_CONVERT_POPULATION_H

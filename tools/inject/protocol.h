@@ -3,7 +3,7 @@
  * protocol.h - what `shstk record` and each agent that it preloads agree on: how the
  * agent finds the recorder's memory, and what is alike in it.
  *
- * The recorder makes a sealed memfd (tools/record/memory.c) and names it in the
+ * The recorder makes a sealed memfd (tools/record/agent/memory.c) and names it in the
  * environment of the command. The agent opens it there, and leaves its process alone if
  * that fails (common/join.h). A header at its start has a magic number and a version, of
  * which there are two kinds, and the cookie of the environment, so that a number of a

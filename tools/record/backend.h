@@ -22,8 +22,8 @@
 
 #include "libshstk/symbol/profile.h"
 #include "tools/reason.h"
-#include "tools/record/options.h"
-#include "tools/record/target.h"
+#include "tools/record/options/options.h"
+#include "tools/record/targets/target.h"
 
 /**
  * struct recording - one run of `shstk record`

@@ -21,10 +21,10 @@
 #include "tools/proc/tasks.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
-#include "tools/record/hottest.h"
 #include "tools/record/parts.h"
-#include "tools/record/screen.h"
-#include "tools/record/top.h"
+#include "tools/record/top/hottest.h"
+#include "tools/record/top/screen.h"
+#include "tools/record/top/top.h"
 #include "tools/shstk.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
+#include "tools/record/agent/drain.h"
 #include "tools/record/backend.h"
-#include "tools/record/drain.h"
 
 /* Makes the profile. Returns 0 or a negative errno. */
 int samples_begin(struct recording *r);

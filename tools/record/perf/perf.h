@@ -13,7 +13,7 @@
 #include "tools/convert/convert.h"
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
-#include "tools/record/drain.h"
+#include "tools/record/agent/drain.h"
 
 /**
  * struct perf_record_opts - what to record

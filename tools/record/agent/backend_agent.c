@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * backend_agent.c - samples of the agent (tools/inject/agent/) inside the processes.
+ */
+#include <stdio.h>
+
+#include "tools/inject/agent/ring.h"
+#include "tools/record/agent/drain.h"
+#include "tools/record/agent/ledger.h"
+#include "tools/record/backend.h"
+#include "tools/record/caution.h"
+#include "tools/record/samples.h"
+#include "tools/shstk.h"
+
+#define MAX_LOST_LINES 20
+#define MAX_GAP_LINES 10
+#define MIN_GAP_NS 10000000
+
+/* Lines printed so far. */
+struct lines {
+	struct recording *recording;
+	unsigned int losers;
+	unsigned int gaps;
+};
+
+/* Fewer samples can come than were asked for: at the start, and in the profile. */
+static void say_limit(const struct recording *r, unsigned int most)
+{
+	char text[160];
+
+	if (!most)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"%u samples a second of each thread at most here, not %lu: the kernel's tick (CONFIG_HZ)",
+		most, r->opts->freq);
+	if (!r->opts->quiet)
+		complain("%s", text);
+	shstk_profile_comment(r->profile, text);
+}
+
+static int begin(struct recording *r)
+{
+	const struct record_opts *o = r->opts;
+	struct drain_opts opts = {
+		.clock = o->wall ? REC_CLOCK_WALL : REC_CLOCK_CPU,
+		.period = record_period(o),
+		.ring_size = (o->buffer ? o->buffer : RECORD_BUFFER) * 1024,
+		.max_depth = o->depth,
+		.keep_times = output_wants_times(&o->output),
+		.check = o->check,
+		.labels = output_wants_labels(&o->output),
+	};
+	struct drain *drain = NULL;
+	int err = samples_begin(r);
+
+	if (o->why && !o->quiet)
+		complain("sampling in process: %s", o->why);
+	if (!err)
+		err = drain_create(&opts, r->symbols, r->profile, &drain);
+	if (!err)
+		say_limit(r, drain_most(drain));
+	r->state = drain;
+	return err;
+}
+
+static void end(struct recording *r)
+{
+	drain_destroy(r->state);
+}
+
+static const char *env(const struct recording *r)
+{
+	return drain_env(r->state);
+}
+
+static int take(struct recording *r)
+{
+	return drain_rings(r->state);
+}
+
+static void watch(struct recording *r)
+{
+	drain_watch(r->state);
+}
+
+static int stop(struct recording *r, bool ended, const struct rusage *usage)
+{
+	if (ended)
+		drain_reaped(r->state, r->pid, rusage_seconds(usage) * 1e9);
+	return drain_stop(r->state);
+}
+
+static uint64_t shared(const struct recording *r)
+{
+	return drain_shared(r->state);
+}
+
+static void describe(const struct recording *r, char *buf, size_t size)
+{
+	struct drain_counts c;
+
+	drain_count(r->state, &c);
+	samples_describe(r, &c, buf, size);
+}
+
+static void warn_lost_thread(void *arg, const struct drain_loser *thread)
+{
+	struct lines *l = arg;
+
+	if (++l->losers > MAX_LOST_LINES)
+		return;
+	caution(l->recording,
+		"lost %llu of %llu samples of thread %d of process %d (%s): the ring was full",
+		(unsigned long long)thread->lost, (unsigned long long)thread->taken, thread->tid,
+		thread->pid, thread->comm);
+}
+
+/* CPU time that no agent saw. What is lost in the noise of the sums is not worth a line. */
+static void say_gap(void *arg, const struct ledger_gap *gap)
+{
+	struct lines *l = arg;
+	char processes[48] = "";
+
+	if (gap->ns < MIN_GAP_NS || ++l->gaps > MAX_GAP_LINES)
+		return;
+	if (gap->processes > 1)
+		snprintf(processes, sizeof(processes), " in %u processes", gap->processes);
+	caution(l->recording, "%.2f s of CPU time%s not sampled: %s %s", gap->ns / 1e9, processes,
+		gap->program, gap->reason);
+}
+
+/* Threads that were not sampled, or less often than asked for. */
+static void report_threads(struct recording *r, const struct drain_counts *c)
+{
+	if (c->no_slot)
+		caution(r, "%u threads were not sampled: more than 4096 at once", c->no_slot);
+	if (c->no_timer)
+		caution(r, "%u threads were not sampled: no more timers (see ulimit -i)",
+			c->no_timer);
+	if (c->sandboxed)
+		caution(r, "%u threads or processes were not sampled: they began in a sandbox",
+			c->sandboxed);
+	if (c->stretch > 1)
+		remark(r, "threads that waited were sampled every %.3g ms only, as there were many",
+		       c->stretch * 1e3 / r->opts->freq);
+}
+
+/* Samples that are not there, or not whole. */
+static void report_samples(struct recording *r, const struct drain_counts *c)
+{
+	if (c->left_out)
+		caution(r, "%llu samples were left out: of processes after the first %u",
+			(unsigned long long)c->left_out, DRAIN_MAX_PROCESSES);
+	if (c->damaged)
+		caution(r, "the target wrote into the rings: samples lost %u times", c->damaged);
+	if (c->late > c->weight / 10 && c->late > 100000000)
+		remark(r,
+		       "%.0f%% of the CPU time passed between the kernel's ticks, where nothing could be sampled: it is shown as [between ticks]",
+		       100.0 * c->late / c->weight);
+	if (c->truncated)
+		remark(r, "%llu of %llu stacks are cut at the outer end: shown as [truncated]",
+		       (unsigned long long)c->truncated, (unsigned long long)c->samples);
+}
+
+/* There is no sample at all: why? */
+static void report_nothing(const struct recording *r, bool ended, double cpu,
+			   const struct drain_counts *c)
+{
+	if (!c->images)
+		complain("no samples: %s did not load the agent", *r->opts->command);
+	else if (ended && !r->opts->wall && cpu * r->opts->freq > 100)
+		complain(
+			"no samples, though %.1f s of CPU time were used: the command took all signals, or ran where the agent cannot enter",
+			cpu);
+	else if (r->opts->wall || !ended)
+		complain("no samples: nothing ran for as long as a period (%.1f ms)",
+			 1e3 / r->opts->freq);
+	else
+		complain("no samples: the command used %.1f ms of CPU time (a period is %.1f ms)",
+			 cpu * 1e3, 1e3 / r->opts->freq);
+}
+
+/* What the profile does not hold, each in one line; never silent. */
+static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
+{
+	struct lines lines = { .recording = r };
+	struct samples_left left = { .text = "" };
+	struct drain *drain = r->state;
+	struct drain_counts c;
+
+	drain_count(drain, &c);
+	drain_lost(drain, warn_lost_thread, &lines);
+	if (lines.losers > MAX_LOST_LINES)
+		caution(r, "lost samples of %u more threads", lines.losers - MAX_LOST_LINES);
+	report_threads(r, &c);
+	report_samples(r, &c);
+	drain_gaps(drain, say_gap, &lines);
+	if (lines.gaps > MAX_GAP_LINES)
+		caution(r, "nor were %u more programs sampled", lines.gaps - MAX_GAP_LINES);
+	if (r->opts->check)
+		complain(
+			"hardware and software: %u stacks are the same, %u are not, %u were not taken from hardware, %u begin where shadow stacks were switched on",
+			c.same, c.differ, c.unchecked, c.later);
+	drain_alive(drain, samples_name_left, &left);
+	if (ended)
+		samples_report_left(r, &left);
+	if (!c.images || !c.samples)
+		report_nothing(r, ended, ended ? rusage_seconds(usage) : 0, &c);
+}
+
+static void report(struct recording *r, bool ended, const struct rusage *usage)
+{
+	struct drain_counts c;
+
+	drain_count(r->state, &c);
+	samples_report(r, &c, "in process", ended ? rusage_seconds(usage) * 1e9 : 0);
+}
+
+const struct backend backend_agent = {
+	.object = "libshstk-agent.so",
+	.begin = begin,
+	.end = end,
+	.env = env,
+	.take = take,
+	.watch = watch,
+	.stop = stop,
+	.shared = shared,
+	.describe = describe,
+	.report_gaps = report_gaps,
+	.report = report,
+};

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * drain.c - the memory shared with the agents, seen from the recorder.
+ *
+ * All that is read from it may be wrong (tools/inject/agent/ring.h): a record is
+ * copied first, then looked at, and a ring that makes no sense is skipped to
+ * its end and counted.
+ *
+ * Each process image (struct image) has a view of its mappings in the
+ * symboliser, filled from the agent's maps records, by a copy at fork, and
+ * from /proc/PID/maps whenever a sample has an address that is not known yet.
+ * Addresses are tied to their file at once, so it does not matter what the
+ * process maps later.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "libshstk/shstk.h"
+#include "tools/proc/tasks.h"
+#include "tools/record/agent/drain_private.h"
+#include "tools/record/agent/ledger.h"
+#include "tools/shstk.h"
+
+#define MAX_LOSERS 65536
+#define MAX_EXIT 1000000000000ull /* ns that an exit may take */
+
+int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
+		 struct shstk_profile *profile, struct drain **ret)
+{
+	struct drain *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->symbols = symbols;
+	d->profile = profile;
+	d->period = opts->period;
+	d->started = now_ns(CLOCK_MONOTONIC);
+	err = drain_map_memory(d, opts);
+	if (!err && opts->clock == REC_CLOCK_CPU) {
+		d->ledger = ledger_create();
+		err = d->ledger ? 0 : -ENOMEM;
+	}
+	if (err) {
+		drain_destroy(d);
+		return err;
+	}
+	if (opts->keep_times)
+		shstk_profile_keep_times(profile, opts->keep_times);
+	*ret = d;
+	return 0;
+}
+
+void drain_destroy(struct drain *d)
+{
+	if (!d)
+		return;
+	for (int i = 0; i < DRAIN_BUCKETS; i++) {
+		while (d->images[i]) {
+			struct image *image = d->images[i];
+
+			d->images[i] = image->next;
+			free(image);
+		}
+	}
+	for (int i = 0; i < DRAIN_SLOTS; i++)
+		free(d->progress[i].text);
+	while (d->texts) {
+		struct maps_text *t = d->texts;
+
+		d->texts = t->next;
+		free(t);
+	}
+	while (d->losers) {
+		struct loser *l = d->losers;
+
+		d->losers = l->next;
+		free(l);
+	}
+	ledger_destroy(d->ledger);
+	if (d->header)
+		munmap(d->header, d->size);
+	memory_destroy(&d->memory);
+	free(d);
+}
+
+unsigned int drain_most(const struct drain *d)
+{
+	return d->most;
+}
+
+uint64_t drain_shared(const struct drain *d)
+{
+	return memory_filled(&d->memory);
+}
+
+const char *drain_env(const struct drain *d)
+{
+	return d->memory.env;
+}
+
+static struct image *find_image(struct drain *d, uint32_t instance)
+{
+	struct image *image = d->images[instance % DRAIN_BUCKETS];
+
+	while (image && image->instance != instance)
+		image = image->next;
+	return image;
+}
+
+static struct image *add_image(struct drain *d, uint32_t instance, int pid, struct image *parent)
+{
+	struct image *image;
+	int err;
+
+	if (d->nr_images >= DRAIN_MAX_PROCESSES || pid <= 0)
+		return NULL;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return NULL;
+	if (parent)
+		err = shstk_symproc_fork(parent->proc, pid, &image->proc);
+	else
+		err = shstk_symproc_create(d->symbols, pid, &image->proc);
+	if (err) {
+		free(image);
+		return NULL;
+	}
+	image->instance = instance;
+	image->pid = pid;
+	image->next = d->images[instance % DRAIN_BUCKETS];
+	d->images[instance % DRAIN_BUCKETS] = image;
+	d->nr_images++;
+	if (!parent)
+		d->nr_execs++;
+	return image;
+}
+
+/* There is no image for a record: it is left out if there are as many as can be. */
+static int leave_out(struct drain *d, const struct rec_slot *slot)
+{
+	if (REC_OWNER_PID(atomic_load(&slot->owner)) <= 0)
+		return -EINVAL;
+	if (d->nr_images < DRAIN_MAX_PROCESSES)
+		return -ENOMEM;
+	d->left_out++;
+	return 0;
+}
+
+static struct image *slot_image(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct image *image = find_image(d, slot->instance);
+
+	if (image)
+		return image;
+	/* Its start record was lost: what /proc says must do. */
+	image = add_image(d, slot->instance, REC_OWNER_PID(atomic_load(&slot->owner)),
+			  find_image(d, slot->parent));
+	if (image)
+		drain_read_maps(image);
+	return image;
+}
+
+/*
+ * Programs about to be executed. Must run before the agents' records are read: the ledger has to
+ * know of the exec first.
+ */
+static void take_execs(struct drain *d)
+{
+	for (int i = 0; i < REC_EXECS; i++) {
+		struct rec_exec *e = &d->header->execs[i];
+		char path[REC_PATH];
+
+		if (atomic_load_explicit(&e->state, memory_order_acquire) != REC_EXEC_READY)
+			continue;
+		memcpy(path, e->path, sizeof(path));
+		path[sizeof(path) - 1] = '\0';
+		if (d->ledger && *path)
+			ledger_executes(d->ledger, e->pid, e->cpu, path, e->instance);
+		atomic_store_explicit(&e->state, REC_EXEC_FREE, memory_order_release);
+	}
+}
+
+static void take_end(struct drain *d, const struct image *image, const struct rec_end *end)
+{
+	if (end->record.size >= sizeof(*end) && d->ledger)
+		ledger_ended(d->ledger, image->pid, end->self, end->children);
+}
+
+static void take_reaped(struct drain *d, const struct image *image, const struct rec_reaped *reaped)
+{
+	if (reaped->record.size >= sizeof(*reaped) && d->ledger)
+		ledger_reaped(d->ledger, reaped->pid, reaped->cpu, image->comm);
+}
+
+static void take_start(struct drain *d, const struct rec_slot *slot, const struct rec_start *start)
+{
+	if (start->record.size < sizeof(*start) || find_image(d, slot->instance))
+		return;
+	take_execs(d);
+	if (d->ledger)
+		ledger_started(d->ledger, start->pid, start->parent_pid, slot->instance);
+	add_image(d, slot->instance, start->pid,
+		  start->parent ? find_image(d, start->parent) : NULL);
+}
+
+/* The part of a sample's time that is of no known stack. */
+static int add_late(struct drain *d, const struct shstk_sample *of, uint64_t late)
+{
+	int64_t values[2] = { 0, late };
+	struct shstk_sample sample = *of;
+
+	sample.nr = 0;
+	sample.end = SHSTK_END_COMPLETE;
+	sample.note = SHSTK_NOTE_TICKS;
+	sample.values = values;
+	return shstk_profile_add(d->profile, &sample);
+}
+
+static int take_sample(struct drain *d, const struct rec_slot *slot, struct image *image,
+		       const struct rec_sample *s)
+{
+	static const int notes[] = {
+		[REC_PLACE_STACK] = SHSTK_NOTE_NONE,	[REC_PLACE_TICKS] = SHSTK_NOTE_TICKS,
+		[REC_PLACE_LOADER] = SHSTK_NOTE_LOADER, [REC_PLACE_HELD] = SHSTK_NOTE_HELD,
+		[REC_PLACE_KERNEL] = SHSTK_NOTE_KERNEL,
+	};
+	struct shstk_sample sample;
+	int64_t values[2];
+	char comm[REC_COMM];
+	uint64_t late;
+	int ret;
+
+	if (s->record.size < sizeof(*s) || s->record.flags > REC_PLACE_KERNEL ||
+	    s->nr > d->max_depth || s->labels > REC_MAX_LABELS ||
+	    rec_sample_size(s->nr, s->labels) != s->record.size || s->weight > INT64_MAX / 2)
+		return -EINVAL;
+	drain_know_maps(d, image, s);
+	late = s->late * d->period < s->weight ? s->late * d->period : s->weight;
+	memory_name(comm, slot->comm);
+	values[0] = 1;
+	values[1] = s->weight - late;
+	sample = (struct shstk_sample){
+		.proc = image->proc,
+		.tid = slot->tid,
+		.comm = comm,
+		.pcs = s->pcs,
+		.marks = (const uint8_t *)&s->pcs[s->nr],
+		.nr = s->nr,
+		.end = s->end,
+		.note = notes[s->record.flags],
+		.labels = (const char *)&s->pcs[s->nr] + s->nr,
+		.labels_size = s->labels,
+		.time = s->time,
+		.values = values,
+	};
+	d->samples++;
+	d->weight += s->weight;
+	d->late += s->record.flags == REC_PLACE_TICKS ? s->weight : late;
+	d->truncated += s->end != SHSTK_END_COMPLETE;
+	ret = shstk_profile_add(d->profile, &sample);
+	return ret || !late ? ret : add_late(d, &sample, late);
+}
+
+static int take_record(struct drain *d, uint32_t i, const struct rec_record *record)
+{
+	const struct rec_slot *slot = &d->slots[i];
+	const void *whole = record;
+	struct image *image;
+	int ret;
+
+	switch (record->type) {
+	case REC_PAD:
+		return 0;
+	case REC_START:
+		take_start(d, slot, whole);
+		return 0;
+	case REC_MAPS:
+		image = slot_image(d, i);
+		if (image)
+			drain_take_maps(d, image, whole);
+		return 0;
+	case REC_SAMPLE:
+		image = slot_image(d, i);
+		if (!image)
+			return leave_out(d, slot);
+		ret = take_sample(d, slot, image, whole);
+		d->sampled = d->header->check && !ret;
+		if (d->sampled)
+			memcpy(d->before, whole, record->size);
+		return ret;
+	case REC_OTHER:
+		image = slot_image(d, i);
+		if (image)
+			drain_show_difference(d, image, whole);
+		return 0;
+	case REC_END:
+	case REC_REAPED:
+		image = slot_image(d, i);
+		if (!image)
+			return leave_out(d, slot);
+		memory_name(image->comm, slot->comm);
+		if (record->type == REC_END)
+			take_end(d, image, whole);
+		else
+			take_reaped(d, image, whole);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static void note_lost(struct drain *d, uint32_t i, uint64_t lost, uint64_t taken)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct slot_progress *progress = &d->progress[i];
+	struct loser *l = d->losers;
+
+	while (l && (l->slot != i || l->epoch != progress->epoch))
+		l = l->next;
+	if (!l) {
+		if (d->lost_threads++ >= MAX_LOSERS)
+			return;
+		l = calloc(1, sizeof(*l));
+		if (!l)
+			return;
+		l->next = d->losers;
+		d->losers = l;
+		l->slot = i;
+		l->epoch = progress->epoch;
+		l->thread.pid = REC_OWNER_PID(atomic_load(&slot->owner));
+		l->thread.tid = slot->tid;
+	}
+	memory_name(l->thread.comm, slot->comm);
+	/* For the terminal; what is no ASCII may be anything. */
+	for (char *c = l->thread.comm; *c; c++)
+		if (*c & 0x80)
+			*c = '?';
+	l->thread.lost = lost;
+	l->thread.taken = taken;
+}
+
+static void take_counts(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct slot_progress *progress = &d->progress[i];
+	uint64_t lost = atomic_load(&slot->lost);
+	uint64_t weight = atomic_load(&slot->lost_weight);
+
+	if (lost == progress->lost)
+		return;
+	d->lost += lost - progress->lost;
+	d->lost_weight += weight - progress->lost_weight;
+	progress->lost = lost;
+	progress->lost_weight = weight;
+	note_lost(d, i, lost, atomic_load(&slot->taken));
+}
+
+static int drain_slot(struct drain *d, uint32_t i);
+
+/*
+ * Before the records of a slot: those that introduce its process, and the one
+ * it was forked from. They may lie in slots that come later in the array.
+ */
+static void introduce(struct drain *d, uint32_t i)
+{
+	const struct rec_slot *slot = &d->slots[i];
+	const struct {
+		uint32_t instance, slot;
+	} before[] = {
+		{ slot->parent, slot->parent_slot },
+		{ slot->instance, slot->start_slot },
+	};
+
+	if (d->nesting >= 16 || find_image(d, slot->instance))
+		return;
+	d->nesting++;
+	for (int k = 0; k < 2; k++)
+		if (before[k].instance && before[k].slot < d->nr_slots && before[k].slot != i &&
+		    d->slots[before[k].slot].instance == before[k].instance &&
+		    !find_image(d, before[k].instance))
+			drain_slot(d, before[k].slot);
+	d->nesting--;
+}
+
+static int drain_slot(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct slot_progress *progress = drain_know_slot(d, i);
+	uint32_t epoch = progress->epoch;
+	int ret = 0, size;
+	uint64_t head;
+
+	introduce(d, i);
+	head = atomic_load_explicit(&slot->head, memory_order_acquire);
+	/* Did another thread take the slot meanwhile? Next time. */
+	if (atomic_load_explicit(&slot->epoch, memory_order_acquire) != epoch)
+		return 0;
+	while (head != progress->tail) {
+		size = head - progress->tail > d->ring_size ?
+			       -EINVAL :
+			       drain_copy_record(d, i, progress->tail, head, d->record);
+		if (size > 0) {
+			progress->tail += size;
+			ret = take_record(d, i, (const void *)d->record);
+		}
+		if (size < 0 || ret == -EINVAL) {
+			d->damaged++;
+			progress->tail = head;
+			ret = 0;
+		}
+		atomic_store_explicit(&slot->tail, progress->tail, memory_order_release);
+		progress->freed = progress->tail;
+		if (ret)
+			return ret;
+	}
+	take_counts(d, i);
+	return 0;
+}
+
+/*
+ * The recording, or the process, ends while a thread waits: its sample lies behind the
+ * records, and is as old as what it waits for. Nobody takes the slot meanwhile, but the
+ * thread may wake up.
+ */
+static int take_wait(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct rec_sample *s = (void *)d->record;
+	uint64_t since = atomic_load_explicit(&slot->wait_since, memory_order_acquire);
+	uint64_t head = atomic_load(&slot->head), until = atomic_load(&slot->wait_until);
+	int size, ret;
+
+	if (!since)
+		return 0;
+	size = drain_copy_record(d, i, head, head + d->ring_size, d->record);
+	if (atomic_load(&slot->wait_since) != since || atomic_load(&slot->head) != head)
+		return 0;
+	if (!until)
+		until = now_ns(CLOCK_MONOTONIC);
+	if (size < (int)sizeof(*s) || s->record.type != REC_SAMPLE || until < since ||
+	    until - since > now_ns(CLOCK_MONOTONIC) - d->started) {
+		d->damaged++;
+		return 0;
+	}
+	s->weight = until - since;
+	ret = take_record(d, i, &s->record);
+	if (ret != -EINVAL)
+		return ret;
+	d->damaged++;
+	return 0;
+}
+
+static void free_slot(struct drain *d, uint32_t i)
+{
+	d->progress[i].known = false;
+	/* Big bursts do not keep their memory. */
+	if (d->progress[i].tail > 65536)
+		fallocate(d->memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  d->rings - (uint8_t *)d->header + (uint64_t)i * d->ring_size,
+			  d->ring_size);
+	atomic_store_explicit(&d->slots[i].owner, REC_FREE, memory_order_release);
+}
+
+/*
+ * A process used @ns after its agent had left it. Whole periods are charged, one more by
+ * chance for the rest, so that many short ones count rightly.
+ */
+static void take_exit(void *arg, uint32_t instance, uint64_t ns)
+{
+	struct drain *d = arg;
+	struct image *image = find_image(d, instance);
+	uint64_t periods = (ns + (uint64_t)random() % d->period) / d->period;
+	int64_t values[2] = { 1, periods * d->period };
+	struct shstk_sample sample = {
+		.end = SHSTK_END_COMPLETE,
+		.note = SHSTK_NOTE_EXIT,
+		.time = now_ns(CLOCK_MONOTONIC),
+		.values = values,
+	};
+
+	if (!image || !periods || ns > MAX_EXIT)
+		return;
+	sample.proc = image->proc;
+	sample.tid = image->pid;
+	sample.comm = image->comm;
+	if (shstk_profile_add(d->profile, &sample))
+		return;
+	d->samples++;
+	d->weight += values[1];
+}
+
+int drain_rings(struct drain *d)
+{
+	uint32_t high = drain_slots_used(d);
+	int ret;
+
+	d->pass++;
+	take_execs(d);
+	for (uint32_t i = 0; i < high; i++) {
+		int state = REC_OWNER_STATE(
+			atomic_load_explicit(&d->slots[i].owner, memory_order_acquire));
+
+		if (state != REC_ACTIVE && state != REC_DYING)
+			continue;
+		ret = drain_slot(d, i);
+		if (ret)
+			return ret;
+		if (state == REC_DYING) {
+			take_wait(d, i);
+			free_slot(d, i);
+		}
+	}
+	drain_forget_old_texts(d);
+	if (d->ledger)
+		ledger_settle(d->ledger, take_exit, d);
+	return 0;
+}
+
+void drain_free_dead(struct drain *d)
+{
+	uint32_t high = drain_slots_used(d);
+
+	for (uint32_t i = 0; i < high; i++) {
+		uint64_t owner = atomic_load(&d->slots[i].owner);
+
+		if (!owner || !process_gone(REC_OWNER_PID(owner)))
+			continue;
+		if (!drain_slot(d, i))
+			take_wait(d, i);
+		if (atomic_load(&d->slots[i].owner) == owner)
+			free_slot(d, i);
+	}
+}
+
+void drain_reaped(struct drain *d, int pid, uint64_t cpu)
+{
+	if (d->ledger)
+		ledger_reaped(d->ledger, pid, cpu, "the command");
+}
+
+void drain_gaps(struct drain *d, void (*fn)(void *arg, const struct ledger_gap *gap), void *arg)
+{
+	if (d->ledger)
+		ledger_gaps(d->ledger, atomic_load(&d->header->foreign), fn, arg);
+}
+
+int drain_stop(struct drain *d)
+{
+	int ret;
+
+	atomic_store(&d->header->stop, 1);
+	ret = drain_rings(d);
+	for (uint32_t i = 0; !ret && i < drain_slots_used(d); i++)
+		if (atomic_load(&d->slots[i].owner))
+			ret = drain_slot(d, i) ?: take_wait(d, i);
+	/* Twice: the ledger settles what was waited for before the previous pass. */
+	for (int k = 0; d->ledger && k < 2; k++)
+		ledger_settle(d->ledger, take_exit, d);
+	return ret;
+}
+
+void drain_alive(struct drain *d, void (*fn)(void *arg, int pid), void *arg)
+{
+	for (uint32_t i = 0; i < drain_slots_used(d); i++) {
+		uint64_t owner = atomic_load(&d->slots[i].owner);
+
+		if (REC_OWNER_STATE(owner) == REC_ACTIVE &&
+		    d->slots[i].tid == (uint32_t)REC_OWNER_PID(owner) &&
+		    !process_gone(REC_OWNER_PID(owner)))
+			fn(arg, REC_OWNER_PID(owner));
+	}
+}
+
+void drain_count(const struct drain *d, struct drain_counts *ret)
+{
+	const struct rec_header *h = d->header;
+
+	*ret = (struct drain_counts){
+		.samples = d->samples,
+		.weight = d->weight,
+		.late = d->late,
+		.truncated = d->truncated,
+		.lost = d->lost,
+		.lost_weight = d->lost_weight,
+		.lost_threads = d->lost_threads,
+		.threads = atomic_load(&h->threads),
+		.processes = atomic_load(&h->instances),
+		.images = d->nr_execs,
+		.no_slot = atomic_load(&h->no_slot),
+		.left_out = d->left_out,
+		.no_timer = atomic_load(&h->no_timer),
+		.sandboxed = atomic_load(&h->sandboxed),
+		.damaged = d->damaged,
+		.stretch = atomic_load(&h->stretch),
+		.same = atomic_load(&h->same),
+		.later = atomic_load(&h->later),
+		.differ = atomic_load(&h->differ),
+		.unchecked = atomic_load(&h->unchecked),
+	};
+}
+
+void drain_lost(const struct drain *d, void (*fn)(void *arg, const struct drain_loser *l),
+		void *arg)
+{
+	for (const struct loser *l = d->losers; l; l = l->next)
+		fn(arg, &l->thread);
+}

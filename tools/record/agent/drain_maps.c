@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * drain_maps.c - see drain_private.h: what was mapped in a process when a sample was taken.
+ *
+ * When the recorder comes to a sample the process may be long gone, or have
+ * closed a library and opened another one in its place. The agent sends what is
+ * mapped before that happens: it lies in some ring behind the sample, so rings
+ * are looked through ahead of what is consumed, and the texts kept for as long
+ * as an older sample may come (struct maps_text).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/record/agent/drain_private.h"
+#include "tools/shstk.h"
+
+#define MAX_TEXTS 4096 /* maps texts at a time, */
+#define MAX_TEXT_BYTES (64u << 20) /* and what is in them */
+#define READ_INTERVAL 20000000 /* ns between two looks into /proc */
+#define LOADING 1000000000 /* ns that loading a library may take */
+
+bool drain_read_maps(struct image *image)
+{
+	uint64_t at = now_ns(CLOCK_MONOTONIC);
+
+	if (image->last_read && at - image->last_read < READ_INTERVAL)
+		return false;
+	image->last_read = at;
+	if (image->gone)
+		return true;
+	if (shstk_symproc_read_maps(image->proc) < 0)
+		image->gone = true;
+	else
+		image->mapped_at = at;
+	return true;
+}
+
+/* @t, which may be NULL, with the text of a record behind it; or NULL. */
+static struct maps_text *extend_text(struct drain *d, struct maps_text *t, const struct rec_maps *m)
+{
+	size_t size = t ? t->size : 0;
+	struct maps_text *longer = NULL;
+
+	if (d->text_bytes + m->bytes <= MAX_TEXT_BYTES)
+		longer = realloc(t, sizeof(*t) + size + m->bytes);
+	if (!longer) {
+		drain_forget_text(d, t);
+		return NULL;
+	}
+	memcpy(longer->bytes + size, m->text, m->bytes);
+	longer->size = size + m->bytes;
+	d->text_bytes += m->bytes;
+	return longer;
+}
+
+static void add_text(struct drain *d, struct slot_progress *progress, uint32_t instance,
+		     const struct rec_maps *m)
+{
+	struct maps_text *t = progress->text;
+
+	if (m->record.size < sizeof(*m) || m->bytes > m->record.size - sizeof(*m))
+		return;
+	if (m->record.flags & REC_MAPS_FIRST) {
+		drain_forget_text(d, t);
+		t = extend_text(d, NULL, m);
+	} else if (t) {
+		t = extend_text(d, t, m);
+	}
+	progress->text = t;
+	if (!t || !(m->record.flags & REC_MAPS_LAST) || d->nr_texts >= MAX_TEXTS)
+		return;
+	progress->text = NULL;
+	t->instance = instance;
+	t->time = m->time;
+	t->pass = d->pass;
+	t->next = d->texts;
+	d->texts = t;
+	d->nr_texts++;
+}
+
+static void look_ahead_in(struct drain *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	struct slot_progress *progress = drain_know_slot(d, i);
+	uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
+	uint64_t at = progress->ahead > progress->freed ? progress->ahead : progress->freed;
+	const struct rec_record *record = (const void *)d->ahead;
+	int size;
+
+	if (atomic_load_explicit(&slot->epoch, memory_order_acquire) != progress->epoch ||
+	    head - at > d->ring_size)
+		return;
+	for (; at != head; at += size) {
+		size = drain_copy_record(d, i, at, head, d->ahead);
+		if (size < 0)
+			break;
+		if (record->type == REC_MAPS)
+			add_text(d, progress, slot->instance, (const void *)record);
+	}
+	progress->ahead = at;
+}
+
+/* Finds the maps texts in all rings. */
+static void look_ahead(struct drain *d)
+{
+	uint32_t high = drain_slots_used(d);
+
+	for (uint32_t i = 0; i < high; i++) {
+		int state = REC_OWNER_STATE(
+			atomic_load_explicit(&d->slots[i].owner, memory_order_acquire));
+
+		if (state == REC_ACTIVE || state == REC_DYING)
+			look_ahead_in(d, i);
+	}
+}
+
+void drain_forget_old_texts(struct drain *d)
+{
+	for (struct maps_text **at = &d->texts; *at;) {
+		struct maps_text *t = *at;
+
+		if (t->pass == d->pass) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		d->nr_texts--;
+		drain_forget_text(d, t);
+	}
+}
+
+/* The first text of @time or later, or NULL. */
+static const struct maps_text *text_since(const struct drain *d, uint32_t instance, uint64_t time)
+{
+	const struct maps_text *found = NULL;
+
+	for (const struct maps_text *t = d->texts; t; t = t->next)
+		if (t->instance == instance && t->time >= time && (!found || t->time < found->time))
+			found = t;
+	return found;
+}
+
+static const struct maps_text *newest_text(const struct drain *d, uint32_t instance)
+{
+	const struct maps_text *found = NULL;
+
+	for (const struct maps_text *t = d->texts; t; t = t->next)
+		if (t->instance == instance && (!found || t->time > found->time))
+			found = t;
+	return found;
+}
+
+static void use_text(struct image *image, const struct maps_text *t)
+{
+	if (t->time == image->mapped_at)
+		return;
+	shstk_symproc_set_maps(image->proc, t->bytes, t->size);
+	image->mapped_at = t->time;
+}
+
+void drain_take_maps(struct drain *d, struct image *image, const struct rec_maps *m)
+{
+	const struct maps_text *t;
+
+	look_ahead(d);
+	if (m->record.size < sizeof(*m) || !(m->record.flags & REC_MAPS_LAST) ||
+	    m->time <= image->mapped_at)
+		return;
+	t = text_since(d, image->instance, m->time);
+	if (t && t->time == m->time)
+		use_text(image, t);
+}
+
+/* Makes the mappings of @image those of @time. */
+static void set_maps_at(struct drain *d, struct image *image, uint64_t time)
+{
+	const struct maps_text *t = text_since(d, image->instance, time);
+
+	if (!t && drain_read_maps(image)) {
+		/* Was something unmapped since the sample, and before this? */
+		look_ahead(d);
+		t = text_since(d, image->instance, time);
+	}
+	if (!t) {
+		t = newest_text(d, image->instance);
+		if (t && t->time <= image->mapped_at)
+			t = NULL;
+	}
+	if (t)
+		use_text(image, t);
+}
+
+static bool unknown_address(struct image *image, const struct rec_sample *s)
+{
+	for (uint32_t i = 0; i < s->nr; i++)
+		if (shstk_symproc_find(image->proc, s->pcs[i] - !!i)->kind == SHSTK_SYMMAP_NONE)
+			return true;
+	return false;
+}
+
+/*
+ * A library may have been loaded to where another one was. A sample tells only
+ * that dlopen() was called, so look for a while after that.
+ */
+static bool may_have_loaded(struct image *image, const struct rec_sample *s)
+{
+	if (s->opens != image->opens) {
+		image->opens = s->opens;
+		image->open_seen = now_ns(CLOCK_MONOTONIC);
+		image->last_read = 0;
+		return true;
+	}
+	return image->open_seen && now_ns(CLOCK_MONOTONIC) - image->open_seen < LOADING;
+}
+
+void drain_know_maps(struct drain *d, struct image *image, const struct rec_sample *s)
+{
+	if (unknown_address(image, s) || may_have_loaded(image, s))
+		set_maps_at(d, image, s->time);
+}

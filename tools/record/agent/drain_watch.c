@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * drain_watch.c - threads and processes that came or went without the agent's knowledge.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tools/proc/maps.h"
+#include "tools/proc/tasks.h"
+#include "tools/record/agent/drain_private.h"
+#include "tools/record/agent/ledger.h"
+
+static unsigned int count_slots(struct drain *d, uint32_t instance, int *signo, int *tid)
+{
+	uint32_t high = drain_slots_used(d);
+	unsigned int nr = 0;
+
+	for (uint32_t i = 0; i < high; i++) {
+		struct rec_slot *slot = &d->slots[i];
+		int state = REC_OWNER_STATE(atomic_load(&slot->owner));
+
+		if (slot->instance != instance || (state != REC_TAKEN && state != REC_ACTIVE))
+			continue;
+		nr++;
+		if (state == REC_ACTIVE) {
+			*signo = slot->signo;
+			/* The first thread, if it lives, is the least harmed. */
+			if (!*tid || (int)slot->tid < *tid)
+				*tid = slot->tid;
+		}
+	}
+	return nr;
+}
+
+static unsigned int count_threads(int pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return stat(path, &st) || st.st_nlink < 3 ? 0 : st.st_nlink - 2;
+}
+
+/*
+ * Is this process one that the agent entered? The process ID is only what the
+ * shared memory says, and this command may be allowed to signal more.
+ */
+static bool maps_our_memory(const struct drain *d, int pid)
+{
+	static const char memory[] = "/memfd:" DRAIN_MEMORY;
+	struct mapping m;
+	struct maps maps;
+	bool found = false;
+	struct stat st;
+
+	if (fstat(d->memory.fd, &st) || maps_open(pid, "maps", &maps))
+		return false;
+	while (!found && maps_next(&maps, &m))
+		found = m.inode == st.st_ino && !strncmp(m.path, memory, sizeof(memory) - 1);
+	maps_close(&maps);
+	return found;
+}
+
+/* Asks a thread of the process to look for threads that did not register. */
+static void ask_scan(struct drain *d, struct image *image, int signo, int tid)
+{
+	siginfo_t si = { .si_signo = signo, .si_code = SI_QUEUE };
+
+	si.si_pid = getpid();
+	si.si_uid = getuid();
+	si.si_value.sival_ptr = (void *)(uintptr_t)d->header->cookie;
+	syscall(SYS_rt_tgsigqueueinfo, image->pid, tid, signo, &si);
+	image->asked++;
+	image->missing = 0;
+}
+
+static void watch_threads(struct drain *d, struct image *image)
+{
+	unsigned int threads = count_threads(image->pid);
+	int signo = 0, tid = 0;
+
+	/* Two looks must agree: threads come and go. Then ever less often. */
+	if (!threads || threads <= count_slots(d, image->instance, &signo, &tid)) {
+		image->missing = 0;
+		return;
+	}
+	if (++image->missing < 2u << (image->asked < 8 ? image->asked : 8))
+		return;
+	if (signo >= SIGRTMIN && signo <= SIGRTMAX && tid > 0 && maps_our_memory(d, image->pid))
+		ask_scan(d, image, signo, tid);
+}
+
+void drain_watch(struct drain *d)
+{
+	drain_free_dead(d);
+	if (d->ledger)
+		ledger_watch(d->ledger);
+	for (int i = 0; i < DRAIN_BUCKETS; i++) {
+		for (struct image *image = d->images[i]; image; image = image->next) {
+			if (image->dead)
+				continue;
+			if (process_gone(image->pid))
+				image->dead = true;
+			else
+				watch_threads(d, image);
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * allocations.c - see allocations.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/record/heap/allocations.h"
+#include "tools/record/heap/heap_values.h"
+#include "tools/shstk.h"
+
+struct heap_opts allocations_options(const struct record_opts *o)
+{
+	return (struct heap_opts){
+		.sample = o->heap_sample,
+		.with_mmap = o->heap_mmap,
+		.per_thread = o->output.per_thread,
+		.max_depth = o->depth,
+		.snapshots = o->every > 0,
+	};
+}
+
+int allocations_begin(struct recording *r)
+{
+	struct shstk_symbols_opts names = {
+		.no_lines = !output_wants_lines(&r->opts->output),
+		.full_names = r->opts->output.full_names,
+	};
+	struct heap_opts opts = allocations_options(r->opts);
+	int err;
+
+	read_limit_apply(&r->opts->read_limit, &names);
+	err = shstk_symbols_create(&names, &r->symbols);
+
+	if (!err)
+		err = shstk_profile_create(r->symbols, &r->profile);
+	if (!err)
+		err = heap_add_types(r->profile, &opts);
+	return err;
+}
+
+void allocations_describe(const struct recording *r, const struct heap_counts *c, char *buf,
+			  size_t size)
+{
+	char live[32], peak[32], processes[48];
+
+	shstk_format_value(live, sizeof(live), c->live, "bytes");
+	shstk_format_value(peak, sizeof(peak), c->peak, "bytes");
+	plural(processes, sizeof(processes), c->processes, "process", "processes");
+	snprintf(buf, size, "%s in use, %s %s, %s, %.1f s", live,
+		 c->processes > 1 ? "largest peak of a process" : "peak", peak, processes,
+		 (now_ns(CLOCK_MONOTONIC) - r->began) / 1e9);
+}
+
+void allocations_report(const struct recording *r, const struct heap_counts *c, bool ended)
+{
+	char bytes[32], left[32], peak[32];
+	char *files;
+
+	shstk_format_value(bytes, sizeof(bytes), c->bytes, "bytes");
+	shstk_format_value(left, sizeof(left), c->left_bytes, "bytes");
+	shstk_format_value(peak, sizeof(peak), c->peak, "bytes");
+	complain("%s%llu allocations of %s from %llu stacks in %u %s",
+		 r->opts->heap_sample ? "about " : "", (unsigned long long)c->objects, bytes,
+		 (unsigned long long)c->stacks, c->processes,
+		 c->processes == 1 ? "process" : "processes");
+	if (c->processes > 1)
+		complain("largest peak of a process %s after %.2f s, in process %d", peak,
+			 c->peak_time / 1e9, c->peak_pid);
+	else
+		complain("peak %s after %.2f s", peak, c->peak_time / 1e9);
+	complain("%llu temporary, freed before the thread's next allocation (%.1f%%)",
+		 (unsigned long long)c->temporary,
+		 c->objects ? 100.0 * c->temporary / c->objects : 0);
+	complain("%s in %llu blocks %s", left, (unsigned long long)c->left,
+		 ended ? "not freed at the end" : "in use");
+	files = output_names(&r->opts->output);
+	complain("recorder: %lu MiB and %lu MiB shared at most%s%s", record_mib(r->memory),
+		 record_mib(r->shared), files && *files ? ";" : "", files ? files : "");
+	free(files);
+}

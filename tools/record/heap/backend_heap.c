@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * backend_heap.c - allocations, which the agent of tools/inject/heap/ counts.
+ */
+#include <stdio.h>
+
+#include "tools/record/backend.h"
+#include "tools/record/caution.h"
+#include "tools/record/heap/allocations.h"
+#include "tools/record/heap/heap.h"
+#include "tools/shstk.h"
+
+#define MIN_MAPPED (256u << 10)
+
+static int begin(struct recording *r)
+{
+	struct heap_opts opts = allocations_options(r->opts);
+	struct heap_drain *drain = NULL;
+	int err = allocations_begin(r);
+
+	if (!err)
+		err = heap_drain_create(&opts, r->symbols, r->profile, &drain);
+	r->state = drain;
+	return err;
+}
+
+static void end(struct recording *r)
+{
+	heap_drain_destroy(r->state);
+}
+
+static const char *env(const struct recording *r)
+{
+	return heap_drain_env(r->state);
+}
+
+/* Counters wait; ended processes do not hold their memory for long. */
+static int take(struct recording *r)
+{
+	return heap_drain_watch(r->state);
+}
+
+static int complete(struct recording *r)
+{
+	return heap_drain_part(r->state);
+}
+
+static int renew(struct recording *r)
+{
+	int err = allocations_begin(r);
+
+	return err ? err : heap_drain_renew(r->state, r->symbols, r->profile);
+}
+
+static int stop(struct recording *r, bool ended, const struct rusage *usage)
+{
+	(void)ended;
+	(void)usage;
+	return heap_drain_stop(r->state);
+}
+
+static uint64_t shared(const struct recording *r)
+{
+	return heap_drain_shared(r->state);
+}
+
+static void describe(const struct recording *r, char *buf, size_t size)
+{
+	struct heap_counts c;
+
+	heap_drain_count(r->state, &c);
+	allocations_describe(r, &c, buf, size);
+}
+
+/* What went past malloc(). A stack or a buffer of many programs is not worth a line. */
+static void report_mapped(struct recording *r, const struct heap_counts *c)
+{
+	char bytes[32];
+
+	if (r->opts->heap_mmap || c->mapped < MIN_MAPPED || c->mapped < c->peak / 20)
+		return;
+	shstk_format_value(bytes, sizeof(bytes), c->mapped, "bytes");
+	caution(r,
+		"%s at a time were taken past malloc(), by mmap() in %s (process %d): not in these sums, see --heap-mmap",
+		bytes, c->mapped_by, c->mapped_pid);
+}
+
+static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
+{
+	struct heap_counts c;
+
+	(void)ended;
+	(void)usage;
+	heap_drain_count(r->state, &c);
+	if (!c.processes)
+		complain("nothing recorded: %s did not load the agent", *r->opts->command);
+	if (c.lost)
+		caution(r, "%llu allocations are missing: memory for recording ran out",
+			(unsigned long long)c.lost);
+	if (c.foreign)
+		caution(r, "%u %s a malloc() of its own, whose allocations are not seen", c.foreign,
+			c.foreign == 1 ? "program has" : "programs have");
+	if (c.deepbind)
+		caution(r,
+			"%u %s libraries with RTLD_DEEPBIND in a way that could not be followed: what these allocate is not seen, and what they free looks as if it never was (--heap -p sees both)",
+			c.deepbind, c.deepbind == 1 ? "program loaded" : "programs loaded");
+	report_mapped(r, &c);
+	if (c.allocator)
+		caution(r,
+			"%s%s has an allocator linked into it (%s), whose allocations are not seen",
+			c.inside, c.more_inside ? ", and not it alone," : "", c.allocator);
+}
+
+static void report(struct recording *r, bool ended, const struct rusage *usage)
+{
+	struct heap_counts c;
+
+	(void)usage;
+	heap_drain_count(r->state, &c);
+	allocations_report(r, &c, ended);
+}
+
+const struct backend backend_heap = {
+	.object = "libshstk-heap.so",
+	.cumulative = true,
+	.begin = begin,
+	.end = end,
+	.env = env,
+	.take = take,
+	.complete = complete,
+	.renew = renew,
+	.stop = stop,
+	.shared = shared,
+	.describe = describe,
+	.report_gaps = report_gaps,
+	.report = report,
+};

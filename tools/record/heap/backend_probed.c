@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * backend_probed.c - allocations of what already runs, of which probes tell.
+ */
+#include <stdio.h>
+
+#include "tools/convert/layout.h"
+#include "tools/record/backend.h"
+#include "tools/record/caution.h"
+#include "tools/record/heap/allocations.h"
+#include "tools/record/heap/probed.h"
+#include "tools/shstk.h"
+
+#define RING (64u << 20) /* stacks of half a second, of a program that allocates all the time */
+
+static void end(struct recording *r)
+{
+	probed_destroy(r->state);
+}
+
+static int start(struct recording *r, const struct target *target)
+{
+	const struct record_opts *o = r->opts;
+	struct probed_opts opts = {
+		.heap = allocations_options(o),
+		.pids = o->targets.pids,
+		.nr_pids = o->targets.nr_pids,
+		.ring_size = o->buffer ? (size_t)o->buffer * 1024 : RING,
+	};
+	struct probed_counts more;
+	struct heap_counts c;
+	struct probed *probed;
+	struct reason why;
+
+	(void)target;
+	if (probed_create(&opts, r->symbols, &probed, &why)) {
+		complain("%s", why.text);
+		return EXIT_OWN;
+	}
+	r->state = probed;
+	probed_count(probed, &c, &more);
+	if (!o->quiet)
+		complain(
+			"allocations from now on, by probes at %u functions; for %g s, or until Ctrl-C",
+			more.functions, o->duration);
+	return 0;
+}
+
+static bool all_gone(const struct recording *r)
+{
+	return !probed_alive(r->state);
+}
+
+static int take(struct recording *r)
+{
+	return probed_take(r->state);
+}
+
+static void watch(struct recording *r)
+{
+	probed_watch(r->state);
+}
+
+static int complete(struct recording *r)
+{
+	return probed_report(r->state, r->profile);
+}
+
+static int renew(struct recording *r)
+{
+	int err = allocations_begin(r);
+
+	if (!err)
+		probed_renew(r->state, r->symbols);
+	return err;
+}
+
+static int stop(struct recording *r, bool ended, const struct rusage *usage)
+{
+	int err = probed_stop(r->state);
+
+	(void)ended;
+	(void)usage;
+	return err ? err : probed_report(r->state, r->profile);
+}
+
+static uint64_t shared(const struct recording *r)
+{
+	return probed_shared(r->state);
+}
+
+static void describe(const struct recording *r, char *buf, size_t size)
+{
+	struct heap_counts c;
+
+	probed_count(r->state, &c, NULL);
+	allocations_describe(r, &c, buf, size);
+}
+
+static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
+{
+	struct probed_counts more;
+	struct heap_counts c;
+
+	(void)ended;
+	(void)usage;
+	probed_count(r->state, &c, &more);
+	if (c.lost)
+		caution(r,
+			"%llu allocations are missing: the ring was full (see --heap-sample and --buffer)",
+			(unsigned long long)c.lost);
+	if (more.unseen)
+		caution(r, "%llu allocations are missing: their return was not seen",
+			(unsigned long long)more.unseen);
+	if (more.too_short)
+		remark(r,
+		       "%llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
+		       (unsigned long long)more.too_short, more.copy);
+	if (more.elsewhere)
+		remark(r, "%llu stacks " UNWOUND_ELSEWHERE, (unsigned long long)more.elsewhere);
+	if (more.cut)
+		remark(r,
+		       "%llu stacks end at code without unwind information: shown as [truncated]",
+		       (unsigned long long)more.cut);
+	if (!c.objects)
+		complain("no allocations: nothing was allocated meanwhile");
+}
+
+static void report(struct recording *r, bool ended, const struct rusage *usage)
+{
+	struct heap_counts c;
+
+	(void)ended;
+	(void)usage;
+	probed_count(r->state, &c, NULL);
+	allocations_report(r, &c, false);
+}
+
+const struct backend backend_probed = {
+	.cumulative = true,
+	.begin = allocations_begin,
+	.end = end,
+	.start = start,
+	.all_gone = all_gone,
+	.take = take,
+	.watch = watch,
+	.complete = complete,
+	.renew = renew,
+	.stop = stop,
+	.shared = shared,
+	.describe = describe,
+	.report_gaps = report_gaps,
+	.report = report,
+};

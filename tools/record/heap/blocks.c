@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * blocks.c - see blocks.h.
+ *
+ * Sites and blocks are found by hash tables. A sampled block stands for several: as each
+ * byte has the same chance to be a sample point, one of s bytes is found with the
+ * probability p = 1 - exp(-s / rate), and stands for 1 / p blocks. That follows from its
+ * size, so a block is taken off by the same weight by which it was added.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "tools/record/heap/blocks.h"
+#include "tools/record/heap/growth.h"
+#include "tools/record/heap/heap_values.h"
+
+#define ONE 1024 /* an object, where counts are estimated */
+
+/**
+ * struct key - what makes a site: entries of the stack and their marks follow
+ * @process: number of its process.
+ * @tid: thread, or 0: all together.
+ * @nr: number of entries.
+ * @end: enum shstk_end.
+ */
+struct key {
+	uint32_t process;
+	uint32_t tid;
+	uint32_t nr;
+	int32_t end;
+};
+
+/**
+ * struct site - a stack
+ * @number: counts from 0.
+ * @peak: number of the peak that @peak_objects and @peak_bytes are of.
+ * @objects: allocated, and
+ * @bytes: their bytes.
+ * @freed: of these, freed again, and
+ * @freed_bytes: their bytes.
+ * @peak_objects: in use at that peak, and
+ * @peak_bytes: their bytes.
+ * @temporary: freed before the thread allocated anything else.
+ * @lifetime: ns that those that were freed were in use, added up.
+ * @comm: name of the thread.
+ * @key: its stack.
+ */
+struct site {
+	UT_hash_handle hh;
+	uint32_t number;
+	uint32_t peak;
+	uint64_t objects, bytes;
+	uint64_t freed, freed_bytes;
+	uint64_t peak_objects, peak_bytes;
+	uint64_t temporary;
+	uint64_t lifetime;
+	char comm[PROBE_COMM];
+	struct key key;
+};
+
+/**
+ * struct block - a block in use
+ * @key: where.
+ * @site: who allocated it,
+ * @size: so many bytes,
+ * @time: then,
+ * @tid: in that thread.
+ */
+struct block {
+	UT_hash_handle hh;
+	struct probe_block key;
+	struct site *site;
+	uint64_t size;
+	uint64_t time;
+	uint32_t tid;
+};
+
+/* The last block that a thread allocated. */
+struct last {
+	UT_hash_handle hh;
+	uint32_t tid;
+	struct probe_block key;
+};
+
+struct blocks {
+	struct heap_opts opts;
+	struct site *sites;
+	struct block *blocks;
+	struct last *lasts;
+	struct growth growth;
+	uint64_t live, top, top_time; /* bytes in use, the most there were, and when */
+	uint32_t peak; /* number of the last peak that is over */
+	bool rising; /* there were never more than now */
+	void *room; /* a key that is looked for */
+	size_t room_size;
+};
+
+struct blocks *blocks_create(const struct heap_opts *opts)
+{
+	struct blocks *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->opts = *opts;
+	return b;
+}
+
+void blocks_destroy(struct blocks *b)
+{
+	struct block *block, *next_block;
+	struct site *site, *next_site;
+	struct last *last, *next_last;
+
+	if (!b)
+		return;
+	HASH_ITER(hh, b->blocks, block, next_block)
+	{
+		HASH_DEL(b->blocks, block);
+		free(block);
+	}
+	HASH_ITER(hh, b->sites, site, next_site)
+	{
+		HASH_DEL(b->sites, site);
+		free(site);
+	}
+	HASH_ITER(hh, b->lasts, last, next_last)
+	{
+		HASH_DEL(b->lasts, last);
+		free(last);
+	}
+	growth_deinit(&b->growth);
+	free(b->room);
+	free(b);
+}
+
+/* ---- sites ---- */
+
+static size_t key_size(const struct key *key)
+{
+	return sizeof(*key) + key->nr * (sizeof(uint64_t) + 1);
+}
+
+static struct key *make_key(struct blocks *b, const struct site_stack *stack)
+{
+	struct key head = {
+		.process = stack->process,
+		.tid = b->opts.per_thread ? stack->tid : 0,
+		.nr = stack->nr,
+		.end = stack->end,
+	};
+	size_t size = key_size(&head);
+	struct key *key = b->room_size < size ? realloc(b->room, size) : b->room;
+
+	if (!key)
+		return NULL;
+	b->room = key;
+	if (size > b->room_size)
+		b->room_size = size;
+	*key = head;
+	memcpy(key + 1, stack->pcs, stack->nr * sizeof(*stack->pcs));
+	memcpy((uint64_t *)(key + 1) + stack->nr, stack->marks, stack->nr);
+	return key;
+}
+
+struct site *blocks_site(struct blocks *b, const struct site_stack *stack)
+{
+	struct key *key = make_key(b, stack);
+	struct site *site;
+	size_t size;
+
+	if (!key)
+		return NULL;
+	size = key_size(key);
+	HASH_FIND(hh, b->sites, key, size, site);
+	if (site)
+		return site;
+	site = calloc(1, sizeof(*site) + size - sizeof(*key));
+	if (!site)
+		return NULL;
+	site->number = HASH_COUNT(b->sites);
+	memcpy(&site->key, key, size);
+	memcpy(site->comm, stack->comm, sizeof(site->comm) - 1);
+	HASH_ADD(hh, b->sites, key, size, site);
+	if (site->hh.tbl)
+		return site;
+	free(site);
+	return NULL;
+}
+
+/* ---- counting ---- */
+
+/* For how many objects, in ONE, and bytes a block of @size stands. */
+static uint64_t weigh(const struct blocks *b, uint64_t size, uint64_t *bytes)
+{
+	double weight;
+
+	*bytes = size;
+	if (!b->opts.sample)
+		return ONE;
+	weight = -1 / expm1(-(double)(size ? size : 1) / (double)b->opts.sample);
+	*bytes = (uint64_t)((double)size * weight + 0.5);
+	return (uint64_t)(weight * ONE + 0.5);
+}
+
+/* Before a site's values change: keeps those that it had at the last peak. */
+static void keep_peak(const struct blocks *b, struct site *site)
+{
+	if (b->rising || site->peak == b->peak)
+		return;
+	site->peak = b->peak;
+	site->peak_objects = site->objects - site->freed;
+	site->peak_bytes = site->bytes - site->freed_bytes;
+}
+
+static void set_last(struct blocks *b, uint32_t tid, const struct probe_block *key)
+{
+	struct last *last;
+
+	HASH_FIND(hh, b->lasts, &tid, sizeof(tid), last);
+	if (!last) {
+		last = calloc(1, sizeof(*last));
+		if (!last)
+			return;
+		last->tid = tid;
+		HASH_ADD(hh, b->lasts, tid, sizeof(last->tid), last);
+		if (!last->hh.tbl) {
+			free(last);
+			return;
+		}
+	}
+	last->key = *key;
+}
+
+/* Was it the last one that this thread allocated? Known only where all are recorded. */
+static bool is_last(const struct blocks *b, uint32_t tid, const struct probe_block *key)
+{
+	struct last *last;
+
+	HASH_FIND(hh, b->lasts, &tid, sizeof(tid), last);
+	return last && !b->opts.sample && last->key.process == key->process &&
+	       last->key.addr == key->addr;
+}
+
+static struct block *find_block(const struct blocks *b, uint64_t process, uint64_t addr)
+{
+	struct probe_block key = { process, addr };
+	struct block *block;
+
+	HASH_FIND(hh, b->blocks, &key, sizeof(key), block);
+	return block;
+}
+
+static void drop(struct blocks *b, struct block *block, uint64_t time)
+{
+	struct site *site = block->site;
+	uint64_t bytes, objects = weigh(b, block->size, &bytes);
+
+	/* Memory in use has grown until now: this is the end of a peak. */
+	if (b->rising) {
+		b->rising = false;
+		b->peak++;
+	}
+	keep_peak(b, site);
+	site->freed += objects;
+	site->freed_bytes += bytes;
+	if (time > block->time)
+		site->lifetime += (time - block->time) * objects / ONE;
+	b->live -= bytes;
+	HASH_DEL(b->blocks, block);
+	free(block);
+}
+
+static void count(struct blocks *b, struct site *site, const struct probe_event *e)
+{
+	uint64_t bytes, objects = weigh(b, e->size, &bytes);
+
+	keep_peak(b, site);
+	site->objects += objects;
+	site->bytes += bytes;
+	b->live += bytes;
+	if (b->live <= b->top)
+		return;
+	b->top = b->live;
+	b->top_time = e->time;
+	b->rising = true;
+}
+
+int blocks_allocated(struct blocks *b, struct site *site, const struct probe_event *e)
+{
+	struct block *block = find_block(b, e->process, e->addr);
+
+	/* The block before at this address must have been freed, unseen. */
+	if (block)
+		drop(b, block, e->time);
+	block = calloc(1, sizeof(*block));
+	if (!block)
+		return -ENOMEM;
+	block->key = (struct probe_block){ e->process, e->addr };
+	block->site = site;
+	block->size = e->size;
+	block->time = e->time;
+	block->tid = e->tid;
+	HASH_ADD(hh, b->blocks, key, sizeof(block->key), block);
+	if (!block->hh.tbl) {
+		free(block);
+		return -ENOMEM;
+	}
+	count(b, site, e);
+	set_last(b, e->tid, &block->key);
+	return 0;
+}
+
+void blocks_freed(struct blocks *b, const struct probe_event *e, uint64_t addr)
+{
+	struct block *block = find_block(b, e->process, addr);
+
+	if (!block)
+		return;
+	block->site->temporary += block->tid == e->tid && is_last(b, e->tid, &block->key);
+	drop(b, block, e->time);
+}
+
+void blocks_check(struct blocks *b, bool (*gone)(void *arg, const struct probe_block *block),
+		  void *arg)
+{
+	struct block *block, *next;
+
+	HASH_ITER(hh, b->blocks, block, next)
+	{
+		if (gone(arg, &block->key))
+			drop(b, block, block->time);
+	}
+}
+
+/* ---- results ---- */
+
+static int64_t objects_of(uint64_t n)
+{
+	return (int64_t)((n + ONE / 2) / ONE);
+}
+
+static int take_growth(struct blocks *b, const struct site *site, int64_t *values)
+{
+	struct in_use more, now = {
+		.counter = site->number,
+		.objects = values[INUSE_OBJECTS],
+		.bytes = values[INUSE_SPACE],
+	};
+
+	if (!b->opts.snapshots)
+		return 0;
+	if (growth_take(&b->growth, &now, &more))
+		return -ENOMEM;
+	values[GROWTH_OBJECTS] = more.objects;
+	values[GROWTH_SPACE] = more.bytes;
+	return 0;
+}
+
+static void take_values(const struct blocks *b, const struct site *site, int64_t *values)
+{
+	uint64_t objects = site->objects - site->freed, bytes = site->bytes - site->freed_bytes;
+	bool kept = !b->rising && site->peak == b->peak;
+
+	values[ALLOC_OBJECTS] = objects_of(site->objects);
+	values[ALLOC_SPACE] = (int64_t)site->bytes;
+	values[INUSE_OBJECTS] = objects_of(objects);
+	values[INUSE_SPACE] = (int64_t)bytes;
+	values[PEAK_OBJECTS] = objects_of(kept ? site->peak_objects : objects);
+	values[PEAK_SPACE] = (int64_t)(kept ? site->peak_bytes : bytes);
+	values[TEMPORARY] = (int64_t)site->temporary;
+	values[LIFETIME] = (int64_t)site->lifetime;
+}
+
+int blocks_report(struct blocks *b,
+		  int (*fn)(void *arg, const struct site_stack *stack, const int64_t *values),
+		  void *arg)
+{
+	int64_t values[HEAP_VALUES] = { 0 };
+	struct site *site, *next;
+	int ret = 0;
+
+	HASH_ITER(hh, b->sites, site, next)
+	{
+		const uint64_t *pcs = (const uint64_t *)(&site->key + 1);
+		struct site_stack stack = {
+			.process = site->key.process,
+			.tid = site->key.tid,
+			.comm = site->comm,
+			.nr = site->key.nr,
+			.end = site->key.end,
+			.pcs = pcs,
+			.marks = (const uint8_t *)(pcs + site->key.nr),
+		};
+
+		/* The call may have failed. */
+		if (!site->objects)
+			continue;
+		take_values(b, site, values);
+		ret = take_growth(b, site, values);
+		if (!ret)
+			ret = fn(arg, &stack, values);
+		if (ret)
+			break;
+	}
+	growth_turn(&b->growth);
+	return ret;
+}
+
+void blocks_count(const struct blocks *b, struct heap_counts *ret)
+{
+	struct site *site, *next;
+
+	HASH_ITER(hh, b->sites, site, next)
+	{
+		if (!site->objects)
+			continue;
+		ret->objects += objects_of(site->objects);
+		ret->bytes += site->bytes;
+		ret->left += objects_of(site->objects - site->freed);
+		ret->left_bytes += site->bytes - site->freed_bytes;
+		ret->temporary += site->temporary;
+		ret->stacks++;
+	}
+	ret->live = b->live;
+	ret->peak = b->top;
+	ret->peak_time = b->top_time;
+}

@@ -1,0 +1,843 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * heap.c - the memory shared with the heap agents, seen from the recorder.
+ *
+ * All that is read from it may be wrong (tools/inject/heap/layout.h): a record is
+ * copied first, then looked at, and what makes no sense is passed over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "libshstk/shstk.h"
+#include "libshstk/symbol/budget.h"
+#include "tools/elf/allocator.h"
+#include "tools/inject/heap/layout.h"
+#include "tools/proc/tasks.h"
+#include "tools/record/agent/memory.h"
+#include "tools/record/heap/growth.h"
+#include "tools/record/heap/heap.h"
+#include "tools/record/heap/heap_values.h"
+#include "tools/shstk.h"
+
+#define MAX_TEXT (2u << 20)
+#define MAX_PROGRAMS 64 /* whose symbols are looked at */
+#define SMALLEST_PAGE 4096
+#define SHARED "the memory shared with recorded programs"
+#define CHUNK (16u << 20) /* bytes of a region mapped at a time */
+
+#define STEPS 1024 /* records between two looks at the clock */
+
+/**
+ * struct text - a maps record: it is read when a trace needs it, as it can be long and cost a
+ * program nothing
+ * @number: as it says.
+ * @size: bytes of the text.
+ * @at: where that is in the region.
+ */
+struct text {
+	uint32_t number;
+	uint32_t size;
+	uint64_t at;
+};
+
+/**
+ * struct thread_name - name of a thread
+ * @hh: by @tid.
+ * @tid: thread ID.
+ * @comm: its last name.
+ */
+struct thread_name {
+	UT_hash_handle hh;
+	uint32_t tid;
+	char comm[REC_COMM];
+};
+
+/**
+ * struct image - a region
+ * @number: of the region.
+ * @pid: its process.
+ * @proc: its mappings.
+ * @done: it was read for the last time.
+ * @replaced: the process executes another program, which has a region of its own.
+ * @growth: what it had at the last snapshot, if these are made.
+ */
+struct image {
+	uint32_t number;
+	int pid;
+	struct shstk_symproc *proc;
+	bool done;
+	bool replaced;
+	struct growth growth;
+};
+
+/**
+ * struct newest - the last region of a process
+ * @hh: by @pid.
+ * @pid: the process.
+ * @number: of the region.
+ */
+struct newest {
+	UT_hash_handle hh;
+	int pid;
+	uint32_t number;
+};
+
+/**
+ * struct reading - a region being read
+ * @d: the recorder.
+ * @head: copy of its start.
+ * @proc: its mappings.
+ * @growth: of the region, or NULL.
+ * @texts: maps records, by their numbers, which only grow.
+ * @nr_texts: how many.
+ * @max_texts: room for so many.
+ * @text: the one that is read.
+ * @text_size: room in it.
+ * @current: number of the one in @proc.
+ * @names: names of threads.
+ * @copy: the record looked at.
+ * @copy_size: room in it.
+ * @first: first byte of what is mapped, from the region's start.
+ * @window: it.
+ */
+struct reading {
+	struct heap_drain *d;
+	uint32_t number;
+	struct heap_image head;
+	struct shstk_symproc *proc;
+	struct growth *growth;
+	struct text *texts;
+	size_t nr_texts;
+	size_t max_texts;
+	char *text;
+	size_t text_size;
+	uint32_t current;
+	struct thread_name *names;
+	uint8_t *copy;
+	size_t copy_size;
+	uint64_t first;
+	uint8_t *window;
+};
+
+struct heap_drain {
+	struct memory memory;
+	struct heap_opts opts;
+	struct heap_header *header;
+	struct shstk_symbols *symbols;
+	struct shstk_profile *profile;
+	struct image *images;
+	uint32_t nr_images;
+	uint32_t max_images;
+	struct newest *newest;
+	struct shstk_account *account; /* of all regions */
+	uint32_t in_profile; /* processes */
+	struct heap_counts counts;
+	char *programs[MAX_PROGRAMS]; /* looked at */
+	uint32_t nr_programs;
+	uint64_t ticks, ns; /* when recording began */
+	uint64_t peak_ticks;
+};
+
+static uint64_t region_at(uint32_t i)
+{
+	return HEAP_FIRST + i * HEAP_REGION;
+}
+
+static int map_memory(struct heap_drain *d)
+{
+	struct heap_header *h;
+	int err = memory_create("shstk-heap", region_at(HEAP_MAX_IMAGES), &d->memory);
+
+	if (err)
+		return err;
+	h = mmap(NULL, HEAP_FIRST, PROT_READ | PROT_WRITE, MAP_SHARED, d->memory.fd, 0);
+	if (h == MAP_FAILED)
+		return -errno;
+	d->header = h;
+	h->magic = HEAP_MAGIC;
+	h->version = HEAP_VERSION;
+	h->max_depth = d->opts.max_depth;
+	h->sample = d->opts.sample;
+	h->with_mmap = d->opts.with_mmap;
+	h->per_thread = d->opts.per_thread;
+	h->recorder = getpid();
+	h->cookie = d->memory.cookie;
+	return 0;
+}
+
+int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
+		      struct shstk_profile *profile, struct heap_drain **ret)
+{
+	struct heap_drain *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->opts = *opts;
+	d->symbols = symbols;
+	d->profile = profile;
+	d->ticks = heap_ticks();
+	d->ns = now_ns(CLOCK_MONOTONIC);
+	err = map_memory(d);
+	if (!err) {
+		d->account = shstk_symbols_account(symbols, SHARED);
+		err = d->account ? 0 : -ENOMEM;
+	}
+	if (err) {
+		heap_drain_destroy(d);
+		return err;
+	}
+	*ret = d;
+	return 0;
+}
+
+void heap_drain_destroy(struct heap_drain *d)
+{
+	struct newest *newest, *next;
+
+	if (!d)
+		return;
+	HASH_ITER(hh, d->newest, newest, next)
+	{
+		HASH_DEL(d->newest, newest);
+		free(newest);
+	}
+	if (d->header)
+		munmap(d->header, HEAP_FIRST);
+	memory_destroy(&d->memory);
+	while (d->nr_programs)
+		free(d->programs[--d->nr_programs]);
+	while (d->nr_images)
+		growth_deinit(&d->images[--d->nr_images].growth);
+	free(d->images);
+	free(d);
+}
+
+uint64_t heap_drain_shared(const struct heap_drain *d)
+{
+	return memory_filled(&d->memory);
+}
+
+const char *heap_drain_env(const struct heap_drain *d)
+{
+	return d->memory.env;
+}
+
+/* From ticks of the agents' clock, whose rate the recording itself tells. */
+static double ns_per_tick(const struct heap_drain *d)
+{
+	uint64_t ticks = heap_ticks() - d->ticks;
+
+	return ticks ? (double)(now_ns(CLOCK_MONOTONIC) - d->ns) / ticks : 0;
+}
+
+/* Memory of the region from @at, at least @size bytes; NULL: it can't be had. */
+static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
+{
+	uint64_t first = at & ~(uint64_t)65535;
+
+	if (r->window && at >= r->first && at + size <= r->first + CHUNK)
+		return r->window + (at - r->first);
+	if (r->window)
+		munmap(r->window, CHUNK);
+	r->first = first;
+	r->window = mmap(NULL, CHUNK, PROT_READ, MAP_SHARED, r->d->memory.fd,
+			 region_at(r->number) + first);
+	if (r->window != MAP_FAILED)
+		return r->window + (at - first);
+	r->window = NULL;
+	return NULL;
+}
+
+/*
+ * Where there is something from @at on: a process may say that it used all of its region. What is
+ * not there would take memory once it is looked at.
+ */
+static uint64_t next_filled(const struct reading *r, uint64_t at)
+{
+	off_t start = (off_t)region_at(r->number);
+	off_t found = lseek(r->d->memory.fd, start + (off_t)at, SEEK_DATA);
+
+	return found < 0 ? HEAP_REGION : (uint64_t)(found - start) & ~(uint64_t)(HEAP_UNIT - 1);
+}
+
+/* By reading, which fills no holes either. */
+static int copy_record(struct reading *r, uint64_t at, size_t size)
+{
+	if (size > r->copy_size) {
+		uint8_t *more = realloc(r->copy, size);
+
+		if (!more)
+			return -ENOMEM;
+		r->copy = more;
+		r->copy_size = size;
+	}
+	return pread(r->d->memory.fd, r->copy, size, (off_t)(region_at(r->number) + at)) ==
+			       (ssize_t)size ?
+		       0 :
+		       -EIO;
+}
+
+static int take_maps(struct reading *r, uint64_t at, size_t size)
+{
+	const struct heap_maps *m = (const void *)r->copy;
+	struct text *texts;
+
+	if (size < sizeof(*m) || m->bytes > size - sizeof(*m) ||
+	    (r->nr_texts && m->number <= r->texts[r->nr_texts - 1].number))
+		return 0;
+	texts = shstk_account_grow(r->d->account, r->texts, r->nr_texts, &r->max_texts,
+				   sizeof(*texts));
+	if (!texts)
+		return r->d->account->excess ? 0 : -ENOMEM;
+	r->texts = texts;
+	texts[r->nr_texts++] = (struct text){ m->number, m->bytes, at + sizeof(*m) };
+	return 0;
+}
+
+static const struct text *find_text(const struct reading *r, uint32_t number)
+{
+	size_t lo = 0, hi = r->nr_texts, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (r->texts[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < r->nr_texts && r->texts[lo].number == number ? r->texts + lo : NULL;
+}
+
+/* To r->text. */
+static int read_text(struct reading *r, const struct text *text)
+{
+	off_t at = (off_t)(region_at(r->number) + text->at);
+	char *more;
+
+	if (text->size > r->text_size) {
+		more = realloc(r->text, text->size);
+		if (!more)
+			return -ENOMEM;
+		r->text = more;
+		r->text_size = text->size;
+	}
+	return pread(r->d->memory.fd, r->text, text->size, at) == (ssize_t)text->size ? 0 : -EIO;
+}
+
+/* The mappings with that number become those of the process. */
+static int use_maps(struct reading *r, uint32_t number)
+{
+	const struct text *text = find_text(r, number);
+	int ret;
+
+	if (!text || !shstk_account_on(r->d->account))
+		return 0;
+	ret = read_text(r, text);
+	if (!ret)
+		ret = shstk_symproc_set_maps(r->proc, r->text, text->size);
+	if (ret < 0)
+		return ret;
+	r->current = number;
+	return 0;
+}
+
+static struct thread_name *get_name(struct reading *r, uint32_t tid)
+{
+	struct thread_name *name;
+
+	HASH_FIND(hh, r->names, &tid, sizeof(tid), name);
+	if (name)
+		return name;
+	name = calloc(1, sizeof(*name));
+	if (!name)
+		return NULL;
+	name->tid = tid;
+	HASH_ADD(hh, r->names, tid, sizeof(name->tid), name);
+	if (name->hh.tbl)
+		return name;
+	free(name);
+	return NULL;
+}
+
+static int take_thread(struct reading *r, size_t size)
+{
+	const struct heap_thread *t = (const void *)r->copy;
+	struct thread_name *name;
+
+	if (size < sizeof(*t))
+		return 0;
+	name = get_name(r, t->tid);
+	if (!name)
+		return -ENOMEM;
+	memory_name(name->comm, t->comm);
+	return 0;
+}
+
+static int64_t value_of(const struct heap_drain *d, enum heap_value value, uint64_t v)
+{
+	int shift = heap_type_counts(value) && d->opts.sample ? 10 : 0;
+
+	/* Counters of a running process are not read at one moment: a difference may be below 0. */
+	if (v > INT64_MAX / 4)
+		return 0;
+	return (v + (shift ? HEAP_ONE / 2 : 0)) >> shift;
+}
+
+/* The counter of a stack, and what it has of temporary blocks. */
+static int copy_counter(const struct reading *r, uint32_t unit, struct heap_counter *ret,
+			uint64_t *temporary)
+{
+	uint32_t i = heap_counter_index(unit);
+	uint64_t at = region_at(r->number) + (uint64_t)unit * HEAP_UNIT;
+	uint64_t rest = at - (i + 1ull) * HEAP_UNIT + offsetof(struct heap_counters, temporary[i]);
+
+	if (i >= HEAP_COUNTERS || (uint64_t)unit * HEAP_UNIT >= r->head.used ||
+	    r->head.used > HEAP_REGION)
+		return -EINVAL;
+	return pread(r->d->memory.fd, ret, sizeof(*ret), at) == sizeof(*ret) &&
+			       pread(r->d->memory.fd, temporary, sizeof(*temporary), rest) ==
+				       sizeof(*temporary) ?
+		       0 :
+		       -EIO;
+}
+
+static void take_values(struct reading *r, const struct heap_counter *t, uint64_t temporary,
+			int64_t *values)
+{
+	struct heap_drain *d = r->d;
+	uint64_t objects = t->objects - t->freed;
+	uint64_t bytes = t->bytes - t->freed_bytes;
+	bool kept = !(r->head.peak_state & HEAP_RISING) &&
+		    t->peak_no == HEAP_PEAK(r->head.peak_state);
+
+	values[ALLOC_OBJECTS] = value_of(d, ALLOC_OBJECTS, t->objects);
+	values[ALLOC_SPACE] = value_of(d, ALLOC_SPACE, t->bytes);
+	values[INUSE_OBJECTS] = value_of(d, INUSE_OBJECTS, objects);
+	values[INUSE_SPACE] = value_of(d, INUSE_SPACE, bytes);
+	values[PEAK_OBJECTS] = value_of(d, PEAK_OBJECTS, kept ? t->peak_objects : objects);
+	values[PEAK_SPACE] = value_of(d, PEAK_SPACE, kept ? t->peak_bytes : bytes);
+	values[TEMPORARY] = value_of(d, TEMPORARY, temporary);
+	values[LIFETIME] = t->lifetime < 1ull << 52 ? (int64_t)(t->lifetime * 64 * ns_per_tick(d)) :
+						      0;
+	d->counts.objects += values[ALLOC_OBJECTS];
+	d->counts.bytes += values[ALLOC_SPACE];
+	d->counts.left += values[INUSE_OBJECTS];
+	d->counts.left_bytes += values[INUSE_SPACE];
+	d->counts.temporary += values[TEMPORARY];
+	d->counts.stacks++;
+}
+
+/* What is more in use than at the snapshot before. */
+static int take_growth(struct reading *r, uint32_t counter, int64_t *values)
+{
+	struct in_use more, now = {
+		.counter = counter,
+		.objects = values[INUSE_OBJECTS],
+		.bytes = values[INUSE_SPACE],
+	};
+
+	if (!r->growth)
+		return 0;
+	if (growth_take(r->growth, &now, &more))
+		return -ENOMEM;
+	values[GROWTH_OBJECTS] = more.objects;
+	values[GROWTH_SPACE] = more.bytes;
+	return 0;
+}
+
+static const char *thread_name(const struct reading *r, uint32_t tid)
+{
+	struct thread_name *name;
+
+	HASH_FIND(hh, r->names, &tid, sizeof(tid), name);
+	return name ? name->comm : r->head.comm;
+}
+
+static int take_trace(struct reading *r, size_t size)
+{
+	const struct heap_trace *t = (const void *)r->copy;
+	int64_t values[HEAP_VALUES];
+	struct heap_counter counter;
+	struct shstk_sample sample;
+	uint64_t temporary;
+	unsigned int skip;
+
+	if (size < sizeof(*t) || t->nr > r->d->opts.max_depth || heap_trace_size(t->nr) != size ||
+	    copy_counter(r, t->counter, &counter, &temporary))
+		return 0;
+	if (t->maps != r->current) {
+		int ret = use_maps(r, t->maps);
+
+		if (ret < 0)
+			return ret;
+	}
+	skip = heap_skip_new(r->proc, t->pcs, t->nr);
+	take_values(r, &counter, temporary, values);
+	if (take_growth(r, t->counter, values))
+		return -ENOMEM;
+	sample = (struct shstk_sample){
+		.proc = r->proc,
+		.tid = t->tid ? t->tid : r->head.pid,
+		.comm = thread_name(r, t->tid),
+		.pcs = t->pcs + skip,
+		.marks = (const uint8_t *)&t->pcs[t->nr] + skip,
+		.nr = t->nr - skip,
+		.end = t->end,
+		.values = values,
+	};
+	return shstk_profile_add(r->d->profile, &sample);
+}
+
+/* Names and maps first: traces refer to them. */
+static int take_record(struct reading *r, uint32_t kind, uint64_t at, size_t size, int pass)
+{
+	if (kind == HEAP_TRACE)
+		return pass ? take_trace(r, size) : 0;
+	if (pass)
+		return 0;
+	return kind == HEAP_MAPS ? take_maps(r, at, size) : take_thread(r, size);
+}
+
+static int read_records(struct reading *r, int pass)
+{
+	uint64_t used = r->head.used < HEAP_REGION ? r->head.used : HEAP_REGION;
+	uint64_t at = (sizeof(r->head) + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
+	uint64_t filled = 0; /* up to here, as pages are */
+	unsigned int steps = 0;
+
+	while (at + HEAP_UNIT <= used) {
+		const struct heap_record *record;
+		uint32_t kind;
+		size_t size;
+		int ret;
+
+		if (!(++steps % STEPS) && !shstk_account_on(r->d->account))
+			return 0;
+		if (at >= filled) {
+			at = next_filled(r, at);
+			filled = (at | (SMALLEST_PAGE - 1)) + 1;
+			continue;
+		}
+		record = (const void *)look(r, at, HEAP_UNIT);
+		if (!record)
+			return -ENOMEM;
+		kind = atomic_load_explicit(&record->kind, memory_order_acquire);
+		size = (size_t)record->units * HEAP_UNIT;
+		if ((kind != HEAP_TRACE && kind != HEAP_MAPS && kind != HEAP_THREAD &&
+		     kind != HEAP_COUNTS) ||
+		    !size || size > MAX_TEXT || size > used - at) {
+			at += HEAP_UNIT;
+			continue;
+		}
+		/* Counters are read when their stacks are: only their size is of use here. */
+		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
+			ret = copy_record(r, at, kind == HEAP_MAPS ? HEAP_UNIT : size);
+			if (!ret)
+				ret = take_record(r, kind, at, size, pass);
+			if (ret)
+				return ret;
+		}
+		at += size;
+	}
+	return 0;
+}
+
+static void take_head(struct reading *r)
+{
+	struct heap_counts *c = &r->d->counts;
+
+	memory_name(r->head.comm, r->head.comm);
+	c->lost += r->head.lost;
+	c->foreign += !!r->head.foreign;
+	c->deepbind += !!r->head.deepbind;
+	if (r->head.mapped_peak > 0 && (uint64_t)r->head.mapped_peak > c->mapped) {
+		c->mapped = r->head.mapped_peak;
+		c->mapped_pid = r->head.pid;
+		memcpy(c->mapped_by, r->head.comm, sizeof(c->mapped_by));
+	}
+	if (r->head.peak <= 0 || (uint64_t)r->head.peak <= c->peak)
+		return;
+	c->peak = r->head.peak;
+	c->peak_pid = r->head.pid;
+	r->d->peak_ticks = r->head.peak_time - r->d->ticks;
+}
+
+/* The first file in a text of mappings: the program. NULL: there is none. */
+static char *program_of(const char *text, size_t size)
+{
+	const char *path = memchr(text, '/', size), *end;
+
+	if (!path)
+		return NULL;
+	end = memchr(path, '\n', text + size - path);
+	return end ? strndup(path, end - path) : NULL;
+}
+
+/* Of each program once. */
+static bool looked_at(struct heap_drain *d, char *program)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->nr_programs; i++)
+		if (!strcmp(d->programs[i], program))
+			break;
+	if (i < d->nr_programs || i == MAX_PROGRAMS) {
+		free(program);
+		return true;
+	}
+	d->programs[d->nr_programs++] = program;
+	return false;
+}
+
+/* One that exports its malloc() is told of by the agent. */
+static void look_inside(struct reading *r)
+{
+	struct heap_counts *c = &r->d->counts;
+	const char *allocator;
+	char *program;
+
+	if (r->head.foreign || !r->nr_texts || read_text(r, &r->texts[0]))
+		return;
+	program = program_of(r->text, r->texts[0].size);
+	if (!program || looked_at(r->d, program))
+		return;
+	allocator = allocator_inside(program);
+	if (!allocator)
+		return;
+	if (c->allocator) {
+		c->more_inside++;
+		return;
+	}
+	c->allocator = allocator;
+	snprintf(c->inside, sizeof(c->inside), "%s", program);
+	printable(c->inside);
+}
+
+static void release(struct reading *r)
+{
+	struct thread_name *name, *next;
+
+	if (r->window)
+		munmap(r->window, CHUNK);
+	shstk_account_give(r->d->account, r->max_texts * sizeof(*r->texts));
+	free(r->texts);
+	free(r->text);
+	HASH_ITER(hh, r->names, name, next)
+	{
+		HASH_DEL(r->names, name);
+		free(name);
+	}
+	free(r->copy);
+}
+
+/* Adds what a process has counted so far to the profile. @last: it is not read again. */
+static int read_image(struct heap_drain *d, struct image *image, bool last)
+{
+	struct reading r = {
+		.d = d,
+		.number = image->number,
+		.proc = image->proc,
+		.growth = d->opts.snapshots ? &image->growth : NULL,
+	};
+	const uint8_t *head = look(&r, 0, sizeof(r.head));
+	int ret = head ? 0 : -ENOMEM;
+
+	d->in_profile++;
+	shstk_account_begin(d->account);
+	for (int pass = 0; pass < 2 && !ret; pass++) {
+		if (!pass) {
+			memcpy(&r.head, head, sizeof(r.head));
+			take_head(&r);
+		}
+		ret = read_records(&r, pass);
+	}
+	growth_turn(&image->growth);
+	if (last)
+		look_inside(&r);
+	release(&r);
+	shstk_account_end(d->account);
+	if (!last)
+		return ret;
+	image->done = true;
+	growth_deinit(&image->growth);
+	fallocate(d->memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		  region_at(image->number), HEAP_REGION);
+	return ret;
+}
+
+static int read_head(const struct heap_drain *d, uint32_t i, struct heap_image *ret)
+{
+	return pread(d->memory.fd, ret, sizeof(*ret), region_at(i)) == sizeof(*ret) ? 0 : -EIO;
+}
+
+/* The region that the same process had before is not written any more. */
+static int set_newest(struct heap_drain *d, const struct image *image)
+{
+	struct newest *newest;
+
+	HASH_FIND_INT(d->newest, &image->pid, newest);
+	if (newest) {
+		d->images[newest->number].replaced = true;
+		newest->number = image->number;
+		return 0;
+	}
+	newest = calloc(1, sizeof(*newest));
+	if (!newest)
+		return -ENOMEM;
+	newest->pid = image->pid;
+	newest->number = image->number;
+	HASH_ADD_INT(d->newest, pid, newest);
+	if (newest->hh.tbl)
+		return 0;
+	free(newest);
+	return -ENOMEM;
+}
+
+/* Regions that were begun since the last look. */
+static int meet_images(struct heap_drain *d)
+{
+	uint32_t nr = atomic_load(&d->header->images);
+
+	if (nr > HEAP_MAX_IMAGES)
+		nr = HEAP_MAX_IMAGES;
+	while (d->nr_images < nr) {
+		struct image *image;
+		struct heap_image head;
+		int err;
+
+		if (d->nr_images == d->max_images) {
+			uint32_t max = d->max_images ? 2 * d->max_images : 64;
+
+			image = reallocarray(d->images, max, sizeof(*image));
+			if (!image)
+				return -ENOMEM;
+			d->images = image;
+			d->max_images = max;
+		}
+		/* Its agent has not filled the head yet: next time. */
+		if (read_head(d, d->nr_images, &head) || (int)head.pid <= 0)
+			return 0;
+		image = &d->images[d->nr_images];
+		*image = (struct image){ .number = d->nr_images, .pid = head.pid };
+		err = shstk_symproc_create(d->symbols, image->pid, &image->proc);
+		if (!err)
+			err = set_newest(d, image);
+		if (err)
+			return err;
+		d->nr_images++;
+	}
+	return 0;
+}
+
+/* The process ended, or it executes another program by now. */
+static bool is_over(const struct image *image)
+{
+	return image->replaced || process_gone(image->pid);
+}
+
+int heap_drain_watch(struct heap_drain *d)
+{
+	int ret = meet_images(d);
+
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
+		if (!d->images[i].done && is_over(&d->images[i]))
+			ret = read_image(d, &d->images[i], true);
+	return ret;
+}
+
+/* The profile adds up the peaks of all processes, which were at different times: says so. */
+static int note_peaks(struct heap_drain *d)
+{
+	char text[80];
+	int err;
+
+	if (d->in_profile < 2)
+		return 0;
+	snprintf(text, sizeof(text), "sum of the peaks of %u processes", d->in_profile);
+	err = shstk_profile_set_note(d->profile, PEAK_OBJECTS, text);
+	if (!err)
+		err = shstk_profile_set_note(d->profile, PEAK_SPACE, text);
+	if (!err)
+		err = shstk_profile_comment(
+			d->profile,
+			"peak_objects and peak_space: each process at its own peak, added up");
+	return err;
+}
+
+int heap_drain_part(struct heap_drain *d)
+{
+	int ret = heap_drain_watch(d);
+	struct heap_counts counts = d->counts;
+
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
+		if (!d->images[i].done)
+			ret = read_image(d, &d->images[i], false);
+	/* Processes that go on are counted when they are read for the last time. */
+	counts.mapped = d->counts.mapped;
+	counts.mapped_pid = d->counts.mapped_pid;
+	memcpy(counts.mapped_by, d->counts.mapped_by, sizeof(counts.mapped_by));
+	d->counts = counts;
+	return ret ? ret : note_peaks(d);
+}
+
+int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
+		     struct shstk_profile *profile)
+{
+	int ret = 0;
+
+	d->symbols = symbols;
+	d->profile = profile;
+	d->in_profile = 0;
+	d->account = shstk_symbols_account(symbols, SHARED);
+	if (!d->account)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++) {
+		struct image *image = &d->images[i];
+
+		image->proc = NULL;
+		if (!image->done)
+			ret = shstk_symproc_create(symbols, image->pid, &image->proc);
+	}
+	return ret;
+}
+
+int heap_drain_stop(struct heap_drain *d)
+{
+	int ret;
+
+	atomic_store(&d->header->stop, 1);
+	ret = heap_drain_watch(d);
+	for (uint32_t i = 0; i < d->nr_images && !ret; i++) {
+		if (d->images[i].done)
+			continue;
+		d->counts.alive++;
+		ret = read_image(d, &d->images[i], true);
+	}
+	d->counts.peak_time = d->peak_ticks * ns_per_tick(d);
+	return ret ? ret : note_peaks(d);
+}
+
+void heap_drain_count(const struct heap_drain *d, struct heap_counts *ret)
+{
+	struct heap_image head;
+
+	*ret = d->counts;
+	ret->processes = atomic_load(&d->header->images);
+	for (uint32_t i = 0; i < d->nr_images; i++) {
+		if (d->images[i].done || read_head(d, i, &head))
+			continue;
+		if (head.live > 0)
+			ret->live += head.live;
+		if (head.peak > 0 && (uint64_t)head.peak > ret->peak)
+			ret->peak = head.peak;
+	}
+}

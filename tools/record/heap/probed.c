@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * probed.c - from the records of the probes to blocks and their stacks.
+ *
+ * The kernel's ring has the records of all threads in the order in which they came. A
+ * thread's call is one with its stack, and once it returns one with the address: the stack is
+ * unwound at once, and kept as a site until the address is known.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tools/convert/population.h"
+#include "tools/perf/regs.h"
+#include "tools/probes/attach.h"
+#include "tools/probes/program.h"
+#include "tools/probes/ring.h"
+#include "tools/proc/tasks.h"
+#include "tools/record/heap/blocks.h"
+#include "tools/record/heap/heap_values.h"
+#include "tools/record/heap/probed.h"
+#include "tools/shstk.h"
+
+#define OBJECT "shstk-heap.bpf.o"
+#define START_SIZE 512
+
+/**
+ * struct target - a process
+ * @pid: its process ID.
+ * @end: descriptor, readable when it has ended.
+ * @start: what the kernel told the program when it began, to know another one by,
+ * @start_size: so many bytes.
+ * @comm: its name.
+ * @probes: at its allocators.
+ */
+struct target {
+	pid_t pid;
+	int end;
+	size_t start_size;
+	char start[START_SIZE];
+	char comm[PROBE_COMM];
+	struct attached probes;
+};
+
+/* A call that was seen to begin, by thread. */
+struct pending {
+	UT_hash_handle hh;
+	uint32_t tid;
+	struct site *site;
+};
+
+struct probed {
+	struct probed_opts opts;
+	struct programs programs;
+	struct ring ring;
+	struct target *targets;
+	struct population all;
+	struct blocks *blocks;
+	struct pending *pending;
+	struct probe_config config;
+	struct probed_counts counts;
+	uint64_t began;
+	uint64_t window, too_short; /* stacks since the copy grew, those it was too short for */
+	uint64_t checked; /* frees that were not told of, and found since */
+	uint64_t *pcs;
+	uint8_t *marks;
+};
+
+/* ---- stacks ---- */
+
+static void take_words(const struct probe_call *call, struct shstk_regs *regs)
+{
+#ifdef __x86_64__
+	/* r15 to r12, bp, bx, r11 to r8, ax, cx, dx, si, di, one that is no register, ip, ... */
+	static const int8_t number[PROBE_WORDS] = { 23, 22, 21, 20, 6,	1, 19, 18, 17, 16, 0,
+						    2,	3,  4,	5,  -1, 8, -1, -1, 7,  -1 };
+#else
+	static const int8_t number[PROBE_WORDS] = { 0,	1,  2,	3,  4,	5,  6,	7,  8,	9,  10, 11,
+						    12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+						    24, 25, 26, 27, 28, 29, 30, 31, 32, -1 };
+#endif
+
+	*regs = (struct shstk_regs){ .size = sizeof(*regs) };
+	for (int i = 0; i < PROBE_WORDS; i++)
+		if (number[i] >= 0)
+			perf_regs_set(perf_regs_arch(), number[i], call->words[i], regs);
+}
+
+static bool unknown_address(const struct process *p, const struct unwound *u)
+{
+	for (unsigned int i = 0; i < u->nr; i++)
+		if (!layout_has(p->layout, u->pcs[i] - !!i))
+			return true;
+	return false;
+}
+
+/* What the kernel told the program when it began; returns its size, 0: it cannot be read. */
+static size_t read_start(pid_t pid, char buf[START_SIZE])
+{
+	char path[32];
+	ssize_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, buf, START_SIZE);
+	close(fd);
+	return n < 0 ? 0 : n;
+}
+
+/*
+ * The process ended, or executed another program: then the kernel took the probes away.
+ * Another program is known by its start data, which have its addresses: of its stack, at least.
+ */
+static bool is_over(const struct target *t)
+{
+	struct pollfd end = { .fd = t->end, .events = POLLIN };
+	char start[START_SIZE];
+
+	if (poll(&end, 1, 0) > 0)
+		return true;
+	return read_start(t->pid, start) != t->start_size || memcmp(start, t->start, t->start_size);
+}
+
+/* Once more with the mappings read anew, if there are addresses that are not known. */
+static int unwind(struct probed *p, const struct target *target, const struct stack_copy *copy,
+		  struct unwound *u)
+{
+	struct process *process = population_process(&p->all, target->pid);
+	struct unwound empty = *u;
+	int ret = -ENOMEM;
+
+	if (process)
+		ret = layout_unwind(process->layout, process->pid, copy, u);
+	if (ret || (u->end != SHSTK_END_BAD_PC && !unknown_address(process, u)) ||
+	    is_over(target) || !population_read_maps(&p->all, process))
+		return ret;
+	*u = empty;
+	return layout_unwind(process->layout, process->pid, copy, u);
+}
+
+static void count_end(struct probed *p, const struct unwound *u)
+{
+	int end = u->end;
+
+	p->window++;
+	if (unwound_too_short(u)) {
+		p->counts.too_short++;
+		p->too_short++;
+	} else if (u->elsewhere) {
+		p->counts.elsewhere++;
+	} else if (end != SHSTK_END_COMPLETE && end != SHSTK_END_CAPACITY) {
+		p->counts.cut++;
+	}
+	/* Too short for more than one stack of 200. */
+	if (p->config.large || p->too_short < 4 || p->too_short <= p->window / 200)
+		return;
+	p->config.large = 1;
+	p->counts.copy = PROBE_LARGE_COPY;
+	programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
+}
+
+/* The site of a call; NULL when memory runs out. */
+static struct site *find_site(struct probed *p, const struct probe_call *call)
+{
+	struct target *target = &p->targets[call->event.process];
+	struct shstk_regs regs;
+	struct stack_copy copy = { .regs = &regs, .bytes = call->stack, .size = call->stack_size };
+	struct unwound u = { .pcs = p->pcs, .marks = p->marks, .max = p->opts.heap.max_depth };
+	struct site_stack stack = {
+		.process = call->event.process,
+		.tid = call->event.tid,
+		.comm = p->opts.heap.per_thread ? call->comm : target->comm,
+	};
+
+	take_words(call, &regs);
+	if (unwind(p, target, &copy, &u))
+		return NULL;
+	count_end(p, &u);
+	/* Without the function that allocates itself. */
+	stack.nr = u.nr > 1 ? u.nr - 1 : u.nr;
+	stack.pcs = u.pcs + u.nr - stack.nr;
+	stack.marks = u.marks + u.nr - stack.nr;
+	stack.end = u.end;
+	return blocks_site(p->blocks, &stack);
+}
+
+/* ---- records ---- */
+
+static struct pending *find_pending(const struct probed *p, uint32_t tid)
+{
+	struct pending *call;
+
+	HASH_FIND(hh, p->pending, &tid, sizeof(tid), call);
+	return call;
+}
+
+static int take_call(struct probed *p, const struct probe_call *call)
+{
+	struct pending *pending = find_pending(p, call->event.tid);
+	struct site *site = find_site(p, call);
+
+	if (!site)
+		return -ENOMEM;
+	if (!pending) {
+		pending = calloc(1, sizeof(*pending));
+		if (!pending)
+			return -ENOMEM;
+		pending->tid = call->event.tid;
+		HASH_ADD(hh, p->pending, tid, sizeof(pending->tid), pending);
+		if (!pending->hh.tbl) {
+			free(pending);
+			return -ENOMEM;
+		}
+	}
+	pending->site = site;
+	return 0;
+}
+
+static int take_end(struct probed *p, const struct probe_event *e)
+{
+	struct pending *pending = find_pending(p, e->tid);
+	int ret = 0;
+
+	if (e->old)
+		blocks_freed(p->blocks, e, e->old);
+	if (e->addr && pending && pending->site) {
+		ret = blocks_allocated(p->blocks, pending->site, e);
+		pending->site = NULL;
+	}
+	return ret;
+}
+
+static int take_record(void *arg, const void *record, size_t size)
+{
+	const struct probe_call *call = record;
+	const struct probe_event *e = record;
+	struct probed *p = arg;
+
+	if (size < sizeof(*e) || e->process >= p->opts.nr_pids)
+		return 0;
+	switch (e->what) {
+	case PROBE_BEGINS:
+		return size < sizeof(*call) || call->stack_size > size - sizeof(*call) ?
+			       0 :
+			       take_call(p, call);
+	case PROBE_ENDS:
+		return take_end(p, e);
+	case PROBE_FREED:
+		blocks_freed(p->blocks, e, e->addr);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static bool is_gone(void *arg, const struct probe_block *block)
+{
+	const struct probed *p = arg;
+
+	return !programs_has_block(&p->programs, block);
+}
+
+uint64_t probed_shared(const struct probed *p)
+{
+	return p->programs.ring_size;
+}
+
+int probed_take(struct probed *p)
+{
+	return ring_read(&p->ring, take_record, p);
+}
+
+/* Takes all; frees that the ring had no room for are asked for. */
+static int take_all(struct probed *p)
+{
+	struct probe_counts counts = { .lost = 0 };
+	int ret = probed_take(p);
+
+	if (ret || programs_get(&p->programs, PROBE_MAP_COUNTS, &counts) ||
+	    counts.lost_frees == p->checked)
+		return ret;
+	p->checked = counts.lost_frees;
+	blocks_check(p->blocks, is_gone, p);
+	return 0;
+}
+
+/* ---- begin and end ---- */
+
+/* Distances between sample points, distributed exponentially. */
+static int set_gaps(const struct probed *p)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < PROBE_GAPS && p->config.sample && !ret; i++) {
+		/* The middle of each of equally probable parts: any random choice will do. */
+		double u = (i + 0.5) / PROBE_GAPS;
+		uint64_t gap = (uint64_t)(-log(u) * (double)p->config.sample);
+
+		ret = programs_set(&p->programs, PROBE_MAP_GAPS, i, &gap);
+	}
+	return ret;
+}
+
+static int begin_target(struct probed *p, uint32_t i, struct reason *why)
+{
+	struct target *t = &p->targets[i];
+	struct task *task;
+	int ret;
+
+	t->pid = p->opts.pids[i];
+	t->end = syscall(SYS_pidfd_open, t->pid, 0);
+	if (t->end < 0) {
+		because(why, "process %d: %s", (int)t->pid,
+			errno == EINVAL || errno == ENOENT ? "that is a thread, not a process" :
+							     strerror(errno));
+		return -ESRCH;
+	}
+	if (process_is_zombie(t->pid)) {
+		because(why, "process %d: %s", (int)t->pid, process_gone_why(t->pid));
+		return -ESRCH;
+	}
+	t->start_size = read_start(t->pid, t->start);
+	task = population_task(&p->all, t->pid, t->pid);
+	if (!task)
+		return -ENOMEM;
+	memcpy(t->comm, task->comm, sizeof(t->comm));
+	ret = probes_attach(&p->programs, t->pid, i, &t->probes, why);
+	p->counts.functions += t->probes.functions;
+	return ret;
+}
+
+static int load(struct probed *p, struct reason *why)
+{
+	char path[4096];
+	int ret;
+
+	if (find_object(OBJECT, path, sizeof(path))) {
+		because(why, "%s is missing: this command was built without clang, which makes it",
+			OBJECT);
+		return -ENOENT;
+	}
+	ret = programs_load(&heap_programs, path, p->opts.ring_size, &p->programs, why);
+	if (ret == -EPERM)
+		because(why,
+			"--heap with --pid is not permitted: be root, or have CAP_BPF and CAP_PERFMON");
+	if (ret)
+		return ret;
+	because(why, "BPF maps: %s", strerror(EIO));
+	ret = ring_map(p->programs.maps[PROBE_MAP_RING], p->programs.ring_size, &p->ring);
+	if (!ret)
+		ret = set_gaps(p);
+	return ret ? ret : programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
+}
+
+static int set_up(struct probed *p, struct shstk_symbols *symbols)
+{
+	p->targets = calloc(p->opts.nr_pids, sizeof(*p->targets));
+	p->pcs = calloc(p->opts.heap.max_depth, sizeof(*p->pcs));
+	p->marks = calloc(p->opts.heap.max_depth, sizeof(*p->marks));
+	p->blocks = blocks_create(&p->opts.heap);
+	if (!p->targets || !p->pcs || !p->marks || !p->blocks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->opts.nr_pids; i++)
+		p->targets[i].end = -1;
+	return population_init(&p->all, symbols, NULL);
+}
+
+int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
+		  struct probed **ret, struct reason *why)
+{
+	struct probed *p = calloc(1, sizeof(*p));
+	int error = p ? 0 : -ENOMEM;
+
+	because(why, "%s", strerror(ENOMEM));
+	if (!p)
+		return error;
+	p->opts = *opts;
+	p->config.sample = opts->heap.sample;
+	p->config.stop = 1;
+	p->counts.copy = PROBE_COPY;
+	p->began = now_ns(CLOCK_MONOTONIC);
+	error = set_up(p, symbols);
+	if (!error)
+		error = load(p, why);
+	for (uint32_t i = 0; i < opts->nr_pids && !error; i++)
+		error = begin_target(p, i, why);
+	/* Only now, with all probes there: calls that a call makes are seen if it is seen. */
+	p->config.stop = 0;
+	if (!error)
+		error = programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
+	if (error) {
+		probed_destroy(p);
+		return error;
+	}
+	*ret = p;
+	return 0;
+}
+
+void probed_destroy(struct probed *p)
+{
+	struct pending *call, *next;
+
+	if (!p)
+		return;
+	for (uint32_t i = 0; p->targets && i < p->opts.nr_pids; i++) {
+		probes_detach(&p->targets[i].probes);
+		if (p->targets[i].end >= 0)
+			close(p->targets[i].end);
+	}
+	ring_unmap(&p->ring);
+	programs_unload(&p->programs);
+	HASH_ITER(hh, p->pending, call, next)
+	{
+		HASH_DEL(p->pending, call);
+		free(call);
+	}
+	blocks_destroy(p->blocks);
+	population_deinit(&p->all);
+	free(p->targets);
+	free(p->pcs);
+	free(p->marks);
+	free(p);
+}
+
+void probed_watch(struct probed *p)
+{
+	for (uint32_t i = 0; i < p->opts.nr_pids; i++) {
+		struct process *process = NULL;
+
+		if (!is_over(&p->targets[i]))
+			process = population_process(&p->all, p->targets[i].pid);
+		if (process)
+			population_read_maps(&p->all, process);
+	}
+}
+
+unsigned int probed_alive(const struct probed *p)
+{
+	unsigned int alive = 0;
+
+	for (uint32_t i = 0; i < p->opts.nr_pids; i++)
+		alive += !is_over(&p->targets[i]);
+	return alive;
+}
+
+int probed_stop(struct probed *p)
+{
+	p->config.stop = 1;
+	programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
+	return take_all(p);
+}
+
+/* ---- results ---- */
+
+/* A profile that sites are added to. */
+struct addition {
+	struct probed *p;
+	struct shstk_profile *profile;
+};
+
+static int add_site(void *arg, const struct site_stack *stack, const int64_t *values)
+{
+	const struct addition *to = arg;
+	struct probed *p = to->p;
+	pid_t pid = p->targets[stack->process].pid;
+	struct process *process = population_process(&p->all, pid);
+	struct shstk_symproc *proc = process ? population_names(&p->all, process) : NULL;
+	unsigned int skip;
+	struct shstk_sample sample;
+
+	if (!proc)
+		return -ENOMEM;
+	skip = heap_skip_new(proc, stack->pcs, stack->nr);
+	sample = (struct shstk_sample){
+		.proc = proc,
+		.tid = stack->tid ? (int)stack->tid : pid,
+		.comm = stack->comm,
+		.pcs = stack->pcs + skip,
+		.marks = stack->marks + skip,
+		.nr = stack->nr - skip,
+		.end = stack->end,
+		.values = values,
+	};
+	return shstk_profile_add(to->profile, &sample);
+}
+
+int probed_report(struct probed *p, struct shstk_profile *profile)
+{
+	struct addition to = { p, profile };
+	int ret = take_all(p);
+
+	return ret ? ret : blocks_report(p->blocks, add_site, &to);
+}
+
+void probed_renew(struct probed *p, struct shstk_symbols *symbols)
+{
+	population_renew(&p->all, symbols);
+}
+
+void probed_count(const struct probed *p, struct heap_counts *ret, struct probed_counts *more)
+{
+	struct probe_counts counts = { .lost = 0 };
+
+	*ret = (struct heap_counts){ .processes = p->opts.nr_pids };
+	programs_get(&p->programs, PROBE_MAP_COUNTS, &counts);
+	blocks_count(p->blocks, ret);
+	ret->lost = counts.lost;
+	ret->peak_time = ret->peak_time > p->began ? ret->peak_time - p->began : 0;
+	if (!more)
+		return;
+	*more = p->counts;
+	more->unseen = counts.unseen;
+}

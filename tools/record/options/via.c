@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * via.c - who samples what is to be recorded: the table of shstk-record(1), "Who samples".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/proc/shadow.h"
+#include "tools/record/backend.h"
+#include "tools/record/module.h"
+#include "tools/record/options/via.h"
+#include "tools/record/targets/target.h"
+#include "tools/rules/helper.h"
+#include "tools/run/tunables.h"
+#include "tools/shstk.h"
+
+/* Does glibc switch them on in what it starts? */
+static bool glibc_is_told(void)
+{
+	int len;
+	const char *value = tunable_find("glibc.cpu.aarch64_gcs", &len);
+
+	if (*value >= '1' && *value <= '3')
+		return true;
+	value = tunable_find("glibc.cpu.hwcaps", &len);
+	return memmem(value, len, "SHSTK", 5);
+}
+
+/* Will the command, started as we are, run with shadow stacks? */
+static bool will_have_shadow_stack(char *const command[])
+{
+	const char *base = strrchr(command[0], '/');
+	const char *preload = getenv("LD_PRELOAD");
+
+	base = base ? base + 1 : command[0];
+	if (!strcmp(base, "shstk") && command[1])
+		return !strcmp(command[1], "run");
+	return glibc_is_told() || (preload && strstr(preload, "libshstk-start.so"));
+}
+
+/* Would some of the kernel's callchains follow frame pointers? */
+static bool inexact(const struct record_opts *o)
+{
+	if (!module_loaded() || o->all || o->cgroup)
+		return true;
+	for (unsigned int i = 0; i < o->targets.nr_pids; i++)
+		if (shadow_stacks_any(o->targets.pids[i]) <= 0)
+			return true;
+	/* Of threads it is not asked whose they are. */
+	if (o->targets.nr_tids)
+		return true;
+	return o->command && !will_have_shadow_stack(o->command);
+}
+
+/*
+ * Will the kernel walk the stacks by unwind rules? Somebody has to see to the tables: the
+ * daemon; or a helper, which comes too late for a command. And a perf.data file is to be
+ * unwound again, from copies.
+ */
+static bool by_rules(const struct record_opts *o)
+{
+	struct rules_state state;
+	bool user_only;
+	struct reason why;
+
+	if (o->perf_data)
+		return false;
+	rules_read_state(&state);
+	return state.tables && (state.served || (state.may_load && !o->command)) &&
+	       !backend_perf_probe(o, &user_only, &why);
+}
+
+/*
+ * Are stacks to be copied once there is a process without a shadow stack? Not if the kernel has
+ * rules for it.
+ */
+static bool may_copy(const struct record_opts *o)
+{
+	struct rules_state state;
+
+	rules_read_state(&state);
+	return !o->perf_data && !state.tables;
+}
+
+/*
+ * A command: is there a reason not to have the kernel copy its stacks? NULL: there is none. Nothing
+ * is put into a program that the kernel may sample, even if in user mode only.
+ */
+static const char *no_copies(const struct record_opts *o)
+{
+	static struct reason why;
+	bool user_only;
+
+	return backend_perf_probe(o, &user_only, &why) ? why.text : NULL;
+}
+
+/* A command is sampled by the agent where copies are not to be had, if it can be. */
+static enum via choose_for_command(struct record_opts *o)
+{
+	const char *reason;
+
+	o->via = VIA_COPIES;
+	reason = no_copies(o);
+	if (!reason || (target_reason(*o->command) && !target_gains(*o->command)))
+		return VIA_COPIES;
+	o->why = reason;
+	return VIA_AGENT;
+}
+
+/*
+ * Time and events: by the kernel's callchains where these are exact, by shadow stacks or,
+ * of what only the kernel can sample, by unwind rules; else by copies of stacks; by the
+ * agent what is not permitted otherwise. See shstk-record(1), "Who samples".
+ */
+static enum via choose_sampler(struct record_opts *o)
+{
+	bool user_only;
+	struct reason why;
+
+	o->via = VIA_PERF;
+	if (!inexact(o) && !backend_perf_probe(o, &user_only, &why)) {
+		o->mixed = may_copy(o);
+		return VIA_PERF;
+	}
+	if (!record_needs_kernel(o))
+		return choose_for_command(o);
+	return by_rules(o) ? VIA_RULES : VIA_COPIES;
+}
+
+/*
+ * Does this kernel tell us where its functions are? If not all addresses are 0, while those of
+ * variables of each CPU may be in any case.
+ */
+static bool kernel_has_names(void)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	unsigned long long addr = 0;
+	char type = 0;
+	bool found = false;
+
+	while (file && !found && fscanf(file, "%llx %c%*[^\n]", &addr, &type) == 2)
+		found = type == 't' || type == 'T';
+	if (file)
+		fclose(file);
+	return found && addr;
+}
+
+void via_choose(struct record_opts *o, const struct backend **ret)
+{
+	*ret = targets_any(&o->targets) ? &backend_probed : &backend_heap;
+	if (o->heap)
+		return;
+	if (o->via == VIA_AUTO)
+		o->via = choose_sampler(o);
+	*ret = o->via == VIA_AGENT ? &backend_agent : &backend_perf;
+	o->kernel_alone = o->via == VIA_COPIES && kernel_has_names();
+}

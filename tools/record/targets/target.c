@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * target.c - the command that is recorded: can the agent enter it, and
+ * starting it.
+ *
+ * The agent enters by LD_PRELOAD. The loader must be there to read it, and
+ * must not be in its secure mode. What is found here is said before the
+ * command runs; children that cannot be entered just run.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "tools/elf/golang.h"
+#include "tools/inject/agent/ring.h"
+#include "tools/proc/path.h"
+#include "tools/record/targets/target.h"
+#include "tools/shstk.h"
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_NONE
+#endif
+
+static bool runnable(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+/* What execvp() would execute. Returns 0, EXIT_NOENT, EXIT_NOEXEC or EXIT_OWN. */
+static int find_executable(const char *name, char path[PATH_MAX])
+{
+	char *found;
+	int err = find_program(name, &found);
+
+	if (!err) {
+		bool fits = snprintf(path, PATH_MAX, "%s", found) < PATH_MAX;
+
+		free(found);
+		if (fits && runnable(path))
+			return 0;
+		err = fits && !access(path, F_OK) ? -EACCES : -ENOENT;
+	}
+	return err == -ENOENT ? EXIT_NOENT : err == -EACCES ? EXIT_NOEXEC : EXIT_OWN;
+}
+
+static bool becomes_other(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	return ((st.st_mode & S_ISUID) && st.st_uid != getuid()) ||
+	       ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getgid());
+}
+
+static bool gains_capabilities(const char *path)
+{
+	return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+static bool read_at(int fd, void *buf, size_t size, off_t at)
+{
+	return pread(fd, buf, size, at) == (ssize_t)size;
+}
+
+/* Reads the loader's path into @interp; empty if there is none. */
+static int read_interp(int fd, const Elf64_Ehdr *eh, char *interp, size_t size)
+{
+	Elf64_Phdr ph;
+
+	*interp = '\0';
+	for (int i = 0; i < eh->e_phnum; i++) {
+		if (!read_at(fd, &ph, sizeof(ph), eh->e_phoff + i * sizeof(ph)))
+			return -ENOEXEC;
+		if (ph.p_type != PT_INTERP)
+			continue;
+		if (!ph.p_filesz || ph.p_filesz > size ||
+		    !read_at(fd, interp, ph.p_filesz, ph.p_offset))
+			return -ENOEXEC;
+		interp[ph.p_filesz - 1] = '\0';
+	}
+	return 0;
+}
+
+/* Why the agent cannot enter a program, as the rest of a sentence; NULL: it can. */
+static const char *elf_reason(const char *path, int fd, int *status)
+{
+	char interp[PATH_MAX];
+	const char *base;
+	Elf64_Ehdr eh;
+
+	if (!read_at(fd, &eh, SELFMAG, 0) || memcmp(eh.e_ident, ELFMAG, SELFMAG))
+		return NULL;
+	*status = EXIT_NOEXEC;
+	if (!read_at(fd, &eh, EI_NIDENT, 0))
+		return "is not a valid program";
+	*status = EXIT_OWN;
+	if (eh.e_ident[EI_CLASS] != ELFCLASS64)
+		return "is a 32-bit program: cannot be recorded";
+	*status = EXIT_NOEXEC;
+	if (!read_at(fd, &eh, sizeof(eh), 0) || (eh.e_type != ET_EXEC && eh.e_type != ET_DYN) ||
+	    eh.e_phentsize != sizeof(Elf64_Phdr))
+		return "is not a valid program";
+	*status = EXIT_OWN;
+	if (eh.e_machine != OWN_MACHINE)
+		return "is a program for another CPU: cannot be recorded";
+	*status = EXIT_NOEXEC;
+	if (read_interp(fd, &eh, interp, sizeof(interp)))
+		return "is not a valid program";
+	*status = EXIT_OWN;
+	if (!*interp) {
+		/* The loader itself has none either. */
+		base = strrchr(path, '/');
+		return strncmp(base ? base + 1 : path, "ld-linux", 8) ?
+			       "is statically linked: the agent cannot be preloaded" :
+			       NULL;
+	}
+	base = strrchr(interp, '/');
+	base = base ? base + 1 : interp;
+	if (strncmp(base, "ld-linux", 8) && strncmp(base, "ld-musl", 7))
+		return "uses another C library than glibc or musl";
+	/* Go's position-independent programs name a loader, but use no libc. */
+	return golang_kind(fd) == GOLANG_ALONE ?
+		       "is made by Go without C: the agent cannot sample its threads" :
+		       NULL;
+}
+
+/* The program that runs a script, from its first line. */
+static bool read_shebang(int fd, char interp[PATH_MAX])
+{
+	char line[PATH_MAX];
+	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+	char *at;
+
+	if (n < 3 || memcmp(line, "#!", 2))
+		return false;
+	line[n] = '\0';
+	at = line + 2 + strspn(line + 2, " \t");
+	at[strcspn(at, " \t\r\n")] = '\0';
+	strcpy(interp, at);
+	return *at;
+}
+
+static int find_target(const char *name, char path[PATH_MAX])
+{
+	int ret = find_executable(name, path);
+
+	if (ret == EXIT_NOENT)
+		complain("%s: command not found", name);
+	else if (ret == EXIT_NOEXEC)
+		complain("%s: not an executable file", name);
+	else if (ret)
+		complain("%s: out of memory", name);
+	return ret;
+}
+
+int target_find(const char *name)
+{
+	char path[PATH_MAX];
+
+	return find_target(name, path);
+}
+
+/* @path becomes the program itself, if it is that of a script. */
+static const char *path_reason(char path[PATH_MAX], int *status)
+{
+	char interp[PATH_MAX];
+	const char *reason;
+	int fd = -1;
+
+	/* The kernel follows four levels of interpreters. */
+	for (int level = 0; level < 5; level++) {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return NULL; /* may be executed, not read */
+		if (!read_shebang(fd, interp))
+			break;
+		close(fd);
+		fd = -1;
+		strcpy(path, interp);
+		*status = EXIT_NOEXEC;
+		if (!runnable(interp))
+			return "is the interpreter of a script, and cannot be executed";
+	}
+	if (fd < 0)
+		return NULL;
+	reason = elf_reason(path, fd, status);
+	close(fd);
+	if (reason)
+		return reason;
+	*status = EXIT_OWN;
+	if (becomes_other(path))
+		return "is set-user-ID or set-group-ID: the agent cannot be preloaded";
+	if (gains_capabilities(path))
+		return "has file capabilities: the agent cannot be preloaded";
+	return NULL;
+}
+
+const char *target_reason(const char *name)
+{
+	char path[PATH_MAX];
+	int status;
+
+	return find_executable(name, path) ? NULL : path_reason(path, &status);
+}
+
+bool target_gains(const char *name)
+{
+	char path[PATH_MAX];
+
+	return !find_executable(name, path) && (becomes_other(path) || gains_capabilities(path));
+}
+
+int target_check(const char *name)
+{
+	char path[PATH_MAX];
+	const char *reason;
+	int ret = find_target(name, path);
+
+	if (ret)
+		return ret;
+	reason = path_reason(path, &ret);
+	if (!reason)
+		return 0;
+	complain("%s %s", path, reason);
+	return ret;
+}
+
+static void set_environment(const char *agent, const char *env)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *both;
+
+	setenv(REC_ENV, env, 1);
+	if (old && *old && asprintf(&both, "%s:%s", agent, old) >= 0)
+		setenv("LD_PRELOAD", both, 1);
+	else
+		setenv("LD_PRELOAD", agent, 1);
+}
+
+static void become_target(char *const argv[], const char *agent, const char *env, int gate,
+			  int report)
+{
+	sigset_t none;
+	int error;
+	char go;
+
+	/* Until the recorder lets it go. End of file: the recorder has ended. */
+	if (read(gate, &go, 1) != 1)
+		_exit(EXIT_OWN);
+	if (agent)
+		set_environment(agent, env);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvp(argv[0], argv);
+	error = errno;
+	if (write(report, &error, sizeof(error)) < 0)
+		_exit(EXIT_OWN);
+	_exit(EXIT_NOEXEC);
+}
+
+/* The recorder draws on the terminal: this process does not use it. */
+static void leave_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		if (isatty(fd))
+			dup2(null, fd);
+}
+
+int target_hold(char *const argv[], const char *agent, const char *env, bool mute,
+		struct target *ret)
+{
+	int report[2] = { -1, -1 }, gate[2] = { -1, -1 };
+
+	if (pipe2(report, O_CLOEXEC) || pipe2(gate, O_CLOEXEC))
+		goto fail;
+	ret->pid = fork();
+	if (ret->pid < 0)
+		goto fail;
+	if (!ret->pid) {
+		close(report[0]);
+		close(gate[1]);
+		if (mute)
+			leave_terminal();
+		become_target(argv, agent, env, gate[0], report[1]);
+	}
+	close(report[1]);
+	close(gate[0]);
+	ret->report = report[0];
+	ret->gate = gate[1];
+	return 0;
+
+fail:
+	complain("cannot start %s: %s", argv[0], strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		if (report[i] >= 0)
+			close(report[i]);
+		if (gate[i] >= 0)
+			close(gate[i]);
+	}
+	return EXIT_OWN;
+}
+
+int target_go(char *const argv[], struct target *target)
+{
+	int error = 0;
+	ssize_t n;
+
+	/* A write to a process that was killed meanwhile must not end this one. */
+	signal(SIGPIPE, SIG_IGN);
+	if (write(target->gate, "", 1) != 1)
+		error = errno;
+	signal(SIGPIPE, SIG_DFL);
+	close(target->gate);
+	do {
+		n = read(target->report, &error, sizeof(error));
+	} while (n < 0 && errno == EINTR);
+	close(target->report);
+	if (n <= 0)
+		return 0;
+	waitpid(target->pid, NULL, 0);
+	complain("cannot execute %s: %s", argv[0], strerror(error));
+	return error == ENOENT ? EXIT_NOENT : EXIT_NOEXEC;
+}
+
+void target_drop(struct target *target)
+{
+	close(target->gate);
+	close(target->report);
+	waitpid(target->pid, NULL, 0);
+}

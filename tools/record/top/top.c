@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shstk top - the hottest functions of what runs, by the means of `shstk record`.
+ *
+ * A table is of one interval. Names that were found are kept for a while; then symbols
+ * begin anew, as others would pile up of programs that have ended.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/record/parts.h"
+#include "tools/record/top/screen.h"
+#include "tools/record/top/top.h"
+#include "tools/shstk.h"
+
+#define RENEW_NS (600 * 1000000000ull) /* as long as names are kept */
+#define AROUND 3 /* lines of the screen around the functions */
+
+static unsigned int lines(const struct top *t)
+{
+	unsigned int rows, columns;
+
+	if (!t->screen)
+		return 0;
+	screen_size(&rows, &columns);
+	return rows > AROUND + 1 ? rows - AROUND : 1;
+}
+
+static int make_table(struct top *t, const struct recording *r)
+{
+	struct shstk_write_opts opts = { .top = lines(t) };
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	int ret;
+
+	if (!out)
+		return -ENOMEM;
+	ret = shstk_profile_print(r->profile, out, "top", &opts);
+	fclose(out);
+	if (ret || !text) {
+		free(text);
+		return ret ? ret : -ENOMEM;
+	}
+	free(t->text);
+	t->text = text;
+	t->size = size;
+	return 0;
+}
+
+void top_draw(const struct top *t, const struct recording *r)
+{
+	char line[200], *text = NULL;
+	size_t size;
+	FILE *out = t->screen ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return;
+	r->backend->describe(r, line, sizeof(line));
+	fprintf(out, "q: end   %s\n", line);
+	fwrite(t->text, 1, t->text ? t->size : 0, out);
+	fclose(out);
+	if (text)
+		screen_draw(text, size);
+	free(text);
+}
+
+static int show(struct top *t, const struct recording *r)
+{
+	if (t->screen) {
+		top_draw(t, r);
+		return 0;
+	}
+	fwrite(t->text, 1, t->size, stdout);
+	putchar('\n');
+	return fflush(stdout) || ferror(stdout) ? -EPIPE : 0;
+}
+
+void top_begin(struct top *t, const struct recording *r)
+{
+	*t = (struct top){
+		.screen = screen_possible(),
+		.next = r->began + (uint64_t)(r->opts->delay * 1e9),
+		.renewed = r->began,
+	};
+	if (!t->screen)
+		return;
+	screen_enter();
+	top_draw(t, r);
+}
+
+/* The next interval. */
+static int start_anew(struct top *t, struct recording *r, uint64_t at)
+{
+	if (!r->backend->renew || at - t->renewed < RENEW_NS) {
+		shstk_profile_reset(r->profile);
+		return 0;
+	}
+	t->renewed = at;
+	return parts_renew(r);
+}
+
+int top_update(struct top *t, struct recording *r, uint64_t at)
+{
+	int ret;
+
+	if (at < t->next)
+		return 0;
+	t->next = at + (uint64_t)(r->opts->delay * 1e9);
+	ret = make_table(t, r);
+	if (!ret)
+		ret = show(t, r);
+	return ret ? ret : start_anew(t, r, at);
+}
+
+void top_leave(struct top *t)
+{
+	if (!t->screen)
+		return;
+	screen_leave();
+	if (t->text)
+		fwrite(t->text, 1, t->size, stdout);
+}
+
+int top_end(struct top *t, struct recording *r)
+{
+	int ret = 0;
+
+	/* On a terminal the last whole interval is there already. */
+	if ((!t->screen || !t->text) && !shstk_profile_empty(r->profile)) {
+		ret = make_table(t, r);
+		if (!ret)
+			fwrite(t->text, 1, t->size, stdout);
+	}
+	free(t->text);
+	t->text = NULL;
+	return end_output() ? -EPIPE : ret;
+}
