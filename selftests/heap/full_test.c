@@ -217,6 +217,18 @@ static void map_and_unmap(void *(*map)(void *, size_t, int, int, int, off_t))
 	munmap(p, 32768);
 }
 
+/* Some of what was reserved is used, and given up again. */
+static void use_reserved(void)
+{
+	char *p = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return;
+	mprotect(p + 16384, 16384, PROT_READ | PROT_WRITE);
+	mprotect(p + 20480, 4096, PROT_NONE);
+	munmap(p, 65536);
+}
+
 /* The region gets smaller where addresses are limited: what was counted must be there still. */
 static void limit_addresses(void)
 {
@@ -304,6 +316,7 @@ struct hook {
 	HOOK(mlockall, lock_memory())                                                       \
 	HOOK(mmap, map_and_unmap(mmap))                                                     \
 	HOOK(mmap64, map_and_unmap(mmap64))                                                 \
+	HOOK(mprotect, use_reserved())                                                      \
 	HOOK(mremap, map_and_unmap(mmap))                                                   \
 	HOOK(munmap, map_and_unmap(mmap))                                                   \
 	HOOK(posix_memalign, align())                                                       \
