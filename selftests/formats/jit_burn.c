@@ -3,9 +3,10 @@
  * jit_burn.c - works for a while below code made at run time, whose unwind
  * information it registers with the C++ runtime; names it in a perf-map.
  *
- * usage: jit_burn plain|fp
+ * usage: jit_burn plain|fp|swap
  *
- * Prints the perf-map's name; it is left there.
+ * Prints the perf-map's name; it is left there. swap: the code gets another name while it runs, as
+ * if other code were at its place now, and the perf-map is removed at the end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,27 @@ static __attribute__((noinline, noclone)) int burn(void)
 	return 1;
 }
 
+/* Works twice below the same code, which has one name and then another. */
+static __attribute__((noinline)) int swap(int (*code)(int (*)(void)), size_t size)
+{
+	static const char *const names[] = { "first_at_the_place", "second_at_the_place" };
+	char path[64];
+	FILE *map;
+	int r = 1;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	for (int i = 0; i < 2 && r == 1; i++) {
+		map = fopen(path, "a");
+		if (!map)
+			return 1;
+		fprintf(map, "%lx %zx %s\n", (unsigned long)code, size, names[i]);
+		fclose(map);
+		r = code(burn);
+	}
+	unlink(path);
+	return r != 1;
+}
+
 int main(int argc, char **argv)
 {
 	static uint8_t section[256];
@@ -43,6 +65,8 @@ int main(int argc, char **argv)
 	code = plain ? jit_make(jit_plain, size, 0) : jit_make(jit_fp, size, 0);
 	if (!code)
 		return 1;
+	if (argc > 1 && !strcmp(argv[1], "swap"))
+		return swap(code, size);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	map = fopen(path, "w");
 	if (map) {

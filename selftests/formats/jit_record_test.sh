@@ -3,14 +3,15 @@
 #
 # jit_record_test - shstk record of a program whose hot path leads through code
 # made at run time: by what it gives to __register_frame(), and by frame pointers;
-# named by its perf-map. Nine of ten samples must be whole.
+# named by its perf-map. Nine of ten samples must be whole. The last one is of code whose name
+# changes while it runs, in a perf-map that is removed at the end: each name has its time.
 
 b=${B:-build}
 work=$b/selftests/formats
 n=0
 bad=0
 echo 'KTAP version 1'
-echo '1..2'
+echo '1..3'
 for kind in plain fp; do
 	n=$((n + 1))
 	via=auto
@@ -30,4 +31,17 @@ for kind in plain fp; do
 		echo "not ok $n record through run-time code: $kind"
 	fi
 done
+n=$((n + 1))
+"$b/shstk" record -q -o "$work/jit-swap.folded" "$work/jit_burn" swap 2>"$work/jit.log"
+if awk '{ all += $NF }
+	/;main;swap;first_at_the_place;burn/ { first += $NF }
+	/;main;swap;second_at_the_place;burn/ { second += $NF }
+	END { exit !(all && first >= 0.35 * all && second >= 0.35 * all &&
+		first + second >= 0.9 * all) }' "$work/jit-swap.folded"; then
+	echo "ok $n record through run-time code: names by time, in a file that is removed"
+else
+	bad=1
+	sed 's/^/# /' "$work/jit.log" "$work/jit-swap.folded"
+	echo "not ok $n record through run-time code: names by time, in a file that is removed"
+fi
 exit $bad

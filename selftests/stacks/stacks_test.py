@@ -138,6 +138,21 @@ def text_moved_meanwhile():
         check(sum(stacks[stack] for stack in lost) * 10 < whole, f'{lost}')
 
 
+@test
+def moved_text_in_a_file():
+    """... and in a perf.data file, of which stacks are unwound later"""
+    data, out = os.path.join(TMP, 'moved.data'), os.path.join(TMP, 'moved.folded')
+    for how in 'silent', 'told':
+        with Target('moved_text', how, '0') as pid:
+            stacks_of('-p', str(pid), '--via=copies', '--duration=1', '--perf-data', data)
+        done = shstk('unwind', '-o', out, data)
+        check(done.returncode == 0, done.stderr)
+        with open(out, encoding='utf-8') as file:
+            stacks = [line.rpartition(' ')[0].split(';')[::-1] for line in file]
+        check(stacks and all(has_chain(stack) for stack in stacks), f'{how}: {stacks} {done.stderr}')
+        check(not any('[truncated]' in stack for stack in stacks), f'{how}: {stacks}')
+
+
 # --- files ---
 
 NOBODY = 65534      # an ordinary user, whom root can be
