@@ -22,6 +22,8 @@
 
 #pragma GCC visibility push(hidden)
 
+/* In parentheses are names that are also macros, in glibc 2.43 and later. */
+
 /* In a loop. */
 static inline void stay_a_loop(void)
 {
@@ -102,7 +104,7 @@ int strcmp(const char *a, const char *b)
 	return compare((const void *)a, (const void *)b, SIZE_MAX, true);
 }
 
-void *memchr(const void *in, int c, size_t n)
+void *(memchr)(const void *in, int c, size_t n)
 {
 	const uint8_t *p = in;
 
@@ -144,13 +146,13 @@ size_t strlen(const char *s)
 	return length(s, SIZE_MAX);
 }
 
-char *strstr(const char *in, const char *what)
+char *(strstr)(const char *in, const char *what)
 {
 	return (char *)(uintptr_t)find((const void *)in, length(in, SIZE_MAX), (const void *)what,
 				       length(what, SIZE_MAX));
 }
 
-char *strchr(const char *s, int c)
+char *(strchr)(const char *s, int c)
 {
 	for (; *s != (char)c; s++, stay_a_loop())
 		if (!*s)
