@@ -58,6 +58,7 @@ static struct truth {
 } * truth;
 
 static volatile struct rules_state *state;
+static __u64 by_id[RULES_KINDS][RULES_STACKS][RULES_DEPTH]; /* of bpf_get_stackid() */
 
 /* --- the child --- */
 
@@ -170,8 +171,24 @@ static struct bpf_link *attach(struct bpf_object *obj, pid_t pid, unsigned int k
 	}
 }
 
+/* What the map of stacks has of them; it is empty then, so that no other kind's are in the way. */
+static void read_ids(int map, unsigned int kind)
+{
+	for (unsigned int i = 0; i < state->taken[kind]; i++) {
+		__u32 key = (__u32)state->stack[kind][i].id;
+
+		if (state->stack[kind][i].id >= 0)
+			bpf_map_lookup_elem(map, &key, by_id[kind][i]);
+	}
+	for (unsigned int i = 0; i < state->taken[kind]; i++) {
+		__u32 key = (__u32)state->stack[kind][i].id;
+
+		bpf_map_delete_elem(map, &key);
+	}
+}
+
 /* One after another: while there is a uprobe its instruction is stepped elsewhere. */
-static void take(struct bpf_object *obj, pid_t pid, unsigned int kind)
+static void take(struct bpf_object *obj, int map, pid_t pid, unsigned int kind)
 {
 	struct bpf_link *link = attach(obj, pid, kind);
 	struct bpf_link *uprobe = kind == RULES_STEP ? attach(obj, pid, RULES_UPROBE) : NULL;
@@ -182,6 +199,7 @@ static void take(struct bpf_object *obj, pid_t pid, unsigned int kind)
 		usleep(10000);
 	bpf_link__destroy(link);
 	bpf_link__destroy(uprobe);
+	read_ids(map, kind);
 }
 
 static bool is_in(__u64 ip, const void *function)
@@ -214,14 +232,13 @@ static void print_first(unsigned int kind, const struct rules_stack *s)
 			       i < truth->nr ? truth->ip[i] : 0);
 }
 
-static void judge(unsigned int kind, int map)
+static void judge(unsigned int kind)
 {
 	unsigned int nr = 0, stacks = 0, tasks = 0, ids = 0;
 
 	for (unsigned int i = 0; i < state->taken[kind]; i++) {
 		const struct rules_stack *s = (const struct rules_stack *)&state->stack[kind][i];
-		__u64 byid[RULES_DEPTH] = { 0 };
-		__u32 key = (__u32)s->id;
+		const __u64 *byid = by_id[kind][i];
 		long n = 0;
 
 		nr++;
@@ -229,9 +246,8 @@ static void judge(unsigned int kind, int map)
 			print_first(kind, s);
 		stacks += is_exact(s->pc, s->bytes / 8, kind);
 		tasks += is_exact(s->task_pc, s->task_bytes / 8, kind);
-		if (s->id >= 0 && !bpf_map_lookup_elem(map, &key, byid))
-			while (n < RULES_DEPTH && byid[n])
-				n++;
+		while (n < RULES_DEPTH && byid[n])
+			n++;
 		ids += is_exact(byid, n, kind);
 	}
 	ksft_test_result(nr == RULES_STACKS && stacks == nr,
@@ -283,11 +299,11 @@ int main(int argc, char **argv)
 		usleep(10000);
 	state->process = (__u32)pid;
 	for (unsigned int i = 0; i < RULES_KINDS; i++)
-		take(obj, pid, i);
+		take(obj, map, pid, i);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	for (unsigned int i = 0; i < RULES_KINDS; i++)
-		judge(i, map);
+		judge(i);
 	bpf_object__close(obj);
 	ksft_finished();
 }
