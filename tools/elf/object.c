@@ -319,7 +319,9 @@ static int read_elf(Elf *elf, struct object *o)
 	o->machine = eh.e_machine;
 	o->type = eh.e_type;
 	o->bits = eh.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
-	if (o->type != ET_EXEC && o->type != ET_DYN)
+	/* The kernel and loaders take program headers of no other size. */
+	if ((o->type != ET_EXEC && o->type != ET_DYN) ||
+	    (phnum && eh.e_phentsize != gelf_fsize(elf, ELF_T_PHDR, 1, EV_CURRENT)))
 		return -ENOEXEC;
 	for (size_t i = 0; i < phnum; i++) {
 		if (!gelf_getphdr(elf, (int)i, &ph))

@@ -22,18 +22,11 @@
 #include <unistd.h>
 
 #include "tools/elf/golang.h"
+#include "tools/elf/object.h"
 #include "tools/inject/agent/ring.h"
 #include "tools/proc/path.h"
 #include "tools/record/targets/target.h"
 #include "tools/shstk.h"
-
-#if defined(__x86_64__)
-#define OWN_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define OWN_MACHINE EM_AARCH64
-#else
-#define OWN_MACHINE EM_NONE
-#endif
 
 static bool runnable(const char *path)
 {
@@ -74,71 +67,50 @@ static bool gains_capabilities(const char *path)
 	return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-static bool read_at(int fd, void *buf, size_t size, off_t at)
+static const char *name_of(const char *path)
 {
-	return pread(fd, buf, size, at) == (ssize_t)size;
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
 }
 
-/* Reads the loader's path into @interp; empty if there is none. */
-static int read_interp(int fd, const Elf64_Ehdr *eh, char *interp, size_t size)
+/* The same of what is a valid program. */
+static const char *object_reason(const char *path, int fd, const struct object *o)
 {
-	Elf64_Phdr ph;
-
-	*interp = '\0';
-	for (int i = 0; i < eh->e_phnum; i++) {
-		if (!read_at(fd, &ph, sizeof(ph), eh->e_phoff + i * sizeof(ph)))
-			return -ENOEXEC;
-		if (ph.p_type != PT_INTERP)
-			continue;
-		if (!ph.p_filesz || ph.p_filesz > size ||
-		    !read_at(fd, interp, ph.p_filesz, ph.p_offset))
-			return -ENOEXEC;
-		interp[ph.p_filesz - 1] = '\0';
-	}
-	return 0;
-}
-
-/* Why the agent cannot enter a program, as the rest of a sentence; NULL: it can. */
-static const char *elf_reason(const char *path, int fd, int *status)
-{
-	char interp[PATH_MAX];
-	const char *base;
-	Elf64_Ehdr eh;
-
-	if (!read_at(fd, &eh, SELFMAG, 0) || memcmp(eh.e_ident, ELFMAG, SELFMAG))
-		return NULL;
-	*status = EXIT_NOEXEC;
-	if (!read_at(fd, &eh, EI_NIDENT, 0))
-		return "is not a valid program";
-	*status = EXIT_OWN;
-	if (eh.e_ident[EI_CLASS] != ELFCLASS64)
+	if (o->bits != 64)
 		return "is a 32-bit program: cannot be recorded";
-	*status = EXIT_NOEXEC;
-	if (!read_at(fd, &eh, sizeof(eh), 0) || (eh.e_type != ET_EXEC && eh.e_type != ET_DYN) ||
-	    eh.e_phentsize != sizeof(Elf64_Phdr))
-		return "is not a valid program";
-	*status = EXIT_OWN;
-	if (eh.e_machine != OWN_MACHINE)
+	if (o->machine != machine_own())
 		return "is a program for another CPU: cannot be recorded";
-	*status = EXIT_NOEXEC;
-	if (read_interp(fd, &eh, interp, sizeof(interp)))
-		return "is not a valid program";
-	*status = EXIT_OWN;
-	if (!*interp) {
-		/* The loader itself has none either. */
-		base = strrchr(path, '/');
-		return strncmp(base ? base + 1 : path, "ld-linux", 8) ?
+	/* The loader itself has none either. */
+	if (!o->interp)
+		return strncmp(name_of(path), "ld-linux", 8) ?
 			       "is statically linked: the agent cannot be preloaded" :
 			       NULL;
-	}
-	base = strrchr(interp, '/');
-	base = base ? base + 1 : interp;
-	if (strncmp(base, "ld-linux", 8) && strncmp(base, "ld-musl", 7))
+	if (strncmp(name_of(o->interp), "ld-linux", 8) && strncmp(name_of(o->interp), "ld-musl", 7))
 		return "uses another C library than glibc or musl";
 	/* Go's position-independent programs name a loader, but use no libc. */
 	return golang_kind(fd) == GOLANG_ALONE ?
 		       "is made by Go without C: the agent cannot sample its threads" :
 		       NULL;
+}
+
+/* Why the agent cannot enter a program, as the rest of a sentence; NULL: it can. */
+static const char *elf_reason(const char *path, int fd, int *status)
+{
+	const char *reason = "is not a valid program";
+	struct object o = { .path = NULL };
+	char magic[SELFMAG];
+
+	/* What is no ELF file the kernel may have another way for. */
+	if (pread(fd, magic, SELFMAG, 0) != SELFMAG || memcmp(magic, ELFMAG, SELFMAG))
+		return NULL;
+	*status = EXIT_NOEXEC;
+	if (!object_read(fd, "", &o)) {
+		*status = EXIT_OWN;
+		reason = object_reason(path, fd, &o);
+	}
+	object_deinit(&o);
+	return reason;
 }
 
 /* The program that runs a script, from its first line. */
