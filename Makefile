@@ -114,7 +114,7 @@ include packaging/build.mk
 
 # "make TARGET text" in the comments at the top of a file, once for each target; a text may
 # go on in further lines, which are indented more. What most people need stands in this file.
-HELP_ALL = $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk)
+HELP_ALL = $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk selftests/bpf/guest.mk)
 help_of = @awk '/^\#   make / { \
 			name = /^\#   make   / ? "" : $$3; \
 			on = !seen[name]++; \

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   walk.sh PROGRAM...
+#   walk.sh PROGRAM... [FILE...]
 #
-# Programs of Debian, unmodified, are sampled with two stacks each time: the chain that the BPF
+# Also runs in a guest, where the files only have to be there. Programs of Debian, unmodified, are sampled with two stacks each time: the chain that the BPF
 # walk makes by unwind rules, and a copy, which `shstk unwind` unwinds. They must be the same,
 # entry by entry, as far as the walk goes; and it goes to the outermost frame.
 #
@@ -45,8 +45,8 @@ sqlite_work='with recursive c(x) as (select 1 union all select x + 1 from c wher
 
 git_work='
 rm -rf repo && mkdir repo && cd repo && git init -q &&
-for i in 1 2 3 4 5 6; do seq $i 20000 >f$i; done && git add . && git commit -q -m one &&
-for f in f*; do seq 5 9 >>$f; done && git diff >/dev/null &&
+for i in 1 2 3 4 5 6; do printf "%s\n" $i {1..20000} >f$i; done && git add . &&
+git commit -q -m one && for f in f*; do echo 5 >>$f; done && git diff >/dev/null &&
 git commit -q -a -m two && git log -p >/dev/null'
 
 # With both stacks, into both.data. The end of "said" is what became of the walks.
@@ -120,7 +120,10 @@ prepare()
 echo TAP version 13
 prepare
 for p; do
-	one "$p"
+	case $p in
+	*/*) ;;
+	*) one "$p";;
+	esac
 done
 echo "1..$count"
 exit $failed

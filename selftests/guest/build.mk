@@ -97,3 +97,5 @@ run-check-arm64 run-check-x86 run-check-riscv: run-check-%: $$(filter $(B)/guest
 PERCENT := %
 
 .PHONY: FORCE run-check-arm64 run-check-x86 run-check-riscv
+
+include selftests/bpf/guest.mk
