@@ -12,6 +12,7 @@
 #define MOST (1u << 20) /* bytes of a stack that are read */
 #define STEP 16384 /* at a time, which ends where a page is not there */
 #define SMALL 4096
+#define SAVED 256 /* bytes of registers that a function saves below its return address */
 #define ALL_MOST (64u << 20) /* bytes that are kept of all threads */
 
 static size_t kept; /* of these */
@@ -112,6 +113,20 @@ static void replace(struct unwound *stack, const struct unwound *by)
 	stack->elsewhere = by->elsewhere;
 }
 
+/*
+ * Where to look: above the copy, of which more is seen for later copies that end before; or on the
+ * other stack, from a little below what was missed there, as registers may be saved there.
+ */
+static uint64_t find_place(const struct layout *layout, const struct stack_copy *copy,
+			   const struct unwound *stack)
+{
+	uint64_t at = (stack->missed & ~7ull) - SAVED;
+
+	if (!stack->elsewhere)
+		return layout_sp(layout, copy);
+	return at / SMALL == stack->missed / SMALL ? at : stack->missed & -(uint64_t)SMALL;
+}
+
 /* The last look must be behind the sample: one that is not becomes the one before. */
 static void look_again(struct above *a, const struct layout *layout, pid_t pid, uint64_t time,
 		       uint64_t sp)
@@ -133,7 +148,7 @@ bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t 
 
 	if (copy->nr_more || layout_has_jit(layout))
 		return false;
-	look_again(a, layout, pid, time, layout_sp(layout, copy));
+	look_again(a, layout, pid, time, find_place(layout, copy, stack));
 	if (!a->before.time || a->before.time >= time || a->last.time <= time ||
 	    !begin_trial(&before, stack))
 		return false;

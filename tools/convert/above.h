@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * above.h - the part of a stack above a copy that ended too soon, from the living process.
+ * above.h - the part of a stack above a copy that ended too soon, or on another stack, from the
+ * living process.
  *
  * What the process has there when a sample is looked at may be newer than the sample. But what is
  * the same before the sample and after it was the same at it: so it is read, and a sample that was
@@ -49,7 +50,7 @@ void above_deinit(struct above *a);
 void above_forget(struct above *a);
 
 /**
- * above_continue() - continue a stack that goes on behind its copy
+ * above_continue() - continue a stack that goes on behind its copy, or on another stack
  * @a: of this thread.
  * @layout: what the process has mapped.
  * @pid: the process, which may have ended.

@@ -524,6 +524,7 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 	ret->nr = nr;
 	ret->end = info.end;
 	ret->elsewhere = info.end == SHSTK_END_READ && is_elsewhere(&known);
+	ret->missed = known.missed;
 	return 0;
 }
 

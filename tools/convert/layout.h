@@ -183,7 +183,8 @@ struct stack_copy {
  * @nr: number of entries.
  * @end: enum shstk_end; SHSTK_END_READ: it goes on where nothing was copied: behind the copy,
  * @elsewhere: or on another stack, as that of what a signal handler on a stack of its own
- *	interrupted, of who resumed a coroutine, or one of a runtime's.
+ *	interrupted, of who resumed a coroutine, or one of a runtime's,
+ * @missed: at this address.
  */
 struct unwound {
 	uint64_t *pcs;
@@ -193,6 +194,7 @@ struct unwound {
 	unsigned int nr;
 	int end;
 	bool elsewhere;
+	uint64_t missed;
 };
 
 /* What is said of stacks that go on elsewhere, behind their number. */

@@ -154,7 +154,7 @@ static void add_outer(const struct population *all, struct task *t,
 	s->spliced = !s->by_pieces && splice_stack(layout, &chain, user);
 	user->elsewhere |= user->end == SHSTK_END_READ && sample->stack_ends;
 	s->too_short = !s->spliced && unwound_too_short(user);
-	if (s->too_short && all->live &&
+	if (user->end == SHSTK_END_READ && !s->spliced && all->live && !layout_has_go(layout) &&
 	    above_continue(&t->above, layout, t->process->pid, sample->time, copy, user))
 		s->by = BEYOND_READ;
 	else if (!s->spliced)
