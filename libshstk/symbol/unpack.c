@@ -194,7 +194,7 @@ static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, struct infl
 			    struct shstk_unpacked **list)
 {
 	size_t header = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
-	Elf_Data *data = elf_getdata(scn, NULL);
+	Elf_Data *data = elf_getdata(scn, NULL), *raw;
 	struct shstk_unpacked *more;
 	GElf_Chdr chdr;
 
@@ -206,6 +206,10 @@ static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, struct infl
 		return;
 	more->next = *list;
 	*list = more;
+	/* That is what libdw asks for as of elfutils 0.190. */
+	raw = elf_rawdata(scn, NULL);
+	if (raw)
+		*raw = *data;
 	shdr->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
 	shdr->sh_size = chdr.ch_size;
 	gelf_update_shdr(scn, shdr);
