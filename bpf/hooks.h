@@ -26,8 +26,11 @@ typedef __s64 s64;
 
 #define noinline __attribute__((noinline))
 #define __maybe_unused __attribute__((unused))
+/* Newer headers have them, too. */
+#ifndef likely
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+#endif
 #define S16_MAX 32767
 
 #include "kernel.h"
