@@ -92,7 +92,7 @@ CHECK	+= $(HEAP_B)/safety_test
 # behaviour ends it. The sanitizer of addresses brings a malloc() of its own.
 HEAP_FULL	:= $(HEAP_B)/full_test $(HEAP_B)/full_test-undefined
 $(HEAP_B)/full_test-undefined: HEAP_FULL_FLAGS := -fsanitize=undefined -fsanitize-undefined-trap-on-error
-$(HEAP_FULL): selftests/heap/full_test.c $(HEAP_SRC) $(B)/lib/nomarkers/libshstk.a \
+$(HEAP_FULL): selftests/heap/full_test.c $(HEAP_SRC) $(B)/lib/native/libshstk.a \
 		$(wildcard tools/inject/heap/*.h tools/inject/common/*.h tools/inject/*.h) \
 		| $(B)/libshstk-heap.so
 	@mkdir -p $(@D)
