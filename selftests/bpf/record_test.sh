@@ -25,7 +25,7 @@ record()
 # Until the program's file has its table: that takes as long as it takes.
 record_walked()
 {
-	tries=100
+	tries=30
 	until record "$@" && [ "$walked" -gt 0 ]; do
 		tries=$((tries - 1))
 		[ $tries -gt 0 ] || return 1
@@ -39,13 +39,24 @@ whole()
 		! grep ';innermost ' out.folded | grep -qv ';main;outer;middle;innermost '
 }
 
+# Overlays may have other inode numbers than the kernel tells: their files get no tables.
+is_overlay()
+{
+	[ "$(stat -f -c %T "$spin")" = overlayfs ]
+}
+
 echo TAP version 13
 if ! "$shstk" record --via=bpf -o out.folded -- "$spin" >out 2>&1; then
 	echo "1..0 # SKIP $(tail -n 1 out)"
 	exit 4
 fi
 record_walked -- "$spin"
-point $? "stacks of a command are walked in the kernel"
+status=$?
+if [ $status != 0 ] && [ "$walked" = 0 ] && is_overlay; then
+	echo "1..0 # SKIP this file system tells other inode numbers than the kernel"
+	exit 4
+fi
+point $status "stacks of a command are walked in the kernel"
 whole
 point $? "a command: each stack has all callers"
 record_walked -a -- "$spin"

@@ -101,6 +101,12 @@ one() # PROGRAM
 	whole=$(($(ended whole) + $(ended zero)))
 	cut=$(($(ended room) + $(ended 'no code') + $(ended 'no rule') + $(ended 'no kind') +
 		$(ended 'bad CFA')))
+	if [ "$whole" = 0 ] && [ "$passed" -gt 0 ] &&
+	   [ "$(stat -f -c %T "$(command -v "$1")")" = overlayfs ]; then
+		skip "$1: chains go to the outermost frame" \
+			"this file system tells other inode numbers than the kernel"
+		return
+	fi
 	cat said odd >out
 	# A sample in a few instructions where a program begins that nothing describes is luck.
 	[ $(((whole + 3) * 1000)) -ge $(((whole + cut) * 995)) ] && [ "$whole" -gt 0 ]

@@ -111,10 +111,13 @@ static void identify(const struct stat *st, struct walk_file *ret)
 	ret->dev = major(st->st_dev) << 20 | minor(st->st_dev);
 }
 
+/* Of an inode's number: overlays put which of their layers it is in into the highest bits. */
+#define OWN_BITS (((__u64)1 << 56) - 1)
+
 /* File systems that are stacked have devices of their own for what lies below. */
 static bool is_that(const struct stat *st, const struct walk_file *file)
 {
-	return st->st_ino == file->ino && st->st_ctim.tv_sec == file->sec &&
+	return !((st->st_ino ^ file->ino) & OWN_BITS) && st->st_ctim.tv_sec == file->sec &&
 	       (__u32)st->st_ctim.tv_nsec == file->nsec;
 }
 
