@@ -17,7 +17,7 @@
 
 #include "fake_rings.h"
 
-#define MANY 1000000000000ull /* samples: more than can be taken in any time that passes here */
+#define MANY 10000000000ull /* samples: more than can be taken in any time that passes here */
 
 /* How rings were opened last, how often, and whether they may be. */
 static struct perf_opts opened;
@@ -216,7 +216,8 @@ static void test_period(void)
 {
 	begin(true, 1);
 	too_many();
-	verdict(change() == 1 && opened.count == 1000003, "too many samples: one of a million");
+	verdict(change() == 1 && opened.count > 1 && d->opts.count == opened.count,
+		"of too many samples one of many is taken");
 	end();
 }
 
