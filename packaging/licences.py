@@ -23,7 +23,7 @@ def files(top):
     else:
         names = [os.path.relpath(os.path.join(folder, name), top)
                  for folder, _, found in os.walk(top) for name in found]
-        names = [n for n in names if not n.startswith('build/')]
+        names = [n for n in names if not n.startswith('build/') and '__pycache__' not in n]
     return sorted(n for n in names if not n.startswith('LICENSES/') and
                   os.path.isfile(os.path.join(top, n)) and
                   not os.path.islink(os.path.join(top, n)))

@@ -312,7 +312,11 @@ def pages_are_shown():
             ['man', '--warnings', '-E', 'UTF-8', '-l', '-Tutf8', '-Z', page], check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             timeout=LIMIT, env=clean_environment(LC_ALL='C.UTF-8', MANWIDTH='80'))
-        check(done.returncode == 0 and not done.stderr, f'{page}: {done.stderr}')
+        # A column of a table may be too narrow to be filled evenly: no version of troff is content
+        # with all of them, and nothing is wrong with the page.
+        said = [line for line in done.stderr.splitlines()
+                if not re.search(r"(can't break|cannot adjust) line$", line)]
+        check(done.returncode == 0 and not said, f'{page}: {said}')
         check(re.search(rf'^\.TH \S+ "?\d"? "\d{{4}}-\d\d-\d\d" "shstk {version}"',
                         content(page), re.M), f'{page}: no date and version')
 
