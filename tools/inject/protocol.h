@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * protocol.h - what `shstk record` and each agent that it preloads agree on: how the
- * agent finds the recorder's memory, and what is alike in it.
+ * protocol.h - what `shstk record` and each preloaded agent agree on: how the agent finds the
+ * recorder's memory, and what all kinds of that memory have in common.
  *
- * The recorder makes a sealed memfd (tools/record/agent/memory.c) and names it in the
- * environment of the command. The agent opens it there, and leaves its process alone if
- * that fails (common/join.h). A header at its start has a magic number and a version, of
- * which there are two kinds, and the cookie of the environment, so that a number of a
- * process that is used again leads nowhere:
+ * The recorder makes a sealed memfd (tools/record/agent/memory.c) and names it in the environment
+ * of the command. The agent opens it there, and leaves its process alone if that fails
+ * (common/join.h). The memory begins with a header, which has a magic number, a version and the
+ * cookie that is also in the environment. The cookie protects against a process ID that is in use
+ * again. There are two kinds of memory:
  *
  *   agent/ring.h   samples in rings
  *   heap/layout.h  counters of allocations
  *
- * The variable, and LD_PRELOAD, are put back when a program executes another one without
- * them (common/env.c).
+ * When a program executes another one without the variable or without LD_PRELOAD, the agent puts
+ * them back (common/env.c).
  */
 #ifndef INJECT_PROTOCOL_H
 #define INJECT_PROTOCOL_H
 
 /*
- * Environment: "/proc/PID/fd/N COOKIE FILTERS", the cookie in hexadecimal. FILTERS: the number of
- * seccomp filters that the recorder has, or that the program had before it began a sandbox; if it
- * is missing there may be any.
+ * The environment variable. Its value is "/proc/PID/fd/N COOKIE FILTERS", with the cookie in
+ * hexadecimal. FILTERS is the number of seccomp filters that the recorder has, or that the program
+ * had before it began a sandbox. If FILTERS is missing, the number is not known.
  */
 #define REC_ENV "SHSTK_RECORD"
 
-/* Entries of a stack. */
+/* The least and the greatest number of entries that a stack may have. */
 #define REC_MIN_DEPTH 16
 #define REC_MAX_DEPTH 4096
 
-/* Bytes of the name of a thread, as in prctl(PR_GET_NAME). */
+/* The size of a thread's name in bytes, as in prctl(PR_GET_NAME). */
 #define REC_COMM 16
 
 #endif

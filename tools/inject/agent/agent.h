@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * agent.h - private parts of libshstk-agent.so, preloaded by `shstk record`.
+ * agent.h - private declarations of libshstk-agent.so, which `shstk record` preloads.
  *
- *   main.c     finds the recorder's memory; start, fork and end of a process
- *   thread.c   slots, timers, threads that come and go
- *   handler.c  the agent's signal
- *   sample.c   takes a stack into the ring
- *   settle.c   the time of a thread that no signal told of
- *   ring.c     room for a record in the ring
- *   event.c    a clock that needs no tick, where it is permitted
+ *   main.c     finds the recorder's memory; handles start, fork and end of a process
+ *   thread.c   slots, timers, threads that begin and end
+ *   handler.c  the handler of the agent's signal
+ *   sample.c   captures a stack into the ring
+ *   settle.c   accounts for the time of a thread that no signal reported
+ *   ring.c     reserves room for a record in the ring
+ *   event.c    a clock that does not depend on the tick, where perf events are permitted
  *   maps.c     tells the recorder what is mapped
- *   hooks.c    the library calls that the agent must see
+ *   hooks.c    hooks of the library calls that the agent must see
  *   signals.c  the program's handlers and masks, beside the agent's signal
- *   action.c   the same, where the program makes the system call itself
- *   move.c     the agent's signal becomes another one, if the program uses it
- *   wait.c     calls that wait, which must not notice the sampling
+ *   action.c   the same for programs that make the system call themselves
+ *   move.c     changes the agent's signal if the program uses it
+ *   wait.c     calls that wait, which must not be interrupted by the sampling
  *   held.c     stacks that have no room for the agent's signal
- *   relatives.c children with this memory, and tracers
+ *   relatives.c children that share this memory, and tracers
  *   sandbox.c  programs that give up system calls
- *   children.c what processes use that no agent samples: exits, other programs
+ *   children.c CPU time that the agent does not sample: children that exited, other programs
  *   jit.c      unwind information that the program's JIT registers
  *
- * and in tools/inject/common/, for all that is preloaded:
+ * In tools/inject/common/, for all preloaded objects:
  *
- *   env.c      keeps the agent in the environment of what is executed
- *   limits.c   limits of addresses, and memory that is locked
- *   private.c  libc's functions that a program may replace
+ *   env.c      keeps the agent in the environment of programs that are executed
+ *   limits.c   limits of the address space, and locked memory
+ *   private.c  functions of libc that a program may replace
  *   room.c     more stack for threads
  *   rawcall.c  system calls that the program makes by number
- *   anylibc.c  what other C libraries than glibc lack
+ *   anylibc.c  functions that C libraries other than glibc lack
  *
- * Nothing in the target may notice the agent but by its speed. So there is no
- * thread of its own, no open file, no heap memory, and one real-time signal
- * that the target can neither block nor take.
+ * The program must notice nothing of the agent but its own speed. So the agent has no thread of its
+ * own, no open file and no heap memory. It has one real-time signal, which the program can neither
+ * block nor take.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -58,12 +58,12 @@
 
 /**
  * struct calls - how much of a thread's time is in system calls, as its timer finds it
- * @since: its CPU clock when its timer was armed, in ns.
- * @last: the same at the timer's last signal.
- * @ticks: signals of the timer.
- * @found: those that came at the end of a system call.
- * @time: time that these stand for, each since the one before, in ns.
- * @taken: periods in samples of system calls.
+ * @since: the thread's CPU clock when its timer was armed, in ns.
+ * @last: the thread's CPU clock at the timer's last signal, in ns.
+ * @ticks: number of signals of the timer.
+ * @found: number of signals that came at the end of a system call.
+ * @time: sum of the CPU time before each signal in @found, since the signal before it, in ns.
+ * @taken: number of periods in samples of system calls.
  */
 struct calls {
 	uint64_t since;
@@ -75,44 +75,47 @@ struct calls {
 };
 
 /**
- * struct thread - this process's view of a slot; same index as the slot
- * @pid: process that took the slot; another value: inherited over fork, dead.
+ * struct thread - this process's view of a slot; has the same index as the slot
+ * @pid: process that took the slot. Another value: the entry was inherited over fork and is dead.
  * @tid: thread ID.
- * @timer: kernel's timer ID.
+ * @timer: the kernel's timer ID.
  * @armed: @timer exists.
- * @managed: the thread itself calls agent_end_thread(); else scan_threads() looks for it.
- * @program: first thread of a program: what it used before is that of the loader.
- * @tried: it was tried to open @event.
+ * @managed: the thread itself calls agent_end_thread(); otherwise scan_threads() looks for it.
+ * @program: it is the first thread of a program: the loader used its time before the agent's start.
+ * @tried: the agent has tried to open @event.
  * @start: this thread's CPU clock where the first period began, in ns.
  * @first: length of the first period, in ns.
- * @system: time in the kernel at the last sample, or the last signal of the timer, in ns.
- * @event: mapping of the perf event that signals each period, or NULL: the timer does,
- *	as the kernel's ticks come.
- * @event_fd: the number that its descriptor had.
- * @first_end: this thread's CPU clock at the end of the first period, 0 once its signal came, and
- * @first_rest: what was left of that, while @event is of that one alone; else 0.
- * @held: periods that signals of @event told of late, as the program had held them back.
- * @calls: see struct calls; used if there is @event.
- * @owed: periods that ran out before @event was another one, and are in no sample.
- * @periods: periods in the samples so far, lost ones included.
+ * @system: time in the kernel at the last sample or at the timer's last signal, in ns.
+ * @event: mapping of the perf event that signals each period. NULL: the timer signals, at the
+ *	kernel's ticks.
+ * @event_fd: number that the event's descriptor had.
+ * @first_end: this thread's CPU clock at the end of the first period, in ns; 0 once its signal
+ *	came.
+ * @first_rest: what was left of the first period when @event was opened for that period alone, in
+ *	ns; otherwise 0.
+ * @held: periods whose signals of @event came late because the program had blocked them.
+ * @calls: time in system calls; used if there is an @event.
+ * @owed: periods that ran out before @event was replaced, and are in no sample.
+ * @periods: periods in the samples so far, including lost samples.
  * @rounds: destructor rounds seen.
- * @cpu_seen: by wall-clock time: its CPU clock at the last sample, if there are many.
- * @stretch: its timer's interval in periods.
- * @rest_until: no sample is taken before, on the clock of the periods, in ns.
- * @put_off: periods that ended meanwhile, by its timer, or by @event if it has one.
- * @seen: number of the scan that saw it last.
- * @open: by wall-clock time, in a call that waits: its sample lies at @head, without a
- *	weight, and is not committed. It is given up when another record needs the place.
- * @blocked: own.blocked of the thread that makes this one,
- * @signo: and own.signo.
+ * @cpu_seen: with wall-clock time and many threads: its CPU clock at the last sample, in ns.
+ * @stretch: interval of its timer, in periods.
+ * @rest_until: no sample is taken before this time, on the clock of the periods, in ns.
+ * @put_off: periods that ended before @rest_until, by its timer, or by @event if it has one.
+ * @seen: number of the last scan that saw the thread.
+ * @open: with wall-clock time: the thread is in a call that waits. Its sample lies at @head,
+ *	without a weight and not committed. The sample is given up when another record needs the
+ *	place.
+ * @blocked: own.blocked of the thread that creates this one.
+ * @signo: own.signo of the thread that creates this one.
  * @cramped: its stack has no room for the agent's signal.
  * @head: bytes produced; only this thread's own code changes it.
- * @room: bytes behind @head that are reserved: no more are ever committed.
- * @last: where the last sample is, as @head counts, plus 1; 0 if there is none.
- * @fn: start routine of a thread being created.
- * @arg: its argument.
+ * @room: bytes behind @head that are reserved; no more than that is ever committed.
+ * @last: position of the last sample, in the units of @head, plus 1; 0: there is none.
+ * @fn: start routine of a thread that is being created.
+ * @arg: argument of @fn.
  * @slot: the slot.
- * @ring: its ring.
+ * @ring: the slot's ring.
  */
 struct thread {
 	int pid;
@@ -154,37 +157,38 @@ struct thread {
 
 /**
  * struct agent - the state of the agent in this process
- * @on: attached; all hooks pass through as long as it is false.
- * @sandboxed: the program is about to forbid itself system calls: make no
- *	more than sampling needs.
- * @filtered: it was about to install a filter of system calls.
- * @wall: samples wall-clock time.
+ * @on: the agent is attached; all hooks pass through as long as this is false.
+ * @sandboxed: the program is about to forbid itself system calls: the agent makes no more than
+ *	sampling needs.
+ * @filtered: the program was about to install a filter of system calls.
+ * @wall: the agent samples wall-clock time.
  * @shared: the program handles the agent's signal too: calls that wait must let it in.
- * @traced: another process than the recorder traces this one: no timers any more.
- * @shares_memory: there may be a child that has this memory and runs beside its parent.
+ * @traced: another process than the recorder traces this one: the agent makes no more timers.
+ * @shares_memory: there may be a child that shares this memory and runs beside its parent.
  * @tsc_faults: the program may not read the time stamp counter.
  * @pid: this process, or -1 in a child that could not be followed.
- * @signo: signal of the timers; another one from time to time (move.c).
- * @frame: bytes of the stack that the kernel takes for a signal, at most.
+ * @signo: signal of the timers; it may change (move.c).
+ * @frame: most bytes of the stack that the kernel takes for a signal.
  * @nr_slots: slots that are mapped; at most header->nr_slots.
- * @ring_size: as in the header when it was joined. Any program that is recorded can write to
- *	the header: what bounds what is written is not read there again.
- * @max_depth: likewise.
- * @period: likewise.
- * @instance: of this process image.
- * @parent: instance it was forked from, or 0.
- * @start_slot: slot with its REC_START record.
- * @parent_slot: slot with that of @parent.
+ * @ring_size: size of a ring in bytes, as in the header when the agent joined. Any program that is
+ *	recorded can write to the header, so values that bound what is written are not read from
+ *	there again.
+ * @max_depth: most entries of a stack, as in the header when the agent joined.
+ * @period: ns between two samples, as in the header when the agent joined.
+ * @instance: number of this process image.
+ * @parent: instance that this one was forked from, or 0.
+ * @start_slot: slot whose ring has the REC_START record of @instance.
+ * @parent_slot: slot whose ring has the REC_START record of @parent.
  * @key: its destructor ends threads.
  * @opens: calls of dlopen() so far.
- * @takers: threads that are taking a slot: its ring must stay.
+ * @takers: threads that are taking a slot: its ring must stay mapped.
  * @armed: threads that have a timer.
  * @handlers: threads in the agent's handler that may make system calls there.
- * @lock: guards registration of threads against scan_threads(); taken with all
- *	signals blocked; a handler only tries it.
+ * @lock: guards registration of threads against scan_threads(). It is taken with all signals
+ *	blocked; a handler only tries it.
  * @header: the shared memory.
- * @slots: the slots in it.
- * @rings: the rings in it.
+ * @slots: the slots in @header.
+ * @rings: the rings in @header.
  * @threads: one for each mapped slot.
  */
 struct agent {
@@ -223,7 +227,7 @@ extern struct agent agent;
 
 /**
  * struct cut - a system call that is about to be restarted
- * @pc: its instruction.
+ * @pc: address of its instruction.
  * @sp: the stack pointer there.
  */
 struct cut {
@@ -232,21 +236,21 @@ struct cut {
 };
 
 /**
- * struct own - what a thread of the program knows of itself, in its handlers too
+ * struct own - what a thread of the program knows of itself, also in its handlers
  * @waits_in: the function of libc that a hook of wait.c is in, or NULL.
- * @cuts: the calls that the agent's signal interrupted last (signals.c).
- * @nr_cuts: so many there were.
- * @stack_end: everything from its stack pointer to there is its stack; 0: not known.
- * @held: the alternate stack on which the agent's signal was held back last; 0, 0: none.
- * @held_at: the state that the handler there interrupted, as a number; 0: none.
- * @cramped: the thread's alternate stack, or its only one, has no room for the agent's signal.
- * @was_cramped: the signal that comes next was held back for that.
- * @signo: the agent's signal as far as this thread knows; 0 in threads that it did not see
- *	begin: see move.c.
- * @left_blocked: signals that were the agent's, which the program has blocked.
- * @blocked: the program believes the agent's signal to be blocked.
- * @child_filtered: a child of vfork(), which has this memory too, is behind a filter of system
- *	calls: its hooks make none. Until it executes a program or ends.
+ * @cuts: the system calls that the agent's signal interrupted last (signals.c).
+ * @nr_cuts: number of calls in @cuts so far.
+ * @stack_end: the thread's stack reaches from its stack pointer to here; 0: not known.
+ * @held: bounds of the alternate stack on which the agent's signal was held back last; 0, 0: none.
+ * @held_at: state that the handler on that stack interrupted, as a number; 0: none.
+ * @cramped: the thread's alternate stack, or its only stack, has no room for the agent's signal.
+ * @was_cramped: the signal that comes next was held back for lack of room.
+ * @signo: the agent's signal as far as this thread knows; 0 in threads that the agent did not see
+ *	begin (move.c).
+ * @left_blocked: signals that the agent had before, and that the program has blocked.
+ * @blocked: the program believes that the agent's signal is blocked.
+ * @child_filtered: a child of vfork(), which shares this memory, is behind a filter of system
+ *	calls: its hooks make none until it executes a program or ends.
  */
 struct own {
 	const void *waits_in;
@@ -268,9 +272,10 @@ struct own {
 extern __thread struct own own;
 
 /*
- * Is this memory of the frames of this thread that called the hook, or near them? That can be
- * read and written. Other pointers may be bad, which the kernel takes for an error; and far from
- * here they may be, too, on an alternate stack or a coroutine's.
+ * Returns whether @p points into the stack frames of this thread that called the hook, at most
+ * NEAR_FRAMES above. That memory can be read and written. Other pointers may be bad, which the
+ * kernel would report as an error; memory farther away may be bad too, on an alternate stack or the
+ * stack of a coroutine.
  */
 #define NEAR_FRAMES 16384
 
@@ -282,17 +287,17 @@ static inline __attribute__((always_inline)) bool on_stack(const void *p, size_t
 	       bytes <= own.stack_end - at;
 }
 
-/* Must the hooks of this thread make no system calls of their own? */
+/* Returns whether the hooks of this thread must make no system calls of their own. */
 static inline bool in_sandbox(void)
 {
 	return agent.sandboxed || own.child_filtered;
 }
 
-/* Where this object lies; made by the linker. */
+/* The linker defines these: the begin of this object and the end of its code. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
-/* The kernel's signal set: what the system calls take. */
+/* The kernel's signal set, as the system calls take it. */
 typedef uint64_t ksigset;
 
 static inline ksigset block_signals(void)
@@ -303,7 +308,7 @@ static inline ksigset block_signals(void)
 	return old;
 }
 
-/* The number that this thread's timer sends. */
+/* Returns the number of the signal that this thread's timer sends. */
 static inline int own_signo(void)
 {
 	return own.signo ? own.signo : agent.signo;
@@ -326,7 +331,7 @@ static inline void change_own_signal(int how)
 	sys4(SYS_rt_sigprocmask, how, &one, NULL, sizeof(one));
 }
 
-/* Is there no room on this stack for the agent's signal? See held.c. */
+/* Returns whether this stack has no room for the agent's signal (held.c). */
 static inline __attribute__((always_inline)) bool is_held(void)
 {
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
@@ -334,7 +339,7 @@ static inline __attribute__((always_inline)) bool is_held(void)
 	return own.cramped || frame - own.held.lo < own.held.hi - own.held.lo;
 }
 
-/* The agent's signal may come again, unless it is held back. */
+/* Unblocks the agent's signal, unless it is held back. */
 static inline __attribute__((always_inline)) void admit_own_signal(void)
 {
 	if (!is_held())
@@ -342,8 +347,9 @@ static inline __attribute__((always_inline)) void admit_own_signal(void)
 }
 
 /*
- * In nanoseconds. By a system call: libc reads the time stamp counter, which a program may have
- * made fault (PR_SET_TSC). Where no call may be made it is 0 then.
+ * Returns the time of @clock in nanoseconds. It makes a system call, because libc reads the time
+ * stamp counter, which a program may have made fault (PR_SET_TSC). Returns 0 if the counter faults
+ * and no system call may be made.
  */
 static inline uint64_t now(clockid_t clock)
 {
@@ -361,13 +367,16 @@ static inline struct timespec to_timespec(uint64_t ns)
 	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
 }
 
-/* Is this the child of a clone() that has the memory of its parent, and runs beside it? */
+/*
+ * Returns whether this is the child of a clone() that shares its parent's memory and runs beside
+ * it.
+ */
 static inline bool is_relative(void)
 {
 	return unlikely(agent.shares_memory) && !in_sandbox() && agent.pid != (int)sys0(SYS_getpid);
 }
 
-/* The calling thread, or NULL if it did not register itself. */
+/* Returns the calling thread, or NULL if it did not register itself. */
 static inline struct thread *agent_self(void)
 {
 	struct thread *t = is_relative() ? NULL : pthread_getspecific(agent.key);
@@ -375,15 +384,15 @@ static inline struct thread *agent_self(void)
 	return t && t->pid == agent.pid ? t : NULL;
 }
 
-/* Code of this object, not of the program? */
+/* Returns whether @pc is code of this object, not of the program. */
 static inline bool is_own(uint64_t pc)
 {
 	return pc >= (uintptr_t)__ehdr_start && pc < (uintptr_t)etext;
 }
 
 /*
- * A program may have taken the access from a page of its stack. Behind a filter of system
- * calls that is not asked.
+ * Returns the flags for a capture. A program may have removed access to a page of its stack, so the
+ * stack is checked, except behind a filter of system calls.
  */
 static inline uint32_t capture_flags(void)
 {
@@ -393,8 +402,9 @@ static inline uint32_t capture_flags(void)
 /* main.c */
 void agent_fork_child(void);
 void agent_leave(void);
-/* The program has a new limit of addresses; it is about to lock all it has into memory. */
+/* Unmaps rings because the program has a new limit of its address space. */
 void agent_obey_limit(void);
+/* Unmaps rings because the program is about to lock all its memory. */
 void agent_before_lock(void);
 bool agent_has_ring(uint32_t i);
 
@@ -406,8 +416,9 @@ void event_close(struct thread *t);
 void event_end(struct thread *t);
 bool event_sent(const struct thread *t, const siginfo_t *si);
 /*
- * Is it of an event that was closed meanwhile, or of another thread's? The program's own
- * descriptors send the same kind, but only by a signal that it has chosen for that.
+ * Returns whether the signal is of an event that was closed meanwhile, or of another thread's
+ * event. The program's own descriptors send the same kind of signal, but only with a number that
+ * the program has chosen for that.
  */
 bool event_late(const siginfo_t *si);
 
@@ -419,63 +430,78 @@ void agent_end_thread(struct thread *t);
 void agent_disarm(struct thread *t);
 void agent_end_waits(void);
 void scan_threads(void);
-/* Makes a timer that signals a thread. Returns 0 or a negative errno. */
+/* Makes a timer that signals thread @tid. Returns 0 or a negative errno. */
 long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
-/* Its timer goes on with another signal. */
+/* Makes the thread's timer go on with signal @signo. */
 void agent_retime(struct thread *t, int signo);
 
 /* handler.c */
 int handler_install(void);
-/* Was a signal sent to the agent, in this thread? */
+/* Returns whether the signal was sent to the agent, in this thread. */
 bool handler_is_ours(const siginfo_t *si);
-/* Takes a signal that the agent was sent by a number that is not its any more. */
+/*
+ * Takes a signal that was sent to the agent by a number that is not the agent's any more. Returns
+ * false if it was not sent to the agent.
+ */
 bool handler_take_stray(int signo, siginfo_t *si, void *context);
 
 /* move.c */
-/* This thread uses the agent's present signal from now on. */
+/* Makes this thread use the agent's present signal from now on. */
 void move_follow(void);
-/* The program uses the agent's signal. Returns false if there is no other one to take. */
+/*
+ * Gives up the agent's signal because the program uses it. Returns false if no other one is left.
+ */
 bool move_away(void);
-/* The program uses the signals of @set. If it has all real-time signals the agent stays. */
+/*
+ * Gives up the agent's signal if the program uses it by naming it in @set. If the set has all
+ * real-time signals, the agent keeps its signal.
+ */
 void move_if_named(const sigset_t *set);
-/* The same in the agent's handler. @mask: the signals that are blocked when it ends. */
+/*
+ * Makes the thread follow the agent's present signal, in the agent's handler. @mask has the signals
+ * that are blocked when the handler ends.
+ */
 void move_in_handler(ksigset *mask);
 /*
- * In the agent's handler, with a signal that was not sent to it: the program gets it. Returns
- * false if it has to get it from the handler itself.
+ * Gives a signal that was not sent to the agent to the program, in the agent's handler. @mask has
+ * the signals that are blocked when the handler ends. Returns false if the handler itself has to
+ * call the program's handler.
  */
 bool move_for(int signo, const siginfo_t *si, ksigset *mask);
 
-/* Bytes of the stack that a sample takes, and a look for threads. */
+/* Bytes of the stack that a sample takes, and that a scan for threads takes. */
 #define SAMPLE_NEED (SHSTK_STACK_NEED + 1024)
 #define SCAN_NEED (SAMPLE_NEED + 2048)
-/* And what a hook takes that a thread may call at the end of its stack. */
+/* Bytes of the stack that a hook takes, which a thread may call at the end of its stack. */
 #define HOOK_NEED 2560
 
 /* held.c */
 void held_resolve(void);
-/* Bytes of the stack that the kernel takes for a signal. */
+/* Returns how many bytes of the stack the kernel takes for a signal. */
 size_t held_frame(void);
-/* The agent's signal may still be held back for a handler that is no more: it is let in. */
+/* Lets the agent's signal in if it is still held back for a handler that has ended. */
 void held_mend(void);
 
 /* sample.c */
 void take_name(struct thread *t);
-/* Takes the stack that the signal with @context interrupted, for so many periods. */
+/* Captures the stack that the signal with @context interrupted, with a weight of @periods. */
 void sample_take(struct thread *t, uint64_t periods, const void *context);
-/* That of this thread, as the kernel counts it, in ns. */
+/* Returns this thread's time in the kernel, as the kernel counts it, in ns. */
 uint64_t time_in_kernel(void);
-/* Periods of no known stack. */
+/* Writes a sample of @periods whose stack is not known. */
 void sample_place(struct thread *t, uint64_t periods, enum rec_place place);
-/* Counts a sample; room for it, or NULL: it is lost. */
+/* Counts a sample. Returns room for its record of @room bytes, or NULL if the sample is lost. */
 struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room);
 void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, uint64_t periods,
 		 const struct shstk_info *info);
-/* So many bytes of labels lie behind the marks. */
+/* Sets the size of a sample whose marks are followed by @labels bytes of labels. */
 void sample_set_labels(struct rec_sample *s, uint32_t labels);
 void sample_put(struct thread *t, uint32_t size);
 uint64_t sample_late(struct thread *t, uint64_t periods);
-/* By wall-clock time: this thread is about to wait in @function, and does no more. */
+/*
+ * Notes, with wall-clock time, that this thread is about to wait in @function and does nothing
+ * else.
+ */
 void agent_open_wait(const void *function);
 void agent_close_wait(void);
 
@@ -484,13 +510,16 @@ void relatives_resolve(void);
 
 /* settle.c */
 uint64_t unsampled_periods(const struct thread *t);
-/* Do its samples stand for more than ran out? Signals that were late tell of it again. */
+/*
+ * Returns whether the samples stand for more periods than ran out. Late signals report the same
+ * periods again.
+ */
 bool is_ahead(const struct thread *t);
-/* Of these, what no signal of its event told of. */
+/* Returns how many of the unsampled periods no signal of the thread's event reported. */
 uint64_t silent_periods(const struct thread *t);
-/* Is another of the agent's signals waiting to be let in? */
+/* Returns whether another of the agent's signals is pending because it is blocked. */
 bool signal_is_held_back(void);
-/* @at: its CPU clock, before it has a timer. */
+/* Accounts for the time before the thread has a timer. @at is its CPU clock now. */
 void settle_early(struct thread *t, uint64_t at);
 void agent_settle(struct thread *t);
 
@@ -501,7 +530,10 @@ void ring_commit(struct thread *t, uint32_t size);
 /* maps.c */
 void maps_send(struct thread *t);
 void maps_send_if_changed(void);
-/* Calls @fn for each line of /proc/self/maps of what can be executed; @n: with its end. */
+/*
+ * Calls @fn with @arg for the lines of executable mappings in /proc/self/maps. @n is the length of
+ * @line with its line end.
+ */
 typedef void (*maps_fn)(void *arg, const char *line, size_t n);
 void maps_each(maps_fn fn, void *arg);
 
@@ -520,7 +552,7 @@ struct next {
 
 extern struct next next;
 
-/* A thread was made before the agent's constructor ran. */
+/* A thread was created before the agent's constructor ran. */
 extern _Atomic bool early_threads;
 
 /* hooks.c */
@@ -529,39 +561,49 @@ void *next_symbol(const char *name);
 
 /* signals.c */
 void signals_resolve(void);
-/* The program's handlers are known from now on. */
+/* Takes over the handlers that the program has so far; from now on the agent knows them. */
 void signals_adopt(void);
-/* In the child of a fork. */
+/* Mends the state of the signals in the child of a fork. */
 void signals_fork_child(void);
-/* Takes a signal that nobody handles for @handler. Returns 0 or -EBUSY. */
+/*
+ * Takes a signal that has no handler yet and that @usable accepts, for @handler. Returns 0 or
+ * -EBUSY.
+ */
 int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo));
-/* As sigaction(), for the program. */
+/* Does for the program what sigaction() does. */
 int signals_action(int signo, const struct sigaction *act, struct sigaction *old);
-/* Was it the agent's signal? */
+/* Returns whether @signo was the agent's signal before. */
 bool signals_were_left(int signo);
-/* The agent takes another signal, and gives the program its present one. Returns false: none. */
+/*
+ * Takes another signal for the agent and gives the program its present one. Returns false if none
+ * is left.
+ */
 bool signals_leave(void);
 /*
- * A signal that was the agent's came for the program, which has no handler for it. Returns true if
- * its action is the default one, which the kernel now has; false: it is to be ignored.
+ * Handles a signal that was the agent's and that came for the program, which has no handler for it.
+ * Returns true if its action is the default one, which the kernel now has; false if it is to be
+ * ignored.
  */
 bool signals_allow_default(int signo);
-/* The agent's signal interrupted this thread there. */
+/* Notes the system call that the agent's signal interrupted in this thread. */
 void signals_cut(const void *context);
-/* Was it held back until now? Asked once for each. */
+/* Returns whether the signal was held back until now. To be asked once for each signal. */
 bool signals_held(const void *context);
-/* SIGIO must not end the program (event.c). Returns: false: it might; try again later. */
+/*
+ * Makes sure that SIGIO does not end the program (event.c). Returns false if it might; the caller
+ * tries again later.
+ */
 bool signals_guard_io(void);
-/* The action that the kernel has for @signo becomes what the program believes it is. */
+/* Changes the action that the kernel has for @signo to what the program believes it is. */
 void signals_translate(int signo, struct sigaction *act);
-/* Somebody else sent the agent's signal. */
+/* Calls the program's handler for a signal by the agent's number that somebody else sent. */
 void signals_chain(int signo, siginfo_t *si, void *context);
 /*
- * Takes a set of the program's, as far as the kernel looks at it. Returns false if it can't be
- * read: the error is for the call to tell.
+ * Copies a set of the program's, as far as the kernel looks at it. Returns false if it cannot be
+ * read; the call itself then reports the error.
  */
 bool take_set(const sigset_t *set, sigset_t *copy);
-/* @set without the agent's signal; @copy has room for it. */
+/* Returns @set without the agent's signal; @copy has room for it. */
 const sigset_t *without_own(const sigset_t *set, sigset_t *copy);
 
 /* wait.c */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * handler.c - the agent's signal: from a thread's timer or event, from the recorder, or from
- * somebody else.
+ * handler.c - the handler of the agent's signal, which comes from a thread's timer or event, from
+ * the recorder, or from somebody else.
  */
 #include <errno.h>
 #include <sys/uio.h>
@@ -10,8 +10,8 @@
 #include "agent.h"
 
 /*
- * Has an alternate stack, if the handler runs on one, so many bytes left? It may be as small as
- * the kernel's frame permits, and what lies below it is the program's.
+ * Returns whether the alternate stack, if the handler runs on one, has @bytes left. It may be only
+ * as large as the kernel's frame requires, and what lies below it is the program's.
  */
 static bool has_room(const void *context, size_t bytes)
 {
@@ -40,19 +40,25 @@ static bool from_recorder(const siginfo_t *si)
 	       (uint64_t)(uintptr_t)si->si_value.sival_ptr == agent.header->cookie;
 }
 
-/* Did the signal come at the end of a system call, in which it was sent perhaps? */
+/*
+ * Returns whether the signal came at the end of a system call; it may have been sent during that
+ * call.
+ */
 static bool in_system_call(const void *context)
 {
 #if defined(__x86_64__)
 	const greg_t *r = ((const ucontext_t *)context)->uc_mcontext.gregs;
 
-	/* The instruction leaves its end there. The call may be about to be made again. */
+	/*
+	 * The syscall instruction stores its return address in RCX. If the call is about to be
+	 * restarted, RIP is 2 less than that.
+	 */
 	return r[REG_RCX] == r[REG_RIP] || r[REG_RCX] == r[REG_RIP] + 2;
 #else
 	struct iovec to, from;
 	uint32_t code[2] = { 0, 0 };
 
-	/* Code may be there to be executed only, or end here. */
+	/* The code may be executable but not readable, or end here. */
 	to = (struct iovec){ code, sizeof(code) };
 	from = (struct iovec){ (void *)(((const ucontext_t *)context)->uc_mcontext.pc - 4),
 			       sizeof(code) };
@@ -73,11 +79,13 @@ static uint64_t root(uint64_t x)
 }
 
 /*
- * Of @silent periods, of which the event said nothing, how many are of what the timer found?
+ * Returns how many of @silent periods, which the event did not report, were spent where the timer
+ * found the thread.
  *
- * System calls get no more of them than the timer's own signals say, but for twice what these may
- * be off by chance. What is more than that is time of page faults and interrupts, of which nobody
- * tells where they were. So the sum is the event's, exact, and who gets it the timer's word.
+ * System calls get no more of these periods than the timer's own signals say, plus twice the
+ * statistical error of that number. The rest is time of page faults and interrupts, and nothing
+ * tells where that was spent. So the sum comes from the event and is exact, and the timer decides
+ * how it is shared.
  */
 static uint64_t share(struct calls *c, uint64_t silent, bool in_call)
 {
@@ -98,11 +106,12 @@ static uint64_t share(struct calls *c, uint64_t silent, bool in_call)
 }
 
 #define MANY_TICKS 50000000 /* ns */
-#define MANY_PERIODS 8 /* fewer may be of the kernel, with the timer's signal behind them */
+#define MANY_PERIODS 8 /* fewer may be of the kernel, followed by the timer's signal */
 
 /*
- * The timer's signal comes long after its tick: in a long call, or the program held it back? Half
- * is enough: the kernel counts its time in ticks.
+ * Returns whether @overrun periods ran out in the kernel, in a long call. Otherwise the program
+ * held the timer's signal back. Half of the time is enough, because the kernel counts its time in
+ * ticks.
  */
 
 static bool was_in_kernel(struct thread *t, uint64_t overrun)
@@ -115,15 +124,16 @@ static bool was_in_kernel(struct thread *t, uint64_t overrun)
 }
 
 /*
- * The timer of a thread that has an event: what ran out beside the event's signals was in the
- * kernel. Returns the periods of the call that the thread is in; what is of no call is taken here.
+ * Handles the timer's signal in a thread that has an event: periods that ran out without a signal
+ * of the event were spent in the kernel. Returns the periods of the system call that the thread is
+ * in. Periods of no system call are sampled here.
  */
 static uint64_t in_kernel(struct thread *t, const siginfo_t *si, const void *context)
 {
 	bool in_call = in_system_call(context);
 	uint64_t silent;
 
-	if (agent.sandboxed) /* the clock must not be asked */
+	if (agent.sandboxed) /* the clock must not be read */
 		return 0;
 	silent = silent_periods(t);
 	if (!was_in_kernel(t, (unsigned int)si->si_overrun)) {
@@ -139,8 +149,9 @@ static uint64_t in_kernel(struct thread *t, const siginfo_t *si, const void *con
 }
 
 /*
- * The event tells of one period, in user mode. If more of its signals wait this one did, too: it
- * does not tell where the thread was, and is part of the next sample's weight.
+ * Handles the event's signal, which reports one period in user mode. If more of its signals are
+ * pending, this one was pending too: then it does not tell where the thread was, and its period is
+ * added to the next sample. Returns the periods of this sample, or 0.
  */
 static uint64_t in_user_mode(struct thread *t)
 {
@@ -156,7 +167,9 @@ static uint64_t in_user_mode(struct thread *t)
 	return 1 + t->held;
 }
 
-/* Periods that a signal stands for. In a sandbox no other event follows the first one. */
+/*
+ * Returns the periods that a signal stands for. In a sandbox no other event follows the first one.
+ */
 static uint64_t ran_out(struct thread *t, const siginfo_t *si, const void *context)
 {
 	bool timer = si->si_code == SI_TIMER;
@@ -167,9 +180,9 @@ static uint64_t ran_out(struct thread *t, const siginfo_t *si, const void *conte
 }
 
 /*
- * By wall-clock time each sample of a thread that waits wakes it up: thousands of them
- * would leave the program no CPU. So many samples a second and no more are taken of those
- * that hardly ran since their last one; each stands for more time then.
+ * The most samples a second of threads that hardly ran since their last sample. With wall-clock
+ * time each sample wakes up a thread that waits, and thousands of such threads would leave the
+ * program no CPU time. Each sample stands for more time then.
  */
 #define MOST_OF_WAITING 4000
 
@@ -194,31 +207,32 @@ static void spread(struct thread *t, uint64_t periods)
 		atomic_store(&agent.header->stretch, stretch);
 }
 
-/* The clock by which the periods end. */
+/* Returns the time on the clock by which the periods end. */
 static uint64_t period_clock(void)
 {
 	return now(agent.wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
 }
 
 /*
- * A sample may take longer than a period: of a deep stack that no rules describe, or where
- * the machine is starved of CPU time. The next signal is pending then when the handler
- * ends, and the program would never get on. So it first runs for as long as the sample
- * took; the periods that end meanwhile are in the weight of the next one.
- *
- * Return: was a sample taken?
+ * Takes a sample, unless the thread must run first. A sample may take longer than a period if the
+ * stack is deep and has no unwind rules, or if the machine has too little CPU time. Then the next
+ * signal is already pending when the handler ends, and the program would make no progress. So the
+ * thread first runs for as long as the sample took. The periods that end meanwhile are in the
+ * weight of the next sample. Returns whether a sample was taken.
  */
 static bool take_in_turn(struct thread *t, uint64_t periods, bool of_event, const void *context)
 {
 	uint64_t begin;
 
-	if (agent.sandboxed) { /* the clock must not be asked */
+	if (agent.sandboxed) { /* the clock must not be read */
 		sample_take(t, periods, context);
 		return true;
 	}
 	begin = period_clock();
 	if (begin < t->rest_until && !atomic_load_explicit(&t->open, memory_order_relaxed)) {
-		/* Those that no signal of an event told of are still what no sample has. */
+		/*
+		 * Periods that no signal of an event reported are found again as unsampled periods.
+		 */
 		t->put_off += of_event || !t->event ? periods : 0;
 		return false;
 	}
@@ -233,8 +247,9 @@ static bool take_in_turn(struct thread *t, uint64_t periods, bool of_event, cons
 }
 
 /*
- * A signal was held back, and others behind it perhaps: what it interrupts is not where its @periods
- * passed, nor, with an event, all that no sample has.
+ * Takes a sample without a stack for a signal that was held back, perhaps with others behind it.
+ * The place that it interrupts is not where its @periods were spent. With an event, @periods are
+ * not all that is in no sample.
  */
 static void take_held(struct thread *t, uint64_t periods)
 {
@@ -247,18 +262,20 @@ static void take_held(struct thread *t, uint64_t periods)
 		sample_place(t, periods, REC_PLACE_HELD);
 }
 
-/* The signal of the thread's own timer or event. */
+/* Handles the signal of the thread's own timer or event. */
 static void on_period(struct thread *t, const siginfo_t *si, const void *context, bool held)
 {
 	uint64_t periods;
 
 	if (t->pid != agent.pid || !t->armed)
 		return;
-	/* The timer of a thread that ended, whose place another one has by now. */
+	/*
+	 * The timer may be that of a thread that ended and whose entry another thread has by now.
+	 */
 	if (t->managed && t != agent_self())
 		return;
 	if (atomic_load_explicit(&agent.header->stop, memory_order_relaxed)) {
-		if (!agent.sandboxed) /* else its timer goes on, for nothing */
+		if (!agent.sandboxed) /* in a sandbox the timer goes on without effect */
 			agent_disarm(t);
 		return;
 	}
@@ -280,8 +297,8 @@ bool handler_is_ours(const siginfo_t *si)
 }
 
 /*
- * Returns: false: it is none of the agent's. Periods without a sample are found when the thread
- * ends (settle.c).
+ * Handles a signal that may be the agent's. Returns false if it is not. Periods without a sample
+ * are found when the thread ends (settle.c).
  */
 static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *context, bool held)
 {
@@ -299,8 +316,9 @@ static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *con
 }
 
 /*
- * A thread that begins a sandbox for all waits until none is here that did not know of it
- * (sandbox.c). The fence: either @sandboxed is seen here, or @handlers there.
+ * Calls serve(), and counts this thread in agent.handlers meanwhile. A thread that begins a sandbox
+ * for all threads waits until no handler runs that did not know of it (sandbox.c). Because of the
+ * fence, either @sandboxed is seen here, or @handlers is seen there.
  */
 static bool serve_counted(const siginfo_t *si, const void *context, bool held)
 {
@@ -315,7 +333,10 @@ static bool serve_counted(const siginfo_t *si, const void *context, bool held)
 	return ours;
 }
 
-/* Its timer began before the agent took another signal, in a thread that was not seen to begin. */
+/*
+ * Gives the thread a timer with the agent's present signal, if its timer began before the agent
+ * took that signal. This is for threads that the agent did not see begin.
+ */
 static void bring_along(const siginfo_t *si)
 {
 	struct thread *t = from_timer(si);
@@ -326,8 +347,8 @@ static void bring_along(const siginfo_t *si)
 }
 
 /*
- * Whoever calls handlers himself, as some runtimes do, may not align the stack as the
- * kernel does.
+ * A program that calls handlers itself, as some runtimes do, may not align the stack as the kernel
+ * does.
  */
 #if defined(__x86_64__)
 #define ALIGNS_STACK __attribute__((force_align_arg_pointer))
@@ -357,7 +378,7 @@ ALIGNS_STACK bool handler_take_stray(int signo, siginfo_t *si, void *context)
 	return true;
 }
 
-/* Emulators do not have all real-time signals. */
+/* Returns whether a timer can send @signo. Emulators do not have all real-time signals. */
 static bool timer_can_send(int signo)
 {
 	int timer;
@@ -365,7 +386,7 @@ static bool timer_can_send(int signo)
 
 	if (!ret)
 		sys1(SYS_timer_delete, timer);
-	/* Out of timers is not the signal's fault. */
+	/* Another error, such as too few timers, has nothing to do with the signal. */
 	return ret != -EINVAL;
 }
 

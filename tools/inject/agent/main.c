@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * main.c - the agent enters a process, follows it through fork, and leaves.
+ * main.c - the agent joins a process, follows it through fork, and leaves it.
  *
- * `shstk record` names its memory in the environment (ring.h). Where it cannot
- * be had (another container, dropped privileges, a recorder that is gone) the
- * agent stays out of the way and the program runs as if it were not there.
+ * `shstk record` names its memory in the environment (ring.h). Where the agent cannot get that
+ * memory (in another container, with dropped privileges, or if the recorder is gone) it stays out
+ * of the way, and the program runs as if the agent were not there.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,7 +37,10 @@ static bool plausible(const struct rec_header *h, uint64_t cookie, off_t size)
 	       (uint64_t)h->nr_slots * h->ring_size <= (uint64_t)size - h->rings_offset;
 }
 
-/* What of @nr rings of @size may be mapped: no more than an eighth of a limit of addresses. */
+/*
+ * Returns how many of @nr rings of @size bytes may be mapped: together they take at most an eighth
+ * of the limit of the address space.
+ */
 static uint32_t allowed_rings(uint32_t size, uint32_t nr)
 {
 	uint64_t most = own_limit(RLIMIT_AS) / 8 / size;
@@ -45,7 +48,10 @@ static uint32_t allowed_rings(uint32_t size, uint32_t nr)
 	return most < nr ? (most ? most : 1) : nr;
 }
 
-/* Until agent_take() of other threads knows what is closed. Returns: true: it does. */
+/*
+ * Waits until agent_take() in other threads knows which rings are closed. Returns false if that
+ * took too long.
+ */
 static bool wait_for_takers(void)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -58,7 +64,10 @@ static bool wait_for_takers(void)
 
 enum { THERE, CLOSED, GONE };
 
-/* Of each ring: it may be taken; it may not; it is not mapped. */
+/*
+ * The state of each ring: it may be taken (THERE), it may not be taken (CLOSED), or it is not
+ * mapped (GONE).
+ */
 static _Atomic uint8_t rings[REC_MAX_SLOTS];
 
 bool agent_has_ring(uint32_t i)
@@ -66,7 +75,7 @@ bool agent_has_ring(uint32_t i)
 	return atomic_load(&rings[i]) == THERE;
 }
 
-/* Pages may be larger than a ring: so many lie on one. */
+/* Returns how many rings lie on one page, as pages may be larger than a ring. */
 static uint32_t rings_of_page(void)
 {
 	uint32_t size = agent.ring_size;
@@ -74,7 +83,10 @@ static uint32_t rings_of_page(void)
 	return size < 65536 ? 65536 / size : 1;
 }
 
-/* Unmaps the rings of a page if all are closed, and no thread here has one; else they are kept. */
+/*
+ * Unmaps the @nr rings of a page, from @first on, if all of them are closed and no thread of this
+ * process has one. Otherwise they are kept.
+ */
 static void unmap_page(uint32_t first, uint32_t nr)
 {
 	uint64_t size = agent.ring_size;
@@ -90,9 +102,10 @@ static void unmap_page(uint32_t first, uint32_t nr)
 }
 
 /*
- * Unmaps the rings that no thread of this process has, but for @nr from @first on: the program
- * limits its addresses, or locks all it has into memory. There is no way back, and what is unmapped
- * may be the program's from then on. One thread at a time; another one leaves it to that.
+ * Unmaps the rings that no thread of this process has, except for @nr rings from @first on. The
+ * program limits its address space, or locks all its memory. The rings are not mapped again: what
+ * is unmapped may be the program's from then on. Only one thread does this at a time; a second one
+ * returns at once and leaves it to the first.
  */
 static void keep_rings(uint32_t first, uint32_t nr)
 {
@@ -123,7 +136,9 @@ void agent_obey_limit(void)
 		keep_rings(0, nr);
 }
 
-/* Locked into memory all rings would be that large in truth. */
+/*
+ * So many rings stay mapped when the program locks its memory: locked rings take up all their size.
+ */
 #define LOCKED_RINGS 32
 
 void agent_before_lock(void)
@@ -140,13 +155,16 @@ static void *map_bytes(int fd, uint64_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* The bytes of a header and @nr rings. */
+/* Returns the bytes of the header @h and @nr rings. */
 static uint64_t bytes_of(const struct rec_header *h, uint32_t nr)
 {
 	return h->rings_offset + (uint64_t)nr * h->ring_size;
 }
 
-/* The header with as many rings as the limit of addresses allows: *@nr. NULL: not even one. */
+/*
+ * Maps the header with as many rings as the limit of the address space allows, and stores their
+ * number in *@nr. Returns NULL if not even one ring can be mapped.
+ */
 static struct rec_header *map_allowed(int fd, const struct rec_header *h, uint32_t *nr)
 {
 	for (*nr = allowed_rings(h->ring_size, h->nr_slots); *nr; *nr /= 2) {
@@ -158,7 +176,10 @@ static struct rec_header *map_allowed(int fd, const struct rec_header *h, uint32
 	return NULL;
 }
 
-/* Reads the header, once: from then on it may be changed by any program that is recorded. */
+/*
+ * Reads the header once: any program that is recorded may change it from then on. Returns false if
+ * it is not a plausible header.
+ */
 static bool read_header(int fd, uint64_t cookie, struct rec_header *h)
 {
 	off_t size = sys3(SYS_lseek, fd, 0, SEEK_END);
@@ -176,7 +197,10 @@ static struct thread *map_threads(uint32_t nr)
 
 	if (threads == MAP_FAILED)
 		return NULL;
-	/* A child that the agent does not follow has none of them: the rings are its parent's. */
+	/*
+	 * In a child that the agent does not follow, the kernel clears this memory, so that the
+	 * child has none of these threads: the rings are its parent's.
+	 */
 	madvise(threads, nr * sizeof(*threads), MADV_WIPEONFORK);
 	return threads;
 }
@@ -210,8 +234,9 @@ static int map_memory(int fd, uint64_t cookie)
 }
 
 /*
- * exec ended all other threads of the last image, and nobody told the recorder. Returns how
- * much of this thread's CPU time was in samples of that image.
+ * Marks the slots of this process's last image as dying: exec ended all its other threads, and
+ * nobody told the recorder. Returns how much of this thread's CPU time is in samples of that image,
+ * in ns.
  */
 static uint64_t bury_last_image(void)
 {
@@ -224,7 +249,7 @@ static uint64_t bury_last_image(void)
 		uint64_t taken = REC_OWNER(agent.pid, REC_TAKEN);
 		uint64_t is = atomic_load(owner);
 
-		/* Most are others': they are not written to. */
+		/* Most slots are of other processes: they are not written to. */
 		if (is != active && is != taken)
 			continue;
 		if (is == active && agent.slots[i].tid == (uint32_t)agent.pid)
@@ -236,7 +261,10 @@ static uint64_t bury_last_image(void)
 	return accounted;
 }
 
-/* The calling thread is the first one of a new instance. */
+/*
+ * Makes the calling thread the first one of a new instance, which was forked from instance @parent
+ * (0: none). Returns the thread, or NULL if there is no slot.
+ */
 static struct thread *start_instance(uint32_t parent)
 {
 	struct rec_start *start;
@@ -260,7 +288,7 @@ static struct thread *start_instance(uint32_t parent)
 	return t;
 }
 
-/* The only thread of the child of a fork. */
+/* Attaches the agent to the child of a fork, in its only thread. */
 void agent_fork_child(void)
 {
 	uint32_t parent = agent.instance;
@@ -290,8 +318,8 @@ void agent_fork_child(void)
 }
 
 /*
- * exit() or _exit(): the last chance to name what was loaded late. From here on libc and the
- * kernel end the process; that is not the program's time.
+ * Leaves the process, in exit() or _exit(). This is the last chance to report what was loaded late.
+ * From here on libc and the kernel end the process, which is not the program's time.
  */
 void agent_leave(void)
 {
@@ -308,7 +336,7 @@ void agent_leave(void)
 	}
 }
 
-/* Behind a filter the next program's agent stays out (common/join.h). */
+/* Counts a program whose agent will stay out because it starts behind a filter (common/join.h). */
 static void count_sandboxed_program(void)
 {
 	if (agent.on && (agent.filtered || own.child_filtered))
@@ -322,7 +350,7 @@ bool env_may_call(void)
 	return !agent.sandboxed || env_unfiltered();
 }
 
-/* The recorder is told the next program's name; what was used until now is not its time. */
+/* Tells the recorder the path of the next program. What was used until now is not its time. */
 void env_before_exec(const char *path)
 {
 	struct thread *t;
@@ -353,7 +381,7 @@ static void on_thread_end(void *arg)
 
 	if (t->pid != agent.pid)
 		return;
-	/* Last among the destructors: their work is sampled too. */
+	/* This destructor runs as the last one, so that the work of the others is sampled too. */
 	if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
 		pthread_setspecific(agent.key, t);
 		return;

@@ -4,7 +4,7 @@
  */
 #include "agent.h"
 
-/* Another record takes the place of the one that waits for its weight. */
+/* Gives up the sample that waits for its weight: another record takes its place. */
 static void give_up_wait(struct thread *t)
 {
 	atomic_store_explicit(&t->open, false, memory_order_relaxed);
@@ -12,9 +12,9 @@ static void give_up_wait(struct thread *t)
 }
 
 /*
- * Room for a record of @size bytes, or NULL. A record does not wrap. Once the
- * ring is empty and a quarter of it was used, writing starts at its begin
- * again, so that a ring that is drained in time stays small in memory.
+ * Reserves room for a record of @size bytes. Returns the room, or NULL if the ring is full. A
+ * record does not wrap. Once the ring is empty and a quarter of it was used, writing begins at its
+ * start again, so that a ring that is drained in time uses little memory.
  */
 void *ring_reserve(struct thread *t, uint32_t size)
 {
@@ -45,8 +45,8 @@ void *ring_reserve(struct thread *t, uint32_t size)
 }
 
 /*
- * Says that @size bytes of what was reserved are a record. The size may have been read back
- * from the ring, where others can write: a false one is refused.
+ * Commits @size bytes of the reserved room as a record. The size may have been read back from the
+ * ring, where others can write: a size that does not fit is refused.
  */
 void ring_commit(struct thread *t, uint32_t size)
 {

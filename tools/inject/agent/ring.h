@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ring.h - the memory shared by `shstk record` and the agent in its targets.
+ * ring.h - the memory that `shstk record` and the agents in its targets share.
  *
- * One sealed memfd holds a header, an array of slots and one ring per slot:
+ * One sealed memfd holds a header, an array of slots and one ring for each slot:
  *
  *   | rec_header | rec_slot[nr_slots] ... | ring 0 | ring 1 | ...
  *
- * A slot belongs to one thread at a time. Its ring has one producer (that
- * thread, mostly in its signal handler) and one consumer (the recorder):
+ * A slot belongs to one thread at a time. Its ring has one producer (that thread, mostly in its
+ * signal handler) and one consumer (the recorder):
  *
  *   producer                               consumer
  *   load-acquire tail   <--- A ---------   store-release tail
  *   write the record                       load-acquire head
  *   store-release head  ---- B -------->   copy the record
  *
- * A: a record is overwritten only after it was copied. B: a record is complete
- * before it is seen. head and tail count bytes since the slot was last taken
- * and never wrap; their low bits are the offset in the ring.
+ * A: a record is overwritten only after it was copied. B: a record is complete before the consumer
+ * sees it. head and tail count bytes since the slot was last taken and never wrap; their low bits
+ * are the offset in the ring.
  *
  * @owner of a slot is its state in the low byte and the process ID above it:
  *
  *   FREE -> TAKEN (agent, compare-and-swap) -> ACTIVE -> DYING -> FREE
  *
- * The thread, or a later image of its process after exec, sets DYING; then the
- * recorder empties the ring and frees the slot. A slot whose process died is
- * freed by the recorder. A thread that was never sampled frees its slot itself;
- * @epoch tells the recorder that the slot changed hands.
+ * The thread, or a later image of its process after exec, sets DYING; then the recorder empties the
+ * ring and frees the slot. The recorder also frees a slot whose process died. A thread that was
+ * never sampled frees its slot itself; @epoch tells the recorder that the slot has another thread.
  *
- * A target may write anything here at any time: the recorder copies each
- * record before it looks at it, checks all sizes, and trusts none of it for
- * more than the names and numbers in the profile.
+ * A target may write anything here at any time. So the recorder copies each record before it looks
+ * at it, checks all sizes, and uses the content for nothing but the names and numbers in the
+ * profile.
  */
 #ifndef AGENT_RING_H
 #define AGENT_RING_H
@@ -43,7 +42,7 @@
 #define REC_VERSION 6
 
 #define REC_MAX_SLOTS 65536
-#define REC_MAX_LABELS 1024 /* bytes of the labels of a sample */
+#define REC_MAX_LABELS 1024 /* most bytes of the labels of a sample */
 
 enum rec_clock {
 	REC_CLOCK_CPU = 0,
@@ -60,14 +59,14 @@ enum rec_exec_state {
 };
 
 /**
- * struct rec_exec - a process is about to execute something
- * @state: enum rec_exec_state: FREE -> TAKEN -> READY by an agent, -> FREE by the recorder.
+ * struct rec_exec - a process is about to execute a program
+ * @state: enum rec_exec_state. An agent sets TAKEN and then READY, the recorder sets FREE.
  * @pid: process ID.
- * @instance: the image that does so, or its parent for a child that has none.
- * @cpu: what it had used, in ns.
- * @path: what, as the call has it.
+ * @instance: image that executes the program; in a child that has no instance, that of its parent.
+ * @cpu: CPU time that the process had used, in ns.
+ * @path: path of the program, as in the call.
  *
- * Not in a ring: a child of vfork() has none of its own.
+ * This is not a record in a ring because a child of vfork() has no ring of its own.
  */
 struct rec_exec {
 	_Atomic uint32_t state;
@@ -85,30 +84,31 @@ struct rec_exec {
  * @ring_size: bytes of each ring, a power of two.
  * @max_depth: most entries of a stack.
  * @clock: enum rec_clock.
- * @cookie: random; the environment must name the same.
+ * @cookie: random number, which is also in the environment.
  * @period: ns between two samples.
- * @slots_offset: bytes from the start of the memory.
- * @rings_offset: bytes from the start of the memory.
+ * @slots_offset: offset of the slots in the memory, in bytes.
+ * @rings_offset: offset of the rings in the memory, in bytes.
  * @recorder: process ID of the recorder.
- * @check: compare the hardware's stack of each sample with the software's.
- * @labels: samples of goroutines are to have their labels.
+ * @check: agents compare the hardware's stack of each sample with the software's.
+ * @labels: samples of goroutines have their labels.
  * @in_time: periods that may run out from one of the kernel's ticks to the next.
- * @events: perf events may be opened: they need no tick.
- * @stop: set by the recorder: sample no more.
- * @slot_hint: where to look for a free slot next.
- * @slot_high: number of slots that were ever taken.
- * @instances: counts processes and exec images; 0 is none.
+ * @events: perf events may be opened; they do not depend on the tick.
+ * @stop: set by the recorder, or by an agent that finds it gone: no more samples are taken.
+ * @slot_hint: number of the slot at which the search for a free one begins.
+ * @slot_high: highest number of a slot that was ever taken, plus 1.
+ * @instances: number of processes and exec images so far; instance 0 is none.
  * @threads: threads that were sampled.
- * @no_slot: threads that found no slot.
+ * @no_slot: threads that found no free slot.
  * @no_timer: threads for which the kernel gave no timer.
  * @sandboxed: threads and processes that began behind a seccomp filter.
  * @foreign: processes in another PID namespace.
- * @execs: see struct rec_exec.
- * @same: with @check, samples whose two stacks were equal,
- * @later: those equal but for frames outside that the hardware shadow stack is younger than,
- * @differ: those whose stacks were not,
- * @unchecked: those without a hardware shadow stack.
- * @stretch: most periods between two samples of a thread that waits, if above 1.
+ * @execs: programs that are about to be executed.
+ * @same: with @check: samples whose two stacks were equal.
+ * @later: with @check: samples whose stacks were equal except for outer frames, which were called
+ *	before the hardware shadow stack was enabled.
+ * @differ: with @check: samples whose two stacks were not equal.
+ * @unchecked: with @check: samples without a hardware shadow stack.
+ * @stretch: most periods between two samples of a thread that waits, if more than 1.
  */
 struct rec_header {
 	uint64_t magic;
@@ -157,22 +157,22 @@ enum rec_state {
 /**
  * struct rec_slot - one thread
  * @owner: REC_OWNER().
- * @epoch: counts the threads that had this slot.
+ * @epoch: number of threads that had this slot.
  * @tid: thread ID.
  * @signo: signal that the agent uses in this process.
- * @instance: the process image this thread belongs to.
- * @parent: the image it was forked from, or 0.
+ * @instance: process image that this thread belongs to.
+ * @parent: instance that @instance was forked from, or 0.
  * @start_slot: slot whose ring holds the REC_START record of @instance.
- * @parent_slot: the same for @parent.
- * @comm: name of the thread, when last looked at.
+ * @parent_slot: slot whose ring holds the REC_START record of @parent.
+ * @comm: name of the thread when the agent last read it.
  * @head: bytes produced.
- * @taken: samples taken, lost ones included.
+ * @taken: samples taken, including lost samples.
  * @lost: samples that found the ring full.
- * @lost_weight: their weight in ns.
- * @cpu: ns of the thread's CPU clock that its samples are for.
- * @wait_since: by wall-clock time: the thread waits since then, CLOCK_MONOTONIC in ns, and
- *	its sample lies at @head, complete but for its weight; 0: it does not.
- * @wait_until: when its process began to end, or 0.
+ * @lost_weight: weight of the lost samples, in ns.
+ * @cpu: the thread's CPU clock up to which its samples account for its time, in ns.
+ * @wait_since: with wall-clock time: CLOCK_MONOTONIC in ns when the thread began to wait; its
+ *	sample lies at @head, complete but for its weight. 0: the thread does not wait.
+ * @wait_until: CLOCK_MONOTONIC in ns when its process began to end, or 0.
  * @tail: bytes consumed.
  */
 struct rec_slot {
@@ -196,21 +196,20 @@ struct rec_slot {
 };
 
 enum rec_type {
-	REC_PAD = 1, /* skip; runs to the end of the ring */
+	REC_PAD = 1, /* to be skipped; reaches to the end of the ring */
 	REC_START = 2, /* a process image: first record of its start_slot */
 	REC_MAPS = 3, /* part of the executable lines of /proc/self/maps */
 	REC_SAMPLE = 4,
-	REC_OTHER = 5, /* the software's stack of the sample before */
+	REC_OTHER = 5, /* the software's stack for the sample before this record */
 	REC_END = 6, /* the agent leaves the process, which exits */
-	REC_REAPED = 7, /* a child was waited for */
+	REC_REAPED = 7, /* the process has waited for a child */
 };
 
 /**
  * struct rec_record - start of every record, 8-byte aligned
- * @size: bytes with this header, a multiple of 8.
+ * @size: bytes of the record with this header, a multiple of 8.
  * @type: enum rec_type.
- * @flags: REC_MAPS: REC_MAPS_FIRST, REC_MAPS_LAST. REC_SAMPLE: enum rec_place.
- *	Otherwise 0.
+ * @flags: for REC_MAPS: REC_MAPS_FIRST, REC_MAPS_LAST. For REC_SAMPLE: enum rec_place. Otherwise 0.
  */
 struct rec_record {
 	uint32_t size;
@@ -218,11 +217,11 @@ struct rec_record {
 	uint16_t flags;
 };
 
-/* What a sample without a stack is of. */
+/* Where the time of a sample without a stack was spent. */
 enum rec_place {
 	REC_PLACE_STACK = 0,
-	REC_PLACE_TICKS = 1, /* not known: it passed between two ticks */
-	REC_PLACE_LOADER = 2, /* before the agent's constructor */
+	REC_PLACE_TICKS = 1, /* not known: between two ticks */
+	REC_PLACE_LOADER = 2, /* in the loader, before the agent's constructor */
 	REC_PLACE_HELD = 3, /* on a stack that has no room for a sample */
 	REC_PLACE_KERNEL = 4, /* in the kernel, in no system call that was seen */
 };
@@ -232,9 +231,9 @@ enum rec_place {
 
 /**
  * struct rec_start - a process, or a new image in it after exec
- * @record: the header.
+ * @record: the record's header.
  * @pid: process ID.
- * @parent: instance it was forked from, or 0: a new image, maps follow.
+ * @parent: instance it was forked from, or 0: a new image, whose maps follow.
  * @parent_pid: process ID of its parent.
  * @pad: 0.
  */
@@ -247,10 +246,10 @@ struct rec_start {
 };
 
 /**
- * struct rec_end - the last that the agent of a process knows
- * @record: the header.
- * @self: CPU time of the process, in ns,
- * @children: and of its children that were waited for.
+ * struct rec_end - CPU times when the agent leaves a process
+ * @record: the record's header.
+ * @self: CPU time of the process, in ns.
+ * @children: CPU time of its children that it waited for, in ns.
  */
 struct rec_end {
 	struct rec_record record;
@@ -259,11 +258,11 @@ struct rec_end {
 };
 
 /**
- * struct rec_reaped - a child is gone
- * @record: the header.
- * @pid: its process ID.
+ * struct rec_reaped - a child has ended and its parent has waited for it
+ * @record: the record's header.
+ * @pid: process ID of the child.
  * @pad: 0.
- * @cpu: CPU time of it and its children, in ns.
+ * @cpu: CPU time of the child and its own children, in ns.
  */
 struct rec_reaped {
 	struct rec_record record;
@@ -274,12 +273,12 @@ struct rec_reaped {
 
 /**
  * struct rec_maps - text of a maps file
- * @record: the header.
+ * @record: the record's header.
  * @bytes: length of the text that follows.
  * @pad: 0.
- * @time: CLOCK_MONOTONIC in ns before the file was read. One is sent before
- *	anything is unmapped, so that the first one after a sample has all that
- *	was mapped at the sample.
+ * @time: CLOCK_MONOTONIC in ns before the file was read. A maps record is also sent before anything
+ *	is unmapped, so that the first one after a sample has all that was mapped at the sample.
+ * @text: the text.
  */
 struct rec_maps {
 	struct rec_record record;
@@ -291,18 +290,18 @@ struct rec_maps {
 
 /**
  * struct rec_sample - one sample
- * @record: the header.
- * @time: CLOCK_MONOTONIC in ns; REC_OTHER: where it ended.
- * @weight: ns this sample stands for.
+ * @record: the record's header.
+ * @time: CLOCK_MONOTONIC in ns. In a REC_OTHER record: address at which the walk ended.
+ * @weight: ns that this sample stands for.
  * @nr: number of entries.
  * @end: enum shstk_end.
  * @source: enum shstk_source.
  * @opens: calls of dlopen() in this process so far.
- * @late: of the weight, periods that are not of this stack: they ran out where the
- *	kernel did not look.
+ * @late: periods in @weight that were not spent in this stack: they ran out where the kernel did
+ *	not look.
  * @labels: bytes of labels.
  * @pad: 0.
- * @pcs: the entries; behind them one byte of marks for each, and then the labels of the
+ * @pcs: the entries. One byte of marks for each entry follows them, and then the labels of the
  *	goroutine: keys and values, each with a zero behind it.
  */
 struct rec_sample {
@@ -319,19 +318,19 @@ struct rec_sample {
 	uint64_t pcs[];
 };
 
-/* Bytes of a sample record with @depth entries and so many bytes of labels. */
+/* Returns the bytes of a sample record with @depth entries and @labels bytes of labels. */
 static inline uint32_t rec_sample_size(uint32_t depth, uint32_t labels)
 {
 	return (sizeof(struct rec_sample) + depth * 9 + labels + 7) & ~7u;
 }
 
-/* Those of the largest one. */
+/* Returns the bytes of the largest sample record with @depth entries. */
 static inline uint32_t rec_sample_room(uint32_t depth)
 {
 	return rec_sample_size(depth, REC_MAX_LABELS);
 }
 
-/* Smallest ring for a given depth: a few samples of full depth. */
+/* Returns the size of the smallest ring for stacks of @depth entries: it holds a few samples. */
 static inline uint32_t rec_min_ring(uint32_t depth)
 {
 	uint32_t size = 16384;
@@ -341,7 +340,7 @@ static inline uint32_t rec_min_ring(uint32_t depth)
 	return size;
 }
 
-/* Rounds up to whole pages of any size in use. */
+/* Rounds @bytes up to whole pages of any page size in use (at most 64 KiB). */
 static inline uint64_t rec_round(uint64_t bytes)
 {
 	return (bytes + 65535) & ~(uint64_t)65535;

@@ -2,12 +2,12 @@
 /*
  * thread.c - the sampled threads of this process.
  *
- * Each thread has a POSIX timer on its own clock that signals that very
- * thread, and a slot with a ring in the shared memory.
+ * Each thread has a POSIX timer on its own clock, which signals that very thread, and a slot with a
+ * ring in the shared memory.
  *
- * Threads made by pthread_create() register themselves. Others (clone(2),
- * threads that libc starts for itself) are found by scan_threads() when the
- * recorder asks for it; their timers are then made by another thread.
+ * Threads made by pthread_create() register themselves. Others (made by clone(2), or started by
+ * libc for itself) are found by scan_threads() when the recorder asks for it; another thread then
+ * makes their timers.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +15,10 @@
 
 #include "agent.h"
 
-/* The kernel's struct sigevent; libc's member for the thread has no name. */
+/*
+ * The kernel's struct sigevent. It is defined here because libc's member for the thread has no
+ * name.
+ */
 struct ksigevent {
 	union sigval value;
 	int signo;
@@ -56,7 +59,10 @@ static void unlock(void)
 	atomic_store_explicit(&agent.lock, 0, memory_order_release);
 }
 
-/* A first period of random length, so that short threads count rightly. */
+/*
+ * Returns a random length for a first period, so that the time of short threads is right on
+ * average.
+ */
 static uint64_t first_period(int tid)
 {
 	uint64_t x = now(CLOCK_MONOTONIC) ^ (uint64_t)tid << 32;
@@ -83,7 +89,7 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer)
 
 static int arm(struct thread *t)
 {
-	/* CPU clock of a thread, as pthread_getcpuclockid() composes it. */
+	/* The CPU clock of a thread, composed as pthread_getcpuclockid() does. */
 	clockid_t clock = (clockid_t)(~(unsigned int)t->tid << 3 | 6);
 	struct itimerspec when = {
 		.it_interval = to_timespec(agent.period),
@@ -113,7 +119,10 @@ static int arm(struct thread *t)
 	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
 }
 
-/* When it ends next stays. If there is no other timer it goes on with the old one. */
+/*
+ * Replaces the thread's timer by one that sends @signo and expires at the same time. If no other
+ * timer can be made, the old one goes on.
+ */
 void agent_retime(struct thread *t, int signo)
 {
 	clockid_t clock = (clockid_t)(~(unsigned int)t->tid << 3 | 6);
@@ -195,7 +204,10 @@ static struct thread *take_slot(int tid, bool managed)
 	return t;
 }
 
-/* Takes a free slot. Its first record comes from the caller or the thread. */
+/*
+ * Takes a free slot for thread @tid. Its first record comes from the caller or the thread. Returns
+ * NULL if there is none.
+ */
 struct thread *agent_take(int tid, bool managed)
 {
 	struct thread *t;
@@ -206,7 +218,7 @@ struct thread *agent_take(int tid, bool managed)
 	return t;
 }
 
-/* The thread was never started, or has nothing to tell. */
+/* Frees the slot of a thread that was never started, or that has no records. */
 void agent_drop(struct thread *t)
 {
 	t->pid = 0;
@@ -236,7 +248,7 @@ static void activate(struct thread *t, bool counted)
 	if (!counted)
 		atomic_fetch_add(&agent.header->threads, 1);
 	ret = arm(t);
-	/* @t may be another thread that has just ended: no loss. */
+	/* @t may be another thread that has just ended: then nothing is lost. */
 	if (ret < 0 && !sys3(SYS_tgkill, agent.pid, t->tid, 0))
 		atomic_fetch_add(&agent.header->no_timer, 1);
 }
@@ -254,8 +266,8 @@ static struct thread *find(int tid)
 static uint32_t scans;
 
 /*
- * The threads that said last that they end. The kernel still lists them for a
- * while, and they may still run; a scan that meets one does not count it again.
+ * The threads that last called agent_end_thread(). The kernel still lists them for a while, and
+ * they may still run; a scan that finds one of them does not count it again.
  */
 #define ENDED 256
 static _Atomic int ended[ENDED];
@@ -276,7 +288,7 @@ static bool said_its_end(int tid)
 	return false;
 }
 
-/* In the new thread: samples it from now on. */
+/* Begins to sample the calling thread, which is new. */
 void agent_begin(struct thread *t)
 {
 	ksigset old;
@@ -288,7 +300,7 @@ void agent_begin(struct thread *t)
 
 	pthread_setspecific(agent.key, t);
 	lock();
-	/* A scan may have met it before it came here. */
+	/* A scan may have found this thread before it came here. */
 	if (scans)
 		found = find(tid);
 	if (found == t)
@@ -302,15 +314,18 @@ void agent_begin(struct thread *t)
 	unlock();
 	old = is_held() ? old | own_signal() : old & ~own_signal();
 	restore_signals(old);
-	/* Its signal is not to wait for the program's code. */
+	/*
+	 * Signals are unblocked here, as the event's signal must not wait until the program's code
+	 * runs.
+	 */
 	event_begin(t);
 }
 
-/* In the ending thread. Its signal stays blocked: a late one may be pending. */
+/* Ends the calling thread. Its signal stays blocked, as a late one may be pending. */
 void agent_end_thread(struct thread *t)
 {
 	if (agent.sandboxed) {
-		/* Its timer goes with the process, its slot with the recorder. */
+		/* The timer ends with the process, and the recorder frees the slot. */
 		return;
 	}
 	env_free();
@@ -322,7 +337,7 @@ void agent_end_thread(struct thread *t)
 	release(t);
 }
 
-/* The process ends, and with it what its threads wait for. */
+/* Notes in all threads that the process ends, and with it the calls that they wait in. */
 void agent_end_waits(void)
 {
 	uint32_t high = atomic_load(&agent.header->slot_high);
@@ -355,7 +370,7 @@ static void meet(int tid)
 	t->seen = scans;
 }
 
-/* Threads that could not say that they ended. */
+/* Releases threads that ended but could not say so. */
 static void bury(void)
 {
 	uint32_t high = atomic_load(&agent.header->slot_high);
@@ -370,7 +385,7 @@ static void bury(void)
 	}
 }
 
-/* Finds threads that did not register. Async-signal-safe. */
+/* Finds threads that did not register themselves. Async-signal-safe. */
 void scan_threads(void)
 {
 	_Alignas(8) char buf[2048];
