@@ -2,10 +2,11 @@
 /*
  * action.c - the action of the agent's signal, where the program sets it by rt_sigaction().
  *
- * A program that makes processes may give all signals their default action in the child by
- * rt_sigaction() itself, past libc, as libc keeps some of them to itself. The agent's timer
- * would end that child. So such a call has the meaning that it has by sigaction(): what the
- * program sets for the agent's signal is remembered, and what it reads is what it set.
+ * A program that creates processes may give all signals their default action in the child by
+ * calling rt_sigaction() itself, past libc, because libc reserves some of the signals. The agent's
+ * timer would end that child. So the system call is given the meaning of sigaction(): what the
+ * program sets for the agent's signal is only remembered, and what the program reads is what it
+ * set.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "../common/rawcall.h"
 #include "agent.h"
 
-/* What the kernel takes for a struct sigaction. */
+/* The kernel's layout of struct sigaction. */
 struct kernel_action {
 	void (*handler)(int signo);
 	unsigned long flags;
@@ -22,21 +23,21 @@ struct kernel_action {
 };
 
 /*
- * Is there a word to read? The kernel looks at the set before it finds that there is no such
- * change of a mask.
+ * Returns whether a word can be read at @p. The kernel reads the set before it finds that -1 is no
+ * valid change of a mask.
  */
 static bool can_read(const void *p)
 {
 	return sys4(SYS_rt_sigprocmask, -1, p, NULL, sizeof(ksigset)) != -EFAULT;
 }
 
-/* Is there room for a word? Changes it. */
+/* Returns whether a word can be written at @p. Overwrites it. */
 static bool can_write(void *p)
 {
 	return !sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, p, sizeof(ksigset));
 }
 
-/* An action is shorter than a page: its ends say it. */
+/* An action is shorter than a page, so it is enough to test its two ends. */
 static bool can_read_action(const struct kernel_action *act)
 {
 	return can_read(act) && can_read(&act->mask);
@@ -55,7 +56,7 @@ static struct sigaction from_kernel(const struct kernel_action *from)
 	return act;
 }
 
-/* All but what only the kernel and libc know. */
+/* Copies all members but the restorer, which only the kernel and libc know. */
 static void to_kernel(const struct sigaction *from, struct kernel_action *act)
 {
 	act->handler = from->sa_handler;
@@ -63,7 +64,10 @@ static void to_kernel(const struct sigaction *from, struct kernel_action *act)
 	memcpy(&act->mask, &from->sa_mask, sizeof(act->mask));
 }
 
-/* The program's action for a signal that is the agent's, or was. Returns as the system call. */
+/*
+ * Sets and reads the program's action for a signal that is the agent's, or was. Returns what the
+ * system call would.
+ */
 static long agents_action(int signo, const struct kernel_action *act, struct kernel_action *old)
 {
 	struct sigaction now, was;
@@ -83,7 +87,10 @@ static long agents_action(int signo, const struct kernel_action *act, struct ker
 	return 0;
 }
 
-/* Of any other signal: the kernel's action may be the agent's for one of the program. */
+/*
+ * Sets and reads the action of any other signal. The kernel may have the agent's handler where the
+ * program has set its own.
+ */
 static long others_action(int signo, const struct kernel_action *act, struct kernel_action *old)
 {
 	long ret = sys4(SYS_rt_sigaction, signo, act, old, sizeof(ksigset));
@@ -97,7 +104,7 @@ static long others_action(int signo, const struct kernel_action *act, struct ker
 	return 0;
 }
 
-/* The child of a vfork() shares this memory, but has no timers, and actions of its own. */
+/* The child of a vfork() shares this memory, but has no timers, and has actions of its own. */
 bool rawcall_on_action(int signo, const void *act, void *old, unsigned long size, long *ret)
 {
 	if (!agent.on || in_sandbox() || size != sizeof(ksigset))

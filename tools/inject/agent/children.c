@@ -2,10 +2,10 @@
 /*
  * children.c - CPU time that no agent samples.
  *
- * A process still runs when its agent has left it: the C library ends, the kernel takes
- * its memory down. How long that took its parent is told, with all that it used, when
- * it waits for it. So hooks of the calls that wait tell the recorder. The same number is
- * all there is of children that no agent can enter; their names come from the calls that
+ * A process still runs when its agent has left it: the C library ends, and the kernel releases its
+ * memory. When the parent waits for the child, it learns the CPU time of the child including that
+ * part. So hooks of the calls that wait for a child report that time to the recorder. It is also
+ * all that is known of children that no agent can enter; their names come from the calls that
  * execute them.
  */
 #include <string.h>
@@ -100,7 +100,7 @@ void children_exec(int pid, bool spawned, const char *path)
 	}
 }
 
-/* This thread, if what its process waits for is of interest. */
+/* Returns this thread, or NULL if the children of its process are not to be reported. */
 static struct thread *waiter(void)
 {
 	if (!agent.on || in_sandbox() || agent.wall || agent.pid != (int)sys0(SYS_getpid) ||
@@ -165,7 +165,7 @@ HOOK_API pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 		   NEXT(wait4)(pid, status, options, usage);
 }
 
-/* It tells no times: what the sum for all children grew by. */
+/* waitid() reports no times, so the growth of the sum for all children is used. */
 HOOK_API int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
 	struct thread *t = info && !(options & WNOWAIT) ? waiter() : NULL;

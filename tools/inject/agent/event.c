@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * event.c - a thread's CPU clock that signals when a period ends, not in the next tick.
+ * event.c - a thread's CPU clock that signals when a period ends, not at the next tick.
  *
- * The kernel looks at CPU-time timers in its tick only. What runs in phase with that is
- * not seen, or too often. A perf event on the thread's clock has a timer of its own in the
- * kernel, and signals at the end of each period. It is silent while the thread is in
- * the kernel: a signal that came during exec would be pending in the next program, and
- * end it. So each of its signals is one period in user mode, and what else ran out on the
- * thread's clock is time in the kernel, for which the POSIX timer remains: that finds a
- * system call if it comes back from one (handler.c).
+ * The kernel looks at CPU-time timers only in its tick. Work that is in phase with the tick is not
+ * seen, or is seen too often. A perf event on the thread's clock has a timer of its own in the
+ * kernel and signals at the end of each period. It must be silent while the thread is in the
+ * kernel: a signal that came during exec would be pending in the next program, and end it. So each
+ * of its signals is one period in user mode. Other time on the thread's clock was spent in the
+ * kernel. The POSIX timer remains for that time: it finds a system call when the thread returns
+ * from one (handler.c).
  *
- * A thread's first period has a random length, so that short threads count rightly. That
- * has an event of its own, which ends with the first signal.
+ * A thread's first period has a random length, so that the time of short threads is right on
+ * average. This period has an event of its own, which ends with its first signal.
  *
- * The program must not see a descriptor that it did not open: the event is mapped, which
- * keeps it alive, and closed. Children of fork() do not get the mapping.
+ * The program must not see a descriptor that it did not open. So the event is mapped, which keeps
+ * it alive, and its descriptor is closed. Children of fork() do not get the mapping.
  *
- * If the queue of real-time signals is full (RLIMIT_SIGPENDING is for all processes of a
- * user) the kernel sends SIGIO in place of the event's signal, which would end the
- * program: see signals_guard_io().
+ * If the queue of real-time signals is full (RLIMIT_SIGPENDING is for all processes of a user), the
+ * kernel sends SIGIO instead of the event's signal, which would end the program: signals_guard_io()
+ * prevents that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static long open_clock(uint64_t period)
 	return sys6(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
 }
 
-/* Has the descriptor send the agent's signal to this thread. */
+/* Makes the descriptor send the agent's signal to this thread. Returns false if it cannot. */
 static bool direct(long fd)
 {
 	struct f_owner_ex owner = { .type = F_OWNER_TID, .pid = sys0(SYS_gettid) };
@@ -58,7 +58,7 @@ static bool direct(long fd)
 	       !sys3(SYS_fcntl, fd, F_SETFL, O_RDWR | O_ASYNC);
 }
 
-/* The thread's event, which does not run yet. Returns its descriptor; negative: it is not to be had. */
+/* Opens the thread's event, which does not run yet. Returns its descriptor or a negative errno. */
 static long open_event(struct thread *t)
 {
 	long fd = open_clock(agent.period), p;
@@ -79,7 +79,7 @@ static long open_event(struct thread *t)
 	return -EINVAL;
 }
 
-/* One signal after @rest. Returns false if there will be none. */
+/* Enables the event for one signal, @rest ns from now. Returns false if there will be none. */
 static bool signal_once(long fd, uint64_t rest)
 {
 	return !sys3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&rest) &&
@@ -87,15 +87,19 @@ static bool signal_once(long fd, uint64_t rest)
 }
 
 /*
- * Not for a thread that libc knows nothing of: its event's signals name no thread, and what
- * agent_self() says there is nobody, or the one whose TLS it has.
+ * Returns whether the thread may have an event. A thread that libc does not know may not: the
+ * event's signals name no thread, and agent_self() returns NULL there, or the thread whose TLS it
+ * uses.
  */
 static bool may_open(struct thread *t)
 {
 	return agent.header->events && !agent.wall && t->managed && t->tid == sys0(SYS_gettid);
 }
 
-/* The periods begin anew with this moment; those that ran out remain. */
+/*
+ * Begins the periods anew at this moment; periods that ran out and are in no sample are kept as
+ * owed.
+ */
 static void renew(struct thread *t)
 {
 	t->owed = unsampled_periods(t);
@@ -104,7 +108,7 @@ static void renew(struct thread *t)
 	t->periods = 0;
 }
 
-/* A signal at the end of each period from now on. */
+/* Makes the event signal at the end of each period from now on. Returns false if it cannot. */
 static bool signal_each(struct thread *t, long fd)
 {
 	if (sys3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0))
@@ -114,11 +118,12 @@ static bool signal_each(struct thread *t, long fd)
 }
 
 /*
- * In a thread that begins: the event of its first period, for one signal. Where that is long the
- * timer does: a tick is a small part of it, and few threads get so far.
+ * Opens the event for a thread's first period, for one signal, in the thread that begins. If the
+ * period is long, the timer is used alone: a tick is a small part of such a period, and few threads
+ * get so far.
  *
- * What is left of the period is asked for when all else is done: that may take a fifth of a
- * millisecond, in which the period ends, in the kernel, as often as anywhere.
+ * What is left of the period is computed when all else is done: the steps before may take a fifth
+ * of a millisecond, and the period may end meanwhile, in the kernel, as it may anywhere else.
  */
 void event_begin(struct thread *t)
 {
@@ -126,7 +131,10 @@ void event_begin(struct thread *t)
 	bool runs;
 	long fd;
 
-	/* While another thread sets a handler: at its first sample. */
+	/*
+	 * signals_guard_io() fails while another thread sets a handler; then the event is opened at
+	 * the first sample.
+	 */
 	if (!t->armed || agent.period > LONG || !may_open(t) || !signals_guard_io())
 		return;
 	t->tried = true;
@@ -146,7 +154,7 @@ void event_begin(struct thread *t)
 	sys1(SYS_close, fd);
 }
 
-/* In the thread's handler: the event for all periods but the first. */
+/* Opens the event for all periods but the first, in the thread's handler. */
 void event_open(struct thread *t)
 {
 	long fd;
@@ -170,10 +178,10 @@ void event_open(struct thread *t)
 }
 
 /*
- * If the first period ended in the kernel, silently, its event goes on with periods of that length:
- * its signal is none of a period then. At once is within some us, of a handler's way here. It may
- * come before its time: what a hypervisor takes is no time of the thread's clock, but it is of the
- * timer of the event.
+ * Returns whether a signal of the first period's event came too late to be of that period. If the
+ * period ended in the kernel, silently, its event goes on with periods of the same length. In time
+ * means within some microseconds, which a handler needs to get here. The signal may also come
+ * early: time that a hypervisor takes counts for the event's timer but not for the thread's clock.
  */
 bool event_is_late(const struct thread *t)
 {
@@ -182,7 +190,10 @@ bool event_is_late(const struct thread *t)
 	return t->first_rest && now(CLOCK_THREAD_CPUTIME_ID) >= t->first_end + least;
 }
 
-/* None of its signals may be pending in the next program: this thread may block it. */
+/*
+ * Ends the event before exec: this thread blocks its signal and removes pending ones, because none
+ * may be pending in the next program.
+ */
 void event_end(struct thread *t)
 {
 	ksigset one = own_signal();
@@ -191,7 +202,7 @@ void event_end(struct thread *t)
 	if (!t->event)
 		return;
 	event_close(t);
-	/* If the program is not executed after all, a new one is opened. */
+	/* If the exec fails, a new event is opened. */
 	t->tried = false;
 	change_own_signal(SIG_BLOCK);
 	while (sys4(SYS_rt_sigtimedwait, &one, NULL, &none, sizeof(one)) > 0)

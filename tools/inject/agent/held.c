@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * held.c - where the agent's signal is held back: on stacks that have no room for it.
+ * held.c - holds back the agent's signal on stacks that have no room for it.
  *
- * The kernel puts the frame of a signal onto the stack without asking whether there is room; what
- * the agent's handler needs comes on top. On a stack that the program made small, for a purpose of
- * its own, that may be too much:
+ * The kernel puts the frame of a signal onto the stack without checking that there is room, and the
+ * agent's handler needs more on top. A stack that the program made small, for a purpose of its own,
+ * may have too little:
  *
- * - A handler of the program on an alternate stack. The agent's signal is in the mask of all
- *   handlers that may run on one, and enter() (signals.c) lets it in where there is plenty of
- *   room. Else it comes when the handler returns, before the interrupted code makes a step: by
- *   that it is known, and the time is said to be of such a handler.
+ * - In a handler of the program on an alternate stack. The agent's signal is in the mask of all
+ *   handlers that may run on one, and enter() (signals.c) unblocks it where there is plenty of
+ *   room. Otherwise the signal comes when the handler returns, before the interrupted code makes a
+ *   step. The agent recognizes it by that, and charges the time to such a handler.
  *
- * - A thread whose alternate stack is so small that the agent's handler itself has no room there:
- *   it is held back until the program gives it another one, or none.
+ * - In a thread whose alternate stack is so small that the agent's handler itself has no room
+ *   there. The signal is blocked until the program sets another alternate stack, or none.
  *
- * - A thread on a small stack that the program provides. Others get more than they ask for
- *   (common/room.h).
+ * - In a thread on a small stack that the program provides. Other threads get more stack than they
+ *   ask for (common/room.h).
  *
- * A handler may be left by longjmp(), which leaves the mask as it is: so the signal is let in again
- * by the next hook that finds the thread on another stack (held_mend()).
+ * longjmp() may leave a handler without restoring the mask. So the next hook that finds the thread
+ * on another stack unblocks the signal (held_mend()).
  */
 #include <sys/auxv.h>
 #include <ucontext.h>
@@ -30,14 +30,17 @@
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
 #endif
-#define USUAL_FRAME 4096 /* where the kernel does not say it */
+#define USUAL_FRAME 4096 /* where the kernel does not report the size */
 
 #if defined(__x86_64__)
 #define ARCH_GET_XCOMP_PERM 0x1022
 #define TILE_DATA 18
 #define TILE_BYTES 8192
 
-/* Is the state of tiles (AMX), which is most of the largest frame, none of this process? */
+/*
+ * Returns whether this process may not use the state of tiles (AMX), which is most of the largest
+ * frame.
+ */
 static bool has_no_tiles(void)
 {
 	uint64_t permitted = 0;
@@ -98,7 +101,10 @@ void held_resolve(void)
 	*(void **)&next_sigaltstack = next_symbol("sigaltstack");
 }
 
-/* The child of a vfork() has no timer. */
+/*
+ * A hook that watches for small alternate stacks. The child of a vfork() has no timer, so nothing
+ * is to be done there.
+ */
 HOOK_API int sigaltstack(const stack_t *new, stack_t *old)
 {
 	bool was = own.cramped;
@@ -110,7 +116,10 @@ HOOK_API int sigaltstack(const stack_t *new, stack_t *old)
 	if (!agent.on || in_sandbox() || !new || !peek(&copy, new, sizeof(copy)) ||
 	    agent.pid != (int)sys0(SYS_getpid))
 		return next_sigaltstack(new, old);
-	/* Before it has the stack, and after it no longer has it. */
+	/*
+	 * The signal is blocked before the thread has a small stack, and unblocked after it no
+	 * longer has it.
+	 */
 	if (is_cramped(&copy))
 		be_cramped(true);
 	ret = next_sigaltstack(new, old);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hooks.c - library calls that pass by the agent on their way to libc.
+ * hooks.c - hooks of library calls that the agent must see:
  *
- * - pthread_create(), thrd_create(), _Fork(): threads and processes to follow.
- * - dlopen(), dlclose(), _exit(): code comes and goes.
+ * - pthread_create(), thrd_create(), _Fork(): there are threads and processes to follow.
+ * - dlopen(), dlclose(), _exit(): code is loaded, or goes away.
  *
  * A hook may be called before the agent's constructor has run.
  */
@@ -51,8 +51,8 @@ static void begin_thread(struct thread *t)
 }
 
 /*
- * The start routine is left by a tail call, so that stacks of the program's
- * threads look as they do without the agent.
+ * Starts a thread of pthread_create(). It calls the start routine by a tail call, so that stacks of
+ * the program's threads look as they do without the agent.
  */
 static void *start_thread(void *arg)
 {
@@ -66,11 +66,13 @@ static void *start_thread(void *arg)
 
 static bool own_process(void)
 {
-	/* Not so in a child of vfork(), which shares this memory. */
+	/* A child of vfork() shares this memory but has another process ID. */
 	return agent.on && !in_sandbox() && agent.pid == (int)sys0(SYS_getpid);
 }
 
-/* A slot for a thread about to be made, or NULL: it is not sampled. */
+/*
+ * Takes a slot for a thread that is about to be created. Returns NULL if the thread is not sampled.
+ */
 static struct thread *new_thread(void)
 {
 	struct thread *t;
@@ -84,8 +86,9 @@ static struct thread *new_thread(void)
 		return NULL;
 	}
 	/*
-	 * What captures need is made for the first thread of a process when it is sampled, if
-	 * ever, or now: another one may forbid system calls.
+	 * This prepares what captures need in the calling thread. For the first thread of a process
+	 * that otherwise happens when it is sampled, if ever; by then another thread may have
+	 * forbidden system calls.
 	 */
 	shstk_thread_init();
 	t = agent_take(0, true);
@@ -110,7 +113,7 @@ HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void 
 	t->arg = arg;
 	t->cramped = room.small && room.attr == attr;
 	ret = NEXT(pthread_create)(thread, room.attr, start_thread, t);
-	/* There may be no memory for more than was asked for. */
+	/* There may be no memory for a larger stack than the program asked for. */
 	if (ret == EAGAIN && room.attr != attr) {
 		t->cramped = room.small;
 		ret = NEXT(pthread_create)(thread, attr, start_thread, t);
@@ -146,7 +149,9 @@ HOOK_API int thrd_create(thrd_t *thread, thrd_start_t fn, void *arg)
 	return ret;
 }
 
-/* fork() tells by pthread_atfork(); this one does not. */
+/*
+ * A hook is needed because _Fork(), unlike fork(), does not call the handlers of pthread_atfork().
+ */
 HOOK_API pid_t _Fork(void)
 {
 	pid_t pid = NEXT(fork_raw) ? next.fork_raw() : fork();
@@ -171,9 +176,9 @@ HOOK_API void _Exit(int status)
 }
 
 /*
- * The loader looks at the return address for the library that calls, and takes
- * that one's search path. These two are left by tail calls, so that it sees
- * the true caller; hence they can only tell that something is to be loaded.
+ * The loader looks at the return address to find the library that calls, and uses that library's
+ * search path. These two hooks end in tail calls, so that the loader sees the true caller. So they
+ * can only note that something is about to be loaded.
  */
 HOOK_API void *dlopen(const char *file, int mode)
 {
@@ -195,14 +200,16 @@ HOOK_API int dlclose(void *handle)
 		maps_send_if_changed();
 	ret = NEXT(dlclose)(handle);
 	if (agent.on && !in_sandbox()) {
-		/* Something else may come to lie at the same addresses. */
+		/* Something else may be mapped at the same addresses later. */
 		maps_send_if_changed();
 		shstk_modules_changed();
 	}
 	return ret;
 }
 
-/* Addresses that the agent has reserved are the program's, if it limits them. */
+/*
+ * Releases addresses that the agent has reserved: the program has a new limit of its address space.
+ */
 void limits_changed(pid_t pid)
 {
 	if ((!pid || pid == agent.pid) && own_process())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * jit.c - hooks of __register_frame() and __deregister_frame(): the program's JIT
- * tells the C++ runtime how to unwind its code, and the agent listens.
+ * jit.c - hooks of __register_frame() and __deregister_frame(). With these a JIT tells the C++
+ * runtime how to unwind its code; the agent listens.
  */
 #include <dlfcn.h>
 
@@ -10,7 +10,7 @@
 HOOK_API void __register_frame(void *eh_frame);
 HOOK_API void __deregister_frame(void *eh_frame);
 
-/* The runtime may be loaded where only its own users see it. */
+/* Returns the C++ runtime's function. The runtime may be loaded where only its own users see it. */
 static void *runtime(const char *name)
 {
 	void *fn = next_symbol(name);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maps.c - tell the recorder which code is mapped.
+ * maps.c - tells the recorder which code is mapped.
  *
- * The recorder reads /proc/PID/maps itself whenever it sees an address it does
- * not know. That is too late for a process that has ended, so the agent sends
- * the executable lines of /proc/self/maps when it starts, before a module is
- * closed, and at exit if modules came since.
+ * The recorder itself reads /proc/PID/maps when it finds an address that it does not know. That is
+ * too late for a process that has ended. So the agent sends the executable lines of /proc/self/maps
+ * when it starts, before a module is closed, and at exit if modules were loaded since.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -16,15 +15,15 @@
 #include "../common/loaded.h"
 #include "agent.h"
 
-#define LINES 8192 /* bytes of the file that are looked at at a time */
+#define LINES 8192 /* bytes of the file that are read at a time */
 #define CHUNK 3840 /* bytes of a record */
 
 /**
- * struct writer - what is sent of the file, until it has its place in the ring
- * @t: the thread whose ring it is.
- * @first: no record was sent.
- * @failed: the ring is full: the rest is of no use.
- * @time: see struct rec_maps.
+ * struct writer - writes the lines of the file into records in the ring
+ * @t: the thread whose ring is used.
+ * @first: no record was sent yet.
+ * @failed: the ring is full: the rest of the file is of no use.
+ * @time: CLOCK_MONOTONIC in ns before the file was read.
  * @text: lines for the next record.
  */
 struct writer {
@@ -57,7 +56,7 @@ static void flush(struct writer *w, bool last)
 	w->first = false;
 }
 
-/* "start-end rwxp ...": only what can be executed is of use. */
+/* Returns whether a line ("start-end rwxp ...") is of a mapping that can be executed. */
 static bool executable(const char *line, size_t n)
 {
 	const char *space = memchr(line, ' ', n);
@@ -65,7 +64,7 @@ static bool executable(const char *line, size_t n)
 	return space && line + n - space > 4 && space[3] == 'x';
 }
 
-/* A line that no record has room for is left out. */
+/* Adds a line to the next record. A line that does not fit into a record is left out. */
 static void add_line(void *arg, const char *line, size_t n)
 {
 	struct writer *w = arg;
@@ -75,7 +74,10 @@ static void add_line(void *arg, const char *line, size_t n)
 	buffer_add(&w->text, line, n);
 }
 
-/* @in: LINES bytes to work with. A line that is longer is left out. */
+/*
+ * Calls @fn for each executable line of the file. @in has LINES bytes to work with; longer lines
+ * are left out.
+ */
 static void each_line(int fd, char *in, maps_fn fn, void *arg)
 {
 	bool rest_of_long = false;
@@ -103,9 +105,9 @@ static void each_line(int fd, char *in, maps_fn fn, void *arg)
 }
 
 /**
- * struct work - memory for a look at the file; the stack may be a small one
- * @lines: of the file.
- * @text: of the next record.
+ * struct work - memory for reading the file; the stack may be too small for it
+ * @lines: lines of the file.
+ * @text: text of the next record.
  */
 struct work {
 	char lines[LINES];
@@ -143,7 +145,10 @@ void maps_each(maps_fn fn, void *arg)
 		work_unmap(work);
 }
 
-/* What is loaded, when it was sent last: a number that differs once that has changed. */
+/*
+ * The value of loaded() when the maps were sent last; it differs once something was loaded or
+ * unloaded.
+ */
 static uint64_t sent;
 
 static void send(struct thread *t, int fd, struct work *work)
@@ -153,7 +158,7 @@ static void send(struct thread *t, int fd, struct work *work)
 		.first = true,
 		.text = buffer_on(work->text, sizeof(work->text)),
 	};
-	/* The handler writes to the same ring. */
+	/* The handler writes to the same ring, so signals are blocked. */
 	ksigset old = block_signals();
 
 	w.time = now(CLOCK_MONOTONIC);
@@ -162,7 +167,7 @@ static void send(struct thread *t, int fd, struct work *work)
 	restore_signals(old);
 }
 
-/* Not from a signal handler. */
+/* Sends the maps. Must not be called from a signal handler. */
 void maps_send(struct thread *t)
 {
 	struct work *work = work_map();

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * move.c - the agent's signal becomes another one, where the program uses the one that it is.
+ * move.c - changes the agent's signal if the program uses that signal.
  *
- * All real-time signals are the program's. The agent takes one that nobody handles, and keeps it
- * only until the program shows that it is its own: by a handler, by a set of signals that has it
- * and not all the others too, or by getting it from whomever. Then the agent takes another one
- * (signals_leave()), and the one that it leaves is the program's, with all that the kernel knows
- * of it: blocked where the program blocked it, pending, with its own action. What came and was
- * not the agent's is sent again.
+ * All real-time signals belong to the program. The agent takes one that nobody handles, and keeps
+ * it only until the program uses it: by a handler, by a set of signals that contains it and not all
+ * the others too, or because somebody sends it to the program. Then the agent takes another one
+ * (signals_leave()). The signal that it leaves is the program's, with all state that the kernel
+ * keeps: blocked where the program blocked it, pending, and with its own action. Signals that came
+ * and were not the agent's are sent again.
  *
  * Each thread moves by itself, when one of these functions or the agent's handler next runs in it
- * (own.signo against agent.signo), as nobody can change the mask of another. Until then its timer
- * goes on with the number that was left; so the agent's handler stays there, in front of the
- * program's, and knows what is whose by what was sent along. For the same reason the kernel's
- * action for such a number is never the default one, which would end the program: that is put in
- * place when a signal of the program's own comes.
+ * (own.signo differs from agent.signo), as no thread can change another's mask. Until then its
+ * timer goes on with the old number. So the agent's handler stays in front of the program's for
+ * that number, and tells the signals apart by what was sent along with them. For the same reason
+ * the kernel's action for such a number is never the default one, which would end the program: the
+ * default action is set when a signal comes that is the program's own.
  */
 #include <string.h>
 
 #include "agent.h"
 
-/* Signals of one number that may wait for a thread while it moves. */
+/* The most pending signals of one number that a thread keeps while it moves. */
 #define MOST_WAITING 4
 
 static ksigset bit_of(int signo)
@@ -28,7 +28,10 @@ static ksigset bit_of(int signo)
 	return (ksigset)1 << (signo - 1);
 }
 
-/* Sends the program what the agent got for it, to this thread or to the process, as it came. */
+/*
+ * Sends a signal that the agent received to the program again, to this thread or to the process, as
+ * it was sent at first.
+ */
 static void send_again(int signo, const siginfo_t *si)
 {
 	int pid = sys0(SYS_getpid);
@@ -39,7 +42,10 @@ static void send_again(int signo, const siginfo_t *si)
 		sys3(SYS_rt_sigqueueinfo, pid, signo, si);
 }
 
-/* Takes from the queue what the agent was sent by that number; the rest stays, in its order. */
+/*
+ * Removes from the queue the signals that were sent to the agent by @signo; the others stay, in
+ * their order.
+ */
 static void drain(int signo)
 {
 	const struct timespec at_once = { 0, 0 };
@@ -54,7 +60,10 @@ static void drain(int signo)
 		send_again(signo, &waiting[i]);
 }
 
-/* @mask: the signals that this thread has blocked, or that it has again when a handler ends. */
+/*
+ * Makes this thread use the agent's present signal. @mask has the signals that this thread has
+ * blocked, or will have blocked when a handler ends; it is changed accordingly.
+ */
 static void move_thread(ksigset *mask)
 {
 	int from = own.signo, to = agent.signo;
@@ -68,7 +77,7 @@ static void move_thread(ksigset *mask)
 		own.left_blocked |= bit_of(from);
 	*mask = own.blocked ? *mask | bit_of(from) : *mask & ~bit_of(from);
 	own.blocked = *mask & bit_of(to);
-	/* Where a stack has no room it stays held back (held.c). */
+	/* The signal stays blocked on a stack that has no room for it (held.c). */
 	*mask = own.cramped || own.held.hi ? *mask | bit_of(to) : *mask & ~bit_of(to);
 	own.signo = to;
 }

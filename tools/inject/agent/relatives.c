@@ -2,14 +2,14 @@
 /*
  * relatives.c - processes that are closer to this one than the child of a fork().
  *
- * - A child of clone() may have this memory too, the variables of the thread that made it
- *   included, and runs beside it: unlike that of vfork(), for which its parent waits. What it does
- *   in the hooks must not be told as if that thread did it. Once there was one, each hook that
- *   tells something asks which process it is in (agent_self()).
+ * - A child of clone() may share this memory, including the variables of the thread that made it,
+ *   and run beside its parent, unlike a child of vfork(), for which its parent waits. What the
+ *   child does in the hooks must not be reported as if that thread did it. Once there was such a
+ *   child, each hook that reports something checks which process it is in (agent_self()).
  *
- * - A tracer is told of each signal of those that it traces. One that is recorded too did not ask
- *   for the agent's: who has himself traced by another than the recorder is not sampled from then
- *   on, and what he executes is left alone (common/join.h).
+ * - A tracer gets each signal of the processes that it traces. A tracer of a recorded process did
+ *   not ask for the agent's signals. So a process that lets another than the recorder trace it is
+ *   not sampled from then on, and programs that it executes are left alone (common/join.h).
  */
 #include <sched.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ void rawcall_on_clone(unsigned long flags)
 		agent.shares_memory = true;
 }
 
-/* How many arguments more are given with @flags. */
+/* Returns how many more arguments a clone() with @flags has. */
 static int more_arguments(int flags)
 {
 	if (flags & (CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID))
@@ -45,7 +45,7 @@ static int more_arguments(int flags)
 	return flags & (CLONE_PARENT_SETTID | CLONE_PIDFD) ? 1 : 0;
 }
 
-/* The child begins in @fn, on a stack of its own. */
+/* This hook need not be left by a tail call: the child begins in @fn, on a stack of its own. */
 HOOK_API int clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...)
 {
 	void *more[3] = { 0 };
@@ -61,7 +61,10 @@ HOOK_API int clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...)
 	return next_call.clone(fn, stack, flags, arg, more[0], more[1], more[2]);
 }
 
-/* The recorder, which is the parent of the command, lets its signals pass. */
+/*
+ * Ends sampling because this process lets itself be traced. The recorder, which is the parent of
+ * the command, may trace it: it passes the agent's signals on.
+ */
 static void be_traced(void)
 {
 	struct thread *t = agent_self();

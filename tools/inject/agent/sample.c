@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sample.c - takes the stack of a thread, straight into its ring.
+ * sample.c - captures the stack of a thread directly into its ring.
  *
- * The kernel looks at CPU-time timers in its periodic tick only, so there are
- * at most CONFIG_HZ samples per second; the periods that ran out in between
- * come as the overrun count and are in the sample's weight.
+ * The kernel looks at CPU-time timers only in its periodic tick, so there are at most CONFIG_HZ
+ * samples a second. The periods that ran out in between come as the overrun count and are in the
+ * sample's weight.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,10 @@
 #include "agent.h"
 #include "go/golabels.h"
 
-/* Only the named thread itself can ask for its name this way. */
+/*
+ * Copies the name of the calling thread to its slot. Only the thread itself can ask for its name
+ * this way.
+ */
 void take_name(struct thread *t)
 {
 	char comm[REC_COMM] = "";
@@ -25,7 +28,7 @@ void take_name(struct thread *t)
 
 static void count(_Atomic uint64_t *counter, uint64_t n)
 {
-	/* One writer: no need for an atomic addition. */
+	/* There is only one writer, so no atomic addition is needed. */
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 }
@@ -51,14 +54,13 @@ void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, ui
 	s->late = 0;
 }
 
-/* So many bytes of labels lie behind the marks. */
 void sample_set_labels(struct rec_sample *s, uint32_t labels)
 {
 	s->labels = labels;
 	s->record.size = rec_sample_size(s->nr, labels);
 }
 
-/* Those of the goroutine; there is room. */
+/* Adds the labels of the goroutine; the record has room for them. */
 static void add_labels(struct rec_sample *s)
 {
 	char *to = (char *)&s->pcs[s->nr] + s->nr;
@@ -73,19 +75,18 @@ void sample_put(struct thread *t, uint32_t size)
 	ring_commit(t, size);
 }
 
-/* Nobody empties the rings any more: it was killed. */
+/* Returns whether the recorder was killed, so that nobody empties the rings any more. */
 static bool recorder_is_gone(void)
 {
 	return sys2(SYS_kill, agent.header->recorder, 0) == -ESRCH;
 }
 
-/* Counts a sample; room for it, or NULL: it is lost. */
 struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room)
 {
 	struct rec_sample *s;
 	uint64_t owed;
 
-	/* A thread may name itself late. */
+	/* The name is read again now and then, as a thread may name itself late. */
 	if (!(atomic_load_explicit(&t->slot->taken, memory_order_relaxed) % 16) && !agent.sandboxed)
 		take_name(t);
 	count(&t->slot->taken, 1);
@@ -105,8 +106,8 @@ struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room)
 }
 
 /*
- * Does software see the same frames, and outside of them others? Of those that were
- * called before shadow stacks were switched on hardware knows nothing.
+ * Returns whether the software's stack has all frames of the hardware's and more outside of them.
+ * The hardware does not know frames that were called before its shadow stack was enabled.
  */
 static bool is_older(const struct rec_sample *hardware, const uint64_t *pcs, int n,
 		     const struct shstk_info *info)
@@ -116,9 +117,9 @@ static bool is_older(const struct rec_sample *hardware, const uint64_t *pcs, int
 }
 
 /*
- * Takes the stack again, by software, and compares it with the sample. @other:
- * room for it; if it differs it is moved right behind the sample, and its size
- * returned. Marks are not compared: the hardware knows no guesses.
+ * Captures the stack again by software and compares it with the sample. @other has room for it. If
+ * the stacks differ, the second one is moved right behind the sample. Returns its size in bytes, or
+ * 0. Marks are not compared: the hardware's entries are never guesses.
  */
 static uint32_t check_sources(const struct rec_sample *hardware, struct rec_sample *other,
 			      const void *context)
@@ -156,9 +157,10 @@ static uint32_t check_sources(const struct rec_sample *hardware, struct rec_samp
 }
 
 /*
- * Leaves out this object's frames: its hooks, which are where a signal comes that a call
- * did not let in. @function: of libc, where the time was spent then, or NULL. Returns the
- * number of entries; @marks goes along.
+ * Removes this object's frames, which are hooks: a signal that was blocked during a call comes in
+ * them. @function is the function of libc where the time was spent, or NULL; it takes the place of
+ * an innermost frame of this object. Returns the number of entries; @marks is changed along with
+ * @pcs.
  */
 static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
 {
@@ -178,9 +180,9 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
 }
 
 /*
- * What is waited for may outlast the recording, and no signal comes before its end. So the
- * stack is taken at its begin, into the ring, but not committed: a signal that comes late
- * gives it its weight (take_wait()), or the recorder does, if it sees @wait_since.
+ * Captures the stack at the begin of a wait, into the ring, but does not commit it. The wait may
+ * last longer than the recording, and no signal comes before its end. A late signal gives the
+ * sample its weight (take_wait()), or the recorder does, if it sees @wait_since.
  */
 void agent_open_wait(const void *function)
 {
@@ -193,7 +195,10 @@ void agent_open_wait(const void *function)
 	int n;
 
 	if (s) {
-		/* Where it lies must be known: behind a pad, perhaps. */
+		/*
+		 * This publishes the head, so that the recorder finds the sample, which may lie
+		 * behind a pad.
+		 */
 		ring_commit(t, 0);
 		opts.marks = (uint8_t *)&s->pcs[depth];
 		n = shstk_capture(s->pcs, depth, &opts, &info);
@@ -220,8 +225,8 @@ void agent_close_wait(void)
 }
 
 /*
- * The first signal since agent_open_wait(), at the end of what was waited for. Its place is
- * still reserved.
+ * Commits the sample of agent_open_wait(), at the first signal after it, when the wait has ended.
+ * Its place is still reserved.
  */
 static void take_wait(struct thread *t, uint64_t periods)
 {
@@ -245,10 +250,10 @@ uint64_t time_in_kernel(void)
 }
 
 /*
- * How many of these periods the thread did not spend in the stack found now: more than in_time
- * expired, and not in the kernel. It ran between ticks then, as work does that is in phase with
- * them, or in time slices that the kernel's HRTICK ends; or the signal was not let in. A thread
- * in a long system call is found where it was.
+ * Returns how many of these periods the thread did not spend in the stack found now. These are the
+ * periods beyond in_time that were not in the kernel. The thread then ran between ticks, as work
+ * does that is in phase with them, or in time slices that the kernel's HRTICK ends; or the signal
+ * was blocked. A thread in a long system call, in contrast, is found where it was.
  */
 uint64_t sample_late(struct thread *t, uint64_t periods)
 {

@@ -2,15 +2,15 @@
 /*
  * sandbox.c - programs that give up system calls.
  *
- * A seccomp filter may end the process for a call that its author did not
- * think of. Before it installs one, a program without privileges has to call
- * prctl(PR_SET_NO_NEW_PRIVS); libseccomp always does. From then on, or from the
- * filter on, the agent makes no system call of its own: timers that exist go on,
- * the handler needs none, and new threads and processes are counted but not sampled.
- * What is executed in the sandbox is followed only if there is no filter (common/join.h).
+ * A seccomp filter may end the process for a call that its author did not think of. Before a
+ * program without privileges installs a filter, it has to call prctl(PR_SET_NO_NEW_PRIVS);
+ * libseccomp always does. From that call on, or from the filter on, the agent makes no system call
+ * of its own: timers that exist go on, the handler needs no system call, and new threads and
+ * processes are counted but not sampled. Programs that are executed in the sandbox are followed
+ * only if there is no filter (common/join.h).
  *
- * The capture library opens each module's file when it meets it first. That
- * is done here for all files that are mapped, while it is still allowed.
+ * The capture library opens the file of each module when it first finds that module. Here it opens
+ * the files of all modules that are mapped, while that is still allowed.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@
 #include "shstk.h"
 
 #define MOST_WAIT 10000000000 /* ns */
-#define OWN_FRAMES 8 /* with more of this object than the loader's among them */
+#define OWN_FRAMES 8 /* more frames of this object than of the loader are among them */
 
 static void meet_file(void *arg, const char *line, size_t n)
 {
@@ -32,9 +32,9 @@ static void meet_file(void *arg, const char *line, size_t n)
 }
 
 /*
- * Other threads may be in the agent's handler, and about to make a call there. A filter may be
- * for all threads. None is there for long, unless it is stopped. A child that the agent does not
- * follow has no other threads.
+ * Waits until no other thread is in the agent's handler and about to make a system call there,
+ * because a filter may be for all threads. No thread is there for long, unless it is stopped. A
+ * child that the agent does not follow has no other threads.
  */
 static void wait_for_handlers(void)
 {
@@ -55,7 +55,7 @@ static void prepare(void)
 	if (t)
 		maps_send_if_changed();
 	maps_each(meet_file, NULL);
-	/* This object itself, by return addresses: its hooks are in stacks. */
+	/* The stack has return addresses in this object, as its hooks are in stacks. */
 	shstk_capture(pcs, OWN_FRAMES, NULL, NULL);
 	if (!agent.sandboxed)
 		env_expect_filters(seccomp_filters());
@@ -64,21 +64,28 @@ static void prepare(void)
 }
 
 /*
- * A child of vfork() has this memory too, and its parent's rights stay: only it itself is in the
- * sandbox. What fork() or clone() made without the agent has none of the threads.
+ * Returns whether this is a child of vfork(). Such a child shares this memory, and its parent keeps
+ * its rights: only the child is in the sandbox. A child that fork() or clone() made without the
+ * agent has none of the threads.
  */
 static bool is_vfork_child(void)
 {
 	return agent.on && !in_sandbox() && agent.pid != (int)sys0(SYS_getpid) && agent_self();
 }
 
-/* Nor is it asked once it is permitted again: that is so for one thread. */
+/*
+ * Notes that the time stamp counter may not be read. That stays so even if the program permits it
+ * again, as it does so for one thread only.
+ */
 void sandbox_without_tsc(void)
 {
 	agent.tsc_faults = true;
 }
 
-/* Twice: much may be loaded before there is a filter. Behind one nothing may be asked for. */
+/*
+ * Prepares for a sandbox. This runs at each such call until there is a @filter, as more may be
+ * loaded between two calls. Behind a filter nothing can be asked for.
+ */
 void sandbox_begins(bool filter)
 {
 	if (own.child_filtered)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * settle.c - the time of a thread that no signal told of: before its timer, and at its end.
+ * settle.c - accounts for the time of a thread that no signal reported: before its timer existed,
+ * and at its end.
  */
 #include <string.h>
 
 #include "agent.h"
 
-/* Number of innermost entries that are not the program's but this object's. */
+/* Returns the number of innermost entries up to the last one in this object. */
 static int own_frames(const uint64_t *pcs, int n)
 {
 	int own = 0;
@@ -17,7 +18,10 @@ static int own_frames(const uint64_t *pcs, int n)
 	return own;
 }
 
-/* Time since arming that no sample has, in periods; below 0: samples have more. */
+/*
+ * Returns the time since arming that is in no sample, in periods. Negative: the samples have more
+ * than that.
+ */
 static int64_t due_periods(const struct thread *t)
 {
 	uint64_t used = now(CLOCK_THREAD_CPUTIME_ID) - t->start;
@@ -38,7 +42,7 @@ bool is_ahead(const struct thread *t)
 	return due_periods(t) < -1;
 }
 
-/* Of @periods without a sample, those that no signal told of. */
+/* Returns how many of @periods without a sample no signal reported. */
 static uint64_t silent_of(const struct thread *t, uint64_t periods)
 {
 	uint64_t told = t->put_off + t->held;
@@ -59,8 +63,9 @@ bool signal_is_held_back(void)
 }
 
 /*
- * The thread's last sample, if its bytes are still in the ring. *head: what it says of itself,
- * read once, as others can write there; what is returned lies in the ring as a whole.
+ * Returns the thread's last sample, if its bytes are still in the ring, or NULL. *@head is a copy
+ * of its header, which is read once because others can write there. The sample lies in the ring
+ * without a wrap.
  */
 static const struct rec_sample *last_sample(const struct thread *t, struct rec_sample *head)
 {
@@ -77,7 +82,10 @@ static const struct rec_sample *last_sample(const struct thread *t, struct rec_s
 	return head->record.size <= agent.ring_size - offset ? s : NULL;
 }
 
-/* The thread was never sampled: its start routine, or where it is now. */
+/*
+ * Captures a stack for a thread that was never sampled: its start routine, or where it is now.
+ * Returns the number of entries.
+ */
 static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *marks,
 			struct shstk_info *info)
 {
@@ -92,7 +100,7 @@ static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *m
 	skip = own_frames(s->pcs, n);
 	keep = n - skip;
 	if (t->fn) {
-		/* libc's two functions below the start routine remain. */
+		/* The two functions of libc below the start routine remain. */
 		keep = keep < 2 ? keep : 2;
 		skip = n - keep;
 	}
@@ -137,8 +145,9 @@ static void settle(struct thread *t, uint64_t periods)
 }
 
 /*
- * Before its timer: what a thread has used since it was made. For a program that is
- * from exec, or what came before it unseen, to the agent's constructor.
+ * Accounts for what a thread has used before it has a timer, since it was created. In the first
+ * thread of a program that is the time from exec, or from what came before it unseen, to the
+ * agent's constructor.
  */
 void settle_early(struct thread *t, uint64_t at)
 {
@@ -153,7 +162,10 @@ void settle_early(struct thread *t, uint64_t at)
 		settle(t, periods);
 }
 
-/* Periods that the timer, or an event, told of, but no sample has; or all where the timer is alone. */
+/*
+ * Accounts for @periods that the timer or an event reported but that are in no sample. Where the
+ * timer is alone, these are all periods without a sample.
+ */
 static void settle_user(struct thread *t, uint64_t periods)
 {
 	struct rec_sample head;
@@ -165,12 +177,11 @@ static void settle_user(struct thread *t, uint64_t periods)
 }
 
 /*
- * The thread or the process ends: periods that ran out since the tick last
- * looked would be missing, which is all there is of a thread shorter than a
- * tick. They are charged to the stack seen last; if there is none to the
- * thread's start routine. Where a process is when it ends says nothing of
- * what it did: without a sample its time passed between ticks. With an event
- * all that it was silent of was in the kernel.
+ * Accounts for the rest when the thread or the process ends. Without this, periods that ran out
+ * since the last tick would be missing, and a thread shorter than a tick has no others. They are
+ * charged to the stack seen last, or, if there is none, to the thread's start routine. Where a
+ * process is at its end says nothing about what it did: without a sample, its time passed between
+ * ticks. With an event, all periods that it did not report were spent in the kernel.
  */
 void agent_settle(struct thread *t)
 {
@@ -189,7 +200,7 @@ void agent_settle(struct thread *t)
 		restore_signals(old);
 		return;
 	}
-	/* Of the same periods: another one may have run out since. */
+	/* Use the same @periods here: another one may have run out since. */
 	silent = t->event ? silent_of(t, periods) : 0;
 	held = t->held < periods - silent ? t->held : periods - silent;
 	settle_user(t, periods - silent - held);

@@ -2,35 +2,35 @@
 /*
  * signals.c - the program's handlers and masks, beside the agent's signal.
  *
- * To the program it looks as if the agent's signal were any other: what it blocks, takes
- * and waits for is kept and reported as it was set. Only that it hardly ever is blocked,
- * in handlers with a full sa_mask neither, so that they are sampled; and the program's own
- * action for it is called when somebody else sends it.
+ * To the program the agent's signal looks like any other: what the program blocks, takes and waits
+ * for is stored and reported as it was set. In fact the signal is hardly ever blocked, not even in
+ * handlers with a full sa_mask, so that they are sampled. The program's own action for it is called
+ * when somebody else sends it.
  *
  * All handlers of the program are entered through enter(), which does three things:
  *
- * - Where it may run on an alternate stack it has the agent's signal blocked, and lets it in if
- *   there is room (held.c).
+ * - In a handler that may run on an alternate stack the agent's signal is blocked; enter() unblocks
+ *   it if there is room (held.c).
  *
- * - A handler that runs in a call that waits (wait.c) finds the agent's signal blocked,
- *   and lets it in.
+ * - In a handler that runs during a call that waits (wait.c) the agent's signal is blocked; enter()
+ *   unblocks it.
  *
- * - A system call that the agent's signal interrupts is about to be restarted by the
- *   kernel when the agent's handler returns. A signal of the program that came meanwhile
- *   is delivered right before that, so that a handler without SA_RESTART would not end
- *   the call: it would wait for a signal that already was. The handler finds out by the
- *   context, and the call fails with EINTR:
+ * - A signal of the program may come while the agent's handler runs, after the agent's signal
+ *   interrupted a system call that the kernel is to restart. The program's handler is entered just
+ *   before the restart. If it has no SA_RESTART it is to end the call, but the kernel would restart
+ *   the call, which would then wait for a signal that has already come. enter() recognizes this by
+ *   the context, and makes the call fail with EINTR:
  *
- *	read() waits
- *	agent's signal: context is "make the call", pc at the instruction -> own.cuts
- *	program's signal becomes pending, as the agent's handler blocks all
- *	agent's handler returns; the program's is entered, with the very same context
- *	enter(): "EINTR" becomes the context
+ * 	read() waits
+ * 	agent's signal: context is "make the call", pc at the instruction -> own.cuts
+ * 	program's signal becomes pending, as the agent's handler blocks all
+ * 	agent's handler returns; the program's is entered, with the very same context
+ * 	enter(): "EINTR" becomes the context
  *
  *   More signals of the agent, and handlers of the program with calls of their own, may
  *   come before enter() has looked: so more than one call is kept.
  *
- * A handler installed by system calls of the program's own is not known here.
+ * The agent does not know a handler that the program installs by a system call of its own.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -46,10 +46,13 @@
 
 __thread struct own own;
 
-/* What the program believes to be the action of the agent's signal. */
+/* The action that the program believes the agent's signal to have. */
 static struct sigaction own_action;
 
-/* The agent's handler, and the signals that were its own and are the program's again (move.c). */
+/*
+ * The agent's handler, and the set of signals that were the agent's and are the program's again
+ * (move.c).
+ */
 static void (*own_handler)(int signo, siginfo_t *si, void *context);
 static _Atomic uint64_t left;
 
@@ -67,7 +70,7 @@ struct program_action {
 
 static struct program_action actions[NR_SIGNALS];
 
-/* Guards @actions, and SIGIO's, against other threads; taken with all signals blocked. */
+/* Guards @actions and the action of SIGIO against other threads; taken with all signals blocked. */
 static _Atomic int actions_lock;
 
 static struct {
@@ -98,8 +101,8 @@ void signals_resolve(void)
 }
 
 /*
- * Calls that the kernel restarts behind a handler with SA_RESTART, and ends with EINTR
- * behind one without: signal(7) again. By number, as a context has no more.
+ * Returns whether the kernel restarts call @nr after a handler with SA_RESTART, and ends it with
+ * EINTR after a handler without (signal(7)). A context has no more than the number.
  */
 static bool is_restarted(uint64_t nr)
 {
@@ -149,12 +152,13 @@ static bool is_restarted(uint64_t nr)
 }
 
 #if defined(__x86_64__)
-/* For what runs on a stack that may not be aligned as 16-byte registers need it. */
+/* For functions that run on a stack that may not be aligned as 16-byte registers need it. */
 #define GENERAL_REGS_ONLY __attribute__((target("general-regs-only")))
 
 /*
- * Is the context that of a call about to be restarted? The instruction leaves the address
- * behind it in rcx: so it was executed before, just now.
+ * Returns whether the context is that of a call about to be restarted. The syscall instruction
+ * stores the address behind itself in rcx: if pc is at the instruction and rcx behind it, it was
+ * just executed.
  */
 static bool restarts(const ucontext_t *uc)
 {
@@ -174,20 +178,25 @@ static void fail_with_eintr(ucontext_t *uc)
 	uc->uc_mcontext.gregs[REG_RAX] = -EINTR;
 }
 
-#define NR_GENERAL REG_RSP /* those before it, and it */
+#define NR_GENERAL REG_RSP /* the registers before it, and it */
 #define GENERAL(uc, i) ((uint64_t)(uc)->uc_mcontext.gregs[i])
 #define CONTEXT_PC(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RIP])
 #define CONTEXT_SP(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RSP])
 #elif defined(__aarch64__)
 #define GENERAL_REGS_ONLY
 
-/* Code may be there to be executed only: nothing is read where any signal may come. */
+/*
+ * Returns whether the context may be that of a call about to be restarted. It does not read the
+ * code, which may be executable but not readable, and any signal may come here.
+ */
 static bool may_restart(const ucontext_t *uc)
 {
 	return is_restarted(uc->uc_mcontext.regs[8]);
 }
 
-/* The same; there the instruction must be looked at: svc #0. */
+/*
+ * Returns whether the context is that of a call about to be restarted: its instruction is svc #0.
+ */
 static bool restarts(const ucontext_t *uc)
 {
 	return may_restart(uc) && *(const uint32_t *)uc->uc_mcontext.pc == 0xd4000001;
@@ -225,14 +234,16 @@ GENERAL_REGS_ONLY static bool was_cut(const ucontext_t *uc)
 	return false;
 }
 
-/* The agent's signal came in a call that this handler is to end. */
+/* Makes the call fail that the agent's signal interrupted and that this handler is to end. */
 GENERAL_REGS_ONLY static void end_call(int flags, ucontext_t *uc)
 {
 	if (!(flags & SA_RESTART) && was_cut(uc) && restarts(uc))
 		fail_with_eintr(uc);
 }
 
-/* The state of a thread, as a number: it made no step where it is the same. Never 0. */
+/*
+ * Returns the state of a thread as a number, never 0. If it is the same, the thread made no step.
+ */
 GENERAL_REGS_ONLY static uint64_t state_of(const ucontext_t *uc)
 {
 	uint64_t number = 0;
@@ -253,8 +264,8 @@ bool signals_held(const void *context)
 }
 
 /*
- * A handler begins that had the agent's signal blocked: it is let in, unless the handler is on an
- * alternate stack that has no room for it (held.c), or no call may be made.
+ * Unblocks the agent's signal at the begin of a handler, unless the handler is on an alternate
+ * stack that has no room for it (held.c), or no system call may be made.
  */
 GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
 {
@@ -274,9 +285,9 @@ GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
 }
 
 /*
- * Every handler of the program is entered here. Left by a tail call: stacks look as they
- * do without the agent. No register but the general ones is touched, nor memory that
- * would need an aligned stack: whoever calls handlers himself may not align it.
+ * Enters a handler of the program. It is left by a tail call, so that stacks look as they do
+ * without the agent. It uses only general registers and no memory that would need an aligned stack,
+ * because a program that calls handlers itself may not align it.
  */
 GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 {
@@ -296,7 +307,7 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	handler(signo, si, context);
 }
 
-/* The action of SIGIO where the program has none (event.c). */
+/* The action of SIGIO if the program has none (event.c). */
 static struct sigaction guard = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
 static _Atomic bool guarding;
 
@@ -306,7 +317,7 @@ static void on_io(int signo, siginfo_t *si, void *context)
 	struct sigaction action = { .sa_handler = SIG_DFL };
 
 	(void)context;
-	/* So the kernel sends it in place of the agent's signal. */
+	/* The kernel sends SIGIO with this code instead of the agent's signal. */
 	if (si->si_code == SI_KERNEL)
 		return;
 	next_signal.sigaction(signo, &action, NULL);
@@ -315,8 +326,9 @@ static void on_io(int signo, siginfo_t *si, void *context)
 }
 
 /*
- * With the lock: sets the guard where the program has no action. signal() and its like set theirs
- * without it: one that came meanwhile is put back.
+ * Sets the guard if the program has no action for SIGIO. Called with the lock. signal() and similar
+ * calls set their action without the lock; if one was set meanwhile, it is put back. Returns false
+ * on failure.
  */
 static bool set_guard(void)
 {
@@ -333,7 +345,7 @@ static bool set_guard(void)
 	return old.sa_handler == SIG_DFL || !next_signal.sigaction(SIGIO, &old, NULL);
 }
 
-/* In the agent's handler, which waits for nobody. */
+/* This runs in the agent's handler, so it does not wait for the lock. */
 bool signals_guard_io(void)
 {
 	int free = 0;
@@ -354,8 +366,8 @@ static bool wants_guard(int signo, const struct sigaction *act)
 }
 
 /*
- * Signals that have got an action by the calls below before the agent was on: exec left no
- * handlers, so that no others need be asked for, which took 190 system calls.
+ * Signals whose action was set by the calls below before the agent was on. As exec left no
+ * handlers, the others need not be read, which took 190 system calls.
  */
 static _Atomic uint64_t set_early;
 
@@ -370,7 +382,7 @@ static bool was_left(int signo)
 	return atomic_load_explicit(&left, memory_order_relaxed) >> (signo - 1) & 1;
 }
 
-/* The program's own. */
+/* Returns whether the action has a handler of the program's own. */
 static bool is_handler(const struct sigaction *act)
 {
 	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN &&
@@ -382,7 +394,7 @@ static bool is_enter(const struct sigaction *act)
 	return act->sa_sigaction == enter;
 }
 
-/* The action that the kernel has, @act, becomes what the program believes it is. */
+/* Changes @act, the action that the kernel has, to what the program believes it is. */
 static void translate(struct sigaction *act, const struct program_action *a)
 {
 	if (act->sa_sigaction == on_io)
@@ -392,7 +404,7 @@ static void translate(struct sigaction *act, const struct program_action *a)
 			.sa_sigaction = atomic_load_explicit(&a->handler, memory_order_relaxed),
 			.sa_flags = atomic_load_explicit(&a->flags, memory_order_relaxed),
 		};
-	/* SA_RESETHAND takes the handler away, but leaves the flags. */
+	/* SA_RESETHAND removes the handler, but leaves the flags. */
 	if (act->sa_handler == SIG_DFL && act->sa_flags & SA_RESETHAND &&
 	    !(atomic_load_explicit(&a->flags, memory_order_relaxed) & SA_SIGINFO))
 		act->sa_flags &= ~SA_SIGINFO;
@@ -437,7 +449,7 @@ void signals_fork_child(void)
 	atomic_store(&actions_lock, 0);
 }
 
-/* With the lock: sets the program's handler @act. Returns as sigaction(). */
+/* Sets the program's handler @act. Called with the lock. Returns what sigaction() returns. */
 static int set_handler(int signo, const struct sigaction *act, struct sigaction *was)
 {
 	struct program_action *a = &actions[signo], before = *a;
@@ -462,7 +474,10 @@ static int set_handler(int signo, const struct sigaction *act, struct sigaction 
 	return ret;
 }
 
-/* With the lock: the kernel's action is the agent's where the program has no handler. */
+/*
+ * Sets the agent's handler as the kernel's action where the program has no handler. Called with the
+ * lock.
+ */
 static void keep_in_front(int signo, const struct sigaction *act)
 {
 	struct program_action now = { .handler = act->sa_sigaction, .flags = act->sa_flags };
@@ -476,7 +491,9 @@ static void keep_in_front(int signo, const struct sigaction *act)
 	next_signal.sigaction(signo, &real, NULL);
 }
 
-/* The child of a vfork() shares this memory, but not the kernel's actions. */
+/*
+ * Returns false in the child of a vfork(), which shares this memory but not the kernel's actions.
+ */
 static bool own_process(void)
 {
 	return agent.pid == (int)sys0(SYS_getpid);
@@ -487,7 +504,7 @@ static bool may_wrap(int signo)
 	return agent.on && !in_sandbox() && signo > 0 && signo < NR_SIGNALS && own_process();
 }
 
-/* A handler that came by another way than sigaction(). */
+/* Takes over a handler that was set in another way than by sigaction(). */
 static void adopt(int signo)
 {
 	ksigset old = lock();
@@ -545,7 +562,10 @@ void signals_translate(int signo, struct sigaction *act)
 		translate(act, &actions[signo]);
 }
 
-/* The child of a vfork() has no timers; what it sets is its own. */
+/*
+ * Returns whether @signo is the agent's signal. It is not in the child of a vfork(), which has no
+ * timers and whose actions are its own.
+ */
 static bool is_agents(int signo)
 {
 	return agent.on && signo == agent.signo && own_process();
@@ -557,7 +577,10 @@ int signals_action(int signo, const struct sigaction *act, struct sigaction *old
 	ksigset mask;
 	int ret;
 
-	/* Read as libc reads it: a bad pointer is a signal that the program may handle. */
+	/*
+	 * This reads @act as libc does: with a bad pointer there is a signal, which the program may
+	 * handle.
+	 */
 	if (act) {
 		copy = *act;
 		act = &copy;
@@ -603,7 +626,10 @@ HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction 
 	return signals_action(signo, act, old);
 }
 
-/* The older calls set handlers inside libc; what they return is looked up before. */
+/*
+ * Returns the program's handler. The older calls set handlers inside libc, so what they return is
+ * looked up before.
+ */
 static sighandler_t handler_of(int signo)
 {
 	return signo > 0 && signo < NR_SIGNALS ?
@@ -691,7 +717,10 @@ HOOK_API int siginterrupt(int signo, int interrupt)
 	return ret;
 }
 
-/* Signals to take, the first one first: valgrind and some runtimes take the last. */
+/*
+ * Returns the @i-th signal to try, or 0 if there are no more. SIGRTMAX - 2 and those below come
+ * first, as valgrind and some runtimes take the last ones.
+ */
 static int candidate(int i)
 {
 	int first = SIGRTMAX - 2, most = first - SIGRTMIN;
@@ -701,7 +730,10 @@ static int candidate(int i)
 
 static bool (*own_usable)(int signo);
 
-/* Takes a signal that nobody handles, and that was not left, for the agent. */
+/*
+ * Takes another signal for the agent: one that nobody handles and that was not left before. Returns
+ * 0 or -EBUSY.
+ */
 static int take_another(void)
 {
 	struct sigaction action = {
@@ -711,7 +743,7 @@ static int take_another(void)
 	struct sigaction old;
 	int signo;
 
-	/* Also those that libc keeps for itself: sigfillset() leaves them out. */
+	/* The mask also has the signals that libc reserves, which sigfillset() leaves out. */
 	memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
 	for (int i = 0; (signo = candidate(i)); i++) {
 		if (was_left(signo) || next_signal.sigaction(signo, NULL, &old) ||
@@ -732,7 +764,7 @@ int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(i
 	return take_another();
 }
 
-/* With the lock: the program's action for a signal that was the agent's. */
+/* Sets the program's action for a signal that was the agent's. Called with the lock. */
 static void give_action(int signo, const struct sigaction *act)
 {
 	struct sigaction was;
@@ -743,10 +775,13 @@ static void give_action(int signo, const struct sigaction *act)
 		keep_in_front(signo, act);
 }
 
-/* The actions of the program's handlers, as it set them. Used with the lock. */
+/* The actions of the program's handlers, as the program set them. Used with the lock. */
 static struct sigaction views[NR_SIGNALS];
 
-/* With the lock: reads the actions that have to do with the agent's signal: their masks. */
+/*
+ * Reads the actions of the program's handlers into views[], because their masks depend on the
+ * agent's signal. Called with the lock. Returns the set of signals that were read.
+ */
 static ksigset view_handlers(void)
 {
 	ksigset found = 0;
@@ -761,7 +796,10 @@ static ksigset view_handlers(void)
 	return found;
 }
 
-/* With the lock: @signo is the program's from now on, and another one the agent's. */
+/*
+ * Makes @signo the program's, after agent.signo has become another one. @handled is the set from
+ * view_handlers(). Called with the lock.
+ */
 static void leave(int signo, ksigset handled)
 {
 	struct sigaction act = own_action, was;
@@ -813,7 +851,7 @@ void signals_chain(int signo, siginfo_t *si, void *context)
 		action.sa_handler(signo);
 }
 
-/* Behind a filter of system calls it must be readable. */
+/* Behind a filter of system calls the set must be readable. */
 bool take_set(const sigset_t *set, sigset_t *copy)
 {
 	memset(copy, 0, sizeof(*copy));
@@ -834,8 +872,8 @@ const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
 }
 
 /*
- * The capture library in this object blocks all signals for a moment, and means it. Only
- * the program's calls are changed.
+ * Returns whether the caller is in this object. The capture library in this object blocks all
+ * signals for a moment, and that must not be changed: only the program's calls are.
  */
 static bool own_caller(const void *caller)
 {
@@ -844,7 +882,7 @@ static bool own_caller(const void *caller)
 
 typedef int (*mask_call)(int, const sigset_t *, sigset_t *);
 
-/* What the program does to its mask; of the agent's signal it is only remembered. */
+/* Makes the program's change of its mask; the change of the agent's signal is only remembered. */
 static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *old)
 {
 	bool member, was;
@@ -866,7 +904,10 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 	ret = call(how, set ? &copy : NULL, old);
 	if (ret)
 		return ret;
-	/* It may be blocked for a call that waits, which a cancelled thread does not come back from. */
+	/*
+	 * Corrects the bit of the agent's signal: the signal may be blocked for a call that waits,
+	 * and a thread that is cancelled in that call does not come back from it.
+	 */
 	if (old && was)
 		sigaddset(old, own_signo());
 	else if (old)

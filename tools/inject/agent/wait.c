@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * wait.c - calls that wait, which must not notice the sampling.
+ * wait.c - hooks of the calls that wait, so that the sampling does not end them early.
  *
- * The kernel ends some of the calls that wait with EINTR whenever a handler ran
- * meanwhile, even one with SA_RESTART (signal(7)). To repeat such a call would need proof
- * that no handler of the program ran since it began, up to the very instruction that
- * enters the kernel again; else the signal that was to end it is lost and the program
- * hangs. So the call is not interrupted at all: the agent's signal is blocked from before
- * the call until behind it. Handlers of the program that run in between let it in again
- * (signals.c).
+ * The kernel ends some of the calls that wait with EINTR whenever a handler ran meanwhile, even a
+ * handler with SA_RESTART (signal(7)). To repeat such a call, the agent would have to prove that no
+ * handler of the program ran since the call began, up to the very instruction that enters the
+ * kernel again; otherwise the signal that was to end the call is lost and the program hangs. So the
+ * call is not interrupted at all: the agent's signal is blocked from before the call until after
+ * it. Handlers of the program that run in between unblock it (signals.c).
  *
- * The timer goes on, and counts. What comes late, behind the call, is charged to the call.
- * By CPU time that is little; by wall-clock time the stack is taken before the call, as
+ * The timer goes on and counts. Its signal comes after the call, and its periods are charged to the
+ * call. With CPU time these are few. With wall-clock time the stack is captured before the call, as
  * the recorder may end first (agent_open_wait()).
  *
- * The kernel restarts all other calls by itself. The one thing it can't know is that the
- * signal that comes next was to end the call; that is mended in signals.c.
+ * The kernel restarts all other calls by itself. The one thing that it cannot know is that the
+ * signal that comes next was to end the call; signals.c mends that.
  *
- * A call that moves many bytes is cut by any signal that comes while it waits for room, or for
- * the rest: the kernel restarts only what has moved nothing yet. Those are not interrupted, either.
+ * A call that moves many bytes is cut short by any signal that comes while it waits for room or for
+ * more bytes: the kernel restarts a call only if it has moved nothing yet. Such calls are not
+ * interrupted either.
  *
- * Once the program has given up system calls no more is done than to block the agent's
- * signal where a call has a mask.
+ * Once the program has given up system calls, the hooks only block the agent's signal in calls that
+ * have a mask.
  */
-#undef _FORTIFY_SOURCE /* it has functions of its own by the names of those here */
+#undef _FORTIFY_SOURCE /* It defines functions by the names of those below. */
 #include <aio.h>
 #include <errno.h>
 #include <limits.h>
@@ -46,7 +46,7 @@
 #include "../common/peek.h"
 #include "agent.h"
 
-/* Of libaio; and what programs built with _FORTIFY_SOURCE call. */
+/* The first function is libaio's; programs built with _FORTIFY_SOURCE call the others. */
 struct io_event;
 typedef struct io_context *io_context_t;
 int io_getevents(io_context_t context, long min, long max, struct io_event *events,
@@ -58,15 +58,15 @@ ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
 ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
 		       struct sockaddr *from, socklen_t *from_size);
-/* What sigpause() is, by X/Open. */
+/* Programs built for X/Open call this for sigpause(). */
 int __xpg_sigpause(int signo);
 
-/* A socket of this process may have a timeout: what it waits for is not restarted. */
+/* A socket of this process may have a timeout: the kernel does not restart calls on it. */
 static _Atomic bool socket_timeouts;
 
 /*
- * May a call that moves so much to @fd be cut by a signal? Not one to a file, whose place is
- * known. A pipe takes PIPE_BUF bytes at once, or none.
+ * Returns whether a signal may cut short a call that moves @size bytes to @fd. A file, which has a
+ * position, is never cut short. A pipe takes up to PIPE_BUF bytes at once, or none.
  */
 static bool may_cut(int fd, size_t size)
 {
@@ -80,21 +80,23 @@ static bool wants_all(int flags)
 	return (flags & MSG_WAITALL) || socket_timeouts;
 }
 
-/* How many bytes a message has takes as long to find out as to keep the signal out. */
+/*
+ * Returns whether a call that sends messages may wait. It does not look at the bytes of the
+ * message: to count them takes as long as to block the signal.
+ */
 static bool may_wait(int flags)
 {
 	return !(flags & MSG_DONTWAIT) || socket_timeouts;
 }
 
-/* A call in as few lines as it takes. */
 /* clang-format off */
 
 /*
- * All that signal(7) lists as never restarted, and what is made of it: type, name,
- * parameters, arguments, when the call may wait, and what it returns if a handler of the
- * program ran in the hook, before it was made. (Where that is not said the call is made.)
- * Those with a mask are further down, as are those that can be asked first whether they
- * would wait.
+ * All calls that signal(7) lists as never restarted, and those that libc builds on them. The fields
+ * are: type, name, parameters, arguments, when the call may wait, and what it returns if a handler
+ * of the program ran in the hook before the call was made. (Without the last one, the call is
+ * made.) Calls with a mask, and calls that can be asked first whether they would wait, are further
+ * down.
  */
 #define EACH_WAIT(CALL)								\
 	CALL(int, nanosleep, (const struct timespec *want, struct timespec *rest), \
@@ -174,14 +176,14 @@ static bool may_wait(int flags)
 	CALL(ssize_t, writev, (int fd, const struct iovec *iov, int nr), (fd, iov, nr), \
 	     may_cut(fd, SIZE_MAX))
 
-/* Those that have a mask for the time of the call. */
+/* Calls that set a mask for the time of the call. */
 #define EACH_MASKED_WAIT(CALL)							\
 	CALL(int, sigsuspend, (const sigset_t *mask), (mask))
 
 /*
- * Those that say at once whether they would wait, with the arguments that come second: a
- * loop of events that always has some need not have the signal blocked each time (that
- * took poll() from 1.3 to 3.6 us). For select() see below.
+ * Calls that can be asked whether they would wait, by the arguments that come second. Then an event
+ * loop that always has events need not block the signal each time (which took poll() from 1.3 to
+ * 3.6 us). select() is below.
  */
 #define EACH_WAIT_IF_IDLE(CALL)							\
 	CALL(int, poll, (struct pollfd *fds, nfds_t nr, int timeout),		\
@@ -208,7 +210,7 @@ static bool may_wait(int flags)
 	     (fd, events, max, timeout, mask), (fd, events, max, &at_once, mask), \
 	     !timeout || (on_stack(timeout, sizeof(*timeout)) && is_time(timeout)))
 
-/* These change what they are given: see struct sets. */
+/* Calls that change the sets that they are given (struct sets). */
 #define EACH_SELECT(CALL)							\
 	CALL(int, select, (int nr, fd_set *in, fd_set *out, fd_set *except,	\
 			   struct timeval *timeout))				\
@@ -217,14 +219,17 @@ static bool may_wait(int flags)
 
 static const struct timespec at_once;
 
-/* The error of one that is none is the call's to tell. libc's ppoll() reads it too. */
+/*
+ * Returns whether @timeout is a valid time. If not, the call itself reports the error. libc's
+ * ppoll() reads the timeout too.
+ */
 static bool is_time(const struct timespec *timeout)
 {
 	return !timeout || (timeout->tv_sec >= 0 &&
 			    (unsigned long)timeout->tv_nsec < 1000000000);
 }
 
-/* Those that wait for the signals of a set, among which the agent's one is never. */
+/* Calls that wait for the signals of a set; the agent's signal is never in that set. */
 #define EACH_WAIT_FOR_SIGNAL(CALL)						\
 	CALL(int, sigwait, (const sigset_t *set, int *signo), (set, signo))	\
 	CALL(int, sigwaitinfo, (const sigset_t *set, siginfo_t *info), (set, info)) \
@@ -257,12 +262,16 @@ void wait_resolve(void)
 	EACH_WAIT_FOR_SIGNAL(RESOLVE)
 	EACH_SELECT(RESOLVE)
 	RESOLVE(int, setsockopt)
-	/* io_getevents() is libaio's: to look for it in vain takes longer than all others. */
+	/*
+	 * io_getevents() is libaio's; to look for a symbol that is missing takes longer than all
+	 * others, so its hook does that.
+	 */
 }
 
 /*
- * A hook may be called before the agent's constructor has run, by an allocator that starts:
- * only the one name, for the loader allocates when it finds none.
+ * Returns the next function by that name. A hook may be called before the agent's constructor has
+ * run, by an allocator that starts. Then only this one name is looked up, because the loader
+ * allocates memory when it does not find a name.
  */
 #define NEXT(name)                                                      \
 	({                                                              \
@@ -273,11 +282,11 @@ void wait_resolve(void)
 
 /**
  * struct wait - a call that waits
- * @outer: own.waits_in before it.
- * @on: own.waits_in was changed,
- * @blocked: and the agent's signal blocked,
- * @signo: of this number.
- * @saved_errno: errno before it was asked whether it would wait.
+ * @outer: own.waits_in before the call.
+ * @on: own.waits_in was changed.
+ * @blocked: the agent's signal was blocked.
+ * @signo: the number of the agent's signal at that time.
+ * @saved_errno: errno before the call was asked whether it would wait.
  */
 struct wait {
 	const void *outer;
@@ -287,7 +296,7 @@ struct wait {
 	int saved_errno;
 };
 
-/* From now on a handler of the program that runs is noticed. */
+/* Begins to notice handlers of the program that run. */
 static void enter_wait(struct wait *w, const void *function)
 {
 	held_mend();
@@ -299,7 +308,10 @@ static void enter_wait(struct wait *w, const void *function)
 	own.waits_in = function;
 }
 
-/* The thread is about to wait in libc's @function, with the agent's signal out if @block. */
+/*
+ * Prepares for a wait in libc's @function. Blocks the agent's signal if @block, or captures the
+ * stack with wall-clock time.
+ */
 static void begin(struct wait *w, const void *function, bool block)
 {
 	if (!w->on)
@@ -312,10 +324,10 @@ static void begin(struct wait *w, const void *function, bool block)
 }
 
 /*
- * A handler of the program ran since begin(). The program has made its call: it is ended,
- * as the signal may be all that it waits for. Users of calls without a mask, like pause(),
- * know that they begin within a microsecond; a first capture, by wall-clock time, can
- * take milliseconds.
+ * Returns whether a handler of the program ran since begin(). As the program has already made its
+ * call, the call is ended: that signal may be all that it waits for. Users of calls without a mask,
+ * like pause(), may assume that such a call begins within a microsecond, but a first capture, with
+ * wall-clock time, can take milliseconds.
  */
 static bool handled(const struct wait *w)
 {
@@ -337,7 +349,10 @@ static int not_slept(const struct timespec *want, struct timespec *rest)
 	return interrupted();
 }
 
-/* The thread moved while it waited (move.c): what was blocked for the wait is the program's. */
+/*
+ * Unblocks @signo, which was blocked for the wait and became the program's meanwhile (move.c),
+ * unless the program has blocked it.
+ */
 static void let_in_left(int signo)
 {
 	ksigset one = (ksigset)1 << (signo - 1);
@@ -346,7 +361,7 @@ static void let_in_left(int signo)
 		sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
 }
 
-/* Changes no errno. */
+/* Ends a wait. Does not change errno. */
 static void end(const struct wait *w)
 {
 	if (!w->on)
@@ -360,7 +375,7 @@ static void end(const struct wait *w)
 	own.waits_in = w->outer;
 }
 
-/* What @mask is to be for the time of a call; @copy has room for it. */
+/* Returns the mask for the time of a call: @mask with the agent's signal. @copy has room for it. */
 static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 {
 	if (!mask || !agent.on || (agent.shared && !in_sandbox()) || !take_set(mask, copy))
@@ -369,7 +384,7 @@ static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 	return copy;
 }
 
-/* The thread is about to ask @function whether it would wait. Returns: it shall. */
+/* Prepares to ask @function whether it would wait. Returns whether to ask it. */
 static bool begin_asking(struct wait *w, const void *function)
 {
 	w->saved_errno = errno;
@@ -378,10 +393,10 @@ static bool begin_asking(struct wait *w, const void *function)
 }
 
 /*
- * It did. Returns true if the answer @ret is that of the call, false if it is to wait. A
- * handler of the program that ran meanwhile (enter() in signals.c) ends the call; that of
- * the agent may have done so too, but that does not count. One that runs from here to begin()
- * is noticed there, too.
+ * Ends the asking. Returns true if *@ret is the result of the call, false if the thread has to
+ * wait. A handler of the program that ran meanwhile (enter() in signals.c) ends the call. The
+ * agent's handler may have interrupted it too, but that does not count. begin() notices a handler
+ * that runs after this.
  */
 static bool end_asking(const struct wait *w, int *ret)
 {
@@ -398,8 +413,9 @@ static bool end_asking(const struct wait *w, int *ret)
 }
 
 /*
- * A hook. @prepare: statements before it waits; @block: no mask of the call's keeps the agent's
- * signal out; @ended: what it returns if a handler of the program ran since begin().
+ * Defines a hook. @prepare: statements before the call waits. @block: the call has no mask, so the
+ * agent's signal is blocked. @ended: what the hook returns if a handler of the program ran since
+ * begin().
  */
 #define HOOK(type, name, params, args, prepare, block, ended)     \
 	HOOK_API type name params                                 \
@@ -414,17 +430,17 @@ static bool end_asking(const struct wait *w, int *ret)
 		return ret;                                       \
 	}
 
-/* To prepare: a call that will not wait is made as it is. */
+/* A statement for @prepare: a call that will not wait is made unchanged. */
 #define UNLESS(may_wait, args) \
 	if (!(may_wait))       \
 		return function args;
 
-/* To prepare: with another set of signals. */
+/* Statements for @prepare: the call gets another set of signals. */
 #define CHANGE(set, how) \
 	sigset_t copy;   \
 	set = how(set, &copy);
 
-/* To prepare: asks first whether it would wait, if it @may_ask. */
+/* Statements for @prepare: asks the call first whether it would wait, if @may_ask. */
 #define ASK(may_ask, args_at_once)                                   \
 	if ((may_ask) && begin_asking(&w, (const void *)function)) { \
 		ret = function args_at_once;                         \
@@ -434,7 +450,10 @@ static bool end_asking(const struct wait *w, int *ret)
 
 #define ENDED(none, ended, ...) ended
 
-/* The last argument: what it returns if it is ended before it begins, if it can be. */
+/*
+ * The last argument is what the hook returns if it is ended before the call begins; without it, the
+ * call is made.
+ */
 #define HOOK_WAIT(type, name, params, args, may_wait, ...)           \
 	HOOK(type, name, params, args, UNLESS(may_wait, args), true, \
 	     ENDED(, ##__VA_ARGS__, function args))
@@ -450,7 +469,10 @@ static bool end_asking(const struct wait *w, int *ret)
 	HOOK(type, name, params, args, CHANGE(mask, with_own) ASK(may_ask, args_at_once), !mask, \
 	     interrupted())
 
-/* Nothing ends it: what it waits for may be what came. */
+/*
+ * A hook of a call that waits for a signal. A handler that ran does not end it: the signal that it
+ * waits for may be the one that came.
+ */
 #define HOOK_WAIT_FOR_SIGNAL(type, name, params, args) \
 	HOOK(type, name, params, args, CHANGE(set, without_own), true, function args)
 
@@ -461,11 +483,11 @@ EACH_MASKED_WAIT_IF_IDLE(HOOK_MASKED_WAIT_IF_IDLE)
 EACH_WAIT_FOR_SIGNAL(HOOK_WAIT_FOR_SIGNAL)
 
 /**
- * struct sets - the sets of a select(), which it clears when it waits: to ask whether it
- * would, copies of them are given to it
- * @copy: the copies.
- * @given: where they are from; NULL: there is no such set.
- * @bytes: that the kernel looks at.
+ * struct sets - copies of the sets of a select()
+ * @copy: the copies. select() clears its sets when it waits, so these are passed when it is asked
+ *	whether it would wait.
+ * @given: the program's sets; NULL: there is no such set.
+ * @bytes: bytes of a set that the kernel looks at.
  */
 struct sets {
 	fd_set copy[3];
@@ -473,7 +495,9 @@ struct sets {
 	size_t bytes;
 };
 
-/* Returns false if they are too large, or lie where they can't be touched here. */
+/*
+ * Copies the sets. Returns false if they are too large, or are where they cannot be accessed here.
+ */
 static bool copy_sets(struct sets *s, int nr, fd_set *in, fd_set *out, fd_set *except)
 {
 	fd_set *const given[3] = { in, out, except };
@@ -504,7 +528,10 @@ static void return_sets(const struct sets *s)
 			memcpy(s->given[i], &s->copy[i], s->bytes);
 }
 
-/* Asked first whether it would wait: @args_at_once, if it @may_ask. */
+/*
+ * Asks select() first whether it would wait, if @may_ask; the last arguments are its timeout and
+ * mask for that.
+ */
 #define SELECT_AT_ONCE(w, function, nr, in, out, except, may_ask, ...)                             \
 	do {                                                                                       \
 		struct sets sets_;                                                                 \
@@ -529,7 +556,7 @@ HOOK_API int select(int nr, fd_set *in, fd_set *out, fd_set *except, struct time
 	struct wait w = { 0 };
 	int ret;
 
-	/* libc's select() reads it too. */
+	/* This reads the timeout as libc's select() does. */
 	if (timeout && !timeout->tv_sec && !timeout->tv_usec)
 		return function(nr, in, out, except, timeout);
 	SELECT_AT_ONCE(&w, function, nr, in, out, except,
@@ -549,7 +576,7 @@ HOOK_API int pselect(int nr, fd_set *in, fd_set *out, fd_set *except,
 	int ret;
 
 	mask = with_own(mask, &copy);
-	/* With a mask nothing need be blocked. */
+	/* If there is a mask, nothing need be blocked, so there is no need to ask. */
 	SELECT_AT_ONCE(&w, function, nr, in, out, except, !mask && is_time(timeout), &at_once,
 		       mask);
 	begin(&w, (const void *)function, !mask);
@@ -565,7 +592,10 @@ HOOK_API int setsockopt(int fd, int level, int option, const void *value, sockle
 	return NEXT(setsockopt)(fd, level, option, value, size);
 }
 
-/* The program's libaio may be where only its own users see it. Errors are values there. */
+/*
+ * Makes the system call itself, because the program's libaio may be loaded where only its own users
+ * see it. Returns errors as negative values, as libaio does.
+ */
 static int kernel_getevents(io_context_t context, long min, long max, struct io_event *events,
 			    struct timespec *timeout)
 {
