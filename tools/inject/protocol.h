@@ -19,9 +19,10 @@
 #define INJECT_PROTOCOL_H
 
 /*
- * The environment variable. Its value is "/proc/PID/fd/N COOKIE FILTERS", with the cookie in
- * hexadecimal. FILTERS is the number of seccomp filters that the recorder has, or that the program
- * had before it began a sandbox. If FILTERS is missing, the number is not known.
+ * The environment variable. Its value is "/proc/PID/fd/N COOKIE FILTERS [PUT_BACK]", with the
+ * cookie in hexadecimal. FILTERS is the number of seccomp filters that the recorder has, or that
+ * the program had before it began a sandbox. If FILTERS is missing, the number is not known.
+ * PUT_BACK counts how often the variables were put back (common/env.c).
  */
 #define REC_ENV "SHSTK_RECORD"
 

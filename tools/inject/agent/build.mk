@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-agent.so, which `shstk record` preloads into its targets. It holds
-# its own copy of the capture library, and exports nothing but its hooks.
+# libshstk-agent.so, which `shstk record` preloads into its targets. It contains its own copy of the
+# capture library, and exports nothing but its hooks.
 
 AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c)
 AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 
-# What the compiler can't check about a buffer is checked when it is filled (common/anylibc.c).
+# What the compiler cannot check about a buffer is checked when it is filled (common/anylibc.c).
 INJECT_FORTIFY	:= -U_FORTIFY_SOURCE $(if $(filter-out -O0,$(filter -O%,$(OPT))),-D_FORTIFY_SOURCE=2)
 
 AGENT_CFLAGS	:= $(BARE_FLAGS) $(INJECT_FORTIFY) \

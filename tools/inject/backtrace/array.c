@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * array.c - functions that fill an array with return addresses.
+ * array.c - functions that fill an array with return addresses:
  *
  * - backtrace() of the C library.
  * - unw_backtrace() of libunwind.
- * - GetStackTrace() and GetStackTraceWithContext() of gperftools, and the first
- *   of Abseil, by the names that its own release and Debian 12 give it.
+ * - GetStackTrace() and GetStackTraceWithContext() of gperftools, and the first of these in Abseil,
+ *   by the names that its own release and Debian 12 give it.
  *
- * For all of them entry 0 is the return address into their caller. They may be
- * called from signal handlers, so the next functions are looked up at start.
+ * For all of them entry 0 is the return address into their caller. They may be called from signal
+ * handlers, so the next functions are looked up at start.
  */
 #include <execinfo.h>
 #include <string.h>
@@ -20,9 +20,12 @@ typedef int get_skipping(void **array, int size, int skip);
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "entries are addresses");
 
-#define ROOM 128 /* entries, with those to be left out */
+#define ROOM 128 /* entries, including those to be left out */
 
-/* By a fast way: all entries are captured, then some left out. */
+/*
+ * Captures all entries in a fast way, and then leaves out the first @skip. Returns their number or
+ * a negative errno.
+ */
 static __attribute__((noinline)) int capture_inner(struct shstk_hook *hook, uint64_t *array,
 						   unsigned int size, unsigned int skip)
 {
@@ -37,8 +40,9 @@ static __attribute__((noinline)) int capture_inner(struct shstk_hook *hook, uint
 }
 
 /*
- * Entry 0 is the return address of the hook whose caller @ra, @sp and @fp tell, but
- * for @skip. Returns their number, or -1: the true function is to be asked.
+ * Captures the stack of the hook's caller, which @ra, @sp and @fp describe. Entry 0 is the hook's
+ * return address unless @skip entries are left out. Returns the number of entries, or -1 if the
+ * real function has to be called.
  */
 static __attribute__((noinline)) int capture(void **array, int size, unsigned int skip, uint64_t ra,
 					     uint64_t sp, uint64_t fp)
@@ -59,8 +63,7 @@ static __attribute__((noinline)) int capture(void **array, int size, unsigned in
 	capture(array, size, skip, SHSTK_HOOK_HERE.ra, SHSTK_HOOK_HERE.sp, SHSTK_HOOK_HERE.fp)
 
 /*
- * The true functions are left to by tail calls: they see the stack as if nobody
- * stood in front of them.
+ * The real functions are called by tail calls, so that they see the stack as if there were no hook.
  */
 #define ARRAY(name)                                                \
 	static get_array *next_##name;                             \
@@ -104,15 +107,15 @@ ARRAY(unw_backtrace)
 		return next_##name ? next_##name(array, size, skip) : 0;         \
 	}
 
-/* GetStackTrace(void **, int, int), also in absl and its inline namespaces. */
+/* GetStackTrace(void **, int, int), in no namespace, in absl, and in absl's inline namespaces. */
 SKIPPING(_Z13GetStackTracePPvii)
 SKIPPING(_ZN4absl13GetStackTraceEPPvii)
 SKIPPING(_ZN4absl12lts_2022062313GetStackTraceEPPvii)
 SKIPPING(_ZN4absl7debian313GetStackTraceEPPvii)
 
 /*
- * What a profiler calls in its signal handler. By default gperftools makes no use
- * of the context that it hands over: the frames are those of the handler itself.
+ * A profiler calls this in its signal handler. By default gperftools does not use the context that
+ * it passes: the frames are those of the handler itself.
  */
 #define CONTEXT_NAME _Z24GetStackTraceWithContextPPviiPKv
 

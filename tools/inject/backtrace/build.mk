@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-backtrace.so: backtrace() and the like, served by libshstk. It holds
-# its own copy of the capture library, and exports nothing but its hooks.
+# libshstk-backtrace.so: backtrace() and similar functions, served by libshstk. It contains its own
+# copy of the capture library, and exports nothing but its hooks.
 
 BACKTRACE_SRC	:= $(wildcard tools/inject/backtrace/*.c) tools/inject/common/anylibc.c
 BACKTRACE_OBJ	:= $(BACKTRACE_SRC:tools/%.c=$(B)/tools/backtrace-objects/%.o)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * walk.c - _Unwind_Backtrace(): a callback for each frame.
+ * walk.c - _Unwind_Backtrace(), which calls back for each frame.
  *
- * The callback gets a context that is only good for being handed to
- * _Unwind_GetIP() and its siblings. Nearly all callbacks ask for the address
- * and nothing else. So the stack is captured first, and each frame is a small
- * object of this library's, which the functions below know by its first words.
+ * The callback gets a context that it can only pass to _Unwind_GetIP() and similar functions.
+ * Nearly all callbacks ask for the address and nothing else. So the stack is captured first, and
+ * each context is a small object of this library, which the functions below recognize by its first
+ * words.
  *
- * A callback that asks for more (the CFA, a register, the language's data) gets
- * the true answer: the true unwinder walks up to the same frame, which is still
- * there, and is asked. From then on this callback is served by the true
- * unwinder.
+ * A callback that asks for more (the CFA, a register, the language's data) gets the correct answer:
+ * the real unwinder walks up to the same frame, which is still there, and is asked. From then on
+ * the real unwinder serves this callback.
  */
 #include <stdlib.h>
 #include <unwind.h>
@@ -18,16 +17,16 @@
 #include "drop.h"
 
 #define CHUNK 128 /* frames captured at a time */
-#define KNOWN 64 /* callbacks that want more than addresses */
+#define KNOWN 64 /* callbacks that need more than addresses */
 
 /**
  * struct frame - what a callback gets as its context
- * @mark: &frame_mark: no true context begins with it.
- * @self: this object; nor does one continue so.
+ * @mark: &frame_mark: no real context begins with it.
+ * @self: address of this object: no real context has its own address here.
  * @pc: the frame's address.
- * @index: its number, 0 is the caller of _Unwind_Backtrace().
- * @exact: a signal interrupted it: the address is not behind a call.
- * @outer: stack pointer in that caller.
+ * @index: the frame's number; 0 is the caller of _Unwind_Backtrace().
+ * @exact: a signal interrupted the frame: @pc is not behind a call.
+ * @outer: stack pointer in the caller of _Unwind_Backtrace().
  * @trace: the callback.
  */
 struct frame {
@@ -79,8 +78,8 @@ __attribute__((constructor)) static void resolve(void)
 }
 
 /*
- * Other constructors may unwind before this one has run; and libgcc may come with
- * a library that is loaded late, and privately.
+ * Looks the functions up late: other constructors may unwind before this library's has run, and
+ * libgcc may be loaded late, by a library that keeps it private.
  */
 static __attribute__((noinline, cold)) void resolve_late(void)
 {
@@ -103,7 +102,10 @@ static const struct frame *own_frame(struct _Unwind_Context *context)
 	return f->mark == &frame_mark && f->self == f ? f : NULL;
 }
 
-/* Callbacks that want more, by their hash; a full table forgets. */
+/*
+ * Callbacks that need more than addresses, by their hash; a new one replaces another in the same
+ * place.
+ */
 static _Unwind_Trace_Fn _Atomic known[KNOWN];
 
 static _Unwind_Trace_Fn _Atomic *known_slot(_Unwind_Trace_Fn trace)
@@ -114,12 +116,12 @@ static _Unwind_Trace_Fn _Atomic *known_slot(_Unwind_Trace_Fn trace)
 }
 
 /**
- * struct question - what is asked of the true context
- * @f: the frame it is about.
+ * struct question - a question to the real context
+ * @f: the frame that it is about; NULL once it is answered.
  * @counting: the caller of _Unwind_Backtrace() was reached.
- * @index: number of the frame that comes next, once @counting.
- * @ask: asks.
- * @arg: for @ask.
+ * @index: number of the next frame, once @counting.
+ * @ask: asks the context.
+ * @arg: argument of @ask.
  */
 struct question {
 	const struct frame *f;
@@ -148,7 +150,7 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *arg)
 	return _URC_END_OF_STACK;
 }
 
-/* Asks the true context of the same frame. False: it is not to be found. */
+/* Asks the real context of the same frame. Returns false if the frame is not found. */
 static bool ask_true(const struct frame *f, void (*ask)(struct _Unwind_Context *context, void *arg),
 		     void *arg)
 {
@@ -182,7 +184,7 @@ HOOK_API _Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *context, int *exa
 	return next.GetIPInfo(context, exact);
 }
 
-/* Functions with nothing but a context as argument. */
+/* Defines a function whose only argument is a context. */
 #define ASK(type, name)                                                    \
 	static void ask_##name(struct _Unwind_Context *context, void *arg) \
 	{                                                                  \
@@ -231,7 +233,7 @@ HOOK_API _Unwind_Word _Unwind_GetGR(struct _Unwind_Context *context, int number)
 	return q.value;
 }
 
-/* Frames that were captured, to the callback. @marks: NULL: there are none. */
+/* Passes captured frames to the callback. @marks may be NULL. */
 static _Unwind_Reason_Code tell(struct frame *f, void *arg, const uint64_t *pcs,
 				const uint8_t *marks, int n)
 {
@@ -244,7 +246,7 @@ static _Unwind_Reason_Code tell(struct frame *f, void *arg, const uint64_t *pcs,
 	return _URC_NO_REASON;
 }
 
-/* As serve(), for any stack: in chunks, with marks. */
+/* Does what serve() does, for any stack: in chunks and with marks. */
 static __attribute__((noinline)) int serve_any(struct frame *f, void *arg, struct shstk_hook *hook)
 {
 	struct shstk_opts opts = { .size = sizeof(opts) };
@@ -256,7 +258,7 @@ static __attribute__((noinline)) int serve_any(struct frame *f, void *arg, struc
 	opts.marks = marks;
 	do {
 		n = shstk_hook_capture(hook, pcs, CHUNK, &opts);
-		/* Before the callback has seen anything. */
+		/* The real function can still be asked: the callback has seen nothing yet. */
 		if (unlikely(!is_whole(n, hook->end)) && !f->index)
 			return -1;
 		if (n <= 0)
@@ -270,8 +272,8 @@ static __attribute__((noinline)) int serve_any(struct frame *f, void *arg, struc
 }
 
 /*
- * Returns what _Unwind_Backtrace() returns, or -1: ask the true one. @ra, @sp and @fp:
- * its caller; see struct shstk_hook.
+ * Returns what _Unwind_Backtrace() returns, or -1 if the real one has to be called. @ra, @sp and
+ * @fp are those of its caller, as in struct shstk_hook.
  */
 static __attribute__((noinline)) int serve(_Unwind_Trace_Fn trace, void *arg, uint64_t ra,
 					   uint64_t sp, uint64_t fp)
@@ -287,12 +289,12 @@ static __attribute__((noinline)) int serve(_Unwind_Trace_Fn trace, void *arg, ui
 		ret = serve_any(&f, arg, &hook);
 	if (ret != _URC_NO_REASON)
 		return ret;
-	/* libgcc tells of the outermost frame's caller too, which there is not. */
+	/* libgcc also reports a caller of the outermost frame, with address 0. */
 	ret = tell(&f, arg, &(uint64_t){ 0 }, NULL, 1);
 	return ret == _URC_NO_REASON ? _URC_END_OF_STACK : ret;
 }
 
-/* The true one is left to by a tail call: it shall not see this frame. */
+/* The real function is called by a tail call, so that it does not see this frame. */
 HOOK_API _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn trace, void *arg)
 {
 	int ret = -1;

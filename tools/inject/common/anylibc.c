@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * anylibc.c - what only glibc has, for objects that are preloaded everywhere.
+ * anylibc.c - functions that only glibc has, for objects that are preloaded everywhere.
  *
- * The environment of a command reaches all that it starts, whatever C library that
- * is linked with. Loaders other than glibc's take its "libc.so.6" for themselves, but
- * end a program for a symbol that they do not find. So the preloaded objects must
- * need nothing that musl lacks: the functions here stand in front of glibc's, in the
- * object alone, and look for them at run time. (A test compares the lists of symbols.)
+ * The environment of a command reaches all programs that it starts, whatever C library they are
+ * linked with. Loaders other than glibc's use their own library for "libc.so.6", but end a program
+ * if they do not find a symbol. So the preloaded objects must need nothing that musl lacks. The
+ * functions here replace glibc's in the object alone, and look for glibc's at run time. (A test
+ * compares the lists of symbols.)
  */
-#undef _FORTIFY_SOURCE /* what it calls is here */
+#undef _FORTIFY_SOURCE /* the functions that it calls are defined here */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* In glibc a part of each object, which calls something that musl lacks. */
+/* In glibc this function is linked into each object and calls one that musl lacks. */
 int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
 	int (*glibc)(void (*)(void), void (*)(void), void (*)(void), void *);
@@ -38,9 +38,9 @@ int dladdr1(const void *address, Dl_info *info, void **extra, int flags)
 }
 
 /*
- * What the compiler calls where it knows the room of a buffer, but not how much comes into it. In
- * glibc these end the program. It is not to end for a mistake of ours, nor to be written over:
- * what has no room is left out.
+ * The compiler calls these where it knows the room of a buffer but not how much is copied to it. In
+ * glibc they end the program. Here they leave out what does not fit: a mistake in this object must
+ * neither end the program nor overwrite its memory.
  */
 void *__memcpy_chk(void *to, const void *from, size_t n, size_t room);
 void *__memmove_chk(void *to, const void *from, size_t n, size_t room);

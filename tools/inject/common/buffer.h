@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * buffer.h - the one way in which what is preloaded fills a buffer.
+ * buffer.h - the only way in which preloaded objects fill a buffer.
  *
- * Whatever became of what was to take the bytes (a ring that is full, a recorder that is
- * gone), nothing is ever written behind the end: a piece that has no room is left out as a
- * whole, and the buffer remembers that it lacks something.
+ * Whatever happens to the consumer of the bytes (a ring is full, a recorder is gone), nothing is
+ * ever written behind the end: a piece that does not fit is left out as a whole, and the buffer
+ * remembers that it lacks something.
  */
 #ifndef INJECT_BUFFER_H
 #define INJECT_BUFFER_H
@@ -14,11 +14,11 @@
 #include <string.h>
 
 /**
- * struct buffer - bytes of a given number, filled from the start
- * @bytes: where they lie; the owner's.
- * @size: how many there are.
- * @used: how many are filled.
- * @cut: a piece had no room.
+ * struct buffer - a fixed number of bytes, filled from the start
+ * @bytes: the bytes; they belong to the caller.
+ * @size: number of bytes.
+ * @used: number of bytes that are filled.
+ * @cut: a piece did not fit.
  */
 struct buffer {
 	char *bytes;
@@ -42,7 +42,7 @@ static inline void buffer_empty(struct buffer *b)
 	b->used = 0;
 }
 
-/* Returns false if there is no room for all @n bytes: then none is added. */
+/* Adds @n bytes. Returns false and adds nothing if there is no room for all of them. */
 static inline bool buffer_add(struct buffer *b, const void *from, size_t n)
 {
 	if (n > buffer_room(b)) {
@@ -54,7 +54,7 @@ static inline bool buffer_add(struct buffer *b, const void *from, size_t n)
 	return true;
 }
 
-/* A string without the zero at its end. */
+/* Adds a string without the zero at its end. */
 static inline bool buffer_add_text(struct buffer *b, const char *text)
 {
 	return buffer_add(b, text, strlen(text));
@@ -71,7 +71,7 @@ static inline bool buffer_add_number(struct buffer *b, unsigned int number)
 	return buffer_add(b, digits + at, sizeof(digits) - at);
 }
 
-/* The zero at the end of a string. */
+/* Adds the zero at the end of a string. */
 static inline bool buffer_end_text(struct buffer *b)
 {
 	return buffer_add(b, "", 1);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * env.c - programs that are executed with another environment are followed too.
+ * env.c - follows programs that are executed with another environment.
  *
- * A program may clear the environment of what it starts (env -i, sudo's like,
- * subprocess with env=...). The exec and spawn calls put the recorder's two
- * variables back. A child of vfork() comes here while its parent waits, and a
- * child of fork() in a threaded program may not allocate; the stack may be a small one: a
- * new environment is built in memory that is mapped for it. Part of both agents, that of time
- * and that of allocations.
+ * A program may clear the environment of what it starts (env -i, sudo and similar tools, subprocess
+ * with env=...). The hooks of the exec and spawn calls put the recorder's two variables back. A
+ * child of vfork() runs this code while its parent waits, a child of fork() in a threaded program
+ * may not allocate memory, and the stack may be a small one. So a new environment is built in
+ * memory that is mapped for it. This file is part of both agents, that of time and that of
+ * allocations.
  *
- * What the program gives is read as the kernel would read it (peek.h). If that is not possible,
- * or there is no memory, or the program forbids itself system calls, the call is made as it is.
+ * What the program passes is read as the kernel would read it (peek.h). If it cannot be read, or
+ * there is no memory, or the program forbids itself system calls, the call is made unchanged.
  *
- * A program may take LD_PRELOAD away on purpose, and execute itself, again whenever it finds it:
- * it is left alone. Whatever other ways there are to ask for a program without it, the variables
- * are put back MOST_PUT_BACK times from one program to the next, and no more.
+ * A program may remove LD_PRELOAD on purpose and execute itself, again each time it finds the
+ * variable: such a program is left alone. For all other ways to ask for a program without the
+ * variables, they are put back at most MOST_PUT_BACK times on the way from one program to the next.
  *
- * Where the object is not to be found any more, as in a root folder of its own, the loader would
- * complain of it: it is taken out.
+ * If the object cannot be found any more, as in another root folder, the loader would complain.
+ * Then the object is removed from LD_PRELOAD.
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -42,17 +42,17 @@
 
 #define PRELOAD "LD_PRELOAD="
 #define RECORD REC_ENV "="
-#define NAME_MAX_BYTES 16 /* as much of a variable tells its name, if it is one of these two */
-#define TEXT_MAX 131072 /* bytes of a variable that the kernel takes */
+#define NAME_MAX_BYTES 16 /* enough of a variable to recognize the two names */
+#define TEXT_MAX 131072 /* most bytes of a variable that the kernel takes */
 #define MOST_PUT_BACK 8
 
-/* This object. Empty: nothing is to be done. */
+/* Path of this object. Empty: the environment is not changed. */
 static char object[PATH_MAX];
 
 /**
- * struct record - the value of the recorder's variable, see tools/inject/protocol.h
- * @where: the memory and its cookie, with the name of the variable.
- * @filters: of system calls.
+ * struct record - the value of the recorder's variable (tools/inject/protocol.h)
+ * @where: the name of the variable, the memory and its cookie.
+ * @filters: number of seccomp filters.
  * @put_back: how often the variables were put back on the way to this program.
  */
 static struct {
@@ -109,8 +109,8 @@ void env_expect_filters(unsigned int filters)
 }
 
 /*
- * Where the program has a root folder of its own it may have no /proc. The loader of what is
- * executed makes the first calls, too.
+ * Without /proc, as in another root folder, the kernel is asked by prctl(). The loader of a program
+ * that is executed makes the calls of read_status() too, so a filter permits them.
  */
 __attribute__((noinline)) bool env_unfiltered(void)
 {
@@ -122,7 +122,7 @@ __attribute__((noinline)) bool env_unfiltered(void)
 	return !record.filters && !sys6(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0);
 }
 
-/* The recorder's variable, with the zero at its end. */
+/* Adds the recorder's variable with the zero at its end. */
 static void add_record(struct buffer *to, unsigned int put_back)
 {
 	buffer_add_text(to, record.where);
@@ -133,11 +133,11 @@ static void add_record(struct buffer *to, unsigned int put_back)
 }
 
 /**
- * struct look - an environment of the program's, as it was read
- * @nr: variables.
- * @preload: among them LD_PRELOAD, or NULL.
- * @preload_size: its bytes, with the zero.
- * @record: the recorder's, or NULL.
+ * struct look - what was found in an environment of the program's
+ * @nr: number of variables.
+ * @preload: the variable LD_PRELOAD, or NULL.
+ * @preload_size: bytes of @preload with the zero.
+ * @record: the recorder's variable, or NULL.
  */
 struct look {
 	size_t nr;
@@ -146,7 +146,10 @@ struct look {
 	const char *record;
 };
 
-/* Bytes of a string with its zero; 0: it can't be read, or the kernel would not take it. */
+/*
+ * Returns the bytes of a string with its zero, or 0 if it cannot be read or the kernel would not
+ * take it.
+ */
 static size_t text_size(const char *text)
 {
 	char piece[64];
@@ -195,13 +198,14 @@ static bool look_at(struct look *l, char *const envp[])
 }
 
 /*
- * Memory for an environment, until the program is executed. In a child of vfork() it is the
- * parent's, which never hears of it: so it is the thread's, which uses it again.
+ * Memory for an environment, until the program is executed. In a child of vfork() the memory is the
+ * parent's, but the parent does not learn about it: so it belongs to the thread, which uses it
+ * again.
  */
 static __thread struct {
 	char *start;
 	size_t size;
-	int user; /* thread that is in one of the calls below, or was when it executed a program */
+	int user; /* ID of the last thread that began one of the calls below */
 } area;
 
 void env_free(void)
@@ -237,8 +241,10 @@ static bool area_map(size_t size)
 
 /**
  * struct built - a new environment, in the area
- * @vars: where its variables are; @nr of them are there, and there is room for @most.
- * @texts: those of them that are new.
+ * @vars: its variables.
+ * @nr: number of variables in @vars.
+ * @most: most variables that @vars has room for.
+ * @texts: texts of the new variables among them.
  */
 struct built {
 	const char **vars;
@@ -268,7 +274,10 @@ static bool build_add(struct built *b, const char *variable)
 	return true;
 }
 
-/* All but the two. Another thread may change them meanwhile. */
+/*
+ * Adds all variables but the two. Returns false if that is not possible, as another thread may
+ * change the environment meanwhile.
+ */
 static bool build_add_others(struct built *b, char *const envp[], const struct look *l)
 {
 	const char *variable;
@@ -282,7 +291,10 @@ static bool build_add_others(struct built *b, char *const envp[], const struct l
 	return true;
 }
 
-/* The program's LD_PRELOAD is read; NULL: it can't be. "": there is none. */
+/*
+ * Reads the program's LD_PRELOAD. Returns its value, "" if there is none, or NULL if it cannot be
+ * read.
+ */
 static char *read_preload(struct built *b, const struct look *l)
 {
 	char *to = b->texts.bytes;
@@ -299,7 +311,7 @@ static char *read_preload(struct built *b, const struct look *l)
 	return to + strlen(PRELOAD);
 }
 
-/* Where this object is in a list of objects, if it is: between colons or blanks. */
+/* Returns where this object is in a list of objects, which colons or blanks separate, or NULL. */
 static char *find_object(char *list)
 {
 	size_t n = strlen(object);
@@ -310,13 +322,13 @@ static char *find_object(char *list)
 	return NULL;
 }
 
-/* Is there what the loader would be told to load? Not in every root folder. */
+/* Returns whether the object is there, for the loader to load. It is not in every root folder. */
 static bool is_there(void)
 {
 	return !sys4(SYS_faccessat, AT_FDCWD, object, R_OK, 0);
 }
 
-/* Is the file that is to be executed the one that this process runs? */
+/* Returns whether @path is the file that this process runs. */
 static bool is_itself(const char *path)
 {
 	struct stat file, own;
@@ -326,7 +338,7 @@ static bool is_itself(const char *path)
 	       file.st_dev == own.st_dev && file.st_ino == own.st_ino;
 }
 
-/* LD_PRELOAD with this object in front of @others; NULL: there was no room. */
+/* Adds LD_PRELOAD with this object in front of @others. Returns NULL if there is no room. */
 static const char *add_preload(struct built *b, const char *others)
 {
 	char *text = b->texts.bytes + b->texts.used;
@@ -339,7 +351,7 @@ static const char *add_preload(struct built *b, const char *others)
 	return buffer_end_text(&b->texts) && !b->texts.cut ? text : NULL;
 }
 
-/* LD_PRELOAD without this object, at @at in it. */
+/* Builds an environment whose LD_PRELOAD lacks this object, which is at @at in @list. */
 static bool build_without(struct built *b, char *const envp[], const struct look *l, char *list,
 			  char *at)
 {
@@ -351,6 +363,7 @@ static bool build_without(struct built *b, char *const envp[], const struct look
 	return build_add_others(b, envp, l);
 }
 
+/* Builds an environment with both variables. @preloaded: LD_PRELOAD has this object already. */
 static bool build_with(struct built *b, char *const envp[], const struct look *l, char *list,
 		       bool preloaded)
 {
@@ -362,7 +375,7 @@ static bool build_with(struct built *b, char *const envp[], const struct look *l
 	       build_add_others(b, envp, l);
 }
 
-/* Is the recorder's variable as it is to be? */
+/* Returns whether the recorder's variable has its present value. */
 static bool is_current(struct built *b, const struct look *l)
 {
 	char *is = b->texts.bytes + b->texts.used, *wanted;
@@ -376,7 +389,7 @@ static bool is_current(struct built *b, const struct look *l)
 	return !b->texts.cut && !is[n - 1] && !strcmp(is, wanted);
 }
 
-/* Returns true if another environment than @envp was built. */
+/* Builds another environment than @envp if that is needed. Returns whether it did. */
 static bool build(struct built *b, const struct look *l, const char *path, char *const envp[])
 {
 	char *list = read_preload(b, l), *at;
@@ -393,7 +406,10 @@ static bool build(struct built *b, const struct look *l, const char *path, char 
 	return build_with(b, envp, l, list, at);
 }
 
-/* What a program gets that is executed with @envp: that, or what is built. */
+/*
+ * Returns the environment of a program that is to be executed with @envp: @envp or one that was
+ * built.
+ */
 static char *const *with_agent(const char *path, char *const envp[])
 {
 	struct built b;
@@ -408,8 +424,8 @@ static char *const *with_agent(const char *path, char *const envp[])
 }
 
 /*
- * Makes a call that executes a program in place of this one: @call has @env for its environment.
- * If both variables made it too long for the kernel they are left out.
+ * Makes a call that executes a program in place of this one. @call uses @env as its environment. If
+ * the two variables make the environment too long for the kernel, the call is made without them.
  */
 #define EXECUTE(path, envp, call)                          \
 	({                                                 \
@@ -457,8 +473,8 @@ HOOK_API int fexecve(int fd, char *const argv[], char *const envp[])
 }
 
 /*
- * The arguments behind @arg up to NULL; @ap is left behind the NULL. As in libc they take as much
- * of the stack as the caller's own list of them.
+ * Collects the arguments after @arg up to NULL; @ap is left behind the NULL. As in libc, they take
+ * as much of the stack as the caller's own list of them.
  */
 #define COLLECT(argv, arg, ap)                             \
 	do {                                               \
@@ -506,7 +522,10 @@ HOOK_API int execle(const char *path, const char *arg, ...)
 	return execve(path, argv, envp);
 }
 
-/* The same for one that executes it in a child, whose number is in @child. Errors are values. */
+/*
+ * Makes a call that executes a program in a child, and stores the child's process ID in @child.
+ * Such calls return error numbers.
+ */
 #define SPAWN(path, envp, child, call)                     \
 	({                                                 \
 		char *const *env = with_agent(path, envp); \

@@ -1,40 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * env.h - keeps the object that this is part of in the environment of what is executed.
+ * env.h - keeps the object that contains this file in the environment of programs that are
+ * executed.
  */
 #ifndef INJECT_ENV_H
 #define INJECT_ENV_H
 
 #include <stdbool.h>
 
-/* Finds the functions that the hooks stand in front of. */
+/* Looks up the functions that are hooked. */
 void env_resolve(void);
 
-/* From now on. @record: value of REC_ENV. */
+/* Begins to change environments. @record is the value of REC_ENV. */
 void env_remember(const char *record);
 
 /*
- * The process may get more seccomp filters than the @filters that it has: what it executes then is
- * told, and stays out if there are more.
+ * Expects that the process has @filters seccomp filters and may get more. Programs that it executes
+ * are told this number, and stay out if there are more.
  */
 void env_expect_filters(unsigned int filters);
 
 /*
- * After that: has the process still those filters and no more? It asks the kernel, and is for a
- * program whose own way to a filter would have been seen.
+ * Returns whether the process still has only the filters of env_expect_filters(). It asks the
+ * kernel, so the caller must know that the program has not installed a filter by calls that are
+ * hooked.
  */
 bool env_unfiltered(void);
 
-/* Gives back what the calling thread may keep between two calls. At its end. */
+/* Frees what the calling thread may keep between two calls. To be called when the thread ends. */
 void env_free(void);
 
 /*
- * The object provides these. May system calls be made, or has the program given them up? The
- * process is about to execute @path, which may be a child of vfork(); a child @pid was made that
- * executes it. @path is the program's: it may be a bad pointer.
+ * Returns whether system calls may be made, or the program has given them up. The object defines
+ * this and the next two functions.
  */
 bool env_may_call(void);
+/*
+ * Called before the process executes @path. The process may be a child of vfork(). @path is the
+ * program's: it may be a bad pointer.
+ */
 void env_before_exec(const char *path);
+/* Called after a child @pid was created that executes @path, which may be a bad pointer. */
 void env_after_spawn(int pid, const char *path);
 
 #endif

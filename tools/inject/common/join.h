@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * join.h - how an agent finds the memory of its recorder.
+ * join.h - finds the recorder's memory and the process's state in the kernel.
  */
 #ifndef INJECT_JOIN_H
 #define INJECT_JOIN_H
@@ -13,7 +13,10 @@
 
 #include "sys.h"
 
-/* As strtoull(), which newer glibc gives a name that other C libraries lack. */
+/*
+ * Returns the number at @at in @base. strtoull() is not used because newer glibc gives it a name
+ * that other C libraries lack.
+ */
 static inline uint64_t parse_digits(const char *at, unsigned int base)
 {
 	uint64_t value = 0;
@@ -37,8 +40,8 @@ static inline unsigned int status_field(const char *status, const char *name)
 #define STATUS_BYTES 4096
 
 /*
- * What the kernel says of this thread; an empty text if it can't be read. Only calls are made that
- * the loader makes too.
+ * Reads what the kernel says about this thread; an empty text if it cannot be read. It makes only
+ * system calls that the loader makes too.
  */
 static inline void read_status(char status[STATUS_BYTES])
 {
@@ -57,7 +60,7 @@ static inline void read_status(char status[STATUS_BYTES])
 	status[size] = '\0';
 }
 
-/* How many seccomp filters there are; before Linux 5.9 whether there are any. */
+/* Returns the number of seccomp filters; before Linux 5.9, 1 if there are any. */
 static inline unsigned int filters_of(const char *status)
 {
 	return status_field(status, "\nSeccomp_filters:\t") ?:
@@ -73,10 +76,11 @@ static inline unsigned int seccomp_filters(void)
 }
 
 /*
- * Splits "/proc/PID/fd/N COOKIE FILTERS", the value of REC_ENV. Returns a descriptor or a
- * negative errno: -EPERM if there are more filters than that, which may forbid what comes next.
- * The file is one that nobody can make smaller: to touch what lay behind its end would end this
- * process. *tracer, unless NULL: who traces this process, other than the recorder; 0: nobody.
+ * Opens the memory that @env, the value of REC_ENV, names, and stores its *@cookie. *@tracer,
+ * unless NULL, is the process other than the recorder that traces this one, or 0. Returns a
+ * descriptor or a negative errno: -EPERM if there are more filters than @env says, which may forbid
+ * the calls that follow. The file must be sealed so that nobody can make it smaller: an access
+ * behind its end would end this process.
  */
 static inline int open_memory(const char *env, uint64_t *cookie, int *tracer)
 {
@@ -106,8 +110,8 @@ static inline int open_memory(const char *env, uint64_t *cookie, int *tracer)
 }
 
 /*
- * In a new PID namespace the own number means another process to the recorder
- * and to /proc; such processes are not followed.
+ * Returns whether the process is in another PID namespace than /proc. There its number means
+ * another process to the recorder; such processes are not followed.
  */
 static inline bool foreign_pid(int pid)
 {

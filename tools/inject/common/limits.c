@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * limits.c - see limits.h. Part of both agents, that of time and that of allocations.
+ * limits.c - hooks of setrlimit() and mlockall() (limits.h). Part of both agents, that of time and
+ * that of allocations.
  */
 #include <dlfcn.h>
 #include <sys/mman.h>

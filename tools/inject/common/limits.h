@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * limits.h - the program limits its addresses, or locks its memory: what an agent has reserved
- * there is more than either has room for.
+ * limits.h - recognizes that the program limits its address space or locks its memory, which has no
+ * room for what an agent has reserved.
  */
 #ifndef INJECT_LIMITS_H
 #define INJECT_LIMITS_H
@@ -13,7 +13,7 @@
 
 #include "sys.h"
 
-/* The limit of @resource that this process has; none is the largest number. */
+/* Returns this process's limit of @resource; without one, the largest number. */
 static inline uint64_t own_limit(int resource)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -22,14 +22,15 @@ static inline uint64_t own_limit(int resource)
 	return limit.rlim_cur;
 }
 
-/* Finds the functions that the hooks stand in front of. */
+/* Looks up the functions that are hooked. */
 void limits_resolve(void);
 
 /*
- * The object provides these. Process @pid, 0: the caller, has got another limit of addresses; all
- * that is mapped is about to be locked into memory.
+ * Called when process @pid (0: the caller) has a new limit of its address space. The object defines
+ * this and the next function.
  */
 void limits_changed(pid_t pid);
+/* Called when all mapped memory is about to be locked. */
 void limits_before_lock(void);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * loaded.h - has anything been loaded or unloaded?
+ * loaded.h - recognizes that modules have been loaded or unloaded.
  *
- * glibc's lock of the list of modules is not made anew in the child of a fork(): if another
- * thread had it, as when it threw an exception, whoever asks there waits for ever. So its words
- * are read, where they are known (libshstk/modmap.c). Other C libraries take care.
+ * glibc does not renew its lock of the list of modules in the child of a fork(). If another thread
+ * held the lock, as it does when it throws an exception, a call that takes it waits for ever. So
+ * glibc's counters are read directly where their addresses are known (libshstk/modmap.c). Other C
+ * libraries renew their locks.
  */
 #ifndef INJECT_LOADED_H
 #define INJECT_LOADED_H
@@ -21,7 +22,10 @@ static inline int loaded_counts(struct dl_phdr_info *info, size_t size, void *ar
 	return 1;
 }
 
-/* A number that differs once something has been, in the program's own namespace. */
+/*
+ * Returns a number that differs once modules have been loaded or unloaded in the program's own
+ * namespace.
+ */
 static inline uint64_t loaded(void)
 {
 	uint64_t number = 0;

@@ -2,9 +2,9 @@
 /*
  * peek.h - reads what a pointer of the program's points to, if it can be read.
  *
- * A system call with a bad pointer fails with EFAULT; a hook that reads through that pointer
- * would end the program instead. So hooks read by these, and leave a pointer that can't be
- * read to the call, whose error it is.
+ * A system call with a bad pointer fails with EFAULT; a hook that reads through that pointer would
+ * end the program instead. So hooks read with these functions, and pass a pointer that cannot be
+ * read on to the call, which reports the error.
  */
 #ifndef INJECT_PEEK_H
 #define INJECT_PEEK_H
@@ -21,8 +21,9 @@
 #define PEEK_PAGE 4096u /* no page is smaller */
 
 /*
- * Can the 8 bytes around @at be read? The kernel reads a set of signals first, then finds that
- * it knows no such operation. An emulator may not look: then it is not known, which is a yes.
+ * Returns whether the 8 bytes around @at can be read. The kernel reads a set of signals first, and
+ * then finds that -1 is no operation. An emulator may not read the set: then the result is not
+ * known, and true is returned.
  */
 static inline bool can_peek(uintptr_t at)
 {
@@ -30,8 +31,8 @@ static inline bool can_peek(uintptr_t at)
 }
 
 /*
- * @n bytes, at most a page. Returns false if one of them can't be read. Where a filter of system
- * calls, or an emulator, knows no better way, each page is asked for first.
+ * Copies @n bytes, at most a page. Returns false if one of them cannot be read. If a filter of
+ * system calls or an emulator prevents process_vm_readv(), each page is tested before it is read.
  */
 static inline bool peek(void *to, const void *from, size_t n)
 {
@@ -51,8 +52,8 @@ static inline bool peek(void *to, const void *from, size_t n)
 }
 
 /*
- * The start of a string, as far as @size bytes go. Returns how many bytes of it were read, the
- * zero at its end included, if that is among them; -1: one could not be read.
+ * Copies the start of a string, at most @size bytes. Returns how many bytes were copied, including
+ * the zero at its end if it is among them, or -1 if one could not be read.
  */
 static inline long peek_text(char *to, const char *from, size_t size)
 {

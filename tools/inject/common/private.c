@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * private.c - libc's functions for what is preloaded alone.
+ * private.c - functions of libc for preloaded objects alone.
  *
- * By name they would be those of the program, if it has some: a program built with a sanitizer
- * has, and they work only after its own constructors, before which an agent is called, and not
- * in every signal handler. What is defined here is hidden, so that the linker binds this
- * object's calls to it. Hot paths have none of them but such as the compiler makes inline.
- * What can't be done without libc is asked of the next object behind this one, which is
- * preloaded: it is never the program.
+ * A call of such a function by name would reach the program's own, if the program defines it. A
+ * program built with a sanitizer does, and its functions work only after its own constructors,
+ * before which an agent is called, and not in every signal handler. The functions defined here are
+ * hidden, so the linker binds this object's calls to them. Hot paths use only those that the
+ * compiler makes inline. dl_iterate_phdr(), which needs libc, is taken from the next object after
+ * this one; as this one is preloaded, that is never the program.
  *
  * No loop here may become a call of the very function that it is in, as compilers make of loops
- * that they know: each has a statement that they can't see through. And what two functions share
- * is in one without a name that compilers know.
+ * that they recognize: so each loop has a statement that they cannot see through. Code that two
+ * functions share is in a function whose name compilers do not know.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -22,15 +22,17 @@
 
 #pragma GCC visibility push(hidden)
 
-/* In parentheses are names that are also macros, in glibc 2.43 and later. */
+/* Names in parentheses are also macros in glibc 2.43 and later. */
 
-/* In a loop. */
+/* A statement in a loop that keeps the compiler from replacing the loop by a call. */
 static inline void stay_a_loop(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
 
-/* A word is read before it is written, so that copies to below may overlap. */
+/*
+ * Copies upwards. Each word is read before it is written, so a copy to a lower address may overlap.
+ */
 static void copy_upwards(uint8_t *d, const uint8_t *s, size_t n)
 {
 	for (; n >= 8; n -= 8, d += 8, s += 8) {

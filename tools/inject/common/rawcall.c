@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rawcall.c - see rawcall.h. Part of both agents, that of time and that of allocations.
+ * rawcall.c - the hook of syscall() (rawcall.h). Part of both agents, that of time and that of
+ * allocations.
  *
- * What a program does without the C library, by instructions of its own, is not seen.
+ * System calls that a program makes with instructions of its own are not seen.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,10 +15,10 @@
 #define HOOK_API __attribute__((visibility("default")))
 
 /*
- * syscall(), which makes the call of any number. It is left by a tail call, with the stack as it
- * was: the call may be one that returns in a child on another stack, or on the same one twice. On
- * x86-64 the last argument lies there, if there is one, and must not be touched: what is in its
- * place may be a variable that other threads change.
+ * The hook of syscall() is left by a tail call with the stack as it was, because the call may
+ * return in a child on another stack, or twice on the same one. On x86-64 the last argument, if
+ * there is one, is on the stack. It must not be touched: if there is none, its place may be a
+ * variable that other threads change.
  */
 #if defined(__x86_64__)
 #define IN_REGISTERS(last)

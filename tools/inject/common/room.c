@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * room.c - see room.h. Part of both agents, that of time and that of allocations.
+ * room.c - more stack for threads (room.h). Part of both agents, that of time and that of
+ * allocations.
  */
 #include <dlfcn.h>
 #include <stdint.h>
 
 #include "room.h"
 
-/* What a thread has that is made without attributes: not all C libraries tell. */
+/*
+ * Reads the attributes of a thread that is created without any. Returns false in C libraries that
+ * do not tell.
+ */
 static bool take_default(pthread_attr_t *attr)
 {
 	static int (*get_default)(pthread_attr_t *);
@@ -17,7 +21,10 @@ static bool take_default(pthread_attr_t *attr)
 	return get_default && !get_default(attr);
 }
 
-/* Another thread's stack is never at the end of all addresses: where libc has none it says 0. */
+/*
+ * Returns whether the program provides the stack. The stack of another thread is never at the end
+ * of the address space: if there is none, libc returns address and size whose sum is 0.
+ */
 static bool is_provided(const pthread_attr_t *attr)
 {
 	void *start = NULL;
@@ -35,7 +42,7 @@ void room_begin(struct room *room, const pthread_attr_t *attr, size_t more)
 	room->small = false;
 	if (!attr && !room->made)
 		return;
-	/* Its lists belong to @attr: they are only read. */
+	/* The lists in the copy belong to @attr: they are only read. */
 	if (attr)
 		room->copy = *attr;
 	if (pthread_attr_getstacksize(&room->copy, &size))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sandbox.c - see sandbox.h. Part of both agents, that of time and that of allocations.
- * prctl() by its number is rawcall.c's.
+ * sandbox.c - the hook of prctl() (sandbox.h). Part of both agents, that of time and that of
+ * allocations. rawcall.c handles prctl() by its number.
  */
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sandbox.h - the signs that a program is about to forbid itself system calls.
+ * sandbox.h - recognizes that a program is about to forbid itself system calls.
  */
 #ifndef INJECT_SANDBOX_H
 #define INJECT_SANDBOX_H
@@ -12,19 +12,25 @@
 
 #include "sys.h"
 
-/* Finds the functions that the hooks stand in front of. */
+/* Looks up the functions that are hooked. */
 void sandbox_resolve(void);
 
 /*
- * The object provides this. The program is about to install a seccomp filter; or, not @filter, it
- * gives up new privileges, which mostly comes before one.
+ * Called when the program is about to install a seccomp filter (@filter), or gives up new
+ * privileges, which mostly happens before that. The object defines this.
  */
 void sandbox_begins(bool filter);
 
-/* The object provides this. The program is about to forbid itself the time stamp counter. */
+/*
+ * Called when the program is about to forbid itself the time stamp counter. The object defines
+ * this.
+ */
 void sandbox_without_tsc(void);
 
-/* Is it forbidden? That is left by what executed this program, too. Only x86 knows of it. */
+/*
+ * Returns whether the time stamp counter is forbidden, which may also be inherited from the program
+ * that executed this one. Only x86 has this.
+ */
 static inline bool sandbox_tsc_faults(void)
 {
 	int how = PR_TSC_ENABLE;
@@ -32,7 +38,7 @@ static inline bool sandbox_tsc_faults(void)
 	return !sys2(SYS_prctl, PR_GET_TSC, &how) && how == PR_TSC_SIGSEGV;
 }
 
-/* A call of prctl() with these arguments. */
+/* Handles a call of prctl() with these arguments. */
 static inline void sandbox_on_prctl(int option, unsigned long arg)
 {
 	if (option == PR_SET_TSC && arg == PR_TSC_SIGSEGV)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-start.so: the start-up object of `shstk run`. It is linked against
-# nothing, so that it fits glibc and musl alike. libshstk-start-cet.so is the one for
-# x86 C libraries that handle shadow stacks: marked, or they would leave them off.
+# libshstk-start.so: the start-up object of `shstk run`. It is linked against nothing, so that it
+# works with glibc and musl. libshstk-start-cet.so is the one for x86 C libraries that handle shadow
+# stacks. It is marked as ready for them, because such a C library would leave them off otherwise.
 
 START_x86 := start.c enable.c jump.S restorer.S patch.c context.c fault.c fault_x86.c settings.c maps.c
 START_CET := start_ready.c enable.c restorer.S fault.c fault_x86.c settings.c maps.c
@@ -12,7 +12,7 @@ START_CC_arm64 := $(if $(filter arm64,$(ARCH)),$(CC),$(ARM64)gcc)
 START_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fno-stack-protector -fexceptions -mgeneral-regs-only
 
-# The caller's flags are for this machine's object; the other is for tests.
+# The caller's flags apply to the object for this machine; the other object is for tests.
 START_OPT_$(ARCH) = $(OPT) -ffile-prefix-map=$(CURDIR)/= $(BARE_FLAGS)
 START_FLAGS_arm64 := -mno-outline-atomics -mbranch-protection=standard
 

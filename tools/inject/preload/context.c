@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * context.c - a shadow stack for every context of makecontext() and of
- * Boost.Context's make_fcontext().
+ * context.c - a shadow stack for every context of makecontext() and of Boost.Context's
+ * make_fcontext().
  *
- * Nothing tells when a context is no longer wanted, so a shadow stack lives
- * exactly as long as its ordinary stack can: it is unmapped when a new context
- * is made on memory that overlaps the old one's stack, and used again once the
- * context's function has returned. There are thus never more of them than
+ * Nothing tells when a context is no longer used, so a shadow stack lives as long as its ordinary
+ * stack can: it is unmapped when a new context is made on memory that overlaps the old one's stack,
+ * and is used again once the context's function has returned. So there are never more of them than
  * there were disjoint context stacks at one time.
  *
- * Table: chunks of entries that are never freed, so that lookups need no lock
- * (they happen in longjmp(), also from signal handlers). Changes are made under
- * one lock with all signals blocked. A lookup may meet an entry that changes;
- * that is an entry of a context that no thread is on.
+ * The table consists of chunks of entries that are never freed, so that lookups need no lock (they
+ * happen in longjmp(), also in signal handlers). Changes are made under one lock with all signals
+ * blocked. A lookup may find an entry that is being changed; that is an entry of a context that no
+ * thread runs on.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -25,17 +24,14 @@
 #ifndef SYS_map_shadow_stack
 #define SYS_map_shadow_stack 453
 #endif
-#ifndef SHADOW_STACK_SET_TOKEN /* glibc has it from 2.41 on */
+#ifndef SHADOW_STACK_SET_TOKEN /* glibc defines it from 2.41 on */
 #define SHADOW_STACK_SET_TOKEN 1
 #endif
 
 /*
- * struct shadow - a shadow stack made here
- * @lo: start of the ordinary stack it belongs to; 0: the entry is free.
- * @hi: end of that stack.
- * @base: start of the shadow stack.
- * @end: end of the shadow stack.
- * @finished: the context's function has returned.
+ * struct shadow - a shadow stack made here @lo: start of the ordinary stack that it belongs to; 0:
+ * the entry is free. @hi: end of that stack. @base: start of the shadow stack. @end: end of the
+ * shadow stack. @finished: the context's function has returned.
  */
 struct shadow {
 	uint64_t lo;
@@ -63,7 +59,7 @@ static void lock(uint64_t *mask)
 	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &all, mask, 8);
 	while (!__atomic_compare_exchange_n(&lock_owner, &seen, own, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		/* Left behind by a thread of the parent at fork(): take over. */
+		/* A thread of the parent held the lock at fork(): this process takes it over. */
 		if (seen == own)
 			seen = 0;
 		sys0(SYS_sched_yield);
@@ -108,7 +104,7 @@ bool start_bounds(uint64_t addr, uint64_t *lo, uint64_t *hi)
 	return true;
 }
 
-/* Highest restore token in [lo, below), or 0. */
+/* Returns the highest restore token in [lo, below), or 0. */
 static uint64_t find_token(uint64_t lo, uint64_t below)
 {
 	for (uint64_t a = below & ~7ull; a >= lo + 8;) {
@@ -150,8 +146,9 @@ static void drop(struct shadow *s)
 }
 
 /*
- * Makes room for a context on [lo, hi): what was there is dead. Returns a
- * finished shadow stack of the right size to use again, with its token.
+ * Drops the shadow stacks of contexts whose stack overlaps [lo, hi), where a new context is made:
+ * those contexts are dead. Returns a finished shadow stack of @size bytes to use again, with its
+ * *@token, or NULL.
  */
 static struct shadow *sweep(uint64_t lo, uint64_t hi, uint64_t size, uint64_t *token)
 {
@@ -165,7 +162,7 @@ static struct shadow *sweep(uint64_t lo, uint64_t hi, uint64_t size, uint64_t *t
 
 			if (!s->lo || s == own)
 				continue;
-			/* Left for good once a token lies near its top. */
+			/* The context has left it for good once a token lies near its top. */
 			at = s->finished && s->end - s->base >= 4096 ?
 				     find_token(s->end - 512, s->end) :
 				     0;
@@ -179,10 +176,13 @@ static struct shadow *sweep(uint64_t lo, uint64_t hi, uint64_t size, uint64_t *t
 	return reuse;
 }
 
-/* The SSP a new context starts with; its token lies right below. 0: none. */
+/*
+ * Returns the SSP that a new context on [lo, hi) starts with, or 0 if there is no memory. Its token
+ * lies right below.
+ */
 static uint64_t shadow_for(uint64_t lo, uint64_t hi)
 {
-	/* Frames are 16-byte aligned: half the stack holds all return addresses. */
+	/* Frames are 16-byte aligned, so half the stack's size holds all return addresses. */
 	uint64_t size = ((hi - lo) / 2 + 4096 + 4095) & ~4095ull;
 	uint64_t mask, token = 0;
 	struct shadow *s;
@@ -217,9 +217,9 @@ void start_context_finished(void)
 }
 
 /*
- * @target: the pointer that the destination saved for itself. A stack that was
- * left by a switch has a token somewhere below it: two words below if it was
- * left by the very call that saved @target, one if nothing ever ran on it.
+ * Returns how to reach @target, the SSP that the destination saved for itself. A stack that was
+ * left by a switch has a token somewhere below that: two words below if the very call that saved
+ * @target left the stack, one word below if nothing ever ran on it.
  */
 struct pivot start_pivot(uint64_t target)
 {
@@ -242,7 +242,9 @@ struct pivot start_pivot(uint64_t target)
 	return p;
 }
 
-/* Where a signal interrupted this shadow stack: the kernel's own word. */
+/*
+ * Returns the SSP that a signal interrupted, from the kernel's own word on this shadow stack, or 0.
+ */
 static uint64_t interrupted_ssp(void)
 {
 	uint64_t ssp = read_ssp(), lo, hi, word;
@@ -263,7 +265,7 @@ struct pivot start_context_pivot(const void *ucontext)
 
 	if (spare[0] == UC_MAGIC && (spare[1] ^ UC_MAGIC) == spare[2])
 		return start_pivot(spare[1]);
-	/* The context of a signal handler. */
+	/* This is the context of a signal handler. */
 	return (struct pivot){ 0, interrupted_ssp() };
 }
 

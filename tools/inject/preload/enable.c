@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * enable.c - what there is to say and to do once switching on was tried.
+ * enable.c - reports the result of enabling shadow stacks and completes it.
  */
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * enable.h - switching on, on x86: what both start-up objects do in the frame of
+ * enable.h - enables shadow stacks on x86. Both start-up objects do this in the frame of
  * __libc_start_main(), which never returns.
  */
 #ifndef PRELOAD_ENABLE_H
@@ -27,7 +27,7 @@ static __attribute__((always_inline)) inline long start_arch_prctl(long op, long
 	return ret;
 }
 
-/* The caller's frame can't be returned from any more, if this returns 0. */
+/* Enables the shadow stack. If it returns 0, the caller must not return from its frame any more. */
 static __attribute__((always_inline)) inline long start_switch_on(void)
 {
 	long err = start_arch_prctl(ARCH_SHSTK_ENABLE, ARCH_SHSTK_SHSTK);
@@ -39,7 +39,7 @@ static __attribute__((always_inline)) inline long start_switch_on(void)
 	return err;
 }
 
-/* Says how it went; ends a program that must not run without. */
+/* Reports the result, and ends a program that must not run without a shadow stack. */
 void start_switched(long err) HIDDEN;
 
 #endif

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fault.c - control-protection faults: say which return went where it should
- * not, once per site, and in permissive mode make it come out right.
+ * fault.c - control-protection faults. It reports once per place which return went elsewhere than
+ * it should, and in permissive mode lets the return succeed.
  *
- * Our SIGSEGV handler stays installed; what the program installs is kept here
- * and called for every other SIGSEGV, with the flags and mask it asked for.
+ * The object's SIGSEGV handler stays installed. The program's action is kept here, and its handler
+ * is called for every other SIGSEGV, with the flags and the mask that the program asked for.
  *
- * A near return faults when the ordinary and the shadow stack disagree; the
- * return has not happened yet. Two repairs:
+ * A near return faults when the ordinary and the shadow stack disagree; the return has not happened
+ * yet. There are two repairs:
  *
- *   - The return address is found further up on the shadow stack: code unwound
- *     the ordinary stack only (a longjmp() of its own). The entries above it
- *     are dropped, and the return is tried again.
- *   - It is not there: a jump in the form of a return (a coroutine switch, a
- *     pushed address). It is carried out as a jump; the shadow stack stays.
+ * - The return address is found further up on the shadow stack: code unwound only the ordinary
+ *   stack (by a longjmp() of its own). The entries above it are dropped, and the return is tried
+ *   again.
+ * - The return address is not there: the return is a jump (a coroutine switch, or a pushed
+ *   address). It is carried out as a jump; the shadow stack is not changed.
  *
- * How that is done is in fault_x86.c and fault_arm64.c.
+ * fault_x86.c and fault_arm64.c implement the repairs.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ struct kernel_action {
 	uint64_t mask;
 };
 
-/* What the program set for SIGSEGV; the one in use is actions[current]. */
+/* The action that the program set for SIGSEGV; the one in use is actions[current]. */
 static struct sigaction actions[2];
 static unsigned int current;
 static bool handling;
@@ -56,7 +56,7 @@ void start_find_signals(void)
 	real_sysv_signal = dlsym(RTLD_NEXT, "__sysv_signal");
 }
 
-/* Text without libc: a bounded buffer. */
+/* A bounded buffer for text, as there is no libc. */
 struct text {
 	char *p;
 	char *end;
@@ -123,7 +123,10 @@ static void put_place(struct text *t, uint64_t addr)
 	}
 }
 
-/* Once per site: remembers up to 256 of them. */
+/*
+ * Returns whether a report about @pc was made before. It remembers up to 256 places; once they are
+ * full, it returns true.
+ */
 static bool seen(uint64_t pc)
 {
 	static uint64_t sites[256];
@@ -169,7 +172,7 @@ static void report(const struct violation *v, const char *action)
 	sys3(SYS_write, 2, buf, t.p - buf);
 }
 
-/* The address above the fault's pointer that holds @to, or 0. */
+/* Returns the address above the SSP of the fault that holds @to, or 0. */
 static uint64_t find_entry(const struct violation *v)
 {
 	uint64_t lo, hi;
@@ -182,7 +185,7 @@ static uint64_t find_entry(const struct violation *v)
 	return 0;
 }
 
-/* Return: true to go on with the program. */
+/* Handles a violation. Returns whether the program goes on. */
 static bool violation(ucontext_t *uc)
 {
 	struct violation v;
@@ -230,9 +233,9 @@ static long install(const struct sigaction *a)
 }
 
 /*
- * As if nobody had a handler: a fault happens again, a sent signal is resent. So
- * is the signal of a violation, as it came, to take effect where the return is: if
- * that was tried again, the kernel would count two violations.
+ * Acts as if there were no handler: a fault happens again, and a signal that was sent is sent
+ * again. The signal of a violation is also sent again, as it came, and takes effect at the return:
+ * if the return were tried again, the kernel would count two violations.
  */
 static void die(int sig, const siginfo_t *info)
 {
@@ -279,7 +282,7 @@ void start_faults(void)
 	struct kernel_action now = { 0 };
 	struct sigaction a = { 0 };
 
-	/* What a constructor installed before us. */
+	/* A constructor may have installed an action before. */
 	sys4(SYS_rt_sigaction, SIGSEGV, 0, &now, 8);
 	a.sa_sigaction = now.handler;
 	a.sa_flags = (int)(now.flags & ~KERNEL_SA_RESTORER);
@@ -293,7 +296,7 @@ EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old
 	struct sigaction was;
 
 	if (sig != SIGSEGV || !handling) {
-		/* A constructor of another library may be faster than ours. */
+		/* A constructor of another library may run before this object's. */
 		if (!real_sigaction)
 			start_find_signals();
 		return real_sigaction(sig, act, old);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fault.h - what an architecture tells of a violation, and how it goes on
- * after one. Called from the SIGSEGV handler.
+ * fault.h - what depends on the architecture: the description of a violation, and how the program
+ * goes on after one. These functions are called in the SIGSEGV handler.
  */
 #ifndef PRELOAD_FAULT_H
 #define PRELOAD_FAULT_H
@@ -14,12 +14,12 @@
 
 /**
  * struct violation - a return that the processor refused
- * @pc: the faulting instruction.
+ * @pc: address of the faulting instruction.
  * @to: return address on the ordinary stack or in the register.
  * @shadow: return address on the shadow stack, or 0.
  * @ssp: shadow stack pointer at the fault.
- * @slot: where the kernel keeps the end of the signal frame on the shadow stack.
- * @is_return: it is a return (and not a bad token, for one).
+ * @slot: address of the word with which the kernel ends the signal frame on the shadow stack.
+ * @is_return: the instruction is a return; otherwise it is, for example, a switch with a bad token.
  */
 struct violation {
 	uint64_t pc;
@@ -30,22 +30,22 @@ struct violation {
 	bool is_return;
 };
 
-/* Fills @v; false if the signal frame is not where it should be. */
+/* Fills @v. Returns false if the signal frame is not found. */
 bool fault_describe(const void *uc, struct violation *v) HIDDEN;
 
-/* Are the means for fault_unwind() there? */
+/* Returns whether fault_unwind() is possible. */
 bool fault_can_unwind(void) HIDDEN;
 
 /*
- * Lets the program go on with the shadow stack pointer at @entry. May end the
- * handler then and there.
+ * Lets the program go on with the shadow stack pointer at @entry. May not return, but end the
+ * handler.
  */
 void fault_unwind(void *uc, const struct violation *v, uint64_t entry) HIDDEN;
 
-/* Carries the return out as a jump; false if it can't be. */
+/* Carries the return out as a jump. Returns false if that is not possible. */
 bool fault_jump(void *uc, uint64_t to) HIDDEN;
 
-/* Is this signal part of fault_unwind()? Then it is done with. */
+/* Returns true if this signal is part of fault_unwind(); then it is handled completely. */
 bool fault_resume(const siginfo_t *info, void *uc) HIDDEN;
 
 #endif

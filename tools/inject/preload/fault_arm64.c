@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fault_arm64.c - violations on arm64. The kernel ends the signal frame on the
- * shadow stack by a cap, the address of its own word with the low twelve bits
- * clear; sigreturn takes it from the top and goes on above it. A cap can't be
- * written by a program, so to go on further up the handler pops all entries
- * down to the wanted one and sends itself a second signal: that has its cap in
- * the right place, and its handler takes over the registers of the first.
+ * fault_arm64.c - violations on arm64. The kernel ends the signal frame on the shadow stack with a
+ * cap: the address of its own word with the low twelve bits clear. sigreturn takes the cap from the
+ * top and goes on above it. A program cannot write a cap. So to go on further up, the handler pops
+ * all entries down to the wanted one and sends itself a second signal. That signal has its cap in
+ * the right place, and its handler takes over the registers of the first signal.
  */
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -15,7 +14,7 @@
 
 #define RESUME_MAGIC 0x656d757365726873ull
 
-/* What the second signal carries. */
+/* The value that the second signal carries. */
 struct resume {
 	uint64_t magic;
 	const ucontext_t *uc;
@@ -65,7 +64,7 @@ bool fault_can_unwind(void)
 	return true;
 }
 
-/* Pops up to @entry and raises; the second handler does not come back here. */
+/* Pops entries up to @entry and raises the second signal, whose handler does not come back here. */
 __attribute__((noinline, noreturn)) static void pop_and_raise(uint64_t entry, long pid, long tid,
 							      siginfo_t *info)
 {

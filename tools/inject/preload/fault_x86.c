@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fault_x86.c - violations on x86. The shadow stack of a handler holds, above
- * its own entries, the pointer of the interrupted code with bit 63 set;
- * sigreturn goes back to that. It is changed by WRSS, which is switched on just
- * for it.
+ * fault_x86.c - violations on x86. Above its own entries, the shadow stack of a handler holds the
+ * SSP of the interrupted code with bit 63 set; sigreturn goes back to that. WRSS changes it, and is
+ * enabled just for that.
  */
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -26,7 +25,7 @@ bool fault_describe(const void *ucontext, struct violation *v)
 	v->is_return = (r[REG_ERR] & 0x7fff) == CP_NEAR_RET;
 	v->to = v->is_return ? load_word((uint64_t)r[REG_RSP]) : 0;
 	v->shadow = 0;
-	/* The innermost signal frame is ours, a few calls up. */
+	/* The innermost signal frame is that of this handler, a few calls up. */
 	for (unsigned int i = 0; i < 64; i++) {
 		word = load_word(ssp + i * 8);
 		if (!(word >> 63))

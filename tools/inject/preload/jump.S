@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jump.S - the calls that move the stack pointer, done so that the shadow
- * stack pointer moves with it.
+ * jump.S - the functions that move the stack pointer, written so that the shadow stack pointer
+ * moves with it.
  *
- * Layouts are those of glibc (musl: the same without the pointer guard), so
- * that a jmp_buf or ucontext_t may be filled here and used by the C library,
- * or the other way round.
+ * Layouts are those of glibc (musl has the same without the pointer guard). So a jmp_buf or
+ * ucontext_t that is filled here can be used by the C library, and the other way round.
  */
 #include "start.h"
 
@@ -29,7 +28,7 @@
 	.size	\name, . - \name
 	.endm
 
-	/* glibc's pointer guard. */
+	/* Applies glibc's pointer guard. */
 	.macro mangle reg
 	cmpb	$0, start_is_glibc(%rip)
 	je	77f
@@ -47,8 +46,8 @@
 	.endm
 
 	/*
-	 * A struct pivot in rax, rdx: switch by the token, leaving one behind
-	 * on the old shadow stack, then pop up to the target. Clobbers rcx.
+	 * Carries out the struct pivot in rax, rdx: switches by the token and leaves one on the old
+	 * shadow stack, then pops up to the target. Clobbers rcx.
 	 */
 	.macro do_pivot
 	testq	%rax, %rax
@@ -73,7 +72,7 @@
 73:
 	.endm
 
-/* setjmp family ------------------------------------------------------- */
+/* ---- setjmp family ---- */
 
 	fn _setjmp
 	xorl	%esi, %esi
@@ -109,7 +108,7 @@
 	movq	(%rsp), %rax
 	mangle	%rax
 	movq	%rax, 56(%rdi)
-	/* The pointer as it is after our return; 0 where there is none. */
+	/* The SSP as it is after this function has returned; 0 if there is none. */
 	xorl	%eax, %eax
 	rdsspq	%rax
 	leaq	8(%rax), %rcx
@@ -131,7 +130,7 @@
 	ret
 	end_fn start_sigsetjmp
 
-/* longjmp family: the C library's own, if its last step is ours. */
+/* ---- longjmp family: the C library's functions, if their last step is patched to be ours ---- */
 
 	.macro longjmp_name name
 	fn \name
@@ -192,7 +191,7 @@ start_longjmp_masked:
 	jmp	*%rdx
 	end_fn start_longjmp
 
-/* ucontext ------------------------------------------------------------ */
+/* ---- ucontext ---- */
 
 	/* Fills the ucontext_t at rdi with the caller's state. Clobbers rax, rcx. */
 	.macro save_context
@@ -256,7 +255,7 @@ start_longjmp_masked:
 	jmp	.Lswitch
 	end_fn setcontext
 
-	/* rbx: the context to go to; rsi its mask; rdx where to save ours. */
+	/* Switches to the context at rbx with the mask at rsi; saves the present mask at rdx. */
 	.type	.Lswitch, @function
 .Lswitch:
 	.cfi_startproc
@@ -291,7 +290,7 @@ start_longjmp_masked:
 	.cfi_endproc
 	.size	.Lswitch, . - .Lswitch
 
-/* A context made by makecontext() starts here: r12 function, rbx its link. */
+/* Begins a context of makecontext(): r12 is its function, rbx its link. */
 	.hidden	start_context_entry
 	.globl	start_context_entry
 	.type	start_context_entry, @function
@@ -305,9 +304,9 @@ start_context_entry:
 	jz	1f
 	movq	%rbx, %rdi
 	/*
-	 * Not by a call: its entry would stay on the shadow stack below the token, and
-	 * be the outermost frame of the next context there. It does not come back: what
-	 * it could fail with is a bad signal mask.
+	 * setcontext() is not called but jumped to: the entry of a call would stay on the shadow
+	 * stack below the token, and be the outermost frame of the next context there. setcontext()
+	 * does not come back: it could only fail for a bad signal mask.
 	 */
 	leaq	1f(%rip), %rax
 	pushq	%rax
@@ -318,9 +317,12 @@ start_context_entry:
 	.cfi_endproc
 	.size	start_context_entry, . - start_context_entry
 
-/* Boost.Context ------------------------------------------------------- */
+/* ---- Boost.Context ---- */
 
-	/* Saves the caller on its stack, rax = the frame. Clobbers rcx. */
+	/*
+	 * Saves the caller's state in a frame on its stack and sets rax to that frame. Clobbers
+	 * rcx.
+	 */
 	.macro save_fcontext
 	leaq	-FC_SIZE(%rsp), %rax
 	stmxcsr	(%rax)
@@ -337,9 +339,8 @@ start_context_entry:
 	.endm
 
 	/*
-	 * Goes to the frame at rdi: registers, stack and shadow stack are
-	 * switched, rsp points at the return address. r9: FC_FRESH or 0.
-	 * Clobbers rcx, r8.
+	 * Goes to the frame at rdi: switches registers, stack and shadow stack. rsp points at the
+	 * return address then, and r9 is FC_FRESH or 0. Clobbers rcx, r8.
 	 */
 	.macro load_fcontext
 	movq	%rdi, %rsp
@@ -379,7 +380,7 @@ start_context_entry:
 	jmp	*%r8
 	end_fn jump_fcontext
 
-/* The same, but @fn(from, data) is called there first. */
+/* Does what jump_fcontext() does, but calls @fn(from, data) first on the new stack. */
 	fn ontop_fcontext
 	movq	%rdx, %r10
 	save_fcontext
@@ -396,7 +397,7 @@ start_context_entry:
 	jmp	start_fcontext_entry
 	end_fn ontop_fcontext
 
-/* A context made by make_fcontext() starts here: rbx is its function. */
+/* Begins a context of make_fcontext(): rbx is its function. */
 	.hidden	start_fcontext_entry
 	.globl	start_fcontext_entry
 	.type	start_fcontext_entry, @function
@@ -411,12 +412,12 @@ start_fcontext_entry:
 	.cfi_endproc
 	.size	start_fcontext_entry, . - start_fcontext_entry
 
-/* vfork --------------------------------------------------------------- */
+/* ---- vfork ---- */
 
 	/*
-	 * The child runs on the parent's shadow stack and returns first, its
-	 * calls then overwrite the entry that the parent would return by: so
-	 * neither returns, both drop the entry and jump.
+	 * The child runs on the parent's shadow stack and returns first. Its calls then overwrite
+	 * the entry by which the parent would return. So neither returns: both drop the entry and
+	 * jump.
 	 */
 	fn vfork
 	popq	%rdi

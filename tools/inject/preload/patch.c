@@ -2,12 +2,12 @@
 /*
  * patch.c - glibc's own uses of setjmp().
  *
- * ld.so leaves a failed dlopen() or dlsym() by its private copy of longjmp(),
- * libc leaves a cancelled thread by one, and neither is called by a symbol
- * that could be interposed. Both copies have been the same few instructions
- * in every glibc without shadow stack support: they are looked for, compared
- * instruction by instruction, and only if all is as expected replaced by a
- * jump to ours, which fills the same jmp_buf. Nothing is changed otherwise.
+ * ld.so leaves a failed dlopen() or dlsym() by its private copy of longjmp(), and libc leaves a
+ * cancelled thread by another copy. Neither is called by a symbol that could be interposed. In
+ * every glibc without shadow stack support both copies have been the same few instructions. This
+ * code looks for them and compares them instruction by instruction. Only if all of them match, they
+ * are replaced by a jump to this object's functions, which fill the same jmp_buf. Otherwise nothing
+ * is changed.
  */
 #include <elf.h>
 #include <link.h>
@@ -19,12 +19,12 @@
 
 #include "start.h"
 
-/* Pattern bytes; the rest are instructions with more than one encoding. */
+/* Elements of a pattern that are not a byte: an instruction with more than one encoding. */
 #define ANY 0x100 /* any byte */
 #define GUARD 0x200 /* xor with the pointer guard, | rex | reg */
 #define GUARD_OP(rex, reg) (GUARD | (rex) << 10 | (reg))
 
-/* Bytes by instruction. */
+/* The bytes of the patterns, an instruction after the other. */
 /* clang-format off */
 static const unsigned int sigsetjmp_code[] = {
 	0x48, 0x89, 0x1f, 0x48, 0x89, 0xe8, GUARD_OP(0x48, 0),
@@ -52,7 +52,10 @@ static const unsigned int longjmp_code[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-/* Matches "xor guard, reg": %fs:0x30, or ld.so's copy relative to rip. */
+/*
+ * Matches "xor guard, reg" with %fs:0x30 or with ld.so's copy relative to rip. Returns the bytes
+ * matched, or 0.
+ */
 static size_t match_guard(const unsigned char *p, size_t room, unsigned int op)
 {
 	unsigned char rex = (op >> 10) & 0xff, reg = op & 7;
@@ -65,7 +68,9 @@ static size_t match_guard(const unsigned char *p, size_t room, unsigned int op)
 	return 0;
 }
 
-/* Return: bytes matched, or 0. Single nops are probe points. */
+/*
+ * Matches a pattern. Returns the bytes matched, or 0. Single nops are probe points and are skipped.
+ */
 static size_t match(const unsigned char *p, size_t room, const unsigned int *code, size_t count)
 {
 	size_t at = 0, n;
@@ -135,7 +140,7 @@ static bool write_jump(unsigned char *at, void (*to)(void))
 	return true;
 }
 
-/* Patches every copy, at most four. Return: number of copies. */
+/* Patches every copy, at most four. Returns the number of copies, or 0 on failure. */
 static unsigned int patch_all(const struct text *t, const unsigned int *code, size_t count,
 			      void (*to)(void))
 {

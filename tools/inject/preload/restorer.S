@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * restorer.S - where the handler of fault.c returns to.
+ * restorer.S - the code that the handler of fault.c returns to.
  */
 	.text
 

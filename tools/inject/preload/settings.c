@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * settings.c - what `shstk run` wants, from the environment.
+ * settings.c - reads the settings that `shstk run` writes to the environment.
  */
 #include <string.h>
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@ static bool take_flag(const char **p, const char *name, size_t len)
 
 #define TAKE(p, name) take_flag(p, name, sizeof(name) - 1)
 
-/* A comma-separated list, written by `shstk run`. */
+/* Parses the comma-separated list that `shstk run` writes. */
 static void parse_settings(char *text)
 {
 	struct start_settings *s = &start_settings;
@@ -45,7 +45,7 @@ static void parse_settings(char *text)
 				if (n < sizeof(s->socket) - 1)
 					s->socket[n++] = *p;
 		} else if (TAKE(&p, "say=")) {
-			s->say = p; /* the last one, whatever is in it */
+			s->say = p; /* the last setting; its text may contain commas */
 			return;
 		}
 		while (*p && *p++ != ',')
@@ -58,7 +58,10 @@ bool start_is_first(void)
 	return sys0(SYS_getpid) == start_settings.first;
 }
 
-/* A program that must not run without: the one `shstk run` was asked for. */
+/*
+ * The program must not run without a shadow stack if it is the one that `shstk run` was called for,
+ * or if strict is set; neither holds with permissive.
+ */
 void start_give_up(const char *what, const char *why)
 {
 	bool end = !start_settings.permissive && (start_is_first() || start_settings.strict);
@@ -76,7 +79,10 @@ void start_read_settings(char **envp)
 			parse_settings(*envp + 12);
 }
 
-/* What this process executes later is a child like all others. */
+/*
+ * Removes @first from the environment: what this process executes later is treated like its
+ * children.
+ */
 void start_first_done(void)
 {
 	for (char *p = first_digits; p && *p >= '0' && *p <= '9'; p++)

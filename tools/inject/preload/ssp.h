@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ssp.h - the shadow stack pointer, 0 where shadow stacks are off; in C and C++.
+ * ssp.h - reads the shadow stack pointer, which is 0 if shadow stacks are off; for C and C++.
  */
 #ifndef PRELOAD_SSP_H
 #define PRELOAD_SSP_H
@@ -16,7 +16,7 @@ static inline uint64_t read_ssp(void)
 #elif defined(__aarch64__)
 	register uint64_t x16 __asm__("x16") = 1;
 
-	/* CHKFEAT clears the bit where GCS is on; then its pointer. */
+	/* CHKFEAT clears the bit if GCS is enabled; then its pointer is read. */
 	__asm__ volatile("hint #40" : "+r"(x16));
 	if (!x16)
 		__asm__ volatile("mrs %0, s3_3_c2_c5_1" : "=r"(v));

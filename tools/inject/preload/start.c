@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * start.c - switch shadow stacks on before main().
+ * start.c - enables shadow stacks before main().
  *
- * __libc_start_main() never returns, and it is called by the first instructions
- * of the program: a shadow stack that begins in it, empty, misses nothing. The
- * dynamic linker and the constructors of the libraries (glibc 2.34 and newer:
- * not those of the program) have run by then, without a shadow stack.
+ * __libc_start_main() never returns, and the first instructions of the program call it: a shadow
+ * stack that begins in it, empty, misses nothing. The dynamic linker and the constructors of the
+ * libraries (with glibc 2.34 and newer, not those of the program) have run by then, without a
+ * shadow stack.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ void (*start_real_longjmp)(void *env, int value);
 
 int *__errno_location(void);
 
-/* Tail of vfork(): sets errno. */
+/* Sets errno; the last step of vfork(). */
 HIDDEN int start_fail(int err)
 {
 	*__errno_location() = err;
@@ -34,7 +34,7 @@ static void resolve(void)
 	start_find_signals();
 }
 
-/* Early enough for constructors of other libraries that use these calls. */
+/* This runs early enough for constructors of other libraries that use these calls. */
 __attribute__((constructor)) static void construct(void)
 {
 	if (!start_real_longjmp)
@@ -60,7 +60,7 @@ EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc, char 
 	long err;
 
 	prepare(argc, argv);
-	/* From here on, no return out of this frame. */
+	/* From here on, this frame must not be returned from. */
 	err = start_switch_on();
 	start_switched(err);
 	real(main, argc, argv, init, fini, rtld_fini, stack_end);

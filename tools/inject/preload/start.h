@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * start.h - the start-up object of `shstk run`. x86-64: preloaded into a
- * program that knows nothing of shadow stacks, it switches them on before
- * main() and makes right what such a program and its C library do to the
- * stack behind the processor's back.
+ * start.h - the start-up object of `shstk run`. On x86-64 it is preloaded into a program that knows
+ * nothing of shadow stacks. It enables them before main(), and corrects the shadow stack where such
+ * a program and its C library change the ordinary stack without the processor's knowledge.
  *
  *   start.c    settings, the table of real functions
- *   enable.c   switching on
- *   jump.S     setjmp and longjmp, context switches, vfork: what must be
+ *   enable.c   reports the result of enabling
+ *   jump.S     setjmp and longjmp, context switches, vfork: code that must be
  *              instructions
  *   patch.c    the C library's own uses of setjmp, which no symbol reaches
  *   context.c  shadow stacks of makecontext() and make_fcontext()
  *   fault.c    violations: report and repair; SIGSEGV handlers of the program
  *   fault_x86.c, fault_arm64.c
- *              what of that depends on the architecture
+ *              the parts of fault.c that depend on the architecture
  *   settings.c, maps.c
  *              the environment, /proc/self/maps
  *
- * Where the C library handles shadow stacks, which is so on arm64, and on x86 if it was
- * built for CET, another object needs no more than the last parts (start_ready.c).
+ * Where the C library handles shadow stacks, which is so on arm64, and on x86 if it was built for
+ * CET, another object is used that needs only the last parts (start_ready.c).
  *
- * The object uses no C library but what it finds in the process (glibc or
- * musl), takes no memory from malloc(), and works from the first instruction
- * after the dynamic linker. Register, jmp_buf and ucontext_t layouts are ABI.
+ * The object uses no C library but the one that it finds in the process (glibc or musl), takes no
+ * memory from malloc(), and works from the first instruction after the dynamic linker. Layouts of
+ * registers, jmp_buf and ucontext_t are ABI.
  */
 #ifndef PRELOAD_START_H
 #define PRELOAD_START_H
 
-/* Offset of the shadow stack pointer in a jmp_buf, in bytes: behind the signal
- * mask the kernel knows, inside the smaller buffer of pthread_cleanup_push(),
- * in a word that glibc and musl leave alone.
+/*
+ * Offset of the shadow stack pointer in a jmp_buf, in bytes. It lies behind the signal mask that
+ * the kernel knows, inside the smaller buffer of pthread_cleanup_push(), in a word that glibc and
+ * musl do not use.
  */
 #define JMP_SSP 96
 #define JMP_SAVED 64
 #define JMP_MASK 72
 
-/* ucontext_t: general registers, floating-point pointer, spare words, mask. */
+/* Offsets in ucontext_t: general registers, floating-point pointer, spare words, mask. */
 #define UC_R8 40
 #define UC_R9 48
 #define UC_R12 72
@@ -55,13 +55,13 @@
 #define UC_SIGMASK 296
 #define UC_FPMEM 424
 
-/* What UC_SPARE holds: this word, the shadow stack pointer, both xored. */
+/* UC_SPARE holds this word, the shadow stack pointer, and the xor of both. */
 #define UC_MAGIC 0x6b63617473687321
 
-/* A frame of jump_fcontext(): SSP at 8, return address at the end. */
+/* A frame of jump_fcontext() has the SSP at offset 8 and the return address at its end. */
 #define FC_SSP 8
 #define FC_SIZE 0x40
-/* Bit of the SSP word: nothing was ever pushed, no return address to pop. */
+/* Bit of the SSP word: nothing was ever pushed, so there is no return address to pop. */
 #define FC_FRESH 2
 
 #ifndef __ASSEMBLER__
@@ -76,8 +76,8 @@
 
 #ifdef __aarch64__
 /*
- * Says that this file is ready for GCS, or the C library would not switch it
- * on. Compilers before gcc 15 do not write that mark.
+ * Marks this file as ready for GCS; otherwise the C library would not enable it. Compilers before
+ * gcc 15 do not write that mark.
  */
 __asm__(".pushsection .note.gnu.property, \"a\"\n\t"
 	".balign 8\n\t"
@@ -92,15 +92,15 @@ __asm__(".pushsection .note.gnu.property, \"a\"\n\t"
 
 /**
  * struct start_settings - the SHSTK_START environment variable
- * @permissive: repair violations and go on.
- * @lock: lock the status once it is on.
- * @strict: do not start if something could not be made right.
- * @quiet: no line about what was done.
- * @first: process that was started by `shstk run`; others are its children.
+ * @permissive: violations are repaired and the program goes on.
+ * @lock: the shadow stack's status is locked once it is enabled.
+ * @strict: the program does not start if something could not be corrected.
+ * @quiet: no line about the result is written.
+ * @first: process that `shstk run` started; others are its children.
  * @socket: abstract socket that takes reports, or "".
- * @say: NULL, or what to say once the C library has switched on.
+ * @say: text to write once the C library has enabled shadow stacks, or NULL.
  *
- * Written once before main().
+ * It is written once, before main().
  */
 struct start_settings {
 	bool permissive;
@@ -114,8 +114,8 @@ struct start_settings {
 
 /**
  * struct pivot - how to reach a shadow stack pointer
- * @token: restore token to switch by, or 0 to stay on this shadow stack.
- * @target: pointer to go on to by popping, or 0 to pop nothing.
+ * @token: restore token to switch by; 0: stay on this shadow stack.
+ * @target: SSP to reach by popping entries; 0: pop nothing.
  */
 struct pivot {
 	uint64_t token;
@@ -141,24 +141,27 @@ const char *start_patch(void) HIDDEN;
 struct pivot start_pivot(uint64_t target) HIDDEN;
 struct pivot start_context_pivot(const void *ucontext) HIDDEN;
 void start_context_finished(void) HIDDEN;
-/* Bounds of the shadow stack that holds @addr; false if there is none. */
+/* Finds the bounds of the shadow stack that holds @addr. Returns false if there is none. */
 bool start_bounds(uint64_t addr, uint64_t *lo, uint64_t *hi) HIDDEN;
 
 /* settings.c */
 void start_read_settings(char **envp) HIDDEN;
 void start_first_done(void) HIDDEN;
 bool start_is_first(void) HIDDEN;
-/* Says that there is no shadow stack; ends a program that must not run without. */
+/* Reports that there is no shadow stack, and ends a program that must not run without one. */
 void start_give_up(const char *what, const char *why) HIDDEN;
 
-/* fault.c: look up what is wrapped; install the handler. */
+/* fault.c */
+/* Looks up the functions that are hooked. */
 void start_find_signals(void) HIDDEN;
+/* Installs the handler of SIGSEGV. */
 void start_faults(void) HIDDEN;
+/* Writes a line with @a and @b to standard error. */
 void start_say(const char *a, const char *b) HIDDEN;
 
 /*
- * struct map_line - the mapping that holds an address, as /proc/self/maps
- * tells it.
+ * struct map_line - the mapping that holds an address, from /proc/self/maps @start: first address
+ * of the mapping. @end: address behind the mapping. @text: the line.
  */
 struct map_line {
 	uint64_t start;
@@ -166,7 +169,7 @@ struct map_line {
 	char text[256];
 };
 
-/* maps.c: false if no mapping holds @addr. Async-signal-safe. */
+/* maps.c: finds the mapping that holds @addr. Returns false if there is none. Async-signal-safe. */
 bool start_map_find(uint64_t addr, struct map_line *ret) HIDDEN;
 
 static inline uint64_t load_word(uint64_t addr)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * start_ready.c - the preloaded object of `shstk run` where the C library handles
- * shadow stacks: glibc on arm64, and on x86 if it was built for CET. It reports and
- * repairs violations, and says whether shadow stacks are on: what the command told the C
- * library, and what that made of it, are two things.
+ * start_ready.c - the preloaded object of `shstk run` where the C library handles shadow stacks:
+ * glibc on arm64, and on x86 if it was built for CET. It reports and repairs violations, and says
+ * whether shadow stacks are enabled, as the C library may not have done what the command told it.
  *
- * The C library switches them on as it was told by tunables; on x86 only for programs
- * that are marked. For others it is done here, and the C library is made to know: its
- * setjmp(), its contexts and its threads look at a word of the thread control block.
+ * The C library enables shadow stacks as tunables tell it; on x86 only for programs that are
+ * marked. For others this object enables them, and tells the C library: its setjmp(), its contexts
+ * and its threads look at a word of the thread control block.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -26,13 +25,16 @@ bool start_bounds(uint64_t addr, uint64_t *lo, uint64_t *hi)
 	return true;
 }
 
-/* It hands the arguments to constructors. */
+/* Returns whether the C library is glibc, which passes the arguments to constructors. */
 static bool is_glibc(void)
 {
 	return dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
 }
 
-/* The C library had its say before any constructor. */
+/*
+ * Completes the start when the C library has enabled shadow stacks, which it does before any
+ * constructor.
+ */
 static void switched_by_libc(void)
 {
 	start_faults();
@@ -52,7 +54,7 @@ __attribute__((constructor)) static void construct(int argc, char **argv, char *
 	if (read_ssp())
 		switched_by_libc();
 #ifdef __aarch64__
-	else /* on x86 it can still be done here */
+	else /* on x86 __libc_start_main() can still enable it */
 		start_give_up("no shadow stack: ", "the C library left it off");
 #endif
 }
@@ -60,13 +62,16 @@ __attribute__((constructor)) static void construct(int argc, char **argv, char *
 #ifdef __x86_64__
 #include "enable.h"
 
-/* GNU_PROPERTY_X86_FEATURE_1_SHSTK in the feature word of the TCB, which is ABI. */
+/* Sets GNU_PROPERTY_X86_FEATURE_1_SHSTK in the feature word of the TCB, whose place is ABI. */
 static void tell_libc(void)
 {
 	__asm__ volatile("orl $2, %%fs:0x48" : : : "memory");
 }
 
-/* Does its setjmp() read the shadow stack pointer (RDSSPQ)? Children may have another. */
+/*
+ * Returns whether the C library handles shadow stacks: its setjmp() reads the SSP (RDSSPQ). Child
+ * processes may use another C library.
+ */
 static bool libc_handles(void)
 {
 	const unsigned char *p = dlsym(RTLD_NEXT, "__sigsetjmp");
@@ -91,7 +96,7 @@ EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc, char 
 	} else if (!read_ssp() && start_settings.strict) {
 		start_give_up("not started: ", "the program is not marked");
 	} else if (!read_ssp()) {
-		/* From here on, no return out of this frame. */
+		/* From here on, this frame must not be returned from. */
 		err = start_switch_on();
 		if (!err)
 			tell_libc();
