@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * alloc.c - the allocation functions that the program gets to see.
+ * alloc.c - hooks of the allocation functions.
  *
- * Each calls the next one of its name: libc's, or that of an allocator which
- * the program is linked with or which is preloaded behind the agent. operator
- * new and delete of the C++ libraries end here as well; their frame is taken off
- * the stacks when they are read.
+ * Each calls the next function of its name: libc's, or that of an allocator that the program is
+ * linked with or that is preloaded behind the agent. operator new and delete of the C++ libraries
+ * call these hooks as well; their frame is removed from the stacks when they are read.
  *
- * Before the next functions are known, dlsym() itself may allocate: it gets
- * memory of a small pool that is never given back.
+ * Before the next functions are known, dlsym() itself may allocate: it gets memory of a small pool
+ * that is never freed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,12 +24,12 @@
 
 __thread struct local local;
 
-/* What the start of a program calls, in libc. */
+/* libc's function that starts a program. */
 typedef int (*main_fn)(int argc, char **argv, char **envp);
 int __libc_start_main(main_fn main, int argc, char **argv, void (*init)(void), void (*fini)(void),
 		      void (*loader_fini)(void), void *stack_end);
 
-/* The next functions; before they are known, the first_*() below. */
+/* The next functions; before they are known, the first_*() functions below. */
 struct next {
 	void *(*malloc)(size_t);
 	void *(*calloc)(size_t, size_t);
@@ -66,7 +65,7 @@ static struct next next = {
 };
 
 #define RESOLVE(name) (*(void **)&known.name = dlsym(RTLD_NEXT, #name))
-/* What not every allocator has. */
+/* Looks up a function that not every allocator has. */
 #define RESOLVE_IF(name) (RESOLVE(name) ? (void)0 : (void)(known.name = first_##name))
 
 /* Blocks of the pool have their size in front. */
@@ -98,7 +97,10 @@ static inline bool is_known(void)
 	return next.malloc != first_malloc;
 }
 
-/* While it looks for them, what is allocated comes from the pool. */
+/*
+ * Looks up the next functions. Meanwhile, allocations come from the pool. Returns whether they are
+ * known.
+ */
 static __attribute__((noinline, cold)) bool resolve(void)
 {
 	static __thread bool resolving __attribute__((tls_model("initial-exec")));
@@ -181,9 +183,9 @@ bool alloc_has(const void *fn)
 }
 
 /*
- * A malloc() in the program itself comes before the agent's. Its address does not
- * tell: in a program at a fixed place that is a jump to whatever comes first. So
- * it is called, and whoever passes here has changed @left.
+ * Finds out whether the program itself has a malloc(), which is called instead of the agent's. Its
+ * address does not tell, because in a program at a fixed address it is that of a jump to the first
+ * malloc(). So malloc() is called: the agent's would change @left.
  */
 static void look_for_others(void)
 {
@@ -201,7 +203,7 @@ static void look_for_others(void)
 
 static main_fn program_main;
 
-/* Left by a tail call: stacks look as they do without the agent. */
+/* Starts the program by a tail call, so that stacks look as they do without the agent. */
 static int start_program(int argc, char **argv, char **envp)
 {
 	look_for_others();
@@ -209,8 +211,8 @@ static int start_program(int argc, char **argv, char **envp)
 }
 
 /*
- * The program's malloc() may work only after its constructors, as those of sanitizers do:
- * it is called right before main().
+ * The program's malloc() may work only after its constructors, as those of sanitizers do. So it is
+ * called right before main().
  */
 HOOK_API int __libc_start_main(main_fn main, int argc, char **argv, void (*init)(void),
 			       void (*fini)(void), void (*loader_fini)(void), void *stack_end)
@@ -234,7 +236,9 @@ static struct {
 	uintptr_t start, end;
 } allocator;
 
-/* For dl_iterate_phdr(): the object whose code the allocator's malloc() is in. */
+/*
+ * A callback of dl_iterate_phdr(): finds the object that has the code of the allocator's malloc().
+ */
 static int find_allocator(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	uintptr_t fn = (uintptr_t)next.malloc;
@@ -258,7 +262,7 @@ bool alloc_is(uintptr_t pc)
 	return pc - allocator.start < allocator.end - allocator.start;
 }
 
-/* Blocks of glibc are at least 32 bytes apart; of others one knows less. */
+/* Blocks of glibc are at least 32 bytes apart; for other allocators 8 bytes are assumed. */
 void alloc_prepare(void)
 {
 	bool libc = alloc_has((void *)sbrk);
@@ -268,7 +272,7 @@ void alloc_prepare(void)
 		dl_iterate_phdr(find_allocator, NULL);
 }
 
-/* Sampled: is it this allocation of @size bytes? Where not all are recorded. */
+/* Returns whether this allocation of @size bytes is sampled, where not all are recorded. */
 static __attribute__((noinline)) bool is_sampled(uint64_t size)
 {
 	struct local *l = &local;
@@ -284,8 +288,8 @@ static __attribute__((noinline)) bool is_sampled(uint64_t size)
 }
 
 /*
- * The thread is about to be sampled, does not know yet when, or all are recorded. The
- * stack is taken before the block is there: what is to be found in memory then comes
+ * Called if all allocations are recorded, the thread is about to be sampled, or does not know yet
+ * when it is. The stack is captured before the block is allocated: then data is fetched from memory
  * while the allocator works.
  */
 __attribute__((noinline)) bool alloc_begin(struct event *e, uint64_t size)
@@ -295,7 +299,7 @@ __attribute__((noinline)) bool alloc_begin(struct event *e, uint64_t size)
 	if (unlikely(l->busy))
 		return false;
 	if (unlikely(!is_on() || atomic_load_explicit(&heap.header->stop, memory_order_relaxed))) {
-		/* Before the agent is attached: look again next time. */
+		/* This is before the agent is attached: look again next time. */
 		l->left = heap.own ? FAR_AWAY : 0;
 		return false;
 	}
@@ -324,7 +328,7 @@ __attribute__((noinline)) void *alloc_end(struct event *e, void *p, uint64_t siz
 	if (likely(b.trace)) {
 		ticks = ticks_now();
 		b.time = ticks >> 6;
-		/* Before it is counted: nobody can free it yet. */
+		/* This comes before the block is counted: nobody can free it yet. */
 		if (live_put(p, &b))
 			trace_alloc(b.trace, size, ticks);
 		else
@@ -337,7 +341,7 @@ __attribute__((noinline)) void *alloc_end(struct event *e, void *p, uint64_t siz
 	return p;
 }
 
-/* A block that may be one of those recorded, or one of the pool. */
+/* Frees a block that may be recorded or may be of the pool. */
 static __attribute__((noinline)) void free_known(void *p)
 {
 	struct block b;
@@ -345,7 +349,7 @@ static __attribute__((noinline)) void free_known(void *p)
 
 	if (unlikely(in_pool(p)))
 		return;
-	/* Once it is freed, another thread may get the same address. */
+	/* This comes first: once the block is freed, another thread may get the same address. */
 	had = live_take(p, &b);
 	if (had)
 		trace_expect(b.trace);
@@ -377,7 +381,7 @@ HOOK_API void free(void *p)
 ALLOCATES(malloc, size, (size_t size), (size))
 ALLOCATES(calloc, nr *size, (size_t nr, size_t size), (nr, size))
 
-/* A block of the pool goes on as an ordinary one. */
+/* Returns an ordinary block of @size bytes with the content of @p, a block of the pool. */
 static void *leave_pool(const void *p, size_t size)
 {
 	size_t old = *(const size_t *)((const uint8_t *)p - 16);

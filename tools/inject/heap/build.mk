@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-heap.so, which `shstk record --heap` preloads into its targets. It
-# holds its own copy of the capture library, and exports nothing but its hooks.
+# libshstk-heap.so, which `shstk record --heap` preloads into its targets. It contains its own copy
+# of the capture library, and exports nothing but its hooks.
 
 HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
 	$(addprefix tools/inject/common/,anylibc.c env.c limits.c private.c rawcall.c room.c sandbox.c)
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
 
-# -fno-builtin: what looks like malloc() and memset() is no calloc() here.
+# -fno-builtin-...: the compiler must not turn malloc() followed by memset() into calloc() here.
 HEAP_CFLAGS	:= $(BARE_FLAGS) $(INJECT_FORTIFY) \
 	-fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
 	-fasynchronous-unwind-tables -fno-builtin-malloc -fno-builtin-calloc \

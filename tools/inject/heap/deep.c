@@ -3,15 +3,16 @@
  * deep.c - libraries that are loaded with RTLD_DEEPBIND.
  *
  * Such a library, and what is loaded with it, finds functions among its own dependencies first:
- * libc's malloc(), and not the agent's. Without the flag it would find the program's functions
- * where it counts on its own, so the flag stays, and what was bound to libc is bound to the agent
- * afterwards: in the tables that the loader's relocations fill in, of the objects that are new,
- * and only those functions that the agent passes on to the same function of libc.
+ * libc's malloc(), not the agent's. Without the flag it would find the program's functions where it
+ * relies on its own, so the flag stays. Afterwards, what was bound to libc is bound to the agent.
+ * This changes the tables that the loader's relocations fill in, in the new objects, and only for
+ * those functions that the agent passes on to the same function of libc.
  *
- * What constructors of these libraries allocate is not seen, as they run before.
+ * Allocations of constructors of these libraries are not seen, as they run before that.
  *
- * For that the loader has to come back here, so it sees the agent as who calls. That is the same
- * to it, unless it searches the folders that the caller's file names, or the caller's folder.
+ * As this needs to do something after the loader has returned, the loader sees the agent as its
+ * caller. That makes no difference, unless it searches the folders that the caller's file names, or
+ * the caller's folder.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -39,12 +40,12 @@
 #define RELOC_DATA R_RISCV_64
 #endif
 
-/* ---- who calls ---- */
+/* ---- The caller ---- */
 
 /**
  * struct caller - what the loader would look at
- * @pc: in the object that calls dlopen().
- * @plain: the file has no folder in its name.
+ * @pc: address in the object that calls dlopen().
+ * @plain: the file's name has no folder.
  * @first: the next object is the program itself.
  * @found: the caller is an object of the program's own namespace.
  * @differs: the loader would not do the same for the agent.
@@ -82,7 +83,9 @@ static bool has_address(const struct dl_phdr_info *info, uintptr_t at)
 	return false;
 }
 
-/* DT_RPATH of whoever loads counts for all that is loaded by it; the program's for everybody. */
+/*
+ * Looks at an object. The caller's DT_RPATH, and the program's, apply to everything that is loaded.
+ */
 static int look_at_caller(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct caller *c = arg;
@@ -111,14 +114,14 @@ bool deep_is_same(const char *file, const void *caller)
 	return c.found && !c.differs;
 }
 
-/* ---- what was bound past the agent ---- */
+/* ---- Functions that were bound past the agent ---- */
 
 /**
  * struct bound - a function of the agent's
  * @name: its name.
- * @ours: it.
- * @theirs: what the library found instead, or NULL: it found ours, or another one than that which
- *	ours calls.
+ * @ours: the function.
+ * @theirs: the function that the library found instead. NULL: it found the agent's, or one that is
+ *	not the next function after the agent's.
  */
 struct bound {
 	const char *name;
@@ -142,12 +145,12 @@ static const struct bound all[] = {
 #define NR_BOUND (sizeof(all) / sizeof(*all))
 
 /**
- * struct load - a library that was loaded
+ * struct load - a library that is loaded
  * @bound: the functions.
- * @before: objects that were there.
- * @subs: unloaded ones, until then.
+ * @before: number of objects before that.
+ * @subs: number of objects that were unloaded until then.
  * @at: number of the object that is looked at.
- * @missed: not all could be bound.
+ * @missed: not all functions could be bound.
  */
 struct load {
 	struct bound bound[NR_BOUND];
@@ -177,7 +180,7 @@ static void find_bound(struct load *load, void *handle)
 		if (theirs != b->ours && theirs == dlsym(RTLD_NEXT, b->name))
 			b->theirs = theirs;
 	}
-	dlerror(); /* the program asks what happened to its own library */
+	dlerror(); /* clears the error, as the program asks about its own library */
 }
 
 static const struct bound *find_name(const struct load *load, const char *name)
@@ -190,9 +193,9 @@ static const struct bound *find_name(const struct load *load, const char *name)
 
 /**
  * struct object - what is needed of an object
- * @info: where it is.
- * @symbols: its dynamic symbols,
- * @strings: and their names.
+ * @info: its address and headers.
+ * @symbols: its dynamic symbols.
+ * @strings: names of @symbols.
  */
 struct object {
 	const struct dl_phdr_info *info;
@@ -200,13 +203,19 @@ struct object {
 	const char *strings;
 };
 
-/* Some C libraries put addresses into that section, others leave offsets. */
+/*
+ * Returns the address that @d holds. Some C libraries store addresses in that section, others leave
+ * offsets.
+ */
 static uintptr_t address_of(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
 {
 	return d->d_un.d_ptr < info->dlpi_addr ? info->dlpi_addr + d->d_un.d_ptr : d->d_un.d_ptr;
 }
 
-/* Bound to @b's function, or not bound yet: it leads to the object's own code that does that. */
+/*
+ * Returns whether a table's entry is bound to @b's function, or not bound yet: then it leads to the
+ * object's own code that binds it.
+ */
 static bool is_bound(const struct object *o, const struct bound *b, uint32_t type, uintptr_t value)
 {
 	return value == (uintptr_t)b->theirs ||
@@ -268,7 +277,7 @@ static void bind_object(const struct load *load, const struct dl_phdr_info *info
 		bind_table(load, &o, lazy, lazy_bytes);
 }
 
-/* What the loader made read-only behind its relocations is writable for a moment. */
+/* Changes the protection of what the loader made read-only after its relocations. */
 static long protect(const struct dl_phdr_info *info, const ElfW(Phdr) * relro, int prot)
 {
 	uintptr_t page = getauxval(AT_PAGESZ), start, end;
@@ -287,7 +296,7 @@ static int bind_new(struct dl_phdr_info *info, size_t size, void *arg)
 	struct load *load = arg;
 
 	(void)size;
-	/* Others were unloaded meanwhile: which ones are new is not known. */
+	/* Objects were unloaded meanwhile: then it is not known which ones are new. */
 	load->missed |= info->dlpi_subs != load->subs;
 	if (load->missed || load->at++ < load->before || !dynamic)
 		return 0;

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * heap.h - private parts of libshstk-heap.so, preloaded by
- * `shstk record --heap`.
+ * heap.h - private declarations of libshstk-heap.so, which `shstk record --heap` preloads.
  *
- *   main.c    finds the recorder's memory; start, fork, what is mapped
- *   alloc.c   the allocation functions that stand in front of the program's
+ *   main.c    finds the recorder's memory; handles start, fork, what is mapped
+ *   alloc.c   hooks of the allocation functions
  *   trace.c   stacks and their counters
  *   live.c    which block belongs to which stack
- *   range.c   the same for mmap()
- *   map.c     mmap() and its like that stand in front of libc's
+ *   range.c   which mapping of mmap() belongs to which stack
+ *   map.c     hooks of mmap() and similar functions
  *   thread.c  more stack for threads
- *   new.c     operator new and delete, where they do without malloc()
+ *   new.c     operator new and delete, where they do not use malloc()
  *   deep.c    libraries that prefer their own functions (RTLD_DEEPBIND)
  *   random.c  which allocations are sampled, and what each stands for
  *
- * All of it runs inside malloc(), of any thread, at any time: it takes no lock
- * that it could wait for, calls nothing of libc that allocates, and never itself.
+ * All of it runs inside malloc(), in any thread, at any time: it takes no lock that it could wait
+ * for, and calls no function of libc that allocates, so it never calls itself.
  *
- * What a child of fork() must not share (counters, tables) lies in memory that
- * the kernel empties or leaves out there (MADV_WIPEONFORK, MADV_DONTFORK): until
- * the child has a region of its own, and also in children made by clone(2) that
- * never get one, the tables are empty and nothing is recorded. A child of
- * vfork() uses its parent's heap, and is recorded with it.
+ * State that a child of fork() must not share (counters, tables) is in memory that the kernel
+ * clears or leaves out there (MADV_WIPEONFORK, MADV_DONTFORK). So the tables are empty and nothing
+ * is recorded until the child has a region of its own; children made by clone(2) never get one. A
+ * child of vfork() uses its parent's heap, and is recorded with it.
  */
 #ifndef HEAP_HEAP_H
 #define HEAP_HEAP_H
@@ -42,7 +40,7 @@
 #define LEAF_SHIFT 22 /* bytes that a leaf covers */
 #define TOP_ENTRIES (1u << (48 - TOP_SHIFT))
 #define TABLES 12
-#define HEAP_MAX_PAGE 65536ull /* of small pages */
+#define HEAP_MAX_PAGE 65536ull /* the largest size of small pages */
 #define HEAP_LARGE_PAGE (1ull << 21)
 #define SHARDS 64
 #define LIVE_PAGE_SHIFT 12
@@ -50,18 +48,18 @@
 struct slot;
 
 /**
- * struct shared_none - what is empty in a child
- * @on: recording.
+ * struct shared_none - the state that is empty in a child
+ * @on: allocations are recorded.
  * @top: top table of live.c.
  * @nr_leaves: number of leaves made.
- * @tables: stacks by hash; see find() of trace.c.
- * @nr_tables: their number.
- * @filled: entries of each.
- * @counts: the unit of the counter that is handed out next; 0: there is none.
- * @shards: see change_live().
- * @pool_used: bit n: buffer n of trace.c is in use.
- * @range_lock: guards range.c's list.
- * @ranges: number of its elements.
+ * @tables: stacks by hash; find() of trace.c uses them.
+ * @nr_tables: number of tables in @tables.
+ * @filled: number of entries in each table.
+ * @counts: unit of the next free counter; 0: there is none.
+ * @shards: bytes in use that change_live() has not added to the common counter yet.
+ * @pool_used: bit n is set if buffer n of trace.c is in use.
+ * @range_lock: guards the list of range.c.
+ * @ranges: number of ranges in that list.
  */
 struct shared_none {
 	_Atomic uint32_t on;
@@ -81,24 +79,25 @@ struct shared_none {
 
 /**
  * struct heap - the state of the agent
- * @own: see struct shared_none.
- * @header: the recorder's memory, first page.
- * @image: the region of this process.
- * @pid: the process that has it.
- * @size: bytes of it that are mapped,
- * @used: and those handed out to records. Any program that is recorded can write to the region:
- *	what bounds what is written there is not read from it.
- * @sample: as in the header.
- * @max_depth: as in the header.
+ * @own: the state that is empty in a child.
+ * @header: first page of the recorder's memory.
+ * @image: region of this process.
+ * @pid: process that has @image.
+ * @size: bytes of @image that are mapped.
+ * @used: bytes of @image given to records. Any program that is recorded can write to the region, so
+ *	values that bound what is written are not read from there.
+ * @sample: mean number of bytes between two samples, as in the header; 0: every allocation is
+ *	recorded.
+ * @max_depth: most entries of a stack, as in the header.
  * @per_thread: as in the header.
  * @granule: blocks are at least 1 << granule bytes apart.
  * @salt: changes when code was unmapped.
- * @foreign: the program brings a malloc() of its own.
+ * @foreign: the program has a malloc() of its own.
  * @locked: the program has locked its memory.
  * @sandboxed: the program is about to forbid itself system calls.
- * @filtered: it was about to install a filter of system calls.
- * @ticks_end: when the program forbade itself the time stamp counter; 0: it did not.
- * @single: where libc says that there is one thread, or 0: it does not.
+ * @filtered: the program was about to install a filter of system calls.
+ * @ticks_end: time when the program forbade itself the time stamp counter, in ticks; 0: it did not.
+ * @single: libc's flag that there is only one thread; if libc has none, it points to a 0.
  */
 struct heap {
 	struct shared_none *own;
@@ -122,13 +121,16 @@ struct heap {
 
 extern struct heap heap __attribute__((visibility("hidden")));
 
-/* heap_ticks(), which stand still once the program has forbidden itself the counter. */
+/* Returns heap_ticks(). The time stands still once the program has forbidden itself the counter. */
 static inline uint64_t ticks_now(void)
 {
 	return likely(!heap.ticks_end) ? heap_ticks() : heap.ticks_end;
 }
 
-/* The thread's ID; in a sandbox that of the first thread, as nothing may be asked for. */
+/*
+ * Returns the thread's ID. In a sandbox, where the kernel may not be asked, it returns that of the
+ * first thread.
+ */
 static inline uint32_t heap_tid(void)
 {
 	return heap.sandboxed ? heap.pid : (uint32_t)sys0(SYS_gettid);
@@ -136,16 +138,16 @@ static inline uint32_t heap_tid(void)
 
 /**
  * struct local - the state of a thread
- * @left: bytes that are allocated before the next sample; 0: each is one.
- * @leaf: the leaf used last: its page number above the number of the addresses
- *	it is for. One word, as a signal handler may use it at any time.
+ * @left: bytes to allocate before the next sample; 0: each allocation is one.
+ * @leaf: the leaf used last: its page number, above the number of the addresses that it is for.
+ *	Both are in one word because a signal handler may use it at any time.
  * @last: the block allocated last.
- * @hash: the stack met last.
- * @trace: its counter.
+ * @hash: hash of the last stack.
+ * @trace: counter of the last stack.
  * @random: state of the generator.
  * @tid: thread ID, 0: not known yet.
- * @news: traces that were new.
- * @busy: inside the agent: what a signal handler allocates is not recorded.
+ * @news: number of new traces.
+ * @busy: the thread is inside the agent: allocations of a signal handler are not recorded.
  * @deep: the last stack was a deep one.
  */
 struct local {
@@ -164,10 +166,10 @@ struct local {
 extern __thread struct local local __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /**
- * struct block - what is known of a block
- * @trace: the counter of its stack, in units from the region's start; 0: none.
- * @time: ticks / 64 when it was allocated, the low 48 bits.
- * @size: bytes asked for.
+ * struct block - what is known about a block
+ * @trace: counter of its stack, in units from the region's start; 0: none.
+ * @time: low 48 bits of the time when it was allocated, in ticks / 64.
+ * @size: bytes that were asked for.
  */
 struct block {
 	uint32_t trace;
@@ -187,14 +189,17 @@ static inline struct heap_counter *counter_at(uint32_t unit)
 
 /* main.c */
 void heap_attach(const char *env);
-/* @align: a power of two, at least HEAP_UNIT. */
+/*
+ * Reserves room for a record, at a multiple of @align, which is a power of two and at least
+ * HEAP_UNIT. Returns NULL if the region is full.
+ */
 void *heap_reserve(uint64_t bytes, uint64_t align);
 /*
- * Zeroed memory of this process alone; a child has nothing there. @large: in large
- * pages, if the kernel has some. NULL: there is none.
+ * Maps zeroed memory of this process alone; a child does not have it. @large: it uses large pages,
+ * if the kernel has some. Returns NULL if there is no memory.
  */
 void *heap_map(uint64_t bytes, bool large);
-/* Gives @bytes back that heap_map() returned, where calls may be made. */
+/* Unmaps @bytes that heap_map() returned, if system calls may be made. */
 void heap_unmap(void *p, uint64_t bytes);
 void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes);
 uint32_t maps_number(const uint64_t *pcs, unsigned int nr);
@@ -204,18 +209,18 @@ void note_lost(void);
 /* alloc.c */
 void alloc_resolve(void);
 void alloc_prepare(void);
-/* Recording begins, with nothing known. */
+/* Prepares for recording, with no blocks known. */
 void alloc_watch(void);
-/* Is @pc in the code of that allocator, if it is not libc? */
+/* Returns whether @pc is in the code of the allocator, if that is not libc. */
 bool alloc_is(uintptr_t pc);
-/* Is the function at @fn part of the allocator whose malloc() comes next? */
+/* Returns whether the function at @fn is part of the allocator whose malloc() is called next. */
 bool alloc_has(const void *fn);
 
 /**
  * struct event - an allocation, from before it is made
  * @hook: where the program called a function of the agent.
- * @hash: of its stack; 0: it could not be taken.
- * @trace: its counter, 0: not known yet.
+ * @hash: hash of the stack; 0: it could not be captured.
+ * @trace: counter of the stack; 0: not known yet.
  */
 struct event {
 	struct shstk_hook hook;
@@ -223,15 +228,18 @@ struct event {
 	uint32_t trace;
 };
 
-/* @size bytes are about to be allocated, as @e->hook says. False: not to be recorded. */
+/*
+ * Begins an allocation of @size bytes, which @e->hook describes. Returns false if it is not to be
+ * recorded.
+ */
 bool alloc_begin(struct event *e, uint64_t size);
-/* And they were: @p. Returns that. */
+/* Records the allocation, which returned block @p. Returns @p. */
 void *alloc_end(struct event *e, void *p, uint64_t size);
 
 /*
- * The body of a function that stands in front of another one. It begins with an
- * ALLOC_JUMP, as what it records with has a frame, and most others need none where
- * allocations are sampled. Jumps, so that it finds the program's call.
+ * The body of a hook that records. The hook jumps to it through an ALLOC_JUMP function, because
+ * recording needs a frame, and the hook itself mostly does not if allocations are sampled. It is a
+ * jump so that the capture begins at the program's call.
  */
 #define ALLOC_RECORD(size, call)                                \
 	do {                                                    \
@@ -244,27 +252,27 @@ void *alloc_end(struct event *e, void *p, uint64_t size);
 
 #ifdef __OPTIMIZE__
 #define ALLOC_JUMP static __attribute__((noinline))
-#else /* calls would not be jumps */
+#else /* without optimization calls would not be jumps */
 #define ALLOC_JUMP static inline __attribute__((always_inline))
 #endif
 
 /*
- * trace.c, in two parts: the first takes the stack, the second finds its counter, 0 if
- * there is none. @leaf, if not NULL, is the function that was called at @e->hook; it is
- * shown as the innermost one.
+ * trace.c. trace_begin() captures the stack, and trace_end() finds its counter, or returns 0 if
+ * there is none. @leaf, if not NULL, is the function that was called at @e->hook; it becomes the
+ * innermost entry.
  */
 void trace_begin(struct event *e, const void *leaf);
 uint32_t trace_end(struct event *e, const void *leaf);
 void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks);
 void trace_free(const struct block *b, bool temporary);
-/* Before a sandbox: what deep stacks need is there. */
+/* Prepares for a sandbox: maps the memory that deep stacks need. */
 void trace_prepare(void);
-/* Part of a mapping is freed, but not yet all of it. */
+/* Counts @size bytes as freed, because part of a mapping is unmapped. */
 void trace_shrink(uint32_t trace, uint64_t size);
 
 /*
- * live.c; live_expect() says that one of the others comes soon, live_prepare() that
- * nothing is known any more.
+ * live.c. live_expect() announces a call of live_put() or live_take(); live_prepare() begins with
+ * no blocks known.
  */
 void live_prepare(const void *pool, uint64_t bytes);
 void live_expect(const void *p);
@@ -272,10 +280,10 @@ bool live_put(const void *p, const struct block *b);
 bool live_take(const void *p, struct block *ret);
 
 /**
- * struct live_filter - is a block worth looking for?
- * @at: for each page, by the low bits of its number, the blocks of the tables there; it
- *	stays at the highest number. Not 0 also for the agent's own pool.
- * @mask: those bits; none where all are worth it.
+ * struct live_filter - tells whether a block is worth looking for
+ * @at: for each page, by the low bits of its number, the number of blocks in the tables; it stays
+ *	at the largest number. For the agent's own pool it is not 0 either.
+ * @mask: these bits of the page number; 0 if all blocks are worth looking for.
  */
 struct live_filter {
 	uint8_t *at;
@@ -288,35 +296,41 @@ static inline bool live_may_have(const void *p)
 {
 	uint32_t page = (uintptr_t)p >> LIVE_PAGE_SHIFT;
 
-	/* Others may change it meanwhile, but not from or to 0 as long as @p is there. */
+	/* Other threads may change it meanwhile, but not from or to 0 as long as @p is there. */
 	return live_filter.at[page & live_filter.mask];
 }
 
-/* range.c; range_prepare() as trace_prepare() */
+/* range.c. range_prepare() prepares for a sandbox, as trace_prepare() does. */
 void range_prepare(void);
-/* @trace: 0: it has none, and is only summed up. */
+/* Adds a range. With @trace 0 it has no stack, and is only summed up. */
 void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time);
-/* Forgets what lies there; accounts it as freed. Returns whether there was something. */
+/* Forgets ranges in these bytes and counts them as freed. Returns whether there were some. */
 bool range_cut(uint64_t start, uint64_t size);
-/* Mapped without access: it counts nothing. */
+/* Adds a range that is mapped without access: it counts nothing. */
 void range_reserve(uint64_t start, uint64_t size);
-/* Is there something that is only reserved, or something that is not? */
+/* Returns whether these bytes have a range that is only @reserved, or one that is not. */
 bool range_has(uint64_t start, uint64_t size, bool reserved);
-/* What is there is only reserved now; or what was only reserved counts from now on. */
+/* Turns what is in these bytes into ranges that are only @reserved, or into ranges that count. */
 void range_turn(uint64_t start, uint64_t size, bool reserved, uint32_t trace, uint64_t time);
 
-/* deep.c: would the loader do the same, if not the object at @caller but the agent asked for it? */
+/*
+ * deep.c: returns whether the loader would do the same if the agent, and not the object at @caller,
+ * asked for the file.
+ */
 bool deep_is_same(const char *file, const void *caller);
-/* Loads it by @open, and has it call the agent's functions, where it would libc's. */
+/* Loads a file with @open, and makes it call the agent's functions where it would call libc's. */
 void *deep_open(const char *file, int mode, void *(*open)(const char *, int));
 
-/* random.c: what a block counts where samples are drawn; at least a byte. */
+/* random.c: the size of a block where allocations are sampled; at least a byte. */
 #define SAMPLED_SIZE(size) ((size) + 1)
 
 uint64_t random_distance(void);
 uint64_t random_scale(uint64_t size, uint64_t *bytes);
 
-/* How many objects and bytes a block stands for; see HEAP_ONE. */
+/*
+ * Returns how many objects a block stands for, in units of 1 / HEAP_ONE if allocations are sampled,
+ * and stores how many *@bytes.
+ */
 static inline uint64_t random_weight(uint64_t size, uint64_t *bytes)
 {
 	if (unlikely(heap.sample))
@@ -326,8 +340,9 @@ static inline uint64_t random_weight(uint64_t size, uint64_t *bytes)
 }
 
 /*
- * Is the allocation that comes next perhaps to be recorded? To be asked once. A size may be any
- * number, for which there is no memory: what is not less than @left changes nothing here.
+ * Returns whether the next allocation may have to be recorded. To be called once for each. A size
+ * may be any number, also one for which there is no memory: a size that is larger than @left does
+ * not change @left.
  */
 static inline bool wanted(uint64_t size)
 {
@@ -339,7 +354,7 @@ static inline bool wanted(uint64_t size)
 	return false;
 }
 
-/* The counter of a block will be needed soon. */
+/* Announces that the counter of a block will be needed soon. */
 static inline void trace_expect(uint32_t trace)
 {
 	__builtin_prefetch(counter_at(trace), 1);

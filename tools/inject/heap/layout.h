@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout.h - the memory shared by `shstk record --heap` and the agent in its
- * targets (tools/inject/heap/).
+ * layout.h - the memory that `shstk record --heap` and the agents in its targets share
+ * (tools/inject/heap/).
  *
- * One sealed, sparse memfd: a header, then one region per process image (a
- * process from fork or exec on), of which only what is used takes memory:
+ * One sealed, sparse memfd: a header, then one region for each process image (a process from fork
+ * or exec on). Only the used part of a region takes memory:
  *
  *   | heap_header | region 0 | region 1 | ...
  *   region: | heap_image | record | record | ...
  *
- * Records begin at multiples of HEAP_UNIT and only ever get more. A record's
- * @kind is written last: what has none yet is being written, or the process
- * died over it; the reader goes on at the next unit. Counters change all the
- * time; whoever reads them while the process runs gets them approximately.
+ * Records begin at multiples of HEAP_UNIT, and are never removed. A record's @kind is written last:
+ * a record without one is still being written, or its process died meanwhile; the reader goes on at
+ * the next unit. Counters change all the time: a reader gets approximate values while the process
+ * runs.
  *
- * A target may write anything here: the recorder copies each record, checks all
- * sizes, and trusts none of it for more than what the profile shows.
+ * A target may write anything here: the recorder copies each record, checks all sizes, and uses the
+ * content for nothing but what the profile shows.
  */
 #ifndef HEAP_LAYOUT_H
 #define HEAP_LAYOUT_H
@@ -30,22 +30,22 @@
 
 #define HEAP_MAX_IMAGES 65536
 #define HEAP_REGION (1ull << 36) /* bytes of a region */
-#define HEAP_FIRST 65536u /* bytes before the first region */
-#define HEAP_UNIT 64u /* records are multiples of this */
-#define HEAP_ONE 1024 /* an object, where counts are estimated */
+#define HEAP_FIRST 65536u /* offset of the first region in bytes */
+#define HEAP_UNIT 64u /* the size of a record is a multiple of this */
+#define HEAP_ONE 1024 /* one object, where counts are estimated */
 
 /**
  * struct heap_header - start of the memory
  * @magic: HEAP_MAGIC.
  * @version: HEAP_VERSION.
  * @max_depth: most entries of a stack.
- * @cookie: random; the environment must name the same.
- * @sample: mean number of bytes between two samples; 0: every allocation.
- * @with_mmap: record mmap() too.
- * @per_thread: a record per thread and stack.
+ * @cookie: random number, which is also in the environment.
+ * @sample: mean number of bytes between two samples; 0: every allocation is recorded.
+ * @with_mmap: mmap() is recorded too.
+ * @per_thread: each thread has a record of its own for a stack.
  * @recorder: process ID of the recorder.
- * @stop: set by the recorder: record no more.
- * @images: regions in use.
+ * @stop: set by the recorder: nothing more is recorded.
+ * @images: number of regions in use.
  */
 struct heap_header {
 	uint64_t magic;
@@ -64,20 +64,20 @@ struct heap_header {
  * struct heap_image - start of a region
  * @pid: process ID; 0: not begun.
  * @parent: number of the region it was forked from, plus 1; 0: a new program.
- * @foreign: the program brings a malloc() of its own, which nobody can see.
- * @deepbind: it has loaded libraries that prefer their own functions (RTLD_DEEPBIND), which call
- *	past the agent.
+ * @foreign: the program has a malloc() of its own, which the agent cannot see.
+ * @deepbind: the program has loaded libraries that prefer their own functions (RTLD_DEEPBIND) and
+ *	do not call the agent's.
  * @comm: name of the program.
  * @size: bytes of the region that the process can use.
- * @used: bytes handed out to records.
- * @lost: allocations not recorded: the region is full, or memory ran out.
+ * @used: bytes given to records.
+ * @lost: allocations that were not recorded because the region was full or there was no memory.
  * @live: bytes allocated and not freed.
  * @peak: largest value of @live.
- * @peak_time: ticks when that was.
- * @peak_state: HEAP_PEAK(): which peak was the last that is over (see struct heap_counter), and
- *	whether @live is at its largest now. One word, so that a peak ends once.
- * @mapped: without @with_mmap: bytes that the program itself has mapped, of no file, and
- * @mapped_peak: the largest value of that.
+ * @peak_time: time of @peak, in ticks.
+ * @peak_state: the number of the last peak that is over (HEAP_PEAK()), and HEAP_RISING if @live is
+ *	at its largest now. Both are in one word so that a peak ends only once.
+ * @mapped: without @with_mmap: bytes of mappings without a file that the program itself has made.
+ * @mapped_peak: largest value of @mapped.
  */
 struct heap_image {
 	_Atomic uint32_t pid;
@@ -109,7 +109,7 @@ enum heap_kind {
 /**
  * struct heap_record - start of every record
  * @kind: enum heap_kind.
- * @units: its length in HEAP_UNITs.
+ * @units: length of the record in HEAP_UNITs.
  */
 struct heap_record {
 	_Atomic uint32_t kind;
@@ -117,20 +117,20 @@ struct heap_record {
 };
 
 /**
- * struct heap_counter - what is counted of a stack
- * @objects: allocations, in HEAP_ONE if they are sampled.
- * @bytes: their bytes.
- * @freed: those freed again, as @objects.
- * @freed_bytes: their bytes.
- * @lifetime: sum over those freed, in ticks / 64.
- * @peak_objects: objects in use at peak @peak_no. Whoever changes the counters
- *	first after a peak keeps what they were; where the number is an older one
- *	nobody did, and the counters tell.
- * @peak_bytes: bytes in use then.
- * @peak_no: number of the peak that these two tell of.
- * @check: for the agent.
+ * struct heap_counter - the counters of a stack
+ * @objects: number of allocations; if they are sampled, in units of 1 / HEAP_ONE.
+ * @bytes: bytes of these allocations.
+ * @freed: number of them that were freed, in the unit of @objects.
+ * @freed_bytes: bytes that were freed.
+ * @lifetime: sum of the lifetimes of those freed, in ticks / 64.
+ * @peak_objects: objects in use at peak @peak_no. Whoever first changes the counters after a peak
+ *	saves their values here. If @peak_no is older than the last peak, the counters have not
+ *	changed since.
+ * @peak_bytes: bytes in use at peak @peak_no.
+ * @peak_no: number of the peak that @peak_objects and @peak_bytes are of.
+ * @check: for the agent's use.
  *
- * One line of the cache, as this is what every allocation and every free touches.
+ * It is one cache line, because every allocation and every free accesses it.
  */
 struct heap_counter {
 	_Atomic uint64_t objects;
@@ -148,11 +148,13 @@ _Static_assert(sizeof(struct heap_counter) == HEAP_UNIT, "one unit");
 
 /**
  * struct heap_counters - counters of many stacks, side by side
- * @record: the header.
- * @counter: each has the number of the unit it is, counted from the region's start.
- * @temporary: of each, those freed with no other allocation of the thread in between.
+ * @record: the record's header.
+ * @counter: the counters. The number of a counter is that of its unit, counted from the region's
+ *	start.
+ * @temporary: for each counter, the number of objects freed with no other allocation of the thread
+ *	in between.
  *
- * Begins at a multiple of its size.
+ * The record begins at a multiple of its size.
  */
 #define HEAP_COUNTS_BYTES 65536u
 #define HEAP_COUNTS_UNITS (HEAP_COUNTS_BYTES / HEAP_UNIT)
@@ -166,7 +168,10 @@ struct heap_counters {
 
 _Static_assert(sizeof(struct heap_counters) <= HEAP_COUNTS_BYTES, "room");
 
-/* Which of @counter is unit @unit? Not below HEAP_COUNTERS: none is. */
+/*
+ * Returns the index in @counter of unit @unit. If it is not below HEAP_COUNTERS, the unit has no
+ * counter.
+ */
 static inline uint32_t heap_counter_index(uint32_t unit)
 {
 	return unit % HEAP_COUNTS_UNITS - 1;
@@ -174,14 +179,14 @@ static inline uint32_t heap_counter_index(uint32_t unit)
 
 /**
  * struct heap_trace - a stack
- * @record: the header.
- * @counter: its counter, in units from the region's start.
+ * @record: the record's header.
+ * @counter: the stack's counter, in units from the region's start.
  * @maps: number of the maps record that was valid.
- * @tid: thread, or 0: all together.
+ * @tid: thread ID, or 0: all threads.
  * @nr: number of entries.
  * @end: enum shstk_end.
  * @pad: 0.
- * @pcs: the entries; behind them one byte of marks for each.
+ * @pcs: the entries; one byte of marks for each follows.
  */
 struct heap_trace {
 	struct heap_record record;
@@ -196,9 +201,10 @@ struct heap_trace {
 
 /**
  * struct heap_maps - text of a maps file
- * @record: the header.
- * @number: counts from 1.
+ * @record: the record's header.
+ * @number: number of the record, from 1.
  * @bytes: length of @text.
+ * @text: the executable lines of /proc/self/maps.
  */
 struct heap_maps {
 	struct heap_record record;
@@ -208,10 +214,11 @@ struct heap_maps {
 };
 
 /**
- * struct heap_thread - a thread, whenever its name was seen to change
- * @record: the header.
+ * struct heap_thread - a thread's name, at the times when the agent read it
+ * @record: the record's header.
  * @tid: thread ID.
- * @comm: its name.
+ * @pad: 0.
+ * @comm: name of the thread.
  */
 struct heap_thread {
 	struct heap_record record;
@@ -220,13 +227,13 @@ struct heap_thread {
 	char comm[REC_COMM];
 };
 
-/* Bytes of a trace record. */
+/* Returns the bytes of a trace record with @nr entries. */
 static inline uint64_t heap_trace_size(uint64_t nr)
 {
 	return (sizeof(struct heap_trace) + nr * 9 + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
 }
 
-/* The clock of lifetimes and peaks. The recorder finds out how fast it runs. */
+/* Returns the clock of lifetimes and peaks. The recorder measures its rate. */
 static inline uint64_t heap_ticks(void)
 {
 #if defined(__x86_64__)

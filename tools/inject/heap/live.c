@@ -2,17 +2,15 @@
 /*
  * live.c - which block belongs to which stack.
  *
- * A radix tree over addresses: top table, middle table, leaf; a leaf has one
- * slot for every place at which a block can begin. No lock is needed: between
- * malloc() and free() a block, and so its slot, has one owner, and the
- * allocator itself orders one owner before the next. Blocks that lie side by
- * side have their slots side by side, which caches like.
+ * A radix tree over addresses: top table, middle table, leaf. A leaf has one slot for every place
+ * at which a block can begin. No lock is needed: between malloc() and free() a block, and so its
+ * slot, has one owner, and the allocator itself orders one owner before the next. Blocks that lie
+ * side by side have their slots side by side, which is good for the caches.
  *
- * Where few blocks are sampled, most leaves' slots would be pages that are only
- * looked at to find them empty. So a leaf counts the blocks in each page; the counts
- * are behind the slots. And a small table has as much by part of the page's number: it
- * tells of nearly all that they are not there. Where all are recorded, a large heap gets
- * large pages.
+ * Where few blocks are sampled, most pages of slots would only be read to find them empty. So a
+ * leaf also counts the blocks in each page; these counts are behind the slots. And a small table
+ * has such counts by the low bits of the page's number: it tells about nearly all blocks that they
+ * are not in the tree. Where all blocks are recorded, a large heap gets large pages.
  */
 #include <string.h>
 
@@ -20,14 +18,17 @@
 
 #define MID_ENTRIES (1u << (TOP_SHIFT - LEAF_SHIFT))
 #define LEAF_PAGES (1u << (LEAF_SHIFT - LIVE_PAGE_SHIFT))
-#define SMALL_LEAVES 2 /* so many are made of small pages */
+#define SMALL_LEAVES 2 /* so many leaves use small pages */
 #define FILTER 65536u
 
-/* A leaf's number is that of the addresses it is for; local.leaf has both. */
+/* The number of a leaf is that of the addresses that it is for; local.leaf holds both. */
 #define NUMBER_BITS (48 - LEAF_SHIFT)
 #define NUMBER_MASK ((1ull << NUMBER_BITS) - 1)
 
-/* trace: low half of @a; time: its high half and 16 bits of @b; size: the rest. */
+/*
+ * The low half of @a is the trace; its high half and 16 bits of @b are the time; the rest of @b is
+ * the size.
+ */
 struct slot {
 	uint64_t a, b;
 };
@@ -58,7 +59,7 @@ void live_prepare(const void *pool, uint64_t bytes)
 
 	if (!heap.sample)
 		return;
-	if (live_filter.mask) /* a child */
+	if (live_filter.mask) /* this is a child */
 		memset(filter, 0, sizeof(filter));
 	for (at = first & ~((1ull << LIVE_PAGE_SHIFT) - 1); at < first + bytes;
 	     at += 1ull << LIVE_PAGE_SHIFT)
@@ -189,7 +190,7 @@ bool live_take(const void *p, struct block *ret)
 	uint64_t addr = (uintptr_t)p, a, b;
 	struct slot *leaf, *slot;
 
-	/* @local may be that of a parent whose tables are not here. */
+	/* @local may be that of a parent, whose tables are not here. */
 	if (unlikely(!is_on()))
 		return false;
 	leaf = find_leaf(addr);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * main.c - the agent enters a process, gets a region for it, and tells which
- * code is mapped.
+ * main.c - the agent joins a process, gets a region for it, and reports which code is mapped.
  *
- * `shstk record` names its memory in the environment (tools/inject/protocol.h). Where
- * it cannot be had (another container, dropped privileges, a recorder that is
- * gone) the agent stays out of the way and the program runs as if it were not
- * there.
+ * `shstk record` names its memory in the environment (tools/inject/protocol.h). Where the agent
+ * cannot get that memory (in another container, with dropped privileges, or if the recorder is
+ * gone) it stays out of the way, and the program runs as if the agent were not there.
  *
- * Linked with -z initfirst: its constructor is the first of the process, so
- * that what all others allocate is recorded.
+ * The object is linked with -z initfirst: its constructor is the first of the process, so that the
+ * allocations of all others are recorded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -49,8 +47,8 @@ static void *map(int fd, uint64_t bytes, int prot, int flags, uint64_t at)
 }
 
 /*
- * In valgrind, which preloads objects of its own. It keeps a note of each byte that is mapped: with
- * a whole region it would write for an hour before the program begins.
+ * The size of a region in valgrind, which preloads objects of its own. It keeps a note of each byte
+ * that is mapped: for a whole region it would write for an hour before the program begins.
  */
 #define VALGRIND_REGION (64ull << 20)
 static bool in_valgrind;
@@ -62,7 +60,10 @@ static void look_for_valgrind(char **envp)
 			in_valgrind = true;
 }
 
-/* Where addresses are limited a smaller one does: no more than an eighth of what there is. */
+/*
+ * Maps region @i. If the address space is limited, the region is smaller: it takes at most an
+ * eighth of the limit.
+ */
 static struct heap_image *map_region(int fd, uint32_t i)
 {
 	uint64_t bytes, at = HEAP_FIRST + i * HEAP_REGION, most = own_limit(RLIMIT_AS) / 8;
@@ -160,20 +161,20 @@ void heap_attach(const char *env)
 	sys1(SYS_close, fd);
 }
 
-/* Before the child of fork(), the tables are empty already. */
+/* Attaches the agent to the child of a fork(). Its tables are already empty. */
 static void in_child(void)
 {
 	if (!heap.header || heap.sandboxed || is_on())
 		return;
 	local = (struct local){ 0 };
-	/* The parent's region is not there, and its figures go on. */
+	/* The parent's region is not mapped here, and its counts go on. */
 	heap.image = NULL;
 	heap_attach(environment);
 }
 
 /*
- * glibc gives constructors what main() gets, and has no environ yet before its own
- * one has run. Others give nothing, but have it.
+ * glibc gives constructors the arguments of main(), and has no environ before its own constructor
+ * has run. Other C libraries pass nothing, but have environ.
  */
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
 {
@@ -222,7 +223,7 @@ void env_after_spawn(int pid, const char *path)
 	(void)pid, (void)path;
 }
 
-/* It takes no signal. */
+/* This agent takes no signal. */
 bool rawcall_on_action(int signo, const void *act, void *old, unsigned long size, long *ret)
 {
 	(void)signo, (void)act, (void)old, (void)size, (void)ret;
@@ -236,8 +237,9 @@ static void unmap(uint64_t at, uint64_t bytes)
 }
 
 /*
- * In a sandbox nothing may be asked of the kernel: what is needed there is mapped before it
- * begins, and left out of children. Memory that is locked is not put aside, but used.
+ * Memory for a sandbox, where no system call may be made: it is mapped before the sandbox begins,
+ * and not mapped in children. With locked memory it is smaller, because locked memory takes all its
+ * size.
  */
 #define SANDBOX_MEMORY (1ull << 30)
 #define SANDBOX_LOCKED (32ull << 20)
@@ -305,9 +307,8 @@ void note_lost(void)
 }
 
 /*
- * The region becomes one of @bytes, if it is larger: the program limits its addresses, or
- * locks all it has into memory. Other threads reserve meanwhile by the old size, but not
- * more than SPARE.
+ * Makes the region smaller, to @bytes: the program limits its address space, or locks all its
+ * memory. Other threads may reserve by the old size meanwhile, but not more than SPARE.
  */
 #define SPARE (4ull << 20)
 #define MOST_LOCKED (32ull << 20)
@@ -324,7 +325,7 @@ static void shrink_region(uint64_t bytes)
 	unmap((uintptr_t)image + bytes, size - bytes);
 }
 
-/* Not so in a child of vfork(), which shares this memory. */
+/* Returns false in a child of vfork(), which shares this memory. */
 static bool own_process(void)
 {
 	return is_on() && !heap.sandboxed && heap.pid == (uint32_t)sys0(SYS_getpid);
@@ -336,7 +337,7 @@ void limits_changed(pid_t pid)
 		shrink_region(own_limit(RLIMIT_AS) / 8);
 }
 
-/* Locked into memory all of it would be that large in truth. */
+/* A locked region would take all its size. */
 void limits_before_lock(void)
 {
 	uint64_t most = own_limit(RLIMIT_MEMLOCK) / 8;
@@ -347,7 +348,7 @@ void limits_before_lock(void)
 	shrink_region(most < MOST_LOCKED ? most : MOST_LOCKED);
 }
 
-/* The recorder reads up to there. Another thread may have told of more. */
+/* Tells the recorder that the region is used up to there. Another thread may have reported more. */
 static void tell_used(uint64_t used)
 {
 	_Atomic uint64_t *told = &heap.image->used;
@@ -378,14 +379,14 @@ void heap_publish(struct heap_record *record, uint32_t kind, uint64_t bytes)
 }
 
 /*
- * What is mapped. A new stack with an address that is not known has the maps
- * read again; so whatever a stack shows was told before it, and what becomes of
- * that code later does not matter.
+ * The mapped code. A new stack with an address that is not known makes the agent read the maps
+ * again. So whatever a stack shows was reported before it, and later changes of that code do not
+ * matter.
  */
 #define MAX_CODE 4096
 #define MAX_TEXT (1u << 20)
-#define OFTEN 256 /* looks that need no reason */
-#define PAUSE (1ull << 26) /* ticks between two later ones */
+#define OFTEN 256 /* reads without a pause between them */
+#define PAUSE (1ull << 26) /* ticks between two later reads */
 
 static struct {
 	_Atomic int lock;
@@ -399,7 +400,10 @@ static struct {
 	} code[MAX_CODE];
 } maps;
 
-/* Most addresses of a stack are in one piece of code. */
+/*
+ * Returns whether @pc is in known code. *@last is the piece of code that was found last, as most
+ * addresses of a stack are in one.
+ */
 static bool is_code(uint64_t pc, uint32_t *last)
 {
 	uint32_t lo = 0, hi = maps.nr;
@@ -436,7 +440,7 @@ static uint64_t hex(const char **at)
 	}
 }
 
-/* "start-end rwxp ...": only what can be executed is of use. */
+/* Adds a line ("start-end rwxp ...") to the known code. Returns false if it cannot be executed. */
 static bool take_line(const char *line, size_t n)
 {
 	const char *space = memchr(line, ' ', n), *at = line;
@@ -451,7 +455,7 @@ static bool take_line(const char *line, size_t n)
 	return true;
 }
 
-/* Cuts what is no code out of @text. Returns the new length. */
+/* Removes lines that are not executable from @text. Returns the new length. */
 static uint32_t take_lines(char *text, uint32_t size)
 {
 	char *line = text, *to = text, *end;
@@ -468,7 +472,7 @@ static uint32_t take_lines(char *text, uint32_t size)
 	return to - text;
 }
 
-/* The text is read straight into what becomes the record, as far as it goes. */
+/* Reads the maps and writes a record of them. The text is read into a copy of the record. */
 static void read_maps(void)
 {
 	long fd = sys4(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
@@ -518,7 +522,10 @@ uint32_t maps_number(const uint64_t *pcs, unsigned int nr)
 	uint32_t last = 0;
 	unsigned int i;
 
-	/* Somebody else reads them just now, or this handler's own thread. */
+	/*
+	 * Another thread reads the maps just now, or this thread does and was interrupted by a
+	 * signal handler.
+	 */
 	if (atomic_exchange_explicit(&maps.lock, 1, memory_order_acquire))
 		return atomic_load(&maps.number);
 	if (atomic_exchange(&maps.stale, false))
@@ -531,13 +538,16 @@ uint32_t maps_number(const uint64_t *pcs, unsigned int nr)
 	return atomic_load(&maps.number);
 }
 
-/* Code is gone: what lies there next is something else. Others may be reading them just now. */
+/*
+ * Forgets all known code because some of it was unmapped: other code may be mapped there. Another
+ * thread may be reading the maps just now, so it is only marked.
+ */
 static void maps_forget(void)
 {
 	atomic_store(&maps.stale, true);
 }
 
-/* In a new process: who had the lock at its fork() is not there. */
+/* Begins in a new process. The thread that had the lock at fork() does not exist here. */
 void maps_begin(void)
 {
 	atomic_store(&maps.lock, 0);
@@ -545,7 +555,10 @@ void maps_begin(void)
 	maps_number(NULL, 0);
 }
 
-/* Others than the program's own are not among what is counted. */
+/*
+ * Returns whether an object is in another namespace than the program's own: loaded() does not count
+ * these.
+ */
 static bool other_namespace(void *handle)
 {
 	Lmid_t id = LM_ID_BASE;
@@ -554,8 +567,8 @@ static bool other_namespace(void *handle)
 }
 
 /*
- * The loader looks at the return address for who calls: it is left by a tail call, so that it sees
- * the true caller, and nothing can be done behind it, but where that makes no difference (deep.c).
+ * The loader looks at the return address to find the caller. So this hook ends in a tail call, and
+ * can do nothing afterwards, except where the caller makes no difference (deep.c).
  */
 HOOK_API void *dlopen(const char *file, int mode)
 {
@@ -564,7 +577,7 @@ HOOK_API void *dlopen(const char *file, int mode)
 	if (!next_dlopen)
 		*(void **)&next_dlopen = dlsym(RTLD_NEXT, "dlopen");
 	if (mode & RTLD_DEEPBIND && is_on()) {
-		/* Nothing to bind where the functions are the program's own. */
+		/* Nothing can be bound if the functions are the program's own. */
 		if (!heap.foreign && !heap.sandboxed &&
 		    deep_is_same(file, __builtin_return_address(0)))
 			return deep_open(file, mode, next_dlopen);
@@ -591,7 +604,10 @@ HOOK_API int dlclose(void *handle)
 	return ret;
 }
 
-/* glibc's fork() tells by pthread_atfork(); this one does not. */
+/*
+ * A hook is needed because _Fork(), unlike glibc's fork(), does not call the handlers of
+ * pthread_atfork().
+ */
 HOOK_API pid_t _Fork(void)
 {
 	static pid_t (*next_fork)(void);
@@ -605,7 +621,7 @@ HOOK_API pid_t _Fork(void)
 	return pid;
 }
 
-/* Allocations of a child that has this memory too are of one heap. */
+/* Nothing is to be done: a child that shares this memory allocates from the same heap. */
 void rawcall_on_clone(unsigned long flags)
 {
 	(void)flags;
@@ -618,8 +634,8 @@ void sandbox_without_tsc(void)
 }
 
 /*
- * From now on no system call is made but by what the program asks for. A child of vfork() has
- * this memory too, and its parent's rights stay.
+ * Prepares for a sandbox: from now on the agent makes no system call but those that the program
+ * asks for. A child of vfork() shares this memory, and its parent keeps its rights.
  */
 void sandbox_begins(bool filter)
 {

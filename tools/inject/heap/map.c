@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * map.c - mmap() and its like: recorded where that is wanted (--heap-mmap), else summed up,
- * so that it can be said how much is not seen: allocators of interpreters take their memory so.
+ * map.c - hooks of mmap() and similar functions. Mappings are recorded if that is wanted
+ * (--heap-mmap). Otherwise they are summed up, so that the profile can say how much it does not
+ * show: allocators of interpreters take their memory that way.
  *
- * The library in this object calls these too: it gets the system call and no
- * more. What the program maps shows the function that did as its innermost one,
- * as memory of an allocator would otherwise look like a block of its caller.
+ * The library in this object calls these functions too: for it they make the system call and no
+ * more. A mapping of the program has the function that made it as its innermost entry, because
+ * memory of an allocator would otherwise look like a block of its caller.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static uint64_t whole_pages(uint64_t size)
 	return (size + 4095) & ~4095ull;
 }
 
-/* Reservations without access are no memory. */
+/* Records a mapping with its stack. Reservations without access are not recorded as memory. */
 static void record_map(const void *leaf, long at, uint64_t size, struct shstk_hook hook)
 {
 	struct event e = { .hook = hook };
@@ -49,7 +50,7 @@ static void record_map(const void *leaf, long at, uint64_t size, struct shstk_ho
 	local.busy = false;
 }
 
-/* Returns whether something that counts was there. */
+/* Forgets what was mapped there. Returns whether something that counts was. */
 static bool forget_map(uint64_t at, uint64_t size)
 {
 	bool had;
@@ -68,7 +69,7 @@ static void sum_up(long at, uint64_t size)
 	local.busy = false;
 }
 
-/* Addresses that are kept for later. */
+/* Notes addresses that are reserved for later use. */
 static void reserve(long at, uint64_t size)
 {
 	local.busy = true;
@@ -77,8 +78,8 @@ static void reserve(long at, uint64_t size)
 }
 
 /*
- * Is it memory that no malloc() tells of? What an allocator maps for its blocks, which are
- * recorded, is not; nor is what a file is mapped to.
+ * Returns whether a mapping is memory that no malloc() reports. Memory that an allocator maps for
+ * its blocks is not, as the blocks are recorded, and neither is a mapping of a file.
  */
 static bool is_apart(int prot, int flags, uintptr_t caller)
 {
@@ -107,7 +108,10 @@ HOOK_API void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t of
 HOOK_API void *mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 	__attribute__((alias("mmap")));
 
-/* What was reserved is used: as if it were mapped now, by who called at @hook. */
+/*
+ * Counts reserved memory that is now used as if it were mapped now, by the caller that @hook
+ * describes.
+ */
 static void use_reserved(uint64_t at, uint64_t size, struct shstk_hook hook)
 {
 	struct event e = { .hook = hook };
@@ -153,7 +157,10 @@ HOOK_API int munmap(void *at, size_t size)
 {
 	long ret;
 
-	/* Before it is free for others; not what the kernel refuses. */
+	/*
+	 * This is done before others can use the addresses, but not if the kernel will refuse the
+	 * call.
+	 */
 	if (!((uintptr_t)at & 4095) && mappings_seen())
 		forget_map((uintptr_t)at, size);
 	ret = sys2(SYS_munmap, at, size);

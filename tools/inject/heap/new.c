@@ -2,13 +2,13 @@
 /*
  * new.c - operator new and delete of C++, by their mangled names.
  *
- * Those of libstdc++ and libc++ call malloc() and free(), which record; here they
- * are only passed on. Allocators that bring operators of their own (jemalloc,
- * mimalloc, tcmalloc) do not: those are recorded here.
+ * Those of libstdc++ and libc++ call malloc() and free(), whose hooks record; here they are only
+ * passed on. Allocators with operators of their own (jemalloc, mimalloc, tcmalloc) do not call
+ * malloc(): their operators are recorded here.
  *
- * A program may load its first C++ library late, and privately: then the
- * operators are looked for there. Or a plugin has them linked into it, which only
- * its own code finds: then they are made of malloc(), as everybody's are.
+ * A program may load its first C++ library late, and privately: then the operators are looked up
+ * there. Or a plugin has them linked into it, and only its own code finds them: then the operators
+ * here use malloc(), as nearly all others do.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -30,7 +30,10 @@ static void *find(const char *name)
 	return fn;
 }
 
-/* There is no memory: the operator that @caller was linked with says so, by an exception. */
+/*
+ * Returns the operator that @caller was linked with: it reports by an exception that there is no
+ * memory.
+ */
 static void *of_caller(const char *name, const void *caller)
 {
 	void *handle = NULL, *fn = NULL;
@@ -48,9 +51,9 @@ static void *of_caller(const char *name, const void *caller)
 }
 
 /*
- * Operators where nothing but the caller's object has some. Jumped to, so that they
- * return to the program. Two have frames, and symbols that are taken off the stacks as
- * those of all operators are, of a stripped object too.
+ * Operators for the case that nothing but the caller's object has some. They are jumped to, so that
+ * they return to the program. Two of them have frames; their symbols are such that they are removed
+ * from stacks as those of all operators are, also if the object is stripped.
  */
 HOOK_API void *own_new(size_t size) __asm__("_Znwm_by_malloc");
 HOOK_API void *own_new_aligned(size_t size, size_t align) __asm__("_ZnwmSt11align_val_t_by_malloc");
@@ -93,8 +96,8 @@ HOOK_API void *own_new_aligned(size_t size, size_t align)
 
 /**
  * struct op - an operator
- * @fn: the next one of its name.
- * @own: it belongs to an allocator that does without malloc().
+ * @fn: the next function of its name.
+ * @own: it belongs to an allocator and does not use malloc().
  */
 struct op {
 	void *_Atomic fn;
@@ -112,7 +115,7 @@ static __attribute__((noinline)) void *look_up(struct op *op, const char *name, 
 	return fn;
 }
 
-/* The operator of that name, or @other. */
+/* Returns the next operator of that name, or @other if there is none. */
 static inline void *next_op(struct op *op, const char *name, void *other)
 {
 	void *fn = atomic_load_explicit(&op->fn, memory_order_acquire);
@@ -120,7 +123,9 @@ static inline void *next_op(struct op *op, const char *name, void *other)
 	return likely(fn) ? fn : look_up(op, name, other);
 }
 
-/* @other: instead of the next one; @pars: parameters behind the size, @args: their names. */
+/*
+ * @other: used if there is no next operator. @pars: parameters after the size. @args: their names.
+ */
 #define NEW(name, other, pars, args)                                                             \
 	ALLOC_JUMP void *name##_wanted(size_t size UNPACK pars, void *(*fn)(size_t UNPACK pars)) \
 	{                                                                                        \

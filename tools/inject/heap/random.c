@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * random.c - sampling by bytes as a Poisson process.
+ * random.c - samples by bytes as a Poisson process.
  *
- * Every byte allocated is a sample point with probability 1/R; a block is
- * sampled if one of its bytes is. The distance to the next point is distributed
- * exponentially with mean R. A block of s bytes is hit with the probability
- * p = 1 - exp(-s/R), so each one that was stands for 1/p blocks: sums are
- * unbiased for any mix of sizes.
+ * Every byte allocated is a sample point with probability 1/R; a block is sampled if one of its
+ * bytes is. The distance to the next point is distributed exponentially with mean R. A block of s
+ * bytes is sampled with the probability p = 1 - exp(-s/R), so each sampled block stands for 1/p
+ * blocks: sums are unbiased for any mix of sizes.
  *
- * Own log() and exp(): the agent brings no further library into its targets.
+ * log() and exp() are computed here, because the agent loads no further library into its targets.
  */
 #include "heap.h"
 
@@ -25,7 +24,7 @@ static uint64_t next_random(void)
 
 #define LN2 0.69314718055994530942
 
-/* ln(x) of a normal x > 0: 2 artanh((m-1)/(m+1)) of the mantissa. */
+/* Returns ln(x) of a normal x > 0: 2 artanh((m-1)/(m+1)) of the mantissa. */
 static double natural_log(double x)
 {
 	union {
@@ -47,7 +46,7 @@ static double natural_log(double x)
 	return 2 * t * sum + e * LN2;
 }
 
-/* 1 - exp(-x), x >= 0. */
+/* Returns 1 - exp(-x) for x >= 0. */
 static double hit(double x)
 {
 	double sum = 0, rest;
@@ -68,7 +67,7 @@ static double hit(double x)
 
 uint64_t random_distance(void)
 {
-	/* In (0, 1]. */
+	/* u is in (0, 1]. */
 	double u = ((next_random() >> 11) + 1) * 0x1p-53;
 
 	return (uint64_t)(-natural_log(u) * (double)heap.sample);

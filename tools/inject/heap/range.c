@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * range.c - what mmap() mapped: sorted ranges, as parts of them may be unmapped or
- * mapped over. Where it is not asked for they have no stack, and are only summed up.
- * What is only reserved, without access, counts once mprotect() gives access to it.
+ * range.c - the sorted ranges that mmap() has mapped; parts of them may be unmapped or mapped over.
+ * If mmap() is not recorded, the ranges have no stack and are only summed up. A range that is only
+ * reserved, without access, counts once mprotect() gives access to it.
  *
- * The lock is held for moments, with the thread's signals untouched: a signal
- * handler that maps memory meanwhile finds @local.busy set and stays out.
+ * The lock is held for a moment, with the thread's signals not blocked: a signal handler that maps
+ * memory meanwhile finds @local.busy set and does nothing here.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -18,8 +18,8 @@ struct range {
 	uint64_t start, end;
 	uint64_t time;
 	uint32_t trace;
-	bool object; /* of the parts of a mapping, one stands for it */
-	bool reserved; /* counts nothing yet */
+	bool object; /* exactly one of the parts of a mapping counts as its object */
+	bool reserved; /* it has no access yet and counts nothing */
 };
 
 static struct range *_Atomic list;
@@ -53,7 +53,7 @@ static bool lock(void)
 	return false;
 }
 
-/* The first range that ends behind @addr. */
+/* Returns the index of the first range that ends behind @addr. */
 static uint32_t find(uint64_t addr)
 {
 	uint32_t lo = 0, hi = heap.own->ranges;
@@ -88,7 +88,7 @@ static bool insert(uint32_t at, struct range r)
 	return true;
 }
 
-/* Bytes of mappings without a stack: @by more or less. */
+/* Changes the sum of the bytes of mappings without a stack by @by. */
 static void change_mapped(int64_t by)
 {
 	struct heap_image *image = heap.image;
@@ -119,7 +119,7 @@ static void removed(const struct range *r)
 		shrink(r, b.size);
 }
 
-/* Cuts range @i. Returns where to go on. */
+/* Cuts [start, end) out of range @i. Returns the index where to go on. */
 static uint32_t cut_one(uint32_t i, uint64_t start, uint64_t end)
 {
 	struct range *r = &list[i], behind = *r;
@@ -148,7 +148,7 @@ static uint32_t cut_one(uint32_t i, uint64_t start, uint64_t end)
 	return i + 1;
 }
 
-/* Returns how many ranges it cut. */
+/* Cuts [start, end) out of all ranges. Returns how many ranges it cut. */
 static uint32_t cut(uint64_t start, uint64_t end)
 {
 	uint32_t i = find(start), nr = 0;
@@ -158,7 +158,7 @@ static uint32_t cut(uint64_t start, uint64_t end)
 	return nr;
 }
 
-/* Puts @r where nothing is. */
+/* Adds range @r where no other range is. */
 static void put(struct range r)
 {
 	uint64_t size = r.end - r.start;
@@ -200,7 +200,10 @@ void range_reserve(uint64_t start, uint64_t size)
 	unlock();
 }
 
-/* The first range from @start on that is reserved, or not; the number of ranges: there is none. */
+/*
+ * Returns the index of the first range in [start, end) that is @reserved, or is not; the number of
+ * ranges if there is none.
+ */
 static uint32_t find_kind(uint64_t start, uint64_t end, bool reserved)
 {
 	uint32_t i = find(start);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * thread.c - threads get more stack: what recording an allocation takes of it.
+ * thread.c - gives threads more stack, for what recording an allocation takes.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "../common/room.h"
 #include "heap.h"
 
-/* Two short stacks with their marks, and what a capture and a look at the maps take. */
+/* The bytes of two short stacks with their marks, a capture, and reading the maps. */
 #define HEAP_NEED 8192
 
 HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
@@ -24,7 +24,7 @@ HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void 
 		return next(thread, attr, fn, arg);
 	room_begin(&room, attr, HEAP_NEED);
 	ret = next(thread, room.attr, fn, arg);
-	/* There may be no memory for more than was asked for. */
+	/* There may be no memory for a larger stack than the program asked for. */
 	if (ret == EAGAIN && room.attr != attr)
 		ret = next(thread, attr, fn, arg);
 	room_end(&room);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * trace.c - stacks, each kept once, and their counters.
+ * trace.c - stacks, each stored once, and their counters.
  *
- * A stack is found by its identity of 64 bits (shstk_trace_id()), which the library
- * keeps up to date while it captures: two of a million stacks share one with a
- * probability of 3e-8, and then their figures are added up. None is ever removed.
+ * A stack is found by its identity of 64 bits (shstk_trace_id()), which the library computes while
+ * it captures. Two of a million stacks have the same one with a probability of 3e-8; then their
+ * counts are added up. No stack is ever removed.
  *
- * What an event touches is an entry of a table and a counter, a cache line each. The
- * stacks themselves lie apart, as they are written once.
+ * An event accesses an entry of a table and a counter, a cache line each. The stacks themselves are
+ * apart, as they are written once.
  */
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,14 +16,14 @@
 #include "heap.h"
 #include "shstk.h"
 
-#define SHORT_DEPTH 256 /* entries that the stack is used for */
+#define SHORT_DEPTH 256 /* entries that are captured to the thread's own stack */
 #define POOL 64 /* deeper captures at a time */
-#define STRIPES 16 /* records of a stack that threads share */
+#define STRIPES 16 /* records of a stack, shared by threads */
 #define TABLE_MIN 4096u /* entries of the first table */
 
 static _Atomic(uint64_t *) pool;
 
-/* Of a buffer: entries, and a mark for each. */
+/* Returns the bytes of a buffer: entries, and a mark for each. */
 static uint64_t buffer_bytes(void)
 {
 	return (heap.max_depth * 9ull + 7) & ~7ull;
@@ -34,7 +34,7 @@ static uint64_t pool_bytes(void)
 	return buffer_bytes() * POOL;
 }
 
-/* All buffers; NULL: there are none. A child has them too. */
+/* Returns the memory of all buffers, or NULL if there is none. A child has it too. */
 static uint64_t *pool_base(void)
 {
 	uint64_t *base = atomic_load(&pool), *none = NULL;
@@ -58,8 +58,8 @@ void trace_prepare(void)
 }
 
 /*
- * Memory for a deep stack; -1: there is none. Buffers are held for as long as
- * a capture takes.
+ * Takes a buffer for a deep stack. Returns its number, or -1 if there is none. A buffer is held for
+ * as long as a capture takes.
  */
 static int pool_take(uint64_t **ret)
 {
@@ -83,12 +83,12 @@ static void pool_give(int i)
 }
 
 /*
- * Tables of stacks that are known: words of the upper half of the hash and the
- * number of the counter, which has the other half; 0: free. As small as can be, for
- * the sake of the caches.
+ * Tables of known stacks. An entry is the upper half of the hash and the number of the counter,
+ * which has the other half of the hash; 0: the entry is free. Entries are small for the sake of the
+ * caches.
  *
- * Stacks are put into the newest table. When three quarters of that are full one of
- * twice its size follows, and what is found in an older one comes along.
+ * Stacks are put into the newest table. When three quarters of it are full, a table of twice its
+ * size follows. A stack that is found in an older table is copied to the newest one.
  */
 static inline uint32_t table_mask(uint32_t i)
 {
@@ -100,7 +100,9 @@ static inline uint64_t entry_of(uint64_t hash, uint32_t counter)
 	return (hash & ~0xffffffffull) | counter;
 }
 
-/* The counter of @hash in table @i; 0: none. *free: where it would be. */
+/*
+ * Returns the counter of @hash in table @i, or 0 if there is none: *@free is then the place for it.
+ */
 static inline uint32_t probe(uint32_t i, uint64_t hash, _Atomic uint64_t **free)
 {
 	_Atomic uint64_t *table = atomic_load_explicit(&heap.own->tables[i], memory_order_acquire);
@@ -133,7 +135,7 @@ static __attribute__((noinline)) bool grow(uint32_t nr)
 	return true;
 }
 
-/* Is there a table with room for one more? */
+/* Returns whether there is a table with room for one more entry; makes one if needed. */
 static bool have_room(void)
 {
 	uint32_t nr = atomic_load(&heap.own->nr_tables), filled, size;
@@ -145,7 +147,10 @@ static bool have_room(void)
 	return filled < size - size / 4 || grow(nr) || filled < size - size / 16;
 }
 
-/* Two threads may add the same: both count, and are added up. */
+/*
+ * Inserts a stack. Two threads may insert the same one with two counters: both count, and the
+ * recorder adds them up.
+ */
 static void insert(uint64_t hash, uint32_t counter)
 {
 	uint32_t i = atomic_load(&heap.own->nr_tables) - 1;
@@ -176,7 +181,7 @@ static __attribute__((noinline)) uint32_t find_older(uint64_t hash)
 	return 0;
 }
 
-/* find() comes soon. */
+/* Announces a call of find(). */
 static inline void expect(uint64_t hash)
 {
 	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables, memory_order_acquire);
@@ -197,7 +202,7 @@ static inline uint32_t find(uint64_t hash)
 	return likely(counter) ? counter : find_older(hash);
 }
 
-/* A counter nobody else has; 0: there is no memory. */
+/* Takes a new counter. Returns 0 if there is no memory. */
 static uint32_t take_counter(void)
 {
 	uint32_t unit = atomic_load(&heap.own->counts);
@@ -215,7 +220,7 @@ static uint32_t take_counter(void)
 	return unit;
 }
 
-/* Where threads are told apart their names are told too, and told again. */
+/* Writes the thread's name now and then, if threads are told apart. */
 static void tell_thread(void)
 {
 	char comm[REC_COMM] = "";
@@ -268,7 +273,10 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Of a stack: the same trace may be another one's, or of other code. */
+/*
+ * Returns the hash of a stack. It depends on more than @id: the same trace may be of another
+ * thread, or of other code at the same addresses.
+ */
 static inline uint64_t hash_of(uint64_t id, const void *leaf)
 {
 	uint64_t seed = (uint64_t)atomic_load_explicit(&heap.salt, memory_order_relaxed) << 32;
@@ -283,7 +291,7 @@ static inline uint64_t hash_of(uint64_t id, const void *leaf)
 	return likely(id) ? id : 1;
 }
 
-/* Marks are wanted only of new stacks, so a stack is taken again for them. */
+/* Captures a stack again, with marks, and adds it. Marks are needed only for new stacks. */
 static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t hash, uint64_t *pcs,
 			 uint8_t *marks, unsigned int max)
 {
@@ -377,7 +385,10 @@ uint32_t trace_end(struct event *e, const void *leaf)
 	return counter;
 }
 
-/* Atomic only where there are threads: the difference is a third of the cost. */
+/*
+ * Adds @n to a counter and returns the sum. It is atomic only if there are several threads: the
+ * difference is a third of the cost.
+ */
 static inline uint64_t increase(_Atomic uint64_t *counter, uint64_t n)
 {
 	if (likely(*heap.single)) {
@@ -389,10 +400,10 @@ static inline uint64_t increase(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /*
- * Bytes in use. Threads would fight over one counter, so where there are many bytes each thread
- * adds to one of several, which go to the common one when they have come far: all together
- * they may hold back a thousandth of what is in use. So that is how exact the peak is; of less
- * than 4 MiB it is exact.
+ * Changes the bytes in use. Threads would compete for one counter. So where many bytes are in use,
+ * each thread adds to one of several shards, which are added to the common counter when they have
+ * become large. All shards together may hold back a thousandth of the bytes in use; the peak is
+ * that exact. Below 4 MiB it is exact.
  */
 #define SHARD_PART 16 /* a shard may hold back 1 / (1 << SHARD_PART) of what is in use, */
 #define SHARD_LEAST 64 /* if that is so many bytes */
@@ -422,8 +433,8 @@ static int64_t change_live(int64_t by)
 }
 
 /*
- * The first change after a peak: keep what it was. That is read before another thread may take
- * the counter for kept and change it.
+ * Saves the values at the last peak, before the first change after it. They are read before another
+ * thread can see them as saved and change the counter.
  */
 static inline void keep_peak(struct heap_counter *t)
 {
@@ -443,7 +454,7 @@ static inline void keep_peak(struct heap_counter *t)
 	atomic_store_explicit(&t->peak_bytes, bytes, memory_order_relaxed);
 }
 
-/* So many bytes are in use: were there ever more? */
+/* Raises the peak if @live, the bytes in use, is the largest value so far. */
 static inline void raise_peak(int64_t live, uint64_t ticks)
 {
 	struct heap_image *image = heap.image;
@@ -459,7 +470,7 @@ static inline void raise_peak(int64_t live, uint64_t ticks)
 	atomic_store_explicit(&image->peak_time, ticks, memory_order_relaxed);
 }
 
-/* What is in use is about to become less. */
+/* Ends the present peak, because the bytes in use are about to become less. */
 static inline void end_peak(void)
 {
 	_Atomic uint32_t *state = &heap.image->peak_state;
@@ -510,7 +521,7 @@ void trace_free(const struct block *b, bool temporary)
 	keep_peak(t);
 	increase(&t->freed, objects);
 	increase(&t->freed_bytes, bytes);
-	/* An age may be negative where the clocks of CPUs differ. */
+	/* An age may be negative if the clocks of CPUs differ. */
 	if (age < 1ull << 47)
 		increase(&t->lifetime, heap.sample ? age * objects / HEAP_ONE : age);
 	if (temporary)
