@@ -2,11 +2,12 @@
 /*
  * shstk broker - perf events for ordinary users' own processes.
  *
- * This process accepts connections, and each is answered by a child of its own (lend.c):
- * whatever a user holds back (a lock of his process, a file system, the connection itself), only
- * that child waits for it, and is killed if it takes too long. A user has one such child at a
- * time; and he cannot have this process close a file of his, which may take as long as he
- * wants: what he sent is dropped by the child that ends last.
+ * This process accepts connections. A child process of its own answers each of them (lend.c).
+ * Whatever a user blocks (a lock of a process, a file system, the connection itself), only that
+ * child waits for it, and is killed if it takes too long. Each user has at most one such child at a
+ * time. A user also cannot make this process close a file of the user's, which may take as long as
+ * the user wants: descriptors that were sent are dropped by the child, which closes the connection
+ * last.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,18 +33,18 @@
 #include "tools/shstk.h"
 
 #define MAX_USERS 512
-#define EVENTS 128 /* of each user on each CPU */
-#define LISTEN_FD 3 /* what systemd hands over */
+#define EVENTS 128 /* most events of a user on each CPU */
+#define LISTEN_FD 3 /* the descriptor that systemd passes */
 #define BACKLOG 128
-#define NEW ".new" /* behind the name of a socket that is made */
-#define LOOK_MS 1000 /* how often children are looked at that take too long */
+#define NEW ".new" /* suffix of a socket's name while it is made */
+#define LOOK_MS 1000 /* interval in which children are checked for their deadline */
 
 /**
- * struct user - who was answered, and may hold events
+ * struct user - a user who was answered, and may hold events
  * @uid: the user.
- * @set: his events (held.h).
- * @child: the process that answers him, or 0.
- * @deadline: when that is killed, CLOCK_MONOTONIC in ns.
+ * @set: the set of the user's events (held.h).
+ * @child: the process that answers the user now, or 0.
+ * @deadline: time when @child is killed, CLOCK_MONOTONIC in ns.
  */
 struct user {
 	uid_t uid;
@@ -54,12 +55,12 @@ struct user {
 
 /**
  * struct broker - the broker
- * @path: name of its socket, if it makes that itself.
+ * @path: name of its socket, if it makes the socket itself.
  * @opts: what users may have.
  * @socket: accepts connections.
- * @signals: of children that ended, and to end.
- * @users: @nr_users of them.
- * @nr_users: see @users.
+ * @signals: descriptor that reads the signals to end and those of children that ended.
+ * @users: the users.
+ * @nr_users: number of users in @users.
  */
 struct broker {
 	const char *path;
@@ -111,7 +112,7 @@ const struct argp broker_argp = {
 	       "kernel.perf_event_paranoid forbids them to open events themselves.",
 };
 
-/* --- users --- */
+/* ---- Users ---- */
 
 static bool holds_nothing(const struct user *u)
 {
@@ -124,7 +125,7 @@ static bool holds_nothing(const struct user *u)
 	return ret && !u->child;
 }
 
-/* Makes room by forgetting those who hold nothing. */
+/* Makes room by removing users who hold nothing. */
 static void forget_users(struct broker *b)
 {
 	for (unsigned int i = b->nr_users; i--;) {
@@ -135,7 +136,7 @@ static void forget_users(struct broker *b)
 	}
 }
 
-/* NULL: there is no room for one more. */
+/* Returns the user, or NULL if there is no room for one more. */
 static struct user *find_user(struct broker *b, uid_t uid)
 {
 	struct user *u = b->users;
@@ -154,9 +155,12 @@ static struct user *find_user(struct broker *b, uid_t uid)
 	return u->set >= 0 ? u : NULL;
 }
 
-/* --- children --- */
+/* ---- Children ---- */
 
-/* Waits until this process's parent has closed the connection: so that it closes it last. */
+/*
+ * Waits until the parent of this process has closed the connection, so that this process closes it
+ * last.
+ */
 static void await_parent(const int pair[2])
 {
 	char none;
@@ -180,7 +184,7 @@ static _Noreturn void be_child(const struct broker *b, int socket, const int pai
 	lend(socket, peer, u->set, &b->opts);
 }
 
-/* Why not this user now? An errno; 0: he may. Root needs no broker. */
+/* Returns an errno that says why the user is refused now, or 0. Root needs no broker. */
 static int refusal(const struct user *u, const struct ucred *peer)
 {
 	if (peer->uid == 0 || peer->pid <= 0)
@@ -190,7 +194,7 @@ static int refusal(const struct user *u, const struct ucred *peer)
 	return u->child ? EBUSY : 0;
 }
 
-/* The connection is closed here, and then by the child. */
+/* Answers a connection. It is closed here first, and then by the child. */
 static void serve(struct broker *b, int socket)
 {
 	struct ucred peer = { .pid = 0 };
@@ -237,9 +241,9 @@ static void look_at_children(struct broker *b)
 			kill(b->users[i].child, SIGKILL);
 }
 
-/* --- begin and end --- */
+/* ---- Start and end ---- */
 
-/* Returns whether it goes on. */
+/* Reads signals. Returns false if the broker is to end. */
 static bool take_signals(const struct broker *b)
 {
 	struct signalfd_siginfo si;
@@ -280,7 +284,7 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* What systemd opened, as its sd_listen_fds(3) says it; or -1. */
+/* Returns the socket that systemd opened, as sd_listen_fds(3) describes it, or -1. */
 static int inherited_socket(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *nr = getenv("LISTEN_FDS");
@@ -303,7 +307,10 @@ static void make_folder(const char *path)
 	free(folder);
 }
 
-/* It has its name once it can be connected to; nobody but its owner can put another one there. */
+/*
+ * Makes the socket. It gets its name once it accepts connections; only the owner of the folder can
+ * replace it.
+ */
 static int make_socket(const char *path)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * held.c - how many events a user holds.
+ * held.c - counts the events that a user holds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,9 @@ int held_open(int set)
 	return file < 0 ? -errno : file;
 }
 
-/* A line of fdinfo is "tfd: NUMBER events: MASK data: CPU ...", the CPU in hexadecimal. */
+/*
+ * Counts a line of fdinfo, "tfd: NUMBER events: MASK data: CPU ...", with the CPU in hexadecimal.
+ */
 static void count_line(const char *line, struct held *ret)
 {
 	const char *data = strstr(line, DATA);

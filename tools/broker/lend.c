@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * lend.c - a process of the broker's that answers one connection.
+ * lend.c - a process of the broker that answers one connection.
  *
- * Whether a user may have events of a thread is the kernel's to say, by ptrace(2)'s rules, and it
- * says it twice. The process that asks has opened /proc/TID/mem, for which the kernel wants
- * the right to attach to the thread: of that process, with what confines it (Yama, Landlock,
- * AppArmor, SELinux, namespaces). And this process, which has the user's identity and no rights
- * beside it, looks at the thread's namespaces, for which the kernel wants the same user and group,
- * no rights that the user lacks, and a program that may be dumped.
+ * The kernel decides whether a user may have events of a thread, by the rules of ptrace(2), and it
+ * does so twice. First, the process that asks has opened /proc/TID/mem, for which the kernel
+ * requires the right to attach to the thread. That check applies to that process, with everything
+ * that confines it (Yama, Landlock, AppArmor, SELinux, namespaces). Second, this process, which has
+ * the user's identity and no other rights, looks at the thread's namespaces. For that the kernel
+ * requires that the thread has the same user and group and no rights that the user lacks, and that
+ * its program may be dumped.
  *
- * The thread is looked at before its event is opened and once more behind that, by a descriptor of
- * its folder in /proc. As long as that can be read the thread's number is its own: no
- * other process can have got the number meanwhile. An event that was opened before the thread
- * executed a set-user-ID program was ended by the kernel when it did; one that was opened
- * behind that is closed here: it is not in force before its owner says so.
+ * The thread is checked before its event is opened and once more afterwards, by a descriptor of its
+ * folder in /proc. As long as that folder can be read, the thread has its number: no other process
+ * can have got the number meanwhile. If the thread executes a set-user-ID program, the kernel ends
+ * events that were opened before that; an event that was opened after that is closed here, and it
+ * has not taken effect yet, because its owner enables it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,26 +39,28 @@
 #include "tools/seccomp.h"
 
 #define CAP_PERFMON_NR 38
-/* Kernels of Debian and Ubuntu want the second where kernel.perf_event_paranoid is above 2. */
+/* Kernels of Debian and Ubuntu require the second one if kernel.perf_event_paranoid is above 2. */
 #define RIGHTS ((1ull << CAP_PERFMON_NR) | (1ull << CAP_SYS_ADMIN))
 
-/* No address of the kernel's is in any of these, as callchains are without the kernel's part. */
+/*
+ * None of these has an address of the kernel's, as callchains are taken without the kernel's part.
+ */
 #define SAMPLE_TYPES                                                                        \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | \
 	 PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 
 #ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
 #endif
 
-/* Descriptors of this process; there are no others but those of one request. */
+/* Descriptors of this process; it has no others except while it answers a request. */
 enum { SOCKET = 3, SET, COUNTS, PEER };
 
 /**
  * struct lender - what is known while one connection is answered
  * @opts: what a user may have.
- * @held: what he has; it is counted anew when it seems to be too much.
- * @namespaces: this process's: of users, of process numbers.
+ * @held: number of the user's events; it is counted again if it seems to be too high.
+ * @namespaces: this process's namespaces of users and of process IDs.
  */
 struct lender {
 	const struct lend_opts *opts;
@@ -67,7 +70,7 @@ struct lender {
 
 static const char *const namespaces[2] = { "ns/user", "ns/pid" };
 
-/* --- the identity of this process --- */
+/* ---- The identity of this process ---- */
 
 static int set_rights(uint64_t effective)
 {
@@ -82,7 +85,10 @@ static int set_rights(uint64_t effective)
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 
-/* Its memory is nobody else's to read: it is not dumpable, and has rights that the user lacks. */
+/*
+ * Takes on the user's identity. Nobody else can read this process's memory: it is not dumpable, and
+ * has rights that the user lacks.
+ */
 static int become(const struct ucred *peer)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_KEEPCAPS, 1) ||
@@ -93,10 +99,13 @@ static int become(const struct ucred *peer)
 	return set_rights(0);
 }
 
-/* Leaves standard descriptors, SOCKET, SET and COUNTS, which is of descriptor SET by its number. */
+/*
+ * Closes all descriptors but the standard ones, SOCKET, SET and COUNTS. COUNTS lists the set with
+ * the number SET.
+ */
 static int arrange(int socket, int set)
 {
-	/* Out of the way of what they become. */
+	/* These numbers do not collide with the final ones. */
 	int from[2] = { fcntl(socket, F_DUPFD_CLOEXEC, 100), fcntl(set, F_DUPFD_CLOEXEC, 100) };
 	int counts;
 
@@ -109,14 +118,17 @@ static int arrange(int socket, int set)
 	return counts == COUNTS ? 0 : counts < 0 ? counts : -EBADF;
 }
 
-/* --- who asks --- */
+/* ---- The process that asks ---- */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Is what a folder of /proc stands for in the broker's namespaces? */
+/*
+ * Returns 0 if the process of a folder of /proc is in this process's namespaces, otherwise a
+ * negative errno.
+ */
 static int check_namespaces(const struct lender *l, int folder)
 {
 	struct stat st;
@@ -140,7 +152,10 @@ static int open_folder(pid_t pid)
 	return fd >= 0 ? fd : errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* Where the kernel can tell: has the process that connected not ended, so that @folder is its? */
+/*
+ * Returns whether the process that connected still exists, so that PEER is its folder; true if the
+ * kernel cannot tell.
+ */
 static bool is_there(int socket)
 {
 	int fd;
@@ -154,7 +169,10 @@ static bool is_there(int socket)
 	return ret;
 }
 
-/* The process that asks, which stays the same for the whole connection. */
+/*
+ * Opens the folder of the process that asks, as PEER; that process stays the same for the whole
+ * connection. Returns 0 or a negative errno.
+ */
 static int meet(struct lender *l, const struct ucred *peer)
 {
 	int folder, ret;
@@ -174,9 +192,9 @@ static int meet(struct lender *l, const struct ucred *peer)
 }
 
 /*
- * Requests are read behind this: whoever had this process do what he wants could look at files and
- * open events, as it does itself, but write to no file, start nothing, send no signal and trace
- * nobody. A kernel that has no filters does without.
+ * Installs a filter of system calls before requests are read. Whoever took control of this process
+ * could look at files and open events, as it does itself, but could not write to a file, start a
+ * program, send a signal or trace a process. On a kernel without filters there is none.
  */
 static int filter_calls(void)
 {
@@ -211,11 +229,12 @@ static int filter_calls(void)
 	return err == -EINVAL ? 0 : err;
 }
 
-/* --- may it? --- */
+/* ---- Permission ---- */
 
 /*
- * Is descriptor @proof of the process that asks an open /proc/TID/mem? It is looked at where it
- * is, without a request to a file system that may be the user's own.
+ * Returns 0 if descriptor @proof of the process that asks is an open /proc/TID/mem, otherwise a
+ * negative errno. It looks at the descriptor where it is, without a request to a file system that
+ * may be the user's own.
  */
 static int check_proof(const struct broker_request *r, const struct stat *mem)
 {
@@ -231,7 +250,10 @@ static int check_proof(const struct broker_request *r, const struct stat *mem)
 		       -EPERM;
 }
 
-/* With 1 there, set-user-ID programs may be dumped, and the kernel does not end their events. */
+/*
+ * Returns whether suid_dumpable is 1. Then set-user-ID programs may be dumped, and the kernel does
+ * not end their events.
+ */
 static bool setuid_is_dumped(void)
 {
 	int fd = open("/proc/sys/fs/suid_dumpable", O_RDONLY | O_CLOEXEC);
@@ -243,14 +265,17 @@ static bool setuid_is_dumped(void)
 	return !known || value == '1';
 }
 
-/* May the process that asks trace the thread whose folder this is? */
+/*
+ * Returns 0 if the process that asks may trace the thread whose folder this is, otherwise a
+ * negative errno.
+ */
 static int check_thread(const struct lender *l, const struct broker_request *r, int folder)
 {
 	struct stat mem;
 
 	if (fstatat(folder, "mem", &mem, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT || errno == ESRCH ? -ESRCH : -EPERM;
-	/* That of a program that may not be dumped is root's. */
+	/* For a program that may not be dumped this file belongs to root. */
 	if (mem.st_uid != getuid())
 		return -EPERM;
 	if (check_proof(r, &mem) || setuid_is_dumped())
@@ -272,14 +297,17 @@ static int check_request(const struct broker_request *r)
 	return 0;
 }
 
-/* --- the event --- */
+/* ---- The event ---- */
 
 static bool is_user_only(const struct lender *l, const struct broker_request *r)
 {
 	return r->kind != BROKER_SWITCHES && (!l->opts->kernel_time || r->flags & BROKER_NO_KERNEL);
 }
 
-/* As the recorder reads it, and with nothing of the kernel's, whatever that asks for. */
+/*
+ * Fills @attr as the recorder expects it, and with nothing of the kernel's, whatever the request
+ * asks for.
+ */
 static void make_attr(const struct lender *l, const struct broker_request *r,
 		      struct perf_event_attr *attr)
 {
@@ -309,7 +337,10 @@ static void make_attr(const struct lender *l, const struct broker_request *r,
 	attr->disabled = 1;
 }
 
-/* Only here the right to open events is in force. Kernels before 6.0 do not count what was lost. */
+/*
+ * Opens the event. Only here the right to do so is in effect. Kernels before 6.0 cannot count lost
+ * records.
+ */
 static int open_event(struct perf_event_attr *attr, const struct broker_request *r)
 {
 	int fd, err = set_rights(RIGHTS);
@@ -328,7 +359,10 @@ static int open_event(struct perf_event_attr *attr, const struct broker_request 
 	return err ? err : fd;
 }
 
-/* No other process counts or adds for this user meanwhile: he has one at a time. */
+/*
+ * Returns 0 if the user may have one more event on @cpu, otherwise a negative errno. No other
+ * process adds or counts events of this user meanwhile: each user has only one at a time.
+ */
 static int may_have_more(struct lender *l, uint32_t cpu)
 {
 	int err;
@@ -349,7 +383,10 @@ static int keep_count(struct lender *l, int event, uint32_t cpu)
 	return err;
 }
 
-/* Returns the event's descriptor or a negative errno. */
+/*
+ * Opens an event and checks the thread before and after that. Returns its descriptor or a negative
+ * errno.
+ */
 static int open_checked(struct lender *l, const struct broker_request *r, int folder)
 {
 	struct perf_event_attr attr;
@@ -386,9 +423,12 @@ static int answer(struct lender *l, const struct broker_request *r)
 	return err;
 }
 
-/* --- the connection --- */
+/* ---- The connection ---- */
 
-/* Never waits: who does not read has none. */
+/*
+ * Sends a reply without waiting: a client that does not read gets none. Returns whether it was
+ * sent.
+ */
 static bool reply(int socket, int error, uint32_t flags, int event)
 {
 	struct broker_reply text = { .version = BROKER_VERSION, .error = error, .flags = flags };
@@ -412,7 +452,10 @@ static bool reply(int socket, int error, uint32_t flags, int event)
 	return sendmsg(socket, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(text);
 }
 
-/* Descriptors that come along are not taken. False: it was the last one, or is none. */
+/*
+ * Receives a request. Descriptors that were sent with it are not taken. Returns false if there are
+ * no more requests, or if this is none.
+ */
 static bool receive(struct broker_request *ret)
 {
 	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };

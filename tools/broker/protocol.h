@@ -3,8 +3,8 @@
  * protocol.h - how a recorder asks the broker for a perf event.
  *
  * A Unix socket of packets (SOCK_SEQPACKET). Each packet to the broker is one struct
- * broker_request, and each is answered by one struct broker_reply, with the descriptor of the
- * event (SCM_RIGHTS) if its @error is 0. Whatever else comes ends the connection.
+ * broker_request. The broker answers each with one struct broker_reply, and sends the descriptor of
+ * the event (SCM_RIGHTS) if its @error is 0. Any other packet ends the connection.
  */
 #ifndef TOOLS_BROKER_PROTOCOL_H
 #define TOOLS_BROKER_PROTOCOL_H
@@ -31,24 +31,30 @@ enum broker_kind {
 	BROKER_KINDS,
 };
 
-/* The event begins when the thread executes a program. */
+/* Flag of a request: the event begins when the thread executes a program. */
 #define BROKER_ON_EXEC 1u
-/* A switch's event that also tells of mappings, names and threads, as those of clocks do. */
+/*
+ * Flag of a request: an event of switches also reports mappings, names and threads, as those of
+ * clocks do.
+ */
 #define BROKER_TELLS 2u
-/* The clock takes no samples in the kernel, even if the broker would permit them. */
+/*
+ * Flag of a request: the clock takes no samples in the kernel, even if the broker would permit
+ * them.
+ */
 #define BROKER_NO_KERNEL 4u
 
 /**
- * struct broker_request - one event of one thread, and of all that it starts, on one CPU
+ * struct broker_request - asks for one event of a thread and all threads that it starts, on one CPU
  * @version: BROKER_VERSION.
  * @kind: enum broker_kind.
  * @flags: BROKER_ON_EXEC, BROKER_TELLS, BROKER_NO_KERNEL.
  * @tid: the thread.
- * @proof: a descriptor of the process that asks (not sent along) by which it has
- *	/proc/TID/mem open. The kernel opens that file for who may trace the thread.
+ * @proof: number of a descriptor in the process that asks, which has /proc/TID/mem open; it is not
+ *	sent along. The kernel opens that file only for processes that may trace the thread.
  * @cpu: number of the CPU.
- * @freq: samples per second of a clock.
- * @copy: bytes of the stack to copy with each sample; 0: neither these nor registers.
+ * @freq: samples a second of a clock.
+ * @copy: bytes of the stack to copy with each sample; 0: neither stack nor registers are copied.
  * @max_stack: most entries of a callchain.
  * @zero: 0.
  */
@@ -65,15 +71,16 @@ struct broker_request {
 	uint32_t zero;
 };
 
-/* The event takes no samples in the kernel. */
+/* Flag of a reply: the event takes no samples in the kernel. */
 #define BROKER_USER_ONLY 1u
 
 /**
- * struct broker_reply - what comes back
+ * struct broker_reply - the answer to a request
  * @version: BROKER_VERSION.
- * @error: 0, or an errno: EPERM the thread may not be traced, or is of another namespace; ESRCH
- *	it is gone; EDQUOT the user has as many events as are permitted; EBUSY another process of
- *	the user is being answered; EPROTO another version; else that of perf_event_open(2).
+ * @error: 0, or an errno. EPERM: the thread may not be traced, or is of another namespace. ESRCH:
+ *	the thread does not exist any more. EDQUOT: the user has as many events as are permitted.
+ *	EBUSY: another process of the user is being answered. EPROTO: another version. Others are
+ *	those of perf_event_open(2).
  * @flags: BROKER_USER_ONLY.
  * @zero: 0.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk check - is a program, with every library it loads, marked for shadow
- * stacks; which object blocks it, and which package owns that object.
+ * shstk check - tells whether a program and every library that it loads are marked for shadow
+ * stacks, which objects block it, and which packages own these objects.
  */
 #include <elf.h>
 #include <errno.h>
@@ -108,7 +108,10 @@ static void put_object(struct json *json, const struct objects *set, size_t i)
 	shstk_json_close(json);
 }
 
-/* Null: of another machine than this one, or where it does not matter. */
+/*
+ * Writes the vDSO's mark: null for another machine than this one, or where the mark does not
+ * matter.
+ */
 static void put_vdso(struct json *json, const struct objects *set)
 {
 	enum vdso_mark mark = *set->root || set->v[0].machine != machine_own() ? VDSO_NONE :
@@ -120,7 +123,7 @@ static void put_vdso(struct json *json, const struct objects *set)
 		shstk_json_bool(json, "vdso_marked", mark == VDSO_MARKED);
 }
 
-/* The kernel's part in it, behind all programs. */
+/* Prints a line after all programs if the running kernel's vDSO blocks them. */
 static void print_vdso(const struct options *o)
 {
 	struct utsname system;
@@ -171,7 +174,7 @@ static void print_verdict(const struct objects *set)
 		       mark_word(p));
 }
 
-/* Names of files are anything. */
+/* Prints the result as text. File names may contain anything. */
 static void print_text(const struct objects *set, bool all)
 {
 	print_printable(set->script ? set->script : set->v[0].path);
@@ -199,7 +202,10 @@ static void print_text(const struct objects *set, bool all)
 	}
 }
 
-/* Return: 0 marked, 1 not marked or not readable. */
+/*
+ * Checks a program, or a process if @what is NULL. Returns EXIT_OK if it is marked, EXIT_FAILED if
+ * it is not, or cannot be read.
+ */
 static int check(const struct options *o, const char *what, struct json *json)
 {
 	struct objects set;
@@ -244,7 +250,7 @@ const struct argp check_argp = {
 	       "not be read, 2 wrong options.",
 };
 
-/* All programs of the system. */
+/* Checks all programs of the system. */
 static int check_all(const struct options *o)
 {
 	struct json json = { .out = stdout };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * survey.c - which objects of a whole system keep how many of its programs from shadow
- * stacks.
+ * survey.c - counts which objects of a system keep how many of its programs from shadow stacks.
  *
- * Each program is checked as `shstk check` does it; of each object that is not marked it is
- * counted in how many programs it is, and of how many it is the only one.
+ * Each program is checked as `shstk check` does it. For each object that is not marked it counts
+ * the programs that load it, and those in which it is the only one.
  */
 #include <elf.h>
 #include <errno.h>
@@ -21,16 +20,16 @@
 #include "tools/elf/objects.h"
 #include "tools/shstk.h"
 
-#define SHOWN 20 /* objects of the table, if not all are wanted */
-#define OWNERS 256 /* objects that dpkg is asked for at a time */
+#define SHOWN 20 /* rows of the table, if not all are wanted */
+#define OWNERS 256 /* objects in one question to dpkg */
 
 /**
  * struct culprit - an object that is not marked
- * @path: of it.
- * @programs: number of programs that load it,
- * @alone: and of those in which nothing else is not marked.
+ * @path: its path.
+ * @programs: number of programs that load it.
+ * @alone: number of programs in which only this object is not marked.
  * @is_program: it is a program itself.
- * @package: whose it is, or NULL.
+ * @package: package that owns it, or NULL.
  */
 struct culprit {
 	UT_hash_handle hh;
@@ -46,7 +45,7 @@ struct survey {
 	struct culprit *culprits;
 	unsigned long programs;
 	unsigned long marked;
-	unsigned long incomplete; /* a library was not found */
+	unsigned long incomplete; /* programs of which a library was not found */
 	unsigned long unreadable;
 	bool out_of_memory;
 };
@@ -92,13 +91,16 @@ static void count_program(struct survey *s, const struct objects *set)
 	}
 }
 
-/* Libraries can be executed as files, but are no programs: these name a dynamic linker. */
+/*
+ * Returns whether the first object is a program. Libraries may be executable files too, but
+ * programs name a dynamic linker.
+ */
 static bool is_program(const struct objects *set)
 {
 	return !set->script && (set->v[0].type == ET_EXEC || set->v[0].interp || set->v[0].pie);
 }
 
-/* @path: as the file is called in the root. */
+/* Checks the file at @path, which is its path within the root folder. */
 static void look_at(struct survey *s, const char *path)
 {
 	struct objects set;
@@ -121,7 +123,10 @@ static bool is_left_out(const char *path)
 	       !strcmp(path, "/usr/src") || !strcmp(path, "/usr/include");
 }
 
-/* An ELF file that may be executed; what else may be, such as scripts, has no marks of its own. */
+/*
+ * Returns whether the file is an ELF file that may be executed. Other executable files, such as
+ * scripts, have no marks of their own.
+ */
 static bool may_be_program(const FTSENT *e)
 {
 	char head[SELFMAG];
@@ -168,7 +173,7 @@ static int walk(struct survey *s)
 	return fts && !s->out_of_memory ? 0 : -ENOMEM;
 }
 
-/* Those that keep most programs first; of equal ones in the order of their names. */
+/* Compares objects: those that block most programs come first, then by path. */
 static int by_programs(const struct culprit *a, const struct culprit *b)
 {
 	if (a->programs != b->programs)
@@ -176,7 +181,10 @@ static int by_programs(const struct culprit *a, const struct culprit *b)
 	return strcmp(a->path, b->path);
 }
 
-/* Asks for some of them at once, which takes a second or so of dpkg's. */
+/*
+ * Asks dpkg for the owners of up to OWNERS objects at once, which takes it a second or so. Returns
+ * the first object that was not asked for, or NULL.
+ */
 static struct culprit *find_owners(const struct survey *s, struct culprit *first)
 {
 	const char *root = s->opts->root ? s->opts->root : "";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * survey.h - which objects of a whole system keep how many of its programs from shadow
- * stacks.
+ * survey.h - counts which objects of a system keep how many of its programs from shadow stacks.
  */
 #ifndef TOOLS_CHECK_SURVEY_H
 #define TOOLS_CHECK_SURVEY_H
@@ -11,11 +10,11 @@
 #include "libshstk/symbol/json.h"
 
 /**
- * struct survey_opts - what to look at, and what to show
+ * struct survey_opts - what to check, and what to print
  * @root: folder that stands for "/", or NULL.
  * @packages: ask dpkg who owns the objects.
- * @all: all objects, not only those that matter most.
- * @json: where JSON goes; NULL: a table is printed.
+ * @all: print all objects, not only those that block most programs.
+ * @json: receives JSON; NULL: a table is printed.
  */
 struct survey_opts {
 	const char *root;
@@ -25,8 +24,8 @@ struct survey_opts {
 };
 
 /*
- * Check all programs below /usr, /opt, /bin and /sbin. Returns the number of those that are not
- * marked with all they load; or a negative errno.
+ * Checks all programs below /usr, /opt, /bin and /sbin. Returns the number of those that are not
+ * marked with everything that they load, or a negative errno.
  */
 long survey(const struct survey_opts *opts);
 

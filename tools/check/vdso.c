@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * vdso.c - is the running kernel's vDSO marked for shadow stacks? It is read as other
- * objects are, from a file in memory.
+ * vdso.c - reads whether the running kernel's vDSO is marked for shadow stacks. It is read like
+ * other objects, from a file in memory.
  */
 #include <elf.h>
 #include <stdint.h>
@@ -14,7 +14,9 @@
 
 #define VDSO_MAX (1u << 20)
 
-/* The kernel maps the whole file, whose section headers are its last part. */
+/*
+ * Returns the size of the vDSO. The kernel maps the whole file, and its section headers come last.
+ */
 static size_t vdso_size(const Elf64_Ehdr *vdso)
 {
 	return vdso->e_shoff + (size_t)vdso->e_shnum * vdso->e_shentsize;

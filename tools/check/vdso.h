@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * vdso.h - is the running kernel's vDSO marked for shadow stacks?
+ * vdso.h - reads whether the running kernel's vDSO is marked for shadow stacks.
  */
 #ifndef TOOLS_CHECK_VDSO_H
 #define TOOLS_CHECK_VDSO_H
@@ -12,9 +12,9 @@ enum vdso_mark {
 };
 
 /*
- * x86: a C library that looks at all that is mapped when a program begins switches nothing on if
- * the vDSO is without the mark, whatever the program is. Linux gave it the mark years after
- * shadow stacks.
+ * Returns the mark of the vDSO. On x86, a C library that looks at everything that is mapped when a
+ * program starts does not enable shadow stacks if the vDSO is not marked, whatever the program is.
+ * Linux marks the vDSO only since some years after it got shadow stacks.
  */
 enum vdso_mark vdso_mark(void);
 

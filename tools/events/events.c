@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk events - violations of shadow stacks in all programs, as they happen.
+ * shstk events - prints violations of shadow stacks in all programs as they happen.
  *
- * The kernel module shstk.ko makes a trace event of each. When it can be read,
- * the program is usually dead already and its mappings with it. So the kernel
- * is asked to report mappings too, of every process, from the start: these are
- * kept for as long as the process lives (population.h), and used if it violates.
+ * The kernel module shstk.ko makes a trace event of each. When the event can be read, the program
+ * is usually dead already, and its mappings are gone. So the kernel is asked to report mappings
+ * too, of every process, from the start. They are kept for as long as the process lives
+ * (population.h), and used if it violates its shadow stack.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,9 +29,9 @@
 #define TRACEFS "/sys/kernel/tracing"
 #define EVENT TRACEFS "/events/shstk/shstk_violation"
 #define RING_SIZE (512u << 10)
-#define PERIOD_NS 100000000 /* between looks at the rings */
+#define PERIOD_NS 100000000 /* time between two reads of the ring buffers */
 
-/* Where a field is in the event; from tracefs. */
+/* The place of a field in the event, from tracefs. */
 struct field {
 	const char *name;
 	unsigned int offset, size;
@@ -79,11 +79,11 @@ const struct argp events_argp = {
 	       "Needs the kernel module shstk.ko, and root or CAP_PERFMON.",
 };
 
-/* --- processes and their mappings --- */
+/* ---- Processes and their mappings ---- */
 
 /*
- * Those that run already, each known by its first thread, at whose end it is forgotten; from
- * here on the kernel tells.
+ * Adds the processes that run already, each by its first thread, at whose end it is removed. The
+ * kernel reports later processes.
  */
 static void read_processes(struct events *e)
 {
@@ -96,7 +96,7 @@ static void read_processes(struct events *e)
 		closedir(dir);
 }
 
-/* Where there is no memory names are missing, not violations. */
+/* Handles a record about a process. If there is no memory, names are missing, but no violations. */
 static void take_event(struct population *all, const struct perf_record *r)
 {
 	struct perf_map map;
@@ -117,7 +117,7 @@ static void take_event(struct population *all, const struct perf_record *r)
 	}
 }
 
-/* --- a violation --- */
+/* ---- A violation ---- */
 
 static uint64_t read_field(const struct field *f, const char *raw, size_t size)
 {
@@ -139,7 +139,7 @@ static void name_addresses(struct events *e, int pid, const uint64_t *addr, char
 	struct shstk_symbols *symbols = NULL;
 	struct process *p = population_process(&e->all, pid);
 
-	/* A store of its own: what it holds goes with it. */
+	/* The symbols are stored apart, so that everything is freed at the end. */
 	if (!shstk_symbols_create(NULL, &symbols) && !shstk_symproc_create(symbols, pid, &proc)) {
 		if (p)
 			layout_name(p->layout, pid, proc);
@@ -184,7 +184,7 @@ static void print_violation(struct events *e, int tid, const char *raw, size_t s
 	e->seen++;
 }
 
-/* --- records --- */
+/* ---- Records ---- */
 
 static int take_record(void *arg, const struct perf_record *r)
 {
@@ -193,13 +193,13 @@ static int take_record(void *arg, const struct perf_record *r)
 
 	population_make_room(&e->all);
 	take_event(&e->all, r);
-	/* bytes, the event */
+	/* a sample has a number of bytes, and then the event */
 	if (r->type == PERF_RECORD_SAMPLE && r->size >= 4 && word[0] <= r->size - 4)
 		print_violation(e, r->tid, (const char *)(word + 1), word[0]);
 	return e->count && e->seen >= e->count;
 }
 
-/* --- start --- */
+/* ---- Start ---- */
 
 static int read_format(struct events *e)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * report.c - violations to lines that a person reads: where the return is,
- * where the ordinary and where the shadow stack would have it go.
+ * report.c - turns violations into lines for people: where the return is, and where the ordinary
+ * and the shadow stack would have it go.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,10 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/run/report.h"
 
-/* One per place in a file: programs are many, sites few. */
+/*
+ * Most places that are reported, one for each place in a file: there are many processes, but few
+ * places.
+ */
 #define MAX_SITES 4096
 
 struct reporter {
@@ -21,7 +24,7 @@ struct reporter {
 	struct shstk_symbols *symbols;
 	char **sites;
 	size_t n;
-	bool failed; /* to write, which was said */
+	bool failed; /* writing failed, which was reported */
 };
 
 int reporter_create(const char *path, struct reporter **ret)
@@ -57,8 +60,8 @@ void reporter_destroy(struct reporter *reporter)
 }
 
 /*
- * One address: function, source line, and the place in the file, which is what
- * makes it the same site in every process.
+ * Names an address: function, source line, and the place in the file, which is the same in every
+ * process.
  */
 void report_address(struct shstk_symproc *proc, uint64_t addr, int how, char *buf, size_t size)
 {
@@ -128,7 +131,7 @@ void reporter_take(struct reporter *reporter, char *text)
 	    shstk_symproc_set_maps(proc, maps + 1, strlen(maps + 1)) < 0)
 		return;
 	report_address(proc, at, SHSTK_SYMADDR_PC, where, sizeof(where));
-	/* Often no return address at all: taken as it is. */
+	/* This is often not a return address, so it is looked up unchanged. */
 	report_address(proc, to, SHSTK_SYMADDR_PC, there, sizeof(there));
 	report_address(proc, shadow, SHSTK_SYMADDR_RETURN, expected, sizeof(expected));
 	if (known(reporter, where))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/run/report.h - violations, as the start-up object of `shstk run` sends
- * them (tools/inject/preload/fault.c), to lines that a person reads.
+ * report.h - turns violations, as the start-up object of `shstk run` sends them
+ * (tools/inject/preload/fault.c), into lines for people.
  */
 #ifndef TOOLS_RUN_REPORT_H
 #define TOOLS_RUN_REPORT_H
@@ -17,15 +17,14 @@ struct shstk_symproc;
  * @proc: the process, from libshstk/symbol/symbol.h.
  * @addr: the address.
  * @how: enum shstk_symaddr.
- * @buf: receives "function+0x1c (program+0x115c) at file.c:20", or as much of
- *	that as is known.
- * @size: bytes in @buf.
+ * @buf: receives "function+0x1c (program+0x115c) at file.c:20", or the parts of it that are known.
+ * @size: bytes of @buf.
  */
 void report_address(struct shstk_symproc *proc, uint64_t addr, int how, char *buf, size_t size);
 
 /**
- * reporter_create() - open the place reports go to
- * @path: file to append to, or NULL: stderr.
+ * reporter_create() - open the file that reports are written to
+ * @path: file to append to, or NULL for stderr.
  * @ret: receives the reporter; give it to reporter_destroy().
  *
  * Return: 0, or a negative errno.
@@ -33,15 +32,15 @@ void report_address(struct shstk_symproc *proc, uint64_t addr, int how, char *bu
 int reporter_create(const char *path, struct reporter **ret);
 
 /**
- * reporter_take() - print one report, if its site was not reported before
+ * reporter_take() - print one report, unless its place was reported before
  * @reporter: the reporter.
- * @text: the message; it is cut up in place. Comes from another program:
- *	whatever can't be understood is left out.
+ * @text: the message, which is changed. It comes from another program: a message that cannot be
+ *	parsed is left out.
  */
 void reporter_take(struct reporter *reporter, char *text);
 
 /**
- * reporter_destroy() - close
+ * reporter_destroy() - close the file and free the reporter
  * @reporter: a reporter, or NULL.
  */
 void reporter_destroy(struct reporter *reporter);

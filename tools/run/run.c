@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk run - start a program with shadow stacks on.
+ * shstk run - starts a program with shadow stacks.
  *
- * The way is chosen by what the program and its C library are:
+ * What the program and its C library are decides about the way:
  *
- *   tunables    a C library that handles shadow stacks itself (glibc 2.42 on
- *               arm64; x86 glibc built for CET) is told to by GLIBC_TUNABLES,
- *               on arm64 also one that is linked into a marked program. An
- *               object is loaded that reports violations, and on x86 switches
- *               on where the C library would not (tools/inject/preload/start_ready.c).
- *   preload     x86 programs whose C library knows nothing of them get the
- *               start-up object (tools/inject/preload/start.h).
- *   supervise   static x86 programs, with --permissive: a tracer switches on and
- *               repairs (tools/run/supervise.h).
- *   refuse      anything else: said in one line, and not started, or with
- *               --permissive started without.
+ *   tunables    A C library that handles shadow stacks itself (glibc 2.42 on
+ *               arm64; x86 glibc built for CET) is told by GLIBC_TUNABLES, on
+ *               arm64 also one that is linked into a marked program. An object
+ *               is loaded that reports violations, and on x86 enables shadow
+ *               stacks where the C library would not
+ *               (tools/inject/preload/start_ready.c).
+ *   preload     x86 programs whose C library knows nothing of shadow stacks get
+ *               the start-up object (tools/inject/preload/start.h).
+ *   supervise   Static x86 programs, with --permissive: a tracer enables shadow
+ *               stacks and repairs violations (tools/run/supervise.h).
+ *   refuse      Any other program is not started, or with --permissive started
+ *               without a shadow stack; one line says so.
  *
- * The command stays as the parent: it passes signals on, names the places of
- * violations that the start-up object reports over a socket, and ends as the
- * program ends.
+ * The command stays as the parent: it passes signals on, names the places of violations that the
+ * start-up object reports over a socket, and ends as the program ends.
  */
 #include <elf.h>
 #include <errno.h>
@@ -100,7 +100,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_REPORT:
 		o->report = arg;
 		return 0;
-	case ARGP_KEY_SUCCESS: /* END does not come where a program is named */
+	case ARGP_KEY_SUCCESS: /* ARGP_KEY_END does not come if a program is named */
 		if (o->permissive && o->strict)
 			argp_error(state, "--permissive and --strict exclude each other");
 		return 0;
@@ -118,7 +118,7 @@ enum way {
 
 struct plan {
 	enum way way;
-	char text[512]; /* what is done, or why not; or "" */
+	char text[512]; /* what is done, or why not, or "" */
 	char tunables[1024];
 };
 
@@ -147,9 +147,9 @@ static const char *unavailable(int err)
 }
 
 /*
- * x86 glibc switches them on if the program is marked, whatever its libraries are
- * if told "on", else if these are marked too, as what it loads later has to be. It
- * locks unless one of the two features is "permissive".
+ * Writes the tunables of glibc on x86. glibc enables shadow stacks if the program is marked; if it
+ * is told "on", whatever its libraries are, otherwise only if they are marked too, and so is
+ * everything that is loaded later. It locks them unless one of its two features is "permissive".
  */
 static void tunables_x86(const struct options *o, struct plan *p)
 {
@@ -162,9 +162,9 @@ static void tunables_x86(const struct options *o, struct plan *p)
 }
 
 /*
- * arm64: 1 on and locked, and what is not marked can't be started; 2 on if all is
- * marked; 3 on and locked whatever is marked. The program's children inherit it:
- * only --strict asks for the first.
+ * Writes the tunable of glibc on arm64. 1: enabled and locked, and programs that are not marked
+ * cannot be started. 2: enabled if all objects are marked. 3: enabled and locked whatever is
+ * marked. The program's children inherit it: only --strict asks for 1.
  */
 static void tunables_arm64(const struct options *o, bool marked, struct plan *p)
 {
@@ -174,7 +174,7 @@ static void tunables_arm64(const struct options *o, bool marked, struct plan *p)
 				      2);
 }
 
-/* The C library starts them: which words it has to be told. */
+/* Plans for a C library that enables shadow stacks itself: which tunables it has to be told. */
 static void plan_tunables(const struct options *o, const struct objects *set, struct plan *p)
 {
 	const struct object *block = objects_blocker(set);
@@ -195,7 +195,7 @@ static void plan_tunables(const struct options *o, const struct objects *set, st
 		 block ? block->path : "");
 }
 
-/* All of a file, to search it. Return: NULL if there is nothing to be had. */
+/* Maps all of a file, to search it. Returns NULL if that is not possible. */
 static const unsigned char *map_file(const char *path, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -213,8 +213,8 @@ static const unsigned char *map_file(const char *path, size_t *size)
 }
 
 /*
- * Does the unwinder pop the shadow stack when an exception is caught? Then it
- * was compiled with INCSSPQ in it.
+ * Returns whether the unwinder pops the shadow stack when an exception is caught: then it contains
+ * INCSSPQ.
  */
 static bool pops_shadow_stack(const char *path)
 {
@@ -234,8 +234,8 @@ static bool pops_shadow_stack(const char *path)
 }
 
 /*
- * A static program holds the names of the tunables its C library knows. On x86 that
- * tells nothing: the name is there whether glibc was built for CET or not.
+ * Returns whether a static program's C library knows the tunable, whose name it then contains. On
+ * x86 that would tell nothing: the name is there whether glibc was built for CET or not.
  */
 static bool knows_tunable(const char *path)
 {
@@ -300,8 +300,8 @@ static void plan_static(const struct options *o, const struct object *program, s
 }
 
 /*
- * Where the C library does the rest, an object still reports violations, and
- * switches on what that C library would not: x86 programs that are not marked.
+ * Plans the object for a C library that handles shadow stacks: it reports violations, and enables
+ * shadow stacks where that C library would not, in x86 programs that are not marked.
  */
 static void plan_reports(const struct objects *set, struct plan *p, char *object, size_t size)
 {
@@ -315,7 +315,7 @@ static void plan_reports(const struct objects *set, struct plan *p, char *object
 	if (!x86 || program->marked)
 		return;
 	if (found)
-		*p->text = '\0'; /* the object says it */
+		*p->text = '\0'; /* the object reports it */
 	else
 		refuse(p,
 		       "%s is not marked, and this C library then leaves "
@@ -323,7 +323,7 @@ static void plan_reports(const struct objects *set, struct plan *p, char *object
 		       program->path);
 }
 
-/* A small text file without its end, "" if there is none. */
+/* Reads a small text file, at most @size - 1 bytes. Returns "" if there is none. */
 static const char *first_bytes(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -335,7 +335,7 @@ static const char *first_bytes(const char *path, char *buf, size_t size)
 	return buf;
 }
 
-/* What is preloaded has to be marked as well as what the program needs. */
+/* Adds the preloaded objects, which have to be marked as those that the program needs. */
 static int add_preloaded(struct objects *set)
 {
 	char list[4096];
@@ -399,7 +399,7 @@ static void make_plan(const struct options *o, const struct objects *set, struct
 		*object = '\0';
 }
 
-/* Puts @value in front of (or behind) what a list variable holds. */
+/* Adds @value in front of or behind the value of a variable that is a list. */
 static int env_add(const char *name, const char *value, char sep, bool front)
 {
 	const char *old = getenv(name);
@@ -415,7 +415,7 @@ static int env_add(const char *name, const char *value, char sep, bool front)
 	return ret;
 }
 
-/* In the child: everything up to exec. */
+/* Prepares and executes the program, in the child. */
 static void become(const struct options *o, const struct plan *p, const char *object,
 		   const char *socket, char **argv)
 {
@@ -436,7 +436,7 @@ static void become(const struct options *o, const struct plan *p, const char *ob
 	_exit(errno == ENOENT ? EXIT_NOENT : EXIT_NOEXEC);
 }
 
-/* A socket with a name that nobody can guess; -1 if there is none. */
+/* Opens a socket with a name that nobody can guess. Returns -1 on failure. */
 static int open_socket(char *name, size_t size)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -474,7 +474,7 @@ static int status_of(int status)
 	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Passes signals on until the program has ended. Return: its status. */
+/* Passes signals on until the program has ended. Returns its exit status. */
 static int follow(pid_t pid, int signals, int socket, struct reporter *reporter)
 {
 	struct pollfd fds[2] = {
@@ -498,7 +498,9 @@ static int follow(pid_t pid, int signals, int socket, struct reporter *reporter)
 				drain(socket, reporter);
 			return status_of(status);
 		}
-		/* The terminal sends these to the program as well. */
+		/*
+		 * The kernel's signals come from the terminal, which sends them to the program too.
+		 */
 		if (info.ssi_code == SI_KERNEL)
 			continue;
 		kill(pid, (int)info.ssi_signo);
@@ -521,7 +523,7 @@ static int start(const struct options *o, const struct plan *p, const char *obje
 			complain("%s: %s", o->report, strerror(-ret));
 			return EXIT_OWN;
 		}
-		/* Without, the object writes to stderr by itself. */
+		/* Without a socket the object writes to stderr itself. */
 		socket = ret ? -1 : open_socket(name, sizeof(name));
 	}
 	if (p->way == WAY_TUNABLES && !*object && *p->text && !o->quiet)
@@ -573,7 +575,10 @@ static int start_supervised(const struct options *o, char **argv)
 	return ret;
 }
 
-/* Why exec would fail: found out before it is said that shadow stacks are on. */
+/*
+ * Returns why exec would fail, or 0. This is checked before it is said that shadow stacks are
+ * enabled.
+ */
 static int cannot_execute(const char *name, const char *path, const struct objects *set)
 {
 	const char *interp = set->v[0].interp;

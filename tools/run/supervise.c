@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * supervise.c - shadow stacks from outside, for static programs on x86.
+ * supervise.c - enables shadow stacks from outside, in static programs on x86.
  *
- * At the first instruction after exec there is nothing to return to: a system
- * call that switches on is run there in the program's name. Programs that know
- * nothing of shadow stacks will sooner or later violate them; as nothing in
- * them can be replaced, every violation is repaired here, from the registers.
+ * At the first instruction after exec there is nothing to return to. So the system call that
+ * enables the shadow stack is run there in the program. Programs that know nothing of shadow stacks
+ * sooner or later violate them. As nothing in them can be replaced, every violation is repaired
+ * here, in the registers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@
 
 static pid_t program;
 
-/* The terminal sends its signals to the program as well. */
+/* Passes a signal on. The terminal sends its signals to the program itself. */
 static void pass_on(int sig, siginfo_t *info, void *uc)
 {
 	(void)uc;
@@ -44,7 +44,7 @@ static void pass_on(int sig, siginfo_t *info, void *uc)
 		kill(program, sig);
 }
 
-/* Goes on to the next entry to or exit from a system call. */
+/* Continues to the next entry to or exit from a system call. */
 static bool next_syscall_stop(pid_t tid)
 {
 	int status;
@@ -53,7 +53,7 @@ static bool next_syscall_stop(pid_t tid)
 	       WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
 }
 
-/* Runs one system call in the stopped thread, at its program counter. */
+/* Runs one system call in the stopped thread, at its program counter. Returns its result. */
 static long call_there(pid_t tid, long nr, long a, long b)
 {
 	struct user_regs_struct saved, regs;
@@ -74,7 +74,7 @@ static long call_there(pid_t tid, long nr, long a, long b)
 	if (ptrace(PTRACE_POKETEXT, tid, saved.rip, (code & ~0xffffl) | 0x050f) ||
 	    ptrace(PTRACE_SETREGS, tid, 0, &regs))
 		return -errno;
-	/* Its entry and its exit; a single step would do, but not everywhere. */
+	/* These are its entry and its exit. A single step would be enough, but not everywhere. */
 	done = next_syscall_stop(tid) && next_syscall_stop(tid) &&
 	       !ptrace(PTRACE_GETREGS, tid, 0, &regs);
 	saved.orig_rax = ~0ull;
@@ -84,7 +84,10 @@ static long call_there(pid_t tid, long nr, long a, long b)
 	return (long)regs.rax;
 }
 
-/* The thread is stopped within exec: the call has to end first. */
+/*
+ * Enables the shadow stack. The thread is stopped within exec, which has to end first. Returns 0 or
+ * an errno.
+ */
 static int switch_on(pid_t tid, bool lock)
 {
 	long err = -ESRCH;
@@ -104,7 +107,7 @@ static bool read_there(pid_t tid, uint64_t addr, void *buf, size_t size)
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
-/* The maps line that holds @addr; false if none does. */
+/* Finds the line of the mapping that holds @addr. Returns false if there is none. */
 static bool map_line(pid_t tid, uint64_t addr, char *buf, size_t size, uint64_t *end)
 {
 	struct mapping m;
@@ -146,7 +149,7 @@ static bool look(pid_t tid, struct wrong *w)
 	return true;
 }
 
-/* The entry above the pointer that holds the return address, or 0. */
+/* Returns the address above the SSP that holds the return address, or 0. */
 static uint64_t find_entry(pid_t tid, const struct wrong *w)
 {
 	uint64_t block[512], end;
@@ -206,7 +209,7 @@ static void report(struct reporter *reporter, pid_t tid, const struct wrong *w, 
 	reporter_take(reporter, text);
 }
 
-/* Return: true if the thread can go on without the signal. */
+/* Repairs a violation. Returns whether the thread can go on without the signal. */
 static bool repair(pid_t tid, struct reporter *reporter)
 {
 	struct wrong w;
@@ -229,7 +232,7 @@ static bool repair(pid_t tid, struct reporter *reporter)
 	return false;
 }
 
-/* One stop of one thread. */
+/* Handles one stop of one thread. */
 static void on_stop(pid_t tid, int status, bool lock, struct reporter *reporter)
 {
 	int sig = WSTOPSIG(status), event = status >> 16;
@@ -261,13 +264,13 @@ static int follow(bool lock, struct reporter *reporter)
 		} else if (tid == program) {
 			ret = WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) :
 						    WEXITSTATUS(status);
-			/* Its children go on without us. */
+			/* The program's children go on without a tracer. */
 			return ret;
 		}
 	}
 }
 
-/* Waits for the exec of the new program. Return: 0 or its exit status. */
+/* Waits until the new program is executed. Returns 0 or its exit status. */
 static int wait_exec(void)
 {
 	int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/run/supervise.h - shadow stacks for programs that nothing can be loaded
- * into: a tracer switches them on, and repairs violations.
+ * supervise.h - shadow stacks for programs that nothing can be loaded into: a tracer enables them
+ * and repairs violations.
  */
 #ifndef TOOLS_RUN_SUPERVISE_H
 #define TOOLS_RUN_SUPERVISE_H
@@ -11,15 +11,15 @@
 #include "tools/run/report.h"
 
 /**
- * supervise() - start a program under ptrace(2), with shadow stacks on
+ * supervise() - start a program under ptrace(2) with shadow stacks
  * @argv: the program and its arguments.
- * @lock: lock the status.
- * @reporter: where violations go.
- * @started: called once it is known whether they are on: 0 or an errno.
+ * @lock: lock the shadow stack's status.
+ * @reporter: takes the violations.
+ * @started: called with 0 or an errno once it is known whether shadow stacks are enabled.
  *
- * Children and what they execute get shadow stacks too. x86 only.
+ * Children and the programs that they execute get shadow stacks too. x86 only.
  *
- * Return: the exit status of the program as a shell gives it, or EXIT_OWN.
+ * Return: the exit status of the program as a shell reports it, or EXIT_OWN.
  */
 int supervise(char **argv, bool lock, struct reporter *reporter, void (*started)(int err));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * tunables.c - what the environment tells glibc: GLIBC_TUNABLES=name=value:name=value...
+ * tunables.c - reads what the environment tells glibc: GLIBC_TUNABLES=name=value:name=value...
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tunables.h - what the environment tells glibc by GLIBC_TUNABLES.
+ * tunables.h - reads what the environment tells glibc by GLIBC_TUNABLES.
  */
 #ifndef TOOLS_RUN_TUNABLES_H
 #define TOOLS_RUN_TUNABLES_H
 
 /**
- * tunable_find() - the value of a tunable
- * @name: such as "glibc.cpu.hwcaps". If it is given more than once the last one counts.
+ * tunable_find() - get the value of a tunable
+ * @name: its name, such as "glibc.cpu.hwcaps". If it is given more than once, the last one counts.
  * @len: receives the bytes of the value.
  *
  * Return: the value, which is not terminated; "" if it is not given.

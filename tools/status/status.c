@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk status - what this machine offers of shadow stacks, or how it stands
- * with them in a process, thread by thread.
+ * shstk status - tells what this machine offers of shadow stacks, or the state of the shadow stack
+ * of each thread in a process.
  */
 #include <elf.h>
 #include <errno.h>
@@ -33,7 +33,7 @@
 #define MAX_THREADS 65536
 #define MS 1000000ull /* ns */
 
-/* Bits of the generic prctl; x86 has the first two in the same places. */
+/* Bits of the generic prctl(); x86 has the first two in the same places. */
 enum bit {
 	BIT_ENABLE = 1,
 	BIT_WRITE = 2,
@@ -51,14 +51,14 @@ struct thread_status {
 
 static const struct shadow_stack *stack_of(const struct shadow_stacks *stacks, uint64_t addr)
 {
-	/* An empty shadow stack has its pointer at the end. */
+	/* If a shadow stack is empty, its pointer is at the end. */
 	for (size_t i = 0; i < stacks->n; i++)
 		if (addr >= stacks->v[i].start && addr <= stacks->v[i].end)
 			return &stacks->v[i];
 	return NULL;
 }
 
-/* x86: the kernel tells the features of every thread to everybody. */
+/* Returns the bits of a thread's field in /proc on x86, where every process can read them. */
 static uint64_t feature_bits(pid_t pid, pid_t tid, const char *field)
 {
 	char names[256];
@@ -94,7 +94,7 @@ static int read_pointer(struct thread_status *t)
 		return ret < 0 ? ret : ret && words[0] & BIT_ENABLE;
 	default:
 		ret = get_note(t, NOTE_RISCV_CFI, words, 16);
-		/* Bits 3 and 4: shadow stack on, locked. */
+		/* Bit 3: shadow stack enabled. Bit 4: locked. */
 		t->enabled = words[0] >> 3 & 1 ? BIT_ENABLE : 0;
 		t->locked = words[0] >> 4 & 1 ? BIT_ENABLE : 0;
 		t->pointer = words[1];
@@ -102,7 +102,7 @@ static int read_pointer(struct thread_status *t)
 	}
 }
 
-/* Stops the thread for a moment to read its registers. */
+/* Reads the status of a thread. It stops the thread for a moment to read its registers. */
 static void read_thread(pid_t pid, struct thread_status *t)
 {
 	int status, ret;
@@ -121,12 +121,12 @@ static void read_thread(pid_t pid, struct thread_status *t)
 	if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0)) {
 		t->error = errno;
 	} else if (!stop_wait(t->tid, now_ns(CLOCK_MONOTONIC) + STOP_LATE_MS * MS, &status)) {
-		t->error = EBUSY; /* it cannot stop; it is let go when this command ends */
+		t->error = EBUSY; /* it cannot stop; it continues when this command ends */
 	} else if (WIFSTOPPED(status)) {
 		ret = read_pointer(t);
 		t->pointer_known = ret > 0;
 		t->error = ret < 0 ? -ret : 0;
-		/* A signal that came first is handed on. */
+		/* If a signal stopped the thread, it is delivered. */
 		detach(t->tid, status >> 16 ? 0 : WSTOPSIG(status));
 		return;
 	} else {
@@ -214,7 +214,7 @@ static void begin_threads(struct json *json, pid_t pid)
 	}
 }
 
-/* @json: NULL: a table. */
+/* Prints the status of a process: a table if @json is NULL. */
 static int status_of_process(pid_t pid, struct json *json)
 {
 	struct shadow_stacks stacks;
@@ -251,7 +251,7 @@ static int status_of_process(pid_t pid, struct json *json)
 	return EXIT_OK;
 }
 
-/* Machine --------------------------------------------------------------- */
+/* ---- Machine ---- */
 
 static const char *advice(const struct support *s)
 {
@@ -276,7 +276,10 @@ static const char *advice(const struct support *s)
 	       "and for a seccomp filter around this process";
 }
 
-/* What the kernel's own callchains are worth, where shstk_perf makes them. */
+/*
+ * Prints how many of the kernel's own callchains are complete, if shstk_perf takes them by unwind
+ * rules.
+ */
 static void print_chains(void)
 {
 	uint64_t all, whole;
@@ -327,7 +330,7 @@ static void put_machine(struct json *json, const struct support *s, const char *
 	shstk_json_close(json);
 }
 
-/* @json: NULL: lines. */
+/* Prints the status of the machine: lines if @json is NULL. */
 static int status_of_machine(struct json *json)
 {
 	static const char *const config[] = { "not known, no config file found", "off", "on" };
@@ -378,7 +381,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* Return: 0: it is none, and that was said. */
+/* Returns the process ID, or 0 after a message if it is none. */
 static pid_t parse_pid(const char *text)
 {
 	char *end;
@@ -390,7 +393,7 @@ static pid_t parse_pid(const char *text)
 	return 0;
 }
 
-/* Of all @nr processes, or of none if one of them is no process ID. */
+/* Prints the status of all @nr processes, or of none if one is not a process ID. */
 static int status_of_processes(char **pids, int nr, struct json *json)
 {
 	int ret = EXIT_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * support.c - what supports shadow stacks on this machine. The answer that counts
- * is found by trying: a child switches its own on.
+ * support.c - finds out what supports shadow stacks on this machine. The answer that counts is
+ * found by a test: a child enables its own shadow stack.
  */
 #include <elf.h>
 #include <errno.h>
@@ -27,8 +27,8 @@
 #define ARCH_SHSTK_ENABLE 0x5001
 
 /*
- * Switches on and leaves, all in one frame: there is nothing to return by.
- * The exit status is the errno.
+ * Enables a shadow stack and exits, in one frame, because it must not return. The exit status is
+ * the errno.
  */
 #if defined(__x86_64__)
 #define CALL_NAME "arch_prctl"
@@ -102,7 +102,7 @@ int support_try_call(const char **call)
 	return 0;
 }
 
-/* Is @word one of the blank-separated words of a line that starts with @key? */
+/* Returns whether @word is one of the blank-separated words of a line that begins with @key. */
 static bool file_has_word(const char *path, const char *key, const char *word)
 {
 	char *line = NULL, *save, *w;
@@ -135,7 +135,10 @@ static bool cpu_has(void)
 #endif
 }
 
-/* Debian keeps the configuration beside the kernel. */
+/*
+ * Reads the kernel's configuration from /boot, where Debian installs it beside the kernel, or from
+ * its modules' folder.
+ */
 static enum kernel_config config_of_kernel(void)
 {
 	struct utsname name;
@@ -152,7 +155,7 @@ static enum kernel_config config_of_kernel(void)
 	return file_has_word(path, CONFIG_NAME, on) ? CONFIG_ON : CONFIG_OFF;
 }
 
-/* The C library this command runs with is that of the system. */
+/* Returns whether the C library that this command uses, which is that of the system, is marked. */
 static bool libc_marked(void)
 {
 	const struct object *libc;
