@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * broker_test.c - `shstk broker` as its users see it, and as those who attack it do.
+ * broker_test.c - tests `shstk broker` as its users see it, and as attackers do.
  *
  *   broker_test [SHSTK]
  *
- * Starts the broker and becomes several ordinary users. Prints KTAP.
+ * It starts the broker and becomes several ordinary users. Prints KTAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,11 +40,11 @@
 #include "facts.h"
 #include "tools/broker/protocol.h"
 
-/* Users that nobody is. */
+/* IDs of users that do not exist. */
 enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };
 
-#define EVENTS 4 /* that a user may have for each CPU */
-#define PATIENCE 300 /* s; what takes longer has failed */
+#define EVENTS 4 /* that a user may have on each CPU */
+#define PATIENCE 300 /* seconds; a step that takes longer has failed */
 #define PAGES 16
 #define CAP_PERFMON_NR 38
 
@@ -66,7 +66,7 @@ static void nap(void)
 	usleep(10000);
 }
 
-/* --- processes of users --- */
+/* ---- Processes of users ---- */
 
 static void become(uid_t uid)
 {
@@ -76,7 +76,7 @@ static void become(uid_t uid)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Runs a function as a user, in a process of its own. Returns what it does. */
+/* Runs a function as a user, in a process of its own. Returns what the function returns. */
 static int as(uid_t uid, int (*fn)(void *arg), void *arg)
 {
 	pid_t pid = fork();
@@ -91,7 +91,7 @@ static int as(uid_t uid, int (*fn)(void *arg), void *arg)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* A process of this user that does nothing until it is killed. */
+/* Makes a process of this user that does nothing until it is killed. */
 static pid_t idle(void)
 {
 	pid_t pid = fork();
@@ -110,7 +110,7 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* --- the broker --- */
+/* ---- The broker ---- */
 
 static int dial(void)
 {
@@ -127,7 +127,7 @@ static int dial(void)
 	return fd;
 }
 
-/* Returns an event, or a negative errno; -EPIPE: the connection has ended. */
+/* Reads an answer. Returns an event or a negative errno; -EPIPE: the connection has ended. */
 static int answer(int fd)
 {
 	struct broker_reply reply = { 0 };
@@ -142,7 +142,7 @@ static int answer(int fd)
 	ssize_t n = recvmsg(fd, &msg, 0);
 	int event = -1;
 
-	/* That the request was not read is told before the answer is. */
+	/* If the request was not read, the kernel reports that before it gives the answer. */
 	if (n < 0 && errno == ECONNRESET)
 		n = recvmsg(fd, &msg, 0);
 
@@ -174,7 +174,10 @@ static struct broker_request request_of(pid_t tid, int proof)
 	};
 }
 
-/* One request by a connection of its own; while another process of the user is answered, again. */
+/*
+ * Sends one request on a connection of its own, again as long as another process of the user is
+ * answered. Returns what answer() returns.
+ */
 static int ask(const struct broker_request *r)
 {
 	double until = now() + PATIENCE;
@@ -202,7 +205,7 @@ static int ask_for(pid_t tid)
 	return ret;
 }
 
-/* --- what is given --- */
+/* ---- Events that are given ---- */
 
 static void spin(double seconds)
 {
@@ -212,7 +215,7 @@ static void spin(double seconds)
 		;
 }
 
-/* Is the callchain behind these fields of user space alone? */
+/* Returns whether the callchain at @chain has only addresses of user space. */
 static bool is_users(const uint64_t *chain)
 {
 	for (uint64_t i = 0; i < chain[0]; i++)
@@ -221,7 +224,7 @@ static bool is_users(const uint64_t *chain)
 	return true;
 }
 
-/* Samples in a ring; none: -1 if one has an address of the kernel. */
+/* Returns the number of samples in a ring buffer, or -1 if one has an address of the kernel. */
 static int samples_of(struct perf_event_mmap_page *page)
 {
 	const char *data = (char *)page + sysconf(_SC_PAGESIZE);
@@ -229,7 +232,7 @@ static int samples_of(struct perf_event_mmap_page *page)
 	const uint64_t room = PAGES * sysconf(_SC_PAGESIZE);
 	int n = 0;
 
-	/* The ring is not read: it has the first records, and no place for others. */
+	/* The ring buffer is never read, so it keeps the first records and loses the others. */
 	while (at < head && head <= room) {
 		const struct perf_event_header *h = (const void *)(data + at);
 
@@ -242,7 +245,10 @@ static int samples_of(struct perf_event_mmap_page *page)
 	return n;
 }
 
-/* Events of this process itself. Returns 0 if there are samples and all are of user space. */
+/*
+ * Samples this process itself with an event of the kind at @arg. Returns 0 if there are samples and
+ * all are of user space alone.
+ */
 static int sees_itself(void *arg)
 {
 	struct broker_request r = request_of(getpid(), proof_of(getpid()));
@@ -280,7 +286,7 @@ static void test_given(void)
 	verdict(!as(FIRST, sees_itself, &kinds[2]), "and at switches");
 }
 
-/* --- requests that are wrong --- */
+/* ---- Wrong requests ---- */
 
 static int wrong_fields(void *arg)
 {
@@ -326,7 +332,10 @@ static int wrong_fields(void *arg)
 	return wrong;
 }
 
-/* Packets that are no request, of all lengths up to twice that of one. */
+/*
+ * Sends packets that are no requests, of all lengths up to twice that of a request. Returns the
+ * number of wrong answers.
+ */
 static int no_requests(void *arg)
 {
 	char text[2 * sizeof(struct broker_request)];
@@ -354,7 +363,7 @@ static int no_requests(void *arg)
 	return wrong;
 }
 
-/* A request with a descriptor. */
+/* Sends a request with a descriptor. */
 static int send_along(int fd, const struct broker_request *r, int along)
 {
 	struct iovec vec = { .iov_base = (void *)r, .iov_len = sizeof(*r) };
@@ -398,7 +407,7 @@ static uint32_t next_random(uint64_t *state)
 	return *state >> 33;
 }
 
-/* A value that is at or near a bound, any, or one that is good. */
+/* Returns a value at or near a bound, a random one, or the good one. */
 static uint32_t strange(uint64_t *state, uint32_t good)
 {
 	static const uint32_t values[] = { 0,	  1,	 2,	7,	 8,	   99,	9999, 10000,
@@ -409,8 +418,8 @@ static uint32_t strange(uint64_t *state, uint32_t good)
 }
 
 /*
- * Requests with strange values, by few connections. What is given is an event of this process: no
- * other number is answered with one.
+ * Sends requests with strange values on a few connections. An event is only given for this process:
+ * a request with another number must not be answered with one.
  */
 static int strange_requests(void *arg)
 {
@@ -460,7 +469,7 @@ static void test_wrong(void)
 	verdict(!as(FIRST, with_descriptors, NULL), "and so does one with a descriptor");
 }
 
-/* --- processes that are not the user's to trace --- */
+/* ---- Processes that the user may not trace ---- */
 
 static int other_process(void *arg)
 {
@@ -480,7 +489,7 @@ static int bad_proofs(void *arg)
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
 		struct broker_request r = request_of(other, fds[i]);
 
-		/* The last one is a connection, which is waited for. */
+		/* The last descriptor is a connection, for which ask() would wait. */
 		wrong += i < 3 && ask(&r) != -EPERM;
 		if (i == 1)
 			close(fds[3]);
@@ -490,7 +499,7 @@ static int bad_proofs(void *arg)
 	return wrong;
 }
 
-/* It was opened as long as the process could be traced. */
+/* Asks for a process that makes itself not dumpable after the proof was opened. */
 static int not_dumpable(void *arg)
 {
 	int go[2], done[2], proof, event;
@@ -519,7 +528,7 @@ static int not_dumpable(void *arg)
 	return event != -EPERM;
 }
 
-/* The number that a process had is given to another one. */
+/* Makes a process that gets the number of one that has ended. */
 static pid_t take_number(pid_t number_, uid_t uid)
 {
 	struct clone_args args = {
@@ -536,7 +545,7 @@ static pid_t take_number(pid_t number_, uid_t uid)
 		pause();
 }
 
-/* Of a process that may not have become this user's yet. */
+/* Opens the proof of a process that may not have become this user's yet. */
 static int await_proof_of(pid_t tid)
 {
 	double until = now() + PATIENCE;
@@ -549,7 +558,7 @@ static int await_proof_of(pid_t tid)
 
 static int ask_after_reuse(void *arg)
 {
-	const int *way = arg; /* number, ready, go */
+	const int *way = arg; /* process ID, descriptor for ready, descriptor for go */
 	int proof = await_proof_of(way[0]);
 	struct broker_request r = request_of(way[0], proof);
 	int event = ask(&r);
@@ -568,7 +577,10 @@ static int ask_after_reuse(void *arg)
 	return event != -EPERM;
 }
 
-/* @uid gets the number of a process of FIRST's, who has a proof of that one. */
+/*
+ * Gives the number of a process of FIRST to a process of @uid, when FIRST has a proof of the old
+ * one.
+ */
 static void test_reuse(uid_t uid, const char *fact)
 {
 	int ready[2], go[2], way[3], status;
@@ -628,7 +640,7 @@ static void test_others(void)
 	test_reuse(FIRST, "and one that another process of the user has now");
 }
 
-/* --- namespaces --- */
+/* ---- Namespaces ---- */
 
 static int in_namespace(int flags)
 {
@@ -642,7 +654,7 @@ static int in_namespace(int flags)
 	if (!pid) {
 		if (unshare(flags))
 			_exit(4);
-		/* The first process of a namespace of processes is the next one. */
+		/* The next child is the first process of a new PID namespace. */
 		if (flags & CLONE_NEWPID && (pid = fork())) {
 			int own[2] = { pid, 0 };
 
@@ -715,9 +727,12 @@ static void test_namespaces(void)
 	verdict(!as(0, asks_itself, NULL), "root is refused");
 }
 
-/* --- set-user-ID programs --- */
+/* ---- Set-user-ID programs ---- */
 
-/* CPU time that an event of a process counts that executes a program. Negative: failed. */
+/*
+ * Returns the CPU time, in seconds, that the event of a process counts that executes a program.
+ * Negative: it failed.
+ */
 static double counted(const char *program, int *status)
 {
 	uint64_t values[2];
@@ -758,7 +773,7 @@ static int ends_at_setuid(void *arg)
 	double plain = counted(burner, &plain_status), gained = counted(setuid_burner, &status);
 
 	(void)arg;
-	/* The program tells by its status whether it is root. */
+	/* The program's status tells whether it is root. */
 	if (WEXITSTATUS(status) != 7 || WEXITSTATUS(plain_status))
 		return 4;
 	return !(plain > 0.2 && gained >= 0 && gained < plain / 4);
@@ -775,7 +790,7 @@ static void test_setuid(void)
 		verdict(!status, fact);
 }
 
-/* --- how many --- */
+/* ---- Number of events ---- */
 
 static int until_quota(int *events, int max)
 {
@@ -798,7 +813,7 @@ static int is_bounded(void *arg)
 	return events[0] < 0 || ask_for(getpid()) != -EDQUOT;
 }
 
-/* Events that were passed on, or are mapped only, count, and no longer when they are gone. */
+/* Tests that events which were passed on, or are only mapped, count as long as they exist. */
 static int counts_what_is_passed_on(void *arg)
 {
 	int events[EVENTS + 2], n = until_quota(events, EVENTS + 2), got;
@@ -827,7 +842,7 @@ static void test_bounds(void)
 		"also those count that were passed on, until these are closed");
 }
 
-/* --- who does not behave --- */
+/* ---- Bad behaviour ---- */
 
 static int asks_and_gets(void *arg)
 {
@@ -835,7 +850,7 @@ static int asks_and_gets(void *arg)
 	return ask_for(getpid()) < 0;
 }
 
-/* Sooner than anything that is waited for in these tests. */
+/* Asks for an event, which must come sooner than anything that these tests wait for. */
 static int asks_at_once(void *arg)
 {
 	double begin = now(), took;
@@ -856,7 +871,7 @@ static int does_not_read(void *arg)
 	(void)arg;
 	while (n < 100000 && send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
 		n++;
-	/* Neither the events that lie in the socket nor the others stay. */
+	/* Neither the events that are still in the socket nor the others remain. */
 	close(fd);
 	return asks_and_gets(NULL);
 }
@@ -880,8 +895,8 @@ static int second_connection(void *arg)
 }
 
 /*
- * Sockets that wait for long when their last descriptor is closed, sent along by connections
- * of which all but the first are refused. Tells by a byte: 0 it is done, 4 there is no network.
+ * Sends sockets whose last close waits for long, on connections of which all but the first are
+ * refused. Writes a byte to @ready: 0 if it is done, 4 if there is no network.
  */
 static _Noreturn void send_what_waits(int ready)
 {
@@ -925,7 +940,7 @@ static void test_what_waits(void)
 
 	if (pipe(ready))
 		return;
-	/* What is sent is closed here before the broker has it. */
+	/* The sender closes its descriptors before the broker receives them. */
 	kill(broker, SIGSTOP);
 	pid = fork();
 	if (!pid) {
@@ -944,7 +959,7 @@ static void test_what_waits(void)
 	end(pid);
 }
 
-/* Children of the broker that have a user's identity. */
+/* Returns a child of the broker that has a user's identity, or 0. */
 static pid_t child_of_broker(uid_t uid)
 {
 	char path[64];
@@ -964,7 +979,10 @@ static pid_t child_of_broker(uid_t uid)
 	return found;
 }
 
-/* Is it behind a filter of system calls, or will be? Not where the kernel has none. */
+/*
+ * Waits until a process is behind a filter of system calls. Returns false if it ends before. Not
+ * for kernels without filters.
+ */
 static bool gets_filter(pid_t child)
 {
 	char path[32], line[256];
@@ -985,7 +1003,7 @@ static bool gets_filter(pid_t child)
 	}
 }
 
-/* What it has of root's rights is not to be had through it. */
+/* Tests that the process that answers cannot be traced, so that its rights cannot be taken over. */
 static int cannot_take_over(void *arg)
 {
 	pid_t child = *(pid_t *)arg;
@@ -1009,7 +1027,7 @@ static _Noreturn void flood(void)
 	}
 }
 
-/* A process with a connection by which nothing is ever said, until the broker hangs up. */
+/* Makes a process with a connection on which it sends nothing, until the broker closes it. */
 static pid_t silence(uid_t uid)
 {
 	pid_t pid = fork();
@@ -1075,7 +1093,7 @@ static void test_behaviour(void)
 	verdict(!kill(broker, 0), "the broker runs");
 }
 
-/* --- begin and end --- */
+/* ---- Start and end ---- */
 
 static void copy(const char *from, const char *to, mode_t mode)
 {
@@ -1091,7 +1109,7 @@ static void copy(const char *from, const char *to, mode_t mode)
 	close(out);
 }
 
-/* As shstk-broker.service has it (CapabilityBoundingSet=, NoNewPrivileges=). */
+/* Limits the rights as shstk-broker.service does (CapabilityBoundingSet=, NoNewPrivileges=). */
 static void limit_rights(void)
 {
 	static const int rights[] = { CAP_PERFMON_NR, CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID,
@@ -1150,7 +1168,7 @@ static void stop(void)
 	rmdir(folder);
 }
 
-/* May root here? */
+/* Skips the test if this is not root, or if root may open no events. Chooses the CPU. */
 static void look_around(void)
 {
 	struct perf_event_attr attr = {

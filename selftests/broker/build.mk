@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `shstk broker`, and who attacks it. What ordinary users record by it under each
-# kernel.perf_event_paranoid is in selftests/record/paranoid.sh.
+# Tests of `shstk broker`, and of attacks on it. selftests/record/paranoid.sh tests what ordinary
+# users record with it under each kernel.perf_event_paranoid.
 
 BROKER_B := $(B)/selftests/broker
 $(BROKER_B)/broker_test: selftests/broker/broker_test.c selftests/broker/facts.h \
@@ -12,7 +12,7 @@ $(BROKER_B)/broker_test: selftests/broker/broker_test.c selftests/broker/facts.h
 
 CHECK += $(BROKER_B)/broker_test
 
-# The process that answers, with what happens before it opens an event.
+# Tests the process that answers, with events between its check and the opening of an event.
 $(BROKER_B)/race_test: selftests/broker/race_test.c selftests/broker/facts.h $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * facts.h - facts in KTAP: their number, and how many do not hold.
+ * facts.h - prints test points in KTAP; counts them, and those that fail.
  */
 #ifndef SELFTESTS_BROKER_FACTS_H
 #define SELFTESTS_BROKER_FACTS_H

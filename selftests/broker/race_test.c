@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * race_test.c - what happens to a thread between the broker's look at it and the opening of
- * its event.
+ * race_test.c - tests the broker when a thread changes between the broker's check of it and the
+ * opening of its event.
  *
- * syscall() is replaced when this is linked: before perf_event_open() the process that answers
- * says so by its standard error and waits at its standard input, while this one ends the
- * thread, or changes it. Prints KTAP.
+ * The linker replaces syscall(): before perf_event_open() the process that answers writes to its
+ * standard error and waits at its standard input, while the test ends or changes the thread. Prints
+ * KTAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,15 +34,18 @@
 
 enum { FIRST = 65000, SECOND };
 
-#define PATIENCE 300 /* s */
+#define PATIENCE 300 /* seconds */
 
 static char folder[] = "/tmp/broker-XXXXXX", gains[64];
-static bool answers; /* this is the process that answers */
+static bool answers; /* this process is the one that answers */
 
 long __real_syscall(long nr, ...);
 long __wrap_syscall(long nr, ...);
 
-/* By calls that the process which answers makes itself: others are forbidden to it. */
+/*
+ * Tells the test that an event is about to be opened, and waits for it. It makes only calls that
+ * the process which answers makes itself, as its filter forbids others.
+ */
 static bool is_told_to_go_on(void)
 {
 	struct iovec vec = { .iov_base = (char[1]){ 0 }, .iov_len = 1 };
@@ -74,15 +77,16 @@ static void become(uid_t uid)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* --- the thread --- */
+/* ---- The thread ---- */
 
 enum { LEAVE, EXECUTE, HIDE };
 
 /**
- * struct target - a process of FIRST's
- * @pid: its number.
- * @tell: takes what it is to do.
- * @done: gives a byte when it is itself, and when that is done.
+ * struct target - a process of user FIRST
+ * @pid: its process ID.
+ * @tell: descriptor to write what the process has to do.
+ * @done: descriptor to read a byte when the process has become FIRST's, and another when it has
+ *	done that.
  */
 struct target {
 	pid_t pid;
@@ -144,9 +148,12 @@ static void end_target(struct target *t)
 	close(t->done);
 }
 
-/* --- who asks --- */
+/* ---- The process that asks ---- */
 
-/* A process of FIRST's that has /proc/PID/mem open. Returns 0: it may not. */
+/*
+ * Makes a process of user FIRST that has /proc/@target/mem open as *@proof. Returns 0 if it cannot
+ * open that.
+ */
 static pid_t make_asker(pid_t target, int *proof)
 {
 	int ready[2];
@@ -173,14 +180,14 @@ static pid_t make_asker(pid_t target, int *proof)
 	return pid;
 }
 
-/* --- who answers --- */
+/* ---- The process that answers ---- */
 
 /**
  * struct answer - a process that answers
- * @pid: its number.
+ * @pid: its process ID.
  * @socket: the connection.
- * @opens: gives a byte when it is about to open an event.
- * @go: takes one to go on.
+ * @opens: descriptor to read a byte when the process is about to open an event.
+ * @go: descriptor to write a byte that lets it go on.
  */
 struct answer {
 	pid_t pid;
@@ -233,8 +240,8 @@ static int cpu(void)
 }
 
 /*
- * Asks for the target's event, and has @meanwhile done before it is opened. Returns the errno of the
- * reply, 0 if the event is given; or negative.
+ * Asks for an event of the target, and calls @meanwhile before it is opened. Returns the errno of
+ * the reply, 0 if there is an event, or a negative number.
  */
 static int race(void (*meanwhile)(struct target *t))
 {
@@ -267,7 +274,7 @@ static int race(void (*meanwhile)(struct target *t))
 	return reply.error;
 }
 
-/* --- what happens meanwhile --- */
+/* ---- What happens meanwhile ---- */
 
 static bool taken, gained;
 
@@ -276,7 +283,7 @@ static void nothing(struct target *t)
 	(void)t;
 }
 
-/* Its number is another user's process then. */
+/* Ends the thread; a process of another user gets its number. */
 static void ends(struct target *t)
 {
 	pid_t want = t->pid;
@@ -296,7 +303,7 @@ static void ends(struct target *t)
 	taken = t->pid == want;
 }
 
-/* It only ends. */
+/* Ends the thread. */
 static void is_gone(struct target *t)
 {
 	end(t->pid);
@@ -339,7 +346,7 @@ static void test_races(void)
 	verdict(race(hides) == EPERM, "and one that may not be dumped from then on");
 }
 
-/* --- begin and end --- */
+/* ---- Start and end ---- */
 
 static void look_around(void)
 {
@@ -358,7 +365,7 @@ static void look_around(void)
 	close(fd);
 }
 
-/* A copy of this program that is set-user-ID. */
+/* Makes a copy of this program that is set-user-ID. */
 static void make_gains(void)
 {
 	int in = open("/proc/self/exe", O_RDONLY), out;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `shstk record --heap` on programs whose allocations are known.
+# Tests of `shstk record --heap` on programs whose allocations are known.
 
 HEAP_B		:= $(B)/selftests/heap
 HEAP_TEST_FLAGS	:= $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
@@ -21,13 +21,13 @@ $(HEAP_B)/own_stripped: selftests/heap/own.c
 $(HEAP_B)/interceptors: selftests/heap/interceptors.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -rdynamic -o $@ $< -ldl
-# Recorded while they run, with probes.
+# Programs that are recorded with probes while they run.
 HEAP_STEADY	:= $(addprefix $(HEAP_B)/,steady steady-static steady-stripped)
 $(HEAP_STEADY): selftests/heap/steady.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) $(if $(findstring -st,$@),-static) \
 		$(if $(findstring stripped,$@),-s) -o $@ $<
-# No C library of 32 bits is needed.
+# This needs no C library of 32 bits.
 $(HEAP_B)/narrow: selftests/heap/narrow.S
 	@mkdir -p $(@D)
 	$(call say,AS,$@)$(CC) -m32 -c -o $@.o $< && ld -m elf_i386 -o $@ $@.o
@@ -43,7 +43,8 @@ $(HEAP_B)/plugin-%.so: selftests/heap/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -shared -fPIC -DNAME=plugin_$* -o $@ $<
 
-# The same library, bound when it is called first; when it is loaded; and without a table of jumps.
+# The same library with three kinds of binding: at the first call; when it is loaded; without a
+# table of jumps.
 HEAP_DEEP_lazy		:= -Wl,-z,lazy
 HEAP_DEEP_now		:= -Wl,-z,now -Wl,-z,relro
 HEAP_DEEP_direct	:= -fno-plt -Wl,-z,now -Wl,-z,relro
@@ -81,15 +82,16 @@ $(HEAP_B)/functions_test: selftests/heap/functions_test.c $(B)/tools/elf/functio
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) -lelf
 CHECK	+= $(HEAP_B)/functions_test
 
-# With a kernel's release and shadow stacks that the test makes up.
+# Tests with a kernel's release and with shadow stacks that the test makes up.
 $(HEAP_B)/safety_test: selftests/heap/safety_test.c $(B)/tools/probes/safety.o $(B)/tools/proc/tasks.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -Wl,--wrap=uname -Wl,--wrap=shadow_stacks_any \
 		-o $@ $< $(filter %.o,$^)
 CHECK	+= $(HEAP_B)/safety_test
 
-# The agent, linked into a program in which it can't record: as it is, and so that undefined
-# behaviour ends it. The sanitizer of addresses brings a malloc() of its own.
+# The agent, linked into a program in which it cannot record: unchanged, and with undefined
+# behaviour ending the program. The address sanitizer cannot be used, as it has a malloc() of its
+# own.
 HEAP_FULL	:= $(HEAP_B)/full_test $(HEAP_B)/full_test-undefined
 $(HEAP_B)/full_test-undefined: HEAP_FULL_FLAGS := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 $(HEAP_FULL): selftests/heap/full_test.c $(HEAP_SRC) $(B)/lib/native/libshstk.a \
@@ -100,7 +102,7 @@ $(HEAP_FULL): selftests/heap/full_test.c $(HEAP_SRC) $(B)/lib/native/libshstk.a 
 		-DAGENT='"$(B)/libshstk-heap.so"' -o $@ $(filter %.c %.a,$^) -pthread -ldl
 CHECK	+= $(HEAP_FULL)
 
-# Servers at work, with probes that come and go: some ten minutes.
+# Servers at work, while probes are set and removed: some ten minutes.
 selftests/heap/rounds_test.py: | all
 .PHONY: heap-rounds
 heap-rounds: selftests/heap/rounds_test.py
@@ -136,7 +138,7 @@ GUEST_arm64-7.2	+= $(foreach m,software hardware,\
 	heap:$(m)=selftests/heap/guest.sh,$(m)$(subst $() ,,$(HEAP_GUEST:%=$(comma)%)))
 endif
 
-# With probes, in a guest whose kernel has them: this machine's may not.
+# Probes are tested in a guest whose kernel has them, as this machine's may not.
 $(eval $(call probes_objects,$(HEAP_ARM64),ARM64))
 HEAP_STEADY_ARM64	:= $(HEAP_STEADY:$(HEAP_B)/%=$(HEAP_ARM64)/%)
 $(HEAP_STEADY_ARM64): selftests/heap/steady.c
@@ -152,15 +154,15 @@ ifneq ($(and $(HAS_CLANG),$(wildcard $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-l
 GUEST_arm64-7.2	+= heap:probed=selftests/heap/probed_test.sh$(subst $() ,,$(HEAP_PROBED_arm64:%=$(comma)%))
 endif
 
-# Two CPUs, and a kernel that preempts the programs at probes.
+# A guest with two CPUs and a kernel that preempts programs at probes.
 HEAP_PROBED_x86	:= selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
 	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY) $(HEAP_NARROW)
 ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-qemu-7.2	+= heap:stack=$(HEAP_B)/stack_test,$(B)/shstk-heap.bpf.o \
 	heap:probed=selftests/heap/probed_test.sh$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
-# The kernel of that guest shows the probes' system calls to filters.
+# That guest's kernel shows the probes' system calls to filters.
 GUEST_x86-qemu-6.12	+= heap:probed=selftests/heap/probed_test.sh,refusals$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
-# Of a program with shadow stacks: that guest has them, and is slow.
+# A program with shadow stacks is tested in a guest that has them, which is slow.
 HEAP_SHADOW_x86	:= $(HEAP_PROBED_x86) $(B)/libshstk-start.so
 GUEST_x86-7.2	+= heap:probed=selftests/heap/probed_test.sh,shadow$(subst $() ,,$(HEAP_SHADOW_x86:%=$(comma)%))
 endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* deep.c - a library for RTLD_DEEPBIND that takes memory from a program and gives it some. */
+/* deep.c - a library for RTLD_DEEPBIND. It frees memory of the program and returns memory to it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ void *deep_makes(void)
 	return p;
 }
 
-/* By an address that the loader puts among the data, where it is read-only then. */
+/* The loader writes the address to data that it makes read-only afterwards. */
 static void *(*const make[])(size_t) = { malloc };
 
 void *deep_points(void);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * full_test.c - each function of the heap agent, in each state in which it can't record: its
- * region is full, somebody has written nonsense over all of it, the recorder has stopped, no
- * memory can be mapped, few addresses are left, or there is no region.
+ * full_test.c - tests each function of the heap agent in each state in which it cannot record: its
+ * region is full, somebody has written nonsense over all of it, the recorder has stopped, no memory
+ * can be mapped, there is little address space, or there is no region.
  *
- * The agent is linked into this program, as it is and so that undefined behaviour ends it. What it
- * would find from a recorder, this program makes for itself, and executes itself anew. A function
- * that writes where it must not ends the child that called it. The functions must be those of the
- * agent that is preloaded, AGENT. Prints KTAP.
+ * The agent is linked into this program, unchanged and with undefined behaviour ending the program.
+ * The program makes what the agent would find from a recorder, and executes itself again. A
+ * function that writes where it must not ends the child that called it. The functions must be those
+ * of the agent that is preloaded, AGENT. Prints KTAP.
  */
 #undef _FORTIFY_SOURCE
 #include <dlfcn.h>
@@ -30,10 +30,10 @@
 #define COOKIE 0x1234567890abcdefull
 #define REGIONS 4096 /* one for each child that is made here */
 #define BLOCKS 64
-#define FAR_BYTES (8ull << 20) /* more than is kept of a region that gets smaller */
+#define FAR_BYTES (8ull << 20) /* more than what is kept of a region that gets smaller */
 #define FEW_ADDRESSES (512ull << 20)
 
-/* Of C++, by their names in the object. */
+/* C++ operators, by their names in the object. */
 void *_Znwm(size_t size);
 void *_Znam(size_t size);
 void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag);
@@ -71,11 +71,11 @@ static const char *const state_names[] = {
 
 static enum state state;
 
-/* --- what the program allocates --- */
+/* ---- The program's allocations ---- */
 
 static void *volatile blocks[BLOCKS];
 
-/* Each depth is a stack of its own. */
+/* Allocates a block; each depth gives another stack. */
 static __attribute__((noinline)) void *allocate(int depth)
 {
 	void *volatile p = depth ? allocate(depth - 1) : malloc(40);
@@ -105,16 +105,18 @@ static void give_blocks(void)
 		free(blocks[i]);
 }
 
-/* --- states --- */
+/* ---- States ---- */
 
-/* What is counted from now on lies so far behind that a smaller region must not leave it out. */
+/*
+ * Moves the use of the region far behind its start: a smaller region must still have all counters.
+ */
 static void go_far(void)
 {
 	heap_reserve(FAR_BYTES, HEAP_UNIT);
 	atomic_store(&heap.own->counts, 0);
 }
 
-/* All of the region that was used, its head as well. */
+/* Writes over all used bytes of the region, including its header. */
 static void write_over(int byte)
 {
 	uint64_t used = atomic_load(&heap.image->used);
@@ -138,14 +140,17 @@ static void enter_state(void)
 		sys4(SYS_prlimit64, 0, RLIMIT_AS, &little, NULL);
 }
 
-/* --- the functions --- */
+/* ---- The functions ---- */
 
 static char *const words[] = { "true", NULL };
 static char *const variables[] = { "A=b", NULL };
 static const struct rlimit no_core;
 static const struct rlimit64 no_core64;
 
-/* Nothing where it would find no memory. What its loader says is of no interest. */
+/*
+ * Returns a program to execute, or a name that does not exist where there would be no memory for
+ * it. Its loader's messages are discarded.
+ */
 static const char *program(void)
 {
 	dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
@@ -201,7 +206,7 @@ static void load(void *handle)
 		dlclose(handle);
 }
 
-/* So that there are pieces in front of and behind what goes. */
+/* Maps memory and unmaps parts of it, so that pieces remain in front of and behind them. */
 static void map_and_unmap(void *(*map)(void *, size_t, int, int, int, off_t))
 {
 	char *p = map(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -217,7 +222,7 @@ static void map_and_unmap(void *(*map)(void *, size_t, int, int, int, off_t))
 	munmap(p, 32768);
 }
 
-/* Some of what was reserved is used, and given up again. */
+/* Uses some of the reserved memory, and gives it up again. */
 static void use_reserved(void)
 {
 	char *p = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -229,7 +234,7 @@ static void use_reserved(void)
 	munmap(p, 65536);
 }
 
-/* The region gets smaller where addresses are limited: what was counted must be there still. */
+/* Limits the address space, so that the region gets smaller: all counters must still be there. */
 static void limit_addresses(void)
 {
 	const struct rlimit limit = { 16 << 20, RLIM_INFINITY };
@@ -238,7 +243,7 @@ static void limit_addresses(void)
 		setrlimit(RLIMIT_AS, &limit);
 }
 
-/* A region that is full would be locked as a whole: root may lock more than the limit. */
+/* Locks memory. A full region would be locked as a whole, as root may lock more than the limit. */
 static void lock_memory(void)
 {
 	const struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -268,7 +273,7 @@ struct hook {
 	void (*call)(void);
 };
 
-/* A function for each: the name, and statements that call it. */
+/* The functions: name, and statements that call it. */
 #define EACH_HOOK(HOOK)                                                                     \
 	HOOK(_Fork, raw_fork())                                                             \
 	HOOK(_ZdaPv, _ZdaPv(malloc(9)))                                                     \
@@ -345,7 +350,10 @@ static const struct hook hooks[] = { EACH_HOOK(ENTRY) };
 
 #define NR_HOOKS (sizeof(hooks) / sizeof(*hooks))
 
-/* In a child: what follows must not fail, whatever the function itself does. */
+/*
+ * Calls a function in a child, in its state. What follows must not fail, whatever the function
+ * does.
+ */
 static void run(const struct hook *hook)
 {
 	if (state != NO_REGION) {
@@ -382,7 +390,7 @@ static int point(int number, bool good, const char *text)
 	return !good;
 }
 
-/* In a program that is executed for one state. */
+/* Tests all functions in one state, in a program that was executed for it. */
 static int all_survive(void)
 {
 	bool good = is_on() == (state != NO_REGION);
@@ -392,7 +400,7 @@ static int all_survive(void)
 	for (size_t i = 0; good && i < NR_HOOKS; i++) {
 		if (!survived(&hooks[i]))
 			good = false;
-		/* The recorder begins anew. */
+		/* Undo what the state STOPPED did. */
 		if (heap.header)
 			atomic_store(&heap.header->stop, 0);
 	}
@@ -407,7 +415,7 @@ static bool is_known(const char *name)
 	return false;
 }
 
-/* Does this program call all that the agent has? */
+/* Returns whether this program calls all functions that the agent has. */
 static bool are_all_known(void)
 {
 	char name[128];
@@ -428,7 +436,7 @@ static bool are_all_known(void)
 	return good && nr == NR_HOOKS;
 }
 
-/* What a recorder makes, and says in the environment. Returns false if it can't be. */
+/* Makes what a recorder makes, and names it in the environment. Returns false on failure. */
 static bool be_recorder(void)
 {
 	const struct heap_header h = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * functions_test.c - functions of a file that somebody made to take long: `shstk record --heap -p`
- * looks into all files that a process has mapped.
+ * functions_test.c - tests how long it takes to find the functions of files that are made to take
+ * long: `shstk record --heap -p` looks into all files that a process has mapped.
  */
 #include <elf.h>
 #include <stdbool.h>
@@ -22,13 +22,13 @@
 #endif
 
 /**
- * struct shape - what a file is made of
- * @segments: of code, of which the last has all functions.
- * @symbols: in its table.
- * @tables: how many sections say that they are this table.
- * @least: functions that must be found, and
- * @most: that may be.
- * @name: of the case.
+ * struct shape - the contents of a file
+ * @segments: number of code segments, of which the last one has all functions.
+ * @symbols: number of symbols in its table.
+ * @tables: number of sections that say that they are this table.
+ * @least: least number of functions to find.
+ * @most: greatest number of functions to find.
+ * @name: name of the case.
  */
 struct shape {
 	unsigned int segments, symbols, tables, least, most;
@@ -70,7 +70,9 @@ static void put_symbols(int fd, const struct shape *s, uint64_t at)
 		put(fd, many, sizeof(many), at + i * sizeof(sym));
 }
 
-/* Behind the symbols: their names, and the sections. */
+/*
+ * Writes the names and the sections behind the symbols. Returns the offset of the section headers.
+ */
 static uint64_t put_sections(int fd, const struct shape *s, uint64_t symbols)
 {
 	uint64_t names = symbols + s->symbols * sizeof(Elf64_Sym), at = names + 16;

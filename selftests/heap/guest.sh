@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# guest.sh software|hardware FILE... - `shstk record --heap` on programs whose
-# allocations are known, and the drop-in for backtrace() beside what it stands in
-# for, in the arm64 guest, with the shadow stack off or on. The files are only named
-# to have them copied in.
+# guest.sh software|hardware FILE... - tests `shstk record --heap` on programs whose allocations are
+# known, and compares the drop-in for backtrace() with the functions that it replaces, in the arm64
+# guest, with the shadow stack off or on. The files are only named to have them copied into the
+# guest.
 
 mode=$1
 
-# Others bring files of these names too: then ours are called 2-shstk and so on.
+# Other tests copy files with these names too: then this test's are called 2-shstk and so on.
 mkdir -p /t/heap && cd /t/heap || exit 1
 for file in "$@"; do
 	[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
 done
 . ./cases.sh
 
-# heap NAME TYPE PROGRAM FUNCTION=VALUE...: what these functions allocate themselves
+# heap NAME TYPE PROGRAM FUNCTION=VALUE...: checks what these functions themselves allocate
 heap()
 {
 	name=$1 type=$2 program=$3
@@ -66,13 +66,13 @@ all()
 	drop
 }
 
-# How many frames the function that recurses has.
+# Prints how many frames the recursive function has.
 deepest()
 {
 	echo "$(grep -o 'recursion[;+ ]' got.folded | wc -l) frames"
 }
 
-# Walkers of every kind, with and without the drop-in.
+# Runs walkers of every kind with and without the drop-in.
 drop()
 {
 	./walkers >before 2>&1

@@ -23,8 +23,8 @@ TYPES = ('alloc_objects', 'alloc_space', 'inuse_objects', 'inuse_space',
 
 
 class Run:
-    """A recording: its status, error output, and {function: value} of a type,
-    where a function is the innermost one that the target defines."""
+    """A recording: its status, error output, and {function: value} of a type. The function is the
+    innermost one that the target defines."""
 
     def __init__(self, *args, options=(), status=0, env=None):
         out = os.path.join(TMP, 'out')
@@ -40,7 +40,7 @@ class Run:
         self.err = ''
 
     def stacks(self, show):
-        """[(frames, value)] of a type; each type is a run of its own."""
+        """Return [(frames, value)] of a type; each type is a run of its own."""
         path = f'{self.out}.{show}.folded'
         done = subprocess.run(
             [*self.command, '--heap-show', show, '-o', path, '--', *self.args],
@@ -56,14 +56,14 @@ class Run:
         return stacks
 
     def leaves(self, show):
-        """{innermost function: sum}"""
+        """Return {innermost function: sum}."""
         sums = {}
         for frames, value in self.stacks(show):
             sums[frames[-1]] = sums.get(frames[-1], 0) + value
         return sums
 
     def within(self, show, name):
-        """Sum over stacks that contain a function."""
+        """Return the sum over stacks that contain a function."""
         return sum(value for frames, value in self.stacks(show)
                    if name in frames)
 
@@ -104,7 +104,7 @@ def peak_and_leaks_are_exact():
 
 
 def peak_of(err):
-    """Bytes of the line about the peak."""
+    """Return the bytes in the line about the peak."""
     number, unit = re.search(r'peak ([0-9.]+) (B|KiB|MiB)', err).groups()
     return float(number) * {'B': 1, 'KiB': 1 << 10, 'MiB': 1 << 20}[unit]
 
@@ -114,7 +114,7 @@ def peaks_of_threads_are_exact():
     run = Run(TARGET, 'together')
     got = run.leaves('peak_space')
     equal(got.get('held_in_thread'), 8 * 60 * 1000, 'held_in_thread at the peak')
-    if abs(peak_of(run.err) - sum(got.values())) > 6:   # of 470 KiB to two decimals
+    if abs(peak_of(run.err) - sum(got.values())) > 6:   # 470 KiB have two decimals
         raise AssertionError(f'{sum(got.values())} bytes in the profile: {run.err}')
     equal(run.leaves('peak_objects').get('held_in_thread'), 8 * 60, 'its blocks')
 
@@ -232,8 +232,8 @@ def a_killed_program_is_read():
     equal(run.leaves('inuse_space').get('by_malloc'), 100, 'by_malloc')
 
 
-# The 'used' of its struct heap_image, which lies at the start of its region. Then it says how many
-# MiB the recorder's memory has at most, while that is looked at.
+# A program that writes a false 'used' to its struct heap_image, at the start of its region. Then it
+# prints the most MiB that the recorder's memory takes while it watches.
 LIAR = '''
 import ctypes, os, re, time
 for line in open('/proc/self/maps'):
@@ -262,8 +262,8 @@ def a_program_that_says_it_used_all_memory():
         raise AssertionError(f'what was not used is filled: {done.stdout} MiB')
 
 
-# Records of mappings, of 2 MiB each, of which only the first page is there; and, from number 1 on,
-# numbers that skip some.
+# A program that writes records of mappings, of 2 MiB each, of which only the first page is written.
+# Their numbers begin at 1 and skip some.
 HOLES = '''
 import os, re, struct
 SIZE, MAPS = 2 << 20, 0x706d3032
@@ -344,8 +344,8 @@ def a_plugin_with_its_own_operators_in_a_program_of_c():
 
 @test
 def sampled_sums_are_unbiased():
-    # 200000 blocks of 48 bytes, 3000 of 5000, one sample in 2000 bytes: the
-    # sums vary by 1.4 % and 0.5 %; six times that is allowed.
+    # 200000 blocks of 48 bytes, 3000 of 5000, one sample in 2000 bytes: the sums vary by 1.4 % and
+    # 0.5 %; six times that is allowed.
     run = Run(TARGET, 'samples', options=['--heap-sample=2000'])
     for show, small, large in (('alloc_objects', 200000, 3000),
                                ('alloc_space', 9600000, 15000000)):
@@ -449,7 +449,7 @@ def functions_of_the_program_that_are_not_ready():
         done = subprocess.run(['nm', '-D', '--undefined-only', os.path.join(BUILD, name)],
                               capture_output=True, text=True, check=True)
         taken = [w.split('@')[0] for w in done.stdout.split() if len(w) > 1]
-        # What allocates is none of it: no agent does, where it is called.
+        # The functions that allocate do not matter: where agents call them, none does.
         equal([w for w in taken if w.startswith(('mem', 'str', 'stp', 'dl_iterate')) and
                w != 'strdup'], [], name)
 
@@ -502,7 +502,7 @@ def with_tcmalloc():
 
 
 def leaves(path):
-    """{innermost function: sum} of folded stacks."""
+    """Return {innermost function: sum} of folded stacks."""
     sums = {}
     with open(path, encoding='utf-8') as file:
         for line in file:
@@ -513,7 +513,7 @@ def leaves(path):
 
 
 def wait_for(recorder, what):
-    """Wait until a function returns something true; returns it."""
+    """Wait until a function returns something true, and return it."""
     end = time.monotonic() + LIMIT
     while not what():
         if time.monotonic() > end or recorder.poll() is not None:
@@ -523,8 +523,8 @@ def wait_for(recorder, what):
 
 
 def snapshots(name, *options):
-    """The stages of the target, with a snapshot behind each: (folder, {suffix: paths in the
-    order of time})."""
+    """Run the stages of the target with a snapshot after each. Return {suffix: paths in the order
+    of time} and the error output."""
     folder = os.path.join(TMP, name)
     os.mkdir(folder)
     suffixes = ('folded', 'txt', 'pb.gz')
@@ -555,7 +555,7 @@ def snapshots_of_what_is_in_use():
     files, err = snapshots('snapshots')
     equal([len(paths) for paths in files.values()], [3] * 3, err)
     want = ({'first_half': 40000, 'kept': 5000, 'in_child': 2000},
-            # The child has ended since.
+            # The child has ended meanwhile.
             {'second_half': 30000, 'kept': 10000, 'in_child': 2000},
             {'second_half': 60000, 'kept': 10000})
     names = ('first_half', 'second_half', 'kept', 'in_child')
@@ -604,7 +604,7 @@ def the_pprof_file_has_the_types_of_go():
 
 @test
 def real_programs():
-    # Others may install programs meanwhile: no folder of the system is listed.
+    # No folder of the system is listed, as others may install programs meanwhile.
     folder = os.path.join(TMP, 'files')
     os.mkdir(folder)
     for i in range(1000):

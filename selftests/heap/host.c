@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* host.c - a program without a C++ library: calls plugin() of the library that it is given. */
+/*
+ * host.c - a program without a C++ library. Calls plugin() of the library that its argument names.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program with functions of libc of its own that work only after its constructor, as those of
- * sanitizers do: whoever calls them before is ended.
+ * interceptors.c - a program with functions of libc of its own that work only after its
+ * constructor, as those of sanitizers do: a call before that ends it.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * own.c - a program that brings a malloc(), as one does that is linked with an
- * allocator. Built so that others see that function, and so that none does.
+ * own.c - a program with a malloc() of its own, like one that is linked with an allocator. It is
+ * built so that other objects can see the function, and so that they cannot.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -52,7 +52,7 @@ void *realloc(void *p, size_t size)
 	return q;
 }
 
-/* "forks": in a child too. */
+/* With "forks" a child allocates too. */
 int main(int argc, char **argv)
 {
 	pid_t pid = argc > 1 && !strcmp(argv[1], "forks") ? fork() : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* plugin.c - a library that is loaded late; two of them come to the same place. */
+/* plugin.c - a library that is loaded late; two such libraries are loaded at the same address. */
 #include <stdlib.h>
 
 void *NAME(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * plugin.cc - a library with a C++ library linked into it, for a program that has none. The
- * operators new and delete are then in no other object.
+ * plugin.cc - a library with a C++ library linked into it, for a program that has none. Then no
+ * other object has the operators new and delete.
  */
 #include <cstddef>
 #include <new>
@@ -59,7 +59,7 @@ FN int plugin_fails(void)
 	return failed + !sink;
 }
 
-/* Returns 0 if all is as it should be. */
+/* Returns 0 if everything is right. */
 extern "C" int plugin(void)
 {
 	plugin_new();

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# probed_test [shadow|refusals] [FILE...] - `shstk record --heap -p` of programs that count
-# themselves what they allocate. In a guest the files are named to have them copied in; on this
-# machine they are in its build folder. Prints KTAP.
+# probed_test [shadow|refusals] [FILE...] - tests `shstk record --heap -p` on programs that count
+# their own allocations. In a guest the files are named to have them copied in; on this machine they
+# are in the build folder. Prints KTAP.
 #
-# With "shadow" only one round of a program that has shadow stacks, for a guest that is slow;
-# with "refusals" only what is refused.
+# With "shadow" it runs only one round of a program that has shadow stacks, for a guest that is
+# slow; with "refusals" only what is refused.
 
 only=
 case "$1" in shadow | refusals) only=$1 && shift ;; esac
@@ -31,10 +31,10 @@ chmod 755 .
 mkdir -p made
 chmod 777 made
 
-# ---- the program that is recorded ----
+# ---- The program that is recorded ----
 
-# begin PROGRAM: starts it; its process ID goes to $pid, its answers to the file "answers". With
-# $under, a command that starts it, it is the child of that.
+# begin PROGRAM: starts it. Its process ID goes to $pid, its answers to the file "answers". If
+# $under is set, it is a command that starts the program as its child.
 begin()
 {
 	rm -f orders answers
@@ -64,7 +64,7 @@ has_answers()
 	[ "$(wc -l <answers)" -ge $asked ]
 }
 
-# order LETTER...: one after the other; the last answer goes to $answer
+# order LETTER...: gives one order after the other; the last answer goes to $answer
 order()
 {
 	for letter; do
@@ -83,10 +83,10 @@ finish()
 	point $? "$1"
 }
 
-# ---- recording ----
+# ---- Recording ----
 
-# record OPTION...: begins, and waits until the probes are there. A guest may be slow: the
-# minute that it takes by itself is not enough.
+# record OPTION...: begins, and waits until the probes are there. A guest may be so slow that the
+# minute which the command itself waits is not enough.
 record()
 {
 	: >err
@@ -108,7 +108,7 @@ sum() # FILE...
 	awk '{ sum += $NF } END { printf "%d\n", sum }' "$@"
 }
 
-# exact NAME FILE: the sum in it and the number of blocks are what the program says
+# exact NAME FILE: the sum in the file and the number of blocks are what the program printed
 exact()
 {
 	echo "program: $answer; profile: $(sum "$2")" >>out
@@ -152,7 +152,7 @@ has_shadow_stacks()
 	point $? "$program: it has shadow stacks"
 }
 
-# The kernel has to put the address of its own into the shadow stack, too.
+# The kernel has to put the address of its own code into the shadow stack too.
 shadowed() # ROUNDS
 {
 	under='./shstk run -q'
@@ -164,7 +164,7 @@ shadowed() # ROUNDS
 	under=
 }
 
-# preloaded LIBRARY: an allocator that is not libc's
+# preloaded LIBRARY: with an allocator that is not libc's
 preloaded()
 {
 	name="$1: what is in use is known to the byte"
@@ -245,7 +245,7 @@ another_program()
 	finish 'the other program ends as ever'
 }
 
-# Has the program of 32 bits begun, or failed to?
+# Whether the program of 32 bits has begun, or failed to.
 narrow_began()
 {
 	[ ! -e "/proc/$narrow" ] || grep -q narrow "/proc/$narrow/comm"
@@ -266,7 +266,7 @@ narrow()
 	fi
 }
 
-# The filter would kill it if it were shown the calls of the probes.
+# The filter would kill the process if it were shown the calls of the probes.
 filtered()
 {
 	begin steady
@@ -342,7 +342,7 @@ if [ "$reason" ]; then
 fi
 case "$only" in
 shadow)
-	# With that many allocations the ring is full before it is the recorder's turn.
+	# With that many allocations the ring buffer is full before the recorder can run.
 	churn= functions="${functions% *}"
 	shadowed 1
 	;;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record --heap -p` of servers at work, again and again: ROUNDS times (100) probes
-come and go, and no request fails. Takes minutes: for `make heap-rounds`. Prints KTAP.
+"""`shstk record --heap -p` of servers at work, again and again: ROUNDS times (100) probes are
+set and removed, and no request fails. Takes minutes: for `make heap-rounds`. Prints KTAP.
 """
 
 import glob
@@ -37,7 +37,7 @@ http {{
 
 
 def wait_for(condition, text):
-    """Until it is true."""
+    """Wait until a condition is true."""
     end = time.monotonic() + PATIENCE
     while not condition():
         check(time.monotonic() < end, text)
@@ -45,13 +45,13 @@ def wait_for(condition, text):
 
 
 def children(pid):
-    """Of a process."""
+    """Return the children of a process."""
     with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
         return [int(word) for word in file.read().split()]
 
 
 def rounds(pid):
-    """Records a process so many times; most have allocations, and whole stacks."""
+    """Record a process ROUNDS times; most recordings have allocations, and complete stacks."""
     objects = truncated = 0
     out = os.path.join(TMP, 'out.folded')
     for number in range(ROUNDS):

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * safety_test.c - to which processes `shstk record --heap -p` puts no probes, on which kernels.
+ * safety_test.c - tests into which processes, on which kernels, `shstk record --heap -p` puts no
+ * probes.
  *
- * The release of the kernel and whether a process has shadow stacks are made up here; filters
- * of system calls are real ones.
+ * The release of the kernel, and whether a process has shadow stacks, are made up; the filters of
+ * system calls are real ones.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -41,7 +42,7 @@ int __wrap_shadow_stacks_any(pid_t pid)
 	return pid == with_shadow_stacks;
 }
 
-/* A filter that lets all pass. */
+/* Installs a filter that lets all calls pass. Returns whether that worked. */
 static bool filter_calls(void)
 {
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
@@ -62,9 +63,9 @@ static void *filtered_thread(void *arg)
 
 /**
  * begin() - start a process that waits
- * @filtered: one of its threads, not the first one, has a filter of system calls.
+ * @filtered: one of its threads, not the first one, gets a filter of system calls.
  *
- * Return: its number; 0: it could not have a filter.
+ * Return: its process ID, or 0 if it could not have a filter.
  */
 static pid_t begin(bool filtered)
 {
@@ -108,7 +109,7 @@ static void end(pid_t pid)
 #define SHADOW "has shadow stacks"
 #define FILTER "has a filter of system calls"
 
-/* For each process the reason against it, or NULL. */
+/* For each process the reason why it gets no probes, or NULL. */
 static const struct {
 	int arch;
 	const char *release;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * stack_test.c - the BPF programs of `shstk record --heap -p` have a stack for themselves.
+ * stack_test.c - tests that the BPF programs of `shstk record --heap -p` have a stack of their own.
  *
- * Since Linux 6.13 a program may get one stack per CPU, which those that run at uprobes must
- * not have: they may be preempted by another thread that runs the same one. In the machine code
- * such a stack is seen by how its address is made. A program that takes more than the 64 bytes
- * from which there is one shows that this kernel has them.
+ * Since Linux 6.13 a BPF program may get one stack for each CPU. Programs that run at uprobes must
+ * not have that: another thread that runs the same one may preempt them. The machine code shows
+ * such a stack by the way its address is computed. A program that uses more than 64 bytes of stack
+ * gets such a stack, and shows whether this kernel has them.
  *
- *	stack_test [OBJECT]
+ * 	stack_test [OBJECT]
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -22,7 +22,7 @@
 
 #define RING 65536
 
-/* add %gs:..., %r9: the kernel's compiler has that register for nothing else. */
+/* add %gs:..., %r9: the kernel's compiler uses that register for nothing else. */
 static const uint8_t own_of_cpu[] = { 0x65, 0x4c, 0x03, 0x0c, 0x25 };
 
 static int bpf(int cmd, union bpf_attr *attr)
@@ -30,7 +30,10 @@ static int bpf(int cmd, union bpf_attr *attr)
 	return (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
 }
 
-/* Is it in the machine code of a program? -1: that cannot be read. */
+/*
+ * Returns 1 if a program's machine code has the instruction, 0 if not, -1 if the code cannot be
+ * read.
+ */
 static int has_stack_of_cpu(int program)
 {
 	static uint8_t code[RING];
@@ -50,7 +53,9 @@ static int has_stack_of_cpu(int program)
 	return memmem(code, info.jited_prog_len, own_of_cpu, sizeof(own_of_cpu)) != NULL;
 }
 
-/* A program that stores far down on its stack, and does nothing else. */
+/*
+ * Loads a program that stores far down on its stack, and does nothing else. Returns its descriptor.
+ */
 static int load_large(void)
 {
 	const struct bpf_insn code[] = {

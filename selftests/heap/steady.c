@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * steady.c - a program that runs for as long as it is wanted, and does as it is told: each
- * byte it reads is an order, answered by a line once it is done.
+ * steady.c - a program that runs as long as its input is open. Each byte that it reads is an order;
+ * it prints a line once the order is done.
  *
  *   +  allocate some blocks, in each of several functions and threads, and keep them
- *   -  give back all that is kept
- *   ~  allocate and give back, a lot, and change what is kept by realloc()
- *   f  have a child do so, which is not looked at
- *   x  execute this program anew, which answers
+ *   -  free all that is kept
+ *   ~  allocate and free a lot, and change what is kept by realloc()
+ *   f  let a child do so, whose allocations do not count
+ *   x  execute this program again, which answers
  *   s  begin to count
  *   t  begin a thread that waits
- *   c  have a filter of system calls that does not know those of the kernel's probes
+ *   c  install a filter of system calls that forbids those of the kernel's probes
  *
- * The answer is what was allocated since the last 's', and is in use: bytes and blocks, by a
- * counter of its own.
+ * The line has the bytes and blocks that were allocated since the last 's' and are in use, by the
+ * program's own count.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -33,7 +33,7 @@
 static struct {
 	void *at;
 	size_t size;
-	int counted; /* was kept since counting began */
+	int counted; /* was allocated since counting began */
 } kept[KEPT];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +92,9 @@ static void *allocate(void *arg)
 	return arg;
 }
 
-/* Sizes that other threads want as well, so that addresses change hands. */
+/*
+ * Uses sizes that other threads use as well, so that addresses change from one thread to another.
+ */
 static void *churn(void *arg)
 {
 	for (int i = 0; i < 50 * TIMES; i++) {
@@ -106,7 +108,7 @@ static void *churn(void *arg)
 	return arg;
 }
 
-/* What was kept before counting began counts from now on: it is another block. */
+/* Blocks from before counting began count from now on, as realloc() makes other blocks of them. */
 __attribute__((noinline)) void by_realloc(void)
 {
 	for (size_t i = 0; i < nr; i += 3) {
@@ -147,7 +149,7 @@ static void start_counting(void)
 	blocks = bytes = 0;
 }
 
-/* Without a stream, which would allocate. */
+/* It uses no stream, which would allocate. */
 static void answer(void)
 {
 	char line[64];
@@ -193,7 +195,10 @@ static void begin_thread(void)
 		abort();
 }
 
-/* On x86 a probed function returns by uretprobe(), and by uprobe() it may be entered. */
+/*
+ * Forbids the calls by which, on x86, a probed function returns (uretprobe()) and may be entered
+ * (uprobe()).
+ */
 static void filter_calls(void)
 {
 	struct sock_filter code[] = {

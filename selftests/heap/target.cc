@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * target.cc - programs whose allocations are known, by the name of the first
- * argument. Each function that allocates has a name of its own.
+ * target.cc - programs whose allocations are known; the first argument names the program. Each
+ * function that allocates has a name of its own.
  */
 #include <cerrno>
 #include <csignal>
@@ -29,7 +29,7 @@
 
 #define FN extern "C" __attribute__((noinline))
 
-/* Nothing that is allocated may be optimised away. */
+/* Uses a pointer so that the allocation cannot be optimised away. */
 static void *volatile sink;
 
 static void *use(void *p)
@@ -46,7 +46,6 @@ static void require(bool good, const char *what)
 	exit(1);
 }
 
-/* A way to allocate a line. */
 /* clang-format off */
 FN void by_malloc(void) { use(malloc(100)); }
 FN void by_calloc(void) { use(calloc(10, 20)); }
@@ -114,7 +113,7 @@ FN void *grown(void *p, size_t size)
 	return realloc(p, size);
 }
 
-/* In use: 40000, 70000 (the peak), 30000, 0, 5000, 6000 to 8000, 5000. */
+/* Bytes in use: 40000, 70000 (the peak), 30000, 0, 5000, 6000 to 8000, 5000. */
 static int peak(void)
 {
 	void *a = use(first_half()), *b = use(second_half()), *c;
@@ -152,7 +151,10 @@ static void *empty(void *p)
 	return nullptr;
 }
 
-/* By realloc(): at once, so that it moves; by a thread that allocates nothing itself. */
+/*
+ * Frees blocks with realloc(): one at once, which moves; one in a thread that allocates nothing
+ * itself.
+ */
 static void freed_by_realloc(void)
 {
 	pthread_t thread;
@@ -168,7 +170,7 @@ static int lifetimes(void)
 	void *p[50];
 	struct timespec pause = { 0, 20000000 };
 
-	/* Whatever holds a temporary one up makes the first one older too. */
+	/* Whatever delays a temporary block makes the first lasting one older too. */
 	for (int i = 0; i < 50; i++) {
 		p[i] = use(lasting());
 		temporary();
@@ -309,7 +311,7 @@ FN void on_alarm(int)
 	free(use(malloc(77)));
 }
 
-/* malloc() in a handler is not allowed; but on top of code that does not. */
+/* malloc() is not allowed in a handler, except that the interrupted code does not call it. */
 static int signals(void)
 {
 	struct itimerval every = { { 0, 1000 }, { 0, 1000 } };
@@ -360,7 +362,9 @@ FN void *trimmed(void)
 	return mapping(64 << 10);
 }
 
-/* So many threads hold so many blocks each, all at once, besides @held_by_main bytes. */
+/*
+ * So many threads hold so many blocks each at the same time, besides the bytes that main() holds.
+ */
 static const int holders = 8, blocks_of_each = 60;
 static pthread_barrier_t all_hold;
 
@@ -405,14 +409,14 @@ static int together(void)
 	return hold_together(0);
 }
 
-/* The library need not be there: that it is asked for so counts. */
+/* Loads a library that does not exist: it counts that it is asked for with this flag. */
 static int deepbind(void)
 {
 	dlopen("$ORIGIN/nothing.so", RTLD_NOW | RTLD_DEEPBIND);
 	return 0;
 }
 
-/* A block that is never touched takes no memory. */
+/* The 500 MiB are never touched, so they take no memory. */
 static int together_in_much(void)
 {
 	return hold_together(500 << 20);
@@ -437,7 +441,7 @@ FN void uses_reserve(char *at, size_t size)
 	__asm__ volatile("");
 }
 
-/* Of 64 MiB that are reserved 12 are used, the middle of them twice, and 2 are given back. */
+/* Reserves 64 MiB and uses 12 MiB, the middle of them twice; 2 MiB become unused again. */
 static int reserves(void)
 {
 	const size_t mib = 1 << 20;
@@ -474,7 +478,7 @@ FN void *behind_failures(void)
 	return malloc(4000);
 }
 
-/* What no memory can be had for, by the calls that look at no limit before. */
+/* Asks for more memory than there can be, with the functions that do not check the size first. */
 static void ask_for(size_t size)
 {
 	errno = 0;
@@ -504,7 +508,10 @@ FN void half_of_the_limit(void)
 	free(p);
 }
 
-/* Its addresses are limited to a gigabyte, and then those of a program that begins so. */
+/*
+ * Limits the address space to a gigabyte, and then executes this program, which begins with that
+ * limit.
+ */
 static int limited(void)
 {
 	struct rlimit limit = { 1 << 30, 1 << 30 }, old;
@@ -517,7 +524,7 @@ static int limited(void)
 	return old.rlim_cur != limit.rlim_cur;
 }
 
-/* Says how much it has locked into memory, which takes none that is not there. */
+/* Prints how much memory is locked; the lock takes no memory that is not used. */
 static int locks(void)
 {
 	char line[128];
@@ -534,7 +541,7 @@ static int locks(void)
 	return 0;
 }
 
-/* Ends the process for calls that the program itself does not make from here on. */
+/* Makes the kernel end the process for calls that the program itself does not make from here on. */
 static void forbid_calls(void)
 {
 	const struct sock_filter filter[] = {
@@ -560,7 +567,7 @@ FN void *behind_a_filter(void)
 	return malloc(1000);
 }
 
-/* Its memory is that of brk(), which is not forbidden. */
+/* The memory comes from brk(), which is not forbidden. */
 static int sandbox(void)
 {
 	static void *p[20000];
@@ -584,7 +591,9 @@ static void give_up_rights(void)
 	require(waitpid(pid, nullptr, 0) == pid, "waitpid");
 }
 
-/* What a child of vfork() gives up is not its parent's, whose children are recorded too. */
+/*
+ * Rights that a child of vfork() gives up remain its parent's, whose other children are recorded.
+ */
 static int vfork_rights(void)
 {
 	pid_t pid;
@@ -601,7 +610,7 @@ static int vfork_rights(void)
 
 typedef void *make(void);
 
-/* The plugin of that name, which lies beside the program. */
+/* Opens the plugin of that name, which is in the program's folder. */
 static void *open_plugin(const char *name, int mode = RTLD_NOW)
 {
 	char self[4096], path[4200];
@@ -623,7 +632,7 @@ FN void *main_makes(void)
 	return use(malloc(100));
 }
 
-/* What either of them allocates the other one frees. */
+/* Frees in the library what the program allocates, and the other way round. */
 static int exchange(const char *name, int mode)
 {
 	void *handle = open_plugin(name, mode | RTLD_DEEPBIND);
@@ -653,7 +662,7 @@ static int deep_direct(void)
 	return exchange("deep-direct", RTLD_NOW);
 }
 
-/* One that the first one makes unnecessary, and two of them. */
+/* Loads the library before without the flag, and loads two libraries with it. */
 static int deep_again(void)
 {
 	open_plugin("deep-now");
@@ -690,7 +699,7 @@ static void *hold_lock_in_thread(void *)
 	return nullptr;
 }
 
-/* A child closes a library while a thread that it does not have holds the loader's lock. */
+/* Closes a library in a child while a thread that only the parent has holds the loader's lock. */
 static int closes_locked(void)
 {
 	void *handle = open_plugin("one");
@@ -714,7 +723,7 @@ static int closes_locked(void)
 	return status != 0;
 }
 
-/* Says that a stage is over, and waits until the next one is to begin. */
+/* Reports that a stage is over, and waits until the next one is to begin. */
 static void stage(char number)
 {
 	char answer;
@@ -723,7 +732,7 @@ static void stage(char number)
 	require(read(STDIN_FILENO, &answer, 1) == 1, "read");
 }
 
-/* Waits until the last one that could write to it has closed the pipe. */
+/* Makes a child that waits until everybody who can write to the pipe has closed it. */
 static pid_t child_until(const int ends[2])
 {
 	pid_t pid = fork();
@@ -739,7 +748,7 @@ static pid_t child_until(const int ends[2])
 	_exit(0);
 }
 
-/* What is in use when each stage is over is known; a child ends in the second one. */
+/* What is in use at the end of each stage is known; a child ends in the second stage. */
 static int stages(void)
 {
 	int ends[2];

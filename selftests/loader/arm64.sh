@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in an arm64 guest with a C library that knows GCS: programs started by
-# `shstk run`, which has it switched on by tunables. The arguments are only
-# there to have the files copied in.
+# Tests `shstk run` in an arm64 guest whose C library knows GCS; tunables make that library enable
+# it. The arguments are only there to have the files copied into the guest.
 
 cd /t || exit 1
 . ./cases.sh
@@ -37,7 +36,7 @@ t 'bash' 0 'f3 4 sub trapped 7$' ./shstk run bash -c "$bash_script"
 t 'bash: said in one line' 0 "^shstk run: $marked\$" ./shstk run bash -c :
 t 'bash: and it is so' 0 '^ *[0-9]+  on  ' ./shstk run bash -c './shstk status $$; :'
 t 'bash with --lock: locked' 0 '^ *[0-9]+  on  *on ' ./shstk run --lock bash -c './shstk status $$; :'
-# The command is not marked: it is started without what the program was told.
+# The command is not marked, so it is started without these variables.
 ask='GLIBC_TUNABLES= LD_PRELOAD= ./shstk status $$; :'
 t 'an unmarked object that is preloaded: on' 0 '^ *[0-9]+  on  ' env LD_PRELOAD=./libplain.so ./shstk run bash -c "$ask"
 t 'and named' 0 "$forced: .*/libplain.so" env LD_PRELOAD="nosuch.so ./libplain.so" ./shstk run bash -c "$ask"
@@ -45,7 +44,7 @@ t 'with --strict not started' 125 'libplain.so is not marked.*not started' env L
 echo /t/libplain.so >/etc/ld.so.preload
 t 'likewise in /etc/ld.so.preload' 125 'libplain.so is not marked.*not started' ./shstk run -s bash -c :
 rm /etc/ld.so.preload
-# Only the C library knows where $ORIGIN is of which object.
+# Only the C library knows which object's folder $ORIGIN is.
 t 'one that was not seen: nothing is said to be on' 125 'no shadow stack: the C library left it off' env LD_PRELOAD='$ORIGIN/../../t/libplain.so' ./shstk run bash -c :
 t 'with --permissive it goes on' 0 '^went on' env LD_PRELOAD='$ORIGIN/../../t/libplain.so' ./shstk run -p bash -c 'echo went on'
 for object in agent heap backtrace start; do

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `shstk run` and its relatives. The programs know nothing of shadow stacks:
-# plain options, dynamic libraries of the guest's Debian.
+# Tests of `shstk run` and related commands. The programs know nothing of shadow stacks: they are
+# built with plain options and use the libraries of the guest's Debian.
 #
 #   make check-cet-glibc  shstk run with a C library that was built for CET
 
@@ -36,12 +36,12 @@ $(LT)/violate: LT_LIBS := -fno-omit-frame-pointer
 $(LT)/fcontext_test: LT_LIBS := -L$(LT) -lfcontext -Wl,-rpath,'$$ORIGIN'
 $(LT)/fcontext_test: $(LT)/libfcontext.so
 
-# The guest's Debian has no use for this one otherwise.
+# No other program in the guest's Debian needs this library.
 $(LT)/libprotobuf-c.so.1:
 	@mkdir -p $(@D)
 	$(call say,CP,$@)cp $(shell $(CC) -print-file-name=libprotobuf-c.so.1) $@
 
-# Everything the guest script needs, copied in because it is named.
+# Everything that the guest script needs; it is copied in because it is named.
 LOADER_X86 := selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so \
 	$(addprefix $(LT)/,unaware_test except_test fcontext_test \
 	fcontext_static_test ownjump_test violate static_test unaware_static \
@@ -65,8 +65,8 @@ $(foreach g,x86-7.2 x86-6.12,\
 	$(eval $(B)/guest/check-$(g): $(LOADER_X86) $(LOADER_MUSL) $(LT)/libprotobuf-c.so.1))
 endif
 
-# Debian's programs, and ours marked and not, with a C library built for CET. What
-# else they load is Debian's.
+# Debian's programs, and marked and unmarked programs of these tests, with a C library built for
+# CET. All other libraries are Debian's.
 CET := $(LT)/cet
 CET_MARKED := $(addprefix $(CET)/,unaware_marked except_marked ownjump_marked violate_marked stand_marked)
 CET_FLAGS := $(LT_CFLAGS) -DLIBC_HANDLES -fno-omit-frame-pointer -fno-optimize-sibling-calls
@@ -103,9 +103,9 @@ check-cet-glibc: all $(CET)/unaware_cet $(CET_MARKED) $(LT)/libprotobuf-c.so.1 $
 			--add $(realpath $(MUSL_LD)):/lib/ld-musl-x86_64.so.1) '$(CET_STEP)'
 .PHONY: check-cet-glibc
 
-# The arm64 guest has the command that selftests/record builds for it; a file of
-# another one would get another name there. Debian 14's libraries are in the
-# guest; the programs are built with an older C library, so they are not marked.
+# The arm64 guest has the command that selftests/record builds for it; a second file with that name
+# would get another name there. Debian 14's libraries are in the guest. The programs are built with
+# an older C library, so they are not marked.
 LTA := $(LT)/arm64
 
 $(LTA)/%: selftests/loader/%.c tools/inject/preload/ssp.h
@@ -120,13 +120,13 @@ $(LTA)/static_test: LT_LIBS := -static
 $(LTA)/violate: LT_LIBS := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -mbranch-protection=none
 $(LTA)/ownjump_test: LT_LIBS := -mbranch-protection=none
 
-# One with a C library that knows GCS in it.
+# A static program whose C library knows GCS.
 $(LTA)/marked_static: selftests/loader/unaware_test.c tools/inject/preload/ssp.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)selftests/guest/in forky aarch64-linux-gnu-gcc $(LT_CFLAGS) \
 		-mbranch-protection=standard -DSTATIC -static -o $@ $< -pthread
 
-# Unmarked, to be preloaded; what is ours and preloaded has to be marked.
+# An unmarked library to preload; this project's preloaded libraries have to be marked.
 $(LTA)/libplain.so: selftests/record/plugin.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(arm64_CC) $(LT_CFLAGS) -shared -fPIC -DNAME=plain -o $@ $<
@@ -141,7 +141,7 @@ GUEST_OPTIONS_arm64-7.2 += \
 	--add $(SHSTK_CACHE)/root-arm64/usr/lib/python3.14:/usr/lib/python3.14
 $(B)/guest/check-arm64-7.2: $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(LOADER_ARM64))
 
-# What they read of programs, and of messages (selftests/fuzz/run finds these).
+# Fuzzing of what these commands read: programs and messages (selftests/fuzz/run finds these).
 FUZZ_LOADER := $(FUZZ_B)/objects_fuzz $(FUZZ_B)/report_fuzz
 $(FUZZ_B)/objects_fuzz: $(patsubst %,tools/elf/%.c,load object objects search) \
 	tools/proc/maps.c tools/proc/path.c tools/proc/tasks.c
@@ -151,7 +151,7 @@ $(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libsh
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
-# Starts from a program.
+# A program as the seed.
 $(FUZZ_B)/objects_seed: $(LT)/violate
 	@mkdir -p $(@D)
 	$(Q){ printf '\001'; cat $<; } >$@

@@ -26,8 +26,8 @@ point() # STATUS NAME: 0 is good, else the file "out" says more
 	fi
 }
 
-# t NAME STATUS PATTERN COMMAND...: the command must end with STATUS and print
-# a line that matches PATTERN, and no line that starts with "not ok".
+# t NAME STATUS PATTERN COMMAND...: the command must end with STATUS and print a line that matches
+# PATTERN, and no line that starts with "not ok".
 t()
 {
 	name=$1 status=$2 pattern=$3
@@ -53,8 +53,8 @@ skip() # NAME WHY
 	echo "ok $count $1 # SKIP $2"
 }
 
-# await COMMAND...: until it succeeds. A guest may be slow: it is given up only
-# when it can come no more.
+# await COMMAND...: wait until the command succeeds. A guest may be slow, so it gives up only when
+# success cannot come any more.
 await()
 {
 	tries=1200
@@ -65,7 +65,7 @@ await()
 	done
 }
 
-# await_settled FILE: until what it says has not changed for three seconds.
+# await_settled FILE: wait until the file has not changed for three seconds.
 await_settled()
 {
 	same=0 said=
@@ -77,14 +77,13 @@ await_settled()
 	done
 }
 
-# has_line PATTERN FILE: a line that is whole, for what is being written may have
-# been half written.
+# has_line PATTERN FILE: whether a complete line matches. The last line may be half written.
 has_line()
 {
 	head -n "$(wc -l <"$2")" "$2" | grep -qE -e "$1"
 }
 
-# await_line PATTERN FILE: until there is one.
+# await_line PATTERN FILE: wait until a complete line matches.
 await_line()
 {
 	await has_line "$@"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in an x86 guest whose C library was built for CET: programs that are marked,
-# whose shadow stacks it switches on, and others, for which the start-up object does.
-# The arguments are only there to have the files copied in.
+# Tests `shstk run` in an x86 guest whose C library was built for CET. For marked programs that
+# library enables shadow stacks, for others the start-up object does. The arguments are only there
+# to have the files copied into the guest.
 
 cd /t || exit 1
 . ./cases.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# shstk check and shstk status on this machine: what ld.so loads, what blocks.
-# The objects are made here, so that what is marked is known.
+# Tests shstk check and shstk status on this machine: what ld.so loads, and what blocks. The objects
+# are made here, so that it is known which are marked.
 
 top=$PWD
 shstk=$top/build/shstk
@@ -17,7 +17,7 @@ cc()
 	${CC:-gcc} -w "$@" || { echo "Bail out! cannot compile"; exit 1; }
 }
 
-# Objects without libc: all of them are ours to mark.
+# Objects without libc: all of them can be marked here.
 mkdir lib sub other
 echo 'int b(void) { return 1; }' >b.c
 echo 'int b(void); int a(void) { return b(); }' >a.c
@@ -80,7 +80,7 @@ assert any(o['package'] for o in v[2]['objects']), v[2]
 P
 point $? 'JSON'
 
-# The same files as ld.so itself finds.
+# The libraries are the same files that ld.so itself finds.
 bad=0 n=0
 for program in bash perl gcc git gdb ssh apt python3.11 curl; do
 	file=$(command -v $program) || continue
@@ -96,7 +96,7 @@ done
 [ $bad = 0 ] && [ $n -ge 3 ]
 point $? 'the libraries ld.so finds'
 
-# Every byte of the headers changed once: an answer, never a crash.
+# Changes every third byte of the headers: there must be an answer, never a crash.
 crashed=0
 cat >flip.py <<'P'
 import subprocess, sys
@@ -117,7 +117,7 @@ P
 python3 flip.py "$shstk" >out 2>&1
 point $? 'changed headers'
 
-# A whole system of five programs, whose dynamic linker is a library that is marked.
+# A system of five programs, whose dynamic linker is a marked library.
 mkdir -p system/usr/bin system/usr/lib system/usr/share system/lib64
 cp lib/liba.so lib/libb.so system/usr/lib
 cp lib/libb.so system/lib64/ld-linux-x86-64.so.2
@@ -148,7 +148,7 @@ t 'a marked system' 0 '^2 programs: 2 marked with all they load, 0 not$' sh -c \
 	'$shstk' check -n --packages --root system"
 t 'not with a program' 2 '.--packages does not go with programs' "$shstk" check --packages ./all
 
-# The kernel's own part, as readelf sees it.
+# The mark of the kernel's vDSO is as readelf reads it.
 if [ "$(uname -m)" = x86_64 ]; then
 	python3 - >>out 2>&1 <<'P'
 import ctypes, re

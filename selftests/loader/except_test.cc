@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * except_test.cc - C++ exceptions: out of callbacks of a C library, deep, again
- * and again, in threads, out of a signal handler.
+ * except_test.cc - C++ exceptions: out of callbacks of a C library, over many frames, repeatedly,
+ * in threads, and out of a signal handler.
  */
 #include <csignal>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fcontext.c - a library with the three calls of Boost.Context, for programs
- * that switch stacks by their own instructions. Not aware of shadow stacks.
+ * fcontext.c - a library with the three functions of Boost.Context, for programs that switch stacks
+ * by their own instructions. It knows nothing of shadow stacks.
  */
 #include <stddef.h>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fcontext_test.c - coroutines as Boost.Context has them. Linked with a library
- * that exports the calls, and (with -DSTATIC) with its own copy, which nothing
- * can interpose.
+ * fcontext_test.c - coroutines like those of Boost.Context. It is linked with a library that
+ * exports the functions, and a second time with its own copy, which nothing can interpose.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ownjump_test.c - jumps out of several frames by the compiler's own
- * instructions, which nothing can interpose. Floating-point values live across
- * the return that goes wrong.
+ * ownjump_test.c - jumps out of several frames by the compiler's own instructions, which nothing
+ * can interpose. Floating-point values are live across the return that goes wrong.
  */
 #include <stdio.h>
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * unaware_test.c - what programs that know nothing of shadow stacks do to
- * their stacks. Run it by `shstk run`: with the argument "on" it demands that
- * shadow stacks are on, without it serves to check the test itself.
+ * unaware_test.c - what programs that know nothing of shadow stacks do to their stacks. It is run
+ * by `shstk run`: with the argument "on" it fails unless shadow stacks are enabled; without an
+ * argument it tests itself.
  *
- * It uses nothing but libc and is compiled without any protection option; a
- * violation ends it.
+ * It uses nothing but libc and is compiled without any protection option; a violation ends it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,7 +34,7 @@ static void ok(int good, const char *what)
 	fflush(stdout);
 }
 
-/* setjmp -------------------------------------------------------------- */
+/* ---- setjmp ---- */
 
 static jmp_buf env;
 static sigjmp_buf sigenv;
@@ -50,7 +49,7 @@ static __attribute__((noinline)) void deep(unsigned int n, void (*end)(void))
 }
 
 #ifdef __GLIBC__
-/* What longjmp() is in programs compiled with -D_FORTIFY_SOURCE. */
+/* longjmp() in programs compiled with -D_FORTIFY_SOURCE. */
 void __longjmp_chk(jmp_buf buf, int value) __attribute__((noreturn));
 #else
 #define __longjmp_chk longjmp
@@ -128,7 +127,7 @@ static void test_siglongjmp(int flags, const char *what)
 	ok(good, what);
 }
 
-/* SIGSEGV handlers ----------------------------------------------------- */
+/* ---- SIGSEGV handlers ---- */
 
 static volatile int *volatile nowhere = (int *)16;
 static volatile sig_atomic_t faults;
@@ -190,7 +189,7 @@ static void test_segv_handler(void)
 	}
 }
 
-/* dynamic linker ------------------------------------------------------- */
+/* ---- Dynamic linker ---- */
 
 #ifndef STATIC
 static void test_dl(void)
@@ -205,7 +204,7 @@ static void test_dl(void)
 }
 #endif
 
-/* threads -------------------------------------------------------------- */
+/* ---- Threads ---- */
 
 static volatile int cleaned;
 
@@ -269,7 +268,7 @@ static void test_threads(void)
 	ok(ret == PTHREAD_CANCELED && cleaned == 100, "pthread_cancel(), with cleanup");
 }
 
-/* processes ------------------------------------------------------------ */
+/* ---- Processes ---- */
 
 static int wait_status(pid_t pid)
 {
@@ -294,7 +293,7 @@ static __attribute__((noinline)) pid_t spawn(const char *self, int code)
 	snprintf(arg, sizeof(arg), "%d", code);
 	pid = vfork();
 	if (!pid) {
-		/* Calls that write over the parent's entries. */
+		/* These calls write over the parent's entries. */
 		child_work(20);
 		execl(self, self, "exit", arg, (char *)NULL);
 		_exit(99);
@@ -321,19 +320,22 @@ static void test_processes(const char *self)
 	ok(wait_status(pid) == 3, "fork(), longjmp in the child");
 }
 
-/* ucontext ------------------------------------------------------------- */
+/* ---- ucontext ---- */
 
 #ifdef HAVE_UCONTEXT
 #define STACK 32768
 
-/* The start-up object does; glibc that handles shadow stacks keeps them all. */
+/*
+ * Whether shadow stacks of contexts are freed: the start-up object frees them; a glibc that handles
+ * shadow stacks keeps them all.
+ */
 #if defined(__x86_64__) && !defined(STATIC) && !defined(LIBC_HANDLES)
 #define FREES_THEM 1
 #else
 #define FREES_THEM 0
 #endif
 
-/* glibc's longjmp() on x86 stays on the shadow stack it is on. */
+/* Whether longjmp() can switch stacks: glibc's on x86 stays on its shadow stack. */
 #if defined(__x86_64__) && defined(LIBC_HANDLES)
 #define HOPS 0
 #else
@@ -388,7 +390,7 @@ static size_t count_shadow_stacks(void)
 	return n;
 }
 
-/* Contexts that are given up in the middle, on memory that is used again. */
+/* Tests contexts that are given up in the middle, on memory that is used again. */
 static void test_abandoned(void)
 {
 	size_t before = count_shadow_stacks(), after;
@@ -442,7 +444,7 @@ static void test_finished(void)
 	after = count_shadow_stacks();
 	ok(steps == 400 && (after <= before + 8 || !FREES_THEM),
 	   "400 finished contexts leave few shadow stacks");
-	/* What a context left there would be below the next one's first entry. */
+	/* An entry that a context left there would be below the next one's first entry. */
 	if (FREES_THEM)
 		ok(lowest == highest, "and no entries on those that are used again");
 }
@@ -484,7 +486,7 @@ static void test_setcontext_signal(void)
 	ok(steps == 3, "setcontext() to the context a handler got");
 }
 
-/* Coroutines that are entered by ucontext and switched by longjmp. */
+/* Coroutines that are entered by setcontext() and switched by longjmp(). */
 static jmp_buf main_env, co_env;
 
 static void hopper(void)
@@ -562,7 +564,7 @@ int main(int argc, char **argv)
 	test_abandoned();
 	test_finished();
 	test_setcontext();
-	/* glibc's own setcontext() does not survive this one. */
+	/* A program that uses glibc's own setcontext() does not survive this test. */
 	if (FREES_THEM && argc == 2 && !strcmp(argv[1], "on"))
 		test_setcontext_signal();
 	if (HOPS)

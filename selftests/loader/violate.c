@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * violate.c - a program that changes a return address on its stack, once per
- * call of wrong(). With an argument it does nothing. Prints "survived" if nobody minds.
+ * violate.c - changes a return address on its stack, once for each call of wrong(). With an
+ * argument it does nothing. Prints "survived" if the wrong return is not prevented.
  */
 #include <stdio.h>
 #include <stdlib.h>

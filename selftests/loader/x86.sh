@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in an x86 guest: programs that know nothing of shadow stacks, among them
-# unmodified Debian ones, started by `shstk run`. The first argument says which
-# part; the others are only there to have the files copied in.
+# Tests `shstk run` in an x86 guest with programs that know nothing of shadow stacks, among them
+# unmodified ones of Debian. The first argument is the part to run; the others are only there to
+# have the files copied into the guest.
 
 cd /t || exit 1
 . ./cases.sh

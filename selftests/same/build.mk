@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Programs of Debian, with and without `shstk record`.
+# Runs programs of Debian with and without `shstk record`.
 
 selftests/same/same_test.py: | all
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The programs that same_test compares.
 
-A script is bash, run in an empty folder. What it prints and leaves there is compared as far as it
-is the same in each plain run; so a script that draws its numbers from a seed says more than one
-that does not.
+A script is bash, run in an empty folder. Its output and the files that it leaves there are compared
+if they are the same in each plain run. So a script that draws its numbers from a seed tests more
+than one that does not.
 """
 
 import collections
@@ -11,10 +11,11 @@ import os
 import shutil
 import subprocess
 
-# short: part of the short form. needs: programs or files without which it is skipped.
-# packages: that have them. typed: it runs on a terminal, and these keys are typed. unless: a
-# command; if it succeeds the program is skipped for that reason. differs: {mode: reason}, what
-# can't be the same; each such reason is in the table of shstk-record(1).
+# A program. short: it is part of the short form. needs: programs or files; if one is missing, the
+# case is skipped. packages: Debian's packages that have them. typed: the program runs on a
+# terminal, and these keys are typed. unless: a command; if it succeeds, the case is skipped for
+# that reason. differs: {mode: reason} for modes in which the result cannot be the same; each such
+# reason is in the table of shstk-record(1).
 Case = collections.namedtuple('Case', 'name script short needs packages typed unless reason differs')
 
 
@@ -199,7 +200,7 @@ PYTHON_MODULES = ('signal subprocess threading os socket asyncio faulthandler ct
 
 
 def python_tests():
-    """Python's own tests, a module each."""
+    """Return Python's own tests, one case for each module."""
     return [case(f'python: test_{m}',
                  f'/usr/bin/python3 -m test -q test_{m} >log 2>&1; s=$?; '
                  'grep -oE "^(Result: [A-Z]+|test_[a-z0-9_]+ (failed|crashed))" log; rm -f log; exit $s',
@@ -209,7 +210,7 @@ def python_tests():
 
 
 def stress_tests():
-    """stress-ng's stressors, a second of each; those that end well by themselves are compared."""
+    """Return stress-ng's stressors, each for a second; those that end well are compared."""
     if not shutil.which('stress-ng'):
         return [case('stress-ng', 'true', False, ['stress-ng'], ['stress-ng'])]
     names = subprocess.run(['stress-ng', '--stressors'], capture_output=True, text=True,
@@ -221,7 +222,7 @@ def stress_tests():
 
 
 def source_tests():
-    """Tests that are only in the source of a package: whoever has it unpacked says where."""
+    """Return tests that only a package's source has; variables name the built source tree."""
     cases = []
     for name, variable, script in (
             ('perl: its own tests', 'SAME_PERL', 'cd "$SAME_PERL/t" && ./perl harness op/*.t 2>&1'),
@@ -233,7 +234,7 @@ def source_tests():
 
 
 def all_cases(long):
-    """All, or those of the short form."""
+    """Return all cases, or those of the short form."""
     if not long:
         return SHORT
     return SHORT + LONG + python_tests() + stress_tests() + source_tests()

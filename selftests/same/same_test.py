@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs do under `shstk record` what they do without it.
 
-Each program runs plain, and then under each way of recording that is in it or beside it: the
-agent by CPU time, the agent by wall-clock time, the agent for allocations, and `record -p` while
-it runs. Exit status, output, error output and the files that it leaves have to be the same, and
-it has to end. What differs from one plain run to the next is found by running it plain three times,
-and not compared.
+Each program runs plain, and then with each way of recording that works inside or beside it: the
+agent by CPU time, the agent by wall-clock time, the agent for allocations, and `record -p` while it
+runs. Exit status, output, error output and the files that it leaves have to be the same, and it has
+to end. Each program runs plain three times: what differs between these runs is not compared.
 
 Without an argument the short form runs, which is part of `make check`; `make check-same` runs all
 (--long), and installs what is missing as root. Prints KTAP.
@@ -35,7 +34,7 @@ import programs  # noqa: E402
 from harness import SHSTK  # noqa: E402
 
 PLAIN_RUNS = 3
-# A program counts as hung after this, and many times what it takes plain.
+# A program has hung if it takes longer than LEAST_SECONDS and TIMES_PLAIN times a plain run.
 LEAST_SECONDS = 120
 TIMES_PLAIN = 40
 
@@ -46,12 +45,12 @@ MODES = {
     'attached': [],
 }
 
-# What can be compared of a run. files: {path: digest}.
+# The result of a run, for comparison. files: {path: digest}.
 Run = collections.namedtuple('Run', 'status out err files hung seconds')
 
 
 def digest(path):
-    """What a file, link or other node is."""
+    """Return a description of a file, link or other node; for a file, its digest."""
     if os.path.islink(path):
         return 'link to ' + os.readlink(path)
     if not os.path.isfile(path):
@@ -61,7 +60,7 @@ def digest(path):
 
 
 def files_in(folder):
-    """{path: digest} of all that lies below a folder."""
+    """Return {path: digest} of everything below a folder."""
     found = {}
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -72,7 +71,7 @@ def files_in(folder):
 
 
 def kill_session(pid):
-    """End what is left of a run, which has a session of its own."""
+    """Kill the processes that are left of a run, which has a session of its own."""
     for entry in os.listdir('/proc'):
         if not entry.isdigit():
             continue
@@ -82,7 +81,8 @@ def kill_session(pid):
 
 
 def wait_on_terminal(process, terminal, limit, typed):
-    """Read what is shown until the process ends; type the keys, one each half second."""
+    """Read what the terminal shows until the process ends, and type a key each half second. Return
+    what was shown."""
     shown, end, keys = b'', time.monotonic() + limit, list(typed)
     next_key = time.monotonic() + 0.5
     while time.monotonic() < end:
@@ -100,25 +100,25 @@ def wait_on_terminal(process, terminal, limit, typed):
 
 
 def own_terminal():
-    """In the new process: a session of its own, whose terminal is standard input."""
+    """Make a session whose terminal is standard input, in the new process."""
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Program:
-    """One of programs.py, in folders of its own."""
+    """A program of programs.py, in folders of its own."""
 
     def __init__(self, case, top):
         self.case = case
         self.top = top
 
     def command(self, folder):
-        """What runs: the program's own output in files, apart from the recorder's words."""
+        """Return the command; the program's output goes to files, apart from the recorder's."""
         redirect = '' if self.case.typed else ' >../out 2>../err </dev/null'
         return ['/bin/bash', '-c', f'cd "$0" && {{ {self.case.script}\n}}{redirect}', folder]
 
     def start(self, mode, command):
-        """Start it; returns the process and the terminal that it has, if any."""
+        """Start the program. Return the process and its terminal, or None."""
         env = dict(os.environ, LC_ALL='C.UTF-8', HOME=self.top, TERM='xterm', TZ='UTC')
         if mode not in (None, 'attached'):
             command = [SHSTK, 'record', *MODES[mode], '-o',
@@ -134,13 +134,13 @@ class Program:
             return process, ours
 
     def attach(self, pid):
-        """`record -p` beside it, until it ends."""
+        """Start `record -p` of the process."""
         return subprocess.Popen([SHSTK, 'record', '-o', os.path.join(self.top, 'profile.folded'),
                                  '-p', str(pid)], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def run(self, mode, limit):
-        """Run it once."""
+        """Run the program once, and return a Run."""
         folder = os.path.join(self.top, 'work')
         for name in (folder, os.path.join(self.top, 'out'), os.path.join(self.top, 'err')):
             shutil.rmtree(name, ignore_errors=True)
@@ -170,7 +170,7 @@ class Program:
                    self.read('out') or shown, self.read('err'), files_in(folder), hung, seconds)
 
     def read(self, name):
-        """A file that the run wrote, without the paths that are not the same each time."""
+        """Return the content of a file that the run wrote, or nothing."""
         with contextlib.suppress(OSError):
             with open(os.path.join(self.top, name), 'rb') as file:
                 return file.read()
@@ -178,7 +178,7 @@ class Program:
 
 
 def stable(runs):
-    """What is the same in all plain runs: {name: value}."""
+    """Return what is the same in all plain runs: {name: value}."""
     same = {'status': runs[0].status}
     for name in ('out', 'err'):
         if len({getattr(run, name) for run in runs}) == 1:
@@ -192,7 +192,7 @@ def stable(runs):
 
 
 def seen(run, name):
-    """What a run has of what is compared."""
+    """Return the value in a run that stable() has by this name."""
     kind, _, path = name.partition(' ')
     if kind == 'file':
         return run.files.get(path)
@@ -202,13 +202,13 @@ def seen(run, name):
 
 
 def short(value):
-    """So much of a value that one sees what it is."""
+    """Return enough of a value to recognize it."""
     text = value.decode(errors='replace') if isinstance(value, bytes) else str(value)
     return text if len(text) < 600 else text[:280] + ' ... ' + text[-280:]
 
 
 def differences(plain, run):
-    """Lines that say what is not the same."""
+    """Return lines that say what is not the same."""
     lines = ['it hangs'] if run.hung else []
     for name, want in plain.items():
         got = seen(run, name)
@@ -226,7 +226,7 @@ class Report:
         print(f'KTAP version 1\n1..{planned}', flush=True)
 
     def point(self, name, lines, skip=''):
-        """One test point; lines say why it failed."""
+        """Print one test point; lines say why it failed."""
         self.number += 1
         for line in lines:
             for part in line.split('\n'):
@@ -237,7 +237,7 @@ class Report:
 
 
 def missing(case, install):
-    """Why a program can't run here, or ''."""
+    """Return why a program cannot run here, or ''."""
     lacking = [p for p in case.needs if not shutil.which(p) and not os.path.exists(p)]
     if lacking and install and case.packages and os.geteuid() == 0:
         subprocess.run(['apt-get', 'install', '-y', '-q', *case.packages], check=False,
@@ -253,7 +253,7 @@ def missing(case, install):
 
 
 def compare(case, modes, report, install):
-    """Run one program in all ways."""
+    """Run one program in all ways, and report each."""
     names = [f'{case.name}: {mode}' for mode in modes]
     reason = missing(case, install)
     if reason:
