@@ -236,7 +236,7 @@ static int samples_of(struct perf_event_mmap_page *page)
 	while (at < head && head <= room) {
 		const struct perf_event_header *h = (const void *)(data + at);
 
-		/* identifier, thread, time, period, callchain */
+		/* The fields before the callchain are: identifier, thread, time, period. */
 		if (h->type == PERF_RECORD_SAMPLE && !is_users((const uint64_t *)(h + 1) + 4))
 			return -1;
 		n += h->type == PERF_RECORD_SAMPLE;

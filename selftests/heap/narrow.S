@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * narrow.S - a program of 32-bit code, which waits.
+ * narrow.S - a program of 32-bit code that waits.
  */
 	.globl	_start
 _start:

@@ -85,8 +85,8 @@ finish()
 
 # ---- Recording ----
 
-# record OPTION...: begins, and waits until the probes are there. A guest may be so slow that the
-# minute which the command itself waits is not enough.
+# record OPTION...: begins, and waits until the probes are there. It sets a duration because a guest
+# may be slow: the default of a minute is not enough.
 record()
 {
 	: >err

@@ -21,8 +21,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 ROUNDS = int(os.environ.get('ROUNDS') or 100)
-SECONDS = 0.2       # of a recording
-PATIENCE = 120      # seconds until a server counts as hung
+SECONDS = 0.2       # length of a recording
+PATIENCE = 120      # seconds after which a server has hung
 NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
 NGINX = '''
 daemon off; worker_processes 1; error_log {tmp}/error.log; pid {tmp}/nginx.pid; user root;

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
 #
-# cases.sh - what shell scripts that are tests share: test points, and what the
-# programs of Debian are given to do.
+# cases.sh - code that test scripts share: test points, and the scripts that Debian's programs run.
 
 export LC_ALL=C
 [ "$PWD" != /t ] || export HOME=/t

@@ -92,7 +92,7 @@ def wait_on_terminal(process, terminal, limit, typed):
         ready = select.select([terminal], [], [], 0.1)[0]
         try:
             shown += os.read(terminal, 65536) if ready else b''
-        except OSError:     # nobody has the other end any more
+        except OSError:     # nobody has the other end open any more
             process.wait(max(0.1, end - time.monotonic()))
         if process.poll() is not None:
             return shown

@@ -366,8 +366,8 @@ static void make_plan(const struct options *o, const struct objects *set, struct
 		return;
 	}
 	/*
-	 * Neither tunables nor LD_PRELOAD reach such a program, and under a tracer the
-	 * kernel does not give it its privileges.
+	 * Neither tunables nor LD_PRELOAD reach a program that gains privileges, and under a tracer
+	 * the kernel does not give it its privileges.
 	 */
 	if (program->gains) {
 		refuse(p,

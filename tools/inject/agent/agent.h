@@ -538,7 +538,7 @@ typedef void (*maps_fn)(void *arg, const char *line, size_t n);
 void maps_each(maps_fn fn, void *arg);
 
 /**
- * struct next - the functions that the hooks of hooks.c stand in front of
+ * struct next - the next functions, which the hooks of hooks.c call
  */
 struct next {
 	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

@@ -222,7 +222,7 @@ static bool area_map(size_t size)
 
 	int user = sys0(SYS_gettid);
 
-	/* A handler that interrupted such a call makes another one. */
+	/* This is a handler that interrupted such a call and makes another one. */
 	if (area.user == user)
 		return false;
 	area.user = user;

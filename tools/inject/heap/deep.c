@@ -84,7 +84,8 @@ static bool has_address(const struct dl_phdr_info *info, uintptr_t at)
 }
 
 /*
- * Looks at an object. The caller's DT_RPATH, and the program's, apply to everything that is loaded.
+ * Looks at an object. Its DT_RPATH applies to everything that is loaded for it. So DT_RPATH makes a
+ * difference in any object but the program, whose DT_RPATH always applies.
  */
 static int look_at_caller(struct dl_phdr_info *info, size_t size, void *arg)
 {

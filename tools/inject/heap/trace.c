@@ -405,8 +405,8 @@ static inline uint64_t increase(_Atomic uint64_t *counter, uint64_t n)
  * become large. All shards together may hold back a thousandth of the bytes in use; the peak is
  * that exact. Below 4 MiB it is exact.
  */
-#define SHARD_PART 16 /* a shard may hold back 1 / (1 << SHARD_PART) of what is in use, */
-#define SHARD_LEAST 64 /* if that is so many bytes */
+#define SHARD_PART 16 /* a shard may hold 1 / (1 << SHARD_PART) of the bytes in use */
+#define SHARD_LEAST 64 /* shards are used if each may hold so many bytes */
 
 _Static_assert(SHARDS <= 1 << (SHARD_PART - 10), "a thousandth");
 

@@ -4,7 +4,7 @@
  */
 	.text
 
-/* Debuggers and unwinders know a signal frame by these very instructions. */
+/* Debuggers and unwinders recognize a signal frame by these very instructions. */
 	.hidden	start_restorer
 	.globl	start_restorer
 	.type	start_restorer, @function
