@@ -7,7 +7,7 @@
  * such a stack by the way its address is computed. A program that uses more than 64 bytes of stack
  * gets such a stack, and shows whether this kernel has them.
  *
- * 	stack_test [OBJECT]
+ *	stack_test [OBJECT]
  */
 #include <errno.h>
 #include <linux/bpf.h>

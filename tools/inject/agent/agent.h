@@ -293,7 +293,7 @@ static inline bool in_sandbox(void)
 	return agent.sandboxed || own.child_filtered;
 }
 
-/* The linker defines these: the begin of this object and the end of its code. */
+/* The linker defines these: the beginning of this object and the end of its code. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
@@ -446,7 +446,7 @@ bool handler_is_ours(const siginfo_t *si);
 bool handler_take_stray(int signo, siginfo_t *si, void *context);
 
 /* move.c */
-/* Makes this thread use the agent's present signal from now on. */
+/* Makes this thread use the agent's current signal from now on. */
 void move_follow(void);
 /*
  * Gives up the agent's signal because the program uses it. Returns false if no other one is left.
@@ -458,7 +458,7 @@ bool move_away(void);
  */
 void move_if_named(const sigset_t *set);
 /*
- * Makes the thread follow the agent's present signal, in the agent's handler. @mask has the signals
+ * Makes the thread follow the agent's current signal, in the agent's handler. @mask has the signals
  * that are blocked when the handler ends.
  */
 void move_in_handler(ksigset *mask);
@@ -575,7 +575,7 @@ int signals_action(int signo, const struct sigaction *act, struct sigaction *old
 /* Returns whether @signo was the agent's signal before. */
 bool signals_were_left(int signo);
 /*
- * Takes another signal for the agent and gives the program its present one. Returns false if none
+ * Takes another signal for the agent and gives the program its current one. Returns false if none
  * is left.
  */
 bool signals_leave(void);

@@ -110,8 +110,8 @@ static uint64_t share(struct calls *c, uint64_t silent, bool in_call)
 
 /*
  * Returns whether @overrun periods ran out in the kernel, in a long call. Otherwise the program
- * held the timer's signal back. Half of the time is enough, because the kernel counts its time in
- * ticks.
+ * held the timer's signal back. A short time is always taken to be the kernel's. Half of the time
+ * is enough, because the kernel counts its time in ticks.
  */
 
 static bool was_in_kernel(struct thread *t, uint64_t overrun)
@@ -334,7 +334,7 @@ static bool serve_counted(const siginfo_t *si, const void *context, bool held)
 }
 
 /*
- * Gives the thread a timer with the agent's present signal, if its timer began before the agent
+ * Gives the thread a timer with the agent's current signal, if its timer began before the agent
  * took that signal. This is for threads that the agent did not see begin.
  */
 static void bring_along(const siginfo_t *si)

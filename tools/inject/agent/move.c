@@ -61,7 +61,7 @@ static void drain(int signo)
 }
 
 /*
- * Makes this thread use the agent's present signal. @mask has the signals that this thread has
+ * Makes this thread use the agent's current signal. @mask has the signals that this thread has
  * blocked, or will have blocked when a handler ends; it is changed accordingly.
  */
 static void move_thread(ksigset *mask)

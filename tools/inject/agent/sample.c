@@ -180,8 +180,8 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
 }
 
 /*
- * Captures the stack at the begin of a wait, into the ring, but does not commit it. The wait may
- * last longer than the recording, and no signal comes before its end. A late signal gives the
+ * Captures the stack at the beginning of a wait, into the ring, but does not commit it. The wait
+ * may last longer than the recording, and no signal comes before its end. A late signal gives the
  * sample its weight (take_wait()), or the recorder does, if it sees @wait_since.
  */
 void agent_open_wait(const void *function)

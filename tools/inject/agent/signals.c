@@ -21,11 +21,11 @@
  *   the call, which would then wait for a signal that has already come. enter() recognizes this by
  *   the context, and makes the call fail with EINTR:
  *
- * 	read() waits
- * 	agent's signal: context is "make the call", pc at the instruction -> own.cuts
- * 	program's signal becomes pending, as the agent's handler blocks all
- * 	agent's handler returns; the program's is entered, with the very same context
- * 	enter(): "EINTR" becomes the context
+ *	read() waits
+ *	agent's signal: context is "make the call", pc at the instruction -> own.cuts
+ *	program's signal becomes pending, as the agent's handler blocks all
+ *	agent's handler returns; the program's is entered, with the very same context
+ *	enter(): "EINTR" becomes the context
  *
  *   More signals of the agent, and handlers of the program with calls of their own, may
  *   come before enter() has looked: so more than one call is kept.
@@ -264,7 +264,7 @@ bool signals_held(const void *context)
 }
 
 /*
- * Unblocks the agent's signal at the begin of a handler, unless the handler is on an alternate
+ * Unblocks the agent's signal at the beginning of a handler, unless the handler is on an alternate
  * stack that has no room for it (held.c), or no system call may be made.
  */
 GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
@@ -627,8 +627,8 @@ HOOK_API int sigaction(int signo, const struct sigaction *act, struct sigaction 
 }
 
 /*
- * Returns the program's handler. The older calls set handlers inside libc, so what they return is
- * looked up before.
+ * Returns the program's handler. The older calls set handlers inside libc, so what they have to
+ * return is looked up before.
  */
 static sighandler_t handler_of(int signo)
 {
@@ -906,7 +906,7 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 		return ret;
 	/*
 	 * Corrects the bit of the agent's signal: the signal may be blocked for a call that waits,
-	 * and a thread that is cancelled in that call does not come back from it.
+	 * and a thread that is cancelled in that call does not unblock it.
 	 */
 	if (old && was)
 		sigaddset(old, own_signo());

@@ -321,7 +321,7 @@ void agent_begin(struct thread *t)
 	event_begin(t);
 }
 
-/* Ends the calling thread. Its signal stays blocked, as a late one may be pending. */
+/* Stops sampling the calling thread, which ends. Its signal stays blocked: one may be pending. */
 void agent_end_thread(struct thread *t)
 {
 	if (agent.sandboxed) {

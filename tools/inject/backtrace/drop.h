@@ -3,7 +3,7 @@
  * drop.h - private declarations of libshstk-backtrace.so, which serves other libraries' calls that
  * take stack traces with libshstk. A program, its profiler or its allocator runs with it unchanged:
  *
- * 	LD_PRELOAD=.../libshstk-backtrace.so PROGRAM
+ *	LD_PRELOAD=.../libshstk-backtrace.so PROGRAM
  *
  *   array.c   functions that fill an array: backtrace() and similar
  *   walk.c    _Unwind_Backtrace(), which calls back for each frame

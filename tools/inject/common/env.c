@@ -375,7 +375,7 @@ static bool build_with(struct built *b, char *const envp[], const struct look *l
 	       build_add_others(b, envp, l);
 }
 
-/* Returns whether the recorder's variable has its present value. */
+/* Returns whether the recorder's variable has its current value. */
 static bool is_current(struct built *b, const struct look *l)
 {
 	char *is = b->texts.bytes + b->texts.used, *wanted;

@@ -470,7 +470,7 @@ static inline void raise_peak(int64_t live, uint64_t ticks)
 	atomic_store_explicit(&image->peak_time, ticks, memory_order_relaxed);
 }
 
-/* Ends the present peak, because the bytes in use are about to become less. */
+/* Ends the current peak, because the bytes in use are about to become less. */
 static inline void end_peak(void)
 {
 	_Atomic uint32_t *state = &heap.image->peak_state;

@@ -255,7 +255,7 @@ start_longjmp_masked:
 	jmp	.Lswitch
 	end_fn setcontext
 
-	/* Switches to the context at rbx with the mask at rsi; saves the present mask at rdx. */
+	/* Switches to the context at rbx with the mask at rsi; saves the current mask at rdx. */
 	.type	.Lswitch, @function
 .Lswitch:
 	.cfi_startproc
