@@ -33,7 +33,7 @@
 #include "tools/shstk.h"
 
 #define MAX_USERS 512
-#define EVENTS 128 /* most events of a user on each CPU */
+#define EVENTS 128 /* default of --events */
 #define LISTEN_FD 3 /* the descriptor that systemd passes */
 #define BACKLOG 128
 #define NEW ".new" /* suffix of a socket's name while it is made */

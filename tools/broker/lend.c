@@ -251,8 +251,8 @@ static int check_proof(const struct broker_request *r, const struct stat *mem)
 }
 
 /*
- * Returns whether suid_dumpable is 1. Then set-user-ID programs may be dumped, and the kernel does
- * not end their events.
+ * Returns whether suid_dumpable is 1, or cannot be read. With 1, set-user-ID programs may be
+ * dumped, and the kernel does not end their events.
  */
 static bool setuid_is_dumped(void)
 {

@@ -178,10 +178,10 @@ static void settle_user(struct thread *t, uint64_t periods)
 
 /*
  * Accounts for the rest when the thread or the process ends. Without this, periods that ran out
- * since the last tick would be missing, and a thread shorter than a tick has no others. They are
- * charged to the stack seen last, or, if there is none, to the thread's start routine. Where a
- * process is at its end says nothing about what it did: without a sample, its time passed between
- * ticks. With an event, all periods that it did not report were spent in the kernel.
+ * since the last tick would be missing, and a thread shorter than a tick has no others. Such
+ * periods are charged to the stack seen last, or, if there is none, to the thread's start routine.
+ * Where a process is at its end says nothing about what it did: without a sample, its time passed
+ * between ticks. With an event, all periods that it did not report were spent in the kernel.
  */
 void agent_settle(struct thread *t)
 {

@@ -47,8 +47,9 @@ static void *map(int fd, uint64_t bytes, int prot, int flags, uint64_t at)
 }
 
 /*
- * The size of a region in valgrind, which preloads objects of its own. It keeps a note of each byte
- * that is mapped: for a whole region it would write for an hour before the program begins.
+ * The size of a region in valgrind, which preloads objects of its own. valgrind keeps a note of
+ * each byte that is mapped: for a whole region it would write for an hour before the program
+ * begins.
  */
 #define VALGRIND_REGION (64ull << 20)
 static bool in_valgrind;
