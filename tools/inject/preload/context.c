@@ -28,10 +28,13 @@
 #define SHADOW_STACK_SET_TOKEN 1
 #endif
 
-/*
- * struct shadow - a shadow stack made here @lo: start of the ordinary stack that it belongs to; 0:
- * the entry is free. @hi: end of that stack. @base: start of the shadow stack. @end: end of the
- * shadow stack. @finished: the context's function has returned.
+/**
+ * struct shadow - a shadow stack made here
+ * @lo: start of the ordinary stack that it belongs to; 0: the entry is free.
+ * @hi: end of that stack.
+ * @base: start of the shadow stack.
+ * @end: end of the shadow stack.
+ * @finished: the context's function has returned.
  */
 struct shadow {
 	uint64_t lo;

@@ -37,8 +37,8 @@ bool fault_describe(const void *uc, struct violation *v) HIDDEN;
 bool fault_can_unwind(void) HIDDEN;
 
 /*
- * Lets the program go on with the shadow stack pointer at @entry. May not return, but end the
- * handler.
+ * Lets the program go on with the shadow stack pointer at @entry. It may end the handler at once
+ * instead of returning.
  */
 void fault_unwind(void *uc, const struct violation *v, uint64_t entry) HIDDEN;
 

@@ -159,9 +159,11 @@ void start_faults(void) HIDDEN;
 /* Writes a line with @a and @b to standard error. */
 void start_say(const char *a, const char *b) HIDDEN;
 
-/*
- * struct map_line - the mapping that holds an address, from /proc/self/maps @start: first address
- * of the mapping. @end: address behind the mapping. @text: the line.
+/**
+ * struct map_line - the mapping that holds an address, from /proc/self/maps
+ * @start: first address of the mapping.
+ * @end: address behind the mapping.
+ * @text: the line.
  */
 struct map_line {
 	uint64_t start;
