@@ -2,8 +2,8 @@
 /*
  * bidi.h - characters that change the direction of writing.
  *
- * A name that holds them is shown as another one than it is. Some scripts are written from right
- * to left without them, so no name needs them: they are shown as escapes.
+ * A name that holds such characters looks like another name on the screen. No name needs them, as
+ * scripts that are written from right to left do without them. So they are shown as escapes.
  */
 #ifndef SHSTK_SYMBOL_BIDI_H
 #define SHSTK_SYMBOL_BIDI_H
@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of an escape: \u202e. */
+/* Length of an escape such as \u202e, in bytes. */
 #define SHSTK_BIDI_ESCAPE 6
 
-/* Whether a character has Unicode's property Bidi_Control. */
+/* Returns whether a character has Unicode's property Bidi_Control. */
 static inline bool shstk_is_bidi(uint32_t point)
 {
 	return point == 0x061c || point == 0x200e || point == 0x200f ||

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * budget.c - see budget.h.
- */
+/* budget.c - counts the memory and CPU time of reading foreign data, as budget.h describes. */
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,13 +8,14 @@
 #include "private.h"
 
 /*
- * Debug information of the largest programs (browsers) unpacks to nearly 2 GiB, and takes some
- * seconds of CPU time. A machine with less memory gives half of it.
+ * Defaults of a budget. Debug information of the largest programs (browsers) unpacks to nearly 2
+ * GiB, and takes some seconds of CPU time. On a machine whose memory is less than twice MEMORY, the
+ * budget is half of that memory.
  */
 #define MEMORY (3ull << 30)
 #define TIME (120ull * 1000000000)
 
-/* One account gets no more than these parts of what is left. */
+/* The largest part of what is left that one account gets. */
 #define MEMORY_SHARE(left) ((left) / 4 * 3)
 #define TIME_SHARE(left) ((left) / 4)
 
@@ -95,7 +94,7 @@ void *shstk_account_grow(struct shstk_account *account, void *array, size_t nr, 
 
 	if (nr < before)
 		return array;
-	/* Until the old one is gone, there are both. */
+	/* Until the old array is freed, both the old and the new one exist. */
 	if (!shstk_account_take(account, (before ? 2 * before : 64) * size))
 		return NULL;
 	more = shstk_grow(array, nr, max, size);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-symbol.a: names for addresses, profiles and their formats. A program
-# that links it also needs libshstk.a and $(SYMBOL_LIBS).
+# libshstk-symbol.a: names for addresses, profiles and their formats. A program that links it also
+# needs libshstk.a and $(SYMBOL_LIBS).
 
 SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
 SYMBOL_GEN	:= $(B)/symbol/gen
@@ -18,7 +18,7 @@ symbol_native_FLAGS = $(OPT) $(OWN_FLAGS) $(HARDENED)
 symbol_clang_FLAGS = $(clang_FLAGS)
 symbol_asan_FLAGS = $(asan_FLAGS)
 
-# $(1) variant
+# $(call symbol_variant,VARIANT) defines the rules of one variant of the library.
 define symbol_variant
 symbol_$(1)_OBJ := $$(SYMBOL_SRC:libshstk/symbol/%.c=$(B)/symbol/$(1)/%.o) \
 	$(B)/symbol/$(1)/profile.pb-c.o

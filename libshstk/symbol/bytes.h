@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * bytes.h - numbers in foreign bytes, little endian. Each returns false if they end before it,
- * and takes at least one byte otherwise.
+ * bytes.h - readers of little-endian numbers in foreign bytes.
+ *
+ * Each reader returns false if the bytes end before its number does; otherwise it consumes at least
+ * one byte.
  */
 #ifndef SHSTK_SYMBOL_BYTES_H
 #define SHSTK_SYMBOL_BYTES_H
@@ -20,7 +22,7 @@ static inline bool bytes_skip(struct shstk_bytes *from, uint64_t n)
 	return true;
 }
 
-/* A number of @size bytes, at most 8. */
+/* Reads a number of @size bytes, at most 8. */
 static inline bool bytes_fixed(struct shstk_bytes *from, unsigned int size, uint64_t *ret)
 {
 	const uint8_t *p = from->p;
@@ -32,7 +34,7 @@ static inline bool bytes_fixed(struct shstk_bytes *from, unsigned int size, uint
 	return true;
 }
 
-/* What is beyond 64 bits is cut off. */
+/* Reads an unsigned LEB128 number. Bits beyond the 64th are dropped. */
 static inline bool bytes_uleb(struct shstk_bytes *from, uint64_t *ret)
 {
 	unsigned int shift = 0;
@@ -70,7 +72,10 @@ static inline bool bytes_sleb(struct shstk_bytes *from, int64_t *ret)
 	return true;
 }
 
-/* The length that begins a unit or a table, in 32 or (@wide) 64 bits, and its bytes. */
+/*
+ * Reads the length that begins a unit or a table, which has 32 or (@wide) 64 bits, and sets @ret to
+ * the bytes that it covers.
+ */
 static inline bool bytes_unit(struct shstk_bytes *from, bool *wide, struct shstk_bytes *ret)
 {
 	uint64_t length;

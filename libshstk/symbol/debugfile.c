@@ -2,15 +2,15 @@
 /*
  * debugfile.c - finding separate debug files.
  *
- * By build id below the debug folders, else by .gnu_debuglink: a file name and
- * a checksum, looked for beside the file, in .debug beside it, and in the debug
- * folders' copy of the file system tree; or, for names only, from the servers that
- * the user named. Nothing is taken without proof that it belongs.
+ * A debug file is looked for by build id below the debug folders, else by .gnu_debuglink, which is
+ * a file name and a checksum: beside the file, in .debug beside it, and in the debug folders' copy
+ * of the file system tree. For names only, the servers that the user named are asked, too. No file
+ * is taken without proof that it belongs to the program.
  *
- * A build id and a checksum are no proof against who makes false ones. In a user namespace
- * anybody mounts what he likes over the debug folders, and maps files that others have mapped,
- * too. So our own debug folders are looked at first, and what is found below another root is
- * taken only if its owner could have changed the file itself.
+ * A build id and a checksum are no proof against somebody who makes false ones. In a user namespace
+ * anybody can mount anything over the debug folders, and map files that others have mapped, too. So
+ * the debug folders of this process are looked at first, and a file found below another root is
+ * taken only if its owner could have changed the program's file itself.
  */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 #define BUILD_ID_MAX 64
 
-/* Step through a colon-separated list; false at its end. */
+/* Steps through a colon-separated list; returns false at its end. */
 static bool next_dir(const char **dirs, const char **dir, int *len)
 {
 	const char *stop;
@@ -172,7 +172,9 @@ static int open_by_link(const struct shstk_debugplace *place, const char *path, 
 
 	if (!slash || strchr(link, '/'))
 		return -ENOENT;
-	/* A link to itself leads to no debug information: that name is not tried here. */
+	/*
+	 * A link to the file itself leads to no debug information, so that name is not tried here.
+	 */
 	if (strcmp(link, slash + 1)) {
 		fd = checked(open_format(place, "%.*s/%s", base, path, link), crc);
 		if (fd >= 0)

@@ -2,11 +2,10 @@
 /*
  * debuginfod.c - debug files from a server.
  *
- * Whoever sets DEBUGINFOD_URLS wants programs that look for debug information to
- * ask these servers. libdebuginfod of elfutils does so, with a cache and with the
- * limits of debuginfod-client-config(7). It brings libcurl and much behind that with
- * it: so it is loaded only where it is asked for, and where it is missing nothing
- * is.
+ * Whoever sets DEBUGINFOD_URLS wants programs that look for debug information to ask these servers.
+ * libdebuginfod of elfutils does that, with a cache and with the limits of
+ * debuginfod-client-config(7). It brings libcurl and many more libraries with it. So it is loaded
+ * only when DEBUGINFOD_URLS is set, and where it is not installed no server is asked.
  */
 #include <dlfcn.h>
 #include <elfutils/debuginfod.h>
@@ -22,7 +21,9 @@ struct library {
 	typeof(debuginfod_end) *end;
 };
 
-/* It stays loaded: libcurl can not be initialised twice by parts of a program. */
+/*
+ * Loads libdebuginfod. It stays loaded, because libcurl cannot be initialised twice in one program.
+ */
 static bool load(struct library *lib)
 {
 	void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

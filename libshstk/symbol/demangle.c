@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * demangle.c - readable names: of linker symbols, C++, Rust (both schemes) and D,
- * and of places without a symbol.
+ * demangle.c - readable names of linker symbols (C++, both schemes of Rust, and D), and of places
+ * without a symbol.
  *
- * libiberty is the demangler of binutils and gdb and knows these languages; of D it has no bound,
- * so that is read in dlang.c. A short mangled name can stand for one of
- * astronomic length; the callback interface lets us leave in the middle.
+ * libiberty is the demangler of binutils and gdb and knows these languages. Its demangler of D has
+ * no bound, so D is read in dlang.c. A short mangled name can stand for a name of astronomic
+ * length; libiberty's callback interface lets us stop in the middle.
  */
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -41,9 +41,10 @@ bool shstk_is_mangled(const char *name)
 
 static bool demangle(const char *linkage, struct output *out)
 {
-	/* The only state changed between setjmp() and longjmp() is in @out. What
-	 * the demanglers hold is on the stack; only the Rust one has a small
-	 * block for a non-ASCII identifier, which may be lost here.
+	/*
+	 * The only state that changes between setjmp() and longjmp() is in @out. The demanglers
+	 * keep their data on the stack; only the Rust demangler allocates a small block for a
+	 * non-ASCII identifier, which may be lost here.
 	 */
 	out->len = 0;
 	out->cplusplus = false;
@@ -59,8 +60,9 @@ static bool demangle(const char *linkage, struct output *out)
 	       out->len;
 }
 
-/* Length without a symbol version ("@@GLIBC_2.2.5") and LLVM's suffix for
- * symbols that thin LTO made global.
+/*
+ * Returns the length of a name without its symbol version ("@@GLIBC_2.2.5") and without LLVM's
+ * suffix for symbols that thin LTO made global.
  */
 static size_t core_length(const char *linkage)
 {

@@ -2,13 +2,12 @@
 /*
  * dlang.c - readable names of D, by dlang.org/spec/abi.html, "Name Mangling".
  *
- * libiberty has a demangler of D without a bound: back references made 218 MB of 143 bytes, and
- * where a name can be read in two ways it tries both, in each of the levels of a nested name. Here
- * all that is read and written is paid for, and who has spent too much leaves: the name stays as it
- * is in the file.
+ * libiberty's demangler of D has no bound: back references made 218 MB of 143 bytes, and where a
+ * name can be read in two ways it tries both, at each level of a nested name. Here each byte that
+ * is read or written is paid for, and a name that costs too much stays as it is in the file.
  *
- * Each reader below takes what it knows off the name and appends its text. False: it is not that,
- * and neither the place nor the text is what it was.
+ * Each reader below consumes its part of the name and appends the readable text. It returns false
+ * if the name does not have that part; the place in the name and the text are then undefined.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -21,17 +20,17 @@
 #define DEPTH 96 /* of names and types within each other */
 
 /**
- * struct dname - a name on its way
- * @name: all of it, ended by a zero.
- * @end: its end.
+ * struct dname - a name being read
+ * @name: the whole mangled name, ended by a zero.
+ * @end: end of @name.
  * @at: what is read next.
- * @ref: only back references before this place are followed: one that is followed leads back, and
- *	only those before it may be met there.
- * @text: what was written,
- * @len: so much of it,
- * @max: and room for so much.
- * @work: what may still be read and written.
- * @depth: of what is read now.
+ * @ref: only back references that lie before this place are followed. While one is followed, this
+ *	is its place, so that references always lead back and end.
+ * @text: the readable text.
+ * @len: bytes in @text.
+ * @max: bytes that @text has room for.
+ * @work: how many letters may still be read or written.
+ * @depth: nesting depth of what is being read.
  */
 struct dname {
 	const char *name;
@@ -84,7 +83,10 @@ static void reverse(char *text, size_t len)
 	}
 }
 
-/* What was written from @first on comes behind what was written from @second on. */
+/*
+ * Swaps two neighbouring parts of the text: what begins at @second comes before what begins at
+ * @first.
+ */
 static bool swap(struct dname *d, size_t first, size_t second)
 {
 	if (!pay(d, 2 * (d->len - first)))
@@ -95,7 +97,7 @@ static bool swap(struct dname *d, size_t first, size_t second)
 	return true;
 }
 
-/* The digits that are next; they are not read as a number. */
+/* Skips the digits that are next, without reading them as a number. @ret receives how many. */
 static bool skip_digits(struct dname *d, const char *digits, size_t *ret)
 {
 	*ret = strspn(d->at, digits);
@@ -113,7 +115,9 @@ static bool skip(struct dname *d, const char *text)
 	return true;
 }
 
-/* A number is never the last of a name. */
+/*
+ * Reads a decimal number. It fails at the end of the name, because a number is never the last part.
+ */
 static bool read_number(struct dname *d, size_t *ret)
 {
 	const char *digit = d->at;
@@ -130,7 +134,10 @@ static bool read_number(struct dname *d, size_t *ret)
 	return *d->at;
 }
 
-/* Q and a number with 26 digits, of which the last one is a small letter: so far back. */
+/*
+ * Reads a back reference: Q and a number in base 26, whose last digit is a small letter and the
+ * others capitals. @ret receives the place that many letters before the Q.
+ */
 static bool read_reference(struct dname *d, const char **ret)
 {
 	const char *from = d->at;
@@ -152,7 +159,7 @@ static bool read_reference(struct dname *d, const char **ret)
 	return pay(d, 1);
 }
 
-/* Does a name begin at @at? */
+/* Returns whether a name begins at @at. */
 static bool begins_name(const struct dname *d, const char *at)
 {
 	struct dname copy = *d;
@@ -168,16 +175,19 @@ static bool begins_function(char c)
 	return c && strchr("FUWVRY", c);
 }
 
-/* ---- identifiers ---- */
+/* ---- Identifiers ---- */
 
-/* Names that the compiler makes up. @whole: the name so far begins there. */
+/*
+ * Reads a name of @len letters that the compiler makes up. The whole name begins at @whole in the
+ * text.
+ */
 static bool read_special(struct dname *d, size_t len, size_t whole)
 {
 	static const struct {
-		const char *name; /* with what follows */
-		size_t len; /* without that */
+		const char *name; /* with the letters that follow it */
+		size_t len; /* without these letters */
 		const char *text;
-		bool before; /* that comes before the whole name */
+		bool before; /* the text is put before the whole name */
 	} specials[] = {
 		{ "__ctor", 6, "this", false },
 		{ "__dtor", 6, "~this", false },
@@ -229,14 +239,17 @@ static bool read_symbol_reference(struct dname *d, size_t whole)
 	return good;
 }
 
-/* Where two declarations of a function have the same name, a number is put between. */
+/*
+ * Skips the number that the compiler puts between where two declarations of a function have the
+ * same name.
+ */
 static bool skip_number_of_scope(struct dname *d, size_t len)
 {
 	size_t digits;
 
 	if (len < 4 || strncmp(d->at, "__S", 3))
 		return false;
-	digits = strspn(d->at + 3, DECIMAL); /* those of the next length, too */
+	digits = strspn(d->at + 3, DECIMAL); /* includes the digits of the next length */
 	if (digits < len - 3)
 		return false;
 	d->at += len;
@@ -244,8 +257,8 @@ static bool skip_number_of_scope(struct dname *d, size_t len)
 }
 
 /*
- * Symbols were written with a length up to version 2.076, and may begin with a digit: how many
- * digits are of the length has to be tried.
+ * Reads a symbol as it was written up to version 2.076: with a length before it. The symbol may
+ * begin with a digit, so the number of digits that belong to the length has to be tried.
  */
 static bool read_symbol_of_length(struct dname *d)
 {
@@ -276,7 +289,10 @@ static bool read_symbol(struct dname *d)
 	return *d->at == 'Q' ? read_qualified(d, false) : read_symbol_of_length(d);
 }
 
-/* The type of a value is not shown, but tells how it is. */
+/*
+ * Reads a template argument that is a value. Its type is not shown, but tells how the value is
+ * written.
+ */
 static bool read_value_argument(struct dname *d)
 {
 	struct dname peek = *d;
@@ -292,7 +308,7 @@ static bool read_argument(struct dname *d)
 {
 	size_t len;
 
-	d->at += *d->at == 'H'; /* it is specialised */
+	d->at += *d->at == 'H'; /* mark of a specialised argument */
 	switch (*d->at++) {
 	case 'S':
 		return read_symbol(d);
@@ -313,7 +329,7 @@ static bool read_argument(struct dname *d)
 
 static bool read_identifier(struct dname *d, size_t whole);
 
-/* __T, the name, arguments up to a Z. */
+/* Reads a template instance: __T, the name, and arguments up to a Z. */
 static bool read_template(struct dname *d)
 {
 	d->at += 3;
@@ -360,7 +376,7 @@ static bool read_identifier(struct dname *d, size_t whole)
 	return good;
 }
 
-/* ---- functions ---- */
+/* ---- Functions ---- */
 
 static bool read_modifiers(struct dname *d)
 {
@@ -404,7 +420,10 @@ static bool read_convention(struct dname *d)
 	return false;
 }
 
-/* N and a letter each; some letters are of the first parameter. */
+/*
+ * Reads attributes of a function: N and a letter each. Some letters belong to the first parameter
+ * and are left to it.
+ */
 static bool read_attributes(struct dname *d)
 {
 	static const char letters[] = "abcdefijlm", of_parameters[] = "ghkn";
@@ -462,7 +481,10 @@ static bool read_parameters(struct dname *d)
 	return put_string(d, ")");
 }
 
-/* In the name: convention, attributes, parameters, result. The result is shown first. */
+/*
+ * Reads the type of a function. The name has the convention, attributes, parameters and the result
+ * in this order; the text begins with the result.
+ */
 static bool read_function_type(struct dname *d)
 {
 	size_t attributes, parameters, result;
@@ -478,12 +500,18 @@ static bool read_function_type(struct dname *d)
 	result = d->len;
 	if (!read_type(d))
 		return false;
-	/* Attributes, parameters, result: the last two first, then these the other way round. */
+	/*
+	 * The text has attributes, parameters, result. First the parameters and the result are
+	 * moved to the front together, then these two are swapped.
+	 */
 	parameters += d->len - result;
 	return swap(d, attributes, result) && swap(d, attributes + (d->len - result), parameters);
 }
 
-/* M, modifiers of "this", and a function without its result; or nothing of all that. */
+/*
+ * Reads the arguments of a function: M, modifiers of "this", and a function without its result. All
+ * of that may be missing.
+ */
 static bool read_arguments(struct dname *d, bool modifiers)
 {
 	const char *from = d->at;
@@ -494,7 +522,7 @@ static bool read_arguments(struct dname *d, bool modifiers)
 	if (skip(d, "M") && !read_modifiers(d))
 		goto not ;
 	of_this = d->len;
-	/* Neither of these is shown. */
+	/* Convention and attributes are read, but not shown. */
 	if (!read_convention(d) || !read_attributes(d))
 		goto not ;
 	d->len = of_this;
@@ -529,7 +557,7 @@ static bool read_qualified(struct dname *d, bool modifiers)
 	return true;
 }
 
-/* The result or type behind the name is not shown. */
+/* Reads a whole mangled name. The result or type behind the name is not shown. */
 static bool read_mangled(struct dname *d)
 {
 	size_t len;
@@ -543,7 +571,7 @@ static bool read_mangled(struct dname *d)
 	return true;
 }
 
-/* ---- types ---- */
+/* ---- Types ---- */
 
 static bool read_type_reference(struct dname *d, bool (*read)(struct dname *d))
 {
@@ -575,7 +603,7 @@ static bool read_static_array(struct dname *d)
 	       put(d, digits, nr) && put_string(d, "]");
 }
 
-/* The key comes first, and is shown last. */
+/* Reads an associative array. The key comes first in the name and last in the text. */
 static bool read_associative_array(struct dname *d)
 {
 	size_t key = d->len, value;
@@ -598,7 +626,7 @@ static bool read_tuple(struct dname *d)
 	return put_string(d, ")");
 }
 
-/* The modifiers come first, and are shown last. */
+/* Reads a delegate. The modifiers come first in the name and last in the text. */
 static bool read_delegate(struct dname *d)
 {
 	size_t modifiers = d->len, type;
@@ -694,9 +722,9 @@ static bool read_type(struct dname *d)
 	return good;
 }
 
-/* ---- values ---- */
+/* ---- Values ---- */
 
-/* A letter of one of three sizes. */
+/* Reads a character of one of three sizes. */
 static bool read_letter(struct dname *d, char type)
 {
 	char text[24];
@@ -731,7 +759,10 @@ static bool read_integer(struct dname *d, char type)
 									 "");
 }
 
-/* Hexadecimal digits, of which the first one is before the point, P and an exponent. */
+/*
+ * Reads a floating-point number: hexadecimal digits, the first of which is before the point, P and
+ * an exponent.
+ */
 static bool read_real(struct dname *d)
 {
 	static const char digits[] = "0123456789ABCDEFabcdef";
@@ -766,7 +797,7 @@ static bool put_byte(struct dname *d, unsigned char c)
 	return put_string(d, text);
 }
 
-/* Its kind, the number of bytes, an underscore, and two digits of each. */
+/* Reads a string: its kind, the number of bytes, an underscore, and two digits of each byte. */
 static bool read_string(struct dname *d, char kind)
 {
 	size_t nr;
@@ -786,7 +817,7 @@ static bool read_string(struct dname *d, char kind)
 	return put_string(d, "\"") && (kind == 'a' || put(d, &kind, 1));
 }
 
-/* @pairs: of a key and a value. */
+/* Reads a list of values. With @pairs each element is a key and a value. */
 static bool read_values(struct dname *d, const char *before, const char *after, bool pairs)
 {
 	size_t nr;
@@ -812,7 +843,7 @@ static bool read_value_within(struct dname *d, char type, size_t name)
 {
 	char kind = *d->at;
 
-	/* A structure's name is in front of its values. */
+	/* The name of a structure stays in front of its values; other types are not shown. */
 	if (kind != 'S')
 		d->len = name;
 	if (isdigit((unsigned char)kind))
@@ -844,7 +875,10 @@ static bool read_value_within(struct dname *d, char type, size_t name)
 	}
 }
 
-/* @type: first letter of its type, if that is known; whose text was written from @name on. */
+/*
+ * Reads a value. @type is the first letter of its type, or 0 if that is not known. The text of the
+ * type begins at @name.
+ */
 static bool read_value(struct dname *d, char type, size_t name)
 {
 	bool good = d->depth < DEPTH && pay(d, 1);

@@ -2,23 +2,21 @@
 /*
  * dwarf.c - functions, inlined calls and lines, by libdw.
  *
- * libdw's own search (dwarf_addrdie, dwarf_getscopes) needs .debug_aranges,
- * which clang does not write, and walks a unit's tree for each address. So two
- * indexes are built here: address ranges of units, once per file, and address
- * ranges of functions, once per unit that has samples. From the function on,
- * the tree is followed down through the blocks and inlined calls that cover
- * the address.
+ * libdw's own search (dwarf_addrdie, dwarf_getscopes) needs .debug_aranges, which clang does not
+ * write, and walks a unit's tree for each address. So two indexes are built here: address ranges of
+ * units, once per file, and address ranges of functions, once per unit that has samples. From the
+ * function on, the tree is followed down through the blocks and inlined calls that cover the
+ * address.
  *
- * The tree of a broken file can have loops and overlaps. Siblings must lie
- * behind each other, depth is limited, and each walk may pass over a bounded
- * number of bytes; beyond, the file counts as not having more to say. What is found
- * on the way is kept, so that no part of the tree is walked for each address: the
- * blocks and inlined calls of an entry, and the name of each. Memory and time are
- * those of the file's account (budget.h), and libdw gets only what was looked at
- * before (vet.h). Lines are not read by libdw, but by lines.c.
+ * The tree of a broken file can have loops and overlaps. So siblings must lie behind each other,
+ * depth is limited, and each walk may pass over a bounded number of bytes; where the bound is
+ * reached, the rest of the tree is ignored. What is found on the way is kept, so that no part of
+ * the tree is walked for each address: the blocks and inlined calls of an entry, and the name of
+ * each. Memory and time are drawn from the file's account (budget.h), and libdw gets only input
+ * that was checked before (vet.h). Lines are read by lines.c, not by libdw.
  *
- * Of units whose description is in a .dwo or .dwp file the program has a skeleton: its
- * ranges and lines. The description is looked for when the first address needs it (split.c).
+ * Of units whose description is in a .dwo or .dwp file the program has a skeleton with their ranges
+ * and lines. The description is looked for when the first address needs it (split.c).
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -39,19 +37,19 @@
 #define DEPTH_MAX 64
 #define WALK_MAX (1ull << 28) /* bytes of the tree per unit */
 #define RANGES_MAX (1u << 16) /* per entry */
-#define RANGE_COST 16 /* bytes that reading one range counts as */
-#define STEPS (1u << 20) /* bytes of the tree between two looks at the clock */
+#define RANGE_COST 16 /* bytes that count for reading one range */
+#define STEPS (1u << 20) /* bytes of the tree between two checks of the CPU time */
 #define REFERENCES_MAX 8 /* from an inlined call to the declaration */
 #define NAME_MAX_BYTES 4096
 
-/* DWARF 6; elfutils 0.188 has no names for them. */
+/* Language codes of DWARF 6; elfutils 0.188 has no names for them. */
 #define LANG_C_PLUS_PLUS_17 0x2b
 #define LANG_C_PLUS_PLUS_20 0x2c
 
 struct unit {
-	Dwarf_Die die; /* the root, or that of the skeleton: it has the lines */
+	Dwarf_Die die; /* the root, or the root of the skeleton, which has the lines */
 	struct shstk_split *split; /* the description, if @die is a skeleton and it was found */
-	struct shstk_ranges funcs; /* by the offset of their entry */
+	struct shstk_ranges funcs; /* functions, by the offset of their entry */
 	bool skeleton;
 	bool split_tried;
 	bool listed; /* in .debug_aranges */
@@ -59,7 +57,10 @@ struct unit {
 	bool deep; /* functions in functions are indexed, too */
 };
 
-/* The blocks and inlined calls right inside of an entry; their value is where they are. */
+/*
+ * The blocks and inlined calls directly inside an entry. The value of a range is the address of the
+ * block's entry in memory.
+ */
 struct blocks {
 	UT_hash_handle hh;
 	const void *entry;
@@ -71,7 +72,7 @@ struct named_key {
 	const struct shstk_sym *sym;
 };
 
-/* What an entry is called, with the symbol that has its address. */
+/* The name of an entry, for the symbol that covers its address. */
 struct named {
 	UT_hash_handle hh;
 	struct named_key key;
@@ -95,13 +96,13 @@ struct shstk_dwarf {
 	Elf *alt_elf;
 	int alt_fd;
 	struct shstk_unpacked *unpacked;
-	struct shstk_splits *splits; /* NULL: no skeleton needed one yet */
+	struct shstk_splits *splits; /* NULL until a skeleton needs one */
 	const struct shstk_debugplace *place;
 	const char *path;
 	struct unit *units;
 	size_t nr_units;
 	size_t max_units;
-	struct shstk_ranges index; /* of units, by their number */
+	struct shstk_ranges index; /* ranges of units; the value is the number of the unit */
 	uint64_t budget;
 	uint64_t steps;
 };
@@ -128,7 +129,10 @@ static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
 	return dwarf->budget;
 }
 
-/* As dwarf_ranges(), of an entry of that unit; NULL: of its root. */
+/*
+ * Does what dwarf_ranges() does, for an entry @die of @unit. @unit is NULL for the root of a unit
+ * in the program itself.
+ */
 static ptrdiff_t next_range(const struct unit *unit, Dwarf_Die *die, ptrdiff_t off,
 			    Dwarf_Addr *base, Dwarf_Addr *lo, Dwarf_Addr *hi)
 {
@@ -184,7 +188,9 @@ static void list_units(struct shstk_dwarf *dwarf)
 	}
 }
 
-/* The unit whose description begins at @offset. They are sorted by it. */
+/*
+ * Returns the unit whose description begins at @offset, or NULL. Units are sorted by that offset.
+ */
 static struct unit *unit_at(const struct shstk_dwarf *dwarf, Dwarf_Off offset)
 {
 	size_t lo = 0, hi = dwarf->nr_units, mid;
@@ -201,7 +207,10 @@ static struct unit *unit_at(const struct shstk_dwarf *dwarf, Dwarf_Off offset)
 		       NULL;
 }
 
-/* Takes the ranges of .debug_aranges, of the units that are there. */
+/*
+ * Adds the ranges of .debug_aranges, for those units that are listed. Returns false when memory or
+ * time runs out.
+ */
 static bool take_table(struct shstk_dwarf *dwarf)
 {
 	Dwarf_Aranges *table;
@@ -240,8 +249,9 @@ static bool add_table(struct shstk_dwarf *dwarf)
 }
 
 /*
- * What .debug_aranges says needs no look into the description of a unit, which is ten times
- * dearer. Not all compilers write it: the other units are asked themselves.
+ * Fills the index of units. Taking the ranges of .debug_aranges is ten times cheaper than looking
+ * into the description of a unit. Not all compilers write that section: units that are not in it
+ * are asked for their own ranges.
  */
 static void index_units(struct shstk_dwarf *dwarf)
 {
@@ -256,7 +266,7 @@ static void index_units(struct shstk_dwarf *dwarf)
 	shstk_ranges_sort(&dwarf->index);
 }
 
-/* Step to the next sibling; false at the end and where the tree is broken. */
+/* Steps to the next sibling; returns false at the end and where the tree is broken. */
 static bool next_sibling(struct shstk_dwarf *dwarf, Dwarf_Die *die)
 {
 	Dwarf_Off from = dwarf_dieoffset(die), to;
@@ -276,8 +286,9 @@ static bool first_child(struct shstk_dwarf *dwarf, Dwarf_Die *die, Dwarf_Die *ch
 	return spend(dwarf, 1) && !dwarf_child(die, child);
 }
 
-/* Whether functions with code can be inside. Those of local classes and lambdas
- * are inside functions; these are passed over until one is missed.
+/*
+ * Returns whether an entry can contain functions with code. Functions of local classes and lambdas
+ * are inside functions; these are not searched until an address is missed (@deep).
  */
 static bool is_scope(int tag, bool deep)
 {
@@ -316,13 +327,13 @@ static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_
 	return true;
 }
 
-/* The root of the unit's description. */
+/* Returns the root of the unit's description. */
 static Dwarf_Die *root_of(struct unit *unit)
 {
 	return unit->split ? &unit->split->die : &unit->die;
 }
 
-/* Find the description of which @unit is the skeleton. False: there is none. */
+/* Finds the description that belongs to the skeleton @unit. Returns false if there is none. */
 static bool open_split(struct shstk_dwarf *dwarf, struct unit *unit)
 {
 	if (unit->split_tried)
@@ -413,9 +424,7 @@ static struct blocks *blocks_of(struct shstk_dwarf *dwarf, const struct unit *un
 	return blocks;
 }
 
-/* Of the children of @die the one that covers @addr and is or may hold an
- * inlined call.
- */
+/* Finds the child of @die that covers @addr and is, or may contain, an inlined call. */
 static bool covering_child(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
 			   uint64_t addr, Dwarf_Die *ret)
 {
@@ -429,7 +438,7 @@ static bool covering_child(struct shstk_dwarf *dwarf, const struct unit *unit, D
 	return true;
 }
 
-/* Fill @calls with the inlined calls at @addr, outermost first. */
+/* Fills @calls with the inlined calls at @addr, outermost first. Returns their number. */
 static unsigned int inlined_calls(struct shstk_dwarf *dwarf, const struct unit *unit,
 				  Dwarf_Die *func, uint64_t addr, Dwarf_Die *calls,
 				  unsigned int max)
@@ -448,7 +457,10 @@ static unsigned int inlined_calls(struct shstk_dwarf *dwarf, const struct unit *
 	return n;
 }
 
-/* NULL: it is of a .dwo file, whose other units are not read. */
+/*
+ * Returns the checks for the section that @die lies in. NULL: it is in a .dwo file, of which no
+ * other units are read.
+ */
 static struct shstk_vet *vet_of(const struct shstk_dwarf *dwarf, const Dwarf_Die *die)
 {
 	const Dwarf *dbg = dwarf_cu_getdwarf(die->cu);
@@ -456,7 +468,10 @@ static struct shstk_vet *vet_of(const struct shstk_dwarf *dwarf, const Dwarf_Die
 	return dbg == dwarf->dbg ? dwarf->vet : dbg == dwarf->alt ? dwarf->alt_vet : NULL;
 }
 
-/* What the entry refers to for what it lacks itself; its unit is one that may be read. */
+/*
+ * Replaces @die by the entry that it refers to for attributes that it lacks. Returns false if there
+ * is none, or its unit must not be read.
+ */
 static bool follow(struct shstk_dwarf *dwarf, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -478,7 +493,7 @@ static bool follow(struct shstk_dwarf *dwarf, Dwarf_Die *die)
 	return true;
 }
 
-/* As dwarf_attr_integrate(). */
+/* Does what dwarf_attr_integrate() does, but follows only references that may be read. */
 static Dwarf_Attribute *find_attr(struct shstk_dwarf *dwarf, const Dwarf_Die *die,
 				  unsigned int name, Dwarf_Attribute *ret)
 {
@@ -493,7 +508,9 @@ static Dwarf_Attribute *find_attr(struct shstk_dwarf *dwarf, const Dwarf_Die *di
 	return NULL;
 }
 
-/* NULL: there is none, or a longer one than is shown. */
+/*
+ * Returns an attribute's string; NULL if there is none, or it is longer than names that are shown.
+ */
 static const char *string_attr(struct shstk_dwarf *dwarf, Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attr;
@@ -519,7 +536,10 @@ static const char *linkage_name(struct shstk_dwarf *dwarf, Dwarf_Die *die)
 	return name ? name : string_attr(dwarf, die, DW_AT_MIPS_linkage_name);
 }
 
-/* "foo" and "foo.constprop.0", "foo.cold" are the same function. */
+/*
+ * Returns whether a symbol and a name are the same function, as "foo.constprop.0" or "foo.cold" and
+ * "foo" are.
+ */
 static bool is_clone(const char *sym, const char *name)
 {
 	size_t len = strlen(name);
@@ -528,8 +548,8 @@ static bool is_clone(const char *sym, const char *name)
 }
 
 /*
- * A mangled name says most. A function that has none is shown as the symbol
- * table exports it ("read", not "__GI___libc_read").
+ * Returns the name that says most: the mangled one. A function without a mangled name is shown as
+ * the symbol table exports it ("read", not "__GI___libc_read").
  */
 static const char *best_name(struct shstk_dwarf *dwarf, Dwarf_Die *die, const struct shstk_sym *sym)
 {
@@ -543,7 +563,7 @@ static const char *best_name(struct shstk_dwarf *dwarf, Dwarf_Die *die, const st
 	return name ? name : linkage;
 }
 
-/* Append "name::". */
+/* Appends "name::". */
 static bool add_scope(struct name_text *text, const char *name)
 {
 	size_t len = strnlen(name, sizeof(text->p));
@@ -557,9 +577,9 @@ static bool add_scope(struct name_text *text, const char *name)
 }
 
 /*
- * The namespaces and classes around the function at @offset: of the children of
- * @scope the last one that does not lie behind it holds it, and so on down.
- * Appends "outer::inner::" to @text; false: it was not found.
+ * Appends the namespaces and classes around the function at @offset to @text, "outer::inner::". Of
+ * the children of @scope, the last one that does not begin behind @offset contains it, and so on
+ * down the tree. Returns false if the function was not found.
  */
 static bool find_scope(struct shstk_dwarf *dwarf, Dwarf_Die *scope, Dwarf_Off offset,
 		       struct name_text *text, int depth)
@@ -581,7 +601,7 @@ static bool find_scope(struct shstk_dwarf *dwarf, Dwarf_Die *scope, Dwarf_Off of
 	       find_scope(dwarf, &die, offset, text, depth + 1);
 }
 
-/* Where a function was declared: @die itself, or what it refers to. */
+/* Sets @ret to the entry in which a function was declared: @die itself, or what it refers to. */
 static bool find_declaration(struct shstk_dwarf *dwarf, Dwarf_Die *die, Dwarf_Die *ret)
 {
 	*ret = *die;
@@ -611,8 +631,9 @@ static bool is_cplusplus(int language)
 }
 
 /*
- * A static C++ function that was inlined everywhere has neither a symbol nor, with
- * GCC, a mangled name: it is called by its scopes, "app::dot". NULL: it has none.
+ * Returns the name of a C++ function with its scopes, "app::dot". A static function that was
+ * inlined everywhere has neither a symbol nor, with GCC, a mangled name. Returns NULL if there is
+ * no such name.
  */
 static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
 			       const char *name)
@@ -686,8 +707,8 @@ static bool name_frame(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *
 }
 
 /*
- * A file's name as debuggers show it: with the folder of the compilation, if it is relative to
- * that.
+ * Returns a file's name as debuggers show it: behind the folder of the compilation, if it is
+ * relative to that folder.
  */
 static const char *file_text(struct shstk_dwarf *dwarf, struct unit *unit,
 			     const struct shstk_line *line)
@@ -705,7 +726,10 @@ static const char *file_text(struct shstk_dwarf *dwarf, struct unit *unit,
 	return shstk_pool_text(dwarf->pool, path, len);
 }
 
-/* Where the lines of a unit are. False: it has none, or they are not asked for. */
+/*
+ * Finds the offset of a unit's line table. Returns false if it has none, or lines are not asked
+ * for.
+ */
 static bool find_lines(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Word *ret)
 {
 	Dwarf_Attribute attr;
@@ -782,7 +806,10 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 	return nr;
 }
 
-/* NULL if it has no debug information, or it is not fit to be read. */
+/*
+ * Opens the debug information of @elf, and its checks in @vet. Returns NULL if it has none, or it
+ * must not be read.
+ */
 static Dwarf *begin(struct shstk_dwarf *dwarf, Elf *elf, int fd, struct shstk_vet **vet)
 {
 	bool lines = !dwarf->opts->no_lines;
@@ -799,8 +826,10 @@ static Dwarf *begin(struct shstk_dwarf *dwarf, Elf *elf, int fd, struct shstk_ve
 	return NULL;
 }
 
-/* Debug packages share descriptions between files in a third one, named by its
- * build id and an absolute path. Without it most names are missing.
+/*
+ * Opens the third file in which debug packages share descriptions between files. It is named by its
+ * build id and an absolute path. Returns false if it is needed and not found: without it most names
+ * are missing.
  */
 static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_debugplace *place)
 {

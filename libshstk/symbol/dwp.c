@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * dwp.c - the index of a .dwp file: where the bytes of one unit lie in sections that
- * hold those of all units.
+ * dwp.c - the index of a .dwp file, which tells where the bytes of one unit lie in sections that
+ * hold the bytes of all units.
  *
  *	header	version (2: DWARF 4, 5: DWARF 5), columns, rows, slots: 32 bits each
  *	slots	identifications of units, 64 bits each: a hash table
@@ -45,14 +45,17 @@ static uint64_t get64(const uint8_t *p)
 	return v;
 }
 
-/* False: the tables are larger than the section. */
+/*
+ * Finds the tables of an index. Returns false if they are larger than the section, or the header is
+ * not one that is known.
+ */
 static bool open_index(const uint8_t *p, size_t size, struct index *ret)
 {
 	uint64_t need;
 
 	if (size < HEADER)
 		return false;
-	ret->version = get32(p) & 0xffff; /* DWARF 5 has two bytes of it, and two of padding */
+	ret->version = get32(p) & 0xffff; /* in DWARF 5 two bytes and two of padding */
 	ret->columns = get32(p + 4);
 	ret->rows = get32(p + 8);
 	ret->slots = get32(p + 12);
@@ -70,7 +73,10 @@ static bool open_index(const uint8_t *p, size_t size, struct index *ret)
 	return true;
 }
 
-/* The row of a unit, counted from 0; or -1. The second hash is odd: all slots are passed. */
+/*
+ * Returns the row of a unit, counted from 0; or -1. The step of the hash is odd, so all slots are
+ * visited.
+ */
 static int64_t find_row(const struct index *index, uint64_t id)
 {
 	uint32_t mask = index->slots - 1, slot = id & mask, step = (id >> 32 & mask) | 1, row;
@@ -85,7 +91,7 @@ static int64_t find_row(const struct index *index, uint64_t id)
 	return -1;
 }
 
-/* What is in a column; SHSTK_DWP_KINDS: nothing that is read here. */
+/* Returns what is in a column; SHSTK_DWP_KINDS: nothing that is read here. */
 static enum shstk_dwp_kind kind_of(const struct index *index, uint32_t id)
 {
 	switch (id) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * elf.c - opening ELF files that nobody vouches for.
- */
+/* elf.c - opening ELF files that may be hostile. */
 #include <gelf.h>
 #include <libelf.h>
 #include <lzma.h>
@@ -12,11 +10,13 @@
 #include "elf_names.h"
 #include "private.h"
 
-/* What a packed symbol table may unpack to, and the memory that the unpacker may use. */
+/* Bytes that a packed symbol table may unpack to, and the memory that the unpacker may use. */
 #define MINIDEBUG_MAX (256u << 20)
 #define MINIDEBUG_MEMORY (128u << 20)
 
-/* A file of more bytes than that is looked at for holes: one byte in so many must be there. */
+/*
+ * A file of at least DENSE_FROM bytes is checked for holes: one byte in DENSE must be on the disk.
+ */
 #define DENSE_FROM (1ll << 30)
 #define DENSE 8
 
@@ -26,7 +26,7 @@ bool shstk_elf_dense(int fd)
 
 	if (fstat(fd, &st))
 		return false;
-	/* Some file systems do not count blocks. */
+	/* Some file systems do not count blocks: st_blocks is 0 there. */
 	return !st.st_uid || st.st_size < DENSE_FROM || !st.st_blocks ||
 	       st.st_size / DENSE / 512 < st.st_blocks;
 }
@@ -38,7 +38,7 @@ bool shstk_elf_copied(int fd)
 	return fd >= 0 && (fstat(fd, &st) || st.st_uid);
 }
 
-/* @elf, unless it is no ELF file, or one whose sections' names have no end. */
+/* Returns @elf, or NULL if it is no ELF file, or the names of its sections have no end. */
 static Elf *checked(Elf *elf)
 {
 	size_t names;
@@ -56,8 +56,9 @@ Elf *shstk_elf_begin(int fd)
 	if (!shstk_elf_dense(fd))
 		return NULL;
 	/*
-	 * A mapped file that is shortened meanwhile means SIGBUS. So other users' files are
-	 * read instead; root has simpler ways to end us.
+	 * If a mapped file is shortened meanwhile, an access to it raises SIGBUS. So other users'
+	 * files are read instead of mapped. Files of root are mapped: root has simpler ways to end
+	 * this process.
 	 */
 	return checked(elf_begin(fd, shstk_elf_copied(fd) ? ELF_C_READ : ELF_C_READ_MMAP, NULL));
 }
@@ -110,7 +111,7 @@ struct shstk_bytes shstk_elf_bytes(Elf *elf, const char *section)
 	return (struct shstk_bytes){ data->d_buf, (uint8_t *)data->d_buf + data->d_size };
 }
 
-/* How much it becomes is not known ahead: try with more room until it fits. */
+/* Unpacks data whose unpacked size is not known ahead: it tries with more room until they fit. */
 static void *unpack(const Elf_Data *packed, size_t *size)
 {
 	uint8_t *out = NULL, *more;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * elf_names.h - tables of names in ELF files that anybody may have made.
- */
+/* elf_names.h - a check of string tables in ELF files that anybody may have made. */
 #ifndef SHSTK_ELF_NAMES_H
 #define SHSTK_ELF_NAMES_H
 
@@ -10,12 +8,14 @@
 #include <stddef.h>
 
 /**
- * elf_names_end() - is there an end to each name of a table?
+ * elf_names_end() - check that each name of a string table ends inside the table
  * @elf: the file.
- * @table: index of its section.
+ * @table: index of the table's section.
  *
- * elf_strptr() of libelf looks for it from the end of the table on, for each name: where the
- * last one has none that takes time for all.
+ * libelf's elf_strptr() looks for the end of the last name from the end of the table on, in each
+ * call. Where the last name has no end, each call takes as long as the table is.
+ *
+ * Return: whether the last byte of the table is zero.
  */
 static inline bool elf_names_end(Elf *elf, size_t table)
 {

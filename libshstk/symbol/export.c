@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * export.c - choose a format and write a file so that it is complete or not
- * there.
+ * export.c - chooses a format, and writes a file so that it is either complete or not there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,7 @@
 
 #include "export.h"
 
-/* The first that fits a name is taken: what is longer comes first. */
+/* All formats. The first one whose suffix fits a name is taken, so longer suffixes come first. */
 static const struct shstk_format *const formats[] = {
 	&shstk_format_pprof, &shstk_format_folded, &shstk_format_svg,
 	&shstk_format_perf,  &shstk_format_top,	   &shstk_format_speedscope,
@@ -115,9 +114,9 @@ int shstk_profile_print(struct shstk_profile *profile, FILE *out, const char *fo
 
 /**
  * struct target - a file being written
- * @path: what is shown to people.
- * @final: the file itself, links followed.
- * @temp: written to, then renamed; NULL if @final is written directly.
+ * @path: name that is shown to people.
+ * @final: path of the file itself, links followed.
+ * @temp: path that is written to, then renamed to @final; NULL if @final is written directly.
  * @out: the stream.
  */
 struct target {
@@ -127,7 +126,10 @@ struct target {
 	FILE *out;
 };
 
-/* "DIR/.shstk-PID-N.tmp" beside the file, with the access rights of the old one. */
+/*
+ * Opens "DIR/.shstk-PID-N.tmp" beside the file, with the access rights of the old file. Returns a
+ * descriptor or a negative errno.
+ */
 static int open_temp(struct target *target, const struct stat *old)
 {
 	const char *slash = strrchr(target->final, '/');
@@ -157,7 +159,10 @@ static int open_temp(struct target *target, const struct stat *old)
 	return fd;
 }
 
-/* A device or a FIFO, which nobody may be reading: that is an error and not waited for. */
+/*
+ * Opens a device or a FIFO. A FIFO that nobody reads is an error: it is not waited for. Returns a
+ * descriptor or a negative errno.
+ */
 static int open_special(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -168,7 +173,10 @@ static int open_special(const char *path)
 	return fd;
 }
 
-/* The descriptor that a name stands for; -1: it is no such name. */
+/*
+ * Returns the descriptor that a name such as /dev/stdout or /dev/fd/3 stands for; -1 for other
+ * names.
+ */
 static int number_of(const char *path)
 {
 	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -190,7 +198,10 @@ static int number_of(const char *path)
 	return -1;
 }
 
-/* What is open already is written to as it was opened: at its end, if so. */
+/*
+ * Duplicates a descriptor. So the file is written as it was opened, at its end if it was opened for
+ * appending. Returns a descriptor or a negative errno.
+ */
 static int open_again(int number)
 {
 	int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
@@ -198,7 +209,7 @@ static int open_again(int number)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A descriptor, or a negative errno. */
+/* Opens what @target is written to. Returns a descriptor or a negative errno. */
 static int open_final(struct target *target)
 {
 	struct stat st;
@@ -327,7 +338,7 @@ int shstk_profile_check(const char *path, const char *format, char *err, size_t 
 
 	if (!choose(path, format, err, err_size))
 		return -EINVAL;
-	/* Who reads it would see it closed, and end. */
+	/* Opening and closing the FIFO would make its reader see the end of the data, and exit. */
 	if (strcmp(path, "-") && !stat(path, &st) && S_ISFIFO(st.st_mode))
 		return say(path, access(path, W_OK) ? -errno : 0, err, err_size);
 	ret = open_target(&target, path);

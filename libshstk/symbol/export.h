@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * export.h - what a format needs: the profile's content and one interface.
+ * export.h - the content of a profile, and the interface of output formats.
  *
- * To add a format: write export_NAME.c with a struct shstk_format, declare it
- * here and name it in the table of export.c.
+ * To add a format: write export_NAME.c with a struct shstk_format, declare it here and name it in
+ * the table of export.c.
  *
- * All strings of a profile live in the pool of its symbol store; two equal
- * ones are the same pointer.
+ * All strings of a profile live in the pool of its symbol store; two equal strings are the same
+ * pointer.
  */
 #ifndef SHSTK_EXPORT_H
 #define SHSTK_EXPORT_H
@@ -19,9 +19,9 @@
 
 /**
  * struct shstk_value_type - what one value of a sample measures
- * @type: "cpu".
- * @unit: "nanoseconds".
- * @note: what is said beside @type, or NULL.
+ * @type: name of what is measured, such as "cpu".
+ * @unit: unit of the values, such as "nanoseconds".
+ * @note: text that is shown beside @type, or NULL.
  */
 struct shstk_value_type {
 	const char *type;
@@ -31,13 +31,14 @@ struct shstk_value_type {
 
 /**
  * struct shstk_location - an address of a stack
- * @hh: in the profile's table.
- * @map: the mapping at the time of the sample, and
- * @pc: the address as it was captured, and
- * @how: enum shstk_symaddr, and
- * @made: the function there then, of code made at run time, if it was known: the key.
+ * @hh: link in the profile's table; the key is the members from @map to @made.
+ * @map: the mapping that held the address at the time of the sample.
+ * @pc: the address as it was captured.
+ * @how: enum shstk_symaddr.
+ * @made: the function that was there at that time, for code made at run time; NULL if unknown.
  * @id: number of the location, from 1.
- * @symbol: its functions, if it came with them; NULL: they are looked up.
+ * @symbol: the functions, if the location was read with its names; NULL if they are to be looked
+ *	up.
  */
 struct shstk_location {
 	UT_hash_handle hh;
@@ -50,10 +51,11 @@ struct shstk_location {
 };
 
 /**
- * struct shstk_labels - what a program said of some of its samples
- * @hh: in the profile's table.
+ * struct shstk_labels - labels that a program attached to some of its samples
+ * @hh: link in the profile's table.
  * @nr: number of elements of @text.
- * @text: a key, its value, the next key: sorted by key, then by value. The key of the table.
+ * @text: a key, its value, the next key, and so on, sorted by key, then by value. This is the key
+ *	of the table.
  */
 struct shstk_labels {
 	UT_hash_handle hh;
@@ -62,15 +64,15 @@ struct shstk_labels {
 };
 
 /**
- * struct shstk_record - all equal samples
- * @hh: in the profile's table.
- * @values: their sums; memory behind @locations.
- * @number: its place in the profile's list of records.
+ * struct shstk_record - the sum of all equal samples
+ * @hh: link in the profile's table.
+ * @values: the sum of each value type; it lies in memory behind @locations.
+ * @number: index in the profile's list of records.
  * @proc: the process.
  * @comm: name of the thread.
- * @labels: its labels, or NULL.
+ * @labels: labels of the samples, or NULL.
  * @tid: thread ID.
- * @note: enum shstk_note, the frame above the outermost one.
+ * @note: enum shstk_note: the frame that is shown above the outermost one.
  * @nr: number of elements of @locations.
  * @locations: indexes into the profile's locations, innermost first.
  */
@@ -88,15 +90,17 @@ struct shstk_record {
 	uint32_t locations[];
 };
 
-/* Name of a frame, "[truncated]" and the like. */
+/* Returns the name of the frame of an enum shstk_note, such as "[truncated]". */
 const char *shstk_note_name(int note);
 
 /**
  * struct shstk_last - the entries of the sample that was added last
- * @proc: its process,
- * @changes: with what that had mapped.
- * @nr: number of entries, room for @max.
- * @entries: outermost first: address, how it is looked up, index into the profile's locations.
+ * @proc: the process of that sample.
+ * @changes: value of @changes of @proc at that time, which tells whether its mappings are still the
+ *	same.
+ * @nr: number of entries.
+ * @max: number of entries that @entries has room for.
+ * @entries: outermost first: address, how it is looked up, and index into the profile's locations.
  */
 struct shstk_last {
 	const struct shstk_symproc *proc;
@@ -114,10 +118,10 @@ struct shstk_named_map;
 struct shstk_named_entry;
 
 /**
- * struct shstk_named_proc - a process of which only the number was read
- * @hh: in the profile's table.
- * @pid: its number, or -1; the key.
- * @proc: its view.
+ * struct shstk_named_proc - a process of which only the process ID was read
+ * @hh: link in the profile's table.
+ * @pid: the process ID, or -1 if it is unknown; this is the key.
+ * @proc: the view of the process.
  */
 struct shstk_named_proc {
 	UT_hash_handle hh;
@@ -152,15 +156,15 @@ struct shstk_profile {
 	struct shstk_named_map *named_maps;
 	struct shstk_named_entry *named;
 	struct shstk_named_proc *named_procs;
-	unsigned int nr_sources; /* files that were read */
-	unsigned int default_type; /* from 1, of what was read; 0: the last one */
+	unsigned int nr_sources; /* number of files that were read */
+	unsigned int default_type; /* default of the file that was read, from 1; 0: the last type */
 	struct shstk_moments moments;
 	struct shstk_record *scratch;
 	size_t max_scratch;
 	struct shstk_last last;
 };
 
-/* Sum that stays at the limit instead of wrapping around. */
+/* Returns the sum of two values, which stays at the limit instead of wrapping around. */
 static inline int64_t shstk_add(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -170,29 +174,28 @@ static inline int64_t shstk_add(int64_t a, int64_t b)
 	return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
-/* Before cautions among pprof's comments. */
+/* Prefix that marks the cautions among the comments of the pprof format. */
 #define SHSTK_CAUTION_MARK "caution: "
 
-/* A location that no table finds; NULL when memory runs out. */
+/* Adds a location that is not entered in the table; returns NULL when memory runs out. */
 struct shstk_location *shstk_location_add(struct shstk_profile *profile,
 					  const struct shstk_location *key);
-/* named.c: give back what shstk_profile_name() and the like took. */
+/* Releases what shstk_profile_name() and shstk_profile_name_map() took (named.c). */
 void shstk_named_deinit(struct shstk_profile *profile);
 
 const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,
 						 const struct shstk_location *location);
 
-/* The value type that a format with one value shows: opts->type, or the last. */
+/* Returns the value type that a format with one value shows: opts->type, or the default one. */
 unsigned int shstk_shown_type(const struct shstk_profile *profile,
 			      const struct shstk_write_opts *opts);
 
 /**
- * struct shstk_format - a format
- * @name: its name.
- * @suffixes: file name endings that mean it, separated by blanks; the first
- *	is the usual one.
- * @write: write the profile; returns 0 or a negative errno. Need not look at
- *	the stream's error state.
+ * struct shstk_format - an output format
+ * @name: name of the format.
+ * @suffixes: file name endings that select it, separated by blanks; the first is the usual one.
+ * @write: writes the profile; returns 0 or a negative errno. It need not look at the stream's error
+ *	state.
  */
 struct shstk_format {
 	const char *name;
@@ -214,10 +217,10 @@ extern const struct shstk_format shstk_format_speedscope;
 /* ---- tree.c: all stacks as one tree, outermost frame at the root ---- */
 
 /**
- * enum shstk_node_kind - how to show a frame
- * @SHSTK_NODE_ROOT: the one root of all.
+ * enum shstk_node_kind - what a frame is, which decides how it is shown
+ * @SHSTK_NODE_ROOT: the root of the tree.
  * @SHSTK_NODE_THREAD: name of a command or thread.
- * @SHSTK_NODE_NOTE: shstk_note_name().
+ * @SHSTK_NODE_NOTE: a frame named by shstk_note_name().
  * @SHSTK_NODE_CODE: a function.
  * @SHSTK_NODE_INLINED: a function inlined into its parent.
  * @SHSTK_NODE_MADE: code made at run time, named by a perf-map.
@@ -235,14 +238,14 @@ enum shstk_node_kind {
 
 /**
  * struct shstk_node - a frame with all stacks that go through it
- * @hh: in the tree's table.
- * @parent: frame that called it, and
- * @name: what is shown: the key.
+ * @hh: link in the tree's table; the key is @parent and @name.
+ * @parent: frame that called it.
+ * @name: name that is shown.
  * @kind: enum shstk_node_kind.
- * @self: value of the stacks that end here.
- * @total: value of all stacks.
- * @self_before: value of the stacks that end here in the profile that this one is compared with.
- * @total_before: value of all stacks there.
+ * @self: sum of the values of the stacks that end here.
+ * @total: sum of the values of all stacks that go through here.
+ * @self_before: @self in the profile that this one is compared with.
+ * @total_before: @total in the profile that this one is compared with.
  * @child: first callee, by name.
  * @next: next callee of @parent.
  */
@@ -260,14 +263,16 @@ struct shstk_node {
 };
 
 /**
- * struct shstk_tree - all stacks
- * @pool: its memory.
+ * struct shstk_tree - all stacks as a tree
+ * @pool: memory of the tree.
  * @table: nodes by parent and name.
  * @root: the root.
- * @depth: levels below it.
- * @top: the node above the stack that was added last, and
- * @path: for each of its entries, outermost first: the location, and the node that it led to;
- * @nr_path: so many, room for @max_path.
+ * @depth: number of levels below @root.
+ * @top: the node above the stack that was added last.
+ * @path: the entries of the stack that was added last, outermost first: for each the location, and
+ *	the node that it led to.
+ * @nr_path: number of elements of @path.
+ * @max_path: number of elements that @path has room for.
  */
 struct shstk_tree {
 	struct shstk_pool pool;
@@ -286,7 +291,7 @@ struct shstk_tree {
 int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
 		     struct shstk_tree *tree);
 void shstk_tree_deinit(struct shstk_tree *tree);
-/* The node after @node, parents before children; NULL at the end. */
+/* Returns the node after @node, parents before children; NULL at the end. */
 struct shstk_node *shstk_tree_next(const struct shstk_node *node);
 
 #endif /* SHSTK_EXPORT_H */

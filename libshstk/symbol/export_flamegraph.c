@@ -2,9 +2,8 @@
 /*
  * export_flamegraph.c - a flame graph as one SVG file.
  *
- * Frames are drawn here for a fixed width, so that any viewer shows them; the
- * script in flamegraph.js, copied into the file, makes it searchable and
- * zoomable in a browser. Each frame is
+ * Frames are drawn here for a fixed width, so that any viewer shows them; the script in
+ * flamegraph.js, copied into the file, makes it searchable and zoomable in a browser. Each frame is
  *
  *   <g data-x="START" data-n="VALUE"><title>NAME
  *   VALUE, PERCENT</title><rect .../><text .../></g>
@@ -20,12 +19,12 @@
 #define WIDTH 1200
 #define PAD 10
 #define ROW 16
-#define TOP 68 /* of the heading, without cautions */
+#define TOP 68 /* height of the heading, without cautions */
 #define BOTTOM 10
 #define BACK "#f8f8f4"
 #define SUBTITLE_CHARS 140
-#define SHORT 20 /* bytes: longer names have a label for where there is little room */
-#define CHAR_WIDTH 7.2 /* of the monospace font at 12 pixels */
+#define SHORT 20 /* bytes; longer names also get a label for narrow frames */
+#define CHAR_WIDTH 7.2 /* width of a character of the monospace font at 12 pixels */
 #define LEAST_WIDTH 0.1 /* narrower frames are left out */
 
 __asm__(".pushsection .rodata, \"a\"\n"
@@ -57,7 +56,7 @@ struct drawing {
 	const struct shstk_tree *tree;
 	const char *unit;
 	bool icicle;
-	bool diff; /* it is compared with another profile */
+	bool diff; /* the profile is compared with another one */
 	int top;
 	int height;
 	size_t left_out;
@@ -99,7 +98,7 @@ static size_t count_chars(const char *text)
 	return n;
 }
 
-/* Bytes of the first @chars characters. */
+/* Returns the number of bytes of the first @chars characters. */
 static size_t bytes_of(const char *text, size_t chars)
 {
 	size_t i;
@@ -127,7 +126,7 @@ static void put_label(FILE *out, const char *name, double width)
 	fputs("..", out);
 }
 
-/* The label for the script, which takes it where the name has no room. */
+/* Writes the label for the script, which shows it where the name has no room. */
 static void put_short(FILE *out, const char *name)
 {
 	char buf[SHSTK_LABEL_MAX];
@@ -149,7 +148,10 @@ static uint32_t hash(const char *text)
 	return h ^ h >> 15;
 }
 
-/* Red is what grew, blue what shrank: the stronger the more of the box it is. */
+/*
+ * Returns the colour of a difference: red for what grew, blue for what shrank. The colour is the
+ * stronger the larger the change is compared with the frame.
+ */
 static uint32_t growth_colour(const struct shstk_node *node)
 {
 	const int64_t before = node->total_before, after = node->total;
@@ -160,7 +162,7 @@ static uint32_t growth_colour(const struct shstk_node *node)
 	return part < 0 ? weak << 16 | weak << 8 | 0xf0 : 0xf0 << 16 | weak << 8 | weak;
 }
 
-/* A colour per kind, with a shade per name that is the same in every graph. */
+/* Returns a colour by kind, with a shade by name that is the same in every graph. */
 static uint32_t colour(const struct shstk_node *node)
 {
 	uint32_t h = hash(node->name);
@@ -235,7 +237,7 @@ static int put_frames(struct drawing *d)
 	unsigned int depth = 0;
 	int64_t *next, start;
 
-	/* next[depth]: where the next frame of that depth starts. */
+	/* next[depth] is where the next frame of that depth starts. */
 	next = calloc(d->tree->depth + 2, sizeof(*next));
 	if (!next)
 		return -ENOMEM;
@@ -259,7 +261,7 @@ static int put_frames(struct drawing *d)
 	return 0;
 }
 
-/* What was measured, and as many of the comments as fit into a line. */
+/* Writes what was measured, and as many of the comments as fit into a line. */
 static void put_subtitle(const struct drawing *d, const struct shstk_profile *profile,
 			 unsigned int type)
 {
@@ -290,7 +292,7 @@ static void put_subtitle(const struct drawing *d, const struct shstk_profile *pr
 	}
 }
 
-/* What is missing, a line each, above the line of details. */
+/* Writes the cautions, a line each, above the line of details. */
 static void put_cautions(const struct drawing *d, const struct shstk_profile *profile)
 {
 	for (size_t i = 0; i < profile->nr_cautions; i++) {
@@ -300,7 +302,10 @@ static void put_cautions(const struct drawing *d, const struct shstk_profile *pr
 	}
 }
 
-/* Drawn over the frames: the script keeps it in sight when they are scrolled. */
+/*
+ * Writes the heading. It is drawn over the frames: the script keeps it in sight when they are
+ * scrolled.
+ */
 static void put_heading(const struct drawing *d, const struct shstk_profile *profile,
 			unsigned int type, const char *title)
 {

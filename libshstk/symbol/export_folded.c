@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * export_folded.c - folded stacks: a line per distinct stack, outermost frame
- * first, frames separated by semicolons, then a blank and the value. A caution is a
- * stack with the value 0: readers of the format know no other lines. Of a difference there are two
- * values, that before and that after, as difffolded.pl of FlameGraph writes them.
+ * export_folded.c - folded stacks: a line per distinct stack, outermost frame first, frames
+ * separated by semicolons, then a blank and the value.
+ *
+ * A caution is a stack with the value 0: readers of the format know no other lines. A difference
+ * has two values, the one before and the one after, as difffolded.pl of FlameGraph writes them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #include "export.h"
 
-/* The separator of the format cannot be escaped in it. */
+/* Writes a name, with ":" for each ";": the format has no escape for its separator. */
 static void put_name(FILE *out, const char *name)
 {
 	const char *stop;

@@ -3,24 +3,24 @@
  * export_page.c - a profile as one HTML page, which any browser opens and which loads nothing.
  *
  * The page is page/page.html with the style, the scripts and the data put into it. The data is
- * JSON, packed by gzip and written in base64, so no name of the profile stands in the page's
- * own text. It is made of columns: the i-th element of each column belongs to the i-th thing.
+ * JSON, packed by gzip and written in base64, so no name of the profile stands in the page's own
+ * text. It is made of columns: the i-th element of each column belongs to the i-th thing.
  *
  *   title, comments, cautions, start, duration, icicle, inverted, perThread
- *   types      type, unit and note of each kind of values; shown: the one that is shown first
- *   diff       there are two kinds of values: before and after
+ *   types      type, unit and note of each value type; shown: the one that is shown first
+ *   diff       whether there are two value types: before and after
  *   strings    all texts; the columns of texts hold indexes into it
- *   frames     a function of a module: name, label and brief (the name where there is less room),
+ *   frames     a function of a module: name, label and brief (shorter forms of the name),
  *              module, file, line
- *   stacks     a frame and all that is outside of it: parent (the distance to it in this table,
- *              0: there is none), frame, kind (an index into kinds)
- *   kinds      what code is: "native", "inlined", ...
- *   processes  pid, name: that of the main thread, or of the program
+ *   stacks     a frame with all its callers: parent (the distance to the row of the caller in
+ *              this table, 0: there is none), frame, kind (an index into kinds)
+ *   kinds      what the code of a frame is: "native", "inlined", ...
+ *   processes  pid, name: the name of the main thread, or of the program
  *   threads    process, tid, name
  *   samples    stack (-1: an empty one), thread (-1: it is not known)
- *   values     a column for each kind, with a value for each sample
- *   moments    when samples were taken: slot (ns for which equal ones are one), time (us since the
- *              one before), sample, and values as above. Where all values of a kind are equal
+ *   values     a column for each value type, with a value for each sample
+ *   moments    when samples were taken: slot (ns in which equal samples are one), time (us since
+ *              the moment before), sample, and values as above. Where all values of a type are equal
  *              there is one number instead of the column
  */
 #include <errno.h>
@@ -32,12 +32,12 @@
 #include "json.h"
 #include "rows.h"
 
-#define LABEL_ROOM 60 /* characters of a name where there is some room, */
-#define BRIEF_ROOM 24 /* and where there is little */
-#define LEVEL 6 /* of zlib */
-#define LINE 96 /* bytes that make a line of base64; a multiple of 3 */
+#define LABEL_ROOM 60 /* characters of a name where there is some room */
+#define BRIEF_ROOM 24 /* characters of a name where there is little room */
+#define LEVEL 6 /* compression level of zlib */
+#define LINE 96 /* bytes that one line of base64 encodes; a multiple of 3 */
 
-/* A file of the page/ folder as a string that ends in a zero. */
+/* Embeds a file of the page/ folder as a string that ends in a zero. */
 #define EMBED(name, file)                                              \
 	__asm__(".pushsection .rodata, \"a\"\n"                        \
 		".globl " #name "\n.hidden " #name "\n" #name ":\n"    \
@@ -58,7 +58,7 @@ EMBED(shstk_page_times, "times.js");
 EMBED(shstk_page_tables, "tables.js");
 EMBED(shstk_page_begin, "page.js");
 
-/* What stands for code in the page; the order is that of @kind_names. */
+/* Kinds of frames in the page; the order is that of @kind_names. */
 enum kind {
 	KIND_NOTE,
 	KIND_NATIVE,
@@ -84,8 +84,8 @@ static const char *const kind_names[KINDS] = {
 /**
  * struct column - numbers of a column
  * @v: the numbers.
- * @nr: how many there are.
- * @max: room for so many.
+ * @nr: number of elements of @v.
+ * @max: number of elements that @v has room for.
  */
 struct column {
 	int64_t *v;
@@ -93,7 +93,7 @@ struct column {
 	size_t max;
 };
 
-/* The columns of a page. */
+/* The columns of a page that have a fixed name. */
 enum {
 	FRAME_NAME,
 	FRAME_LABEL,
@@ -126,20 +126,25 @@ struct step {
 
 /**
  * struct page - a page being made
- * @text: where texts are kept once.
+ * @text: pool in which each text is kept once.
  * @pool: memory of the tables' rows.
  * @failed: memory ran out.
- * @strings, @frames, @stacks, @processes, @threads: what has a number already.
- * @texts: the strings by their numbers.
- * @nr_texts: how many there are.
- * @max_texts: room for so many.
- * @names: process names by their main threads.
- * @columns: the columns, see above.
- * @values: a column for each kind of values; @nr_values of them.
+ * @strings: numbers of the texts.
+ * @frames: numbers of the frames.
+ * @stacks: numbers of the stacks.
+ * @processes: numbers of the processes.
+ * @threads: numbers of the threads.
+ * @texts: the texts by their numbers.
+ * @nr_texts: number of elements of @texts.
+ * @max_texts: number of elements that @texts has room for.
+ * @names: process names by process, as the main thread was called last.
+ * @columns: the columns, see the head of this file.
+ * @values: a column for each value type.
+ * @nr_values: number of columns in @values.
  * @path: the entries of the stack that was added last, outermost first.
- * @nr_path: how many there are.
- * @max_path: room for so many.
- * @path_note: its note.
+ * @nr_path: number of elements of @path.
+ * @max_path: number of elements that @path has room for.
+ * @path_note: enum shstk_note of the stack that was added last.
  */
 struct page {
 	struct shstk_pool *text;
@@ -172,8 +177,9 @@ static void add(struct page *page, struct column *column, int64_t value)
 }
 
 /*
- * The number of what @key stands for in a table; @made tells that it is new, and then its columns are
- * to be filled. Without memory it is 0, and the page has failed.
+ * Returns the number of the thing that @key stands for in a table. @made receives whether it is
+ * new; then the caller must fill its columns. When memory runs out, the number is 0 and
+ * @page->failed is set.
  */
 static size_t get_row(struct page *page, struct shstk_rows *table,
 		      const uintptr_t key[SHSTK_ROW_KEY], bool *made)
@@ -187,7 +193,7 @@ static size_t get_row(struct page *page, struct shstk_rows *table,
 	return 0;
 }
 
-/* The number of a string of the pool. */
+/* Returns the number of a string of the pool. */
 static int64_t text_number(struct page *page, const char *text)
 {
 	bool made;
@@ -207,7 +213,7 @@ static int64_t text_number(struct page *page, const char *text)
 	return id;
 }
 
-/* The string in the pool; "" if memory ran out. */
+/* Returns the pool's copy of a string; "" if it is NULL or memory runs out. */
 static const char *keep(struct page *page, const char *text)
 {
 	const char *ret = shstk_pool_text(page->text, text ? text : "", text ? strlen(text) : 0);
@@ -249,7 +255,10 @@ static int64_t get_frame(struct page *page, const char *name, const char *module
 	return id;
 }
 
-/* A frame on a stack, which is called by @parent, or -1. */
+/*
+ * Returns the row of a frame on a stack, which is called by the row @parent, or by none if that is
+ * -1.
+ */
 static int64_t get_stack(struct page *page, int64_t parent, int64_t frame, enum kind kind)
 {
 	const uintptr_t key[SHSTK_ROW_KEY] = { parent + 1, frame };
@@ -276,13 +285,16 @@ static bool begins_with(const char *text, const char *begin)
 	return !strncmp(text, begin, strlen(begin));
 }
 
-/* The kernel's addresses have the top bit set, on all machines. */
+/*
+ * Returns whether a location is in the kernel, whose addresses have the top bit set on all
+ * machines.
+ */
 static bool is_kernel(const struct shstk_location *location)
 {
 	return location->pc >> 63;
 }
 
-/* The language, as far as the name of the source file or that of the function tell it. */
+/* Returns the language, as far as the name of the source file or of the function tells it. */
 static enum kind language_of(const struct shstk_symframe *frame)
 {
 	if (begins_with(frame->function, "py::") || ends_in(frame->file, ".py"))
@@ -320,7 +332,9 @@ static const char *module_of(struct page *page, const struct shstk_location *loc
 	return keep(page, location->map->kind < SHSTK_SYMMAP_NONE ? location->map->name : "");
 }
 
-/* The functions at an address, the innermost one last. */
+/*
+ * Adds the functions at an address, the innermost one last. Returns the row of the innermost one.
+ */
 static int64_t add_location(struct page *page, const struct shstk_profile *profile,
 			    uint32_t location, int64_t stack)
 {
@@ -337,7 +351,7 @@ static int64_t add_location(struct page *page, const struct shstk_profile *profi
 	return stack;
 }
 
-/* The row of what stands above a stack, -1: nothing does. */
+/* Returns the row of the frame that stands above a stack; -1 if there is none. */
 static int64_t add_note(struct page *page, int note)
 {
 	int64_t frame;
@@ -360,7 +374,10 @@ static void keep_step(struct page *page, uint32_t location, int64_t stack)
 	page->path[page->nr_path++] = (struct step){ location, stack };
 }
 
-/* The stack of a record. What it shares with the one before is not looked up again. */
+/*
+ * Returns the row of a record's stack. The part that it shares with the stack before is not looked
+ * up again.
+ */
 static int64_t add_stack(struct page *page, const struct shstk_profile *profile,
 			 const struct shstk_record *record)
 {
@@ -381,9 +398,9 @@ static int64_t add_stack(struct page *page, const struct shstk_profile *profile,
 	return stack;
 }
 
-/* ---- processes and threads ---- */
+/* ---- Processes and threads ---- */
 
-/* What names a process: its main thread, as it was called last. */
+/* Keeps the name of a process, which is the last name of its main thread. */
 static void note_main_thread(struct page *page, const struct shstk_record *record)
 {
 	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)record->proc };
@@ -399,7 +416,7 @@ static void note_main_thread(struct page *page, const struct shstk_record *recor
 		page->failed = true;
 }
 
-/* The program on a stack: the outermost file that is no library. */
+/* Returns the name of the program on a stack: the outermost file that is no library. */
 static const char *program_of(const struct shstk_profile *profile,
 			      const struct shstk_record *record)
 {
@@ -421,7 +438,10 @@ static const char *process_name(struct page *page, const struct shstk_profile *p
 
 	if (pid < 0)
 		return "";
-	/* One that executes another program is another command. */
+	/*
+	 * The main thread of a process that executes another program has another name from then on:
+	 * that is another row.
+	 */
 	if (record->tid == pid && *record->comm)
 		return record->comm;
 	row = shstk_rows_find(&page->names, key);
@@ -444,7 +464,10 @@ static int64_t get_process(struct page *page, const struct shstk_profile *profil
 	return id;
 }
 
-/* -1: nothing is known of it, as in some profiles of others. */
+/*
+ * Returns the number of a thread; -1 if nothing is known of it, as in some profiles of other
+ * programs.
+ */
 static int64_t get_thread(struct page *page, const struct shstk_profile *profile,
 			  const struct shstk_record *record)
 {
@@ -465,7 +488,7 @@ static int64_t get_thread(struct page *page, const struct shstk_profile *profile
 	return id;
 }
 
-/* ---- samples ---- */
+/* ---- Samples ---- */
 
 static void add_record(struct page *page, const struct shstk_profile *profile,
 		       const struct shstk_record *record)
@@ -491,7 +514,10 @@ static void add_values(struct page *page, const struct shstk_profile *profile)
 			add(page, &page->values[t], profile->records[i]->values[t]);
 }
 
-/* Samples of either side have nothing on the other one. */
+/*
+ * Adds the values of a comparison. The samples of either profile have the value 0 on the other
+ * side.
+ */
 static void add_sides(struct page *page, const struct shstk_profile *before,
 		      const struct shstk_profile *after, unsigned int type)
 {
@@ -516,7 +542,7 @@ static void put_column(struct json *json, const char *name, const struct column 
 	shstk_json_close(json);
 }
 
-/* @names: a name for each of the columns from @column on, then NULL. */
+/* Writes the columns from @column on as one object. @names has a name for each, then NULL. */
 static void put_table(struct json *json, const struct page *page, const char *name, int column,
 		      const char *const *names)
 {
@@ -526,7 +552,10 @@ static void put_table(struct json *json, const struct page *page, const char *na
 	shstk_json_close(json);
 }
 
-/* Of a difference those of both sides, which @what tells apart. */
+/*
+ * Writes a comment or caution. In a comparison, @what tells which profile it comes from; otherwise
+ * it is NULL.
+ */
 static void put_line(struct json *json, const char *what, const char *line)
 {
 	char *text;
@@ -608,7 +637,7 @@ static void put_head(struct json *json, const struct shstk_profile *profile,
 	put_types(json, profile, opts);
 }
 
-/* ---- times ---- */
+/* ---- Times ---- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -651,7 +680,7 @@ static void put_moment_values(struct json *json, const struct shstk_moment *cons
 	shstk_json_close(json);
 }
 
-/* Nothing, if there are no times, or no memory to sort them. */
+/* Writes the moments; nothing if there are no times, or no memory to sort them. */
 static void put_moments(struct json *json, const struct shstk_profile *profile)
 {
 	const struct shstk_moments *moments = &profile->moments;
@@ -702,7 +731,7 @@ static void put_page(struct json *json, const struct page *page,
 	shstk_json_close(json);
 }
 
-/* The data as text, to be freed; NULL when memory runs out. */
+/* Returns the data as text, which the caller frees; NULL when memory runs out. */
 static char *make_json(const struct page *page, const struct shstk_profile *profile,
 		       const struct shstk_write_opts *opts, size_t *size)
 {
@@ -720,7 +749,7 @@ static char *make_json(const struct page *page, const struct shstk_profile *prof
 	return NULL;
 }
 
-/* ---- the file ---- */
+/* ---- The file ---- */
 
 static void put_base64(FILE *out, const uint8_t *data, size_t size)
 {
@@ -741,10 +770,10 @@ static void put_base64(FILE *out, const uint8_t *data, size_t size)
 	}
 }
 
-/* @z is ready to pack. Returns 0 or a negative errno. */
+/* Packs a text with @z, which is set up, and writes it in base64. Returns 0 or a negative errno. */
 static int put_packed(FILE *out, z_stream *z, const char *text, size_t size)
 {
-	/* A whole number of lines, so that the pieces make one text. */
+	/* The buffer holds whole lines of base64, so that its pieces make one text. */
 	uint8_t packed[LINE * 256];
 	int ret = Z_OK;
 
@@ -772,7 +801,7 @@ static int put_data(FILE *out, const char *text, size_t size)
 	z_stream z = { 0 };
 	int err;
 
-	/* 15 + 16: largest window, in a gzip wrapper. */
+	/* 15 + 16 means the largest window, in a gzip wrapper. */
 	if (deflateInit2(&z, LEVEL, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	err = put_packed(out, &z, text, size);
@@ -780,7 +809,7 @@ static int put_data(FILE *out, const char *text, size_t size)
 	return err;
 }
 
-/* What a line @NAME@ of page.html stands for. */
+/* Writes what a line @NAME@ of page.html stands for. */
 static int put_part(FILE *out, const char *line, const char *data, size_t size)
 {
 	static const char *const scripts[] = {

@@ -7,10 +7,9 @@
  *   	ADDRESS function (inlined)
  *   (empty line)
  *
- * Cautions stand before all records as lines that begin with "# ", as the header of
- * `perf script` does. A record per sample if the profile kept their times, otherwise a record per
- * distinct stack, at the time 0, with its whole value as the period; none for
- * values below 0.
+ * Cautions stand before all records as lines that begin with "# ", as the header of `perf script`
+ * does. If the profile kept times, there is one record per sample; otherwise one per distinct
+ * stack, at the time 0, with its whole value as the period. Values below 0 have no record.
  */
 #include "export.h"
 
@@ -33,7 +32,7 @@ static void put_location(FILE *out, const struct shstk_symbol *symbol,
 	}
 }
 
-/* @time: in ns. */
+/* Writes one record; @time is in ns. */
 static void put_moment(const struct shstk_profile *profile, FILE *out,
 		       const struct shstk_record *record, unsigned long long time, int64_t value,
 		       unsigned int type)

@@ -2,9 +2,9 @@
 /*
  * export_pprof.c - pprof's format: profile.proto, compressed by gzip.
  *
- * The message tree is built in one pool and packed straight into the
- * compressor. Numbers of functions, mappings and strings are given out by
- * tables keyed by what they stand for.
+ * The message tree is built in one pool and packed straight into the compressor. Tables give
+ * functions, mappings and strings their numbers; the key of a table is what makes two of them the
+ * same.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "profile.pb-c.h"
 
 /*
- * Of zlib's levels: the default, 6, took 2.3 times as long for 3 % less (a profile of cc1, 757 KB:
- * 19.3 and 8.4 ms, 197 and 204 KB), which was a fifth of all that recording it took.
+ * Compression level of zlib. The default, 6, took 2.3 times as long for 3 % less (a profile of cc1,
+ * 757 KB: 19.3 and 8.4 ms, 197 and 204 KB), which was a fifth of the time of the whole recording.
  */
 #define LEVEL 4
 
@@ -29,7 +29,7 @@ typedef Shstk__Pprof__Location Location;
 typedef Shstk__Pprof__Line Line;
 typedef Shstk__Pprof__Function Function;
 
-/* A string's index in the string table. */
+/* The index of a string in the string table. */
 struct text_id {
 	UT_hash_handle hh;
 	const char *text; /* key */
@@ -67,11 +67,15 @@ struct vector {
 
 /**
  * struct builder - a Profile being built
- * @profile: what is written.
- * @pool: holds the messages.
+ * @profile: the profile that is written.
+ * @pool: memory of the messages.
  * @failed: memory ran out.
- * @texts: numbers of strings, @functions: of functions, @mappings: of mappings.
- * @text_list: strings by number, @function_list: functions.
+ * @texts: numbers of strings.
+ * @functions: numbers of functions.
+ * @mappings: numbers of mappings.
+ * @text_list: strings by number.
+ * @function_list: functions by number.
+ * @out: the message.
  */
 struct builder {
 	const struct shstk_profile *profile;
@@ -103,7 +107,7 @@ static void *alloc_array(struct builder *b, size_t nr, size_t size)
 	return alloc(b, nr * size);
 }
 
-/* A new message of a generated type. */
+/* Allocates and initialises a message of a generated type. */
 #define NEW(b, type, init)                                    \
 	({                                                    \
 		type *message_ = alloc(b, sizeof(*message_)); \
@@ -127,7 +131,7 @@ static bool push(struct builder *b, struct vector *vector, void *item)
 	return true;
 }
 
-/* @text is from the store's pool or lives as long as @b. */
+/* Returns the number of a string. @text must be from the store's pool or live as long as @b. */
 static int64_t text_number(struct builder *b, const char *text)
 {
 	struct text_id *entry;
@@ -201,8 +205,9 @@ static struct mapping_id *find_mapping(struct builder *b, const struct shstk_sym
 	return entry;
 }
 
-/* Files before memory, then by address: a program lies below its libraries, and
- * the first mapping is taken for the program.
+/*
+ * Orders mappings: files before memory, then by address. A program lies below its libraries, and
+ * readers take the first mapping for the program.
  */
 static int by_place(const struct mapping_id *a, const struct mapping_id *b)
 {
@@ -259,7 +264,10 @@ static Line *build_line(struct builder *b, const struct shstk_symframe *frame)
 	return line;
 }
 
-/* What is known about a mapping's addresses tells readers what not to redo. */
+/*
+ * Notes what is known about a mapping's addresses, which tells readers what they need not look up
+ * again.
+ */
 static void note_knowledge(Mapping *mapping, const struct shstk_symbol *symbol)
 {
 	unsigned int i;
@@ -282,7 +290,7 @@ static Location *build_location(struct builder *b, const struct shstk_location *
 		return NULL;
 	symbol = shstk_location_symbol(b->profile, from);
 	to->id = from->id;
-	/* An address inside the call instruction, not behind it. */
+	/* The address must lie inside the call instruction, not behind it. */
 	to->address = from->pc;
 	if (from->how == SHSTK_SYMADDR_RETURN && from->pc)
 		to->address--;
@@ -298,7 +306,7 @@ static Location *build_location(struct builder *b, const struct shstk_location *
 	return to;
 }
 
-/* A location without an address: what stands above a truncated stack and the like. */
+/* Makes a location without an address, for the frame above a truncated stack and the like. */
 static Location *build_note(struct builder *b, int note)
 {
 	const char *name = shstk_note_name(note);
@@ -355,7 +363,7 @@ static void build_labels(struct builder *b, const struct shstk_record *from, Sam
 	to->label = alloc_array(b, 3 + (own ? own->nr / 2 : 0), sizeof(*to->label));
 	if (!to->label)
 		return;
-	/* Those of a foreign profile may not be known. */
+	/* Process, thread and name may be unknown in a profile that was read. */
 	if (shstk_symproc_pid(from->proc) >= 0)
 		to->label[to->n_label++] =
 			build_label(b, "pid", NULL, shstk_symproc_pid(from->proc));
@@ -410,7 +418,7 @@ static ValueType *build_type(struct builder *b, const struct shstk_value_type *f
 	return to;
 }
 
-/* Who reads it can tell it from other comments. */
+/* Returns the number of a caution's text. The mark lets readers tell it from other comments. */
 static int64_t caution_number(struct builder *b, const char *caution)
 {
 	char *text;
@@ -474,9 +482,9 @@ static void builder_deinit(struct builder *b)
 	shstk_pool_deinit(&b->pool);
 }
 
-/* protobuf-c hands over the message in pieces of a few bytes. */
+/* Collects the pieces of the message: protobuf-c hands them over a few bytes at a time. */
 struct sink {
-	ProtobufCBuffer base; /* first */
+	ProtobufCBuffer base; /* must be first: the sink is found by it */
 	z_stream z;
 	FILE *out;
 	size_t nr;
@@ -523,7 +531,7 @@ static int pack(const Profile *profile, FILE *out)
 		return -ENOMEM;
 	sink->base.append = append;
 	sink->out = out;
-	/* 15 + 16: largest window, in a gzip wrapper. */
+	/* 15 + 16 means the largest window, in a gzip wrapper. */
 	if (deflateInit2(&sink->z, LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(sink);
 		return -ENOMEM;
@@ -536,7 +544,7 @@ static int pack(const Profile *profile, FILE *out)
 }
 
 struct plain {
-	ProtobufCBuffer base; /* first */
+	ProtobufCBuffer base; /* must be first: the struct is found by it */
 	FILE *out;
 };
 
@@ -581,7 +589,7 @@ static int write_pb(const struct shstk_profile *profile, FILE *out,
 	return write_as(profile, out, opts, pack_plain);
 }
 
-/* The same, not compressed. */
+/* The format "pb" is the same message, not compressed. */
 const struct shstk_format shstk_format_pb = {
 	.name = "pb",
 	.suffixes = ".pb",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * export_speedscope.c - the JSON of speedscope.app, by its file-format-schema: a list of frames,
- * and for each thread a profile of samples, each a list of frames, the outermost one first. Where
- * times are kept the samples are in their order.
+ * export_speedscope.c - the JSON of speedscope.app, by its file-format-schema.
+ *
+ * The file has a list of frames, and for each thread a profile of samples; each sample is a list of
+ * frames, the outermost one first. Where times are kept the samples are in the order of time.
  *
  * Each inlined function is a frame of its own, which speedscope does not take from pprof's format.
  */
@@ -20,9 +21,9 @@
  * @json: the output.
  * @pool: memory of @rows.
  * @rows: numbers of frames, by function and file.
- * @frames: what the frames are.
- * @nr_frames: how many there are.
- * @max_frames: room for so many.
+ * @frames: the frames by number.
+ * @nr_frames: number of elements of @frames.
+ * @max_frames: number of elements that @frames has room for.
  * @failed: memory ran out.
  */
 struct speedscope {
@@ -49,7 +50,7 @@ static void add_frame(struct speedscope *s, const struct shstk_symframe *frame)
 	s->frames[s->nr_frames++] = *frame;
 }
 
-/* The number of a frame goes to the output. */
+/* Writes the number of a frame. */
 static void put_frame(struct speedscope *s, const struct shstk_symframe *frame)
 {
 	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)frame->function, (uintptr_t)frame->file };
@@ -98,7 +99,7 @@ static const char *unit_of(const struct shstk_value_type *type)
 										    "none";
 }
 
-/* The samples @from to @to, which are of one thread. */
+/* Writes the samples from @from to before @to, which belong to one thread. */
 static void put_thread(struct speedscope *s, const struct shstk_items *items, size_t from,
 		       size_t to, const char *unit)
 {
@@ -142,7 +143,7 @@ static void put_frames(struct speedscope *s)
 	shstk_json_close(&s->json);
 }
 
-/* Cautions stand in the name, which is what is shown of a file. */
+/* Writes the name of the file with the cautions in it: speedscope shows the name. */
 static void put_name(struct speedscope *s, const struct shstk_write_opts *opts)
 {
 	char *text = NULL;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * export_top.c - a table of the functions with the highest values, for people
- * and as JSON.
+ * export_top.c - the functions with the highest values, as a table for people and as JSON.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,23 +10,23 @@
 #include "json.h"
 
 #define LINES 20
-#define HOTTEST_ROOM 60 /* bytes, in a line of progress */
+#define HOTTEST_ROOM 60 /* bytes of a name in a line of progress */
 
 struct entry {
 	UT_hash_handle hh;
 	const char *name; /* key */
 	int64_t self;
 	int64_t total;
-	const struct shstk_record *seen; /* last record it was met in */
+	const struct shstk_record *seen; /* last record that the function was met in */
 };
 
 /**
  * struct table - the functions
  * @pool: memory of the entries.
- * @entries: one for each function.
- * @whole: what 100 % are: the sum of all values, without their signs.
- * @full_names: names are not cut.
- * @lines: the entries are lines of functions.
+ * @entries: one entry for each function.
+ * @whole: value that counts as 100 %: the sum of all values, without their signs.
+ * @full_names: names are not shortened.
+ * @lines: the entries are source lines of functions.
  */
 struct table {
 	struct shstk_pool pool;
@@ -52,7 +51,10 @@ static struct entry *get_entry(struct table *table, const char *name)
 	return entry->hh.tbl ? entry : NULL;
 }
 
-/* What a frame is an entry of: its function, or the line of it. NULL when memory runs out. */
+/*
+ * Returns the name of a frame's entry: its function, or its line and function. NULL when memory
+ * runs out.
+ */
 static const char *entry_name(const struct shstk_profile *profile, const struct table *table,
 			      const struct shstk_symframe *frame)
 {
@@ -91,7 +93,7 @@ static int add_record(const struct shstk_profile *profile, struct table *table,
 				return -ENOMEM;
 			if (!i && !k)
 				entry->self = shstk_add(entry->self, value);
-			/* A recursive function counts once. */
+			/* A recursive function counts once per record. */
 			if (entry->seen != record)
 				entry->total = shstk_add(entry->total, value);
 			entry->seen = record;
@@ -129,7 +131,7 @@ static const struct shstk_value_type *shown_type(const struct shstk_profile *pro
 	return profile->nr_types ? &profile->types[type] : &none;
 }
 
-/* The same for programs; values are in the unit. */
+/* Writes the table as JSON for programs; values are in the type's unit. */
 static void put_json(const struct shstk_profile *profile, FILE *out, const struct table *table,
 		     unsigned int type, unsigned int lines)
 {
@@ -186,7 +188,7 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	}
 }
 
-/* The first of them, without a line break. */
+/* Writes the first entry of the table, without a line break. */
 static void put_hottest(const struct shstk_profile *profile, FILE *out, const struct table *table,
 			unsigned int type, unsigned int lines)
 {

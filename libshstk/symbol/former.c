@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * former.c - what was mapped in a process, and is not any more.
+ * former.c - mappings that a process had, and has no more.
  *
- * A sorted array of disjoint ranges, each with the mapping that was there last: each address of
- * each sample may be looked for here, and a process decides how many there are and which
- * addresses its stacks have.
+ * They are a sorted array of disjoint ranges, each with the mapping that was there last. The search
+ * must be fast, as each address of each sample may be looked for here, and a process decides how
+ * many mappings there are and which addresses its stacks have.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "store.h"
 
-#define KEEP 2048 /* mappings that are remembered for sure */
-#define FORMER_MAX (4 * KEEP) /* ranges */
+#define KEEP 2048 /* number of newest mappings that are remembered for sure */
+#define FORMER_MAX (4 * KEEP) /* most ranges */
 
 /**
  * struct shstk_former_range - a piece of a former mapping
  * @start: first address.
  * @end: first address behind it.
- * @age: how many were added before.
+ * @age: number of mappings that were added before this one.
  * @map: the mapping.
  */
 struct shstk_former_range {
@@ -34,7 +34,7 @@ static void unref(struct shstk_map *map)
 		shstk_map_put(map);
 }
 
-/* Index of the first range that ends behind @addr. */
+/* Returns the index of the first range that ends behind @addr. */
 static size_t first_behind(const struct shstk_former *former, uint64_t addr)
 {
 	size_t lo = 0, hi = former->nr, mid;
@@ -49,7 +49,10 @@ static size_t first_behind(const struct shstk_former *former, uint64_t addr)
 	return lo;
 }
 
-/* For what shstk_former_add() adds: a range, and one more if one is split. */
+/*
+ * Makes room for what shstk_former_add() adds: one range, and one more if a range is split. Returns
+ * false when memory runs out.
+ */
 static bool make_room(struct shstk_former *former)
 {
 	size_t max = former->max ? 2 * former->max : 16;
@@ -65,7 +68,9 @@ static bool make_room(struct shstk_former *former)
 	return true;
 }
 
-/* Many at once, so that one does not cost going through all. */
+/*
+ * Forgets all but the newest mappings. Many go at once, so that not each one costs a pass over all.
+ */
 static void forget_old(struct shstk_former *former)
 {
 	size_t to = 0;
@@ -79,13 +84,16 @@ static void forget_old(struct shstk_former *former)
 	former->nr = to;
 }
 
-/* Take away what lies between @start and @end; where something can be put in its place. */
+/*
+ * Removes what lies between @start and @end. Returns the index at which a range for that place is
+ * to be inserted.
+ */
 static size_t cut(struct shstk_former *former, uint64_t start, uint64_t end)
 {
 	size_t at = first_behind(former, start), stop;
 	struct shstk_former_range *v = former->v + at;
 
-	/* One around it becomes two. */
+	/* A range around the removed one becomes two. */
 	if (at < former->nr && v->start < start && v->end > end) {
 		memmove(v + 1, v, (former->nr - at) * sizeof(*v));
 		former->nr++;

@@ -2,8 +2,8 @@
 /*
  * gonames.c - names, files and lines from the table that Go programs carry.
  *
- * It comes before debug information: it is there in stripped programs too, is what the
- * program prints of itself, and need not be unpacked.
+ * The table is used before debug information: it is also there in stripped programs, it is what the
+ * program prints of itself, and it need not be unpacked.
  */
 #include <gelf.h>
 #include <libelf.h>
@@ -20,7 +20,10 @@ struct shstk_gonames {
 	const struct shstk_symbols_opts *opts;
 };
 
-/* elf_rawfile() reads the whole file: that is for Go programs only. */
+/*
+ * Returns whether a file may be a Go program. elf_rawfile() reads the whole file, so it is called
+ * only for Go programs.
+ */
 static bool may_be_go(Elf *elf)
 {
 	size_t nr;
@@ -31,7 +34,10 @@ static bool may_be_go(Elf *elf)
 	       shstk_elf_has(elf, ".data.rel.ro.gopclntab");
 }
 
-/* Whether there is room for a copy of all of it, where it is not mapped. */
+/*
+ * Takes memory for a copy of the whole file, where it is not mapped. Returns false if there is
+ * none.
+ */
 static bool afford(int fd, struct shstk_account *account)
 {
 	struct stat st;
@@ -70,8 +76,9 @@ void shstk_gonames_destroy(struct shstk_gonames *go)
 }
 
 /*
- * Before Go 1.21 the table has "[...]" in the place of type arguments. The symbol of the
- * function has all of them; those that were inlined into it have none.
+ * Returns the name of a function with its type arguments. Before Go 1.21 the table has "[...]" in
+ * their place. The symbol of the function has all of them; functions that were inlined into it have
+ * no symbol and stay without.
  */
 static const char *whole_name(const char *name, const struct shstk_sym *sym)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * import.c - reading a profile: the bytes of the file, what they are, and what readers share.
+ * import.c - reading a profile: getting the bytes of the file, choosing its reader, and functions
+ * that the readers share.
  *
- * A file can be made that unpacks to gigabytes or names a few functions in billions of stacks.
- * So all of it is taken from the account of the file first, which ends somewhere.
+ * A file can be made that unpacks to gigabytes or names a few functions in billions of stacks. So
+ * the memory for all of it is taken from the file's account first, which is bounded.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +18,8 @@
 #include "store.h"
 
 #define CHUNK 65536
-#define PROC_COST 4096 /* bytes that a process takes, about */
-#define LOOK 4096 /* bytes that tell text from others */
+#define PROC_COST 4096 /* about the bytes that a process takes */
+#define LOOK 4096 /* bytes in which text is told from other data */
 
 struct buffer {
 	uint8_t *p;
@@ -48,7 +49,7 @@ static int no_memory(struct shstk_import *in)
 	return shstk_import_fail(in, -ENOMEM, "%s", strerror(ENOMEM));
 }
 
-/* Room for one more chunk. */
+/* Makes room for one more chunk. Returns 0 or a negative errno. */
 static int make_room(struct shstk_import *in, struct buffer *b)
 {
 	size_t max = b->max ? 2 * b->max : 4 * CHUNK;
@@ -95,7 +96,7 @@ static int read_all(struct shstk_import *in, int fd, struct buffer *b)
 	return 0;
 }
 
-/* One chunk more of what @z unpacks. Returns 1 at the end, 0, or a negative errno. */
+/* Unpacks one more chunk. Returns 1 at the end, 0 if there is more, or a negative errno. */
 static int inflate_some(struct shstk_import *in, z_stream *z, struct buffer *b)
 {
 	int err = make_room(in, b);
@@ -107,7 +108,7 @@ static int inflate_some(struct shstk_import *in, z_stream *z, struct buffer *b)
 	err = inflate(z, Z_NO_FLUSH);
 	b->nr += CHUNK - z->avail_out;
 	if (err == Z_STREAM_END)
-		/* gzip files can be put together. */
+		/* A gzip file can consist of several that are put together. */
 		return !z->avail_in || inflateReset(z) != Z_OK;
 	if (err == Z_MEM_ERROR)
 		return no_memory(in);
@@ -124,7 +125,7 @@ static int unpack(struct shstk_import *in, const uint8_t *data, size_t size, str
 
 	if (size > UINT_MAX)
 		return shstk_import_fail(in, -E2BIG, "is larger than 4 GiB");
-	/* 15 + 16: largest window, in a gzip wrapper. */
+	/* 15 + 16 means the largest window, in a gzip wrapper. */
 	if (inflateInit2(&z, 15 + 16) != Z_OK)
 		return no_memory(in);
 	do
@@ -134,7 +135,10 @@ static int unpack(struct shstk_import *in, const uint8_t *data, size_t size, str
 	return err < 0 ? err : 0;
 }
 
-/* Text begins without control characters; the first bytes of a Profile are full of them. */
+/*
+ * Returns whether the data begins with text. Text has no control characters; the first bytes of a
+ * Profile message are full of them.
+ */
 static bool is_text(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < size && i < LOOK; i++)
@@ -226,7 +230,7 @@ int shstk_profile_read_bytes(struct shstk_profile *profile, const char *path, co
 	return import(profile, path, data, size, opts, err, err_size);
 }
 
-/* ---- for the readers ---- */
+/* ---- Functions for the readers ---- */
 
 int shstk_import_type(struct shstk_import *in, unsigned int i, const char *type, const char *unit)
 {
@@ -278,7 +282,10 @@ int shstk_import_note(const char *name)
 	return SHSTK_NOTE_NONE;
 }
 
-/* Processes of all files are the same, if they have the same number. */
+/*
+ * Finds or makes the process of an ID. Processes of all files are the same, if they have the same
+ * ID.
+ */
 static int get_proc(struct shstk_import *in, int pid, struct shstk_symproc **ret)
 {
 	struct shstk_profile *profile = in->profile;
@@ -302,7 +309,10 @@ static int get_proc(struct shstk_import *in, int pid, struct shstk_symproc **ret
 	return 0;
 }
 
-/* What this sample adds to a tree of all stacks, if the one before is in it. */
+/*
+ * Returns the bytes that this sample adds to a tree of all stacks that has the sample before
+ * already.
+ */
 static uint64_t cost_of(struct shstk_import *in, const struct shstk_sample *sample)
 {
 	struct shstk_location **locations = in->profile->locations;

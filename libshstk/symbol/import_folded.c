@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * import_folded.c - reading folded stacks: "thread;outer;inner 12" a line, as export_folded.c
- * and the scripts of others write them.
+ * import_folded.c - reading folded stacks: lines "thread;outer;inner 12", as export_folded.c and
+ * other programs' scripts write them.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -11,14 +11,14 @@
 #include "import.h"
 
 #define CAUTION "[caution] "
-#define SHOWN 40 /* bytes of a line that is wrong */
+#define SHOWN 40 /* bytes of a wrong line that the message shows */
 
 /* The entry of a name that this file has had already. */
 struct name {
 	UT_hash_handle hh;
 	uint32_t location;
 	size_t len;
-	const char *text; /* in the file */
+	const char *text; /* points into the file */
 };
 
 /**
@@ -26,9 +26,11 @@ struct name {
  * @in: the file.
  * @pool: memory of @names.
  * @names: entries by name.
- * @line: number of the line, from 1.
- * @stack: entries of its stack, innermost first; @max: room for so many.
- * @copy: a name or a thread's name with a zero behind it; @copy_max: room for so many bytes.
+ * @line: number of the current line, from 1.
+ * @stack: entries of the line's stack, innermost first.
+ * @max: number of entries that @stack has room for.
+ * @copy: buffer for a name with a zero behind it.
+ * @copy_max: bytes in @copy.
  */
 struct folded {
 	struct shstk_import *in;
@@ -115,7 +117,10 @@ static size_t count_names(const char *text, const char *end)
 	return nr;
 }
 
-/* The first name, and behind its semicolon. */
+/*
+ * Sets @ret to the first name of @text, and moves @text behind its semicolon. Returns the length of
+ * the name.
+ */
 static size_t take_name(const char **text, const char *end, const char **ret)
 {
 	const char *stop = memchr(*text, ';', end - *text);
@@ -127,7 +132,7 @@ static size_t take_name(const char **text, const char *end, const char **ret)
 	return stop - *ret;
 }
 
-/* The names from @text on, outermost first. */
+/* Reads the names from @text on, outermost first. Returns 0 or a negative errno. */
 static int read_stack(struct folded *f, const char *text, const char *end,
 		      struct shstk_sample *sample)
 {
@@ -147,7 +152,10 @@ static int read_stack(struct folded *f, const char *text, const char *end,
 	return err;
 }
 
-/* What export_folded.c has above the functions: the thread, and a note. */
+/*
+ * Reads what export_folded.c writes above the functions: the thread, and a note. Returns 0 or
+ * -ENOMEM.
+ */
 static int read_head(struct folded *f, const char **text, const char *end,
 		     struct shstk_sample *sample)
 {
@@ -174,7 +182,10 @@ static int read_head(struct folded *f, const char **text, const char *end,
 	return 0;
 }
 
-/* The number at the end of a line; @end is moved before the blank. False: there is none. */
+/*
+ * Reads the number at the end of a line, and moves @end before the blank. Returns false if there is
+ * none.
+ */
 static bool take_value(const char *line, const char **end, int64_t *ret)
 {
 	const char *at = *end;

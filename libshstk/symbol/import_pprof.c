@@ -2,8 +2,8 @@
 /*
  * import_pprof.c - reading pprof's format: profile.proto, unpacked by protobuf-c.
  *
- * What refers to something that is not there is refused, as pprof does. Labels that are
- * numbers are left out, but for "pid" and "tid".
+ * A file that refers to something that is not in it is refused, as pprof does. Labels with numbers
+ * are left out, except "pid" and "tid".
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "import.h"
 #include "profile.pb-c.h"
 
-#define BLOCK 32 /* bytes that malloc() takes beside those that are asked for, about */
+#define BLOCK 32 /* about the bytes that malloc() takes in addition to those requested */
 
 typedef Shstk__Pprof__Profile Profile;
 typedef Shstk__Pprof__ValueType ValueType;
@@ -22,7 +22,7 @@ typedef Shstk__Pprof__Mapping Mapping;
 typedef Shstk__Pprof__Location Location;
 typedef Shstk__Pprof__Function Function;
 
-/* An ID of the file, and the place of what has it in its list. */
+/* An ID of the file, and the index of its element in the list that has it. */
 struct id {
 	uint64_t id;
 	size_t at;
@@ -37,13 +37,17 @@ struct ids {
  * struct pprof - a Profile that is being read
  * @in: the file.
  * @from: the unpacked message.
- * @mappings: IDs of mappings, @functions: of functions, @locations: of locations.
+ * @mappings: IDs of the mappings.
+ * @functions: IDs of the functions.
+ * @locations: IDs of the locations.
  * @maps: the mappings.
- * @entries: the locations, and
- * @notes: enum shstk_note of each.
- * @stack: entries of a sample, room for the longest.
+ * @entries: the entries for stacks, one for each location.
+ * @notes: enum shstk_note of each location.
+ * @stack: entries of a sample, with room for the longest.
  * @values: values of a sample.
- * @labels: its labels, as &struct shstk_sample has them.
+ * @labels: stream into @labels_text.
+ * @labels_text: labels of a sample, as &struct shstk_sample has them.
+ * @labels_size: bytes in @labels_text.
  */
 struct pprof {
 	struct shstk_import *in;
@@ -74,7 +78,7 @@ static void drop(void *arg, void *p)
 	free(p);
 }
 
-/* @nr elements, taken from the account. */
+/* Returns @nr zeroed elements, whose memory is taken from the account, or NULL. */
 static void *take_array(struct pprof *p, size_t nr, size_t size)
 {
 	if (shstk_import_take(p->in, (nr + 1) * size))
@@ -87,7 +91,7 @@ static int broken(struct pprof *p, const char *what)
 	return shstk_import_fail(p->in, -EINVAL, "contradicts itself: %s", what);
 }
 
-/* NULL: there is no such string. */
+/* Returns a string of the string table, or NULL if there is no such string. */
 static const char *text(const struct pprof *p, int64_t i)
 {
 	if (!i && !p->from->n_string_table)
@@ -102,7 +106,7 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Of a list of messages that have a member "id". */
+/* Fills @ids from a list of @n messages that have a member "id". The value is 0 or -ENOMEM. */
 #define MAKE_IDS(p, ids, list, n)                                         \
 	({                                                                \
 		(ids)->v = take_array(p, n, sizeof(struct id));           \
@@ -168,7 +172,10 @@ static int read_comments(struct pprof *p)
 	return err;
 }
 
-/* Of several files: since the first began, so long as all took. */
+/*
+ * Sets the time of the profile. With several files, it begins when the first one began, and its
+ * duration is the sum of theirs.
+ */
 static void read_time(struct pprof *p)
 {
 	struct shstk_profile *profile = p->in->profile;
@@ -227,7 +234,10 @@ static int read_mappings(struct pprof *p)
 	return 0;
 }
 
-/* The functions of a location; it has at least one. */
+/*
+ * Reads the functions of a location; @frames has room for all of them. Returns 0 or a negative
+ * errno.
+ */
 static int read_lines(struct pprof *p, const Location *from, struct shstk_symframe *frames)
 {
 	for (size_t i = 0; i < from->n_line; i++) {
@@ -284,7 +294,7 @@ static int read_location(struct pprof *p, size_t i)
 		return -ENOMEM;
 	if (!named.map && !named.address && named.nr == 1)
 		p->notes[i] = shstk_import_note(frames[0].function);
-	/* It stands above stacks by another way. */
+	/* A note is not an entry: it is shown above stacks by &shstk_sample.note. */
 	if (p->notes[i])
 		return 0;
 	return shstk_import_name(p->in, &named, &p->entries[i]);
@@ -323,7 +333,10 @@ static int read_stack(struct pprof *p, const Sample *from, struct shstk_sample *
 	return 0;
 }
 
-/* Those that a struct shstk_sample has members for are no labels of it. */
+/*
+ * Reads a label. Process ID, thread ID and thread name become members of the sample instead of
+ * labels.
+ */
 static int read_label(struct pprof *p, const Label *label, struct shstk_sample *sample, int *pid)
 {
 	const char *key = text(p, label->key), *value = text(p, label->str);

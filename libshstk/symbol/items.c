@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Samples, thread by thread. See items.h.
- */
+/* items.c - lists the samples of a profile, thread by thread, as items.h describes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +61,7 @@ static void begin_at_0(struct shstk_items *items)
 		items->v[i].time -= first;
 }
 
-/* As if each sample had come when those before had passed. */
+/* Gives the samples of each thread times, as if each had come when those before it had passed. */
 static void make_times(struct shstk_items *items)
 {
 	int64_t time = 0;

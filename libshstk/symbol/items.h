@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * items.h - the samples of a profile, thread by thread, for formats that show threads apart.
+ * items.h - the samples of a profile, thread by thread, for formats that show each thread on its
+ * own.
  */
 #ifndef SHSTK_ITEMS_H
 #define SHSTK_ITEMS_H
@@ -10,9 +11,9 @@
 /**
  * struct shstk_item - a sample
  * @record: its stack and thread.
- * @time: ns since the first sample of all; where no times are kept, what the samples of its thread
- *	before it add up to.
- * @value: of the type that is shown, above 0.
+ * @time: ns since the first sample of all. Where no times are kept, the sum of the values of the
+ *	samples of its thread before it.
+ * @value: value of the type that is shown, above 0.
  */
 struct shstk_item {
 	const struct shstk_record *record;
@@ -22,8 +23,8 @@ struct shstk_item {
 
 /**
  * struct shstk_items - all samples
- * @v: sorted by process, thread and time.
- * @nr: how many there are.
+ * @v: the samples, sorted by process, thread and time.
+ * @nr: number of samples.
  */
 struct shstk_items {
 	struct shstk_item *v;
@@ -33,8 +34,8 @@ struct shstk_items {
 /**
  * shstk_items_make() - list all samples with a value above 0
  * @profile: the profile.
- * @type: whose values are taken.
- * @ret: receives them; give them to shstk_items_deinit().
+ * @type: index of the value type whose values are taken.
+ * @ret: receives the samples; give them to shstk_items_deinit().
  *
  * Return: 0 or -ENOMEM.
  */
@@ -42,10 +43,13 @@ int shstk_items_make(const struct shstk_profile *profile, unsigned int type,
 		     struct shstk_items *ret);
 void shstk_items_deinit(struct shstk_items *items);
 
-/* Behind the last sample of the thread that sample @from is of. */
+/* Returns the index behind the last sample of the thread that sample @from belongs to. */
 size_t shstk_items_end(const struct shstk_items *items, size_t from);
 
-/* "name 12/13", what there is of it, for people; in a pool, NULL when memory runs out. */
+/*
+ * Returns the name of a thread for people, "name 12/13" with the parts that are known. The string
+ * is in a pool; NULL when memory runs out.
+ */
 const char *shstk_item_thread(const struct shstk_profile *profile, const struct shstk_item *item);
 
 #endif /* SHSTK_ITEMS_H */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Writing JSON. See json.h.
- */
+/* json.c - writes JSON, as json.h describes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +7,10 @@
 #include "bidi.h"
 #include "json.h"
 
-/* Length of the character in UTF-8 at @s, and its code point; 0: it is none. */
+/*
+ * Decodes the UTF-8 character at @s into its code point. Returns its length in bytes, 0 if it is
+ * not valid.
+ */
 static int decode(const unsigned char *s, uint32_t *point)
 {
 	uint32_t c;
@@ -27,7 +28,7 @@ static int decode(const unsigned char *s, uint32_t *point)
 			return 0;
 		c = c << 6 | (s[i] & 0x3f);
 	}
-	/* Longer than needed, a surrogate, or too large. */
+	/* The encoding is longer than needed, a surrogate, or too large. */
 	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c < 0xe000) ||
 	    c > 0x10ffff)
 		return 0;
@@ -35,7 +36,10 @@ static int decode(const unsigned char *s, uint32_t *point)
 	return n;
 }
 
-/* What a terminal does not show as it is. */
+/*
+ * Returns whether a character is written as an escape, because a terminal does not show it as it
+ * is.
+ */
 static bool is_escaped(uint32_t point)
 {
 	return point < 0x20 || (point >= 0x7f && point < 0xa0) || shstk_is_bidi(point);
@@ -63,7 +67,10 @@ static void put_text(FILE *out, const char *text)
 	putc('"', out);
 }
 
-/* What stands between the value before and this one; one object a line. */
+/*
+ * Writes what stands between the value before and this one. With @line the value starts a new line,
+ * which is so for objects and arrays.
+ */
 static void begin(struct json *json, const char *name, bool line)
 {
 	if (json->depth) {
@@ -83,7 +90,7 @@ static void begin(struct json *json, const char *name, bool line)
 void shstk_json_open(struct json *json, const char *name, char bracket)
 {
 	if (json->depth == JSON_MAX_DEPTH)
-		abort(); /* the depth is fixed in the caller */
+		abort(); /* the callers' depth is fixed in their code */
 	begin(json, name, true);
 	putc(bracket, json->out);
 	json->close[json->depth] = bracket == '{' ? '}' : ']';

@@ -23,11 +23,11 @@
 #define JSON_MAX_DEPTH 16
 
 /**
- * struct json - a value being written
- * @out: where to.
- * @depth: objects and arrays that are open.
- * @close: the bracket that closes each.
- * @some: there is something in it already.
+ * struct json - a JSON text being written
+ * @out: the stream.
+ * @depth: number of objects and arrays that are open.
+ * @close: for each open object or array, the bracket that closes it.
+ * @some: for each open object or array, whether it has an element already.
  */
 struct json {
 	FILE *out;
@@ -39,27 +39,28 @@ struct json {
 /**
  * shstk_json_open() - begin an object or an array
  * @json: the output.
- * @name: its name in the object around it; NULL in an array and outside.
+ * @name: name of the new value in the object around it; NULL in an array and at the top level.
  * @bracket: '{' or '['.
  */
 void shstk_json_open(struct json *json, const char *name, char bracket);
 
 /**
- * shstk_json_close() - end the innermost object or array; after the outermost one
- * the line ends
+ * shstk_json_close() - end the innermost object or array
  * @json: the output.
+ *
+ * After the outermost one the line is ended.
  */
 void shstk_json_close(struct json *json);
 
-/* A value. @name as for shstk_json_open(). */
+/* The functions below write one value. @name is as for shstk_json_open(). */
 
-/* @text: bytes that are no UTF-8 become U+FFFD. NULL: null. */
+/* Writes a string. Bytes of @text that are no UTF-8 become U+FFFD; NULL is written as null. */
 void shstk_json_string(struct json *json, const char *name, const char *text);
 void shstk_json_int(struct json *json, const char *name, int64_t value);
 void shstk_json_bool(struct json *json, const char *name, bool value);
-/* With three decimals. */
+/* Writes a number with three decimals. */
 void shstk_json_real(struct json *json, const char *name, double value);
-/* An address, as the string "0x...": numbers of JSON are not that exact. */
+/* Writes an address as the string "0x...", because readers of JSON round large numbers. */
 void shstk_json_address(struct json *json, const char *name, uint64_t value);
 void shstk_json_null(struct json *json, const char *name);
 

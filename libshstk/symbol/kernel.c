@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * kernel.c - names of the running kernel's functions: it is asked for each (kernel_ask.c), or
- * /proc/kallsyms has them.
+ * kernel.c - names of the running kernel's functions: the kernel is asked for each (kernel_ask.c),
+ * or they are read from /proc/kallsyms.
  *
- * All processes share them, so they belong to a view of their own, made when an
- * address of the kernel is met first. A kernel that hides its addresses from us
- * shows them as zero; then there are no names.
+ * All processes share them, so they belong to a view of their own, made when the first address of
+ * the kernel is met. A kernel that hides its addresses from this user shows them as zero; then
+ * there are no names.
  *
- * There are more than a hundred thousand functions, of which a profile shows a few dozen, and
- * the kernel takes longer to write a line than it takes to read one. So the file is read only
- * as far as addresses are asked for: the kernel's own functions come first, in order; those of
- * modules and of BPF come behind, in no order. Only the names of functions are kept, one after
- * the other: less than half of the text, and memory that is touched first costs most here.
+ * There are more than a hundred thousand functions, of which a profile shows a few dozen, and the
+ * kernel takes longer to write a line than this file takes to read one. So /proc/kallsyms is read
+ * only as far as addresses are asked for: the kernel's own functions come first, in order of their
+ * addresses; functions of modules and of BPF come behind, in no order. Only the names of functions
+ * are kept, one after the other, which is less than half of the text: memory that is touched for
+ * the first time costs most here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,25 +24,29 @@
 
 #define NAMES_FIRST (4u << 20) /* room that the names of most kernels fit into */
 #define NAMES_MAX (512u << 20)
-#define PIECE (64u << 10) /* read at a time */
+#define PIECE (64u << 10) /* bytes that are read at a time */
 #define LAST_SIZE 4096
-#define DIGITS 16 /* of an address */
+#define DIGITS 16 /* hexadecimal digits of an address */
 
 struct function {
 	uint64_t addr;
-	uint32_t name; /* place among the names */
+	uint32_t name; /* offset among the names */
 };
 
 /**
  * struct shstk_kernel_functions - functions of the kernel
- * @asker: what asks the kernel, or NULL: only the file is there.
- * @fd: the file; -1: it was read to its end.
- * @names: what stands behind the letter in the line of each function, "\0" after each; @size
- *	bytes, room for @room.
- * @v: the functions, each reaching up to the next one; @nr of them, room for @max.
+ * @asker: asks the kernel for a function, or NULL: there is only the file.
+ * @fd: descriptor of /proc/kallsyms; -1: it was read to its end.
+ * @names: the end of the line of each function, from its name on, with a zero after each.
+ * @size: bytes in @names.
+ * @room: bytes that @names has room for.
+ * @v: the functions; each one reaches up to the next one.
+ * @nr: number of elements of @v.
+ * @max: number of elements that @v has room for.
  * @ordered: @v is in the order of addresses so far.
- * @found: what was handed out last.
- * @piece: what was read last, @kept bytes of a line that is not whole.
+ * @found: the entry that was handed out last.
+ * @kept: bytes at the start of @piece, of a line that is not complete yet.
+ * @piece: the text that was read last.
  */
 struct shstk_kernel_functions {
 	struct shstk_kernel_asker *asker;
@@ -58,7 +63,10 @@ struct shstk_kernel_functions {
 	char piece[PIECE];
 };
 
-/* Of functions with one address the first in the file names it, as in the kernel's own traces. */
+/*
+ * Orders functions by address. Of functions with one address the first one in the file comes first:
+ * it names the address, as in the kernel's own traces.
+ */
 static int by_address(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -68,13 +76,15 @@ static int by_address(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Eight hexadecimal digits at once: the first is in the lowest byte. */
+/*
+ * Returns the value of eight hexadecimal digits, read at once: the first one is in the lowest byte.
+ */
 static uint64_t parse_digits(const char *s)
 {
 	uint64_t v;
 
 	memcpy(&v, s, sizeof(v));
-	/* A letter's low bits count from 1, and only letters have this bit. */
+	/* The low bits of a letter count from 1, and only letters have this bit. */
 	v = (v & 0x0f0f0f0f0f0f0f0f) + 9 * (v >> 6 & 0x0101010101010101);
 	v = (v << 4 | v >> 8) & 0x00ff00ff00ff00ff;
 	v = (v << 8 | v >> 16) & 0x0000ffff0000ffff;
@@ -87,9 +97,9 @@ static bool is_function(char type)
 }
 
 /*
- * A line is an address, a letter and a name, then perhaps a tab and a module; @end is where its
- * line break is. Only functions in the upper half are taken. There is room for the name. False
- * when memory runs out.
+ * Adds the function of a line: an address, a letter and a name, then perhaps a tab and a module.
+ * @end points to its line break. Only functions in the upper half of the address space are taken.
+ * The caller has made room for the name. Returns false when memory runs out.
  */
 static bool add_line(struct shstk_kernel_functions *functions, const char *line, const char *end)
 {
@@ -115,7 +125,10 @@ static bool add_line(struct shstk_kernel_functions *functions, const char *line,
 	return true;
 }
 
-/* The lines of the piece, which has @size bytes; what is left of them waits for the rest. */
+/*
+ * Adds the lines of the piece, which has @size bytes; an incomplete last line is kept until the
+ * rest is read. Returns false when memory runs out.
+ */
 static bool parse_lines(struct shstk_kernel_functions *functions, size_t size)
 {
 	const char *line = functions->piece, *stop = line + size, *end;
@@ -130,7 +143,7 @@ static bool parse_lines(struct shstk_kernel_functions *functions, size_t size)
 	return true;
 }
 
-/* For all names of a piece. */
+/* Makes room for all names of a piece. Returns false when memory runs out. */
 static bool make_room(struct shstk_kernel_functions *functions)
 {
 	size_t room = functions->room ? 2 * functions->room : NAMES_FIRST;
@@ -146,7 +159,7 @@ static bool make_room(struct shstk_kernel_functions *functions)
 	return true;
 }
 
-/* One more piece. False: there is none, or no memory for it. */
+/* Reads one more piece. Returns false at the end, and when memory runs out. */
 static bool read_piece(struct shstk_kernel_functions *functions)
 {
 	size_t size = functions->kept;
@@ -154,7 +167,7 @@ static bool read_piece(struct shstk_kernel_functions *functions)
 
 	if (!make_room(functions))
 		return false;
-	/* The kernel gives a page at a time. */
+	/* The kernel returns at most a page at a time. */
 	while (size < PIECE) {
 		n = read(functions->fd, functions->piece + size, PIECE - size);
 		if (n < 0 && errno == EINTR)
@@ -166,7 +179,7 @@ static bool read_piece(struct shstk_kernel_functions *functions)
 	return size > functions->kept && parse_lines(functions, size) && n > 0;
 }
 
-/* Are all functions known that may be at an address? */
+/* Returns whether all functions that may cover an address have been read. */
 static bool reaches(const struct shstk_kernel_functions *functions, uint64_t addr)
 {
 	const struct function *v = functions->v;
@@ -211,7 +224,7 @@ void shstk_kernel_destroy(struct shstk_kernel_functions *functions)
 	free(functions);
 }
 
-/* In the file. */
+/* Finds the function at an address in the file. Returns NULL if there is none. */
 static const struct shstk_perfmap_entry *find(struct shstk_kernel_functions *functions,
 					      uint64_t addr)
 {
@@ -221,7 +234,7 @@ static const struct shstk_perfmap_entry *find(struct shstk_kernel_functions *fun
 
 	read_until(functions, addr);
 	v = functions->v;
-	/* The last one that starts at or below the address. */
+	/* Find the first function that starts above the address; the one before it is wanted. */
 	for (hi = functions->nr; lo < hi;) {
 		mid = lo + (hi - lo) / 2;
 		if (v[mid].addr <= addr)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * kernel_ask.c - the kernel is asked for the function at an address.
+ * kernel_ask.c - asks the kernel for the function at an address.
  *
  * /proc/kallsyms can only be read from its beginning, and the kernel takes 24 ms of CPU time to
- * write it all: a third of what a short recording takes. A BPF program that prints an address
+ * write it all: a third of the time of a short recording. A BPF program that prints an address
  * takes 0.2 ms to load, and a microsecond for each address. It needs Linux 5.14 and the rights
- * CAP_BPF and CAP_PERFMON. It is attached to nothing: it runs when it is told to, here, and
- * reads and writes nothing but the memory that is shared with it.
+ * CAP_BPF and CAP_PERFMON. It is attached to nothing: it runs when this file calls it, and reads
+ * and writes nothing but the memory that it shares with this process.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -20,16 +20,16 @@
 
 #define TEXT_SIZE 1016
 
-/* Shared with the program. */
+/* Memory that is shared with the BPF program. */
 struct exchange {
 	uint64_t addr;
 	char text[TEXT_SIZE]; /* "name+0xoffset/0xsize", then perhaps " [module]" */
 };
 
 /**
- * struct shstk_kernel_asker - what asks
- * @program: the BPF program.
- * @exchange: a page that it shares with us.
+ * struct shstk_kernel_asker - asks the kernel
+ * @program: descriptor of the BPF program.
+ * @exchange: page that the BPF program shares with this process.
  */
 struct shstk_kernel_asker {
 	int program;
@@ -54,7 +54,10 @@ static int create_map(size_t size, unsigned int flags)
 	return bpf(BPF_MAP_CREATE, &attr);
 }
 
-/* A map with the format, which must be known not to change. */
+/*
+ * Makes a map that holds the format string, and freezes it: bpf_snprintf() takes only formats that
+ * cannot change. Returns its descriptor or a negative number.
+ */
 static int create_format(void)
 {
 	const uint32_t key = 0;
@@ -82,7 +85,7 @@ static int create_format(void)
 	{                                                                 \
 		.code = BPF_ALU64 | (op) | BPF_K, .dst_reg = to, .imm = n \
 	}
-/* Two instructions: the address of the value in a map. */
+/* Two instructions that load the address of the value in a map. */
 #define VALUE(to, map)                       \
 	{ .code = BPF_LD | BPF_DW | BPF_IMM, \
 	  .dst_reg = to,                     \
@@ -92,7 +95,9 @@ static int create_format(void)
 		0                            \
 	}
 
-/* bpf_snprintf(exchange->text, TEXT_SIZE, format, &exchange->addr, 8) */
+/*
+ * Loads a program that calls bpf_snprintf(exchange->text, TEXT_SIZE, format, &exchange->addr, 8).
+ */
 static int load_program(int exchange, int format)
 {
 	const struct bpf_insn code[] = {
@@ -117,7 +122,10 @@ static int load_program(int exchange, int format)
 	return bpf(BPF_PROG_LOAD, &attr);
 }
 
-/* The maps live as long as the program and the page. */
+/*
+ * Sets up the program and the page. The maps live on without their descriptors as long as the
+ * program and the page.
+ */
 static bool begin(struct shstk_kernel_asker *asker)
 {
 	int exchange = create_map(sizeof(struct exchange), BPF_F_MMAPABLE);
@@ -158,7 +166,10 @@ void shstk_kernel_asker_destroy(struct shstk_kernel_asker *asker)
 	free(asker);
 }
 
-/* Of an address that is in no function the text is the address. */
+/*
+ * Parses the text "name+0xoffset/0xsize". Returns false for an address that is in no function: its
+ * text is just the address.
+ */
 static bool parse(char *text, uint64_t addr, struct shstk_perfmap_entry *ret)
 {
 	char *plus = strstr(text, "+0x"), *slash;

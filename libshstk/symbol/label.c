@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * label.c - names of functions for people, where there is little room: what tells most of a
- * long name of C++ or Rust.
+ * label.c - shortens long names of C++ or Rust functions for people, where there is little room.
  *
- * What is left out comes in this order, until the rest fits: what a function takes and returns;
+ * Parts are left out in this order, until the rest fits: what a function takes and returns;
  * arguments of templates inside such arguments; all arguments of templates; scopes, the outermost
- * first. "std::_Rb_tree_iterator<...> std::map<K, V<T>>::find(K const&)" becomes
- * "std::map<K, V<..>>::find", then "std::map<..>::find", then "..map<..>::find".
+ * first. "std::_Rb_tree_iterator<...> std::map<K, V<T>>::find(K const&)" becomes "std::map<K,
+ * V<..>>::find", then "std::map<..>::find", then "..map<..>::find".
  */
 #include <ctype.h>
 #include <string.h>
@@ -16,15 +15,15 @@
 #define ANONYMOUS "(anonymous namespace)"
 #define CUT ".."
 
-/* What is read, and where the parts of a name begin and end. */
+/* The place in a name, and the brackets around it. */
 struct reader {
 	const char *at;
-	int angles; /* arguments of templates around */
-	int braces; /* of closures, arrays and the like */
+	int angles; /* depth of template arguments */
+	int braces; /* depth of braces and square brackets: closures, arrays and the like */
 	bool short_paths; /* leave modules out in Rust's first bracket */
 };
 
-/* What is made. */
+/* The label being made. */
 struct label {
 	char *p;
 	size_t len;
@@ -44,14 +43,17 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* Takes the last word back: it was a module's name. */
+/* Takes the last word back, which was the name of a module. */
 static void drop_word(struct label *label)
 {
 	while (label->len && is_word(label->p[label->len - 1]))
 		label->len--;
 }
 
-/* Bytes of "operator<<" and the like, whose signs are no brackets; 0: it is something else. */
+/*
+ * Returns the length of "operator<<" and the like, whose signs are no brackets; 0 if it is
+ * something else.
+ */
 static size_t operator_length(const char *name, const char *at)
 {
 	const size_t word = strlen("operator");
@@ -63,11 +65,11 @@ static size_t operator_length(const char *name, const char *at)
 		return n + 2;
 	while (at[n] && strchr("<>=!+-*/%^&|~,", at[n]))
 		n++;
-	/* "operator new", "operator bool": the blank does not end a type. */
+	/* In "operator new" and "operator bool" the blank does not end a type. */
 	return n == word && at[n] == ' ' ? n + 1 : n;
 }
 
-/* Where the round brackets that begin at @at end, behind the last one. */
+/* Returns the place behind the round brackets that begin at @at. */
 static const char *skip_round(const char *at)
 {
 	int depth = 0;
@@ -80,7 +82,7 @@ static const char *skip_round(const char *at)
 	return at;
 }
 
-/* What comes behind what a function takes: "const", "[clone .cold]". */
+/* Returns whether @at is what can follow a function's parameters: "const", "[clone .cold]". */
 static bool is_tail(const char *at)
 {
 	static const char *const tails[] = { " const", " volatile", " &", " [", "&" };
@@ -92,8 +94,8 @@ static bool is_tail(const char *at)
 }
 
 /*
- * One step: copies what is at the reader, or leaves it out. @keep: so many arguments of templates
- * inside each other are kept. Rust's "<T as Trait>::f" begins with a bracket that is no argument.
+ * Copies or leaves out what is at the reader, and moves on. @keep is the depth of template
+ * arguments that are kept. Rust's "<T as Trait>::f" begins with a bracket that is no argument.
  */
 static void step(const char *name, struct reader *r, int keep, struct label *label)
 {
@@ -118,7 +120,7 @@ static void step(const char *name, struct reader *r, int keep, struct label *lab
 	}
 	if (*r->at == '>' && r->at > name && r->at[-1] != '-' && r->angles > 0)
 		kept = --r->angles <= keep;
-	/* Old C++ has a blank between two of them. */
+	/* Old C++ writes a blank between two closing brackets. */
 	if (*r->at == '>' && kept && label->len && label->p[label->len - 1] == ' ')
 		label->len--;
 	if (kept && !r->braces && !r->angles && *r->at == ' ' && r->at[1] != '<')
@@ -135,7 +137,10 @@ static void step(const char *name, struct reader *r, int keep, struct label *lab
 	r->at++;
 }
 
-/* @keep: see step(). */
+/*
+ * Writes @name into @label with template arguments down to the depth @keep. With @short_paths,
+ * module names in Rust's first bracket are left out.
+ */
 static void reduce(const char *name, int keep, bool short_paths, struct label *label)
 {
 	struct reader r = { .at = name, .short_paths = short_paths };
@@ -147,7 +152,7 @@ static void reduce(const char *name, int keep, bool short_paths, struct label *l
 		step(name, &r, keep, label);
 }
 
-/* The next "::" outside of brackets; NULL: there is none. */
+/* Returns the place behind the next "::" outside of brackets; NULL if there is none. */
 static const char *next_scope(const char *at)
 {
 	const char *start = at;
@@ -162,7 +167,7 @@ static const char *next_scope(const char *at)
 	return NULL;
 }
 
-/* Scopes that lie outermost give way to two dots. */
+/* Replaces the outermost scopes by two dots, until the label fits into @room bytes. */
 static void drop_scopes(struct label *label, size_t room)
 {
 	const char *from = label->p, *next;
@@ -199,6 +204,6 @@ const char *shstk_label(const char *name, size_t room, char *buf, size_t size)
 	if (label.len > room)
 		drop_scopes(&label, room);
 	buf[label.len] = '\0';
-	/* It is something else than a name. */
+	/* A text of which nothing is left is no name. */
 	return label.len ? buf : name;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * lines.c - see lines.h.
+ * lines.c - reads source lines of addresses from .debug_line, with bounded memory and time.
  *
- * The lines of a unit are a program for a machine that adds rows to a table: a byte can be a
- * row, and a megabyte of a compressed file a thousand million of them. libdw keeps all of them,
- * each in 56 bytes, whatever that takes; its interface has no bound. So they are read
- * here: by an account, with only those rows that an address can be found in, in 16 bytes.
+ * The lines of a unit are a program for a machine that adds rows to a table: one byte can be a row,
+ * and a megabyte of a compressed file can be a thousand million rows. libdw keeps all of them, each
+ * in 56 bytes, and its interface has no bound. So they are read here: memory comes from an account,
+ * and only those rows that an address can be found in are kept, in 16 bytes each.
  *
  *	header	how the program is to be read; folders; files
- *	program	opcodes that change the machine's address, file and line, and add rows; rows
- *		of a sequence ascend, and the end of the last one is told
+ *	program	opcodes that change the machine's address, file and line, and add rows; the rows
+ *		of a sequence ascend, and an opcode tells where the last one ends
  *
  * A table is read when the first address needs it, in one pass over its bytes.
  */
@@ -26,7 +26,7 @@
 #include "private.h"
 #include "ranges.h"
 
-#define FORMATS_MAX 16 /* that describe an entry; compilers write five */
+#define FORMATS_MAX 16 /* formats that describe an entry; compilers write five */
 
 enum section { LINE, LINE_STR, STR, SECTIONS };
 
@@ -34,7 +34,7 @@ enum section { LINE, LINE_STR, STR, SECTIONS };
 struct entry {
 	const uint8_t *name;
 	uint32_t dir;
-	uint8_t section; /* the one that @name lies in */
+	uint8_t section; /* enum section that @name lies in */
 };
 
 struct entries {
@@ -43,7 +43,7 @@ struct entries {
 	size_t max;
 };
 
-/* The code from @addr on, as far as the next row, comes from there. */
+/* A row: the code from @addr up to the next row comes from this file and line. */
 struct row {
 	uint64_t addr;
 	uint32_t file;
@@ -52,25 +52,26 @@ struct row {
 
 /**
  * struct table - the lines of a unit
- * @hh: of all tables, by @offset.
- * @offset: where it begins in the section.
- * @bad: it cannot be read, or not be had.
- * @was_run: @rows and @sequences are filled.
- * @version: of DWARF.
+ * @hh: link in the list of all tables, by @offset.
+ * @offset: offset of the table in .debug_line.
+ * @bad: the table cannot be read, or the account does not have the memory for it.
+ * @was_run: the program was run: @rows and @sequences are filled.
+ * @version: version of DWARF.
  * @wide: offsets have 64 bits.
- * @min_length: of an instruction, in bytes.
- * @line_base: what a special opcode adds to the line at least.
- * @line_range: how many different values it may add.
+ * @min_length: smallest length of an instruction, in bytes.
+ * @line_base: smallest number that a special opcode adds to the line.
+ * @line_range: number of different values that a special opcode can add to the line.
  * @opcode_base: the first special opcode.
- * @lengths: how many arguments standard opcodes have, from opcode 1 on.
- * @program: the program.
- * @dirs: folders, and
+ * @lengths: number of arguments of each standard opcode, from opcode 1 on.
+ * @program: bytes of the program.
+ * @dirs: folders, by the numbers that the program gives them, less @first.
  * @files: files, by the numbers that the program gives them, less @first.
  * @first: number of the first file.
  * @rows: rows of all sequences.
- * @nr_rows: how many, and
- * @max_rows: room for so many.
- * @sequences: by address; the value is the number of rows, and from bit 32 on the first.
+ * @nr_rows: number of rows.
+ * @max_rows: number of rows that @rows has room for.
+ * @sequences: sequences by address; the low 32 bits of the value are the number of rows, the high
+ *	32 bits the index of the first row.
  */
 struct table {
 	UT_hash_handle hh;
@@ -100,9 +101,9 @@ struct shstk_lines {
 	struct table *tables;
 };
 
-/* ---- header ---- */
+/* ---- Header ---- */
 
-/* Pass over a string in place. */
+/* Passes over a string. Returns false if it has no end. */
 static bool string(struct shstk_bytes *from, const uint8_t **ret)
 {
 	const uint8_t *zero = memchr(from->p, '\0', from->end - from->p);
@@ -127,7 +128,7 @@ static bool add_entry(struct shstk_account *account, struct entries *entries,
 	return true;
 }
 
-/* Before DWARF 5: strings up to an empty one. */
+/* Reads the folders of a table before DWARF 5: strings up to an empty one. */
 static bool read_dirs(struct shstk_account *account, struct table *table, struct shstk_bytes *from)
 {
 	struct entry entry = { .section = LINE };
@@ -169,7 +170,7 @@ static bool read_files(struct shstk_account *account, struct table *table, struc
 	return false;
 }
 
-/* What each entry consists of, since DWARF 5. */
+/* A field that each entry has, since DWARF 5. */
 struct format {
 	uint64_t type;
 	uint64_t form;
@@ -185,7 +186,7 @@ static bool read_formats(struct shstk_bytes *from, struct format *formats, uint6
 	return true;
 }
 
-/* A string in another section. */
+/* Reads the offset of a string in another section, and sets @ret to that string. */
 static bool string_at(const struct shstk_lines *lines, enum section section, bool wide,
 		      struct shstk_bytes *from, struct entry *ret)
 {
@@ -201,7 +202,7 @@ static bool string_at(const struct shstk_lines *lines, enum section section, boo
 	return true;
 }
 
-/* Take a name, or pass over what is in place of it. */
+/* Reads a name, or passes over what stands in its place. */
 static bool read_name(const struct shstk_lines *lines, bool wide, uint64_t form,
 		      struct shstk_bytes *from, struct entry *ret)
 {
@@ -279,7 +280,7 @@ static bool read_field(const struct shstk_lines *lines, const struct table *tabl
 	return true;
 }
 
-/* Folders or files, since DWARF 5. Each has a field, so each takes some bytes. */
+/* Reads folders or files, since DWARF 5. Each entry has a field, so each takes at least a byte. */
 static bool read_entries(const struct shstk_lines *lines, const struct table *table,
 			 struct shstk_bytes *from, struct entries *ret)
 {
@@ -302,7 +303,7 @@ static bool read_entries(const struct shstk_lines *lines, const struct table *ta
 	return true;
 }
 
-/* Up to the length of the header, behind which the program is. */
+/* Reads the header up to its length, behind which the program begins. */
 static bool read_version(struct table *table, struct shstk_bytes *from)
 {
 	uint64_t version, length;
@@ -310,7 +311,7 @@ static bool read_version(struct table *table, struct shstk_bytes *from)
 	if (!bytes_fixed(from, 2, &version) || version < 2 || version > 5)
 		return false;
 	table->version = version;
-	/* Sizes of addresses and of segments' selectors. */
+	/* Sizes of addresses and of segment selectors. */
 	if (version == 5 && !bytes_skip(from, 2))
 		return false;
 	if (!bytes_fixed(from, table->wide ? 8 : 4, &length) ||
@@ -330,7 +331,7 @@ static bool read_machine(struct table *table, struct shstk_bytes *from)
 	    !bytes_fixed(from, 1, &is_stmt) || !bytes_fixed(from, 1, &base) ||
 	    !bytes_fixed(from, 1, &range) || !bytes_fixed(from, 1, &opcode_base))
 		return false;
-	/* More than one operation in an instruction no machine has that is known here. */
+	/* More than one operation in an instruction exists on no machine that is supported here. */
 	if (max_ops > 1 || !range || !opcode_base)
 		return false;
 	table->min_length = min_length;
@@ -355,15 +356,15 @@ static bool read_header(struct shstk_lines *lines, struct table *table)
 	return read_dirs(lines->account, table, &from) && read_files(lines->account, table, &from);
 }
 
-/* ---- program ---- */
+/* ---- Program ---- */
 
 /**
- * struct machine - what the program changes
- * @account: of the file.
- * @table: what it is the program of.
- * @from: the rest of it.
- * @now: what the next row is.
- * @first: first row of the sequence.
+ * struct machine - the state that the program changes
+ * @account: account of the file.
+ * @table: table that the program belongs to.
+ * @from: the rest of the program.
+ * @now: the next row.
+ * @first: index of the first row of the sequence.
  */
 struct machine {
 	struct shstk_account *account;
@@ -379,14 +380,16 @@ static void reset(struct machine *m)
 	m->first = m->table->nr_rows;
 }
 
-/* The rows since @first are a sequence that ends before @end. */
+/*
+ * Makes the rows since @first a sequence that ends before @end. Returns false when memory runs out.
+ */
 static bool end_sequence(struct machine *m, uint64_t end)
 {
 	struct table *table = m->table;
 	size_t nr = table->nr_rows - m->first;
 	uint64_t start = nr ? table->rows[m->first].addr : 0;
 
-	/* Code that the linker dropped lies at 0. */
+	/* Code that the linker dropped lies at address 0. */
 	if (!start || start >= end) {
 		table->nr_rows = m->first;
 		return true;
@@ -401,7 +404,7 @@ static bool add_row(struct machine *m)
 	struct row *last = table->nr_rows > m->first ? table->rows + table->nr_rows - 1 : NULL;
 	struct row *rows;
 
-	/* Of rows for one address the last one is right. */
+	/* Of several rows for one address the last one is right. */
 	if (last && last->addr == m->now.addr) {
 		*last = m->now;
 		return true;
@@ -409,7 +412,7 @@ static bool add_row(struct machine *m)
 	if (last && last->file == m->now.file && last->line == m->now.line &&
 	    last->addr < m->now.addr)
 		return true;
-	/* A sequence that goes back is none: another one begins. */
+	/* Addresses in a sequence ascend: where they go back, another sequence begins. */
 	if (last && last->addr > m->now.addr) {
 		if (!end_sequence(m, last->addr))
 			return false;
@@ -445,7 +448,9 @@ static bool define_file(struct machine *m, struct shstk_bytes from)
 	return read_file(&from, &entry) && add_entry(m->account, &m->table->files, &entry);
 }
 
-/* A zero, a length, and so many bytes, of which the first one is an opcode. */
+/*
+ * Runs an extended opcode: a zero, a length, and so many bytes, the first of which is the opcode.
+ */
 static bool extended(struct machine *m)
 {
 	struct shstk_bytes from = m->from;
@@ -474,7 +479,7 @@ static bool extended(struct machine *m)
 	}
 }
 
-/* One that this knows nothing of has so many arguments as the header tells. */
+/* Passes over an opcode that is not known here. The header tells how many arguments it has. */
 static bool skip_arguments(struct machine *m, uint8_t opcode)
 {
 	uint64_t value;
@@ -521,7 +526,7 @@ static bool standard(struct machine *m, uint8_t opcode)
 	}
 }
 
-/* Every step takes a byte or more from the program. */
+/* Runs one opcode. It takes at least a byte from the program. */
 static bool step(struct machine *m)
 {
 	uint8_t opcode = *m->from.p++;
@@ -551,7 +556,7 @@ static bool run(struct shstk_lines *lines, struct table *table)
 	return ok;
 }
 
-/* ---- tables ---- */
+/* ---- Tables ---- */
 
 static void empty(struct shstk_lines *lines, struct table *table)
 {
@@ -588,7 +593,7 @@ static struct table *add_table(struct shstk_lines *lines, uint64_t offset)
 	return table;
 }
 
-/* One that can be read, or NULL. */
+/* Returns the table at @offset, or NULL if it cannot be read. */
 static struct table *get_table(struct shstk_lines *lines, uint64_t offset)
 {
 	struct table *table;
@@ -626,7 +631,7 @@ struct shstk_lines *shstk_lines_create(Elf *elf, struct shstk_account *account)
 	if (!lines)
 		return NULL;
 	lines->account = account;
-	/* All machines that are known here are little endian. */
+	/* All machines that are supported here are little endian. */
 	for (int i = 0; ident && ident[EI_DATA] == ELFDATA2LSB && i < SECTIONS; i++)
 		lines->sections[i] = shstk_elf_bytes(elf, names[i]);
 	return lines;
@@ -648,7 +653,7 @@ void shstk_lines_destroy(struct shstk_lines *lines)
 	free(lines);
 }
 
-/* The last row at or before @addr, in the sequence that has it. */
+/* Returns the last row at or before @addr, in the sequence that covers it. */
 static const struct row *find_row(const struct table *table, uint64_t addr)
 {
 	const struct shstk_range *sequence = shstk_ranges_find(&table->sequences, addr);
@@ -668,7 +673,7 @@ static const struct row *find_row(const struct table *table, uint64_t addr)
 	return table->rows + lo;
 }
 
-/* NULL: it has no end, or is longer than any path. */
+/* Returns the name of an entry; NULL if it has no end, or is longer than any path. */
 static const char *text(const struct shstk_lines *lines, const struct entry *entry)
 {
 	size_t left;

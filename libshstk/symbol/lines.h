@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * lines.h - from addresses to lines, by .debug_line (DWARF 2 to 5).
- */
+/* lines.h - source lines of addresses, by .debug_line (DWARF 2 to 5). */
 #ifndef SHSTK_SYMBOL_LINES_H
 #define SHSTK_SYMBOL_LINES_H
 
@@ -14,9 +12,9 @@ struct shstk_lines;
 
 /**
  * struct shstk_line - a place in a source file
- * @dir: folder of the file, or "". If it is relative, then to the folder of the compilation.
+ * @dir: folder of the file, or "". A relative one is relative to the folder of the compilation.
  * @file: the file, in @dir unless it begins with a slash.
- * @line: line in it, or 0.
+ * @line: line in the file, or 0.
  */
 struct shstk_line {
 	const char *dir;
@@ -25,16 +23,20 @@ struct shstk_line {
 };
 
 /*
- * The tables of a file, whose sections are unpacked and stay. Memory and time are of @account:
- * a table that would take more than is to be had has no lines. NULL: memory runs out.
+ * Makes the line tables of a file whose sections are unpacked and stay. Memory and time are drawn
+ * from @account: a table that needs more than the account gets has no lines. Returns NULL when
+ * memory runs out.
  */
 struct shstk_lines *shstk_lines_create(struct Elf *elf, struct shstk_account *account);
 void shstk_lines_destroy(struct shstk_lines *lines);
 
-/* By the table at @offset: where the code at @addr comes from. False: it does not tell. */
+/*
+ * Finds the source line of the code at @addr by the table at @offset. Returns false if the table
+ * does not tell.
+ */
 bool shstk_lines_find(struct shstk_lines *lines, uint64_t offset, uint64_t addr,
 		      struct shstk_line *ret);
-/* The file with that number there; @ret->line is left alone. */
+/* Finds the file with the number @number in the table at @offset; @ret->line is left alone. */
 bool shstk_lines_file(struct shstk_lines *lines, uint64_t offset, uint64_t number,
 		      struct shstk_line *ret);
 

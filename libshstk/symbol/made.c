@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * made.c - names of code made at run time: from a process's own perf-map file, from such files that
- * are given, and one by one.
+ * made.c - names of code made at run time: from a process's own perf-map file, from perf-map files
+ * that the caller gives, and one by one.
  *
  * Compilers append lines while the program runs, use addresses again for other code, and some
- * remove the file at their end. So it is read as it grows, while samples come: an address gets the
- * name that was there at the time of its sample. The file is looked at again each 10 ms of the
- * samples' time, and is kept open, so that what is in it can be read when it has no name any more.
+ * remove the file at their end. So the file is read as it grows, while samples come: an address
+ * gets the name that was there at the time of its sample. The file is looked at again each 10 ms of
+ * the samples' time, and is kept open, so that it can still be read after it was removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,17 +19,17 @@
 
 #include "store.h"
 
-#define MADE_SHARE 6 /* of the budget's memory: for names of processes' own perf-map files */
-#define GIVEN_MAX (1u << 30) /* bytes that names of perf-map files take that were given */
-#define CLOCK_SLACK 60 /* seconds that the clock may have been set by */
-#define LOOK_AGAIN 10000000 /* ns of samples' time until a file is looked at again, */
-#define FIND_AGAIN 100000000 /* or for one that is not there */
+#define MADE_SHARE 6 /* part of the budget's memory for names of processes' own perf-map files */
+#define GIVEN_MAX (1u << 30) /* bytes that names of the caller's perf-map files may take */
+#define CLOCK_SLACK 60 /* seconds by which the clock may have been set */
+#define LOOK_AGAIN 10000000 /* ns of samples' time until a file is looked at again */
+#define FIND_AGAIN 100000000 /* ns of samples' time until a missing file is looked for again */
 #define FILES_MAX 64 /* files that are kept open */
-#define PARENTS_MAX 16 /* whose code a process is taken to run, at each sample */
+#define PARENTS_MAX 16 /* ancestors whose code a process is taken to run, at each sample */
 
 /**
- * struct shstk_former_made - names that samples of a former program have
- * @next: next one of the store.
+ * struct shstk_former_made - names of generated code that samples of a former program have
+ * @next: next element of the store's list.
  * @map: the names.
  */
 struct shstk_former_made {
@@ -37,8 +37,12 @@ struct shstk_former_made {
 	struct shstk_perfmap *map;
 };
 
-/* ---- the process's own file ---- */
+/* ---- The process's own file ---- */
 
+/*
+ * Returns whether a perf-map file may be read: it must not be another user's, nor be left by a
+ * former process with the same process ID.
+ */
 static bool trusted(const struct shstk_symproc *proc, int fd)
 {
 	struct stat st;
@@ -68,7 +72,7 @@ static int open_own(const struct shstk_symproc *proc)
 	return -EPERM;
 }
 
-/* The account of the process's own file; NULL: memory runs out. */
+/* Returns the account of the process's own file; NULL when memory runs out. */
 static struct shstk_account *own_account(struct shstk_symproc *proc)
 {
 	struct shstk_account *account = &proc->perfmap_account;
@@ -85,7 +89,10 @@ static struct shstk_account *own_account(struct shstk_symproc *proc)
 	return account;
 }
 
-/* The last line of a file may take a little more than there is. */
+/*
+ * Returns how many bytes names of processes' own files may still take. The last line of a file may
+ * take a little more than there is.
+ */
 static size_t made_left(const struct shstk_symbols *symbols)
 {
 	uint64_t most = symbols->budget.whole / MADE_SHARE;
@@ -93,7 +100,7 @@ static size_t made_left(const struct shstk_symbols *symbols)
 	return symbols->made_bytes < most ? most - symbols->made_bytes : 0;
 }
 
-/* Is what was read still in front of what was not? */
+/* Returns whether the last bytes that were read still stand before those that were not. */
 static bool has_tail(const struct shstk_made *made, int fd)
 {
 	char tail[SHSTK_MADE_TAIL];
@@ -115,7 +122,10 @@ static uint64_t ns_of(const struct timespec *t)
 	return t->tv_sec * 1000000000ull + t->tv_nsec;
 }
 
-/* Begins anew with another file, or one that was written anew. Returns whether it does. */
+/*
+ * Starts from the beginning if the file is another one, or was written anew. Returns whether it
+ * does.
+ */
 static bool begin_file(struct shstk_made *made, int fd, const struct stat *st)
 {
 	uint64_t size = st->st_size, written = ns_of(&st->st_mtim);
@@ -132,7 +142,7 @@ static bool begin_file(struct shstk_made *made, int fd, const struct stat *st)
 
 /*
  * Reads what was appended. A process takes no more than half of what is left, so that there is some
- * for others: any number of processes may have the same large file.
+ * for others: any number of processes may have the same large file. Returns 0 or a negative errno.
  */
 static int read_own(struct shstk_symproc *proc, int fd, bool anew)
 {
@@ -172,7 +182,10 @@ static void close_own(struct shstk_symproc *proc)
 	proc->symbols->made_files--;
 }
 
-/* A file that has no name any more grows as long as its writer has it; there may be another one. */
+/*
+ * Keeps the file open, or closes it. A removed file grows as long as its writer has it open; once
+ * it is read to its end it is closed, as there may be another file with its name.
+ */
 static void keep_open(struct shstk_symproc *proc, int fd, const struct stat *st)
 {
 	struct shstk_made *made = &proc->made;
@@ -188,7 +201,10 @@ static void keep_open(struct shstk_symproc *proc, int fd, const struct stat *st)
 	}
 }
 
-/* Looks whether there is more in it, and reads that. Returns 0 or a negative errno. */
+/*
+ * Checks whether there is more in the file, and reads that. @st receives the state of the file.
+ * Returns 0 or a negative errno.
+ */
 static int look(struct shstk_symproc *proc, struct stat *st)
 {
 	struct shstk_made *made = &proc->made;
@@ -213,19 +229,19 @@ static int look(struct shstk_symproc *proc, struct stat *st)
 	return err;
 }
 
-/* The same, and all that is there counts from now on. */
+/* Does what look() does, and lets all names count from now on. */
 static int look_now(struct shstk_symproc *proc)
 {
 	struct stat st = { .st_size = 0 };
 	int err = look(proc, &st);
 
-	/* Any address makes it ready for searches. */
+	/* A search for any address makes the new names count. */
 	if (proc->perfmap)
 		shstk_perfmap_find(proc->perfmap, 0);
 	return err;
 }
 
-/* When the file was written last, by the samples' clock. */
+/* Returns when the file was written last, by the samples' clock. */
 static uint64_t written_at(const struct stat *st)
 {
 	struct timespec real, now;
@@ -262,7 +278,9 @@ void shstk_made_follow(struct shstk_symproc *proc, uint64_t time)
 	struct shstk_symproc *p = proc;
 	bool changed = false;
 
-	/* Of parents there is nothing to read but for a child that was met there. */
+	/*
+	 * The file of a parent is read only for a child with an address that was looked for there.
+	 */
 	for (int i = 0; p && p->made.wanted && i < PARENTS_MAX; i++, p = p->parent) {
 		changed |= look_at_time(p, time);
 		changed |= p->perfmap && shstk_perfmap_advance(p->perfmap, time);
@@ -303,14 +321,14 @@ static void give_back(struct shstk_symproc *proc)
 	shstk_perfmap_destroy(proc->perfmap);
 }
 
-/* Samples have its names: they stay, and so does what they take. */
+/* Keeps the names of a former program, which samples refer to. Their memory stays taken. */
 static void keep_former(struct shstk_symproc *proc)
 {
 	struct shstk_symbols *symbols = proc->symbols;
 	struct shstk_former_made *former = shstk_pool_alloc(&symbols->pool, sizeof(*former));
 
 	if (!former)
-		return; /* the names stay, and nobody will free them */
+		return; /* the names stay, and nobody frees them */
 	*former = (struct shstk_former_made){ symbols->former_made, proc->perfmap };
 	symbols->former_made = former;
 }
@@ -336,12 +354,12 @@ void shstk_made_deinit(struct shstk_symproc *proc)
 
 void shstk_former_made_destroy(struct shstk_symbols *symbols)
 {
-	/* The elements themselves are the pool's. */
+	/* The list elements themselves belong to the pool. */
 	for (struct shstk_former_made *f = symbols->former_made; f; f = f->next)
 		shstk_perfmap_destroy(f->map);
 }
 
-/* ---- names that are given ---- */
+/* ---- Names that the caller gives ---- */
 
 static int read_given(struct shstk_symproc *proc, const char *path)
 {
@@ -378,7 +396,7 @@ int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t 
 	return proc->extra ? shstk_perfmap_add(proc->extra, start, end, name) : -ENOMEM;
 }
 
-/* ---- searches ---- */
+/* ---- Searches ---- */
 
 const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr)
 {

@@ -2,9 +2,9 @@
 /*
  * mapping.c - a mapping and the file behind it.
  *
- * A file is opened when its mapping is first reported, because it may be gone
- * when its first address is looked up; it is read then. Files are told apart by
- * device and inode number, which do not change owners while a file is open.
+ * A file is opened when its mapping is first reported, because it may be gone when its first
+ * address is looked up; it is read at that first lookup. Files are told apart by device and inode
+ * number, which stay the same file's while the file is open.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,7 @@
 #define VDSO_MAX (64u * 1024)
 #define DELETED " (deleted)"
 
-/* Bytes in paths: of one process, and of all. What is mapped beyond that has no name. */
+/* Most bytes in paths of one process, and of all processes. Mappings beyond that have no name. */
 #define PATHS_OF_ONE (1u << 20)
 #define PATHS_OF_ALL (256u << 20)
 
@@ -51,7 +51,9 @@ size_t shstk_map_path_length(const char *path)
 	return n >= m && !strcmp(path + n - m, DELETED) ? n - m : n;
 }
 
-/* Shared memory and the like have a path that names no file. */
+/*
+ * Returns whether a path can name a file. Shared memory and the like have a path that names none.
+ */
 static bool is_file_path(const char *path)
 {
 	return path[0] == '/' && path[1] != '/' && strncmp(path, "/memfd:", 7) &&
@@ -71,7 +73,10 @@ static int open_mapped(const struct shstk_symproc *proc, uint64_t start, uint64_
 	return shstk_root_open(&ours, path, 0);
 }
 
-/* A file of that name here, if it is the very one. */
+/*
+ * Opens the file of that name in this process's root, if it is the very file that is mapped.
+ * Returns a descriptor or a negative errno.
+ */
 static int open_here(const char *path, const struct shstk_symmap_info *info)
 {
 	struct shstk_root ours = { .fd = -1 };
@@ -107,8 +112,9 @@ static bool add_object(struct shstk_symbols *symbols, const struct object_key *k
 }
 
 /*
- * Descriptors are given from 0 on: is this one of the last? An object keeps its file open, and
- * others need some for a moment: to unwind, and to write the profile.
+ * Returns whether few descriptors are left. The kernel gives the lowest free number, so it checks
+ * whether @fd is among the last. An object keeps its file open, and other code needs some
+ * descriptors for a moment: to unwind, and to write the profile.
  */
 static bool few_left(int fd)
 {
@@ -118,7 +124,7 @@ static bool few_left(int fd)
 	       (rlim_t)fd >= limit.rlim_cur - limit.rlim_cur / 8;
 }
 
-/* The object of an open file, which is taken over. */
+/* Returns the object of an open file, which is taken over; NULL if it cannot be had. */
 static struct shstk_object *object_of_fd(struct shstk_symproc *proc, int fd, const char *path,
 					 const char *name)
 {
@@ -171,8 +177,9 @@ static struct shstk_object *object_of_image(struct shstk_symbols *symbols, const
 	return entry->object;
 }
 
-/* The vdso of a living process; of a dead one ours, if it is as long: there is
- * one per kernel and instruction set.
+/*
+ * Returns the object of a living process's vdso. For a dead process it is this process's vdso, if
+ * that has the same size: there is one per kernel and instruction set.
  */
 static struct shstk_object *vdso_object(struct shstk_symproc *proc, uint64_t start, uint64_t end)
 {
@@ -186,7 +193,7 @@ static struct shstk_object *vdso_object(struct shstk_symproc *proc, uint64_t sta
 	if (proc->pid > 0)
 		n = process_vm_readv(proc->pid, &local, 1, &remote, 1, 0);
 	if (n != (ssize_t)size && own) {
-		/* Reading ourselves the same way cannot fault. */
+		/* A read of this process's own memory in the same way cannot fault. */
 		remote.iov_base = (void *)own;
 		n = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
 	}
@@ -214,7 +221,10 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Anybody can map files of any number of names, over and over. */
+/*
+ * Returns whether a mapping may keep its path, and counts its bytes. Anybody can map files of any
+ * number of names, over and over.
+ */
 static bool may_name(struct shstk_symproc *proc, const char *path, size_t len)
 {
 	struct shstk_symbols *symbols = proc->symbols;
@@ -246,7 +256,7 @@ static bool id_matches(struct shstk_object *object, const void *id, size_t size)
 	return shstk_object_build_id(object, &found) == size && !memcmp(found, id, size);
 }
 
-/* Find the file behind a mapping and say what kind of mapping it is. */
+/* Finds the file behind a mapping, and sets the kind of the mapping. */
 static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 {
 	struct shstk_symproc *proc = map->pub.proc;
@@ -269,10 +279,13 @@ static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 		return;
 	if (is_file_path(path)) {
 		map->pub.kind = SHSTK_SYMMAP_FILE;
-		/* A name may really end so: then there is such a file. */
+		/* A name may really end in " (deleted)": then there is such a file. */
 		fd = shstk_root_open(proc->root, path, 0);
 	}
-	/* /proc/PID/maps has names as we see them, also where the root is a folder of ours. */
+	/*
+	 * /proc/PID/maps shows names from this process's root, also where the process's root is a
+	 * folder below it.
+	 */
 	if (fd < 0 && !gone && map->pub.kind == SHSTK_SYMMAP_FILE)
 		fd = open_here(path, info);
 	if (fd < 0)
@@ -345,7 +358,9 @@ struct shstk_map *shstk_map_create(struct shstk_symproc *proc, const struct shst
 	return map;
 }
 
-/* A copy for another process, or of a part. */
+/*
+ * Copies a part of a mapping, or a mapping for another process. Returns NULL when memory runs out.
+ */
 struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_map *map,
 				 uint64_t start, uint64_t end)
 {

@@ -4,8 +4,8 @@
  *
  *   7f10a000-7f10c000 r-xp 00002000 fe:01 1234   /usr/lib/some name.so
  *
- * The path is the rest of the line: it may hold blanks and anything else; the
- * kernel writes a line break in it as \012.
+ * The path is the rest of the line: it may contain blanks and anything else; the kernel writes a
+ * line break in it as \012.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,9 @@
 
 #include "private.h"
 
-/* More than any kernel lets a process map (vm.max_map_count), at any path. */
+/*
+ * Longest text that is read: more than any process has (vm.max_map_count), whatever its paths are.
+ */
 #define MAPS_TEXT_MAX (512u << 20)
 
 static bool hex(const char **s, const char *end, uint64_t *ret)
@@ -111,7 +113,7 @@ bool shstk_maps_next(const char **text, const char *end, struct shstk_symmap_inf
 		line = *text;
 		stop = memchr(line, '\n', end - line);
 		if (!stop) {
-			/* Cut off: what is there may be half a path. */
+			/* The text is cut off here: this may be half a path. */
 			*text = end;
 			return false;
 		}
@@ -164,7 +166,7 @@ ssize_t shstk_maps_read(int pid, char **ret)
 		return -errno;
 	n = read_all(fd, ret);
 	close(fd);
-	/* A process that is just dying has an empty one. */
+	/* A process that is just ending has an empty text. */
 	if (n == 0) {
 		free(*ret);
 		return -ESRCH;

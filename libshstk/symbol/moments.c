@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Times of samples. See moments.h.
- */
+/* moments.c - keeps the times of samples, as moments.h describes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +7,7 @@
 #include "export.h"
 
 #define FIRST 1024 /* moments that there is room for at first */
-#define FIRST_SLOT 1000000 /* ns */
+#define FIRST_SLOT 1000000 /* ns of the first slots */
 
 static int by_time_and_record(const void *a, const void *b)
 {
@@ -20,7 +18,7 @@ static int by_time_and_record(const void *a, const void *b)
 	return x->record->number < y->record->number ? -1 : x->record->number > y->record->number;
 }
 
-/* Puts what is equal in a slot of @slot ns together. */
+/* Merges equal moments within each slot of @slot ns. */
 static void merge(struct shstk_moments *moments, uint64_t slot)
 {
 	const size_t nr_types = (moments->size - sizeof(struct shstk_moment)) / sizeof(int64_t);
@@ -44,7 +42,7 @@ static void merge(struct shstk_moments *moments, uint64_t slot)
 	moments->nr = kept;
 }
 
-/* Are so many of them of different records that no slot is long enough? */
+/* Returns whether there are so many different records that no slot is long enough. */
 static bool many_records(const struct shstk_moments *moments)
 {
 	size_t last = 0;
@@ -55,13 +53,16 @@ static bool many_records(const struct shstk_moments *moments)
 	return last >= moments->most / 2;
 }
 
-/* Half of them at most, so that this is seldom done; it ends, as in one slot are few enough. */
+/*
+ * Merges moments until at most half of the limit are left, so that this is seldom needed. The loop
+ * ends, because one slot for all has few enough moments.
+ */
 static void thin_out(struct shstk_moments *moments)
 {
 	uint64_t slot = moments->slot ? 2 * moments->slot : FIRST_SLOT;
 
 	if (many_records(moments)) {
-		/* The profile itself takes more memory than this. */
+		/* The profile itself takes more memory for its records than these moments do. */
 		moments->most *= 2;
 		return;
 	}

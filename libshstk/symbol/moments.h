@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * moments.h - when the samples of a profile were taken.
+ * moments.h - the times at which the samples of a profile were taken.
  *
- * Either all of them are kept, or so many at most: then, when there would be more, time is
- * divided into slots, and what is equal in a slot becomes one moment with the sum of the values.
- * The slots grow with the recording, so it takes bounded memory, however long it is.
+ * Either all times are kept, or at most a given number. When there would be more than that number,
+ * time is divided into slots, and equal samples in one slot become one moment with the sum of their
+ * values. The slots grow with the recording, so it takes bounded memory, however long it is.
  */
 #ifndef SHSTK_MOMENTS_H
 #define SHSTK_MOMENTS_H
@@ -17,9 +17,9 @@ struct shstk_record;
 
 /**
  * struct shstk_moment - equal samples at one time
- * @time: ns of CLOCK_MONOTONIC; with slots, when the slot begins.
+ * @time: time in ns of CLOCK_MONOTONIC; with slots, the time when the slot begins.
  * @record: what was sampled.
- * @values: a value of each type.
+ * @values: one value of each type.
  */
 struct shstk_moment {
 	uint64_t time;
@@ -29,11 +29,11 @@ struct shstk_moment {
 
 /**
  * struct shstk_moments - the moments of a profile
- * @most: how many there may be; 0: none is kept, SIZE_MAX: all are.
- * @slot: ns in a slot; 0: times are exact.
- * @nr: how many there are.
- * @max: room for so many.
- * @size: bytes of one.
+ * @most: how many moments there may be; 0: none is kept, SIZE_MAX: all are.
+ * @slot: length of a slot in ns; 0: times are exact.
+ * @nr: number of moments.
+ * @max: number of moments that @v has room for.
+ * @size: bytes of one moment.
  * @v: the moments.
  */
 struct shstk_moments {
@@ -53,17 +53,17 @@ static inline struct shstk_moment *shstk_moments_at(const struct shstk_moments *
 /**
  * shstk_moments_add() - keep a moment
  * @moments: the moments.
- * @time: when.
+ * @time: time of the sample, in ns of CLOCK_MONOTONIC.
  * @record: what was sampled.
- * @values: @nr_types values, always as many.
- * @nr_types: the number of values.
+ * @values: @nr_types values.
+ * @nr_types: number of values, the same in each call.
  *
  * Return: 0 or -ENOMEM.
  */
 int shstk_moments_add(struct shstk_moments *moments, uint64_t time,
 		      const struct shstk_record *record, const int64_t *values,
 		      unsigned int nr_types);
-/* Forget all. */
+/* Forgets all moments. */
 void shstk_moments_reset(struct shstk_moments *moments);
 void shstk_moments_deinit(struct shstk_moments *moments);
 

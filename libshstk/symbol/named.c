@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * named.c - entries of stacks whose functions somebody else has named: those of profiles that
- * are read. They become locations that bring their symbol along, so that no format sees a
- * difference.
+ * named.c - entries of stacks that have their names already, in profiles that are read. They become
+ * locations that bring their symbol along, so that formats need not tell them from others.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,9 +11,9 @@
 
 /**
  * struct shstk_named_map - a mapping that was read
- * @hh: in the profile's table.
- * @key: what tells it from others; strings are of the pool.
- * @map: what is handed out.
+ * @hh: link in the profile's table.
+ * @key: what tells the mapping from others; strings are of the pool.
+ * @map: the mapping that is handed out.
  */
 struct shstk_named_map {
 	UT_hash_handle hh;
@@ -30,11 +29,11 @@ struct shstk_named_map {
 
 /**
  * struct shstk_named_entry - an entry that was read
- * @hh: in the profile's table.
- * @next: an equal one of the same source.
- * @source: the source that had it last.
- * @location: number of its location, from 0.
- * @key: map, address, and five words for each frame.
+ * @hh: link in the profile's table.
+ * @next: next equal entry of the same source.
+ * @source: number of the source that had the entry last.
+ * @location: number of the entry's location, from 0.
+ * @key: mapping, address, and five words for each frame.
  */
 struct shstk_named_entry {
 	UT_hash_handle hh;
@@ -46,7 +45,7 @@ struct shstk_named_entry {
 
 #define KEY_HEAD 2
 #define KEY_FRAME 5
-#define MAX_EQUAL 16 /* entries of one source */
+#define MAX_EQUAL 16 /* equal entries of one source that are kept apart */
 
 void shstk_named_deinit(struct shstk_profile *profile)
 {
@@ -60,7 +59,10 @@ static int digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What is no build id in hexadecimal digits is none. */
+/*
+ * Sets the build id of a mapping; a text that is not in hexadecimal digits is no build id. Returns
+ * false when memory runs out.
+ */
 static bool set_build_id(struct shstk_profile *profile, struct shstk_symmap *map, const char *hex)
 {
 	size_t size = strlen(hex) / 2;
@@ -119,7 +121,7 @@ const struct shstk_symmap *shstk_profile_name_map(struct shstk_profile *profile,
 	return map->hh.tbl ? &map->map.pub : NULL;
 }
 
-/* Stand for what has no mapping: with an address, and without. */
+/* Stand for entries without a mapping: with an address, and without. */
 static const struct shstk_map no_map = {
 	.pub = { .kind = SHSTK_SYMMAP_NONE, .path = "", .name = "[unknown]" },
 };
@@ -132,7 +134,7 @@ static const char *keep(struct shstk_profile *profile, const char *text)
 	return text ? shstk_pool_text(profile->text, text, strlen(text)) : NULL;
 }
 
-/* A function that has only a name like "[libc.so.6+0x12]" has none. */
+/* Returns whether an entry has a function: a name like "[libc.so.6+0x12]" alone is none. */
 static bool is_resolved(const struct shstk_named *named, const struct shstk_symframe *frames)
 {
 	const char *name = frames[0].function;
@@ -170,7 +172,9 @@ static struct shstk_symbol *make_symbol(struct shstk_profile *profile,
 	return symbol;
 }
 
-/* Strings of a pool are the same pointer if they are equal. */
+/*
+ * Fills the key of an entry, and returns its bytes. Equal strings of a pool are the same pointer.
+ */
 static size_t make_key(const struct shstk_named *named, const struct shstk_symbol *symbol,
 		       uint64_t *key)
 {
@@ -190,7 +194,7 @@ static size_t make_key(const struct shstk_named *named, const struct shstk_symbo
 	return n * sizeof(*key);
 }
 
-/* Its own location, for an entry that has been found to be a new one. */
+/* Makes the location of an entry that has been found to be new. Returns 0 or -ENOMEM. */
 static int add_location(struct shstk_profile *profile, struct shstk_named_entry *entry,
 			const struct shstk_named *named, const struct shstk_symbol *symbol)
 {
@@ -210,8 +214,9 @@ static int add_location(struct shstk_profile *profile, struct shstk_named_entry 
 }
 
 /*
- * Of the equal entries from @at on the first one that @source has not had; or, behind so many
- * that it makes no sense, the last. NULL: there is none, and @last is where one is to be added.
+ * Returns the first of the equal entries from @at on that @source has not had. After MAX_EQUAL
+ * entries of one source it returns the last one of these, as more would make no sense. Returns NULL
+ * if there is none; @last is then the entry behind which the new one is to be added.
  */
 static struct shstk_named_entry *choose(struct shstk_named_entry *at, unsigned int source,
 					struct shstk_named_entry **last)

@@ -2,10 +2,9 @@
 /*
  * object.c - one ELF file: all that is known about its addresses.
  *
- * The parts are read when the first address needs them: the symbol tables of
- * the file, of its debug file and of the one packed in .gnu_debugdata; Go's table; debug
- * information from wherever it is; and .eh_frame_hdr, which knows where the
- * functions of a stripped file start.
+ * Each source of names is read when the first address needs it: the symbol tables of the file, of
+ * its debug file and of the file packed in .gnu_debugdata; Go's table; debug information from
+ * wherever it is; and .eh_frame_hdr, which tells where the functions of a stripped file start.
  */
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
@@ -29,7 +28,10 @@ struct answer {
 	struct shstk_resolved resolved;
 };
 
-/* What a symbol is called: it takes long to find out, and many addresses lie in one function. */
+/*
+ * The names of a symbol. They are kept, because they take long to find out, and many addresses lie
+ * in one function.
+ */
 struct named {
 	UT_hash_handle hh;
 	const struct shstk_sym *sym;
@@ -157,8 +159,9 @@ static uint64_t page_down(uint64_t v)
 	return v & ~4095ull;
 }
 
-/* The kernel maps whole pages, so a segment's first and last page hold more of
- * the file than the segment.
+/*
+ * Reads the executable segments. The kernel maps whole pages, so a segment's first and last page
+ * hold more of the file than the segment.
  */
 static void read_segments(struct shstk_object *object)
 {
@@ -325,8 +328,8 @@ static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *
 }
 
 /*
- * Fill @ret, whose frames have room for SHSTK_FRAMES_MAX; the first is zeroed. Returns their
- * number, 0 if memory runs out.
+ * Fills @ret, whose frames have room for SHSTK_FRAMES_MAX elements; the first one is zeroed.
+ * Returns their number, 0 if memory runs out.
  */
 static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct shstk_resolved *ret)
 {

@@ -2,16 +2,17 @@
 /*
  * perfmap.c - names of code made at run time, from perf-map files.
  *
- * Each line has a start and a size, both hexadecimal, and a name that is the
- * rest of the line. Compilers append a line per piece of code and never take
- * one back: where ranges overlap the later line is right. All lines are kept.
+ * Each line has a start and a size, both hexadecimal, and a name that is the rest of the line.
+ * Compilers append a line per piece of code and never remove one: where ranges overlap the later
+ * line is right. All lines are kept.
  *
- * For searches they are flattened into disjoint ranges, in layers: what was added since the last
- * one becomes a layer of its own, and layers of similar size become one, so that a file can be read
- * as it grows. A search begins with the newest layer.
+ * For searches the lines are flattened into disjoint ranges, in layers: the lines since the last
+ * layer become a layer of their own, and layers of similar size are merged, so that a file can be
+ * read as it grows. A search begins with the newest layer.
  *
- * Lines have no time. Who reads a file while it grows says when what was read last was there for
- * sure, and may then search what was there at a time: later lines are in no layer yet.
+ * Lines have no time. A caller that reads a file while it grows says at which time the lines read
+ * so far were there for sure. It can then search what was there at a time: later lines are in no
+ * layer yet.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 #define ENTRIES_MAX (8u << 20)
 #define NAME_MAX_LEN 4096
-#define ENTRY_COST 192 /* bytes that an entry takes beside its name */
+#define ENTRY_COST 192 /* bytes that an entry takes in addition to its name */
 
 struct range {
 	uint64_t start;
@@ -33,9 +34,10 @@ struct range {
 
 /**
  * struct layer - some lines, flattened
- * @flat: ranges, @nr of them; none if memory ran out.
- * @first: the first line's number, and
- * @end: that behind the last one.
+ * @flat: ranges, sorted and disjoint; NULL if memory ran out.
+ * @nr: number of ranges.
+ * @first: number of the first line.
+ * @end: number behind the last line.
  */
 struct layer {
 	struct range *flat;
@@ -44,14 +46,14 @@ struct layer {
 	size_t end;
 };
 
-#define LAYERS 32 /* of twice the size each */
+#define LAYERS 32 /* each older one has more than twice the lines */
 #define BATCHES 16
-#define SCAN 4096 /* lines in no layer that are looked through */
+#define SCAN 4096 /* lines in no layer that a search looks through */
 
 /**
- * struct batch - lines that were read at a time
- * @time: when all of them were there, ns.
- * @end: number behind the last one.
+ * struct batch - lines that were read at one time
+ * @time: time at which all of them were there, in ns.
+ * @end: number behind the last line.
  */
 struct batch {
 	uint64_t time;
@@ -63,15 +65,15 @@ struct shstk_perfmap {
 	struct shstk_perfmap_entry **entries;
 	size_t nr;
 	size_t max;
-	struct layer layers[LAYERS]; /* oldest lines first, */
-	unsigned int nr_layers; /* so many, */
-	size_t layered; /* with so many lines in all */
-	struct batch batches[BATCHES]; /* the others, as far as their time was told */
+	struct layer layers[LAYERS]; /* oldest lines first */
+	unsigned int nr_layers; /* number of layers */
+	size_t layered; /* lines in all layers */
+	struct batch batches[BATCHES]; /* lines in no layer, as far as their time is known */
 	unsigned int nr_batches;
 	size_t cost;
 	size_t most;
 	bool cut; /* some lines are left out */
-	bool anew; /* lines are read again that may be there */
+	bool anew; /* lines are read again that may be known */
 };
 
 struct shstk_perfmap *shstk_perfmap_create(void)
@@ -159,7 +161,7 @@ static int add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const ch
 static const struct shstk_perfmap_entry *find_in_layers(const struct shstk_perfmap *map,
 							uint64_t addr);
 
-/* Is that what is there already? */
+/* Returns whether the newest entry in the layers is the same as this one. */
 static bool is_known(const struct shstk_perfmap *map, uint64_t start, uint64_t end,
 		     const char *name)
 {
@@ -200,7 +202,7 @@ int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, c
 	return name ? add(map, start, end, name) : -ENOMEM;
 }
 
-/* All whole lines; *@used receives their bytes. */
+/* Adds all complete lines; *@used receives their bytes. Returns 0 or -ENOMEM. */
 static int parse(struct shstk_perfmap *map, const char *text, size_t size, size_t *used)
 {
 	const char *first = text, *end = text + size, *stop;
@@ -243,7 +245,7 @@ static int read_all(int fd, char *buf, size_t size, uint64_t from, size_t *done)
 void shstk_perfmap_anew(struct shstk_perfmap *map, bool anew)
 {
 	if (anew)
-		shstk_perfmap_find(map, 0); /* what is there is found in its layers */
+		shstk_perfmap_find(map, 0); /* puts all lines into layers, where is_known() looks */
 	map->anew = anew;
 }
 
@@ -274,10 +276,9 @@ int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most, uint64_t 
 }
 
 /*
- * Flattening: go through all starts and ends in order; of the entries open at
- * a point the newest names the piece up to the next point. The open ones are
- * in a heap, newest on top; those that have ended are dropped when they come
- * to the top.
+ * Flattening goes through all starts and ends in order. Of the entries open at a point, the newest
+ * one names the piece up to the next point. The open ones are in a heap, with the newest on top;
+ * those that have ended are dropped when they come to the top.
  */
 struct sweep {
 	struct shstk_perfmap_entry *const *entries;
@@ -384,7 +385,7 @@ out:
 	free(sorted);
 }
 
-/* The lines up to number @end are in layers. */
+/* Puts the lines up to number @end into a layer. */
 static void add_layer(struct shstk_perfmap *map, size_t end)
 {
 	struct layer new = { .first = map->layered, .end = end };
@@ -465,7 +466,10 @@ const struct shstk_perfmap_entry *shstk_perfmap_find_now(const struct shstk_perf
 {
 	const struct shstk_perfmap_entry *entry = find_in_layers(map, addr);
 
-	/* Code may run before anybody has seen its line: the first one, not those of later code. */
+	/*
+	 * Code may run before its line was read. Then the first line for the address is right:
+	 * later ones are of later code.
+	 */
 	for (size_t i = map->layered; !entry && i < map->nr && i - map->layered < SCAN; i++)
 		if (addr - map->entries[i]->start < map->entries[i]->end - map->entries[i]->start)
 			entry = map->entries[i];

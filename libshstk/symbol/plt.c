@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * plt.c - names of stubs through which functions of other files are called: "puts@plt".
+ * plt.c - names of PLT stubs, through which functions of other files are called: "puts@plt".
  *
- * No symbol table has them. What a stub calls is said by the relocation of the word that it
- * jumps through; where that word is, by the stub's instructions, as linkers put stubs in any
- * order.
+ * No symbol table has these names. The function that a stub calls is named by the relocation of the
+ * word that the stub jumps through. The address of that word is taken from the stub's instructions,
+ * as linkers put stubs in any order.
  */
 #include <gelf.h>
 #include <libelf.h>
@@ -14,10 +14,10 @@
 #include "elf_names.h"
 #include "private.h"
 
-#define STUB 16 /* bytes, at most, that are looked at; most stubs have as many */
-#define RELOCATIONS_MAX (1u << 18) /* that are looked at for one address */
+#define STUB 16 /* bytes of a stub that are read at most; most stubs have this size */
+#define RELOCATIONS_MAX (1u << 18) /* most relocations that are read for one address */
 
-/* The section of stubs that covers @addr. False: there is none. */
+/* Finds the section of stubs that covers @addr. Returns false if there is none. */
 static bool find_stubs(Elf *elf, uint64_t addr, GElf_Shdr *shdr, Elf_Data **data)
 {
 	Elf_Scn *scn = NULL;
@@ -47,7 +47,10 @@ static uint32_t get32(const uint8_t *p)
 	return v;
 }
 
-/* x86: jmp *offset(%rip), behind endbr64 or a bnd prefix. 0: it does not. */
+/*
+ * Returns the address of the word that an x86 stub jumps through: jmp *offset(%rip), behind endbr64
+ * or a bnd prefix. 0 if the code is something else.
+ */
 static uint64_t slot_x86(const uint8_t *code, size_t size, uint64_t addr)
 {
 	for (size_t i = 0; i + 6 <= size && i < 8; i++)
@@ -56,7 +59,10 @@ static uint64_t slot_x86(const uint8_t *code, size_t size, uint64_t addr)
 	return 0;
 }
 
-/* arm64: adrp x16, page; ldr x17, [x16, offset], perhaps behind bti. */
+/*
+ * Returns the address of the word that an arm64 stub jumps through: adrp x16, page; ldr x17, [x16,
+ * offset], perhaps behind bti. 0 if the code is something else.
+ */
 static uint64_t slot_arm64(const uint8_t *code, size_t size, uint64_t addr)
 {
 	for (size_t i = 0; i + 8 <= size && i < 8; i += 4) {
@@ -82,8 +88,8 @@ static uint64_t slot_of(Elf *elf, const uint8_t *code, size_t size, uint64_t add
 }
 
 /*
- * Name of the symbol of the relocation of @slot in one section; NULL: it has none. @left: so many
- * relocations may still be looked at.
+ * Returns the name of the symbol in the relocation of @slot in one section; NULL if there is none.
+ * @left is how many relocations may still be read.
  */
 static const char *find_in(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, uint64_t slot,
 			   unsigned int *left)
@@ -106,7 +112,10 @@ static const char *find_in(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, uint64
 	return NULL;
 }
 
-/* First in what is of stubs only (.rela.plt): there can be many others. */
+/*
+ * Returns the name of the symbol in the relocation of @slot, or NULL. The section with relocations
+ * of stubs only (.rela.plt) comes first, as there can be many other relocations.
+ */
 static const char *find_symbol(Elf *elf, uint64_t slot)
 {
 	unsigned int left = RELOCATIONS_MAX;
@@ -135,7 +144,7 @@ const char *shstk_plt_name(struct shstk_pool *pool, Elf *elf, uint64_t addr, uin
 
 	if (!find_stubs(elf, addr, &shdr, &data))
 		return NULL;
-	/* .plt.got has stubs of 8 bytes on x86, all others of 16. */
+	/* On x86 .plt.got has stubs of 8 bytes; all others have 16. */
 	size = shdr.sh_entsize == 8 ? 8 : STUB;
 	at = (addr - shdr.sh_addr) / size * size;
 	if (at < data->d_size)

@@ -2,9 +2,9 @@
 /*
  * pool.c - memory that is released all at once, and strings held once.
  *
- * Names come from files that nobody vouches for and end in terminals, XML and
- * protobuf, so this is the one place where they are made harmless: valid
- * UTF-8, no control characters, none that change the direction of writing, of bounded length.
+ * Names come from files that may be hostile, and go to terminals, XML and protobuf. So this is the
+ * one place where they are made harmless: they become valid UTF-8 of bounded length, without
+ * control characters and without characters that change the direction of writing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,9 @@ void *shstk_grow(void *array, size_t nr, size_t *max, size_t size)
 	return array;
 }
 
-/* Length of the UTF-8 sequence at @s and its code point; 0 if it is none. */
+/*
+ * Decodes the UTF-8 sequence at @s into its code point. Returns its length, 0 if it is not valid.
+ */
 static size_t decode(const unsigned char *s, size_t len, uint32_t *point)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -119,7 +121,10 @@ static bool is_control(uint32_t point)
 	       point == 0x2029;
 }
 
-/* @out has room for SHSTK_TEXT_MAX + 8 bytes; @len is not 0. */
+/*
+ * Writes a harmless copy of a text to @out, which has room for SHSTK_TEXT_MAX + 8 bytes. @len is
+ * not 0. Returns the length of the copy.
+ */
 static size_t clean(char *out, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;

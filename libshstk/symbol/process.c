@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * process.c - views of processes: what is mapped where, now and before.
- */
+/* process.c - views of processes: what is mapped where, now and before. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,7 +13,7 @@
 
 #include "store.h"
 
-#define MAPS_MAX (1u << 18) /* executable mappings of one process */
+#define MAPS_MAX (1u << 18) /* most executable mappings of one process */
 
 static void read_status(struct shstk_symproc *proc)
 {
@@ -41,8 +39,9 @@ static void read_status(struct shstk_symproc *proc)
 	fclose(file);
 }
 
-/* When a living process started; field 22 of its stat file counts from boot. The
- * name before it may hold anything, also blanks and parentheses.
+/*
+ * Returns when a living process started, in seconds since 1970, or 0. Field 22 of its stat file
+ * counts from boot. The name before it may contain anything, also blanks and parentheses.
  */
 static int64_t read_start(int pid)
 {
@@ -129,7 +128,7 @@ static void forget_maps(struct shstk_symproc *proc)
 		shstk_map_put(proc->maps[--proc->nr]);
 }
 
-/* Index of the first mapping that ends behind @addr. */
+/* Returns the index of the first mapping that ends behind @addr. */
 static size_t first_behind(const struct shstk_symproc *proc, uint64_t addr)
 {
 	size_t lo = 0, hi = proc->nr, mid;
@@ -160,7 +159,7 @@ static int make_room(struct shstk_symproc *proc, size_t nr)
 	return 0;
 }
 
-/* Replace @gone mappings from index @at by @nr others. There is room. */
+/* Replaces @gone mappings from index @at by @nr others. The caller has made room. */
 static void exchange(struct shstk_symproc *proc, size_t at, size_t gone, struct shstk_map **with,
 		     size_t nr)
 {
@@ -176,7 +175,7 @@ static void exchange(struct shstk_symproc *proc, size_t at, size_t gone, struct 
 	proc->nr += nr - gone;
 }
 
-/* Put @map, or nothing, in place of all that is between @start and @end. */
+/* Puts @map, or nothing, in place of all that is between @start and @end. Returns 0 or -ENOMEM. */
 static int replace(struct shstk_symproc *proc, uint64_t start, uint64_t end, struct shstk_map *map)
 {
 	struct shstk_map *with[3], *first, *last;
@@ -253,7 +252,7 @@ int shstk_symproc_fork(struct shstk_symproc *parent, int pid, struct shstk_sympr
 	err = shstk_symproc_create(parent->symbols, pid, &proc);
 	if (err)
 		return err;
-	/* A child that is gone already had its parent's root and user. */
+	/* A child that has ended already had its parent's root and user. */
 	if (proc->uid == (uid_t)-1) {
 		proc->root = parent->root;
 		proc->uid = parent->uid;
@@ -285,7 +284,7 @@ static struct shstk_map *same_map(const struct shstk_symproc *proc,
 	if (pub->start != info->start || pub->end != info->end || pub->offset != info->offset ||
 	    proc->maps[at]->dev != info->dev || proc->maps[at]->inode != info->inode)
 		return NULL;
-	/* That a mapped file was deleted does not change what is mapped. */
+	/* The deletion of a mapped file does not change what is mapped. */
 	path = shstk_pool_text(&proc->symbols->pool, info->path, shstk_map_path_length(info->path));
 	return path == pub->path ? proc->maps[at] : NULL;
 }
@@ -306,7 +305,10 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sort, and drop what overlaps an earlier one: no kernel writes that. */
+/*
+ * Sorts mappings, and drops those that overlap an earlier one, which no kernel writes. Returns how
+ * many are left.
+ */
 static size_t make_disjoint(struct shstk_map **maps, size_t nr)
 {
 	size_t from, to = 0;
@@ -320,7 +322,9 @@ static size_t make_disjoint(struct shstk_map **maps, size_t nr)
 	return to + 1;
 }
 
-/* Retire those of the old mappings that are not among the new ones. */
+/*
+ * Moves the old mappings that are not among the new ones to the former ones. Returns 0 or -ENOMEM.
+ */
 static int retire_missing(struct shstk_symproc *proc, struct shstk_map **maps, size_t nr)
 {
 	struct shstk_map **kept = calloc(nr ? nr : 1, sizeof(*kept));
@@ -408,7 +412,3 @@ const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64
 	}
 	return &proc->none.pub;
 }
-
-/* ---- code made at run time ---- */
-
-/* Not another user's, and not left by a former process with the same number. */

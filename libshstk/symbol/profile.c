@@ -2,9 +2,9 @@
 /*
  * profile.c - a profile in memory.
  *
- * Adding a sample turns its addresses into numbered locations (mapping,
- * address) and sums it into the record with the same process, thread and
- * locations. Nothing is named yet.
+ * Adding a sample turns its addresses into numbered locations (mapping, address) and adds its
+ * values to the record with the same process, thread and locations. No address is named until the
+ * profile is written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -178,7 +178,7 @@ static struct shstk_location *add_location(struct shstk_profile *profile,
 	return new->hh.tbl ? new : NULL;
 }
 
-/* How the entry @i of a sample is looked up: enum shstk_symaddr. */
+/* Returns how entry @i of a sample is looked up: enum shstk_symaddr. */
 static int how_of(const struct shstk_sample *sample, unsigned int i)
 {
 	uint8_t marks = sample->marks ? sample->marks[i] : 0;
@@ -187,7 +187,10 @@ static int how_of(const struct shstk_sample *sample, unsigned int i)
 							     SHSTK_SYMADDR_RETURN;
 }
 
-/* Code made at run time may be gone when it is named, and other code be there. */
+/*
+ * Returns the function at an address of code made at run time, or NULL. It must be found now: when
+ * the profile is written, the code may be gone and other code be there.
+ */
 static const struct shstk_perfmap_entry *find_made(const struct shstk_symmap *map, uint64_t pc,
 						   int how)
 {
@@ -196,7 +199,10 @@ static const struct shstk_perfmap_entry *find_made(const struct shstk_symmap *ma
 	return shstk_symproc_made_now(map->proc, how == SHSTK_SYMADDR_PC || !pc ? pc : pc - 1);
 }
 
-/* @timed: the sample says when it was. */
+/*
+ * Returns the location of an address, or NULL when memory runs out. @timed says that the sample has
+ * a time.
+ */
 static struct shstk_location *get_location(struct shstk_profile *profile,
 					   struct shstk_symproc *proc, uint64_t pc, int how,
 					   bool timed)
@@ -214,7 +220,7 @@ static struct shstk_location *get_location(struct shstk_profile *profile,
 	return found ? found : add_location(profile, &key);
 }
 
-/* How many of the outermost entries are those of the sample before. */
+/* Returns how many of the outermost entries are the same as in the sample before. */
 static unsigned int count_same(const struct shstk_last *last, const struct shstk_sample *sample)
 {
 	unsigned int n = 0, i = sample->nr;
@@ -242,8 +248,9 @@ static bool make_room(struct shstk_last *last, unsigned int nr)
 }
 
 /*
- * The locations of a sample. Most of its outer entries are those of the sample before, and each
- * search in the table of all is one in memory that no cache has.
+ * Fills the locations of a sample; returns false when memory runs out. Most of its outer entries
+ * are the same as in the sample before, and are not searched again: each search in the table of all
+ * locations fetches memory that no cache has.
  */
 static bool find_locations(struct shstk_profile *profile, const struct shstk_sample *sample,
 			   uint32_t *locations)
@@ -293,7 +300,7 @@ const char *shstk_note_name(int note)
 	return note > 0 && note < SHSTK_NOTES ? names[note] : "[unknown]";
 }
 
-/* ---- labels ---- */
+/* ---- Labels ---- */
 
 struct pair {
 	const char *key, *value;
@@ -307,7 +314,10 @@ static int by_key(const void *a, const void *b)
 	return ret ? ret : strcmp(x->value, y->value);
 }
 
-/* The next string of @text, which ends at @end, and behind its zero; NULL: there is none. */
+/*
+ * Returns the pool's copy of the next string of @text, which ends at @end, and moves @text behind
+ * its zero. NULL if there is none, or memory runs out.
+ */
 static const char *take_text(struct shstk_profile *profile, const char **text, const char *end)
 {
 	const char *zero = *text < end ? memchr(*text, 0, end - *text) : NULL;
@@ -320,7 +330,10 @@ static const char *take_text(struct shstk_profile *profile, const char **text, c
 	return ret;
 }
 
-/* Returns their number; what has no value is left out. */
+/*
+ * Fills @pairs with the labels of a sample, sorted. A key without a value is left out. Returns
+ * their number.
+ */
 static size_t take_pairs(struct shstk_profile *profile, const struct shstk_sample *sample,
 			 struct pair *pairs)
 {
@@ -338,7 +351,7 @@ static size_t take_pairs(struct shstk_profile *profile, const struct shstk_sampl
 	return nr;
 }
 
-/* The one copy of the sample's labels. Returns 0 or -ENOMEM. */
+/* Sets @ret to the profile's one copy of the sample's labels. Returns 0 or -ENOMEM. */
 static int get_labels(struct shstk_profile *profile, const struct shstk_sample *sample,
 		      const struct shstk_labels **ret)
 {
@@ -365,9 +378,9 @@ static int get_labels(struct shstk_profile *profile, const struct shstk_sample *
 	return 0;
 }
 
-/* ---- samples ---- */
+/* ---- Samples ---- */
 
-/* The part of a record that says which one it is. */
+/* Returns the part of a record that tells it from others. */
 static void *key_of(struct shstk_record *record)
 {
 	return &record->proc;
@@ -395,7 +408,10 @@ static struct shstk_record *scratch(struct shstk_profile *profile, unsigned int 
 	return profile->scratch;
 }
 
-/* What @sample would be as a record, without values. */
+/*
+ * Returns what @sample would be as a record, without values; NULL when memory runs out. It is valid
+ * until the next call.
+ */
 static struct shstk_record *make_key(struct shstk_profile *profile,
 				     const struct shstk_sample *sample)
 {

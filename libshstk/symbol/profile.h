@@ -27,20 +27,20 @@
 #include "symbol.h"
 
 #define SHSTK_PROFILE_MAX_TYPES 10
-#define SHSTK_PROFILE_MAX_LABELS 64 /* of a sample; more are left out */
+#define SHSTK_PROFILE_MAX_LABELS 64 /* of a sample; further ones are left out */
 
 struct shstk_profile;
 
 /**
- * enum shstk_note - a frame that stands for what is not on the stack
- * @SHSTK_NOTE_NONE: there is none.
+ * enum shstk_note - a frame that stands for something that is not on the stack
+ * @SHSTK_NOTE_NONE: no such frame.
  * @SHSTK_NOTE_TRUNCATED: the outermost frames are missing.
- * @SHSTK_NOTE_TICKS: the time passed where no sample could be taken.
- * @SHSTK_NOTE_LOADER: before the program's own code ran: exec and dynamic linking.
- * @SHSTK_NOTE_EXIT: after the program's own code ran.
- * @SHSTK_NOTE_HELD: the time passed on a stack that has no room for a sample.
- * @SHSTK_NOTE_UNSAMPLED: what was counted, but has no sample.
- * @SHSTK_NOTE_KERNEL: time in the kernel, for somebody who may not see it.
+ * @SHSTK_NOTE_TICKS: time that passed where no sample could be taken.
+ * @SHSTK_NOTE_LOADER: time before the program's own code ran: exec and dynamic linking.
+ * @SHSTK_NOTE_EXIT: time after the program's own code ran.
+ * @SHSTK_NOTE_HELD: time that passed on a stack that has no room for a sample.
+ * @SHSTK_NOTE_UNSAMPLED: events that were counted, but have no sample.
+ * @SHSTK_NOTE_KERNEL: time in the kernel, where the user may not see its stacks.
  */
 enum shstk_note {
 	SHSTK_NOTE_NONE,
@@ -62,17 +62,17 @@ enum shstk_note {
  * @pcs: the stack, innermost first, as the captures of shstk.h give it.
  * @marks: SHSTK_MARK_* of each entry, or NULL: all are return addresses.
  * @nr: number of entries of @pcs and @marks, or of @locations.
- * @end: enum shstk_end of the capture. Where it is not complete the stack is
- *	shown below a "[truncated]" frame.
- * @note: enum shstk_note: the stack is shown below this frame.
- * @labels: keys and values, each with a zero behind it, key by key; or NULL. pprof shows
- *	them; samples that differ in them are not equal.
+ * @end: enum shstk_end of the capture. A stack that is not complete is shown below a "[truncated]"
+ *	frame.
+ * @note: enum shstk_note: the stack is shown below the frame that this names.
+ * @labels: keys and values, each followed by a zero byte: key, value, next key; or NULL. pprof
+ *	shows them; samples with different labels are not equal.
  * @labels_size: bytes at @labels.
  * @locations: the stack as shstk_profile_name() gave it, innermost first, instead of @pcs and
- *	@marks; or NULL.
- * @time: when, in ns of CLOCK_MONOTONIC; used if shstk_profile_keep_times().
- * @values: one value for each type. Stacks whose sum is below 0 are not shown by the
- *	formats that have one value, but for tables.
+ * @marks; or NULL.
+ * @time: time of the sample in ns of CLOCK_MONOTONIC; used after shstk_profile_keep_times().
+ * @values: one value for each type. Formats that show one value leave out stacks whose sum is below
+ *	0; tables show them.
  */
 struct shstk_sample {
 	struct shstk_symproc *proc;
@@ -97,16 +97,16 @@ struct shstk_sample {
  * @icicle: flame graph with the root on top.
  * @inverted: flame graphs and folded stacks begin with the innermost function, and its callers
  *	stand above it.
- * @type: the value type that formats with one value use, counted from 1; 0:
- *	the default one.
- * @full_names: names in tables are not cut to what tells most.
- * @top: lines of the "top" format, functions in "json"; 0: 20.
- * @by_total: functions in "top" and "json" are sorted by their value with callees, not by their own.
- * @lines: "top" and "json" have the lines of functions, where they are known.
+ * @type: the value type that formats with one value use, counted from 1; 0: the default one.
+ * @full_names: names in tables are not shortened.
+ * @top: number of lines of the "top" format, and of functions in "json"; 0: 20.
+ * @by_total: functions in "top" and "json" are sorted by their value with callees, not by their
+ *	own.
+ * @lines: "top" and "json" show the source lines of functions, where they are known.
  * @by: what stands outermost in flame graphs, folded stacks and trees, separated by commas: "comm",
  *	"pid", "tid", or the key of a label; NULL: "comm", or as @per_thread says.
- * @base: what the profile is compared with, a profile of the same symbols with the same value
- *	types, or NULL; pages, flame graphs and folded stacks show it.
+ * @base: profile that this one is compared with, of the same symbols with the same value types, or
+ *	NULL; pages, flame graphs and folded stacks show the difference.
  */
 struct shstk_write_opts {
 	const char *title;
@@ -124,7 +124,7 @@ struct shstk_write_opts {
 
 /**
  * shstk_profile_create() - make an empty profile
- * @symbols: names its addresses; must outlive the profile.
+ * @symbols: store that names the addresses; it must outlive the profile.
  * @ret: receives the profile; give it to shstk_profile_destroy().
  *
  * Return: 0 or -ENOMEM.
@@ -151,7 +151,7 @@ void shstk_profile_destroy(struct shstk_profile *profile);
 int shstk_profile_add_type(struct shstk_profile *profile, const char *type, const char *unit);
 
 /**
- * shstk_profile_set_period() - what one event stands for
+ * shstk_profile_set_period() - set what one event stands for
  * @profile: the profile.
  * @type: type of the event: "cpu", "wall".
  * @unit: unit of @period.
@@ -163,10 +163,10 @@ int shstk_profile_set_period(struct shstk_profile *profile, const char *type, co
 			     int64_t period);
 
 /**
- * shstk_profile_set_time() - when it was recorded
+ * shstk_profile_set_time() - set when the profile was recorded
  * @profile: the profile.
- * @start: ns since 1970.
- * @duration: ns.
+ * @start: beginning of the recording, in ns since 1970.
+ * @duration: length of the recording, in ns.
  */
 void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_t duration);
 
@@ -180,12 +180,13 @@ void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_
 int shstk_profile_comment(struct shstk_profile *profile, const char *text);
 
 /**
- * shstk_profile_caution() - add a line about what the profile does not hold, or not exactly
+ * shstk_profile_caution() - add a line about what the profile lacks or knows only roughly
  * @profile: the profile.
- * @text: the text. One that is there already is not added again.
+ * @text: the text. A text that is there already is not added again.
  *
- * No format leaves them out: flame graphs have them below the title, tables, JSON and the
- * perf text at the top, pprof as its first comments behind "caution: ", folded stacks as stacks of the value 0.
+ * No format leaves these lines out: flame graphs show them below the title; tables, JSON and the
+ * perf text at the top; pprof as its first comments, each behind "caution: "; folded stacks as
+ * stacks with the value 0.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -194,12 +195,12 @@ int shstk_profile_caution(struct shstk_profile *profile, const char *text);
 /**
  * shstk_profile_keep_times() - keep the times of samples from now on
  * @profile: the profile, without samples.
- * @most: how many samples may have one; SIZE_MAX: all of them. When there are more, their times
- *	become less exact, and equal samples at one time are one, so it takes bounded memory.
+ * @most: how many samples may have a time; SIZE_MAX: all of them. When there are more, their times
+ *	become less exact, and equal samples at one time become one, so the memory is bounded.
  *
- * The perf text format then has one record per sample, in order of time;
- * without, one per distinct stack with the sum as its period. Pages have a timeline. Costs 16
- * bytes and the values per sample.
+ * The perf text format then has one record per sample, in order of time; without times it has one
+ * record per distinct stack with the sum as its period. Pages have a timeline. Each sample costs 16
+ * bytes and its values.
  */
 void shstk_profile_keep_times(struct shstk_profile *profile, size_t most);
 
@@ -208,22 +209,22 @@ void shstk_profile_keep_times(struct shstk_profile *profile, size_t most);
  * @profile: the profile, with at least one type.
  * @sample: the sample; everything is copied.
  *
- * Return: 0, -EINVAL (no type declared), -ENOMEM: not counted.
+ * Return: 0, -EINVAL (no type is declared), or -ENOMEM; the sample is not counted on failure.
  */
 int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample);
 
 /**
- * shstk_profile_name_map() - a mapping that somebody else knew
+ * shstk_profile_name_map() - make a mapping as another profile describes it
  * @profile: the profile.
- * @path: file, or what the mapping is called.
+ * @path: path of the file, or another name of the mapping.
  * @start: first address.
- * @end: behind the last address.
- * @offset: in the file.
- * @build_id: in hexadecimal digits, or "".
+ * @end: first address behind the mapping.
+ * @offset: offset of @start in the file, in bytes.
+ * @build_id: build id in hexadecimal digits, or "".
  *
  * The file is not opened.
  *
- * Return: the mapping, the same for equal arguments; NULL when memory runs out.
+ * Return: the mapping, the same one for equal arguments; NULL when memory runs out.
  */
 const struct shstk_symmap *shstk_profile_name_map(struct shstk_profile *profile, const char *path,
 						  uint64_t start, uint64_t end, uint64_t offset,
@@ -231,12 +232,13 @@ const struct shstk_symmap *shstk_profile_name_map(struct shstk_profile *profile,
 
 /**
  * struct shstk_named - an entry of a stack that has its names already
- * @map: what shstk_profile_name_map() gave, or NULL: it is not known.
+ * @map: what shstk_profile_name_map() returned, or NULL: the mapping is not known.
  * @address: the address, or 0.
- * @source: entries of one source other than 0 are different ones, even if they are equal; those
- *	of two sources, and of source 0, are the same.
+ * @source: number of the file that the entry comes from, or 0. Two entries of one source other than
+ *	0 are different, even if all else is equal; entries of different sources, and of source 0,
+ *	are the same if all else is equal.
  * @nr: number of elements of @frames.
- * @frames: functions, innermost inlined one first. Their strings are as they were read.
+ * @frames: functions, the innermost inlined one first. Their strings are as they were read.
  */
 struct shstk_named {
 	const struct shstk_symmap *map;
@@ -260,9 +262,9 @@ int shstk_profile_name(struct shstk_profile *profile, const struct shstk_named *
 /**
  * struct shstk_read_opts - how to read a profile; all zero is the default
  * @frames_only: the first name of a folded stack is a function, not a thread.
- * @take: asked for each sample: false leaves it out. It may change the sample, and the values,
- *	which are @values; NULL: all are taken.
- * @arg: for @take.
+ * @take: called for each sample; returns false to leave it out. It may change the sample and
+ * @values, which are the sample's values; NULL: all samples are taken.
+ * @arg: first argument of @take.
  */
 struct shstk_read_opts {
 	bool frames_only;
@@ -272,30 +274,30 @@ struct shstk_read_opts {
 };
 
 /**
- * shstk_profile_read() - add what a file holds
+ * shstk_profile_read() - add the samples of a file
  * @profile: the profile: without types, or with those that the file has.
- * @path: pprof's format, compressed or not, or folded stacks; "-" is standard input.
+ * @path: file in pprof's format, compressed or not, or with folded stacks; "-" is standard input.
  * @opts: options, or NULL.
  * @err: receives one line without line break on failure, naming @path.
  * @err_size: bytes in @err.
  *
- * What it may take is bounded by the options of the profile's symbols.
+ * The options of the profile's symbol store bound the memory and time of reading.
  *
- * Return: 0; -EINVAL: it is no such file, or contradicts itself; -E2BIG: it takes too much;
- * -ENOMEM, or the errno of reading it. Some of its samples may have been added then.
+ * Return: 0; -EINVAL: it is no such file, or contradicts itself; -E2BIG: it takes too much memory;
+ * -ENOMEM; or the errno of reading the file. On failure some samples may have been added.
  */
 int shstk_profile_read(struct shstk_profile *profile, const char *path,
 		       const struct shstk_read_opts *opts, char *err, size_t err_size);
 
-/* The same, of @size bytes that are in memory; @path is only told. */
+/* Does what shstk_profile_read() does, with @size bytes in memory; @path is only shown in @err. */
 int shstk_profile_read_bytes(struct shstk_profile *profile, const char *path, const void *data,
 			     size_t size, const struct shstk_read_opts *opts, char *err,
 			     size_t err_size);
 
 /**
- * shstk_profile_find_type() - the value type of a name
+ * shstk_profile_find_type() - find a value type by its name
  * @profile: the profile.
- * @type: its name; NULL: the default one.
+ * @type: name of the type; NULL: the default type.
  *
  * Return: its number from 1, 0 if there is none.
  */
@@ -305,36 +307,40 @@ unsigned int shstk_profile_find_type(const struct shstk_profile *profile, const 
  * shstk_profile_set_note() - say more about a value type
  * @profile: the profile.
  * @type: index of the value type from 0.
- * @note: shown in tables and flame graphs behind the type's name.
+ * @note: text that tables and flame graphs show behind the type's name.
  *
  * Return: 0, -EINVAL (there is no such type), -ENOMEM.
  */
 int shstk_profile_set_note(struct shstk_profile *profile, unsigned int type, const char *note);
 
 /**
- * shstk_profile_empty() - is there no sample?
+ * shstk_profile_empty() - check whether a profile has no samples
  * @profile: the profile.
+ *
+ * Return: whether there is no sample.
  */
 bool shstk_profile_empty(const struct shstk_profile *profile);
 
 /**
  * shstk_profile_reset() - forget all samples
- * @profile: the profile, whose types stay, and which may have no comments or cautions.
+ * @profile: the profile. Its types stay; it must not have comments or cautions.
  */
 void shstk_profile_reset(struct shstk_profile *profile);
 
 /**
- * shstk_profile_total() - sum over all samples
+ * shstk_profile_total() - sum the values of all samples
  * @profile: the profile.
  * @type: index of the value type from 0.
+ *
+ * Return: the sum.
  */
 int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int type);
 
 /**
  * shstk_format_find() - choose a format
- * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "speedscope",
- *	"perf", "top", "json"), or NULL: by the suffix of @path (.pb.gz .pprof .pb .folded
- *	.collapsed .svg .html .speedscope.json .perf .txt .top .json).
+ * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "speedscope", "perf", "top",
+ *	"json"), or NULL: chosen by the suffix of @path (.pb.gz .pprof .pb .folded .collapsed .svg
+ *	.html .speedscope.json .perf .txt .top .json).
  * @path: file to be written, or NULL.
  *
  * Return: the format's name, or NULL if there is none.
@@ -342,27 +348,27 @@ int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int ty
 const char *shstk_format_find(const char *format, const char *path);
 
 /**
- * shstk_format_list() - names of all formats, for usage texts
+ * shstk_format_list() - list the names of all formats, for usage texts
  *
  * Return: "pprof, pb, folded, svg, html, speedscope, perf, top, json".
  */
 const char *shstk_format_list(void);
 
 /**
- * shstk_format_suffix() - how files in a format are usually called
+ * shstk_format_suffix() - get the usual file name suffix of a format
  * @format: name of a format.
  * @len: receives the length of the suffix.
  *
- * Return: the suffix, such as ".pb.gz"; what is behind it does not belong to it.
+ * Return: the suffix, such as ".pb.gz", without a zero at its end: only @len bytes belong to it.
  */
 const char *shstk_format_suffix(const char *format, int *len);
 
 /**
  * shstk_profile_write() - write a profile to a file
  * @profile: the profile.
- * @path: file; "-" is standard output. A regular file is written under another
- *	name beside it and renamed when complete.
- * @format: name of a format, or NULL: by the suffix.
+ * @path: file; "-" is standard output. A regular file is written under another name beside it and
+ *	renamed when complete.
+ * @format: name of a format, or NULL: chosen by the suffix of @path.
  * @opts: options, or NULL.
  * @err: receives one line without line break on failure, naming @path.
  * @err_size: bytes in @err.
@@ -374,14 +380,14 @@ int shstk_profile_write(struct shstk_profile *profile, const char *path, const c
 
 /**
  * shstk_profile_check() - find out early whether a file can be written
- * @path: as for shstk_profile_write().
- * @format: as for shstk_profile_write().
- * @err: as for shstk_profile_write().
- * @err_size: as for shstk_profile_write().
+ * @path: the same as for shstk_profile_write().
+ * @format: the same as for shstk_profile_write().
+ * @err: the same as for shstk_profile_write().
+ * @err_size: the same as for shstk_profile_write().
  *
- * Leaves no file behind.
+ * It leaves no file behind.
  *
- * Return: as shstk_profile_write().
+ * Return: the same as shstk_profile_write().
  */
 int shstk_profile_check(const char *path, const char *format, char *err, size_t err_size);
 
@@ -400,18 +406,18 @@ int shstk_profile_print(struct shstk_profile *profile, FILE *out, const char *fo
 /**
  * shstk_profile_hottest() - write the function with the highest value of its own
  * @profile: the profile.
- * @out: receives "45.8 % function"; nothing, if there is none.
+ * @out: receives "45.8 % function", or nothing if there is no such function.
  *
  * Return: 0 or -ENOMEM.
  */
 int shstk_profile_hottest(const struct shstk_profile *profile, FILE *out);
 
 /**
- * shstk_format_value() - a value in its unit, for people
+ * shstk_format_value() - format a value in its unit, for people
  * @buf: receives "1.234 s", "12.30 MiB", "1234".
  * @size: bytes in @buf.
  * @value: the value.
- * @unit: as in shstk_profile_add_type().
+ * @unit: unit as in shstk_profile_add_type().
  */
 void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * ranges.c - see ranges.h.
- */
+/* ranges.c - sorted ranges of addresses, as ranges.h describes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +7,7 @@
 #include "private.h"
 #include "ranges.h"
 
-/* How many a search goes back for one that encloses the address. */
+/* Number of ranges that a search goes back to find one that encloses the address. */
 #define BACK_MAX 16
 
 bool shstk_ranges_add(struct shstk_ranges *ranges, struct shstk_account *account, uint64_t lo,
@@ -33,10 +31,10 @@ static int by_lo(const void *a, const void *b)
 
 	if (x->lo != y->lo)
 		return x->lo < y->lo ? -1 : 1;
-	/* Of two that start together the search meets the smaller one first. */
+	/* Of two ranges that start together the search meets the smaller one first. */
 	if (x->hi != y->hi)
 		return x->hi > y->hi ? -1 : 1;
-	/* Of two that are the same it meets the one that was added first. */
+	/* Of two equal ranges the search meets the one with the smaller value first. */
 	return x->value > y->value ? -1 : x->value < y->value;
 }
 

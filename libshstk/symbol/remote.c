@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * remote.c - the file of a mapping that cannot be opened any more, or never could be: it was
- * deleted, or built anew, and this is an ordinary user, who may not use /proc/PID/map_files.
+ * remote.c - makes a file of a mapping whose file cannot be opened: it was deleted, or built anew,
+ * and this is an ordinary user, who may not use /proc/PID/map_files.
  *
- * The program is there as /proc/PID/exe. Of other files what is mapped is read from the process's
- * memory: a file is made, in memory, that has these bytes where the true one has them, and
- * headers for a symbol table. It has the code, its unwind information and the names of what it
- * exports; no debug information, no local names, nothing that is writable.
+ * The program itself can be opened as /proc/PID/exe. Of other files the mapped parts are read from
+ * the process's memory: a file in memory is made that has these bytes at the same offsets as the
+ * original, and headers for a symbol table. It has the code, its unwind information and the names
+ * of what it exports; no debug information, no local names, and nothing that is writable.
  *
- * The bytes are the process's, and nobody else gets names from them: a file in memory is another
- * one than any that others have mapped.
+ * The bytes come from the process, which could lie. But no other process gets names from them: a
+ * file in memory is never the same file as one that others have mapped.
  */
 #include <elf.h>
 #include <errno.h>
@@ -27,12 +27,12 @@
 #include "store.h"
 
 #define SEGMENTS 16
-#define DYNAMICS 128 /* entries of a dynamic section that are looked at */
+#define DYNAMICS 128 /* most entries of a dynamic section that are read */
 #define FILE_MAX_SIZE (1ull << 32)
-#define COPY_MAX (256ull << 20) /* bytes that are read, of all files */
+#define COPY_MAX (256ull << 20) /* most bytes that are read for all files */
 #define CHUNK (1u << 20)
 
-/* A symbol says in which section it is: each segment with code becomes one. */
+/* A symbol says in which section it is, so each segment with code becomes a section. */
 enum { SECTION_NULL, SECTION_DYNSYM, SECTION_DYNSTR, SECTION_NAMES, SECTION_CODE };
 
 enum { NAME_DYNSYM = 1, NAME_DYNSTR = 9, NAME_NAMES = 17, NAME_CODE = 27 };
@@ -41,13 +41,13 @@ static const char section_names[] = "\0.dynsym\0.dynstr\0.shstrtab\0.text";
 
 /**
  * struct remote - a file that is being made
- * @memory: whose memory is read.
- * @base: where it is mapped from its start on.
- * @bias: what is added to its virtual addresses.
- * @fd: the file in memory.
- * @end: first byte behind its contents so far.
- * @eh: its header.
- * @ph: its program headers.
+ * @memory: memory of the process.
+ * @base: address at which the file's first byte is mapped.
+ * @bias: number that is added to the file's virtual addresses to get addresses of the process.
+ * @fd: descriptor of the file in memory.
+ * @end: offset behind the last byte written so far.
+ * @eh: ELF header of the file.
+ * @ph: program headers of the file.
  */
 struct remote {
 	const struct shstk_remote_memory *memory;
@@ -68,13 +68,19 @@ static bool write_all(const struct remote *r, uint64_t at, const void *buf, size
 	return pwrite(r->fd, buf, size, (off_t)at) == (ssize_t)size;
 }
 
-/* What the files take is ours, not the process's. */
+/*
+ * Returns whether @size more bytes may be copied, and counts them. The memory that the files take
+ * belongs to this process, so it is bounded for all files together.
+ */
 static bool may_copy(const struct remote *r, uint64_t size)
 {
 	return size <= COPY_MAX && atomic_fetch_add(r->memory->copied, size) + size <= COPY_MAX;
 }
 
-/* Puts memory of the process where the file has it. Pages that cannot be read stay empty. */
+/*
+ * Copies memory of the process to where the file has it. Pages that cannot be read stay empty.
+ * Returns 0 or a negative errno.
+ */
 static int copy_part(struct remote *r, uint64_t vaddr, uint64_t offset, uint64_t size)
 {
 	uint8_t *buf;
@@ -118,7 +124,10 @@ static int read_headers(struct remote *r)
 	return -ENOEXEC;
 }
 
-/* All that cannot have been changed since it was loaded. */
+/*
+ * Copies all segments that cannot have been changed since they were loaded. Returns 0 or a negative
+ * errno.
+ */
 static int copy_segments(struct remote *r)
 {
 	int err = 0;
@@ -132,7 +141,10 @@ static int copy_segments(struct remote *r)
 	return err;
 }
 
-/* Where the file has what is mapped at @addr. The loader may have added the bias or not. */
+/*
+ * Finds the offset in the file of what is mapped at @addr. The loader may have added the bias to
+ * @addr or not; @vaddr receives the address without it. Returns false if no segment covers it.
+ */
 static bool file_offset(const struct remote *r, uint64_t addr, uint64_t *vaddr, uint64_t *ret)
 {
 	*vaddr = addr >= r->bias ? addr - r->bias : addr;
@@ -172,11 +184,11 @@ static bool find_symbols(const struct remote *r, struct symbols_at *ret)
 				ret->strsz = dyn.d_un.d_val;
 		}
 	}
-	/* Linkers put the strings behind the symbols; nothing says how many these are. */
+	/* Linkers put the strings behind the symbols; nothing says how many symbols there are. */
 	return ret->symtab && ret->strtab > ret->symtab && ret->strsz;
 }
 
-/* Puts @size bytes behind what there is. Returns their offset, 0 if that failed. */
+/* Appends @size bytes to the file. Returns their offset, 0 if that failed. */
 static uint64_t append(struct remote *r, const void *bytes, size_t size)
 {
 	uint64_t at = (r->end + 7) & ~7ull;
@@ -185,7 +197,9 @@ static uint64_t append(struct remote *r, const void *bytes, size_t size)
 	return write_all(r, at, bytes, size) ? at : 0;
 }
 
-/* Segments with code as sections, from SECTION_CODE on. Returns how many sections there are. */
+/*
+ * Makes a section of each segment with code, from SECTION_CODE on. Returns the number of sections.
+ */
 static unsigned int add_code(const struct remote *r, Elf64_Shdr *sh)
 {
 	unsigned int n = SECTION_CODE;
@@ -207,7 +221,7 @@ static unsigned int add_code(const struct remote *r, Elf64_Shdr *sh)
 	return n;
 }
 
-/* The section of a symbol; SHN_UNDEF: it is not in code. */
+/* Returns the section of a symbol; SHN_UNDEF if it is not in code. */
 static unsigned int section_of(const Elf64_Shdr *sh, unsigned int n, const Elf64_Sym *sym)
 {
 	for (unsigned int i = SECTION_CODE; i < n; i++)
@@ -216,7 +230,7 @@ static unsigned int section_of(const Elf64_Shdr *sh, unsigned int n, const Elf64
 	return SHN_UNDEF;
 }
 
-/* The names of what is exported. Without them the file is still of use. */
+/* Adds a symbol table with the names of what is exported. Without it the file is still useful. */
 static void add_symbols(struct remote *r, Elf64_Shdr *sh, unsigned int n)
 {
 	uint64_t sym, str, vaddr, strings;
@@ -253,7 +267,7 @@ static void add_symbols(struct remote *r, Elf64_Shdr *sh, unsigned int n)
 	free(table);
 }
 
-/* Section headers, for those who look for symbols. */
+/* Adds section headers, which readers of symbols need. Returns 0 or -ENOSPC. */
 static int add_sections(struct remote *r)
 {
 	Elf64_Shdr sh[SECTION_CODE + SEGMENTS] = { { .sh_type = SHT_NULL } };
@@ -294,17 +308,17 @@ int shstk_remote_image(const struct shstk_remote_memory *memory, uint64_t base)
 }
 
 /**
- * struct mapped - which file is mapped
- * @dev: its device, as makedev(3) has it.
- * @inode: its inode number.
- * @base: where it is mapped from its start on; 0: nowhere.
+ * struct mapped - the file that is mapped at an address
+ * @dev: device, as makedev(3) has it.
+ * @inode: inode number.
+ * @base: address at which the file's first byte is mapped; 0 if that is not known.
  */
 struct mapped {
 	uint64_t dev, inode;
 	uint64_t base;
 };
 
-/* Finds the file that is mapped at @addr. */
+/* Finds the file that is mapped at @addr. Returns false if there is none. */
 static bool find_file(pid_t pid, uint64_t addr, struct mapped *ret)
 {
 	uint64_t start, end, offset;

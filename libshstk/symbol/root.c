@@ -2,10 +2,9 @@
 /*
  * root.c - files as another process sees them.
  *
- * A process in a container maps files of another file system tree. Its root
- * folder is opened while it lives; the descriptor keeps mount and folder, so
- * that its files can be opened until the end. Links in that tree must be
- * followed inside it, which openat2(2) does.
+ * A process in a container maps files of another file system tree. Its root folder is opened while
+ * it lives; the descriptor keeps mount and folder, so that its files can also be opened after its
+ * end. Links in that tree must be followed inside it, which openat2(2) does.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +18,7 @@
 #include "private.h"
 #include "regular.h"
 
-/* Has it ended, or has it never had memory of its own? */
+/* Returns whether a thread has ended, or never had memory of its own. */
 static bool has_ended(int pid)
 {
 	char path[64], to[1];

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Numbers for things. See rows.h.
- */
+/* rows.c - numbers for things, as rows.h describes. */
 #include "rows.h"
 
 struct shstk_row *shstk_rows_find(const struct shstk_rows *table,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * rows.h - numbers for things that a format lists once and then names by their number.
- */
+/* rows.h - numbers for things that a format lists once and then refers to by number. */
 #ifndef SHSTK_ROWS_H
 #define SHSTK_ROWS_H
 
@@ -10,10 +8,10 @@
 #define SHSTK_ROW_KEY 4
 
 /**
- * struct shstk_row - a thing that has its number
- * @hh: in the table.
- * @key: what tells it from others: pointers of the pool of texts, and numbers.
- * @id: its number.
+ * struct shstk_row - a thing that has a number
+ * @hh: link in the table.
+ * @key: what tells the thing from others: pointers of the pool of texts, and numbers.
+ * @id: number of the thing.
  */
 struct shstk_row {
 	UT_hash_handle hh;
@@ -22,9 +20,9 @@ struct shstk_row {
 };
 
 /**
- * struct shstk_rows - a table of them
- * @rows: by key.
- * @nr: how many there are.
+ * struct shstk_rows - a table of numbered things
+ * @rows: the things, by key.
+ * @nr: number of things.
  */
 struct shstk_rows {
 	struct shstk_row *rows;
@@ -32,22 +30,22 @@ struct shstk_rows {
 };
 
 /**
- * shstk_rows_get() - the number of a thing
+ * shstk_rows_get() - get the number of a thing
  * @table: the table.
- * @pool: memory of its rows.
- * @key: what tells it from others.
- * @made: receives whether it has its number only now, which is the last one.
+ * @pool: memory of the rows.
+ * @key: what tells the thing from others.
+ * @made: receives whether the thing was new; its number is then the last one.
  *
  * Return: the row, or NULL: memory ran out.
  */
 struct shstk_row *shstk_rows_get(struct shstk_rows *table, struct shstk_pool *pool,
 				 const uintptr_t key[SHSTK_ROW_KEY], bool *made);
 
-/* The row of a key, or NULL. */
+/* Returns the row of a key, or NULL. */
 struct shstk_row *shstk_rows_find(const struct shstk_rows *table,
 				  const uintptr_t key[SHSTK_ROW_KEY]);
 
-/* Gives back what is not of the pool. */
+/* Releases the table; the rows stay in the pool. */
 void shstk_rows_deinit(struct shstk_rows *table);
 
 #endif /* SHSTK_ROWS_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * shorten.c - names of C++ functions as programmers write them: without the
- * default arguments of the standard library's templates, without its inline
- * namespaces, and std::string by that name.
+ * shorten.c - names of C++ functions as programmers write them: without the default arguments of
+ * the standard library's templates, without its inline namespaces, and with std::string instead of
+ * std::basic_string.
  *
- * Only what is the default is left out: a vector with another allocator keeps
- * it. A name whose brackets do not fit together stays as it is.
+ * Only arguments that equal the default are left out: a vector with another allocator keeps it. A
+ * name whose brackets do not match stays as it is.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -29,15 +29,15 @@ struct text {
 	size_t len;
 };
 
-/* Room for what is made of @len bytes: ">>" and "," may get a blank. */
+/* Returns the bytes that a name of @len bytes can become: ">>" and "," may get a blank. */
 static size_t longest(size_t len)
 {
 	return 2 * len + 1;
 }
 
 /*
- * Templates of the standard library: how many arguments are always written, and
- * the defaults of the others; $0 and $1 are the first two arguments.
+ * Templates of the standard library: @needed is how many arguments are always written, @defaults
+ * are the defaults of the others. $0 and $1 are the first two arguments.
  */
 static const struct template
 {
@@ -101,7 +101,7 @@ static void put(struct text *out, const char *p, size_t len)
 	out->len += len;
 }
 
-/* The name behind "std::", and behind an inline namespace of libstdc++ or libc++. */
+/* Returns the name behind "std::" and behind an inline namespace of libstdc++ or libc++. */
 static const char *skip_std(const char *p, const char *end)
 {
 	static const char *const hidden[] = { "__cxx11::", "__1::" };
@@ -121,7 +121,7 @@ static const struct template *find_template(const char *name, size_t len)
 	return NULL;
 }
 
-/* Are the angle brackets at @p part of an operator's name, or of an arrow? */
+/* Returns whether the angle bracket at @p is part of an operator's name, or of an arrow. */
 static bool is_operator(const char *start, const char *p)
 {
 	static const char word[] = "operator";
@@ -134,9 +134,9 @@ static bool is_operator(const char *start, const char *p)
 }
 
 /*
- * Find the arguments of a template: @p is behind its '<'. Their number, with @args
- * and @end (behind the '>') filled; -1: there are too many, or brackets that do not
- * fit together. A '<' in round brackets may be a comparison: it ends with them.
+ * Finds the arguments of a template; @p is behind its '<'. Fills @args, and sets @after behind the
+ * '>'. Returns the number of arguments; -1 if there are too many, or the brackets do not match. A
+ * '<' in round brackets may be a comparison, so it ends with the brackets.
  */
 static int split(const char *p, const char *end, struct span *args, const char **after)
 {
@@ -183,7 +183,7 @@ static struct span trim(struct span s)
 	return s;
 }
 
-/* Is @arg the default that @pattern describes? Blanks between '>'s do not count. */
+/* Returns whether @arg is the default that @pattern describes. Blanks between '>'s do not count. */
 static bool is_default(const char *pattern, struct span arg, const struct span *args, int nr)
 {
 	const char *p = arg.p, *end = arg.p + arg.len;
@@ -206,7 +206,7 @@ static bool is_default(const char *pattern, struct span arg, const struct span *
 	return p == end;
 }
 
-/* How many of the arguments have to be written. */
+/* Returns how many of the arguments have to be written. */
 static int needed_args(const struct template *t, const struct span *args, int nr)
 {
 	int defaults = 0;
@@ -221,7 +221,10 @@ static int needed_args(const struct template *t, const struct span *args, int nr
 	return nr;
 }
 
-/* Characters have typedefs: std::string, std::wostream. */
+/*
+ * Writes the typedef that the standard has for characters, such as std::string or std::wostream.
+ * Returns false if there is none.
+ */
 static bool put_alias(struct text *out, const struct template *t, const struct span *args, int nr)
 {
 	static const char basic[] = "basic_";
@@ -250,8 +253,9 @@ static void put_args(struct text *out, const struct span *args, int nr)
 }
 
 /*
- * The template @t with arguments from @p on. They are shortened first, in memory of
- * their own: only then can they be compared. *after: behind them.
+ * Writes the template @t with its arguments from @p on, and sets *@after behind them. The arguments
+ * are shortened first, in memory of their own, because only then can they be compared. Returns
+ * false if they cannot be understood.
  */
 static bool put_template(const struct template *t, const char *p, const char *end, struct text *out,
 			 int nesting, const char **after)
@@ -283,7 +287,7 @@ static bool put_template(const struct template *t, const char *p, const char *en
 	return ok;
 }
 
-/* Append what is from @p to @end, shortened; false: it can't be understood. */
+/* Appends the text from @p to @end, shortened. Returns false if it cannot be understood. */
 static bool shorten(const char *p, const char *end, struct text *out, int nesting)
 {
 	const struct template *t;
@@ -306,7 +310,7 @@ static bool shorten(const char *p, const char *end, struct text *out, int nestin
 		else if (!put_template(t, p + 1, end, out, nesting, &p))
 			return false;
 		else if (begins(p, end, " >") && out->p[out->len - 1] != '>')
-			p++; /* the blank was for two '>'s */
+			p++; /* the blank was between two '>'s */
 	}
 	return true;
 }

@@ -2,12 +2,12 @@
 /*
  * split.c - descriptions of units in .dwo and .dwp files.
  *
- * libdw would open these files itself, by names that a foreign program chose: that can block
- * for ever, and it knows no .dwp files before 0.191. So they are found here, as debug files are,
- * and libdw gets an ELF file that exists in memory only, with the sections of one unit under
- * their ordinary names: those of the .dwo or .dwp file, and of the program's own the parts that
- * the unit refers to. In these parts the unit's numbers count from the start, which is what libdw
- * assumes of a unit that names no start.
+ * libdw would open these files itself, by names that a foreign program chose: that can block for
+ * ever, and libdw knows no .dwp files before 0.191. So they are found here, in the same way as
+ * debug files. libdw gets an ELF file that exists in memory only, with the sections of one unit
+ * under their ordinary names: the sections of the .dwo or .dwp file, and those parts of the
+ * program's own sections that the unit refers to. In these parts the unit's numbers count from the
+ * start, which is what libdw assumes of a unit that names no start.
  *
  * A unit belongs to a skeleton if it has the 64-bit identification that the skeleton names.
  */
@@ -26,15 +26,15 @@
 #include "split.h"
 #include "vet.h"
 
-#define SPLIT_COST (32u << 10) /* bytes that libdw takes for a file, about */
-#define UNITS_MAX (1u << 16) /* units of one file that are looked at */
+#define SPLIT_COST (32u << 10) /* about the bytes that libdw takes for a file */
+#define UNITS_MAX (1u << 16) /* most units of one file that are looked at */
 
 struct bytes {
 	const uint8_t *p;
 	size_t size;
 };
 
-/* What a unit is composed of. */
+/* The sections that a unit is composed of. */
 enum part {
 	INFO,
 	ABBREV,
@@ -54,19 +54,19 @@ static const char *const part_names[PARTS] = {
 /**
  * struct shstk_splits - the separate descriptions of one program's units
  * @elf: the program or its debug file.
- * @place: where its debug files are.
- * @path: its path, or NULL.
- * @account: of the program.
- * @addr: its .debug_addr.
- * @ranges: its .debug_ranges.
+ * @place: where the program's debug files are.
+ * @path: path of the program, or NULL.
+ * @account: account of the program.
+ * @addr: .debug_addr of the program.
+ * @ranges: .debug_ranges of the program.
  * @dwp_tried: a .dwp file was looked for.
- * @dwp_fd: that file, or -1.
- * @dwp: the same, opened; NULL: there is none.
- * @dwp_unpacked: its sections that were compressed.
- * @index: its .debug_cu_index.
- * @parts: its sections.
+ * @dwp_fd: descriptor of the .dwp file, or -1.
+ * @dwp: the .dwp file; NULL if there is none.
+ * @dwp_unpacked: unpacked sections of the .dwp file.
+ * @index: .debug_cu_index of the .dwp file.
+ * @parts: sections of the .dwp file.
  * @missing: number of units whose file was not found.
- * @first: path of the first of these, or NULL.
+ * @first: path of the first file that was not found, or NULL.
  */
 struct shstk_splits {
 	Elf *elf;
@@ -85,7 +85,7 @@ struct shstk_splits {
 	char *first;
 };
 
-/* What a skeleton says. */
+/* What a skeleton says about its unit. */
 struct skeleton {
 	uint64_t id;
 	const char *name;
@@ -119,7 +119,7 @@ static struct bytes section(Elf *elf, const char *wanted)
 	return (struct bytes){ 0 };
 }
 
-/* The sections of a .dwo or .dwp file. */
+/* Finds the sections of a .dwo or .dwp file. */
 static void split_sections(Elf *elf, struct bytes parts[PARTS])
 {
 	char name[32];
@@ -131,7 +131,7 @@ static void split_sections(Elf *elf, struct bytes parts[PARTS])
 	}
 }
 
-/* @from its @offset-th byte on, at most @size. */
+/* Returns the bytes of @from from @offset on, at most @size. */
 static struct bytes part_of(struct bytes from, uint64_t offset, uint64_t size)
 {
 	if (!from.p || offset > from.size)
@@ -172,9 +172,12 @@ void shstk_splits_destroy(struct shstk_splits *splits)
 	free(splits);
 }
 
-/* ---- the unit as an ELF file in memory ---- */
+/* ---- The unit as an ELF file in memory ---- */
 
-/* Headers of a file with these sections, whose bytes are put in place when it is open. */
+/*
+ * Writes the headers of a file with these sections. The sections get their bytes when the file is
+ * open. Returns the number of bytes written.
+ */
 static size_t write_headers(uint8_t *image)
 {
 	const size_t names_at = sizeof(Elf64_Ehdr) + (PARTS + 2) * sizeof(Elf64_Shdr);
@@ -206,10 +209,13 @@ static size_t write_headers(uint8_t *image)
 	return at;
 }
 
-/* Bytes that write_headers() writes at most. */
+/* The most bytes that write_headers() writes. */
 #define HEADERS (sizeof(Elf64_Ehdr) + (PARTS + 2) * sizeof(Elf64_Shdr) + PARTS * 24)
 
-/* It is libelf's own copy of a section that gets other bytes. Empty ones are left out. */
+/*
+ * Gives a section its bytes, in libelf's own copy. Empty sections are hidden. Returns false on
+ * failure.
+ */
 static bool fill_section(Elf *elf, enum part part, struct bytes with)
 {
 	Elf_Scn *scn = elf_getscn(elf, part + 1);
@@ -226,7 +232,7 @@ static bool fill_section(Elf *elf, enum part part, struct bytes with)
 	return gelf_update_shdr(scn, &shdr);
 }
 
-/* Find the unit with that identification, among others and units that hold types. */
+/* Finds the unit with that identification, among others and units that contain types. */
 static bool find_unit(Dwarf *dbg, uint64_t id, Dwarf_Die *ret)
 {
 	Dwarf_CU *cu = NULL;
@@ -254,7 +260,7 @@ void shstk_split_close(struct shstk_split *split)
 	free(split);
 }
 
-/* Copy the bytes of @parts behind the headers, and let @parts refer to the copies. */
+/* Copies the bytes of @parts to @to, and lets @parts refer to the copies. */
 static void copy_parts(uint8_t *to, struct bytes parts[PARTS])
 {
 	for (int i = INFO; i <= RNGLISTS; i++) {
@@ -282,7 +288,10 @@ static bool begin(struct shstk_split *split, const struct bytes parts[PARTS], ui
 	return split->vet && find_unit(split->dbg, id, &split->die);
 }
 
-/* @copied: bytes of parts that go away, and are copied; or 0. */
+/*
+ * Makes the description of one unit from its parts. @copied is the number of bytes in parts that go
+ * away and must be copied; 0 if they stay. Returns NULL if the unit is not there or cannot be read.
+ */
 static struct shstk_split *compose(const struct shstk_splits *splits,
 				   const struct skeleton *skeleton, struct bytes parts[PARTS],
 				   size_t copied)
@@ -314,9 +323,9 @@ static struct shstk_split *compose(const struct shstk_splits *splits,
 	return NULL;
 }
 
-/* ---- files ---- */
+/* ---- Files ---- */
 
-/* Open a debug file and unpack its sections. Returns its descriptor, or -1. */
+/* Opens a debug file and unpacks its sections. Returns its descriptor, or -1. */
 static int open_file(const struct shstk_splits *splits, const char *path, Elf **elf,
 		     struct shstk_unpacked **unpacked)
 {
@@ -363,7 +372,10 @@ static struct shstk_split *open_dwo(struct shstk_splits *splits, const struct sk
 	return split;
 }
 
-/* Beside the program, as dwp(1) and llvm-dwp write it, or in the debug folders. */
+/*
+ * Looks for the .dwp file beside the program, where dwp(1) and llvm-dwp write it, or in the debug
+ * folders.
+ */
 static void find_dwp(struct shstk_splits *splits)
 {
 	const char *dirs = splits->place->dirs;
@@ -413,7 +425,10 @@ static struct shstk_split *from_dwp(struct shstk_splits *splits, const struct sk
 	return compose(splits, skeleton, parts, 0);
 }
 
-/* Where the compiler put it. False: it is not said. */
+/*
+ * Returns the path at which the compiler put the .dwo file, in @path. Returns false if the skeleton
+ * does not say.
+ */
 static bool original_path(const struct skeleton *skeleton, char path[PATH_MAX])
 {
 	const char *dir = *skeleton->name == '/' ? "" : skeleton->dir;
@@ -423,7 +438,10 @@ static bool original_path(const struct skeleton *skeleton, char path[PATH_MAX])
 	       *path == '/';
 }
 
-/* Where the compiler put it; else beside the program, where it may have been moved with it. */
+/*
+ * Opens the .dwo file where the compiler put it, else beside the program, with which it may have
+ * been moved.
+ */
 static struct shstk_split *from_dwo(struct shstk_splits *splits, const struct skeleton *skeleton)
 {
 	const char *slash = splits->path ? strrchr(splits->path, '/') : NULL;
@@ -443,7 +461,7 @@ static struct shstk_split *from_dwo(struct shstk_splits *splits, const struct sk
 	return split;
 }
 
-/* ---- skeletons ---- */
+/* ---- Skeletons ---- */
 
 static const char *text_of(Dwarf_Die *die, unsigned int name, unsigned int old)
 {
@@ -506,7 +524,7 @@ size_t shstk_splits_missing(const struct shstk_splits *splits, const char **ret)
 	return splits->missing;
 }
 
-/* ---- ranges ---- */
+/* ---- Ranges ---- */
 
 static bool read_uleb(const uint8_t *p, const uint8_t *end, uint64_t *ret)
 {
@@ -519,7 +537,10 @@ static bool read_uleb(const uint8_t *p, const uint8_t *end, uint64_t *ret)
 	return false;
 }
 
-/* Where the list with that number starts; 0: there is none. The header is in 32-bit form. */
+/*
+ * Returns where the range list with that number starts; 0 if there is none. The header must be in
+ * 32-bit form.
+ */
 static ptrdiff_t list_of_number(const struct shstk_split *split, uint64_t number)
 {
 	const size_t header = 12;
@@ -536,7 +557,9 @@ static ptrdiff_t list_of_number(const struct shstk_split *split, uint64_t number
 	return at < split->rnglists_size - header ? (ptrdiff_t)(header + at) : 0;
 }
 
-/* Where the list of ranges of an entry starts in its section, as far as that is not 0. */
+/*
+ * Returns where the range list of an entry starts in its section; 0 if it has none or starts at 0.
+ */
 static ptrdiff_t list_start(const struct shstk_split *split, Dwarf_Die *die)
 {
 	const uint8_t *info = split->info;
@@ -554,9 +577,9 @@ static ptrdiff_t list_start(const struct shstk_split *split, Dwarf_Die *die)
 }
 
 /*
- * libdw takes the address to which ranges are relative from the unit itself, but it is the
- * skeleton that has it. A list at offset 0, which only DWARF 4 can have, libdw has to find by
- * itself: all its ranges are relative, to 0 then.
+ * libdw takes the address to which ranges are relative from the unit itself, but only the skeleton
+ * has it. A list at offset 0, which only DWARF 4 can have, must be found by libdw itself: all its
+ * ranges are then relative to 0, and the address is added here.
  */
 ptrdiff_t shstk_split_ranges(const struct shstk_split *split, Dwarf_Die *die, ptrdiff_t off,
 			     Dwarf_Addr *base, Dwarf_Addr *lo, Dwarf_Addr *hi)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * store.h - the inside of the store and of the views of processes.
+ * store.h - the inside of the symbol store and of the views of processes.
  *
- * A view is a sorted array of disjoint mappings. Mappings that were handed out are
- * never changed or freed: what is cut or unmapped is replaced in the array and goes to
- * a table of former ones (former.c), where addresses that nothing covers now are looked for. Those
- * at its end in which none was found are used again.
+ * A view is a sorted array of disjoint mappings. Mappings that were handed out are never changed or
+ * freed. A mapping that is cut or unmapped is replaced in the array and goes to a table of former
+ * mappings (former.c), where addresses are looked for that no mapping covers now. Mappings that end
+ * without ever having been handed out are used again.
  */
 #ifndef SHSTK_STORE_H
 #define SHSTK_STORE_H
@@ -20,12 +20,12 @@ struct shstk_kernel_functions;
 
 /**
  * struct shstk_map - a mapping
- * @pub: first: a map is handed out as this.
- * @dev: device and
- * @inode: inode number that the kernel told, or 0.
- * @object: its file, or NULL.
- * @next: next spare one.
- * @pieces: ranges of former ones that have it.
+ * @pub: the public part; it is the first member because a map is handed out as a pointer to it.
+ * @dev: device of the file that the kernel told, or 0.
+ * @inode: inode number of the file that the kernel told, or 0.
+ * @object: the file, or NULL.
+ * @next: next mapping in the list of spare ones.
+ * @pieces: number of ranges in the table of former mappings that refer to it.
  * @found: it was handed out.
  */
 struct shstk_map {
@@ -41,9 +41,11 @@ struct shstk_map {
 struct shstk_former_range;
 
 /**
- * struct shstk_former - mappings that were
- * @v: ranges of addresses, @nr of them, room for @max.
- * @added: how many mappings were ever added.
+ * struct shstk_former - mappings that are no more
+ * @v: ranges of addresses with the mapping that each had last.
+ * @nr: number of ranges.
+ * @max: number of ranges that @v has room for.
+ * @added: number of mappings that were ever added.
  */
 struct shstk_former {
 	struct shstk_former_range *v;
@@ -53,21 +55,21 @@ struct shstk_former {
 };
 
 /**
- * struct shstk_symbols - the store
- * @pool: all that lives as long as the store.
- * @opts: its options.
- * @budget: what reading files may cost.
+ * struct shstk_symbols - the symbol store
+ * @pool: memory that lives as long as the store.
+ * @opts: options of the store.
+ * @budget: bounds on what reading files may cost.
  * @roots: root folders of processes.
  * @objects: open files, by device and inode number.
- * @images: images in memory.
- * @procs: all views.
- * @kernel: the one of the kernel, or NULL.
- * @lookups: addresses that were looked up.
+ * @images: ELF images in memory.
+ * @procs: views of all processes.
+ * @kernel: the view of the kernel, or NULL.
+ * @lookups: results of address lookups.
  * @spare: mappings to be used again.
- * @path_bytes: in paths of mappings.
- * @made_bytes: in processes' own perf-map files,
- * @made_files: so many of which are kept open.
- * @former_made: names of code of programs that are not there any more.
+ * @path_bytes: bytes in the paths of mappings.
+ * @made_bytes: bytes of memory that the processes' own perf-map files take.
+ * @made_files: number of perf-map files that are kept open.
+ * @former_made: names of generated code of programs that are no more.
  */
 struct shstk_symbols {
 	struct shstk_pool pool;
@@ -90,17 +92,18 @@ struct shstk_symbols {
 
 /**
  * struct shstk_made - how far a process's own perf-map file was read
- * @wanted: an address of a sample was in no file: it is looked at while the process runs.
- * @tried: it was looked for.
- * @full: it takes more than it may.
- * @open: the file is kept open, so that its end is read if it is removed,
- * @fd: as this.
- * @dev: its device and
- * @ino: inode number, once it was found.
- * @written: when it was written last, ns since 1970.
- * @done: bytes of it that were read.
- * @tail: the last ones of these, @nr_tail of them.
- * @next: time of the sample before which it is not looked at again, ns.
+ * @wanted: no file had an address of a sample: the file is looked at while the process runs.
+ * @tried: the file was looked for.
+ * @full: the file takes more memory than it may.
+ * @open: the file is kept open as @fd, so that its end can be read even if it is removed.
+ * @fd: descriptor of the file, if @open.
+ * @dev: device of the file, once it was found.
+ * @ino: inode number of the file, once it was found.
+ * @written: time of the last write to the file, in ns since 1970.
+ * @done: bytes of the file that were read.
+ * @tail: the last bytes that were read.
+ * @nr_tail: number of bytes in @tail.
+ * @next: time of the sample before which the file is not looked at again, in ns.
  */
 struct shstk_made {
 	bool wanted;
@@ -121,23 +124,25 @@ struct shstk_made {
  * struct shstk_symproc - the view of a process
  * @symbols: the store.
  * @next: next view of the store.
- * @parent: process it was forked from, whose generated code it may run.
- * @pid: process ID here, and
- * @ns_pid: as the process sees itself.
- * @uid: its user, or -1.
- * @started: when it started, seconds since 1970, or 0.
- * @root: where its paths start.
- * @maps: its mappings, sorted, disjoint; @nr of them, room for @max.
- * @former: mappings that were.
- * @none: stands for all that is not mapped.
+ * @parent: view of the process it was forked from, whose generated code it may run.
+ * @pid: process ID in the PID namespace of this program.
+ * @ns_pid: process ID in the process's own PID namespace.
+ * @uid: user ID, or -1.
+ * @started: start time of the process, in seconds since 1970, or 0.
+ * @root: root folder where its paths start.
+ * @maps: its mappings, sorted and disjoint.
+ * @nr: number of mappings.
+ * @max: number of mappings that @maps has room for.
+ * @former: mappings that are no more.
+ * @none: mapping that stands for all addresses that are not mapped.
  * @perfmap: names from its own perf-map file.
- * @perfmap_account: what that file takes; opened when it is first read.
- * @made: how far that file was read.
- * @extra: names from files that were given.
- * @functions: those of the kernel, in the view that is of it.
- * @edition: grows when names are added, to tell old lookups.
- * @changes: grows when something is mapped or is no more.
- * @path_bytes: in paths that no other process had.
+ * @perfmap_account: memory that this file takes; opened when the file is first read.
+ * @made: how far this file was read.
+ * @extra: names from files that the caller gave.
+ * @functions: the functions of the kernel, in the view of the kernel.
+ * @edition: grows when names are added, so that old lookups are recognised.
+ * @changes: grows when something is mapped or unmapped.
+ * @path_bytes: bytes in paths that no other process had.
  */
 struct shstk_symproc {
 	struct shstk_symbols *symbols;
@@ -163,57 +168,73 @@ struct shstk_symproc {
 	size_t path_bytes;
 };
 
-/* mapping.c: a new mapping with its file; a part of one, or for another process.
- * NULL when memory runs out.
+/*
+ * Functions of mapping.c. shstk_map_create() makes a mapping and finds its file; shstk_map_copy()
+ * copies a part of a mapping, or a mapping for another process. Both return NULL when memory runs
+ * out.
  */
 struct shstk_map *shstk_map_create(struct shstk_symproc *proc,
 				   const struct shstk_symmap_info *info);
 struct shstk_map *shstk_map_copy(struct shstk_symproc *proc, const struct shstk_map *map,
 				 uint64_t start, uint64_t end);
-/* It is not in use any more. */
+/* Releases a mapping that is not in use any more. */
 void shstk_map_put(struct shstk_map *map);
-/* Bytes of a path without the kernel's " (deleted)". */
+/* Returns the length of a path in bytes without the kernel's " (deleted)". */
 size_t shstk_map_path_length(const char *path);
 void shstk_objects_destroy(struct shstk_symbols *symbols);
 
-/* former.c: a mapping that is in use no more. If memory runs out, it is not remembered. */
+/*
+ * Remembers a mapping that is not in use any more (former.c). If memory runs out, it is forgotten.
+ */
 void shstk_former_add(struct shstk_former *former, struct shstk_map *map);
-/* The last one that had @addr, or NULL. */
+/* Returns the last mapping that had @addr, or NULL. */
 struct shstk_map *shstk_former_find(const struct shstk_former *former, uint64_t addr);
 void shstk_former_clear(struct shstk_former *former);
 
-/* kernel.c: where all addresses of the kernel lie; NULL when memory runs out. */
+/* Returns the mapping of all addresses of the kernel (kernel.c); NULL when memory runs out. */
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);
-/* The function at an address, or NULL; until the next call. */
+/* Returns the function of the kernel at an address, or NULL; valid until the next call. */
 const struct shstk_perfmap_entry *shstk_kernel_find(struct shstk_kernel_functions *functions,
 						    uint64_t addr);
 void shstk_kernel_destroy(struct shstk_kernel_functions *functions);
 
-/* kernel_ask.c: what asks the kernel for a function; NULL: it cannot be asked. */
+/*
+ * Makes an asker, by which the kernel is asked for a function (kernel_ask.c). Returns NULL if it
+ * cannot be asked.
+ */
 struct shstk_kernel_asker *shstk_kernel_asker_create(void);
 void shstk_kernel_asker_destroy(struct shstk_kernel_asker *asker);
-/* The function at an address; the name until the next call. False: it names none. */
+/*
+ * Asks for the function at an address; the name is valid until the next call. Returns false if the
+ * kernel names none.
+ */
 bool shstk_kernel_ask(struct shstk_kernel_asker *asker, uint64_t addr,
 		      struct shstk_perfmap_entry *ret);
 
 /* process.c */
 void shstk_symproc_destroy(struct shstk_symproc *proc);
 
-/* made.c: the newest perf-map entry for an address, or NULL. */
+/* Returns the newest perf-map entry for an address, or NULL (made.c). */
 const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr);
-/* That at the time of the sample of which shstk_made_follow() was told. It stays. */
+/*
+ * Returns the perf-map entry for an address at the time that shstk_made_follow() was last told, or
+ * NULL. The entry stays.
+ */
 const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *proc, uint64_t addr);
-/* A sample of the process has that time, in ns of CLOCK_MONOTONIC: reads what there is to read. */
+/*
+ * Reads the new part of the perf-map file of a process that has a sample at @time, in ns of
+ * CLOCK_MONOTONIC.
+ */
 void shstk_made_follow(struct shstk_symproc *proc, uint64_t time);
-/* The process is another program now. */
+/* Forgets the names of generated code of a process that has executed another program. */
 void shstk_made_forget(struct shstk_symproc *proc);
-/* It has ended: what is left in its file is read, which is closed. */
+/* Reads what is left in the perf-map file of a process that has ended, and closes the file. */
 void shstk_made_end(struct shstk_symproc *proc);
-/* Of a view that goes, and of a store. */
+/* Release what made.c holds for a view, and for a store. */
 void shstk_made_deinit(struct shstk_symproc *proc);
 void shstk_former_made_destroy(struct shstk_symbols *symbols);
 
-/* symbol.c: the function @made, which an address of @map was in. */
+/* Returns the symbol of the function @made, in which an address of @map lay (symbol.c). */
 const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
 					      const struct shstk_symmap *map, uint64_t pc, int how,
 					      const struct shstk_perfmap_entry *made);

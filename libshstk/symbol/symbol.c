@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * symbol.c - the store: made, released, and asked for the names of an address.
- */
+/* symbol.c - the symbol store: making it, releasing it, and looking up the names of an address. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store.h"
 
-/* The kernel's page in a program for probes of others, and what is shown of code there. */
+/*
+ * The page that the kernel puts into a program for uprobes of others, and the name that is shown
+ * for code there.
+ */
 #define UPROBES "[uprobes]"
 
 struct lookup_key {
 	const struct shstk_symmap *map;
 	uint64_t pc;
-	uint64_t how; /* exact, and from bit 1 the edition of the perf-map */
+	uint64_t how; /* bit 0: exact; from bit 1: edition of the perf-map */
 };
 
 struct lookup {
@@ -103,7 +104,10 @@ struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols)
 	return &symbols->pool;
 }
 
-/* A frame of which only the name is known. NULL: no memory, or @name is NULL. */
+/*
+ * Makes a frame of which only the name is known. Returns NULL when memory runs out, or @name is
+ * NULL.
+ */
 static const struct shstk_symframe *plain_frame(struct shstk_pool *pool, const char *name)
 {
 	struct shstk_symframe *frame;
@@ -177,7 +181,7 @@ static bool resolve_not(const struct shstk_map *map, uint64_t pc, uint64_t addr,
 	return symbol->frames;
 }
 
-/* Names of code made at run time change when a perf-map is read. */
+/* Returns what changes when names of code made at run time are added, for the key of a lookup. */
 static uint64_t edition(const struct shstk_symmap *map)
 {
 	if (map->kind == SHSTK_SYMMAP_ANON || map->kind == SHSTK_SYMMAP_NONE)
@@ -216,7 +220,7 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 		return &no_memory;
 	shstk_symmap_build_id(symbols, pub);
 	lookup->key = key;
-	/* The perf-map may have been read just now. */
+	/* The perf-map may have been read by the lookup. */
 	lookup->key.how = exact | edition(pub);
 	HASH_ADD(hh, symbols->lookups, key, sizeof(lookup->key), lookup);
 	return &lookup->symbol;
@@ -227,7 +231,10 @@ const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
 					      const struct shstk_perfmap_entry *made)
 {
 	bool exact = how == SHSTK_SYMADDR_PC || !pc;
-	/* No edition: such a key is that of an entry, whose address is even and far from these. */
+	/*
+	 * The key has no edition. It has the address of the entry, which is even and far from all
+	 * editions.
+	 */
 	struct lookup_key key = { map, pc, exact | (uintptr_t)made };
 	struct lookup *lookup = find_lookup(symbols, &key);
 

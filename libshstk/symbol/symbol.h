@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * symbol.h - from code addresses to names, files and lines.
+ * symbol.h - names, files and lines of code addresses.
  *
- * A store (struct shstk_symbols) holds what was learnt about ELF files, shared
- * by all processes that map them. A process view (struct shstk_symproc) holds
- * which file was mapped where. Addresses are resolved in two steps, because
- * the first depends on time and the second does not:
+ * A store (struct shstk_symbols) holds what was learnt about ELF files, shared by all processes
+ * that map them. A process view (struct shstk_symproc) holds which file was mapped where. Addresses
+ * are resolved in two steps, because the first depends on time and the second does not:
  *
- *   map = shstk_symproc_find(proc, pc);          as soon as the address is known
- *   sym = shstk_symbols_lookup(symbols, map, pc, how);         whenever it suits
+ *    map = shstk_symproc_find(proc, pc);          as soon as the address is known
+ *    sym = shstk_symbols_lookup(symbols, map, pc, how);       whenever it suits
  *
- * A map that was found stays valid until the store goes, also when its range is unmapped or
- * used for something else later. So a profile that keeps (map, pc) is right
- * across dlclose() and dlopen() of another library at the same addresses.
+ * A map that was found stays valid until the store is destroyed, also when its range is unmapped or
+ * used for something else later. So a profile that keeps (map, pc) is right across dlclose() and
+ * dlopen() of another library at the same addresses.
  *
- * Everything read is taken as hostile: ELF files, debug information, perf-map
- * files and maps texts of other programs cost bounded time and memory and end
- * at worst as an unresolved address. All returned strings are valid UTF-8
- * without control characters.
+ * All input is taken as hostile: ELF files, debug information, perf-map files and maps texts of
+ * other programs cost bounded time and memory, and the worst result is an unresolved address. All
+ * returned strings are valid UTF-8 without control characters.
  *
- * Part of libshstk-symbol.a (elfutils, libiberty, protobuf-c, zlib), internal
- * to this tree. Not thread safe: one thread at a time per store. Nothing here
- * may be called from a signal handler.
+ * Part of libshstk-symbol.a (elfutils, libiberty, protobuf-c, zlib), internal to this tree. Not
+ * thread safe: one thread at a time per store. Nothing here may be called from a signal handler.
  */
 #ifndef SHSTK_SYMBOL_H
 #define SHSTK_SYMBOL_H
@@ -37,20 +34,20 @@ struct shstk_symproc;
 /**
  * struct shstk_symbols_opts - how to resolve; all zero is the default
  * @debug_dirs: colon-separated folders with separate debug files (below them
- *	.build-id/xx/yyyy.debug and copies of the file system tree); NULL means
- *	/usr/lib/debug. They are looked for here, then as the process sees them, where
- *	one must be root's, ours, or of the file's owner.
- *	If the environment has DEBUGINFOD_URLS, its servers are asked for what is not
- *	there, by libdebuginfod if it is installed.
- * @no_servers: do not ask these.
+ *	.build-id/xx/yyyy.debug and copies of the file system tree); NULL means /usr/lib/debug. They
+ *	are looked for in this process's file system, then in that of the process, where a debug
+ *	file must belong to root, to the user of this process, or to the owner of the file. If the
+ *	environment has DEBUGINFOD_URLS, its servers are asked for what is not there, by
+ *	libdebuginfod if it is installed.
+ * @no_servers: do not ask the servers of DEBUGINFOD_URLS.
  * @no_inline: leave inlined frames out.
  * @no_lines: leave files and lines out, do not read .debug_line.
- * @kernel: addresses with the top bit set are those of the running kernel.
+ * @kernel: addresses with the top bit set are addresses of the running kernel.
  * @memory: bytes that reading files for their names may take at a time; 0: a default, which is
  *	enough for the largest programs' debug information.
- * @time: ns of CPU time that it may take; 0: a default.
- * @full_names: C++ names with all arguments of templates, also with those that are
- *	defaults of the standard library.
+ * @time: CPU time that reading files may take, in ns; 0: a default.
+ * @full_names: show C++ names with all arguments of templates, also with those that are defaults of
+ *	the standard library.
  */
 struct shstk_symbols_opts {
 	const char *debug_dirs;
@@ -67,9 +64,9 @@ struct shstk_symbols_opts {
  * enum shstk_symmap_kind - what a mapping is
  * @SHSTK_SYMMAP_FILE: a file, by its path.
  * @SHSTK_SYMMAP_VDSO: the kernel's vdso.
- * @SHSTK_SYMMAP_ANON: memory without a usable file: code made at run time, named
- *	by the process's perf-map if there is one.
- * @SHSTK_SYMMAP_NONE: no mapping is known there. Resolved like ANON.
+ * @SHSTK_SYMMAP_ANON: memory without a usable file: code made at run time, named by the process's
+ *	perf-map if there is one.
+ * @SHSTK_SYMMAP_NONE: no mapping is known at the address. It is resolved like ANON.
  * @SHSTK_SYMMAP_NAMED: there is no address, only a function's name that was read.
  */
 enum shstk_symmap_kind {
@@ -111,14 +108,14 @@ struct shstk_symmap {
  * @start: first address.
  * @end: first address behind it.
  * @offset: offset of @start in the file, in bytes.
- * @path: as in /proc/PID/maps: a path (also ending in " (deleted)"), "[vdso]",
- *	or "" or NULL for anonymous memory. Without line breaks escaped.
- * @build_id: GNU build id where the caller knows it (mmap events), or NULL. A
- *	file at @path with another build id is not used.
+ * @path: path as in /proc/PID/maps (also one that ends in " (deleted)"), "[vdso]", or "" or NULL
+ *	for anonymous memory. Line breaks in it are not escaped.
+ * @build_id: GNU build id where the caller knows it (mmap events), or NULL. A file at @path with
+ *	another build id is not used.
  * @build_id_size: bytes in @build_id.
- * @dev: device of the file as makedev(3) has it, and
- * @inode: its inode number, where known; otherwise 0.
- * @image: for "[vdso]" or code not in any file: the ELF image, or NULL. Copied.
+ * @dev: device of the file as makedev(3) has it, where known; otherwise 0.
+ * @inode: inode number of the file, where known; otherwise 0.
+ * @image: ELF image of "[vdso]" or of code that is in no file, or NULL. It is copied.
  * @image_size: bytes in @image.
  */
 struct shstk_symmap_info {
@@ -136,14 +133,14 @@ struct shstk_symmap_info {
 
 /**
  * struct shstk_symframe - one function at an address
- * @function: demangled name, never NULL. Where no symbol covers the address:
- *	"[libfoo.so+0x1234]" with the address, as addr2line -e libfoo.so takes
- *	it, at which the function starts if .eh_frame_hdr tells it, else of the
- *	code itself; the offset in the file if that cannot be read; without a
- *	file the address in the process, "[0x7f0012345678]".
+ * @function: demangled name, never NULL. Where no symbol covers the address, the name is
+ *	"[libfoo.so+0x1234]", with an address as addr2line -e libfoo.so takes it: the start of the
+ *	function if .eh_frame_hdr tells it, else the address of the code itself. If the file cannot
+ *	be read, the number is the offset in the file; without a file it is the address in the
+ *	process, "[0x7f0012345678]".
  * @linkage: the name as it is in the symbol table or debug information.
  * @file: source file, or NULL.
- * @line: line in @file, or 0. In an outer frame that of the inlined call.
+ * @line: line in @file, or 0. In an outer frame it is the line of the inlined call.
  * @start_line: line at which the function is declared, or 0.
  * @inlined: the function was inlined into the next frame.
  */
@@ -217,10 +214,10 @@ int shstk_symproc_create(struct shstk_symbols *symbols, int pid, struct shstk_sy
 /**
  * shstk_symproc_create_past() - make the view of a process that is gone
  * @symbols: the store, which owns the view.
- * @pid: process ID that it had; it may be another one's now.
+ * @pid: process ID that the process had; another process may have it now.
  * @ret: receives the view.
  *
- * Nothing is looked up by @pid but /tmp/perf-PID.map.
+ * @pid is used for nothing but the name /tmp/perf-PID.map.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -237,8 +234,10 @@ int shstk_symproc_create_past(struct shstk_symbols *symbols, int pid, struct shs
 int shstk_symproc_fork(struct shstk_symproc *parent, int pid, struct shstk_symproc **ret);
 
 /**
- * shstk_symproc_pid() - process ID of a view
+ * shstk_symproc_pid() - get the process ID of a view
  * @proc: the view.
+ *
+ * Return: the process ID.
  */
 int shstk_symproc_pid(const struct shstk_symproc *proc);
 
@@ -256,11 +255,11 @@ int shstk_symproc_pid(const struct shstk_symproc *proc);
 int shstk_symproc_set_maps(struct shstk_symproc *proc, const char *text, size_t size);
 
 /**
- * shstk_symproc_read_maps() - as shstk_symproc_set_maps(), from the living process
+ * shstk_symproc_read_maps() - replace the mappings by those of the living process
  * @proc: the view.
  *
- * Return: as shstk_symproc_set_maps(), or a negative errno of /proc/PID/maps;
- * the mappings are then as before.
+ * Return: the same as shstk_symproc_set_maps(), or a negative errno of /proc/PID/maps; the mappings
+ * are then unchanged.
  */
 int shstk_symproc_read_maps(struct shstk_symproc *proc);
 
@@ -274,37 +273,36 @@ int shstk_symproc_read_maps(struct shstk_symproc *proc);
 int shstk_symproc_add(struct shstk_symproc *proc, const struct shstk_symmap_info *info);
 
 /**
- * shstk_symproc_remove() - a range was unmapped
+ * shstk_symproc_remove() - note that a range was unmapped
  * @proc: the view.
  * @start: first address.
  * @end: first address behind it.
  *
- * Addresses there still resolve to what was there last, until something new
- * is mapped. With 0 and UINT64_MAX, for a process that executes another
- * program, all is forgotten.
+ * Addresses in the range still resolve to what was there last, until something new is mapped. With
+ * 0 and UINT64_MAX, for a process that executes another program, all is forgotten.
  *
  * Return: 0 or -ENOMEM.
  */
 int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t end);
 
 /**
- * shstk_symproc_end() - the process has ended, and nothing will be looked for in the view
- * @proc: the view. What was found in it stays.
+ * shstk_symproc_end() - note that the process has ended
+ * @proc: the view. Nothing may be looked for in it any more; what was found in it stays.
  */
 void shstk_symproc_end(struct shstk_symproc *proc);
 
 /**
  * shstk_symproc_add_perf_map() - name code made at run time
  * @proc: the view.
- * @path: a perf-map file (lines of hexadecimal start, hexadecimal size, name);
- *	NULL: the one the process writes, /tmp/perf-PID.map in its own root and
- *	with its own number there, or else in ours.
+ * @path: a perf-map file (lines of hexadecimal start, hexadecimal size, name); NULL: the file that
+ *	the process writes, /tmp/perf-PID.map in its own root and with its own process ID there, or
+ *	else in this process's root.
  *
- * Without this call the process's own one is read at the first address that
- * needs it. Call it again to take later entries; newer lines win. Its own file
- * is read only if it belongs to root, to us or to the process's user, and was
- * not last written before the process started. All such files take a sixth
- * of @memory in the options at most, and one takes half of what is left of that.
+ * Without this call the process's own file is read at the first address that needs it. Call it
+ * again to take later entries; newer lines win. The process's own file is read only if it belongs
+ * to root, to the user of this process or to the process's user, and was not last written before
+ * the process started. All such files together take at most a sixth of @memory in the options, and
+ * one file takes at most half of what is left of that.
  *
  * Return: number of entries now known, or a negative errno.
  */
@@ -313,10 +311,10 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path);
 /**
  * shstk_symproc_add_made() - name one piece of code made at run time
  * @proc: the view.
- * @start: its first address.
+ * @start: first address of the code.
  * @end: first address behind it.
- * @name: its name; copied. What the process's own perf-map file says comes first, what is
- *	added later before what was added earlier.
+ * @name: name of the code; copied. Entries of the process's own perf-map file come before it, and
+ *	names that are added later come before names that were added earlier.
  *
  * Return: 0, -EINVAL for a bad range, -ENOMEM.
  */
@@ -324,26 +322,27 @@ int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t 
 			   const char *name);
 
 /**
- * shstk_remote_open() - a file that a process has mapped, and that cannot be opened by its name
- * @pid: the process.
+ * shstk_remote_open() - open a mapped file that cannot be opened by its name
+ * @pid: the process that has it mapped.
  * @addr: an address in a mapping of the file.
  *
- * It may have been deleted. If it is the program it is opened as that. Of others as much as lies
- * in the process's memory and is not writable is put into a file in memory, at the same offsets,
- * with the names of what it exports. Needs the rights of ptrace(2), no others.
+ * The file may have been deleted. If it is the process's program, it is opened as /proc/PID/exe.
+ * Otherwise a file in memory is made: it holds those parts that lie in the process's memory and are
+ * not writable, at the same offsets, with the names of what the file exports. The caller needs the
+ * rights of ptrace(2), no others.
  *
  * Return: a descriptor, or a negative errno: -ENOEXEC: it is no ELF file, -EFBIG: it is too large.
  */
 int shstk_remote_open(int pid, uint64_t addr);
 
 /**
- * shstk_symproc_find() - the mapping of an address, now
+ * shstk_symproc_find() - find the mapping that an address has now
  * @proc: the view.
- * @pc: address. For a return address the byte before it is meant by callers
- *	who care; one mapping almost never starts behind a call.
+ * @pc: the address. Callers who want the mapping of the call before a return address pass the byte
+ *	before it; that hardly ever matters, as a mapping almost never starts right behind a call.
  *
- * Return: never NULL; a SHSTK_SYMMAP_NONE one where nothing is known. One of
- * that kind also stands for the running kernel.
+ * Return: never NULL; a SHSTK_SYMMAP_NONE mapping where nothing is known. A mapping of that kind
+ * also stands for the running kernel.
  */
 const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64_t pc);
 
@@ -357,22 +356,22 @@ void shstk_symmap_build_id(struct shstk_symbols *symbols, const struct shstk_sym
 /**
  * shstk_symbols_lookup() - resolve an address
  * @symbols: the store.
- * @map: the mapping it lies in.
+ * @map: the mapping that the address lies in.
  * @pc: address in the process.
  * @how: enum shstk_symaddr.
  *
  * The first lookup in a file reads its tables; results are kept.
  *
- * Return: never NULL, valid until the store goes.
+ * Return: never NULL, valid until the store is destroyed.
  */
 const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 						const struct shstk_symmap *map, uint64_t pc,
 						int how);
 
 /**
- * shstk_symbols_missing() - what descriptions of code were needed, and are not there
+ * shstk_symbols_missing() - count split debug information that was needed and not found
  * @symbols: the store.
- * @first: receives the path of the first one that was looked for, or NULL.
+ * @first: receives the path of the first file that was looked for, or NULL.
  *
  * Programs that were built with split debug information (-gsplit-dwarf) have the description of
  * each source file in a .dwo file, or all in one .dwp file. Without it inlined functions are
@@ -383,7 +382,7 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 size_t shstk_symbols_missing(const struct shstk_symbols *symbols, const char **first);
 
 /**
- * enum shstk_excess - what a file would have taken more of than it may
+ * enum shstk_excess - a resource that a file would have taken more of than it may
  * @SHSTK_EXCESS_MEMORY: memory.
  * @SHSTK_EXCESS_TIME: CPU time.
  */
@@ -393,50 +392,54 @@ enum shstk_excess {
 };
 
 /**
- * shstk_symbols_excess() - a file that takes more to read than @memory and @time in the options let
+ * shstk_symbols_excess() - get a file that takes more to read than the options allow
  * @symbols: the store.
- * @i: counts such files from 0.
+ * @i: index among such files, from 0.
  * @what: receives enum shstk_excess, or'ed.
  *
- * Lookups in it have returned less than it could tell: functions without lines or without those
- * inlined into them, or addresses.
+ * The options' @memory and @time set the bounds. Lookups in such a file have returned less than the
+ * file could tell: functions without lines or without those inlined into them, or addresses.
  *
- * Return: its path, or NULL: there are no more.
+ * Return: the path of the file, or NULL: there are no more.
  */
 const char *shstk_symbols_excess(const struct shstk_symbols *symbols, size_t i, unsigned int *what);
 
 /**
- * shstk_symproc_lookup() - shstk_symproc_find() and shstk_symbols_lookup()
+ * shstk_symproc_lookup() - find the mapping of an address and resolve the address
  * @proc: the view.
  * @pc: address in the process.
  * @how: enum shstk_symaddr.
+ *
+ * It calls shstk_symproc_find() and shstk_symbols_lookup().
+ *
+ * Return: the same as shstk_symbols_lookup().
  */
 const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc, uint64_t pc, int how);
 
-/* Room for any label, and bytes that a line of text has for one. */
+/* Bytes of a buffer that any label fits in, and bytes that a line of text has for one label. */
 #define SHSTK_LABEL_MAX 16384
 #define SHSTK_LABEL_ROOM 100
 
 /**
- * shstk_label() - a function's name for people, where there is little room
- * @name: its name.
- * @room: bytes that it should have at most; a name without parts that tell less can have more.
- * @buf: where it is put, if it has to be another than @name.
- * @size: bytes of @buf: SHSTK_LABEL_MAX for any name.
+ * shstk_label() - shorten a function's name for people, where there is little room
+ * @name: the function's name.
+ * @room: bytes that the label should have at most; it is longer if the name has no parts that can
+ *	be dropped.
+ * @buf: buffer for the label, used if the label differs from @name.
+ * @size: bytes in @buf: SHSTK_LABEL_MAX is enough for any name.
  *
- * Return: @name, or @buf: without what tells least of a name of C++ or Rust.
+ * Return: @name, or @buf with the C++ or Rust name without the parts that tell least.
  */
 const char *shstk_label(const char *name, size_t room, char *buf, size_t size);
 
 /**
- * shstk_debug_find() - unwind information that is not mapped: a shstk_debug_fn
+ * shstk_debug_find() - find unwind information that is not mapped: a shstk_debug_fn
  * @debug_dirs: as in struct shstk_symbols_opts (a const char *).
  * @path: the file.
- * @image: its bytes.
+ * @image: bytes of the file.
  * @size: number of bytes.
- * @ret: receives sections: compressed ones of the file itself; those packed in
- *	its .gnu_debugdata; and those of its separate debug file, found by build ID
- *	or .gnu_debuglink.
+ * @ret: receives sections: compressed ones of the file itself; those packed in its .gnu_debugdata;
+ *	and those of its separate debug file, found by build ID or .gnu_debuglink.
  *
  * Context: allocates and reads files; not from a signal handler.
  *

@@ -2,8 +2,8 @@
 /*
  * symtab.c - sorted function symbols, and function starts without a name.
  *
- * Tens of thousands of symbols are sorted for some dozens of addresses: by the bytes of their
- * addresses, which takes an eighth of what comparing them does.
+ * Tens of thousands of symbols are sorted for some dozens of addresses. They are sorted by the
+ * bytes of their addresses, which takes an eighth of the time of comparing them.
  */
 #include <gelf.h>
 #include <libelf.h>
@@ -16,7 +16,7 @@
 #include "elf_names.h"
 #include "private.h"
 
-/* How many entries a search goes back for one that encloses the address. */
+/* Number of entries that a search goes back to find one that encloses the address. */
 #define BACK_MAX 64
 
 static bool is_function(const GElf_Sym *sym, const char *name)
@@ -25,16 +25,17 @@ static bool is_function(const GElf_Sym *sym, const char *name)
 
 	if (sym->st_shndx == SHN_UNDEF || !name || !*name)
 		return false;
-	/* arm64's markers of code and data within a section. */
+	/* Markers of code and data within a section on arm64. */
 	if (name[0] == '$' && (name[1] == 'x' || name[1] == 'd') && (!name[2] || name[2] == '.'))
 		return false;
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
 /*
- * Which of several names of one address is shown: the one that a program calls
- * rather than the library's own alias for it. So a size and a function type
- * first, then exported before local, then fewer leading underscores.
+ * Returns the rank of a name: of several names for one address the highest is shown. It should be
+ * the name that a program calls rather than the library's own alias. So a name with a size and a
+ * function type comes first, then an exported one before a local one, then one with fewer leading
+ * underscores.
  */
 static uint8_t rank(const GElf_Sym *sym, const char *name)
 {
@@ -65,7 +66,7 @@ static int append(struct shstk_symtab *tab, const struct shstk_sym *sym,
 	return 0;
 }
 
-/* End of the executable section a symbol is in, or 0. */
+/* Returns the end of the executable section that a symbol is in, or 0. */
 static uint64_t section_end(Elf *elf, const GElf_Sym *sym)
 {
 	GElf_Shdr shdr;
@@ -97,7 +98,10 @@ static int add_symbol(struct shstk_symtab *tab, Elf *elf, const GElf_Sym *sym, c
 	return append(tab, &new, account);
 }
 
-/* Symbols and their names are copied whole. */
+/*
+ * Takes memory for the symbols and their names, which libelf copies whole. Returns false if there
+ * is none.
+ */
 static bool afford(Elf *elf, const GElf_Shdr *shdr, struct shstk_account *account)
 {
 	GElf_Shdr names;
@@ -145,7 +149,7 @@ int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, bool copied, uint32_t t
 	return err;
 }
 
-/* Of symbols at one address, is @x shown rather than @y? */
+/* Returns whether @x is shown rather than @y, of symbols at one address. */
 static bool is_better(const struct shstk_sym *x, const struct shstk_sym *y)
 {
 	size_t lx, ly;
@@ -159,13 +163,13 @@ static bool is_better(const struct shstk_sym *x, const struct shstk_sym *y)
 	return strncmp(x->name, y->name, 256) < 0;
 }
 
-/* The address of a symbol, and where it is in the table. */
+/* The address of a symbol, and its index in the table. */
 struct place {
 	uint64_t addr;
 	uint64_t index;
 };
 
-/* Moves @nr places from @from to @to, in the order of one byte of their addresses. */
+/* Copies @nr places from @from to @to, sorted by one byte of their addresses. */
 static void sort_by_byte(const struct place *from, struct place *to, size_t nr, int shift)
 {
 	size_t at[256] = { 0 }, sum = 0, n;
@@ -182,9 +186,9 @@ static void sort_by_byte(const struct place *from, struct place *to, size_t nr, 
 }
 
 /*
- * All places in the order of addresses, those of one address in that of the table: from the
- * lowest byte to the highest one. There is room for as many behind them. NULL: there is no
- * memory.
+ * Returns all places sorted by address, those of one address in the order of the table. It sorts by
+ * each byte, from the lowest to the highest. @room is the memory to free. NULL when memory runs
+ * out.
  */
 static struct place *sort_places(const struct shstk_symtab *tab, struct place **room)
 {
@@ -208,7 +212,10 @@ static struct place *sort_places(const struct shstk_symtab *tab, struct place **
 	return from;
 }
 
-/* The best symbol of each address, in their order. NULL: there is no memory. */
+/*
+ * Returns the best symbol of each address, sorted by address, and their number in @nr. NULL when
+ * memory runs out.
+ */
 static struct shstk_sym *take_best(const struct shstk_symtab *tab, size_t *nr)
 {
 	struct shstk_sym *ret = reallocarray(NULL, tab->nr, sizeof(*ret)), *last = ret;
@@ -279,7 +286,7 @@ const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab, uint64
 	if (!lo)
 		return NULL;
 	nearest = tab->syms + lo - 1;
-	/* A label inside a function is not what it is called. */
+	/* A sized function that encloses the address comes before a label inside it. */
 	for (sym = nearest, back = 0; back < BACK_MAX; sym--, back++) {
 		if (sym->sized && covers(sym, addr))
 			return sym;
@@ -290,10 +297,9 @@ const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab, uint64
 }
 
 /*
- * .eh_frame_hdr: after four bytes that say how the rest is encoded come the
- * address of .eh_frame, the number of entries and the sorted entries: start of
- * a function and address of its description, both as 32-bit distances from the
- * header. Every linker writes this one form.
+ * .eh_frame_hdr has four bytes that say how the rest is encoded, then the address of .eh_frame, the
+ * number of entries and the sorted entries: start of a function and address of its description,
+ * both as 32-bit distances from the header. Every linker writes this one form.
  */
 #define ENC_FORMAT(enc) ((enc)&0x0f)
 #define ENC_ABSPTR 0x00
@@ -373,11 +379,11 @@ static uint64_t start_at(const struct shstk_starts *starts, size_t i)
 	return starts->hdr + get32(starts->table + 8 * i);
 }
 
-#define FDE 16 /* bytes of a description that are looked at */
-/* Bytes that are asked for at once: libelf goes through a list of all that were. */
+#define FDE 16 /* bytes of a description that are read */
+/* Bytes that are requested at once, because libelf searches a list of all earlier requests. */
 #define WINDOW (1u << 20)
 
-/* Of @size bytes at @offset those from @at on: FDE of them, which are there. */
+/* Copies FDE bytes from @at on, of the @size bytes of the file at @offset. */
 static bool read_mapped(Elf *elf, uint64_t offset, uint64_t size, uint64_t at, uint8_t ret[FDE])
 {
 	uint64_t from = at / WINDOW * WINDOW, rest = size - from;
@@ -389,7 +395,7 @@ static bool read_mapped(Elf *elf, uint64_t offset, uint64_t size, uint64_t at, u
 		memcpy(ret, (uint8_t *)data->d_buf + (at - from), FDE);
 		return true;
 	}
-	/* The file is shorter than it says. */
+	/* The file is shorter than its headers say. */
 	data = elf_getdata_rawchunk(elf, offset + at, FDE, ELF_T_BYTE);
 	if (data)
 		memcpy(ret, data->d_buf, FDE);
@@ -397,9 +403,10 @@ static bool read_mapped(Elf *elf, uint64_t offset, uint64_t size, uint64_t at, u
 }
 
 /*
- * The first 16 bytes of a description, as they are in almost every file: length,
- * distance of its CIE, start relative to this field, size. Bytes come from the
- * segment that has the address. libelf would keep what it copied: that is read here.
+ * Copies the first 16 bytes of a description, as they are in almost every file: length, distance of
+ * its CIE, start relative to this field, size. The bytes come from the segment that has the
+ * address. Where libelf would keep a copy, they are read from the file. Returns false if they
+ * cannot be had.
  */
 static bool description(const struct shstk_starts *starts, uint64_t addr, uint8_t ret[FDE])
 {

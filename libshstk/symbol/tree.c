@@ -2,8 +2,8 @@
 /*
  * tree.c - all stacks as one tree, outermost frame at the root.
  *
- * Nodes are found by (parent, name) in one table. Stacks may be deep, so
- * nothing here recurses over depth.
+ * Nodes are found by (parent, name) in one table. Stacks may be deep, so nothing here recurses over
+ * depth.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,10 @@
 
 #define NODE_KEY_SIZE (offsetof(struct shstk_node, kind) - offsetof(struct shstk_node, parent))
 
-/* The child of @parent with that name, made if there is none. */
+/*
+ * Returns the child of @parent with that name, which is made if there is none. NULL when memory
+ * runs out, or @parent or @name is NULL.
+ */
 static struct shstk_node *get_child(struct shstk_tree *tree, struct shstk_node *parent,
 				    const char *name, int kind)
 {
@@ -59,7 +62,7 @@ static const char *thread_name(const struct shstk_profile *profile,
 	return ret;
 }
 
-/* The value of a label; NULL: the sample has none of that key. */
+/* Returns the value of a label; NULL if the sample has no label with that key. */
 static const char *label_of(const struct shstk_record *record, const char *key, size_t len)
 {
 	const struct shstk_labels *labels = record->labels;
@@ -70,7 +73,10 @@ static const char *label_of(const struct shstk_record *record, const char *key, 
 	return NULL;
 }
 
-/* What a sample is of, by one word of &shstk_write_opts.by. NULL when memory runs out. */
+/*
+ * Returns the name of a sample's group by one word of &shstk_write_opts.by. NULL when memory runs
+ * out.
+ */
 static const char *group_name(const struct shstk_profile *profile,
 			      const struct shstk_record *record, const char *word, size_t len)
 {
@@ -96,7 +102,10 @@ static const char *group_name(const struct shstk_profile *profile,
 	return ret;
 }
 
-/* The node of all that a sample is of, as &shstk_write_opts.by lists it. */
+/*
+ * Returns the node of a sample's innermost group, by the words of &shstk_write_opts.by. NULL when
+ * memory runs out.
+ */
 static struct shstk_node *add_groups(const struct shstk_profile *profile, struct shstk_tree *tree,
 				     struct shstk_node *node, const struct shstk_record *record,
 				     const char *by)
@@ -138,13 +147,16 @@ static struct shstk_node *add_location(const struct shstk_profile *profile, stru
 	return node;
 }
 
-/* The @n-th entry of a stack, as it stands in the tree. */
+/* Returns the @n-th entry of a stack, counted from the root of the tree. */
 static uint32_t entry_of(const struct shstk_record *record, uint64_t n, bool inverted)
 {
 	return record->locations[inverted ? n : record->nr - 1 - n];
 }
 
-/* Where the entries of a stack lead that those of the stack before led to as well. */
+/*
+ * Follows the entries that a stack shares with the stack before. Returns the node that they lead
+ * to.
+ */
 static struct shstk_node *follow_path(struct shstk_tree *tree, struct shstk_node *top,
 				      const struct shstk_record *record, bool inverted)
 {
@@ -171,7 +183,7 @@ static bool keep_step(struct shstk_tree *tree, uint32_t location, struct shstk_n
 	return true;
 }
 
-/* The stack of a record below @top: its innermost node, or NULL when memory runs out. */
+/* Adds the stack of a record below @top. Returns its last node, or NULL when memory runs out. */
 static struct shstk_node *add_stack(const struct shstk_profile *profile, struct shstk_tree *tree,
 				    const struct shstk_record *record, struct shstk_node *top,
 				    bool inverted)
@@ -189,14 +201,16 @@ static struct shstk_node *add_stack(const struct shstk_profile *profile, struct 
 	return node;
 }
 
-/* Foreign profiles need not say which thread it was. */
+/*
+ * Returns whether a thread is shown. Profiles of other programs need not say which thread it was.
+ */
 static bool has_thread(const struct shstk_record *record)
 {
 	return *record->comm || shstk_symproc_pid(record->proc) >= 0 || record->tid >= 0 ||
 	       (!record->nr && !record->note);
 }
 
-/* A stack that ends at a node has this value. Returns the node's depth. */
+/* Adds the value of a stack that ends at a node. Returns the node's depth. */
 static unsigned int count_value(struct shstk_node *node, int64_t value)
 {
 	unsigned int depth = 0;
@@ -207,7 +221,7 @@ static unsigned int count_value(struct shstk_node *node, int64_t value)
 	return depth - 1;
 }
 
-/* The same of the profile that this one is compared with. */
+/* Does what count_value() does, for the profile that this one is compared with. */
 static unsigned int count_before(struct shstk_node *node, int64_t value)
 {
 	unsigned int depth = 0;
@@ -258,7 +272,10 @@ static bool is_shown(const struct shstk_node *node)
 	return node->total > 0 || node->total_before > 0;
 }
 
-/* Children with something to show, by name. */
+/*
+ * Sorts the children that have something to show by name, and drops the others. Returns 0 or
+ * -ENOMEM.
+ */
 static int sort_children(struct shstk_node *node)
 {
 	struct shstk_node **list, *child;
@@ -280,7 +297,7 @@ static int sort_children(struct shstk_node *node)
 	return 0;
 }
 
-/* A width or a count below nothing cannot be shown: such stacks are left out. */
+/* Leaves out stacks with a negative sum: a width or a count below 0 cannot be shown. */
 static void leave_out_negative(struct shstk_tree *tree)
 {
 	struct shstk_node *node, *up;
@@ -301,14 +318,14 @@ static void leave_out_negative(struct shstk_tree *tree)
 	}
 }
 
-/* All stacks of a profile; @negative is set if one has a value below nothing. */
+/* Adds all stacks of a profile. @negative is set if a value is below 0. Returns 0 or -ENOMEM. */
 static int add_records(const struct shstk_profile *profile, struct shstk_tree *tree, bool before,
 		       const struct shstk_write_opts *opts, bool *negative)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
 	int err = 0;
 
-	/* Another profile has other locations. */
+	/* The path of the stack before is of another profile, which has other locations. */
 	tree->top = NULL;
 	tree->nr_path = 0;
 	for (size_t i = 0; i < profile->nr_records && !err; i++) {
@@ -338,7 +355,7 @@ int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_wri
 	err = add_records(profile, tree, false, opts, &negative);
 	if (opts->base && !err)
 		err = add_records(opts->base, tree, true, opts, &negative);
-	/* Only when all with the same names are summed up. */
+	/* This needs the sums of all stacks with the same names. */
 	if (negative && !err)
 		leave_out_negative(tree);
 	for (node = tree->root; node && !err; node = shstk_tree_next(node))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * unpack.c - debug sections as libdw gets them.
+ * unpack.c - unpacks debug sections before libdw gets them.
  *
- * dwarf_begin_elf() inflates every compressed section of a file, by zlib. Debian's debug files
- * are compressed, and that took two thirds of all that naming a profile took. So those that are
- * not read here are hidden from it, and the others are inflated before it looks: libdeflate
- * takes less than half of the time. It is loaded where there are such sections; if it is not
- * installed, libdw does it. What is packed by zstd is unpacked here in any case: libdw does not
- * know it before 0.189, and after that only if it was built so.
+ * dwarf_begin_elf() inflates every compressed section of a file, by zlib. Debian's debug files are
+ * compressed, and that took two thirds of the time of naming a profile. So sections that are not
+ * read here are hidden from it, and the others are inflated before: libdeflate takes less than half
+ * of the time. It is loaded where there are such sections; if it is not installed, libdw inflates
+ * them. Sections that are packed by zstd are unpacked here in any case: libdw does not know zstd
+ * before 0.189, and after that only if it was built so.
  */
 #include <dlfcn.h>
 #include <gelf.h>
@@ -19,12 +19,12 @@
 
 #include "private.h"
 
-/* Newer than some <elf.h>. */
+/* This constant is newer than some <elf.h>. */
 #ifndef ELFCOMPRESS_ZSTD
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
-/* What was inflated, before the bytes. */
+/* Header of an inflated section, before its bytes. */
 struct shstk_unpacked {
 	struct shstk_unpacked *next;
 };
@@ -36,10 +36,10 @@ struct library {
 };
 
 /**
- * struct inflater - what inflates
+ * struct inflater - inflates sections, by libdeflate
  * @begun: the library was looked for.
  * @lib: the library's functions.
- * @state: its memory; NULL: there is none.
+ * @state: the library's memory; NULL if the library is not there.
  */
 struct inflater {
 	bool begun;
@@ -70,8 +70,8 @@ static void end(struct inflater *inflater)
 }
 
 /*
- * What functions, inlined calls and lines are made of: all else stays packed. In .dwo and .dwp
- * files the names end in ".dwo", but for that of the index.
+ * Returns whether a section is read for functions, inlined calls or lines; all others stay packed.
+ * In .dwo and .dwp files the names end in ".dwo", except the name of the index.
  */
 static bool is_wanted(const char *name, bool lines)
 {
@@ -92,7 +92,7 @@ static bool is_wanted(const char *name, bool lines)
 	return false;
 }
 
-/* Bytes that a section takes once unpacked, 0 if it is not compressed. */
+/* Returns the bytes that a section takes once unpacked, 0 if it is not compressed. */
 static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr, const char *name)
 {
 	GElf_Chdr chdr;
@@ -104,7 +104,7 @@ static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr, const char *n
 		return gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
 	if (!name || strncmp(name, ".zdebug", 7))
 		return 0;
-	/* "ZLIB" and the size, big endian. */
+	/* The section begins with "ZLIB" and the size, big endian. */
 	data = elf_rawdata(scn, NULL);
 	if (!data || data->d_size < 12)
 		return 0;
@@ -113,7 +113,9 @@ static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *shdr, const char *n
 	return size;
 }
 
-/* Bytes of memory that a section of debug information is going to need; 0: it is none. */
+/*
+ * Returns the bytes of memory that a section of debug information will need; 0 for other sections.
+ */
 static uint64_t cost(Elf_Scn *scn, const char *name, bool copied, bool lines)
 {
 	uint64_t size;
@@ -123,7 +125,7 @@ static uint64_t cost(Elf_Scn *scn, const char *name, bool copied, bool lines)
 	    (strncmp(name, ".debug_", 7) && strncmp(name, ".zdebug_", 8)))
 		return 0;
 	size = unpacked_size(scn, &shdr, name);
-	/* These are hidden. */
+	/* These sections are hidden. */
 	if (shdr.sh_flags & SHF_COMPRESSED && !is_wanted(name, lines))
 		return 0;
 	if (size > SIZE_MAX / 4)
@@ -150,14 +152,16 @@ bool shstk_elf_afford(Elf *elf, bool copied, bool lines, struct shstk_account *a
 	return true;
 }
 
-/* It is libelf's own copy of the header that changes, not the file. */
+/* Hides a section from libdw. Only libelf's own copy of the header changes, not the file. */
 static void hide(Elf_Scn *scn, GElf_Shdr *shdr)
 {
 	shdr->sh_type = SHT_NOBITS;
 	gelf_update_shdr(scn, shdr);
 }
 
-/* Unpack @from into @size bytes at @to, as they were packed by @type. */
+/*
+ * Unpacks @from, which was packed as @type says, into @size bytes at @to. Returns false on failure.
+ */
 static bool inflate(struct inflater *inflater, unsigned int type, const uint8_t *from, size_t len,
 		    void *to, size_t size)
 {
@@ -169,7 +173,10 @@ static bool inflate(struct inflater *inflater, unsigned int type, const uint8_t 
 	       !inflater->lib.inflate(inflater->state, from, len, to, size, NULL);
 }
 
-/* The section's bytes, @size of them, take the place of the packed ones. */
+/*
+ * Replaces the packed bytes in @data by the unpacked ones, @size of them. Returns their memory, or
+ * NULL.
+ */
 static struct shstk_unpacked *inflate_data(struct inflater *inflater, unsigned int type,
 					   Elf_Data *data, size_t header, size_t size)
 {
@@ -189,7 +196,7 @@ static struct shstk_unpacked *inflate_data(struct inflater *inflater, unsigned i
 	return ret;
 }
 
-/* What cannot be inflated here stays as it is: libdw tries it. */
+/* Inflates a section. What cannot be inflated here stays as it is, and libdw tries it. */
 static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, struct inflater *inflater,
 			    struct shstk_unpacked **list)
 {
@@ -206,7 +213,7 @@ static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, struct infl
 		return;
 	more->next = *list;
 	*list = more;
-	/* That is what libdw asks for as of elfutils 0.190. */
+	/* libdw asks for the raw data since elfutils 0.190. */
 	raw = elf_rawdata(scn, NULL);
 	if (raw)
 		*raw = *data;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * unwindinfo.c - unwind information that lies outside of what is mapped:
- * compressed, packed in .gnu_debugdata, or in a separate debug file.
+ * unwindinfo.c - unwind information that is not in mapped memory: compressed, packed in
+ * .gnu_debugdata, or in a separate debug file.
  */
 #include <errno.h>
 #include <gelf.h>
@@ -15,10 +15,10 @@
 #include "private.h"
 #include "shstk.h"
 
-/* More of it no program has. */
+/* Largest section that is read; no program has more unwind information. */
 #define SECTION_MAX (1ull << 30)
 
-/* Newer than some <elf.h>. */
+/* This constant is newer than some <elf.h>. */
 #ifndef ELFCOMPRESS_ZSTD
 #define ELFCOMPRESS_ZSTD 2
 #endif
@@ -41,7 +41,10 @@ static Elf_Scn *find(Elf *elf, const char *wanted, GElf_Shdr *shdr)
 	return NULL;
 }
 
-/* What @from holds, packed as @type says, if that is @size bytes. */
+/*
+ * Returns what @from unpacks to, packed as @type says, in malloc'd memory; NULL if that is not
+ * @size bytes.
+ */
 static void *unpack(unsigned int type, const uint8_t *from, size_t len, uint64_t size)
 {
 	uLongf n = size;
@@ -73,7 +76,7 @@ static void unpack_section(Elf_Scn *scn, const Elf_Data *data, struct shstk_sect
 	ret->size = chdr.ch_size;
 }
 
-/* The old way, .zdebug_frame: "ZLIB", then the size, big endian. */
+/* Unpacks a section in the old way, .zdebug_frame: "ZLIB", then the size, big endian. */
 static void unpack_old(const Elf_Data *data, struct shstk_section *ret)
 {
 	const uint8_t *from = data->d_buf;
@@ -87,7 +90,7 @@ static void unpack_old(const Elf_Data *data, struct shstk_section *ret)
 	ret->data = unpack(ELFCOMPRESS_ZLIB, from + head, data->d_size - head, ret->size);
 }
 
-/* A section's bytes, unpacked, as memory of their own, if there is none yet. */
+/* Takes the bytes of a section, unpacked, in malloc'd memory, if @ret has none yet. */
 static void take(Elf *elf, const char *name, struct shstk_section *ret)
 {
 	GElf_Shdr shdr;

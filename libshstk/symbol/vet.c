@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * vet.c - see vet.h. What libdw (elfutils 0.188) keeps was read in its sources, and is rounded up.
+ * vet.c - checks debug information before libdw reads it, as vet.h describes. The amounts of memory
+ * that libdw (elfutils 0.188) keeps were read from its sources, and are rounded up.
  */
 #include <dwarf.h>
 #include <stdlib.h>
@@ -10,17 +11,17 @@
 #include "private.h"
 #include "vet.h"
 
-#define UNIT_COST 512 /* bytes that libdw keeps of a unit, and those that are kept here */
-#define ABBREV_COST 80 /* of an abbreviation that it passed over, for each unit */
-#define ARANGES_COST 12 /* for each byte of .debug_aranges, while it reads that section */
-#define ARANGES_KEPT 4 /* of these, afterwards */
+#define UNIT_COST 512 /* bytes per unit that libdw and this file keep */
+#define ABBREV_COST 80 /* bytes per unit for an abbreviation passed over */
+#define ARANGES_COST 12 /* memory per byte of .debug_aranges while it is read */
+#define ARANGES_KEPT 4 /* part of it that libdw keeps afterwards */
 
-/* Bytes of a unit: entries of all of them may be passed over in one call. */
+/* Most bytes of a unit: libdw may pass over all its entries in one call. */
 #define UNIT_MAX (1ull << 28)
-/* Attributes of an abbreviation that take no bytes in an entry. Compilers write ten. */
+/* Most attributes of an abbreviation that take no bytes in an entry. Compilers write ten. */
 #define EMPTY_MAX 24
 
-/* A table of abbreviations. */
+/* A table of abbreviations, with the number of them. */
 struct abbrevs {
 	UT_hash_handle hh;
 	uint64_t offset;
@@ -43,9 +44,12 @@ struct shstk_vet {
 	size_t max;
 };
 
-/* ---- abbreviations ---- */
+/* ---- Abbreviations ---- */
 
-/* The attributes of one. False: there are too many, or no end. */
+/*
+ * Passes over the attributes of an abbreviation. Returns false if there are too many, or they have
+ * no end.
+ */
 static bool pass_attributes(struct shstk_bytes *from)
 {
 	uint64_t name, form;
@@ -62,7 +66,10 @@ static bool pass_attributes(struct shstk_bytes *from)
 	return empty <= EMPTY_MAX;
 }
 
-/* Pass over one and return its code: 0 at the end of the table. False: it is broken. */
+/*
+ * Passes over an abbreviation; @code receives its code, 0 at the end of the table. Returns false if
+ * it is broken.
+ */
 static bool pass_abbrev(struct shstk_bytes *from, uint64_t *code)
 {
 	uint64_t tag;
@@ -72,7 +79,10 @@ static bool pass_abbrev(struct shstk_bytes *from, uint64_t *code)
 	return !*code || (bytes_uleb(from, &tag) && bytes_skip(from, 1) && pass_attributes(from));
 }
 
-/* How many abbreviations are passed over to find the one with @code; 0: all. */
+/*
+ * Counts the abbreviations that are passed over to find the one with @code; with 0, all of them.
+ * Returns false if the table is broken, or time runs out.
+ */
 static bool count_abbrevs(const struct shstk_vet *vet, uint64_t offset, uint64_t code,
 			  uint64_t *ret)
 {
@@ -95,7 +105,7 @@ static bool count_abbrevs(const struct shstk_vet *vet, uint64_t offset, uint64_t
 	return true;
 }
 
-/* The table at @offset, looked at once; NULL: it is not fit. */
+/* Returns the table at @offset, which is checked once; NULL if it must not be read. */
 static const struct abbrevs *get_abbrevs(struct shstk_vet *vet, uint64_t offset)
 {
 	struct abbrevs *table;
@@ -117,9 +127,12 @@ static const struct abbrevs *get_abbrevs(struct shstk_vet *vet, uint64_t offset)
 	return count_abbrevs(vet, offset, 0, &table->nr) ? table : NULL;
 }
 
-/* ---- units ---- */
+/* ---- Units ---- */
 
-/* The header of a unit, behind its length: where its abbreviations are. */
+/*
+ * Reads the header of a unit, behind its length. @abbrevs receives the offset of its abbreviations.
+ * Returns false if it cannot be read.
+ */
 static bool read_header(struct shstk_bytes *from, bool wide, bool types, uint64_t *abbrevs)
 {
 	uint64_t version, kind = types ? DW_UT_type : DW_UT_compile, size;
@@ -150,7 +163,11 @@ static bool add_unit(struct shstk_vet *vet, const struct unit *new)
 	return true;
 }
 
-/* libdw ends at what it can't read, too: that is no reason to refuse what is before. */
+/*
+ * Checks a unit, whose bytes without the length are @from. Returns false if the file must not be
+ * read. A unit that cannot be understood is no reason to refuse those before it: libdw stops there,
+ * too.
+ */
 static bool vet_unit(struct shstk_vet *vet, const uint8_t *start, struct shstk_bytes from,
 		     bool wide, bool types)
 {
@@ -187,7 +204,7 @@ static bool vet_units(struct shstk_vet *vet, struct shstk_bytes from, bool types
 	return true;
 }
 
-/* A section, or the one of a .dwo file. */
+/* Returns the bytes of a section, or of the one that a .dwo file has instead. */
 static struct shstk_bytes section(Elf *elf, const char *name, const char *split)
 {
 	struct shstk_bytes ret = shstk_elf_bytes(elf, name);

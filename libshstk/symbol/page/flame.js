@@ -2,9 +2,9 @@
 //
 // flame.js - flame graphs: where the boxes are, their colours and labels, and drawing them.
 //
-// layoutFlame() says where boxes are and knows nothing of a canvas; drawFlame() draws what it
-// says. Both look only at what is wide enough to be seen, so their work depends on the size of
-// the window and not on that of the profile.
+// layoutFlame() computes where boxes are and knows nothing of a canvas; drawFlame() draws the
+// result. Both look only at boxes that are wide enough to be seen, so their work depends on the
+// size of the window and not on the size of the profile.
 "use strict";
 
 const ROW = 18;
@@ -12,10 +12,10 @@ const FONT = "12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 const LEAST_WIDTH = 0.5;
 const LABEL_WIDTH = 32;
 
-// ---- layout ----
+// ---- Layout ----
 
-// The boxes of a tree for a width in pixels, as columns: node, x, w and row (0 is the root's).
-// Node @zoom and what is above it have the whole width.
+// Returns the boxes of a tree for a width in pixels, as columns: node, x, w and row (the root has
+// row 0). The node @zoom and its callers have the whole width.
 function layoutFlame(tree, zoom, width) {
 	const boxes = {node: [], x: [], w: [], row: [], rows: 0};
 	const scale = tree.total[zoom] ? width / tree.total[zoom] : 0;
@@ -43,7 +43,7 @@ function layoutFlame(tree, zoom, width) {
 	return boxes;
 }
 
-// The box at a place, or -1.
+// Returns the box at a place, or -1.
 function boxAt(boxes, x, row) {
 	for (let b = 0; b < boxes.node.length; b++)
 		if (boxes.row[b] === row && x >= boxes.x[b] && x < boxes.x[b] + boxes.w[b])
@@ -51,12 +51,12 @@ function boxAt(boxes, x, row) {
 	return -1;
 }
 
-// The box of a node, or -1: it is too narrow, or not below what is zoomed.
+// Returns the box of a node, or -1: the node is too narrow, or not below the zoomed node.
 function boxOf(boxes, node) {
 	return boxes.node.indexOf(node);
 }
 
-// The nearest box in the same row to the right (@step 1) or to the left (-1), or -1.
+// Returns the nearest box in the same row to the right (@step 1) or to the left (-1), or -1.
 function boxBeside(boxes, box, step) {
 	let best = -1;
 
@@ -71,7 +71,7 @@ function boxBeside(boxes, box, step) {
 	return best;
 }
 
-// The widest box that stands on a box, or -1.
+// Returns the widest box of a callee of a box, or -1.
 function boxAbove(tree, boxes, box) {
 	let best = -1;
 
@@ -82,9 +82,9 @@ function boxAbove(tree, boxes, box) {
 	return best;
 }
 
-// ---- labels ----
+// ---- Labels ----
 
-// The first and the last characters of a name: the middle tells least.
+// Returns a name cut to so many characters. The middle is left out, as it tells least.
 function cutMiddle(name, chars) {
 	const points = Array.from(name);
 	const tail = Math.floor((chars - 1) / 2);
@@ -95,7 +95,7 @@ function cutMiddle(name, chars) {
 		points.slice(points.length - tail).join("");
 }
 
-// A frame's name in so many characters: what tells most of it, if not all.
+// Returns a frame's name in so many characters: the longest of its forms that fits.
 function fitName(p, frame, chars) {
 	const {name, label, brief} = p.frames;
 
@@ -105,7 +105,7 @@ function fitName(p, frame, chars) {
 	return cutMiddle(brief[frame], chars);
 }
 
-// ---- colours ----
+// ---- Colours ----
 
 const KIND_HUES = {
 	all: [220, 12], command: [225, 35], process: [215, 30], thread: [205, 30],
@@ -127,7 +127,8 @@ function hashText(text) {
 	return (h ^ h >>> 15) >>> 0;
 }
 
-// Text is black on the light page and white on the dark one, so boxes are light or dark.
+// Returns a colour for a box. Text is black on the light page and white on the dark one, so boxes
+// are light or dark.
 function hsl(hue, saturation, shade, dark) {
 	return dark ? `hsl(${hue} ${Math.round(saturation * 0.6)}% ${22 + Math.round(shade * 0.6)}%)` :
 		`hsl(${hue} ${saturation}% ${70 + shade}%)`;
@@ -145,7 +146,8 @@ function moduleColour(module, shade, dark) {
 	return hsl(hashText(module) % 360, 60, shade, dark);
 }
 
-// Red is what grew, blue what shrank: the stronger the more of the box it is.
+// Returns the colour of a difference: red for what grew, blue for what shrank. The colour is the
+// stronger the larger the change is compared with the box.
 function growthColour(before, after, dark) {
 	const most = Math.max(before, after);
 	const part = most ? (after - before) / most : 0;
@@ -155,8 +157,8 @@ function growthColour(before, after, dark) {
 	return `hsl(${part > 0 ? 5 : 215} ${Math.round(85 * strength)}% ${Math.round(light)}%)`;
 }
 
-// Gives a function of a node for a way of colouring: "kind", "module" or "growth"; with @backwards
-// the tree shows what was before.
+// Returns a function that gives the colour of a node. @by is "kind", "module" or "growth";
+// @backwards means that the tree shows the profile before.
 function makePalette(p, tree, by, dark, backwards) {
 	const known = new Map();
 
@@ -179,7 +181,7 @@ function makePalette(p, tree, by, dark, backwards) {
 	};
 }
 
-// ---- drawing ----
+// ---- Drawing ----
 
 let charWidth = 0;
 
@@ -188,7 +190,7 @@ function measureFont(context) {
 	charWidth = context.measureText("M".repeat(20)).width / 20;
 }
 
-// Gives a function of a box's place: from the row of the root at the top or at the bottom.
+// Returns a function that gives the y of a row, with the root at the top or at the bottom.
 function rowPlace(graph) {
 	const {boxes, rootBelow, height} = graph;
 	const whole = Math.max(boxes.rows * ROW, rootBelow ? height : 0);
@@ -204,8 +206,8 @@ function drawLabel(context, p, frame, x, y, w, right) {
 		context.fillText(fitName(p, frame, chars), from, y + ROW - 5, chars * charWidth);
 }
 
-// @graph: tree, boxes, zoom, hits, palette, rootBelow, height; @view: the
-// part of it that is in sight, scroll and height, in pixels; @theme: colours of the page.
+// Draws a flame graph. @graph: tree, boxes, zoom, hits, palette, rootBelow, height. @view: width
+// and height of the visible part, and scroll, in pixels. @theme: colours of the page.
 function drawFlame(context, p, graph, view, theme) {
 	const {tree, boxes, hits} = graph;
 	const place = rowPlace(graph);

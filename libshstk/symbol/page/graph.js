@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// graph.js - the flame graphs in the page: what is in sight, the pointer, what is chosen, and keys.
+// graph.js - the flame graphs in the page: the visible part, the pointer, the chosen box, and keys.
 "use strict";
 
-// ---- the graph ----
+// ---- The graph ----
 
 function theme() {
 	const style = getComputedStyle(document.documentElement);
@@ -17,7 +17,7 @@ function isDark() {
 	return matchMedia("(prefers-color-scheme: dark)").matches && !matchMedia("print").matches;
 }
 
-// How large the canvas is: what is in sight, on paper all of it.
+// Returns the size of the canvas: the visible part, and on paper all of the graph.
 function canvasSize(boxes) {
 	const scroller = get("graph");
 	const height = matchMedia("print").matches ? boxes.rows * ROW : scroller.clientHeight;
@@ -47,7 +47,7 @@ function drawGraph() {
 	paint();
 }
 
-// Puts an element around a box, or hides it if there is none.
+// Puts an element around a box, or hides the element if there is no box.
 function frameBox(element, box) {
 	element.hidden = box < 0;
 	if (box < 0)
@@ -65,7 +65,7 @@ function graphLabel() {
 		"resets, question mark for help.";
 }
 
-// Draws what is in sight, in the canvas' own pixels.
+// Draws the visible part, in the canvas' own pixels.
 function paint() {
 	const canvas = get("canvas"), size = canvasSize(graph.boxes);
 	const ratio = window.devicePixelRatio || 1;
@@ -84,7 +84,7 @@ function paint() {
 	drawFlame(context, profile, graph, {...size, scroll: get("graph").scrollTop}, theme());
 }
 
-// The box under the mouse, or -1.
+// Returns the box under the mouse, or -1.
 function boxUnder(event) {
 	const area = get("graph").getBoundingClientRect();
 	const y = event.clientY - area.top + get("graph").scrollTop;
@@ -103,7 +103,7 @@ function hoverBox(event) {
 		showTip(graph.boxes.node[box], event);
 }
 
-// The value comes first: no name is so long that it is not seen.
+// Shows the tip of a node. The value comes first, so that a long name does not hide it.
 function showTip(node, event) {
 	get("tip-value").textContent = describeValue(graph.tree, node);
 	get("tip-name").textContent = fitName(profile, graph.tree.frame[node], 160);
@@ -129,7 +129,7 @@ function describeValue(tree, node) {
 	return text;
 }
 
-// What is shown may be either side of a difference.
+// Returns the growth as text. Either side of a comparison may be the one that is shown.
 function describeGrowth(shown, other) {
 	const growth = view.type === 1 ? shown - other : other - shown;
 
@@ -149,19 +149,19 @@ function zoomTo(node) {
 	changeView({[zoomMember()]: node});
 }
 
-// ---- choosing ----
+// ---- Choosing ----
 
-// @node: in the tree that is shown, or -1; @frame: its function.
+// Chooses a function. @node is its node in the tree that is shown, or -1; @frame is the function.
 function choose(node, frame) {
 	chosen = {node, frame, tree: shownTree()};
-	// The panel takes room from the rest.
+	// The panel takes room from the rest of the page.
 	if (showPanel())
 		resize();
 	else if (isGraph())
 		frameBox(get("selected"), boxOf(graph.boxes, node));
 }
 
-// Returns true if the panel has come or gone.
+// Shows or hides the panel of the chosen function. Returns whether it has come or gone.
 function showPanel() {
 	const node = chosenNode(), {frame} = chosen;
 	const {name, file, line, module} = profile.frames;
@@ -191,14 +191,15 @@ async function copyPanel() {
 		await navigator.clipboard.writeText(text);
 		get("spoken").textContent = "Copied";
 	} catch (error) {
-		// Where a page may not write there, what is selected can be copied by hand.
+		// Where a page may not write to the clipboard, the selected text can be copied by
+		// hand.
 		getSelection().selectAllChildren(get("panel-text"));
 	}
 }
 
-// ---- keys ----
+// ---- Keys ----
 
-// Which way the children of a box are: up in a flame graph, else down.
+// Moves the choice by an arrow key. Callees are above a box in a flame graph, else below it.
 function moveChoice(key) {
 	const {tree, boxes} = graph;
 	const inward = view.mode === "flame" ? "ArrowUp" : "ArrowDown";
@@ -218,7 +219,7 @@ function moveChoice(key) {
 	showBox(box);
 }
 
-// Scrolls so far that a box is in sight; what comes into sight is drawn then.
+// Scrolls until a box is visible; the scroll event draws it.
 function showBox(box) {
 	const scroller = get("graph");
 	const y = rowPlace(graph)(graph.boxes.row[box]);
@@ -245,7 +246,7 @@ function graphKey(event) {
 	event.preventDefault();
 }
 
-// One thing at a time is undone, the last first.
+// Undoes one thing at a time: the zoom, then the search, then the choice.
 function escape() {
 	if (zoomNode())
 		changeView({[zoomMember()]: 0});

@@ -3,7 +3,7 @@
 // head.js - what stands around the views: the header, the controls and the legend.
 "use strict";
 
-// ---- header ----
+// ---- Header ----
 
 function formatValueShare(value) {
 	return `${formatValue(value, unit())} (${formatShare(value, forwardTree().total[0])})`;
@@ -30,8 +30,8 @@ function showSum() {
 	get("sum").textContent = text;
 }
 
-// What is not known of the stacks: of those that are cut off, and of those that end in code
-// whose name is not known.
+// Returns the values of what is not known of the stacks: of stacks that are cut off, and of stacks
+// that end in code whose name is not known.
 function missingShares(tree) {
 	const note = profile.kinds.indexOf("note"), unknown = profile.kinds.indexOf("unknown");
 	let cut = 0, nameless = 0;
@@ -67,7 +67,7 @@ function showHeader() {
 	get("cautions").hidden = !about.cautions.length;
 }
 
-// ---- controls ----
+// ---- Controls ----
 
 function fillSelect(select, pairs, value) {
 	select.replaceChildren(...pairs.map(([id, text]) => makeElement("option", {value: id}, text)));
@@ -102,7 +102,8 @@ function makeControls() {
 	get("copy").addEventListener("click", copyPanel);
 }
 
-// Numbers of nodes are those of another tree then.
+// Changes the levels of groups. Another tree is shown then, in which nodes have other numbers, so
+// the choice and the zoom are reset.
 function changeLevels(change) {
 	chosen = {node: -1, frame: -1, tree: null};
 	changeView({...change, zoom: 0, callersZoom: 0});
@@ -144,7 +145,7 @@ function showMatches(pattern) {
 	get("matched").textContent = text;
 }
 
-// ---- legend ----
+// ---- Legend ----
 
 function showLegend() {
 	const tree = shownTree(), root = zoomNode();
@@ -165,7 +166,7 @@ function growthLegend() {
 		[growthColour(2, 1, isDark()), "shrank"]];
 }
 
-// Shares of what functions have themselves.
+// Returns the entries of the legend: each kind or module with the share of its own values.
 function kindLegend(tree, root) {
 	const all = forwardTree();
 	const from = view.mode === "callers" ? 0 : root;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// list.js - the table of functions and the tree of calls: long lists of which only the rows in
-// sight are in the page.
+// list.js - the table of functions and the tree of calls: long lists of which only the visible rows
+// are in the page.
 //
-// A list is told its columns and rows: rows are numbers, and what stands in them is asked for
-// when they come into sight. The row that is chosen is known by its place in the list.
+// A list gets its columns and its rows. Rows are numbers; their content is asked for when they
+// become visible. The chosen row is known by its place in the list.
 "use strict";
 
 const LIST_ROW = 24;
@@ -20,8 +20,9 @@ function makeElement(tag, attributes, text) {
 	return element;
 }
 
-// @root: the element that scrolls. @acts: functions that are called: choose(place),
-// open(place), sort(column), key(event, place), which returns true if it took the key.
+// Makes an empty list. @root is the element that scrolls. @acts are functions that the list calls:
+// choose(place), open(place), sort(column), key(event, place), which returns true if it took the
+// key.
 function makeList(root, acts) {
 	const list = {root, acts, rows: [], columns: [], chosen: -1, cells: null, extra: null};
 
@@ -39,8 +40,9 @@ function makeList(root, acts) {
 	return list;
 }
 
-// @what: role of the list, columns ({id, title, sort}), rows (an array of any numbers),
-// cells(row) gives texts, extra(row) attributes, label for screen readers.
+// Shows a list. @what: role of the list, columns ({id, title, sort}), rows (an array of any
+// numbers), cells(row), which returns texts, extra(row), which returns attributes, label for screen
+// readers.
 function showList(list, what) {
 	Object.assign(list, what);
 	list.root.setAttribute("role", what.role);
@@ -113,7 +115,7 @@ function chooseRow(list, place) {
 		list.acts.choose(list.chosen);
 }
 
-// Scrolls so far that a row is in sight.
+// Scrolls until a row is visible.
 function showRow(list, place) {
 	const top = place * LIST_ROW;
 	const room = list.root.clientHeight - list.head.offsetHeight;

@@ -2,18 +2,18 @@
 //
 // model.js - a profile in the page, and trees that are made of it. Nothing here draws.
 //
-// All is kept in columns: the i-th frame has the name frames.name[i], the file frames.file[i]
-// and so on; there is no object for a sample, a stack or a node. The file that holds them is
-// written by export_page.c, which describes it.
+// All data is kept in columns: the i-th frame has the name frames.name[i], the file frames.file[i]
+// and so on; there is no object for a sample, a stack or a node. The file with the data is written
+// by export_page.c, which describes it.
 //
-// The nodes of a tree are numbered in the order of a walk from the outermost one, 0, on, so
-// that what lies below node i are the nodes from i + 1 to end[i] - 1: a whole branch is
-// passed over by going on at its end.
+// The nodes of a tree are numbered in the order of a walk that starts at the outermost one, 0. So
+// the nodes below node i are those from i + 1 to end[i] - 1, and a walk passes over a whole branch
+// by going on at its end.
 "use strict";
 
 const GROUP_KINDS = ["all", "command", "process", "thread"];
 
-// Gives the profile of the page's data: base64 of gzip of JSON.
+// Returns the profile of the page's data, which is base64 of gzip of JSON.
 async function readProfile(text) {
 	const packed = atob(text.trim());
 	const bytes = new Uint8Array(packed.length);
@@ -25,7 +25,7 @@ async function readProfile(text) {
 	return makeProfile(await new Response(plain).json());
 }
 
-// Parents are stored as distances, which are small numbers.
+// Returns the parents of stacks. They are stored as distances, which are small numbers.
 function readParents(distances) {
 	const parents = new Int32Array(distances.length);
 
@@ -73,8 +73,7 @@ function makeProfile(file) {
 	return p;
 }
 
-// Names that differ in their numbers only become one: "lto cgu.0" and "lto cgu.1" are
-// "lto cgu.*".
+// Merges names that differ only in their numbers: "lto cgu.0" and "lto cgu.1" become "lto cgu.*".
 function mergeNames(names) {
 	const pattern = name => name.replace(/\d+/g, "*");
 	const sets = new Map();
@@ -89,7 +88,7 @@ function mergeNames(names) {
 	return names.map(name => sets.get(pattern(name)).size > 1 ? pattern(name) : name);
 }
 
-// The boxes of commands, processes and threads are frames, too, behind those of functions.
+// Adds frames for commands, processes and threads behind the frames of functions.
 function addGroupFrames(p) {
 	const known = new Map();
 	const frame = name => {
@@ -111,7 +110,7 @@ function addGroupFrames(p) {
 	threads.frame = threads.name.map((name, i) => frame(name + idOf(i)));
 }
 
-// The place of each frame among all names in order.
+// Returns the place of each frame in the alphabetical order of names.
 function rankFrames(names) {
 	const order = Array.from(names.keys());
 	const rank = new Int32Array(names.length);
@@ -121,10 +120,10 @@ function rankFrames(names) {
 	return rank;
 }
 
-// ---- trees ----
+// ---- Trees ----
 
-// Nodes while a tree grows: a parent comes before its children. The columns have room for more
-// than there are.
+// Returns the nodes of a tree that grows: a parent comes before its children. The columns have room
+// for more than there are.
 function makeNodes() {
 	const room = 1024;
 
@@ -150,7 +149,7 @@ function addNode(nodes, parent, frame, kind) {
 	return nodes.nr++;
 }
 
-// The frames above a thread's stacks, outermost first, as [frame, kind].
+// Returns the frames above a thread's stacks, outermost first, as [frame, kind].
 function groupsOf(p, thread, levels) {
 	const process = p.threads.process[thread];
 	const ret = [];
@@ -166,7 +165,8 @@ function groupsOf(p, thread, levels) {
 	return ret;
 }
 
-// The node below which each thread's stacks stand; without a thread it is the root.
+// Returns for each thread the node below which its stacks stand. Stacks without a thread stand
+// below the root.
 function addGroups(p, nodes, levels) {
 	const known = new Map();
 
@@ -184,8 +184,8 @@ function addGroups(p, nodes, levels) {
 	});
 }
 
-// The numbers from 0 on, those with the same @key(i), which is less than @keys, behind each other,
-// and else in their order.
+// Returns the numbers from 0 to @nr - 1, sorted by @key(i), which is less than @keys. Numbers with
+// the same key stay in their order.
 function orderBy(nr, keys, key) {
 	const ends = new Uint32Array(keys + 1);
 	const order = new Uint32Array(nr);
@@ -199,8 +199,8 @@ function orderBy(nr, keys, key) {
 	return order;
 }
 
-// Adds the stacks of all samples below their groups. What is known of a stack's node is that of
-// the group in which it was met last.
+// Adds the stacks of all samples below their groups. The samples are sorted by group: nodeOf[]
+// holds the node of a stack in the group in which it was met last.
 function addStacks(p, nodes, groups, value, other) {
 	const {parent, frame, kind} = p.stacks;
 	const nodeOf = new Int32Array(parent.length);
@@ -230,7 +230,7 @@ function addStacks(p, nodes, groups, value, other) {
 	}
 }
 
-// Gives the tree, its nodes in the order of a walk, children by name.
+// Returns the finished tree, its nodes in the order of a walk, children sorted by name.
 function finishTree(p, nodes) {
 	const total = nodes.self.slice(0, nodes.nr);
 	const otherTotal = nodes.other.slice(0, nodes.nr);
@@ -243,8 +243,8 @@ function finishTree(p, nodes) {
 	return numberNodes(nodes, first, next, total, otherTotal);
 }
 
-// Lists of children in the order of their names, made by putting all nodes, the last name
-// first, before what their parents have already.
+// Makes lists of children in the order of their names: all nodes, the last name first, are put
+// before those that their parents have already.
 function linkChildren(p, nodes, wanted) {
 	const nr = nodes.nr;
 	const first = new Int32Array(nr).fill(-1);
@@ -286,12 +286,13 @@ function shrinkTree(tree, nr) {
 	return tree;
 }
 
-// @first and @next are the lists of children. Stacks may be deep: nothing here calls itself.
+// Numbers the nodes in the order of a walk; @first and @next are the lists of children. Stacks may
+// be deep, so nothing here calls itself.
 function numberNodes(nodes, first, next, total, other) {
 	const tree = makeTree(nodes.nr);
 	const {parent, depth, end, start} = tree;
 	const place = new Int32Array(nodes.nr);
-	const order = new Int32Array(nodes.nr); // the node at each place
+	const order = new Int32Array(nodes.nr); // node at each place
 	let nr = 0, level = 0, node = 0, from = 0;
 
 	while (node >= 0) {
@@ -307,7 +308,7 @@ function numberNodes(nodes, first, next, total, other) {
 			level++;
 			continue;
 		}
-		// Nothing is below this one, nor below those that it is the last child of.
+		// Nothing is below this node, nor below those whose last child it is.
 		for (; node >= 0 && next[node] < 0; node = nodes.parent[node], level--)
 			end[place[node]] = nr;
 		if (node >= 0) {
@@ -333,8 +334,8 @@ function fillTree(tree, nodes, order, total, other) {
 	}
 }
 
-// All stacks, callers above callees. @values has a value for each sample, @others those that they
-// are compared with, or is undefined.
+// Returns the tree of all stacks, callers above callees. @values has a value for each sample;
+// @others has the values that they are compared with, or is undefined.
 function buildTree(p, levels, values, others) {
 	const nodes = makeNodes();
 
@@ -343,21 +344,21 @@ function buildTree(p, levels, values, others) {
 	return finishTree(p, nodes);
 }
 
-// ---- callers ----
+// ---- Callers ----
 
-// Narrower branches of the tree of callers are left out: it has a copy of a stack for each
-// function at its end.
+// Branches with a smaller part of the whole are left out of the tree of callers, because that tree
+// has a copy of a stack for each function at its end.
 const LEAST_PART = 1 / 20000;
 
-// The same stacks from the innermost function on: below each function stand its callers.
-// Made of a tree of all stacks, so groups stand at the ends.
+// Returns the tree of the same stacks from the innermost function on: below each function stand its
+// callers. It is made of a tree of all stacks, so groups stand at the ends.
 function invertTree(p, tree) {
 	const nodes = makeNodes();
 	const leaves = Uint32Array.from(tree.self.keys()).filter(i => tree.self[i] > 0 && i);
 	const work = {
 		p, tree, nodes, leaves,
-		at: leaves.slice(), // where the path of each leaf has come to
-		order: Uint32Array.from(leaves.keys()), // numbers of leaves, those of a run together
+		at: leaves.slice(), // place that the path of each leaf has reached
+		order: Uint32Array.from(leaves.keys()), // numbers of leaves, grouped by run
 		spare: new Uint32Array(leaves.length),
 		count: new Uint32Array(p.frames.name.length),
 		runs: [[0, leaves.length, addNode(nodes, -1, p.allFrame, 0)]],
@@ -370,8 +371,8 @@ function invertTree(p, tree) {
 	return finishTree(p, nodes);
 }
 
-// The leaves order[from..to] share all that their paths have passed, which is @parent. Those that
-// have come to the same frame now are brought together.
+// Splits a run: the leaves order[from..to], whose paths so far are the same and led to @parent.
+// Leaves that have now reached the same frame are brought together.
 function splitRun(work, from, to, parent) {
 	const {tree, order, spare, count, at} = work;
 	const frames = [];
@@ -401,7 +402,8 @@ function splitRun(work, from, to, parent) {
 	});
 }
 
-// The leaves order[from..to] have come to the same frame: what they come to next is another run.
+// Adds a node for the leaves order[from..to], which have reached the same frame. The leaves whose
+// path goes on become another run.
 function addCaller(work, from, to, parent, frame) {
 	const {tree, nodes, leaves, order, at, least, runs} = work;
 	let sum = 0, kept = from;
@@ -430,14 +432,14 @@ function addCaller(work, from, to, parent, frame) {
 		runs.push([from, kept, node]);
 }
 
-// ---- what is asked of a tree ----
+// ---- Questions to a tree ----
 
-// Is @node below @root, or the root itself?
+// Returns whether @node is below @root, or the root itself.
 function isBelow(tree, node, root) {
 	return node >= root && node < tree.end[root];
 }
 
-// The frames from below the root to a node, which find it again in another tree.
+// Returns the frames from below the root to a node, by which it can be found in another tree.
 function pathOf(tree, node) {
 	const path = [];
 
@@ -446,7 +448,7 @@ function pathOf(tree, node) {
 	return path;
 }
 
-// The node that a path leads to, or the root.
+// Returns the node that a path leads to, or the root.
 function nodeOfPath(tree, path) {
 	let node = 0;
 
@@ -462,8 +464,8 @@ function nodeOfPath(tree, path) {
 	return node;
 }
 
-// What stands in @hits (a mark for each frame) below @root: how many nodes and functions, and
-// their value, of which what lies on top of another one counts once.
+// Counts the nodes and functions below @root that are in @hits (a mark for each frame), and their
+// value. A hit inside another hit adds no value.
 function countHits(tree, hits, root) {
 	const seen = new Uint8Array(hits.length);
 	let functions = 0, boxes = 0, value = 0, until = 0;
@@ -482,8 +484,8 @@ function countHits(tree, hits, root) {
 	return {boxes, functions, value};
 }
 
-// A row for each function below @root: frames with their own values and those with callees,
-// where what calls itself counts once.
+// Returns a row for each function below @root: frames with their own values and their values with
+// callees, where recursion counts once.
 function sumFunctions(p, tree, root) {
 	const nr = p.frames.name.length;
 	const columns = {
@@ -511,7 +513,7 @@ function sumFunctions(p, tree, root) {
 	return {frames: Int32Array.from(frames), ...columns};
 }
 
-// Own values below @root, summed by what @key says of a node, the largest first.
+// Sums the own values below @root by @key(node). Returns [key, sum], the largest first.
 function sumBy(tree, root, key) {
 	const sums = new Map();
 
@@ -521,12 +523,12 @@ function sumBy(tree, root, key) {
 	return [...sums].sort((a, b) => b[1] - a[1]);
 }
 
-// Frames whose names match: a mark for each, or null if there is nothing to search for.
+// Returns a mark for each frame whose name matches, or null if there is nothing to search for.
 function findFrames(p, pattern) {
 	return pattern && Uint8Array.from(p.frames.name, name => pattern.test(name) ? 1 : 0);
 }
 
-// As shstk_format_value() of export.c has it.
+// Formats a value as shstk_format_value() of export.c does.
 function formatValue(value, unit) {
 	const steps = unit === "nanoseconds" ? [1000, ["ns", "us", "ms", "s"], 3] :
 		unit === "bytes" ? [1024, ["B", "KiB", "MiB", "GiB", "TiB"], 2] : null;
