@@ -2,11 +2,10 @@
 //
 // flamegraph.js - the script inside a flame graph: zoom, search, tooltips.
 //
-// export_flamegraph.c draws all frames for a fixed width, which is what viewers
-// without scripts show. This script takes the frames' places from data-x (start)
-// and data-n (value), in the unit of the profile, and lays them out for the
-// window. What is searched and zoomed is kept in the address, behind the #, so
-// that a view can be bookmarked and sent.
+// export_flamegraph.c draws all frames for a fixed width, which is what viewers without scripts
+// show. This script takes the frames' places from data-x (start) and data-n (value), in the unit of
+// the profile, and lays them out for the window. The search and the zoom are kept in the address,
+// behind the #, so that a view can be bookmarked and sent.
 
 (function () {
 "use strict";
@@ -52,7 +51,7 @@ function describe(frame) {
 	get("details").textContent = frame ? frame.name + " (" + frame.about + ")" : "";
 }
 
-// The label has what tells most of a long name.
+// Returns a name that fits into the room. The label is a shorter form of a long name.
 function fit(name, label, room) {
 	const chars = Math.floor((room - 6) / charWidth);
 	if (chars < 3)
@@ -65,7 +64,7 @@ function fit(name, label, room) {
 	return points.slice(0, chars - 2).join("") + "..";
 }
 
-// Outside of the zoomed frame nothing is shown; what lies under it is shown at
+// Places a frame. Outside of the zoomed frame nothing is shown; the frames under it are shown at
 // full width, faded.
 function place(frame, scale) {
 	const end = zoomed.x + zoomed.n;
@@ -88,7 +87,7 @@ function place(frame, scale) {
 	frame.text.textContent = fit(frame.name, frame.label, w);
 }
 
-// Whether frame a is nearer to the outermost one than b.
+// Returns whether frame a is nearer to the outermost one than b.
 function outer(a, b) {
 	const root = FRAMES[0].y;
 	return Math.abs(a.y - root) < Math.abs(b.y - root);
@@ -138,8 +137,8 @@ function search(text) {
 	remember();
 }
 
-// Part of the zoomed frame's value that is in stacks with a match: matches on
-// top of other matches count once.
+// Returns the part of the zoomed frame's value that is in stacks with a match. Matches on top of
+// other matches count once.
 function matchedValue() {
 	const end = zoomed.x + zoomed.n;
 	const hits = FRAMES.filter(f => f.hit && f.x < end && f.x + f.n > zoomed.x);
@@ -188,7 +187,7 @@ function remember() {
 	try {
 		history.replaceState(null, "", "#" + state);
 	} catch (error) {
-		// Not every page may change its address; it is only a nicety.
+		// Not every page may change its address; the graph works without that.
 	}
 }
 
@@ -203,7 +202,7 @@ function recall() {
 	search(state.get("s"));
 }
 
-// The window less its scroll bar, which the height decides about.
+// Measures the window without its scroll bar, which is there if the graph is high enough.
 function measure() {
 	svg.setAttribute("height", svg.dataset.height);
 	svg.setAttribute("width", "100%");
@@ -254,7 +253,7 @@ function start() {
 	window.addEventListener("scroll", keepHeadInSight);
 	measure();
 	recall();
-	// A tall graph would open with nothing but its highest tips in sight.
+	// Otherwise a tall graph opens with nothing but its highest tips in sight.
 	if (FRAMES[0].y > window.innerHeight)
 		window.scrollTo(0, Number(svg.dataset.height));
 }

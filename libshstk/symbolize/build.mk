@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-symbolize.so: names for what shstk_capture() gives. It holds the parts of
-# libshstk-symbol and libshstk that it needs; a program loads elfutils with it.
+# libshstk-symbolize.so: names for the addresses of shstk_capture(). It contains the parts of
+# libshstk-symbol and libshstk that it needs; a program that uses it also loads elfutils.
 
 SYMBOLIZE_MAP := libshstk/symbolize/libshstk-symbolize.map
 SYMBOLIZE_LDFLAGS := -Wl,-soname,libshstk-symbolize.so.0 -Wl,-z,defs -Wl,--as-needed \

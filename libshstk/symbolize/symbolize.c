@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * symbolize.c - libshstk-symbol for everybody: see shstk_symbolize.h.
- */
+/* symbolize.c - the public interface to libshstk-symbol, as shstk_symbolize.h describes it. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,7 +10,7 @@
 #include "symbol/symbol.h"
 
 struct shstk_symbolizer {
-	pthread_mutex_t lock; /* guards all the rest: the store is for one thread at a time */
+	pthread_mutex_t lock; /* guards all other members: one thread at a time may use the store */
 	struct shstk_symbols *store;
 	struct shstk_symproc *process;
 };

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Names and profile formats: scripts that drive libshstk-symbol through
-# driver.c and read the results back by other programs. Every case runs with
-# the library as it is installed and with address and undefined-behaviour
-# sanitizers.
+# Names and profile formats: scripts that drive libshstk-symbol through driver.c and read the
+# results back by other programs. Every case runs with the library as it is installed and with
+# address and undefined-behaviour sanitizers.
 
 EXPORT_B := $(B)/selftests/export
 
-# $(1) variant
+# $(call export_driver,VARIANT) defines the rule of the driver for one variant of the library.
 define export_driver
 $(EXPORT_B)/driver-$(1): selftests/export/driver.c $(B)/symbol/$(1)/libshstk-symbol.a $(B)/lib/$(1)/libshstk.a
 	@mkdir -p $$(@D)
@@ -25,7 +24,7 @@ $(EXPORT_B)/driver-fail: selftests/export/driver.c selftests/export/fail.c $(B)/
 	$(call say,LD,$@)$(asan_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) \
 		$(FAIL_WRAP:%=-Wl,--wrap=%) -o $@ $^ $(SYMBOL_LIBS)
 
-# The library for others, as they use it.
+# A test of the public library, built as its users build.
 $(EXPORT_B)/symbolize_test: selftests/export/symbolize_test.c $(B)/libshstk-symbolize.so $(B)/libshstk.so
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -Ilibshstk -MMD -MP -o $@ $< \

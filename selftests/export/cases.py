@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases in KTAP and the conversation with driver.c, for the scripts here."""
+"""Cases in KTAP and the conversation with driver.c, for the scripts in this folder."""
 
 import os
 import shutil
@@ -17,23 +17,23 @@ CASES = []
 
 
 class Failure(Exception):
-    """The driver ended or answered out of turn."""
+    """The driver ended or gave an unexpected answer."""
 
 
 def case(function):
-    """Mark a function as a case; its docstring is the name."""
+    """Marks a function as a case; its docstring is the name."""
     CASES.append(function)
     return function
 
 
 def sanitized_case(function):
-    """A case that is of use only with sanitizers."""
+    """Marks a function as a case that is useful only with sanitizers."""
     function.variants = ('asan',)
     return case(function)
 
 
 def quote(word):
-    """A word of a command: tab, line break and % must be escaped."""
+    """Returns a word of a command with tab, line break and % escaped."""
     raw = os.fsencode(str(word))
     return b''.join(b'%%%02x' % c if c < 0x20 or c in (0x25, 0x7f) else bytes([c])
                     for c in raw)
@@ -53,7 +53,7 @@ class Driver:
                                         stdout=subprocess.PIPE)
 
     def ask(self, *words):
-        """Send a command; returns its lines and the error text or None."""
+        """Sends a command. Returns its lines, and the error text or None."""
         self.process.stdin.write(b'\t'.join(quote(w) for w in words) + b'\n')
         self.process.stdin.flush()
         lines = []
@@ -69,18 +69,18 @@ class Driver:
             lines.append(line)
 
     def do(self, *words):
-        """Send a command that must not fail; returns its lines."""
+        """Sends a command that must not fail. Returns its lines."""
         lines, error = self.ask(*words)
         if error:
             raise Failure(f'{words}: {error}')
         return lines
 
     def lookup(self, proc, addr, how='pc'):
-        """Frames of an address, innermost first."""
+        """Returns the frames of an address, innermost first."""
         return [Frame(line) for line in self.do('lookup', proc, hex(addr), how)]
 
     def cpu(self):
-        """Seconds of CPU time that it used."""
+        """Returns the CPU time that the driver has used, in seconds."""
         with open(f'/proc/{self.process.pid}/stat', encoding='ascii') as file:
             fields = file.read().rsplit(')', 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
@@ -110,7 +110,7 @@ class Frame:
 
 
 def run(*args, **more):
-    """Run a program that must succeed; returns its output."""
+    """Runs a program that must succeed. Returns its output."""
     return subprocess.run(args, check=True, stdout=subprocess.PIPE, text=True, **more).stdout
 
 
@@ -166,7 +166,7 @@ def build_id(path):
 
 
 def in_folder(variant, function):
-    """A case with one variant, in a folder of its own."""
+    """Returns a test that runs a case with one variant, in a folder of its own."""
     def test():
         with tempfile.TemporaryDirectory(prefix='tmp-', dir=BUILD) as folder:
             function(variant, folder)
@@ -174,7 +174,7 @@ def in_folder(variant, function):
 
 
 def main():
-    """Run all cases with each variant of the library; KTAP on standard output."""
+    """Runs all cases with each variant of the library; prints KTAP on standard output."""
     os.environ.setdefault('ASAN_OPTIONS', 'detect_leaks=1')
     return harness.run_tests([
         (f'{variant}: {function.__doc__}', in_folder(variant, function))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Small files whose debug information takes much memory or time to read: both are bounded,
-functions are still named, and it is told which file took too much.
+functions still get names, and the user is told which file took too much.
 """
 
 import os
@@ -14,9 +14,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from cases import Driver, Elf, Skip, case, equal, main, run  # noqa: E402
 
 MIB = 1 << 20
-MEMORY, TIME = '1', '2'     # as "excess" of driver.c has them
+MEMORY, TIME = '1', '2'     # as the command "excess" of driver.c prints them
 
-# A function of one MiB, and what describes it: an entry for it, with blocks inside.
+# A function of 1 MiB, and its debug information: an entry for the function, with blocks inside.
 PROGRAM = '''
 	.globl _start, big
 	.text
@@ -77,8 +77,9 @@ abbrevs:
 
 
 def build(folder, name='prog', blocks=1, block='', units=0, rows=4, opcode=33, strings=0):
-    """A program. @rows of its lines, @blocks in its function, @units without anything, @strings
-    bytes of them; @block: more attributes of blocks; @opcode: 33 adds a row for each byte."""
+    """Builds a program. @rows: rows of its line table. @opcode: opcode of the line table that is
+    repeated; 33 adds a row for each byte. @blocks: blocks in its function. @block: more attributes
+    of blocks. @units: empty units. @strings: bytes of its strings."""
     path = f'{folder}/{name}'
     with open(f'{path}.s', 'w', encoding='ascii') as file:
         file.write(PROGRAM.format(blocks=blocks, block=block, units=units, rows=rows,
@@ -106,7 +107,7 @@ def begin(variant, **options):
 
 
 def most(driver):
-    """The most memory that it had, in bytes."""
+    """Returns the most memory that the driver had, in bytes."""
     with open(f'/proc/{driver.process.pid}/status', encoding='ascii') as file:
         for line in file:
             if line.startswith('VmHWM:'):
@@ -268,7 +269,7 @@ def former_mappings(variant, folder):
             driver.do('sample', proc, 1, 'x', 0, 0, '1', stack)
         used[proc] = driver.cpu() - before
     assert used['p'] < 3 * used['q'] + 0.2, used
-    # The last one that was at an address is what is found there.
+    # The last mapping that was at an address is found there.
     elf.map(driver, 'p', 0x30000000)
     start, end = 0x30000000, 0x40000000
     driver.do('unmap', 'p', hex(start), hex(end))
@@ -281,7 +282,7 @@ def former_mappings(variant, folder):
 
 
 class Changes:
-    """Changes a file all the time: some bytes, its end, all of it."""
+    """Changes a file all the time: some bytes of it, its end, or all of it."""
 
     def __init__(self, path):
         self.path = path
@@ -322,7 +323,7 @@ def files_that_change(variant, folder):
     """a file that is written and cut off while it is read: any names, and no more harm"""
     elf = build(folder, blocks=1000, rows=2000)
     if os.geteuid() == 0:
-        os.chown(elf.path, 12345, 12345)    # a file of root's is mapped
+        os.chown(elf.path, 12345, 12345)    # a file of root's would be mapped
     with Changes(elf.path):
         for _ in range(25):
             driver = begin(variant)

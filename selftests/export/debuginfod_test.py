@@ -29,7 +29,7 @@ PATIENCE = 120      # seconds, for a server that has to start on a busy machine
 
 
 def make_program(folder):
-    """A stripped program; its symbols and its debug file are elsewhere."""
+    """Builds a stripped program; its symbols and its debug file are elsewhere."""
     source = os.path.join(folder, 'prog.c')
     with open(source, 'w', encoding='ascii') as file:
         file.write(SOURCE)
@@ -63,10 +63,8 @@ def asking(folder, url, timeout=PATIENCE):
 
 
 def hidden_name(variant, elf, loaded=True):
-    """The name of the static function, as the library finds it.
-
-    loaded: whether it has loaded libdebuginfod then, which costs time and memory.
-    """
+    """Returns the name of the static function, as the library finds it. loaded: whether the driver
+    must have loaded libdebuginfod then, which costs time and memory."""
     driver = Driver(variant, '/nonexistent')
     driver.do('proc', 'p', 0)
     elf.map(driver, 'p')
@@ -87,7 +85,7 @@ def free_port():
 
 
 def has_file(port, name):
-    """Does the server have it yet? An error if it isn't there at all."""
+    """Returns whether the server has the file yet. Raises an error if there is no server."""
     url = f'http://127.0.0.1:{port}/buildid/{name}/debuginfo'
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -122,7 +120,7 @@ def debuginfod(folder, name):
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
-    """Answers as the server's fields say, and counts."""
+    """Answers as the server's fields say, and counts the requests."""
 
     def do_GET(self):       # pylint: disable=invalid-name
         self.server.asked += 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * dlang_test.c - names of D as their sources have them, and names that were made to stand for
- * gigabytes, or for hours. Prints KTAP.
+ * dlang_test.c - readable names of D, and names that were made to stand for gigabytes of text or
+ * take hours to read. Prints KTAP.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "symbol/private.h"
 
-#define SECONDS 2 /* of CPU time for a name, which takes less than a thousandth of one */
+#define SECONDS 2 /* of CPU time per name; a name takes less than 1 ms */
 
 static unsigned int number;
 static bool failed;
@@ -23,7 +23,7 @@ static void point(bool ok, const char *fact, const char *name)
 	failed |= !ok;
 }
 
-/* Linkers' names, of programs and of the language's definition, and what they stand for. */
+/* Mangled names, of programs and of the language's definition, and the readable name of each. */
 static const char *const names[][2] = {
 	{ "_Dmain", "D main" },
 	{ "_D3foo3barFiZv", "foo.bar(int)" },
@@ -42,7 +42,7 @@ static const char *const names[][2] = {
 	{ "_D8demangle13__T4testVii5Z4testFZv", "demangle.test!(5).test()" },
 	{ "_D8demangle22__T4testVAyaa3_616263Z4testFZv", "demangle.test!(\"abc\").test()" },
 	{ "_D1a4__S11bFKiJaLAbYv", "a.b(ref int, out char, lazy bool[], ...)" },
-	/* It is something else. */
+	/* These are no mangled names, and stay as they are. */
 	{ "_D3fo", "_D3fo" },
 	{ "_D1aFi", "_D1aFi" },
 	{ "_D1aFQaZv", "_D1aFQaZv" },
@@ -75,7 +75,7 @@ static void check_bound(struct shstk_pool *pool, const char *fact, const char *n
 	point(got && strlen(got) < SHSTK_TEXT_MAX && cpu_seconds() - began < SECONDS, fact, NULL);
 }
 
-/* So many times the text in the middle. */
+/* Returns @before, @times times @text, and @after as one malloc'd string. */
 static char *repeated(const char *before, const char *text, unsigned int times, const char *after)
 {
 	char *name = malloc(strlen(before) + times * strlen(text) + strlen(after) + 1);
@@ -99,7 +99,7 @@ static void check_repeated(struct shstk_pool *pool, const char *fact, const char
 	free(name);
 }
 
-/* Templates within each other, each with a length in front. */
+/* Checks templates within each other, each with a length in front of it. */
 static void check_nested(struct shstk_pool *pool)
 {
 	char name[8000] = "1a", more[8000];

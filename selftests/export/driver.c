@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * driver.c - libshstk-symbol for scripts: commands on standard input.
+ * driver.c - gives scripts access to libshstk-symbol, by commands on standard input.
  *
- * A command is a line of words separated by tabs; %XX in a word is that byte.
- * Numbers may be hexadecimal with 0x. Each command prints its answer and then
- * a line "ok" or "error TEXT".
+ * A command is a line of words separated by tabs; %XX in a word is that byte. Numbers may be
+ * hexadecimal with 0x. Each command prints its answer and then a line "ok" or "error TEXT".
  *
- *   proc NAME PID               view of a process
- *   fork NAME PARENT PID        view of its child
+ *   proc NAME PID               make the view of a process
+ *   fork NAME PARENT PID        make the view of its child
  *   maps NAME FILE              set mappings from a maps text
  *   live NAME                   set mappings from /proc
  *   map NAME START END OFFSET PATH [BUILDID]
+ *   image NAME START END FILE   add a mapping of an image that is in no file
  *   unmap NAME START END
  *   perfmap NAME [FILE]
  *   excess                      a line per file that takes too much: 1 memory, 2 time,
@@ -25,18 +25,19 @@
  *   period TYPE UNIT N
  *   time START DURATION
  *   comment TEXT
+ *   caution TEXT
  *   keep [N]                    keep times of samples, N at most
  *   sample NAME TID COMM END TIME VALUES STACK
  *                               VALUES and STACK are separated by commas; an
  *                               address ending in p is a program counter
  *   label KEY VALUE             give the next sample this label, too
- *   repeat N                    do the next sample that many times
+ *   repeat N                    add the next sample that many times
  *   write PATH FORMAT [OPTION...]   FORMAT may be "-": by suffix; options
  *                               icicle, threads, type=N, title=TEXT, top=N
  *   check PATH FORMAT
  *
- * The first argument is the colon-separated list of debug folders; the second one may be
- * "full-names" or "kernel", which names the kernel's functions, too.
+ * The first argument is the colon-separated list of debug folders. The second one may be
+ * "full-names"; "kernel", which names the kernel's functions, too; "memory=BYTES" or "time=NS".
  */
 #include <ctype.h>
 #include <errno.h>
@@ -139,7 +140,7 @@ static int add_map(char **w)
 	return shstk_symproc_add(get_proc(w[1]), &info);
 }
 
-/* A mapping of an image that is in no file: the bytes of one. */
+/* Adds a mapping of an image that is in no file; the image's bytes are read from a file. */
 static int add_image(char **w)
 {
 	struct shstk_symmap_info info = {

@@ -24,7 +24,7 @@ from cases import (BUILD, Driver, Elf, Skip, build_id, case, equal, main, need, 
 from symbol_test import INLINE_C, assemble, compile_c, line_of  # noqa: E402
 
 PERIOD = 1001001
-# All that change the direction of writing: Unicode's property Bidi_Control.
+# All characters that change the direction of writing: Unicode's property Bidi_Control.
 BIDI = ('\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e'
         '\u2066\u2067\u2068\u2069')
 EVIL = ['semi;colon', '<angle>&"quote"', "new\nline", 'white space', 'uml\u00e4ut \u4e2d', 'a]]>b',
@@ -32,14 +32,14 @@ EVIL = ['semi;colon', '<angle>&"quote"', "new\nline", 'white space', 'uml\u00e4u
 
 
 def harmless(name):
-    """A name as all formats show it."""
+    """Returns a name as all formats show it."""
     name = name.replace('\n', '?')
     return ''.join(f'\\u{ord(c):04x}' if c in BIDI else c for c in name)
 
 
 class Profile:
-    """A profile with all that is hard: inlined calls, several threads and processes,
-    code made at run time, unknown and truncated stacks, hostile names."""
+    """A profile with all difficult cases: inlined calls, several threads and processes, code made
+    at run time, unknown and truncated stacks, hostile names."""
 
     def __init__(self, variant, folder, keep=False):
         self.driver = Driver(variant, '/nonexistent')
@@ -83,7 +83,8 @@ class Profile:
         return f'{self.elf.addr(symbol, offset, self.base[proc]):#x}{mark}'
 
     def add(self, proc, tid, comm, stack, frames, times=1, end=0):
-        """@stack innermost first; @frames outermost first, as they must be shown."""
+        """Adds a sample. @stack is innermost first; @frames is outermost first, as the frames must
+        be shown."""
         for i in range(times):
             self.driver.do('sample', proc, tid, comm, end, (self.count + i) * 10**6,
                            f'1,{PERIOD}', ','.join(stack))
@@ -113,7 +114,7 @@ class Profile:
             self.add('p', 111, f'<&{i}>\n', [f'{addr:#x}p'], [name], times=2)
 
     def names(self, change=lambda n: n):
-        """What is expected, with names as a format shows them."""
+        """Returns the expected stacks, with names as a format shows them."""
         ret = {}
         for stack, value in self.expected.items():
             key = tuple(change(harmless(n)) for n in stack)
@@ -201,7 +202,7 @@ def pprof_labels(variant, folder):
             [(f'{n:03}', 'v' * 200) for n in range(100)]]
     count = len(Decoded(profile.write(f'{folder}/out.pb.gz')).samples)
     for labels in sets:
-        for reverse in (False, True):   # it is the same sample in any order
+        for reverse in (False, True):   # the labels make the same sample in any order
             for key, value in sorted(labels, reverse=reverse):
                 do('label', key or '%', value or '%')
             profile.add('p', 111, 'main', [profile.at('p', 'main', 9, 'p')], ['main'])
@@ -311,7 +312,7 @@ def read_svg(path):
 
 
 def stacks_of(boxes):
-    """Self values of all stacks, worked out from the boxes' places alone."""
+    """Returns the self values of all stacks, computed from the boxes' places alone."""
     rows = sorted({b.y for b in boxes}, key=lambda y: abs(y - boxes[0].y))
     by_row = {y: [b for b in boxes if b.y == y] for y in rows}
     ret = {}
@@ -334,7 +335,7 @@ def stacks_of(boxes):
 
 
 def is_label(text, name):
-    """What is shown is of the name, with two dots for what is left out."""
+    """Returns whether a text shows parts of the name, with two dots for each part left out."""
     at = 0
     for part in text.split('..'):
         at = name.find(part, at)
@@ -364,7 +365,7 @@ def svg_by_xml_parser(variant, folder):
     raw = open(f'{folder}/out.svg', encoding='utf-8').read()
     equal(re.findall(r'https?://[^"\' ]*', raw), ['http://www.w3.org/2000/svg'])
     assert not re.search(r'\b(href|src|import|url)\b\s*[=(]', raw)
-    # Callers below callees; the other way round on request.
+    # Callers are below callees, or the other way round with "icicle".
     assert all(b.y < boxes[0].y for b in boxes[1:])
     _, boxes = read_svg(profile.write(f'{folder}/icicle.svg', '-', 'icicle'))
     assert all(b.y > boxes[0].y for b in boxes[1:])
@@ -372,7 +373,7 @@ def svg_by_xml_parser(variant, folder):
     profile.driver.close()
 
 
-# What the script uses of a browser, so that it can be run without one.
+# The parts of a browser that the script uses, so that the script can be run without a browser.
 BROWSER_JS = r'''
 const fs = require("fs");
 const [, , file, ...steps] = process.argv;
@@ -463,7 +464,7 @@ def svg_script(variant, folder):
     equal(first['matched'], None)
     equal(first['reset'], False)
     assert abs(first['shown'][0]['width'] - 980) < 1
-    # One on top of the other counts once.
+    # A match on top of another one counts once.
     equal(middle['matched'], f'Matched: {100 * 14 / total:.2f} %')
     equal({f['name'] for f in middle['shown'] if f['hit']}, {'middle', 'innermost'})
     equal(hidden['matched'], f'Matched: {100 * 20 / total:.2f} %')
@@ -497,7 +498,7 @@ def svg_script(variant, folder):
 # ---- perf script ----
 
 def collapse(text):
-    """Stacks of perf script's text, read as stack collapsers do."""
+    """Returns the stacks of perf script's text, read as stack collapsers do."""
     ret, times, stack, head = {}, [], [], None
     for line in text.splitlines():
         if not line:
@@ -555,7 +556,7 @@ def perf_text_like_perf(variant, folder):
                 'comm,pid,tid,time,period,event,ip,sym,symoff,dso')
     equal(done.returncode, 0, done.stderr)
     theirs = done.stdout
-    # An address in the program and its lines.
+    # Find an address in the program and its lines.
     found = re.findall(r'(?m)^\S+ +\d+/\d+ +\d+\.\d+: +\d+ \S+ \n((?:\t +[0-9a-f]+ .* '
                        r'\((?:inlined|\S*/prog)\)\n)+)', theirs)
     assert found, theirs[:2000]
@@ -571,7 +572,7 @@ def perf_text_like_perf(variant, folder):
         group = [line.split(None, 1)[1] for line in lines.splitlines()
                  if line.split()[0] == first]
         driver.do('sample', 'p', 5, 'x', 0, 0, 1, f'0x{first}p')
-        # perf counts the offset of an inlined function, too; we have none there.
+        # perf also prints the offset of an inlined function; shstk does not.
         want = [re.sub(r'\+0x[0-9a-f]+ \(inlined', ' (inlined', g) for g in group]
         assert want in records(driver, folder), want
         inlined += len(group) > 1
@@ -580,7 +581,7 @@ def perf_text_like_perf(variant, folder):
 
 
 def records(driver, folder):
-    """Lines of all records, without the addresses."""
+    """Returns the lines of all records, without the addresses."""
     driver.do('write', f'{folder}/now', 'perf')
     text = open(f'{folder}/now', encoding='utf-8').read()
     return [[line.split(None, 1)[1] for line in record.splitlines()[1:]]
@@ -618,7 +619,7 @@ def negative_values(variant, folder):
         file.writelines(f'{0x1000 * (i + 1):x} 100 {name}\n' for i, name in enumerate(names))
     driver.do('map', 'p', '0x1000', '0x9000', 0, '')
     driver.do('perfmap', 'p', f'{folder}/map')
-    # The last function has as much less in one line as it has more in the other.
+    # The last function has as much less in one line as it has more in another.
     for pc, value in (('0x2010', 70), ('0x3010', -20), ('0x4010', 5), ('0x4020', -5)):
         driver.do('sample', 'p', 1, 'x', 0, 0, value, f'{pc}p,0x1010')
     for suffix in ('folded', 'top', 'svg', 'perf'):
@@ -693,7 +694,8 @@ def cautions_everywhere(variant, folder):
 
 
 def check_rows(profile, lines, folder):
-    """Cautions are above all frames, and below no other text of the heading."""
+    """Checks that cautions are above all frames, and below all other texts of the heading but the
+    details."""
     root, boxes = read_svg(profile.write(f'{folder}/out.svg', '-', 'icicle'))
     texts = [t for t in root.iter(SVG + 'text') if t.get('class') == 'caution']
     equal([t.text for t in texts], lines)
@@ -724,7 +726,7 @@ def speedscope(variant, folder):
     assert {'worker 111/112', 'worker 111/113', 'main 111/111', 'main 222/111'} <= set(threads), threads
     lines = {(f['name'], f.get('line')) for f in got['shared']['frames'] if 'file' in f}
     assert ('innermost', line_of(INLINE_C, 'innermost(')) in lines, lines
-    # The order in which they were added is that of their times.
+    # Samples come in the order of their times, not in that of adding them.
     driver = Driver(variant)
     for line in (('type', 'samples', 'count'), ('keep',), ('proc', 'p', 7)):
         driver.do(*line)
@@ -800,7 +802,7 @@ def unwritable(variant, folder):
           "cannot write '/dev/full': No space left on device")
     equal(sorted(os.listdir(f'{folder}/dir')), ['file', 'sub.svg'])
     os.chmod(f'{folder}/dir', 0o555)
-    # Whoever may pass over permissions, root or not, can write there.
+    # A user who may pass over permissions, root or not, can write there.
     if not os.access(f'{folder}/dir', os.W_OK, effective_ids=True):
         path = f'{folder}/dir/out.svg'
         equal(profile.driver.ask('check', path, '-')[1],
@@ -907,7 +909,7 @@ def out_of_memory(variant, folder):
             done = subprocess.run([driver, '/nonexistent'], input=script, capture_output=True,
                                   text=True, env={**os.environ, **env, 'FAIL_AT': str(at)},
                                   timeout=200, check=False)
-            # 2: the driver cannot go on without what it just asked for.
+            # The driver ends with 2 where it cannot go on without what it has just requested.
             assert done.returncode in (0, 2), (at, env, done.returncode, done.stderr[-3000:])
             failed += 'error' in done.stdout
             assert not [n for n in os.listdir(folder) if n.endswith('.tmp')], at

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fail.c - linked with --wrap: the allocation with the number FAIL_AT (from 0)
- * in the driver and the library fails, and so do all after it if FAIL_ALL is
- * set. Those of shared libraries are not touched.
+ * fail.c - linked with --wrap: the allocation with the number FAIL_AT (from 0) in the driver and
+ * the library fails, and so do all after it if FAIL_ALL is set. Allocations inside shared libraries
+ * are not touched.
  */
 #include <errno.h>
 #include <stdarg.h>

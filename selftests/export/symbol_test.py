@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of addresses: each kind of source, and hostile input.
-
-Programs are built here, changed with binutils, and asked for through driver.c;
-what is right comes from nm, readelf and addr2line.
+"""Names of addresses: each kind of source, and hostile input. Programs are built here, changed with
+binutils, and looked up through driver.c; the expected answers come from nm, readelf and addr2line.
 """
 
 import os
@@ -86,7 +84,7 @@ def compile_source(folder, text=INLINE_C, name='prog', suffix='.c'):
 
 
 def zstd_sections(path):
-    """Pack debug sections as newer binutils do with zstd. Returns how many."""
+    """Packs debug sections as newer binutils do with zstd. Returns how many."""
     packed = 0
     with open(path, 'r+b') as file:
         data = bytearray(file.read())
@@ -123,7 +121,7 @@ def compile_c(folder, text=INLINE_C, name='prog', flags=(), compiler='gcc', suff
 
 
 def line_of(text, needle):
-    """Number of the first line with that text."""
+    """Returns the number of the first line with that text."""
     for number, line in enumerate(text.splitlines(), 1):
         if needle in line:
             return number
@@ -170,7 +168,8 @@ def inlined_gcc(variant, folder):
 
 
 def compile_split(folder, compiler, *flags):
-    """A program whose description is in .dwo files, of two units with code in several sections"""
+    """Builds a program whose description is in .dwo files, of two units with code in several
+    sections."""
     other = os.path.join(folder, 'other.c')
     with open(other, 'w', encoding='ascii') as file:
         file.write('int other(int x)\n{\n\treturn x * 3;\n}\n')
@@ -213,7 +212,7 @@ def inlined_split(variant, folder):
 @case
 def split_dwarf_package(variant, folder):
     """the same from a .dwp file, as dwp and llvm-dwp write it"""
-    # The dwp of binutils 2.40 leaves DWARF 5 out, and llvm-dwp 14 never ends with gcc's.
+    # dwp of binutils 2.40 leaves DWARF 5 out, and llvm-dwp 14 never ends with gcc's files.
     for compiler, version, tool in (('gcc', 4, 'dwp'), ('clang', 4, 'llvm-dwp'),
                                     ('clang', 5, 'llvm-dwp')):
         need(compiler, tool)
@@ -236,7 +235,7 @@ def split_dwarf_moved(variant, folder):
     for file in (path, *dwo):
         shutil.move(file, to)
     check_split(variant, source, os.path.join(to, 'prog'))
-    # The same names with another's description.
+    # The same names with the description of another program.
     for file in dwo:
         os.unlink(os.path.join(to, os.path.basename(file)))
     _, others = compile_split(source, 'gcc', '-Dsink=drain')
@@ -383,7 +382,7 @@ def agrees_with_addr2line(variant, folder):
             continue        # padding, or code without debug information
         have = driver.lookup('p', elf.BASE + addr)
         if not have[0].resolved:
-            # Between functions, where addr2line takes the one before.
+            # Between functions, where addr2line takes the function before.
             assert addr % 16 and addr not in elf.symbols.values()
             continue
         equal([f'{os.path.basename(f.file)}:{f.line}' for f in have],
@@ -401,8 +400,8 @@ def return_addresses(variant, folder):
     elf = Elf(compile_c(folder, flags=['-g']))
     driver = open_proc(variant)
     elf.map(driver, 'p')
-    # The first byte of a function is also where a call that never returns, at
-    # the end of the function before it, would return to.
+    # The first byte of a function is also the return address of a call that never returns, at the
+    # end of the function before it.
     first = elf.addr('outermost')
     equal(driver.lookup('p', first, 'pc')[-1].function, 'outermost')
     assert driver.lookup('p', first, 'ret')[-1].function != 'outermost'
@@ -510,7 +509,7 @@ def minidebuginfo(variant, folder):
     equal(names(driver.lookup('p', elf.addr('hidden', 3))), ['hidden'])
     equal(names(driver.lookup('p', elf.addr('exported', 3))), ['exported'])
     driver.close()
-    # One that would unpack to more than is allowed is left alone.
+    # Packed symbols that unpack to more than is allowed are left alone.
     with open(mini, 'wb') as file:
         file.truncate(300 << 20)
     run('xz', '-f', mini)
@@ -536,7 +535,7 @@ def stripped(variant, folder):
         frame = driver.lookup('p', elf.addr('hidden', offset))[0]
         equal((frame.function, frame.resolved, frame.offset), (want, False, offset))
     driver.close()
-    # Without .eh_frame_hdr it is the address itself.
+    # Without .eh_frame_hdr the name has the address itself.
     path = compile_c(folder, flags=['-Wl,--no-eh-frame-hdr', '-static'])
     elf = Elf(path)
     run('strip', '--strip-all', path)
@@ -709,7 +708,7 @@ def plt_stubs(variant, folder):
 
 
 LABELS = [
-    # name, room, label
+    # name, room, expected label
     ('std::_Rb_tree_iterator<std::pair<std::string const, Foo<int> > > std::map<std::string, '
      'Foo<int>, std::less<std::string>, Alloc<std::pair<std::string const, Foo<int> > > >'
      '::find(std::string const&)', 70,
@@ -772,7 +771,7 @@ def inlined_scopes(variant, folder):
 
 
 def assemble(folder, functions, name='prog'):
-    """A program with functions of the given names, each 16 bytes long."""
+    """Builds a program with functions of the given names, each 16 bytes long."""
     text = '\t.text\n'
     for function in functions:
         text += (f'\t.p2align 4\n\t.globl "{function}"\n\t.type "{function}", @function\n'
@@ -803,7 +802,7 @@ def rust_names(variant, folder):
 @case
 def hostile_names(variant, folder):
     """names that are bombs, endless, broken or no text cost little and do no harm"""
-    # Each argument is a template of the one before it, twice.
+    # Each argument is a template with the argument before it, twice.
     def back(i):
         return 'S' + (('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ'[i - 1]) if i else '') + '_'
 
@@ -870,7 +869,7 @@ def perf_map(variant, folder):
         equal((frame.function, frame.offset, frame.resolved), (name, offset, True), hex(addr))
     for addr in (0x1100, 0xfff, 0x2040, 0x3040):
         equal(driver.lookup('p', addr)[0].function, f'[{addr:#x}]')
-    # Code outside of every known mapping is looked for, too.
+    # An address outside of every known mapping is looked for in the perf-map, too.
     with open(path, 'w', encoding='utf-8') as file:
         file.write('900000 10 far away\n')
     driver.do('perfmap', 'p', path)
@@ -925,7 +924,7 @@ def perf_map_garbage(variant, folder):
 
 
 class Child:
-    """A process to look at."""
+    """A process that the test looks at."""
 
     def __init__(self, *args, **more):
         # pylint: disable=consider-using-with
@@ -1001,7 +1000,7 @@ def perf_map_of_process(variant, folder):
 
 
 class MadeCode:
-    """Code made at run time: samples of a process, and the file in which it tells of its code."""
+    """Samples of a process with code made at run time, and the file in which it names its code."""
     FIRST, SECOND = 0x500010, 0x600010
     MS = 10**6
 
@@ -1014,13 +1013,13 @@ class MadeCode:
         self.time = time.monotonic_ns()
 
     def write(self, lines, how='a'):
-        """Longer after the last sample than the clock of files is coarse."""
+        """Writes to the file, later after the last sample than the resolution of file times."""
         time.sleep(0.1)
         with open(self.path, how, encoding='utf-8') as file:
             file.write(lines)
 
     def before(self):
-        """A sample from before what was written last."""
+        """Adds a sample of a time before the last write."""
         self.time += 20 * self.MS
         self.sample()
 
@@ -1077,7 +1076,8 @@ def perf_map_that_goes(variant, folder):
             file.write('500000 100 two\n')
             os.unlink(code.path)
         code.now()
-        # The next look finds that nothing is left of it, and one later there is another one.
+        # The next look finds that nothing more was written to the removed file; the look after that
+        # finds the new file.
         code.write('500000 100 three\n')
         for _ in range(3):
             time.sleep(0.05)
@@ -1133,7 +1133,7 @@ def large_perf_maps(variant, _folder):
             driver.do('proc', f'p{i}', child.pid)
             sizes.append(int(driver.do('perfmap', f'p{i}')[0]))
         assert sum(sizes) < 3000000, f'{sizes}'
-        # What it had is no more when it is read anew.
+        # The memory that a file took is given back when it is read anew.
         again = [int(driver.do('perfmap', 'p0')[0]) for i in range(10)]
         assert min(again) > 100000, f'{again} {sizes}'
         equal(set(driver.do('excess')), {f'1\t{path}'})
@@ -1212,7 +1212,7 @@ def mmap_events(variant, folder):
     equal(where(0x16000)[:2], ['16000', '20000'])
     driver.do('unmap', 'p', '0x12000', '0x15000')
     equal([where(a)[3] for a in (0x11fff, 0x15000)], ['a', 'b'])
-    # What was there last still answers until something else is there.
+    # The mapping that was there last is still found until something else is mapped there.
     equal([where(a)[3] for a in (0x12000, 0x14000)], ['a', 'b'])
     driver.do('map', 'p', '0x12000', '0x13000', 0, '')
     equal(where(0x12000)[2:], ['anon', '[anon]'])
@@ -1223,7 +1223,7 @@ def mmap_events(variant, folder):
     equal(where(0x15000)[3], 'b')
     assert driver.ask('map', 'p', '0x2000', '0x2000', 0, '/c')[1]
     assert driver.ask('map', 'p', '0x3000', '0x2000', 0, '/c')[1]
-    # Many, in random order, against a plain list.
+    # Compares many mappings in random order with a plain list.
     rand = random.Random(5)
     paint = {}
     for i in range(600):
@@ -1238,7 +1238,7 @@ def mmap_events(variant, folder):
 
 
 def resident(driver):
-    """MiB of memory that a driver has."""
+    """Returns the memory that a driver has, in MiB."""
     with open(f'/proc/{driver.process.pid}/statm', encoding='ascii') as file:
         return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
 
@@ -1328,7 +1328,7 @@ def maps_keep_identity(variant, folder):
         driver.do('sample', 'p', 1, 'x', 0, 0, 1, '0x400010p,0x500010p')
     driver.do('write', f'{folder}/out', 'perf')
     text = open(f'{folder}/out', encoding='utf-8').read()
-    # Two records: before /bin/two was there, and since: its place keeps its name.
+    # Two records: one before /bin/two was mapped, and one since; its address keeps its name.
     equal(text.count(' samples: '), 2)
     equal(text.count('[two+0x10]'), 1)
     driver.close()
@@ -1429,8 +1429,8 @@ def loops_in_debug_info(variant, folder):
             run('readelf', '-SW', elf.path).splitlines() if '] .debug_info' in line][0]
     offset, size = int(info[0], 16), int(info[1], 16)
     data = bytearray(open(elf.path, 'rb').read())
-    # References within a unit are four bytes: let every one that could be a
-    # sibling point back to the first entry.
+    # References within a unit have four bytes: each value that could refer to a sibling is changed
+    # to refer to the first entry.
     for where in range(offset + 12, offset + size - 4):
         value = struct.unpack_from('<I', data, where)[0]
         here = where - offset
@@ -1464,7 +1464,7 @@ def vdso(variant, folder):
     """the vdso of a living and of a dead process"""
     child = Child(sys.executable, '-c', 'print("ready", flush=True)\ninput()')
     try:
-        child.line()    # its exec is over
+        child.line()    # it has executed its program
         maps = open(f'/proc/{child.pid}/maps', encoding='utf-8').read()
         line = [m for m in maps.splitlines() if m.endswith('[vdso]')]
         if not line:
@@ -1493,7 +1493,7 @@ def vdso(variant, folder):
 
 
 def kernel_functions():
-    """{address: name} by the first line of each address, in no order."""
+    """Returns {address: name} of some functions, with the first name of each address, in no order."""
     ret = {}
     with open('/proc/kallsyms', encoding='ascii') as file:
         for line in file:
@@ -1516,7 +1516,7 @@ def functions_of_the_kernel(variant, _folder):
         driver = open_proc(variant, option='kernel', through=through)
         wrong = {hex(address): (name, found) for address, name in functions.items()
                  if (found := driver.lookup('p', address)[0].function) != name}
-        # A program of BPF or a module may be gone.
+        # A BPF program or a module may be gone by now.
         assert len(wrong) < 20, (through, wrong)
         folder = f'/proc/{driver.process.pid}/fd'
         asked = 'anon_inode:bpf-prog' in [os.readlink(f'{folder}/{fd}') for fd in
@@ -1549,7 +1549,8 @@ def other_root(variant, folder):
     os.makedirs(f'{root}/bin')
     os.makedirs(f'{root}/tmp')
     shutil.move(compile_c(folder, WAIT_C, 'real', ['-static']), f'{root}/bin/real')
-    # An absolute link must be followed inside that root; here it leads nowhere.
+    # An absolute link must be followed inside that root; in the root of this process it leads
+    # nowhere.
     os.symlink('/bin/real', f'{root}/bin/link')
     child = Child('chroot', root, '/bin/link')
     try:
@@ -1571,7 +1572,7 @@ def other_root(variant, folder):
 
 
 def put_debug(path, source, owner):
-    """A debug file of that source, which says it is that of another one."""
+    """Makes a debug file of that source, with the build id of the test's program."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     made = compile_c(os.path.dirname(path), source, 'made', ['-static', '-g', WAIT_ID])
     run('objcopy', '--only-keep-debug', made, path)

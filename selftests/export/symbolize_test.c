@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * symbolize_test.c - libshstk-symbolize: names of an own stack, also of one captured in a signal
- * handler, of inlined calls, and of a library loaded later. Prints KTAP.
+ * symbolize_test.c - libshstk-symbolize: names of the test's own stack, also of one captured in a
+ * signal handler, of inlined calls, and of a library loaded later. Prints KTAP.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static void on_signal(int signo)
 	__asm__ volatile("");
 }
 
-/* Are these, one after the other, among the functions of the stack? */
+/* Returns whether these names are among the functions of the stack, in this order. */
 static bool stack_has(const char *const *wanted)
 {
 	struct shstk_name names[NAMES];

@@ -2,11 +2,11 @@
 #
 # A fuzz target for each parser of foreign bytes, by libFuzzer.
 #
-#   make fuzz       run each for FUZZ_SECONDS (default 60), keeping what was
+# make fuzz       run each for FUZZ_SECONDS (default 60), keeping what was
 #                   found in build/selftests/fuzz/NAME.corpus
 #
-# selftests/fuzz/run --minimise then puts the few inputs that matter into
-# selftests/fuzz/corpus, from which all runs begin.
+# selftests/fuzz/run --minimise then puts the few inputs that matter into selftests/fuzz/corpus,
+# from which all runs begin.
 #
 # make check runs each with a fixed seed for a few seconds.
 
@@ -26,16 +26,16 @@ $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/symbol/fuzz/libshstk-symbol.a \
 		$(B)/lib/fuzz/libshstk.a $(SYMBOL_LIBS)
 
-# The ELF target starts from a small program with all kinds of tables.
+# elf_fuzz starts from a small program with all kinds of tables.
 $(FUZZ_B)/elf_seed: selftests/fuzz/elf_seed.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -O2 -g -gz=none -nostdlib -static -Wl,--build-id,--eh-frame-hdr -o $@ $<
 
-# An image in memory: of the same program.
+# remote_fuzz starts from an image of the same program in memory.
 $(FUZZ_B)/remote_seed: $(FUZZ_B)/elf_seed
 	$(Q)cp $< $@
 
-# The one of debug information starts from some of two compilers, and from Debian's.
+# dwarf_fuzz starts from debug information of two compilers, and of Debian's packages.
 $(FUZZ_B)/dwarf.stamp: selftests/fuzz/dwarf_seed.py
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)$< $(FUZZ_B)/dwarf_seed
@@ -56,15 +56,15 @@ $(FUZZ_CORE): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/lib/fuzz/libshstk.a
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
-# Tables of Go programs, one of each form.
+# go_fuzz starts from tables of Go programs, one of each form.
 $(FUZZ_B)/go_seed: selftests/fuzz/go_seed.c selftests/go/forms.h selftests/go/program.h
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -o $@.make $<
 	$(Q)$@.make $@
 	$(Q)rm $@.make; touch $@
 
-# Both start from the same small program; the sections also from one with
-# .debug_frame, and from selftests/fuzz/rules, what SFrame's assemblers wrote for
+# image_fuzz and rules_fuzz start from the same small program. rules_fuzz also starts from one with
+# .debug_frame, and from selftests/fuzz/rules, which SFrame's assemblers wrote for
 # selftests/formats/special.S.
 $(FUZZ_B)/image_seed: $(FUZZ_B)/elf_seed
 	$(Q)cp $< $@
@@ -77,7 +77,8 @@ $(FUZZ_B)/rules.stamp: selftests/fuzz/elf_seed.c selftests/fuzz/rules_seed.py $(
 	$(Q)selftests/fuzz/rules_seed.py $(FUZZ_B)/elf_seed $(FUZZ_B)/rules_seed
 	$(Q)touch $@
 
-# Compressed .debug_frame in three ways, and .gnu_debugdata with another.
+# debugdata_fuzz starts from .debug_frame compressed in three ways, and .gnu_debugdata with another
+# .debug_frame.
 $(FUZZ_B)/debugdata_seed: selftests/fuzz/elf_seed.c
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)$(CC) -O2 -g -gz=none -nostdlib -static -fno-asynchronous-unwind-tables -o $@.mini $<
@@ -90,8 +91,8 @@ $(FUZZ_B)/debugdata_seed: selftests/fuzz/elf_seed.c
 
 fuzz selftests/fuzz/run: | $(FUZZ_CORE) $(FUZZ_CORE_SEEDS)
 
-# Tables for shstk_perf.ko, by the module's own check. It starts from what the command
-# compiles of the small program.
+# kernel_rules_fuzz gives tables for shstk_perf.ko to the module's own check. It starts from what
+# the command compiles of the small program.
 $(FUZZ_B)/kernel_rules_fuzz: selftests/fuzz/kernel_rules_fuzz.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
@@ -102,7 +103,8 @@ $(FUZZ_B)/kernel_rules_seed: $(FUZZ_B)/elf_seed $(B)/shstk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_B)/kernel_rules_seed
 
-# The same in a file of the cache, behind a byte that says what is put right; see there.
+# cache_fuzz gets the same tables in a file of the cache, behind a byte that says what is repaired;
+# see cache_fuzz.c.
 $(FUZZ_B)/cache_fuzz: selftests/fuzz/cache_fuzz.c tools/rules/cache.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
@@ -113,7 +115,7 @@ $(FUZZ_B)/cache_seed: $(FUZZ_B)/kernel_rules_seed
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/cache_fuzz $(FUZZ_B)/cache_seed
 
-# Dumps of two programs: x86 with frames of every kind, and arm64.
+# dump_fuzz starts from dumps of two programs: x86 with frames of every kind, and arm64.
 FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
 
 $(FUZZ_B)/dump-x86: selftests/formats/special.S
@@ -135,7 +137,7 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 		-DDUMP_X86='"$(FUZZ_B)/dump-x86"' -DDUMP_ARM64='"$(FUZZ_B)/dump-arm64"' \
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
-# What agents send to shstk record.
+# ring_fuzz: what agents send to shstk record.
 $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/drain*.[ch]) \
 		tools/record/agent/memory.c tools/proc/maps.c tools/proc/tasks.c tools/record/agent/ledger.c \
 		tools/record/agent/ledger.h tools/inject/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * cache_fuzz.c - files of the cache of unwind rules: whatever is in one, it is refused, or
- * no look-up in its table leaves that.
+ * cache_fuzz.c - files of the cache of unwind rules: whatever a file contains, either it is
+ * refused, or no look-up in its table leaves the table.
  *
- * The first byte says what is made right in the rest, so that not all ends at the sum: the
- * build id, the size and the sum.
+ * The first byte says what is repaired in the rest, so that not all inputs end at the checksum: the
+ * build id and the size, and the checksum.
  */
 #include <sys/mman.h>
 
 #include "tools/rules/cache.c"
 
-/* What is in files with much else. No name is asked for here. */
+/* These functions lie in files with much else. No build id text is used here. */
 unsigned int machine_own(void)
 {
 	return EM_X86_64;
@@ -25,7 +25,7 @@ char *build_id_text(const struct build_id *unused, char buf[129])
 
 enum { FIX_HEADER = 1, FIX_SUM = 2 };
 
-/* Files are made here, in memory. */
+/* The files are made here, in memory. */
 bool trust_owner(const struct stat *unused)
 {
 	(void)unused;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * codecache_fuzz.c - any bytes as the memory of a Java virtual machine: what is read ends, and
- * what is found holds the address that was asked for.
+ * codecache_fuzz.c - any bytes as the memory of a Java virtual machine: reading ends, and the blob
+ * that is found for an address contains that address.
  *
- * An input is mapped at BASE. One with an odd first byte has the table too, at its start. For
- * the others there is a good table at TABLE, which says by the input's first bytes where
- * members lie; so a search comes to the heaps and blocks.
+ * An input is mapped at BASE. If its first byte is odd, the tables are at its start, too. For the
+ * others there is a good table at TABLE, in which the input's first bytes say where members lie, so
+ * that a search gets to the heaps and blocks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define BASE 0x100000
 #define TABLE 0x1000
-#define MAX_READS 200000 /* bounds what one look-up, or reading the tables, may cost */
+#define MAX_READS 200000 /* most reads of one look-up, or of reading the tables */
 
 #define MEMBERS(X)                                 \
 	X("CodeCache", "_heaps", 1)                \
@@ -54,7 +54,7 @@ static struct {
 	uint64_t table;
 	uint64_t entries[NR + 1][6];
 	uint64_t types;
-	uint64_t type[3][5]; /* those of ConstantPool and HeapBlock */
+	uint64_t type[3][5]; /* types ConstantPool and HeapBlock */
 	struct text texts[NR];
 	char kind[32], pool[32], block[32], method[32];
 } good;

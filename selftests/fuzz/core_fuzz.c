@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * core_fuzz.c - core files: what is found in them lies in the file and in order,
- * and threads can be traced from it, whatever they hold.
+ * core_fuzz.c - core files: whatever they contain, the segments and maps that are found lie in the
+ * file and are in order, and threads can be traced.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * debugdata_fuzz.c - ELF files with compressed and packed unwind information:
- * what is taken out of them is memory of its own, in bounded size.
+ * debugdata_fuzz.c - ELF files with compressed and packed unwind information: what is taken out of
+ * them is memory of its own, of bounded size.
  */
 #include <limits.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ static void use(struct shstk_section *s)
 		abort();
 	for (i = 0; s->data && i < s->size; i += 64)
 		sum += ((uint8_t *)s->data)[i];
-	if (sum == ULONG_MAX) /* every byte was read */
+	if (sum == ULONG_MAX) /* never so: it makes the compiler keep the reads */
 		abort();
 	free(s->data);
 }

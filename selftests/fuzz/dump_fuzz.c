@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * dump_fuzz.c - offline unwinding: registers and a piece of stack that may hold
- * anything, with files that are in order. The trace ends, in bounded time, is the
- * same when it is asked for again, and tells of every guess.
+ * dump_fuzz.c - offline unwinding: registers and a piece of stack that may hold anything, with
+ * files that are in order. The trace ends, in bounded time, is the same when it is repeated, and
+ * marks every guess.
  *
- * Input: flags (1: arm64, 2: the mapping is of unknown code), 4 bytes that say
- * which registers are known, the program counter, 32 registers, the stack.
- * A word whose highest byte is CODE is an address in the file, one with STACK an
- * address on the stack, so that mutations make chains of frames.
+ * Input: flags (1: arm64, 2: the mapping is of unknown code), 4 bytes that say which registers are
+ * known, the program counter, 32 registers, the stack. A word whose highest byte is CODE is an
+ * address in the file, and one with STACK an address on the stack, so that mutations make chains of
+ * frames.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@
 #define START 0x7f0000400000ull
 #define STACK_AT 0x7ffd00001000ull
 
-/* Some of a read per frame, and as many for what the guesses look at. */
+/* Some reads per frame, and as many for what the guesses look at. */
 #define MAX_READS (MAX * 256)
 
 struct dump {
@@ -45,7 +45,7 @@ struct trace {
 
 static const char *const files[] = { DUMP_X86, DUMP_ARM64 };
 
-/* Files, or as much of their code without them. */
+/* For each machine: the file, and as much unknown code without a file. */
 static struct shstk_space *spaces[2][2];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arm64 = data[0] & 1;
 	space = spaces[arm64][data[0] >> 1 & 1];
 	memcpy(&regs.known, data + 1, 4);
-	/* These two are always there. */
+	/* The stack pointer is always known. */
 	regs.known |= arm64 ? 1u << 31 : 1u << 7;
 	data += 5;
 	size -= 5 + 33 * 8;

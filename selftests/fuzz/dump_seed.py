@@ -10,7 +10,7 @@ import sys
 
 
 def code(path):
-    """(offset, size) of the segment with code"""
+    """Returns (offset, size) of the segment with code."""
     with open(path, 'rb') as file:
         data = file.read()
     phoff, = struct.unpack_from('<Q', data, 32)

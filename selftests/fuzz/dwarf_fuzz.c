@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * dwarf_fuzz.c - debug information: lines and inlined calls at all addresses of a program's code,
+ * dwarf_fuzz.c - debug information: lines and inlined calls at addresses all over a program's code,
  * in bounded memory and time.
  *
- * Bytes that are changed anywhere in a file hardly ever reach its debug information: so mutations
- * are those of one of its debug sections, and the rest of the file stays as it is.
+ * A byte that is changed anywhere in a file hardly ever belongs to its debug information. So most
+ * mutations change one of the debug sections, and the rest of the file stays as it is.
  */
 #include <elf.h>
 #include <stdbool.h>
@@ -42,7 +42,7 @@ static bool read_section(const uint8_t *data, size_t size, const Elf64_Ehdr *ehd
 	return ret->sh_offset <= size && ret->sh_size <= size - ret->sh_offset;
 }
 
-/* Whether it is called ".debug_...". */
+/* Returns whether the name of a section begins with ".debug_". */
 static bool is_debug(const uint8_t *data, const Elf64_Shdr *names, const Elf64_Shdr *section)
 {
 	return names->sh_size > 7 && section->sh_name < names->sh_size - 7 &&
@@ -69,7 +69,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 	return size;
 }
 
-/* Where the code is, as the file says, so far as that can be: at most 1 MiB. */
+/* Finds the code that the file says it has, as far as that is possible: at most 1 MiB. */
 static void find_code(const uint8_t *data, size_t size, uint64_t *start, uint64_t *length)
 {
 	Elf64_Ehdr ehdr;

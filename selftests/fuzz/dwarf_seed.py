@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs for dwarf_fuzz to start from: of two compilers, DWARF 3 to 5, with inlined calls; and
-some of Debian's own debug files, where libc6-dbg is installed.
-
-usage: dwarf_seed.py PREFIX     writes PREFIX-NAME
+some of Debian's own debug files, where libc6-dbg is installed. usage: dwarf_seed.py PREFIX
+writes PREFIX-NAME
 """
 
 import glob
@@ -13,7 +12,7 @@ import subprocess
 import sys
 
 SIZE_MAX = 64 << 10
-DEBIAN = 12     # so many of its files
+DEBIAN = 12     # number of Debian's files
 
 C = '''\
 volatile int sink;
@@ -85,7 +84,8 @@ def compile_kind(path, compiler, text, *flags):
 
 
 def give_code_an_offset(path):
-    """A debug file has no code: its segment gets a place in the file, where nothing is read."""
+    """Gives the code segment of a debug file, which has no code, a place in the file. Nothing is
+    read there."""
     with open(path, 'r+b') as file:
         data = bytearray(file.read())
         phoff, = struct.unpack_from('<Q', data, 32)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * dwp_fuzz.c - the index of a .dwp file: any bytes. The first eight are the unit
+ * dwp_fuzz.c - the index of a .dwp file: any bytes. The first eight bytes are the id of the unit
  * that is looked for.
  */
 #include <stdlib.h>

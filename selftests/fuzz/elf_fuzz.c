@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (shstk_symbols_create(&opts, &symbols) || shstk_symproc_create(symbols, 0, &proc) ||
 	    shstk_symproc_add(proc, &info))
 		abort();
-	/* The seed's code is at 0x1000. */
+	/* The code of elf_seed is at 0x1000. */
 	for (at = 0; at < 0x1100; at += at < 0x1000 ? 512 : 7) {
 		symbol = shstk_symproc_lookup(proc, BASE + at, at & 1);
 		if (!symbol->nr || !symbol->frames[0].function)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * epilogue_fuzz.c - code that no unwind information describes: any bytes, as
- * x86-64 and as arm64 instructions. The first byte chooses, the second says
- * where to begin.
+ * epilogue_fuzz.c - code that no unwind information describes: any bytes, as x86-64 and as arm64
+ * instructions. The first byte chooses the machine and options, the second says where to begin.
  */
 #include <stdlib.h>
 
@@ -24,7 +23,7 @@ static const uint8_t *bytes(void *arg, uint64_t pc, size_t *len)
 	struct input *in = arg;
 
 	if (++in->asked > 1000)
-		abort(); /* not bounded */
+		abort(); /* the reads are not bounded */
 	if (pc - BASE >= in->size)
 		return NULL;
 	*len = in->size - (pc - BASE);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * go_fuzz.c - Go's table of functions in files of every content: rules, names and lines of
- * all its functions are read, and end.
+ * go_fuzz.c - Go's table of functions in files of any content: rules, names and lines of all its
+ * functions are read, and reading ends.
  *
- * The first byte is whether the bytes behind it are taken as a file, or as a table that is
- * put into a small program, so that most inputs get as far as the table.
+ * The first byte says whether the bytes behind it are taken as a file, or as a table that is put
+ * into a small program, so that most inputs get as far as the table.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void read_all(const struct gopclntab *g)
 	}
 }
 
-/* A program of code that is not there and data that are @data. */
+/* Makes a program without code, whose data is @data. */
 static uint8_t *program(const uint8_t *data, size_t size, size_t *ret)
 {
 	uint8_t *file = malloc(PROGRAM_HEAD + size);

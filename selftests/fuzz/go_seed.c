@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * go_seed.c - inputs for go_fuzz to start from: a table of each form, for usage see there.
+ * go_seed.c - inputs for go_fuzz to start from: a table of each form, as go_fuzz.c describes
+ * inputs.
  *
  * usage: go_seed PREFIX
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hotspot_fuzz.c - any bytes as code of HotSpot: nothing outside is read, and frames are
- * such as can be.
+ * hotspot_fuzz.c - any bytes as code of HotSpot: nothing outside of the code is read, and the
+ * frames that are found are possible ones.
  *
- * The first two bytes of an input say where the address is, the third how it is meant.
+ * The first two bytes of an input say where the address is, the third is an option.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 4)
 		return 0;
-	/* Of its own, and as large as it is: what is read behind it is noticed. */
+	/* The code gets memory of its own size, so that the sanitizer sees a read behind it. */
 	size -= 3;
 	code = malloc(size);
 	if (!code)

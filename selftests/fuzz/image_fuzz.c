@@ -22,7 +22,7 @@ struct stack {
 	size_t size;
 };
 
-/* A stack of words from the input, each taken as an offset into the image. */
+/* Reads from a stack of words from the input, each taken as an offset into the image. */
 static int read_stack(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct stack *s = arg;

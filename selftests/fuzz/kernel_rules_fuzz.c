@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kernel_rules_fuzz.c - tables of unwind rules as shstk_perf.ko gets them: whatever is
- * refused or taken, no look-up in what was taken leaves the table.
+ * kernel_rules_fuzz.c - tables of unwind rules as shstk_perf.ko gets them: if a table is accepted,
+ * no look-up in it leaves the table.
  *
- * The table lies at the end of memory of its own size, so that the address sanitizer
- * sees a read of one byte behind it.
+ * The table lies at the end of memory of its own size, so that the address sanitizer sees a read of
+ * one byte behind it.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "kmod/rules_check.h"
 
-/* The first and the last byte that each row is about, and what lies around the table. */
+/* Looks up the first and the last byte of each row, and the bytes around the table. */
 static void look_everything_up(const struct ushstk_rules_view *v)
 {
 	const uint64_t page_size = 1 << SHSTK_RULES_PAGE_SHIFT;
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* The module refuses what has no whole header before it copies it. */
+	/* The module refuses input without a whole header before it copies it. */
 	if (size < sizeof(struct shstk_rules_header))
 		return 0;
 	check(data, size, EM_X86_64);

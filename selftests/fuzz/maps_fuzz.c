@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maps_fuzz.c - texts like /proc/PID/maps: what is taken from them is a range
- * with a path of bounded length.
+ * maps_fuzz.c - texts like /proc/PID/maps: each mapping that is read is a range with a path of
+ * bounded length.
  */
 #include <limits.h>
 #include <stdint.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * objects_fuzz.c - what shstk check and shstk run read of programs: any bytes as
- * the program (ELF file or script), and any bytes as /etc/ld.so.cache of a
- * system whose program needs a library.
+ * objects_fuzz.c - what shstk check and shstk run read of programs: any bytes as the program (ELF
+ * file or script), and any bytes as /etc/ld.so.cache of a system whose program needs a library.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -41,7 +40,7 @@ static void put_file(const char *name, const void *data, size_t size)
 	close(fd);
 }
 
-/* Some program that is linked dynamically. */
+/* Puts a program there that is linked dynamically. */
 static void put_true(void)
 {
 	static char bytes[1 << 20];
@@ -89,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			put_true();
 		put_file("etc/ld.so.cache", data + 1, size - 1);
 	}
-	/* The cache is read once per name of a root. */
+	/* The cache is read once per name of a root, so the name changes. */
 	snprintf(root, sizeof(root), "%s%s", dir, turn++ & 1 ? "/." : "");
 	if (!objects_load("/p", root, &set)) {
 		check(&set);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfdata_fuzz.c - perf.data files: what is handed out lies in memory that may
- * be read, in the order of time, and the reading ends.
+ * perfdata_fuzz.c - perf.data files: what is handed out lies in memory that may be read, and
+ * reading ends.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfmap_fuzz.c - perf-map files: whatever is in them, a search finds the
- * newest line that covers the address.
+ * perfmap_fuzz.c - perf-map files: whatever they contain, a search finds the newest line that
+ * covers the address.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,10 @@
 
 #include "symbol/private.h"
 
-/* Read the lines once more, in the most simple way; the last that covers wins. */
+/*
+ * Returns the newest line that covers the address, in the simplest way: it reads each line by
+ * itself; the last one that covers wins.
+ */
 static const char *newest(const char *text, size_t size, uint64_t addr, size_t *len)
 {
 	const char *end = text + size, *stop, *found = NULL;
@@ -70,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	check(map, text, size, 0);
 	check(map, text, size, 16);
-	/* Both edges of the first lines. */
+	/* Check both edges of the first lines. */
 	for (line = text; line && n < 12; n++, line = strchr(line, '\n')) {
 		line += *line == '\n';
 		start = strtoull(line, &end, 16);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * profile_fuzz.c - profiles that are read: whatever is in them, they are refused with a reason,
- * or all formats can be written; and what is read again from that has the same sums.
+ * profile_fuzz.c - profiles that are read: whatever they contain, they are refused with a reason,
+ * or can be written in all formats; what is read again from that has the same sums.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define LIMIT (64u << 20)
 
-/* Sums that came to the limit of their type depend on the order. */
+/* Whether sums may have reached the limit of their type, which then depend on the order. */
 static bool large;
 
 static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
@@ -54,7 +54,10 @@ static char *write_profile(struct shstk_profile *profile, const char *format, si
 	return text;
 }
 
-/* What we write is larger than what was read at times, and may be too large then. */
+/*
+ * Reads a written profile and compares the sums. It can be larger than what was read at first, and
+ * then be too large.
+ */
 static void read_again(const struct shstk_profile *profile, const char *text, size_t size)
 {
 	struct shstk_symbols *symbols;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * remote_fuzz.c - images in the memory of processes, of which files are made: whatever they say,
- * the file is bounded, and no more is read than is there.
+ * the file is bounded, and nothing outside of the image is read.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "symbol/private.h"
 
 #define BASE 0x10000000ull
-#define MOST (1ull << 33) /* bytes of a file, holes too */
+#define MOST (1ull << 33) /* bytes of a file, including holes */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * report_fuzz.c - messages that a program sends to shstk run: any bytes.
- */
+/* report_fuzz.c - messages that a program sends to shstk run: any bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size || reporter_create("/dev/null", &reporter))
 		return 0;
-	/* Half of the messages start well, or none would get far. */
+	/* Half of the messages start as valid ones, because others do not get far. */
 	if (data[0] & 1) {
 		memcpy(text, head, sizeof(head) - 1);
 		at = sizeof(head) - 1;

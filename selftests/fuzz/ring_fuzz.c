@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ring_fuzz.c - the memory that shstk record shares with its agents, with
- * anything in it: the recorder takes from it what makes sense, and comes to an
- * end; what it counts is no more than was there.
+ * ring_fuzz.c - the memory that shstk record shares with its agents, with anything in it: the
+ * recorder takes from it what makes sense, and ends; it counts no more than was there.
  *
- * Input: a byte that says how many slots there are and whether stacks are
- * compared, then for each slot its fields and the bytes of its ring.
+ * Input: a byte that says how many slots there are and whether stacks are compared, then for each
+ * slot its fields and the bytes of its ring.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -24,10 +23,10 @@
 #define MAX_SLOTS 4
 #define DEPTH 16
 
-/* No such process: its mappings are those that the input says. */
+/* There is no process with this ID, so its mappings are only those in the input. */
 #define PID 0x3fffff00
 
-/* What is set of a slot. */
+/* The fields of a slot that the input sets. */
 struct fields {
 	uint8_t state;
 	uint8_t start_slot;
@@ -43,7 +42,7 @@ struct fields {
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Stacks that differ are printed. */
+/* The recorder prints stacks that differ: that output is dropped. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
@@ -60,7 +59,7 @@ uint64_t now_ns(clockid_t clock)
 	return now += 1000000;
 }
 
-/* What the files of the machine are like must not matter. */
+/* A stand-in, because the files of the machine must not matter. */
 const char *target_reason(const char *name)
 {
 	return strlen(name) % 2 ? "is odd" : NULL;
@@ -73,7 +72,7 @@ static void gap(void *arg, const struct ledger_gap *gap)
 		abort();
 }
 
-/* Descriptor @fd as the agent would map it. */
+/* Maps the descriptor @fd as the agent does. */
 static struct rec_header *map(int fd, size_t *size)
 {
 	struct rec_header *h;
@@ -95,7 +94,7 @@ static void lost(void *arg, const struct drain_loser *thread)
 		abort();
 }
 
-/* Returns how much of @data was used. */
+/* Fills a slot and its ring. Returns how many bytes of @data were used. */
 static size_t fill_slot(struct rec_header *h, unsigned int i, const uint8_t *data, size_t size)
 {
 	struct rec_slot *slots = (void *)((uint8_t *)h + h->slots_offset);
@@ -121,7 +120,7 @@ static size_t fill_slot(struct rec_header *h, unsigned int i, const uint8_t *dat
 	slot->start_slot = f.start_slot;
 	slot->parent_slot = f.parent_slot;
 	memcpy(slot->comm, &f.head, sizeof(f.head));
-	/* Mostly the end of what was written. */
+	/* Mostly this is the end of the written bytes. */
 	slot->head = f.state & 4 ? f.head : bytes;
 	slot->lost = f.lost;
 	slot->lost_weight = f.lost;
@@ -164,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += used;
 		size -= used;
 	}
-	/* What is left is also what some process executes. */
+	/* The rest of the input is also the path of a program that some process executes. */
 	memcpy(h->execs[0].path, data, size < REC_PATH ? size : REC_PATH);
 	h->execs[0].pid = PID;
 	h->execs[0].instance = nr;
@@ -174,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	drain_gaps(d, gap, NULL);
 	drain_count(d, &counts);
-	/* The smallest sample of all leaves room for no more. */
+	/* A ring has room for no more samples than this, of the smallest kind. */
 	if (counts.samples > 2 * nr * opts.ring_size / sizeof(struct rec_sample))
 		abort();
 	drain_lost(d, lost, NULL);

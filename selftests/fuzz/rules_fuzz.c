@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_fuzz.c - sections of unwind information: .eh_frame with and without a
- * search table, .debug_frame, .sframe. Compiled rules must be those of the rows
- * they were made from, and steps by any row must end.
+ * rules_fuzz.c - sections of unwind information: .eh_frame with and without a search table,
+ * .debug_frame, .sframe. Compiled rules must be the same as those made from their rows, and steps
+ * by any row must end.
  *
- * Input: a byte, bits 0-1 the kind of section, bit 2 the machine; the size of
- * the search table in two bytes; the search table; the section.
+ * Input: a byte, bits 0-1 the kind of section, bit 2 the machine; the size of the search table in
+ * two bytes; the search table; the section.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Memory in which every word is its own address. */
+/* Reads memory in which every word is its own address. */
 static int read_address(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	(void)arg;
@@ -26,7 +26,7 @@ static int read_address(void *arg, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
-/* Evaluate what a row refers to; that it ends is what matters. */
+/* Evaluates what a row refers to; the evaluation must end. */
 static void use_row(const struct table *t, const struct cfi_row *row)
 {
 	const struct memory mem = { read_address, NULL };

@@ -10,7 +10,7 @@ import sys
 
 
 def sections(data):
-    """{name: bytes}"""
+    """Returns {name: bytes}."""
     shoff, = struct.unpack_from('<Q', data, 40)
     size, count, strndx = struct.unpack_from('<HHH', data, 58)
     strings, = struct.unpack_from('<Q', data, shoff + strndx * size + 24)

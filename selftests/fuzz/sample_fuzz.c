@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sample_fuzz.c - records of perf events, as rings hand them out: what is taken from one
- * lies inside it.
+ * sample_fuzz.c - records of perf events, as rings hand them out: what is taken from a record lies
+ * inside it.
  *
  * The first byte of an input says how the record is to be read, the rest is its body.
  */
@@ -34,7 +34,7 @@ static void look(const struct perf_record *r, const struct perf_sample *s, bool 
 		sink ^= s->stack[i];
 }
 
-/* The text lies in the record, and ends there. */
+/* Checks that a text lies in the record, and ends there. */
 static void look_at_text(const struct perf_record *r, const char *text)
 {
 	const char *end = (const char *)r->body + r->size;
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	copy = *data & 1;
 	record.misc = *data >> 1 & PERF_RECORD_MISC_CPUMODE_MASK;
-	/* Of its own, and as large as it is: what is read behind it is noticed. */
+	/* The body gets memory of its own size, so that the sanitizer sees a read behind it. */
 	record.size = size - 1;
 	body = malloc(record.size);
 	if (!body)

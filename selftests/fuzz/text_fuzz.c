@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * text_fuzz.c - names: whatever the bytes, what is kept is valid UTF-8 without
- * control characters, of bounded length; the same bytes are the same pointer;
- * and demangling ends.
+ * text_fuzz.c - names: whatever the bytes, the text that is kept is valid UTF-8 without control
+ * characters, of bounded length; the same bytes are the same pointer; and demangling ends.
  */
 #include <errno.h>
 #include <iconv.h>
@@ -45,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (shstk_pool_text(&pool, (const char *)data, size) != text ||
 	    shstk_pool_text(&pool, text, strlen(text)) != text)
 		abort();
-	/* As a name of C++, of Rust, of D, and as it is. */
+	/* The input is read as a name of C++, of Rust, of D, and as it is. */
 	name = malloc(size + 3);
 	if (!name)
 		abort();

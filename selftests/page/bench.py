@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How fast the HTML page of a large profile is, in Chromium without a window: from opening the file
-to the first picture, and each thing that is done with it, in milliseconds, medians of some runs.
-
+"""Measures how fast the HTML page of a large profile is, in Chromium without a window: the time
+from opening the file to the first picture, and of each action, in milliseconds, as medians of some
+runs.
     selftests/page/bench.py [FRAMES]
 """
 
@@ -43,7 +43,8 @@ ACTIONS = {
 
 
 def make_stacks(frames):
-    """Stacks, as lists of numbers of functions, outermost first, with so many frames in all."""
+    """Returns stacks, as lists of numbers of functions, outermost first, with so many frames in
+    all."""
     random.seed(5)
     stacks = [(i,) for i in range(16)]
     while len(stacks) < frames:
@@ -54,8 +55,8 @@ def make_stacks(frames):
 
 
 def write_page(folder, frames):
-    """A page of these stacks and SAMPLES samples of them, of 16 threads, by the driver of
-    selftests/export: functions are named by a perf-map."""
+    """Writes a page of SAMPLES samples with these stacks, of 16 threads, by the driver of
+    selftests/export. A perf-map names the functions."""
     with open(f'{folder}/perf.map', 'w', encoding='ascii') as file:
         for i in range(FUNCTIONS):
             print(f'{(i + 1) << 12:x} 1000 project::module{i % 40}::Class{i % 300}<int, '
@@ -76,7 +77,7 @@ def write_page(folder, frames):
 
 
 def measure(browser, action):
-    """The median time until what an action changes is drawn, with layout."""
+    """Returns the median time until the effect of an action is drawn, with layout."""
     return browser.do('''(() => {
         const times = [];
         for (let i = 0; i < %d; i++) {

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's Chromium without a window, told what to do by its DevTools protocol.
-
-It is spoken through a pipe, so that nothing but the browser itself is needed. Nobody waits for a
-time: a condition is asked for again and again, until it holds or all must be lost.
+"""Debian's Chromium without a window, controlled by its DevTools protocol. The protocol is spoken
+through a pipe, so that nothing but the browser itself is needed. No wait has a fixed time: a
+condition is checked again and again, until it holds or LIMIT is over.
 """
 
 import base64
@@ -22,7 +21,7 @@ FLAGS = ('--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage
          '--disable-background-networking', '--disable-component-update', '--disable-sync',
          '--mute-audio', '--force-color-profile=srgb', '--font-render-hinting=none',
          '--hide-scrollbars', '--remote-debugging-pipe')
-# What keys need beside their names, so that the browser itself takes them, too.
+# The codes and texts of keys, without which the browser itself does not act on them.
 KEY_CODES = {'Enter': (13, '\r'), 'Escape': (27, ''), 'Tab': (9, ''), 'Backspace': (8, ''),
              'ArrowUp': (38, ''), 'ArrowDown': (40, ''), 'ArrowLeft': (37, ''),
              'ArrowRight': (39, ''), 'Home': (36, ''), 'End': (35, ''), 'PageDown': (34, ''),
@@ -30,7 +29,7 @@ KEY_CODES = {'Enter': (13, '\r'), 'Escape': (27, ''), 'Tab': (9, ''), 'Backspace
 
 
 def find_browser():
-    """The path of a browser, or None."""
+    """Returns the path of a browser, or None."""
     for name in PROGRAMS:
         if shutil.which(name):
             return shutil.which(name)
@@ -38,7 +37,7 @@ def find_browser():
 
 
 class Browser:
-    """One browser with one page. What scripts complain about is in self.complaints."""
+    """One browser with one page. Complaints of scripts are in self.complaints."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix='shstk-browser-')
@@ -58,7 +57,7 @@ class Browser:
         """Runs the browser, which reads from descriptor 3 and writes to 4."""
         read_ours, write_theirs = os.pipe()
         read_theirs, write_ours = os.pipe()
-        # Descriptors that are neither 3 nor 4, where the shell puts them.
+        # The shell moves these to 3 and 4, so they must have other numbers.
         theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (read_theirs, write_theirs)]
         shell = f'exec 3<&{theirs[0]} 4>&{theirs[1]}; exec "$@"'
         env = dict(os.environ, HOME=self.folder.name, XDG_RUNTIME_DIR=self.folder.name)
@@ -72,7 +71,7 @@ class Browser:
         return process, write_ours, read_ours
 
     def receive(self, end):
-        """The next message, or None at the time @end."""
+        """Returns the next message, or None at the time @end."""
         while b'\0' not in self.rest:
             if not select.select([self.back], [], [], max(end - time.monotonic(), 0))[0]:
                 return None
@@ -84,7 +83,7 @@ class Browser:
         return json.loads(message)
 
     def call(self, method, **params):
-        """Calls a method of the protocol; returns its result."""
+        """Calls a method of the protocol. Returns its result."""
         self.number += 1
         message = {'id': self.number, 'method': method, 'params': params}
         if self.session:
@@ -104,7 +103,7 @@ class Browser:
             self.take_event(answer)
 
     def take_event(self, event):
-        """Keeps what a script complains about, and what is asked of any network."""
+        """Keeps complaints of scripts, and URLs that the page requests."""
         params = event.get('params', {})
         if event.get('method') == 'Runtime.exceptionThrown':
             self.complaints.append(str(params['exceptionDetails']))
@@ -118,7 +117,7 @@ class Browser:
             self.requests.append(params['request']['url'])
 
     def do(self, script):
-        """Runs a script in the page; returns the value of its last expression."""
+        """Runs a script in the page. Returns the value of its last expression."""
         ret = self.call('Runtime.evaluate', expression=script, returnByValue=True,
                         awaitPromise=True)
         if 'exceptionDetails' in ret:
@@ -126,7 +125,7 @@ class Browser:
         return ret['result'].get('value')
 
     def wait(self, script):
-        """Until a script's value is true."""
+        """Waits until a script's value is true."""
         end = time.monotonic() + LIMIT
         while not self.do(script):
             if time.monotonic() > end:
@@ -134,24 +133,24 @@ class Browser:
             time.sleep(0.02)
 
     def open(self, url):
-        """Opens a page of ours and waits until it is drawn."""
+        """Opens a page of a profile, and waits until it is drawn."""
         self.call('Page.navigate', url='about:blank')
         self.call('Page.navigate', url=url)
         self.wait('Boolean(document.body && document.body.dataset.ready)')
 
     def size(self, width, height, scale=1):
-        """The window's size in pixels."""
+        """Sets the window's size in pixels."""
         self.call('Emulation.setDeviceMetricsOverride', width=width, height=height,
                   deviceScaleFactor=scale, mobile=False)
         self.wait(f'innerWidth === {width}')
 
     def dark(self, on):
-        """What the page is told of the user's wish for dark colours."""
+        """Sets whether the page is told that the user prefers dark colours."""
         self.call('Emulation.setEmulatedMedia', features=[
             {'name': 'prefers-color-scheme', 'value': 'dark' if on else 'light'}])
 
     def key(self, key):
-        """Presses a key and lets it go."""
+        """Presses a key and releases it."""
         code, text = KEY_CODES.get(key) or (ord(key.upper()) if key.isalnum() else 0, key)
         for kind in 'keyDown', 'keyUp':
             self.call('Input.dispatchKeyEvent', type=kind, key=key, windowsVirtualKeyCode=code,
@@ -170,7 +169,7 @@ class Browser:
         self.call('Input.dispatchMouseEvent', type='mouseMoved', x=x, y=y)
 
     def drag(self, start, end, y):
-        """Draws the mouse from one place to another."""
+        """Drags the mouse from one place to another."""
         self.move(start, y)
         for kind, x in (('mousePressed', start), ('mouseMoved', end), ('mouseReleased', end)):
             self.call('Input.dispatchMouseEvent', type=kind, x=x, y=y, button='left', clickCount=1)

@@ -2,7 +2,7 @@
 #
 # The HTML page of a profile, in Debian's Chromium without a window.
 #
-#   make bench-page   how long a page of 50,000 frames takes to be seen, and each thing done with it
+# make bench-page   how long a page of 50,000 frames takes to appear, and each action in it
 
 selftests/page/page_test.py: | $(EXPORT_B)/driver-native $(B)/shstk
 

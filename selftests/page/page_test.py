@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The HTML page of a profile in a real browser: it is opened, searched, zoomed, made dark, printed and
-walked through by keyboard, and what it shows is compared with the tables of `shstk report`.
+"""The HTML page of a profile in a real browser: it is opened, searched, zoomed, made dark, printed
+and walked through by keyboard, and what it shows is compared with the tables of `shstk report`.
 """
 
 import atexit
@@ -25,17 +25,17 @@ web;main;serve 20
 pool 1;main;work;parse 15
 pool 2;main;work 25
 '''
-HELD = []       # the one browser
+HELD = []       # the one browser, once it is started
 
 
 def page_case(function):
-    """A case of the page, of which there is one variant."""
+    """Marks a function as a case of the page, of which there is one variant."""
     function.variants = ('native',)
     return case(function)
 
 
 def browser():
-    """The browser, started at the first call."""
+    """Returns the browser, which is started at the first call."""
     if not find_browser():
         raise Skip('no chromium-headless-shell or chromium here')
     if not HELD:
@@ -52,7 +52,7 @@ def browser():
 
 
 def shstk(*args):
-    """Run the command; returns what it printed."""
+    """Runs the command. Returns what it printed."""
     done = subprocess.run([SHSTK, *args], capture_output=True, text=True, timeout=LIMIT,
                           check=False)
     equal(done.returncode, 0, f'{args}: {done.stderr}')
@@ -66,7 +66,7 @@ def put(path, text):
 
 
 def open_stacks(folder, text=STACKS, *options):
-    """A page of folded stacks, opened. Returns the browser."""
+    """Opens a page of folded stacks. Returns the browser."""
     shstk('report', '-q', *options, f'-o{folder}/page.html', put(f'{folder}/in.folded', text))
     page = browser()
     page.open(f'file://{folder}/page.html')
@@ -74,13 +74,13 @@ def open_stacks(folder, text=STACKS, *options):
 
 
 def silent(page):
-    """The page complained of nothing, and asked for nothing but itself."""
+    """Checks that the page complained of nothing, and requested nothing but itself."""
     equal(page.complaints, [])
     equal([url for url in page.requests if url.split(':')[0] not in ('file', 'about', 'data')], [])
 
 
 def boxes(page):
-    """What the graph shows, as {name: value}; names that stand there twice are summed up."""
+    """Returns what the graph shows, as {name: value}. Boxes with the same name are summed up."""
     ret = {}
     for name, value in page.do('graph.boxes.node.map(n => [profile.frames.name[graph.tree.frame[n]],'
                                ' graph.tree.total[n]])'):
@@ -93,7 +93,7 @@ def text(page, ident):
 
 
 def middle_of(page, name):
-    """Where on the screen the widest box of a function is."""
+    """Returns the place on the screen of the widest box of a function."""
     return page.do('''(name => {
         const all = graph.boxes, area = get("graph").getBoundingClientRect();
         let best = -1;
@@ -109,7 +109,7 @@ def middle_of(page, name):
     })(''' + json.dumps(name) + ')')
 
 
-# ---- what it shows ----
+# ---- What the page shows ----
 
 @page_case
 def opens(_variant, folder):
@@ -216,7 +216,7 @@ def warns(variant, folder):
     silent(page)
 
 
-# ---- what is done with it ----
+# ---- What is done with the page ----
 
 @page_case
 def searches(_variant, folder):
@@ -371,7 +371,7 @@ def timeline(variant, folder):
     equal(page.do('[profile.moments.time.length, profile.moments.slot, get("times").hidden]'),
           [count, 0, False])
     equal(page.do('heat.cells.reduce((a, b) => a + b)'), total, 'in the map of heat')
-    # A sample each millisecond: the fourth to the ninth.
+    # There is a sample each millisecond: the range has the fourth to the ninth.
     page.do('changeRange(3e6, 9e6)')
     equal(page.do(SHOWN), 6 * PERIOD)
     assert 'from 0.003 s to 0.009 s' in text(page, 'sum'), text(page, 'sum')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk report` and `shstk diff`: what is read again is what was written directly; profiles of
-others; files that are made to do harm; differences against `go tool pprof -diff_base`.
+"""`shstk report` and `shstk diff`: profiles that are read and written again, profiles of other
+programs, harmful files, and differences compared with `go tool pprof -diff_base`.
 """
 
 import collections
@@ -30,13 +30,13 @@ LIMIT = 100     # seconds until a command counts as hung
 
 
 def native_case(function):
-    """A case of the command, of which there is one variant."""
+    """Marks a function as a case of the command, of which there is one variant."""
     function.variants = ('native',)
     return case(function)
 
 
 def shstk(*args, status=0, **more):
-    """Run the command; returns what it printed, or its line on standard error if it is to fail."""
+    """Runs the command. Returns what it printed, or its line on standard error if it is to fail."""
     done = subprocess.run([SHSTK, *args], capture_output=True, text=True, timeout=LIMIT,
                           check=False, **more)
     equal(done.returncode, status, f'{args}: {done.stderr}')
@@ -68,7 +68,7 @@ def varint(number):
 
 
 def field(number, value):
-    """A field of a message: a number, or bytes."""
+    """Returns a field of a message: a number, or bytes."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     return varint(number << 3 | 2) + varint(len(value)) + value
@@ -85,8 +85,8 @@ STRINGS = ['', 'alloc_space', 'bytes', 'main', 'work', 'inlined', '/bin/prog', '
 def foreign(strings=tuple(STRINGS), types=((1, 2),), functions=((11, 3), (7, 4), (900, 5)),
             locations=((5, 1, 0x1005, (7,)), (6, 1, 0x1105, (900, 11)), (9, 1, 0x1205, ())),
             samples=(((5, 6), (100,)), ((6,), (20,)), ((9, 6), (3,)))):
-    """A profile of somebody else: no threads, IDs in no order, inlined calls, a location without a
-    function, labels that are numbers."""
+    """Returns a profile as other programs write them: no threads, IDs in no order, inlined calls, a
+    location without a function, labels that are numbers."""
     data = b''.join(field(1, field(1, t) + field(2, u)) for t, u in types)
     for ids, values in samples:
         label = field(1, 8) + field(2, 9)
@@ -101,7 +101,7 @@ def foreign(strings=tuple(STRINGS), types=((1, 2),), functions=((11, 3), (7, 4),
     return data + b''.join(field(6, s.encode()) for s in strings)
 
 
-# ---- what was written is read again ----
+# ---- Written profiles are read again ----
 
 @native_case
 def read_again(variant, folder):
@@ -121,7 +121,7 @@ def read_again(variant, folder):
         for suffix in formats:
             equal(content(f'{folder}/again.{suffix}'), content(f'{folder}/direct.{suffix}'),
                   f'{source} to {suffix}')
-    # Of folded stacks all that is in them.
+    # From folded stacks, all that is in them.
     shstk('report', '-q', f'-o{folder}/again.folded', f'-o{folder}/names.pb.gz',
           f'{folder}/direct.folded')
     equal(content(f'{folder}/again.folded'), content(f'{folder}/direct.folded'), 'folded')
@@ -163,7 +163,7 @@ def several_files(_variant, folder):
           "'alloc_space'\n")
 
 
-# ---- profiles of others ----
+# ---- Profiles of other programs ----
 
 @native_case
 def foreign_pprof(_variant, folder):
@@ -202,7 +202,7 @@ def folded_of_others(_variant, folder):
           ['std::map<int, a b>::find', 'work'], 'the thread is no function')
 
 
-# ---- choosing ----
+# ---- Choosing ----
 
 SAMPLES = '''web;main;serve;parse 10
 web;main;serve;copy 20
@@ -335,7 +335,7 @@ def sorted_tables(variant, folder):
 
 
 def on_terminal(*args, columns=80):
-    """What the command prints on a terminal of so many columns."""
+    """Returns what the command prints on a terminal of so many columns."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
     with subprocess.Popen([SHSTK, *args], stdout=follower) as child:
@@ -344,7 +344,7 @@ def on_terminal(*args, columns=80):
         while True:
             try:
                 part = os.read(leader, 65536)
-            except OSError:     # it was closed
+            except OSError:     # the other end was closed
                 break
             if not part:
                 break
@@ -370,7 +370,7 @@ def fits_a_terminal(_variant, folder):
         assert max(map(len, cut)) == columns, 'there is room'
 
 
-# ---- files that are made to do harm, or are something else ----
+# ---- Files that are made to do harm, or are something else ----
 
 BROKEN = {
     'a sample has a location that is not there': {'samples': (((4,), (1,)),)},
@@ -418,7 +418,7 @@ def little_memory():
 def too_large(_variant, folder):
     """files that unpack to much, or make much of little, are refused before memory is gone"""
     zeros = put(f'{folder}/zeros.pb.gz', gzip.compress(bytes(1 << 28), 1))
-    # Each empty message takes two bytes, and some hundred in memory.
+    # Each empty message takes two bytes in the file, and about a hundred in memory.
     many = put(f'{folder}/many.pb.gz', gzip.compress(field(2, b'') * (1 << 22), 1))
     inlined = tuple([7] * 120)
     stack = tuple([5, 6] * 20000)
@@ -448,10 +448,10 @@ def damaged_profiles(_variant, folder):
         assert done.returncode in (0, 1), (i, done)
 
 
-# ---- differences ----
+# ---- Differences ----
 
 def pprof(folder, out, *args):
-    """go tool pprof writes a profile."""
+    """Lets go tool pprof write a profile."""
     env = dict(os.environ, PPROF_TMPDIR=folder, GOFLAGS='', GOTOOLCHAIN='local',
                HOME=os.environ.get('HOME', '/'))
     done = subprocess.run(['go', 'tool', 'pprof', '-symbolize=none', '-proto', f'-output={out}',
@@ -460,7 +460,8 @@ def pprof(folder, out, *args):
 
 
 def stacks(path):
-    """{(kind, frames): sum} of what is not zero. pprof leaves out samples without a stack."""
+    """Returns {(type, frames): sum} without the sums that are 0. pprof leaves out samples without a
+    stack."""
     profile = Decoded(path)
     ret = collections.Counter()
     for ids, values, _ in profile.samples:
@@ -471,7 +472,7 @@ def stacks(path):
 
 
 def two_profiles(variant, folder):
-    """Two of the same program, with stacks that grew, shrank, came and went."""
+    """Writes two profiles of the same program, with stacks that grew, shrank, came and went."""
     paths = []
     for name in ('before', 'after'):
         profile = Profile(variant, folder)

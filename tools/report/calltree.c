@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A profile as a tree of calls, in text. See calltree.h.
+ * calltree.c - a profile as a tree of calls, in text, as calltree.h describes.
  *
  * Nothing here recurses over depth: stacks may be deep.
  */
@@ -14,7 +14,7 @@
 #include "tools/report/screen_name.h"
 
 #define NUMBERS 21 /* columns before the names */
-#define MOST_INDENT 36 /* deeper nodes stand in this column */
+#define MOST_INDENT 36 /* deeper nodes stand in this column, too */
 
 struct view {
 	const struct shstk_profile *profile;
@@ -35,7 +35,10 @@ static int by_total(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Children that are large enough, the largest first. */
+/*
+ * Sorts the children whose total is at least @least, the largest first, and drops the others.
+ * Returns 0 or -ENOMEM.
+ */
 static int sort_children(struct shstk_node *node, int64_t least)
 {
 	struct shstk_node **list, *child;
@@ -69,8 +72,8 @@ static void put_node(const struct view *v, const struct shstk_node *node, unsign
 }
 
 /*
- * The column of a child. A node that was printed keeps its column in its member "self", which
- * the tree does not show.
+ * Returns the column of a child. A node that was printed keeps its column in its member "self",
+ * which the tree does not show.
  */
 static int64_t indent_below(const struct shstk_node *parent)
 {

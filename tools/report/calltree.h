@@ -8,13 +8,13 @@
 #include "libshstk/symbol/profile.h"
 
 /**
- * calltree_print() - print it to standard output
+ * calltree_print() - print a profile as a tree of calls to standard output
  * @profile: the profile.
- * @opts: @type, @per_thread, @inverted and @full_names are looked at.
- * @share: what has a smaller part of the whole is left out, in percent.
+ * @opts: of these only @type, @per_thread, @inverted, @full_names and @by are used.
+ * @share: nodes with a smaller part of the whole are left out, in percent.
  *
- * A callee stands one column to the right of its caller, up to a column that leaves room for
- * its name.
+ * A callee stands one column to the right of its caller, up to a column that leaves room for its
+ * name.
  *
  * Return: 0 or a negative errno.
  */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk diff - what grew and what shrank between two profiles: a table, and a profile of the
- * differences.
+ * diff.c - shstk diff: what grew and what shrank between two profiles, as a table, and as a profile
+ * of the differences.
  *
- * Both are read into one profile, the first one with negative values, so that what is equal in
- * both adds up to nothing. The table is made from the same samples, as they are read.
+ * Both are read into one profile, the first one with negative values, so that what is equal in both
+ * adds up to nothing. The table is made from the same samples, as they are read.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,10 +26,10 @@
 enum side { BEFORE, AFTER };
 
 /**
- * struct growth - a function
- * @hh: in the table.
- * @name: its name, the key: one pointer for equal names.
- * @self: what it has itself, before and after.
+ * struct growth - the values of a function in both profiles
+ * @hh: link in the table.
+ * @name: name of the function, the key: equal names are the same pointer.
+ * @self: value of the function itself, before and after.
  */
 struct growth {
 	UT_hash_handle hh;
@@ -42,7 +42,7 @@ struct diff {
 	struct read_limit read_limit;
 	const char *paths[2];
 	const char *output;
-	const char *format; /* of @output; set by check_output() */
+	const char *format; /* format of @output; set by check_output() */
 	bool normalize;
 	bool full_names;
 	bool json;
@@ -51,9 +51,9 @@ struct diff {
 
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
-	enum side side; /* of what is being read */
-	double scale[SHSTK_PROFILE_MAX_TYPES]; /* of what comes after */
-	unsigned int type; /* what is shown, from 1 */
+	enum side side; /* the profile that is being read */
+	double scale[SHSTK_PROFILE_MAX_TYPES]; /* factor for each type of the second profile */
+	unsigned int type; /* type that is shown, from 1 */
 	struct growth *table;
 	int64_t total[2];
 	bool failed; /* memory ran out */
@@ -170,7 +170,7 @@ static struct growth *get_growth(struct diff *d, const char *name)
 	return NULL;
 }
 
-/* Who has the value of a sample: its innermost function, if it has one. */
+/* Counts the value of a sample for its innermost function, if it has one. */
 static void count(struct diff *d, const struct shstk_profile *profile,
 		  const struct shstk_sample *sample, int64_t value)
 {
@@ -229,7 +229,10 @@ static int read_side(struct diff *d, enum side side)
 	return EXIT_OK;
 }
 
-/* The file that comes after is read once more before, as what it is scaled by are its totals. */
+/*
+ * Sets the factors by which the second profile is scaled. They depend on its totals, so it is read
+ * here once more, before it is read for the table.
+ */
 static int measure(struct diff *d)
 {
 	struct shstk_profile *after;
@@ -238,7 +241,7 @@ static int measure(struct diff *d)
 	if (status != EXIT_OK)
 		return status;
 	for (unsigned int i = 0; i < after->nr_types; i++)
-		/* Values of what came before are negative here. */
+		/* The values of the first profile are negative here. */
 		d->scale[i] = after->totals[i] ? -(double)d->profile->totals[i] / after->totals[i] :
 						 0;
 	shstk_profile_destroy(after);
@@ -260,7 +263,7 @@ static int by_change(const struct growth *a, const struct growth *b)
 	return strcmp(a->name, b->name);
 }
 
-/* "+1.2 s", "-3", "0". */
+/* Formats a change as "+1.2 s", "-3" or "0". */
 static void format_change(char *buf, size_t size, int64_t value, const char *unit)
 {
 	*buf = '+';
@@ -352,7 +355,10 @@ static bool grew_too_much(const struct diff *d)
 	return grew;
 }
 
-/* Formats that show what was before beside what is after; the others have negative values. */
+/*
+ * Returns whether a format shows both profiles beside each other. The others get one profile with
+ * negative values.
+ */
 static bool shows_sides(const char *format)
 {
 	return !strcmp(format, "html") || !strcmp(format, "svg") || !strcmp(format, "folded");
@@ -382,7 +388,7 @@ static int check_output(struct diff *d)
 	return EXIT_FAILED;
 }
 
-/* Is a file read more than once? */
+/* Returns whether a file is read more than once. */
 static bool reads_twice(const struct diff *d, enum side side)
 {
 	return (d->normalize && side == AFTER) || (d->format && shows_sides(d->format));
@@ -425,7 +431,7 @@ static int write_profile(const struct diff *d, struct shstk_profile *profile,
 	return EXIT_FAILED;
 }
 
-/* Both sides, each by itself. */
+/* Writes both profiles, each read by itself. Returns an exit status. */
 static int write_sides(struct diff *d)
 {
 	const double *scale = d->normalize ? d->scale : NULL;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Which samples of a profile are taken. See filter.h.
- */
+/* filter.c - which samples of a profile are taken, as filter.h describes. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +110,9 @@ static bool any_frame(const struct pattern *pattern, const struct shstk_symbol *
 	return false;
 }
 
-/* Room for what is known of all locations that there are. */
+/*
+ * Makes room for the results of all locations of the profile. Returns false when memory runs out.
+ */
 static bool make_room(struct pattern *pattern, const struct shstk_profile *profile)
 {
 	size_t nr = profile->max_locations;
@@ -131,7 +131,10 @@ static bool make_room(struct pattern *pattern, const struct shstk_profile *profi
 	return true;
 }
 
-/* Each location is compared once. Without memory it is compared again. */
+/*
+ * Returns whether a function of a location matches. Each location is compared once; without memory
+ * for the result it is compared each time.
+ */
 static bool location_matches(struct pattern *pattern, const struct shstk_profile *profile,
 			     uint32_t i)
 {
@@ -153,7 +156,9 @@ static bool stack_matches(struct pattern *pattern, const struct shstk_profile *p
 	return false;
 }
 
-/* A copy of the stack, which may be changed. False: there is no memory. */
+/*
+ * Gives the sample a copy of its stack, which may be changed. Returns false when memory runs out.
+ */
 static bool copy_stack(struct filter *f, struct shstk_sample *sample)
 {
 	if (sample->nr > f->max_stack) {
@@ -170,8 +175,9 @@ static bool copy_stack(struct filter *f, struct shstk_sample *sample)
 }
 
 /*
- * Of entry @i of the stack, which matches, only @nr functions from @first on are left: a location of
- * its own, as other functions are inlined at that address.
+ * Leaves only @nr functions from @first on of entry @i of the stack, which matches. That needs a
+ * location of its own, as other functions are inlined at that address. Returns false when memory
+ * runs out.
  */
 static bool cut_entry(struct filter *f, struct pattern *pattern, struct shstk_profile *profile,
 		      uint32_t i, unsigned int first, unsigned int nr)
@@ -199,7 +205,10 @@ static bool cut_entry(struct filter *f, struct pattern *pattern, struct shstk_pr
 	return true;
 }
 
-/* From the innermost function that matches outwards. False: there is none, or no memory. */
+/*
+ * Keeps the stack from the innermost function that matches outwards. Returns false if there is
+ * none, or memory runs out.
+ */
 static bool cut_callees(struct filter *f, struct shstk_profile *profile,
 			struct shstk_sample *sample)
 {
@@ -220,7 +229,10 @@ static bool cut_callees(struct filter *f, struct shstk_profile *profile,
 	return true;
 }
 
-/* From the outermost one that matches inwards. What stands above the whole stack goes, too. */
+/*
+ * Keeps the stack from the outermost function that matches inwards, without the note above it.
+ * Returns false if there is none, or memory runs out.
+ */
 static bool cut_callers(struct filter *f, struct shstk_profile *profile,
 			struct shstk_sample *sample)
 {

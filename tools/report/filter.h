@@ -16,10 +16,10 @@
 /**
  * struct pattern - a regular expression for names
  * @set: there is one.
- * @regex: compiled.
- * @known: what it says of each location of the profile: 0: not asked yet, 1: no, 2: yes.
- * @nr: elements of @known, and of @cut.
- * @cut: the location that is left of each when a stack is cut at it, from 1; 0: not asked yet.
+ * @regex: the compiled expression.
+ * @known: whether each location of the profile matches: 0: not known yet, 1: no, 2: yes.
+ * @cut: the location that replaces each location when a stack is cut at it, from 1; 0: none yet.
+ * @nr: number of elements of @known, and of @cut.
  */
 struct pattern {
 	bool set;
@@ -30,18 +30,18 @@ struct pattern {
 };
 
 /**
- * struct filter - which samples
- * @focus: taken are stacks with such a function.
- * @ignore: not taken are stacks with such a function.
- * @callers_of: taken are stacks with such a function, from it outwards.
- * @callees_of: taken are stacks with such a function, from it inwards.
- * @stack: a stack that was cut.
- * @max_stack: room in it for so many entries.
- * @thread: taken are threads of such a name.
- * @pid: of this process; 0: of all.
- * @tid: of this thread; 0: of all.
+ * struct filter - which samples are taken
+ * @focus: only stacks with such a function are taken.
+ * @ignore: stacks with such a function are not taken.
+ * @callers_of: only stacks with such a function are taken, from it outwards.
+ * @callees_of: only stacks with such a function are taken, from it inwards.
+ * @stack: buffer for a stack that was cut.
+ * @max_stack: number of entries that @stack has room for.
+ * @thread: only threads with such a name are taken.
+ * @pid: only this process is taken; 0: all.
+ * @tid: only this thread is taken; 0: all.
  * @frames_only: as in &struct shstk_read_opts.
- * @type: name of the kind of values that is shown, or NULL.
+ * @type: name of the value type that is shown, or NULL: the default one.
  */
 struct filter {
 	struct pattern focus;
@@ -57,26 +57,35 @@ struct filter {
 	const char *type;
 };
 
-/* Parses --focus and the others: a child for argp(3), whose input is a struct filter. */
+/*
+ * Parses --focus and the other options of a filter: a child for argp(3), whose input is a struct
+ * filter.
+ */
 extern const struct argp filter_argp;
 
-/* Is a sample of a profile that is being read wanted? Its stack is cut as the filter says. */
+/*
+ * Returns whether a sample of a profile that is being read is taken. Its stack is cut as the filter
+ * says.
+ */
 bool filter_takes(struct filter *filter, struct shstk_profile *profile,
 		  struct shstk_sample *sample);
 void filter_deinit(struct filter *filter);
 
-/* A copy of a filter is to be used for another profile: what it knows of the first is not its own. */
+/*
+ * Prepares a copy of a filter for another profile: it drops the results of the first profile, which
+ * still belong to the original.
+ */
 void filter_fork(struct filter *copy);
-/* Give back what such a copy has learnt. */
+/* Releases the results of a copy that filter_fork() prepared. */
 void filter_forget(struct filter *copy);
 
 /**
- * filter_type() - the kind of values that is shown
- * @filter: as the options say.
- * @profile: what was read.
- * @ret: receives its number from 1.
+ * filter_type() - choose the value type that is shown
+ * @filter: the filter.
+ * @profile: the profile that was read.
+ * @ret: receives the number of the type from 1.
  *
- * Return: EXIT_OK; or EXIT_USAGE, and it was said why.
+ * Return: EXIT_OK; or EXIT_USAGE after a message that says why.
  */
 int filter_type(const struct filter *filter, const struct shstk_profile *profile,
 		unsigned int *ret);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk report - reads profiles, chooses among their samples, and shows them or writes them in
- * other formats.
+ * report.c - shstk report: reads profiles, chooses among their samples, and shows them or writes
+ * them in other formats.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -220,7 +220,7 @@ int cmd_report(int argc, char **argv)
 	command_parse(&report_argp, argc, argv, &r);
 	r.inverted |= r.filter.callers_of.set;
 	r.output.inverted = r.inverted;
-	/* Nothing else was asked for: the table. */
+	/* Without any other output, the table is printed. */
 	if (!r.output.nr && !r.tree && !r.output.top)
 		r.output.top = DEFAULT_TOP;
 	if (r.output.nr)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Names for a terminal. See screen_name.h.
- */
+/* screen_name.c - names for a terminal, as screen_name.h describes. */
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -31,7 +29,7 @@ static size_t characters(const char *text)
 	return n;
 }
 
-/* Behind the first @n characters. */
+/* Returns the place behind the first @n characters. */
 static const char *behind(const char *text, size_t n)
 {
 	for (; *text; text++)

@@ -9,16 +9,19 @@
 
 #define SCREEN_NAME_MAX 16384
 
-/* Columns of a line on standard output: of the terminal, or 80 for everything else. */
+/*
+ * Returns the number of columns of a line on standard output: of the terminal, or 80 for anything
+ * else.
+ */
 unsigned int screen_width(void);
 
 /**
- * screen_name() - a function's name that fits
+ * screen_name() - shorten a function's name so that it fits
  * @name: the name, of a profile.
- * @room: characters that there are; at least 8 are used.
- * @buf: memory for it, SCREEN_NAME_MAX bytes.
+ * @room: number of characters that fit; at least 8 are used.
+ * @buf: memory for the shortened name, SCREEN_NAME_MAX bytes.
  *
- * Cut to what tells, as in tables; and if that is still too long, in its middle.
+ * The name is shortened as in tables; if it is still too long, it is cut in its middle.
  *
  * Return: @name or @buf.
  */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * One side of a difference. See side.h.
- */
+/* side.c - reads one of the two profiles of a comparison, as side.h describes. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +9,7 @@
 #include "tools/report/side.h"
 #include "tools/shstk.h"
 
-/* What is asked for each sample. */
+/* What take() needs for each sample. */
 struct side {
 	struct filter filter;
 	const double *scale;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// page.js - the beginning: the profile is read, and the page drawn.
+// page.js - the beginning: reads the profile, and draws the page.
 "use strict";
 
-// Has a command threads of several names?
+// Returns whether a command has threads with different names.
 function hasThreads() {
 	const {threads, processes} = profile;
 	const seen = new Map();
@@ -18,7 +18,8 @@ function hasThreads() {
 	return false;
 }
 
-// Levels are shown if they tell something apart.
+// Returns the view that the page opens with. Levels of groups are shown if they tell something
+// apart.
 function firstView(about) {
 	const command = new Set(profile.processes.name).size > 1;
 
@@ -74,7 +75,7 @@ async function begin() {
 	drawAll();
 	performance.mark("drawn");
 	document.body.dataset.ready = "1";
-	// What is likely to be wanted next, while nobody waits for it.
+	// This makes what is likely to be wanted next, while nobody waits for it.
 	if (window.requestIdleCallback)
 		requestIdleCallback(() => backwardTree());
 }

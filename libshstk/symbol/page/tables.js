@@ -42,7 +42,7 @@ function drawTable() {
 	});
 }
 
-// Nodes of the rows of the tree: those whose callers are all open.
+// Returns the nodes of the rows of the tree: those whose callers are all open.
 function treeRows(tree, root) {
 	const rows = [];
 
@@ -73,7 +73,8 @@ function drawTree() {
 	});
 }
 
-// Deep nodes do not leave the window: the depth is written down then.
+// Returns the name of a node, indented by its depth. A deep node would be out of sight, so its
+// depth is written as a number.
 function treeName(tree, root, i) {
 	const depth = tree.depth[i] - tree.depth[root];
 	const sign = tree.end[i] === i + 1 ? " " : opened.has(i) ? "\u25be" : "\u25b8";
@@ -91,7 +92,7 @@ function treeAttributes(tree, root, i) {
 	return ret;
 }
 
-// The way to the hottest function is open when the tree is first seen.
+// Opens the way to the hottest function when the tree is first seen.
 function openHottest(tree, root) {
 	for (let i = root; tree.end[i] > i + 1;) {
 		let best = i + 1;
@@ -147,7 +148,7 @@ function toggleNode(node) {
 	drawTree();
 }
 
-// The function's box in the graph of callers, where it has the whole width.
+// Shows the function's box in the graph of callers, with the whole width.
 function showCallers(frame) {
 	const tree = backwardTree();
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// timeline.js - when samples were taken: a map of heat with a row for each thread, or, as
-// flamescope has it, for each part of a second. A range that is selected in it is what all views
-// show.
+// timeline.js - when samples were taken: a heat map with a row for each thread, or, as flamescope
+// has it, for each part of a second. If a range is selected in it, all views show only that range.
 //
-// Like flame.js it says first what is where (makeHeat()), and then draws it. Times are in
+// Like flame.js it first computes what is where (makeHeat()), and then draws it. Times are in
 // nanoseconds since the first sample.
 "use strict";
 
 const HEAT_ROW = 11;
-const HEAT_ROWS = 12; // threads; the others are one row
+const HEAT_ROWS = 12; // most threads with a row; the others share one row
 const OFFSETS = 25; // parts of a second
 const OFFSET_ROW = 5;
 const CELL = 3;
 const SECOND = 1e9;
 
-// The columns of the file's moments, or null.
+// Returns the columns of the file's moments, or null if it has none.
 function readMoments(file) {
 	const from = file.moments;
 
@@ -35,7 +34,7 @@ function readMoments(file) {
 	};
 }
 
-// Values of the samples that were taken from @from on and before @to.
+// Returns the values of the samples that were taken from @from on and before @to.
 function valuesInRange(p, type, from, to) {
 	const {time, sample, values} = p.moments;
 	const ret = new Float64Array(p.values[type].length);
@@ -46,9 +45,10 @@ function valuesInRange(p, type, from, to) {
 	return ret;
 }
 
-// ---- what is where ----
+// ---- What is where ----
 
-// The rows of threads, those with the highest values, and which row each thread is in.
+// Returns the names of the rows, which are the threads with the highest values, and the row of each
+// thread.
 function threadRows(p, type) {
 	const sums = new Float64Array(p.threads.name.length + 1);
 
@@ -65,8 +65,8 @@ function threadRows(p, type) {
 	return {names, rowOf};
 }
 
-// Cells for a width in pixels: sums of what was measured, row by row, with columns of @step ns.
-// With @by "offset" a column is a second, or more of them, and a row a part of a second.
+// Returns the cells for a width in pixels: sums of values, row by row, with columns of @step ns.
+// With @by "offset" a column is one or more seconds, and a row a part of a second.
 function makeHeat(p, type, by, width) {
 	const {time, sample, values, end} = p.moments;
 	const offsets = by === "offset";
@@ -92,7 +92,7 @@ function heatHeight(heat) {
 	return heat.names.length * heat.rowHeight;
 }
 
-// The cell at a place, or null.
+// Returns the cell at a place, or null.
 function heatAt(heat, x, y) {
 	const row = Math.floor(y / heat.rowHeight);
 	const column = Math.floor(x / heat.scale / heat.step);
@@ -102,7 +102,7 @@ function heatAt(heat, x, y) {
 	return {row, column, value: heat.cells[row * heat.columns + column]};
 }
 
-// ---- drawing ----
+// ---- Drawing ----
 
 function heatColour(part, dark) {
 	const strength = Math.sqrt(part);
@@ -139,13 +139,14 @@ function drawHeatName(context, heat, name, row, theme) {
 	context.fillText(name, 3, y);
 }
 
-// ---- selecting ----
+// ---- Selecting ----
 
 function formatTime(ns) {
 	return `${(ns / SECOND).toFixed(3)} s`;
 }
 
-// A range that lies within the recording, whole and not empty, or that of all: 0 to 0.
+// Returns a range that lies within the recording, in whole numbers. For an empty range and for the
+// whole recording it returns [0, 0].
 function cutRange(p, from, to) {
 	const {end} = p.moments;
 	const low = Math.max(Math.min(from, to), 0), high = Math.min(Math.max(from, to), end);
@@ -153,7 +154,8 @@ function cutRange(p, from, to) {
 	return high - low < 1000 || high - low >= end ? [0, 0] : [Math.round(low), Math.round(high)];
 }
 
-// The range after a key: it is moved by its own width, or made longer or shorter with Shift.
+// Returns the range after an arrow key: it is moved by its own width, or with Shift made longer or
+// shorter.
 function moveRange(p, from, to, key, shift) {
 	const {end} = p.moments;
 	const step = key === "ArrowRight" ? 1 : -1;

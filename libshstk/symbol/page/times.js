@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// times.js - the timeline in the page: the range that is selected, by pointer and by keys.
+// times.js - the timeline in the page: selecting a range by pointer and by keys.
 "use strict";
 
 function showTimes() {
@@ -46,7 +46,8 @@ function showRange(from, to) {
 	frame.style.height = `${heatHeight(heat)}px`;
 }
 
-// The tree of another range has other nodes: what is zoomed is found again by its path.
+// Changes the range that is shown. The tree of another range has other nodes, so the zoomed node is
+// found again by its path.
 function changeRange(from, to) {
 	const path = pathOf(forwardTree(), zoomNode());
 

@@ -3,7 +3,7 @@
 // view.js - what the page shows.
 //
 // All that is shown follows from the profile and from `view`, which also stands in the address:
-// whoever changes it calls changeView(), which writes the address and draws. So Back and Forward,
+// code that changes it calls changeView(), which writes the address and draws. So Back and Forward,
 // and an address that was kept, lead to the same picture.
 "use strict";
 
@@ -11,7 +11,7 @@ const VIEWS = [["flame", "Flame graph"], ["icicle", "Icicle"], ["callers", "Call
 	["table", "Table"], ["tree", "Tree"]];
 const COLOURS = [["kind", "by kind"], ["module", "by module"], ["growth", "by growth"]];
 const LEGEND_ENTRIES = 12;
-const SEARCH_WAIT = 120; // ms of silence until an address is written
+const SEARCH_WAIT = 120; // ms without input until the address is written
 
 const get = id => document.getElementById(id);
 
@@ -22,12 +22,12 @@ let hits = null; // a mark for each frame, or null: nothing is searched
 let graph = null; // what the canvas shows, see drawFlame()
 let list = null;
 let heat = null; // what the timeline shows, see makeHeat()
-let dragged = -1; // the time at which a range began that is being drawn, or -1
-let opened = new Set(); // nodes that the tree shows the children of
+let dragged = -1; // start time of the range that is being drawn, or -1
+let opened = new Set(); // nodes whose children the tree shows
 let chosen = {node: -1, frame: -1, tree: null}; // a function, and its node in a tree
 let addressTimer = 0;
 
-// ---- the address ----
+// ---- The address ----
 
 // Short names of the members of a view in the address.
 const ADDRESS = {mode: "v", type: "t", command: "c", process: "p", thread: "h", zoom: "z",
@@ -51,7 +51,7 @@ function readAddress() {
 	return checkView(ret);
 }
 
-// Addresses are written by hand, too: what there is not is not shown.
+// Corrects a view: addresses are also written by hand, and may name what does not exist.
 function checkView(v) {
 	const has = (names, name, or) => names.some(n => n[0] === name) ? name : or;
 
@@ -78,12 +78,12 @@ function writeAddress(keep) {
 	try {
 		history[keep ? "pushState" : "replaceState"](null, "", `#${words}`);
 	} catch (error) {
-		// Some places do not let a page change its address; it is only a nicety.
+		// Some places do not let a page change its address; the page works without that.
 	}
 }
 
-// @change: members of the view that become others. What is only looked for is not kept as a
-// step of its own.
+// Changes the view. @change has the members that change. Without @keep the address is only replaced
+// later, so that each letter of a search is not a step for Back.
 function changeView(change, keep = true) {
 	Object.assign(view, change);
 	clearTimeout(addressTimer);
@@ -94,7 +94,7 @@ function changeView(change, keep = true) {
 	drawAll();
 }
 
-// ---- what is shown ----
+// ---- What is shown ----
 
 function isDiff() {
 	return Boolean(profile.about.diff);
@@ -104,7 +104,7 @@ function colours() {
 	return isDiff() ? COLOURS : COLOURS.filter(c => c[0] !== "growth");
 }
 
-// In a difference the values are those before (0) and after (1).
+// Returns the other type of a comparison, whose values are those before (0) and after (1).
 function otherType() {
 	return isDiff() ? 1 - view.type : -1;
 }
@@ -113,7 +113,8 @@ function unit() {
 	return profile.types[view.type].unit;
 }
 
-// What takes long to make is kept until it is asked for with another key.
+// Returns what @make() makes. The result is kept until it is requested with another key, as it
+// takes long to make.
 const made = {};
 
 function keep(what, key, make) {
@@ -126,7 +127,7 @@ function treeKey() {
 	return [view.type, view.command, view.process, view.thread, view.from, view.to].join();
 }
 
-// Of all samples, or of those in the range that is selected.
+// Returns the values of all samples, or of those in the selected range.
 function shownValues(type) {
 	if (type < 0 || !view.to)
 		return profile.values[type];
@@ -144,7 +145,7 @@ function backwardTree() {
 	return keep("backward", treeKey(), () => invertTree(profile, forwardTree()));
 }
 
-// Sums of the functions below what is zoomed.
+// Returns the sums of the functions below the zoomed node.
 function functionSums() {
 	return keep("sums", [treeKey(), view.zoom].join(),
 		() => sumFunctions(profile, forwardTree(), zoomNode()));
@@ -154,12 +155,12 @@ function isGraph() {
 	return !["table", "tree"].includes(view.mode);
 }
 
-// The tree that is shown, and the node that is zoomed in it.
+// Returns the tree that is shown.
 function shownTree() {
 	return view.mode === "callers" ? backwardTree() : forwardTree();
 }
 
-// The node that is chosen, if it is of the tree that is shown, else -1.
+// Returns the chosen node, if it is in the tree that is shown, else -1.
 function chosenNode() {
 	return chosen.tree === shownTree() ? chosen.node : -1;
 }
@@ -197,7 +198,7 @@ function drawAll() {
 	showLegend();
 	showPanel();
 	showTimes();
-	// Last, in the room that the others leave.
+	// This comes last, because it uses the room that the other parts leave.
 	if (isGraph())
 		drawGraph();
 	else if (view.mode === "table")
