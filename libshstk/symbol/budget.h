@@ -82,6 +82,7 @@ void shstk_account_close(struct shstk_account *account);
 
 /* Takes @bytes from the budget. Returns false if they cannot be had; nothing is taken then. */
 bool shstk_account_take(struct shstk_account *account, uint64_t bytes);
+/* Gives @bytes back to the budget. */
 void shstk_account_give(struct shstk_account *account, uint64_t bytes);
 
 /*
@@ -100,6 +101,7 @@ void *shstk_account_grow(struct shstk_account *account, void *array, size_t nr, 
 bool shstk_account_begin(struct shstk_account *account);
 /* Counts the time until now. Returns false if none is left. */
 bool shstk_account_on(struct shstk_account *account);
+/* Counts the time until now, and ends what the matching shstk_account_begin() started. */
 void shstk_account_end(struct shstk_account *account);
 
 #endif /* SHSTK_SYMBOL_BUDGET_H */

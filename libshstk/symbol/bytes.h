@@ -14,6 +14,7 @@
 
 #include "private.h"
 
+/* Passes over @n bytes. */
 static inline bool bytes_skip(struct shstk_bytes *from, uint64_t n)
 {
 	if ((uint64_t)(from->end - from->p) < n)
@@ -52,6 +53,7 @@ static inline bool bytes_uleb(struct shstk_bytes *from, uint64_t *ret)
 	return true;
 }
 
+/* Reads a signed LEB128 number. Bits beyond the 64th are dropped. */
 static inline bool bytes_sleb(struct shstk_bytes *from, int64_t *ret)
 {
 	unsigned int shift = 0;

@@ -17,7 +17,7 @@
 
 #define DECIMAL "0123456789"
 #define WORK 200000 /* letters that are read or written for one name */
-#define DEPTH 96 /* of names and types within each other */
+#define DEPTH 96 /* nesting depth of names and types */
 
 /**
  * struct dname - a name being read

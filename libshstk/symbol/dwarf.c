@@ -35,11 +35,11 @@
 #include "vet.h"
 
 #define DEPTH_MAX 64
-#define WALK_MAX (1ull << 28) /* bytes of the tree per unit */
-#define RANGES_MAX (1u << 16) /* per entry */
+#define WALK_MAX (1ull << 28) /* bytes of the tree that one walk may pass over */
+#define RANGES_MAX (1u << 16) /* address ranges of one entry */
 #define RANGE_COST 16 /* bytes that count for reading one range */
 #define STEPS (1u << 20) /* bytes of the tree between two checks of the CPU time */
-#define REFERENCES_MAX 8 /* from an inlined call to the declaration */
+#define REFERENCES_MAX 8 /* steps from an inlined call to the declaration */
 #define NAME_MAX_BYTES 4096
 
 /* Language codes of DWARF 6; elfutils 0.188 has no names for them. */

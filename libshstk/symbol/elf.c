@@ -56,9 +56,9 @@ Elf *shstk_elf_begin(int fd)
 	if (!shstk_elf_dense(fd))
 		return NULL;
 	/*
-	 * If a mapped file is shortened meanwhile, an access to it raises SIGBUS. So other users'
-	 * files are read instead of mapped. Files of root are mapped: root has simpler ways to end
-	 * this process.
+	 * If a mapped file is shortened meanwhile, an access to it raises SIGBUS. So only files of
+	 * root are mapped: root has simpler ways to end this process. Files of other users are
+	 * read.
 	 */
 	return checked(elf_begin(fd, shstk_elf_copied(fd) ? ELF_C_READ : ELF_C_READ_MMAP, NULL));
 }

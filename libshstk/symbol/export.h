@@ -73,6 +73,7 @@ struct shstk_labels {
  * @labels: labels of the samples, or NULL.
  * @tid: thread ID.
  * @note: enum shstk_note: the frame that is shown above the outermost one.
+ * @pad: 0, as it is part of the key.
  * @nr: number of elements of @locations.
  * @locations: indexes into the profile's locations, innermost first.
  */
@@ -129,6 +130,41 @@ struct shstk_named_proc {
 	struct shstk_symproc *proc;
 };
 
+/**
+ * struct shstk_profile - a profile
+ * @symbols: symbol store that names the addresses.
+ * @text: pool of the store, for all strings.
+ * @pool: memory of records, locations and labels.
+ * @types: value types.
+ * @nr_types: number of value types.
+ * @period_type: what one event stands for.
+ * @period: amount between two events, in the unit of @period_type.
+ * @start: beginning of the recording, in ns since 1970.
+ * @duration: length of the recording, in ns.
+ * @totals: sum of all samples, for each value type.
+ * @comments: lines of free text.
+ * @nr_comments: number of comments.
+ * @cautions: lines about what the profile lacks or knows only roughly.
+ * @nr_cautions: number of cautions.
+ * @table: records by process, thread, stack and labels.
+ * @records: the same records, in the order in which they were added.
+ * @nr_records: number of records.
+ * @max_records: number of records that @records has room for.
+ * @label_table: sets of labels, each kept once.
+ * @location_table: locations by address and mapping, but not those that came with their names.
+ * @locations: all locations, by number.
+ * @nr_locations: number of locations.
+ * @max_locations: number of locations that @locations has room for.
+ * @named_maps: mappings that were read from files.
+ * @named: entries of stacks that were read from files.
+ * @named_procs: processes that were read from files.
+ * @nr_sources: number of files that were read.
+ * @default_type: default type of the file that was read, from 1; 0: the last type.
+ * @moments: times of the samples.
+ * @scratch: record that is compared with those in @table.
+ * @max_scratch: bytes in @scratch.
+ * @last: entries of the sample that was added last.
+ */
 struct shstk_profile {
 	struct shstk_symbols *symbols;
 	struct shstk_pool *text;
@@ -156,8 +192,8 @@ struct shstk_profile {
 	struct shstk_named_map *named_maps;
 	struct shstk_named_entry *named;
 	struct shstk_named_proc *named_procs;
-	unsigned int nr_sources; /* number of files that were read */
-	unsigned int default_type; /* default of the file that was read, from 1; 0: the last type */
+	unsigned int nr_sources;
+	unsigned int default_type;
 	struct shstk_moments moments;
 	struct shstk_record *scratch;
 	size_t max_scratch;
@@ -183,6 +219,7 @@ struct shstk_location *shstk_location_add(struct shstk_profile *profile,
 /* Releases what shstk_profile_name() and shstk_profile_name_map() took (named.c). */
 void shstk_named_deinit(struct shstk_profile *profile);
 
+/* Returns the functions at a location, looked up unless the location has them; never NULL. */
 const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,
 						 const struct shstk_location *location);
 
@@ -288,6 +325,10 @@ struct shstk_tree {
 	size_t max_path;
 };
 
+/*
+ * Builds the tree of all stacks, as @opts says. Returns 0, or -ENOMEM and nothing has to be released;
+ * otherwise shstk_tree_deinit() releases the tree.
+ */
 int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
 		     struct shstk_tree *tree);
 void shstk_tree_deinit(struct shstk_tree *tree);

@@ -20,8 +20,8 @@
  *   samples    stack (-1: an empty one), thread (-1: it is not known)
  *   values     a column for each value type, with a value for each sample
  *   moments    when samples were taken: slot (ns in which equal samples are one), time (us since
- *              the moment before), sample, and values as above. Where all values of a type are equal
- *              there is one number instead of the column
+ *              the moment before), sample, and values as above. Where all values of a type are
+ *              equal there is one number instead of the column
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ enum {
 
 /**
  * struct step - an entry of the stack that was added last
- * @location: its location.
+ * @location: index of its location.
  * @stack: the row of the table of stacks that it led to.
  */
 struct step {

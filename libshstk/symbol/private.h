@@ -99,6 +99,7 @@ void *shstk_grow(void *array, size_t nr, size_t *max, size_t size);
  * names are shortened unless @full. NULL when memory runs out.
  */
 const char *shstk_demangle(struct shstk_pool *pool, const char *linkage, bool full);
+/* Returns whether a name begins like a mangled one of C++, Rust or D. */
 bool shstk_is_mangled(const char *name);
 
 /* Returns whether @name is the mangled name of a D function (dlang.c). */
@@ -243,13 +244,13 @@ Elf *shstk_elf_begin(int fd);
  */
 Elf *shstk_elf_memory(void *image, size_t size);
 /*
- * Returns whether libelf copies the file's content to memory, instead of mapping it. @fd -1 means
- * an image that is in memory already: false.
+ * Returns whether libelf copies the file's content to memory, instead of mapping it, which it does
+ * for files that are not root's. @fd -1 means an image that is in memory already: false.
  */
 bool shstk_elf_copied(int fd);
 /*
- * Returns false for another user's large file that consists almost only of holes: the user could
- * make it as large as they like.
+ * Returns false for a large file that is not root's and consists almost only of holes: any user can
+ * make such a file of any size.
  */
 bool shstk_elf_dense(int fd);
 /* Returns whether there is a section of that name (also as .zdebug_*) with content. */
@@ -361,6 +362,7 @@ int shstk_symtab_add(struct shstk_symtab *tab, Elf *elf, bool copied, uint32_t t
 /* Sorts the symbols; to be called once, after all were added. */
 void shstk_symtab_finish(struct shstk_symtab *tab);
 void shstk_symtab_deinit(struct shstk_symtab *tab);
+/* Returns the symbol that covers an address, or NULL. */
 const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab, uint64_t addr);
 
 /* The search table of .eh_frame_hdr, which tells where functions without a name start. */
@@ -460,6 +462,7 @@ void shstk_perfmap_anew(struct shstk_perfmap *map, bool anew);
 size_t shstk_perfmap_cost(const struct shstk_perfmap *map);
 /* Returns whether a file had more lines than it was allowed to take memory for. */
 bool shstk_perfmap_cut(const struct shstk_perfmap *map);
+/* Returns the number of entries. */
 size_t shstk_perfmap_size(const struct shstk_perfmap *map);
 /* Returns the newest entry at an address, or NULL. */
 const struct shstk_perfmap_entry *shstk_perfmap_find(struct shstk_perfmap *map, uint64_t addr);

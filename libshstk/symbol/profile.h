@@ -41,6 +41,7 @@ struct shstk_profile;
  * @SHSTK_NOTE_HELD: time that passed on a stack that has no room for a sample.
  * @SHSTK_NOTE_UNSAMPLED: events that were counted, but have no sample.
  * @SHSTK_NOTE_KERNEL: time in the kernel, where the user may not see its stacks.
+ * @SHSTK_NOTES: number of values of this enum.
  */
 enum shstk_note {
 	SHSTK_NOTE_NONE,

@@ -203,9 +203,9 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols);
  * @pid: process ID, or 0 if there is none (a saved maps text from elsewhere).
  * @ret: receives the view.
  *
- * If the process lives its root folder is pinned, so that files of another
- * container are found later, also after its death. A process that is gone or
- * not ours to look at is not an error: files are then looked up here.
+ * If the process lives, its root folder is pinned, so that files of another container are found
+ * later, also after its death. It is no error if the process is gone or must not be looked at:
+ * files are then looked up in the root of this process.
  *
  * Return: 0 or -ENOMEM.
  */

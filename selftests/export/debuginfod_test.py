@@ -63,8 +63,9 @@ def asking(folder, url, timeout=PATIENCE):
 
 
 def hidden_name(variant, elf, loaded=True):
-    """Returns the name of the static function, as the library finds it. loaded: whether the driver
-    must have loaded libdebuginfod then, which costs time and memory."""
+    """Returns the name of the static function, as the library finds it.
+
+    loaded: whether the driver must have loaded libdebuginfod then, which costs time and memory."""
     driver = Driver(variant, '/nonexistent')
     driver.do('proc', 'p', 0)
     elf.map(driver, 'p')

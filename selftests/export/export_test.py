@@ -257,7 +257,7 @@ def pprof_by_go(variant, folder):
     profile.driver.close()
 
 
-# ---- folded ----
+# ---- Folded ----
 
 @case
 def folded_by_awk(variant, folder):
@@ -671,7 +671,7 @@ def other_mappings_at_the_same_addresses(variant, folder):
     driver.close()
 
 
-# ---- files ----
+# ---- Files ----
 
 @case
 def cautions_everywhere(variant, folder):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of addresses: each kind of source, and hostile input. Programs are built here, changed with
-binutils, and looked up through driver.c; the expected answers come from nm, readelf and addr2line.
+"""Names of addresses: each kind of source, and hostile input.
+
+Programs are built here, changed with binutils, and looked up through driver.c; the expected answers
+come from nm, readelf and addr2line.
 """
 
 import os
@@ -1493,7 +1495,7 @@ def vdso(variant, folder):
 
 
 def kernel_functions():
-    """Returns {address: name} of some functions, with the first name of each address, in no order."""
+    """Returns {address: name} of some functions, with each address's first name, in no order."""
     ret = {}
     with open('/proc/kallsyms', encoding='ascii') as file:
         for line in file:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs for dwarf_fuzz to start from: of two compilers, DWARF 3 to 5, with inlined calls; and
-some of Debian's own debug files, where libc6-dbg is installed. usage: dwarf_seed.py PREFIX
-writes PREFIX-NAME
+some of Debian's own debug files, where libc6-dbg is installed.
+
+usage: dwarf_seed.py PREFIX     writes PREFIX-NAME
 """
 
 import glob

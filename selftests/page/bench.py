@@ -3,6 +3,7 @@
 """Measures how fast the HTML page of a large profile is, in Chromium without a window: the time
 from opening the file to the first picture, and of each action, in milliseconds, as medians of some
 runs.
+
     selftests/page/bench.py [FRAMES]
 """
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's Chromium without a window, controlled by its DevTools protocol. The protocol is spoken
-through a pipe, so that nothing but the browser itself is needed. No wait has a fixed time: a
-condition is checked again and again, until it holds or LIMIT is over.
+"""Debian's Chromium without a window, controlled by its DevTools protocol.
+
+The protocol is spoken through a pipe, so that nothing but the browser itself is needed. No wait has
+a fixed time: a condition is checked again and again, until it holds or LIMIT is over.
 """
 
 import base64

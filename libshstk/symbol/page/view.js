@@ -82,8 +82,8 @@ function writeAddress(keep) {
 	}
 }
 
-// Changes the view. @change has the members that change. Without @keep the address is only replaced
-// later, so that each letter of a search is not a step for Back.
+// Changes the view. @change has the members that change. With @keep each change is a step for Back;
+// without, the address is only replaced, as for each letter of a search.
 function changeView(change, keep = true) {
 	Object.assign(view, change);
 	clearTimeout(addressTimer);
