@@ -81,6 +81,32 @@ struct named {
 	unsigned int start_line;
 };
 
+/**
+ * struct shstk_dwarf - the debug information of a file
+ * @pool: memory of names and of the tables' elements.
+ * @opts: options of the store.
+ * @elf: the file with the debug information.
+ * @account: memory and time that the file may take.
+ * @vet: checks of @dbg.
+ * @alt_vet: checks of @alt.
+ * @lines: line tables.
+ * @blocks: blocks of entries that were looked into, by entry.
+ * @named: names of entries, by entry and symbol.
+ * @dbg: libdw's view of @elf.
+ * @alt: libdw's view of @alt_elf, or NULL.
+ * @alt_elf: the third file that debug packages share descriptions in, or NULL.
+ * @alt_fd: descriptor of @alt_elf, or -1.
+ * @unpacked: sections of @elf and @alt_elf that were inflated.
+ * @splits: finder of .dwo and .dwp files; NULL until a skeleton needs it.
+ * @place: where debug files are looked for.
+ * @path: path of the program, or NULL.
+ * @units: all units, sorted by offset.
+ * @nr_units: number of units.
+ * @max_units: number of units that @units has room for.
+ * @index: ranges of units; the value is the index in @units.
+ * @budget: bytes of the tree that the current walk may still pass over.
+ * @steps: bytes of the tree since the last check of the CPU time.
+ */
 struct shstk_dwarf {
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
@@ -96,13 +122,13 @@ struct shstk_dwarf {
 	Elf *alt_elf;
 	int alt_fd;
 	struct shstk_unpacked *unpacked;
-	struct shstk_splits *splits; /* NULL until a skeleton needs one */
+	struct shstk_splits *splits;
 	const struct shstk_debugplace *place;
 	const char *path;
 	struct unit *units;
 	size_t nr_units;
 	size_t max_units;
-	struct shstk_ranges index; /* ranges of units; the value is the number of the unit */
+	struct shstk_ranges index;
 	uint64_t budget;
 	uint64_t steps;
 };

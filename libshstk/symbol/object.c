@@ -39,6 +39,35 @@ struct named {
 	const char *linkage;
 };
 
+/**
+ * struct shstk_object - an ELF file or an image of one
+ * @pool: memory of names and answers.
+ * @opts: options of the store.
+ * @account: memory and time that the file may take.
+ * @place: where the debug files of the file are looked for.
+ * @path: path of the file, or NULL for an image.
+ * @name: name of the file in frames.
+ * @fd: descriptor of the file, or -1 for an image.
+ * @image: copy of the image, or NULL for a file.
+ * @image_size: bytes in @image.
+ * @elf: the opened file; NULL if it is no ELF file.
+ * @opened: open_elf() was called.
+ * @segments: executable segments.
+ * @nr_segments: number of segments.
+ * @build_id: GNU build id, or NULL.
+ * @build_id_size: bytes in @build_id.
+ * @loaded: load() was called.
+ * @debug_fd: descriptor of the separate debug file, or -1.
+ * @debug: the separate debug file, or NULL.
+ * @mini_image: unpacked .gnu_debugdata, or NULL.
+ * @mini: the ELF file in @mini_image, or NULL.
+ * @symtab: function symbols.
+ * @starts: starts of functions without a symbol.
+ * @dwarf: debug information, or NULL.
+ * @go: table of a Go program, or NULL.
+ * @answers: addresses that were resolved.
+ * @named: names of symbols.
+ */
 struct shstk_object {
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
