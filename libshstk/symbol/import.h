@@ -68,8 +68,8 @@ int shstk_import_types_end(struct shstk_import *in, unsigned int nr);
 int shstk_import_note(const char *name);
 
 /*
- * The readers in import_pprof.c and import_folded.c. They return 0, or a negative errno and set
- * @in->why.
+ * Read all samples of a file; the readers are in import_pprof.c and import_folded.c. Both return 0, or
+ * a negative errno and set @in->why.
  */
 int shstk_import_pprof(struct shstk_import *in, const uint8_t *data, size_t size);
 int shstk_import_folded(struct shstk_import *in, const char *text, size_t size);

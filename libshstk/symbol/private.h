@@ -454,8 +454,8 @@ int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, c
  */
 int shstk_perfmap_read(struct shstk_perfmap *map, int fd, size_t most, uint64_t *from);
 /*
- * With @anew, says that lines which come next may be known already and are not to be added again;
- * without, ends that.
+ * Sets whether the lines that come next may be known already. Known lines are not added again while
+ * @anew is set.
  */
 void shstk_perfmap_anew(struct shstk_perfmap *map, bool anew);
 /* Returns about how many bytes of memory the lines of files take; 0 for NULL. */

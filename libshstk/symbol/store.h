@@ -211,7 +211,7 @@ void shstk_kernel_asker_destroy(struct shstk_kernel_asker *asker);
 bool shstk_kernel_ask(struct shstk_kernel_asker *asker, uint64_t addr,
 		      struct shstk_perfmap_entry *ret);
 
-/* process.c */
+/* Releases a view that is not in the store's list any more (process.c). */
 void shstk_symproc_destroy(struct shstk_symproc *proc);
 
 /* Returns the newest perf-map entry for an address, or NULL (made.c). */

@@ -32,8 +32,8 @@ void shstk_vet_destroy(struct shstk_vet *vet);
 bool shstk_vet_unit(struct shstk_vet *vet, uint64_t offset);
 
 /*
- * To be called before and after dwarf_getaranges(). shstk_vet_aranges_begin() returns false if
- * dwarf_getaranges() must not be called.
+ * Take the memory that dwarf_getaranges() needs, and give back what it does not keep. They are to be
+ * called before and after it; shstk_vet_aranges_begin() returns false if it must not be called.
  */
 bool shstk_vet_aranges_begin(struct shstk_vet *vet);
 void shstk_vet_aranges_end(struct shstk_vet *vet);

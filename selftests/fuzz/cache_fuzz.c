@@ -10,7 +10,7 @@
 
 #include "tools/rules/cache.c"
 
-/* These functions lie in files with much else. No build id text is used here. */
+/* Replaces a function of a file that has much else, and so does build_id_text(), which is not used. */
 unsigned int machine_own(void)
 {
 	return EM_X86_64;
@@ -25,7 +25,7 @@ char *build_id_text(const struct build_id *unused, char buf[129])
 
 enum { FIX_HEADER = 1, FIX_SUM = 2 };
 
-/* The files are made here, in memory. */
+/* Replaces the check of a file's owner: files are made here, in memory. */
 bool trust_owner(const struct stat *unused)
 {
 	(void)unused;

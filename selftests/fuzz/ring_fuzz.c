@@ -42,7 +42,7 @@ struct fields {
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The recorder prints stacks that differ: that output is dropped. */
+/* Drops the output of the recorder, which prints stacks that differ. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
@@ -59,7 +59,7 @@ uint64_t now_ns(clockid_t clock)
 	return now += 1000000;
 }
 
-/* A stand-in, because the files of the machine must not matter. */
+/* Replaces the check of a program's file, because the files of the machine must not matter. */
 const char *target_reason(const char *name)
 {
 	return strlen(name) % 2 ? "is odd" : NULL;
