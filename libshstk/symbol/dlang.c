@@ -240,7 +240,7 @@ static bool read_symbol_reference(struct dname *d, size_t whole)
 }
 
 /*
- * Skips the number that the compiler puts between where two declarations of a function have the
+ * Skips "__S" and a number, which the compiler adds where two declarations in a function have the
  * same name.
  */
 static bool skip_number_of_scope(struct dname *d, size_t len)

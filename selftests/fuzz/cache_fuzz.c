@@ -10,7 +10,7 @@
 
 #include "tools/rules/cache.c"
 
-/* Replaces a function of a file that has much else, and so does build_id_text(), which is not used. */
+/* Replaces a function whose file needs much else, as build_id_text() below. */
 unsigned int machine_own(void)
 {
 	return EM_X86_64;
