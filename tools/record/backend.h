@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backend.h - who records, and how `shstk record` uses it.
+ * backend.h - the interface between `shstk record` and the back end that records.
  *
- *   backend_agent.c  the agent in the processes samples (drain.c, ledger.c)
- *   backend_perf.c   the kernel's perf events sample (perf.c)
- *   backend_heap.c   an agent counts allocations (heap.c)
- *   backend_probed.c probes tell of allocations of what already runs (probed.c)
+ *   backend_agent.c   the agent in the processes takes samples (drain.c, ledger.c)
+ *   backend_perf.c    the kernel's perf events take samples (perf.c)
+ *   backend_heap.c    a preloaded hook counts allocations (heap.c)
+ *   backend_probed.c  BPF probes report allocations of processes that run already (probed.c)
  *
- * record.c starts the command and calls the functions of one back end, which via.c
- * chooses. Nothing else asks which one it is.
+ * record.c starts the command and calls the functions of one back end, which via.c chooses. No
+ * other code asks which back end it is.
  */
 #ifndef TOOLS_RECORD_BACKEND_H
 #define TOOLS_RECORD_BACKEND_H
@@ -27,24 +27,25 @@
 
 /**
  * struct recording - one run of `shstk record`
- * @opts: what was asked for.
- * @backend: who records.
- * @state: of the back end, made by its begin().
- * @symbols: name what is found; made by begin().
- * @profile: receives it; made by begin().
- * @pid: the command, 0 if there is none.
+ * @opts: the options that were given.
+ * @backend: the back end that records.
+ * @state: the back end's own data, made by its begin().
+ * @symbols: finds names for addresses; made by the back end's begin().
+ * @profile: receives the samples; made by the back end's begin().
+ * @pid: process ID of the command, 0 if there is none.
  * @began: CLOCK_MONOTONIC in ns, when recording began.
- * @part: when the last profile before this one was written, or recording began.
- * @started: when what this profile holds began, and
- * @realtime: CLOCK_REALTIME in ns, at the same time.
- * @memory: the most that the recorder itself had of its own so far, in KiB, and
- * @shared: the most that it shared, see struct backend, in KiB.
- * @kept: files of the profiles that are kept (output_list()), the oldest one at
- *	@nr_kept modulo their number; NULL: there is no limit.
+ * @part: CLOCK_MONOTONIC in ns, when the previous profile was written or, for the first one,
+ *	recording began.
+ * @started: CLOCK_MONOTONIC in ns, the beginning of the time that this profile covers.
+ * @realtime: CLOCK_REALTIME in ns at @started.
+ * @memory: the most private memory that the recorder had so far, in KiB.
+ * @shared: the most memory that the recorder shared so far (@shared of struct backend), in KiB.
+ * @kept: files of the profiles that are kept (output_list()), a ring of as many entries as profiles
+ *	are kept; the oldest is at @nr_kept modulo that number. NULL if there is no limit.
  * @nr_kept: number of profiles so far.
- * @writer: the process that writes the last profile before (parts.h), or 0.
- * @unwritten: one before could not be written where it should.
- * @said: the lines of caution.h that were printed.
+ * @writer: the child process that writes the previous profile (parts.h), or 0.
+ * @unwritten: an earlier profile could not be written to its file.
+ * @said: the lines that were printed by caution.h.
  */
 struct recording {
 	struct record_opts *opts;
@@ -67,32 +68,33 @@ struct recording {
 };
 
 /**
- * struct backend - who records
- * @object: preloaded into the command; NULL: nothing is.
- * @cumulative: a profile holds all since recording began, also if there was one before.
- * @begin: makes the profile, and all that can be made before the command is there.
- *	Returns 0 or a negative errno; end() follows in both cases.
- * @end: releases what begin() and start() made, but for the profile.
- * @env: value of REC_ENV for the command; needed with @object.
- * @start: begins to record. @target is the command, which waits, or NULL: there is
- *	none. Returns 0; or an exit status, and it was said why. NULL: begin() was enough.
- * @all_gone: nothing is left of what ran already and was to be recorded. NULL: only
- *	commands can be.
- * @take: takes what was recorded meanwhile; called all the time. Returns 0 or -ENOMEM.
- * @calm: may take() be left for @ns? NULL: it may not.
- * @watch: looks for what came or went unseen, 4 times a second; or NULL.
- * @complete: adds to the profile, which is about to be written, what is not in it yet.
- *	Returns 0 or -ENOMEM. NULL: all is.
- * @renew: makes other @profile and @symbols of the recording: nothing of the old may be
- *	used any more. Returns 0 or -ENOMEM. NULL: there is only one profile.
- * @stop: records no more and takes what is left. @ended: the command has ended, and had
- *	used @usage. Returns 0 or -ENOMEM.
- * @shared: bytes of the memory that it shares with the kernel (rings) or with agents. Called
- *	after start().
- * @describe: how far it is, for the line of progress.
- * @report_gaps: what the profile does not hold, each in one line; never silent (caution.h).
- *	Called for each profile before it is written; @ended is false if another one follows.
- * @report: the last lines, when all is written.
+ * struct backend - a way to record
+ * @object: the object that is preloaded into the command, or NULL.
+ * @cumulative: a profile holds everything since recording began, also what earlier profiles hold.
+ * @begin: makes the profile, and all else that can be made before the command exists. Returns 0 or
+ *	a negative errno. @end is called in both cases.
+ * @end: releases what @begin and @start made, except the profile.
+ * @env: returns the value of REC_ENV for the command. Needed with @object.
+ * @start: begins to record. @target is the command, which waits to be executed, or NULL if there is
+ *	no command. Returns 0, or an exit status after printing the reason. NULL: @begin was enough.
+ * @all_gone: returns whether everything that ran already and is recorded has ended. NULL: the back
+ *	end records only commands.
+ * @take: takes what was recorded since the last call; called all the time. Returns 0 or -ENOMEM.
+ * @calm: returns whether the next @take may be @ns away. NULL: it may not.
+ * @watch: looks for what came or went without an event, 4 times a second. May be NULL.
+ * @complete: adds to a profile that is about to be written what is not in it yet. Returns 0 or
+ *	-ENOMEM. NULL: nothing is ever missing.
+ * @renew: makes a new @profile and new @symbols of the recording and stops using the old ones.
+ *	Returns 0 or -ENOMEM. NULL: there is only one profile.
+ * @stop: ends recording and takes what is left. If @ended, the command has ended and used @usage.
+ *	Returns 0 or -ENOMEM.
+ * @shared: returns how many bytes of memory the recorder shares with the kernel (rings) or with
+ *	agents. Called after @start.
+ * @describe: writes the counts so far to @buf, for the line of progress.
+ * @report_gaps: prints what the profile does not hold, each in one line, also with --quiet
+ *	(caution.h). Called for each profile before it is written; @ended is false if another one
+ *	follows.
+ * @report: prints the last lines, after everything is written.
  */
 struct backend {
 	const char *object;
@@ -119,35 +121,38 @@ extern const struct backend backend_perf;
 extern const struct backend backend_heap;
 extern const struct backend backend_probed;
 
-/* Would backend_perf be permitted to begin? As perf_probe(). */
+/*
+ * Tells whether perf events of backend_perf would be permitted. Arguments and result are those of
+ * perf_probe().
+ */
 int backend_perf_probe(const struct record_opts *o, bool *user_only, struct reason *why);
 
-/* What flame graphs are called. */
+/* Returns the title for flame graphs. */
 static inline const char *record_title(const struct record_opts *o)
 {
 	return o->command ? *o->command : "shstk record";
 }
 
-/* ns between two samples. */
+/* Returns the time between two samples in ns. */
 static inline uint64_t record_period(const struct record_opts *o)
 {
 	return (1000000000 + o->freq / 2) / o->freq;
 }
 
-/* CPU time in seconds. */
+/* Returns the CPU time of @usage in seconds. */
 static inline double rusage_seconds(const struct rusage *usage)
 {
 	return usage->ru_utime.tv_sec + usage->ru_utime.tv_usec / 1e6 + usage->ru_stime.tv_sec +
 	       usage->ru_stime.tv_usec / 1e6;
 }
 
-/* KiB as MiB, rounded up. */
+/* Returns @kib KiB in MiB, rounded up. */
 static inline unsigned long record_mib(unsigned long kib)
 {
 	return (kib + 1023) / 1024;
 }
 
-/* "1 process", "2 processes" */
+/* Writes a count with its noun to @buf: "1 process", "2 processes". */
 static inline void plural(char *buf, size_t size, unsigned long long n, const char *one,
 			  const char *many)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * caution.c - see caution.h.
+ * caution.c - prints warnings and remarks about a profile, each text once, and keeps them in the
+ * profile. See caution.h.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,8 +12,8 @@
 #include "tools/shstk.h"
 
 /**
- * struct said - a line that was printed
- * @next: the one before it, or NULL.
+ * struct said - one line that was printed
+ * @next: the line that was printed before it, or NULL.
  * @text: the line.
  */
 struct said {
@@ -20,7 +21,7 @@ struct said {
 	char text[];
 };
 
-/* Returns false if it was printed already. */
+/* Adds @text to the lines that were printed. Returns false if it was printed already. */
 static bool note(struct recording *r, const char *text)
 {
 	struct said *s;

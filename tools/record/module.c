@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * module.c - see module.h.
+ * module.c - finds out whether the kernel module shstk_perf.ko is loaded, and reads its counts of
+ * callchains. See module.h.
  */
 #include <stdio.h>
 #include <unistd.h>

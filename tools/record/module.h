@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * module.h - shstk_perf.ko, which takes the kernel's callchains from shadow stacks and by
- * unwind rules.
+ * module.h - the kernel module shstk_perf.ko, which makes the kernel's callchains from shadow
+ * stacks and by unwind rules.
  */
 #ifndef TOOLS_RECORD_MODULE_H
 #define TOOLS_RECORD_MODULE_H
@@ -9,14 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is it loaded? Then callchains come from shadow stacks, where there are any. */
+/*
+ * Returns whether the module is loaded. If it is, threads with shadow stacks have callchains from
+ * them.
+ */
 bool module_loaded(void);
 
 /**
- * struct module_chains - what it did since it was loaded, in all programs
- * @exact: callchains from shadow stacks, or whole by unwind rules.
- * @other: callchains by frame pointers, or that end too early.
- * @unread: of these, those of threads that have a shadow stack, which could not be read.
+ * struct module_chains - callchains in all programs since the module was loaded
+ * @exact: callchains from shadow stacks, and complete callchains by unwind rules.
+ * @other: callchains by frame pointers, and those that end too early.
+ * @unread: the part of @other from threads whose shadow stack could not be read.
  */
 struct module_chains {
 	uint64_t exact;
@@ -24,7 +27,7 @@ struct module_chains {
 	uint64_t unread;
 };
 
-/* All 0 if it is not loaded. */
+/* Reads the module's counts. All are 0 if the module is not loaded. */
 void module_read_chains(struct module_chains *ret);
 
 #endif

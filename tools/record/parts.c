@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * parts.c - see parts.h.
+ * parts.c - writes the profiles of a recording with --every, one after another, in child
+ * processes, and adds to each profile how it was recorded. See parts.h.
  */
 #include <errno.h>
 #include <signal.h>
@@ -39,7 +40,10 @@ static void comment_command(const struct recording *r)
 	free(text);
 }
 
-/* Where it was recorded: profiles leave their machines. */
+/*
+ * Adds the machine on which the profile was recorded, because profiles are read on other machines
+ * too.
+ */
 static void comment_machine(struct recording *r)
 {
 	struct utsname name;
@@ -60,7 +64,7 @@ void parts_finish(struct recording *r)
 	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
 }
 
-/* Until the one before is written: there is one at a time. */
+/* Waits until the child process has written the previous profile: only one is written at a time. */
 static void wait_writer(struct recording *r)
 {
 	int status = 0;
@@ -73,7 +77,10 @@ static void wait_writer(struct recording *r)
 		complain("a profile is lost: signal %d ended what wrote it", WTERMSIG(status));
 }
 
-/* In a process of its own, which signals for the recorder shall not end. */
+/*
+ * Writes the profile and exits. Runs in a process group of its own, so that signals from the
+ * terminal to the recorder do not end it.
+ */
 static void write_part(struct recording *r)
 {
 	const struct record_opts *o = r->opts;
@@ -94,14 +101,20 @@ static int start_writer(struct recording *r)
 	r->writer = fork();
 	if (!r->writer) {
 		setpgid(0, 0);
-		/* Nor shall one who does not read what is printed; that is an error to say. */
+		/*
+		 * A reader that closes standard error must not end the process either:
+		 * output_write() reports the error.
+		 */
 		signal(SIGPIPE, SIG_IGN);
 		write_part(r);
 	}
 	return r->writer < 0 ? -ENOMEM : 0;
 }
 
-/* The profile that is about to be written takes the place of the oldest one that is kept. */
+/*
+ * Names the files of the profile that is about to be written as kept, and removes those of the
+ * oldest kept profile. Returns 0 or -ENOMEM.
+ */
 static int keep_last(struct recording *r)
 {
 	const unsigned long most = r->opts->keep;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * parts.h - a recording in several profiles, one after the other (--every).
+ * parts.h - a recording that is written as several profiles, one after another (--every).
  */
 #ifndef TOOLS_RECORD_PARTS_H
 #define TOOLS_RECORD_PARTS_H
@@ -8,29 +8,30 @@
 #include "tools/record/backend.h"
 
 /**
- * parts_next() - write what was recorded since the last time, or all so far, and begin anew
+ * parts_next() - write the profile and begin the next one
  * @r: the recording.
  *
- * A child process writes, so that recording goes on meanwhile. Nothing is kept of
- * what is written: memory is that of one part.
+ * The profile holds what was recorded since the previous one, or all so far if the back end is
+ * cumulative. A child process writes it, so that recording goes on meanwhile. The recorder keeps
+ * nothing of what is written: it needs memory for one part only.
  *
  * Return: 0 or -ENOMEM.
  */
 int parts_next(struct recording *r);
 
-/*
- * Begins another profile with other symbols, and releases those before. Returns 0 or a
- * negative errno.
- */
+/* Makes a new profile and new symbols, and releases the old ones. Returns 0 or a negative errno. */
 int parts_renew(struct recording *r);
 
-/* The profile has all its samples: adds what was recorded, and for how long. */
+/* Adds to a profile, which has all its samples, what was recorded, where, when and for how long. */
 void parts_finish(struct recording *r);
 
-/* The recording is over. */
+/* Releases the names of kept files when the recording is over. */
 void parts_forget(struct recording *r);
 
-/* The last part is about to be written: names its files. Returns as parts_next(). */
+/*
+ * Waits for the writer of the previous profile and names the files of the last part, which is about
+ * to be written. Returns 0 or a negative errno.
+ */
 int parts_end(struct recording *r);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * shstk record - profile a command and its children, or what runs already.
  *
- * A back end records (backend.h), which is chosen by what is asked for (via.h); here the
- * command is started and waited for, and at the end the profile is named and written.
- * The exit status is the command's.
+ * A back end records (backend.h). It is chosen by the options (options/via.h). The code here starts
+ * the command and waits for it; at the end it names what is in the profile and writes it. The exit
+ * status is that of the command.
  */
 #include <errno.h>
 #include <signal.h>
@@ -33,23 +33,23 @@
 #define CPU_SUPPORTED 0
 #endif
 
-#define DRAIN_NS 20000000 /* how often the rings are emptied, */
-#define CALM_NS 100000000 /* and if nothing asks for it */
+#define DRAIN_NS 20000000 /* time between two looks into the rings */
+#define CALM_NS 100000000 /* the same while the back end is calm */
 #define PROGRESS "shstk record: "
-#define FUNCTION_ROOM 30 /* columns, of the name of the hottest function and its share */
-#define WATCH_NS 250000000 /* how often the back end looks around */
+#define FUNCTION_ROOM 30 /* columns for the name of the hottest function and its share */
+#define WATCH_NS 250000000 /* time between two calls of the back end's watch() */
 
-/* The command and the user's signals, as the loop sees them. */
+/* The state of the main loop: the command, the user's signals, and what is shown. */
 struct progress {
 	bool shown; /* a line of progress is on the terminal */
-	bool interrupted; /* by the user, once: the command knows */
+	bool interrupted; /* the user interrupted once, and the command knows it */
 	bool stopped;
-	bool next; /* the profile so far is to be written */
-	struct hottest hottest; /* function, in that line */
-	struct top top; /* what is shown, if that is what is asked for */
+	bool next; /* the profile so far is to be written now */
+	struct hottest hottest; /* the hottest function, shown in the line of progress */
+	struct top top; /* the screen of `shstk top` */
 };
 
-/* Leaves out counts at the end of @so_far, so that there is room for the function. */
+/* Removes counts from the end of @so_far until there is room for the function. */
 static void make_room(char *so_far, const char *function, size_t room)
 {
 	size_t least = strlen(function) < FUNCTION_ROOM ? strlen(function) : FUNCTION_ROOM;
@@ -59,7 +59,7 @@ static void make_room(char *so_far, const char *function, size_t room)
 		*end = '\0';
 }
 
-/* One line of the terminal at most. */
+/* Draws the line of progress, which is at most one line of the terminal. */
 static void show_progress(const struct recording *r, struct progress *p, uint64_t at)
 {
 	const char *function = p->hottest.text;
@@ -70,7 +70,7 @@ static void show_progress(const struct recording *r, struct progress *p, uint64_
 	if (!p->shown)
 		return;
 	hottest_update(&p->hottest, r, at);
-	/* The cursor is to stay in the line. */
+	/* Leave one column free: the cursor must stay in the line. */
 	columns = screen_columns(STDERR_FILENO) - 1;
 	r->backend->describe(r, so_far, sizeof(so_far));
 	make_room(so_far, function, columns - strlen(PROGRESS));
@@ -87,7 +87,10 @@ static void clear_progress(struct progress *p)
 	fputs("\r\033[K", stderr);
 }
 
-/* SIGINT from the terminal reached the command as well; from kill(2) not. */
+/*
+ * Handles a signal of the user. SIGINT from the terminal has reached the command as well; a signal
+ * from kill(2) has not, and is passed on.
+ */
 static void on_interrupt(const struct recording *r, struct progress *p, const siginfo_t *si)
 {
 	if (si->si_signo == SIGHUP && r->opts->every > 0) {
@@ -117,8 +120,11 @@ static void control_signals(sigset_t *set, const struct recording *r)
 }
 
 /*
- * A command that asks to be traced (PTRACE_TRACEME) is traced by this process, and stops
- * at its next signal. It is let go, with the signal, but for the one that tells of exec.
+ * Returns whether a wait status @status means that the command has ended.
+ *
+ * A command that asks to be traced (PTRACE_TRACEME) is traced by this process and stops at its next
+ * signal. This function detaches from it and delivers the signal, except the SIGTRAP that reports
+ * exec.
  */
 static bool is_end(pid_t pid, int status)
 {
@@ -137,7 +143,7 @@ static bool has_ended(const struct recording *r, int *status, struct rusage *usa
 	return r->backend->all_gone && r->backend->all_gone(r);
 }
 
-/* Is a profile to be written now, and the next one begun? */
+/* Returns whether a profile is to be written now and the next one begun. */
 static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
 {
 	bool next = p->next;
@@ -146,7 +152,7 @@ static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
 	return next || (r->opts->every > 0 && at - r->part >= r->opts->every * 1e9);
 }
 
-/* The terminal's other signals, and keys. */
+/* Handles the terminal's other signals, and keys. */
 static void look_at_terminal(const struct recording *r, struct progress *p, int signo)
 {
 	siginfo_t q = { .si_signo = SIGINT };
@@ -178,8 +184,9 @@ static void note_memory(struct recording *r)
 }
 
 /*
- * How long to sleep. Each wake-up finds cold caches, and costs as much as three samples. What
- * ends a command ends the sleep; nothing does with other things that are looked at in the loop.
+ * Returns how long to sleep. Each wake-up finds cold caches and costs as much as three samples. The
+ * end of the command ends the sleep early. With options whose events do not end the sleep, it is
+ * always the short one.
  */
 static struct timespec nap(const struct recording *r)
 {
@@ -190,7 +197,7 @@ static struct timespec nap(const struct recording *r)
 	return (struct timespec){ .tv_nsec = calm ? CALM_NS : DRAIN_NS };
 }
 
-/* Until the command ends or recording is to stop. Returns 0 or -ENOMEM. */
+/* Records until the command ends or recording is to stop. Returns 0 or a negative errno. */
 static int record_loop(struct recording *r, struct progress *p, int *status, bool *ended,
 		       struct rusage *usage)
 {
@@ -235,7 +242,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 	return 0;
 }
 
-/* Ends the recording and writes it. Returns an exit status. */
+/* Ends the recording and writes the profile. Returns an exit status. */
 static int finish(struct recording *r, struct top *top, bool ended, const struct rusage *usage)
 {
 	int ret = r->backend->stop(r, ended, usage);
@@ -262,7 +269,9 @@ static int command_status(int status)
 	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The profile is written; the command goes on. */
+/*
+ * Waits for the command, which goes on after the profile is written. Returns 0 or a negative errno.
+ */
 static int wait_command(const struct recording *r, int *status)
 {
 	signal(SIGINT, SIG_IGN);
@@ -277,7 +286,10 @@ static int wait_command(const struct recording *r, int *status)
 	}
 }
 
-/* Makes the process that will be the command, with what the back end preloads. */
+/*
+ * Makes the process that will be the command, with the object that the back end preloads. Returns 0
+ * or an exit status.
+ */
 static int hold(const struct recording *r, struct target *target)
 {
 	const char *name = r->backend->object;
@@ -349,7 +361,10 @@ static int run(struct recording *r)
 	return own ? own : command_status(status);
 }
 
-/* The profile, and what the back end needs before the command is there. */
+/*
+ * Has the back end make the profile and what else it needs before the command exists. Returns 0 or
+ * an exit status.
+ */
 static int begin(struct recording *r)
 {
 	int err = r->backend->begin(r);
@@ -402,7 +417,10 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 	if (opts->call_graph && !opts->quiet)
 		complain(
 			"-g and --call-graph are not needed: stacks are always recorded (see --via)");
-	/* Who pays for probes is only who is given. */
+	/*
+	 * Probes slow a process down: with --heap, children are not added to the processes that
+	 * were given.
+	 */
 	opts->targets.alone |= opts->heap && (opts->targets.nr_pids || opts->targets.nr_names);
 	status = record_options_check(opts);
 	if (!status)
@@ -431,7 +449,7 @@ int cmd_top(int argc, char **argv)
 
 	record_options_init(&opts);
 	opts.live = true;
-	/* The screen can't wait for a server. */
+	/* The screen cannot wait for a debuginfod server. */
 	unsetenv("DEBUGINFOD_URLS");
 	return record_main(&top_argp, argc, argv, &opts);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * samples.c - the profile of samples, and the lines about it, whoever samples.
+ * samples.c - makes the profile of samples, and writes the lines about it, for all back ends that
+ * take samples. See samples.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #define MAX_LEFT_NAMES 5
 
-/* What a sample counts beside itself. */
+/* Returns the name of the value that a profile has beside the number of samples. */
 static const char *value_type(const struct record_opts *o)
 {
 	if (o->event && !o->event->clock)
@@ -20,7 +21,10 @@ static const char *value_type(const struct record_opts *o)
 	return o->wall ? "wall" : o->preempted ? "preempted" : o->off_cpu ? "off-cpu" : "cpu";
 }
 
-/* Further events are values of their own; what shows one value shows the first event. */
+/*
+ * Adds a value to the profile for each further event. Outputs that show one value show the first
+ * event.
+ */
 static int add_types(struct recording *r)
 {
 	struct record_opts *o = r->opts;
@@ -45,7 +49,7 @@ int samples_begin(struct recording *r)
 	};
 
 	read_limit_apply(&o->read_limit, &names);
-	/* Of other events than clocks only the rate is known. */
+	/* For events other than clocks only the rate is known, not the period. */
 	err = output_begin(&names, value_type(o), record_counts_time(o) ? "nanoseconds" : "count",
 			   record_counts_time(o) ? record_period(o) : 1, &r->symbols, &r->profile);
 	return err ? err : add_types(r);
@@ -91,7 +95,7 @@ void samples_report_left(struct recording *r, const struct samples_left *left)
 
 #define SUM_ROOM 200
 
-/* What is sampled, and behind "of" the whole, if that is known. */
+/* Writes to @buf how much was sampled and, after "of", the whole @whole if that is known. */
 static void describe_part(const struct record_opts *o, uint64_t weight, uint64_t whole, char *buf,
 			  size_t size)
 {
@@ -111,7 +115,10 @@ static void describe_part(const struct record_opts *o, uint64_t weight, uint64_t
 		snprintf(buf, size, "%.2f s of %s time", weight / 1e9, time);
 }
 
-/* Why a part is larger than the whole, which is what the command and those it waited for used. */
+/*
+ * Returns a text that explains why the sampled part is larger than the whole, which is the CPU time
+ * of the command and of the children that it waited for; "" if it is not larger.
+ */
 static const char *why_larger(const struct record_opts *o, const struct drain_counts *c,
 			      uint64_t whole)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * options.c - the options of `shstk record`, and which go together.
+ * options.c - the options of `shstk record` and `shstk top`: their tables, how they are parsed, and
+ * which of them cannot be combined.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +18,7 @@
 #define MAX_FREQ 10000
 #define DEFAULT_DELAY 2
 #define MIN_DELAY 0.05
-#define HEAP_DURATION 60 /* s, of processes that pay for it */
+#define HEAP_DURATION 60 /* seconds with --heap -p: the processes run slower meanwhile */
 
 enum {
 	OPT_WALL = 256,
@@ -116,7 +117,7 @@ static const struct argp_option top_options[] = {
 	{ 0 },
 };
 
-/* A number with a unit, seconds without; returns seconds. */
+/* Parses a number with a unit; without a unit it is in seconds. Returns seconds. */
 static double parse_time(struct argp_state *state, const char *arg)
 {
 	static const struct {
@@ -142,7 +143,7 @@ static void parse_via(struct argp_state *state, struct record_opts *o, const cha
 {
 	static const char *const names[] = { "auto", "agent", "perf", "copies", "rules" };
 
-	/* Stacks are copied, but for those that a BPF program walks. */
+	/* With "bpf", a BPF program walks stacks, and those it cannot walk are copied. */
 	o->walk = !strcmp(arg, "bpf");
 	if (o->walk) {
 		o->via = VIA_COPIES;
@@ -173,7 +174,10 @@ static void add_event(struct argp_state *state, struct record_opts *o, const cha
 	o->nr_events++;
 }
 
-/* Where a name of an event in a list ends: at a comma that is not between slashes. */
+/*
+ * Returns the length of the first event's name in a list. It ends at a comma that is not between
+ * slashes.
+ */
 static size_t event_length(const char *list)
 {
 	bool inside = false;
@@ -184,7 +188,10 @@ static size_t event_length(const char *list)
 	return n;
 }
 
-/* The names live until the command ends. */
+/*
+ * Adds all events of a list. Their names are never freed, as they are needed until the command
+ * ends.
+ */
 static void parse_events(struct argp_state *state, struct record_opts *o, const char *arg)
 {
 	size_t n;
@@ -208,7 +215,7 @@ static void parse_heap_show(struct argp_state *state, struct record_opts *o, con
 			     heap_type_names());
 }
 
-/* Options that take no argument: each sets one of these. NULL: it is another option. */
+/* Returns the member that an option without an argument sets; NULL for other options. */
 static bool *find_switch(struct record_opts *o, int key)
 {
 	switch (key) {
@@ -237,7 +244,7 @@ static bool *find_switch(struct record_opts *o, int key)
 	}
 }
 
-/* What an option says besides. */
+/* Sets what an option implies beside its own meaning. */
 static void parse_implied(struct record_opts *o, int key)
 {
 	if (key == OPT_CHECK)
@@ -389,7 +396,7 @@ static int check_buffer(const struct record_opts *o)
 	return 0;
 }
 
-/* What only the kernel can do; NULL: nothing. */
+/* Returns the first given option that only the kernel can serve, or NULL. */
 const char *record_needs_kernel(const struct record_opts *o)
 {
 	return targets_any(&o->targets) ? targets_option(&o->targets) :
@@ -403,7 +410,7 @@ const char *record_needs_kernel(const struct record_opts *o)
 					  NULL;
 }
 
-/* An option given that only time or events have; NULL: none. */
+/* Returns a given option that only recordings of time or events can have, or NULL. */
 static const char *against_heap(const struct record_opts *o)
 {
 	struct record_opts others = *o;

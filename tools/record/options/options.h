@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * options.h - the options of `shstk record`, and which go together.
+ * options.h - the options of `shstk record` and `shstk top`, and the check that they can be
+ * combined.
  */
 #ifndef TOOLS_RECORD_OPTIONS_OPTIONS_H
 #define TOOLS_RECORD_OPTIONS_OPTIONS_H
@@ -15,47 +16,48 @@
 #include "tools/record/options/via.h"
 #include "tools/record/targets/targets.h"
 
-#define RECORD_BUFFER 256 /* KiB of a ring where nothing else is said */
+#define RECORD_BUFFER 256 /* KiB of a ring unless an option says otherwise */
 
 /**
- * struct record_opts - what was asked for
- * @output: what to write.
+ * struct record_opts - the options that were given
+ * @output: files and formats to write.
  * @freq: samples per second and thread.
  * @depth: most frames of a stack.
- * @buffer: KiB of a ring, 0: what the back end takes.
+ * @buffer: KiB of a ring, 0: the back end's default.
  * @duration: seconds until recording stops, 0: when the command ends.
- * @every: seconds after which a profile is written and the next one begun, 0: there is one.
- * @keep: profiles of @every that are kept, 0: all.
- * @call_graph: they were asked for, as of other profilers, where one has to.
- * @live: show the hottest functions meanwhile, and write no profile,
- * @delay: every so many seconds.
+ * @every: seconds after which a profile is written and the next one begins, 0: there is one
+ *	profile.
+ * @keep: how many of the profiles of @every are kept, 0: all.
+ * @call_graph: callchains were asked for by -g or --call-graph, as other profilers need it.
+ * @live: show the hottest functions while recording, and write no profile.
+ * @delay: with @live: seconds from one table to the next.
  * @wall: sample wall-clock time.
- * @quiet: say nothing but what went wrong.
- * @command: to be started; NULL: what runs already.
- * @via: who samples.
- * @walk: with VIA_COPIES: stacks are walked by a BPF program, and copied where that does not come
- *	to the end.
- * @why: why nothing better than the agent was chosen, or NULL.
- * @targets: what runs already and is to be recorded.
- * @cgroup: path of a cgroup to record, or NULL.
- * @event: the first one that is other than cpu-clock, or NULL.
- * @events: all that were given,
- * @nr_events: so many.
- * @count: of these from one sample to the next, 0: nothing was said.
- * @read_limit: what reading files for their names may take.
- * @perf_data: file to write the kernel's records to as well, or NULL.
+ * @quiet: print nothing but what went wrong.
+ * @command: the command to start, or NULL if what runs already is recorded.
+ * @via: who takes the samples.
+ * @walk: with VIA_COPIES: a BPF program walks the stacks, and a stack is copied where the walk does
+ *	not reach its end.
+ * @why: why nothing better than the agent was chosen, or NULL. via_choose() sets it.
+ * @targets: the running processes or threads that are recorded.
+ * @cgroup: path of the cgroup that is recorded, or NULL.
+ * @event: the first of @events, or NULL: samples are taken by cpu-clock.
+ * @events: all events that were given.
+ * @nr_events: number of @events.
+ * @count: number of events from one sample to the next, 0: not given.
+ * @read_limit: limits on reading files to find names.
+ * @perf_data: file to which the kernel's records are written as well, or NULL.
  * @all: record the whole system.
- * @off_cpu: where threads wait, instead of where they run.
- * @preempted: of that, where they could have run.
- * @wakers: with who woke them.
- * @kernel: with the kernel's functions.
- * @kernel_alone: the same, where there is no other stack. via_choose() sets it.
- * @mixed: callchains are of shadow stacks, and stacks are copied once there is a process without.
- *	via_choose() sets it.
- * @check: take each stack by hardware and by software.
- * @heap: allocations instead of time,
- * @heap_mmap: mmap() too,
- * @heap_sample: one in so many bytes, 0: all of them.
+ * @off_cpu: record where threads wait, instead of where they run.
+ * @preempted: with @off_cpu: only waits of threads that could have run.
+ * @wakers: with @off_cpu: record who woke the threads.
+ * @kernel: record the kernel's functions too.
+ * @kernel_alone: record the kernel's functions where there is no other stack. via_choose() sets it.
+ * @mixed: callchains come from shadow stacks, and stacks are copied from the time on at which there
+ *	is a process without a shadow stack. via_choose() sets it.
+ * @check: take each stack both by hardware and by software, and compare.
+ * @heap: record allocations instead of time.
+ * @heap_mmap: with @heap: record mmap() too.
+ * @heap_sample: with @heap: sample one allocation in so many bytes, 0: record all.
  */
 struct record_opts {
 	struct output output;
@@ -95,16 +97,22 @@ struct record_opts {
 	unsigned long heap_sample;
 };
 
-/* What holds if nothing is said. */
+/* Sets the defaults. */
 void record_options_init(struct record_opts *o);
 
-/* Do they go together? Returns 0; or an exit status, and it was said why not. */
+/*
+ * Checks that the options can be combined, and fills in those that depend on others. Returns 0, or
+ * an exit status after printing the reason.
+ */
 int record_options_check(struct record_opts *o);
 
-/* Does a sample stand for time? No: for so many events. */
+/*
+ * Returns whether a sample stands for an amount of time. Otherwise it stands for a number of
+ * events.
+ */
 bool record_counts_time(const struct record_opts *o);
 
-/* An option given that only the kernel can do; NULL: none. */
+/* Returns the first given option that only the kernel can serve, or NULL. */
 const char *record_needs_kernel(const struct record_opts *o);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * via.c - who samples what is to be recorded: the table of shstk-record(1), "Who samples".
+ * via.c - chooses who takes the samples, by the table of shstk-record(1), "Who samples".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,9 @@
 #include "tools/run/tunables.h"
 #include "tools/shstk.h"
 
-/* Does glibc switch them on in what it starts? */
+/*
+ * Returns whether the environment tells glibc to switch on shadow stacks in the programs it starts.
+ */
 static bool glibc_is_told(void)
 {
 	int len;
@@ -27,7 +29,7 @@ static bool glibc_is_told(void)
 	return memmem(value, len, "SHSTK", 5);
 }
 
-/* Will the command, started as we are, run with shadow stacks? */
+/* Returns whether the command will run with a shadow stack when started in our environment. */
 static bool will_have_shadow_stack(char *const command[])
 {
 	const char *base = strrchr(command[0], '/');
@@ -39,7 +41,7 @@ static bool will_have_shadow_stack(char *const command[])
 	return glibc_is_told() || (preload && strstr(preload, "libshstk-start.so"));
 }
 
-/* Would some of the kernel's callchains follow frame pointers? */
+/* Returns whether some of the kernel's callchains would follow frame pointers. */
 static bool inexact(const struct record_opts *o)
 {
 	if (!module_loaded() || o->all || o->cgroup)
@@ -47,16 +49,19 @@ static bool inexact(const struct record_opts *o)
 	for (unsigned int i = 0; i < o->targets.nr_pids; i++)
 		if (shadow_stacks_any(o->targets.pids[i]) <= 0)
 			return true;
-	/* Of threads it is not asked whose they are. */
+	/*
+	 * Which process a thread belongs to is not looked up here, so its shadow stack is not
+	 * known.
+	 */
 	if (o->targets.nr_tids)
 		return true;
 	return o->command && !will_have_shadow_stack(o->command);
 }
 
 /*
- * Will the kernel walk the stacks by unwind rules? Somebody has to see to the tables: the
- * daemon; or a helper, which comes too late for a command. And a perf.data file is to be
- * unwound again, from copies.
+ * Returns whether the kernel will walk the stacks by unwind rules. Either the daemon must provide
+ * the tables, or a helper, which would come too late for a command. Not with --perf-data, because a
+ * perf.data file is to be unwound again from copies.
  */
 static bool by_rules(const struct record_opts *o)
 {
@@ -72,8 +77,8 @@ static bool by_rules(const struct record_opts *o)
 }
 
 /*
- * Are stacks to be copied once there is a process without a shadow stack? Not if the kernel has
- * rules for it.
+ * Returns whether stacks are to be copied once there is a process without a shadow stack. They are
+ * not if the kernel has unwind rules for it.
  */
 static bool may_copy(const struct record_opts *o)
 {
@@ -84,8 +89,8 @@ static bool may_copy(const struct record_opts *o)
 }
 
 /*
- * A command: is there a reason not to have the kernel copy its stacks? NULL: there is none. Nothing
- * is put into a program that the kernel may sample, even if in user mode only.
+ * Returns why the kernel cannot copy the stacks of a command, or NULL if it can. Nothing is put
+ * into a program that the kernel may sample, even if it may do so in user mode only.
  */
 static const char *no_copies(const struct record_opts *o)
 {
@@ -95,7 +100,10 @@ static const char *no_copies(const struct record_opts *o)
 	return backend_perf_probe(o, &user_only, &why) ? why.text : NULL;
 }
 
-/* A command is sampled by the agent where copies are not to be had, if it can be. */
+/*
+ * Chooses for a command: copies of stacks if they are permitted, otherwise the agent if it can
+ * enter the program.
+ */
 static enum via choose_for_command(struct record_opts *o)
 {
 	const char *reason;
@@ -109,9 +117,9 @@ static enum via choose_for_command(struct record_opts *o)
 }
 
 /*
- * Time and events: by the kernel's callchains where these are exact, by shadow stacks or,
- * of what only the kernel can sample, by unwind rules; else by copies of stacks; by the
- * agent what is not permitted otherwise. See shstk-record(1), "Who samples".
+ * Chooses who samples time and events: the kernel's callchains where these are exact, by shadow
+ * stacks or, for what only the kernel can sample, by unwind rules; otherwise copies of stacks; the
+ * agent where perf events are not permitted. See shstk-record(1), "Who samples".
  */
 static enum via choose_sampler(struct record_opts *o)
 {
@@ -129,8 +137,8 @@ static enum via choose_sampler(struct record_opts *o)
 }
 
 /*
- * Does this kernel tell us where its functions are? If not all addresses are 0, while those of
- * variables of each CPU may be in any case.
+ * Returns whether this kernel shows the addresses of its functions. It does not if all addresses in
+ * /proc/kallsyms are 0. Only functions count, as per-CPU variables may have small addresses anyway.
  */
 static bool kernel_has_names(void)
 {

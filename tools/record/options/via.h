@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * via.h - who samples: the agent in the process, or the kernel's perf events, with
- * callchains, which are exact where there are shadow stacks or unwind rules, or with
+ * via.h - who takes the samples: the agent in the process, or the kernel's perf events. Perf events
+ * come with callchains, which are exact where there are shadow stacks or unwind rules, or with
  * copies of stacks.
  */
 #ifndef TOOLS_RECORD_OPTIONS_VIA_H
@@ -12,7 +12,7 @@ enum via {
 	VIA_AGENT,
 	VIA_PERF,
 	VIA_COPIES,
-	VIA_RULES, /* as VIA_PERF, and it is seen to that there are unwind rules */
+	VIA_RULES, /* as VIA_PERF, and the recorder makes sure that there are unwind rules */
 };
 
 struct backend;
@@ -20,8 +20,8 @@ struct record_opts;
 
 /**
  * via_choose() - decide who records
- * @o: what was asked for; @o->via becomes what was chosen, @o->why the reason.
- * @ret: receives it.
+ * @o: the options. @o->via becomes the choice, @o->why its reason.
+ * @ret: receives the back end.
  */
 void via_choose(struct record_opts *o, const struct backend **ret);
 

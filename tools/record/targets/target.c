@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * target.c - the command that is recorded: can the agent enter it, and
- * starting it.
+ * target.c - the command that is recorded: finds out whether the agent can enter it, and starts it.
  *
- * The agent enters by LD_PRELOAD. The loader must be there to read it, and
- * must not be in its secure mode. What is found here is said before the
- * command runs; children that cannot be entered just run.
+ * The agent enters by LD_PRELOAD. That needs a dynamic loader that reads LD_PRELOAD and is not in
+ * its secure mode. What prevents it is reported before the command runs. Children that the agent
+ * cannot enter run without it.
  */
 #include <elf.h>
 #include <errno.h>
@@ -35,7 +34,7 @@ static bool runnable(const char *path)
 	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
 }
 
-/* What execvp() would execute. Returns 0, EXIT_NOENT, EXIT_NOEXEC or EXIT_OWN. */
+/* Finds what execvp() would execute. Returns 0, EXIT_NOENT, EXIT_NOEXEC or EXIT_OWN. */
 static int find_executable(const char *name, char path[PATH_MAX])
 {
 	char *found;
@@ -74,34 +73,36 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The same of what is a valid program. */
+/*
+ * Returns why the agent cannot enter the valid ELF program @o, as the rest of a sentence, or NULL.
+ */
 static const char *object_reason(const char *path, int fd, const struct object *o)
 {
 	if (o->bits != 64)
 		return "is a 32-bit program: cannot be recorded";
 	if (o->machine != machine_own())
 		return "is a program for another CPU: cannot be recorded";
-	/* The loader itself has none either. */
+	/* The dynamic loader itself has no interpreter either. */
 	if (!o->interp)
 		return strncmp(name_of(path), "ld-linux", 8) ?
 			       "is statically linked: the agent cannot be preloaded" :
 			       NULL;
 	if (strncmp(name_of(o->interp), "ld-linux", 8) && strncmp(name_of(o->interp), "ld-musl", 7))
 		return "uses another C library than glibc or musl";
-	/* Go's position-independent programs name a loader, but use no libc. */
+	/* Go's position-independent programs name a loader, but do not use a C library. */
 	return golang_kind(fd) == GOLANG_ALONE ?
 		       "is made by Go without C: the agent cannot sample its threads" :
 		       NULL;
 }
 
-/* Why the agent cannot enter a program, as the rest of a sentence; NULL: it can. */
+/* Returns why the agent cannot enter a program, as the rest of a sentence, or NULL if it can. */
 static const char *elf_reason(const char *path, int fd, int *status)
 {
 	const char *reason = "is not a valid program";
 	struct object o = { .path = NULL };
 	char magic[SELFMAG];
 
-	/* What is no ELF file the kernel may have another way for. */
+	/* A file that is not ELF may be one that the kernel can execute in another way. */
 	if (pread(fd, magic, SELFMAG, 0) != SELFMAG || memcmp(magic, ELFMAG, SELFMAG))
 		return NULL;
 	*status = EXIT_NOEXEC;
@@ -113,7 +114,9 @@ static const char *elf_reason(const char *path, int fd, int *status)
 	return reason;
 }
 
-/* The program that runs a script, from its first line. */
+/*
+ * Reads which program runs a script from the script's first line. Returns false if it is no script.
+ */
 static bool read_shebang(int fd, char interp[PATH_MAX])
 {
 	char line[PATH_MAX];
@@ -149,7 +152,10 @@ int target_find(const char *name)
 	return find_target(name, path);
 }
 
-/* @path becomes the program itself, if it is that of a script. */
+/*
+ * Returns why the agent cannot enter the program at @path, or NULL. If it is a script, @path
+ * becomes the path of its interpreter.
+ */
 static const char *path_reason(char path[PATH_MAX], int *status)
 {
 	char interp[PATH_MAX];
@@ -160,7 +166,7 @@ static const char *path_reason(char path[PATH_MAX], int *status)
 	for (int level = 0; level < 5; level++) {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return NULL; /* may be executed, not read */
+			return NULL; /* it may be executed, but not read */
 		if (!read_shebang(fd, interp))
 			break;
 		close(fd);
@@ -233,7 +239,10 @@ static void become_target(char *const argv[], const char *agent, const char *env
 	int error;
 	char go;
 
-	/* Until the recorder lets it go. End of file: the recorder has ended. */
+	/*
+	 * Wait until the recorder lets this process go. End of file means that the recorder has
+	 * ended.
+	 */
 	if (read(gate, &go, 1) != 1)
 		_exit(EXIT_OWN);
 	if (agent)
@@ -247,7 +256,10 @@ static void become_target(char *const argv[], const char *agent, const char *env
 	_exit(EXIT_NOEXEC);
 }
 
-/* The recorder draws on the terminal: this process does not use it. */
+/*
+ * Replaces the terminal by /dev/null: the recorder draws on the terminal, so this process must not
+ * use it.
+ */
 static void leave_terminal(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -296,7 +308,7 @@ int target_go(char *const argv[], struct target *target)
 	int error = 0;
 	ssize_t n;
 
-	/* A write to a process that was killed meanwhile must not end this one. */
+	/* A write to a process that was killed meanwhile must not end this process. */
 	signal(SIGPIPE, SIG_IGN);
 	if (write(target->gate, "", 1) != 1)
 		error = errno;

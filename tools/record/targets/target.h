@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * target.h - the command that is recorded: can it be, and starting it.
+ * target.h - the command that is recorded: whether it can be recorded, and how it is started.
  */
 #ifndef TOOLS_RECORD_TARGETS_TARGET_H
 #define TOOLS_RECORD_TARGETS_TARGET_H
@@ -9,31 +9,38 @@
 #include <sys/types.h>
 
 /**
- * target_check() - find a program and why it could not be recorded
- * @name: as on the command line: a path, or looked up in PATH.
+ * target_check() - find a program and check that the agent can record it
+ * @name: the program as on the command line: a path, or a name to be looked up in PATH.
  *
- * Says in one line what is wrong.
+ * Prints one line if something is wrong.
  *
  * Return: 0, or the exit status to end with.
  */
 int target_check(const char *name);
 
-/* Why no agent can enter a program, such as "is statically linked"; NULL: not known. */
+/*
+ * Returns why the agent cannot enter a program, such as "is statically linked"; NULL if no reason
+ * is known.
+ */
 const char *target_reason(const char *name);
 
-/* Does a program gain privileges by who executes it? Then the kernel ends an ordinary user's
- * perf events of the process.
+/*
+ * Returns whether a program gains privileges when it is executed. If it does, the kernel ends an
+ * ordinary user's perf events of the process.
  */
 bool target_gains(const char *name);
 
-/* As target_check(), but only whether the program is there. */
+/*
+ * Finds a program as target_check() does, but does not check that it can be recorded. Returns 0 or
+ * the exit status to end with.
+ */
 int target_find(const char *name);
 
 /**
- * struct target - a command that waits to be executed
+ * struct target - a process that waits to execute the command
  * @pid: its process ID.
- * @gate: lets it go.
- * @report: tells if it could not be executed.
+ * @gate: file descriptor to which a byte is written to let it go.
+ * @report: file descriptor from which the errno is read if the command could not be executed.
  */
 struct target {
 	pid_t pid;
@@ -44,10 +51,10 @@ struct target {
 /**
  * target_hold() - make the process that will become the command
  * @argv: the command.
- * @agent: path of the agent to be preloaded, or NULL.
+ * @agent: path of the object to preload, or NULL.
  * @env: value of REC_ENV.
- * @mute: where its input and output are a terminal they are /dev/null instead.
- * @ret: receives it; it is for target_go() or target_drop().
+ * @mute: whether standard input and output become /dev/null where they are a terminal.
+ * @ret: receives the process. target_go() or target_drop() must follow.
  *
  * Return: 0, or the exit status to end with.
  */
@@ -55,15 +62,15 @@ int target_hold(char *const argv[], const char *agent, const char *env, bool mut
 		struct target *ret);
 
 /**
- * target_go() - have it execute the command
+ * target_go() - have the process execute the command
  * @argv: the command.
- * @target: as target_hold() made it.
+ * @target: the process that target_hold() made.
  *
  * Return: 0, or the exit status to end with.
  */
 int target_go(char *const argv[], struct target *target);
 
-/* Have it end without executing anything. */
+/* Has the process end without executing anything, and waits for it. */
 void target_drop(struct target *target);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * targets.c - what runs already and is to be recorded: see targets.h.
+ * targets.c - finds the running processes and threads that are to be recorded: by number, by name,
+ * and as children of others. See targets.h.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,8 +16,8 @@
 #include "tools/record/targets/targets.h"
 #include "tools/shstk.h"
 
-#define PARENTS_MAX (1u << 20) /* processes of this machine */
-#define COMM 15 /* bytes of a name that the kernel keeps */
+#define PARENTS_MAX (1u << 20) /* processes of this machine, at most */
+#define COMM 15 /* bytes of a process's name that the kernel keeps */
 #define KERNEL_THREAD 0x00200000 /* the kernel's PF_KTHREAD */
 
 enum {
@@ -63,7 +64,7 @@ static bool has(const pid_t *list, unsigned int nr, pid_t pid)
 	return false;
 }
 
-/* A number that is there already is not added again. False: there is no room. */
+/* Adds a number unless it is in the list already. Returns false if there is no room. */
 static bool add(pid_t *list, unsigned int *nr, pid_t pid)
 {
 	if (has(list, *nr, pid))
@@ -145,9 +146,9 @@ bool targets_take_words(struct targets *t, char *const *words)
 	return true;
 }
 
-/* ---- names ---- */
+/* ---- Names ---- */
 
-/* The last part of the path that a link of a process's folder leads to. */
+/* Returns whether the process runs a program whose file is called @name. */
 static bool exe_is(pid_t pid, const char *name)
 {
 	char path[32], exe[PATH_MAX], *base;
@@ -160,7 +161,7 @@ static bool exe_is(pid_t pid, const char *name)
 	exe[size] = '\0';
 	base = strrchr(exe, '/');
 	base = base ? base + 1 : exe;
-	/* A file that was replaced while it runs. */
+	/* The kernel marks a file that was replaced while it runs. */
 	size = strlen(base) - strlen(" (deleted)");
 	if (size > 0 && !strcmp(base + size, " (deleted)"))
 		base[size] = '\0';
@@ -201,7 +202,7 @@ static int find_name(struct targets *t, const char *name)
 	return EXIT_OWN;
 }
 
-/* ---- children ---- */
+/* ---- Children ---- */
 
 static int by_parent(const void *a, const void *b)
 {
@@ -210,7 +211,7 @@ static int by_parent(const void *a, const void *b)
 	return (x->parent > y->parent) - (x->parent < y->parent);
 }
 
-/* All processes, in the order of their parents. NULL: there is no memory, or no /proc. */
+/* Lists all processes, sorted by their parents. Returns NULL if there is no memory or no /proc. */
 static struct birth *list_births(size_t *nr)
 {
 	struct birth *list = NULL, *more;
@@ -239,7 +240,10 @@ static struct birth *list_births(size_t *nr)
 	return list;
 }
 
-/* May we look into it? What has other rights than its user belongs to root here. */
+/*
+ * Returns whether we may record the process. The /proc folder of a process with other rights than
+ * its user's belongs to root.
+ */
 static bool is_ours(pid_t pid)
 {
 	char path[32];
@@ -270,7 +274,10 @@ static void add_children_of(struct targets *t, pid_t parent, const struct birth 
 	}
 }
 
-/* Children of those in the list, which grows meanwhile: children of children too. */
+/*
+ * Adds the children of all processes in the list. The list grows meanwhile, so their children are
+ * added too.
+ */
 static void find_children(struct targets *t)
 {
 	struct birth *births;
@@ -282,7 +289,10 @@ static void find_children(struct targets *t)
 	free(births);
 }
 
-/* Of several those that are not there; if there is only one, recording it fails and says so. */
+/*
+ * Prints which of several processes or threads do not exist. If only one was given, recording it
+ * fails with its own message.
+ */
 static void say_gone(const struct targets *t)
 {
 	const unsigned int nr = t->nr_tids ? t->nr_tids : t->nr_pids;
@@ -307,7 +317,7 @@ int targets_find(struct targets *t)
 	return status;
 }
 
-/* ---- why nothing was recorded ---- */
+/* ---- Why nothing was recorded ---- */
 
 static const char *what_it_does(const struct task_stat *stat)
 {

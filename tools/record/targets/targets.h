@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * targets.h - what runs already and is to be recorded: processes by number or name, with
- * the children that they have, or threads.
+ * targets.h - what runs already and is to be recorded: processes by number or name, with the
+ * children that they have, or threads.
  */
 #ifndef TOOLS_RECORD_TARGETS_TARGETS_H
 #define TOOLS_RECORD_TARGETS_TARGETS_H
@@ -11,20 +11,21 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define TARGETS_MAX 4096 /* processes, and threads, of one recording */
+#define TARGETS_MAX 4096 /* most processes, and most threads, of one recording */
 #define TARGETS_NAMES 64
 
 /**
  * struct targets - what runs already and is to be recorded
- * @pids: processes. targets_find() adds those that have one of @names, then children.
- * @nr_pids: so many.
- * @given: so many of them are no children of others; set by targets_find().
- * @tids: threads,
- * @nr_tids: so many.
- * @names: what processes are called,
- * @nr_names: so many.
- * @alone: their children are not wanted.
- * @refused: children that are other users'; set by targets_find().
+ * @pids: processes. targets_find() adds first those that have one of @names, then children.
+ * @nr_pids: number of @pids.
+ * @given: number of @pids that were given by number or name, not added as children; set by
+ *	targets_find().
+ * @tids: threads.
+ * @nr_tids: number of @tids.
+ * @names: names of processes to record.
+ * @nr_names: number of @names.
+ * @alone: do not add children.
+ * @refused: number of children that belong to other users; set by targets_find().
  */
 struct targets {
 	pid_t pids[TARGETS_MAX];
@@ -38,28 +39,31 @@ struct targets {
 	unsigned int refused;
 };
 
-/* Is there anything in it? */
+/* Returns whether any process, thread or name was given. */
 bool targets_any(const struct targets *t);
 
-/* The option that said so: "--pid", "--name" or "--tid". */
+/* Returns the option that was used: "--pid", "--name" or "--tid". */
 const char *targets_option(const struct targets *t);
 
-/* The options that fill a struct targets, which is its input. */
+/* Options that fill a struct targets, which is the parser's input. */
 extern const struct argp targets_argp;
 
 /*
- * What stands where a command does, behind -p PID, are more numbers: "-p $(pidof server)". True:
- * all of them are, and were taken.
+ * Takes more process IDs from the place of the command, as in "-p $(pidof server)". Returns true if
+ * all words are process IDs and were added.
  */
 bool targets_take_words(struct targets *t, char *const *words);
 
 /*
- * Find processes by their names, and the children that all have. Returns 0; or an exit status,
- * and it was said why.
+ * Finds processes by their names, and then the children of all processes. Returns 0, or an exit
+ * status after printing the reason.
  */
 int targets_find(struct targets *t);
 
-/* Why what was recorded used no time: what the first one does now, as a part of a sentence. */
+/*
+ * Writes why nothing was recorded, that is, what the first process or thread does now, as a part of
+ * a sentence.
+ */
 void targets_describe(const struct targets *t, char *buf, size_t size);
 
 #endif

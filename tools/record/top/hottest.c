@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hottest.c - see hottest.h.
+ * hottest.c - finds the hottest function of the profile so far, in a child process whose use of
+ * the CPU is bounded. See hottest.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,13 @@
 #include "tools/record/top/hottest.h"
 #include "tools/shstk.h"
 
-#define INTERVAL 1000000000 /* ns between two looks, at least */
-#define SHARE 20 /* of the time that passes one part is spent on them */
+#define INTERVAL 1000000000 /* ns between two child processes, at least */
+#define SHARE 20 /* a child process may use one part in SHARE of the time that passes */
 
-/* In a process of its own, which has the profile as it was a moment ago. */
+/*
+ * Writes the hottest function to @fd and ends. Runs in a child process, which has a copy of the
+ * profile as it was at the fork.
+ */
 static void look(const struct recording *r, int fd, pid_t parent)
 {
 	FILE *out;
@@ -27,10 +31,10 @@ static void look(const struct recording *r, int fd, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_OWN);
-	/* Recording comes first: this process has no higher priority than others. */
+	/* Recording comes first: the child process has no higher priority than other processes. */
 	if (getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
-	/* The line can't wait for a server. */
+	/* The line of progress cannot wait for a debuginfod server. */
 	unsetenv("DEBUGINFOD_URLS");
 	out = fdopen(fd, "w");
 	if (!out || shstk_profile_hottest(r->profile, out) || fflush(out))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hottest.h - the hottest function so far, for the line of progress.
+ * hottest.h - finds the hottest function of the profile so far, for the line of progress that
+ * `shstk record` draws on a terminal.
  */
 #ifndef TOOLS_RECORD_TOP_HOTTEST_H
 #define TOOLS_RECORD_TOP_HOTTEST_H
@@ -11,13 +12,13 @@
 #include "tools/record/backend.h"
 
 /**
- * struct hottest - what is known of it; all 0 in the beginning
- * @pid: the process that looks for it, or 0.
- * @fd: what it says comes from there.
- * @next: CLOCK_MONOTONIC in ns, when the next one may begin.
+ * struct hottest - the hottest function and the process that looks for it; all 0 at the beginning
+ * @pid: the child process that looks for the function now, or 0.
+ * @fd: the pipe from which that process's text is read.
+ * @next: CLOCK_MONOTONIC in ns, the earliest time at which the next process may begin.
  * @size: bytes in @said.
- * @said: so far, by @pid.
- * @text: "45.8 % function", or empty.
+ * @said: the text that process @pid has written so far.
+ * @text: the last complete text, such as "45.8 % function", or empty.
  */
 struct hottest {
 	pid_t pid;
@@ -29,18 +30,18 @@ struct hottest {
 };
 
 /**
- * hottest_update() - look for it, or take what was found
- * @h: what is known.
+ * hottest_update() - start to look for the hottest function, or take the text that was found
+ * @h: the state, of which @h->text is the result.
  * @r: the recording.
  * @at: CLOCK_MONOTONIC in ns.
  *
- * To name functions files are read, which may take seconds: a process of its own does it,
- * so that recording goes on meanwhile. Never is more than one there, and all of them use no
- * more than a twentieth of a CPU.
+ * Finding names of functions means reading files, which may take seconds. A child process does it,
+ * so that recording goes on meanwhile. There is never more than one of these processes, and
+ * together they use at most a twentieth of a CPU.
  */
 void hottest_update(struct hottest *h, const struct recording *r, uint64_t at);
 
-/* It is not wanted any more. */
+/* Ends the child process, if there is one. */
 void hottest_end(struct hottest *h);
 
 #endif

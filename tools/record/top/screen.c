@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * screen.c - see screen.h.
+ * screen.c - draws a text on the terminal again and again, reads keys, and restores the terminal
+ * in every case but SIGKILL. See screen.h.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,15 +16,18 @@
 #include "tools/record/top/screen.h"
 #include "tools/shortened.h"
 
-#define PATIENCE 100 /* ms for a terminal that takes no more */
-#define PIECE 256 /* bytes that it takes if it takes any */
-#define MAX_SIDE 1000 /* rows and columns of a terminal */
+#define PATIENCE 100 /* ms to wait for a terminal that takes no more */
+#define PIECE 256 /* bytes of one write: a terminal that is ready to take any takes this many */
+#define MAX_SIDE 1000 /* rows and columns of a terminal, at most */
 
-/* The second screen, without a cursor; and back. */
+/* Escape sequences: @enter selects the second screen and hides the cursor, @leave undoes that. */
 static const char enter[] = "\033[?1049h\033[?25l";
 static const char leave[] = "\033[?25h\033[?1049l";
 
-/* For the handler too: what was taken, and how it was before. */
+/*
+ * Whether the terminal was taken, whether its settings for keys were changed, and the settings
+ * before. A signal handler uses them too.
+ */
 static volatile sig_atomic_t taken;
 static volatile sig_atomic_t keys;
 static struct termios before;
@@ -35,7 +39,7 @@ bool screen_possible(void)
 	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
 }
 
-/* For signal handlers too. */
+/* Writes @text to the terminal. Signal handlers may call it. */
 static void put(const char *text, size_t size)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -53,7 +57,7 @@ static void put(const char *text, size_t size)
 	}
 }
 
-/* For signal handlers too. */
+/* Signal handlers may call it. */
 void screen_leave(void)
 {
 	int error = errno;
@@ -74,7 +78,10 @@ static void on_deadly(int signo)
 	raise(signo);
 }
 
-/* Signals that would end this process, but for those that the loop waits for. */
+/*
+ * Installs on_deadly() for the signals that would end this process, except those for which the main
+ * loop waits.
+ */
 static void catch_deadly(void)
 {
 	static const int deadly[] = { SIGSEGV, SIGFPE,	SIGILL,	 SIGABRT,  SIGSYS,
@@ -146,7 +153,7 @@ size_t screen_fit(const char *line, size_t size, unsigned int columns)
 	size_t n = 0;
 
 	for (; n < size; n++) {
-		/* The other bytes of a character begin with the bits 10. */
+		/* In UTF-8 all bytes of a character but the first begin with the bits 10. */
 		if ((line[n] & 0xc0) == 0x80)
 			continue;
 		if (!columns--)
@@ -171,7 +178,10 @@ void screen_draw(const char *text, size_t size)
 		const char *stop = memchr(text, '\n', end - text);
 		size_t line = (stop ? stop : end) - text;
 
-		/* Characters that are two columns wide do not go on in the next line. */
+		/*
+		 * Characters may be two columns wide: line wrapping is off, so that they do not go
+		 * on in the next line.
+		 */
 		fprintf(out, "%s\033[?7l%.*s\033[?7h\033[K", row ? "\r\n" : "",
 			(int)screen_fit(text, line, columns), text);
 		text += line + 1;

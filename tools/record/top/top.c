@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk top - the hottest functions of what runs, by the means of `shstk record`.
+ * shstk top - the hottest functions of what runs, recorded by the same means as `shstk record`.
  *
- * A table is of one interval. Names that were found are kept for a while; then symbols
- * begin anew, as others would pile up of programs that have ended.
+ * Each table shows one interval. Names that were found are kept for RENEW_NS. Then the symbols are
+ * thrown away and begun anew, because names of programs that have ended would pile up.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #include "tools/record/top/top.h"
 #include "tools/shstk.h"
 
-#define RENEW_NS (600 * 1000000000ull) /* as long as names are kept */
-#define AROUND 3 /* lines of the screen around the functions */
+#define RENEW_NS (600 * 1000000000ull) /* how long names of functions are kept */
+#define AROUND 3 /* lines of the screen that do not show functions */
 
 static unsigned int lines(const struct top *t)
 {
@@ -92,7 +92,10 @@ void top_begin(struct top *t, const struct recording *r)
 	top_draw(t, r);
 }
 
-/* The next interval. */
+/*
+ * Begins the next interval with an empty profile, and with new symbols if the old ones are old
+ * enough.
+ */
 static int start_anew(struct top *t, struct recording *r, uint64_t at)
 {
 	if (!r->backend->renew || at - t->renewed < RENEW_NS) {
@@ -129,7 +132,7 @@ int top_end(struct top *t, struct recording *r)
 {
 	int ret = 0;
 
-	/* On a terminal the last whole interval is there already. */
+	/* On a terminal the last whole interval is shown already. */
 	if ((!t->screen || !t->text) && !shstk_profile_empty(r->profile)) {
 		ret = make_table(t, r);
 		if (!ret)

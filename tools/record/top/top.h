@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * top.h - the hottest functions while they are recorded: a screen on a terminal, else one
- * table after another.
+ * top.h - shows the hottest functions while they are recorded: on a screen that is drawn again if
+ * standard output is a terminal, otherwise as one table after another.
  */
 #ifndef TOOLS_RECORD_TOP_TOP_H
 #define TOOLS_RECORD_TOP_TOP_H
@@ -12,12 +12,12 @@
 #include "tools/record/backend.h"
 
 /**
- * struct top - what is shown
- * @screen: on a terminal.
- * @next: CLOCK_MONOTONIC in ns, when the table is made anew.
- * @renewed: when symbols were begun anew.
- * @text: the last table,
- * @size: bytes of it.
+ * struct top - what `shstk top` shows
+ * @screen: whether the table is drawn on a terminal's screen.
+ * @next: CLOCK_MONOTONIC in ns, when the next table is due.
+ * @renewed: CLOCK_MONOTONIC in ns, when the symbols were last thrown away and begun anew.
+ * @text: the last table, or NULL.
+ * @size: bytes in @text.
  */
 struct top {
 	bool screen;
@@ -30,22 +30,27 @@ struct top {
 void top_begin(struct top *t, const struct recording *r);
 
 /**
- * top_update() - make the table of the last interval, if that is over
+ * top_update() - show the table of the last interval, if that interval is over
  * @t: what is shown.
- * @r: the recording, whose profile begins anew.
+ * @r: the recording, whose profile is emptied after the table is made.
  * @at: CLOCK_MONOTONIC in ns.
  *
- * Return: 0; -ENOMEM; -EPIPE: standard output takes no more.
+ * Return: 0; -ENOMEM; -EPIPE if standard output takes no more.
  */
 int top_update(struct top *t, struct recording *r, uint64_t at);
 
-/* Draws the table again, if there is a screen: its size has changed. */
+/*
+ * Draws the table again, because the size of the screen has changed. Does nothing without a screen.
+ */
 void top_draw(const struct top *t, const struct recording *r);
 
-/* Gives back the terminal, where the last table stays. Before all is complete. */
+/* Gives the terminal back and leaves the last table on it. Called before recording is complete. */
 void top_leave(struct top *t);
 
-/* The rest, and releases what is there. Returns 0 or a negative errno. */
+/*
+ * Prints the samples of the last, unfinished interval and releases @t's memory. Returns 0 or a
+ * negative errno.
+ */
 int top_end(struct top *t, struct recording *r);
 
 #endif
