@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * chains.c - how good the callchains are that the kernel took.
+ * chains.c - judges the callchains that the kernel took, for `shstk unwind --chains`.
  *
- * The innermost entry is the program counter, whoever made the chain; if it lies in no
- * code of the process, there is no user stack. A chain is whole if its last entry lies in
- * a function that the unwind information of its file calls the outermost: _start, or
- * where threads begin. If the sample has a copy of the stack too, what libshstk unwinds
- * from that is compared, entry by entry, as far as it is sure: behind a guess of its own it
- * is no judge of what has another entry.
+ * The innermost entry is the program counter, whoever made the callchain. If it lies in no code of
+ * the process, there is no user stack. A callchain is complete if its last entry lies in a function
+ * that the unwind information of its file calls the outermost: _start, or where threads begin. If
+ * the sample also has a copy of the stack, libshstk unwinds that copy, and both are compared entry
+ * by entry, as far as libshstk is sure: after a guess of its own, it cannot say which entry is
+ * right.
  *
- * If perf's ring was full, it lost records, maybe those of mappings: an address that is in
- * none says nothing then, and its sample is left out.
+ * If perf's ring was full, perf lost records, perhaps of mappings. Then an address in no mapping
+ * proves nothing, and its sample is left out.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,14 +24,14 @@
 #include "tools/unwind/chains.h"
 #include "kmod/rules_check.h"
 
-#define SHOWN 10 /* chains that are not equal, or not whole, and said in full */
+#define SHOWN 10 /* callchains that are shorter, different or not complete and are printed */
 
 /**
- * struct chain_ends - a file's rules, which say where the outermost frames are
+ * struct chain_ends - the unwind rules of a file, which say where outermost frames are
  * @file: the file.
- * @table: its table; no header: it has none.
- * @view: its parts.
- * @next: another file's.
+ * @table: its table of rules; without a header if the file has no table.
+ * @view: the parts of the table.
+ * @next: the rules of another file.
  */
 struct chain_ends {
 	const struct image *file;
@@ -40,7 +40,7 @@ struct chain_ends {
 	struct chain_ends *next;
 };
 
-/* What cannot be compiled has no outermost frames. */
+/* Makes the table of a file. A file that cannot be compiled has no outermost frames. */
 static void compile(struct chain_ends *e, const struct image *image)
 {
 	struct rules_file file;
@@ -73,7 +73,10 @@ static struct chain_ends *ends_of(struct chains *c, const struct image *file)
 	return e;
 }
 
-/* @first: it is the innermost, too: of a thread that has just begun. */
+/*
+ * Returns whether the outermost frame is in the function at @offset. @first: this is the innermost
+ * entry too, that is, a thread has just begun.
+ */
 static bool is_outermost(const struct chain_ends *e, uint64_t offset, bool first)
 {
 	unsigned int kind;
@@ -92,7 +95,7 @@ static void print_place(const char *what, const struct chain_place *p, uint64_t 
 		fprintf(stderr, " %s %#" PRIx64, what, addr);
 }
 
-/* Entries in front of the first that was guessed. */
+/* Returns how many entries precede the first guess. */
 static size_t sure_entries(const struct unwound *u)
 {
 	size_t n = 0;
@@ -102,7 +105,7 @@ static size_t sure_entries(const struct unwound *u)
 	return n;
 }
 
-/* Entry @i is another, or the first that is not there. */
+/* Prints that entry @i is different, or is the first missing one. */
 static void tell_entry(const struct chain *s, size_t i)
 {
 	const struct unwound *u = s->unwound;
@@ -181,7 +184,7 @@ bool chains_add(struct chains *c, const struct chain *s)
 		return true;
 	}
 	c->samples++;
-	/* A return address is behind the call: what counts is the call. */
+	/* A return address lies behind the call: look at the call itself. */
 	last = s->where(s->arg, s->ips[s->nr - 1] - (s->nr > 1));
 	if (last.file) {
 		e = ends_of(c, last.file);

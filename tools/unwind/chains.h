@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * chains.h - how good the callchains are that the kernel took.
+ * chains.h - judges the callchains that the kernel took: whether they are complete, and equal to
+ * what unwinding of the same stack gives.
  */
 #ifndef TOOLS_UNWIND_CHAINS_H
 #define TOOLS_UNWIND_CHAINS_H
@@ -14,9 +15,9 @@
 
 /**
  * struct chain_place - where an address lies
- * @mapped: in code that is mapped.
- * @file: of this file, or NULL: of none that can be read.
- * @offset: in the file.
+ * @mapped: the address is in mapped code.
+ * @file: the file of that code, or NULL if there is none that can be read.
+ * @offset: offset in the file.
  */
 struct chain_place {
 	bool mapped;
@@ -27,24 +28,24 @@ struct chain_place {
 struct chain_ends;
 
 /**
- * struct chains - what was found so far; all 0 in the beginning
+ * struct chains - counts of the judgement; all 0 at the beginning
  * @samples: samples that have a user stack.
- * @without: those that have none: of the kernel's own threads, and while a program is
- *	replaced by another one, whose stack is not there yet.
- * @lost: records that perf lost so far: of mappings, too, as far as anybody knows.
- * @unknown: samples behind these with an entry in no code that is known of: what was lost may
- *	have told of it, and they count neither here nor there.
- * @whole: chains that end in the outermost frame, by that file's unwind information.
- * @unwound: chains whose stack was also unwound.
- * @equal: of these, chains that are the same, entry by entry, as far as the stack was
+ * @without: samples without a user stack: of kernel threads, and of programs that are being
+ *	replaced by another one, whose stack does not exist yet.
+ * @whole: callchains that end in the outermost frame, according to that file's unwind information.
+ * @lost: records that perf lost so far, possibly of mappings.
+ * @unknown: samples with an entry in no known code, after perf lost records. What was lost may have
+ *	told of that code, so they are in no other count.
+ * @unwound: callchains whose stack was also unwound.
+ * @equal: callchains of @unwound that are the same, entry by entry, as far as the stack was
  *	unwound.
- * @partial: of @equal, stacks that were not unwound to their end: behind the copy, or
- *	where libshstk found no way on, or was not sure of it.
- * @guessed: of @partial, chains that have another entry where libshstk only guesses.
- * @shorter: chains that are the same but end earlier.
- * @differ: chains with another entry.
- * @told: chains that are not whole and were said in full.
- * @ends: the files' outermost frames.
+ * @partial: callchains of @equal whose stack was not unwound to its end: because the copy ended, or
+ *	libshstk found no way on or was not sure of it.
+ * @guessed: callchains of @partial that have another entry where libshstk only guesses.
+ * @shorter: callchains that are the same but end earlier.
+ * @differ: callchains with another entry.
+ * @told: callchains that are not complete and were printed.
+ * @ends: the rules of files, which say where outermost frames are.
  */
 struct chains {
 	uint64_t samples, without, whole;
@@ -57,8 +58,8 @@ struct chains {
 /**
  * struct chain - the callchain of a sample
  * @ips: user entries as the kernel has them, the program counter first.
- * @nr: their number.
- * @unwound: the same stack, unwound; without entries: it was not.
+ * @nr: number of entries.
+ * @unwound: the same stack, unwound; without entries if it was not unwound.
  * @where: says where an address lies.
  * @arg: passed to @where.
  */
@@ -72,22 +73,22 @@ struct chain {
 
 /**
  * chains_add() - judge the callchain of a sample
- * @c: what was found.
+ * @c: the counts.
  * @s: the callchain.
  *
- * Return: false: too little memory.
+ * Return: false if there is not enough memory.
  */
 bool chains_add(struct chains *c, const struct chain *s);
 
 /**
- * chains_print() - say what was found
- * @c: what was found.
+ * chains_print() - print the counts
+ * @c: the counts.
  */
 void chains_print(const struct chains *c);
 
 /**
  * chains_deinit() - release memory
- * @c: what was found.
+ * @c: the counts.
  */
 void chains_deinit(struct chains *c);
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk unwind - what `perf record` wrote, as a profile: of copies of stacks, or of callchains.
+ * shstk unwind - makes a profile from what `perf record` wrote, of copies of stacks or of
+ * callchains.
  *
- * The records of the file are handed to tools/convert/convert.h in the order of time. Where the
- * files of the mappings are is said here: on this machine, or below a folder. The modules of a
- * process are only read once it has a sample.
+ * The records of the file are handed to tools/convert/convert.h in the order of time. The code here
+ * decides where the files of the mappings are: on this machine, or below a folder. The modules of a
+ * process are read only once the process has a sample.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -31,8 +32,8 @@ struct unwind {
 	const char *sysroot;
 	unsigned long depth;
 	struct read_limit read_limit;
-	unsigned long first_only; /* samples of --chains; 0: all */
-	bool judge; /* the kernel's chains, no profile */
+	unsigned long first_only; /* number of samples that --chains judges; 0: all */
+	bool judge; /* judge the kernel's callchains and write no profile */
 	struct chains chains;
 	bool quiet;
 
@@ -43,7 +44,7 @@ struct unwind {
 	struct shstk_profile *profile;
 	struct converter *convert;
 	struct convert_file file;
-	/* What --chains unwinds of copies. */
+	/* Room for a stack that --chains unwinds from a copy. */
 	uint64_t *pcs;
 	uint8_t *marks;
 };
@@ -123,7 +124,7 @@ const struct argp unwind_argp = {
 	       "given by --sysroot, if their build ids are those that perf noted.",
 };
 
-/* Judging the kernel's callchains ----------------------------------------- */
+/* ---- Judging the kernel's callchains ---- */
 
 struct where {
 	struct unwind *u;
@@ -158,7 +159,7 @@ static int judge_sample(void *arg, const struct perf_sample *s)
 	if (u->first_only && u->chains.samples == u->first_only)
 		return 0;
 	u->chains.lost = u->file.lost;
-	/* The registers are of a program that is being replaced: its stack is gone. */
+	/* The registers belong to a program that is being replaced: its stack is gone. */
 	if (u->event->has_stacks && s->abi == 2 && !s->stack_size) {
 		u->chains.without++;
 		return 0;
@@ -172,15 +173,21 @@ static int judge_sample(void *arg, const struct perf_sample *s)
 	return chains_add(&u->chains, &chain) ? 0 : -ENOMEM;
 }
 
-/* All of it ------------------------------------------------------------- */
+/* ---- Conversion ---- */
 
-/* What is there of stacks: 2: copies, 1: callchains. Of copies stacks are whole. */
+/*
+ * Returns which stacks of an event can be used: 2 for copies, 1 for callchains, 0 for none. Copies
+ * are better, since their stacks are complete.
+ */
 static int usable(const struct unwind *u, const struct perfdata_event *e)
 {
 	return !u->judge && e->has_stacks ? 2 : e->has_chains;
 }
 
-/* The event of that name, or the first of those that are best. NULL: there is none. */
+/*
+ * Returns the event that was asked for, or the first of those with the best stacks; NULL if there
+ * is none.
+ */
 static const struct perfdata_event *find_event(const struct unwind *u)
 {
 	const struct perfdata_event *best = NULL;
@@ -263,7 +270,7 @@ static unsigned long long count(uint64_t n)
 	return n;
 }
 
-/* A line that is printed, and kept in the profile by @keep. */
+/* Prints a line, and keeps it in the profile by @keep. */
 static void say(struct unwind *u, int (*keep)(struct shstk_profile *profile, const char *text),
 		const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void say(struct unwind *u, int (*keep)(struct shstk_profile *profile, const char *text),
@@ -283,7 +290,7 @@ static void say(struct unwind *u, int (*keep)(struct shstk_profile *profile, con
 	free(text);
 }
 
-/* Stacks with an outer part that is not from their copy. */
+/* Reports stacks whose outer part does not come from their copy. */
 static void report_outer(struct unwind *u, uint64_t nr, enum beyond_by by)
 {
 	if (nr)
@@ -291,7 +298,7 @@ static void report_outer(struct unwind *u, uint64_t nr, enum beyond_by by)
 		    count(u->convert->counts.samples), beyond_words(by));
 }
 
-/* Stacks that are not whole, or not all of one making. */
+/* Reports stacks that are not complete, or whose parts come from different sources. */
 static void report_stacks(struct unwind *u)
 {
 	const struct convert_counts *c = &u->convert->counts;
@@ -316,7 +323,7 @@ static void report_stacks(struct unwind *u)
 	report_outer(u, c->chained, BEYOND_CALLCHAIN);
 }
 
-/* What the profile does not hold, each in one line. */
+/* Reports what the profile does not hold, each in one line. */
 static void report_gaps(struct unwind *u)
 {
 	const char *path = u->pd->path;
@@ -363,7 +370,7 @@ static void note(struct unwind *u)
 	shstk_profile_set_time(u->profile, 0, u->file.last - u->file.first);
 }
 
-/* Hands the records over. */
+/* Hands the records of the file to the converter. Returns 0 or a negative errno. */
 static int convert(struct unwind *u)
 {
 	int err = make_profile(u);

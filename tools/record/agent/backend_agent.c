@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * backend_agent.c - samples of the agent (tools/inject/agent/) inside the processes.
+ * backend_agent.c - the back end whose samples are taken by the agent (tools/inject/agent/) inside
+ * the recorded processes.
  */
 #include <stdio.h>
 
@@ -16,14 +17,17 @@
 #define MAX_GAP_LINES 10
 #define MIN_GAP_NS 10000000
 
-/* Lines printed so far. */
+/* Lines about gaps that were printed so far. */
 struct lines {
 	struct recording *recording;
 	unsigned int losers;
 	unsigned int gaps;
 };
 
-/* Fewer samples can come than were asked for: at the start, and in the profile. */
+/*
+ * Says, at the start and in the profile, that fewer samples can come than were asked for: at most
+ * @most a second of each thread; 0 means that there is no such limit.
+ */
 static void say_limit(const struct recording *r, unsigned int most)
 {
 	char text[160];
@@ -116,7 +120,10 @@ static void warn_lost_thread(void *arg, const struct drain_loser *thread)
 		thread->pid, thread->comm);
 }
 
-/* CPU time that no agent saw. What is lost in the noise of the sums is not worth a line. */
+/*
+ * Reports CPU time during which no agent was in a process. An amount that is lost in the noise of
+ * the sums is not worth a line.
+ */
 static void say_gap(void *arg, const struct ledger_gap *gap)
 {
 	struct lines *l = arg;
@@ -130,7 +137,7 @@ static void say_gap(void *arg, const struct ledger_gap *gap)
 		gap->program, gap->reason);
 }
 
-/* Threads that were not sampled, or less often than asked for. */
+/* Reports threads that were not sampled, or less often than asked for. */
 static void report_threads(struct recording *r, const struct drain_counts *c)
 {
 	if (c->no_slot)
@@ -146,7 +153,7 @@ static void report_threads(struct recording *r, const struct drain_counts *c)
 		       c->stretch * 1e3 / r->opts->freq);
 }
 
-/* Samples that are not there, or not whole. */
+/* Reports samples that are missing or incomplete. */
 static void report_samples(struct recording *r, const struct drain_counts *c)
 {
 	if (c->left_out)
@@ -163,7 +170,7 @@ static void report_samples(struct recording *r, const struct drain_counts *c)
 		       (unsigned long long)c->truncated, (unsigned long long)c->samples);
 }
 
-/* There is no sample at all: why? */
+/* Reports why there is no sample at all. */
 static void report_nothing(const struct recording *r, bool ended, double cpu,
 			   const struct drain_counts *c)
 {
@@ -181,7 +188,7 @@ static void report_nothing(const struct recording *r, bool ended, double cpu,
 			 cpu * 1e3, 1e3 / r->opts->freq);
 }
 
-/* What the profile does not hold, each in one line; never silent. */
+/* Reports what the profile does not hold, each in one line, also with --quiet. */
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	struct lines lines = { .recording = r };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain.c - the memory shared with the agents, seen from the recorder.
+ * drain.c - the recorder's view of the memory that it shares with the agents: takes the records of
+ * all rings and adds their samples to the profile.
  *
- * All that is read from it may be wrong (tools/inject/agent/ring.h): a record is
- * copied first, then looked at, and a ring that makes no sense is skipped to
- * its end and counted.
+ * Everything that is read from that memory may be wrong (tools/inject/agent/ring.h). A record is
+ * therefore copied first and then checked, and a ring with invalid content is skipped to its end
+ * and counted.
  *
- * Each process image (struct image) has a view of its mappings in the
- * symboliser, filled from the agent's maps records, by a copy at fork, and
- * from /proc/PID/maps whenever a sample has an address that is not known yet.
- * Addresses are tied to their file at once, so it does not matter what the
- * process maps later.
+ * Each process image (struct image) has its mappings in the symboliser. They are filled from the
+ * agent's maps records, copied at fork, and read from /proc/PID/maps whenever a sample has an
+ * address that is not known yet. Addresses are tied to their file at once, so it does not matter
+ * what the process maps later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #include "tools/shstk.h"
 
 #define MAX_LOSERS 65536
-#define MAX_EXIT 1000000000000ull /* ns that an exit may take */
+#define MAX_EXIT 1000000000000ull /* ns that the exit of a process may take */
 
 int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 		 struct shstk_profile *profile, struct drain **ret)
@@ -140,7 +140,10 @@ static struct image *add_image(struct drain *d, uint32_t instance, int pid, stru
 	return image;
 }
 
-/* There is no image for a record: it is left out if there are as many as can be. */
+/*
+ * Handles a record for which there is no image: if the number of images is at its limit, it is
+ * counted and left out. Returns 0, -EINVAL or -ENOMEM.
+ */
 static int leave_out(struct drain *d, const struct rec_slot *slot)
 {
 	if (REC_OWNER_PID(atomic_load(&slot->owner)) <= 0)
@@ -158,7 +161,7 @@ static struct image *slot_image(struct drain *d, uint32_t i)
 
 	if (image)
 		return image;
-	/* Its start record was lost: what /proc says must do. */
+	/* The start record was lost: use the mappings that /proc shows now. */
 	image = add_image(d, slot->instance, REC_OWNER_PID(atomic_load(&slot->owner)),
 			  find_image(d, slot->parent));
 	if (image)
@@ -167,8 +170,8 @@ static struct image *slot_image(struct drain *d, uint32_t i)
 }
 
 /*
- * Programs about to be executed. Must run before the agents' records are read: the ledger has to
- * know of the exec first.
+ * Tells the ledger which programs are about to be executed. Must run before the agents' records are
+ * read, because the ledger has to know of an exec before it hears from the new image.
  */
 static void take_execs(struct drain *d)
 {
@@ -209,7 +212,10 @@ static void take_start(struct drain *d, const struct rec_slot *slot, const struc
 		  start->parent ? find_image(d, start->parent) : NULL);
 }
 
-/* The part of a sample's time that is of no known stack. */
+/*
+ * Adds to the profile, without a stack, the @late ns of a sample's time that no known stack stands
+ * for.
+ */
 static int add_late(struct drain *d, const struct shstk_sample *of, uint64_t late)
 {
 	int64_t values[2] = { 0, late };
@@ -337,7 +343,7 @@ static void note_lost(struct drain *d, uint32_t i, uint64_t lost, uint64_t taken
 		l->thread.tid = slot->tid;
 	}
 	memory_name(l->thread.comm, slot->comm);
-	/* For the terminal; what is no ASCII may be anything. */
+	/* The name is for a terminal: bytes that are not ASCII may have any effect there. */
 	for (char *c = l->thread.comm; *c; c++)
 		if (*c & 0x80)
 			*c = '?';
@@ -364,8 +370,8 @@ static void take_counts(struct drain *d, uint32_t i)
 static int drain_slot(struct drain *d, uint32_t i);
 
 /*
- * Before the records of a slot: those that introduce its process, and the one
- * it was forked from. They may lie in slots that come later in the array.
+ * Takes the records that introduce the process of slot @i and the process it was forked from,
+ * before those of the slot itself. They may lie in slots that come later in the array.
  */
 static void introduce(struct drain *d, uint32_t i)
 {
@@ -398,7 +404,7 @@ static int drain_slot(struct drain *d, uint32_t i)
 
 	introduce(d, i);
 	head = atomic_load_explicit(&slot->head, memory_order_acquire);
-	/* Did another thread take the slot meanwhile? Next time. */
+	/* If another thread took the slot meanwhile, its records are taken in the next pass. */
 	if (atomic_load_explicit(&slot->epoch, memory_order_acquire) != epoch)
 		return 0;
 	while (head != progress->tail) {
@@ -424,9 +430,9 @@ static int drain_slot(struct drain *d, uint32_t i)
 }
 
 /*
- * The recording, or the process, ends while a thread waits: its sample lies behind the
- * records, and is as old as what it waits for. Nobody takes the slot meanwhile, but the
- * thread may wake up.
+ * Takes the sample of a thread that still waits while the recording, or its process, ends. The
+ * sample lies behind the records and lasts since the wait began. Nobody takes the slot meanwhile,
+ * but the thread may wake up.
  */
 static int take_wait(struct drain *d, uint32_t i)
 {
@@ -459,7 +465,7 @@ static int take_wait(struct drain *d, uint32_t i)
 static void free_slot(struct drain *d, uint32_t i)
 {
 	d->progress[i].known = false;
-	/* Big bursts do not keep their memory. */
+	/* Give the memory of a large burst back. */
 	if (d->progress[i].tail > 65536)
 		fallocate(d->memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			  d->rings - (uint8_t *)d->header + (uint64_t)i * d->ring_size,
@@ -468,8 +474,9 @@ static void free_slot(struct drain *d, uint32_t i)
 }
 
 /*
- * A process used @ns after its agent had left it. Whole periods are charged, one more by
- * chance for the rest, so that many short ones count rightly.
+ * Adds the @ns of CPU time that a process used after its agent had left it. Whole periods are
+ * charged, and the rest as one more period by chance, so that the sum over many short exits is
+ * right.
  */
 static void take_exit(void *arg, uint32_t instance, uint64_t ns)
 {
@@ -559,7 +566,7 @@ int drain_stop(struct drain *d)
 	for (uint32_t i = 0; !ret && i < drain_slots_used(d); i++)
 		if (atomic_load(&d->slots[i].owner))
 			ret = drain_slot(d, i) ?: take_wait(d, i);
-	/* Twice: the ledger settles what was waited for before the previous pass. */
+	/* Twice, because the ledger settles only what was reaped before the previous pass. */
 	for (int k = 0; d->ledger && k < 2; k++)
 		ledger_settle(d->ledger, take_exit, d);
 	return ret;

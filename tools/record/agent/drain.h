@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * drain.h - the memory shared with the agents: made, emptied into a profile.
+ * drain.h - makes the memory that is shared with the agents, and moves the samples in it to a
+ * profile.
  */
 #ifndef TOOLS_RECORD_AGENT_DRAIN_H
 #define TOOLS_RECORD_AGENT_DRAIN_H
@@ -11,17 +12,17 @@
 #include "libshstk/symbol/profile.h"
 #include "tools/inject/protocol.h"
 
-/* Most processes of a recording: one that executes a program counts again. */
+/* Most process images of a recording: a process that executes a program counts again. */
 #define DRAIN_MAX_PROCESSES (1u << 18)
 
 /**
  * struct drain_opts - how to sample
  * @clock: enum rec_clock.
  * @period: ns between samples.
- * @ring_size: bytes per thread, a power of two.
+ * @ring_size: bytes of a thread's ring, a power of two.
  * @max_depth: most entries of a stack.
- * @keep_times: keep the times of so many samples; 0: of none.
- * @check: compare hardware and software.
+ * @keep_times: for how many samples the times are kept; 0: for none.
+ * @check: take each stack both by hardware and by software, and compare.
  * @labels: take the labels of goroutines.
  */
 struct drain_opts {
@@ -35,25 +36,28 @@ struct drain_opts {
 };
 
 /**
- * struct drain_counts - what came out of the rings so far
+ * struct drain_counts - counts of what was taken from the rings so far
  * @samples: samples in the profile.
- * @weight: their time in ns.
- * @late: of that, ns of CPU time that the kernel's ticks did not see as it passed.
+ * @weight: time that the samples stand for, in ns.
+ * @late: the part of @weight, in ns of CPU time, that the kernel's ticks noticed only after it
+ *	passed.
  * @truncated: samples whose outermost frames are missing.
- * @lost: samples that found a ring full.
- * @lost_weight: their time in ns.
- * @threads: threads sampled.
+ * @lost: samples that were lost because a ring was full.
+ * @lost_weight: time that the lost samples stand for, in ns.
+ * @threads: threads that were sampled.
  * @lost_threads: threads that lost samples.
- * @processes: processes that the agent entered (forked children included).
- * @images: programs that the agent entered (each exec counts).
- * @left_out: records left out because there were too many processes before.
- * @no_slot: threads not sampled because there were too many at once.
- * @no_timer: threads not sampled because the kernel gave no timer.
- * @sandboxed: threads and processes not sampled because a seccomp filter may
- *	forbid it.
- * @damaged: rings with nonsense in them, given up up to their end.
- * @stretch: see struct rec_header.
- * @same, @later, @differ, @unchecked: see struct rec_header.
+ * @processes: processes that the agent entered, forked children included.
+ * @images: programs that the agent entered; each exec counts.
+ * @no_slot: threads that were not sampled because there were too many at once.
+ * @left_out: records that were left out because there were too many processes before.
+ * @no_timer: threads that were not sampled because the kernel gave no timer.
+ * @sandboxed: threads and processes that were not sampled because a seccomp filter may forbid it.
+ * @damaged: how often invalid content made the rest of a ring be skipped.
+ * @stretch: most periods between two samples of a thread that waits, if above 1.
+ * @same: with @check of struct drain_opts: samples whose two stacks are the same.
+ * @later: samples whose stacks differ only by outer frames that are older than the shadow stack.
+ * @differ: samples whose stacks differ otherwise.
+ * @unchecked: samples without a stack from hardware.
  */
 struct drain_counts {
 	uint64_t samples;
@@ -86,44 +90,52 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 void drain_destroy(struct drain *d);
 
 /*
- * Without perf events of their own threads are sampled in the kernel's tick: that many times
- * a second at most. 0: as often as was asked for.
+ * Returns the most samples per second and thread that are possible, 0 if there is no limit below
+ * the rate that was asked for. Threads without perf events of their own are sampled in the kernel's
+ * tick.
  */
 unsigned int drain_most(const struct drain *d);
 
-/* Value of REC_ENV for the target. */
+/* Returns the value of REC_ENV for the command. */
 const char *drain_env(const struct drain *d);
 
-/* Bytes of the shared memory. */
+/* Returns how many bytes of the shared memory are in use. */
 uint64_t drain_shared(const struct drain *d);
 
-/* Takes all that is in the rings. Returns 0 or -ENOMEM. */
+/* Takes everything that is in the rings. Returns 0 or -ENOMEM. */
 int drain_rings(struct drain *d);
 
-/* Looks for threads and processes that came or went unseen; 4 times a second. */
+/*
+ * Looks for threads and processes that came or went without the agent's knowledge. Called 4 times a
+ * second.
+ */
 void drain_watch(struct drain *d);
 
-/* The command, waited for by the recorder, used @cpu ns with its children. */
+/*
+ * Tells that process @pid, which the recorder started and has waited for, used @cpu ns of CPU time
+ * with its children.
+ */
 void drain_reaped(struct drain *d, int pid, uint64_t cpu);
 
-/* After drain_stop(): CPU time of programs that no agent entered. */
+/* Calls @fn for CPU time of programs that no agent entered. Called after drain_stop(). */
 struct ledger_gap;
 void drain_gaps(struct drain *d, void (*fn)(void *arg, const struct ledger_gap *gap), void *arg);
 
-/* No more samples from now on; empties the rings a last time. */
+/* Has the agents stop sampling, and empties the rings a last time. Returns 0 or -ENOMEM. */
 int drain_stop(struct drain *d);
 
-/* Calls @fn for each process entered by the agent that still lives. */
+/* Calls @fn for each process that the agent entered and that still lives. */
 void drain_alive(struct drain *d, void (*fn)(void *arg, int pid), void *arg);
 
 void drain_count(const struct drain *d, struct drain_counts *ret);
 
 /**
  * struct drain_loser - a thread that lost samples
- * @pid, @tid: its process and itself.
- * @comm: its name; all ASCII, no control characters.
- * @lost: samples that found its ring full,
- * @taken: of so many that it took.
+ * @pid: its process ID.
+ * @tid: its thread ID.
+ * @comm: its name, ASCII without control characters.
+ * @lost: its samples that were lost because the ring was full.
+ * @taken: all samples that were taken of it, including the lost ones.
  */
 struct drain_loser {
 	int pid;
@@ -133,7 +145,7 @@ struct drain_loser {
 	uint64_t taken;
 };
 
-/* Calls @fn for each of them. */
+/* Calls @fn for each thread that lost samples. */
 void drain_lost(const struct drain *d, void (*fn)(void *arg, const struct drain_loser *l),
 		void *arg);
 

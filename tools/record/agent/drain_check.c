@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_check.c - see drain_private.h: with --check, stacks that hardware and software see
- * differently.
+ * drain_check.c - shows, with --check-sources, stacks that hardware and software see differently.
+ * See drain_private.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define MAX_SHOWN 20000
 
-/* Names of a stack in a line, outermost first. */
+/* Prints the names of a stack's functions in one line, outermost first. */
 static void print_stack(FILE *out, const char *source, struct image *image,
 			const struct rec_sample *s)
 {
@@ -45,7 +45,7 @@ void drain_show_difference(struct drain *d, struct image *image, const struct re
 	print_stack(out, "software", image, s);
 	if (s->end != SHSTK_END_COMPLETE)
 		fprintf(out, "software ended at 0x%llx\n", (unsigned long long)s->time);
-	/* At once: the command may print too. */
+	/* Print at once and as a whole, because the command may print too. */
 	if (!fclose(out))
 		fputs(text, stderr);
 	free(text);

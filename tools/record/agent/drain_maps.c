@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_maps.c - see drain_private.h: what was mapped in a process when a sample was taken.
+ * drain_maps.c - knows what was mapped in a process when a sample was taken. See drain_private.h.
  *
- * When the recorder comes to a sample the process may be long gone, or have
- * closed a library and opened another one in its place. The agent sends what is
- * mapped before that happens: it lies in some ring behind the sample, so rings
- * are looked through ahead of what is consumed, and the texts kept for as long
- * as an older sample may come (struct maps_text).
+ * When the recorder comes to a sample, the process may be gone, or may have closed a library and
+ * opened another one in its place. The agent sends what is mapped before that happens, but this
+ * record lies in some ring behind the sample. So the rings are searched ahead of what is taken, and
+ * the texts are kept for as long as an older sample may come (struct maps_text).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,9 @@
 #include "tools/record/agent/drain_private.h"
 #include "tools/shstk.h"
 
-#define MAX_TEXTS 4096 /* maps texts at a time, */
-#define MAX_TEXT_BYTES (64u << 20) /* and what is in them */
-#define READ_INTERVAL 20000000 /* ns between two looks into /proc */
+#define MAX_TEXTS 4096 /* maps texts that are kept at a time, at most */
+#define MAX_TEXT_BYTES (64u << 20) /* bytes of kept maps texts, at most */
+#define READ_INTERVAL 20000000 /* ns between two reads of /proc/PID/maps */
 #define LOADING 1000000000 /* ns that loading a library may take */
 
 bool drain_read_maps(struct image *image)
@@ -36,7 +35,10 @@ bool drain_read_maps(struct image *image)
 	return true;
 }
 
-/* @t, which may be NULL, with the text of a record behind it; or NULL. */
+/*
+ * Returns @t, which may be NULL, with the text of a record appended. Frees @t and returns NULL if
+ * there is no room.
+ */
 static struct maps_text *extend_text(struct drain *d, struct maps_text *t, const struct rec_maps *m)
 {
 	size_t size = t ? t->size : 0;
@@ -101,7 +103,7 @@ static void look_ahead_in(struct drain *d, uint32_t i)
 	progress->ahead = at;
 }
 
-/* Finds the maps texts in all rings. */
+/* Collects the maps texts that are in any ring. */
 static void look_ahead(struct drain *d)
 {
 	uint32_t high = drain_slots_used(d);
@@ -130,7 +132,7 @@ void drain_forget_old_texts(struct drain *d)
 	}
 }
 
-/* The first text of @time or later, or NULL. */
+/* Returns the oldest text of @instance that was read at @time or later, or NULL. */
 static const struct maps_text *text_since(const struct drain *d, uint32_t instance, uint64_t time)
 {
 	const struct maps_text *found = NULL;
@@ -172,13 +174,13 @@ void drain_take_maps(struct drain *d, struct image *image, const struct rec_maps
 		use_text(image, t);
 }
 
-/* Makes the mappings of @image those of @time. */
+/* Sets the mappings of @image to those at @time. */
 static void set_maps_at(struct drain *d, struct image *image, uint64_t time)
 {
 	const struct maps_text *t = text_since(d, image->instance, time);
 
 	if (!t && drain_read_maps(image)) {
-		/* Was something unmapped since the sample, and before this? */
+		/* Something may have been unmapped between the sample and this read. */
 		look_ahead(d);
 		t = text_since(d, image->instance, time);
 	}
@@ -200,8 +202,8 @@ static bool unknown_address(struct image *image, const struct rec_sample *s)
 }
 
 /*
- * A library may have been loaded to where another one was. A sample tells only
- * that dlopen() was called, so look for a while after that.
+ * Returns whether a library may have been loaded at the address of another one. A sample tells only
+ * that dlopen() was called, so the mappings are looked at for a while after that.
  */
 static bool may_have_loaded(struct image *image, const struct rec_sample *s)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_memory.c - see drain_private.h: the memory shared with the agents, made and read.
+ * drain_memory.c - makes the memory that is shared with the agents, and reads it safely. See
+ * drain_private.h.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -13,7 +14,10 @@
 
 #include "tools/record/agent/drain_private.h"
 
-/* The kernel looks at CPU-time timers in its tick: ns from one to the next; 0: not known. */
+/*
+ * Returns the ns between two ticks of the kernel, which checks CPU-time timers in its tick; 0 if
+ * that is not known.
+ */
 static uint64_t tick_length(void)
 {
 	struct timespec tick;
@@ -23,13 +27,19 @@ static uint64_t tick_length(void)
 	return (uint64_t)tick.tv_sec * 1000000000 + tick.tv_nsec;
 }
 
-/* So many periods run out, at most, of a thread that runs all the time from tick to tick. */
+/*
+ * Returns how many periods can run out between two ticks, at most, for a thread that runs all the
+ * time.
+ */
 static uint32_t periods_in_time(uint64_t tick, uint64_t period)
 {
 	return tick ? 1 + tick / period : UINT32_MAX;
 }
 
-/* May threads here have clocks of their own? Where there is a seccomp filter it is not tried. */
+/*
+ * Returns whether threads may have perf events of their own here. Where there is a seccomp filter
+ * it does not try, and returns false.
+ */
 static bool events_permitted(void)
 {
 	struct perf_event_attr attr = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * drain_private.h - what the files of drain.h share.
+ * drain_private.h - what the files of the drain share: its state, and functions that they call of
+ * each other.
  */
 #ifndef TOOLS_RECORD_AGENT_DRAIN_PRIVATE_H
 #define TOOLS_RECORD_AGENT_DRAIN_PRIVATE_H
@@ -20,12 +21,12 @@
 #define DRAIN_BUCKETS 1024
 
 /**
- * struct maps_text - what was mapped in a process, as its agent sent it
- * @next: older, mostly.
- * @instance: of the process image.
- * @time: when it was read.
- * @pass: pass over the rings in which it was found.
- * @size: of @bytes.
+ * struct maps_text - the mappings of a process, as its agent sent them
+ * @next: another text, mostly older.
+ * @instance: number of the process image.
+ * @time: CLOCK_MONOTONIC in ns, when the agent read it.
+ * @pass: the pass over the rings in which it was found.
+ * @size: bytes in @bytes.
  * @bytes: lines of /proc/PID/maps.
  */
 struct maps_text {
@@ -38,23 +39,23 @@ struct maps_text {
 };
 
 /**
- * struct image - a process, from fork or exec on
- * @next: in the hash bucket.
- * @instance: its number in the shared memory.
+ * struct image - a process from a fork or exec on
+ * @next: the next image in the hash bucket.
+ * @instance: its number in the shared memory, which the agent drew and which slots name.
  * @pid: process ID.
- * @proc: its mappings,
- * @mapped_at: as they were then.
- * @last_read: when /proc/PID/maps was read last.
- * @opens: calls of dlopen() that the last look took into account.
- * @open_seen: when they were seen to change.
- * @comm: name of a thread of it.
+ * @proc: its mappings in the symboliser.
+ * @mapped_at: CLOCK_MONOTONIC in ns, the time whose mappings @proc has.
+ * @last_read: CLOCK_MONOTONIC in ns, when /proc/PID/maps was last read.
+ * @open_seen: CLOCK_MONOTONIC in ns, when @opens was seen to change.
+ * @opens: number of calls of dlopen() that a sample reported last.
+ * @comm: name of one of its threads.
  * @gone: /proc/PID/maps cannot be read any more.
- * @dead: the process was seen to have ended.
- * @missing: consecutive looks that found threads without a slot.
- * @asked: number of scans asked for.
+ * @dead: the process has ended.
+ * @missing: consecutive looks that found more threads than slots.
+ * @asked: how often the process was asked to look for threads without a slot.
  *
- * Found by @instance, which the agent has drawn and records have: those of a process that is
- * gone, or of what it was before exec, may come late.
+ * Images are found by @instance, not by @pid: records of a process that is gone, or of what it was
+ * before an exec, may come late.
  */
 struct image {
 	struct image *next;
@@ -73,15 +74,15 @@ struct image {
 };
 
 /**
- * struct slot_progress - what the recorder knows of a slot, not shared
- * @epoch: of the thread that the rest is about.
- * @tail: records up to here were taken,
- * @freed: and the agent was told so up to here.
- * @ahead: maps records up to here were looked for.
- * @text: of maps records that are not complete yet.
- * @taken: samples, lost ones included, when last looked at.
- * @lost: those that found the ring full.
- * @lost_weight: their weight.
+ * struct slot_progress - what the recorder knows of a slot; not in the shared memory
+ * @epoch: epoch of the slot's thread to which all members belong.
+ * @tail: position in the ring up to which records were taken.
+ * @freed: position up to which the agent was told that the ring is free.
+ * @ahead: position up to which the ring was searched for maps records.
+ * @text: text of maps records that is not complete yet, or NULL.
+ * @taken: samples at the last look, including lost ones.
+ * @lost: samples lost because the ring was full, at the last look.
+ * @lost_weight: weight of the lost samples in ns, at the last look.
  * @known: @epoch is valid.
  */
 struct slot_progress {
@@ -96,7 +97,7 @@ struct slot_progress {
 	bool known;
 };
 
-/* The thread that had a slot from one epoch to the next. */
+/* A thread that lost samples, which had @slot during @epoch. */
 struct loser {
 	struct loser *next;
 	uint32_t slot;
@@ -106,32 +107,44 @@ struct loser {
 
 /**
  * struct drain - a recording by agents
- * @memory: the memory shared with them,
- * @size: its bytes,
- * @header, @slots, @rings: and its parts (tools/inject/agent/ring.h),
- * @nr_slots, @ring_size, @max_depth: and their sizes, as they do not change.
- * @symbols, @profile: what samples go to.
- * @images: processes by their numbers, hashed.
- * @nr_images: how many.
- * @nr_execs: of them, those that were not forked.
- * @samples, @weight, @late, @truncated, @lost, @lost_weight, @lost_threads, @left_out, @damaged:
- *	see struct drain_counts.
+ * @memory: the memory shared with the agents.
+ * @size: bytes of that memory.
+ * @header: its header.
+ * @slots: its slots (tools/inject/agent/ring.h).
+ * @rings: its rings.
+ * @nr_slots: number of slots. A copy that agents cannot change, as the next two.
+ * @ring_size: bytes of a ring.
+ * @max_depth: most entries of a stack.
+ * @symbols: finds names for addresses.
+ * @profile: receives the samples.
+ * @images: hash table of the images by their numbers.
+ * @nr_images: number of images.
+ * @nr_execs: number of images that do not come from a fork.
+ * @samples: samples in the profile.
+ * @weight: time that the samples stand for, in ns.
+ * @late: the part of @weight that the kernel's ticks noticed only after it passed.
+ * @truncated: samples whose outermost frames are missing.
+ * @lost: samples that were lost because a ring was full.
+ * @lost_weight: time that the lost samples stand for, in ns.
  * @period: ns between samples.
- * @most: see drain_most().
- * @ledger: compares with the CPU time that processes used; NULL: for wall-clock time.
- * @nesting: slots that are emptied for the sake of another one.
- * @losers: threads that lost samples.
- * @texts: what was mapped: complete texts,
- * @nr_texts: how many,
- * @text_bytes: and bytes in them and in incomplete ones.
- * @pass: counts the passes over the rings.
- * @progress: of each slot.
- * @shown: differences printed.
- * @started: CLOCK_MONOTONIC in ns.
+ * @most: most samples per second and thread that are possible, 0: no limit.
+ * @ledger: compares samples with the CPU time that processes used; NULL for wall-clock time.
+ * @lost_threads: threads that lost samples.
+ * @left_out: records that were left out because there were too many processes.
+ * @damaged: how often invalid content made the rest of a ring be skipped.
+ * @nesting: how many slots are being emptied for the sake of another slot.
+ * @losers: the threads that lost samples.
+ * @texts: complete maps texts.
+ * @nr_texts: number of complete maps texts.
+ * @text_bytes: bytes in complete and incomplete maps texts.
+ * @pass: number of passes over the rings so far.
+ * @progress: what is known of each slot.
+ * @shown: number of differences that were printed.
+ * @started: CLOCK_MONOTONIC in ns, when the recording began.
  * @sampled: @before holds a sample.
- * @record: a copy of the record that is looked at,
- * @before: of the sample before it,
- * @ahead: and of a record that is looked at ahead of time.
+ * @record: copy of the record that is being taken.
+ * @before: copy of the sample that was taken before it.
+ * @ahead: copy of the record that is looked at ahead of time.
  */
 struct drain {
 	struct memory memory;
@@ -176,37 +189,49 @@ static inline void drain_forget_text(struct drain *d, struct maps_text *t)
 	free(t);
 }
 
-/* drain_memory.c */
+/* ---- drain_memory.c ---- */
 
 int drain_map_memory(struct drain *d, const struct drain_opts *opts);
 
-/* Slots that any thread ever had are below this. */
+/* Returns a number below which all slots lie that any thread ever had. */
 uint32_t drain_slots_used(const struct drain *d);
 
-/* Copies the record of slot @i at @tail to @to. Return: its size, or -EINVAL. */
+/*
+ * Copies the record of slot @i that lies at @tail to @to. Returns its size, or -EINVAL if it is
+ * invalid or goes beyond @head.
+ */
 int drain_copy_record(const struct drain *d, uint32_t i, uint64_t tail, uint64_t head, uint8_t *to);
 
-/* What is known of the thread that has the slot now. */
+/* Returns what is known of the thread that has slot @i now. */
 struct slot_progress *drain_know_slot(struct drain *d, uint32_t i);
 
-/* drain_maps.c */
+/* ---- drain_maps.c ---- */
 
-/* Reads them from the living process. Return: false if that was done a moment ago. */
+/* Reads the mappings from the living process. Returns false if that was done a moment ago. */
 bool drain_read_maps(struct image *image);
 
-/* Its text is what is mapped from now on, unless a newer one is in use. */
+/*
+ * Sets the mappings of @image to the text of which @m is the last part, unless a newer one is in
+ * use.
+ */
 void drain_take_maps(struct drain *d, struct image *image, const struct rec_maps *m);
 
-/* Before a sample of @image is told to the profile: what was mapped when it was taken. */
+/*
+ * Sets the mappings of @image to those at the time of sample @s. Called before the sample is added
+ * to the profile.
+ */
 void drain_know_maps(struct drain *d, struct image *image, const struct rec_sample *s);
 
-/* Frees texts of earlier passes: older records were all taken. */
+/* Frees the texts of earlier passes: all records older than them were taken. */
 void drain_forget_old_texts(struct drain *d);
 
-/* drain_check.c: prints the sample before, and @s, which should be the same but are not. */
+/*
+ * Prints the previous sample, taken by hardware, and @s, taken by software, which should be equal
+ * but are not. In drain_check.c.
+ */
 void drain_show_difference(struct drain *d, struct image *image, const struct rec_sample *s);
 
-/* drain.c: takes what is left of threads whose process has ended, and frees their slots. */
+/* Takes what is left of threads whose process has ended, and frees their slots. In drain.c. */
 void drain_free_dead(struct drain *d);
 
 #endif

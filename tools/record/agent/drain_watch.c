@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_watch.c - threads and processes that came or went without the agent's knowledge.
+ * drain_watch.c - looks for threads and processes that came or went without the agent's knowledge,
+ * and has agents look for threads that did not register.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static unsigned int count_slots(struct drain *d, uint32_t instance, int *signo, 
 		nr++;
 		if (state == REC_ACTIVE) {
 			*signo = slot->signo;
-			/* The first thread, if it lives, is the least harmed. */
+			/* If the first thread lives, a signal disturbs it least. */
 			if (!*tid || (int)slot->tid < *tid)
 				*tid = slot->tid;
 		}
@@ -46,8 +47,8 @@ static unsigned int count_threads(int pid)
 }
 
 /*
- * Is this process one that the agent entered? The process ID is only what the
- * shared memory says, and this command may be allowed to signal more.
+ * Returns whether the agent entered this process. The process ID is only what the shared memory
+ * says, and this command may be allowed to send signals to other processes too.
  */
 static bool maps_our_memory(const struct drain *d, int pid)
 {
@@ -65,7 +66,7 @@ static bool maps_our_memory(const struct drain *d, int pid)
 	return found;
 }
 
-/* Asks a thread of the process to look for threads that did not register. */
+/* Asks thread @tid of the process, by a signal, to look for threads that did not register. */
 static void ask_scan(struct drain *d, struct image *image, int signo, int tid)
 {
 	siginfo_t si = { .si_signo = signo, .si_code = SI_QUEUE };
@@ -83,7 +84,10 @@ static void watch_threads(struct drain *d, struct image *image)
 	unsigned int threads = count_threads(image->pid);
 	int signo = 0, tid = 0;
 
-	/* Two looks must agree: threads come and go. Then ever less often. */
+	/*
+	 * At least two looks must agree, as threads come and go. With each request more looks are
+	 * needed for the next one.
+	 */
 	if (!threads || threads <= count_slots(d, image->instance, &signo, &tid)) {
 		image->missing = 0;
 		return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The CPU time of processes against what was sampled of it. See ledger.h.
+ * ledger.c - compares the CPU time of processes with the part of it that was sampled. See
+ * ledger.h.
  */
 #include <limits.h>
 #include <stdbool.h>
@@ -15,24 +16,24 @@
 
 #define MAX_PROCESSES (1u << 18)
 #define MAX_GAPS 1024
-#define MAX_REAPED (1u << 18) /* in one pass over the rings */
+#define MAX_REAPED (1u << 18) /* processes reaped in one pass over the rings, at most */
 #define MAX_WATCHED 256
 #define MAX_CPU (1ull << 60)
 
 /**
- * struct process - the account of a process that is not known to be gone
- * @hh: in the table, by @pid.
+ * struct process - the account of a process that was not waited for yet
+ * @hh: makes it a member of the hash table, by @pid.
  * @pid: process ID.
- * @parent: of its parent.
- * @instance: of its image, for the recorder.
- * @executed_by: the image that executes @path.
- * @agent: an agent is in it.
- * @ended: the agent has left: the process exits.
- * @self: CPU time until then, or until @path was executed, in ns.
- * @children: that of its children, waited for.
- * @seen: CPU time when last looked at, of a process without an agent.
- * @followed: of its children's time, what agents have seen.
- * @path: what it executes, or NULL.
+ * @parent: process ID of its parent.
+ * @instance: number of its image.
+ * @executed_by: number of the image that executes @path.
+ * @agent: an agent is in the process.
+ * @ended: the agent has left, because the process exits.
+ * @self: CPU time in ns that the process had used when the agent left or @path was executed.
+ * @children: CPU time in ns of the children that the process had waited for when the agent left.
+ * @seen: CPU time in ns at the last look, for a process without an agent.
+ * @followed: the part of its children's CPU time, in ns, of which agents told.
+ * @path: the program that it executes without an agent so far, or NULL.
  */
 struct process {
 	UT_hash_handle hh;
@@ -60,7 +61,7 @@ struct gap {
 	char *program;
 	unsigned int processes;
 	uint64_t ns;
-	bool child; /* @program is the parent's name */
+	bool child; /* @program is the name of the parent */
 };
 
 struct ledger {
@@ -152,7 +153,10 @@ void ledger_started(struct ledger *l, int pid, int parent, uint32_t instance)
 	p->parent = parent;
 	p->instance = instance;
 	p->ended = false;
-	/* An image not newer than the one that executes @path: that is still to come. */
+	/*
+	 * An image that is not newer than the one that executes @path does not end the execution of
+	 * @path.
+	 */
 	if (p->path && p->executed_by >= instance)
 		return;
 	free(p->path);
@@ -164,7 +168,7 @@ void ledger_executes(struct ledger *l, int pid, uint64_t cpu, const char *path, 
 {
 	struct process *p = get(l, pid);
 
-	/* An agent in the new program was told of before this. */
+	/* The agent in the new program was told of before this. */
 	if (!p || (p->agent && p->instance > instance))
 		return;
 	p->executed_by = instance;
@@ -183,7 +187,7 @@ void ledger_ended(struct ledger *l, int pid, uint64_t self, uint64_t children)
 
 	if (!p)
 		return;
-	/* The exec failed, as the agent is still there: @path was not executed. */
+	/* The agent is still there, so the exec failed and @path was not executed. */
 	free(p->path);
 	p->path = NULL;
 	p->agent = p->ended = true;
@@ -215,7 +219,7 @@ static void add_gap(struct ledger *l, const char *program, bool child, uint64_t 
 	while (g < end && (g->child != child || strcmp(g->program, program)))
 		g++;
 	if (g == l->gaps + MAX_GAPS)
-		g--; /* all others together: better than silence */
+		g--; /* the last entry takes all further programs: better than silence */
 	if (g == end) {
 		*g = (struct gap){ .program = strdup(program), .child = child };
 		if (!g->program)
@@ -282,7 +286,7 @@ void ledger_gaps(struct ledger *l, bool foreign,
 	char program[64];
 
 	ledger_watch(l);
-	/* Programs without an agent whose parent's agent did not see their end. */
+	/* Programs without an agent whose end their parent's agent did not see. */
 	HASH_ITER(hh, l->table, p, next)
 	{
 		if (p->path && p->seen > p->self)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * memory.c - the memory that `shstk record` shares with what it preloads.
+ * memory.c - makes the memory that `shstk record` shares with the objects that it preloads. See
+ * memory.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * memory.h - the memory that `shstk record` shares with what it preloads.
+ * memory.h - the memory that `shstk record` shares with the objects that it preloads (the agent and
+ * the hook of allocations).
  */
 #ifndef TOOLS_RECORD_AGENT_MEMORY_H
 #define TOOLS_RECORD_AGENT_MEMORY_H
@@ -11,9 +12,9 @@
 
 /**
  * struct memory - a memfd of a fixed size
- * @fd: it, or -1.
- * @cookie: random; whoever opens it must know it.
- * @env: value of the variable in the environment that tells where it is.
+ * @fd: its file descriptor, or -1.
+ * @cookie: a random number that whoever opens the memory must know.
+ * @env: value of the environment variable that tells where the memory is.
  */
 struct memory {
 	int fd;
@@ -22,10 +23,10 @@ struct memory {
 };
 
 /**
- * memory_create() - make it; it takes no room until it is written
- * @name: as /proc/PID/maps shows it.
- * @size: in bytes. No process that has it can change that.
- * @ret: receives it; give it to memory_destroy(), also after a failure.
+ * memory_create() - make the memory, which takes no room until it is written
+ * @name: its name as /proc/PID/maps shows it.
+ * @size: its size in bytes. No process can change that.
+ * @ret: receives the memory. memory_destroy() must follow, also after a failure.
  *
  * Return: 0 or a negative errno.
  */
@@ -33,12 +34,12 @@ int memory_create(const char *name, uint64_t size, struct memory *ret);
 
 void memory_destroy(struct memory *memory);
 
-/* Bytes of it that were written. */
+/* Returns how many bytes of the memory were written. */
 uint64_t memory_filled(const struct memory *memory);
 
 /*
- * Copies the name of a thread, REC_COMM bytes that may be anything, so that it ends, and has
- * no control characters. @from may be @name.
+ * Copies the name of a thread, REC_COMM bytes that may hold anything, so that it ends with a 0 and
+ * has no control characters. @from may be @name.
  */
 void memory_name(char name[REC_COMM], const char *from);
 

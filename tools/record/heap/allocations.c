@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * allocations.c - see allocations.h.
+ * allocations.c - makes the profile of allocations, and writes the lines about it, for the back
+ * ends that count allocations. See allocations.h.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * allocations.h - the profile of allocations, and the lines about it, whoever counts them.
+ * allocations.h - the profile of allocations and the lines about it. The back ends of the preloaded
+ * hook and of BPF probes share them.
  */
 #ifndef TOOLS_RECORD_HEAP_ALLOCATIONS_H
 #define TOOLS_RECORD_HEAP_ALLOCATIONS_H
@@ -8,17 +9,17 @@
 #include "tools/record/backend.h"
 #include "tools/record/heap/heap.h"
 
-/* What is to be recorded. */
+/* Returns what is to be recorded according to the options. */
 struct heap_opts allocations_options(const struct record_opts *o);
 
-/* Makes the profile. Returns 0 or a negative errno. */
+/* Makes the recording's profile and symbols. Returns 0 or a negative errno. */
 int allocations_begin(struct recording *r);
 
-/* How far it is: "12 MB in use, peak 14 MB, 1 process, 1.2 s". */
+/* Writes the counts so far to @buf: "12 MB in use, peak 14 MB, 1 process, 1.2 s". */
 void allocations_describe(const struct recording *r, const struct heap_counts *c, char *buf,
 			  size_t size);
 
-/* The last lines, when all is written. @ended: of a command that has ended. */
+/* Prints the last lines, after everything is written. @ended: the recorded command has ended. */
 void allocations_report(const struct recording *r, const struct heap_counts *c, bool ended);
 
 #endif

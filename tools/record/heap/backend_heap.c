@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * backend_heap.c - allocations, which the agent of tools/inject/heap/ counts.
+ * backend_heap.c - the back end whose allocations are counted by the preloaded hook of
+ * tools/inject/heap/ inside the recorded processes.
  */
 #include <stdio.h>
 
@@ -34,7 +35,10 @@ static const char *env(const struct recording *r)
 	return heap_drain_env(r->state);
 }
 
-/* Counters wait; ended processes do not hold their memory for long. */
+/*
+ * Reads processes that have ended, so that their memory is not held for long. The counters of
+ * others can wait.
+ */
 static int take(struct recording *r)
 {
 	return heap_drain_watch(r->state);
@@ -72,7 +76,10 @@ static void describe(const struct recording *r, char *buf, size_t size)
 	allocations_describe(r, &c, buf, size);
 }
 
-/* What went past malloc(). A stack or a buffer of many programs is not worth a line. */
+/*
+ * Reports memory that was taken past malloc(). The stack or buffer that many programs map is not
+ * worth a line.
+ */
 static void report_mapped(struct recording *r, const struct heap_counts *c)
 {
 	char bytes[32];

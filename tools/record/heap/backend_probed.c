@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * backend_probed.c - allocations of what already runs, of which probes tell.
+ * backend_probed.c - the back end that records allocations of running processes, which BPF probes
+ * report.
  */
 #include <stdio.h>
 
@@ -11,7 +12,7 @@
 #include "tools/record/heap/probed.h"
 #include "tools/shstk.h"
 
-#define RING (64u << 20) /* stacks of half a second, of a program that allocates all the time */
+#define RING (64u << 20) /* stacks of half a second, if a program allocates all the time */
 
 static void end(struct recording *r)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * blocks.c - see blocks.h.
+ * blocks.c - keeps the blocks in use and counts them by the stacks that allocated them. See
+ * blocks.h.
  *
- * Sites and blocks are found by hash tables. A sampled block stands for several: as each
- * byte has the same chance to be a sample point, one of s bytes is found with the
- * probability p = 1 - exp(-s / rate), and stands for 1 / p blocks. That follows from its
- * size, so a block is taken off by the same weight by which it was added.
+ * Sites and blocks are found by hash tables. A sampled block stands for several blocks: as each
+ * byte has the same chance to be a sample point, a block of s bytes is sampled with the probability
+ * p = 1 - exp(-s / rate), and stands for 1 / p blocks. This weight follows from the block's size,
+ * so a block is subtracted by the same weight by which it was added.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,12 +20,12 @@
 #include "tools/record/heap/growth.h"
 #include "tools/record/heap/heap_values.h"
 
-#define ONE 1024 /* an object, where counts are estimated */
+#define ONE 1024 /* the value of one object, where counts are estimates */
 
 /**
- * struct key - what makes a site: entries of the stack and their marks follow
- * @process: number of its process.
- * @tid: thread, or 0: all together.
+ * struct key - what makes a site; the entries of the stack and their marks follow it
+ * @process: number of the process.
+ * @tid: thread ID, or 0 if threads are not told apart.
  * @nr: number of entries.
  * @end: enum shstk_end.
  */
@@ -36,19 +37,20 @@ struct key {
 };
 
 /**
- * struct site - a stack
- * @number: counts from 0.
- * @peak: number of the peak that @peak_objects and @peak_bytes are of.
- * @objects: allocated, and
- * @bytes: their bytes.
- * @freed: of these, freed again, and
- * @freed_bytes: their bytes.
- * @peak_objects: in use at that peak, and
- * @peak_bytes: their bytes.
- * @temporary: freed before the thread allocated anything else.
- * @lifetime: ns that those that were freed were in use, added up.
+ * struct site - a stack that allocates
+ * @hh: makes it a member of the hash table, by @key and what follows it.
+ * @number: number of the site, counted from 0.
+ * @peak: number of the peak to which @peak_objects and @peak_bytes belong.
+ * @objects: objects allocated, in units of 1 / ONE.
+ * @bytes: bytes allocated.
+ * @freed: objects of @objects that were freed again.
+ * @freed_bytes: bytes of @bytes that were freed again.
+ * @peak_objects: objects in use at that peak.
+ * @peak_bytes: bytes in use at that peak.
+ * @temporary: blocks that were freed before their thread allocated anything else.
+ * @lifetime: ns that freed objects were in use, added up.
  * @comm: name of the thread.
- * @key: its stack.
+ * @key: the stack.
  */
 struct site {
 	UT_hash_handle hh;
@@ -65,11 +67,12 @@ struct site {
 
 /**
  * struct block - a block in use
- * @key: where.
- * @site: who allocated it,
- * @size: so many bytes,
- * @time: then,
- * @tid: in that thread.
+ * @hh: makes it a member of the hash table, by @key.
+ * @key: its process and address.
+ * @site: the site that allocated it.
+ * @size: its size in bytes.
+ * @time: CLOCK_MONOTONIC in ns, when it was allocated.
+ * @tid: thread ID of the thread that allocated it.
  */
 struct block {
 	UT_hash_handle hh;
@@ -80,7 +83,7 @@ struct block {
 	uint32_t tid;
 };
 
-/* The last block that a thread allocated. */
+/* The last block that a thread allocated, by thread ID. */
 struct last {
 	UT_hash_handle hh;
 	uint32_t tid;
@@ -94,9 +97,9 @@ struct blocks {
 	struct last *lasts;
 	struct growth growth;
 	uint64_t live, top, top_time; /* bytes in use, the most there were, and when */
-	uint32_t peak; /* number of the last peak that is over */
-	bool rising; /* there were never more than now */
-	void *room; /* a key that is looked for */
+	uint32_t peak; /* number of the last peak that has ended */
+	bool rising; /* as many bytes are in use now as ever before */
+	void *room; /* memory for a key that is looked for */
 	size_t room_size;
 };
 
@@ -137,7 +140,7 @@ void blocks_destroy(struct blocks *b)
 	free(b);
 }
 
-/* ---- sites ---- */
+/* ---- Sites ---- */
 
 static size_t key_size(const struct key *key)
 {
@@ -191,9 +194,12 @@ struct site *blocks_site(struct blocks *b, const struct site_stack *stack)
 	return NULL;
 }
 
-/* ---- counting ---- */
+/* ---- Counting ---- */
 
-/* For how many objects, in ONE, and bytes a block of @size stands. */
+/*
+ * Returns for how many objects, in units of 1 / ONE, a block of @size bytes stands, and writes for
+ * how many bytes.
+ */
 static uint64_t weigh(const struct blocks *b, uint64_t size, uint64_t *bytes)
 {
 	double weight;
@@ -206,7 +212,7 @@ static uint64_t weigh(const struct blocks *b, uint64_t size, uint64_t *bytes)
 	return (uint64_t)(weight * ONE + 0.5);
 }
 
-/* Before a site's values change: keeps those that it had at the last peak. */
+/* Keeps the values that a site had at the last peak. Called before they change. */
 static void keep_peak(const struct blocks *b, struct site *site)
 {
 	if (b->rising || site->peak == b->peak)
@@ -235,7 +241,10 @@ static void set_last(struct blocks *b, uint32_t tid, const struct probe_block *k
 	last->key = *key;
 }
 
-/* Was it the last one that this thread allocated? Known only where all are recorded. */
+/*
+ * Returns whether this is the last block that the thread allocated. That is known only if all
+ * allocations are recorded.
+ */
 static bool is_last(const struct blocks *b, uint32_t tid, const struct probe_block *key)
 {
 	struct last *last;
@@ -259,7 +268,7 @@ static void drop(struct blocks *b, struct block *block, uint64_t time)
 	struct site *site = block->site;
 	uint64_t bytes, objects = weigh(b, block->size, &bytes);
 
-	/* Memory in use has grown until now: this is the end of a peak. */
+	/* Memory in use has grown until now, so this is the end of a peak. */
 	if (b->rising) {
 		b->rising = false;
 		b->peak++;
@@ -293,7 +302,7 @@ int blocks_allocated(struct blocks *b, struct site *site, const struct probe_eve
 {
 	struct block *block = find_block(b, e->process, e->addr);
 
-	/* The block before at this address must have been freed, unseen. */
+	/* An earlier block at this address must have been freed without a record. */
 	if (block)
 		drop(b, block, e->time);
 	block = calloc(1, sizeof(*block));
@@ -336,7 +345,7 @@ void blocks_check(struct blocks *b, bool (*gone)(void *arg, const struct probe_b
 	}
 }
 
-/* ---- results ---- */
+/* ---- Results ---- */
 
 static int64_t objects_of(uint64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * blocks.h - the blocks that are in use in processes, by the stacks that allocated them, as
- * the probes at their allocators tell (probed.c).
+ * blocks.h - the blocks that are in use in processes, counted by the stacks that allocated them, as
+ * the probes at the processes' allocators report them (probed.c).
  */
 #ifndef TOOLS_RECORD_HEAP_BLOCKS_H
 #define TOOLS_RECORD_HEAP_BLOCKS_H
@@ -14,22 +14,22 @@
 
 struct blocks;
 
-/* A stack that allocates, and what is counted of it. */
+/* A stack that allocates, with its counts. */
 struct site;
 
-/* Begins with nothing. NULL when memory runs out. */
+/* Makes an empty set of blocks. Returns NULL if there is no memory. */
 struct blocks *blocks_create(const struct heap_opts *opts);
 void blocks_destroy(struct blocks *b);
 
 /**
- * struct site_stack - where something is allocated
+ * struct site_stack - a stack that allocates something
  * @process: number of the process.
- * @tid: thread.
- * @comm: its name, PROBE_COMM bytes.
+ * @tid: thread ID.
+ * @comm: name of the thread, PROBE_COMM bytes.
  * @nr: number of entries.
  * @end: enum shstk_end.
  * @pcs: the entries, innermost first.
- * @marks: SHSTK_MARK_* of each.
+ * @marks: SHSTK_MARK_* of each entry.
  */
 struct site_stack {
 	uint32_t process;
@@ -41,26 +41,29 @@ struct site_stack {
 	const uint8_t *marks;
 };
 
-/* The site of a stack; NULL when memory runs out. */
+/* Returns the site of a stack, which is added if it is new; NULL if there is no memory. */
 struct site *blocks_site(struct blocks *b, const struct site_stack *stack);
 
-/* A block was allocated. Returns 0 or -ENOMEM. */
+/* Counts a block that was allocated. Returns 0 or -ENOMEM. */
 int blocks_allocated(struct blocks *b, struct site *site, const struct probe_event *e);
 
-/* The block at @addr was freed, if it is known. */
+/* Counts the block at @addr as freed, if it is known. */
 void blocks_freed(struct blocks *b, const struct probe_event *e, uint64_t addr);
 
-/* Takes those for free of which @gone says so: it was not told. */
+/*
+ * Counts those blocks as freed for which @gone returns true, because the records of their frees
+ * were lost.
+ */
 void blocks_check(struct blocks *b, bool (*gone)(void *arg, const struct probe_block *block),
 		  void *arg);
 
 /**
  * blocks_report() - hand out all sites
  * @b: the blocks.
- * @fn: gets the stack of each, and its values. Returns 0, or what ends it.
- * @arg: for @fn.
+ * @fn: called with the stack of each site and its values. Returns 0, or a value that ends the loop.
+ * @arg: passed to @fn.
  *
- * With snapshots the values have what grew since the last time.
+ * With snapshots the values include by how much a site has grown since the last call.
  *
  * Return: 0, -ENOMEM, or what @fn returned.
  */
@@ -68,7 +71,7 @@ int blocks_report(struct blocks *b,
 		  int (*fn)(void *arg, const struct site_stack *stack, const int64_t *values),
 		  void *arg);
 
-/* Fills what is known here: sums, what is in use, and the peak. */
+/* Fills the members of @ret that are known here: sums, what is in use, and the peak. */
 void blocks_count(const struct blocks *b, struct heap_counts *ret);
 
 #endif

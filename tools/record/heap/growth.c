@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * growth.c - see growth.h.
+ * growth.c - compares the memory in use of each stack with that at the snapshot before. See
+ * growth.h.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * growth.h - how much more each stack of a process has in use than at the snapshot before.
+ * growth.h - how much more memory each stack of a process has in use than at the snapshot before.
  */
 #ifndef TOOLS_RECORD_HEAP_GROWTH_H
 #define TOOLS_RECORD_HEAP_GROWTH_H
@@ -10,9 +10,9 @@
 
 /**
  * struct in_use - what a stack has in use
- * @counter: number of its counter; see tools/inject/heap/layout.h.
- * @objects: blocks.
- * @bytes: their bytes.
+ * @counter: number of the stack's counter (tools/inject/heap/layout.h), or of its site.
+ * @objects: blocks in use.
+ * @bytes: bytes in use.
  */
 struct in_use {
 	uint32_t counter;
@@ -21,12 +21,12 @@ struct in_use {
 };
 
 /**
- * struct growth - the stacks of a process; all zero: there was no snapshot
- * @before: at the snapshot before, sorted by counter,
- * @nr_before: so many.
- * @now: those of the snapshot that is being made,
- * @nr_now: so many,
- * @max_now: and room for so many.
+ * struct growth - the stacks of a process at two snapshots; all 0 if there was no snapshot yet
+ * @before: the stacks at the previous snapshot, sorted by counter.
+ * @nr_before: number of stacks in @before.
+ * @now: the stacks of the snapshot that is being made.
+ * @nr_now: number of stacks in @now.
+ * @max_now: number of stacks for which @now has room.
  */
 struct growth {
 	struct in_use *before;
@@ -37,16 +37,16 @@ struct growth {
 };
 
 /**
- * growth_take() - a stack of the snapshot that is being made
- * @g: the process.
+ * growth_take() - add a stack to the snapshot that is being made
+ * @g: the snapshots of the process.
  * @now: what the stack has in use.
- * @more: receives by how much that is more than before.
+ * @more: receives by how much that is more than at the previous snapshot.
  *
  * Return: 0 or -ENOMEM.
  */
 int growth_take(struct growth *g, const struct in_use *now, struct in_use *more);
 
-/* The snapshot is complete: the next one is compared with it. */
+/* Completes the snapshot: the next one is compared with it. */
 void growth_turn(struct growth *g);
 
 void growth_deinit(struct growth *g);

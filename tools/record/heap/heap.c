@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * heap.c - the memory shared with the heap agents, seen from the recorder.
+ * heap.c - the recorder's view of the memory that it shares with the hooks of allocations: finds
+ * the regions of processes, and adds what they counted to the profile.
  *
- * All that is read from it may be wrong (tools/inject/heap/layout.h): a record is
- * copied first, then looked at, and what makes no sense is passed over.
+ * Everything that is read from that memory may be wrong (tools/inject/heap/layout.h). A record is
+ * therefore copied first and then checked, and what is invalid is passed over.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,19 +29,19 @@
 #include "tools/shstk.h"
 
 #define MAX_TEXT (2u << 20)
-#define MAX_PROGRAMS 64 /* whose symbols are looked at */
+#define MAX_PROGRAMS 64 /* programs whose symbols are looked at, at most */
 #define SMALLEST_PAGE 4096
 #define SHARED "the memory shared with recorded programs"
-#define CHUNK (16u << 20) /* bytes of a region mapped at a time */
+#define CHUNK (16u << 20) /* bytes of a region that are mapped at a time */
 
 #define STEPS 1024 /* records between two looks at the clock */
 
 /**
- * struct text - a maps record: it is read when a trace needs it, as it can be long and cost a
- * program nothing
- * @number: as it says.
+ * struct text - the place of a maps record's text. The text is read only when a trace needs it,
+ * since it can be long and costs a program nothing.
+ * @number: number of the record, as the record says.
  * @size: bytes of the text.
- * @at: where that is in the region.
+ * @at: where the text is, in bytes from the start of the region.
  */
 struct text {
 	uint32_t number;
@@ -49,10 +50,10 @@ struct text {
 };
 
 /**
- * struct thread_name - name of a thread
- * @hh: by @tid.
+ * struct thread_name - the name of a thread
+ * @hh: makes it a member of the hash table, by @tid.
  * @tid: thread ID.
- * @comm: its last name.
+ * @comm: the last name.
  */
 struct thread_name {
 	UT_hash_handle hh;
@@ -61,13 +62,13 @@ struct thread_name {
 };
 
 /**
- * struct image - a region
- * @number: of the region.
- * @pid: its process.
- * @proc: its mappings.
- * @done: it was read for the last time.
+ * struct image - a region, which belongs to one process image
+ * @number: number of the region.
+ * @pid: process ID.
+ * @proc: the mappings of the process in the symboliser.
+ * @done: the region was read for the last time.
  * @replaced: the process executes another program, which has a region of its own.
- * @growth: what it had at the last snapshot, if these are made.
+ * @growth: what was in use at the last snapshot, if snapshots are made.
  */
 struct image {
 	uint32_t number;
@@ -79,10 +80,10 @@ struct image {
 };
 
 /**
- * struct newest - the last region of a process
- * @hh: by @pid.
- * @pid: the process.
- * @number: of the region.
+ * struct newest - the newest region of a process
+ * @hh: makes it a member of the hash table, by @pid.
+ * @pid: process ID.
+ * @number: number of the region.
  */
 struct newest {
 	UT_hash_handle hh;
@@ -91,22 +92,23 @@ struct newest {
 };
 
 /**
- * struct reading - a region being read
- * @d: the recorder.
- * @head: copy of its start.
- * @proc: its mappings.
- * @growth: of the region, or NULL.
- * @texts: maps records, by their numbers, which only grow.
- * @nr_texts: how many.
- * @max_texts: room for so many.
- * @text: the one that is read.
- * @text_size: room in it.
- * @current: number of the one in @proc.
+ * struct reading - a region that is being read
+ * @d: the recorder's state.
+ * @number: number of the region.
+ * @head: copy of the region's head.
+ * @proc: the mappings of the process in the symboliser.
+ * @growth: snapshots of the region, or NULL.
+ * @texts: places of the maps texts, in the order of their numbers.
+ * @nr_texts: number of @texts.
+ * @max_texts: number of texts for which @texts has room.
+ * @text: the maps text that was read last.
+ * @text_size: bytes for which @text has room.
+ * @current: number of the maps text that @proc has.
  * @names: names of threads.
- * @copy: the record looked at.
- * @copy_size: room in it.
- * @first: first byte of what is mapped, from the region's start.
- * @window: it.
+ * @copy: copy of the record that is looked at.
+ * @copy_size: bytes for which @copy has room.
+ * @first: start of the mapped part, in bytes from the region's start.
+ * @window: the mapped part, CHUNK bytes, or NULL.
  */
 struct reading {
 	struct heap_drain *d;
@@ -137,12 +139,12 @@ struct heap_drain {
 	uint32_t nr_images;
 	uint32_t max_images;
 	struct newest *newest;
-	struct shstk_account *account; /* of all regions */
-	uint32_t in_profile; /* processes */
+	struct shstk_account *account; /* time and memory that reading all regions may take */
+	uint32_t in_profile; /* processes whose counts are in the profile */
 	struct heap_counts counts;
-	char *programs[MAX_PROGRAMS]; /* looked at */
+	char *programs[MAX_PROGRAMS]; /* programs whose symbols were looked at */
 	uint32_t nr_programs;
-	uint64_t ticks, ns; /* when recording began */
+	uint64_t ticks, ns; /* the agents' clock and CLOCK_MONOTONIC when recording began */
 	uint64_t peak_ticks;
 };
 
@@ -231,7 +233,9 @@ const char *heap_drain_env(const struct heap_drain *d)
 	return d->memory.env;
 }
 
-/* From ticks of the agents' clock, whose rate the recording itself tells. */
+/*
+ * Returns the ns of one tick of the agents' clock. The time since recording began tells the rate.
+ */
 static double ns_per_tick(const struct heap_drain *d)
 {
 	uint64_t ticks = heap_ticks() - d->ticks;
@@ -239,7 +243,10 @@ static double ns_per_tick(const struct heap_drain *d)
 	return ticks ? (double)(now_ns(CLOCK_MONOTONIC) - d->ns) / ticks : 0;
 }
 
-/* Memory of the region from @at, at least @size bytes; NULL: it can't be had. */
+/*
+ * Returns memory that shows at least @size bytes of the region from @at on, or NULL if it cannot be
+ * mapped.
+ */
 static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
 {
 	uint64_t first = at & ~(uint64_t)65535;
@@ -258,8 +265,8 @@ static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
 }
 
 /*
- * Where there is something from @at on: a process may say that it used all of its region. What is
- * not there would take memory once it is looked at.
+ * Returns the first position from @at on where the region has content. A process may claim that it
+ * used all of its region, and looking at a hole would fill it with memory.
  */
 static uint64_t next_filled(const struct reading *r, uint64_t at)
 {
@@ -269,7 +276,10 @@ static uint64_t next_filled(const struct reading *r, uint64_t at)
 	return found < 0 ? HEAP_REGION : (uint64_t)(found - start) & ~(uint64_t)(HEAP_UNIT - 1);
 }
 
-/* By reading, which fills no holes either. */
+/*
+ * Copies @size bytes to r->copy by reading, since that does not fill holes. Returns 0 or a negative
+ * errno.
+ */
 static int copy_record(struct reading *r, uint64_t at, size_t size)
 {
 	if (size > r->copy_size) {
@@ -317,7 +327,7 @@ static const struct text *find_text(const struct reading *r, uint32_t number)
 	return lo < r->nr_texts && r->texts[lo].number == number ? r->texts + lo : NULL;
 }
 
-/* To r->text. */
+/* Reads a maps text to r->text. Returns 0 or a negative errno. */
 static int read_text(struct reading *r, const struct text *text)
 {
 	off_t at = (off_t)(region_at(r->number) + text->at);
@@ -333,7 +343,10 @@ static int read_text(struct reading *r, const struct text *text)
 	return pread(r->d->memory.fd, r->text, text->size, at) == (ssize_t)text->size ? 0 : -EIO;
 }
 
-/* The mappings with that number become those of the process. */
+/*
+ * Sets the mappings of the process to the maps text with that number. Returns 0 or a negative
+ * errno.
+ */
 static int use_maps(struct reading *r, uint32_t number)
 {
 	const struct text *text = find_text(r, number);
@@ -386,13 +399,19 @@ static int64_t value_of(const struct heap_drain *d, enum heap_value value, uint6
 {
 	int shift = heap_type_counts(value) && d->opts.sample ? 10 : 0;
 
-	/* Counters of a running process are not read at one moment: a difference may be below 0. */
+	/*
+	 * The counters of a running process are not all read at one moment, so that a difference
+	 * may be below 0.
+	 */
 	if (v > INT64_MAX / 4)
 		return 0;
 	return (v + (shift ? HEAP_ONE / 2 : 0)) >> shift;
 }
 
-/* The counter of a stack, and what it has of temporary blocks. */
+/*
+ * Copies the counter of a stack, and how many of its blocks were temporary. Returns 0 or a negative
+ * errno.
+ */
 static int copy_counter(const struct reading *r, uint32_t unit, struct heap_counter *ret,
 			uint64_t *temporary)
 {
@@ -436,7 +455,9 @@ static void take_values(struct reading *r, const struct heap_counter *t, uint64_
 	d->counts.stacks++;
 }
 
-/* What is more in use than at the snapshot before. */
+/*
+ * Fills in by how much more the stack has in use than at the snapshot before. Returns 0 or -ENOMEM.
+ */
 static int take_growth(struct reading *r, uint32_t counter, int64_t *values)
 {
 	struct in_use more, now = {
@@ -497,7 +518,10 @@ static int take_trace(struct reading *r, size_t size)
 	return shstk_profile_add(r->d->profile, &sample);
 }
 
-/* Names and maps first: traces refer to them. */
+/*
+ * Takes a record. In the first pass these are names and maps, in the second one the traces that
+ * refer to them.
+ */
 static int take_record(struct reading *r, uint32_t kind, uint64_t at, size_t size, int pass)
 {
 	if (kind == HEAP_TRACE)
@@ -511,7 +535,7 @@ static int read_records(struct reading *r, int pass)
 {
 	uint64_t used = r->head.used < HEAP_REGION ? r->head.used : HEAP_REGION;
 	uint64_t at = (sizeof(r->head) + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
-	uint64_t filled = 0; /* up to here, as pages are */
+	uint64_t filled = 0; /* end of the page that is known to have content */
 	unsigned int steps = 0;
 
 	while (at + HEAP_UNIT <= used) {
@@ -538,7 +562,7 @@ static int read_records(struct reading *r, int pass)
 			at += HEAP_UNIT;
 			continue;
 		}
-		/* Counters are read when their stacks are: only their size is of use here. */
+		/* Counters are read with their stacks: only their size matters here. */
 		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
 			ret = copy_record(r, at, kind == HEAP_MAPS ? HEAP_UNIT : size);
 			if (!ret)
@@ -571,7 +595,10 @@ static void take_head(struct reading *r)
 	r->d->peak_ticks = r->head.peak_time - r->d->ticks;
 }
 
-/* The first file in a text of mappings: the program. NULL: there is none. */
+/*
+ * Returns a copy of the first file's path in a text of mappings, which is the program; NULL if
+ * there is none.
+ */
 static char *program_of(const char *text, size_t size)
 {
 	const char *path = memchr(text, '/', size), *end;
@@ -582,7 +609,7 @@ static char *program_of(const char *text, size_t size)
 	return end ? strndup(path, end - path) : NULL;
 }
 
-/* Of each program once. */
+/* Returns whether the program was looked at before. Takes ownership of @program. */
 static bool looked_at(struct heap_drain *d, char *program)
 {
 	uint32_t i;
@@ -598,7 +625,10 @@ static bool looked_at(struct heap_drain *d, char *program)
 	return false;
 }
 
-/* One that exports its malloc() is told of by the agent. */
+/*
+ * Looks whether the program has an allocator linked into it. Programs that export their malloc()
+ * are reported by the agent.
+ */
 static void look_inside(struct reading *r)
 {
 	struct heap_counts *c = &r->d->counts;
@@ -639,7 +669,10 @@ static void release(struct reading *r)
 	free(r->copy);
 }
 
-/* Adds what a process has counted so far to the profile. @last: it is not read again. */
+/*
+ * Adds what a process has counted so far to the profile. @last: the region is not read again and is
+ * released. Returns 0 or a negative errno.
+ */
 static int read_image(struct heap_drain *d, struct image *image, bool last)
 {
 	struct reading r = {
@@ -679,7 +712,10 @@ static int read_head(const struct heap_drain *d, uint32_t i, struct heap_image *
 	return pread(d->memory.fd, ret, sizeof(*ret), region_at(i)) == sizeof(*ret) ? 0 : -EIO;
 }
 
-/* The region that the same process had before is not written any more. */
+/*
+ * Notes the newest region of a process. The region that the process had before is not written any
+ * more. Returns 0 or -ENOMEM.
+ */
 static int set_newest(struct heap_drain *d, const struct image *image)
 {
 	struct newest *newest;
@@ -702,7 +738,7 @@ static int set_newest(struct heap_drain *d, const struct image *image)
 	return -ENOMEM;
 }
 
-/* Regions that were begun since the last look. */
+/* Adds the regions that were begun since the last look. Returns 0 or a negative errno. */
 static int meet_images(struct heap_drain *d)
 {
 	uint32_t nr = atomic_load(&d->header->images);
@@ -723,7 +759,7 @@ static int meet_images(struct heap_drain *d)
 			d->images = image;
 			d->max_images = max;
 		}
-		/* Its agent has not filled the head yet: next time. */
+		/* The agent has not filled the head yet: look again next time. */
 		if (read_head(d, d->nr_images, &head) || (int)head.pid <= 0)
 			return 0;
 		image = &d->images[d->nr_images];
@@ -738,7 +774,7 @@ static int meet_images(struct heap_drain *d)
 	return 0;
 }
 
-/* The process ended, or it executes another program by now. */
+/* Returns whether the process has ended or executes another program by now. */
 static bool is_over(const struct image *image)
 {
 	return image->replaced || process_gone(image->pid);
@@ -754,7 +790,10 @@ int heap_drain_watch(struct heap_drain *d)
 	return ret;
 }
 
-/* The profile adds up the peaks of all processes, which were at different times: says so. */
+/*
+ * Notes in the profile that its peaks are sums over processes, whose peaks were at different times.
+ * Returns 0 or a negative errno.
+ */
 static int note_peaks(struct heap_drain *d)
 {
 	char text[80];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * heap.h - allocations instead of time, for `shstk record --heap`.
+ * heap.h - recording of allocations instead of time, for `shstk record --heap`.
  *
- * The agent (tools/inject/heap/) counts in memory shared with this command, per stack,
- * so there is nothing to be emptied meanwhile: a process is read when it has
- * ended, when recording does, and for each snapshot.
+ * The agent (tools/inject/heap/) counts by stack in memory that it shares with this command, so
+ * nothing needs to be emptied meanwhile. A process is read when it has ended, when recording ends,
+ * and for each snapshot.
  */
 #ifndef TOOLS_RECORD_HEAP_HEAP_H
 #define TOOLS_RECORD_HEAP_HEAP_H
@@ -16,11 +16,11 @@
 
 /**
  * struct heap_opts - what to record
- * @sample: mean number of bytes between two samples; 0: every allocation.
- * @with_mmap: mmap() too.
+ * @sample: mean number of bytes between two samples; 0: every allocation is recorded.
+ * @with_mmap: record mmap() too.
  * @per_thread: keep threads apart.
  * @max_depth: most entries of a stack.
- * @snapshots: there are several profiles, which also tell what grew from one to the next.
+ * @snapshots: several profiles are written, which also tell what grew from one to the next.
  */
 struct heap_opts {
 	uint64_t sample;
@@ -31,29 +31,29 @@ struct heap_opts {
 };
 
 /**
- * struct heap_counts - what was recorded so far
- * @objects: allocations; an estimate if sampled, as all that follow.
- * @bytes: their bytes.
- * @left: allocations that were not freed, of processes that were read.
- * @left_bytes: their bytes.
- * @temporary: allocations freed with no other one in between.
- * @live: bytes in use in processes that were not read.
+ * struct heap_counts - counts of what was recorded so far
+ * @objects: allocations. With sampling this and what follows are estimates.
+ * @bytes: bytes of these allocations.
+ * @left: allocations that were not freed, in the processes that were read.
+ * @left_bytes: bytes of these allocations.
+ * @temporary: allocations that were freed before their thread's next allocation.
+ * @live: bytes in use in the processes that were not read yet.
  * @peak: most bytes in use at a time in one process.
- * @peak_time: ns since the start of recording until that.
- * @peak_pid: that process.
+ * @peak_time: ns from the start of recording to that peak.
+ * @peak_pid: process ID of the process with that peak.
  * @lost: allocations that are missing.
  * @stacks: distinct stacks.
  * @processes: processes, forked children included.
- * @foreign: programs with an own malloc().
- * @deepbind: programs that loaded a library with RTLD_DEEPBIND.
- * @mapped: most bytes at a time that a process mapped itself, of no file, if that is not
- *	recorded,
- * @mapped_pid: that process, and
- * @mapped_by: its name.
+ * @foreign: programs with a malloc() of their own.
+ * @deepbind: programs that loaded a library with RTLD_DEEPBIND in a way that could not be followed.
+ * @mapped: most bytes of anonymous memory that one process had mapped itself at a time, if mmap()
+ *	is not recorded.
+ * @mapped_pid: process ID of that process.
+ * @mapped_by: name of that process.
  * @alive: processes that still ran when recording ended.
- * @inside: a program that has an allocator linked into it, which nobody sees; "".
- * @allocator: its function; see allocator_inside().
- * @more_inside: further such programs.
+ * @inside: a program with an allocator linked into it, whose allocations are not seen; "": none.
+ * @allocator: the function of that allocator; see allocator_inside().
+ * @more_inside: number of further programs of that kind.
  */
 struct heap_counts {
 	uint64_t objects;
@@ -86,26 +86,30 @@ int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbol
 		      struct shstk_profile *profile, struct heap_drain **ret);
 void heap_drain_destroy(struct heap_drain *d);
 
-/* Value of REC_ENV for the target. */
+/* Returns the value of REC_ENV for the command. */
 const char *heap_drain_env(const struct heap_drain *d);
 
-/* Bytes of the shared memory. */
+/* Returns how many bytes of the shared memory are in use. */
 uint64_t heap_drain_shared(const struct heap_drain *d);
 
-/* Reads processes that have ended. Returns 0 or -ENOMEM. */
+/* Reads processes that have ended. Returns 0 or a negative errno. */
 int heap_drain_watch(struct heap_drain *d);
 
 /*
- * Adds what processes that still run have counted to the profile, which is then a complete
- * snapshot: of them, and of those that ended since the one before. Returns 0 or -ENOMEM.
+ * Adds to the profile what processes that still run have counted. The profile is then a complete
+ * snapshot of these and of the processes that ended since the snapshot before. Returns 0 or a
+ * negative errno.
  */
 int heap_drain_part(struct heap_drain *d);
 
-/* What is read from now on is for another profile; nothing of the old one is used. */
+/*
+ * Adds to another profile from now on. Nothing of the old one is used any more. Returns 0 or a
+ * negative errno.
+ */
 int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
 		     struct shstk_profile *profile);
 
-/* No more from now on; reads all. */
+/* Has the agents stop counting, and reads all processes. Returns 0 or a negative errno. */
 int heap_drain_stop(struct heap_drain *d);
 
 void heap_drain_count(const struct heap_drain *d, struct heap_counts *ret);

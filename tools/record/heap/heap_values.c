@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * heap_values.c - see heap_values.h.
+ * heap_values.c - the names and units of the values of a profile of allocations. See
+ * heap_values.h.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +67,7 @@ bool heap_type_counts(enum heap_value value)
 	return types[value].unit[0] == 'c';
 }
 
-/* operator new and new[], whatever their arguments. */
+/* Returns whether the address is in operator new or new[], with any arguments. */
 static bool is_new(struct shstk_symproc *proc, uint64_t pc)
 {
 	const struct shstk_symbol *s = shstk_symproc_lookup(proc, pc, SHSTK_SYMADDR_RETURN);

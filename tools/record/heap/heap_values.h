@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * heap_values.h - the values that a stack has in a profile of allocations, whoever counts
- * them: the agent in the process (heap.c), or probes at its allocator (blocks.c).
+ * heap_values.h - the values of a stack in a profile of allocations. They are the same whether the
+ * agent in the process counts (heap.c) or probes at its allocator report (blocks.c).
  */
 #ifndef TOOLS_RECORD_HEAP_HEAP_VALUES_H
 #define TOOLS_RECORD_HEAP_HEAP_VALUES_H
@@ -12,7 +12,7 @@
 #include "libshstk/symbol/profile.h"
 #include "tools/record/heap/heap.h"
 
-/* In the order of the profile's values. */
+/* The values, in the order in which the profile has them. */
 enum heap_value {
 	ALLOC_OBJECTS,
 	ALLOC_SPACE,
@@ -23,35 +23,35 @@ enum heap_value {
 	TEMPORARY,
 	LIFETIME,
 	ALL_VALUES,
-	GROWTH_OBJECTS = ALL_VALUES, /* these only of snapshots */
+	GROWTH_OBJECTS = ALL_VALUES, /* from here on only in snapshots */
 	GROWTH_SPACE,
 	HEAP_VALUES,
 };
 
-/* Declares the value types of such a profile. Returns 0 or a negative errno. */
+/* Adds the value types to a profile of allocations. Returns 0 or a negative errno. */
 int heap_add_types(struct shstk_profile *profile, const struct heap_opts *opts);
 
 /*
- * Number of a value type by its name ("inuse_space"), counted from 1; 0: there
- * is none of that name.
+ * Returns the number, counted from 1, of the value type with that name, such as "inuse_space"; 0 if
+ * there is none.
  */
 unsigned int heap_find_type(const char *name);
 
-/* The name of one. */
+/* Returns the name of value type @type, counted from 1. */
 const char *heap_type_name(unsigned int type);
 
-/* Is it a value of snapshots only? */
+/* Returns whether value type @type, counted from 1, exists in snapshots only. */
 bool heap_type_is_growth(unsigned int type);
 
-/* The names of all value types, with blanks between. */
+/* Returns the names of all value types, separated by blanks. */
 const char *heap_type_names(void);
 
-/* Does it count objects, not bytes or time? */
+/* Returns whether the value counts objects, not bytes or time. */
 bool heap_type_counts(enum heap_value value);
 
 /*
- * How many of the innermost entries, of which there are @nr, are of operator new: who called
- * that is who allocates.
+ * Returns how many of the @nr entries, from the innermost on, are in operator new. The function
+ * that calls operator new is the one that allocates.
  */
 unsigned int heap_skip_new(struct shstk_symproc *proc, const uint64_t *pcs, unsigned int nr);
 

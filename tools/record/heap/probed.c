@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * probed.c - from the records of the probes to blocks and their stacks.
+ * probed.c - turns the records of the BPF probes at allocators into blocks and their stacks.
  *
- * The kernel's ring has the records of all threads in the order in which they came. A
- * thread's call is one with its stack, and once it returns one with the address: the stack is
- * unwound at once, and kept as a site until the address is known.
+ * The kernel's ring has the records of all threads in the order in which they came. For each call
+ * there is one record with its stack and, once it returns, one with the block's address. The stack
+ * is unwound at once, and kept as a site until the address is known.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,13 +31,13 @@
 #define START_SIZE 512
 
 /**
- * struct target - a process
+ * struct target - a process that is recorded
  * @pid: its process ID.
- * @end: descriptor, readable when it has ended.
- * @start: what the kernel told the program when it began, to know another one by,
- * @start_size: so many bytes.
+ * @end: pidfd, which becomes readable when the process has ended.
+ * @start_size: bytes in @start.
+ * @start: the process's auxiliary vector when recording began; another program has another one.
  * @comm: its name.
- * @probes: at its allocators.
+ * @probes: the probes at its allocators.
  */
 struct target {
 	pid_t pid;
@@ -48,7 +48,7 @@ struct target {
 	struct attached probes;
 };
 
-/* A call that was seen to begin, by thread. */
+/* A call of a thread that has begun and not returned. */
 struct pending {
 	UT_hash_handle hh;
 	uint32_t tid;
@@ -66,18 +66,21 @@ struct probed {
 	struct probe_config config;
 	struct probed_counts counts;
 	uint64_t began;
-	uint64_t window, too_short; /* stacks since the copy grew, those it was too short for */
-	uint64_t checked; /* frees that were not told of, and found since */
+	uint64_t window, too_short; /* stacks since the copy grew; those longer than it */
+	uint64_t checked; /* lost records of frees that were taken into account */
 	uint64_t *pcs;
 	uint8_t *marks;
 };
 
-/* ---- stacks ---- */
+/* ---- Stacks ---- */
 
 static void take_words(const struct probe_call *call, struct shstk_regs *regs)
 {
 #ifdef __x86_64__
-	/* r15 to r12, bp, bx, r11 to r8, ax, cx, dx, si, di, one that is no register, ip, ... */
+	/*
+	 * The words are in the order of struct pt_regs: r15 to r12, bp, bx, r11 to r8, ax, cx, dx,
+	 * si, di, orig_ax (-1: no register of ours), ip, and so on.
+	 */
 	static const int8_t number[PROBE_WORDS] = { 23, 22, 21, 20, 6,	1, 19, 18, 17, 16, 0,
 						    2,	3,  4,	5,  -1, 8, -1, -1, 7,  -1 };
 #else
@@ -100,7 +103,10 @@ static bool unknown_address(const struct process *p, const struct unwound *u)
 	return false;
 }
 
-/* What the kernel told the program when it began; returns its size, 0: it cannot be read. */
+/*
+ * Reads the auxiliary vector, which the kernel gave the program at its start. Returns its size, or
+ * 0 if it cannot be read.
+ */
 static size_t read_start(pid_t pid, char buf[START_SIZE])
 {
 	char path[32];
@@ -117,8 +123,9 @@ static size_t read_start(pid_t pid, char buf[START_SIZE])
 }
 
 /*
- * The process ended, or executed another program: then the kernel took the probes away.
- * Another program is known by its start data, which have its addresses: of its stack, at least.
+ * Returns whether the process has ended or executed another program, whereupon the kernel took the
+ * probes away. Another program is recognised by its auxiliary vector, which contains addresses, at
+ * least one of its stack.
  */
 static bool is_over(const struct target *t)
 {
@@ -130,7 +137,10 @@ static bool is_over(const struct target *t)
 	return read_start(t->pid, start) != t->start_size || memcmp(start, t->start, t->start_size);
 }
 
-/* Once more with the mappings read anew, if there are addresses that are not known. */
+/*
+ * Unwinds a stack. Does so once more with the mappings read anew, if there are addresses in no
+ * known mapping. Returns 0 or a negative errno.
+ */
 static int unwind(struct probed *p, const struct target *target, const struct stack_copy *copy,
 		  struct unwound *u)
 {
@@ -160,7 +170,7 @@ static void count_end(struct probed *p, const struct unwound *u)
 	} else if (end != SHSTK_END_COMPLETE && end != SHSTK_END_CAPACITY) {
 		p->counts.cut++;
 	}
-	/* Too short for more than one stack of 200. */
+	/* Make copies larger if they are too short for more than one stack of 200. */
 	if (p->config.large || p->too_short < 4 || p->too_short <= p->window / 200)
 		return;
 	p->config.large = 1;
@@ -168,7 +178,7 @@ static void count_end(struct probed *p, const struct unwound *u)
 	programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
 }
 
-/* The site of a call; NULL when memory runs out. */
+/* Returns the site of a call, or NULL if there is no memory. */
 static struct site *find_site(struct probed *p, const struct probe_call *call)
 {
 	struct target *target = &p->targets[call->event.process];
@@ -185,7 +195,7 @@ static struct site *find_site(struct probed *p, const struct probe_call *call)
 	if (unwind(p, target, &copy, &u))
 		return NULL;
 	count_end(p, &u);
-	/* Without the function that allocates itself. */
+	/* Leave out the allocating function itself. */
 	stack.nr = u.nr > 1 ? u.nr - 1 : u.nr;
 	stack.pcs = u.pcs + u.nr - stack.nr;
 	stack.marks = u.marks + u.nr - stack.nr;
@@ -193,7 +203,7 @@ static struct site *find_site(struct probed *p, const struct probe_call *call)
 	return blocks_site(p->blocks, &stack);
 }
 
-/* ---- records ---- */
+/* ---- Records ---- */
 
 static struct pending *find_pending(const struct probed *p, uint32_t tid)
 {
@@ -279,7 +289,10 @@ int probed_take(struct probed *p)
 	return ring_read(&p->ring, take_record, p);
 }
 
-/* Takes all; frees that the ring had no room for are asked for. */
+/*
+ * Takes all records. If records of frees were lost, asks which blocks are gone. Returns 0 or a
+ * negative errno.
+ */
 static int take_all(struct probed *p)
 {
 	struct probe_counts counts = { .lost = 0 };
@@ -293,15 +306,21 @@ static int take_all(struct probed *p)
 	return 0;
 }
 
-/* ---- begin and end ---- */
+/* ---- Begin and end ---- */
 
-/* Distances between sample points, distributed exponentially. */
+/*
+ * Gives the BPF program exponentially distributed distances between sample points. Returns 0 or a
+ * negative errno.
+ */
 static int set_gaps(const struct probed *p)
 {
 	int ret = 0;
 
 	for (uint32_t i = 0; i < PROBE_GAPS && p->config.sample && !ret; i++) {
-		/* The middle of each of equally probable parts: any random choice will do. */
+		/*
+		 * Take the middle of each of PROBE_GAPS equally probable parts: then any random
+		 * choice among them will do.
+		 */
 		double u = (i + 0.5) / PROBE_GAPS;
 		uint64_t gap = (uint64_t)(-log(u) * (double)p->config.sample);
 
@@ -393,7 +412,10 @@ int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
 		error = load(p, why);
 	for (uint32_t i = 0; i < opts->nr_pids && !error; i++)
 		error = begin_target(p, i, why);
-	/* Only now, with all probes there: calls that a call makes are seen if it is seen. */
+	/*
+	 * Start only now that all probes are there: a call of an allocator inside another one is
+	 * recognised only if the outer call was seen.
+	 */
 	p->config.stop = 0;
 	if (!error)
 		error = programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
@@ -459,9 +481,9 @@ int probed_stop(struct probed *p)
 	return take_all(p);
 }
 
-/* ---- results ---- */
+/* ---- Results ---- */
 
-/* A profile that sites are added to. */
+/* A profile to which sites are added. */
 struct addition {
 	struct probed *p;
 	struct shstk_profile *profile;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * probed.h - allocations of what already runs, for `shstk record --heap -p`: probes at the
- * functions of its allocators tell of them (tools/probes/), and stacks are unwound here.
+ * probed.h - records allocations of running processes, for `shstk record --heap -p`. BPF probes at
+ * the functions of the allocators report them (tools/probes/), and stacks are unwound here.
  */
 #ifndef TOOLS_RECORD_HEAP_PROBED_H
 #define TOOLS_RECORD_HEAP_PROBED_H
@@ -11,9 +11,9 @@
 
 /**
  * struct probed_opts - what to record
- * @heap: as for the agent.
- * @pids: processes,
- * @nr_pids: so many.
+ * @heap: options that the agent of allocations has too.
+ * @pids: process IDs.
+ * @nr_pids: number of @pids.
  * @ring_size: bytes of the ring between the kernel and this command.
  */
 struct probed_opts {
@@ -24,13 +24,13 @@ struct probed_opts {
 };
 
 /**
- * struct probed_counts - beside what struct heap_counts has
+ * struct probed_counts - counts beside those of struct heap_counts
  * @functions: functions that have probes.
- * @too_short: stacks that go on behind what was copied.
- * @elsewhere: stacks that go on on another stack.
+ * @too_short: stacks that are longer than their copy.
+ * @elsewhere: stacks that continue on another stack.
  * @cut: stacks that end at code without unwind information.
- * @copy: bytes of each stack that are copied.
- * @unseen: allocations that are missing as their return was not seen.
+ * @copy: bytes of each stack that are copied now.
+ * @unseen: allocations that are missing because their return was not seen.
  */
 struct probed_counts {
 	unsigned int functions;
@@ -44,11 +44,11 @@ struct probed_counts {
 struct probed;
 
 /**
- * probed_create() - begin
+ * probed_create() - begin to record
  * @opts: what to record.
- * @symbols: names what is found.
- * @ret: receives it.
- * @why: receives why not.
+ * @symbols: finds names for addresses.
+ * @ret: receives the recording.
+ * @why: receives the reason of a failure.
  *
  * Return: 0 or a negative errno.
  */
@@ -56,25 +56,25 @@ int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
 		  struct probed **ret, struct reason *why);
 void probed_destroy(struct probed *p);
 
-/* Bytes of the ring. */
+/* Returns the bytes of the ring. */
 uint64_t probed_shared(const struct probed *p);
 
 /* Takes what is in the ring. Returns 0 or -ENOMEM. */
 int probed_take(struct probed *p);
 
-/* Looks what the processes have mapped. */
+/* Reads what the processes have mapped now. */
 void probed_watch(struct probed *p);
 
-/* Number of the processes that still live. */
+/* Returns how many of the processes still live. */
 unsigned int probed_alive(const struct probed *p);
 
-/* No more from now on; takes what is left. */
+/* Stops recording and takes what is left. Returns 0 or a negative errno. */
 int probed_stop(struct probed *p);
 
-/* Adds all that was counted so far to a profile. Returns 0 or -ENOMEM. */
+/* Adds everything that was counted so far to a profile. Returns 0 or a negative errno. */
 int probed_report(struct probed *p, struct shstk_profile *profile);
 
-/* Addresses are named by other symbols from now on. */
+/* Finds names of addresses by other symbols from now on. */
 void probed_renew(struct probed *p, struct shstk_symbols *symbols);
 
 void probed_count(const struct probed *p, struct heap_counts *ret, struct probed_counts *more);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * adapt.c - see adapt.h. Each change has three functions: is it due, how are the rings to be opened
- * then, and what else is different once they are.
+ * adapt.c - changes how a recording samples while it goes on. See adapt.h. Each change has
+ * functions that tell whether it is due, how the rings are to be opened then, and what else becomes
+ * different.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,11 +10,12 @@
 #include "tools/record/perf/private.h"
 #include "tools/shstk.h"
 
-/* ---- rings for rings ---- */
+/* ---- Replacing rings ---- */
 
 /*
- * Opens other events for all that is recorded. Both record for a moment, so that nothing that
- * happens to processes is missed; it does no harm twice. Returns whether that was granted.
+ * Opens other events for all that is recorded. For a moment both sets of rings record, so that no
+ * event of a process is missed; seeing such an event twice does no harm. Returns false if the
+ * kernel refuses.
  */
 static bool open_rings(struct perf_drain *d, const struct perf_opts *wanted,
 		       struct perf_rings **ret)
@@ -23,7 +25,7 @@ static bool open_rings(struct perf_drain *d, const struct perf_opts *wanted,
 	struct reason why;
 	int err = 0;
 
-	/* As many stacks as before. */
+	/* Make room for as many stacks as before. */
 	if (opts.may_shrink)
 		opts.ring_size = perf_ring_size(opts.ring_size,
 						opts.ring_size / PERF_FIRST_COPY * opts.copy);
@@ -35,7 +37,9 @@ static bool open_rings(struct perf_drain *d, const struct perf_opts *wanted,
 	return !err;
 }
 
-/* The old ones are read to their end. */
+/*
+ * Reads the old rings to their end and continues with @rings. Returns 0 or what ended the reading.
+ */
 static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
 			 struct perf_rings *rings)
 {
@@ -44,7 +48,7 @@ static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
 
 	perf_rings_stop(d->rings);
 	stopped = now_ns(CLOCK_MONOTONIC);
-	/* If it does not walk there, stacks are copied. */
+	/* If walking cannot begin in the new rings, stacks are copied. */
 	if (d->walker)
 		perf_rings_walk(rings, d->walker);
 	sums_take_over(&d->sums, d->rings, rings);
@@ -61,10 +65,13 @@ static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
 
 #define WINDOW 50000000 /* ns over which samples are counted */
 
-/* What is too frequent is sampled by the next of these: primes, which no loop is in step with. */
+/*
+ * The periods, in events, for events that are too frequent. They are primes, so that no loop is in
+ * step with them.
+ */
 static const uint64_t coarser[] = { 11, 101, 1009, 10007, 100003, 1000003 };
 
-/* Is it due? Looks once in a window. */
+/* Returns whether there are more samples than can be taken. Looks once in each window. */
 static bool too_many(struct perf_drain *d, struct perf_opts *opts)
 {
 	struct adapt *a = &d->adapt;
@@ -88,8 +95,11 @@ static bool too_many(struct perf_drain *d, struct perf_opts *opts)
 
 /* ---- CHANGE_COPIES ---- */
 
-/* A process had no shadow stack for so many ns of its samples, or all such processes for so much
- * CPU time: a loader on a slow machine takes some ms to switch it on. */
+/*
+ * The change is due if one process had no shadow stack during BARE_OF_ONE ns of its samples, or all
+ * such processes together during BARE_OF_ALL ns of CPU time. A loader on a slow machine takes some
+ * ms to switch the shadow stack on.
+ */
 #define BARE_OF_ONE 50000000
 #define BARE_OF_ALL 200000000
 
@@ -107,7 +117,7 @@ static bool has_bare(struct perf_drain *d, struct perf_opts *opts)
 	return true;
 }
 
-/* From now on stacks are looked at that have copies of another size. */
+/* Counts copies anew, because copies have another size from now on. */
 static void begin_sizes(struct perf_drain *d)
 {
 	d->convert->learnt.copies = d->convert->learnt.too_short = 0;
@@ -121,13 +131,13 @@ static void begin_copies(struct perf_drain *d)
 
 /* ---- CHANGE_SCOPE ---- */
 
-#define UNSEEN 16 /* short threads with none or few samples that matter, if there are */
-#define UNSEEN_PART 8 /* not so many times as many samples */
+#define UNSEEN 16 /* least number of threads with no or few samples that matters */
+#define UNSEEN_PART 8 /* and there must be more than one such thread for this many samples */
 
 /*
- * Do many threads end sooner than a period? Events of processes begin anew in each thread, and go
- * from one to the other with a switch between them: the time of all of these is lost then. By
- * events of the CPUs others' samples are passed over.
+ * Returns whether many threads end sooner than a period. Events of processes begin anew in each
+ * thread, and a switch between two of these threads moves to the next event, so that all their time
+ * is lost. With events of the CPUs no time is lost; samples of other processes are passed over.
  */
 static bool too_short_lived(struct perf_drain *d, struct perf_opts *opts)
 {
@@ -148,8 +158,8 @@ static void widen(struct perf_drain *d)
 /* ---- CHANGE_MOMENTS ---- */
 
 /*
- * It is not done before there is a program of Go: loading takes time, and so does each sample of
- * others.
+ * Returns whether there is a Go program whose stacks are copied. The BPF program is not loaded
+ * before, because loading takes time and so does each sample of other programs.
  */
 static bool has_go(struct perf_drain *d, struct perf_opts *opts)
 {
@@ -165,10 +175,12 @@ static bool has_go(struct perf_drain *d, struct perf_opts *opts)
 
 /* ---- CHANGE_SIZE ---- */
 
-/* The copy of a stack grows to the next of these when it is too small for some. */
+/*
+ * The sizes of copies. When the present size is too small for some stacks, the next one is taken.
+ */
 static const unsigned int sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
 
-/* More than one stack of 200 is larger than what is copied. */
+/* Returns whether more than one stack of 200 is larger than what is copied. */
 static bool too_small(struct perf_drain *d, struct perf_opts *opts)
 {
 	const struct convert_learnt *l = &d->convert->learnt;
@@ -185,12 +197,12 @@ static bool too_small(struct perf_drain *d, struct perf_opts *opts)
 	return false;
 }
 
-/* ---- all changes ---- */
+/* ---- All changes ---- */
 
 /**
- * struct transition - a change
- * @due: is it due? Says how rings are to be opened then.
- * @made: what else is different then; or NULL.
+ * struct transition - how one change is made
+ * @due: returns whether the change is due, and sets in @opts how the rings are to be opened then.
+ * @made: changes what else is different after that, or NULL.
  */
 static const struct transition {
 	bool (*due)(struct perf_drain *d, struct perf_opts *opts);

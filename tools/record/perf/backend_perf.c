@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * backend_perf.c - samples of the kernel's perf events, whose callchains
- * shstk_perf.ko takes from shadow stacks and by unwind rules.
+ * backend_perf.c - the back end that samples by the kernel's perf events, with callchains (from
+ * shadow stacks and by unwind rules with shstk_perf.ko) or copies of stacks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,16 +25,16 @@
 #include "tools/shstk.h"
 
 #define NICE -10
-#define FEW_SAMPLES 100 /* a share of half of them may be off by ten points, in 19 of 20 cases */
+#define FEW_SAMPLES 100 /* shares near one half are right to ten points in 19 of 20 cases */
 #define BY_BROKER " that the broker opened"
 
 /**
- * struct perf_state - what this back end keeps
+ * struct perf_state - the state of this back end
  * @drain: the events and their rings, once started.
- * @chains: what the module had done before.
- * @helper: the process that loads unwind rules; or 0.
- * @wakers: who ends waiting, or NULL.
- * @walker: walks stacks in the kernel; or NULL.
+ * @chains: the kernel module's counts when recording started.
+ * @helper: process ID of the process that loads unwind rules, or 0.
+ * @wakers: finds who ends the waiting of threads, or NULL.
+ * @walker: the BPF program that walks stacks, or NULL.
  */
 struct perf_state {
 	struct perf_drain *drain;
@@ -44,7 +44,10 @@ struct perf_state {
 	struct walker *walker;
 };
 
-/* Nobody else loads unwind rules: a process of ours does, if it may. */
+/*
+ * Starts a process of ours that loads unwind rules, if nobody else does and it may. Returns its
+ * process ID or 0.
+ */
 static pid_t start_helper(const struct record_opts *o)
 {
 	struct rules_state state;
@@ -97,7 +100,10 @@ static unsigned int kernel_max_stack(void)
 	return max;
 }
 
-/* Of what the kernel counts itself each one is a sample, as long as that can be afforded. */
+/*
+ * Returns how many events there are from one sample to the next, 0 if that is not fixed. Of events
+ * that the kernel itself counts each one is a sample, for as long as that can be afforded.
+ */
 static uint64_t event_count(const struct record_opts *o)
 {
 	if (o->count)
@@ -109,8 +115,8 @@ static uint64_t event_count(const struct record_opts *o)
 }
 
 /*
- * Bytes of a ring. Copies of stacks fill it soon: it is to hold those of a second, of one
- * thread that runs all the time.
+ * Returns the bytes of a ring. Copies of stacks fill it fast: it must hold those of one second, of
+ * one thread that runs all the time.
  */
 static size_t ring_size(const struct record_opts *o)
 {
@@ -125,7 +131,10 @@ static size_t ring_size(const struct record_opts *o)
 	return perf_ring_size(size, o->off_cpu || o->wall ? SIZE_MAX : o->freq * PERF_FIRST_COPY);
 }
 
-/* On time is sampled by an event, off time by switches, wall time by both. */
+/*
+ * Returns how to open the events: time on the CPU is sampled by an event, time off the CPU by
+ * switches, wall-clock time by both.
+ */
 static struct perf_opts event_options(const struct record_opts *o)
 {
 	unsigned int max = kernel_max_stack();
@@ -174,7 +183,7 @@ int backend_perf_probe(const struct record_opts *o, bool *user_only, struct reas
 	return perf_probe(&opts, user_only, why);
 }
 
-/* May events of the CPUs be opened, which see all processes? */
+/* Returns whether events of the CPUs, which see all processes and the kernel, may be opened. */
 static bool may_see_all(struct perf_opts opts)
 {
 	bool user_only;
@@ -185,7 +194,7 @@ static bool may_see_all(struct perf_opts opts)
 	return !perf_probe(&opts, &user_only, &why) && !user_only;
 }
 
-/* Where the stacks come from, for the line that says so. */
+/* Returns a text that says where the stacks come from. */
 static const char *how(const struct record_opts *o)
 {
 	if (o->walk)
@@ -200,7 +209,7 @@ static const char *how(const struct record_opts *o)
 				 "callchains by frame pointers (shstk_perf is not loaded)";
 }
 
-/* If it is to be recorded by them. */
+/* Returns false if stacks are to be walked by unwind rules in the kernel and none are loaded. */
 static bool has_rules(const struct record_opts *o)
 {
 	struct rules_state state;
@@ -209,7 +218,10 @@ static bool has_rules(const struct record_opts *o)
 	return o->via != VIA_RULES || state.tables;
 }
 
-/* If stacks are to be walked by BPF. False: they cannot be, and it was said why. */
+/*
+ * Creates the walker if stacks are to be walked by BPF. Returns false, after printing the reason,
+ * if that is not possible.
+ */
 static bool start_walker(const struct record_opts *o, struct walker **ret)
 {
 	const struct walker_opts opts = {
@@ -225,7 +237,7 @@ static bool start_walker(const struct record_opts *o, struct walker **ret)
 	return !err;
 }
 
-/* @target: the command, which waits; or NULL. */
+/* Begins to record. @target is the command, which waits to be executed, or NULL. */
 static int start(struct recording *r, const struct target *target)
 {
 	struct perf_state *state = r->state;
@@ -238,7 +250,7 @@ static int start(struct recording *r, const struct target *target)
 		.given = r->opts->targets.nr_tids ? r->opts->targets.nr_tids :
 						    r->opts->targets.given,
 		.threads = r->opts->targets.nr_tids,
-		/* The file says once what a sample stands for. */
+		/* A perf.data file says only once what a sample stands for. */
 		.may_coarsen = !r->opts->count && event_count(r->opts) && !r->opts->perf_data,
 		.perf_data = r->opts->perf_data,
 		.off = !r->opts->off_cpu  ? OFF_ALL :
@@ -267,8 +279,9 @@ static int start(struct recording *r, const struct target *target)
 		opts.rings.pids = &target->pid;
 		opts.rings.on_exec = true;
 		/*
-		 * Others' switches, or others' events of which each is a sample, would fill the
-		 * rings: these are seen only if there is no other way.
+		 * Switches of other processes would fill the rings, and so would other processes'
+		 * events of which each is a sample. For these, events of the CPUs are opened only
+		 * if there is no other way.
 		 */
 		opts.tree = !opts.rings.off && !event_count(r->opts) && may_see_all(opts.rings);
 	}
@@ -278,8 +291,8 @@ static int start(struct recording *r, const struct target *target)
 			return EXIT_OWN;
 	}
 	/*
-	 * On a busy machine the rings would be full before it is this process's turn; or a process
-	 * would be over before copies of its stacks have begun.
+	 * A higher priority: on a busy machine the rings would be full before it is this process's
+	 * turn, or a recorded process would have ended before copies of its stacks begin.
 	 */
 	if (r->opts->via == VIA_COPIES || r->opts->mixed)
 		setpriority(PRIO_PROCESS, 0, NICE);
@@ -326,8 +339,8 @@ static bool all_gone(const struct recording *r)
 }
 
 /*
- * ns or events that were to be sampled; 0: not known. A command is all that is recorded, and its
- * time that of all profiles.
+ * Returns how many ns or events there were to be sampled, 0 if that is not known. The command's CPU
+ * time is that number only if nothing else is recorded, and for all profiles together.
  */
 static uint64_t find_whole(const struct recording *r, bool ended, const struct rusage *usage)
 {
@@ -341,7 +354,7 @@ static uint64_t find_whole(const struct recording *r, bool ended, const struct r
 		       0;
 }
 
-/* The same of a further event, which is no clock. */
+/* Adds what has no sample of a further event to the profile, unless that event is a clock. */
 static int add_unsampled_of(struct recording *r, const struct perf_event *event, int which)
 {
 	uint64_t weight = perf_drain_weight(drain_of(r), which), whole;
@@ -352,8 +365,9 @@ static int add_unsampled_of(struct recording *r, const struct perf_event *event,
 }
 
 /*
- * ns in the kernel of those who may not sample that: what has no sample. Of a command no more than
- * it says itself: a hypervisor may have delayed samples.
+ * Returns the ns of CPU time in the kernel that have no sample, because only user mode may be
+ * sampled. For a command it is at most what the kernel reports as its system time: a hypervisor may
+ * have delayed samples.
  */
 static uint64_t hidden_kernel(const struct recording *r, bool ended, const struct rusage *usage,
 			      const struct drain_counts *c, const struct perf_counts *more)
@@ -368,8 +382,8 @@ static uint64_t hidden_kernel(const struct recording *r, bool ended, const struc
 }
 
 /*
- * What has no sample: where some are lost, of events that are no clock, and of time in the kernel.
- * Else it is of periods that did not end.
+ * Adds what has no sample to the profile: after losses, for events that are no clock, and for time
+ * in the kernel. In other cases the rest consists of periods that did not end, and is left out.
  */
 static int add_unsampled(struct recording *r, bool ended, const struct rusage *usage)
 {
@@ -419,7 +433,10 @@ static void describe(const struct recording *r, char *buf, size_t size)
 	samples_describe(r, &c, buf, size);
 }
 
-/* What is lost may have been the end of processes. */
+/*
+ * Reports processes that outlive the command. Not if records were lost, as these may have told that
+ * processes end.
+ */
 static void report_left(struct recording *r, bool ended, bool lost)
 {
 	struct samples_left left = { .text = "" };
@@ -430,7 +447,7 @@ static void report_left(struct recording *r, bool ended, bool lost)
 	samples_report_left(r, &left);
 }
 
-/* Stacks with an outer part that is not from their copy. */
+/* Reports stacks whose outer part does not come from their copy. */
 static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enum beyond_by by)
 {
 	if (nr)
@@ -438,7 +455,7 @@ static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enu
 		       (unsigned long long)samples, beyond_words(by));
 }
 
-/* Stacks that are not whole, or not all of one making. */
+/* Reports stacks that are not complete, or whose parts come from different sources. */
 static void report_stacks(struct recording *r, const struct drain_counts *c,
 			  const struct perf_counts *more)
 {
@@ -475,14 +492,14 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 		remark(r,
 		       "%llu of %llu stacks end at code without unwind information: shown as [truncated]",
 		       (unsigned long long)(c->truncated - known), (unsigned long long)c->samples);
-	/* Some are always there: in code that was replaced, in the middle of a change. */
+	/* A few are always there: in code that was replaced, or in the middle of a change. */
 	if (more->stacks.java > c->samples / 50)
 		remark(r,
 		       "%llu of these are Java's: they end at frames that HotSpot's tables do not have",
 		       (unsigned long long)more->stacks.java);
 }
 
-/* What was done in the kernel is in no sample of user mode. */
+/* Reports CPU time in the kernel, which is in no sample of user mode. */
 static void report_kernel(struct recording *r, uint64_t ns)
 {
 	if (ns >= 10000000)
@@ -524,7 +541,10 @@ static void report_lost(struct recording *r, const struct drain_counts *c, uint6
 		(unsigned long long)c->lost, *sum ? "; " : "", sum, *sum ? " are here" : "");
 }
 
-/* Few samples of an event that are each one of many: shares are known roughly. */
+/*
+ * Reports that shares are known only roughly, if each sample stands for many events and there are
+ * few samples.
+ */
 static void report_estimate(struct recording *r, const struct drain_counts *c,
 			    const struct perf_counts *more)
 {
@@ -581,19 +601,22 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		       (unsigned long long)(chains.other - state->chains.other + chains.exact -
 					    state->chains.exact),
 		       o->via == VIA_RULES ? ", or unwind rules not to the outermost frame" : "");
-	/* By copies is what has no shadow stack; the others' callchains count as whole. */
+	/*
+	 * Where stacks are copied, only unread shadow stacks matter: stacks without a shadow stack
+	 * are copied, and the other callchains are complete.
+	 */
 	if (more.copy && chains.unread > state->chains.unread)
 		remark(r,
 		       "%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
 		       (unsigned long long)(chains.unread - state->chains.unread));
 	report_kernel(r, hidden_kernel(r, ended, usage, &c, &more));
 	report_left(r, ended, c.lost);
-	/* If some were lost, that is the reason. */
+	/* If records were lost, that is the reason. */
 	if (!c.samples && !c.lost)
 		report_none(o, perf_drain_user_only(state->drain));
 }
 
-/* How much of each further event is in the profile. */
+/* Reports how much of each further event is in the profile. */
 static void report_more(struct recording *r)
 {
 	const struct record_opts *o = r->opts;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * gomoments.c - see gomoments.h.
+ * gomoments.c - receives the goroutine's stacks that a BPF program copies, and finds the one that
+ * belongs to a sample. See gomoments.h.
  *
- * The program runs while the kernel takes the sample; since Linux 6.3 it runs after that has
- * got its time, before that earlier. What belongs to a sample is of the same thread, has the
- * same registers, and is less than half a period away from it.
+ * The BPF program runs while the kernel takes the sample: since Linux 6.3 after the sample got its
+ * time, in earlier kernels before that. A copy belongs to a sample of the same thread with the same
+ * registers that is less than half a period away from it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,10 @@
 
 #define OBJECT "shstk-goroutine.bpf.o"
 #define RING_SIZE (8u << 20)
-#define KEPT 1000000000 /* ns: samples of other CPUs come in order within that */
-#define MAX_APART 1000000 /* ns that the two may be apart, */
-#define HALF_A_SECOND 500000000 /* and less if samples are nearer to each other */
-#define MAX_KEPT 16384 /* moments; of a sample that was lost nobody asks */
+#define KEPT 1000000000 /* ns: samples of different CPUs are in order within that time */
+#define MAX_APART 1000000 /* ns between a copy and its sample, at most */
+#define HALF_A_SECOND 500000000 /* with frequent samples: ns divided by their rate */
+#define MAX_KEPT 16384 /* copies; nobody asks for the copy of a sample that was lost */
 
 struct moment {
 	struct moment *next;
@@ -28,14 +29,14 @@ struct moment {
 };
 
 /**
- * struct gomoments - what was copied and not asked for yet
- * @programs: the program and its ring,
- * @ring: which is mapped.
- * @apart: ns that a moment and its sample may be apart.
- * @first: moments in the order in which they came.
- * @last: where the next one is put.
- * @nr: so many there are.
- * @found: the one that was asked for last.
+ * struct gomoments - the copies that were not asked for yet
+ * @programs: the BPF program and its ring.
+ * @ring: the mapped ring.
+ * @apart: ns between a copy and its sample, at most.
+ * @first: the copies, in the order in which they came.
+ * @last: where the next copy is linked.
+ * @nr: number of copies in the list.
+ * @found: the copy that was asked for last.
  */
 struct gomoments {
 	struct programs programs;
@@ -96,7 +97,7 @@ int gomoments_program(const struct gomoments *all)
 	return all ? all->programs.programs[0] : 0;
 }
 
-/* One that does not fit into memory is left out: its sample lacks it. */
+/* Keeps a copy. If there is no memory for it, its sample has no copy. */
 static int keep(void *arg, const void *record, size_t size)
 {
 	struct gomoments *all = arg;
@@ -132,7 +133,10 @@ static bool belongs(const struct go_moment *it, const struct perf_record *record
 	       it->sp == sample->regs.r[sp];
 }
 
-/* Takes the nearest one of those that are kept; NULL: there is none. */
+/*
+ * Takes from the list the copy that belongs to the sample and is nearest to it in time, or returns
+ * NULL.
+ */
 static struct moment *take(struct gomoments *all, const struct perf_record *record,
 			   const struct perf_sample *sample)
 {
@@ -156,7 +160,7 @@ static struct moment *take(struct gomoments *all, const struct perf_record *reco
 	return m;
 }
 
-/* Could all be read that has to be there? */
+/* Returns whether everything could be read that a stack of Go needs. */
 static bool is_whole(const struct go_moment *it)
 {
 	return it->pieces[GO_PIECE_G].addr && it->pieces[GO_PIECE_G0].addr &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perf.c - recording by perf events: opens their rings, and hands what is in them to the converter.
+ * perf.c - a recording by perf events: opens the rings, and hands the records in them to the
+ * converter.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -15,11 +16,11 @@
 
 #define CALM 200000000 /* ns without a new process, program or mapping */
 
-/* ---- records ---- */
+/* ---- Records ---- */
 
 /*
- * Of Go the goroutine is wanted, too, whose stack and labels only a copy leads to: such a process
- * is not walked any more.
+ * For Go programs the goroutine's stack and labels are wanted too, and only a copy leads to them.
+ * So a Go process is not walked by the BPF program any more.
  */
 static void leave_go(struct perf_drain *d, const struct perf_record *r)
 {
@@ -51,12 +52,12 @@ static int take_switch(struct perf_drain *d, const struct perf_record *r)
 {
 	if (!(r->misc & PERF_RECORD_MISC_SWITCH_OUT))
 		return convert_return(d->convert, r->tid, r->time);
-	/* Kernels before 4.17 do not tell. */
+	/* Kernels before 4.17 do not tell whether the thread was preempted. */
 	convert_leave(d->convert, r->tid, r->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
 	return 0;
 }
 
-/* What processes and threads do. */
+/* Takes a record of what processes and threads do. */
 static int take_event(struct perf_drain *d, const struct perf_record *r)
 {
 	struct perf_map map;
@@ -71,7 +72,7 @@ static int take_event(struct perf_drain *d, const struct perf_record *r)
 	case PERF_RECORD_FORK:
 		return perf_record_fork(r, &fork) ? convert_fork(d->convert, &fork) : 0;
 	case PERF_RECORD_EXIT:
-		/* A CPU's own events still see it leave, until it is reaped. */
+		/* A CPU's own events still see the thread leave the CPU until it is reaped. */
 		if (perf_record_fork(r, &fork))
 			convert_exit(d->convert, &fork, d->scope.kind != SCOPE_GIVEN);
 		return 0;
@@ -80,7 +81,10 @@ static int take_event(struct perf_drain *d, const struct perf_record *r)
 	}
 }
 
-/* A thread of others begins: what had its number before is over. */
+/*
+ * Passes over a record of a process that is not recorded. If a thread begins there, an earlier
+ * thread with its number has ended.
+ */
 static void pass_over(struct perf_drain *d, const struct perf_record *r)
 {
 	struct perf_fork fork;
@@ -121,15 +125,18 @@ int perf_drain_record(void *arg, const struct perf_record *r)
 	if (r->type == PERF_RECORD_SAMPLE && r->time < d->since)
 		return 0;
 	ret = take(d, r);
-	/* Behind what was looked up for it: in this order it is taken from the file. */
+	/*
+	 * The record is written after the mappings that were looked up for it: readers of the file
+	 * need them first.
+	 */
 	if (d->writer)
 		perf_writer_add(d->writer, r);
 	return ret;
 }
 
-/* ---- begin and end ---- */
+/* ---- Begin and end ---- */
 
-/* Do the events count more than what is recorded? */
+/* Returns whether the events count more than what is recorded. */
 static bool counts_others(const struct perf_drain *d)
 {
 	const struct perf_opts *o = &d->opts;
@@ -189,7 +196,7 @@ static int create_writer(struct perf_drain *d, const struct perf_record_opts *op
 	return 0;
 }
 
-/* Opens the rings, and looks who is there already. */
+/* Opens the rings, and looks which processes exist already. Returns 0 or a negative errno. */
 static int begin(struct perf_drain *d, const struct perf_record_opts *opts, struct reason *why)
 {
 	struct perf_opts rings = opts->rings;
@@ -206,7 +213,9 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	d->opts = rings;
 	d->opts.pids = NULL;
 	d->opts.on_exec = false;
-	/* A clock of the command is known at its end. */
+	/*
+	 * An event that is a clock needs no total: the CPU time of the command is known at its end.
+	 */
 	if (!ret && d->scope.awaited && rings.main && !rings.main->clock)
 		d->sums.total = perf_total_open(&opts->rings, perf_rings_user_only(d->rings));
 	if (ret == -ESRCH)
@@ -230,7 +239,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->walker = opts->walker;
 	if (!opts->may_coarsen)
 		d->adapt.refused |= 1u << CHANGE_PERIOD;
-	/* An event has one program. */
+	/* An event has room for one BPF program. */
 	if (opts->walker)
 		d->adapt.refused |= 1u << CHANGE_MOMENTS;
 	d->convert = create_converter(opts, symbols, profile);
@@ -289,7 +298,7 @@ void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 	sums_renew(&d->sums, d->rings, counts_others(d));
 }
 
-/* ---- what is known of it ---- */
+/* ---- State and counts ---- */
 
 bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
 {
@@ -362,7 +371,7 @@ void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		.throttled = d->sums.throttled,
 		.unwritten = d->unwritten,
 	};
-	/* Without events of CPUs their time is missing: these were refused. */
+	/* Time of short threads is missing only if events of the CPUs were refused. */
 	if (!(d->adapt.refused & 1u << CHANGE_SCOPE))
 		more->stacks.unseen = 0;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * perf.h - `shstk record` with the kernel's eyes: samples of perf_event_open(2), with
- * callchains that shstk_perf.ko takes from shadow stacks, or with copies of stacks,
- * which are unwound here.
+ * perf.h - the part of `shstk record` that samples by perf_event_open(2), with callchains that
+ * shstk_perf.ko takes from shadow stacks, or with copies of stacks, which are unwound here.
  */
 #ifndef TOOLS_RECORD_PERF_PERF_H
 #define TOOLS_RECORD_PERF_PERF_H
@@ -17,26 +16,26 @@
 
 /**
  * struct perf_record_opts - what to record
- * @rings: events and targets; @rings.pids are processes here, whose threads are
- *	looked up, unless @threads.
+ * @rings: events and targets. @rings.pids are processes, whose threads are looked up here, unless
+ * @threads.
  * @depth: most entries of a stack that is unwound.
- * @kernel: show the kernel's part of callchains, if @rings has it; else only where there is no
- *	other stack.
+ * @kernel: show the kernel's part of callchains, if @rings has it; otherwise that part is shown
+ *	only where there is no other stack.
  * @chains: callchains are exact where there is a shadow stack (shstk_perf.ko).
- * @mixed: callchains are taken as long as all processes have shadow stacks, and stacks are copied
- *	from when one is met that has none.
- * @tree: the one process of @rings is about to execute a program: it is recorded from there
- *	on, with all it starts, by events of the CPUs. Events of its own would begin anew
- *	in each process, and never see those that end sooner than a period.
- * @given: the first so many targets of @rings were asked for, the others are their children:
- *	recording is over when those have ended.
- * @threads: they are threads: other threads of their processes are not recorded.
- * @off: which of the times off the CPU are wanted.
- * @wakers: says when waiting ends, and who ended it; or NULL. It must outlive the recording.
- * @may_coarsen: where @rings.count samples turn out to be more than can be taken, it grows.
- * @perf_data: file to write the kernel's records to as well, or NULL.
- * @keep_times: keep the times of so many samples, in all profiles; 0: of none.
- * @walker: walks stacks in the kernel; NULL: nobody does. It must outlive the recording.
+ * @mixed: callchains are taken as long as all processes have shadow stacks; stacks are copied once
+ *	a process without a shadow stack is met.
+ * @tree: the one process of @rings is about to execute a program. It is recorded from then on, with
+ *	all processes that it starts, by events of the CPUs. Events of the process would begin anew
+ *	in each child, and never see children that end sooner than a period.
+ * @given: how many targets of @rings were asked for; they come first, the others are their
+ *	children. Recording is over when the targets that were asked for have ended.
+ * @threads: the targets are threads: other threads of their processes are not recorded.
+ * @may_coarsen: @rings.count may grow if there are more samples than can be taken.
+ * @off: which times off the CPU are wanted.
+ * @wakers: finds when waiting ends and who ended it, or NULL. It must outlive the recording.
+ * @perf_data: file to which the kernel's records are written as well, or NULL.
+ * @keep_times: for how many samples the times are kept, in all profiles together; 0: for none.
+ * @walker: walks stacks in the kernel, or NULL. It must outlive the recording.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
  */
 struct perf_record_opts {
@@ -58,12 +57,12 @@ struct perf_record_opts {
 };
 
 /**
- * struct perf_counts - what came, beside what struct drain_counts has
- * @stacks: what was converted.
+ * struct perf_counts - counts of a recording beside those of struct drain_counts
+ * @stacks: counts of the converter.
  * @copy: bytes of each stack that are copied now.
- * @count: events from one sample to the next, if that is fixed.
- * @throttled: times that the kernel held the event back.
- * @unwritten: 0, or a negative errno: the perf.data file is not complete.
+ * @count: events from one sample to the next, 0 if that is not fixed.
+ * @throttled: how often the kernel held the event back.
+ * @unwritten: 0, or a negative errno if the perf.data file is not complete.
  */
 struct perf_counts {
 	struct convert_counts stacks;
@@ -73,19 +72,19 @@ struct perf_counts {
 	int unwritten;
 };
 
-#define PERF_FIRST_COPY 8192 /* bytes of each stack; more if that is too small for some */
+#define PERF_FIRST_COPY 8192 /* bytes of a stack copied at first; more if some need it */
 
-#define PERF_AFFORDED 20000 /* samples in a second, where each event is one */
+#define PERF_AFFORDED 20000 /* samples in a second, at most, where each event is a sample */
 
 struct perf_drain;
 
 /**
- * perf_drain_create() - begin
+ * perf_drain_create() - begin to record
  * @opts: what to record.
- * @symbols: names what is found.
- * @profile: receives the samples: a count, and the event's or the time.
- * @ret: receives it.
- * @why: receives why not.
+ * @symbols: finds names for addresses.
+ * @profile: receives the samples: a count, and events or time.
+ * @ret: receives the recording.
+ * @why: receives the reason of a failure.
  *
  * Return: 0 or a negative errno.
  */
@@ -97,43 +96,50 @@ void perf_drain_destroy(struct perf_drain *d);
 int perf_drain_take(struct perf_drain *d);
 
 /*
- * Is there no hurry to take what is recorded for @ns from now on? No process begins or maps
- * anything, none has memory that is looked into for its samples, and the rings have room.
+ * Returns whether there is no hurry to take records during the next @ns: no process begins or maps
+ * anything, none has memory that is read for its samples, and the rings have room.
  */
 bool perf_drain_calm(const struct perf_drain *d, uint64_t ns);
 
-/* From now on samples are for another profile; nothing of the old one is used. */
+/* Adds samples to another profile from now on. Nothing of the old one is used any more. */
 void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 		      struct shstk_profile *profile);
 
-/* No more samples from now on; takes what is left. */
+/* Stops sampling and takes what is left. Returns 0 or a negative errno. */
 int perf_drain_stop(struct perf_drain *d);
 
-/* Number of the processes given that still live. */
+/* Returns how many of the processes that were asked for still live. */
 unsigned int perf_drain_alive(const struct perf_drain *d);
 
-/* Calls @fn for each process that was recorded and still lives, if not all are recorded. */
+/*
+ * Calls @fn for each recorded process that still lives. Does nothing if the whole system is
+ * recorded.
+ */
 void perf_drain_left(struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg);
 
-/* Bytes of its rings. */
+/* Returns the bytes of the rings. */
 uint64_t perf_drain_shared(const struct perf_drain *d);
 
-/* Only user mode is sampled, because more is not permitted. */
+/* Returns whether only user mode is sampled, because more is not permitted. */
 bool perf_drain_user_only(const struct perf_drain *d);
 
 /*
- * What event @which (enum perf_which) counted itself of what is recorded, sampled or not, in this profile. False: it
- * is not known, as the events are the CPUs'.
+ * Writes to @ret how much event @which (enum perf_which) counted of what is recorded, sampled or
+ * not, during this profile. Returns false if that is not known, as the events are those of the
+ * CPUs.
  */
 bool perf_drain_whole(const struct perf_drain *d, int which, uint64_t *ret);
 
-/* What the samples of event @which stand for, in this profile. */
+/* Returns how much of event @which the samples of this profile stand for. */
 uint64_t perf_drain_weight(const struct perf_drain *d, int which);
 
-/* So much of it has no sample: shows it as @note (enum shstk_note). Returns 0 or -ENOMEM. */
+/*
+ * Adds @value of event @which, which has no sample, to the profile as @note (enum shstk_note).
+ * Returns 0 or -ENOMEM.
+ */
 int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value, int note);
 
-/* The events are the broker's. */
+/* Returns whether the broker opened the events. */
 bool perf_drain_borrowed(const struct perf_drain *d);
 
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,

@@ -2,10 +2,10 @@
 /*
  * private.h - what the files of a recording by perf events share.
  *
- *	perf.c    begins and ends, hands records to the converter
- *	scope.c   which processes are recorded
- *	adapt.c   opens other rings while recording, and why
- *	sums.c    what the kernel counted and lost, over all these rings
+ * 	perf.c    begins and ends, and hands records to the converter
+ * 	scope.c   which processes are recorded
+ * 	adapt.c   opens other rings while recording, when there is a reason
+ * 	sums.c    what the kernel counted and lost, over all these rings
  */
 #ifndef TOOLS_RECORD_PERF_PRIVATE_H
 #define TOOLS_RECORD_PERF_PRIVATE_H
@@ -20,21 +20,22 @@
 #include "tools/record/perf/sums.h"
 
 /**
- * struct perf_drain - a recording
- * @rings: the rings that are open. Replaced by adapt.c alone.
- * @opts: as they are opened, but for the targets; @opts.ring_size is that for copies of
- *	PERF_FIRST_COPY bytes. Changed by adapt.c alone.
- * @since: samples from before that time, ns, are of earlier rings, which gave them already.
- * @convert: makes the profile. What stacks are made of is changed by adapt.c.
- * @scope: who is recorded.
- * @adapt: what of that was changed so far.
- * @sums: what the kernel counted.
- * @wakers: takes the records of who ends times off the CPU apart, or NULL. The caller's.
+ * struct perf_drain - a recording by perf events
+ * @rings: the rings that are open. Only adapt.c replaces them.
+ * @opts: the options of @rings, except the targets. @opts.ring_size is the size for copies of
+ *	PERF_FIRST_COPY bytes. Only adapt.c changes them.
+ * @since: CLOCK_MONOTONIC in ns. Samples from before that time were already taken from earlier
+ *	rings.
+ * @convert: the converter, which makes the profile. adapt.c changes its source of stacks.
+ * @scope: the processes that are recorded.
+ * @adapt: what is known for changes by adapt.c.
+ * @sums: what the kernel counted and lost.
+ * @wakers: takes the records about who ends times off the CPU, or NULL. The caller's.
  * @walker: walks stacks in the kernel, or NULL. The caller's.
  * @moments: what a BPF program copies beside samples, or NULL. Set by adapt.c.
- * @chains: callchains are exact where there is a shadow stack. Set when it begins.
- * @writer: receives all records, until it ends; or NULL.
- * @unwritten: 0, or a negative errno: the writer's file is not complete. Set when it ends.
+ * @chains: callchains are exact where there is a shadow stack. Set when recording begins.
+ * @writer: writes all records to a perf.data file until recording ends, or NULL.
+ * @unwritten: 0, or a negative errno if the file is not complete. Set when recording ends.
  */
 struct perf_drain {
 	struct perf_rings *rings;
@@ -52,7 +53,9 @@ struct perf_drain {
 	int unwritten;
 };
 
-/* Takes a record of the rings; for perf_rings_read(). */
+/*
+ * Takes a record of the rings. A callback for perf_rings_read(), with a struct perf_drain as @arg.
+ */
 int perf_drain_record(void *arg, const struct perf_record *r);
 
 #endif

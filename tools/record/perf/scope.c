@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * scope.c - see scope.h.
+ * scope.c - keeps which processes and threads are recorded, and finds those that exist already.
+ * See scope.h.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -13,7 +14,7 @@
 #include "tools/record/perf/scope.h"
 
 #define MAX_TARGETS 65536
-#define MAX_ROUNDS 16 /* over all processes, while they make threads */
+#define MAX_ROUNDS 16 /* passes over all processes while they make new threads */
 
 int scope_init(struct scope *s, const struct perf_record_opts *opts)
 {
@@ -51,9 +52,9 @@ void scope_deinit(struct scope *s)
 	free(s->ends);
 }
 
-/* ---- what events are opened of ---- */
+/* ---- The targets of events ---- */
 
-/* Adds the threads of a process that are not there yet. */
+/* Adds the threads of a process that are not in the list yet. Returns 0 or a negative errno. */
 static int add_tasks(pid_t pid, pid_t **list, size_t *nr)
 {
 	DIR *dir = tasks_open(pid);
@@ -79,7 +80,10 @@ static int add_tasks(pid_t pid, pid_t **list, size_t *nr)
 	return 0;
 }
 
-/* The threads of all processes, until no new ones turn up. */
+/*
+ * Lists the threads of all processes, again and again until there are no new ones. Returns 0,
+ * -ENOMEM or -ESRCH.
+ */
 static int list_threads(const pid_t *pids, size_t nr_pids, pid_t **ret, size_t *nr)
 {
 	size_t before;
@@ -128,9 +132,9 @@ int scope_targets_now(const struct population *all, struct perf_opts *opts, pid_
 	return nr ? 0 : -ESRCH;
 }
 
-/* ---- who is there already ---- */
+/* ---- What exists already ---- */
 
-/* A process, with its threads. */
+/* Adds a process with its threads. Returns 0 or -ENOMEM. */
 static int meet(struct population *all, pid_t pid)
 {
 	DIR *dir = tasks_open(pid);
@@ -144,7 +148,7 @@ static int meet(struct population *all, pid_t pid)
 	return ret;
 }
 
-/* A thread, without the others of its process. */
+/* Adds a thread without the other threads of its process. Returns 0 or -ENOMEM. */
 static int meet_thread(struct population *all, pid_t tid)
 {
 	char text[32];
@@ -171,7 +175,7 @@ int scope_look_around(const struct scope *s, struct population *all)
 	return ret;
 }
 
-/* ---- while recording ---- */
+/* ---- While recording ---- */
 
 bool scope_has(const struct scope *s, struct population *all, const struct perf_record *r)
 {
@@ -200,7 +204,7 @@ unsigned int scope_alive(const struct scope *s)
 	unsigned int alive = 0;
 
 	poll(s->ends, s->nr_given, 0);
-	/* A thread's number has no descriptor. */
+	/* A thread that is not the first of its process has no pidfd. */
 	for (size_t i = 0; i < s->nr_given; i++)
 		alive += s->ends[i].fd >= 0 ? !s->ends[i].revents :
 					      !kill(s->pids[i], 0) || errno == EPERM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * scope.h - which processes and threads are recorded by perf events.
+ * scope.h - which processes and threads a recording by perf events covers.
  */
 #ifndef TOOLS_RECORD_PERF_SCOPE_H
 #define TOOLS_RECORD_PERF_SCOPE_H
@@ -11,15 +11,15 @@
 #include "tools/record/perf/perf.h"
 
 /**
- * enum scope_kind - whose events there are, and which of their records are wanted
- * @SCOPE_GIVEN: events of threads, those given and what they start: all is wanted.
- * @SCOPE_ALL: events of the CPUs or of a cgroup: all is wanted.
- * @SCOPE_OURS: events of the CPUs: wanted are processes that are marked (&struct process.ours),
- *	and so are their children.
+ * enum scope_kind - whose events are opened, and which of their records are wanted
+ * @SCOPE_GIVEN: events of the given threads and of what they start; all records are wanted.
+ * @SCOPE_ALL: events of the CPUs or of a cgroup; all records are wanted.
+ * @SCOPE_OURS: events of the CPUs; only records of marked processes (&struct process.ours) are
+ *	wanted. Children of a marked process are marked too.
  *
- * It begins as SCOPE_OURS, without a process that is marked, for a command that is about to be
- * executed: the command is marked when it is (@awaited). SCOPE_GIVEN becomes SCOPE_OURS, with all
- * processes marked that are known, by scope_widen().
+ * For a command that is about to be executed the kind is SCOPE_OURS from the beginning, without a
+ * marked process; the command is marked when it is executed (@awaited). scope_widen() turns
+ * SCOPE_GIVEN into SCOPE_OURS and marks all known processes.
  */
 enum scope_kind {
 	SCOPE_GIVEN,
@@ -28,14 +28,15 @@ enum scope_kind {
 };
 
 /**
- * struct scope - who is recorded
- * @kind: see there.
- * @awaited: process that is marked when it executes a program; 0: none is awaited.
+ * struct scope - which processes are recorded
+ * @kind: whose events there are, and which of their records are wanted.
+ * @awaited: process ID of the process that is marked when it executes a program; 0: none.
  * @threads: @pids are threads: other threads of their processes are not recorded.
- * @pids: the processes or threads that were asked for, and their children so far.
+ * @pids: the processes or threads that were asked for, and their children at the start.
  * @nr_pids: number of @pids.
- * @nr_given: the first so many of @pids were asked for.
- * @ends: of each of these, what is readable when it has ended; descriptor -1: it has none.
+ * @nr_given: how many of @pids, from the first on, were asked for.
+ * @ends: a pidfd for each of the @nr_given first @pids, which becomes readable when the process has
+ *	ended; -1 where there is none.
  */
 struct scope {
 	enum scope_kind kind;
@@ -47,33 +48,39 @@ struct scope {
 	struct pollfd *ends;
 };
 
-/* Returns 0 or -ENOMEM; scope_deinit() follows. */
+/* Returns 0 or -ENOMEM. scope_deinit() must follow in both cases. */
 int scope_init(struct scope *s, const struct perf_record_opts *opts);
 void scope_deinit(struct scope *s);
 
 /**
- * scope_targets() - what events are to be opened of
- * @s: who is recorded.
- * @opts: receives it; it has what was asked for.
- * @ret: receives a list for free() that @opts refers to, or NULL.
+ * scope_targets() - find the threads for which events are to be opened
+ * @s: which processes are recorded.
+ * @opts: has the targets that were asked for, and receives the threads.
+ * @ret: receives a list to which @opts refers and which the caller frees, or NULL.
  *
- * Return: 0, -ENOMEM, or -ESRCH: nobody is left.
+ * Return: 0; -ENOMEM; -ESRCH if no thread is left.
  */
 int scope_targets(const struct scope *s, struct perf_opts *opts, pid_t **ret);
 
-/* The same later: of all threads that are known and live. */
+/* Does the same as scope_targets() later, for all threads that are known and live. */
 int scope_targets_now(const struct population *all, struct perf_opts *opts, pid_t **ret);
 
-/* Meets who is there already: only those that recording does not see begin. 0 or -ENOMEM. */
+/*
+ * Adds to @all the processes and threads that exist already, whose beginning the recording does not
+ * see. Returns 0 or -ENOMEM.
+ */
 int scope_look_around(const struct scope *s, struct population *all);
 
-/* Is a record wanted? Marks who is awaited. */
+/* Returns whether a record is wanted. Marks the awaited process when it executes its program. */
 bool scope_has(const struct scope *s, struct population *all, const struct perf_record *r);
 
-/* The events are the CPUs' from now on; all who are known are recorded, with their children. */
+/*
+ * Notes that the events are those of the CPUs from now on, and marks all known processes as
+ * recorded.
+ */
 void scope_widen(struct scope *s, struct population *all);
 
-/* Number of those asked for that still live. */
+/* Returns how many of the processes or threads that were asked for still live. */
 unsigned int scope_alive(const struct scope *s);
 
 #endif

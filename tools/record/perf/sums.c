@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sums.c - see sums.h.
+ * sums.c - sums up what the kernel counted and lost, over rings that replace each other and
+ * profiles that follow each other. See sums.h.
  */
 #include <linux/perf_event.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ uint64_t sums_take(struct sums *s, const struct perf_record *r)
 	return body[1];
 }
 
-/* What the next ones had counted when they took over counts once. */
+/* What the next rings had counted before they took over must count only once. */
 void sums_take_over(struct sums *s, const struct perf_rings *old, const struct perf_rings *next)
 {
 	uint64_t counted, before;
@@ -39,7 +40,10 @@ void sums_close(struct sums *s, const struct perf_rings *old)
 		s->lost += lost;
 }
 
-/* In all profiles. Records that tell it come only once there is room again. */
+/*
+ * Returns the number of lost records over all profiles. The records that tell of losses come only
+ * once there is room in a ring again, so the kernel's own count is preferred.
+ */
 static uint64_t all_lost(const struct sums *s, const struct perf_rings *rings)
 {
 	uint64_t lost;
@@ -52,7 +56,9 @@ uint64_t sums_lost(const struct sums *s, const struct perf_rings *rings)
 	return all_lost(s, rings) - s->lost_before;
 }
 
-/* In all profiles. */
+/*
+ * Writes to @ret what event @which counted over all profiles. Returns false if that is not known.
+ */
 static bool all_counted(const struct sums *s, const struct perf_rings *rings, bool foreign,
 			int which, uint64_t *ret)
 {

@@ -2,8 +2,8 @@
 /*
  * sums.h - what the events of a recording counted themselves, sampled or not, and what was lost.
  *
- * The kernel counts for as long as rings are open. Rings are replaced while recording, and one
- * profile follows another: so of each number it is kept what those before had.
+ * The kernel counts for as long as rings are open. Rings are replaced while recording goes on, and
+ * one profile follows another. So this keeps, of each number, what earlier rings and profiles had.
  */
 #ifndef TOOLS_RECORD_PERF_SUMS_H
 #define TOOLS_RECORD_PERF_SUMS_H
@@ -11,15 +11,16 @@
 #include "tools/perf/rings.h"
 
 /**
- * struct sums - numbers of the kernel
- * @counted: what each event counted in earlier rings, less what the rings that followed had
- *	counted when they took over. By sums_take_over().
- * @counted_before: what each event had counted when this profile began. By sums_renew().
- * @lost: records that earlier rings lost. By sums_close().
- * @lost_before: records that were lost when this profile began. By sums_renew().
- * @lost_told: records of this profile of which a record says that they were lost.
- * @throttled: times in this profile that the kernel held an event back.
- * @total: an event that counts all of the command, without sampling; -1: there is none.
+ * struct sums - numbers that the kernel counted
+ * @counted: what each event counted in earlier rings, minus what the rings that followed had
+ *	counted when they took over. Set by sums_take_over().
+ * @counted_before: what each event had counted when this profile began. Set by sums_renew().
+ * @lost: records that earlier rings lost. Set by sums_close().
+ * @lost_before: records that were lost when this profile began. Set by sums_renew().
+ * @lost_told: lost records of this profile, as records in the rings tell.
+ * @throttled: how often the kernel held an event back during this profile.
+ * @total: descriptor of an event that counts all of the command without sampling; -1: there is
+ *	none.
  */
 struct sums {
 	uint64_t counted[PERF_WHICH];
@@ -31,26 +32,29 @@ struct sums {
 	int total;
 };
 
-/* What a record of the kernel's says of the recording itself. Returns how many samples it lost. */
+/*
+ * Takes a record in which the kernel tells of losses or throttling; ignores others. Returns how
+ * many records it says were lost.
+ */
 uint64_t sums_take(struct sums *s, const struct perf_record *r);
 
-/* Both rings are open, @next from now on. */
+/* Adds what the rings @old counted, while both are open and @next is about to take over. */
 void sums_take_over(struct sums *s, const struct perf_rings *old, const struct perf_rings *next);
 
-/* All of @old is read, and it is about to be closed. */
+/* Adds what the rings @old lost. Called after all of @old was read, before it is closed. */
 void sums_close(struct sums *s, const struct perf_rings *old);
 
-/* Records that were lost in this profile, so far. */
+/* Returns how many records were lost in this profile so far. */
 uint64_t sums_lost(const struct sums *s, const struct perf_rings *rings);
 
 /*
- * What event @which counted in this profile. False: it is not known, as @rings count more than is
- * recorded (@foreign), or are not asked.
+ * Writes to @ret what event @which counted during this profile. Returns false if that is not known,
+ * because @rings count more than what is recorded (@foreign) or the kernel does not tell.
  */
 bool sums_counted(const struct sums *s, const struct perf_rings *rings, bool foreign, int which,
 		  uint64_t *ret);
 
-/* The next profile begins. */
+/* Begins the next profile: keeps what was counted and lost before it. */
 void sums_renew(struct sums *s, const struct perf_rings *rings, bool foreign);
 
 #endif
