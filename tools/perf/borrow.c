@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * borrow.c - perf events that the broker opens.
+ * borrow.c - asks the broker to open perf events, for users who may not open them. See borrow.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "tools/broker/protocol.h"
 #include "tools/perf/borrow.h"
 
-#define PATIENCE 15 /* s, more than the broker has for a connection */
-#define TRIES 600 /* while another process of the same user is answered, */
-#define PAUSE_NS 5000000 /* and time between them */
+#define PATIENCE 15 /* seconds, more than the broker has for a connection */
+#define TRIES 600 /* requests while the broker answers another process of this user */
+#define PAUSE_NS 5000000 /* ns between these requests */
 
 static int kind_of(const struct perf_event *e)
 {
@@ -37,7 +37,10 @@ bool borrow_possible(const struct perf_opts *opts)
 	       !opts->count_all && (!opts->main || kind_of(opts->main) >= 0);
 }
 
-/* Anybody could listen at a name that the user chose; the broker is root's. */
+/*
+ * Returns whether the other end of the socket is root's. The broker is; anybody could listen at a
+ * name that the user chose.
+ */
 static bool is_roots(int fd)
 {
 	struct ucred peer;
@@ -79,7 +82,7 @@ int borrow_proof(pid_t tid)
 	return fd >= 0 ? fd : errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* The event's descriptor, or -1 if none came along. */
+/* Returns the event's file descriptor that came with a message, or -1. */
 static int descriptor_of(struct msghdr *msg)
 {
 	struct cmsghdr *head = CMSG_FIRSTHDR(msg);
@@ -92,7 +95,7 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-/* Returns the event's descriptor or a negative errno. */
+/* Receives the broker's answer. Returns the event's file descriptor or a negative errno. */
 static int receive(int broker, struct broker_reply *ret)
 {
 	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
@@ -109,7 +112,10 @@ static int receive(int broker, struct broker_reply *ret)
 	ssize_t n = recvmsg(broker, &msg, MSG_CMSG_CLOEXEC);
 	int fd;
 
-	/* That the broker has not read the request is told before its answer is. */
+	/*
+	 * If the broker has closed the connection without reading the request, the first call
+	 * reports that, and the second one receives the answer.
+	 */
 	if (n < 0 && errno == ECONNRESET)
 		n = recvmsg(broker, &msg, MSG_CMSG_CLOEXEC);
 	fd = n < 0 ? -1 : descriptor_of(&msg);
@@ -123,7 +129,10 @@ static int receive(int broker, struct broker_reply *ret)
 	return n ? -EPROTO : -EPIPE;
 }
 
-/* An answer may be there though the broker has closed the connection meanwhile. */
+/*
+ * Sends a request and receives its answer, which may be there though the broker has closed the
+ * connection meanwhile. Returns the event's file descriptor or a negative errno.
+ */
 static int ask(int broker, const struct broker_request *r, struct broker_reply *ret)
 {
 	ssize_t n = send(broker, r, sizeof(*r), MSG_NOSIGNAL);
@@ -133,7 +142,10 @@ static int ask(int broker, const struct broker_request *r, struct broker_reply *
 	return receive(broker, ret);
 }
 
-/* While the broker answers another process of this user, @broker becomes another connection. */
+/*
+ * Sends a request as ask() does, again and again while the broker answers another process of this
+ * user. Each time @broker becomes a new connection.
+ */
 static int ask_until(int broker, const struct broker_request *r, struct broker_reply *ret)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perf.data files. See data.h; the layout is described in the kernel's
+ * data.c - reads perf.data files. See data.h. Their layout is described in the kernel's
  * tools/perf/Documentation/perf.data-file-format.txt, that of the records in
  * include/uapi/linux/perf_event.h.
  *
- * Two passes: the first reads all record headers, with their times; then the
- * records are read once more in the order of time, each into one buffer. If some
- * are compressed, all are copied to a temporary file first, which is read instead.
+ * A file is read in two passes. The first one reads the headers of all records, with their times.
+ * Then the records are read once more in the order of time, one at a time, into a buffer. If some
+ * are compressed, all records are unpacked to a temporary file first, which is read instead.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +37,9 @@ static bool wanted(const struct perf_event_header *h)
 }
 
 /*
- * The time of a record: of samples by their layout, of others in the trailer
- * that sample_id_all gives them (the same for all events of a file).
+ * Finds the time of a record. Samples have it at a place that depends on their event; other records
+ * have it in the trailer that sample_id_all gives them, which is the same for all events of a file.
+ * Returns false if the record is invalid.
  */
 static bool record_time(const struct perfdata *pd, const struct perf_event_header *h, struct body b,
 			uint64_t *ret)
@@ -94,7 +95,10 @@ static int by_time(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* From here on the file is another one, of nothing but records. */
+/*
+ * Unpacks the file to a temporary one, which replaces it from here on and has nothing but records.
+ * Returns 0 or a negative errno.
+ */
 static int unpack(struct perfdata *pd)
 {
 	struct perfdata_file *f = pd->private;
@@ -112,7 +116,7 @@ static int unpack(struct perfdata *pd)
 	f->data = (struct section){ 0, u.size };
 	f->window_size = 0;
 	f->unpacked = true;
-	/* All that was found so far is found again. */
+	/* Forget what was found so far, as all of it is found again. */
 	f->nr_records = 0;
 	pd->damaged = 0;
 	pd->cut |= u.damaged;
@@ -124,7 +128,10 @@ static int unpack(struct perfdata *pd)
 	return 0;
 }
 
-/* The headers and times of all records. */
+/*
+ * Finds the positions and times of all records. Returns 0 or a negative errno: -EAGAIN if the file
+ * must be unpacked first.
+ */
 static int find_records(struct perfdata *pd)
 {
 	struct perfdata_file *f = pd->private;
@@ -140,7 +147,7 @@ static int find_records(struct perfdata *pd)
 			return -EIO;
 		if (h.size < sizeof(h)) {
 			pd->damaged++;
-			return 0; /* where the next one is, is not known */
+			return 0; /* the position of the next record is unknown */
 		}
 		if (h.size > end - at) {
 			pd->cut = true;
@@ -251,7 +258,10 @@ static int write_all(int to, const char *bytes, size_t size)
 	return 0;
 }
 
-/* All that comes from @from, in a file without a name. Returns that, or a negative errno. */
+/*
+ * Copies everything that comes from @from to a file without a name. Returns its file descriptor or
+ * a negative errno.
+ */
 static int copy_of(int from)
 {
 	static char bytes[1 << 16];
@@ -267,7 +277,10 @@ static int copy_of(int from)
 	return err ? err : to;
 }
 
-/* Records are read twice, and not in the order in which they come: what is no file becomes one. */
+/*
+ * Opens standard input. If it is not a regular file it is copied to one, because records are read
+ * twice and not in the order in which they come.
+ */
 static int open_input(struct perfdata **ret, struct reason *why)
 {
 	static const char name[] = "standard input";
@@ -318,7 +331,7 @@ void perfdata_close(struct perfdata *pd)
 	free(pd);
 }
 
-/* Which file a mapping is of: 24 bytes with its build id, or with its device and inode. */
+/* Takes the 24 bytes that say which file a mapping is of: its build id, or its device and inode. */
 static void take_file(const uint8_t *bytes, bool build_id, struct perf_map *m)
 {
 	uint32_t device[2];
@@ -374,7 +387,7 @@ static int give_mmap(struct perfdata *pd, const struct perf_event_header *h, str
 		pd->damaged++;
 		return 0;
 	}
-	/* The kernel's own, or data. */
+	/* The kernel's own code, or data. */
 	if (m.pid < 0 || !exec)
 		return 0;
 	return handler->map(arg, &m);
@@ -409,7 +422,7 @@ static int give_comm(struct perfdata *pd, const struct perf_event_header *h, str
 	return 0;
 }
 
-/* A thread begins, or ends. */
+/* Hands out a record of a thread that begins or ends. */
 static int give_fork(struct body b, int (*fn)(void *arg, const struct perf_fork *f), void *arg)
 {
 	struct perf_fork f = { .pid = take32(&b) };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/perf/data.h - reading perf.data files, as `perf record` writes them, in
- * the order of time.
+ * tools/perf/data.h - reads perf.data files, as `perf record` writes them, in the order of time.
  *
- * Of the many records only those are handed out that stacks of user space need.
- * A file may be cut off anywhere and hold anything: at most one record is in
- * memory, and 16 bytes for each that is there.
+ * Of the many kinds of records only those are handed out that stacks of user space need. A file may
+ * be cut off anywhere and hold anything. Memory is needed for one record at a time, and 16 bytes
+ * for each record of the file.
  */
 #ifndef TOOLS_PERF_DATA_H
 #define TOOLS_PERF_DATA_H
@@ -23,20 +22,20 @@
 
 /**
  * struct perfdata_event - an event that was recorded
- * @name: as perf calls it, or made from type and config.
- * @nanoseconds: its periods are of time (cpu-clock, task-clock).
+ * @name: its name in perf, or one made from type and config.
+ * @nanoseconds: its periods are times (cpu-clock, task-clock).
  * @freq: @period is a frequency in Hz, not a period.
- * @period: what was asked for.
+ * @period: the period or frequency that was asked for.
  * @has_stacks: its samples have registers and a copy of the stack.
- * @has_chains: they have callchains.
- * @type: perf_event_attr.type, and
- * @config: .config,
- * @sample_type: .sample_type,
- * @read_format: .read_format,
- * @branch_type: .branch_sample_type,
- * @max_chain: .sample_max_stack,
- * @regs: .sample_regs_user,
- * @id_all: .sample_id_all.
+ * @has_chains: its samples have callchains.
+ * @type: perf_event_attr.type.
+ * @config: perf_event_attr.config.
+ * @sample_type: perf_event_attr.sample_type.
+ * @read_format: perf_event_attr.read_format.
+ * @branch_type: perf_event_attr.branch_sample_type.
+ * @max_chain: perf_event_attr.sample_max_stack.
+ * @regs: perf_event_attr.sample_regs_user.
+ * @id_all: perf_event_attr.sample_id_all.
  */
 struct perfdata_event {
 	char name[64];
@@ -56,15 +55,16 @@ struct perfdata_event {
 };
 
 /**
- * struct perfdata_handler - receives the records; each returns 0 or what ends
- *	the reading
- * @at: the time of the record that is handed out next, ns; 0 if not told. May be NULL.
- * @sample: a sample of @event, which may be compared with those of &struct perfdata.
+ * struct perfdata_handler - functions that receive the records; a value other than 0 ends the
+ * reading
+ * @at: tells the time of the record that is handed out next, in ns; 0 if it is not known. May be
+ *	NULL.
+ * @sample: a sample of @event, which points to an entry of @events of &struct perfdata.
  * @map: code was mapped.
  * @comm: a thread has a new name.
  * @fork: a thread has begun.
- * @exit: a thread has ended; may be NULL.
- * @lost: perf lost that many records or samples here.
+ * @exit: a thread has ended. May be NULL.
+ * @lost: perf lost @nr records or samples here.
  */
 struct perfdata_handler {
 	void (*at)(void *arg, uint64_t time);
@@ -77,16 +77,16 @@ struct perfdata_handler {
 };
 
 /**
- * struct perfdata - an open file
- * @path: as given.
- * @arch: enum shstk_arch of the machine it was recorded on; 0: not supported.
- * @machine: that machine as the file names it, "" if it does not.
- * @release: of its kernel, "" if the file does not say.
- * @events: the events, and
- * @nr_events: their number.
+ * struct perfdata - an open perf.data file
+ * @path: the path that was given.
+ * @arch: enum shstk_arch of the machine on which it was recorded; 0: not supported.
+ * @machine: name of that machine's architecture in the file, "" if the file does not name it.
+ * @release: release of that machine's kernel, "" if the file does not name it.
+ * @events: the events.
+ * @nr_events: number of events.
  * @cut: the file is cut off: records or headers are missing.
- * @damaged: records that make no sense.
- * @private: the rest.
+ * @damaged: number of invalid records.
+ * @private: state of the reader.
  */
 struct perfdata {
 	const char *path;
@@ -101,21 +101,21 @@ struct perfdata {
 };
 
 /**
- * perfdata_open() - open a file, read its headers, put its records in order
- * @path: the file; "-": standard input, which may be a pipe and is read to its end.
- * @ret: receives the file; give it to perfdata_close().
- * @why: receives why not, naming @path.
+ * perfdata_open() - open a file, read its headers, and put its records in order
+ * @path: the file. "-" is standard input, which may be a pipe and is read to its end.
+ * @ret: receives the file. perfdata_close() releases it.
+ * @why: receives the reason of a failure, which names @path.
  *
  * Return: 0 or a negative errno.
  */
 int perfdata_open(const char *path, struct perfdata **ret, struct reason *why);
 
 /**
- * perfdata_open_fd() - as perfdata_open(), of an open file
+ * perfdata_open_fd() - do what perfdata_open() does with a file that is already open
  * @path: its name.
- * @fd: the file; taken over, also on failure.
- * @ret: see perfdata_open().
- * @why: see perfdata_open().
+ * @fd: its file descriptor, which the function takes over, also on failure.
+ * @ret: receives the file. perfdata_close() releases it.
+ * @why: receives the reason of a failure, which names @path.
  *
  * Return: 0 or a negative errno.
  */
@@ -124,17 +124,17 @@ int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, struct rea
 /**
  * perfdata_read() - hand out all records in the order of time
  * @pd: the file.
- * @handler: receives them.
- * @arg: passed to @handler.
+ * @handler: receives the records.
+ * @arg: passed to the functions of @handler.
  *
  * Return: 0, -EIO, or what a function of @handler returned.
  */
 int perfdata_read(struct perfdata *pd, const struct perfdata_handler *handler, void *arg);
 
 /**
- * perfdata_build_id() - the build id that perf found for a file
- * @pd: the file.
- * @path: the mapped file.
+ * perfdata_build_id() - find the build id that perf noted for a file
+ * @pd: the perf.data file.
+ * @path: path of the mapped file.
  *
  * Return: a build id, of size 0 if none is known.
  */

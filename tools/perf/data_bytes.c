@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * data_bytes.c - see data_private.h: the bytes of a perf.data file.
+ * data_bytes.c - reads bytes of a perf.data file at any position, or in order through a window. See
+ * data_private.h.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * data_header.c - see data_private.h: what a perf.data file says of its events, of the machine
- * and of the files that were mapped.
+ * data_header.c - reads what a perf.data file says of its events, of the machine, and of the files
+ * that were mapped. See data_private.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,16 +13,16 @@
 #define MAGIC "PERFILE2"
 #define MAX_IDS (1u << 20)
 #define MAX_BUILD_IDS (1u << 16)
-#define MAX_FEATURE (16u << 20) /* bytes of one that is read */
+#define MAX_FEATURE (16u << 20) /* bytes of a header feature, at most */
 
-/* tools/perf: records that the tool itself adds. */
+/* Types of records that tools/perf itself adds. */
 enum {
 	USER_HEADER_ATTR = 64,
 	USER_BUILD_ID = 67,
 	USER_HEADER_FEATURE = 80,
 };
 
-/* tools/perf: header features. */
+/* Header features of tools/perf. */
 enum {
 	FEAT_BUILD_ID = 2,
 	FEAT_RELEASE = 4,
@@ -31,7 +31,7 @@ enum {
 	FEAT_BITS = 256,
 };
 
-/* include/uapi/linux/perf_event.h, newer than Debian 12: a build id record tells its size. */
+/* From include/uapi/linux/perf_event.h, newer than Debian 12: a build id record tells its size. */
 #define MISC_BUILD_ID_SIZE (1u << 15)
 
 struct file_header {
@@ -104,7 +104,7 @@ static int add_event(struct perfdata *pd, const uint8_t *bytes, size_t size)
 		.nanoseconds = attr.type == PERF_TYPE_SOFTWARE &&
 			       attr.config <= PERF_COUNT_SW_TASK_CLOCK,
 	};
-	/* Without attr.build_id the mappings' bit for it means something else. */
+	/* Without attr.build_id this flag of a mapping's record means something else. */
 	if (attr.build_id)
 		pd->private->asked_ids = true;
 	name_event(e, pd->nr_events);
@@ -112,7 +112,7 @@ static int add_event(struct perfdata *pd, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* IDs of the event that was added last. */
+/* Adds IDs of the event that was added last. Returns 0 or a negative errno. */
 static int add_ids(struct perfdata *pd, const uint8_t *bytes, size_t nr)
 {
 	struct perfdata_file *f = pd->private;
@@ -156,7 +156,7 @@ static int add_build_id(struct perfdata_file *f, const struct perf_event_header 
 	const uint8_t *id;
 	const char *path;
 
-	take32(&b); /* process ID, of a guest */
+	take32(&b); /* process ID, in a guest */
 	id = take(&b, 24);
 	path = take_text(&b);
 	if (b.bad || f->nr_build_ids == MAX_BUILD_IDS)
@@ -208,7 +208,7 @@ static int take_attr(struct perfdata *pd, struct body b)
 	return err;
 }
 
-/* Text with its length before it; what does not fit into @to, of @size bytes, is cut. */
+/* Takes a text that follows its length. What does not fit into @to, of @size bytes, is cut off. */
 static int take_string(struct body b, char *to, size_t size)
 {
 	uint32_t len = take32(&b);
@@ -224,7 +224,10 @@ static int take_string(struct body b, char *to, size_t size)
 	return 0;
 }
 
-/* Number and size of attributes; of each: itself, number of IDs, name, IDs. */
+/*
+ * Takes the names of events. The record has the number and size of attributes, and for each
+ * attribute itself, the number of its IDs, a name and the IDs.
+ */
 static int take_names(struct perfdata *pd, struct body b)
 {
 	uint32_t nr = take32(&b), size = take32(&b);
@@ -246,7 +249,7 @@ static int take_names(struct perfdata *pd, struct body b)
 	return b.bad ? -EINVAL : 0;
 }
 
-/* What the file says of the machine and of its events, but build ids. */
+/* Takes what the file says of the machine and of its events, except build ids. */
 static int take_feature(struct perfdata *pd, uint64_t feature, struct body b)
 {
 	switch (feature) {
@@ -314,7 +317,7 @@ static int read_build_ids(struct perfdata *pd, struct section s)
 	return 0;
 }
 
-/* A feature of a file, in memory. */
+/* Reads a header feature of a file into memory and takes it. Returns 0 or a negative errno. */
 static int read_feature(struct perfdata *pd, uint64_t feature, struct section s)
 {
 	uint8_t *bytes = s.size <= MAX_FEATURE ? malloc(s.size + 1) : NULL;
@@ -364,7 +367,7 @@ void perfdata_set_arch(struct perfdata *pd)
 		pd->arch = SHSTK_ARCH_X86;
 	else if (!strcmp(pd->machine, "aarch64"))
 		pd->arch = SHSTK_ARCH_ARM64;
-	else if (!*pd->machine) /* cut off, or an old pipe's: this one */
+	else if (!*pd->machine) /* cut off, or an old pipe: assume this machine's */
 #ifdef __aarch64__
 		pd->arch = SHSTK_ARCH_ARM64;
 #else
@@ -372,7 +375,10 @@ void perfdata_set_arch(struct perfdata *pd)
 #endif
 }
 
-/* Attributes, each followed by where its IDs are. */
+/*
+ * Reads the attributes of all events, each of which is followed by the place of its IDs. Returns 0
+ * or a negative errno.
+ */
 static int read_attrs(struct perfdata *pd, const struct file_header *h)
 {
 	struct perfdata_file *f = pd->private;
@@ -436,7 +442,7 @@ int perfdata_read_header(struct perfdata *pd)
 	if (h.data.offset > f->size)
 		return perfdata_fail(f, -EINVAL, "%s is cut off before its records", pd->path);
 	f->data = h.data;
-	/* Zero while it is being written. */
+	/* The size is 0 while the file is being written. */
 	if (!h.data.size || h.data.size > f->size - h.data.offset) {
 		f->data.size = f->size - h.data.offset;
 		pd->cut = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * data_private.h - what the files of data.h share.
+ * data_private.h - what the files of the reader of perf.data files (data.h) share: its state, and
+ * functions that they call of each other.
  */
 #ifndef TOOLS_PERF_DATA_PRIVATE_H
 #define TOOLS_PERF_DATA_PRIVATE_H
@@ -10,20 +11,20 @@
 
 #include "tools/perf/data.h"
 
-#define PERFDATA_WINDOW (1u << 18) /* bytes read at a time */
+#define PERFDATA_WINDOW (1u << 18) /* bytes that are read at a time */
 
 struct section {
 	uint64_t offset;
 	uint64_t size;
 };
 
-/* Where a record is. */
+/* The time of a record and its position in the file. */
 struct record {
 	uint64_t time;
 	uint64_t offset;
 };
 
-/* The event of samples with that ID. */
+/* The event of the samples with this ID. */
 struct event_id {
 	uint64_t id;
 	unsigned int event;
@@ -36,25 +37,25 @@ struct named_id {
 };
 
 /**
- * struct perfdata_file - an open file
- * @fd: it, or another one of nothing but records,
- * @size: and its bytes.
- * @window: what was read last, for what comes next,
- * @window_at: from there in the file,
- * @window_size: and so many bytes.
+ * struct perfdata_file - state of the reader of an open file
+ * @fd: the file, or a temporary file of nothing but records.
+ * @size: bytes of the file.
+ * @window_at: position of @window in the file.
+ * @window_size: bytes in @window.
+ * @window: the part of the file that was read last.
  * @data: where the records are.
- * @pipe: it was written to a pipe: headers are records.
- * @unpacked: no record is compressed, any more.
- * @asked_ids: mappings have build ids, where their flag says so.
- * @records: those that are handed out,
- * @nr_records: how many,
- * @max_records: with room for so many.
- * @ids: the events of samples, ordered by ID,
- * @nr_ids: and their number.
- * @build_ids: of files, ordered by path when all is read,
- * @nr_build_ids: and their number.
- * @why: receives why the file cannot be opened.
- * @record: the body of the record at hand.
+ * @pipe: the file was written to a pipe, so its headers are records.
+ * @unpacked: the records were unpacked to a temporary file.
+ * @asked_ids: mappings have build ids where their flag says so.
+ * @records: positions of the records that are handed out.
+ * @nr_records: number of @records.
+ * @max_records: number of records for which @records has room.
+ * @ids: IDs and their events, sorted by ID.
+ * @nr_ids: number of @ids.
+ * @build_ids: build ids of files, sorted by path once all headers are read.
+ * @nr_build_ids: number of @build_ids.
+ * @why: receives the reason why the file cannot be opened.
+ * @record: the body of the record that is being handled.
  */
 struct perfdata_file {
 	int fd;
@@ -77,7 +78,9 @@ struct perfdata_file {
 	uint64_t record[65536 / 8 + 1];
 };
 
-/* A record's body that is taken apart from its beginning. */
+/*
+ * The part of a record's body that was not taken yet; @bad is set when more is taken than there is.
+ */
 struct body {
 	const uint8_t *p;
 	size_t left;
@@ -97,7 +100,7 @@ static inline const uint8_t *take(struct body *b, uint64_t n)
 	return p;
 }
 
-/* What is not there is zero. */
+/* Takes a value of @size bytes. It is 0 if there are not enough bytes. */
 static inline void take_value(struct body *b, void *ret, size_t size)
 {
 	const uint8_t *p = take(b, size);
@@ -124,7 +127,7 @@ static inline uint32_t take32(struct body *b)
 	return v;
 }
 
-/* A text that ends in the record. */
+/* Returns the text at the beginning of @b without taking it; it must end within the record. */
 static inline const char *take_text(struct body *b)
 {
 	const char *text = (const char *)b->p;
@@ -136,42 +139,53 @@ static inline const char *take_text(struct body *b)
 	return text;
 }
 
-/* data_bytes.c */
+/* ---- data_bytes.c ---- */
 
-/* Says why the file cannot be opened. Returns @err. */
+/* Sets the reason why the file cannot be opened. Returns @err. */
 int perfdata_fail(struct perfdata_file *f, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 bool perfdata_read_at(const struct perfdata_file *f, uint64_t offset, void *buf, size_t len);
 
-/* As perfdata_read_at(), for reading on from beginning to end. */
+/*
+ * Reads as perfdata_read_at() does, but through a window: faster for reading from beginning to end.
+ */
 bool perfdata_read_next(struct perfdata_file *f, uint64_t offset, void *buf, size_t len);
 
-/* data_header.c */
+/* ---- data_header.c ---- */
 
-/* What stands before the records, and behind them. */
+/*
+ * Reads what stands before the records, and the header features behind them. Returns 0 or a
+ * negative errno.
+ */
 int perfdata_read_header(struct perfdata *pd);
 
-/* In a pipe's file the headers are records. */
+/*
+ * Takes a record that is a header, as a file written to a pipe has them. Ignores other records.
+ * Returns 0 or a negative errno.
+ */
 int perfdata_take_header(struct perfdata *pd, const struct perf_event_header *h, struct body b);
 
-/* When all headers are read: which machine the file is of. */
+/* Sets the architecture by the machine's name. Called after all headers are read. */
 void perfdata_set_arch(struct perfdata *pd);
 
-/* When all headers are read. */
+/* Sorts the build ids by path. Called after all headers are read. */
 void perfdata_sort_build_ids(struct perfdata_file *f);
 
 void perfdata_free_build_ids(struct perfdata_file *f);
 
-/* The event with that ID, or NULL. */
+/* Returns the event of samples with that ID, or NULL. */
 const struct perfdata_event *perfdata_event_of(const struct perfdata *pd, uint64_t id);
 
-/* data_sample.c */
+/* ---- data_sample.c ---- */
 
-/* The event of a sample: by the ID that stands at a place that all share. */
+/*
+ * Returns the event of a sample, by the ID that all samples have at the same place; NULL if it is
+ * unknown.
+ */
 const struct perfdata_event *perfdata_sample_event(const struct perfdata *pd, struct body b);
 
-/* Takes the fields of a sample of that event. Returns false if it makes no sense. */
+/* Takes the fields of a sample of @event. Returns false if the sample is invalid. */
 bool perfdata_take_sample(const struct perfdata *pd, const struct perfdata_event *event,
 			  struct body *b, struct perf_sample *s);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * data_sample.c - see data_private.h: takes the samples of a perf.data file apart.
+ * data_sample.c - takes the fields of samples in a perf.data file. See data_private.h.
  */
 #include "tools/perf/data_private.h"
 #include "tools/perf/regs.h"
 
-/* include/uapi/linux/perf_event.h; newer than Debian 12's. */
+/* From include/uapi/linux/perf_event.h, newer than Debian 12. */
 #define FORMAT_LOST_ (1u << 4)
 #define BRANCH_HW_INDEX_ (1u << 17)
 #define BRANCH_COUNTERS_ (1u << 19)
@@ -22,11 +22,12 @@ static void take_regs(const struct perfdata *pd, uint64_t mask, struct body *b,
 			perf_regs_set(pd->arch, i, take64(b), &s->regs);
 }
 
-#define DEFAULT_CHAIN 127 /* entries, kernel.perf_event_max_stack if nobody changed it */
+#define DEFAULT_CHAIN 127 /* entries of a callchain: the default of kernel.perf_event_max_stack */
 
 /*
- * Most entries that there may be. A file that does not say was made with what the machine had: as
- * a rule the default; where a callchain has more it was another, which is not known and not reached.
+ * Returns the most entries that the callchain may have, if the file does not say. As a rule that is
+ * the default. Where a callchain has more entries, the limit was larger, is not known, and was not
+ * reached.
  */
 static size_t most_entries(const struct perf_sample *s)
 {

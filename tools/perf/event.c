@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * event.c - kinds of perf events, by the names that people give them.
+ * event.c - finds perf events by the names that people give them.
  *
- * What the kernel says of its events is read from /sys and tracefs. Names of the CPU's own
- * events (skl::UOPS_RETIRED:ALL) are known to libpfm4: it is loaded when nothing else knows the
+ * What the kernel says of its events is read from /sys and tracefs. Names of the CPU's own events
+ * (skl::UOPS_RETIRED:ALL) are known to libpfm4, which is loaded only when nothing else knows the
  * name.
  */
 #include <ctype.h>
@@ -21,8 +21,8 @@
 #define DEVICES "/sys/bus/event_source/devices"
 #define NAME_ROOM 128
 #define TEXT_ROOM 512
-#define EVENT_ROOM 200 /* of what people write */
-#define NESTED 2 /* an event of a PMU is made of terms, which are no events */
+#define EVENT_ROOM 200 /* bytes of an event as people write it */
+#define NESTED 2 /* levels of names: an event of a PMU is made of terms, which are no events */
 
 #define CLOCK(n, event)                                                                 \
 	{                                                                               \
@@ -52,7 +52,7 @@ static const struct perf_event events[] = {
 	HARDWARE("cache-misses", CACHE_MISSES),
 };
 
-/* Other names of these, and events that are not worth to be named in a list. */
+/* Other names of these events, and events that are not worth a place in a list. */
 static const struct perf_event aliases[] = {
 	SOFTWARE("faults", PAGE_FAULTS),
 	SOFTWARE("minor-faults", PAGE_FAULTS_MIN),
@@ -110,7 +110,10 @@ static bool find_named(const char *name, struct perf_event *ret)
 	return event;
 }
 
-/* rHEX: what is written into the counter's control register. */
+/*
+ * Parses rHEX, a number that is written to the counter's control register. Returns false if it is
+ * something else.
+ */
 static bool find_code(const char *name, struct perf_event *ret)
 {
 	char *end;
@@ -124,7 +127,7 @@ static bool find_code(const char *name, struct perf_event *ret)
 
 /* ---- PMU/TERM=VALUE,.../ ---- */
 
-/* The first line of a file below a device's folder. */
+/* Reads the first line of a file below a device's folder. Returns false if there is none. */
 static bool read_line(const char *device, const char *folder, const char *file, char *ret,
 		      size_t size)
 {
@@ -145,7 +148,11 @@ static bool read_line(const char *device, const char *folder, const char *file, 
 	return ok;
 }
 
-/* Puts @value's lowest bits into those that "0-7,32" names. False: it is something else. */
+/*
+ * Puts the lowest bits of @value into the bits that @ranges names, such as "0-7,32". Returns false
+ * if
+ * @ranges is invalid or @value has more bits.
+ */
 static bool put_bits(const char *ranges, uint64_t value, uint64_t *config)
 {
 	unsigned long first, last;
@@ -221,7 +228,10 @@ static bool put_terms(const char *device, const char *terms, int depth, struct p
 	return true;
 }
 
-/* -ENOENT: it is none of these. */
+/*
+ * Finds an event of the form PMU/TERM=VALUE,.../. Returns 0; -ENOENT if @name has another form;
+ * -EINVAL.
+ */
 static int find_of_device(char *name, struct perf_event *ret, struct reason *why)
 {
 	char *slash = strchr(name, '/'), *end, type[32];
@@ -245,9 +255,9 @@ static int find_of_device(char *name, struct perf_event *ret, struct reason *why
 	return -EINVAL;
 }
 
-/* ---- tracepoints ---- */
+/* ---- Tracepoints ---- */
 
-/* -ENOENT: it is none. */
+/* Finds a tracepoint. Returns 0; -ENOENT if @name is not one; another negative errno. */
 static int find_tracepoint(const char *name, struct perf_event *ret, struct reason *why)
 {
 	static const char *const roots[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
@@ -298,7 +308,7 @@ static bool load(struct library *lib)
 	return lib->begin && lib->find && lib->words;
 }
 
-/* What could be known, behind what is not. */
+/* Says that the event is unknown and which ones are known. */
 static void explain(const char *name, const char *words, struct reason *why)
 {
 	bool tracepoint = strchr(name, ':') && access("/sys/kernel/tracing/events", F_OK);
@@ -336,9 +346,9 @@ static int find_by_library(const char *name, struct perf_event *ret, struct reas
 	return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- All kinds ---- */
 
-/* Cuts ":uk" off the end of @name, or "uk" behind the slash of a PMU. */
+/* Cuts modifiers off the end of @name: ":uk", or "uk" after the last slash of a PMU's event. */
 static void take_modifiers(char *name, struct perf_event *ret)
 {
 	char *at = strrchr(name, ':'), *slash = strrchr(name, '/');

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * records.c - see records.h. Everything is taken as hostile.
+ * records.c - takes records about processes apart. Any content of a record is expected, also a
+ * hostile one. See records.h.
  */
 #include <limits.h>
 #include <linux/perf_event.h>
@@ -32,7 +33,7 @@ struct fork {
 	uint64_t time;
 };
 
-/* Does the text at the end of a record end within it? */
+/* Returns whether the text at the end of a record ends within the record. */
 static bool text_ends(const char *text, const struct perf_record *r)
 {
 	const char *end = (const char *)r->body + r->size;
@@ -41,9 +42,9 @@ static bool text_ends(const char *text, const struct perf_record *r)
 }
 
 /*
- * The flag that there is a build id instead of the inode is not looked at: the kernel sets
- * it for all that listen once it did for one of them. None is asked for, as perf 6.1 takes
- * the flag for true and destroys its stack.
+ * The flag that says that there is a build id instead of an inode is ignored: once the kernel set
+ * it for one listener, it sets it for all of them. No build ids are asked for, because perf 6.1
+ * trusts that flag and destroys its own stack.
  */
 bool perf_record_map(const struct perf_record *r, struct perf_map *ret)
 {

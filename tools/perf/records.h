@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/perf/records.h - what perf events tell of processes, in one form: rings.h hands records
- * out as the kernel wrote them, which are taken apart here; data.h those of a file in this form.
+ * tools/perf/records.h - what perf events tell of processes, in one form. rings.h hands records out
+ * as the kernel wrote them, and the functions here convert them to this form; data.h hands out the
+ * records of a file in this form.
  */
 #ifndef TOOLS_PERF_RECORDS_H
 #define TOOLS_PERF_RECORDS_H
@@ -16,12 +17,12 @@
  * struct perf_map - a process has mapped code
  * @pid: process ID.
  * @start: first address.
- * @end: first address behind it.
+ * @end: first address behind the mapping.
  * @offset: offset of @start in the file, in bytes.
- * @path: the file, or what the kernel calls other memory. Lies in the record.
+ * @path: the file, or the kernel's name of other memory. It points into the record.
  * @id: build id of the file, of size 0 if the record does not tell it.
- * @dev: device of the file as makedev(3) has it, 0 if the record does not tell it.
- * @inode: its inode number, 0 if the record does not tell it.
+ * @dev: device of the file as makedev(3) makes it, 0 if the record does not tell it.
+ * @inode: inode number of the file, 0 if the record does not tell it.
  */
 struct perf_map {
 	int pid;
@@ -38,8 +39,8 @@ struct perf_map {
  * struct perf_comm - a thread has another name
  * @pid: process ID.
  * @tid: thread ID.
- * @comm: its name from now on. Lies in the record.
- * @exec: it has it because it executed a program.
+ * @comm: the new name. It points into the record.
+ * @exec: the name is new because the thread executed a program.
  */
 struct perf_comm {
 	int pid;
@@ -49,11 +50,11 @@ struct perf_comm {
 };
 
 /**
- * struct perf_fork - a thread has begun, or ended
+ * struct perf_fork - a thread has begun or ended
  * @pid: its process ID.
  * @tid: its thread ID.
- * @parent: process ID of who made it: not @pid if it was made by fork(2).
- * @from: thread ID of who made it.
+ * @parent: process ID of the thread that made it; not @pid if it was made by fork(2).
+ * @from: thread ID of the thread that made it.
  */
 struct perf_fork {
 	int pid;
@@ -63,9 +64,9 @@ struct perf_fork {
 };
 
 /*
- * Each takes a record of rings.h apart, of the type that its name says: PERF_RECORD_MMAP2,
- * PERF_RECORD_COMM, and PERF_RECORD_FORK or PERF_RECORD_EXIT. Returns false if it makes no sense,
- * or is not of user space's code.
+ * Take a record of rings.h apart, which must be of the type that the function's name says:
+ * PERF_RECORD_MMAP2; PERF_RECORD_COMM; PERF_RECORD_FORK or PERF_RECORD_EXIT. They return false if
+ * the record is invalid, or not about code of user space.
  */
 bool perf_record_map(const struct perf_record *r, struct perf_map *ret);
 bool perf_record_comm(const struct perf_record *r, struct perf_comm *ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * regs.c - PERF_REG_X86_* and PERF_REG_ARM64_* to what struct shstk_regs has.
+ * regs.c - converts the registers of perf events, PERF_REG_X86_* and PERF_REG_ARM64_*, to those of
+ * struct shstk_regs.
  */
 #include "tools/perf/regs.h"
 

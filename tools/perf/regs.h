@@ -11,18 +11,18 @@
 
 #define PERF_MAX_REGS 64
 
-/* What to ask for in perf_event_attr.sample_regs_user on this machine. */
+/* Returns the value for perf_event_attr.sample_regs_user on this machine. */
 uint64_t perf_regs_wanted(void);
 
-/* This machine's enum shstk_arch. */
+/* Returns this machine's enum shstk_arch. */
 int perf_regs_arch(void);
 
 /**
- * perf_regs_set() - take a register
+ * perf_regs_set() - take a register of a sample
  * @arch: enum shstk_arch of the sample.
- * @n: its number as perf has it, a bit of sample_regs_user.
+ * @n: perf's number of the register, a bit of sample_regs_user.
  * @value: its value.
- * @regs: receives it, if an unwinder has use for it.
+ * @regs: receives the value, if an unwinder has use for the register.
  */
 void perf_regs_set(int arch, unsigned int n, uint64_t value, struct shstk_regs *regs);
 

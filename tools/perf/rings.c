@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rings.c - perf_event_open(2): events on every CPU, a ring per CPU.
+ * rings.c - opens events by perf_event_open(2) on every CPU, with a ring for each CPU, and reads
+ * the rings in the order of time.
  *
- * Every event samples identifier, thread, time, and then period and callchain or
- * raw data; every other record ends with thread, time and identifier, so that all
- * have the time at a fixed place. A thread's records may lie in the rings of several CPUs; to
- * read them in order, a record is held back until the rings were looked at
- * once more: by then all that happened before it has come. Meanwhile it stays in its ring,
- * so that copies of stacks are not copied once more.
+ * Every event samples identifier, thread and time, and then period and callchain or raw data. Every
+ * other record ends with thread, time and identifier. So all records have their time at a known
+ * place. The records of a thread may lie in the rings of several CPUs. To hand them out in order, a
+ * record is held back until the rings were looked at once more: by then all that happened before it
+ * has come. Meanwhile it stays in its ring, so that copies of stacks are not copied again.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,23 +35,23 @@
 #define MAX_CPUS 4096
 #define MAX_RECORD 65536
 #define MAX_RING (16u << 20)
-#define MIN_RING (64u << 10) /* one that may shrink does so no further */
-#define MEMORY_PART 16 /* of the machine's, for all rings that may shrink */
-#define TRAILER 24 /* thread, time, identifier */
-#define AHEAD 512 /* bytes of the next record: all of it but most of the stack */
+#define MIN_RING (64u << 10) /* smallest size of a ring that may shrink */
+#define MEMORY_PART 16 /* rings that may shrink take at most one part in so many of the memory */
+#define TRAILER 24 /* bytes: thread, time, identifier */
+#define AHEAD 512 /* bytes of the next record that are prefetched: all but most of the stack */
 #define LINE 64
-#define WALKED PERF_WHICH /* what the walker writes is of no event that one can ask for */
-#define OTHER_WORDS 16 /* of a sample: all but callchain, registers and stack */
+#define WALKED PERF_WHICH /* the walker's records, of no event that one can ask for */
+#define OTHER_WORDS 16 /* words of a sample beside callchain, registers and stack */
 
 /**
  * struct ring - the ring of a CPU
- * @cpu: its number.
+ * @cpu: number of the CPU.
  * @fd: the event whose ring it is.
- * @page: what is shared with the kernel, and
- * @data: the records, behind it.
- * @head: what the kernel had written when it was looked at last.
- * @tail: the first record that was not handed out.
- * @time: of that record, if there is one.
+ * @page: the control page that is shared with the kernel.
+ * @data: the records, behind that page.
+ * @head: position up to which the kernel had written at the last look.
+ * @tail: position of the first record that was not handed out.
+ * @time: time of that record, if there is one.
  */
 struct ring {
 	int cpu;
@@ -63,7 +63,7 @@ struct ring {
 	uint64_t time;
 };
 
-/* An event by the identifier that its samples have. */
+/* The event whose samples have this identifier. */
 struct identity {
 	uint64_t id;
 	int which;
@@ -73,25 +73,27 @@ struct perf_rings {
 	size_t ring_size;
 	struct ring *rings;
 	size_t nr_rings;
-	struct ring **heap; /* those with a record: the oldest one first, see sift_down() */
+	struct ring **heap; /* rings with a record, the oldest record's first; see sift_down() */
 	size_t nr_heap;
 	int *fds;
-	uint8_t *which; /* enum perf_which of each */
+	uint8_t *which; /* enum perf_which of each event in @fds */
 	size_t nr_fds, max_fds;
-	struct identity *others; /* all but the PERF_MAIN events, sorted */
+	struct identity *others; /* identifiers of all events but PERF_MAIN, sorted */
 	size_t nr_others, max_others;
 	bool user_only;
-	int broker; /* that opens events, while they are opened; or -1 */
-	bool borrowed; /* it did */
-	uint64_t looked; /* when the rings were looked at last, and */
-	uint64_t before; /* the time before */
-	uint64_t most; /* bytes in the fullest one then */
-	uint64_t rate; /* bytes of samples that may come to a ring in a second; 0: any number */
-	uint64_t periods[PERF_WHICH]; /* of all samples of that event; 0: each tells it */
-	_Alignas(8) uint8_t record[MAX_RECORD]; /* one that goes over the end of a ring */
+	int broker; /* connection to the broker while it opens events, or -1 */
+	bool borrowed; /* the broker opened the events */
+	uint64_t looked; /* CLOCK_MONOTONIC in ns of the last look into the rings */
+	uint64_t before; /* CLOCK_MONOTONIC in ns of the look before */
+	uint64_t most; /* bytes in the fullest ring at the last look */
+	uint64_t rate; /* bytes of samples that may come to a ring in a second; 0: no limit */
+	uint64_t periods[PERF_WHICH]; /* by event, of all its samples; 0: each tells it */
+	_Alignas(8) uint8_t record[MAX_RECORD]; /* a record that goes over the end of a ring */
 };
 
-/* NULL: switches, which are no event that one can ask for. */
+/*
+ * Returns the event by its number, or NULL for switches, which are no event that one can ask for.
+ */
 static const struct perf_event *event_of(const struct perf_opts *opts, int which)
 {
 	return which == PERF_MAIN    ? opts->main :
@@ -108,15 +110,16 @@ static bool is_wanted(const struct perf_opts *opts, int which)
 				       which - PERF_FIRST_MORE < (int)opts->nr_more;
 }
 
-/* Is there a fixed number of these events from one sample to the next? */
+/* Returns whether there is a fixed number of these events from one sample to the next. */
 static bool counts(const struct perf_opts *opts, const struct perf_event *event)
 {
 	return opts->count && !event->clock && (opts->count_all || perf_event_by_kernel(event));
 }
 
 /*
- * From one sample to the next. Of what the kernel counts itself each event is a sample, whatever
- * the period is, if samples are to tell it: these do not.
+ * Sets the period or rate of an event. If the kernel itself counts an event, the kernel would take
+ * each event as a sample, whatever the period is, if samples had to tell their period; so these
+ * samples do not tell it.
  */
 static void set_period(const struct perf_opts *opts, const struct perf_event *event,
 		       struct perf_event_attr *attr)
@@ -175,17 +178,17 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		attr->exclude_kernel = event->no_kernel;
 		attr->exclude_user = event->no_user;
 		attr->precise_ip = event->precise;
-		/* arm64 refuses it for counters; they stand still there mostly. */
+		/* arm64 refuses this for counters, which mostly stand still while a CPU is idle. */
 		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
 		set_period(opts, event, attr);
 	}
-	/* Who wakes may be anybody, also before the command executes its program. */
+	/* Any thread may wake others, also before the command executes its program. */
 	if (which == PERF_WAKINGS) {
 		attr->inherit = 0;
 		attr->enable_on_exec = 0;
 		attr->disabled = 0;
 	}
-	/* One event of a target tells what else happens to it. */
+	/* One event of each target reports what else happens to it. */
 	if (which == (opts->main ? PERF_MAIN : PERF_OFF)) {
 		attr->mmap = 1;
 		attr->mmap2 = 1;
@@ -196,8 +199,9 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 }
 
 /*
- * Kernels before 6.0 do not count what was lost. Those who may not see the kernel get
- * user mode only, which says nothing about switches.
+ * Opens an event. Kernels before 6.0 do not count what was lost, so this is asked for without that
+ * too. Users who may not see the kernel get user mode only, except for switches, which are nothing
+ * in user mode. Returns a file descriptor or a negative errno.
  */
 static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, unsigned long flags,
 		      bool *user_only)
@@ -234,7 +238,10 @@ static int paranoia(void)
 	return level;
 }
 
-/* A target that the level does not give to this user; 0: there is none. */
+/*
+ * Returns a target that is another user's, so that the paranoia level does not permit it; 0 if
+ * there is none.
+ */
 static pid_t of_another(const struct perf_opts *opts)
 {
 	char path[32];
@@ -248,7 +255,11 @@ static pid_t of_another(const struct perf_opts *opts)
 	return 0;
 }
 
-/* The level is -2 if it cannot be read. If it would be low enough, something else forbids. */
+/*
+ * Says why perf events are not permitted. @needed is the highest level of
+ * kernel.perf_event_paranoid that would permit them. If the level permits them, something else
+ * forbids them.
+ */
 static void explain_forbidden(const struct perf_opts *opts, int needed, struct reason *why)
 {
 	pid_t other = of_another(opts);
@@ -278,7 +289,7 @@ static void explain(const struct perf_opts *opts, int which, int error, struct r
 	const char *name = which == PERF_OFF ? "switches" : event_of(opts, which)->name;
 	bool wide = !opts->nr_pids;
 
-	/* Of a folder that is no cgroup, or of a hierarchy that has another controller. */
+	/* The folder is no cgroup, or belongs to a hierarchy of another controller. */
 	if (opts->cgroup >= 0 && (error == -EBADF || error == -ENOENT)) {
 		because(why,
 			"perf events: no event '%s' of that folder: is it a cgroup, of version 2 or of the controller perf_event?",
@@ -311,7 +322,10 @@ static void explain(const struct perf_opts *opts, int which, int error, struct r
 	}
 }
 
-/* The same where there is no /sys, as in some containers: each has a line "cpu0 ...". */
+/*
+ * Reads the CPUs' numbers from lines "cpu0 ..." of /proc/stat, for containers without /sys. Returns
+ * how many there are.
+ */
 static int read_cpus_of_stat(int *cpus)
 {
 	FILE *file = fopen("/proc/stat", "re");
@@ -326,7 +340,7 @@ static int read_cpus_of_stat(int *cpus)
 	return n;
 }
 
-/* Which CPUs are on, as in "0-3,6". */
+/* Reads which CPUs are online, from a text such as "0-3,6". Returns how many, or -ENOMEM. */
 static int read_cpus(int **ret)
 {
 	FILE *file = fopen("/sys/devices/system/cpu/online", "re");
@@ -356,7 +370,7 @@ static int read_cpus(int **ret)
 	return n;
 }
 
-/* Any CPU that is on. */
+/* Returns the number of a CPU that is online. */
 static int first_cpu(void)
 {
 	int *cpus, n = read_cpus(&cpus), ret = n > 0 ? cpus[0] : 0;
@@ -394,7 +408,7 @@ static bool is_refusal(int error)
 	return error == -EACCES || error == -EPERM;
 }
 
-/* The broker could help, but does not: that is told behind the kernel's reason. */
+/* Adds to the kernel's reason why the broker does not help, if there is a broker. */
 static void explain_broker(int error, struct reason *why)
 {
 	struct reason first = *why;
@@ -403,7 +417,7 @@ static void explain_broker(int error, struct reason *why)
 		because(why, "%.330s; and %s", first.text, borrow_error(error));
 }
 
-/* A process that does nothing, such as one that is about to become a command. */
+/* Makes a process that does nothing, as one that is about to become a command. */
 static pid_t make_child(void)
 {
 	pid_t parent = getpid(), child = fork();
@@ -416,7 +430,7 @@ static pid_t make_child(void)
 	_exit(0);
 }
 
-/* Has the broker all events that are wanted of a thread? Returns 0 or a negative errno. */
+/* Checks that the broker opens all wanted events of a thread. Returns 0 or a negative errno. */
 static int probe_thread(const struct perf_opts *opts, int broker, pid_t tid, bool *user_only)
 {
 	int proof = borrow_proof(tid), ret = proof < 0 ? proof : 0;
@@ -433,7 +447,10 @@ static int probe_thread(const struct perf_opts *opts, int broker, pid_t tid, boo
 	return ret < 0 ? ret : 0;
 }
 
-/* Would it have such events, of what this process starts? Returns 0 or a negative errno. */
+/*
+ * Checks that the broker opens all wanted events of a child of this process. Returns 0 or a
+ * negative errno.
+ */
 static int probe_broker(const struct perf_opts *opts, bool *user_only)
 {
 	int broker = borrow_begin(), ret;
@@ -503,7 +520,10 @@ static int keep_identity(struct perf_rings *r, int fd, int which)
 	return 0;
 }
 
-/* The first event on a CPU has the ring, the others write there too. */
+/*
+ * Connects an event to the ring of its CPU: the first event on a CPU gets the ring, the others
+ * write to it too.
+ */
 static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
 {
 	void *page;
@@ -520,7 +540,10 @@ static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
 	return 0;
 }
 
-/* What the walker writes on a CPU comes by an event of that CPU, into the same ring. */
+/*
+ * Opens an event by which the walker's records of a CPU come into that CPU's ring. Returns 0 or a
+ * negative errno.
+ */
 static int connect_walker(struct perf_rings *r, const struct walker *walker, struct ring *ring)
 {
 	struct perf_event_attr attr = {
@@ -551,7 +574,10 @@ static int connect_walker(struct perf_rings *r, const struct walker *walker, str
 	return ret;
 }
 
-/* Returns a descriptor or a negative errno. @proof: of borrow_proof(), where the broker opens it. */
+/*
+ * Opens an event, or has the broker open it. @proof: from borrow_proof(), for the broker. Returns a
+ * file descriptor or a negative errno.
+ */
 static int open_or_borrow(struct perf_rings *r, const struct perf_opts *opts, int cpu, int which,
 			  pid_t pid, int proof)
 {
@@ -578,7 +604,7 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 	ret = keep_fd(r, fd, which);
 	if (ret)
 		return ret;
-	/* Without it samples are as whole as they are without the program. */
+	/* If this fails, samples are as complete as without the program. */
 	if (opts->program)
 		ioctl(fd, PERF_EVENT_IOC_SET_BPF, opts->program);
 	ret = connect_ring(r, ring, fd);
@@ -593,7 +619,7 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 	return ret;
 }
 
-/* All events of one target. -ESRCH: it is gone. */
+/* Opens all events of one target. Returns 0 or a negative errno: -ESRCH if the target is gone. */
 static int add_events(struct perf_rings *r, const struct perf_opts *opts, pid_t pid, int proof,
 		      struct reason *why)
 {
@@ -604,7 +630,7 @@ static int add_events(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 			if (!is_wanted(opts, which) || which == PERF_WAKINGS)
 				continue;
 			ret = add_event(r, opts, &r->rings[i], which, pid, proof, why);
-			/* A CPU that was switched off just now. */
+			/* This CPU was switched off just now. */
 			if (ret == -ENODEV && i)
 				break;
 			if (ret)
@@ -614,7 +640,10 @@ static int add_events(struct perf_rings *r, const struct perf_opts *opts, pid_t 
 	return 0;
 }
 
-/* Of all threads, on each CPU whose ring is in use. */
+/*
+ * Opens the events of wake-ups by all threads, on each CPU whose ring is in use. Returns 0 or a
+ * negative errno.
+ */
 static int add_wakings(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)
 {
 	int ret = 0;
@@ -705,7 +734,10 @@ static void each_event(struct perf_rings *r, unsigned long request)
 		ioctl(r->fds[i], request, 0);
 }
 
-/* Bytes in a second: a CPU runs one thread at a time. Switches, and raw events, have no rate. */
+/*
+ * Returns how many bytes of samples may come to a ring in a second, 0 if there is no limit. A CPU
+ * runs one thread at a time. Switches and raw events have no rate.
+ */
 static uint64_t rate_of(const struct perf_opts *opts)
 {
 	uint64_t words = opts->max_stack + PERF_MAX_REGS + OTHER_WORDS;
@@ -755,7 +787,10 @@ size_t perf_ring_size(size_t size, size_t want)
 	return size;
 }
 
-/* On machines with many CPUs: rings take no more than a part of the memory. */
+/*
+ * Returns the size of a ring that keeps all rings below a part of the memory, on machines with many
+ * CPUs.
+ */
 static size_t bounded_ring(size_t ring)
 {
 	uint64_t pages = sysconf(_SC_PHYS_PAGES), cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -765,7 +800,10 @@ static size_t bounded_ring(size_t ring)
 	return ring;
 }
 
-/* @broker: opens the events, or -1. */
+/*
+ * Opens the events and rings, with smaller rings if the kernel does not permit the size. @broker:
+ * the connection to the broker that opens the events, or -1.
+ */
 static int open_with(const struct perf_opts *opts, int broker, struct perf_rings **ret,
 		     struct reason *why)
 {
@@ -811,7 +849,7 @@ int perf_rings_walk(struct perf_rings *r, const struct walker *walker)
 		if (r->rings[i].page)
 			ret = connect_walker(r, walker, &r->rings[i]);
 	sort_identities(r);
-	/* What it writes has a place before it begins. */
+	/* The place to which the program writes exists before it begins. */
 	for (size_t i = 0; i < nr && !ret; i++)
 		if (r->which[i] == PERF_MAIN)
 			ioctl(r->fds[i], PERF_EVENT_IOC_SET_BPF, walker_program(walker));
@@ -897,7 +935,7 @@ void perf_rings_stop(struct perf_rings *r)
 	each_event(r, PERF_EVENT_IOC_DISABLE);
 }
 
-/* ---- records ---- */
+/* ---- Records ---- */
 
 static uint64_t word(const uint8_t *at)
 {
@@ -907,7 +945,10 @@ static uint64_t word(const uint8_t *at)
 	return v;
 }
 
-/* Where a byte of the ring lies. Records are aligned to 8 bytes: no word goes over the end. */
+/*
+ * Returns where a byte of the ring lies. Records are aligned to 8 bytes, so no word goes over the
+ * end.
+ */
 static const uint8_t *place(const struct perf_rings *r, const struct ring *ring, uint64_t at)
 {
 	return ring->data + (at & (r->ring_size - 1));
@@ -922,7 +963,7 @@ static struct perf_event_header header_at(const struct perf_rings *r, const stru
 	return h;
 }
 
-/* Finds the next record of the ring that tells its time. False: there is none. */
+/* Moves the ring's tail to the next record that tells its time. Returns false if there is none. */
 static bool find_next(const struct perf_rings *r, struct ring *ring)
 {
 	while (ring->head - ring->tail >= sizeof(struct perf_event_header) &&
@@ -939,21 +980,25 @@ static bool find_next(const struct perf_rings *r, struct ring *ring)
 		}
 		ring->tail += h.size;
 	}
-	/* All is read, or makes no sense. */
+	/* Everything is read, or the rest is invalid. */
 	ring->tail = ring->head;
 	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
 	return false;
 }
 
-/* Has @a the next record, and not @b? Of two of the same time it is the first CPU's. */
+/*
+ * Returns whether the next record of @a precedes that of @b. At the same time, the ring of the
+ * first CPU comes first.
+ */
 static bool is_before(const struct ring *a, const struct ring *b)
 {
 	return a->time != b->time ? a->time < b->time : a < b;
 }
 
 /*
- * Puts a ring into the heap, at entry @at or below that: entries 2 * n + 1 and 2 * n + 2 come
- * after entry n. Each of hundreds of CPUs has a ring, and the next record is looked for each time.
+ * Puts a ring into the heap, at entry @at or below it. Entries 2 * n + 1 and 2 * n + 2 never
+ * precede entry n. There may be hundreds of CPUs with a ring each, and the next record is looked
+ * for each time.
  */
 static void sift_down(struct perf_rings *r, size_t at, struct ring *ring)
 {
@@ -970,7 +1015,7 @@ static void sift_down(struct perf_rings *r, size_t at, struct ring *ring)
 	r->heap[at] = ring;
 }
 
-/* What there is in the rings now, as a heap. */
+/* Looks what is in the rings now, and makes the heap. */
 static void look(struct perf_rings *r)
 {
 	r->most = 0;
@@ -991,7 +1036,7 @@ static void look(struct perf_rings *r)
 		sift_down(r, i, r->heap[i]);
 }
 
-/* The record of the first ring of the heap is behind us. */
+/* Moves the first ring of the heap past its record of @size bytes. */
 static void advance(struct perf_rings *r, size_t size)
 {
 	struct ring *ring = r->heap[0];
@@ -1045,7 +1090,7 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 	ret->tid = ids[1];
 }
 
-/* The next record of a ring in one piece. */
+/* Returns the next record of a ring in one piece. */
 static const uint8_t *record_at(struct perf_rings *r, const struct ring *ring)
 {
 	const uint8_t *at = place(r, ring, ring->tail);
@@ -1059,7 +1104,7 @@ static const uint8_t *record_at(struct perf_rings *r, const struct ring *ring)
 	return r->record;
 }
 
-/* Another CPU wrote it: it takes time to come, while the one before it is looked at. */
+/* Prefetches the next record, which another CPU wrote, while the record before it is handled. */
 static void fetch_ahead(const struct perf_rings *r, const struct ring *ring, uint64_t at)
 {
 	for (unsigned int i = 0; i < AHEAD; i += LINE)
@@ -1108,7 +1153,7 @@ bool perf_rings_news(const struct perf_rings *r)
 		const struct ring *ring = &r->rings[i];
 		struct perf_event_header h;
 
-		/* find_next() has set the tail to the head where a ring makes no sense. */
+		/* The tail of a ring with invalid content is its head: find_next() has set it. */
 		for (uint64_t at = ring->tail; ring->head - at >= sizeof(h); at += h.size) {
 			h = header_at(r, ring, at);
 			if (is_news(h.type))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sample.c - a sample taken apart. Everything is taken as hostile.
+ * sample.c - takes the record of a sample apart. Any content is expected, also a hostile one. See
+ * sample.h.
  */
 #include <linux/perf_event.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "tools/perf/regs.h"
 #include "tools/perf/sample.h"
 
-/* Words of a record that were not read yet. */
+/* The words of a record that were not taken yet. */
 struct words {
 	const uint64_t *at;
 	size_t left;
@@ -24,7 +25,7 @@ static bool take(struct words *w, uint64_t *ret)
 	return true;
 }
 
-/* The place of @nr words, which are skipped. */
+/* Takes @nr words. Returns where they are, or NULL if there are not that many. */
 static const uint64_t *skip(struct words *w, uint64_t nr)
 {
 	const uint64_t *at = w->at;
@@ -73,7 +74,7 @@ static bool take_stack(struct words *w, struct perf_sample *s)
 	return true;
 }
 
-/* What the walker wrote: @size in front of it is that of what follows. */
+/* Takes the record that a walker wrote apart. Returns false if it is invalid. */
 static bool parse_walked(const struct perf_record *record, struct perf_sample *ret)
 {
 	const struct walk_chain *c = record->body;

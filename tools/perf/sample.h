@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/perf/sample.h - what is in a sample, of the events of rings.h or of a file (data.h).
+ * tools/perf/sample.h - what is in a sample, from the events of rings.h or from a file (data.h).
  */
 #ifndef TOOLS_PERF_SAMPLE_H
 #define TOOLS_PERF_SAMPLE_H
@@ -14,21 +14,21 @@
  * struct perf_sample - a sample
  * @pid: process ID.
  * @tid: thread ID.
- * @time: ns, of the clock that was recorded with; 0 if not told.
- * @period: events that it stands for.
- * @walked: @chain is that of the walker, to the end of the stack by rules; nothing was copied.
- * @guesses: then, entries that were found by a frame record.
- * @end: then, enum walk_end.
- * @user_mode: it was taken in user mode.
- * @chain: callchain, of the kernel and of user space, each behind a PERF_CONTEXT_*.
+ * @time: time in ns, by the clock that was used for recording; 0 if it is not known.
+ * @period: events that the sample stands for.
+ * @walked: @chain was walked by a walker, by rules to the end of the stack; nothing was copied.
+ * @guesses: if @walked, number of entries that were found by a frame record.
+ * @end: if @walked, enum walk_end.
+ * @user_mode: the sample was taken in user mode.
+ * @chain: callchain of the kernel and of user space, each after a PERF_CONTEXT_*.
  * @nr: entries of @chain.
- * @max_chain: most entries that @chain may have, PERF_CONTEXT_* not counted; 0: not known.
- * @abi: enum perf_sample_regs_abi: 0: no registers of user space (a thread of the
- *	kernel, or no copy was asked for); 1: of 32-bit code; 2: of 64-bit code.
+ * @max_chain: most entries that @chain may have, not counting PERF_CONTEXT_*; 0: not known.
+ * @abi: enum perf_sample_regs_abi: 0 without registers of user space (for a thread of the kernel,
+ *	or if no copy was asked for), 1 for 32-bit code, 2 for 64-bit code.
  * @regs: registers, if @abi is 2.
  * @stack: copy of the stack from the stack pointer on.
  * @stack_size: bytes of @stack that were copied.
- * @stack_ends: there is no memory behind these: more was asked for.
+ * @stack_ends: fewer bytes were copied than were asked for, as there is no memory behind them.
  */
 struct perf_sample {
 	int pid;
@@ -51,8 +51,8 @@ struct perf_sample {
 
 /**
  * struct callchain - what the kernel found of a stack of user space
- * @ips: its entries, the program counter first.
- * @nr: entries of @ips.
+ * @ips: the entries, the program counter first.
+ * @nr: number of entries.
  * @max: most entries that there may be; 0: not known, or there was room for none.
  */
 struct callchain {
@@ -62,19 +62,19 @@ struct callchain {
 };
 
 /*
- * The part of the callchain that is of user space, where it lies. The kernel's part comes first, and
- * may leave no room for it.
+ * Returns the part of the callchain that is of user space, where it lies. The kernel's part comes
+ * first, and may leave no room for it.
  */
 struct callchain perf_sample_user(const struct perf_sample *sample);
 
 /**
- * perf_sample_parse() - take a sample apart
+ * perf_sample_parse() - take the record of a sample apart
  * @record: the record.
  * @copy: registers and stacks are copied with samples (&struct perf_opts.copy).
  * @max_chain: most entries of a callchain (&struct perf_opts.max_stack).
- * @ret: receives it; points into the record.
+ * @ret: receives the sample, which points into the record.
  *
- * Return: false: it makes no sense.
+ * Return: false if the record is invalid.
  */
 bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_chain,
 		       struct perf_sample *ret);

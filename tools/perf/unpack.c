@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Compressed records of perf.data files. See unpack.h.
+ * unpack.c - unpacks the compressed records of perf.data files. See unpack.h.
  *
- * All compressed records of a file are one stream of zstd, cut anywhere: a
- * record may begin in one of them and end in the next, with others between. So
- * what comes out is put together to whole records before it is written.
+ * All compressed records of a file are one stream of zstd, which is cut at any place: a record may
+ * begin in one of them and end in the next, with other records between. So the output is put
+ * together to whole records before it is written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include "tools/perf/unpack.h"
 
-/* tools/perf: records that the tool itself adds. */
+/* Types of records that tools/perf itself adds. */
 enum {
 	USER_TRACING_DATA = 66,
 	USER_AUXTRACE = 71,
@@ -30,16 +30,16 @@ enum {
 #define MAX_RECORD 65536
 
 /**
- * struct unpacker - a file on its way
+ * struct unpacker - a file that is being unpacked
  * @in: the perf.data file.
- * @out: what becomes of it.
+ * @out: the temporary file.
  * @stream: state of zstd.
- * @written: bytes in @out, and
- * @max: how many there may be.
- * @have: bytes of the record that is being put together.
- * @record: that record.
- * @packed: the record that is taken apart.
- * @piece: what zstd made of a part of it.
+ * @written: bytes in @out.
+ * @max: most bytes that @out may have.
+ * @have: bytes in @record.
+ * @record: the record that is being put together.
+ * @packed: the record that is being unpacked.
+ * @piece: output of zstd.
  */
 struct unpacker {
 	FILE *in;
@@ -79,7 +79,10 @@ static int put(struct unpacker *u, const void *bytes, size_t n)
 	return fwrite(bytes, 1, n, u->out) == n ? 0 : -EIO;
 }
 
-/* Bytes of the record that is put together: of its header, then all. */
+/*
+ * Returns the size of the record that is being put together; of its header while that is not
+ * complete.
+ */
 static size_t wanted(const struct unpacker *u)
 {
 	struct perf_event_header h;
@@ -102,7 +105,7 @@ static int put_records(struct unpacker *u, const uint8_t *bytes, size_t n)
 		u->have += part;
 		bytes += part;
 		n -= part;
-		/* Where the next one begins is not known then. */
+		/* Then the beginning of the next record is unknown. */
 		if (wanted(u) < sizeof(struct perf_event_header))
 			return -EINVAL;
 		if (u->have < wanted(u))
@@ -115,7 +118,10 @@ static int put_records(struct unpacker *u, const uint8_t *bytes, size_t n)
 	return 0;
 }
 
-/* The body of a compressed record, of @n bytes, is in @packed. */
+/*
+ * Unpacks the body of a compressed record, which is @n bytes in @packed. Returns 0 or a negative
+ * errno.
+ */
 static int unpack_record(struct unpacker *u, const struct perf_event_header *h, size_t n)
 {
 	ZSTD_inBuffer in = { u->packed, n, 0 };
@@ -145,7 +151,7 @@ static int unpack_record(struct unpacker *u, const struct perf_event_header *h, 
 	return 0;
 }
 
-/* Copies @n bytes as they are. */
+/* Copies @n bytes as they are. Returns 0 or a negative errno. */
 static int copy(struct unpacker *u, uint64_t n)
 {
 	while (n) {
@@ -162,7 +168,10 @@ static int copy(struct unpacker *u, uint64_t n)
 	return 0;
 }
 
-/* One record from @in; returns its size, 0 if there are no more. */
+/*
+ * Copies or unpacks one record from @in. Returns its size, 0 if there are no more, or a negative
+ * errno.
+ */
 static int64_t unpack_next(struct unpacker *u, uint64_t left)
 {
 	struct perf_event_header h;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/perf/unpack.h - the records of perf.data files that are compressed
- * (perf record -z).
+ * tools/perf/unpack.h - unpacks perf.data files whose records are compressed (perf record -z).
  */
 #ifndef TOOLS_PERF_UNPACK_H
 #define TOOLS_PERF_UNPACK_H
@@ -11,10 +10,10 @@
 #include <stdint.h>
 
 /**
- * struct perf_unpacked - where the records are then
- * @fd: a file without name, of nothing but records.
- * @size: its bytes.
- * @damaged: something was left out because it makes no sense.
+ * struct perf_unpacked - the unpacked records
+ * @fd: a file without a name that has nothing but records.
+ * @size: bytes of the file.
+ * @damaged: something invalid was left out.
  */
 struct perf_unpacked {
 	int fd;
@@ -23,32 +22,35 @@ struct perf_unpacked {
 };
 
 /**
- * perf_unpack() - copy records to a temporary file, all of them unpacked
+ * perf_unpack() - copy all records, unpacked, to a temporary file
  * @fd: the perf.data file.
- * @offset: its first record.
- * @end: behind its last one.
- * @ret: receives the result; its file is to be closed.
+ * @offset: position of its first record.
+ * @end: position behind its last record.
+ * @ret: receives the temporary file, which the caller closes.
  *
- * The file is in $TMPDIR or /var/tmp. What unpacks to more than 256 times its
- * size is refused.
+ * The temporary file is in $TMPDIR or /var/tmp. A file that becomes more than 256 times as large is
+ * refused.
  *
- * Return: 0, -E2BIG for that, or a negative errno.
+ * Return: 0, -E2BIG for a refused file, or another negative errno.
  */
 int perf_unpack(int fd, uint64_t offset, uint64_t end, struct perf_unpacked *ret);
 
-/* Opens a file without a name in $TMPDIR or /var/tmp. Returns it, or a negative errno. */
+/*
+ * Opens a file without a name in $TMPDIR or /var/tmp. Returns its file descriptor, or a negative
+ * errno.
+ */
 int perf_temporary(void);
 
-/* Whether records of that type have others in them. */
+/* Returns whether records of that type are compressed and contain other records. */
 bool perf_compressed(uint32_t type);
 
 /**
- * perf_payload() - what comes behind a record without being counted in its size
- * @type: of the record.
+ * perf_payload() - find how much follows a record without being part of its size
+ * @type: type of the record.
  * @body: the record without its header.
- * @size: bytes of @body.
+ * @size: bytes in @body.
  *
- * Return: bytes.
+ * Return: number of bytes.
  */
 uint64_t perf_payload(uint32_t type, const void *body, size_t size);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * write.c - a perf.data file: a header of 16 bytes, the attributes of each event as a
- * record, then records. See the kernel's tools/perf/Documentation/perf.data-file-format.txt.
+ * write.c - writes a perf.data file: a header of 16 bytes, the attributes of each event as a
+ * record, then the other records. See the kernel's
+ * tools/perf/Documentation/perf.data-file-format.txt.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -18,12 +19,12 @@
 
 struct perf_writer {
 	FILE *out;
-	int err; /* the first one */
+	int err; /* the first error as a negative errno, or 0 */
 	uint64_t vdso_size;
 	struct build_id vdso;
 };
 
-/* PERF_RECORD_MMAP2, behind its header. */
+/* The body of PERF_RECORD_MMAP2. */
 struct mmap2 {
 	uint32_t pid, tid;
 	uint64_t addr, len, offset;
@@ -32,7 +33,7 @@ struct mmap2 {
 	char name[];
 };
 
-/* What ends every record but samples. */
+/* The end of every record but samples. */
 struct trailer {
 	uint32_t pid, tid;
 	uint64_t time;
@@ -57,7 +58,10 @@ static void put_attr(struct perf_writer *w, const struct perf_opts *opts, int wh
 	struct perf_event_attr attr;
 
 	perf_rings_attr(opts, which, &attr);
-	/* Not asked for, but told for the vdso: see perf_writer_map(). */
+	/*
+	 * Build ids are not asked for, but some mappings in the file have them: see
+	 * perf_writer_map().
+	 */
 	attr.build_id = 1;
 	put_header(w, USER_HEADER_ATTR, 0, sizeof(struct perf_event_header) + sizeof(attr));
 	put(w, &attr, sizeof(attr));
@@ -98,7 +102,7 @@ static void put_id(struct mmap2 *body, const struct build_id *id)
 	memcpy(body->file + 4, id->data, id->size);
 }
 
-/* Is the mapping that of the vdso whose build id is known? */
+/* Returns whether the mapping is that of the vdso whose build id is known. */
 static bool is_vdso(const struct perf_writer *w, const struct perf_record *r)
 {
 	const struct mmap2 *m = r->body;
@@ -119,7 +123,10 @@ void perf_writer_add(struct perf_writer *w, const struct perf_record *record)
 		put(w, record->raw, head.size);
 		return;
 	}
-	/* The kernel's flag may be another recording's: see perf_record_map() in records.c. */
+	/*
+	 * The kernel may have set this flag for another recording: see perf_record_map() in
+	 * records.c.
+	 */
 	head.misc &= ~PERF_RECORD_MISC_MMAP_BUILD_ID;
 	if (!is_vdso(w, record)) {
 		put(w, &head, sizeof(head));
@@ -134,7 +141,7 @@ void perf_writer_add(struct perf_writer *w, const struct perf_record *record)
 	put(w, rest + sizeof(body), size - sizeof(body));
 }
 
-/* Text of @size bytes with zeros up to a multiple of 8, and what ends the record. */
+/* Writes a text with zeros up to @size bytes, a multiple of 8, and the end of the record. */
 static void put_end(struct perf_writer *w, const char *text, size_t size,
 		    const struct trailer *trailer)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/perf/write.h - the records of rings.h as a perf.data file, of the form that
- * perf(1) writes to a pipe. tools/perf/data.h reads it, and `perf script`.
+ * tools/perf/write.h - writes the records of rings.h to a perf.data file, in the form that perf(1)
+ * writes to a pipe. tools/perf/data.h and `perf script` read it.
  */
 #ifndef TOOLS_PERF_WRITE_H
 #define TOOLS_PERF_WRITE_H
@@ -17,29 +17,32 @@ struct perf_writer;
 /**
  * perf_writer_create() - begin a file
  * @path: the file.
- * @opts: as the events are opened.
- * @ret: receives the writer, for perf_writer_close().
+ * @opts: options by which the events are opened.
+ * @ret: receives the writer, which perf_writer_close() releases.
  *
  * Return: 0 or a negative errno.
  */
 int perf_writer_create(const char *path, const struct perf_opts *opts, struct perf_writer **ret);
 
 /*
- * The build id of what the kernel gives processes as "[vdso]", if that is @size bytes long: its
- * own records do not tell it.
+ * Sets the build id of the "[vdso]" that the kernel maps into processes, if it is @size bytes long.
+ * The kernel's own records do not tell it.
  */
 void perf_writer_vdso(struct perf_writer *w, uint64_t size, const struct build_id *id);
 
-/* Adds a record as the kernel wrote it, with the build id of the vdso. */
+/* Adds a record as the kernel wrote it, but with the build id of the vdso. */
 void perf_writer_add(struct perf_writer *w, const struct perf_record *record);
 
-/* Adds what was mapped before recording began, or was seen at @time. */
+/* Adds a mapping that existed before recording began, or was seen at @time. */
 void perf_writer_map(struct perf_writer *w, uint64_t time, const struct perf_map *map);
 
-/* Adds the name of a thread that was there before recording began, or was seen at @time. */
+/* Adds the name of a thread that existed before recording began, or was seen at @time. */
 void perf_writer_comm(struct perf_writer *w, uint64_t time, pid_t pid, pid_t tid, const char *comm);
 
-/* Ends the file. @w may be NULL. Returns 0 or a negative errno: it is not complete. */
+/*
+ * Ends the file and releases @w, which may be NULL. Returns 0, or a negative errno if the file is
+ * not complete.
+ */
 int perf_writer_close(struct perf_writer *w);
 
 #endif
