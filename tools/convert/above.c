@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * above.c - see above.h.
+ * above.c - reads the stack of a living process above a copy that ended too soon, before and after
+ * the sample, and continues the stack if both agree. See above.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,13 @@
 #include "tools/convert/above.h"
 #include "tools/shstk.h"
 
-#define MOST (1u << 20) /* bytes of a stack that are read */
-#define STEP 16384 /* at a time, which ends where a page is not there */
+#define MOST (1u << 20) /* bytes of a stack that are read, at most */
+#define STEP 16384 /* bytes read at a time; a read ends where a page is missing */
 #define SMALL 4096
 #define SAVED 256 /* bytes of registers that a function saves below its return address */
-#define ALL_MOST (64u << 20) /* bytes that are kept of all threads */
+#define ALL_MOST (64u << 20) /* bytes that are kept for all threads together, at most */
 
-static size_t kept; /* of these */
+static size_t kept; /* bytes that are kept for all threads now */
 
 void above_deinit(struct above *a)
 {
@@ -67,7 +68,7 @@ static void take_look(struct above_look *look, const struct layout *layout, pid_
 	look->time = look->size ? now_ns(CLOCK_MONOTONIC) : 0;
 }
 
-/* A stack with memory of its own, as large as @like. */
+/* A stack with memory of its own, as large as another one. */
 struct trial {
 	struct unwound stack;
 	void *memory;
@@ -85,7 +86,10 @@ static bool begin_trial(struct trial *t, const struct unwound *like)
 	return true;
 }
 
-/* Unwinds the copy with what lay above it at @look. Returns whether that leads to the end. */
+/*
+ * Unwinds the copy together with what lay above it at @look. Returns whether that leads to the end
+ * of the stack.
+ */
 static bool try_look(const struct above_look *look, struct layout *layout, pid_t pid,
 		     const struct stack_copy *copy, struct unwound *ret)
 {
@@ -114,8 +118,9 @@ static void replace(struct unwound *stack, const struct unwound *by)
 }
 
 /*
- * Where to look: above the copy, of which more is seen for later copies that end before; or on the
- * other stack, from a little below what was missed there, as registers may be saved there.
+ * Returns the address from which to read. If the stack goes on behind the copy this is the copy's
+ * beginning, since later copies may end earlier. If it goes on on another stack, it is a little
+ * below the address that was missed there, as registers may be saved there.
  */
 static uint64_t find_place(const struct layout *layout, const struct stack_copy *copy,
 			   const struct unwound *stack)
@@ -127,7 +132,10 @@ static uint64_t find_place(const struct layout *layout, const struct stack_copy 
 	return at / SMALL == stack->missed / SMALL ? at : stack->missed & -(uint64_t)SMALL;
 }
 
-/* The last look must be behind the sample: one that is not becomes the one before. */
+/*
+ * Reads the stack again unless the last look came after the sample; the last look becomes the one
+ * before.
+ */
 static void look_again(struct above *a, const struct layout *layout, pid_t pid, uint64_t time,
 		       uint64_t sp)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * above.h - the part of a stack above a copy that ended too soon, or on another stack, from the
- * living process.
+ * above.h - finds the part of a stack above a copy that ended too soon, or on another stack, by
+ * reading the living process.
  *
  * What the process has there when a sample is looked at may be newer than the sample. But what is
- * the same before the sample and after it was the same at it: so it is read, and a sample that was
- * taken between two looks goes on where both lead to the same callers at the same places. Functions
- * that returned meanwhile, and were called again by the same callers at the same places, make no
- * difference.
+ * the same before and after the sample was also the same at the sample. So the stack is read again
+ * and again, and a sample between two looks is continued if both looks lead to the same callers at
+ * the same places. It makes no difference if functions returned meanwhile and were called again by
+ * the same callers at the same places.
  */
 #ifndef TOOLS_CONVERT_ABOVE_H
 #define TOOLS_CONVERT_ABOVE_H
@@ -20,11 +20,12 @@
 #include "tools/convert/layout.h"
 
 /**
- * struct above_look - what lay on a thread's stack
- * @bytes: the bytes, room for @max,
- * @size: so many.
- * @addr: of the first one.
- * @time: when they were read, CLOCK_MONOTONIC in ns; 0: they were not.
+ * struct above_look - what lay on a thread's stack at one time
+ * @bytes: the bytes.
+ * @size: number of bytes.
+ * @max: number of bytes for which @bytes has room.
+ * @addr: address of the first byte.
+ * @time: CLOCK_MONOTONIC in ns, when they were read; 0: they were not.
  */
 struct above_look {
 	uint8_t *bytes;
@@ -35,9 +36,9 @@ struct above_look {
 };
 
 /**
- * struct above - two looks at a thread's stack; zero: none so far
- * @before: the one before,
- * @last: and the last one.
+ * struct above - two looks at a thread's stack; all 0 if there was none
+ * @before: the look before the last one.
+ * @last: the last look.
  */
 struct above {
 	struct above_look before;
@@ -46,19 +47,19 @@ struct above {
 
 void above_deinit(struct above *a);
 
-/* The thread executes another program, in other memory. */
+/* Forgets both looks, because the thread executes another program in other memory. */
 void above_forget(struct above *a);
 
 /**
  * above_continue() - continue a stack that goes on behind its copy, or on another stack
- * @a: of this thread.
+ * @a: the looks at this thread's stack.
  * @layout: what the process has mapped.
  * @pid: the process, which may have ended.
- * @time: of the sample, CLOCK_MONOTONIC in ns.
- * @copy: what the stack was unwound from.
- * @stack: the stack, with @sps. It becomes the whole one, if that is proven.
+ * @time: time of the sample, CLOCK_MONOTONIC in ns.
+ * @copy: the copy from which the stack was unwound.
+ * @stack: the stack, with @sps. It becomes the whole stack if that is proven.
  *
- * Return: whether it did.
+ * Return: whether the stack was continued.
  */
 bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t time,
 		    const struct stack_copy *copy, struct unwound *stack);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * beyond.c - see beyond.h.
+ * beyond.c - continues stacks behind their copies with an earlier stack of the thread or with the
+ * kernel's callchain. See beyond.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ void beyond_deinit(struct beyond *b)
 	*b = (struct beyond){ 0 };
 }
 
-/* Without memory it is not remembered. */
+/* Remembers a stack. Without memory it is not remembered. */
 static void remember(struct beyond *b, const struct unwound *stack)
 {
 	if (stack->nr > b->max) {
@@ -32,7 +33,10 @@ static void remember(struct beyond *b, const struct unwound *stack)
 	b->nr = stack->nr;
 }
 
-/* The entry of the remembered stack that is the last one of @stack; @b->nr: none. */
+/*
+ * Returns the index of the remembered entry that is equal to the last entry of @stack; @b->nr if
+ * there is none.
+ */
 static unsigned int find_last(const struct beyond *b, const struct unwound *stack)
 {
 	unsigned int lo = 0, n = b->nr, last = stack->nr - 1;
@@ -60,7 +64,10 @@ static void append(struct unwound *stack, uint64_t pc, uint64_t sp)
 	stack->marks[stack->nr++] = SHSTK_MARK_GUESS;
 }
 
-/* Are all of these among the entries of the remembered stack from @from on, in this order? */
+/*
+ * Returns whether the remembered stack has all entries of @rest, in this order, from entry @from
+ * on.
+ */
 static bool confirms(const struct beyond *b, unsigned int from, const uint64_t *rest, size_t nr)
 {
 	size_t n = 0;
@@ -70,7 +77,10 @@ static bool confirms(const struct beyond *b, unsigned int from, const uint64_t *
 	return n == nr;
 }
 
-/* As it was before, if the callchain does not say otherwise. */
+/*
+ * Continues the stack with the remembered one, unless the callchain has other entries. Returns
+ * whether it did.
+ */
 static bool complete(const struct beyond *b, struct unwound *stack, const uint64_t *rest, size_t nr)
 {
 	unsigned int from;
@@ -87,9 +97,9 @@ static bool complete(const struct beyond *b, struct unwound *stack, const uint64
 }
 
 /*
- * Takes the entries of the callchain. That ends in front of the first function that keeps no
- * frame record, such as that of the C library which called main(): from there on stacks
- * of a program are all the same.
+ * Continues the stack with @nr entries of the callchain. A callchain ends before the first function
+ * that keeps no frame record, such as the function of the C library that calls main(). From there
+ * on all stacks of a program are the same, so the last entries are taken from another stack.
  */
 static void take_rest(struct unwound *stack, const struct layout *layout, const uint64_t *rest,
 		      size_t nr, bool all)
@@ -108,7 +118,7 @@ static void take_rest(struct unwound *stack, const struct layout *layout, const 
 	stack->end = SHSTK_END_COMPLETE;
 }
 
-/* What did not fit into the copy. */
+/* Continues a stack that did not fit into the copy. Returns where its outer part is from. */
 static enum beyond_by continue_stack(const struct beyond *b, const struct layout *layout,
 				     struct unwound *stack, const struct stack_copy *copy,
 				     const struct callchain *chain)

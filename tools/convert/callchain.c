@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * callchain.c - see callchain.h.
+ * callchain.c - finds the part of the kernel's callchain that is behind the copy of a stack. See
+ * callchain.h.
  *
- * A frame record is two words on x86-64 and on arm64: the address of the next one further
- * out, and a return address. The kernel takes one entry of each, the program counter comes
- * first.
+ * A frame record is two words, on x86-64 and on arm64: the address of the next record further out,
+ * and a return address. The kernel takes one entry from each record, after the program counter.
  */
 #include <string.h>
 
 #include "tools/convert/callchain.h"
 
-#define RECORD 16 /* bytes */
-#define ADDRESS_BITS 48 /* of a return address; pointer authentication has others */
+#define RECORD 16 /* bytes of a frame record */
+#define ADDRESS_BITS 48 /* bits of a return address; the others are for pointer authentication */
 
-/* Where the callchain and the stack were found to be the same. */
+/* The place at which callchain and copy were found to be the same. */
 struct link {
-	uint64_t record; /* the outermost one in the copy, */
-	size_t entry; /* and what the callchain has of it */
+	uint64_t record; /* address of the outermost record in the copy */
+	size_t entry; /* index of the callchain's entry from that record */
 };
 
 static bool read_record(const struct stack_copy *copy, uint64_t sp, uint64_t at, uint64_t *ret)
@@ -32,7 +32,10 @@ static bool is_same_address(uint64_t a, uint64_t b)
 	return !((a ^ b) << (64 - ADDRESS_BITS));
 }
 
-/* Follows the records in the copy. False: the callchain is of another making. */
+/*
+ * Follows the frame records in the copy. Returns false if the callchain has other entries, or
+ * nothing behind the copy.
+ */
 static bool follow(const struct callchain *chain, const struct stack_copy *copy, uint64_t sp,
 		   uint64_t at, struct link *ret)
 {
@@ -46,12 +49,12 @@ static bool follow(const struct callchain *chain, const struct stack_copy *copy,
 		ret->entry++;
 		at = record[0];
 	}
-	/* The next one must be there, and not in the copy. */
+	/* The next record must exist and lie behind the copy. */
 	return ret->entry && ret->entry + 1 < chain->nr && at % 8 == 0 &&
 	       at - sp > copy->size - RECORD;
 }
 
-/* Has the stack, too, a frame whose caller this record tells? */
+/* Returns whether the unwound stack has a frame whose caller is the one in this record. */
 static bool agrees(const struct unwound *stack, const struct callchain *chain,
 		   const struct link *link)
 {

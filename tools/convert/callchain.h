@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * callchain.h - the part of a stack behind its copy, from the kernel's callchain, which
- * followed frame pointers.
+ * callchain.h - finds the part of a stack behind its copy in the kernel's callchain, which follows
+ * frame pointers.
  */
 #ifndef TOOLS_CONVERT_CALLCHAIN_H
 #define TOOLS_CONVERT_CALLCHAIN_H
@@ -17,10 +17,10 @@
  * @layout: what the process had mapped.
  * @ret: receives the entries that follow the last one of @stack; points into @chain.
  *
- * The frame records in the copy say where in the stack each entry of the callchain is. Both
- * must agree on the outermost of these, and the next record must lie behind the copy: so
- * that no entry is there twice, or is missing where a function calls itself. What is no
- * code is left out with all behind it.
+ * The frame records in the copy tell the place in the stack of each entry of the callchain. Stack
+ * and callchain must agree on the outermost of these entries, and the next record must lie behind
+ * the copy. So no entry is taken twice or missed where a function calls itself. An entry that is
+ * not code is left out with all that follow it.
  *
  * Return: number of entries.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * convert.c - see convert.h.
+ * convert.c - the converter: hands records to the population, makes stacks of samples, and adds
+ * them to the profile. See convert.h.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -11,8 +12,8 @@
 #include "tools/convert/convert.h"
 #include "tools/shstk.h"
 
-#define FEW 4 /* samples of a thread whose first period matters */
-#define SHORT 2000000000 /* ns that such a thread lasts; others slept */
+#define FEW 4 /* a thread with fewer samples may have had no full period */
+#define SHORT 2000000000 /* ns that such a thread lasts at most; others slept */
 
 struct converter *converter_create(const struct convert_opts *opts, struct shstk_symbols *symbols,
 				   struct shstk_profile *profile, const struct layout_files *past)
@@ -55,7 +56,7 @@ void converter_renew(struct converter *c, struct shstk_symbols *symbols,
 	c->learnt.short_lived = 0;
 }
 
-/* ---- who there is ---- */
+/* ---- Processes and threads ---- */
 
 void convert_at(struct converter *c, uint64_t time)
 {
@@ -82,8 +83,9 @@ int convert_fork(struct converter *c, const struct perf_fork *f)
 }
 
 /*
- * A thread ends. Was it too short to be sampled? Or only just long enough: an event that begins anew
- * in each thread finds such ones where they end, or never where they begin.
+ * Counts a thread that ended without samples or with few of them. An event begins anew in each
+ * thread, so a thread that is too short has no sample, and one that is just long enough is always
+ * sampled near its end and never near its beginning.
  */
 static void count_unseen(struct converter *c, const struct task *t)
 {
@@ -104,12 +106,15 @@ void convert_exit(struct converter *c, const struct perf_fork *f, bool later)
 	population_age(&c->all);
 }
 
-/* ---- samples ---- */
+/* ---- Samples ---- */
 
-/* Callers mostly lie in the same mapping. */
+/*
+ * Returns whether the stack has an address in no known mapping. Mostly a caller lies in the same
+ * mapping as its callee.
+ */
 static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
 {
-	uint64_t start = 0, end = 0; /* of the last mapping */
+	uint64_t start = 0, end = 0; /* of the last mapping that was found */
 
 	for (unsigned int i = 0; i < s->nr; i++) {
 		uint64_t pc = s->pcs[i] - !!i;
@@ -138,7 +143,7 @@ static void count_end(struct convert_counts *n, const struct process *p, const s
 		   layout_has_jit(p->layout);
 }
 
-/* A sample of the thread is about to be added. */
+/* Counts a sample of the thread that is about to be added. */
 static void count_sample(struct converter *c, struct task *t, struct shstk_symproc *proc, int which,
 			 uint64_t value)
 {
@@ -160,7 +165,7 @@ static void count_sample(struct converter *c, struct task *t, struct shstk_sympr
 	c->weights[which] += value;
 }
 
-/* The values of a sample: how many there are, then what each event stands for. */
+/* Fills in the values of a sample: the number of samples, then the weight of each event. */
 static void set_values(int64_t values[2 + PERF_MORE], int64_t samples, int which, uint64_t value)
 {
 	const unsigned int at = which < PERF_FIRST_MORE ? 1 : 2 + which - PERF_FIRST_MORE;
@@ -195,14 +200,14 @@ static int add_sample(struct converter *c, struct task *t, struct shstk_symproc 
 	return shstk_profile_add(c->profile, &sample);
 }
 
-/* What is learnt of a process and of the copies from a stack. */
+/* Learns from a stack what the process is like, and whether copies are large enough. */
 static void learn(struct converter *c, const struct task *t, const struct stack *s)
 {
 	struct convert_learnt *l = &c->learnt;
 
 	l->go |= layout_has_go(t->process->layout);
 	l->made |= layout_has_jit(t->process->layout);
-	/* The recorder's own stack is elsewhere while it unwinds: larger copies have it neither. */
+	/* The recorder's own stack is another one while it unwinds: larger copies do not help. */
 	l->too_short += s->too_short && t->process->pid != getpid();
 	if (s->bare) {
 		uint64_t known = stacks_bare_for(t->process, c->all.time);
@@ -217,22 +222,25 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 	c->counts.goroutines += s->by_pieces;
 }
 
-/* The stack of a sample, with the names of code that is made at run time. */
+/*
+ * Makes the stack of a sample, and names code in it that was made at run time. Returns 0 or a
+ * negative errno.
+ */
 static int make_stack(struct converter *c, struct task *t, struct shstk_symproc *proc,
 		      const struct perf_sample *sample, const struct memory_pieces *more,
 		      struct stack *ret)
 {
 	int err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
 
-	/* A process known only from /proc may have mapped more since. */
+	/* A process that is known only from /proc may have mapped more since. */
 	if (!err && (ret->end == SHSTK_END_BAD_PC || unknown_address(proc, ret)) &&
 	    population_read_maps(&c->all, t->process))
 		err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
-	/* Names of code made at run time are known only while it is there. */
+	/* Names of code that is made at run time are known only as long as the code exists. */
 	return err ? err : layout_name_made(t->process->layout, proc, ret->pcs, ret->nr);
 }
 
-/* Keeps the stack at which a thread left its CPU. */
+/* Keeps the stack at which a thread left its CPU. Returns 0 or -ENOMEM. */
 static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct stack *s)
 {
 	task_forget_stack(t);
@@ -278,11 +286,12 @@ int convert_sample(struct converter *c, int which, const struct perf_sample *sam
 	return add_sample(c, t, proc, &stack, which, sample->period);
 }
 
-/* ---- time off the CPU ---- */
+/* ---- Time off the CPU ---- */
 
 /*
- * Of the time until now, that which is wanted. Who was pushed off could run all the time; who waits
- * can run from the wake-up on, or, where that was not seen, when it does.
+ * Returns the part of the time off the CPU until @time that is wanted. A thread that was preempted
+ * could run all that time. A thread that waited could run from its wake-up on or, if that was not
+ * seen, only from @time on.
  */
 static uint64_t wanted_time(const struct converter *c, const struct task *t, uint64_t time)
 {
@@ -297,7 +306,7 @@ static uint64_t wanted_time(const struct converter *c, const struct task *t, uin
 					      could_run - t->left;
 }
 
-/* The stack at which it left, with who woke it. */
+/* Returns the stack at which the thread left its CPU, with a label for the thread that woke it. */
 static struct stack stack_with_waker(struct converter *c, const struct task *t)
 {
 	const struct task *waker = population_find_task(&c->all, t->waker);
@@ -327,7 +336,7 @@ static int came_back(struct converter *c, struct task *t, uint64_t time)
 		task_forget_stack(t);
 		return 0;
 	}
-	/* It left when this profile had not begun. */
+	/* The thread left its CPU before this profile began. */
 	if (!t->proc)
 		t->proc = population_names(&c->all, t->process);
 	if (!t->proc)
@@ -338,7 +347,7 @@ static int came_back(struct converter *c, struct task *t, uint64_t time)
 	return ret;
 }
 
-/* The sample of the stack came just before. */
+/* The sample with the stack came just before. */
 void convert_leave(struct converter *c, int tid, bool preempted)
 {
 	struct task *t = population_find_task(&c->all, tid);
@@ -347,7 +356,7 @@ void convert_leave(struct converter *c, int tid, bool preempted)
 		t->preempted = preempted;
 }
 
-/* Others are told so, too, as those that run already. */
+/* The kernel also reports wake-ups of threads that run already. */
 void convert_waking(struct converter *c, const struct waking *waking, uint64_t time)
 {
 	struct task *t = population_find_task(&c->all, waking->tid);
@@ -376,7 +385,7 @@ int convert_end(struct converter *c, uint64_t time)
 	return ret;
 }
 
-/* ---- what has no sample ---- */
+/* ---- What has no sample ---- */
 
 int convert_unsampled(struct converter *c, int which, uint64_t value, int note)
 {
@@ -392,6 +401,9 @@ int convert_unsampled(struct converter *c, int which, uint64_t value, int note)
 	};
 
 	set_values(values, 0, which, value);
-	/* Without a sample there is nobody of whom it could be shown: the lines tell. */
+	/*
+	 * Without a first sample there is no thread to which this could be added: then only the
+	 * last lines tell.
+	 */
 	return c->first.proc ? shstk_profile_add(c->profile, &sample) : 0;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * convert.h - from what perf events told to a profile.
+ * convert.h - makes a profile of the records of perf events.
  *
- * Who has the records hands them over in the order of time: `shstk record` those of rings while
- * it records, `shstk unwind` those of a file. Here it is kept which processes and threads there
- * were and what they had mapped (population.h), stacks are made of samples (stacks.h), and both
- * go into a profile. Nothing here knows where the records are from, but for one thing: processes
- * that live can be asked what no record told, those of a file cannot (struct population, @live).
+ * The caller hands over the records in the order of time: `shstk record` those of rings while it
+ * records, `shstk unwind` those of a file. The converter keeps which processes and threads exist
+ * and what they have mapped (population.h), makes stacks of samples (stacks.h), and adds them to a
+ * profile. It does not know where the records come from, with one exception: living processes can
+ * be asked for what no record told, those of a file cannot (@live of struct population).
  *
- *	rings or file            converter                        profile
- *	map, comm, fork, exit -> population: layout of each
- *	sample                -> stacks_make() ---------------->  shstk_profile_add()
- *	sample of a switch    -> kept with the thread
- *	waking                -> kept with the thread
- *	switch back           -> its time off the CPU --------->  shstk_profile_add()
+ * 	rings or file            converter                        profile
+ * 	map, comm, fork, exit -> population: layout of each
+ * 	sample                -> stacks_make() ---------------->  shstk_profile_add()
+ * 	sample of a switch    -> kept with the thread
+ * 	waking                -> kept with the thread
+ * 	switch back           -> its time off the CPU --------->  shstk_profile_add()
  */
 #ifndef TOOLS_CONVERT_CONVERT_H
 #define TOOLS_CONVERT_CONVERT_H
@@ -23,10 +23,10 @@
 #include "tools/convert/wakers.h"
 
 /**
- * enum off_time - times of a thread off its CPU
- * @OFF_ALL: all.
- * @OFF_WAITING: it waits for something.
- * @OFF_PREEMPTED: it could run, but others do.
+ * enum off_time - kinds of time that a thread spends off its CPU
+ * @OFF_ALL: all of it.
+ * @OFF_WAITING: the thread waits for something.
+ * @OFF_PREEMPTED: the thread could run, but others do.
  */
 enum off_time {
 	OFF_ALL,
@@ -37,12 +37,13 @@ enum off_time {
 /**
  * struct convert_opts - how to convert
  * @source: what stacks are made of at first.
- * @kernel: which stacks have a part of the kernel's.
+ * @kernel: which stacks have a kernel part.
  * @depth: most entries of a copy that is unwound.
  * @labels: give samples labels, where stacks are copied.
- * @keep_times: keep the times of so many samples, in all profiles; 0: of none.
- * @off: which of the times off the CPU are wanted.
- * @wakers: names who ended such a time, for labels; NULL: nobody does. It must outlive this.
+ * @keep_times: for how many samples the times are kept, in all profiles together; 0: for none.
+ * @off: which kind of time off the CPU is wanted.
+ * @wakers: names the threads that ended such a time, for labels, or NULL. It must outlive the
+ *	converter.
  * @period: ns of CPU time that a sample stands for; 0: not known.
  */
 struct convert_opts {
@@ -57,21 +58,21 @@ struct convert_opts {
 };
 
 /**
- * struct convert_counts - what is in the profile, counted as it was added
+ * struct convert_counts - counts of what is in the profile
  * @samples: samples.
- * @weight: sum of their first event's periods.
- * @threads: threads that have some.
- * @processes: processes that have some.
- * @truncated: stacks that are not whole; of these are the next six.
- * @cut: those with as many entries as a stack may have.
- * @bare: those of processes without a shadow stack, before stacks were copied.
- * @too_short: those that go on behind what was copied.
- * @elsewhere: those that go on on another stack.
- * @java: those of HotSpot's processes that end at code without unwind information.
- * @continued: stacks that go on with what the thread had there before.
- * @read: others, with what was read from the process before and after the sample.
- * @chained: stacks that go on with what the kernel's callchain has behind the copy.
- * @goroutines: stacks that go on with that of the goroutine, which a BPF program copied.
+ * @weight: sum of the periods of the first event's samples, or of times off the CPU.
+ * @threads: threads that have samples.
+ * @processes: processes that have samples.
+ * @truncated: stacks that are not complete, among them those of the next five counts.
+ * @cut: stacks with as many entries as a stack may have.
+ * @bare: stacks of processes without a shadow stack, from before stacks were copied.
+ * @too_short: stacks that go on behind their copy.
+ * @elsewhere: stacks that go on on another stack.
+ * @java: stacks of HotSpot's processes that end at code without unwind information.
+ * @continued: stacks that are continued with what the thread had there before.
+ * @read: stacks that are continued with what was read from the process before and after the sample.
+ * @chained: stacks that are continued with the kernel's callchain.
+ * @goroutines: stacks that are continued with the goroutine's stack, which a BPF program copied.
  * @walked: stacks that a BPF program walked.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @unseen: threads that ended sooner than a period, without a sample.
@@ -99,15 +100,18 @@ struct convert_counts {
 };
 
 /**
- * struct convert_learnt - what who records may adapt to; set here, and kept over profiles
- * @copies: stacks that were looked at since the size of copies changed; set to 0 by who does that.
- * @too_short: of these, those whose copy was too small; likewise.
- * @short_lived: threads of this profile that ended after none or few samples.
+ * struct convert_learnt - what the recorder may adapt to
+ * @copies: stacks that were looked at since the size of copies changed; the recorder sets it to 0
+ *	then.
+ * @too_short: those of @copies whose copy was too small; the recorder sets it to 0 too.
+ * @short_lived: threads of this profile that ended after no or few samples.
  * @bare: ns of CPU time of processes without a shadow stack.
- * @bare_longest: the most ns that one of them is known for.
+ * @bare_longest: the longest time in ns that one of these processes is known.
  * @made: a process makes code at run time, which may be gone soon.
  * @go: a process runs code of Go.
- * @moved: when a process last began something, ns.
+ * @moved: CLOCK_MONOTONIC in ns, when a process last began, executed or mapped something.
+ *
+ * The converter sets these members. They are kept over profiles, except @short_lived.
  */
 struct convert_learnt {
 	uint64_t copies;
@@ -121,10 +125,11 @@ struct convert_learnt {
 };
 
 /**
- * struct convert_first - who had the first sample of this profile; for what has no sample
- * @proc: its process, NULL: there was none so far.
- * @tid: its thread.
- * @comm: the name of that.
+ * struct convert_first - the thread of this profile's first sample, to which is added what has no
+ * sample
+ * @proc: its process; NULL if there was no sample so far.
+ * @tid: its thread ID.
+ * @comm: its name.
  */
 struct convert_first {
 	struct shstk_symproc *proc;
@@ -134,14 +139,14 @@ struct convert_first {
 
 /**
  * struct converter - a conversion
- * @opts: how, as was asked for.
- * @all: who there is. Its time is that of the record at hand, see convert_at().
- * @stacks: how stacks are made now; @stacks.source may be changed between two records.
+ * @opts: the options that were given.
+ * @all: processes and threads. Its time is that of the present record, see convert_at().
+ * @stacks: how stacks are made now. @stacks.source may be changed between two records.
  * @profile: receives the samples.
- * @counts: what is in @profile.
- * @weights: sum of the periods of each event's samples (enum perf_which) in @profile.
- * @learnt: what may be adapted to.
- * @first: who had the first sample in @profile.
+ * @counts: counts of what is in @profile.
+ * @weights: for each event (enum perf_which), sum of the periods of its samples in @profile.
+ * @learnt: what the recorder may adapt to.
+ * @first: the thread of the first sample in @profile.
  */
 struct converter {
 	struct convert_opts opts;
@@ -155,60 +160,67 @@ struct converter {
 };
 
 /**
- * converter_create() - begin with nobody
+ * converter_create() - make a converter that knows no process
  * @opts: how to convert.
- * @symbols: names what is found.
+ * @symbols: finds names for addresses.
  * @profile: receives the samples: a count, and the event's period or the time.
- * @past: where the files of processes are that live no more; NULL: they live. Must outlive it.
+ * @past: where the files of processes are that no longer live. NULL: the processes live. It must
+ *	outlive the converter.
  *
- * Return: the converter, NULL when memory runs out.
+ * Return: the converter, or NULL if there is no memory.
  */
 struct converter *converter_create(const struct convert_opts *opts, struct shstk_symbols *symbols,
 				   struct shstk_profile *profile, const struct layout_files *past);
 
-/* @c may be NULL. */
+/* Releases @c, which may be NULL. */
 void converter_destroy(struct converter *c);
 
-/* From now on samples are for another profile; nothing of the old one is used. */
+/* Adds samples to another profile from now on. Nothing of the old one is used any more. */
 void converter_renew(struct converter *c, struct shstk_symbols *symbols,
 		     struct shstk_profile *profile);
 
-/* The next record is of that time, ns: those that ended long ago are forgotten. */
+/* Sets the time of the next record, in ns, and makes room for new processes and threads. */
 void convert_at(struct converter *c, uint64_t time);
 
-/* Each takes a record, and returns 0 or -ENOMEM. */
+/* Take a record. Each returns 0 or -ENOMEM. */
 int convert_map(struct converter *c, const struct perf_map *m);
 int convert_comm(struct converter *c, const struct perf_comm *m);
 int convert_fork(struct converter *c, const struct perf_fork *f);
 
-/* A thread ended; @later: it may be sampled still, until it is reaped. */
+/* Takes the end of a thread. @later: the thread may still be sampled until it is reaped. */
 void convert_exit(struct converter *c, const struct perf_fork *f, bool later);
 
 /**
  * convert_sample() - take a sample
- * @c: the conversion.
+ * @c: the converter.
  * @which: enum perf_which of the event.
  * @sample: the sample.
- * @more: memory beside its copy, or NULL.
+ * @more: memory beside the copy of the stack, or NULL.
  *
  * Return: 0 or a negative errno.
  */
 int convert_sample(struct converter *c, int which, const struct perf_sample *sample,
 		   const struct memory_pieces *more);
 
-/* A thread left its CPU after its last sample: it could have run still, if it was @preempted. */
+/* Notes that a thread left its CPU at its last sample. @preempted: it could have gone on. */
 void convert_leave(struct converter *c, int tid, bool preempted);
 
-/* A thread that waits is woken at @time, ns. */
+/* Notes that a waiting thread is woken at @time, in ns. */
 void convert_waking(struct converter *c, const struct waking *waking, uint64_t time);
 
-/* It is back at @time, ns. Returns 0 or -ENOMEM. */
+/* Takes the return of a thread to a CPU at @time, in ns. Returns 0 or -ENOMEM. */
 int convert_return(struct converter *c, int tid, uint64_t time);
 
-/* Recording ended at @time: until then threads were off their CPU. Returns 0 or -ENOMEM. */
+/*
+ * Ends the times off the CPU of all threads at @time, in ns, when recording ended. Returns 0 or
+ * -ENOMEM.
+ */
 int convert_end(struct converter *c, uint64_t time);
 
-/* So much of event @which has no sample: shows it as @note (enum shstk_note). 0 or -ENOMEM. */
+/*
+ * Adds @value of event @which, which has no sample, to the profile as @note (enum shstk_note).
+ * Returns 0 or -ENOMEM.
+ */
 int convert_unsampled(struct converter *c, int which, uint64_t value, int note);
 
 #endif

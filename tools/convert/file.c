@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * file.c - see file.h.
+ * file.c - hands the records of a perf.data file to the converter, and counts samples that it does
+ * not take. See file.h.
  */
 #include <limits.h>
 #include <linux/perf_event.h>
@@ -40,7 +41,7 @@ static int on_end(void *arg, const struct perf_fork *fork)
 {
 	struct convert_file *f = arg;
 
-	/* By events of CPUs it is sampled until it is reaped. */
+	/* With events of CPUs a thread is sampled until it is reaped. */
 	convert_exit(f->convert, fork, true);
 	return 0;
 }
@@ -52,7 +53,7 @@ static void on_lost(void *arg, uint64_t nr)
 	f->lost += nr;
 }
 
-/* Has it a stack of user space? Counts it, if not. */
+/* Returns whether a sample has a stack of user space, and counts it if it has none. */
 static bool has_stack(struct convert_file *f, const struct perf_sample *s)
 {
 	const bool chain = perf_sample_user(s).nr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * file.h - the records of a perf.data file, handed to convert.h.
+ * file.h - hands the records of a perf.data file to the converter (convert.h).
  */
 #ifndef TOOLS_CONVERT_FILE_H
 #define TOOLS_CONVERT_FILE_H
@@ -12,11 +12,12 @@
  * struct convert_file - a file that is converted
  * @pd: the file.
  * @event: the event whose samples are wanted.
- * @convert: where records go.
- * @sample: takes samples of @event in place of @convert; returns 0 or what ends it. May be NULL.
- * @arg: for @sample.
- * @first: time of the first sample, ns; set while it is read, as is all below.
- * @last: time of the last sample, ns.
+ * @convert: the converter.
+ * @sample: takes samples of @event instead of @convert; returns 0 or what ends the conversion. May
+ *	be NULL.
+ * @arg: passed to @sample.
+ * @first: time of the first sample in ns. This and the members below are set during conversion.
+ * @last: time of the last sample in ns.
  * @without: samples without a part of user space.
  * @compat: samples of 32-bit code that have no callchain.
  * @others: samples of other events.
@@ -36,7 +37,7 @@ struct convert_file {
 	uint64_t lost;
 };
 
-/* What stacks are made of that samples of the event have. */
+/* Returns what stacks of the event's samples are made of. */
 enum stack_source convert_file_source(const struct perfdata_event *event);
 
 /* Hands over all records in the order of time. Returns 0 or a negative errno. */

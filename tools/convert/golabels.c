@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * golabels.c - the labels of goroutines; see golabels.h.
+ * golabels.c - finds the goroutine of a sample and reads its labels. See golabels.h.
  *
- * The goroutine is mostly in a register of the sample. Otherwise it is one that was seen
- * before, or is searched among all: no more than one twentieth of the time is spent on that.
- * All that is read may be wrong or change at any time: an address must lie on the stack of
- * what is taken for its goroutine.
+ * Mostly a register of the sample leads to the goroutine. Otherwise it is one that was seen before,
+ * or it is searched among all goroutines; at most one twentieth of the time is spent on searches.
+ * Everything that is read may be wrong or change at any time. So an address of the sample must lie
+ * on the stack of what is taken for its goroutine.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,19 +18,19 @@
 #include "tools/shstk.h"
 
 #define SEEN 64 /* goroutines that are remembered */
-#define REST 20 /* after a search there is none for this many times as long as it took */
-#define MIN_REST 20000000 /* ns */
-#define MAX_REST 5000000000 /* of a process in which nothing was found */
+#define REST 20 /* after a search there is none for this many times its duration */
+#define MIN_REST 20000000 /* ns until the runtime is searched again, at first */
+#define MAX_REST 5000000000 /* ns, for a process in which nothing was found */
 
-/* Until then no process is searched: CLOCK_MONOTONIC in ns. */
+/* CLOCK_MONOTONIC in ns, before which no process is searched. */
 static uint64_t next_search;
 
 /**
- * struct seen - a goroutine that a sample was of
- * @g: its description; 0: none.
- * @stack: its stack then, and
- * @size: bytes of
- * @labels: its labels then.
+ * struct seen - a goroutine to which a sample belonged
+ * @g: address of its description; 0: none.
+ * @stack: its stack at that time.
+ * @size: bytes in @labels.
+ * @labels: its labels at that time.
  */
 struct seen {
 	uint64_t g;
@@ -40,14 +40,14 @@ struct seen {
 };
 
 /**
- * struct golabels - those of a process
+ * struct golabels - what is known of the goroutines of a process
  * @pid: process ID.
- * @space: its code.
- * @rt: its runtime.
+ * @space: the code of the process.
+ * @rt: its Go runtime.
  * @found: @rt is known.
- * @rest: its runtime is not searched for so long once more, ns, and
- * @next: not before.
- * @seen: by address.
+ * @rest: ns until the runtime is searched again after a search in vain.
+ * @next: CLOCK_MONOTONIC in ns, before which the runtime is not searched.
+ * @seen: goroutines that were seen, hashed by address.
  */
 struct golabels {
 	pid_t pid;
@@ -76,7 +76,7 @@ void golabels_destroy(struct golabels *all)
 	free(all);
 }
 
-/* ---- searching ---- */
+/* ---- Searching ---- */
 
 static bool may_search(uint64_t *began)
 {
@@ -91,7 +91,10 @@ static void searched(uint64_t began)
 	next_search = end + REST * (end - began);
 }
 
-/* In a program that begins there may be none yet; in another one it may not be read. */
+/*
+ * Finds the Go runtime, and returns whether it is known. A program that has just begun may not have
+ * it yet, and memory of another one may not be readable.
+ */
 static bool find_runtime(struct golabels *all)
 {
 	uint64_t began;
@@ -114,7 +117,7 @@ static bool has(const struct shstk_gostack *stack, uint64_t place)
 	return place > stack->lo && place <= stack->hi;
 }
 
-/* A goroutine and what it is to have. */
+/* A search for the goroutine that has the address @place on its stack. */
 struct wanted {
 	struct golabels *all;
 	uint64_t place;
@@ -144,9 +147,12 @@ static uint64_t search_all(struct golabels *all, uint64_t place)
 	return w.g;
 }
 
-/* ---- one goroutine ---- */
+/* ---- One goroutine ---- */
 
-/* @g, or what its thread runs, if the address is on that one's stack; or 0. */
+/*
+ * Returns @g, or the goroutine that its thread runs, if @place is on the stack of that one;
+ * otherwise 0.
+ */
 static uint64_t by_register(const struct golabels *all, uint64_t g, uint64_t place)
 {
 	struct shstk_gostack stack, current;
@@ -165,7 +171,10 @@ static struct seen *slot_of(struct golabels *all, uint64_t g)
 	return &all->seen[(g * 0x9e3779b97f4a7c15) >> 58];
 }
 
-/* By where its stack was last: for a goroutine that is gone, as at the end of a program. */
+/*
+ * Finds a remembered goroutine by the place of its last known stack. That helps if the goroutine is
+ * gone, as at the end of a program.
+ */
 static struct seen *find_seen(struct golabels *all, uint64_t place)
 {
 	for (unsigned int i = 0; i < SEEN; i++)
@@ -187,7 +196,7 @@ static int put_label(void *arg, const char *key, const char *value)
 	return 0;
 }
 
-/* What the process says of @g now. */
+/* Reads and remembers what the process tells of @g now. Returns NULL if it cannot be read. */
 static struct seen *look_at(struct golabels *all, uint64_t g)
 {
 	struct shstk_goroutine it = { .g = g };
@@ -203,7 +212,7 @@ static struct seen *look_at(struct golabels *all, uint64_t g)
 	return s;
 }
 
-/* Whose stack the address is on, or NULL. */
+/* Returns the goroutine on whose stack the address is, or NULL. */
 static struct seen *find_at(struct golabels *all, uint64_t g, uint64_t place)
 {
 	uint64_t found = by_register(all, g, place);

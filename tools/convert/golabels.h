@@ -2,9 +2,9 @@
 /*
  * golabels.h - the labels (runtime/pprof) of the goroutines of living processes.
  *
- * A sample of the kernel's does not say which goroutine it is of. It has addresses on that
- * one's stack, which no other goroutine has at the time. What the process says of the
- * goroutine is read a moment later: labels that were there for less are missed.
+ * A sample of the kernel does not say to which goroutine it belongs. But it has addresses on that
+ * goroutine's stack, which no other goroutine has at that time. What the process tells of the
+ * goroutine is read a moment later: labels that exist for a shorter time are missed.
  */
 #ifndef TOOLS_CONVERT_GOLABELS_H
 #define TOOLS_CONVERT_GOLABELS_H
@@ -17,10 +17,10 @@
 #define GOLABELS_PLACES 3
 
 /**
- * struct golabels_hints - what a sample knows of its goroutine
- * @g: address of its description, or of that of the thread; or anything.
- * @places: addresses, one of which is on its stack, the likeliest one first.
- * @nr: number of them.
+ * struct golabels_hints - what a sample tells of its goroutine
+ * @g: address of the description of the goroutine or of its thread, or any other value.
+ * @places: addresses of which one is on the goroutine's stack, the likeliest first.
+ * @nr: number of @places.
  */
 struct golabels_hints {
 	uint64_t g;
@@ -30,13 +30,13 @@ struct golabels_hints {
 
 struct golabels;
 
-/* Of process @pid, which runs code of Go. NULL: no memory. */
+/* Makes the state for process @pid, which runs code of Go. Returns NULL if there is no memory. */
 struct golabels *golabels_create(pid_t pid);
 void golabels_destroy(struct golabels *all);
 
 /*
- * The labels of the goroutine that a sample is of, in @buf, of GOLABELS_MAX bytes: keys
- * and values, each with a zero behind it. Returns their bytes, 0 if there are none.
+ * Writes the labels of a sample's goroutine to @buf, of GOLABELS_MAX bytes: keys and values, each
+ * followed by a 0. Returns the number of bytes, 0 if there are no labels.
  */
 size_t golabels_find(struct golabels *all, const struct golabels_hints *hints, char *buf);
 

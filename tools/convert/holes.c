@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * holes.c - code that was copied out of the mappings of its file. See holes.h.
+ * holes.c - recognises code that was copied out of the mappings of its file, by comparing the
+ * addresses with those of the file's code. See holes.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ void holes_end(struct holes *holes)
 	holes->path = NULL;
 }
 
-/* A mapping of a file: its neighbours may be of interest. */
+/* Remembers a mapping of a file, as the memory beside it may be a copy of the file's code. */
 static void follow(struct holes *holes, const struct mapping *m)
 {
 	if (holes->path && !strcmp(holes->path, m->path) && holes->beside.inode == m->inode &&

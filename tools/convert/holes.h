@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * holes.h - code that lies where a file is mapped, but is no mapping of it any more.
+ * holes.h - recognises code that lies where a file was mapped but is no mapping of that file any
+ * more.
  *
- * Programs copy their code to anonymous memory in its place, to have it on huge pages: node
- * with --use-largepages, PHP's opcache.huge_code_pages, ClickHouse. It is the file's code all
- * the same.
+ * Some programs copy their code to anonymous memory in its place, to have it on huge pages: node
+ * with --use-largepages, PHP's opcache.huge_code_pages, ClickHouse. It is the file's code all the
+ * same.
  */
 #ifndef TOOLS_CONVERT_HOLES_H
 #define TOOLS_CONVERT_HOLES_H
@@ -13,12 +14,12 @@
 #include "tools/proc/maps.h"
 
 /**
- * struct holes - the mappings of a process are gone through
- * @pid: the process.
- * @path: the file that was mapped last; NULL: none was.
- * @beside: a mapping of it.
- * @code: where it has code; filled when it is asked for.
- * @nr_code: entries of @code; -1: nobody asked yet.
+ * struct holes - a pass over the mappings of a process
+ * @pid: process ID.
+ * @path: the file that was mapped last; NULL: none so far.
+ * @beside: a mapping of that file.
+ * @code: where that file has code, filled when it is needed.
+ * @nr_code: number of entries in @code; -1: not filled yet.
  */
 struct holes {
 	pid_t pid;
@@ -31,12 +32,12 @@ struct holes {
 void holes_begin(struct holes *holes, pid_t pid);
 
 /**
- * holes_look() - the next mapping, in the order of their addresses
+ * holes_look() - look at the next mapping, in the order of addresses
  * @holes: from holes_begin().
- * @m: the mapping; if it lies where the file that was mapped last has code, it becomes a
- *	mapping of that file. Its path is valid until the next call.
+ * @m: the mapping. If it lies where the file that was mapped last has code, it becomes a mapping of
+ *	that file. Its path is valid until the next call.
  *
- * Return: was it made one?
+ * Return: whether @m was changed.
  */
 bool holes_look(struct holes *holes, struct mapping *m);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * layout.c - what programs have mapped, and their stacks. See layout.h.
+ * layout.c - keeps what programs have mapped, and unwinds copies of their stacks. See layout.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,26 +12,26 @@
 #include "tools/java/jit.h"
 
 #define MAX_MAPS 65536
-#define MAX_PARTS 16 /* of a mapping, whose protection differs */
+#define MAX_PARTS 16 /* parts of a mapping that differ in protection */
 #define HUGE_PAGE (2ull << 20)
-#define SAMPLE 64 /* bytes of code that are compared, */
-#define SAMPLES 16 /* so many times */
-#define FRAME_MAX (8ull << 20) /* bytes: stacks are rarely larger */
-#define MAX_ENDS 4 /* of stacks: that of the first thread, those of others */
+#define SAMPLE 64 /* bytes of code in one comparison */
+#define SAMPLES 16 /* number of comparisons */
+#define FRAME_MAX (8ull << 20) /* bytes of a stack; few are larger */
+#define MAX_ENDS 4 /* kinds of outermost frames: those of the first thread, those of others */
 
 /**
  * struct layout - what is mapped
- * @refs: processes that have it.
- * @files: where files are.
- * @maps: the mappings in the order of their addresses, @nr of them, room for @max.
- * @nr: see @maps.
- * @max: see @maps.
- * @nr_jit: those of @maps that are of who makes code at run time.
- * @space: what is unwound with; NULL until it is needed.
+ * @refs: number of processes that have this layout.
+ * @files: where files are found.
+ * @maps: the mappings, sorted by address.
+ * @nr: number of mappings.
+ * @max: number of mappings for which @maps has room.
+ * @nr_jit: number of mappings of libraries that make code at run time.
+ * @space: the modules for unwinding; NULL until they are needed.
  * @pid: the process whose stack was unwound last.
- * @jit: what is known of code that is made at run time; NULL: nothing.
- * @ends: how complete stacks ended, innermost entry first; 0: none,
- * @nr_ends: so many were found so far.
+ * @jit: what is known of code made at run time, or NULL.
+ * @ends: outermost entries of complete stacks, the innermost of them first; 0: none.
+ * @nr_ends: how many such ends were found so far.
  */
 struct layout {
 	unsigned int refs;
@@ -83,7 +83,10 @@ void layout_put(struct layout *layout)
 	free(layout);
 }
 
-/* Index of the first mapping that ends behind @addr. They are sorted, and none overlap. */
+/*
+ * Returns the index of the first mapping that ends behind @addr. The mappings are sorted and do not
+ * overlap.
+ */
 static size_t first_behind(const struct layout *layout, uint64_t addr)
 {
 	size_t lo = 0, hi = layout->nr, mid;
@@ -113,7 +116,7 @@ static int make_room(struct layout *layout)
 	return 0;
 }
 
-/* Puts a mapping at its place, where nothing is. */
+/* Puts a mapping at its place, where nothing is mapped. Returns 0 or -ENOMEM. */
 static int insert(struct layout *layout, const struct layout_map *map)
 {
 	size_t at = first_behind(layout, map->start);
@@ -132,7 +135,10 @@ static int insert(struct layout *layout, const struct layout_map *map)
 	return 0;
 }
 
-/* Before it is changed: a copy that no other process shares. */
+/*
+ * Replaces a layout that other processes share by a copy, so that it can be changed. Returns 0 or
+ * -ENOMEM.
+ */
 static int make_own(struct layout **layout)
 {
 	struct layout *old = *layout, *own;
@@ -171,14 +177,17 @@ static void take_out(struct layout *layout, size_t at, size_t gone)
 	memmove(m, m + gone, (layout->nr - at) * sizeof(*m));
 }
 
-/* Takes away what a mapping has in front of @addr. */
+/* Takes away the part of a mapping before @addr. */
 static void cut_front(struct layout_map *m, uint64_t addr)
 {
 	m->offset += addr - m->start;
 	m->start = addr;
 }
 
-/* Takes away what a mapping has from @map on; what is behind that stays. */
+/*
+ * Takes away the part of a mapping that @map covers or that lies behind it. What lies behind @map
+ * becomes a mapping of its own. Returns 0 or -ENOMEM.
+ */
 static int cut_back(struct layout *layout, size_t at, const struct layout_map *map)
 {
 	struct layout_map behind = layout->maps[at];
@@ -191,8 +200,8 @@ static int cut_back(struct layout *layout, size_t at, const struct layout_map *m
 }
 
 /*
- * What the new mapping lies over is gone; what is in front of it and behind it stays: a
- * change of one page's protection is told as a mapping of that page.
+ * Removes what a new mapping covers. What lies before and behind it stays: a change of one page's
+ * protection is reported as a mapping of that page. Returns 0 or -ENOMEM.
  */
 static int cut_overlap(struct layout *layout, const struct layout_map *map)
 {
@@ -209,7 +218,10 @@ static int cut_overlap(struct layout *layout, const struct layout_map *map)
 	return err;
 }
 
-/* One told by an event has a build id, one told by /proc an inode number. */
+/*
+ * Returns whether both mappings may be of the same file. An event's record may tell a build id,
+ * /proc tells an inode number.
+ */
 static bool same_file(const struct layout_map *a, const struct layout_map *b)
 {
 	if (a->id.size && b->id.size)
@@ -250,7 +262,7 @@ bool layout_has_jit(const struct layout *layout)
 	return layout->nr_jit;
 }
 
-/* ---- who makes code: struct jit_process ---- */
+/* ---- Code made at run time: functions of struct jit_process ---- */
 
 static int read_process(void *arg, uint64_t addr, void *buf, size_t size)
 {
@@ -288,7 +300,7 @@ bool layout_empty(const struct layout *layout)
 	return !layout->nr;
 }
 
-/* The process makes code at run time, in a way that is known. */
+/* Prepares for a process that makes code at run time in a known way. Returns 0 or -ENOMEM. */
 static int add_jit(struct layout *layout)
 {
 	if (layout->jit || !layout->files->read || layout->files->arch != SHSTK_ARCH_X86)
@@ -301,8 +313,9 @@ static int add_jit(struct layout *layout)
 }
 
 /*
- * The mapping with what goes on to it in memory and in its file: they were one, until a part's
- * protection was changed. Where in the file that begins tells of which segment they are.
+ * Returns the mapping joined with those before it that precede it both in memory and in its file.
+ * They were one mapping until the protection of a part was changed. The beginning of the whole in
+ * the file tells to which segment they belong.
  */
 static struct layout_map all_of(const struct layout *layout, const struct layout_map *map)
 {
@@ -320,7 +333,7 @@ static struct layout_map all_of(const struct layout *layout, const struct layout
 	return all;
 }
 
-/* To the modules that are unwound with. */
+/* Adds a mapping to the modules for unwinding. Returns 0 or -ENOMEM. */
 static int add_code(struct layout *layout, pid_t pid, const struct layout_map *map)
 {
 	const struct layout_files *files = layout->files;
@@ -336,7 +349,7 @@ static int add_code(struct layout *layout, pid_t pid, const struct layout_map *m
 	return err;
 }
 
-/* Are @n bytes at @addr in the process those that the file has at @offset? */
+/* Returns whether the process has at @addr the same @n bytes as the file has at @offset. */
 static bool same_bytes(const struct layout *layout, pid_t pid, int fd, uint64_t addr,
 		       uint64_t offset, size_t n)
 {
@@ -346,7 +359,10 @@ static bool same_bytes(const struct layout *layout, pid_t pid, int fd, uint64_t 
 	       pread(fd, here, n, (off_t)offset) == (ssize_t)n && !memcmp(here, there, n);
 }
 
-/* Is what the process has at @map a copy of the file's code that @old maps? -1: nobody knows. */
+/*
+ * Returns whether the process has at @map a copy of the file's code that @old maps; -1 if that is
+ * not known.
+ */
 static int is_same_code(const struct layout *layout, pid_t pid, const struct layout_map *old,
 			const struct layout_map *map)
 {
@@ -371,10 +387,10 @@ static int is_same_code(const struct layout *layout, pid_t pid, const struct lay
 }
 
 /*
- * Did a program put a copy of its code in the place of that, on huge pages? Memory of no file
- * then lies over a mapping of one. If the process cannot be asked (any more): over all of it, or
- * over whole huge pages of it. Code that is made at run time, where a file was mapped before, is
- * hardly like that.
+ * Returns whether a program replaced its code by a copy on huge pages. Then anonymous memory lies
+ * over a mapping of a file. If the process cannot be asked (any more), it is taken for a copy if it
+ * covers the whole mapping, or whole huge pages of it. Code that is made at run time where a file
+ * was mapped before hardly looks like that.
  */
 static bool is_copy_of_code(const struct layout *layout, pid_t pid, const struct layout_map *map)
 {
@@ -463,7 +479,7 @@ bool layout_go_has_frame(const struct layout *layout, uint64_t pc)
 struct known {
 	const struct stack_copy *copy;
 	uint64_t sp;
-	uint64_t missed; /* what was asked for last that is not */
+	uint64_t missed; /* the last address that was asked for and is not known */
 };
 
 static bool read_piece(const struct memory_piece *p, uint64_t addr, void *buf, size_t len)
@@ -488,7 +504,10 @@ static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
 	return -EFAULT;
 }
 
-/* Stacks that are larger than the copy go on right behind it: a frame takes no more than that. */
+/*
+ * Returns whether the stack goes on on another stack. A stack that is larger than its copy goes on
+ * right behind it, at most a frame away.
+ */
 static bool is_elsewhere(const struct known *k)
 {
 	return k->missed < k->sp || k->missed - k->sp > k->copy->size + FRAME_MAX;
@@ -532,7 +551,7 @@ void layout_keep_outermost(struct layout *layout, const struct unwound *stack)
 {
 	const uint64_t *end = stack->pcs + stack->nr - LAYOUT_OUTERMOST;
 
-	/* The innermost entry is no return address. */
+	/* The innermost entry is not a return address. */
 	if (stack->nr <= LAYOUT_OUTERMOST)
 		return;
 	for (unsigned int i = 0; i < MAX_ENDS; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout.h - what a program has mapped, as perf events tell of it, and unwinding copies
- * of its stacks: for `shstk unwind`, of files, and for `shstk record`, while it runs.
+ * layout.h - what a program has mapped, as perf events tell, and unwinding of copies of its stacks:
+ * for `shstk unwind` with files, and for `shstk record` while the program runs.
  *
- * Where the files are found is the caller's (struct layout_files). A process that was
- * forked shares the layout of its parent until one of them maps something new; modules
- * are only read once there is a stack to unwind.
+ * The caller says where files are found (struct layout_files). A forked process shares the layout
+ * of its parent until one of them maps something new. Modules are read only once there is a stack
+ * to unwind.
  */
 #ifndef TOOLS_CONVERT_LAYOUT_H
 #define TOOLS_CONVERT_LAYOUT_H
@@ -23,12 +23,12 @@
 /**
  * struct layout_map - an executable mapping
  * @start: first address.
- * @end: first address behind it.
+ * @end: first address behind the mapping.
  * @offset: offset of @start in the file, in bytes.
- * @path: the file, or what perf calls other memory.
- * @id: build id of the file, size 0 if not told.
- * @dev: device of the file as makedev(3) has it, and
- * @inode: its inode number, where told; else 0.
+ * @path: the file, or perf's name of other memory.
+ * @id: build id of the file, of size 0 if it is not known.
+ * @dev: device of the file as makedev(3) makes it, 0 if it is not known.
+ * @inode: inode number of the file, 0 if it is not known.
  */
 struct layout_map {
 	uint64_t start;
@@ -41,15 +41,16 @@ struct layout_map {
 };
 
 /**
- * struct layout_files - where the files of mappings are
+ * struct layout_files - where the files of mappings are found
  * @arch: enum shstk_arch of the programs.
- * @arg: for the functions.
- * @add: adds the code of a mapping of process @pid to a space. Returns 0, -ENOMEM, or
- *	another negative errno: it is taken as code that no file describes.
- * @read: reads memory of process @pid, all of it or nothing. Returns 0 or a negative errno.
- *	NULL: there is no process any more.
- * @open: opens the file of a mapping. Returns a descriptor or a negative errno. NULL as @read.
- * @name: adds a mapping to those that addresses are named by. Returns 0 or -ENOMEM.
+ * @arg: passed to the functions.
+ * @add: adds the code of a mapping of process @pid to a space. Returns 0, -ENOMEM, or another
+ *	negative errno: then the mapping counts as code that no file describes.
+ * @name: adds a mapping to those by which addresses are named. Returns 0 or -ENOMEM.
+ * @read: reads memory of process @pid, all of it or nothing. Returns 0 or a negative errno. NULL:
+ *	the processes no longer exist.
+ * @open: opens the file of a mapping. Returns a file descriptor or a negative errno. NULL: the
+ *	processes no longer exist.
  */
 struct layout_files {
 	int arch;
@@ -62,85 +63,94 @@ struct layout_files {
 
 struct layout;
 
-/* Is that mapping of a file that could be opened? No: perf's names for other memory. */
+/*
+ * Returns whether a mapping with that path is of a file that could be opened. Other paths are
+ * perf's names of other memory.
+ */
 bool layout_is_file(const char *path);
 
 /**
- * layout_create() - begin with nothing mapped, as at exec
- * @files: where files are; must outlive it.
+ * layout_create() - make a layout in which nothing is mapped, as at an exec
+ * @files: where files are found. It must outlive the layout.
  *
- * Return: the layout, for layout_put(); NULL when memory runs out.
+ * Return: the layout, to be released by layout_put(), or NULL if there is no memory.
  */
 struct layout *layout_create(const struct layout_files *files);
 
-/* The same layout for one process more, which gives it to layout_put(). */
+/* Returns the same layout for one more process, which releases it by layout_put(). */
 struct layout *layout_share(struct layout *layout);
 
-/* One process less has it. @layout may be NULL. */
+/* Releases a process's reference to the layout. @layout may be NULL. */
 void layout_put(struct layout *layout);
 
 /**
- * layout_add() - something was mapped
- * @layout: the layout of process @pid; replaced if other processes share it.
+ * layout_add() - add a mapping
+ * @layout: the layout of process @pid. It is replaced if other processes share it.
  * @pid: the process.
- * @map: the mapping, copied. What it overlaps is gone.
+ * @map: the mapping, which is copied. What it overlaps is removed.
  *
- * Return: 1; 0: it was there already, or there are too many; -ENOMEM.
+ * Return: 1; 0 if the mapping exists already or there are too many; -ENOMEM.
  */
 int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map);
 
-/* Is the address in one of the mappings? */
+/* Returns whether the address is in a mapping. */
 bool layout_has(const struct layout *layout, uint64_t addr);
 
 /* Reads memory of process @pid, which has that layout. Returns 0 or a negative errno. */
 int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size);
 
-/* Does it make code of a kind that is known (jit.h)? */
+/*
+ * Returns whether a library is mapped that makes code at run time in a known way
+ * (tools/java/jit.h).
+ */
 bool layout_has_jit(const struct layout *layout);
 
-/* As jit_name(), of addresses of the stack that was unwound last. Returns 0 or -ENOMEM. */
+/*
+ * Names code made at run time as jit_name() does, at addresses of the stack that was unwound last.
+ * Returns 0 or -ENOMEM.
+ */
 int layout_name_made(const struct layout *layout, struct shstk_symproc *proc, const uint64_t *pcs,
 		     size_t nr);
 
-/* enum shstk_arch of the program. */
+/* Returns the enum shstk_arch of the program. */
 int layout_arch(const struct layout *layout);
 
-/* Is nothing mapped, as in threads of the kernel? */
+/* Returns whether nothing is mapped, as in threads of the kernel. */
 bool layout_empty(const struct layout *layout);
 
 /**
- * layout_find() - the mapping of an address
+ * layout_find() - find the mapping of an address
  * @layout: what is mapped.
  * @addr: the address.
  *
- * Return: the mapping, until the layout changes; NULL: none.
+ * Return: the mapping, which is valid until the layout changes, or NULL.
  */
 const struct layout_map *layout_find(const struct layout *layout, uint64_t addr);
 
 /**
- * layout_name() - hand all mappings to those that addresses are named by
+ * layout_name() - hand all mappings to those by which addresses are named
  * @layout: the layout of process @pid.
  * @pid: the process.
- * @proc: receives them.
+ * @proc: receives the mappings.
  *
  * Return: 0 or -ENOMEM.
  */
 int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *proc);
 
-/* Does the process run code of Go, as far as its stacks were unwound? */
+/* Returns whether the process runs code of Go, as far as its stacks were unwound. */
 bool layout_has_go(const struct layout *layout);
 
-/* Of a frame of it. */
+/* Returns what the frame of the function at @pc says of the frames outside it. */
 enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc);
 
-/* Has the function at @pc, of Go, made a frame there? */
+/* Returns whether the Go function at @pc has made its frame there. */
 bool layout_go_has_frame(const struct layout *layout, uint64_t pc);
 
 /**
- * struct memory_piece - what lay in memory
- * @addr: there.
+ * struct memory_piece - what lay at an address in memory
+ * @addr: the address.
  * @bytes: the bytes.
- * @size: so many.
+ * @size: number of bytes.
  */
 struct memory_piece {
 	uint64_t addr;
@@ -149,9 +159,9 @@ struct memory_piece {
 };
 
 /**
- * struct memory_pieces - what lay in memory at the same moment
+ * struct memory_pieces - what lay at several addresses at the same moment
  * @pieces: the pieces.
- * @nr: so many.
+ * @nr: number of pieces.
  */
 struct memory_pieces {
 	const struct memory_piece *pieces;
@@ -159,12 +169,12 @@ struct memory_pieces {
 };
 
 /**
- * struct stack_copy - registers and a piece of the stack
+ * struct stack_copy - registers and a copy of a part of the stack
  * @regs: the registers.
  * @bytes: what lay from the stack pointer on.
- * @size: so many bytes.
- * @more: other memory at the same moment,
- * @nr_more: so many pieces.
+ * @size: number of bytes.
+ * @more: other memory at the same moment.
+ * @nr_more: number of pieces in @more.
  */
 struct stack_copy {
 	const struct shstk_regs *regs;
@@ -175,16 +185,17 @@ struct stack_copy {
 };
 
 /**
- * struct unwound - a stack
- * @pcs: its entries, innermost first, and
- * @marks: SHSTK_MARK_* of each; room for @max of each.
- * @sps: the stack pointer of each, as many; or NULL.
- * @max: see @marks.
+ * struct unwound - a stack that was unwound
+ * @pcs: its entries, innermost first; room for @max.
+ * @marks: SHSTK_MARK_* of each entry; room for @max.
+ * @sps: the stack pointer of each entry, room for @max; or NULL.
+ * @max: number of entries for which there is room.
  * @nr: number of entries.
- * @end: enum shstk_end; SHSTK_END_READ: it goes on where nothing was copied: behind the copy,
- * @elsewhere: or on another stack, as that of what a signal handler on a stack of its own
- *	interrupted, of who resumed a coroutine, or one of a runtime's,
- * @missed: at this address.
+ * @end: enum shstk_end. SHSTK_END_READ: the stack goes on where nothing was copied.
+ * @elsewhere: with SHSTK_END_READ: it goes on on another stack, not behind the copy. That may be
+ *	the stack that was interrupted by a signal handler on a stack of its own, that of the code
+ *	that resumed a coroutine, or a runtime's stack.
+ * @missed: with SHSTK_END_READ: the address that was not copied.
  */
 struct unwound {
 	uint64_t *pcs;
@@ -197,22 +208,24 @@ struct unwound {
 	uint64_t missed;
 };
 
-/* What is said of stacks that go on elsewhere, behind their number. */
+/* What is said of stacks that go on elsewhere, to be printed behind their number. */
 #define UNWOUND_ELSEWHERE \
 	"go on on another stack, which was not copied (what a signal handler on a stack of its own interrupted, a coroutine, a runtime's own stack): shown as [truncated]"
 
-/* Does it go on behind the copy, so that a larger one had more of it? */
+/*
+ * Returns whether the stack goes on behind the copy, so that a larger copy would have more of it.
+ */
 static inline bool unwound_too_short(const struct unwound *u)
 {
 	return u->end == SHSTK_END_READ && !u->elsewhere;
 }
 
-/* Where the copy begins. */
+/* Returns the stack pointer, at which the copy begins. */
 uint64_t layout_sp(const struct layout *layout, const struct stack_copy *copy);
 
 /**
  * layout_unwind() - unwind a copy of a stack
- * @layout: what the process had mapped then.
+ * @layout: what the process had mapped at that time.
  * @pid: the process.
  * @copy: registers and stack.
  * @ret: receives the stack.
@@ -224,16 +237,17 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 
 #define LAYOUT_OUTERMOST 3 /* entries: those of the C library around main() */
 
-/* Remembers how a complete stack of the program ends. */
+/* Remembers the outermost entries of a complete stack of the program. */
 void layout_keep_outermost(struct layout *layout, const struct unwound *stack);
 
 /**
- * layout_find_outermost() - how stacks end that have an entry
+ * layout_find_outermost() - find how a stack ends that has a certain entry
  * @layout: what is mapped.
  * @pc: the entry, one of the outermost ones.
- * @ret: receives what followed it when a stack was seen to its end.
+ * @ret: receives the entries that followed it when a stack was seen to its end.
  *
- * Return: number of entries, 0 if @pc is the last one; -1: it was not seen there.
+ * Return: the number of these entries, 0 if @pc is the last one; -1 if @pc was not seen near an
+ * end.
  */
 int layout_find_outermost(const struct layout *layout, uint64_t pc, const uint64_t **ret);
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * live.c - the files of living processes.
+ * live.c - finds and opens the files that living processes have mapped. See live.h.
  *
- * A file is opened where the process has it: by /proc/PID/map_files, which also has
- * deleted ones but needs privileges, or below /proc/PID/root. When the recorder comes to
- * look the process may be gone; then a file of that name here is taken if it is the same
- * by its inode number.
+ * A file is opened as the process sees it: by /proc/PID/map_files, which also has deleted files but
+ * needs privileges, or below /proc/PID/root. The process may be gone when the recorder comes to
+ * look. Then a file of the same name in our own view is taken, if it is the same by its inode
+ * number.
  *
- * Most programs share their files, so these are kept open: by device and inode number as the
- * kernel tells them of mappings. What is found through a process may be another file than it had
- * mapped when the kernel told of it, and none of its neighbours must get that instead of theirs.
+ * Most programs share their files, so these files are kept open, by device and inode number as the
+ * kernel tells them for mappings. A file that is found through a process may not be the one that
+ * the process had mapped when the kernel told of it, and must not be used for mappings of the right
+ * file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,15 +35,15 @@
 #include "tools/shstk.h"
 
 #define MAX_KEPT 4096
-#define VDSO_HEAD 4096 /* bytes in which its notes are */
+#define VDSO_HEAD 4096 /* bytes of the vdso in which its notes are */
 
-/* Which file is mapped. */
+/* Identifies the file of a mapping. */
 struct kept_key {
 	uint64_t dev;
 	uint64_t inode;
 };
 
-/* A file that stays open, and what it was like: it may be written to. */
+/* A file that stays open, and its state when it was opened, as it may be written to. */
 struct kept {
 	UT_hash_handle hh;
 	struct kept_key key;
@@ -55,7 +56,7 @@ struct live {
 	struct layout_files files;
 	struct kept *kept;
 	uint64_t vdso_size;
-	dev_t blind; /* files of it have numbers of which nothing is known */
+	dev_t blind; /* device whose mappings have other numbers than stat(2) tells */
 };
 
 static bool is_unchanged(const struct kept *k)
@@ -86,8 +87,8 @@ static struct kept *find_kept(struct live *live, const struct layout_map *map)
 }
 
 /*
- * Has the kernel these numbers for mappings of the file? On overlays and on btrfs stat(2) has
- * others.
+ * Returns whether a mapping of the file has the numbers of @map. On overlays and on btrfs these
+ * differ from those of stat(2), so the file is mapped to find out.
  */
 static bool is_mapped_as(int fd, const struct layout_map *map)
 {
@@ -108,7 +109,7 @@ static bool is_mapped_as(int fd, const struct layout_map *map)
 	return same;
 }
 
-/* Is it the file that was mapped? */
+/* Returns whether @fd is the file that was mapped. */
 static bool is_same(struct live *live, int fd, const struct layout_map *map)
 {
 	struct stat st;
@@ -126,7 +127,10 @@ static bool is_same(struct live *live, int fd, const struct layout_map *map)
 	return false;
 }
 
-/* Descriptors are given from 0 on: are half of them taken? Others need some, too. */
+/*
+ * Returns whether half of all file descriptors are in use, as others need some too. They are given
+ * out from 0 on.
+ */
 static bool many_taken(int fd)
 {
 	struct rlimit limit;
@@ -156,7 +160,10 @@ static bool keep(struct live *live, const struct layout_map *map, int fd)
 	return false;
 }
 
-/* Of that name here. */
+/*
+ * Opens the file of that name in our own view, if it is the same file. Returns a file descriptor or
+ * a negative errno.
+ */
 static int open_same(struct live *live, const struct layout_map *map)
 {
 	int fd = regular_open(map->path);
@@ -167,7 +174,10 @@ static int open_same(struct live *live, const struct layout_map *map)
 	return -ESTALE;
 }
 
-/* @number: of the process, or of a thread of it. */
+/*
+ * Opens the file as a process sees it. @number: the process, or a thread of it. Returns a file
+ * descriptor or a negative errno.
+ */
 static int open_of(pid_t number, const struct layout_map *map)
 {
 	char path[96];
@@ -188,7 +198,9 @@ int live_open(struct live *live, pid_t pid, const struct layout_map *map)
 		fd = open_of(other, map);
 	if (fd < 0)
 		fd = open_same(live, map);
-	/* What an ordinary user may not open any more is in the process's memory. */
+	/*
+	 * A file that an ordinary user may not open any more can be read from the process's memory.
+	 */
 	return fd < 0 && layout_is_file(map->path) ? shstk_remote_open(pid, map->start) : fd;
 }
 
@@ -200,7 +212,10 @@ static int add_fd(struct shstk_space *space, int fd, const struct layout_map *ma
 	return shstk_space_add_file(space, path, map->start, map->end, map->offset);
 }
 
-/* All processes have the vdso that we have, unless its length is another (32-bit ones). */
+/*
+ * Adds our own vdso to @space. All processes have the same one, unless its length differs, as in
+ * 32-bit processes.
+ */
 static int add_vdso(const struct live *live, struct shstk_space *space,
 		    const struct layout_map *map)
 {
@@ -323,7 +338,10 @@ struct layout_map live_map(const struct mapping *m)
 	};
 }
 
-/* They are empty where the first thread has ended before the others: these have them still. */
+/*
+ * Opens the list of a process's mappings. If the first thread has ended before others, its list is
+ * empty, and that of another thread is opened.
+ */
 static int open_maps(pid_t pid, struct maps *maps)
 {
 	int ret = maps_open(pid, "maps", maps);

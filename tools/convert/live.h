@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * live.h - the files that living processes have mapped: in containers, and deleted ones.
+ * live.h - finds the files that living processes have mapped, also in containers and deleted ones.
+ * past.h does so for processes of a perf.data file.
  */
 #ifndef TOOLS_CONVERT_LIVE_H
 #define TOOLS_CONVERT_LIVE_H
@@ -10,13 +11,13 @@
 
 struct live;
 
-/* Begins with no files. NULL when memory runs out. */
+/* Makes the state, with no files. Returns NULL if there is no memory. */
 struct live *live_create(void);
 
-/* Closes all files. @live may be NULL. */
+/* Closes all files and releases @live, which may be NULL. */
 void live_destroy(struct live *live);
 
-/* A mapping as layouts have it; its path is that of @m. */
+/* Converts a mapping to the form of layouts. Its path is that of @m. */
 struct layout_map live_map(const struct mapping *m);
 
 /**
@@ -25,26 +26,30 @@ struct layout_map live_map(const struct mapping *m);
  * @pid: the process.
  * @map: the mapping.
  *
- * In its own view, if another one has the same name here; also when it was deleted.
+ * The file is the one that the process sees, also if another file has the same name here, or the
+ * file was deleted.
  *
- * Return: a descriptor, or a negative errno.
+ * Return: a file descriptor, or a negative errno.
  */
 int live_open(struct live *live, pid_t pid, const struct layout_map *map);
 
-/* How layouts find files; valid as long as @live is. */
+/* Returns how layouts find files. It is valid as long as @live is. */
 const struct layout_files *live_files(struct live *live);
 
-/* The vdso that processes have: returns its size, 0 if there is none; @id receives its build id. */
+/*
+ * Returns the size of the vdso that processes have, 0 if there is none, and writes its build id to
+ * @id.
+ */
 uint64_t live_vdso(const struct live *live, struct build_id *id);
 
 /**
- * live_read() - what a process has mapped now
+ * live_read() - read what a process has mapped now
  * @layout: the layout of process @pid, as for layout_add().
  * @pid: the process.
- * @fn: gets what was not there yet, returns 0 or -ENOMEM.
- * @arg: for @fn.
+ * @fn: called with each mapping that was not known yet; returns 0 or -ENOMEM.
+ * @arg: passed to @fn.
  *
- * Return: 0, -ENOMEM, or a negative errno of /proc/PID/maps.
+ * Return: 0, -ENOMEM, or a negative errno of opening /proc/PID/maps.
  */
 int live_read(struct layout **layout, pid_t pid,
 	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * past.c - see past.h.
+ * past.c - finds the files that processes of a perf.data file had mapped, on this machine now or
+ * below a folder. See past.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "tools/proc/maps.h"
 #include "tools/shstk.h"
 
-/* Was the file recorded with the kernel that runs here, as far as it says so? */
+/* Returns whether the file was recorded with the kernel that runs here, as far as it says. */
 static bool is_this_kernel(const struct perfdata *pd)
 {
 	struct utsname here;
@@ -21,8 +22,9 @@ static bool is_this_kernel(const struct perfdata *pd)
 }
 
 /*
- * The vdso is in no file; that of this process, if it is the same. perf record -z and -B
- * note no build ids: then it is taken on trust, as files are.
+ * Finds the vdso, which is in no file: that of this process is taken if it is the same. perf record
+ * -z and -B note no build ids; then the vdso is trusted to be the same, as files are. Returns false
+ * if there is none.
  */
 static bool own_vdso(const struct perfdata *pd, const struct layout_map *m, const void **image)
 {
@@ -37,7 +39,7 @@ static bool own_vdso(const struct perfdata *pd, const struct layout_map *m, cons
 	return own.size == m->id.size && !memcmp(own.data, m->id.data, own.size);
 }
 
-/* To the modules that are unwound with. */
+/* Adds a mapping to the modules for unwinding. Returns 0 or a negative errno. */
 static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *m)
 {
 	struct past *past = arg;
@@ -53,7 +55,9 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	if (!file)
 		return err;
 	err = image_add(space, file, m->start, m->end, m->offset);
-	/* What is left of a mapping whose code was protected anew is maybe no code: arm64's BTI. */
+	/*
+	 * After a change of protection (arm64's BTI), the rest of a mapping of code may be no code.
+	 */
 	if (!err || (err == -ENOEXEC && !image_is_code(file, m->offset)))
 		return err;
 	if (!file->complained)
@@ -62,7 +66,7 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	return err;
 }
 
-/* To the mappings that addresses are named by. */
+/* Adds a mapping to those by which addresses are named. Returns 0 or a negative errno. */
 static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *m)
 {
 	struct past *past = arg;

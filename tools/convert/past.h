@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * past.h - the files that processes had mapped when a perf.data file was recorded, as they are on
- * this machine now, or below a folder. live.h is the same for processes that live.
+ * past.h - finds the files that processes had mapped when a perf.data file was recorded, as they
+ * are on this machine now, or below a folder. live.h does so for living processes.
  */
 #ifndef TOOLS_CONVERT_PAST_H
 #define TOOLS_CONVERT_PAST_H
@@ -11,10 +11,10 @@
 #include "tools/perf/data.h"
 
 /**
- * struct past - where files are
- * @files: how layouts find them; valid as long as it is not moved.
+ * struct past - where files of a perf.data file are found
+ * @files: how layouts find files; valid as long as the struct is not moved.
  * @images: the files that were opened.
- * @pd: what was recorded.
+ * @pd: the perf.data file.
  */
 struct past {
 	struct layout_files files;
@@ -23,12 +23,12 @@ struct past {
 };
 
 /**
- * past_init() - begin
- * @past: receives it; give it to past_deinit().
- * @pd: what was recorded, on a machine that is supported.
- * @sysroot: the folder that files are below, or NULL.
+ * past_init() - prepare to find files
+ * @past: receives the state, which past_deinit() releases.
+ * @pd: the perf.data file, of a machine that is supported.
+ * @sysroot: the folder below which the files are, or NULL.
  *
- * Return: 0 or a negative errno: @sysroot cannot be opened.
+ * Return: 0, or a negative errno if @sysroot cannot be opened.
  */
 int past_init(struct past *past, const struct perfdata *pd, const char *sysroot);
 void past_deinit(struct past *past);

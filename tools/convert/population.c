@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * population.c - processes and threads, as the kernel's records tell of them.
+ * population.c - keeps processes and threads as the kernel's records tell of them. See
+ * population.h.
  *
- * The kernel tells of every fork, exec, mapping, name and end, so that addresses are
- * tied to files as they were when the sample was taken. What was there before is read
- * from /proc once recording is on. A process that is not sampled costs what it has mapped,
- * until it ends.
+ * The kernel reports every fork, exec, mapping, name and exit, so that addresses are tied to the
+ * files that were mapped when a sample was taken. What existed before is read from /proc once
+ * recording has begun. A process that is not sampled costs the memory for its mappings until it
+ * ends.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@
 
 #define MAX_PROCESSES (1u << 18)
 #define MAX_TASKS (1u << 19)
-#define READ_INTERVAL 100000000 /* ns between two looks into /proc */
-#define LINGER 5000000000 /* ns that an ended thread may be seen still */
+#define READ_INTERVAL 100000000 /* ns between two reads of /proc/PID/maps */
+#define LINGER 5000000000 /* ns for which a thread that ended may still be seen */
 
 int population_init(struct population *all, struct shstk_symbols *symbols,
 		    const struct layout_files *past)
@@ -36,7 +37,7 @@ int population_init(struct population *all, struct shstk_symbols *symbols,
 	return 0;
 }
 
-/* ---- processes ---- */
+/* ---- Processes ---- */
 
 static struct process *find_process(struct population *all, int pid)
 {
@@ -55,7 +56,9 @@ static void free_process(struct process *p)
 	free(p);
 }
 
-/* Looking for its number does not find it any more; threads that have it keep it. */
+/*
+ * Removes a process from the table, so that its number is free. Threads that refer to it keep it.
+ */
 static void hide_process(struct population *all, struct process *p)
 {
 	HASH_DEL(all->processes, p);
@@ -65,8 +68,8 @@ static void hide_process(struct population *all, struct process *p)
 }
 
 /*
- * Adds a process; one that has the same number is over, as numbers are used again. Takes
- * @layout over.
+ * Adds a process and takes over the reference to @layout. Process IDs are used again: an older
+ * process with the same number is over. Returns NULL if there is no memory.
  */
 static struct process *add_process(struct population *all, int pid, struct layout *layout)
 {
@@ -89,7 +92,7 @@ static struct process *add_process(struct population *all, int pid, struct layou
 	return NULL;
 }
 
-/* A mapping that no record told of. */
+/* Takes a mapping of which no record told. Returns 0 or -ENOMEM. */
 static int found_map(void *arg, pid_t pid, const struct layout_map *map)
 {
 	struct population *all = arg;
@@ -163,7 +166,7 @@ void population_renew(struct population *all, struct shstk_symbols *symbols)
 	}
 }
 
-/* ---- threads ---- */
+/* ---- Threads ---- */
 
 static void set_comm(struct task *t, const char *from, size_t size)
 {
@@ -237,7 +240,7 @@ struct task *population_task(struct population *all, int pid, int tid)
 	if (!p)
 		return NULL;
 	if (t) {
-		/* Its process was forgotten. */
+		/* The thread's process was forgotten. */
 		p->ours |= !t->process->pid && t->process->ours;
 		set_process(all, t, p);
 		return t;
@@ -271,7 +274,7 @@ static void drop_task(struct population *all, struct task *t)
 	free(t);
 }
 
-/* ---- records ---- */
+/* ---- Records ---- */
 
 void population_make_room(struct population *all)
 {
@@ -307,7 +310,7 @@ int population_map(struct population *all, const struct perf_map *m)
 	return ret;
 }
 
-/* Another program: its mappings follow. */
+/* Begins another program in a process; its mappings follow. Returns 0 or -ENOMEM. */
 static int execute(struct population *all, const struct task *t, struct process *p)
 {
 	struct layout *layout = layout_create(all->files);
@@ -347,7 +350,7 @@ int population_comm(struct population *all, const struct perf_comm *c)
 	return execute(all, t, p);
 }
 
-/* A process that has what its parent has. */
+/* Adds a process with the same mappings as its parent. Returns NULL if there is no memory. */
 static struct process *fork_process(struct population *all, int pid, int parent)
 {
 	struct process *from = population_process(all, parent), *p;
@@ -367,7 +370,7 @@ int population_fork(struct population *all, const struct perf_fork *f)
 	struct task *t, *parent;
 	struct process *p;
 
-	/* Who made it may be of another PID namespace. */
+	/* The parent may be in another PID namespace. */
 	if (f->pid <= 0 || f->tid <= 0 || f->parent <= 0)
 		return 0;
 	population_forget(all, f->tid);
@@ -404,7 +407,7 @@ void population_leave(struct population *all, struct task *t, bool later)
 		drop_task(all, t);
 		return;
 	}
-	/* Files may have no times. */
+	/* Records of a file may have no times. */
 	t->exited = all->time ? all->time : 1;
 	DL_APPEND(all->exited, t);
 }
@@ -416,7 +419,7 @@ void population_alive(struct population *all, bool ours, void (*fn)(void *arg, i
 
 	HASH_ITER(hh, all->processes, p, next_p)
 	p->alive = false;
-	/* Threads that ended are kept for a while: all of a process's may be such ones. */
+	/* Threads that ended are kept for a while: a process may have only threads that ended. */
 	HASH_ITER(hh, all->tasks, t, next_t)
 	if (!t->exited)
 		t->process->alive = true;
@@ -437,7 +440,7 @@ void population_deinit(struct population *all)
 	struct process *p, *next_p;
 	struct task *t, *next_t;
 
-	/* The store may be gone. */
+	/* The store of names may be gone already. */
 	population_renew(all, NULL);
 	HASH_ITER(hh, all->tasks, t, next_t)
 	drop_task(all, t);

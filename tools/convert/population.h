@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * population.h - the table of processes and threads as they are at a time: what they have mapped,
- * what they are called, and when they are gone.
+ * population.h - the table of processes and threads at the present time of the records: what they
+ * have mapped, what their names are, and when they ended.
  *
- * It is told by perf events. Of processes that live it looks into /proc for those that began
- * before; of those of a file all is told. A process ID may be used again: a fork makes it another
- * process, and the one before lasts only as long as threads of it are known. Other tables of
- * processes are no such thing: tools/record/agent/drain.c and heap.c have the images that agents number,
- * one for each fork and exec, whatever their process ID; tools/record/agent/ledger.c has their CPU time,
- * as parents account for children, also of those that no agent is in.
+ * Perf events fill it. For living processes it reads from /proc what existed before recording; for
+ * processes of a file the records tell everything. A process ID may be used again: a fork makes it
+ * the number of another process, and the older process is kept only as long as its threads are
+ * known. Other tables of processes differ from this one: tools/record/agent/drain.c and
+ * tools/record/heap/heap.c have the images that agents number, one for each fork and exec, whatever
+ * their process ID; tools/record/agent/ledger.c has the CPU time of processes as parents account
+ * for their children, also of those that no agent entered.
  */
 #ifndef TOOLS_CONVERT_POPULATION_H
 #define TOOLS_CONVERT_POPULATION_H
@@ -32,20 +33,21 @@ struct golabels;
 
 /**
  * struct process - a process
- * @pid: process ID.
- * @refs: its threads that are known.
+ * @hh: makes it a member of the hash table, by @pid.
+ * @pid: process ID; 0 once it is not in the table any more.
+ * @refs: number of its threads that are known.
  * @layout: what it has mapped.
- * @proc: the same, to name addresses; NULL until it is sampled. The store's.
- * @golabels: the labels of its goroutines, once a sample was of one, or NULL.
- * @ours: it is to be recorded.
- * @executed: it was seen to execute a program.
- * @sampled: it is in the profile.
- * @alive: one of its threads has not ended; for population_alive().
- * @shadow: it has a shadow stack,
- * @bare: or it had none when that was asked last.
- * @unknown_since: time of its first sample while it was not known to have one, 0: none yet.
- * @ask_at: it is asked again with a sample that is not before this time.
- * @read_at: when its maps were read last.
+ * @proc: its mappings for naming addresses; NULL until it is sampled. The store of names owns it.
+ * @golabels: the labels of its goroutines, or NULL as long as no sample was of a goroutine.
+ * @ours: the process is recorded.
+ * @executed: the process was seen to execute a program.
+ * @sampled: the profile has a sample of it.
+ * @alive: one of its threads has not ended; used by population_alive().
+ * @shadow: the process has a shadow stack.
+ * @bare: the process had no shadow stack when it was last asked.
+ * @unknown_since: time in ns of its first sample without a known shadow stack, 0: none yet.
+ * @ask_at: time in ns; samples from then on ask again whether it has a shadow stack.
+ * @read_at: CLOCK_MONOTONIC in ns, when its maps were last read.
  */
 struct process {
 	UT_hash_handle hh;
@@ -67,20 +69,20 @@ struct process {
 
 /**
  * struct stack - a stack as it goes into the profile
- * @time: when it was sampled, ns.
- * @nr: entries.
+ * @time: when it was sampled, in ns.
+ * @nr: number of entries.
  * @end: enum shstk_end.
  * @note: enum shstk_note.
- * @too_short: its copy is: it goes on behind that.
- * @elsewhere: it goes on on another stack, that was not copied.
+ * @too_short: it goes on behind its copy.
+ * @elsewhere: it goes on on another stack that was not copied.
  * @by: enum beyond_by: where its outer part is from.
- * @by_pieces: it goes on with the stack of its goroutine, copied at the same moment, or
- * @spliced: with the kernel's callchain, of Go code.
- * @bare: it is the innermost entry alone, as the process has no shadow stack.
+ * @by_pieces: it goes on with the stack of its goroutine, which was copied at the same moment.
+ * @spliced: it goes on with the kernel's callchain, in code of Go.
+ * @bare: it has only the innermost entry, as the process has no shadow stack.
  * @pcs: the entries, innermost first.
- * @marks: SHSTK_MARK_* of each.
- * @labels: of its goroutine, &struct shstk_sample.labels, and
- * @labels_size: so many bytes.
+ * @marks: SHSTK_MARK_* of each entry.
+ * @labels: labels of its goroutine and others, as in &struct shstk_sample.labels.
+ * @labels_size: bytes in @labels.
  */
 struct stack {
 	uint64_t time;
@@ -101,23 +103,24 @@ struct stack {
 
 /**
  * struct task - a thread
- * @next: next one that exited, and
- * @prev: the one before.
+ * @hh: makes it a member of the hash table, by @tid.
+ * @next: the next thread that ended.
+ * @prev: the previous thread that ended.
  * @tid: thread ID.
  * @process: its process.
  * @comm: its name.
- * @sampled: it is in the profile.
+ * @sampled: the profile has a sample of it.
  * @preempted: it could have run when it left its CPU.
- * @samples: of it so far, in all profiles.
- * @began: when, ns; 0: before recording did.
- * @exited: when it ended, or 0. What is left of it runs no more code of its own.
- * @left: when it left its CPU, or 0.
- * @woken: when it was woken since, or 0: that is not known,
- * @waker: and by whom: a thread; 0: an interrupt.
- * @proc: the program in it then; NULL: it left before this profile began.
+ * @samples: number of its samples so far, in all profiles.
+ * @began: when it began, in ns; 0: before recording did.
+ * @exited: when it ended, in ns, or 0. After that it runs no code of its own any more.
+ * @left: when it left its CPU, in ns, or 0.
+ * @woken: when it was woken since then, in ns; 0: not known.
+ * @waker: thread ID of the thread that woke it; 0: an interrupt did.
+ * @proc: its program when it left its CPU; NULL: it left before this profile began.
  * @beyond: its last stack that was seen to its end.
  * @above: what lay above a copy of its stack that ended too soon.
- * @stack: where it left; one allocation, or NULL.
+ * @stack: the stack at which it left its CPU, in one allocation at @pcs, or NULL there.
  */
 struct task {
 	UT_hash_handle hh;
@@ -140,15 +143,15 @@ struct task {
 };
 
 /**
- * struct population - all of them
+ * struct population - all processes and threads
  * @symbols: the store of names.
- * @files: where the files are that processes have mapped.
- * @live: the same of processes that live; NULL: they are those of a file.
- * @processes: by process ID.
- * @tasks: by thread ID.
- * @exited: those that are forgotten soon, the oldest first.
+ * @files: where the files that processes have mapped are found.
+ * @live: the state of finding files of living processes; NULL: the processes are those of a file.
+ * @processes: hash table by process ID.
+ * @tasks: hash table by thread ID.
+ * @exited: list of threads that ended and are forgotten soon, the oldest first.
  * @writer: is told what is read from /proc, or NULL.
- * @time: of the record that is looked at, ns; 0: before the first one.
+ * @time: time of the present record in ns; 0 before the first one.
  */
 struct population {
 	struct shstk_symbols *symbols;
@@ -162,61 +165,76 @@ struct population {
 };
 
 /*
- * Begins with nobody. @past: where the files of processes are that live no more, which outlives
- * @all; NULL: they live, and are asked. Returns 0 or -ENOMEM; population_deinit() follows.
+ * Makes an empty population. @past: where files of processes are that no longer live, which must
+ * outlive @all; NULL: the processes live and can be asked. Returns 0 or -ENOMEM;
+ * population_deinit() must follow.
  */
 int population_init(struct population *all, struct shstk_symbols *symbols,
 		    const struct layout_files *past);
 void population_deinit(struct population *all);
 
-/* A process that began before recording did, if it is not known. NULL: no memory. */
+/*
+ * Returns the process. If it is not known it is added, as one that began before recording did.
+ * Returns NULL if there is no memory.
+ */
 struct process *population_process(struct population *all, int pid);
 
-/* The thread, likewise. */
+/*
+ * Returns the thread. If it is not known it is added, as one that began before recording did.
+ * Returns NULL if there is no memory.
+ */
 struct task *population_task(struct population *all, int pid, int tid);
 
-/* NULL: it is not known. */
+/* Returns the thread, or NULL if it is not known. */
 struct task *population_find_task(struct population *all, int tid);
 
-/* What names the process's addresses; NULL: no memory. */
+/*
+ * Returns the mappings by which addresses of the process are named, or NULL if there is no memory.
+ */
 struct shstk_symproc *population_names(struct population *all, struct process *p);
 
-/* Looks what the process has mapped now, if that was not done a moment ago. */
+/*
+ * Reads what the process has mapped now, unless that was done a moment ago. Returns whether it did.
+ */
 bool population_read_maps(struct population *all, struct process *p);
 
-/* Addresses are named by another store from now on. */
+/* Uses another store of names from now on. */
 void population_renew(struct population *all, struct shstk_symbols *symbols);
 
 /*
- * Records that tell of processes and threads. What has no number that a process may have is passed
- * over: it is the kernel's own. Each returns 0 or -ENOMEM.
+ * Take records that tell of processes and threads. Those without a valid process ID are passed
+ * over: they are about the kernel's own threads. Each returns 0 or -ENOMEM.
  */
 int population_map(struct population *all, const struct perf_map *m);
 int population_comm(struct population *all, const struct perf_comm *c);
 int population_fork(struct population *all, const struct perf_fork *f);
 
 /*
- * Before a record is taken: of those without number, as when their ends were lost, the ones that
- * are known for longest are forgotten. Who lives is looked for in /proc when it is seen again.
+ * Makes room before a record is taken. If there are too many processes or threads, because records
+ * of their ends were lost, the ones that are known for longest are forgotten. One that still lives
+ * is looked for in /proc when it is seen again.
  */
 void population_make_room(struct population *all);
 
-/* A thread with that number begins elsewhere: the one that had it before is over. */
+/* Forgets the thread with that number, because another thread with it has begun. */
 void population_forget(struct population *all, int tid);
 
-/* The thread that ended, if it was known: for population_leave(). */
+/*
+ * Returns the thread that ended according to @f, for population_leave(), or NULL if it is not
+ * known.
+ */
 struct task *population_exit(struct population *all, const struct perf_fork *f);
 
-/* A thread that ended is forgotten: at once, or @later, as it may be seen still. */
+/* Forgets a thread that ended: at once, or @later, as it may still be seen. */
 void population_leave(struct population *all, struct task *t, bool later);
 
-/* Calls @fn for each process that has not ended; @ours: of those to be recorded. */
+/* Calls @fn for each process that has not ended; with @ours only for those that are recorded. */
 void population_alive(struct population *all, bool ours, void (*fn)(void *arg, int pid), void *arg);
 
-/* Those that ended long ago are forgotten. */
+/* Forgets the threads that ended long ago. */
 void population_age(struct population *all);
 
-/* The stack at which a thread left its CPU is of no use any more. */
+/* Forgets the stack at which a thread left its CPU. */
 void task_forget_stack(struct task *t);
 
 #endif

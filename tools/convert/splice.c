@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * splice.c - see splice.h.
+ * splice.c - completes stacks of Go programs that lie on two stacks with the kernel's callchain.
+ * See splice.h.
  */
 #include <string.h>
 
 #include "tools/convert/splice.h"
 
-/* A callchain may lack one caller: of code that has not put its frame pointer there yet. */
+/* Callers that a callchain may lack: the one of code that has not stored its frame pointer yet. */
 #define MAX_MISSING 1
 
 static enum shstk_gokind kind_of(const struct layout *layout, const struct unwound *s, size_t i)
@@ -15,7 +16,8 @@ static enum shstk_gokind kind_of(const struct layout *layout, const struct unwou
 }
 
 /*
- * The first frame whose caller may be on another stack; @stack->nr: there is none.
+ * Returns the index of the first frame whose caller may be on another stack; @stack->nr if there is
+ * none.
  */
 static size_t find_switch(const struct layout *layout, const struct unwound *stack)
 {
@@ -27,7 +29,9 @@ static size_t find_switch(const struct layout *layout, const struct unwound *sta
 	return i;
 }
 
-/* Only code of Go from entry @from on, up to an outermost function. */
+/*
+ * Returns whether the chain has only code of Go from entry @from on, up to an outermost function.
+ */
 static bool leads_to_root(const struct layout *layout, const struct callchain *chain, size_t from)
 {
 	size_t i;
@@ -41,7 +45,10 @@ static bool leads_to_root(const struct layout *layout, const struct callchain *c
 	return true;
 }
 
-/* Are the entries up to @last those of the chain, which lacks @missing behind the first one? */
+/*
+ * Returns whether the stack's entries up to @last are those of the chain, which lacks @missing
+ * entries behind the first one.
+ */
 static bool same_up_to(const struct callchain *chain, const struct unwound *stack, size_t last,
 		       size_t missing)
 {
@@ -54,11 +61,11 @@ static bool same_up_to(const struct callchain *chain, const struct unwound *stac
 }
 
 /*
- * Where in the chain the callers of the switch at @at begin; 0: it does not have them. Where
- * the chain does not agree up to there, it may go on behind the program counter with the
- * goroutine's stack at once: code that keeps no frame pointer, as the vdso, was called on the
- * other stack, so that the first frame pointer is the goroutine's; or the innermost function
- * itself has switched, if it has a frame.
+ * Returns the index in the chain at which the callers of the switch at @at begin; 0 if the chain
+ * does not have them. If the chain does not agree with the stack up to the switch, it may go on
+ * with the goroutine's stack right behind the program counter. That happens if code without a frame
+ * pointer, such as the vdso, was called on the other stack, so that the first frame pointer is the
+ * goroutine's; or if the innermost function itself has switched, provided it has a frame.
  */
 static size_t find_callers(const struct layout *layout, const struct callchain *chain,
 			   const struct unwound *stack, size_t at)
@@ -76,8 +83,8 @@ static size_t find_callers(const struct layout *layout, const struct callchain *
 }
 
 /*
- * Was the switch only about to be made, or not necessary? A thread's own stack ends right
- * behind it.
+ * Returns whether the stack is complete without a switch, which was only about to be made or was
+ * not necessary. A thread's own stack ends right behind the switch.
  */
 static bool is_whole(const struct unwound *stack, size_t at)
 {
@@ -85,8 +92,8 @@ static bool is_whole(const struct unwound *stack, size_t at)
 }
 
 /*
- * Behind entry @last of the stack come those of the chain from @from on, if these lead where
- * goroutines begin.
+ * Continues the stack behind entry @last with those of the chain from @from on, if these lead to
+ * where goroutines begin. Returns whether it did.
  */
 static bool join(const struct layout *layout, const struct callchain *chain, size_t from,
 		 struct unwound *stack, size_t last)
@@ -104,7 +111,8 @@ static bool join(const struct layout *layout, const struct callchain *chain, siz
 }
 
 /*
- * The copy ended within the goroutine's stack: on arm64 some lack its outermost frames only.
+ * Continues a stack whose copy ended within the goroutine's stack: on arm64 some copies lack only
+ * its outermost frames. Returns whether it did.
  */
 static bool join_behind_copy(const struct layout *layout, const struct callchain *chain,
 			     struct unwound *stack)

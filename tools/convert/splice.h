@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * splice.h - stacks of Go programs that lie on two stacks, of which a copy has but one.
+ * splice.h - completes stacks of Go programs that lie on two stacks, of which only one was copied.
  *
- * Work that the runtime does for a goroutine is done on the thread's own stack: that is
- * copied, and the goroutine's is not. The kernel's callchain of the same moment follows
- * frame pointers, which lead on to it, though not past code that has put none there.
+ * The runtime does some work for a goroutine on the thread's own stack. Then that stack is copied,
+ * and the goroutine's is not. The kernel's callchain of the same moment follows frame pointers,
+ * which lead on to the goroutine's stack, though not past code that has stored none.
  */
 #ifndef TOOLS_CONVERT_SPLICE_H
 #define TOOLS_CONVERT_SPLICE_H
@@ -13,14 +13,14 @@
 #include "tools/convert/layout.h"
 
 /**
- * splice_stack() - complete a stack with the callchain, if that leads where a goroutine begins
+ * splice_stack() - complete a stack with the callchain, if that leads to where a goroutine begins
  * @layout: what the process had mapped.
  * @chain: the callchain.
- * @stack: the stack; its @sps are not those of the entries that are added.
+ * @stack: the stack. Its @sps are not set for the entries that are added.
  *
- * A stack that cannot be completed is marked so, though it looked complete: the thread's
- * own stack has an end, too. One that ends where its copy does goes on with the callchain if
- * that has all of its frames.
+ * A stack that cannot be completed is marked as incomplete, even if it looked complete: the
+ * thread's own stack has an end, too. A stack that ends where its copy ends goes on with the
+ * callchain if the callchain has all of its frames.
  *
  * Return: whether it was completed.
  */
@@ -28,13 +28,13 @@ bool splice_stack(const struct layout *layout, const struct callchain *chain,
 		  struct unwound *stack);
 
 /**
- * splice_frame() - where the frame pointers of a copy lead
+ * splice_frame() - follow the frame pointers of a copy
  * @copy: registers and stack.
- * @fp: DWARF number of the frame pointer, and
- * @sp: of the stack pointer.
+ * @fp: DWARF number of the frame pointer.
+ * @sp: DWARF number of the stack pointer.
  *
- * Return: the first frame pointer that is not in the copy, or the last one: on the
- * goroutine's stack, if its work is done on another one.
+ * Return: the first frame pointer that is not in the copy, or the last one. It is on the
+ * goroutine's stack if the goroutine's work is done on another stack.
  */
 uint64_t splice_frame(const struct stack_copy *copy, unsigned int fp, unsigned int sp);
 

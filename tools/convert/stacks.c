@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * stacks.c - see stacks.h.
+ * stacks.c - makes the stack of a sample from the kernel's callchain or from a copy. See stacks.h.
  */
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "tools/perf/regs.h"
 #include "tools/proc/shadow.h"
 
-#define ASK_AGAIN 1000000 /* ns before a process is asked again whether it has a shadow stack */
+#define ASK_AGAIN 1000000 /* ns until a process is asked again whether it has a shadow stack */
 
 bool stacks_are_copied(const struct stacks *st)
 {
 	return st->source == STACK_COPIES || st->source == STACK_SHADOW_OR_COPIES;
 }
 
-/* ---- callchains ---- */
+/* ---- Callchains ---- */
 
 /* Adds the part of a callchain behind @context, whose first entry is a program counter. */
 static void add_chain(struct stacks *st, const struct perf_sample *sample, uint64_t context,
@@ -51,7 +51,7 @@ static void add_user_chain(struct stacks *st, const struct perf_sample *sample, 
 	s->end = chain.nr >= chain.max ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
 }
 
-/* The kernel followed frame pointers, which are anything here: only where it was is known. */
+/* Adds only the innermost entry. The kernel followed frame pointers, which may be anything here. */
 static void add_innermost(struct stacks *st, const struct perf_sample *sample, struct stack *s)
 {
 	const struct callchain chain = perf_sample_user(sample);
@@ -64,7 +64,7 @@ static void add_innermost(struct stacks *st, const struct perf_sample *sample, s
 	s->bare = true;
 }
 
-/* ---- shadow stacks ---- */
+/* ---- Shadow stacks ---- */
 
 uint64_t stacks_bare_for(const struct process *p, uint64_t time)
 {
@@ -72,9 +72,10 @@ uint64_t stacks_bare_for(const struct process *p, uint64_t time)
 }
 
 /*
- * Is the callchain of a shadow stack? A program has it some time after it begins, which may be
- * after its first sample: it is looked for again when twice as much time has passed; without
- * delay if all depends on it, as stacks are not copied yet.
+ * Returns whether the process has a shadow stack, so that its callchains come from it. A program
+ * gets it some time after it begins, perhaps after its first sample. So it is looked for again once
+ * twice as much time has passed; without delay if everything depends on it, as stacks are not
+ * copied yet.
  */
 static bool has_shadow_stack(const struct stacks *st, struct process *p, uint64_t time)
 {
@@ -97,9 +98,9 @@ static bool has_shadow_stack(const struct stacks *st, struct process *p, uint64_
 	return p->shadow;
 }
 
-/* ---- labels ---- */
+/* ---- Labels ---- */
 
-/* Addresses of the stack of the goroutine that a sample is of. */
+/* Finds addresses on the stack of the goroutine to which a sample belongs. */
 static void find_places(const struct stack_copy *copy, const struct unwound *user, bool spliced,
 			struct golabels_hints *hints)
 {
@@ -110,11 +111,17 @@ static void find_places(const struct stack_copy *copy, const struct unwound *use
 	if (!spliced && user->nr && user->end == SHSTK_END_COMPLETE)
 		hints->places[hints->nr++] = user->sps[user->nr - 1];
 	hints->places[hints->nr++] = splice_frame(copy, x86 ? 6 : 29, x86 ? 7 : 31);
-	/* While the vdso is called on another stack. */
+	/*
+	 * While the vdso is called on another stack, this register has the goroutine's stack
+	 * pointer.
+	 */
 	hints->places[hints->nr++] = r[x86 ? 12 : 20];
 }
 
-/* The labels of the goroutine, in a process that runs code of Go. It must be there to be asked. */
+/*
+ * Finds the labels of the goroutine, in a process that runs code of Go. The process must live to be
+ * asked.
+ */
 static void find_labels(struct stacks *st, const struct population *all, struct process *p,
 			const struct stack_copy *copy, const struct unwound *user, struct stack *s)
 {
@@ -139,7 +146,7 @@ static void add_outer_label(struct stacks *st, struct stack *s)
 	s->labels_size += beyond_label(s->by, st->label_text + s->labels_size);
 }
 
-/* ---- copies ---- */
+/* ---- Copies ---- */
 
 /* Adds what follows behind the copy, if it is known. */
 static void add_outer(const struct population *all, struct task *t,
@@ -149,7 +156,10 @@ static void add_outer(const struct population *all, struct task *t,
 	const struct callchain chain = perf_sample_user(sample);
 	struct layout *layout = t->process->layout;
 
-	/* Where the goroutine is known the end of the thread's own stack is one. */
+	/*
+	 * Where the goroutine's stack was copied too, the end of the thread's own stack is not
+	 * taken for the end of the whole.
+	 */
 	s->by_pieces = copy->nr_more && user->end == SHSTK_END_COMPLETE;
 	s->spliced = !s->by_pieces && splice_stack(layout, &chain, user);
 	user->elsewhere |= user->end == SHSTK_END_READ && sample->stack_ends;
@@ -161,7 +171,7 @@ static void add_outer(const struct population *all, struct task *t,
 		s->by = beyond_continue(&t->beyond, layout, user, copy, &chain);
 }
 
-/* Unwinds the copy of the stack. */
+/* Unwinds the copy of the stack. Returns 0 or a negative errno. */
 static int add_copy(struct stacks *st, const struct population *all, struct task *t,
 		    const struct perf_sample *sample, const struct memory_pieces *more,
 		    struct stack *s)
@@ -194,9 +204,10 @@ static int add_copy(struct stacks *st, const struct population *all, struct task
 }
 
 /*
- * While a program is being executed the registers are those of the old one, whose stack
- * is gone; a process that ends has none. A thread that begins has touched no page of its
- * stack yet; no other one than the first executes programs.
+ * Returns the note for a stack that cannot be unwound. While a program is being executed, the
+ * registers are those of the old one, whose stack is gone; a process that ends has no stack. A
+ * thread that begins has touched no page of its stack yet; only the first thread of a process
+ * executes programs.
  */
 static int find_note(const struct task *t, const struct perf_sample *sample)
 {
@@ -212,9 +223,9 @@ static int find_note(const struct task *t, const struct perf_sample *sample)
 		       SHSTK_NOTE_NONE;
 }
 
-/* ---- the stack ---- */
+/* ---- The stack of a sample ---- */
 
-/* Is the user's part the callchain? */
+/* Returns whether the part of user space comes from the callchain. */
 static bool is_chain(const struct stacks *st, const struct population *all, struct process *p,
 		     const struct perf_sample *sample)
 {
@@ -223,7 +234,10 @@ static bool is_chain(const struct stacks *st, const struct population *all, stru
 	return st->source == STACK_SHADOW_OR_COPIES && has_shadow_stack(st, p, all->time);
 }
 
-/* Is it to be shown? If there is nothing else, where stacks are copied. */
+/*
+ * Returns whether the kernel's part is wanted. With KERNEL_ALONE it is only wanted where stacks are
+ * copied and there is no other part.
+ */
 static bool wants_kernel(const struct stacks *st, const struct perf_sample *sample, bool chain,
 			 int note)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stacks.h - the stack of a sample: what of it is the kernel's callchain, what is unwound from a
- * copy, and what is added where neither goes on.
+ * stacks.h - makes the stack of a sample: from the kernel's callchain or a copy that is unwound,
+ * and from other sources where neither goes on.
  */
 #ifndef TOOLS_CONVERT_STACKS_H
 #define TOOLS_CONVERT_STACKS_H
@@ -14,10 +14,12 @@
 /**
  * enum stack_source - what the stacks of user space are made of
  * @STACK_CHAINS: the kernel's callchains.
- * @STACK_SHADOW: callchains of processes that have a shadow stack. Of others only the innermost
- *	entry is known, as what follows would be frame pointers, which are anything.
- * @STACK_COPIES: copies of stacks, which are unwound; callchains of 32-bit code, which is not.
- * @STACK_SHADOW_OR_COPIES: callchains of processes that have a shadow stack, else copies.
+ * @STACK_SHADOW: callchains, of processes that have a shadow stack. Of other processes only the
+ *	innermost entry is taken, as what follows would come from frame pointers, which may be
+ *	anything.
+ * @STACK_COPIES: copies of stacks, which are unwound; callchains for 32-bit code, which cannot be
+ *	unwound.
+ * @STACK_SHADOW_OR_COPIES: callchains of processes that have a shadow stack, and copies of others.
  */
 enum stack_source {
 	STACK_CHAINS,
@@ -27,10 +29,10 @@ enum stack_source {
 };
 
 /**
- * enum kernel_part - which stacks have a part of the kernel's
- * @KERNEL_NEVER: none has.
+ * enum kernel_part - which stacks have a kernel part
+ * @KERNEL_NEVER: none.
  * @KERNEL_ALONE: those that have no other part, where stacks are copied.
- * @KERNEL_ALWAYS: all have that were in the kernel.
+ * @KERNEL_ALWAYS: all that were in the kernel.
  */
 enum kernel_part {
 	KERNEL_NEVER,
@@ -43,15 +45,15 @@ enum kernel_part {
 
 /**
  * struct stacks - how stacks are made, and room for one
- * @source: what they are made of; who records may change it between two samples.
- * @kernel: enum kernel_part. Set by who begins.
- * @depth: most entries of a copy that is unwound. Set by who begins.
- * @labels: give stacks the labels of their goroutines, and that of an outer part which is not
- *	from the copy. Set by who begins.
+ * @source: what stacks are made of. The recorder may change it between two samples.
+ * @kernel: which stacks have a kernel part. Set at the beginning.
+ * @depth: most entries of a copy that is unwound. Set at the beginning.
+ * @labels: give stacks the labels of their goroutines, and a label for an outer part that is not
+ *	from the copy. Set at the beginning.
  * @pcs: entries of the stack that was made last.
  * @sps: the stack pointer of each entry that was unwound.
  * @marks: SHSTK_MARK_* of each entry.
- * @label_text: the labels of that stack, and room for one more.
+ * @label_text: the labels of that stack, with room for one more.
  */
 struct stacks {
 	enum stack_source source;
@@ -64,16 +66,16 @@ struct stacks {
 	char label_text[GOLABELS_MAX + BEYOND_LABEL + WAKERS_LABEL];
 };
 
-/* Do samples have copies of stacks, if these are made so? */
+/* Returns whether samples need copies of stacks. */
 bool stacks_are_copied(const struct stacks *st);
 
 /**
- * stacks_make() - the stack of a sample
- * @st: how.
- * @all: who @t is of; its time is that of the sample.
+ * stacks_make() - make the stack of a sample
+ * @st: how stacks are made.
+ * @all: the population to which @t belongs; its time is that of the sample.
  * @t: the thread that was sampled.
  * @sample: the sample.
- * @more: memory beside the copy of the same moment; may be NULL.
+ * @more: memory of the same moment beside the copy, or NULL.
  * @ret: receives the stack, which lies in @st until the next one is made.
  *
  * Return: 0, -EINVAL or -ENOMEM.
@@ -82,7 +84,9 @@ int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 		const struct perf_sample *sample, const struct memory_pieces *more,
 		struct stack *ret);
 
-/* ns that a process is known by its samples, and not to have a shadow stack, at @time. */
+/*
+ * Returns for how many ns until @time the process is known by its samples without a shadow stack.
+ */
 uint64_t stacks_bare_for(const struct process *p, uint64_t time);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * wakers.c - see wakers.h.
+ * wakers.c - reads the format of the tracepoint sched:sched_waking and its records, and finds the
+ * names of threads that wake others. See wakers.h.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -15,14 +16,14 @@
 #define EVENT "sched:sched_waking"
 #define FORMAT "events/sched/sched_waking/format"
 
-#define IN_INTERRUPT 0x18 /* of common_flags, at FLAGS: a hard one, or what follows one */
-#define FLAGS 2 /* common_type is in front of it in all events */
+#define IN_INTERRUPT 0x18 /* bits of common_flags: in a hard interrupt, or in what follows one */
+#define FLAGS 2 /* offset of common_flags in all events, behind common_type */
 
 #define NAMES 256
-#define NAME 17 /* a thread's name with its end */
-#define FRESH 1000000000 /* ns that a name which was read is taken as right */
+#define NAME 17 /* bytes of a thread's name with its end */
+#define FRESH 1000000000 /* ns for which a name that was read is trusted */
 
-/* A name that was read. */
+/* The name of a thread that was read. */
 struct known {
 	int tid;
 	uint64_t at;
@@ -31,9 +32,9 @@ struct known {
 
 /**
  * struct wakers - the tracepoint
- * @event: it.
- * @offset: of the woken thread's number, in bytes of its data.
- * @names: of wakers that are not recorded, by their number's low bits.
+ * @event: the event of the tracepoint.
+ * @offset: offset of the woken thread's ID in the tracepoint's data, in bytes.
+ * @names: names of wakers that are not recorded, by the low bits of their thread IDs.
  */
 struct wakers {
 	struct perf_event event;
@@ -48,7 +49,10 @@ static FILE *open_format(void)
 	return file ? file : fopen("/sys/kernel/debug/tracing/" FORMAT, "re");
 }
 
-/* A line each: "field:pid_t pid; offset:24; size:4; signed:1;". */
+/*
+ * Finds the offset of the thread ID in the tracepoint's format, which has a line "field:pid_t pid;
+ * offset:24; size:4; signed:1;". Returns 0 or a negative errno.
+ */
 static int find_offset(struct wakers *w)
 {
 	FILE *file = open_format();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wakers.h - who woke a thread that waited, and when: the tracepoint sched:sched_waking.
+ * wakers.h - tells which thread woke a waiting thread, and when, by the tracepoint
+ * sched:sched_waking.
  *
- * It is met by who wakes, so it has to be seen on all CPUs, of all threads: for root, or with
- * CAP_PERFMON, and where tracefs is mounted.
+ * It is the waking thread that meets the tracepoint. So it must be watched on all CPUs for all
+ * threads, which needs root or CAP_PERFMON, and tracefs must be mounted.
  */
 #ifndef TOOLS_CONVERT_WAKERS_H
 #define TOOLS_CONVERT_WAKERS_H
@@ -17,8 +18,8 @@
 
 /**
  * struct waking - a thread is woken
- * @tid: it.
- * @waker: the thread that woke it; 0: an interrupt did, of a timer or a device.
+ * @tid: thread ID of the woken thread.
+ * @waker: thread ID of the thread that woke it; 0: an interrupt of a timer or a device did.
  */
 struct waking {
 	int tid;
@@ -32,26 +33,26 @@ struct wakers;
 
 /**
  * wakers_create() - find the tracepoint
- * @ret: receives it.
- * @why: receives why not.
+ * @ret: receives the state.
+ * @why: receives the reason of a failure.
  *
  * Return: 0 or a negative errno.
  */
 int wakers_create(struct wakers **ret, struct reason *why);
 void wakers_destroy(struct wakers *w);
 
-/* The event to be opened, &struct perf_opts.wakings; NULL for NULL. */
+/* Returns the event to open, for &struct perf_opts.wakings; NULL if @w is NULL. */
 const struct perf_event *wakers_event(const struct wakers *w);
 
-/* Reads such a record. False: it is none. */
+/* Reads a record of the tracepoint. Returns false if it is another record, or invalid. */
 bool wakers_parse(const struct wakers *w, const struct perf_record *r, struct waking *ret);
 
 /**
- * wakers_label() - the label of the time that ended so
+ * wakers_label() - make the label of a time off the CPU that a waker ended
  * @w: from wakers_create().
- * @waker: as in struct waking.
- * @name: its name if it is known, else NULL: it is looked for in /proc.
- * @buf: receives "waker" and who that is, each with a zero behind it; WAKERS_LABEL bytes.
+ * @waker: thread ID of the waker; 0: an interrupt.
+ * @name: name of the waker, or NULL: it is looked for in /proc.
+ * @buf: receives "waker" and the waker, each followed by a 0; WAKERS_LABEL bytes.
  *
  * Return: bytes in @buf.
  */
