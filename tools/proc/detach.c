@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * detach.c - let a thread go that was stopped to look at it.
+ * detach.c - lets a thread go that was stopped to look at it. See detach.h.
  *
- * Some system calls return EINTR when their thread was stopped, though no handler ran
- * (signal(7), "Interruption of system calls and library functions by stop signals").
- * Programs know that from debuggers, but few were tried with one. On x86 the kernel
- * looks at the result only once the thread goes on, and begins a call again whose
- * result is ERESTARTNOHAND unless a handler is to run (arch/x86/kernel/signal.c,
- * arch_do_signal_or_restart()); so that is what it gets. A call with a time limit would
- * begin that anew, and is left alone. On arm64 the first argument is lost by then.
+ * Some system calls return EINTR if their thread was stopped, though no handler ran (signal(7),
+ * "Interruption of system calls and library functions by stop signals"). Programs meet that under
+ * debuggers, but few were tried with one. On x86 the kernel looks at the result only once the
+ * thread goes on, and restarts a call whose result is ERESTARTNOHAND unless a handler is to run
+ * (arch/x86/kernel/signal.c, arch_do_signal_or_restart()). So this is the result that the call gets
+ * here. A call with a time limit would begin with the full limit again, and is left alone. On arm64
+ * the first argument is lost by then, so nothing is done.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -20,10 +20,10 @@
 #include "tools/proc/detach.h"
 
 #if defined(__x86_64__)
-#define ERESTARTNOHAND 514 /* include/linux/errno.h */
-#define CS_64BIT 0x33 /* __USER_CS; others number system calls otherwise */
+#define ERESTARTNOHAND 514 /* from include/linux/errno.h */
+#define CS_64BIT 0x33 /* __USER_CS; other modes number system calls differently */
 
-/* Does the call fail when it is stopped, and has it no limit of time? */
+/* Returns whether the system call fails when it is stopped and has no time limit. */
 static bool waits_for_good(const struct user_regs_struct *r)
 {
 	switch (r->orig_rax) {

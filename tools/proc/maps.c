@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maps.c - reading /proc/PID/maps, and smaps, line by line. See proc_pid_maps(5).
+ * maps.c - reads /proc/PID/maps and smaps line by line. See maps.h and proc_pid_maps(5).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -58,7 +58,7 @@ bool maps_next(struct maps *maps, struct mapping *ret)
 	return false;
 }
 
-/* "VmFlags: rd ex mr" */
+/* Returns whether a line such as "VmFlags: rd ex mr" has the flag. */
 static bool has_flag(const char *line, const char *flag)
 {
 	static const char start[] = "VmFlags:";

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * maps.h - reading /proc/PID/maps, and smaps, line by line.
+ * maps.h - reads /proc/PID/maps and smaps line by line.
  *
- * For this command. What is preloaded into programs reads its own maps without
- * libc's stdio (tools/inject/), as it does so in signal handlers and before libc is
- * ready.
+ * It is for this command. The objects that are preloaded into programs read their own maps without
+ * libc's stdio (tools/inject/), since they do so in signal handlers and before libc is ready.
  */
 #ifndef TOOLS_PROC_MAPS_H
 #define TOOLS_PROC_MAPS_H
@@ -16,15 +15,15 @@
 #include <sys/types.h>
 
 /**
- * struct mapping - one line
+ * struct mapping - a line of the file
  * @start: first address.
- * @end: first address behind it.
- * @offset: of @start in the file, in bytes.
- * @dev: device of the file, as makedev(3) has it.
- * @inode: of the file, or 0.
- * @write: it is writable.
- * @exec: it is executable.
- * @path: the file, "[stack]" and the like, or ""; " (deleted)" may follow it.
+ * @end: first address behind the mapping.
+ * @offset: offset of @start in the file, in bytes.
+ * @dev: device of the file, as makedev(3) makes it.
+ * @inode: inode number of the file, or 0.
+ * @write: the mapping is writable.
+ * @exec: the mapping is executable.
+ * @path: the file, "[stack]" and the like, or ""; " (deleted)" may follow.
  */
 struct mapping {
 	uint64_t start;
@@ -38,10 +37,10 @@ struct mapping {
 };
 
 /**
- * struct maps - a maps file being read
+ * struct maps - a maps file that is being read
  * @in: the file.
- * @line: the line of the mapping given last, without its end.
- * @room: bytes allocated of @line.
+ * @line: the line that was read last, without its end.
+ * @room: bytes allocated for @line.
  */
 struct maps {
 	FILE *in;
@@ -53,30 +52,30 @@ struct maps {
  * maps_open() - begin to read the mappings of a process
  * @pid: the process, or a thread.
  * @file: "maps" or "smaps".
- * @ret: receives it; give it to maps_close().
+ * @ret: receives the state, which maps_close() releases.
  *
- * Return: 0 or a negative errno; nothing is to be closed then.
+ * Return: 0, or a negative errno; then nothing is to be closed.
  */
 int maps_open(pid_t pid, const char *file, struct maps *ret);
 
 /**
- * maps_next() - the next mapping
+ * maps_next() - read the next mapping
  * @maps: the file.
- * @ret: receives it; @ret->path is valid until the next call.
+ * @ret: receives the mapping. @ret->path is valid until the next call.
  *
  * Lines that are no mappings are left out.
  *
- * Return: false: there is no further one.
+ * Return: false if there are no more mappings.
  */
 bool maps_next(struct maps *maps, struct mapping *ret);
 
 /**
- * maps_next_flagged() - the next mapping that has a flag in smaps
+ * maps_next_flagged() - read the next mapping that has a flag in smaps
  * @maps: an smaps file.
- * @flag: two letters as in its lines "VmFlags:", such as "ss".
- * @ret: receives it, without a path.
+ * @flag: two letters, as in the file's lines "VmFlags:", such as "ss".
+ * @ret: receives the mapping, without a path.
  *
- * Return: false: there is no further one.
+ * Return: false if there are no more mappings with the flag.
  */
 bool maps_next_flagged(struct maps *maps, const char *flag, struct mapping *ret);
 
@@ -84,11 +83,11 @@ bool maps_next_flagged(struct maps *maps, const char *flag, struct mapping *ret)
  * maps_close() - end reading
  * @maps: the file.
  *
- * Return: 0; or -EIO: it could not be read to its end.
+ * Return: 0, or -EIO if the file could not be read to its end.
  */
 int maps_close(struct maps *maps);
 
-/* Bytes of this process's vdso; 0: not known. */
+/* Returns the size of this process's vdso in bytes, 0 if it is not known. */
 uint64_t maps_vdso_size(void);
 
 #endif

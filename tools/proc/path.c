@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * path.c - programs found in PATH.
+ * path.c - finds programs in PATH. See path.h.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shadow.c - shadow stacks among the mappings of a process: smaps calls them "ss".
+ * shadow.c - finds shadow stacks among the mappings of a process, which smaps marks by "ss". See
+ * shadow.h.
  */
 #include <stdlib.h>
 #include <string.h>

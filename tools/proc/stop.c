@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * stop.c - waiting for threads to stop. See stop.h.
+ * stop.c - waits for threads to stop. See stop.h.
  *
- * The kernel tells by SIGCHLD that one did, which is blocked and asked for with a limit of time.
+ * The kernel reports by SIGCHLD that a thread stopped. The signal is blocked and waited for with a
+ * time limit.
  */
 #include <ctype.h>
 #include <signal.h>
@@ -15,14 +16,14 @@
 #include "tools/shstk.h"
 #include "tools/proc/stop.h"
 
-#define MS 1000000ull /* ns */
-#define PAUSE (5 * MS) /* several threads may have stopped for one signal */
+#define MS 1000000ull /* in ns */
+#define PAUSE (5 * MS) /* short, as several threads may have stopped for one signal */
 
 void stop_prepare(void)
 {
 	sigset_t set;
 
-	/* Whoever started this command may have set it to be ignored: then none comes. */
+	/* If whoever started this command set SIGCHLD to be ignored, it would not come. */
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
@@ -60,7 +61,7 @@ bool stop_is_stuck(pid_t pid, pid_t tid)
 	return !task_stat(pid, tid, &stat) && stat.state == 'D';
 }
 
-/* The first word of a file of the thread's in /proc, if it is one of a name or a number. */
+/* Reads the first word of a file of the thread in /proc, if it is a name or a number. */
 static void first_word(pid_t pid, pid_t tid, const char *name, char *word, size_t size)
 {
 	char path[64];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * tasks.c - what /proc says of processes: see tasks.h.
+ * tasks.c - reads what /proc tells of processes and threads. See tasks.h.
  */
 #include <errno.h>
 #include <signal.h>
@@ -111,7 +111,9 @@ const char *process_gone_why(pid_t pid)
 	return process_is_zombie(pid) ? "it is a zombie: it has ended" : strerror(ESRCH);
 }
 
-/* "PID (name) state ...": the name may have brackets of its own. */
+/*
+ * Copies the name out of a line "PID (name) state ...". The name may have parentheses of its own.
+ */
 static void copy_name(struct task_stat *ret, const char *line, const char *end)
 {
 	const char *at = strchr(line, '(');

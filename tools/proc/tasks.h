@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tasks.h - what /proc says of processes: their numbers, threads, names and CPU time.
+ * tasks.h - reads what /proc tells of processes and threads: their numbers, names, states and CPU
+ * time.
  */
 #ifndef TOOLS_PROC_TASKS_H
 #define TOOLS_PROC_TASKS_H
@@ -12,28 +13,29 @@
 #include <sys/types.h>
 
 /**
- * tasks_open() - begin to list
- * @pid: the process whose threads are listed; 0: all processes.
+ * tasks_open() - begin to list processes or threads
+ * @pid: the process whose threads are listed; 0: list all processes.
  *
- * Return: for tasks_next() and closedir(3); NULL and errno if there is no such process.
+ * Return: a directory for tasks_next() and closedir(3), or NULL with errno set: ESRCH if there is
+ * no such process.
  */
 DIR *tasks_open(pid_t pid);
 
-/* The next process or thread ID; 0: there is none. */
+/* Returns the next process or thread ID; 0 if there are no more. */
 pid_t tasks_next(DIR *dir);
 
 /*
- * Another thread of a process, that has not ended; 0: there is none. Once its first thread has
- * ended, /proc shows what a process has by the numbers of the others only.
+ * Returns another thread of a process that has not ended; 0 if there is none. Once the first thread
+ * of a process has ended, /proc shows only by the numbers of other threads what the process has.
  */
 pid_t tasks_other(pid_t pid);
 
-/* Its own number, or that of such a thread if its first one has ended. */
+/* Returns @pid, or another thread that has not ended if the first one has. */
 pid_t tasks_living(pid_t pid);
 
 /**
- * struct task_stat - what a process or a thread is, and has used
- * @name: of it, as the kernel cuts it; no control characters.
+ * struct task_stat - state of a process or thread
+ * @name: its name, as the kernel cuts it, without control characters.
  * @state: a letter, as in proc_pid_stat(5).
  * @flags: the kernel's PF_*.
  * @cpu: user and system time in ns.
@@ -46,41 +48,47 @@ struct task_stat {
 };
 
 /**
- * task_field() - one field of a thread's status file
+ * task_field() - read a field of a thread's status file
  * @pid: the process.
  * @tid: its thread.
- * @name: of the field, without the colon.
- * @value: receives what comes behind the colon and blanks, as much as there is room for;
- *	empty if there is no such field.
- * @size: bytes of @value.
+ * @name: name of the field, without the colon.
+ * @value: receives what follows the colon and blanks, as much as there is room for; empty if there
+ *	is no such field.
+ * @size: bytes in @value.
  *
- * Return: was there such a field?
+ * Return: whether there is such a field.
  */
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size);
 
-/* KiB of memory that a process has of its own: the kernel can take back what is of files. */
+/*
+ * Returns the private memory of a process in KiB. Memory of files is not included, since the kernel
+ * can take it back.
+ */
 unsigned long task_memory(pid_t pid);
 
-/* Has the process ended, and was it waited for? */
+/* Returns whether the process has ended and was waited for. */
 bool process_gone(pid_t pid);
 
-/* Has it ended, with all its threads, and is its number taken until its parent asks? */
+/*
+ * Returns whether the process has ended with all its threads, but its parent has not waited for it
+ * yet.
+ */
 bool process_is_zombie(pid_t pid);
 
-/* Why a process that is not there cannot be recorded, as the rest of a sentence. */
+/* Returns why a process that does not live cannot be recorded, as the rest of a sentence. */
 const char *process_gone_why(pid_t pid);
 
 /**
- * task_stat() - what stands in its file of that name
+ * task_stat() - read the stat file of a process or thread
  * @pid: the process.
- * @tid: its thread; 0: all of the process, with the CPU time of all its threads.
- * @ret: receives it.
+ * @tid: its thread; 0: the whole process, with the CPU time of all its threads.
+ * @ret: receives the result.
  *
- * Return: 0, or -ESRCH: there is no such process or thread; then @ret is as it was.
+ * Return: 0, or -ESRCH if there is no such process or thread; then @ret is unchanged.
  */
 int task_stat(pid_t pid, pid_t tid, struct task_stat *ret);
 
-/* What the letter @state of struct task_stat means, as a word or a few. */
+/* Returns what the letter @state of struct task_stat means, in a word or a few. */
 const char *task_state_name(char state);
 
 #endif
