@@ -12,7 +12,7 @@
 #include "tools/convert/convert.h"
 #include "tools/shstk.h"
 
-#define FEW 4 /* a thread with fewer samples may have had no full period */
+#define FEW 4 /* samples: for a thread with fewer, its first period matters */
 #define SHORT 2000000000 /* ns that such a thread lasts at most; others slept */
 
 struct converter *converter_create(const struct convert_opts *opts, struct shstk_symbols *symbols,

@@ -36,7 +36,7 @@
 #define MAX_RECORD 65536
 #define MAX_RING (16u << 20)
 #define MIN_RING (64u << 10) /* smallest size of a ring that may shrink */
-#define MEMORY_PART 16 /* rings that may shrink take at most one part in so many of the memory */
+#define MEMORY_PART 16 /* all rings that may shrink take at most 1 / MEMORY_PART of the memory */
 #define TRAILER 24 /* bytes: thread, time, identifier */
 #define AHEAD 512 /* bytes of the next record that are prefetched: all but most of the stack */
 #define LINE 64

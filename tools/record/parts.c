@@ -101,10 +101,7 @@ static int start_writer(struct recording *r)
 	r->writer = fork();
 	if (!r->writer) {
 		setpgid(0, 0);
-		/*
-		 * A reader that closes standard error must not end the process either:
-		 * output_write() reports the error.
-		 */
+		/* Nor must it end because a reader closes a pipe: that is an error to report. */
 		signal(SIGPIPE, SIG_IGN);
 		write_part(r);
 	}

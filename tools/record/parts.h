@@ -29,8 +29,8 @@ void parts_finish(struct recording *r);
 void parts_forget(struct recording *r);
 
 /*
- * Waits for the writer of the previous profile and names the files of the last part, which is about
- * to be written. Returns 0 or a negative errno.
+ * Waits for the writer of the previous profile, and names the files of the profile that is about to
+ * be written. Returns 0 or a negative errno.
  */
 int parts_end(struct recording *r);
 

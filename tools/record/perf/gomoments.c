@@ -20,7 +20,7 @@
 #define RING_SIZE (8u << 20)
 #define KEPT 1000000000 /* ns: samples of different CPUs are in order within that time */
 #define MAX_APART 1000000 /* ns between a copy and its sample, at most */
-#define HALF_A_SECOND 500000000 /* with frequent samples: ns divided by their rate */
+#define HALF_A_SECOND 500000000 /* ns; divided by the rate of samples, half a period */
 #define MAX_KEPT 16384 /* copies; nobody asks for the copy of a sample that was lost */
 
 struct moment {

@@ -112,8 +112,8 @@ int perf_drain_stop(struct perf_drain *d);
 unsigned int perf_drain_alive(const struct perf_drain *d);
 
 /*
- * Calls @fn for each recorded process that still lives. Does nothing if the whole system is
- * recorded.
+ * Calls @fn for each recorded process that still lives. Does nothing if the whole system or a
+ * cgroup is recorded.
  */
 void perf_drain_left(struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg);
 

@@ -21,7 +21,10 @@ uint64_t sums_take(struct sums *s, const struct perf_record *r)
 	return body[1];
 }
 
-/* What the next rings had counted before they took over must count only once. */
+/*
+ * The next rings count from before they take over. That part is subtracted, so that it counts only
+ * once.
+ */
 void sums_take_over(struct sums *s, const struct perf_rings *old, const struct perf_rings *next)
 {
 	uint64_t counted, before;
