@@ -29,6 +29,7 @@ struct holes {
 	int nr_code;
 };
 
+/* Begins to go through the mappings of process @pid; holes_end() must follow. */
 void holes_begin(struct holes *holes, pid_t pid);
 
 /**

@@ -145,6 +145,7 @@ static inline const char *take_text(struct body *b)
 int perfdata_fail(struct perfdata_file *f, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Reads @len bytes at @offset of the file. Returns false unless all of them can be read. */
 bool perfdata_read_at(const struct perfdata_file *f, uint64_t offset, void *buf, size_t len);
 
 /*

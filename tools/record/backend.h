@@ -4,7 +4,7 @@
  *
  *   backend_agent.c   the agent in the processes takes samples (drain.c, ledger.c)
  *   backend_perf.c    the kernel's perf events take samples (perf.c)
- *   backend_heap.c    a preloaded hook counts allocations (heap.c)
+ *   backend_heap.c    the heap agent in the processes counts allocations (heap.c)
  *   backend_probed.c  BPF probes report allocations of processes that run already (probed.c)
  *
  * record.c starts the command and calls the functions of one back end, which via.c chooses. No

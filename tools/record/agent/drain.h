@@ -127,6 +127,7 @@ int drain_stop(struct drain *d);
 /* Calls @fn for each process that the agent entered and that still lives. */
 void drain_alive(struct drain *d, void (*fn)(void *arg, int pid), void *arg);
 
+/* Fills in the counts so far. */
 void drain_count(const struct drain *d, struct drain_counts *ret);
 
 /**

@@ -191,6 +191,7 @@ static inline void drain_forget_text(struct drain *d, struct maps_text *t)
 
 /* ---- drain_memory.c ---- */
 
+/* Makes the shared memory and fills in its header. Returns 0 or a negative errno. */
 int drain_map_memory(struct drain *d, const struct drain_opts *opts);
 
 /* Returns a number below which all slots lie that any thread ever had. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * memory.h - the memory that `shstk record` shares with the objects that it preloads (the agent and
- * the hook of allocations).
+ * the heap agent).
  */
 #ifndef TOOLS_RECORD_AGENT_MEMORY_H
 #define TOOLS_RECORD_AGENT_MEMORY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * allocations.h - the profile of allocations and the lines about it. The back ends of the preloaded
- * hook and of BPF probes share them.
+ * allocations.h - the profile of allocations and the lines about it. The back ends of the heap
+ * agent and of BPF probes share them.
  */
 #ifndef TOOLS_RECORD_HEAP_ALLOCATIONS_H
 #define TOOLS_RECORD_HEAP_ALLOCATIONS_H

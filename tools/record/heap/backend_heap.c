@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * backend_heap.c - the back end whose allocations are counted by the preloaded hook of
- * tools/inject/heap/ inside the recorded processes.
+ * backend_heap.c - the back end whose allocations are counted by the heap agent
+ * (tools/inject/heap/) inside the recorded processes.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * heap.c - the recorder's view of the memory that it shares with the hooks of allocations: finds
- * the regions of processes, and adds what they counted to the profile.
+ * heap.c - the recorder's view of the memory that it shares with the heap agents: finds the regions
+ * of processes, and adds what they counted to the profile.
  *
  * Everything that is read from that memory may be wrong (tools/inject/heap/layout.h). A record is
  * therefore copied first and then checked, and what is invalid is passed over.

@@ -2,9 +2,9 @@
 /*
  * heap.h - recording of allocations instead of time, for `shstk record --heap`.
  *
- * The agent (tools/inject/heap/) counts by stack in memory that it shares with this command, so
- * nothing needs to be emptied meanwhile. A process is read when it has ended, when recording ends,
- * and for each snapshot.
+ * The heap agent (tools/inject/heap/) counts by stack in memory that it shares with this command,
+ * so nothing needs to be emptied meanwhile. A process is read when it has ended, when recording
+ * ends, and for each snapshot.
  */
 #ifndef TOOLS_RECORD_HEAP_HEAP_H
 #define TOOLS_RECORD_HEAP_HEAP_H
@@ -112,6 +112,7 @@ int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
 /* Has the agents stop counting, and reads all processes. Returns 0 or a negative errno. */
 int heap_drain_stop(struct heap_drain *d);
 
+/* Fills in the counts so far, with the present ones of processes that were not read yet. */
 void heap_drain_count(const struct heap_drain *d, struct heap_counts *ret);
 
 #endif

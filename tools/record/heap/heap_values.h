@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * heap_values.h - the values of a stack in a profile of allocations. They are the same whether the
- * agent in the process counts (heap.c) or probes at its allocator report (blocks.c).
+ * heap agent in the process counts (heap.c) or probes at its allocator report (blocks.c).
  */
 #ifndef TOOLS_RECORD_HEAP_HEAP_VALUES_H
 #define TOOLS_RECORD_HEAP_HEAP_VALUES_H

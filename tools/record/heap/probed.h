@@ -11,7 +11,7 @@
 
 /**
  * struct probed_opts - what to record
- * @heap: options that the agent of allocations has too.
+ * @heap: the options that the heap agent has too.
  * @pids: process IDs.
  * @nr_pids: number of @pids.
  * @ring_size: bytes of the ring between the kernel and this command.
@@ -77,6 +77,7 @@ int probed_report(struct probed *p, struct shstk_profile *profile);
 /* Finds names of addresses by other symbols from now on. */
 void probed_renew(struct probed *p, struct shstk_symbols *symbols);
 
+/* Fills in the counts so far. @more may be NULL. */
 void probed_count(const struct probed *p, struct heap_counts *ret, struct probed_counts *more);
 
 #endif

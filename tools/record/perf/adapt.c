@@ -199,10 +199,9 @@ static bool too_small(struct perf_drain *d, struct perf_opts *opts)
 
 /* ---- All changes ---- */
 
-/**
- * struct transition - how one change is made
- * @due: returns whether the change is due, and sets in @opts how the rings are to be opened then.
- * @made: changes what else is different after that, or NULL.
+/*
+ * One kind of change. @due returns whether the change is due, and sets in @opts how the rings are
+ * to be opened then. @made changes what else is different after that; NULL if nothing is.
  */
 static const struct transition {
 	bool (*due)(struct perf_drain *d, struct perf_opts *opts);

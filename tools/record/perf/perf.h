@@ -142,6 +142,7 @@ int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value, int no
 /* Returns whether the broker opened the events. */
 bool perf_drain_borrowed(const struct perf_drain *d);
 
+/* Fills in the counts of this profile so far. @more may be NULL. */
 void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		      struct perf_counts *more);
 

@@ -27,6 +27,7 @@ struct top {
 	size_t size;
 };
 
+/* Begins the first interval. Takes the terminal if standard output can be drawn on. */
 void top_begin(struct top *t, const struct recording *r);
 
 /**
