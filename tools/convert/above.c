@@ -119,7 +119,7 @@ static void replace(struct unwound *stack, const struct unwound *by)
 
 /*
  * Returns the address from which to read. If the stack goes on behind the copy this is the copy's
- * beginning, since later copies may end earlier. If it goes on on another stack, it is a little
+ * beginning, since later copies may end earlier. If it continues on another stack, it is a little
  * below the address that was missed there, as registers may be saved there.
  */
 static uint64_t find_place(const struct layout *layout, const struct stack_copy *copy,

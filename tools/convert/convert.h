@@ -67,7 +67,7 @@ struct convert_opts {
  * @cut: stacks with as many entries as a stack may have.
  * @bare: stacks of processes without a shadow stack, from before stacks were copied.
  * @too_short: stacks that go on behind their copy.
- * @elsewhere: stacks that go on on another stack.
+ * @elsewhere: stacks that continue on another stack.
  * @java: stacks of HotSpot's processes that end at code without unwind information.
  * @continued: stacks that are continued with what the thread had there before.
  * @read: stacks that are continued with what was read from the process before and after the sample.

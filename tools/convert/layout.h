@@ -192,7 +192,7 @@ struct stack_copy {
  * @max: number of entries for which there is room.
  * @nr: number of entries.
  * @end: enum shstk_end. SHSTK_END_READ: the stack goes on where nothing was copied.
- * @elsewhere: with SHSTK_END_READ: it goes on on another stack, not behind the copy. That may be
+ * @elsewhere: with SHSTK_END_READ: it continues on another stack, not behind the copy. That may be
  *	the stack that was interrupted by a signal handler on a stack of its own, that of the code
  *	that resumed a coroutine, or a runtime's stack.
  * @missed: with SHSTK_END_READ: the address that was not copied.

@@ -74,7 +74,7 @@ struct process {
  * @end: enum shstk_end.
  * @note: enum shstk_note.
  * @too_short: it goes on behind its copy.
- * @elsewhere: it goes on on another stack that was not copied.
+ * @elsewhere: it continues on another stack that was not copied.
  * @by: enum beyond_by: where its outer part is from.
  * @by_pieces: it goes on with the stack of its goroutine, which was copied at the same moment.
  * @spliced: it goes on with the kernel's callchain, in code of Go.
