@@ -505,8 +505,8 @@ static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
 }
 
 /*
- * Returns whether the stack continues on another stack. A stack that is larger than its copy goes on
- * right behind it, at most a frame away.
+ * Returns whether the stack continues on another stack. A stack that is larger than its copy goes
+ * on right behind it, at most a frame away.
  */
 static bool is_elsewhere(const struct known *k)
 {
