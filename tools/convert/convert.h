@@ -8,12 +8,12 @@
  * profile. It does not know where the records come from, with one exception: living processes can
  * be asked for what no record told, those of a file cannot (@live of struct population).
  *
- * 	rings or file            converter                        profile
- * 	map, comm, fork, exit -> population: layout of each
- * 	sample                -> stacks_make() ---------------->  shstk_profile_add()
- * 	sample of a switch    -> kept with the thread
- * 	waking                -> kept with the thread
- * 	switch back           -> its time off the CPU --------->  shstk_profile_add()
+ *	rings or file            converter                        profile
+ *	map, comm, fork, exit -> population: layout of each
+ *	sample                -> stacks_make() ---------------->  shstk_profile_add()
+ *	sample of a switch    -> kept with the thread
+ *	waking                -> kept with the thread
+ *	switch back           -> its time off the CPU --------->  shstk_profile_add()
  */
 #ifndef TOOLS_CONVERT_CONVERT_H
 #define TOOLS_CONVERT_CONVERT_H

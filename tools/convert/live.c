@@ -9,8 +9,8 @@
  *
  * Most programs share their files, so these files are kept open, by device and inode number as the
  * kernel tells them for mappings. A file that is found through a process may not be the one that
- * the process had mapped when the kernel told of it, and must not be used for mappings of the right
- * file.
+ * the process had mapped when the kernel told of it. Such a file is not kept, because other
+ * processes would get it instead of theirs.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -157,8 +157,9 @@ static void add_outer(const struct population *all, struct task *t,
 	struct layout *layout = t->process->layout;
 
 	/*
-	 * Where the goroutine's stack was copied too, the end of the thread's own stack is not
-	 * taken for the end of the whole.
+	 * With other memory of the same moment it is known whether there is a goroutine's stack to
+	 * go on with, so an end that was reached is that of the whole stack. Without it, it may be
+	 * only that of the thread's own stack.
 	 */
 	s->by_pieces = copy->nr_more && user->end == SHSTK_END_COMPLETE;
 	s->spliced = !s->by_pieces && splice_stack(layout, &chain, user);

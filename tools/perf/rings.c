@@ -258,7 +258,7 @@ static pid_t of_another(const struct perf_opts *opts)
 /*
  * Says why perf events are not permitted. @needed is the highest level of
  * kernel.perf_event_paranoid that would permit them. If the level permits them, something else
- * forbids them.
+ * forbids them. The level is -2 if it cannot be read.
  */
 static void explain_forbidden(const struct perf_opts *opts, int needed, struct reason *why)
 {

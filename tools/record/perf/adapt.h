@@ -19,14 +19,14 @@
  *
  * Each change affects one part of the recording and leaves all others alone:
  *
- * 	change   part             from, to                    when
- * 	PERIOD   opts.count       n, the next of coarser[]    more samples than can be taken
- * 	COPIES   stacks.source    STACK_SHADOW,               a process has no shadow stack for
- * 	                          STACK_SHADOW_OR_COPIES      longer than its loader may take
- * 	                          or STACK_COPIES
- * 	SCOPE    scope.kind       SCOPE_GIVEN, SCOPE_OURS     threads end before they have samples
- * 	MOMENTS  opts.program     none, that of gomoments.h   stacks of Go are copied
- * 	SIZE     opts.copy        n, the next of sizes[]      one stack of 200 is larger than copies
+ *	change   part             from, to                    when
+ *	PERIOD   opts.count       n, the next of coarser[]    more samples than can be taken
+ *	COPIES   stacks.source    STACK_SHADOW,               a process has no shadow stack for
+ *	                          STACK_SHADOW_OR_COPIES      longer than its loader may take
+ *	                          or STACK_COPIES
+ *	SCOPE    scope.kind       SCOPE_GIVEN, SCOPE_OURS     threads end before they have samples
+ *	MOMENTS  opts.program     none, that of gomoments.h   stacks of Go are copied
+ *	SIZE     opts.copy        n, the next of sizes[]      one stack of 200 is larger than copies
  *
  * If the kernel refuses a change, nothing changes and it is not tried again (@refused of struct
  * adapt). PERIOD and SIZE may be made more than once. The others are made once, because the part is

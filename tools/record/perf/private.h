@@ -2,10 +2,10 @@
 /*
  * private.h - what the files of a recording by perf events share.
  *
- * 	perf.c    begins and ends, and hands records to the converter
- * 	scope.c   which processes are recorded
- * 	adapt.c   opens other rings while recording, when there is a reason
- * 	sums.c    what the kernel counted and lost, over all these rings
+ *	perf.c    begins and ends, and hands records to the converter
+ *	scope.c   which processes are recorded
+ *	adapt.c   opens other rings while recording, when there is a reason
+ *	sums.c    what the kernel counted and lost, over all these rings
  */
 #ifndef TOOLS_RECORD_PERF_PRIVATE_H
 #define TOOLS_RECORD_PERF_PRIVATE_H
