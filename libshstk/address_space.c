@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * address_space.c - the modules of another program, and unwinding in it.
+ * address_space.c - the modules of another program, and unwinding in that program.
  *
- * The same tables and the same walker as for own threads; only memory comes
- * through the caller's function.
+ * It uses the same tables and the same walker as captures of own threads. Only the memory is read
+ * differently: through a function that the caller gives.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,26 +20,27 @@
 #include "regular.h"
 #include "step.h"
 
-#define KNOWN 16384 /* addresses whose rules are kept, a power of two */
-#define KNOWN_FROM 8 /* stacks of a program before any are */
+#define KNOWN 16384 /* entries in the table of known rules, a power of two */
+#define KNOWN_FROM 8 /* number of stacks of a program that are unwound before rules are kept */
 #define MAX_INNER 1024
-#define HEADERS ((size_t)4096) /* bytes at the start of a file, its headers and notes */
-#define ASKED 128 /* addresses of a chunk before it is compiled, which takes as long as 128 do */
+#define HEADERS ((size_t)4096) /* bytes at the start of a file that hold its headers and notes */
+/* lookups in a chunk before it is compiled; compiling takes as long as 128 lookups */
+#define ASKED 128
 
 #define WINDOW 512 /* bytes of code that are read at once */
-#define WINDOW_FRONT 32 /* so many of them in front of the address that is asked for */
+#define WINDOW_FRONT 32 /* how many of these bytes lie in front of the address that is asked for */
 #define CODE_PAGE 4096ull
-#define INSN 15 /* bytes of an instruction, at most */
-#define WINDOWS 2 /* a function, and whoever called it */
+#define INSN 15 /* largest size of an instruction in bytes */
+#define WINDOWS 2 /* one for a function and one for its caller */
 
-/* Code that was read. */
+/* A piece of code that was read from the program. */
 struct window {
 	uint64_t start;
 	size_t size;
 	uint8_t bytes[WINDOW];
 };
 
-/* How to leave the frame of a program counter or return address. */
+/* The rule for leaving the frame that has a given program counter or return address. */
 struct known {
 	uint64_t key;
 	uint64_t rule;
@@ -49,22 +50,24 @@ struct shstk_space {
 	const struct machine *m;
 	struct module **module; /* sorted by address */
 	size_t n, room;
-	bool nested; /* some lie between segments of others */
-	int32_t go_tls; /* see struct view */
+	bool nested; /* some modules lie between segments of other modules */
+	/* where Go keeps its goroutine, below the thread pointer; 0: not found yet */
+	int32_t go_tls;
 	shstk_debug_fn debug;
 	void *debug_arg;
 	shstk_shape_fn shape;
 	void *shape_arg;
-	shstk_read_fn read_made; /* reads code that no file has, or NULL */
+	shstk_read_fn read_made; /* reads code that is in no file, or NULL */
 	void *made_arg;
-	uint64_t probe_return; /* the kernel's trampoline of probed returns, or 0 */
-	struct window windows[WINDOWS]; /* such code, of the stack that is unwound */
+	uint64_t probe_return; /* address of the kernel's trampoline for probed returns, or 0 */
+	/* code that is in no file, read for the stack that is being unwound */
+	struct window windows[WINDOWS];
 	unsigned int next_window;
-	unsigned int unwound; /* stacks, up to KNOWN_FROM */
-	struct known *known; /* by address; NULL: none are kept yet */
+	unsigned int unwound; /* number of stacks that were unwound, counted up to KNOWN_FROM */
+	struct known *known; /* hash table by address, or NULL while no rules are kept */
 };
 
-/* Whom to ask for more about a file. */
+/* The function that is asked for more unwind information about a file, and its arguments. */
 struct more {
 	shstk_debug_fn find;
 	void *arg;
@@ -112,7 +115,7 @@ SHSTK_API void shstk_space_destroy(struct shstk_space *space)
 	free(space);
 }
 
-/* How many modules begin at @pc or in front of it. */
+/* Returns how many modules begin at or below @pc. */
 static size_t up_to(const struct shstk_space *s, uint64_t pc)
 {
 	size_t lo = 0, n = s->n;
@@ -178,8 +181,9 @@ bool shstk_space_has_go(const struct shstk_space *space)
 }
 
 /*
- * Modules from index @first to @last are new, or what they lay in is gone. Behind these all is
- * as it was from the first one on of which nothing changes.
+ * Sets the outer module of each module from index @first on. The modules from @first to @last are
+ * new, or the module that they lay in is gone. Behind @last, the loop ends at the first module
+ * whose outer module does not change: all modules behind that one are right already.
  */
 static void find_outer(struct shstk_space *s, size_t first, size_t last)
 {
@@ -199,7 +203,7 @@ static void find_outer(struct shstk_space *s, size_t first, size_t last)
 	}
 }
 
-/* Modules changed: nothing is known of any address. */
+/* Forgets all known rules, because the modules have changed. */
 static void forget_known(struct shstk_space *s)
 {
 	free(s->known);
@@ -207,7 +211,10 @@ static void forget_known(struct shstk_space *s)
 	s->unwound = 0;
 }
 
-/* The newest mapping of an address is the true one, unless one is between the other's segments. */
+/*
+ * Returns true if the module @new replaces @m: they overlap, and the newer mapping of an address is
+ * the valid one. If one module lies between the segments of the other, both are valid.
+ */
 static bool is_replaced(struct shstk_space *s, const struct module *m, const struct module *new)
 {
 	bool between;
@@ -219,7 +226,7 @@ static bool is_replaced(struct shstk_space *s, const struct module *m, const str
 	return !between;
 }
 
-/* Drops those that @new replaces among the modules from index @from to @to. */
+/* Drops the modules from index @from to @to that @new replaces. */
 static void drop_among(struct shstk_space *s, size_t from, size_t to, const struct module *new)
 {
 	size_t i, k, n = from, last = from;
@@ -244,8 +251,10 @@ static void drop_among(struct shstk_space *s, size_t from, size_t to, const stru
 }
 
 /*
- * What reaches @new from in front of it is the last module there, or lies, as that does, in
- * one that begins further in front. Nobody but an attacker has more than MAX_INNER in one.
+ * Drops the modules that @new replaces. A module that begins in front of @new and reaches into it
+ * is either the last module in front of it, or it is nested, together with that last one, in a
+ * module that begins further in front. Only an attacker has more than MAX_INNER modules nested in
+ * one.
  */
 static void drop_overlap(struct shstk_space *s, const struct module *new)
 {
@@ -339,7 +348,10 @@ SHSTK_API void shstk_space_set_shapes(struct shstk_space *space, shstk_shape_fn 
 	space->shape_arg = arg;
 }
 
-/* Are both read from the same file? What tells files apart is in their headers. */
+/*
+ * Returns true if both modules are read from the same file: their headers are equal, and headers
+ * tell files apart.
+ */
 static bool same_file(const struct module *a, const struct module *b)
 {
 	return !a->img.in_memory && !b->img.in_memory && a->map && b->map &&
@@ -347,8 +359,9 @@ static bool same_file(const struct module *a, const struct module *b)
 }
 
 /*
- * Is what is mapped part of a module that is there already? Two segments may begin in the same
- * page of a file; then the mapping in front tells which one this is.
+ * Returns true if the mapping @at is a segment of a module that the space already has. @m is the
+ * module that was made from this mapping. Two segments may begin in the same page of a file, so
+ * that @m's load bias may be wrong; the module in front tells which segment this is.
  */
 static bool is_part(const struct shstk_space *s, const struct module *m, const struct range *at,
 		    uint64_t offset)
@@ -371,7 +384,10 @@ void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *a
 	space->made_arg = arg;
 }
 
-/* Reads what lies around @pc; if that fails, as where a mapping ends, only what is in its page. */
+/*
+ * Reads the code around @pc into @w. If that fails, for instance where a mapping ends, reads only
+ * what lies in the page of @pc. Returns false if nothing can be read.
+ */
 static bool fill_window(const struct shstk_space *s, struct window *w, uint64_t pc)
 {
 	uint64_t page = pc & -CODE_PAGE, start = pc - WINDOW_FRONT,
@@ -389,7 +405,10 @@ static bool fill_window(const struct shstk_space *s, struct window *w, uint64_t 
 	return false;
 }
 
-/* As view.made. An instruction has 15 bytes at most. */
+/*
+ * Serves struct view.made: returns the bytes at @pc of code that is in no file, or NULL. Reads more
+ * if a window ends so close to @pc that an instruction (at most 15 bytes) may not be complete.
+ */
 static const uint8_t *made_code(void *arg, uint64_t pc, size_t *before, size_t *after)
 {
 	struct shstk_space *s = arg;
@@ -422,7 +441,10 @@ static void forget_windows(struct shstk_space *s)
 		s->windows[i].size = 0;
 }
 
-/* @path: what it is known by, which may differ from what was opened. */
+/*
+ * Adds the file @fd, which is mapped at @at from @offset on. @path is the name by which the file is
+ * known; a different name may have been opened. Returns 0 or a negative errno.
+ */
 static int add_fd(struct shstk_space *s, int fd, const char *path, const struct range *at,
 		  uint64_t offset)
 {
@@ -432,7 +454,7 @@ static int add_fd(struct shstk_space *s, int fd, const char *path, const struct 
 	err = module_from_fd(&m, fd, at, offset);
 	if (err)
 		return err;
-	/* What is mapped counts: the file may claim more. */
+	/* The mapping decides, because the file may claim more than is mapped. */
 	if (!range_has(&m->range, at->lo) || at->hi - 1 > m->range.hi + 0xffff) {
 		drop(m);
 		return -ENOEXEC;
@@ -553,10 +575,10 @@ int shstk_file_code(int fd, uint64_t start, uint64_t end, uint64_t offset,
 /**
  * struct map_line - a line of /proc/PID/maps
  * @start: first address of the mapping.
- * @end: first address behind it.
+ * @end: first address behind the mapping.
  * @offset: offset of @start in the file, in bytes.
- * @prot: what may be done with it, as letters.
- * @name: the file, or what the kernel calls it; lies in the line.
+ * @prot: access permissions, as letters.
+ * @name: name of the file, or the kernel's name for the mapping; points into the line.
  */
 struct map_line {
 	uint64_t start, end, offset;
@@ -565,14 +587,14 @@ struct map_line {
 };
 
 /**
- * struct map_run - mappings that go on with each other in memory and in their file
- * @start: the first address of the first one.
- * @end: the first address behind the last one so far.
+ * struct map_run - mappings that are contiguous in memory and in their file
+ * @start: first address of the first mapping.
+ * @end: first address behind the last mapping so far.
  * @offset: offset of @start in the file, in bytes.
- * @name: the file; NULL: there is none so far.
+ * @name: name of the file; NULL if there is none so far.
  *
- * They were one, until a part's protection was changed. Where in the file that begins tells of
- * which segment they are.
+ * The mappings were one mapping until the protection of a part was changed. The file offset at
+ * which the run begins tells which segment the mappings belong to.
  */
 struct map_run {
 	uint64_t start, end, offset;
@@ -596,7 +618,10 @@ static bool parse_line(char *line, struct map_line *l)
 	return true;
 }
 
-/* The vdso and its like: read from the process. */
+/*
+ * Adds an image that the kernel maps, like the vdso: reads it from the process. Returns 0 or a
+ * negative errno.
+ */
 static int add_memory(struct shstk_space *s, pid_t pid, const struct map_line *l)
 {
 	size_t size = l->end - l->start;
@@ -615,7 +640,10 @@ static int add_memory(struct shstk_space *s, pid_t pid, const struct map_line *l
 	return err;
 }
 
-/* The mapping that goes on with those of @run, or begins another run. */
+/*
+ * Adds the mapping @l to @run if it continues the run; otherwise begins a new run with it. Returns
+ * 0 or -ENOMEM.
+ */
 static int follow_run(struct map_run *run, const struct map_line *l)
 {
 	bool same = run->name && run->end == l->start &&
@@ -645,7 +673,10 @@ static int add_mapped(struct shstk_space *s, int fd, const struct map_run *run)
 	return err;
 }
 
-/* @run: the mappings of the file that end with this one. */
+/*
+ * Adds the module of the mapping @l. @run is the run of mappings of the same file that ends with
+ * it. Returns 0 or a negative errno.
+ */
 static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l,
 		    const struct map_run *run)
 {
@@ -657,7 +688,7 @@ static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l,
 	if (!strcmp(l->name, "[uprobes]"))
 		shstk_space_set_probes(s, l->start);
 	if (l->name[0] == '/') {
-		/* Works for deleted files too, but needs more rights. */
+		/* This path works for deleted files too, but needs more rights. */
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 			 (unsigned long long)l->start, (unsigned long long)l->end);
 		err = add_mapped(s, regular_open(path), run);
@@ -666,7 +697,7 @@ static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l,
 	}
 	if (!err)
 		return 0;
-	/* Code all the same: JIT, or a file that cannot be read. */
+	/* It is code in any case: made at run time (JIT), or from a file that cannot be read. */
 	return shstk_space_add_code(s, l->start, l->end);
 }
 
@@ -724,15 +755,13 @@ SHSTK_API int shstk_read_process(void *arg, uint64_t addr, void *buf, size_t len
 	return err;
 }
 
-/*
- * Unwinding.
- */
+/* ---- Unwinding ---- */
 
 struct unwinding {
 	uint64_t *pcs;
 	uint8_t *marks;
 	uint64_t *sps;
-	unsigned int sp; /* the stack pointer's number */
+	unsigned int sp; /* DWARF number of the stack pointer */
 	unsigned int max, n, skip;
 	struct shstk_info info;
 };
@@ -754,19 +783,25 @@ static bool append(struct unwinding *u, const struct cursor *c)
 	return true;
 }
 
-/* Exact addresses have the top bit, which no address of a program has, turned around. */
+/*
+ * Returns the key of a cursor's address in the table of known rules. For exact addresses, bit 63 is
+ * inverted, which is 0 in all addresses of a program.
+ */
 static uint64_t key_of(const struct cursor *c)
 {
 	return cursor_reg(c, REG_PC) ^ (uint64_t)c->exact << 63;
 }
 
-/* Where the address is in the table; NULL: there is no table. */
+/* Returns the table entry for @key, or NULL if there is no table. */
 static struct known *known_at(const struct shstk_space *s, uint64_t key)
 {
 	return s->known ? &s->known[(key * 0x9e3779b97f4a7c15) >> 32 & (KNOWN - 1)] : NULL;
 }
 
-/* The rule of an ordinary frame, or of the outermost one, if it is known. */
+/*
+ * Returns the rule of the cursor's frame if it is in the table, else RULE_NONE. The table has only
+ * rules of ordinary frames and of outermost frames.
+ */
 static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
 {
 	uint64_t key = key_of(c);
@@ -775,7 +810,11 @@ static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
 	return k && k->key == key ? k->rule : RULE_NONE;
 }
 
-/* Finds it. RULE_NONE: it is no such frame, or no code. */
+/*
+ * Finds the rule of the cursor's frame and puts it into the table. Returns the rule, or RULE_NONE
+ * if there is no table, no code at the address, or the frame is neither ordinary nor the outermost
+ * one.
+ */
 static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 {
 	uint64_t pc = cursor_reg(c, REG_PC), key = key_of(c), rule;
@@ -791,12 +830,15 @@ static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 	return rule;
 }
 
-/* As cursor_step(). @rule: what is known of the frame, or RULE_NONE. */
+/* Does what cursor_step() does. @rule is the known rule of the frame, or RULE_NONE. */
 static int step(const struct view *v, struct cursor *c, uint64_t rule, uint8_t *mark)
 {
 	int err;
 
-	/* All registers: only rows have these. */
+	/*
+	 * If all registers are wanted (v->full), rules are not enough: only rows recover all
+	 * registers.
+	 */
 	if (rule == RULE_NONE && !v->full)
 		rule = find_rule(v->arg, c);
 	if (rule == RULE_NONE)
@@ -814,7 +856,7 @@ static void count_unwound(struct shstk_space *s)
 		s->known = calloc(KNOWN, sizeof(*s->known));
 }
 
-/* One attempt. Returns enum shstk_end. */
+/* Makes one attempt to unwind the stack. Returns a value of enum shstk_end. */
 static int unwind(struct unwinding *u, const struct view *v, struct cursor *c)
 {
 	for (;;) {
@@ -887,7 +929,7 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 	forget_windows(space);
 	count_unwound(space);
 	if (space->m == &machine_arm64 && !v.pac_mask)
-		v.pac_mask = ~((1ull << 48) - 1); /* 48-bit addresses */
+		v.pac_mask = ~((1ull << 48) - 1); /* user addresses have 48 bits by default */
 	do {
 		u = (struct unwinding){
 			.pcs = pcs,
@@ -901,7 +943,7 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 		end = unwind(&u, &v, &c);
 		if (end != SHSTK_END_NO_REGISTER || v.full)
 			break;
-		v.full = true; /* a rule wants more than pc, sp and fp */
+		v.full = true; /* a rule needs a register other than pc, sp and fp */
 	} while (true);
 	if (info) {
 		u.info.source = u.n ? SHSTK_SOURCE_WALK : SHSTK_SOURCE_NONE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * address_space.h - what the command needs to know of a space beyond the public interface.
+ * address_space.h - what the shstk command needs from a space (struct shstk_space) beyond the
+ * public interface.
  */
 #ifndef SHSTK_ADDRESS_SPACE_H
 #define SHSTK_ADDRESS_SPACE_H
@@ -15,26 +16,26 @@ struct module;
 struct shstk_space;
 
 /*
- * Has the program code of Go's? Then a trace may lead over several stacks, and
- * unwinding reads more than the one that sp points to.
+ * Returns true if the program has code of Go. A trace may then lead over several stacks, so
+ * unwinding may read other stacks than the one that sp points to.
  */
 bool shstk_space_has_go(const struct shstk_space *space);
 
 /*
- * Who reads code that no file has, as it is now; NULL: nobody. While a stack is unwound code is
- * taken to stay as it is.
+ * Sets the function that reads code which is in no file, as it is now; NULL: no function. The code
+ * is taken not to change while a stack is unwound.
  */
 void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *arg);
 
-/* Where the kernel has its page for probes in the program, if that is known: [uprobes]. */
+/* Sets where the kernel's page for probes ([uprobes]) lies in the program, if that is known. */
 void shstk_space_set_probes(struct shstk_space *space, uint64_t page);
 
 #define SHSTK_FILE_CODES 16
 
 /**
- * struct shstk_file_code - where a file that is mapped has code
- * @start: first address, of a page.
- * @end: first address behind it, of a page.
+ * struct shstk_file_code - where the code of a mapped file lies
+ * @start: first address of the code, page aligned.
+ * @end: first address behind the code, page aligned.
  * @offset: offset of @start in the file, in bytes.
  */
 struct shstk_file_code {
@@ -44,25 +45,25 @@ struct shstk_file_code {
 };
 
 /**
- * shstk_file_code() - where a file has code, by another mapping of it
+ * shstk_file_code() - find where the code of a file lies, from any mapping of it
  * @fd: the file.
  * @start: first address of the mapping, which may be of any segment.
- * @end: first address behind it.
+ * @end: first address behind the mapping.
  * @offset: offset of @start in the file, in bytes.
- * @ret: receives up to SHSTK_FILE_CODES.
+ * @ret: receives up to SHSTK_FILE_CODES entries, one for each segment with code.
  *
- * Return: their number, or a negative errno.
+ * Return: the number of entries, or a negative errno.
  */
 int shstk_file_code(int fd, uint64_t start, uint64_t end, uint64_t offset,
 		    struct shstk_file_code *ret);
 
-/* Is there a file that describes what lies at an address? */
+/* Returns true if a file describes the code at @addr. */
 bool shstk_space_has_file(struct shstk_space *space, uint64_t addr);
 
-/* The module that has an address, or NULL. */
+/* Returns the module that contains @pc, or NULL. */
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc);
 
-/* The modules in the order of their addresses; NULL behind the last one. */
+/* Returns module number @i in the order of addresses, or NULL behind the last one. */
 const struct module *address_space_module(const struct shstk_space *space, size_t i);
 
 #endif

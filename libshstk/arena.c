@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * arena.c - address space that is given out piece by piece; see arena.h.
- */
+/* arena.c - memory that is reserved once and given out piece by piece; see arena.h. */
 #include <errno.h>
 #include <sys/mman.h>
 

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk: the capture library (libc only), and libshstk-symbol, what needs
+# Builds libshstk, the capture library (which needs libc only), and libshstk-symbol, which needs
 # elfutils, protobuf-c and zlib.
 #
-# The library is compiled once per variant into $(B)/lib/VARIANT/. "native" is
-# the one that is installed; the others exist for the tests.
+# The library is compiled once for each variant into $(B)/lib/VARIANT/. The variant "native" is
+# installed; the others are for the tests.
 
 LIB_CORE_SRC	:= $(wildcard libshstk/*.c libshstk/go/*.c libshstk/arch/*/*.c)
-# A guest: in the archive only, where nothing of the core asks for it.
+# The marker is only in the archive, and nothing in the core of the library uses it.
 LIB_MARKER_SRC	:= $(wildcard libshstk/marker/*.c)
 LIB_SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
 
 LIB_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
 	-fno-plt -ftls-model=initial-exec -fasynchronous-unwind-tables -fno-tree-slp-vectorize
 
-# Whatever a capture can reach calls no cancellation point of the C library, which a
-# handler must not; of the library's objects, these two work for their caller.
+# Code that a capture can reach must not call a cancellation point of the C library, because a
+# signal handler must not. These two objects of the library are never used in a handler.
 CANCELLABLE := %/address_space.o %/shadow_remote.o
-# $(1) objects, or linked ones
+# Checks that no object calls a cancellation point; $(1): objects or linked files.
 no_cancellation = $(Q)$(NM) -A -u $(filter-out $(CANCELLABLE),$(1)) | \
 	awk -f libshstk/cancellation.awk libshstk/cancellation.points -
 CANCELLATION := libshstk/cancellation.awk libshstk/cancellation.points
@@ -29,14 +29,15 @@ clang_CC := $(CLANG)
 clang_FLAGS := -O2 -g
 arm64_CC := $(ARM64)gcc
 arm64_FLAGS := -O2 -g -mbranch-protection=standard
-# Functions of the library do not push: compilers that know Zicfiss are new.
+# No -fcf-protection here: compilers that know Zicfiss are new, so functions of the library do not
+# push to the shadow stack.
 riscv_CC := $(RISCV)gcc
 riscv_FLAGS := -O2 -g
 asan_CC := $(CC)
 asan_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
 tsan_CC := $(CC)
 tsan_FLAGS := -O1 -g -fsanitize=thread
-# musl-tools has no kernel headers of its own.
+# musl-tools has no kernel headers of its own, so the system's are used.
 musl_CC := musl-gcc
 musl_FLAGS := -O2 -g -idirafter /usr/include \
 	-idirafter /usr/include/$(MULTIARCH)
@@ -49,13 +50,13 @@ arm64_ARCH := arm64
 riscv_ARCH := riscv
 
 LIB_LDFLAGS := -Wl,-soname,libshstk.so.0 -Wl,-z,nodelete -Wl,--version-script=libshstk/libshstk.map
-# The sanitizers' run time comes with the program.
+# Sanitizer variants may have undefined symbols: the sanitizer's run time comes with the program.
 NO_UNDEFINED := -Wl,-z,defs
 $(foreach v,$(filter-out asan tsan,$(VARIANTS)),$(eval $(v)_LDFLAGS := $(NO_UNDEFINED)))
-# $(1) objects and options, $(2) variant: the library of a variant that is not installed.
+# Links the library of a variant that is not installed; $(1): objects and options, $(2): variant.
 lib_link = $($(2)_CC) $($(2)_FLAGS) -shared -o $@ -Wl,-z,now -Wl,-z,relro $(1)
 
-# $(1) variant
+# The rules for one variant; $(1): variant.
 define lib_variant
 $(1)_OBJ := $$(LIB_CORE_SRC:libshstk/%.c=$(B)/lib/$(1)/%.o)
 $(1)_MARKER_OBJ := $$(LIB_MARKER_SRC:libshstk/%.c=$(B)/lib/$(1)/%.o)
@@ -77,9 +78,9 @@ $(B)/lib/$(1)/libshstk.so: $$($(1)_OBJ) libshstk/libshstk.map
 endef
 $(foreach v,$(VARIANTS),$(eval $(call lib_variant,$(v))))
 
-# In the archive that is installed, names that are not public have shstk_ in front
-# too: a static program may call its own functions as it likes. Tests of the parts
-# link the other one.
+# In the installed archive, private names get the prefix shstk_private_, so that a static program
+# may use the same names for its own functions. Tests of parts of the library link the other
+# archive.
 $(B)/libshstk.a: $(B)/lib/native/libshstk.a
 	$(Q)$(NM) -g --defined-only $< | \
 		awk 'NF == 3 && $$3 !~ /^shstk_/ { print $$3, "shstk_private_" $$3 }' >$(@:.a=.names)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * call.c - what a call tells beside the entries of the trace; see call.h.
- */
+/* call.c - tells the caller of a capture how it went; see call.h. */
 #include "call.h"
 
 void call_tell(struct shstk_info *to, int source, int n, int end, uint64_t end_pc,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * call.h - a call of shstk_capture() or one of its kind: where on the stack it begins and
+ * call.h - a call of shstk_capture() or of a similar function: where on the stack it begins and
  * what it asks for.
  */
 #ifndef SHSTK_CALL_H
@@ -13,15 +13,15 @@
 
 /**
  * struct call - a call of a public function
- * @ra: the caller's pc: the first frame of the trace.
- * @sp: its registers.
- * @fp: see @sp.
- * @ssp: its shadow stack pointer, 0: it has none.
- * @pcs: what was asked for: the arguments of the function.
- * @max: see @pcs.
- * @opts: see @pcs.
- * @info: see @pcs.
- * @hook: or NULL; then @info is NULL.
+ * @ra: return address into the caller: the first entry of the trace.
+ * @sp: stack pointer of the caller's frame.
+ * @fp: frame pointer of the caller's frame.
+ * @ssp: shadow stack pointer; 0 if the thread has no shadow stack.
+ * @pcs: the call's argument of this name: receives the trace.
+ * @max: the call's argument of this name: capacity of @pcs in entries.
+ * @opts: the call's argument of this name: options, or NULL.
+ * @info: the call's argument of this name: receives how the capture went, or NULL.
+ * @hook: the hook that makes the call, or NULL; with a hook, @info is NULL.
  */
 struct call {
 	uint64_t ra, sp, fp, ssp;
@@ -33,15 +33,15 @@ struct call {
 };
 
 /**
- * struct request - a call that was checked
- * @pcs: see struct call.
- * @max: see @pcs.
- * @sources: SHSTK_USE_*, at least one.
- * @skip: entries to be left out.
- * @check: SHSTK_CHECK_STACK is set.
+ * struct request - a call whose arguments were checked
+ * @pcs: receives the trace.
+ * @max: capacity of @pcs in entries.
+ * @sources: mask of SHSTK_USE_*, at least one bit.
+ * @skip: number of innermost entries to leave out.
+ * @check: the call has SHSTK_CHECK_STACK set.
  * @marks: receives the marks, or NULL.
- * @info: see @pcs.
- * @hook: see @pcs.
+ * @info: receives how the capture went, or NULL.
+ * @hook: the hook that makes the call, or NULL.
  */
 struct request {
 	uint64_t *pcs;
@@ -54,13 +54,16 @@ struct request {
 	struct shstk_hook *hook;
 };
 
-/* Does a call allow @source (SHSTK_USE_*)? */
+/* Returns true if a call's options allow @source (SHSTK_USE_*). */
 static inline bool call_allows(const struct shstk_opts *opts, uint32_t source)
 {
 	return !opts || !opts->sources || opts->sources & source;
 }
 
-/* Does it want nothing but all entries? */
+/*
+ * Returns true if a call's arguments are valid and its options ask for nothing special: no flags,
+ * no skipped entries and no marks.
+ */
 static inline bool call_wants_all(const uint64_t *pcs, unsigned int max,
 				  const struct shstk_opts *opts, const struct shstk_info *info)
 {
@@ -72,7 +75,7 @@ static inline bool call_wants_all(const uint64_t *pcs, unsigned int max,
 	       !(opts->sources & ~ALL_SOURCES);
 }
 
-/* Both. */
+/* Returns true if a call asks for nothing special (call_wants_all()) and allows @source. */
 static inline bool call_is_simple(const uint64_t *pcs, unsigned int max,
 				  const struct shstk_opts *opts, const struct shstk_info *info,
 				  uint32_t source)
@@ -81,13 +84,13 @@ static inline bool call_is_simple(const uint64_t *pcs, unsigned int max,
 }
 
 /*
- * Tell the caller how a capture of @n entries went, by @source: 0 is the memo or the walk,
- * by @reused.
+ * Tells the caller in @to how a capture of @n entries went. @source is the source of the entries; 0
+ * means the memo if @reused is not 0, else the walk.
  */
 void call_tell(struct shstk_info *to, int source, int n, int end, uint64_t end_pc,
 	       unsigned int reused, unsigned int guessed);
 
-/* Tell a hook how its capture went; see struct shstk_hook. */
+/* Tells a hook how its capture went; see struct shstk_hook. */
 static inline void call_tell_hook(struct shstk_hook *hook, uint64_t id, int end, bool crossed)
 {
 	hook->id = id;

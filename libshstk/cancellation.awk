@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# nm -A -u OBJECT... | awk -f cancellation.awk cancellation.points -
-# Fails, and says which, if an object calls a cancellation point.
+# Usage: nm -A -u OBJECT... | awk -f cancellation.awk cancellation.points -
+#
+# Fails if an object calls a cancellation point, and prints the object and the name.
 
 NR == FNR {
 	if (!/^#/)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * capture.c - the public calls, and the fast ways into the sources.
+ * capture.c - the public capture functions, and the fast paths to the sources.
  *
- * The order is: the hardware shadow stack, the thread's last trace, a walk. The first two have
- * fast ways for calls that ask for nothing special and interrupt no other capture; the functions
- * here jump there with their arguments in registers. A source that cannot serve the call jumps on
- * to the next one, and the last of them is capture_general.c:
+ * The sources are tried in this order: the hardware shadow stack, the thread's last trace (the
+ * memo), a walk. The first two have fast paths, for calls that ask for nothing special and do not
+ * interrupt another capture. The functions here jump to a fast path with their arguments in
+ * registers. A source that cannot serve the call jumps to the next one; the last of them is
+ * capture_general.c:
  *
  *	capture.c -> source_memo.c -> source_near.c -> capture_general.c
  */
@@ -19,7 +20,10 @@
 #include "source_memo.h"
 #include "source_near.h"
 
-/* No fast way applies: nested, the thread's first, or with options. */
+/*
+ * Serves a call for which there is no fast path: it is nested, the thread's first one, or has
+ * options.
+ */
 static __attribute__((noinline)) int capture_rare(uint64_t *pcs, unsigned int max,
 						  const struct shstk_opts *opts,
 						  struct shstk_info *info, uint64_t ra, uint64_t sp,
@@ -39,7 +43,10 @@ static __attribute__((noinline)) int capture_rare(uint64_t *pcs, unsigned int ma
 	return capture_general(&c);
 }
 
-/* On a thread with a hardware shadow stack; the arguments come in registers. */
+/*
+ * Serves a call of a thread that has a hardware shadow stack. The arguments are passed in
+ * registers.
+ */
 static __attribute__((noinline)) int capture_shadow(uint64_t *pcs, unsigned int max,
 						    const struct shstk_opts *opts,
 						    struct shstk_info *info, uint64_t ra,
@@ -76,7 +83,7 @@ SHSTK_API __attribute__((noinline)) int shstk_capture(uint64_t *pcs, unsigned in
 	return memo_repeat(pcs, t);
 }
 
-/* A call that is simple, and the outermost one, from where @c says. */
+/* Serves the simple and outermost call @c by the fast path. */
 static inline __attribute__((always_inline)) int capture_fast(struct thread *t,
 							      const struct call *c)
 {
@@ -87,7 +94,7 @@ static inline __attribute__((always_inline)) int capture_fast(struct thread *t,
 	return memo_repeat(c->pcs, t);
 }
 
-/* What a hook wants in any other way than the fastest one. */
+/* Serves a hook's call for which there is no fast path. */
 static __attribute__((noinline)) int hook_any(struct call *c)
 {
 	struct shstk_info info = { .size = sizeof(info) };
@@ -106,9 +113,11 @@ static __attribute__((noinline)) int hook_any(struct call *c)
 }
 
 /*
- * Functions of the hook stand between the frame and here: what the shadow stack has
- * of them is above its entry for the hook's return address. Where it ends is not
- * known before the thread's first capture, but this page is certain.
+ * Returns the address of the shadow stack entry that holds @ra, the hook's return address, or 0 if
+ * it is not found. Functions of the hook lie between the hooked frame and this function; their
+ * entries come first and are skipped. At most 16 entries are searched. The end of the shadow stack
+ * is not known before the thread's first capture, but the page that SSP points to is always
+ * readable.
  */
 static no_sanitize uint64_t hook_shadow(uint64_t ra)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * capture_general.c - the general way, for any call: nested, the thread's first, with options,
- * or with nothing the fast ways could use. And shstk_capture_context(), which has no other.
+ * capture_general.c - the general path, which serves any call: nested, the thread's first, with
+ * options, or one that the fast paths cannot serve. It also has shstk_capture_context(), which has
+ * no fast path.
  */
 #include <errno.h>
 
@@ -12,7 +13,7 @@
 #include "source_hardware.h"
 #include "walk.h"
 
-/* What is asked for. Returns 0 or -EINVAL. */
+/* Checks the arguments of a call and stores them in @r. Returns 0 or -EINVAL. */
 static inline int check_request(struct request *r, uint64_t *pcs, unsigned int max,
 				const struct shstk_opts *opts, struct shstk_info *info)
 {
@@ -40,7 +41,7 @@ static inline int check_request(struct request *r, uint64_t *pcs, unsigned int m
 	return 0;
 }
 
-/* No memory for a thread state: the trace is what needs none. */
+/* Makes the trace when there is no memory for a thread state: it has the first entry only. */
 static int without_state(const struct request *r, uint64_t pc)
 {
 	struct capture c = { .n = 0 };
@@ -54,13 +55,13 @@ static int without_state(const struct request *r, uint64_t pc)
 	return c.n;
 }
 
-/* What a capture needs, off the program's stack. */
+/* The variables of a capture, which lie in scratch memory and not on the program's stack. */
 struct room {
 	struct request r;
 	struct capture c;
 };
 
-/* The shadow stack if there is one, else a walk that uses the memo. */
+/* Captures by the shadow stack if there is one, else by a walk that uses the memo. */
 static int capture_by(struct capture *c, const struct request *r, const struct call *call)
 {
 	c->own.t = thread_get();
@@ -99,14 +100,17 @@ int capture_general(const struct call *c)
 
 int capture_kept(struct thread *t)
 {
-	/* Once the capture was left, a signal handler's may be in @t->call. */
+	/*
+	 * Copy the call first: after leave_outermost() a signal handler may store its own in
+	 * @t->call.
+	 */
 	const struct call c = t->call;
 
 	leave_outermost(t);
 	return capture_general(&c);
 }
 
-/* A call of shstk_capture_context(), and what it needs. */
+/* The arguments of shstk_capture_context(). */
 struct context_call {
 	const void *ucontext;
 	uint64_t *pcs;

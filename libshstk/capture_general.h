@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * capture_general.h - the general way to capture, where no fast one applies: by the hardware
+ * capture_general.h - the general path of a capture, where there is no fast one: by the hardware
  * shadow stack, or by a walk that uses the memo.
  */
 #ifndef SHSTK_CAPTURE_GENERAL_H
@@ -9,18 +9,22 @@
 #include "thread.h"
 
 /*
- * Check the call and make the capture. Returns the number of entries, or a negative errno. Its
- * large variables lie in scratch memory.
+ * Checks the call and makes the capture. Its large variables lie in scratch memory. Returns the
+ * number of entries, or a negative errno.
  */
 int capture_general(const struct call *c);
 
 /*
- * The call @c by the fastest way that serves it, from a frame further out than the caller's: for
- * code that puts a capture of its own in front of the library's.
+ * Serves the call @c by the fastest path, from a frame further out than the caller's. It is for
+ * code that places its own capture function in front of the library's. Returns what
+ * capture_general() does.
  */
 int capture_call(const struct call *c);
 
-/* As capture_general() for the call in @t->call, after enter_outermost(): that capture is left first. */
+/*
+ * Leaves the capture that enter_outermost() began, then serves the call in @t->call by
+ * capture_general() and returns what that does.
+ */
 int capture_kept(struct thread *t);
 
 #endif

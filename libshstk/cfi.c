@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * cfi.c - decode DWARF call frame information; see cfi.h.
- */
+/* cfi.c - decodes DWARF call frame information and runs its programs; see cfi.h. */
 #include "cfi.h"
 #include "cfi_bytes.h"
 #include "scratch.h"
 
-/* Pointer encodings, LSB 5.0 section 10.5. */
+/* Pointer encodings of LSB 5.0 section 10.5. */
 /* clang-format off */
 enum {
 	PE_ABSPTR = 0x00, PE_ULEB = 0x01, PE_UDATA2 = 0x02, PE_UDATA4 = 0x03,
@@ -16,7 +14,7 @@ enum {
 };
 /* clang-format on */
 
-/* Call frame instructions, DWARF 5 section 7.24 and its vendor extensions. */
+/* Call frame instructions of DWARF 5 section 7.24, and vendor extensions. */
 /* clang-format off */
 enum {
 	CFA_NOP = 0x00, CFA_SET_LOC = 0x01, CFA_ADVANCE1 = 0x02,
@@ -87,10 +85,10 @@ static uint64_t vaddr_of(const struct cfi_section *sec, const uint8_t *p)
 
 /**
  * struct entry - an FDE or a CIE
- * @b: what follows its ID.
- * @id: the ID, which in an FDE says where its CIE is.
- * @id_at: where the ID lies.
- * @is_cie: it is a CIE.
+ * @b: the bytes behind the entry's ID.
+ * @id: the ID; in an FDE it tells where the CIE lies.
+ * @id_at: address of the ID.
+ * @is_cie: the entry is a CIE.
  */
 struct entry {
 	struct bytes b;
@@ -99,7 +97,10 @@ struct entry {
 	bool is_cie;
 };
 
-/* Length field and ID of an entry: 32-bit and 64-bit DWARF. */
+/*
+ * Reads the length and the ID of the entry at @off, in 32-bit or 64-bit DWARF. Returns false at the
+ * end of the section or for a corrupt entry.
+ */
 static bool entry_header(const struct cfi_section *sec, size_t off, struct entry *e)
 {
 	struct bytes *b = &e->b;
@@ -118,7 +119,7 @@ static bool entry_header(const struct cfi_section *sec, size_t off, struct entry
 		return false;
 	b->end = b->p + len;
 	e->id_at = b->p;
-	/* .eh_frame keeps a 4-byte ID even in the 64-bit format. */
+	/* In .eh_frame the ID has 4 bytes in the 64-bit format too. */
 	if (sec->debug_frame && wide) {
 		e->id = bytes_fixed(b, 8);
 		e->is_cie = e->id == UINT64_MAX;
@@ -161,10 +162,10 @@ static int augmentation(const struct cfi_section *sec, struct bytes *b, const ch
 		case 'S':
 			cie->signal_frame = true;
 			break;
-		case 'B': /* arm64: return addresses signed with key B */
-		case 'G': /* arm64: memory tagged frames */
+		case 'B': /* arm64: return addresses are signed with key B */
+		case 'G': /* arm64: frames are memory tagged */
 			break;
-		default: /* unknown, but its length is known */
+		default: /* unknown, but skipped: the length of the data is known */
 			b->p = end;
 			return 0;
 		}
@@ -193,7 +194,7 @@ static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 	if (b->bad)
 		return -1;
 	if (version == 4 && (bytes_fixed(b, 1) != 8 || bytes_fixed(b, 1) != 0))
-		return -1; /* address size, segment selector size */
+		return -1; /* address size and segment selector size */
 	cie->code_align = bytes_uleb(b);
 	cie->data_align = bytes_sleb(b);
 	cie->ra = version == 1 ? bytes_fixed(b, 1) : bytes_uleb(b);
@@ -239,7 +240,7 @@ int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde, size_t
 	return 1;
 }
 
-/* State of a running program. */
+/* The state of an unwind program that is being run. */
 struct program {
 	const struct cfi_section *sec;
 	const struct cie *cie;
@@ -247,17 +248,17 @@ struct program {
 	struct cfi_row row;
 	struct cfi_row initial;
 	struct cfi_row remembered[REMEMBER_MAX];
-	struct cfi_row mended; /* see mend_plt_resolver() */
-	struct fde fde; /* see cfi_row_at() */
+	struct cfi_row mended; /* the row that mend_plt_resolver() returns */
+	struct fde fde; /* room for the FDE that cfi_row_at() decodes */
 	unsigned int nremembered;
-	bool plt_resolver; /* see find_plt_resolver() */
+	bool plt_resolver; /* set by find_plt_resolver() */
 };
 
 static bool set_rule(struct cfi_row *row, uint64_t reg, enum reg_rule type, int64_t val)
 {
 	if (val != (int32_t)val)
 		return false;
-	if (reg < REG_PC) { /* others (vector, PAC state) are not tracked */
+	if (reg < REG_PC) { /* other registers (vector, PAC state) are not tracked */
 		row->type[reg] = type;
 		row->val[reg] = val;
 	}
@@ -274,7 +275,7 @@ static bool set_cfa(struct cfi_row *row, uint64_t reg, int64_t off)
 	return true;
 }
 
-/* An expression stays where it is: its offset in the section names it. */
+/* Skips an expression and stores its offset in the section, which identifies it, in *@off. */
 static bool take_expr(struct program *pr, struct bytes *b, int64_t *off)
 {
 	*off = b->p - pr->sec->s.data;
@@ -282,11 +283,14 @@ static bool take_expr(struct program *pr, struct bytes *b, int64_t *off)
 	return !b->bad && *off == (int32_t)*off;
 }
 
-/* How one register is found. */
+/*
+ * Executes an instruction that sets the rule of one register. Returns false if it is corrupt or not
+ * known.
+ */
 static bool register_rule(struct program *pr, struct bytes *b, uint8_t op)
 {
 	struct cfi_row *row = &pr->row;
-	uint64_t align = pr->cie->data_align; /* products may wrap */
+	uint64_t align = pr->cie->data_align; /* unsigned: products may wrap */
 	uint64_t reg = bytes_uleb(b);
 	int64_t off;
 
@@ -321,11 +325,14 @@ static bool register_rule(struct program *pr, struct bytes *b, uint8_t op)
 	}
 }
 
-/* How the CFA is found; anything else that has no register of its own, too. */
+/*
+ * Executes an instruction that sets the rule of the CFA, or any other that does not name a register
+ * whose rule it sets. Returns false if it is corrupt or not known.
+ */
 static bool cfa_op(struct program *pr, struct bytes *b, uint8_t op)
 {
 	struct cfi_row *row = &pr->row;
-	uint64_t align = pr->cie->data_align; /* products may wrap */
+	uint64_t align = pr->cie->data_align; /* unsigned: products may wrap */
 	uint64_t reg;
 	int64_t off;
 
@@ -370,7 +377,7 @@ static bool cfa_op(struct program *pr, struct bytes *b, uint8_t op)
 	}
 }
 
-/* Is @op an advance? *delta: how far. */
+/* Returns true if @op advances the location; *@delta receives how far. */
 static bool advance(struct program *pr, struct bytes *b, uint8_t op, uint64_t *delta)
 {
 	switch (op) {
@@ -393,10 +400,11 @@ static bool advance(struct program *pr, struct bytes *b, uint8_t op, uint64_t *d
 }
 
 /*
- * glibc's _dl_runtime_resolve() for arm64 is entered with 16 bytes pushed by the
- * PLT, among them the return address, and is described as if its frame ended
- * below them: from its second instruction on, if the first is a landing pad. No
- * other function finds its return address 8 bytes above its frame.
+ * Finds out whether the function is glibc's _dl_runtime_resolve() for arm64, whose description is
+ * wrong. The PLT pushes 16 bytes before it enters the function, among them the return address. The
+ * function is described as if its frame ended below these bytes: from its first instruction on, or
+ * from the second if the first is a landing pad. No other function finds its return address 8 bytes
+ * above its frame.
  */
 static void find_plt_resolver(struct program *pr, const struct fde *fde)
 {
@@ -413,7 +421,10 @@ static void find_plt_resolver(struct program *pr, const struct fde *fde)
 			   (uint64_t)bytes_sleb(&b) * (uint64_t)pr->cie->data_align == 8 && !b.bad;
 }
 
-/* The present row; of that function, with its frame 16 bytes further up. */
+/*
+ * Returns the present row. For glibc's _dl_runtime_resolve() it is a copy in which the frame ends
+ * 16 bytes further up.
+ */
 static const struct cfi_row *mend_plt_resolver(struct program *pr)
 {
 	const struct cfi_row *row = &pr->row;
@@ -445,15 +456,18 @@ static bool execute(struct program *pr, struct bytes *b, uint8_t op)
 	}
 }
 
-/* Give the present row to the caller of cfi_run(). True: it wants no more. */
+/*
+ * Gives the present row to the caller of cfi_run(). Returns true if the caller wants no more rows.
+ */
 static bool give_row(struct program *pr, const struct cfi_run *to)
 {
 	return to && to->row && to->row(to->arg, pr->loc, mend_plt_resolver(pr));
 }
 
 /*
- * Execute the instructions @b. Rows are given to @to, which is NULL for those of a CIE: they
- * are about no address. 1: the row at the limit is reached; 0; -1: corrupt.
+ * Executes the instructions @b and gives the rows to @to, which is NULL for the instructions of a
+ * CIE, because those have no addresses. Returns 1 if the row at the limit is reached, 0 at the end
+ * of the instructions, and -1 if they are corrupt.
  */
 static int execute_all(struct program *pr, struct bytes b, const struct cfi_run *to)
 {

@@ -2,8 +2,8 @@
 /*
  * cfi.h - DWARF call frame information: .eh_frame and .debug_frame.
  *
- * Decodes entries, runs their programs, evaluates expressions. All input is
- * foreign; every loop is bounded by the bytes it reads. Async-signal-safe.
+ * The functions decode entries, run their programs and evaluate expressions. All input is
+ * untrusted; every loop is bounded by the bytes it reads. All functions are async-signal-safe.
  * Sources: DWARF 5 section 6.4, LSB 5.0 section 10.6 (.eh_frame, encodings).
  */
 #ifndef SHSTK_CFI_H
@@ -11,7 +11,7 @@
 
 #include "elf_image.h"
 
-/* Longest program accepted for one function, in bytes. */
+/* The longest program that is accepted for one function, in bytes. */
 #define CFI_MAX_PROGRAM 65536
 
 struct cfi_section {
@@ -20,13 +20,13 @@ struct cfi_section {
 };
 
 struct cie {
-	size_t offset; /* of its length field; names the CIE */
+	size_t offset; /* of the CIE's length field in the section; identifies the CIE */
 	uint64_t code_align;
 	int64_t data_align;
 	unsigned int ra;
-	uint8_t encoding; /* of the FDE's addresses */
-	bool has_augmentation; /* 'z' */
-	bool signal_frame; /* 'S' */
+	uint8_t encoding; /* DW_EH_PE_* of the addresses in FDEs */
+	bool has_augmentation; /* the augmentation string begins with 'z' */
+	bool signal_frame; /* the augmentation string has 'S' */
 	const uint8_t *insn, *end;
 };
 
@@ -40,15 +40,16 @@ enum reg_rule {
 	REG_SAME = 0,
 	REG_UNDEFINED,
 	REG_AT_CFA, /* saved at CFA + val */
-	REG_IS_CFA, /* is CFA + val */
-	REG_IN, /* in register val */
-	REG_AT_EXPR, /* saved at expression; val: offset in section */
-	REG_IS_EXPR, /* is the value of expression */
-	REG_AT_REG, /* saved at register + offset, both in val */
-	REG_IS_REG, /* is register + offset */
+	REG_IS_CFA, /* its value is CFA + val */
+	REG_IN, /* saved in register number val */
+	/* saved at the address that an expression computes; val: offset of the expression */
+	REG_AT_EXPR,
+	REG_IS_EXPR, /* its value is what an expression computes; val: offset of the expression */
+	REG_AT_REG, /* saved at register + offset, both in val (reg_and_offset()) */
+	REG_IS_REG, /* its value is register + offset, both in val */
 };
 
-/* A register and an offset from it, in one val: offsets up to 64 MiB fit. */
+/* Packs a register number and an offset into the val of a rule. Offsets up to 64 MiB fit. */
 static inline int32_t reg_and_offset(unsigned int reg, int32_t off)
 {
 	return (uint32_t)off << 5 | reg;
@@ -64,33 +65,36 @@ static inline int32_t reg_offset(int32_t val)
 	return val >> 5;
 }
 
-/* How to recover the caller's registers at one address. */
+/* A row: how to recover the caller's registers at one address. */
 struct cfi_row {
 	bool cfa_expr;
-	bool cfa_load; /* the CFA is read from cfa_reg + cfa_off */
+	bool cfa_load; /* the CFA is the word at cfa_reg + cfa_off */
 	uint8_t cfa_reg;
-	int32_t cfa_off; /* or offset in the section of the expression */
+	/* offset from cfa_reg; with cfa_expr: offset of the expression in the section */
+	int32_t cfa_off;
 	bool signal_frame;
 	uint8_t ra;
 	uint8_t type[NREGS];
 	int32_t val[NREGS];
 };
 
-/* Decode the entry at @off. 1: an FDE; 0: a CIE; -1: end or corrupt. *next
- * receives the offset of the next entry (when not -1).
+/*
+ * Decodes the entry at @off of @sec into @fde. Returns 1 for an FDE, 0 for a CIE and -1 at the end
+ * of the section or for a corrupt entry. Unless it returns -1, *@next receives the offset of the
+ * next entry.
  */
 int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde, size_t *next);
 
-/* Receives a row and the address at which it starts; non-zero: no more are wanted. */
+/* Receives a row and the address at which it starts. Returns non-zero if it wants no more rows. */
 typedef int (*cfi_row_fn)(void *arg, uint64_t start, const struct cfi_row *row);
 
 /**
- * struct cfi_run - which rows are wanted
+ * struct cfi_run - the arguments of cfi_run()
  * @sec: the section.
- * @fde: its entry that describes the function.
- * @limit: rows that start below this address.
- * @row: called for each, in the order of their addresses; NULL: only the last is wanted.
- * @arg: passed to it.
+ * @fde: the entry of @sec that describes the function.
+ * @limit: only rows that start below this address are wanted.
+ * @row: called for each row, in the order of addresses; NULL if only the last row is wanted.
+ * @arg: passed to @row.
  * @last: receives the last row; may be NULL.
  */
 struct cfi_run {
@@ -102,19 +106,19 @@ struct cfi_run {
 	struct cfi_row *last;
 };
 
-/* Run the program of a function. 0, or -1 if it is corrupt. */
+/* Runs the unwind program of a function. Returns 0, or -1 if the program is corrupt. */
 int cfi_run(const struct cfi_run *run);
 
 /*
- * The row of @vaddr, by the FDE at @off. 0, or negative: -enum shstk_end, for instance
- * -SHSTK_END_NO_RULE if it is not about that address.
+ * Finds the row for @vaddr in the FDE at @off. Returns 0 or -enum shstk_end, for instance
+ * -SHSTK_END_NO_RULE if the FDE does not cover @vaddr.
  */
 int cfi_row_at(const struct cfi_section *sec, size_t off, uint64_t vaddr, struct cfi_row *row);
 
-/* Registers and memory an expression may use. */
+/* The registers that an expression may use. */
 struct regs {
-	uint64_t r[NREGS]; /* [REG_PC]: program counter */
-	uint64_t known; /* bit per register */
+	uint64_t r[NREGS]; /* by DWARF number; [REG_PC]: program counter */
+	uint64_t known; /* bit n: r[n] holds a value */
 };
 
 struct memory {
@@ -123,8 +127,8 @@ struct memory {
 };
 
 /*
- * Evaluate the expression at @off (its length comes first, ULEB128); @cfa is
- * pushed first unless NULL. 0, or -enum shstk_end.
+ * Evaluates the expression at offset @off of @sec, which begins with its length in ULEB128. If @cfa
+ * is not NULL, *@cfa is pushed first. Returns 0 or -enum shstk_end.
  */
 int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
 	     const struct memory *mem, const uint64_t *cfa, uint64_t *ret);
@@ -132,8 +136,8 @@ int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
 struct bytes;
 
 /*
- * Read an encoded pointer (DW_EH_PE_*) that lies at virtual address @vaddr; @data is the
- * base of datarel. Makes @b bad if there is none, or of a kind that is not known.
+ * Reads an encoded pointer (DW_EH_PE_*) that lies at virtual address @vaddr. @data is the base of
+ * datarel pointers. Marks @b as bad if the bytes end too early or the encoding is not known.
  */
 uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data);
 

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * cfi_bytes.h - read numbers from foreign bytes, never beyond their end.
- */
+/* cfi_bytes.h - reads numbers from untrusted bytes, never beyond their end. */
 #ifndef SHSTK_CFI_BYTES_H
 #define SHSTK_CFI_BYTES_H
 
 #include "internal.h"
 
 /**
- * struct bytes - what has not been read yet
+ * struct bytes - bytes that were not read yet
  * @p: the next byte.
- * @end: behind the last.
- * @bad: more was asked for than there is; what is read from then on is zero.
+ * @end: first address behind the last byte.
+ * @bad: more bytes were asked for than there are; from then on all numbers read are 0.
  */
 struct bytes {
 	const uint8_t *p, *end;
 	bool bad;
 };
 
-/* A number of @size bytes, at most 8, little-endian. */
+/* Reads an unsigned little-endian number of @size bytes, at most 8. */
 static inline uint64_t bytes_fixed(struct bytes *b, unsigned int size)
 {
 	uint64_t v = 0;
@@ -40,7 +38,7 @@ static inline int64_t bytes_signed(struct bytes *b, unsigned int size)
 	return (int64_t)(bytes_fixed(b, size) << shift) >> shift;
 }
 
-/* Unsigned LEB128; bits above 63 are dropped. */
+/* Reads an unsigned LEB128 number. Bits above bit 63 are dropped. */
 static inline uint64_t bytes_uleb(struct bytes *b)
 {
 	unsigned int shift = 0;
@@ -57,7 +55,7 @@ static inline uint64_t bytes_uleb(struct bytes *b)
 	}
 }
 
-/* Signed LEB128. */
+/* Reads a signed LEB128 number. Bits above bit 63 are dropped. */
 static inline int64_t bytes_sleb(struct bytes *b)
 {
 	unsigned int shift = 0;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * cfi_expr.c - evaluate the expressions of DWARF call frame information; see cfi.h.
- */
+/* cfi_expr.c - evaluates the expressions of DWARF call frame information; see cfi.h. */
 #include "cfi.h"
 #include "cfi_bytes.h"
 
-/* DWARF 5 section 7.7.1, as far as call frames use them. */
+/* The operations of DWARF 5 section 7.7.1 that call frame information uses. */
 /* clang-format off */
 enum {
 	OP_ADDR = 0x03, OP_DEREF = 0x06, OP_CONST1U = 0x08, OP_CONST1S = 0x09,
@@ -26,7 +24,7 @@ enum {
 #define EVAL_STACK 16
 #define EVAL_STEPS 512
 
-/* Of signed numbers. */
+/* Compares two signed numbers. Returns false if @op is no comparison. */
 static bool compare(uint8_t op, int64_t a, int64_t b, uint64_t *v)
 {
 	switch (op) {
@@ -53,7 +51,10 @@ static bool compare(uint8_t op, int64_t a, int64_t b, uint64_t *v)
 	}
 }
 
-/* False: there is no such operation, or no such quotient. */
+/*
+ * Computes an operation of two operands. Returns false if there is no such operation, or if the
+ * quotient is undefined.
+ */
 static bool binary(uint8_t op, uint64_t a, uint64_t b, uint64_t *v)
 {
 	int64_t sa = a, sb = b;
@@ -118,7 +119,7 @@ static int push(struct eval *e, uint64_t v)
 
 static int push_reg(struct eval *e, uint64_t reg, int64_t off)
 {
-	/* x86 names the program counter by its return address column, 16. */
+	/* x86 code refers to the program counter by the return address column, 16. */
 	if (reg >= NREGS)
 		return -SHSTK_END_BAD_RULE;
 	if (!(e->regs->known & 1ull << reg))

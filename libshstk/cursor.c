@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * cursor.c - what every way to leave a frame needs; see cursor.h.
- */
+/* cursor.c - what every way to leave a frame needs; see cursor.h. */
 #include "cursor.h"
 #include "paths.h"
 #include "probed.h"
 
-/* Words behind an end of the stack in which no return address may lie. */
+/* The number of words behind the end of a stack that are searched for a return address. */
 #define BEHIND_END 8
-/* Probed returns of one stack whose callers are looked for. */
+/* The number of probed returns of one stack for which the caller is searched. */
 #define PROBED_MAX 64
 
 /*
- * Does the stack go on at @sp, though the return address in front of it is 0? The rule may be
- * wrong, as LuaJIT's is in functions that its interpreter calls: then the true return address
- * lies some words further out. On machines whose frame pointer says more that is asked.
+ * Returns true if the stack goes on at @sp although the return address in front of it is 0. The
+ * rule may be wrong, as LuaJIT's rule is in functions that its interpreter calls: then the true
+ * return address lies some words further out. Machines with @fp_ends are not searched, because
+ * there the frame pointer tells.
  */
 static bool goes_on(const struct view *v, uint64_t sp)
 {
@@ -31,27 +30,30 @@ static bool goes_on(const struct view *v, uint64_t sp)
 }
 
 /*
- * Is there a caller, whose stack pointer is @sp and whose return address is @ra? @fp: it has a
- * frame pointer that is not 0. Returns what cursor_leave() does.
+ * Checks that there is a caller with the stack pointer @sp and the return address @ra. @fp: the
+ * caller has a frame pointer that is not 0. Returns what cursor_leave() does.
  */
 static int has_caller(const struct view *v, const struct cursor *c, uint64_t sp, bool fp,
 		      uint64_t ra)
 {
 	uint64_t own = cursor_reg(c, v->m->sp);
 
-	/* The outermost one has no caller; nor has a slot that was never one. */
+	/*
+	 * A return address of 0 means the outermost frame, or a slot that never held a return
+	 * address.
+	 */
 	if (!ra)
 		return c->guessed || (v->m->fp_ends && fp) || goes_on(v, sp) ? -SHSTK_END_BAD_PC :
 									       STEP_COMPLETE;
-	/* Only where the return address is in a register, sp stays the same. */
+	/* sp only stays the same if the return address is in a register. */
 	if (sp & 7 || sp < own || (sp == own && !c->innermost && !c->ra_elsewhere))
 		return -SHSTK_END_BAD_STACK;
 	return 0;
 }
 
 /*
- * The registers are those of the caller but for its return address, which is @ra; it called a
- * function that @from is in.
+ * Completes the move to the caller. All registers but the program counter are the caller's already.
+ * @ra is its return address, and @from is an address in the function that it called.
  */
 static void arrive(const struct view *v, struct cursor *c, uint64_t ra, uint64_t from)
 {
@@ -80,7 +82,7 @@ static void arrive(const struct view *v, struct cursor *c, uint64_t ra, uint64_t
 	c->mark = 0;
 	if (probed)
 		cursor_guessed(c);
-	/* Nothing is in front of the trampoline. */
+	/* Without the caller the frame is the trampoline itself; no call lies in front of it. */
 	if (probed && !caller) {
 		c->exact = true;
 		c->mark |= SHSTK_MARK_PC;
@@ -103,7 +105,7 @@ int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint
 	return 0;
 }
 
-/* Of the registers that the code may have saved only fp is followed: most stay where they are. */
+/* Of the registers that the code may have saved, only fp is followed; most are still in place. */
 int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 {
 	const struct machine *m = v->m;
@@ -129,8 +131,8 @@ int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 
 		err = cursor_read(v, slot, &saved);
 		/*
-		 * What lies below sp may be left out of a copy of the stack. It was popped:
-		 * gcc does not say so in epilogues. The register has it again.
+		 * A copy of the stack may lack what lies below sp. Such a word was popped already,
+		 * which gcc does not describe in epilogues, so the register holds the value again.
 		 */
 		if (err && !cursor_popped(v, c, slot))
 			return err;
@@ -174,7 +176,7 @@ bool is_after_any_call(const struct view *v, uint64_t ra)
 	return v->m->after_call(code - min(before, (size_t)15), min(before, (size_t)15) + 1);
 }
 
-/* Is there a call in front of @ra? */
+/* Returns true if a call lies in front of @ra, or if that cannot be checked. */
 static own_stack bool has_call_before(const struct view *v, uint64_t ra)
 {
 	size_t before = 0, after = 0;
@@ -201,7 +203,7 @@ bool is_after_call(const struct view *v, uint64_t ra)
 		return false;
 	if (has_call_before(v, ra))
 		return true;
-	/* No call lies in front of where a signal handler returns to. */
+	/* A signal handler's return address has no call in front of it. */
 	mod = v->find(v->arg, ra);
 	if (mod)
 		return RULE_KIND(module_rule(mod, ra, true)) == RULE_SIGTRAMP;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * cursor.h - a frame of any program, and what every way to leave it needs.
+ * cursor.h - one frame of any program (struct cursor), the program it belongs to (struct view), and
+ * what every way to leave a frame needs.
  */
 #ifndef SHSTK_CURSOR_H
 #define SHSTK_CURSOR_H
@@ -9,24 +10,25 @@
 
 /**
  * struct view - the program that is unwound
- * @m: its instruction set.
- * @pac_mask: bits of a return address that are no address.
- * @thread_pointer: of the thread that is unwound; 0: not known.
+ * @m: the program's instruction set.
+ * @pac_mask: the bits of a return address that are not part of the address.
+ * @thread_pointer: thread pointer of the unwound thread; 0 if it is not known.
  * @full: recover every register, not only pc, sp and fp.
- * @mem: reads the stack, and what a walk along it needs.
- * @other: reads what lies elsewhere, other stacks too.
- * @go_tls: where below the thread pointer Go keeps its goroutine, 0 until it is found.
- * @remembers: it is the process itself: what its code says is kept (paths.h),
- * @gen: for rules of this generation.
- * @find: the module that has an address, or NULL.
- * @is_code: may the address be executed?
- * @arg: for @find and @is_code.
- * @shape: tells of frames of code that no file describes, or NULL,
- * @shape_arg: for it.
- * @made: bytes of code that no file has at an address, as module_code() gives those of files;
- *	NULL: they are not known,
- * @made_arg: for it. Valid until the next call.
- * @probe_return: where functions return to whose return is probed; 0: nobody looks.
+ * @mem: reads the stack, and what a walk along the stack needs.
+ * @other: reads all other memory, which includes other stacks.
+ * @go_tls: where Go keeps its goroutine, in words below the thread pointer; 0 until it is found.
+ * @remembers: the program is this process, so what is learned from its code is kept (paths.h).
+ * @gen: generation of the rules for which it is kept.
+ * @find: returns the module that contains an address, or NULL.
+ * @is_code: returns true if the address may be executed.
+ * @arg: argument of @find and @is_code.
+ * @shape: describes the frames of code that is in no file; or NULL.
+ * @shape_arg: argument of @shape.
+ * @made: returns the bytes at an address of code that is in no file, like module_code() does for
+ *	code of files. They are valid until the next call. NULL if such bytes are not known.
+ * @made_arg: argument of @made.
+ * @probe_return: address of the kernel's trampoline to which functions return whose return is
+ *	probed; 0 if it is not known.
  */
 struct view {
 	const struct machine *m;
@@ -50,19 +52,18 @@ struct view {
 
 /**
  * struct cursor - one frame
- * @regs: its registers.
- * @exact: pc is where it stopped, not a return address.
+ * @regs: the frame's registers.
+ * @exact: pc is an interrupted program counter, not a return address.
+ * @innermost: no function was called from this frame.
  * @mark: SHSTK_MARK_* of the frame.
- * @innermost: nothing was called from here yet.
- * @ra_elsewhere: its return address is in another register than usual, or where an
- *	expression says.
- * @guessed: a heuristic found this frame, or one further in: what is read here may
- *	be no stack frame.
- * @go_g: what was in the register that Go keeps its goroutine in; it may be anything.
- * @go_g0_sp: where the thread's own stack goes on below the next call of Go by C, once
- *	one was left; or 0.
- * @probed: returns that are probed and were met.
- * @switched: the frame lies on another stack than the one that was left for it.
+ * @ra_elsewhere: the return address is in another register than usual, or where an expression says.
+ * @guessed: a heuristic found this frame, or one further in, so the memory read here may be no
+ *	stack frame.
+ * @go_g: value of the register in which Go keeps its goroutine; it may be anything.
+ * @go_g0_sp: stack pointer at which the thread's own stack (g0) goes on below the next call from C
+ *	into Go; 0 before such a call was left.
+ * @switched: the frame lies on another stack than the frame that was left for it.
+ * @probed: number of probed returns met so far.
  */
 struct cursor {
 	struct regs regs;
@@ -77,9 +78,9 @@ struct cursor {
 	uint8_t probed;
 };
 
-#define STEP_COMPLETE 1 /* this is the outermost frame */
+#define STEP_COMPLETE 1 /* the cursor's frame is the outermost one */
 
-/* DWARF number of the register that Go keeps its goroutine in. */
+/* Returns the DWARF number of the register in which Go keeps its goroutine. */
 static inline unsigned int machine_go_g(const struct machine *m)
 {
 	return m->ra_in_reg ? 28 : 14;
@@ -107,7 +108,7 @@ static inline void cursor_guessed(struct cursor *c)
 	c->guessed = true;
 }
 
-/* Read a word of the stack. 0, or negative: -enum shstk_end. */
+/* Reads a word of the stack. Returns 0 or -enum shstk_end. */
 static inline int cursor_read(const struct view *v, uint64_t addr, uint64_t *ret)
 {
 	if (addr & 7)
@@ -115,31 +116,42 @@ static inline int cursor_read(const struct view *v, uint64_t addr, uint64_t *ret
 	return v->mem.read(v->mem.arg, addr, ret, 8) ? -SHSTK_END_READ : 0;
 }
 
-/* Does a register that is said to be saved at @slot hold that value itself again? */
+/*
+ * Returns true if a register whose rule says that it is saved at @slot was restored already: @slot
+ * is below the innermost frame's stack pointer, so the register itself holds the value.
+ */
 static inline bool cursor_popped(const struct view *v, const struct cursor *c, uint64_t slot)
 {
 	return c->innermost && slot < cursor_reg(c, v->m->sp);
 }
 
 /*
- * Move to the caller, by return address @ra and its registers in @next. 0: done;
- * STEP_COMPLETE: there is none; negative: -enum shstk_end, no step outwards.
+ * Moves the cursor to the caller, whose return address is @ra and whose other registers are @next.
+ * Returns 0, STEP_COMPLETE if there is no caller, or -enum shstk_end if the caller's frame does not
+ * lie further out.
  */
 int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint64_t ra);
 
-/* The same by @rule, of kind RULE_SP or RULE_FP. */
+/*
+ * Moves the cursor to the caller by @rule, of kind RULE_SP or RULE_FP. Returns what cursor_leave()
+ * does, or -enum shstk_end.
+ */
 int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule);
 
 /*
- * Could a call have left this return address? Yes where it is in code that no file has: this may
- * be entered otherwise, as where HotSpot takes back what it compiled.
+ * Returns true if a call may have left the return address @ra: a call lies in front of it, or a
+ * signal return trampoline begins there. It is true for all code that is in no file, because such
+ * code may be entered in other ways, as where HotSpot takes back what it compiled.
  */
 bool is_after_call(const struct view *v, uint64_t ra);
 
-/* The same, also of code that no file has, as far as its bytes are known. */
+/*
+ * Returns what is_after_call() does, but checks code that is in no file too, if its bytes are
+ * known.
+ */
 bool is_after_any_call(const struct view *v, uint64_t ra);
 
-/* As module_code(), also of code that no file has. */
+/* Returns what module_code() does, also for code that is in no file. */
 const uint8_t *view_code(const struct view *v, const struct module *mod, uint64_t pc,
 			 size_t *before, size_t *after);
 

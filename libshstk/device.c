@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * device.c - /dev/shstk: one wrapper per ioctl.
- */
+/* device.c - access to /dev/shstk, with one wrapper for each ioctl. */
 #include "linux/shstk.h"
 #include "shstk.h"
 #include "sys.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * elf_image.c - segments, unwind sections and build ID of an ELF image.
+ * elf_image.c - finds the segments, unwind sections and build id of an ELF image.
  *
- * The section headers are used when they are there (they know the size of
- * .eh_frame and are the only way to .debug_frame); program headers suffice
- * otherwise. Async-signal-safe.
+ * Section headers are used if they are there: they know the size of .eh_frame, and only they lead
+ * to .debug_frame. Otherwise program headers are enough. All functions are async-signal-safe.
  */
 #include <elf.h>
 #include <errno.h>
@@ -13,11 +12,11 @@
 
 #define PAGE 4096ull
 
-#ifndef PT_GNU_SFRAME /* since glibc 2.42 */
+#ifndef PT_GNU_SFRAME /* in glibc since 2.42 */
 #define PT_GNU_SFRAME 0x6474e554
 #endif
 
-/* Does [off, off + len) lie in [0, size)? */
+/* Returns true if [off, off + len) lies in [0, size). */
 static bool inside(uint64_t off, uint64_t len, uint64_t size)
 {
 	return off <= size && len <= size - off;
@@ -61,14 +60,17 @@ static struct section section_of(const struct elf_image *img, const struct range
 	return section_at(img, r->lo, r->hi - r->lo);
 }
 
-/* What of a segment a mapping has to match. */
+/* What a mapping must have in common with a segment. */
 enum match {
-	BEGINS_CODE, /* it begins where a segment with code does */
-	BEGINS, /* ... where any segment does: data may have been made executable, too */
+	BEGINS_CODE, /* the mapping begins where a segment with code begins */
+	BEGINS, /* it begins where any segment begins, since data may have been made executable */
 	HAS_CODE, /* it begins within a segment with code */
 };
 
-/* Does the mapping match the segment, if pages have @page bytes? @size 0: of any length. */
+/*
+ * Returns true if a mapping of @size bytes from @offset on matches the segment @l, with pages of
+ * @page bytes. A @size of 0 matches any length.
+ */
 static bool matches(const struct load *l, enum match match, uint64_t offset, uint64_t size,
 		    uint64_t page)
 {
@@ -110,7 +112,7 @@ static const struct load *find_load(const struct elf_image *img, const struct ra
 	uint64_t page;
 	unsigned int i;
 
-	/* Kernels map whole pages, of 4 to 64 KiB: try the closest fit first. */
+	/* Kernels map whole pages of 4 to 64 KiB, so the closest fit is tried first. */
 	for (page = PAGE; page <= 16 * PAGE; page *= 4) {
 		if (page > PAGE && size && (at->lo | at->hi | offset) & (page - 1))
 			continue;
@@ -129,7 +131,7 @@ bool elf_image_bias(const struct elf_image *img, const struct range *at, uint64_
 {
 	const struct load *l = find_load(img, at, offset, at->hi - at->lo);
 
-	/* Mappings of neighbouring segments may have become one. */
+	/* Mappings of neighbouring segments may have become one mapping. */
 	if (!l)
 		l = find_load(img, at, offset, 0);
 	if (l)
@@ -165,13 +167,13 @@ static void find_build_id(struct elf_image *img, uint64_t vaddr, uint64_t size)
 	}
 }
 
-/* The addresses that a segment takes. */
+/* Returns the range of virtual addresses of a segment. */
 static struct range memory_of(const Elf64_Phdr *p)
 {
 	return (struct range){ p->p_vaddr, p->p_vaddr + p->p_memsz };
 }
 
-/* Segments that are known by their type. */
+/* The segments that are known by their type. */
 struct ranges {
 	struct range eh_frame_hdr, sframe, dynamic;
 };
@@ -229,7 +231,7 @@ static own_stack int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh, st
 	return 0;
 }
 
-/* Is the name at @off of the string table @str equal to @want? */
+/* Returns true if the name at @off of the string table @str equals @want. */
 static bool named(const struct section *str, uint64_t off, const char *want)
 {
 	size_t len = strlen(want) + 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * elf_image.h - the few things the unwinder needs from an ELF file, found with
- * bounds checks in foreign bytes, without allocation.
+ * elf_image.h - the few parts of an ELF file that the unwinder needs. They are found in untrusted
+ * bytes, with bounds checks and without allocation.
  *
- * (Symbols and line numbers are elfutils' work, see symbol/.)
+ * Symbols and line numbers are read with elfutils; see symbol/.
  */
 #ifndef SHSTK_ELF_IMAGE_H
 #define SHSTK_ELF_IMAGE_H
@@ -12,11 +12,14 @@
 
 #define IMAGE_LOADS 16
 
-/* Bytes of an entry point's first instruction, which may be described as any function's. */
+/*
+ * The size of the first instruction of an entry point, which may be described like any function's.
+ */
 #define IMAGE_ENTRY_INSN 4
 
-/* Bytes of a section, and where they are mapped (virtual address in the file's
- * own numbering).
+/*
+ * The bytes of a section, and the virtual address at which they are mapped, in the file's own
+ * numbering.
  */
 struct section {
 	const uint8_t *data;
@@ -31,25 +34,25 @@ struct load {
 
 /**
  * struct elf_image - a parsed ELF image
- * @data: its bytes.
+ * @data: the image's bytes.
  * @size: number of bytes.
  * @in_memory: the bytes lie as the loader lays them out, not as in the file.
- * @m: machine.
+ * @m: instruction set of the image.
  * @entry: e_entry.
  * @lo: lowest virtual address of the loadable segments, page aligned.
- * @hi: first address behind them.
- * @load: loadable segments.
- * @nload: their number.
+ * @hi: first address behind the loadable segments, page aligned.
+ * @load: the loadable segments.
+ * @nload: number of loadable segments.
  * @eh_frame: .eh_frame, size 0 if there is none.
  * @eh_frame_hdr: .eh_frame_hdr, size 0 if there is none.
- * @debug_frame: .debug_frame, if not compressed.
- * @sframe: .sframe.
+ * @debug_frame: .debug_frame, size 0 if there is none or it is compressed.
+ * @sframe: .sframe, size 0 if there is none.
  * @gopclntab: Go's table of functions, if a section names it.
- * @go_buildinfo: .go.buildinfo.
- * @dynamic: what the loader is told.
- * @nsection: number of section headers; 0 if they are stripped, or not in memory.
- * @build_id: build ID note's bytes, NULL if there is none.
- * @build_id_size: their number.
+ * @go_buildinfo: .go.buildinfo, size 0 if there is none.
+ * @dynamic: the dynamic section, from its segment.
+ * @nsection: number of section headers; 0 if they are stripped or not in memory.
+ * @build_id: bytes of the build id; NULL if there is none.
+ * @build_id_size: number of bytes of the build id.
  */
 struct elf_image {
 	const uint8_t *data;
@@ -72,20 +75,23 @@ struct elf_image {
 	size_t build_id_size;
 };
 
-/* 0, or -ENOEXEC. @in_memory: see struct elf_image. */
+/* Parses the @size bytes at @data into @img. Returns 0 or -ENOEXEC. */
 int elf_image_parse(struct elf_image *img, const void *data, size_t size, bool in_memory);
 
-/* Bytes at a virtual address; *avail receives how many follow. NULL if none. */
+/* Returns the bytes at virtual address @vaddr, or NULL. *@avail receives how many there are. */
 const uint8_t *elf_image_at(const struct elf_image *img, uint64_t vaddr, size_t *avail);
 
-/* Is what @at maps, from @offset in the file on, part of a segment, if the load bias is @bias? */
+/*
+ * Returns true if, with the load bias @bias, the mapping @at of the file from @offset on is part of
+ * a segment.
+ */
 bool elf_image_fits(const struct elf_image *img, const struct range *at, uint64_t offset,
 		    uint64_t bias);
 
 /*
- * Load bias of a file that is mapped at @at from @offset on. A page of the file can belong to
- * two segments: the mapping is that of the segment with which it begins, and which has all of
- * it. False if no segment matches.
+ * Finds the load bias of a file that is mapped at @at from @offset on. A page of the file may
+ * belong to two segments; the mapping is then taken for the segment that begins with this page and
+ * has room for the whole mapping. Returns false if no segment matches.
  */
 bool elf_image_bias(const struct elf_image *img, const struct range *at, uint64_t offset,
 		    uint64_t *bias);

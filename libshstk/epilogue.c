@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * epilogue.c - where a function will return to, from its code alone; see
- * epilogue.h.
+ * epilogue.c - finds out where a function will return to, from its code alone; see epilogue.h.
  *
- * Paths are followed in the order of their cost, so that the nearest return
- * comes first: a path through a call is worth less (the call may not return), one
- * that ends in a jump through a register still less. Each instruction is visited
- * once.
+ * Paths are followed in the order of their cost, so that the nearest return comes first. A call
+ * makes a path more expensive, because the call may not return; a jump through a register at its
+ * end, still more. Each instruction is visited once.
  *
- * Behind a call that does not return (exit(), an error that was inlined) lies
- * another function, on whose path the present one does not return. Two things tell
- * that such a path has left: unwind information, which the present function has
- * not, and on x86 the alignment of the stack: it is the same at each call of a
- * function, and a multiple of 16 away from the CFA. A compiler may leave that out
- * between functions of one file, so a path that breaks it is tried last.
+ * Behind a call that does not return (exit(), or an error case that was inlined) lies another
+ * function, and the present function does not return on that path. Two things tell that a path has
+ * left the function. One is unwind information, because the present function has none. The other
+ * is, on x86, the alignment of the stack: it is the same at each call of a function, and a multiple
+ * of 16 away from the CFA. A compiler may ignore that between functions of one file, so a path that
+ * breaks this rule is tried last.
  */
 #include "epilogue.h"
 #include "scratch.h"
@@ -29,8 +27,8 @@ enum value_kind {
 	VALUE_UNKNOWN,
 	VALUE_SP, /* the present stack pointer + off */
 	VALUE_FP, /* the present frame pointer + off */
-	VALUE_RA, /* the present return address register */
-	VALUE_AT_SP, /* what lies at the present stack pointer + off */
+	VALUE_RA, /* the present value of the return address register */
+	VALUE_AT_SP, /* the word at the present stack pointer + off */
 	VALUE_AT_FP,
 };
 
@@ -41,15 +39,15 @@ struct value {
 
 /**
  * struct path - the state at one point of the code
- * @pc: next instruction.
- * @cost: of the way here.
- * @called: came here behind a call.
- * @done: the function has ended.
- * @call_sp: the stack pointer at a call on the way, or unknown.
- * @strayed: the stack was aligned otherwise at another call.
- * @reg: values of what is tracked.
- * @saved: what was stored on the way here: places and values.
- * @nsaved: their number.
+ * @pc: address of the next instruction.
+ * @cost: cost of the path so far.
+ * @called: the path has passed a call.
+ * @done: the function has returned.
+ * @strayed: the stack was aligned differently at another call.
+ * @call_sp: the stack pointer at a call on the path, or unknown.
+ * @reg: values of the tracked registers.
+ * @saved: places that were stored to on the path, and the values stored.
+ * @nsaved: number of places in @saved.
  */
 struct path {
 	uint64_t pc;
@@ -150,7 +148,10 @@ static void apply(struct path *p, const struct effect *e)
 	}
 }
 
-/* False: this instruction was visited already, or too many were. */
+/*
+ * Marks the instruction at @pc as visited. Returns false if it was visited already, or if there
+ * were too many.
+ */
 static bool visit(struct search *s, uint64_t pc)
 {
 	int64_t rel = pc - s->start;
@@ -173,7 +174,10 @@ static void fork_path(struct search *s, const struct path *p, uint64_t pc)
 	s->paths[s->npaths++].pc = pc;
 }
 
-/* Are these two places, relative to the same register, a multiple of 16 apart? */
+/*
+ * Returns true if two places relative to the same register are a multiple of 16 apart. Places
+ * relative to different registers cannot be compared and count as true.
+ */
 static bool aligned_alike(struct value a, struct value b)
 {
 	return a.kind != b.kind || !((a.off ^ b.off) & 15);
@@ -195,7 +199,7 @@ static void behind_call(const struct search *s, struct path *p)
 		p->strayed |= !aligned_alike(p->call_sp, sp);
 }
 
-/* The function has returned: the stack pointer is its CFA. */
+/* Ends a path: the function has returned, so the stack pointer is its CFA. */
 static bool end_path(const struct search *s, struct path *p)
 {
 	if (!s->m->ra_in_reg && p->call_sp.kind != VALUE_UNKNOWN)
@@ -207,8 +211,9 @@ static bool end_path(const struct search *s, struct path *p)
 }
 
 /*
- * Is the frame record taken off, and nothing but the return address left? What V8 makes goes on
- * then to take off its arguments, so many as its caller gave, with the return address in hand.
+ * Returns true if the code has removed its frame record, so that the return address is on top of
+ * the stack. Code that V8 makes does this first, then removes as many arguments as its caller
+ * passed, with the return address in a register.
  */
 static bool has_left(const struct search *s, const struct path *p)
 {
@@ -218,7 +223,7 @@ static bool has_left(const struct search *s, const struct path *p)
 	       fp->kind == VALUE_AT_FP && !fp->off;
 }
 
-/* The function returns to what lies at the stack pointer. */
+/* Applies a return to the address on top of the stack. */
 static void pop_return(struct path *p)
 {
 	struct effect e = { .len = 0 };
@@ -228,7 +233,7 @@ static void pop_return(struct path *p)
 	apply(p, &e);
 }
 
-/* One instruction of @p. False: this path says nothing. */
+/* Follows @p by one instruction. Returns false if the path gives no rule. */
 static bool advance(struct search *s, struct path *p)
 {
 	struct effect e = { .len = 0 };
@@ -236,8 +241,8 @@ static bool advance(struct search *s, struct path *p)
 	size_t len;
 
 	/*
-	 * Behind a call that does not return lies the next function. If unwind information
-	 * has the address, that has happened: our function has none.
+	 * The next function lies behind a call that does not return. If unwind information covers
+	 * the address, it belongs to that next function, because the present one has none.
 	 */
 	if (p->called && s->code->covered(s->code->arg, p->pc))
 		return false;
@@ -271,7 +276,7 @@ static bool advance(struct search *s, struct path *p)
 	case FLOW_TAIL:
 		if (s->m->ra_in_reg)
 			return end_path(s, p);
-		/* The callee will return for us. */
+		/* The function that is jumped to returns to our caller. */
 		pop_return(p);
 		/* fall through */
 	case FLOW_RETURN:
@@ -281,13 +286,13 @@ static bool advance(struct search *s, struct path *p)
 	}
 }
 
-/* Distance from the CFA, if the rule has room for it. */
+/* Computes the distance of @off from the CFA. Returns false if it does not fit into a rule. */
 static bool distance(int32_t off, int32_t cfa, int32_t *ret)
 {
 	return !__builtin_sub_overflow(off, cfa, ret) && rule_off_fits(*ret);
 }
 
-/* What a path that has ended says. */
+/* Returns the rule that a finished path gives, or RULE_NONE. */
 static uint64_t rule_of(const struct machine *m, const struct path *p, bool *lost_fp)
 {
 	const struct value *sp = &p->reg[TRACK_SP], *fp = &p->reg[TRACK_FP];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * frame.h - leave an ordinary frame: one whose CFA is sp or fp plus a constant, with the
- * return address and perhaps the saved frame pointer at fixed places from there.
+ * frame.h - leaves an ordinary frame: its CFA is sp or fp plus a constant, and the return address
+ * and perhaps the saved frame pointer lie at fixed distances from the CFA.
  *
- * This is the only place where captures of own threads do so. Addresses are given as
- * distances from the end of the stack, as unsigned numbers that wrap: -8 is its last
- * word. An address A lies on the stack, at @sp or further out, exactly if A - sp is less
- * than -sp, so that one comparison checks both bounds.
+ * Captures of own threads leave ordinary frames only by these functions. Addresses are given as
+ * distances from the end of the stack, as unsigned numbers that wrap: -8 is the last word of the
+ * stack. An address A lies on the stack, at @sp or further out, exactly if A - sp is less than -sp,
+ * so that one comparison checks both bounds.
  */
 #ifndef SHSTK_FRAME_H
 #define SHSTK_FRAME_H
@@ -15,24 +15,24 @@
 #include "rulecache.h"
 
 /**
- * struct frame_exit - what leads from a frame to its caller
- * @cfa: the caller's stack pointer.
- * @ra: where the caller's pc lies.
- * @fp: where its frame pointer lies, if the rule has RULE_FP_SAVED.
+ * struct frame_exit - the way from a frame to its caller
+ * @cfa: stack pointer of the caller.
+ * @ra: place of the word that holds the caller's pc.
+ * @fp: place of the word that holds the caller's frame pointer, if the rule has RULE_FP_SAVED.
  */
 struct frame_exit {
 	uint64_t cfa, ra, fp;
 };
 
-/* Is it the rule of an ordinary frame? */
+/* Returns true if @rule is the rule of an ordinary frame. */
 static inline bool frame_is_ordinary(uint64_t rule)
 {
 	return (rule & (RULE_SPECIAL | RULE_RA_SAVED)) == RULE_RA_SAVED;
 }
 
 /*
- * The exit of an ordinary frame with registers @sp and @fp, by @rule. False: it does not
- * lie on the stack.
+ * Computes in @x how to leave an ordinary frame with the registers @sp and @fp by @rule. Returns
+ * false if the frame does not lie on the stack.
  */
 static inline __attribute__((always_inline)) bool frame_leave(uint64_t rule, uint64_t sp,
 							      uint64_t fp, struct frame_exit *x)
@@ -40,15 +40,18 @@ static inline __attribute__((always_inline)) bool frame_leave(uint64_t rule, uin
 	x->cfa = (rule & RULE_FP ? fp : sp) + rule_cfa_off(rule);
 	x->ra = x->cfa + native_ra_off(rule);
 	x->fp = x->cfa + rule_fp_off(rule);
-	/* A return address that is the frame's last word says that all of the frame is inside. */
+	/*
+	 * If the return address is the last word of the frame, it shows that all of the frame is
+	 * inside.
+	 */
 	if (unlikely(x->ra - sp >= -sp || x->ra & 7 || (!NATIVE_RA_FIXED && (int64_t)x->cfa > 0)))
 		return false;
 	return !(rule & RULE_FP_SAVED) || likely(x->fp - sp < -sp);
 }
 
 /*
- * The same by @rule as it is in an entry of the cache. False also if the frame is not
- * ordinary. If RULECACHE_ODD is clear, a CFA inside the stack is enough.
+ * Does the same by a @rule that has the form of a cache entry. Returns false also if the frame is
+ * not ordinary. If RULECACHE_ODD is clear, it is enough that the CFA lies inside the stack.
  */
 static inline __attribute__((always_inline)) bool
 frame_leave_cached(uint64_t rule, uint64_t sp, uint64_t fp, struct frame_exit *x)
@@ -63,8 +66,8 @@ frame_leave_cached(uint64_t rule, uint64_t sp, uint64_t fp, struct frame_exit *x
 }
 
 /*
- * Does the step by such a rule use fp? It is odd then: asked first, as frame_leave_cached() has
- * just asked the same.
+ * Returns true if the step by the cached @rule uses fp. Such a rule is odd, which is asked first
+ * because frame_leave_cached() has just asked it, too.
  */
 static inline bool frame_cached_uses_fp(uint64_t rule)
 {
@@ -72,15 +75,15 @@ static inline bool frame_cached_uses_fp(uint64_t rule)
 }
 
 /*
- * Does a return address of 0 end the stack, in a frame whose frame pointer is @fp? On machines
- * whose outermost frame has none, a value speaks against it.
+ * Returns true if a return address of 0 ends the stack in a frame whose frame pointer is @fp. On
+ * machines whose outermost frame has a frame pointer of 0, another @fp speaks against it.
  */
 static inline bool frame_zero_ends(uint64_t fp)
 {
 	return !NATIVE_MACHINE.fp_ends || !fp;
 }
 
-/* A word of the stack that ends at @hi, at distance @at from there. */
+/* Returns the word of a stack at distance @at from the stack's end @hi. */
 static inline no_sanitize uint64_t frame_word(uint64_t hi, uint64_t at)
 {
 	return *(const volatile uint64_t *)(uintptr_t)(hi + at);

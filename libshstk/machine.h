@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * machine.h - what the unwinder must know of an instruction set.
+ * machine.h - what the unwinder must know about an instruction set.
  *
- * All machines are compiled into every build: a trace of an arm64 process can
- * be unwound on x86. To add one: write arch/NAME/machine.c with a const table
- * (register numbers are DWARF's), add it to machine_by_arch() and
- * machine_by_elf(), and, for capture of its own threads, arch/NAME/native.h.
+ * All machines are compiled into every build, so a trace of an arm64 process can be unwound on x86.
+ * To add a machine, write arch/NAME/machine.c with a const table (register numbers are DWARF's),
+ * add the table to machine_by_arch() and machine_by_elf(), and write arch/NAME/native.h to let
+ * processes of that machine capture their own threads.
  */
 #ifndef SHSTK_MACHINE_H
 #define SHSTK_MACHINE_H
@@ -13,84 +13,91 @@
 #include "internal.h"
 
 #ifdef __riscv
-#include <sys/ucontext.h> /* has a REG_PC of its own */
+#include <sys/ucontext.h> /* defines a REG_PC of its own */
 #undef REG_PC
 #endif
 
-/* Columns of the register file: DWARF numbers, and the program counter. */
+/*
+ * The number of columns of the register file: registers by DWARF number, and the program counter.
+ */
 #define NREGS 33
 #define REG_PC 32
 
 struct effect;
 
-/* No code lies in the first page: such a word was never pushed. */
+/* A word below this address is no return address on a shadow stack: the first page has no code. */
 #define SHADOW_LEAST 4096
 
-/* What a word of a shadow stack is. */
+/* The kinds of words on a shadow stack. */
 enum shadow_entry {
 	SHADOW_RETURN_ADDRESS,
-	SHADOW_SIGNAL, /* token in front of the interrupted code's entries */
-	SHADOW_TOKEN, /* any other: for switching stacks */
-	SHADOW_END, /* end marker, or nothing was ever pushed here */
-	SHADOW_FOREIGN, /* no address of user code; written, not pushed */
+	SHADOW_SIGNAL, /* token in front of the entries of code that a signal interrupted */
+	SHADOW_TOKEN, /* any other token, for switching stacks */
+	SHADOW_END, /* end marker, or a place where nothing was ever pushed */
+	SHADOW_FOREIGN, /* no address of user code: written by the program, not pushed by a call */
 };
 
-/* What code behind a system call makes of its result. */
+/* What the code behind a system call does with the result of the call. */
 enum clone_code {
-	CLONE_NONE, /* no clone() */
-	CLONE_TESTS, /* 0: a new thread, whose first frame this is; not 0: its creator */
-	CLONE_RETURNS, /* the same, and the creator returns to what lies at its sp */
+	CLONE_NONE, /* the system call is not clone() */
+	/* tests it: 0 is the new thread, whose first frame this is; else its creator */
+	CLONE_TESTS,
+	/* tests it too; the creator then returns to the address that lies at its sp */
+	CLONE_RETURNS,
 };
 
 struct machine {
 	uint8_t arch; /* enum shstk_arch */
 	uint16_t elf_machine; /* EM_* */
-	uint8_t sp; /* DWARF numbers */
+	uint8_t sp; /* DWARF number of the stack pointer */
 	uint8_t fp;
-	uint8_t ra; /* usual return address column */
-	uint8_t insn_align; /* smallest distance of two instructions */
-	bool ra_in_reg; /* calls leave the return address in @ra */
-	bool calls_push; /* ... and on the shadow stack, not the callee */
-	int8_t ra_off; /* usual place, in words from CFA (if on stack) */
-	int8_t record_off; /* frame record (fp, return address), from fp */
-	bool record_low; /* ... at the frame's lower end */
-	bool fp_ends; /* fp is 0 where a return address of 0 says that there is no caller */
-	uint64_t addr_max; /* user addresses are below */
-	uint64_t callee_saved; /* registers that a call preserves, bit per number */
+	uint8_t ra; /* DWARF number of the usual return address column */
+	uint8_t insn_align; /* smallest distance between two instructions, in bytes */
+	bool ra_in_reg; /* calls leave the return address in register @ra */
+	/* the call pushes the return address on the shadow stack, not the callee */
+	bool calls_push;
+	int8_t ra_off; /* usual place of a return address on the stack, in words from the CFA */
+	int8_t record_off; /* bytes from fp to the frame record (saved fp, return address) */
+	bool record_low; /* the frame record lies at the lower end of the frame */
+	bool fp_ends; /* fp is 0 too where a return address of 0 says that there is no caller */
+	uint64_t addr_max; /* user addresses are below this address */
+	uint64_t callee_saved; /* registers that a call preserves, bit n for register n */
 	/*
-	 * Is the code at @code (up to @len bytes) the kernel's signal return
-	 * trampoline?
+	 * Returns true if the code at @code (up to @len bytes) is the kernel's signal return
+	 * trampoline.
 	 */
 	bool (*is_sigtramp)(const uint8_t *code, size_t len);
-	uint8_t sigtramp_call[2]; /* how far into it its system call lies */
-	uint8_t syscall_len; /* bytes of that instruction */
+	/* possible offsets of the system call in the trampoline; 0: none */
+	uint8_t sigtramp_call[2];
+	uint8_t syscall_len; /* bytes of a system call instruction */
 	/*
-	 * Where the interrupted registers lie when sp is that of the
-	 * trampoline: offset from sp of register @reg (or REG_PC), or -1.
+	 * Returns where the interrupted value of register @reg (or REG_PC) lies, as an offset from
+	 * the sp that the trampoline has, or -1.
 	 */
 	int (*sigframe_offset)(unsigned int reg);
 	/*
-	 * Could @code end in a call instruction (@len bytes before a return
-	 * address)?
+	 * Returns true if the @len bytes at @code, which lie in front of a return address, may end
+	 * in a call instruction.
 	 */
 	bool (*after_call)(const uint8_t *code, size_t len);
 	/*
-	 * What the instruction at @code (up to @len bytes, lying at @pc) does
-	 * to what an epilogue is made of. False: it is none that is known.
+	 * Decodes the instruction at @code (up to @len bytes), whose address is @pc, into its
+	 * effect on what an epilogue consists of. Returns false if the instruction is not known.
 	 */
 	bool (*decode)(const uint8_t *code, size_t len, uint64_t pc, struct effect *e);
 	/*
-	 * The rule at @code, where nothing describes it, if it is a stub of
-	 * the linker, of which @before bytes lie in front and @len from there
-	 * on; RULE_NONE if not. NULL: there are none.
+	 * Returns the rule at @code if no unwind information describes it and it is a stub of the
+	 * linker, else RULE_NONE. @before bytes of code lie in front of @code, and @len from there
+	 * on. NULL if the machine has no such stubs.
 	 */
 	uint64_t (*stub_rule)(const uint8_t *code, size_t before, size_t len);
 	/*
-	 * Does the code at @code, of which @before bytes lie in front and @len from there
-	 * on, find out which side of a clone() it is on? NULL: libcs describe it.
+	 * Returns whether the code at @code finds out which side of a clone() it is on. @before
+	 * bytes of code lie in front of @code, and @len from there on. NULL if C libraries describe
+	 * this code.
 	 */
 	enum clone_code (*clone_code)(const uint8_t *code, size_t before, size_t len);
-	/* What is the word @v at @addr of a shadow stack? */
+	/* Returns the kind of the word @v, which lies at address @addr of a shadow stack. */
 	enum shadow_entry (*shadow_entry)(uint64_t v, uint64_t addr);
 };
 
