@@ -24,7 +24,7 @@
 #define KNOWN_FROM 8 /* number of stacks of a program that are unwound before rules are kept */
 #define MAX_INNER 1024
 #define HEADERS ((size_t)4096) /* bytes at the start of a file that hold its headers and notes */
-/* lookups in a chunk before it is compiled; compiling takes as long as 128 lookups */
+/* Lookups in a chunk before it is compiled; compiling takes as long as 128 lookups. */
 #define ASKED 128
 
 #define WINDOW 512 /* bytes of code that are read at once */
@@ -51,7 +51,7 @@ struct shstk_space {
 	struct module **module; /* sorted by address */
 	size_t n, room;
 	bool nested; /* some modules lie between segments of other modules */
-	/* where Go keeps its goroutine, below the thread pointer; 0: not found yet */
+	/* Where Go keeps its goroutine, below the thread pointer; 0: not found yet. */
 	int32_t go_tls;
 	shstk_debug_fn debug;
 	void *debug_arg;
@@ -60,7 +60,7 @@ struct shstk_space {
 	shstk_read_fn read_made; /* reads code that is in no file, or NULL */
 	void *made_arg;
 	uint64_t probe_return; /* address of the kernel's trampoline for probed returns, or 0 */
-	/* code that is in no file, read for the stack that is being unwound */
+	/* Code that is in no file, read for the stack that is being unwound. */
 	struct window windows[WINDOWS];
 	unsigned int next_window;
 	unsigned int unwound; /* number of stacks that were unwound, counted up to KNOWN_FROM */

@@ -42,7 +42,7 @@ enum reg_rule {
 	REG_AT_CFA, /* saved at CFA + val */
 	REG_IS_CFA, /* its value is CFA + val */
 	REG_IN, /* saved in register number val */
-	/* saved at the address that an expression computes; val: offset of the expression */
+	/* Saved at the address that an expression computes; val: offset of the expression. */
 	REG_AT_EXPR,
 	REG_IS_EXPR, /* its value is what an expression computes; val: offset of the expression */
 	REG_AT_REG, /* saved at register + offset, both in val (reg_and_offset()) */
@@ -70,7 +70,7 @@ struct cfi_row {
 	bool cfa_expr;
 	bool cfa_load; /* the CFA is the word at cfa_reg + cfa_off */
 	uint8_t cfa_reg;
-	/* offset from cfa_reg; with cfa_expr: offset of the expression in the section */
+	/* Offset from cfa_reg; with cfa_expr: offset of the expression in the section. */
 	int32_t cfa_off;
 	bool signal_frame;
 	uint8_t ra;

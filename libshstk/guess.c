@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * guess.c - leave a frame that nothing describes, by what can be verified: each
- * guess must come to an address behind a call. What it reads on the way may be left
- * over from earlier calls, so no guess ends a trace: a rule does, or a frame record
- * of zeros where the code says that it keeps one. See guess.h.
+ * guess.c - leaves a frame that no unwind information describes, by guesses that are verified; see
+ * guess.h.
+ *
+ * Each guess must lead to an address behind a call. The words that are read on the way may be left
+ * over from earlier calls, so no guess ends a trace. Only a rule does, or a frame record of zeros
+ * where the code says that it keeps one.
  */
 #include <errno.h>
 
@@ -14,20 +16,20 @@
 #include "probed.h"
 #include "scratch.h"
 
-/* Most instructions of an entry of a PLT, until it jumps. */
+/* The largest number of instructions in an entry of a PLT, up to its jump. */
 #define STUB_MAX 6
-/* Words of the stack in which the start of the program is looked for. */
+/* The number of words of the stack in which the start of the program is searched. */
 #define START_WORDS 32
-/* Bytes by which a frame that somebody knows may lie further out. */
+/* The largest distance, in bytes, by which a frame that v->shape describes may lie further out. */
 #define SLACK_MAX 64
-/* Bytes for arguments that do not fit into registers: 255 of Java's. */
+/* The bytes that arguments outside of registers may take: Java has up to 255 arguments. */
 #define ROOM_MAX 4096
-/* Words of a frame that are looked at. */
+/* The number of words of a frame that are searched. */
 #define OVER_MAX 4096
-/* Bytes of a function that was just called, and saved nothing. */
+/* The largest size, in bytes, of a function that was just called and has saved nothing. */
 #define HELPER_MAX 4096
 
-/* A call to where no code is: its caller's call just happened. */
+/* Moves to the caller after a call to an address without code: the call has just happened. */
 static own_stack int guess_wild_call(const struct view *v, struct cursor *c)
 {
 	const struct machine *m = v->m;
@@ -53,7 +55,7 @@ static own_stack int guess_wild_call(const struct view *v, struct cursor *c)
 	return err;
 }
 
-/* A frame, whose caller its code is to tell. */
+/* A frame whose caller is to be found from its code. */
 struct epilogue_of {
 	const struct view *v;
 	struct cursor *c;
@@ -88,13 +90,16 @@ static inline bool follow(const struct epilogue_of *of, epilogue_fn found, void 
 			      arg);
 }
 
-/* What the code of a frame says is kept, but that of code which may be made anew in its place. */
+/*
+ * Returns true if the paths of the frame's code are kept. They are not for code that may be
+ * replaced by other code in the same place.
+ */
 static bool is_kept(const struct epilogue_of *of)
 {
 	return of->v->remembers && !of->c->innermost && of->mod->img.nload;
 }
 
-/* Those of the code of @of; @room receives them. */
+/* Stores in @room the paths of the code of @of, and keeps them. */
 static inline void know_paths(const struct epilogue_of *of, struct paths *room)
 {
 	uint64_t pc = cursor_reg(of->c, REG_PC);
@@ -106,7 +111,7 @@ static inline void know_paths(const struct epilogue_of *of, struct paths *room)
 	paths_keep(pc, of->v->gen, room);
 }
 
-/* As epilogue_rules(), but what the code says may be known. */
+/* Does what epilogue_rules() does, with the paths that are kept if there are any. */
 static own_stack bool each_path(const struct epilogue_of *of, struct paths *room, epilogue_fn found,
 				void *arg)
 {
@@ -123,7 +128,7 @@ static own_stack bool each_path(const struct epilogue_of *of, struct paths *room
 
 uint64_t call_target(const struct view *v, uint64_t ra)
 {
-	/* The length of a direct call. */
+	/* The length of a direct call, in bytes. */
 	const size_t call = v->m->insn_align == 1 ? 5 : 4;
 	struct effect e = { .len = 0 };
 	size_t before = 0, after = 0;
@@ -157,9 +162,9 @@ bool call_is_forwarded(const struct view *v, uint64_t target)
 }
 
 /*
- * Can the call in front of @ra have led to @pc, which nothing describes? An old
- * return address on the stack mostly says that it called something else. (A function
- * that ended in a jump to this one called something else, too.)
+ * Returns true if the call in front of @ra may have led to @pc, which nothing describes. An old
+ * return address on the stack mostly belongs to a call of another function. A call of a function
+ * that ended in a jump to this one is taken for such a call, too.
  */
 static bool leads_to(const struct view *v, uint64_t ra, uint64_t pc)
 {
@@ -174,13 +179,13 @@ static bool leads_to(const struct view *v, uint64_t ra, uint64_t pc)
 }
 
 /**
- * struct epilogue_guess - looking for a path on which this function returns
+ * struct epilogue_guess - a search for a path on which the frame's function returns
  * @v: the program.
- * @from: its frame.
- * @found: receives the caller's.
- * @any: @found is there, by the first path, but the call in it names another function.
- * @tried: paths that were tried.
- * @paths: what the code says.
+ * @from: the function's frame.
+ * @found: receives the caller's frame.
+ * @any: @found is set, at least by the first path, whose call may name another function.
+ * @tried: number of paths that were tried.
+ * @paths: room for the paths that are kept.
  */
 struct epilogue_guess {
 	const struct view *v;
@@ -191,14 +196,14 @@ struct epilogue_guess {
 	struct paths paths;
 };
 
-/* Is what @rule finds a caller's frame? */
+/* Returns true if @rule leads to a caller's frame whose call may have led here. */
 static bool try_epilogue(void *arg, uint64_t rule, bool lost_fp)
 {
 	struct epilogue_guess *g = arg;
 	struct cursor next = *g->from;
 	bool called, first = !g->tried++;
 
-	/* No path may end the trace: it may not be one of this function. */
+	/* No path may end the trace, because it may belong to another function. */
 	next.guessed = true;
 	if (cursor_step_rule(g->v, &next, rule) ||
 	    !is_after_any_call(g->v, cursor_reg(&next, REG_PC)))
@@ -230,7 +235,7 @@ static int guess_epilogue_in(void *mem, void *arg)
 	return 0;
 }
 
-/* What the code says about its return. */
+/* Moves to the caller by what the code says about its return. */
 static int guess_epilogue(const struct view *v, struct cursor *c, struct module *mod)
 {
 	struct epilogue_of of = { v, c, mod };
@@ -238,7 +243,7 @@ static int guess_epilogue(const struct view *v, struct cursor *c, struct module 
 	return scratch_call(sizeof(struct epilogue_guess), guess_epilogue_in, &of);
 }
 
-/* In a stub of the linker the rule is known. */
+/* Moves to the caller from a stub of the linker, for which the machine knows the rule. */
 static own_stack int step_stub(const struct view *v, struct cursor *c, struct module *mod)
 {
 	uint64_t rule = RULE_NONE;
@@ -254,8 +259,9 @@ static own_stack int step_stub(const struct view *v, struct cursor *c, struct mo
 }
 
 /*
- * Behind the system call of clone(), which libcs leave undescribed: a new thread has no
- * caller, and the word at its sp may be anything; its creator is one load away from its own.
+ * Leaves the code behind the system call of clone(), which C libraries do not describe. A new
+ * thread has no caller, and the word at its sp may be anything. For its creator, the return address
+ * is the word at sp.
  */
 static int step_clone(const struct view *v, struct cursor *c, struct module *mod)
 {
@@ -287,7 +293,7 @@ static bool is_record_rule(void *arg, uint64_t rule, bool lost_fp)
 	       cfa + rule_ra_off(rule) == m->record_off + 8;
 }
 
-/* Does the code of this function return by a frame record at fp? */
+/* Returns true if the code of the function returns by a frame record at fp. */
 static own_stack bool keeps_record(const struct view *v, struct cursor *c, struct module *mod)
 {
 	struct epilogue_of of = { v, c, mod };
@@ -297,8 +303,10 @@ static own_stack bool keeps_record(const struct view *v, struct cursor *c, struc
 }
 
 /*
- * An interpreter that was called by compiled code may have made room for arguments below its
- * caller's frame, and notes below its record where that ends. What is compiled needs it.
+ * Returns the caller's stack pointer, where @sp is the end of the frame record at @at. An
+ * interpreter that compiled code called may have made room for arguments between its record and its
+ * caller's frame. The word below its record then tells where that frame ends, and compiled code
+ * needs this exact value.
  */
 static own_stack uint64_t called_from(const struct view *v, uint64_t at, uint64_t ra, uint64_t sp)
 {
@@ -313,9 +321,11 @@ static own_stack uint64_t called_from(const struct view *v, uint64_t at, uint64_
 }
 
 /*
- * Does a return address lie between the frame and the record at @at? Then frames without a
- * record may, which that would step over: it is that of whoever called them, as of what called
- * into Mono. Where somebody knows the code (HotSpot's) what he does not tell of keeps records.
+ * Returns true if a return address lies between the frame and the frame record at @at, or if that
+ * cannot be read. Frames without a record may lie there. The record would then belong to the code
+ * that called them (as code that calls into Mono), and to use it would skip these frames. Nothing
+ * is searched if v->shape is set: it describes such frames (HotSpot's), and all other code has
+ * records.
  */
 static bool steps_over(const struct view *v, const struct cursor *c, uint64_t at)
 {
@@ -334,7 +344,7 @@ static bool steps_over(const struct view *v, const struct cursor *c, uint64_t at
 	return false;
 }
 
-/* A frame record: the caller's fp, then the return address. */
+/* Moves to the caller by a frame record: the caller's fp, then the return address. */
 static own_stack int guess_record(const struct view *v, struct cursor *c, struct module *mod)
 {
 	const struct machine *m = v->m;
@@ -346,10 +356,10 @@ static own_stack int guess_record(const struct view *v, struct cursor *c, struct
 	if (!cursor_knows(c, m->fp) || fp & 7 || at < cursor_reg(c, m->sp) ||
 	    cursor_read(v, at, &next_fp) || cursor_read(v, at + 8, &ra))
 		return -SHSTK_END_NO_RULE;
-	/* Zeros may be anything, and fp any number, unless the code says more. */
+	/* Zeros may be anything and fp any number, unless the code says that it keeps a record. */
 	if (!(ra & ~v->pac_mask) && !next_fp && keeps_record(v, c, mod))
 		return STEP_COMPLETE;
-	/* Code made at run time is entered by jumps, from stubs that were called. */
+	/* For code made at run time leads_to() is not asked: it is entered by jumps, from stubs. */
 	if (!is_after_call(v, ra) ||
 	    ((!mod || mod->img.nload) && !leads_to(v, ra, cursor_reg(c, REG_PC))))
 		return -SHSTK_END_NO_RULE;
@@ -358,9 +368,9 @@ static own_stack int guess_record(const struct view *v, struct cursor *c, struct
 	next.known = 0;
 	cursor_set(&next, m->fp, next_fp);
 	/*
-	 * x86 and riscv keep the record at the top of the frame. On arm64 it is at the
-	 * bottom, and so is that of the caller: its sp is its fp, as compilers
-	 * lay frames out that do not grow.
+	 * x86 and riscv keep the record at the upper end of the frame. arm64 keeps it at the lower
+	 * end, in the caller's frame, too: so the caller's sp is its fp, as compilers lay out
+	 * frames of a fixed size.
 	 */
 	if (!m->record_low)
 		cursor_set(&next, m->sp, called_from(v, at, ra, at + 16));
@@ -373,9 +383,10 @@ static own_stack int guess_record(const struct view *v, struct cursor *c, struct
 }
 
 /*
- * The return address is still in its register: after a call it would be in this
- * function, but it is in another module. As the caller's stack pointer serves,
- * of this one and the frame record, what leads on to a return address.
+ * The arguments of guess_leaf(), which serves frames whose return address is still in its register.
+ * After a call that register would point into the present function, but it points into another
+ * module. The caller's stack pointer is either this frame's sp or its fp: the one that leads on to
+ * a return address.
  */
 struct leaf {
 	const struct view *v;
@@ -431,7 +442,7 @@ static own_stack int guess_leaf(const struct view *v, struct cursor *c, step_fn 
 	return scratch_call(sizeof(struct leaf_room), guess_leaf_in, &leaf);
 }
 
-/* Does a frame record lie at the caller's fp, and the next one further out? */
+/* Returns true if a frame record lies at the caller's fp and the next record lies further out. */
 static bool is_record(const struct view *v, const struct cursor *c)
 {
 	uint64_t fp = cursor_reg(c, v->m->fp), next;
@@ -441,8 +452,8 @@ static bool is_record(const struct view *v, const struct cursor *c)
 }
 
 /*
- * Leaves a frame of that shape. What it returns to must be behind a call, as far as that
- * can be told: be described, or known too, or have a frame record.
+ * Leaves a frame of the given shape. The return address must be behind a call, as far as that can
+ * be checked. Its code must be described by a file or by v->shape, or have a frame record.
  */
 static int leave_shape(const struct view *v, struct cursor *c, uint32_t cfa, bool fp_saved)
 {
@@ -467,7 +478,7 @@ static int leave_shape(const struct view *v, struct cursor *c, uint32_t cfa, boo
 	return 0;
 }
 
-/* Somebody knows such code. */
+/* Moves to the caller by the frame's shape, which v->shape tells. */
 static own_stack int guess_shape(const struct view *v, struct cursor *c)
 {
 	struct shstk_frame_shape shape = { .size = sizeof(shape) };
@@ -486,7 +497,9 @@ static own_stack int guess_shape(const struct view *v, struct cursor *c)
 	return err;
 }
 
-/* Is this where the kernel starts the program, and nothing describes it? */
+/*
+ * Returns true if @pc is in the code where the kernel starts the program and nothing describes it.
+ */
 static bool is_entry(struct module *mod, uint64_t pc)
 {
 	uint64_t entry = mod->img.entry + mod->bias;
@@ -495,9 +508,8 @@ static bool is_entry(struct module *mod, uint64_t pc)
 }
 
 /*
- * A return to the first instruction of a function that no call lies in front
- * of: whoever built this stack wants that function to run last, as makecontext()
- * does.
+ * Returns true if @pc is the first instruction of a function and no call lies in front of it.
+ * Whoever built this stack wants that function to run last, as makecontext() does.
  */
 static bool is_built(const struct view *v, struct module *mod, uint64_t pc)
 {
@@ -505,9 +517,10 @@ static bool is_built(const struct view *v, struct module *mod, uint64_t pc)
 }
 
 /*
- * What runs before main() in programs that are linked with musl: it never returns, so no
- * path in it leads out. If the first address behind a call that lies further out is of
- * the code at which the program starts, nothing else can have called.
+ * Moves from code that runs before main() in programs linked with musl to the code at which the
+ * program starts. The former never returns, so none of its paths leads out. If the first address
+ * behind a call further out lies in the code at which the program starts, that is the caller,
+ * because nothing else can have called.
  */
 static own_stack int guess_start(const struct view *v, struct cursor *c, struct module *mod)
 {

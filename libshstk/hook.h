@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * hook.h - captures for a function that stands in front of another one: malloc()
- * of the heap agent, backtrace() of the drop-in. Not public: for objects that the
- * static library is linked into.
+ * hook.h - captures for a function that replaces another one, like malloc() of the heap agent and
+ * backtrace() of the drop-in. It is not public: it is for objects that the static library is linked
+ * into.
  *
- * They begin at the frame of the hook's caller: the hook's own frames need neither
- * be unwound nor left out. And they tell the trace's identity (shstk_trace_id()),
- * which is kept beside the last trace, so that only new frames are hashed.
+ * These captures begin at the frame of the hook's caller, so the hook's own frames need neither be
+ * unwound nor left out. They also tell the identity of the trace (shstk_trace_id()), which is kept
+ * beside the last trace, so that only new frames are hashed.
  */
 #ifndef SHSTK_HOOK_H
 #define SHSTK_HOOK_H
@@ -15,12 +15,12 @@
 
 /**
  * struct shstk_hook - where a capture begins, and what it found
- * @ra: return address of the hook.
- * @sp: stack pointer of its caller, behind that address.
- * @fp: frame pointer of its caller.
- * @id: identity of the trace.
- * @end: enum shstk_end.
- * @crossed: the trace may go through a signal frame; 0: it does not.
+ * @ra: return address of the hook. Set by the hook.
+ * @sp: stack pointer of the hook's caller, behind the return address. Set by the hook.
+ * @fp: frame pointer of the hook's caller. Set by the hook.
+ * @id: identity of the trace. Set by the capture.
+ * @end: enum shstk_end. Set by the capture.
+ * @crossed: 0 if the trace certainly does not go through a signal frame. Set by the capture.
  */
 struct shstk_hook {
 	uint64_t ra;
@@ -31,7 +31,7 @@ struct shstk_hook {
 	uint16_t crossed;
 };
 
-/* The caller of the function that this stands in. */
+/* Describes the caller of the function in which this macro is used. */
 #define SHSTK_HOOK_HERE                                              \
 	((struct shstk_hook){                                        \
 		.ra = (uintptr_t)__builtin_return_address(0),        \
@@ -40,8 +40,8 @@ struct shstk_hook {
 	})
 
 /*
- * As shstk_capture(), from the caller of the hook, whose frame must still be there.
- * Entry 0 is @hook->ra.
+ * Does what shstk_capture() does, but begins at the caller of the hook, whose frame must still
+ * exist. Entry 0 is @hook->ra.
  */
 int shstk_hook_capture(struct shstk_hook *hook, uint64_t *pcs, unsigned int max,
 		       const struct shstk_opts *opts) __attribute__((visibility("hidden")));

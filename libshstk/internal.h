@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * internal.h - small helpers that every part of the library uses.
- */
+/* internal.h - small helpers for all parts of the library. */
 #ifndef SHSTK_INTERNAL_H
 #define SHSTK_INTERNAL_H
 
@@ -35,18 +33,19 @@
 #define store_relaxed(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
-/* Compilers may turn a loop into a call; sanitizers must not see our reads of
- * other frames' stack memory.
+/*
+ * For functions that read the stack memory of other frames, which sanitizers must not check:
+ * compilers may turn a loop into a call of a library function that they do check.
  */
 #define no_sanitize __attribute__((no_sanitize("address", "thread", "undefined")))
 
-/* Kept out of its callers, so that its variables take stack only where it is called. */
+/* Keeps a function from being inlined, so that its variables take stack only while it runs. */
 #define own_stack __attribute__((noinline))
 
-/* Words of a stack have any type. */
+/* The type of a word of the stack, which may hold a value of any type. */
 typedef uint64_t stack_word __attribute__((may_alias));
 
-/* An address range, first byte and first byte behind it. */
+/* An address range: its first byte, and the first byte behind it. */
 struct range {
 	uint64_t lo;
 	uint64_t hi;
@@ -58,8 +57,8 @@ static inline bool range_has(const struct range *r, uint64_t addr)
 }
 
 /*
- * The caller's options, as far as its version of the struct goes. False: they are
- * not valid, or do not allow @source (SHSTK_USE_*).
+ * Copies the caller's options to @to, as far as its version of the struct goes. Returns false if
+ * they are not valid, or do not allow @source (SHSTK_USE_*).
  */
 static inline bool get_opts(struct shstk_opts *to, const struct shstk_opts *opts, uint32_t source)
 {
@@ -72,7 +71,7 @@ static inline bool get_opts(struct shstk_opts *to, const struct shstk_opts *opts
 	return !to->flags && (!to->sources || to->sources & source);
 }
 
-/* Hand out @info, as far as the caller's version of the struct goes. */
+/* Copies @info to the caller's struct @to, as far as the caller's version of the struct goes. */
 static inline void put_info(struct shstk_info *to, struct shstk_info info)
 {
 	info.size = to->size;

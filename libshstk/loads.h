@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * loads.h - has anything been loaded? Without the loader's lock.
- */
+/* loads.h - tells whether a library was loaded, without taking the loader's lock. */
 #ifndef SHSTK_LOADS_H
 #define SHSTK_LOADS_H
 
@@ -9,12 +7,12 @@
 #include <stdint.h>
 
 /**
- * shstk_loads() - a number that differs once a library was loaded
- * @ret: the number.
+ * shstk_loads() - get a number that changes whenever a library is loaded
+ * @ret: receives the number.
  *
- * Async-signal-safe, in the child of a fork() of a process with threads too.
+ * Context: async-signal-safe, also in the child of a fork() of a process with threads.
  *
- * Return: false: the loader does not tell without its lock.
+ * Return: true, or false if the loader does not tell without its lock.
  */
 bool shstk_loads(uint64_t *ret);
 

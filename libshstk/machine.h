@@ -40,9 +40,9 @@ enum shadow_entry {
 /* What the code behind a system call does with the result of the call. */
 enum clone_code {
 	CLONE_NONE, /* the system call is not clone() */
-	/* tests it: 0 is the new thread, whose first frame this is; else its creator */
+	/* Tests it: 0 is the new thread, whose first frame this is; else its creator. */
 	CLONE_TESTS,
-	/* tests it too; the creator then returns to the address that lies at its sp */
+	/* Tests it too; the creator then returns to the address that lies at its sp. */
 	CLONE_RETURNS,
 };
 
@@ -54,7 +54,7 @@ struct machine {
 	uint8_t ra; /* DWARF number of the usual return address column */
 	uint8_t insn_align; /* smallest distance between two instructions, in bytes */
 	bool ra_in_reg; /* calls leave the return address in register @ra */
-	/* the call pushes the return address on the shadow stack, not the callee */
+	/* The call pushes the return address on the shadow stack, not the callee. */
 	bool calls_push;
 	int8_t ra_off; /* usual place of a return address on the stack, in words from the CFA */
 	int8_t record_off; /* bytes from fp to the frame record (saved fp, return address) */
@@ -67,7 +67,7 @@ struct machine {
 	 * trampoline.
 	 */
 	bool (*is_sigtramp)(const uint8_t *code, size_t len);
-	/* possible offsets of the system call in the trampoline; 0: none */
+	/* Possible offsets of the system call in the trampoline; 0: none. */
 	uint8_t sigtramp_call[2];
 	uint8_t syscall_len; /* bytes of a system call instruction */
 	/*

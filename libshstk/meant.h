@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * meant.h - return addresses that stand for others.
+ * meant.h - return addresses that stand for other addresses.
  *
- * Who puts an address of his own in the place of a return address, as markers do
- * (libshstk/marker/), says here what it stands for. A walk asks where a word of the stack, or a
- * register, becomes the address of a frame (source_walk.c). The fast loops need not: they only
- * pass addresses that have a rule in the cache, which such an address never gets.
+ * Code that replaces return addresses on the stack, as markers do (libshstk/marker/), says here
+ * what they stand for. A walk asks whenever a word of the stack, or a register, becomes the address
+ * of a frame (source_walk.c). The fast loops need not ask: they only pass addresses that have a
+ * rule in the cache, and an address that stands for another one never gets a rule there.
  */
 #ifndef SHSTK_MEANT_H
 #define SHSTK_MEANT_H
@@ -13,13 +13,16 @@
 #include "cfi.h"
 
 /*
- * The address that @pc stands for; @pc itself if it is an ordinary one. @regs are NULL, or all
- * registers of code that was interrupted at @pc: if that is about to return to another address,
- * they become what they will be then. Async-signal-safe.
+ * Returns the address that @pc stands for, or @pc itself if it is an ordinary address. @regs is
+ * NULL, or all registers of code that was interrupted at @pc. If that code is about to return to
+ * another address, @regs receive the values that they will have then. Async-signal-safe.
  */
 typedef uint64_t (*meant_fn)(uint64_t pc, struct regs *regs);
 
-/* NULL until somebody replaces return addresses; set once. */
+/*
+ * The function of the code that replaces return addresses; NULL as long as there is none. It is set
+ * only once.
+ */
 extern meant_fn meant_by __attribute__((visibility("hidden")));
 
 static inline uint64_t meant_pc(uint64_t pc)

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * memo.c - keep, verify and replace a thread's last trace; see memo.h.
- */
+/* memo.c - keeps, verifies and replaces a thread's last trace; see memo.h. */
 #include "memo.h"
 #include "verify.h"
 
-/* Frames verified between two looks at the result. */
+/* The number of frames that are verified before the result is looked at. */
 #define BLOCK 256
 
 size_t memo_bytes(void)
@@ -15,7 +13,7 @@ size_t memo_bytes(void)
 	       VERIFY_PACKED * MEMO_PACKED * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
-/* What ends the searches. */
+/* Writes the values that end searches behind the last frame and the last frame pointer. */
 static void seal(struct memo_side *s)
 {
 	s->sp[s->end] = MEMO_NEVER;
@@ -67,7 +65,10 @@ uint64_t memo_hash(struct memo_side *s, int from)
 	return h;
 }
 
-/* Read the words of frames @k to @end - 1 again, write pcs. Any differences? */
+/*
+ * Reads the words of frames @k to @end - 1 again and writes their pcs to @out. Returns 0 if no word
+ * has changed.
+ */
 static no_sanitize uint64_t differ(const struct memo_side *m, int k, int end, uint64_t *out,
 				   bool backwards)
 {
@@ -78,7 +79,7 @@ static no_sanitize uint64_t differ(const struct memo_side *m, int k, int end, ui
 	return verify_pairs(anchor, m->slot + k, m->raw + k, out, end - k);
 }
 
-/* The first of frames @k to @end - 1 whose word differs, @end if none does. */
+/* Returns the first of the frames @k to @end - 1 whose word has changed, or @end if none has. */
 static no_sanitize int first_bad(const struct memo_side *m, int k, int end)
 {
 	const uint8_t *anchor = (const uint8_t *)(uintptr_t)m->anchor;
@@ -112,7 +113,10 @@ static no_sanitize int verify_backwards(const struct memo_side *m, int from, int
 	return good;
 }
 
-/* Frames behind @j that may be verified: up to a barrier. */
+/*
+ * Returns the end of the frames behind @j that can be verified: the next barrier, or the trace's
+ * end.
+ */
 static int verify_end(const struct memo_side *m, int j)
 {
 	int b;
@@ -124,7 +128,10 @@ static int verify_end(const struct memo_side *m, int j)
 	return m->end;
 }
 
-/* Saved frame pointers that steps from frames behind @j, before @end, use. */
+/*
+ * Verifies the saved frame pointers that the steps from frames behind @j and before @end use.
+ * Returns the first frame that has a changed frame pointer, or @end.
+ */
 static no_sanitize int verify_fps(const struct memo_walk *w, int j, int end)
 {
 	const struct memo_fp *x = w->old->fp + w->old_fp;
@@ -162,7 +169,7 @@ no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s, 
 	return !differ(s, j + 1, s->end, out, m->backwards);
 }
 
-/* The longest run of @again's return addresses that can be packed. */
+/* Finds the longest run of @again's return addresses that can be packed. */
 static void find_run(const struct memo_again *a, int *from, int *end)
 {
 	int i, first = 0;
@@ -200,7 +207,7 @@ static void pack(struct memo *m)
 	}
 }
 
-/* Those of @again that are not packed: @from to @end - 1. */
+/* Verifies the words of @again from @from to @end - 1, which are not packed. */
 static no_sanitize uint64_t differ_again(const struct memo_again *a, int from, int end,
 					 uint64_t *out, bool backwards)
 {
@@ -277,7 +284,7 @@ static void copy_fps(struct memo_side *to, int i, const struct memo_side *from, 
 	}
 }
 
-/* Put the fresh part before frame @j + 1 of the old trace. */
+/* Puts the fresh part in front of frame @j + 1 of the old trace. */
 static void prepend(struct memo_walk *w, int j)
 {
 	struct memo_side *f = w->fresh, *m = w->old;
@@ -312,7 +319,7 @@ forget:
 	memo_clear(w->memo);
 }
 
-/* Put what follows frame @j of the old trace behind the fresh part. */
+/* Puts the frames of the old trace behind frame @j behind the fresh part. */
 static void extend(struct memo_walk *w, int j)
 {
 	struct memo_side *f = w->fresh, *m = w->old;
@@ -342,8 +349,8 @@ forget:
 }
 
 /*
- * The frame pointer that frame @j of the old trace has is used there or further out: in the
- * fresh part it has another origin. What is taken over ends with frame @last.
+ * If the frame pointer of frame @j of the old trace is used there or further out, notes its use in
+ * the fresh part, where it has another origin. The frames that are taken over end with frame @last.
  */
 static void inherit_fp(struct memo_walk *w, int j, int last)
 {
@@ -373,7 +380,7 @@ void memo_replace(struct memo_walk *w)
 	w->memo->last = w->fresh - w->memo->side;
 }
 
-/* The last of the old frame pointers that is set in frame @v or before it. */
+/* Returns the index of the last of the old frame pointers that is set in frame @v or before it. */
 static int fp_of(const struct memo_walk *w, int v)
 {
 	int x = w->old_fp;

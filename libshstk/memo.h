@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * memo.h - the software shadow stack: a thread's last trace with the places it
- * was read from. See Documentation/design.rst, "The software shadow stack".
+ * memo.h - the software shadow stack: a thread's last trace, with the places that it was read from.
+ * See Documentation/design.rst, "The software shadow stack".
  *
- * A memo has two sides. One holds the last trace; a capture writes what it walks
- * afresh to the other, until it meets a frame of the last trace. What follows is
- * verified: the words that the old walk depended on are read again and
- * compared. At the end the shorter of the two parts is copied to the longer one.
+ * A memo has two sides. One holds the last trace. A capture writes the frames that it walks to the
+ * other side, until it meets a frame of the last trace. The frames behind that one are verified:
+ * the words on which the old walk depended are read again and compared. At the end the shorter of
+ * the two parts is copied to the longer one.
  *
- * Frames are stored innermost first, so that entries are written in the order
- * of the result, and in the middle of the arrays, so that younger frames can be
- * put in front of what stays. Each property has an array of its own, and
- * addresses are 32-bit distances from the end of the stack: verifying is bound
- * by the first-level cache.
+ * Frames are stored innermost first, so that entries are written in the order of the result. They
+ * are stored in the middle of the arrays, so that younger frames can be put in front of what stays.
+ * Each property has an array of its own, and addresses are 32-bit distances from the end of the
+ * stack, because the first-level cache limits the speed of verifying.
  */
 #ifndef SHSTK_MEMO_H
 #define SHSTK_MEMO_H
@@ -20,28 +19,29 @@
 #include "identity.h"
 #include "native.h"
 
-#define MEMO_ROOM 16384 /* frames a side has room for */
-#define MEMO_START 4096 /* where a trace starts in it */
+#define MEMO_ROOM 16384 /* number of frames that a side has room for */
+#define MEMO_START 4096 /* index in a side at which a trace starts */
 #define MEMO_BARRIERS 8
 /*
- * A trace of more frames than this is long. What verifying it touches may not fit into
- * the first-level data cache; then a pass in one direction evicts what the next pass in
- * the same direction begins with. So long traces are verified in alternating directions:
- * each pass begins with what the one before touched last.
+ * A trace of more frames than MEMO_LONG is long. The memory that verifying it touches may not fit
+ * into the first-level data cache; then a pass in one direction evicts what the next pass in the
+ * same direction begins with. So long traces are verified in alternating directions: each pass
+ * begins with what the pass before touched last.
  */
 #define MEMO_LONG 256
-#define MEMO_PACKED 4096 /* most words that struct memo_packed holds */
-#define MEMO_SEEN 4 /* a long trace is packed once it was found unchanged this often */
-#define MEMO_NEAR 12 /* most frames that near_capture() walks before it must meet the memo */
-#define MEMO_NEVER INT32_MAX /* a frame number or distance that is further out than any */
+#define MEMO_PACKED 4096 /* largest number of words in struct memo_packed */
+#define MEMO_SEEN 4 /* a long trace is packed after it was found unchanged so many times */
+/* Number of frames that near_capture() walks at most before it meets the memo. */
+#define MEMO_NEAR 12
+#define MEMO_NEVER INT32_MAX /* a frame number or distance that is larger than any other */
 
 /**
  * struct memo_fp - a value of the frame pointer that a step uses
- * @addr: where it was restored from; 0: it was in a register all along.
+ * @addr: address that the value was restored from; 0 if it was in the register all along.
  * @val: the value.
- * @from: first frame that has it.
- * @use: last frame that uses it. Frames from @from to @use are only the same
- *	if their frame pointer is.
+ * @from: first frame that has the value.
+ * @use: last frame that uses the value. The frames from @from to @use are only unchanged if their
+ *	frame pointer is.
  */
 struct memo_fp {
 	uint64_t addr;
@@ -52,20 +52,20 @@ struct memo_fp {
 
 /**
  * struct memo_side - a trace
- * @raw: the word each frame's pc was read from, signed where pcs are.
- * @slot: the address of that word, from @anchor.
- * @sp: the frame's stack pointer, from @anchor. Ends with MEMO_NEVER.
+ * @raw: for each frame, the word that its pc was read from; on arm64 it may be signed.
+ * @slot: for each frame, the address of that word, as a distance from @anchor.
+ * @sp: for each frame, its stack pointer, as a distance from @anchor. Ends with MEMO_NEVER.
  * @fp: values of the frame pointer, innermost first. Ends with MEMO_NEVER.
- * @first: innermost frame.
- * @end: behind the outermost one.
- * @fp_first: first of @fp.
- * @fp_end: behind the last one.
- * @id: identity of the trace from each frame outwards, of frames from @hashed on.
- * @hashed: see @id; may lie behind @end.
- * @anchor: end of the stack it is the trace of.
- * @nbarrier: number of @barrier.
- * @barrier: frames whose pc was not simply read from a slot (they have none):
- *	the step into them cannot be verified. Ascending.
+ * @first: index of the innermost frame.
+ * @end: index behind the outermost frame.
+ * @fp_first: index of the first element of @fp.
+ * @fp_end: index behind the last element of @fp.
+ * @id: for each frame from @hashed on, the identity of the trace from this frame outwards.
+ * @hashed: index of the first frame whose @id is valid; may be more than @end.
+ * @anchor: end of the stack that was walked.
+ * @nbarrier: number of elements of @barrier.
+ * @barrier: indices, in ascending order, of the frames whose pc was not simply read from a slot.
+ *	They have no slot, so the step into them cannot be verified.
  */
 struct memo_side {
 	uint64_t *raw;
@@ -82,23 +82,23 @@ struct memo_side {
 };
 
 /**
- * struct memo_again - a capture at the same place as the last one
- * @sp: stack pointer of the last trace's innermost frame; 0: there is no such trace.
- * @pc: its program counter.
- * @fp: its frame pointer.
+ * struct memo_again - how to verify the last trace for a capture at the same place
+ * @sp: stack pointer of the last trace's innermost frame; 0 if there is no such trace.
+ * @pc: program counter of that frame.
+ * @fp: frame pointer of that frame.
  * @fp_mask: ~0 if the trace depends on @fp, 0 if it does not.
- * @gen: generation of the rules that the trace was made by.
+ * @gen: generation of the rules by which the trace was made.
  * @slot: struct memo_side.slot of the frames behind the innermost one.
- * @raw: struct memo_side.raw of these frames.
+ * @raw: struct memo_side.raw of the frames behind the innermost one.
  * @anchor: struct memo_side.anchor.
- * @n: number of these frames, at least 1.
- * @fps: the saved frame pointers that they depend on.
- * @fps_end: behind the last one.
- * @seen: how often it was found unchanged, if it is long; up to MEMO_SEEN.
+ * @n: number of frames behind the innermost one, at least 1.
+ * @fps: first of the saved frame pointers on which these frames depend.
+ * @fps_end: address behind the last of these frame pointers.
+ * @seen: how often a long trace was found unchanged, up to MEMO_SEEN.
  *
- * A copy of what the memo says, in the form in which the most frequent case needs it: a
- * program that is sampled or allocates again and again at one place. If @sp, @pc and @fp
- * are equal, verifying the words is all that is left to do.
+ * This is a copy of what the memo says, in the form that the most frequent case needs: a program
+ * that is sampled, or allocates, at one place again and again. If @sp, @pc and @fp are equal, only
+ * the words are left to verify.
  */
 struct memo_again {
 	uint64_t sp;
@@ -115,16 +115,16 @@ struct memo_again {
 };
 
 /**
- * struct memo_packed - words of memo_again in 6 bytes each instead of 12
- * @place: distance of each word from @base, in units of 8 bytes.
- * @low: lower half of each word's value, in the order of verify_packed_at().
- * @base: address of the innermost of these words.
- * @high: upper half of their values, which is the same for all.
- * @from: index of the first of them in memo_again.raw.
- * @end: behind the last one; equal to @from if none is packed.
+ * struct memo_packed - words of struct memo_again in 6 bytes each instead of 12
+ * @place: for each word, its distance from @base in units of 8 bytes.
+ * @low: for each word, the lower half of its value, in the order of verify_packed_at().
+ * @base: address of the innermost packed word.
+ * @high: upper half of the values, which is the same for all words.
+ * @from: index of the first packed word in memo_again.raw.
+ * @end: index behind the last packed word; equal to @from if no word is packed.
  *
- * Verifying takes fewer loads, and more of a long trace fits into the first-level cache
- * beside the stack that it is compared with. Valid once memo_again.seen is MEMO_SEEN.
+ * Verifying packed words takes fewer loads, and more of a long trace fits into the first-level
+ * cache beside the stack that it is compared with. Valid once memo_again.seen is MEMO_SEEN.
  */
 struct memo_packed {
 	uint16_t *place;
@@ -136,19 +136,19 @@ struct memo_packed {
 
 /**
  * struct memo - a thread's last trace
- * @again: how to verify it where it was made.
- * @packed: how to do so sooner, if it is long.
- * @side: one holds the last trace, the other is room for the next one.
+ * @again: the trace in the form for a capture at the same place.
+ * @packed: the words of @again in less memory, if the trace is long.
+ * @side: one side holds the last trace, the other is room for the next one.
  * @last: index of the side that holds the last trace.
- * @now: that side; NULL if near_capture() can't use it.
- * @near: the last capture met the one before it after at most MEMO_NEAR frames.
- * @misses: captures in a row that found little of the one before them. Each doubles the
+ * @now: the side that holds the last trace; NULL if near_capture() cannot use it.
+ * @near: the last capture met the trace before it after at most MEMO_NEAR frames.
+ * @misses: number of captures in a row that found little of the trace before them. Each doubles the
  *	next @wait, up to 31; the ninth sets it to 5 and starts no wait: see judge_memo().
- * @wait: captures that still go without the memo, because it did not pay.
- * @wait_key: identifies the innermost frames of the last capture that went without.
+ * @wait: number of captures that will still not use the memo, because it did not pay.
+ * @wait_key: identifies the innermost frames of the last capture that did not use the memo.
  * @complete: the last trace ends with the outermost frame of the thread.
- * @backwards: the direction in which a long trace is verified next; see MEMO_LONG.
- * @gen: generation of the rules that the last trace was made by.
+ * @backwards: direction in which a long trace was verified last; see MEMO_LONG.
+ * @gen: generation of the rules by which the last trace was made.
  */
 struct memo {
 	struct memo_again again;
@@ -169,12 +169,13 @@ struct memo {
  * struct memo_walk - a capture's view of the memo
  * @memo: the memo.
  * @old: the last trace.
- * @fresh: frames walked so far.
- * @met: innermost frame of @old not yet passed; the one that was met.
- * @old_fp: innermost frame pointer of @old whose use is not yet passed.
- * @fp_from: where the current frame pointer was restored from, 0: nowhere.
- * @fp_since: first frame of @fresh that has it.
- * @fp_at: its index in @fresh, -1: not used so far.
+ * @fresh: the frames that this capture has walked so far.
+ * @met: index of the innermost frame of @old that the walk has not passed; if a frame was met, it
+ *	is that one.
+ * @old_fp: index of the innermost frame pointer of @old whose last use the walk has not passed.
+ * @fp_from: address that the current frame pointer was restored from; 0 if it was not.
+ * @fp_since: index of the first frame of @fresh that has the current frame pointer.
+ * @fp_at: index of the current frame pointer in the @fp of @fresh; -1 if no step has used it.
  */
 struct memo_walk {
 	struct memo *memo;
@@ -187,7 +188,7 @@ struct memo_walk {
 	int fp_at;
 };
 
-/* Bytes of memory that memo_init() wants. */
+/* Returns how many bytes of memory memo_init() needs. */
 size_t memo_bytes(void);
 void memo_init(struct memo *m, uint8_t *memory);
 
@@ -199,7 +200,7 @@ static inline void memo_clear_side(struct memo_side *s)
 	s->nbarrier = 0;
 }
 
-/* Forget the last trace. */
+/* Forgets the last trace. */
 void memo_clear(struct memo *m);
 
 static inline int32_t memo_distance(const struct memo_walk *w, uint64_t addr)
@@ -207,7 +208,7 @@ static inline int32_t memo_distance(const struct memo_walk *w, uint64_t addr)
 	return (int32_t)(int64_t)(addr - w->fresh->anchor);
 }
 
-/* The frame pointer, as it is in frame @i of the fresh ones, is used there. */
+/* Notes that the step from frame @i of the fresh part uses the current frame pointer @fp. */
 static inline void memo_use_fp(struct memo_walk *w, int i, uint64_t fp)
 {
 	struct memo_side *f = w->fresh;
@@ -221,7 +222,7 @@ static inline void memo_use_fp(struct memo_walk *w, int i, uint64_t fp)
 	f->fp[w->fp_at].use = i;
 }
 
-/* From frame @i of the fresh ones on, the frame pointer is what @addr held. */
+/* Notes that from frame @i of the fresh part on, the frame pointer is the word at @addr. */
 static inline void memo_restored_fp(struct memo_walk *w, int i, uint64_t addr)
 {
 	w->fp_from = addr;
@@ -229,7 +230,7 @@ static inline void memo_restored_fp(struct memo_walk *w, int i, uint64_t addr)
 	w->fp_at = -1;
 }
 
-/* Begin a trace on the stack that ends at @anchor, dropping what was walked. */
+/* Begins a trace on the stack that ends at @anchor, and drops the frames walked so far. */
 static inline void memo_start(struct memo_walk *w, struct memo *m, uint64_t anchor)
 {
 	struct memo_side *old = &m->side[m->last];
@@ -245,7 +246,10 @@ static inline void memo_start(struct memo_walk *w, struct memo *m, uint64_t anch
 	memo_restored_fp(w, fresh->first, 0);
 }
 
-/* Does the last trace go through the frame at @sp, @pc and @fp? It is @w->met. */
+/*
+ * Returns true if the last trace goes through the frame with @sp, @pc and @fp. It is then frame
+ * @w->met.
+ */
 static inline bool memo_meet(struct memo_walk *w, uint64_t pc, uint64_t sp, uint64_t fp)
 {
 	const struct memo_side *old = w->old;
@@ -260,7 +264,10 @@ static inline bool memo_meet(struct memo_walk *w, uint64_t pc, uint64_t sp, uint
 	return old->fp[w->old_fp].from > w->met || old->fp[w->old_fp].val == fp;
 }
 
-/* Add a frame. @slot: where its pc @raw was read, 0: a barrier. False: no room. */
+/*
+ * Adds a frame whose pc is in the word @raw, read from address @slot; a @slot of 0 makes it a
+ * barrier. Returns false if there is no room.
+ */
 static inline bool memo_record(struct memo_walk *w, uint64_t raw, uint64_t slot, uint64_t sp)
 {
 	struct memo_side *f = w->fresh;
@@ -282,30 +289,33 @@ static inline bool memo_record(struct memo_walk *w, uint64_t raw, uint64_t slot,
 }
 
 /*
- * The frame recorded last is @w->met. Verify the frames behind it, write up to
- * @room of their pcs to @out. Returns the last frame of the old trace that is
- * still right, @w->met if there is none.
+ * Verifies the frames of the old trace behind @w->met, which is the frame recorded last, and writes
+ * up to @room of their pcs to @out. Returns the index of the last frame that is still valid; that
+ * is @w->met if no other frame is.
  */
 int memo_verify(struct memo_walk *w, uint64_t *out, int room);
 
 /*
- * Are the words of all frames behind frame @j of side @s, the last trace, what they were?
- * Writes the program counters to @out, also where the answer is no. One for traces longer
- * than MEMO_LONG, and one for others.
+ * Returns true if the words of all frames behind frame @j of side @s, the last trace, are
+ * unchanged. Writes the program counters to @out, also where it returns false. There is one
+ * function for traces longer than MEMO_LONG and one for others.
  */
 bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j, uint64_t *out);
 bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
 
 /*
- * For a trace that has changed: of the @n frames from @j on, without @j itself, which is
- * the outermost one whose word differs? -1: none.
+ * For a trace that has changed: returns the outermost of the frames @j + 1 to @j + @n - 1 whose
+ * word differs, or -1 if none does.
  */
 int memo_last_bad(const struct memo_side *s, int j, int n);
 
-/* As memo_unchanged_long(), for the frames of memo_again, by memo_packed if that is valid. */
+/*
+ * Does what memo_unchanged_long() does for the frames of memo_again; uses memo_packed if it is
+ * valid.
+ */
 bool memo_unchanged_again(struct memo *m, uint64_t *out);
 
-/* Do the places that frame pointers were restored from hold the same values? */
+/* Returns true if all addresses from which frame pointers were restored hold the same values. */
 static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 						  const struct memo_fp *end)
 {
@@ -316,7 +326,10 @@ static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 	return !differ;
 }
 
-/* memo_unchanged_long() or _short(), and the frame pointers of @s from the @x-th on. */
+/*
+ * Returns true if the words of all frames behind frame @j of @s are unchanged, and the frame
+ * pointers of @s from index @x on, too.
+ */
 static inline bool memo_unchanged(struct memo *m, const struct memo_side *s, int j, int x,
 				  uint64_t *out)
 {
@@ -326,30 +339,35 @@ static inline bool memo_unchanged(struct memo *m, const struct memo_side *s, int
 	return memo_unchanged_fps(s->fp + x, s->fp + s->fp_end);
 }
 
-/* Frames of side @s before @i have changed: what was computed in @id for them is void. */
+/*
+ * Drops the identities in @id of side @s for all frames before @i, because these frames have
+ * changed.
+ */
 static inline void memo_unhash(struct memo_side *s, int i)
 {
 	if (s->hashed < i)
 		s->hashed = i;
 }
 
-/* Compute @id of side @s from frame @from on, as far as it is not there. Returns that of @from. */
+/*
+ * Computes @id of side @s from frame @from on, as far as it is missing. Returns the @id of @from.
+ */
 uint64_t memo_hash(struct memo_side *s, int from);
 
-/* Identity of the trace on side @s from frame @from on, which there is. */
+/* Returns the identity of the trace on side @s from frame @from on, which must exist. */
 static inline uint64_t memo_id(struct memo_side *s, int from)
 {
 	return likely(s->hashed <= from) ? s->id[from] : memo_hash(s, from);
 }
 
-/* Until memo_publish() neither memo_again nor near_capture() may use the last trace. */
+/* Keeps memo_again and near_capture() from using the last trace until memo_publish(). */
 static inline void memo_hide(struct memo *m)
 {
 	m->now = NULL;
 	m->again.sp = 0;
 }
 
-/* Fill memo_again from side @s, the last trace. */
+/* Fills memo_again from side @s, which holds the last trace. */
 static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 {
 	struct memo_again *a = &m->again;
@@ -373,9 +391,8 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 }
 
 /*
- * Let memo_again and near_capture() use the last trace, if it leads to the outermost
- * frame of the stack that ends at @hi, and all words from its second frame on can be
- * verified.
+ * Lets memo_again and near_capture() use the last trace, if it leads to the outermost frame of the
+ * stack that ends at @hi, and all words from its second frame on can be verified.
  */
 static inline void memo_publish(struct memo *m, uint64_t hi)
 {
@@ -392,24 +409,24 @@ static inline void memo_publish(struct memo *m, uint64_t hi)
 
 void memo_join_slow(struct memo_walk *w);
 
-/* All of the old trace behind @w->met stays, and the fresh part goes before it. */
+/* Puts the fresh part in front of the frames of the old trace behind @w->met, which all stay. */
 static inline void memo_join(struct memo_walk *w)
 {
-	/* Nothing new: where the last capture was made, or in the same loop. */
+	/* Nothing is new: the capture is at the place of the last one, or in the same loop. */
 	if (w->fresh->end - w->fresh->first == 1 && w->met == w->old->first)
 		return;
 	memo_join_slow(w);
 }
 
-/* No frame was met: the fresh part is the trace. */
+/* Makes the fresh part the last trace, because no frame of the old one was met. */
 void memo_replace(struct memo_walk *w);
 
 /*
- * Take over frames of the old trace from behind @w->met up to a frame from which a
- * walk can go on, @v or one before it, and return it: its step either does not
- * use the frame pointer that comes into it but restores it (@fp_restored tells,
- * for a pc), or the value is known: *fp. Returns @w->met if there is none, and -1
- * if there is no room.
+ * Copies frames of the old trace from behind @w->met to the fresh part, up to a frame from which a
+ * walk can go on: frame @v or one before it. The step from that frame either restores the frame
+ * pointer and does not use the present one (@fp_restored tells this for a pc), or the frame pointer
+ * is known and stored in *@fp. Returns the index of that frame, @w->met if there is none, and -1 if
+ * there is no room.
  */
 int memo_take(struct memo_walk *w, int v, uint64_t *fp, bool (*fp_restored)(uint64_t pc));
 

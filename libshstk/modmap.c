@@ -2,16 +2,14 @@
 /*
  * modmap.c - the map of this process's modules; see modmap.h.
  *
- * The map is an array of slots that readers scan without locks; an insertion
- * claims a free slot, a removal empties it and retires the module
- * (modmap_retire.c).
+ * The map is an array of slots that readers scan without locks. An insertion claims a free slot; a
+ * removal empties the slot and retires the module (modmap_retire.c).
  *
- * Staleness: code can go away by dlclose(), and other code can take its place
- * by a later load. The loader counts loads; dl_iterate_phdr() shows the count
- * (dlpi_adds), but takes a lock. So the constructor asks it once and looks where
- * in the loader's data (_rtld_global) that number stands; a change of any word
- * that matched means that the modules are compared with memory again. musl never
- * unmaps code. What a JIT replaces, it says by shstk_modules_changed().
+ * Modules can become stale: code goes away by dlclose(), and a later load may put other code in its
+ * place. The loader counts loads, and dl_iterate_phdr() tells the count (dlpi_adds), but takes a
+ * lock. So the constructor asks once, and looks for the words of the loader's data (_rtld_global)
+ * that hold this number. When one of these words changes, the modules are compared with memory
+ * again. musl never unmaps code. A JIT that replaces code says so by shstk_modules_changed().
  */
 #include <elf.h>
 #include <errno.h>
@@ -34,7 +32,7 @@
 #include "vma.h"
 
 #define MODULES 8192
-#define MAX_RUN 16 /* parts of a mapping whose protection differs */
+#define MAX_RUN 16 /* number of parts of a mapping that may differ in protection */
 
 struct slot {
 	uint64_t lo, hi;
@@ -42,7 +40,7 @@ struct slot {
 };
 
 static struct slot slots[MODULES];
-static unsigned int nslots; /* slots ever used */
+static unsigned int nslots; /* number of slots that were ever used */
 static bool has_go;
 static struct range modmap_end;
 
@@ -105,7 +103,9 @@ static void remove_slot(struct slot *s, struct module *m)
 		modmap_retire(m);
 }
 
-/* Copy memory of this process that may be going away. */
+/*
+ * Copies memory of this process that may be unmapped meanwhile. Returns false if it cannot be read.
+ */
 static bool copy_memory(void *to, uint64_t from, size_t len)
 {
 	struct iovec local = { to, len };
@@ -125,7 +125,7 @@ bool modmap_readable(uint64_t addr)
 	return ok;
 }
 
-/* The words of modmap_watch.counter when shstk_seal() was called. */
+/* The values of the words of modmap_watch.counter when shstk_seal() was called. */
 static uint64_t at_seal[MODMAP_COUNTERS];
 
 void shstk_seal(void)
@@ -142,8 +142,10 @@ void shstk_seal(void)
 }
 
 /*
- * The loader counts how much was loaded, and how much is: in glibc that is what the counters
- * are. If all have grown by the same nothing went. If there is one only, nobody knows.
+ * Returns true if it is certain that nothing was unloaded since shstk_seal(). glibc's loader has
+ * two counters: how many objects were ever loaded, and how many are loaded now. If all counters
+ * have grown by the same number, nothing was unloaded. If there is only one counter, it cannot be
+ * told.
  */
 static bool none_went(void)
 {
@@ -157,7 +159,10 @@ static bool none_went(void)
 	return modmap_watch.n > 1;
 }
 
-/* The start of the file of which @vma is a mapping. */
+/*
+ * Finds the address at which the file of @vma is mapped from its start. Returns false if there is
+ * none.
+ */
 static bool find_base(const struct vma *vma, uint64_t *base)
 {
 	struct vma v = *vma;
@@ -176,15 +181,15 @@ struct headers {
 	Elf64_Phdr ph[IMAGE_LOADS];
 };
 
-/* What a module is made of, and what comes out. */
+/* The mapping that a module is made from, and the module. */
 struct from_args {
 	const struct vma *vma;
 	struct module *m;
 };
 
 /*
- * The file is gone or is another one by now: take the unwind information from
- * memory, as a copy, since that mapping may go too.
+ * Makes a module from memory, because its file is gone or was replaced by another one. The unwind
+ * information is copied, since the mapping may go away, too. Returns 0 or a negative errno.
  */
 static int from_mapped_in(void *mem, void *args)
 {
@@ -266,12 +271,12 @@ static int from_vma(struct module **ret, const struct vma *vma, const char *path
 	err = from_file(ret, vma, path);
 	if (err && err != -ENOMEM)
 		err = from_mapped(ret, vma);
-	if (err && err != -ENOMEM) /* code from a file, but no ELF file */
+	if (err && err != -ENOMEM) /* the file is no ELF file */
 		err = module_from_range(ret, vma->range.lo, vma->range.hi);
 	return err;
 }
 
-/* Can code of this module not go away while the process lives? */
+/* Returns true if the module's code cannot go away while the process lives. */
 static bool permanent(const struct module *m)
 {
 	uint64_t addr[] = {
@@ -290,8 +295,9 @@ static bool permanent(const struct module *m)
 }
 
 /*
- * The mapping was a part of a larger one, until its protection was changed: where that begins
- * tells of which segment it is. False: it was not.
+ * Extends @vma to the larger mapping that it was part of until a part's protection was changed.
+ * Where the larger mapping begins tells which segment it is. Returns false if it was no part of
+ * one.
  */
 static bool find_run(struct vma *vma)
 {
@@ -312,8 +318,9 @@ static bool find_run(struct vma *vma)
 }
 
 /*
- * The code of a file, at @addr, that a program copied to memory of no file in its place: another
- * mapping of the file lies in front of it. @path: room for @size bytes, changed.
+ * Makes a module of the file's code at @addr, if the program has copied this code to anonymous
+ * memory in its own place. Another mapping of the file lies in front of that memory. @path has room
+ * for @size bytes and is overwritten. Returns 0 or a negative errno.
  */
 static own_stack int from_beside(struct module **ret, const struct vma *vma, char *path,
 				 size_t size, uint64_t addr)
@@ -335,14 +342,20 @@ static int from_run(struct module **ret, struct vma *vma, const char *path, uint
 {
 	int err = from_vma(ret, vma, path);
 
-	/* Memory that may be executed and is none of the file's code. */
+	/*
+	 * @addr can be executed, but is no code of the file by this mapping alone: look at the
+	 * whole run.
+	 */
 	if (err || module_is_code(*ret, addr) || !find_run(vma))
 		return err;
 	module_free(*ret);
 	return from_vma(ret, vma, path);
 }
 
-/* What is mapped at @addr, which need not be code of it; NULL: nothing that can be executed. */
+/*
+ * Makes a module of what is mapped at @addr, which need not be code of the module. Returns NULL if
+ * nothing executable is mapped there.
+ */
 static own_stack struct module *look_up(uint64_t addr)
 {
 	size_t size = 4096;
@@ -415,7 +428,7 @@ struct module *modmap_find(uint64_t pc)
 	return m;
 }
 
-/* Do @len bytes at @addr still equal those of the image? */
+/* Returns true if the @len bytes at @addr still equal those of the image at @data. */
 static bool same_bytes(const uint8_t *data, uint64_t addr, size_t len)
 {
 	uint8_t buf[256];
@@ -430,8 +443,8 @@ static bool same_bytes(const uint8_t *data, uint64_t addr, size_t len)
 }
 
 /*
- * Is the module's image still mapped where it was? The build ID tells, and
- * without one the unwind information itself.
+ * Returns true if the module's image is still mapped where it was. The build id tells, and without
+ * one the unwind information itself.
  */
 static bool still_there(const struct module *m)
 {
@@ -467,9 +480,9 @@ void modmap_revalidate(void)
 		if (!m || !m->is_volatile || (sealed ? stays : still_there(m)))
 			continue;
 		/*
-		 * Rules go first: who finds the module gone must not find its
-		 * rules. They cannot come back: whoever captures in the code
-		 * that lies there now has been through here since it was loaded.
+		 * Drop the rules first: a thread that finds the module gone must not find its
+		 * rules. The rules cannot come back, because a thread that captures in the code
+		 * that lies there now has been here since that code was loaded.
 		 */
 		rulecache_flush();
 		remove_slot(&slots[i], m);
@@ -480,7 +493,7 @@ void modmap_revalidate(void)
 
 void modmap_set_end(uint64_t lo, uint64_t hi)
 {
-	/* A reader in between finds the old range or an empty one. */
+	/* A reader that comes between these stores finds the old range or an empty one. */
 	store_release(&modmap_end.hi, 0);
 	store_release(&modmap_end.lo, lo);
 	store_release(&modmap_end.hi, hi);
@@ -537,7 +550,7 @@ void modmap_stats(struct shstk_stats *stats)
 }
 
 #ifdef __GLIBC__
-/* The words of the loader that hold the number of objects it has loaded. */
+/* Finds the loader's words that hold the number of objects it has loaded. */
 static void find_counters(void)
 {
 	static bool looked;
@@ -559,7 +572,7 @@ static void find_counters(void)
 	modmap_loads_saw(modmap_loads());
 }
 #else
-/* musl's dlclose() leaves everything where it is. */
+/* Does nothing: musl's dlclose() leaves all code where it is. */
 static void find_counters(void)
 {
 }
@@ -570,7 +583,9 @@ static __attribute__((constructor)) void modmap_init(void)
 	find_counters();
 }
 
-/* Constructors of what this is linked into may run before the one above. */
+/*
+ * Looks for the counters first, because constructors of the program may run before modmap_init().
+ */
 bool shstk_loads(uint64_t *ret)
 {
 	find_counters();

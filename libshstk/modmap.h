@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * modmap.h - the modules of this process: found when an address of theirs is
- * first met, dropped when they turn out to be gone, read without locks.
+ * modmap.h - the modules of this process. A module is found when one of its addresses is first met,
+ * and dropped when it turns out to be gone. The map is read without locks.
  */
 #ifndef SHSTK_MODMAP_H
 #define SHSTK_MODMAP_H
 
 #include "module.h"
 
-/* The module that has @pc, mapped in if it is new; NULL: @pc is no code. */
+/*
+ * Returns the module that contains @pc, and reads it in if it is new. Returns NULL if nothing
+ * executable is mapped at @pc.
+ */
 struct module *modmap_find(uint64_t pc);
 
-/* Was there ever a module with code of Go? */
+/* Returns true if there ever was a module with code of Go. */
 bool modmap_has_go(void);
 
 #define MODMAP_COUNTERS 8
 
 /**
  * struct modmap_watch - what every capture looks at
- * @counter: words of the loader that held the count of loads; one of them is
- *	that count. What there are fewer than two of is a zero.
- * @n: their number.
- * @seen: modmap_loads() when modules were looked over last.
- * @seen_two: the same; if there are more than two counters, no number of loads.
- * @retired: modules to be freed.
+ * @counter: addresses of the loader's words that held the number of loads. One of these words is
+ *	that number. If there are fewer than two, the rest of the first two point to a zero.
+ * @n: number of words found.
+ * @seen: value of modmap_loads() when modules were last compared with memory.
+ * @seen_two: value of modmap_loads_two() at that time; ~0 if there are more than two counters.
+ * @retired: list of modules to be freed.
  */
 struct modmap_watch {
 	const uint64_t *counter[MODMAP_COUNTERS];
@@ -35,13 +38,13 @@ struct modmap_watch {
 
 extern struct modmap_watch modmap_watch __attribute__((visibility("hidden")));
 
-/* The same as modmap_loads() if there are one or two counters, which is most often. */
+/* Returns what modmap_loads() does if there are one or two counters, which is the usual case. */
 static inline uint64_t modmap_loads_two(void)
 {
 	return load_relaxed(modmap_watch.counter[0]) + load_relaxed(modmap_watch.counter[1]) * 3;
 }
 
-/* A number that differs after a load. */
+/* Returns a number that changes when something is loaded. */
 static inline uint64_t modmap_loads(void)
 {
 	uint64_t v = modmap_loads_two();
@@ -53,15 +56,18 @@ static inline uint64_t modmap_loads(void)
 }
 
 /*
- * Has anything been loaded since modmap_revalidate() ran last? A library can only
- * take another's place by being loaded.
+ * Returns true if anything was loaded since modmap_revalidate() ran last. A library can only take
+ * another's place by being loaded.
  */
 static inline bool modmap_loads_changed(void)
 {
 	return modmap_loads() != load_relaxed(&modmap_watch.seen);
 }
 
-/* It is certain that nothing was, and cheap to tell. */
+/*
+ * Returns true if it is certain that nothing was loaded; this is cheaper than
+ * modmap_loads_changed().
+ */
 static inline bool modmap_loads_same(void)
 {
 	return modmap_loads_two() == load_relaxed(&modmap_watch.seen_two);
@@ -73,40 +79,40 @@ static inline void modmap_loads_saw(uint64_t loads)
 	store_release(&modmap_watch.seen_two, modmap_watch.n <= 2 ? loads : ~0ull);
 }
 
-/* Drop every module that is not there any more; and, if there was one, all rules. */
+/* Drops every module that is not there any more, and then all rules. */
 void modmap_revalidate(void);
 
 /*
- * The rule for return address @pc (@exact: a program counter), RULE_GUESS for
- * code without information, RULE_NONE if it is no code. Remembers return
+ * Returns the rule for the return address @pc, or the program counter @pc if @exact; RULE_GUESS for
+ * code without unwind information, and RULE_NONE if @pc is no code. Keeps the rules of return
  * addresses in the rule cache.
  */
 uint64_t modmap_rule(uint64_t pc, bool exact);
 
 /*
- * Frames of code from @lo to @hi have no callers from now on: what runs there is unwound
- * by somebody else, and traces end at the first of them.
+ * Ends traces at the first frame of code from @lo to @hi from now on, because what runs there is
+ * unwound by other code.
  */
 void modmap_set_end(uint64_t lo, uint64_t hi);
 bool modmap_is_end(uint64_t pc);
 
-/* May the word at @addr be read? Asks the kernel. */
+/* Asks the kernel whether the word at @addr can be read. */
 bool modmap_readable(uint64_t addr);
 
-/* Drop all modules that may have gone. */
+/* Drops all modules that may be gone. */
 void modmap_flush(void);
 
-/* Free @m, which nobody finds any more, by modmap_reclaim(). */
+/* Leaves @m, which must not be in the map any more, to modmap_reclaim() to be freed. */
 void modmap_retire(struct module *m);
 
-/* Free what was dropped, once no capture can still use it. */
+/* Frees the retired modules, if no capture can still use them. */
 void modmap_reclaim(void);
 static inline bool modmap_has_retired(void)
 {
 	return load_relaxed(&modmap_watch.retired);
 }
 
-/* Add to @stats the modules of the map, and tell what the rule cache holds. */
+/* Adds the modules of the map to @stats, and stores there what the rule cache holds. */
 void modmap_stats(struct shstk_stats *stats);
 
 #endif

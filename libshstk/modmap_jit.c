@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * modmap_jit.c - unwind information of code made at run time; see modmap_jit.h.
+ * modmap_jit.c - unwind information of code that is made at run time; see modmap_jit.h.
  *
- * A JIT hands the .eh_frame of its code to the C++ runtime by __register_frame(),
- * and may hand it to us in the same way. What the runtime has is not looked up:
- * it has no interface that a signal handler may call (libgcc's, up to version
- * 12, takes a lock and sorts in memory from malloc()).
+ * A JIT gives the .eh_frame of its code to the C++ runtime by __register_frame(), and may give it
+ * to this library in the same way. What the runtime has is not looked up, because it has no
+ * interface that a signal handler may call: libgcc's, up to version 12, takes a lock and sorts in
+ * memory from malloc().
  *
- * Sections are copied: the JIT frees its own right after it has taken it back,
+ * Sections are copied, because a JIT frees its own section right after it has deregistered it,
  * while a capture may still be reading.
  */
 #include <errno.h>
@@ -19,14 +19,14 @@
 
 #define REGISTERED 16384
 
-/* More no JIT registers at once. */
+/* The largest section that is accepted; no JIT registers more at once. */
 #define SECTION_MAX (256u << 20)
 
 struct modmap_jit modmap_jit;
 
 static struct slot {
 	struct range range;
-	const void *key; /* what was registered */
+	const void *key; /* address of the registered section */
 	struct module *m;
 } slots[REGISTERED];
 
@@ -47,7 +47,10 @@ struct module *modmap_jit_search(uint64_t pc)
 	return NULL;
 }
 
-/* Bytes up to the entry of length 0 that ends the section; 0: there is none. */
+/*
+ * Returns the number of bytes up to the entry of length 0 that ends the section, or 0 if there is
+ * no such entry.
+ */
 static size_t section_size(const uint8_t *p)
 {
 	size_t size = 0;
@@ -110,7 +113,7 @@ SHSTK_API int shstk_register_frame(const void *eh_frame)
 		module_free(m);
 		err = -ENOSPC;
 	}
-	/* What was guessed here so far is known now. */
+	/* Frames of this code that were guessed so far have a rule now. */
 	if (!err)
 		rulecache_flush();
 	errno = saved;

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * modmap_retire.c - free modules that are in no map any more; see modmap.h.
+ * modmap_retire.c - frees modules that are in no map any more; see modmap.h.
  *
- * A capture may still be reading one that was just removed. So it is put on a list of
- * retired ones, and unmapped when no thread is inside a capture: struct thread.depth is a
- * read-side critical section, and membarrier(2) supplies the barrier that captures leave
- * out.
+ * A capture may still be reading a module that was just removed. So the module is put on a list of
+ * retired modules, and unmapped when no thread is inside a capture: struct thread.depth marks a
+ * read-side critical section, and membarrier(2) supplies the barrier that captures leave out.
  *
- * Why not liburcu: its read side must not be entered in handlers on an
- * alternate signal stack (liburcu README, "Interaction with ... signal
- * handlers"), its registration takes a lock, and a profiler's handlers run in
- * threads the library has never seen. See Documentation/design.rst.
+ * liburcu is not used: its read side must not be entered in handlers on an alternate signal stack
+ * (liburcu README, "Interaction with ... signal handlers"), its registration takes a lock, and a
+ * profiler's handlers run in threads that the library has never seen. See Documentation/design.rst.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -59,7 +57,7 @@ void modmap_reclaim(void)
 
 static __attribute__((constructor)) void modmap_retire_init(void)
 {
-	/* Whoever links this in may have been told by its own constructor. */
+	/* The object that links the library may have called shstk_seal() in its own constructor. */
 	if (vma_sealed())
 		return;
 	have_membarrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);

@@ -2,8 +2,8 @@
 /*
  * module.c - ELF images with their unwind tables; see module.h.
  *
- * A module reads its file through a mapping of its own, so that it stays valid
- * when the program unmaps the code.
+ * A module reads its file through a mapping of its own, which stays valid when the program unmaps
+ * the code.
  */
 #include <sys/mman.h>
 
@@ -34,8 +34,8 @@ void module_free(struct module *m)
 }
 
 /*
- * The image is parsed: find the range and the tables. A module that lacks a table
- * for want of memory would lack it for ever: rather no module.
+ * Finds the range and the tables of a module whose image is parsed. Fails if memory for a table is
+ * missing: otherwise the module would lack this table for ever.
  */
 static int module_finish(struct module *m)
 {
@@ -132,7 +132,7 @@ int module_from_range(struct module **ret, uint64_t lo, uint64_t hi)
 	return 0;
 }
 
-/* Code addresses that a section covers. */
+/* Returns the range of code addresses that a section covers. */
 static struct range covered(const struct cfi_section *sec)
 {
 	struct range r = { UINT64_MAX, 0 };
@@ -211,7 +211,7 @@ int module_add(struct module *m, const struct section *eh_frame, const struct se
 	return 0;
 }
 
-/* Something new may be known by now. */
+/* Asks @m->more once. Returns true if it was asked, so that more may be known now. */
 static bool ask_for_more(struct module *m)
 {
 	void (*more)(struct module * m) = m->more;
@@ -254,8 +254,8 @@ bool module_between(const struct module *a, const struct module *b)
 		uint64_t lo = l->vaddr + b->bias;
 
 		/*
-		 * Over its data: the rest of a mapping of all of it, whose middle became
-		 * something else's, as of ld.so's on arm64 the vdso.
+		 * An anonymous range over data of @b is the rest of a mapping of all of @b, whose
+		 * middle became something else: on arm64 the vdso does this to ld.so.
 		 */
 		if (!a->img.nload && !l->exec)
 			continue;
@@ -311,7 +311,7 @@ static bool is_sigtramp(const struct module *m, uint64_t pc)
 	code = module_code(m, pc, &before, &after);
 	if (!code || machine->is_sigtramp(code, after))
 		return code;
-	/* Or its last instruction, the system call? */
+	/* @pc may also be at the last instruction of the trampoline, the system call. */
 	for (i = 0; i < ARRAY_SIZE(machine->sigtramp_call); i++) {
 		size_t at = machine->sigtramp_call[i];
 
@@ -322,14 +322,14 @@ static bool is_sigtramp(const struct module *m, uint64_t pc)
 }
 
 /*
- * While the kernel makes the system call that ends a signal handler, the program counter
- * is behind it, where no description needs to reach.
+ * Returns true if @pc is behind the system call of a signal return trampoline. The program counter
+ * is there while the kernel makes that call, and unwind information need not cover this address.
  */
 static bool is_behind_sigtramp(const struct module *m, uint64_t pc)
 {
 	const struct machine *machine = m->img.m;
 
-	/* Code of no file has no machine. */
+	/* Code without a file has no machine. */
 	if (!m->img.nload)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(machine->sigtramp_call); i++) {
@@ -347,8 +347,8 @@ static bool is_behind_sigtramp(const struct module *m, uint64_t pc)
 }
 
 /*
- * Nothing calls the entry point, but glibc's descriptions of it for arm64 say so behind its
- * first instruction only.
+ * Returns true if @vaddr is the entry point, which nothing calls. In glibc's unwind information for
+ * arm64 this is only said behind its first instruction.
  */
 static bool is_entry(struct module *m, uint64_t vaddr)
 {
