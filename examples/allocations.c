@@ -6,9 +6,9 @@
  *           $(pkg-config --cflags --libs libshstk-symbolize libshstk)
  *   LD_PRELOAD=./allocations.so COMMAND
  *
- * When the program ends, the five stacks that allocated the most bytes are printed where standard
- * error was at its beginning: many programs close theirs. For glibc, whose malloc() has a second
- * name, __libc_malloc().
+ * When the program ends, it prints the five stacks that allocated the most bytes. It prints them to
+ * the file that was standard error when the program began, because many programs close standard
+ * error. It works with glibc only, whose malloc() has a second name, __libc_malloc().
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,18 +26,21 @@ static struct place {
 	_Atomic uint64_t id;
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t calls;
-	_Atomic int depth; /* Set last: 0 while @pcs is not whole. */
+	_Atomic int depth; /* Set last; 0 while @pcs is incomplete. */
 	uint64_t pcs[DEPTH];
 } places[PLACES];
 
-/* Set when the table is read: nothing is counted from then on. */
+/* Set before the table is read; nothing is counted from then on. */
 static atomic_int ended;
 
 static int report_fd;
 
 void *__libc_malloc(size_t size);
 
-/* The place of a stack, found by its identity; NULL if the table is full. */
+/*
+ * Returns the place with identity @id, which is made if it is new. Returns NULL if the table is
+ * full.
+ */
 static struct place *find(uint64_t id, const uint64_t *pcs, int depth)
 {
 	for (unsigned int i = 0; i < 64; i++) {
@@ -64,7 +67,7 @@ void *malloc(size_t size)
 
 	if (ended)
 		return __libc_malloc(size);
-	/* Takes no lock and no heap memory, so it may be called here. */
+	/* A capture takes no lock and no heap memory, so malloc() may call it. */
 	depth = shstk_capture_id(pcs, DEPTH, NULL, &id);
 	place = depth > 0 && id ? find(id, pcs, depth) : NULL;
 	if (place) {
@@ -98,7 +101,7 @@ __attribute__((destructor)) static void report(void)
 	for (struct place *at = places; at < places + SHOWN && at->depth; at++) {
 		dprintf(report_fd, "%lu bytes in %lu calls:\n", (unsigned long)at->bytes,
 			(unsigned long)at->calls);
-		/* The innermost one is malloc() above. */
+		/* The innermost entry is malloc() above, so it is left out. */
 		for (int d = 1; d < at->depth; d++) {
 			shstk_symbolize(names, at->pcs[d], 0, &name, 1, sizeof(name));
 			dprintf(report_fd, "    %s\n", name.function);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A crash handler: the signal handler captures the stack, another process names it.
+ * A crash handler: the signal handler captures the stack, and another process names its functions.
  *
  *   cc -O2 -g -o crash crash.c $(pkg-config --cflags --libs libshstk-symbolize libshstk)
  *   ./crash
  *
- * A program that crashed can't be trusted to allocate memory or to read files. So a child, which
- * was made while all was well, waits at a pipe for the addresses, and writes them with names.
+ * A program that crashed can't be trusted to allocate memory or to read files. So a child process,
+ * which is made while the program is sound, waits at a pipe for the addresses and prints them with
+ * names.
  */
 #define _GNU_SOURCE
 #include <shstk_symbolize.h>
@@ -18,7 +19,7 @@
 
 #define DEPTH 128
 
-/* What the handler sends: less than PIPE_BUF, so it comes whole. */
+/* The message that the handler sends. It is smaller than PIPE_BUF, so it arrives in one piece. */
 struct crash {
 	int depth;
 	uint8_t marks[DEPTH];
@@ -28,7 +29,10 @@ struct crash {
 static int to_child;
 static pid_t child;
 
-/* The kernel ends the program by the same signal when this returns: SA_RESETHAND. */
+/*
+ * Sends the stack to the child. When this returns, the kernel ends the program by the same signal,
+ * because of SA_RESETHAND.
+ */
 static void on_crash(int sig, siginfo_t *info, void *context)
 {
 	static struct crash crash;
@@ -40,7 +44,7 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 		waitpid(child, NULL, 0);
 }
 
-/* In the child: name the stack of the parent, which waits meanwhile. */
+/* Runs in the child: names the stack of the parent, which waits meanwhile. */
 static void report(int from, pid_t parent)
 {
 	struct shstk_symbolizer *names;
@@ -48,7 +52,7 @@ static void report(int from, pid_t parent)
 	struct crash crash;
 
 	if (read(from, &crash, sizeof(crash)) != sizeof(crash))
-		_exit(0); /* The parent ended well. */
+		_exit(0); /* The parent ended without a crash. */
 	if (shstk_symbolizer_create(parent, &names))
 		_exit(1);
 	for (int i = 0; i < crash.depth; i++) {
@@ -78,7 +82,7 @@ static void catch_crashes(void)
 	}
 	close(ends[0]);
 	to_child = ends[1];
-	sigaltstack(&other, NULL); /* A stack that has overflowed is no place for a handler. */
+	sigaltstack(&other, NULL); /* A handler can't run on a stack that has overflowed. */
 	for (unsigned int i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		sigaction(signals[i], &act, NULL);
 }

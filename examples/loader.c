@@ -7,13 +7,13 @@
  *   cc -O2 -static -o program program.c
  *   ./loader ./program ARGUMENT...
  *
- * A shadow stack ends with execve(), so who wants one for a program that does not switch it on
- * itself has to be in the process. Switched on before the program's first instruction, it has
- * every return address, and no function returns that was called before.
+ * execve() ends a shadow stack. So a loader for a program that does not switch it on itself has to
+ * be in the same process. The loader switches it on before the program's first instruction: then
+ * the shadow stack has every return address, and no function returns that was called before.
  *
- * Exit status: the program's; 125 where there are no shadow stacks; 126 if the program can't be
- * loaded. A loader for daily use is `shstk run`, which also starts dynamic programs and asks
- * first whether they are ready.
+ * The exit status is the program's; 125 if there are no shadow stacks; 126 if the program can't be
+ * loaded. A loader for daily use is `shstk run`, which also starts dynamic programs and first
+ * checks whether they are ready.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -30,7 +30,10 @@
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
-/* The kernel starts programs likewise: nothing to call at exit (rdx), no outer frame (rbp). */
+/*
+ * The kernel starts programs in this way, too: rdx is 0, so that there is no function to call at
+ * exit, and rbp is 0, so that there is no outer frame.
+ */
 #define GO "mov %1, %%rsp\n\txor %%edx, %%edx\n\txor %%ebp, %%ebp\n\tjmp *%0"
 #elif defined(__aarch64__)
 #define MACHINE EM_AARCH64
@@ -42,10 +45,10 @@
 struct program {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[HEADERS];
-	uint64_t bias; /* What is added to the addresses of the file. */
+	uint64_t bias; /* Added to the addresses in the file. */
 };
 
-/* Read the headers of @path; what is not a static program for this machine ends here. */
+/* Reads the headers of @path. Ends the process if it is not a static program for this machine. */
 static int open_program(const char *path, struct program *p)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -67,7 +70,10 @@ static int open_program(const char *path, struct program *p)
 	return fd;
 }
 
-/* Map one segment; what the file has nothing for is zero. */
+/*
+ * Maps one segment; memory for which the file has no bytes is zero. Returns 0, or non-zero on
+ * failure.
+ */
 static int map_segment(int fd, const Elf64_Phdr *s, uint64_t bias)
 {
 	int prot = (s->p_flags & PF_R ? PROT_READ : 0) | (s->p_flags & PF_W ? PROT_WRITE : 0) |
@@ -88,7 +94,10 @@ static int map_segment(int fd, const Elf64_Phdr *s, uint64_t bias)
 				    MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
 }
 
-/* Take the room for all segments first, so that nothing else is overwritten; then map them. */
+/*
+ * Loads the program. It first reserves the memory for all segments, so that nothing else is
+ * overwritten, and then maps them.
+ */
 static void load(const char *path, struct program *p)
 {
 	int fd = open_program(path, p), fixed = p->header.e_type == ET_EXEC;
@@ -116,7 +125,7 @@ static void load(const char *path, struct program *p)
 	close(fd);
 }
 
-/* Where the program headers lie in memory: the segment that holds them says so. */
+/* Returns where the program headers lie in memory, which the segment that holds them tells. */
 static uint64_t headers_at(const struct program *p)
 {
 	for (int i = 0; i < p->header.e_phnum; i++) {
@@ -130,8 +139,9 @@ static uint64_t headers_at(const struct program *p)
 }
 
 /*
- * Make our own first stack the program's: one argument less, and headers and entry are its own.
- * All moves by one word, over our name, so that the stack stays aligned. Returns its top.
+ * Turns this process's first stack into the program's: removes one argument, and sets headers and
+ * entry to the program's. Everything moves by one word, over the loader's name, so that the stack
+ * stays aligned. Returns the top of the stack.
  */
 static uint64_t *give_stack(const struct program *p, char **argv)
 {
@@ -177,7 +187,10 @@ int main(int argc, char **argv)
 		errx(125, "no shadow stacks on this machine: %s", strerror(-ret));
 	entry = p.bias + p.header.e_entry;
 	stack = give_stack(&p, argv);
-	/* It begins empty: from here on this function must not return, and does not. */
+	/*
+	 * The shadow stack begins empty, so this function must not return from here on, and it does
+	 * not.
+	 */
 	ret = shstk_status_set(SHSTK_STATUS_ENABLE);
 	if (ret)
 		_exit(125);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A sampling profiler: a timer's signal captures the stack, names come when all is over.
+ * A sampling profiler: a timer's signal captures the stack, and names are looked up at the end.
  *
  *   cc -O2 -o profiler profiler.c $(pkg-config --cflags --libs libshstk-symbolize libshstk)
  *   ./profiler
  *
- * It prints folded stacks, one line each, as flame graphs are drawn from: the outermost
- * function first, then the number of samples.
+ * It prints folded stacks, from which flame graphs are drawn: one stack in each line, the outermost
+ * function first, and at the end the number of samples.
  */
 #define _GNU_SOURCE
 #include <shstk_symbolize.h>
@@ -23,7 +23,9 @@ static int depth[SAMPLES];
 static volatile sig_atomic_t samples;
 static volatile double result;
 
-/* Each 2 ms of CPU time. A capture is safe in a signal handler; naming addresses is not. */
+/*
+ * Takes a sample, every 2 ms of CPU time. A signal handler may capture, but must not look up names.
+ */
 static void sample(int sig, siginfo_t *info, void *context)
 {
 	int i = samples;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* abseil.cc - abseil's GetStackTrace for source.c; it has no C interface. */
+/* abseil.cc - abseil's GetStackTrace() for source.c, because it has no C interface. */
 
 #include <cstdint>
 

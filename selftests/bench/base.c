@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * base.c - the outermost frame of all measured chains.
+ * base.c - the outermost frame of all chains that are measured.
  *
- * The start-up code above main() has no frame pointers and leaves anything in
- * that register. Calling on with zero in it ends every chain of frame records
- * in a way that also a loop without checks understands. Built without a frame
- * pointer and without a red zone, so that both the call and the clobber are
- * allowed here.
+ * The start-up code above main() has no frame pointers and leaves any value in that register.
+ * base_call() makes it zero, which ends every chain of frame records in a way that even a loop
+ * without checks understands. This file is built without a frame pointer and without a red zone, so
+ * that its assembler code may call and may change that register.
  */
 #include "base.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bench.c - time libshstk and its peers side by side; see
- * Documentation/bench.rst for what is measured and how far it can be trusted.
+ * bench.c - measures libshstk and its peers side by side; see Documentation/bench.rst for what is
+ * measured and how far it can be trusted.
  *
  *	bench [-q] [-t SECONDS] [-o CSV] [-k NAME,...]
- *	bench --cold SOURCE		first captures of this process, in ns
- *	bench --instr DEPTH		under callgrind: see instr
- *	bench --old LIB --new LIB ...	two builds of the library too: see versus
+ *	bench --cold SOURCE		prints the first captures of this process, in ns
+ *	bench --instr DEPTH		runs under callgrind: see instr.c
+ *	bench --old LIB --new LIB ...	measures two builds of the library too: see versus
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,7 +27,7 @@ const unsigned int depths[NR_DEPTHS] = { 8, 32, 128, 512 };
 struct cell cells[NR_SCENARIOS][NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
 
 #define MAX_REPS 151
-#define STATUS_MISSED 3 /* a bar of Documentation/bench.rst is not met */
+#define STATUS_MISSED 3 /* exit status if a bar of Documentation/bench.rst is not met */
 
 static struct {
 	double seconds;
@@ -43,7 +43,7 @@ static struct {
 };
 
 static double ns_per_tick = 1;
-static uint64_t cell_budget; /* ns per cell and round */
+static uint64_t cell_budget; /* in ns, for each cell and round */
 
 static int by_value(const void *a, const void *b)
 {
@@ -65,13 +65,16 @@ static double run_batch(struct job *j, unsigned int batch)
 }
 
 /*
- * Warm up as long as the measurement will take; returns ns of one run. FIRST
- * goes through all functions of the chain, so that all code has been seen, if
- * that is not too slow.
+ * Warms up for as long as the measurement will take. Returns the time of one run in ns. In the
+ * scenario FIRST it goes through all functions of the chain, if that is not too slow, so that all
+ * code was seen before.
  */
 static uint64_t warm_up(struct job *j)
 {
-	/* The first run may look at the place first: floor-loads does. */
+	/*
+	 * The first run may have to look at the place, as floor-loads does; so there are at least
+	 * two.
+	 */
 	unsigned int runs = j->scenario == FIRST ? j->set->count : 2;
 	uint64_t start, elapsed, first = now_ns();
 
@@ -84,17 +87,20 @@ static uint64_t warm_up(struct job *j)
 	return elapsed - start;
 }
 
-/* Median of as many batches as the budget allows. */
+/* Returns the median of as many batches as the budget allows, in ns for one capture. */
 static double run_median(struct job *j, uint64_t once)
 {
 	double reps[MAX_REPS];
 	uint64_t start;
 	unsigned int batch = 1, n = 0;
 
-	/* A batch takes 10 us, so that reading the clock does not show. */
+	/* A batch takes at least 10 us, so that the time to read the clock is negligible. */
 	if (once < 10000)
 		batch = (unsigned int)(10000 / (once + 1)) + 1;
-	/* The memo goes by turns here; a batch has to have them all. */
+	/*
+	 * In this scenario the memo is used and left out in turns, so a batch must have enough
+	 * captures.
+	 */
 	if (j->scenario == FIRST && batch < 32 && once < 20000)
 		batch = 32;
 	j->frames = 0;
@@ -140,7 +146,10 @@ static bool names(const char *name)
 	return false;
 }
 
-/* What -k leaves: of scenarios, chains and sources those named, if any is. */
+/*
+ * Returns true if -k does not exclude this cell. If -k names any scenarios, only these are wanted;
+ * the same holds for chains and for sources.
+ */
 static bool is_wanted(enum scenario scenario, unsigned int chain, unsigned int s)
 {
 	bool some[3] = { false }, named[3];
@@ -163,7 +172,7 @@ static bool is_wanted(enum scenario scenario, unsigned int chain, unsigned int s
 	return true;
 }
 
-/* Is that of @len characters at @at one that -k may give? */
+/* Returns true if the @len characters at @at are a name that -k accepts. */
 static bool is_known(const char *at, size_t len)
 {
 	bool known = false;
@@ -206,7 +215,7 @@ bool source_runs_in(unsigned int s, enum scenario scenario, unsigned int chain)
 	       (scenario == FIXED || !(sources[s].chains & ONLY_FIXED));
 }
 
-/* What "memcpy" copies: as many entries as the chain has frames. */
+/* Returns how many entries "memcpy" copies: as many as the chain has frames. */
 static int entries_at(enum scenario scenario, unsigned int chain, unsigned int depth)
 {
 	unsigned int glibc = (unsigned int)(source_find("glibc") - sources);
@@ -237,7 +246,7 @@ static void run_group(enum scenario scenario, unsigned int chain, unsigned int d
 		r.job.depth = depths[depth];
 		r.job.run = run_cell;
 		job_start(&r.job);
-		shstk_marker_withdraw(); /* the others walk too */
+		shstk_marker_withdraw(); /* the other sources must walk, too */
 	}
 }
 
@@ -255,7 +264,7 @@ static unsigned int run_rounds(void)
 	unsigned int round = 0;
 	double elapsed = 0;
 
-	/* No more rounds than fit, judging by those so far. */
+	/* Start another round only if it fits into the time, judged by the rounds so far. */
 	while (round < MAX_ROUNDS && (round < 2 || elapsed + elapsed / round < opt.seconds)) {
 		run_round(round++);
 		elapsed = (double)(now_ns() - start) / 1e9;
@@ -296,7 +305,7 @@ double cell_spread(const struct cell *c, unsigned int rank)
 	return sorted[0] > 0 ? sorted[rank] / sorted[0] : 1;
 }
 
-/* How long is a tick? Two clocks over 20 ms. */
+/* Measures how long a tick is, by two clocks over 20 ms. */
 static void calibrate_ticks(void)
 {
 	uint64_t ns = now_ns(), ticks = now_ticks(), end;
@@ -327,7 +336,9 @@ static void run_all(void *arg)
 		opt.status = STATUS_MISSED;
 }
 
-/* The first captures of a process: nothing is loaded, compiled or cached. */
+/*
+ * Prints the times of the first captures of a process, when nothing is loaded, compiled or cached.
+ */
 static void run_cold(void *arg)
 {
 	static struct job j;
@@ -364,7 +375,10 @@ static void print_machine(bool fifo, int cpu)
 			printf("not measured: %s (%s)\n", sources[s].name, sources[s].missing);
 }
 
-/* Stay on the last CPU we may use, ahead of everybody else if we may. */
+/*
+ * Pins the process to the last CPU that it may use, with real-time priority if that is allowed.
+ * Returns the CPU, or -1; *@fifo receives whether the priority was set.
+ */
 static int pin(bool *fifo)
 {
 	struct sched_param param = { .sched_priority = 1 };

@@ -2,12 +2,13 @@
 #
 # Benchmarks (Documentation/bench.rst).
 #
-#   make bench      measure against peers, writes build/bench.csv; QUICK=1: 30 s
-#   make bench-heap     only what recording allocations costs
-#   make bench-versus OLD=LIB   this build of the library and another, in one run
-#   make bench-record   samples against the truth and perf, in the same run; what they cost
-#   make bench-instr    count instructions of captures and of recording
-#                   allocations, under valgrind
+#   make bench          measures against peers and writes build/bench.csv; QUICK=1: 30 s
+#   make bench-heap     measures only what recording allocations costs
+#   make bench-versus OLD=LIB   measures this build of the library and another one in one run
+#   make bench-record   compares samples with the truth and with perf in the same run, and
+#                       measures what samples cost
+#   make bench-instr    counts the instructions of captures and of recording allocations,
+#                       under valgrind
 
 BENCH := $(B)/bench
 BENCH_CFLAGS := $(CSTD) -O2 -g $(WARN) $(CPPFLAGS_COMMON) -Iselftests/bench \
@@ -17,8 +18,8 @@ BENCH_NOFP := -fomit-frame-pointer
 BENCH_OBJ := $(patsubst %,$(BENCH)/%.o,bench base check floor instr job report \
 	source versus abseil chain_fp chain_nofp chain_nofp1024)
 
-# All that stands between the chain and the frame-pointer loop keeps its frame
-# pointer; base.c and the chains named so do not.
+# All code between the chain and the loop over frame pointers keeps its frame pointer. base.c and
+# the chains with "nofp" in their name do not.
 $(BENCH)/%.o: selftests/bench/%.c selftests/bench/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_FP) -c -o $@ $<
@@ -55,7 +56,7 @@ $(BENCH)/cost.so: $(BENCH)/cost.o
 	$(call say,LD,$@)$(CC) -shared -o $@ $<
 $(BENCH)/cost.o: BENCH_FP := -fPIC
 
-# A test: the memo against the plain walk, on the chains that are measured.
+# This is a test: it compares the memo with the plain walk, on the chains that are measured.
 $(BENCH)/memo_test.o: BENCH_FP := $(BENCH_NOFP) -Ilibshstk/arch/$(ARCH)
 $(BENCH)/memo_test: $(patsubst %,$(BENCH)/%.o,memo_test chain_fp chain_nofp \
 		chain_nofp1024) $(B)/lib/native/libshstk.a
@@ -80,7 +81,7 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
-# On a fresh machine the packages come first: nothing is compiled before.
+# Packages are installed first, because a fresh machine could not compile without them.
 bench bench-heap bench-instr bench-record bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * cell.h - one figure of the result: a source in one scenario, chain and depth.
- */
+/* cell.h - one figure of the result: a source in one scenario, on one chain, at one depth. */
 #ifndef BENCH_CELL_H
 #define BENCH_CELL_H
 
@@ -17,10 +15,10 @@ extern const unsigned int depths[NR_DEPTHS];
 
 /**
  * struct cell - one figure
- * @rounds: median time of one capture in each round, calls included, in ns.
+ * @rounds: for each round, the median time of one capture in ns, calls included.
  * @nr: number of rounds.
- * @frames: entries of a trace, on average.
- * @slow: takes so long that it is left out of most rounds.
+ * @frames: average number of entries of a trace.
+ * @slow: the source takes so long that it is left out of most rounds.
  */
 struct cell {
 	double rounds[MAX_ROUNDS];
@@ -31,9 +29,9 @@ struct cell {
 
 /**
  * struct check - what a source returns at one place, compared with glibc
- * @frames: entries returned.
- * @same: entries from the bottom of the chain on that are equal.
- * @expected: so many there are.
+ * @frames: number of entries that the source returned.
+ * @same: number of equal entries, from the bottom of the chain on.
+ * @expected: number of entries that glibc returned, from the bottom of the chain on.
  */
 struct check {
 	int frames;
@@ -44,29 +42,33 @@ struct check {
 extern struct cell cells[NR_SCENARIOS][NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
 extern struct check checks[NR_CHAINS][NR_DEPTHS][MAX_SOURCES];
 
-/* Does source @s run on @chain here at all? */
+/* Returns true if source @s can run on @chain on this machine. */
 bool source_runs(unsigned int s, unsigned int chain);
 
-/* ... and in @scenario? */
+/*
+ * Returns true if source @s can run on @chain in @scenario, and the -k option does not exclude it.
+ */
 bool source_runs_in(unsigned int s, enum scenario scenario, unsigned int chain);
 
-/* Does it return all frames of the chain there? @depth is an index. */
+/* Returns true if the source returned all frames of the chain. @depth is an index into depths[]. */
 bool check_complete(const struct check *c, unsigned int depth);
 
-/* Fill checks[]; returns the number of wrong (not: missing) frames found. */
+/* Fills checks[]. Returns the number of wrong frames found; missing frames do not count. */
 unsigned int check_all(void);
 
 /*
- * Smallest of the rounds' medians, in ns, without the calls between captures
- * (scenarios other than FIXED); negative if there is none.
+ * Returns the smallest of the rounds' medians in ns, or a negative number if there is none. Except
+ * in the scenario FIXED, the time of the calls between captures is subtracted.
  */
 double cell_ns(enum scenario scenario, unsigned int chain, unsigned int depth, unsigned int s);
 
-/* How far rounds lie apart: rank-th smallest round over the smallest. */
+/*
+ * Returns how far the rounds differ: the round of rank @rank (0 is the smallest) over the smallest.
+ */
 double cell_spread(const struct cell *c, unsigned int rank);
 
 void report_tables(void);
-/* How many bars the tables said are not met. */
+/* Returns the number of bars that the tables reported as not met. */
 unsigned int report_missed(void);
 void report_noise(void);
 void report_memory(void);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * check.c - do all sources return the same frames? A fast wrong trace is worth
+ * check.c - checks that all sources return the same frames. A fast but wrong trace is worth
  * nothing, so this comes before any timing.
  *
- * glibc's backtrace() is the reference. Traces start in different wrappers, so
- * they are compared from the return address on that leads into the innermost
- * function of the chain.
+ * glibc's backtrace() is the reference. Traces start in different wrappers, so they are compared
+ * from the return address into the innermost function of the chain on.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static void compare(struct checker *k, unsigned int s, int expected, uint64_t an
 
 	memset(k->pcs, 0, sizeof(k->pcs));
 	n = sources[s].capture(k->pcs, MAX_PCS);
-	/* A marker is met the second time. */
+	/* A marker is met only by the second capture. */
 	if (strstr(sources[s].name, "-marker"))
 		n = sources[s].capture(k->pcs, MAX_PCS);
 	shstk_marker_withdraw();
@@ -51,7 +50,7 @@ static void compare(struct checker *k, unsigned int s, int expected, uint64_t an
 	c->expected = expected;
 	while (c->same < expected && at + c->same < n && pcs[c->same] == k->truth[c->same])
 		c->same++;
-	/* More than fewer frames: another frame than the true one. */
+	/* This is a wrong frame, not only a missing one. */
 	if (at < n && c->same < expected && at + c->same < n && c->same < (int)depths[k->depth]) {
 		fprintf(stderr, "bench: %s on %s at depth %u: entry %d is %#llx, not %#llx\n",
 			sources[s].name, chain_sets[k->set].name, depths[k->depth], c->same,
@@ -71,7 +70,7 @@ static __attribute__((noinline)) void check_here(struct chain *chain)
 	at = find(k->truth, n, anchor);
 	n -= at;
 	memmove(k->truth, k->truth + at, (size_t)n * sizeof(k->truth[0]));
-	/* Twice: the second time, memories and caches are in play. */
+	/* Check twice: the second time, memos and caches are in use. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (unsigned int s = 0; s < nr_sources; s++) {
 			if (!sources[s].tracer || !source_runs(s, k->set))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * compile.c - time and memory of compiling a whole module's unwind information.
+ * compile.c - measures the time and memory that compiling a whole module's unwind information
+ * takes.
  *
  *	compile FILE...
  *
- * In use the library compiles piecewise, what a program runs; here it is made
- * to compile all. Uses the library's inner interface, so it is linked to the
- * static library.
+ * In use, the library compiles only the parts that a program runs. Here it compiles everything.
+ * This program uses internal interfaces of the library, so it is linked with the static library.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct result {
 	double open_ns, compile_ns;
 };
 
-/* CPU time: what others do meanwhile does not count. */
+/* Returns the CPU time in ns, so that the work of other programs does not count. */
 static double now(void)
 {
 	struct timespec ts;
@@ -83,7 +83,7 @@ static int measure(const char *path)
 		perror(path);
 		return 1;
 	}
-	/* Populated: the disk is not what is measured. */
+	/* MAP_POPULATE reads the file now, because the disk is not to be measured. */
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	close(fd);
 	if (data == MAP_FAILED) {

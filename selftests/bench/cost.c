@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * cost.c - preloaded by the heap benchmark: at its end a program appends its CPU
- * time and the time it took, in seconds, and its name to the file that SHSTK_COST
- * names.
+ * cost.c - a library that the heap benchmark preloads. At the end of a program it appends a line to
+ * the file that SHSTK_COST names: the program's CPU time and elapsed time in seconds, and its name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +31,10 @@ static double clock_time(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* What came before was the loader's work, which waits for nothing. */
+/*
+ * Notes when the program began. All time before this is the loader's, and is CPU time: the loader
+ * does not wait for anything.
+ */
 __attribute__((constructor)) static void start(void)
 {
 	begin = clock_time() - cpu_time();

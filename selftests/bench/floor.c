@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * floor.c - what merely reading the return addresses of a trace takes: the words
- * are loaded, one after the other or backwards in turn, and or-ed together. Nothing
- * is compared and nothing written. No source that reads every return address can
- * be faster than such loads are.
+ * floor.c - measures the time to only read the return addresses of a trace. The words are loaded
+ * one after the other, in alternating directions, and or-ed together. Nothing is compared and
+ * nothing is written. No source that reads every return address can be faster than these loads.
  *
- * Where the words lie is found out once for each place, with libunwind's cursor.
+ * libunwind's cursor finds, once for each place, where the words lie.
  */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
@@ -15,17 +14,17 @@
 #include "job.h"
 #include "source.h"
 
-/* Two words in one register, where the CPU has such. */
+/* Two words in one register, if the CPU has such registers. */
 typedef uint64_t pair __attribute__((vector_size(16)));
 typedef const uint64_t stack_word __attribute__((may_alias));
 
 /**
- * struct place - where captures happen
- * @frame: of the function that captures.
- * @id: source_place then.
- * @n: number of @slot, a multiple of 8.
- * @slot: the return addresses, in bytes from @frame.
- * @backwards: this time.
+ * struct place - the place where captures happen
+ * @frame: frame address of the function that captures.
+ * @id: value of source_place when the words were found.
+ * @n: number of words in @slot, a multiple of 8.
+ * @slot: where the return addresses lie, in bytes from @frame.
+ * @backwards: the words are read backwards this time.
  */
 static struct {
 	const char *frame;
@@ -35,7 +34,10 @@ static struct {
 	bool backwards;
 } place;
 
-/* The return address lies below the CFA, which is the caller's stack pointer. */
+/*
+ * Finds where the return addresses lie: each lies just below the CFA, which is the caller's stack
+ * pointer.
+ */
 static void find_place(const char *frame)
 {
 	unw_context_t context;
@@ -57,7 +59,7 @@ static void find_place(const char *frame)
 	place.id = source_place;
 }
 
-/* @slot: two distances. */
+/* Loads the two words whose distances from @frame are at @slot. */
 static inline __attribute__((always_inline)) pair load_two(const char *frame, const int32_t *slot)
 {
 	int64_t two;
@@ -94,7 +96,7 @@ int floor_capture(uint64_t *pcs, int max)
 		for (i = 0; i < place.n; i += 8)
 			load_eight(frame, place.slot + i, &a, &b);
 	a |= b;
-	__asm__ volatile("" : : "m"(a)); /* it is wanted */
+	__asm__ volatile("" : : "m"(a)); /* keeps the compiler from dropping the loads */
 	return place.n;
 }
 

@@ -3,10 +3,10 @@
 # Writes the functions of one call chain (see chain.h).
 #   awk -v name=nofp -v count=16 -v arch=x86 -f gen_chain.awk
 #
-# Function i has its own frame size and saves its own set of the registers that
-# a function must keep for its caller: 0 to 5 of them, and 8 to 88 bytes of
-# locals. Frames are 76 bytes on average then; those of Debian's python3 and
-# libsqlite3 are 32 in the median and 66 to 99 on average.
+# Each function has its own frame size and saves its own set of the registers that a
+# function must keep for its caller: 0 to 5 registers, and 8 to 88 bytes of locals. The
+# frames have 76 bytes on average. Those of Debian's python3 and libsqlite3 have 32 in the
+# median and 66 to 99 on average.
 
 BEGIN {
 	split(arch == "arm64" ? "x19 x20 x21 x22 x23" : "rbx r12 r13 r14 r15",

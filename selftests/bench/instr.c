@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * instr.c - the same jobs as the timed ones, for counting instructions.
+ * instr.c - runs the jobs that are timed elsewhere, to count their instructions.
  *
- * Runs under valgrind's callgrind with collection off. Around 16 runs of each
- * job it is switched on; each count goes into a dump of its own whose trigger
- * names the job: SCENARIO,SOURCE,CHAIN,DEPTH,FRAMES.
+ * This runs under valgrind's callgrind with collection off. Collection is switched on for 16 runs
+ * of each job. Each count goes into a dump of its own, whose trigger names the job:
+ * SCENARIO,SOURCE,CHAIN,DEPTH,FRAMES.
  */
 #include <stdio.h>
 #include <valgrind/callgrind.h>
@@ -12,14 +12,14 @@
 #include "cell.h"
 #include "instr.h"
 
-/* Every function of a small chain has been seen then. */
+/* After so many runs, every function of a small chain was seen. */
 #define WARM_RUNS 32
 
 static void count(struct job *j)
 {
 	char name[128];
 
-	/* One call for both, so that the second time nothing is new. */
+	/* Both passes are the same call in the code, so that nothing is new the second time. */
 	for (volatile int pass = 0; pass < 2; pass++) {
 		if (pass) {
 			j->frames = 0;
@@ -44,7 +44,10 @@ void instr_run(void *arg)
 	for (unsigned int i = 0; i < 2; i++) {
 		for (unsigned int c = 0; c < NR_CHAINS; c++) {
 			for (unsigned int s = 0; s < nr_sources; s++) {
-				/* Seeing 1024 functions first takes too long. */
+				/*
+				 * In the scenario FIRST, this chain is left out: to see 1024
+				 * functions first takes too long.
+				 */
 				if (!source_runs_in(s, scenarios[i], c) ||
 				    (scenarios[i] == FIRST && c == CHAIN_NOFP1024))
 					continue;

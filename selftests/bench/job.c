@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job.c - the scenarios: where on the stack captures happen, and when. */
+/* job.c - the scenarios: where on the stack captures happen, and when. See job.h. */
 
 #include "job.h"
 
@@ -75,7 +75,10 @@ void job_repeat(struct job *j, unsigned int times)
 			job_once(j);
 		return;
 	}
-	/* Nothing else in this loop: fast sources are faster than a switch. */
+	/*
+	 * This loop has nothing else in it, because a switch would take longer than fast sources
+	 * do.
+	 */
 	while (times--)
 		capture(j);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * job.h - what is run: one source in one scenario on one chain at one depth.
- */
+/* job.h - a job is one source that is run in one scenario, on one chain, at one depth. */
 #ifndef BENCH_JOB_H
 #define BENCH_JOB_H
 
@@ -16,11 +14,11 @@
 /**
  * enum scenario - when captures happen
  * @FIXED: again and again at the same place.
- * @RAMP: on entry and on exit of each level, down and up again.
- * @ONCE: one capture at the bottom, then return all the way, and again.
- * @OSC: a loop at the given depth that captures 4 frames further down.
- * @FIRST: at the bottom of ever other frames: no return address of the last
- *	trace is where it was, but all code has been seen before.
+ * @RAMP: on entry and exit of each level, all the way down and up again.
+ * @ONCE: one capture at the bottom, then return all the way, and start again.
+ * @OSC: in a loop at the given depth, which captures 4 frames further down.
+ * @FIRST: at the bottom of different frames each time. No return address of the last trace is in
+ *	its old place, but all code was seen before.
  */
 enum scenario { FIXED, RAMP, ONCE, OSC, FIRST, NR_SCENARIOS };
 
@@ -39,13 +37,18 @@ extern const struct chain_set chain_sets[NR_CHAINS];
 extern const char *const scenario_names[NR_SCENARIOS];
 
 /**
- * struct job - one thing to run
- * @source, @scenario, @set, @depth: what.
- * @run: called where the captures belong (at the bottom of the chain, or on
- *	top of it); it calls job_once() as often as it likes.
- * @seed: first function of the next FIRST descent.
- * @ticks: time spent inside captures (FIRST).
- * @frames, @captures: entries returned by how many captures.
+ * struct job - one source in one scenario
+ * @source: the source that captures.
+ * @scenario: when captures happen.
+ * @set: the chain.
+ * @depth: number of functions to go down.
+ * @run: called at the bottom of the chain for FIXED and OSC, and on top of it for the others; it
+ *	calls job_once() or job_repeat().
+ * @seed: selects the first function of the next FIRST descent.
+ * @ticks: time spent inside captures, in ticks (FIRST only).
+ * @frames: number of entries that the captures returned.
+ * @captures: number of captures.
+ * @pcs: receives the trace.
  */
 struct job {
 	const struct source *source;
@@ -60,16 +63,16 @@ struct job {
 	uint64_t pcs[MAX_PCS];
 };
 
-/* Captures in one job_once(). */
+/* Returns the number of captures in one job_once(). */
 static inline unsigned int job_captures(const struct job *j)
 {
 	return j->scenario == RAMP ? 2 * j->depth : 1;
 }
 
-/* Go to where @j->run belongs and call it. */
+/* Goes to the place where @j->run is to be called, and calls it. */
 void job_start(struct job *j);
 
-/* Do the scenario's work once, or more often. */
+/* Does the work of the scenario once, or @times times. */
 void job_once(struct job *j);
 void job_repeat(struct job *j, unsigned int times);
 
@@ -81,7 +84,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* A clock that is cheap enough to be read around one capture. */
+/* Returns the time in ticks, of a clock that is cheap enough to be read around one capture. */
 static inline uint64_t now_ticks(void)
 {
 #if defined(__x86_64__)

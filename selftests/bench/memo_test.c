@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * memo_test.c - the software shadow stack returns what a plain walk returns.
+ * memo_test.c - checks that the software shadow stack returns what a plain walk returns.
  *
- * A random program calls down and returns through functions with and without
- * frame pointers, with dynamic allocas, through signal handlers on the same and
- * on another stack. At random places it captures twice, with and without the
- * memo of the last trace, with arrays too small now and then, and compares. Some
- * captures are those of a hook, which must also tell the right identity. Deep down,
- * where nothing is new, single bits of return addresses are then changed.
+ * A random program calls down and returns through functions with and without frame pointers,
+ * through functions with dynamic allocas, and through signal handlers on the same stack and on
+ * another one. At random places it captures twice, with and without the memo of the last trace,
+ * sometimes with arrays that are too small, and compares. Some captures are those of a hook, which
+ * must also tell the right identity. Then, deep down, where nothing is new, single bits of return
+ * addresses are changed.
  *
  *	memo_test [SEED [CAPTURES]]
  */
@@ -72,7 +72,7 @@ static void compare(const struct trace *memo, const struct trace *walk)
 		report(memo, walk);
 }
 
-/* From the caller of capture(), which is the hook. */
+/* Captures from the caller of capture(), which is the hook. */
 static void capture_hook(struct shstk_hook hook, struct trace *t, unsigned int max,
 			 const struct shstk_opts *opts)
 {
@@ -83,15 +83,15 @@ static void capture_hook(struct shstk_hook hook, struct trace *t, unsigned int m
 		wrong_ids++;
 }
 
-/* Both captures from one call, so that not even the first entry differs. */
+/* Makes both captures by one call in the code, so that not even the first entry differs. */
 static __attribute__((noinline)) void capture(const void *ucontext)
 {
 	static struct trace trace[2];
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	unsigned int max = draw(8) ? MAX : 1 + draw(40);
-	bool simple = draw(4); /* what most callers ask for */
+	bool simple = draw(4); /* most callers ask for this */
 	bool hook = !ucontext && draw(2);
-	volatile int twice = 2; /* one loop, not two copies of it */
+	volatile int twice = 2; /* keeps the compiler from making two copies of the loop */
 
 	opts.skip = simple || draw(2) ? 0 : draw(5);
 	captures++;
@@ -166,7 +166,7 @@ static __attribute__((noinline)) void through_chain(unsigned int n)
 	depth -= n;
 }
 
-/* A frame whose size is only known in the frame pointer. */
+/* Makes a frame whose size only the frame pointer knows. */
 static __attribute__((noinline)) void through_alloca(unsigned int size)
 {
 	volatile char *p = alloca(size + 1);
@@ -178,7 +178,7 @@ static __attribute__((noinline)) void through_alloca(unsigned int size)
 	p[0]++;
 }
 
-/* Other values in callee-saved registers, the frame pointer among them. */
+/* Changes callee-saved registers, among them the frame pointer. */
 static __attribute__((noinline)) void through_register(uint64_t value)
 {
 #if defined(__x86_64__)
@@ -229,7 +229,7 @@ static __attribute__((noinline)) void wander(void)
 		step();
 }
 
-/* The word that entry @at of @t was read from, found from @sp on; or NULL. */
+/* Returns the word that entry @at of @t was read from, or NULL. The search begins at @sp. */
 static volatile uint64_t *find_word(const struct trace *t, int at, uint64_t *sp)
 {
 	volatile uint64_t *p = sp;
@@ -245,7 +245,7 @@ static volatile uint64_t *find_word(const struct trace *t, int at, uint64_t *sp)
 
 static unsigned int changed, noticed, overlooked;
 
-/* Capture often, then change @bit of the return address of entry @at. */
+/* Captures several times, then changes bit @bit of the return address of entry @at. */
 static __attribute__((noinline)) void change_word(int at, unsigned int bit)
 {
 	static struct trace last, memo, walk;
@@ -302,7 +302,10 @@ static void change_long(void)
 }
 
 #if VERIFY_PACKED
-/* Is a difference at @at seen where @n words are looked at, and only then? */
+/*
+ * Returns 0 if a difference at word @at is reported exactly if it is one of the @n compared words,
+ * and all addresses are right; else the number of mistakes.
+ */
 static unsigned int is_wrong(uint64_t differs, int at, int n, const uint64_t *stack,
 			     const uint16_t *place, const uint64_t *out)
 {
@@ -313,7 +316,10 @@ static unsigned int is_wrong(uint64_t differs, int at, int n, const uint64_t *st
 	return bad;
 }
 
-/* Random words, all as remembered but for one bit of one of them. */
+/*
+ * Compares random words with remembered ones, of which one differs in one bit. Returns the number
+ * of mistakes.
+ */
 static VERIFY_WIDE unsigned int packed_overlooks(void)
 {
 	static uint64_t stack[65536], out[512], raw[512];
@@ -363,8 +369,8 @@ static bool can_pack(void)
 #endif
 
 /*
- * Programs in which neighbouring traces have most in common and those a little apart
- * have nothing, as with one request after the other.
+ * The following programs are like servers that answer one request after the other: neighbouring
+ * traces have most frames in common, and traces a little apart have none.
  */
 
 static unsigned int taken, frames;
@@ -379,7 +385,7 @@ static void count_reused(struct chain *c)
 	taken += info.reused;
 }
 
-/* Other functions innermost each time. */
+/* Captures with other innermost functions each time. */
 static void requests(struct chain *c)
 {
 	struct chain inner = {
@@ -395,7 +401,7 @@ static void requests(struct chain *c)
 	}
 }
 
-/* At another place each time: nothing is where it was. */
+/* Makes requests from another place each time, so that nothing is where it was. */
 static __attribute__((noinline)) void elsewhere(unsigned int depth, unsigned int n)
 {
 	struct chain c = {
@@ -412,7 +418,7 @@ static __attribute__((noinline)) void elsewhere(unsigned int depth, unsigned int
 	p[0]++;
 }
 
-/* Is it noticed that the memo pays again, after a time when it did not? */
+/* Returns true if the memo is used again when it pays, after a time when it did not. */
 static bool pays_again(void)
 {
 	int i;
@@ -448,7 +454,7 @@ int main(int argc, char **argv)
 		wander();
 	printf("# %u captures compared, %u of them reused frames\n", compared, reused);
 	printf("%s 1 every trace equals the plain walk\n", wrong ? "not ok" : "ok");
-	/* Where most traces are short, the memo is tried for one in 32. */
+	/* If most traces are short, only one in 32 captures tries the memo. */
 	printf("%s 2 many traces reused frames of the last one\n",
 	       reused > compared / 100 ? "ok" : "not ok");
 	printf("%s 3 hooks are told the identity of every trace\n", wrong_ids ? "not ok" : "ok");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * overhead.c - what sampling costs the sampled program.
+ * overhead.c - measures what sampling costs the sampled program.
  *
- *	overhead [-q] SHSTK	run the work with and without "SHSTK record"
- *	overhead --work FILE	do the work, write its CPU time in ns to FILE
+ *	overhead [-q] SHSTK	runs the work with and without "SHSTK record"
+ *	overhead --work FILE	does the work and writes its CPU time in ns to FILE
  *
- * The work is fixed: arithmetic, 32 calls deep in 1024 functions. It measures
- * its own CPU time, so that neither start-up nor the recorder's own work nor
- * other programs on the machine count. Runs alternate; the smallest counts.
+ * The work is always the same: arithmetic, 32 calls deep in 1024 functions. The program measures
+ * its own CPU time, so that start-up, the recorder's work and other programs do not count. Runs
+ * with and without recording alternate; the smallest time of each counts.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -68,7 +68,7 @@ static int work(const char *path)
 		perror(path);
 		return 1;
 	}
-	/* The state, so that the work can't be left out. */
+	/* The state is written, so that the compiler can't leave the work out. */
 	fprintf(f, "%llu %llx\n", (unsigned long long)start, (unsigned long long)state);
 	return fclose(f) ? 1 : 0;
 }
@@ -86,7 +86,9 @@ static uint64_t read_result(const char *path)
 	return ns;
 }
 
-/* Run it once, recorded or not; 0 if that failed. */
+/*
+ * Runs the work once, recorded if @shstk is not NULL. Returns its CPU time in ns, or 0 on failure.
+ */
 static uint64_t run(const char *shstk, const char *self, const char *result, const char *profile)
 {
 	const char *recorded[] = { shstk, "record", "-F",     FREQUENCY, "-o", profile,

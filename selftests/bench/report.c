@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* report.c - tables, bars, noise, memory and bench.csv out of the cells. */
+/* report.c - makes tables, bars, noise, memory and bench.csv from the cells. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,12 @@
 #include "shstk.h"
 
 /**
- * struct bar - a ratio that is aimed at
- * @least: @peer's time over @source's, at least so much at each depth; 0 for
- *	no bar.
+ * struct bar - a ratio that should be reached
+ * @scenario: the scenario of the ratio.
+ * @chain: the chain of the ratio.
+ * @source: the source that is judged.
+ * @peer: the source that it is compared with.
+ * @least: for each depth, the least value of @peer's time over @source's; 0 if there is no bar.
  */
 struct bar {
 	enum scenario scenario;
@@ -34,8 +37,8 @@ static const struct bar bars[] = {
 };
 
 /*
- * What framehop needs per frame that misses its cache where it does not run
- * beside (Documentation/bench.rst); a miss here shall cost a fifth.
+ * The time in ns that framehop needs for a frame that misses its cache, if it is not measured in
+ * the same run (Documentation/bench.rst). A miss of shstk should cost a fifth of that.
  */
 #define FRAMEHOP_MISS_NS 300.0
 
@@ -82,10 +85,10 @@ static void print_figure(enum scenario scenario, unsigned int chain, unsigned in
 		printf(" %8s", "-");
 }
 
-/* How many bars were not met, at all depths. */
+/* The number of bars that were not met, at all depths. */
 static unsigned int missed;
 
-/* What is said of a bar, which a miss is counted for. */
+/* Returns what is printed for a bar, and counts it if it is missed. */
 static const char *judge(bool met)
 {
 	missed += !met;
@@ -155,7 +158,7 @@ static void print_cuts(unsigned int chain)
 	}
 }
 
-/* Is anything measured there? */
+/* Returns true if anything is measured in this scenario on this chain. */
 static bool has_table(enum scenario scenario, unsigned int chain)
 {
 	for (unsigned int s = 0; s < nr_sources; s++)
@@ -188,7 +191,7 @@ static void print_table(enum scenario scenario, unsigned int chain)
 	for (unsigned int i = 0; i < sizeof(bars) / sizeof(bars[0]); i++)
 		if (bars[i].scenario == scenario && bars[i].chain == chain)
 			print_bar(&bars[i]);
-	/* With fewer functions it misses only once for each of them. */
+	/* With fewer functions, it only misses once for each of them. */
 	if (scenario == FIRST && chain == CHAIN_NOFP1024 &&
 	    source_runs_in(nr_of("shstk-memo"), scenario, chain))
 		print_framehop_bar(chain);

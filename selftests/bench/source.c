@@ -2,10 +2,9 @@
 /*
  * source.c - libshstk and its peers behind one prototype.
  *
- * libunwind is linked. LLVM's libunwind has the same names, so it is loaded
- * apart, by its own file name. libunwind also defines backtrace(), so glibc's is
- * taken out of libc itself. gperftools' tracer is loaded because linking it
- * would start its profiler's constructors.
+ * libunwind is linked. LLVM's libunwind has the same names, so it is loaded separately, by its own
+ * file name. libunwind also defines backtrace(), so glibc's is looked up in libc itself.
+ * gperftools' tracer is loaded, because to link it would start its profiler's constructors.
  */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
@@ -32,7 +31,7 @@ static int none_capture(uint64_t *pcs, int max)
 	return max;
 }
 
-/* What return addresses look like; a shadow stack but for the memory. */
+/* Words that look like return addresses: like a shadow stack, but in ordinary memory. */
 static uint64_t memcpy_from[4096];
 
 static const char *memcpy_load(void)
@@ -50,13 +49,13 @@ static int memcpy_capture(uint64_t *pcs, int max)
 	return n;
 }
 
-/* The reader of hardware shadow stacks, on ordinary memory. */
+/* Runs the reader of hardware shadow stacks on ordinary memory. */
 static int reader_capture(uint64_t *pcs, int max)
 {
 	int n = memcpy_entries < max ? memcpy_entries : max;
 	struct hw_trace trace;
 
-	/* As a capture does it: the rest is not looked at. */
+	/* Set the same members as a capture does; the others are not looked at. */
 	trace.pcs = pcs;
 	trace.marks = NULL;
 	trace.seen_before = false;
@@ -126,8 +125,8 @@ static int libunwind_step_capture(uint64_t *pcs, int max)
 }
 
 /*
- * LLVM's interface has libunwind's names but its own sizes: 17 and 12 words on
- * x86-64, fewer than 80 and 70 elsewhere.
+ * LLVM's interface has libunwind's names, but structs of other sizes: 17 and 12 words on x86-64,
+ * fewer than 80 and 70 elsewhere.
  */
 struct llvm_context {
 	uint64_t word[128];
@@ -221,7 +220,9 @@ static inline const struct record *own_record(void)
 	return __builtin_frame_address(0);
 }
 
-/* What a careful program does: stay inside the stack, aligned, outwards. */
+/*
+ * Follows frame records as a careful program does: only aligned ones, inside the stack, outwards.
+ */
 static int fp_checked_capture(uint64_t *pcs, int max)
 {
 	const struct record *fp = own_record();
@@ -240,7 +241,9 @@ static int fp_checked_capture(uint64_t *pcs, int max)
 	return n;
 }
 
-/* No checks at all: right only because the bench ends its chains with NULL. */
+/*
+ * Follows frame records without any check, which works only because the chains here end with NULL.
+ */
 static int fp_minimal_capture(uint64_t *pcs, int max)
 {
 	const struct record *fp;
@@ -254,7 +257,7 @@ static int fp_minimal_capture(uint64_t *pcs, int max)
 static const struct framehop_api *framehop;
 static struct framehop *framehop_unwinder;
 
-/* From the caller of the capture on, whose frame record is @own. */
+/* Begins at the caller of the capture function, whose frame record is @own. */
 static int framehop_trace(const struct record *own, uint64_t *pcs, int max)
 {
 	struct framehop_regs regs = {
@@ -273,7 +276,7 @@ static int framehop_capture(uint64_t *pcs, int max)
 	return framehop_trace(own_record(), pcs, max);
 }
 
-/* With none of the cached rules: raising their generation is cheap. */
+/* Captures with none of the cached rules, which a new generation voids at little cost. */
 static int framehop_miss_capture(uint64_t *pcs, int max)
 {
 	framehop->miss(framehop_unwinder);
@@ -293,7 +296,7 @@ static const char *framehop_get(void)
 		       NULL;
 }
 
-/* Captures twice and asks whether it was @use that served the second one. */
+/* Captures twice. Returns NULL if the second capture was served by @source, else @missing. */
 static const char *probe(uint32_t use, int source, const char *missing)
 {
 	struct shstk_opts opts = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * source.h - everything that can capture a stack here: libshstk's own ways and
- * the unwinders that others use, all behind one prototype.
+ * source.h - all ways to capture a stack that are measured here: libshstk's own, and the unwinders
+ * that others use. They all have one prototype.
  */
 #ifndef BENCH_SOURCE_H
 #define BENCH_SOURCE_H
@@ -10,22 +10,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which chains a source is measured on. */
+/* The chains on which a source is measured. */
 #define ON_FP 0x1 /* code with frame pointers */
-#define ON_NOFP 0x2 /* code without */
+#define ON_NOFP 0x2 /* code without frame pointers */
 #define ON_ALL (ON_FP | ON_NOFP)
-#define ONLY_FIXED 0x4 /* no use where the place of captures changes */
+#define ONLY_FIXED 0x4 /* the source is useless if the place of captures changes */
 
 /**
  * struct source - a way to capture
- * @name: as in bench.csv.
- * @chains: ON_* and ONLY_*.
- * @tracer: it returns a trace (not so: "none", "shstk-reader", "floor-loads",
- *	"memcpy").
- * @ours: it is part of libshstk.
- * @capture: fills up to @max addresses, returns how many. Only ever called
- *	from the bench's own thread.
- * @load: gets it ready, returns why it cannot run here; or NULL.
+ * @name: name, as in bench.csv.
+ * @chains: mask of ON_* and ONLY_*.
+ * @tracer: the source returns a trace; "none", "shstk-reader", "floor-loads" and "memcpy" do not.
+ * @ours: the source is part of libshstk.
+ * @capture: stores up to @max addresses and returns their number. It is only called from the
+ *	bench's own thread.
+ * @load: prepares the source. Returns NULL, or why it cannot run here. May be NULL.
  * @missing: what @load returned.
  */
 struct source {
@@ -40,31 +39,31 @@ struct source {
 
 #define MAX_SOURCES 32
 
-/* Ends with one without a name; @nr_sources before that. */
+/* All sources. The last has no name; @nr_sources does not count it. */
 extern struct source sources[MAX_SOURCES];
 extern unsigned int nr_sources;
 
-/* Count them. */
+/* Counts the sources, and adds those of versus.c if they are loaded. */
 void source_list(void);
 
 struct source *source_find(const char *name);
 
-/* Load what the source needs at run time; returns and sets @missing. */
+/* Loads what the source needs at run time. Sets @missing and returns it. */
 const char *source_load(struct source *source);
 
-/* Tell fp-loop where the stack lies. */
+/* Tells fp-loop where the stack lies. */
 void fp_loop_bounds(uintptr_t lowest, uintptr_t highest);
 
-/* The number of entries that "memcpy" copies. */
+/* The number of entries that "memcpy" and "shstk-reader" copy. */
 extern int memcpy_entries;
 
-/* A number that changes with the place where captures happen. */
+/* A number that changes when the place of captures changes. */
 extern unsigned int source_place;
 
-/* In abseil.cc. */
+/* Defined in abseil.cc. */
 int abseil_capture(uint64_t *pcs, int max);
 
-/* In floor.c. */
+/* Defined in floor.c. */
 int floor_capture(uint64_t *pcs, int max);
 const char *floor_load(void);
 

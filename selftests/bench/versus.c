@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * versus.c - two builds of libshstk.so in one process, to be timed in one run: by
- * turns, on the same stacks. See the script of that name.
+ * versus.c - two builds of libshstk.so in one process. They are timed in one run, in turns, on the
+ * same stacks. See the script versus.
  */
 #include <dlfcn.h>
 #include <stdio.h>

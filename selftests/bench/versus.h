@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* versus.h - see versus.c */
+/* versus.h - two builds of libshstk.so as sources; see versus.c. */
 #ifndef BENCH_VERSUS_H
 #define BENCH_VERSUS_H
 
@@ -9,7 +9,7 @@
 
 extern const struct source versus_sources[VERSUS_SOURCES];
 
-/* Load two builds of the library. False: not possible, which was said. */
+/* Loads two builds of the library. Returns false, with a message, if that is not possible. */
 bool versus_load(const char *old_path, const char *new_path);
 bool versus_loaded(void);
 
