@@ -28,7 +28,7 @@
 #define ASKED 128
 
 #define WINDOW 512 /* bytes of code that are read at once */
-#define WINDOW_FRONT 32 /* how many of these bytes lie in front of the address that is asked for */
+#define WINDOW_FRONT 32 /* bytes of a window in front of the address that is asked for */
 #define CODE_PAGE 4096ull
 #define INSN 15 /* largest size of an instruction in bytes */
 #define WINDOWS 2 /* one for a function and one for its caller */
@@ -812,8 +812,8 @@ static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
 
 /*
  * Finds the rule of the cursor's frame and puts it into the table. Returns the rule, or RULE_NONE
- * if there is no table, no code at the address, or the frame is neither ordinary nor the outermost
- * one.
+ * if there is no table, if the address has no code, or if the frame is neither ordinary nor the
+ * outermost one.
  */
 static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 {

@@ -29,8 +29,8 @@ clang_CC := $(CLANG)
 clang_FLAGS := -O2 -g
 arm64_CC := $(ARM64)gcc
 arm64_FLAGS := -O2 -g -mbranch-protection=standard
-# No -fcf-protection here: compilers that know Zicfiss are new, so functions of the library do not
-# push to the shadow stack.
+# Functions of this variant do not push to the shadow stack, because compilers that know Zicfiss are
+# new.
 riscv_CC := $(RISCV)gcc
 riscv_FLAGS := -O2 -g
 asan_CC := $(CC)

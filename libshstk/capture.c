@@ -114,9 +114,9 @@ static __attribute__((noinline)) int hook_any(struct call *c)
 
 /*
  * Returns the address of the shadow stack entry that holds @ra, the hook's return address, or 0 if
- * it is not found. Functions of the hook lie between the hooked frame and this function; their
- * entries come first and are skipped. At most 16 entries are searched. The end of the shadow stack
- * is not known before the thread's first capture, but the page that SSP points to is always
+ * it is not found. Functions of the hook lie between the frame of its caller and this function;
+ * their entries come first and are skipped. At most 16 entries are searched. The end of the shadow
+ * stack is not known before the thread's first capture, but the page that SSP points to is always
  * readable.
  */
 static no_sanitize uint64_t hook_shadow(uint64_t ra)

@@ -326,8 +326,8 @@ static bool register_rule(struct program *pr, struct bytes *b, uint8_t op)
 }
 
 /*
- * Executes an instruction that sets the rule of the CFA, or any other that does not name a register
- * whose rule it sets. Returns false if it is corrupt or not known.
+ * Executes an instruction that sets the rule of the CFA or the whole row; leaves all others to
+ * register_rule(). Returns false if it is corrupt or not known.
  */
 static bool cfa_op(struct program *pr, struct bytes *b, uint8_t op)
 {

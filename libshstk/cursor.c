@@ -12,8 +12,8 @@
 /*
  * Returns true if the stack goes on at @sp although the return address in front of it is 0. The
  * rule may be wrong, as LuaJIT's rule is in functions that its interpreter calls: then the true
- * return address lies some words further out. Machines with @fp_ends are not searched, because
- * there the frame pointer tells.
+ * return address lies some words further out. Machines with struct machine.fp_ends are not
+ * searched, because there the frame pointer tells.
  */
 static bool goes_on(const struct view *v, uint64_t sp)
 {

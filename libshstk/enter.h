@@ -15,7 +15,7 @@
  * it after everything else. So a handler that finds 0 there finds a consistent state and may change
  * it: the interrupted capture has not begun, or has ended.
  *
- * 2. A handler that finds another value is nested. It does not touch the memo and struct
+ * 2. A handler that finds another value is nested. It touches neither the memo nor struct
  * thread.call, and leaves @busy_sp and @depth as it found them. So the interrupted capture does not
  * notice the handler, wherever it is.
  *

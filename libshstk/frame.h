@@ -41,8 +41,8 @@ static inline __attribute__((always_inline)) bool frame_leave(uint64_t rule, uin
 	x->ra = x->cfa + native_ra_off(rule);
 	x->fp = x->cfa + rule_fp_off(rule);
 	/*
-	 * If the return address is the last word of the frame, it shows that all of the frame is
-	 * inside.
+	 * If the return address is the last word of the frame, its place shows that all of the
+	 * frame is inside the stack.
 	 */
 	if (unlikely(x->ra - sp >= -sp || x->ra & 7 || (!NATIVE_RA_FIXED && (int64_t)x->cfa > 0)))
 		return false;

@@ -34,8 +34,8 @@
 #define store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
 /*
- * For functions that read the stack memory of other frames, which sanitizers must not check:
- * compilers may turn a loop into a call of a library function that they do check.
+ * Keeps sanitizers from checking a function that reads the stack memory of other frames. A compiler
+ * may still turn a loop in it into a call of a library function, which sanitizers check.
  */
 #define no_sanitize __attribute__((no_sanitize("address", "thread", "undefined")))
 

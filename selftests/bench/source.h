@@ -14,7 +14,7 @@
 #define ON_FP 0x1 /* code with frame pointers */
 #define ON_NOFP 0x2 /* code without frame pointers */
 #define ON_ALL (ON_FP | ON_NOFP)
-#define ONLY_FIXED 0x4 /* the source is useless if the place of captures changes */
+#define ONLY_FIXED 0x4 /* not for scenarios in which the place of captures changes */
 
 /**
  * struct source - a way to capture
