@@ -6,8 +6,8 @@
  *   ./crash
  *
  * A program that crashed can't be trusted to allocate memory or to read files. So a child process,
- * which is made while the program is sound, waits at a pipe for the addresses and prints them with
- * names.
+ * which is made while the program still works, waits at a pipe for the addresses and prints them
+ * with names.
  */
 #define _GNU_SOURCE
 #include <shstk_symbolize.h>

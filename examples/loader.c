@@ -9,7 +9,7 @@
  *
  * execve() ends a shadow stack. So a loader for a program that does not switch it on itself has to
  * be in the same process. The loader switches it on before the program's first instruction: then
- * the shadow stack has every return address, and no function returns that was called before.
+ * the shadow stack has every return address, because no function returns that was called before.
  *
  * The exit status is the program's; 125 if there are no shadow stacks; 126 if the program can't be
  * loaded. A loader for daily use is `shstk run`, which also starts dynamic programs and first

@@ -30,7 +30,7 @@
  */
 #define MEMO_LONG 256
 #define MEMO_PACKED 4096 /* largest number of words in struct memo_packed */
-#define MEMO_SEEN 4 /* a long trace is packed after it was found unchanged so many times */
+#define MEMO_SEEN 4 /* number of times that a long trace is found unchanged before it is packed */
 /* Number of frames that near_capture() walks at most before it meets the memo. */
 #define MEMO_NEAR 12
 #define MEMO_NEVER INT32_MAX /* a frame number or distance that is larger than any other */

@@ -144,8 +144,7 @@ void shstk_seal(void)
 /*
  * Returns true if it is certain that nothing was unloaded since shstk_seal(). glibc's loader has
  * two counters: how many objects were ever loaded, and how many are loaded now. If all counters
- * have grown by the same number, nothing was unloaded. If there is only one counter, it cannot be
- * told.
+ * have grown by the same number, nothing was unloaded. With only one counter this is never certain.
  */
 static bool none_went(void)
 {

@@ -81,8 +81,8 @@ bool module_has(const struct module *m, uint64_t pc);
 bool module_between(const struct module *a, const struct module *b);
 
 /*
- * Copies sections of another file of the same program. They are used if the module has no section
- * of that kind. Returns 0, -ENOENT or -ENOMEM.
+ * Copies sections of another file of the same program. Each is used if the module has no section of
+ * its kind. Returns 0, -ENOENT or -ENOMEM.
  */
 int module_add(struct module *m, const struct section *eh_frame, const struct section *debug_frame);
 
