@@ -15,7 +15,7 @@ LIB_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
 	-fno-plt -ftls-model=initial-exec -fasynchronous-unwind-tables -fno-tree-slp-vectorize
 
 # Code that a capture can reach must not call a cancellation point of the C library, because a
-# signal handler must not. These two objects of the library are never used in a handler.
+# signal handler must not. The objects in CANCELLABLE are never used in a handler.
 CANCELLABLE := %/address_space.o %/shadow_remote.o
 # Checks that no object calls a cancellation point; $(1): objects or linked files.
 no_cancellation = $(Q)$(NM) -A -u $(filter-out $(CANCELLABLE),$(1)) | \

@@ -94,7 +94,7 @@ static inline __attribute__((always_inline)) int capture_fast(struct thread *t,
 	return memo_repeat(c->pcs, t);
 }
 
-/* Serves a hook's call for which there is no fast path. */
+/* Serves a hook's call that the fast path of the memo cannot serve. */
 static __attribute__((noinline)) int hook_any(struct call *c)
 {
 	struct shstk_info info = { .size = sizeof(info) };

@@ -42,9 +42,9 @@ enum reg_rule {
 	REG_AT_CFA, /* saved at CFA + val */
 	REG_IS_CFA, /* its value is CFA + val */
 	REG_IN, /* saved in register number val */
-	/* Saved at the address that an expression computes; val: offset of the expression. */
+	/* Saved at the address of an expression; val: offset of the expression in the section. */
 	REG_AT_EXPR,
-	REG_IS_EXPR, /* its value is what an expression computes; val: offset of the expression */
+	REG_IS_EXPR, /* its value is that of an expression; val as for REG_AT_EXPR */
 	REG_AT_REG, /* saved at register + offset, both in val (reg_and_offset()) */
 	REG_IS_REG, /* its value is register + offset, both in val */
 };

@@ -105,7 +105,7 @@ int cursor_leave(const struct view *v, struct cursor *c, struct regs *next, uint
 	return 0;
 }
 
-/* Of the registers that the code may have saved, only fp is followed; most are still in place. */
+/* Restores only fp; most of the other registers that the code may have saved are still in place. */
 int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 {
 	const struct machine *m = v->m;
@@ -131,8 +131,8 @@ int cursor_step_rule(const struct view *v, struct cursor *c, uint64_t rule)
 
 		err = cursor_read(v, slot, &saved);
 		/*
-		 * A copy of the stack may lack what lies below sp. Such a word was popped already,
-		 * which gcc does not describe in epilogues, so the register holds the value again.
+		 * A copy of the stack may lack what lies below sp. The word was popped already, so
+		 * the register holds the value again; gcc does not describe that in epilogues.
 		 */
 		if (err && !cursor_popped(v, c, slot))
 			return err;

@@ -9,7 +9,7 @@
  *	depth		number of captures that may look at modules; other threads read it
  *
  * Only the thread and its handlers write these words, and a handler runs from start to end between
- * two instructions of the code that it interrupts. These rules follow:
+ * two instructions of the code that it interrupts. That gives five rules:
  *
  * 1. The outermost capture sets @busy_sp before it touches anything else in the state, and clears
  * it after everything else. So a handler that finds 0 there finds a consistent state and may change

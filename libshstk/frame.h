@@ -50,8 +50,9 @@ static inline __attribute__((always_inline)) bool frame_leave(uint64_t rule, uin
 }
 
 /*
- * Does the same by a @rule that has the form of a cache entry. Returns false also if the frame is
- * not ordinary. If RULECACHE_ODD is clear, it is enough that the CFA lies inside the stack.
+ * Does what frame_leave() does, by a @rule in the form of a cache entry. Returns false also if the
+ * frame is not ordinary. If RULECACHE_ODD is clear, it is enough that the CFA lies inside the
+ * stack.
  */
 static inline __attribute__((always_inline)) bool
 frame_leave_cached(uint64_t rule, uint64_t sp, uint64_t fp, struct frame_exit *x)
@@ -66,8 +67,8 @@ frame_leave_cached(uint64_t rule, uint64_t sp, uint64_t fp, struct frame_exit *x
 }
 
 /*
- * Returns true if the step by the cached @rule uses fp. Such a rule is odd, which is asked first
- * because frame_leave_cached() has just asked it, too.
+ * Returns true if the step by the cached @rule uses fp. A rule that uses fp is odd; that is asked
+ * first, because frame_leave_cached() has just asked it, too.
  */
 static inline bool frame_cached_uses_fp(uint64_t rule)
 {

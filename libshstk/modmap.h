@@ -79,7 +79,7 @@ static inline void modmap_loads_saw(uint64_t loads)
 	store_release(&modmap_watch.seen_two, modmap_watch.n <= 2 ? loads : ~0ull);
 }
 
-/* Drops every module that is not there any more, and then all rules. */
+/* Drops every module that is not there any more. If there is one, drops all rules, too. */
 void modmap_revalidate(void);
 
 /*

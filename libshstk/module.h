@@ -54,8 +54,8 @@ int module_file(int fd, uint64_t *inode, size_t *size);
 /*
  * Makes a module of the ELF file @fd, or of an image that is laid out at @memory and begins at
  * address @addr. @at is one of the file's executable mappings, from @offset in the file on. Both
- * return 0, -ENOEXEC, -ENOMEM, or the negative errno of a system call. They are async-signal-safe:
- * they map memory, but never allocate.
+ * functions return 0, -ENOEXEC, -ENOMEM, or the negative errno of a system call. They are
+ * async-signal-safe: they map memory, but never allocate.
  */
 int module_from_fd(struct module **ret, int fd, const struct range *at, uint64_t offset);
 int module_from_memory(struct module **ret, const void *memory, size_t size, uint64_t addr);
