@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * allocator.c - find the functions of an allocator among a program's symbols.
+ * allocator.c - find out by its symbols whether a program brings its own allocator. See
+ * allocator.h.
  */
 #include <gelf.h>
 #include <libelf.h>
@@ -14,27 +15,30 @@
 #include "tools/elf/allocator.h"
 #include "tools/elf/symbols.h"
 
-/* By the names that allocators have when they are linked in. */
+/* The names of the allocating function in common allocators, when they are linked in. */
 static const char *const inside[] = {
 	"malloc",    "je_malloc", "rje_malloc", "_rjem_malloc",
 	"mi_malloc", "tc_malloc", "rpmalloc",	"snmalloc_malloc",
 };
 
-/* What a program calls that leaves allocating to others. */
+/* A program that imports one of these functions leaves the allocation to a library. */
 static const char *const outside[] = {
 	"malloc",   "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc",
 	"memalign", "valloc", "strdup",	 "_Znwm",	 "_Znam",
 };
 
-/* What hardly any program needs but an allocator: to get and to give back memory. */
+/*
+ * Functions that get memory from the kernel and give it back. Hardly any program other than an
+ * allocator calls them.
+ */
 static const char *const pages[] = { "madvise", "sbrk", "brk" };
 
 /**
- * struct finding - what the symbols say
- * @name: a function that allocates, defined here.
- * @allocates: one of @outside is imported.
- * @pages: one of @pages is.
- * @symbols: there is a table of all symbols, and something in it.
+ * struct finding - what the symbols of a file say
+ * @name: the first function from inside[] that the file defines, or NULL.
+ * @allocates: the file imports a function from outside[].
+ * @pages: the file imports a function from pages[].
+ * @symbols: the file has a complete symbol table (SHT_SYMTAB) that is not empty.
  */
 struct finding {
 	const char *name;
@@ -43,6 +47,7 @@ struct finding {
 	bool symbols;
 };
 
+/* Returns the entry of @names that equals @name, or NULL. */
 static const char *among(const char *name, const char *const *names, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)

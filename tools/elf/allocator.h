@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * allocator.h - is there an allocator inside a program, where no preloaded object
- * can stand in front of it?
+ * allocator.h - does a program have an allocator inside, which a preloaded library cannot replace?
  */
 #ifndef TOOLS_ELF_ALLOCATOR_H
 #define TOOLS_ELF_ALLOCATOR_H
 
 /**
- * allocator_inside() - look for one in an executable file
- * @path: the file. It is foreign: counts are bounded, it is only read.
+ * allocator_inside() - look for an allocator in an executable file
+ * @path: the file. It is untrusted: counts are bounded, and the file is only read.
  *
- * By its symbols. A stripped program has one if it imports none of the functions that
- * allocate, but one of those that allocators manage pages with.
+ * The symbols decide. A stripped program counts as having an allocator if it imports none of the
+ * functions that allocate, but one of the functions by which allocators manage their pages.
  *
- * Return: the name of the function that allocates, a static string; "malloc()" if
- * the program is stripped; NULL: there is none, or the file can't be read.
+ * Return: the name of the function that allocates, a static string; "malloc()" if the program is
+ * stripped; NULL if there is no allocator or the file cannot be read.
  */
 const char *allocator_inside(const char *path);
 

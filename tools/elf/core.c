@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Core files: program headers and notes by libelf, what the notes hold by the
- * kernel's layout of each machine (fs/binfmt_elf.c). See core.h.
+ * core.c - core files. libelf reads the program headers and finds the notes. The contents of the
+ * notes have the kernel's layout for each machine (fs/binfmt_elf.c). See core.h.
  */
 #include <elf.h>
 #include <errno.h>
@@ -17,18 +17,18 @@
 #include "tools/elf/core.h"
 #include "tools/shstk.h"
 
-/* include/uapi/linux/elf.h, newer than the C library's. */
+/* Note types from include/uapi/linux/elf.h that are newer than the C library's headers. */
 #define NT_X86_SHSTK_ 0x204
 #define NT_ARM_PAC_MASK_ 0x406
 #define NT_ARM_GCS_ 0x410
 #define NT_RISCV_USER_CFI_ 0x903
 
-#define MAX_NOTES (256u << 20) /* bytes of all notes together */
+#define MAX_NOTES (256u << 20) /* bytes, all notes together */
 #define MAX_SEGMENTS (1u << 20)
 
 /*
- * struct elf_prstatus and elf_prpsinfo of 64-bit machines: all have the same
- * layout in front of the registers.
+ * Offsets in struct elf_prstatus and struct elf_prpsinfo of 64-bit machines. All these machines
+ * have the same layout in front of the registers.
  */
 enum {
 	PRSTATUS_SIGNO = 12, /* short */
@@ -70,10 +70,11 @@ static int32_t int_at(const uint8_t *p, size_t offset)
 	return v;
 }
 
-/* Registers ------------------------------------------------------------- */
+/* ---- Registers ---- */
 
-/* struct user_regs_struct: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx
- * rsi rdi orig_rax rip cs eflags rsp ss fs_base ...
+/*
+ * Takes a struct user_regs_struct: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi
+ * orig_rax rip cs eflags rsp ss fs_base ...
  */
 static void x86_regs(const uint8_t *p, struct shstk_regs *r)
 {
@@ -94,7 +95,7 @@ static void arm64_regs(const uint8_t *p, struct shstk_regs *r)
 	r->pc = word(p, 32);
 }
 
-/* pc, x1 to x31 */
+/* Takes the registers pc, x1 to x31. */
 static void riscv_regs(const uint8_t *p, struct shstk_regs *r)
 {
 	for (int i = 1; i < 32; i++)
@@ -106,7 +107,7 @@ static void riscv_regs(const uint8_t *p, struct shstk_regs *r)
 
 static const struct {
 	unsigned int words;
-	unsigned int call; /* the word that has the number of a system call */
+	unsigned int call; /* index of the word that holds the system call's number */
 	void (*take)(const uint8_t *p, struct shstk_regs *r);
 } registers[] = {
 	[SHSTK_ARCH_X86] = { X86_REGS, 15, x86_regs },
@@ -141,7 +142,7 @@ static int take_prstatus(struct core *core, const uint8_t *p, size_t size)
 	return 0;
 }
 
-/* Notes ----------------------------------------------------------------- */
+/* ---- Notes ---- */
 
 static int take_prpsinfo(struct core *core, const uint8_t *p, size_t size)
 {
@@ -173,8 +174,8 @@ static int take_auxv(struct core *core, const uint8_t *p, size_t size)
 }
 
 /*
- * Count, page size, then start, end and offset in pages of each, then the
- * paths.
+ * Takes NT_FILE: the number of files and the page size, then the start, the end and the offset (in
+ * pages) of each file, then the paths.
  */
 static int take_files(struct core *core, const uint8_t *p, size_t size)
 {
@@ -217,7 +218,7 @@ static int take_shadow(struct core *core, unsigned int type, const uint8_t *p, s
 {
 	struct core_thread *t;
 
-	/* It belongs to the thread whose NT_PRSTATUS came last. */
+	/* The note belongs to the thread of the last NT_PRSTATUS before it. */
 	if (!core->nr_threads)
 		return -EINVAL;
 	t = &core->threads[core->nr_threads - 1];
@@ -234,7 +235,7 @@ static int take_shadow(struct core *core, unsigned int type, const uint8_t *p, s
 		t->shadow.ssp = word(p, 2);
 		t->shadow_on = word(p, 0) & 1;
 	} else if (type == NT_RISCV_USER_CFI_ && core->arch == SHSTK_ARCH_RISCV && size >= 16) {
-		/* state, of which bit 3 is "on", and the pointer */
+		/* the state, whose bit 3 means "on", then the pointer */
 		t->shadow.ssp = word(p, 1);
 		t->shadow_on = word(p, 0) & 8;
 	} else {
@@ -315,7 +316,7 @@ static int take_notes(struct core *core, Elf *elf, const GElf_Phdr *ph, uint64_t
 	return 0;
 }
 
-/* Segments -------------------------------------------------------------- */
+/* ---- Segments ---- */
 
 static void take_segment(struct core *core, const GElf_Phdr *ph)
 {
@@ -423,7 +424,7 @@ static int check_header(struct core *core, Elf *elf, struct reason *why)
 	return 0;
 }
 
-/* Where each shadow stack ends: with its mapping. */
+/* Sets the end of each shadow stack to the end of the segment that has it. */
 static void bound_shadows(struct core *core)
 {
 	for (size_t i = 0; i < core->nr_threads; i++) {
@@ -436,7 +437,7 @@ static void bound_shadows(struct core *core)
 		if (seg)
 			s->end = seg->end & ~7ull;
 		else if (core_segment(core, s->ssp - 8))
-			s->end = s->ssp; /* with nothing on it */
+			s->end = s->ssp; /* the shadow stack is empty */
 		else
 			core->threads[i].shadow_on = false;
 	}
@@ -506,8 +507,9 @@ void core_close(struct core *core)
 }
 
 /*
- * The element that has @addr. Elements are @size bytes, sorted and disjoint, and begin with
- * a start and an end address (struct core_segment, core_map).
+ * Returns the element that contains @addr, or NULL. The elements have @size bytes each, are sorted
+ * and disjoint, and begin with a start and an end address (as struct core_segment and struct
+ * core_map do).
  */
 static const void *find(const void *ranges, size_t nr, size_t size, uint64_t addr)
 {
@@ -542,7 +544,7 @@ int core_read(const struct core *core, uint64_t addr, void *buf, size_t len)
 {
 	uint8_t *to = buf;
 
-	/* What is asked for may lie across segments. */
+	/* The range may lie across several segments. */
 	while (len) {
 		const struct core_segment *s = core_segment(core, addr);
 		uint64_t at;

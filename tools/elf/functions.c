@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * functions.c - see functions.h.
- */
+/* functions.c - find functions in an ELF file. See functions.h. */
 #include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
@@ -16,9 +14,9 @@
 #define OWN_MACHINE EM_AARCH64
 #endif
 
-#define MAX_SEGMENTS 64 /* of code: others have one or two, and each symbol goes through all */
+#define MAX_SEGMENTS 64 /* segments of code; files have one or two, and each symbol searches all */
 
-/* Who wants the functions of a file, and where its code lies. */
+/* The caller of functions_find(), and the segments of the file that hold code. */
 struct search {
 	GElf_Phdr segments[MAX_SEGMENTS];
 	size_t nr_segments;
@@ -46,7 +44,7 @@ static void read_segments(Elf *elf, struct search *s)
 			s->segments[s->nr_segments++] = p;
 }
 
-/* Of an address, by the segment that has it. */
+/* Sets @ret to the file offset of the address @addr. Returns false if no segment has it. */
 static bool find_offset(const struct search *s, uint64_t addr, uint64_t *ret)
 {
 	for (size_t i = 0; i < s->nr_segments; i++) {

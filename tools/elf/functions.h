@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * functions.h - where functions of some names begin in an ELF file.
- */
+/* functions.h - the functions that an ELF file defines, and their offsets in the file. */
 #ifndef TOOLS_ELF_FUNCTIONS_H
 #define TOOLS_ELF_FUNCTIONS_H
 
@@ -9,15 +7,16 @@
 #include <stdint.h>
 
 /**
- * functions_find() - look at all functions that a file defines
- * @fd: the file, of this machine's own kind. It is foreign: counts are bounded.
- * @fn: gets the name of each and its offset in the file, once for each name. Returns 0, or
- *	what ends it.
- * @arg: for @fn.
+ * functions_find() - call a function for each function that a file defines
+ * @fd: the file, of this machine's architecture. It is untrusted: counts are bounded.
+ * @fn: gets the name of a function and its offset in the file, once for each name. Returns 0 to go
+ *	on, or a value that ends the search.
+ * @arg: first argument of @fn.
  *
- * By all its tables of symbols.
+ * All symbol tables of the file are read.
  *
- * Return: 0; what @fn returned; or -ENOEXEC: it is no such file.
+ * Return: 0; the value of @fn that ended the search; or -ENOEXEC if the file is no ELF file of this
+ * machine.
  */
 int functions_find(int fd, int (*fn)(void *arg, const char *name, uint64_t offset), void *arg);
 

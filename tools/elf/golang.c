@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * golang.c - see golang.h.
- */
+/* golang.c - recognize programs made by Go. See golang.h. */
 #include <gelf.h>
 #include <libelf.h>
 #include <stdbool.h>
@@ -9,7 +7,7 @@
 
 #include "tools/elf/golang.h"
 
-/* Which Go made it, is in a section of its own, in stripped programs too. */
+/* The section .go.buildinfo says which Go version made a program. Stripped programs have it too. */
 static bool is_go(Elf *elf)
 {
 	Elf_Scn *section = NULL;
@@ -27,7 +25,10 @@ static bool is_go(Elf *elf)
 	return false;
 }
 
-/* Position-independent programs without C have a loader, but need nothing of it. */
+/*
+ * DT_NEEDED decides, not PT_INTERP: position-independent programs without C have an interpreter,
+ * but need no libraries.
+ */
 static bool needs_libraries(Elf *elf)
 {
 	Elf_Scn *section = NULL;

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * golang.h - is a program made by Go?
- */
+/* golang.h - was a program made by Go? */
 #ifndef TOOLS_ELF_GOLANG_H
 #define TOOLS_ELF_GOLANG_H
 
 enum golang_kind {
-	GOLANG_NONE, /* not made by Go, or not to be read */
-	GOLANG_ALONE, /* needs no libraries: its threads are not the C library's */
-	GOLANG_WITH_C, /* needs libraries, as those with C in them do */
+	GOLANG_NONE, /* not made by Go, or not readable */
+	GOLANG_ALONE, /* needs no libraries: its threads are not made by the C library */
+	GOLANG_WITH_C, /* needs libraries: has C code in it */
 };
 
-/* Was the program made by Go, and how? */
+/* Returns whether Go made the program that is open as @fd, and whether C is in it. */
 enum golang_kind golang_kind(int fd);
 
 #endif

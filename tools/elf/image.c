@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Mapped ELF files of another time or machine. See image.h.
- */
+/* image.c - ELF files that were mapped at another time or on another machine. See image.h. */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +24,7 @@ int images_init(struct images *images, const char *sysroot)
 	memset(images, 0, sizeof(*images));
 	images->root = -1;
 	elf_version(EV_CURRENT);
-	/* Each file stays open: as many descriptors as may be had. */
+	/* Every file of the set stays open: allow as many descriptors as possible. */
 	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
@@ -70,7 +68,7 @@ static void take_build_id(Elf *elf, struct build_id *ret)
 
 void build_id_of(const void *bytes, size_t size, struct build_id *ret)
 {
-	/* elf_memory() does not write to it, though its parameter is not const. */
+	/* elf_memory() does not write to the bytes, although its parameter is not const. */
 	take_build_id(elf_memory((char *)bytes, size), ret);
 }
 
@@ -88,6 +86,7 @@ char *build_id_text(const struct build_id *id, char buf[129])
 	return buf;
 }
 
+/* Returns the path of the open file @fd as the kernel names it, or a copy of @path. */
 static char *name_of(int fd, const char *path)
 {
 	char link[64], name[PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/elf/image.h - ELF files that another machine or another time had mapped:
- * found here, and checked to be the same by their build ids.
+ * image.h - ELF files that were mapped at another time or on another machine. They are looked for
+ * here, and their build ids prove that they are the same files.
  */
 #ifndef TOOLS_ELF_IMAGE_H
 #define TOOLS_ELF_IMAGE_H
@@ -14,7 +14,7 @@
 
 /**
  * struct build_id - a GNU build id
- * @size: its bytes, 0 if there is none.
+ * @size: number of bytes, 0 if there is no build id.
  * @data: the bytes.
  */
 struct build_id {
@@ -23,14 +23,14 @@ struct build_id {
 };
 
 /**
- * struct image - a file
- * @path: as it was named.
- * @found: where it was found: other than @path through links, or below a root
- *	folder.
- * @fd: descriptor, or a negative errno: it cannot be used.
+ * struct image - a file of struct images
+ * @path: the path by which the file was asked for.
+ * @found: the path at which it was found. It differs from @path through symbolic links, or if the
+ *	file lies below a root folder.
+ * @fd: descriptor of the open file, or a negative errno if it cannot be used.
  * @id: its build id.
- * @complained: something was said about it already.
- * @next: next one of the set.
+ * @complained: the user has already been told of a problem with this file.
+ * @next: next file of the same bucket.
  */
 struct image {
 	char *path;
@@ -42,9 +42,9 @@ struct image {
 };
 
 /**
- * struct images - all files that were asked for
- * @root: folder below which they are looked for, as a descriptor; or -1.
- * @buckets: by path.
+ * struct images - all files that were asked for so far
+ * @root: descriptor of the folder below which files are looked for; or -1.
+ * @buckets: the files, in a hash table by path.
  */
 struct images {
 	int root;
@@ -52,29 +52,29 @@ struct images {
 };
 
 /**
- * images_init() - start with no files
+ * images_init() - begin with an empty set
  * @images: the set.
  * @sysroot: folder below which files are looked for, or NULL.
  *
- * Return: 0 or a negative errno: @sysroot cannot be opened.
+ * Return: 0, or a negative errno if @sysroot cannot be opened.
  */
 int images_init(struct images *images, const char *sysroot);
 
 /**
- * images_deinit() - release all files
+ * images_deinit() - close and release all files
  * @images: the set.
  */
 void images_deinit(struct images *images);
 
 /**
- * image_get() - open a file
+ * image_get() - find a file and open it
  * @images: the set.
- * @path: the file as it was named.
- * @wanted: the build id it must have, or NULL.
+ * @path: the path by which it was mapped.
+ * @wanted: the build id that the file must have, or NULL for any.
  *
- * A file that is not there, or not the same one, is complained of, once.
+ * Prints a message, once per file, if the file is missing or has another build id.
  *
- * Return: the file, usable; or NULL.
+ * Return: the file, ready for use; or NULL.
  */
 struct image *image_get(struct images *images, const char *path, const struct build_id *wanted);
 
@@ -83,36 +83,36 @@ struct image *image_get(struct images *images, const char *path, const struct bu
  * @space: the space.
  * @image: the file.
  * @start: first address.
- * @end: first address behind it.
+ * @end: first address after it.
  * @offset: offset of @start in the file.
  *
- * Return: as shstk_space_add_file().
+ * Return: what shstk_space_add_file() returns.
  */
 int image_add(struct shstk_space *space, const struct image *image, uint64_t start, uint64_t end,
 	      uint64_t offset);
 
 /**
- * image_is_code() - what a mapping of a file is for
+ * image_is_code() - is a mapping of a file meant to be executed?
  * @image: the file.
  * @offset: offset of the mapping in the file.
  *
- * Return: true if the file's program headers have code there.
+ * Return: true if the file's program headers have code at @offset.
  */
 bool image_is_code(const struct image *image, uint64_t offset);
 
 /**
- * build_id_of() - the build id of an ELF image in memory
+ * build_id_of() - get the build id of an ELF image in memory
  * @bytes: the image, or the beginning of it.
- * @size: bytes of it.
- * @ret: receives the build id.
+ * @size: number of bytes.
+ * @ret: receives the build id; its size is 0 if there is none.
  */
 void build_id_of(const void *bytes, size_t size, struct build_id *ret);
 
-/* As build_id_of(), of an open file; it is none if it is no ELF file. */
+/* Does what build_id_of() does, for an open file. Without an ELF file, the size is 0. */
 void build_id_of_file(int fd, struct build_id *ret);
 
 /**
- * build_id_text() - a build id in hexadecimal digits
+ * build_id_text() - write a build id as hexadecimal digits
  * @id: the build id.
  * @buf: receives the text.
  *

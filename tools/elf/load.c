@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * load.c - which files a program loads, before it runs or while it does.
+ * load.c - find the files that a program loads: by the file before it runs, or by the mappings of a
+ * running process. See objects.h.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +23,10 @@ enum limit {
 	MAX_SCRIPTS = 4,
 };
 
-/* From @first on, breadth first, as ld.so does; the list grows while it is walked. */
+/*
+ * Finds what the objects from @first on need, breadth first, as ld.so does. The list grows while
+ * the loop walks it.
+ */
 static int load_needed(struct objects *set, size_t first)
 {
 	int ret;
@@ -73,8 +77,8 @@ int objects_add_preloaded(struct objects *set, const char *list)
 }
 
 /*
- * The interpreter named by "#!", or NULL. What env(1) would look for is put
- * into @word.
+ * Returns the interpreter that the script's "#!" line names, or NULL. If that is env(1), sets @word
+ * to the program that env(1) would look for.
  */
 static char *script_interpreter(int fd, char **word)
 {
@@ -101,7 +105,7 @@ static char *script_interpreter(int fd, char **word)
 
 static int load_program(struct objects *set, const char *path, int depth);
 
-/* The program of a script's first line. */
+/* Loads the program that runs a script: @interp, or @word as found by env(1). */
 static int load_interpreter(struct objects *set, const char *interp, const char *word, int depth)
 {
 	char *found;
@@ -175,7 +179,7 @@ int objects_load(const char *path, const char *root, struct objects *ret)
 	return err;
 }
 
-/* Moves the object at @path, if there, to the front: the program itself. */
+/* Moves the object at @path, if it is in the set, to the front, since the program comes first. */
 static void program_first(struct objects *set, const char *path)
 {
 	for (size_t i = 1; i < set->n; i++)
@@ -200,11 +204,11 @@ static int add_mapping(struct objects *set, const struct mapping *m)
 	if (ret)
 		return ret < 0 ? ret : 0;
 	if (set->n && !strcmp(set->v[0].path, path))
-		return 0; /* the program, see add_program() */
+		return 0; /* add_program() has already taken the program */
 	return strstr(path, " (deleted)") ? objects_add_missing(set, path, 0) : 0;
 }
 
-/* By its link it can be opened when its name is gone, too. */
+/* Adds the program of a process by its /proc link, which works even if the file is deleted. */
 static int add_program(struct objects *set, pid_t pid, const char *exe)
 {
 	char path[64];
@@ -237,7 +241,7 @@ int objects_load_pid(pid_t pid, struct objects *ret)
 		return err;
 	if (asprintf(&ret->root, "/proc/%d/root", pid) < 0)
 		ret->root = NULL;
-	/* A process that shares our root: plain paths. */
+	/* Use plain paths if the process has the same root as this one. */
 	if (ret->root) {
 		struct stat a, b;
 

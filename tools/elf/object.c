@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * object.c - one ELF file: what its dynamic section and its property notes say. The
- * file is foreign: counts and lengths are bounded.
+ * object.c - read one ELF file: its dynamic section and its property notes. The file is untrusted:
+ * counts and lengths are bounded. See object.h.
  */
 #include <elf.h>
 #include <errno.h>
@@ -106,7 +106,7 @@ int root_open(const char *root, const char *path)
 	return *root ? regular_open_in(root, path) : regular_open(path);
 }
 
-/* Path of an open file as seen in @root. */
+/* Returns the path of an open file as seen in @root, or NULL. */
 static char *path_of(int fd, const char *root)
 {
 	char link[64], buf[PATH_MAX], dir[PATH_MAX];
@@ -126,7 +126,7 @@ static char *path_of(int fd, const char *root)
 	return strdup(buf);
 }
 
-/* A copy of the string at @off of the string table, or NULL. */
+/* Returns a copy of the string at offset @off of a string table, or NULL. */
 static char *string_at(const Elf_Data *strings, GElf_Xword off)
 {
 	size_t room;
@@ -147,7 +147,10 @@ static void set_string(char **to, char *s)
 	*to = s;
 }
 
-/* File offset of an address, by the program headers. */
+/*
+ * Sets @ret to the file offset of @addr and @room to the bytes that the segment has from there on,
+ * by the program headers. Returns 0 or -ENOEXEC.
+ */
 static int offset_of(Elf *elf, size_t phnum, GElf_Addr addr, GElf_Off *ret, GElf_Xword *room)
 {
 	GElf_Phdr ph;
@@ -254,7 +257,7 @@ static bool property_marks(const struct object *o, uint32_t type, uint32_t bits)
 	}
 }
 
-/* The descriptor of one NT_GNU_PROPERTY_TYPE_0 note. */
+/* Reads the descriptor of one NT_GNU_PROPERTY_TYPE_0 note. */
 static void read_properties(const unsigned char *p, size_t size, struct object *o)
 {
 	size_t align = o->bits == 64 ? 8 : 4;
@@ -319,7 +322,7 @@ static int read_elf(Elf *elf, struct object *o)
 	o->machine = eh.e_machine;
 	o->type = eh.e_type;
 	o->bits = eh.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
-	/* The kernel and loaders take program headers of no other size. */
+	/* The kernel and the dynamic linkers accept program headers of this size only. */
 	if ((o->type != ET_EXEC && o->type != ET_DYN) ||
 	    (phnum && eh.e_phentsize != gelf_fsize(elf, ELF_T_PHDR, 1, EV_CURRENT)))
 		return -ENOEXEC;
@@ -344,8 +347,8 @@ static int read_elf(Elf *elf, struct object *o)
 }
 
 /*
- * What makes the kernel set AT_SECURE if this process executes the file. @capable: it
- * has capabilities.
+ * Returns true if the kernel would set AT_SECURE when this process executes the file. @capable says
+ * that the file has capabilities.
  */
 static bool gains_here(int fd, const struct stat *st, bool capable)
 {

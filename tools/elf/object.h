@@ -2,8 +2,8 @@
 /*
  * object.h - one ELF file: what it needs, and whether it is marked for shadow stacks.
  *
- * Files are foreign bytes: they are read by libelf, every count and length is
- * bounded, and nothing of them is executed.
+ * Files are untrusted: libelf reads them, every count and length is bounded, and nothing in them is
+ * executed.
  */
 #ifndef TOOLS_ELF_OBJECT_H
 #define TOOLS_ELF_OBJECT_H
@@ -13,9 +13,9 @@
 
 /**
  * struct object - one ELF file
- * @path: absolute path in its root, symbolic links resolved.
- * @name: the name it was asked for by (a DT_NEEDED entry, or the path).
- * @parent: index of the object that asked for it; itself for the program.
+ * @path: absolute path inside its root, with symbolic links resolved.
+ * @name: the name by which it was asked for (a DT_NEEDED entry, or the path).
+ * @parent: index of the object that asked for it; the program has its own index.
  * @machine: e_machine (EM_X86_64, ...).
  * @bits: 32 or 64.
  * @type: e_type (ET_EXEC, ET_DYN).
@@ -24,14 +24,13 @@
  * @soname: DT_SONAME, or NULL.
  * @rpath: DT_RPATH, or NULL.
  * @runpath: DT_RUNPATH, or NULL.
- * @nodeflib: DF_1_NODEFLIB is set: the cache and default folders don't count.
+ * @nodeflib: DF_1_NODEFLIB is set: ld.so uses neither the cache nor the default folders.
  * @pie: DF_1_PIE is set.
  * @needed: DT_NEEDED entries, NULL-terminated.
- * @package: Debian package that owns the file, or NULL; see
- *	objects_find_packages().
- * @privileged: set-user-ID, set-group-ID or file capabilities.
- * @gains: executed by this process it would run with other privileges, so the
- *	environment would tell its dynamic linker nothing.
+ * @package: Debian package that owns the file, or NULL; set by objects_find_packages().
+ * @privileged: the file is set-user-ID or set-group-ID, or has file capabilities.
+ * @gains: if this process executed the file, it would run with other privileges, and the dynamic
+ *	linker would therefore ignore the environment.
  */
 struct object {
 	char *path;
@@ -54,37 +53,37 @@ struct object {
 };
 
 /**
- * object_read() - read an open file
- * @fd: the file; stays open.
+ * object_read() - read an open ELF file
+ * @fd: the file; it stays open.
  * @root: folder that stands for "/", or "".
- * @o: receives it, but for its name; all bytes 0 before. Give it to object_deinit(),
- *	also after a failure.
+ * @o: receives all but the name. All its bytes must be 0 before. Give it to object_deinit(), also
+ *	after a failure.
  *
- * Return: 0 or a negative errno; -ENOEXEC: it is no program or library.
+ * Return: 0 or a negative errno; -ENOEXEC if the file is no program or library.
  */
 int object_read(int fd, const char *root, struct object *o);
 void object_deinit(struct object *o);
 
 /*
- * Opens @path inside @root; symbolic links can't leave it. Returns a descriptor, or a
- * negative errno. It is a regular file.
+ * Opens the regular file @path inside @root, which symbolic links cannot leave. Returns a
+ * descriptor or a negative errno.
  */
 int root_open(const char *root, const char *path);
 
-/* Appends to a NULL-terminated list of strings; takes @s over. Returns 0 or -ENOMEM. */
+/* Appends @s to a NULL-terminated list of strings and takes @s over. Returns 0 or -ENOMEM. */
 int strings_add(char ***list, size_t *n, char *s);
 void strings_free(char **list);
 
 /**
- * machine_name() - the kernel's word for an e_machine
- * @machine: EM_*.
+ * machine_name() - get the kernel's name of a machine
+ * @machine: e_machine (EM_*).
  *
  * Return: "x86", "arm64", "riscv", or "other".
  */
 const char *machine_name(unsigned int machine);
 
 /**
- * machine_own() - e_machine of this command
+ * machine_own() - get the e_machine of the machine that this command is built for
  *
  * Return: EM_*.
  */

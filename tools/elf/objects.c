@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * objects.c - a list of ELF files: a program, its interpreter and its libraries.
- */
+/* objects.c - a list of ELF files: a program, its interpreter and its libraries. See objects.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +79,7 @@ int objects_add_missing(struct objects *set, const char *name, size_t parent)
 {
 	char *s;
 
-	/* Before any object was found nothing is known that needs it. */
+	/* As long as the set is empty, no object can be named that needs this one. */
 	if (parent >= set->n)
 		s = strdup(name);
 	else if (asprintf(&s, "%s (needed by %s)", name, set->v[parent].path) < 0)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * package.c - which Debian packages own the files of a program.
- */
+/* package.c - find the Debian packages that own the files of a program. See objects.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +10,7 @@
 
 #include "tools/elf/objects.h"
 
-/* One line "package[:arch][, package...]: path" of dpkg-query -S. */
+/* Takes a line "package[:arch][, package...]: path" of dpkg-query -S. */
 static void take_owner(struct objects *set, char *line)
 {
 	char *path = strstr(line, ": /");
@@ -28,7 +26,7 @@ static void take_owner(struct objects *set, char *line)
 		file = set->v[i].path;
 		if (set->v[i].package)
 			continue;
-		/* Merged /usr: dpkg may know the file under either name. */
+		/* On a system with merged /usr, dpkg may know the file by either path. */
 		if (!strcmp(file, path) || (!strncmp(file, "/usr/", 5) && !strcmp(file + 4, path)))
 			set->v[i].package = strdup(line);
 	}

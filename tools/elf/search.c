@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * search.c - where the dynamic linker finds a library.
+ * search.c - find a library where the dynamic linker would find it.
  *
- * The search order is that of ld.so(8): DT_RPATH of the object and of those
- * that loaded it (if the object has no DT_RUNPATH), LD_LIBRARY_PATH,
- * DT_RUNPATH, /etc/ld.so.cache, default folders. Every folder is looked at
- * with its glibc-hwcaps subfolders first.
+ * The search order is the one of ld.so(8): DT_RPATH of the object and of the objects that loaded it
+ * (if the object has no DT_RUNPATH), LD_LIBRARY_PATH, DT_RUNPATH, /etc/ld.so.cache, the default
+ * folders. In every folder, the glibc-hwcaps subfolders come first.
  */
 #include <ctype.h>
 #include <elf.h>
@@ -25,7 +24,7 @@
 
 #define MAX_CACHE (64 << 20)
 
-/* glibc-hwcaps subfolders this machine uses, best first. */
+/* Returns the names of the glibc-hwcaps subfolders that this machine uses, the best first. */
 static const char *const *hwcaps(unsigned int machine)
 {
 	static const char *const none[] = { NULL };
@@ -71,7 +70,7 @@ static int try_folder(struct objects *set, const char *dir, size_t len, const ch
 	return objects_add_file(set, path, name, parent);
 }
 
-/* What $LIB and $PLATFORM stand for in Debian's ld.so. */
+/* Returns what $LIB stands for in Debian's ld.so. */
 static const char *lib_word(unsigned int machine)
 {
 	switch (machine) {
@@ -86,11 +85,13 @@ static const char *lib_word(unsigned int machine)
 	}
 }
 
+/* Returns what $PLATFORM stands for in Debian's ld.so. */
 static const char *platform_word(unsigned int machine)
 {
 	return machine == EM_X86_64 ? "x86_64" : machine == EM_AARCH64 ? "aarch64" : "riscv64";
 }
 
+/* Returns the length of "$WORD" or "${WORD}" if @s begins with it, else 0. */
 static size_t take_word(const char *s, const char *word)
 {
 	size_t n = strlen(word);
@@ -104,7 +105,7 @@ static size_t take_word(const char *s, const char *word)
 	return 0;
 }
 
-/* Expands $ORIGIN, $LIB and $PLATFORM. Return: length, or 0 if too long. */
+/* Expands $ORIGIN, $LIB and $PLATFORM. Returns the length, or 0 if the result is too long. */
 static size_t expand(const struct object *o, const char *in, size_t len, char *out, size_t room)
 {
 	size_t used = 0, skip, n;
@@ -136,7 +137,7 @@ static size_t expand(const struct object *o, const char *in, size_t len, char *o
 	return used;
 }
 
-/* A colon-separated list; @origin gives $ORIGIN its meaning. */
+/* Tries the folders of a colon-separated list. $ORIGIN is the folder of the object @origin. */
 static int try_list(struct objects *set, const char *list, size_t origin, const char *name,
 		    size_t parent)
 {
@@ -158,7 +159,7 @@ static int try_list(struct objects *set, const char *list, size_t origin, const 
 	return 0;
 }
 
-/* DT_RPATH of the object, of the one that loaded it, and so on. */
+/* Tries DT_RPATH of the object @parent, of the object that loaded it, and so on. */
 static int try_rpaths(struct objects *set, const char *name, size_t parent)
 {
 	size_t i = parent;
@@ -212,7 +213,7 @@ static int32_t cache_flags(const struct object *o)
 	}
 }
 
-/* The whole cache, read once per root. */
+/* Returns the whole /etc/ld.so.cache, which is read once per root. */
 static const char *cache_bytes(const char *root, size_t *size)
 {
 	static char *bytes;
@@ -270,7 +271,7 @@ static int try_cache(struct objects *set, const char *name, size_t parent)
 		count = head.nlibs;
 	for (size_t i = 0; i < count; i++) {
 		memcpy(&entry, base + sizeof(head) + i * sizeof(entry), sizeof(entry));
-		/* Entries of glibc-hwcaps subfolders: looked up as folders. */
+		/* Skip entries of glibc-hwcaps subfolders: try_folder() finds these itself. */
 		if (entry.flags != flags || entry.hwcap || entry.key >= size ||
 		    entry.value >= size || strcmp(base + entry.key, name))
 			continue;
@@ -312,7 +313,10 @@ static bool is_musl(const struct objects *set)
 	return set->v[0].interp && strstr(set->v[0].interp, "/ld-musl-");
 }
 
-/* The dynamic linker, which is there before any search; musl's is libc, too. */
+/*
+ * Returns true if @name is the dynamic linker, which is loaded before any search. The dynamic
+ * linker of musl is its libc, too.
+ */
 static bool is_linker(const struct objects *set, const char *name)
 {
 	const char *interp = set->v[0].interp;
@@ -324,7 +328,10 @@ static bool is_linker(const struct objects *set, const char *name)
 	return !strcmp(strrchr(interp, '/') ? strrchr(interp, '/') + 1 : interp, name);
 }
 
-/* musl's loader has no cache and reads its folders from /etc/ld-musl-ARCH.path. */
+/*
+ * Tries the folders of musl's dynamic linker. It has no cache, and reads its folders from
+ * /etc/ld-musl-ARCH.path.
+ */
 static int try_musl(struct objects *set, const char *name, size_t parent)
 {
 	static const char fallback[] = "/lib:/usr/local/lib:/usr/lib";

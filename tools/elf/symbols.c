@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * symbols.c - see symbols.h.
- */
+/* symbols.c - read the symbol tables of an ELF file. See symbols.h. */
 #include <stddef.h>
 
 #include "libshstk/symbol/elf_names.h"
@@ -12,7 +10,10 @@
 #define MAX_NAMES (1u << 29) /* bytes */
 #define PAGE 4096
 
-/* Files may be of holes: what is read of them is as large as they say. */
+/*
+ * Returns true if a symbol table and its names have an acceptable size. A sparse file can claim any
+ * size, and reading it would need as much memory.
+ */
 static bool is_bounded(Elf *elf, const GElf_Shdr *header)
 {
 	Elf_Scn *section = elf_getscn(elf, header->sh_link);
@@ -60,7 +61,10 @@ int symbols_walk(Elf *elf, symbol_fn *fn, void *arg)
 	return ret;
 }
 
-/* A mapping begins at the page that has the segment's first byte. */
+/*
+ * The comparison is by pages, because a mapping begins at the start of the page that has the
+ * segment's first byte.
+ */
 bool symbols_bias(Elf *elf, uint64_t start, uint64_t offset, uint64_t *ret)
 {
 	size_t nr;

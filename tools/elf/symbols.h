@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * symbols.h - the symbols of a file, whichever of its tables they are in.
- */
+/* symbols.h - the symbols of an ELF file, from all its symbol tables. */
 #ifndef TOOLS_ELF_SYMBOLS_H
 #define TOOLS_ELF_SYMBOLS_H
 
@@ -11,27 +9,27 @@
 #include <stdint.h>
 
 /**
- * symbols_walk() - hand on all symbols that have a name
+ * symbols_walk() - call a function for each symbol that has a name
  * @elf: the file.
- * @fn: called for each; what is not 0 ends the walk. @table is SHT_SYMTAB or SHT_DYNSYM.
- * @arg: its first argument.
+ * @fn: the function. A value other than 0 ends the walk. Its @table is SHT_SYMTAB or SHT_DYNSYM.
+ * @arg: first argument of @fn.
  *
- * No more than two tables are looked at, and none of more than four million symbols.
+ * Reads two tables at most, and ignores a table of more than four million symbols.
  *
- * Return: what @fn returned last, 0 if there is no symbol.
+ * Return: the last value of @fn, or 0 if there is no symbol.
  */
 int symbols_walk(Elf *elf,
 		 int (*fn)(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name),
 		 void *arg);
 
 /**
- * symbols_bias() - what to add to symbols' values where a file is mapped
+ * symbols_bias() - get the difference between addresses and symbol values of a mapped file
  * @elf: the file.
- * @start: where a part of it is mapped that is code.
- * @offset: what offset of the file lies there.
- * @ret: receives it.
+ * @start: address of a mapping of the file that is code.
+ * @offset: offset of @start in the file.
+ * @ret: receives the value to add to a symbol's value to get its address.
  *
- * Return: false: the file's program headers have no code there.
+ * Return: true, or false if the file's program headers have no code there.
  */
 bool symbols_bias(Elf *elf, uint64_t start, uint64_t offset, uint64_t *ret);
 

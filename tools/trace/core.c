@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `shstk trace --core`: the stacks of a process that left a core file.
+ * core.c - `shstk trace --core`: the stacks of a process that left a core file.
  *
- * Memory is taken from the core file first. What the kernel leaves out there,
- * unchanged pages of mapped files, is taken from the files, if they are those
- * that were mapped.
+ * Memory comes from the core file first. The kernel leaves out unchanged pages of mapped files;
+ * these pages come from the files, if they are the files that were mapped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,27 +24,27 @@
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
 
-#define MAX_IMAGES (1ull << 30) /* bytes of modules put together, of all */
+#define MAX_IMAGES (1ull << 30) /* bytes of all modules that are put together */
 #define MAX_VDSO (1u << 20)
-#define MAX_STACKS (256u << 20) /* bytes of stacks that are compared with each other */
+#define MAX_STACKS (256u << 20) /* bytes of stacks that are compared with each other at a time */
 #define PAGE 4096ull
 
 struct dump {
 	const struct trace_opts *opts;
 	struct core *core;
-	const char *program; /* what the core calls the program's file */
-	struct images images; /* of the files that the core names */
-	struct images given; /* the one that the user names */
-	struct image **files; /* of each of core->maps, or NULL */
+	const char *program; /* path of the program's file in the core file */
+	struct images images; /* the files that the core file names */
+	struct images given; /* the file that the user names */
+	struct image **files; /* the file of each of core->maps, or NULL */
 	uint64_t together; /* bytes of modules that were put together */
 	struct shstk_space *space;
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
-	struct jit *jit; /* who knows code made at run time, or NULL */
-	struct mutex_waiter *waiters; /* of each thread, sorted by number; or NULL */
+	struct jit *jit; /* knows code made at run time, or NULL */
+	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID; or NULL */
 };
 
-/* The mappings of one file lie together: the first of them. */
+/* Returns the index of a module's first mapping. The mappings of one file are neighbours. */
 static size_t first_map(const struct core *core, size_t i)
 {
 	while (i && core->maps[i].offset && !strcmp(core->maps[i - 1].path, core->maps[i].path))
@@ -53,7 +52,7 @@ static size_t first_map(const struct core *core, size_t i)
 	return i;
 }
 
-/* The file of a mapping, opened for one of its mappings that is code. */
+/* Returns the file of a mapping, as opened for one of its mappings that is code; or NULL. */
 static const struct image *find_file(const struct dump *d, size_t i)
 {
 	const struct core *core = d->core;
@@ -67,7 +66,10 @@ static const struct image *find_file(const struct dump *d, size_t i)
 	return NULL;
 }
 
-/* Was it as in its file? A segment says so; of gdb's, which leaves out whole ones, code was. */
+/*
+ * Returns true if memory of a mapping was the same as in its file. The mapping's segment tells.
+ * gdb's core files leave out whole segments, of which code was unchanged.
+ */
 static bool is_unchanged(const struct dump *d, const struct image *file, const struct core_map *m,
 			 uint64_t addr)
 {
@@ -104,7 +106,10 @@ static void read_build_id(const struct core *core, size_t i, struct build_id *re
 		build_id_of(page, sizeof(page), ret);
 }
 
-/* A core file may be one that somebody made, of many holes. Says once that there is too much. */
+/*
+ * Counts bytes that are put together against MAX_IMAGES, since a core file may be forged and
+ * consist of holes. Returns false if there are too many, and says so once.
+ */
 static bool may_put_together(struct dump *d, uint64_t size)
 {
 	if (d->together > MAX_IMAGES)
@@ -120,7 +125,7 @@ static bool may_put_together(struct dump *d, uint64_t size)
 	return false;
 }
 
-/* All of a module that the core holds, as it lay in memory. */
+/* Adds all parts of a module that the core file holds, as they lay in memory. */
 static int add_from_core(struct dump *d, size_t i)
 {
 	const struct core *core = d->core;
@@ -170,7 +175,7 @@ static int add_symbols(struct dump *d, const struct core_map *m, const struct im
 	char *name = NULL;
 	int err;
 
-	/* A file that is another one must not name anything. */
+	/* Without a build id to prove it is the right one, a file must not name anything. */
 	if (!file && !id->size) {
 		if (asprintf(&name, "[%s]", base ? base + 1 : m->path) < 0)
 			return -ENOMEM;
@@ -182,9 +187,10 @@ static int add_symbols(struct dump *d, const struct core_map *m, const struct im
 }
 
 /*
- * May a mapping of a file be code? The kernel's core files have a segment for each; gdb's
- * gcore leaves out those that can be read from their files. What these are their files
- * say, and whether they are of interest the first page of a module, which gdb does write.
+ * Returns true if a mapping may be code. The kernel's core files have a segment for each mapping,
+ * and the segment tells. gdb's gcore leaves out the mappings that can be read from their files:
+ * there, the files tell what the mappings are. The first page of a module, which gdb does write,
+ * tells whether the module is an ELF file at all.
  */
 static bool may_be_code(const struct dump *d, size_t i)
 {
@@ -192,7 +198,7 @@ static bool may_be_code(const struct dump *d, size_t i)
 	size_t first = first_map(d->core, i);
 	char magic[SELFMAG];
 
-	/* Sockets, memory of devices: nothing that could be opened. */
+	/* Sockets and device memory cannot be opened. */
 	if (*d->core->maps[i].path != '/')
 		return false;
 	if (s)
@@ -208,7 +214,7 @@ static bool is_code(const struct dump *d, const struct core_map *m, const struct
 	return s ? s->exec : file && image_is_code(file, m->offset);
 }
 
-/* A mapping of a file: its code, if it is executable. */
+/* Adds the mapping of a file to the space and its names, if the mapping is code. */
 static int add_map(struct dump *d, size_t i)
 {
 	const struct core_map *m = &d->core->maps[i];
@@ -239,7 +245,7 @@ static int add_map(struct dump *d, size_t i)
 	return err ? err : add_symbols(d, m, file, &id);
 }
 
-/* The kernel's own code in the process. */
+/* Adds the vDSO. */
 static int add_vdso(struct dump *d)
 {
 	const struct core_segment *s = core_segment(d->core, d->core->vdso);
@@ -268,7 +274,7 @@ static int add_vdso(struct dump *d)
 	return err;
 }
 
-/* Executable memory that is no file's: made at run time. */
+/* Adds executable memory that belongs to no file: code made at run time. */
 static int add_rest(struct dump *d)
 {
 	for (size_t i = 0; i < d->core->nr_segments; i++) {
@@ -284,7 +290,7 @@ static int add_rest(struct dump *d)
 	return 0;
 }
 
-/* A core without NT_FILE: the user's file lies where AT_ENTRY says. */
+/* Adds the user's file for a core file without NT_FILE. AT_ENTRY tells where it lies. */
 static int add_program(struct dump *d)
 {
 	struct image *file = image_get(&d->given, d->opts->exe, NULL);
@@ -352,7 +358,7 @@ static int add_modules(struct dump *d)
 	return err ? err : add_vdso(d);
 }
 
-/* Separate debug files lie below the same root folder. */
+/* Creates the symbols. Separate debug files are looked for below the same root folder. */
 static int make_symbols(struct dump *d)
 {
 	const char *root = d->opts->sysroot;
@@ -369,7 +375,10 @@ static int make_symbols(struct dump *d)
 	return err ? err : shstk_symproc_create(d->symbols, 0, &d->proc);
 }
 
-/* What makes code of a kind that is known: its mapping that is code. */
+/*
+ * Opens the file of a library that makes code at run time, if it is known, and tells where its code
+ * is mapped. Returns a descriptor, or -ENOENT.
+ */
 static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 {
 	const struct dump *d = arg;
@@ -461,7 +470,7 @@ static void print_head(const struct core *core, struct json *json)
 	putchar('\n');
 }
 
-/* What is not in the file that should be: each in one line. */
+/* Prints a line for each kind of damage of the core file. */
 static void warn(const struct core *core)
 {
 	if (core->wanted > core->size)
@@ -474,7 +483,7 @@ static void warn(const struct core *core)
 			 core->path, core->damaged);
 }
 
-/* Room for entries that there are not is given back. Returns how much memory is left in use. */
+/* Gives back the room for entries that a stack does not use. Returns the bytes that stay in use. */
 static size_t trim(struct trace_stack *s)
 {
 	size_t nr = s->nr > 0 ? s->nr : 1;
@@ -498,7 +507,7 @@ static void begin(const struct core_thread *from, struct trace_thread *ret)
 	};
 }
 
-/* What a thread waits for: its innermost frames tell. */
+/* Finds the mutex that a thread waits for, by its innermost frames. */
 static void find_mutex(struct dump *d, const struct core_thread *from, struct mutex_waiter *w)
 {
 	struct trace_opts opts = *d->opts;
@@ -517,7 +526,10 @@ static void find_mutex(struct dump *d, const struct core_thread *from, struct mu
 	trace_deinit(&t);
 }
 
-/* Of all threads first: who waits for each other is said with each. */
+/*
+ * Finds the mutexes of all threads. This comes before printing, because each thread's output names
+ * the threads that it waits for. Returns false if out of memory.
+ */
 static bool find_mutexes(struct dump *d)
 {
 	size_t nr = d->core->nr_threads;
@@ -531,7 +543,7 @@ static bool find_mutexes(struct dump *d)
 	return true;
 }
 
-/* False: out of memory. @used: receives how much memory its stacks are. */
+/* Takes the stacks of a thread and adds their bytes to @used. Returns false if out of memory. */
 static bool take_thread(struct dump *d, const struct core_thread *from, struct trace_thread *t,
 			size_t *used)
 {
@@ -546,7 +558,7 @@ static bool take_thread(struct dump *d, const struct core_thread *from, struct t
 	return true;
 }
 
-/* Those that were taken. */
+/* Prints the threads that were taken and releases them. */
 static bool flush(struct dump *d, struct trace_thread *threads, struct trace_thread **list,
 		  size_t nr)
 {
@@ -561,8 +573,8 @@ static bool flush(struct dump *d, struct trace_thread *threads, struct trace_thr
 }
 
 /*
- * False: out of memory, or not what was asked for. Threads with equal stacks are found among as
- * many as MAX_STACKS has room for.
+ * Takes and prints all threads. Threads with equal stacks are found among as many threads as
+ * MAX_STACKS has room for. Returns false if out of memory, or if a stack is not what was asked for.
  */
 static bool print_list(struct dump *d, struct trace_thread *threads, struct trace_thread **list)
 {
@@ -615,7 +627,7 @@ static const struct shstk_regs *thread_regs(void *arg, int tid)
 	return NULL;
 }
 
-/* False: there are none, or not all have a stack. */
+/* Prints all goroutines. Returns false if there are none, or if one has no stack. */
 static bool print_goroutines(struct dump *d)
 {
 	const struct goroutine_source from = { d->opts, d->space, read_memory, d, thread_regs };

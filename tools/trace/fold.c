@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fold.c - stacks of deep recursions. See fold.h.
+ * fold.c - shorten the stacks of deep recursions. See fold.h.
  *
- * Entries are equal if their addresses are: a recursion comes by the same calls each time. What
- * comes by different ones, as a walk of a tree does, is not found to repeat; of it the innermost
- * and the outermost half of what may be shown is kept.
+ * Entries are equal if their addresses are: a simple recursion makes the same calls each time. A
+ * recursion that makes varying calls, such as a walk of a tree, is not found to repeat. Of a stack
+ * that is still too long, the innermost half and the outermost half of the allowed entries are
+ * kept.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,11 +13,11 @@
 
 #include "tools/trace/fold.h"
 
-#define PERIOD_MAX 16 /* entries that repeat together */
-#define RUN_MIN 64 /* entries of a run that is worth a line */
+#define PERIOD_MAX 16 /* longest group of entries that is looked for */
+#define RUN_MIN 64 /* shortest run, in entries, that is worth a line */
 #define TIMES_MIN 4
 
-/* How often the @period entries from @at on come one after the other. */
+/* Returns how often the @period entries at @at follow each other. */
 static size_t times_at(const struct trace_stack *s, size_t at, size_t period)
 {
 	size_t n = at + period;
@@ -26,7 +27,7 @@ static size_t times_at(const struct trace_stack *s, size_t at, size_t period)
 	return (n - at) / period;
 }
 
-/* The run that begins at @at and leaves out most; false: there is none. */
+/* Finds the run with the shortest period at @at. Returns false if there is none. */
 static bool find_run(const struct trace_stack *s, size_t at, struct trace_fold *ret)
 {
 	for (unsigned int period = 1; period <= PERIOD_MAX; period++) {
@@ -58,7 +59,7 @@ static void move(struct trace_stack *s, size_t to, size_t from, size_t n)
 	memmove(s->marks + to, s->marks + from, n);
 }
 
-/* Leaves the middle out. */
+/* Keeps the @max / 2 innermost entries and as many of the outermost as make @max in all. */
 static int keep_ends(struct trace_stack *s, unsigned int max)
 {
 	size_t inner = max / 2, outer = max - inner, left_out = s->nr - max;

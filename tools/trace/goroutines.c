@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Stacks of all goroutines. See goroutines.h.
+ * goroutines.c - take and print the stacks of all goroutines. See goroutines.h.
  *
- * A goroutine that runs has its thread's registers; others go on with those that the
- * runtime saved. Their stacks lie anywhere, so memory is read page by page and kept as long
- * as the program stands still.
+ * A goroutine that runs has the registers of its thread. The others continue with the registers
+ * that the runtime saved. Their stacks may lie anywhere, so memory is read page by page, and pages
+ * are kept while the program stands still.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "tools/trace/goroutines.h"
 
 #define PAGE 4096ull
-#define PAGES 256 /* kept */
+#define PAGES 256 /* number of pages that are kept */
 #define IDS_SHOWN 8
 
 struct label {
@@ -30,11 +30,11 @@ struct goroutine {
 	struct label labels[GO_LABELS_MAX];
 	unsigned int nr_labels;
 	bool on_thread;
-	bool failed; /* no memory */
+	bool failed; /* out of memory */
 };
 
 struct page {
-	uint64_t addr; /* and 1: it is there */
+	uint64_t addr; /* the page's address plus 1 if @data is valid, or 0 */
 	uint8_t data[PAGE];
 };
 
@@ -42,14 +42,14 @@ struct goroutines {
 	const struct goroutine_source *from;
 	struct shstk_goruntime rt;
 	struct page *pages;
-	uint64_t *pcs; /* of one stack, and */
+	uint64_t *pcs; /* of one stack, as are the two below */
 	uint64_t *sps;
 	uint8_t *marks;
 	struct goroutine **list;
 	size_t nr, room;
 };
 
-/* Memory ------------------------------------------------------------------ */
+/* ---- Memory ---- */
 
 static int read_kept(void *arg, uint64_t addr, void *buf, size_t len)
 {
@@ -96,7 +96,7 @@ int goroutines_find(const struct goroutine_source *from, struct goroutines **ret
 	return 0;
 }
 
-/* Taking ------------------------------------------------------------------ */
+/* ---- Taking ---- */
 
 static int take_label(void *arg, const char *key, const char *value)
 {
@@ -117,7 +117,10 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
 }
 
-/* There may be a million of them: keeps no more than is used. */
+/*
+ * Unwinds a goroutine. There may be a million goroutines, so its stack gets just the memory that it
+ * needs.
+ */
 static int unwind(struct goroutines *all, struct goroutine *g, const struct shstk_regs *regs)
 {
 	struct trace_stack *s = &g->stack;
@@ -147,9 +150,11 @@ static void forget_stack(struct goroutine *g)
 }
 
 /*
- * Does the thread's stack not lead to that of its goroutine? That may wait already, or could
- * run again, while the thread, on its own stack, is about to look for another one. Some of the
- * runtime's work is done for a goroutine that is said to wait, too.
+ * Returns true if a goroutine's thread has left it, and the thread's stack does not lead to the
+ * goroutine's stack. Such a goroutine waits already or could run again, while its thread is on its
+ * own stack and about to look for another goroutine. The runtime also does some work for a
+ * goroutine on the thread's stack while the goroutine is marked as waiting: that stack leads to the
+ * goroutine's.
  */
 static bool has_left(const struct goroutines *all, const struct goroutine *g)
 {
@@ -248,7 +253,7 @@ void goroutines_destroy(struct goroutines *all)
 	free(all);
 }
 
-/* Groups ------------------------------------------------------------------ */
+/* ---- Groups ---- */
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
@@ -267,7 +272,7 @@ static int compare_labels(const struct goroutine *a, const struct goroutine *b)
 	return diff;
 }
 
-/* 0: they are shown as one. */
+/* Compares two goroutines. Returns 0 if they are shown as one. */
 static int compare(const struct goroutine *a, const struct goroutine *b)
 {
 	int diff = compare_numbers(a->runtime.state, b->runtime.state);
@@ -299,7 +304,7 @@ static int by_group(const void *a, const void *b)
 	return diff ? diff : compare_numbers(x->runtime.id, y->runtime.id);
 }
 
-/* Goroutines with equal stacks: @first of the list, @nr of them. */
+/* A group of @nr goroutines with equal stacks, which begins at @first of the sorted list. */
 struct group {
 	struct goroutine *const *first;
 	size_t nr;
@@ -327,7 +332,7 @@ static size_t make_groups(const struct goroutines *all, struct group *groups)
 	return n;
 }
 
-/* Printing ---------------------------------------------------------------- */
+/* ---- Printing ---- */
 
 static const char *state_name(const struct goroutine *g)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/trace/goroutines.h - `shstk trace --goroutines`: what the goroutines of a program do,
- * running or not.
+ * goroutines.h - `shstk trace --goroutines`: the stacks of all goroutines of a program, running or
+ * not.
  */
 #ifndef TOOLS_TRACE_GOROUTINES_H
 #define TOOLS_TRACE_GOROUTINES_H
@@ -9,12 +9,12 @@
 #include "tools/trace/trace.h"
 
 /**
- * struct goroutine_source - where goroutines are read
+ * struct goroutine_source - the program whose goroutines are read
  * @opts: the options.
  * @space: the program's modules.
- * @read: reads the program's memory, 4096 bytes at a time too.
- * @arg: passed to @read and @regs.
- * @regs: registers of a thread, or NULL if it has none.
+ * @read: reads the program's memory; must allow reads of 4096 bytes.
+ * @arg: first argument of @read and @regs.
+ * @regs: returns the registers of a thread, or NULL if they are not known.
  */
 struct goroutine_source {
 	const struct trace_opts *opts;
@@ -27,42 +27,42 @@ struct goroutine_source {
 struct goroutines;
 
 /**
- * goroutines_find() - find the runtime, which takes time
- * @from: where; must stay.
- * @ret: receives what was found; give it to goroutines_destroy().
+ * goroutines_find() - find Go's runtime in a program; this takes time
+ * @from: the program; must stay valid.
+ * @ret: receives the result; give it to goroutines_destroy().
  *
- * The program may run meanwhile.
+ * The program may run while this is done.
  *
- * Return: 0, -ENOENT if there is no runtime of Go, -ENOMEM.
+ * Return: 0, -ENOENT if there is no known Go runtime, or -ENOMEM.
  */
 int goroutines_find(const struct goroutine_source *from, struct goroutines **ret);
 
 /**
  * goroutines_take() - take the stacks of all goroutines
- * @all: from goroutines_find(); the program does not run.
+ * @all: from goroutines_find(). The program must not run now.
  *
- * Return: 0, -ENOMEM, -EFAULT: the runtime's list cannot be read.
+ * Return: 0, -ENOMEM, or -EFAULT if the runtime's list cannot be read.
  */
 int goroutines_take(struct goroutines *all);
 
 /**
- * goroutines_print() - print them, those with equal stacks as one
+ * goroutines_print() - print the goroutines; those with equal stacks are printed as one
  * @all: after goroutines_take().
  * @proc: names addresses.
  *
- * Return: false if a goroutine has no stack.
+ * Return: false if a goroutine has no stack, or if out of memory.
  */
 bool goroutines_print(const struct goroutines *all, struct shstk_symproc *proc);
 
 /**
- * goroutines_count() - how many there are
+ * goroutines_count() - get the number of goroutines
  * @all: after goroutines_take().
  */
 size_t goroutines_count(const struct goroutines *all);
 
 /**
- * goroutines_destroy() - release all
- * @all: what goroutines_find() made, or NULL.
+ * goroutines_destroy() - release the goroutines
+ * @all: from goroutines_find(), or NULL.
  */
 void goroutines_destroy(struct goroutines *all);
 

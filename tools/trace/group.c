@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * group.c - threads with equal stacks. See group.h.
- */
+/* group.c - group threads with equal stacks. See group.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +40,10 @@ static bool has_frames(const struct trace_thread *t)
 	return t->sampled && trace_shown(t)->taken && trace_shown(t)->nr > 0;
 }
 
-/* 0: they are shown as one. What has no stack agrees with nothing. */
+/*
+ * Compares two threads. Returns 0 if they are shown as one. A thread without a stack equals no
+ * other.
+ */
 static int compare(const struct trace_thread *a, const struct trace_thread *b)
 {
 	const struct trace_stack *x = trace_shown(a), *y = trace_shown(b);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * group.h - threads with equal stacks are shown as one.
- */
+/* group.h - group threads with equal stacks, which are shown as one. */
 #ifndef TOOLS_TRACE_GROUP_H
 #define TOOLS_TRACE_GROUP_H
 
 #include "tools/trace/trace.h"
 
 /**
- * struct trace_group - threads that agree in all but their numbers and names
- * @threads: they.
- * @nr: how many.
+ * struct trace_group - threads that agree in everything but their IDs and names
+ * @threads: the threads.
+ * @nr: number of @threads.
  */
 struct trace_group {
 	struct trace_thread *const *threads;
@@ -18,11 +16,11 @@ struct trace_group {
 };
 
 /**
- * group_threads() - put together those that agree
- * @opts: the options; none agree if they say so.
- * @list: the threads; it is sorted by groups, each of which keeps the order.
- * @nr: how many.
- * @ret: room for @nr groups; receives them, in the order of the first thread of each.
+ * group_threads() - group the threads that agree
+ * @opts: the options. Some of them ask for each thread on its own.
+ * @list: the threads. They are sorted by group; the order within a group stays.
+ * @nr: number of threads.
+ * @ret: room for @nr groups; receives the groups, sorted by the place of their first threads.
  *
  * Return: number of groups.
  */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * living.c - what `shstk trace -p` says of a process, stopped or not.
- */
+/* living.c - messages of `shstk trace -p` about a process, with and without --no-stop. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +8,7 @@
 #include "tools/shstk.h"
 #include "tools/trace/trace.h"
 
-#define PF_KTHREAD 0x00200000 /* of the kernel's task flags, in stat */
+#define PF_KTHREAD 0x00200000 /* a task flag of the kernel (include/linux/sched.h), shown in stat */
 
 int trace_check(int pid)
 {

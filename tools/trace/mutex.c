@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * mutex.c - which threads wait for a mutex. See mutex.h.
+ * mutex.c - find the mutexes that threads wait for. See mutex.h.
  *
- * A thread that waits is in the system call futex(2), whose first argument is the word that it
- * waits at. That word is a mutex's if it is waited at by the C library's function that locks one.
- * Which layout the mutex has is told by the place of the word: glibc's begins with it, and that
- * of musl has it behind 4 bytes; both are at multiples of 8.
+ * A waiting thread is in the system call futex(2), whose first argument is the address of the word
+ * that it waits at. The word belongs to a mutex if the C library's function that locks a mutex made
+ * the call. The address of the word tells the layout of the mutex: glibc's mutex begins with the
+ * word, musl's has it after 4 bytes, and both mutexes lie at multiples of 8.
  */
 #include <linux/futex.h>
 #include <stdio.h>
@@ -17,27 +17,27 @@
 #define FUTEX_LOCK_PI2_OP 13 /* newer than some headers */
 #define MEMBERS_SHOWN 8
 
-/* glibc's, by words: lock, count, owner, users, kind. */
-#define GLIBC_LOCKED 2 /* with threads that wait */
+/* glibc's pthread_mutex_t in words: lock, count, owner, users, kind. */
+#define GLIBC_LOCKED 2 /* locked, and threads wait */
 #define GLIBC_KINDS 3u /* timed, recursive, checked, adaptive */
 #define GLIBC_ROBUST 0x10u
-#define GLIBC_FLAGS 0x380u /* shared with other processes; may be elided, may not */
+#define GLIBC_FLAGS 0x380u /* shared between processes; lock elision allowed or forbidden */
 
-/* musl's: kind, lock. */
+/* musl's pthread_mutex_t in words: kind, lock. */
 #define MUSL_KINDS 3u /* normal, recursive, checked */
 #define MUSL_ROBUST 4u
-#define MUSL_FLAGS 0x88u /* shared with other processes, or inherits priorities */
+#define MUSL_FLAGS 0x88u /* shared between processes, or inherits priorities */
 
-/* Of the kernel's errors by which calls begin anew behind a signal. */
+/* The kernel's errors for system calls that are restarted after a signal: first and last. */
 #define ERESTARTSYS 512
 #define ERESTART_RESTARTBLOCK 516
 
-/* Registers by DWARF's numbers: those of the arguments address, operation, value, time. */
+/* How each machine calls futex(2). Registers have DWARF's numbers. */
 static const struct abi {
 	int64_t futex;
-	int64_t restart; /* the call that goes on with one that was interrupted */
+	int64_t restart; /* the call that continues an interrupted call */
 	uint8_t args[4];
-	uint32_t insn; /* that calls the kernel */
+	uint32_t insn; /* the instruction that calls the kernel */
 	unsigned int size;
 } abis[] = {
 	[SHSTK_ARCH_X86] = { 202, 219, { 5, 4, 1, 10 }, 0x050f, 2 },
@@ -59,7 +59,7 @@ static const struct abi *abi_of(int arch)
 	return known ? &abis[arch] : NULL;
 }
 
-/* By its registers alone. */
+/* Returns true if a thread may be in futex(2), by its registers alone. */
 static bool may_wait(const struct abi *abi, const struct trace_thread *t, struct wait *ret)
 {
 	const uint64_t *r = t->regs.r;
@@ -88,8 +88,9 @@ bool mutex_word(int arch, const struct trace_thread *t, uint64_t *ret)
 }
 
 /*
- * Is it in the call still? A call that was interrupted has an error on x86 that no program sees;
- * elsewhere the pc is back at the instruction, and the first argument in its register.
+ * Returns true if the thread is still in the call. On x86, an interrupted call has an error in its
+ * result register that programs never see. On other machines, the pc is back at the instruction and
+ * the first argument is back in its register.
  */
 static bool is_in_call(int arch, const struct abi *abi, const struct trace_thread *t,
 		       shstk_read_fn read, void *arg)
@@ -107,7 +108,10 @@ static bool is_in_call(int arch, const struct abi *abi, const struct trace_threa
 
 enum caller { CALLER_OTHER, CALLER_CONDITION, CALLER_MUTEX };
 
-/* glibc's names for what programs call begin with "__", "___" or "__GI___". */
+/*
+ * Returns which kind of function @name is. glibc's names of its public functions begin with "__",
+ * "___" or "__GI___".
+ */
 static enum caller caller_of(const char *name)
 {
 	static const struct {
@@ -131,8 +135,9 @@ static enum caller caller_of(const char *name)
 }
 
 /*
- * On whose behalf does it wait? Only frames of the object that calls the kernel count, and none
- * that a signal interrupted: what a handler waits for is no mutex of the function below it.
+ * Returns the kind of function that waits. Only frames of the object that calls the kernel count,
+ * and only up to a frame that a signal interrupted: what a signal handler waits for is not the
+ * mutex of the function below it. Sets @guessed if a frame is a guess.
  */
 static enum caller find_caller(struct shstk_symproc *proc, const struct trace_stack *s,
 			       bool *guessed)
@@ -160,7 +165,9 @@ static enum caller find_caller(struct shstk_symproc *proc, const struct trace_st
 	return CALLER_OTHER;
 }
 
-/* False: it is no mutex of glibc's, or of a kind that is not known. */
+/*
+ * Gets the owner of a mutex of glibc. Returns false if it is no such mutex, or of an unknown kind.
+ */
 static bool read_glibc(const struct wait *wait, const uint32_t *word, uint32_t *owner)
 {
 	uint32_t kind = word[4] & ~GLIBC_FLAGS;
@@ -170,7 +177,10 @@ static bool read_glibc(const struct wait *wait, const uint32_t *word, uint32_t *
 		*owner = word[2] == locker ? locker : 0;
 		return kind & GLIBC_ROBUST && (kind & ~GLIBC_ROBUST) <= GLIBC_KINDS;
 	}
-	/* Whoever gets or releases it writes its number after, and before, the lock. */
+	/*
+	 * A thread writes its ID to the mutex after it has locked it, and removes it before it
+	 * unlocks it.
+	 */
 	*owner = word[0] && word[3] ? word[2] : 0;
 	return wait->value == GLIBC_LOCKED && word[0] <= GLIBC_LOCKED && kind <= GLIBC_KINDS;
 }
@@ -188,7 +198,7 @@ static bool read_mutex(const struct wait *wait, const uint32_t *word, uint32_t *
 {
 	bool musl = wait->word & 4;
 
-	/* The kernel says what is in the word then. */
+	/* For these operations, the kernel defines the contents of the word. */
 	if (wait->op == FUTEX_LOCK_PI || wait->op == FUTEX_LOCK_PI2_OP) {
 		*owner = word[musl] & FUTEX_TID_MASK;
 		return true;
@@ -219,7 +229,7 @@ void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread 
 	ret->owner = (int)owner;
 }
 
-/* Owners and cycles ------------------------------------------------------- */
+/* ---- Owners and cycles ---- */
 
 static int by_tid(const void *a, const void *b)
 {
@@ -245,7 +255,9 @@ static void find_owner(struct mutex_waiter *list, size_t nr, struct mutex_waiter
 		w->next = owner;
 }
 
-/* Each member's length, and all are as certain as the least. */
+/*
+ * Sets the length of the cycle in all its members. All become as certain as the least certain one.
+ */
 static void mark_cycle(struct mutex_waiter *first)
 {
 	struct mutex_waiter *w = first;
@@ -265,8 +277,10 @@ static void mark_cycle(struct mutex_waiter *first)
 }
 
 /*
- * Each thread waits for one other at most. From each in turn until one comes that was seen: by an
- * earlier walk, or by this one, which then is in a cycle. @cycle is the number of the walk first.
+ * Finds the cycles. Each thread waits for at most one other. The loop follows this chain from each
+ * thread in turn, until it meets a thread that was seen before: in an earlier walk, or in this
+ * walk, which means that the thread is in a cycle. @walk holds the number of the walk that first
+ * saw each thread, or 0.
  */
 static void find_cycles(struct mutex_waiter *list, size_t nr, size_t *walk)
 {
@@ -310,7 +324,7 @@ int mutex_compare(const struct mutex_waiter *a, const struct mutex_waiter *b)
 	return a->certain - b->certain;
 }
 
-/* Printing ---------------------------------------------------------------- */
+/* ---- Printing ---- */
 
 static void print_cycle(const struct mutex_waiter *waiter)
 {

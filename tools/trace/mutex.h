@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mutex.h - which threads wait for a mutex, whose that is, and who waits for each other.
+ * mutex.h - which threads wait for a mutex, which thread owns it, and who waits for each other.
  *
- * What is said is what the C library keeps in the mutex. glibc keeps the owner of all kinds but
- * those with a priority ceiling, which are not known here; musl none of PTHREAD_MUTEX_NORMAL.
+ * All facts are what the C library keeps in the mutex. glibc keeps the owner of all kinds of
+ * mutexes except those with a priority ceiling, which are not supported here. musl keeps no owner
+ * in a PTHREAD_MUTEX_NORMAL.
  */
 #ifndef TOOLS_TRACE_MUTEX_H
 #define TOOLS_TRACE_MUTEX_H
 
 #include "tools/trace/trace.h"
 
-#define MUTEX_SIZE 24 /* bytes of a mutex that are looked at */
-#define MUTEX_FRAMES 8 /* innermost frames that are looked at */
+#define MUTEX_SIZE 24 /* bytes of a mutex that are read */
+#define MUTEX_FRAMES 8 /* number of innermost frames that are read */
 
 /**
- * struct mutex_waiter - a thread of the process
- * @tid: its number.
- * @stopped: its registers and the mutexes are of one moment.
- * @waits: it waits for a mutex; the others below are of that.
- * @certain: everything could be verified.
- * @timed: it does not wait for longer than some time.
+ * struct mutex_waiter - a thread of the process, and the mutex that it waits for
+ * @tid: thread ID.
+ * @stopped: its registers and the mutexes were read while all threads stood still.
+ * @waits: it waits for a mutex. The members below are valid only then.
+ * @certain: everything that is said could be verified.
+ * @timed: it waits for a limited time only.
  * @mutex: address of the mutex.
- * @owner: thread that has it, as the mutex says; 0: it does not say.
- * @foreign: there is no such thread in the process.
- * @next: that thread, if it waits, too, and neither gives up after some time. Set by
- *	mutex_resolve(), as what follows.
- * @cycle: threads of the cycle of owners that it is part of, or 0.
+ * @owner: ID of the thread that has the mutex, as the mutex says; 0 if it does not say.
+ * @foreign: the process has no thread @owner.
+ * @next: the owner, if it waits, too, and neither of the two waits for a limited time; or NULL. Set
+ *	by mutex_resolve().
+ * @cycle: number of threads in the cycle of owners that it is part of, or 0. Set by
+ *	mutex_resolve().
  */
 struct mutex_waiter {
 	int tid;
@@ -41,44 +43,44 @@ struct mutex_waiter {
 };
 
 /**
- * mutex_word() - where the mutex is that a thread may wait for
+ * mutex_word() - get the address of the mutex that a thread may wait for
  * @arch: enum shstk_arch.
- * @thread: its registers, and its system call.
- * @ret: receives the address of MUTEX_SIZE bytes.
+ * @thread: the thread; its registers and its system call are used.
+ * @ret: receives the address; MUTEX_SIZE bytes belong to the mutex.
  *
- * Return: could it wait for one?
+ * Return: true if the thread may wait for a mutex.
  */
 bool mutex_word(int arch, const struct trace_thread *thread, uint64_t *ret);
 
 /**
- * mutex_find() - find out if a thread waits for a mutex, and what that says
+ * mutex_find() - find out whether a thread waits for a mutex, and who owns the mutex
  * @arch: enum shstk_arch.
  * @proc: names addresses.
- * @thread: a thread with its stack, of MUTEX_FRAMES frames at least.
+ * @thread: the thread, whose stack was taken with MUTEX_FRAMES frames at least.
  * @read: reads the program's memory as it was when the thread was stopped.
  * @arg: passed to @read.
- * @ret: receives it.
+ * @ret: receives the result.
  */
 void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread *thread,
 		shstk_read_fn read, void *arg, struct mutex_waiter *ret);
 
 /**
- * mutex_resolve() - find owners and cycles
- * @list: all threads of the process; it is sorted by their numbers.
- * @nr: how many.
+ * mutex_resolve() - find the owners among the threads, and the cycles
+ * @list: all threads of the process. They are sorted by thread ID.
+ * @nr: number of threads.
  */
 void mutex_resolve(struct mutex_waiter *list, size_t nr);
 
-/* The thread @tid of a sorted list, or NULL. */
+/* Returns the thread @tid of a list that is sorted by thread ID, or NULL. */
 struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int tid);
 
-/* Below 0, 0 or above, as strcmp(3); 0: both wait for the same, or for nothing. */
+/* Compares as strcmp(3) does. Returns 0 if both wait for the same mutex alike, or for none. */
 int mutex_compare(const struct mutex_waiter *a, const struct mutex_waiter *b);
 
-/* Print what it waits for; of a thread that does not, nothing. */
+/* Prints the mutex that a thread waits for. Prints nothing if it waits for none. */
 void mutex_print(const struct mutex_waiter *waiter);
 
-/* The same as a value "waits_for" of JSON. */
+/* Writes the same facts as a JSON value "waits_for". */
 void mutex_put(struct json *json, const struct mutex_waiter *waiter);
 
 #endif

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `shstk trace -p`: the stacks of all threads of a running process, now.
+ * process.c - `shstk trace -p`: the stacks of all threads of a running process.
  *
- * The process is stopped for as short as possible: everything that takes time
- * (reading maps, finding unwind tables, memory for the copies) comes before,
- * unwinding and naming come after. While it is stopped only the registers are
- * read and the used parts of each stack and shadow stack are copied, all in one
- * system call if there are no more than IOV_MAX of them. Where a shadow stack is
- * on, the other stack is only wanted for what a signal interrupted: little of it
- * is copied.
+ * The process is stopped as briefly as possible. Everything that takes time (reading maps, finding
+ * unwind tables, allocating memory for the copies) is done before; unwinding and naming are done
+ * after. While the process is stopped, only the registers are read, and the used parts of each
+ * stack and shadow stack are copied: all in one system call if there are no more than IOV_MAX
+ * parts. If a thread's shadow stack is on, the other stack is only needed for what a signal
+ * interrupted, so little of it is copied.
  *
- * Traces of Go programs lead over several stacks, which are not known before: they are
- * taken while the process is stopped.
+ * Traces of Go programs lead over several stacks that are not known in advance. They are unwound
+ * while the process is stopped.
  *
- * A stack that cannot be unwound from its copy (a handler on an alternate
- * stack, more than MAX_COPY in use) is unwound once more while that one thread
- * is stopped again.
+ * A stack that cannot be unwound from its copy (a signal handler on an alternate stack, more than
+ * MAX_COPY in use) is unwound once more, while that one thread is stopped again.
  *
- * Threads that have not stopped in time hold the others no longer (stop.h): these are let go,
- * and each thread that stops later is taken alone. One that never does would be stopped by its
- * tracer whenever it can. A thread cannot let go whom it traces before that stops, but by
- * ending: so all of this is done by a thread of its own.
+ * Threads that do not stop in time must not hold up the others (see stop.h): the others are let go,
+ * and each late thread is unwound alone when it stops. A thread that never stops would be stopped
+ * by its tracer at any later time, and a tracer cannot detach from a thread before it stops, except
+ * by ending. Therefore a thread of its own does all the tracing.
  */
 #include <errno.h>
 #include <limits.h>
@@ -52,20 +50,20 @@
 #include "tools/trace/trace.h"
 
 #define MAX_THREADS 32768
-#define MAX_COPY (1u << 20) /* bytes of a stack */
-#define MAX_SHADOW (64u << 10) /* bytes of a shadow stack */
+#define MAX_COPY (1u << 20) /* bytes of one stack */
+#define MAX_SHADOW (64u << 10) /* bytes of one shadow stack */
 #define MS 1000000ull /* ns */
-#define TOUCHED 16384 /* bytes of a copy faulted in before */
+#define TOUCHED 16384 /* bytes of each copy that are faulted in beforehand */
 
 #if defined(__x86_64__)
 #define OWN_ARCH SHSTK_ARCH_X86
 #elif defined(__aarch64__)
 #define OWN_ARCH SHSTK_ARCH_ARM64
 #else
-#define OWN_ARCH 0 /* none that can be unwound */
+#define OWN_ARCH 0 /* none: nothing can be unwound */
 #endif
 
-/* Memory as it was while the process was stopped. */
+/* A copy of memory as it was while the process was stopped. */
 struct copy {
 	uint64_t start;
 	uint64_t end;
@@ -76,10 +74,10 @@ struct thread {
 	struct trace_thread trace;
 	bool seized;
 	bool stopped;
-	int signo; /* to be delivered on release */
+	int signo; /* signal to be delivered on release */
 	struct copy stack;
 	struct copy shadow;
-	struct copy mutex; /* that it may wait for */
+	struct copy mutex; /* the mutex that the thread may wait for */
 	uint8_t mutex_data[MUTEX_SIZE];
 	bool in_time; /* it was stopped with the others */
 };
@@ -103,12 +101,12 @@ struct trace {
 	struct shstk_space *space;
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
-	struct jit *jit; /* who knows code made at run time, or NULL */
+	struct jit *jit; /* knows code made at run time, or NULL */
 	struct goroutine_source source;
 	struct goroutines *goroutines;
-	struct mutex_waiter *waiters; /* of each thread, sorted by number */
+	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID */
 	uint64_t pause; /* ns */
-	int err; /* of the thread that traces */
+	int err; /* result of the thread that traces */
 };
 
 static int refuse(const struct trace *t, int err)
@@ -181,7 +179,10 @@ static bool is_zombie(int pid, int tid)
 	return !task_stat(pid, tid, &stat) && stat.state == 'Z';
 }
 
-/* Seizing does not stop a thread. Returns how many were new, or -errno. */
+/*
+ * Seizes the threads that are not seized yet; this does not stop them. Returns their number, or a
+ * negative errno.
+ */
 static int seize_new(struct trace *t)
 {
 	DIR *dir = tasks_open(t->pid);
@@ -195,7 +196,10 @@ static int seize_new(struct trace *t)
 
 		if (find_thread(t, tid))
 			continue;
-		/* Seized, one that was stopped is "traced". */
+		/*
+		 * Describe the thread before it is seized: the state of a stopped thread becomes
+		 * "traced".
+		 */
 		trace_describe(t->pid, tid, &thread->trace);
 		if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
 			int why = -errno;
@@ -250,7 +254,7 @@ static int prepare_copies(struct trace *t)
 	return 0;
 }
 
-/* False: it neither stopped nor ended until then. */
+/* Waits for a thread to stop. Returns false if it neither stopped nor ended until @until. */
 static bool wait_stop(struct thread *thread, uint64_t until)
 {
 	int status;
@@ -262,7 +266,7 @@ static bool wait_stop(struct thread *thread, uint64_t until)
 		return true;
 	}
 	thread->stopped = true;
-	/* Without an event it is a signal on its way: deliver it later. */
+	/* A stop without an event is the delivery of a signal: deliver the signal later. */
 	if (!(status >> 16))
 		thread->signo = WSTOPSIG(status);
 	return true;
@@ -303,7 +307,7 @@ static void plan_mutex(struct thread *thread)
 	copy->end = copy->start + MUTEX_SIZE;
 }
 
-/* Where the shadow stack ends is known from the maps that were read before. */
+/* Gets the shadow stack of a thread. The maps that were read before tell where it ends. */
 static void plan_shadow(const struct trace *t, struct thread *thread)
 {
 	struct shstk_shadow *s = &thread->trace.shadow;
@@ -316,7 +320,7 @@ static void plan_shadow(const struct trace *t, struct thread *thread)
 	if (range) {
 		s->end = range->end;
 	} else if (find_range(t, s->ssp - 8)) {
-		s->end = s->ssp; /* x86, with nothing on it */
+		s->end = s->ssp; /* x86: the shadow stack is empty */
 	} else if (shstk_shadow_get(thread->trace.tid, s) || !s->end) {
 		return;
 	}
@@ -325,7 +329,10 @@ static void plan_shadow(const struct trace *t, struct thread *thread)
 	set_copy_end(&thread->shadow, s->end, MAX_SHADOW);
 }
 
-/* One call for up to IOV_MAX copies. If it is cut short, each is copied by a call of its own. */
+/*
+ * Copies everything that was planned, by one call for up to IOV_MAX copies. If a call is cut short,
+ * each of its copies is made by a call of its own.
+ */
 static void copy_memory(struct trace *t)
 {
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
@@ -360,7 +367,7 @@ static void copy_memory(struct trace *t)
 	}
 }
 
-/* Only who has stopped can be let go. */
+/* Lets a thread go. This is only possible if it has stopped. */
 static void release(struct thread *thread)
 {
 	if (thread->stopped)
@@ -370,13 +377,16 @@ static void release(struct thread *thread)
 	thread->signo = 0;
 }
 
-/* Copied memory from the copy; other memory only while stopped, or if not writable. */
+/*
+ * Reads memory of the process for a thread: from the thread's copies if possible, other memory only
+ * while the process is stopped or if the memory is not writable.
+ */
 struct reader {
 	const struct trace *t;
 	const struct thread *thread;
 	bool copied;
 	bool stopped;
-	uint64_t until; /* 0, or the time from which on nothing is read: a thread is held */
+	uint64_t until; /* the time after which nothing is read, because a thread is held; or 0 */
 };
 
 static bool read_copy(const struct copy *copy, uint64_t addr, void *buf, size_t len)
@@ -397,7 +407,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 			  read_copy(&r->thread->shadow, addr, buf, len) ||
 			  read_copy(&r->thread->mutex, addr, buf, len)))
 		return 0;
-	/* It runs: only what it cannot write is still as it was. */
+	/* While the process runs, only memory that it cannot write is still unchanged. */
 	range = find_range(r->t, addr);
 	if (!r->stopped && (!range || range->writable))
 		return -EFAULT;
@@ -406,7 +416,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return shstk_read_process(&pid, addr, buf, len);
 }
 
-/* Unwinds a thread that is stopped, and lets it go. */
+/* Unwinds a thread that is stopped and lets it go. */
 static void take_one(struct trace *t, struct thread *thread)
 {
 	struct reader reader = {
@@ -425,7 +435,7 @@ static void take_one(struct trace *t, struct thread *thread)
 	release(thread);
 }
 
-/* Unwinds a thread once more, while it is stopped again. */
+/* Stops a thread again, unwinds it once more and lets it go. */
 static void take_stopped(struct trace *t, struct thread *thread)
 {
 	uint64_t at;
@@ -440,7 +450,10 @@ static void take_stopped(struct trace *t, struct thread *thread)
 	t->pause += now_ns(CLOCK_MONOTONIC) - at;
 }
 
-/* Has it been told to stop, and has not? Then @ret says if it is worth while to wait on. */
+/*
+ * Returns true if a thread was told to stop and has not stopped. Sets @ret if it is worth waiting
+ * for such a thread any longer.
+ */
 static bool is_late(const struct trace *t, const struct thread *thread, uint64_t waited, bool *ret)
 {
 	if (!thread->seized || thread->stopped)
@@ -450,7 +463,10 @@ static bool is_late(const struct trace *t, const struct thread *thread, uint64_t
 	return true;
 }
 
-/* Threads that did not stop in time, each as soon as it does: nobody is held for them. */
+/*
+ * Unwinds each thread that did not stop in time as soon as it stops. No other thread is held
+ * meanwhile.
+ */
 static void take_late(struct trace *t)
 {
 	uint64_t began = now_ns(CLOCK_MONOTONIC);
@@ -480,7 +496,7 @@ static void take_late(struct trace *t)
 	}
 }
 
-/* What is shown of it ends, or has a gap, where memory was not copied. */
+/* Returns true if the stack that is shown ends, or has a gap, because memory was not copied. */
 static bool cut_short(const struct trace_opts *o, const struct trace_thread *t)
 {
 	bool end = t->unwound.taken && t->unwound.nr >= 0 && t->unwound.info.end == SHSTK_END_READ;
@@ -491,7 +507,7 @@ static bool cut_short(const struct trace_opts *o, const struct trace_thread *t)
 	       (t->hardware.nr < 2 && t->hardware.info.end == SHSTK_END_READ);
 }
 
-/* @stopped: the process does not run. */
+/* Unwinds all threads from their copies. @stopped says that the process does not run. */
 static int take_copied(struct trace *t, bool stopped)
 {
 	for (unsigned int i = 0; i < t->nr; i++) {
@@ -517,7 +533,7 @@ static void take_cut_short(struct trace *t)
 			take_stopped(t, &t->threads[i]);
 }
 
-/* Any memory of the process, which is stopped, or where changes do no harm. */
+/* Reads any memory of the process. The process is stopped, or changes do no harm. */
 static int read_live(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct trace *t = arg;
@@ -533,7 +549,7 @@ static const struct shstk_regs *thread_regs(void *arg, int tid)
 	return thread && thread->trace.sampled ? &thread->trace.regs : NULL;
 }
 
-/* As wait_stop(), as long as the others may be held. */
+/* Does what wait_stop() does, for as long as the other threads may be held. */
 static bool wait_in_time(const struct trace *t, struct thread *thread, uint64_t began)
 {
 	return wait_stop(thread, began + STOP_STUCK_MS * MS) ||
@@ -541,7 +557,7 @@ static bool wait_in_time(const struct trace *t, struct thread *thread, uint64_t 
 		wait_stop(thread, began + STOP_HOLD_MS * MS));
 }
 
-/* Tells all to stop, and takes the registers of those that do in time. */
+/* Tells all threads to stop, and takes the registers of those that stop in time. */
 static void stop_all(struct trace *t)
 {
 	uint64_t began = now_ns(CLOCK_MONOTONIC);
@@ -563,7 +579,10 @@ static void stop_all(struct trace *t)
 	}
 }
 
-/* The only part during which the process does not run. */
+/*
+ * Stops, copies and releases. Only during this function the process does not run, except for single
+ * threads later.
+ */
 static int stop_and_copy(struct trace *t)
 {
 	bool go = shstk_space_has_go(t->space);
@@ -582,7 +601,7 @@ static int stop_and_copy(struct trace *t)
 	return err || go || t->goroutines ? err : take_copied(t, false);
 }
 
-/* All that a tracer does. */
+/* Does everything that only a tracer can do. */
 static int take_all(struct trace *t)
 {
 	int err = seize_all(t);
@@ -606,7 +625,7 @@ static void *tracer(void *arg)
 	return NULL;
 }
 
-/* By a thread of its own: when that has ended nobody is traced any more. */
+/* Runs take_all() in a thread of its own: when that thread ends, it traces nobody any more. */
 static int take_by_tracer(struct trace *t)
 {
 	pthread_t thread;
@@ -676,7 +695,7 @@ static int find_mutexes(struct trace *t)
 	return 0;
 }
 
-/* False: it is not what was asked for. */
+/* Prints the result. Returns false if it is not what was asked for. */
 static bool print_all(const struct trace *t)
 {
 	struct json *json = t->opts->json;
@@ -702,7 +721,10 @@ static bool print_all(const struct trace *t)
 	return ok;
 }
 
-/* Where the process has the library that makes code at run time. */
+/*
+ * Opens the library that makes code at run time, and tells where the process has mapped it. Returns
+ * a descriptor, or a negative errno.
+ */
 static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 {
 	const struct trace *t = arg;
@@ -726,7 +748,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	return ret;
 }
 
-/* HotSpot's tables are found while the process runs: that takes time. */
+/* Finds HotSpot's tables. This takes time, so it is done while the process runs. */
 static int find_jit(struct trace *t)
 {
 	const struct jit_process process = { read_live, open_jit, t };
@@ -743,7 +765,10 @@ static int name_made(const struct trace *t)
 	return ret;
 }
 
-/* A file whose code the library did not find. @hole: its names were not, either. */
+/*
+ * Adds a file whose code libshstk did not find. @hole says that the file's names were not found
+ * either.
+ */
 static int add_missing(struct trace *t, const struct mapping *m, bool hole)
 {
 	const struct layout_map map = live_map(m);
@@ -769,7 +794,8 @@ static int add_missing(struct trace *t, const struct mapping *m, bool hole)
 }
 
 /*
- * Code of a file that is no mapping of it any more, and of files that cannot be opened by name.
+ * Adds the code of files that is no longer mapped from the file, and files that cannot be opened by
+ * name.
  */
 static int add_rest(struct trace *t)
 {

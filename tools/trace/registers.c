@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * registers.c - the registers of a thread that is stopped.
- */
+/* registers.c - read the registers of a stopped thread, for each machine. */
 #include <elf.h>
 #include <errno.h>
 #include <sys/ptrace.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `shstk trace -p PID --no-stop`: the shadow stacks of all threads of a process
- * that goes on running, read by the kernel module shstk.ko.
+ * running.c - `shstk trace -p PID --no-stop`: the shadow stacks of all threads of a process that
+ * goes on running, read by the kernel module shstk.ko.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static int allocate(struct traces *t, unsigned int threads)
 	return t->threads && t->entries ? 0 : -ENOMEM;
 }
 
-/* Until there is room for all threads, which come and go. */
+/* Takes the shadow stacks. Threads come and go, so this is repeated until there is room for all. */
 static int take(struct traces *t, int dev)
 {
 	unsigned int room = 16;
@@ -82,7 +82,7 @@ static void describe(const struct trace_opts *o, const struct traces *t, unsigne
 	trace_describe(o->pid, thread->tid, ret);
 }
 
-/* False: not all have a stack. */
+/* Prints all threads. Returns false if a thread has no stack. */
 static bool print_threads(const struct trace_opts *o, const struct traces *t, unsigned int nr,
 			  uint8_t *marks, struct shstk_symproc *proc)
 {

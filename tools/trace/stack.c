@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The stack of one thread: from its shadow stack, by unwinding, or both; and
+ * stack.c - the stack of one thread, from its shadow stack, by unwinding, or from both; and
  * printing it. See trace.h.
  */
 #include <errno.h>
@@ -29,7 +29,7 @@ static int prepare(const struct trace_opts *o, struct trace_stack *s)
 	return 0;
 }
 
-/* Room for @depth entries in the place of those that there are. */
+/* Replaces the room for entries by empty room for @depth entries. */
 static int make_room(struct trace_stack *s, unsigned int depth)
 {
 	uint64_t *pcs = calloc(depth + 1, sizeof(*pcs));
@@ -88,8 +88,8 @@ static void insert(struct trace_stack *s, int at, uint64_t pc, uint8_t mark, uns
 }
 
 /*
- * riscv: the function that the pc is in may not have pushed its return address. If
- * so, the unwound trace has one frame more.
+ * Fills the gap after the pc. On riscv, the function that the pc is in may not have pushed its
+ * return address yet. The unwound trace has one frame more in this case.
  */
 static void fill_first(const struct trace_opts *o, struct trace_stack *s,
 		       const struct trace_stack *from)
@@ -105,8 +105,8 @@ static void fill_first(const struct trace_opts *o, struct trace_stack *s,
 }
 
 /*
- * What a signal interrupted is not on the shadow stack. It is taken from the
- * unwound trace where the frame outside of it is the same in both.
+ * Fills the gaps of a shadow stack. A shadow stack does not have the pc that a signal interrupted.
+ * The pc is taken from the unwound trace where the next outer frame is the same in both.
  */
 static void fill_gaps(const struct trace_opts *o, struct trace_thread *t)
 {
@@ -145,7 +145,7 @@ int trace_take(const struct trace_opts *o, struct shstk_space *space, struct tra
 		opts.marks = s->marks;
 		s->nr = shstk_unwind_shadow(&t->shadow, read, arg, s->pcs, o->depth, &opts,
 					    &s->info);
-		/* A gap, or nothing behind the pc: see what unwinding gives. */
+		/* Unwind, too, if there is a gap, or nothing but the pc. */
 		both |= o->source == TRACE_AUTO &&
 			(trace_has_gap(s) || (s->nr < 2 && s->info.end == SHSTK_END_READ));
 	} else if (o->source != TRACE_HARDWARE) {
@@ -183,7 +183,7 @@ void trace_deinit(struct trace_thread *t)
 	free(t->unwound.folds);
 }
 
-/* Printing -------------------------------------------------------------- */
+/* ---- Printing ---- */
 
 static int how_to_name(uint8_t mark)
 {
@@ -223,8 +223,8 @@ static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, 
 }
 
 /*
- * What the entries from @i on stand for. The frames' numbers go on behind it: @number is that of
- * the next one.
+ * Prints what the entries from @f->at on stand for. @number is the number of the next frame; frames
+ * that are left out are counted.
  */
 static void print_fold(struct shstk_symproc *proc, const struct trace_stack *s,
 		       const struct trace_fold *f, int *number)
@@ -288,8 +288,8 @@ static void print_place(struct shstk_symproc *proc, const char *what, const stru
 }
 
 /*
- * How far both go together: @at entries of the hardware's, @behind of the unwound
- * one, and @gaps that only that has.
+ * The result of comparing both traces: @at entries of the shadow stack and @behind entries of the
+ * unwound trace agree. @gaps entries of these are only in the unwound trace.
  */
 struct comparison {
 	bool agree;
@@ -299,9 +299,9 @@ struct comparison {
 };
 
 /*
- * Entry by entry. The pc that a signal interrupted is only in the unwound one,
- * where the other has its gap. Functions that had been called when a thread's
- * shadow stack was switched on are not on it: they are the outermost ones.
+ * Compares both traces entry by entry. The pc that a signal interrupted is only in the unwound
+ * trace, where the shadow stack has a gap. The outermost functions may be missing on the shadow
+ * stack: they had been called before it was switched on.
  */
 static struct comparison compare(const struct trace_thread *t)
 {
@@ -352,7 +352,7 @@ static bool same_names(const struct trace_group *group)
 	return true;
 }
 
-/* A name that all have stands once, behind the numbers. */
+/* Prints the IDs and names of threads. A name that all have is printed once, after the IDs. */
 static void print_who(const struct trace_group *group)
 {
 	const char *common = same_names(group) ? group->threads[0]->comm : NULL;
@@ -403,7 +403,7 @@ static void print_group(const struct trace_opts *o, struct shstk_symproc *proc,
 		puts("  it handles a signal; where that came is not on the shadow stack");
 }
 
-/* The same as JSON ------------------------------------------------------- */
+/* ---- JSON output ---- */
 
 static void put_frame(struct json *json, const struct shstk_symbol *sym, unsigned int i,
 		      uint64_t pc, uint8_t mark, size_t times)
@@ -453,7 +453,7 @@ void trace_put_frames(struct json *json, struct shstk_symproc *proc, const struc
 	shstk_json_close(json);
 }
 
-/* Why there is no stack; NULL: there is one. */
+/* Returns the reason why a thread has no stack, or NULL if it has one. */
 static const char *error_of(const struct trace_thread *t, const struct trace_stack *s)
 {
 	if (!t->sampled)
@@ -500,7 +500,10 @@ const struct trace_stack *trace_shown(const struct trace_thread *t)
 	return hardware ? &t->hardware : &t->unwound;
 }
 
-/* False: there is no stack, or both were compared and differ. */
+/*
+ * Prints a group of threads. Returns false if there is no stack, or if both sources were compared
+ * and differ.
+ */
 static bool show(const struct trace_opts *o, struct shstk_symproc *proc,
 		 const struct trace_group *group)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk trace - the stacks of all threads of a running process, now, or of a
- * process that left a core file: options.
+ * trace.c - the command line of `shstk trace`, which prints the stacks of all threads of a running
+ * process or of a process that left a core file.
  */
 #include <limits.h>
 #include <string.h>

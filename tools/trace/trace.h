@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/trace/trace.h - what `shstk trace` does alike for living processes and for
- * core files: one stack from two sources, and printing it.
+ * trace.h - the parts of `shstk trace` that running processes and core files share: taking one
+ * stack from two sources, and printing it.
  */
 #ifndef TOOLS_TRACE_TRACE_H
 #define TOOLS_TRACE_TRACE_H
@@ -14,11 +14,11 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/read_limit.h"
 
-#define TRACE_DEPTH 4096 /* frames of a thread that are shown, if nothing else is asked for */
-#define TRACE_MAX_DEPTH (1 << 24) /* frames of a thread that can be taken */
+#define TRACE_DEPTH 4096 /* default maximum of frames shown of a thread */
+#define TRACE_MAX_DEPTH (1 << 24) /* maximum of frames taken of a thread */
 
 /**
- * enum trace_source - where stacks shall come from
+ * enum trace_source - where stacks come from
  * @TRACE_AUTO: the shadow stack where it is on, else unwinding.
  * @TRACE_HARDWARE: the shadow stack only.
  * @TRACE_UNWIND: unwinding only.
@@ -30,22 +30,22 @@ enum trace_source {
 };
 
 /**
- * struct trace_opts - the options of the command
- * @pid: the process, or 0.
+ * struct trace_opts - the options of `shstk trace`
+ * @pid: process ID, or 0.
  * @core: the core file, or NULL.
- * @exe: the program's file, whatever the core says; or NULL.
- * @sysroot: folder below which the core's files lie; or NULL.
- * @depth: most frames of a thread.
- * @fold: what repeats in deeper ones is shown once, instead.
+ * @exe: the program's file, used instead of the path in the core file; or NULL.
+ * @sysroot: folder below which the core file's files lie; or NULL.
+ * @depth: maximum number of frames of a thread.
+ * @fold: take deeper stacks, too, and show once what repeats in them.
  * @source: enum trace_source.
  * @addresses: print the address of each frame.
  * @full_names: as in &struct shstk_symbols_opts.
- * @read_limit: what reading files for their names may take.
+ * @read_limit: limit for reading the symbols of files.
  * @compare: take both sources, and print where they differ.
- * @no_stop: let the process run.
- * @goroutines: of a Go program, all goroutines instead of threads.
- * @each_thread: threads with equal stacks are printed one by one.
- * @json: print to this instead of lines of text; or NULL.
+ * @no_stop: do not stop the process.
+ * @goroutines: show all goroutines of a Go program instead of the threads.
+ * @each_thread: print threads with equal stacks one by one.
+ * @json: JSON output to use instead of lines of text; or NULL.
  */
 struct trace_opts {
 	int pid;
@@ -66,10 +66,10 @@ struct trace_opts {
 };
 
 /**
- * struct trace_fold - entries that stand for more
- * @at: the first of them.
- * @period: so many repeat one after the other; 0: entries in front of @at are left out.
- * @times: how often they come, or how many are left out.
+ * struct trace_fold - entries of a stack that stand for more entries
+ * @at: index of the first entry.
+ * @period: number of entries that repeat together; 0: entries in front of @at are left out.
+ * @times: how often the entries repeat; if @period is 0, the number of entries left out.
  */
 struct trace_fold {
 	int at;
@@ -79,13 +79,13 @@ struct trace_fold {
 
 /**
  * struct trace_stack - one trace
- * @taken: it was tried.
+ * @taken: somebody tried to take the trace.
  * @nr: number of entries, or a negative errno.
  * @pcs: the entries, innermost first.
- * @marks: SHSTK_MARK_* of each.
- * @info: how it went.
- * @folds: what entries stand for, @nr_folds of them.
- * @nr_folds: see @folds.
+ * @marks: SHSTK_MARK_* of each entry.
+ * @info: how taking it ended.
+ * @folds: runs of entries that repeat or are left out.
+ * @nr_folds: number of @folds.
  */
 struct trace_stack {
 	bool taken;
@@ -100,21 +100,21 @@ struct trace_stack {
 struct mutex_waiter;
 
 /**
- * struct trace_thread - a thread and its stack
+ * struct trace_thread - a thread and its stacks
  * @tid: thread ID.
  * @comm: its name.
- * @note: what it was doing: "sleeping", "SIGSEGV"; or NULL.
- * @held_up: what it does instead of stopping; "" if it stopped or ended.
- * @sampled: the registers below are there.
+ * @note: what the thread was doing, such as "sleeping"; or NULL.
+ * @held_up: why the thread does not stop; "" if it stopped or ended.
+ * @sampled: the registers could be read.
  * @regs: registers.
- * @call: number of the system call that it may be in, if @sampled; else nothing.
- * @in_handler: it handles a signal, and what that interrupted is not known.
- * @shadow_on: it has a shadow stack, and @shadow says where.
- * @shadow: see @shadow_on.
- * @hardware: trace by the shadow stack.
+ * @call: number of the system call that the thread may be in; valid if @sampled.
+ * @in_handler: the thread handles a signal, and what the signal interrupted is not known.
+ * @shadow_on: the thread has a shadow stack, and @shadow is valid.
+ * @shadow: where the shadow stack lies.
+ * @hardware: trace from the shadow stack.
  * @unwound: trace by unwinding.
- * @waiter: what mutex it waits for, or NULL: that is not known.
- * @index: its place among those that are printed, set by trace_print().
+ * @waiter: the mutex that the thread waits for; NULL if this is not known.
+ * @index: place of the thread in the list that is printed; set by trace_print().
  */
 struct trace_thread {
 	int tid;
@@ -137,7 +137,7 @@ struct trace_thread {
  * trace_take() - take the traces of a thread that the options ask for
  * @opts: the options.
  * @space: the program's modules.
- * @thread: its @regs and @shadow are given, its traces are filled.
+ * @thread: the thread. Its @regs and @shadow are used, its traces are filled.
  * @read: reads the program's memory.
  * @arg: passed to @read.
  *
@@ -150,7 +150,7 @@ struct jit;
 
 /**
  * trace_name_made() - name code made at run time in the traces of a thread
- * @jit: who knows it.
+ * @jit: knows the code.
  * @proc: receives the names.
  * @thread: a thread after trace_take().
  *
@@ -159,23 +159,23 @@ struct jit;
 int trace_name_made(struct jit *jit, struct shstk_symproc *proc, const struct trace_thread *thread);
 
 /**
- * trace_has_gap() - does it lack what a signal interrupted?
- * @stack: a trace by the shadow stack.
+ * trace_has_gap() - does a trace lack what a signal interrupted?
+ * @stack: a trace from the shadow stack.
  */
 bool trace_has_gap(const struct trace_stack *stack);
 
-/* The one of its stacks that is shown. */
+/* Returns the trace of a thread that is shown. */
 const struct trace_stack *trace_shown(const struct trace_thread *thread);
 
 /**
  * trace_print() - print the stacks of threads, and how they compare
  * @opts: the options.
  * @proc: names addresses.
- * @list: threads after trace_take(). It is sorted.
- * @nr: how many.
+ * @list: threads after trace_take(). The list is sorted by this function.
+ * @nr: number of threads.
  *
- * Return: false if there is a thread without a stack to print, if both sources were
- * compared and differ, or if it was said that there is no memory.
+ * Return: false if a thread has no stack to print, if both sources were compared and differ, or if
+ * out of memory (this function says so then).
  */
 bool trace_print(const struct trace_opts *opts, struct shstk_symproc *proc,
 		 struct trace_thread **list, size_t nr);
@@ -190,7 +190,7 @@ void trace_print_stack(const struct trace_opts *opts, struct shstk_symproc *proc
 		       const struct trace_stack *stack);
 
 /**
- * trace_put_frames() - the same as a value "frames" of JSON
+ * trace_put_frames() - write the frames of a stack as a JSON value "frames"
  * @json: the output.
  * @proc: names its addresses.
  * @stack: the stack.
@@ -205,7 +205,7 @@ void trace_put_frames(struct json *json, struct shstk_symproc *proc,
 void trace_deinit(struct trace_thread *thread);
 
 /**
- * trace_describe() - what a thread is called and does
+ * trace_describe() - find out the name and the state of a thread
  * @pid: the process.
  * @tid: the thread.
  * @thread: its @comm and @note are filled.
@@ -215,28 +215,28 @@ void trace_describe(int pid, int tid, struct trace_thread *thread);
 #define TRACE_RED_ZONE 128 /* bytes beyond the stack pointer that x86 functions may use */
 
 /**
- * trace_registers() - the registers of a thread that is stopped
- * @tid: the thread, traced by this one.
- * @regs: receives them.
- * @used: receives where the part of its stack begins that it uses.
- * @call: receives the number of the system call that it may be in.
+ * trace_registers() - read the registers of a stopped thread
+ * @tid: the thread, which the calling thread traces.
+ * @regs: receives the registers.
+ * @used: receives the lowest address of the part of its stack that is in use.
+ * @call: receives the number of the system call that the thread may be in.
  *
  * Return: 0 or a negative errno.
  */
 int trace_registers(int tid, struct shstk_regs *regs, uint64_t *used, int64_t *call);
 
 /**
- * trace_check() - can there be stacks of this process?
+ * trace_check() - can the stacks of this process be taken?
  * @pid: the process.
  *
- * Return: 0; or it was said why not, and this is the exit status.
+ * Return: 0; or the exit status, after a message with the reason.
  */
 int trace_check(int pid);
 
 /**
- * trace_refuse() - say why a process cannot be traced
+ * trace_refuse() - print why a process cannot be traced
  * @pid: the process.
- * @how: how it was tried, for reasons of no known kind, with a blank before it; or "".
+ * @how: how it was tried, with a blank before it, or ""; used if the error is of no known kind.
  * @err: a negative errno.
  *
  * Return: exit status.
@@ -244,7 +244,7 @@ int trace_check(int pid);
 int trace_refuse(int pid, const char *how, int err);
 
 /**
- * trace_running() - `shstk trace -p PID --no-stop`
+ * trace_running() - do `shstk trace -p PID --no-stop`
  * @opts: the options.
  *
  * Return: exit status.
@@ -252,7 +252,7 @@ int trace_refuse(int pid, const char *how, int err);
 int trace_running(const struct trace_opts *opts);
 
 /**
- * trace_process() - `shstk trace -p PID`
+ * trace_process() - do `shstk trace -p PID`
  * @opts: the options.
  *
  * Return: exit status.
@@ -260,7 +260,7 @@ int trace_running(const struct trace_opts *opts);
 int trace_process(const struct trace_opts *opts);
 
 /**
- * trace_core() - `shstk trace --core FILE`
+ * trace_core() - do `shstk trace --core FILE`
  * @opts: the options.
  *
  * Return: exit status.
