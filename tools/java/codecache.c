@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * codecache.c - see codecache.h.
+ * codecache.c - read HotSpot's code cache from another process. See codecache.h.
  *
- * HotSpot puts code into a few heaps. A heap is divided into segments of equal size; a map
- * with one byte for each says how far in front of a segment its block begins. A block has a
- * header, then a CodeBlob, which says where its instructions are.
+ * HotSpot puts code into a few heaps. A heap is divided into segments of equal size. A map with one
+ * byte for each segment says how many segments before it its block begins. A block has a header,
+ * then a CodeBlob, which says where its instructions are.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,14 +13,15 @@
 
 #include "tools/java/codecache.h"
 
-#define MAX_HEAPS 8 /* there are up to 3 */
-#define BLOB_HEAD 512 /* bytes in which the members of a CodeBlob lie */
-#define HOPS 256 /* bytes of the map of segments at once, */
-#define MAX_HOPS 64 /* so often */
+#define MAX_HEAPS 8 /* maximum; there are up to 3 */
+#define BLOB_HEAD 512 /* bytes in which the used members of a CodeBlob must lie */
+#define HOPS 256 /* bytes of the map of segments that are read at once */
+#define MAX_HOPS 64 /* maximum number of such reads */
 #define FREE 0xff
 #define FRAME_MAX (1 << 20)
 #define WORD 8
 
+/* A heap: its addresses, the addresses of its map of segments, and log2 of the segments' size. */
 struct heap {
 	uint64_t low, high;
 	uint64_t map, map_end;
@@ -47,7 +48,7 @@ void codecache_destroy(struct codecache *cache)
 	free(cache);
 }
 
-/* ---- heaps ---- */
+/* ---- Heaps ---- */
 
 static int read_range(const struct codecache *c, uint64_t space, uint64_t *low, uint64_t *high)
 {
@@ -71,7 +72,7 @@ static int read_heap(const struct codecache *c, uint64_t addr, struct heap *h)
 	return shift < 32 ? 0 : -ENODATA;
 }
 
-/* They grow. */
+/* Reads the bounds of the heaps. This is repeated when an address is in none, since heaps grow. */
 static int read_heaps(struct codecache *c)
 {
 	uint64_t list[MAX_HEAPS], array, data;
@@ -107,9 +108,9 @@ static const struct heap *find_heap(const struct codecache *c, uint64_t pc)
 	return NULL;
 }
 
-/* ---- blocks ---- */
+/* ---- Blocks ---- */
 
-/* Where the block of @pc begins. */
+/* Sets @ret to the address of the block that contains @pc. Returns 0 or a negative errno. */
 static int find_block(const struct codecache *c, const struct heap *h, uint64_t pc, uint64_t *ret)
 {
 	uint64_t segment = (pc - h->low) >> h->shift;
@@ -130,7 +131,10 @@ static int find_block(const struct codecache *c, const struct heap *h, uint64_t 
 			*ret = h->low + (segment << h->shift);
 			return 0;
 		}
-		/* It begins further in front than was read: the hop that leads there. */
+		/*
+		 * The block begins before the part of the map that was read: follow the hop that
+		 * leads there.
+		 */
 		if (map[at] > segment)
 			return -ENOENT;
 		segment -= map[at];
@@ -138,7 +142,7 @@ static int find_block(const struct codecache *c, const struct heap *h, uint64_t 
 	return -ENOENT;
 }
 
-/* An integer of a CodeBlob. */
+/* Returns an integer member of a CodeBlob. */
 static int64_t number(const struct codecache *c, const uint8_t *blob, enum vm_member f)
 {
 	const struct vm_place *p = &c->vm.places[f];
@@ -158,7 +162,7 @@ static uint64_t word(const struct codecache *c, const uint8_t *blob, enum vm_mem
 	return ret;
 }
 
-/* Bytes of a CodeBlob that have all that is needed, 0: too many. */
+/* Returns how many bytes of a CodeBlob hold all the members that are used; 0 if too many. */
 static size_t head_size(const struct codecache *c)
 {
 	uint64_t ret = 0;
@@ -172,7 +176,7 @@ static size_t head_size(const struct codecache *c)
 	return ret;
 }
 
-/* What is told by its name. */
+/* Sets the members of @ret that the name of the CodeBlob at @addr tells. */
 static void take_name(const struct codecache *c, uint64_t addr, struct codeblob *ret)
 {
 	char text[VM_TEXT];
@@ -181,7 +185,9 @@ static void take_name(const struct codecache *c, uint64_t addr, struct codeblob 
 	ret->method = 0;
 	if (!vm_read_text(&c->vm, ret->name, text))
 		return;
-	/* Jumped to between a caller and what it calls; these leave the stack alone. */
+	/*
+	 * These adapters are jumped to between a caller and the callee, and leave the stack alone.
+	 */
 	ret->bare = !ret->frame && (!strcmp(text, "vtable chunks") || !strncmp(text, "I2C/C2I", 7));
 	ret->aligns = !strcmp(text, "ExceptionBlob");
 	if ((!strcmp(text, "nmethod") || !strcmp(text, "native nmethod")) &&
@@ -239,9 +245,9 @@ bool codecache_has(const struct codecache *cache, uint64_t pc)
 	return find_heap(cache, pc);
 }
 
-/* ---- names ---- */
+/* ---- Names ---- */
 
-/* Appends a text of HotSpot's own, which counts its bytes. Returns how long all is then. */
+/* Appends a Symbol, HotSpot's kind of string. Returns the length of the whole text, or 0. */
 static size_t add_symbol(const struct vmstructs *vm, uint64_t symbol, char *buf, size_t size,
 			 size_t at)
 {
@@ -260,7 +266,10 @@ static size_t add_symbol(const struct vmstructs *vm, uint64_t symbol, char *buf,
 	return at + length;
 }
 
-/* The method's name is an entry of its class's constants. */
+/*
+ * Writes the name of a method with its class. The method's name is an entry of its class's constant
+ * pool. Returns false if it cannot be read.
+ */
 static bool method_name(const struct vmstructs *vm, uint64_t method, char *buf, size_t size)
 {
 	uint64_t constant, pool, holder, class, symbol;

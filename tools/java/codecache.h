@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * codecache.h - what HotSpot, the Java virtual machine, has written down of the code that it
- * made: where each piece lies, how large its frame is, and its name. Read from outside.
+ * codecache.h - what HotSpot, the Java virtual machine, records about the code that it makes: where
+ * each piece lies, the size of its frame, and its name. It is read from another process.
  */
 #ifndef TOOLS_JAVA_CODECACHE_H
 #define TOOLS_JAVA_CODECACHE_H
@@ -14,14 +14,14 @@
 
 /**
  * struct codeblob - a piece of code: a method, an adapter, the interpreter
- * @start: its first instruction.
- * @end: behind its last one.
- * @ready: behind the instruction that completes the frame.
- * @frame: bytes from the stack pointer to behind the return address. 0: its frames differ.
+ * @start: address of its first instruction.
+ * @end: first address after its code.
+ * @ready: address of the first instruction with a complete frame.
+ * @frame: distance from the stack pointer to the CFA, in bytes; 0: it differs.
  * @bare: it has no frame at all.
- * @aligns: it aligns the stack pointer before it calls.
- * @method: what the process has of its method, by address; 0: it is none, and
- * @name: the address of its name.
+ * @aligns: it aligns the stack pointer before it makes calls.
+ * @method: address of the Method, or 0 if the code is no method.
+ * @name: address of the name of the CodeBlob.
  */
 struct codeblob {
 	uint64_t start;
@@ -38,35 +38,35 @@ struct codecache;
 
 /**
  * codecache_create() - begin with no heaps known
- * @vm: where members lie; copied.
+ * @vm: the tables; copied.
  *
- * Return: the cache, for codecache_destroy(); NULL when memory runs out.
+ * Return: the cache, for codecache_destroy(); NULL if out of memory.
  */
 struct codecache *codecache_create(const struct vmstructs *vm);
 void codecache_destroy(struct codecache *cache);
 
 /**
- * codecache_find() - the piece of code that an address is in
- * @cache: the tables.
+ * codecache_find() - find the piece of code that contains an address
+ * @cache: the cache.
  * @pc: the address.
- * @ret: receives what is written there now. It may change at any time.
+ * @ret: receives what HotSpot has recorded now. This may change at any time.
  *
- * Return: 0; -ENOENT: none; or what the process's memory says.
+ * Return: 0; -ENOENT if there is none; or the error of reading the process's memory.
  */
 int codecache_find(struct codecache *cache, uint64_t pc, struct codeblob *ret);
 
-/* Is the address in one of the heaps, as they were read last? */
+/* Returns true if the address is in one of the heaps as they were last read. */
 bool codecache_has(const struct codecache *cache, uint64_t pc);
 
 /**
- * codecache_name() - the name of a piece of code
- * @cache: the tables.
- * @blob: the piece.
- * @buf: receives the name: "java.lang.String.hashCode", or HotSpot's own of what is no method,
- *	in brackets.
- * @size: room there.
+ * codecache_name() - get the name of a piece of code
+ * @cache: the cache.
+ * @blob: the piece of code.
+ * @buf: receives the name: "java.lang.String.hashCode", or HotSpot's own name, in brackets, if it
+ *	is no method.
+ * @size: bytes of @buf.
  *
- * Return: it could be read.
+ * Return: true if the name could be read.
  */
 bool codecache_name(const struct codecache *cache, const struct codeblob *blob, char *buf,
 		    size_t size);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hotspot.c - see hotspot.h.
+ * hotspot.c - frames of methods that HotSpot compiled, by their instructions. See hotspot.h.
  *
- * A method that calls others begins with
+ * A method that calls other methods begins with
+ * 
+ * 	mov %eax,-0x14000(%rsp); push %rbp; sub $N,%rsp
  *
- *	mov %eax,-0x14000(%rsp); push %rbp; sub $N,%rsp
+ * The first instruction tests whether the stack is large enough. A method that calls none begins
+ * with
+ * 
+ * 	sub $N,%rsp; mov %rbp,N-8(%rsp)
  *
- * the first of which sees whether the stack is large enough; one that calls none with
- *
- *	sub $N,%rsp; mov %rbp,N-8(%rsp)
- *
- * They end with add $N,%rsp; pop %rbp; a look whether a safepoint is wanted; ret.
+ * Methods end with add $N,%rsp; pop %rbp; a poll for a safepoint; ret.
  */
 #include <string.h>
 
@@ -18,12 +19,12 @@
 
 #define FRAME_MAX (1 << 20)
 
-/* How a method begins. */
+/* The instructions by which a method makes its frame. */
 struct begin {
-	size_t at; /* of the instruction that makes the frame */
-	size_t end; /* behind its last one */
-	uint32_t size; /* N */
-	bool pushes; /* the frame pointer comes first */
+	size_t at; /* offset of the first instruction that makes the frame */
+	size_t end; /* offset behind the last one */
+	uint32_t size; /* N, bytes */
+	bool pushes; /* the first instruction pushes the frame pointer */
 };
 
 static uint32_t get32(const uint8_t *p)
@@ -34,7 +35,7 @@ static uint32_t get32(const uint8_t *p)
 	return ret;
 }
 
-/* sub $N,%rsp or add. Returns its length, or 0. */
+/* Decodes sub $N,%rsp or add $N,%rsp. Returns the length of the instruction, or 0. */
 static size_t take_size(const uint8_t *p, size_t left, uint8_t code, uint32_t *ret)
 {
 	if (left >= 4 && p[0] == 0x48 && p[1] == 0x83 && p[2] == code) {
@@ -53,7 +54,7 @@ static bool good_size(uint32_t n)
 	return n && n % 8 == 0 && n < FRAME_MAX;
 }
 
-/* Behind the test of the stack's size. */
+/* Recognizes push %rbp after the test of the stack's size. */
 static bool begins_with_push(const uint8_t *p, size_t left, struct begin *b)
 {
 	bool record;
@@ -68,7 +69,7 @@ static bool begins_with_push(const uint8_t *p, size_t left, struct begin *b)
 	return record || (n && good_size(b->size));
 }
 
-/* mov %rbp,N-8(%rsp) behind sub $N,%rsp. */
+/* Recognizes sub $N,%rsp; mov %rbp,N-8(%rsp). */
 static bool begins_with_sub(const uint8_t *p, size_t left, struct begin *b)
 {
 	size_t n = take_size(p, left, 0xec, &b->size);
@@ -101,22 +102,25 @@ static bool begins_at(const uint8_t *code, size_t size, size_t at, struct begin 
 	return begins_with_push(code + b->at, size - b->at, b);
 }
 
-/* Is the frame gone, but for the frame pointer (8 bytes) or the return address (0)? */
+/*
+ * Returns the bytes that are left of the frame at the end of a method: 8 if the frame pointer is
+ * still to be popped, 0 if only the return address is left, -1 if the frame is complete.
+ */
 static int behind_frame(const uint8_t *code, size_t pc)
 {
-	/* What may lie behind pop %rbp, up to @pc: nothing, or a look for a safepoint. */
+	/* What may lie between pop %rbp and @pc: nothing, or parts of a poll for a safepoint. */
 	static const struct {
 		uint8_t bytes;
 		uint8_t code[3];
 	} polls[] = {
 		{ 0, { 0 } },
 		{ 7, { 0x49, 0x3b, 0xa7 } }, /* cmp off(%r15),%rsp */
-		{ 13, { 0x49, 0x3b, 0xa7 } }, /* and ja */
-		{ 4, { 0x49, 0x3b, 0x67 } }, /* the same with a short offset */
+		{ 13, { 0x49, 0x3b, 0xa7 } }, /* the same, then ja */
+		{ 4, { 0x49, 0x3b, 0x67 } }, /* the same two with a short offset */
 		{ 10, { 0x49, 0x3b, 0x67 } },
 		{ 6, { 0x85, 0x05 } }, /* test %eax,off(%rip) */
 		{ 7, { 0x4d, 0x8b, 0x97 } }, /* mov off(%r15),%r10 */
-		{ 10, { 0x4d, 0x8b, 0x97 } }, /* and test %eax,(%r10) */
+		{ 10, { 0x4d, 0x8b, 0x97 } }, /* the same, then test %eax,(%r10) */
 	};
 	uint32_t n;
 
@@ -137,7 +141,10 @@ static int behind_frame(const uint8_t *code, size_t pc)
 	return -1;
 }
 
-/* The first bytes that make a frame: in front of them only the receiver's class is checked. */
+/*
+ * Finds the first instructions that make a frame. Only a check of the receiver's class comes before
+ * them.
+ */
 static bool find_begin(const uint8_t *code, size_t size, struct begin *b)
 {
 	for (size_t at = 0; at < size; at++)
@@ -150,7 +157,7 @@ static void partial_begin(const struct begin *b, size_t at, struct hotspot_frame
 {
 	if (at >= b->end)
 		return;
-	/* Behind sub $N,%rsp only the frame pointer is not stored yet. */
+	/* After sub $N,%rsp, only the frame pointer is not stored yet. */
 	if (!b->pushes || at <= b->at)
 		frame->fp_saved = false;
 	if (at <= b->at)

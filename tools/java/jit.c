@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * jit.c - see jit.h.
+ * jit.c - frames and names of code that a process makes at run time. See jit.h.
  *
- * What is known is read from the process as it is now. The code may have been replaced since
- * the sample was taken, and is replaced now and then: what was found is looked for anew
- * after a while.
+ * The facts are read from the process as it is now. The code may have been replaced since the
+ * sample was taken, and it is replaced now and then: each fact is read anew after a while.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,22 +15,22 @@
 #include "tools/java/jit.h"
 #include "tools/shstk.h"
 
-#define KEPT 4096 /* addresses, a power of two */
-#define FRESH 1000000000 /* ns for which they are */
-#define MAX_REST 64000000000 /* ns until the tables are searched once more, at most */
+#define KEPT 4096 /* addresses that are kept, a power of two */
+#define FRESH 1000000000 /* ns for which an address is kept */
+#define MAX_REST 64000000000 /* maximum time until the tables are searched again, ns */
 #define REST 20 /* after a search in vain no process's are for this many times as long as it took */
-#define NAMED 8192 /* pieces of code whose names were told, a power of two */
+#define NAMED 8192 /* pieces of code that are known to be named, a power of two */
 #define NAME_ROOM 512 /* bytes for a name */
-#define NEAR 512 /* bytes of code that are looked at in front of a program counter */
+#define NEAR 512 /* bytes of code that are read in front of a program counter */
 
 /* What is known of an address. */
 struct known {
 	uint64_t pc;
 	uint64_t time;
 	bool exact;
-	bool found; /* it is in a piece of code, */
-	uint8_t slack; /* all of it may lie further out, bytes */
-	struct hotspot_frame frame; /* with that frame; its @cfa is 0: not known */
+	bool found; /* it is in a piece of code, whose frame is below */
+	uint8_t slack; /* bytes by which the frame may lie further out */
+	struct hotspot_frame frame; /* its @cfa is 0 if the frame is not known */
 };
 
 /* An address that was looked at for a name, and when. */
@@ -49,8 +48,8 @@ struct named {
 struct jit {
 	struct jit_process process;
 	uint64_t time;
-	uint64_t next; /* the tables are not searched before; ns of CLOCK_MONOTONIC, */
-	uint64_t rest; /* and then not for so long, ns */
+	uint64_t next; /* earliest time of the next search for the tables, CLOCK_MONOTONIC in ns */
+	uint64_t rest; /* time between two searches, ns */
 	struct codecache *cache;
 	struct known known[KEPT];
 	struct asked asked[KEPT];
@@ -83,12 +82,12 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 	return jit->process.read(jit->process.arg, addr, buf, size);
 }
 
-/* Until then those of no process are searched: CLOCK_MONOTONIC in ns. */
+/* The time before which no process's tables are searched, CLOCK_MONOTONIC in ns. */
 static uint64_t next_search;
 
 /*
- * In a process that begins they may not be there yet. One that means harm may have many whose
- * search takes long.
+ * Searches the tables. A process that has just begun may not have them yet, so this is repeated. A
+ * hostile process may have many libraries whose search takes long, so searches are limited.
  */
 static void find_cache(struct jit *jit)
 {
@@ -139,7 +138,7 @@ int jit_attach(struct shstk_space *space, const struct jit_process *process, str
 	return 0;
 }
 
-/* The frame at a program counter: not all of it may be there. */
+/* Corrects the frame at a program counter where not all of it is there. Returns 0 or -EFAULT. */
 static int look_at(struct jit *jit, const struct codeblob *blob, uint64_t pc,
 		   struct hotspot_frame *ret)
 {
@@ -158,7 +157,9 @@ static int look_at(struct jit *jit, const struct codeblob *blob, uint64_t pc,
 	return 0;
 }
 
-/* False: it can't be told, as the process can't be read. */
+/*
+ * Fills @k for its address. Returns false if this is not known, because the process cannot be read.
+ */
 static bool look(struct jit *jit, struct known *k)
 {
 	struct codeblob blob;
@@ -169,7 +170,7 @@ static bool look(struct jit *jit, struct known *k)
 	k->found = true;
 	k->frame.cfa = blob.bare && k->exact ? 8 : blob.frame;
 	k->frame.fp_saved = !blob.bare;
-	/* Within a method, too, a register may have been pushed for a moment. */
+	/* Even within a method, a register may be pushed for a moment. */
 	k->slack = blob.frame && (blob.aligns || k->exact) ? 8 : 0;
 	return !k->exact || blob.bare || !look_at(jit, &blob, k->pc, &k->frame);
 }
@@ -186,7 +187,7 @@ static const struct known *find(struct jit *jit, uint64_t pc, bool exact)
 		*k = new;
 		return k;
 	}
-	/* The process has ended, perhaps. */
+	/* Use the old facts: the process may have ended. */
 	return same ? k : NULL;
 }
 
@@ -206,7 +207,10 @@ int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
 	return 0;
 }
 
-/* The piece of code that @pc is in, if it is to be looked at. */
+/*
+ * Finds the piece of code that contains @pc. Returns false if there is none, or if it was looked
+ * for a short time ago.
+ */
 static bool find_unnamed(struct jit *jit, uint64_t pc, struct codeblob *ret)
 {
 	struct asked *asked = &jit->asked[(pc ^ pc >> 12) % KEPT];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* vmstructs.c - see vmstructs.h. */
+/* vmstructs.c - read HotSpot's tables of its data structures. See vmstructs.h. */
 #include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
@@ -8,22 +8,22 @@
 #include "tools/elf/symbols.h"
 #include "tools/java/vmstructs.h"
 
-#define MAX_ENTRIES 8192 /* of a table; there are some 3500 */
-#define CHUNK 64 /* of these, at once */
+#define MAX_ENTRIES 8192 /* maximum of entries of a table; there are about 3500 */
+#define CHUNK 64 /* entries that are read at once */
 #define PAGE 4096
 
-/* An entry of gHotSpotVMStructs, as all releases have it. */
+/* An entry of gHotSpotVMStructs. The layout is the same in all releases. */
 struct entry {
 	uint64_t type;
 	uint64_t field;
-	uint64_t kind; /* the name of the field's type */
+	uint64_t kind; /* address of the name of the field's type */
 	uint32_t is_static;
 	uint32_t pad;
 	uint64_t offset;
 	uint64_t address;
 };
 
-/* What is needed of them. */
+/* The entries that are used. */
 static const struct {
 	const char *type;
 	const char *field;
@@ -32,7 +32,7 @@ static const struct {
 	{ "CodeCache", "_heaps", VM_HEAPS },
 	{ "CodeCache", "_heap", VM_ONLY_HEAP },
 	{ "GrowableArrayBase", "_len", VM_ARRAY_LENGTH },
-	{ "GenericGrowableArray", "_len", VM_ARRAY_LENGTH }, /* before 16 */
+	{ "GenericGrowableArray", "_len", VM_ARRAY_LENGTH }, /* before Java 16 */
 	{ "GrowableArray<int>", "_data", VM_ARRAY_DATA },
 	{ "CodeHeap", "_memory", VM_HEAP_MEMORY },
 	{ "CodeHeap", "_segmap", VM_HEAP_MAP },
@@ -46,7 +46,7 @@ static const struct {
 	{ "CodeBlob", "_frame_size", VM_BLOB_FRAME },
 	{ "CodeBlob", "_frame_complete_offset", VM_BLOB_READY },
 	{ "nmethod", "_method", VM_COMPILED_METHOD },
-	{ "CompiledMethod", "_method", VM_COMPILED_METHOD }, /* 10 to 22 */
+	{ "CompiledMethod", "_method", VM_COMPILED_METHOD }, /* Java 10 to 22 */
 	{ "Method", "_constMethod", VM_METHOD_CONST },
 	{ "ConstMethod", "_constants", VM_CONST_POOL },
 	{ "ConstMethod", "_name_index", VM_CONST_NAME },
@@ -54,7 +54,7 @@ static const struct {
 	{ "Klass", "_name", VM_CLASS_NAME },
 	{ "Symbol", "_length", VM_SYMBOL_LENGTH },
 	{ "Symbol", "_body[0]", VM_SYMBOL_TEXT },
-	{ "Symbol", "_body", VM_SYMBOL_TEXT }, /* 8 */
+	{ "Symbol", "_body", VM_SYMBOL_TEXT }, /* Java 8 */
 };
 
 #define NR_NAMES (sizeof(names) / sizeof(*names))
@@ -70,7 +70,7 @@ int vm_read_member(const struct vmstructs *vm, uint64_t object, enum vm_member m
 	return vm_read(vm, object + vm->places[member].at, buf, size);
 }
 
-/* Near the end of what is mapped, which is a page's, less can be read. */
+/* Near the end of mapped memory, which is the end of a page, only the rest of the page is read. */
 bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT])
 {
 	size_t left = PAGE - addr % PAGE;
@@ -84,7 +84,7 @@ bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT])
 	return left < VM_TEXT - 1 && !vm_read(vm, addr, text, left);
 }
 
-/* ---- members ---- */
+/* ---- Members ---- */
 
 static bool is_short_type(const char *type)
 {
@@ -92,7 +92,7 @@ static bool is_short_type(const char *type)
 	       !strcmp(type, "short") || !strcmp(type, "unsigned short");
 }
 
-/* A member of a type of which some are needed. */
+/* Takes a member of a type if it is one of those that are used. */
 static void take_member(struct vmstructs *vm, const char *type, const struct entry *e)
 {
 	char field[VM_TEXT], kind[VM_TEXT];
@@ -110,6 +110,7 @@ static void take_member(struct vmstructs *vm, const char *type, const struct ent
 	}
 }
 
+/* Returns true if some members of the type are used. */
 static bool is_needed(const char *type)
 {
 	for (size_t i = 0; i < NR_NAMES; i++)
@@ -118,7 +119,10 @@ static bool is_needed(const char *type)
 	return false;
 }
 
-/* Members of one type follow each other: its name is read once. */
+/*
+ * The type of the last entry. The members of a type follow each other, so a type's name is read
+ * only once.
+ */
 struct type_seen {
 	uint64_t addr;
 	bool needed;
@@ -135,7 +139,10 @@ static void take_entry(struct vmstructs *vm, const struct entry *e, struct type_
 		take_member(vm, seen->name, e);
 }
 
-/* The table ends with an entry of zeros. It is read by chunks while these can be read. */
+/*
+ * Reads the table of members, which ends with an entry of zeros. It is read in chunks as long as
+ * this is possible, then entry by entry.
+ */
 static int read_members(struct vmstructs *vm, uint64_t table)
 {
 	struct entry chunk[CHUNK];
@@ -171,9 +178,9 @@ static bool is_complete(const struct vm_place *p)
 		(p[VM_HEAPS].known && p[VM_ARRAY_LENGTH].known && p[VM_ARRAY_DATA].known));
 }
 
-/* ---- types ---- */
+/* ---- Types ---- */
 
-/* An entry of gHotSpotVMTypes, as all releases have it. */
+/* An entry of gHotSpotVMTypes. The layout is the same in all releases. */
 struct type {
 	uint64_t name;
 	uint64_t above;
@@ -181,7 +188,7 @@ struct type {
 	uint64_t size;
 };
 
-/* Sizes of two types, if they are there. */
+/* Sets the sizes of the two types that are used, if the table has them. */
 static void find_sizes(struct vmstructs *vm, uint64_t table)
 {
 	struct type type;
@@ -217,7 +224,7 @@ int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *table
 	return is_complete(ret->places) && ret->block_size ? 0 : -ENODATA;
 }
 
-/* ---- the file ---- */
+/* ---- The file ---- */
 
 static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * vmstructs.h - the data structures of HotSpot, the Java virtual machine, from outside.
+ * vmstructs.h - read the data structures of HotSpot, the Java virtual machine, from another
+ * process.
  *
- * libjvm.so exports tables of its own data structures, for debuggers: the names of their
- * members and where these lie (gHotSpotVMStructs), and their sizes (gHotSpotVMTypes). So it
- * does not matter which release it is.
+ * For debuggers, libjvm.so exports tables of its own data structures: the names and offsets of
+ * their members (gHotSpotVMStructs) and the sizes of types (gHotSpotVMTypes). With these tables,
+ * the release of HotSpot does not matter.
  */
 #ifndef TOOLS_JAVA_VMSTRUCTS_H
 #define TOOLS_JAVA_VMSTRUCTS_H
@@ -13,12 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VM_TEXT 32 /* bytes of a name that is compared, with the 0 */
+#define VM_TEXT 32 /* bytes of a name that are read and compared, with the final 0 */
 
-/* Members, as the tables name them: vmstructs.c. */
+/* The members that are used. vmstructs.c has their names in the tables. */
 enum vm_member {
 	VM_HEAPS,
-	VM_ONLY_HEAP, /* before 9 */
+	VM_ONLY_HEAP, /* before Java 9 */
 	VM_ARRAY_LENGTH,
 	VM_ARRAY_DATA,
 	VM_HEAP_MEMORY,
@@ -28,12 +29,12 @@ enum vm_member {
 	VM_SPACE_HIGH,
 	VM_BLOB_NAME,
 	VM_BLOB_SIZE,
-	VM_BLOB_BEGIN, /* an address, */
-	VM_BLOB_OFFSET, /* or, before 9 and since 23, from the blob's own */
+	VM_BLOB_BEGIN, /* address of the code, or */
+	VM_BLOB_OFFSET, /* its offset from the blob: before Java 9 and since 23 */
 	VM_BLOB_FRAME,
 	VM_BLOB_READY,
 	VM_NR_NEEDED,
-	/* What names of methods need. */
+	/* The members below are only needed for the names of methods. */
 	VM_COMPILED_METHOD = VM_NR_NEEDED,
 	VM_METHOD_CONST,
 	VM_CONST_POOL,
@@ -46,9 +47,9 @@ enum vm_member {
 };
 
 /**
- * struct vm_memory - the process
- * @read: reads its memory, all of it or nothing. Returns 0 or a negative errno.
- * @arg: for @read.
+ * struct vm_memory - access to the memory of the process
+ * @read: reads all of a piece of memory or nothing. Returns 0 or a negative errno.
+ * @arg: first argument of @read.
  */
 struct vm_memory {
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
@@ -57,8 +58,8 @@ struct vm_memory {
 
 /**
  * struct vm_place - where a member lies
- * @at: from its structure's start; by address if it is static.
- * @known: it is there.
+ * @at: offset in its structure; address if it is static.
+ * @known: the tables have the member.
  * @is_short: it is an integer of 16 bits.
  */
 struct vm_place {
@@ -68,11 +69,11 @@ struct vm_place {
 };
 
 /**
- * struct vmstructs - what is known of a process
- * @memory: the process.
- * @places: by enum vm_member.
- * @block_size: sizeof(HeapBlock), behind which a CodeBlob lies.
- * @pool_size: sizeof(ConstantPool), behind which its entries lie; 0: not known.
+ * struct vmstructs - the tables of a process
+ * @memory: access to the process.
+ * @places: the members, by enum vm_member.
+ * @block_size: sizeof(HeapBlock); the CodeBlob follows after it.
+ * @pool_size: sizeof(ConstantPool), after which its entries follow; 0: not known.
  */
 struct vmstructs {
 	struct vm_memory memory;
@@ -81,42 +82,43 @@ struct vmstructs {
 	uint64_t pool_size;
 };
 
-/* Addresses of the tables' variables, 0: there is none. */
+/* Addresses of the variables that point to the tables; 0: not found. */
 struct vm_tables {
 	uint64_t structs;
 	uint64_t types;
 };
 
 /**
- * vm_tables_find() - where a process has the tables' variables
- * @fd: the file libjvm.so.
- * @start: where a part of it is mapped that is code.
- * @offset: what offset of the file lies there.
+ * vm_tables_find() - find the addresses of the tables' variables in a process
+ * @fd: the open file libjvm.so.
+ * @start: address of a mapping of the file that is code.
+ * @offset: offset of @start in the file.
  * @ret: receives the addresses.
  *
- * Return: there are tables.
+ * Return: true if the file has both tables.
  */
 bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *ret);
 
 /**
  * vmstructs_read() - read the tables
- * @memory: the process; copied.
- * @tables: see vm_tables_find().
- * @ret: receives what they say.
+ * @memory: access to the process; copied.
+ * @tables: addresses from vm_tables_find().
+ * @ret: receives what the tables say.
  *
- * They are what a process has in its memory, so anything: what is read is bounded.
+ * The tables lie in the memory of the process and may hold anything, so reading is bounded.
  *
- * Return: 0; -ENODATA: not all is there that frames need; or what @memory says.
+ * Return: 0; -ENODATA if a member is missing that frames need; or the error of @memory.
  */
 int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *tables,
 		   struct vmstructs *ret);
 
-/* Reads memory, or a member of the structure at @object. Returns 0 or a negative errno. */
+/* Reads memory. Returns 0 or a negative errno. */
 int vm_read(const struct vmstructs *vm, uint64_t addr, void *buf, size_t size);
+/* Reads a member of the structure at @object. Returns 0 or a negative errno. */
 int vm_read_member(const struct vmstructs *vm, uint64_t object, enum vm_member member, void *buf,
 		   size_t size);
 
-/* Reads the first bytes of a text that ends with 0. False: it can't be read. */
+/* Reads the first bytes of a text that ends with a 0 byte. Returns false if it cannot be read. */
 bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT]);
 
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * allocators.c - see allocators.h.
- */
+/* allocators.c - find the allocators of a process. See allocators.h. */
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -18,7 +16,7 @@
 #define MAX_FILES 4096
 #define MAX_FUNCTIONS 256
 
-/* With which the functions of C may begin, in a library or where one is linked in. */
+/* Prefixes of C's allocation functions, in libraries and where allocators are linked in. */
 static const char *const prefixes[] = { "", "je_", "rje_", "_rjem_", "mi_", "tc_", "rp" };
 
 static const struct known {
@@ -36,14 +34,17 @@ static const struct known {
 	{ "posix_memalign", PROBE_POINTER },
 	{ "valloc", PROBE_SIZE },
 	{ "pvalloc", PROBE_SIZE },
-	/* Of jemalloc; mimalloc and tcmalloc have none of these names. */
+	/* These are jemalloc's; mimalloc and tcmalloc have none of these names. */
 	{ "mallocx", PROBE_SIZE },
 	{ "rallocx", PROBE_REALLOC },
 	{ "dallocx", PROBE_FREE },
 	{ "sdallocx", PROBE_FREE },
 };
 
-/* operator new and delete, whatever their further arguments, which come behind these. */
+/*
+ * operator new and delete. Their further arguments follow the ones in these names and do not
+ * matter.
+ */
 static const struct known cxx_functions[] = {
 	{ "_Znwm", PROBE_SIZE },
 	{ "_Znam", PROBE_SIZE },
@@ -52,12 +53,12 @@ static const struct known cxx_functions[] = {
 };
 
 /**
- * struct looking - a file that is looked into
- * @found: receives its functions.
- * @before: those of other files.
- * @file: its number.
- * @allocates: there is a malloc(),
- * @frees: and a free().
+ * struct looking - a file that is being searched
+ * @found: receives the functions of the file.
+ * @before: number of functions of other files.
+ * @file: index of the file.
+ * @allocates: the file has a malloc().
+ * @frees: the file has a free().
  */
 struct looking {
 	struct allocators *found;
@@ -94,7 +95,7 @@ static int add(struct looking *l, enum probe_kind kind, uint64_t offset)
 	struct allocators *a = l->found;
 	struct allocator_function *more;
 
-	/* One function has several names, mostly. */
+	/* Most functions have several names. */
 	for (size_t i = l->before; i < a->nr; i++)
 		if (a->functions[i].offset == offset)
 			return 0;
@@ -111,7 +112,10 @@ static int add(struct looking *l, enum probe_kind kind, uint64_t offset)
 	return 0;
 }
 
-/* Placement new and delete, which get the address behind their own arguments, do neither. */
+/*
+ * Returns true for placement new and delete, which neither allocate nor free. Their last argument
+ * is the address.
+ */
 static bool is_placement(const char *name)
 {
 	return !strcmp(name + strlen(name) - 2, name[2] == 'n' ? "Pv" : "S_");
@@ -132,8 +136,9 @@ static int take_function(void *arg, const char *name, uint64_t offset)
 }
 
 /*
- * Opens what is mapped there: by map_files, which also has deleted files but needs
- * privileges, or below the root of the process. @path receives how it was found.
+ * Opens the file of a mapping. Tries map_files first, which has deleted files, too, but needs
+ * privileges; then the path below the root of the process. Sets @path to the path that worked.
+ * Returns a descriptor or a negative errno.
  */
 static int open_mapped(pid_t pid, const struct mapping *m, char *path, size_t size)
 {
@@ -175,7 +180,7 @@ static int look_into(struct allocators *a, pid_t pid, const struct mapping *m)
 	return ret;
 }
 
-/* Was that file looked into already? */
+/* Returns true if the file of a mapping was already searched, or if there are too many files. */
 static bool is_seen(uint64_t seen[][2], size_t *nr, const struct mapping *m)
 {
 	for (size_t i = 0; i < *nr; i++)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * allocators.h - the functions by which a running process allocates and frees.
- */
+/* allocators.h - find the functions by which a running process allocates and frees memory. */
 #ifndef TOOLS_PROBES_ALLOCATORS_H
 #define TOOLS_PROBES_ALLOCATORS_H
 
@@ -12,10 +10,10 @@
 #include "tools/probes/bpf/event.h"
 
 /**
- * struct allocator_function - one of them
- * @file: number of its file.
- * @offset: where it begins in the file.
- * @kind: what it does.
+ * struct allocator_function - a function that allocates or frees
+ * @file: index of its file in &struct allocators.
+ * @offset: offset in the file at which the function begins.
+ * @kind: what the function does.
  */
 struct allocator_function {
 	unsigned int file;
@@ -24,12 +22,12 @@ struct allocator_function {
 };
 
 /**
- * struct allocators - all of a process
- * @functions: the functions,
- * @nr: so many, and
- * @max: room for so many.
- * @files: paths of their files as the process has them,
- * @nr_files: so many.
+ * struct allocators - all such functions of a process
+ * @functions: the functions.
+ * @nr: number of @functions.
+ * @max: number of functions that @functions has room for.
+ * @files: paths by which this process can open the files of the functions.
+ * @nr_files: number of @files.
  */
 struct allocators {
 	struct allocator_function *functions;
@@ -40,15 +38,15 @@ struct allocators {
 };
 
 /**
- * allocators_find() - look into all that a process has mapped
+ * allocators_find() - search all files that a process has mapped as code
  * @pid: the process.
- * @ret: receives them, for allocators_deinit(), also on failure.
+ * @ret: receives the functions; give it to allocators_deinit(), also after a failure.
  *
- * An allocator is what defines a malloc(), of that name or one that allocators are known to
- * have beside it, and a free(); there may be several.
+ * A file has an allocator if it defines a malloc() and a free(). malloc() may have its own name or
+ * one of the prefixes of known allocators. There may be several allocators.
  *
- * Return: 0; -ENODATA: there is none whose functions have names; -ENOEXEC: the process is
- * of another kind than this command (32-bit code); or a negative errno.
+ * Return: 0; -ENODATA if no functions are found by their names; -ENOEXEC if the process is of
+ * another kind than this command (32-bit code); or a negative errno.
  */
 int allocators_find(pid_t pid, struct allocators *ret);
 

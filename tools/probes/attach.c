@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * attach.c - see attach.h.
- */
+/* attach.c - put probes into a process. See attach.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +14,12 @@
 #include "tools/proc/tasks.h"
 
 /**
- * struct plan - what is being attached
- * @programs: the programs.
+ * struct plan - a process that gets probes
+ * @programs: the BPF programs.
  * @pid: the process.
- * @number: of it.
- * @type: of the events.
- * @found: its allocators.
+ * @number: the number that stands for the process in records.
+ * @type: type of the perf events.
+ * @found: the functions that get probes.
  */
 struct plan {
 	const struct programs *programs;
@@ -54,8 +52,9 @@ static int attach(const struct plan *plan, const struct allocator_function *f,
 }
 
 /*
- * Returns first: a call that was seen to begin is to be seen to end. Then what frees: of what
- * is seen to be allocated it must not be missed. realloc() does both.
+ * Attaches all probes. The probes at returns come first, so that a call whose beginning is seen is
+ * also seen to end. The probes at functions that free come next: no free of a block may be missed
+ * whose allocation is seen. realloc() counts as a function that allocates; its probes do both.
  */
 static int attach_all(const struct plan *plan, struct attached *a)
 {
@@ -102,7 +101,7 @@ static void explain(pid_t pid, int error, struct reason *why)
 	}
 }
 
-/* Those of a process that there is; it is said what is wrong. */
+/* Finds the functions of the process. Sets @why after a failure. */
 static int find_functions(struct plan *plan, struct reason *why)
 {
 	int ret = allocators_find(plan->pid, &plan->found);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * attach.h - probes at all functions by which a process allocates and frees.
- */
+/* attach.h - put probes at all functions by which a process allocates and frees. */
 #ifndef TOOLS_PROBES_ATTACH_H
 #define TOOLS_PROBES_ATTACH_H
 
@@ -13,10 +11,10 @@
 #include "tools/reason.h"
 
 /**
- * struct attached - the probes of a process
- * @fds: descriptors: as long as they are open, the probes are there.
- * @nr: so many.
- * @functions: so many functions have probes.
+ * struct attached - the probes in a process
+ * @fds: descriptors of the probes, which exist as long as the descriptors are open.
+ * @nr: number of @fds.
+ * @functions: number of functions that have probes.
  */
 struct attached {
 	int *fds;
@@ -25,15 +23,16 @@ struct attached {
 };
 
 /**
- * probes_attach() - begin to look at a process
- * @p: the programs.
+ * probes_attach() - put probes into a process
+ * @p: the BPF programs.
  * @pid: the process.
- * @number: its number in all that is told.
- * @ret: receives the probes, for probes_detach(), also on failure.
- * @why: receives why not.
+ * @number: the number that stands for the process in all records.
+ * @ret: receives the probes; give it to probes_detach(), also after a failure.
+ * @why: receives the reason of a failure.
  *
- * Nothing is written into the program but for the kernel's breakpoints, in its own copies of
- * the pages; the kernel takes them away when the descriptors are closed, whoever does so.
+ * Nothing is written into the program except the kernel's breakpoints, in the process's own copies
+ * of the pages. The kernel removes the breakpoints when the descriptors are closed, whoever closes
+ * them.
  *
  * Return: 0 or a negative errno.
  */
@@ -41,8 +40,8 @@ int probes_attach(const struct programs *p, pid_t pid, uint32_t number, struct a
 		  struct reason *why);
 
 /*
- * Takes the probes away. The kernel waits for each until nobody can be in it any more, some
- * 80 ms, and does one at a time.
+ * Removes the probes. The kernel removes one probe at a time, and waits with each until no thread
+ * can be in it any more, which takes about 80 ms.
  */
 void probes_detach(struct attached *a);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * program.c - loads BPF programs. See program.h.
- */
+/* program.c - load BPF programs. See program.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -43,19 +41,19 @@ const struct program_file goroutine_programs = {
 	.maps = 1,
 };
 
-/* A map in section "maps" of the object. */
+/* A map as defined in the section "maps" of the object file. */
 struct map_def {
 	uint32_t type, key_size, value_size, max, flags;
 };
 
 /**
- * struct object - the file while it is read
- * @file: what is to be in it.
+ * struct object - the object file while it is read
+ * @file: the expected contents.
  * @elf: the file.
- * @maps: section of the maps.
- * @symbols: the symbols.
- * @programs: the programs, in the order of @file, and
- * @relocations: where they name maps.
+ * @maps: contents of the section "maps".
+ * @symbols: the symbol table.
+ * @programs: code of the programs, in the order of @file.
+ * @relocations: relocations of each program; they tell where the code refers to maps.
  */
 struct object {
 	const struct program_file *file;
@@ -78,7 +76,7 @@ static uint64_t address(const void *p)
 	return (uintptr_t)p;
 }
 
-/* ---- the file ---- */
+/* ---- Reading the file ---- */
 
 static void take_section(struct object *o, Elf_Scn *section, const GElf_Shdr *header,
 			 const char *name)
@@ -124,7 +122,7 @@ static int read_object(struct object *o)
 	return 0;
 }
 
-/* Instructions that load the address of a map: it is named by its descriptor. */
+/* Puts the descriptors of the maps into the instructions that load the addresses of maps. */
 static int name_maps(const struct object *o, unsigned int which, struct bpf_insn *code,
 		     const struct programs *p)
 {
@@ -145,7 +143,7 @@ static int name_maps(const struct object *o, unsigned int which, struct bpf_insn
 	return 0;
 }
 
-/* ---- into the kernel ---- */
+/* ---- Loading into the kernel ---- */
 
 static int create_map(const struct map_def *def)
 {
@@ -187,7 +185,7 @@ static int create_maps(const struct object *o, struct programs *p)
 	return 0;
 }
 
-/* What the verifier said last is why. */
+/* Sets @why to the last thing that the verifier said, which is the reason. */
 static void explain(char *log, struct reason *why)
 {
 	char *end = log + strlen(log), *line;
@@ -242,7 +240,7 @@ static int load_program(const struct object *o, unsigned int which, struct progr
 	return ret < 0 ? ret : 0;
 }
 
-/* Kernels before 5.11 count the memory of maps as locked. */
+/* Raises the limit of locked memory: kernels before 5.11 count the memory of maps as locked. */
 static void lock_more(void)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };

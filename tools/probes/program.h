@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * program.h - the BPF programs of a file in bpf/, loaded into the kernel with their maps.
+ * program.h - load the BPF programs of one object file (tools/probes/bpf/) into the kernel, with
+ * their maps.
  *
- * The file is read by libelf and made into what bpf(2) takes here: it has a few
- * programs and its maps are few and plain, so libbpf would be a dependency for little.
+ * libelf reads the file, and the loader here turns it into what bpf(2) takes. The file has few
+ * programs and its maps are few and simple, so a dependency on libbpf would bring little.
  */
 #ifndef TOOLS_PROBES_PROGRAM_H
 #define TOOLS_PROBES_PROGRAM_H
@@ -23,12 +24,12 @@ enum probe_program {
 };
 
 /**
- * struct program_file - what a file has
+ * struct program_file - the contents of an object file
  * @type: BPF_PROG_TYPE_* of its programs.
- * @names: the sections of these,
- * @programs: so many.
- * @maps: so many maps.
- * @ring: number of the map that is a ring.
+ * @names: section names of the programs.
+ * @programs: number of programs.
+ * @maps: number of maps.
+ * @ring: index of the map that is a ring buffer.
  */
 struct program_file {
 	uint32_t type;
@@ -38,15 +39,18 @@ struct program_file {
 	unsigned int ring;
 };
 
-/* Of heap.bpf.c, with the maps of enum probe_map; and of goroutine.bpf.c, which has one of each. */
+/*
+ * The contents of heap.bpf.c, whose maps are those of enum probe_map, and of goroutine.bpf.c, which
+ * has one program and one map.
+ */
 extern const struct program_file heap_programs, goroutine_programs;
 
 /**
- * struct programs - loaded
- * @file: what file they are of.
- * @maps: descriptors of the maps, as many as the file with the most has.
- * @programs: those of the programs, likewise.
- * @ring_size: bytes of the ring.
+ * struct programs - programs that are loaded
+ * @file: the contents of their object file.
+ * @maps: descriptors of the maps; there is room for those of any file.
+ * @programs: descriptors of the programs; there is room for those of any file.
+ * @ring_size: bytes of the ring buffer.
  */
 struct programs {
 	const struct program_file *file;
@@ -56,32 +60,34 @@ struct programs {
 };
 
 /**
- * programs_load() - load all
- * @file: what is in the object file.
- * @path: its path.
- * @ring_size: bytes of the ring, a power of two; it is halved as long as the kernel has
- *	not that much.
- * @ret: receives them, for programs_unload(), also on failure.
- * @why: receives why not.
+ * programs_load() - load all programs and maps of an object file
+ * @file: contents of the object file.
+ * @path: path of the object file.
+ * @ring_size: bytes of the ring buffer, a power of two. It is halved as long as the kernel does not
+ *	have that much memory.
+ * @ret: receives the programs; give it to programs_unload(), also after a failure.
+ * @why: receives the reason of a failure.
  *
  * Return: 0 or a negative errno.
  */
 int programs_load(const struct program_file *file, const char *path, size_t ring_size,
 		  struct programs *ret, struct reason *why);
 
-/* @p is all zero, or was handed to programs_load(). */
+/* Unloads the programs. @p is all zeros, or was passed to programs_load(). */
 void programs_unload(struct programs *p);
 
-/* Writes entry @i of an array. Returns 0 or a negative errno. */
+/* Writes entry @i of an array map. Returns 0 or a negative errno. */
 int programs_set(const struct programs *p, enum probe_map map, uint32_t i, const void *value);
 
-/* Reads entry 0 of an array. Returns 0 or a negative errno. */
+/* Reads entry 0 of an array map. Returns 0 or a negative errno. */
 int programs_get(const struct programs *p, enum probe_map map, void *value);
 
-/* Does the kernel still have the block as one that is in use? */
+/* Returns 1 if @block is among the blocks that the BPF programs know to be in use, else 0. */
 int programs_has_block(const struct programs *p, const struct probe_block *block);
 
-/* Attaches a program to perf event @fd. Returns a descriptor or a negative errno. */
+/*
+ * Attaches a program to the perf event @fd. Returns a descriptor of the link, or a negative errno.
+ */
 int programs_attach(const struct programs *p, enum probe_program which, int fd, uint64_t cookie);
 
 #endif

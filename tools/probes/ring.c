@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * ring.c - see ring.h.
- */
+/* ring.c - read a BPF ring buffer. See ring.h. */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <sys/mman.h>
@@ -9,7 +7,7 @@
 
 #include "tools/probes/ring.h"
 
-#define HEADER 8 /* bytes before a record: its size, with the bits of its state */
+#define HEADER 8 /* bytes before a record: its size and its state bits */
 
 int ring_map(int fd, size_t size, struct ring *ret)
 {
@@ -52,7 +50,7 @@ int ring_read(const struct ring *ring, int (*fn)(void *arg, const void *record, 
 		uint32_t state = __atomic_load_n((const uint32_t *)record, __ATOMIC_ACQUIRE);
 		uint32_t size = state & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
 
-		/* It is still being written, and those behind it have to wait. */
+		/* This record is still being written, and the records after it have to wait. */
 		if (state & BPF_RINGBUF_BUSY_BIT)
 			break;
 		if (!(state & BPF_RINGBUF_DISCARD_BIT))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * ring.h - reading a ring that BPF programs write (BPF_MAP_TYPE_RINGBUF).
- */
+/* ring.h - read a ring buffer that BPF programs write (BPF_MAP_TYPE_RINGBUF). */
 #ifndef TOOLS_PROBES_RING_H
 #define TOOLS_PROBES_RING_H
 
@@ -9,11 +7,11 @@
 #include <stdint.h>
 
 /**
- * struct ring - a ring, mapped
- * @consumed: how far it was read: written here, and read by the kernel.
- * @produced: how far it was written; the data follow in the next page, twice, so that each
- *	record is in one piece.
- * @size: bytes of the ring, a power of two.
+ * struct ring - a mapped ring buffer
+ * @consumed: position up to which records were read; written here, read by the kernel.
+ * @produced: position up to which records were written. The data begin in the next page and are
+ *	mapped twice in a row, so that each record is in one piece.
+ * @size: bytes of the ring buffer, a power of two.
  */
 struct ring {
 	uint64_t *consumed;
@@ -21,19 +19,20 @@ struct ring {
 	size_t size;
 };
 
-/* Maps the ring of map @fd. Returns 0 or a negative errno. */
+/* Maps the ring buffer of the map @fd. Returns 0 or a negative errno. */
 int ring_map(int fd, size_t size, struct ring *ret);
 void ring_unmap(struct ring *ring);
 
 /**
- * ring_read() - hand out the records that are there
+ * ring_read() - call a function for each record in the ring buffer
  * @ring: the ring.
- * @fn: gets each where it lies; its room is free once @fn returns. Returns 0, or what ends it.
- * @arg: for @fn.
+ * @fn: the function. It gets the record in place; the record is freed when @fn returns. A value
+ *	other than 0 ends the reading.
+ * @arg: first argument of @fn.
  *
- * Those that come meanwhile are left for the next time.
+ * Records that are written meanwhile are left for the next call.
  *
- * Return: 0, or what @fn returned.
+ * Return: 0, or the value of @fn that ended the reading.
  */
 int ring_read(const struct ring *ring, int (*fn)(void *arg, const void *record, size_t size),
 	      void *arg);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * safety.c - see safety.h.
- */
+/* safety.c - tell whether probes can harm a process. See safety.h. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/utsname.h>
@@ -13,13 +11,13 @@
 
 #define VERSION(major, minor) ((major)*1000 + (minor))
 
-#define OLDEST VERSION(6, 1) /* hash tables of BPF that grow as they are filled */
+#define OLDEST VERSION(6, 1) /* BPF hash tables grow as they are filled */
 
 /**
- * struct kernels - from which versions on the kernels of an architecture know what
- * @shadow_stacks: probes at a function's return leave the shadow stack right.
- * @call: the probed return is a system call; 0: it never is.
- * @filters: filters of system calls let that one pass.
+ * struct kernels - the versions of Linux from which on an architecture has some features
+ * @shadow_stacks: probes at a function's return adjust the shadow stack.
+ * @call: the probed return makes a system call; 0: it never does.
+ * @filters: filters of system calls let this call pass.
  */
 struct kernels {
 	int shadow_stacks;
@@ -39,7 +37,7 @@ static int kernel_version(struct utsname *name)
 	return VERSION(major, minor);
 }
 
-/* Has the thread a filter of system calls, or may it make only a few? */
+/* Returns true if the thread has a filter of system calls, or may make only a few (seccomp). */
 static bool is_filtered(pid_t pid, pid_t tid)
 {
 	char mode[16];

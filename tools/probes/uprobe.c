@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * uprobe.c - see uprobe.h.
- */
+/* uprobe.c - open a perf event for a place in a file. See uprobe.h. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -27,7 +25,10 @@ int uprobe_type(void)
 
 int uprobe_open(int type, const struct uprobe *u)
 {
-	/* The place is that of the file, for all processes; the event is why it is looked at. */
+	/*
+	 * The kernel keeps one probe per place in a file, for all processes. The event selects the
+	 * process.
+	 */
 	struct perf_event_attr attr = {
 		.type = type,
 		.size = sizeof(attr),

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * uprobe.h - one place in a file, of one process, where the kernel runs a BPF program.
- */
+/* uprobe.h - a place in a file at which the kernel runs a BPF program for one process. */
 #ifndef TOOLS_PROBES_UPROBE_H
 #define TOOLS_PROBES_UPROBE_H
 
@@ -10,11 +8,11 @@
 #include <sys/types.h>
 
 /**
- * struct uprobe - where
+ * @pid: the process; the probe is for all its threads, until it ends or executes another program.
  * @pid: the process: all its threads, until it ends or executes another program.
- * @path: the file.
- * @offset: in the file.
- * @returns: where the function that begins there returns.
+ * @path: path of the file.
+ * @offset: offset in the file.
+ * @returns: probe the return of the function that begins at @offset, not its beginning.
  */
 struct uprobe {
 	pid_t pid;
@@ -23,10 +21,10 @@ struct uprobe {
 	bool returns;
 };
 
-/* The kernel's number of this kind of event; negative: it has none. */
+/* Returns the kernel's number of this type of perf event, or a negative number if it has none. */
 int uprobe_type(void);
 
-/* Opens an event for programs_attach(). Returns a descriptor or a negative errno. */
+/* Opens a perf event for programs_attach(). Returns a descriptor or a negative errno. */
 int uprobe_open(int type, const struct uprobe *u);
 
 #endif

@@ -2,29 +2,29 @@
 /*
  * event.h - what heap.bpf.c, which runs in the kernel, and the recorder share.
  *
- * The recorder makes the maps and attaches the programs to the functions of an allocator;
- * the cookie of each attachment says which process it is of, and what the function does.
+ * The recorder creates the maps and attaches the programs to the functions of allocators. The
+ * cookie of each attachment tells the number of the process and what the function does.
  */
 #ifndef PROBES_BPF_EVENT_H
 #define PROBES_BPF_EVENT_H
 
 #include <linux/types.h>
 
-/* The registers of user space as the kernel hands them to the program, word by word. */
+/* Number of words of the user-space registers that the kernel passes to the program. */
 #if defined(__x86_64__) || defined(PROBES_X86)
 #define PROBE_WORDS 21
 #else
 #define PROBE_WORDS 34
 #endif
 
-/* Bytes of a stack that are copied: first, and from when that is too small for some. */
+/* Bytes of a stack that are copied: the usual size, and the size after a copy was too small. */
 #define PROBE_COPY 8192
 #define PROBE_LARGE_COPY 65536
 
-#define PROBE_GAPS 4096 /* distances between sample points to choose from */
+#define PROBE_GAPS 4096 /* number of random distances between sample points to choose from */
 #define PROBE_COMM 16
 
-/* What a function does, the low byte of a cookie. Behind it: the number of the process. */
+/* What a function does: the low byte of a cookie. The number of the process is above it. */
 enum probe_kind {
 	PROBE_SIZE, /* f(size) allocates */
 	PROBE_COUNT_SIZE, /* f(count, size) */
@@ -37,7 +37,7 @@ enum probe_kind {
 
 #define PROBE_KIND_BITS 8
 
-/* The maps, in the order in which they are defined. */
+/* The maps, in the order of their definitions. */
 enum probe_map {
 	PROBE_MAP_CONFIG,
 	PROBE_MAP_COUNTS,
@@ -51,10 +51,10 @@ enum probe_map {
 };
 
 /**
- * struct probe_config - said by the recorder
- * @stop: nothing is recorded any more.
- * @sample: mean number of bytes between two samples; 0: every allocation.
- * @large: copy PROBE_LARGE_COPY bytes of stacks.
+ * struct probe_config - what the recorder tells the programs
+ * @stop: not 0: nothing is recorded any more.
+ * @sample: mean number of bytes between two sample points; 0: every allocation is recorded.
+ * @large: not 0: copy PROBE_LARGE_COPY bytes of stacks.
  */
 struct probe_config {
 	__u64 stop;
@@ -63,10 +63,11 @@ struct probe_config {
 };
 
 /**
- * struct probe_counts - told to the recorder
- * @lost: allocations that are missing: the ring was full, or there are too many blocks.
- * @lost_frees: blocks of which it was not told that they are free.
- * @unseen: allocations that are missing as their return was not seen.
+ * struct probe_counts - what the programs tell the recorder
+ * @lost: allocations that are missing, because the ring buffer was full or there are too many
+ *	blocks.
+ * @lost_frees: blocks whose free was not recorded.
+ * @unseen: allocations that are missing, because their return was not seen.
  */
 struct probe_counts {
 	__u64 lost;
@@ -74,9 +75,9 @@ struct probe_counts {
 	__u64 unseen;
 };
 
-/* A block that was recorded and is in use. */
+/* The key of a block that was recorded and is in use. */
 struct probe_block {
-	__u64 process; /* its number */
+	__u64 process; /* number of the process */
 	__u64 addr;
 };
 
@@ -87,14 +88,15 @@ enum probe_what {
 };
 
 /**
- * struct probe_event - a record in the ring
+ * struct probe_event - a record in the ring buffer
  * @what: enum probe_what.
- * @tid: the thread.
- * @process: number of its process.
+ * @tid: thread ID.
+ * @process: number of the process.
  * @time: CLOCK_MONOTONIC, in ns.
  * @size: bytes asked for.
- * @addr: the block that was allocated, or 0. PROBE_FREED: the one that is free.
- * @old: the block that realloc() gave back, or 0.
+ * @addr: PROBE_ENDS: address of the new block, or 0. PROBE_FREED: address of the block that is
+ *	freed.
+ * @old: address of the block that realloc() gave back, or 0.
  */
 struct probe_event {
 	__u32 what;
@@ -107,12 +109,12 @@ struct probe_event {
 };
 
 /**
- * struct probe_call - a call, with its stack
- * @event: the head.
+ * struct probe_call - a record of a call, with the stack
+ * @event: the head of the record.
  * @comm: name of the thread.
- * @words: the registers.
- * @stack_size: bytes of @stack that were copied.
- * @stack: what lay from the stack pointer on.
+ * @words: the user-space registers.
+ * @stack_size: number of bytes that were copied to @stack.
+ * @stack: copy of the stack, from the stack pointer on.
  */
 struct probe_call {
 	struct probe_event event;

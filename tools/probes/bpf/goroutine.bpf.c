@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * goroutine.bpf.c - the other stack of threads of Go, for `shstk record` by copies of stacks.
+ * goroutine.bpf.c - BPF program that copies the other stack of Go's threads, for `shstk record`
+ * with copies of stacks.
  *
- * Runs in the kernel, at each sample of a perf event. That copies one stack. If it is the
- * thread's own, or the one for signals, the goroutine that the thread works for is on another
- * one: that is copied here, at the same moment, with what leads to it. All that is read is the
- * program's, and may be anything; what does not point at each other is no Go and is let be.
+ * It runs in the kernel, at each sample of a perf event. The event itself copies one stack. If that
+ * is the thread's own stack, or the one for signals, the goroutine that the thread runs is on
+ * another stack: this program copies the other stack at the same moment, and the runtime's
+ * descriptions that lead to it. All memory that it reads belongs to the user program and may hold
+ * anything. If the descriptions do not point at each other, it is no Go program and nothing is
+ * sent.
  */
 #include <linux/bpf.h>
 
@@ -26,14 +29,17 @@ static long (*const read_user)(void *to, u32 size,
 static void *(*const reserve)(void *ring, u64 size, u64 flags) = (void *)BPF_FUNC_ringbuf_reserve;
 static void (*const submit)(void *record, u64 flags) = (void *)BPF_FUNC_ringbuf_submit;
 
-/* Where the kernel has what matters here of the registers, and Go its goroutine in them. */
+/*
+ * Indices of the registers that are used: the one in which Go keeps its goroutine, the program
+ * counter and the stack pointer.
+ */
 #ifdef PROBES_X86
 enum { GOROUTINE = 1, PROGRAM_COUNTER = 16, STACK_POINTER = 19 };
 #else
 enum { GOROUTINE = 28, PROGRAM_COUNTER = 32, STACK_POINTER = 31 };
 #endif
 
-/* Places in Go's descriptions, the same from 1.15 to 1.27 but for the two of the goroutine. */
+/* Offsets in Go's descriptions. They are the same from Go 1.15 to 1.27, except M_CURG. */
 enum {
 	G_LO = 0,
 	G_HI = 8,
@@ -45,9 +51,9 @@ enum {
 	M_CURG_BEFORE_1_25 = 192,
 };
 
-#define CHUNK 2048 /* bytes; stacks of goroutines are multiples of it */
+#define CHUNK 2048 /* bytes; the sizes of goroutines' stacks are multiples of it */
 
-/* As the recorder's loader reads them. */
+/* A map as the recorder's loader reads it. */
 struct map {
 	u32 type, key_size, value_size, max, flags;
 };
@@ -55,14 +61,14 @@ struct map {
 SECTION("maps") struct map ring = { .type = BPF_MAP_TYPE_RINGBUF, .max = 1 << 23 };
 
 /**
- * struct moment - what a sample is of
- * @g: of the stack that the thread is on,
- * @g0: of its own stack.
- * @m: the thread.
- * @curg: its goroutine, or 0.
- * @from: the part of the goroutine's stack that is in use begins there, and
- * @end: ends there.
- * @time: of the beginning.
+ * struct moment - the thread at the moment of a sample
+ * @g: goroutine (struct g) of the stack that the thread is on.
+ * @g0: goroutine of the thread's own stack.
+ * @m: the thread (struct m).
+ * @curg: the goroutine that the thread runs, or 0.
+ * @from: lower end of the part of the goroutine's stack that is in use.
+ * @end: upper end of the goroutine's stack.
+ * @time: time at which the program began, in ns.
  */
 struct moment {
 	u64 g, g0, m, curg;
@@ -70,12 +76,13 @@ struct moment {
 	u64 time;
 };
 
-/* The verifier wants registers to be read where they lie, not by a pointer that was made. */
+/* Reads a register. The verifier wants registers to be read directly, not by a computed pointer. */
 INLINE u64 word(const u64 *words, int i)
 {
 	return ((const volatile u64 *)words)[i];
 }
 
+/* Reads a word of user space. Returns 0 if this is not possible. */
 INLINE u64 user_word(u64 at)
 {
 	u64 value = 0;
@@ -90,7 +97,7 @@ INLINE int is_goroutine(const struct moment *m, u64 g)
 	return g && g != m->g0 && user_word(g + G_SCHED_G) == g && user_word(g + G_M) == m->m;
 }
 
-/* Is it a thread of Go that is not on its goroutine's stack? */
+/* Fills @m. Returns 1 if this is a thread of Go that is not on the stack of its goroutine. */
 INLINE int find_moment(struct moment *m, u64 g, u64 sp)
 {
 	u64 lo, saved;
@@ -112,7 +119,10 @@ INLINE int find_moment(struct moment *m, u64 g, u64 sp)
 	m->end = user_word(m->curg + G_HI);
 	if (sp > lo && sp <= m->end)
 		return 0;
-	/* A signal comes anywhere: what it interrupted noted nothing. */
+	/*
+	 * Only a switch to g0 saves the stack pointer. A signal may come anywhere and saves
+	 * nothing.
+	 */
 	saved = user_word(m->curg + G_SCHED_SP);
 	m->from = g == m->g0 && saved > lo && saved <= m->end ? saved : lo;
 	return 1;
@@ -125,7 +135,10 @@ INLINE void take_piece(struct go_piece *piece, u64 addr)
 		piece->addr = 0;
 }
 
-/* From the end on, as far as it is in use and in memory. @max is a constant. */
+/*
+ * Copies the goroutine's stack from its upper end down, as far as it is in use and in memory, to
+ * the end of the @max bytes at @to. @max is a constant. Returns the number of bytes.
+ */
 INLINE u64 take_stack(__u8 *to, const struct moment *m, const u64 max)
 {
 	u64 done = 0;
@@ -159,7 +172,7 @@ INLINE void send(const struct moment *m, const u64 *registers, const u64 max)
 	submit(r, BPF_RB_NO_WAKEUP);
 }
 
-/* The sample itself is taken in any case: 1. */
+/* Sends what belongs to a sample. Returns 1 in any case: the sample itself is to be taken. */
 SECTION("perf_event") int sample(void *context)
 {
 	struct moment m = { .time = now() };

@@ -9,23 +9,23 @@
 
 #define GO_PIECE_WORDS 26
 
-/* Bytes of the goroutine's stack that are copied at most: one of two sizes of records. */
+/* Most bytes of a goroutine's stack that are copied: records have one of these two sizes. */
 #define GO_STACK 8192
 #define GO_LARGE_STACK 65536
 
-/* What is kept, beside a stack. */
+/* The pieces of Go's descriptions that are kept with a stack. */
 enum {
-	GO_PIECE_G, /* of the stack that the thread is on */
-	GO_PIECE_G0, /* of the thread's own stack */
-	GO_PIECE_M, /* the thread */
-	GO_PIECE_CURG, /* the goroutine that the thread runs; address 0: it runs none */
+	GO_PIECE_G, /* goroutine of the stack that the thread is on */
+	GO_PIECE_G0, /* goroutine of the thread's own stack */
+	GO_PIECE_M, /* the thread (struct m) */
+	GO_PIECE_CURG, /* goroutine that the thread runs; its address is 0 if there is none */
 	GO_PIECES,
 };
 
 /**
  * struct go_piece - the beginning of one of the runtime's descriptions
- * @addr: where it was.
- * @words: what was there.
+ * @addr: address of the description; 0: there is none, or it could not be read.
+ * @words: the words at @addr.
  */
 struct go_piece {
 	__u64 addr;
@@ -33,16 +33,17 @@ struct go_piece {
 };
 
 /**
- * struct go_moment - a thread that is not on the stack of its goroutine, when it was sampled
- * @tid: the thread.
- * @room: bytes in @stack, of which
- * @size: so many at the end are those
- * @end: below this address.
- * @time: CLOCK_MONOTONIC, in ns: shortly before or after that of the sample.
- * @pc: program counter of user space, and
- * @sp: stack pointer.
- * @pieces: what the runtime notes.
- * @stack: of the goroutine.
+ * struct go_moment - record of a thread that is not on the stack of its goroutine, when it was
+ * sampled
+ * @tid: thread ID.
+ * @room: bytes in @stack.
+ * @size: number of bytes at the end of @stack that were copied.
+ * @end: address of the upper end of the goroutine's stack, where @stack ends.
+ * @time: CLOCK_MONOTONIC, in ns; shortly before or after the time of the sample.
+ * @pc: program counter of user space.
+ * @sp: stack pointer of user space.
+ * @pieces: the beginnings of the runtime's descriptions.
+ * @stack: copy of the goroutine's stack.
  */
 struct go_moment {
 	__u32 tid;

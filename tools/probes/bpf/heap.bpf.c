@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * heap.bpf.c - looks at the calls of an allocator, for `shstk record --heap -p`.
+ * heap.bpf.c - BPF programs that record the calls of an allocator for `shstk record --heap -p`.
  *
- * Runs in the kernel, at uprobes: enter() where a function begins that allocates, leave()
- * where it returns, release() where one begins that frees. Of functions that call each
- * other, as realloc() may call malloc(), only the outermost counts.
+ * They run in the kernel, at uprobes: enter() when a function that allocates begins, leave() when
+ * it returns, release() when a function that frees begins. If such functions call each other, as
+ * realloc() may call malloc(), only the outermost call counts.
  *
- * An allocation that is chosen gives two records: its stack when the function is called,
- * and its address when it returns. Its address is kept, so that frees of others, which are
- * most if few are chosen, give none.
+ * A sampled allocation gives two records: the stack when the function is called, and the address of
+ * the block when it returns. The address is kept in a map, so that frees of other blocks give no
+ * record. If few allocations are sampled, most frees are such.
  */
 #include <linux/bpf.h>
 
@@ -35,31 +35,34 @@ static void *(*const reserve)(void *ring, u64 size, u64 flags) = (void *)BPF_FUN
 static long (*const tail_call)(void *words, void *map, u32 i) = (void *)BPF_FUNC_tail_call;
 static void (*const submit)(void *record, u64 flags) = (void *)BPF_FUNC_ringbuf_submit;
 
-/* Where the words of the registers have what matters here. */
+/* Indices of the registers that are used, in the words that the kernel passes. */
 #ifdef PROBES_X86
 enum { ARG0 = 14, ARG1 = 13, ARG2 = 12, STACK_POINTER = 19, RETURNED = 10 };
-#define RETURN_POPS 8 /* bytes of the stack */
+#define RETURN_POPS 8 /* bytes that a return takes off the stack */
 #else
 enum { ARG0 = 0, ARG1 = 1, ARG2 = 2, STACK_POINTER = 31, RETURNED = 0 };
 #define RETURN_POPS 0
 #endif
 
-/* A call that did not return yet; by thread. */
+/* A call that has not returned yet; the map has one for each thread. */
 struct call {
-	u64 sp; /* when it began */
+	u64 sp; /* stack pointer when the call began */
 	u64 size;
-	u64 old; /* a recorded block that realloc() was given, or 0 */
-	u64 result; /* where the address will be stored, or 0: it is returned */
+	u64 old; /* a recorded block that was passed to realloc(), or 0 */
+	u64 result; /* where the function will store the address; 0: it returns the address */
 	u64 chosen;
 };
 
-/* Bytes that are allocated until the next one that is a sample point; by CPU. */
+/*
+ * The distance to the next sample point, in bytes to be allocated, for each CPU. @begun is 0 as
+ * long as @left is not set.
+ */
 struct distance {
 	u64 left;
 	u64 begun;
 };
 
-/* As the recorder's loader reads them, in the order of enum probe_map. */
+/* A map as the recorder's loader reads it. The maps below are in the order of enum probe_map. */
 struct map {
 	u32 type, key_size, value_size, max, flags;
 };
@@ -77,7 +80,7 @@ MAP(blocks, BPF_MAP_TYPE_HASH, sizeof(struct probe_block), 8, 1 << 22, BPF_F_NO_
 MAP(ring, BPF_MAP_TYPE_RINGBUF, 0, 0, 1 << 26, 0);
 MAP(tails, BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 1, 0);
 
-/* The verifier wants registers to be read where they lie, not by a pointer that was made. */
+/* Reads a register. The verifier wants registers to be read directly, not by a computed pointer. */
 INLINE u64 word(const u64 *words, int i)
 {
 	return ((const volatile u64 *)words)[i];
@@ -91,11 +94,11 @@ INLINE void *first(void *map)
 }
 
 /*
- * Programs begin with a call of one that is not there, and go on: of programs with such calls
- * Linux 6.13 and later leave the stack where it belongs. Others get one per CPU if it has 64
- * bytes or more; but threads that run a program at an uprobe may be preempted, and the next one
- * writes to the same stack. What is read back is then another thread's, be it an address that
- * is written to.
+ * Makes the kernel keep the program's stack where it belongs, by a tail call that does nothing,
+ * since the map is empty. From Linux 6.13 on, a program with tail calls keeps its variables on the
+ * kernel stack. Other programs with 64 bytes or more of variables get a stack per CPU. But a thread
+ * that runs a program at an uprobe may be preempted, and the next thread writes to the same stack:
+ * what the first thread reads back is then the other thread's, even an address that it writes to.
  */
 INLINE void own_stack(u64 *words)
 {
@@ -123,7 +126,7 @@ INLINE void fill(struct probe_event *e, u32 what, u64 process)
 	e->size = e->addr = e->old = 0;
 }
 
-/* How far it is from a sample point to the next one. */
+/* Returns the distance from one sample point to the next, in bytes. */
 INLINE u64 next_gap(void)
 {
 	u32 i = random_word() % PROBE_GAPS;
@@ -133,8 +136,9 @@ INLINE u64 next_gap(void)
 }
 
 /*
- * Is one of the block's bytes a sample point? Points beyond its end are drawn anew. The thread
- * may be preempted by one that asks the same: what is compared is what is subtracted from.
+ * Returns 1 if one of the block's bytes is a sample point. Sample points beyond the end of the
+ * block are drawn anew. The thread may be preempted by another thread that does the same, so the
+ * value that is compared is also the one that is subtracted from.
  */
 INLINE int is_chosen(const struct probe_config *c, u64 size)
 {
@@ -158,7 +162,7 @@ INLINE int is_chosen(const struct probe_config *c, u64 size)
 	return 1;
 }
 
-/* A call that did not return where it would have been seen: what it did is not known. */
+/* Counts a call that did not return where this would have been seen: its result is not known. */
 INLINE void count_unseen(const struct call *call)
 {
 	struct probe_counts *c = first(&counts);
@@ -169,8 +173,8 @@ INLINE void count_unseen(const struct call *call)
 }
 
 /*
- * Copies the stack: at once if all of it is there, else page by page up to what is not.
- * @max is a constant: the verifier has to see it.
+ * Copies the stack, at once if all @max bytes are in memory, else page by page up to the first page
+ * that is not. @max is a constant, which the verifier needs. Returns the number of bytes.
  */
 INLINE u64 copy_stack(__u8 *to, u64 sp, const u64 max)
 {
@@ -205,7 +209,10 @@ INLINE int send_call(const u64 *words, u64 process, u64 size, const u64 max)
 	return 1;
 }
 
-/* A product that does not fit is not allocated: what it is then does not matter. */
+/*
+ * Returns the bytes that a call asks for. A product that overflows is not allocated, so its value
+ * does not matter.
+ */
 INLINE u64 size_asked(const u64 args[3], u32 kind)
 {
 	switch (kind) {
@@ -222,7 +229,7 @@ INLINE u64 size_asked(const u64 args[3], u32 kind)
 	}
 }
 
-/* A block is about to be given back. Was it recorded? Then it is not any more. */
+/* Forgets a block that is about to be given back. Returns 1 if it was recorded. */
 INLINE int take_block(u64 process, u64 addr)
 {
 	struct probe_block key = { process, addr };
@@ -250,8 +257,9 @@ SECTION("probe/enter") int enter(u64 *words)
 
 	own_stack(words);
 	/*
-	 * What lies further out on the stack has called this, or jumped here from the same
-	 * place; what does not has left unseen, and counts as missing.
+	 * A call further out on the stack than this one has called this function, or has jumped
+	 * here from the same place: ignore this call. If the outer call is not further out, it was
+	 * left without being seen, and counts as missing.
 	 */
 	if (!c || c->stop || (outer && outer->sp >= call.sp))
 		return 0;
@@ -273,7 +281,7 @@ SECTION("probe/enter") int enter(u64 *words)
 	return 0;
 }
 
-/* The address of the new block, or 0. */
+/* Returns the address of the new block, or 0. */
 INLINE u64 address(const struct call *call, u64 returned)
 {
 	u64 addr = 0;
@@ -313,13 +321,16 @@ SECTION("probe/leave") int leave(u64 *words)
 	struct call call;
 
 	own_stack(words);
-	/* That of a function that the outermost one has called? */
+	/* Ignore the return of a function that the outermost one has called. */
 	if (!found || word(words, STACK_POINTER) != found->sp + RETURN_POPS)
 		return 0;
 	call = *found;
 	map_remove(&calls, &thread);
 	addr = address(&call, word(words, RETURNED));
-	/* A realloc() that failed leaves the block as it was; one to nothing frees it. */
+	/*
+	 * A realloc() that failed leaves the block as it was; a realloc() to 0 bytes frees the
+	 * block.
+	 */
 	if (!addr && call.old && call.size) {
 		count_lost(0, !!keep_block(process, call.old));
 		return 0;
@@ -339,7 +350,10 @@ SECTION("probe/release") int release(u64 *words)
 	own_stack(words);
 	if (!c || c->stop || !addr || !map_find(&blocks, &key))
 		return 0;
-	/* First of all: another thread may get the same address as soon as this one goes on. */
+	/*
+	 * Reserve the record, and so take its place in the ring buffer, before the block is free:
+	 * another thread may get the same address as soon as this thread goes on.
+	 */
 	e = reserve(&ring, sizeof(*e), 0);
 	map_remove(&blocks, &key);
 	if (!e) {
