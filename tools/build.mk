@@ -3,9 +3,9 @@
 #   make picture    record the pictures in the README again, into Documentation/pictures/; needs
 #                   Chromium for that of the page
 #
-# The command `shstk`: tools/*.c, tools/*/*.c and tools/record/*/*.c are linked into it. What it
-# needs beside itself at run time (preloaded objects) is built by the fragments in
-# the folders of tools/inject/, into $(B)/, and named in TOOL_OBJECTS to be installed.
+# The command `shstk` is linked from tools/*.c, tools/*/*.c and tools/record/*/*.c. The fragments in
+# the folders of tools/inject/ build what the command needs beside itself at run time (preloaded
+# objects) into $(B)/, and name it in TOOL_OBJECTS to be installed.
 
 TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c tools/record/*/*.c)
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
@@ -14,16 +14,16 @@ TOOL_LIBS	= $(SYMBOL_LIBS) -lm
 TOOL_CFLAGS	= $(CSTD) $(WARN) $(OPT) $(CPPFLAGS_COMMON) -pthread \
 	-DSHSTK_VERSION='"$(VERSION)"' -DSHSTK_OBJDIR='"$(LIBDIR)/shstk"'
 
-# On arm64, objects that are loaded into programs are marked as ready for GCS: by the
-# linker if it can, else behind its back (tools/inject/property.S). $(1) prefix of the
-# tools; $(2) the object.
+# Objects that are loaded into programs on arm64 are marked as ready for GCS: by the linker if it
+# can, else after linking (tools/inject/property.S). $(1) is the prefix of the tools, $(2) the
+# object.
 GCS_NOTE := \4\0\0\0\20\0\0\0\5\0\0\0GNU\0\0\0\0\300\4\0\0\0\4\0\0\0\0\0\0\0
 ld_marks_gcs = $(findstring gcs=always,$(shell $(1)ld --help))
 gcs_link = $(if $(ld_marks_gcs),-Wl$(comma)-z$(comma)gcs=always,-x assembler \
 	tools/inject/property.S -x none)
 gcs_mark = $(if $(ld_marks_gcs),,$(Q)printf '$(GCS_NOTE)' >$(2).note && \
 	$(1)objcopy --update-section .note.gnu.property=$(2).note $(2) && rm $(2).note)
-# The same for this machine's.
+# The same for the machine that the build is for.
 own_link = $(if $(filter arm64,$(ARCH)),$(gcs_link))
 own_mark = $(if $(filter arm64,$(ARCH)),$(call gcs_mark,,$@))
 
@@ -34,11 +34,12 @@ $(B)/tools/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(OWN_FLAGS) $(HARDENED) $(TOOL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# With the private names of the library, for tools/rules.
+# The command is linked with the static library, because tools/rules uses private names of the
+# library.
 $(B)/shstk: $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(call link_program,-pthread $^ $(TOOL_LIBS))
 
-# The command itself knows its options.
+# The command itself prints the table of its options.
 $(B)/completion.table: $(B)/shstk
 	$(call say,GEN,$@)$(EMULATOR) $(B)/shstk --completion-table >$@
 
@@ -52,13 +53,14 @@ COMPLETIONS := $(B)/completion.bash $(B)/completion.zsh $(B)/completion.fish
 
 all: $(B)/shstk $(COMPLETIONS) $(TOOL_OBJECTS)
 
-# On a fresh machine the packages come first: nothing is compiled before.
+# On a fresh machine, the packages are installed first: nothing can be compiled before.
 demo:
 	$(Q)if [ -x .ci/packages-install ]; then .ci/packages-install build demo; fi
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tools/demo $(B)
 
-# The README's flame graph: perl's, whose program file names most of its functions.
+# The pictures of the README. The flame graph shows perl, whose program file has the names of most
+# of its functions.
 picture: all
 	@mkdir -p Documentation/pictures
 	$(Q)tools/demo --picture Documentation/pictures/perl.svg $(B)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * The options of all commands as a table. See complete.h.
- */
+/* complete.c - print the options of all commands as a table. See complete.h. */
 #include <string.h>
 
 #include "libshstk/symbol/profile.h"
@@ -9,7 +7,7 @@
 #include "tools/perf/rings.h"
 #include "tools/record/heap/heap_values.h"
 
-/* Words that are separated by blanks or commas, as this|that. */
+/* Writes words that are separated by blanks or commas as this|that. */
 static void put_list(const char *words, FILE *out)
 {
 	const char *separator = "";
@@ -41,7 +39,10 @@ static void put_argument(const char *name, FILE *out)
 		fputs(name, out);
 }
 
-/* What a text says before it explains: the words up to the first mark, on one line. */
+/*
+ * Writes the beginning of a text: the words up to the first mark or the end of the line, before the
+ * text goes into details.
+ */
 static void put_text(const char *text, FILE *out)
 {
 	static const char *const ends[] = { ". ", ": ", "; ", " (", "\n" };
@@ -69,7 +70,7 @@ static void put_option(const char *command, const struct argp_option *o, FILE *o
 		fprintf(out, "-%c ", o->key);
 	else
 		fputs("- ", out);
-	/* One that may be left out is no word of its own. */
+	/* An argument that may be left out cannot be a word of its own. */
 	put_argument(o->flags & OPTION_ARG_OPTIONAL ? NULL : o->arg, out);
 	put_text(o->doc, out);
 }

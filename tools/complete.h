@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/complete.h - the options of all commands as a table, from which shells
- * complete.
+ * complete.h - the options of all commands as a table, from which the completions of shells are
+ * made.
  */
 #ifndef TOOLS_COMPLETE_H
 #define TOOLS_COMPLETE_H
@@ -12,19 +12,19 @@
 
 /**
  * complete_print() - print the table
- * @commands: the commands; the last one has no name.
+ * @commands: the commands; the last entry has no name.
  * @out: receives one line for each option:
  *
  *	COMMAND LONG SHORT ARGUMENT TEXT
  *
- *	with "-" for what there is not; TEXT, the rest of the line, says in a few words what
- *	it is for. Without LONG and SHORT it is about the
- *	command's operands; the command itself is called "shstk". ARGUMENT is a
- *	list "this|that" of all that is possible, or the kind of it: FILE, DIR,
- *	PATH, PID, COMMAND, PROGRAM; all others can't be completed.
+ * LONG, SHORT and ARGUMENT are "-" if the option has none. TEXT is the rest of the line and says in
+ * a few words what the option is for. A line without LONG and SHORT is about the operands of a
+ * command. COMMAND is "shstk" in lines about the command line before the name of a command.
+ * ARGUMENT is a list "this|that" of all possible words, or a kind of argument: FILE, DIR, PATH,
+ * PID, COMMAND, PROGRAM; arguments of other kinds cannot be completed.
  *
- * tools/completion.bash has this table put in by the Makefile; tools/completion.awk makes
- * the completions of zsh and fish from it.
+ * The Makefile puts this table into tools/completion.bash. tools/completion.awk makes the
+ * completions of zsh and fish from it.
  */
 void complete_print(const struct command *commands, FILE *out);
 

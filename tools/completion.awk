@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Completion of shstk for zsh or fish (-v shell=), from the table of all options that the command
-# prints: COMMAND LONG SHORT ARGUMENT TEXT, see tools/complete.h. Both shells have functions of
-# their own that need no more than a list of options with what follows each.
+# Makes the completion of shstk for zsh or fish (-v shell=) from the table of all options that the
+# command prints: COMMAND LONG SHORT ARGUMENT TEXT, see tools/complete.h. Both shells have functions
+# of their own, which only need a list of options and what follows each option.
 
-# A word in single quotes, as both shells read it.
+# Returns a word in single quotes, as the shell reads it.
 function quoted(s)
 {
 	if (shell == "fish") {
@@ -16,7 +16,7 @@ function quoted(s)
 	return "'" s "'"
 }
 
-# The words of a list this|that, with blanks between them; or nothing if it is none.
+# Returns the words of a list this|that with blanks between them, or "" if it is no list.
 function choices(kind)
 {
 	if (kind !~ /\|/)
@@ -25,9 +25,9 @@ function choices(kind)
 	return kind
 }
 
-# --- zsh: specifications for _arguments ---
+# ---- zsh: specifications for _arguments ----
 
-# In a specification brackets and colons have a meaning.
+# Escapes brackets and colons, which have a meaning in a specification.
 function zsh_text(s)
 {
 	gsub(/\\/, "\\\\&", s)
@@ -37,7 +37,7 @@ function zsh_text(s)
 	return s
 }
 
-# What follows an option, or an operand: MESSAGE:ACTION.
+# Returns MESSAGE:ACTION for what follows an option, or for an operand.
 function zsh_action(kind)
 {
 	if (choices(kind) != "")
@@ -62,7 +62,8 @@ function zsh_option(long, short, kind, text,	tail)
 		spec(quoted("*" short (kind == "-" ? "" : "+") tail))
 }
 
-# Behind COMMAND all belongs to what is started.
+# Writes the specification of an operand. Everything after COMMAND belongs to the program that is
+# started.
 function zsh_operand(kind)
 {
 	if (kind == "COMMAND") {
@@ -107,7 +108,7 @@ function zsh_end(	i)
 	print "_shstk \"$@\""
 }
 
-# --- fish: a call of complete for each ---
+# ---- fish: a call of complete for each option ----
 
 function fish_action(kind)
 {
@@ -183,7 +184,7 @@ function fish_end(	i)
 		print lines[i]
 }
 
-# --- the table ---
+# ---- The table ----
 
 {
 	command = $1

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Completion of shstk for bash. The Makefile puts in the table of all options,
-# which the command itself prints: COMMAND LONG SHORT ARGUMENT TEXT,
-# see tools/complete.h.
+# Completion of shstk for bash. The Makefile puts in the table of all options, which the command
+# itself prints: COMMAND LONG SHORT ARGUMENT TEXT, see tools/complete.h.
 
 IFS= read -r -d '' _shstk_table <<'END' || :
 @TABLE@
 END
 
-# _shstk_argument COMMAND WORD: sets argument to what follows the option WORD, or
-# to "-"; "-" for WORD: what the operands are.
+# _shstk_argument COMMAND WORD: sets argument to the kind of argument that follows the option WORD,
+# or to "-" if none does. If WORD is "-", sets it to the kind of the operands.
 _shstk_argument()
 {
 	local command long short kind
@@ -23,7 +22,7 @@ _shstk_argument()
 	done <<<"$_shstk_table"
 }
 
-# _shstk_options COMMAND: print its options.
+# _shstk_options COMMAND: prints the options of the command.
 _shstk_options()
 {
 	local command long short kind
@@ -35,7 +34,7 @@ _shstk_options()
 	done <<<"$_shstk_table" | grep -vx -e -
 }
 
-# _shstk_words KIND: complete an argument of that kind into COMPREPLY.
+# _shstk_words KIND: completes an argument of this kind, into COMPREPLY.
 _shstk_words()
 {
 	case $1 in
@@ -52,7 +51,8 @@ _shstk_words()
 	esac
 }
 
-# The command that COMMAND is given, from word $1 on, completes in its own way.
+# _shstk_delegate WORD: lets the program that COMMAND starts, from word number WORD on, complete in
+# its own way.
 _shstk_delegate()
 {
 	if declare -F _command_offset >/dev/null; then

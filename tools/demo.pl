@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Work for `make demo` to profile: counts the words of python3's library, for SECONDS of CPU time.
+# Work for `make demo` and `make picture` to profile: counts the words of python3's library until
+# SECONDS of CPU time are used.
 #
 #   perl tools/demo.pl SECONDS
 
@@ -13,14 +14,14 @@ my (%count, %long);
 
 @files or die "demo.pl: no /usr/lib/python3*/*.py: install Debian's package python3\n";
 
-# The words of a line, in lower case.
+# Returns the words of a line in lower case.
 sub words {
 	my ($line) = @_;
 
 	return map { lc } $line =~ /(\w+)/g;
 }
 
-# Count the words of a file; true when the time is over.
+# Counts the words of a file. Returns true when the time is used up.
 sub read_file {
 	my ($path) = @_;
 
@@ -32,7 +33,7 @@ sub read_file {
 	return (times)[0] > $seconds;
 }
 
-# Write the words to a text, and take it apart again.
+# Writes the words to a text and splits it again.
 sub report {
 	my $text = join ',', map { sprintf '%s=%d', $_, $count{$_} } keys %count;
 

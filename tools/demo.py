@@ -50,7 +50,7 @@ def harmonic(terms):
 
 
 def main():
-    """Go around until the time is over."""
+    """Repeats all kinds of work until the time is used up."""
     end = time.process_time() + SECONDS
     texts = list(sources())
     last = texts[-1]

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Writing profiles as the options say. See output.h.
- */
+/* output.c - write profiles as the options say. See output.h. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -16,8 +14,8 @@
 #include "tools/shstk.h"
 
 #define DEFAULT_TOP 20
-#define PAGE_TIMES (1 << 18) /* samples with a time of their own, in a page and for speedscope */
-#define MAX_OF_A_SECOND 1000 /* files of one name: three digits */
+#define PAGE_TIMES (1 << 18) /* samples with a time of their own, in a page or for speedscope */
+#define MAX_OF_A_SECOND 1000 /* files of one name and one second: the number has three digits */
 
 enum {
 	OPT_FORMAT = 512,
@@ -95,8 +93,8 @@ const struct argp output_argp = {
 };
 
 /*
- * What fits standard output: for a file what its name says, for a terminal the
- * table, and for other programs one line per stack, which all of them read.
+ * Returns the format that suits standard output: for a file, the one of its suffix; for a terminal,
+ * the table; for other programs, one line per stack, which all of them can read.
  */
 static const char *stdout_format(void)
 {
@@ -122,7 +120,7 @@ static const char *choose_format(const struct output *o, const char *path)
 	return shstk_format_find(o->format, path);
 }
 
-/* Better now than after an hour of recording. */
+/* Errors are found here, and not after an hour of recording. */
 int output_check(struct output *o, int failed)
 {
 	char err[512];
@@ -159,7 +157,7 @@ int output_begin(const struct shstk_symbols_opts *opts, const char *type, const 
 	return err;
 }
 
-/* Is one of them in this format? */
+/* Returns true if one of the outputs has this format. */
 static bool wants(const struct output *o, const char *format)
 {
 	for (unsigned int i = 0; i < o->nr; i++)
@@ -222,7 +220,7 @@ static bool keep_in(const char *dir, struct shstk_profile *profile, const char *
 	return !failed;
 }
 
-/* Nothing is recorded twice: anywhere is better than nowhere. */
+/* Keeps a profile that could not be written in some other folder: it cannot be recorded again. */
 static void keep(struct shstk_profile *profile, const char *format,
 		 const struct shstk_write_opts *opts)
 {
@@ -274,7 +272,7 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 	};
 	bool ok = true;
 
-	/* Over the limit of a file's size write() fails then. */
+	/* With SIGXFSZ ignored, write() fails above the limit of a file's size. */
 	signal(SIGXFSZ, SIG_IGN);
 	for (unsigned int i = 0; i < o->nr; i++)
 		ok &= write_one(o, i, profile, &opts);
@@ -297,7 +295,10 @@ void output_report_missing(const struct shstk_symbols *symbols)
 			nr, nr == 1 ? "" : "s", first ? first : "the first one");
 }
 
-/* Where the suffix of a path begins: that of its format, or behind the last dot. */
+/*
+ * Returns where the suffix of a path begins: the suffix of its format, or what follows the last
+ * dot.
+ */
 static size_t suffix_at(const char *path, const char *format)
 {
 	const char *base = strrchr(path, '/'), *dot;
@@ -312,7 +313,10 @@ static size_t suffix_at(const char *path, const char *format)
 	return dot ? (size_t)(dot - path) : size;
 }
 
-/* Names ascend as time does. @numbered: there are several in a second, the first one is 1. */
+/*
+ * Returns @path with the time put in. The names sort as the times do. @numbered says that there are
+ * several files in a second, so that the first one gets number 1.
+ */
 static char *stamp(const char *path, const char *format, time_t at, bool numbered)
 {
 	size_t head = suffix_at(path, format);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * read_limit.c - see read_limit.h.
- */
+/* read_limit.c - the option --read-limit. See read_limit.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +11,10 @@
 #define MAX_NAMED 5
 #define SECOND 1000000000ull
 
-/* A number of bytes at *@text, which then is behind it; 0: it is none. */
+/*
+ * Returns the number of bytes at *@text and moves *@text behind it. Returns 0 if there is no
+ * number.
+ */
 static uint64_t parse_size(const char **text)
 {
 	static const char units[] = "KMGT";

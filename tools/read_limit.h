@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/read_limit.h - what it may take to read files for their names: the option, and what is said.
+ * read_limit.h - the option --read-limit, which limits the resources for reading the symbols of
+ * files, and the message about files that exceed the limit.
  */
 #ifndef TOOLS_READ_LIMIT_H
 #define TOOLS_READ_LIMIT_H
@@ -11,16 +12,16 @@
 #include "libshstk/symbol/symbol.h"
 
 /**
- * struct read_limit - what it may take, as struct shstk_symbols_opts has it
+ * struct read_limit - the limits, for struct shstk_symbols_opts
  * @memory: bytes; 0: the default.
- * @time: ns of CPU time; 0: the default.
+ * @time: CPU time in ns; 0: the default.
  */
 struct read_limit {
 	uint64_t memory;
 	uint64_t time;
 };
 
-/* Key, and row in the options of a command. */
+/* The key of the option, and its row in the option table of a command. */
 #define READ_LIMIT_OPT 768
 #define READ_LIMIT_OPTION                                                                                \
 	{                                                                                                \
@@ -30,11 +31,11 @@ struct read_limit {
 			0                                                                                \
 	}
 
-/* Take the option's argument. Does not return if it is none. */
+/* Parses the option's argument. Does not return if it is wrong. */
 void read_limit_parse(const struct argp_state *state, const char *arg, struct read_limit *ret);
-/* Put it into the options of a store. */
+/* Puts the limits into the options of a struct shstk_symbols. */
 void read_limit_apply(const struct read_limit *limit, struct shstk_symbols_opts *opts);
-/* Say which files took more. */
+/* Prints which files needed more than the limits. */
 void read_limit_report(const struct shstk_symbols *symbols);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * seccomp.h - parts of filters of system calls: what is not named fails with EPERM.
+ * seccomp.h - building blocks for filters of system calls. Calls that a filter does not allow fail
+ * with EPERM.
  *
  * A filter begins with FILTER_BEGIN, which kills a process that makes a call of another
- * architecture, and ends with FILTER_DENY. What stands between them finds the call's number loaded;
- * what loads something else decides.
+ * architecture, and ends with FILTER_DENY. The blocks between them find the number of the system
+ * call loaded. A block that loads something else must decide about the call.
  */
 #ifndef TOOLS_SECCOMP_H
 #define TOOLS_SECCOMP_H
@@ -38,12 +39,15 @@
 
 #define FILTER_CALL(name) FILTER_UNLESS(__NR_##name, 1), FILTER_ALLOW
 
-/* A call of which the low word of an argument has none of these bits. */
+/*
+ * Allows a system call if the low word of an argument has none of these bits, and denies it
+ * otherwise.
+ */
 #define FILTER_CALL_WITHOUT(name, arg, bits)                    \
 	FILTER_UNLESS(__NR_##name, 4), FILTER_FIELD(args[arg]), \
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 1, 0), FILTER_ALLOW, FILTER_DENY
 
-/* From now on, for good. Returns 0 or a negative errno. */
+/* Installs a filter, which stays until the process ends. Returns 0 or a negative errno. */
 static inline int filter_install(const struct sock_filter *code, unsigned short len)
 {
 	const struct sock_fprog program = { .len = len, .filter = (struct sock_filter *)code };

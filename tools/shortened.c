@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shortened.c - see shortened.h.
+ * shortened.c - survive files that are shortened while they are mapped. See shortened.h.
  *
- * All that reads such files takes their bytes for anything: zeros do no harm.
+ * All readers of such files expect any bytes in them, so zeros do no harm.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 static uintptr_t page_size;
 static void (*otherwise)(void);
 
-/* A page of zeros takes the place of the one that is gone. */
+/* Puts a page of zeros in the place of the page that is gone. */
 static bool replace_page(const void *addr)
 {
 	void *page = (void *)((uintptr_t)addr & -page_size);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * shortened.h - files that are shortened while they are mapped here.
+ * shortened.h - survive files that are shortened while they are mapped here.
  *
- * What other programs have mapped is mapped here too, to read its unwind information. Who
- * writes to such a file may cut it off at any time, as cp(1) does with the one it writes
- * over: then its bytes are gone, and who touches them gets SIGBUS.
+ * Files that other programs have mapped are mapped here, too, to read their unwind information.
+ * Somebody may shorten such a file at any time; cp(1) does this with a file that it replaces. The
+ * bytes behind the new end are gone, and an access to them raises SIGBUS.
  */
 #ifndef TOOLS_SHORTENED_H
 #define TOOLS_SHORTENED_H
 
 /*
- * From now on bytes that are gone are read as zeros. Unless the signal is ignored or handled
- * already.
+ * Makes bytes that are gone read as zeros from now on. Does nothing if SIGBUS is already ignored or
+ * handled.
  */
 void shortened_survive(void);
 
-/* What else is done about a SIGBUS of another cause, before it ends this process. */
+/* Sets a function that is called on a SIGBUS of another cause, before it ends this process. */
 void shortened_otherwise(void (*fn)(void));
 
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * shstk - the command: table of subcommands, and the few things they share.
- */
+/* shstk.c - the main program: the table of commands, and a few things that the commands share. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -42,16 +40,18 @@ static const struct command commands[] = {
 	{ 0 },
 };
 
-#define MAX_CHILDREN 4 /* groups of options that a command takes from elsewhere */
+#define MAX_CHILDREN 4 /* maximum number of option groups that a command takes from elsewhere */
 
 static const char version[] = "shstk " SHSTK_VERSION;
 
 static const char *command_name = "shstk";
 
-/* As print_printable() prints it, to be freed; NULL: memory runs out. */
+/*
+ * Returns @text as print_printable() prints it. The caller frees it. Returns NULL if out of memory.
+ */
 static char *escape(const char *text)
 {
-	/* Of two bytes six can become. */
+	/* Two bytes can become six. */
 	char *ret = malloc(3 * strlen(text) + 1), *to = ret;
 	unsigned int bidi;
 
@@ -77,8 +77,8 @@ void print_printable(const char *text)
 }
 
 /*
- * Who reads this may be gone, as tee(1) is after Ctrl-C: what is told is not worth losing a profile
- * for, which may be written next.
+ * Writes to stderr, and ignores SIGPIPE: the reader may be gone, as tee(1) is after Ctrl-C, but a
+ * message is no reason to lose a profile, which may be written next.
  */
 static void put_error(const char *text)
 {
@@ -233,7 +233,7 @@ static int run(const struct command *command, int argc, char **argv)
 	if (asprintf(&name, "shstk %s", command->name) < 0)
 		return EXIT_FAILED;
 	command_name = name;
-	/* argp names itself after these, not after argv[0]. */
+	/* argp takes its name from these variables, not from argv[0]. */
 	program_invocation_name = name;
 	program_invocation_short_name = name;
 	argv[0] = name;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tools/shstk.h - what the commands of `shstk` share.
+ * shstk.h - what the commands of `shstk` share.
  *
- * A command is one function with main()'s arguments, a table of options for
- * argp(3), and one row in the table of tools/shstk.c. Help, usage and the
- * completion of shells follow from these tables; a test compares the manual
- * pages with them. A command prints results to stdout, and reports a failure as
- * one line on stderr.
+ * A command is a function with main()'s arguments, a table of options for argp(3), and a row in the
+ * table in tools/shstk.c. Help, usage and the completions of shells follow from these tables; a
+ * test compares the manual pages with them. A command prints results to stdout and reports a
+ * failure as one line on stderr.
  */
 #ifndef TOOLS_SHSTK_H
 #define TOOLS_SHSTK_H
@@ -20,9 +19,9 @@
 #include "libshstk/symbol/bidi.h"
 
 /*
- * Exit statuses. Commands that start a program return that program's status
- * and use the second group for themselves, as env(1) and timeout(1) do. Wrong
- * options end every command alike, before anything is started.
+ * Exit statuses. Commands that start a program return the status of the program, and use the second
+ * group for their own failures, as env(1) and timeout(1) do. Wrong options end every command with
+ * the same status, before anything is started.
  */
 enum exit_status {
 	EXIT_OK = 0,
@@ -31,16 +30,16 @@ enum exit_status {
 	EXIT_OWN = 125, /* failed before or besides the program */
 	EXIT_NOEXEC = 126, /* the program could not be executed */
 	EXIT_NOENT = 127, /* the program was not found */
-	EXIT_SIGNAL = 128, /* plus the number of the signal that ended it */
+	EXIT_SIGNAL = 128, /* plus the number of the signal that ended the program */
 };
 
 /**
  * struct command - one row of the command table
  * @name: word on the command line.
- * @run: does it; argv[0] is "shstk NAME". Returns the exit status.
- * @argp: its options. What an argument of one is called there ("FILE",
- *	"PID", "auto|agent|perf") is also how it is completed: complete.h.
- * @operand: what its other arguments are, likewise; or NULL.
+ * @run: does the work; argv[0] is "shstk NAME". Returns the exit status.
+ * @argp: options. The name of an option's argument ("FILE", "PID", "auto|agent|perf") also tells
+ *	how it is completed, see complete.h.
+ * @operand: kind of the other arguments, with names as in @argp; or NULL.
  * @summary: one line for `shstk --help`.
  */
 struct command {
@@ -51,7 +50,7 @@ struct command {
 	const char *summary;
 };
 
-/* The functions of the commands; their rows are in tools/shstk.c. */
+/* The functions of the commands. Their rows are in tools/shstk.c. */
 int cmd_broker(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
@@ -78,37 +77,38 @@ extern const struct argp top_argp;
 extern const struct argp trace_argp;
 extern const struct argp unwind_argp;
 
-/* -h, --help, --usage, -V and --version, which every command has. */
+/* The options that every command has: -h, --help, --usage, -V and --version. */
 extern const struct argp common_argp;
 
 /**
- * command_parse() - parse options, with those of common_argp
+ * command_parse() - parse the options of a command and those of common_argp
  * @argp: the command's options; parsing stops at the first non-option.
  * @argc: as given to the command.
  * @argv: as given to the command.
- * @input: handed to the parser as state->input.
+ * @input: passed to the parser as state->input.
  *
- * Return: index of the first argument that was not parsed. Does not return
- * for --help, --version and wrong options.
+ * Return: index of the first argument that was not parsed. Does not return for --help, --version
+ * and wrong options.
  */
 int command_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /**
- * parse_number() - a number in an option, for argp parsers
+ * parse_number() - parse a number in an option, for argp parsers
  * @state: as the parser got it.
- * @what: what the number is, for the error.
+ * @what: what the number is, for the error message.
  * @arg: the text.
  * @min: smallest number allowed.
  * @max: largest number allowed.
  *
- * Return: the number. Does not return if the text is not one in that range.
+ * Return: the number. Does not return if the text is no number in this range.
  */
 unsigned long parse_number(const struct argp_state *state, const char *what, const char *arg,
 			   unsigned long min, unsigned long max);
 
 /*
- * Bytes of the control character that @text begins with, or of the character that changes the
- * direction of writing (its code point is then @bidi, otherwise 0); 0: it is neither.
+ * Returns the number of bytes of the control character that @text begins with, or of the character
+ * that changes the direction of writing. Sets @bidi to the code point in the second case, otherwise
+ * to 0. Returns 0 if @text begins with neither.
  */
 static inline size_t control_size(const char *text, unsigned int *bidi)
 {
@@ -118,7 +118,7 @@ static inline size_t control_size(const char *text, unsigned int *bidi)
 	*bidi = 0;
 	if (c[0] < ' ' || c[0] == 0x7f)
 		return *c ? 1 : 0;
-	/* U+0080 to U+009F: one of these begins sequences as ESC [ does. */
+	/* U+0080 to U+009F: one of these characters begins escape sequences, as ESC [ does. */
 	if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
 		return 2;
 	if (c[0] == 0xd8 && shstk_is_bidi(two))
@@ -131,9 +131,9 @@ static inline size_t control_size(const char *text, unsigned int *bidi)
 }
 
 /**
- * printable() - make foreign text fit for a terminal
- * @text: its control characters, and those that change the direction of writing, become
- *	question marks.
+ * printable() - make foreign text safe for a terminal
+ * @text: the text. Its control characters, and the characters that change the direction of writing,
+ *	become question marks.
  */
 static inline void printable(char *text)
 {
@@ -144,13 +144,14 @@ static inline void printable(char *text)
 			text[n - 1] = '?';
 }
 
-/* Prints foreign text to stdout: control characters as question marks, those that change the
+/*
+ * Prints foreign text to stdout: control characters as question marks, characters that change the
  * direction of writing as \u202e.
  */
 void print_printable(const char *text);
 
 /**
- * now_ns() - what a clock says
+ * now_ns() - read a clock
  * @clock: as for clock_gettime(2).
  *
  * Return: nanoseconds.
@@ -159,15 +160,15 @@ uint64_t now_ns(clockid_t clock);
 
 /**
  * complain() - print one line "shstk NAME: ..." to stderr
- * @fmt: as printf(3), without the newline. It is printed as print_printable() does: what
- *	is complained of is often foreign.
+ * @fmt: format as for printf(3), without the newline. The text is printed as by print_printable(),
+ *	because it often contains foreign text.
  */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /**
- * end_output() - was all that was printed to stdout written?
+ * end_output() - find out whether everything printed to stdout was written
  *
- * Return: EXIT_OK; or EXIT_FAILED, and it was said why.
+ * Return: EXIT_OK; or EXIT_FAILED, after a message with the reason.
  */
 int end_output(void);
 
@@ -175,10 +176,10 @@ int end_output(void);
  * find_object() - find a file that belongs to this command
  * @name: file name, such as "libshstk-agent.so".
  * @buf: receives the absolute path.
- * @size: size of @buf in bytes.
+ * @size: bytes of @buf.
  *
- * Looks beside the executable (build tree), then in ../lib/shstk beside it,
- * then where `make install` puts it.
+ * Looks in the folder of the executable (build tree), then in ../lib/shstk beside that, then where
+ * `make install` puts the file.
  *
  * Return: 0, or -ENOENT or -ENAMETOOLONG.
  */

@@ -3,13 +3,13 @@
  * hotspot.c - frames of methods that HotSpot compiled, by their instructions. See hotspot.h.
  *
  * A method that calls other methods begins with
- * 
- * 	mov %eax,-0x14000(%rsp); push %rbp; sub $N,%rsp
+ *
+ *	mov %eax,-0x14000(%rsp); push %rbp; sub $N,%rsp
  *
  * The first instruction tests whether the stack is large enough. A method that calls none begins
  * with
- * 
- * 	sub $N,%rsp; mov %rbp,N-8(%rsp)
+ *
+ *	sub $N,%rsp; mov %rbp,N-8(%rsp)
  *
  * Methods end with add $N,%rsp; pop %rbp; a poll for a safepoint; ret.
  */

@@ -18,7 +18,7 @@
 #define KEPT 4096 /* addresses that are kept, a power of two */
 #define FRESH 1000000000 /* ns for which an address is kept */
 #define MAX_REST 64000000000 /* maximum time until the tables are searched again, ns */
-#define REST 20 /* after a search in vain no process's are for this many times as long as it took */
+#define REST 20 /* after a search in vain, all searches rest for this many times its length */
 #define NAMED 8192 /* pieces of code that are known to be named, a power of two */
 #define NAME_ROOM 512 /* bytes for a name */
 #define NEAR 512 /* bytes of code that are read in front of a program counter */
@@ -33,7 +33,7 @@ struct known {
 	struct hotspot_frame frame; /* its @cfa is 0 if the frame is not known */
 };
 
-/* An address that was looked at for a name, and when. */
+/* An address for which a name was looked for, and the time of this. */
 struct asked {
 	uint64_t pc;
 	uint64_t time;

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The BPF programs of `shstk record --heap -p`, and of `shstk record` of Go by copies of stacks,
-# made by clang if there is one: without it the command says so, or does without. They need
-# no library; the command itself loads them.
+# The BPF programs of `shstk record --heap -p`, and of `shstk record` for Go by copies of stacks.
+# clang makes them, if it is installed. Without them the command says so, or works without them.
+# They need no library; the command itself loads them.
 
 PROBES_CC	:= $(CLANG) -target bpf -O2 $(WARN) -I/usr/include/$(MULTIARCH)
 
-# $(1) the folder; $(2) the registers: X86 or ARM64
+# Rules for the objects: $(1) is the folder, $(2) the machine's registers, X86 or ARM64.
 define probes_objects
 $(1)/shstk-%.bpf.o: tools/probes/bpf/%.bpf.c tools/probes/bpf/event.h \
 		tools/probes/bpf/goroutine.h tools/probes/build.mk

@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 /**
+ * struct uprobe - a place to be probed
  * @pid: the process; the probe is for all its threads, until it ends or executes another program.
- * @pid: the process: all its threads, until it ends or executes another program.
  * @path: path of the file.
  * @offset: offset in the file.
  * @returns: probe the return of the function that begins at @offset, not its beginning.

@@ -91,7 +91,7 @@ struct range {
 struct trace {
 	const struct trace_opts *opts;
 	int pid;
-	int number; /* of a thread that has not ended: by it the kernel tells what is mapped */
+	int number; /* ID of a thread that has not ended; only such a thread has maps */
 	struct thread *threads;
 	unsigned int nr;
 	struct range *ranges;
