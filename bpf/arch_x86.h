@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * arch_x86.h - what the walk needs to know of x86-64.
- */
+/* arch_x86.h - what the BPF walk needs to know of x86-64. */
 #ifndef BPF_ARCH_X86_H
 #define BPF_ARCH_X86_H
 
@@ -9,20 +7,20 @@
 
 #include "kmod/walk_call_x86.h"
 
-/* The return address is on the stack; what rules say of a register is about rbx. */
+/* The return address is on the stack. What rules say of another register is about rbx. */
 #define WALK_LINK_REGISTER false
 #define WALK_CALL_PUSHES 8 /* bytes */
 #define WALK_DWARF_RAX 0
 #define WALK_DWARF_RBX 3
 #define WALK_REGISTERS 16 /* a power of two */
 
-/* Loads are made in their order, so that a stamp is older than what is read after it. */
+/* The CPU makes loads in their order, so a stamp is older than what is read after it. */
 #define WALK_REMEMBERS true
 
-/* Beyond what any user space has. */
+/* Beyond the end of any user space. */
 #define TASK_SIZE_MAX (1ull << 56)
 
-/* Words of struct pt_regs, which user space knows from ptrace(2). */
+/* Indices of the words of struct pt_regs, which user space knows from ptrace(2). */
 enum {
 	PT_R15,
 	PT_R14,
@@ -48,7 +46,10 @@ enum {
 
 #define USER_CS 0x33 /* of 64-bit code; the high half may hold other things (FRED) */
 
-/* Registers by their DWARF numbers, and the first frame. False: it is no 64-bit code. */
+/*
+ * Sets the registers, by their DWARF numbers, and the first frame. Returns false if this is not
+ * 64-bit code.
+ */
 static __always_inline bool walk_arch_start(struct frame *f, u64 *reg, const u64 *pt)
 {
 	const volatile u64 *word = pt;
@@ -78,7 +79,7 @@ static __always_inline u64 walk_arch_strip(u64 addr)
 	return addr;
 }
 
-/* As in kmod/walk_x86.h. */
+/* Offsets in a signal frame, as in kmod/walk_x86.h. */
 #define WALK_CONTEXT 40
 #define WALK_CONTEXT_PC (WALK_CONTEXT + offsetof(struct sigcontext_64, ip))
 #define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext_64, sp))

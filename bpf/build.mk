@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The BPF program that walks stacks by unwind rules, made by clang if there is one: without it
-# `shstk record --via=bpf` says so, and all else is there. tools/bpf/ loads it, by libbpf.
+# The BPF program that walks stacks by unwind rules. clang makes it, if it is installed; without it
+# `shstk record --via=bpf` says so, and everything else works. tools/bpf/ loads it with libbpf.
 
-# CO-RE needs the types (-g); nothing else of what a debugger reads stays.
+# CO-RE needs the types (-g). The rest of the debug information is stripped.
 WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi \
 	-I/usr/include/$(MULTIARCH) -ffile-prefix-map=$(CURDIR)/=
 WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hooks.h - what the steps of kmod/walk_special.h need of the walk that makes them: here it is a
- * BPF program.
+ * hooks.h - the functions and types that the steps of kmod/walk_special.h need from their walk, for
+ * the walk that is a BPF program.
  *
- * The state of a walk lies in a map, not on the stack: then the verifier knows nothing of its
+ * The state of a walk lies in a map, not on the stack. The verifier then knows nothing of its
  * values, and each round of bpf_loop() is the same to it.
  */
 #ifndef BPF_HOOKS_H
@@ -26,7 +26,7 @@ typedef __s64 s64;
 
 #define noinline __attribute__((noinline))
 #define __maybe_unused __attribute__((unused))
-/* Newer headers have them, too. */
+/* Newer headers define these, too. */
 #ifndef likely
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -49,16 +49,17 @@ typedef __s64 s64;
 #define NR_MAPPINGS 8 /* a power of two */
 
 /**
- * struct mapping - executable addresses of one file, or of none
+ * struct mapping - a range of executable addresses, of a file or of none
  * @start: first address.
  * @len: bytes.
- * @file_off: to be added to an address: the offset in the file.
- * @base: where in the file the table begins to be about it.
+ * @file_off: value that is added to an address to get the offset in the file.
+ * @base: offset in the file at which the table begins.
  * @table: slot of the table; 0: there is none.
- * @pages: of the table.
- * @page_at: where in the table the pages' first rows are told, in words of 4 bytes,
- * @row_at: and where its rows begin.
- * @file: it is of a file, or the vdso.
+ * @pages: number of pages that the table covers.
+ * @page_at: index of the table's list of pages (the first row of each), in words of 4 bytes.
+ * @row_at: index of the table's first row, in words of 4 bytes.
+ * @file: the mapping is of a file, or of the vDSO.
+ * @key: passed to rules_cut(), which ignores it here.
  */
 struct mapping {
 	u64 start, len;
@@ -72,10 +73,10 @@ struct mapping {
 };
 
 /**
- * struct stamp - until when mappings hold
- * @id: of the address space; 0 for none.
- * @seq: a number of it that each change of a mapping changes.
- * @generation: of the tables.
+ * struct stamp - the state of an address space for which stored mappings are valid
+ * @id: number of the address space; 0 for none.
+ * @seq: a number that each change of a mapping changes.
+ * @generation: generation of the tables.
  */
 struct stamp {
 	u64 id;
@@ -84,30 +85,30 @@ struct stamp {
 };
 
 /**
- * struct walk - a walk
- * @count: what is counted, of all walks on this CPU.
- * @frame: where it has come to.
- * @rule: of that frame.
- * @regs: registers where it began, by their DWARF numbers.
+ * struct walk - the state of a walk
+ * @count: counters of all walks on this CPU.
+ * @frame: the frame that the walk has reached.
+ * @rule: unwind rule of this frame.
+ * @regs: registers where the walk began, by their DWARF numbers.
  * @mm: the address space.
- * @pid: the process.
- * @instance: pending return probes of frames not yet passed.
- * @vdso: where it is mapped.
- * @now: number of the mapping that was used last,
- * @mappings: mappings that were stored; the last NR_MAPPINGS are in
- * @mapping: this, as long as the address space and tables are what
- * @stamp: says.
- * @node: a node of the kernel's tree of mappings, while it is read.
- * @records: see struct walk_config.
- * @max: most entries of user space behind the program counter.
- * @nr: so many there are.
- * @first: where in @entry the first of these goes.
- * @signals: signal frames passed.
- * @exact: the frame's pc is a program counter, not a return address.
- * @sp_known: false if sp is a lower bound only: behind a frame record of arm64.
+ * @pid: process ID.
+ * @instance: pending return probes of frames that were not passed yet.
+ * @vdso: address of the vDSO.
+ * @now: index in @mapping of the mapping that was used last.
+ * @mappings: number of mappings that were stored so far; @mapping has the last NR_MAPPINGS.
+ * @mapping: stored mappings, which are valid as long as @stamp is.
+ * @stamp: state of the address space and the tables when @mapping began to be filled.
+ * @node: a node of the kernel's maple tree of mappings, while it is read.
+ * @records: see &struct walk_config.
+ * @max: maximum number of user-space entries after the program counter.
+ * @nr: number of these entries so far.
+ * @first: index in @entry of the first of these entries.
+ * @signals: number of signal frames passed.
+ * @exact: the pc of @frame is a program counter, not a return address.
+ * @sp_known: false if the sp of @frame is a lower bound only, after a frame record of arm64.
  * @end: enum walk_end.
- * @chain: what is written, and
- * @entry: the entries, which follow it.
+ * @chain: head of the record that is written.
+ * @entry: entries of the record; they follow @chain.
  */
 struct walk {
 	u64 count[NR_COUNTS];
@@ -134,7 +135,7 @@ struct walk {
 	u64 entry[WALK_ENTRIES];
 };
 
-/* What is below its bound, a power of two, for the verifier to see. */
+/* Masks a value that is below @bound, a power of two, so that the verifier sees the bound. */
 #define MASKED(value, bound)                                              \
 	({                                                                \
 		u64 masked = (value);                                     \
@@ -143,8 +144,8 @@ struct walk {
 	})
 
 /*
- * 1 if a < b, both below 2^63, else 0, without a branch: the verifier follows both ways of one.
- * So it does where the result of an arithmetic shift is masked.
+ * 1 if a < b, both below 2^63, else 0. There is no branch, because the verifier would follow both
+ * ways of a branch. It also does so if the result of an arithmetic shift is masked.
  */
 #define BELOW(a, b)                                     \
 	({                                              \
@@ -153,7 +154,7 @@ struct walk {
 		less;                                   \
 	})
 
-/* Both are called where a struct walk *w is. */
+/* Both macros are used where a struct walk *w is in scope. */
 #define walk_count(what) (w->count[what]++)
 #define rules_cut(key, offset, why) ((void)(key), (void)(offset))
 
@@ -176,7 +177,7 @@ static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 	return !bpf_probe_read_user(ret, sizeof(*ret), (void *)addr);
 }
 
-/* WALK_CALL_BYTES of code. */
+/* Reads WALK_CALL_BYTES of code. */
 static __always_inline bool load_code(u8 *code, u64 addr)
 {
 	return !bpf_probe_read_user(code, WALK_CALL_BYTES, (void *)addr);

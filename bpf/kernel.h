@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kernel.h - what the walk reads of the kernel's structures, wherever they lie in the kernel
- * that runs: the loader puts the places in (CO-RE).
+ * kernel.h - the members of the kernel's structures that the walk reads. The loader puts in their
+ * offsets in the running kernel (CO-RE).
  */
 #ifndef BPF_KERNEL_H
 #define BPF_KERNEL_H
@@ -32,12 +32,12 @@ struct mm_struct {
 	struct maple_tree mm_mt;
 	struct {
 		void *vdso;
-		__u64 ctx_id; /* of x86: names it, and is never used again */
+		__u64 ctx_id; /* x86: identifies the address space and is never reused */
 	} context;
 	int mm_lock_seq;
 };
 
-/* Since 6.13, and in longterm kernels that it was put into. */
+/* Since 6.13, and in longterm kernels that have this change, too. */
 struct mm_struct___6_13 {
 	struct {
 		unsigned int sequence;
@@ -61,12 +61,12 @@ struct inode {
 	__u32 i_ctime_nsec;
 };
 
-/* From 6.6 on, */
+/* From 6.6 to 6.10. */
 struct inode___6_6 {
 	struct timespec64 __i_ctime;
 };
 
-/* and before. */
+/* Before 6.6. */
 struct inode___6_1 {
 	struct timespec64 i_ctime;
 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * loop_x86.h - frames of plain rules, which kmod/walk.c passes in its loop.
- */
+/* loop_x86.h - pass frames of plain rules, which kmod/walk.c does in its loop. */
 #ifndef BPF_LOOP_X86_H
 #define BPF_LOOP_X86_H
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mapping.h - from an address to the mapping and its table.
+ * mapping.h - find the mapping that contains an address.
  *
- * Mappings are those of the address space itself at that moment, or were so in an earlier walk on
- * this CPU, and the kernel says that none has changed since (as in kmod/walk.c). The kernel keeps them in a maple tree, whose nodes, and what they lead
- * to, are freed under RCU, in a section of which programs at perf events run. Whatever else is
- * read there, it is read by bpf_probe_read_kernel(), which bears any address.
+ * A mapping is either read from the address space at this moment, or was read in an earlier walk on
+ * this CPU, and the kernel says that no mapping has changed since (as in kmod/walk.c). The kernel
+ * keeps mappings in a maple tree. The nodes of the tree, and the structures that they lead to, are
+ * freed under RCU, and programs at perf events run in an RCU read-side section. All of them are
+ * read by bpf_probe_read_kernel(), which accepts any address.
  */
 #ifndef BPF_MAPPING_H
 #define BPF_MAPPING_H
 
 #include "table.h"
 
-/* What lib/maple_tree.c has in the low bits of a pointer to a node. */
+/* The low bits of a pointer to a node, as defined in lib/maple_tree.c. */
 #define NODE_MASK 255ull
 #define NODE_TYPE_SHIFT 3
 #define NODE_TYPE_MASK 15
@@ -22,16 +23,16 @@
 #define NODE_MAX_DEPTH 8 /* 5^8 mappings are more than there may be */
 #define NO_POINTER 4096
 
-/* Words of a node: parent, pivots, slots; of two kinds. */
+/* Indices of the words of a node: parent, pivots, slots. There are two kinds of nodes. */
 #define NODE_PIVOT 1
 #define RANGE_PIVOTS 15
 #define RANGE_SLOT 16
-#define RANGE_END 31 /* in its first byte: the last slot in use, if the last pivot is not */
+#define RANGE_END 31 /* its first byte is the last slot in use, if the last pivot is not in use */
 #define ARANGE_PIVOTS 9
 #define ARANGE_SLOT 10
-#define ARANGE_END 30 /* in its first byte: the last slot in use */
+#define ARANGE_END 30 /* its first byte is the last slot in use */
 
-/* Pivots below @addr, of @n, of which @end are in use. */
+/* Returns how many of @n pivots, of which @end are in use, are below @addr. */
 static __always_inline u64 count_below(const u64 *node, int n, u64 end, u64 addr)
 {
 	u64 below = 0;
@@ -43,12 +44,15 @@ static __always_inline u64 count_below(const u64 *node, int n, u64 end, u64 addr
 	return below;
 }
 
-/* What a node has for @addr: the next node, or, of a leaf, the VMA; 0: it is going. */
+/*
+ * Returns the entry of a node for @addr: the next node, or the VMA if the node is a leaf; 0 if the
+ * node has left the tree.
+ */
 static __always_inline u64 pass_node(struct walk *w, u64 node, u64 type, u64 addr)
 {
 	u64 end, slot;
 
-	/* A node that is not in the tree any more is its own parent. */
+	/* A node that has left the tree is its own parent. */
 	if ((w->node[0] & ~NODE_MASK) == node)
 		return 0;
 	if (type == NODE_ARANGE) {
@@ -82,12 +86,12 @@ static noinline u64 find_vma(struct walk *w, u64 addr)
 	return 0;
 }
 
-/* When an inode was changed last: kernels call that by three names. */
+/* Reads the time of the inode's last change. Kernels have three names for it. */
 static __always_inline void read_change(const struct inode *inode, struct walk_file *file)
 {
 	if (bpf_core_field_exists(inode->i_ctime_sec)) {
 		file->sec = BPF_CORE_READ(inode, i_ctime_sec);
-		/* The highest bit says that somebody has asked. */
+		/* The highest bit says that somebody has asked for the time. */
 		file->nsec = BPF_CORE_READ(inode, i_ctime_nsec) & ~(1u << 31);
 	} else if (bpf_core_field_exists(((struct inode___6_6 *)0)->__i_ctime)) {
 		const struct inode___6_6 *i = (const void *)inode;
@@ -102,7 +106,7 @@ static __always_inline void read_change(const struct inode *inode, struct walk_f
 	}
 }
 
-/* False: it has none that can be told. */
+/* Reads what identifies a file. Returns false if nothing does. */
 static __always_inline bool read_file(const struct file *from, struct walk_file *file)
 {
 	const struct inode *inode = BPF_CORE_READ(from, f_inode);
@@ -114,8 +118,9 @@ static __always_inline bool read_file(const struct file *from, struct walk_file 
 }
 
 /*
- * VMAs may become others' meanwhile: what was read of one counts only if it is the same when read
- * again. @file receives what it is of.
+ * Reads the mapping that contains @addr, and what identifies its file into @file. A VMA may be
+ * reused meanwhile, so the result counts only if it is the same when read again. Returns false if
+ * there is no executable mapping.
  */
 static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m,
 				     struct walk_file *file)
@@ -147,7 +152,7 @@ static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m
 	return true;
 }
 
-/* When the address space is changed next, or another table is there, this will be another. */
+/* Reads the stamp, which changes when the address space or a table changes. */
 static __always_inline void read_stamp(const struct mm_struct *mm, const struct walk_config *c,
 				       struct stamp *stamp)
 {
@@ -168,8 +173,8 @@ static __always_inline void read_stamp(const struct mm_struct *mm, const struct 
 }
 
 /*
- * Forgets mappings that may have changed. The stamp is read before any of them is looked up: a
- * change that comes between is seen next time.
+ * Forgets stored mappings that may have changed. The stamp is read before any mapping is looked up,
+ * so a change in between is noticed by the next walk.
  */
 static __always_inline void check_stamp(struct walk *w, const struct mm_struct *mm,
 					const struct walk_config *c)
@@ -188,14 +193,14 @@ static __always_inline void check_stamp(struct walk *w, const struct mm_struct *
 		w->mapping[i].len = 0;
 }
 
-/* Return: the mapping at @addr, which is remembered; NULL: not executable. */
+/* Returns the mapping at @addr and stores it; returns NULL if there is no executable mapping. */
 static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 {
 	u32 number = MASKED(w->mappings, NR_MAPPINGS);
 	struct mapping *m = &w->mapping[number];
 	struct walk_file file = {};
 
-	/* What was there is gone, also if nothing comes. */
+	/* The old mapping in this place is gone, even if no new one is found. */
 	m->len = 0;
 	m->table = 0;
 	m->pages = 0;

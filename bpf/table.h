@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * table.h - tables of unwind rules: which one a file has, and what it says.
+ * table.h - tables of unwind rules: which table a file has, and what the table says.
  *
- * A table is the bytes of linux/shstk_rules.h in an array map of blocks. The user fills them in
- * and is not trusted to be right: whatever a table says, no read leaves it.
+ * A table is an array map of blocks with the bytes of linux/shstk_rules.h. User space fills it and
+ * is not trusted: whatever a table says, no read leaves the table.
  */
 #ifndef BPF_TABLE_H
 #define BPF_TABLE_H
@@ -12,8 +12,8 @@
 
 #define WALK_PAGE 4096
 #define BLOCK_WORDS (WALK_BLOCK / 4)
-#define MOST_ROWS_SHIFT 11 /* of a page there are at most 2 << 11 */
-#define USUAL_ROWS 256 /* of a page there are seldom more */
+#define MOST_ROWS_SHIFT 11 /* a page has at most 2 << 11 rows */
+#define USUAL_ROWS 256 /* a page seldom has more rows */
 
 struct block {
 	u32 word[BLOCK_WORDS];
@@ -35,7 +35,7 @@ struct {
 	__array(values, struct table);
 } tables SEC(".maps");
 
-/* The slots of files; 0: it was asked for. */
+/* The slots by file; 0: the file was asked for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WALK_FILES);
@@ -43,13 +43,17 @@ struct {
 	__type(value, u32);
 } files SEC(".maps");
 
+/* The files that are asked for: struct walk_asked. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, WALK_ASKED);
 } asked SEC(".maps");
 
-/* Rules by hash of their key: which slot, and where in the table. Slots are never used again. */
-#define REMEMBERED 2048 /* that fill what an element of a map may have on each CPU */
+/*
+ * Rules that were looked up before, by a hash of their key: slot of the table, and offset in what
+ * the table covers. Slots are never reused, so this stays valid.
+ */
+#define REMEMBERED 2048 /* as many as fit into an element of a per-CPU map */
 
 struct remembered {
 	struct packed_rule rule[REMEMBERED];
@@ -62,7 +66,7 @@ struct {
 	__type(value, struct remembered);
 } rules SEC(".maps");
 
-/* Word @at of a table. False: it has none. */
+/* Reads word @at of a table. Returns false if the table has no such word. */
 static __always_inline bool read_word(void *table, u32 at, u32 *ret)
 {
 	u32 number = at / BLOCK_WORDS;
@@ -84,7 +88,10 @@ static __always_inline bool read_rule(void *table, u32 number, u64 *ret)
 	return true;
 }
 
-/* The last of rows from @first on, of @n, that begins at @in the page or before; in one block. */
+/*
+ * Finds the last of @n rows from @first on that begins at @in within the page or before. All rows
+ * lie in one block.
+ */
 #define BISECT(block, first, n, in, most)                                             \
 	({                                                                            \
 		u64 row = first, end = row + (n);                                     \
@@ -100,7 +107,7 @@ static __always_inline bool read_rule(void *table, u32 number, u64 *ret)
 		row;                                                                  \
 	})
 
-/* The same of rows that lie in several blocks. */
+/* Does the same for rows that lie in several blocks. */
 static noinline u64 bisect_blocks(void *table, u64 first, u64 n, u64 in)
 {
 	u64 row = first, end = first + n;
@@ -117,7 +124,10 @@ static noinline u64 bisect_blocks(void *table, u64 first, u64 n, u64 in)
 	return row;
 }
 
-/* The row that holds at @in, of the @n from word @first on. */
+/*
+ * Sets @ret to the row that is valid at @in within the page, from the @n rows that begin at word
+ * @first. Returns false if the table does not have it.
+ */
 static __always_inline bool find_row(void *table, u32 first, u32 n, u64 in, u32 *ret)
 {
 	u32 number = first / BLOCK_WORDS, last = (first + n - 1) / BLOCK_WORDS;
@@ -137,7 +147,7 @@ static __always_inline bool find_row(void *table, u32 first, u32 n, u64 in, u32 
 	return true;
 }
 
-/* The rule at @off, counted from where the table begins to be about the file. */
+/* Returns the rule at @off, which is counted from where the table begins in the file. */
 static __always_inline u64 look_up_rule(const struct mapping *m, u64 off)
 {
 	u32 slot = m->table, page = off / WALK_PAGE, first, past, row;
@@ -152,7 +162,7 @@ static __always_inline u64 look_up_rule(const struct mapping *m, u64 off)
 	return rule;
 }
 
-/* A file that has no table is asked for once. */
+/* Asks for the table of a file. Each file is asked for once. */
 static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
 {
 	struct walk_asked *a;
@@ -175,7 +185,10 @@ static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
 	bpf_ringbuf_submit(a, 0);
 }
 
-/* What the table of @m's file is, and where things are in it, if it has one. */
+/*
+ * Sets the table of the file of @m and the places in the table; asks for the table if the file has
+ * none.
+ */
 static __always_inline void find_table(struct walk *w, struct mapping *m,
 				       const struct walk_file *file, u64 addr)
 {
@@ -199,7 +212,7 @@ static __always_inline void find_table(struct walk *w, struct mapping *m,
 	m->row_at = m->page_at + h->nr_pages + 1;
 }
 
-/* The rule of the frame's code at @at, in @w->rule. */
+/* Sets @w->rule to the rule of the code at @at. */
 static __always_inline void find_rule(struct walk *w, const struct mapping *m, u64 at)
 {
 	u64 off = at + m->file_off - m->base, key = (u64)m->table << 32 | (u32)off;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * walk.bpf.c - user callchains by unwind rules, as a BPF program at perf events.
+ * walk.bpf.c - a BPF program at perf events that takes user callchains by unwind rules.
  *
- * The same walk as kmod/walk.c, for kernels into which no module is to be loaded: the same
+ * It is the same walk as kmod/walk.c, for kernels into which no module is to be loaded: the same
  * tables, the same steps (kmod/walk_special.h), the same ends. If the stack is walked to its
- * outermost frame, the chain is written to the event in the map "output", and the sample itself
- * is not taken; else it is, with whatever the event says, such as a copy of the stack.
+ * outermost frame, the chain is written to the event in the map "output", and the sample itself is
+ * not taken. Otherwise the sample is taken, with all that the event asks for, such as a copy of the
+ * stack.
  *
  * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
  */
@@ -44,7 +45,10 @@ struct {
 	__type(value, struct walk_config);
 } config SEC(".maps");
 
-/* Processes that are not walked; of too many those are forgotten that were not met for long. */
+/*
+ * Processes that are not walked. If there are too many, those that were not met for the longest
+ * time are forgotten.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WALK_LEFT);
@@ -52,14 +56,14 @@ struct {
 	__type(value, u32);
 } left SEC(".maps");
 
-/* An event of each CPU: libbpf knows their number. */
+/* One event for each CPU. libbpf sets the number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__type(key, u32);
 	__type(value, u32);
 } output SEC(".maps");
 
-/* The frame is the trace's next entry. @guess: WALK_GUESS or 0. */
+/* Adds the frame to the chain. @guess is WALK_GUESS or 0. Returns GO_ON, or how the walk ends. */
 static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 guess)
 {
 	if (!f->pc)
@@ -72,9 +76,9 @@ static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 
 }
 
 /*
- * No code is there. A return address that leads there is none; a program counter does if a
- * signal came behind a wild jump, but not to the kernel's addresses, which a forged signal
- * frame may hold.
+ * Ends the walk at an address without code. A return address that leads there is no return address
+ * and is removed. A program counter may be there after a signal that followed a wild jump, but it
+ * is not in the kernel's addresses, which a forged signal frame may hold.
  */
 static __always_inline int no_code(struct walk *w)
 {
@@ -90,7 +94,7 @@ static __always_inline bool is_unknown(const struct packed_rule *rule)
 	return rule->cfa & PACKED_SPECIAL && packed_kind(rule->cfa) == SHSTK_RULE_NONE;
 }
 
-/* From one frame to its caller's. Return: GO_ON, or how the walk ends. */
+/* Passes from a frame to its caller's frame. Returns GO_ON, or how the walk ends. */
 static __always_inline int pass_frame(struct walk *w)
 {
 	struct frame *f = &w->frame;
@@ -118,7 +122,7 @@ static __always_inline int pass_frame(struct walk *w)
 	return add_entry(w, f, guesses << 63);
 }
 
-/* One round of bpf_loop(). */
+/* Makes one round of bpf_loop(). */
 static long pass(u32 i, struct walk **of)
 {
 	struct walk *w = *of;
@@ -131,7 +135,9 @@ static long pass(u32 i, struct walk **of)
 	return 1;
 }
 
-/* The kernel's part, if the sample is of the kernel and that is wanted. */
+/*
+ * Adds the kernel's part of the chain, if the sample is in the kernel and the options ask for it.
+ */
 static __always_inline void add_kernel(struct walk *w, void *ctx, const struct walk_config *c)
 {
 	long size;
@@ -146,7 +152,7 @@ static __always_inline void add_kernel(struct walk *w, void *ctx, const struct w
 	w->first = 1 + MASKED(size / 8, 2 * WALK_KERNEL);
 }
 
-/* As the user sees it. */
+/* Returns the process ID as user space sees it. */
 static __always_inline u32 own_pid(const struct walk_config *c)
 {
 	struct bpf_pidns_info here = {};
@@ -156,7 +162,7 @@ static __always_inline u32 own_pid(const struct walk_config *c)
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
-/* Is it a task with a user space, of code that can be walked? */
+/* Begins a walk. Returns false if the task has no user space, or no code that can be walked. */
 static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_config *c)
 {
 	struct task_struct *task = current;
@@ -197,7 +203,7 @@ static __always_inline bool is_whole(const struct walk *w)
 	return w->end == WALK_WHOLE || w->end == WALK_ZERO;
 }
 
-/* Return: whether the chain was written. */
+/* Writes the chain. Returns true if it was written. */
 static __always_inline bool send(struct walk *w, void *ctx, u64 period)
 {
 	u64 size;
@@ -212,7 +218,7 @@ static __always_inline bool send(struct walk *w, void *ctx, u64 period)
 	return false;
 }
 
-/* Return: 1: the sample itself is to be taken. */
+/* Returns 1 if the sample itself is to be taken, else 0. */
 SEC("perf_event")
 int walk_sample(struct bpf_perf_event_data *ctx)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * walk.h - what walk.bpf.c, which runs in the kernel, and its user share.
+ * walk.h - what walk.bpf.c, which runs in the kernel, and the command share.
  *
- * A file is known by what its inode says. Its number in the kernel, its slot, is given once and
- * never to another file or another table: what was remembered under it stays true.
+ * A file is identified by the contents of its inode. Its slot, which is its number in the kernel,
+ * is assigned once and never to another file or table: what was remembered under it stays true.
  */
 #ifndef BPF_WALK_H
 #define BPF_WALK_H
@@ -12,22 +12,22 @@
 
 #include "kmod/walk_end.h"
 
-#define WALK_FILES 16384 /* that can be known, with and without a table */
-#define WALK_SLOTS 16384 /* tables; slot 0 is none's */
+#define WALK_FILES 16384 /* files that can be known, with and without a table */
+#define WALK_SLOTS 16384 /* tables; slot 0 means no table */
 #define WALK_BLOCK 65536 /* bytes of an entry of a table's map */
-#define WALK_LEFT 4096 /* processes that are left alone */
-#define WALK_ASKED (1 << 16) /* bytes of the ring of files that are asked for */
+#define WALK_LEFT 4096 /* processes that are not walked */
+#define WALK_ASKED (1 << 16) /* bytes of the ring buffer of files that are asked for */
 
-#define WALK_GUESS (1ull << 63) /* set in an entry of user space that a frame record led to */
-#define WALK_KERNEL 128 /* entries of the kernel's part of a chain */
-#define WALK_ENTRIES 1024 /* of a chain, its marks included; a power of two */
+#define WALK_GUESS (1ull << 63) /* set in a user-space entry that was found by a frame record */
+#define WALK_KERNEL 128 /* maximum entries of the kernel's part of a chain */
+#define WALK_ENTRIES 1024 /* maximum entries of a chain, with its marks; a power of two */
 
 /**
- * struct walk_file - a file, or, all 0, the vdso
- * @ino: number of its inode.
- * @sec: when that was changed last, in seconds,
- * @nsec: and nanoseconds.
- * @dev: device of its file system, major << 20 | minor.
+ * struct walk_file - identifies a file; all 0: the vDSO
+ * @ino: inode number.
+ * @sec: time of the inode's last change, seconds.
+ * @nsec: time of the inode's last change, nanoseconds.
+ * @dev: device of the file system, major << 20 | minor.
  */
 struct walk_file {
 	__u64 ino;
@@ -37,10 +37,10 @@ struct walk_file {
 };
 
 /**
- * struct walk_asked - a file that a walk met and has no table of, in the ring "asked"
+ * struct walk_asked - a request in the ring buffer "asked" for the table of a file that a walk met
  * @file: the file.
- * @addr: an address in its code,
- * @pid: in this process.
+ * @addr: an address in the file's code.
+ * @pid: the process that has the file mapped there.
  * @reserved: 0.
  */
 struct walk_asked {
@@ -51,30 +51,31 @@ struct walk_asked {
 };
 
 /*
- * What is counted on each CPU: the values of the map "walks" begin with so many words. How walks
- * ended comes first.
+ * What is counted on each CPU. The values of the map "walks" begin with these words. The counts of
+ * how walks ended come first (enum walk_end).
  */
 enum walk_counter {
 	COUNT_RECORD = WALK_ENDS, /* frames that were left by their frame record */
 	COUNT_SIGNAL, /* signal frames */
 	COUNT_URETPROBE, /* return probes that were seen through */
-	COUNT_UNASKED, /* files that were missed, without room to ask for them */
-	COUNT_UNSENT, /* chains that found no room */
+	COUNT_UNASKED, /* files without a table and without room to ask for it */
+	COUNT_UNSENT, /* chains that found no room in the event */
 	NR_COUNTS,
 };
 
 /**
- * struct walk_config - the only entry of the map "config", said by the user
- * @max: most entries of user space in a chain, the program counter included; up to 512.
- * @kernel: chains are to have the kernel's part, too.
- * @both: also chains that are not whole are written, and the sample is taken in any case: to
- *	compare them.
- * @records: also in files' code that has no rule, a frame is left by its frame record, if that
- *	leads behind a call. Else only in code of no file, which nobody can have rules for.
- * @generation: another number after each change of a table.
+ * struct walk_config - the only entry of the map "config"; user space sets it
+ * @max: maximum number of user-space entries in a chain, with the program counter; up to 512.
+ * @kernel: put the kernel's part into chains, too.
+ * @both: write chains that are not whole, too, and take the sample in any case, so that both can be
+ *	compared.
+ * @records: a frame may be left by its frame record even in a file's code that has no rule, if the
+ *	record leads behind a call. Otherwise this is only done in code of no file, for which nobody
+ *	can have rules.
+ * @generation: changes after each change of a table.
  * @reserved: 0.
- * @ns_dev: device and
- * @ns_ino: inode of the user's namespace of processes, which numbers are of; 0: all are in it.
+ * @ns_dev: device of the PID namespace that process IDs belong to.
+ * @ns_ino: inode of this namespace; 0: the first namespace, to which all processes belong.
  */
 struct walk_config {
 	__u32 max;
@@ -88,15 +89,15 @@ struct walk_config {
 };
 
 /**
- * struct walk_chain - a chain, as the raw data of a record of the event in the map "output"
- * @size: bytes that follow, as perf says.
+ * struct walk_chain - head of a chain: the raw data of a record of the event in the map "output"
+ * @size: number of bytes that follow, as perf counts them.
  * @end: enum walk_end.
- * @guesses: so many entries have WALK_GUESS.
- * @nr: entries.
- * @period: that the sample stands for.
+ * @guesses: number of entries that have WALK_GUESS.
+ * @nr: number of entries.
+ * @period: period that the sample stands for.
  *
- * Entries follow, of 8 bytes, as in a callchain of perf: PERF_CONTEXT_KERNEL and what is behind
- * it, if that is wanted; PERF_CONTEXT_USER, the program counter, and return addresses.
+ * The entries follow, 8 bytes each, as in a callchain of perf: PERF_CONTEXT_KERNEL and the kernel's
+ * entries, if they are wanted; PERF_CONTEXT_USER, the program counter, and the return addresses.
  */
 struct walk_chain {
 	__u32 size;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * libbpf.c - see libbpf.h.
- */
+/* libbpf.c - load libbpf at run time. See libbpf.h. */
 #if __has_include(<bpf/libbpf.h>)
 #include <dlfcn.h>
 #include <stdbool.h>

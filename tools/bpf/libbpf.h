@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * libbpf.h - libbpf, loaded when it is needed: the command does all else without it.
- */
+/* libbpf.h - libbpf, loaded when it is needed: the command does everything else without it. */
 #ifndef TOOLS_BPF_LIBBPF_H
 #define TOOLS_BPF_LIBBPF_H
 
@@ -9,7 +7,7 @@
 #include <bpf/libbpf.h>
 
 /**
- * struct libbpf - its functions, of these names behind "bpf_"
+ * struct libbpf - functions of libbpf; a member's name follows after "bpf_"
  * @set_print: libbpf_set_print().
  */
 struct libbpf {
@@ -28,7 +26,9 @@ struct libbpf {
 	typeof(bpf_map_delete_elem) *map_delete_elem;
 };
 
-/* Its functions, the same each time; NULL: it is not installed, or too old. */
+/*
+ * Returns the functions of libbpf, the same at each call; NULL if it is not installed or too old.
+ */
 const struct libbpf *libbpf_load(void);
 
 #endif

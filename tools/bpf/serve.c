@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * serve.c - see serve.h.
+ * serve.c - make the tables that the BPF walk asks for. See serve.h.
  *
- * A walk asks for a file by what its inode says, and by an address in a process that has it
- * mapped. What is opened there counts only if it is that file, and has not changed when the table
- * is made: so no chain is walked by another file's table. What strangers wrote is read by workers
- * alone (tools/rules/worker.h), and what they make was checked.
+ * A walk asks for a file by the contents of its inode, and by an address in a process that has it
+ * mapped. The file that is opened there is only used if it is the same file and has not changed
+ * when its table is ready: no chain may be walked by another file's table. Files of other users are
+ * read by worker processes only (tools/rules/worker.h), and the tables that these make are checked.
  */
 #if __has_include(<bpf/libbpf.h>)
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "tools/rules/device.h"
 #include "tools/rules/source.h"
 
-/* The largest table is below this: as many bytes as linux/shstk_rules.h permits. */
+/* Limit of a table's size: as many bytes as linux/shstk_rules.h permits. */
 #define MAX_BLOCKS 8192
 
 static int fill(int fd, size_t room, const struct rules_table *table)
@@ -38,7 +38,7 @@ static int fill(int fd, size_t room, const struct rules_table *table)
 	return 0;
 }
 
-/* A map with the bytes of a table. Returns a descriptor or a negative errno. */
+/* Makes a map with the bytes of a table. Returns a descriptor or a negative errno. */
 static int make_map(const struct libbpf *lib, const struct rules_table *table)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
@@ -64,7 +64,10 @@ int serve_config(struct served *s)
 	return s->lib->map_update_elem(s->config, &zero, &s->told, BPF_ANY) ? -errno : 0;
 }
 
-/* The table is there before a file has it, and mappings are looked up anew when it has. */
+/*
+ * Gives a file its table: first the table, then its slot to the file, then a new generation, so
+ * that the program looks up its mappings anew.
+ */
 static int put(struct served *s, const struct walk_file *file, const struct rules_table *table)
 {
 	__u32 slot = s->next;
@@ -102,6 +105,7 @@ int serve_vdso(struct served *s)
 	return err;
 }
 
+/* Sets @ret to what a walk most likely knows a file by. */
 static void identify(const struct stat *st, struct walk_file *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -111,10 +115,13 @@ static void identify(const struct stat *st, struct walk_file *ret)
 	ret->dev = major(st->st_dev) << 20 | minor(st->st_dev);
 }
 
-/* Of an inode's number: overlays put which of their layers it is in into the highest bits. */
+/* The bits of an inode number that tell the inode. Overlays put the layer into the highest bits. */
 #define OWN_BITS (((__u64)1 << 56) - 1)
 
-/* File systems that are stacked have devices of their own for what lies below. */
+/*
+ * Returns true if @st is the file @file. Devices are not compared: stacked file systems have other
+ * devices than the file systems below.
+ */
 static bool is_that(const struct stat *st, const struct walk_file *file)
 {
 	return !((st->st_ino ^ file->ino) & OWN_BITS) && st->st_ctim.tv_sec == file->sec &&
@@ -153,13 +160,19 @@ static int make(struct served *s, const struct walk_file *file, int fd)
 	return err;
 }
 
-/* Before the ring says that it was read: what was asked for is always in one of the two. */
+/*
+ * Sets the number of files that wait. This comes before the ring buffer says that a request was
+ * read, so that each request is always counted in one of the two.
+ */
 static void set_waiting(const struct served *s, unsigned int nr)
 {
 	__atomic_store_n(s->nr_waiting, nr, __ATOMIC_RELEASE);
 }
 
-/* @fd is taken over. What has no room is asked for again. */
+/*
+ * Puts a file into a queue, and takes @fd over. A file that has no room here will be asked for
+ * again.
+ */
 static void enqueue(struct served *s, struct queue *q, const struct walk_file *file, int fd)
 {
 	if (q->nr == SERVE_WAITING) {
@@ -181,8 +194,8 @@ static void open_asked(struct served *s, const struct walk_asked *a, const struc
 }
 
 /*
- * Another file of the same process, which walks will come to soon. What it will be known by is
- * not said by anybody: on most file systems it is what stat(2) says.
+ * Opens another file of the same process, since walks will soon meet it. Nobody tells how the walks
+ * will know the file; on most file systems it is what stat(2) says.
  */
 static void open_ahead(struct served *s, pid_t pid, const struct mapping *m)
 {
@@ -210,8 +223,8 @@ static bool is_at(const struct mapping *m, uint64_t addr)
 }
 
 /*
- * First the file that was asked for, then all others of the process, of which some may have been
- * used in moments that were not sampled. Returns whether the first was found.
+ * Opens the file that was asked for (@first), or all other files of the process, some of which may
+ * have been used between samples. Returns true if there is such a file.
  */
 static bool open_files(struct served *s, const struct walk_asked *a, bool first)
 {
@@ -235,8 +248,9 @@ static bool open_files(struct served *s, const struct walk_asked *a, bool first)
 }
 
 /*
- * Who asked may have ended: whoever runs the file next asks again. What has no table for another
- * reason is not asked for again.
+ * Takes a request. The process that asked may have ended: then the request is forgotten, and the
+ * next process that runs the file asks again. A file that gets no table for another reason is not
+ * asked for again.
  */
 static int hear(void *arg, const void *record, size_t size)
 {
@@ -264,7 +278,10 @@ static void make_next(struct served *s)
 	set_waiting(s, *s->nr_waiting - 1);
 }
 
-/* Files are opened at once, as long as their processes live; to make a table takes longer. */
+/*
+ * Opens files at once, while their processes live, and makes one table at a time, which takes
+ * longer.
+ */
 int serve_asked(struct served *s)
 {
 	struct pollfd p = { .fd = s->asked, .events = POLLIN };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * serve.h - tables for the files that walks meet.
- */
+/* serve.h - make tables of unwind rules for the files that the BPF walk meets. */
 #ifndef TOOLS_BPF_SERVE_H
 #define TOOLS_BPF_SERVE_H
 
@@ -17,7 +15,7 @@ struct waiting {
 	int fd;
 };
 
-/* Such files: @nr of them from @first on, which is counted modulo their number. */
+/* A queue of @nr files, which begins at index @first modulo SERVE_WAITING. */
 struct queue {
 	struct waiting waiting[SERVE_WAITING];
 	unsigned int first;
@@ -25,19 +23,19 @@ struct queue {
 };
 
 /**
- * struct served - the maps of the program that are filled
- * @lib: by these functions.
+ * struct served - the maps of the BPF program that are filled here
+ * @lib: functions of libbpf.
  * @tables: map of the tables by slot.
  * @files: map of the slots by file.
- * @config: map of what the program is told, which now is
- * @told: this.
- * @asked: ring of the files that are asked for, which is mapped as
- * @ring: this.
- * @cache: folder of tables (cache_open()), or negative: none are kept.
+ * @config: map of the program's settings.
+ * @told: the settings that are now in @config.
+ * @asked: map of the ring buffer of files that are asked for.
+ * @ring: the ring buffer, mapped.
+ * @cache: folder in which tables are kept (cache_open()), or negative: none are kept.
  * @next: slot of the next table.
- * @missed: files that walks met,
- * @ahead: and others of the same processes, which come after all of these.
- * @nr_waiting: files in both; in memory that the server and its parent share.
+ * @missed: files that walks met.
+ * @ahead: other files of the same processes; they wait until @missed is empty.
+ * @nr_waiting: number of files in both queues, in memory that the server and its parent share.
  */
 struct served {
 	const struct libbpf *lib;
@@ -54,14 +52,14 @@ struct served {
 	unsigned int *nr_waiting;
 };
 
-/* Tells the program what is in @told. Returns 0 or a negative errno. */
+/* Tells the program the settings in @told. Returns 0 or a negative errno. */
 int serve_config(struct served *s);
 
-/* The table of the vdso, which all processes have. Returns 0 or a negative errno. */
+/* Makes the table of the vDSO, which all processes have. Returns 0 or a negative errno. */
 int serve_vdso(struct served *s);
 
 /**
- * serve_asked() - give all files that are asked for their tables, for ever
+ * serve_asked() - give a table to each file that is asked for, and never return without an error
  * @s: the maps.
  *
  * Return: a negative errno.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * walker.c - see walker.h.
- */
+/* walker.c - load and serve the BPF program that walks stacks. See walker.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,13 +78,13 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #define OLDEST_MINOR 1
 
 /**
- * struct walker - the program, loaded
- * @lib: by this library.
- * @object: its file.
+ * struct walker - the loaded program
+ * @lib: functions of libbpf.
+ * @object: the object file of the program.
  * @program: descriptor of the program.
- * @output: that of the map of the events that chains are written to.
- * @served: the maps of the tables, whose ring is shared with
- * @server: the process that fills them.
+ * @output: descriptor of the map of the events that chains are written to.
+ * @served: the maps that the server fills.
+ * @server: process ID of the server.
  */
 struct walker {
 	const struct libbpf *lib;
@@ -97,7 +95,7 @@ struct walker {
 	pid_t server;
 };
 
-/* The first line that libbpf printed: it says what failed, what follows is the verifier's text. */
+/* The first line that libbpf printed. It says what failed; the verifier's text follows it. */
 static char said[256];
 
 static int listen_to(enum libbpf_print_level level, const char *format, va_list args)
@@ -109,7 +107,10 @@ static int listen_to(enum libbpf_print_level level, const char *format, va_list 
 	return 0;
 }
 
-/* The kernel keeps mappings where the program looks for them since 6.1, and says so there. */
+/*
+ * Checks the kernel. Since 6.1 it keeps mappings where the program looks for them, and it has to
+ * tell its types. Returns 0 or -EOPNOTSUPP.
+ */
 static int check_kernel(struct reason *why)
 {
 	int major = 0, minor = 0;
@@ -137,7 +138,10 @@ static int find_map(const struct walker *w, const char *name)
 	return map ? w->lib->map__fd(map) : -1;
 }
 
-/* In the first namespace all processes have the numbers that the kernel has. */
+/*
+ * Sets the PID namespace of this process, unless it is the first one, where processes have the
+ * numbers that the kernel uses.
+ */
 static void set_namespace(struct walk_config *c)
 {
 	struct stat st;
@@ -173,7 +177,7 @@ static int load_object(struct walker *w, struct reason *why)
 	struct bpf_program *program;
 	int err;
 
-	/* Kernels before 5.11 count the memory of maps as locked, and libbpf looks at that. */
+	/* Kernels before 5.11 count the memory of maps as locked, and libbpf checks this limit. */
 	setrlimit(RLIMIT_MEMLOCK, &limit);
 	err = w->lib->object__load(w->object);
 	if (err == -EPERM) {
@@ -198,7 +202,7 @@ static int load_object(struct walker *w, struct reason *why)
 	return w->program < 0 ? -EINVAL : 0;
 }
 
-/* As helper.c of tools/rules: quiet, and gone with its parent. */
+/* Runs the server: like helper.c of tools/rules, it prints nothing and ends with its parent. */
 static void be_server(struct walker *w, pid_t parent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -206,7 +210,7 @@ static void be_server(struct walker *w, pid_t parent)
 	if (null >= 0)
 		dup2(null, STDERR_FILENO);
 	prctl(PR_SET_NAME, "shstk tables");
-	/* While files wait for it, stacks are copied. Not permitted to everybody. */
+	/* While files wait for their tables, stacks are copied. This may not be permitted. */
 	setpriority(PRIO_PROCESS, 0, NICE);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGINT, SIG_IGN);
@@ -216,7 +220,7 @@ static void be_server(struct walker *w, pid_t parent)
 	_exit(1);
 }
 
-/* What the server and its parent both know. */
+/* Sets up the memory that the server and its parent share. Returns 0 or a negative errno. */
 static int share(struct served *s)
 {
 	void *page = mmap(NULL, sizeof(*s->nr_waiting), PROT_READ | PROT_WRITE,
@@ -263,7 +267,7 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 		.records = opts->records,
 	};
 	set_namespace(&w->served.told);
-	/* Without it chains end in the vdso. */
+	/* If this fails, chains end in the vDSO. */
 	serve_vdso(&w->served);
 	err = serve_config(&w->served);
 	if (!err)
@@ -336,19 +340,19 @@ bool walker_idle(const struct walker *w)
 {
 	const struct ring *ring = &w->served.ring;
 
-	/* In this order: what is read from the ring is counted before. */
+	/* In this order: a request that has left the ring buffer is already counted as waiting. */
 	return __atomic_load_n(ring->consumed, __ATOMIC_ACQUIRE) ==
 		       __atomic_load_n(ring->produced, __ATOMIC_ACQUIRE) &&
 	       !__atomic_load_n(w->served.nr_waiting, __ATOMIC_ACQUIRE);
 }
 
-/* A value for each CPU that there may be. */
+/* Returns the number of possible CPUs. Per-CPU maps have a value for each. */
 static unsigned int possible_cpus(void)
 {
 	FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
 	unsigned int last = 0, nr = 0;
 
-	/* As in "0-3,6": the last one counts. */
+	/* The file is like "0-3,6": the last number counts. */
 	while (file && fscanf(file, "%u%*[-,]", &last) == 1)
 		nr = last + 1;
 	if (file)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * walker.h - the BPF program that walks stacks by unwind rules (bpf/walk.bpf.c), loaded, with the
- * tables that it walks by.
+ * walker.h - load the BPF program that walks stacks by unwind rules (bpf/walk.bpf.c), and give it
+ * the tables of rules.
  *
- * A process of its own gives it the tables of files that walks meet: until a file has one, chains
- * end there.
+ * A separate process makes the tables of files that walks meet. Until a file has its table, chains
+ * end in it.
  */
 #ifndef TOOLS_BPF_WALKER_H
 #define TOOLS_BPF_WALKER_H
@@ -16,12 +16,12 @@
 #include "tools/reason.h"
 
 /**
- * struct walker_opts - how walks are to be
- * @max: most entries of a chain of user space.
- * @kernel: chains are to have the kernel's part, too.
- * @both: also chains that are not whole are written, and samples are taken in any case.
- * @records: frames in files' code that has no rule may be left by their frame record.
- * @cache: folder in which tables are kept (tools/rules/cache.h); NULL: none are.
+ * struct walker_opts - options of the walk
+ * @max: maximum number of user-space entries in a chain.
+ * @kernel: put the kernel's part into chains, too.
+ * @both: write chains that are not whole, too, and take the samples in any case.
+ * @records: a frame in a file's code without a rule may be left by its frame record.
+ * @cache: folder in which tables are kept (tools/rules/cache.h), or NULL: none are kept.
  */
 struct walker_opts {
 	unsigned int max;
@@ -34,37 +34,38 @@ struct walker_opts {
 struct walker;
 
 /**
- * walker_create() - load the program, and begin to serve it
- * @opts: how walks are to be.
- * @ret: receives it.
- * @why: receives why not.
+ * walker_create() - load the program and start the process that makes tables
+ * @opts: options of the walk.
+ * @ret: receives the walker.
+ * @why: receives the reason of a failure.
  *
- * To be called by a process without threads: the one that serves it is its child.
+ * The calling process must not have threads, because it forks: the process that makes tables is its
+ * child.
  *
  * Return: 0 or a negative errno.
  */
 int walker_create(const struct walker_opts *opts, struct walker **ret, struct reason *why);
 void walker_destroy(struct walker *w);
 
-/* Descriptor of the program. */
+/* Returns the descriptor of the program. */
 int walker_program(const struct walker *w);
 
-/* From now on chains of @cpu are written to event @fd. Returns 0 or a negative errno. */
+/* Makes chains of @cpu be written to the event @fd. Returns 0 or a negative errno. */
 int walker_connect(const struct walker *w, int cpu, int fd);
 
 /*
- * From now on process @pid, as this process sees it, is not walked: its samples are taken. Returns
- * 0 or a negative errno.
+ * Excludes the process @pid, as numbered here, from walks: its samples are taken. Returns 0 or a
+ * negative errno.
  */
 int walker_leave(const struct walker *w, int pid);
 
-/* Has each file that was asked for its table, as far as it can have one? */
+/* Returns true if each file that was asked for has its table, as far as it can have one. */
 bool walker_idle(const struct walker *w);
 
 /**
- * walker_count() - what became of the walks so far
- * @w: the program.
- * @ret: receives the sums of all CPUs.
+ * walker_count() - count how the walks so far ended
+ * @w: the walker.
+ * @ret: receives the sums over all CPUs.
  *
  * Return: 0 or a negative errno.
  */
