@@ -46,10 +46,7 @@ enum {
 
 #define USER_CS 0x33 /* of 64-bit code; the high half may hold other things (FRED) */
 
-/*
- * Sets the registers, by their DWARF numbers, and the first frame. Returns false if this is not
- * 64-bit code.
- */
+/* of 64-bit code; the high half of the word may hold other things (FRED) */
 static __always_inline bool walk_arch_start(struct frame *f, u64 *reg, const u64 *pt)
 {
 	const volatile u64 *word = pt;

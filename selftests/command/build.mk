@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The manners of the command: options, help, exit statuses, what is written
-# where, completion, and that the manual pages say the same.
+# Tests of the command line: options, help, exit statuses, what is written where, completion, and
+# that the manual pages say the same.
 
 COMMAND_B	:= $(B)/selftests/command
 

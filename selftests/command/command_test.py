@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The manners of the command `shstk`: what a user meets first.
+"""Tests of the command line of `shstk`: what a user meets first.
 
-Options and their help, exit statuses, which file is written in which format and
-when not, JSON, completion in bash, and that the manual pages say all that the
-option tables say. Prints KTAP.
+Options and their help, exit statuses, which file is written in which format and when not, JSON,
+completion in bash, and that the manual pages say all that the option tables say. Prints KTAP.
 """
 
 import glob
@@ -24,8 +23,8 @@ from harness import (  # noqa: E402
     BUILD, HERE, LIMIT, SHSTK, TMP, Skip, check, equal, main, shstk, test)
 
 TARGET = os.path.join(HERE, 'target')
-PAGES = 'Documentation'         # tests run at the top of the tree
-# Unicode's property Bidi_Control.
+PAGES = 'Documentation'         # tests run in the top folder of the tree
+# The characters with Unicode's property Bidi_Control.
 BIDI = ('\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e'
         '\u2066\u2067\u2068\u2069')
 COMMANDS = ('record', 'top', 'report', 'diff', 'trace', 'unwind', 'run', 'check', 'events',
@@ -33,7 +32,7 @@ COMMANDS = ('record', 'top', 'report', 'diff', 'trace', 'unwind', 'run', 'check'
 
 
 def path(name):
-    """A file in the test's folder, which is not there."""
+    """Returns the path of a file in the test's folder, after removing the file."""
     full = os.path.join(TMP, name)
     if os.path.exists(full):
         os.unlink(full)
@@ -41,19 +40,19 @@ def path(name):
 
 
 def content(name):
-    """What a file holds."""
+    """Returns what a file holds."""
     with open(name, encoding='utf-8') as file:
         return file.read()
 
 
 def record(*options, job=('burn', '200'), **kwargs):
-    """Record the target, in process and with samples enough."""
+    """Records the target with the agent, at a rate that gives enough samples."""
     return shstk('record', '--via=agent', '-F', '997', *options, '--', TARGET,
                  *job, **kwargs)
 
 
 def table():
-    """{command: [(long, short, argument)]} of the option tables."""
+    """Returns the option tables as {command: [(long, short, argument)]}."""
     rows = {}
     for line in shstk('--completion-table').stdout.splitlines():
         command, *row = line.split(' ')
@@ -61,7 +60,7 @@ def table():
     return rows
 
 
-# --- help, version, wrong options ---
+# ---- Help, version, wrong options ----
 
 @test
 def help_everywhere():
@@ -131,7 +130,7 @@ def failures_keep_their_status():
           9, 'the own status')
 
 
-# --- what is written ---
+# ---- What is written ----
 
 @test
 def suffixes_choose_formats():
@@ -152,7 +151,7 @@ def suffixes_choose_formats():
 
 
 def append_to(name, number):
-    """In the child: a descriptor that adds to a file."""
+    """In the child: makes a descriptor append to a file."""
     fd = os.open(name, os.O_WRONLY | os.O_APPEND)
     os.dup2(fd, number)
 
@@ -196,7 +195,7 @@ def empty_profile_keeps_an_old_file():
     old = path('old.folded')
     with open(old, 'w', encoding='utf-8') as file:
         file.write('a;b 1\n')
-    # One sample for each TiB: no luck gives this program one.
+    # One sample per TiB: this program gets none, whatever the random numbers.
     nothing = 'record', '--heap-sample=1099511627776'
     run = shstk(*nothing, '-o', old, '--', 'true')
     equal(content(old), 'a;b 1\n', 'the old file')
@@ -211,7 +210,7 @@ def empty_profile_keeps_an_old_file():
 
 
 def kept(run):
-    """The file that the command says it kept the profile in."""
+    """Returns the file in which the command says that it kept the profile."""
     found = re.search(r'^shstk \w+: the profile is kept in (.*)$', run.stderr, re.M)
     check(found, run.stderr)
     return found[1]
@@ -230,7 +229,7 @@ def full_disk_loses_nothing():
         equal(os.path.dirname(where), spare, 'the folder')
         equal(os.stat(where).st_mode & 0o777, 0o600, 'its rights')
         check('burn' in content(where) and content(where).startswith(start), where)
-    # Where that does not do, the next one.
+    # If one folder cannot be used, the next one is.
     run = record('-o', '/dev/full', '--format=folded',
                  env={**os.environ, 'TMPDIR': '/nonexistent'})
     where = kept(run)
@@ -268,7 +267,7 @@ def table_to_a_full_disk_fails():
     check('standard output: No space left' in run.stderr, run.stderr)
 
 
-# --- options that follow from others ---
+# ---- Options that follow from others ----
 
 @test
 def heap_show_implies_heap():
@@ -316,10 +315,10 @@ def sums_of_peaks_are_called_so():
     check('peak_space, ' in run.stdout and words not in run.stdout, run.stdout)
 
 
-# --- trace ---
+# ---- Trace ----
 
 class Waiting:
-    """The target, waiting with two threads."""
+    """Runs the target, which waits with two threads."""
 
     def __enter__(self):
         # pylint: disable=consider-using-with
@@ -329,7 +328,7 @@ class Waiting:
         return self
 
     def stop(self):
-        """Stop it, as Ctrl-Z does."""
+        """Stops the target, as Ctrl-Z does."""
         self.run.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.run.pid, os.WSTOPPED)
 
@@ -369,10 +368,10 @@ def kernel_threads_are_called_so():
         check('ptrace_scope' not in run.stderr, run.stderr)
 
 
-# --- JSON ---
+# ---- JSON ----
 
 def as_json(*args, status=0):
-    """What the command prints, which is valid JSON."""
+    """Returns what the command prints, which must be valid JSON."""
     run = shstk(*args)
     equal(run.returncode, status, run.stderr)
     return json.loads(run.stdout)
@@ -483,10 +482,10 @@ def directions_of_writing_are_shown_as_escapes():
           'what is written from right to left')
 
 
-# --- completion, manual pages, make help ---
+# ---- Completion, manual pages, make help ----
 
 def complete(line, cwd=None):
-    """What bash offers for a command line whose last word is being typed."""
+    """Returns what bash offers for a command line whose last word is being typed."""
     script = (f'. {BUILD}/completion.bash\n'
               'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shstk\n'
               'for word in "${COMPREPLY[@]}"; do printf "%s\\n" "$word"; done')
@@ -572,7 +571,7 @@ def manual_pages_have_examples():
 
 
 def make_says(target):
-    """What make says of a target that only prints."""
+    """Returns what make prints for a target that only prints."""
     return subprocess.run(['make', '-s', '--no-print-directory', target], text=True,
                           capture_output=True, timeout=LIMIT, check=True,
                           env={k: v for k, v in os.environ.items()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program to be recorded and traced: says "ready" where that is asked for.
+ * target.c - a program to be recorded and traced.
  *
- *   target burn MS           use so much CPU time
+ *   target burn MS           use this much CPU time
  *   target allocate          allocate in two processes
- *   target wait              two threads, which sleep
+ *   target wait              print "ready" and sleep with two threads
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Stacks of programs that treat their memory, their threads or their files in ways that few do:
-# none may end before its time, nor be called whole when it is not.
+# Stacks of programs that treat their memory, their threads or their files in unusual ways: no stack
+# may end too early, or be called complete when it is not.
 
 STACKS := $(B)/selftests/stacks
 STACKS_CC = $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer -pthread
@@ -10,8 +10,8 @@ $(STACKS)/%: selftests/stacks/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(STACKS_CC) $($*_FLAGS) -o $@ $<
 
-# The last page of the code is the first one of the data, too. In the small one, which fits into
-# one page, it is the first one of both.
+# With these options, the last page of the code is the first page of the data, too. The small
+# program fits into one page, which is the first page of both.
 SHARED_PAGE := -Wl,-z,noseparate-code,-z,norelro
 executable_data_FLAGS := $(SHARED_PAGE)
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * A deep recursion of two functions that call each other, as often as is given.
- */
+/* deep.c - a deep recursion of two functions that call each other as often as the argument says. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program whose data, which share a page of its file with its code, are executable; or the
- * last page of whose code has another protection than the rest of it.
+ * executable_data.c - a program that changes the protection of a page. With "data", its data, which
+ * share a page of the file with the code, become executable. With "code", the last page of its code
+ * gets another protection than the rest.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ static volatile int data = 5;
 extern char etext[];
 
 #ifdef ROOM
-/* Code that is never run, so that the rest lies in other pages than the last one. */
+/* This room is never executed; it only moves the other code out of the last page of the code. */
 static __attribute__((used, section(".text.room"))) const char room[ROOM] = { 1 };
 #endif
 

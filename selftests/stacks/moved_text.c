@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program that puts a copy of its code, in anonymous memory, in the place of the mapping of
- * its file, as programs do to have it on huge pages. With "told" the kernel tells of that as of a
- * mapping, as its protection changes there. Then it works, for as many ms as are given, or for
- * ever.
+ * moved_text.c - a program that puts a copy of its code, in anonymous memory, in the place of the
+ * mapping of its file, as programs do to have their code on huge pages. With "told", the kernel
+ * reports this as a mapping, because the protection changes at the new place. Then the program
+ * works, for as many ms as the second argument says, or for ever if it is 0.
  */
 #include <stdint.h>
 #include <stdio.h>

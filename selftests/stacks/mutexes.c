@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Threads that wait, all called "worker"; the first thread runs, or waits for them.
+ * mutexes.c - threads that wait, all with the name "worker". The first thread runs, or waits for
+ * them.
  *
- * mutexes equal                 five sleep alike, one elsewhere
- * mutexes deadlock KIND         two wait for each other's mutexes, one for the first of these
- * mutexes timed KIND            the same, but the two would give up after an hour
- * mutexes owner KIND            one waits for a mutex of the first thread, which runs
- * mutexes self KIND             one waits for a mutex that it has
- * mutexes condition KIND        as owner, in pthread_cond_wait()
- * mutexes futex                 one waits at a word that is no mutex, with what looks like one
+ *  mutexes equal                 five threads sleep in the same place, one elsewhere
+ *  mutexes deadlock KIND         two wait for each other's mutexes, one for the first of these
+ *  mutexes timed KIND            two wait for each other's mutexes, but would give up after an hour
+ *  mutexes owner KIND            one waits for a mutex of the first thread, which runs
+ *  mutexes self KIND             one waits for a mutex that it owns itself
+ *  mutexes condition KIND        as owner, but in pthread_cond_wait()
+ *  mutexes futex                 one waits at a word that is no mutex but looks like one
  *
  * KIND is plain, recursive, checked, adaptive, robust or inherit.
  */
@@ -33,7 +34,7 @@ static volatile unsigned long count;
 static volatile int waits;
 static struct timespec in_an_hour;
 
-/* As a mutex of glibc's that is locked by the first thread. */
+/* Looks like a mutex of glibc that the first thread has locked. */
 static struct {
 	int lock, count, owner, users, kind, rest[5];
 } __attribute__((aligned(8))) no_mutex = { .lock = 2, .users = 1 };
@@ -87,7 +88,7 @@ static void *other_sleeper(void *arg)
 	return arg;
 }
 
-/* @arg: the lock that it takes first. */
+/* Takes the lock @arg first, then the other one. */
 static void *crossing(void *arg)
 {
 	int first = arg == &locks[1];

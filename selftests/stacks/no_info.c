@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Code whose unwind information is missing or wrong, in ways that lead to false stacks.
+ * no_info.c - code whose unwind information is missing or wrong, in ways that lead to false stacks.
  *
- * made: code that is made at run time, without information: two functions without a frame
- *	record, below one that has one. Mono compiles so.
- * helper: a function in an interpreter, whose information is that of the code around it; where
- *	that says that the return address lies is 0. LuaJIT is so.
- * pointer: the same, called through a pointer.
+ * made:    code that is made at run time, without unwind information: two functions without a
+ *          frame record are called by a function with one. Mono makes such code.
+ * helper:  a function inside an interpreter that has the unwind information of the code around
+ *          it. The word at which the return address lies, by this information, is 0. LuaJIT has
+ *          such a function.
+ * pointer: the same function, called through a pointer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ void made_begin(void);
 void made_end(void);
 int interpreter(volatile int *stop, int through_pointer);
 
-/* made_inner < made_middle < made_outer, which C calls, as made_begin. */
+/* C calls made_begin, which calls made_middle, which calls made_inner. */
 __asm__(".pushsection .rodata\n"
 	".globl made_begin, made_end\n"
 	"made_begin:\n"
@@ -53,7 +54,10 @@ __asm__(".pushsection .rodata\n"
 	"made_end:\n"
 	".popsection\n");
 
-/* The description of the frame goes for the helper, too, where it is 8 bytes larger. */
+/*
+ * The unwind information of the interpreter covers the helper, too, where the frame is 8 bytes
+ * larger.
+ */
 __asm__(".text\n"
 	".globl interpreter\n"
 	".type interpreter, @function\n"

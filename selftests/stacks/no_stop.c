@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program whose first thread cannot stop: it waits for its child of vfork(), which does not
- * end before the program does. Another thread runs.
+ * no_stop.c - a program whose first thread cannot stop: it waits for its child from vfork(), which
+ * does not end before the program does. Another thread runs.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ int main(void)
 	if (pthread_create(&thread, NULL, run, NULL))
 		return 1;
 	if (!vfork()) {
-		/* It has the memory of its parent, and its place on the stack. */
+		/* The child shares the memory of its parent, and its place on the stack. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (!count)
 			;

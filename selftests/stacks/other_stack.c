@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A signal handler that works on a stack of its own: what it interrupted lies on another one.
+ * other_stack.c - a signal handler that works on a stack of its own, while the functions that it
+ * interrupted are on another stack. It works for as many ms as the argument says, or for ever if it
+ * is 0.
  */
 #include <signal.h>
 #include <stdio.h>

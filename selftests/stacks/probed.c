@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program with a probe of the kernel's on the return of a function, as other tools set them:
- * where the return address was on the stack lies that of the kernel's trampoline.
+ * probed.c - a program with a kernel probe on the return of a function, as other tools set them.
+ * The kernel replaces the return address on the stack by the address of its trampoline.
  *
- * outer: of the function outer(), whose caller is called by its name; middle: of the one that it
- * calls, itself being called through a pointer.
+ * With "outer", the probe is on outer(), which start() calls through a pointer. With "middle", it
+ * is on middle(), which outer() calls.
  */
 #include <errno.h>
 #include <link.h>
@@ -41,7 +41,7 @@ static noinline void outer(void)
 	room[2] = 0;
 }
 
-/* Other code of outer()'s kind, in which no caller is to be looked for. */
+/* Another caller of middle(), so that nobody can tell the caller by searching for it. */
 static noinline __attribute__((used)) void other(void)
 {
 	volatile int room[40];
@@ -73,7 +73,7 @@ static int probe_return(uintptr_t function)
 	static char self[4096];
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
-		.config = 1, /* of the return */
+		.config = 1, /* probe the return */
 		.sample_period = 1,
 	};
 	FILE *in = fopen("/sys/bus/event_source/devices/uprobe/type", "re");

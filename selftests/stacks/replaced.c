@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program, and a library of it, that are deleted or built anew while it runs: the test does so.
+ * replaced.c - a program that calls a library. The test deletes both files, or builds them anew,
+ * while the program runs.
  */
 void outer(void);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * A library whose file is deleted while it runs: see replaced.c.
- */
+/* replaced_lib.c - the library of replaced.c, whose file is deleted while the program runs. */
 #include <unistd.h>
 
 void outer(void);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stacks that end before their time, or are called whole when they are not.
+"""Tests that no stack ends too early, or is called complete when it is not.
 
-Each program arranges something that few programs do, says "ready" and stays in a chain of
-calls that is known: outer > middle > inner. Prints KTAP.
+Each program arranges something unusual, prints "ready" and stays in a known chain of calls: outer >
+middle > inner. Prints KTAP.
 """
 
 import json
@@ -26,7 +26,7 @@ CHAIN = ['inner', 'middle', 'outer', 'main']
 
 
 class Target:
-    """A program that runs until the end of the block, and is ready when that begins."""
+    """Runs a program until the end of the block. The block begins when the program is ready."""
 
     def __init__(self, name, *args, **kwargs):
         self.command = [name if '/' in name else os.path.join(HERE, name), *args]
@@ -50,26 +50,26 @@ class Target:
 
 
 def threads_of(pid, *options):
-    """What trace says of the threads of a process."""
+    """Returns what trace prints of the threads of a process."""
     done = shstk('trace', '-p', str(pid), '--json', *options)
     check(done.stdout, f'trace: {done.stderr}')
     return json.loads(done.stdout)['threads']
 
 
 def names_of(thread):
-    """The functions of a thread's stack, innermost first."""
+    """Returns the functions of a thread's stack, innermost first."""
     return [frame['function'] for frame in thread['frames']]
 
 
 def has_chain(names, chain=None):
-    """Are these functions there, each called by the next?"""
+    """Returns whether these functions are in a stack, each called by the next."""
     chain = chain or CHAIN
     names = list(names)
     return any(names[i:i + len(chain)] == chain for i in range(len(names)))
 
 
 def check_trace(pid, *options):
-    """The first thread's stack is whole, and all of the chain is there."""
+    """Checks that the first thread's stack is complete and has the whole chain, without guesses."""
     thread = threads_of(pid, *options)[0]
     check(thread['complete'], f'ends: {thread["end"]}: {names_of(thread)}')
     check(has_chain(names_of(thread)), f'{names_of(thread)}')
@@ -77,7 +77,7 @@ def check_trace(pid, *options):
 
 
 def stacks_of(*options):
-    """{stack, innermost first: samples} of what record is told to."""
+    """Records with these options and returns {stack, innermost first: value}."""
     out = os.path.join(TMP, 'out.folded')
     done = shstk('record', '-F', '499', '-o', out, *options)
     if 'not permitted' in done.stderr or 'no perf event' in done.stderr:
@@ -90,7 +90,7 @@ def stacks_of(*options):
 
 
 def check_record(pid):
-    """All stacks that are recorded have all of the chain, and none is truncated."""
+    """Checks that all recorded stacks have the whole chain, and that none is truncated."""
     stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=1')
     check(stacks, 'no samples')
     for stack in stacks:
@@ -98,7 +98,7 @@ def check_record(pid):
         check(has_chain(stack), f'{stack}')
 
 
-# --- mappings ---
+# ---- Mappings ----
 
 @test
 def executable_data():
@@ -153,13 +153,13 @@ def moved_text_in_a_file():
         check(not any('[truncated]' in stack for stack in stacks), f'{how}: {stacks}')
 
 
-# --- files ---
+# ---- Files ----
 
-NOBODY = 65534      # an ordinary user, whom root can be
+NOBODY = 65534      # an ordinary user that root can become
 
 
 def copy_for(user, *names):
-    """A folder in which that user has these files of the build."""
+    """Returns a new folder in which this user has these files of the build."""
     folder = make_folder(None)
     for name in names:
         shutil.copy(os.path.join(BUILD if name == 'shstk' else HERE, name), folder)
@@ -207,18 +207,18 @@ def replaced_files():
         with open(path, encoding='utf-8') as file:
             for line in file:
                 stack = line.rpartition(' ')[0].split(';')[::-1]
-                # Time in the kernel has no stack where only user mode may be sampled, which is
-                # said in a line of its own.
+                # If only user mode may be sampled, time in the kernel has no stack, and one line
+                # says so.
                 told = stack[0] == '[kernel]' or stack[-1].startswith('[caution]')
                 check(told or has_chain(stack, whole), line)
     finally:
         target.__exit__()
 
 
-# --- information that is missing or wrong ---
+# ---- Information that is missing or wrong ----
 
 def innermost(pid, place):
-    """The first thread, once it is in the innermost code: it runs for ever then."""
+    """Returns the first thread once it is in the innermost function, where it then stays."""
     for _ in range(200):
         thread = threads_of(pid, '--source=unwind')[0]
         if place(names_of(thread)[0]):
@@ -264,7 +264,7 @@ def unknown_helper():
         check(not thread['complete'], f'{names_of(thread)}')
 
 
-# --- deep recursions ---
+# ---- Deep recursions ----
 
 @test
 def deep_recursion():
@@ -288,7 +288,7 @@ def deep_recursion():
             check(all(f['times'] == 1 for f in thread['frames']), f'depth {depth}')
 
 
-# --- other stacks ---
+# ---- Other stacks ----
 
 @test
 def other_stack():
@@ -305,13 +305,13 @@ def other_stack():
         stacks = [line.rpartition(' ') for line in file.read().splitlines()]
     whole = sum(int(value) for stack, _, value in stacks if has_chain(stack.split(';')[::-1]))
     cut = sum(int(value) for stack, _, value in stacks if '[truncated]' in stack)
-    # Some of the first ones are from before the process was looked at.
+    # Some of the first stacks are from before the process was looked at.
     check(whole > 4 * cut, f'{whole} whole, {cut} cut: {done.stderr}')
     said = re.search(r'(\d+) of \d+ stacks go on on another stack', done.stderr)
     check(not said or cut, f'{cut} are cut: {done.stderr}')
 
 
-# --- probes ---
+# ---- Probes ----
 
 @test
 def probed_return():
@@ -337,7 +337,7 @@ def probed_return_of_an_unknown():
             check(has_chain(stack, whole), f'{stack}')
 
 
-# --- threads ---
+# ---- Threads ----
 
 @test
 def no_stop():
@@ -356,7 +356,7 @@ def no_stop():
 
 
 def wait_for(look, text):
-    """What look() says once it says something."""
+    """Waits until look() returns something true, and returns it."""
     end = time.monotonic() + LIMIT
     while True:
         found = look()
@@ -367,7 +367,7 @@ def wait_for(look, text):
 
 
 def text_of(pid, *options):
-    """What trace prints of a process, as paragraphs."""
+    """Returns what trace prints of a process, as paragraphs."""
     done = shstk('trace', '-p', str(pid), '--source=unwind', *options)
     check(done.stdout, done.stderr)
     return done.stdout.split('\n\n')
@@ -395,14 +395,14 @@ def equal_stacks():
 
 
 def is_named(thread):
-    """Is it known that it locks a mutex?"""
+    """Returns whether the names in a stack tell that the thread locks a mutex."""
     return any('pthread_mutex' in name for name in names_of(thread))
 
 
 def waiters(pid, function, number):
-    """The threads of a program once so many of them sleep in a function: all, and these.
+    """Returns all threads of a program, and those that sleep in a function, once there are as many.
 
-    Once all stop in time, which those that run may not do on a busy machine.
+    This waits until all threads stop in time; those that run may not do so on a busy machine.
     """
     def look():
         threads = threads_of(pid, '--source=unwind')
@@ -415,7 +415,10 @@ def waiters(pid, function, number):
 
 
 def owner_of(thread):
-    """Whose mutex a thread waits for. Where the C library's names are not known nothing is said."""
+    """Returns the owner of the mutex that a thread waits for.
+
+    If the C library's names are not known, checks that nothing is said, and skips.
+    """
     waits = thread['waits_for']
     if not is_named(thread):
         check(not waits, f'{thread}')
@@ -425,7 +428,7 @@ def owner_of(thread):
 
 
 def check_deadlock(threads):
-    """Two wait for each other, and a third one for one of them."""
+    """Checks that two threads wait for each other, and a third one for one of them."""
     owners = {thread['tid']: owner_of(thread) for thread in threads}
     members = {tid for tid, owner in owners.items() if owners[owner] == tid}
     check(len(members) == 2 and set(owners.values()) == members, f'{owners}')
@@ -435,7 +438,7 @@ def check_deadlock(threads):
 
 
 def three_owners(pid):
-    """What trace prints once it names three owners."""
+    """Returns what trace prints, once it names three owners."""
     text = '\n\n'.join(text_of(pid))
     return text.count(' has\n') == 3 and text
 
@@ -472,7 +475,7 @@ def no_deadlock():
     """a cycle of threads that give up after some time is no deadlock"""
     with Target('mutexes', 'timed', 'plain') as pid:
         found = waiters(pid, 'lock', 2)[1]
-        # Once a call was interrupted it goes on by another one, restart_syscall(2).
+        # A call that was interrupted continues as another call, restart_syscall(2).
         for threads in found, waiters(pid, 'lock', 2)[1]:
             check([owner_of(thread) for thread in threads] ==
                   [thread['tid'] for thread in reversed(threads)], f'{threads}')
@@ -513,7 +516,7 @@ def no_mutex():
 
 
 def check_same(found, path):
-    """A core file tells what was told of the process."""
+    """Checks that a core file tells the same as the process did."""
     done = shstk('trace', '--core', path, '--json')
     check(done.returncode == 0, done.stderr)
     alive = {thread['tid']: thread['waits_for'] for thread in found}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * anywhere.c - runs while signals arrive between any two instructions: the
- * oracle sends them. Prologues, epilogues, the PLT and string functions are
- * interrupted.
+ * anywhere.c - runs while signals arrive between any two instructions; the oracle sends them.
+ * Prologues, epilogues, the PLT and string functions are interrupted.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@ bare_frame:
 	ret
 	.size	bare_frame, . - bare_frame
 
-/* A record above a larger frame: bare_leave(f, x). */
+/* A frame record above a larger frame: bare_leave(f, x). */
 	.globl	bare_leave
 	.type	bare_leave, %function
 bare_leave:
@@ -46,7 +46,7 @@ bare_leaf:
 1:	ret
 	.size	bare_leaf, . - bare_leaf
 
-/* No frame pointer, but a frame: bare_push(f, x). */
+/* A frame without a frame pointer: bare_push(f, x). */
 	.globl	bare_push
 	.type	bare_push, %function
 bare_push:

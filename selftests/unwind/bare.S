@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bare.S - functions without any unwind information: what compilers made
- * without -fasynchronous-unwind-tables and hand-written code look like. Called
- * by noinfo.c.
+ * bare.S - functions without any unwind information, like hand-written code, and like what
+ * compilers make without -fasynchronous-unwind-tables. noinfo.c calls them.
  */
 	.text
 
-/* A frame-pointer function that calls back: bare_frame(f, x). */
+/* A function with a frame pointer that calls f: bare_frame(f, x). */
 	.globl	bare_frame
 	.type	bare_frame, @function
 bare_frame:
@@ -23,7 +22,7 @@ bare_frame:
 	ret
 	.size	bare_frame, . - bare_frame
 
-/* The same, left by leave: bare_leave(f, x). */
+/* The same, but it ends with leave: bare_leave(f, x). */
 	.globl	bare_leave
 	.type	bare_leave, @function
 bare_leave:
@@ -50,7 +49,7 @@ bare_leaf:
 1:	ret
 	.size	bare_leaf, . - bare_leaf
 
-/* No frame pointer, but a frame: bare_push(f, x). */
+/* A frame without a frame pointer: bare_push(f, x). */
 	.globl	bare_push
 	.type	bare_push, @function
 bare_push:

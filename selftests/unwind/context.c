@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * context.c - coroutines by makecontext() and swapcontext(), on the heap and on
- * a mapping, one started from another, and one that ends through uc_link.
+ * context.c - coroutines by makecontext() and swapcontext(), with stacks on the heap and in a
+ * mapping. One is started from another, and one has a uc_link to return to.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * crypto.c - OpenSSL's hand-written assembly: hashes, AES, GHASH and modular
- * multiplication. OPENSSL_ia32cap chooses among its variants for processors.
- * Linked with libcrypto.so.3 itself, so that no development files are needed.
+ * crypto.c - OpenSSL's hand-written assembly: hashes, AES, GHASH and modular multiplication.
+ * OPENSSL_ia32cap selects among its variants for processors. The program is linked with
+ * libcrypto.so.3 itself, so no development files are needed.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * except.cc - C++ exceptions: thrown over several frames with destructors,
- * rethrown, caught by value and by reference, through a C callback, from a
- * constructor, inside a handler, and nested in a destructor that catches its own.
+ * except.cc - C++ exceptions: thrown over several frames with destructors, rethrown, caught by
+ * value and by reference, thrown through a C callback, from a constructor, inside a handler, and in
+ * a destructor that catches its own.
  */
 #include <cstdio>
 #include <cstdlib>

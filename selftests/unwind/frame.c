@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * frame.c - frames of unusual shapes: alloca(), variable-length arrays,
- * over-aligned locals, very large frames (stack probes), many arguments, tail
- * calls, leaf functions that use the red zone, noreturn calls at a function's
- * end, and functions split into hot and cold parts.
+ * frame.c - frames of unusual shapes: alloca(), variable-length arrays, over-aligned locals, very
+ * large frames (stack probes), many arguments, tail calls, leaf functions that use the red zone,
+ * calls that do not return at a function's end, and functions that are split into hot and cold
+ * parts.
  */
 #include <alloca.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ __attribute__((noinline, noreturn)) static void finish(int code)
 	exit(code);
 }
 
-/* The return address of this call lies behind the end of the function. */
+/* Makes a call whose return address lies behind the end of the function. */
 NOINLINE static void last(int code)
 {
 	sink++;
@@ -100,8 +100,9 @@ NOINLINE static void last(int code)
 
 #ifdef __aarch64__
 /*
- * A function without a frame that keeps its return address in another register while it calls
- * one that leaves that alone, and says so, as rawmemchr() of glibc 2.41 does.
+ * A function without a frame. It keeps its return address in another register while it calls a
+ * function that leaves this register alone, and its unwind information says so. rawmemchr() of
+ * glibc 2.41 does this.
  */
 long kept_elsewhere(long n);
 asm(".text\n"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * signal.c - signals: plain and SA_SIGINFO handlers, nested, on an alternate
- * stack, from a fault (whose handler moves on), interrupted system calls, and
- * a handler that changes the interrupted stack by siglongjmp().
+ * signal.c - signals: plain and SA_SIGINFO handlers, nested handlers, handlers on an alternate
+ * stack, a handler of a fault that moves the pc on, interrupted system calls, and a handler that
+ * leaves the interrupted stack by siglongjmp().
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -108,7 +108,7 @@ int main(void)
 	set(SIGTERM, leave, 0);
 	if (!sigsetjmp(out, 1))
 		deeper(3, SIGTERM);
-	/* A system call that a signal interrupts. */
+	/* A signal interrupts a system call. */
 	set(SIGALRM, plain, 0);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGALRM);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * start.c - dynamic start-up from ld.so's first instruction, constructors,
- * lazy binding through the PLT (built with -z lazy), dlopen(), atexit().
+ * start.c - the dynamic start from ld.so's first instruction on, constructors, lazy binding through
+ * the PLT (built with -z lazy), dlopen(), atexit().
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -26,7 +26,7 @@ static void at_exit(void)
 	puts("bye");
 }
 
-/* Resolved at run time by the loader: the choice is made once. */
+/* The dynamic linker calls choose() once, to resolve chosen() to plain(). */
 static int plain(int x)
 {
 	return x + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * string.c - glibc's string and memory functions, which are assembly chosen by
- * processor, over sizes and alignments that reach their branches.
+ * string.c - glibc's string and memory functions, which are assembly selected by the processor,
+ * with sizes and alignments that reach their branches.
  */
 #include <stdio.h>
 #include <string.h>

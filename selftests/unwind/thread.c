@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * thread.c - threads: start, thread-local destructors, pthread_exit() and
- * cancellation through frames, a condition variable, fork() and vfork() style
- * children (posix_spawn()).
+ * thread.c - threads: their start, thread-local destructors, pthread_exit() and cancellation
+ * through frames, a condition variable, and children from fork(), vfork() and posix_spawn().
  */
 #include <pthread.h>
 #include <spawn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* vdso.c - calls into the vdso, and the same by system calls. */
+/* vdso.c - calls into the vDSO, and a system call instead of one of them. */
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
