@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command for arm64, run by an emulator: another machine than this one."""
+"""Runs the command for arm64 in an emulator: a machine other than this one."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ ARM64_SHSTK = os.path.join(BUILD, 'selftests', 'record', 'arm64', 'shstk')
 
 
 def on_arm64(*args):
-    """Run the command for arm64."""
-    # The emulator, too, asks by access(2) whether it may look there.
+    """Runs the command for arm64."""
+    # The emulator also checks by access(2) whether it may read the folder.
     if not QEMU or not os.path.exists(ARM64_SHSTK) or not os.access(
             os.path.join(ARM64_ROOT, 'lib', 'ld-linux-aarch64.so.1'), os.R_OK):
         raise Skip('no emulator, or no arm64 libraries')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Stacks from elsewhere: core files, perf.data, dumps; and in the guests, those
-# of processes and core files with shadow stacks.
+# Tests of stacks from elsewhere: core files, perf.data files and dumps; and, in the guests,
+# processes and core files with shadow stacks.
 
 OFF		:= $(B)/selftests/offline
 OFF_FLAGS	:= $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fomit-frame-pointer \
@@ -17,7 +17,8 @@ $(OFF)/arm64/%-static: selftests/offline/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(arm64_CC) $(OFF_FLAGS) -static -o $@ $<
 
-# For the kernel's own callchains: with frame pointers, but in the innermost function.
+# A program for the kernel's own callchains. It has frame pointers, except in the innermost function
+# of whole-leaf.
 OFF_WHOLE	:= -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-stack-protector \
 	-nostdlib -static
 $(OFF)/whole: OFF_LEAF := -O0
@@ -29,7 +30,7 @@ $(OFF)/both.so: selftests/kmod/both.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(OFF_FLAGS) -fPIC -shared -o $@ $<
 
-# The whole command for arm64, if there are libraries for it: selftests/record.
+# The whole command for arm64, which selftests/record builds if there are libraries for it.
 OFF_SHSTK	:= $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(B)/selftests/record/arm64/shstk)
 OFF_ARM64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk $(OFF)/arm64/stand
 OFF_X86		:= selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so $(OFF)/stand
@@ -43,8 +44,8 @@ GUEST_x86-7.2	+= offline=selftests/offline/guest.sh$(subst $() ,,$(OFF_X86:%=$(c
 $(B)/guest/check-x86-7.2: $(OFF_X86)
 endif
 
-# On riscv it is functions that push, if they were compiled to. The command is not
-# there: the core file is read on this machine.
+# On riscv, functions push return addresses to the shadow stack themselves, if they are compiled so.
+# The command is not in the guest: this machine reads the core file.
 $(OFF)/riscv/stand: selftests/offline/stand.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS_riscv) $(OFF_FLAGS) -Ilibshstk -static -o $@ $<
@@ -52,7 +53,7 @@ GUEST_riscv += core=selftests/offline/riscv.sh,$(OFF)/riscv/stand
 GUEST_OPTIONS_riscv += --after riscv-core=selftests/offline/riscv_core
 $(B)/guest/check-riscv-7.2: all
 
-# Natively.
+# The tests that run on this machine.
 selftests/offline/callchain_test.py: | $(OFF)/whole all
 selftests/offline/core_test.py selftests/offline/perf_test.py: | $(OFF)/stand $(OFF)/burn \
 		$(OFF)/arm64/stand-static $(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) \
@@ -60,13 +61,14 @@ selftests/offline/core_test.py selftests/offline/perf_test.py: | $(OFF)/stand $(
 
 CHECK	+= selftests/offline/core_test.py selftests/offline/perf_test.py selftests/offline/callchain_test.py
 
-# The judge of callchains, alone.
+# A test of tools/unwind/chains.c alone, which judges callchains.
 $(OFF)/chains_test: selftests/offline/chains_test.c tools/unwind/chains.c tools/unwind/chains.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(OFF_FLAGS) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -o $@ $(filter %.c,$^)
 CHECK	+= $(OFF)/chains_test
 
-# What is read of core files, perf.data files, samples and code made at run time (selftests/fuzz/run finds these).
+# Fuzz targets for the readers of core files, perf.data files, samples and code made at run time.
+# selftests/fuzz/run finds them.
 OFF_FUZZ	:= $(FUZZ_B)/core_fuzz $(FUZZ_B)/perfdata_fuzz $(FUZZ_B)/sample_fuzz \
 	$(FUZZ_B)/hotspot_fuzz $(FUZZ_B)/codecache_fuzz
 $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
@@ -86,7 +88,7 @@ $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	$(Q)selftests/offline/seed.py $(@D)
 fuzz selftests/fuzz/run: | $(OFF_FUZZ) $(FUZZ_B)/core_seed-x86
 
-# Dumps, unwound by the library alone.
+# Dumps, which the library alone unwinds.
 $(OFF)/dump_test: selftests/offline/dump_test.c $(B)/lib/asan/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(OFF_FLAGS) $(asan_FLAGS) -Ilibshstk -Iuapi -o $@ $^

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program that uses CPU time in known stacks: deep below itself, in callbacks
- * of qsort(), in a thread, in a forked child, and in a program that the child
- * executes. What it uses is measured by its own CPU time, but it does so much
- * at least: in a guest on a busy machine time passes without work.
+ * burn.c - a program that uses CPU time in known stacks: in a recursion, in callbacks of qsort(),
+ * in a thread, in a forked child, and in a program that the child executes. It works until it has
+ * used some CPU time, but does a minimum of work in any case: in a guest on a busy machine, time
+ * passes without work.
  *
- * usage: burn [MILLISECONDS]
+ *  usage: burn [MILLISECONDS]
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk unwind` of files that have callchains alone, as perf record -g writes them.
+"""Tests `shstk unwind` with files that have callchains only, as perf record -g writes them.
 
-The files are written here, so that each entry is known and no perf is needed. Prints KTAP.
+The test writes the files itself, so each entry is known and perf is not needed. Prints KTAP.
 """
 
 import os
@@ -29,54 +29,54 @@ USER_MODE = 2
 
 
 def attr(sample_type=SAMPLE_TYPE, max_stack=0):
-    """struct perf_event_attr of cpu-clock."""
+    """Returns the struct perf_event_attr of cpu-clock."""
     return struct.pack('=IIQQQQQIIQQQQIiQIHH', 1, 112, 0, PERIOD, sample_type, 0, SAMPLE_ID_ALL,
                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, max_stack, 0)
 
 
 def record(kind, body, misc=0):
-    """A record with its header."""
+    """Returns a record with its header."""
     return struct.pack('=IHH', kind, misc, 8 + len(body)) + body
 
 
 def text(name):
-    """A name with zeros up to a multiple of 8."""
+    """Returns a name with zeros up to a multiple of 8 bytes."""
     data = name.encode() + b'\0'
     return data + b'\0' * (-len(data) % 8)
 
 
 class Recording:
-    """Records of a file, in the order of time."""
+    """The records of a file, in the order of time."""
 
     def __init__(self):
         self.records, self.time = [], 1000
 
     def add(self, kind, body, pid, tid, misc=0):
-        """A record that is no sample: behind it is who and when."""
+        """Adds a record that is no sample; the thread and the time follow its body."""
         self.time += 1000
         self.records.append(record(kind, body + struct.pack('=IIQ', pid, tid, self.time), misc))
 
     def comm(self, pid, tid, name, misc=0):
-        """A thread has a name."""
+        """Adds the name of a thread."""
         self.add(COMM, struct.pack('=II', pid, tid) + text(name), pid, tid, misc)
 
     def fork(self, pid, tid, parent, maker):
-        """A thread begins."""
+        """Adds the begin of a thread."""
         self.add(FORK, struct.pack('=IIIIQ', pid, parent, tid, maker, self.time), parent, maker)
 
     def map(self, pid, start, size, offset, path):
-        """A process maps code."""
+        """Adds a mapping of code."""
         self.add(MMAP2, struct.pack('=IIQQQIIQQII', pid, pid, start, size, offset, 0, 0, 0, 0,
                                     5, 2) + text(path), pid, pid, USER_MODE)
 
     def sample(self, pid, tid, *chain):
-        """A sample with that callchain."""
+        """Adds a sample with this callchain."""
         self.time += 1000
         body = struct.pack('=IIQQQ', pid, tid, self.time, PERIOD, len(chain))
         self.records.append(record(SAMPLE, body + struct.pack(f'={len(chain)}Q', *chain), USER_MODE))
 
     def file(self, name, attributes=attr()):
-        """As perf record -o FILE writes it."""
+        """Writes the file as perf record -o FILE does, and returns its path."""
         data, head = b''.join(self.records), 104
         at = head + len(attributes) + 16
         path = os.path.join(TMP, name)
@@ -87,7 +87,7 @@ class Recording:
         return path
 
     def pipe(self, attributes=attr(), machine=None):
-        """As perf record -o - writes it."""
+        """Returns the bytes that perf record -o - writes."""
         features = []
         if machine:
             name = text(machine)
@@ -97,7 +97,7 @@ class Recording:
 
 
 def unwind(path, *args, status=0, **kwargs):
-    """{stack: value} of `shstk unwind`, and what it said."""
+    """Returns {stack: value} of `shstk unwind`, and its messages."""
     out = os.path.join(TMP, 'out.folded')
     if os.path.exists(out):
         os.unlink(out)
@@ -111,14 +111,14 @@ def unwind(path, *args, status=0, **kwargs):
 
 
 def symbols():
-    """{name: address} of the functions of a program, which is linked to a fixed address."""
+    """Returns {name: address} of the functions of the program, which has a fixed address."""
     out = subprocess.run(['nm', WHOLE], capture_output=True, check=True, text=True).stdout
     return {line.split()[2]: int(line.split()[0], 16) for line in out.split('\n')
             if re.search(r' [tT] ', line)}
 
 
 def segment():
-    """Address, size and offset in the file of the code of that program."""
+    """Returns address, size and offset in the file of the code of that program."""
     with open(WHOLE, 'rb') as file:
         data = file.read()
     at, size, number = struct.unpack_from('=Q', data, 32)[0], *struct.unpack_from('=HH', data, 54)
@@ -132,7 +132,9 @@ def segment():
 
 
 def some():
-    """A process that executes a program, one that it forks, and a thread."""
+    """Returns a recording and the wanted stacks: a process executes a program, forks, and the child
+    starts a thread.
+    """
     rec, names = Recording(), symbols()
     first, second = sorted(names, key=names.get)[:2]
     a, b = names[first] + 1, names[second] + 2
@@ -194,7 +196,7 @@ def what_a_pipe_says():
 
 
 def is_cut(entries, max_stack):
-    """Is a callchain of so many entries shown as cut?"""
+    """Returns whether a callchain with this number of entries is shown as cut."""
     rec = Recording()
     rec.comm(100, 100, 'deep')
     rec.sample(100, 100, USER, *range(0x1000, 0x1000 + 16 * entries, 16))

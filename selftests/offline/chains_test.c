@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * chains_test.c - how `shstk unwind --chains` judges the kernel's callchains, by what was
+ * chains_test.c - tests how `shstk unwind --chains` judges the kernel's callchains, by what was
  * unwound from copies of the same stacks.
  */
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 #define ENTRIES 5
 
-/* No file is looked at. */
+/* Stands in for tools/shstk.c. The functions below stand in for tools/rules: no file is read. */
 void complain(const char *format, ...)
 {
 	(void)format;
@@ -49,17 +49,17 @@ static struct chain_place where(void *arg, uint64_t addr)
 }
 
 /**
- * struct one - a sample
- * @name: what it shows.
- * @ips: the kernel's entries, up to a 0.
- * @pcs: what was unwound, up to a 0.
- * @guess: number of the first entry of @pcs that is a guess; 0: there is none.
+ * struct one - a sample and how it is to be judged
+ * @name: what the sample shows.
+ * @ips: the kernel's entries, with a 0 at the end.
+ * @pcs: the entries that were unwound, with a 0 at the end.
+ * @guess: index of the first entry of @pcs that is a guess; 0: there is none.
  * @end: how unwinding ended.
- * @equal: it counts as equal,
- * @partial: but only as far as that went,
- * @guessed: which was a guess.
- * @shorter: the kernel's is shorter.
- * @differ: it has another entry.
+ * @equal: the sample counts as equal.
+ * @partial: it counts as equal as far as the unwound part goes only.
+ * @guessed: the unwound part goes no further because of a guess.
+ * @shorter: the kernel's chain is shorter.
+ * @differ: the kernel's chain has another entry.
  */
 struct one {
 	const char *name;
@@ -173,7 +173,7 @@ static unsigned int length(const uint64_t *v)
 	return n;
 }
 
-/* chains_add() of the @nr entries in @ips, of a stack that was unwound to @u. */
+/* Calls chains_add() with the @nr entries in @ips and the unwound stack @u. */
 static bool add(struct chains *c, const uint64_t *ips, size_t nr, const struct unwound *u)
 {
 	return chains_add(c, &(struct chain){ ips, nr, u, where, NULL });
@@ -197,7 +197,10 @@ static void judge(const struct one *o)
 	chains_deinit(&c);
 }
 
-/* What lies nowhere counts against a chain, unless its mapping's record may be lost. */
+/*
+ * An entry outside of all mappings counts against a chain, unless the record of its mapping may be
+ * lost.
+ */
 static void judge_lost(void)
 {
 	const uint64_t lost[] = { 0x1000, 0x10 }, inner[] = { 0x10 }, known[] = { 0x1000, 0x1100 };

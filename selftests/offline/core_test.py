@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk trace --core` on core files that the kernel and QEMU wrote, and one made
-by hand.
+"""Tests `shstk trace --core` with core files of the kernel, of QEMU, of gdb, and made by hand.
 
 Prints KTAP.
 """
@@ -36,7 +35,7 @@ STACKS = {
 
 
 def make_core(name, program, *args, emulator=()):
-    """Have a program leave a core file, in a folder of its own."""
+    """Has a program leave a core file in a folder of its own, and returns the path."""
     path = os.path.join(TMP, name)
     if os.path.exists(path):
         return path
@@ -44,7 +43,7 @@ def make_core(name, program, *args, emulator=()):
         subprocess.run(['sh', '-c', 'ulimit -c unlimited; exec "$@"', 'sh',
                         *emulator, program, *(args or ['crash'])], cwd=folder, check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT)
-        # The emulator writes one of its program, the kernel one of the emulator.
+        # The emulator writes the core file of its program, and the kernel the one of the emulator.
         found = [f for f in os.listdir(folder)
                  if f.startswith('qemu_' if emulator else 'core')]
         if not found:
@@ -56,12 +55,12 @@ def make_core(name, program, *args, emulator=()):
 
 
 def native():
-    """The core file that most tests start from."""
+    """Returns the core file that most tests use."""
     return make_core('core', TARGET)
 
 
 def trace(path, *args, status=0):
-    """Stacks of a core file: [[function]], and the command's output."""
+    """Returns the stacks of a core file, [[function]], and the finished command."""
     done = run(SHSTK, 'trace', '--core', path, '--each-thread', *args)
     check(done.returncode == status,
           f'status {done.returncode}: {done.stderr} {done.stdout}')
@@ -73,13 +72,13 @@ def trace(path, *args, status=0):
 
 
 def is_part(wanted, frames):
-    """The wanted functions are among the frames in that order, the first first."""
+    """Returns whether the wanted functions are among the frames, in this order."""
     rest = iter(f for f in frames)
     return all(any(f == w for f in rest) for w in wanted)
 
 
 def check_stacks(stacks):
-    """All four threads have their stacks."""
+    """Checks that all four threads have their stacks."""
     check(len(stacks) == 4, f'{stacks}')
     for name, wanted in STACKS.items():
         found = [s for s in stacks if name in s]
@@ -114,7 +113,7 @@ def left_out_code():
     left_out = 0
     for at in range(headers, headers + 56 * number, 56):
         kind, flags = struct.unpack_from('<II', whole, at)
-        # PT_LOAD, PF_R | PF_X, of which the core has not all: a file's, not the vDSO.
+        # PT_LOAD with PF_R | PF_X, of which the core has only a part: a file's code, not the vDSO.
         if kind == 1 and flags == 5 and struct.unpack_from('<Q', whole, at + 32) < \
                 struct.unpack_from('<Q', whole, at + 40):
             struct.pack_into('<I', whole, at, 0)
@@ -145,7 +144,7 @@ def gcore():
 
 
 def made(text):
-    """Frames of the program that makes code as HotSpot does."""
+    """Checks the frames of the program that makes code as HotSpot does."""
     names = re.findall(r'^  #\d+ +(.+?)(?:\+0x\w+)?(?: in | at |$)', text, re.M)
     check(names[:7] == [*(f'tests.Made.{name}' for name in ('leaf', 'inner', 'middle', 'outer')),
                         '[ExceptionBlob]', 'run_code', 'main'] and 'ends here' not in text, text)
@@ -158,7 +157,7 @@ def code_made_at_run_time():
         raise Skip('HotSpot is known on x86-64 only')
     with Process([JIT, '1000000'], stdout=subprocess.PIPE) as target:
         target.stdout.readline()
-        # What it made is hardly ever left, but must have begun.
+        # The program hardly ever leaves the code that it made, but must have entered it.
         for _ in range(100):
             done = run(SHSTK, 'trace', '-p', str(target.pid))
             if 'run_code' in done.stdout:
@@ -177,7 +176,7 @@ def all_in_core():
     program = os.path.join(folder, 'target')
     shutil.copy(TARGET, program)
     path = os.path.join(TMP, 'full')
-    # Private and shared mappings of files too; the program is then removed.
+    # Dump private and shared mappings of files, too; then remove the program.
     script = 'echo 0x7f >/proc/self/coredump_filter; ulimit -c unlimited; exec "$@"'
     subprocess.run(['sh', '-c', script, 'sh', program, 'crash'], cwd=folder,
                    check=False, stderr=subprocess.DEVNULL, timeout=LIMIT)
@@ -191,7 +190,7 @@ def all_in_core():
     check('cannot open' in done.stderr, done.stderr)
 
     def depths(text):
-        """Frames of each thread, without those that only debug files know."""
+        """Returns the number of frames of each thread, without those that only debug files know."""
         return sorted(sum(line.startswith('  #') and '[inlined]' not in line
                           for line in part.split('\n'))
                       for part in text.split('\n\n')[1:])
@@ -255,7 +254,7 @@ def damaged():
     with open(path, 'rb') as file:
         whole = bytearray(file.read(200000))
     headers, = struct.unpack_from('<Q', whole, 32)
-    # The second segment begins where the third does.
+    # Let the second segment begin where the third one does.
     start, = struct.unpack_from('<Q', whole, headers + 3 * 56 + 16)
     struct.pack_into('<Q', whole, headers + 2 * 56 + 16, start)
     with open(bad, 'wb') as file:
@@ -266,7 +265,7 @@ def damaged():
 
 
 def holes(path, nr, size):
-    """A core file of code that is in no file, all of it holes."""
+    """Writes a core file with code that is in no file and consists of holes."""
     names = b''.join(b'/gone/%d\0' % i for i in range(nr))
     start, at = 0x10000000, 1 << 20
     files = struct.pack('<QQ', nr, 4096) + b''.join(
@@ -307,7 +306,7 @@ def arm64_core():
     stacks, done = trace(path, '--exe', ARM64)
     check(', arm64, 4 threads, ended by SIGSEGV' in done.stdout, done.stdout)
     check_stacks(stacks)
-    # QEMU's signal trampoline is in no segment: that thread ends at it.
+    # QEMU's signal trampoline is in no segment: the thread's stack ends there.
     ends = re.findall('ends here: .*', done.stdout)
     check(ends in ([], ['ends here: no code address']), done.stdout)
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Dumps itself: registers, stack and mapped files, as a program on a device
- * would, to be unwound elsewhere; and what the stack truly is, as its functions
- * noted it. Lines of text on stdout, then the bytes of the stack.
+ * dump.c - a program that dumps its own registers, stack and mapped files, as a program on a device
+ * would, to be unwound elsewhere. It also prints the true stack, which its functions noted. The
+ * output is lines of text, then the bytes of the stack.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void print_regs(const ucontext_t *uc)
 #endif
 }
 
-/* The files' mappings, and where the stack ends. */
+/* Prints the mappings of files, and returns the end of the stack. */
 static uint64_t print_maps(uint64_t sp)
 {
 	unsigned long long start, end, offset;
@@ -63,7 +63,7 @@ static uint64_t print_maps(uint64_t sp)
 	return stack_end;
 }
 
-/* The copy is made in here, while this frame is the innermost one. */
+/* Copies the stack, while the frame of this function is the innermost one. */
 hidden void dump(void)
 {
 	static ucontext_t uc;
@@ -108,7 +108,7 @@ int main(void)
 	int a[] = { 3, 1, 2 };
 
 	qsort(a, 3, sizeof(a[0]), compare);
-	/* Innermost first: dump()'s caller, then recurse()'s. */
+	/* Innermost first: the return address of dump(), then those of recurse(). */
 	printf("true %llx\n", (unsigned long long)truth[0]);
 	for (int i = DEPTH; i >= 0; i--)
 		printf("true %llx\n", (unsigned long long)truth[i + 1]);

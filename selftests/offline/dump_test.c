@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Unwinding what another program dumped, from registers, a piece of its stack
- * and its files: whole, and with the piece cut off anywhere. Also on a machine
- * of the other architecture. Prints KTAP.
+ * dump_test.c - unwinds what another program dumped, from registers, a piece of its stack and its
+ * files: with the whole piece, and with the piece cut off anywhere. The dump may be from another
+ * architecture. Prints KTAP.
  *
  * usage: dump_test NAME=FILE...; an empty FILE is a skip.
  */
@@ -22,9 +22,9 @@ struct dump {
 	uint64_t truth[MAX];
 	int nr_true;
 	struct shstk_space *space;
-	uint64_t at; /* address of the stack's copy */
-	size_t size; /* its bytes, now */
-	size_t whole; /* and when it was read */
+	uint64_t at; /* address of the copied piece of the stack */
+	size_t size; /* bytes of it that can be read now */
+	size_t whole; /* bytes of it in the dump */
 	uint8_t *stack;
 };
 
@@ -85,7 +85,10 @@ static bool read_line(struct dump *d, const char *line, int *reg)
 	return false;
 }
 
-/* The maps come before the architecture is known: two passes. */
+/*
+ * Reads a dump in two passes: the maps are added in the second one, because they come before the
+ * line with the architecture, which must be known first.
+ */
 static bool read_dump(struct dump *d, FILE *in)
 {
 	char line[8192];
@@ -120,8 +123,8 @@ static bool is_true(const struct dump *d, const struct trace *t)
 }
 
 /*
- * Cut off after each word: what remains is the beginning of the whole trace, and
- * says that memory is missing; nothing is made up.
+ * Returns true if the trace stays true when the stack is cut off after each of its words: it must
+ * be the beginning of the whole trace and say that memory is missing, and nothing may be invented.
  */
 static bool cut(struct dump *d, const struct trace *whole)
 {
@@ -144,7 +147,10 @@ static bool cut(struct dump *d, const struct trace *whole)
 	return last == whole->nr;
 }
 
-/* Words of the stack changed: any answer, soon, and never more than asked for. */
+/*
+ * Returns true if unwinding ends soon with any answer, and never gives more entries than asked for,
+ * when words of the stack are changed.
+ */
 static bool damaged(struct dump *d)
 {
 	size_t words = d->whole / 8;

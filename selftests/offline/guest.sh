@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with shadow stacks: `shstk trace` of a process and of a core
-# file, by the shadow stacks and by unwinding. The arguments are only there to
-# have the files copied in.
+# Runs in a guest with shadow stacks: tests `shstk trace` with a process and with a core file, by
+# the shadow stacks and by unwinding. The arguments are only there so that the files are copied into
+# the guest.
 
 cd /t || exit 1
 . ./cases.sh
 
-# lines NAME NUMBER PATTERN: so many lines of the last t's output match
+# lines NAME NUMBER PATTERN: reports whether NUMBER lines of the last t's output match.
 lines()
 {
 	if [ "$(grep -cE -e "$3" out)" = "$2" ]; then
@@ -20,7 +20,7 @@ lines()
 	fi
 }
 
-# has NAME PATTERN...: the output of the last t has lines for all patterns
+# has NAME PATTERN...: reports whether the output of the last t has lines for all patterns.
 has()
 {
 	name=$1

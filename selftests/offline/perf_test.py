@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk unwind` against `perf script`: the same perf.data, stack by stack.
+"""Compares `shstk unwind` with `perf script`: the same perf.data file, stack by stack.
 
-perf unwinds by libdw. Both must find the same addresses in every sample, but
-where one of them stops earlier: that is counted. Prints KTAP.
+perf unwinds with libdw. Both must find the same addresses in every sample, except where one of them
+stops earlier, which is counted. Prints KTAP.
 """
 
 import collections
@@ -25,7 +25,7 @@ HERE_AND_IN_TIME = {'cwd': TMP, 'timeout': LIMIT}
 
 
 def record(name, *args, size=8192, options=()):
-    """perf record into a file; once for all tests."""
+    """Runs perf record into a file, once for all tests, and returns the path."""
     path = os.path.join(TMP, name)
     if not os.path.exists(path):
         done = perf('record', '-q', '-e', 'cpu-clock:u', '-F', '2000', '--call-graph',
@@ -35,21 +35,21 @@ def record(name, *args, size=8192, options=()):
 
 
 def unwind(path, *args):
-    """shstk unwind, which must succeed."""
+    """Runs shstk unwind, which must succeed."""
     done = run(SHSTK, 'unwind', *args, path)
     check(done.returncode == 0, done.stderr)
     return done
 
 
 def script(path, *args):
-    """What perf script prints."""
+    """Returns what perf script prints."""
     done = perf('script', '-i', path, *args, **HERE_AND_IN_TIME)
     check(done.returncode == 0, done.stderr)
     return done.stdout
 
 
 def code_maps(path):
-    """{pid: [(start, end, offset, file)]} of executable mappings."""
+    """Returns {pid: [(start, end, offset, file)]} of the executable mappings."""
     maps = collections.defaultdict(list)
     out = script(path, '--show-mmap-events')
     for line in out.split('\n'):
@@ -64,10 +64,10 @@ def code_maps(path):
 
 
 def by_perf(path):
-    """{(tid, time): [offsets in files]}, innermost first.
+    """Returns {(tid, time): [offsets in files]} of perf script, innermost first.
 
-    After an exec perf may lose its way: a stack ends before the first address
-    that it says no file for.
+    perf may lose its way after an exec: a stack ends before the first address for which perf has no
+    file.
     """
     stacks = {}
     out = script(path, '--no-inline', '-F', 'tid,time,ip,dso')
@@ -87,7 +87,7 @@ def by_perf(path):
 
 
 def in_file(maps, pid, at):
-    """The offset in its file of an address; of a child's in its parent's."""
+    """Returns the offset in its file of an address; children have the maps of their parents."""
     for start, end, offset, _ in maps[pid] + [m for p in maps for m in maps[p]]:
         if start <= at < end:
             return at + offset - start
@@ -95,7 +95,7 @@ def in_file(maps, pid, at):
 
 
 def by_shstk(path, maps):
-    """The same, of `shstk unwind -o FILE.perf`; the call, not the return."""
+    """Returns the same of `shstk unwind -o FILE.perf`, with calls instead of return addresses."""
     out = os.path.join(TMP, 'out.perf')
     unwind(path, '-q', '-o', out)
     stacks, key, pid = {}, None, 0
@@ -116,7 +116,7 @@ def by_shstk(path, maps):
 
 
 def compare(path, wanted):
-    """Equal, perf shorter, shstk shorter, different: of all samples."""
+    """Returns {kind: samples}: equal, perf shorter, shstk shorter, different."""
     theirs, ours = by_perf(path), by_shstk(path, code_maps(path))
     check(len(theirs) >= wanted, f'only {len(theirs)} samples')
     check(set(theirs) == set(ours),
@@ -138,7 +138,7 @@ def compare(path, wanted):
 
 
 def alike(kinds):
-    """libdw leaves out frames of the dynamic linker at times."""
+    """Checks that stacks are alike; libdw sometimes leaves out frames of the dynamic linker."""
     check(len(kinds['different']) <= len(kinds['equal']) // 100 and
           not kinds['shstk shorter'], 'see above')
 
@@ -149,7 +149,7 @@ def own_program():
     path = record('burn.data', BURN)
     kinds = compare(path, 40)
     alike(kinds)
-    # Where perf ends earlier (after an exec) must be less than all.
+    # perf may end earlier (after an exec), but not in all stacks.
     check(len(kinds['equal']) >= 20, f'{len(kinds["equal"])} equal')
 
 
@@ -160,7 +160,7 @@ def debian_program():
                   'x=[re.compile("(a|b)*c%d" % i) for i in range(100)]')
     kinds = compare(path, 10)
     check(not kinds['shstk shorter'], 'see above')
-    # libdw leaves out or invents frames of the dynamic linker at times.
+    # libdw sometimes leaves out or invents frames of the dynamic linker.
     check(len(kinds['different']) <= 3 + len(kinds['equal']) // 10, 'see above')
 
 
@@ -179,14 +179,14 @@ def without_build_ids():
 
 
 def read_folded(path):
-    """{stack: value} of folded stacks."""
+    """Returns {stack: value} of a file of folded stacks."""
     with open(path, encoding='utf-8') as file:
         lines = [line.rstrip('\n').rsplit(' ', 1) for line in file]
     return {stack: int(value) for stack, value in lines}
 
 
 def folded(path, *args):
-    """{stack: value} of `shstk unwind -o FILE.folded`, and what it said."""
+    """Returns {stack: value} of `shstk unwind -o FILE.folded`, and its messages."""
     out = os.path.join(TMP, 'out.folded')
     done = unwind(path, '-o', out, *args)
     return read_folded(out), done.stderr
@@ -210,7 +210,7 @@ def whole_stacks():
 
 
 def judged(program, *options, env=None):
-    """What --chains says of a recording: samples, whole, and of copies equal, differ."""
+    """Returns the counts of --chains: samples, whole chains, and of copies: equal, different."""
     path = os.path.join(TMP, 'chains.data')
     done = run('perf', 'record', '-q', '-e', 'cpu-clock:u', '-F', '2000', *options, '-o', path,
                '--', 'env', '-u', 'LD_PRELOAD', os.path.join(HERE, program),
@@ -230,11 +230,11 @@ def kernel_chains():
     both = ['--call-graph', 'dwarf'], {'LD_PRELOAD': os.path.join(HERE, 'both.so')}
     samples, whole, equal, _ = judged('whole', *both[0], env=both[1])
     check(samples > 50 and equal >= 0.8 * samples, 'see above')
-    # Its innermost function has no frame: its caller is missing in the kernel's chains.
+    # The innermost function has no frame: its caller is missing in the kernel's chains.
     samples, whole, equal, differ = judged('whole-leaf', *both[0], env=both[1])
     check(whole >= 0.8 * samples and differ >= 0.8 * samples and equal < 0.2 * samples,
           'see above')
-    # Without frame pointers none is whole, but in start-up code.
+    # Without frame pointers no chain is whole, except in start-up code.
     samples, whole = judged('burn', '-g')
     check(samples > 30 and whole < 0.5 * samples, 'see above')
 
@@ -259,7 +259,7 @@ def on_another_machine():
     folded(path)
 
     def stacks(name):
-        """All but those in the vdso, which only this machine has."""
+        """Returns all stacks except those in the vDSO, which only this machine has."""
         with open(os.path.join(TMP, name), encoding='utf-8') as file:
             return {s for s in file if not re.search(r'\[vdso|clock_gettime', s)}
     there, here = stacks('there.folded'), stacks('out.folded')
@@ -286,7 +286,7 @@ def short_copies():
           said)
     cut = [s for s in stacks if '[truncated]' in s]
     check(cut, f'{list(stacks)[:3]}')
-    # What is known to be the outermost function is not cut off.
+    # A stack that ends in its known outermost function is not called truncated.
     check(not any(re.search(r'\[truncated\];(_start|clone3);', s) for s in cut),
           f'{cut}')
 
@@ -311,7 +311,7 @@ def cut_off():
 
 
 def refused(words, *args):
-    """The command fails with one line that has the words."""
+    """Checks that the command fails with one line that has these words."""
     done = run(SHSTK, 'unwind', '-o', os.path.join(TMP, 'no.folded'), *args)
     check(done.returncode in (1, 2), f'{args}: {done.returncode}')
     line = one_line(done.stderr)
@@ -359,7 +359,7 @@ def compressed():
     with open(other, 'wb') as file:
         file.write(whole[:starts[-1] + 100])
     check('cut off' in folded(other)[1], 'cut off')
-    # Nonsense in the last one: what came before is there.
+    # The last record is nonsense: what came before it is still there.
     whole[starts[-1] + 8:starts[-1] + 40] = b'\xff' * 32
     with open(other, 'wb') as file:
         file.write(whole)
@@ -413,7 +413,7 @@ def another_build():
 
 
 def may_record():
-    """Why perf cannot record here, or None."""
+    """Returns the reason why perf cannot record here, or None."""
     if not shutil.which('perf'):
         return 'no perf'
     done = perf('record', '-q', '-e', 'cpu-clock:u', '--call-graph', 'dwarf', '-o',

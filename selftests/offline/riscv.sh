@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a riscv guest: a program with shadow stacks on leaves a core file, which
-# goes to riscv_core as text. Small stacks keep it small.
+# Runs in a riscv guest: a program with shadow stacks on leaves a core file, which goes to
+# riscv_core as text. Small stacks keep the core file small.
 
 cd /t || exit 1
 ulimit -c unlimited -s 256

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Small files for the fuzz targets to start from: a core file of each machine,
-and a perf.data file, with one of everything that is read of them.
+"""Writes small files for the fuzz targets to start from: a core file of each machine, and perf.data
+files, with one of everything that is read from them.
 
 usage: seed.py FOLDER
 """
@@ -14,18 +14,18 @@ PAGE = 4096
 
 
 def pad(data, size=4):
-    """Fill up with zeros to a multiple of size."""
+    """Fills up with zeros to a multiple of size."""
     return data + bytes(-len(data) % size)
 
 
 def note(name, kind, desc):
-    """A note."""
+    """Returns a note."""
     return (struct.pack('<III', len(name) + 1, len(desc), kind) +
             pad(name + b'\0') + pad(desc))
 
 
 def prstatus(tid, regs):
-    """NT_PRSTATUS."""
+    """Returns the contents of NT_PRSTATUS."""
     head = bytearray(112)
     struct.pack_into('<h', head, 12, 11)
     struct.pack_into('<i', head, 32, tid)
@@ -33,7 +33,7 @@ def prstatus(tid, regs):
 
 
 def core(machine):
-    """A core file: two threads, code, a stack and a shadow stack."""
+    """Returns a core file with two threads, code, a stack and a shadow stack."""
     code, stack, shadow = 0x400000, 0x7ff000, 0x900000
     if machine == 62:
         regs = [0] * 27
@@ -73,13 +73,13 @@ def core(machine):
 
 
 def record(kind, misc, body):
-    """A record of a perf.data file."""
+    """Returns a record of a perf.data file."""
     body = pad(body, 8)
     return struct.pack('<IHH', kind, misc, len(body) + 8) + body
 
 
 def attribute(ids):
-    """Two kinds of perf_event_attr differ in their IDs only."""
+    """Returns a perf_event_attr with these IDs."""
     # IP, TID, TIME, PERIOD, CALLCHAIN, REGS_USER, STACK_USER, IDENTIFIER
     kinds = 0x1 | 0x2 | 0x4 | 0x100 | 0x20 | 0x1000 | 0x2000 | 0x10000
     attr = bytearray(112)
@@ -90,7 +90,7 @@ def attribute(ids):
 
 
 def records():
-    """The records: a program with two samples that forks."""
+    """Returns records: a program with two samples that forks."""
     tail = struct.pack('<IIQQ', 100, 100, 5, 1)
     mmap = struct.pack('<IIQQQ', 100, 100, 0x400000, 0x2000, 0) + bytes(24)
     regs = struct.pack('<20Q', *range(0x7ff000, 0x7ff000 + 20))
@@ -109,18 +109,18 @@ def records():
 
 
 def packed():
-    """The same as perf record -z writes it: a stream, here of raw blocks."""
+    """Returns the same records as perf record -z writes them: a stream, here with raw blocks."""
     data = records()
     half = len(data) // 2 - 3
     blocks = [struct.pack('<I', len(part) << 3)[:3] + part for part in (data[:half], data[half:])]
     first = b'\x28\xb5\x2f\xfd\x00\x38' + blocks[0]
-    # The newer kind says how much of it there is.
+    # The newer kind of record tells its size.
     second = struct.pack('<Q', len(blocks[1])) + blocks[1]
     return struct.pack('<IHH', 81, 0, len(first) + 8) + first + record(83, 0, second)
 
 
 def perfdata(data):
-    """A file as perf record writes it, with these records."""
+    """Returns a file with these records as perf record writes it."""
     attr, ids = attribute(struct.pack('<QQ', 1, 2))
     at = 104
     attrs_at = at + len(ids)
@@ -143,13 +143,13 @@ def perfdata(data):
 
 
 def pipe(data):
-    """A file as perf record -o - writes it."""
+    """Returns a file with these records as perf record -o - writes it."""
     attr, ids = attribute(struct.pack('<QQ', 1, 2))
     return (b'PERFILE2' + struct.pack('<Q', 16) + record(64, 0, attr + ids) + data)
 
 
 def main():
-    """Write them all."""
+    """Writes all files."""
     for name, data in (('core_seed-x86', core(62)), ('core_seed-arm64', core(183)),
                        ('core_seed-riscv', core(243)),
                        ('perfdata_seed-file', perfdata(records())),

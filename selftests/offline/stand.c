@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program of known stacks: one thread deep in a recursion, one in a signal
- * handler on an alternate stack, one in a callback of the C library. Says
- * "ready PID" when they stand still, and waits, or ends by a signal.
+ * stand.c - a program of known stacks: one thread deep in a recursion, one in a signal handler on
+ * an alternate stack, one in a callback of the C library. When they stand still, it prints "ready
+ * PID" and waits, or is ended by a signal.
  *
- * usage: stand wait|crash
+ *  usage: stand wait|crash
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -29,7 +29,7 @@ static volatile pid_t settler;
 static volatile int depth;
 static volatile int forever = 1;
 
-/* For good; the C library's pause() may be inlined or not. */
+/* Waits for ever. The C library's pause() may be inlined or not. */
 hidden void stand_still(void)
 {
 	settler = syscall(SYS_gettid);
@@ -38,7 +38,10 @@ hidden void stand_still(void)
 		pause();
 }
 
-/* Who has posted may still be in sem_post(), where the stack is another one. */
+/*
+ * Returns true if a thread sleeps. A thread that has posted may still be in sem_post(), where its
+ * stack is another one.
+ */
 hidden bool is_asleep(pid_t tid)
 {
 	char name[64], text[256], *end;
@@ -136,8 +139,8 @@ hidden int crash_here(void)
 
 #ifdef __riscv
 /*
- * No C library does it there. Functions push from here on, which leaves those out
- * that are active now: main() must not return.
+ * Switches shadow stacks on, which no C library does on riscv. Functions that are active now have
+ * not pushed their return addresses, so main() must not return.
  */
 static inline __attribute__((always_inline)) int switch_on(void)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program all of whose code has frame pointers, without a C library: the kernel's
+ * whole.c - a program whose code has frame pointers everywhere, without a C library: the kernel's
  * callchains of it reach _start, by frame pointers alone.
  */
 #define hidden __attribute__((noinline, noclone)) static
