@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * adapt_test.c - how a recording changes while it goes on: each change alters one part of it, and
- * nothing if it is refused.
+ * adapt_test.c - tests how a recording adapts while it goes on: each change alters one part of it,
+ * and alters nothing if it is refused.
  *
- * The rings of perf events are replaced when this is linked, and no record comes: what would be
- * learnt from records is set here. Prints KTAP.
+ * The rings of perf events are replaced when this is linked, and no record comes: the test sets
+ * what the recorder would learn from records. Prints KTAP.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -17,9 +17,11 @@
 
 #include "fake_rings.h"
 
-#define MANY 10000000000ull /* samples: more than can be taken in any time that passes here */
+#define MANY 10000000000ull /* samples: more than can be taken in the time that passes here */
 
-/* How rings were opened last, how often, and whether they may be. */
+/*
+ * The options with which rings were opened last, the number of openings, and whether opening fails.
+ */
 static struct perf_opts opened;
 static unsigned int opens;
 static bool refuse;
@@ -43,7 +45,7 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 	return 0;
 }
 
-/* ---- a recording ---- */
+/* ---- A recording ---- */
 
 static const struct perf_event event = {
 	.name = "page-faults",
@@ -55,7 +57,9 @@ static struct perf_drain *d;
 static struct shstk_symbols *symbols;
 static struct shstk_profile *profile;
 
-/* Of this process, by copies or else by callchains of shadow stacks. */
+/*
+ * Begins to record this process: with copies of stacks, or else with callchains of shadow stacks.
+ */
 static void begin(bool copies, uint64_t count)
 {
 	pid_t pid = getpid();
@@ -93,7 +97,7 @@ static void end(void)
 	shstk_symbols_destroy(symbols);
 }
 
-/* What would be learnt so that each change is due. */
+/* These functions set what the recorder would learn so that one change each is due. */
 static void too_many(void)
 {
 	d->adapt.came = MANY;
@@ -116,14 +120,14 @@ static void has_bare(void)
 	d->convert->learnt.bare_longest = 1000000000;
 }
 
-/* Changes what is due, and how often rings were opened for that. */
+/* Makes the changes that are due. Returns how often rings were opened for them. */
 static unsigned int change(void)
 {
 	opens = 0;
 	return adapt(d) ? 1000 : opens;
 }
 
-/* ---- the tests ---- */
+/* ---- The tests ---- */
 
 static unsigned int number, failed;
 
@@ -172,7 +176,7 @@ static void test_copies(void)
 	end();
 }
 
-/* Each is refused once, and copies still grow. */
+/* Each change is refused once, but copies still grow. */
 static void test_refused(void)
 {
 	struct drain_counts counts;

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record` by its agent, on programs of known behaviour: shares, threads, processes, rates,
-what is between samples.
+"""Tests `shstk record` by its agent, on programs of known behaviour: shares, threads, processes,
+rates, and what is between samples.
 
-What is expected of a profile never depends on how long something took on the wall clock: the
-target measures what its functions use by its own CPU time, and tells it in a file. Prints KTAP.
+What is expected of a profile never depends on wall-clock time: the target measures by its own CPU
+time what its functions use, and writes it to a file. Prints KTAP.
 """
 
 import collections
@@ -80,8 +80,8 @@ def short_threads_by_the_thousand():
     samples, lost, threads, _ = summary(result)
     check(threads == 2001, result.err)
     check(lost == 0 and samples > 0, result.err)
-    # Starting and ending threads is on top of the work. Of a thread of 1 ms there is a sample
-    # or two: what the kernel did in its time, and what no tick saw, have frames of their own.
+    # Starting and ending threads comes on top of the work. A thread of 1 ms has a sample or two.
+    # What the kernel did in its time, and what no tick saw, have frames of their own.
     used = float(re.search(r'of ([\d.]+) s CPU', result.err)[1])
     work = sum(result.truth['thread_work'])
     got = seconds(result, 'thread_work')
@@ -109,7 +109,7 @@ def more_threads_than_slots():
 def fork_without_exec():
     """forked children are sampled on their own"""
     result = record(TARGET, 'fork', '6', '0.25', options=['--per-thread'])
-    # Of them and perhaps the parent; on a busy machine the kernel may see one late.
+    # The children, and perhaps the parent; on a busy machine the kernel may see one late.
     towers = {frames[0] for frames, _ in result.stacks if 'do_fork' in frames}
     check(len(towers) in (6, 7), f'{towers}')
     if 'sampled late' not in result.err:
@@ -124,8 +124,8 @@ def many_forks():
     """200 short children: none is lost from the count"""
     result = record(TARGET, 'fork', '200', '0.004')
     check(result.status == 0 and summary(result)[3] == 201, result.err)
-    # The kernel looks at timers at its ticks. What a child that saw none has used is
-    # charged to the place where it ended, and on a busy machine most may see none.
+    # The kernel checks timers at its ticks. What a child that saw no tick has used is charged to
+    # the place where it ended, and on a busy machine most children may see none.
     work, got = sum(result.truth['child_work']), seconds(result)
     check(got > 0.9 * work, f'{got} of {work} s: {result.err}')
     check(seconds(result, 'child_work') > 0, result.err)
@@ -192,7 +192,7 @@ def samples_longer_than_periods():
 
 
 def filter_calls():
-    """Give this process a filter of system calls that lets all pass."""
+    """Gives this process a filter of system calls that lets all calls pass."""
     code = ctypes.create_string_buffer(struct.pack('=HBBI', 6, 0, 0, 0x7fff0000))
     program = ctypes.create_string_buffer(struct.pack('=HxxxxxxQ', 1, ctypes.addressof(code)))
     if ctypes.CDLL(None, use_errno=True).prctl(22, 2, program, 0, 0):
@@ -330,7 +330,7 @@ def crowd_by_wall_clock():
     check(result.status == 0, result.err)
     check(re.search(r'threads that waited were sampled every [0-9.]+ ms only', result.err),
           result.err)
-    # 398000 it would be.
+    # Without the limit it would be 398000.
     per_second = summary(result)[0] / float(re.search(r'([\d.]+) s;', result.err)[1])
     check(per_second < 40000, result.err)
     check(seconds(result, 'at_barrier') > 500, result.err)
@@ -364,12 +364,12 @@ def static_child():
     """a static child of a script runs, unrecorded"""
     result = record('sh', '-c', f'{STATIC} burn 0.2; {TARGET} burn 0.3; exit 4')
     check(result.status == 4, f'{result.status} {result.err}')
-    # The second call; the static program was the first one.
+    # The second call; the first one was in the static program.
     about(seconds(result, 'do_burn'), result.truth['burn'][1], 0.1, 'CPU seconds')
 
 
 def named_gap(result, words, wanted):
-    """A line names CPU time that is missing; @wanted: seconds, as the program says."""
+    """Checks that a line names CPU time that is missing; @wanted: seconds, as the program says."""
     found = re.search(r'([0-9.]+) s of CPU time.* not sampled: .*' + words, result.err)
     check(found, f'{words!r}: {result.err}')
     about(float(found[1]), wanted, 0.1 + 0.1 * wanted, f'missing: {words}')
@@ -403,22 +403,27 @@ SHARES = [f'share_{c}' for c in 'abcd']
 
 
 def gained_nothing(got, true, unit):
-    """What nothing could sample is in no other function's share (by chance once in 10^6)."""
+    """Checks that what nothing could sample is in no other function's share (by chance once in
+    10^6).
+    """
     for name in SHARES:
         most = true[name] + 5 * math.sqrt(true[name] * unit) + unit
         check(got[name] <= most, f'{name}: {got[name]:.3f} of at most {most:.3f}')
 
 
 def chi_square(got, true, unit):
-    """How far shares are from the truth, with 3 degrees of freedom."""
+    """Returns how far shares are from the truth, as chi-square with 3 degrees of freedom."""
     scale = sum(got.values()) / sum(true.values())
     return sum((got[name] - true[name] * scale) ** 2 / (true[name] * scale * unit)
                for name in SHARES)
 
 
 def run_truth(phase):
-    """Records truth.c, for a second at least: a run in which the machine was not kept from
-    running for long, as one sample stands for all of such a time."""
+    """Records truth.c, for a second at least, in a run in which the machine was not kept from
+    running for long.
+
+    One sample stands for all of such a time.
+    """
     for _ in range(5):
         result = record(os.path.join(HERE, 'truth'), phase, str(max(250, round(1 / TICK))),
                         options=['-F', '199'])
@@ -429,9 +434,11 @@ def run_truth(phase):
 
 
 def shares_of(phase):
-    """The chi-square of a run of truth.c; none (0) of what this machine can't sample, which
-    must be shown as such."""
-    # A sample stands for a period, or for all of them since the last tick.
+    """Returns the chi-square of a run of truth.c.
+
+    It is 0 for what this machine cannot sample, which must be shown as such.
+    """
+    # A sample stands for a period, or for all periods since the last tick.
     unit = max(1 / 199, TICK) + 1 / 199
     result = run_truth(phase)
     got = {name: seconds(result, name) for name in SHARES}
@@ -452,7 +459,7 @@ def shares_of(phase):
 @test
 def shares_agree_with_the_truth():
     """chi-square over runs of work that begins anywhere between the kernel's ticks"""
-    # 9 degrees of freedom: by chance above 45 once in a million.
+    # With 9 degrees of freedom, it is above 45 by chance once in a million.
     chi = sum(shares_of('free') for _ in range(3))
     check(chi < 60, f'chi-square {chi:.1f}')
 
@@ -474,7 +481,7 @@ def loading_and_exit_have_names():
     found = re.search(r'([0-9.]+) of ([0-9.]+) s CPU time', result.err)
     got, used = float(found[1]), float(found[2])
     check(used < most, f'{used} of {most} s')
-    # 150 first periods of random length: the error of their sum is some 15 ms.
+    # 150 first periods of random length: the error of their sum is about 15 ms.
     check(0.8 * used - 0.1 < got < 1.15 * used + 0.1, result.err)
     check(seconds(result, 'true', '[exec, loader]') > 0.3 * used, str(result.stacks))
     for name in 'agent_settle', '_dl_call_fini', '_dl_fini':
@@ -529,7 +536,7 @@ def xz_with_threads():
     total = seconds(result)
     towers = {frames[0] for frames, value in result.stacks
               if 'start_thread' in frames}
-    # Where the first thread comes late one worker may do it all.
+    # If the first thread comes late, one worker may do everything.
     check(len(towers) == summary(result)[2] - 1 > 0, f'{towers}: {result.err}')
     check(seconds(result, '[truncated]') < 0.02 * total, 'truncated')
     check(seconds(result, 'start_thread') > 0.7 * total,

@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The agent on arm64, under qemu-aarch64's user-mode emulation.
+"""Tests the agent on arm64, under qemu-aarch64's user-mode emulation.
 
-`shstk record` itself cannot run there (no arm64 libdw on this machine), so
-this program stands in for the recorder: it makes the shared memory of
-tools/inject/agent/ring.h, starts the target, and reads the rings when it has ended.
-Prints KTAP.
+`shstk record` itself cannot run there (this machine has no arm64 libdw), so this program stands in
+for the recorder: it makes the shared memory of tools/inject/agent/ring.h, starts the target, and
+reads the rings when the target has ended. Prints KTAP.
 """
 
 import fcntl
@@ -28,14 +27,14 @@ PERIOD = 1001001            # ns
 SLOTS, RING, DEPTH = 64, 262144, 256
 SLOTS_AT, RINGS_AT = 65536, 131072
 SLOT_SIZE = 192
-VERSION = 6                 # of the layout; the agent takes no other
+VERSION = 6                 # of the layout; the agent accepts no other
 IN_TIME = 100               # periods: the emulator's ticks are not the kernel's
 MAPS, SAMPLE = 3, 4
-TRUTH = 99          # the target's file descriptor for what its functions used
+TRUTH = 99          # the target's descriptor for what its functions used
 
 
 def emulator():
-    """Path of qemu-aarch64, or None."""
+    """Returns the path of qemu-aarch64, or None."""
     for path in (os.path.join(CACHE, 'user', 'qemu-aarch64'),
                  shutil.which('qemu-aarch64'),
                  shutil.which('qemu-aarch64-static')):
@@ -45,8 +44,9 @@ def emulator():
 
 
 class Recording:
-    """One run of the target: exit status, maps text, samples by thread, and what
-    the target says that its functions used."""
+    """One run of the target: exit status, text of the maps, samples by thread, and what its
+    functions used.
+    """
 
     def __init__(self, *args):
         truth = os.memfd_create('truth')
@@ -78,7 +78,7 @@ class Recording:
         assert self.maps, 'the agent did not enter: is VERSION that of ring.h?'
 
     def read_slot(self, slot):
-        """All records of one ring; no thread may have filled it."""
+        """Reads all records of one ring; no thread may have filled its ring."""
         at = SLOTS_AT + slot * SLOT_SIZE
         owner, _, tid = struct.unpack_from('<QII', self.memory, at)
         head, _, lost = struct.unpack_from('<QQQ', self.memory, at + 64)
@@ -100,7 +100,7 @@ class Recording:
             place += size
 
     def base(self):
-        """Where the target's file begins in memory."""
+        """Returns the address at which the target's file is mapped."""
         for line in self.maps.split('\n'):
             found = re.match(r'([0-9a-f]+)-\S+ \S+ ([0-9a-f]+) .*/target$', line)
             if found:
@@ -108,11 +108,11 @@ class Recording:
         raise AssertionError(f'the target is not in the maps: {self.maps}')
 
     def samples(self):
-        """Samples of all threads."""
+        """Returns the samples of all threads."""
         return [s for thread in self.threads.values() for s in thread]
 
     def seconds(self, function):
-        """CPU time of the samples that have a function of the target."""
+        """Returns the CPU time of the samples that have a function of the target, in seconds."""
         text = subprocess.run(['readelf', '-sW', TARGET], text=True, check=True,
                               capture_output=True).stdout
         found = re.search(r':\s+([0-9a-f]+)\s+(\d+) FUNC.* ' + function + '\n',
@@ -124,7 +124,7 @@ class Recording:
 
 
 def complete(recording):
-    """Every stack reached the first frame."""
+    """Checks that every stack reaches the first frame."""
     bad = [s for s in recording.samples() if s[1]]
     assert recording.samples() and not bad, f'{len(bad)} incomplete: {bad[:3]}'
 
@@ -138,7 +138,7 @@ def share():
     got = [run.seconds(f) for f in ('work_seventy', 'work_thirty')]
     used = [run.truth[f] for f in ('work_seventy', 'work_thirty')]
     assert abs(sum(got) - sum(used)) < 0.1, f'{got}, not {used} s'
-    # Five standard deviations of so many samples, were they at random.
+    # Five standard deviations for this number of samples, if they were random.
     share = used[0] / sum(used)
     slack = 5 * (share * (1 - share) / len(run.samples())) ** 0.5
     assert abs(got[0] / sum(got) - share) < slack, f'{got}, not {used} s'
@@ -156,7 +156,7 @@ def threads():
 
 
 def missing():
-    """Why nothing can be run here, or None."""
+    """Returns why nothing can be run here, or None."""
     if emulator() and os.path.isdir(ROOT):
         return None
     return 'no qemu-aarch64 or no arm64 libc'

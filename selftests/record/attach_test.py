@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record -p` of programs as they are: Debian's, static ones, in containers, with
-hidden processes. Nearly all stacks must reach the program's first frame. Prints KTAP.
+"""Tests `shstk record -p` on real programs: Debian's, static ones, in containers, with hidden
+processes.
+
+Nearly all stacks must reach the program's first frame. Prints KTAP.
 """
 
 import contextlib
@@ -25,8 +27,8 @@ from perf import perf  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
 NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
-PATIENCE = 120      # seconds until a program counts as hung
-WORK = 0.8          # CPU seconds to be recorded of each
+PATIENCE = 120      # seconds after which a program counts as hung
+WORK = 0.8          # CPU seconds of each program to be recorded
 
 PYTHON = '''
 import hashlib, json, re
@@ -104,7 +106,7 @@ static __attribute__((noinline)) void work(void)
 }
 int main(void) { for (;;) work(); }
 '''
-# Only the second thread is left.
+# The first thread ends; only the second one is left.
 C_THREAD = C.replace('int main(void)', 'static void *thread(void *arg)') + '''
 #include <pthread.h>
 int main(void)
@@ -117,7 +119,7 @@ int main(void)
 
 
 def tool(name):
-    """A program that must be installed."""
+    """Returns the path of a program, or skips if it is not installed."""
     path = shutil.which(name) or shutil.which(name, path='/usr/sbin:/sbin')
     if not path:
         raise Skip(f'there is no {name}')
@@ -125,7 +127,7 @@ def tool(name):
 
 
 def field(pid, number):
-    """A number of /proc/PID/stat; as if it were not there when the process is gone."""
+    """Returns a number of /proc/PID/stat, or 0 if the process is gone."""
     try:
         with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
             return int(file.read().rsplit(')', 1)[1].split()[number - 3])
@@ -134,18 +136,18 @@ def field(pid, number):
 
 
 def family(pid):
-    """A process and its children."""
+    """Returns a process and its children."""
     return [pid] + [int(name) for name in os.listdir('/proc')
                     if name.isdigit() and field(name, 4) == pid]
 
 
 def cpu_time(pid):
-    """CPU seconds of a process and its children so far."""
+    """Returns the CPU seconds of a process and its children so far."""
     return sum(field(p, 14) + field(p, 15) for p in family(pid)) / os.sysconf('SC_CLK_TCK')
 
 
 def wait_for(what, text):
-    """Wait until a function returns something true; returns it."""
+    """Waits until a function returns something true, and returns it."""
     end = time.monotonic() + PATIENCE
     while True:
         got = what()
@@ -169,7 +171,7 @@ def running(*args, **kwargs):
 
 
 def folded(path):
-    """[(frames, value)] of folded stacks."""
+    """Returns [(frames, value)] of a file of folded stacks."""
     stacks = []
     with open(path, encoding='utf-8') as file:
         for line in file:
@@ -179,9 +181,9 @@ def folded(path):
 
 
 def attach(pid, start=None):
-    """Record a process and its children while they work: (stacks, what was said).
+    """Records a process and its children while they work: (stacks, messages).
 
-    What start() returns is entered once recording is on.
+    The context that start() returns is entered once recording is on.
     """
     out = os.path.join(TMP, f'out-{pid}.folded')
     targets = [word for p in family(pid) for word in ('-p', str(p))]
@@ -203,7 +205,7 @@ def attach(pid, start=None):
 
 
 def whole(stacks, text, least=0.99):
-    """Nearly all of the stacks reach the first frame."""
+    """Checks that nearly all of the stacks reach the first frame."""
     total = sum(value for _, value in stacks)
     cut = [(value, frames) for frames, value in stacks if '[truncated]' in frames]
     check(total > WORK * 1e9 / 2, f'{total / 1e9} s recorded: {text}')
@@ -254,7 +256,7 @@ def java():
 
 
 def compiled(name, source, *command):
-    """A program built from a text."""
+    """Returns the path of a program that is built from a text."""
     path = os.path.join(TMP, name)
     with open(path, 'w', encoding='ascii') as file:
         file.write(source)
@@ -284,13 +286,13 @@ def static_programs():
 
 
 def mappings(pid):
-    """What /proc/PID/maps has."""
+    """Returns the text of /proc/PID/maps."""
     with open(f'/proc/{pid}/maps', encoding='utf-8', errors='replace') as file:
         return file.read()
 
 
 def sees_deleted_files():
-    """May mapped files be opened that have no name any more?"""
+    """Returns whether mapped files that are deleted can be opened."""
     folder = '/proc/self/map_files'
     try:
         with open(f'{folder}/{os.listdir(folder)[0]}', 'rb'):
@@ -328,7 +330,7 @@ def first_thread_ended():
 
 
 def free_port():
-    """A port that nobody listens at."""
+    """Returns a port at which nobody listens."""
     with socket.socket() as sock:
         sock.bind(('127.0.0.1', 0))
         return sock.getsockname()[1]
@@ -407,7 +409,7 @@ def postgres():
 
 
 def make_root():
-    """A folder with the target and its libraries, to be the root of a container."""
+    """Makes a folder with the target and its libraries, to be the root of a container."""
     root = os.path.join(TMP, 'root')
     libs = re.findall(r'(/\S+)', run('ldd', TARGET).stdout)
     for path in libs + [TARGET]:
@@ -418,7 +420,7 @@ def make_root():
 
 
 def in_container(*namespaces, **who):
-    """The target in namespaces of its own, with another root; then its program is deleted."""
+    """Runs the target in namespaces of its own with another root; then its program is deleted."""
     if os.getuid():
         raise Skip('needs root')
     os.chmod(TMP, 0o755)
@@ -463,7 +465,7 @@ def hidden_processes():
     os.mkdir(out)
     os.chmod(out, 0o777)
     with running(TARGET, 'forever', **NOBODY) as pid:
-        # Samples of the loader would be more than a hundredth on a busy machine.
+        # Samples in the loader could be more than a hundredth on a busy machine.
         wait_for(lambda: cpu_time(pid) > 0.05, 'the target does not work')
         hide = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
         done = run('unshare', '--mount', 'sh', '-c', hide, 'sh', 'setpriv', '--reuid=65534',
@@ -484,7 +486,7 @@ def many_processes():
     """-a, with 200 processes at work"""
     if os.getuid():
         raise Skip('needs root')
-    # Whatever else runs on this machine, the name is ours alone.
+    # No other process on this machine has this name.
     program = os.path.join(TMP, f'crowd-{os.getpid()}')
     shutil.copy(TARGET, program)
     with contextlib.ExitStack() as stack:
@@ -528,7 +530,7 @@ def many_threads():
         raise Skip(text.strip())
     found = re.search(r' (\d+) lost, (\d+) threads, 1 process', text)
     check(found, text)
-    # Some tell of themselves in a ring that is full, where rings may not be larger.
+    # If rings may not be larger, some threads tell of themselves in a ring that is full.
     lost, threads = int(found[1]), int(found[2])
     check(threads >= (5000 if not lost else 4950), text)
     stacks = folded(out)
@@ -548,7 +550,7 @@ def other_recordings():
         try:
             if 'not permitted' in first:
                 raise Skip(first.strip())
-            # perf 6.1 destroyed its stack by them, each time.
+            # perf 6.1 destroyed its own stack by these environments, each time.
             done = perf('record', '-g', '-o', os.path.join(TMP, 'others.data'),
                         'sh', '-c', 'ls /; ls /tmp >/dev/null')
             check(done.returncode == 0, f'perf: {done.returncode} {done.stderr}')

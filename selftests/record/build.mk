@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `shstk record` and `shstk trace`, run on a program of known behaviour and on
-# programs of Debian.
+# Tests of `shstk record` and `shstk trace`, with a program of known behaviour and with programs of
+# Debian.
 
 RECORD_B	:= $(B)/selftests/record
 RECORD_CC	:= $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g \
 	-fomit-frame-pointer -fno-optimize-sibling-calls -pthread
 
-# The target: target.c and a file for each subject.
+# The target: target.c, and a file for each subject.
 TARGET_SRC	:= $(wildcard selftests/record/target*.c) selftests/record/target.h
 $(RECORD_B)/target: $(TARGET_SRC)
 	@mkdir -p $(@D)
@@ -96,7 +96,7 @@ $(RECORD_B)/small_machine.so: selftests/record/small_machine.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -shared -fPIC -o $@ $<
 
-# Tests in Python run where they are; what they run must be built before.
+# The tests in Python run from the source tree; what they run must be built before.
 RECORD_TESTS := $(patsubst %,selftests/record/%_test.py,agent signals filters lifetime programs \
 	trace perf_events)
 $(RECORD_TESTS): | $(RECORD_B)/target $(RECORD_B)/target-fp \
@@ -117,7 +117,7 @@ selftests/record/copies_test.py: | $(RECORD_B)/target $(RECORD_B)/target-static 
 
 selftests/record/attach_test.py: | $(RECORD_B)/target $(RECORD_B)/crowd all
 
-# What tells of its inlined functions is taken away.
+# The file that describes its inlined functions is removed.
 $(RECORD_B)/split: selftests/record/split.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)cd $(@D) && $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -gsplit-dwarf -c -o split.o \
@@ -144,7 +144,7 @@ selftests/record/events_test.py: | $(RECORD_B)/faults all
 CHECK	+= $(RECORD_B)/install_test $(RECORD_TESTS) $(patsubst %,selftests/record/%_test.py,events targets sums \
 	copies attach top wakers)
 
-# The recorder with other rings, and the main() of these tests.
+# The recorder with stand-ins for the rings, and with the main() of these tests.
 REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory)
 $(RECORD_B)/mixed_test: REPLAY_WRAP += perf_probe shadow_stacks_read shadow_stacks_any module_loaded rules_read_state
 RECORD_REPLACED := $(addprefix $(RECORD_B)/,replay chain_test mixed_test ways_test adapt_test)
@@ -156,7 +156,7 @@ $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshst
 
 CHECK	+= $(RECORD_REPLACED)
 
-# The rings of many CPUs, alone.
+# The rings of many CPUs, without the rest of the recorder.
 $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 		$(addprefix $(B)/tools/perf/,borrow.o event.o regs.o)
 	@mkdir -p $(@D)
@@ -164,7 +164,7 @@ $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 
 CHECK	+= $(RECORD_B)/rings_test
 
-# The tables of HotSpot's data structures, alone.
+# The reader of HotSpot's tables, without the rest of the command.
 $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vmstructs.o \
 		$(B)/tools/elf/symbols.o
 	@mkdir -p $(@D)
@@ -173,7 +173,7 @@ $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vm
 
 CHECK	+= $(RECORD_B)/vmstructs_test
 
-# The recorder with another clock, other rings and a command that is none.
+# The recorder with stand-ins for the clock, the rings and the command.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \
 	target_find target_hold target_go
 $(RECORD_B)/rhythm_test: selftests/record/rhythm_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
@@ -184,8 +184,8 @@ $(RECORD_B)/rhythm_test: selftests/record/rhythm_test.c $(TOOL_OBJ) $(B)/libshst
 
 CHECK	+= $(RECORD_B)/rhythm_test
 
-# The agent, linked into a program that has nobody to take what it tells: with sanitizers, and
-# as it is.
+# The agent, linked into a program in which nobody takes what it tells: with sanitizers, and
+# without.
 RECORD_FULL	:= $(RECORD_B)/full_test $(RECORD_B)/full_test-plain
 $(RECORD_B)/full_test: $(B)/lib/asan/libshstk.a
 $(RECORD_B)/full_test: RECORD_FULL_FLAGS := $(asan_FLAGS)
@@ -199,18 +199,18 @@ $(RECORD_FULL): selftests/record/full_test.c $(AGENT_SRC) \
 
 CHECK	+= $(RECORD_FULL)
 
-# As many samples as a day of recording has, in some minutes.
+# Takes as many samples as a day of recording, in some minutes.
 .PHONY: replay-record
 replay-record: $(RECORD_B)/replay
 	$< 10000000
 
-# The storm, and the orders of two signals, at their full length: many hours.
+# The storm, and the orders of two signals, at full length: many hours.
 STORM_ROUNDS ?= 100000
 .PHONY: storm-record
 storm-record: selftests/record/signals_test.py
 	STORM_ROUNDS=$(STORM_ROUNDS) STORM_STRIDE=1 $< storm_of_handlers orders_of_two_signals
 
-# The agent for arm64, run by an emulator; "make check" has the compiler.
+# The agent for arm64, which an emulator runs; "make check" has the compiler.
 RECORD_ARM64	:= $(RECORD_B)/arm64
 $(RECORD_ARM64)/libshstk-agent.so: $(AGENT_SRC) $(wildcard tools/inject/agent/*.h tools/inject/common/*.h tools/inject/*.h) \
 		$(B)/lib/arm64/libshstk.a
@@ -229,9 +229,9 @@ selftests/record/arm64_test.py: | $(RECORD_ARM64)/libshstk-agent.so $(RECORD_ARM
 
 CHECK	+= selftests/record/arm64_test.py
 
-# The whole command for the arm64 guest. Debian 12 has no arm64 packages of what
-# it links: elfutils, lzma, zlib and zstd are those of the guest's Debian; what is only
-# needed for pprof is done by a few functions, and what is for names of C++ is left out.
+# The whole command for the arm64 guest. Debian 12 has no arm64 packages of the libraries that it
+# needs: elfutils, lzma, zlib and zstd come from the guest's Debian. A few functions replace what
+# only pprof needs, and C++ names are left out (left_out.c).
 RECORD_ROOT	:= $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu
 RECORD_SYMBOL	:= $(SYMBOL_SRC:libshstk/symbol/%.c=$(RECORD_ARM64)/symbol/%.o) \
 	$(RECORD_ARM64)/symbol/profile.pb-c.o
@@ -255,8 +255,8 @@ $(RECORD_ARM64)/shstk: $(RECORD_TOOLS) $(RECORD_SYMBOL) $(RECORD_ARM64)/left_out
 	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $^ -Wl,--allow-shlib-undefined \
 		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
 
-# In guests: hardware and software at the same moment, on programs of Debian.
-# The loader's tests bring these programs and the libraries along.
+# For guests: hardware and software at the same moment, with programs of Debian. The loader's tests
+# bring these programs and the libraries.
 $(RECORD_ARM64)/throw: selftests/record/throw.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(ARM64)g++ -O2 -g $(WARN) -mbranch-protection=standard -o $@ $<

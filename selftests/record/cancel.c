@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * cancel.c - threads whose cancellation is pending, in code without cancellation
- * points: each has to come to its end, whatever else runs in it. Ends with 0 if all
- * did, or says what did not. To be sampled, or with another backtrace() in front.
+ * cancel.c - threads whose cancellation is pending, in code without cancellation points: each has
+ * to come to its end, whatever else runs in it. Ends with 0 if all did, or says what did not. The
+ * program is run while it is sampled, or with a preloaded backtrace().
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -20,7 +20,7 @@ static double (*late_cos)(double);
 static volatile double sum;
 static bool ran, cleaned, finished, traced;
 
-/* In the middle of it, code that nobody has seen before. */
+/* Computes. Calls into a library that was loaded late, so nobody has seen the code before. */
 static void compute(double seconds)
 {
 	clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
@@ -94,7 +94,7 @@ int main(void)
 		late_cos = (double (*)(double))dlsym(preloaded, "cos");
 	if (!run(holds_mutex, false) || !finished || pthread_mutex_trylock(&mutex))
 		bad |= printf("a thread died in its computation, with a mutex\n");
-	/* glibc's own loads libgcc_s by dlopen() the first time. */
+	/* glibc's own backtrace() loads libgcc_s by dlopen() the first time. */
 	backtrace(pcs, 4);
 	if (!run(asks_for_trace, false) || !traced)
 		bad |= printf("a thread died in backtrace()\n");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * chain_test.c - callchains that the kernel cut: it takes so many entries of a sample and no more,
- * of its own functions first. What is cut must not be taken for a whole stack.
+ * chain_test.c - tests with callchains that the kernel cut. The kernel takes a limited number of
+ * entries of a sample, and its own functions first. A cut callchain must not be taken for a whole
+ * stack.
  *
- * The rings of perf events are replaced when this is linked, by one sample. The same callchains are
- * read as those in a perf.data file are. Prints KTAP.
+ * The rings of perf events are replaced by one sample when this is linked. The same callchains are
+ * also read as those in a perf.data file. Prints KTAP.
  */
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -17,17 +18,17 @@
 
 #include "fake_rings.h"
 
-#define PID 100000000 /* no process has such a number */
-#define MAX 20 /* entries that the kernel takes */
+#define PID 100000000 /* no process has this number */
+#define MAX 20 /* maximum number of entries that the kernel takes */
 #define KERNEL 0xffffffff81000000ull
 #define USER 0x401000ull
 
 /**
  * struct chain_case - a callchain
- * @name: what is to be found.
- * @kernel: entries of the kernel.
- * @user: entries of user space; -1: a thread of the kernel.
- * @cut: it is to be shown as [truncated].
+ * @name: what the case shows.
+ * @kernel: number of entries of the kernel.
+ * @user: number of entries of user space; -1: a kernel thread.
+ * @cut: the stack has to be shown as [truncated].
  */
 static const struct chain_case {
 	const char *name;
@@ -51,7 +52,7 @@ static const struct chain_case *current;
 
 typedef int (*record_fn)(void *arg, const struct perf_record *record);
 
-/* The callchain, as the kernel would write it. Returns its words. */
+/* Writes the callchain as the kernel would. Returns the number of words. */
 static size_t put_chain(uint64_t *to)
 {
 	size_t n = 1;
@@ -68,7 +69,7 @@ static size_t put_chain(uint64_t *to)
 	return n;
 }
 
-/* The sample. */
+/* Stands in for reading the rings: hands out the sample. */
 int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
 {
 	uint64_t body[2 * MAX + 8];
@@ -98,7 +99,7 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 	return 0;
 }
 
-/* Is the stack as it is to be, in the profile and in what is counted? */
+/* Returns true if the stack is right in the profile and in the counters. */
 static bool is_right(struct perf_drain *d, struct shstk_profile *profile)
 {
 	struct perf_counts more;
@@ -142,7 +143,7 @@ static bool test(void)
 	return good;
 }
 
-/* Does who reads it from a file know as much? */
+/* Returns true if the reader of a perf.data file finds the same. */
 static bool test_file(void)
 {
 	const struct perfdata_event event = { .sample_type = PERF_SAMPLE_CALLCHAIN,

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record` by copies of stacks: of commands, of what runs already, and equal to what
-`shstk unwind` makes of the same samples. Prints KTAP.
+"""Tests `shstk record` by copies of stacks: of commands and of running processes.
+
+The profile has to be equal to what `shstk unwind` makes of the same samples. Prints KTAP.
 """
 
 import collections
@@ -34,7 +35,7 @@ STATIC = os.path.join(HERE, 'target-static')
 OUT = os.path.join(TMP, 'out.folded')
 COPIES = 'stacks copied and unwound here'
 
-# What works for a while in ways of its own: deep calls, threads, many short processes.
+# Programs that work for a while in different ways: deep calls, threads, many short processes.
 PYTHON = '''
 import json, re
 for i in range(40000):
@@ -46,7 +47,7 @@ XZ = f'cat {SHSTK} {SHSTK} | xz -T2 --block-size=1MiB -c >/dev/null'
 
 
 def folded(path):
-    """[(frames, value)] of folded stacks."""
+    """Returns [(frames, value)] of a file of folded stacks."""
     stacks = []
     with open(path, encoding='utf-8') as file:
         for line in file:
@@ -56,7 +57,7 @@ def folded(path):
 
 
 def record(*args):
-    """Record into folded stacks: (run, stacks). Skips where perf events are forbidden."""
+    """Records into folded stacks: (run, stacks). Skips where perf events are forbidden."""
     if os.path.exists(OUT):
         os.unlink(OUT)
     done = run(SHSTK, 'record', '-o', OUT, *args)
@@ -70,19 +71,19 @@ def record(*args):
 
 
 def seconds(stacks, *functions):
-    """CPU time of the stacks that have all of the functions."""
+    """Returns the CPU time of the stacks that have all of the functions, in seconds."""
     return sum(value for frames, value in stacks if all(f in frames for f in functions)) / 1e9
 
 
 def cpu_time(pid):
-    """CPU seconds of a process."""
+    """Returns the CPU seconds of a process."""
     with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
         fields = file.read().rsplit(')', 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def vdso_ids(path):
-    """Of each mapping of the vdso in a perf.data file, whether it has a build id."""
+    """Returns, for each mapping of the vDSO in a perf.data file, whether it has a build id."""
     mmap2, has_id, found, at = 10, 1 << 14, [], 16
     with open(path, 'rb') as file:
         data = file.read()
@@ -95,7 +96,7 @@ def vdso_ids(path):
 
 
 def without_kernel(stacks):
-    """The same stacks, of those in the kernel while a program is executed nothing but that."""
+    """Returns the same stacks; those in the kernel while a program is executed end there."""
     found = collections.Counter()
     for stack, value in stacks.items():
         found[re.sub(r';\[exec, loader\];.*', ';[exec, loader]', stack)] += value
@@ -103,7 +104,7 @@ def without_kernel(stacks):
 
 
 def equal(name, *command):
-    """The profile made while recording is the one that is made of the records."""
+    """Checks that the profile made while recording is the one made from the records."""
     data, after = os.path.join(TMP, f'{name}.data'), os.path.join(TMP, f'{name}.folded')
     done, now = record('-F', '999', '--perf-data', data, '--', *command)
     check(done.returncode == 0 and COPIES in done.stderr, done.stderr)
@@ -111,7 +112,7 @@ def equal(name, *command):
     check(len(ids) > 1 and all(ids), f'{name}: not each vdso has a build id: {ids}')
     later = run(SHSTK, 'unwind', '-q', '-o', after, data)
     check(later.returncode == 0, later.stderr)
-    # What has no registers of user space is left out there, and the kernel's part of what was
+    # The other profile lacks stacks without user-space registers, and the kernel's part of what was
     # sampled while a program was executed. What has no sample is in no record.
     now = collections.Counter({';'.join(f): v for f, v in now
                                if len(f) > 1 and f[1] not in ('[exit]', '[not sampled]')})
@@ -128,12 +129,12 @@ def equal(name, *command):
 def equal_to_unwind():
     """every stack is the one that `shstk unwind` makes of the same samples"""
     equal('python3', sys.executable, '-c', PYTHON)
-    # Else events of processes begin anew in each: hardly any of them has a sample.
+    # Otherwise events begin anew in each process, and hardly any process has a sample.
     if not os.getuid():
         equal('shell', 'sh', '-c', SHELL)
     equal('xz', 'sh', '-c', XZ)
     equal('deep', DEEP_FP, '800')
-    # The code of its vdso is in no file.
+    # The code of its vDSO is in no file.
     stacks = equal('vdso', os.path.join(HERE, 'reuse-first'), '800')
     check(any('clock_gettime' in stack for stack in stacks), f'{stacks}')
 
@@ -150,7 +151,7 @@ def at_work():
 
 
 def wait_cpu(pid, recorder, work):
-    """Wait until a process has used so much more CPU time while it is recorded; returns it."""
+    """Waits until a process has used this much more CPU time while it is recorded; returns it."""
     before, end = cpu_time(pid), time.monotonic() + 60
     while cpu_time(pid) < before + work and recorder.poll() is None:
         check(time.monotonic() < end, 'the target makes no progress')
@@ -159,7 +160,7 @@ def wait_cpu(pid, recorder, work):
 
 
 def attach(pid, work, *options):
-    """Record a process until it has used so much CPU time: (stacks, seconds, what was said)."""
+    """Records a process until it has used this CPU time: (stacks, seconds, messages)."""
     with Process([SHSTK, 'record', '-F', '999', '-o', OUT, *options, '-p', str(pid)],
                  stderr=subprocess.PIPE, text=True) as recorder:
         line = recorder.stderr.readline()
@@ -215,7 +216,7 @@ def deep_stacks():
     stacks = [(frames, value) for frames, value in stacks if 'work' in frames]
     whole = [(frames, value) for frames, value in stacks if '[truncated]' not in frames]
     depths = {frames.count('down') for frames, _ in whole}
-    # Cut off are only some before the copy grew, or behind a change that was not seen.
+    # Only stacks from before the copy grew, or after a change that was not seen, are cut off.
     share = sum(value for _, value in whole) / sum(value for _, value in stacks)
     check(share > 0.8, f'{share:.3f} of the stacks are whole: {done.stderr}')
     check(depths and depths <= set(range(1, 402, 40)), f'calls of down(): {sorted(depths)}')
@@ -236,7 +237,7 @@ def read_from_the_process():
             child.kill()
     found = re.search(r'(\d+) of (\d+) stacks have an outer part .* before and after', done.stderr)
     check(found and int(found[1]) > 0, done.stderr)
-    # All calls of down() that are there, and main() once.
+    # Complete stacks have all their calls of down(), and main() once.
     whole = [frames for frames, _ in stacks
              if 'work' in frames and '[truncated]' not in frames]
     check(all(frames.count('main') == 1 and frames.count('down') % 40 == 1 for frames in whole),
@@ -260,7 +261,7 @@ def frame_pointers_behind_the_copy():
 
 
 def outer_parts(profile):
-    """How many samples of a profile have which label of an outer part that was not copied."""
+    """Returns how many samples have which label of an outer part that was not copied."""
     found = collections.Counter()
     for _, values, labels in profile.samples:
         if 'outer' in labels:
@@ -281,7 +282,7 @@ def outer_parts_are_marked():
         later = run(SHSTK, 'unwind', '-q', '-o', paths[1], data)
         for said, profile in zip((done, later), map(pprof.Decoded, paths)):
             found = outer_parts(profile)
-            # Where there is a process it can be read.
+            # If there is a process, it can be read.
             check((found[kind] or (said is done and found['read-twice'])) and
                   set(found) <= set(words), f'{found} {said.stderr}')
             for label, number in found.items():
@@ -339,23 +340,23 @@ def short_processes():
 
 
 def family_time(pid):
-    """CPU seconds of a process and of the children that it waited for."""
+    """Returns the CPU seconds of a process and of the children that it waited for."""
     with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
         fields = file.read().rsplit(')', 1)[1].split()
     return sum(map(int, fields[11:15])) / os.sysconf('SC_CLK_TCK')
 
 
 def own_time(pid):
-    """CPU seconds of a process without its children."""
+    """Returns the CPU seconds of a process without its children."""
     with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
         fields = file.read().rsplit(')', 1)[1].split()
     return sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK')
 
 
 def record_short_processes(**who):
-    """
-    Record a shell that starts one command after the other: (stacks, seconds of all, seconds of
-    the shell itself, what was said).
+    """Records a shell that starts one command after the other.
+
+    Returns (stacks, seconds of all, seconds of the shell itself, messages).
     """
     with Process(['sh', '-c', 'while :; do /bin/true; done'], **who) as target, \
             contextlib.ExitStack() as at_the_end:
@@ -386,8 +387,8 @@ def short_processes_of_what_runs():
     if os.getuid():
         raise Skip('needs root: events of processes begin anew in each')
     stacks, used, own, err = record_short_processes()
-    # How the commands' time is divided is the machine's matter: before they execute their
-    # program they have the shell's name.
+    # How the commands' time is divided depends on the machine: before they execute their program,
+    # they have the shell's name.
     for name, least in ('true', 0), ('sh', 0.5 * own), (None, 0.7 * used):
         got = seconds([s for s in stacks if name in (None, s[0][0])])
         check(got > least, f'{name}: {got} of {used} s, the shell itself {own} s: {err}')
@@ -423,12 +424,12 @@ def same_number():
                  if frames[0] == name and any(f in frames for f in names.values() if f != function)]
         check(not wrong, f'{name}: {wrong[:3]}')
         got = seconds([s for s in stacks if s[0][0] == name], function, 'main')
-        # Other programs may have been faster to have the number of the thread.
+        # Other programs may have been faster to get the number of the thread.
         check(name == 'thread' or got > 0.7e-3 * rounds * each, f'{name}: {got} s: {done.stderr}')
 
 
 def run_with_number(number, *command):
-    """Run a program whose process has that number."""
+    """Runs a program whose process has this number."""
     class Args(ctypes.Structure):
         """struct clone_args"""
         _fields_ = [(name, ctypes.c_uint64) for name in (
@@ -508,7 +509,7 @@ def rate():
 
 
 def memory(pid):
-    """KiB of memory that a process has of its own."""
+    """Returns the KiB of private memory of a process."""
     with open(f'/proc/{pid}/status', encoding='ascii') as file:
         return int(re.search(r'RssAnon:\s+(\d+)', file.read())[1])
 
@@ -519,7 +520,7 @@ def one_profile_after_another():
     def parts():
         return sorted(name for name in os.listdir(TMP) if name.startswith('part-'))
 
-    # Forks all the time, so that what is kept of processes would be seen.
+    # It forks all the time, so that memory kept for processes would show.
     forks = 'while :; do (i=0; while [ $i -lt 999 ]; do i=$((i + 1)); done); done'
     with Process(['sh', '-c', forks], start_new_session=True) as target, \
             contextlib.ExitStack() as at_the_end:
@@ -556,7 +557,7 @@ def nobody_reads_what_is_said():
     """who reads standard error is gone when the recording ends: the profile is written"""
     if os.path.exists(OUT):
         os.unlink(OUT)
-    # 16 frames: that stacks were cut is said before anything is written.
+    # 16 frames: cut stacks are reported before anything is written.
     with Process([DEEP, '60000']) as target, contextlib.ExitStack() as at_the_end:
         at_the_end.callback(target.kill)
         with Process([SHSTK, 'record', '--depth=16', '-F', '999', '-o', OUT, '-p',
@@ -632,7 +633,7 @@ def static_program():
 
 
 def until_used(pid, work):
-    """A script that ends once a process has used so much more CPU time."""
+    """Returns a script that ends once a process has used this much more CPU time."""
     ticks = (cpu_time(pid) + work) * os.sysconf('SC_CLK_TCK')
     return f'until awk \'{{ exit !($14 + $15 >= {ticks}) }}\' /proc/{pid}/stat; do :; done'
 
@@ -777,7 +778,7 @@ def wall_clock_time():
     """--wall: where a program runs and waits, and nothing is put into it"""
     done, stacks = record('--wall', '--', TARGET, 'sleeper', '1')
     check(done.returncode == 0 and COPIES in done.stderr, done.stderr)
-    # The thread sleeps for a second, and the first one waits for it or works meanwhile.
+    # The thread sleeps for a second; the first thread waits for it or works meanwhile.
     check(seconds(stacks, 'sleeping_thread') > 0.95, f'{stacks} {done.stderr}')
     check(seconds(stacks, 'main', 'do_sleeper') > 0.9, f'{stacks} {done.stderr}')
     check(seconds(stacks, 'main', 'do_sleeper', 'burn') > 0.05, f'{stacks} {done.stderr}')
@@ -865,7 +866,7 @@ def zombie():
         for options in [], ['--off-cpu'], ['--heap']:
             done, _ = record(*options, '--duration=0.1', '-p', str(target.pid))
             text = one_line(done.stderr)
-            # Where probes cannot be had, that is said.
+            # If there can be no probes, the message says that.
             good = 'zombie' in text or ('--heap' in options and 'malloc' not in text)
             check(done.returncode == 125 and good, f'{options}: {text}')
 
@@ -920,7 +921,7 @@ def recorder_of(pid):
 
 
 def wait_for(fact, what):
-    """Wait until something is so."""
+    """Waits until fact() is true."""
     end = time.monotonic() + 60
     while not fact():
         check(time.monotonic() < end, what)
@@ -949,7 +950,7 @@ def shortened_library():
             target.kill()
     check(seconds(folded(OUT), 'work_behind_library') > 0.1, f'{folded(OUT)[:5]}')
 
-# Has code of a file mapped whose name is that of a FIFO by now; says when that is opened.
+# Maps code of a file whose name is then the name of a FIFO; tells if the FIFO is opened.
 FIFO = '''
 import mmap, os, sys, threading
 path = sys.argv[1]
@@ -985,7 +986,7 @@ def fifo_for_a_library():
             os.unlink(path + ' (deleted)')
         check(target.stdout.read() == b'', 'it was opened')
 
-# Has very many pieces of code mapped, none beside another.
+# Maps very many pieces of code, none next to another.
 PIECES = '''
 import ctypes, mmap, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -1003,7 +1004,7 @@ while True:
 
 
 def time_for_pieces(number):
-    """User time of the recorder of a process that has so many pieces of code mapped."""
+    """Returns the user time of a recorder; its process has this many pieces of code mapped."""
     with Process([sys.executable, '-c', PIECES, str(number)], stdout=subprocess.PIPE) as target:
         try:
             if target.stdout.readline() != b'ready\n':
@@ -1025,7 +1026,7 @@ def many_mappings():
 
 
 def shared(**more):
-    """MiB that the recorder shared, at 999 Hz."""
+    """Returns the MiB that the recorder shared at 999 Hz."""
     done = run(SHSTK, 'record', '-F', '999', '-o', OUT, '--', 'sleep', '0.1', **more)
     if COPIES not in done.stderr:
         raise Skip('stacks are not copied here')
@@ -1045,8 +1046,10 @@ def memory_of_rings():
     check(0 < less <= most, f'{less} MiB instead of {usual}')
 
 def strange_copy(path, repeat=1, hole=0, tail=b''):
-    """A copy of a program whose table of symbols is there more than once, or goes on with a hole of
-    so many bytes, and whose table of names ends so.
+    """Makes a copy of a program with strange symbols.
+
+    The table of symbols is repeated, and goes on with a hole of some bytes; the table of names ends
+    with a tail.
     """
     with open(STATIC, 'rb') as file:
         image = bytearray(file.read())
@@ -1092,7 +1095,7 @@ def file_of_holes():
     used = int(re.search(r'recorder: (\d+) MiB', done.stderr)[1])
     check(used < 500, done.stderr)
 
-# Maps the code of a library for a moment, and that of another one at the same place.
+# Maps the code of a library for a moment, then that of another library at the same place.
 SWAP = '''
 import ctypes, mmap, struct, sys, time
 libc = ctypes.CDLL(None)

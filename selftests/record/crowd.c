@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * crowd.c - many threads that all wait, and each use the same CPU time at a sign.
+ * crowd.c - many threads that all wait, and each use the same CPU time at a signal from outside.
  *
  *   crowd THREADS MICROSECONDS
  *
- * Prints a line when all of them are there; reads a byte; has them work; prints a line
- * when all have done so, and waits until standard input ends.
+ * Prints a line when all threads are there, reads a byte, lets the threads work, prints a line when
+ * all have done so, and waits until standard input ends.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,7 +52,7 @@ static void *thread(void *arg)
 		one_of_many();
 	if (!--working)
 		say("done");
-	/* For ever: the end of a thread takes time while it is recorded. */
+	/* Stays for ever: the end of a thread takes time while the thread is recorded. */
 	for (;;)
 		pause();
 	return arg;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * deep.c - works at every 40th of 400 calls within each other, whose frames take half a
- * KiB each: more than what perf events copy of a stack at once. Built with FEW it has few
- * calls with large frames: no more than the kernel's callchains have entries.
+ * deep.c - works at every 40th of 400 nested calls, whose frames take half a KiB each: more than
+ * perf events copy of a stack at once. Built with FEW, it has few calls with large frames: not more
+ * than the kernel's callchains have entries.
  *
  *   deep MILLISECONDS     of its own CPU time
  */

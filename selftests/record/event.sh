@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest in which time passes by instructions (--icount): `shstk record -e`
-# of an event of the hardware. The arguments are only there to have the files copied
-# in.
+# Runs in a guest in which time passes by instructions (--icount): tests `shstk record -e` with a
+# hardware event. The arguments are only there so that the files are copied into the guest.
 
 cd /t || exit 1
 . ./cases.sh
@@ -11,7 +10,7 @@ cd /t || exit 1
 echo TAP version 13
 t 'instructions: counted, and said what they are' 0 ' [0-9]{6,} instructions, sampled by perf events' \
 	./shstk record --via=perf -F 499 -e instructions -o out.folded -- ./target share 0.5
-# Where they were is not tested: QEMU interrupts late.
+# Where the samples were is not tested: QEMU interrupts late.
 t 'half a second of them, of 2 nanoseconds each' 0 'yes' awk '
 	{ all += $NF }
 	END { print(all > 230e6 && all < 400e6 ? "yes" : "no", all) }' out.folded

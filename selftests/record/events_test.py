@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record -e`: events as people write them, and what is said of those that are not
-there. Prints KTAP.
+"""Tests `shstk record -e`: events as people write them, and the messages about events that do not
+exist. Prints KTAP.
 """
 
 import os
@@ -15,12 +15,12 @@ import pprof  # noqa: E402
 from harness import HERE, SHSTK, TMP, Skip, check, main, run, test  # noqa: E402
 
 FAULTS = os.path.join(HERE, 'faults')
-NR = 300            # pages that are touched, and sleeps
-OWN = 400           # events that a start may have of its own
+NR = 300            # number of pages that are touched, and of sleeps
+OWN = 400           # number of events that the start may have of its own
 
 
 def record(*args, shell=()):
-    """Folded stacks of the program: ({function: events}, sum, what was said)."""
+    """Records the program into folded stacks: ({function: events}, sum, messages)."""
     out = os.path.join(TMP, 'out.folded')
     if os.path.exists(out):
         os.unlink(out)

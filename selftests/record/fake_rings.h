@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fake_rings.h - in the place of the kernel's rings of perf events: a test hands the records out
+ * fake_rings.h - replaces the kernel's rings of perf events by a test that hands records out.
  *
- * The test has the functions that open and read them; it is linked with --wrap for all.
+ * The test has the functions that open and read rings; it is linked with --wrap for each of them.
  */
 #ifndef RECORD_FAKE_RINGS_H
 #define RECORD_FAKE_RINGS_H

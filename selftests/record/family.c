@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * family.c - a process that waits, with a child that works and has one that works, too; and two
- * threads that work. Prints a line "WHO NUMBER" of each and works until its standard input is
+ * family.c - a process that waits, with a child that works, a grandchild that works, too, and two
+ * threads that work. Prints a line "WHO NUMBER" for each and goes on until its standard input is
  * closed.
  */
 #include <pthread.h>
@@ -56,7 +56,7 @@ static pid_t begin(void)
 		exit(2);
 	if (!pid)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* It may have ended before. */
+	/* The parent may have ended before prctl(). */
 	if (!pid && getppid() != parent)
 		_exit(3);
 	return pid;

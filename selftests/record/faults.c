@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * faults.c - touches as many pages as its argument says, each once, and yields the CPU as often.
- */
+/* faults.c - touches as many pages as its argument says, each once, and yields the CPU as often. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record` of programs that forbid themselves system calls or give up rights. Prints KTAP.
+"""Tests `shstk record` of programs that forbid themselves system calls or give up rights.
+
+Prints KTAP.
 """
 
 import os
@@ -23,15 +25,15 @@ def seccomp_sandbox():
     if result.status == 4:
         raise Skip('seccomp filters are not available')
     check(result.status == 17, f'{result.status} {result.err}')
-    # The first call; the thread of the second one is not sampled. What comes late on a busy
-    # machine can't be counted without a system call: there may be less, never more.
+    # The first call; the thread of the second one is not sampled. What comes late on a busy machine
+    # cannot be counted without a system call: there may be less, never more.
     got, true = seconds(result, 'do_sandbox', 'sandboxed_work'), result.truth['sandboxed_work'][0]
     check(0.03 < got < true + 0.1, f'{got:.3f} of {true:.3f} s: {result.err}')
     check('1 threads or processes were not sampled' in result.err, result.err)
 
 
 def in_sandbox(how, what, *options, used='0.1'):
-    """Record a program that installs a filter in its middle, one way, and then works."""
+    """Records a program that installs a filter in its middle, in one way, and then works."""
     result = record(SANDBOX, how, what, used, options=options)
     if result.status == 4:
         raise Skip('seccomp filters are not available')

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * full_test.c - each hook of the agent, in each state in which nobody takes what it has to tell:
- * every ring is full, the recorder has stopped, no memory can be mapped.
+ * full_test.c - tests each hook of the agent in each state in which nobody takes what the agent
+ * tells: every ring is full, the recorder has stopped, or no memory can be mapped.
  *
- * The agent is linked into this program, all of it with sanitizers. What it would find from a
- * recorder, this program makes for itself, and executes itself anew. A hook that writes where it
- * must not ends the child that called it. The hooks must be those of the agent that is preloaded,
- * AGENT. Prints KTAP.
+ * The agent is linked into this program, all of it with sanitizers. This program makes for itself
+ * what the agent would get from a recorder, and executes itself again. A hook that writes where it
+ * must not ends the child that called it. The hooks must be the same as those of the agent that is
+ * preloaded, AGENT. Prints KTAP.
  */
-#undef _FORTIFY_SOURCE /* the functions themselves are called, not its own */
+#undef _FORTIFY_SOURCE /* the functions themselves are called, not their checking variants */
 #include <aio.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -42,9 +42,12 @@
 #define SLOTS 64
 #define COOKIE 0x1234567890abcdefull
 #define PERIOD 1000000 /* ns */
-#define MAPPINGS 120 /* whose lines have no room in one record */
+#define MAPPINGS 120 /* too many for their lines to fit into one record */
 
-/* Of libaio; what programs built with _FORTIFY_SOURCE call; what no header has. */
+/*
+ * Functions of libaio, functions that programs built with _FORTIFY_SOURCE call, and functions that
+ * no header declares.
+ */
 struct io_event;
 int io_getevents(void *context, long min, long max, struct io_event *events,
 		 struct timespec *timeout);
@@ -65,7 +68,7 @@ void __deregister_frame(void *eh_frame);
 #define SANITIZED ", with sanitizers"
 const char *__asan_default_options(void);
 
-/* The hooks stand in front of the sanitizer's own; there is no need for its stack. */
+/* The hooks come before the sanitizer's own; its alternate stack is not needed. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0:use_sigaltstack=0:verify_asan_link_order=0";
@@ -74,7 +77,7 @@ const char *__asan_default_options(void)
 #define SANITIZED ""
 #endif
 
-/* The sanitizer itself needs memory. */
+/* The state NO_MEMORY is not tested with the sanitizer, which needs memory itself. */
 #ifdef __SANITIZE_ADDRESS__
 enum state { FULL, STOPPED, STATES, NO_MEMORY };
 #else
@@ -89,7 +92,7 @@ static const char *const state_names[] = {
 
 static enum state state;
 
-/* Nobody empties the ring: all of it is taken by what is older than its thread. */
+/* Fills the ring of this thread: it looks as if nobody has read what is in it. */
 static void fill_ring(void)
 {
 	struct thread *t = agent_self();
@@ -98,7 +101,7 @@ static void fill_ring(void)
 		atomic_store(&t->slot->tail, t->head - agent.ring_size);
 }
 
-/* So long that the timer's signal comes. */
+/* Uses CPU time until the timer's signal has come. */
 static void spin(void)
 {
 	uint64_t begin = now(CLOCK_THREAD_CPUTIME_ID);
@@ -113,7 +116,7 @@ static void on_alarm(int signo)
 	fill_ring();
 }
 
-/* What arguments point to. All of it is empty, or as long as its type says. */
+/* The objects that arguments of hooks point to. They are empty, or as long as their types say. */
 static const struct timespec soon = { 0, 2000000 };
 static struct timespec until, rest;
 static struct timeval soon_too;
@@ -173,7 +176,7 @@ static void tidy(void)
 	semctl(sems, 0, IPC_RMID);
 }
 
-/* Something to read, in both kinds. */
+/* Sends something to read, through the socket and through the pipe. */
 static void say(void)
 {
 	send(pair[1], bytes, 1, 0);
@@ -214,7 +217,7 @@ static void load(void *handle)
 		dlclose(handle);
 }
 
-/* So many pieces of code that what is told of them takes more than a record. */
+/* Maps so many pieces of code that telling about them takes more than one record. */
 static void map_code(void)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
@@ -271,7 +274,10 @@ static void run_traced(void)
 	_exit(108);
 }
 
-/* It has the memory of its parent, whose ring it must not take for its own. */
+/*
+ * Runs in a process that has the memory of its parent: it must not take its parent's ring for its
+ * own.
+ */
 static int relative(void *arg)
 {
 	(void)arg;
@@ -293,8 +299,9 @@ static void run_relative(void)
 }
 
 /*
- * What is executed, or nothing where it would find no memory. The timer would end it; what its
- * loader says of this program, which it can't preload, is of no interest.
+ * Returns the program to be executed, or one that does not exist if there is no memory to execute
+ * it in. Stops the timer, which would end the program, and hides the messages of the loader, which
+ * cannot preload this program.
  */
 static const char *program(void)
 {
@@ -317,7 +324,7 @@ static void spawn(bool by_path)
 		waitpid(pid, NULL, 0);
 }
 
-/* Unwind information that is none: a zero ends it. */
+/* Unwind information without frames: it begins with the 0 that ends it. */
 static uint32_t no_frames[4];
 
 static void wait_for_message(void)
@@ -376,16 +383,16 @@ static int own_select(bool with_mask)
 }
 
 /**
- * struct hook - one of the agent's
- * @name: of the function.
- * @call: calls it.
+ * struct hook - one of the agent's hooks
+ * @name: name of the function.
+ * @call: calls the function.
  */
 struct hook {
 	const char *name;
 	void (*call)(void);
 };
 
-/* A function for each: the name, and statements that call it. */
+/* A function for each hook: its name, and the statements that call it. */
 #define EACH_HOOK(HOOK)                                                                          \
 	HOOK(_Exit, load(dlopen("libm.so.6", RTLD_NOW)); _Exit(0))                               \
 	HOOK(_Fork, raw_fork())                                                                  \
@@ -492,7 +499,7 @@ struct hook {
 #define ENTRY(name, ...) { #name, call_##name },
 /* clang-format on */
 
-/* Old calls are called too. */
+/* Deprecated functions are called, too. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 EACH_HOOK(FUNCTION)
 static const struct hook hooks[] = { EACH_HOOK(ENTRY) };
@@ -510,7 +517,7 @@ static void enter_state(void)
 	fill_ring();
 }
 
-/* In a child: what follows must not fail, whatever the hook itself does. */
+/* Calls a hook in a child. What follows the call must not fail, whatever the hook does. */
 static void run(const struct hook *hook)
 {
 	alarm(0);
@@ -520,7 +527,7 @@ static void run(const struct hook *hook)
 	spin();
 	hook->call();
 	spin();
-	/* At the end the agent tells once more what is mapped. */
+	/* At its end, the agent tells once more what is mapped. */
 	if (state != NO_MEMORY && dlopen("libm.so.6", RTLD_NOW))
 		fill_ring();
 	tidy();
@@ -554,7 +561,7 @@ static bool all_survive(void)
 		printf("# the agent did not begin\n");
 	for (size_t i = 0; agent.on && i < NR_HOOKS; i++)
 		good &= survived(&hooks[i]);
-	/* Of one state to the next: the recorder begins anew. */
+	/* Reset for the next state: the recorder begins anew. */
 	atomic_store(&agent.header->stop, 0);
 	return good;
 }
@@ -567,7 +574,7 @@ static bool is_known(const char *name)
 	return false;
 }
 
-/* Does this program call all that the agent has? */
+/* Returns true if this program calls all hooks that the agent has. */
 static bool are_all_known(void)
 {
 	char name[128];
@@ -588,7 +595,9 @@ static bool are_all_known(void)
 	return good && nr == NR_HOOKS;
 }
 
-/* What a recorder makes, and says in the environment. Returns false if it can't be. */
+/*
+ * Makes what a recorder would make, and announces it in the environment. Returns false on failure.
+ */
 static bool be_recorder(enum rec_clock clock)
 {
 	struct rec_header *h;
@@ -643,8 +652,10 @@ static int states(void)
 }
 
 /*
- * A hypervisor's time is in the event's timer and not in the thread's clock: so the signal may come
- * before that clock is there. It is the period's then, as it is shortly afterwards.
+ * Returns true if a signal before its time is taken as the signal of its period. In a virtual
+ * machine, the hypervisor's time counts in the timer of the event but not in the clock of the
+ * thread, so the signal may come before the clock has reached the end of the period. A signal
+ * shortly after the end is of the period, too, but one much later is not.
  */
 static bool is_of_its_period(void)
 {

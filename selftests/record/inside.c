@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inside STRIDE: the agent's signal comes while the program is in one of the agent's own
- * functions, at each instruction of these (from the 100th on at one in STRIDE).
+ * inside.c - the agent's signal comes while the program is in one of the agent's own functions, at
+ * each of their instructions (from the 100th on, at one in STRIDE).
  *
- * To be recorded, once a second. For each instruction a child makes one call, is stepped by
- * ptrace(2) to there, gets the signal as its timer sends it, and goes on. The call must have
- * the result and the errno that it has without the signal, and leave the same signal mask;
- * status 1: it has not. For each call its name and the number of signals that were delivered are
- * printed: as many samples must be in the profile, of a function "in_NAME" or the call itself.
+ *  inside STRIDE
+ *
+ * The program is recorded, with one sample a second. For each instruction, a child makes one call,
+ * is stepped by ptrace(2) to the instruction, gets the signal as its timer sends it, and goes on.
+ * The call must have the same result, errno and signal mask as without the signal; otherwise the
+ * status is 1. For each call, its name and the number of delivered signals are printed: the profile
+ * must have as many samples in a function "in_NAME" or in the call itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,7 +38,7 @@
 #include "../../libshstk/sys.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
-#define LIMIT 180 /* seconds until all of it counts as hung */
+#define LIMIT 180 /* seconds after which the whole program counts as hung */
 #define FINE 100
 #define BEFORE 12345 /* errno before the call */
 
@@ -68,7 +70,7 @@ static NOINLINE long in_sigprocmask(void)
 {
 	sigset_t all;
 
-	/* Who steps unblocks SIGTRAP. */
+	/* The process that steps this one unblocks SIGTRAP. */
 	sigfillset(&all);
 	sigdelset(&all, SIGTRAP);
 	return sigprocmask(SIG_BLOCK, &all, NULL);
@@ -154,10 +156,10 @@ static const struct call {
 
 /**
  * struct result - what the child saw of the call
- * @done: it is over.
- * @ret: what it returned.
- * @error: errno.
- * @mask: the kernel's signal mask.
+ * @done: the call has returned.
+ * @ret: its result.
+ * @error: errno after it.
+ * @mask: the kernel's signal mask after it.
  */
 struct result {
 	int done;
@@ -169,10 +171,10 @@ struct result {
 static volatile struct result *result;
 
 /**
- * struct timer - the agent's in the child
- * @id: the kernel's number of it.
- * @signo: its signal,
- * @value: and what comes with that.
+ * struct timer - the timer of the agent in the child
+ * @id: the kernel's number of the timer.
+ * @signo: its signal.
+ * @value: the value that is sent with the signal.
  */
 struct timer {
 	int id;
@@ -180,7 +182,7 @@ struct timer {
 	unsigned long long value;
 };
 
-/* The agent's code in this process, and so in its children. */
+/* The addresses of the agent's code in this process, which are the same in its children. */
 static uint64_t agent_begins, agent_ends;
 
 static void die(const char *what)
@@ -206,7 +208,7 @@ static bool find_timer(pid_t pid, struct timer *timer)
 	return timer->signo;
 }
 
-/* No signal of the agent's but those that are sent here. */
+/* Stops the agent's timer, so that only the signals that are sent here come. */
 static bool stop_timer(void)
 {
 	struct itimerspec never = { 0 };
@@ -216,7 +218,7 @@ static bool stop_timer(void)
 	       !syscall(SYS_timer_settime, timer.id, 0, &never, NULL);
 }
 
-/* Not by syscall(), which is the agent's too. */
+/* Stops this process. syscall() is not used, because the agent has a hook for it. */
 static void stop(void)
 {
 	int pid = sys0(SYS_getpid);
@@ -241,7 +243,7 @@ static NOINLINE void be_child(const struct call *call)
 	_exit(0);
 }
 
-/* As often as the recorder has no slot for it yet. */
+/* Starts a child, and repeats this as long as the recorder has no slot for the child. */
 static pid_t start(const struct call *call)
 {
 	int status;
@@ -262,7 +264,7 @@ static pid_t start(const struct call *call)
 	}
 }
 
-/* Returns the signal that the child stops for; 0: none, but a step; -1: the call is over. */
+/* Returns the signal for which the child stops; 0: no signal, but a step; -1: the call is over. */
 static int go(pid_t pid, int request, int signo)
 {
 	int status;
@@ -285,7 +287,7 @@ static bool in_agent(pid_t pid)
 	return pc >= agent_begins && pc < agent_ends;
 }
 
-/* Steps to the child's instruction @number of the agent's. Returns: false: there are fewer. */
+/* Steps to instruction @number in the agent's code. Returns false if there are fewer. */
 static bool step_to(pid_t pid, long number)
 {
 	int signo = 0;
@@ -307,7 +309,7 @@ static void send(pid_t pid, const struct timer *timer)
 		die("rt_tgsigqueueinfo");
 }
 
-/* The call goes on to its end. Returns how often @own, the agent's signal, was delivered. */
+/* Lets the call go on to its end. Returns how often @own, the agent's signal, was delivered. */
 static int finish(pid_t pid, int own)
 {
 	int signo = 0, delivered = 0;
@@ -319,7 +321,10 @@ static int finish(pid_t pid, int own)
 	return delivered;
 }
 
-/* Returns how many signals came, or -1: the call has fewer instructions. @number: -1: none comes. */
+/*
+ * Makes one call with the signal at instruction @number, or without it if that is -1. Returns how
+ * many signals came, or -1 if the call has fewer instructions.
+ */
 static int run(const struct call *call, long number)
 {
 	struct timer timer;
@@ -343,7 +348,9 @@ static bool same(const struct result *a, const struct result *b)
 	return a->ret == b->ret && a->error == b->error && a->mask == b->mask;
 }
 
-/* Returns: is all as it is without the signal? */
+/*
+ * Tests a call with the signal at every instruction. Returns true if all is as without the signal.
+ */
 static bool every_instruction(const struct call *call, long stride)
 {
 	struct result expected, got;
@@ -394,7 +401,7 @@ int main(int argc, char **argv)
 	library = dlopen("plugin-one.so", RTLD_NOW);
 	if (result == MAP_FAILED || !library || !find_agent())
 		die("start");
-	/* With --wall waits are sampled by the agent: it meets all code here, once. */
+	/* With --wall the agent samples waits: let it meet all code once here. */
 	in_nanosleep();
 	in_select();
 	alarm(LIMIT);

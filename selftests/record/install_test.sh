@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `make install` into an empty folder: what was installed works from there, and
-# a program builds against it by pkg-config. Prints KTAP.
+# Tests `make install` into an empty folder: what was installed works from there, and a program
+# builds against it by pkg-config. Prints KTAP.
 
 set -u
 top=$(mktemp -d "$(realpath "$(dirname "$0")")/install.XXXXXX")
 trap 'rm -rf "$top"' EXIT
-# As make names it: the dependencies that it writes begin with this name.
+# The name that make uses: the dependencies that make writes begin with it.
 build=$(realpath --relative-to=. "$(dirname "$0")/../..")
 number=0
 failed=0
@@ -71,7 +71,7 @@ EOF
 flags=$(PKG_CONFIG_PATH=$top/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$top \
 	PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 \
 	pkg-config --cflags --libs libshstk)
-# compile NAME: NAME.c with these flags
+# compile NAME: compiles NAME.c with these flags
 compile() {
 	# shellcheck disable=SC2086
 	gcc -o "$top/$1" "$top/$1.c" $flags
@@ -79,7 +79,7 @@ compile() {
 (compile try && LD_LIBRARY_PATH=$top/usr/lib "$top/try") >"$top/log" 2>&1
 result $? "a program builds by pkg-config and captures"
 
-# Each is an indented block that begins with a #define or #include.
+# The examples of a manual page: each is an indented block that begins with a #define or #include.
 examples() { # of which page, and what the files are called
 	awk -v top="$top" -v name="$2" '
 	!on && /^ +#(define|include) / { on = 1; n++; file = top "/" name n ".c" }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * interleave STRIDE: a call waits; a signal of the program and the agent's one come, the
- * second one so many instructions behind the first, for every such number up to where
- * nothing happens any more (or for one in STRIDE). The handler of the program's signal
- * has no SA_RESTART: the call must end, whatever the order. A call with a mask for its
- * time must end too if the first signal comes at any instruction before it waits. And the
- * agent's signal may come once more, at any instruction after the program's was delivered.
+ * interleave.c - a signal of the program and the agent's signal come while a call waits, the second
+ * one a number of instructions after the first, for every number up to where nothing happens any
+ * more (or for one in STRIDE).
  *
- * To be recorded, by CPU time. The child is stepped by ptrace(2). The agent's signal is
- * sent as its timer does, with what /proc/PID/timers has of that. Status 1: a signal was
- * lost, and where.
+ *  interleave STRIDE
+ *
+ * The handler of the program's signal has no SA_RESTART, so the call must end, whatever the order
+ * of the signals. A call that has a signal mask while it waits must also end if the first signal
+ * comes at any instruction before it waits. And the agent's signal may come once more, at any
+ * instruction after the program's signal was delivered.
+ *
+ * The program is recorded, by CPU time. A child is stepped by ptrace(2). The agent's signal is sent
+ * as its timer does it, with the facts about the timer in /proc/PID/timers. Status 1: a signal was
+ * lost; a line says where.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,10 +33,10 @@
 #include "traced.h"
 
 #define ENDED 42 /* the result of a call that was ended as it should */
-#define LIMIT 20 /* seconds until a child counts as hung */
+#define LIMIT 20 /* seconds after which a child counts as hung */
 
 static int pipes[2];
-static volatile int *result; /* of the child's call, 0 before its end */
+static volatile int *result; /* result of the child's call, 0 before its end */
 static volatile sig_atomic_t handled;
 
 static void on_usr1(int signo)
@@ -79,9 +83,9 @@ static const struct call {
 	const char *name;
 	long (*make)(void);
 	enum {
-		CLOSED, /* lets the program's signal in, and not the agent's */
-		OPEN, /* and the agent's */
-		MASKED, /* SIGUSR1 is blocked but for the time of the call */
+		CLOSED, /* blocks the agent's signal while it waits, and not the program's */
+		OPEN, /* blocks neither signal */
+		MASKED, /* blocks SIGUSR1, except while it waits */
 	} kind;
 } calls[] = {
 	{ "nanosleep", in_nanosleep, CLOSED },
@@ -114,7 +118,7 @@ static void be_child(const struct call *call)
 	_exit(0);
 }
 
-/* The state of a process, a letter. */
+/* Returns the letter of a process's state. */
 static char state_of(pid_t pid)
 {
 	char path[32], text[256];
@@ -135,7 +139,7 @@ enum event { STEPPED, SLEEPS, DONE, HANGS };
 struct run {
 	pid_t pid;
 	int status;
-	int signo; /* to go on with */
+	int signo; /* signal to be delivered when it goes on */
 };
 
 static double seconds(void)
@@ -146,7 +150,7 @@ static double seconds(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* What becomes of the child that goes on. A signal it stops for is taken along. */
+/* Waits for what becomes of the child. Remembers a signal for which it stops. */
 static enum event await(struct run *r)
 {
 	double start = seconds();
@@ -176,7 +180,7 @@ static enum event step(struct run *r)
 	return await(r);
 }
 
-/* As the kernel does for the timer of the child's agent. */
+/* Sends the agent's signal as the kernel does for the timer of the child's agent. */
 static void send_agents(pid_t pid)
 {
 	unsigned long long value = 0;
@@ -210,7 +214,7 @@ static void send(struct run *r, int agents)
 		syscall(SYS_tgkill, r->pid, r->pid, SIGUSR1);
 }
 
-/* With all signals sent: the child must end by itself. */
+/* Lets the child go on after all signals were sent. Returns whether the call ended as it must. */
 static int ends(struct run *r, enum event event)
 {
 	while (event == STEPPED) {
@@ -244,7 +248,7 @@ static void stop(struct run *r)
 	waitpid(r->pid, NULL, 0);
 }
 
-/* Steps up to @most instructions, or until it sleeps. Returns what happened then. */
+/* Steps up to @most instructions, or until the child sleeps. Returns what happened then. */
 static enum event step_on(struct run *r, long most, long *steps)
 {
 	enum event event = STEPPED;
@@ -255,9 +259,9 @@ static enum event step_on(struct run *r, long most, long *steps)
 }
 
 /*
- * The first signal comes in the waiting call, or @before instructions into it, and the
- * second one @gap instructions later. Returns 0 if @gap is beyond the end, -1 if the call
- * did not end, otherwise 1.
+ * Sends the first signal in the waiting call, or @before instructions into the call, and the second
+ * signal @gap instructions later. Returns 0 if @gap is beyond the end, -1 if the call did not end,
+ * otherwise 1.
  */
 static int one(const struct call *call, int agents_first, long before, long gap)
 {
@@ -275,7 +279,7 @@ static int one(const struct call *call, int agents_first, long before, long gap)
 				ptrace(PTRACE_CONT, r.pid, NULL, NULL);
 	}
 	send(&r, agents_first);
-	/* Which wakes it up, unless it is blocked. */
+	/* The signal wakes the child up, unless it is blocked. */
 	if (event == SLEEPS)
 		for (int i = 0; i < 20 && (event = await(&r)) == SLEEPS; i++)
 			usleep(100);
@@ -298,7 +302,7 @@ static int one(const struct call *call, int agents_first, long before, long gap)
 
 static long lost;
 
-/* @fine: so many gaps are taken one by one, the others by @stride. */
+/* Tests the gaps: the first @fine one by one, the others in steps of @stride. */
 static long every_gap(const struct call *call, int agents_first, long before, long fine,
 		      long stride)
 {
@@ -318,7 +322,7 @@ static long every_gap(const struct call *call, int agents_first, long before, lo
 	return number;
 }
 
-/* Goes on until @signo is about to be delivered. */
+/* Lets the child go on until @signo is about to be delivered. */
 static enum event run_to(struct run *r, int signo)
 {
 	enum event event;
@@ -334,8 +338,8 @@ static enum event run_to(struct run *r, int signo)
 }
 
 /*
- * In the agent's handler the own signal comes, and @gap instructions after that is
- * delivered the agent's again. Returns if the call ended.
+ * Sends the program's signal while the child is in the agent's handler, and, @gap instructions
+ * after its delivery, the agent's signal again. Returns whether the call ended.
  */
 static int between_agents(const struct call *call, long gap)
 {

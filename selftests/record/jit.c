@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * jit.c - makes code at run time whose frames are like those of HotSpot, the Java virtual
- * machine, and runs it: methods that call each other, and one that works. They are described
- * as HotSpot does it (jvm.h), and use the frame pointer for something else.
+ * jit.c - makes code at run time whose frames are like those of HotSpot, the Java virtual machine,
+ * and runs it: methods that call each other, and one that works. The methods are described as
+ * HotSpot does it (jvm.h), and use the frame pointer for something else.
  *
- *   jit MILLISECONDS [crash]     of its own CPU time; then leave a core file, if told to
+ *   jit MILLISECONDS [crash]     of its own CPU time; with crash, leaves a core file then
  *
- * It says when it begins.
+ * It prints a line when it begins.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #include "jvm.h"
 
 #define HEAP 65536
-#define ROOM 700 /* bytes for a method */
+#define ROOM 700 /* bytes for one method */
 
 /* Code that is being written. */
 struct writer {
@@ -38,7 +38,7 @@ static void put32(struct writer *w, uint32_t value)
 	put(w, &value, sizeof(value));
 }
 
-/* add or sub of the stack pointer: in the short form where that is possible. */
+/* Writes add or sub for the stack pointer, in the short form if possible. */
 static void put_size(struct writer *w, uint8_t code, uint32_t size, int wide)
 {
 	const uint8_t bytes[] = { 0x48, wide || size > 127 ? 0x81 : 0x83, code, size };
@@ -48,7 +48,7 @@ static void put_size(struct writer *w, uint8_t code, uint32_t size, int wide)
 		put32(w, size);
 }
 
-/* mov $...,%ebp */
+/* Spoils the frame pointer: mov $...,%ebp. */
 static void spoil(struct writer *w)
 {
 	put(w, "\xbd\x34\x12\x00\x00", 5);
@@ -67,12 +67,12 @@ static struct writer begin(const char *name, const char *method)
 
 	if (!w.code)
 		abort();
-	/* What is never executed, and looks like the beginning of another frame. */
+	/* These bytes are never executed; they look like the beginning of another frame. */
 	memset(w.code, 0x55, ROOM);
 	return w;
 }
 
-/* The one that works calls nothing. */
+/* Writes the method that works; it calls nothing. */
 static uint8_t *write_leaf(const char *name, uint32_t size)
 {
 	struct writer w = begin("nmethod", name);
@@ -92,7 +92,7 @@ static uint8_t *write_leaf(const char *name, uint32_t size)
 	return w.code;
 }
 
-/* @odd: the frame is made as no release does it. */
+/* Writes a method that calls another one. @odd makes its frame as no release of HotSpot does. */
 static uint8_t *write_caller(const char *name, uint32_t size, int odd, const uint8_t *callee)
 {
 	struct writer w = begin("nmethod", name);
@@ -113,7 +113,7 @@ static uint8_t *write_caller(const char *name, uint32_t size, int odd, const uin
 	return w.code;
 }
 
-/* What is between its frame and the call is not always as large: sp is made a multiple of 16. */
+/* Writes code that aligns sp to 16 bytes, so the distance between its frame and the call varies. */
 static uint8_t *write_aligner(const uint8_t *callee)
 {
 	struct writer w = begin("ExceptionBlob", NULL);
@@ -142,7 +142,7 @@ static double used(void)
 	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
 }
 
-/* By a signal, wherever it is: hardly ever anywhere but in the method that works. */
+/* Ends the process by a signal after @ms, which is hardly ever outside of the method that works. */
 static void crash_after(double ms)
 {
 	const struct itimerspec at = { .it_value = { ms / 1e3, (long)(ms * 1e6) % 1000000000 } };

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * jvm.c - libjvm.so, as far as a recorder looks: its name, the table of its data structures,
- * and one heap of code that these describe. Where members lie is as in no release of Java.
+ * jvm.c - a stand-in for libjvm.so, as far as a recorder looks at it: its name, the tables of its
+ * data structures, and one heap of code that these describe. The members lie at other offsets than
+ * in any release of Java.
  */
 #include <string.h>
 
 #include "jvm.h"
 
-#define SHIFT 6 /* bytes of a segment, as a power of two */
+#define SHIFT 6 /* log2 of the bytes of a segment */
 #define SEGMENTS 1024
 #define METHODS 16
 #define BLOCK_HEAD 24 /* bytes */
 #define EXPORT __attribute__((visibility("default")))
 
-/* An entry of the table. */
+/* An entry of the table of members. */
 struct entry {
 	const char *type, *field, *kind;
 	int is_static;
@@ -48,7 +49,7 @@ struct class {
 	struct symbol *name;
 };
 
-/* Behind it its entries lie. */
+/* A constant pool; its entries follow after it. */
 struct pool {
 	uint64_t unused[2];
 	struct class *holder;
@@ -120,7 +121,7 @@ static const struct entry entries[] = {
 	{ NULL, NULL, NULL, 0, 0, NULL },
 };
 
-/* An entry of the other table: sizes of types. */
+/* An entry of the table of types. */
 struct type {
 	const char *name, *above;
 	int is[4];
@@ -145,7 +146,10 @@ void jvm_open(uint8_t *code, size_t size)
 	heap.shift = SHIFT;
 }
 
-/* How far in front of each segment its block begins: by hops, as a byte counts to 253 only. */
+/*
+ * Writes how far before each segment its block begins. Real heaps need several hops, because a byte
+ * only counts to 253; here a hop is at most 5 segments.
+ */
 static void mark(size_t first, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)

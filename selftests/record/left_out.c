@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * left_out.c - stands for libprotobuf-c and libiberty in the arm64 command. Messages are packed as
- * the format of pprof needs it; all else fails, so that C++ names stay as they are.
+ * left_out.c - stands in for libprotobuf-c and libiberty in the arm64 command. It packs messages as
+ * the format of pprof needs; everything else fails, so C++ names stay mangled.
  */
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ void protobuf_c_message_free_unpacked(ProtobufCMessage *message, ProtobufCAlloca
 	(void)allocator;
 }
 
-/* What is packed goes to @buffer, or is only counted. */
+/* Where packed bytes go: to @buffer, or if that is NULL they are only counted. */
 struct sink {
 	ProtobufCBuffer *buffer;
 	size_t size;
@@ -110,7 +110,7 @@ static size_t size_of(const ProtobufCFieldDescriptor *f)
 	return f->type == PROTOBUF_C_TYPE_BOOL ? sizeof(protobuf_c_boolean) : 8;
 }
 
-/* Numbers that are zero and messages that are not there are left out. */
+/* Writes a field. Numbers that are zero and messages that do not exist are left out. */
 static void put_field(struct sink *s, const ProtobufCFieldDescriptor *f, const uint8_t *message)
 {
 	static const uint8_t zero[8];

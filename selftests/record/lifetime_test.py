@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a recording begins and ends, what it says and writes then, and what it refuses. Prints KTAP.
+"""Tests how a recording begins and ends, what it says and writes then, and what it refuses.
+
+Prints KTAP.
 """
 
 import gzip
@@ -34,8 +36,10 @@ def exit_statuses():
 
 
 def until_death(got, used):
-    """What a process used after its last sample is lost if it is killed. With perf events
-    that is little; the kernel's ticks may pass a thread over on a busy machine."""
+    """Checks the time of a process that was killed: what it used after its last sample is lost.
+
+    With perf events this is little; on a busy machine, the kernel's ticks may miss a thread.
+    """
     check(got > (used - 0.1 if has_own_event() else used / 2), f'{got} s of {used} s')
 
 
@@ -64,7 +68,7 @@ def killed_from_outside():
 
 
 def on_terminal(args, until, keys):
-    """Run on a terminal, press keys after the text; (status, output)."""
+    """Runs a command on a terminal and presses keys after a text; returns (status, output)."""
     pid, fd = pty.fork()
     if not pid:
         try:
@@ -103,7 +107,7 @@ def ctrl_c_on_a_terminal():
         [SHSTK, 'record', '-F', '999', '-o', path, '--', TARGET, 'forever'],
         lambda text: re.search(rb'([2-9]\d|\d{3,}) samples', text), b'\x03')
     check(status == 128 + signal.SIGINT, f'{status}: {out}')
-    # The 20 samples and more that it was waited for are one period each, or more.
+    # The 20 or more samples that the test waited for are at least one period each.
     got = seconds(Result(0, '', '', parse_folded(path), {}), 'do_forever')
     check(got > 19 / 999, f'{got} s')
     check(re.search(r'\r\x1b\[Kshstk record: \d+ samples?, 0 lost, 1 thread, '
@@ -125,8 +129,8 @@ def interrupt_by_kill():
 @test
 def duration_ends_recording():
     """--duration: the profile is written, the command goes on to its end"""
-    # The command ends when it sees the profile, which must not wait for that. On
-    # a busy machine nothing may have run in half a second.
+    # The command ends when it sees the profile, which must not wait for the command. On a busy
+    # machine, nothing may have run in half a second.
     for duration in 0.5, 5, 50:
         result = record('sh', '-c', f'until [ -s {TMP}/out.folded ]; do '
                         f'{TARGET} burn 0.1; done; {TARGET} share 0.1; exit 9',
@@ -139,9 +143,9 @@ def duration_ends_recording():
 
 
 def leaves_daemon(via):
-    """What recording a command that leaves a daemon prints."""
+    """Returns what recording a command that leaves a daemon prints."""
     path = os.path.join(TMP, 'daemon.folded')
-    # To files: the daemon keeps its ends of pipes open.
+    # The output goes to files, because the daemon keeps its ends of pipes open.
     with open(os.path.join(TMP, 'daemon.out'), 'w+', encoding='ascii') as out, \
          open(os.path.join(TMP, 'daemon.err'), 'w+', encoding='ascii') as err:
         run = subprocess.run([SHSTK, 'record', f'--via={via}', '-o', path, '--', TARGET,
@@ -167,7 +171,7 @@ def outliving_daemon():
 @test
 def lost_samples_are_counted():
     """with the recorder stopped and a tiny ring, lost + kept = taken"""
-    # At this depth the ring holds some 25 samples, a tenth of a second at 250 Hz.
+    # At this depth the ring holds about 25 samples, a tenth of a second at 250 Hz.
     with Recording('lost', '-F', '10000', '--buffer=16', '--depth=64',
                    job=('forever-below', '60')) as recording:
         target = recording.target
@@ -212,7 +216,7 @@ def nonsense_in_shared_memory():
 
 
 def timers(pid):
-    """Number of POSIX timers of a process."""
+    """Returns the number of POSIX timers of a process."""
     with open(f'/proc/{pid}/timers', encoding='ascii') as file:
         return file.read().count('signal:')
 

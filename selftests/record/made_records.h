@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * made_records.h - records of perf events as the kernel would write them, of a stack of this
- * process, for tests that hand records out in the place of rings (fake_rings.h).
+ * made_records.h - makes records of perf events as the kernel would write them, with a stack of
+ * this process, for tests that hand out records instead of rings (fake_rings.h).
  */
 #ifndef RECORD_MADE_RECORDS_H
 #define RECORD_MADE_RECORDS_H
@@ -26,8 +26,8 @@ static uint64_t the_time, samples;
 typedef int (*record_fn)(void *arg, const struct perf_record *record);
 
 /*
- * Room for a record. Its body begins at @body; before that is the header, and in samples also
- * identifier, thread and time, which are behind the body of others.
+ * Room for a record. Its body begins at @body. Before the body are the header and, in samples,
+ * identifier, thread and time, which follow after the body in other records.
  */
 static struct {
 	uint64_t before[4];
@@ -54,7 +54,7 @@ static void put_text(const char *text)
 	r.words += (size + 7) / 8;
 }
 
-/* Ends the record, and hands it out. */
+/* Ends the record and hands it out. */
 static int hand_out(int type, int misc, int pid, int tid, record_fn fn, void *arg)
 {
 	const bool sample = type == PERF_RECORD_SAMPLE;
@@ -86,7 +86,7 @@ static int hand_out(int type, int misc, int pid, int tid, record_fn fn, void *ar
 	return fn(arg, &record);
 }
 
-/* ---- a stack of this process ---- */
+/* ---- A stack of this process ---- */
 
 static ucontext_t context;
 static uint8_t stack[4096] __attribute__((aligned(8)));
@@ -101,7 +101,7 @@ static uint64_t stack_pointer(void)
 #endif
 }
 
-/* What else is done in the innermost function, or NULL. */
+/* Another function that the innermost function calls, or NULL. */
 static void (*there_too)(void);
 
 __attribute__((noinline)) void innermost(void)
@@ -129,7 +129,7 @@ __attribute__((noinline)) int call(int depth)
 	return ret + 1;
 }
 
-/* The registers; the program counter is @by bytes further on. */
+/* Writes the registers; the program counter is moved by @by bytes. */
 static void put_regs(uint64_t by)
 {
 	put(PERF_SAMPLE_REGS_ABI_64);
@@ -148,11 +148,11 @@ static void put_regs(uint64_t by)
 #endif
 }
 
-/* ---- what happens ---- */
+/* ---- What happens ---- */
 
 /*
- * The registers, with a program counter that is @by bytes further on, and @used bytes of the stack
- * where @size were asked for: a multiple of 8.
+ * Writes the registers, with the program counter moved by @by bytes, and @used bytes of the stack,
+ * of which @size bytes were asked for: a multiple of 8.
  */
 static void put_copy(size_t size, size_t used, uint64_t by)
 {
@@ -181,7 +181,7 @@ static int map(int pid, const struct mapping *m, record_fn fn, void *arg)
 	return hand_out(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, pid, pid, fn, arg);
 }
 
-/* The process executes this program. */
+/* Lets the process execute this program. */
 static int execute(int pid, record_fn fn, void *arg)
 {
 	struct mapping m;

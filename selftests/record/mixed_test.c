@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * mixed_test.c - callchains of shadow stacks, and processes that have none.
+ * mixed_test.c - tests recordings with callchains of shadow stacks and processes that have none.
  *
- * The rings of perf events, and what /proc and the module say, are replaced when this is linked.
- * A sample has a callchain of three entries and, if stacks are copied, no registers. Prints KTAP.
+ * The rings of perf events, and what /proc and the module say, are replaced when this is linked. A
+ * sample has a callchain of three entries and, if stacks are copied, no registers. Prints KTAP.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -20,7 +20,7 @@
 
 #include "fake_rings.h"
 
-/* No processes have such numbers. */
+/* No processes have these numbers. */
 #define WITH 100000000
 #define WITHOUT 100000001
 #define GONE 100000002
@@ -32,16 +32,21 @@
 
 typedef int (*record_fn)(void *arg, const struct perf_record *record);
 
-/* What is to be handed out: @nr samples of @pid, and before them as many children of it. */
+/*
+ * What is handed out next: @nr samples of process @pid, and before them the forks of as many
+ * children as @children says.
+ */
 static int pid;
 static unsigned int nr, children;
-/* How rings were opened last, how often, and whether they may be opened again. */
+/*
+ * The options with which rings were opened last, the number of openings, and whether opening fails.
+ */
 static struct perf_opts opened;
 static unsigned int opens;
 static bool refuse;
-/* When the next sample is taken, and the time between two, in ns. */
+/* Time of the next sample and time between two samples, in ns. */
 static uint64_t at, every;
-/* Has LATE switched its shadow stack on? */
+/* The process LATE has switched its shadow stack on. */
 static bool on;
 
 int __wrap_shadow_stacks_read(pid_t of, struct shadow_stacks *ret)
@@ -67,7 +72,7 @@ static int hand_out(record_fn fn, void *arg)
 	return fn(arg, &record);
 }
 
-/* A child of which nothing is told later: its end is lost. */
+/* Hands out the fork of a child. Nothing more is told of it: the record of its end is lost. */
 static int hand_out_child(record_fn fn, void *arg)
 {
 	const uint32_t child = CHILDREN + children, body[] = { child, pid, child, pid, 0, 0 };
@@ -107,7 +112,7 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 	return 0;
 }
 
-/* ---- the machine ---- */
+/* ---- The machine ---- */
 
 static bool has_rules;
 
@@ -133,7 +138,7 @@ int __wrap_perf_probe(const struct perf_opts *opts, bool *user_only, struct reas
 	return 0;
 }
 
-/* ---- the tests ---- */
+/* ---- The tests ---- */
 
 static struct perf_drain *drain;
 static struct shstk_symbols *symbols;
@@ -170,8 +175,8 @@ static void end(void)
 }
 
 /*
- * Takes @count samples of a process; false: out of memory. They are not older than the rings, which
- * the recorder may have opened anew, on a machine that is busy.
+ * Takes @count samples of a process. Returns false if out of memory. The samples are not older than
+ * the rings, which the recorder may have opened again, on a busy machine.
  */
 static bool take(int of, unsigned int count)
 {
@@ -183,7 +188,7 @@ static bool take(int of, unsigned int count)
 	return !perf_drain_take(drain);
 }
 
-/* How many samples have such a stack? */
+/* Returns how many samples have this stack. */
 static long samples(const char *stack)
 {
 	char *text = NULL, *line, *rest;
@@ -226,7 +231,7 @@ static void test_without(void)
 	end();
 }
 
-/* A loader takes its time, at any rate of samples. */
+/* The dynamic loader takes its time until shadow stacks are on, whatever the rate of samples. */
 static void test_late(void)
 {
 	begin(true);
@@ -288,7 +293,9 @@ static void test_children(void)
 	end();
 }
 
-/* Who samples the process, and are stacks to be copied later? */
+/*
+ * Returns true if the options choose @via, and if @mixed says whether stacks may be copied later.
+ */
 static bool chooses(struct record_opts o, enum via via, bool mixed)
 {
 	const struct backend *backend;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * musl.c - a program for another C library: a thread, a child, an allocation. Tells on
- * descriptor 99, if it is open, what its functions used of CPU time. Exits with 4.
+ * musl.c - a program for another C library: a thread, a child, an allocation. Writes the CPU time
+ * of its functions to descriptor 99, if that is open. Exits with 4.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * names SECONDS - works in a function whose name has default arguments of templates.
+ * names.cc - works in a function whose name has default arguments of templates.
+ *
+ *  names SECONDS
  */
 #include <cstdlib>
 #include <ctime>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * nobody.c - executes a program as an ordinary user, with no rights of root's.
+ * nobody.c - executes a program as an ordinary user, without root's rights.
  *
  *   nobody PROGRAM [ARGUMENT...]
  */

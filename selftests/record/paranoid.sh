@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest: what an ordinary user can record under kernel.perf_event_paranoid 3
-# (Debian's default), 2 and 1, and with shstk broker under 3 and 2. What is not permitted is
-# refused, and said; what is recorded has true stacks. The arguments are only there to have the
-# files copied in.
+# Runs in a guest: tests what an ordinary user can record under kernel.perf_event_paranoid 3
+# (Debian's default), 2 and 1, and with shstk broker under 3 and 2. What is not permitted is refused
+# with a message; what is recorded has true stacks. The arguments are only there so that the files
+# are copied into the guest.
 
 mkdir -p /t/paranoid/made && cd /t/paranoid || exit 1
 for file in "$@"; do
@@ -15,8 +15,8 @@ chmod 755 / /t /t/paranoid
 chmod 777 made
 record='./nobody ./shstk record -F 499 -o made/out.folded'
 
-# whole NAME COMM FUNCTION...: all time of the program is in stacks that have the functions
-# one behind the other, from the first frame on, but for what is before and behind main().
+# whole NAME COMM FUNCTION...: checks that all time of the program is in stacks that have the
+# functions one after the other, from the first frame on, except what is before and after main().
 whole()
 {
 	name=$1 comm=$2
@@ -45,7 +45,7 @@ refused() # LEVEL NAME WHY OPTION...
 	[ ! -e made/out.folded ] || say 'not ok' "$level: $name leaves a file"
 }
 
-# Needs of all: a process of the user's, one of root's.
+# What all tests need: a process of the user and one of root.
 ./nobody ./target forever >ready 2>&1 &
 own=$!
 ./target forever >other 2>&1 &
@@ -65,7 +65,7 @@ running() # LEVEL HOW
 	whole "$1: its stacks" target main do_forever
 }
 
-# The agent has events of its own up to 2, and else the kernel's tick.
+# Up to level 2 the agent has events of its own; above, it depends on the kernel's tick.
 limited() # LEVEL WANTED
 {
 	most='[0-9]* samples a second of each thread at most here, not 999: the kernel.s tick'
@@ -114,7 +114,7 @@ levels()
 	done
 }
 
-# What the broker gives, and what not, under a level that keeps it from the user.
+# What the broker gives, and what not, under a level that forbids it to the user.
 by_broker() # LEVEL
 {
 	opened='perf events that the broker opened, stacks copied'
@@ -162,7 +162,7 @@ broker()
 	started 3 "$agent"
 }
 
-# Where a process may trace only what it has started, as with Yama's level 1, or nothing.
+# On a machine where a process may trace only what it has started (Yama's level 1), or nothing.
 yama()
 {
 	scope=/proc/sys/kernel/yama/ptrace_scope

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with real shadow stacks and shstk_perf.ko loaded: `shstk record`
-# by perf events, of programs that have no frame pointers. The first argument says
-# whether all is tested (full) or what differs between architectures (short); the
-# others are only there to have the files copied in.
+# Runs in a guest with real shadow stacks and shstk_perf.ko loaded: tests `shstk record` by perf
+# events, with programs without frame pointers. The first argument says whether everything is tested
+# (full) or only what differs between architectures (short); the other arguments are only there so
+# that the files are copied into the guest.
 
-# Others bring files of these names too: then ours are called 2-shstk and so on.
+# If other tests bring files of the same names, ours are called 2-shstk and so on.
 mkdir -p /t/record && cd /t/record || exit 1
 for file in "$@"; do
 	[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
@@ -14,9 +14,8 @@ done
 . ./cases.sh
 by='by perf events, callchains from shadow stacks'
 
-# whole NAME PART: of the time in PART (a pattern), nearly all is in stacks that
-# reach down to the first frame. What comes before the shadow stack is on, in the
-# loader, is left out.
+# whole NAME PART: checks that, of the time in PART (a pattern), nearly all is in stacks that reach
+# the first frame. What comes before the shadow stack is on, in the loader, is left out.
 whole()
 {
 	if awk -v part="$2" '
@@ -37,7 +36,7 @@ whole()
 fast=499
 [ "$(uname -m)" = aarch64 ] || fast=9999
 
-# Calls of a shell's function within each other may take more than the usual 127.
+# Nested calls of a shell's function may need more than the usual 127 entries.
 echo 512 >/proc/sys/kernel/perf_event_max_stack
 
 record='./shstk record -o out.folded'
@@ -78,8 +77,8 @@ whole 'that process in it' 'target.*;do_forever'
 kill "$pid"
 wait
 
-# Copies would have to go on behind what is copied of the one. It begins while recording is on:
-# its first samples are from before it has a shadow stack.
+# Copies of this program's stack would not be large enough. The program begins while recording is
+# on: its first samples are from before it has a shadow stack.
 deep_has_worked()
 {
 	deep=$(pidof deep) && [ "$(awk '{ print $14 }' "/proc/$deep/stat")" -gt 400 ]

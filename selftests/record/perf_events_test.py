@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record` by perf events: of commands, processes, groups, the machine. Prints KTAP.
-"""
+"""Tests `shstk record` by perf events: of commands, processes, groups, the machine. Prints KTAP."""
 
 import os
 import re
@@ -22,7 +21,7 @@ TARGET_FP = os.path.realpath(os.path.join(HERE, 'target-fp'))
 
 
 def by_perf(*args, options=(), **kwargs):
-    """Record by the kernel's samples, whose callchains follow frame pointers."""
+    """Records by the kernel's samples, whose callchains follow frame pointers."""
     result = record(*args, options=['--via=perf', *options], **kwargs)
     reason = re.search('perf event.*(not permitted|no event|has none).*',
                        result.err)
@@ -56,7 +55,7 @@ def perf_follows_threads_and_processes():
     result = by_perf('sh', '-c', f'{TARGET_FP} exec 0.2; {STATIC} burn 0.2;'
                      'exit 5')
     check(result.status == 5, f'{result.status} {result.err}')
-    # The last call is the static program's.
+    # The last call is in the static program.
     before, static = result.truth['burn']
     about(seconds(result, 'do_exec'), before, 0.08, 'before exec')
     agrees(result, 'after_exec_work', slack=0.08)
@@ -127,7 +126,7 @@ def perf_attaches():
 
 
 def until_used(pid, wanted):
-    """Words of a shell script: wait until a process used more CPU time."""
+    """Returns words of a shell script that waits until a process has used more CPU time."""
     ticks = int((cpu_time(pid) + wanted) * os.sysconf('SC_CLK_TCK'))
     return (f'until awk \'{{ exit !($14 + $15 >= {ticks}) }}\' /proc/{pid}/stat; '
             'do :; done; ')

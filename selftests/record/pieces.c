@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * pieces.c - calls that move more bytes at once than there is room for, to or from a thread that
- * takes its time. Where no handler of the program runs, each of them moves all. Prints the names
- * of those that did not, and ends with their number.
+ * takes its time. If no signal handler of the program runs, each call moves all bytes. Prints the
+ * names of the calls that did not, and ends with their number.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -119,7 +119,7 @@ static const struct {
 	{ "recvmsg", by_recvmsg, give_slowly },
 };
 
-/* Returns whether the call moved all. */
+/* Returns 1 if the call moved all bytes. */
 static int is_whole(int i)
 {
 	pthread_t other;
@@ -143,7 +143,7 @@ int main(void)
 {
 	int parts = 0;
 
-	signal(SIGPIPE, SIG_IGN); /* the end of one that was cut */
+	signal(SIGPIPE, SIG_IGN); /* the other end of a call that was cut short is closed */
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		parts += !is_whole(i);
 	return parts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A library for the record test, built under several names: one function that
- * uses the CPU time it is told.
+ * plugin.c - a library for the record test, built under several names: one function that uses as
+ * much CPU time as it is told.
  */
 #include <time.h>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * pointers.c - calls with pointers that can't be read: the kernel says EFAULT, or libc itself ends
- * the program. What became of each is printed, and is to be the same whatever is preloaded.
+ * pointers.c - calls with pointers that cannot be read: the kernel returns EFAULT, or libc itself
+ * ends the program. The outcome of each call is printed, and has to be the same whatever is
+ * preloaded.
  *
- *	pointers		all of them, each in a child
- *	pointers handled	the same, where signals are handled, and the program goes on
- *	pointers environment N	prints how many variables of the N that a thread with a small stack
- *				gave it have come
+ *	pointers		all calls, each in a child
+ *	pointers handled	the same with handlers for the signals; the program goes on
+ *	pointers environment N	prints how many variables have arrived, of N variables that were
+ *				passed by a thread with a small stack
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +31,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE 65536ul /* no page is larger */
+#define PAGE 65536ul /* no machine has larger pages */
 
 static char *volatile bad; /* points to nothing */
-static char *end; /* of memory; behind it there is nothing */
+static char *end; /* end of memory: nothing is mapped behind it */
 
-/* A string, and an array of pointers, that end where memory does. */
+/* These functions return a string, and arrays of pointers, that end where memory ends. */
 static char *last_text(const char *text)
 {
 	return strcpy(end - strlen(text) - 1, text);
@@ -95,7 +96,7 @@ static volatile char *behind_file(void)
 
 static const struct timespec none;
 
-/* Name, and what is called: by number. */
+/* Names of cases, and the call of each; they are numbered in this order. */
 #define EACH(CASE)                                                                                \
 	CASE("execve: path", execve(bad, words, environ))                                         \
 	CASE("execve: arguments", execve("/bin/true", (char **)bad, environ))                     \
@@ -187,7 +188,9 @@ static void go_back(int signo)
 	siglongjmp(before, signo);
 }
 
-/* Behind a call that was left: do others work, is the mask what it was? */
+/*
+ * Checks, after a call was left by a jump, that other calls work and that the signal mask is right.
+ */
 static void go_on(int to, int signo)
 {
 	struct sigaction act = { .sa_handler = go_back }, old;
@@ -214,7 +217,7 @@ static void handle_faults(void)
 		sigaction(signals[i], &act, NULL);
 }
 
-/* In a child; if a program is executed it ends with 0. */
+/* Makes a call in a child and prints the outcome. If a program is executed, it ends with 0. */
 static void tell(int which, bool handled)
 {
 	int ends[2];
@@ -260,7 +263,10 @@ static void *execute_from_thread(void *arg)
 	_exit(errno);
 }
 
-/* So many variables that they, or what points to them, have no room on the thread's stack. */
+/*
+ * Executes this program with so many variables that they, or the pointers to them, have no room on
+ * the thread's stack.
+ */
 static int give(char *self, int nr)
 {
 	pthread_attr_t attr;

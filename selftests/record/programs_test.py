@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record` of programs that can't be sampled as others are: of another C library, with more
-rights than the recorder's, damaged, in a root of their own. Prints KTAP.
+"""Tests `shstk record` of programs that cannot be sampled as others are.
+
+They have another C library, more rights than the recorder, damages, or a root of their own. Prints
+KTAP.
 """
 
 import glob
@@ -44,7 +46,7 @@ def preloaded_objects_need_what_every_c_library_has():
 
     musl = {name for _, name in symbols(loader, '--defined-only')}
     check('malloc' in musl, 'no symbols of musl')
-    # The symbolizers are linked into programs, and preloaded nowhere.
+    # The symbolizers are linked into programs, and never preloaded.
     symbolizers = {SYMBOLIZER, os.path.join(BUILD, 'libshstk-symbolize.so')}
     for path in set(glob.glob(os.path.join(BUILD, 'libshstk-*.so'))) - symbolizers:
         needed = {name.split('@')[0] for kind, name in symbols(path, '--undefined-only')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings of the target, and what they are compared with: what the tests of this folder share.
+"""Recordings of the target, and what they are compared with: shared by the tests of this folder.
 
-What is expected of a profile never depends on how long something took on the wall clock: the
-target measures what its functions use by its own CPU time, and tells it in a file.
+What is expected of a profile never depends on wall-clock time: the target measures by its own CPU
+time what its functions use, and writes it to a file.
 """
 
 import collections
@@ -22,12 +22,14 @@ from harness import run as run_here
 TARGET = os.path.realpath(os.path.join(HERE, 'target'))
 POINTERS = os.path.join(HERE, 'pointers')
 STATIC = os.path.join(HERE, 'target-static')
-TRUTH = 99      # the target's file descriptor for what its functions used
+TRUTH = 99      # the target's descriptor for what its functions used
 
 
 def make_tmp():
-    """A folder that other users may enter and where programs can run: in /tmp, else beside
-    the script, which may lie below somebody's private home."""
+    """Makes a folder that other users may enter and where programs can run.
+
+    It is in /tmp, or beside the script, which may be below somebody's private home.
+    """
     for place in None, HERE:
         folder = make_folder(place)
         os.chmod(folder, 0o755)
@@ -42,12 +44,12 @@ def make_tmp():
 TMP = make_tmp()
 
 
-# truth: {function: [seconds of each call]}, as the target measured it.
+# truth: {function: [seconds of each call]}, as the target measured them.
 Result = collections.namedtuple('Result', 'status out err stacks truth')
 
 
 def parse_folded(path):
-    """[(list of frames, value)]"""
+    """Returns [(list of frames, value)] of a file of folded stacks."""
     stacks = []
     if os.path.exists(path):
         with open(path, encoding='utf-8') as file:
@@ -58,12 +60,12 @@ def parse_folded(path):
 
 
 def shstk(*args, **kwargs):
-    """Run the command where every user may be."""
+    """Runs the command in a folder where every user may be."""
     return run_here(SHSTK, *args, **{'cwd': TMP, **kwargs})
 
 
 def open_truth():
-    """Make the file that targets tell their truth in."""
+    """Makes the file to which targets write what they used."""
     file = os.open(os.path.join(TMP, 'truth'),
                    os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     os.dup2(file, TRUTH)
@@ -71,7 +73,7 @@ def open_truth():
 
 
 def read_truth():
-    """What targets told since it was emptied."""
+    """Returns what targets wrote since the file was emptied."""
     truth = collections.defaultdict(list)
     with open(os.path.join(TMP, 'truth'), encoding='ascii') as file:
         for line in file:
@@ -84,12 +86,12 @@ KERNEL = ('--via', '--off-cpu', '--kernel', '--event', '--cgroup', '-e', '-a', '
 
 
 def by_agent(options):
-    """The option that has the agent sample, if nothing else is said."""
+    """Returns the option that lets the agent sample, unless the options choose something else."""
     return () if any(o.startswith(KERNEL) for o in options) else ('--via=agent',)
 
 
 def record(*args, options=(), **kwargs):
-    """Record a command into folded stacks."""
+    """Records a command into folded stacks."""
     path = os.path.join(TMP, 'out.folded')
     if os.path.exists(path):
         os.unlink(path)
@@ -101,13 +103,13 @@ def record(*args, options=(), **kwargs):
 
 
 def seconds(result, *functions):
-    """CPU time of the stacks that contain all of the functions, in seconds."""
+    """Returns the CPU time of the stacks that contain all of the functions, in seconds."""
     return sum(value for frames, value in result.stacks
                if all(f in frames for f in functions)) / 1e9
 
 
 def refused(run, status, words):
-    """The command refused with a status and one line that has the words."""
+    """Checks that the command refused with a status and one line that has the words."""
     line = one_line(run.err if isinstance(run, Result) else run.stderr)
     code = run.status if isinstance(run, Result) else run.returncode
     check(code == status, f'status {code}, not {status}: {line}')
@@ -115,35 +117,37 @@ def refused(run, status, words):
 
 
 def about(value, wanted, slack, what, late=0):
-    """The value is within a tolerance; so much of it may be in the profile elsewhere."""
+    """Checks that a value is within a tolerance; late is the part that may be elsewhere in the
+    profile.
+    """
     check(wanted - slack <= value + late and value <= wanted + slack,
           f'{what}: {value:.3f} and {late:.3f} elsewhere, not {wanted:.3f} within {slack:.3f}')
 
 
 def unsampled(result, *functions):
-    """CPU time that no tick of the kernel sampled, where there are no perf events."""
+    """Returns the CPU time that no tick of the kernel sampled, where there are no perf events."""
     return seconds(result, '[between ticks]', *functions)
 
 
 def agrees(result, function, *others, slack=0.1):
-    """A function's time in the profile is what the target says it used."""
+    """Checks that a function's time in the profile is what the target says it used."""
     check(result.truth[function], f'{function} did not run: {result.err}')
     about(seconds(result, function, *others), sum(result.truth[function]), slack,
           f'CPU seconds of {function}', unsampled(result))
 
 
 def share_agrees(result, samples, *functions):
-    """The first function's share of both is what the target says it was."""
+    """Checks that the first function's share of both is what the target says it was."""
     used = [sum(result.truth[f]) for f in functions]
     got = [seconds(result, f) for f in functions]
     share = used[0] / sum(used)
-    # Five standard deviations of so many samples, were they at random.
+    # Five standard deviations for this number of samples, if they were random.
     about(got[0] / sum(got), share, 5 * (share * (1 - share) / samples) ** 0.5,
           f'share of {functions[0]}')
 
 
 def summary(result):
-    """(samples, lost, threads, processes) of the last line."""
+    """Returns (samples, lost, threads, processes) of the last line."""
     found = re.search(r'(\d+) samples?, (\d+) lost, (\d+) threads?, '
                       r'(\d+) process', result.err)
     check(found, f'no summary in {result.err!r}')
@@ -151,15 +155,15 @@ def summary(result):
 
 
 def has_own_event():
-    """Whether a thread may have a perf event on its own CPU clock, as the agent wants one."""
+    """Returns whether a thread may have a perf event on its own CPU clock, as the agent needs."""
     with open('/proc/self/status', encoding='ascii') as file:
         if 'Seccomp:\t0\n' not in file.read():
-            return False    # it does not try where there is a filter
+            return False    # the agent does not try if there is a filter
     number = {'x86_64': 298, 'aarch64': 241}.get(platform.machine())
     if not number:
         return False
-    # struct perf_event_attr: type (software), size, config (CPU clock), ..., the bits
-    # exclude_kernel and exclude_hv
+    # struct perf_event_attr: type (software), size, config (CPU clock), ..., and the bits
+    # exclude_kernel and exclude_hv.
     attr = struct.pack('=IIQ24xQ', 1, 128, 0, 1 << 5 | 1 << 6).ljust(128, b'\0')
     fd = ctypes.CDLL(None).syscall(number, attr, 0, -1, -1, 0)
     if fd >= 0:
@@ -168,7 +172,7 @@ def has_own_event():
 
 
 class Recording:
-    """`shstk record` of a target that runs until a signal ends it."""
+    """Runs `shstk record` of a target that runs until a signal ends it."""
 
     def __init__(self, name, *options, target=None, job=('forever',)):
         self.program = target or TARGET
@@ -187,7 +191,7 @@ class Recording:
         return self
 
     def finish(self):
-        """Wait for the end; the result."""
+        """Waits for the end, and returns the result."""
         _, self.err = self.run.communicate(timeout=LIMIT)
         return Result(self.run.returncode, '', self.err,
                       parse_folded(self.path), {})
@@ -203,20 +207,20 @@ class Recording:
 
 
 def child_of(pid):
-    """The only child of a process."""
+    """Returns the only child of a process."""
     with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
         return int(file.read().split()[0])
 
 
 def cpu_time(pid):
-    """CPU seconds of a process."""
+    """Returns the CPU seconds of a process."""
     with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
         fields = file.read().rsplit(')', 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def wait_cpu(pid, wanted):
-    """Wait until a process used so much CPU time."""
+    """Waits until a process has used this CPU time."""
     end = time.monotonic() + LIMIT
     while cpu_time(pid) < wanted:
         check(time.monotonic() < end, 'the target makes no progress')
@@ -227,7 +231,7 @@ AGENTS = ('--via=agent',), ('--via=agent', '--wall'), ('--heap',)
 
 
 class Running:
-    """A target that says when it is ready."""
+    """Runs a target that says when it is ready."""
 
     def __init__(self, *args, target=None):
         self.run = subprocess.Popen([target or TARGET, *args], text=True,
@@ -245,13 +249,13 @@ class Running:
 
 
 def state_of(path):
-    """The state of a process or thread, a letter."""
+    """Returns the letter of the state of a process or thread."""
     with open(os.path.join(path, 'stat'), encoding='ascii') as file:
         return file.read().rsplit(')', 1)[1].split()[0]
 
 
 def wait_state(pid, states):
-    """Wait until a process is in a state."""
+    """Waits until a process is in one of these states."""
     end = time.monotonic() + LIMIT
     while True:
         state = state_of(f'/proc/{pid}')

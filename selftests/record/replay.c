@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * replay.c - what a recording of days does to the memory of the recorder: samples with copies
- * of stacks, of processes that come and go with numbers used again, without waiting for them.
+ * replay.c - tests what a recording of days does to the memory of the recorder: samples with copies
+ * of stacks, of processes that come and go and reuse numbers, without waiting for them.
  *
  *   replay SAMPLES
  *
- * The rings of perf events (tools/perf/rings.h) are replaced when this is linked: what
- * they hand out is made here. The rest is the recorder's. Prints KTAP.
+ * The rings of perf events (tools/perf/rings.h) are replaced when this is linked: the records are
+ * made here. The rest is the recorder's. Prints KTAP.
  */
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -28,14 +28,14 @@
 #define EXECUTED "replay"
 #include "made_records.h"
 
-#define FIRST_PID 100000000 /* no process has such a number */
+#define FIRST_PID 100000000 /* no process has this number */
 #define PIDS 64
 #define OF_ONE 100 /* samples of each process */
 #define OF_PROFILE 10000 /* samples of each profile */
-#define PASSES (100ull * STEP) /* ns from one sample to the next: the ended are forgotten soon */
+#define PASSES (100ull * STEP) /* ns from one sample to the next: the ended are soon forgotten */
 #define MAX_GROWTH 256 /* KiB */
 
-static uint64_t wanted; /* samples */
+static uint64_t wanted; /* number of samples */
 
 static int sample(int pid, record_fn fn, void *arg)
 {
@@ -47,7 +47,7 @@ static int sample(int pid, record_fn fn, void *arg)
 	return hand_out(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, pid, pid, fn, arg);
 }
 
-/* One of three processes executes a program. */
+/* Lets a process live: every third one executes a program. */
 static int live(unsigned int number, record_fn fn, void *arg)
 {
 	int pid = FIRST_PID + number % PIDS;
@@ -83,9 +83,9 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 	return 0;
 }
 
-/* ---- the test ---- */
+/* ---- The test ---- */
 
-/* KiB of memory of its own. */
+/* Returns the KiB of private memory of this process. */
 static long memory(void)
 {
 	FILE *file = fopen("/proc/self/status", "re");
@@ -121,7 +121,7 @@ static void drop_profile(struct names *n)
 	shstk_symbols_destroy(n->symbols);
 }
 
-/* Is it one stack, from the first frame to the innermost? */
+/* Returns true if the profile has just one stack, from the first frame to the innermost one. */
 static bool is_right(struct shstk_profile *profile)
 {
 	const char *want = "call;call;call;call;innermost 10000000000\n";
@@ -140,7 +140,10 @@ static bool is_right(struct shstk_profile *profile)
 	return right;
 }
 
-/* One profile after another; returns how much memory they take in the end, and were wrong. */
+/*
+ * Writes one profile after another. Returns how much memory they take in the end, and counts in
+ * @wrong the profiles that are wrong.
+ */
 static long record(struct perf_drain *d, struct names *n, long *first, unsigned int *wrong)
 {
 	while (samples < wanted) {

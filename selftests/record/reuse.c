@@ -4,9 +4,9 @@
  *
  *   reuse ROUNDS MILLISECONDS PROGRAM...
  *
- * In turn: a child that executes each PROGRAM with the argument MILLISECONDS, one that executes
- * nothing, and, where the last number may be set, a thread. Each uses so much CPU time.
- * Built with NAME it is such a program, whose function that works has that name.
+ * In turn: a child that executes each PROGRAM with the argument MILLISECONDS, a child that executes
+ * nothing, and, if the last number may be set, a thread. Each uses this much CPU time. Built with
+ * NAME, it is such a program, and the function that works has this name.
  *
  * Exits with 4 if numbers may not be chosen.
  */
@@ -37,7 +37,7 @@ static double used(void)
 	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
 }
 
-/* Where the code of two programs is alike their functions have the same addresses. */
+/* The code of both programs is alike, so their functions have the same addresses. */
 __attribute__((noinline)) void NAME(double ms)
 {
 	while (used() < ms)
@@ -62,7 +62,7 @@ __attribute__((noinline)) void work_in_thread(double ms)
 			sum += i;
 }
 
-/* A child with the number. Another program may have it for a moment. */
+/* Forks a child with the number. Another program may have the number for a moment. */
 static pid_t fork_again(void)
 {
 	struct clone_args args = {
@@ -107,7 +107,7 @@ static void *thread(void *arg)
 	return arg;
 }
 
-/* The next number that the kernel gives is to be that one; others may be faster. */
+/* Makes a thread, after asking the kernel for the number as its next one; others may be faster. */
 static void thread_again(void)
 {
 	pthread_t id;

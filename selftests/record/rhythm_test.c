@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rhythm_test.c - how often the recorder looks at its rings, and that they hold what comes
- * meanwhile.
+ * rhythm_test.c - tests how often the recorder looks at its rings, and that the rings have room for
+ * what comes meanwhile.
  *
- * The recorder is the whole of it, `shstk record`. The clock, the kernel's rings and the command
- * are replaced when this is linked: time passes only while the recorder sleeps, in steps of a
- * millisecond in which the command does what the test says. So it does not matter how busy the
+ * The whole recorder runs, `shstk record`. The clock, the kernel's rings and the command are
+ * replaced when this is linked: time passes only while the recorder sleeps, in steps of a
+ * millisecond, in which the command does what the test says. So it does not matter how busy the
  * machine is. Prints KTAP.
  */
 #include <errno.h>
@@ -26,15 +26,15 @@
 #include "tools/shstk.h"
 
 #define MS 1000000ull
-#define STACK 8192 /* bytes of a copy */
-#define BEGIN 1000000000000ull /* when recording begins */
-#define CHILD 100000000 /* no process has such a number */
+#define STACK 8192 /* bytes of a copied stack */
+#define BEGIN 1000000000000ull /* time at which recording begins, ns */
+#define CHILD 100000000 /* no process has this number */
 #define MAX_FDS 4096
 #define MAX_NAPS 1024
 #define MAX_RING (16u << 20)
-#define SHORT 20 /* ms that the recorder sleeps, */
-#define LONG 100 /* and if all is calm */
-#define CALM 200 /* ms after which it is */
+#define SHORT 20 /* ms that the recorder sleeps */
+#define LONG 100 /* ms that it sleeps if all is calm */
+#define CALM 200 /* ms after which all is calm */
 
 struct perf_record_head {
 	struct perf_event_header head;
@@ -45,17 +45,16 @@ struct perf_record_head {
 
 /**
  * struct machine - a kernel with one CPU that works, and a command
- * @time: what the clock says.
- * @end: when the command ends.
- * @tick: what happens in the millisecond @ms after the begin.
- * @fds: events that are open.
- * @page, @data, @size: the ring.
- * @written: samples in it so far.
- * @lost: records that found it full.
- * @fork_at: where in the ring the first fork lies, if @forked.
- * @fork_seen: when its record was read.
- * @naps: how long the recorder slept, and when it began to.
- * @seen_end: when it waited for the command.
+ * @time: time of the clock.
+ * @end: time at which the command ends.
+ * @tick: does what happens in millisecond @ms after the begin.
+ * @fds: descriptors of events that are open. @page, @data, @size: the ring.
+ * @written: number of samples written to the ring so far.
+ * @lost: number of records that found the ring full.
+ * @fork_at: position of the first fork in the ring, if @forked.
+ * @fork_seen: time at which its record was read.
+ * @naps: how long the recorder slept, and since when.
+ * @seen_end: time at which it waited for the command.
  */
 struct machine {
 	uint64_t time;
@@ -82,7 +81,7 @@ static unsigned int ms_of(uint64_t time)
 	return (time - BEGIN) / MS;
 }
 
-/* ---- the ring ---- */
+/* ---- The ring ---- */
 
 static void put(uint64_t at, const void *from, size_t size)
 {
@@ -103,7 +102,7 @@ static bool write_record(const void *record, size_t size)
 	return true;
 }
 
-/* Of a thread that has no registers of user space: only its size matters. */
+/* Writes a sample of a thread without user-space registers: only its size matters. */
 static void sample(void)
 {
 	struct {
@@ -171,7 +170,7 @@ static void begin_child(void)
 	begin_or_end(PERF_RECORD_FORK, CHILD);
 }
 
-/* ---- the kernel ---- */
+/* ---- The kernel ---- */
 
 uint64_t __wrap_now_ns(clockid_t clock)
 {
@@ -211,7 +210,7 @@ int __wrap_close(int fd)
 	return __real_close(fd);
 }
 
-/* The first ring is that of the CPU that works. */
+/* Stands in for mmap(). The first ring is the one of the CPU that works. */
 void *__real_mmap(void *addr, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *addr, size_t size, int prot, int flags, int fd, off_t offset)
 {
@@ -258,7 +257,7 @@ int __wrap_setpriority(__priority_which_t which, id_t who, int priority)
 	return 0;
 }
 
-/* The recorder sleeps: time passes, and the command works, until it ends. */
+/* Stands in for the recorder's sleep: time passes, and the command works until it ends. */
 int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
 	uint64_t until = m.time + timeout->tv_sec * 1000 * MS + timeout->tv_nsec;
@@ -284,7 +283,7 @@ int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct times
 	return -1;
 }
 
-/* ---- the command ---- */
+/* ---- The command ---- */
 
 int __wrap_target_find(const char *name)
 {
@@ -325,7 +324,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 	return pid;
 }
 
-/* ---- what the command does ---- */
+/* ---- What the command does ---- */
 
 static void runs(unsigned int ms)
 {
@@ -338,7 +337,7 @@ static void waits(unsigned int ms)
 	(void)ms;
 }
 
-/* Nothing for a second; then it works for one. */
+/* Does nothing for a second, then works for a second. */
 static void wakes_up(unsigned int ms)
 {
 	if (ms >= 1007)
@@ -354,7 +353,7 @@ static void begins_another(unsigned int ms)
 	sample();
 }
 
-/* ---- the tests ---- */
+/* ---- The tests ---- */
 
 static unsigned int number, failed;
 
@@ -364,7 +363,7 @@ static void verdict(bool good, const char *name)
 	failed += !good;
 }
 
-/* Records the command, which lasts @ms, with a ring of @kib, and another option. */
+/* Records the command for @ms, with a ring of @kib and one more option. */
 static bool record(void (*tick)(unsigned int), unsigned int ms, unsigned int kib,
 		   const char *option)
 {
@@ -382,7 +381,9 @@ static bool record(void (*tick)(unsigned int), unsigned int ms, unsigned int kib
 	return !status;
 }
 
-/* Is each nap that began from @from on, and before @to, of @ms? There must be one. */
+/*
+ * Returns true if each nap that began between @from and @to was of @ms, and there is at least one.
+ */
 static bool naps_are(unsigned int ms, unsigned int from, unsigned int to)
 {
 	unsigned int nr = 0;
@@ -418,7 +419,7 @@ static void test_begin(void)
 		"and for 200 ms from then on rings are read every 20 ms");
 }
 
-/* What an ordinary user's ring holds is 512 KiB. */
+/* Tests the rings from an ordinary user's size on, 512 KiB. */
 static void test_small_rings(void (*tick)(unsigned int), const char *name)
 {
 	bool good = true;
@@ -445,7 +446,7 @@ static void test_end(void)
 		"with --every rings are read every 20 ms");
 }
 
-/* Profiles are written to a folder of the test's own. */
+/* Removes the test's own folder, to which profiles were written. */
 static void remove_folder(const char *folder)
 {
 	char command[64];

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rings_test.c - the rings of several CPUs are handed out as one stream, in the order of time.
+ * rings_test.c - tests that the rings of several CPUs are handed out as one stream, in the order of
+ * time.
  *
- * The rings are memory of this test, so that there are as many CPUs as it wants, and nothing is
+ * The rings are memory of this test, so there are as many CPUs as it wants, and nothing is
  * recorded. Prints KTAP.
  */
 #include "tools/perf/rings.c"
 
 #define MOST_RINGS 300
-#define SMALL_RING 4096 /* bytes: records go over its end */
-#define OF_EACH 40 /* records of a ring */
+#define SMALL_RING 4096 /* bytes: some records wrap around its end */
+#define OF_EACH 40 /* records of each ring */
 
 uint64_t now_ns(clockid_t clock)
 {
@@ -17,7 +18,7 @@ uint64_t now_ns(clockid_t clock)
 	return 0;
 }
 
-/* Nothing is opened here. */
+/* Stand-ins: nothing is opened here. */
 int walker_program(const struct walker *w)
 {
 	(void)w;
@@ -30,7 +31,7 @@ int walker_connect(const struct walker *w, int cpu, int event)
 	return -ENOSYS;
 }
 
-/* What is in the body of a record: whose it is. */
+/* The body of a record: its ring, and its number in the ring. */
 struct number {
 	uint32_t ring;
 	uint32_t nr;
@@ -41,7 +42,10 @@ static uint8_t data[MOST_RINGS][SMALL_RING] __attribute__((aligned(8)));
 static struct ring all[MOST_RINGS];
 static struct ring *heap[MOST_RINGS];
 
-/* What was handed out: how many, how many of each ring, and whether it was in order. */
+/*
+ * What was handed out: the number of records in all and of each ring, time and ring of the last
+ * one, and whether all came in order.
+ */
 static struct taken {
 	uint64_t records;
 	uint32_t of[MOST_RINGS];
@@ -55,7 +59,7 @@ static int take(void *arg, const struct perf_record *record)
 	const struct number *n = record->body;
 
 	(void)arg;
-	/* Of two of the same time the first ring's comes first. */
+	/* Of two records of the same time, the one of the lower ring comes first. */
 	if (record->time < taken.time || n->ring >= MOST_RINGS || n->nr != taken.of[n->ring] ||
 	    (record->time == taken.time && n->ring < taken.ring))
 		taken.ordered = false;
@@ -72,7 +76,9 @@ static void write_word(uint32_t ring, uint64_t word)
 	pages[ring].data_head += sizeof(word);
 }
 
-/* A record that is no sample: who, then thread, time and identifier. Some are longer. */
+/*
+ * Writes a record that is no sample: its body, then thread, time and identifier. Some are longer.
+ */
 static void write_record(uint32_t ring, uint32_t nr, uint64_t time)
 {
 	struct perf_event_header head = { PERF_RECORD_SWITCH, 0, 48 + 8 * (nr % 4) };
@@ -90,7 +96,10 @@ static void write_record(uint32_t ring, uint32_t nr, uint64_t time)
 	write_word(ring, 0);
 }
 
-/* Fills each ring @times times over, with times that lie between each other's, and empties them. */
+/*
+ * Fills each ring @times times, with times that lie between those of the others, and empties all.
+ * Returns true if the records come as one stream.
+ */
 static bool is_one_stream(uint32_t nr_rings, unsigned int times)
 {
 	struct perf_rings r = { .ring_size = SMALL_RING, .rings = all, .heap = heap };
@@ -104,7 +113,7 @@ static bool is_one_stream(uint32_t nr_rings, unsigned int times)
 	for (unsigned int round = 0; round < times; round++) {
 		for (uint32_t i = 0; i < nr_rings; i++) {
 			time[i] = round * 1000;
-			/* Every fifth ring is empty at times. */
+			/* Every fifth ring is sometimes empty. */
 			for (uint32_t n = 0; n < OF_EACH && (round % 2 == 0 || i % 5); n++) {
 				seed = seed * 6364136223846793005u + 1442695040888963407u;
 				time[i] += seed >> 60;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest without shadow stacks, where shstk_perf.ko is loaded: `shstk record`
-# by unwind rules in the kernel, of programs that have no frame pointers. The arguments
-# are only there to have the files copied in.
+# Runs in a guest without shadow stacks, where shstk_perf.ko is loaded: tests `shstk record` by
+# unwind rules in the kernel, with programs without frame pointers. The arguments are only there so
+# that the files are copied into the guest.
 
 mkdir -p /t/rules && cd /t/rules || exit 1
 for file in "$@"; do
@@ -14,8 +14,8 @@ by='by perf events, callchains by unwind rules in the kernel'
 state=/sys/module/shstk_perf/rules
 record='./shstk record -F 499 -o out.folded'
 
-# whole NAME PART: all time in stacks with PART is in some that reach down to the first
-# frame, but for what is sampled before a file's table is there.
+# whole NAME PART: checks that all time in stacks with PART is in stacks that reach the first frame,
+# except for samples from before a file has its table.
 whole()
 {
 	if awk -v part="$2" '

@@ -2,27 +2,28 @@
 /*
  * sandbox.c - works, forbids itself system calls that whoever samples it may need, and goes on.
  *
- *   sandbox HOW WHAT SECONDS     of CPU time, before and behind
+ *   sandbox HOW WHAT SECONDS     of CPU time, before and after the filter
  *
  * HOW: how the filter is installed.
  *   prctl       by prctl(), twice
  *   seccomp     by prctl() and seccomp(2), as libseccomp does
  *   calls       by syscall(), twice
  *   privileged  by seccomp(2) alone, as root may
- *   unseen      by instructions of its own, as a program is executed then; all signals are blocked
- *   none        there is none, but prctl() that comes before it
+ *   unseen      by instructions of its own, in a program that is executed for this; all signals
+ *               are blocked
+ *   none        there is no filter, but prctl() that usually comes before it
  * WHAT: what does the work of the second half.
  *   self, fork, exec, spawn
  *   deep        on a part of the stack that was not in use before
- *   made        code that was made at run time calls it
- *   thread      one that is made then
- *   waiting     one that was there before, and has the filter too
- *   held        the same, of which a sample is taken while the filter is installed
- *   loads       a library from before, when another one was loaded
- *   closes      the same, when one from before was closed, too
+ *   made        code that was made at run time calls the working function
+ *   thread      a thread that is made then
+ *   waiting     a thread that was there before, and has the filter, too
+ *   held        the same, with a sample being taken while the filter is installed
+ *   loads       a library from before, after another one was loaded
+ *   closes      the same, after one from before was closed, too
  *
  * A forbidden call ends the process. Exits with 17; 4: filters are not available; 8: no sample was
- * taken for long.
+ * taken for a long time.
  */
 #include <dlfcn.h>
 #include <linux/filter.h>
@@ -69,8 +70,9 @@ static _Atomic bool is_held, installs;
 static void *(*next_getspecific)(pthread_key_t);
 
 /*
- * Only whoever samples calls this one. The handler of a thread that is to be held stays in it until
- * the filter is being installed, and a bit longer; then it makes a call that is forbidden.
+ * Stands in for a function that only the code that samples calls. The handler of a thread that is
+ * to be held stays in it until the filter is being installed, and a bit longer; then it makes a
+ * call that is forbidden.
  */
 void *pthread_getspecific(pthread_key_t key)
 {
@@ -203,7 +205,10 @@ static void *wait_and_work(void *arg)
 	return work_in_thread(arg);
 }
 
-/* Nobody may be there who samples, or not any more: it does not wait for ever. */
+/*
+ * Works until a sample holds the thread. If nobody samples, or no longer, it does not wait for
+ * ever.
+ */
 static void *work_and_be_held(void *arg)
 {
 	to_be_held = true;
@@ -214,7 +219,7 @@ static void *work_and_be_held(void *arg)
 	return work_in_thread(arg);
 }
 
-/* One that has the filter too; at once, or when it is held, if that is asked for. */
+/* Makes a thread that will have the filter, too; for "held", waits until a sample holds it. */
 static bool make_thread(const char *what, pthread_t *thread)
 {
 	bool hold = !strcmp(what, "held");
@@ -228,7 +233,7 @@ static bool make_thread(const char *what, pthread_t *thread)
 	return true;
 }
 
-/* The thread that waits, or a new one, works. */
+/* Lets the waiting thread, or a new one, do the work. */
 static int go_on_in_thread(pthread_t waiting, bool is_new)
 {
 	pthread_t thread = waiting;
@@ -239,7 +244,7 @@ static int go_on_in_thread(pthread_t waiting, bool is_new)
 	return pthread_join(thread, NULL) ? 5 : DONE;
 }
 
-/* A function without unwind information, in no file, that calls another one. */
+/* Calls a function from a function without unwind information that is in no file. */
 static void call_by_made_code(void (*function)(double))
 {
 #if defined(__x86_64__)
@@ -332,14 +337,14 @@ static int go_on(const char *what)
 	return DONE;
 }
 
-/* With one argument: what was executed in the sandbox. */
+/* With one argument, this is the program that was executed in the sandbox. */
 int main(int argc, char **argv)
 {
 	pthread_t waiting = 0;
 	bool is_new;
 	int status;
 
-	/* The recorder is told to end, and tells the command. */
+	/* The recorder is told to end, and passes this on to the command. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	seconds = argv[argc - 1];

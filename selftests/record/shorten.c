@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shorten.c - a program that cuts off the file of a library which has called it.
+ * shorten.c - a program that empties the file of a library that has called it.
  *
  *   shorten LIBRARY [whole]
  *
- * Says "ready" and works; after SIGUSR1 it does so under the library, whose file then has no
- * bytes any more, and says "shortened". With "whole" the file stays as it is, and all it does is
- * half a second of work under the library. Built with LIBRARY it is that library, whose function
- * has so many bytes on the stack.
+ * Prints "ready" and works. After SIGUSR1, it works in a function that the library calls, while the
+ * file of the library has no bytes any more, and prints "shortened". With "whole" the file stays as
+ * it is, and the program only works for half a second below the library. Built with LIBRARY, it is
+ * the library, whose function has this many bytes on the stack.
  */
 #include <dlfcn.h>
 #include <signal.h>

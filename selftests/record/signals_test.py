@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record` and the signals, handlers and small stacks of programs that it samples by its
-agent: they stay as they were. Prints KTAP.
+"""Tests that the agent leaves the signals, handlers and small stacks of programs as they were.
+
+Prints KTAP.
 """
 
 import errno
@@ -42,7 +43,7 @@ def signal_soon_after():
     """a signal that comes when a call has begun, but does not wait yet, ends it"""
     for options in [], ['--wall']:
         result = record(TARGET, 'soon', options=options)
-        # On a busy machine some come before the call, by itself too.
+        # On a busy machine some alarms come before the call, without an agent, too.
         check(result.status < 8, f'{result.status} of 40 waited in vain {options}')
 
 
@@ -55,7 +56,7 @@ def stack_with_a_guard():
         whole = seconds(result, 'guarded', 'guard_below', 'burn')
         below = seconds(result, 'guard_below', 'burn')
         check(below > 0.6, f'{below} s')
-        # Frames on this side of the guard are found, those beyond it before and after.
+        # Frames on this side of the guard are always found, those beyond it only before and after.
         check(0.4 * below < whole < 0.9 * below, f'{whole} of {below} s')
 
 
@@ -110,7 +111,7 @@ def orders_of_two_signals():
 
 
 def in_all_hooks(*options):
-    """Record a program that gets the agent's signal at each instruction of the agent's hooks."""
+    """Records a program that gets the agent's signal at each instruction of the agent's hooks."""
     result = record(os.path.join(HERE, 'inside'), '1000', options=('-F', '1', *options))
     check(result.status == 0, f'{options}: {result.status} {result.out} {result.err}')
     calls = re.findall(r'^(\w+) (\d+) of \d+$', result.out, re.MULTILINE)
@@ -216,7 +217,7 @@ def small_alternate_stack():
 
 
 def most_used(how, size):
-    """Bytes of such a stack that a program can use before it dies, without an agent."""
+    """Returns the bytes of such a stack that a program can use before it dies, without an agent."""
     for use in range(size, 0, -128):
         plain = subprocess.run([TIGHT, how, str(size), str(use), '0'], check=False, timeout=LIMIT)
         if not plain.returncode:
@@ -225,8 +226,7 @@ def most_used(how, size):
 
 
 def small_stacks(how, sizes, *options, less=0):
-    """Record a program that uses all of its stack, or so much less; yields where its time is
-    said to be."""
+    """Records a program that uses all of its stack, or less; yields where its time is shown."""
     for size in sizes:
         use = most_used(how, size) - less
         result = record(TIGHT, how, str(size), str(use), '0.3', options=options)
@@ -249,7 +249,7 @@ def threads_with_small_stacks():
 @test
 def provided_stacks():
     """a thread on a small stack of the program's own lives, and its time has a name"""
-    # The variables that the agent has for each thread lie there too, as those of all objects.
+    # The variables that the agent has for each thread lie there, too, as those of all objects.
     size = 16384 + os.sysconf('SC_THREAD_STACK_MIN')
     for named, _ in small_stacks('provided', (size,), less=512):
         check(named > 0.2, f'{named} s')
@@ -319,7 +319,7 @@ def handled_faults():
 
 
 def compare_pointers(what, text, *how):
-    """Each line that it prints is to be the same with each agent."""
+    """Checks that the program prints the same lines with each agent."""
     plain = subprocess.run([POINTERS, *how], capture_output=True, text=True, check=True,
                            timeout=LIMIT)
     check(text in plain.stdout, f'{what}: {plain.stdout}')

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * small_machine.c - preloaded: a machine that has 8 MiB of memory, as sysconf(3) tells it.
- */
+/* small_machine.c - a preloaded library that makes sysconf(3) tell of 8 MiB of memory. */
 #include <dlfcn.h>
 #include <unistd.h>
 

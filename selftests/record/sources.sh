@@ -1,32 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with real shadow stacks: programs of Debian and one with
-# exceptions and signals, each sample taken from the hardware and by software at
-# the same moment. The arguments are only there to have the files copied in.
+# Runs in a guest with real shadow stacks: records programs of Debian and one with exceptions and
+# signals, with each sample taken by hardware and by software at the same moment. The arguments are
+# only there so that the files are copied into the guest.
 #
-# The two have to be the same, but for what is known, and listed by the test:
+# Both stacks have to be the same, except for these known differences, which the test lists:
 #
 #   cut       The software says itself that its stack is cut. glibc describes the
 #             buffer of longjmp() as if the pointers in it were not mangled; the
 #             stubs of the first call of a function (PLT) are not described.
 #   landing   An exception is about to go on in an outer frame: libgcc has put
-#             that frame's registers where its own caller's were saved, so the
+#             the registers of this frame where its own caller's were saved, so the
 #             software has left the inner frame already, and the hardware has not.
 #   start     On x86 the start-up object switches the shadow stack on below _start,
-#             which nothing returns to: the software has one frame more. On arm64 only
-#             `shstk run` itself has such a moment, when it tries whether they can be
-#             switched on (try_here()). The command counts these itself.
-#   first     At the first instruction of a program its caller is only said to be
-#             none from the second one on.
+#             to which nothing returns: the software has one frame more. On arm64 only
+#             `shstk run` itself has such a moment, when it tries whether shadow stacks
+#             can be switched on (try_here()). The command counts these itself.
+#   first     At the first instruction of a program, the unwind information does not
+#             say yet that there is no caller; it does from the second one on.
 
-# Others bring files of these names too: then ours are called 2-shstk and so on.
+# If other tests bring files of the same names, ours are called 2-shstk and so on.
 mkdir -p /t/record && cd /t/record || exit 1
 for file in "$@"; do
 	[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
 done
 . ./cases.sh
-# An x86 guest counts so few instructions per tick that CPU time gives too few.
+# An x86 guest counts so few instructions per tick that CPU time gives too few samples.
 run='./shstk run -q'
 rate='--wall -F 1999'
 late=1000000
@@ -47,7 +47,7 @@ python_more='
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
 print(fib(17), sorted(range(999), key=lambda x: -x)[0])'
 
-# same NAME COMMAND...: record it
+# same NAME COMMAND...: records the command
 same()
 {
 	name=$1
@@ -61,9 +61,9 @@ same()
 		gsub(/ \[clone [^]]*\]/, "", frame)
 		return frame
 	}
-	# From the inside out the same up to libgcc, which then goes on in an outer
-	# frame of the hardware, at another place of its function. In a handler the
-	# hardware then lacks what was interrupted: only the software could tell.
+	# Both stacks are the same from the innermost frame up to libgcc, which then goes on in an
+	# outer frame of the hardware, at another place of its function. In a handler, the hardware
+	# lacks what was interrupted: only the software can tell it.
 	function lands(h, s,	nh, ns, inner, i, lacks, H, S) {
 		if (h ~ (";" libgcc "[^;]*; complete$"))
 			return 1
@@ -85,7 +85,7 @@ same()
 		return ns == nh + 1 || (ns <= nh && name(H[ns]) == name(S[ns + lacks]))
 	}
 	function list(always) {
-		# The innermost frames say what it is.
+		# The innermost frames say what the difference is.
 		pair = substr(hardware, 11) "\t" substr($0, 11)
 		if (!seen[pair]++ && (always || shown++ < 6)) {
 			if (always)
@@ -105,7 +105,7 @@ same()
 			landing++
 		else if (!/ complete$/)
 			cut++
-		# Our longjmp() has no caller any more, and says so; the shadow stack still has.
+		# Our longjmp() has no caller any more, and says so; the shadow stack still has one.
 		else if (/^software: start_longjmp\+[^;]*;start_pivot/)
 			landing++
 		else if (hardware ~ /^hardware: _start\+0x0; /)

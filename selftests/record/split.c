@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * split.c - works in a function that is inlined, of which only a .dwo file tells.
- */
+/* split.c - works in an inlined function that only a .dwo file describes. */
 #include <time.h>
 
 static inline __attribute__((always_inline)) unsigned long inlined(unsigned long n)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * storm ROUNDS [CALL]: every call that signal(7) lists waits, and a handler ends the wait,
- * ROUNDS times for each kind of handler. The signal is sent when the kernel says that the
- * thread sleeps in that very call: so a call that goes on waiting has lost it. The results
- * are printed; a program that is recorded must print what it prints by itself. A call that
- * does not end for long is a hang, and one that nothing ended is cut short: that is said,
- * and the status is 1.
+ * storm.c - every call that signal(7) lists waits, and a handler ends the wait, ROUNDS times for
+ * each kind of handler.
+ *
+ *  storm ROUNDS [CALL]
+ *
+ * The signal is sent when the kernel says that the thread sleeps in this very call: a call that
+ * goes on waiting has lost the signal. The results are printed; a program that is recorded must
+ * print the same as by itself. A call that does not end for a long time is a hang, and a call that
+ * nothing ended was cut short: both are printed, and the status is 1.
  */
 #include <aio.h>
 #include <errno.h>
@@ -39,11 +42,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIMIT 100 /* seconds until a call counts as hung */
+#define LIMIT 100 /* seconds after which a call counts as hung */
 
 static const struct timespec long_time = { .tv_sec = 100000 };
-static struct timespec far; /* by CLOCK_REALTIME and CLOCK_MONOTONIC */
-static int fds[2]; /* what the call waits at, and how it is ended */
+static struct timespec far; /* a time far in the future, by CLOCK_REALTIME and CLOCK_MONOTONIC */
+static int fds[2]; /* what the call waits at, and what ends it */
 static int sysv;
 static pid_t child;
 static sem_t sem;
@@ -53,7 +56,7 @@ static char folder[] = "/tmp/shstk-storm-XXXXXX";
 static char path[64];
 static struct aiocb *request;
 static sigset_t no_signals, rtmin;
-static _Atomic int freed; /* what ends the call has ended */
+static _Atomic int freed; /* set by what ends the call, when it is done */
 static char buf[4096];
 static struct iovec iov = { buf, 1 };
 static struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -76,11 +79,13 @@ static void fill(int fd)
 	fcntl(fd, F_SETFL, flags);
 }
 
-/* What X/Open's sigpause() is, which headers call deprecated. */
+/* X/Open's sigpause(), which headers call deprecated. */
 int __xpg_sigpause(int signo);
 
-/* Each: what a call needs. It returns what is to be told of whether it can be had. */
-/* Short ones in a line each. */
+/*
+ * The functions below make what a call needs. They return a negative value if this is not possible.
+ */
+/* The short ones have one line each. */
 /* clang-format off */
 static int nothing(void) { return 0; }
 static int a_pipe(void) { return pipe(fds); }
@@ -140,7 +145,9 @@ static int a_listener(int timed)
 }
 static int listening(void) { return a_listener(0); }
 static int listening_timed(void) { return a_listener(1); }
-/* One connection fills the queue; the next one waits, with a timeout. */
+/*
+ * Makes a listener with a full queue: one connection fills it, the next one waits, with a timeout.
+ */
 static int busy_listener(void)
 {
 	struct timeval tv = { .tv_sec = 100000 };
@@ -169,7 +176,7 @@ static int a_request(void)
 {
 	if (pipe(fds))
 		return -1;
-	/* One that is not done is libc's for ever. */
+	/* A request that is not done belongs to libc for ever. */
 	request = calloc(1, sizeof(*request));
 	request->aio_fildes = fds[0];
 	request->aio_buf = buf;
@@ -203,7 +210,7 @@ static int a_fifo(void)
 	unlink(path);
 	return mkfifo(path, 0600);
 }
-/* Two openings of one file; the second one has the lock. */
+/* Opens one file twice; the second descriptor has the lock. */
 static int two_files(void)
 {
 	snprintf(path, sizeof(path), "%s/file", folder);
@@ -220,7 +227,7 @@ static int locked(void)
 	return two_files() < 0 ? -1 : fcntl(fds[1], F_OFD_SETLK, &l);
 }
 
-/* Each: what ends a call, so that one which was restarted returns; by another thread. */
+/* The functions below end a call from another thread, so that a call that was restarted returns. */
 static void write_one(void) { MUST(write(fds[1], "12345678", 8)); }
 static void read_all(void)
 {
@@ -268,7 +275,9 @@ static void wake(void)
 
 /* clang-format on */
 
-/* Each: the call, then, if it returned without an error, all as it was before. */
+/*
+ * The functions below make the call, and, if it returned without an error, restore what was before.
+ */
 #define CALL(name, expr)            \
 	static long do_##name(void) \
 	{                           \
@@ -311,7 +320,7 @@ static long closed(long fd)
 		close(fd);
 	return fd < 0 ? fd : 0;
 }
-/* Its writer must stay until it has come. */
+/* Opens a FIFO. Waits for the other thread, which must stay until then. */
 static long call_open(void)
 {
 	int fd = open(path, O_RDONLY);
@@ -423,9 +432,7 @@ CALL(futex, call_futex())
 #name " with a timeout", SYS_##nr, needs, do_##name, NULL \
 	}
 
-/*
- * What signal(7) lists: calls that no handler lets restart have nothing that ends them.
- */
+/* The calls that signal(7) lists. Calls that no handler restarts have nothing that ends them. */
 static const struct call {
 	const char *name;
 	long nr;
@@ -479,7 +486,7 @@ static const struct call {
 	TIMED(sendmsg, sendmsg, a_full_timed_socket),
 	TIMED(write, write, a_full_timed_socket),
 	TIMED(writev, writev, a_full_timed_socket),
-	/* From here on SA_RESTART restarts. */
+	/* From here on, SA_RESTART restarts the calls. */
 	ROW(read, read, a_pipe, write_one),
 	{ "read of an eventfd", SYS_read, an_event, do_read, write_one },
 	{ "read of a timerfd", SYS_read, a_timer, do_read, set_timer },
@@ -517,7 +524,7 @@ static _Atomic long begun, ended, handled;
 static _Atomic int waiter;
 static sigjmp_buf out;
 
-/* Some time in handlers, so that the sampling comes there too. */
+/* Spends some time in handlers, so that samples are taken there, too. */
 static void work(void)
 {
 	for (volatile int i = 0; i < 2000; i++)
@@ -597,7 +604,7 @@ static void *wait_often(void *arg)
 	return NULL;
 }
 
-/* The system call that the thread sleeps in, or -1. */
+/* Returns the system call in which the thread sleeps, or -1. */
 static long sleeps_in(int fd)
 {
 	char line[32];
@@ -629,8 +636,8 @@ static double seconds(void)
 	} while (0)
 
 /*
- * One wait after the other gets its signal; the first one late, so that the sampling has
- * its chance. Returns -1 if one does not end, and 1 if one ends before.
+ * Sends a signal to one wait after the other; the first one comes late, so that samples may come
+ * before. Returns -1 if a wait does not end, and 1 if one ends before its signal.
  */
 static int send_often(void)
 {
@@ -659,7 +666,7 @@ static int send_often(void)
 	return 0;
 }
 
-/* What @needs made. */
+/* Cleans up what @needs made. */
 static void clean(void)
 {
 	if (child > 0) {
@@ -704,7 +711,10 @@ static int storm(const struct call *call, enum kind kind)
 	return 0;
 }
 
-/* A jump out of aio_suspend() leaves libc's list of who waits broken. */
+/*
+ * Returns 1 if this can be tested. A jump out of aio_suspend() leaves libc's list of waiters
+ * broken.
+ */
 static int can_do(const struct call *call, enum kind kind)
 {
 	return kind != JUMP || call->needs != a_request;

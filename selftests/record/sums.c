@@ -2,16 +2,16 @@
 /*
  * sums.c - programs that know how much they used of something, and where.
  *
- *	sums burn		works until it is killed; a line says that it has begun
- *	sums cpu SECONDS	works for so much CPU time
- *	sums faults PAGES	touches so many new pages, and prints how many page faults that
- *				were, and how many it had in all
- *	sums shares SECONDS	works by turns in in_calls(), system calls, and in in_user(), and
+ *	sums burn		works until it is killed; prints a line when it has begun
+ *	sums cpu SECONDS	works for this much CPU time
+ *	sums faults PAGES	touches this many new pages, and prints the number of their page
+ *				faults, and of all page faults
+ *	sums shares SECONDS	works by turns in in_calls(), in system calls, and in in_user(), and
  *				prints what each used
- *	sums threads SECONDS	works by turns in in_main() and in in_thread(), a thread of 1 ms, and
- *				prints what each used
+ *	sums threads SECONDS	works by turns in in_main() and in in_thread(), a thread of 1 ms,
+ *				and prints what each used
  *	sums waits		by turns works in never_blocks() and sleeps in waits(), 0.5 s each
- *	sums orphan		has a child that works for 0.5 s, which nobody waits for
+ *	sums orphan		has a child that works for 0.5 s, for which nobody waits
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -93,7 +93,7 @@ static int faults(char **args)
 	return 0;
 }
 
-/* No two turns are of one length: they would be in step with samples. */
+/* Returns a varying number below @most. Turns of equal length might be in step with samples. */
 static unsigned long any(unsigned long most)
 {
 	static unsigned int state = 1;
@@ -126,7 +126,7 @@ static int shares(char **args)
 	double end = *args ? atof(*args) : 1, calls = 0, user = 0;
 	int fd = open("/dev/zero", O_RDONLY);
 
-	in_calls(fd); /* its pages are new */
+	in_calls(fd); /* the first call has new pages */
 	while (calls + user < end) {
 		calls += in_calls(fd);
 		user += in_user();
@@ -199,7 +199,7 @@ static int orphan(char **args)
 	char byte;
 
 	(void)args;
-	/* A child whose end is ignored is in no sum of its parent. */
+	/* A child whose end is ignored counts in no sum of its parent. */
 	signal(SIGCHLD, SIG_IGN);
 	if (pipe(ends))
 		return 1;

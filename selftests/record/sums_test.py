@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sums of `shstk record`: what was counted, of how much, and what is missing of it.
+"""Tests the sums of `shstk record`: what was counted, of how much, and what is missing of it.
 
-The programs know their own shares, by the clocks of their threads: nothing that is expected
-depends on how busy the machine is. Prints KTAP.
+The programs know their own shares, by the clocks of their threads: nothing that is expected depends
+on how busy the machine is. Prints KTAP.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 SUMS = os.path.join(HERE, 'sums')
-PATIENCE = 150      # seconds until a program counts as hung
+PATIENCE = 150      # seconds after which a program counts as hung
 SUFFIXES = ('folded', 'svg', 'txt', 'json', 'perf', 'pb.gz')
 
 
 def no_events(text):
-    """Skip the test if its recorder may not have perf events."""
+    """Skips the test if its recorder may not have perf events."""
     for line in text.split('\n'):
         if 'perf event' in line and ('not permitted' in line or 'has none' in line or
                                      'on this machine' in line):
@@ -34,21 +34,21 @@ def no_events(text):
 
 
 def folded(path):
-    """[(frames, value)]; a line without a stack is a failure."""
+    """Returns [(frames, value)] of folded stacks; a line without a stack is a failure."""
     with open(path, encoding='utf-8') as file:
         lines = [line.rstrip('\n').rsplit(' ', 1) for line in file]
     return [(stack.split(';'), int(value)) for stack, value in lines]
 
 
 def cpu_time(pid):
-    """CPU seconds that a process has used."""
+    """Returns the CPU seconds that a process has used."""
     with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
         fields = file.read().rsplit(')', 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def wait_cpu(pid, seconds):
-    """Until a process has used so much more CPU time."""
+    """Waits until a process has used this much more CPU time."""
     until = cpu_time(pid) + seconds
     end = time.monotonic() + PATIENCE
     while cpu_time(pid) < until:
@@ -57,13 +57,13 @@ def wait_cpu(pid, seconds):
 
 
 def outputs(name):
-    """Options for an output in each format, and the paths."""
+    """Returns options for an output in each format, and the paths."""
     paths = [os.path.join(TMP, f'{name}.{suffix}') for suffix in SUFFIXES]
     return [f'--output={path}' for path in paths], paths
 
 
 def read(path):
-    """A file's text, unpacked."""
+    """Returns a file's text, unpacked."""
     with (gzip.open if path.endswith('.gz') else open)(path, 'rb') as file:
         return file.read().decode('utf-8', 'replace')
 
@@ -131,7 +131,7 @@ def losses_of_each_part():
 
 
 def parts(name):
-    """The profiles of --every, the oldest first."""
+    """Returns the profiles of --every, the oldest first."""
     stem = os.path.basename(name).split('.')[0]
     found = [os.path.join(TMP, n) for n in os.listdir(TMP) if n.startswith(stem + '-')]
     return sorted(found, key=os.path.getmtime)
@@ -172,7 +172,7 @@ def sums_are_not_larger_than_the_whole():
 
 
 def record_faults(*options):
-    """Page faults: (in touch_pages, in all) as the program has it, (samples, counted), stacks."""
+    """Returns page faults: (in touch_pages, in all) by the program, (samples, counted), stacks."""
     out = os.path.join(TMP, 'faults.folded')
     done = run(SHSTK, 'record', '-e', 'page-faults', '-o', out, *options, '--', SUMS, 'faults',
                '4000')
@@ -184,7 +184,7 @@ def record_faults(*options):
     return truth, tuple(int(n) for n in found.groups()), folded(out), done.stderr
 
 
-EXTRA = 100     # page faults of exec before the program, and of exit behind what it prints
+EXTRA = 100     # page faults of exec before the program, and of exit after it has printed
 
 
 @test
@@ -197,7 +197,7 @@ def page_faults_are_counted():
               f'{counted} counted, {before_exit} were: {err}')
         here = sum(value for frames, value in stacks if 'touch_pages' in frames)
         missing = sum(value for frames, value in stacks if '[not sampled]' in frames)
-        # Where they came faster than they can be taken a sample stands for so many.
+        # If they came faster than they could be taken, a sample stands for several.
         each = re.search(r'one of (\d+) was sampled', err)
         slack = 2 * int(each[1]) if each else 2
         check(here <= touched + slack and here + missing >= touched - slack,
@@ -209,7 +209,7 @@ def count_of_events():
     """--count: a sample at each so many events, and the sum is still what was counted"""
     (_, before_exit), (samples, counted), stacks, err = record_faults('--count=10')
     lost = int(re.search(r'(\d+) lost', err)[1])
-    # What is left in each thread at its end makes no sample.
+    # The rest in each thread at its end makes no sample.
     check(counted // 10 - 2 <= samples + lost <= counted // 10 + lost, err)
     check(sum(value for _, value in stacks) == counted, err)
     check(all(value % 10 == 0 for frames, value in stacks if '[not sampled]' not in frames), err)
@@ -231,12 +231,12 @@ NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
 
 
 def seconds(stacks, *names):
-    """Seconds of the stacks that have one of the frames."""
+    """Returns the seconds of the stacks that have one of the frames."""
     return sum(value for frames, value in stacks if any(n in frames for n in names)) / 1e9
 
 
 def record_truth(options, job, **who):
-    """What a program says of its two functions, and the stacks."""
+    """Returns what a program says of its two functions, and the stacks."""
     done = run(SHSTK, 'record', '-F', '999', '-o', '-', '--format=folded', *options, '--', SUMS,
                *job, **who)
     no_events(done.stderr)
@@ -248,18 +248,19 @@ def record_truth(options, job, **who):
             [(stack.split(';'), int(value)) for stack, value in stacks], done.stderr)
 
 
-# By chance once in a million, and what interrupts take of user code, which is the kernel's.
+# Standard deviations that are exceeded once in a million, and the part of user code's time that
+# interrupts take, which is the kernel's.
 DEVIATIONS, INTERRUPTS = 5, 0.015
 
 
 def check_share(got, true, samples, err):
-    """A share is what so many samples can say: of random ones, which these are at worst."""
+    """Checks a share within what random samples, the worst case, can tell."""
     slack = DEVIATIONS * (true * (1 - true) / samples) ** 0.5 + INTERRUPTS
     check(abs(got - true) < slack, f'{got:.4f}, true is {true:.4f} +- {slack:.4f}: {err}')
 
 
 def check_shares(options, **who):
-    """User code has its share, and the rest is of system calls or the kernel's own."""
+    """Checks that user code has its share, and that system calls or the kernel have the rest."""
     (calls, user), stacks, err = record_truth(options, ('shares', '3'), **who)
     whole = sum(value for _, value in stacks) / 1e9
     samples = int(re.search(r'(\d+) samples?, ', err)[1])
@@ -301,7 +302,7 @@ def short_threads_by_the_agent():
     if 'samples a second of each thread at most' in err:
         raise Skip('threads may have no perf events here')
     got = seconds(stacks, 'use') - seconds(stacks, 'in_main')
-    # Of the rest the kernel has a part: threads that begin and end, clocks that are read.
+    # The kernel has a part of the rest: threads that begin and end, clocks that are read.
     check(0.7 * inside < got < 1.1 * inside + 0.05, f'{got} of {inside} s in threads: {err}')
     got = seconds(stacks, 'in_main')
     check(0.85 * outside < got < 1.1 * outside + 0.05, f'{got} of {outside} s in main: {err}')
@@ -326,7 +327,9 @@ def short_threads_of_a_running_process():
 
 
 def off_cpu(option):
-    """Seconds off the CPU where a program waits, and where it never does; another is in its way."""
+    """Returns the seconds off the CPU where a program waits, and where it never does but another
+    program runs on its CPU.
+    """
     cpu = str(min(os.sched_getaffinity(0)))
     out = os.path.join(TMP, 'off.folded')
     with Process(['taskset', '-c', cpu, SUMS, 'burn'], stdout=subprocess.PIPE) as other, \

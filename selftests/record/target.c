@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A program of known behaviour for the record and trace tests: the first
- * argument says what it does, and functions are named after what they do. CPU
- * time is measured by the thread's own clock, so that a busy machine changes
- * only how long it takes. What a function truly used is told to the test, which
- * compares the profile with that.
+ * target.c - a program of known behaviour for the record and trace tests. The first argument says
+ * what it does, and functions are named after what they do. CPU time is measured by the thread's
+ * own clock, so a busy machine only changes how long it takes. The program tells the test how much
+ * CPU time each function really used, and the test compares the profile with that.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +27,7 @@ double clock_s(clockid_t clock)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* A line "FUNCTION SECONDS" for the test, if it opened this file for us. */
+/* Descriptor of a file that the test may have opened for lines "FUNCTION SECONDS". */
 #define TRUTH_FD 99
 
 void tell(const char *function, double s)
@@ -36,12 +35,12 @@ void tell(const char *function, double s)
 	char line[80];
 	int n = snprintf(line, sizeof(line), "%s %.6f\n", function, s);
 
-	/* Nobody may have asked. */
+	/* The test may not have opened it. */
 	if (write(TRUTH_FD, line, n) != n)
 		errno = 0;
 }
 
-/* A function a line: all are the same but for their names. */
+/* One function a line; they only differ by their names. */
 /* clang-format off */
 NOINLINE void burn(double s) { BURN(s); }
 static NOINLINE void work_seventy(double s) { BURN(s); }
@@ -51,7 +50,7 @@ static NOINLINE void masked_work(double s) { BURN(s); }
 NOINLINE void after_exec_work(double s) { BURN(s); }
 /* clang-format on */
 
-/* share SECONDS: 70 % in one function, 30 % in another. */
+/* share SECONDS: works 70 % in one function, 30 % in another. */
 static int do_share(char **arg)
 {
 	double rest = atof(arg[0]);
@@ -75,7 +74,7 @@ NOINLINE void *thread_work(void *arg)
 	return NULL;
 }
 
-/* threads NUMBER AT-ONCE SECONDS */
+/* threads NUMBER AT-ONCE SECONDS: works in this many threads. */
 static int do_threads(char **arg)
 {
 	int number = atoi(arg[0]), at_once = atoi(arg[1]);
@@ -101,7 +100,7 @@ static NOINLINE void *at_barrier(void *arg)
 	return arg;
 }
 
-/* crowd NUMBER SECONDS: so many threads wait for the first one, which works. */
+/* crowd NUMBER SECONDS: this many threads wait for the first one, which works. */
 static int do_crowd(char **arg)
 {
 	int number = atoi(arg[0]);
@@ -121,7 +120,7 @@ static int do_crowd(char **arg)
 	return 0;
 }
 
-/* fork NUMBER SECONDS: children that do not exec. */
+/* fork NUMBER SECONDS: children work without execve(). */
 static int do_fork(char **arg)
 {
 	int number = atoi(arg[0]);
@@ -140,7 +139,7 @@ static int do_fork(char **arg)
 	return !!failed;
 }
 
-/* masked SECONDS: a thread that blocks every signal, as xz's do. */
+/* masked SECONDS: a thread works that blocks every signal, as the threads of xz do. */
 static void *masked_thread(void *arg)
 {
 	sigset_t all;
@@ -151,7 +150,7 @@ static void *masked_thread(void *arg)
 	return NULL;
 }
 
-/* held SECONDS: no signal gets in for so long, whatever libc is told. */
+/* held SECONDS: no signal gets in for this long, whatever libc is told. */
 static int do_held(char **arg)
 {
 	uint64_t all = ~0ull, old;
@@ -175,7 +174,7 @@ static int do_masked(char **arg)
 	return pthread_join(thread, NULL);
 }
 
-/* crash SECONDS, kill SECONDS, abort SECONDS */
+/* crash SECONDS, kill SECONDS, abort SECONDS: works, then is ended by a signal. */
 static int do_crash(char **arg)
 {
 	burn(atof(arg[0]));
@@ -198,7 +197,7 @@ static int do_quick_exit(char **arg)
 
 static volatile int always = 1;
 
-/* forever: until a signal ends it. */
+/* forever: works until a signal ends it. */
 static int do_forever(char **arg)
 {
 	(void)arg;
@@ -216,7 +215,7 @@ static NOINLINE int below(int n)
 	return ret + 1;
 }
 
-/* forever-below DEPTH: the same, with so many frames more in each sample. */
+/* forever-below DEPTH: the same, with this many more frames in each sample. */
 static int do_forever_below(char **arg)
 {
 	return below(atoi(arg[0]));
@@ -234,7 +233,7 @@ static NOINLINE void *sleeping_thread(void *arg)
 	return NULL;
 }
 
-/* sleeper SECONDS: one thread sleeps, the other burns until it wakes. */
+/* sleeper SECONDS: one thread sleeps, the other one works until it wakes up. */
 static int do_sleeper(char **arg)
 {
 	double start = clock_s(CLOCK_MONOTONIC), end = start + atof(arg[0]);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * target.h - what the parts of the target share: work that is measured, and what it can do.
- */
+/* target.h - what the parts of the target share: measured work, and the things it can do. */
 #ifndef TARGET_H
 #define TARGET_H
 
@@ -11,7 +9,7 @@
 
 /* Returns what a clock says, in seconds. */
 double clock_s(clockid_t clock);
-/* Writes "FUNCTION SECONDS" for the test, if it opened the file for that. */
+/* Writes "FUNCTION SECONDS" for the test, if the test opened the file for this. */
 void tell(const char *function, double s);
 
 /* Uses @s seconds of this thread's CPU time in the calling function. */
@@ -28,16 +26,19 @@ void tell(const char *function, double s);
 		tell(__func__, used_);                                     \
 	} while (0)
 
-/* Functions that use so many seconds of CPU time, and tell it. */
+/* Functions that use @s seconds of CPU time and tell it. */
 NOINLINE void burn(double s);
 NOINLINE void child_work(double s);
 NOINLINE void after_exec_work(double s);
-/* The same as a thread; @arg: a double. */
+/* The same as the function of a thread; @arg points to a double. */
 NOINLINE void *thread_work(void *arg);
-/* A signal's handler that does nothing. */
+/* A signal handler that does nothing. */
 void plain_handler(int signo);
 
-/* What the first argument names; @arg: the arguments behind it. Each returns the exit status. */
+/*
+ * The functions of the words in the first argument. @arg is the list of further arguments. Each
+ * returns the exit status.
+ */
 int do_handler(char **arg);
 int do_masks(char **arg);
 int do_guarded(char **arg);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * target_processes.c - what the target does with processes, files and its own rights.
- */
+/* target_processes.c - what the target does with processes, files and its own rights. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <linux/filter.h>
@@ -29,7 +27,7 @@
 
 static _Atomic int raw_stop;
 
-/* Number of timers that this process has. */
+/* Returns the number of timers that this process has. */
 static int timers(void)
 {
 	FILE *in = fopen("/proc/self/timers", "r");
@@ -48,7 +46,7 @@ static NOINLINE int raw_thread_work(void *arg)
 	volatile unsigned int x = 0;
 	double start, used;
 
-	/* The first thread looks whether this one was found. */
+	/* The first thread checks whether this one was found. */
 	while (!raw_stop)
 		for (int i = 0; i < 20000; i++)
 			x += i;
@@ -64,8 +62,8 @@ static NOINLINE int raw_thread_work(void *arg)
 }
 
 /*
- * raw SECONDS: a thread that libc knows nothing of; it works so long after it was
- * found, which shows by its timer.
+ * raw SECONDS: makes a thread that libc does not know. The thread works for this long after the
+ * agent has found it, which shows by its timer.
  */
 int do_raw(char **arg)
 {
@@ -78,7 +76,7 @@ int do_raw(char **arg)
 		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
 		  arg[0]) < 0)
 		return 1;
-	/* Which is done in this thread, and must not shorten its sleep. */
+	/* The agent looks for the thread in this thread, and must not shorten its sleep. */
 	while (timers() < 2)
 		cut |= usleep(10000);
 	raw_stop = 1;
@@ -87,7 +85,7 @@ int do_raw(char **arg)
 	return cut ? 2 : 0;
 }
 
-/* exec SECONDS: works, then becomes another program image. */
+/* exec SECONDS: works, then executes itself as another program. */
 int do_exec(char **arg)
 {
 	burn(atof(arg[0]));
@@ -101,7 +99,7 @@ int do_after_exec(char **arg)
 	return 0;
 }
 
-/* spawn HOW SECONDS: a child without the environment of its parent. */
+/* spawn HOW SECONDS: makes a child without the environment of its parent. */
 int do_spawn(char **arg)
 {
 	char *argv[] = { "target", "after-exec", arg[1], NULL };
@@ -131,7 +129,7 @@ int do_spawn(char **arg)
 	return !!status;
 }
 
-/* daemon SECONDS: a child that outlives its parent. */
+/* daemon SECONDS: makes a child that outlives its parent. */
 int do_daemon(char **arg)
 {
 	int ready[2];
@@ -155,9 +153,9 @@ int do_daemon(char **arg)
 
 #ifndef STATIC
 /*
- * plugins: two libraries one after the other, likely at one address. They are
- * found by this program's DT_RUNPATH, which the loader takes only if it sees
- * that this program calls dlopen(), not somebody in between.
+ * plugins: loads two libraries one after the other, probably at the same address. They are found by
+ * this program's DT_RUNPATH, which the loader uses only if it sees that this program calls
+ * dlopen(), and not somebody in between.
  */
 static int run_plugin(const char *name, int close)
 {
@@ -187,7 +185,7 @@ int do_plugins(char **arg)
 	return run_plugin("one", 1) || run_plugin("two", 1);
 }
 
-/* late: loads a library, uses it and is gone at once. */
+/* late: loads a library, uses it and ends at once. */
 int do_late(char **arg)
 {
 	(void)arg;
@@ -214,7 +212,7 @@ static bool is_sleeping(pid_t pid)
 	return strstr(text, ") S ");
 }
 
-/* raw-fork: a child without fork() waits when this process ends. */
+/* raw-fork: a child that was made without fork() waits when this process ends. */
 int do_raw_fork(char **arg)
 {
 	pid_t pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -228,7 +226,7 @@ int do_raw_fork(char **arg)
 	return 0;
 }
 
-/* The timer of the agent's for the first thread, which makes no other. */
+/* Finds the agent's timer for the first thread, which has no other timer. */
 static bool find_timer(siginfo_t *si)
 {
 	unsigned long long value;
@@ -256,7 +254,7 @@ static void *get_signals_of_others(void *arg)
 	return NULL;
 }
 
-/* others-signal: a thread gets the signal that the timer of another one sent. */
+/* others-signal: a thread gets the signal that the timer of another thread sent. */
 int do_others_signal(char **arg)
 {
 	pthread_t thread;
@@ -297,7 +295,9 @@ static pid_t fork_to(void (*end)(int))
 	return 0;
 }
 
-/* forks-locked: children end while a thread that they do not have holds the loader's lock. */
+/*
+ * forks-locked: children end while a thread, which does not exist in them, holds the loader's lock.
+ */
 int do_forks_locked(char **arg)
 {
 	void (*const ends[])(int) = { _exit, exit };
@@ -324,7 +324,7 @@ int do_forks_locked(char **arg)
 }
 #endif
 
-/* KiB of such a line in /proc/self/status. */
+/* Returns the KiB in a line of /proc/self/status. */
 static long status_kib(const char *name)
 {
 	char line[128];
@@ -339,7 +339,7 @@ static long status_kib(const char *name)
 	return kib;
 }
 
-/* A filter of system calls that ends the process for getpid(). */
+/* Installs a filter of system calls that ends the process for getpid(). */
 static void forbid_getpid(void)
 {
 	struct sock_filter code[] = {
@@ -352,7 +352,7 @@ static void forbid_getpid(void)
 
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		_exit(4);
-	/* Hooks that would ask who calls. */
+	/* A call with a hook, which would ask for the calling process. */
 	sigaction(SIGUSR2, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 }
 
@@ -374,19 +374,19 @@ static int after_vfork(char **arg, bool filter)
 	return pthread_create(&thread, NULL, thread_work, &s) || pthread_join(thread, NULL);
 }
 
-/* vfork-rights SECONDS: a child of vfork() gives up its rights; then a thread works. */
+/* vfork-rights SECONDS: a child from vfork() gives up its rights; then a thread works. */
 int do_vfork_rights(char **arg)
 {
 	return after_vfork(arg, false);
 }
 
-/* vfork-filter SECONDS: it installs a filter, too. */
+/* vfork-filter SECONDS: the child installs a filter, too. */
 int do_vfork_filter(char **arg)
 {
 	return after_vfork(arg, true);
 }
 
-/* root FOLDER: gives up new privileges, as sandboxes do, and executes a shell with that root. */
+/* root FOLDER: gives up new privileges, as sandboxes do, and executes a shell with this root. */
 int do_root(char **arg)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || chroot(arg[0]) || chdir("/"))
@@ -395,7 +395,7 @@ int do_root(char **arg)
 	return 2;
 }
 
-/* locks SECONDS: locks its memory, and works, in a thread too and in a child. */
+/* locks SECONDS: locks its memory and works, also in a thread and in a child. */
 int do_locks(char **arg)
 {
 	double s = atof(arg[0]);
@@ -418,8 +418,8 @@ int do_locks(char **arg)
 }
 
 /*
- * scribble SECONDS: a child that writes nonsense into the memory it shares
- * with the recorder; the parent goes on.
+ * scribble SECONDS: a child writes nonsense into the memory that it shares with the recorder; the
+ * parent goes on.
  */
 static uint64_t *find_shared(size_t *words)
 {
@@ -454,9 +454,9 @@ static void scribble(uint64_t *shared, size_t words, double s)
 			x ^= x << 13;
 			x ^= x >> 7;
 			x ^= x << 17;
-			/* Not the header: the agent here must live on. */
+			/* The header is left alone: the agent here must live on. */
 			at = 8192 + x % (((x >> 60) & 1 ? slots : most) - 8192);
-			/* Often small numbers: they pass more checks. */
+			/* Small numbers are frequent, because they pass more checks. */
 			shared[at] = x >> 59 & 1 ? x : x >> 32 & 0x3ff;
 		}
 	}
@@ -496,7 +496,7 @@ static void be_traced(double s)
 	_exit(2);
 }
 
-/* tracer SECONDS: traces a child; tells if it sees a signal that is none of the child's. */
+/* tracer SECONDS: traces a child, and tells if it sees a signal that is not the child's own. */
 int do_tracer(char **arg)
 {
 	int status, stops = 0;
@@ -530,8 +530,8 @@ static NOINLINE void *sandboxed_thread(void *arg)
 }
 
 /*
- * sandbox SECONDS: gives up all system calls but those it needs itself, then
- * works, also in a new thread. Any other call ends the process.
+ * sandbox SECONDS: gives up all system calls except those that it needs itself, then works, also in
+ * a new thread. Any other call ends the process.
  */
 int do_sandbox(char **arg)
 {
@@ -563,7 +563,10 @@ int do_sandbox(char **arg)
 	return 17;
 }
 
-/* traced SECONDS: as programs do that want no debugger, then signals and exec. */
+/*
+ * traced SECONDS: asks to be traced, as programs do that want no debugger; then a signal and an
+ * exec.
+ */
 int do_traced(char **arg)
 {
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
@@ -581,7 +584,7 @@ static double limited_work(double s)
 	return s;
 }
 
-/* limit SECONDS: allows itself 256 MiB of addresses, takes half of them, and a thread. */
+/* limit SECONDS: limits its address space to 256 MiB, takes half of it, and makes a thread. */
 static void *limited_thread(void *arg)
 {
 	limited_work(atof(arg));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * target_signals.c - what the target does with signals, their actions and masks.
- */
+/* target_signals.c - what the target does with signals, their actions and signal masks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -31,7 +29,7 @@ static void on_prof(int signo)
 	profs++;
 }
 
-/* sigprof SECONDS: a program with a profiler of its own. */
+/* sigprof SECONDS: is a program with a profiler of its own. */
 int do_sigprof(char **arg)
 {
 	struct itimerval it = { { 0, 10000 }, { 0, 10000 } };
@@ -56,7 +54,7 @@ static void on_tick(int signo)
 	handler_work(0.02);
 }
 
-/* handler SECONDS: half of them in a handler that blocks all signals. */
+/* handler SECONDS: spends half of the time in a handler that blocks all signals. */
 int do_handler(char **arg)
 {
 	struct sigaction sa = { .sa_handler = on_tick };
@@ -70,7 +68,7 @@ int do_handler(char **arg)
 	return 0;
 }
 
-/* Frames for several pages, one of which can't be read while time passes below it. */
+/* Makes frames on several pages, one of which cannot be read while time passes below it. */
 static NOINLINE int guard_below(int n, double s)
 {
 	size_t size = sysconf(_SC_PAGESIZE);
@@ -94,7 +92,7 @@ static NOINLINE void *guarded(void *arg)
 	return NULL;
 }
 
-/* guarded SECONDS: in each of two threads a page of the stack is a guard for a while. */
+/* guarded SECONDS: in each of two threads, a page of the stack is a guard for a while. */
 int do_guarded(char **arg)
 {
 	pthread_t thread;
@@ -114,7 +112,7 @@ static void give_up(int signo)
 	_exit(1);
 }
 
-/* Far from the start of the stack: a signal is to come while that is read. */
+/* Waits far from the start of the stack: the alarm is to come while a sample reads the stack. */
 static NOINLINE int pause_below(int n, long us)
 {
 	struct itimerval it = { .it_value = { .tv_usec = us } };
@@ -128,7 +126,10 @@ static NOINLINE int pause_below(int n, long us)
 	return 0;
 }
 
-/* How many of 40 processes wait in vain for an alarm, as it comes before they wait. */
+/*
+ * soon: counts how many of 40 processes wait in vain for an alarm, because it comes before they
+ * wait.
+ */
 int do_soon(char **arg)
 {
 	struct sigaction act = { .sa_handler = count_alarm };
@@ -156,7 +157,7 @@ int do_soon(char **arg)
 }
 
 #if defined(__x86_64__)
-/* struct kernel_sigaction, with the handler that the kernel really calls. */
+/* The kernel's struct sigaction, with the handler that the kernel really calls. */
 struct kernel_action {
 	void *handler;
 	unsigned long flags;
@@ -164,7 +165,7 @@ struct kernel_action {
 	uint64_t mask;
 };
 
-/* Handlers that call another one without aligning the stack as the ABI has it. */
+/* Handlers that call another handler without aligning the stack as the ABI demands. */
 void *unaligned_to[2] __attribute__((used));
 void unaligned_0(int signo);
 void unaligned_1(int signo);
@@ -176,7 +177,7 @@ __asm__(".text\n"
 	"	call *unaligned_to+8(%rip)\n"
 	"	ret\n");
 
-/* Past libc: what the kernel has, not what the agent says. */
+/* Sets and gets an action without libc: what the kernel has, not what the agent says. */
 static long kernels_action(long signo, const struct kernel_action *act, struct kernel_action *old)
 {
 	register long size __asm__("r10") = 8;
@@ -202,14 +203,14 @@ static int put_between(int signo, int nr, void (*handler)(int))
 
 static volatile sig_atomic_t nr_plain;
 
-/* The compiler may use aligned moves for neither this one nor the agent's. */
+/* A handler that realigns the stack, because the compiler may use aligned moves in it. */
 __attribute__((force_align_arg_pointer)) static void count_plain(int signo)
 {
 	(void)signo;
 	nr_plain++;
 }
 
-/* unaligned SECONDS: works, with its own and the agent's handler entered so. */
+/* unaligned SECONDS: works, while its own handler and the agent's are entered unaligned. */
 int do_unaligned(char **arg)
 {
 	int found = 0;
@@ -223,7 +224,7 @@ int do_unaligned(char **arg)
 		burn(atof(arg[0]) / 10);
 		raise(SIGUSR1);
 	}
-	/* By itself there is no handler but its own. */
+	/* Without the agent there is no handler but its own. */
 	return nr_plain != 10 ? 3 : found;
 }
 #endif
@@ -255,7 +256,7 @@ void plain_handler(int signo)
 	(void)signo;
 }
 
-/* The action for @signo is as it was set, whatever the call that set it. */
+/* Returns 1 if the action for @signo is not as it was set, by whichever call. */
 static int action_differs(const char *what, int signo, void (*handler)(int), int flags,
 			  const sigset_t *mask)
 {
@@ -263,7 +264,7 @@ static int action_differs(const char *what, int signo, void (*handler)(int), int
 
 	if (sigaction(signo, NULL, &got))
 		return 1;
-	got.sa_flags &= ~0x04000000; /* SA_RESTORER, libc's own */
+	got.sa_flags &= ~0x04000000; /* SA_RESTORER, which libc sets itself */
 	if (got.sa_handler != handler || got.sa_flags != flags) {
 		printf("%s: handler %p flags %#x, not %p %#x\n", what, (void *)got.sa_handler,
 		       got.sa_flags, (void *)handler, flags);
@@ -272,7 +273,7 @@ static int action_differs(const char *what, int signo, void (*handler)(int), int
 	return differ(what, mask, &got.sa_mask);
 }
 
-/* masks: what a program sets of masks and actions reads back as it was set. */
+/* masks: checks that masks and actions read back as they were set. */
 int do_masks(char **arg)
 {
 	struct sigaction sa = { .sa_handler = plain_handler }, old;
@@ -324,7 +325,7 @@ int do_masks(char **arg)
 	return bad;
 }
 
-/* What the system call takes. */
+/* What the system call rt_sigaction takes. */
 struct numbered_action {
 	void (*handler)(int signo);
 	unsigned long flags;
@@ -338,8 +339,9 @@ static long by_number(int signo, const void *act, void *old)
 }
 
 /*
- * The signals that this process ignores, as the kernel has it. Some are inherited: nohup(1) has
- * SIGHUP ignored, a shell's "&" SIGINT and SIGQUIT, and posix_spawn(3) the two that libc keeps.
+ * Returns the signals that this process ignores, as the kernel has them. Some are inherited:
+ * nohup(1) ignores SIGHUP, a shell's "&" ignores SIGINT and SIGQUIT, and posix_spawn(3) ignores the
+ * two signals that libc keeps to itself.
  */
 static uint64_t ignored_signals(void)
 {
@@ -355,13 +357,13 @@ static uint64_t ignored_signals(void)
 	return set;
 }
 
-/* Is what was read the action that a signal began with? */
+/* Returns true if @act is the action that the signal began with. */
 static bool is_inherited(const struct numbered_action *act, int signo, uint64_t ignored)
 {
 	return act->handler == (ignored >> (signo - 1) & 1 ? SIG_IGN : SIG_DFL);
 }
 
-/* Gives all signals their default action, as programs do in processes that they make. */
+/* Gives all signals their default actions, as programs do in processes that they make. */
 static int reset_by_number(uint64_t ignored)
 {
 	struct numbered_action act;
@@ -381,7 +383,7 @@ static int reset_by_number(uint64_t ignored)
 	return 7;
 }
 
-/* A child that has reset all signals works, and ends by itself. */
+/* Checks that a child that has reset all signals works and ends by itself. */
 static int child_resets(uint64_t ignored)
 {
 	pid_t pid = fork();
@@ -398,7 +400,7 @@ static int child_resets(uint64_t ignored)
 	return 1;
 }
 
-/* No pointer that is bad is an error of the program's for one signal, and not for another. */
+/* Checks that a bad pointer is an error for all real-time signals. */
 static int bad_pointers_are_told(void)
 {
 	void *bad = (void *)8;
@@ -413,7 +415,7 @@ static int bad_pointers_are_told(void)
 	return 0;
 }
 
-/* The actions that were set by one way are read by the other. */
+/* by-number: checks that actions that were set in one way are read in the other. */
 int do_by_number(char **arg)
 {
 	uint64_t ignored = ignored_signals();
@@ -451,7 +453,7 @@ static void on_any(int signo, siginfo_t *si, void *context)
 	seen[signo]++;
 }
 
-/* signals: takes all real-time signals for itself, by every way there is. */
+/* signals: uses all real-time signals for itself, in every way there is. */
 int do_signals(char **arg)
 {
 	struct sigaction sa = { .sa_sigaction = on_any, .sa_flags = SA_SIGINFO | SA_RESTART };
@@ -488,8 +490,9 @@ int do_signals(char **arg)
 }
 
 /*
- * What a program may do with a real-time signal that it handles not, or in some of its threads
- * only: each way in a process of its own, for each signal. Returns 0 if all is as it has to be.
+ * The functions below use a real-time signal that the program does not handle, or handles in some
+ * of its threads only: each way in a process of its own, for each signal. They return 0 if all is
+ * as it has to be.
  */
 static sigset_t just(int signo)
 {
@@ -533,7 +536,7 @@ static int is_read(int signo)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	p.fd = signalfd(-1, &set, 0);
 	burn(0.05);
-	if (p.fd < 0 || poll(&p, 1, 50)) /* nothing but what is sent */
+	if (p.fd < 0 || poll(&p, 1, 50)) /* nothing may come but what is sent */
 		return 1;
 	kill(getpid(), signo);
 	return poll(&p, 1, 20000) != 1 || read(p.fd, &si, sizeof(si)) != sizeof(si) ||
@@ -598,7 +601,10 @@ static int is_handled(int signo)
 	return came != signo * 101 || signal(signo, SIG_DFL) == SIG_ERR;
 }
 
-/* Blocked by a set of all signals, and sent by another process before the program names it. */
+/*
+ * The signal is blocked in a set of all signals, and another process sends it before the program
+ * names it.
+ */
 static int is_kept(int signo)
 {
 	sigset_t all, got;
@@ -646,7 +652,7 @@ static void *work_in_thread(void *arg)
 	return NULL;
 }
 
-/* All threads have it blocked, one waits for it, and the others work meanwhile. */
+/* All threads block the signal, one waits for it, and the others work meanwhile. */
 static int is_taken_by_a_thread(int signo)
 {
 	sigset_t set = just(signo);
@@ -676,7 +682,7 @@ static int ends_it(int signo)
 static const struct {
 	const char *what;
 	int (*use)(int signo);
-	bool ends; /* by that signal */
+	bool ends; /* the process has to end by the signal */
 } uses[] = {
 	{ "is waited for", is_waited_for, false }, { "is read", is_read, false },
 	{ "is pending", is_pending, false },	   { "comes by a timer", comes_by_timer, false },
@@ -685,7 +691,7 @@ static const struct {
 	{ "ends the program", ends_it, true },
 };
 
-/* uses FIRST LAST: so many of the last real-time signals, in all these ways. */
+/* uses FIRST LAST: tries all these ways with real-time signals, counted from the last one back. */
 int do_uses(char **arg)
 {
 	int bad = 0, status;
@@ -707,7 +713,10 @@ int do_uses(char **arg)
 	return bad;
 }
 
-/* Its own clock reads the counter, so this counts. */
+/*
+ * Works without the thread's clock, which reads the time stamp counter: getrusage() tells the CPU
+ * time.
+ */
 static NOINLINE void burn_without_tsc(double s)
 {
 	struct rusage usage;
@@ -735,7 +744,10 @@ static void *wait_for_cancellation(void *arg)
 	return NULL;
 }
 
-/* cancelled: what a thread that is cancelled while it waits sees of its mask: nothing blocked. */
+/*
+ * cancelled: checks the signal mask in a thread that is cancelled while it waits: nothing is
+ * blocked.
+ */
 int do_cancelled(char **arg)
 {
 	struct timespec moment = { 0, 50000000 };
@@ -750,7 +762,7 @@ int do_cancelled(char **arg)
 	nanosleep(&moment, NULL);
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
-	/* Not those that libc keeps to itself. */
+	/* The signals that libc keeps to itself do not count. */
 	for (int i = 1; i <= SIGRTMAX; i++)
 		blocked += (i < 32 || i >= SIGRTMIN) && sigismember(&mask, i) == 1;
 	return blocked;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * target_stacks.c - stacks of the target that are small, deep, or not described.
- */
+/* target_stacks.c - stacks of the target that are small, deep, or without unwind information. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +23,9 @@ static NOINLINE void interrupted_here(void)
 	raise(SIGUSR1);
 }
 
-/* tiny-altstack SECONDS: works with an alternate stack that hardly has room for the kernel. */
+/*
+ * tiny-altstack SECONDS: works with an alternate stack that hardly has room for the kernel's frame.
+ */
 int do_tiny_altstack(char **arg)
 {
 	size_t page = sysconf(_SC_PAGESIZE), size = sysconf(_SC_MINSIGSTKSZ);
@@ -39,7 +39,7 @@ int do_tiny_altstack(char **arg)
 	return 0;
 }
 
-/* altstack: blocked in a handler on an alternate stack, for trace. */
+/* altstack: blocks in a handler on an alternate stack, for trace. */
 int do_altstack(char **arg)
 {
 	stack_t ss = { .ss_sp = malloc(65536), .ss_size = 65536 };
@@ -72,8 +72,8 @@ int do_deep(char **arg)
 
 #if defined(__x86_64__) || defined(__aarch64__)
 /*
- * Calls itself @n times and then @work. No unwind information tells of it, so each of its
- * frames is a guess, and a sample of all of them takes longer than many periods.
+ * Calls itself @n times and then @work. It has no unwind information, so each of its frames is a
+ * guess, and a sample of all of them takes longer than many periods.
  */
 void undescribed(int n, void (*work)(void)) __asm__("undescribed");
 __asm__(".text\n"
@@ -104,7 +104,7 @@ __asm__(".text\n"
 #endif
 	".size undescribed, . - undescribed\n");
 
-/* The same work however long it takes. */
+/* Does the same work, however long it takes. */
 static NOINLINE void fixed_work(void)
 {
 	volatile unsigned int x = 0;
@@ -113,7 +113,7 @@ static NOINLINE void fixed_work(void)
 		x += i;
 }
 
-/* undescribed DEPTH: works below so many frames that can only be guessed at. */
+/* undescribed DEPTH: works below this many frames that can only be guessed. */
 int do_undescribed(char **arg)
 {
 	double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
@@ -124,7 +124,7 @@ int do_undescribed(char **arg)
 }
 #endif
 
-/* smallstack SECONDS: signals come on an alternate stack of 8 KiB. */
+/* smallstack SECONDS: works with an alternate stack of 8 KiB for signals. */
 int do_smallstack(char **arg)
 {
 	char *p = mmap(NULL, 4 * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

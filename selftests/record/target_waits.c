@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * target_waits.c - what the target waits for, and how: calls that a signal interrupts.
- */
+/* target_waits.c - what the target waits for, and how: calls that a signal interrupts. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -44,7 +42,7 @@ static void on_alarm(int signo)
 
 static int handlers_bad;
 
-/* What a handler waits for must last, and end the call that it interrupted. */
+/* Waits in a handler: the wait must last, and the handler must end the call that it interrupted. */
 static void on_alarm_wait(int signo)
 {
 	int saved = errno, bad = 0;
@@ -55,16 +53,16 @@ static void on_alarm_wait(int signo)
 	errno = saved;
 }
 
-/* What _FORTIFY_SOURCE makes of poll(). */
+/* The function that _FORTIFY_SOURCE calls instead of poll(). */
 int __poll_chk(struct pollfd *fds, nfds_t nr, int timeout, size_t size);
 
-/* sleeps: calls that signals interrupt must last as long as asked. */
+/* sleeps: checks that calls last as long as asked, although signals interrupt them. */
 int do_sleeps(char **arg)
 {
 	struct timespec ts = { .tv_nsec = 300000000 };
 	struct timeval tv = { .tv_usec = 300000 };
 	struct sigaction sa = { .sa_handler = on_alarm };
-	/* Again and again: the first one may come before the call sleeps. */
+	/* The timer is repeated, because the first alarm may come before the call sleeps. */
 	struct itimerval it = { { 0, 200000 }, { 0, 200000 } };
 	struct sembuf down = { .sem_op = -1 };
 	int sem = semget(IPC_PRIVATE, 1, 0600), queue = msgget(IPC_PRIVATE, 0600);
@@ -86,7 +84,7 @@ int do_sleeps(char **arg)
 	TIMED("epoll_wait", 0.3, !epoll_wait(ep, &event, 1, 300));
 	TIMED("epoll_pwait", 0.3, !epoll_pwait(ep, &event, 1, 300, NULL));
 	TIMED("epoll_pwait2", 0.3, !epoll_pwait2(ep, &event, 1, &ts, NULL));
-	/* With a mask, one that lets all signals in and one that lets none. */
+	/* With a mask that lets all signals in, and with one that lets none in. */
 	sigemptyset(&none);
 	sigfillset(&all);
 	TIMED("ppoll, mask", 0.3, !ppoll(NULL, 0, &ts, &none));
@@ -100,14 +98,14 @@ int do_sleeps(char **arg)
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	TIMED("sigtimedwait", 0.3, sigtimedwait(&usr1, NULL, &ts) < 0 && errno == EAGAIN);
-	/* A signal that waits to be asked for is not one that interrupts. */
+	/* A pending signal that waits to be taken does not interrupt a call. */
 	sigprocmask(SIG_BLOCK, &usr1, NULL);
 	raise(SIGUSR1);
 	TIMED("poll with a signal pending", 0.3, !poll(NULL, 0, 300));
 	TIMED("sigwaitinfo", 0, sigwaitinfo(&usr1, NULL) == SIGUSR1);
 	/*
-	 * And the program's own signals must still come through. From the timer's
-	 * start on, as the call may begin long after it.
+	 * The program's own signals must still interrupt calls. The time counts from the start of
+	 * the timer, because the call may begin long after it.
 	 */
 	sigaction(SIGALRM, &sa, NULL);
 	TIMED("own EINTR", 0.2,
@@ -158,7 +156,7 @@ static int is_set_of(const fd_set *set, int first)
 	return !memcmp(set, &wanted, sizeof(wanted));
 }
 
-/* @full can be read and @idle can't; both are small. */
+/* Tests select(): @full can be read and @idle cannot; both are small numbers. */
 static int select_sets(int full, int idle)
 {
 	static fd_set elsewhere;
@@ -227,7 +225,7 @@ static int epoll_times(int full)
 	return bad;
 }
 
-/* selects: what is asked first whether it would wait returns what it would have. */
+/* selects: checks that calls that the agent first asks whether they would wait return the same. */
 int do_selects(char **arg)
 {
 	int full[2], idle[2];
@@ -266,7 +264,7 @@ static NOINLINE void *waiting_for_semaphore(void *arg)
 	return NULL;
 }
 
-/* stacks: threads of known stacks, for trace. */
+/* stacks: makes threads with known stacks, for trace. */
 int do_stacks(char **arg)
 {
 	static void *(*const what[])(void *) = {
@@ -322,7 +320,7 @@ static void *in_sigwaitinfo(void *arg)
 	return says_if_it_ends("sigwaitinfo", sigwaitinfo(&usr1, NULL));
 }
 
-/* waits: threads in calls that a stop may end, until a line is read; says if one did. */
+/* waits: threads wait in calls that a stop may end, until a line is read; tells if one ended. */
 int do_waits(char **arg)
 {
 	static void *(*const what[])(void *) = {

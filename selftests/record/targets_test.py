@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record` of what runs already: processes with their children, several, by name,
-threads; and why there is no sample. Prints KTAP.
+"""Tests `shstk record` of what runs already: processes with their children, several processes,
+processes by name, threads; and the reasons if there is no sample. Prints KTAP.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 FAMILY = os.path.join(HERE, 'family')
-WORK = 0.3          # CPU seconds that each of those recorded is to use meanwhile
+WORK = 0.3          # CPU seconds that each recorded process has to use meanwhile
 PATIENCE = 120      # seconds
 
 
@@ -36,7 +36,7 @@ def family(*args, program=FAMILY, members=3):
 
 
 def cpu_time(number):
-    """CPU seconds of a thread, or of a process that has one."""
+    """Returns the CPU seconds of a thread, or of a process with one thread."""
     try:
         with open(f'/proc/{number}/task/{number}/stat', encoding='ascii') as file:
             fields = file.read().rsplit(')', 1)[1].split()
@@ -46,7 +46,7 @@ def cpu_time(number):
 
 
 def record(*args, working=()):
-    """Record until all of these have used some time: (functions, what was said)."""
+    """Records until all of these have used some time: (functions, messages)."""
     out = os.path.join(tempfile.mkdtemp(dir=TMP), 'out.folded')
     with Process([SHSTK, 'record', '-F', '499', '-o', out, *args], text=True,
                  stderr=subprocess.PIPE) as recorder:
@@ -194,7 +194,7 @@ def refusals():
 
 
 def is_at_work(pid):
-    """Is the process there, and not just waiting for somebody to ask how it ended?"""
+    """Returns whether the process exists and is not a zombie."""
     try:
         with open(f'/proc/{pid}/stat', encoding='ascii') as file:
             return file.read().rsplit(')', 1)[1].split()[0] not in 'ZX'

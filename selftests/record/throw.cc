@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * throw - exceptions through many frames and out of a callback of libc, and
- * signal handlers, for the comparison of hardware and software.
+ * throw.cc - exceptions through many frames and out of a callback of libc, and signal handlers, to
+ * compare hardware and software.
  */
 #include <csignal>
 #include <cstdlib>

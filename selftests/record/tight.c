@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * tight HOW SIZE USE SECONDS: computes on a stack of SIZE bytes, of which it uses USE. Behind the
- * stack's end nothing is mapped: a byte too much and it dies. HOW:
+ * tight.c - computes on a stack of SIZE bytes, of which it uses USE. Nothing is mapped behind the
+ * end of the stack: with a byte too much, the program dies.
  *
- *	thread		of a thread, whose stack libc makes
- *	provided	of a thread, whose stack the program makes
- *	handler		an alternate one, in a handler
- *	left		an alternate one, in a handler that is then left by a jump; what computes is
- *			the function behind that
- *	unused		an alternate one that no handler uses
+ *	tight HOW SIZE USE SECONDS
+ *
+ *  HOW:
+ *	thread		the stack of a thread, made by libc
+ *	provided	the stack of a thread, made by the program
+ *	handler		an alternate stack, in a handler
+ *	left		an alternate stack, in a handler that is left by a jump; the function after
+ *			the jump computes
+ *	unused		an alternate stack that no handler uses
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -46,7 +49,7 @@ static NOINLINE void tight_work(void)
 			x = x * 1.0000001;
 }
 
-/* Touches the lowest byte of what it uses. */
+/* Touches the lowest byte that it uses, and all pages above it. */
 static NOINLINE int fill(void)
 {
 	volatile char *p = __builtin_alloca(use);
@@ -76,7 +79,7 @@ static void leave(int signo)
 	siglongjmp(behind, 1);
 }
 
-/* @size bytes, with nothing below. */
+/* Returns @size bytes with nothing mapped below. */
 static void *make_stack(void)
 {
 	char *p = mmap(NULL, GUARD + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -116,7 +119,7 @@ static int run_handler(void (*handler)(int signo))
 		return 2;
 	if (!sigsetjmp(behind, 0))
 		return raise(SIGUSR1);
-	/* The mask is that of the handler. */
+	/* The mask is still the one of the handler. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	tight_work();

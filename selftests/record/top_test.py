@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk top`: the screen on a terminal, which is left as it was on every exit, and tables
+"""Tests `shstk top`: the screen on a terminal, which is restored on every exit, and tables
 elsewhere. Prints KTAP.
 """
 
@@ -24,14 +24,14 @@ from harness import HERE, LIMIT, SHSTK, TMP, Process, Skip, check, main, run, te
 
 TARGET = os.path.join(HERE, 'target')
 ENTER, LEAVE = b'\x1b[?1049h', b'\x1b[?1049l'
-# The agent needs no permission: what is tested here is the terminal.
+# The agent needs no permission: this test is about the terminal.
 TOP = [SHSTK, 'top', '--via=agent', '-d', '0.2']
 # Ends with status 124.
 LIMITED = ['sh', '-c', f'exec timeout --foreground 3 {TARGET} forever >/dev/null']
 
 
 def own_terminal():
-    """In the child: the terminal is its own, and signals end it whoever ignores them above."""
+    """In the child: takes the terminal for its own; signals end it, whoever ignores them above."""
     for signo in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM:
         signal.signal(signo, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -61,28 +61,28 @@ class Terminal:
         os.close(self.other)
 
     def resize(self, rows, columns):
-        """Give it another size."""
+        """Gives the terminal another size."""
         fcntl.ioctl(self.other, termios.TIOCSWINSZ, struct.pack('4H', rows, columns, 0, 0))
 
     def read(self):
-        """Take what is there."""
+        """Takes what there is to read."""
         if select.select([self.main], [], [], 0.05)[0]:
             self.text += os.read(self.main, 65536)
 
     def wait(self, condition, what):
-        """Read until a condition holds."""
+        """Reads until a condition holds."""
         end = time.monotonic() + LIMIT
         while not condition():
             check(time.monotonic() < end, f'{what}: {self.text[-2000:]!r}')
             self.read()
 
     def see(self, text):
-        """Wait until a text is drawn from now on."""
+        """Waits until a text is drawn from now on."""
         self.text = b''
         self.wait(lambda: text in self.text, text)
 
     def end(self):
-        """The exit status; the terminal is as it was."""
+        """Waits for the end, checks that the terminal is as it was, and returns the exit status."""
         self.wait(lambda: self.process.poll() is not None, 'does not end')
         while select.select([self.main], [], [], 0)[0]:
             self.read()
@@ -90,14 +90,14 @@ class Terminal:
         return self.process.returncode
 
     def restored(self):
-        """The terminal is as it was."""
+        """Checks that the terminal is as it was."""
         self.wait(lambda: self.text.rfind(LEAVE) > self.text.rfind(ENTER), 'the first screen')
         self.wait(lambda: termios.tcgetattr(self.other) == self.before, 'the settings')
         check(self.text.rfind(b'\x1b[?25h') > self.text.rfind(b'\x1b[?25l'), 'no cursor')
 
 
 def top(*options, **kwargs):
-    """`shstk top` of a program that runs until it is ended."""
+    """Runs `shstk top` of a program that runs until it is ended."""
     return Terminal(*TOP, *options, '--', TARGET, 'forever', **kwargs)
 
 
@@ -110,7 +110,7 @@ def ends_with_q():
         os.write(terminal.main, b'xq')
         status = terminal.end()
         check(status == 128 + signal.SIGINT, f'status {status}')
-        # Of an interval in which nothing ran, perhaps: the machine may be busy.
+        # The table may be of an interval in which nothing ran: the machine may be busy.
         terminal.wait(lambda: b'cpu, ' in terminal.text.split(LEAVE)[-1], 'the last table')
 
 
@@ -149,7 +149,7 @@ def stops_and_goes_on():
 
 
 def frames(text):
-    """The lines of each screen that was drawn."""
+    """Yields the lines of each screen that was drawn."""
     for frame in text.split(b'\x1b[H')[1:]:
         yield re.sub(rb'\x1b\[[?0-9]*[a-zA-Z]', b'', frame.split(b'\x1b[J')[0]).replace(b'\r', b'').split(b'\n')
 

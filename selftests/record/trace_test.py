@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk trace` of processes: all threads, none disturbed. Prints KTAP.
-"""
+"""Tests `shstk trace` of processes: all threads are shown, and none is disturbed. Prints KTAP."""
 
 import glob
 import os
@@ -20,7 +19,7 @@ from recording import (  # noqa: E402
     Running, cpu_time, refused, shstk, state_of, wait_cpu, wait_state)
 
 def trace(pid, *args):
-    """Threads of a trace: [(header, [frames])], and the first line."""
+    """Returns the threads of a trace, [(header, [frames])], and the first line."""
     run = shstk('trace', '-p', str(pid), *args)
     check(run.returncode == 0, f'{run.returncode} {run.stderr}')
     parts = run.stdout.split('\n\n')
@@ -57,7 +56,7 @@ def trace_threads():
 def trace_leaves_no_trace():
     """the traced process runs on, untraced, and can be traced again"""
     with Running('stacks') as target:
-        # Right behind clone3()'s system call there are no rules for a new thread.
+        # Right after clone3()'s system call there are no unwind rules for a new thread.
         wait_sleeping(target.pid, 3)
         for _ in range(10):
             trace(target.pid)
@@ -84,7 +83,7 @@ def trace_stopped_process():
 
 
 def wait_sleeping(pid, wanted):
-    """Wait until so many of a process's threads sleep, and stay asleep."""
+    """Waits until this number of a process's threads sleep, and stay asleep."""
     end = time.monotonic() + LIMIT
     looks = 0
     while looks < 3:
@@ -150,7 +149,7 @@ def trace_refusals():
 def trace_without_permission():
     """another user's process: one line"""
     if os.getuid():
-        # With hidepid another user's process is not even there.
+        # With hidepid, another user's process is not even visible.
         words = 'no permission' if os.path.exists('/proc/1') else 'no process 1'
         refused(shstk('trace', '-p', '1'), 1, words)
         return

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * traced.h - a child that its parent traces and that the agent samples all the same.
- */
+/* traced.h - makes a child that its parent traces and that the agent samples all the same. */
 #ifndef SELFTESTS_RECORD_TRACED_H
 #define SELFTESTS_RECORD_TRACED_H
 
@@ -9,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The agent leaves processes alone that say this to their C library. */
+/* Asks to be traced without the C library: the agent leaves processes alone that ask by it. */
 static inline void be_traced(void)
 {
 	long ret;

@@ -4,16 +4,16 @@
  *
  *	truth free|PHASE ROUNDS
  *
- * Each round takes about a tick of the kernel and works for 4/5 of it, in four functions.
- * In phase: the first two run and are done between two ticks, the others later; PHASE is
- * where in the tick that begins, in percent. Free: rounds begin anywhere. At the end each
- * function's CPU time is told on descriptor 99, as the thread's clock has it. Before that it
+ * Each round takes about a tick of the kernel and works for 4/5 of it, in four functions. In phase:
+ * the first two functions run and end between two ticks, the others later; PHASE is where in the
+ * tick this begins, in percent. Free: rounds begin anywhere. At the end, the CPU time of each
+ * function, by the thread's clock, is written to descriptor 99. Before the rounds, the program
  * works for some ticks without a pause.
  *
- * Can this machine sample that? A perf event on the thread's own clock, which no tick
- * delays, is the measure: "missed" is the CPU time for which it owes its signals. And a
- * virtual machine that others keep from running counts that as CPU time of whoever ran:
- * "stalled" is what calls took that were far longer than their work.
+ * It also tells whether this machine can sample such a program. The measure is a perf event on the
+ * thread's own clock, which no tick delays: "missed" is the CPU time for which its signals did not
+ * come. And a virtual machine that is kept from running counts this time as CPU time of whoever
+ * ran: "stalled" is the time of calls that took far longer than their work.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +61,8 @@ static void calibrate(void)
 }
 
 /*
- * A recorder that waits for the tick to see a thread for the first time sees it here, whatever
- * the phase of what follows: that much CPU time has several ticks in it.
+ * Works for @ns, several ticks long. A recorder that first sees a thread at a tick sees it here,
+ * whatever the phase of what follows.
  */
 static void be_seen(uint64_t ns)
 {
@@ -75,7 +75,7 @@ static void be_seen(uint64_t ns)
 static void count(int i, uint64_t ns, uint64_t took)
 {
 	used[i] += took;
-	/* Four times and a millisecond: a slow CPU, and a signal that is handled, are no stall. */
+	/* Four times plus a millisecond: a slow CPU and a handled signal are no stall. */
 	if (took > 4 * ns + 1000000)
 		stalled += took - ns;
 }
@@ -111,7 +111,7 @@ static void on_signal(int signo)
 	signals = signals + 1;
 }
 
-/* Where there is no such event none of its signals come. */
+/* Opens the event. If there is no such event, none of its signals come. */
 static void open_event(uint64_t period)
 {
 	struct perf_event_attr attr = {

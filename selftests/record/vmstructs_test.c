@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * vmstructs_test.c - the tables of a process that says it is a Java virtual machine.
+ * vmstructs_test.c - tests the reader of HotSpot's tables with a process that only claims to be a
+ * Java virtual machine.
  *
- * Its memory are two pages, again and again: entries of a table without an end, and texts,
+ * The memory of the process consists of the entries of a table without an end, and a page of texts,
  * behind which nothing can be read.
  */
 #include <errno.h>
@@ -13,10 +14,10 @@
 #include "kselftest_harness.h"
 
 #define PAGE 4096
-#define TABLE 0x10000000ull /* and behind that entries only */
+#define TABLE 0x10000000ull /* only entries of the table follow from here on */
 #define TEXTS 0x1000
 
-#define MAX_READS 200000 /* as selftests/fuzz/codecache_fuzz.c has it */
+#define MAX_READS 200000 /* the same as in selftests/fuzz/codecache_fuzz.c */
 
 struct entry {
 	uint64_t words[6];
@@ -25,7 +26,10 @@ struct entry {
 static unsigned long reads;
 static char texts[PAGE];
 
-/* Types have their names at two addresses by turns; each entry is of one that is needed. */
+/*
+ * Returns a word of the table. The names of types are at two addresses by turns, and each entry is
+ * of a type that is used.
+ */
 static uint64_t word_of(uint64_t addr)
 {
 	const uint64_t type[2] = { TEXTS + PAGE - 17, TEXTS + PAGE - 27 };

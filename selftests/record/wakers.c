@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * wakers.c - a thread that waits for another one, and for timers, and knows how long at most.
+ * wakers.c - a thread that waits for another thread and for timers, and knows how long at most.
  *
- * The first thread reads from a pipe in waits_for_thread(), into which the thread "the-waker"
- * writes, and sleeps in waits_for_timer(). Prints that thread's ID, and an upper bound of the time
- * for which the first one waited for it: from before each read to behind the write.
+ * The first thread reads in waits_for_thread() from a pipe into which the thread "the-waker"
+ * writes, and sleeps in waits_for_timer(). Prints the ID of the other thread, and an upper bound of
+ * the time for which the first thread waited for it: from before each read to after the write.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ static void pause_ns(long ns)
 	nanosleep(&ts, NULL);
 }
 
-/* One byte each, then the time behind the write. */
+/* Writes one byte for each byte that it reads, and keeps the time after the write. */
 static void *wake(void *arg)
 {
 	uint64_t *written = arg;

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk record --wakers`: who woke a thread, and how long it waited until then.
+"""Tests `shstk record --wakers`: who woke a thread, and how long it waited until then.
 
-Needs root, and a kernel that has tracepoints: tracefs is mounted in a mount namespace of the
-test's own. Prints KTAP.
+Needs root, and a kernel with tracepoints: tracefs is mounted in a mount namespace of the test's
+own. Prints KTAP.
 """
 
 import os
@@ -22,7 +22,7 @@ NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
 
 
 def record(*options):
-    """Samples of the program: ([(frames, ns, labels)], s that it waited at most, what was said)."""
+    """Records the program: ([(frames, ns, labels)], seconds that it waited at most, messages)."""
     if os.getuid() or not shutil.which('unshare'):
         raise Skip('needs root and unshare(1)')
     out = os.path.join(TMP, 'out.pb.gz')
@@ -40,7 +40,7 @@ def record(*options):
 
 
 def times(samples, function):
-    """{waker: s} of what waits in a function."""
+    """Returns {waker: seconds} of what waits in a function."""
     sums = {}
     for frames, ns, labels in samples:
         if function in frames:
@@ -57,7 +57,7 @@ def who_woke_it():
         raise Skip('records were lost: the machine is too busy')
     got = times(samples, 'waits_for_thread')
     by_thread = sum(s for waker, s in got.items() if re.fullmatch(r'the-waker \(\d+\)', waker))
-    # One that was about to sleep when it was woken is not told.
+    # A thread that was about to sleep when it was woken is not reported.
     check(by_thread > 0.8 * sum(got.values()) > 0, f'{got}')
     got = times(samples, 'waits_for_timer')
     # Kernels with PREEMPT_RT have threads for timers.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ways_test.c - the same records, converted while they are recorded and from the perf.data file
- * that the recorder writes at the same time: both profiles are the same, byte for byte.
+ * ways_test.c - tests that the same records give the same profile, byte for byte, in two ways:
+ * converted while they are recorded, and from the perf.data file that the recorder writes
+ * meanwhile.
  *
- * The rings of perf events are replaced when this is linked. What they hand out is made here, of
- * processes that begin, execute, make threads and end; one is this process, whose mappings the
- * recorder looks up in /proc, and of which it is told nothing. Prints KTAP.
+ * The rings of perf events are replaced when this is linked. The records are made here, for
+ * processes that begin, execute, make threads and end. One of them is this process: the recorder
+ * looks up its mappings in /proc, and no record tells of them. Prints KTAP.
  */
 #include <execinfo.h>
 #include <fcntl.h>
@@ -21,28 +22,28 @@
 #define EXECUTED "executed"
 #include "made_records.h"
 
-#define CHILD 100000000 /* no process has such a number */
-#define OTHER (CHILD + 1) /* nor this thread of it */
-#define LATE 150000 /* us until the recorder looks into /proc again */
-#define DEPTH 12 /* calls of the stack that is sampled */
-#define CUT 192 /* bytes of a copy that is too small for it */
+#define CHILD 100000000 /* no process has this number */
+#define OTHER (CHILD + 1) /* no thread of that process has this number */
+#define LATE 150000 /* us after which the recorder looks into /proc again */
+#define DEPTH 12 /* number of calls of the stack that is sampled */
+#define CUT 192 /* bytes of a copy that is too small for the stack */
 
-/* Are stacks copied? Else samples have callchains alone. */
+/* Stacks are copied; otherwise samples have callchains only. */
 static bool copies;
-/* The callchain, and a mapping of the same code that no record tells of. */
+/* The callchain, and a second mapping of the same code, which no record tells of. */
 static void *frames[64];
 static int nr_frames;
-static uint64_t alias; /* added to an address it is in that mapping */
+static uint64_t alias; /* distance from the code to the second mapping */
 
-/* ---- what is recorded ---- */
+/* ---- What is recorded ---- */
 
-/* Called by the innermost function. */
+/* Takes the callchain. The innermost function calls this. */
 static void take_frames(void)
 {
 	nr_frames = backtrace(frames, sizeof(frames) / sizeof(*frames));
 }
 
-/* A sample of a thread; @moved: its innermost function is in the mapping that is not told of. */
+/* Hands out a sample of a thread. @moved: its innermost function is in the second mapping. */
 static int sample_of(int pid, int tid, bool moved, size_t size, record_fn fn, void *arg)
 {
 	const uint64_t by = moved ? alias : 0;
@@ -50,7 +51,7 @@ static int sample_of(int pid, int tid, bool moved, size_t size, record_fn fn, vo
 	put(STEP);
 	put(nr_frames);
 	put(PERF_CONTEXT_USER);
-	/* The first one is of who took them. */
+	/* The first entry is take_frames() itself. */
 	for (int i = 1; i < nr_frames; i++)
 		put((uint64_t)(uintptr_t)frames[i] + (i == 1 ? by : 0));
 	if (copies)
@@ -60,7 +61,7 @@ static int sample_of(int pid, int tid, bool moved, size_t size, record_fn fn, vo
 	return hand_out(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, pid, tid, fn, arg);
 }
 
-/* A thread of CHILD has another name. */
+/* Gives a thread of CHILD another name. */
 static int name_thread(int tid, const char *name, record_fn fn, void *arg)
 {
 	put_pair(CHILD, tid);
@@ -76,7 +77,9 @@ static int begin_thread(int tid, record_fn fn, void *arg)
 	return hand_out(PERF_RECORD_FORK, 0, CHILD, CHILD, fn, arg);
 }
 
-/* The child: a thread of its own with another name, another program, the end, and once more. */
+/*
+ * Lets the child make a thread with another name, execute a program and end, and begin once more.
+ */
 static int child(record_fn fn, void *arg)
 {
 	int ret = begin_or_end(PERF_RECORD_FORK, CHILD, getpid(), fn, arg);
@@ -117,14 +120,14 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 	return 0;
 }
 
-/* ---- two profiles ---- */
+/* ---- Two profiles ---- */
 
 /**
  * struct made - a profile
- * @symbols: its names.
+ * @symbols: its symbols.
  * @profile: the profile.
- * @bytes: it as pprof has it, not compressed,
- * @size: so many bytes.
+ * @bytes: the profile in the format of pprof, not compressed.
+ * @size: number of @bytes.
  */
 struct made {
 	struct shstk_symbols *symbols;
@@ -159,7 +162,7 @@ static void drop(struct made *m)
 	free(m->bytes);
 }
 
-/* Maps the code of this program once more. */
+/* Maps the code of this program a second time. */
 static bool map_again(void)
 {
 	const uint64_t pc = (uintptr_t)innermost;
@@ -181,7 +184,7 @@ static bool map_again(void)
 	return at != MAP_FAILED;
 }
 
-/* Records, with a perf.data file. */
+/* Records, and writes a perf.data file. */
 static int record(const char *path, struct made *m)
 {
 	static const struct perf_event clock = {
@@ -210,7 +213,7 @@ static int record(const char *path, struct made *m)
 
 	if (ret >= 0)
 		ret = perf_drain_create(&opts, m->symbols, m->profile, &d, &why);
-	/* What this process maps from now on the recorder has not seen. */
+	/* The recorder has not seen what this process maps from now on. */
 	if (!ret && !map_again())
 		ret = -1;
 	usleep(LATE);
@@ -226,7 +229,7 @@ static int record(const char *path, struct made *m)
 	return ret;
 }
 
-/* Converts that file. */
+/* Converts the perf.data file. */
 static int convert(const char *path, struct made *m)
 {
 	struct convert_opts opts = {
@@ -257,7 +260,7 @@ static int convert(const char *path, struct made *m)
 	return ret;
 }
 
-/* ---- the tests ---- */
+/* ---- The tests ---- */
 
 static unsigned int number, failed;
 
@@ -290,7 +293,7 @@ static unsigned int count(const char *text, const char *word)
 	return n;
 }
 
-/* Is what was sampled there, by its names? */
+/* Returns true if everything that was sampled is in the profile, with its names. */
 static bool is_named(const char *text)
 {
 	return count(text, "\nexecuted;") + !strncmp(text, "executed;", 9) &&
