@@ -16,7 +16,7 @@ SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
 
 
 def sources():
-    """Text of the standard library's modules."""
+    """Yields the texts of the standard library's modules."""
     folder = os.path.dirname(os.__file__)
     for path in sorted(glob.glob(folder + '/*.py')):
         with open(path, encoding='utf-8', errors='replace') as file:
@@ -24,12 +24,12 @@ def sources():
 
 
 def parse(text):
-    """Parse and compile a module."""
+    """Parses and compiles a module."""
     compile(ast.parse(text), 'module', 'exec')
 
 
 def words(text):
-    """Count words by a regular expression, sort, through JSON and back."""
+    """Counts words by a regular expression, sorts them, and converts them to JSON and back."""
     count = {}
     for word in re.findall(r'[A-Za-z_][A-Za-z_0-9]*', text):
         count[word] = count.get(word, 0) + 1
@@ -37,14 +37,14 @@ def words(text):
 
 
 def compare(one, other):
-    """Compare the first lines of two modules."""
+    """Compares the first lines of two modules."""
     matcher = difflib.SequenceMatcher(None, one.split('\n')[:60],
                                       other.split('\n')[:60])
     return matcher.ratio()
 
 
 def harmonic(terms):
-    """Sum fractions exactly."""
+    """Sums fractions exactly."""
     return sum((fractions.Fraction(1, n) for n in range(1, terms)),
                fractions.Fraction(0))
 

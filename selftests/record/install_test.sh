@@ -12,7 +12,7 @@ build=$(realpath --relative-to=. "$(dirname "$0")/../..")
 number=0
 failed=0
 
-# result status name
+# result STATUS NAME: prints a result in KTAP.
 result() {
 	number=$((number + 1))
 	if [ "$1" = 0 ]; then
