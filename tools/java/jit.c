@@ -86,8 +86,9 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 static uint64_t next_search;
 
 /*
- * Searches the tables. A process that has just begun may not have them yet, so this is repeated. A
- * hostile process may have many libraries whose search takes long, so searches are limited.
+ * Searches the tables. A process that has just begun may not have them yet, so this is repeated.
+ * Somebody who means harm may run many processes whose search takes long, so after a search in vain
+ * the searches in all processes rest.
  */
 static void find_cache(struct jit *jit)
 {
