@@ -1,61 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * arch.h - what the modules need to know about an architecture's user shadow
- * stacks. To add one, write arch_NAME.h with these functions and include it
- * below; nothing else names an architecture.
+ * arch.h - what the modules need to know about the user shadow stacks of an architecture. To add an
+ * architecture, write arch_NAME.h with the functions below and include it below. No other file
+ * names an architecture.
  *
  * int ushstk_arch_init(void)
- *	Once at load, before all others. Return: 0; -ENODEV if this CPU or
- *	kernel has no user shadow stacks; -EOPNOTSUPP if the kernel hides what
- *	is needed. Says why. What it has to keep is in arch_NAME.c, which is
- *	linked into each module that uses the other functions.
+ *	Is called once when the module is loaded, before all other functions. Returns 0;
+ *	-ENODEV if this CPU or kernel has no user shadow stacks; -EOPNOTSUPP if the
+ *	kernel hides something that is needed. Logs the reason of an error. The data that
+ *	it has to keep is in arch_NAME.c, which is linked into each module that uses the
+ *	other functions.
  *
  * bool ushstk_arch_active(const struct task_struct *task)
- *	Whether @task runs with a shadow stack now. Any context.
+ *	Returns whether @task runs with a shadow stack now. May be called in any context.
  *
  * int ushstk_arch_pointer(u64 *ssp)
- *	The shadow stack pointer with which current will go on in user mode.
- *	Any context, NMI as well. It may have any value, as users can set it.
- *	Return: 0; -EBUSY if the registers may be another's now (a virtual
- *	machine's, another task's); -ENODATA if there is none.
+ *	Reads the shadow stack pointer with which current will continue in user mode. May
+ *	be called in any context, including NMI. The pointer may have any value, because
+ *	user space can set it. Returns 0; -EBUSY if the registers may now belong to
+ *	somebody else (a virtual machine or another task); -ENODATA if there is no pointer.
  *
  * int ushstk_arch_saved_pointer(struct task_struct *task, u64 *ssp)
- *	The same of a task that is not on a CPU; what comes of one that is, is
- *	to be thrown away. Return: as ushstk_arch_pointer(); -EAGAIN if the
- *	task ran meanwhile.
+ *	Reads the shadow stack pointer of a task that is not on a CPU. If the task is on a
+ *	CPU, the caller must discard the result. Returns the same values as
+ *	ushstk_arch_pointer(), and -EAGAIN if the task ran meanwhile.
  *
  * u64 ushstk_arch_enabled(task), ushstk_arch_locked(task)
- *	PR_SHADOW_STACK_* that are on, and locked.
+ *	Return the PR_SHADOW_STACK_* bits that are enabled, and those that are locked.
  *
  * u64 ushstk_arch_base(task), ushstk_arch_size(task)
- *	The stack that the kernel made for @task; 0 if it has no record.
+ *	Return the base and the size of the shadow stack that the kernel made for @task,
+ *	or 0 if the kernel has no record of one.
  *
  * u64 ushstk_arch_return_address(const struct pt_regs *regs)
- *	After a violation of current: where the return would have gone; 0 if
- *	that cannot be read.
+ *	Is called after a violation by current. Returns the address to which the return
+ *	instruction would have gone, or 0 if it cannot be read.
  *
  * u64 ushstk_arch_end(const struct task_struct *task, u64 ssp)
- *	The first address behind the shadow stack that the kernel made for
- *	@task if @ssp lies in it, else 0: not known.
+ *	Returns the first address behind the shadow stack that the kernel made for @task
+ *	if @ssp lies in that stack, or 0 if it does not and the end is unknown.
  *
  * bool ushstk_arch_regs_ok(const struct pt_regs *regs)
- *	Whether @regs are those of 64-bit code.
+ *	Returns whether @regs belong to 64-bit code.
  *
  * bool ushstk_arch_regs_saved(const struct pt_regs *regs)
- *	Whether @regs, of current, are those with which it came into the kernel.
+ *	@regs are task_pt_regs() of current. Returns whether they hold the registers with
+ *	which current entered the kernel.
  *
  * enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
- *	What the word found at @addr is.
+ *	Returns what kind of word @word is, which was found at @addr on a shadow stack.
  *
  * void ushstk_arch_sync(void)
- *	Order earlier shadow stack writes of this CPU before ordinary reads.
+ *	Orders earlier shadow stack writes of this CPU before later ordinary reads.
  *
  * ushstk_arch_count(counter)
- *	Add one to a per-CPU u64 while preemption is disabled, so that nothing is lost
- *	if an interrupt or an NMI does the same meanwhile.
+ *	Adds one to a per-CPU u64. Preemption must be disabled. No count is lost if an
+ *	interrupt or an NMI increments the same counter meanwhile.
  *
  * USHSTK_ARCH, USHSTK_NATIVE_PRCTL, USHSTK_STATUS_MASK
- *	What SHSTK_IOC_INFO says.
+ *	Values that SHSTK_IOC_INFO reports.
  */
 #ifndef USHSTK_ARCH_H
 #define USHSTK_ARCH_H
@@ -65,8 +68,8 @@
 
 enum ushstk_word {
 	USHSTK_WORD_CODE, /* a return address, as far as its value tells */
-	USHSTK_WORD_SIGNAL, /* the kernel's mark of a signal frame */
-	USHSTK_WORD_END, /* end marker, token, or no user address */
+	USHSTK_WORD_SIGNAL, /* the mark that the kernel puts there for a signal frame */
+	USHSTK_WORD_END, /* an end marker, a token, or a value that is no user address */
 };
 
 #if defined(CONFIG_X86_USER_SHADOW_STACK)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * arch_arm64.h - GCS: where the shadow stack pointer is, and what lies on the
- * stack.
+ * arch_arm64.h - the architecture functions for arm64 (GCS): where the shadow stack pointer is, and
+ * what words lie on the stack.
  *
- * GCSPR_EL0 is live for current in every context but one: the kernel switches it
- * with the task and does not use it itself. Entries are plain addresses, without
- * pointer authentication codes.
+ * GCSPR_EL0 is live for current in every context but one: the kernel switches it together with the
+ * task and does not use it itself. Entries are plain addresses, without pointer authentication
+ * codes.
  */
 #ifndef USHSTK_ARCH_ARM64_H
 #define USHSTK_ARCH_ARM64_H
@@ -28,7 +28,7 @@
 #define USHSTK_NATIVE_PRCTL true
 /* this_cpu_inc() would disable preemption once more, which takes ten instructions. */
 #define ushstk_arch_count(counter) atomic64_inc((atomic64_t *)raw_cpu_ptr(&(counter)))
-#define USHSTK_TTBR_ASID 48 /* the lowest bit of TTBR1_EL1's field ASID */
+#define USHSTK_TTBR_ASID 48 /* the lowest bit of the ASID field of TTBR1_EL1 */
 #define USHSTK_STATUS_MASK PR_SHADOW_STACK_SUPPORTED_STATUS_MASK
 
 static inline int ushstk_arch_init(void)
@@ -46,9 +46,9 @@ static __always_inline bool ushstk_arch_active(const struct task_struct *task)
 }
 
 /*
- * __switch_to() loads the next task's pointer, and its mm before, while current
- * is still the one that leaves. Interrupts are off there: only a pseudo-NMI that
- * came while they were off can see it.
+ * Returns whether a context switch may be under way on this CPU. __switch_to() loads the pointer of
+ * the next task, and its mm before that, while current is still the previous task. Interrupts are
+ * off there, so only a pseudo-NMI that came while they were off can see this state.
  */
 static __always_inline bool ushstk_may_switch(void)
 {
@@ -61,8 +61,8 @@ static __always_inline bool ushstk_may_switch(void)
 }
 
 /*
- * Whether the memory that this CPU sees is current's. cpu_do_switch_mm() writes the
- * ASID last but for the page table, without which nothing can be read.
+ * Returns whether the memory that this CPU sees belongs to current. cpu_do_switch_mm() writes the
+ * ASID last but one; the page table comes after it, and nothing can be read without it.
  */
 static __always_inline bool ushstk_memory_is_own(void)
 {
@@ -72,8 +72,9 @@ static __always_inline bool ushstk_memory_is_own(void)
 }
 
 /*
- * Another thread of the same mm has another stack, but a child of vfork() uses its
- * parent's, which sleeps meanwhile.
+ * Returns whether @ssp is the shadow stack pointer of current. Another thread of the same mm has
+ * another stack, so the bounds tell it apart. A child of vfork() uses the stack of its parent, but
+ * the parent sleeps meanwhile.
  */
 static __always_inline bool ushstk_pointer_is_own(u64 ssp)
 {
@@ -91,7 +92,7 @@ static __always_inline int ushstk_arch_pointer(u64 *ssp)
 	return *ssp ? 0 : -ENODATA;
 }
 
-/* A context switch saves it. */
+/* A context switch saves the pointer in the task. */
 static inline int ushstk_arch_saved_pointer(struct task_struct *task, u64 *ssp)
 {
 	*ssp = task->thread.gcspr_el0;
@@ -118,7 +119,7 @@ static inline u64 ushstk_arch_size(const struct task_struct *task)
 	return task->thread.gcs_size;
 }
 
-/* RET returns to the link register unless it names another one. */
+/* RET returns to the link register unless it names another register. */
 static inline u64 ushstk_arch_return_address(const struct pt_regs *regs)
 {
 	return ptrauth_strip_user_insn_pac(regs->regs[30]);
@@ -136,7 +137,7 @@ static __always_inline bool ushstk_arch_regs_ok(const struct pt_regs *regs)
 	return !compat_user_mode(regs);
 }
 
-/* Pseudo-NMIs are off too until they are saved. */
+/* Pseudo-NMIs are masked, too, until the registers are saved. */
 static __always_inline bool ushstk_arch_regs_saved(const struct pt_regs *regs)
 {
 	return true;
@@ -145,8 +146,8 @@ static __always_inline bool ushstk_arch_regs_saved(const struct pt_regs *regs)
 static __always_inline enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
 {
 	/*
-	 * A cap holds its own address in the bits above 11; below are 0 for a
-	 * signal frame, 1 for a stack to switch to, 5 for a switch under way.
+	 * A cap holds its own address in the bits above bit 11. The bits below are 0 for a signal
+	 * frame, 1 for a stack that a thread can switch to, and 5 while a switch is under way.
 	 */
 	if (unlikely(!((word ^ addr) & ~0xfffULL)))
 		return word & 0xfff ? USHSTK_WORD_END : USHSTK_WORD_SIGNAL;

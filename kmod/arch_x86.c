@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * arch_x86.c - the data behind arch_x86.h, filled in once at load.
+ * arch_x86.c - the data that the functions in arch_x86.h use. It is filled in once, when the module
+ * is loaded.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

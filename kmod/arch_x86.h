@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * arch_x86.h - CET: where the shadow stack pointer is, and what lies on the
- * stack.
+ * arch_x86.h - the architecture functions for x86 (CET): where the shadow stack pointer is, and
+ * what words lie on the stack.
  *
- * The pointer is in MSR_IA32_PL3_SSP while the CPU's extended registers belong
- * to the task, else in its saved state. TIF_NEED_FPU_LOAD does not tell the two
- * apart everywhere: kernel_fpu_begin() and switch_fpu() set it before they
- * save, and until 6.15 the task switched to runs for some instructions before
- * it is set. The kernel's own rule is exact at every instruction, in NMI too:
- * the registers are a task's if the CPU names its struct fpu as their owner
- * and that struct names the CPU (fpregs_state_valid(), private to the kernel's
- * arch/x86/kernel/fpu/context.h). The owner's per-CPU variable is not exported.
+ * The pointer is in MSR_IA32_PL3_SSP while the extended registers of the CPU belong to the task,
+ * and otherwise in the saved state of the task. TIF_NEED_FPU_LOAD does not tell these two cases
+ * apart everywhere: kernel_fpu_begin() and switch_fpu() set it before they save, and until 6.15 the
+ * next task runs for some instructions before it is set. The kernel's own rule is exact at every
+ * instruction, also in NMI: the registers belong to a task if the CPU names its struct fpu as their
+ * owner and that struct names the CPU (fpregs_state_valid(), private to the kernel's
+ * arch/x86/kernel/fpu/context.h). The per-CPU variable that names the owner is not exported.
  */
 #ifndef USHSTK_ARCH_X86_H
 #define USHSTK_ARCH_X86_H
@@ -29,7 +28,7 @@
 
 #include "compat.h"
 
-/* Set bit of a signal frame's word: arch/x86/kernel/shstk.c, SHSTK_DATA_BIT. */
+/* This bit is set in the word of a signal frame: arch/x86/kernel/shstk.c, SHSTK_DATA_BIT. */
 #define USHSTK_SIGNAL_BIT BIT_ULL(63)
 
 #define ushstk_arch_count(counter) this_cpu_inc(counter)
@@ -42,7 +41,7 @@
 
 extern struct fpu *__percpu *ushstk_fpregs_owner;
 
-/* By component, from CPUID leaf 0xd: bytes, and whether aligned to 64. */
+/* Size in bytes of each xstate component, and whether it is aligned to 64, from CPUID leaf 0xd. */
 extern u16 ushstk_xstate_size[XFEATURE_CET_USER + 1];
 extern bool ushstk_xstate_aligned[XFEATURE_CET_USER + 1];
 
@@ -53,7 +52,10 @@ static __always_inline bool ushstk_arch_active(const struct task_struct *task)
 	return task->thread.features & ARCH_SHSTK_SHSTK;
 }
 
-/* Offset of the CET_U component in a compacted area with these components. */
+/*
+ * Returns the offset of the CET_U component in a compacted area that holds the components
+ * @xcomp_bv.
+ */
 static inline unsigned int ushstk_cet_offset(u64 xcomp_bv)
 {
 	unsigned int off = USHSTK_XSAVE_HEADER_END;
@@ -69,7 +71,7 @@ static inline unsigned int ushstk_cet_offset(u64 xcomp_bv)
 	return ushstk_xstate_aligned[i] ? ALIGN(off, 64) : off;
 }
 
-/* Where the pointer is in a saved state with this header; 0: not there. */
+/* Returns the offset of the pointer in a saved state with this header, or 0 if it is not there. */
 static inline unsigned int ushstk_cet_saved(const struct xstate_header *header)
 {
 	u64 xcomp_bv = header->xcomp_bv;
@@ -80,7 +82,9 @@ static inline unsigned int ushstk_cet_saved(const struct xstate_header *header)
 	return ushstk_cet_offset(xcomp_bv) + offsetof(struct cet_user_state, user_ssp);
 }
 
-/* Of current, whose state nobody else changes or frees. */
+/*
+ * Reads the saved pointer of current. Nobody else changes or frees this state. Returns 0 if none.
+ */
 static inline u64 ushstk_own_saved_pointer(const struct fpu *fpu)
 {
 	const struct xregs_state *xsave = &fpu->fpstate->regs.xsave;
@@ -90,13 +94,13 @@ static inline u64 ushstk_own_saved_pointer(const struct fpu *fpu)
 }
 
 /*
- * Whether the extended registers may be those of a virtual machine that current
- * runs. fpu_swap_kvm_fpstate() sets __task_fpstate before it loads the guest's
- * registers and clears it before it has loaded current's again; only in between
- * can it be interrupted. It holds fpregs_lock(), which turns softirqs off, so in
- * a process that has virtual CPUs any such section counts as that one. With
- * PREEMPT_RT that lock leaves no mark of its own: there such processes always
- * count.
+ * Returns whether the extended registers may be those of a virtual machine that current runs.
+ * fpu_swap_kvm_fpstate() sets __task_fpstate before it loads the guest's registers, and clears it
+ * before it has loaded the registers of current again. Between the clearing and the loading it can
+ * be interrupted while the guest's registers are still there. It holds fpregs_lock() then, which
+ * turns softirqs off, so in a process that has virtual CPUs any section with softirqs off counts as
+ * that section. With PREEMPT_RT fpregs_lock() leaves no trace, so there the answer is always yes
+ * for a process that has virtual CPUs.
  */
 static __always_inline bool ushstk_guest_registers(struct fpu *fpu)
 {
@@ -113,7 +117,7 @@ static __always_inline int ushstk_arch_pointer(u64 *ssp)
 	struct fpu *fpu = ushstk_task_fpu(current);
 	int ret = 0;
 
-	/* Owner and register have to be of one CPU. */
+	/* The owner and the register must be read on the same CPU. */
 	preempt_disable_notrace();
 	if (unlikely(ushstk_guest_registers(fpu)))
 		ret = -EBUSY;
@@ -129,9 +133,9 @@ static __always_inline int ushstk_arch_pointer(u64 *ssp)
 }
 
 /*
- * A context switch saves the registers, so they are in memory now. But the task
- * may start to run, and give its state back to KVM or get a larger one: then
- * this reads what was freed.
+ * A context switch saves the registers, so the pointer is in memory now. But the task may start to
+ * run, and give its state back to KVM or get a larger one. Then the memory that is read here may be
+ * freed already, so it is read with copy_from_kernel_nofault() and checked again at the end.
  */
 static inline int ushstk_arch_saved_pointer(struct task_struct *task, u64 *ssp)
 {
@@ -151,7 +155,7 @@ static inline int ushstk_arch_saved_pointer(struct task_struct *task, u64 *ssp)
 	if (off && copy_from_kernel_nofault(ssp, xsave + off, sizeof(*ssp)))
 		return -EAGAIN;
 
-	/* All reads above come before these. */
+	/* All reads above must come before the two checks below. */
 	smp_rmb();
 	if (READ_ONCE(fpu->fpstate) != fpstate || READ_ONCE(fpu->__task_fpstate))
 		return -EAGAIN;
@@ -178,7 +182,7 @@ static inline u64 ushstk_arch_size(const struct task_struct *task)
 	return task->thread.shstk.size;
 }
 
-/* A return faults before it pops: the address is on top of the stack still. */
+/* A return instruction faults before it pops, so the address is still on top of the stack. */
 static inline u64 ushstk_arch_return_address(const struct pt_regs *regs)
 {
 	u64 addr;
@@ -190,7 +194,7 @@ static __always_inline u64 ushstk_arch_end(const struct task_struct *task, u64 s
 {
 	const struct thread_shstk *shstk = &task->thread.shstk;
 
-	/* The pointer of an empty stack is its end. */
+	/* The pointer of an empty stack is the end of the stack, so <= is right. */
 	return ssp - shstk->base <= shstk->size ? shstk->base + shstk->size : 0;
 }
 
@@ -199,7 +203,10 @@ static __always_inline bool ushstk_arch_regs_ok(const struct pt_regs *regs)
 	return !(regs->flags & (X86_VM_MASK | PERF_EFLAGS_VM));
 }
 
-/* What exc_nmi() gets lies this far from the top of the NMI stack: entry_64.S, asm_exc_nmi. */
+/*
+ * The distance in words from the top of the NMI stack to the registers that exc_nmi() gets:
+ * entry_64.S, asm_exc_nmi.
+ */
 #define USHSTK_NMI_WORDS 12
 
 static __always_inline bool ushstk_on_stack(u64 sp, u64 top, u64 size)
@@ -208,12 +215,13 @@ static __always_inline bool ushstk_on_stack(u64 sp, u64 top, u64 size)
 }
 
 /*
- * Whether @regs, task_pt_regs(), are those with which current came into the kernel.
- * An NMI may hit the entry code before it has saved them; what lies there is then of
- * an entry before. Where the kernel was hit, its stack pointer tells: this is still
- * the program's, or on one of the stacks of the entry code, or in @regs themselves. On
- * the way out it is the same, and what was saved is right still: nothing tells these
- * apart. FRED saves all that matters at once.
+ * Returns whether @regs, which are task_pt_regs(), hold the registers with which current entered
+ * the kernel. An NMI may hit the entry code before it has saved them; then the memory still holds
+ * the registers of an earlier entry. If the NMI hit the kernel, the interrupted stack pointer
+ * tells: before the registers are saved it is still that of the program, or on one of the stacks of
+ * the entry code, or inside @regs. On the way out of the kernel it looks the same although the
+ * saved registers are still right; nothing tells these two cases apart, so both return false. FRED
+ * saves all registers that matter at once.
  */
 static __always_inline bool ushstk_arch_regs_saved(const struct pt_regs *regs)
 {
@@ -225,7 +233,7 @@ static __always_inline bool ushstk_arch_regs_saved(const struct pt_regs *regs)
 		return true;
 	tss = this_cpu_ptr(&cpu_tss_rw.x86_tss);
 	top = tss->ist[IST_INDEX_NMI];
-	/* One that hit user mode runs on the task's stack, and @regs are its own. */
+	/* An NMI that hit user mode runs on the stack of the task, and @regs are its own. */
 	if (!ushstk_on_stack(current_stack_pointer, top, EXCEPTION_STKSZ))
 		return true;
 	nmi = (const struct pt_regs *)(top - USHSTK_NMI_WORDS * sizeof(long)) - 1;
@@ -239,7 +247,7 @@ static __always_inline bool ushstk_arch_regs_saved(const struct pt_regs *regs)
 static __always_inline enum ushstk_word ushstk_arch_word(u64 word, u64 addr)
 {
 	if (likely(word - PAGE_SIZE < TASK_SIZE_MAX - PAGE_SIZE)) {
-		/* A restore token holds the address behind itself, bit 0 set. */
+		/* A restore token holds the address behind itself, with bit 0 set. */
 		return unlikely((word ^ 1) == addr + 8) ? USHSTK_WORD_END : USHSTK_WORD_CODE;
 	}
 	return word & USHSTK_SIGNAL_BIT ? USHSTK_WORD_SIGNAL : USHSTK_WORD_END;

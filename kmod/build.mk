@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   make module     build the kernel modules into build/kmod/KREL/: for all
-#                   kernels of the guests and for the running one, as far as
-#                   their headers are there
-#   make install-dkms  put their sources where DKMS finds them
+#   make module     builds the kernel modules into build/kmod/KREL/, for the running kernel and
+#                   for all kernels of the guests whose headers are installed
+#   make install-dkms  installs the sources of the modules where DKMS finds them
 #
-# Kbuild does the work, in a shadow tree of links, so that the sources stay
-# clean. Headers of the guests' kernels and the compilers for them are in the
-# folder that selftests/guest/setup makes.
+# Kbuild builds in a shadow tree of symbolic links, so that the source tree stays clean. The headers
+# of the guests' kernels, and the compilers for them, are in the directory that
+# selftests/guest/setup creates.
 
 KMOD_SRC := Kbuild $(wildcard kmod/Kbuild kmod/*.[ch] uapi/linux/*.h)
 KMOD_NAMES := shstk shstk_perf
@@ -15,12 +14,13 @@ KMOD_GUESTS := $(patsubst $(SHSTK_CACHE)/kernels/%/version,%,$(wildcard \
 	$(SHSTK_CACHE)/kernels/x86-*/version $(SHSTK_CACHE)/kernels/arm64-*/version))
 KMOD_RUNNING := $(if $(wildcard /lib/modules/$(shell uname -r)/build),$(shell uname -r))
 
-# What a Kbuild run for a guest's kernel needs: $(1) guest, as arm64-7.2
+# The arguments that Kbuild needs to build for a guest's kernel. $(1) is the guest, such as
+# arm64-7.2.
 kmod_krel = $(shell cat $(SHSTK_CACHE)/kernels/$(1)/version)
 kmod_args = -C $(shell cat $(SHSTK_CACHE)/kernels/$(1)/headers) \
 	$(if $(filter arm64-%,$(1)),ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
 
-# $(1) directory for the modules, $(2) command of Kbuild with its arguments
+# Builds the modules. $(1) is the output directory, $(2) is the Kbuild command with its arguments.
 define kmod_build
 	$(Q)rm -rf $(1)/tree && mkdir -p $(1)/tree
 	$(Q)for f in $(KMOD_SRC); do mkdir -p $(1)/tree/$$(dirname $$f) && \
@@ -30,7 +30,7 @@ define kmod_build
 	$(Q)touch $@
 endef
 
-# $(1) guest
+# Defines the rules that build the modules for one guest. $(1) is the guest.
 define kmod_guest
 $(B)/kmod/$$(call kmod_krel,$(1))/.built: $(KMOD_SRC) kmod/build.mk $(SHSTK_CACHE)/kernels/$(1)/version
 	$$(call say,KBUILD,$$(@D))
@@ -41,7 +41,7 @@ $$(KMOD_$(1)): $(B)/kmod/$$(call kmod_krel,$(1))/.built ;
 endef
 $(foreach g,$(KMOD_GUESTS),$(eval $(call kmod_guest,$(g))))
 
-# For the kernels that selftests/debug/kernel makes.
+# Builds the modules for the debug kernels that selftests/debug/kernel makes.
 kmod_debug = -C $(SHSTK_CACHE)/debug-$(1)/linux \
 	$(if $(filter arm64,$(1)),ARCH=arm64 CROSS_COMPILE=$(ARM64))
 define kmod_debug_rule

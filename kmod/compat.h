@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * compat.h - what differs between the kernels the modules are built for. The
- * only place that compares kernel versions.
+ * compat.h - the differences between the kernel versions that the modules are built for. No other
+ * file compares kernel versions.
  */
 #ifndef USHSTK_COMPAT_H
 #define USHSTK_COMPAT_H
@@ -10,7 +10,10 @@
 #include <linux/slab.h>
 #include <linux/version.h>
 
-/* Since 7.0, and in longterm kernels that it was put into: not in 6.18. */
+/*
+ * The kernel has kzalloc_obj() since 7.0, and in the longterm kernels it was backported to, which
+ * do not include 6.18.
+ */
 #ifndef kzalloc_obj
 #define kzalloc_obj(obj, gfp) kzalloc(sizeof(obj), gfp)
 #endif
@@ -23,8 +26,9 @@
 static_assert(offsetof(seqcount_t, sequence) == 0);
 
 /*
- * A number that each change of a mapping changes: a plain one in 6.12, until its stable
- * releases got the sequence count of 6.13, which begins with it.
+ * Returns a number that each change of a mapping of @mm changes. It is a plain number in 6.12,
+ * until the stable releases of 6.12 got the sequence count of 6.13, which begins with the same
+ * number.
  */
 static inline unsigned int ushstk_mm_seq(const struct mm_struct *mm)
 {
@@ -39,7 +43,7 @@ static inline unsigned int ushstk_mm_seq(const struct mm_struct *mm)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #include <asm/cpuid.h>
 
-/* rdmsrl() got the name rdmsrq() in 6.16. */
+/* rdmsrl() was renamed to rdmsrq() in 6.16. */
 #define rdmsrq(msr, val) rdmsrl(msr, val)
 
 static inline struct fpu *ushstk_task_fpu(struct task_struct *task)
@@ -50,8 +54,8 @@ static inline struct fpu *ushstk_task_fpu(struct task_struct *task)
 #include <asm/cpuid/api.h>
 
 /*
- * 6.16 moved struct fpu behind the task and, with CONFIG_X86_DEBUG_FPU, made
- * x86_task_fpu() a function that modules cannot call. This is what it returns.
+ * 6.16 moved struct fpu behind the task and, with CONFIG_X86_DEBUG_FPU, made x86_task_fpu() a
+ * function that modules cannot call. This function returns the same address.
  */
 static inline struct fpu *ushstk_task_fpu(struct task_struct *task)
 {

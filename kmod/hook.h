@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hook.h - redirect a kernel function with ftrace, and undo it safely.
+ * hook.h - redirects a kernel function with ftrace, and undoes that safely.
  *
- * The handler runs at the entry of the function, with preemption disabled, and
- * sees its arguments. It either returns, and the function runs as ever, or
- * gives another function of the same prototype to run in its place. ftrace
- * lets one owner at a time do this (FTRACE_OPS_FL_IPMODIFY): registering next
- * to a live patch of the same function fails, it never overrides. Redirection
- * ends in a return instruction, so IBT does not apply to it.
+ * The handler runs at the entry of the function, with preemption disabled, and sees its arguments.
+ * The handler either just returns, and the function runs as usual, or it names another function
+ * with the same prototype that runs instead. ftrace lets only one owner at a time do this for a
+ * function (FTRACE_OPS_FL_IPMODIFY): if a live patch already redirects the function, registering
+ * fails and never overrides it. The redirection ends in a return instruction, so IBT does not apply
+ * to it.
  *
- * FTRACE_OPS_FL_PERMANENT is left out on purpose: without the hook the kernel
- * is merely what it was, so an administrator who switches ftrace off
- * (kernel.ftrace_enabled=0) is obeyed instead of refused.
+ * FTRACE_OPS_FL_PERMANENT is left out on purpose. Without the hook the kernel merely behaves as
+ * before, so an administrator who switches ftrace off (kernel.ftrace_enabled=0) is obeyed and not
+ * refused.
  *
- * Taking it out: unregister_ftrace_function() returns when no CPU and no task is
- * left in a handler, its trampoline, or a function given in place of the original
- * that does not sleep: the function is patched first, then the kernel waits for
- * each CPU to switch and for each task to sleep or to be in user mode (RCU-tasks),
- * and from the handler to the end of such a function a task does neither. A
- * function that can sleep may still run: it takes a reference to its module before
- * it sleeps for the first time and gives it back after the last, so that the
- * module cannot be unloaded meanwhile.
+ * Removing a hook: unregister_ftrace_function() returns when no CPU and no task is left in a
+ * handler, in its trampoline, or in a replacement function that does not sleep. ftrace first
+ * patches the function, then it waits until each CPU has switched and each task has slept or was in
+ * user mode (RCU-tasks). A task does neither between the handler and the end of a replacement that
+ * does not sleep. A replacement that can sleep may still run, so it takes a reference to its module
+ * before it sleeps for the first time and gives it back after the last time. That keeps the module
+ * loaded meanwhile.
  */
 #ifndef USHSTK_HOOK_H
 #define USHSTK_HOOK_H
@@ -46,18 +45,20 @@ struct ushstk_hook {
 	}
 
 /**
- * ushstk_hook_install() - start calling a hook's handler
- * @hook: the hook; must stay until ushstk_hook_remove().
+ * ushstk_hook_install() - start calling the handler of a hook
+ * @hook: the hook; its memory must stay valid until ushstk_hook_remove().
  *
  * Context: process context, sleeps.
  *
- * Return: 0; -EBUSY if the function is redirected already, by a live patch or
- * another module; -EOPNOTSUPP if this kernel has no such function or cannot
- * trace it; -ENOMEM.
+ * Return: 0; -EBUSY if a live patch or another module already redirects the function; -EOPNOTSUPP
+ * if this kernel has no such function or cannot trace it; -ENOMEM.
  */
 static inline int ushstk_hook_install(struct ushstk_hook *hook)
 {
-	/* By address: a filter by name compares that of every function. */
+	/*
+	 * The filter is set by address, because a filter by name compares the name of every
+	 * function.
+	 */
 	void *addr = ushstk_resolve_text(hook->symbol);
 	int ret;
 
@@ -86,15 +87,15 @@ free_filter:
 }
 
 /**
- * ushstk_hook_remove() - stop calling a hook's handler
+ * ushstk_hook_remove() - stop calling the handler of a hook
  * @hook: an installed hook.
  *
- * When it returns, no handler runs, and no replacement that does not sleep. This
- * takes a grace period of RCU-tasks, a tenth of a second and more.
+ * When this function returns, no handler runs, and no replacement that does not sleep runs. It
+ * waits for a grace period of RCU-tasks, which takes a tenth of a second or more.
  *
- * ftrace refuses only once it has found itself broken and switched off: then the
- * function stays patched to call the handler, which must not go. As unloading
- * cannot fail any more at this point, it never ends.
+ * ftrace refuses to unregister only if it has found itself broken and is switched off. Then the
+ * function stays patched to call the handler, so the handler must stay in memory. Unloading can no
+ * longer fail at this point, so this function never returns then.
  *
  * Context: process context, sleeps.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kfunc.c - bpf_shstk_get_user_stack() for BPF programs.
+ * kfunc.c - the kfunc bpf_shstk_get_user_stack(), which BPF programs call.
  */
 #include <linux/bpf.h>
 #include <linux/btf.h>
@@ -26,7 +26,9 @@ static int stack_of_current(u64 *entry, u32 max, u64 flags)
 	    !ushstk_arch_active(current))
 		return -ENODATA;
 
-	/* In an NMI they may not be there yet: a wrong program counter is worse than none. */
+	/*
+	 * In an NMI the registers may not be saved yet. A wrong program counter is worse than none.
+	 */
 	saved = ushstk_arch_regs_saved(regs);
 	ret = ushstk_read_current(entry + saved, max - saved, &span);
 	if (ret)
@@ -41,23 +43,23 @@ static int stack_of_current(u64 *entry, u32 max, u64 flags)
 __bpf_kfunc_start_defs();
 
 /**
- * bpf_shstk_get_user_stack() - user stack of current from its shadow stack
- * @buf: receives the program counter and then return addresses, innermost
- *	first, as words of 64 bits.
- * @buf__sz: bytes that fit.
+ * bpf_shstk_get_user_stack() - get the user stack of current from its shadow stack
+ * @buf: receives the program counter and then the return addresses, innermost first, as words of 64
+ *	bits.
+ * @buf__sz: size of @buf in bytes.
  * @flags: must be 0.
  *
- * Unlike bpf_get_stack(), which walks frame pointers, it never guesses: without
- * a shadow stack there is an error. At most SHSTK_MAX_ENTRIES words are written;
- * the rest of the buffer is zeroed, all of it if there is an error. In an NMI that
- * came before the kernel had saved the program's registers, the program counter is
- * left out, as perf's callchains leave it out.
+ * bpf_get_stack() walks frame pointers. This function does not guess: it returns an error if there
+ * is no shadow stack. It writes at most SHSTK_MAX_ENTRIES words and zeroes the rest of the buffer;
+ * if there is an error, it zeroes all of the buffer. In an NMI that came before the kernel had
+ * saved the registers of the program, the program counter is left out; the callchains of perf leave
+ * it out, too.
  *
- * Context: any, NMI as well.
+ * Context: any, including NMI.
  *
- * Return: bytes written; -EINVAL (flags, no room for a word); -ENODATA if
- * current has no shadow stack; -EBUSY if its registers may hold a virtual
- * machine's or another task's; -EFAULT if the shadow stack is not in memory.
+ * Return: number of bytes written; -EINVAL if @flags is not 0 or there is no room for a word;
+ * -ENODATA if current has no shadow stack; -EBUSY if the registers may be those of a virtual
+ * machine or of another task; -EFAULT if the shadow stack is not in memory.
  */
 __bpf_kfunc int bpf_shstk_get_user_stack(void *buf, u32 buf__sz, u64 flags)
 {
@@ -65,7 +67,7 @@ __bpf_kfunc int bpf_shstk_get_user_stack(void *buf, u32 buf__sz, u64 flags)
 	int ret = stack_of_current(buf, max, flags);
 	u32 used = max(ret, 0);
 
-	/* The copy leaves words that are no return addresses behind the others. */
+	/* The copy may leave words behind the entries that are no return addresses. */
 	memset(buf + used, 0, buf__sz - used);
 	return ret;
 }
@@ -82,11 +84,11 @@ static const struct btf_kfunc_id_set kfunc_set = {
 };
 
 /**
- * ushstk_kfunc_there() - whether programs can call the function
+ * ushstk_kfunc_there() - tell whether BPF programs can call the kfunc
  *
- * Without BTF of this module its registration does nothing, and is no error.
+ * If this module has no BTF, registering the kfunc does nothing and returns no error.
  *
- * Return: whether they can.
+ * Return: true if programs can call it.
  */
 bool ushstk_kfunc_there(void)
 {
@@ -98,11 +100,11 @@ bool ushstk_kfunc_there(void)
 }
 
 /**
- * ushstk_kfunc_init() - offer the function to BPF programs
+ * ushstk_kfunc_init() - register the kfunc for BPF programs
  *
- * Programs of the types tracing, tracepoint, perf event and LSM share one set,
- * of which a module may register one only; kprobe and uprobe programs are one
- * type with a set of its own. They go with the module.
+ * The program types tracing, tracepoint, perf event and LSM share one set of kfuncs, and a module
+ * may register only one set for them. kprobe and uprobe programs are one type with a set of their
+ * own. The kernel unregisters the sets when the module is unloaded.
  *
  * Return: 0 or a negative errno.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.c - shstk.ko: /dev/shstk, up and down.
+ * main.c - shstk.ko: loads and unloads the module, and handles the ioctls of /dev/shstk.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -29,8 +29,9 @@ static int info(struct shstk_ioc_info *arg)
 }
 
 /*
- * The argument of every ioctl is one structure that can grow; the size that
- * the caller knows is in the number. What it does not know is not copied back.
+ * Holds the argument of any ioctl. Each argument is one structure that can grow; the ioctl number
+ * contains the size that the caller knows. Fields that the caller does not know are not copied
+ * back.
  */
 union argument {
 	struct shstk_ioc_info info;
@@ -40,7 +41,7 @@ union argument {
 };
 
 static const struct {
-	unsigned int cmd; /* as of the first version: the smallest size */
+	unsigned int cmd; /* number in the first version of the ABI: smallest size */
 	unsigned int size;
 } calls[] = {
 	{ SHSTK_IOC_INFO, sizeof(struct shstk_ioc_info) },
@@ -105,7 +106,10 @@ static const struct file_operations ushstk_fops = {
 	.llseek = noop_llseek,
 };
 
-/* Open to everyone: every call decides for itself whom it may be about. */
+/*
+ * Everyone may open the device, because every call decides by itself which tasks the caller may ask
+ * about.
+ */
 static struct miscdevice ushstk_device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "shstk",

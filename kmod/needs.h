@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * needs.h - what a kernel is configured with that the modules are for. dkms.conf passes over those
- * that are not, by the same list; what is not in it the modules do without.
+ * needs.h - the kernel configuration that the modules require. dkms.conf has the same list and
+ * skips kernels that do not match it. Options that are not in this list are optional.
  */
 #ifndef USHSTK_NEEDS_H
 #define USHSTK_NEEDS_H

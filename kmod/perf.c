@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * perf.c - shstk_perf.ko: user callchains of perf and BPF from shadow stacks and unwind
+ * perf.c - shstk_perf.ko: makes the user callchains of perf and BPF from shadow stacks and unwind
  * rules.
  *
- * perf record -g, bpf_get_stack(), bpf_get_stackid() and everything built on
- * them take a user stack in perf_callchain_user(), and deferred callchains
- * (7.2 and newer) in unwind_user(). Both follow frame pointers: code without
- * them gives cut or wrong chains. This module serves a task that runs with a
- * shadow stack from there, and others by the unwind rules of their code where those
- * were uploaded; every case in which neither can be told where it is called takes the
- * original function.
+ * perf record -g, bpf_get_stack(), bpf_get_stackid() and everything built on them take a user stack
+ * in perf_callchain_user(), and deferred callchains (7.2 and newer) take it in unwind_user(). Both
+ * functions follow frame pointers, so code without frame pointers gives cut or wrong chains. This
+ * module takes the chain of a task that runs with a shadow stack from that stack, and the chain of
+ * any other task from the unwind rules of its code, if these were uploaded. In every case where
+ * neither source can give a chain at the moment of the call, the original function runs.
  *
- * All the work is done in the ftrace handler. If it succeeds, an empty function
- * runs in place of the original one; if not, the original runs as ever. So no
- * call back into the kernel's function is needed. Nothing of this module sleeps,
- * but for one function: unwind_user() is called where pages can be brought in,
- * and where that is needed unwind_faulting() runs in its place. It waits for the kernel
- * only, and so for a bounded time.
+ * All work is done in the ftrace handler. If the handler succeeds, an empty function runs instead
+ * of the original one; otherwise the original runs as usual. So the module never needs to call the
+ * kernel's function. Nothing in this module sleeps except one function: unwind_user() is called
+ * where pages can be brought in, and where that is needed unwind_faulting() runs in its place.
+ * unwind_faulting() waits only for the kernel, so it waits for a bounded time.
  *
- * What serves a chain is a source. A source says whether this machine has what it
- * needs when the module is loaded, and then, for each chain, either gives the
- * entries behind the program counter or says why it has none; ask_sources() asks
- * them in turn: the shadow stack where the task has one, then the unwind rules that
- * were uploaded (rules.c, walk.c). The hooks know nothing of them.
+ * A chain comes from a source. When the module is loaded, a source says whether this machine has
+ * what it needs. For each chain, it either gives the entries behind the program counter or says why
+ * it has none. ask_sources() asks the sources in turn: first the shadow stack, if the task has one,
+ * then the uploaded unwind rules (rules.c, walk.c). The hooks do not know the sources.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -49,21 +46,21 @@
 #endif
 
 /*
- * What became of a call of a hooked function; each has a counter of the same
- * name in /sys/module/shstk_perf/chains/. The first five were served here, the others
- * by the original function.
+ * What happened in a call of a hooked function. Each outcome has a counter of the same name in
+ * /sys/module/shstk_perf/chains/. This module served the call for the first five outcomes, and the
+ * original function served it for the others.
  */
 enum outcome {
-	SERVED, /* from the stack that the kernel made */
-	SERVED_SWITCHED, /* from another one: see read.h */
-	SERVED_RULES, /* by unwind rules */
-	SERVED_DEFERRED, /* any of these, for unwind_user() */
-	NO_REGISTERS, /* nothing: the kernel has not saved the program's registers yet */
-	NO_SHADOW_STACK, /* the task runs without one */
-	OTHER_CGROUP, /* not below the one that was asked for */
-	OTHER_MODE, /* virtual machine, worker, exiting, not 64-bit */
-	NO_POINTER, /* shadow stack pointer leads to none */
-	NOT_PRESENT, /* page of the shadow stack not in memory */
+	SERVED, /* from the shadow stack that the kernel made for the thread */
+	SERVED_SWITCHED, /* from another shadow stack: see read.h */
+	SERVED_RULES, /* from unwind rules */
+	SERVED_DEFERRED, /* from any of the sources, for unwind_user() */
+	NO_REGISTERS, /* empty chain: the kernel has not saved the program's registers yet */
+	NO_SHADOW_STACK, /* the task runs without a shadow stack */
+	OTHER_CGROUP, /* the task is not below the cgroup given as a parameter */
+	OTHER_MODE, /* virtual machine, worker, exiting task, or not 64-bit */
+	NO_POINTER, /* the shadow stack pointer does not point into a shadow stack */
+	NOT_PRESENT, /* a page of the shadow stack is not in memory */
 	NR_OUTCOMES,
 };
 
@@ -117,15 +114,15 @@ static __always_inline void count(enum outcome outcome)
 	ushstk_arch_count(counters.count[outcome]);
 }
 
-/* Runs in place of perf_callchain_user() and of unwind_user(). */
+/* Runs instead of perf_callchain_user() or unwind_user() when the handler has served the call. */
 static noinline notrace int served(void)
 {
 	return 0;
 }
 
 /*
- * Whether any source may describe the user code to which these registers belong. @regs
- * may be NULL, where they are not known.
+ * Returns whether any source may describe the user code to which @regs belong, and counts the
+ * reason if not. @regs is NULL if the registers are not known.
  */
 static __always_inline bool usable(const struct pt_regs *regs)
 {
@@ -134,9 +131,9 @@ static __always_inline bool usable(const struct pt_regs *regs)
 		return false;
 	}
 	/*
-	 * The original says nothing about a task whose CPU runs a virtual
-	 * machine. perf's guest callbacks are private to it; this flag is set
-	 * whenever they could answer.
+	 * The original function says nothing about a task whose CPU runs a virtual machine. perf's
+	 * guest callbacks, which decide that, are private to perf; PF_VCPU is set whenever they
+	 * could answer.
 	 */
 	if (unlikely(current->flags & (PF_VCPU | PF_KTHREAD | PF_USER_WORKER)) ||
 	    unlikely(!current->mm || (regs && !ushstk_arch_regs_ok(regs)))) {
@@ -146,12 +143,13 @@ static __always_inline bool usable(const struct pt_regs *regs)
 	return true;
 }
 
-/* --- sources --- */
+/* ---- Sources ---- */
 
 /**
- * struct chain - what a source gives
- * @nr: number of entries, the program counter not among them.
- * @outcome: SERVED, SERVED_SWITCHED, SERVED_RULES, NO_REGISTERS, or why there are none.
+ * struct chain - the answer of a source
+ * @nr: number of entries, not counting the program counter.
+ * @outcome: SERVED, SERVED_SWITCHED, SERVED_RULES or NO_REGISTERS, or the reason why there are no
+ *	entries.
  */
 struct chain {
 	unsigned int nr;
@@ -180,7 +178,7 @@ static __always_inline bool ask_rules(const struct pt_regs *regs, u64 *dst, unsi
 {
 	int nr;
 
-	/* The original would begin with these, too. */
+	/* The original function would also begin with the registers, so it cannot do better. */
 	if (unlikely(!regs)) {
 		chain->nr = 0;
 		chain->outcome = NO_REGISTERS;
@@ -195,8 +193,9 @@ static __always_inline bool ask_rules(const struct pt_regs *regs, u64 *dst, unsi
 }
 
 /*
- * Most tasks have no shadow stack: where there are no rules either, nothing more is
- * looked at. @missing: see walk_user(). Return: whether there are entries; if not, why is
+ * Asks the sources for a chain and puts its entries at @dst, at most @max of them. Most tasks have
+ * no shadow stack; if there are no rules either, nothing else is looked at. @missing has the same
+ * meaning as in walk_user(). Returns whether there is a chain; if there is none, the reason is
  * counted.
  */
 static __always_inline bool ask_sources(const struct pt_regs *regs, u64 *dst, unsigned int max,
@@ -217,9 +216,9 @@ static __always_inline bool ask_sources(const struct pt_regs *regs, u64 *dst, un
 	return false;
 }
 
-/* --- hooks --- */
+/* ---- Hooks ---- */
 
-/* Does what perf_callchain_store() does, for all entries at once. */
+/* Does the same as perf_callchain_store(), but for all entries at once. */
 static __always_inline bool serve_callchain(struct perf_callchain_entry_ctx *ctx,
 					    struct pt_regs *regs)
 {
@@ -234,7 +233,7 @@ static __always_inline bool serve_callchain(struct perf_callchain_entry_ctx *ctx
 	if (!ask_sources(saved ? regs : NULL, entry->ip + entry->nr + saved, room, NULL, &chain))
 		return false;
 
-	/* Callers are right without it; a wrong program counter is worse than none. */
+	/* The callers are right without the program counter. A wrong one is worse than none. */
 	if (likely(saved))
 		entry->ip[entry->nr] = ushstk_user_ip(regs);
 	entry->nr += saved + chain.nr;
@@ -259,7 +258,10 @@ static void notrace callchain_handler(unsigned long ip, unsigned long parent_ip,
 static struct ushstk_hook callchain_hook = USHSTK_HOOK("perf_callchain_user", callchain_handler);
 
 #ifdef CONFIG_UNWIND_USER
-/* @missing: see walk_user(); if it says something, the trace is not counted yet. */
+/*
+ * Fills @trace with at most @max entries. @missing has the same meaning as in walk_user(); if it
+ * receives an address, the trace is not counted yet. Returns whether there is a trace.
+ */
 static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsigned int max,
 					 u64 *missing)
 {
@@ -279,7 +281,10 @@ static __always_inline bool serve_unwind(struct unwind_stacktrace *trace, unsign
 	return true;
 }
 
-/* Whether nobody but the kernel gives its pages: memory, shared too, without a program behind. */
+/*
+ * Returns whether only the kernel supplies the pages of @vma: memory, also shared memory, with no
+ * program behind it.
+ */
 static bool is_kernels(struct vm_area_struct *vma)
 {
 	if (userfaultfd_armed(vma))
@@ -288,12 +293,12 @@ static bool is_kernels(struct vm_area_struct *vma)
 }
 
 /*
- * Bring in a page of current's, if nobody but the kernel gives it. Where a program answers for
- * pages (FUSE, userfaultfd) it may never do so, and this module would be in use for as long.
- * What lies there is looked at under the lock, which is not let go, and not waited for either:
- * who has it may wait for such a page.
+ * Brings in one page of current at @addr, if only the kernel supplies it. A program that supplies
+ * pages (FUSE, userfaultfd) may never answer, and this module would be in use for as long. The
+ * mapping is checked under the lock, which is kept until the page is there. The lock is not waited
+ * for either, because its holder may wait for a page that a program supplies.
  *
- * Return: 0; -EFAULT: it was not brought in.
+ * Return: 0; -EFAULT if the page was not brought in.
  */
 static int bring_in(unsigned long addr)
 {
@@ -315,8 +320,11 @@ static int bring_in(unsigned long addr)
 }
 
 /*
- * Return: 0: the trace is there; 1: a page that was missing is there now; -EFAULT: it cannot
- * be brought in. If nothing serves any more, the trace stays as it was.
+ * Tries once to fill @trace, and brings in a page that is missing.
+ *
+ * Return: 0 if the attempt is finished; 1 if a page was missing and is there now; -EFAULT if the
+ * missing page cannot be brought in. If no source serves the chain any more, the trace stays
+ * unchanged and the result is 0.
  */
 static int unwind_once(struct unwind_stacktrace *trace, unsigned int max)
 {
@@ -330,7 +338,10 @@ static int unwind_once(struct unwind_stacktrace *trace, unsigned int max)
 	return bring_in(missing) ? -EFAULT : 1;
 }
 
-/* As often as a walk has steps: each time another page was missing, or another thread is at it. */
+/*
+ * Repeats unwind_once(), at most as often as a walk has steps: another page may be missing each
+ * time, or another thread may remove pages all the time.
+ */
 static int unwind_bringing_in(struct unwind_stacktrace *trace, unsigned int max)
 {
 	unsigned int left = WALK_MAX;
@@ -343,8 +354,9 @@ static int unwind_bringing_in(struct unwind_stacktrace *trace, unsigned int max)
 }
 
 /*
- * Runs in place of unwind_user() where a part of the stack is not present. While it sleeps
- * the module cannot be unloaded; if it is on its way out, what is present has to do.
+ * Runs instead of unwind_user() if a part of the stack is not present. While this function sleeps
+ * the module cannot be unloaded. If the module is being unloaded already, only the pages that are
+ * present are used.
  */
 static noinline notrace int unwind_faulting(struct unwind_stacktrace *trace, unsigned int max)
 {
@@ -406,7 +418,10 @@ static struct kobject *chains, *rules;
 
 static void counters_delete(struct kobject *folder)
 {
-	/* Whoever still holds it must not keep its files, whose functions go. */
+	/*
+	 * Somebody may still hold the directory, but its files must go now, because their functions
+	 * go with the module.
+	 */
 	kobject_del(folder);
 	kobject_put(folder);
 }
@@ -468,7 +483,7 @@ static const struct attribute_group counter_group = {
 	.attrs = counter_attrs,
 };
 
-/* A machine without shadow stacks has rules. */
+/* Initializes the sources. A machine without shadow stacks still has unwind rules. */
 static int __init sources_init(void)
 {
 	int ret = ushstk_arch_init();
@@ -480,14 +495,14 @@ static int __init sources_init(void)
 	return rules_init();
 }
 
-/* The hooks are out: nothing asks any more. */
+/* Ends the sources. The hooks are removed already, so nothing asks the sources any more. */
 static void sources_exit(void)
 {
 	rules_exit();
 	walk_exit();
 }
 
-/* /sys/module/shstk_perf/chains/ and rules/ */
+/* Creates the counters in /sys/module/shstk_perf/chains/ and /sys/module/shstk_perf/rules/. */
 static int __init counters_init(void)
 {
 	int ret = -ENOMEM;

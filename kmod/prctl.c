@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * prctl.c - shstk_prctl.ko: one interface to shadow stacks on x86.
+ * prctl.c - shstk_prctl.ko: the generic shadow stack interface, on x86.
  *
- * prctl(PR_{GET,SET,LOCK}_SHADOW_STACK_STATUS) and the SHADOW_STACK_SET_MARKER
- * flag of map_shadow_stack() exist on arm64; x86 kernels up to 7.3 have
- * arch_prctl() and no marker instead. This module gives x86 the generic calls,
- * with the meaning and the errors that they have on arm64.
+ * prctl(PR_{GET,SET,LOCK}_SHADOW_STACK_STATUS) and the SHADOW_STACK_SET_MARKER flag of
+ * map_shadow_stack() exist on arm64. x86 kernels up to 7.3 have arch_prctl() and no marker instead.
+ * This module gives x86 the generic calls, with the meaning and the errors that they have on arm64.
  *
- * No shadow stack is set up here: every change is made by the kernel's own
- * arch_prctl() and map_shadow_stack() system calls, with all their checks. What
- * is added is the translation. Calls with other options or flags do not even
- * leave their path: the ftrace handler lets them pass.
+ * This module does not set up shadow stacks itself: every change is made by the kernel's own
+ * arch_prctl() and map_shadow_stack() system calls, with all their checks. The module only
+ * translates the calls. The ftrace handler lets calls with other options or flags pass, so they
+ * keep their usual path.
  *
- * The system calls are called by static calls, not through pointers: see
- * resolve.h. They may sleep for as long as a page of the caller's takes to come,
- * so each call holds the module: unloading it meanwhile fails at once.
+ * The module calls the system calls by static calls, not through pointers; resolve.h says why. They
+ * may sleep until a page of the caller is there, which can take any time, so each call holds a
+ * reference to the module, and unloading it meanwhile fails at once.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -57,7 +56,10 @@ static int no_security(int option, unsigned long arg2, unsigned long arg3, unsig
 
 DEFINE_STATIC_CALL(ushstk_security_task_prctl, no_security);
 
-/* What security modules say, BPF programs among them; -ENOSYS: nothing. */
+/*
+ * Asks the security modules, including BPF programs. Returns their answer, or -ENOSYS if they have
+ * none.
+ */
 static int ask_security(const struct pt_regs *regs)
 {
 	return static_call(ushstk_security_task_prctl)(regs->di, regs->si, regs->dx, regs->r10,
@@ -84,10 +86,10 @@ static bool __init bind_security(void)
 }
 #endif
 
-/* Set at the end of a load that succeeded: calls are redirected from then on. */
+/* Set at the end of a successful load. Calls are redirected only while it is true. */
 static bool ready;
 
-/* One arch_prctl() of current: one feature at a time, as x86 wants it. */
+/* Calls arch_prctl() for current. x86 wants one feature per call. */
 static long arch_prctl(unsigned long option, unsigned long arg)
 {
 	struct pt_regs regs = { .di = option, .si = arg };
@@ -101,15 +103,15 @@ static long get_status(unsigned long __user *status)
 }
 
 /*
- * Change to @status. What arch_prctl() reports as "locked" or "not supported"
- * has been ruled out before, so its errors that are left (no memory) pass.
+ * Changes the status of current to @status. The caller has already ruled out what arch_prctl()
+ * reports as "locked" or "not supported", so the errors that are left (no memory) are passed on.
  */
 static long change_status(unsigned long status)
 {
 	unsigned long on = current->thread.features & STATUS_BITS;
 	long ret;
 
-	/* Turns writing off as well. */
+	/* Disabling the stack also disables writing. */
 	if (!(status & PR_SHADOW_STACK_ENABLE))
 		return on ? arch_prctl(ARCH_SHSTK_DISABLE, ARCH_SHSTK_SHSTK) : 0;
 
@@ -120,10 +122,9 @@ static long change_status(unsigned long status)
 	}
 
 	/*
-	 * This cannot fail once the stack is on. If it ever did, the caller
-	 * would have its stack on without writing, and reads so with
-	 * PR_GET_SHADOW_STACK_STATUS: the stack is not taken away again, since
-	 * entries may be on it.
+	 * This cannot fail once the stack is on. If it ever did, the caller would have a shadow
+	 * stack without writing, and PR_GET_SHADOW_STACK_STATUS would say so. The stack is not
+	 * disabled again, because entries may already be on it.
 	 */
 	if ((on ^ status) & PR_SHADOW_STACK_WRITE)
 		return arch_prctl(status & PR_SHADOW_STACK_WRITE ? ARCH_SHSTK_ENABLE :
@@ -138,7 +139,7 @@ static long set_status(unsigned long status)
 
 	if (status & ~STATUS_BITS)
 		return -EINVAL;
-	/* x86 has no writing to a shadow stack that is off. */
+	/* x86 cannot enable writing for a shadow stack that is off. */
 	if (status == PR_SHADOW_STACK_WRITE)
 		return -EINVAL;
 	if ((status ^ on) & current->thread.features_locked & STATUS_BITS)
@@ -151,7 +152,7 @@ static long shadow_stack_prctl(const struct pt_regs *regs)
 	unsigned long arg = regs->si;
 	int ret;
 
-	/* As the first thing, as in the original. */
+	/* Security modules are asked first, as in the original system call. */
 	ret = ask_security(regs);
 	if (ret != -ENOSYS)
 		return ret;
@@ -165,15 +166,15 @@ static long shadow_stack_prctl(const struct pt_regs *regs)
 	case PR_SET_SHADOW_STACK_STATUS:
 		return set_status(arg);
 	case PR_LOCK_SHADOW_STACK_STATUS:
-		/* Unknown bits too: they lock what is yet to come. */
+		/* Unknown bits may be locked, too: they lock features that do not exist yet. */
 		return arch_prctl(ARCH_SHSTK_LOCK, arg);
 	}
 	return -EINVAL;
 }
 
 /*
- * Runs in place of __x64_sys_prctl(). If the module is on its way out, the answer
- * is the kernel's own.
+ * Runs instead of __x64_sys_prctl(). If the module is being unloaded, it returns what the kernel
+ * would return.
  */
 static long replace_prctl(const struct pt_regs *regs)
 {
@@ -187,9 +188,9 @@ static long replace_prctl(const struct pt_regs *regs)
 }
 
 /*
- * A stack with an end marker: the last word stays zero, as it is on a fresh
- * page, and the token moves one word down. x86 places its token itself, so the
- * stack is made without one first.
+ * Makes a stack with an end marker. The last word stays zero, as it is on a fresh page, and the
+ * token moves one word down. x86 places its token itself, so the stack is first made without a
+ * token.
  */
 static long map_with_marker(unsigned long addr, unsigned long size, bool set_token)
 {
@@ -204,7 +205,7 @@ static long map_with_marker(unsigned long addr, unsigned long size, bool set_tok
 	if (IS_ERR_VALUE(ret) || !set_token)
 		return ret;
 
-	/* It holds the address behind itself, bit 0 says 64-bit mode. */
+	/* A token holds the address behind itself; bit 0 says that it is for 64-bit mode. */
 	token = ret + size - 16;
 	if (write_user_shstk_64((u64 __user *)token, (token + 8) | BIT(0))) {
 		vm_munmap(ret, PAGE_ALIGN(size));
@@ -213,7 +214,10 @@ static long map_with_marker(unsigned long addr, unsigned long size, bool set_tok
 	return ret;
 }
 
-/* Runs in place of __x64_sys_map_shadow_stack(); likewise. */
+/*
+ * Runs instead of __x64_sys_map_shadow_stack(). If the module is being unloaded, it returns
+ * -EINVAL.
+ */
 static long replace_map_shadow_stack(const struct pt_regs *regs)
 {
 	long ret = -EINVAL;
@@ -266,10 +270,10 @@ static struct ushstk_hook prctl_hook = USHSTK_HOOK("__x64_sys_prctl", prctl_hand
 static struct ushstk_hook map_hook = USHSTK_HOOK("__x64_sys_map_shadow_stack", map_handler);
 
 /*
- * Whether the kernel answers the generic prctls by itself. From 6.13 on,
- * kernel/sys.c has weak functions for architectures that do not, which only
- * return -EINVAL. An architecture that does would put its own in their place:
- * anything but the empty one counts as native.
+ * Returns whether the kernel answers the generic prctls itself. From 6.13 on, kernel/sys.c has weak
+ * functions for architectures that do not implement them, which only return -EINVAL. An
+ * architecture that implements them puts its own functions in their place, so any function but the
+ * empty one counts as native.
  */
 static bool __init native_prctl(void)
 {
@@ -341,8 +345,9 @@ static int __init prctl_init(void)
 }
 
 /*
- * Nobody holds the module any more. Who has given it back is still in the last
- * instructions of a replacement, where it does not sleep: that is waited for.
+ * Unloads the module. Nobody holds a reference to it any more. A task that has given its reference
+ * back may still be in the last instructions of a replacement, where it does not sleep;
+ * ushstk_hook_remove() waits for it.
  */
 static void __exit prctl_exit(void)
 {

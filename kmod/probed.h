@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * probed.h - what probes in user code (uprobes) hide of current's stack, and what was there.
+ * probed.h - finds what probes in user code (uprobes) hide on the stack of current.
  *
- * A function with a return probe returns to a trampoline of the kernel's, the first byte of the
- * page [uprobes]; where it would have returned to is in the task. And an instruction with a probe
- * is made in that page, from where the program counter goes back to where it lies.
+ * A function with a return probe returns to a trampoline of the kernel, which is the first byte of
+ * the mapping [uprobes]; the true return address is kept in the task. An instruction with a probe
+ * is executed as a copy in that page, and then the program counter goes back to the original place.
  *
- * All that a task has of uprobes is its own, and freed by itself. 6.12 frees it before it is taken
- * from the task, which may be interrupted in between: so it is read as what may be gone.
+ * All uprobes data of a task belongs to the task, and the task frees it itself. 6.12 frees it
+ * before it unlinks it from the task, and the task may be interrupted between these two steps. So
+ * the data is read as memory that may be freed already.
  */
 #ifndef USHSTK_PROBED_H
 #define USHSTK_PROBED_H
@@ -25,7 +26,10 @@ struct uprobe_task;
 
 #include "probed_read.h"
 
-/* Whether that is the trampoline's address. See ushstk_mapping_end() on VMAs. */
+/*
+ * Returns whether @addr is the address of the trampoline. The comment at ushstk_mapping_end() says
+ * why VMAs may be read like this.
+ */
 static inline bool ushstk_is_trampoline(u64 addr)
 {
 	struct vm_area_struct *vma;
@@ -41,7 +45,10 @@ static inline bool ushstk_is_trampoline(u64 addr)
 	return ret;
 }
 
-/* The true return addresses in place of trampolines, of a stack that does not say where it lies. */
+/*
+ * Replaces trampolines among the @nr return addresses at @ip by the true return addresses. The
+ * addresses come from a shadow stack, so the frames' stack pointers are not known.
+ */
 static noinline __maybe_unused void ushstk_mend_returns(u64 *ip, unsigned int nr)
 {
 	const struct return_instance *first = ushstk_returns(ushstk_own_utask());
@@ -82,7 +89,7 @@ static inline u64 ushstk_unstepped(u64 pc)
 
 #endif
 
-/* The program counter of current's user code. */
+/* Returns the program counter of the user code of current. */
 static __always_inline u64 ushstk_user_ip(struct pt_regs *regs)
 {
 	u64 pc = instruction_pointer(regs);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * probed_read.h - what a task has of uprobes: the part of probed.h that both walks have, this
- * module's and the one of bpf/. Of the kernel it uses struct uprobe_task and what it leads to,
- * current, and get_kernel_nofault().
+ * probed_read.h - reads the uprobes data of a task. This part of probed.h is shared by two walks:
+ * the one of this module and the one in bpf/. It uses only these parts of the kernel: struct
+ * uprobe_task and the structures it points to, current, and get_kernel_nofault().
  */
 #ifndef USHSTK_PROBED_READ_H
 #define USHSTK_PROBED_READ_H
 
-/* The kernel's own bound (MAX_URETPROBE_DEPTH), which is no header's: pending return probes. */
+/*
+ * Most pending return probes of a task. This is MAX_URETPROBE_DEPTH of the kernel, which no header
+ * exports.
+ */
 #define USHSTK_RETURNS 64
 
 static __always_inline const struct uprobe_task *ushstk_own_utask(void)
@@ -15,7 +18,10 @@ static __always_inline const struct uprobe_task *ushstk_own_utask(void)
 	return current->utask;
 }
 
-/* Pending return probes, innermost first; NULL: there are none. */
+/*
+ * Returns the innermost pending return probe, from which the others are linked, or NULL if there
+ * are none.
+ */
 static noinline __maybe_unused const struct return_instance *
 ushstk_returns(const struct uprobe_task *utask)
 {
@@ -25,11 +31,11 @@ ushstk_returns(const struct uprobe_task *utask)
 }
 
 /**
- * struct ushstk_return - one of them, as it was read
- * @next: the one outside of it.
- * @stack: stack pointer at the function's entry.
- * @address: where it returns to.
- * @chained: the next one is of the same frame: a function that left by a tail call.
+ * struct ushstk_return - a pending return probe, as it was read
+ * @next: the next outer return probe.
+ * @stack: stack pointer at the entry of the function.
+ * @address: address to which the function returns.
+ * @chained: the next one belongs to the same frame, because a function was left by a tail call.
  */
 struct ushstk_return {
 	const struct return_instance *next;
@@ -49,7 +55,10 @@ static inline bool ushstk_read_return(const struct return_instance *i, struct us
 	return true;
 }
 
-/* All of one frame are passed, the kernel gave each of them the same address. */
+/*
+ * Returns the first return probe of the next frame. Skips all return probes of the frame of @r; the
+ * kernel gave the same return address to each of them.
+ */
 static inline const struct return_instance *ushstk_next_frame(struct ushstk_return *r)
 {
 	unsigned int left = USHSTK_RETURNS;
@@ -59,7 +68,10 @@ static inline const struct return_instance *ushstk_next_frame(struct ushstk_retu
 	return r->next;
 }
 
-/* Of the frame that was entered with this stack pointer: those before it are of frames left. */
+/*
+ * Finds the return probe of the frame that was entered with the stack pointer @stack. Return probes
+ * before it belong to frames that were left already. Returns whether it was found.
+ */
 static inline bool ushstk_find_return(const struct return_instance *i, unsigned long stack,
 				      struct ushstk_return *r)
 {
@@ -75,13 +87,14 @@ static inline bool ushstk_find_return(const struct return_instance *i, unsigned 
 }
 
 /**
- * ushstk_take_return() - where the next frame with a return probe returns to
- * @first: pending return probes, of which those that are passed are left out then.
- * @stack: stack pointer with which the frame was entered; 0: not known. Without it a frame that
- *	was left by longjmp() is taken for one that is there, until another probe is hit.
- * @address: receives where it returns to.
+ * ushstk_take_return() - get the return address of the next frame that has a return probe
+ * @first: the innermost pending return probe; it is advanced past those that are passed.
+ * @stack: stack pointer with which the frame was entered, or 0 if it is not known. If it is not
+ *	known, a frame that was left by longjmp() still counts as present, until another probe is
+ *	hit.
+ * @address: receives the return address.
  *
- * Return: whether there is one.
+ * Return: true if there is one.
  */
 static noinline __maybe_unused bool ushstk_take_return(const struct return_instance **first,
 						       unsigned long stack, unsigned long *address)
@@ -97,7 +110,10 @@ static noinline __maybe_unused bool ushstk_take_return(const struct return_insta
 	return true;
 }
 
-/* Where an instruction lies that has a probe, and is made elsewhere. */
+/*
+ * Returns the address of the instruction at @pc; if @pc is in the copy of a probed instruction,
+ * returns the address of the original.
+ */
 static noinline __maybe_unused u64 ushstk_unstepped(u64 pc)
 {
 	const struct uprobe_task *utask = current->utask;
@@ -108,7 +124,7 @@ static noinline __maybe_unused u64 ushstk_unstepped(u64 pc)
 	    get_kernel_nofault(copy, &utask->xol_vaddr) ||
 	    get_kernel_nofault(original, &utask->vaddr))
 		return pc;
-	/* @pc may also be just behind it: executed, not yet moved back. */
+	/* @pc may also be just behind the copy: it is executed, but @pc is not moved back yet. */
 	if (!active || pc - copy > UPROBE_XOL_SLOT_BYTES)
 		return pc;
 	return original + (pc - copy);

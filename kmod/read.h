@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * read.h - copy the return addresses of current's shadow stack.
+ * read.h - copies the return addresses from the shadow stack of current.
  *
- * Safe in NMI: nothing sleeps, locks or allocates, and a page that is not
- * present ends the copy. The kernel guards a shadow stack with an unmapped page
- * below it only; above may lie any other mapping, and words there may well look
- * like addresses. So the end is always established first: from the task if the
- * pointer lies in the stack that the kernel made for the thread, else from the
- * mapping. The latter serves stacks that a program switches to by itself, vfork
- * children and, on arm64, forked ones.
+ * The functions are safe in NMI: nothing sleeps, locks or allocates, and a page that is not present
+ * ends the copy. The kernel guards a shadow stack with an unmapped page below it only. Any other
+ * mapping may lie above it, and words there may look like addresses. So the end of the stack is
+ * always determined first: from the task, if the pointer lies in the stack that the kernel made for
+ * the thread, otherwise from the mapping. The mapping is needed for stacks to which a program
+ * switches by itself, for vfork children and, on arm64, for forked children.
  */
 #ifndef USHSTK_READ_H
 #define USHSTK_READ_H
@@ -20,10 +19,11 @@
 #include "needs.h"
 
 /*
- * VMAs are looked up without mmap_lock, which is not to be had in NMI: they and
- * the maple tree are freed by RCU then. Another thread may change a VMA while it
- * is read here; what comes of it is a wrong end, never a wrong access, since all
- * reading is done by copy_from_user_nofault(). CONFIG_PER_VMA_LOCK is what frees them so.
+ * Returns the end of the shadow stack mapping at @addr, or 0 if there is none. VMAs are looked up
+ * without mmap_lock, which cannot be taken in NMI; VMAs and the maple tree are freed by RCU, which
+ * CONFIG_PER_VMA_LOCK ensures. Another thread may change a VMA while it is read here. The result
+ * may then be a wrong end, but never a wrong access, because all reading is done by
+ * copy_from_user_nofault().
  */
 static inline u64 ushstk_mapping_end(struct mm_struct *mm, u64 addr)
 {
@@ -39,15 +39,15 @@ static inline u64 ushstk_mapping_end(struct mm_struct *mm, u64 addr)
 }
 
 /*
- * Words that are no return addresses are left out. A program that may write to
- * its shadow stack can fill gigabytes with them: more than these are not passed.
+ * The most words to skip that are no return addresses. A program that may write to its shadow stack
+ * can fill gigabytes with such words.
  */
 #define USHSTK_MAX_MARKS 512
 
 /*
- * How many words to read at once from @addr, a multiple of 8, on: up to @end or
- * @max, and not beyond the page, for those behind an end marker may be missing.
- * 0 means the end: whoever adds what this says to @addr gets there.
+ * Returns how many words to read at once from @addr, which is a multiple of 8: up to @end or @max,
+ * and not beyond the page, because the pages behind an end marker may be missing. A loop that reads
+ * that many words and advances @addr by them reaches the end, where the result is 0.
  */
 static __always_inline u64 ushstk_chunk(u64 addr, u64 end, u64 max)
 {
@@ -55,10 +55,10 @@ static __always_inline u64 ushstk_chunk(u64 addr, u64 end, u64 max)
 }
 
 /**
- * struct ushstk_span - what was copied
+ * struct ushstk_span - what was copied from a shadow stack
  * @nr: number of addresses written.
- * @switched: not from the stack that the kernel made for the thread.
- * @signal: a signal frame's mark was among the words.
+ * @switched: the stack is not the one that the kernel made for the thread.
+ * @signal: the mark of a signal frame was among the words.
  */
 struct ushstk_span {
 	unsigned int nr;
@@ -67,22 +67,22 @@ struct ushstk_span {
 };
 
 /**
- * ushstk_filter() - keep what are return addresses
- * @dst: receives up to @words addresses; may be @word, or before it.
+ * ushstk_filter() - keep only the words that are return addresses
+ * @dst: receives the addresses; may be @word, or lie before it.
  * @word: words of a shadow stack.
- * @words: their number.
- * @addr: address from which they were copied.
- * @nr: number of addresses; @dst[*nr] is where the next one goes.
- * @signal: set if there is the mark of a signal frame.
+ * @words: number of words.
+ * @addr: address from which the words were copied.
+ * @nr: number of addresses in @dst so far; the next one goes to @dst[*nr].
+ * @signal: is set if the mark of a signal frame is among the words.
  *
- * Return: whether the stack goes on behind these words.
+ * Return: true if the stack continues behind these words.
  */
 static __always_inline bool ushstk_filter(u64 *dst, const u64 *word, u64 words, u64 addr,
 					  unsigned int *nr, bool *signal)
 {
 	const u64 *stop = word + words;
 
-	/* In place there is nothing to move before the first gap. */
+	/* If @word is already in place, nothing has to be moved before the first gap. */
 	if (dst + *nr == word) {
 		for (; word < stop; word++, addr += 8)
 			if (unlikely(ushstk_arch_word(*word, addr) != USHSTK_WORD_CODE))
@@ -111,26 +111,24 @@ static __always_inline u64 ushstk_stack_end(u64 ssp, struct ushstk_span *span)
 	if (likely(end))
 		return end;
 	end = ushstk_mapping_end(current->mm, ssp);
-	/* An empty stack's pointer is behind its last word. */
+	/* The pointer of an empty stack is behind its last word. */
 	return end ? end : ushstk_mapping_end(current->mm, ssp - 8);
 }
 
 /**
- * ushstk_read_current() - copy return addresses of current, innermost first
+ * ushstk_read_current() - copy the return addresses of current, innermost first
  * @dst: receives the addresses.
- * @max: capacity of @dst.
- * @span: receives how many there were.
+ * @max: room in @dst, in words.
+ * @span: receives the number of addresses and where they come from.
  *
- * Words that are no return addresses are left out. Copies straight into @dst
- * and closes the gaps there: a call per word would double its cost.
+ * Words that are no return addresses are left out. The function copies directly into @dst and
+ * closes the gaps there, because one call per word would double the cost. It looks at most at @max
+ * + USHSTK_MAX_MARKS words.
  *
- * At most @max + USHSTK_MAX_MARKS words are looked at.
+ * Context: any, including NMI; current is a user task.
  *
- * Context: any, NMI as well; current is a user task.
- *
- * Return: 0; -ENODATA if there is no shadow stack pointer or none into a shadow
- * stack; -EBUSY if the registers may be another's; -EFAULT if a page is not
- * present.
+ * Return: 0; -ENODATA if there is no shadow stack pointer, or it does not point into a shadow
+ * stack; -EBUSY if the registers may belong to somebody else; -EFAULT if a page is not present.
  */
 static __always_inline int ushstk_read_current(u64 *dst, unsigned int max, struct ushstk_span *span)
 {

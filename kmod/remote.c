@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * remote.c - the shadow stacks of other tasks.
+ * remote.c - reads the shadow stacks of other tasks.
  *
- * A trace is of one moment, and the task is not stopped for it:
+ * A trace shows one moment, and the task is not stopped for it:
  *
- * - A task that is on a CPU is interrupted there and read by that CPU, as a
- *   profiler's sample would.
- * - A task that is not has its registers in memory, and nobody but itself
- *   changes its shadow stack. It is read from here. Then it is looked at again:
- *   if it has not run meanwhile, the trace is exact, otherwise it is thrown
- *   away. Every context switch away from a task is counted in it, so a task
- *   that is off the CPU with an unchanged count has not run.
+ * - A task that is on a CPU is interrupted there, and that CPU reads its stack, like a sample of a
+ *   profiler.
+ * - A task that is not on a CPU has its registers in memory, and nobody but the task itself changes
+ *   its shadow stack. The calling CPU reads the stack and then looks at the task again: if the task
+ *   has not run meanwhile, the trace is exact, otherwise it is discarded. The task counts every
+ *   context switch away from it, so a task that is off the CPU with an unchanged count has not run.
  *
- * A task that does neither for some tries gives -EAGAIN.
+ * If several tries in a row fail for a task, the result is -EAGAIN.
  *
- * Access is decided by ptrace's rules for attaching, anew for each try. From that
- * decision until the registers are read and the address space is held,
- * signal->exec_update_lock is held, so that no exec in between can make it a
- * decision about another program. It is not held while anything is waited for:
- * memory is read from that address space after it was let go.
+ * The ptrace rules for attaching decide about the access, again for each try.
+ * signal->exec_update_lock is held from that decision until the registers are read and a reference
+ * to the address space is taken, so that the decision cannot be about another program because of an
+ * exec in between. The lock is not held while anything is waited for: memory is read from that
+ * address space after the lock was released.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -41,7 +40,7 @@
 #include "resolve.h"
 #include "ushstk.h"
 
-/* How often a task is looked at before it counts as too restless. */
+/* How many times a task is tried before the result is -EAGAIN. */
 #define TRIES 20
 
 static struct pid *no_pidfd(const struct file *file)
@@ -65,10 +64,10 @@ bool ushstk_ptrace_check(void)
 }
 
 /**
- * ushstk_remote_init() - bind what is not exported
+ * ushstk_remote_init() - bind the kernel functions that are not exported
  *
- * Neither is needed: without pidfd_pid() callers can only ask about their own
- * process, without ptrace_may_access() the rule is stricter.
+ * Neither function is required: without pidfd_pid() callers can only ask about their own process,
+ * and without ptrace_may_access() the access rule is stricter.
  *
  * Return: 0.
  */
@@ -89,7 +88,7 @@ int ushstk_remote_init(void)
 	return 0;
 }
 
-/* Whether current may know where the code of @task returns to. */
+/* Returns whether current may know the return addresses of @task. */
 static bool may_read(struct task_struct *task)
 {
 	if (same_thread_group(task, current))
@@ -99,7 +98,10 @@ static bool may_read(struct task_struct *task)
 	return capable(CAP_SYS_PTRACE) && perfmon_capable();
 }
 
-/* The task that a pidfd refers to, which may be one of those without a file. */
+/*
+ * Returns the task that a pidfd refers to, with a reference, or an error. The pidfd may also be one
+ * of the special values that need no file.
+ */
 static struct task_struct *get_process(int pidfd)
 {
 	struct task_struct *task;
@@ -122,7 +124,10 @@ static struct task_struct *get_process(int pidfd)
 	return task ? task : ERR_PTR(-ESRCH);
 }
 
-/* One thread of @process, by the number that the caller sees. */
+/*
+ * Returns the thread of @process with the thread ID @tid in the caller's namespace, with a
+ * reference, or -ESRCH.
+ */
 static struct task_struct *get_thread(struct task_struct *process, u32 tid)
 {
 	struct task_struct *task;
@@ -138,8 +143,8 @@ static struct task_struct *get_thread(struct task_struct *process, u32 tid)
 }
 
 /*
- * Begin to read about @task: from here to end_access() its credentials and
- * address space are those that were checked.
+ * Begins an access to @task: until end_access() its credentials and its address space are those
+ * that were checked. Returns 0, -EINTR or -EPERM.
  */
 static int begin_access(struct task_struct *task)
 {
@@ -159,22 +164,22 @@ static void end_access(struct task_struct *task)
 	up_read(&task->signal->exec_update_lock);
 }
 
-/* --- one task at one moment --- */
+/* ---- One task at one moment ---- */
 
 /**
- * struct view - what is read of a task
+ * struct view - what is read from one task at one moment
  * @task: the task.
- * @max: capacity of @entry, without the program counter and one more to see that
- *	something is cut; 0: only the pointer is wanted.
+ * @max: most entries wanted, or 0 if only the pointer is wanted. @entry has room for one more,
+ *	which shows that the stack was cut.
  * @entry: receives the program counter and the return addresses.
  * @nr: number of entries.
- * @flags: SHSTK_THREAD_*.
- * @enabled: PR_SHADOW_STACK_* that are on.
- * @locked: PR_SHADOW_STACK_* that are locked.
+ * @flags: SHSTK_THREAD_* bits.
+ * @enabled: PR_SHADOW_STACK_* bits that are enabled.
+ * @locked: PR_SHADOW_STACK_* bits that are locked.
  * @ssp: shadow stack pointer.
  * @base: lowest address of the stack that the kernel made, or 0.
- * @size: its size.
- * @ret: of view_running(): 0 or a negative errno.
+ * @size: size of that stack in bytes.
+ * @ret: result of view_here(), for view_running(): 0 or a negative errno.
  */
 struct view {
 	struct task_struct *task;
@@ -190,7 +195,7 @@ struct view {
 	int ret;
 };
 
-/* What the kernel has on record. Return: whether there is a shadow stack. */
+/* Reads what the kernel has on record about the task. Returns whether it has a shadow stack. */
 static bool view_record(struct view *view)
 {
 	struct task_struct *task = view->task;
@@ -206,7 +211,10 @@ static bool view_record(struct view *view)
 	return true;
 }
 
-/* Runs on the CPU that the task was on, if it is there still. */
+/*
+ * Reads the task on the CPU that it was on. The result is in @view->ret; it is -EAGAIN if the task
+ * is not there any more.
+ */
 static void view_here(void *arg)
 {
 	struct view *view = arg;
@@ -216,7 +224,7 @@ static void view_here(void *arg)
 		view->ret = -EAGAIN;
 		return;
 	}
-	/* It is exiting, and its memory is gone. */
+	/* The task is exiting, and its memory is gone. */
 	if (!current->mm) {
 		view->ret = -ESRCH;
 		return;
@@ -254,7 +262,7 @@ static int view_running(struct view *view)
 	return view->ret;
 }
 
-/* The shadow stack at an address, or -ENOENT. */
+/* Finds the shadow stack mapping at @addr. Returns 0, -EINTR, or -ENOENT if there is none. */
 static int find_stack(struct mm_struct *mm, u64 addr, u64 *start, u64 *end)
 {
 	struct vm_area_struct *vma;
@@ -282,16 +290,17 @@ static int view_end(struct view *view, struct mm_struct *mm, u64 *end)
 		return 0;
 	view->flags |= SHSTK_THREAD_SWITCHED;
 	ret = find_stack(mm, view->ssp, &start, end);
-	/* An empty stack's pointer is behind its last word. */
+	/* The pointer of an empty stack is behind its last word. */
 	if (ret == -ENOENT)
 		ret = find_stack(mm, view->ssp - 8, &start, end);
 	return ret == -ENOENT ? -ENODATA : ret;
 }
 
 /*
- * The last one to leave an address space waits for its asynchronous I/O, and no signal
- * ends that: not the caller. (While it is held here nothing is waited for that a program
- * gives, so no test can make sure that its own program ends first.)
+ * Releases an address space. The last one to release it waits for its asynchronous I/O, which no
+ * signal interrupts, so the work is left to another thread. (While the caller holds the address
+ * space it waits for nothing that a program supplies, so no test can make sure that its own program
+ * ends first.)
  */
 static void put_memory(struct mm_struct *mm)
 {
@@ -299,10 +308,10 @@ static void put_memory(struct mm_struct *mm)
 }
 
 /*
- * Copy from one page of a shadow stack of another address space; waits for it if it was paged
- * out. Something else may have been mapped there since the stack was found, and a page of that
- * may be in the hands of a program that never gives it. So what lies there is looked at under
- * the lock, which is not let go until the page is there.
+ * Copies from one page of a shadow stack of another address space, and waits for the page if it was
+ * paged out. Something else may have been mapped there since the stack was found, and a program
+ * that never answers may supply the pages of that mapping. So the mapping is checked under the
+ * lock, which is kept until the page is there. Returns 0, -EINTR or -EFAULT.
  */
 static int read_page(struct mm_struct *mm, u64 addr, void *dst, size_t size)
 {
@@ -326,7 +335,10 @@ static int read_page(struct mm_struct *mm, u64 addr, void *dst, size_t size)
 	return 0;
 }
 
-/* As ushstk_read_current(), of another task. */
+/*
+ * Copies the stack of another task as ushstk_read_current() does for current. @view->entry has
+ * @view->nr entries already. Returns 0 or a negative errno.
+ */
 static int copy_stack(struct view *view, struct mm_struct *mm)
 {
 	u64 addr = view->ssp, end, words, left = (u64)view->max + USHSTK_MAX_MARKS;
@@ -354,7 +366,7 @@ static int copy_stack(struct view *view, struct mm_struct *mm)
 	return 0;
 }
 
-/* Changes whenever the task stops running; see the top of this file. */
+/* Returns a number that changes whenever the task stops running; the top of this file says why. */
 static unsigned long times_switched(const struct task_struct *task)
 {
 	return READ_ONCE(task->nvcsw) + READ_ONCE(task->nivcsw);
@@ -362,13 +374,14 @@ static unsigned long times_switched(const struct task_struct *task)
 
 static bool on_cpu(const struct task_struct *task)
 {
-	/* Pairs with the release in the scheduler's finish_task(). */
+	/* Pairs with the release in finish_task() of the scheduler. */
 	return smp_load_acquire(&task->on_cpu);
 }
 
 /*
- * Where the task goes on in user mode. Its kernel stack, which has the user
- * registers, may go with the task at any time and cannot be held by a module.
+ * Reads where the task continues in user mode. Its kernel stack, which holds the user registers,
+ * may go with the task at any time, and a module cannot hold a reference to it. Returns 0 or
+ * -ESRCH.
  */
 static int saved_pc(struct task_struct *task, u64 *pc)
 {
@@ -381,8 +394,8 @@ static int saved_pc(struct task_struct *task, u64 *pc)
 }
 
 /*
- * The registers of a task that is off the CPU. Return: 0; or a negative errno.
- * @mm is held if it is not NULL.
+ * Reads the registers of a task that is off the CPU. Returns 0 or a negative errno. *@mm receives
+ * the address space with a reference if the entries are wanted; otherwise it is unchanged.
  */
 static int view_registers(struct view *view, struct mm_struct **mm)
 {
@@ -412,7 +425,7 @@ static int view_sleeping(struct view *view)
 	if (ret)
 		return ret;
 	switched = times_switched(task);
-	/* The count comes before, all else behind: pairs with itself below. */
+	/* The count is read before everything else. Pairs with the smp_rmb() below. */
 	smp_rmb();
 	ret = on_cpu(task) ? -EAGAIN : view_registers(view, &mm);
 	end_access(task);
@@ -423,14 +436,17 @@ static int view_sleeping(struct view *view)
 		put_memory(mm);
 	}
 
-	/* All reads above come before these. */
+	/* All reads above come before the two below. */
 	smp_rmb();
 	if (on_cpu(task) || times_switched(task) != switched)
 		return -EAGAIN;
 	return READ_ONCE(task->exit_state) ? -ESRCH : ret;
 }
 
-/* Return: 0; -EINTR and -EPERM concern the caller, others the task. */
+/*
+ * Reads the task, if necessary several times. Returns 0 or a negative errno: -EINTR and -EPERM are
+ * about the caller, other errors are about the task.
+ */
 static int view_task(struct view *view)
 {
 	int ret = -EAGAIN, i;
@@ -450,9 +466,12 @@ static int view_task(struct view *view)
 	return ret;
 }
 
-/* --- the ioctls --- */
+/* ---- The ioctls ---- */
 
-/* The thread that @pidfd and @tid name; see &struct shstk_ioc_status. */
+/*
+ * Returns the thread that @pidfd and @tid name, as in &struct shstk_ioc_status, with a reference,
+ * or an error.
+ */
 static struct task_struct *get_task(int pidfd, u32 tid)
 {
 	struct task_struct *process, *task;
@@ -468,8 +487,8 @@ static struct task_struct *get_task(int pidfd, u32 tid)
 }
 
 /**
- * ushstk_status() - SHSTK_IOC_STATUS
- * @arg: the argument.
+ * ushstk_status() - handle SHSTK_IOC_STATUS
+ * @arg: the argument of the ioctl.
  *
  * Return: 0 or a negative errno.
  */
@@ -483,7 +502,10 @@ int ushstk_status(struct shstk_ioc_status *arg)
 		return PTR_ERR(view.task);
 	ret = view_task(&view);
 	put_task_struct(view.task);
-	/* No shadow stack, or one without a pointer yet: all that is on record. */
+	/*
+	 * -ENODATA means no shadow stack, or one without a pointer yet; report all that is on
+	 * record.
+	 */
 	if (ret && ret != -ENODATA)
 		return ret;
 
@@ -496,8 +518,8 @@ int ushstk_status(struct shstk_ioc_status *arg)
 }
 
 /**
- * ushstk_map() - SHSTK_IOC_MAP
- * @arg: the argument.
+ * ushstk_map() - handle SHSTK_IOC_MAP
+ * @arg: the argument of the ioctl.
  *
  * Return: 0 or a negative errno.
  */
@@ -530,17 +552,17 @@ put_task:
 }
 
 /*
- * for_each_thread() under RCU only: the kernel's also takes tasklist_lock for
- * good enough, which it does not export, so that with PROVE_RCU it cannot be used
- * in a module.
+ * Iterates over the threads of a process under RCU only. The kernel's for_each_thread() also
+ * accepts tasklist_lock, which is not exported, so with PROVE_RCU a module cannot use it.
  */
 #define for_each_rcu_thread(process, task) \
 	list_for_each_entry_rcu(task, &(process)->signal->thread_head, thread_node)
 
 /*
- * All threads of a process that fit; returns how many there were. Their numbers are
- * held, which are small, and not they: a caller may sleep on a page of its own for as
- * long as it likes, and its threads' limit does not count those that have ended.
+ * Collects the threads of a process, at most @max, and returns how many threads there are. The
+ * function holds a reference to each struct pid, which is small, and not to the task: a caller may
+ * sleep on a page of its own for as long as it likes, and its limit on threads does not count
+ * threads that have ended.
  */
 static unsigned int get_threads(struct task_struct *process, struct pid **held, unsigned int max)
 {
@@ -551,7 +573,7 @@ static unsigned int get_threads(struct task_struct *process, struct pid **held, 
 	for_each_rcu_thread(process, task) {
 		struct pid *pid = task_pid(task);
 
-		/* It is being taken off the list. */
+		/* The thread is being removed from the list. */
 		if (!pid)
 			continue;
 		if (nr < max)
@@ -604,7 +626,7 @@ static int trace_threads(struct pid **held, unsigned int nr, const struct shstk_
 	u64 *entry;
 	int ret = 0;
 
-	/* The program counter, and one more to see that something is cut. */
+	/* One more than max_entries: the additional entry shows that the stack was cut. */
 	entry = kmalloc_array(arg->max_entries + 1, sizeof(*entry), GFP_KERNEL_ACCOUNT);
 	if (!entry)
 		return -ENOMEM;
@@ -614,7 +636,10 @@ static int trace_threads(struct pid **held, unsigned int nr, const struct shstk_
 	return ret;
 }
 
-/* What @arg asks about, at most @max. Return: how many there are, or a negative errno. */
+/*
+ * Finds the threads that @arg asks about, at most @max of them, and holds their struct pid. Returns
+ * how many threads there are, or a negative errno.
+ */
 static int find_threads(const struct shstk_ioc_trace *arg, struct pid **held, unsigned int max)
 {
 	struct task_struct *process, *task;
@@ -640,8 +665,8 @@ put_process:
 }
 
 /**
- * ushstk_trace() - SHSTK_IOC_TRACE
- * @arg: the argument.
+ * ushstk_trace() - handle SHSTK_IOC_TRACE
+ * @arg: the argument of the ioctl.
  *
  * Return: 0 or a negative errno.
  */

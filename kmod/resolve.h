@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * resolve.h - addresses of kernel symbols that are not exported.
+ * resolve.h - finds addresses of kernel functions that are not exported.
  *
- * On x86 the kernel removes the ENDBR instruction from functions that it never
- * calls indirectly, so an address found here must not be called through a
- * pointer: with IBT that is fatal. Bind it to a static call, which patches a
- * direct call instruction.
+ * On x86 the kernel removes the ENDBR instruction from functions that it never calls indirectly, so
+ * an address found here must not be called through a pointer: with IBT that is fatal. Bind the
+ * address to a static call, which patches a direct call instruction.
  */
 #ifndef USHSTK_RESOLVE_H
 #define USHSTK_RESOLVE_H
@@ -15,15 +14,15 @@
 
 /**
  * ushstk_resolve_text() - find a function of the kernel
- * @symbol: its name.
+ * @symbol: name of the function.
  *
  * Context: process context, sleeps.
  *
- * Return: the address behind its ENDBR instruction, or NULL.
+ * Return: the address behind the function's ENDBR instruction, or NULL.
  */
 static inline void *ushstk_resolve_text(const char *symbol)
 {
-	/* Disabled: it is only looked up, nothing is patched. */
+	/* The probe is disabled: the function is only looked up, nothing is patched. */
 	struct kprobe kp = {
 		.symbol_name = symbol,
 		.flags = KPROBE_FLAG_DISABLED,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rules.c - tables of unwind rules: the calls that load, drop and list them.
+ * rules.c - tables of unwind rules: the ioctls that load, drop and list them.
  *
- * Beside it: rules_files.c, what files have tables, and for how long; rules_miss.c, files
- * that have none; rules_cut.c, files in which chains end; rules_device.c, who may call.
+ * Related files: rules_files.c keeps which files have tables, and for how long; rules_miss.c keeps
+ * files that need a table; rules_cut.c keeps files in whose code chains end; rules_device.c checks
+ * who may make which call.
  */
 #include <linux/elf.h>
 #include <linux/fcntl.h>
@@ -33,8 +34,8 @@ module_param(rules_limit, ulong, 0644);
 MODULE_PARM_DESC(rules_limit, "most bytes that all tables of unwind rules may take (536870912)");
 
 /*
- * The inode that mappings of the file at @fd are known by; *@file receives a reference.
- * -1 is the vdso: *@file and the inode are NULL then.
+ * Gets the file at @fd, with a reference, and the inode by which its mappings are known. @fd of -1
+ * means the vdso: *@file and *@inode are NULL then. Returns 0 or -EBADF.
  */
 static int get_inode(int fd, struct file **file, struct inode **inode)
 {
@@ -62,8 +63,8 @@ static void put_file(struct file *file)
 }
 
 /*
- * Whether the kernel tells nobody of writes to it: a file in memory without a name, unless it is
- * sealed.
+ * Returns whether the kernel sends no event for writes to the file: this is a file in memory
+ * without a name, unless it is sealed against writes.
  */
 static bool is_unwatched(struct inode *inode)
 {
@@ -83,24 +84,32 @@ static int loadable(struct inode *inode)
 	return inode_is_open_for_write(inode) || is_unwatched(inode) ? -ETXTBSY : 0;
 }
 
-/* What its memory is, and what its file's will be. */
+/*
+ * Returns how much memory to count for a table of @size bytes at @t. @file: also count what the
+ * kernel keeps for the file of the table.
+ */
 static size_t bytes_of(const struct rules_table *t, size_t size, bool file)
 {
 	return (is_vmalloc_addr(t) ? PAGE_ALIGN(size) : ksize(t)) + (file ? RULES_FILE_BYTES : 0);
 }
 
-/* @inode: NULL for the vdso. */
+/*
+ * Copies the table from user space and checks it. @inode is NULL for the vdso. Returns the table or
+ * an error.
+ */
 static struct rules_table *copy_table(const struct shstk_rules_load *arg, const struct inode *inode)
 {
 	struct rules_table *t;
 	int ret = -EFAULT;
 
-	/* What cannot be one, or has no room, is not even copied. */
+	/*
+	 * A size that no table can have, or that has no room, is refused before anything is copied.
+	 */
 	if (arg->size < sizeof(struct shstk_rules_header) || arg->size > INT_MAX)
 		return ERR_PTR(-EINVAL);
 	if (arg->size > READ_ONCE(rules_limit))
 		return ERR_PTR(-ENOSPC);
-	/* Where memory is short the upload fails, and no process is killed for it. */
+	/* If memory is short the upload fails, and no process is killed for it. */
 	t = kvmalloc(sizeof(*t) + arg->size,
 		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	if (!t)
@@ -118,7 +127,10 @@ static struct rules_table *copy_table(const struct shstk_rules_load *arg, const 
 	return t;
 }
 
-/* Whether it is still as it was when the table was made, as far as the caller said that. */
+/*
+ * Returns whether the file is still the same as when the table was made, as far as the caller told
+ * its time of change.
+ */
 static bool is_as_told(const struct inode *inode, const struct shstk_rules_load *arg)
 {
 	struct timespec64 now;
@@ -129,7 +141,10 @@ static bool is_as_told(const struct inode *inode, const struct shstk_rules_load 
 	return (u64)now.tv_sec == arg->change_sec && now.tv_nsec == arg->change_nsec;
 }
 
-/* A change that comes after it is looked at is counted. */
+/*
+ * Gives the file of @inode the table @t. A change of the file that comes after r->changes is read
+ * is noticed by rules_file_install(). Returns 0 or a negative errno.
+ */
 static int install_table(struct inode *inode, struct rules_table *t,
 			 const struct shstk_rules_load *arg)
 {
@@ -145,7 +160,7 @@ static int install_table(struct inode *inode, struct rules_table *t,
 		ret = -ESTALE;
 	if (!ret)
 		ret = rules_file_install(r, t, changes, READ_ONCE(rules_limit));
-	/* No mark stays without a table. */
+	/* A file without a table keeps no mark. */
 	rules_file_put_or_drop(r);
 	return ret;
 }
@@ -229,7 +244,7 @@ static void list_one(void *to, const struct ruled_file *r, const struct rules_ta
 	memcpy(arg->name, t->name, sizeof(arg->name));
 }
 
-/* The table with the smallest number above @arg->id. */
+/* Describes the table with the smallest number above @arg->id. Returns -ENOENT if there is none. */
 int rules_call_list(struct shstk_rules_list *arg)
 {
 	if (arg->reserved)

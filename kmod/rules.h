@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rules.h - tables of unwind rules, as the walk sees them.
+ * rules.h - tables of unwind rules: the interface for walks and for perf.c.
  */
 #ifndef USHSTK_RULES_H
 #define USHSTK_RULES_H
@@ -12,12 +12,12 @@
 
 /**
  * struct rules_table - a table in the kernel
- * @rcu: it is freed after a grace period.
+ * @rcu: the table is freed after a grace period.
  * @view: the parts of @data.
- * @id: its number, not 0, which no other table ever gets.
- * @bytes: memory that it takes.
- * @uid: who loaded it.
- * @name: for SHSTK_RULES_LIST.
+ * @id: number of the table, not 0; no other table ever gets the same number.
+ * @bytes: memory that is counted for the table.
+ * @uid: user who loaded it.
+ * @name: name that SHSTK_RULES_LIST reports.
  * @data: the table as it was uploaded.
  */
 struct rules_table {
@@ -31,22 +31,22 @@ struct rules_table {
 };
 
 /*
- * Another number after each change of any table. A reader that takes it first, in an RCU
- * section, may use until the end of that section what it remembered under that number.
+ * A number that changes after each change of any table. A reader reads it first, in an RCU section.
+ * Until the end of that section, the reader may use what it remembered under the same number.
  */
 extern unsigned long rules_generation;
 
-/* Whether walks can come to anything: there are tables, or somebody who would load them. */
+/* True if walks can be useful: there are tables, or there is a listener that would load them. */
 extern bool rules_wanted;
 
-/* What stands for the vdso's inode. */
+/* The address of this variable is the key of the vdso, in place of an inode. */
 extern const char rules_vdso_key[];
 
 /**
- * rules_find() - the table of a file
- * @key: its inode, which is not looked into; or rules_vdso_key.
+ * rules_find() - find the table of a file
+ * @key: the file's inode, which is not dereferenced; or rules_vdso_key.
  *
- * Context: any, NMI as well; within an RCU section, for which the table stays.
+ * Context: any, including NMI; the caller is in an RCU section, in which the table stays valid.
  *
  * Return: the table, or NULL.
  */
@@ -54,34 +54,42 @@ const struct rules_table *rules_find(const void *key);
 
 /**
  * rules_miss() - ask for the table of a file
- * @key: its inode.
- * @addr: an address in current's mm at which it is mapped.
+ * @key: the file's inode.
+ * @addr: an address in the mm of current at which the file is mapped.
  *
- * Context: any, NMI as well. Each file is asked for once in half a minute.
+ * Each file is asked for only once in half a minute.
+ *
+ * Context: any, including NMI.
  */
 void rules_miss(const void *key, u64 addr);
 
-/* Why a chain ended in a file's code. */
+/*
+ * The reason why a chain ended in the code of a file: no table, no rule, or no kind of rule that
+ * can describe the code.
+ */
 enum rules_cut_why { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND, RULES_CUTS };
 
 /**
  * rules_cut() - count that a chain ended before the outermost frame
- * @key: inode of the file in whose code it ended, mapped by current; rules_vdso_key; or
- *	NULL: no file's.
- * @offset: in the file.
- * @why: why.
+ * @key: inode of the file in whose code the chain ended, which current maps; rules_vdso_key; or
+ *	NULL if the code belongs to no file.
+ * @offset: offset in the file.
+ * @why: reason.
  *
- * Context: any, NMI as well; within an RCU section that began before @key was read.
+ * Context: any, including NMI; the caller is in an RCU section that began before @key was read.
  */
 void rules_cut(const void *key, u64 offset, enum rules_cut_why why);
 
-/* How many tables there are, files that are held for them, and callers that wait for files. */
+/*
+ * Return the number of tables, of files that are held for tables, and of callers that wait for
+ * misses.
+ */
 unsigned long rules_tables(void);
 unsigned int rules_files(void);
 unsigned int rules_listeners(void);
 
 int rules_init(void);
-/* Comes back within a second, whatever others hold. */
+/* Returns within a second, whatever other programs hold. */
 void rules_exit(void);
 
 #endif /* USHSTK_RULES_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rules_check.h - whether a table of unwind rules is one.
+ * rules_check.h - checks a table of unwind rules, and looks up rules in a checked table.
  *
- * What passes here can be looked up with any offset without leaving the table. It is
- * compiled in user space too, where it is fuzzed: of the kernel it uses what is not
- * needed there.
+ * A lookup in a table that passed the check never leaves the table, whatever the offset is. This
+ * file is compiled in user space, too, where it is fuzzed; the parts of the kernel that it uses
+ * have replacements here.
  */
 #ifndef USHSTK_RULES_CHECK_H
 #define USHSTK_RULES_CHECK_H
@@ -34,13 +34,13 @@ static inline void cond_resched(void)
 
 /**
  * struct ushstk_rules_view - the parts of a table
- * @rule: distinct rules.
- * @page: first row of each page; one more than there are pages.
+ * @rule: the distinct rules.
+ * @page: number of the first row of each page; has one more element than there are pages.
  * @row: all rows.
- * @base: offset in the file of page 0.
- * @nr_rules: number of @rule.
+ * @base: offset in the file at which page 0 begins.
+ * @nr_rules: number of elements of @rule.
  * @nr_pages: number of pages.
- * @nr_rows: number of @row.
+ * @nr_rows: number of elements of @row.
  */
 struct ushstk_rules_view {
 	const __u64 *rule;
@@ -52,13 +52,19 @@ struct ushstk_rules_view {
 	__u32 nr_rows;
 };
 
-/* Bytes of a table with this header. Its counts are in bounds, so nothing overflows. */
+/*
+ * Returns the size in bytes of a table with this header. The counts in the header must be within
+ * their limits, so nothing overflows.
+ */
 static inline __u64 ushstk_rules_size(const struct shstk_rules_header *h)
 {
 	return sizeof(*h) + 8ull * h->nr_rules + 4ull * (h->nr_pages + 1) + 4ull * h->nr_rows;
 }
 
-/* Return: 0; -EINVAL: not a header; -EXDEV: of another machine. */
+/*
+ * Checks the header of a table. Returns 0; -EINVAL if it is no valid header; -EXDEV if it is for
+ * another machine.
+ */
 static inline int ushstk_rules_check_header(const struct shstk_rules_header *h,
 					    unsigned int machine)
 {
@@ -83,7 +89,7 @@ static inline void ushstk_rules_view_init(struct ushstk_rules_view *v,
 	v->nr_rows = h->nr_rows;
 }
 
-/* Whether a rule has but the fields that its kind has. */
+/* Returns whether a rule is valid: only the fields that its kind has are set. */
 static inline int ushstk_rule_ok(__u64 rule, unsigned int machine)
 {
 	const __u64 saved = SHSTK_RULE_OFF_MASK << SHSTK_RULE_SAVED_SHIFT |
@@ -119,7 +125,10 @@ static inline int ushstk_rule_ok(__u64 rule, unsigned int machine)
 	return 0;
 }
 
-/* The rows of one page: in order, the first at its beginning, of rules that exist. */
+/*
+ * Returns whether the rows of one page are valid: they are in order, the first one is at the
+ * beginning of the page, and the rules exist.
+ */
 static inline int ushstk_rules_page_ok(const struct ushstk_rules_view *v, __u32 page)
 {
 	__u32 i = v->page[page], end = v->page[page + 1];
@@ -138,7 +147,10 @@ static inline int ushstk_rules_page_ok(const struct ushstk_rules_view *v, __u32 
 	return 1;
 }
 
-/* The pages share out all rows: each begins where the one before it ends. */
+/*
+ * Returns whether all pages are valid. The pages share all rows: each page begins where the one
+ * before it ends.
+ */
 static inline int ushstk_rules_pages_ok(const struct ushstk_rules_view *v)
 {
 	__u32 i;
@@ -156,13 +168,13 @@ static inline int ushstk_rules_pages_ok(const struct ushstk_rules_view *v)
 /**
  * ushstk_rules_check() - check a whole table
  * @table: a copy that nobody else can change, aligned to 8 bytes.
- * @size: its bytes, at least those of a header.
- * @machine: EM_* that it has to be for.
- * @v: receives its parts.
+ * @size: size in bytes, at least that of a header.
+ * @machine: the table must be for this EM_* machine.
+ * @v: receives the parts of the table.
  *
  * Context: takes time in proportion to @size, and may schedule.
  *
- * Return: 0; -EINVAL: anything is wrong with it; -EXDEV: it is for another machine.
+ * Return: 0; -EINVAL if anything is wrong with the table; -EXDEV if it is for another machine.
  */
 static inline int ushstk_rules_check(const void *table, __u64 size, unsigned int machine,
 				     struct ushstk_rules_view *v)
@@ -182,11 +194,11 @@ static inline int ushstk_rules_check(const void *table, __u64 size, unsigned int
 }
 
 /**
- * ushstk_rules_cover() - whether a table is about an offset
+ * ushstk_rules_cover() - tell whether a table covers an offset
  * @v: a table that was checked.
- * @off: an offset in the file, any.
+ * @off: any offset in the file.
  *
- * Return: whether it lies in one of the table's pages.
+ * Return: true if @off lies in one of the pages of the table.
  */
 static inline int ushstk_rules_cover(const struct ushstk_rules_view *v, __u64 off)
 {
@@ -194,11 +206,11 @@ static inline int ushstk_rules_cover(const struct ushstk_rules_view *v, __u64 of
 }
 
 /**
- * ushstk_rule_at() - look an offset up
+ * ushstk_rule_at() - look up the rule for an offset
  * @v: a table that was checked.
- * @off: an offset in the file, any.
+ * @off: any offset in the file.
  *
- * Return: the rule; SHSTK_RULE_NONE outside of what the table is about.
+ * Return: the rule, or SHSTK_RULE_NONE if the table does not cover @off.
  */
 static inline __u64 ushstk_rule_at(const struct ushstk_rules_view *v, __u64 off)
 {
@@ -209,7 +221,9 @@ static inline __u64 ushstk_rule_at(const struct ushstk_rules_view *v, __u64 off)
 
 	if (!ushstk_rules_cover(v, off))
 		return SHSTK_RULE_NONE;
-	/* @off is the user's to choose: no page beyond the table is even guessed at. */
+	/*
+	 * User space chooses @off, so the CPU must not even speculate with a page beyond the table.
+	 */
 	page = array_index_nospec(page, v->nr_pages);
 	row = v->row + v->page[page];
 	n = v->page[page + 1] - v->page[page];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rules_cut.c - in which files chains end before the outermost frame, and why.
+ * rules_cut.c - counts in which files chains end before the outermost frame, and why.
  */
 #include <linux/fs.h>
 #include <linux/hash.h>
@@ -15,20 +15,21 @@
 
 #define CUT_BITS 6
 #define CUT_TRIES 8
-#define CUT_LIFE HZ /* no other file takes the place of one that was counted just now */
+#define CUT_LIFE HZ /* a file counted within this time keeps its slot */
 
 /**
- * struct cut - where chains end
- * @id: of the file, not 0.
- * @when: jiffies when one was counted last.
- * @uid: the user for whom the slot was taken.
- * @dev: of the file, as in &struct shstk_rules_cuts.
- * @ino: likewise.
- * @offset: likewise.
- * @count: chains, by why they ended.
+ * struct cut - a file in whose code chains end
+ * @id: identifies the file; 0 if the slot is free.
+ * @when: jiffies when a chain was last counted.
+ * @uid: user for whom the slot was taken.
+ * @dev: device number of the file system, as in &struct shstk_rules_cuts.
+ * @ino: inode number, as in &struct shstk_rules_cuts.
+ * @offset: offset in the file at which the last chain ended.
+ * @count: number of chains, by the reason why they ended.
  *
- * The numbers of a slot are its owner's, who writes them after @id. It is another's when
- * @id is; what is counted for both meanwhile, for a moment, is no harm.
+ * The CPU that sets @id owns the slot and writes the other members after @id. The slot belongs to
+ * another file as soon as @id changes. For a moment, chains of both files may be counted in it,
+ * which does no harm.
  */
 struct cut {
 	atomic64_t id;
@@ -41,8 +42,8 @@ struct cut {
 static struct cut cuts[1 << CUT_BITS];
 
 /*
- * What identifies a file to user space. The inode may be going just now: then these are
- * any numbers.
+ * Reads the numbers that identify a file to user space. The inode may be freed just now; then the
+ * numbers are arbitrary. Returns false if the inode cannot be read.
  */
 static bool read_inode(const void *key, u64 *dev, u64 *ino)
 {
@@ -88,7 +89,10 @@ static unsigned int cuts_of(kuid_t uid)
 	return nr;
 }
 
-/* One of a user who has more than current's: all are in use. */
+/*
+ * Returns a slot of a user who has more slots than the user of current, or NULL. It is called when
+ * all slots are in use.
+ */
 static struct cut *others_cut(unsigned int first)
 {
 	unsigned int own = cuts_of(rules_user()), i;
@@ -103,8 +107,9 @@ static struct cut *others_cut(unsigned int first)
 }
 
 /*
- * Its slot; or a free one; or that of the file that was not counted for longest; or, if it was
- * just now, one of a user who has more of them.
+ * Returns the slot of the file. If the file has none, takes a free slot; otherwise the slot of the
+ * file that was not counted for the longest time; or, if that file was counted just now, a slot of
+ * a user who has more slots. Returns NULL if no slot can be taken.
  */
 static struct cut *cut_of(u64 dev, u64 ino)
 {
@@ -162,7 +167,7 @@ int rules_call_cuts(struct shstk_rules_cuts *arg)
 		arg->no_table = atomic64_read(&c->count[RULES_CUT_TABLE]);
 		arg->no_rule = atomic64_read(&c->count[RULES_CUT_RULE]);
 		arg->no_kind = atomic64_read(&c->count[RULES_CUT_KIND]);
-		/* Else it came to be another file's meanwhile. */
+		/* If @id has changed, the slot was given to another file meanwhile. */
 		smp_rmb();
 		if (atomic64_read(&c->id) == id)
 			return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rules_device.c - /dev/shstk_rules: who may do what with unwind rules.
+ * rules_device.c - /dev/shstk_rules: checks who may make which call for unwind rules, and handles
+ * the ioctls.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -28,7 +29,7 @@ static_assert(sizeof(struct shstk_rules_list) == 80);
 static_assert(sizeof(struct shstk_rules_miss) == 16);
 static_assert(sizeof(struct shstk_rules_cuts) == 56);
 
-/* @least: size of the structure as of the first version. */
+/* The calls of the device. @least is the size of the structure in the first version of the ABI. */
 static const struct call {
 	unsigned int cmd;
 	unsigned int least;
@@ -41,7 +42,7 @@ static const struct call {
 	{ SHSTK_RULES_CUTS, sizeof(struct shstk_rules_cuts) },
 };
 
-/* Return: the call that @cmd is, whatever its size; NULL: none. */
+/* Returns the call that @cmd names, with any size of the argument, or NULL if there is none. */
 static const struct call *find_call(unsigned int cmd)
 {
 	int i;
@@ -111,7 +112,7 @@ static int rules_release(struct inode *inode, struct file *device)
 
 static int rules_open(struct inode *inode, struct file *device)
 {
-	/* The misc device's, which no call needs. */
+	/* This is the pointer to the misc device, which no call needs. */
 	device->private_data = NULL;
 	return 0;
 }
@@ -146,7 +147,7 @@ int __init rules_init(void)
 	return ret;
 }
 
-/* The hooks are out already: nothing walks. */
+/* The hooks are removed already, so no walk runs. */
 void rules_exit(void)
 {
 	misc_deregister(&rules_device);

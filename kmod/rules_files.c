@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rules_files.c - the files that have tables of unwind rules: how they are found, and for how
- * long they have them.
+ * rules_files.c - the files that have tables of unwind rules: how walks find them, and for how long
+ * a file has a table.
  *
- * A table belongs to an inode. What ties them is an fsnotify mark: it holds the inode,
- * so its address names it, and goes with it when the file is deleted or its file system
- * is unmounted, which it does not hinder. A write to the file drops the table. On
- * overlayfs that inode is the lower or upper one, which is what is mapped.
+ * A table belongs to an inode. An fsnotify mark connects the two. The mark holds the inode, so the
+ * address of the inode identifies it. The mark goes when the file is deleted or its file system is
+ * unmounted, and it does not hinder either. A write to the file drops the table. On overlayfs the
+ * inode is the one of the lower or upper file system, because that one is mapped.
  *
- * A struct ruled_file is there as long as its mark; its table comes, is replaced and goes.
- * Walks find both under RCU and never look into the inode.
+ * A struct ruled_file exists as long as its mark. Its table may be set, replaced and removed
+ * meanwhile. Walks find both under RCU and never look into the inode.
  *
- * Where somebody opens a file and a program that decides about that (fanotify) has not
- * answered, the kernel holds all marks of the file, ours too. If the module is to be unloaded
- * then, such a mark is left behind, still tied to its file, for else the kernel would open the
- * file without that answer: see leave_files(). No function of ours is called for it any more.
+ * While somebody opens a file and a program that decides about that (fanotify) has not answered,
+ * the kernel holds all marks of the file, ours too. If the module is unloaded then, such a mark is
+ * left behind, still attached to its file, because otherwise the kernel would open the file without
+ * that answer: see leave_files(). None of our functions is called for that mark any more.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -34,19 +34,22 @@
 #include "rules_call.h"
 #include "rules_files.h"
 
-/* So many buckets in the beginning, as a power of 2; four times as many where files are more. */
+/*
+ * Size of the first hash, as a power of 2, and by how much a hash is enlarged (4 times) when there
+ * are more files than buckets.
+ */
 #define FIRST_BITS 8
 #define MORE_BITS 2
 
-/* Of the room for all, one user's files may take a fourth. Root's may take all of it. */
+/* Files of one user may take a fourth of the total room. Files of root may take all of it. */
 #define OWNER_SHARE 4
 
 /**
  * struct files_hash - files by their key
- * @rcu: it is freed after a grace period.
- * @bits: of the number of buckets.
- * @which: of the nodes of each file is in here. A larger hash uses the other one: whoever
- *	looks something up in this one meanwhile is not led astray.
+ * @rcu: the hash is freed after a grace period.
+ * @bits: the number of buckets, as a power of 2.
+ * @which: index of the member of ruled_file.node that this hash uses. The next, larger hash uses
+ *	the other member, so lookups in this one still work meanwhile.
  * @head: the buckets.
  */
 struct files_hash {
@@ -63,27 +66,27 @@ const char rules_vdso_key[1];
 static struct ruled_file vdso = { .key = rules_vdso_key, .watched = true };
 static struct fsnotify_group *group;
 
-/* In place of ours for what is left behind: nothing. */
+/* Replaces mark_ops for marks that are left behind; it has no functions. */
 static struct fsnotify_ops *no_ops;
 
-/* Taken before files_lock. */
+/* Must be taken before files_lock. */
 DEFINE_MUTEX(rules_change_lock);
 
-/* Of what follows, of which tables files have, and of these. */
+/* Protects the variables below, and which table each file has. */
 static DEFINE_SPINLOCK(files_lock);
-static struct files_hash __rcu *files; /* changed with rules_change_lock held, too */
+static struct files_hash __rcu *files; /* changes need rules_change_lock, too */
 static unsigned int nr_hashed;
 static LIST_HEAD(all_files);
-static LIST_HEAD(written_files); /* nothing is to be held of them, unless a table has come */
+static LIST_HEAD(written_files); /* written to: to be let go, unless they have a new table */
 static bool leaving;
 static struct rb_root by_id = RB_ROOT;
 static struct rules_sums sums;
 static u32 last_id;
 
-/* Random and odd: nobody can make keys that fall into few buckets. */
+/* A random odd number, so that nobody can make keys that fall into few buckets. */
 static u64 multiplier __ro_after_init;
 
-/* Marks that are not freed yet. Their callbacks are ours. */
+/* Number of marks that are not freed yet. Their callbacks are in this module. */
 static atomic_t nr_files;
 static DECLARE_WAIT_QUEUE_HEAD(files_gone);
 
@@ -100,7 +103,7 @@ void rules_update_wanted(void)
 	spin_unlock(&files_lock);
 }
 
-/* --- by key --- */
+/* ---- By key ---- */
 
 static unsigned int bucket_of(const struct files_hash *h, const void *key)
 {
@@ -152,7 +155,10 @@ static void unhash_ruled_file(struct ruled_file *r)
 	list_del_init(&r->written);
 }
 
-/* All files of @old, which are found there too until it is freed, are in @h. */
+/*
+ * Replaces @old by the larger hash @h, and puts all files into @h. Files can be found in @old, too,
+ * until it is freed.
+ */
 static void replace_hash(struct files_hash *old, struct files_hash *h)
 {
 	struct ruled_file *r;
@@ -168,7 +174,7 @@ static void replace_hash(struct files_hash *old, struct files_hash *h)
 		kvfree_rcu(old, rcu);
 }
 
-/* There are to be as many buckets as files. */
+/* Enlarges the hash if there are more files than buckets. Returns 0 or -ENOMEM. */
 static int grow_hash(void)
 {
 	struct files_hash *old = hash_now(), *h;
@@ -182,19 +188,19 @@ static int grow_hash(void)
 		return -ENOMEM;
 	h->bits = bits;
 	h->which = old && !old->which;
-	/* Whoever looks into the one before @old, whose nodes are used again, has done so. */
+	/* Waits for lookups in the hash before @old: it used the nodes that @h uses now. */
 	if (old)
 		synchronize_rcu();
 	replace_hash(old, h);
 	return 0;
 }
 
-/* --- tables --- */
+/* ---- Tables ---- */
 
 static void changed(void)
 {
 	lockdep_assert_held(&files_lock);
-	/* After what was changed, before what was taken out is freed. */
+	/* The generation changes after the table was changed and before the old table is freed. */
 	smp_wmb();
 	WRITE_ONCE(rules_generation, rules_generation + 1);
 	update_wanted();
@@ -211,7 +217,7 @@ static bool is_before(struct rb_node *a, const struct rb_node *b)
 	       table_of(rb_entry(b, struct ruled_file, by_id))->id;
 }
 
-/* Give @r another table, or none. */
+/* Gives @r the table @table, or removes its table if @table is NULL. */
 static void set_table(struct ruled_file *r, struct rules_table *table)
 {
 	struct rules_table *old = table_of(r);
@@ -235,7 +241,7 @@ static void set_table(struct ruled_file *r, struct rules_table *table)
 		kvfree_rcu(old, rcu);
 }
 
-/* Of all files of @owner, but for @except. */
+/* Returns the sums for all files of @owner except @except. */
 static struct rules_sums sums_of(kuid_t owner, const struct ruled_file *except)
 {
 	const struct rules_table *t;
@@ -254,7 +260,11 @@ static struct rules_sums sums_of(kuid_t owner, const struct ruled_file *except)
 	return ret;
 }
 
-/* As long as the files of all users do not take a share, nobody's do. */
+/*
+ * Returns whether the owner of @r has room for the table @t. While the files of all users together
+ * take less than one share, nobody's files can take more, and the sums of the owner are not
+ * computed.
+ */
 static bool has_share(const struct ruled_file *r, const struct rules_table *t, u64 limit)
 {
 	struct rules_sums s = rules_file_sums();
@@ -302,7 +312,7 @@ struct rules_sums rules_file_sums(void)
 	return ret;
 }
 
-/* The one whose table has the smallest number above. */
+/* Returns the file whose table has the smallest number above @above, or NULL. */
 static struct ruled_file *next_above(u32 above)
 {
 	struct rb_node *node = by_id.rb_node;
@@ -337,12 +347,15 @@ bool rules_file_next(u32 above,
 	return r;
 }
 
-/* --- marks --- */
+/* ---- Marks ---- */
 
 static void sweep(struct work_struct *work);
 static DECLARE_WORK(sweep_work, sweep);
 
-/* It was written to, or whoever could write to it by a mapping does not any more. */
+/*
+ * Handles a write event: the file was written to, or the last one who could write to it through a
+ * mapping has closed it.
+ */
 static int on_event(struct fsnotify_mark *mark, u32 mask, struct inode *inode, struct inode *dir,
 		    const struct qstr *name, u32 cookie)
 {
@@ -355,7 +368,7 @@ static int on_event(struct fsnotify_mark *mark, u32 mask, struct inode *inode, s
 	set_table(r, NULL);
 	if (r->watched && list_empty(&r->written))
 		list_add_tail(&r->written, &written_files);
-	/* To let go of the file takes a lock, for which a writer does not wait. */
+	/* Letting go of the file takes a mutex, and a writer must not wait for that. */
 	if (!leaving)
 		schedule_work(&sweep_work);
 	spin_unlock(&files_lock);
@@ -363,7 +376,10 @@ static int on_event(struct fsnotify_mark *mark, u32 mask, struct inode *inode, s
 	return 0;
 }
 
-/* The inode, its file system or the module goes, or the table was dropped. */
+/*
+ * Is called when a mark goes: the inode, its file system or the module goes, or the table was
+ * dropped.
+ */
 static void on_freeing_mark(struct fsnotify_mark *mark, struct fsnotify_group *g)
 {
 	struct ruled_file *r = container_of(mark, struct ruled_file, mark);
@@ -401,8 +417,9 @@ static struct ruled_file *find_ruled_file(struct inode *inode)
 }
 
 /*
- * It is hashed before it is marked: a mark that goes at once, as the file system is
- * being unmounted, takes it out again. The caller's file keeps the inode meanwhile.
+ * Begins to watch a file. The file is hashed before it is marked: if the mark goes at once, because
+ * the file system is being unmounted, on_freeing_mark() removes the file from the hash again. The
+ * caller's file keeps the inode meanwhile. Returns the file with a reference, or an error.
  */
 static struct ruled_file *make_ruled_file(struct inode *inode)
 {
@@ -422,7 +439,9 @@ static struct ruled_file *make_ruled_file(struct inode *inode)
 	INIT_LIST_HEAD(&r->written);
 	atomic_inc(&nr_files);
 	fsnotify_init_mark(&r->mark, group);
-	/* What is written by a mapping is told when the last one goes, and its file is closed. */
+	/*
+	 * Writes through a mapping are reported when the last mapping goes and its file is closed.
+	 */
 	r->mark.mask = FS_MODIFY | FS_CLOSE_WRITE;
 	hash_ruled_file(r);
 	ret = fsnotify_add_inode_mark(&r->mark, inode, 0);
@@ -475,16 +494,22 @@ void rules_file_put_or_drop(struct ruled_file *r)
 		rules_file_drop(r);
 }
 
-/* --- all of them --- */
+/* ---- All of them ---- */
 
-/* With a reference to its mark, the one after @id, which receives its number. */
+/*
+ * Returns the file of the next table above *@id, with a reference to its mark, and stores the
+ * number of that table in *@id. Returns NULL if there is none.
+ */
 static struct ruled_file *get_above(u32 *id)
 {
 	struct ruled_file *r;
 
 	spin_lock(&files_lock);
 	r = next_above(*id);
-	/* A mark is not given up before its file has no table any more. */
+	/*
+	 * The mark is still valid, because it is given up only after its file has no table any
+	 * more.
+	 */
 	if (r && r != &vdso)
 		refcount_inc(&r->mark.refcnt);
 	if (r)
@@ -506,7 +531,10 @@ void rules_file_drop_all(void)
 	mutex_unlock(&rules_change_lock);
 }
 
-/* Likewise, one that was written to, which it is not any more. */
+/*
+ * Takes one file from the list of files that were written to, with a reference to its mark. Returns
+ * NULL if there is none.
+ */
 static struct ruled_file *get_written(void)
 {
 	struct ruled_file *r;
@@ -547,9 +575,12 @@ int __init rules_files_init(void)
 	return 0;
 }
 
-/* --- the end --- */
+/* ---- The end ---- */
 
-/* Whether someone beside the list of marks and the caller holds it, who waits for an answer. */
+/*
+ * Returns whether somebody else holds the mark of @r, besides the list of marks and the caller, and
+ * waits for an answer of fanotify.
+ */
 static bool is_waited_with(const struct ruled_file *r)
 {
 	return r != &vdso && atomic_read(&group->user_waits) && refcount_read(&r->mark.refcnt) > 2;
@@ -577,7 +608,7 @@ static void drop_idle_files(void)
 	mutex_unlock(&rules_change_lock);
 }
 
-/* From now on nothing is swept. */
+/* Stops the work item for good. */
 static void stop_sweeping(void)
 {
 	spin_lock(&files_lock);
@@ -586,7 +617,10 @@ static void stop_sweeping(void)
 	cancel_work_sync(&sweep_work);
 }
 
-/* Whoever holds a mark that is not on its way already gets it for ever. Return: how many. */
+/*
+ * Takes a reference to every mark that is not being freed already, and never gives it back. Returns
+ * the number of such marks.
+ */
 static unsigned int keep_marks(void)
 {
 	struct ruled_file *r;
@@ -596,7 +630,7 @@ static unsigned int keep_marks(void)
 	list_for_each_entry(r, &all_files, all) {
 		if (!refcount_inc_not_zero(&r->mark.refcnt))
 			continue;
-		/* It asks for no event. */
+		/* With this mask the mark asks for no event. */
 		WRITE_ONCE(r->mark.mask, 0);
 		set_table(r, NULL);
 		nr++;
@@ -606,11 +640,12 @@ static unsigned int keep_marks(void)
 }
 
 /*
- * Files in whose opening somebody waits for an answer that may never come. Their marks
- * are never freed, as one reference is not given back; what a file takes of the inode's life
- * ends as ever, when it is deleted or its file system goes. Then the kernel would tell us, so
- * the group gets other operations: none. Who read the former ones is still in one of our
- * functions, none of which sleeps: RCU-tasks waits for them.
+ * Leaves behind the marks of files that somebody is opening and whose answer from fanotify may
+ * never come. These marks are never freed, as one reference is not given back. The part of the
+ * inode's life that they hold still ends when the file is deleted or its file system goes. Then the
+ * kernel would call us, so the group gets other operations, which are empty. A CPU that has read
+ * the old operations is still in one of our functions, none of which sleeps:
+ * synchronize_rcu_tasks() waits for it.
  */
 static void leave_files(void)
 {
@@ -637,8 +672,8 @@ void rules_files_exit(void)
 	stop_sweeping();
 	drop_idle_files();
 	/*
-	 * A mark may also be in the hands of who deletes its file, out of our sight. What
-	 * frees the last one is in our code still when it is waited for.
+	 * Somebody who deletes the file may hold a mark that this code cannot see. The function
+	 * that frees the last mark may still be running after nr_files is 0.
 	 */
 	while (!left && !wait_event_timeout(files_gone, !atomic_read(&nr_files), HZ / 4)) {
 		left = atomic_read(&group->user_waits);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rules_miss.c - files that walks have no table for, and who is told of them.
+ * rules_miss.c - the files for which walks have no table, and the listeners that are told about
+ * them.
  *
- * A walk notes the file where it is, in any context; whoever listens on the device gets a
- * descriptor of it. Nothing of the file is held in between.
+ * A walk records the file, in any context. A listener on the device gets a descriptor of the file.
+ * Nothing of the file is held in between.
  */
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -33,28 +34,28 @@
 #define ASKED_LIFE (30 * HZ)
 
 /*
- * A slot is filled in whatever context a sample is taken, NMI too: its state says whose
- * it is. Of the mm only the struct is held: what is mapped goes with its process, so that
- * no file system stays busy because of a miss. Then there is nothing to tell, and the next
- * process that runs the file is asked for it.
+ * The states of a slot. A sample fills a slot in any context, including NMI, and the state says who
+ * owns the slot. A slot holds only the struct mm: the mappings go with their process, so that no
+ * file system stays busy because of a miss. If they have gone, there is nothing to report, and the
+ * next process that runs the file is asked for it.
  *
- * The slots are shared by users. Where none is free, who has fewer takes one of a user who has
- * more. What that one held cannot be let go in any context: it is done later, and the slot is
- * not taken so again until then.
+ * Users share the slots. If no slot is free, a user who has fewer slots takes one from a user who
+ * has more. The references in the taken slot cannot be released in any context: that is done later,
+ * and until then the slot is not taken again in this way.
  */
 enum { MISS_FREE, MISS_BUSY, MISS_FULL };
 
 /**
- * struct miss - a file that a walk has no table for
+ * struct miss - a file for which a walk had no table
  * @state: MISS_*.
- * @mm: where it is mapped.
- * @pid: the process.
- * @uid: the user it is counted for.
- * @key: the file's inode.
- * @addr: an address in its code.
- * @when: jiffies when it was missed.
- * @old_mm: of a miss whose slot was taken; set last.
- * @old_pid: likewise.
+ * @mm: mm in which the file is mapped.
+ * @pid: process of the mm.
+ * @uid: user for whom the slot is counted.
+ * @key: inode of the file.
+ * @addr: an address in the code of the file.
+ * @when: jiffies when the walk recorded the file.
+ * @old_mm: mm of an earlier miss whose slot was taken; set after @old_pid.
+ * @old_pid: process of that earlier miss.
  */
 struct miss {
 	atomic_t state;
@@ -70,7 +71,10 @@ struct miss {
 
 static struct miss misses[NR_MISSES];
 
-/* When a file of each of these users was handed out last, counted in such files. */
+/*
+ * For each of these users, the turn in which a file of that user was last handed out. A turn is one
+ * file that was handed out; 0 is no turn.
+ */
 static DEFINE_SPINLOCK(turns_lock);
 static unsigned long turns;
 static struct {
@@ -79,8 +83,9 @@ static struct {
 } turn_of[NR_MISSES];
 
 /*
- * Two CPUs may ask for one file at the same time: then it is asked for twice. The inode of a
- * file that has gone may be another's: its numbers tell.
+ * Files that were asked for lately, by the hash of @key. Two CPUs may ask for one file at the same
+ * time; then it is asked for twice. If a file has gone, its inode's address may belong to another
+ * file: @numbers tell them apart.
  */
 static struct {
 	const void *key;
@@ -90,13 +95,13 @@ static struct {
 
 static DECLARE_WAIT_QUEUE_HEAD(miss_wait);
 
-/* Of a listener's beginning. */
+/* Protects the start of a listener. */
 static DEFINE_MUTEX(listen_lock);
 static atomic_t nr_listeners;
 
 enum misses { ALL_MISSES, LATE_MISSES };
 
-/* Return: whether it was one of these. */
+/* Takes the miss from the slot @m into @ret if it is one of @which. Returns whether it was. */
 static bool take_slot(struct miss *m, struct miss *ret, enum misses which)
 {
 	if (atomic_cmpxchg_acquire(&m->state, MISS_FULL, MISS_BUSY) != MISS_FULL)
@@ -131,7 +136,7 @@ static unsigned long last_turn(kuid_t uid)
 	return 0;
 }
 
-/* That of the user whose turn is longest ago. */
+/* Returns a full slot of the user whose last turn is the longest ago, or NULL. */
 static struct miss *next_in_turn(void)
 {
 	struct miss *best = NULL;
@@ -155,7 +160,10 @@ static struct miss *next_in_turn(void)
 	return best;
 }
 
-/* In place of what was noted of the same user, or else of the one whose turn is longest ago. */
+/*
+ * Records that a file of @uid was handed out. Replaces the entry of the same user or, if there is
+ * none, the oldest entry.
+ */
 static void note_turn(kuid_t uid)
 {
 	int i, at = 0;
@@ -175,8 +183,8 @@ static void note_turn(kuid_t uid)
 }
 
 /*
- * To make a table takes its time: users have it made one after the other, however many files
- * one of them has.
+ * Takes the next miss for a listener. Making a table takes time, so users are served in turn,
+ * however many files one of them has. Returns whether there is a miss.
  */
 static bool take_next_miss(struct miss *ret)
 {
@@ -223,21 +231,21 @@ static void drop_misses(enum misses which)
 	}
 }
 
-/* What misses held whose slots were taken. One caller at a time. */
+/* Releases what misses held whose slots were taken. Only one caller at a time may run it. */
 static void put_old(void)
 {
 	int i;
 
 	for (i = 0; i < NR_MISSES; i++) {
 		struct miss *m = &misses[i];
-		/* Pairs with others_slot(), which sets the pid before. */
+		/* Pairs with others_slot(), which sets old_pid before old_mm. */
 		struct mm_struct *mm = smp_load_acquire(&m->old_mm);
 
 		if (!mm)
 			continue;
 		put_pid(m->old_pid);
 		mmdrop(mm);
-		/* Pairs with others_slot(): the pid is not looked at any more. */
+		/* Pairs with others_slot(): old_pid is read before old_mm becomes NULL. */
 		smp_store_release(&m->old_mm, NULL);
 	}
 }
@@ -257,7 +265,7 @@ static void expire_misses(struct work_struct *work)
 	drop_misses(LATE_MISSES);
 	if (!any_miss())
 		return;
-	/* A reader that looked while one was taken here and put back sleeps. */
+	/* A reader may have looked while a miss was taken here and put back, and may sleep now. */
 	wake_up_interruptible(&miss_wait);
 	schedule_delayed_work(&expire_work, MISS_LIFE);
 }
@@ -271,7 +279,10 @@ static void announce_miss(struct irq_work *work)
 
 static struct irq_work miss_work = IRQ_WORK_INIT(announce_miss);
 
-/* It may be going just now: then these are any. */
+/*
+ * Returns numbers that tell inodes apart which had the same address. The inode may be going just
+ * now; then the result is arbitrary.
+ */
 static u64 numbers_of(const struct inode *inode)
 {
 	typeof_member(struct inode, i_ino) number;
@@ -297,7 +308,10 @@ static bool asked_lately(const void *key)
 	return false;
 }
 
-/* What is counted may just be changing: then it is one too many or too few. */
+/*
+ * Counts the full slots of a user. They may be changing just now; then the result is one too high
+ * or too low.
+ */
 static unsigned int misses_of_user(kuid_t uid)
 {
 	unsigned int nr = 0;
@@ -319,7 +333,7 @@ static unsigned int misses_of_process(const struct mm_struct *mm)
 	return nr;
 }
 
-/* A slot that was free, which is the caller's then; or NULL. */
+/* Takes a free slot, which the caller then owns. Returns NULL if there is none. */
 static struct miss *free_slot(void)
 {
 	int i;
@@ -330,7 +344,10 @@ static struct miss *free_slot(void)
 	return NULL;
 }
 
-/* Likewise one that was a user's who has more of them than one who has @own. */
+/*
+ * Takes a slot from a user who has more slots than @own, the number of the caller's user. Looks at
+ * TRIES slots from @first on. The caller then owns the slot. Returns NULL if there is none.
+ */
 static struct miss *others_slot(unsigned int own, unsigned int first)
 {
 	int i;
@@ -338,14 +355,14 @@ static struct miss *others_slot(unsigned int own, unsigned int first)
 	for (i = 0; i < TRIES; i++) {
 		struct miss *m = &misses[(first + i) % NR_MISSES];
 
-		/* Pairs with put_old(): the pid there is not looked at any more. */
+		/* Pairs with put_old(), which is done with old_pid when old_mm is NULL. */
 		if (smp_load_acquire(&m->old_mm) ||
 		    !rules_may_take(own, misses_of_user(READ_ONCE(m->uid))) ||
 		    atomic_cmpxchg_acquire(&m->state, MISS_FULL, MISS_BUSY) != MISS_FULL)
 			continue;
 		rules_forget_miss(m->key);
 		m->old_pid = m->pid;
-		/* Pairs with put_old(): the pid comes before. */
+		/* Pairs with put_old(): old_pid is set before old_mm. */
 		smp_store_release(&m->old_mm, m->mm);
 		return m;
 	}
@@ -365,7 +382,10 @@ static void fill_slot(struct miss *m, kuid_t uid, const void *key, u64 addr)
 	irq_work_queue(&miss_work);
 }
 
-/* Neither a process nor a user takes the room from all others. */
+/*
+ * Puts a miss into a slot. Limits per process and per user keep one of them from taking all slots.
+ * Returns whether there was a slot.
+ */
 static bool queue_miss(const void *key, u64 addr)
 {
 	kuid_t uid = rules_user();
@@ -391,15 +411,18 @@ void rules_miss(const void *key, u64 addr)
 		rules_forget_miss(key);
 }
 
-/* The mapped file, if it is the one that was missed still; a reference, or NULL. */
+/*
+ * Returns the file that is mapped at @m->addr, with a reference, if it is still the one that was
+ * missed; otherwise NULL.
+ */
 static struct file *find_mapped(struct mm_struct *mm, const struct miss *m)
 {
 	struct vm_area_struct *vma;
 	struct file *file = NULL;
 
 	/*
-	 * Who has the lock may wait for a page of a file that is another program's to give. So it
-	 * is not waited for: the next walk asks again.
+	 * The holder of the lock may wait for a page of a file that another program supplies. So
+	 * the lock is not waited for: the next walk asks for the file again.
 	 */
 	if (!mmap_read_trylock(mm)) {
 		rules_forget_miss(m->key);
@@ -422,16 +445,17 @@ static struct file *miss_file(const struct miss *m)
 	}
 	file = find_mapped(m->mm, m);
 	/*
-	 * The last one to leave an address space waits for its asynchronous I/O, which may be
-	 * in the hands of another program: not here.
+	 * The last one to leave an address space waits for its asynchronous I/O, which may depend
+	 * on another program. So the release is left to another thread.
 	 */
 	mmput_async(m->mm);
 	return file;
 }
 
 /*
- * Who opens a file of FUSE waits for the program that serves it. It may be anybody's, and
- * never answer. That of virtiofs is the host.
+ * Returns whether a program serves the file system. Whoever opens a file of FUSE waits for the
+ * program that serves it, which may belong to anybody and may never answer. With virtiofs it is the
+ * host.
  */
 static bool is_served_by_program(const struct super_block *sb)
 {
@@ -440,8 +464,9 @@ static bool is_served_by_program(const struct super_block *sb)
 }
 
 /*
- * NULL: it is unmapped meanwhile, or not to be opened. A device does what it likes when it is
- * opened. O_NONBLOCK: whoever has a lease on the file is told to give it up, and not waited for.
+ * Opens the file of a miss. Returns NULL if the file was unmapped meanwhile, or must not be opened.
+ * Only regular files are opened, because a device may do anything when it is opened. O_NONBLOCK:
+ * the holder of a lease on the file is told to give it up, but it is not waited for.
  */
 static struct file *open_miss(const struct miss *m)
 {
@@ -456,7 +481,10 @@ static struct file *open_miss(const struct miss *m)
 	return IS_ERR(file) ? NULL : file;
 }
 
-/* Files that cannot be opened are passed over: fanotify, a security module may say no. */
+/*
+ * Waits for a miss and opens its file. Files that cannot be opened are skipped: fanotify or a
+ * security module may refuse. Returns 0 or a negative errno.
+ */
 static int next_miss(struct file *device, struct file **file, struct shstk_rules_miss *arg)
 {
 	struct miss m;
@@ -536,7 +564,7 @@ unsigned int rules_listeners(void)
 	return atomic_read(&nr_listeners);
 }
 
-/* The hooks are out and the device is closed: nothing is missed any more. */
+/* The hooks are removed and the device is closed, so there are no new misses. */
 void rules_misses_exit(void)
 {
 	irq_work_sync(&miss_work);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rules_rule.h - the fields of a rule.
+ * rules_rule.h - functions that read the fields of an unwind rule.
  *
- * It is compiled in user space and by BPF programs, too: of the kernel it uses nothing.
+ * This file is also compiled in user space and in BPF programs, so it uses nothing of the kernel.
  */
 #ifndef USHSTK_RULES_RULE_H
 #define USHSTK_RULES_RULE_H
@@ -30,7 +30,7 @@ static inline unsigned int ushstk_rule_fp(__u64 rule)
 	return rule >> SHSTK_RULE_FP_SHIFT & SHSTK_RULE_OFF_MASK;
 }
 
-/* In words. */
+/* Returns the CFA offset in words of 8 bytes. */
 static inline int ushstk_rule_cfa(__u64 rule)
 {
 	return (__s64)rule >> SHSTK_RULE_CFA_SHIFT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rules_share.h - whose the place is that is shared among users.
+ * rules_share.h - decides which user a place counts for, and who may take a place from whom.
  */
 #ifndef USHSTK_RULES_SHARE_H
 #define USHSTK_RULES_SHARE_H
@@ -10,11 +10,12 @@
 #include <linux/user_namespace.h>
 
 /*
- * The user that current is counted as. In a user namespace all subordinate ids are those of
- * the user who made it, or the outermost of those that it lies in. Where root made that, as
- * some container managers do, the kernel knows no more than each id: two of these are two users.
+ * Returns the user for whom current is counted. In a user namespace all subordinate ids count as
+ * the user who created it; if namespaces are nested, as the user who created the outermost one. If
+ * root created it, as some container managers do, the kernel knows no more than each id: then two
+ * ids count as two users.
  *
- * Context: any, NMI as well.
+ * Context: any, including NMI.
  */
 static inline kuid_t rules_user(void)
 {
@@ -27,7 +28,7 @@ static inline kuid_t rules_user(void)
 	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? current_uid() : ns->owner;
 }
 
-/* Whether a user with so many places may take one from another with so many. */
+/* Returns whether a user with @own places may take one from a user with @others places. */
 static inline bool rules_may_take(unsigned int own, unsigned int others)
 {
 	return others > own + 1;

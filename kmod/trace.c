@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * trace.c - makes the trace events of trace.h.
+ * trace.c - creates the trace events that trace.h defines.
  */
 #define CREATE_TRACE_POINTS
 #include "trace.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * trace.h - the trace events of shstk.ko.
+ * trace.h - defines the trace events of shstk.ko.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM shstk
@@ -12,11 +12,11 @@
 #include <linux/tracepoint.h>
 
 /*
- * A return whose address on the ordinary stack is not the one on the shadow
- * stack, or another misuse of shadow stacks that the CPU caught. current is the
- * task; it gets SIGSEGV with si_code SEGV_CPERR.
+ * shstk_violation is emitted for a return whose address on the ordinary stack differs from the one
+ * on the shadow stack, or for another misuse of shadow stacks that the CPU caught. The task is
+ * current; it gets SIGSEGV with si_code SEGV_CPERR.
  */
-/* As the kernel writes its trace events. */
+/* The format is the one the kernel uses for its trace events. */
 /* clang-format off */
 TRACE_EVENT(shstk_violation,
 	TP_PROTO(unsigned long pc, u64 stack, u64 shadow),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ushstk.h - what the parts of shstk.ko know of each other.
+ * ushstk.h - the functions that the parts of shstk.ko call in each other.
  */
 #ifndef USHSTK_H
 #define USHSTK_H
@@ -11,7 +11,7 @@
 
 struct attribute_group;
 
-/* remote.c: other tasks */
+/* remote.c: reads other tasks */
 int ushstk_remote_init(void);
 bool ushstk_ptrace_check(void);
 int ushstk_status(struct shstk_ioc_status *arg);
@@ -23,7 +23,7 @@ int ushstk_kfunc_init(void);
 bool ushstk_kfunc_there(void);
 int bpf_shstk_get_user_stack(void *buf, u32 buf__sz, u64 flags);
 
-/* violation.c: control-protection faults */
+/* violation.c: counts control-protection faults */
 int ushstk_violation_init(void);
 void ushstk_violation_exit(void);
 extern const struct attribute_group *ushstk_violation_groups[];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * violation.c - control-protection faults of all tasks: a trace event and
- * counts.
+ * violation.c - emits a trace event for each control-protection fault of any task, and counts these
+ * faults.
  *
- * The fault handlers themselves cannot be hooked (noinstr), but on every
- * architecture each of them, and nothing else, ends in force_sig_fault(SIGSEGV,
- * SEGV_CPERR) for current: a kprobe is there. What a signal's siginfo says is no
- * proof, for a program may send itself any.
+ * The fault handlers themselves cannot be hooked (noinstr). But on every architecture each of them,
+ * and nothing else, ends in force_sig_fault(SIGSEGV, SEGV_CPERR) for current, so a kprobe is put
+ * there. The siginfo of a signal is no proof of a fault, because a program may send itself any
+ * siginfo.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -37,7 +37,7 @@ static u64 shadow_address(void)
 	return addr;
 }
 
-/* At the entry of force_sig_fault(int sig, int code, void __user *addr). */
+/* Runs at the entry of force_sig_fault(int sig, int code, void __user *addr). */
 static int on_fault(struct kprobe *probe, struct pt_regs *args)
 {
 	struct pt_regs *regs;
@@ -81,7 +81,7 @@ const struct attribute_group *ushstk_violation_groups[] = {
 };
 
 /**
- * ushstk_violation_init() - start to look at faults
+ * ushstk_violation_init() - start to watch for faults
  *
  * Return: 0 or a negative errno.
  */
@@ -95,7 +95,7 @@ int ushstk_violation_init(void)
 }
 
 /**
- * ushstk_violation_exit() - stop looking, and wait for those who still do
+ * ushstk_violation_exit() - stop watching, and wait for handlers that still run
  */
 void ushstk_violation_exit(void)
 {
