@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * walk.c - user callchains by unwind rules, in any context.
+ * walk.c - walks user stacks by unwind rules, in any context.
  *
- * From the program counter to the mapping (the maple tree under RCU), from its inode to
- * the table, from the table to the rule, by which the caller's pc, sp and fp are found in
- * the stack. Nothing sleeps, locks or faults in: what is not present ends the walk.
+ * A walk goes from the program counter to the mapping (the maple tree under RCU), from the inode of
+ * the mapping to the table, and from the table to the rule. The rule says where the caller's pc, sp
+ * and fp are on the stack. Nothing sleeps, locks or faults in pages: a page that is not present
+ * ends the walk.
  *
- * Three things make it cheap. The stack is read in one window of user access: addresses
- * are clamped instead of checked. Each CPU remembers rules by the number of their table
- * and the offset in it, which nothing but the table can make untrue; and the numbers are
- * never used again. And each CPU remembers the mappings of some address spaces, until
- * these, or any table, change.
+ * Three things make a walk cheap. The stack is read in one window of user access, with addresses
+ * clamped instead of checked. Each CPU remembers rules by the number of their table and the offset
+ * in it; these stay true because a table does not change and its number is never used again. And
+ * each CPU remembers the mappings of some address spaces, until their mappings or any table change.
  *
- * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX
- * steps, and reads no memory but the user's.
+ * Whatever the stack, the mappings and the tables contain, a walk makes at most WALK_MAX steps and
+ * reads only user memory.
  *
- * This is the loop, and what it remembers. walk_mapping.h, and walk_special.h with the kinds
- * of rules of each architecture, are called out of line, but compiled with it: what the
- * compiler knows of them saves 12 instructions a walk, on arm64 28 and one a frame.
+ * This file has the loop and the memory of each CPU. walk_mapping.h, and walk_special.h with the
+ * rule kinds of each architecture, are called out of line but compiled together with the loop: what
+ * the compiler knows of them then saves 12 instructions per walk; on arm64 it saves 28, and one per
+ * frame.
  */
 #include <linux/mm.h>
 #include <linux/percpu.h>
@@ -34,10 +35,10 @@
 #define NR_SPACES 4
 
 /**
- * struct memory - what a CPU remembers
- * @busy: a walk is using it; one that interrupts that does without.
- * @space: by mm.
- * @rule: by hash of the key.
+ * struct memory - what a CPU remembers between walks
+ * @busy: a walk is using the memory; a walk that interrupts that one does without it.
+ * @space: address spaces, by a hash of the mm.
+ * @rule: rules, by a hash of their key.
  */
 struct memory {
 	int busy;
@@ -45,15 +46,16 @@ struct memory {
 	struct packed_rule rule[1 << CACHE_BITS];
 };
 
-/* There from the first table on. */
+/* The memory of each CPU. It is allocated before the first table is loaded, and NULL until then. */
 static DEFINE_PER_CPU(struct memory *, memories);
 static bool remembers;
 
-/* --- mappings that are remembered --- */
+/* ---- Mappings that are remembered ---- */
 
 /*
- * The mappings that were remembered of this mm, if nothing changed since. The stamp is
- * read before they are looked up again: a change that comes between is seen next time.
+ * Returns the remembered mappings of @mm. They are emptied if something has changed since they were
+ * remembered. The stamp is read before mappings are looked up again, so a change that comes in
+ * between is noticed next time.
  */
 static struct space *find_space(struct memory *memory, const struct mm_struct *mm,
 				unsigned long generation)
@@ -62,7 +64,7 @@ static struct space *find_space(struct memory *memory, const struct mm_struct *m
 	unsigned int seq = ushstk_mm_seq(mm);
 	u64 id = walk_arch_mm_id(mm);
 
-	/* The stamp comes before any look-up. */
+	/* The stamp must be read before any lookup. */
 	smp_rmb();
 	if (likely(s->id == id && s->seq == seq && s->generation == generation))
 		return s;
@@ -73,9 +75,12 @@ static struct space *find_space(struct memory *memory, const struct mm_struct *m
 	return s;
 }
 
-/* --- rules --- */
+/* ---- Rules ---- */
 
-/* Only what the table is about is remembered under its number. */
+/*
+ * Looks up the rule of the code at @at and puts it into the cache slot @rule. Only a rule that the
+ * table covers gets a key, under which it is found again.
+ */
 static noinline void look_up_rule(struct walk *w, const struct mapping *m, u64 at,
 				  struct packed_rule *rule)
 {
@@ -91,27 +96,27 @@ static noinline void look_up_rule(struct walk *w, const struct mapping *m, u64 a
 	}
 }
 
-/* --- the loop --- */
+/* ---- The loop ---- */
 
 #define window_open() user_access_begin((const void __user *)PAGE_SIZE, sizeof(u64))
 
 /**
- * struct pass - the frame that the loop has come to, and what it needs all along
- * @pc: as in struct frame.
- * @sp: likewise.
- * @fp: likewise.
- * @other: likewise.
- * @at: an address in the code: @pc, or, if that is a return address, the one before.
- * @m: a mapping, of @at once that was found.
- * @rule: that of @at, likewise.
- * @next: room for the next entry.
- * @end: of the room for entries.
- * @limit: of addresses.
- * @rules: see struct walk.
- * @mask: likewise.
+ * struct pass - the frame that the loop has reached, and what the loop needs all the time
+ * @pc: program counter or return address, as in struct frame.
+ * @sp: stack pointer.
+ * @fp: frame pointer register.
+ * @other: rbx, or x30 on arm64.
+ * @at: an address in the code: @pc itself or, if that is a return address, the byte before it.
+ * @m: a mapping; once it was looked up, the mapping of @at.
+ * @rule: rule of @at, once it was looked up.
+ * @next: where the next entry goes.
+ * @end: end of the room for entries.
+ * @limit: limit to which addresses are clamped.
+ * @rules: remembered rules, as in struct walk.
+ * @mask: number of remembered rules - 1.
  *
- * What it costs is counted (rules_cost.c): all that takes one is inlined, so that its
- * members are registers.
+ * The instructions per walk are counted (rules_cost.c). Every function that takes a struct pass is
+ * inlined, so that its members are registers.
  */
 struct pass {
 	u64 pc, sp, fp, other, at;
@@ -123,7 +128,10 @@ struct pass {
 	unsigned int mask;
 };
 
-/* To frame @f of @w. What is not there yet looks like a mapping without an address. */
+/*
+ * Sets @p to the frame @f of @w. If no mapping is remembered yet, @p->m is made a mapping without
+ * any address.
+ */
 static __always_inline void pass_to(struct pass *p, struct walk *w, const struct frame *f)
 {
 	p->pc = f->pc;
@@ -136,7 +144,7 @@ static __always_inline void pass_to(struct pass *p, struct walk *w, const struct
 		p->m->len = 0;
 }
 
-/* The frame is the trace's next entry. */
+/* Makes the frame the next entry of the trace. Returns GO_ON, or how the walk ends. */
 static __always_inline int pass_entry(struct pass *p)
 {
 	if (unlikely(!p->pc))
@@ -148,9 +156,10 @@ static __always_inline int pass_entry(struct pass *p)
 }
 
 /*
- * No code is there. A return address that leads there is none; a program counter does if a
- * signal came behind a wild jump, but not to the kernel's addresses, which a forged signal
- * frame may hold.
+ * Ends a walk at @p->at where no code is mapped. A return address that leads there is not one, so
+ * its entry is removed. A program counter may lead there if a signal came after a wild jump, and
+ * its entry stays; but a kernel address, which a forged signal frame may hold, is removed. Returns
+ * how the walk ends.
  */
 static __always_inline int pass_no_code(struct pass *p, const struct walk *w)
 {
@@ -161,8 +170,8 @@ static __always_inline int pass_no_code(struct pass *p, const struct walk *w)
 }
 
 /*
- * The rule of the frame's code, in @p->rule. The window is open. GO_ON: it still is, else it
- * is closed.
+ * Finds the rule of the frame's code and puts it into @p->rule. The window of user access is open
+ * at the start. If the result is GO_ON, it is still open, otherwise it is closed.
  */
 static __always_inline int pass_rule(struct pass *p, struct walk *w, const bool careful)
 {
@@ -195,7 +204,10 @@ static __always_inline int pass_rule(struct pass *p, struct walk *w, const bool 
 	return GO_ON;
 }
 
-/* The frame's CFA by that rule, as an address that may be read. */
+/*
+ * Computes the frame's CFA by the rule, as an address that may be read. Returns GO_ON, GO_SPECIAL,
+ * or how the walk ends.
+ */
 static __always_inline int pass_cfa(const struct pass *p, struct walk *w, const bool careful,
 				    u64 *cfa)
 {
@@ -211,14 +223,19 @@ static __always_inline int pass_cfa(const struct pass *p, struct walk *w, const 
 	} else if (careful && WALK_LINK_REGISTER && !w->sp_known) {
 		return GO_SPECIAL;
 	}
-	/* On arm64 a function may have no frame: the innermost. */
+	/*
+	 * On arm64 a function may have no frame, so the innermost frame's CFA may be equal to sp.
+	 */
 	if (unlikely(*cfa <= p->sp) && (!WALK_LINK_REGISTER || *cfa < p->sp || p->at != p->pc))
 		return WALK_BAD_CFA;
 	*cfa = walk_arch_clamp(*cfa, p->limit);
 	return GO_ON;
 }
 
-/* Leave the frame, whose CFA that is: to its caller's. The window is open. */
+/*
+ * Goes from the frame with this CFA to the frame of its caller. The window of user access is open.
+ * Returns GO_ON, or how the walk ends.
+ */
 static __always_inline int pass_frame(struct pass *p, u64 cfa, const bool careful)
 {
 	const struct packed_rule *rule = p->rule;
@@ -244,7 +261,10 @@ fault:
 	return WALK_NO_MEMORY;
 }
 
-/* Which of the words that pass_frame() reads is not there. */
+/*
+ * Finds which of the words that pass_frame() reads is missing, and notes its address in
+ * @w->missing.
+ */
 static noinline void note_missing(struct walk *w, const struct packed_rule *rule, u64 cfa)
 {
 	u64 word;
@@ -258,7 +278,7 @@ static noinline void note_missing(struct walk *w, const struct packed_rule *rule
 }
 
 /*
- * As many frames as the loop can pass. Inside the window nothing is called.
+ * Passes as many frames as the loop can pass. Nothing is called inside the window of user access.
  *
  * Return: GO_SPECIAL, or how the walk ends.
  */
@@ -274,7 +294,10 @@ static __always_inline int pass_frames(struct pass *p, struct walk *w, const boo
 		if (ret != GO_ON)
 			return ret;
 		ret = pass_cfa(p, w, careful, &cfa);
-		/* Joined with the others it would cost each frame three instructions. */
+		/*
+		 * This check is separate, because one combined check would cost each frame three
+		 * instructions.
+		 */
 		if (ret == GO_SPECIAL) {
 			user_access_end();
 			return ret;
@@ -290,7 +313,10 @@ static __always_inline int pass_frames(struct pass *p, struct walk *w, const boo
 	return ret;
 }
 
-/* A frame that it cannot pass. @f: room for it. Return: see step_special(). */
+/*
+ * Passes one frame that the loop cannot pass. @f is room for that frame. Returns GO_ON,
+ * GO_CAREFULLY, or how the walk ends.
+ */
 static __always_inline int pass_special(struct pass *p, struct walk *w, struct frame *f,
 					const bool careful)
 {
@@ -304,7 +330,7 @@ static __always_inline int pass_special(struct pass *p, struct walk *w, struct f
 		ret = step_record(w, f, WALK_BAD_CFA);
 	if (ret >= 0 || (ret == GO_CAREFULLY && !WALK_LINK_REGISTER))
 		return ret;
-	/* The step was made. */
+	/* The step was made, so the loop continues from the new frame. */
 	pass_to(p, w, f);
 	entry = pass_entry(p);
 	w->nr = p->next - w->dst;
@@ -314,11 +340,11 @@ static __always_inline int pass_special(struct pass *p, struct walk *w, struct f
 }
 
 /*
- * From frame @f on. It is compiled twice: @careful for what few walks need: rbx, return
- * probes, an sp that is not known, and to tell where memory is missing.
+ * Walks from frame @f on. The function is compiled twice. The @careful version handles what few
+ * walks need: rbx, return probes, an sp that is not known, and finding out which memory is missing.
  *
- * Return: how the walk ends. GO_CAREFULLY: not so far, and this is not @careful; on machines
- * with a link register it has come to @f.
+ * Return: how the walk ends; or GO_CAREFULLY if it cannot end without @careful. On machines with a
+ * link register the walk has then come to frame @f.
  */
 static __always_inline int walk_frames(struct walk *w, struct frame *f, const bool careful)
 {
@@ -368,7 +394,7 @@ static __always_inline int walk_all(struct walk *w)
 	ret = walk_frames(w, &f, false);
 	if (likely(ret != GO_CAREFULLY))
 		return ret;
-	/* On x86 that is for rbx, which was not followed from the beginning. */
+	/* On x86 the reason is rbx, which was not followed, so the walk starts again. */
 	if (!WALK_LINK_REGISTER)
 		walk_begin(w, &f);
 	return walk_carefully(w, &f);
@@ -389,7 +415,10 @@ static __always_inline int walk_remembering(struct walk *w, struct memory *memor
 	return ret;
 }
 
-/* It interrupted another walk on this CPU, or there is no table that it could remember. */
+/*
+ * Walks without the memory of the CPU. It is called if the walk interrupted another walk on this
+ * CPU, or if no table was loaded that the CPU could remember rules of.
+ */
 static noinline int walk_nested(struct walk *w)
 {
 	struct space space;
@@ -403,9 +432,10 @@ static noinline int walk_nested(struct walk *w)
 }
 
 /*
- * Whether a walk that ended so says anything. In a file that has a table, code without a rule, or
- * with one that cannot be said, may still have a frame record; if it has none that is right, the
- * kernel's own walk would follow one that is wrong.
+ * Returns whether a walk that ended in this way gives a usable chain. A chain with an entry is
+ * always usable. Without an entry, code in a file that has a table, with no rule or with a rule
+ * that no kind can express, may still have a frame record. If it has no correct one, the kernel's
+ * own walk would follow a wrong one, so the empty chain is usable, too.
  */
 static __always_inline bool walk_tells(const struct walk *w, int end)
 {
@@ -433,7 +463,7 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missi
 		walk_count(WALK_REFUSED);
 		return -1;
 	}
-	/* As preemption is disabled, this is an RCU section. */
+	/* This is an RCU section because preemption is disabled. */
 	pagefault_disable();
 	if (likely(mem && !READ_ONCE(mem->busy)))
 		ret = walk_remembering(&w, mem);
@@ -464,7 +494,10 @@ int walk_remember(void)
 		m = kvzalloc_node(sizeof(*m), GFP_KERNEL, cpu_to_node(cpu));
 		if (!m)
 			return -ENOMEM;
-		/* Its zeroes come before it: walks follow the pointer. */
+		/*
+		 * The memory must be zeroed before the pointer is visible, because walks follow the
+		 * pointer.
+		 */
 		smp_store_release(per_cpu_ptr(&memories, cpu), m);
 	}
 	remembers = true;
@@ -482,7 +515,7 @@ size_t walk_memory(void)
 	return sum;
 }
 
-/* The hooks are out already, or were never in. */
+/* Frees the memory of all CPUs. The hooks are removed already, or were never installed. */
 void walk_exit(void)
 {
 	int cpu;

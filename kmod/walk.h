@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk.h - user callchains by unwind rules.
+ * walk.h - the interface to user callchains by unwind rules.
  */
 #ifndef USHSTK_WALK_H
 #define USHSTK_WALK_H
@@ -12,28 +12,29 @@
 #include "walk_end.h"
 
 /**
- * walk_user() - the callers of current's user code
+ * walk_user() - get the callers of the user code of current
  * @regs: its registers, of 64-bit user mode; current->mm is not NULL.
- * @dst: receives return addresses, innermost first; the program counter is not among
- *	them.
+ * @dst: receives the return addresses, innermost first, without the program counter.
  * @max: room in @dst.
- * @missing: is 0, and receives an address that is not present, if that ended the walk, which is
- *	not counted then: it is to be made again, with that page. NULL: that is not asked for.
+ * @missing: points to 0, or is NULL. If a page that is not present ends the walk, it receives an
+ *	address in that page; such a walk is not counted, and is to be repeated with the page
+ *	present. NULL means that the caller does not bring in pages.
  *
- * Context: any, NMI as well; preemption is disabled.
+ * The function counts how the walk ended.
  *
- * Return: number of entries; -1 if nothing can be said about the innermost frame. How it
- * ended is counted.
+ * Context: any, including NMI; preemption is disabled.
+ *
+ * Return: number of entries; -1 if nothing can be said about the innermost frame.
  */
 int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missing);
 
-/* Counters: /sys/module/shstk_perf/rules/ */
+/* The counters in /sys/module/shstk_perf/rules/. */
 extern const struct attribute_group walk_group;
 
 /**
- * walk_remember() - take the memory in which walks remember rules and mappings, if not yet done
+ * walk_remember() - allocate the memory in which walks remember rules and mappings, if necessary
  *
- * 70 KiB for each CPU: walks go without where there is no table.
+ * The memory takes 70 KiB for each CPU. Walks go without it while no table was ever loaded.
  *
  * Context: process context, sleeps; one caller at a time.
  *
@@ -41,7 +42,7 @@ extern const struct attribute_group walk_group;
  */
 int walk_remember(void);
 
-/* Bytes of that memory, on all CPUs. */
+/* Returns the number of bytes of that memory on all CPUs. */
 size_t walk_memory(void);
 void walk_exit(void);
 

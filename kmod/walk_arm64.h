@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_arm64.h - what walk.c needs to know of arm64.
+ * walk_arm64.h - the architecture functions of walk.c, for arm64.
  */
 #ifndef USHSTK_WALK_ARM64_H
 #define USHSTK_WALK_ARM64_H
@@ -14,7 +14,7 @@
 
 #include "walk_call_arm64.h"
 
-/* A call leaves the return address in a register, x30, which struct frame's other is. */
+/* A call leaves the return address in a register, x30, which is @other in struct frame. */
 #define WALK_LINK_REGISTER true
 #define WALK_CALL_PUSHES 0
 
@@ -32,23 +32,26 @@ static __always_inline u64 walk_arch_strip(u64 addr)
 }
 
 /*
- * The address space identifier with its generation: in one generation each is given to
- * one mm only, and an mm that runs has one.
+ * Returns the address space identifier of @mm with its generation. In one generation each
+ * identifier is given to one mm only, and an mm that runs has an identifier.
  */
 static __always_inline u64 walk_arch_mm_id(const struct mm_struct *mm)
 {
 	return atomic64_read(&mm->context.id);
 }
 
-/* While a task is switched, current is not yet the one whose mm is loaded. */
+/*
+ * Returns whether the walk may read user memory. During a context switch current may not be the
+ * task whose mm is loaded.
+ */
 static __always_inline bool walk_arch_ok(const struct pt_regs *regs)
 {
 	return !compat_user_mode(regs) && (!ushstk_may_switch() || ushstk_memory_is_own());
 }
 
 /*
- * What is read with the rights of user space is the user's, whatever the address: nothing is
- * to be clamped.
+ * Reads that use the rights of user space get only user memory, whatever the address is, so there
+ * is nothing to clamp.
  */
 static __always_inline u64 walk_arch_limit(void)
 {
@@ -60,13 +63,16 @@ static __always_inline u64 walk_arch_clamp(u64 addr, u64 limit)
 	return addr;
 }
 
-/* Up to x30. */
+/* Returns a register by its DWARF number, at most x30. */
 static inline u64 walk_arch_register(const struct pt_regs *regs, unsigned int dwarf)
 {
 	return regs->regs[min(dwarf, 30u)];
 }
 
-/* From sp in the function that a signal handler returns to: behind siginfo. */
+/*
+ * Offsets from sp to the saved registers, in the function to which a signal handler returns. They
+ * are in the context behind siginfo.
+ */
 #define WALK_CONTEXT (128 + offsetof(struct ucontext, uc_mcontext))
 #define WALK_CONTEXT_PC (WALK_CONTEXT + offsetof(struct sigcontext, pc))
 #define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext, sp))

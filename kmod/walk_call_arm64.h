@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_call_arm64.h - whether code ends in a call.
+ * walk_call_arm64.h - tells whether code ends in a call instruction.
  *
- * Both walks have it, this module's and the one of bpf/: of the kernel it uses nothing but
- * its names of types.
+ * Two walks share this file, the one of this module and the one in bpf/. It uses nothing of the
+ * kernel but its type names.
  */
 #ifndef USHSTK_WALK_CALL_ARM64_H
 #define USHSTK_WALK_CALL_ARM64_H
 
 #define WALK_CALL_BYTES 4
 
-/* BL, BLR, and BLR that authenticates. */
+/* Returns whether @code is BL, BLR, or a BLR with pointer authentication. */
 static inline bool walk_arch_after_call(const u8 *code)
 {
 	u32 insn = code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;

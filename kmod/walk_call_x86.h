@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_call_x86.h - whether code ends in a call.
+ * walk_call_x86.h - tells whether code ends in a call instruction.
  *
- * Both walks have it, this module's and the one of bpf/: of the kernel it uses nothing but
- * its names of types.
+ * Two walks share this file, the one of this module and the one in bpf/. It uses nothing of the
+ * kernel but its type names.
  */
 #ifndef USHSTK_WALK_CALL_X86_H
 #define USHSTK_WALK_CALL_X86_H
 
-/* The longest call instruction that is looked at. */
+/* Length of the longest call instruction that is recognized. */
 #define WALK_CALL_BYTES 8
 
-/* Length of "call *..." with this ModRM byte, and SIB byte if it has one. */
+/*
+ * Returns the length of "call *..." with this ModRM byte and, if it has one, this SIB byte. Returns
+ * 0 if it is no call.
+ */
 static inline unsigned int walk_indirect_call(u8 modrm, u8 sib)
 {
 	unsigned int mod = modrm >> 6, rm = modrm & 7, len = 2;
@@ -29,7 +32,7 @@ static inline unsigned int walk_indirect_call(u8 modrm, u8 sib)
 	return len;
 }
 
-/* Whether the code in front of a return address, up to it, ends in a call. */
+/* Returns whether @code, the WALK_CALL_BYTES in front of a return address, ends in a call. */
 static inline bool walk_arch_after_call(const u8 *code)
 {
 	unsigned int len;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * walk_count.c - what became of walks: /sys/module/shstk_perf/rules/
+ * walk_count.c - counts how walks end and what they do: the files in /sys/module/shstk_perf/rules/.
  */
 #include <linux/kobject.h>
 #include <linux/percpu.h>

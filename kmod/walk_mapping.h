@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_mapping.h - from an address to the mapping and its table.
+ * walk_mapping.h - finds the mapping of an address, and its table.
  */
 #ifndef USHSTK_WALK_MAPPING_H
 #define USHSTK_WALK_MAPPING_H
@@ -9,17 +9,17 @@
 
 #include "walk_parts.h"
 
-/* Pieces of memory that are looked at on either side of one: see is_hole(). */
+/* Most pieces of memory to look at on each side of a piece without a file: see fill_hole(). */
 #define MAX_PIECES 8
 
 /**
  * struct area - a mapping as it was read
  * @start: first address.
- * @end: address behind the last.
- * @file_off: to be added to an address: the offset in the file.
- * @key: inode of the file; NULL: it is of none.
- * @code: it may be executed.
- * @plain: memory of no file, and nothing that the kernel put there.
+ * @end: first address behind it.
+ * @file_off: number to add to an address to get the offset in the file.
+ * @key: inode of the file; NULL if the mapping has no file.
+ * @code: it is executable.
+ * @plain: it has no file, and the kernel put nothing special there.
  */
 struct area {
 	u64 start, end;
@@ -30,9 +30,9 @@ struct area {
 };
 
 /*
- * The mapping at @addr. VMAs and files are freed under RCU, or may become others' meanwhile:
- * what was read of one counts only if it is the same when read again. A file may be freed at
- * once; its inode is only compared.
+ * Reads the mapping at @addr. VMAs and files are freed under RCU, or may be reused meanwhile, so
+ * what was read counts only if it is the same when it is read again. A file may be freed at once;
+ * its inode is only compared. Returns whether there is a mapping.
  */
 static bool read_area(struct mm_struct *mm, u64 addr, struct area *a)
 {
@@ -54,7 +54,7 @@ static bool read_area(struct mm_struct *mm, u64 addr, struct area *a)
 	a->plain = !file && !READ_ONCE(vma->vm_ops);
 	if (addr < start || addr >= end)
 		return false;
-	/* All reads above come before these. */
+	/* All reads above must come before the reads below. */
 	smp_rmb();
 	if (READ_ONCE(vma->vm_mm) != mm || READ_ONCE(vma->vm_start) != start ||
 	    READ_ONCE(vma->vm_end) < end || READ_ONCE(vma->vm_file) != file ||
@@ -66,7 +66,11 @@ static bool read_area(struct mm_struct *mm, u64 addr, struct area *a)
 	return true;
 }
 
-/* From @a, a piece of code in memory of no file, to the file's mapping that adjoins such pieces. */
+/*
+ * Starts at @a, a piece of code without a file, and goes over adjoining pieces of the same sort,
+ * downwards or upwards. Returns whether there is a mapping of a file at the end; if so, @a is that
+ * mapping.
+ */
 static bool read_beside(struct mm_struct *mm, struct area *a, bool below)
 {
 	int i;
@@ -83,12 +87,14 @@ static bool read_beside(struct mm_struct *mm, struct area *a, bool below)
 }
 
 /*
- * Programs copy their code to memory of no file in its place, to have it on huge pages. So code
- * in such memory between two mappings of one file is that file's, at the offset that these go on
- * with. Linkers may give each segment another distance from its address: what is left of the
- * code itself tells which it is; without that both sides have to agree.
+ * Programs may copy their code to memory without a file, at the same addresses, to have it on huge
+ * pages. So code in such memory between two mappings of one file belongs to that file, at the
+ * offset that continues theirs. Linkers may give each segment another distance between its address
+ * and its offset. The part of the code that is still mapped from the file tells which distance is
+ * right; without it both sides must agree.
  *
- * Where @a is such code, it gets the file; *@at receives where that is mapped.
+ * If @a is such code, it gets the key and the offset of the file, and *@at receives an address at
+ * which the file is mapped.
  */
 static noinline void fill_hole(struct mm_struct *mm, struct area *a, u64 *at)
 {
@@ -102,7 +108,7 @@ static noinline void fill_hole(struct mm_struct *mm, struct area *a, u64 *at)
 		return;
 	if (above.code && !below.code)
 		side = &above;
-	/* No file has anything in front of its beginning. */
+	/* The offset of the code in the file cannot be negative. */
 	if ((s64)(a->start + side->file_off) < 0)
 		return;
 	a->key = side->key;
@@ -110,7 +116,10 @@ static noinline void fill_hole(struct mm_struct *mm, struct area *a, u64 *at)
 	*at = side->start;
 }
 
-/* Code at @addr, and the file that it is of. *@at receives an address at which that is mapped. */
+/*
+ * Reads the code mapping at @addr into @m, and the key of its file into *@key. *@at receives an
+ * address at which that file is mapped. Returns whether there is a code mapping.
+ */
 static bool read_vma(struct mm_struct *mm, u64 addr, struct mapping *m, const void **key, u64 *at)
 {
 	struct area a;
@@ -133,9 +142,10 @@ static bool read_vma(struct mm_struct *mm, u64 addr, struct mapping *m, const vo
 }
 
 /*
- * Only that part of the mapping, around @addr, which the table is about, or is not: so that
- * no key runs into the numbers of other tables. All is compared as offsets in the file,
- * which in a regular file are below 2^63; as an address its beginning may be negative.
+ * Shrinks the mapping @m to the part around @addr that the table covers, or to the part around
+ * @addr that it does not cover, so that no key runs into the numbers of other tables. All values
+ * are compared as offsets in the file, which are below 2^63 in a regular file. The first address of
+ * the whole file may be negative.
  */
 static void cut_mapping(struct mapping *m, u64 addr)
 {
@@ -159,7 +169,9 @@ static void cut_mapping(struct mapping *m, u64 addr)
 	m->len = past - first;
 }
 
-/* Where nothing is known, keys are below those of all tables, and never stored. */
+/*
+ * Sets @m up for code without a table. The keys are below those of all tables and are never stored.
+ */
 static void no_table(struct mapping *m)
 {
 	m->table = NULL;
@@ -167,7 +179,10 @@ static void no_table(struct mapping *m)
 	m->len = min(m->len, (u64)U32_MAX - 1);
 }
 
-/* Return: the mapping at @addr, which is remembered; NULL: not executable. */
+/*
+ * Looks up the mapping at @addr and remembers it. Returns the mapping, or NULL if @addr is not
+ * executable.
+ */
 static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 {
 	struct space *space = w->space;
@@ -185,7 +200,9 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 	if (found.table)
 		cut_mapping(&found, addr);
 	if (!found.table) {
-		/* An address further than the keys reach: its own piece. */
+		/*
+		 * The keys do not reach this address, so a smaller piece that begins there is used.
+		 */
 		if (addr - found.start >= U32_MAX - 1) {
 			found.len -= addr - found.start;
 			found.start = addr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_parts.h - what the parts of the walk have of each other: walk.c, the loop, with
- * walk_mapping.h and walk_special.h, which it includes; and walk_count.c.
+ * walk_parts.h - what the parts of the walk share. The parts are the loop in walk.c, with
+ * walk_mapping.h and walk_special.h, which it includes, and walk_count.c.
  */
 #ifndef USHSTK_WALK_PARTS_H
 #define USHSTK_WALK_PARTS_H
@@ -26,14 +26,14 @@
 #define NR_MAPPINGS 16
 
 /**
- * struct mapping - executable addresses of one file, or of none
+ * struct mapping - executable addresses of one file, or of no file
  * @start: first address.
- * @len: bytes.
- * @key_off: to be added to an address: the key of its rule; see struct packed_rule.
- * @file_off: to be added to an address: the offset in the file.
- * @table: NULL if no table says anything here.
- * @file: it is of a file, or the vdso.
- * @key: that file's, to be told by.
+ * @len: length in bytes.
+ * @key_off: number to add to an address to get the key of its rule; see struct packed_rule.
+ * @file_off: number to add to an address to get the offset in the file.
+ * @table: table that covers the addresses, or NULL.
+ * @file: the addresses belong to a file or to the vdso.
+ * @key: key of that file, for counting.
  */
 struct mapping {
 	u64 start, len;
@@ -45,12 +45,12 @@ struct mapping {
 };
 
 /**
- * struct space - mappings of an address space, and until when they hold
- * @id: of the mm, 0 for none.
- * @seq: its mm_lock_seq, which each change of a mapping changes.
- * @generation: rules_generation.
- * @nr: mappings that were stored; the last NR_MAPPINGS are there.
- * @mapping: these.
+ * struct space - mappings of an address space, and until when they are valid
+ * @id: identifies the mm; 0 if none.
+ * @seq: mm_lock_seq of the mm, which each change of a mapping changes.
+ * @generation: value of rules_generation.
+ * @nr: number of mappings stored so far; only the last NR_MAPPINGS are kept.
+ * @mapping: the mappings.
  */
 struct space {
 	u64 id;
@@ -60,12 +60,12 @@ struct space {
 	struct mapping mapping[NR_MAPPINGS];
 };
 
-/* What else is counted. */
+/* Counters besides those of enum walk_end. */
 enum {
-	COUNT_RECORD = WALK_ENDS, /* frame record, no rule */
+	COUNT_RECORD = WALK_ENDS, /* steps by a frame record, without a rule */
 	COUNT_SIGNAL,
 	COUNT_URETPROBE,
-	COUNT_FIRST_UNKNOWN, /* -1: served by somebody else */
+	COUNT_FIRST_UNKNOWN, /* walks that returned -1 */
 	COUNT_MAPPINGS_READ,
 	COUNT_RULES_READ,
 	NR_COUNTS,
@@ -77,28 +77,28 @@ struct counts {
 
 DECLARE_PER_CPU(struct counts, walk_counts);
 
-/* Preemption is disabled; another walk on this CPU may come between. */
+/* Adds one to a counter. Preemption is disabled; another walk on this CPU may interrupt. */
 static __always_inline void walk_count(unsigned int what)
 {
 	ushstk_arch_count(walk_counts.count[what]);
 }
 
 /**
- * struct walk - a walk
- * @regs: where it began.
- * @mm: current's.
- * @space: mappings.
- * @rules: what is remembered of rules, @mask + 1 of them.
- * @mask: see @rules.
- * @dst: room for entries.
- * @max: their number.
- * @nr: entries that there are.
- * @signals: signal frames passed.
- * @exact: the frame's pc is a program counter, not a return address.
- * @sp_known: false if sp is a lower bound only: behind a frame record of arm64.
- * @instance: pending return probes of frames not yet passed.
- * @missing: receives the address where a read failed, which ended the walk; NULL: that is not
- *	wanted. If it is, the walk is made carefully.
+ * struct walk - the state of one walk
+ * @regs: registers with which it began.
+ * @mm: mm of current.
+ * @space: remembered mappings.
+ * @rules: remembered rules, @mask + 1 of them.
+ * @mask: number of @rules - 1.
+ * @dst: receives the entries.
+ * @max: room in @dst.
+ * @nr: number of entries so far.
+ * @signals: number of signal frames passed.
+ * @exact: pc of the frame is a program counter, not a return address.
+ * @sp_known: sp is exact; if false, it is only a lower bound, behind a frame record of arm64.
+ * @instance: innermost pending return probe of the frames that are not passed yet.
+ * @missing: receives the address of a read that failed and ended the walk; NULL if it is not
+ *	wanted. If it is wanted, the walk is made carefully.
  */
 struct walk {
 	const struct pt_regs *regs;
@@ -126,7 +126,7 @@ static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 	return false;
 }
 
-/* WALK_CALL_BYTES of code. */
+/* Reads WALK_CALL_BYTES of code at @addr. Returns whether all of it could be read. */
 static inline bool load_code(u8 *code, u64 addr)
 {
 	int i;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_rule.h - a frame, and a rule as walks remember it.
+ * walk_rule.h - a frame, and a rule in the form in which walks remember it.
  *
- * Both walks have it, this module's and the one of bpf/: of the kernel it uses nothing but
- * its names of types.
+ * Two walks share this file, the one of this module and the one in bpf/. It uses nothing of the
+ * kernel but its type names.
  */
 #ifndef USHSTK_WALK_RULE_H
 #define USHSTK_WALK_RULE_H
@@ -14,21 +14,21 @@
  * struct frame - what is known of a frame
  * @pc: program counter, or return address.
  * @sp: stack pointer.
- * @fp: frame pointer register, rbp or x29.
- * @other: rbx, or x30 (link register).
+ * @fp: frame pointer register: rbp or x29.
+ * @other: rbx on x86, x30 (the link register) on arm64.
  */
 struct frame {
 	u64 pc, sp, fp, other;
 };
 
 /**
- * struct packed_rule - a rule as the walk remembers it
- * @key: number of the table << 32 | offset in it; 0: none.
- * @cfa: bytes from sp, or, with PACKED_FP, from fp to the CFA. With PACKED_SPECIAL: its
- *	kind, register, and CFA in words, see pack_special().
- * @fp: words from the CFA to where the caller's fp is, so less than 0; 0 if it is
+ * struct packed_rule - a rule in the form in which a walk remembers it
+ * @key: number of the table << 32 | offset in the table; 0 if the slot is empty.
+ * @cfa: bytes from sp or, with PACKED_FP, from fp to the CFA. With PACKED_SPECIAL, it holds the
+ *	kind, the register and the CFA in words, see pack_special().
+ * @fp: words from the CFA to the saved fp of the caller, so negative; 0 if fp is unchanged.
+ * @saved: words from the CFA to the other register that the rule saves, so negative; 0 if it is
  *	unchanged.
- * @saved: the same of what the rule's saved is.
  */
 struct packed_rule {
 	u64 key;
@@ -40,7 +40,10 @@ struct packed_rule {
 #define PACKED_SPECIAL 2u
 #define PACKED_FLAGS 7u
 
-/* What the walk does not do in its loop; in one word as far as it fits. */
+/*
+ * Packs a rule that the loop cannot handle into one word. If the CFA does not fit, the result is
+ * SHSTK_RULE_CUT.
+ */
 static inline u32 pack_special(u64 rule)
 {
 	unsigned int kind = ushstk_rule_kind(rule);
@@ -83,7 +86,7 @@ static inline s64 packed_cfa(u32 cfa)
 	return (s64)((s32)cfa >> 16) * 8;
 }
 
-/* One addressing mode of the processor. */
+/* Returns @addr plus @words words. It is one addressing mode of the processor. */
 static __always_inline u64 at_words(u64 addr, s64 words)
 {
 	return addr + 8 * words;

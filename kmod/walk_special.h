@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_special.h - frames that the loop does not pass by itself: those of no rule, signal
- * frames, rules of rare kinds, and what uprobes hide.
+ * walk_special.h - the frames that the loop cannot pass: frames without a rule, signal frames,
+ * frames with rules of rare kinds, and what uprobes hide.
  *
- * The window of user access is closed here: each word is read by itself.
+ * The window of user access is closed here, so each word is read separately.
  *
- * Two walks have it: this module's, and the BPF program of bpf/. Who includes it has defined
- * before what differs: struct walk and struct mapping; load() and load_code(), which read the
- * user's memory; find_mapping(); walk_count(), rules_cut(); and what walk_x86.h and walk_arm64.h
- * say of an architecture.
+ * Two walks use this file: the one of this module and the BPF program in bpf/. The including file
+ * must define what differs between them: struct walk and struct mapping; load() and load_code(),
+ * which read user memory; find_mapping(); walk_count() and rules_cut(); and the definitions of
+ * walk_x86.h and walk_arm64.h for the architecture.
  */
 #ifndef USHSTK_WALK_SPECIAL_H
 #define USHSTK_WALK_SPECIAL_H
@@ -20,7 +20,7 @@
 #endif
 
 #define MAX_SIGNALS 8
-#define MAX_RECORD 0x100000 /* bytes from sp to a frame record */
+#define MAX_RECORD 0x100000 /* most bytes from sp to a frame record */
 
 static bool behind_call(u64 pc)
 {
@@ -30,8 +30,9 @@ static bool behind_call(u64 pc)
 }
 
 /*
- * Code that nothing describes: the frame record at fp, if it lies in the stack a little
- * above and its return address is behind a call in executable memory.
+ * Passes a frame without a rule by the frame record at fp. The record must lie on the stack not far
+ * above sp, and its return address must be behind a call in executable memory. Returns GO_ON,
+ * GO_CAREFULLY, or @why if there is no such record.
  */
 static int step_record(struct walk *w, struct frame *f, int why)
 {
@@ -50,7 +51,7 @@ static int step_record(struct walk *w, struct frame *f, int why)
 	w->exact = false;
 	if (!WALK_LINK_REGISTER || !w->sp_known)
 		return GO_ON;
-	/* The record is at the frame's lower end: the rest of it is not known. */
+	/* The record is at the lower end of the frame, so the size of the frame is not known. */
 	w->sp_known = false;
 	return GO_CAREFULLY;
 }
@@ -84,16 +85,22 @@ static __always_inline int step_by_kind(struct walk *w, struct frame *f,
 	return step_arch(w, f, rule, careful);
 }
 
-/* Return: GO_ON, GO_CAREFULLY, or how the walk ends. */
+/*
+ * Passes one frame that the loop cannot pass, and counts where a chain ends. Returns GO_ON,
+ * GO_CAREFULLY, or how the walk ends.
+ */
 static noinline int step_special(struct walk *w, struct frame *f, const struct mapping *m,
 				 const struct packed_rule *rule, bool careful)
 {
-	/* step_by_kind() may overwrite *m: read it first. */
+	/* step_by_kind() may overwrite *m, so it is read before. */
 	u64 offset = f->pc - !w->exact + m->file_off;
 	const void *key = m->key;
 	int ret = step_by_kind(w, f, rule, m->table, careful);
 
-	/* What no kind of rule can say may have a frame record: only the first frame's is sure. */
+	/*
+	 * Code that no kind of rule can describe may have a frame record. Only the first frame's fp
+	 * is certain, so only that one is tried.
+	 */
 	if (ret == WALK_NO_KIND && !w->nr)
 		ret = step_record(w, f, WALK_NO_KIND);
 	if (ret == WALK_NO_TABLE)
@@ -105,11 +112,12 @@ static noinline int step_special(struct walk *w, struct frame *f, const struct m
 	return ret;
 }
 
-/* --- uprobes --- */
+/* ---- Uprobes ---- */
 
 /*
- * The return address of a function with a return probe is that of a trampoline, the first byte of
- * a mapping of no file. Then the true one, else @pc itself. @sp: as the function leaves it.
+ * If @pc is the trampoline of a return probe, returns the true return address; otherwise returns
+ * @pc. The trampoline is the first byte of a mapping without a file. @sp is the stack pointer after
+ * the function has returned.
  */
 static noinline u64 through_trampoline(struct walk *w, u64 pc, u64 sp)
 {

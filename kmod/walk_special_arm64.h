@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_special_arm64.h - the kind of rule that only arm64 has.
+ * walk_special_arm64.h - the rule kinds that only arm64 has.
  */
 #ifndef USHSTK_WALK_SPECIAL_ARM64_H
 #define USHSTK_WALK_SPECIAL_ARM64_H
 
 /*
- * The return address is kept in a register while something is called that leaves it
- * alone: glibc's setjmp(). Its value is known if that is the interrupted frame. In the
- * frame that called the interrupted one it is trusted to be the same; what is called so
- * does leave it alone, or the function would not return either.
+ * Passes a frame whose return address is in a register during a call that leaves that register
+ * alone, as in setjmp() of glibc. The value is known if the frame is the interrupted one. In the
+ * frame that called the interrupted one the register is trusted to be the same: a function that is
+ * called in this way leaves the register alone, or its caller could not return either.
  */
 static int step_return(struct walk *w, struct frame *f, const struct packed_rule *rule)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_special_x86.h - kinds of rules that only x86-64 has.
+ * walk_special_x86.h - the rule kinds that only x86-64 has.
  */
 #ifndef USHSTK_WALK_SPECIAL_X86_H
 #define USHSTK_WALK_SPECIAL_X86_H
 
-/* The CFA is known; the rest is as in the loop. */
+/* Passes a frame whose CFA is known; the rest is the same as in the loop. */
 static int step_to(struct walk *w, struct frame *f, const struct packed_rule *rule, u64 cfa)
 {
 	if (cfa <= f->sp)
@@ -40,7 +40,10 @@ static int step_stack(struct walk *w, struct frame *f, const struct packed_rule 
 	return step_to(w, f, rule, at_words(cfa, packed_reg(rule->cfa)));
 }
 
-/* Only the interrupted frame's registers are all known. */
+/*
+ * Passes a frame whose CFA is found by an index in a register. Only the registers of the
+ * interrupted frame are all known.
+ */
 static int step_index(struct walk *w, struct frame *f, const struct packed_rule *rule)
 {
 	u64 cfa;
@@ -60,7 +63,7 @@ static int step_register(struct walk *w, struct frame *f, const struct packed_ru
 	unsigned int reg = packed_reg(rule->cfa);
 	u64 value;
 
-	/* Only the interrupted frame's registers are all known. */
+	/* Only the registers of the interrupted frame are all known; of outer frames only rbx. */
 	if (w->nr && reg != WALK_DWARF_RBX)
 		return WALK_NO_KIND;
 	if (w->nr && !careful)
@@ -69,7 +72,10 @@ static int step_register(struct walk *w, struct frame *f, const struct packed_ru
 	return step_to(w, f, rule, value + packed_cfa(rule->cfa));
 }
 
-/* A thread that has just begun has no caller; the one that made it has. */
+/*
+ * Passes the frame of the clone() system call. A thread that has just begun (rax is 0) has no
+ * caller; the thread that made it has one.
+ */
 static int step_clone(struct walk *w, struct frame *f, const struct packed_rule *rule)
 {
 	if (w->nr)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_x86.h - what walk.c needs to know of x86-64.
+ * walk_x86.h - the architecture functions of walk.c, for x86-64.
  */
 #ifndef USHSTK_WALK_X86_H
 #define USHSTK_WALK_X86_H
@@ -15,7 +15,7 @@
 
 #include "walk_call_x86.h"
 
-/* The return address is on the stack; what rules say of a register is about rbx. */
+/* The return address is on the stack. The other register that rules save is rbx. */
 #define WALK_LINK_REGISTER false
 #define WALK_CALL_PUSHES 8 /* bytes */
 #define WALK_DWARF_RAX 0
@@ -34,26 +34,30 @@ static __always_inline u64 walk_arch_strip(u64 addr)
 	return addr;
 }
 
-/* Names an mm, and is never used again. */
+/* Returns a number that identifies @mm and is never used again. */
 static __always_inline u64 walk_arch_mm_id(const struct mm_struct *mm)
 {
 	return mm->context.ctx_id;
 }
 
 /*
- * What nmi_uaccess_okay() says, which modules cannot ask: whether the page tables in use
- * are current's. Those of a Xen PV domain are not seen so.
+ * Returns whether the page tables in use are those of current, and the code is 64-bit. This is what
+ * nmi_uaccess_okay() tells, which modules cannot call. It cannot be seen in a Xen PV domain, so the
+ * result is false there.
  */
 static __always_inline bool walk_arch_ok(const struct pt_regs *regs)
 {
-	/* 6.12's does not promise to leave them as they are. */
+	/* user_64bit_mode() of 6.12 takes a pointer that is not const. */
 	return user_64bit_mode((struct pt_regs *)regs) &&
 	       !(regs->flags & (X86_VM_MASK | PERF_EFLAGS_VM)) &&
 	       !cpu_feature_enabled(X86_FEATURE_XENPV) &&
 	       (__native_read_cr3() & CR3_ADDR_MASK) == __pa(current->mm->pgd);
 }
 
-/* The page there is never mapped. The compiler is not to compute it in each frame. */
+/*
+ * Returns the limit for walk_arch_clamp(); the page there is never mapped. The asm() keeps the
+ * compiler from computing it again in each frame.
+ */
 static __always_inline u64 walk_arch_limit(void)
 {
 	u64 limit = TASK_SIZE_MAX - PAGE_SIZE;
@@ -63,10 +67,11 @@ static __always_inline u64 walk_arch_limit(void)
 }
 
 /*
- * An address that may be read, whatever @addr is, without a branch to be mispredicted. What is
- * read lies at most 2^15 words below. If that is below 0, it is at the end of all addresses,
- * beyond all that the kernel ever maps (Documentation/arch/x86/x86_64/mm.rst: unused hole): the
- * read fails as one of a page does that is not there.
+ * Returns an address that may be read, whatever @addr is, without a branch that could be
+ * mispredicted. Words that are read lie at most 2^15 words below the result. If such an address is
+ * below 0, it wraps to the end of all addresses, beyond all that the kernel ever maps
+ * (Documentation/arch/x86/x86_64/mm.rst: unused hole). Then the read fails like the read of a page
+ * that is not present.
  */
 static_assert(FIXADDR_TOP < -8UL * (S16_MAX + 1));
 
@@ -113,7 +118,7 @@ static inline u64 walk_arch_register(const struct pt_regs *regs, unsigned int dw
 	return regs->r15;
 }
 
-/* From sp in the function that a signal handler returns to, to the context: uc_mcontext. */
+/* Offset of uc_mcontext from sp, in the function to which a signal handler returns. */
 #define WALK_CONTEXT 40
 #define WALK_CONTEXT_PC (WALK_CONTEXT + offsetof(struct sigcontext_64, ip))
 #define WALK_CONTEXT_SP (WALK_CONTEXT + offsetof(struct sigcontext_64, sp))

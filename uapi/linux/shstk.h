@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * The kernel interface of shstk: /dev/shstk, and the generic shadow stack
- * prctls and map_shadow_stack() flags where the system's own headers are older
- * (with upstream's values).
+ * The user interface of shstk: /dev/shstk, and the generic shadow stack prctls and
+ * map_shadow_stack() flags (with upstream's values), for systems whose own headers are older.
  *
- * Structures grow at their end. The size that the caller knows is part of the
- * ioctl number: a newer kernel takes missing fields as 0, an older one refuses
- * fields it does not know with E2BIG unless they are 0. All have the same layout
- * for 32-bit callers. Unknown flags and padding that is not 0 give EINVAL.
+ * Structures grow at their end. The ioctl number contains the size that the caller knows: a newer
+ * kernel takes missing fields as 0, and an older kernel refuses fields that it does not know with
+ * E2BIG unless they are 0. All structures have the same layout for 32-bit callers. Unknown flags
+ * and padding that is not 0 give EINVAL.
  */
 #ifndef _UAPI_LINUX_SHSTK_H
 #define _UAPI_LINUX_SHSTK_H
@@ -16,29 +15,29 @@
 #include <linux/types.h>
 
 /*
- * Status of the calling thread's shadow stack: prctl(PR_GET_SHADOW_STACK_STATUS,
- * unsigned long *mask), prctl(PR_SET_SHADOW_STACK_STATUS, mask) and
- * prctl(PR_LOCK_SHADOW_STACK_STATUS, mask); linux/prctl.h since 6.13.
+ * The status of the calling thread's shadow stack: prctl(PR_GET_SHADOW_STACK_STATUS, unsigned long
+ * *mask), prctl(PR_SET_SHADOW_STACK_STATUS, mask) and prctl(PR_LOCK_SHADOW_STACK_STATUS, mask).
+ * linux/prctl.h has these since 6.13.
  */
 #ifndef PR_GET_SHADOW_STACK_STATUS
 #define PR_GET_SHADOW_STACK_STATUS 74
 #define PR_SET_SHADOW_STACK_STATUS 75
 /* Calls and returns use the shadow stack. */
 #define PR_SHADOW_STACK_ENABLE (1UL << 0)
-/* Instructions may write arbitrary words to it. */
+/* Instructions may write arbitrary words to the shadow stack. */
 #define PR_SHADOW_STACK_WRITE (1UL << 1)
-/* Instructions may push arbitrary words (arm64 only). */
+/* Instructions may push arbitrary words to the shadow stack (arm64 only). */
 #define PR_SHADOW_STACK_PUSH (1UL << 2)
 #define PR_LOCK_SHADOW_STACK_STATUS 76
 #endif
 
-/* Flags of map_shadow_stack(); asm-generic/mman.h since 6.13, x86 since 6.6. */
+/* Flags of map_shadow_stack(). asm-generic/mman.h has them since 6.13, x86 since 6.6. */
 #ifndef SHADOW_STACK_SET_TOKEN
-/* Put a token on the stack with which a thread can switch to it. */
+/* Puts a token on the stack, with which a thread can switch to the stack. */
 #define SHADOW_STACK_SET_TOKEN (1ULL << 0)
 #endif
 #ifndef SHADOW_STACK_SET_MARKER
-/* Leave a zero word above the token: the outermost end, for unwinders. */
+/* Leaves a zero word above the token, which marks the outermost end for unwinders. */
 #define SHADOW_STACK_SET_MARKER (1ULL << 1)
 #endif
 
@@ -48,7 +47,7 @@
 
 #define SHSTK_ABI_VERSION 2
 
-/* &struct shstk_ioc_info.arch */
+/* Values of &struct shstk_ioc_info.arch. */
 #define SHSTK_IOC_ARCH_X86 1
 #define SHSTK_IOC_ARCH_ARM64 2
 
@@ -57,15 +56,14 @@
  *
  * Bits of &struct shstk_ioc_info.features.
  *
- * SHSTK_FEATURE_NATIVE_PRCTL: this kernel answers the generic shadow stack
- *	prctls by itself; elsewhere shstk_prctl.ko does.
- * SHSTK_FEATURE_PTRACE_CHECK: access to other processes is decided by the
- *	kernel's own ptrace rules, security modules included. Without it the
- *	caller needs CAP_SYS_PTRACE and CAP_PERFMON in the initial user
- *	namespace.
+ * SHSTK_FEATURE_NATIVE_PRCTL: this kernel answers the generic shadow stack prctls itself. On other
+ *	kernels shstk_prctl.ko answers them.
+ * SHSTK_FEATURE_PTRACE_CHECK: the kernel's own ptrace rules, including security modules, decide
+ *	about access to other processes. Without this feature the caller needs CAP_SYS_PTRACE and
+ *	CAP_PERFMON in the initial user namespace.
  * SHSTK_FEATURE_VIOLATIONS: violations are counted and traced.
- * SHSTK_FEATURE_KFUNC: BPF programs can call bpf_shstk_get_user_stack(). They
- *	cannot where the kernel or the module was built without BTF.
+ * SHSTK_FEATURE_KFUNC: BPF programs can call bpf_shstk_get_user_stack(). They cannot if the kernel
+ *	or the module was built without BTF.
  */
 #define SHSTK_FEATURE_NATIVE_PRCTL (1ULL << 0)
 #define SHSTK_FEATURE_PTRACE_CHECK (1ULL << 1)
@@ -73,9 +71,9 @@
 #define SHSTK_FEATURE_KFUNC (1ULL << 3)
 
 /*
- * Besides a pidfd every call takes -1 for the caller, and these values, which
- * linux/fcntl.h has since 6.14 (PIDFD_SELF, PIDFD_SELF_PROCESS), on any kernel:
- * the calling thread, and the leader of its process.
+ * Every call takes a pidfd. Instead of a pidfd it also takes -1 for the caller, and the two values
+ * below on any kernel; linux/fcntl.h has them since 6.14 (PIDFD_SELF, PIDFD_SELF_PROCESS). They
+ * mean the calling thread, and the leader of its process.
  */
 #define SHSTK_PIDFD_SELF (-10000)
 #define SHSTK_PIDFD_SELF_PROCESS (-10001)
@@ -85,10 +83,10 @@
 #define SHSTK_MAX_THREADS 65536
 
 /**
- * struct shstk_ioc_info - what there is (SHSTK_IOC_INFO)
+ * struct shstk_ioc_info - what the module and this machine offer (SHSTK_IOC_INFO)
  * @abi: SHSTK_ABI_VERSION of the module.
  * @arch: SHSTK_IOC_ARCH_*.
- * @features: SHSTK_FEATURE_*.
+ * @features: SHSTK_FEATURE_* bits.
  * @status_mask: bits that a status can have on this machine.
  */
 struct shstk_ioc_info {
@@ -100,16 +98,16 @@ struct shstk_ioc_info {
 
 /**
  * struct shstk_ioc_status - the shadow stack of one thread (SHSTK_IOC_STATUS)
- * @pidfd: process, or -1 for that of the caller.
- * @tid: one of its threads, as the caller's PID namespace numbers it; 0 for the
- *	calling thread (@pidfd -1) or the one that @pidfd refers to.
- * @enabled: out: PR_SHADOW_STACK_* that are on. Without PR_SHADOW_STACK_ENABLE
- *	there is no shadow stack, and @pointer, @base and @size are 0.
- * @locked: out: PR_SHADOW_STACK_* that are locked, also while they are off.
- * @pointer: out: shadow stack pointer, whatever value the thread gave it.
- * @base: out: lowest address of the stack that the kernel made for the thread,
- *	0 if it has no record of one.
- * @size: out: its size in bytes, or 0.
+ * @pidfd: process, or -1 for the process of the caller.
+ * @tid: thread ID of one of its threads in the caller's PID namespace; 0 for the calling thread (if
+ *	@pidfd is -1) or for the thread that @pidfd refers to.
+ * @enabled: out: PR_SHADOW_STACK_* bits that are on. Without PR_SHADOW_STACK_ENABLE there is no
+ *	shadow stack, and @pointer, @base and @size are 0.
+ * @locked: out: PR_SHADOW_STACK_* bits that are locked, including bits that are off.
+ * @pointer: out: shadow stack pointer; it may have any value that the thread gave it.
+ * @base: out: lowest address of the stack that the kernel made for the thread, or 0 if the kernel
+ *	has no record of one.
+ * @size: out: size of that stack in bytes, or 0.
  */
 struct shstk_ioc_status {
 	__s32 pidfd;
@@ -123,13 +121,13 @@ struct shstk_ioc_status {
 
 /**
  * struct shstk_ioc_map - the shadow stack at an address (SHSTK_IOC_MAP)
- * @pidfd: process, or -1 for that of the caller.
+ * @pidfd: process, or -1 for the process of the caller.
  * @pad: must be 0.
  * @addr: any address in the stack.
- * @start: out: its lowest address.
- * @end: out: the first address behind it.
+ * @start: out: lowest address of the stack.
+ * @end: out: first address behind the stack.
  *
- * The mapping is verified to be one of a shadow stack.
+ * The call checks that the mapping is one of a shadow stack.
  */
 struct shstk_ioc_map {
 	__s32 pidfd;
@@ -144,11 +142,11 @@ struct shstk_ioc_map {
  *
  * Bits of &struct shstk_ioc_thread.flags.
  *
- * SHSTK_THREAD_CUT: the thread has more entries than fitted.
- * SHSTK_THREAD_SWITCHED: it is on another stack than the kernel made for it.
- * SHSTK_THREAD_RUNNING: it ran, and was interrupted for the trace.
- * SHSTK_THREAD_SIGNAL: it handles a signal: the program counter that this
- *	interrupted is on no shadow stack, so it is missing.
+ * SHSTK_THREAD_CUT: the thread has more entries than there was room for.
+ * SHSTK_THREAD_SWITCHED: the thread is on another stack than the one that the kernel made for it.
+ * SHSTK_THREAD_RUNNING: the thread was running, and was interrupted for the trace.
+ * SHSTK_THREAD_SIGNAL: the thread handles a signal. The program counter that the signal interrupted
+ *	is on no shadow stack, so it is missing in the trace.
  */
 #define SHSTK_THREAD_CUT (1U << 0)
 #define SHSTK_THREAD_SWITCHED (1U << 1)
@@ -158,13 +156,12 @@ struct shstk_ioc_map {
 /**
  * struct shstk_ioc_thread - the trace of one thread
  * @tid: thread ID in the caller's PID namespace.
- * @error: 0, or why there is no trace: -ENODATA (no shadow stack, or a pointer
- *	that is not into one or no multiple of 8), -EAGAIN (it started and
- *	stopped running each time it was looked at), -EFAULT (its shadow stack
- *	is not in memory), -EBUSY (it runs a virtual machine), -ESRCH (it has
- *	exited).
+ * @error: 0, or the reason why there is no trace: -ENODATA (there is no shadow stack, or the
+ *	pointer does not point into one or is no multiple of 8), -EAGAIN (the thread started and
+ *	stopped running each time it was looked at), -EFAULT (its shadow stack is not in memory),
+ *	-EBUSY (it runs a virtual machine), -ESRCH (it has exited).
  * @nr: number of entries.
- * @flags: SHSTK_THREAD_*.
+ * @flags: SHSTK_THREAD_* bits.
  */
 struct shstk_ioc_thread {
 	__u32 tid;
@@ -175,19 +172,18 @@ struct shstk_ioc_thread {
 
 /**
  * struct shstk_ioc_trace - trace threads without stopping them (SHSTK_IOC_TRACE)
- * @pidfd: process, or -1 for that of the caller.
- * @tid: one of its threads as the caller's PID namespace numbers it, or 0 for
- *	all of them.
+ * @pidfd: process, or -1 for the process of the caller.
+ * @tid: thread ID of one of its threads in the caller's PID namespace, or 0 for all threads.
  * @flags: must be 0.
- * @max_entries: entries per thread, 1 to SHSTK_MAX_ENTRIES.
- * @max_threads: threads that fit, 1 to SHSTK_MAX_THREADS.
- * @nr_threads: out: threads there were; the first @max_threads are described.
- * @threads: address of @max_threads struct shstk_ioc_thread.
- * @entries: address of @max_threads times @max_entries words of 64 bits.
- *	Thread number i has its entries from word i times @max_entries on: the
- *	program counter, then return addresses, innermost first.
+ * @max_entries: most entries per thread, 1 to SHSTK_MAX_ENTRIES.
+ * @max_threads: most threads, 1 to SHSTK_MAX_THREADS.
+ * @nr_threads: out: number of threads that there were; only the first @max_threads are described.
+ * @threads: address of an array of @max_threads struct shstk_ioc_thread.
+ * @entries: address of @max_threads times @max_entries words of 64 bits. The entries of thread
+ *	number i begin at word i times @max_entries: first the program counter, then the return
+ *	addresses, innermost first.
  *
- * Each trace is of one moment. Different threads have different moments.
+ * Each trace shows one moment. Traces of different threads show different moments.
  */
 struct shstk_ioc_trace {
 	__s32 pidfd;
