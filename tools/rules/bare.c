@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * bare.c - rules for an image that describes nothing: arm64's vdso.
+ * bare.c - makes rules for an image that has no unwind information, such as the vdso of arm64.
  */
 #include <linux/shstk_rules.h>
 
 #include "libshstk/epilogue.h"
 #include "tools/rules/bare.h"
 
-/* Larger images are programs whose stacks are described elsewhere, as Go's. */
+/* Larger images are programs whose stacks are described elsewhere, such as Go programs. */
 #define MAX_BYTES 0x4000
 
 static const uint8_t *code_bytes(void *arg, uint64_t pc, size_t *len)
@@ -22,14 +22,17 @@ static bool nothing_covered(void *arg, uint64_t pc)
 	return false;
 }
 
-/* An offset from the CFA in words below it. False: it is above, or too far away. */
+/*
+ * Converts an offset from the CFA to words below the CFA. Returns false if it is above or too far
+ * away.
+ */
 static bool words(int64_t off, uint64_t *ret)
 {
 	*ret = (uint64_t)-off / 8;
 	return off < 0 && *ret <= SHSTK_RULE_OFF_MASK;
 }
 
-/* Takes what one path to a return says, if that is all that a rule needs. */
+/* Takes the rule that one path to a return gives. Returns whether the kernel can express it. */
 static bool take(void *arg, uint64_t rule, bool lost_fp)
 {
 	uint64_t cfa = (uint64_t)rule_cfa_off(rule) / 8, ra = 0, fp = 0, *ret = arg;
@@ -54,8 +57,9 @@ static uint64_t rule_of_code(const struct elf_image *img, uint64_t at)
 }
 
 /*
- * Is the instruction at @at part of what a handler returns to, or in front of that? A
- * return address is looked up by the byte in front of it.
+ * Returns whether the instruction at @at belongs to the code to which a signal handler returns, or
+ * is in front of it. The instruction in front counts because a return address is looked up by the
+ * byte in front of it.
  */
 static bool is_signal_return(const struct machine *m, const uint8_t *code, size_t size, size_t at)
 {
@@ -81,7 +85,7 @@ static void read_segment(const struct bare *b, const struct load *l)
 			rule = SHSTK_RULE_SIGNAL;
 		else if (frames)
 			rule = rule_of_code(b->img, l->vaddr + at);
-		/* While that system call is made the program counter is behind it. */
+		/* While that system call is made, the program counter is behind it. */
 		if (rule != last)
 			b->add(b->arg, l->vaddr + at + (last == SHSTK_RULE_SIGNAL), rule);
 		last = rule;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bare.h - rules for an image that describes nothing: arm64's vdso.
+ * bare.h - makes rules for an image that has no unwind information, such as the vdso of arm64.
  */
 #ifndef TOOLS_RULES_BARE_H
 #define TOOLS_RULES_BARE_H
@@ -8,10 +8,10 @@
 #include "libshstk/elf_image.h"
 
 /**
- * struct bare - who wants to know
+ * struct bare - the image, and the receiver of its rules
  * @img: the image.
- * @add: receives rules, each for what follows @at up to the next one, in order.
- * @arg: passed to it.
+ * @add: receives the rules in order; each rule is valid from @at up to the next one.
+ * @arg: passed to @add.
  */
 struct bare {
 	const struct elf_image *img;
@@ -20,12 +20,12 @@ struct bare {
 };
 
 /**
- * bare_rules() - find what signal handlers return to and, in a small image for arm64, the
+ * bare_rules() - find the code to which signal handlers return and, in a small image for arm64, the
  * frames of its functions
- * @bare: the image, and who wants to know.
+ * @bare: the image and the receiver.
  *
- * From each instruction the code is followed to the nearest return, which says where the
- * stack pointer, the frame pointer and the return address are (libshstk/epilogue.h).
+ * From each instruction the code is followed to the nearest return, which shows where the stack
+ * pointer, the frame pointer and the return address are (libshstk/epilogue.h).
  */
 void bare_rules(const struct bare *bare);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * cache.c - tables that were made before, on disk, by build id.
+ * cache.c - the cache of finished tables on disk, by build id.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,24 +18,24 @@
 #include "tools/rules/trust.h"
 
 #define CACHE_MAGIC "shstkrul"
-/* To be raised when rules_compile() makes other tables of the same files. */
+/* Must be increased when rules_compile() makes other tables for the same files. */
 #define CACHE_VERSION 3
 #define MAX_BYTES ((off_t)1 << 29)
 
-/* What a link counts: as much as an ordinary table. So there are not more than 32768. */
+/* Size that is counted for a link: that of an ordinary table. So there are at most 32768 links. */
 #define LINK_BYTES ((uint64_t)1 << 15)
 
 #define HOUR 3600
 #define DAY (24 * HOUR)
 
 /**
- * struct cached - the beginning of a file; the table follows
+ * struct cached - the header of a cache file; the table follows it
  * @magic: CACHE_MAGIC.
  * @version: CACHE_VERSION.
- * @id_size: bytes of @id.
+ * @id_size: size of @id in bytes.
  * @id: build id.
- * @size: bytes of the table.
- * @sum: of its bytes.
+ * @size: size of the table in bytes.
+ * @sum: checksum of the table.
  */
 struct cached {
 	char magic[8];
@@ -47,8 +47,8 @@ struct cached {
 };
 
 /*
- * FNV-1a by words. It finds damage, not forgery: only root can write to the folder
- * (trust_owner()).
+ * Returns the FNV-1a checksum of @data, by words. It detects damage, not forgery: only root can
+ * write to the cache directory (trust_owner()).
  */
 static uint64_t checksum(const void *data, size_t size)
 {
@@ -98,7 +98,7 @@ int cache_open(const char *path)
 	return -EPERM;
 }
 
-/* The file's name in the folder: the build id in hexadecimal digits. */
+/* Makes the name of a table in the cache: the build id in hexadecimal digits. */
 static void name_of(const struct build_id *id, char name[140])
 {
 	build_id_text(id, name);
@@ -128,7 +128,10 @@ static bool is_header(const struct cached *c, const struct build_id *id, off_t s
 	       c->size >= sizeof(struct shstk_rules_header);
 }
 
-/* When it was used last is its time, which is written once a day. */
+/*
+ * Returns whether the last use was long ago. The time of a cache file is that of its last use; it
+ * is written at most once a day.
+ */
 static bool is_old_use(const struct stat *st)
 {
 	return st->st_mtime < time(NULL) - DAY;
@@ -219,9 +222,12 @@ int cache_put(int folder, const struct build_id *id, const struct rules_table *t
 	return err;
 }
 
-/* --- build ids of files --- */
+/* ---- Build ids of files ---- */
 
-/* The link's name: what tells a file from others, and that it did not change. */
+/*
+ * Makes the name of the link for a file. The name contains what identifies the file, and what shows
+ * that it did not change.
+ */
 static void link_name_of(const struct stat *st, char name[100])
 {
 	snprintf(name, 100, "%jx-%jx-%jx-%jx.%lx.file", (uintmax_t)st->st_dev,
@@ -236,7 +242,7 @@ static int digit_of(char c)
 	return found ? (int)(found - digits) : -1;
 }
 
-/* As name_of() makes it. */
+/* Reads the build id from a name that name_of() made. Returns 0 or -EBADMSG. */
 static int parse_name(const char *name, struct build_id *ret)
 {
 	size_t n = strspn(name, "0123456789abcdef") / 2;
@@ -272,14 +278,20 @@ void cache_note_id(int folder, const struct stat *st, const struct build_id *id)
 
 	link_name_of(st, link);
 	name_of(id, name);
-	/* A file that had another build id, and is the same: somebody damaged the link. */
+	/*
+	 * An old link for the same, unchanged file with another build id means that the link was
+	 * damaged.
+	 */
 	unlinkat(folder, link, 0);
-	/* Without the link the build id is read from the file each time: slower, not wrong. */
+	/*
+	 * Without the link the build id is read from the file each time, which is slower but not
+	 * wrong.
+	 */
 	if (symlinkat(name, folder, link))
 		return;
 }
 
-/* --- its size --- */
+/* ---- Its size ---- */
 
 struct entry {
 	char name[160];
@@ -298,7 +310,7 @@ static bool ends_with(const char *text, size_t len, const char *end)
 	return len >= strlen(end) && !memcmp(text + len - strlen(end), end, strlen(end));
 }
 
-/* "ID.rules.PID": of cache_put(). */
+/* Returns whether the name is "ID.rules.PID", a file that cache_put() has begun to write. */
 static bool is_begun(const char *name)
 {
 	size_t len = strlen(name), digits = 0;

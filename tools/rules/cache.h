@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cache.h - tables that were made before, on disk, by build id.
+ * cache.h - the cache of finished tables on disk, by build id.
  *
- * A folder of root's with a file for each. What is read from there is checked like what
- * a stranger sends. Two files may claim one build id: tables are kept and used of such files
- * only that trust_file() likes.
+ * The cache is a directory that belongs to root, with one file per table. A table that is read from
+ * it is checked in the same way as data from a stranger. Two files may have the same build id by
+ * fraud, so tables are kept and used only for files that trust_file() accepts.
  *
- * A link for each file that has a table here says which build id it has, so that a file that
- * is as it was then need not be read: only a worker may, and to start one takes longer than
- * all else.
+ * For each file that has a table here, a link tells its build id. So a file that has not changed
+ * need not be read: only a worker may read it, and starting a worker takes longer than everything
+ * else.
  */
 #ifndef TOOLS_RULES_CACHE_H
 #define TOOLS_RULES_CACHE_H
@@ -21,32 +21,32 @@
 
 #define CACHE_FOLDER "/var/cache/shstk/rules"
 
-/* All tables of a developer's machine with 2200 programs and libraries take an eighth. */
+/* The tables of a developer's machine with 2200 programs and libraries take an eighth of this. */
 #define CACHE_BYTES ((uint64_t)1 << 30)
 
 /**
- * cache_open() - open the folder, which is made if it is not there
- * @path: the folder.
+ * cache_open() - open the cache directory, and create it if necessary
+ * @path: the directory.
  *
- * Return: a descriptor, or a negative errno; -EPERM: others may write to it.
+ * Return: a descriptor, or a negative errno; -EPERM if others may write to the directory.
  */
 int cache_open(const char *path);
 
 /**
  * cache_get() - look for a table
- * @folder: of cache_open().
+ * @folder: descriptor from cache_open().
  * @id: the build id.
- * @ret: receives the table; free its header. Only its header and size are set.
+ * @ret: receives the table; the caller frees its header. Only header and size are set.
  *
- * Return: 0; -ENOENT: there is none; -EBADMSG: there was one, but damaged, and it was
- * deleted; other negative errnos.
+ * Return: 0; -ENOENT if there is none; -EBADMSG if it was damaged, then it is deleted; other
+ * negative errnos.
  */
 int cache_get(int folder, const struct build_id *id, struct rules_table *ret);
 
 /**
- * cache_put() - keep a table
- * @folder: of cache_open().
- * @id: the build id, of size above 0.
+ * cache_put() - store a table
+ * @folder: descriptor from cache_open().
+ * @id: the build id; its size is not 0.
  * @table: the table.
  *
  * Return: 0 or a negative errno.
@@ -54,10 +54,10 @@ int cache_get(int folder, const struct build_id *id, struct rules_table *ret);
 int cache_put(int folder, const struct build_id *id, const struct rules_table *table);
 
 /**
- * cache_find_id() - the build id of a file, if that was noted and it did not change since
- * @folder: of cache_open().
- * @st: the file, which trust_file() likes.
- * @ret: receives it.
+ * cache_find_id() - find the build id of a file, if it was noted and the file has not changed since
+ * @folder: descriptor from cache_open().
+ * @st: the file, which trust_file() accepts.
+ * @ret: receives the build id.
  *
  * Return: 0 or a negative errno.
  */
@@ -65,21 +65,21 @@ int cache_find_id(int folder, const struct stat *st, struct build_id *ret);
 
 /**
  * cache_note_id() - note the build id of a file
- * @folder: of cache_open().
- * @st: the file, which trust_file() likes, before it was read.
- * @id: its build id, of size above 0.
+ * @folder: descriptor from cache_open().
+ * @st: status of the file from before it was read; trust_file() accepts the file.
+ * @id: its build id; its size is not 0.
  *
- * If it cannot be noted the file is read again.
+ * If this fails, the file is read again the next time.
  */
 void cache_note_id(int folder, const struct stat *st, const struct build_id *id);
 
 /**
- * cache_trim() - keep it from growing for ever
- * @folder: of cache_open().
+ * cache_trim() - limit the size of the cache
+ * @folder: descriptor from cache_open().
  *
- * Above CACHE_BYTES those tables and links go that were not used for the longest time, by
- * days. Links whose table is gone go, and what somebody began to write an hour ago and did
- * not end.
+ * If the cache is larger than CACHE_BYTES, the tables and links that were not used for the longest
+ * time, in days, are deleted. Links whose table is gone are deleted, and files that somebody began
+ * to write more than an hour ago and did not finish.
  */
 void cache_trim(int folder);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * compile.c - a file's unwind information as a table for the kernel.
+ * compile.c - compiles the unwind information of a file to a table for the kernel.
  *
- * Each section is read through libshstk's decoders, row by row, to a list of addresses
- * with the rule that holds from there (compile_rule.c). Code that nothing describes but
- * that is known gets its rules (compile_known.c). The list is sorted, thinned of what
- * changes nothing (rows.c), and laid out by pages of the file (compile_table.c).
+ * The decoders of libshstk read each section row by row. The result is a list of addresses, each
+ * with the rule that is valid from there on (compile_rule.c). Code that has no unwind information
+ * but is known gets its rules, too (compile_known.c). The list is sorted, rows that change nothing
+ * are removed (rows.c), and it is laid out by pages of the file (compile_table.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 /**
  * struct reading - a section that is being read
- * @rows: receives its rules.
+ * @rows: receives the rules.
  * @sec: the section; NULL for .sframe.
  */
 struct reading {
@@ -33,7 +33,10 @@ static int take_row(void *arg, uint64_t start, const struct cfi_row *row)
 	return r->rows->err;
 }
 
-/* A function whose rows could not all be read is described, but not for the kernel. */
+/*
+ * Ends a function. If @bad, its rows could not all be read; then they are replaced by a rule that
+ * says that the kernel has no means to describe it.
+ */
 static void end_function(struct rows *rows, uint64_t start, uint64_t end, size_t first, bool bad)
 {
 	if (bad) {
@@ -76,7 +79,7 @@ static void read_sframe(struct rows *rows)
 	for (size_t i = 0; i < sf.nfunc && !rows->err; i++) {
 		size_t first = rows->n;
 
-		/* Stubs of the linker, in blocks, are in .eh_frame too. */
+		/* Blocks are stubs of the linker, which are in .eh_frame, too. */
 		if (!sframe_func(&sf, i, &f) || f.block || !rows_is_new(rows, f.start, f.end))
 			continue;
 		end_function(rows, f.start, f.end, first, sframe_run(&sf, &f, take_row, &reading));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * compile.h - a file's unwind information as a table for the kernel.
+ * compile.h - compiles the unwind information of a file to a table for the kernel.
  */
 #ifndef TOOLS_RULES_COMPILE_H
 #define TOOLS_RULES_COMPILE_H
@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 /**
- * struct rules_table - a table, as linux/shstk_rules.h has it
- * @header: its beginning; free() it.
- * @size: bytes of all of it.
- * @functions: that are described.
- * @code: bytes of executable segments.
+ * struct rules_table - a table in the format of linux/shstk_rules.h
+ * @header: beginning of the table; the caller frees it.
+ * @size: size of the whole table in bytes.
+ * @functions: number of functions that are described.
+ * @code: size of the executable segments in bytes.
  * @described: bytes of code that have a rule.
- * @cut: those whose rule the kernel has no means for.
+ * @cut: bytes of code whose rule is SHSTK_RULE_CUT, because no kind can express it.
  */
 struct rules_table {
 	struct shstk_rules_header *header;
@@ -30,18 +30,18 @@ struct rules_table {
 
 /**
  * rules_compile() - make the table of an ELF image
- * @image: its bytes: foreign.
+ * @image: bytes of the image, from an untrusted source.
  * @size: number of bytes.
- * @path: where it is from, to find its debug file by; NULL: none is looked for.
+ * @path: path of the file, to find its debug file; NULL if none is to be looked for.
  * @ret: receives the table.
  *
- * Where several sections describe a function, the first of these counts: .eh_frame, Go's table
- * of functions, .debug_frame, .sframe, then what is compressed, in .gnu_debugdata or in a separate
- * debug file. An entry point that nothing describes is made the outermost frame; in an
- * image that describes nothing, the code that signal handlers return to is found.
+ * If several sections describe a function, the first of this list counts: .eh_frame, the function
+ * table of Go, .debug_frame, .sframe, and then debug information in .gnu_debugdata or in a separate
+ * debug file. An entry point without unwind information is made the outermost frame. In an image
+ * without any unwind information, the code to which signal handlers return is found.
  *
- * Return: 0; -ENOEXEC: no ELF file of a known 64-bit machine; -ENOENT: it has no unwind
- * information or no code; -E2BIG: more than a table can hold; -ENOMEM.
+ * Return: 0; -ENOEXEC if it is no ELF file of a known 64-bit machine; -ENOENT if it has no unwind
+ * information or no code; -E2BIG if it needs more than a table can hold; -ENOMEM.
  */
 int rules_compile(const void *image, size_t size, const char *path, struct rules_table *ret);
 

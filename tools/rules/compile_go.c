@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * compile_go.c - rules from the table of functions that each Go program carries, stripped or
- * not.
+ * compile_go.c - makes rules from the table of functions that each Go program contains, even if it
+ * is stripped.
  *
- * Functions that change stacks, or let interrupted code go on, are described by what the
- * runtime keeps elsewhere (Documentation/go.rst): a walk ends there.
+ * Functions that switch stacks, or that resume interrupted code, are described by data that the
+ * runtime keeps elsewhere (Documentation/go.rst). A walk ends in such a function.
  */
 #include "libshstk/go/gorule.h"
 #include "tools/rules/compile_private.h"
@@ -21,7 +21,7 @@ static uint64_t rule_at(const struct gopclntab *g, enum go_role role, uint64_t v
 	return role == GO_ORDINARY ? kernel_rule(&d, vaddr) : SHSTK_RULE_CUT;
 }
 
-/* What lies behind the end of a function's table is padding. */
+/* Reads the rules of one function. The bytes behind the end of its sp table are padding. */
 static void read_function(struct rows *rows, const struct gopclntab *g, const struct gofunc *f)
 {
 	enum go_role role = gorule_role(g, f);

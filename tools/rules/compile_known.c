@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * compile_known.c - rules for code that nothing describes but that is known: start files,
- * the entry point, an image that describes nothing, clone(), the byte behind a signal's
- * return, and the linker's stubs.
+ * compile_known.c - makes rules for code that has no unwind information but is known: start files,
+ * the entry point, an image that describes nothing, clone(), the byte behind a signal return, and
+ * the linker's stubs.
  */
 #include <linux/shstk_rules.h>
 
@@ -11,10 +11,10 @@
 #include "tools/rules/crt.h"
 #include "tools/rules/stub.h"
 
-/* Longest length assumed for an undescribed entry function. */
+/* Longest length that is assumed for an entry function without unwind information. */
 #define ENTRY_BYTES 128
 
-/* Bytes of code around clone()'s system call. */
+/* Size in bytes of the code around the system call of clone(). */
 #define CLONE_BYTES 10
 
 static bool crt_described(void *arg, uint64_t start, uint64_t end)
@@ -34,7 +34,10 @@ void add_start_files(struct rows *rows)
 	crt_rules(&crt);
 }
 
-/* Is row @i an outermost frame's, one instruction behind the row before? */
+/*
+ * Returns whether row @i marks an outermost frame, and begins one instruction behind the row
+ * before.
+ */
 static bool ends_behind(const struct rows *rows, size_t i)
 {
 	return i < rows->n && rows->v[i].rule == SHSTK_RULE_END &&
@@ -42,8 +45,9 @@ static bool ends_behind(const struct rows *rows, size_t i)
 }
 
 /*
- * ld.so's entry point may be described by nothing, and glibc's descriptions for arm64 say
- * that it is the outermost frame only behind its first instruction.
+ * Makes the entry point the outermost frame. ld.so's entry point may have no unwind information.
+ * glibc's unwind information for arm64 says only behind the first instruction that this is the
+ * outermost frame.
  */
 void add_entry(struct rows *rows)
 {
@@ -76,7 +80,7 @@ void add_bare(struct rows *rows)
 }
 
 /*
- * What the C library for x86-64 leaves undescribed around the system call of clone():
+ * Returns whether @code is the code of clone() that the C library for x86-64 leaves undescribed:
  * "syscall; test %rax, %rax; jl; je; ret".
  */
 static bool is_clone(const uint8_t *code, size_t avail)
@@ -85,14 +89,17 @@ static bool is_clone(const uint8_t *code, size_t avail)
 
 	if (!code || avail < CLONE_BYTES)
 		return false;
-	/* Where the jumps go is their second byte. */
+	/* The second byte of each jump is its target, so it is not compared. */
 	for (unsigned int i = 0; i < CLONE_BYTES; i++)
 		if (code[i] != bytes[i] && i != 6 && i != 8)
 			return false;
 	return true;
 }
 
-/* If row @i says that nothing is known from there on: is that code the C library's clone()? */
+/*
+ * Adds a clone() rule if row @i says that nothing is known from there on and the code is the C
+ * library's clone().
+ */
 static void find_clone(struct rows *rows, size_t i)
 {
 	uint64_t at = rows->v[i].vaddr, end = at + CLONE_BYTES;
@@ -111,8 +118,8 @@ static void find_clone(struct rows *rows, size_t i)
 }
 
 /*
- * A signal's return is a system call: while the kernel makes it, the program counter is
- * behind it, where the description may have ended.
+ * Extends a signal return by one byte. It is a system call: while the kernel runs it, the program
+ * counter is behind it, where the unwind information may have ended.
  */
 static void extend_signal_return(struct rows *rows, size_t i)
 {
@@ -122,9 +129,9 @@ static void extend_signal_return(struct rows *rows, size_t i)
 }
 
 /**
- * struct gap - code that nothing describes
- * @rows: receives what is found.
- * @start: its address.
+ * struct gap - code that has no unwind information
+ * @rows: receives the rules that are found.
+ * @start: address of the code.
  */
 struct gap {
 	struct rows *rows;
@@ -153,7 +160,10 @@ static void find_stubs(struct rows *rows, uint64_t start, uint64_t end)
 	stub_rules_arm64(&stubs);
 }
 
-/* Stubs lie between other code, or in front of all that is described. */
+/*
+ * Adds the rules of the linker's stubs. They lie between other code, or in front of all code that
+ * is described.
+ */
 static void add_stubs(struct rows *rows)
 {
 	const struct elf_image *img = rows->img;

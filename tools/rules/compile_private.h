@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * compile_private.h - the parts of compile.c: compile_rule.c turns one row of unwind
- * information into a rule, compile_go.c reads Go's table, compile_known.c adds rules for code
- * that is not described, compile_table.c lays the list out.
+ * compile_private.h - the functions that the parts of compile.c call in each other: compile_rule.c
+ * turns one row of unwind information into a rule, compile_go.c reads the function table of Go,
+ * compile_known.c adds rules for known code without unwind information, compile_table.c lays out
+ * the table.
  */
 #ifndef TOOLS_RULES_COMPILE_PRIVATE_H
 #define TOOLS_RULES_COMPILE_PRIVATE_H
@@ -12,9 +13,9 @@
 #include "tools/rules/rows.h"
 
 /**
- * struct described - a row of unwind information, and what it is from
+ * struct described - a row of unwind information, and where it comes from
  * @img: the file.
- * @sec: the section whose expressions the row names; NULL: of a format without such.
+ * @sec: the section that contains the expressions of the row; NULL if the format has none.
  * @row: the row.
  */
 struct described {
@@ -23,30 +24,36 @@ struct described {
 	const struct cfi_row *row;
 };
 
-/* The rule for a row that holds from @vaddr on; SHSTK_RULE_CUT if the kernel has none. */
+/*
+ * Returns the rule for a row that is valid from @vaddr on, or SHSTK_RULE_CUT if no kind can express
+ * it.
+ */
 uint64_t kernel_rule(const struct described *d, uint64_t vaddr);
 
-/* Go's functions, if it is a Go program. */
+/* Adds the rules of the functions of a Go program, if it is one. */
 void read_go(struct rows *rows);
 
-/* Functions of the compiler's start files, which have no description. */
+/* Adds rules for the functions of the compiler's start files, which have no unwind information. */
 void add_start_files(struct rows *rows);
 
-/* To sorted rows: other code that has no description. Leaves them sorted. */
+/*
+ * Adds rules for other known code without unwind information. Takes sorted rows and leaves them
+ * sorted.
+ */
 void add_known_code(struct rows *rows);
 
-/* To no rows: an image that describes nothing. */
+/* Adds rules for an image that describes nothing, to rows that are empty. */
 void add_bare(struct rows *rows);
 
-/* To sorted rows: the entry point is the outermost frame, as nothing has called it. */
+/* Makes the entry point the outermost frame, because nothing has called it. The rows are sorted. */
 void add_entry(struct rows *rows);
 
 /**
  * compile_table() - lay out rows by pages of the file
- * @rows: placed.
- * @t: receives header, size, and how much of the code has rules.
+ * @rows: the rows, after rows_place().
+ * @t: receives the header, the size, and how much of the code has rules.
  *
- * Return: 0; -ENOENT: the file has no code; -E2BIG; -ENOMEM.
+ * Return: 0; -ENOENT if the file has no code; -E2BIG; -ENOMEM.
  */
 int compile_table(const struct rows *rows, struct rules_table *t);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * compile_rule.c - a row of unwind information as a rule for the kernel.
+ * compile_rule.c - turns a row of unwind information into a rule for the kernel.
  */
 #include <string.h>
 
@@ -10,16 +10,19 @@
 
 #define X86_RBX 3
 
-/* Bytes of code that the widest instruction in front of a signal's return takes. */
+/*
+ * The row of a signal return may begin this many bytes in front of its code: one instruction, the
+ * widest.
+ */
 #define SIGTRAMP_SLACK 8
 
 /**
- * struct probe - a made-up state, in which an expression is tried to see what it computes
- * @regs: registers that it may use.
+ * struct probe - a made-up state in which an expression is evaluated to see what it computes
+ * @regs: registers that the expression may use.
  * @cfa: pushed first, unless NULL.
- * @word: what each word of memory holds.
- * @addr: receives where it read last.
- * @reads: receives how often it read.
+ * @word: the value of each word of memory.
+ * @addr: receives the address of the last read.
+ * @reads: receives the number of reads.
  */
 struct probe {
 	struct regs regs;
@@ -50,8 +53,9 @@ static bool evaluate(const struct described *d, size_t expr, struct probe *p, ui
 }
 
 /*
- * The linker's description of its stubs is an expression of pc and sp: sp + 8, and from
- * some byte of each 16 on sp + 16. Anything that comes to that is one.
+ * Makes a rule for a stub of the linker. The linker describes its stubs by an expression of pc and
+ * sp: sp + 8, and sp + 16 from some byte of each 16 on. Every expression with these results is
+ * taken as such a stub. Returns SHSTK_RULE_CUT if the row is not like that.
  */
 static uint64_t plt_rule(const struct described *d)
 {
@@ -80,7 +84,7 @@ static uint64_t plt_rule(const struct described *d)
 	return SHSTK_RULE_PLT | (uint64_t)first << SHSTK_RULE_REG_SHIFT;
 }
 
-/* Is the caller's frame pointer at the one of this frame? */
+/* Returns whether the caller's frame pointer is saved where this frame's frame pointer points. */
 static bool fp_at_fp(const struct described *d)
 {
 	const struct machine *m = d->img->m;
@@ -97,8 +101,9 @@ static bool fp_at_fp(const struct described *d)
 }
 
 /*
- * A function that aligned its stack keeps the CFA in its frame: CFA = load(fp + @off), and
- * fp points to the caller's.
+ * Makes a rule for a function that has aligned its stack and keeps the CFA in its frame: CFA =
+ * load(fp + @off), and fp points to the caller's fp. Returns SHSTK_RULE_CUT if the row is not like
+ * that.
  */
 static uint64_t load_rule(const struct described *d, unsigned int reg, int64_t off)
 {
@@ -113,8 +118,9 @@ static uint64_t load_rule(const struct described *d, unsigned int reg, int64_t o
 }
 
 /*
- * CFA = load(register + @off) + @more, as an expression: one read, from whose word the CFA
- * is made. No other register is known, so none is used.
+ * Finds out whether the expression is CFA = load(register + @off) + @more: there is one read, and
+ * the CFA is made from that word. No other register is known, so the expression uses none. Returns
+ * whether it is.
  */
 static bool loads_cfa(const struct described *d, unsigned int reg, int64_t *off, uint64_t *more)
 {
@@ -140,7 +146,10 @@ static uint64_t load_expression(const struct described *d)
 	return load_rule(d, m->fp, off);
 }
 
-/* The place of a saved register, in words below the CFA; -1: none that fits. */
+/*
+ * Returns how many words below the CFA a register is saved; 0 if it is unchanged; -1 if no rule can
+ * express its place.
+ */
 static int64_t words_below(const struct cfi_row *row, unsigned int reg)
 {
 	int64_t off = row->val[reg];
@@ -153,7 +162,9 @@ static int64_t words_below(const struct cfi_row *row, unsigned int reg)
 	return -off / 8;
 }
 
-/* Where what the kernel calls "saved" is; -1: the return address is not where it can be. */
+/*
+ * Returns the field "saved" of a rule, in words; -1 if the return address is not where it must be.
+ */
 static int64_t saved_words(const struct machine *m, const struct cfi_row *row)
 {
 	int64_t words;
@@ -162,14 +173,14 @@ static int64_t saved_words(const struct machine *m, const struct cfi_row *row)
 		return words_below(row, m->ra);
 	if (row->type[m->ra] != REG_AT_CFA || row->val[m->ra] != -8)
 		return -1;
-	/* rbx is needed in few frames only: that it is lost is no reason to end. */
+	/* Few frames need rbx, so losing it is no reason to give up the rule. */
 	words = words_below(row, X86_RBX);
 	return words > 0 ? words : 0;
 }
 
 /*
- * The stack pointer of before is saved in the frame, as in libcrypto:
- * CFA = load(sp + off) + more.
+ * Makes a rule for code that saves the former stack pointer in its frame, as in libcrypto: CFA =
+ * load(sp + off) + more. Returns SHSTK_RULE_CUT if the row is not like that.
  */
 static uint64_t stack_expression(const struct described *d)
 {
@@ -188,8 +199,9 @@ static uint64_t stack_expression(const struct described *d)
 }
 
 /*
- * CFA = load(sp + something with register @reg) + 8: where that reads if the register is
- * @value.
+ * Evaluates the expression CFA = load(sp + something with register @reg) + 8 with @value in the
+ * register. *@off receives the address of the read, relative to sp. Returns whether the expression
+ * is like that.
  */
 static bool index_at(const struct described *d, unsigned int reg, uint64_t value, uint64_t *off)
 {
@@ -206,7 +218,10 @@ static bool index_at(const struct described *d, unsigned int reg, uint64_t value
 	return true;
 }
 
-/* The frame is as many words large as a register says, as in libcrypto's RSA. */
+/*
+ * Makes a rule for a frame whose size in words is in a register, as in RSA of libcrypto. Returns
+ * SHSTK_RULE_CUT if the row is not like that.
+ */
 static uint64_t index_expression(const struct described *d)
 {
 	const struct machine *m = d->img->m;
@@ -230,7 +245,7 @@ static uint64_t index_expression(const struct described *d)
 	return SHSTK_RULE_CUT;
 }
 
-/* CFA = sp + offset, and the return address is in another register than usual. */
+/* Makes a rule for CFA = sp + offset with the return address in an unusual register. */
 static uint64_t return_rule(const struct machine *m, const struct cfi_row *row)
 {
 	int64_t fp = words_below(row, m->fp), words = row->cfa_off / 8;
@@ -242,7 +257,7 @@ static uint64_t return_rule(const struct machine *m, const struct cfi_row *row)
 	       (uint64_t)fp << SHSTK_RULE_FP_SHIFT | (uint64_t)words << SHSTK_RULE_CFA_SHIFT;
 }
 
-/* CFA = register + offset. */
+/* Makes a rule for CFA = register + offset. */
 static uint64_t plain_rule(const struct machine *m, const struct cfi_row *row)
 {
 	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row);
@@ -267,7 +282,10 @@ static uint64_t plain_rule(const struct machine *m, const struct cfi_row *row)
 	       (uint64_t)(row->cfa_off / 8) << SHSTK_RULE_CFA_SHIFT;
 }
 
-/* A signal's return by its code: other code may be marked as that too. */
+/*
+ * Makes a rule for a signal return. The code is checked, because other code may be marked as a
+ * signal frame, too.
+ */
 static uint64_t signal_rule(const struct described *d, uint64_t vaddr)
 {
 	const struct machine *m = d->img->m;

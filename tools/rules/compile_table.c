@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * compile_table.c - the list of rules as a table by pages of the file, as
- * linux/shstk_rules.h has it.
+ * compile_table.c - turns the list of rules into a table by pages of the file, in the format of
+ * linux/shstk_rules.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,10 @@ static int compare_rules(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The distinct rules, SHSTK_RULE_NONE first. Return: their number, 0 for no memory. */
+/*
+ * Collects the distinct rules; SHSTK_RULE_NONE is the first. Returns their number, or 0 if memory
+ * is short.
+ */
 static size_t distinct_rules(const struct rows *rows, uint64_t **ret)
 {
 	uint64_t *v = malloc((rows->n + 1) * sizeof(*v));
@@ -42,7 +45,10 @@ static uint32_t rule_number(const uint64_t *rules, size_t n, uint64_t rule)
 	return (uint32_t)(p - rules);
 }
 
-/* Executable bytes of the file, in whole pages. False: there are none, or too many. */
+/*
+ * Finds the range of executable bytes of the file, in whole pages. Returns false if there are none
+ * or too many.
+ */
 static bool text_range(const struct elf_image *img, uint64_t *base, uint64_t *pages)
 {
 	uint64_t lo = UINT64_MAX, hi = 0;
@@ -63,7 +69,10 @@ static bool text_range(const struct elf_image *img, uint64_t *base, uint64_t *pa
 	return *pages <= SHSTK_RULES_MAX_PAGES;
 }
 
-/* Count what @row, which holds up to @end or the end of its segment, stands for. */
+/*
+ * Adds the bytes for which @row is valid, up to @end or to the end of its segment, to the totals of
+ * @t.
+ */
 static void account(struct rules_table *t, const struct elf_image *img, const struct row *row,
 		    uint64_t end)
 {
@@ -80,7 +89,10 @@ static void account(struct rules_table *t, const struct elf_image *img, const st
 		t->cut += end - row->offset;
 }
 
-/* Each page begins with a row: the one that holds there. */
+/*
+ * Fills the pages and their rows. Each page begins with the row that is valid at its beginning.
+ * Returns the number of rows.
+ */
 static uint32_t fill_pages(const struct rows *rows, struct shstk_rules_header *h,
 			   struct rules_table *t)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * crt.c - rules for the code of the compiler's start files.
+ * crt.c - makes rules for the code of the compiler's start files.
  */
 #include <elf.h>
 #include <linux/shstk_rules.h>
@@ -17,22 +17,22 @@
 /* What an instruction does to the frame. */
 enum what {
 	UNKNOWN,
-	PLAIN, /* nothing */
-	PUSH, /* makes it @words larger, and saves the frame pointer, on arm64 lr too */
-	GROW, /* makes it @words larger */
-	SHRINK, /* and smaller */
-	POP, /* takes back what PUSH did */
-	CALL, /* @target */
-	BRANCH, /* goes to @target, or on */
-	LEAVE, /* does not go on */
+	PLAIN, /* changes nothing */
+	PUSH, /* enlarges the frame by @words and saves fp, on arm64 lr, too */
+	GROW, /* enlarges the frame by @words */
+	SHRINK, /* shrinks the frame by @words */
+	POP, /* undoes PUSH */
+	CALL, /* calls @target */
+	BRANCH, /* jumps to @target or goes on */
+	LEAVE, /* leaves the function */
 };
 
 /**
  * struct insn - an instruction
- * @what: see there.
- * @size: its bytes.
- * @words: words of the stack.
- * @target: address; 0: it is not in the code.
+ * @what: what it does to the frame.
+ * @size: its size in bytes.
+ * @words: number of words on the stack, for the kinds that change its size.
+ * @target: target address; 0 if it is not in the code.
  */
 struct insn {
 	enum what what;
@@ -43,9 +43,9 @@ struct insn {
 
 /**
  * struct state - a frame, in words
- * @cfa: from sp to the CFA.
- * @fp: from the CFA down to where the frame pointer is saved; 0: it is not.
- * @ra: the same of the return address, on arm64.
+ * @cfa: distance from sp to the CFA.
+ * @fp: distance from the CFA down to the saved frame pointer; 0 if it is not saved.
+ * @ra: distance from the CFA down to the saved return address, on arm64; 0 if it is not saved.
  */
 struct state {
 	unsigned int cfa, fp, ra;
@@ -57,11 +57,11 @@ struct place {
 };
 
 /**
- * struct function - one that is being read
- * @row: frames from there on, @nrow of them.
- * @nrow: see @row.
- * @jump: where jumps go, @njump of them, with the frames that they have.
- * @njump: see @jump.
+ * struct function - a function that is being read
+ * @row: frames, each valid from its address on; @nrow of them.
+ * @nrow: number of elements of @row.
+ * @jump: targets of jumps, with the frame at the jump; @njump of them.
+ * @njump: number of elements of @jump.
  */
 struct function {
 	struct place row[MAX_ROWS], jump[MAX_JUMPS];
@@ -69,10 +69,10 @@ struct function {
 };
 
 /**
- * struct work - functions that are to be read
- * @crt: the file, and who wants to know.
- * @at: addresses, @n of them.
- * @n: see @at.
+ * struct work - the functions that are to be read
+ * @crt: the file and the receiver of the rules.
+ * @at: addresses of the functions; @n of them.
+ * @n: number of elements of @at.
  */
 struct work {
 	const struct crt *crt;
@@ -85,7 +85,7 @@ static struct insn plain(unsigned int size)
 	return (struct insn){ .what = PLAIN, .size = size };
 }
 
-/* --- x86-64 --- */
+/* ---- X86-64 ---- */
 
 static int32_t get32(const uint8_t *p)
 {
@@ -95,7 +95,7 @@ static int32_t get32(const uint8_t *p)
 	return v;
 }
 
-/* Bytes of a no-op with an operand, from its 0f on; 0: it is none. */
+/* Returns the size of a no-op with an operand, from its 0f on; 0 if it is none. */
 static unsigned int long_nop(const uint8_t *p)
 {
 	unsigned int mod = p[2] >> 6, sib = (p[2] & 7) == 4;
@@ -106,8 +106,8 @@ static unsigned int long_nop(const uint8_t *p)
 }
 
 /*
- * Instructions with a REX.W prefix: those that move the stack pointer by 8, and those that
- * change neither it nor, but for "mov %rsp, %rbp", the frame pointer.
+ * Decodes an instruction with a REX.W prefix. Known are those that move the stack pointer by 8, and
+ * those that change neither the stack pointer nor, except "mov %rsp, %rbp", the frame pointer.
  */
 static struct insn x86_wide(const uint8_t *p)
 {
@@ -137,7 +137,7 @@ static struct insn x86_wide(const uint8_t *p)
 	return p[1] == 0xc1 ? plain(4) : (struct insn){ 0 };
 }
 
-/* Up to INSN_BYTES at @p are looked at. */
+/* Decodes the instruction at @p. Looks at up to INSN_BYTES. */
 static struct insn x86_insn(const uint8_t *p, uint64_t at)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -189,7 +189,7 @@ static struct insn x86_insn(const uint8_t *p, uint64_t at)
 	return (struct insn){ 0 };
 }
 
-/* --- arm64 --- */
+/* ---- Arm64 ---- */
 
 static int64_t extend(uint32_t v, unsigned int bits)
 {
@@ -213,7 +213,7 @@ static struct insn arm64_jump(uint32_t w, uint64_t at)
 	return (struct insn){ 0 };
 }
 
-/* Changes no register but x0 to x28. */
+/* Returns whether the instruction changes no register but x0 to x28. */
 static bool arm64_is_plain(uint32_t w)
 {
 	bool low = (w & 0x1f) < 29;
@@ -248,7 +248,7 @@ static struct insn arm64_insn(const uint8_t *p, uint64_t at)
 	return arm64_is_plain(w) ? plain(4) : arm64_jump(w, at);
 }
 
-/* --- functions --- */
+/* ---- Functions ---- */
 
 static bool is_x86(const struct crt *crt)
 {
@@ -296,7 +296,7 @@ static void add_function(struct work *w, uint64_t at)
 		w->at[w->n++] = at;
 }
 
-/* Does the frame change as it may? */
+/* Changes the frame @s as the instruction @i does. Returns whether this is allowed. */
 static bool change(const struct crt *crt, struct state *s, const struct insn *i)
 {
 	bool x86 = is_x86(crt);
@@ -328,8 +328,8 @@ static bool change(const struct crt *crt, struct state *s, const struct insn *i)
 }
 
 /*
- * Have all jumps to @at the frame @s? *further: there are jumps to @at or beyond it, so the
- * function does not end in front of it.
+ * Returns whether all jumps to @at have the frame @s. *@further is set if there are jumps to @at or
+ * beyond it, so that the function does not end in front of @at.
  */
 static bool jumps_fit(const struct function *f, uint64_t at, const struct state *s, bool *further)
 {
@@ -345,14 +345,17 @@ static bool jumps_fit(const struct function *f, uint64_t at, const struct state 
 static bool add_jump(struct function *f, uint64_t start, const struct insn *i, uint64_t next,
 		     const struct state *s)
 {
-	/* Loops are not in such code. */
+	/* The start files have no loops. */
 	if (f->njump == MAX_JUMPS || i->target < next || i->target - start > MAX_BYTES)
 		return false;
 	f->jump[f->njump++] = (struct place){ i->target, *s };
 	return true;
 }
 
-/* From its first instruction to the last. Return: the end; 0: it is not understood. */
+/*
+ * Reads a function from its first instruction to its last one. Returns the end of the function, or
+ * 0 if the code is not understood.
+ */
 static uint64_t read_function(struct work *w, uint64_t start, struct function *f)
 {
 	const struct crt *crt = w->crt;
@@ -376,7 +379,7 @@ static uint64_t read_function(struct work *w, uint64_t start, struct function *f
 			add_function(w, i.target);
 		if (i.what != LEAVE)
 			continue;
-		/* Where a function is left, its frame is as it was at the entry. */
+		/* Where a function is left, its frame must be the same as at its entry. */
 		if (!same(&s, &entry) || !jumps_fit(f, at, &s, &further))
 			return 0;
 		add_function(w, i.target);
@@ -398,7 +401,7 @@ static uint64_t dynamic(const struct elf_image *img, int64_t tag)
 	return 0;
 }
 
-/* What an array's first entry is, as the file has it. */
+/* Returns the first entry of an array of functions, as the file has it. */
 static uint64_t first_entry(const struct elf_image *img, int64_t tag)
 {
 	uint64_t array = dynamic(img, tag), entry;

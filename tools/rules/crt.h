@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * crt.h - rules for the code that the compiler's start files put into each program and
- * library, and that nothing describes: _init, _fini, __do_global_dtors_aux and what these
- * call.
+ * crt.h - makes rules for the code that the compiler's start files put into each program and
+ * library, and that has no unwind information: _init, _fini, __do_global_dtors_aux and the
+ * functions that they call.
  */
 #ifndef TOOLS_RULES_CRT_H
 #define TOOLS_RULES_CRT_H
@@ -10,11 +10,11 @@
 #include "libshstk/elf_image.h"
 
 /**
- * struct crt - who wants to know
+ * struct crt - the file, and the receiver of its rules
  * @img: the file.
- * @described: is something known of the code from @start to @end?
- * @add: receives rules, each for what follows @at up to the next one.
- * @arg: passed to both.
+ * @described: returns whether anything is known of the code from @start to @end.
+ * @add: receives the rules; each is valid from @at up to the next one.
+ * @arg: passed to both functions.
  */
 struct crt {
 	const struct elf_image *img;
@@ -24,13 +24,13 @@ struct crt {
 };
 
 /**
- * crt_rules() - find that code, and what its frames are like
- * @crt: the file, and who wants to know.
+ * crt_rules() - find the code of the start files, and what its frames are like
+ * @crt: the file and the receiver.
  *
- * It is found by DT_INIT, DT_FINI and the first entries of the arrays of these. It is
- * read instruction by instruction, of which only those are known that such code consists
- * of; where another one comes, or a jump would meet a frame of another size, nothing is
- * said of that function.
+ * The code is found by DT_INIT, DT_FINI and the first entries of the init and fini arrays. It is
+ * read instruction by instruction. Only those instructions are known that this code consists of. If
+ * there is another one, or if a jump would meet a frame of another size, no rule is made for that
+ * function.
  */
 void crt_rules(const struct crt *crt);
 

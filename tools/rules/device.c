@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * device.c - files and /dev/shstk_rules.
+ * device.c - copies files, and uploads their tables to /dev/shstk_rules.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,13 +15,16 @@
 #include "tools/rules/device.h"
 #include "tools/shstk.h"
 
-/* More than any vdso has. */
+/* No vdso is larger than this. */
 #define MAX_VDSO (1 << 16)
 
-/* Larger than any program: bounds the memory of the copy. */
+/* No program is larger than this. It limits the memory of the copy. */
 #define MAX_FILE (1ll << 32)
 
-/* Copies as many bytes as the file had at rules_file_begin(). Fewer: it was cut since. */
+/*
+ * Copies as many bytes as the file had at rules_file_begin(). If there are fewer, the file was
+ * truncated since. Returns 0 or a negative errno.
+ */
 int rules_file_fill(struct rules_file *file)
 {
 	size_t size = file->before.st_size, n = 0;
@@ -93,7 +96,7 @@ int rules_file_vdso(struct rules_file *file)
 	*file = (struct rules_file){ .fd = -1 };
 	if (!h)
 		return -ENOENT;
-	/* Nobody tells the size of the vdso; but its section headers are at its end. */
+	/* Nothing tells the size of the vdso, but its section headers are at its end. */
 	size = h->e_shoff + (size_t)h->e_shnum * h->e_shentsize;
 	p = (const void *)((const char *)h + h->e_phoff);
 	for (unsigned int i = 0; i < h->e_phnum; i++)
@@ -161,7 +164,10 @@ int rules_upload(int device, const struct rules_file *file, const char *path,
 	};
 	const char *slash = strrchr(path, '/');
 
-	/* The kernel finds what was written to it since it was copied, and then watches it. */
+	/*
+	 * The kernel notices whether the file was written to after the copy, and watches it from
+	 * then on.
+	 */
 	if (file->fd >= 0) {
 		arg.change_sec = (uint64_t)file->before.st_ctim.tv_sec;
 		arg.change_nsec = (uint32_t)file->before.st_ctim.tv_nsec;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * helper.c - unwind rules in the kernel for as long as somebody records.
+ * helper.c - loads unwind rules into the kernel while somebody records.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +29,8 @@ void rules_read_state(struct rules_state *ret)
 }
 
 /*
- * The same as the daemon, but quiet: who records does not want to read which files have no
- * table, and the systemd that $NOTIFY_SOCKET names did not start this process.
+ * Runs the daemon's work, but without messages: a user who records does not want to read which
+ * files have no table, and the systemd that $NOTIFY_SOCKET names did not start this process.
  */
 static void serve(int ready, pid_t parent)
 {
@@ -47,7 +47,7 @@ static void serve(int ready, pid_t parent)
 	_exit(rules_serve(device, cache_open(CACHE_FOLDER), ready));
 }
 
-/* Waits until the helper closes its end: because it is ready, or because it has died. */
+/* Waits until the helper closes its end, because it is ready or because it has died. */
 static void await(int ready)
 {
 	struct pollfd p = { .fd = ready };

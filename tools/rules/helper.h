@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * helper.h - unwind rules in the kernel for as long as somebody records: by the daemon,
- * or, where none runs, by a process of the recorder's own that does the same.
+ * helper.h - makes sure that the kernel has unwind rules while somebody records: by the daemon or,
+ * if none runs, by a process of the recorder that does the same.
  */
 #ifndef TOOLS_RULES_HELPER_H
 #define TOOLS_RULES_HELPER_H
@@ -13,7 +13,7 @@
 /**
  * struct rules_state - what the kernel has
  * @tables: number of tables.
- * @served: somebody waits for files without one: the daemon, or a helper.
+ * @served: the daemon or a helper waits for files without a table.
  * @may_load: the caller may load tables.
  */
 struct rules_state {
@@ -22,20 +22,22 @@ struct rules_state {
 	bool may_load;
 };
 
-/* All 0 if no shstk_perf.ko is loaded that knows rules. */
+/* Reads the state. All members are 0 if no shstk_perf.ko with unwind rules is loaded. */
 void rules_read_state(struct rules_state *ret);
 
 /**
- * rules_helper_start() - load the tables of all that runs, and then of what is met
+ * rules_helper_start() - start a process that loads the tables of all programs that run, and then
+ * of files that walks meet
  *
- * Returns when what runs has its tables; these stay in the end. To be called before
- * anything is open that a child may not have.
+ * The function returns when the programs that run have their tables. The tables stay in the kernel
+ * after the process has ended. It must be called before anything is open that a child must not
+ * have.
  *
- * Return: the process that does it, which ends with this one; or a negative errno.
+ * Return: the process, which ends when this process ends; or a negative errno.
  */
 pid_t rules_helper_start(void);
 
-/* @pid: of rules_helper_start(), or anything below 1. */
+/* Ends the process @pid, which is from rules_helper_start(). Does nothing if @pid is below 1. */
 void rules_helper_end(pid_t pid);
 
 #endif

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hopeless.c - files that got no table, and are left alone.
+ * hopeless.c - remembers files for which no table could be made, so that they are left alone.
  */
 #include <errno.h>
 
 #include "tools/rules/hopeless.h"
 #include "tools/shstk.h"
 
-/* What is short now - memory, processes, room in the kernel - may be there again then. */
+/*
+ * What is short now - memory, processes, room in the kernel - may be available again after this
+ * time.
+ */
 #define WAIT_NS (300ull * 1000 * 1000 * 1000)
 
 static size_t place_of(const struct stat *st)
@@ -15,7 +18,10 @@ static size_t place_of(const struct stat *st)
 	return (st->st_ino ^ st->st_dev) % NR_HOPELESS;
 }
 
-/* It is the file that has no table, whoever asks: as long as it does not change. */
+/*
+ * Returns whether the error is the file's own, so that it stays the same while the file does not
+ * change.
+ */
 static bool is_lasting(int err)
 {
 	return err == -ENOENT || err == -ENOEXEC || err == -EXDEV || err == -E2BIG || err == -EFBIG;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hopeless.h - files that got no table, and are left alone: those that never have one, until
- * they change; those of which making it failed, for a few minutes.
+ * hopeless.h - remembers files for which no table could be made, so that they are left alone: files
+ * that can never have a table, until they change, and files for which making it failed, for a few
+ * minutes.
  */
 #ifndef TOOLS_RULES_HOPELESS_H
 #define TOOLS_RULES_HOPELESS_H
@@ -10,12 +11,15 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* A file that finds its place taken takes it: it is asked about once more, then. */
+/*
+ * Number of places. A file whose place is taken replaces the old one, which is then tried once
+ * more.
+ */
 #define NR_HOPELESS 1024
 
 /**
- * struct hopeless - such files, by inode number; all bytes 0 in the beginning
- * @until: when it is tried again, by CLOCK_BOOTTIME in ns; ~0: never.
+ * struct hopeless - the files, by inode number; all bytes are 0 at the beginning
+ * @until: time of the next try, by CLOCK_BOOTTIME in ns; ~0 if never.
  */
 struct hopeless {
 	struct {
@@ -28,13 +32,13 @@ struct hopeless {
 
 /**
  * hopeless_add() - leave a file alone
- * @h: these files.
+ * @h: the files.
  * @st: the file.
- * @err: the negative errno because of which.
+ * @err: negative errno that is the reason.
  */
 void hopeless_add(struct hopeless *h, const struct stat *st, int err);
 
-/* Is a file to be left alone? */
+/* Returns whether a file is to be left alone. */
 bool hopeless_has(const struct hopeless *h, const struct stat *st);
 
 #endif

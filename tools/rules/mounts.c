@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * mounts.c - what file systems are, without asking them.
+ * mounts.c - tells what file systems are, without asking them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,10 @@
 
 #include "tools/rules/mounts.h"
 
-/* proc(5): "36 35 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root rw", no blanks in fields. */
+/*
+ * Parses a line of mountinfo, see proc(5): "36 35 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root
+ * rw". Fields contain no blanks.
+ */
 static bool parse(const char *line, struct mount *m)
 {
 	const char *type = strstr(line, " - ");
@@ -29,7 +32,7 @@ static int add(struct mounts *mounts, const struct mount *m)
 {
 	struct mount *v;
 
-	/* Room is doubled where it is full. */
+	/* The room is doubled when it is full. */
 	if (!(mounts->n & (mounts->n - 1))) {
 		v = reallocarray(mounts->v, mounts->n ? 2 * mounts->n : 1, sizeof(*v));
 		if (!v)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mounts.h - what file systems are, without asking them: a server of FUSE may be anybody's
- * and never answer, and say of its files what it likes.
+ * mounts.h - tells what file systems are, without asking them. Anybody may run a FUSE server, which
+ * may never answer, and may say anything about its files.
  */
 #ifndef TOOLS_RULES_MOUNTS_H
 #define TOOLS_RULES_MOUNTS_H
@@ -12,10 +12,10 @@
 #include <sys/types.h>
 
 /**
- * struct mount - one
- * @dev: device of its file system, as makedev(3) has it.
- * @id: its number.
- * @fuse: a process serves it.
+ * struct mount - a mount
+ * @dev: device of its file system, as in makedev(3).
+ * @id: number of the mount.
+ * @fuse: a process serves the file system.
  */
 struct mount {
 	uint64_t dev;
@@ -24,9 +24,9 @@ struct mount {
 };
 
 /**
- * struct mounts - all that a process sees
- * @v: these.
- * @n: number of them.
+ * struct mounts - all mounts that a process sees
+ * @v: the mounts.
+ * @n: number of mounts.
  */
 struct mounts {
 	struct mount *v;
@@ -35,17 +35,20 @@ struct mounts {
 
 /**
  * mounts_read() - read the mounts that a process sees
- * @pid: the process; 0: this one.
- * @ret: receives them; free @ret->v.
+ * @pid: the process; 0 for this one.
+ * @ret: receives the mounts; the caller frees @ret->v.
  *
- * Return: 0 or a negative errno; there are none then.
+ * Return: 0 or a negative errno; then there are no mounts.
  */
 int mounts_read(pid_t pid, struct mounts *ret);
 
-/* The first of a file system, or NULL. */
+/* Returns the first mount of a file system, or NULL. */
 const struct mount *mounts_find(const struct mounts *mounts, uint64_t dev);
 
-/* Is the mount that an open file was opened by one of this process's, and none of FUSE? */
+/*
+ * Returns whether an open file was opened through a mount that this process sees and that is not
+ * FUSE.
+ */
 bool mounts_have_file(int fd);
 
 #endif

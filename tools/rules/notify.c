@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * notify.c - telling systemd, or whoever else started a service, how it is: a datagram
- * to a socket, whose name is in the environment.
+ * notify.c - tells systemd, or any other starter of a service, the state of the service, by a
+ * datagram to a socket whose name is in the environment.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ void notify_state(const char *fmt, ...)
 	if (len < 2 || len >= sizeof(to.sun_path) || (*path != '/' && *path != '@'))
 		return;
 	memcpy(to.sun_path, path, len);
-	/* A name that is in no file system begins with a 0. */
+	/* A name that is not in a file system begins with a 0 byte. */
 	if (*path == '@')
 		to.sun_path[0] = '\0';
 	va_start(ap, fmt);

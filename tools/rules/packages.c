@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * packages.c - the programs and libraries of this system.
+ * packages.c - finds the programs and libraries of this system.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -13,14 +13,17 @@
 #include "tools/elf/object.h"
 #include "tools/rules/packages.h"
 
-/* Folders in which there is no code that runs on this machine. */
+/* Returns whether a directory is skipped, because it contains no code that runs on this machine. */
 static bool is_left_out(const char *path)
 {
 	return !strcmp(path, "/usr/lib/debug") || !strcmp(path, "/usr/share") ||
 	       !strcmp(path, "/usr/src") || !strcmp(path, "/usr/include");
 }
 
-/* A program or a library of this machine: what the kernel or ld.so would map. */
+/*
+ * Returns whether a file is a program or a library of this machine, which the kernel or ld.so would
+ * map.
+ */
 static bool is_code(int fd)
 {
 	Elf64_Ehdr h;
@@ -32,7 +35,7 @@ static bool is_code(int fd)
 
 void package_files(void (*use)(void *arg, int fd, const char *path), void *arg)
 {
-	/* Where /bin is a link to /usr/bin it is not followed. */
+	/* If /bin is a link to /usr/bin, it is not followed. */
 	char *const tops[] = { "/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", NULL };
 	FTS *fts = fts_open(tops, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
 	FTSENT *e;

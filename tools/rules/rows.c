@@ -9,7 +9,10 @@
 
 #include "tools/rules/rows.h"
 
-/* More than any file has: LLVM has two millions. Bounds the memory that a hostile one takes. */
+/*
+ * More rows than any file has: LLVM has two million. It limits the memory that a hostile file
+ * takes.
+ */
 #define MAX_ROWS (1u << 24)
 
 static void *grow(void *v, size_t n, size_t *room, size_t size)
@@ -90,7 +93,10 @@ bool rows_is_new(const struct rows *rows, uint64_t start, uint64_t end)
 	       !rows_described(rows, start, end);
 }
 
-/* The end of one function before the beginning of the next at the same address. */
+/*
+ * Compares by address. At the same address, the end of one function comes before the beginning of
+ * the next.
+ */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -132,7 +138,10 @@ static int compare_offsets(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* No two rows at one offset, as only segments that overlap in the file can give. */
+/*
+ * Keeps one of several rows with the same offset. Only segments that overlap in the file can give
+ * such rows.
+ */
 static void drop_doubles(struct rows *rows)
 {
 	size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rows.h - the list of rules that compile.c collects from a file, and which of the file's
- * functions have been described so far.
+ * rows.h - the list of rules that compile.c collects from a file, and the functions of the file
+ * that are described so far.
  */
 #ifndef TOOLS_RULES_ROWS_H
 #define TOOLS_RULES_ROWS_H
@@ -9,9 +9,9 @@
 #include "libshstk/elf_image.h"
 
 /**
- * struct row - the rule that holds from an address on
- * @vaddr: virtual address, until rows_place() replaces it by
- * @offset: the offset in the file.
+ * struct row - a rule, and the address from which it is valid
+ * @vaddr: virtual address, until rows_place() replaces it by @offset.
+ * @offset: offset in the file.
  * @rule: SHSTK_RULE_*.
  */
 struct row {
@@ -22,7 +22,7 @@ struct row {
 	uint64_t rule;
 };
 
-/* The addresses of a function. */
+/* The range of addresses of a function. */
 struct span {
 	uint64_t start, end;
 };
@@ -30,14 +30,14 @@ struct span {
 /**
  * struct rows - what is known so far
  * @img: the file.
- * @v: rows, in no order until rows_sort().
- * @n: their number.
- * @room: for as many.
- * @span: the functions that they are of, in order up to @sorted.
- * @nspan: their number.
- * @span_room: for as many.
- * @sorted: spans of the sections that were read before this one.
- * @err: 0; -ENOMEM, or -E2BIG: something could not be stored.
+ * @v: rows, unsorted until rows_sort().
+ * @n: number of rows.
+ * @room: number of rows for which there is room.
+ * @span: functions that the rows belong to, sorted up to @sorted.
+ * @nspan: number of spans.
+ * @span_room: number of spans for which there is room.
+ * @sorted: number of spans from the sections that were read before the current one.
+ * @err: 0; -ENOMEM or -E2BIG if something could not be stored.
  */
 struct rows {
 	const struct elf_image *img;
@@ -48,25 +48,31 @@ struct rows {
 	int err;
 };
 
-/* Add to the list; if that cannot be, it is said in @err. */
+/* Add an element to the list; a failure is stored in @err. */
 void rows_add(struct rows *rows, uint64_t vaddr, uint64_t rule);
 void rows_add_span(struct rows *rows, uint64_t start, uint64_t end);
 
-/* A section has been read: what it described counts from now on. */
+/* Ends a section. From now on rows_described() counts what it described. */
 void rows_end_section(struct rows *rows);
 
-/* Did a section that was read before describe part of it? */
+/* Returns whether a section that was read before described part of the range. */
 bool rows_described(const struct rows *rows, uint64_t start, uint64_t end);
 
-/* Is it a function of this image, and not described by a section that was read before? */
+/*
+ * Returns whether the range is a function of this image that no section that was read before
+ * described.
+ */
 bool rows_is_new(const struct rows *rows, uint64_t start, uint64_t end);
 
-/* By address; of two at the same address, and of neighbours with the same rule, one stays. */
+/*
+ * Sorts the rows by address. Keeps one row of several at the same address, and one of neighbours
+ * with the same rule.
+ */
 void rows_sort(struct rows *rows);
 
 /*
- * From virtual addresses to offsets in the file, sorted: what lies in no executable
- * segment is dropped. A segment ends with its last byte, whatever row holds there.
+ * Converts virtual addresses to offsets in the file and sorts the rows. Rows that lie in no
+ * executable segment are dropped. A segment ends with its last byte, whatever row is valid there.
  */
 void rows_place(struct rows *rows);
 

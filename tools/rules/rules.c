@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * shstk rules - tables of unwind rules, by which shstk_perf.ko walks the stacks of
- * programs that have no shadow stack.
+ * shstk rules - makes, loads, lists and drops tables of unwind rules. shstk_perf.ko uses them to
+ * walk the stacks of programs that have no shadow stack.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,19 +24,19 @@
 #include "tools/shstk.h"
 
 /**
- * struct options - what was asked for
- * @all: of all that runs (load), or all tables (drop).
+ * struct options - what the user asked for, and what was done
+ * @all: the files of all running processes (load), or all tables (drop).
  * @vdso: the vdso.
- * @quiet: say nothing of what went well.
- * @pid: of this process, or 0.
- * @packages: of all programs and libraries (compile).
+ * @quiet: do not report success.
+ * @pid: only the files of this process; 0 if no process is named.
+ * @packages: all programs and libraries (compile).
  * @output: file for the table (compile), or NULL.
- * @folder: of the cache, or NULL: none was named.
+ * @folder: directory of the cache; NULL if none is named.
  * @device: open device, or -1.
- * @cache: open folder, or -1.
- * @done: files that were done.
- * @cached: of these, those whose table was in the cache already.
- * @failed: something was not.
+ * @cache: open directory of the cache, or -1.
+ * @done: number of files that were done.
+ * @cached: number of those files whose table was in the cache already.
+ * @failed: something failed.
  */
 struct options {
 	bool all, vdso, quiet, packages;
@@ -106,7 +106,7 @@ const struct argp rules_argp = {
 	       "Exit status: 0 done, 1 something failed, 2 wrong options.",
 };
 
-/* --- compile and load --- */
+/* ---- Compile and load ---- */
 
 static void print_table(const char *path, const struct rules_table *t)
 {
@@ -164,7 +164,7 @@ static const char *open_error(int err)
 	return err == -ENOEXEC ? rules_compile_error(err) : strerror(-err);
 }
 
-/* @err: of making it. */
+/* Uses the table of a file. @err is the result of making the table. */
 static void use_table(struct options *o, const struct rules_file *file, const char *path, int err,
 		      struct rules_table *table)
 {
@@ -179,7 +179,9 @@ static void use_table(struct options *o, const struct rules_file *file, const ch
 	free(table->header);
 }
 
-/* What the user named, or the kernel made: read here, with its debug file. */
+/*
+ * Handles a file that the user named, or the vdso. It is read in this process, with its debug file.
+ */
 static void use_own(struct options *o, struct rules_file *file, int err, const char *path)
 {
 	struct rules_table table;
@@ -209,7 +211,7 @@ static void use_vdso(struct options *o)
 	use_own(o, &file, err, "[vdso]");
 }
 
-/* What somebody runs, whoever wrote it: read by a worker. */
+/* Handles a file that somebody runs. Anybody may have written it, so a worker reads it. */
 static void use_running(void *arg, int fd, const char *path)
 {
 	const struct source source = { .cache = -1, .stop = -1 };
@@ -262,7 +264,7 @@ static int usage_error(const char *text)
 	return EXIT_USAGE;
 }
 
-/* --- the cache, and who keeps it --- */
+/* ---- The cache, and who keeps it ---- */
 
 static int open_cache(struct options *o)
 {
@@ -282,7 +284,10 @@ static void fill_one(void *arg, int fd, const char *path)
 	const struct source source = { .cache = o->cache, .stop = -1 };
 	bool cached;
 	int err = source_table(&source, fd, NULL, &cached);
-	/* Some files of each system describe nothing: with --packages that is no failure. */
+	/*
+	 * Every system has some files without unwind information; with --packages that is no
+	 * failure.
+	 */
 	bool usual = o->packages && (err == -ENOENT || err == -ENOEXEC);
 
 	if (err && !usual) {
@@ -324,7 +329,7 @@ static int do_serve(struct options *o, char **files)
 	if (*files || o->output || o->pid || o->all || o->vdso || o->packages)
 		return usage_error("serve takes no files, and no option but --cache");
 	o->device = rules_device();
-	/* Tables are made without a cache, too: only a folder that was asked for must open. */
+	/* Tables are made without a cache, too. Only a directory that the user named must open. */
 	return o->device < 0 || (open_cache(o) && o->folder) ? EXIT_FAILED :
 							       rules_serve(o->device, o->cache, -1);
 }
@@ -357,7 +362,7 @@ static int do_load(struct options *o, char **files)
 	return o->device < 0 ? EXIT_FAILED : use_all(o, files);
 }
 
-/* --- the kernel's tables --- */
+/* ---- The kernel's tables ---- */
 
 static int drop_fd(const struct options *o, int fd, unsigned int flags, const char *path)
 {
@@ -470,7 +475,7 @@ int cmd_rules(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
 		if (strcmp(*action, actions[i].name))
 			continue;
-		/* Its options may follow it; help names the command. */
+		/* The options of the command follow its name, and its help names the command. */
 		*action = argv[0];
 		next = command_parse(&rules_argp, argc - next, action, &o);
 		ret = actions[i].run(&o, action + next);

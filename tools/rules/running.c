@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * running.c - the files that running processes execute code of.
+ * running.c - finds the files whose code running processes execute.
  *
- * What a process has mapped the kernel tells under a lock of that process, whose threads may
- * keep it for as long as they like: while one waits for a page of a file that a program serves
- * and does not give. So all that is asked in a process of its own, which hands over the files.
- * If it says nothing for a while it is ended, and another one goes on behind the process at
- * which it was. A user's other processes are passed over then: each would take as long.
+ * The kernel tells what a process has mapped under a lock of that process. Its threads may keep the
+ * lock for as long as they like: for example while one waits for a page of a file that a program
+ * serves and does not give. So a process of its own asks everything and hands over the files. If it
+ * says nothing for a while it is killed, and another one continues behind the process at which it
+ * was. Then the other processes of that user are skipped, because each of them would take as long.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,10 +30,10 @@
 #include "tools/rules/mounts.h"
 #include "tools/rules/running.h"
 
-/* How long the searching process may be silent, and be ended, in ms. */
+/* How long the searching process may be silent, and how long to wait for its end, in ms. */
 #define SILENCE_MS 1000
 #define END_MS 100
-/* So many processes are passed over one by one, of users who keep it waiting; then no more are. */
+/* After this many skipped processes, whose users made it wait, the search ends. */
 #define MAX_PASSED 16
 
 struct seen {
@@ -42,17 +42,17 @@ struct seen {
 };
 
 /**
- * struct search - files that are looked for
- * @seen: a tree of struct seen.
- * @own: mounts of this process.
- * @mounts: of the process that is looked at, of mount namespace @space.
- * @space: see @mounts.
- * @to: where the searching process hands files over.
- * @at: the process that it looks at, @uid's.
- * @uid: see @at.
- * @after: no process up to this one is looked at.
- * @passed: nor any of these users; @nr_passed of them.
- * @nr_passed: see @passed.
+ * struct search - the state of a search for files
+ * @seen: files that were found already, a tree of struct seen.
+ * @own: mounts that this process sees.
+ * @mounts: mounts that the process at @at sees, in the mount namespace @space.
+ * @space: mount namespace of @mounts.
+ * @to: socket to which the searching process sends files.
+ * @at: process that the searching process looks at.
+ * @uid: user of that process.
+ * @after: processes with a number up to this one are skipped.
+ * @passed: processes of these users are skipped; @nr_passed of them.
+ * @nr_passed: number of elements of @passed.
  */
 struct search {
 	void *seen;
@@ -67,12 +67,12 @@ struct search {
 };
 
 /**
- * struct found - what the searching process says: that it comes to a process, or with a
- *	descriptor, a file of it; at last with @pid 0 that it has come to the end
- * @pid: the process.
- * @uid: whose it is.
- * @err: at the end: 0 or a negative errno.
- * @path: the file's name.
+ * struct found - a message of the searching process: that it comes to a process or, with a
+ * descriptor, that it has found a file of that process; the last message has @pid 0
+ * @pid: the process; 0 at the end of the search.
+ * @uid: user of the process.
+ * @err: at the end of the search: 0 or a negative errno.
+ * @path: name of the file.
  */
 struct found {
 	pid_t pid;
@@ -90,7 +90,7 @@ static int compare(const void *a, const void *b)
 	return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
-/* Is it the first time? */
+/* Returns whether a file is seen for the first time, and remembers it. */
 static bool is_new(struct search *s, const struct stat *st)
 {
 	struct seen *seen = malloc(sizeof(*seen)), **found;
@@ -105,14 +105,14 @@ static bool is_new(struct search *s, const struct stat *st)
 	return false;
 }
 
-/* --- handing over --- */
+/* ---- Handing over ---- */
 
 union rights {
 	struct cmsghdr header;
 	char room[CMSG_SPACE(sizeof(int))];
 };
 
-/* @fd: -1: none. */
+/* Sends the message @f with the descriptor @fd; -1 means no descriptor. */
 static void tell(int to, struct found *f, int fd)
 {
 	struct iovec v = { .iov_base = f, .iov_len = sizeof(*f) - PATH_MAX + strlen(f->path) + 1 };
@@ -128,7 +128,10 @@ static void tell(int to, struct found *f, int fd)
 		_exit(1);
 }
 
-/* Return: 0 or a negative errno. @fd: receives the file's, or -1. */
+/*
+ * Receives a message into @f. *@fd receives the descriptor of the file, or -1. Returns 0 or a
+ * negative errno.
+ */
 static int hear(int from, int stop, struct found *f, int *fd)
 {
 	struct pollfd p[] = {
@@ -150,7 +153,7 @@ static int hear(int from, int stop, struct found *f, int *fd)
 	if (p[1].revents)
 		return -ECANCELED;
 	memset(f, 0, sizeof(*f));
-	/* It ended without a word: there is no more. */
+	/* If the process ended without a message, @f stays as it is: there is no more. */
 	if (recvmsg(from, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
 		return 0;
 	f->path[sizeof(f->path) - 1] = '\0';
@@ -159,7 +162,7 @@ static int hear(int from, int stop, struct found *f, int *fd)
 	return 0;
 }
 
-/* --- in the searching process --- */
+/* ---- In the searching process ---- */
 
 static void read_mounts(struct search *s, pid_t pid)
 {
@@ -177,8 +180,9 @@ static void read_mounts(struct search *s, pid_t pid)
 }
 
 /*
- * Asked of FUSE, or of what was unmounted and may have been that, nothing might come back. A
- * process with another root directory does not see what that lies on.
+ * Returns whether asking about the mapped file cannot block. FUSE might never answer, nor a file
+ * system that was unmounted and may have been FUSE. A process with another root directory does not
+ * see the mount on which the file lies, so our own mounts are searched, too.
  */
 static bool answers(const struct search *s, const struct mapping *m)
 {
@@ -190,8 +194,9 @@ static bool answers(const struct search *s, const struct mapping *m)
 }
 
 /*
- * A link in /proc/PID/map_files leads to the mapped file itself, whatever the root directory
- * of the process is. Unlike in maps, the addresses in its name have no leading zeros.
+ * Opens a mapped file. The link in /proc/PID/map_files leads to the file itself, whatever the root
+ * directory of the process is. Unlike the addresses in maps, those in the link's name have no
+ * leading zeros.
  */
 static void use_mapping(struct search *s, pid_t pid, const struct mapping *m)
 {
@@ -212,7 +217,7 @@ static void use_mapping(struct search *s, pid_t pid, const struct mapping *m)
 	close(fd);
 }
 
-/* The user who started it, whatever it may do, and show, by now. */
+/* Returns the user who started the process, whatever rights it has and shows now. */
 static uid_t user_of(pid_t pid)
 {
 	char path[64], line[256];
@@ -236,7 +241,7 @@ static int search_process(struct search *s, pid_t pid)
 	struct maps maps;
 	int err;
 
-	/* Whatever it waits for from now on is this process'. */
+	/* From now on, whatever the search waits for belongs to this process. */
 	tell(s->to, &f, -1);
 	s->at = pid;
 	s->uid = f.uid = user_of(pid);
@@ -262,7 +267,7 @@ static int search_all(struct search *s)
 
 	if (!dir)
 		return -errno;
-	/* The kernel shows them by their numbers. */
+	/* The kernel lists the processes in the order of their numbers. */
 	while ((pid = tasks_next(dir)))
 		if (pid > s->after)
 			search_process(s, pid);
@@ -281,9 +286,12 @@ static void search(struct search *s, pid_t pid)
 	_exit(0);
 }
 
-/* --- outside --- */
+/* ---- Outside ---- */
 
-/* What waits in the kernel may not end at once: it is not waited for. */
+/*
+ * Kills a child. A process that waits in the kernel may not end at once; it is not waited for
+ * longer than END_MS.
+ */
 static void end(pid_t child)
 {
 	kill(child, SIGKILL);
@@ -311,7 +319,10 @@ static pid_t start(struct search *s, pid_t pid, int *from)
 	return child;
 }
 
-/* Of a file that was handed over. The next searching process knows it, too. */
+/*
+ * Gives a file that was handed over to the caller. The next searching process also knows it as
+ * seen.
+ */
 static void use_file(struct search *s, const struct running *r, int fd, const char *path)
 {
 	struct stat st;
@@ -322,7 +333,10 @@ static void use_file(struct search *s, const struct running *r, int fd, const ch
 		r->use(r->arg, fd, path);
 }
 
-/* Return: 0 or a negative errno; -ETIMEDOUT: it waits for @s->at. */
+/*
+ * Receives what the searching process sends. Returns 0 or a negative errno; -ETIMEDOUT if it waits
+ * for the process @s->at.
+ */
 static int listen_to(struct search *s, const struct running *r, int from)
 {
 	struct found f;
@@ -356,13 +370,15 @@ static int search_once(struct search *s, const struct running *r)
 	return err;
 }
 
-/* Go on behind the process that it waits for. Return: whether to. */
+/*
+ * Prepares the search to continue behind the process that it waits for. Returns whether it should.
+ */
 static bool pass_over(struct search *s)
 {
 	if (s->nr_passed == MAX_PASSED)
 		return false;
 	s->after = s->at;
-	/* Root's processes are all looked at, but that one. */
+	/* The other processes of root are still looked at. */
 	s->passed[s->nr_passed++] = s->uid ? s->uid : (uid_t)-1;
 	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * running.h - the files that running processes execute code of.
+ * running.h - finds the files whose code running processes execute.
  */
 #ifndef TOOLS_RULES_RUNNING_H
 #define TOOLS_RULES_RUNNING_H
@@ -9,9 +9,9 @@
 
 /**
  * struct running - what is asked for
- * @pid: files of this process only; 0: of all.
- * @stop: a descriptor; when there is something to read, the search ends. -1: there is none.
- * @use: called with each file, once, which is its to close, and the name that the kernel shows.
+ * @pid: only the files of this process; 0 for all processes.
+ * @stop: a descriptor; the search ends when it becomes readable. -1 if there is none.
+ * @use: is called once with each file, which it must close, and the name that the kernel shows.
  * @arg: passed to @use.
  */
 struct running {
@@ -22,17 +22,17 @@ struct running {
 };
 
 /**
- * running_files() - open each such file once
+ * running_files() - open each file whose code a running process executes, once
  * @r: what is asked for.
  *
- * What ends, or may not be opened, meanwhile is passed over, unless it is @r->pid itself. So are
- * files of FUSE, whose server may not answer, and of file systems that are not mounted any more;
- * and processes of which nothing is told for a second.
+ * A process that ends, or that may not be opened, is skipped unless it is @r->pid itself. Also
+ * skipped are files of FUSE, whose server may not answer, files of file systems that are not
+ * mounted any more, and processes about which the kernel tells nothing for a second.
  *
- * The caller has no threads.
+ * The caller must have only one thread.
  *
- * Return: 0, or a negative errno; -ETIMEDOUT: of @r->pid, or of too many users' processes, the
- * kernel tells nothing; -ECANCELED: @r->stop.
+ * Return: 0 or a negative errno; -ETIMEDOUT if the kernel tells nothing about @r->pid, or about the
+ * processes of too many users; -ECANCELED if @r->stop became readable.
  */
 int running_files(const struct running *r);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sandbox.c - a process that reads what strangers wrote.
+ * sandbox.c - limits and locks a process that reads what strangers wrote.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static int filter_calls(void)
 {
 	static const struct sock_filter code[] = {
 		FILTER_BEGIN,
-		/* The third argument: protection. */
+		/* Argument 2 is the protection. */
 		FILTER_CALL_WITHOUT(mmap, 2, PROT_EXEC),
 		FILTER_CALL_WITHOUT(mprotect, 2, PROT_EXEC),
 		FILTER_CALL(brk),
@@ -48,7 +48,7 @@ static int limit(int which, rlim_t value)
 
 	if (getrlimit(which, &r))
 		return -errno;
-	/* Only root may raise its hard limit: others keep it if it is lower. */
+	/* Only root may raise its hard limit. For others it stays, if it is lower. */
 	if (value > r.rlim_max)
 		value = r.rlim_max;
 	r.rlim_cur = value;
@@ -60,7 +60,7 @@ int sandbox_limit(const struct sandbox_limits *limits)
 {
 	int err = limit(RLIMIT_AS, limits->memory);
 
-	/* The kernel bounds what that gives, and to be nicer is permitted to all. */
+	/* The kernel limits the nice value, and everybody may increase it. */
 	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + limits->nicer);
 	if (!err)
 		err = limit(RLIMIT_CPU, limits->seconds);
@@ -79,7 +79,7 @@ static int become_nobody(void)
 	return 0;
 }
 
-/* The next one to keep from @fd on, or ~0U. */
+/* Returns the lowest descriptor in @keep that is not below @fd, or ~0U. */
 static unsigned int next_kept(const int *keep, size_t n, unsigned int fd)
 {
 	unsigned int next = ~0U;
@@ -103,7 +103,10 @@ static int close_others(const int *keep, size_t n)
 	return 0;
 }
 
-/* Where this may not be said it is as likely as all others. */
+/*
+ * Makes this process the first one to be killed when memory is short. If that is not permitted, it
+ * is as likely to be killed as all others.
+ */
 static void be_killed_first(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -124,7 +127,7 @@ int sandbox_enter(const int *keep, size_t n)
 		err = become_nobody();
 	if (err)
 		return err;
-	/* Changing the user takes the first of these back. */
+	/* Changing the user resets the first of these settings, so they are set afterwards. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_DUMPABLE, 0) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;

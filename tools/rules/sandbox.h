@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sandbox.h - a process that reads what strangers wrote.
+ * sandbox.h - limits and locks a process that reads what strangers wrote.
  */
 #ifndef TOOLS_RULES_SANDBOX_H
 #define TOOLS_RULES_SANDBOX_H
@@ -9,10 +9,10 @@
 
 /**
  * struct sandbox_limits - what a process may use
- * @memory: bytes of address space.
- * @seconds: CPU time; then it is killed.
- * @output: bytes of any file that it writes.
- * @nicer: so much is added to its nice value.
+ * @memory: address space in bytes.
+ * @seconds: CPU time in seconds; then it is killed.
+ * @output: size of any file that it writes, in bytes.
+ * @nicer: number that is added to its nice value.
  */
 struct sandbox_limits {
 	size_t memory;
@@ -32,15 +32,14 @@ int sandbox_limit(const struct sandbox_limits *limits);
 /**
  * sandbox_enter() - give up all rights, for good
  * @keep: descriptors that stay open; all others are closed.
- * @n: number of these.
+ * @n: number of these descriptors.
  *
- * From now on this process, of one thread, is nobody's if it was root's, and can but use
- * memory that is not executable, read and write the files that are open, and end. Every
- * other system call fails with EPERM: no file can be opened, no program started, no
- * socket made. It dies with its parent, and is
- * the first that the kernel kills where memory is short.
+ * The process must have one thread. From now on, it runs as nobody if it was root. It can only use
+ * memory that is not executable, read and write the files that are open, and end. Every other
+ * system call fails with EPERM: it can open no file, start no program and make no socket. It dies
+ * with its parent, and it is the first process that the kernel kills when memory is short.
  *
- * Return: 0 or a negative errno: then it must not go on.
+ * Return: 0 or a negative errno; after an error it must not continue.
  */
 int sandbox_enter(const int *keep, size_t n);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * serve.c - the daemon: tables for whatever runs.
+ * serve.c - the daemon: loads the tables of all programs that run.
  *
- * It begins with the files that run now and those that walks missed before, as far as
- * these are root's, and then waits for the kernel to hand out files that walks have no
- * table for. What strangers wrote is read by workers alone.
+ * It begins with the files that run now, and with files of root that walks missed earlier. Then it
+ * waits for the kernel to hand out files for which walks have no table. Only workers read what
+ * strangers wrote.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,28 +31,32 @@
 #include "tools/rules/trust.h"
 #include "tools/shstk.h"
 
-/* File in the cache with the names of files that walks missed, for the next start. */
+/* Name of the file in the cache that lists the files that walks missed, for the next start. */
 #define MISSED "missed"
 #define MAX_MISSED 4096
 
-/* Room is made in the kernel no more often than that. */
+/* Minimum time between two times when all tables are dropped to make room in the kernel. */
 #define EMPTY_NS (1800ull * 1000 * 1000 * 1000)
 
-/* The cache is looked through after so many files: each may have left a table and a link. */
+/*
+ * The cache is trimmed after this many files, because each of them may have left a table and a
+ * link.
+ */
 #define TRIM_EVERY 256
 
 /**
- * struct daemon - the daemon
+ * struct daemon - the state of the daemon
  * @device: /dev/shstk_rules.
- * @source: where tables come from; its @stop is a signalfd that says that it is to end.
- * @end: it is.
- * @missed: lines of file names; @nr_missed of them.
- * @nr_missed: see @missed.
+ * @source: where tables come from; its @stop is a signalfd that becomes readable when the daemon is
+ *	to end.
+ * @end: the daemon is to end.
+ * @missed: names of files that walks missed; @nr_missed of them.
+ * @nr_missed: number of elements of @missed.
  * @hopeless: files that are left alone.
- * @loaded: tables that were loaded, @cached of them from the cache.
- * @cached: see @loaded.
- * @got: tables that were made or found.
- * @emptied: when all tables were dropped to make room, by CLOCK_BOOTTIME in ns; 0: never.
+ * @loaded: number of tables that were loaded.
+ * @cached: number of loaded tables that came from the cache.
+ * @got: number of tables that were made or found.
+ * @emptied: time when all tables were dropped to make room, by CLOCK_BOOTTIME in ns; 0 if never.
  */
 struct daemon {
 	int device;
@@ -64,7 +68,7 @@ struct daemon {
 	uint64_t loaded, cached, got, emptied;
 };
 
-/* --- files that were missed before --- */
+/* ---- Files that were missed before ---- */
 
 static bool is_missed(const struct daemon *d, const char *path)
 {
@@ -103,12 +107,15 @@ static void read_missed(struct daemon *d)
 		fclose(f);
 }
 
-/* Only of files that others cannot write: else anybody could fill the list. */
+/*
+ * Notes a missed file in the list. Only files that others cannot write are noted; otherwise anybody
+ * could fill the list.
+ */
 static void note_missed(struct daemon *d, int file, const char *path)
 {
 	int fd;
 
-	/* What is trusted has that name, here. */
+	/* trust_file() has checked that the file has this name here. */
 	if (d->source.cache < 0 || is_missed(d, path) || !trust_file(file) || !remember(d, path))
 		return;
 	fd = openat(d->source.cache, MISSED, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
@@ -119,7 +126,7 @@ static void note_missed(struct daemon *d, int file, const char *path)
 	close(fd);
 }
 
-/* --- all that runs --- */
+/* ---- All that runs ---- */
 
 static void serve_file(struct daemon *d, int fd, const char *path);
 
@@ -167,8 +174,9 @@ static void serve_all(struct daemon *d)
 }
 
 /*
- * Which tables are of files that nobody runs any more the kernel does not say: all go, and
- * those of what runs come again. If that is too much, too, it is not done all the time.
+ * Makes room in the kernel. The kernel does not tell which tables belong to files that nobody runs
+ * any more, so all tables are dropped and those of running programs are loaded again. If that needs
+ * too much room, too, it is not repeated all the time. Returns whether there is room.
  */
 static bool make_room(struct daemon *d)
 {
@@ -185,9 +193,12 @@ static bool make_room(struct daemon *d)
 	return true;
 }
 
-/* --- one file --- */
+/* ---- One file ---- */
 
-/* What has no unwind information is nothing to complain of. */
+/*
+ * Returns whether the error is usual, so that nobody needs to be told: many files have no unwind
+ * information.
+ */
 static bool is_usual(int err)
 {
 	return err == -ENOENT || err == -ENOEXEC || err == -EXDEV || err == -ECANCELED;
@@ -205,7 +216,7 @@ static int put_table(struct daemon *d, const struct rules_file *file, const char
 	return err;
 }
 
-/* Make its table and load it. */
+/* Makes the table of a file and loads it. Returns 0 or a negative errno. */
 static int make_and_load(struct daemon *d, const struct rules_file *file, const char *path)
 {
 	struct rules_table table;
@@ -226,7 +237,7 @@ static int make_and_load(struct daemon *d, const struct rules_file *file, const 
 	return err;
 }
 
-/* Return: whether there is a table. */
+/* Makes and loads the table of an open file. Returns whether there is a table. */
 static bool serve_open(struct daemon *d, const struct rules_file *file, const char *path)
 {
 	int err;
@@ -234,13 +245,13 @@ static bool serve_open(struct daemon *d, const struct rules_file *file, const ch
 	if (hopeless_has(&d->hopeless, &file->before))
 		return false;
 	err = make_and_load(d, file, path);
-	/* A file that changes is asked about anew in any case. */
+	/* The kernel asks again for a file that changes, in any case. */
 	if (err && err != -ECANCELED && err != -ESTALE)
 		hopeless_add(&d->hopeless, &file->before, err);
 	return !err;
 }
 
-/* @fd is taken over. */
+/* Makes and loads the table of a file. Takes over @fd. */
 static void serve_file(struct daemon *d, int fd, const char *path)
 {
 	struct rules_file file;
@@ -251,11 +262,11 @@ static void serve_file(struct daemon *d, int fd, const char *path)
 	rules_file_close(&file);
 }
 
-/* --- what is there in the beginning --- */
+/* ---- What is there in the beginning ---- */
 
 /*
- * A file may be served twice, here and as one that runs now. That does no harm: the second
- * time its table comes from the cache.
+ * Serves the files that were missed in earlier runs. A file may be served twice, here and as one
+ * that runs now. That does no harm: the second time its table comes from the cache.
  */
 static void serve_missed(struct daemon *d)
 {
@@ -271,7 +282,7 @@ static void serve_missed(struct daemon *d)
 	}
 }
 
-/* --- what comes --- */
+/* ---- What comes ---- */
 
 static void tell(const struct daemon *d, const char *before)
 {
@@ -280,8 +291,9 @@ static void tell(const struct daemon *d, const char *before)
 }
 
 /*
- * What cannot be opened, for whatever reason, is that file's matter: the next one may be.
- * Chains are cut until the table is there: all else comes after that.
+ * Serves one file for which a walk had no table. If it cannot be opened, only this file is
+ * affected; the next one may be opened. Chains are cut until the table is there, so everything else
+ * comes after that.
  */
 static void serve_miss(struct daemon *d)
 {
@@ -336,8 +348,8 @@ static int open_signals(void)
 }
 
 /*
- * Asks once without waiting: the kernel begins to keep misses when somebody asks for one,
- * and what is missed while the first tables are loaded must not be lost.
+ * Starts to listen by asking once without waiting. The kernel begins to keep misses when somebody
+ * asks for one, and what is missed while the first tables are loaded must not be lost.
  */
 static int listen_now(int device)
 {
@@ -353,7 +365,10 @@ static int listen_now(int device)
 	return 0;
 }
 
-/* A filter of system calls, as of RestrictSUIDSGID= in a unit, may forbid what is asked. */
+/*
+ * Complains if trust_file() cannot work. A filter of system calls, such as that of
+ * RestrictSUIDSGID= in a unit, may forbid the system call that it needs.
+ */
 static void check_trust(void)
 {
 	if (!trust_works())

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * serve.h - the daemon: tables for whatever runs.
+ * serve.h - the daemon: loads the tables of all programs that run.
  */
 #ifndef TOOLS_RULES_SERVE_H
 #define TOOLS_RULES_SERVE_H
 
 /**
- * rules_serve() - load tables of what runs, then of what walks have none for
- * @device: of rules_device().
- * @cache: folder of tables (cache_open()), or -1.
- * @ready: closed when what runs has its tables; or -1.
+ * rules_serve() - load the tables of the files that run, and then of files for which walks have
+ * none
+ * @device: descriptor from rules_device().
+ * @cache: directory of the cache (cache_open()), or -1.
+ * @ready: is closed when the files that run have their tables; or -1.
  *
- * Until SIGTERM or SIGINT.
+ * The function runs until SIGTERM or SIGINT.
  *
- * Return: an exit status; why was said.
+ * Return: an exit status; a failure was reported.
  */
 int rules_serve(int device, int cache, int ready);
 

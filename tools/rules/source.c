@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * source.c - where tables come from: the cache, or a worker.
+ * source.c - gets the table of a file from the cache or from a worker.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,10 @@
 #include "tools/rules/trust.h"
 #include "tools/rules/worker.h"
 
-/* By the build id that was noted of it: nothing is read, and no process started. */
+/*
+ * Gets the table by the build id that was noted for the file. So nothing is read, and no process is
+ * started.
+ */
 static int get_known(int cache, const struct stat *st, struct rules_table *ret)
 {
 	struct build_id id;
@@ -29,13 +32,16 @@ static int get_table(int cache, struct worker *w, const struct build_id *id,
 	if (!err)
 		return 0;
 	err = worker_compile(w, ret);
-	/* If it cannot be stored, it is made anew the next time. */
+	/* If the table cannot be stored, it is made again the next time. */
 	if (!err && cache >= 0 && id->size)
 		cache_put(cache, id, ret);
 	return err;
 }
 
-/* @st: the file before, if it is one whose build id may be noted. */
+/*
+ * Has a worker make the table. @st is the status of the file from before it was read, or NULL if
+ * its build id must not be noted.
+ */
 static int ask_worker(int cache, const struct stat *st, int fd, const struct worker_terms *terms,
 		      struct rules_table *ret, bool *cached)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * source.h - where tables come from: the cache, or a worker.
+ * source.h - gets the table of a file from the cache or from a worker.
  */
 #ifndef TOOLS_RULES_SOURCE_H
 #define TOOLS_RULES_SOURCE_H
@@ -11,7 +11,7 @@
 
 /**
  * struct source - where tables come from
- * @cache: folder of tables (cache_open()), or -1: none are kept.
+ * @cache: directory of the cache (cache_open()); -1 if no tables are kept.
  * @stop: as in &struct worker_terms.
  */
 struct source {
@@ -20,14 +20,14 @@ struct source {
 };
 
 /**
- * source_table() - the table of an open file
+ * source_table() - get the table of an open file
  * @s: where it comes from.
- * @fd: the file: foreign.
- * @ret: receives the table, or NULL: it is only seen to that the cache has it. Of one from
- *	the cache only the size is known, and not what it describes.
- * @cached: receives whether it was in the cache, if not NULL.
+ * @fd: the file, from an untrusted source.
+ * @ret: receives the table. If it is NULL, the function only makes sure that the cache has it. For
+ *	a table from the cache only the header and the size are known, not what it describes.
+ * @cached: receives whether the table was in the cache already; may be NULL.
  *
- * Return: 0, or as worker_start() and worker_compile().
+ * Return: 0, or an error of worker_start() or worker_compile().
  */
 int source_table(const struct source *s, int fd, struct rules_table *ret, bool *cached);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * status.c - what became of callchains by unwind rules.
+ * status.c - prints how callchains by unwind rules ended.
  *
- * The kernel knows files by their numbers. Names are those of files that are mapped by
- * some process now, else those that tables were loaded with.
+ * The kernel knows files by their numbers. The names are those of files that some process maps now,
+ * or the names with which the tables were loaded.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static bool counter(const char *name, uint64_t *value)
 	return rules_module_number(path, value);
 }
 
-/* Counters, in the order in which they are printed, and what they are called. */
+/* The counters in the order in which they are printed, with the text for each. */
 static const struct {
 	const char *name, *words;
 } cuts[] = {
@@ -86,7 +86,7 @@ bool rules_totals(uint64_t *all, uint64_t *whole)
 	return there;
 }
 
-/* --- files in which chains ended --- */
+/* ---- Files in which chains ended ---- */
 
 struct place {
 	struct shstk_rules_cuts cut;
@@ -110,7 +110,10 @@ static int by_total(const void *a, const void *b)
 	return total(&x->cut) < total(&y->cut) ? 1 : -(total(&x->cut) > total(&y->cut));
 }
 
-/* A module that is older than this command has no such call: -ENOTTY. */
+/*
+ * Reads in which files chains ended. A module that is older than this command does not have this
+ * call and returns -ENOTTY.
+ */
 static int read_places(int device, struct places *p)
 {
 	struct shstk_rules_cuts arg = { 0 };
@@ -193,7 +196,7 @@ static int print_places(int device)
 	return err;
 }
 
-/* --- all of it --- */
+/* ---- All of it ---- */
 
 static void print_counters(void)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * stub.c - rules for the linker's stubs on arm64.
+ * stub.c - makes rules for the linker's stubs on arm64.
  */
 #include <linux/shstk_rules.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #define BTI_C 0xd503245fu
 #define PUSH 0xa9bf7bf0u /* stp x16, x30, [sp, #-16]! */
 
-/* As at the entry of a function: the return address is in its register. */
+/* The state at the entry of a function, when the return address is in its register. */
 #define AT_ENTRY ((uint64_t)SHSTK_RULE_SP)
-/* Behind PUSH. */
+/* The state behind PUSH. */
 #define PUSHED (SHSTK_RULE_SP | 1ull << SHSTK_RULE_SAVED_SHIFT | 2ull << SHSTK_RULE_CFA_SHIFT)
 
 static uint32_t insn(const struct stubs *s, size_t at)
@@ -28,8 +28,8 @@ static uint32_t insn(const struct stubs *s, size_t at)
 }
 
 /*
- * An entry of the PLT: it loads the address of the function from the GOT, and leaves in x16
- * where in the GOT that was.
+ * Returns whether there is an entry of the PLT at @at: it loads the address of the function from
+ * the GOT, and leaves in x16 the place in the GOT.
  */
 static bool is_entry(const struct stubs *s, size_t at)
 {
@@ -39,7 +39,7 @@ static bool is_entry(const struct stubs *s, size_t at)
 	       insn(s, at + 12) == 0xd61f0220; /* br x17 */
 }
 
-/* Return: bytes of what is at @at, 0: nothing that belongs to a stub. */
+/* Returns how many bytes at @at belong to a stub, 0 if none, and adds their rules. */
 static size_t take(const struct stubs *s, size_t at, bool within)
 {
 	if (is_entry(s, at)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stub.h - rules for the linker's stubs on arm64.
+ * stub.h - makes rules for the linker's stubs on arm64.
  *
- * On x86-64 linkers describe the entries of a PLT; on arm64 nobody does. Their code is
- * given by the ABI (AAELF64), so it is recognized.
+ * On x86-64 linkers describe the entries of a PLT; on arm64 nobody does. The ABI (AAELF64) fixes
+ * their code, so it can be recognized.
  */
 #ifndef TOOLS_RULES_STUB_H
 #define TOOLS_RULES_STUB_H
@@ -14,10 +14,10 @@
 
 /**
  * struct stubs - code in which there may be stubs
- * @code: its bytes.
+ * @code: bytes of the code.
  * @size: number of bytes.
- * @add: told that from an offset in @code on a rule holds.
- * @arg: for @add.
+ * @add: receives a rule that is valid from an offset in @code on.
+ * @arg: passed to @add.
  */
 struct stubs {
 	const uint8_t *code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * trust.c - which files are root's, and nobody else's.
+ * trust.c - tells which files belong to root and can be written only by root.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,9 @@ bool trust_owner(const struct stat *st)
 }
 
 /*
- * Open the file that has the name of this one, here. In a container that may be any name: the
- * kernel goes but where it has been, which is so of a file that is open, and asks no server.
+ * Opens the file that has the name of @fd here. The name may be any name if the file is in a
+ * container. The kernel only walks where it has walked before (RESOLVE_CACHED), which is true for a
+ * file that is open, and so it asks no server.
  */
 static int open_name(int fd)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * trust.h - which files are root's, and nobody else's.
+ * trust.h - tells which files belong to root and can be written only by root.
  */
 #ifndef TOOLS_RULES_TRUST_H
 #define TOOLS_RULES_TRUST_H
@@ -8,21 +8,26 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Root's, or the caller's, and nobody else may write to it. */
+/* Returns whether a file belongs to root or to the caller, and nobody else may write to it. */
 bool trust_owner(const struct stat *st);
 
 /**
- * trust_file() - is an open file one that root alone can have made?
+ * trust_file() - tell whether only root can have made an open file
  * @fd: the file.
  *
- * It has to be root's, or the caller's, and the file of its name here, outside of all
- * containers: in a container, and in a file system that a process serves (FUSE), others can
- * have files that are root's. Nothing of this waits for a file system that does not answer,
- * unless @fd's own.
+ * The file must belong to root or to the caller, and must be the file with its name here, outside
+ * of all containers. In a container, and in a file system that a process serves (FUSE), others can
+ * have files that belong to root. The function does not wait for a file system that does not
+ * answer, unless it is that of @fd.
+ *
+ * Return: true if the file is trusted.
  */
 bool trust_file(int fd);
 
-/* Can that be asked at all? False: errno says why not. Then no file is. */
+/*
+ * Returns whether trust_file() can work at all. If it cannot, errno says why, and no file is
+ * trusted.
+ */
 bool trust_works(void);
 
 #endif

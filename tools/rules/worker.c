@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * worker.c - compiling a stranger's file in a process that can do nothing else.
+ * worker.c - compiles a stranger's file in a process that can do nothing else.
  *
- * The process first says the build id, as somebody may have the table of that already,
- * and waits. Told to, it makes the table and writes it to a file in memory. That is copied,
- * and the copy checked: what the process writes then changes nothing.
+ * The process first sends the build id, because the table for it may exist already, and waits. When
+ * it is told to, it makes the table and writes it to a file in memory. The caller copies that file
+ * and checks the copy, so whatever the process writes afterwards changes nothing.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,14 +23,14 @@
 #include "tools/rules/sandbox.h"
 #include "tools/rules/worker.h"
 
-/* Several times what the largest programs need, which is a second and a GiB. */
+/* Several times what the largest programs need, which is a second and 1 GiB. */
 static const struct sandbox_limits root_limits = {
 	.memory = (size_t)3 << 30,
 	.seconds = 60,
 	.output = (size_t)1 << 29,
 	.nicer = 5,
 };
-/* Anybody can make files that take as much as they get, and files are read one by one. */
+/* Anybody can make files that use up the limits, and files are read one after the other. */
 static const struct sandbox_limits other_limits = {
 	.memory = (size_t)1 << 29,
 	.seconds = 10,
@@ -38,22 +38,25 @@ static const struct sandbox_limits other_limits = {
 	.nicer = 10,
 };
 
-/* Time of the clock, for each second that a process may compute. */
+/* Real time in ms for each second of CPU time that a process may use. */
 #define PATIENCE_MS 2000
 
-/* How long a killed one is waited for, in ms; and how many may not end, now. */
+/*
+ * How long a killed process is waited for, in ms, and how many processes may be left that did not
+ * end.
+ */
 #define END_MS 1000
 #define MAX_STUCK 16
 static pid_t stuck[MAX_STUCK];
 static unsigned int nr_stuck;
 
-/* The build id is looked for in so many bytes, as linkers put it at the beginning. */
+/* The build id is looked for in this many bytes, because linkers put it at the beginning. */
 #define HEAD_BYTES (1 << 16)
 
 /**
- * struct answer - what the process says
+ * struct answer - a message of the process
  * @err: 0 or a negative errno.
- * @table: its sizes, and what it describes.
+ * @table: the sizes of the table, and what it describes.
  * @id: build id.
  */
 struct answer {
@@ -75,7 +78,7 @@ static bool write_all(int fd, const void *data, size_t size)
 	return true;
 }
 
-/* --- in the process --- */
+/* ---- In the process ---- */
 
 static int make_table(struct rules_file *file, int out, struct rules_table *ret)
 {
@@ -121,7 +124,7 @@ static void work(const struct worker *w, int fd)
 	_exit(!write_all(w->pipe, &a, sizeof(a)));
 }
 
-/* --- outside --- */
+/* ---- Outside ---- */
 
 static int hear(const struct worker *w, struct answer *a)
 {
@@ -170,7 +173,7 @@ static int start(struct worker *w, int fd)
 	return -EAGAIN;
 }
 
-/* Those that are left and have ended meanwhile. */
+/* Reaps the processes that were left and have ended meanwhile. */
 static void reap_stuck(void)
 {
 	for (unsigned int i = 0; i < nr_stuck;)
@@ -202,7 +205,10 @@ int worker_start(struct worker *w, int fd, const struct worker_terms *terms, str
 	return 0;
 }
 
-/* A copy that nobody else has, checked; told are its size, and what it describes. */
+/*
+ * Makes a copy of the table that nobody else has, and checks it. @told is what the process said:
+ * its size, and what it describes. Returns 0 or a negative errno.
+ */
 static int read_table(const struct worker *w, const struct rules_table *told,
 		      struct rules_table *ret)
 {
@@ -249,8 +255,8 @@ static bool has_ended(pid_t pid)
 }
 
 /*
- * The process is another user's, whom only CAP_KILL may kill. Without that it ends as its
- * pipe does, or as the time it may compute is over.
+ * Ends the process. It belongs to another user, so only CAP_KILL may kill it. Without CAP_KILL it
+ * ends when its pipe is closed, or when its CPU time is over.
  */
 void worker_end(struct worker *w)
 {

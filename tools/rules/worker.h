@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * worker.h - compiling a stranger's file in a process that can do nothing else.
+ * worker.h - compiles a stranger's file in a process that can do nothing else.
  */
 #ifndef TOOLS_RULES_WORKER_H
 #define TOOLS_RULES_WORKER_H
@@ -13,10 +13,10 @@
 #include "tools/rules/sandbox.h"
 
 /**
- * struct worker - such a process
+ * struct worker - the process
  * @pid: the process.
- * @pipe: what it says, and is told.
- * @out: where it puts the table.
+ * @pipe: pipe by which it sends messages, and receives them.
+ * @out: file into which it writes the table.
  * @stop: as in &struct worker_terms.
  * @limits: what it may use.
  */
@@ -30,9 +30,9 @@ struct worker {
 
 /**
  * struct worker_terms - how the process is treated
- * @trusted: the file is root's: it may take much memory and time.
- * @stop: a descriptor; when there is something to read, nobody waits for the process any
- *	longer. -1: there is none.
+ * @trusted: the file belongs to root, so the process may take much memory and time.
+ * @stop: a descriptor; when it becomes readable, nobody waits for the process any longer. -1 if
+ *	there is none.
  */
 struct worker_terms {
 	bool trusted;
@@ -41,33 +41,33 @@ struct worker_terms {
 
 /**
  * worker_start() - start a process for one file
- * @w: receives it; give it to worker_end().
- * @fd: the file, open for reading; stays the caller's.
- * @terms: how it is treated.
- * @id: receives the build id, size 0 if there is none.
+ * @w: receives the process; must be given to worker_end().
+ * @fd: the file, open for reading; the caller keeps it.
+ * @terms: how the process is treated.
+ * @id: receives the build id, with size 0 if there is none.
  *
- * Return: 0; -ENOEXEC: no regular file, or none that holds anything; -EFBIG: larger than
- * the memory that the process may take; -EPROTO: the process died over it; -ETIMEDOUT;
- * -ECANCELED: @terms->stop; -EBUSY: too many of them could not be killed; other negative
- * errnos. Nothing is to be ended on failure.
+ * Return: 0; -ENOEXEC if it is no regular file or is empty; -EFBIG if the file is larger than the
+ * memory that the process may take; -EPROTO if the process died; -ETIMEDOUT; -ECANCELED if
+ * @terms->stop became readable; -EBUSY if too many processes could not be killed; other negative
+ * errnos. After a failure there is nothing to end.
  */
 int worker_start(struct worker *w, int fd, const struct worker_terms *terms, struct build_id *id);
 
 /**
- * worker_compile() - have it make the table
+ * worker_compile() - let the process make the table
  * @w: the process.
- * @ret: receives the table, which was checked and is for this machine; free its header.
+ * @ret: receives the table, which was checked and is for this machine; the caller frees its header.
  *
- * Return: 0; what rules_compile() returns; or as worker_start().
+ * Return: 0; an error of rules_compile(); or an error of worker_start().
  */
 int worker_compile(struct worker *w, struct rules_table *ret);
 
 /**
- * worker_end() - end it, whatever it does
+ * worker_end() - end the process, whatever it does
  * @w: the process.
  *
- * What waits in the kernel, as for a file whose server does not answer, cannot be killed.
- * It is not waited for: it ends when it can, or when this process has.
+ * A process that waits in the kernel, for example for a file whose server does not answer, cannot
+ * be killed. It is not waited for: it ends when it can, or when this process has ended.
  */
 void worker_end(struct worker *w);
 
