@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * answer.h - what a call of /dev/shstk may answer while its subject changes.
+ * answer.h - which answers a call of /dev/shstk may give while its subject changes.
  */
 #ifndef KMOD_ANSWER_H
 #define KMOD_ANSWER_H
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-/* Any of these tells the truth about a task that ends, runs or moves meanwhile. */
+/* Returns whether the error is a true answer about a task that ends, runs or moves meanwhile. */
 static inline bool may_be_refused(long ret)
 {
 	switch (ret) {

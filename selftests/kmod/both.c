@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * both.c - preloaded into perf: samples with a copy of the stack have the kernel's
- * callchain of user space too
+ * both.c - is preloaded into perf so that samples with a copy of the stack have the kernel's user
+ * callchain, too
  *
- * perf record --call-graph dwarf asks the kernel to leave that out, for perf unwinds the
- * copy. Here both are wanted, to be compared; nothing else is changed.
+ * perf record --call-graph dwarf asks the kernel to leave that callchain out, because perf unwinds
+ * the copy. Here both are wanted, to compare them. Nothing else is changed.
  */
 #include <dlfcn.h>
 #include <linux/perf_event.h>

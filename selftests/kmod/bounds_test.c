@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * bounds_test.c - a process without /proc captures from a shadow stack of several
- * pages: does the library know where that ends?
+ * bounds_test.c - tests whether the library finds the end of a shadow stack of several pages, in a
+ * process without /proc
  *
- * With shstk.ko it asks the device, and the trace is whole. Without, only the page
- * that the pointer is in is certain, so the trace has to say that it was cut.
+ * With shstk.ko the library asks the device, and the trace is complete. Without it, only the page
+ * of the pointer is certain, so the trace has to say that it was cut.
  */
 #include <errno.h>
 #include <sched.h>
@@ -43,7 +43,7 @@ static __attribute__((noinline, noclone)) long recurse(int n)
 		if (info.end != SHSTK_END_COMPLETE)
 			r = -r;
 	}
-	asm volatile("" : "+r"(r)); /* no tail call */
+	asm volatile("" : "+r"(r)); /* The asm prevents a tail call. */
 	return r;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * bpf_test.c - user stacks that BPF programs take of Debian's own programs
+ * bpf_test.c - compares the user stacks that a BPF program takes of Debian's own programs with
+ * their shadow stacks
  *
- *   bpf_test stack.bpf.o witness.so [FILE...]	(the others only have to be there)
+ *	bpf_test stack.bpf.o witness.so [FILE...]	the other files only have to be there
  *
- * A BPF program takes a sample's stack by bpf_get_stack() and bpf_get_stackid(),
- * and signals the process before it goes on; there, libshstk reads the stack at
- * the interrupted instruction (witness.c). Both are about the same moment, so
- * all words have to be equal.
+ * A BPF program takes the stack of a sample by bpf_get_stack() and bpf_get_stackid(), and signals
+ * the process before it continues. In the signal handler, libshstk reads the stack at the
+ * interrupted instruction (witness.c). Both stacks are of the same moment, so all words must be
+ * equal.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -34,7 +35,7 @@
 
 #define WITNESS "/tmp/witness"
 #define SAMPLES 60
-#define LATER 3 /* samples whose signal came too late, at most */
+#define LATER 3 /* most samples whose signal may come too late */
 #define SECONDS 20
 
 static char script[] =
@@ -51,7 +52,7 @@ static pid_t start(const char *witness)
 		return pid;
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", witness);
 #ifdef __x86_64__
-	/* Debian's C library for x86 does not switch shadow stacks on. */
+	/* Debian's C library for x86 does not enable shadow stacks. */
 	execlp("env", "env", preload, "WITNESS=" WITNESS, "./shstk", "run", "-q", "python3", "-ISc",
 	       script, NULL);
 #else
@@ -61,7 +62,10 @@ static pid_t start(const char *witness)
 	_exit(127);
 }
 
-/* python3, which may be a child of what was started; 0: not there yet. */
+/*
+ * Returns the python3 process, which may be a child of the started one, or 0 if it is not there
+ * yet.
+ */
 static pid_t find_python(void)
 {
 	char link[64], path[64];
@@ -104,15 +108,15 @@ static void compare(const struct stack_state *s, int map, const struct testimony
 	}
 	right = s->bytes == (__s64)t->nr * 8 && !memcmp(s->pc + 1, t->pc + 1, s->bytes - 8);
 	/*
-	 * The signal comes by an interrupt that the CPU sends to itself, in an emulator
-	 * some instructions later now and then: the function may have returned by then.
+	 * The signal comes by an interrupt that the CPU sends to itself. In an emulator it
+	 * sometimes comes some instructions later, and then the function may have returned already.
 	 */
 	if (!right && s->bytes >= 8 && s->pc[0] != t->pc[0] && later < LATER) {
 		later++;
 		return;
 	}
 	pairs++;
-	/* A system call that is started again has another program counter. */
+	/* A system call that is restarted has another program counter. */
 	same_pc += s->bytes >= 8 && s->pc[0] == t->pc[0];
 	equal += right;
 	if (!right && pairs - equal == 1)
@@ -122,7 +126,7 @@ static void compare(const struct stack_state *s, int map, const struct testimony
 		    (t->nr == STACK_DEPTH || !byid[t->nr]);
 }
 
-/* Whether SIGPROF is in a set of /proc/PID/status, such as "SigBlk". */
+/* Returns whether SIGPROF is in a set of /proc/PID/status, such as "SigBlk". */
 static bool in_set(pid_t pid, const char *set)
 {
 	unsigned long long bits = 0;
@@ -143,7 +147,7 @@ static bool in_set(pid_t pid, const char *set)
 	return bits >> (SIGPROF - 1) & 1;
 }
 
-/* One sample and its testimony. Returns 0 when there is none any more. */
+/* Takes one sample and its testimony. Returns 0 if there is none any more. */
 static int take_pair(volatile struct stack_state *state, int fd, int map)
 {
 	static unsigned int number;
@@ -151,7 +155,9 @@ static int take_pair(volatile struct stack_state *state, int fd, int map)
 	struct testimony t;
 	bool got = false;
 
-	/* A sample in the handler that answers the last has no own answer. */
+	/*
+	 * A sample taken in the handler that answers the previous sample gets no answer of its own.
+	 */
 	while (in_set(state->process, "SigBlk") && now() < end)
 		usleep(100);
 	state->sent = -1;
@@ -165,7 +171,7 @@ static int take_pair(volatile struct stack_state *state, int fd, int map)
 		return 0;
 	if (!state->sent)
 		number++;
-	/* Before shadow stacks are on, a testimony is empty. */
+	/* A testimony is empty until shadow stacks are on. */
 	if (!got || t.nr)
 		compare((const struct stack_state *)state, map, &t);
 	return 1;
@@ -212,7 +218,7 @@ int main(int argc, char **argv)
 	pid = start(witness);
 	for (end = now() + SECONDS; now() < end && !python; usleep(1000))
 		python = find_python();
-	/* SIGPROF ends a program that has no handler yet. */
+	/* SIGPROF ends a program that has no handler for it yet. */
 	while (now() < end && !in_set(python, "SigCgt"))
 		usleep(1000);
 	event = python ? sampler_open_clock(python) : -1;

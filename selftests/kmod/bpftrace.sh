@@ -4,12 +4,11 @@
 #   bpftrace.sh shadow shstk.ko shstk_perf.ko [FILE...]
 #   bpftrace.sh rules shstk_perf.ko [FILE...]
 #
-# Runs in a guest: Debian's bpftrace samples Debian's sqlite3, first as the kernel
-# is, then with shstk_perf.ko, by shadow stacks or by unwind rules. A stack is complete
-# if it reaches the C library's entry of main(). bpftrace takes a minute and more to
-# start there, so it is started once: two programs have their turns under it. With shadow
-# stacks it also prints what the trace event of shstk.ko says. The other files only have to
-# be there.
+# Runs in a guest: Debian's bpftrace samples Debian's sqlite3, first without shstk_perf.ko and then
+# with it, by shadow stacks or by unwind rules. A stack is complete if it reaches the function of
+# the C library that calls main(). bpftrace takes a minute or more to start in the guest, so it is
+# started once, and two programs run under it in turn. With shadow stacks the test also prints the
+# trace event of shstk.ko. The other files only have to be there.
 
 mode=$1
 shift
@@ -18,7 +17,7 @@ cd /t || exit 1
 
 wanted=100
 
-# Says by a file that it has begun, then works for hours.
+# Starts a program that works for hours, and waits until its file shows that it has begun.
 start() # FILE
 {
 	$run sqlite3 :memory: "attach '$PWD/$1' as f; create table f.t(x);" \
@@ -27,7 +26,7 @@ start() # FILE
 	await test -s "$1" || echo "# $1: does not start: $(cat "$1.out")"
 }
 
-# The process that it became or started.
+# Prints the sqlite3 process that was started.
 find_sqlite() # FILE
 {
 	for f in /proc/[0-9]*/cmdline; do
@@ -54,7 +53,7 @@ turn() # PID
 	kill -STOP "$1"
 }
 
-# Of the stacks of a process, "COMPLETE ALL FRAMES".
+# Prints "COMPLETE ALL FRAMES" for the stacks of a process.
 stacks() # PID
 {
 	awk -v start="@stack[$1," '

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Tests of the kernel modules, for the guests: first what holds without them,
-# then the modules are loaded and it is tested what they change.
+# Tests of the kernel modules, for the guests. First it is tested what holds without the modules,
+# then they are loaded and it is tested what they change.
 
 KMOD_TEST_CFLAGS := $(CSTD) $(WARN) -Wno-missing-field-initializers -O2 -g \
 	-fomit-frame-pointer -D_GNU_SOURCE -Iselftests/kmod -Iselftests/facts \
@@ -11,10 +11,10 @@ CHECK += selftests/kmod/source_test.sh
 
 kmod_space := $() $()
 
-# $(1) architecture, $(2) variant of libshstk, $(3) milliseconds of each race,
-# $(4) seconds of fuzzing, by the guest's clock
+# Defines the tests of an architecture. $(1) is the architecture, $(2) the variant of libshstk, $(3)
+# the milliseconds of each race, $(4) the seconds of fuzzing, both by the guest's clock.
 define kmod_tests
-# The generic calls are tested by the lists in control.h, all else by own sources.
+# The lists in control.h test the generic calls; other sources test everything else.
 $(B)/selftests/kmod/$(1)/prctl_test: selftests/facts/control_test.c selftests/kmod/control.h \
 		selftests/kmod/build.mk
 	@mkdir -p $$(@D)
@@ -66,7 +66,7 @@ endef
 $(eval $(call kmod_tests,x86,native,15,0.2))
 $(eval $(call kmod_tests,arm64,arm64,300,5))
 
-# BPF programs and their loaders: on x86 with this system's static libbpf, for
+# BPF programs and their loaders. They are linked on x86 with the static libbpf of this system, for
 # arm64 with that of the cache.
 $(B)/selftests/kmod/%.bpf.o: selftests/kmod/%.bpf.c selftests/kmod/build.mk
 	@mkdir -p $(@D)
@@ -83,7 +83,7 @@ KMOD_BPF_LIBS_x86 := -lbpf -lelf -lz
 KMOD_BPF_LIBS_arm64 := $(KMOD_LIBBPF)/lib/aarch64-linux-gnu/libbpf.a \
 	$(KMOD_LIBS)/libelf.so.1 $(KMOD_LIBS)/libz.so.1 -Wl,--allow-shlib-undefined
 
-# $(1) architecture
+# Links the BPF loaders of an architecture. $(1) is the architecture.
 define kmod_bpf
 $(B)/selftests/kmod/$(1)/kfunc_test $(B)/selftests/kmod/$(1)/bpf_test \
 		$(B)/selftests/kmod/$(1)/lsm_test $(B)/selftests/kmod/$(1)/rules_bpf_test \
@@ -97,27 +97,26 @@ GUEST_KMOD_$(1) += kmod:lsm=$(B)/selftests/kmod/$(1)/lsm_test,$(B)/selftests/kmo
 endef
 $(foreach a,x86 arm64,$(if $(KMOD_BPF_$(a)),$(eval $(call kmod_bpf,$(a)))))
 
-# NMIs in Bochs, whose module goes again.
+# NMIs are also made in Bochs. Their module is removed again afterwards.
 GUEST_KMOD_x86-6.12 += $(if $(KMOD_BPF_x86),$(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko \
 	kmod:entering=$(B)/selftests/kmod/x86/entering_test$(comma)$(B)/selftests/kmod/entering.bpf.o \
 	-shstk_nmi)
 
-# Debian's own perf and programs. Where these are in the guest anyway, see the
-# fragment of loader/.
+# Debian's own perf and programs. The fragment of loader/ says where these are in the guest anyway.
 KMOD_WITNESS_x86 = $(B)/selftests/kmod/x86/witness.so $(B)/shstk $(B)/libshstk-start.so
 KMOD_WITNESS_arm64 = $(B)/selftests/kmod/arm64/witness.so
 kmod_words = $(subst $(kmod_space),$(comma),$(strip $(1)))
 
-# What the kernel finds without the module is told by bpf_test only, for in Bochs
-# one program with perf takes half a minute, and Debian's programs for arm64 have
-# frame pointers. Run stock_test by hand to see it.
+# Only bpf_test shows what the kernel finds without the module: in Bochs one program with perf takes
+# half a minute, and Debian's programs for arm64 have frame pointers. Run stock_test by hand to see
+# it.
 KMOD_STOCK_x86 = kmod:stock=$(call kmod_words,$(B)/selftests/kmod/x86/stock_test $(KMOD_WITNESS_x86) sqlite3)
 KMOD_STOCK_arm64 = kmod:stock=$(call kmod_words,$(B)/selftests/kmod/arm64/stock_test $(KMOD_WITNESS_arm64))
 KMOD_STOCK_BPF = $(if $(KMOD_BPF_$(1)),kmod:bpf=$(call kmod_words,$(B)/selftests/kmod/$(1)/bpf_test \
 	$(B)/selftests/kmod/stack.bpf.o $(KMOD_WITNESS_$(1))))
 kmod_without = $(1:kmod:%=kmod:without:%)
 
-# The command for arm64 is there if there are libraries for it: selftests/record.
+# The command for arm64 exists if there are libraries for it: see selftests/record.
 KMOD_SHSTK_arm64 := selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
 	$(B)/preload/arm64/libshstk-start.so
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
@@ -138,8 +137,7 @@ GUEST_KMOD_x86-6.12 += kmod:events=$(call kmod_words,selftests/kmod/events.sh \
 GUEST_OPTIONS_x86-6.12 += --prog root-x86:/usr/bin/perf
 endif
 
-# With frame pointers, and without.
-# $(1) architecture
+# Builds rules_cost with frame pointers and without them. $(1) is the architecture.
 define kmod_cost
 $(B)/selftests/kmod/$(1)/rules_cost: selftests/kmod/rules_cost.c selftests/kmod/build.mk
 	@mkdir -p $$(@D)
@@ -151,7 +149,7 @@ $(B)/selftests/kmod/$(1)/rules_cost_fp: selftests/kmod/rules_cost.c selftests/km
 endef
 $(foreach a,x86 arm64,$(eval $(call kmod_cost,$(a))))
 
-# Unwind rules need no shadow stacks. The command that compiles them comes along, with
+# Unwind rules need no shadow stacks. The command that compiles them is copied into the guest, with
 # one library that the guests' folder does not have.
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
 GUEST_KMOD_arm64-7.2 += kmod:rules=$(call kmod_words,$(B)/selftests/kmod/arm64/rules_test \
@@ -185,7 +183,7 @@ GUEST_OPTIONS_x86-rt += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/l
 GUEST_MODULES_x86-qemu-6.12-rt = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12-rt))
 GUEST_KMOD_x86-qemu-6.12-rt += $(B)/selftests/kmod/overlay/x86-6.12-rt/overlay.ko \
 	$(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
-# $(1) guest
+# The test of unloading while chains are walked by rules. $(1) is the guest.
 kmod_unload = kmod:rules-unload=$(call kmod_words,$(B)/selftests/kmod/x86/rules_unload_test \
 	$(filter %/shstk_perf.ko,$(KMOD_$(1))) $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 GUEST_x86-qemu-7.2 += $(call kmod_unload,x86-7.2)
@@ -196,19 +194,20 @@ GUEST_MODULES_x86-qemu-7.2 = $(filter %/shstk_perf.ko,$(KMOD_x86-7.2))
 GUEST_MODULES_x86-qemu-6.12 = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12))
 GUEST_KMOD_x86-qemu += $(if $(KMOD_BPF_x86),kmod:rules-bpf=$(call kmod_words,$(B)/selftests/kmod/x86/rules_bpf_test \
 	$(B)/selftests/kmod/rules.bpf.o $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1))
-# Chains by unwind rules in NMIs, on two CPUs; make check-nmi takes many more.
+# Chains by unwind rules in NMIs, on two CPUs. make check-nmi takes many more chains.
 KMOD_NMI = kmod:nmi=$(call kmod_words,$(B)/selftests/kmod/x86/nmi_test 10000 200 $(B)/shstk \
 	$(B)/selftests/loader/libprotobuf-c.so.1)
 GUEST_KMOD_x86-qemu += kmod:rules-fuzz=$(call kmod_words,$(B)/selftests/kmod/x86/rules_fuzz 2 1 \
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
-# Behind it, hostile stacks are walked in NMIs too.
+# After that test, hostile stacks are walked in NMIs, too.
 KMOD_HOSTILE = kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/x86/rules_hostile_test 2 1 \
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/nmi/x86-7.2/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 endif
 
-# Allocations of the modules fail by a module, too, which hooks as shstk_perf.ko does. $(1) guest
+# Builds the module that lets allocations of the other modules fail. It hooks functions in the same
+# way as shstk_perf.ko. $(1) is the guest.
 define kmod_fault
 $(B)/selftests/kmod/fault/$(1)/shstk_fault.ko: selftests/kmod/fault/shstk_fault.c kmod/hook.h \
 		kmod/resolve.h $(SHSTK_CACHE)/kernels/$(1)/version
@@ -221,7 +220,7 @@ GUEST_x86-qemu-7.2 += $(B)/selftests/kmod/fault/x86-7.2/shstk_fault.ko \
 	kmod:fault=$(B)/selftests/kmod/x86/fault_test$(comma)calls$(comma)$(filter %/shstk_perf.ko,$(KMOD_x86-7.2)) \
 	-shstk_fault
 
-# Virtual machines in a guest: QEMU's translator has AMD's virtualisation.
+# Virtual machines inside a guest: QEMU's emulation has AMD's virtualization.
 KMOD_KVM := virt/lib/irqbypass arch/x86/kvm/kvm arch/x86/kvm/kvm-amd
 ifeq ($(ARCH)-$(words $(wildcard $(SHSTK_CACHE)/root-x86)),x86-1)
 GUEST_KMOD_x86-qemu-7.2 += $(KMOD_KVM:%=$(B)/selftests/kmod/kvm/%.ko) \
@@ -233,8 +232,8 @@ $(KMOD_KVM:%=$(B)/selftests/kmod/kvm/%.ko): $(B)/selftests/kmod/kvm/%.ko: \
 	@mkdir -p $(@D)
 	$(call say,XZ,$@)xz -dc $(<D)/modules/$*.ko.xz >$@
 
-# $(1) guest, $(2) architecture; KMOD_* are set by kmod/build.mk, read later.
-# In Bochs a round takes ten seconds and more.
+# Defines the steps of a guest. $(1) is the guest, $(2) the architecture. kmod/build.mk sets KMOD_*,
+# which are read later. In Bochs a round takes ten seconds or more.
 define kmod_guest_tests
 GUEST_MODULES_$(1) = $$(KMOD_$(1))
 GUEST_$(1) += kmod:cgroup=$(B)/selftests/kmod/$(2)/cgroup_test,$$(filter %/shstk_perf.ko,$$(KMOD_$(1)))
@@ -245,12 +244,13 @@ endef
 $(foreach g,$(filter x86-% arm64-%,$(GUESTS)),\
 	$(eval $(call kmod_guest_tests,$(g),$(firstword $(subst -, ,$(g))))))
 
-# What Debian's kernels have as a module, which the guests' busybox cannot unpack.
+# Overlayfs is a module in Debian's kernels, compressed so that the guests' busybox cannot unpack
+# it.
 $(B)/selftests/kmod/overlay/%/overlay.ko: $(SHSTK_CACHE)/kernels/%/version
 	@mkdir -p $(@D)
 	$(call say,XZ,$@)xz -dc $(<D)/modules/fs/overlayfs/overlay.ko.xz >$@
 
-# A source of NMIs, a module for the x86 guests. $(1) guest
+# Builds a source of NMIs, a module for the x86 guests. $(1) is the guest.
 define kmod_nmi
 $(B)/selftests/kmod/nmi/$(1)/shstk_nmi.ko: selftests/kmod/nmi/shstk_nmi.c $(SHSTK_CACHE)/kernels/$(1)/version
 	@mkdir -p $$(@D)

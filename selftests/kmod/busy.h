@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * busy.h - programs at work, of which callchains are taken by unwind rules
+ * busy.h - busy programs of which callchains are taken by unwind rules
  */
 #ifndef KMOD_BUSY_H
 #define KMOD_BUSY_H
@@ -19,12 +19,12 @@
 
 #define BUSY_PERIOD 100000 /* ns */
 #define BUSY_SERVED "/sys/module/shstk_perf/chains/served_rules"
-#define BUSY_PATIENCE 60000 /* tries of a millisecond: then all is lost */
+#define BUSY_PATIENCE 60000 /* tries of a millisecond each, then the test gives up */
 
 /**
  * struct busy - two programs, one of which makes system calls
- * @pid: theirs.
- * @sampler: of each.
+ * @pid: the two processes.
+ * @sampler: the sampler of each.
  */
 struct busy {
 	pid_t pid[2];
@@ -39,7 +39,7 @@ static inline void busy_work(bool calls)
 			getppid();
 }
 
-/* @shstk: the command, which compiles this program's table. Return: is it loaded? */
+/* Loads this program's table, which the command @shstk compiles. Returns whether it is loaded. */
 static inline bool busy_load_table(const char *shstk)
 {
 	char command[512];
@@ -67,7 +67,7 @@ static inline void busy_ignore(void *arg, const struct sample *s)
 	(void)s;
 }
 
-/* Until more chains were served. Return: were any? */
+/* Waits until more chains were served. Returns whether there were any. */
 static inline bool busy_await(struct busy *b)
 {
 	long before = read_number(BUSY_SERVED);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * cgroup_test.c - shstk_perf.ko restricted to a cgroup
+ * cgroup_test.c - tests shstk_perf.ko with the parameter cgroup=
  *
- *   cgroup_test shstk_perf.ko
+ *	cgroup_test shstk_perf.ko
  *
- * Loads the module with cgroup=, samples a process on a shadow stack outside of
- * that cgroup and in it, and looks at what the module counts.
+ * Loads the module with cgroup=, samples a process on a shadow stack outside of that cgroup and in
+ * it, and checks the counters of the module.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void take(void *arg, const struct sample *s)
 	*(unsigned int *)arg += s->nr > 0;
 }
 
-/* Samples the process until there are some. */
+/* Samples the process until there are some samples. Returns their number. */
 static unsigned int sample(pid_t pid)
 {
 	double end = crowd_now() + 20;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * control.h - the generic calls that control and map shadow stacks, one list
- * for all architectures: natively on arm64, by shstk_prctl.ko on x86
+ * control.h - the generic calls that control and map shadow stacks, in one list for all
+ * architectures: arm64 implements them natively, on x86 shstk_prctl.ko does
  *
- * Read by ../facts/control_test.c. After what upstream's arm64 selftests
- * (basic-gcs, libc-gcs, gcs-locking) ask of status, locking and mapping. What
- * hardware makes different is said by the few macros below.
+ * ../facts/control_test.c includes this file. The list follows what upstream's arm64 selftests
+ * (basic-gcs, libc-gcs, gcs-locking) check about status, locking and mapping. A few macros below
+ * express the differences between the hardware.
  */
 #include "linux/shstk.h"
 
@@ -37,16 +37,16 @@
 #define MARKER SHADOW_STACK_SET_MARKER
 
 #ifdef __x86_64__
-#define PUSH_ANSWER (-EINVAL) /* no such instruction */
-#define WRITE_ALONE (-EINVAL) /* WRSS needs the stack on */
+#define PUSH_ANSWER (-EINVAL) /* there is no such instruction */
+#define WRITE_ALONE (-EINVAL) /* WRSS needs the stack to be on */
 #define ENABLE_AGAIN 0
 #else
 #define PUSH_ANSWER 0
 #define WRITE_ALONE 0
-#define ENABLE_AGAIN (-EINVAL) /* once off, GCS stays off */
+#define ENABLE_AGAIN (-EINVAL) /* after it is off, GCS stays off */
 #endif
 
-/* A fact: its name, then its calls, a line each. */
+/* Each fact has a name and then its calls, one per line. */
 /* clang-format off */
 static const struct fact facts[] = {
 	{ "status is 0 before anything is enabled", {

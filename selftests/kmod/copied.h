@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * copied.h - this program's code, copied to memory of no file in its place, as programs do that
- * want theirs on huge pages
+ * copied.h - copies this program's code to memory without a file, in the same place, as programs do
+ * that want their code on huge pages
  */
 #ifndef KMOD_COPIED_H
 #define KMOD_COPIED_H
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The mapping of this program's code. */
+/* Finds the mapping of this program's code. */
 static inline bool copied_find(char **start, char **end)
 {
 	char line[512], prot[8];
@@ -32,7 +32,7 @@ static inline bool copied_find(char **start, char **end)
 	return found;
 }
 
-/* All of the mapping, but for @rest bytes at either end. Return: is that done? */
+/* Copies the whole mapping except @rest bytes at either end. Returns whether that worked. */
 static inline bool copied_in_place(size_t rest)
 {
 	char *start, *end, *copy;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * cost.c - instructions that a user callchain costs per sample
+ * cost.c - measures how many instructions a user callchain costs per sample
  *
- *   cost
+ *	cost
  *
- * Not a test: prints a table, for a guest whose clock counts instructions. Work
- * of a fixed length runs with a shadow stack and with frame pointers, first
- * alone, then sampled with the program counter only, then with callchains.
- * Run it without shstk_perf.ko for the kernel's frame-pointer walk, with it for
- * the shadow stack, and compare what lies above the program counter only.
+ * This is not a test. It prints a table, in a guest whose clock counts instructions. Work of a
+ * fixed length runs with a shadow stack and with frame pointers: first alone, then sampled with the
+ * program counter only, then with callchains. Run it without shstk_perf.ko for the kernel's
+ * frame-pointer walk, and with it for the shadow stack; compare the costs above those of the
+ * program counter only.
  *
- * The unit is the guest's: time stamp counter on x86 (Bochs: instructions),
+ * The unit depends on the guest: the time stamp counter on x86 (in Bochs it counts instructions),
  * nanoseconds on arm64 (QEMU -icount shift=1: two per instruction).
  */
 #include <errno.h>
@@ -84,7 +84,7 @@ static void take(void *arg, const struct sample *s)
 
 enum mode { ALONE, PC_ONLY, CHAIN };
 
-/* Ticks of the work, and samples taken in it. */
+/* Measures the ticks that the work takes, and the samples taken in it. */
 static uint64_t run(enum mode mode, int depth, long loops)
 {
 	struct sampler s = {};
@@ -116,8 +116,8 @@ static uint64_t run(enum mode mode, int depth, long loops)
 }
 
 /*
- * What a sample costs, by the least of all rounds: instructions are counted, so
- * what is above the least is other work that fell into a round.
+ * Returns what a sample costs, by the least of all rounds. Instructions are counted, so anything
+ * above the least is other work that fell into a round.
  */
 static double cost(enum mode mode, int depth, long loops)
 {

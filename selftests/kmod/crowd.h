@@ -2,9 +2,9 @@
 /*
  * crowd.h - restless processes on shadow stacks, for tests of races
  *
- * Each kind does one thing over and over: exits, forks, executes itself, loses
- * its stack, is stormed by signals, ... What it did is counted in shared memory,
- * which also names a process to look at while it happens.
+ * Each kind of process does one thing over and over: it exits, forks, executes itself, loses its
+ * stack, is stormed by signals, and so on. What it has done is counted in shared memory, which also
+ * names a process to look at while it happens.
  */
 #ifndef CROWD_H
 #define CROWD_H
@@ -58,18 +58,21 @@ static const char *const crowd_names[] = {
 
 #define CROWD_SLOTS 8
 
-/* With a share to work, all work in the first part of each such time. */
-#define CROWD_TURN 10000000 /* ns; a part of a second */
+/* With a share, all processes work in the first part of each such time. */
+#define CROWD_TURN 10000000 /* ns; must divide a second */
 
-/* Of crowd_start(): mapped shared and at the same descriptor after exec. */
+/*
+ * The descriptor of the memory of crowd_start(). It is mapped shared, and is at the same descriptor
+ * after exec.
+ */
 #define CROWD_FD 100
 
 struct crowd {
 	volatile unsigned long done[CROWD_KINDS];
 	volatile pid_t victim[CROWD_SLOTS];
 	volatile unsigned long ssp[CROWD_SLOTS];
-	volatile unsigned long share; /* of time to work, percent; 0: all */
-	volatile bool without; /* shadow stacks: some kinds do without them */
+	volatile unsigned long share; /* percent of the time to work; 0: all */
+	volatile bool without; /* some kinds run without shadow stacks */
 };
 
 static struct crowd *crowd;
@@ -118,7 +121,7 @@ crowd_inline void crowd_nap(long us)
 	ss_syscall(__NR_nanosleep, (unsigned long)&ts, 0, 0, 0, 0);
 }
 
-/* Called between two pieces of work. No signal ends the rest. */
+/* Rests between two pieces of work. No signal interrupts the rest. */
 crowd_inline void crowd_rest(void)
 {
 	unsigned long all = ~0UL, old;
@@ -137,7 +140,7 @@ crowd_inline void crowd_rest(void)
 	ss_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (unsigned long)&old, 0, sizeof(old), 0);
 }
 
-/* Calls @leaf at a depth. */
+/* Calls @leaf after @n nested calls. */
 static crowd_noinline long crowd_descend(int n, long (*leaf)(int), int slot)
 {
 	long r;
@@ -186,7 +189,7 @@ static crowd_noinline long crowd_sleep(int slot)
 	return 0;
 }
 
-/* A child of a single-threaded process that has no shadow stack itself. */
+/* Runs @run in children of a single-threaded process that has no shadow stack itself. */
 static void __attribute__((noreturn)) crowd_fork_to(void (*run)(int), int slot, int kind)
 {
 	for (;;) {
@@ -244,7 +247,7 @@ static crowd_noinline long crowd_execs(int slot)
 	return 0;
 }
 
-/* First in main(): what an executed crowd does. */
+/* Must be called first in main(): in an executed crowd process it does the work of its kind. */
 static inline void crowd_main(int argc, char **argv)
 {
 	if (argc != 2 || strcmp(argv[0], "crowd"))
@@ -276,7 +279,7 @@ static crowd_noinline long crowd_threads(int slot)
 	return 0;
 }
 
-/* Switches to a stack of its own, calls there, and unmaps it. */
+/* Switches to a stack of its own, calls functions there, and unmaps it, again and again. */
 static crowd_noinline long crowd_switch(int slot)
 {
 	for (;;) {
@@ -351,8 +354,8 @@ static void crowd_violate(int slot)
 }
 
 /*
- * Control calls with arguments as they come. In one frame, as any of them may
- * turn the shadow stack on or off. May be killed by a call.
+ * Makes control calls with random arguments. All is in one frame, because any call may turn the
+ * shadow stack on or off. A call may kill the process.
  */
 static void crowd_control(int slot)
 {
@@ -413,7 +416,7 @@ static void crowd_control(int slot)
 static void __attribute__((noreturn)) crowd_run(enum crowd_kind kind, int slot)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Leave time for who looks at them. */
+	/* Leaves CPU time for the processes that look at this one. */
 	setpriority(PRIO_PROCESS, 0, 10);
 	signal(SIGALRM, crowd_handler);
 	signal(SIGUSR1, crowd_handler);

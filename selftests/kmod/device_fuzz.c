@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * device_fuzz.c - /dev/shstk, the generic prctls and map_shadow_stack() with
- * arguments as they come
+ * device_fuzz.c - fuzzes /dev/shstk, the generic prctls and map_shadow_stack()
  *
- *   device_fuzz SECONDS [SEED]	of the guest's clock
+ *	device_fuzz SECONDS [SEED]	SECONDS by the guest's clock
  *
- * Processes of all kinds of crowd.h, among them one that makes random control
- * calls, live and die meanwhile, and everything is sampled. Arguments are mostly
- * near right ones, so that calls get deep. Structure and buffers end at pages
- * that are not there: what is written too far shows as EFAULT at worst, and what
- * is written beyond a trace's own length is noticed.
+ * Meanwhile processes of all kinds of crowd.h live and die, among them one that makes random
+ * control calls, and everything is sampled. Most arguments are almost right, so that calls get far.
+ * Structures and buffers end at pages that are not mapped: writing beyond their end gives EFAULT at
+ * worst. The test also notices what is written beyond the length of a trace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +40,7 @@ static unsigned long rnd(unsigned long below)
 	return crowd_random(&rng) % below;
 }
 
-/* Memory that ends where there is none. */
+/* Returns memory behind which nothing is mapped. */
 static char *room(void)
 {
 	char *p = mmap(NULL, ROOM + 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -130,7 +128,7 @@ static unsigned int some_number(unsigned int max)
 	return rnd(8) ? 1 + rnd(rnd(2) ? 8 : max) : wild();
 }
 
-/* Fills the argument of number @nr; returns the size it should have. */
+/* Fills the argument of the ioctl number @nr. Returns the size that it should have. */
 static unsigned int fill(unsigned int nr, void *at)
 {
 	struct shstk_ioc_status *status = at;
@@ -167,7 +165,7 @@ static unsigned int fill(unsigned int nr, void *at)
 	return rnd(64);
 }
 
-/* A trace fills what it says, with user addresses, and nothing else. */
+/* Checks that a trace fills exactly what it reports, with user addresses. */
 static void check_trace(const struct shstk_ioc_trace *t)
 {
 	const struct shstk_ioc_thread *thread = (void *)t->threads;

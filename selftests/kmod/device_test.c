@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * device_test.c - /dev/shstk: every call, every error, and traces of others
+ * device_test.c - tests /dev/shstk: every call, every error, and traces of other processes
  *
- * Goes through libshstk's wrappers. The processes that are traced know their
- * own shadow stack and write it down in shared memory first.
+ * The test uses the wrappers of libshstk. The processes that are traced first write down their own
+ * shadow stack in shared memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@
 static int dev;
 static unsigned int passed, wanted;
 
-/* One fact: its parts are checked one by one, the first wrong one is shown. */
+/* Checks one part of a fact. The first wrong part is printed. */
 #define EXPECT(what, expect)                                                                   \
 	do {                                                                                   \
 		long is_ = (what), expect_ = (expect);                                         \
@@ -60,7 +60,7 @@ static int pidfd_open(pid_t pid)
 	return syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* --- processes to look at --- */
+/* ---- Processes to look at ---- */
 
 struct truth {
 	volatile pid_t tid;
@@ -142,7 +142,7 @@ static noinline_ void run_threads(enum work work, int threads)
 	descend(DEPTH, main_top, work, 0);
 }
 
-/* The frame that turns the shadow stack on must not return. */
+/* Starts a process. The frame that turns the shadow stack on must not return. */
 static pid_t start(enum work work, int threads, bool on)
 {
 	pid_t pid;
@@ -170,7 +170,7 @@ static void stop(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* --- facts --- */
+/* ---- Facts ---- */
 
 static void test_info(void)
 {
@@ -316,7 +316,7 @@ static void test_bad_fields(void)
 	fact("status without a shadow stack is all 0");
 }
 
-/* A process locks before it enables. */
+/* Tests a process that locks before it enables. */
 static void test_locked(void)
 {
 	struct shstk_ioc_status s = { .pidfd = -1 };
@@ -397,7 +397,7 @@ static const struct truth *truth_of(pid_t tid)
 	return NULL;
 }
 
-/* Behind the program counter there are all words that the thread saw. */
+/* Returns whether the entries behind the program counter are all the words that the thread saw. */
 static bool trace_right(int i, bool whole)
 {
 	const struct truth *t = truth_of(got.thread[i].tid);
@@ -526,7 +526,7 @@ static void test_cut(void)
 	stop(pid);
 }
 
-/* The signal frame's mark is left out, and the trace says so. */
+/* The mark of a signal frame is left out, and the trace says so. */
 static void test_signal(void)
 {
 	pid_t pid = start(HANDLE, 1, true);
@@ -542,7 +542,7 @@ static void test_signal(void)
 	stop(pid);
 }
 
-/* Another user may not; the owner may. */
+/* Another user may not trace the process; its owner may. */
 static void test_permission(void)
 {
 	pid_t target = start(SLEEP, 1, true), pid;
@@ -560,7 +560,7 @@ static void test_permission(void)
 		bad |= (shstk_device_status(dev, &s) != -EPERM) << 1;
 		bad |= (shstk_device_map(dev, &m) != -EPERM) << 2;
 		bad |= (trace_all(pidfd, &t) != -EPERM) << 3;
-		/* Of itself it may. */
+		/* It may trace itself. */
 		s.pidfd = -1;
 		bad |= (shstk_device_status(dev, &s) != 0) << 4;
 		_exit(bad);
@@ -581,7 +581,7 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* A stranger of the same user, as which Yama's first level lets nobody attach. */
+/* Traces as an unrelated process of the same user, which Yama's first level does not let attach. */
 static long trace_as_stranger(int pidfd)
 {
 	struct shstk_ioc_trace t;
@@ -642,7 +642,7 @@ static long violations(void)
 	return read_number("/sys/class/misc/shstk/violations");
 }
 
-/* Returns to @elsewhere, which the shadow stack knows nothing of. */
+/* Returns to @elsewhere, which is not on the shadow stack. */
 static noinline_ void corrupt(unsigned long elsewhere)
 {
 #ifdef __x86_64__
@@ -653,8 +653,8 @@ static noinline_ void corrupt(unsigned long elsewhere)
 }
 
 /*
- * An unprivileged process that sends itself, and its parent, signals with the code
- * that only the kernel should use, then faults otherwise.
+ * Runs an unprivileged process that sends itself and its parent signals with the code that only the
+ * kernel should use, and then causes another fault.
  */
 static int forge(int times)
 {

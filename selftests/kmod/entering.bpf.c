@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * entering.bpf.c - call bpf_shstk_get_user_stack() in an NMI; loaded by entering_test.c
+ * entering.bpf.c - calls bpf_shstk_get_user_stack() in an NMI; entering_test.c loads it
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -11,7 +11,7 @@ extern int bpf_shstk_get_user_stack(void *buf, __u32 buf__sz, __u64 flags) __ksy
 
 struct entering_state state;
 
-/* The handler, how long it took, and what it returned. */
+/* The arguments are the handler, how long it took, and what it returned. */
 SEC("tp_btf/nmi_handler")
 int on_nmi(__u64 *ctx)
 {

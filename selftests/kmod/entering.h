@@ -10,18 +10,18 @@
 #define ENTERING_DEPTH 48
 #define ENTERING_STACKS 20
 
-/* @bytes: what the call said. */
+/* @bytes: the result of the call. */
 struct entering_stack {
 	__s64 bytes;
 	__u64 pc[ENTERING_DEPTH];
 };
 
 /**
- * struct entering_state - what the program is told, and tells
- * @handler: of NMIs, behind which the call is made if it handled one.
- * @process: current has to be it.
- * @taken: stacks; 0 is written to begin.
- * @stack: these.
+ * struct entering_state - what the loader tells the program, and the program's results
+ * @handler: handler of NMIs; the call is made after this handler has handled one.
+ * @process: current has to be this process.
+ * @taken: number of stacks; the loader writes 0 to begin.
+ * @stack: the stacks.
  */
 struct entering_state {
 	__u64 handler;

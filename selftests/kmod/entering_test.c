@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * entering_test.c - bpf_shstk_get_user_stack() in NMIs that come before the kernel has saved the
- * program's registers
+ * entering_test.c - tests bpf_shstk_get_user_stack() in NMIs that come before the kernel has saved
+ * the program's registers
  *
- *   entering_test entering.bpf.o
+ *	entering_test entering.bpf.o
  *
- * The moment is some instructions long. So it is forged, in shstk_nmi.ko: in an NMI that hit the
- * kernel anywhere, the stack pointer that was interrupted is set to the program's own while the BPF
- * program runs. The program that is hit reads from /dev/zero for ever, and has written down its
- * shadow stack first.
+ * The moment is only some instructions long. So shstk_nmi.ko imitates it: in an NMI that hit the
+ * kernel anywhere, it sets the interrupted stack pointer to the program's own while the BPF program
+ * runs. The program that is hit reads from /dev/zero forever, and has written down its shadow stack
+ * first.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -29,8 +29,8 @@
 #include "need.h"
 
 #define PARAMETERS "/sys/module/shstk_nmi/parameters/"
-#define TICKS "1000" /* between two NMIs, of 0.84 us */
-#define PATIENCE 60000 /* tries of a millisecond: then all is lost */
+#define TICKS "1000" /* between two NMIs, in units of 0.84 us */
+#define PATIENCE 60000 /* number of tries of a millisecond each, after which the test gives up */
 #define DEPTH 20
 #define STATE_BYTES ((sizeof(struct entering_state) + 4095) & ~4095ul)
 
@@ -48,7 +48,7 @@ static unsigned long top;
 static int zero;
 static char room[1 << 16];
 
-/* --- the program that is hit --- */
+/* ---- The program that is hit ---- */
 
 static noinline_ long descend(int n)
 {
@@ -88,7 +88,7 @@ static pid_t start(void)
 		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
 }
 
-/* --- who looks at it --- */
+/* ---- Who looks at it ---- */
 
 static bool set(const char *name, const char *value)
 {
@@ -115,7 +115,7 @@ static unsigned long handler(bool forged)
 	return ret;
 }
 
-/* Stacks whose callers are the shadow stack's, behind @more entries. */
+/* Returns the number of stacks that are the shadow stack's callers, behind @more entries. */
 static unsigned int take(bool forged, unsigned int more)
 {
 	unsigned int nr = shared->nr, right = 0;

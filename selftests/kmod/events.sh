@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with shstk.ko loaded: what `shstk events` says of a program
-# that returns wrongly. The arguments are only there to have the files copied in.
+# Runs in a guest with shstk.ko loaded, and checks what `shstk events` says about a program that
+# returns wrongly. The arguments are there only so that the files are copied in.
 
 cd /t || exit 1
 . ./cases.sh
@@ -30,7 +30,7 @@ point $? 'it is counted in sysfs, once'
 
 # In Bochs perf takes half a minute to start.
 if [ -x /usr/bin/perf ] && [ "$(uname -m)" = aarch64 ]; then
-	# What the command says comes between the parts of a line of perf's.
+	# The output of the command comes between the parts of a line of perf's output.
 	perf trace -o trace -e shstk:shstk_violation -- ./shstk run -q ./violate >out 2>&1
 	grep -qE 'violate/[0-9]+ shstk:shstk_violation\(.*stack: .*, shadow: ' trace
 	point $? 'perf trace prints the event'

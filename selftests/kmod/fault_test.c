@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fault_test.c - each allocation of each call of the modules fails once
+ * fault_test.c - tests the calls of the modules when one of their allocations fails
  *
- *   fault_test [calls] MODULE.ko...
+ *	fault_test [calls] MODULE.ko...
  *
- * fault/shstk_fault.ko is loaded, which makes the n-th allocation of the modules in what the task
- * does next fail. Each call is made with n from 1 on, until it ends before an n-th one. It
- * has to fail by ENOMEM, or to do what it does else; that the kernel stays well is the runner's
- * matter. Loading the modules is one of these calls, which takes long: with "calls" it is made
- * without failures. Modules that this machine cannot use are passed over.
+ * The test loads fault/shstk_fault.ko, which makes the n-th allocation fail that the modules make
+ * for the next thing the task does. Each call is made with n from 1 on, until it makes fewer than n
+ * allocations. It must fail with ENOMEM, or do what it usually does. The runner checks that the
+ * kernel stays well. Loading the modules is one of these calls, which takes long; with "calls" the
+ * modules are loaded without failures. Modules that this machine cannot use are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,14 +36,14 @@
 
 #define FOLDER "/tmp/fault"
 #define NTH_MOST 20000
-#define PATIENCE 60000 /* tries of a millisecond: then all is lost */
+#define PATIENCE 60000 /* number of tries of a millisecond each, after which the test gives up */
 #define PERIOD 200000 /* ns */
-#define SHOWN 5 /* wrong answers that are printed of each call */
+#define SHOWN 5 /* wrong answers that are printed for each call */
 
 static int nth_fd;
 static int rules_fd = -1, device_fd = -1, self_fd;
 
-/* --- the n-th allocation --- */
+/* ---- The n-th allocation ---- */
 
 static void fail_nth(unsigned int n)
 {
@@ -54,7 +54,7 @@ static void fail_nth(unsigned int n)
 		ksft_exit_fail_msg("/dev/shstk_fault: %s\n", strerror(errno));
 }
 
-/* Whether the allocation that was to fail came. */
+/* Returns whether the allocation that was to fail was made. */
 static bool has_failed(void)
 {
 	char text[16] = "";
@@ -65,16 +65,16 @@ static bool has_failed(void)
 	return !atoi(text);
 }
 
-/* --- calls --- */
+/* ---- Calls ---- */
 
 /**
- * struct call - one of them
- * @name: what it does.
- * @prepare: before, without failures; may be NULL.
- * @make: makes it. Return: 0 or an errno.
- * @undo: after it, likewise.
- * @answer: what it says where no allocation fails.
- * @other: and may say where one does, beside ENOMEM; 0: nothing else.
+ * struct call - a call that is tested
+ * @name: what the call does.
+ * @prepare: is called before it, without failures; may be NULL.
+ * @make: makes the call. Returns 0 or an errno.
+ * @undo: is called after it, without failures; may be NULL.
+ * @answer: the answer if no allocation fails.
+ * @other: another answer, besides ENOMEM, that is allowed if an allocation fails; 0: none.
  */
 struct call {
 	const char *name;
@@ -117,7 +117,7 @@ static int of(int ret)
 	return ret < 0 ? errno : 0;
 }
 
-/* --- /dev/shstk_rules --- */
+/* ---- /dev/shstk_rules ---- */
 
 static int opened = -1;
 
@@ -195,7 +195,10 @@ static int ask_miss(void)
 	return err;
 }
 
-/* Another file each time: of one it is told once in half a minute. */
+/*
+ * Starts a process with another file each time, because each file is reported only once in half a
+ * minute.
+ */
 static pid_t start_missed(void)
 {
 	static unsigned int nr;
@@ -234,7 +237,7 @@ static void have_missed(void)
 	missed = pid;
 }
 
-/* It is there until it was asked for. */
+/* The process is needed until its file was asked for. */
 static void end_missed(void)
 {
 	kill(missed, SIGKILL);
@@ -254,10 +257,10 @@ static const struct call rules_calls[] = {
 	{ "ask where none is", NULL, ask_miss, NULL, EAGAIN, 0 },
 };
 
-/* --- /dev/shstk --- */
+/* ---- /dev/shstk ---- */
 
-static pid_t shadowed; /* a process that has one */
-static int shadowed_fd; /* likewise */
+static pid_t shadowed; /* a process that has a shadow stack */
+static int shadowed_fd; /* pidfd of that process */
 
 static int ask_device(void)
 {
@@ -292,7 +295,7 @@ static int ask_map(void)
 {
 	struct shstk_ioc_map arg = { .pidfd = shadowed_fd };
 
-	/* There is none. */
+	/* There is no shadow stack at this address. */
 	return of(ioctl(device_fd, SHSTK_IOC_MAP, &arg));
 }
 
@@ -318,7 +321,7 @@ static void start_shadowed(void)
 		ss_syscall(__NR_sched_yield, 0, 0, 0, 0, 0);
 }
 
-/* --- the modules --- */
+/* ---- The modules ---- */
 
 static const char *module;
 static bool only_calls;
@@ -346,7 +349,7 @@ static void unload_module(void)
 	module_unload(module_name(module));
 }
 
-/* Return: can it be used here? */
+/* Tests one module. Returns whether it can be used here. */
 static bool test_module(const char *path)
 {
 	char name[300];
@@ -392,7 +395,7 @@ static void test_perf(const char *path)
 	struct shstk_rules_miss arg;
 
 	rules_fd = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	/* From now on it listens. */
+	/* From now on the device has a listener. */
 	if (!ioctl(rules_fd, SHSTK_RULES_MISS, &arg))
 		close(arg.fd);
 	test_calls(rules_calls, NR(rules_calls), there && rules_fd >= 0);

@@ -3,11 +3,12 @@
 #
 #   harm.sh ROUNDS [FILE...]
 #
-# Runs in a guest where shstk_perf.ko is loaded: what administrators do to a machine while
-# Debian's perf samples all of it by unwind rules and the daemon loads these. File systems
-# go, containers come and go, the C library is replaced under what runs, memory gets short.
-# Each has to work as without the module, and chains have to be whole again behind it. The
-# guest's runner fails the step if the kernel complains. The files only have to be there.
+# Runs in a guest where shstk_perf.ko is loaded. It does what administrators do to a machine, while
+# Debian's perf samples the whole machine by unwind rules and the daemon loads these. File systems
+# are unmounted, containers come and go, the C library is replaced under running programs, memory
+# gets short. Each action has to work as without the module, and chains have to be complete again
+# afterwards. The guest's runner fails the step if the kernel complains. The files only have to be
+# there.
 
 rounds=$1
 shift
@@ -18,7 +19,7 @@ done
 . ./cases.sh
 state=/sys/module/shstk_perf/rules
 
-# A program runs in the background: $1.
+# Starts a program in the background.
 start()
 {
 	"$@" >/dev/null 2>&1 &
@@ -37,13 +38,14 @@ has_table() # FILE
 	./shstk rules list | grep -q "^$1 "
 }
 
-# Chains that ended in the outermost frame, so many more.
+# Returns whether 30 more chains ended in the outermost frame.
 more_whole() # THAN
 {
 	[ "$(cat $state/whole)" -ge $(($1 + 30)) ]
 }
 
-# whole NAME: what was started last has whole chains. The other program stands still.
+# Tests that the program that was started last has complete chains. The other program is stopped
+# meanwhile.
 whole()
 {
 	kill -STOP $steady
@@ -73,7 +75,7 @@ containers()
 	done
 }
 
-# As a package is upgraded: another file takes the name.
+# Replaces the C library as a package upgrade does: another file takes its name.
 replace_libc()
 {
 	libc=$(sed -n 's/.* \(\/.*\/libc\.so\.6\)\( (deleted)\)*$/\1/p' /proc/$steady/maps | head -n 1)
@@ -81,7 +83,7 @@ replace_libc()
 	cp "$libc" "$libc.new" && mv "$libc.new" "$libc"
 }
 
-# What is left is little, but enough for what runs.
+# Fills memory so that little is left, but enough for the running programs.
 fill_memory()
 {
 	free=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)

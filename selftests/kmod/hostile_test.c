@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hostile_test.c - what any user may do to the modules, at the worst moment
+ * hostile_test.c - tests what any user may do to the modules, at the worst moment
  *
- *   hostile_test MODULE.ko...	which are loaded, in the order of loading
+ *	hostile_test MODULE.ko...	these modules are loaded, in the order of loading
  *
- * The callers and their targets are uid 65534. A target runs with a shadow stack
- * pointer that a debugger or it itself has made wrong, is changed while it is
- * looked at, becomes another user's by exec; callers wait for ever for their own
- * pages; signals pretend to be violations; the modules are unloaded meanwhile.
- * Each call has to end in time or at least by SIGKILL, with a documented answer.
- * That the kernel stays well is the runner's matter.
+ * The callers and their targets are uid 65534. A target may run with a wrong shadow stack pointer,
+ * set by a debugger or by itself; it may be changed while it is looked at, or become another user's
+ * by exec. Callers wait forever for their own pages. Signals pretend to be violations. The modules
+ * are unloaded meanwhile. Each call has to end in time, or at least by SIGKILL, with a documented
+ * answer. The runner checks that the kernel stays well.
  */
 #include <elf.h>
 #include <errno.h>
@@ -43,7 +42,7 @@
 #include "linux/shstk.h"
 
 #define NOBODY 65534
-#define LIMIT 30 /* seconds that nothing may take, on a busy host too */
+#define LIMIT 30 /* seconds that nothing may take, even on a busy host */
 #define ROUNDS 20 /* of each call, for each wrong pointer */
 #define STORM_ROUNDS 150 /* while a debugger changes the target */
 #define EXECS 3
@@ -64,16 +63,16 @@
 #define REGSET_POINTER 2
 #endif
 
-/* What target, callers and the test tell each other. */
+/* What the target, the callers and the test tell each other. */
 static struct scene {
-	volatile int ready; /* the target has said all below */
-	volatile int go; /* it shall do its deed now */
-	volatile unsigned long ssp; /* its pointer, as it should be */
+	volatile int ready; /* the target has set everything below */
+	volatile int go; /* the target shall do its deed now */
+	volatile unsigned long ssp; /* the target's pointer, as it should be */
 	volatile unsigned long memory; /* ordinary pages, full of PLANTED */
 	volatile unsigned long hole; /* an unmapped page */
-	volatile unsigned long file; /* mapped beyond a file's end */
-	volatile unsigned long other; /* another shadow stack's middle */
-	volatile int executed; /* it is another program by now */
+	volatile unsigned long file; /* mapped beyond the end of a file */
+	volatile unsigned long other; /* the middle of another shadow stack */
+	volatile int executed; /* the target is another program now */
 	volatile int blocked; /* a caller waits for its page */
 	volatile int stop;
 	volatile unsigned long calls, answers, changes, late;
@@ -91,7 +90,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* The scene as it was at the start, for the next act. */
+/* Resets the scene for the next act. */
 static void clear_scene(void)
 {
 	memset((void *)scene, 0, sizeof(*scene));
@@ -109,7 +108,7 @@ static bool await(volatile int *what)
 	return true;
 }
 
-/* Where in the kernel it is. */
+/* Prints where in the kernel the process is. */
 static void show_stack(pid_t pid)
 {
 	char name[64], line[256];
@@ -123,7 +122,7 @@ static void show_stack(pid_t pid)
 		fclose(f);
 }
 
-/* Whether a child has ended, in time. */
+/* Returns whether a child has ended in time. */
 static bool gone(pid_t pid)
 {
 	double until = now() + LIMIT;
@@ -144,7 +143,9 @@ static bool end(pid_t pid)
 	return gone(pid);
 }
 
-/* A child that is nobody, may be looked at by such, and ends with the test. */
+/*
+ * Forks a child that runs as nobody, may be traced by processes of nobody, and ends with the test.
+ */
 static pid_t fork_nobody(void)
 {
 	pid_t pid;
@@ -161,7 +162,7 @@ static pid_t fork_nobody(void)
 	return 0;
 }
 
-/* --- targets --- */
+/* ---- Targets ---- */
 
 enum deed { SPIN, SPIN_UNALIGNED, EXEC, EXEC_SUID };
 
@@ -184,7 +185,7 @@ static void lay_out(void)
 	scene->other = ss_map(0, 4 * page, 0) + 2 * page;
 }
 
-/* Nothing is called any more and nothing returns: any pointer will do. */
+/* Nothing is called and nothing returns from here on, so the pointer may have any value. */
 static void __attribute__((noreturn, noinline)) perform(enum deed deed)
 {
 	static char *const suid[] = { SUID_PROGRAM, "--executed", NULL };
@@ -207,7 +208,7 @@ static void __attribute__((noreturn, noinline)) perform(enum deed deed)
 		;
 }
 
-/* One call deep, so that there is a word to drop half of. */
+/* This is one call deep, so that the shadow stack has a word of which half can be dropped. */
 static void __attribute__((noreturn, noinline)) target(enum deed deed)
 {
 	if (ss_enable(SS_ENABLE))
@@ -230,7 +231,7 @@ static pid_t start_target(enum deed deed)
 	return pid;
 }
 
-/* What the target executes: says so and keeps running. */
+/* Is what the target executes: it reports that, and keeps running. */
 static int executed(void)
 {
 	scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
@@ -243,7 +244,7 @@ static int executed(void)
 	return 0;
 }
 
-/* --- a debugger --- */
+/* ---- A debugger ---- */
 
 static bool stop(pid_t pid)
 {
@@ -268,7 +269,7 @@ static long set_pointer(pid_t pid, unsigned long to)
 	return ret;
 }
 
-/* Changes the target's pointer until told to stop. */
+/* Starts a process that changes the target's pointer until it is told to stop. */
 static pid_t start_changer(pid_t pid)
 {
 	pid_t changer = fork_nobody();
@@ -289,9 +290,9 @@ static pid_t start_changer(pid_t pid)
 	_exit(0);
 }
 
-/* --- callers --- */
+/* ---- Callers ---- */
 
-/* Notes an answer. @allowed: one that only this act may give, or 0. */
+/* Notes an answer. @allowed is an answer that only this act may give, or 0. */
 static void answer(long ret, long allowed)
 {
 	scene->calls++;
@@ -322,7 +323,7 @@ static void check_trace(const struct shstk_ioc_thread *thread, const uint64_t *e
 			scene->leaked = entry[i];
 }
 
-/* All calls about a process, @rounds times; MAP asks for @addr too. */
+/* Makes all calls about a process, @rounds times. MAP also asks for @addr. */
 static void ask(int pidfd, int rounds, unsigned long addr, long allowed)
 {
 	struct shstk_ioc_thread thread;
@@ -347,7 +348,9 @@ static int pidfd_open(pid_t pid)
 	return syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Whether a caller of its own gets through in time; if not, whether it can be ended. */
+/*
+ * Returns whether a separate caller gets through in time; if it does not, whether it can be ended.
+ */
 static bool ask_in_time(pid_t pid, int rounds, unsigned long addr)
 {
 	int pidfd = pidfd_open(pid);
@@ -370,7 +373,7 @@ static bool ask_in_time(pid_t pid, int rounds, unsigned long addr)
 	return ended && !scene->odd && !scene->leaked;
 }
 
-/* --- acts --- */
+/* ---- Acts ---- */
 
 static void ignore_sample(void *arg, const struct sample *sample)
 {
@@ -378,7 +381,10 @@ static void ignore_sample(void *arg, const struct sample *sample)
 	(void)sample;
 }
 
-/* A pointer that is wrong while the target runs and is sampled, then when it is stopped. */
+/*
+ * Tests a pointer that is wrong, first while the target runs and is sampled, then while it is
+ * stopped.
+ */
 static void wrong_pointer(const char *name, enum deed deed, int which)
 {
 	struct sampler sampler = {};
@@ -399,7 +405,7 @@ static void wrong_pointer(const char *name, enum deed deed, int which)
 		ok = false;
 	else if (which >= 0)
 		ret = set_pointer(pid, to[which]);
-	/* The kernel refuses some itself. */
+	/* The kernel itself refuses some values. */
 	if (ret == -EINVAL) {
 		ksft_test_result_skip("%s: refused by the kernel\n", name);
 	} else {
@@ -435,7 +441,7 @@ static void changing_pointer(void)
 	end(pid);
 }
 
-/* From the moment on when it is root's nothing is told. */
+/* Checks that nothing is reported from the moment when the target belongs to root. */
 static bool ask_until_executed(int pidfd)
 {
 	struct shstk_ioc_thread thread;
@@ -489,7 +495,7 @@ static void setuid_exec(void)
 			 i, calls, late);
 }
 
-/* --- callers that wait for a page which nobody gives them --- */
+/* ---- Callers that wait for a page which nobody gives them ---- */
 
 static void *blocking_page(void)
 {
@@ -504,7 +510,7 @@ static void *blocking_page(void)
 	if (fd < 0 || p == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) ||
 	    ioctl(fd, UFFDIO_REGISTER, &reg))
 		return NULL;
-	/* Another process sees the fault that this one waits in. */
+	/* Another process can see the fault in which this process waits. */
 	if (!fork()) {
 		struct pollfd ready = { .fd = fd, .events = POLLIN };
 
@@ -522,7 +528,7 @@ static const char *const call_names[CALLS] = {
 	"prctl's status",
 };
 
-/* Root makes the page, as a system may allow anyone; nobody calls. */
+/* Root makes the page, as a system may allow anyone to do; nobody makes the call. */
 static pid_t start_blocked(enum call call, int pidfd)
 {
 	struct shstk_ioc_thread thread;
@@ -551,7 +557,7 @@ static pid_t start_blocked(enum call call, int pidfd)
 	}
 }
 
-/* It may not hold up its target, and SIGKILL ends it. */
+/* Tests that a caller that waits does not hold up its target, and that SIGKILL ends the caller. */
 static void blocked_caller(enum call call)
 {
 	bool blocked, execs, killed;
@@ -582,7 +588,7 @@ static void blocked_caller(enum call call)
 	end(pid);
 }
 
-/* --- signals --- */
+/* ---- Signals ---- */
 
 static void send_forged(void)
 {
@@ -615,7 +621,7 @@ static void forged_signals(void)
 				 after - before);
 }
 
-/* --- unloading --- */
+/* ---- Unloading ---- */
 
 static const char *module_name(const char *path)
 {
@@ -627,7 +633,7 @@ static const char *module_name(const char *path)
 	return name;
 }
 
-/* Whether it answers in time, whatever the answer. */
+/* Returns whether unloading answers in time, whatever the answer is. */
 static bool unload_answers(const char *path)
 {
 	pid_t pid;
@@ -710,7 +716,7 @@ static void unload_under_all(int count, char **module)
 static const struct {
 	const char *name;
 	enum deed deed;
-	int which; /* of wrong_pointer(); -1: as it is */
+	int which; /* element of the list in wrong_pointer(); -1: unchanged */
 } pointers[] = {
 	{ "a pointer made unaligned by the program", SPIN_UNALIGNED, -1 },
 	{ "an unaligned pointer", SPIN, 1 },

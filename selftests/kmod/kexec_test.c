@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kexec_test.c - another kernel takes this one's place while callchains are taken by unwind rules
+ * kexec_test.c - tests that another kernel can replace this one while callchains are taken by
+ * unwind rules
  *
- *   kexec_test shstk_perf.ko KERNEL SHSTK
+ *	kexec_test shstk_perf.ko KERNEL SHSTK
  *
- * SHSTK is the command, which compiles this program's table.
- * The other kernel is the same file. This program is its first process, too, and says there, on
- * the guest's line for reports (selftests/guest/init.c), what became of it. Nothing comes behind it:
- * it is the last step of its guest.
+ * SHSTK is the command, which compiles this program's table. KERNEL is the file of the kernel that
+ * runs now. This program is also the first process of the next kernel. There it reports the result
+ * on the guest's line for reports (selftests/guest/init.c). It is the last step of its guest,
+ * because nothing can follow it.
  */
 #include <errno.h>
 #include <linux/reboot.h>
@@ -25,9 +26,9 @@
 #define ARCHIVE "/tmp/kexec.cpio"
 #define REPORT_BYTES 64
 
-/* --- the next kernel's files --- */
+/* ---- The next kernel's files ---- */
 
-/* The device that reports go to, as the guest's init was told. */
+/* Finds the device to which reports go, as the guest's init was told. */
 static void find_report(char report[REPORT_BYTES])
 {
 	FILE *f = fopen("/t/guest", "re");
@@ -48,7 +49,7 @@ static void pad(FILE *f)
 		fputc(0, f);
 }
 
-/* One entry of a newc archive. */
+/* Writes one entry of a newc archive. */
 static void add(FILE *f, const char *name, unsigned int mode, const void *data, size_t size)
 {
 	static unsigned int ino;
@@ -107,7 +108,7 @@ static void load_kernel(const char *path)
 		ksft_exit_fail_msg("kexec_file_load: %s\n", strerror(errno));
 }
 
-/* --- in the next kernel --- */
+/* ---- In the next kernel ---- */
 
 static void raw_terminal(int fd)
 {
@@ -136,7 +137,7 @@ static int open_report(void)
 	return fd;
 }
 
-/* What it said while it came up, if that is a warning or worse. */
+/* Reports the warnings and worse that the kernel logged while it came up. */
 static void report_log(int report)
 {
 	static char rec[8192];
@@ -164,7 +165,7 @@ static void be_next(void)
 	report = open_report();
 	report_log(report);
 	dprintf(report, "O 1 ok 2 the next kernel runs\nE 1 exit 0 0\nbye\n");
-	/* Whoever reads the report ends the emulator. */
+	/* The reader of the report ends the emulator. */
 	for (;;)
 		pause();
 }
@@ -187,7 +188,7 @@ int main(int argc, char **argv)
 	ksft_test_result(busy_load_table(argv[3]) && busy_begin(&busy) && busy_await(&busy),
 			 "callchains are served\n");
 	fflush(NULL);
-	/* What was printed goes to the report by way of the guest's init. */
+	/* The guest's init forwards what was printed to the report. */
 	sleep(2);
 	syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC, NULL);
 	ksft_exit_fail_msg("reboot: %s\n", strerror(errno));

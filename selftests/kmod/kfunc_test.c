@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kfunc_test.c - bpf_shstk_get_user_stack() called by a BPF program
+ * kfunc_test.c - tests bpf_shstk_get_user_stack(), which a BPF program calls
  *
- *   kfunc_test offcpu.bpf.o
+ *	kfunc_test offcpu.bpf.o
  *
- * The program counts the stacks with which a process leaves the CPU. That
- * process sleeps at a known depth and writes its shadow stack down first. Then again, with return
- * probes at the functions in which it is: they change what is on the shadow stack.
+ * The program counts the stacks with which a process leaves the CPU. The process sleeps at a known
+ * depth and writes its shadow stack down first. Then the same is done with return probes at the
+ * functions in which the process is; return probes change what is on the shadow stack.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -28,8 +28,8 @@
 #include "number.h"
 #include "offcpu.h"
 
-#define PATIENCE 60000 /* tries of a millisecond: then all is lost */
-#define ENOUGH 20 /* stacks */
+#define PATIENCE 60000 /* number of tries of a millisecond each, after which the test gives up */
+#define ENOUGH 20 /* number of stacks */
 
 #define noinline_ __attribute__((noinline, noclone))
 
@@ -89,7 +89,7 @@ static void stop(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Counts of the stack that is @shared's, and of all others. */
+/* Counts the stacks that are equal to @shared, and all others. */
 static void count(int map, __u64 *same, __u64 *other)
 {
 	struct offcpu_stack key, next, *at = NULL;
@@ -108,7 +108,7 @@ static void count(int map, __u64 *same, __u64 *other)
 	}
 }
 
-/* Until the stack was seen often enough. */
+/* Waits until the stack was seen often enough. */
 static void await_stacks(int map, __u64 *same, __u64 *other)
 {
 	*same = 0;
@@ -118,7 +118,7 @@ static void await_stacks(int map, __u64 *same, __u64 *other)
 	}
 }
 
-/* Behind the program counter and @nr words there are zeroes. */
+/* Returns whether there are only zeroes behind the program counter and @nr words. */
 static bool zero_behind(const volatile __u64 *pc, unsigned int nr)
 {
 	__u64 rest = 0;
@@ -128,7 +128,7 @@ static bool zero_behind(const volatile __u64 *pc, unsigned int nr)
 	return !rest;
 }
 
-/* Until the program on the kprobe has an answer. */
+/* Waits until the program on the kprobe has an answer. */
 static void await_sleeping(volatile struct offcpu_state *state)
 {
 	state->answer_sleeping = 0;
@@ -136,7 +136,7 @@ static void await_sleeping(volatile struct offcpu_state *state)
 		usleep(1000);
 }
 
-/* Where in its file a function lies. */
+/* Returns the offset of a function in its file. */
 static uint64_t offset_of(const void *function)
 {
 	unsigned long start, end, offset, ret = 0;
@@ -152,7 +152,7 @@ static uint64_t offset_of(const void *function)
 	return ret;
 }
 
-/* In all processes of this program. */
+/* Opens a return probe in all processes of this program. */
 static int open_return_probe(const void *function)
 {
 	struct perf_event_attr attr = {
@@ -166,7 +166,7 @@ static int open_return_probe(const void *function)
 	return (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Whether the program on the kprobe got these callers. */
+/* Returns whether the program on the kprobe got these callers. */
 static bool slept_with(volatile struct offcpu_state *state, const uint64_t *word, unsigned int nr)
 {
 	await_sleeping(state);
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 	ksft_test_result(state->answer_sleeping == -ENODATA && zero_behind(state->sleeping.pc, 0),
 			 "the buffer is zeroed then: %lld\n", state->answer_sleeping);
 
-	/* The program holds the module until the kernel has freed it. */
+	/* The program holds the module until the kernel has freed the program. */
 	bpf_link__destroy(link);
 	bpf_link__destroy(probe);
 	bpf_object__close(obj);

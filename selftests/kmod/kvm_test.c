@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kvm_test.c - callchains of a process that runs a virtual machine
+ * kvm_test.c - tests callchains of a process that runs a virtual machine
  *
- *   kvm_test SHSTK
+ *	kvm_test SHSTK
  *
- * SHSTK is the command, which compiles this program's table; shstk_perf.ko is loaded. In the machine
- * a loop runs for ever and leaves it now and then, by an access to a port. What is sampled while the
- * processor is the machine's is left to the kernel; between, the program's chains are as ever.
+ * SHSTK is the command, which compiles this program's table. shstk_perf.ko is loaded. In the
+ * machine a loop runs forever and leaves the machine now and then by an access to a port. What is
+ * sampled while the processor is in the machine is left to the kernel. Otherwise the program's
+ * chains are as usual.
  */
 #include <errno.h>
 #include <linux/kvm.h>
@@ -26,9 +27,9 @@
 static const unsigned char code[] = { 0xb9, 0xff, 0xff, 0xe2, 0xfe, 0xe6, 0x10, 0xeb, 0xf7 };
 
 /**
- * struct machine - a virtual one with one processor
- * @vcpu: the processor.
- * @run: what the kernel says of it.
+ * struct machine - a virtual machine with one processor
+ * @vcpu: descriptor of the processor.
+ * @run: the kernel's data about the processor.
  */
 struct machine {
 	int vcpu;
@@ -73,7 +74,7 @@ static noinline_ void between(void)
 		asm volatile("" ::: "memory");
 }
 
-/* Return: not, but where the machine does something else. */
+/* Runs the machine. Returns only if the machine does something unexpected. */
 static noinline_ int run_machine(const struct machine *m)
 {
 	for (;;) {
@@ -85,7 +86,7 @@ static noinline_ int run_machine(const struct machine *m)
 	}
 }
 
-/* It ends by itself only if the machine does not run. */
+/* Starts a process that runs the machine. It ends by itself only if the machine does not run. */
 static pid_t start(int kvm)
 {
 	struct machine m;
@@ -106,7 +107,9 @@ static pid_t start(int kvm)
 	_exit(1);
 }
 
-/* @outside: samples of between(). @whole: those whose caller is run_machine(). */
+/*
+ * @outside: number of samples of between(). @whole: number of those whose caller is run_machine().
+ */
 struct seen {
 	unsigned int outside, whole;
 };

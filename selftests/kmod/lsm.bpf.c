@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lsm.bpf.c - a security module that forbids one process one prctl(); loaded by
- * lsm_test.c
+ * lsm.bpf.c - a security module that forbids one process one prctl(); lsm_test.c loads it
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * lsm_test.c - security modules are asked about the shadow stack prctls, BPF
- * programs among them
+ * lsm_test.c - tests that security modules, including BPF programs, are asked about the shadow
+ * stack prctls
  *
- *   lsm_test lsm.bpf.o
+ *	lsm_test lsm.bpf.o
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

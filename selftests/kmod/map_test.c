@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * map_test.c - what map_shadow_stack() writes, flag by flag: the same on every
- * architecture but for the value of a token
+ * map_test.c - tests what map_shadow_stack() writes for each flag; it is the same on every
+ * architecture except the value of a token
  */
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void check(const struct variant *v)
 	ksft_test_result(right, "%s\n", v->name);
 }
 
-/* Calls on the new stack; the end marker is not touched. */
+/* Calls functions on the new stack. The end marker is not touched. */
 static __attribute__((noinline, noclone)) long sum(long n)
 {
 	long r = n ? sum(n - 1) + n : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * need.h - skip a test where what it needs is missing. Include kselftest.h and
- * arch.h before.
+ * need.h - skips a test if something that it needs is missing. kselftest.h and arch.h must be
+ * included before.
  */
 #ifndef KMOD_NEED_H
 #define KMOD_NEED_H
@@ -19,7 +19,7 @@ static inline void need_shadow_stacks(void)
 		ksft_exit_skip("no shadow stacks: %s\n", strerror(-addr));
 }
 
-/* The device, open. */
+/* Returns the open device. */
 static inline int need_device(void)
 {
 	int fd = open("/dev/shstk", O_RDWR | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * never.h - a file whose pages never come: a server of FUSE that answers all but reads
+ * never.h - a file whose pages never come: a FUSE server that answers everything except reads
  */
 #ifndef KMOD_NEVER_H
 #define KMOD_NEVER_H
@@ -27,7 +27,7 @@ static inline void never_answer(int fuse, const struct fuse_in_header *in, int e
 
 	reply.out.len = (uint32_t)(sizeof(reply.out) + size);
 	memcpy(reply.data, data, size);
-	/* It may have been taken back. */
+	/* The request may have been taken back. */
 	if (write(fuse, &reply, reply.out.len) < 0)
 		return;
 }
@@ -61,11 +61,12 @@ static inline void never_serve(int fuse, const struct fuse_in_header *in, uint64
 }
 
 /**
- * never_start() - mount it
- * @path: the file.
- * @size: its bytes.
+ * never_start() - mount the file
+ * @path: path of the file.
+ * @size: size of the file in bytes.
  *
- * Return: the server, with whose end all who wait for it go on; -1: errno says why not.
+ * Return: the server; when it ends, everybody who waits for the file continues. -1 on failure, with
+ * errno.
  */
 static inline pid_t never_start(const char *path, uint64_t size)
 {

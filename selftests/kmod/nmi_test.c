@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * nmi_test.c - callchains taken in NMIs, at any instruction
+ * nmi_test.c - tests callchains taken in NMIs, at any instruction
  *
- *   nmi_test CHAINS TICKS [SHSTK]
+ *	nmi_test CHAINS TICKS [SHSTK]
  *
- * So many chains, of which a hundredth is the targets'. TICKS are between two NMIs, on
- * x86 of 0.84 us, on arm64 of 1000 cycles; what makes them is in nmi/source.h. SHSTK is
- * the command, which compiles unwind rules for this program where there are no shadow
- * stacks.
+ * CHAINS is the number of chains to take; a hundredth of them must be the targets'. TICKS is the
+ * time between two NMIs, in units of 0.84 us on x86 and of 1000 cycles on arm64; nmi/source.h has
+ * the source of the NMIs. SHSTK is the command, which compiles unwind rules for this program if
+ * there are no shadow stacks.
  *
- * Each NMI takes a callchain, on all CPUs and whatever runs. Two targets descend and
- * return without pause, with system calls, floating point and yields on the way. The
- * deepest stack that a target can have is written down first: the callers in every
- * chain are an end of it, and belong to the function that the program counter is in.
- * Other processes fork, execute, exit and switch stacks meanwhile; that no NMI there
- * hurts the kernel is the runner's matter.
+ * Each NMI takes a callchain, on all CPUs and whatever runs. Two targets descend and return without
+ * pause, with system calls, floating point and yields on the way. The deepest stack that a target
+ * can have is written down first. The callers in every chain must be an outer part of that stack,
+ * and must belong to the function that the program counter is in. Other processes fork, execute,
+ * exit and switch stacks meanwhile. The runner checks that no NMI there hurts the kernel.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,12 +34,12 @@
 #define TARGETS 2
 #define DEPTH 24
 #define MAX 64
-#define PATIENCE 120 /* seconds without any NMI */
-#define SHOWN 20 /* wrong chains that are printed, and then it ends */
+#define PATIENCE 120 /* seconds without any NMI, then the test gives up */
+#define SHOWN 20 /* wrong chains that are printed; then the test ends */
 #define PLACE_BITS 16
 #define COUNTERS "/sys/module/shstk_perf/chains/"
 
-/* Each function that a target may be in has a section of its own. */
+/* Each function that a target may be in has its own section. */
 #define PLACE(name) extern const char __start_in_##name[], __stop_in_##name[]
 #define in_(name) __attribute__((noinline, noclone, section("in_" #name)))
 #define is_in(name, ip) ((ip) >= (uint64_t)__start_in_##name && (ip) < (uint64_t)__stop_in_##name)
@@ -53,13 +52,13 @@ PLACE(target);
 static struct truth {
 	volatile pid_t tid;
 	volatile unsigned int nr; /* words, innermost first */
-	volatile unsigned int outer; /* the last of them: who called the target */
+	volatile unsigned int outer; /* the last words: the callers of the target */
 	volatile uint64_t word[MAX];
-	volatile uint64_t after_compute, after_call; /* these return there */
+	volatile uint64_t after_compute, after_call; /* return addresses of these functions */
 	volatile unsigned long rounds;
 } * truth;
 
-static bool shadow; /* there are shadow stacks */
+static bool shadow; /* true if there are shadow stacks */
 
 in_(compute) static double compute(struct truth *t, double x)
 {
@@ -89,7 +88,10 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
 	return _URC_NO_REASON;
 }
 
-/* Without shadow stacks: what DWARF says. This function and where it returns to go. */
+/*
+ * Writes down what DWARF says, if there are no shadow stacks. Leaves out this function and its
+ * caller's address.
+ */
 static void write_down_frames(struct truth *t)
 {
 	_Unwind_Backtrace(add_frame, t);
@@ -101,7 +103,7 @@ static void write_down_frames(struct truth *t)
 
 static __attribute__((noinline, noclone)) void write_down(struct truth *t, unsigned long end)
 {
-	/* Its own return address is not in the descent's. */
+	/* The return address of this function is not in the descent's stack. */
 	unsigned long at = ss_pointer() + 8;
 
 	if (shadow)
@@ -144,7 +146,7 @@ in_(target) static void __attribute__((noreturn)) target(struct truth *t)
 	}
 }
 
-/* Where there are no shadow stacks: processes that come and go. */
+/* Makes processes that come and go, if there are no shadow stacks. */
 static void __attribute__((noreturn)) restless(char *self)
 {
 	char *const argv[] = { self, NULL };
@@ -163,22 +165,22 @@ static void __attribute__((noreturn)) restless(char *self)
 	}
 }
 
-/* --- the sampling side --- */
+/* ---- The sampling side ---- */
 
 struct result {
 	unsigned long others; /* chains of other tasks */
 	unsigned long right, wrong;
-	unsigned long switching; /* not served, between two tasks */
-	unsigned long entering; /* in the code that enters and leaves the kernel */
-	unsigned long user, kernel; /* chains, by what was hit */
-	unsigned long locked; /* chains of the code that no other interrupt hits */
-	unsigned char place[1 << PLACE_BITS]; /* of the kernel, by a hash */
+	unsigned long switching; /* not served by the module: hit between two tasks */
+	unsigned long entering; /* hit in the code that enters and leaves the kernel */
+	unsigned long user, kernel; /* number of chains, by what was hit */
+	unsigned long locked; /* chains of the code that no other interrupt can hit */
+	unsigned char place[1 << PLACE_BITS]; /* places in the kernel that were hit, by a hash */
 };
 
 /*
- * Whether these may be what the kernel finds by frame pointers. Where another address space is
- * there already, it reads another program's memory, at the places of this one. A target keeps
- * none: its functions are not among them.
+ * Returns whether these entries may be what the kernel finds by frame pointers. If another address
+ * space is there already, the kernel reads another program's memory, at the places of this
+ * program's stack. A target keeps no frame pointer, so its functions are not among the entries.
  */
 static bool is_kernels(const uint64_t *ip, unsigned int nr)
 {
@@ -192,11 +194,11 @@ static bool is_kernels(const uint64_t *ip, unsigned int nr)
 }
 
 /*
- * The NMI hit the kernel when another address space was there already, or this one
- * not yet: nobody can read the task's memory then, the kernel itself neither. It is in
- * __schedule() or, for some instructions, on the other task's kernel stack: there the
- * kernel's chain is not followed to the way into it. There is no caller then, or on arm64
- * what the kernel finds itself.
+ * Returns whether the NMI hit the kernel when the task's address space was not there: another one
+ * was there already, or the task's own one not yet. Nobody can read the task's memory then, not
+ * even the kernel. The kernel is in __schedule() or, for some instructions, on the kernel stack of
+ * the other task; then the kernel's chain does not reach the entry into the kernel. There is no
+ * caller then, or on arm64 what the kernel itself finds.
  */
 static bool is_switching(const struct sample *s)
 {
@@ -212,8 +214,8 @@ static bool is_switching(const struct sample *s)
 }
 
 /*
- * The NMI hit the code that is between user mode and the kernel: maybe before the
- * program's registers were saved.
+ * Returns whether the NMI hit the code between user mode and the kernel, maybe before the program's
+ * registers were saved.
  */
 static bool is_entering(const struct sample *s)
 {
@@ -226,7 +228,7 @@ static bool is_entering(const struct sample *s)
 	return nr;
 }
 
-/* Whether these are the outermost so many of the deepest stack. */
+/* Returns whether these entries are the outermost @nr entries of the deepest stack. */
 static bool is_end(const struct truth *t, const uint64_t *ip, unsigned int nr)
 {
 	if (nr < t->outer || nr > t->nr)
@@ -237,7 +239,10 @@ static bool is_end(const struct truth *t, const uint64_t *ip, unsigned int nr)
 	return true;
 }
 
-/* The first behind a helper, the others from where that was called on. */
+/*
+ * Returns whether the first entry is the return address of a helper, and the others are the stack
+ * from the helper's caller on.
+ */
 static bool is_helpers(const struct truth *t, uint64_t after, const uint64_t *ip, unsigned int nr)
 {
 	return nr > t->outer + 1 && ip[0] == after && is_end(t, ip + 1, nr - 1);
@@ -259,7 +264,7 @@ static bool chain_right(const struct sample *s, const struct truth *t)
 	return s->nr && callers_right(t, s->ip[0], s->ip + 1, s->nr - 1);
 }
 
-/* Without a program counter; by unwind rules there is nothing then. */
+/* Checks a chain without a program counter. By unwind rules such a chain is empty. */
 static bool rest_right(const struct sample *s, const struct truth *t)
 {
 	if (!shadow)
@@ -318,7 +323,7 @@ static void take_sample(void *arg, const struct sample *s)
 	}
 }
 
-/* Until there are so many chains, or no NMIs come any more. */
+/* Collects chains until there are enough, or no NMIs come any more. */
 static void collect(struct sampler *sampler, struct result *res, unsigned long chains)
 {
 	double progress = crowd_now();
@@ -331,7 +336,7 @@ static void collect(struct sampler *sampler, struct result *res, unsigned long c
 	}
 }
 
-/* All counters of the module; the sum of those of chains that it served. */
+/* Prints all counters of the module. Returns the sum of those of chains that it served. */
 static unsigned long print_counters(const char *when)
 {
 	struct dirent *entry;
@@ -352,7 +357,7 @@ static unsigned long print_counters(const char *when)
 	return sum;
 }
 
-/* Whether the chains of this program can be judged. */
+/* Loads the rules. Returns whether the chains of this program can be judged. */
 static bool load_rules(const char *shstk)
 {
 	char command[512];
@@ -390,7 +395,10 @@ static pid_t start_restless(char *self)
 
 enum { MOST = 8 };
 
-/* Before any NMI comes: what the targets do at first is in no truth. */
+/*
+ * Starts all processes. Must be called before any NMI comes, because what the targets do at first
+ * is in no truth.
+ */
 static int start_all(char *self, pid_t *pid)
 {
 	static const enum crowd_kind kinds[] = { CROWD_EXEC, CROWD_SIGNALS, CROWD_SWITCH };
@@ -424,12 +432,12 @@ static void print_result(const struct result *res, unsigned long chains)
 }
 
 /*
- * Chains that the module did not serve would be wrong, or right by accident. A chain is
- * excused only by the kernel's addresses that it has itself: see is_switching() and
- * is_entering(). So how many are excused says where NMIs hit, which depends on the
- * emulator and on what else its machine does. A module that fails only at these places
- * is not seen; one that fails elsewhere gives wrong chains. That most are not excused is
- * asked only to see if the test has become blind.
+ * Judges the result. A chain that the module did not serve would be wrong, or right by accident.
+ * Only the kernel addresses in a chain itself excuse it: see is_switching() and is_entering(). So
+ * the number of excused chains tells where NMIs hit, which depends on the emulator and on what else
+ * its machine does. A module that fails only at these places is not noticed; one that fails
+ * elsewhere gives wrong chains. The test requires that most chains are not excused only to notice
+ * if it has become blind.
  */
 static void judge(const struct result *res, unsigned long chains, unsigned long served)
 {

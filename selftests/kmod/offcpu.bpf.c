@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * offcpu.bpf.c - count the stacks with which a process leaves the CPU, by
- * bpf_shstk_get_user_stack(); loaded by kfunc_test.c
+ * offcpu.bpf.c - counts the stacks with which a process leaves the CPU, by
+ * bpf_shstk_get_user_stack(); kfunc_test.c loads it
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -18,7 +18,7 @@ struct {
 	__type(value, __u64);
 } stacks SEC(".maps");
 
-/* Too large for the stack of a BPF program. */
+/* A stack is too large for the stack of a BPF program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -53,7 +53,9 @@ int on_switch(__u64 *ctx)
 	return 0;
 }
 
-/* The same process, as it goes to sleep: programs on kprobes are another type. */
+/*
+ * Takes the stack of the same process when it goes to sleep. Programs on kprobes have another type.
+ */
 SEC("kprobe/do_nanosleep")
 int on_sleep(void *ctx)
 {

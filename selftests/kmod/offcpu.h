@@ -13,13 +13,13 @@ struct offcpu_stack {
 	__u64 pc[OFFCPU_DEPTH];
 };
 
-/* What the program is told, and tells of its last call. */
+/* What the loader tells the program, and the results of the program's last call. */
 struct offcpu_state {
 	__u32 process;
 	__u32 pad;
 	__s64 answer;
-	__s64 answer_flags; /* with a flag that does not exist */
-	__s64 answer_sleeping; /* to the program on a kprobe, with this: */
+	__s64 answer_flags; /* result with a flag that does not exist */
+	__s64 answer_sleeping; /* result in the program on a kprobe; its stack: */
 	struct offcpu_stack sleeping;
 };
 

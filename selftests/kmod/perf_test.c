@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perf_test.c - are user callchains of perf those of the shadow stack?
+ * perf_test.c - tests whether the user callchains of perf are those of the shadow stack
  *
- * Each scenario runs code without frame pointers on a shadow stack, to a leaf
- * function that writes down what its shadow stack holds and then works without
- * calling anything, so that this is what every sample in it must show. The
- * parent samples it as a profiler does and compares each chain word by word.
+ * Each scenario runs code without frame pointers on a shadow stack, down to a leaf function. The
+ * leaf writes down what its shadow stack holds and then works without calling anything, so every
+ * sample in it must show exactly that. The parent samples it as a profiler does and compares each
+ * chain word by word.
  *
- * With shstk_perf.ko loaded every chain must be equal. Without it, the same
- * program counts what the kernel's own walk finds, and fails if that were
- * complete: it would not test anything then.
+ * With shstk_perf.ko loaded every chain must be equal. Without it, the same program counts what the
+ * kernel's own walk finds. It fails if that were complete, because then it would not test anything.
  *
- * The module is also given unwind rules for this program, which are wrong: by them every
- * frame is the outermost one. So a chain of theirs, where a shadow stack is, has one entry.
+ * The module also gets wrong unwind rules for this program: by these rules every frame is the
+ * outermost one. So a chain by rules has one entry, which shows if rules are used although there is
+ * a shadow stack.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@
 #include "sampler.h"
 
 #define PERIOD_NS 100000
-#define SAMPLES (hooked ? 150 : 40) /* to count what is cut needs few */
+#define SAMPLES (hooked ? 150 : 40) /* few samples are enough to count what is cut */
 #define SECONDS 30
 #define WORDS 256
 
@@ -52,7 +52,7 @@ struct truth {
 	uint64_t word[WORDS];
 };
 
-/* @code: where samples are looked at, @size bytes. */
+/* @code: address of the code in which samples are looked at; it has @size bytes. */
 struct shared {
 	volatile uint64_t code, size;
 	volatile int stop;
@@ -70,11 +70,11 @@ struct scenario {
 	void (*enter)(const struct scenario *sc);
 	enum work work;
 	int depth;
-	bool off; /* without a shadow stack */
+	bool off; /* it runs without a shadow stack */
 	bool defer;
 };
 
-/* --- the sampled side --- */
+/* ---- The sampled side ---- */
 
 static unsigned long main_top; /* pointer of the empty shadow stack */
 static __thread unsigned long thread_top;
@@ -82,7 +82,10 @@ static int pipes[2][2];
 static int zero_fd;
 static char zeros[1 << 16];
 
-/* Where a signal left its mark: not an address, left out of chains. */
+/*
+ * Returns whether @word is the mark of a signal frame, which is no address and is left out of
+ * chains.
+ */
 static bool is_signal_mark(uint64_t word, unsigned long addr)
 {
 #ifdef __x86_64__
@@ -94,8 +97,8 @@ static bool is_signal_mark(uint64_t word, unsigned long addr)
 }
 
 /*
- * Inlined into the leaf: the top of the shadow stack is the leaf's own return
- * address. @end: behind the last word to compare.
+ * Writes down the shadow stack. It is inlined into the leaf, so that the top of the shadow stack is
+ * the leaf's own return address. @end is the address behind the last word to compare.
  */
 static inline __attribute__((always_inline)) void tell_truth(unsigned long end, bool whole)
 {
@@ -115,7 +118,7 @@ static inline __attribute__((always_inline)) void tell_truth(unsigned long end, 
 	t->tid = ss_syscall(__NR_gettid, 0, 0, 0, 0, 0);
 }
 
-/* Nothing is known but who this is: chains have one entry. */
+/* Writes down only the thread, as nothing else is known: chains have one entry. */
 static void tell_thread(void)
 {
 	struct truth *t = &shared->truth[0];
@@ -162,7 +165,7 @@ static noinline_ long descend(const struct scenario *sc, int n, unsigned long en
 		r = descend(sc, n - 1, end, whole, side);
 	else
 		r = leaf(sc, end, whole, side);
-	asm volatile("" : "+r"(r)); /* no tail call */
+	asm volatile("" : "+r"(r)); /* the asm prevents a tail call */
 	return r;
 }
 
@@ -171,7 +174,10 @@ static void enter_plain(const struct scenario *sc)
 	descend(sc, sc->depth, main_top, true, 0);
 }
 
-/* A forked child goes on on a copy of the stack, of which it has no record. */
+/*
+ * Runs in a forked child, which continues on a copy of the stack; the kernel has no record of that
+ * stack.
+ */
 static void enter_forked(const struct scenario *sc)
 {
 	pid_t pid = fork();
@@ -182,7 +188,7 @@ static void enter_forked(const struct scenario *sc)
 	waitpid(pid, NULL, 0);
 }
 
-/* A vfork child runs on its parent's shadow stack. */
+/* Runs in a vfork child, which uses its parent's shadow stack. */
 static void enter_vforked(const struct scenario *sc)
 {
 	long pid = ss_syscall(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
@@ -239,7 +245,7 @@ static void enter_signal(const struct scenario *sc)
 	raise_deep(sc, sc->depth);
 }
 
-/* A stack that the program made for itself and switched to. */
+/* The program made this stack itself and switches to it. */
 static struct ss_context back, coroutine;
 static unsigned long coroutine_top;
 static const struct scenario *coroutine_scenario;
@@ -265,7 +271,7 @@ static void enter_coroutine(const struct scenario *sc)
 	ss_swapcontext(&back, &coroutine);
 }
 
-/* Not with a shadow stack. */
+/* Runs without a shadow stack. */
 static void enter_without(const struct scenario *sc)
 {
 	tell_thread();
@@ -273,7 +279,7 @@ static void enter_without(const struct scenario *sc)
 }
 
 #ifdef __x86_64__
-/* Goes round in two bytes of 32-bit code until it is killed. */
+/* Loops in two bytes of 32-bit code until it is killed. */
 static void enter_compat(const struct scenario *sc)
 {
 	char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
@@ -306,14 +312,14 @@ static void __attribute__((noreturn, noinline)) workload(const struct scenario *
 		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
 }
 
-/* --- the sampling side --- */
+/* ---- The sampling side ---- */
 
 struct result {
-	unsigned int hits[2]; /* in the leaf; hit in user mode, in the kernel */
+	unsigned int hits[2]; /* samples in the leaf, by what was hit: user mode, kernel */
 	unsigned int equal[2];
-	bool deferred; /* count deferred chains only */
+	bool deferred; /* only deferred chains are counted */
 	unsigned int extra; /* entries behind the end of a private stack */
-	struct sample odd; /* the first that differs */
+	struct sample odd; /* the first sample that differs */
 	struct truth *odd_truth;
 };
 
@@ -371,7 +377,7 @@ static void print_odd(const struct result *res)
 		       at < t->nr ? (long)t->word[at] : 0L);
 }
 
-/* Returns 0 or the errno of what could not be done. */
+/* Samples a scenario. Returns 0, or the errno of what could not be done. */
 static int sample_scenario(const struct scenario *sc, struct result *res)
 {
 	struct sampler sampler;
@@ -421,7 +427,10 @@ static int sample_scenario(const struct scenario *sc, struct result *res)
 	return -ret;
 }
 
-/* Deferred callchains need the architecture's support: unwind_user(). */
+/*
+ * Returns whether the kernel can defer callchains, which needs the architecture's support:
+ * unwind_user().
+ */
 static bool kernel_defers(void)
 {
 	static char buf[1 << 16];
@@ -432,7 +441,7 @@ static bool kernel_defers(void)
 	while (fd >= 0 && !found && (n = read(fd, buf + kept, sizeof(buf) - 1 - kept)) > 0) {
 		buf[kept + n] = 0;
 		found = strstr(buf, " unwind_user\n");
-		/* A name may be cut where the buffer ends. */
+		/* A name may be cut at the end of the buffer, so the last bytes are kept. */
 		n += kept;
 		kept = n < 32 ? n : 32;
 		memmove(buf, buf + n - kept, kept);
@@ -468,7 +477,7 @@ static void run(const struct scenario *sc)
 		print_odd(&res);
 }
 
-/* One of the module's counters of chains. */
+/* Reads one of the module's counters of chains. */
 static long read_counter(const char *name)
 {
 	char path[96], text[32] = "";
@@ -483,8 +492,8 @@ static long read_counter(const char *name)
 }
 
 /*
- * Without a shadow stack: who serves these chains is counted as @counter. They have one entry,
- * unless that is the kernel's own walk.
+ * Runs a scenario without a shadow stack. @counter counts the chains of the one who serves them.
+ * They have one entry, unless the kernel's own walk serves them.
  */
 static void run_without(const struct scenario *sc, const char *counter)
 {
@@ -502,7 +511,7 @@ static void run_without(const struct scenario *sc, const char *counter)
 			 more, counter);
 }
 
-/* A table for this program: all its frames are outermost ones. Returns 0 or an errno. */
+/* Loads a table by which all frames of this program are outermost ones. Returns 0 or an errno. */
 static int load_wrong_table(void)
 {
 	int device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC), ret;
@@ -534,7 +543,7 @@ static int load_wrong_table(void)
 	};
 	rule = (uint64_t *)(h + 1);
 	*rule = SHSTK_RULE_END;
-	/* Each page has one row: its first byte, by that rule. */
+	/* Each page has one row, at its first byte, with that rule. */
 	for (unsigned int i = 0; i <= pages; i++)
 		((uint32_t *)(rule + 1))[i] = i;
 	arg.table = (uint64_t)h;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * perfdata.h - read the samples of a perf.data file
+ * perfdata.h - reads the samples of a perf.data file
  *
- * Just what stock_test.c asks perf to write: attributes with their ids, then
- * records; no compression, no pipe format.
+ * It can read only what stock_test.c asks perf to write: attributes with their ids, then records;
+ * no compression, no pipe format.
  */
 #ifndef PERFDATA_H
 #define PERFDATA_H
@@ -21,7 +21,7 @@
 #define PERFDATA_MAGIC 0x32454c4946524550ULL /* "PERFILE2" */
 #define PERFDATA_EVENTS 8
 
-/* Fields of one word each. */
+/* The fields before the callchain that are one word each. */
 #define PERFDATA_BEFORE_CHAIN                                                                      \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | \
 	 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
@@ -64,7 +64,7 @@ static inline const struct perf_event_attr *perfdata_attr(const struct perfdata 
 	return (const void *)(p->map + p->head->attrs.offset + event * p->head->attr_size);
 }
 
-/* Returns 0 or a negative errno; -EINVAL for a file it does not understand. */
+/* Opens a file. Returns 0 or a negative errno; -EINVAL for a file that it does not understand. */
 static inline int perfdata_open(struct perfdata *p, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -91,7 +91,7 @@ static inline void perfdata_close(struct perfdata *p)
 	munmap((void *)p->map, p->size);
 }
 
-/* Which event an id belongs to; 0 where there is one only. */
+/* Returns the event that an id belongs to, or 0 if there is only one event. */
 static inline unsigned int perfdata_event(const struct perfdata *p, uint64_t id)
 {
 	for (unsigned int i = 0; i < p->events; i++) {
@@ -109,7 +109,7 @@ static inline unsigned int perfdata_event(const struct perfdata *p, uint64_t id)
 	return 0;
 }
 
-/* Fields in the order of the kernel's perf_output_sample(). */
+/* Reads the fields of a sample, in the order of the kernel's perf_output_sample(). */
 static inline bool perfdata_parse(const struct perfdata *p, const struct perf_event_header *rec,
 				  struct perfdata_sample *s)
 {
@@ -132,7 +132,7 @@ static inline bool perfdata_parse(const struct perfdata *p, const struct perf_ev
 		s->time = *at++;
 	if (type & PERF_SAMPLE_ADDR)
 		s->addr = *at++;
-	/* All events have the same fields where it stands here. */
+	/* All events have the same fields if the id is here. */
 	if (type & PERF_SAMPLE_ID)
 		s->event = perfdata_event(p, *at++);
 	if (type & PERF_SAMPLE_STREAM_ID)
@@ -154,7 +154,7 @@ static inline bool perfdata_parse(const struct perfdata *p, const struct perf_ev
 	return true;
 }
 
-/* Returns the number of samples, or -EINVAL. */
+/* Reads all samples. Returns their number, or -EINVAL. */
 static inline int perfdata_read(const struct perfdata *p, perfdata_fn fn, void *arg)
 {
 	const char *at = p->map + p->head->data.offset;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * pointer_test.c - traces of programs that point their shadow stack pointer where
- * no call would, or fill their shadow stack with what is no return address: each
- * ends, and at once
+ * pointer_test.c - tests traces of programs whose shadow stack pointer points where no call would
+ * leave it, or whose shadow stack is full of words that are no return addresses. Each trace must
+ * end, and at once.
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,9 +25,9 @@
 #include "linux/shstk.h"
 
 #define noinline_ __attribute__((noinline, noclone))
-#define PATIENCE 120000 /* milliseconds; only a hang uses them up */
+#define PATIENCE 120000 /* milliseconds; used up only by a hang */
 #define MAX 64
-#define DEPTH 2000 /* words; the module passes 512 marks at most */
+#define DEPTH 2000 /* words; the module skips at most 512 marks */
 #define KEPT 4 /* words that stay as the calls left them */
 #define NT_ARM_GCS 0x410
 
@@ -43,7 +43,7 @@ struct answer {
 
 static struct answer *answer;
 
-/* Until the process is killed. */
+/* Sleeps until the process is killed. */
 static noinline_ void rest(void)
 {
 	*ready = 1;
@@ -52,7 +52,7 @@ static noinline_ void rest(void)
 }
 
 #ifdef __x86_64__
-/* Half a word is dropped: no return may follow. */
+/* Drops half a word from the shadow stack. No return may follow. */
 static noinline_ void unalign(bool spin)
 {
 	*ready = 1;
@@ -120,7 +120,7 @@ static void stop(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* In a process of its own, so that one that hangs is seen. Return: it ended. */
+/* Traces in a separate process, so that a hang is noticed. Returns whether it ended. */
 static bool ask(pid_t target)
 {
 	int pidfd = syscall(SYS_pidfd_open, target, 0);
@@ -177,7 +177,7 @@ static void test_unaligned(void)
 	stop(pid);
 }
 #else
-/* GCSPR_EL0 can be any value by ptrace only. */
+/* Sets GCSPR_EL0 of a process. Only ptrace can give it any value. */
 static bool set_pointer(pid_t pid, int add)
 {
 	struct {
@@ -202,7 +202,7 @@ static void test_unaligned(void)
 			 "a stopped thread's unaligned pointer is told, not followed\n");
 	stop(pid);
 
-	/* The last word of a page, of which there is only half. */
+	/* The pointer is at the second half of the last word of a page. */
 	pid = start(HONEST);
 	ask(pid);
 	set = set_pointer(pid, 4092 - (int)(answer->status.pointer % 4096));
@@ -216,7 +216,9 @@ static void test_marks(void)
 	pid_t pid = start(MARKS);
 	bool ended = ask(pid);
 
-	/* Program counter and what was kept; nothing from behind the marks. */
+	/*
+	 * The trace has the program counter and the kept words, and nothing from behind the marks.
+	 */
 	ksft_test_result(ended && !answer->ret && !answer->thread.error && answer->thread.nr >= 1 &&
 				 answer->thread.nr <= KEPT + 2 &&
 				 answer->thread.flags & SHSTK_THREAD_SIGNAL,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * race_test.c - every way into the modules against every way for a task to go
- * away or change under them
+ * race_test.c - tests every call of the modules against every way for a task to go away or change
+ * meanwhile
  *
- *   race_test MILLISECONDS	of the guest's clock, for each kind of crowd
+ *	race_test MILLISECONDS	for each kind of crowd, by the guest's clock
  *
- * Two processes of a kind do what crowd.h says. Meanwhile all tasks are sampled
- * at the highest rate, with immediate and deferred callchains, and each ioctl is
- * aimed at the processes. An answer is right if it is a documented one; a trace
- * has user addresses only. That the kernel stays well is the runner's matter.
+ * Two processes of a kind do what crowd.h says. Meanwhile all tasks are sampled at the highest
+ * rate, with immediate and deferred callchains, and each ioctl is aimed at the processes. An answer
+ * is right if it is documented, and a trace may have only user addresses. The runner checks that
+ * the kernel stays well.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "need.h"
 #include "sampler.h"
 
-#define CALLS 3 /* status, map, trace */
+#define CALLS 3 /* status, map and trace */
 #define THREADS 8
 #define ENTRIES 64
 #define PERIOD_NS 100000
@@ -112,7 +112,7 @@ static void race(enum crowd_kind kind, double seconds)
 	crowd->done[kind] = 0;
 	if (sampler_open(&now, -1, PERIOD_NS, false))
 		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(errno));
-	/* Not every kernel has them. */
+	/* Not every kernel has deferred callchains. */
 	sampler_open(&later, -1, PERIOD_NS, true);
 	for (int i = 0; i < 2; i++)
 		pid[i] = crowd_start(kind, i);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * reload_test.c - load and unload modules under load
+ * reload_test.c - loads and unloads the modules under load
  *
- *   reload_test COUNT MICROSECONDS SHARE [SHSTK] MODULE.ko...
+ *	reload_test COUNT MICROSECONDS SHARE [SHSTK] MODULE.ko...
  *
- * Meanwhile processes on shadow stacks run, are stormed by signals, execute
- * themselves, violate, and make random control calls; another opens /dev/shstk
- * whenever it is there and traces them; and all CPUs are sampled with that
- * period. Each time, the modules stay until callchains were served and the device
- * was opened, then they are unloaded at once. The guest's runner fails the step on
- * any kernel warning; here it is tested that each load and unload works.
+ * Meanwhile processes on shadow stacks run, are stormed by signals, execute themselves, cause
+ * violations, and make random control calls. Another process opens /dev/shstk whenever it is there
+ * and traces them. All CPUs are sampled with a period of MICROSECONDS. Each time, the modules stay
+ * until callchains were served and the device was opened; then they are unloaded at once. The
+ * guest's runner fails the step on any kernel warning. This test checks that each load and unload
+ * works.
  *
- * Unloading waits for the kernel's grace periods, hundreds of milliseconds in
- * which nothing of a module runs but what began before. For guests in which that is
- * long, the processes work in bursts, SHARE percent of the time (crowd.h), and each
- * load and unload begins in one; 0 is all the time.
+ * Unloading waits for the kernel's grace periods, which takes hundreds of milliseconds. Meanwhile
+ * nothing of a module runs except what began before. In guests where that is a long time, the
+ * processes work in bursts, SHARE percent of the time (crowd.h), and each load and unload begins in
+ * a burst; 0 means all the time.
  *
- * With SHSTK, the command, no shadow stacks are needed: the processes run without, and
- * it loads unwind rules for them each time, by which callchains are served then.
+ * With SHSTK, the command, no shadow stacks are needed. The processes run without them, and each
+ * time the command loads unwind rules for them, by which callchains are then served.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,11 +32,14 @@
 #include "sampler.h"
 #include "linux/shstk_rules.h"
 
-/* Callchains that shstk_perf has served since it was loaded; so many each time. */
+/*
+ * The number of callchains that shstk_perf has served since it was loaded, and how many are needed
+ * each time.
+ */
 #define SERVED "/sys/module/shstk_perf/chains/served"
 #define SERVED_RULES "/sys/module/shstk_perf/chains/served_rules"
 #define ENOUGH 20
-#define PATIENCE 60000 /* tries; only when all is lost they are used up */
+#define PATIENCE 60000 /* tries; used up only by a failure */
 
 static const enum crowd_kind kinds[] = {
 	CROWD_SPIN, CROWD_SIGNALS, CROWD_CONTROL, CROWD_EXEC, CROWD_VIOLATE,
@@ -74,7 +77,7 @@ static bool list_rules(int dev)
 	return !ioctl(dev, SHSTK_RULES_LIST, &arg);
 }
 
-/* With the module or without: any answer will do, a crash will not. */
+/* Opens the device and traces, whether the module is loaded or not. Any answer is right. */
 static void __attribute__((noreturn)) ask_device(void)
 {
 	for (unsigned int i = 0;; i++) {
@@ -92,7 +95,7 @@ static void __attribute__((noreturn)) ask_device(void)
 	}
 }
 
-/* Until all are in the middle of something. */
+/* Waits until all processes are in the middle of a burst. */
 static void await_burst(void)
 {
 	long burst = CROWD_TURN / 100 * (long)crowd->share;
@@ -104,7 +107,7 @@ static void await_burst(void)
 	usleep((CROWD_TURN - ts.tv_nsec % CROWD_TURN + burst / 3) / 1000);
 }
 
-/* Until all modules have been in use since they were loaded. */
+/* Waits until all modules were in use since they were loaded. */
 static int await_use(unsigned long opened, long *ret)
 {
 	for (int tries = 0; tries < PATIENCE; tries++) {
@@ -123,7 +126,7 @@ static void count_sample(void *arg, const struct sample *sample)
 	*n += sample->nr > 0;
 }
 
-/* "shstk_perf" of "/t/shstk_perf.ko" */
+/* Returns "shstk_perf" for "/t/shstk_perf.ko". */
 static const char *module_name(const char *path)
 {
 	static char name[64];
@@ -152,7 +155,7 @@ static bool is_module(const char *path)
 	return end && !strcmp(end, ".ko");
 }
 
-/* This program's own, and so the processes'. */
+/* Loads the table of this program, which is also that of the processes. */
 static int load_rules(void)
 {
 	char command[512];
@@ -163,7 +166,10 @@ static int load_rules(void)
 	return system(command) ? -EIO : 0;
 }
 
-/* Busy is an answer: a program may be inside. */
+/*
+ * Unloads a module. "Busy" is a possible answer, because a program may be inside; then it is tried
+ * again.
+ */
 static int unload(const char *path)
 {
 	await_burst();
@@ -177,7 +183,7 @@ static int unload(const char *path)
 	return -errno;
 }
 
-/* Grace periods as short as can be leave the least time to what began before. */
+/* Makes grace periods as short as possible, which leaves the least time to what began before. */
 static void hurry(bool on)
 {
 	int fd = open("/sys/kernel/rcu_expedited", O_WRONLY | O_CLOEXEC);
@@ -208,7 +214,7 @@ int main(int argc, char **argv)
 		shstk = argv[4];
 	else
 		need_shadow_stacks();
-	/* Libraries may come along with the command. */
+	/* Libraries may follow the command. */
 	while (first < argc && !is_module(argv[first]))
 		first++;
 	count = atoi(argv[1]);

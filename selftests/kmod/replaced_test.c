@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * replaced_test.c - where a process' shadow stack was lies something else: whoever traces it is
- * told so, and does not wait for what that may be
+ * replaced_test.c - tests the trace of a process where something else was mapped in the place of
+ * its shadow stack: the tracer is told so, and does not wait for what the mapping may be
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +23,7 @@
 
 #define FILE_NAME "/tmp/replaced_test"
 #define FILE_BYTES (1ull << 33) /* as large as a shadow stack may be */
-#define PATIENCE 20000 /* milliseconds; only a hang uses them up */
+#define PATIENCE 20000 /* milliseconds; used up only by a hang */
 #define MAX 64
 
 static int dev;
@@ -37,8 +37,8 @@ static struct shared {
 } * shared;
 
 /*
- * With @file_at, if it is one, in the place of its shadow stack, where the kernel still looks for
- * it: from there on nothing is called, and nothing returns.
+ * Stays until it is killed. If @file_at is not 0, first maps the file in the place of the shadow
+ * stack, where the kernel still looks for it. From there on nothing is called, and nothing returns.
  */
 static __attribute__((noinline, noreturn)) void stay(unsigned long file_at)
 {
@@ -56,7 +56,7 @@ static __attribute__((noinline, noreturn)) void stay(unsigned long file_at)
 		ss_syscall(__NR_ppoll, 0, 0, 0, 0, 0);
 }
 
-/* Its shadow stack has a word, as it calls. */
+/* Becomes the target. The call puts a word on its shadow stack. */
 static __attribute__((noinline, noreturn)) void be_target(unsigned long file_at)
 {
 	if (ss_enable(SS_ENABLE))
@@ -114,7 +114,7 @@ static bool ends(pid_t pid)
 	return false;
 }
 
-/* Return: whether the call came back. */
+/* Traces a target. Returns whether the call came back. */
 static bool trace(bool replaced, pid_t *tracer)
 {
 	pid_t target = start_target(replaced);
@@ -143,7 +143,7 @@ int main(void)
 		ksft_exit_skip("no FUSE: %s\n", strerror(errno));
 	fd = open(FILE_NAME, O_RDONLY | O_CLOEXEC);
 	file = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-	/* From then on the kernel knows how large it is. */
+	/* From now on the kernel knows the size of the file. */
 	if (file == MAP_FAILED || fstat(fd, &st) || st.st_size != FILE_BYTES)
 		ksft_exit_fail_msg(FILE_NAME ": %s\n", strerror(errno));
 	ksft_set_plan(2);

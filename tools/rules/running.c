@@ -153,7 +153,10 @@ static int hear(int from, int stop, struct found *f, int *fd)
 	if (p[1].revents)
 		return -ECANCELED;
 	memset(f, 0, sizeof(*f));
-	/* If the process ended without a message, @f stays as it is: there is no more. */
+	/*
+	 * If the process ended without a message, @f stays zeroed, which is the message for the
+	 * end.
+	 */
 	if (recvmsg(from, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
 		return 0;
 	f->path[sizeof(f->path) - 1] = '\0';

@@ -256,7 +256,7 @@ static bool has_ended(pid_t pid)
 
 /*
  * Ends the process. It belongs to another user, so only CAP_KILL may kill it. Without CAP_KILL it
- * ends when its pipe is closed, or when its CPU time is over.
+ * ends when its socket is closed, or when its CPU time is over.
  */
 void worker_end(struct worker *w)
 {

@@ -15,7 +15,7 @@
 /**
  * struct worker - the process
  * @pid: the process.
- * @pipe: pipe by which it sends messages, and receives them.
+ * @pipe: socket by which it sends messages and receives them.
  * @out: file into which it writes the table.
  * @stop: as in &struct worker_terms.
  * @limits: what it may use.

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shstk_fault.c - allocations of the other modules fail, for tests
+ * shstk_fault.c - makes allocations of the other modules fail, for tests
  *
- * /dev/shstk_fault: write N, and of the allocations that the writer makes then, and that are made by
- * code of a module shstk* or by what it calls, the N-th one fails; 0: none. Reading says how many are
- * left until then: 0 when it has failed. One task at a time.
+ * /dev/shstk_fault: writing N makes the N-th allocation fail of those that the writer makes from
+ * then on and that come from the code of a module shstk*, or from what that code calls; 0 means
+ * none. Reading tells how many allocations are left until then, or 0 when it has failed. Only one
+ * task at a time can use it.
  *
- * The kernel's own fault injection (fail-nth), which kernels of distributions do not have, fails
- * those of all others as well: the loader of modules complains then by itself.
+ * The kernel's own fault injection (fail-nth) is not in kernels of distributions. It also makes
+ * allocations of all other code fail: then even the loader of modules complains.
  *
- * The kernel's functions that allocate are redirected, as shstk_perf.ko redirects others.
+ * The kernel's functions that allocate are redirected in the same way as shstk_perf.ko redirects
+ * others.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -30,9 +32,9 @@
 
 /**
  * struct fault_hook - a function that allocates
- * @hook: its redirection.
- * @flags: which of its arguments are the flags; NO_FLAGS: that differs.
- * @there: this kernel has it.
+ * @hook: redirection of the function.
+ * @flags: index of the argument with the flags; NO_FLAGS if it has none there.
+ * @there: this kernel has the function.
  */
 struct fault_hook {
 	struct ushstk_hook hook;
@@ -43,13 +45,13 @@ struct fault_hook {
 static struct task_struct *victim;
 static unsigned int left;
 
-/* Runs in place of what would have allocated. */
+/* Runs instead of an allocation that is to fail. */
 static noinline notrace void *nothing(void)
 {
 	return NULL;
 }
 
-/* Whether one of the modules is among the callers. Only the victim comes here. */
+/* Returns whether one of the modules is among the callers. Only the task under test comes here. */
 static bool notrace is_theirs(void)
 {
 	static unsigned long frame[FRAMES];
@@ -95,7 +97,7 @@ static struct fault_hook hooks[] = {
 	FAULT("__kmalloc_node_track_caller_noprof", NO_FLAGS),
 };
 
-/* The first three are those that the modules call themselves. */
+/* The first three functions are those that the modules call themselves. */
 #define NEEDED 3
 
 static ssize_t fault_write(struct file *file, const char __user *text, size_t n, loff_t *pos)

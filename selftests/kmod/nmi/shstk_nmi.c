@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shstk_nmi.c - NMIs at any instruction, for tests in x86 guests
+ * shstk_nmi.c - makes NMIs at any instruction, for tests in x86 guests
  *
- * The emulated CPUs have no performance counters that interrupt by NMI. The old
- * timer (PIT) can: its pin of the I/O APIC is programmed to deliver NMIs to all
- * CPUs. The kernel has long changed to another timer by then. Each NMI passes the
- * tracepoint nmi:nmi_handler, whose perf events take callchains in NMI context.
+ * The emulated CPUs have no performance counters that interrupt by NMI. The old timer (PIT) can do
+ * that: its pin of the I/O APIC is programmed to deliver NMIs to all CPUs. The kernel has changed
+ * to another timer long before. Each NMI passes the tracepoint nmi:nmi_handler, whose perf events
+ * take callchains in NMI context.
  *
  * /sys/module/shstk_nmi/parameters/
- *	ticks	 write: ticks of 0.84 us between NMIs, at most 65535; 0: none (as it begins)
- *	user	 NMIs that hit user mode, kernel: those that hit the kernel
- *	places	 different kernel instructions that were hit, at most 65536, roughly
- *	forge	 write: Y: one handler more, for which an NMI that hits the kernel looks as if it
- *		 had come before the kernel left the program's stack, as its entry code does;
- *		 N (as it begins): without that
- *	hitter	 address of the handler that is always there
- *	forger	 that of the other one, which handles what it forges
+ *	ticks	write: ticks of 0.84 us between two NMIs, at most 65535; 0: none (at the start)
+ *	user	NMIs that hit user mode
+ *	kernel	NMIs that hit the kernel
+ *	places	different kernel instructions that were hit, at most 65536, roughly
+ *	forge	write: Y: one more handler, for which an NMI that hits the kernel looks as if it
+ *		had come before the kernel left the program's stack, as its entry code does;
+ *		N (at the start): without that handler
+ *	hitter	address of the handler that is always there
+ *	forger	address of the other handler, which handles what it forges
  *
- * Not for machines: it takes the first I/O APIC at its usual address and pin 2.
+ * Do not use it on real machines: it takes the first I/O APIC at its usual address and pin 2.
  */
 #include <linux/bitmap.h>
 #include <linux/hash.h>
@@ -38,7 +39,7 @@
 #define PIT_COUNTER 0x40
 #define PIT_MODE 0x43
 #define PIT_PERIODIC 0x34 /* counter 0, both bytes, mode 2 */
-#define PIT_STOPPED 0x30 /* mode 0, until it is written */
+#define PIT_STOPPED 0x30 /* mode 0: stopped until it is written */
 
 #define PLACE_BITS 16
 
@@ -73,7 +74,7 @@ static void pit_start(unsigned int n)
 	local_irq_restore(flags);
 }
 
-/* The only reason for NMIs in a guest: each is ours. */
+/* Handles an NMI. The timer is the only source of NMIs in a guest, so each NMI is ours. */
 static int nmi_hit(unsigned int type, struct pt_regs *regs)
 {
 	if (user_mode(regs)) {
@@ -85,7 +86,7 @@ static int nmi_hit(unsigned int type, struct pt_regs *regs)
 	return NMI_HANDLED;
 }
 
-/* What is taken for the interrupted stack pointer is the program's now. */
+/* Replaces the interrupted stack pointer by the program's. */
 static int nmi_forge(unsigned int type, struct pt_regs *regs)
 {
 	if (user_mode(regs) || !current->mm)
@@ -95,7 +96,7 @@ static int nmi_forge(unsigned int type, struct pt_regs *regs)
 	return NMI_HANDLED;
 }
 
-/* The tracepoint behind the handler before this one has been passed. */
+/* Restores the stack pointer. The tracepoint behind the previous handler has been passed. */
 static int nmi_restore(unsigned int type, struct pt_regs *regs)
 {
 	unsigned long sp = this_cpu_read(true_sp);
@@ -107,7 +108,7 @@ static int nmi_restore(unsigned int type, struct pt_regs *regs)
 	return NMI_HANDLED;
 }
 
-/* In this order they are called. */
+/* Registers the handlers; they are called in this order. */
 static int start_forging(void)
 {
 	int ret = register_nmi_handler(NMI_LOCAL, nmi_forge, 0, "shstk_nmi_forge");
@@ -226,7 +227,7 @@ static void __exit nmi_exit(void)
 	ioapic_set(PIN_LOW, old_low);
 	ioapic_set(PIN_HIGH, old_high);
 	local_irq_restore(flags);
-	/* One that is on its way still needs its handler. */
+	/* An NMI that is on its way still needs its handler. */
 	synchronize_rcu();
 	if (forge)
 		stop_forging();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * source.h - where a test's NMIs come from, and what they hit in the kernel
+ * source.h - the source of a test's NMIs, and what they hit in the kernel
  *
- * x86: shstk_nmi.ko makes them, and the tracepoint nmi:nmi_handler takes a callchain in
- * each. arm64: with irqchip.gicv3_pseudo_nmi=1 on the kernel's command line the counter
- * of cycles interrupts by pseudo-NMI, and its samples have callchains of their own.
+ * On x86 shstk_nmi.ko makes the NMIs, and the tracepoint nmi:nmi_handler takes a callchain in each.
+ * On arm64, with irqchip.gicv3_pseudo_nmi=1 on the kernel's command line, the cycle counter
+ * interrupts by pseudo-NMI, and its samples have their own callchains.
  */
 #ifndef NMI_SOURCE_H
 #define NMI_SOURCE_H
@@ -18,22 +18,22 @@
 #include "number.h"
 #include "sampler.h"
 
-/* Code of the kernel, by the names of kallsyms: from a name to the next one. */
+/* A part of the kernel's code, by names of kallsyms: from a name to the next one. */
 struct nmi_code {
-	const char *name, *last; /* the next one behind this, where parts have names */
+	const char *name, *last; /* the name behind the part, if the part contains names */
 	uint64_t begin, end, from;
 };
 
 enum nmi_part {
-	NMI_SCHEDULE, /* what changes from one task to another */
-	NMI_CALLER, /* that call it: where a chain may leave out the caller of a leaf */
+	NMI_SCHEDULE, /* the function that switches tasks */
+	NMI_CALLER, /* its callers; a chain may leave out the caller of a leaf */
 	NMI_CALLER_PREEMPT,
 	NMI_CALLER_IRQ,
 	NMI_CALLER_NOTRACE,
-	NMI_SWITCH, /* the part of it that no other interrupt can hit */
-	NMI_ENTRY, /* the ways into the kernel */
+	NMI_SWITCH, /* its part that no other interrupt can hit */
+	NMI_ENTRY, /* the entries into the kernel */
 	NMI_ENTRY_MORE,
-	NMI_SELF, /* that of NMIs, where it is in their callchains */
+	NMI_SELF, /* the entry of NMIs, if it is in their callchains */
 	NMI_PARTS
 };
 
@@ -53,7 +53,7 @@ static struct nmi_code nmi_code[NMI_PARTS] = {
 	[NMI_SELF] = { .name = "asm_exc_nmi", .last = "end_repeat_nmi" },
 };
 
-/* @ticks: what is between two NMIs, of 0.84 us. */
+/* Opens the event. @ticks: time between two NMIs, in units of 0.84 us. */
 static inline int nmi_open(struct sampler *sampler, const char *ticks)
 {
 	struct perf_event_attr attr = {
@@ -95,7 +95,7 @@ static inline void nmi_stop(struct sampler *sampler)
 #else
 
 #define NMI_FOLLOWS true
-#define NMI_PROVE true /* that they are not ordinary interrupts */
+#define NMI_PROVE true /* the test must prove that they are no ordinary interrupts */
 #define NMI_COMMAND_LINE "/proc/cmdline"
 #define NMI_LIMIT "/proc/sys/kernel/perf_cpu_time_max_percent"
 #define NMI_ASKED "irqchip.gicv3_pseudo_nmi=1"
@@ -111,7 +111,9 @@ static struct nmi_code nmi_code[NMI_PARTS] = {
 	[NMI_ENTRY] = { .name = "__entry_text_start", .last = "__entry_text_end" },
 };
 
-/* Handlers take long on an emulated CPU: perf would take fewer samples then. */
+/*
+ * Turns off perf's limit: handlers take long on an emulated CPU, and perf would take fewer samples.
+ */
 static inline void nmi_unlimit(void)
 {
 	FILE *f = fopen(NMI_LIMIT, "we");
@@ -132,7 +134,7 @@ static inline bool nmi_asked(void)
 	return strstr(line, NMI_ASKED);
 }
 
-/* @ticks: what is between two NMIs on a CPU, of NMI_TICK cycles. */
+/* Opens the event. @ticks: time between two NMIs on a CPU, in units of NMI_TICK cycles. */
 static inline int nmi_open(struct sampler *sampler, const char *ticks)
 {
 	struct perf_event_attr attr = {
@@ -202,7 +204,7 @@ static inline void nmi_find_end(const char *name, uint64_t at)
 			c->end = at;
 }
 
-/* First of all: where the parts of the kernel are. */
+/* Finds where the parts of the kernel are. Must be called first. */
 static inline void nmi_find_code(void)
 {
 	nmi_each_symbol(nmi_find_named);
@@ -228,8 +230,8 @@ static inline bool nmi_in_schedule(uint64_t ip)
 }
 
 /*
- * What the kernel was doing when it was hit: its entries, innermost first, without those
- * of the NMI itself. None: user mode was hit.
+ * Returns what the kernel was doing when it was hit: its entries, innermost first, without those of
+ * the NMI itself. There are none if user mode was hit.
  */
 static inline unsigned int nmi_hit(const struct sample *s, const uint64_t **ip)
 {
