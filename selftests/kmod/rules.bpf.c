@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rules.bpf.c - user stacks by each of BPF's calls, in each kind of program that profilers
- * use; loaded by rules_bpf_test.c
+ * rules.bpf.c - takes user stacks by each of BPF's calls, in each kind of program that profilers
+ * use; rules_bpf_test.c loads it
  */
 #include <asm/errno.h>
 #include <linux/bpf.h>
@@ -30,7 +30,10 @@ static __attribute__((always_inline)) int take(void *ctx, unsigned int kind)
 	s->task_bytes = bpf_get_task_stack(bpf_get_current_task_btf(), s->task_pc,
 					   sizeof(s->task_pc), BPF_F_USER_STACK);
 	s->id = bpf_get_stackid(ctx, &ids, BPF_F_USER_STACK);
-	/* Stacks differ there, and two may want one place in the map: then the next one is taken. */
+	/*
+	 * The stacks of this kind differ, and two of them may want the same place in the map. Then
+	 * the next sample is taken instead.
+	 */
 	if (kind == RULES_CLOCK && s->id == -EEXIST)
 		return 0;
 	state.taken[kind] = n + 1;

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Debian's perf on Debian's programs by unwind rules, in guests of their own.
+# Debian's perf on Debian's programs by unwind rules, in separate guests.
 #
 #   make check-rules  callchains by unwind rules: Debian's programs in three guests, and
 #                   what a chain costs; leaves build/rules.csv, build/rules-cost.csv and
 #                   build/rules-system.csv
-#   make check-first  callchains of the first run of each program, whose tables the daemon
-#                   loads meanwhile, in guests (FIRST_GUESTS) whose clocks count instructions
-#   make check-chains  a million callchains of these (CHAINS_SAMPLES), compared with copies of
-#                   the stacks, on x86 by elfutils too; hours, and not part of make check
+#   make check-first  callchains of the first run of each program, while the daemon loads its
+#                   tables, in guests (FIRST_GUESTS) whose clocks count instructions
+#   make check-chains  a million callchains (CHAINS_SAMPLES) of these programs, compared with
+#                   copies of the stacks, on x86 by elfutils, too; takes hours, and is not part
+#                   of make check
 
 RULES_GUESTS := x86-qemu-6.12 x86-qemu-7.2 arm64-7.2
 RULES_ROOT = $(SHSTK_CACHE)/programs-$(1)
 RULES_PROGRAMS := perf bash python3 sqlite3 perl openssl git tar xz node env cp mkdir rm
-# What is sampled where: emulation takes its time.
+# The programs that are sampled in each guest. Emulation is slow, so some guests have fewer.
 RULES_WORK_x86-qemu-7.2 := bash:python3:sqlite3:perl:gcc:openssl:git:tar:xz:c++:node
 RULES_WORK_x86-qemu-6.12 := bash:python3:sqlite3:gcc:git
 RULES_WORK_arm64-7.2 := bash:python3:sqlite3:perl:gcc:xz
-# And where as many samples as one likes are compared: what node makes at run time is no rule's.
+# The guests in which as many samples as wanted are compared. Code that node makes at run time has
+# no rules.
 CHAINS_SAMPLES ?= 1000000
 CHAINS_GUESTS ?= x86-qemu-7.2
 FIRST_GUESTS ?= x86-qemu-7.2 x86-qemu-6.12 arm64-7.2
@@ -32,12 +34,12 @@ RULES_SHSTK_arm64 := $(B)/selftests/record/arm64/shstk
 RULES_THROW_x86 := $(B)/selftests/record/throw
 RULES_THROW_arm64 := $(B)/selftests/record/arm64/throw
 
-# $(1) architecture
+# Builds the files for the guests of an architecture. $(1) is the architecture.
 define kmod_rules_files
 $(B)/selftests/kmod/$(1)/both.so: selftests/kmod/both.c selftests/kmod/rules.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(WARN) -D_GNU_SOURCE -O2 -fPIC -shared -o $$@ $$<
-# Something to compile.
+# Something to compile for the compilers that are sampled.
 $(B)/selftests/kmod/$(1)/input.i: libshstk/go/gopclntab.c selftests/kmod/rules.mk
 	@mkdir -p $$(@D)
 	$$(call say,CPP,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(CPPFLAGS_COMMON) -E -P -o $$@ $$<
@@ -46,7 +48,7 @@ RULES_FILES_$(1) := selftests/loader/cases.sh $(RULES_SHSTK_$(1)) $(B)/selftests
 	$(if $(filter x86,$(1)),$(B)/selftests/loader/libprotobuf-c.so.1 \
 		$(B)/selftests/kmod/x86/rules_elfutils)
 endef
-# All of the command but its main().
+# rules_elfutils is linked with all of the command except its main().
 $(B)/selftests/kmod/x86/rules_elfutils: selftests/kmod/rules_elfutils.c $(TOOL_OBJ) \
 		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
@@ -55,8 +57,9 @@ $(B)/selftests/kmod/x86/rules_elfutils: selftests/kmod/rules_elfutils.c $(TOOL_O
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 $(foreach a,x86 arm64,$(eval $(call kmod_rules_files,$(a))))
 
-# The beginning of a guest's step, with the programs. $(1) guest, $(2) architecture, $(3) name
-# of the folder, $(4) seconds, $(5) how its clock goes, if not as this machine's
+# Writes the beginning of a guest's step, with the programs. $(1) is the guest, $(2) the
+# architecture, $(3) the name of the folder, $(4) the seconds, $(5) how the guest's clock runs if
+# not like this machine's.
 define kmod_rules_begin
 echo '#!/bin/sh'; \
 echo "exec selftests/guest/run $(1) --out $(B)/guest/$(3) --memory 2048 \\"; \
@@ -68,12 +71,12 @@ echo "	--add $(call RULES_ROOT,$(2))/usr/lib/python3.13:/usr/lib/python3.13 \\";
 echo "	--add $(call RULES_ROOT,$(2))/usr/share/nodejs:/usr/share/nodejs \\";
 endef
 
-# What a guest's step needs. $(1) guest, $(2) architecture
+# The files that a guest's step needs. $(1) is the guest, $(2) the architecture.
 kmod_rules_module = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1))))
 kmod_rules_needs = $(if $(call guest_ready,$(1)),$(B)/guest/init-$(2) $(RULES_FILES_$(2)) \
 	$(call kmod_rules_module,$(1)))
 
-# $(1) guest, $(2) architecture
+# Defines check-rules for a guest. $(1) is the guest, $(2) the architecture.
 define kmod_rules_guest
 $(B)/guest/check-rules-$(1): FORCE selftests/kmod/rules_programs.sh \
 		$$$$(call kmod_rules_needs,$(1),$(2))
@@ -104,19 +107,19 @@ $(B)/guest/check-first-$(1): FORCE selftests/kmod/rules_programs.sh \
 endef
 $(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_guest,$(g),$(firstword $(subst -, ,$(g))))))
 
-# A clock that counts instructions, and one CPU.
+# The guests of check-rules-cost have a clock that counts instructions, and one CPU.
 RULES_COST_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 RULES_COST_arm64 := $(B)/selftests/record/arm64/shstk
 
-# Where it is measured what perf adds to a whole system, and what that takes.
+# The guests in which it is measured what perf adds to a whole system, and the files for that.
 RULES_SYSTEM := x86-qemu-7.2
 RULES_SYSTEM_NEEDS := --prog programs-x86:/usr/bin/python3 --prog programs-x86:/usr/bin/perf \
 	--add $(call RULES_ROOT,x86)/usr/lib/python3.13:/usr/lib/python3.13
-# $(1) guest, $(2) without or with
+# Writes the step for that. $(1) is the guest, $(2) is "without" or "with".
 kmod_rules_system = $(if $(filter $(RULES_SYSTEM),$(1)),echo \
 	"	'rules:system-$(2)=selftests/kmod/rules_system.sh $(2) $(1)' \\";)
 
-# $(1) guest, $(2) architecture
+# Defines check-rules-cost for a guest. $(1) is the guest, $(2) the architecture.
 define kmod_rules_cost_guest
 RULES_COST_FILES_$(2) := selftests/loader/cases.sh $(RULES_COST_$(2)) \
 	$(B)/selftests/kmod/$(2)/rules_cost $(B)/selftests/kmod/$(2)/rules_cost_fp

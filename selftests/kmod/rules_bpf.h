@@ -10,7 +10,7 @@
 #define RULES_DEPTH 127
 #define RULES_STACKS 20
 
-/* Who asks for stacks. */
+/* The kinds of programs that ask for stacks. */
 enum rules_kind {
 	RULES_TRACEPOINT,
 	RULES_KPROBE,
@@ -20,11 +20,11 @@ enum rules_kind {
 	RULES_KINDS,
 };
 
-/* One stack, by each call. */
+/* One stack, by each of the calls. */
 struct rules_stack {
-	__s64 bytes; /* of bpf_get_stack() */
-	__s64 task_bytes; /* of bpf_get_task_stack() */
-	__s64 id; /* of bpf_get_stackid() */
+	__s64 bytes; /* result of bpf_get_stack() */
+	__s64 task_bytes; /* result of bpf_get_task_stack() */
+	__s64 id; /* result of bpf_get_stackid() */
 	__u64 pc[RULES_DEPTH];
 	__u64 task_pc[RULES_DEPTH];
 };

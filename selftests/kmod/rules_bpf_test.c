@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_bpf_test.c - user stacks by unwind rules in BPF programs of each kind, by each call
+ * rules_bpf_test.c - tests user stacks by unwind rules in BPF programs of each kind, by each call
  *
- *   rules_bpf_test rules.bpf.o SHSTK
+ *	rules_bpf_test rules.bpf.o SHSTK
  *
- * SHSTK is the command, which compiles this program's own rules. A child, without frame
- * pointers, descends, writes down its callers as the compiler's library unwinds them, and
- * calls getppid() for ever: each stack has to end in these, and to begin with the two
- * functions that are known.
+ * SHSTK is the command, which compiles this program's own rules. A child without frame pointers
+ * descends, writes down its callers as the compiler's library unwinds them, and calls getppid()
+ * forever. Each stack has to end in these callers, and to begin with the two functions that are
+ * known.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -30,7 +30,7 @@
 
 #define noinline_ __attribute__((noinline, noclone))
 #define DEPTH 20
-#define PATIENCE 6000 /* times 10 ms */
+#define PATIENCE 6000 /* tries of 10 ms each */
 #define FUNCTION_BYTES 256 /* more than ask() and stay() have */
 #define STATE_BYTES ((sizeof(struct rules_state) + 4095) & ~4095ul)
 
@@ -40,17 +40,19 @@
 #define GETPPID "__arm64_sys_getppid"
 #endif
 
-/* Called while the program counter is behind the copy of a uprobe's instruction. */
+/*
+ * This function is called while the program counter is behind the copy of a uprobe's instruction.
+ */
 #define STEPPED "arch_uprobe_post_xol"
 
 static const char *const names[] = { "tracepoint", "kprobe", "uprobe", "stepping", "perf_event" };
 
 /**
  * struct truth - what the child says
- * @nr: callers of stay(), innermost first.
- * @ip: these.
- * @ready: that is all; from now on it is in stay(), or in ask(),
- * @over: until that is said.
+ * @nr: number of callers of stay().
+ * @ip: callers of stay(), innermost first.
+ * @ready: everything is written; from now on the child is in stay() or in ask().
+ * @over: the child is to leave stay().
  */
 static struct truth {
 	volatile unsigned int nr, ready, over;
@@ -58,9 +60,9 @@ static struct truth {
 } * truth;
 
 static volatile struct rules_state *state;
-static __u64 by_id[RULES_KINDS][RULES_STACKS][RULES_DEPTH]; /* of bpf_get_stackid() */
+static __u64 by_id[RULES_KINDS][RULES_STACKS][RULES_DEPTH]; /* stacks of bpf_get_stackid() */
 
-/* --- the child --- */
+/* ---- The child ---- */
 
 static _Unwind_Reason_Code add_caller(struct _Unwind_Context *context, void *arg)
 {
@@ -89,7 +91,7 @@ noinline_ void ask(void)
 
 static noinline_ void stay(void)
 {
-	/* The first is this function. */
+	/* The first entry is this function, so it is removed. */
 	_Unwind_Backtrace(add_caller, NULL);
 	for (unsigned int i = 1; i < truth->nr; i++)
 		truth->ip[i - 1] = truth->ip[i];
@@ -108,7 +110,7 @@ static noinline_ void descend(int n)
 	asm volatile("");
 }
 
-/* It waits until all is attached. */
+/* Starts the child, which waits until all programs are attached. */
 static pid_t start(int *go)
 {
 	int fd[2];
@@ -130,9 +132,9 @@ static pid_t start(int *go)
 	return pid;
 }
 
-/* --- who looks at it --- */
+/* ---- Who looks at it ---- */
 
-/* Where in this file a function lies. */
+/* Returns the offset of a function in this file. */
 static size_t offset_of(const void *function)
 {
 	unsigned long start, end, offset, ret = 0;
@@ -171,7 +173,9 @@ static struct bpf_link *attach(struct bpf_object *obj, pid_t pid, unsigned int k
 	}
 }
 
-/* What the map of stacks has of them; it is empty then, so that no other kind's are in the way. */
+/*
+ * Reads the stacks from the map and empties it, so that no stacks of another kind are in the way.
+ */
 static void read_ids(int map, unsigned int kind)
 {
 	for (unsigned int i = 0; i < state->taken[kind]; i++) {
@@ -187,7 +191,10 @@ static void read_ids(int map, unsigned int kind)
 	}
 }
 
-/* One after another: while there is a uprobe its instruction is stepped elsewhere. */
+/*
+ * Takes the stacks of one kind after the other, because while there is a uprobe its instruction is
+ * stepped elsewhere.
+ */
 static void take(struct bpf_object *obj, int map, pid_t pid, unsigned int kind)
 {
 	struct bpf_link *link = attach(obj, pid, kind);
@@ -207,7 +214,10 @@ static bool is_in(__u64 ip, const void *function)
 	return ip - (uintptr_t)function < FUNCTION_BYTES;
 }
 
-/* A sample of time may be in stay() itself. A step is made elsewhere, which is not told. */
+/*
+ * Returns whether a stack is right. A sample of the clock may be in stay() itself. While a uprobe's
+ * instruction is stepped, the stack shows its own place, not that of its copy.
+ */
 static bool is_exact(const __u64 *pc, long nr, unsigned int kind)
 {
 	unsigned int n = truth->nr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_change_test.c - tables of unwind rules: none of a file that was changed, whoever did it
- * and however; and what many files cost.
+ * rules_change_test.c - tests that a file that was changed keeps no table, whoever changed it and
+ * however; and what many files cost
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
 #define MANY 4000
 #define SOME_USER 1234
-#define FILE_BYTES 2048 /* that are counted for a file, at least */
-#define CALL_NS 30000 /* most for one entry of the list: a dozen times what it takes */
+#define FILE_BYTES 2048 /* least bytes that are counted for a file */
+#define CALL_NS 30000 /* most ns for one entry of the list: a dozen times what it takes */
 
 static int device;
 
@@ -45,7 +45,7 @@ static bool write_to(const char *path)
 	return good;
 }
 
-/* --- who changes it --- */
+/* ---- Who changes it ---- */
 
 static void test_mapping(void)
 {
@@ -103,7 +103,10 @@ static void test_time(void)
 	fstat(fd, &before);
 	ksft_test_result(!rules_load_of(device, fd, &before) && !rules_drop(device, fd),
 			 "a file as it was when its table was made gets it\n");
-	/* Where times are those of the last tick they are told apart by the next one. */
+	/*
+	 * Some file systems keep times only to the last tick. Waits until the next tick, so that
+	 * the times differ.
+	 */
 	usleep(50000);
 	if (!write_to(path))
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
@@ -131,7 +134,10 @@ static bool mount_overlay(void)
 		      "/work");
 }
 
-/* Writes by the overlay are told of the overlay's file, and mapped is that of the layer. */
+/*
+ * Tests overlayfs. The kernel reports writes through the overlay for the overlay's file, but the
+ * file of the layer is mapped.
+ */
 static void test_overlay(void)
 {
 	const char *path = FOLDER "/merged/file";
@@ -149,7 +155,7 @@ static void test_overlay(void)
 	umount2(FOLDER "/merged", MNT_DETACH);
 }
 
-/* --- many --- */
+/* ---- Many ---- */
 
 static uint64_t now_ns(void)
 {
@@ -185,7 +191,10 @@ static void remove_many(void)
 	}
 }
 
-/* Return: tables, 0 if they are in no order. @quickest: receives ns of a call, of the last. */
+/*
+ * Lists all tables. Returns their number, or 0 if they are not in order. *@quickest receives the
+ * shortest time of a call, in ns.
+ */
 static unsigned int list_all(uint64_t *quickest)
 {
 	struct shstk_rules_list list = { 0 };
@@ -239,7 +248,7 @@ static void write_limit(unsigned long limit)
 		ksft_exit_fail_msg(LIMIT ": %s\n", strerror(errno));
 }
 
-/* How many of ten files get a table. */
+/* Returns how many of ten files of @owner get a table. */
 static int loaded_of(uid_t owner)
 {
 	int nr = 0;
@@ -258,7 +267,7 @@ static int loaded_of(uid_t owner)
 	return nr;
 }
 
-/* There is room for sixteen and some. */
+/* Tests the share of a user. There is room for a bit more than sixteen tables. */
 static void test_share(void)
 {
 	struct shstk_rules_info info = { 0 }, one = { 0 };
@@ -280,7 +289,7 @@ static void test_share(void)
 	rules_drop_all(device);
 }
 
-/* --- callers of before --- */
+/* ---- Callers of before ---- */
 
 static void test_old_callers(void)
 {
@@ -291,7 +300,7 @@ static void test_old_callers(void)
 			    info = _IOC(_IOC_READ, SHSTK_RULES_IOC, 0x40, 32);
 	struct shstk_rules_info got = { .abi = 77 };
 
-	/* What they do not know is behind the end of what they give. */
+	/* The fields that old callers do not know lie behind the end of what they pass. */
 	arg.change_sec = 1;
 	ksft_test_result(!ioctl(device, load, &arg) && !rules_drop(device, fd),
 			 "a caller that knows no times loads as ever\n");
@@ -313,7 +322,10 @@ int main(void)
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
-	/* Overlayfs wants layers that can have attributes: not those of the first file system. */
+	/*
+	 * Overlayfs wants layers that support extended attributes, which the first file system does
+	 * not.
+	 */
 	if (mount("none", FOLDER, "tmpfs", 0, NULL))
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
 	test_mapping();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_cost.c - instructions that one user callchain costs, by its depth
+ * rules_cost.c - measures how many instructions one user callchain costs, by its depth
  *
- *   rules_cost NAME [COMMAND]
+ *	rules_cost NAME [COMMAND]
  *
- * Not a test: prints lines "NAME,DEPTH,INSTRUCTIONS,ENTRIES", for a guest whose clock
- * counts instructions (--icount). An event on getpid() takes the chain each time; the
- * least of 50 calls counts, and what the event costs without a chain is printed with
- * depth 0. Compiled with and without frame pointers. COMMAND is run before each of fewer
- * calls, to make the kernel forget what it remembers.
+ * This is not a test. It prints lines "NAME,DEPTH,INSTRUCTIONS,ENTRIES", in a guest whose clock
+ * counts instructions (--icount). An event on getpid() takes the chain each time. The least of 50
+ * calls counts. What the event costs without a chain is printed with depth 0. The program is
+ * compiled with frame pointers and without. With COMMAND, there are fewer calls, and COMMAND is run
+ * before each of them to make the kernel forget what it remembers.
  */
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@
 #define PAGES 64
 #define ID "/sys/kernel/tracing/events/syscalls/sys_enter_getpid/id"
 
-/* QEMU's -icount shift=1: an instruction takes two nanoseconds. */
+/* With QEMU's -icount shift=1 an instruction takes two nanoseconds. */
 #define TICKS_PER_INSTRUCTION 2
 
 static struct perf_event_mmap_page *ring;
@@ -45,7 +45,7 @@ static inline uint64_t ticks(void)
 #endif
 }
 
-/* The last sample's number of entries. */
+/* Reads the samples from the ring, and the number of entries of the last one. */
 static void drain(void)
 {
 	uint64_t size = (uint64_t)PAGES * getpagesize(), tail = ring->data_tail;

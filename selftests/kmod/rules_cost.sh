@@ -3,9 +3,9 @@
 #
 #   rules_cost.sh without|with GUEST [FILE...]
 #
-# Runs in a guest whose clock counts instructions: what a callchain costs by the kernel's
-# own walk, of a program with frame pointers, and by unwind rules, of one without. The
-# other files only have to be there.
+# Runs in a guest whose clock counts instructions. It compares what a callchain costs by the
+# kernel's own walk, in a program with frame pointers, and by unwind rules, in a program without.
+# The other files only have to be there.
 #
 # Prints lines "cost: GUEST,DEPTH,ORIGINAL,RULES".
 
@@ -13,21 +13,22 @@ mode=$1 guest=$2
 cd /t || exit 1
 . ./cases.sh
 
-# At most. The kernel's walk, with frame pointers, took 2799, 3927 and 7687 in a program that
-# is linked with the C library, where it ends by a page fault, and on arm64 2673, 4137 and
-# 9017. Instructions are the same on every machine.
+# The most instructions allowed, by depth. The kernel's walk, with frame pointers, took 2799, 3927
+# and 7687 in a program that is linked with the C library, where the walk ends by a page fault; on
+# arm64 it took 2673, 4137 and 9017. The number of instructions is the same on every machine.
 if [ "$(uname -m)" = x86_64 ]; then
 	bar() { case $1 in 8) echo 2799;; 32) echo 3927;; 112) echo 8000;; esac; }
 else
 	bar() { case $1 in 8) echo 2673;; 32) echo 4137;; 112) echo 8000;; esac; }
 fi
-# With nothing remembered: the table was loaded anew.
+# The most instructions allowed if nothing is remembered, because the table was loaded again.
 cold_bar() { case $1 in 8) echo 5200;; 32) echo 6400;; 112) echo 10400;; esac; }
 
-# $1 file of lines "NAME,DEPTH,INSTRUCTIONS,ENTRIES", $2 depth, $3 field
+# Prints a field. $1 is a file of lines "NAME,DEPTH,INSTRUCTIONS,ENTRIES", $2 the depth, $3 the
+# number of the field.
 field() { sed -n "/^[a-z]*,$2,/p" "$1" | cut -d, -f"$3"; }
 
-# Chains that stop early are cheap: all frames have to be there.
+# Compares the costs. Chains that stop early are cheap, so all frames have to be there.
 compare() # DEPTH
 {
 	original=$(field original.csv "$1" 3) rules=$(field rules.csv "$1" 3)

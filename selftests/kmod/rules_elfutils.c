@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_elfutils.c - callchains of the kernel against what elfutils makes of copies of the
- * same stacks.
+ * rules_elfutils.c - compares callchains of the kernel with what elfutils unwinds from copies of
+ * the same stacks.
  *
- *   rules_elfutils FILE [SAMPLES]     a perf.data file with both; the first so many samples
+ *	rules_elfutils FILE [SAMPLES]	a perf.data file with both; only the first SAMPLES
  *
- * An unwinder of others: it shares nothing with ours but the reading of perf.data and of the
- * order in which files were mapped. Entries are compared from the program counter on, as far
- * as both go. Run it on the kernel that took the samples: the vdso is that of this process.
+ * Elfutils is an independent unwinder: it shares with ours only the reading of perf.data and of the
+ * order in which files were mapped. Entries are compared from the program counter on, as far as
+ * both go. Run it on the kernel that took the samples, because the vdso of this process is used.
  *
- * In code that neither .eh_frame nor .debug_frame describes, elfutils goes on by a guess (the
- * frame pointer), which proves nothing. So a stack is compared up to such a frame only.
+ * In code that neither .eh_frame nor .debug_frame describes, elfutils continues with a guess (the
+ * frame pointer), which proves nothing. So a stack is compared only up to such a frame.
  *
- * It tells each kind of difference once, with how often it was met ("elfutils: nothing" is not
- * counted as one); then how many samples were compared, how many agree, in how many entries, how
- * many of these elfutils followed as far as the kernel did, and where it left the others.
+ * The program prints each kind of difference once, with the number of times it was met ("elfutils:
+ * nothing" does not count as a difference). Then it prints how many samples were compared, how many
+ * agree, in how many entries, how many of these elfutils followed as far as the kernel did, and
+ * where it left the others.
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -36,7 +37,10 @@
 #define MAX_FRAMES 1024
 #define MAX_KINDS 256
 
-/* What a process has mapped, as elfutils has it; of a child, too, until either maps more. */
+/*
+ * The mappings of a process, as elfutils has them. A child shares them until one of the two maps
+ * more.
+ */
 struct view {
 	unsigned int refs;
 	Dwfl *dwfl;
@@ -46,11 +50,11 @@ struct view {
 struct process {
 	int pid;
 	struct layout *layout;
-	struct view *view; /* NULL: something was mapped since */
+	struct view *view; /* NULL if something was mapped since */
 	UT_hash_handle hh;
 };
 
-/* Differences that are told by the same words. */
+/* The differences that have the same description. */
 struct kind {
 	char *text;
 	uint64_t nr;
@@ -58,10 +62,11 @@ struct kind {
 };
 
 /*
- * Where elfutils left a stack that is equal so far. END_KERNEL: not before the kernel's last
- * entry. END_NOT_COPIED: it wanted to read what was not copied, deep in the stack or below the
- * stack pointer. END_OTHER: mostly in a frame that is found by rbx. libdw 0.188 takes that for
- * lost in a function that has not saved it, as x86_64_abi_cfi() has a wrong number for it (0).
+ * Where elfutils left a stack that is equal so far. END_KERNEL: at the kernel's last entry or
+ * behind it. END_UNDESCRIBED: in a frame without unwind information. END_NOT_COPIED: it wanted to
+ * read what was not copied, deep in the stack or below the stack pointer. END_OTHER: mostly in a
+ * frame that is found by rbx. libdw 0.188 thinks that rbx is lost in a function that has not saved
+ * it, because x86_64_abi_cfi() has a wrong number for it (0).
  */
 enum end { END_KERNEL, END_UNDESCRIBED, END_NOT_COPIED, END_OTHER, NR_ENDS };
 
@@ -72,9 +77,9 @@ struct judge {
 	struct process *processes;
 	struct kind *kinds;
 	uint64_t most, samples, equal, entries, ends[NR_ENDS], other_kinds;
-	/* The sample at hand, and what elfutils found. */
+	/* The current sample, and what elfutils found. */
 	const struct perf_sample *s;
-	struct callchain chain; /* of it, in user space */
+	struct callchain chain; /* its user callchain */
 	uint64_t pcs[MAX_FRAMES];
 	size_t nr;
 	bool undescribed, not_copied;
@@ -183,7 +188,7 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread)
 	return true;
 }
 
-/* Of the process's memory only the stack is known. */
+/* Reads a word of the process. Of its memory only the stack is known. */
 static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret, void *arg)
 {
 	struct judge *j = ((struct view *)arg)->judge;
@@ -220,7 +225,10 @@ static bool has_rule(Dwarf_CFI *cfi, Dwarf_Addr addr)
 	return true;
 }
 
-/* By the same steps as elfutils, which guesses if this fails. */
+/*
+ * Returns whether unwind information describes the address. It uses the same steps as elfutils,
+ * which guesses if these fail.
+ */
 static bool is_described(Dwfl_Module *module, Dwarf_Addr addr)
 {
 	Dwarf_Addr bias = 0;
@@ -260,7 +268,7 @@ static bool find_bias(int fd, const struct layout_map *m, uint64_t *ret)
 	return found;
 }
 
-/* A file that elfutils can read, with the vdso of this process; -1: there is none. */
+/* Returns a file with the vdso of this process, which elfutils can read, or -1 if there is none. */
 static int open_vdso(void)
 {
 	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -274,7 +282,7 @@ static int open_vdso(void)
 	return fd;
 }
 
-/* The file that is mapped there; -1: it is none, or it is not found. */
+/* Returns the file that is mapped there, or -1 if it is no file or is not found. */
 static int find_file(struct judge *j, const struct layout_map *m)
 {
 	const struct image *file;
@@ -285,7 +293,7 @@ static int find_file(struct judge *j, const struct layout_map *m)
 	return file ? file->fd : -1;
 }
 
-/* Tells elfutils of one mapping; layout_name() comes here with each. */
+/* Tells elfutils about one mapping. layout_name() calls it for each mapping. */
 static int report(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *m)
 {
 	struct judge *j = arg;
@@ -396,7 +404,7 @@ static enum end find_end(const struct judge *j)
 	return j->not_copied ? END_NOT_COPIED : END_OTHER;
 }
 
-/* The kernel's chain against what elfutils found. */
+/* Compares the kernel's chain with what elfutils found. */
 static void compare(struct judge *j, const struct process *p)
 {
 	size_t n = j->nr < j->chain.nr ? j->nr : j->chain.nr, i = 0;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rules_frames.h - frames that compilers seldom make, and code that stays in them for ever.
- * Each is described as the linker, gcc, libcrypto or the C library describe theirs.
+ * rules_frames.h - frames that compilers seldom make, and code that stays in them forever. Each is
+ * described in the same way as the linker, gcc, libcrypto or the C library describe theirs.
  */
 #ifndef RULES_FRAMES_H
 #define RULES_FRAMES_H
 
-/* They do not return. */
-void returns_nowhere(void); /* but would, to where no code is: */
+/* These functions do not return. */
+void returns_nowhere(void); /* its return address is where no code is */
 extern const char returns_nowhere_stays[];
 #ifdef __x86_64__
-void stub_first(void); /* of the linker: before it pushes, */
-void stub_second(void); /* and behind that */
+void stub_first(void); /* a stub of the linker, before it pushes */
+void stub_second(void); /* a stub of the linker, behind the push */
 void frame_of_register(void); /* CFA = r11 + 8 */
 void frame_in_stack(void); /* CFA = load(rsp + 40) + 8 */
-void clone_failed(void); /* behind clone()'s system call, which failed, */
-void clone_child(void); /* or returned 0 */
-extern const char clone_child_stays[]; /* when it has returned */
+void clone_failed(void); /* behind the system call of clone(), which failed */
+void clone_child(void); /* behind the system call of clone(), which returned 0 */
+extern const char clone_child_stays[]; /* where clone_child() stays afterwards */
 void frame_of_index(void); /* CFA = load(rsp + 8 + 8 * r9) + 8 */
-void frame_of_no_kind(void); /* CFA = (rsp + 8) | 1, and rbp leads to what looks like a record */
+void frame_of_no_kind(void); /* CFA = (rsp + 8) | 1; rbp points to something like a record */
 
 /* Calls fn(n) from a frame whose CFA is in rbx. */
 void through_rbx(void (*fn)(int n), int n);
@@ -128,9 +128,9 @@ asm("	.text\n"
     "	ret\n"
     "	.cfi_endproc\n");
 #else
-void return_in_register(void); /* x13 */
-void calls_with_return_in_register(void); /* the same, and calls */
-extern const char called_with_return_in_register[]; /* what stays there */
+void return_in_register(void); /* its return address is in x13 */
+void calls_with_return_in_register(void); /* the same, and it calls a function */
+extern const char called_with_return_in_register[]; /* where that function stays */
 
 asm("	.text\n"
     "	.balign 16\n"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_frames_test.c - walks by unwind rules through frames of each kind, and where else
- * the kernel asks for stacks.
+ * rules_frames_test.c - tests walks by unwind rules through frames of each kind, and in other
+ * places where the kernel asks for stacks
  *
- *   rules_frames_test SHSTK
+ *	rules_frames_test SHSTK
  *
- * SHSTK is the command, which compiles this program's own table. A child descends, writes
- * down its own callers as the compiler's library unwinds them, and stays in one function
- * for ever: each chain has to be that, entry by entry.
+ * SHSTK is the command, which compiles this program's own table. A child descends, writes down its
+ * own callers as the compiler's library unwinds them, and stays in one function forever. Each chain
+ * has to match that, entry by entry.
  */
 #include <elf.h>
 #include <errno.h>
@@ -43,23 +43,23 @@
 #define UPROBE "/sys/bus/event_source/devices/uprobe/type"
 #define SIGRETURN "/sys/kernel/tracing/events/syscalls/sys_enter_rt_sigreturn/id"
 #define DEPTH 20
-#define DEEP 300 /* more than perf's chains have entries */
+#define DEEP 300 /* more entries than perf's chains have */
 #define SAMPLES 30
-#define PATIENCE 1200 /* times 50 ms */
+#define PATIENCE 1200 /* tries of 50 ms each */
 #define BOTTOM_BYTES 256
-#define FOREVER_BYTES 8 /* of forever(), and no other function's */
+#define FOREVER_BYTES 8 /* size of forever() alone */
 #define VDSO_BYTES 0x4000
-#define RETURN_BYTES 16 /* of what a signal handler returns to */
+#define RETURN_BYTES 16 /* size of the code to which a signal handler returns */
 #define PERIOD 200000 /* ns */
 #define SHARED_BYTES 0x10000
-#define LOSE_BYTES 64 /* of lose_pages() */
+#define LOSE_BYTES 64 /* size of lose_pages() */
 
 /**
  * struct truth - what the child says
- * @nr: callers of bottom(), innermost first.
- * @handler_return: where a signal handler returns to.
- * @loads: how often its table was replaced.
- * @ip: @nr callers.
+ * @nr: number of callers of bottom().
+ * @handler_return: address to which a signal handler returns.
+ * @loads: number of times its table was replaced.
+ * @ip: callers of bottom(), innermost first.
  */
 struct truth {
 	volatile unsigned int nr;
@@ -69,18 +69,18 @@ struct truth {
 };
 
 /**
- * struct way - how the child comes to where it stays
- * @name: what that shows.
- * @descend: calls itself so often, then bottom().
- * @stay: is called by bottom().
- * @bytes: of the code that a sample has to lie in, from @inside on.
- * @inside: see @bytes; NULL: @stay.
- * @more: entries in front of its callers, at most; 1: and there are no callers.
- * @depth: of @descend.
- * @defer: deferred chains.
- * @probes: then again, with return probes at @descend,
- * @probed: and here; NULL: nowhere else.
- * @entries: of each chain, without the callers; 0: as said above.
+ * struct way - how the child gets to the place where it stays
+ * @name: what the way tests.
+ * @descend: calls itself @depth times, then bottom().
+ * @stay: function that bottom() calls, and that stays.
+ * @bytes: size of the code in which a sample has to lie.
+ * @inside: beginning of that code; NULL for @stay.
+ * @more: most entries in front of the callers; if it is 1, there are no callers.
+ * @depth: number of calls by which @descend calls itself.
+ * @defer: deferred chains are taken.
+ * @probes: the test is repeated with return probes at @descend.
+ * @probed: another function that gets return probes then; NULL if none.
+ * @entries: number of entries of each chain, without the callers; 0: as @more says.
  */
 struct way {
 	const char *name;
@@ -98,14 +98,14 @@ struct way {
 
 static struct truth *truth;
 static const struct way *way;
-static unsigned int tracepoint; /* of which samples are taken; 0: of time */
-static unsigned int least = 2; /* entries in front of its callers */
-static unsigned long loads; /* how often its table has to be replaced meanwhile */
+static unsigned int tracepoint; /* event of the samples; 0: the clock */
+static unsigned int least = 2; /* least entries in front of the callers */
+static unsigned long loads; /* how often the table must be replaced meanwhile */
 static const char *shstk;
 static int device;
 static int ready[2];
 
-/* --- the child --- */
+/* ---- The child ---- */
 
 static noinline_ void forever(void)
 {
@@ -114,8 +114,8 @@ static noinline_ void forever(void)
 }
 
 /*
- * Code that nothing describes, as it is made at run time: it calls @fn, with a frame record
- * of its own, or with @record in its place.
+ * Code without unwind information, such as is made at run time. It calls @fn, with a frame record
+ * of its own or with @record instead.
  */
 static void (*made_calls)(void (*fn)(void));
 static void (*made_calls_with)(void (*fn)(void), const volatile uint64_t record[2]);
@@ -151,7 +151,7 @@ static noinline_ void stay_behind_record(void)
 }
 #endif
 
-/* A record that looks right, but nothing was called where it says. */
+/* Stays behind a record that looks right, but nothing was called at the place it names. */
 static noinline_ void stay_behind_fake(void)
 {
 	volatile uint64_t record[2] = { 0, (uintptr_t)forever };
@@ -174,7 +174,7 @@ static void note_return(int sig)
 	truth->handler_return = __builtin_return_address(0);
 }
 
-/* Without a frame between the signal and this one. */
+/* Ends a handler, without a frame between the signal and this function. */
 static noinline_ void end_handlers(void)
 {
 	struct sigaction sa = { .sa_handler = note_return };
@@ -204,7 +204,7 @@ static _Unwind_Reason_Code add_caller(struct _Unwind_Context *context, void *arg
 	struct truth *t = arg;
 	uint64_t ip = _Unwind_GetIP(context);
 
-	/* The first is bottom() itself. */
+	/* The first entry is bottom() itself, so it is left out. */
 	if (ip && t->nr <= SAMPLER_DEPTH - 8)
 		t->ip[t->nr++] = ip;
 	return _URC_NO_REASON;
@@ -222,13 +222,16 @@ static noinline_ void bottom(void)
 {
 	char byte = 0;
 
-	/* With return probes the stack does not say who called. */
+	/*
+	 * With return probes the stack does not show the callers, so they are not written down
+	 * again.
+	 */
 	if (!truth->nr)
 		write_down();
 	if (write(ready[1], &byte, 1) != 1)
 		_exit(1);
 	way->stay();
-	asm volatile(""); /* no tail call */
+	asm volatile(""); /* the asm prevents a tail call */
 }
 
 static noinline_ void descend(int n)
@@ -255,7 +258,10 @@ static void begin_shared(void)
 	asm volatile("");
 }
 
-/* A stack in shared memory: what is taken out of the page tables does not get lost. */
+/*
+ * Returns a stack in shared memory, so that pages that are removed from the page tables do not lose
+ * their content.
+ */
 static void *shared_stack(void)
 {
 	static void *stack;
@@ -281,7 +287,10 @@ static noinline_ void descend_on_shared(int n)
 	swapcontext(&back, &there);
 }
 
-/* Without a system call's function: its own frame would touch the stack. */
+/*
+ * Loses pages by a system call without the C library's function, whose own frame would touch the
+ * stack.
+ */
 static noinline_ void lose_pages(void)
 {
 #ifdef __x86_64__
@@ -300,7 +309,7 @@ static noinline_ void lose_pages(void)
 #endif
 }
 
-/* It leaves by a tail call: one return address, of which two functions know. */
+/* Leaves by a tail call: two functions have one return address. */
 noinline_ void tail_called(int n);
 static noinline_ void descend_by_tail_calls(int n)
 {
@@ -316,7 +325,7 @@ noinline_ void tail_called(int n)
 	asm volatile("");
 }
 
-/* Somebody was here, too, and left without returning. */
+/* Descends after another function was here and left by longjmp() without returning. */
 static noinline_ void descend_behind_jump(int n)
 {
 	static jmp_buf out;
@@ -350,7 +359,7 @@ static noinline_ void descend_in_whole_copy(int n)
 }
 #endif
 
-/* A signal in a handler's signal, on a stack of its own. */
+/* Descends through a signal in a signal's handler, on a separate stack. */
 static noinline_ void descend_by_signals(int n)
 {
 	if (n)
@@ -370,7 +379,7 @@ static noinline_ void descend_by_rbx(int n)
 	asm volatile("");
 }
 
-/* Arguments on the stack, and a variable that is aligned as no stack is: gcc's DRAP. */
+/* Has arguments on the stack, and a variable with an alignment that no stack has: gcc's DRAP. */
 static noinline_ void realigned(int n, long a, long b, long c, long d, long e, long f, long g)
 {
 	__attribute__((aligned(64))) volatile char room[64];
@@ -399,14 +408,14 @@ static noinline_ void run_child(void)
 
 	sigaltstack(&alt, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
-	/* Until it is said that probes are there. */
+	/* Waits until it is told that the probes are there. */
 	if (read(ready[0], &byte, 1) != 1)
 		_exit(1);
 	way->descend(way->depth);
 	asm volatile("");
 }
 
-/* --- who looks at it --- */
+/* ---- Who looks at it ---- */
 
 struct verdict {
 	unsigned int nr, exact, other;
@@ -442,7 +451,7 @@ static void judge(void *arg, const struct sample *s)
 	if (tracepoint)
 		inside = truth->handler_return;
 
-	/* It may be in write() still. */
+	/* The process may still be in write(). */
 	if (!s->nr || s->deferred != way->defer || !is_in(s->ip[0], inside, way->bytes))
 		return;
 	v->nr++;
@@ -455,7 +464,7 @@ static void judge(void *arg, const struct sample *s)
 				       i < truth->nr ? (unsigned long)truth->ip[i] : 0, truth->nr);
 }
 
-/* It waits to be told to go on. */
+/* Starts the child, which waits until it is told to continue. */
 static pid_t start(void)
 {
 	int go[2];
@@ -500,7 +509,7 @@ static int open_tracepoint(struct sampler *s, pid_t pid)
 	return sampler_open_attr(s, pid, &attr);
 }
 
-/* Ends it. */
+/* Samples a process, and ends it. */
 static struct verdict watch(pid_t pid)
 {
 	struct verdict v = { 0 };
@@ -526,7 +535,7 @@ static void conclude(const struct verdict *v)
 			 "%s\n", way->name);
 }
 
-/* Where in its file a function lies. */
+/* Returns the offset of a function in its file. */
 static uint64_t offset_of(const void *function)
 {
 	const ElfW(Phdr) *p = (const void *)getauxval(AT_PHDR);
@@ -550,7 +559,7 @@ static int open_return_probe(pid_t pid, const void *function)
 	return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* @probe receives them, -1 where there is none. */
+/* Opens the return probes. @probe receives them, -1 where there is none. */
 static void open_return_probes(pid_t pid, int probe[2])
 {
 	probe[0] = open_return_probe(pid, way->descend);
@@ -559,12 +568,18 @@ static void open_return_probes(pid_t pid, int probe[2])
 		ksft_print_msg("no probe: %s\n", strerror(errno));
 }
 
-/* With return probes the truth is that of a child before, without: it has the same callers. */
+/*
+ * Tests a way. With return probes the truth is that of an earlier child without them: it has the
+ * same callers.
+ */
 static void test_way(const struct way *w)
 {
 	way = w;
 	truth->nr = 0;
-	/* One call, so one return address: compilers do not take the first round apart then. */
+	/*
+	 * There is only one call in the source, and so one return address: the volatile counter
+	 * keeps compilers from splitting off the first round.
+	 */
 	for (volatile int round = 0; round <= way->probes; round++) {
 		pid_t pid = start();
 		int probe[2] = { -1, -1 };
@@ -581,7 +596,7 @@ static void test_way(const struct way *w)
 	}
 }
 
-/* While the system call is made by which a handler returns: pc is behind that. */
+/* Tests the system call by which a handler returns. While it is made, pc is behind it. */
 static void test_signal_return(void)
 {
 	static const struct way w = {
@@ -650,7 +665,7 @@ static void test_return_probes(void)
 	test_way(&jump);
 }
 
-/* --- a table that is replaced --- */
+/* ---- A table that is replaced ---- */
 
 static void replace_for_ever(void)
 {
@@ -667,7 +682,7 @@ static void replace_for_ever(void)
 	_exit(1);
 }
 
-/* Each walk finds the old one or the new one. */
+/* Tests replacing a table. Each walk finds either the old one or the new one. */
 static void test_replaced(void)
 {
 	static const struct way w = {
@@ -705,7 +720,7 @@ static void test_replaced(void)
 			 "and no walk found none\n");
 }
 
-/* --- overlayfs --- */
+/* ---- Overlayfs ---- */
 
 static bool load(const char *path)
 {
@@ -722,7 +737,7 @@ static void drop_all(void)
 	ioctl(device, SHSTK_RULES_DROP, &all);
 }
 
-/* This program again, by another name: its child's truth is in its own memory. */
+/* Runs this program again under another name. The truth of its child is in its own memory. */
 static int run_again(const char *path)
 {
 	int status = -1;
@@ -817,7 +832,10 @@ static const struct way ways[] = {
 
 #define NR_WAYS (sizeof(ways) / sizeof(ways[0]))
 
-/* Its function, clock_gettime(), and ask_time(); on x86-64 some functions of its own. */
+/*
+ * Tests the vdso. A chain has the vdso's function, clock_gettime() and ask_time(); on x86-64 it
+ * also has some internal functions of the vdso.
+ */
 static void test_vdso(void)
 {
 	struct way w = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_fuzz.c - /dev/shstk_rules with calls, files and tables as they come
+ * rules_fuzz.c - fuzzes /dev/shstk_rules with random calls, files and tables
  *
- *   rules_fuzz SECONDS SEED SHSTK	of the guest's clock
+ *	rules_fuzz SECONDS SEED SHSTK	SECONDS by the guest's clock
  *
- * Tables are this program's own, as the command SHSTK compiles it, with bytes changed here
- * and there. Mostly they are loaded for this program, of which a process descends and
- * returns all the time; all is sampled. Other files that have tables are written to,
- * deleted and made anew meanwhile. Structures and tables end at pages that are not there.
+ * The tables are this program's own, as the command SHSTK compiles it, with random bytes changed.
+ * Mostly they are loaded for this program. A process of it descends and returns all the time, and
+ * everything is sampled. Meanwhile, other files that have tables are written to, deleted and made
+ * again. Structures and tables end at pages that are not mapped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,9 +37,9 @@
 
 static int device;
 static uint64_t rng;
-static char *good; /* table */
+static char *good; /* the correct table */
 static size_t good_size;
-static char *table_end, *arg_end; /* of memory behind which there is none */
+static char *table_end, *arg_end; /* ends of memory behind which nothing is mapped */
 static int fds[16], nr_fds;
 static unsigned long calls, taken, answered, count_by_errno[MOST_ERRNO];
 static long odd_answer;
@@ -76,7 +76,7 @@ static char *room(void)
 	return p + ROOM;
 }
 
-/* --- what is called with --- */
+/* ---- What is called with ---- */
 
 static void file_name(char name[64], uint64_t n)
 {
@@ -91,7 +91,7 @@ static int open_file(int flags)
 	return open(name, flags | O_CLOEXEC, 0600);
 }
 
-/* Of every kind there is. */
+/* Opens a file of every kind that there is. */
 static void open_kinds(void)
 {
 	int pair[2];
@@ -109,7 +109,7 @@ static void open_kinds(void)
 		fds[nr_fds++] = pair[0];
 }
 
-/* *@opened is to be closed. */
+/* Returns some descriptor. *@opened receives one that must be closed. */
 static int some_fd(int *opened)
 {
 	switch (rnd(12)) {
@@ -136,7 +136,7 @@ static void mutate(char *table, size_t size)
 	uint64_t times = rnd(3) ? rnd(4) : rnd(64);
 
 	while (times--) {
-		/* Mostly the rules: what changes these may be taken. */
+		/* Mostly the rules are changed, because such a table may be accepted. */
 		uint64_t range = rnd(3) ? sizeof(*h) + 8ull * h->nr_rules : size;
 		uint64_t at = (rnd(8) ? sizeof(*h) : 0) + rnd(range);
 
@@ -242,7 +242,7 @@ static void one_call(void)
 		close(opened);
 }
 
-/* --- what goes on meanwhile --- */
+/* ---- What goes on meanwhile ---- */
 
 static noinline_ long descend(int n)
 {
@@ -351,7 +351,7 @@ static void read_good(const char *shstk)
 	fclose(f);
 }
 
-/* Whether a good table is taken still, and is the only one when all were dropped. */
+/* Returns whether a correct table is still accepted, and is the only one after all were dropped. */
 static bool works(void)
 {
 	struct shstk_rules_drop all = { .flags = SHSTK_RULES_DROP_ALL };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rules_hostile.h - code that runs with any registers, and what it runs on.
+ * rules_hostile.h - code that runs with any register values, and the data it runs on.
  */
 #ifndef RULES_HOSTILE_H
 #define RULES_HOSTILE_H
@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /**
- * struct stop - registers, with which the code below stays at a place for a while
+ * struct stop - register values with which the code below stays at a place for a while
  * @sp: stack pointer.
- * @fp: frame pointer, rbp or x29.
+ * @fp: frame pointer: rbp or x29.
  * @other: rbx, or x30.
  * @code: where it stays: wander_code, or a copy of it.
  */
@@ -19,13 +19,13 @@ struct stop {
 };
 
 /*
- * wander() takes one stop after the other, and begins anew behind the last. It uses no
- * stack, so none needs to be there. Its rule is that of a function's first instruction.
+ * wander() goes from stop to stop, and begins again after the last one. It uses no stack, so there
+ * need not be one. Its rule is that of a function's first instruction.
  */
 void wander(const struct stop *first, const struct stop *end, uint64_t rounds)
 	__attribute__((noreturn));
 extern const char wander_code[], wander_code_end[];
-extern const char wander_stays[]; /* within it: has the registers of the stop */
+extern const char wander_stays[]; /* the place in it with the registers of the stop */
 
 #ifdef __x86_64__
 asm("	.text\n"

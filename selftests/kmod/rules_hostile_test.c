@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_hostile_test.c - walks by unwind rules where everything that a walk reads is made
- * to hurt: registers, stacks, mappings, and rules.
+ * rules_hostile_test.c - tests walks by unwind rules where everything that a walk reads is made to
+ * hurt: registers, stacks, mappings, and rules
  *
- *   rules_hostile_test SECONDS SEED SHSTK
+ *	rules_hostile_test SECONDS SEED SHSTK
  *
- * SHSTK is the command, which compiles this program's own table. One process descends
- * through plain frames and stays there; another one attacks, so many seconds for each
- * attack, with what is generated from SEED. Of the first each chain has to be exact all the time. Each walk has to be counted
- * once, no chain may have an address of the kernel, and the guest's runner fails the step
- * if the kernel says anything.
+ * SHSTK is the command, which compiles this program's own table. One process descends through plain
+ * frames and stays there. Another one attacks, SECONDS for each attack, with data that is generated
+ * from SEED. Each chain of the first process has to be exact all the time. Each walk has to be
+ * counted once, and no chain may have a kernel address. The guest's runner fails the step if the
+ * kernel complains.
  */
 #include <elf.h>
 #include <errno.h>
@@ -46,23 +46,23 @@
 #define COUNTERS "/sys/module/shstk_perf/"
 #define DEPTH 30
 #define SAMPLES 30
-#define PATIENCE 60 /* times as many seconds */
+#define PATIENCE 60 /* how many times longer than asked a test may take */
 #define PERIOD 200000 /* ns */
 #define ROUNDS 20000 /* of wander(), at one stop */
-#define FOREVER_BYTES 64 /* of forever(), and no other function's loop */
+#define FOREVER_BYTES 64 /* size of forever() alone, with no other function's loop */
 
 #define STOPS 1024
-#define PAGES 16 /* of the code that rules are made up for */
+#define PAGES 16 /* size of the code for which rules are made up */
 #define COPIES 256 /* bytes from one copy of wander_code to the next */
 #define RULES 256
-#define MOST_ROWS 64 /* of a page */
+#define MOST_ROWS 64 /* most rows of a page */
 #define TABLE_ROOM (1 << 16)
 #define STACK (1 << 18)
 #define STACK_WORDS (STACK / 8)
-#define HOLES 8 /* of so many pages of the stack the last is not there */
+#define HOLES 8 /* the last of this many pages of the stack is not mapped */
 #define CODE_SIZE (PAGES * 4096)
 #define CODE ((uint64_t)0x200000000)
-#define MOVING (CODE + (1 << 24)) /* what comes and goes */
+#define MOVING (CODE + (1 << 24)) /* memory that is mapped and unmapped */
 #define JIT (CODE + (2 << 24))
 #define STACK_AT (CODE + (3 << 24))
 
@@ -84,9 +84,9 @@ static uint64_t rnd(uint64_t below)
 	return random64(&rng) % below;
 }
 
-/* --- tables --- */
+/* ---- Tables ---- */
 
-/* 0 or an errno. */
+/* Loads a table. Returns 0 or an errno. */
 static int load(int fd, const void *table, size_t size)
 {
 	struct shstk_rules_load arg = {
@@ -122,14 +122,14 @@ static uint64_t some_rule(unsigned int machine)
 			rule |= (rnd(32) ? rnd(8) : rnd(SHSTK_RULE_OFF_MASK + 1))
 				<< SHSTK_RULE_FP_SHIFT;
 		rule |= (rnd(32) ? rnd(64) : random64(&rng)) << SHSTK_RULE_CFA_SHIFT;
-		/* What ends a walk need not be as frequent. */
+		/* Rules that end a walk are made less frequent. */
 	} while (!ushstk_rule_ok(rule, machine) || ((ushstk_rule_kind(rule) == SHSTK_RULE_END ||
 						     ushstk_rule_kind(rule) == SHSTK_RULE_CUT) &&
 						    rnd(16)));
 	return rule;
 }
 
-/* Any rules, of which nothing is true but that a table may have them. Returns its bytes. */
+/* Makes a table of random rules, which are valid but not true. Returns its size in bytes. */
 static size_t make_up_table(void *table)
 {
 	struct shstk_rules_info info = { 0 };
@@ -166,7 +166,7 @@ static void load_made_up(void)
 		ksft_exit_fail_msg("a made up table: %s\n", strerror(err));
 }
 
-/* This program's own, as the command compiles it, in memory. */
+/* Returns this program's own table, as the command compiles it, in memory. */
 static void *own_table(size_t *size)
 {
 	const size_t room = 1 << 22;
@@ -192,7 +192,7 @@ static void load_own(const void *table, size_t size)
 		ksft_exit_fail_msg("this program's own table: %s\n", strerror(err));
 }
 
-/* --- plain frames --- */
+/* ---- Plain frames ---- */
 
 static int ready[2];
 
@@ -209,7 +209,7 @@ static noinline_ void bottom(void)
 	if (write(ready[1], &byte, 1) != 1)
 		_exit(1);
 	forever();
-	asm volatile(""); /* no tail call */
+	asm volatile(""); /* the asm prevents a tail call */
 }
 
 static noinline_ void recurse(int depth)
@@ -230,7 +230,10 @@ static void stay_on_first_cpu(void)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* A process that runs @fn; it says that it is ready, or has said so before it attacks. */
+/*
+ * Starts a process that runs @fn. The process reports that it is ready; an attacker reports it
+ * before it attacks.
+ */
 static pid_t start(void (*fn)(void), bool pinned)
 {
 	char byte;
@@ -270,19 +273,19 @@ static bool in_wander(uint64_t pc)
 	return pc >= (uintptr_t)wander_code && pc < (uintptr_t)wander_code_end;
 }
 
-/* --- chains, and how walks are counted --- */
+/* ---- Chains, and how walks are counted ---- */
 
 struct verdict {
 	pid_t steady;
-	unsigned int nr, exact; /* of that one's chains */
-	uint64_t repeated; /* what they repeat */
+	unsigned int nr, exact; /* chains of @steady */
+	uint64_t repeated; /* the address that they repeat */
 	unsigned int others;
-	unsigned int longest; /* of these */
-	unsigned int by_rules; /* chains that surely are */
-	unsigned int foreign; /* of these, with an address that is not the user's */
+	unsigned int longest; /* length of the longest of the others */
+	unsigned int by_rules; /* chains that surely come from rules */
+	unsigned int foreign; /* chains of @by_rules with an address that is not the user's */
 };
 
-/* The same address as often as it recursed. */
+/* Returns whether one address is repeated as often as the process recursed. */
 static bool is_exact(const struct sample *s, uint64_t *repeated)
 {
 	unsigned int run = 1;
@@ -298,8 +301,9 @@ static bool is_exact(const struct sample *s, uint64_t *repeated)
 }
 
 /*
- * Only of chains that surely came from rules, as the return address of wander_code can be
- * read: the kernel's own walk gives whatever it finds in a stack.
+ * Counts chains with foreign addresses. It only looks at chains that surely came from rules,
+ * because the return address of wander_code can be read. The kernel's own walk gives whatever it
+ * finds in a stack.
  */
 static void note_foreign(struct verdict *v, const struct sample *s)
 {
@@ -325,14 +329,14 @@ static void judge(void *arg, const struct sample *s)
 		v->longest = s->nr > v->longest ? s->nr : v->longest;
 		return;
 	}
-	/* It may be in write() still. */
+	/* The process may still be in write(). */
 	if (!s->nr || s->ip[0] - (uintptr_t)forever > FOREVER_BYTES)
 		return;
 	v->nr++;
 	v->exact += is_exact(s, &v->repeated);
 }
 
-/* How walks end: enum walk_end of the module, but for "refused", which serves nothing. */
+/* The ends of walks: enum walk_end of the module, except "refused", which serves nothing. */
 static const char *const walk_ends[] = {
 	"whole",       "zero",	      "room",	     "cut_no_code",   "cut_no_table",
 	"cut_no_rule", "cut_no_kind", "cut_bad_cfa", "cut_no_memory",
@@ -381,7 +385,7 @@ static bool counts_agree(const struct count *before, const struct count *after)
 	       after->served - before->served == after->ended - before->ended;
 }
 
-/* --- what an attacker runs on --- */
+/* ---- What an attacker runs on ---- */
 
 static uint64_t *const stack = (uint64_t *)STACK_AT;
 static struct stop stops[STOPS];
@@ -422,7 +426,7 @@ static uint64_t somewhere_in_stack(void)
 	return STACK_AT + (rnd(16) ? 8 * rnd(STACK_WORDS) : rnd(STACK));
 }
 
-/* What is found in a stack: mostly return addresses, and what leads on. */
+/* Returns a word for a stack: mostly return addresses, and pointers that lead on. */
 static uint64_t some_word(void)
 {
 	switch (rnd(32)) {
@@ -451,7 +455,7 @@ static uint64_t some_pointer(void)
 	return rnd(8) ? somewhere_in_stack() : wild();
 }
 
-/* The stack up to the first page that is not there. */
+/* Returns an address in the stack before the first page that is not mapped. */
 static uint64_t somewhere_readable(void)
 {
 	return STACK_AT + 8 * rnd(512 * (HOLES - 1));
@@ -473,7 +477,7 @@ static struct stop some_stop(void)
 	return s;
 }
 
-/* Every byte of it is behind a call. */
+/* Fills memory so that every byte is behind a call. */
 static void fill_with_calls(void *at, size_t size)
 {
 #ifdef __x86_64__
@@ -507,7 +511,7 @@ static void map_at(uint64_t at, size_t size, int prot, int fd, off_t off)
 
 static void set_up(void)
 {
-	/* Frame records in a circle, and a frame that lies at the end of all addresses. */
+	/* Frame records in a circle, and a frame at the end of all addresses. */
 	static const struct stop special[] = {
 		{ STACK_AT, STACK_AT, JIT + 64, (uintptr_t)wander_code },
 		{ 0, -15ULL, 0, CODE },
@@ -519,13 +523,16 @@ static void set_up(void)
 	map_at(MOVING, CODE_SIZE, PROT_READ | PROT_EXEC, code_fd, 0);
 	map_at(JIT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, -1, 0);
 	fill_with_calls((void *)JIT, 4096);
-	/* Shared: what is taken out of the page tables is not lost. */
+	/*
+	 * The stack is shared memory, so that pages that are removed from the page tables do not
+	 * lose their content.
+	 */
 	if (mmap(stack, STACK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_ANONYMOUS, -1,
 		 0) == MAP_FAILED)
 		_exit(2);
 	for (int i = 0; i < STACK_WORDS; i++)
 		stack[i] = some_word();
-	/* Some of it is not there, behind what is. */
+	/* Some pages behind the readable ones are not mapped. */
 	for (int page = HOLES - 1; page < STACK / 4096; page += HOLES)
 		mprotect((char *)stack + 4096 * page, 4096, PROT_NONE);
 	for (int i = 0; i < STOPS; i++)
@@ -551,7 +558,7 @@ static void __attribute__((noreturn)) go(void)
 	wander(stops, stops + STOPS, ROUNDS);
 }
 
-/* --- attacks --- */
+/* ---- Attacks ---- */
 
 static void attack_alone(void)
 {
@@ -643,7 +650,7 @@ static void attack_by_mapping(void)
 #define pc_of(regs) ((regs).pc)
 #endif
 
-/* Another process gives it registers, which the loop keeps until the next stop. */
+/* Sets registers from another process. The loop keeps them until the next stop. */
 static bool set_registers(pid_t pid)
 {
 	struct user_regs_struct regs;
@@ -651,7 +658,7 @@ static bool set_registers(pid_t pid)
 
 	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &v))
 		return false;
-	/* Not there yet. */
+	/* The process is not in the loop yet. */
 	if (!in_wander(pc_of(regs)) && pc_of(regs) - CODE >= CODE_SIZE)
 		return true;
 #ifdef __x86_64__
@@ -714,7 +721,7 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* New rules all the time. */
+/* Samples the attack, with new rules all the time. */
 static void sample_attack(struct sampler *s, struct verdict *v, pid_t pid, double limit)
 {
 	double began = seconds(), now = began;
@@ -730,7 +737,7 @@ static void sample_attack(struct sampler *s, struct verdict *v, pid_t pid, doubl
 	}
 }
 
-/* By the CPU's clock, of all that runs. */
+/* Tests an attack by samples of the CPU's clock, of everything that runs. */
 static void test_attack(const struct attack *a, double limit)
 {
 	struct count before = read_counts(), after;
@@ -756,7 +763,7 @@ static void test_attack(const struct attack *a, double limit)
 	ksft_test_result(counts_agree(&before, &after), "%s: each walk is counted once\n", a->name);
 }
 
-/* Where pages of the stack are brought in, while they are taken away. */
+/* Tests deferred chains, for which pages of the stack are brought in while they are taken away. */
 static void test_deferred(double limit)
 {
 	struct count before = read_counts(), after;
@@ -777,7 +784,7 @@ static void test_deferred(double limit)
 }
 
 #ifdef __x86_64__
-/* Where there is a source of NMIs: walks are interrupted by walks. */
+/* Tests with a source of NMIs, if there is one: walks interrupt walks. */
 static void test_nmi(double limit)
 {
 	struct count before = read_counts(), after;
@@ -821,7 +828,7 @@ static bool makes_nmis(void)
 }
 #endif
 
-/* --- a file mapped so low that its beginning would lie below address 0 --- */
+/* ---- A file mapped so low that its beginning would lie below address 0 ---- */
 
 #define LOW_MAPPING 0x10000000ull
 #define LOW_OFFSET 0x40000000ull
@@ -846,7 +853,7 @@ static uint64_t inode_of(int fd)
 	return fstat(fd, &st) ? 0 : st.st_ino;
 }
 
-/* Where in its file a function lies. */
+/* Returns the offset of an address in its file. */
 static uint64_t offset_of(uint64_t address)
 {
 	const ElfW(Phdr) *p = (const void *)getauxval(AT_PHDR);
@@ -857,7 +864,7 @@ static uint64_t offset_of(uint64_t address)
 	return 0;
 }
 
-/* By turns a return address in that mapping, and the one that is to be mistaken. */
+/* Uses by turns a return address in the low mapping, and the one that it could be mistaken for. */
 static void attack_from_low_mapping(void)
 {
 	static struct stop low[2];
@@ -888,9 +895,10 @@ static struct verdict sample_pinned(pid_t pid, bool steady)
 }
 
 /*
- * What a CPU remembers of rules is found by the table's number and the offset in it. In a
- * mapping of the file whose table has the number before this program's, an address may not
- * be taken for one 4 GiB behind that file's beginning: of this program's code.
+ * Tests that keys of different tables do not collide. A CPU finds remembered rules by the table's
+ * number and the offset in the table. The low file has a table whose number is one less than that
+ * of this program's table. An address in its mapping must not be taken for code of this program,
+ * which would be 4 GiB behind the beginning of the low file.
  */
 static void test_low_mapping(const void *own, size_t own_size)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_hotplug_test.c - a CPU goes and comes back while walks by unwind rules are made on all
+ * rules_hotplug_test.c - tests that a CPU can go and come back while walks by unwind rules are made
+ * on all CPUs
  *
- *   rules_hotplug_test ROUNDS SHSTK
+ *	rules_hotplug_test ROUNDS SHSTK
  *
- * SHSTK is the command, which compiles this program's own table. That the kernel complains of
- * nothing is the runner's matter.
+ * SHSTK is the command, which compiles this program's own table. The runner checks that the kernel
+ * does not complain.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@
 #define PERIOD 200000 /* ns */
 #define CHILDREN 3
 #define ENOUGH 20 /* walks in each state of the CPU */
-#define PATIENCE 20000 /* milliseconds; only a hang uses them up */
+#define PATIENCE 20000 /* milliseconds; used up only by a hang */
 
 static pid_t start(void)
 {
@@ -56,7 +57,7 @@ static void ignore(void *arg, const struct sample *sample)
 	(void)sample;
 }
 
-/* Until there are more walks. Return: whether that came. */
+/* Waits until there are more walks. Returns whether there were. */
 static bool await_walks(struct sampler *s)
 {
 	long before = read_number(WALKS);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_miss_test.c - files that walks have no table for: who is told of them, what does
- * not stop that, and what they do not hold.
+ * rules_miss_test.c - tests the files for which walks have no table: who is told of them, what does
+ * not stop that, and what they do not hold
  *
- *   rules_miss_test
+ *	rules_miss_test
  *
- * Copies of this program run and are sampled; nothing loads their tables.
+ * Copies of this program run and are sampled, and nothing loads their tables.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,10 +39,10 @@
 #define FILES "/sys/module/shstk_perf/rules/files"
 #define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
 #define PERIOD 200000 /* ns */
-#define PATIENCE 1200 /* times 50 ms */
+#define PATIENCE 1200 /* tries of 50 ms each */
 #define FLOOD 100 /* files of one process: more than there is room for */
 #define FLOOD_SAMPLES 2000
-#define OF_PROCESS 8 /* misses that are kept of one */
+#define OF_PROCESS 8 /* misses that are kept for one process */
 #define OF_USER 32
 #define PLACES 64
 #define FUSE_NODE 2
@@ -50,12 +50,12 @@
 #define OTHER_STRANGER 2000
 #define SUBORDINATE 100000
 #define LEASED "/tmp/rules_miss_leased"
-#define AGAIN 20 /* what is missed is kept for two seconds, which a busy machine may need */
-#define CALL_MS 5000 /* for a call that is not to wait; a lease is broken in 45 s */
+#define AGAIN 20 /* tries; misses are kept for two seconds, perhaps too short */
+#define CALL_MS 5000 /* for a call that must not wait; a lease is broken after 45 s */
 
-static int device; /* it listens; without waiting */
+static int device; /* it listens, without waiting */
 
-/* --- programs without a table --- */
+/* ---- Programs without a table ---- */
 
 static volatile int stay = 1;
 
@@ -85,7 +85,7 @@ static void await(int fd, const char *what)
 		ksft_exit_fail_msg("%s died\n", what);
 }
 
-/* Another program, which runs until it is ended. @more: another argument, or NULL. */
+/* Starts another program, which runs until it is ended. @more is another argument, or NULL. */
 static pid_t start(const char *path, const char *more)
 {
 	char fd[16];
@@ -107,7 +107,7 @@ static pid_t start(const char *path, const char *more)
 	return pid;
 }
 
-/* The same of a function of this program. */
+/* Starts a process that runs a function of this program. */
 static pid_t start_function(void (*fn)(int fd))
 {
 	int ready[2];
@@ -140,7 +140,7 @@ static void count(void *arg, const struct sample *s)
 		++*(unsigned int *)arg;
 }
 
-/* Until there are so many; the sampler stays open. */
+/* Samples until there are so many samples. The sampler stays open. */
 static void begin_to_sample(struct sampler *s, pid_t pid, unsigned int samples)
 {
 	unsigned int nr = 0;
@@ -173,7 +173,7 @@ static void copy_self(const char *path)
 		ksft_exit_fail_msg("%s: no copy\n", path);
 }
 
-/* --- what is told of them --- */
+/* ---- What is told of them ---- */
 
 static int ask(struct shstk_rules_miss *miss)
 {
@@ -195,7 +195,7 @@ static bool is_file(int fd, const char *path)
 	return !fstat(fd, &a) && !stat(path, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* That is among them, and closes all. */
+/* Returns whether the file is among those that are reported, and closes all of them. */
 static bool is_told_of(const char *path)
 {
 	struct pollfd p = { .fd = device, .events = POLLIN };
@@ -229,7 +229,7 @@ static void test_ended(void)
 	end(pid);
 }
 
-/* Its code, but for the ends, lies in memory of no file. */
+/* Tests a program whose code, except its ends, lies in memory without a file. */
 static void test_copied(void)
 {
 	const char *path = FOLDER "/copied";
@@ -262,9 +262,9 @@ static void test_umount(void)
 	forget_all();
 }
 
-/* --- files that are not to be opened --- */
+/* ---- Files that are not to be opened ---- */
 
-/* Code that runs for ever, in the file at @fd. */
+/* Runs code forever, in the file at @fd. */
 static void run_in(int fd, int how, int ready)
 {
 #ifdef __x86_64__
@@ -293,7 +293,7 @@ static void become(uid_t uid)
 		_exit(1);
 }
 
-/* A stranger's own file, which he may keep to himself for 45 seconds. */
+/* Runs a stranger's own file, which the stranger may keep to himself for 45 seconds by a lease. */
 static void run_leased(int ready)
 {
 	int fd;
@@ -319,7 +319,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Of how many files it is told that are @path's, and how long that took. */
+/* Returns how many of the reported files are @path's, and how long that took. */
 static unsigned int told_of(const char *path, uint64_t *ms)
 {
 	struct shstk_rules_miss miss;
@@ -419,8 +419,8 @@ static void test_denied(void)
 }
 
 /*
- * A file of one page that runs for ever. The server opens it once, and then never again; or, if
- * it is @mute, always, and nothing is ever read.
+ * The server of a file of one page that runs forever. It opens the file once, and then never again.
+ * If it is @mute, it opens the file always, but reads are never answered.
  */
 static bool mute;
 
@@ -447,7 +447,7 @@ static void answer(int fuse, const struct fuse_request *r, int error, const void
 
 	reply.out.len = (uint32_t)(sizeof(reply.out) + size);
 	memcpy(reply.data, data, size);
-	/* It may have been taken back. */
+	/* The request may have been taken back. */
 	if (write(fuse, &reply, reply.out.len) < 0)
 		return;
 }
@@ -522,14 +522,14 @@ static void run_file(int ready)
 		ksft_print_msg(MOUNT "/file: %s\n", strerror(errno));
 		_exit(1);
 	}
-	/* So that it is there. */
+	/* Touches the page, so that it is present. */
 	(void)*(volatile char *)code;
 	if (write(ready, "", 1) != 1)
 		_exit(1);
 	((void (*)(void))code)();
 }
 
-/* Whether a call comes back, with what is told of at once. */
+/* Returns whether a call comes back, with what it reports at once. */
 static bool comes_back(void)
 {
 	struct shstk_rules_miss miss;
@@ -568,7 +568,7 @@ static void test_fuse(void)
 	forget_all();
 	sample(pid, 5);
 	back = comes_back();
-	/* Its end ends what waits for it. */
+	/* The end of the server ends the processes that wait for it. */
 	end(server);
 	end(pid);
 	umount2(MOUNT, MNT_DETACH);
@@ -577,7 +577,10 @@ static void test_fuse(void)
 
 static void *page_of_file;
 
-/* By this way the kernel waits for the file with the lock of the mappings held. */
+/*
+ * Reads a page in the way in which the kernel waits for the file with the lock of the mappings
+ * held.
+ */
 static void *read_page(void *arg)
 {
 	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -586,7 +589,7 @@ static void *read_page(void *arg)
 	return pread(mem, &byte, 1, (off_t)(uintptr_t)page_of_file) == 1 ? arg : NULL;
 }
 
-/* And who wants to change them waits for that, before all who come later. */
+/* Changes the mappings, so it waits for that lock; everybody who comes later waits behind it. */
 static void *map_more(void *arg)
 {
 	usleep(500000);
@@ -601,7 +604,9 @@ static void be_locked(int ready)
 	pthread_t thread[2];
 
 	page_of_file = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
-	/* A thread's stack is mapped: the one that waits for the lock comes first. */
+	/*
+	 * Creating a thread maps its stack. So the thread that waits for the lock is created first.
+	 */
 	if (page_of_file == MAP_FAILED || pthread_create(&thread[1], NULL, map_more, NULL) ||
 	    pthread_create(&thread[0], NULL, read_page, NULL))
 		_exit(1);
@@ -627,7 +632,7 @@ static void test_locked(void)
 	sample(pid, 5);
 	back = comes_back();
 	end(server);
-	/* When it can be looked at it is missed again. */
+	/* When the process can be looked at again, its file is missed again. */
 	for (int i = 0; i < 50 && !told; i++) {
 		sample(pid, 5);
 		told = is_told_of(path);
@@ -639,9 +644,9 @@ static void test_locked(void)
 	umount2(MOUNT, MNT_DETACH);
 }
 
-/* --- many files --- */
+/* ---- Many files ---- */
 
-/* Some time in each of @nr files, which only this process has. */
+/* Spends some time in each of @nr files, which only this process has. */
 static void flood_files(int nr, int ready)
 {
 #ifdef __x86_64__
@@ -675,7 +680,7 @@ static void flood(int ready)
 	flood_files(FLOOD, ready);
 }
 
-/* How often chains ended in a file's code, as nothing is known of it. */
+/* Returns how often chains ended in a file's code because nothing is known of the file. */
 static unsigned long cut_in(const char *path)
 {
 	struct shstk_rules_cuts cut = { 0 };
@@ -701,7 +706,7 @@ static void test_flood(void)
 	copy_self(FOLDER "/other");
 	forget_all();
 	pid = start_function(flood);
-	/* What is missed is kept for two seconds: it goes on. */
+	/* Misses are kept for two seconds only, so the flood continues. */
 	begin_to_sample(&s, pid, FLOOD_SAMPLES);
 	other = start(FOLDER "/other", NULL);
 	sample(other, 5);
@@ -716,7 +721,9 @@ static void test_flood(void)
 			sample(other, 5);
 	}
 	end(pid);
-	/* Nothing was counted for a second. */
+	/*
+	 * After two seconds a place may be taken, because nothing was counted in it for a second.
+	 */
 	sleep(2);
 	sample(other, 50);
 	more = (unsigned int)cut_in(FOLDER "/other");
@@ -729,13 +736,13 @@ static void test_flood(void)
 	ksft_test_result(more, "and where chains ended is told of others' files, too\n");
 }
 
-/* --- many users --- */
+/* ---- Many users ---- */
 
 #define CROWD 10 /* processes of a user: more than there is room for */
 #define ITS_FILES 16
 #define CROWD_SAMPLES 4000
 
-/* Some time in each of a few files; see flood_files(). */
+/* Spends some time in each of a few files; see flood_files(). */
 static void flood_as(uid_t uid, int ready)
 {
 	become(uid);
@@ -747,7 +754,7 @@ static void flood_as_other(int ready)
 	flood_as(OTHER_STRANGER, ready);
 }
 
-/* In a user namespace with two subordinate ids of the stranger, which it becomes. */
+/* For the user namespace with two subordinate ids of the stranger; the process becomes these. */
 static int namespace_ready[2];
 
 static void flood_subordinate(int ready)
@@ -780,7 +787,7 @@ static bool map_ids(pid_t pid)
 	return true;
 }
 
-/* Return: how many are there. */
+/* Starts the processes of a crowd. Returns how many there are. */
 static int start_crowd(pid_t *pid, void (*fn)(int ready), bool maps)
 {
 	for (int i = 0; i < CROWD; i++) {
@@ -798,10 +805,10 @@ static int start_crowd(pid_t *pid, void (*fn)(int ready), bool maps)
 }
 
 /**
- * struct crowd - processes that are sampled for as long as it is there
+ * struct crowd - processes that are sampled as long as the crowd exists
  * @pid: the processes.
- * @sampler: of each.
- * @nr: their number.
+ * @sampler: the sampler of each process.
+ * @nr: number of processes.
  */
 struct crowd {
 	pid_t pid[2 * CROWD];
@@ -837,7 +844,10 @@ static void end_crowd(struct crowd *c)
 	free(c);
 }
 
-/* Of the first files that are told of, how many are no stranger's, and how many there are. */
+/*
+ * Reads all misses and returns their number. *@of_other receives how many of them are @other's, and
+ * *@first receives the position of the first of these, counted from 1, or 0 if there is none.
+ */
 static unsigned int drain_misses(pid_t other, unsigned int *of_other, unsigned int *first)
 {
 	struct shstk_rules_miss miss;
@@ -856,8 +866,8 @@ static unsigned int drain_misses(pid_t other, unsigned int *of_other, unsigned i
 }
 
 /*
- * Until @other's file is told of, or it is not though all places are taken; see drain_misses().
- * The crowd is sampled meanwhile.
+ * Samples @other until its file is reported, or until it is not reported although all places are
+ * taken. The results are those of drain_misses(). The crowd is sampled meanwhile, too.
  */
 static unsigned int sample_and_drain(pid_t other, unsigned int *of_other, unsigned int *first)
 {
@@ -896,7 +906,7 @@ static void test_subordinate(void)
 	end_crowd(c);
 }
 
-/* A user with two ids, another one, and a third who comes late. */
+/* Tests a user with two ids, another user, and a third one who comes late. */
 static void test_users(void)
 {
 	struct crowd *c = calloc(1, sizeof(*c));
@@ -918,7 +928,7 @@ static void test_users(void)
 	end_crowd(c);
 }
 
-/* --- marks --- */
+/* ---- Marks ---- */
 
 static bool no_file_is_held(void)
 {
@@ -938,7 +948,7 @@ static void write_limit(unsigned long limit)
 		ksft_exit_fail_msg(LIMIT ": %s\n", strerror(errno));
 }
 
-/* 0 or an errno. */
+/* Loads a table. Returns 0 or an errno. */
 static int load(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = rules_load(device, fd);
@@ -972,7 +982,7 @@ static void test_marks(void)
 	ksft_test_result(!err && read_number(FILES) == 1, "and then it may have one\n");
 }
 
-/* Each call has one direction. */
+/* Tests that each call has one direction. */
 static void test_direction(void)
 {
 	struct shstk_rules_drop arg = { .fd = -1, .flags = SHSTK_RULES_DROP_ALL };
@@ -1006,7 +1016,7 @@ int main(int argc, char **argv)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
 	ioctl(device, SHSTK_RULES_DROP,
 	      &(struct shstk_rules_drop){ .flags = SHSTK_RULES_DROP_ALL });
-	/* From now on it listens. */
+	/* From now on the device has a listener. */
 	if (ask(&miss) != EAGAIN)
 		ksft_print_msg("something was missed already\n");
 	test_ended();

@@ -4,23 +4,24 @@
 #   rules_programs.sh without|with|first GUEST PROGRAM:PROGRAM... [FILE...]
 #   rules_programs.sh many=SAMPLES GUEST PROGRAM:PROGRAM... [FILE...]
 #
-# Runs in a guest: Debian's perf samples Debian's programs, unmodified. First as the
-# kernel is; then, with shstk_perf.ko and its unwind rules, when all tables are loaded, with
-# samples that have a copy of the stack too, which `shstk unwind` unwinds and compares. The
-# other files only have to be there.
+# Runs in a guest: Debian's perf samples Debian's programs, unmodified. "without" uses the kernel
+# alone. "with" uses shstk_perf.ko and its unwind rules, when all tables are loaded; its samples
+# also have a copy of the stack, which `shstk unwind` unwinds and compares. The other files only
+# have to be there.
 #
-# "first" is about programs whose tables are not loaded: the daemon does that while they run,
-# from a cache that was filled for all packages, and then with an empty one.
+# "first" tests programs whose tables are not loaded. The daemon loads them while the programs run,
+# first from a cache that was filled for all packages, and then with an empty cache.
 #
-# "many" does the last alone, again and again, until so many samples have been compared; on x86
-# elfutils unwinds the copies too (rules_elfutils), an unwinder of others. As far as it has
-# descriptions, one chain of 10000 and five may differ: where the kernel has no rule.
+# "many" makes the samples of "with" again and again, until SAMPLES have been compared. On x86
+# elfutils, an independent unwinder, unwinds the copies, too (rules_elfutils). Where elfutils has
+# unwind information, one chain of 10000 and five more may differ, because the kernel has no rule
+# there.
 #
-# Copies fill perf's usual ring in a moment, and what is lost then may be a mapping's record: the
-# ring is large, and what is lost is told.
+# Copies fill perf's usual ring in a moment, and what is lost then may be the record of a mapping.
+# So the ring is large, and losses are reported.
 #
-# Prints lines "csv: GUEST,PROGRAM,SAMPLES,WHOLE_WITHOUT,WHOLE_WITH,EQUAL", counts of
-# samples that have a user stack: the first SAMPLES of each run.
+# Prints lines "csv: GUEST,PROGRAM,SAMPLES,WHOLE_WITHOUT,WHOLE_WITH,EQUAL". These are counts of
+# samples that have a user stack, of the first SAMPLES of each run.
 
 mode=$1 guest=$2 programs=$(echo "$3" | tr : ' ')
 cd /t || exit 1
@@ -28,7 +29,7 @@ cd /t || exit 1
 export HOME=/tmp/home PATH=/usr/bin:/bin
 K=/proc/sys/kernel
 
-# perf samples each millisecond of CPU time, and on a busy machine more often: so many
+# perf samples each millisecond of CPU time, and more often on a busy machine. Only this many
 # samples are looked at.
 rate=1999
 most=800
@@ -85,8 +86,8 @@ cp /usr/lib/python3*/[a-d]*.py . && git add . && git commit -q -m one &&
 for f in [ab]*.py; do echo "x = 1" >>$f; done && git diff >/dev/null &&
 git commit -q -a -m two && git log -p >/dev/null'
 
-# Sample a program's work: nothing but Debian's programs. $1 program, $2 file, then what
-# stands before perf
+# Samples a program's work, which is only Debian's programs. $1 is the program, $2 the file; the
+# other arguments are put in front of perf.
 record()
 {
 	program=$1 file=$2
@@ -109,8 +110,8 @@ record()
 	"$@" >out 2>&1
 }
 
-# How many of the first samples have whole chains, and equal ones.
-# $1 file, $2 most samples; none: all count
+# Counts how many of the first samples have complete chains, and equal ones. $1 is the file, $2 the
+# most samples; without $2 all samples count.
 judge()
 {
 	./shstk unwind --chains${2:+"=$2"} "$1" >verdict 2>odd ||
@@ -123,12 +124,13 @@ judge()
 	return 0
 }
 
-# Of 1000 chains, so many have to be whole, and equal. In code that node makes at run time
-# the caller of an innermost function without a frame is left out.
+# How many of 1000 chains have to be complete, and equal. In code that node makes at run time, the
+# caller of an innermost function without a frame is missing.
 least_whole=995
 least_equal() { case $1 in node) echo 940;; *) echo 999;; esac; }
 
-# share PART ALL PERMILLE: is it that much of it? One of few may be missing.
+# share PART ALL PERMILLE: tests whether PART is at least PERMILLE of ALL. If there are few, one may
+# be missing.
 share()
 {
 	[ "$2" -ge 30 ] && [ "$1" -le "$2" ] && [ $((($1 + 1) * 1000)) -ge $(($2 * $3)) ]
@@ -159,8 +161,8 @@ has_listeners() # N
 	[ "$(cat $state/listeners)" = "$1" ]
 }
 
-# With no tables but of what runs already, as when a system has just started; and as urgent as
-# shstkd.service is.
+# Starts the daemon with no tables except those of programs that run already, as when a system has
+# just started, and with the same priority as shstkd.service.
 start_daemon() # CACHE
 {
 	./shstk rules drop --all
@@ -177,7 +179,8 @@ stop_daemon()
 	sed 's/^/# /' serve
 }
 
-# The kernel's own walk may find a whole chain, if not the right one, where there are frame records.
+# Where there are frame records, the kernel's own walk may find a complete chain, though not always
+# the right one.
 without_rules=0 by_record=0
 tell_without_rules()
 {
@@ -187,7 +190,8 @@ tell_without_rules()
 		"$((by_record - frames)) frames by frame records"
 }
 
-# All samples of the run count: what is cut is in its first moments.
+# Tests a first run with a filled cache. All samples of the run count, because chains are cut in its
+# first moments.
 first_run() # PROGRAM
 {
 	samples=0 whole=0
@@ -198,8 +202,8 @@ first_run() # PROGRAM
 	stop_daemon
 }
 
-# Of a program that nobody has seen: until it has a table its chains are the kernel's own. How
-# many are told, for the first second of its CPU time.
+# Tests a program that nobody has seen before. Until it has a table its chains are the kernel's own.
+# The number of complete chains is printed for the first second of its CPU time.
 unseen_run() # PROGRAM
 {
 	samples=0 whole=0
@@ -232,7 +236,7 @@ first()
 	done
 }
 
-# With a copy of the stack.
+# Samples a program with a copy of the stack.
 record_both() # PROGRAM
 {
 	how="-m 32M --call-graph dwarf,16384 $regs"
@@ -240,7 +244,7 @@ record_both() # PROGRAM
 	record "$1" both.data env LD_PRELOAD=./both.so
 }
 
-# As many samples of each run: the fewer.
+# Compares the same number of samples of each run, which is the smaller number of the two.
 warm_run() # PROGRAM
 {
 	read -r n without <"$1.samples"
@@ -268,7 +272,7 @@ with()
 	./shstk rules status | sed 's/^/# /'
 }
 
-# By elfutils: as far as that has descriptions.
+# Compares with elfutils, as far as it has unwind information.
 by_elfutils() # FILE
 {
 	[ -x ./rules_elfutils ] || return 0
@@ -280,7 +284,7 @@ by_elfutils() # FILE
 	elf_left=$((elf_left + $5)) elf_copy=$((elf_copy + $6)) elf_else=$((elf_else + $7))
 }
 
-# Most have to be followed to their ends, or little was judged.
+# Most chains have to be followed to their ends, otherwise too little was judged.
 elfutils_agrees()
 {
 	[ "$elf_all" = 0 ] && return
@@ -292,7 +296,7 @@ elfutils_agrees()
 		"was not copied, $elf_else elsewhere"
 }
 
-# Until so many samples were compared, all of each run.
+# Compares until there are enough samples, and all samples of each run.
 many() # SAMPLES
 {
 	all=0 all_whole=0 all_equal=0
@@ -315,7 +319,8 @@ many() # SAMPLES
 	elfutils_agrees
 }
 
-# All that Debian's programs may map, and both.so, which env still has: it is sampled, too.
+# Prints all files that Debian's programs may map, and both.so, which env still has when it is
+# sampled.
 elf_files()
 {
 	find /usr /lib /lib64 -type f 2>/dev/null | while read -r f; do
@@ -325,7 +330,7 @@ elf_files()
 	echo ./both.so
 }
 
-# Software events cannot sample the register of SVE that perf asks for.
+# Software events cannot sample the SVE register that perf asks for.
 [ "$(uname -m)" = x86_64 ] || regs=--user-regs=x$(seq -s ,x 0 29),lr,sp,pc
 
 prepare()
@@ -342,7 +347,7 @@ load_tables()
 {
 	# shellcheck disable=SC2046
 	./shstk rules load -qv $(elf_files) >out 2>&1
-	# Data in the form of a library has none.
+	# Data in the form of a library has no unwind information.
 	! grep -v 'libicudata.*has no unwind information' out
 	point $? 'tables of all programs and libraries'
 }

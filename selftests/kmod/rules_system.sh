@@ -3,23 +3,24 @@
 #
 #   rules_system.sh without|with GUEST [FILE...]
 #
-# Runs in a guest with one CPU whose clock counts instructions: what `perf record -a` adds to
-# a program's work, perf's own part included, for each sample: without callchains, with them
-# (-g), and with copies of the stack (--call-graph dwarf), as the kernel is; then with
-# callchains by unwind rules. The program is Debian's python3, which has no frame pointers.
-# The other files only have to be there.
+# Runs in a guest with one CPU whose clock counts instructions. Measures what `perf record -a` adds
+# to a program's work for each sample, including perf's own part. "without" measures it without
+# callchains, with them (-g), and with copies of the stack (--call-graph dwarf), by the kernel
+# alone. "with" measures it with callchains by unwind rules. The program is Debian's python3, which
+# has no frame pointers. The other files only have to be there.
 #
-# Prints lines "system: GUEST,HOW,SAMPLES,INSTRUCTIONS", the latter of a sample.
+# Prints lines "system: GUEST,HOW,SAMPLES,INSTRUCTIONS"; INSTRUCTIONS is the cost of one sample.
 
 mode=$1 guest=$2
 cd /t || exit 1
 . ./cases.sh
 export PATH=/usr/bin:/bin
 
-# Ten times perf's 99: what 100 samples cost is lost among what the timer and the clock do.
+# Ten times perf's usual rate of 99. The cost of only 100 samples is lost among the work of the
+# timer and the clock.
 rate=997
 
-# Prints how many nanoseconds the work took, which are two for each instruction.
+# Prints how many nanoseconds the work took. Each instruction takes two.
 work='
 import time
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -37,7 +38,7 @@ python()
 	python3 -ISc "$work"
 }
 
-# The least of three, in instructions.
+# Prints the least of three runs, in instructions.
 least()
 {
 	for _ in 1 2 3; do
@@ -51,14 +52,15 @@ sampled() # PERF'S OPTIONS
 	perf record -q -a -e cpu-clock -F $rate -o s.data "$@" -- python3 -ISc "$work" 2>out
 }
 
-# How many samples the file has. perf begins before the work's clock does, and ends behind it.
+# Prints how many samples the file has. perf begins before the clock of the work does, and ends
+# after it.
 count_samples()
 {
 	perf report -i s.data --stats 2>/dev/null | sed -n 's/ *SAMPLE events: *\([0-9]*\).*/\1/p' |
 		head -n 1
 }
 
-# NAME OPTION...: what this adds, by the samples that fall into the work's time.
+# NAME OPTION...: prints what the options add for each sample that falls into the time of the work.
 measure()
 {
 	name=$1

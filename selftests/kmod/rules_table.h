@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rules_table.h - a table of one page, of which nothing is known, and what is done with it.
+ * rules_table.h - a table of one page about which nothing is known, and the calls for it.
  */
 #ifndef RULES_TABLE_H
 #define RULES_TABLE_H
@@ -33,7 +33,10 @@ static inline struct rules_small rules_small(int device)
 	return t;
 }
 
-/* As the file was when @st was taken; NULL: that is not said. Return: 0 or an errno. */
+/*
+ * Loads the table for the file @fd. @st is the status of the file when the table was made; NULL if
+ * it is not passed on. Returns 0 or an errno.
+ */
 static inline int rules_load_of(int device, int fd, const struct stat *st)
 {
 	struct rules_small t = rules_small(device);
@@ -56,7 +59,7 @@ static inline int rules_load(int device, int fd)
 	return rules_load_of(device, fd, NULL);
 }
 
-/* Return: 0 or an errno: ENOENT if the file had none. */
+/* Drops the table of a file. Returns 0 or an errno: ENOENT if the file had none. */
 static inline int rules_drop(int device, int fd)
 {
 	struct shstk_rules_drop arg = { .fd = fd };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_test.c - unwind rules in the kernel: who may load them, that nothing but a
- * table is taken, how long one lives, and that walks by them are exact.
+ * rules_test.c - tests unwind rules in the kernel: who may load them, that only valid tables are
+ * accepted, how long a table lives, and that walks by rules are exact
  *
- *   rules_test SHSTK
+ *	rules_test SHSTK
  *
- * SHSTK is the command, which compiles this program's own table. It has no frame
+ * SHSTK is the command, which compiles this program's own table. This program has no frame
  * pointers.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@
 #define FOLDER "/tmp/rules_test"
 #define DEPTH 30
 #define SAMPLES 50
-#define FOREVER_BYTES 64 /* of forever(), and no other function's loop */
+#define FOREVER_BYTES 64 /* size of forever() alone, with no other function's loop */
 #define NOBODY 65534
 #define COUNTERS "/sys/module/shstk_perf/rules/"
 #define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
@@ -39,7 +39,7 @@
 static int device;
 static const char *shstk;
 
-/* --- a small table --- */
+/* ---- A small table ---- */
 
 enum { RULES = 3, PAGES = 2, ROWS = 5 };
 
@@ -73,7 +73,7 @@ static struct small small(void)
 	return t;
 }
 
-/* 0 or an errno. */
+/* Loads a table. Returns 0 or an errno. */
 static int load(int fd, const void *table, size_t size)
 {
 	struct shstk_rules_load arg = {
@@ -116,7 +116,7 @@ static int make_file(const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* --- who, and what --- */
+/* ---- Who, and what ---- */
 
 static bool all_refused(void)
 {
@@ -184,7 +184,7 @@ static void test_files(void)
 	close(fd);
 }
 
-/* Each error of the table; 0 for none of these. */
+/* Returns whether the error may be an answer about the table: 0, EINVAL or EXDEV. */
 static bool is_answer(int err)
 {
 	return !err || err == EINVAL || err == EXDEV;
@@ -228,7 +228,7 @@ static void test_mutated(void)
 	close(fd);
 }
 
-/* --- life --- */
+/* ---- Life ---- */
 
 static void test_life(void)
 {
@@ -306,12 +306,12 @@ static void test_limit(void)
 	drop(-1, SHSTK_RULES_DROP_ALL);
 }
 
-/* --- whose memory a table is --- */
+/* ---- Whose memory a table is ---- */
 
 #define CGROUP "/sys/fs/cgroup"
 #define UPLOADER CGROUP "/rules_test"
 #define LARGE_BYTES (4l << 20)
-/* Each CPU charges some pages of the next ones at once. */
+/* Each CPU charges some pages in advance, so a bit less may be charged. */
 #define LARGE_LEAST (LARGE_BYTES - (1l << 19))
 
 static bool write_text(const char *path, const char *text)
@@ -336,7 +336,7 @@ static long cgroup_bytes(void)
 	return bytes;
 }
 
-/* A table of LARGE_BYTES, each page of it with as many rows as pages have bytes. */
+/* Makes a table of LARGE_BYTES, each page of which has as many rows as a page has bytes. */
 static void *large(size_t *size)
 {
 	enum { PER_PAGE = 4096, LARGE_PAGES = LARGE_BYTES / 4 / PER_PAGE };
@@ -360,7 +360,10 @@ static void *large(size_t *size)
 	return h;
 }
 
-/* The kernel frees what was dropped after a grace period. */
+/*
+ * Waits until the memory is down to @bytes, because the kernel frees a dropped table after a grace
+ * period. Returns whether it is.
+ */
 static bool comes_down_to(long bytes)
 {
 	for (int i = 0; i < 600; i++) {
@@ -401,7 +404,7 @@ out:
 	close(fd);
 }
 
-/* --- walks --- */
+/* ---- Walks ---- */
 
 static int ready[2];
 static bool by_signal;
@@ -419,7 +422,7 @@ static noinline_ void spin(void)
 	if (write(ready[1], &byte, 1) != 1)
 		_exit(1);
 	forever();
-	asm volatile(""); /* no tail call */
+	asm volatile(""); /* the asm prevents a tail call */
 }
 
 static void on_signal(int sig)
@@ -442,7 +445,10 @@ static noinline_ long recurse(int depth)
 	return r + 1;
 }
 
-/* Where the test begins: in a child of it, or in another program that is the same. */
+/*
+ * Starts the program under test: in a child of this process, or in another program that is a copy
+ * of it.
+ */
 static pid_t start_program(const char *path)
 {
 	char byte, fd[16];
@@ -464,8 +470,9 @@ static pid_t start_program(const char *path)
 }
 
 /*
- * A process that was just forked has its stack in memory, but not marked as accessed. A CPU
- * of arm64 that does not set that mark leaves it to a page fault, which no walk may take.
+ * Touches the stack. A process that was just forked has its stack in memory, but not marked as
+ * accessed. An arm64 CPU that does not set that mark itself leaves it to a page fault, which no
+ * walk may take.
  */
 static void touch_stack(void)
 {
@@ -508,16 +515,19 @@ static void end(pid_t pid)
 
 struct verdict {
 	unsigned int nr, exact;
-	unsigned int length; /* of the first chain */
+	unsigned int length; /* length of the first chain */
 };
 
-/* The same address as often as it recursed, in chains that are all as long. */
+/*
+ * Checks that one address is repeated as often as the process recursed, and that all chains have
+ * the same length.
+ */
 static void judge(void *arg, const struct sample *s)
 {
 	unsigned int most = 0, run = 1;
 	struct verdict *v = arg;
 
-	/* It may be in write() still. */
+	/* The process may still be in write(). */
 	if (!s->nr || s->ip[0] - (uintptr_t)forever > FOREVER_BYTES)
 		return;
 	for (unsigned int i = 2; i < s->nr; i++) {
@@ -560,7 +570,7 @@ static struct verdict sample_some(pid_t pid, unsigned int samples)
 	return v;
 }
 
-/* Ends it. */
+/* Samples a process, and ends it. */
 static struct verdict sample_process(pid_t pid, unsigned int samples)
 {
 	struct verdict v = sample_some(pid, samples);
@@ -582,7 +592,7 @@ static bool load_self(void)
 	return !system(command);
 }
 
-/* How walks end: enum walk_end of the module. */
+/* The ends of walks: enum walk_end of the module. */
 static const char *const walk_ends[] = {
 	"whole",       "zero",	      "room",	       "cut_no_code", "cut_no_table",
 	"cut_no_rule", "cut_no_kind", "cut_no_memory", "cut_bad_cfa", "refused",
@@ -628,7 +638,7 @@ static void test_walks(void)
 	drop(-1, SHSTK_RULES_DROP_ALL);
 }
 
-/* --- a file without a table --- */
+/* ---- A file without a table ---- */
 
 static void test_miss(void)
 {
@@ -653,7 +663,7 @@ static void test_miss(void)
 	close(p.fd);
 }
 
-/* How often chains ended in this program's code, as nothing is known of it. */
+/* Returns how often chains ended in this program's code because nothing is known of it. */
 static unsigned long cut_here(void)
 {
 	struct shstk_rules_cuts cut = { 0 };
@@ -678,7 +688,7 @@ static void test_cuts(void)
 	ksft_test_result(ioctl(device, SHSTK_RULES_CUTS, &bad) && errno == EINVAL &&
 				 ioctl(device, SHSTK_RULES_CUTS, &far) && errno == ENOENT,
 			 "cuts: wrong arguments are refused\n");
-	/* Without any table nothing is walked. */
+	/* Without any table nothing is walked, so a small one is loaded. */
 	load_small(make_file(FOLDER "/a"));
 	before = cut_here();
 	sample_child(SAMPLES);
@@ -695,7 +705,7 @@ static void test_cuts(void)
 	drop(-1, SHSTK_RULES_DROP_ALL);
 }
 
-/* --- the daemon --- */
+/* ---- The daemon ---- */
 
 #define OTHER FOLDER "/other"
 #define CACHE FOLDER "/cache"
@@ -715,7 +725,7 @@ static pid_t start_daemon(void)
 	_exit(127);
 }
 
-/* Waits until the daemon says that. */
+/* Waits until the daemon says @what. Returns whether it did. */
 static bool says(const char *what)
 {
 	struct pollfd p = { .fd = notified, .events = POLLIN };
@@ -826,7 +836,7 @@ static void test_serve(void)
 	drop(-1, SHSTK_RULES_DROP_ALL);
 }
 
-/* --- hostile tables in use --- */
+/* ---- Hostile tables in use ---- */
 
 static unsigned char *read_table(size_t *size)
 {
@@ -850,7 +860,7 @@ static void ignore(void *arg, const struct sample *s)
 	++*(unsigned int *)arg;
 }
 
-/* Rules that lie, in place of those of a program that is sampled. */
+/* Tests wrong rules in place of those of a program that is sampled. */
 static void test_lies(void)
 {
 	unsigned int taken = 0, nr = 0, state = 1;
@@ -866,7 +876,7 @@ static void test_lies(void)
 		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(errno));
 	for (int round = 0; round < 600; round++) {
 		const struct shstk_rules_header *h = (const void *)t;
-		/* Mostly the rules themselves: what changes them may be taken. */
+		/* Mostly the rules themselves are changed, because such a table may be accepted. */
 		size_t range = round % 4 ? 8 * h->nr_rules : size - sizeof(*h), at;
 		unsigned char saved;
 
@@ -879,7 +889,10 @@ static void test_lies(void)
 			t[at] = saved;
 		if (round % 20 == 0)
 			usleep(2000), sampler_drain(&s, ignore, &nr);
-		/* Begin anew now and then: else soon nothing is taken any more. */
+		/*
+		 * Begins again with a correct table now and then, because otherwise soon no table
+		 * is accepted any more.
+		 */
 		if (round % 50 == 49) {
 			free(t);
 			t = read_table(&size);
@@ -894,7 +907,7 @@ static void test_lies(void)
 	ksft_test_result(taken && nr, "tables that lie hurt nothing but chains\n");
 }
 
-/* Whether it is said. */
+/* Returns whether the command says that ftrace is off. */
 static bool is_said_off(void)
 {
 	char command[512];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rules_unload_test.c - shstk_perf.ko can be unloaded whatever other programs hold
+ * rules_unload_test.c - tests that shstk_perf.ko can be unloaded whatever other programs hold
  *
- *   rules_unload_test shstk_perf.ko SHSTK
+ *	rules_unload_test shstk_perf.ko SHSTK
  *
- * SHSTK is the command, which compiles this program's own table. First a file that has a table
- * is opened, and fanotify is asked, which does not answer. Then a child's stack pointer leads
- * to a page that somebody else holds back, and deferred callchains are taken of it. At last what
- * the module is to take only where it is needed, and to leave behind: nothing.
+ * SHSTK is the command, which compiles this program's own table. First a file that has a table is
+ * opened, and fanotify is asked and does not answer. Then a child's stack pointer points to a page
+ * that somebody else holds back, and deferred callchains of it are taken. At last it is tested that
+ * the module takes memory only where it needs it, and leaves nothing behind.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@
 #define PERIOD 200000 /* ns */
 #define FOLDER "/tmp/rules_unload"
 #define FILE_NAME FOLDER "/file"
-#define WAIT_MS 60000 /* only a hang uses them up */
+#define WAIT_MS 60000 /* used up only by a hang */
 #define SAMPLES 20
 
 static const char *module;
@@ -45,7 +45,7 @@ static void load_module(void)
 		ksft_exit_fail_msg("%s: %s\n", module, strerror(-ret));
 }
 
-/* --- a file that is being opened --- */
+/* ---- A file that is being opened ---- */
 
 struct question {
 	int fan;
@@ -64,7 +64,7 @@ static pid_t start_opener(void)
 	return pid;
 }
 
-/* One that is not answered yet. */
+/* Makes a question that is not answered yet. */
 static bool ask(struct question *q)
 {
 	q->fan = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY | O_CLOEXEC);
@@ -75,7 +75,7 @@ static bool ask(struct question *q)
 	return read(q->fan, &q->event, sizeof(q->event)) == sizeof(q->event);
 }
 
-/* Return: what the opener got. */
+/* Answers the question. Returns what the opener got. */
 static int answer(struct question *q, uint32_t how)
 {
 	struct fanotify_response r = { .fd = q->event.fd, .response = how };
@@ -88,7 +88,7 @@ static int answer(struct question *q, uint32_t how)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Whether another opener is asked about while the first one waits. */
+/* Returns whether fanotify is asked about another opener while the first one waits. */
 static bool is_asked_again(struct question *q)
 {
 	struct question other = { .fan = q->fan };
@@ -103,7 +103,7 @@ static bool is_asked_again(struct question *q)
 	return answer(&other, FAN_DENY) == EPERM;
 }
 
-/* A table for the file, and for one that nobody opens. Return: 0 or an errno. */
+/* Loads a table for the file, and one for a file that nobody opens. Returns 0 or an errno. */
 static int load_tables(void)
 {
 	int device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC), err = 0;
@@ -166,12 +166,12 @@ static void test_fanotify(void)
 	ksft_test_result(!ret, "and it is unloaded again\n");
 }
 
-/* --- a page that does not come --- */
+/* ---- A page that does not come ---- */
 
 static struct stall stall;
 static int ready[2];
 
-/* Its return address is to be read at @sp. */
+/* Spins with the stack pointer @sp, where its return address would have to be read. */
 static __attribute__((noinline, noreturn)) void spin_at(unsigned long sp)
 {
 #ifdef __x86_64__
@@ -185,7 +185,7 @@ static __attribute__((noinline, noreturn)) void spin_at(unsigned long sp)
 	__builtin_unreachable();
 }
 
-/* Says when somebody waits for the page, which it never gives. */
+/* Reports when somebody waits for the page. The page is never given. */
 static void *tell(void *arg)
 {
 	char byte = stall_await(&stall, -1);
@@ -223,7 +223,10 @@ static void count(void *arg, const struct sample *s)
 	*(unsigned int *)arg += s->deferred;
 }
 
-/* Until there are enough, or somebody waits for the page. Return: whether nobody does. */
+/*
+ * Samples until there are enough samples, or somebody waits for the page. Returns whether nobody
+ * waits.
+ */
 static bool sample(struct sampler *s, unsigned int *nr)
 {
 	struct pollfd p = { .fd = ready[0], .events = POLLIN };
@@ -273,11 +276,13 @@ static void test_page(const char *shstk)
 	ksft_test_result(!ret, "and at the end it is not loaded\n");
 }
 
-/* --- what it takes --- */
+/* ---- What it takes ---- */
 
 #define RULES "/sys/module/shstk_perf/rules/"
 
-/* Until walks are made, as somebody waits for files. Return: are they? */
+/*
+ * Waits until walks are made, because somebody listens for files. Returns whether there are walks.
+ */
 static bool walk_a_while(void)
 {
 	unsigned int samples = 0;
@@ -330,7 +335,10 @@ static void test_memory(void)
 	module_unload("shstk_perf");
 }
 
-/* Whoever has one of its files open, or is in its folder, holds neither. */
+/*
+ * Tests that somebody who has a file of the module open, or is in its directory, holds neither of
+ * them.
+ */
 static void test_files(void)
 {
 	static const char *const folder[] = { "chains/served", "rules/whole" };

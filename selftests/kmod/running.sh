@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with shstk.ko loaded: `shstk trace --no-stop`. The arguments are
-# only there to have the files copied in.
+# Runs in a guest with shstk.ko loaded: tests `shstk trace --no-stop`. The arguments are there only
+# so that the files are copied in.
 
 cd /t || exit 1
 . ./cases.sh
 
-# The lines with frames, of the threads that handle no signal. A stop takes a thread
-# back to the system call instruction: not the first.
+# Prints the lines with frames of the threads that handle no signal. A stop takes a thread back to
+# the system call instruction, so the first frame is left out.
 frames()
 {
 	sed -n '/^thread/,$p' "$1" | awk '

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sampler.h - sample a process with perf_event_open() as a profiler would:
- * CPU clock, user callchains, all its children and threads, a ring per CPU.
+ * sampler.h - samples a process with perf_event_open() as a profiler would: by the CPU clock, with
+ * user callchains, with all its children and threads, and one ring per CPU.
  */
 #ifndef SAMPLER_H
 #define SAMPLER_H
@@ -21,10 +21,10 @@
 #define SAMPLER_PAGES 64
 #define SAMPLER_DEPTH 512
 
-/* linux/perf_event.h has them since 7.0. */
+/* linux/perf_event.h has these since 7.0. */
 #define SAMPLER_RECORD_DEFERRED 22
 #define SAMPLER_USER_DEFERRED ((uint64_t)-640)
-#define SAMPLER_ATTR_DEFER (3ULL << 38) /* callchain and output */
+#define SAMPLER_ATTR_DEFER (3ULL << 38) /* for the callchain, and for its output */
 
 struct sampler {
 	int nr_cpus;
@@ -36,9 +36,9 @@ struct sample {
 	pid_t tid;
 	bool in_kernel; /* the sample hit the kernel */
 	bool deferred; /* taken on the way back to user mode */
-	unsigned int nr; /* user entries, innermost first */
+	unsigned int nr; /* number of user entries, innermost first */
 	uint64_t ip[SAMPLER_DEPTH];
-	unsigned int nr_all; /* all entries, the kernel's too, until @fn returns */
+	unsigned int nr_all; /* number of all entries, with the kernel's; valid until @fn returns */
 	const uint64_t *all;
 };
 
@@ -53,7 +53,7 @@ static inline void sampler_close(struct sampler *s)
 	s->nr_cpus = 0;
 }
 
-/* Opens one on each CPU. Returns 0 or a negative errno. */
+/* Opens one event on each CPU. Returns 0 or a negative errno. */
 static inline int sampler_open_attr(struct sampler *s, pid_t pid, struct perf_event_attr *attr)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -81,7 +81,10 @@ fail:
 	return -errno;
 }
 
-/* Returns 0 or a negative errno. Counting starts when @pid calls exec or now. */
+/*
+ * Opens events of the CPU clock. Counting starts when @pid calls exec, or at once. Returns 0 or a
+ * negative errno.
+ */
 static inline int sampler_open_type(struct sampler *s, pid_t pid, uint64_t period_ns, bool defer,
 				    bool chain)
 {
@@ -111,7 +114,10 @@ static inline int sampler_open(struct sampler *s, pid_t pid, uint64_t period_ns,
 	return sampler_open_type(s, pid, period_ns, defer, true);
 }
 
-/* Whether this kernel takes deferred callchains: on x86-64 from 7.2 on, and on nothing else yet. */
+/*
+ * Returns whether this kernel takes deferred callchains: on x86-64 from 7.2 on, and on nothing else
+ * yet.
+ */
 static inline bool sampler_defers(void)
 {
 #ifdef __x86_64__
@@ -126,7 +132,10 @@ static inline bool sampler_defers(void)
 #endif
 }
 
-/* For a BPF program: no ring, one process or thread. Returns a descriptor, or -1 and errno. */
+/*
+ * Opens an event for a BPF program: without a ring, for one process or thread. Returns a
+ * descriptor, or -1 and errno.
+ */
 static inline int sampler_open_clock(pid_t pid)
 {
 	struct perf_event_attr attr = {
@@ -146,7 +155,7 @@ static inline void sampler_copy(void *dst, const char *data, uint64_t size, uint
 		((char *)dst)[i] = data[(at + i) % size];
 }
 
-/* Split a callchain: only what stands behind the mark of user entries. */
+/* Copies the user part of a callchain, which is what follows the mark of user entries. */
 static inline void sampler_user_part(struct sample *sample, const uint64_t *ip, uint64_t nr,
 				     bool user)
 {
@@ -159,7 +168,7 @@ static inline void sampler_user_part(struct sample *sample, const uint64_t *ip, 
 	}
 }
 
-/* Hand all samples that are there to @fn. Returns their number. */
+/* Passes all samples that are there to @fn. Returns their number. */
 static inline int sampler_drain(struct sampler *s, sample_fn fn, void *arg)
 {
 	static union {
@@ -181,7 +190,7 @@ static inline int sampler_drain(struct sampler *s, sample_fn fn, void *arg)
 			sampler_copy(&rec, data, size, tail, sizeof(rec.head));
 			sampler_copy(&rec, data, size, tail, rec.head.size);
 			tail += rec.head.size;
-			/* No more entries than the record has room for. */
+			/* Use no more entries than the record has room for. */
 			nr = rec.head.size / 8 > 3 ? rec.head.size / 8 - 3 : 0;
 			nr = nr && rec.word[2] < nr ? rec.word[2] : nr;
 			sample.in_kernel = (rec.head.misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
@@ -189,12 +198,12 @@ static inline int sampler_drain(struct sampler *s, sample_fn fn, void *arg)
 			sample.all = rec.word + 3;
 			sample.nr_all = nr;
 			if (rec.head.type == PERF_RECORD_SAMPLE) {
-				/* pid and tid, nr, entries */
+				/* The words are: pid and tid, nr, entries. */
 				sample.tid = rec.word[1] >> 32;
 				sample.deferred = false;
 				sampler_user_part(&sample, rec.word + 3, nr, false);
 			} else if (rec.head.type == SAMPLER_RECORD_DEFERRED) {
-				/* cookie, nr, entries, pid and tid */
+				/* The words are: cookie, nr, entries, pid and tid. */
 				sample.deferred = true;
 				sampler_user_part(&sample, rec.word + 3, nr, true);
 				sample.tid = 0;

@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The modules' sources under the kernel's own checkers: built with W=1 for every
-# guest's kernel (or those of KERNELS) without a warning, sparse, checkpatch --strict, kernel-doc.
-# And what other kernels than these are: without uprobes, with another type of a member.
-# Prints KTAP.
+# Checks the modules' sources with the kernel's own checkers: built with W=1 for every guest's
+# kernel (or those in KERNELS) without a warning, sparse, checkpatch --strict, kernel-doc. It also
+# compiles for other kernels: without uprobes, and with another type of a member. Prints KTAP.
 
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -31,7 +30,7 @@ skip()
 	echo "ok $nr # SKIP $1"
 }
 
-# $1 directory: the sources, by links
+# Makes the tree of the sources, of links. $1 is the directory.
 tree()
 {
 	rm -rf "$1"
@@ -40,7 +39,7 @@ tree()
 	done
 }
 
-# $1 directory of a finished build, $2 headers, $3 sparse's --arch
+# Runs sparse. $1 is the directory of a finished build, $2 the headers, $3 sparse's --arch.
 run_sparse()
 {
 	local cmd dir
@@ -57,7 +56,7 @@ run_sparse()
 	done
 }
 
-# $1 guest
+# Builds the modules. $1 is the guest.
 build()
 {
 	local headers arch= tree=$out/$1
@@ -65,8 +64,7 @@ build()
 	headers=$(cat "$cache/kernels/$1/headers")
 	case $1 in arm64-*) arch="ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-";; esac
 	tree "$tree"
-	# kernel-doc runs below; there W=1 would want it inside the folder.
-	# shellcheck disable=SC2086
+	# kernel-doc runs below. W=1 would need it inside the folder.
 	selftests/guest/in trixie make -s -C "$headers" $arch M="$tree" W=1 \
 		cmd_checkdoc= >"$tree/log" 2>&1 && [ ! -s "$tree/log" ]
 	result $? "W=1 build without a warning: $1" "$tree/log"
@@ -83,7 +81,8 @@ build()
 	result $? "sparse: $1" "$tree/log"
 }
 
-# What the modules do without. The compiler sees it when the configuration was read. $1 guest
+# Builds without the options that the modules do not need: they are undefined after the
+# configuration was read. $1 is the guest.
 build_without()
 {
 	local headers tree=$out/without
@@ -97,7 +96,7 @@ build_without()
 	result $? "W=1 build without uprobes, userfaultfd and deferred callchains: $1" "$tree/log"
 }
 
-# What they do not do without: each option that is missing is named. $1 guest
+# Tests that the build names each option that is missing and that the modules need. $1 is the guest.
 stop_without()
 {
 	local headers tree=$out/stop option
@@ -112,7 +111,8 @@ stop_without()
 	done
 }
 
-# The number that changes of mappings change, whose type 6.12 changed on its way. $1 that
+# Compiles the use of the number that each change of a mapping changes. Its type was changed in
+# 6.12's stable releases. $1 is the type.
 compile_sequence()
 {
 	local c=$out/sequence.c
@@ -129,13 +129,14 @@ compile_sequence()
 	result $? "the number that mappings change is read where it is $1" "$out/log"
 }
 
-# $1 file, $2 pattern: the options that it names
+# Prints the options that a file names. $1 is the file, $2 the pattern.
 options()
 {
 	grep "$2" "$1" | grep -o 'CONFIG_[A-Z0-9_]*' | grep -v -e USER_SHADOW_STACK -e ARM64_GCS | sort -u
 }
 
-# dkms passes over what would not build.
+# Compares the list in dkms.conf with that of the code: dkms must skip kernels for which the build
+# would fail.
 compare_needs()
 {
 	diff <(options kmod/needs.h static_assert) <(options kmod/dkms.conf BUILD_EXCLUSIVE_CONFIG) \
@@ -174,9 +175,8 @@ compile_sequence int
 compile_sequence seqcount_t
 compare_needs
 
-# ENOSYS is what a system call that was not bound answers; versions are
-# compared in compat.h only; trace events have a layout of their own; uapi headers have no BIT().
-# shellcheck disable=SC2086
+# The ignored checks: ENOSYS is what a system call that was not bound returns; only compat.h
+# compares versions; trace events have their own layout; uapi headers have no BIT().
 perl "$scripts/checkpatch.pl" --no-tree --strict --terse --no-summary \
 	--ignore ENOSYS -f $(ls kmod/*.[ch] | grep -v -e compat.h -e trace.h) >"$out/log" 2>&1 &&
 perl "$scripts/checkpatch.pl" --no-tree --strict --terse --no-summary \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stall.h - a page on which the kernel waits for as long as a program likes
+ * stall.h - a page for which the kernel waits as long as a program likes
  *
- * It is missing, and its faults are handled by userfaultfd: a process that
- * touches it, or hands it to a system call, sleeps until it is given the page.
+ * The page is missing, and userfaultfd handles its faults. A process that touches it, or passes it
+ * to a system call, sleeps until it gets the page.
  */
 #ifndef KMOD_STALL_H
 #define KMOD_STALL_H
@@ -37,7 +37,7 @@ static inline bool stall_open(struct stall *s)
 	       !ioctl(s->fd, UFFDIO_REGISTER, &reg);
 }
 
-/* Until somebody waits for the page. */
+/* Waits until somebody waits for the page. Returns whether somebody does. */
 static inline bool stall_await(const struct stall *s, int ms)
 {
 	struct pollfd p = { .fd = s->fd, .events = POLLIN };
@@ -47,7 +47,7 @@ static inline bool stall_await(const struct stall *s, int ms)
 	       msg.event == UFFD_EVENT_PAGEFAULT;
 }
 
-/* Let go who waits. */
+/* Lets the waiting process continue. Returns whether that worked. */
 static inline bool stall_end(const struct stall *s)
 {
 	struct uffdio_zeropage zero = {

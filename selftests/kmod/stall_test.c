@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * stall_test.c - a caller of /dev/shstk that is stuck on a page of its own holds
- * nobody up but itself, and holds no memory of threads that have ended
+ * stall_test.c - tests that a caller of /dev/shstk that is stuck on its own page holds up only
+ * itself, and holds no memory of threads that have ended
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 #include "stall.h"
 #include "linux/shstk.h"
 
-#define PATIENCE 60000 /* milliseconds; only a hang uses them up */
+#define PATIENCE 60000 /* milliseconds; used up only by a hang */
 
 static struct shstk_ioc_trace trace = {
 	.max_entries = 1,
@@ -37,7 +37,7 @@ static void *call(void *arg)
 	return arg;
 }
 
-/* Executes another program as soon as the pipe closes. */
+/* Starts a process that executes another program as soon as the pipe closes. */
 static pid_t start(int *wake)
 {
 	int pipes[2];
@@ -88,7 +88,7 @@ static void test_exec(void)
 	ksft_test_result(!answer, "which goes on when it can: %ld\n", answer);
 }
 
-/* --- threads that have ended --- */
+/* ---- Threads that have ended ---- */
 
 #define GROUPS "/run/stall_test"
 #define GROUP GROUPS "/some"
@@ -108,7 +108,7 @@ static bool enter_group(void)
 	return fd >= 0 && write(fd, "0", 1) == 1 && !close(fd);
 }
 
-/* In a group of its own, which is there for as long as one of its tasks is. */
+/* Starts threads in a cgroup of their own, which exists as long as one of its tasks. */
 static pid_t start_threads(void)
 {
 	int pipes[2];

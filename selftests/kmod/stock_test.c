@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * stock_test.c - Debian's own perf records Debian's own programs, unmodified,
- * on shadow stacks: are its callchains the true ones?
+ * stock_test.c - tests whether the callchains are true when Debian's own perf records Debian's own
+ * programs, unmodified, on shadow stacks
  *
- *   stock_test witness.so [FILE...] [PROGRAM...]
+ *	stock_test witness.so [FILE...] [PROGRAM...]
  *
- * Other files only have to be there. PROGRAMs are python3, bash and sqlite3; all
- * of them if none is named.
+ * The other files only have to be there. PROGRAMs are python3, bash and sqlite3; all of them if
+ * none is named.
  *
- * Two events in one recording. Page faults at known addresses come with what
- * libshstk read in process just before (witness.c): those chains have to be
- * equal, word by word. The CPU clock samples the program anywhere: while it is
- * in its main loop, such a chain is complete if it ends in the outermost frames
- * that the witness saw.
+ * One recording has two events. Page faults at known addresses come with what libshstk has read in
+ * the process just before (witness.c), and these chains have to be equal, word by word. The CPU
+ * clock samples the program anywhere. While the program is in its main loop, such a chain is
+ * complete if it ends in the outermost frames that the witness saw.
  *
- * With shstk_perf.ko all chains must be equal and complete. Without it the same
- * is counted of what the kernel finds by frame pointers. Debian's programs for
- * x86 have none, so there not all of that may be right, else they would be no
- * good examples. Those for arm64 have them, and what is lost is the caller of a
- * function that calls nothing: see bpf_test.c.
+ * With shstk_perf.ko all chains must be equal and complete. Without it the same is counted for what
+ * the kernel finds by frame pointers. Debian's programs for x86 have no frame pointers, so not all
+ * of that may be right; otherwise they would be no good examples. Those for arm64 have them, and
+ * only the caller of a function that calls nothing is lost: see bpf_test.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +72,7 @@ static void child(const struct program *p)
 	snprintf(arg[0], sizeof(arg[0]), "LD_PRELOAD=%s", witness);
 	snprintf(arg[1], sizeof(arg[1]), "WITNESS=%s", WITNESS);
 #ifdef __x86_64__
-	/* Debian's C library for x86 does not switch shadow stacks on. */
+	/* Debian's C library for x86 does not enable shadow stacks. */
 	execlp("perf", "perf", "record", "-q", "-B", "-N", "-o", DATA, "-g", "-d", "-k", "mono",
 	       "-e", "cpu-clock/period=1000000/", "-e", "page-faults/period=1/", "--", "env",
 	       arg[0], arg[1], "./shstk", "run", "-q", p->path, p->option, p->script, NULL);
@@ -92,8 +90,8 @@ struct count {
 	const struct testimony *truth;
 	unsigned int truths;
 	unsigned int faults, equal; /* chains at known moments */
-	unsigned int ticks, complete; /* CPU clock, in the main loop */
-	const struct testimony *odd; /* the first that is not equal */
+	unsigned int ticks, complete; /* samples of the CPU clock, in the main loop */
+	const struct testimony *odd; /* the first one that is not equal */
 	struct perfdata_sample odd_sample;
 };
 
@@ -102,7 +100,7 @@ static bool chain_equal(const struct perfdata_sample *s, const struct testimony 
 	return s->nr == t->nr + 1 && !memcmp(s->ip + 1, t->pc, t->nr * 8);
 }
 
-/* The two outermost entries; the words of all testimonies end alike. */
+/* Compares the two outermost entries. The words of all testimonies end in the same way. */
 static bool chain_complete(const struct perfdata_sample *s, const struct testimony *t)
 {
 	return s->nr >= 2 && t->nr >= 2 && !memcmp(s->ip + s->nr - 2, t->pc + t->nr - 2, 16);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * suspend_test.c - the machine goes to sleep while callchains are taken by unwind rules
+ * suspend_test.c - tests that the machine can go to sleep while callchains are taken by unwind
+ * rules
  *
- *   suspend_test SHSTK
+ *	suspend_test SHSTK
  *
- * SHSTK is the command, which compiles this program's table. shstk_perf.ko is loaded. Each step of the way to sleep is gone and then back, by the kernel's
- * own test of that (/sys/power/pm_test); then callchains come as before.
+ * SHSTK is the command, which compiles this program's table. shstk_perf.ko is loaded. Each step on
+ * the way to sleep is made and undone by the kernel's own test (/sys/power/pm_test). Afterwards
+ * callchains come as before.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static const struct {
 
 #define NR_SLEEPS (sizeof(sleeps) / sizeof(sleeps[0]))
 
-/* Return: 0 or an errno. */
+/* Writes a text to a file. Returns 0 or an errno. */
 static int put(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;

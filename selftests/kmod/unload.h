@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unload.h - load a module, and try to unload it
+ * unload.h - loads a module, and tries to unload it
  */
 #ifndef KMOD_UNLOAD_H
 #define KMOD_UNLOAD_H
@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define UNLOAD_PATIENCE 60000 /* milliseconds; only a hang uses them up */
+#define UNLOAD_PATIENCE 60000 /* milliseconds; used up only by a hang */
 
-/* Return: 0 or a negative errno. */
+/* Loads a module. Returns 0 or a negative errno. */
 static inline int module_load(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
@@ -25,7 +25,9 @@ static inline int module_load(const char *path)
 	return ret;
 }
 
-/* In a process of its own. Return: negative errno, 0, or 1 if it does not end. */
+/*
+ * Unloads a module in a separate process. Returns 0 or a negative errno, or 1 if it does not end.
+ */
 static inline int module_unload(const char *name)
 {
 	int status, ended = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * unload_test.c - shstk_prctl.ko is in use while a call that it serves sleeps, and
- * can be unloaded when that has ended
+ * unload_test.c - tests that shstk_prctl.ko is in use while a call that it serves sleeps, and that
+ * it can be unloaded when the call has ended
  *
- *   unload_test shstk_prctl.ko
+ *	unload_test shstk_prctl.ko
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static void *call(void *arg)
 	return NULL;
 }
 
-/* Sleeps in the call until it is killed. */
+/* Starts a process that sleeps in the call until it is killed. */
 static pid_t start(int ready)
 {
 	struct stall stall;

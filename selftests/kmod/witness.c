@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * witness.c - preloaded into a program that perf records: says what the stack
- * was at moments that perf can be made to sample as well
+ * witness.c - is preloaded into a program that perf records, and writes down the stack at moments
+ * that perf can be made to sample, too
  *
- * The program's calls of umask() and gettimeofday() come here. Each writes down
- * what libshstk reads in process, then touches a fresh page at a known address:
- * an event that perf records with its callchain and that address. This object
- * keeps frame pointers, so a chain is not cut on its account.
+ * The program's calls of umask() and gettimeofday() come here. Each of them writes down what
+ * libshstk reads in the process, and then touches a fresh page at a known address. perf records
+ * that event with its callchain and that address. This object keeps frame pointers, so that it does
+ * not cut a chain.
  *
- * SIGPROF, which a BPF program sends from its sample, is answered by what
- * libshstk reads at the interrupted instruction.
+ * SIGPROF, which a BPF program sends when it takes a sample, is answered with what libshstk reads
+ * at the interrupted instruction.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -72,7 +72,9 @@ static __attribute__((constructor)) void start(void)
 	sigaction(SIGPROF, &sa, NULL);
 }
 
-/* Its own entry of a trace is left out: the capture is not where the touch is. */
+/*
+ * Leaves out its own entry of the trace, because the place of the capture is not that of the touch.
+ */
 static __attribute__((noinline)) void testify(void)
 {
 	struct shstk_opts opts = {

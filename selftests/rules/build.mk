@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `shstk rules` as far as no module is needed: the cache, and the process that compiles.
+# Tests of `shstk rules` that need no module: the cache, and the process that compiles.
 
 RULES_B := $(B)/selftests/rules
 $(RULES_B)/sandbox_test: selftests/rules/sandbox_test.c tools/rules/sandbox.c tools/rules/sandbox.h
@@ -18,7 +18,7 @@ $(RULES_B)/fake_device.so: selftests/rules/fake_device.c selftests/rules/build.m
 selftests/rules/serve_test.py: | $(RULES_B)/fake_device.so all
 CHECK += $(RULES_B)/sandbox_test selftests/rules/cache_test.py selftests/rules/serve_test.py
 
-# A stripped program of Go without C, in a guest where the module is loaded.
+# A stripped Go program without C, for a guest in which the module is loaded.
 $(RULES_B)/go: selftests/rules/go.go
 	@mkdir -p $(@D)
 	$(call say,GO,$@)CGO_ENABLED=0 go build -ldflags='-s -w' -o $@ $<

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk rules`: a table, and the cache: what is in it, what is trusted. Prints KTAP."""
+"""Tests the tables of `shstk rules` and their cache: what is in it, what is trusted. Prints KTAP."""
 
 import glob
 import os
@@ -19,11 +19,12 @@ PROGRAM = '/bin/bash'
 DAY = 86400
 RULE_NONE = 0
 RULE_END = 3
-BASE = 8        # where a table says which offset it begins with
-IMAGE = 1 << 22 # at a multiple of that programs lie that have fixed addresses
+BASE = 8        # offset of the field "base" in a table
+IMAGE = 1 << 22 # programs with fixed addresses lie at a multiple of this
 START_FILES = ('_init', '_fini', 'deregister_tm_clones', 'register_tm_clones', 'frame_dummy',
                '__do_global_dtors_aux')
-# It says behind its first instruction only that it has no caller, as glibc's for arm64.
+# An entry point whose unwind information says only behind its first instruction that it has no
+# caller, as in glibc for arm64.
 ENTRY = '''.globl _start
 _start: .cfi_startproc
 nop
@@ -36,13 +37,13 @@ FOLDER = os.path.join(TMP, 'cache')
 
 
 def rules(*args, before=()):
-    """Run shstk rules, by the program before."""
+    """Runs shstk rules, by the program BEFORE if one is given."""
     return subprocess.run([*before, SHSTK, 'rules', *args], capture_output=True, text=True,
                           check=False, timeout=LIMIT, cwd=TMP)
 
 
 def fill(*files, folder=FOLDER):
-    """Files done, files that were in the cache, exit status."""
+    """Fills the cache. Returns files done, files that were in the cache, and the exit status."""
     done = rules('compile', f'--cache={folder}', *files)
     words = done.stdout.split()
     check(words[1:2] == ['files,'], done.stdout + done.stderr)
@@ -50,7 +51,7 @@ def fill(*files, folder=FOLDER):
 
 
 def link_of(path):
-    """The link that says which build id a file has."""
+    """Returns the path of the link that says which build id a file has."""
     st = os.stat(path)
     seconds, ns = divmod(st.st_ctime_ns, 10 ** 9)
     return os.path.join(FOLDER, f'{st.st_dev:x}-{st.st_ino:x}-{st.st_size:x}-{seconds:x}.{ns:x}'
@@ -58,26 +59,26 @@ def link_of(path):
 
 
 def only_entry():
-    """The one table of the cache."""
+    """Returns the path of the only table of the cache."""
     found = glob.glob(FOLDER + '/*.rules')
     check(len(found) == 1, found)
     return found[0]
 
 
 def read(path):
-    """What a file holds."""
+    """Returns the content of a file."""
     with open(path, 'rb') as file:
         return file.read()
 
 
 def write(path, data):
-    """Make a file."""
+    """Makes a file."""
     with open(path, 'wb') as file:
         file.write(data)
 
 
 def own_copy(name):
-    """A copy of a program that is ours alone."""
+    """Makes a copy of a program that only we may write to. Returns its path."""
     path = os.path.join(TMP, name)
     shutil.copyfile(PROGRAM, path)
     os.chmod(path, 0o755)
@@ -85,7 +86,7 @@ def own_copy(name):
 
 
 def rows(table):
-    """The rows of a table: pairs of an offset in a page, and a kind of rule."""
+    """Returns the rows of a table: pairs of an offset in a page and a kind of rule."""
     rules_, pages, rows_ = struct.unpack_from('<III', table, 16)
     kinds = [rule & 15 for rule in struct.unpack_from(f'<{rules_}Q', table, 32)]
     at = 32 + 8 * rules_ + 4 * (pages + 1)
@@ -94,7 +95,7 @@ def rows(table):
 
 
 def kind_at(table, offset):
-    """The kind of rule at an offset in the file."""
+    """Returns the kind of rule at an offset in the file."""
     rules_, pages = struct.unpack_from('<II', table, 16)
     base = struct.unpack_from('<Q', table, BASE)[0]
     first = struct.unpack_from(f'<{pages + 1}I', table, 32 + 8 * rules_)
@@ -182,7 +183,7 @@ def damaged():
     for at in places:
         write(only_entry(), good[:at] + bytes([good[at] ^ 0x41]) + good[at + 1:])
         got = fill('program')
-        # What is behind the build id's end in its field says nothing.
+        # Bytes behind the end of the build id in its field have no meaning.
         check(got == (1, 0, 0) or (got == (1, 1, 0) and 36 <= at < 80), f'byte {at}: {got}')
         if got == (1, 0, 0):
             check(read(only_entry()) == good, f'byte {at}: not replaced')

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fake_device.c - a library to preload: /dev/shstk_rules without the module, and a world
+ * fake_device.c - a library to preload: provides /dev/shstk_rules without the module, and a world
  * that is worse and faster than this one.
  *
- * What the device is asked goes to the socket FAKE_DEVICE, where the test answers. There a
- * message is the number of the call and its argument, with the file it names; the answer an
- * errno and the argument again. Who opens the device says 0, and then gets misses: an errno,
- * or 0 and the file.
+ * The calls of the device go to the socket FAKE_DEVICE, where the test answers them. A message
+ * there has the number of the call and its argument, with the file that it names. The answer has an
+ * errno and the argument. A process that opens the device sends 0, and then receives misses: an
+ * errno, or 0 and the file.
  *
- * FAKE_STUCK: number of an inode whose file is never read to the end, by a process that
- * cannot be killed: as if its server were gone. FAKE_SPEED: clocks go so many times faster.
- * FAKE_HASTE: poll() waits so many times less. FAKE_MODULE: a folder in the place of
- * /sys/module/shstk_perf.
+ * FAKE_STUCK: number of an inode. Its file is never read to the end, by a process that cannot be
+ *	killed, as if the file's server were gone.
+ * FAKE_SPEED: factor by which clocks are faster.
+ * FAKE_HASTE: factor by which poll() waits less.
+ * FAKE_MODULE: a folder in the place of /sys/module/shstk_perf.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,7 +36,7 @@
 #define MAX_ARG 256
 
 struct message {
-	uint32_t word; /* a call, or an errno */
+	uint32_t word; /* the number of a call, or an errno */
 	uint8_t arg[MAX_ARG];
 };
 
@@ -78,7 +79,10 @@ static bool tell(int to, struct message *m, size_t size, int fd)
 	return sendmsg(to, &h, MSG_NOSIGNAL) > 0;
 }
 
-/* Bytes behind the word, or -1; and the file that came along, or -1. */
+/*
+ * Receives a message. *@fd receives its file, or -1. Returns the number of bytes behind the word,
+ * or -1.
+ */
 static ssize_t hear(int from, struct message *m, int *fd, int flags)
 {
 	struct iovec v = { .iov_base = m, .iov_len = sizeof(*m) };
@@ -142,7 +146,7 @@ static int open_device(void)
 	return fd;
 }
 
-/* --- what the C library has, too --- */
+/* ---- What the C library has, too ---- */
 
 int open(const char *path, int flags, ...)
 {
@@ -188,7 +192,10 @@ int ioctl(int fd, unsigned long cmd, ...)
 	return cmd == SHSTK_RULES_MISS ? next_miss(fd, arg) : call(cmd, arg);
 }
 
-/* Asked before a file is read, when this may still be asked. */
+/*
+ * The file is identified here, because this is called before a file is read, while it is still
+ * allowed.
+ */
 int fstat(int fd, struct stat *st)
 {
 	int err = (int)syscall(SYS_fstat, fd, st);
@@ -196,7 +203,7 @@ int fstat(int fd, struct stat *st)
 	if (!err && (long)st->st_ino == number("FAKE_STUCK", 0))
 		stuck = fd;
 	else if (fd == stuck)
-		stuck = -1; /* the number is another file's now */
+		stuck = -1; /* the number belongs to another file now */
 	return err;
 }
 

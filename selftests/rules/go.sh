@@ -3,15 +3,15 @@
 #
 #   go.sh GO CASES [FILE...]
 #
-# Runs in a guest without shadow stacks, where shstk_perf.ko is loaded: callchains of a
-# stripped Go program by the rules of its own table. GO is go.go; the other files only have
-# to be there.
+# Runs in a guest without shadow stacks, where shstk_perf.ko is loaded: tests callchains of a
+# stripped Go program by the rules of its own table. GO is go.go; the other files only have to be
+# there.
 
 go=$1
 . "$2"
 mkdir -p /t/rules-go && cd /t/rules-go || exit 1
 
-# exact MAIN DEPTH: of the samples in spin(), all have that many calls below this function.
+# exact MAIN DEPTH: tests that all samples in spin() have DEPTH calls below the function MAIN.
 exact()
 {
 	awk -v main="$1" -v depth="$2" '

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * go_rules.c - are the kernel's rules for a Go program those of libshstk, at each
- * instruction?
+ * go_rules.c - compares the kernel's rules for a Go program with those of libshstk, at each
+ * instruction
  *
- *   go_rules PROGRAM TABLE
+ *	go_rules PROGRAM TABLE
  *
- * TABLE is what `shstk rules compile -o` made of PROGRAM. Prints how many instructions of
- * which kind were compared, and the first that differ.
+ * TABLE is what `shstk rules compile -o` made of PROGRAM. Prints how many instructions of which
+ * kind were compared, and the first ones that differ.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static struct file read_file(const char *path)
 	return f;
 }
 
-/* As the kernel finds it, but row by row. */
+/* Returns the rule that the kernel finds, but by looking at row after row. */
 static uint64_t kernel_rule_at(const struct ushstk_rules_view *v, uint64_t offset)
 {
 	uint64_t page = (offset - v->base) >> 12, rule = 0;
@@ -50,13 +50,13 @@ static uint64_t kernel_rule_at(const struct ushstk_rules_view *v, uint64_t offse
 	return rule;
 }
 
-/* Bytes below the CFA at which a register is saved, as words; 0: it is not. */
+/* Returns how many words below the CFA a register is saved; 0 if it is not saved. */
 static uint64_t saved_at(const struct cfi_row *row, unsigned int reg)
 {
 	return row->type[reg] == REG_AT_CFA ? (uint64_t)(-row->val[reg] / 8) : 0;
 }
 
-/* libshstk's row as the kernel has it. */
+/* Returns libshstk's row as a rule of the kernel. */
 static uint64_t wanted_at(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr)
 {
 	const struct machine *m = g->img->m;
@@ -67,7 +67,7 @@ static uint64_t wanted_at(const struct gopclntab *g, const struct gofunc *f, uin
 		return SHSTK_RULE_NONE;
 	if (gorule_role(g, f) != GO_ORDINARY)
 		return gorule_role(g, f) == GO_OUTERMOST ? SHSTK_RULE_END : SHSTK_RULE_CUT;
-	/* On x86 it lies right below the CFA in each frame. */
+	/* On x86 the return address is right below the CFA in each frame. */
 	link = m == &machine_arm64 ? saved_at(&row, m->ra) : 0;
 	if (row.cfa_off / 8 > SHSTK_RULE_CFA_MAX || link > SHSTK_RULE_OFF_MASK)
 		return SHSTK_RULE_CUT;
@@ -75,7 +75,7 @@ static uint64_t wanted_at(const struct gopclntab *g, const struct gofunc *f, uin
 	       saved_at(&row, m->fp) << SHSTK_RULE_FP_SHIFT | link << SHSTK_RULE_SAVED_SHIFT;
 }
 
-/* Offset in the file of a virtual address. */
+/* Returns the offset in the file of a virtual address. */
 static uint64_t offset_of(const struct elf_image *img, uint64_t vaddr)
 {
 	size_t avail;

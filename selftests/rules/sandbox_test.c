@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sandbox_test.c - what a process in the sandbox of `shstk rules` can still do.
+ * sandbox_test.c - tests what a process in the sandbox of `shstk rules` can still do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static const struct sandbox_limits limits = {
 
 static int to_parent[2], to_child[2], out, own_status;
 
-/* --- in the sandbox: 0 if it is as it should be --- */
+/* ---- In the sandbox: 0 if it is as it should be ---- */
 
 static bool denied(long ret)
 {
@@ -42,7 +42,10 @@ static int opens(void)
 	return !denied(open("/etc/passwd", O_RDONLY)) || !denied(open("/tmp", O_PATH));
 }
 
-/* Below, between and above those that are kept. */
+/*
+ * Returns 0 if the descriptors that were not kept are closed - below, between and above the kept
+ * ones - and a kept one can be read.
+ */
 static int has_more_files(void)
 {
 	const int closed[] = { 0, 2, to_parent[0], to_child[1], HIGH };
@@ -116,7 +119,7 @@ static int runs_long(void)
 	return 1;
 }
 
-/* --- outside --- */
+/* ---- Outside ---- */
 
 static pid_t start(int (*what)(void))
 {
@@ -127,7 +130,10 @@ static pid_t start(int (*what)(void))
 	pid = fork();
 	if (pid)
 		return pid;
-	/* Opened here: there nothing can be, and with hidepid nobody else may. */
+	/*
+	 * The file is opened here, because nothing can be opened in the sandbox, and with hidepid
+	 * nobody else may open it.
+	 */
 	own_status = open("/proc/self/status", O_RDONLY);
 	kept[3] = own_status;
 	if (own_status < 0 || sandbox_limit(&limits) ||
@@ -161,7 +167,7 @@ static void test_state(void)
 	bool in;
 	int status;
 
-	close(to_parent[1]); /* if it ends without a word there is nothing to wait for */
+	close(to_parent[1]); /* so that read() ends if the process ends without a message */
 	in = read(to_parent[0], text, PIPE_BUF) > 0;
 	ksft_test_result(in && has_line(text, "Seccomp:\t2\n") &&
 				 has_line(text, "NoNewPrivs:\t1\n"),
@@ -182,7 +188,10 @@ int main(void)
 {
 	ksft_print_header();
 	ksft_set_plan(11);
-	/* Who started this may ignore it; then such a write fails and nothing ends. */
+	/*
+	 * The starter of this test may ignore the signal; then a write that is too long fails and
+	 * does not end the process.
+	 */
 	signal(SIGXFSZ, SIG_DFL);
 	out = memfd_create("out", 0);
 	if (pipe(to_parent) || pipe(to_child) || out < 0 || dup2(out, HIGH) < 0)

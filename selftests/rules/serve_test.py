@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk rules` and the daemon with a device that this test plays: whose files are read
-how, what is not asked for again, and that nothing stops the daemon. Prints KTAP."""
+"""Tests `shstk rules` and the daemon with a device that this test imitates: how files are read,
+depending on their owner, what is not asked for again, and that nothing stops the daemon.
+Prints KTAP."""
 
 import array
 import contextlib
@@ -29,43 +30,43 @@ PROGRAM = '/bin/bash'
 INFO, LOAD, DROP, LIST, CUTS = 0x40, 0x41, 0x42, 0x43, 0x45
 DROP_ALL = 1
 NOBODY = 65534
-MINUTES = 300           # for so many seconds the daemon leaves a file alone that failed
-SPEED = 100             # times
+MINUTES = 300           # seconds for which the daemon leaves a file alone that failed
+SPEED = 100             # factor of the clocks
 RED = '\x1b[31m'
 
 
 def need_root():
-    """Skip the test if this is not root."""
+    """Skips the test if this is not root."""
     if os.getuid():
         raise Skip('root only')
 
 
 def file_of(fd):
-    """What tells a file from others."""
+    """Returns what identifies a file."""
     st = os.fstat(fd)
     return st.st_dev, st.st_ino
 
 
 class Device:
-    """The device: notes what is asked, and answers."""
+    """The device: notes the calls, and answers them."""
 
     def __init__(self, env=()):
         self.path = tempfile.mktemp(prefix='device-', dir='/tmp')
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.bind(self.path)
         self.socket.listen(64)
-        self.reader = None      # who waits for misses
-        self.loads = []         # (name, file) in their order
-        self.drops = 0          # of all
-        self.full = False       # until all are dropped
-        self.listed = []        # names
-        self.cuts = []          # (dev, ino)
+        self.reader = None      # connection of the one who waits for misses
+        self.loads = []         # (name, file), in the order of the calls
+        self.drops = 0          # calls that drop all tables
+        self.full = False       # there is no room until all tables are dropped
+        self.listed = []        # names of tables to list
+        self.cuts = []          # (dev, ino) of files in which chains ended
         self.changed = threading.Condition()
         self.env = {**os.environ, 'LD_PRELOAD': FAKE, 'FAKE_DEVICE': self.path, **dict(env)}
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
-        """Whatever comes, until the socket is closed."""
+        """Accepts connections until the socket is closed."""
         with contextlib.suppress(OSError):
             while True:
                 connection = self.socket.accept()[0]
@@ -73,7 +74,7 @@ class Device:
                     self.answer(connection)
 
     def answer(self, connection):
-        """A call, or an opened device, which stays open."""
+        """Answers a call. An opened device stays connected."""
         message, fds = receive(connection)
         if message == bytes(4):
             self.reader = connection
@@ -89,7 +90,7 @@ class Device:
         connection.close()
 
     def act(self, call, arg, fds):
-        """Do it. Returns an errno."""
+        """Does what the call asks for. Returns an errno."""
         if call == LOAD:
             name = bytes(arg[24:56]).rstrip(b'\0').decode()
             self.loads.append((name, file_of(fds[0]) if fds else None))
@@ -117,7 +118,7 @@ class Device:
         return 0
 
     def miss(self, path=None, err=0):
-        """Tell the daemon of a file, or of one that cannot be opened."""
+        """Reports a file to the daemon, or one that cannot be opened."""
         fds = [] if path is None else [os.open(path, os.O_RDONLY)]
         self.reader.sendmsg([struct.pack('<I', err)],
                             [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))]
@@ -126,22 +127,22 @@ class Device:
             os.close(fd)
 
     def count(self, path):
-        """How often a table of this file came."""
+        """Returns how often a table of this file came."""
         st = os.stat(path)
         return sum(load[1] == (st.st_dev, st.st_ino) for load in self.loads)
 
     def await_load(self, path, times=1, seconds=LIMIT):
-        """Wait until the file's table has come so often."""
+        """Waits until the file's table has come TIMES times. Returns whether it has."""
         with self.changed:
             return self.changed.wait_for(lambda: self.count(path) >= times, seconds)
 
     def run(self, *args, before=()):
-        """Run shstk rules to its end."""
+        """Runs shstk rules to its end."""
         return subprocess.run([*before, SHSTK, 'rules', *args], env=self.env, cwd=TMP,
                               capture_output=True, text=True, check=False, timeout=LIMIT)
 
     def close(self):
-        """No more calls."""
+        """Closes the device."""
         self.socket.close()
         if self.reader:
             self.reader.close()
@@ -149,7 +150,7 @@ class Device:
 
 
 def receive(connection):
-    """A message and its files."""
+    """Returns a message and its files."""
     message, extra, *_ = connection.recvmsg(4096, socket.CMSG_SPACE(4))
     fds = array.array('i')
     for _level, _kind, data in extra:
@@ -168,7 +169,7 @@ def device(**env):
 
 
 class Daemon:
-    """The daemon at a device."""
+    """The daemon, which uses a device."""
 
     def __init__(self, dev, cache=None, begin=None):
         self.dev = dev
@@ -185,12 +186,12 @@ class Daemon:
         os.unlink(path)
 
     def said(self):
-        """What it complained of."""
+        """Returns what the daemon complained of."""
         with open(self.errors.name, encoding='utf-8') as file:
             return file.read()
 
     def await_said(self, text):
-        """Wait until it complains."""
+        """Waits until the daemon complains of TEXT."""
         for _ in range(LIMIT * 20):
             if text in self.said():
                 return
@@ -198,7 +199,7 @@ class Daemon:
         check(False, f'it did not complain: {text}')
 
     def end(self):
-        """End it; how it ended."""
+        """Ends the daemon. Returns its exit status."""
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(LIMIT)
@@ -222,7 +223,7 @@ def daemon(dev, **options):
 
 
 def copy(name, size=0):
-    """A copy of a program, of that size."""
+    """Makes a copy of a program with the given size. Returns its path."""
     path = os.path.join(TMP, name)
     shutil.copyfile(PROGRAM, path)
     os.chmod(path, 0o755)
@@ -337,7 +338,7 @@ def passing():
         pid = served.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         opened = [int(fd) for fd in os.listdir(f'/proc/{pid}/fd')]
-        # Room for the file alone.
+        # There is only room for the file.
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(opened) + 2, before[1]))
         dev.miss(path)
         served.await_said(path)
@@ -381,7 +382,7 @@ def stuck():
 
 
 def await_worker(served):
-    """Wait until the daemon has started one; its number."""
+    """Waits until the daemon has started a worker. Returns its process number."""
     with open(f'/proc/{served.process.pid}/task/{served.process.pid}/children',
               encoding='ascii') as children:
         while True:
@@ -457,7 +458,7 @@ def mounted_fuse():
 
 
 def change_build_id(path):
-    """Of a program. The new one."""
+    """Changes the build id of a program. Returns the new one."""
     with open(path, 'r+b') as file:
         at = file.read().index(b'\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0') + 16
         file.seek(at)
@@ -467,7 +468,7 @@ def change_build_id(path):
 
 
 def kept(cache):
-    """What a cache has: numbers of tables, of names, and of files whose build id is noted."""
+    """Returns how many tables, names, and files with a noted build id a cache has."""
     names = os.listdir(cache)
     missed = os.path.join(cache, 'missed')
     lines = 0
@@ -479,7 +480,7 @@ def kept(cache):
 
 
 def ways_to_a_file(folder):
-    """Paths of a file of root's that only a container has, and of one that all have."""
+    """Returns paths of a file of root that only a container has, and of one that all have."""
     with subprocess.Popen(['unshare', '--mount', '--propagation', 'private', 'sh', '-c',
                            f'mount -t tmpfs tmpfs {folder} && cp {PROGRAM} {folder}/program && '
                            f'chmod 755 {folder}/program && echo && read line'],
@@ -505,14 +506,14 @@ def root_elsewhere():
             for name in os.listdir(cache):
                 os.unlink(os.path.join(cache, name))
             dev.miss(path)
-            # What is kept of the first is kept before the second is served.
+            # What is kept for the first file is kept before the second one is served.
             dev.miss(path)
             check(dev.await_load(path, times=2), f'{path}: no table')
             check(kept(cache) == (wanted, wanted, wanted), path)
 
 
 def forbid_openat2():
-    """What a unit with RestrictSUIDSGID= does to its service."""
+    """Forbids what a unit with RestrictSUIDSGID= forbids its service."""
     load, if_equal, answer = 0x20, 0x15, 0x06
     openat2, enosys, allow = 437, 0x00050000 | errno.ENOSYS, 0x7fff0000
     program = b''.join(struct.pack('=HBBI', *insn) for insn in (
@@ -565,13 +566,13 @@ def served_by_others():
         try:
             done = dev.run('load', '-p', str(pid))
         finally:
-            server.kill()   # or the process that has the file mapped does not end
+            server.kill()   # otherwise the process that has mapped the file does not end
         check(done.returncode == 0 and 'libc.so' in done.stdout and path not in done.stdout,
               f'{done}')
 
 
-# Its first thread waits for a page of the file with the lock of the process' mappings held, the
-# second one for that lock: nobody else gets it.
+# A program whose first thread waits for a page of the file and holds the lock of the process'
+# mappings. The second thread waits for that lock, so nobody else gets it.
 LOCKED = '''
 import ctypes, os, sys, threading, time
 libc = ctypes.CDLL(None)
@@ -595,7 +596,7 @@ for thread in threads:
 
 
 def waiting_threads(pid):
-    """How many threads of a process wait for a lock of the kernel's."""
+    """Returns how many threads of a process wait for a lock of the kernel."""
     states = []
     for tid in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{tid}/stat', encoding='utf-8') as file:

@@ -3,17 +3,17 @@
 #
 #   systemd.sh TARGET CASES
 #
-# Runs in a guest whose system is Debian's with systemd, where shstk, shstkd.service and the
-# modules lie as a package would put them: the service is started, restarted, killed and
-# stopped by systemctl, and shstk records under systemd-run. systemd runs in a process
-# namespace of its own, for number 1 is the guest's.
+# Runs in a guest whose system is Debian's with systemd. shstk, shstkd.service and the modules are
+# where a package would put them. The service is started, restarted, killed and stopped by
+# systemctl, and shstk records under systemd-run. systemd runs in its own process namespace, because
+# process 1 is that of the guest.
 
 target=$1
 . "$2"
 cd /tmp || exit 1
 cp "$target" /usr/local/bin/target
 
-# Its number, outside of its namespace.
+# Finds systemd's process number outside of its namespace.
 find_systemd()
 {
 	for p in /proc/[0-9]*; do
@@ -48,27 +48,28 @@ is_running()
 	[ "$(ctl is-system-running 2>/dev/null)" = running ]
 }
 
-# done_by STATUS NAME: a point; what the service said, if it is not good
+# done_by STATUS NAME: prints the result of a test, and what the service said if it failed.
 done_by()
 {
 	[ "$1" = 0 ] || inside journalctl --no-pager -q -n 30 >>out 2>&1
 	point "$1" "$2"
 }
 
-# prop UNIT NAME
+# prop UNIT NAME: prints a property.
 prop()
 {
 	ctl show "$1" -P "$2"
 }
 
-# prop_is UNIT NAME PATTERN: the whole value
+# prop_is UNIT NAME PATTERN: tests whether the whole value matches.
 prop_is()
 {
 	echo "$2=$(prop "$1" "$2")" >out
 	grep -qxE -e "$2=$3" out
 }
 
-# A number of processes inside of the namespace: /proc is that one's there.
+# Tests the status of the service's process. The number is one inside of the namespace, and /proc is
+# that of the namespace there.
 status_has() # PATTERN
 {
 	inside grep -E 'NoNewPrivs|CapBnd' "/proc/$(prop shstkd MainPID)/status" >out
@@ -90,7 +91,7 @@ work()
 	inside systemd-run --quiet --unit=work target forever
 }
 
-# record OPTION...: of a program that nobody has seen before, as a transient service
+# record OPTION...: records a program that nobody has seen before, in a transient service.
 record()
 {
 	inside systemd-run --quiet --wait --pipe shstk record -o /var/tmp/it.folded "$@" >out 2>&1
@@ -119,7 +120,7 @@ prop_is shstkd StatusText '[1-9][0-9]* tables loaded, .*'
 done_by $? 'its state says how many tables are loaded'
 status_has 'NoNewPrivs:[[:space:]]1'
 point $? 'it can get no new privileges'
-# PERFMON, SYS_ADMIN, SYS_PTRACE, SETUID, SETGID, KILL and DAC_READ_SEARCH
+# These are PERFMON, SYS_ADMIN, SYS_PTRACE, SETUID, SETGID, KILL and DAC_READ_SEARCH.
 status_has 'CapBnd:[[:space:]]00000040002800e4'
 point $? 'and has no more than the unit gives it'
 

@@ -33,7 +33,7 @@
 /**
  * struct fault_hook - a function that allocates
  * @hook: redirection of the function.
- * @flags: index of the argument with the flags; NO_FLAGS if it has none there.
+ * @flags: index of the argument with the flags; NO_FLAGS if it differs between kernels.
  * @there: this kernel has the function.
  */
 struct fault_hook {

@@ -20,7 +20,7 @@
 
 /* A part of the kernel's code, by names of kallsyms: from a name to the next one. */
 struct nmi_code {
-	const char *name, *last; /* the name behind the part, if the part contains names */
+	const char *name, *last; /* its first and its last name; NULL: it has only one */
 	uint64_t begin, end, from;
 };
 
