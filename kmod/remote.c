@@ -164,7 +164,7 @@ static void end_access(struct task_struct *task)
 	up_read(&task->signal->exec_update_lock);
 }
 
-/* ---- One task at one moment ---- */
+/* ---- Reading one task at one moment ---- */
 
 /**
  * struct view - what is read from one task at one moment

@@ -103,7 +103,7 @@ void rules_update_wanted(void)
 	spin_unlock(&files_lock);
 }
 
-/* ---- By key ---- */
+/* ---- Finding a file by its key ---- */
 
 static unsigned int bucket_of(const struct files_hash *h, const void *key)
 {
@@ -174,7 +174,10 @@ static void replace_hash(struct files_hash *old, struct files_hash *h)
 		kvfree_rcu(old, rcu);
 }
 
-/* Enlarges the hash if there are more files than buckets. Returns 0 or -ENOMEM. */
+/*
+ * Makes the first hash, or a larger one if there are as many files as buckets. Returns 0 or
+ * -ENOMEM.
+ */
 static int grow_hash(void)
 {
 	struct files_hash *old = hash_now(), *h;
@@ -494,7 +497,7 @@ void rules_file_put_or_drop(struct ruled_file *r)
 		rules_file_drop(r);
 }
 
-/* ---- All of them ---- */
+/* ---- Operations on all files ---- */
 
 /*
  * Returns the file of the next table above *@id, with a reference to its mark, and stores the
@@ -575,7 +578,7 @@ int __init rules_files_init(void)
 	return 0;
 }
 
-/* ---- The end ---- */
+/* ---- Unloading ---- */
 
 /*
  * Returns whether somebody else holds the mark of @r, besides the list of marks and the caller, and

@@ -50,7 +50,7 @@ struct memory {
 static DEFINE_PER_CPU(struct memory *, memories);
 static bool remembers;
 
-/* ---- Mappings that are remembered ---- */
+/* ---- Remembered mappings ---- */
 
 /*
  * Returns the remembered mappings of @mm. They are emptied if something has changed since they were

@@ -88,7 +88,7 @@ static pid_t start(void)
 		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
 }
 
-/* ---- Who looks at it ---- */
+/* ---- The sampling side ---- */
 
 static bool set(const char *name, const char *value)
 {

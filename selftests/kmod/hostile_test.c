@@ -244,7 +244,7 @@ static int executed(void)
 	return 0;
 }
 
-/* ---- A debugger ---- */
+/* ---- The debugger ---- */
 
 static bool stop(pid_t pid)
 {
@@ -495,7 +495,7 @@ static void setuid_exec(void)
 			 i, calls, late);
 }
 
-/* ---- Callers that wait for a page which nobody gives them ---- */
+/* ---- Callers that wait for a page that nobody gives them ---- */
 
 static void *blocking_page(void)
 {

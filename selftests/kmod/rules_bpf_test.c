@@ -132,7 +132,7 @@ static pid_t start(int *go)
 	return pid;
 }
 
-/* ---- Who looks at it ---- */
+/* ---- The sampling side ---- */
 
 /* Returns the offset of a function in this file. */
 static size_t offset_of(const void *function)

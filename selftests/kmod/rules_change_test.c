@@ -45,7 +45,7 @@ static bool write_to(const char *path)
 	return good;
 }
 
-/* ---- Who changes it ---- */
+/* ---- Ways to change a file ---- */
 
 static void test_mapping(void)
 {
@@ -155,7 +155,7 @@ static void test_overlay(void)
 	umount2(FOLDER "/merged", MNT_DETACH);
 }
 
-/* ---- Many ---- */
+/* ---- Many files ---- */
 
 static uint64_t now_ns(void)
 {
@@ -289,7 +289,7 @@ static void test_share(void)
 	rules_drop_all(device);
 }
 
-/* ---- Callers of before ---- */
+/* ---- Callers of older versions ---- */
 
 static void test_old_callers(void)
 {

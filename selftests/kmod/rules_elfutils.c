@@ -85,7 +85,7 @@ struct judge {
 	bool undescribed, not_copied;
 };
 
-/* ---- processes ---- */
+/* ---- Processes ---- */
 
 static void put_view(struct view *v)
 {
@@ -167,7 +167,7 @@ static void on_lost(void *arg, uint64_t nr)
 	printf("perf lost %llu records\n", (unsigned long long)nr);
 }
 
-/* ---- elfutils ---- */
+/* ---- Unwinding by elfutils ---- */
 
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread)
 {
@@ -340,7 +340,7 @@ static int make_view(struct judge *j, struct process *p)
 	return 0;
 }
 
-/* ---- samples ---- */
+/* ---- Samples ---- */
 
 static void print_place(FILE *to, const struct process *p, const char *what, uint64_t addr)
 {

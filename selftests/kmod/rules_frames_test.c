@@ -415,7 +415,7 @@ static noinline_ void run_child(void)
 	asm volatile("");
 }
 
-/* ---- Who looks at it ---- */
+/* ---- The sampling side ---- */
 
 struct verdict {
 	unsigned int nr, exact, other;
@@ -791,7 +791,7 @@ static int be_run_again(void)
 	return v.nr < SAMPLES ? 2 : v.exact == v.nr ? 0 : 1;
 }
 
-/* --- */
+/* ---- The ways ---- */
 
 static const struct way ways[] = {
 	{ "plain frames", descend, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false },

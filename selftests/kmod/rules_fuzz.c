@@ -76,7 +76,7 @@ static char *room(void)
 	return p + ROOM;
 }
 
-/* ---- What is called with ---- */
+/* ---- Arguments ---- */
 
 static void file_name(char name[64], uint64_t n)
 {
@@ -242,7 +242,7 @@ static void one_call(void)
 		close(opened);
 }
 
-/* ---- What goes on meanwhile ---- */
+/* ---- Activity meanwhile ---- */
 
 static noinline_ long descend(int n)
 {

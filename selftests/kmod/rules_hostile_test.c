@@ -273,7 +273,7 @@ static bool in_wander(uint64_t pc)
 	return pc >= (uintptr_t)wander_code && pc < (uintptr_t)wander_code_end;
 }
 
-/* ---- Chains, and how walks are counted ---- */
+/* ---- Chains and counters of walks ---- */
 
 struct verdict {
 	pid_t steady;
@@ -385,7 +385,7 @@ static bool counts_agree(const struct count *before, const struct count *after)
 	       after->served - before->served == after->ended - before->ended;
 }
 
-/* ---- What an attacker runs on ---- */
+/* ---- Data of the attackers ---- */
 
 static uint64_t *const stack = (uint64_t *)STACK_AT;
 static struct stop stops[STOPS];
@@ -828,7 +828,7 @@ static bool makes_nmis(void)
 }
 #endif
 
-/* ---- A file mapped so low that its beginning would lie below address 0 ---- */
+/* ---- A file mapped so low that its beginning lies below address 0 ---- */
 
 #define LOW_MAPPING 0x10000000ull
 #define LOW_OFFSET 0x40000000ull

@@ -173,7 +173,7 @@ static void copy_self(const char *path)
 		ksft_exit_fail_msg("%s: no copy\n", path);
 }
 
-/* ---- What is told of them ---- */
+/* ---- What is reported ---- */
 
 static int ask(struct shstk_rules_miss *miss)
 {
@@ -262,7 +262,7 @@ static void test_umount(void)
 	forget_all();
 }
 
-/* ---- Files that are not to be opened ---- */
+/* ---- Files that must not be opened ---- */
 
 /* Runs code forever, in the file at @fd. */
 static void run_in(int fd, int how, int ready)
@@ -928,7 +928,7 @@ static void test_users(void)
 	end_crowd(c);
 }
 
-/* ---- Marks ---- */
+/* ---- Marks of files ---- */
 
 static bool no_file_is_held(void)
 {

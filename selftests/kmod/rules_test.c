@@ -116,7 +116,7 @@ static int make_file(const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* ---- Who, and what ---- */
+/* ---- Who may load, and what ---- */
 
 static bool all_refused(void)
 {
@@ -228,7 +228,7 @@ static void test_mutated(void)
 	close(fd);
 }
 
-/* ---- Life ---- */
+/* ---- The life of a table ---- */
 
 static void test_life(void)
 {
@@ -306,7 +306,7 @@ static void test_limit(void)
 	drop(-1, SHSTK_RULES_DROP_ALL);
 }
 
-/* ---- Whose memory a table is ---- */
+/* ---- Who is charged for a table ---- */
 
 #define CGROUP "/sys/fs/cgroup"
 #define UPLOADER CGROUP "/rules_test"

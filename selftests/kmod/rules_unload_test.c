@@ -276,7 +276,7 @@ static void test_page(const char *shstk)
 	ksft_test_result(!ret, "and at the end it is not loaded\n");
 }
 
-/* ---- What it takes ---- */
+/* ---- What the module takes ---- */
 
 #define RULES "/sys/module/shstk_perf/rules/"
 

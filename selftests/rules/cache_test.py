@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests the tables and the cache of `shstk rules`: their content, and what is trusted. Prints KTAP."""
+"""Tests the tables and the cache of `shstk rules`: content, and what is trusted. Prints KTAP."""
 
 import glob
 import os

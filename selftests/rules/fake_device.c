@@ -146,7 +146,7 @@ static int open_device(void)
 	return fd;
 }
 
-/* ---- What the C library has, too ---- */
+/* ---- Functions that replace those of the C library ---- */
 
 int open(const char *path, int flags, ...)
 {

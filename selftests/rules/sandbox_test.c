@@ -30,7 +30,7 @@ static const struct sandbox_limits limits = {
 
 static int to_parent[2], to_child[2], out, own_status;
 
-/* ---- In the sandbox: 0 if it is as it should be ---- */
+/* ---- Checks in the sandbox; each returns 0 if it passes ---- */
 
 static bool denied(long ret)
 {
@@ -119,7 +119,7 @@ static int runs_long(void)
 	return 1;
 }
 
-/* ---- Outside ---- */
+/* ---- Outside of the sandbox ---- */
 
 static pid_t start(int (*what)(void))
 {

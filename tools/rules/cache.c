@@ -291,7 +291,7 @@ void cache_note_id(int folder, const struct stat *st, const struct build_id *id)
 		return;
 }
 
-/* ---- Its size ---- */
+/* ---- The size of the cache ---- */
 
 struct entry {
 	char name[160];

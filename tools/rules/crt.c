@@ -85,7 +85,7 @@ static struct insn plain(unsigned int size)
 	return (struct insn){ .what = PLAIN, .size = size };
 }
 
-/* ---- X86-64 ---- */
+/* ---- x86-64 ---- */
 
 static int32_t get32(const uint8_t *p)
 {
@@ -189,7 +189,7 @@ static struct insn x86_insn(const uint8_t *p, uint64_t at)
 	return (struct insn){ 0 };
 }
 
-/* ---- Arm64 ---- */
+/* ---- arm64 ---- */
 
 static int64_t extend(uint32_t v, unsigned int bits)
 {

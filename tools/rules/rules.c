@@ -106,7 +106,7 @@ const struct argp rules_argp = {
 	       "Exit status: 0 done, 1 something failed, 2 wrong options.",
 };
 
-/* ---- Compile and load ---- */
+/* ---- Compiling and loading ---- */
 
 static void print_table(const char *path, const struct rules_table *t)
 {
@@ -264,7 +264,7 @@ static int usage_error(const char *text)
 	return EXIT_USAGE;
 }
 
-/* ---- The cache, and who keeps it ---- */
+/* ---- The cache and the daemon ---- */
 
 static int open_cache(struct options *o)
 {

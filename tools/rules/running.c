@@ -105,7 +105,7 @@ static bool is_new(struct search *s, const struct stat *st)
 	return false;
 }
 
-/* ---- Handing over ---- */
+/* ---- Messages of the searching process ---- */
 
 union rights {
 	struct cmsghdr header;
@@ -289,7 +289,7 @@ static void search(struct search *s, pid_t pid)
 	_exit(0);
 }
 
-/* ---- Outside ---- */
+/* ---- Outside of the searching process ---- */
 
 /*
  * Kills a child. A process that waits in the kernel may not end at once; it is not waited for

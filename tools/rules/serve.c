@@ -68,7 +68,7 @@ struct daemon {
 	uint64_t loaded, cached, got, emptied;
 };
 
-/* ---- Files that were missed before ---- */
+/* ---- Files that were missed in earlier runs ---- */
 
 static bool is_missed(const struct daemon *d, const char *path)
 {
@@ -126,7 +126,7 @@ static void note_missed(struct daemon *d, int file, const char *path)
 	close(fd);
 }
 
-/* ---- All that runs ---- */
+/* ---- Running programs ---- */
 
 static void serve_file(struct daemon *d, int fd, const char *path);
 
@@ -262,7 +262,7 @@ static void serve_file(struct daemon *d, int fd, const char *path)
 	rules_file_close(&file);
 }
 
-/* ---- What is there in the beginning ---- */
+/* ---- The start ---- */
 
 /*
  * Serves the files that were missed in earlier runs. A file may be served twice, here and as one
@@ -282,7 +282,7 @@ static void serve_missed(struct daemon *d)
 	}
 }
 
-/* ---- What comes ---- */
+/* ---- Misses ---- */
 
 static void tell(const struct daemon *d, const char *before)
 {

@@ -196,7 +196,7 @@ static int print_places(int device)
 	return err;
 }
 
-/* ---- All of it ---- */
+/* ---- The whole status ---- */
 
 static void print_counters(void)
 {

@@ -78,7 +78,7 @@ static bool write_all(int fd, const void *data, size_t size)
 	return true;
 }
 
-/* ---- In the process ---- */
+/* ---- In the worker process ---- */
 
 static int make_table(struct rules_file *file, int out, struct rules_table *ret)
 {
@@ -124,7 +124,7 @@ static void work(const struct worker *w, int fd)
 	_exit(!write_all(w->pipe, &a, sizeof(a)));
 }
 
-/* ---- Outside ---- */
+/* ---- Outside of the worker process ---- */
 
 static int hear(const struct worker *w, struct answer *a)
 {
