@@ -209,6 +209,7 @@ static __always_inline bool ushstk_arch_regs_ok(const struct pt_regs *regs)
  */
 #define USHSTK_NMI_WORDS 12
 
+/* Returns whether @sp lies on the stack of @size bytes that ends at @top. */
 static __always_inline bool ushstk_on_stack(u64 sp, u64 top, u64 size)
 {
 	return top - sp < size;

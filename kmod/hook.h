@@ -30,6 +30,11 @@
 
 #include "resolve.h"
 
+/**
+ * struct ushstk_hook - a kernel function, and the handler that is called at its entry
+ * @symbol: name of the function.
+ * @ops: the ftrace operations with the handler.
+ */
 struct ushstk_hook {
 	const char *symbol;
 	struct ftrace_ops ops;

@@ -13,6 +13,7 @@
 #include "read.h"
 #include "ushstk.h"
 
+/* Does the work of bpf_shstk_get_user_stack(), except zeroing the rest of the buffer. */
 static int stack_of_current(u64 *entry, u32 max, u64 flags)
 {
 	struct pt_regs *regs = task_pt_regs(current);

@@ -56,6 +56,7 @@ static_assert(sizeof(struct shstk_ioc_map) == 32);
 static_assert(sizeof(struct shstk_ioc_thread) == 16);
 static_assert(sizeof(struct shstk_ioc_trace) == 40);
 
+/* Makes the call number @nr. Returns 0 or a negative errno. */
 static int dispatch(unsigned int nr, union argument *arg)
 {
 	switch (nr) {

@@ -97,6 +97,7 @@ static void cgroup_exit_only(void)
 		cgroup_put(only);
 }
 
+/* Returns whether current is in the cgroup given as a parameter, if one is given. */
 static __always_inline bool in_cgroup(void)
 {
 	bool ret;
@@ -156,6 +157,10 @@ struct chain {
 	enum outcome outcome;
 };
 
+/*
+ * Asks the shadow stack for a chain. Returns whether there is one; if not, @chain->outcome says
+ * why.
+ */
 static __always_inline bool ask_shadow_stack(u64 *dst, unsigned int max, struct chain *chain)
 {
 	struct ushstk_span span;
@@ -173,6 +178,10 @@ static __always_inline bool ask_shadow_stack(u64 *dst, unsigned int max, struct 
 	return false;
 }
 
+/*
+ * Asks the unwind rules for a chain. Returns whether there is one. @regs is NULL if they are not
+ * known.
+ */
 static __always_inline bool ask_rules(const struct pt_regs *regs, u64 *dst, unsigned int max,
 				      u64 *missing, struct chain *chain)
 {

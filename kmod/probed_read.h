@@ -13,6 +13,7 @@
  */
 #define USHSTK_RETURNS 64
 
+/* Returns the uprobes data of current, or NULL if it has none. */
 static __always_inline const struct uprobe_task *ushstk_own_utask(void)
 {
 	return current->utask;
@@ -43,6 +44,7 @@ struct ushstk_return {
 	bool chained;
 };
 
+/* Reads a pending return probe. Returns false if it cannot be read. */
 static inline bool ushstk_read_return(const struct return_instance *i, struct ushstk_return *r)
 {
 	struct return_instance *next;

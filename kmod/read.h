@@ -103,6 +103,7 @@ static __always_inline bool ushstk_filter(u64 *dst, const u64 *word, u64 words, 
 	return true;
 }
 
+/* Returns the end of the shadow stack of current that @ssp points into, or 0 if there is none. */
 static __always_inline u64 ushstk_stack_end(u64 ssp, struct ushstk_span *span)
 {
 	u64 end = ushstk_arch_end(current, ssp);

@@ -243,6 +243,7 @@ static void view_here(void *arg)
 		view->flags |= SHSTK_THREAD_SIGNAL;
 }
 
+/* Reads a task that is on a CPU, by interrupting that CPU. Returns 0 or a negative errno. */
 static int view_running(struct view *view)
 {
 	struct task_struct *task = view->task;
@@ -280,6 +281,7 @@ static int find_stack(struct mm_struct *mm, u64 addr, u64 *start, u64 *end)
 	return ret;
 }
 
+/* Finds the end of the stack that @view->ssp points into. Returns 0 or a negative errno. */
 static int view_end(struct view *view, struct mm_struct *mm, u64 *end)
 {
 	u64 start;
@@ -414,6 +416,10 @@ static int view_registers(struct view *view, struct mm_struct **mm)
 	return *mm ? 0 : -ESRCH;
 }
 
+/*
+ * Reads a task that is off the CPU. Returns 0 or a negative errno; -EAGAIN if the task ran
+ * meanwhile.
+ */
 static int view_sleeping(struct view *view)
 {
 	struct task_struct *task = view->task;
@@ -596,6 +602,7 @@ static int view_pid(struct view *view, struct pid *pid)
 	return ret;
 }
 
+/* Traces thread number @i, and copies the result to user space. @entry is room for the entries. */
 static int trace_thread(struct pid *pid, u64 *entry, const struct shstk_ioc_trace *arg,
 			unsigned int i)
 {

@@ -73,6 +73,7 @@ static bool is_unwatched(struct inode *inode)
 	return !shmem_mapping(inode->i_mapping) || !(SHMEM_I(inode)->seals & F_SEAL_WRITE);
 }
 
+/* Returns 0 if the file may have a table, or a negative errno. @inode is NULL for the vdso. */
 static int loadable(struct inode *inode)
 {
 	if (!inode)

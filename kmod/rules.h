@@ -88,6 +88,7 @@ unsigned long rules_tables(void);
 unsigned int rules_files(void);
 unsigned int rules_listeners(void);
 
+/* Creates /dev/shstk_rules. Returns 0 or a negative errno. */
 int rules_init(void);
 /* Returns within a second, whatever other programs hold. */
 void rules_exit(void);

@@ -65,6 +65,7 @@ static bool read_inode(const void *key, u64 *dev, u64 *ino)
 	return true;
 }
 
+/* Takes the slot @c for a file, if its id is still @was. Returns whether it was taken. */
 static bool take_cut(struct cut *c, u64 was, u64 id, u64 dev, u64 ino)
 {
 	int i;
@@ -79,6 +80,7 @@ static bool take_cut(struct cut *c, u64 was, u64 id, u64 dev, u64 ino)
 	return true;
 }
 
+/* Counts the slots of a user. */
 static unsigned int cuts_of(kuid_t uid)
 {
 	unsigned int nr = 0;

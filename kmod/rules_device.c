@@ -56,6 +56,7 @@ static const struct call *find_call(unsigned int cmd)
 	return NULL;
 }
 
+/* Makes the call number @nr. Returns 0 or a negative errno. */
 static int dispatch(unsigned int nr, union argument *arg)
 {
 	switch (nr) {

@@ -200,6 +200,7 @@ static int grow_hash(void)
 
 /* ---- Tables ---- */
 
+/* Must be called after each change of a table: starts a new generation. */
 static void changed(void)
 {
 	lockdep_assert_held(&files_lock);
@@ -394,6 +395,7 @@ static void on_freeing_mark(struct fsnotify_mark *mark, struct fsnotify_group *g
 	rules_forget_miss(r->key);
 }
 
+/* Is called when the last reference to a mark is gone. */
 static void on_free_mark(struct fsnotify_mark *mark)
 {
 	struct ruled_file *r = container_of(mark, struct ruled_file, mark);
@@ -552,6 +554,7 @@ static struct ruled_file *get_written(void)
 	return r;
 }
 
+/* Lets go of files that were written to, unless they have a new table. */
 static void sweep(struct work_struct *work)
 {
 	struct ruled_file *r;
@@ -598,6 +601,7 @@ static void drop_if_idle(struct ruled_file *r)
 	cond_resched();
 }
 
+/* Drops all files except those for which somebody waits for an answer of fanotify. */
 static void drop_idle_files(void)
 {
 	struct ruled_file *r;
@@ -644,8 +648,8 @@ static unsigned int keep_marks(void)
 
 /*
  * Leaves behind the marks of files that somebody is opening and whose answer from fanotify may
- * never come. These marks are never freed, as one reference is not given back. The part of the
- * inode's life that they hold still ends when the file is deleted or its file system goes. Then the
+ * never come. These marks are never freed, because one reference is not given back. They still hold
+ * their inodes only until the file is deleted or its file system goes, as other marks do. Then the
  * kernel would call us, so the group gets other operations, which are empty. A CPU that has read
  * the old operations is still in one of our functions, none of which sleeps:
  * synchronize_rcu_tasks() waits for it.

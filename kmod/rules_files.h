@@ -78,6 +78,7 @@ struct ruled_file *rules_file_get(struct inode *inode);
  */
 struct ruled_file *rules_file_find(struct inode *inode);
 
+/* Gives back a reference. */
 void rules_file_put(struct ruled_file *r);
 
 /* Removes the table and lets go of the file. Gives back the caller's reference, too. */
@@ -102,6 +103,7 @@ void rules_file_drop_all(void);
 int rules_file_install(struct ruled_file *r, struct rules_table *table, unsigned int changes,
 		       u64 limit);
 
+/* Returns the sums of all tables. */
 struct rules_sums rules_file_sums(void);
 
 /**
@@ -117,6 +119,7 @@ bool rules_file_next(u32 above,
 				 const struct rules_table *table),
 		     void *arg);
 
+/* Returns 0 or a negative errno. */
 int rules_files_init(void);
 /* Returns within a second. */
 void rules_files_exit(void);

@@ -220,6 +220,7 @@ void rules_forget_miss(const void *key)
 	cmpxchg(&asked[hash_ptr(key, ASKED_BITS)].key, key, NULL);
 }
 
+/* Drops the misses of one sort: all, or those that are too old. */
 static void drop_misses(enum misses which)
 {
 	struct miss m;
@@ -270,6 +271,7 @@ static void expire_misses(struct work_struct *work)
 	schedule_delayed_work(&expire_work, MISS_LIFE);
 }
 
+/* Wakes the listeners. It runs as irq_work, because a walk may be in any context. */
 static void announce_miss(struct irq_work *work)
 {
 	wake_up_interruptible(&miss_wait);
@@ -294,6 +296,7 @@ static u64 numbers_of(const struct inode *inode)
 	return number ^ (u64)generation << 32;
 }
 
+/* Returns whether the file was asked for lately; if it was not, notes that it is asked for now. */
 static bool asked_lately(const void *key)
 {
 	unsigned int i = hash_ptr(key, ASKED_BITS);
@@ -369,6 +372,7 @@ static struct miss *others_slot(unsigned int own, unsigned int first)
 	return NULL;
 }
 
+/* Fills the slot @m, which the caller owns, and announces the miss. */
 static void fill_slot(struct miss *m, kuid_t uid, const void *key, u64 addr)
 {
 	mmgrab(current->mm);
@@ -435,6 +439,7 @@ static struct file *find_mapped(struct mm_struct *mm, const struct miss *m)
 	return file;
 }
 
+/* Returns the file of a miss with a reference, or NULL if it is not mapped any more. */
 static struct file *miss_file(const struct miss *m)
 {
 	struct file *file;
@@ -509,6 +514,7 @@ static int next_miss(struct file *device, struct file **file, struct shstk_rules
 	return -EINTR;
 }
 
+/* Makes @device a listener, if it is none yet. */
 static void start_listening(struct file *device)
 {
 	mutex_lock(&listen_lock);

@@ -25,6 +25,7 @@
 
 static atomic64_t violations;
 
+/* Returns the return address on top of the shadow stack of current, or 0 if it cannot be read. */
 static u64 shadow_address(void)
 {
 	u64 ssp, addr;

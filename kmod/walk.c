@@ -367,11 +367,13 @@ static __always_inline int walk_frames(struct walk *w, struct frame *f, const bo
 	return ret;
 }
 
+/* Walks with @careful from frame @f on. Returns how the walk ends. */
 static noinline int walk_carefully(struct walk *w, struct frame *f)
 {
 	return walk_frames(w, f, true);
 }
 
+/* Sets @f to the innermost frame, and resets @w. */
 static __always_inline void walk_begin(struct walk *w, struct frame *f)
 {
 	walk_arch_start(f, w->regs);
@@ -383,6 +385,7 @@ static __always_inline void walk_begin(struct walk *w, struct frame *f)
 	w->sp_known = true;
 }
 
+/* Makes the whole walk, carefully where that is needed. Returns how it ends. */
 static __always_inline int walk_all(struct walk *w)
 {
 	struct frame f;
@@ -400,6 +403,7 @@ static __always_inline int walk_all(struct walk *w)
 	return walk_carefully(w, &f);
 }
 
+/* Makes the walk with the memory of this CPU. Returns how it ends. */
 static __always_inline int walk_remembering(struct walk *w, struct memory *memory)
 {
 	int ret;

@@ -18,6 +18,7 @@
 #define WALK_LINK_REGISTER true
 #define WALK_CALL_PUSHES 0
 
+/* Sets the innermost frame from the registers. */
 static __always_inline void walk_arch_start(struct frame *f, const struct pt_regs *regs)
 {
 	f->pc = regs->pc;
@@ -26,6 +27,7 @@ static __always_inline void walk_arch_start(struct frame *f, const struct pt_reg
 	f->other = regs->regs[30];
 }
 
+/* Removes the pointer authentication code from a return address. */
 static __always_inline u64 walk_arch_strip(u64 addr)
 {
 	return ptrauth_strip_user_insn_pac(addr);

@@ -214,6 +214,7 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 	return m;
 }
 
+/* Returns the mapping at @addr, a remembered one if possible; NULL if @addr is not executable. */
 static __always_inline struct mapping *find_mapping(struct walk *w, u64 addr)
 {
 	struct space *space = w->space;

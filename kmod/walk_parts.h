@@ -116,6 +116,10 @@ struct walk {
 	u64 *missing;
 };
 
+/*
+ * Reads a word of user memory. Returns whether it could be read; if not, notes @addr if that is
+ * wanted.
+ */
 static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 {
 	if (addr < TASK_SIZE_MAX - PAGE_SIZE &&

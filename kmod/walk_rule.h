@@ -54,6 +54,7 @@ static inline u32 pack_special(u64 rule)
 	return (u32)cfa << 16 | ushstk_rule_reg(rule) << 8 | kind << 4 | PACKED_SPECIAL;
 }
 
+/* Packs a rule into the form in which walks remember it. The caller sets the key. */
 static inline void pack_rule(u64 rule, struct packed_rule *packed)
 {
 	unsigned int kind = ushstk_rule_kind(rule);

@@ -22,6 +22,7 @@
 #define MAX_SIGNALS 8
 #define MAX_RECORD 0x100000 /* most bytes from sp to a frame record */
 
+/* Returns whether @pc is behind a call instruction. */
 static bool behind_call(u64 pc)
 {
 	u8 code[WALK_CALL_BYTES];
@@ -56,6 +57,7 @@ static int step_record(struct walk *w, struct frame *f, int why)
 	return GO_CAREFULLY;
 }
 
+/* Passes a signal frame: continues with the registers that the signal interrupted. */
 static int step_signal(struct walk *w, struct frame *f)
 {
 	u64 sp = f->sp;
@@ -71,6 +73,10 @@ static int step_signal(struct walk *w, struct frame *f)
 	return GO_ON;
 }
 
+/*
+ * Passes a frame by the kind of its rule. @table: a table covers its code. Returns GO_ON,
+ * GO_CAREFULLY, or how the walk ends.
+ */
 static __always_inline int step_by_kind(struct walk *w, struct frame *f,
 					const struct packed_rule *rule, bool table, bool careful)
 {

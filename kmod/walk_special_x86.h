@@ -18,6 +18,9 @@ static int step_to(struct walk *w, struct frame *f, const struct packed_rule *ru
 	return GO_ON;
 }
 
+/*
+ * Passes a realigned frame: the CFA is in the frame, and fp points to the saved fp of the caller.
+ */
 static int step_load(struct walk *w, struct frame *f, const struct packed_rule *rule)
 {
 	u64 cfa, fp = f->fp;
@@ -31,6 +34,7 @@ static int step_load(struct walk *w, struct frame *f, const struct packed_rule *
 	return ret;
 }
 
+/* Passes a frame that keeps the former stack pointer. */
 static int step_stack(struct walk *w, struct frame *f, const struct packed_rule *rule)
 {
 	u64 cfa;
@@ -57,6 +61,7 @@ static int step_index(struct walk *w, struct frame *f, const struct packed_rule 
 	return step_to(w, f, rule, cfa + 8);
 }
 
+/* Passes a frame whose CFA is found by any register. */
 static int step_register(struct walk *w, struct frame *f, const struct packed_rule *rule,
 			 bool careful)
 {

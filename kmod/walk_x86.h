@@ -21,6 +21,7 @@
 #define WALK_DWARF_RAX 0
 #define WALK_DWARF_RBX 3
 
+/* Sets the innermost frame from the registers. */
 static __always_inline void walk_arch_start(struct frame *f, const struct pt_regs *regs)
 {
 	f->pc = regs->ip;
@@ -81,6 +82,7 @@ static __always_inline u64 walk_arch_clamp(u64 addr, u64 limit)
 	return addr;
 }
 
+/* Returns a register by its DWARF number. */
 static inline u64 walk_arch_register(const struct pt_regs *regs, unsigned int dwarf)
 {
 	switch (dwarf) {

@@ -48,6 +48,7 @@ static inline bool busy_load_table(const char *shstk)
 	return !system(command);
 }
 
+/* Starts the two programs and samples them. Returns whether that worked. */
 static inline bool busy_begin(struct busy *b)
 {
 	fflush(NULL);

@@ -94,6 +94,7 @@ static inline pid_t never_start(const char *path, uint64_t size)
 	return pid;
 }
 
+/* Ends the server and unmounts the file. */
 static inline void never_end(const char *path, pid_t server)
 {
 	kill(server, SIGKILL);

@@ -17,6 +17,7 @@ struct rules_small {
 	uint32_t page[2], row;
 } __attribute__((packed));
 
+/* Returns a table of one page, with the single rule that nothing is known. */
 static inline struct rules_small rules_small(int device)
 {
 	struct shstk_rules_info info = { 0 };
@@ -54,6 +55,7 @@ static inline int rules_load_of(int device, int fd, const struct stat *st)
 	return ioctl(device, SHSTK_RULES_LOAD, &arg) ? errno : 0;
 }
 
+/* Loads the table for a file. Returns 0 or an errno. */
 static inline int rules_load(int device, int fd)
 {
 	return rules_load_of(device, fd, NULL);

@@ -109,6 +109,7 @@ static inline int sampler_open_type(struct sampler *s, pid_t pid, uint64_t perio
 	return sampler_open_attr(s, pid, &attr);
 }
 
+/* Opens events of the CPU clock with callchains. Returns 0 or a negative errno. */
 static inline int sampler_open(struct sampler *s, pid_t pid, uint64_t period_ns, bool defer)
 {
 	return sampler_open_type(s, pid, period_ns, defer, true);

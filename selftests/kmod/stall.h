@@ -22,6 +22,7 @@ struct stall {
 	unsigned long page;
 };
 
+/* Makes the page. Returns whether that worked. */
 static inline bool stall_open(struct stall *s)
 {
 	struct uffdio_api api = { .api = UFFD_API };

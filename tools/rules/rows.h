@@ -76,6 +76,7 @@ void rows_sort(struct rows *rows);
  */
 void rows_place(struct rows *rows);
 
+/* Frees the lists. */
 void rows_free(struct rows *rows);
 
 #endif

@@ -26,6 +26,7 @@ struct stubs {
 	void *arg;
 };
 
+/* Finds the stubs in the code, and passes their rules to @s->add. */
 void stub_rules_arm64(const struct stubs *s);
 
 #endif
