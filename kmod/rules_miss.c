@@ -72,8 +72,8 @@ struct miss {
 static struct miss misses[NR_MISSES];
 
 /*
- * For each of these users, the turn in which a file of that user was last handed out. A turn is one
- * file that was handed out; 0 is no turn.
+ * The turns of users. For each user, turn_of has the turn in which a file of that user was last
+ * handed out. A turn is one file that was handed out; 0 is no turn. turns_lock protects the turns.
  */
 static DEFINE_SPINLOCK(turns_lock);
 static unsigned long turns;

@@ -27,8 +27,8 @@ struct frame {
  * @cfa: bytes from sp or, with PACKED_FP, from fp to the CFA. With PACKED_SPECIAL, it holds the
  *	kind, the register and the CFA in words, see pack_special().
  * @fp: words from the CFA to the saved fp of the caller, so negative; 0 if fp is unchanged.
- * @saved: words from the CFA to the other register that the rule saves, so negative; 0 if it is
- *	unchanged.
+ * @saved: words from the CFA to the saved rbx (x86) or return address (arm64), so negative; 0 if it
+ *	is unchanged.
  */
 struct packed_rule {
 	u64 key;

@@ -36,9 +36,10 @@ struct rules_table {
  * @ret: receives the table.
  *
  * If several sections describe a function, the first of this list counts: .eh_frame, the function
- * table of Go, .debug_frame, .sframe, and then debug information in .gnu_debugdata or in a separate
- * debug file. An entry point without unwind information is made the outermost frame. In an image
- * without any unwind information, the code to which signal handlers return is found.
+ * table of Go, .debug_frame, .sframe, and then the sections that are compressed in .gnu_debugdata
+ * or are in a separate debug file. An entry point without unwind information is made the outermost
+ * frame. In an image without any unwind information, the code to which signal handlers return is
+ * found.
  *
  * Return: 0; -ENOEXEC if it is no ELF file of a known 64-bit machine; -ENOENT if it has no unwind
  * information or no code; -E2BIG if it needs more than a table can hold; -ENOMEM.
