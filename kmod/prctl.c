@@ -133,6 +133,7 @@ static long change_status(unsigned long status)
 	return 0;
 }
 
+/* Does PR_SET_SHADOW_STACK_STATUS. Returns 0 or a negative errno, as on arm64. */
 static long set_status(unsigned long status)
 {
 	unsigned long on = current->thread.features;
@@ -147,6 +148,7 @@ static long set_status(unsigned long status)
 	return change_status(status);
 }
 
+/* Answers one of the generic prctls. @regs are the registers of the system call. */
 static long shadow_stack_prctl(const struct pt_regs *regs)
 {
 	unsigned long arg = regs->si;
@@ -293,6 +295,7 @@ static bool __init native_prctl(void)
 	return true;
 }
 
+/* Binds the static calls to the functions of the kernel. Returns 0 or -EOPNOTSUPP. */
 static int __init bind_syscalls(void)
 {
 	void *arch_prctl_call, *map_call;

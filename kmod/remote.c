@@ -590,6 +590,7 @@ static unsigned int get_threads(struct task_struct *process, struct pid **held, 
 	return nr;
 }
 
+/* Reads the task of @pid. Returns 0 or a negative errno; -ESRCH if it has ended. */
 static int view_pid(struct view *view, struct pid *pid)
 {
 	int ret;
@@ -627,6 +628,7 @@ static int trace_thread(struct pid *pid, u64 *entry, const struct shstk_ioc_trac
 	return copy_to_user(threads + i, &thread, sizeof(thread)) ? -EFAULT : 0;
 }
 
+/* Traces @nr threads one after the other. Returns 0 or a negative errno. */
 static int trace_threads(struct pid **held, unsigned int nr, const struct shstk_ioc_trace *arg)
 {
 	unsigned int i;

@@ -133,6 +133,7 @@ static struct files_hash *hash_now(void)
 							lockdep_is_held(&rules_change_lock));
 }
 
+/* Makes a file known to walks and to the lists. */
 static void hash_ruled_file(struct ruled_file *r)
 {
 	struct files_hash *h;
@@ -146,6 +147,7 @@ static void hash_ruled_file(struct ruled_file *r)
 	spin_unlock(&files_lock);
 }
 
+/* Hides a file from walks. It stays in the list of all files until its mark is freed. */
 static void unhash_ruled_file(struct ruled_file *r)
 {
 	lockdep_assert_held(&files_lock);

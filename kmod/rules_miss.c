@@ -125,6 +125,7 @@ static bool take_miss(struct miss *ret, enum misses which)
 	return false;
 }
 
+/* Returns the last turn of a user, 0 if it had none lately. */
 static unsigned long last_turn(kuid_t uid)
 {
 	int i;
@@ -261,6 +262,7 @@ static DECLARE_WORK(old_work, put_old_work);
 static void expire_misses(struct work_struct *work);
 static DECLARE_DELAYED_WORK(expire_work, expire_misses);
 
+/* Drops old misses, and runs again while there are any. */
 static void expire_misses(struct work_struct *work)
 {
 	drop_misses(LATE_MISSES);

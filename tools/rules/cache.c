@@ -64,6 +64,7 @@ static uint64_t checksum(const void *data, size_t size)
 	return sum;
 }
 
+/* Creates the directory and those above it. Returns 0 or a negative errno. */
 static int make_folders(const char *path)
 {
 	char part[PATH_MAX];
@@ -120,6 +121,7 @@ static bool read_all(int fd, void *buf, size_t size)
 	return true;
 }
 
+/* Returns whether @c is the header of a file of @size bytes with the table for @id. */
 static bool is_header(const struct cached *c, const struct build_id *id, off_t size)
 {
 	return !memcmp(c->magic, CACHE_MAGIC, sizeof(c->magic)) && c->version == CACHE_VERSION &&
@@ -137,6 +139,7 @@ static bool is_old_use(const struct stat *st)
 	return st->st_mtime < time(NULL) - DAY;
 }
 
+/* Reads and checks a cache file. Returns 0, -EBADMSG if it is not valid, or -ENOMEM. */
 static int read_cached(int fd, const struct build_id *id, struct rules_table *ret)
 {
 	struct ushstk_rules_view view;
@@ -180,6 +183,7 @@ int cache_get(int folder, const struct build_id *id, struct rules_table *ret)
 	return err;
 }
 
+/* Writes a cache file. Closes @fd. Returns 0 or a negative errno. */
 static int write_cached(int fd, const struct build_id *id, const struct rules_table *table)
 {
 	struct cached c = {
@@ -340,6 +344,7 @@ static bool is_link_to_nothing(int folder, const char *name, const struct stat *
 	       faccessat(folder, name, F_OK, 0);
 }
 
+/* Lists the tables and links of the cache in @e, and deletes what is left over. */
 static void look_through(int folder, DIR *dir, struct entries *e)
 {
 	struct dirent *d;

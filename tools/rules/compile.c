@@ -47,6 +47,7 @@ static void end_function(struct rows *rows, uint64_t start, uint64_t end, size_t
 	rows_add_span(rows, start, end);
 }
 
+/* Reads a section of .eh_frame or .debug_frame format. */
 static void read_cfi(struct rows *rows, const struct section *s, bool debug_frame)
 {
 	const struct cfi_section sec = { .s = *s, .debug_frame = debug_frame };
@@ -92,6 +93,7 @@ static struct section section_of(const struct shstk_section *s)
 	return (struct section){ s->data, s->data ? s->size : 0, s->vaddr };
 }
 
+/* Reads the sections of the debug information that belongs to the file. */
 static void read_debug(struct rows *rows, const char *path)
 {
 	struct shstk_debug d = { .size = sizeof(d) };

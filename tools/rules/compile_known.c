@@ -145,6 +145,7 @@ static void add_stub(void *arg, size_t offset, uint64_t rule)
 	rows_add(g->rows, g->start + offset, rule);
 }
 
+/* Looks for stubs in a range of code without unwind information. */
 static void find_stubs(struct rows *rows, uint64_t start, uint64_t end)
 {
 	struct gap gap = { rows, start };

@@ -44,6 +44,7 @@ static int probe_read(void *arg, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
+/* Evaluates the expression @expr in the state @p. Returns whether it could be evaluated. */
 static bool evaluate(const struct described *d, size_t expr, struct probe *p, uint64_t *ret)
 {
 	const struct memory mem = { .read = probe_read, .arg = p };
@@ -135,6 +136,7 @@ static bool loads_cfa(const struct described *d, unsigned int reg, int64_t *off,
 	return true;
 }
 
+/* Makes a rule if the expression is CFA = load(fp + off), see load_rule(). */
 static uint64_t load_expression(const struct described *d)
 {
 	const struct machine *m = d->img->m;

@@ -38,6 +38,7 @@ static size_t distinct_rules(const struct rows *rows, uint64_t **ret)
 	return n;
 }
 
+/* Returns the number of a rule, which must be in the list. */
 static uint32_t rule_number(const uint64_t *rules, size_t n, uint64_t rule)
 {
 	const uint64_t *p = bsearch(&rule, rules, n, sizeof(*rules), compare_rules);

@@ -196,6 +196,7 @@ static int64_t extend(uint32_t v, unsigned int bits)
 	return (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
 }
 
+/* Decodes a jump, a call or a return. @at is its address. */
 static struct insn arm64_jump(uint32_t w, uint64_t at)
 {
 	if (w >> 26 == 0x25) /* bl */
@@ -271,6 +272,7 @@ static uint64_t rule_of(const struct state *s)
 	       (uint64_t)s->fp << SHSTK_RULE_FP_SHIFT | (uint64_t)s->cfa << SHSTK_RULE_CFA_SHIFT;
 }
 
+/* Decodes the instruction at @at. */
 static struct insn insn_at(const struct crt *crt, uint64_t at)
 {
 	uint8_t code[INSN_BYTES] = { 0 };
@@ -287,6 +289,7 @@ static struct insn insn_at(const struct crt *crt, uint64_t at)
 	return i;
 }
 
+/* Adds a function to the work, if it is new and nothing describes it. */
 static void add_function(struct work *w, uint64_t at)
 {
 	for (unsigned int i = 0; i < w->n; i++)
@@ -342,6 +345,7 @@ static bool jumps_fit(const struct function *f, uint64_t at, const struct state 
 	return true;
 }
 
+/* Notes the target of a jump and the frame there. Returns whether such a jump is understood. */
 static bool add_jump(struct function *f, uint64_t start, const struct insn *i, uint64_t next,
 		     const struct state *s)
 {
@@ -389,6 +393,7 @@ static uint64_t read_function(struct work *w, uint64_t start, struct function *f
 	return 0;
 }
 
+/* Returns the value of an entry of the dynamic section, or 0. */
 static uint64_t dynamic(const struct elf_image *img, int64_t tag)
 {
 	Elf64_Dyn d;

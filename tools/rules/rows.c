@@ -15,6 +15,7 @@
  */
 #define MAX_ROWS (1u << 24)
 
+/* Makes room for one more element behind @n of them. Returns the array, or NULL. */
 static void *grow(void *v, size_t n, size_t *room, size_t size)
 {
 	size_t more = *room ? 2 * *room : 1024;

@@ -278,6 +278,7 @@ static int open_cache(struct options *o)
 	return -1;
 }
 
+/* Makes sure that the cache has the table of one file. Closes @fd. */
 static void fill_one(void *arg, int fd, const char *path)
 {
 	struct options *o = arg;
@@ -302,6 +303,7 @@ static void fill_one(void *arg, int fd, const char *path)
 	close(fd);
 }
 
+/* Fills the cache with the tables of files. Returns an exit status. */
 static int fill_cache(struct options *o, char **files)
 {
 	if (open_cache(o))

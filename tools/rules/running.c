@@ -167,6 +167,9 @@ static int hear(int from, int stop, struct found *f, int *fd)
 
 /* ---- In the searching process ---- */
 
+/*
+ * Reads the mounts that the process sees, unless its mount namespace is that of the process before.
+ */
 static void read_mounts(struct search *s, pid_t pid)
 {
 	struct stat st;
@@ -237,6 +240,7 @@ static uid_t user_of(pid_t pid)
 	return uid;
 }
 
+/* Sends the files of one process. Returns 0 or a negative errno. */
 static int search_process(struct search *s, pid_t pid)
 {
 	struct found f = { .pid = pid };
@@ -263,6 +267,7 @@ static int search_process(struct search *s, pid_t pid)
 	return 0;
 }
 
+/* Sends the files of all processes behind @s->after. Returns 0 or a negative errno. */
 static int search_all(struct search *s)
 {
 	DIR *dir = tasks_open(0);
@@ -278,6 +283,7 @@ static int search_all(struct search *s)
 	return 0;
 }
 
+/* Is the searching process: sends the files of @pid, or of all processes if it is 0. */
 static void search(struct search *s, pid_t pid)
 {
 	struct found end = { 0 };
@@ -302,6 +308,9 @@ static void end(pid_t child)
 		usleep(1000);
 }
 
+/*
+ * Starts the searching process. *@from receives the socket for its messages. Returns -1 on failure.
+ */
 static pid_t start(struct search *s, pid_t pid, int *from)
 {
 	int both[2];
@@ -360,6 +369,9 @@ static int listen_to(struct search *s, const struct running *r, int from)
 	}
 }
 
+/*
+ * Runs one searching process. Returns 0 or a negative errno; -ETIMEDOUT if it was silent too long.
+ */
 static int search_once(struct search *s, const struct running *r)
 {
 	int from, err;

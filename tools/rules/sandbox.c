@@ -16,6 +16,7 @@
 
 #define NOBODY 65534
 
+/* Forbids all system calls but a few, for good. Returns 0 or a negative errno. */
 static int filter_calls(void)
 {
 	static const struct sock_filter code[] = {
@@ -69,6 +70,7 @@ int sandbox_limit(const struct sandbox_limits *limits)
 	return err ? err : limit(RLIMIT_CORE, 0);
 }
 
+/* Gives up root, if this process is root. Returns 0 or a negative errno. */
 static int become_nobody(void)
 {
 	if (geteuid())
@@ -90,6 +92,7 @@ static unsigned int next_kept(const int *keep, size_t n, unsigned int fd)
 	return next;
 }
 
+/* Closes all descriptors except those in @keep. Returns 0 or a negative errno. */
 static int close_others(const int *keep, size_t n)
 {
 	unsigned int from = 0, next;

@@ -78,6 +78,9 @@ static bool is_missed(const struct daemon *d, const char *path)
 	return false;
 }
 
+/*
+ * Adds a name to the list in memory, if there is room and it is not there. Returns whether it did.
+ */
 static bool remember(struct daemon *d, const char *path)
 {
 	if (*path != '/' || strchr(path, '\n') || d->nr_missed == MAX_MISSED || is_missed(d, path))
@@ -89,6 +92,7 @@ static bool remember(struct daemon *d, const char *path)
 	return true;
 }
 
+/* Reads the list that earlier runs left in the cache. */
 static void read_missed(struct daemon *d)
 {
 	int fd = openat(d->source.cache, MISSED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -130,6 +134,7 @@ static void note_missed(struct daemon *d, int file, const char *path)
 
 static void serve_file(struct daemon *d, int fd, const char *path);
 
+/* Returns whether the daemon is to end. */
 static bool is_over(struct daemon *d)
 {
 	struct pollfd p = { .fd = d->source.stop, .events = POLLIN };
@@ -284,6 +289,7 @@ static void serve_missed(struct daemon *d)
 
 /* ---- Misses ---- */
 
+/* Tells systemd how many tables were loaded. @before is put in front of the status. */
 static void tell(const struct daemon *d, const char *before)
 {
 	notify_state("%sSTATUS=%" PRIu64 " tables loaded, %" PRIu64 " of them from the cache",
@@ -314,6 +320,7 @@ static void serve_miss(struct daemon *d)
 	rules_file_close(&file);
 }
 
+/* Serves misses until the daemon is to end. Returns 0 or a negative errno. */
 static int serve_loop(struct daemon *d)
 {
 	struct pollfd p[] = {
@@ -336,6 +343,7 @@ static int serve_loop(struct daemon *d)
 	return 0;
 }
 
+/* Blocks the signals that end the daemon. Returns a descriptor that reports them. */
 static int open_signals(void)
 {
 	sigset_t set;

@@ -23,6 +23,7 @@ static int get_known(int cache, const struct stat *st, struct rules_table *ret)
 	return err ? err : cache_get(cache, &id, ret);
 }
 
+/* Gets the table from the cache, or from the worker, whose table is then stored. */
 static int get_table(int cache, struct worker *w, const struct build_id *id,
 		     struct rules_table *ret, bool *cached)
 {
@@ -39,8 +40,8 @@ static int get_table(int cache, struct worker *w, const struct build_id *id,
 }
 
 /*
- * Has a worker make the table. @st is the status of the file from before it was read, or NULL if
- * its build id must not be noted.
+ * Has a worker make the table. @st is the status of the file from before it was read; the build id
+ * is noted with it if there is a cache.
  */
 static int ask_worker(int cache, const struct stat *st, int fd, const struct worker_terms *terms,
 		      struct rules_table *ret, bool *cached)

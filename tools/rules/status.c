@@ -125,6 +125,7 @@ static int read_places(int device, struct places *p)
 	return p->n == MAX_CUTS || errno == ENOENT || errno == ENOTTY ? 0 : -errno;
 }
 
+/* Gives a file in which chains ended a name, if it has none yet. */
 static void name_place(struct places *p, uint64_t dev, uint64_t ino, const char *name, int len)
 {
 	for (unsigned int i = 0; i < p->n; i++) {
@@ -147,6 +148,7 @@ static void name_running(void *arg, int fd, const char *path)
 	close(fd);
 }
 
+/* Gives names to the files in which chains ended: of running programs, or else of tables. */
 static void name_places(int device, struct places *p)
 {
 	struct running all = { .stop = -1, .use = name_running, .arg = p };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * trust.c - tells which files belong to root and can be written only by root.
+ * trust.c - tells which files belong to root or to the caller, and can be written by nobody else.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * trust.h - tells which files belong to root and can be written only by root.
+ * trust.h - tells which files belong to root or to the caller, and can be written by nobody else.
  */
 #ifndef TOOLS_RULES_TRUST_H
 #define TOOLS_RULES_TRUST_H

@@ -80,6 +80,7 @@ static bool write_all(int fd, const void *data, size_t size)
 
 /* ---- In the worker process ---- */
 
+/* Makes the table of a file and writes it to @out. Returns 0 or a negative errno. */
 static int make_table(struct rules_file *file, int out, struct rules_table *ret)
 {
 	int err = rules_file_fill(file);
@@ -91,6 +92,7 @@ static int make_table(struct rules_file *file, int out, struct rules_table *ret)
 	return write_all(out, ret->header, ret->size) ? 0 : -EIO;
 }
 
+/* Checks the file, which may have @most bytes. Returns 0 or a negative errno. */
 static int look_at(struct rules_file *file, int fd, size_t most)
 {
 	int err = rules_file_begin(file, fd);
@@ -100,6 +102,9 @@ static int look_at(struct rules_file *file, int fd, size_t most)
 	return err;
 }
 
+/*
+ * Is the worker process: sends the build id, waits, makes the table, and sends what it describes.
+ */
 static void work(const struct worker *w, int fd)
 {
 	const int keep[] = { fd, w->pipe, w->out };
@@ -126,6 +131,7 @@ static void work(const struct worker *w, int fd)
 
 /* ---- Outside of the worker process ---- */
 
+/* Receives a message of the process. Returns its error, or that of receiving it. */
 static int hear(const struct worker *w, struct answer *a)
 {
 	struct pollfd p[] = {
@@ -147,6 +153,7 @@ static int hear(const struct worker *w, struct answer *a)
 	return a->err;
 }
 
+/* Starts the process. Returns 0 or a negative errno. */
 static int start(struct worker *w, int fd)
 {
 	int both[2];
@@ -244,6 +251,7 @@ int worker_compile(struct worker *w, struct rules_table *ret)
 	return err ? err : read_table(w, &a.table, ret);
 }
 
+/* Waits for a killed process, at most END_MS. Returns whether it has ended. */
 static bool has_ended(pid_t pid)
 {
 	for (int i = 0; i < END_MS * 5; i++) {
