@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   make module     builds the kernel modules into build/kmod/KREL/, for the running kernel and
+#   make module     build the kernel modules into build/kmod/KREL/, for the running kernel and
 #                   for all kernels of the guests whose headers are installed
-#   make install-dkms  installs the sources of the modules where DKMS finds them
+#   make install-dkms  install the sources of the modules where DKMS finds them
 #
 # Kbuild builds in a shadow tree of symbolic links, so that the source tree stays clean. The headers
 # of the guests' kernels, and the compilers for them, are in the directory that
