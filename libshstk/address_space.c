@@ -16,7 +16,7 @@
 
 #include "address_space.h"
 #include "guess.h"
-#include "probed.h"
+#include "return_probes.h"
 #include "regular.h"
 #include "step.h"
 

@@ -2,7 +2,7 @@
 /* cursor.c - what every way to leave a frame needs; see cursor.h. */
 #include "cursor.h"
 #include "paths.h"
-#include "probed.h"
+#include "return_probes.h"
 
 /* The number of words behind the end of a stack that are searched for a return address. */
 #define BEHIND_END 8

@@ -13,7 +13,7 @@
 #include "epilogue.h"
 #include "guess.h"
 #include "paths.h"
-#include "probed.h"
+#include "return_probes.h"
 #include "scratch.h"
 
 /* The largest number of instructions in an entry of a PLT, up to its jump. */

@@ -14,7 +14,7 @@
 
 #include "call.h"
 #include "memo.h"
-#include "own.h"
+#include "calling_thread.h"
 
 /**
  * struct capture - one capture in progress

@@ -11,7 +11,7 @@
 #include "goswitch.h"
 #include "golabels.h"
 #include "modmap.h"
-#include "own.h"
+#include "calling_thread.h"
 
 struct buffer {
 	char *at;

@@ -16,7 +16,7 @@
 
 #include "libshstk/shstk.h"
 #include "tools/inject/agent/ring.h"
-#include "tools/record/agent/drain.h"
+#include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/ledger.h"
 #include "tools/shstk.h"
 

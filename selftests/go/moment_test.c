@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "selftests/go/runtime.h"
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 
 #include "kselftest_harness.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "selftests/go/made.h"
-#include "tools/convert/splice.h"
+#include "tools/convert/go_stacks.h"
 
 #include "kselftest_harness.h"
 

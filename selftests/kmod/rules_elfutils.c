@@ -28,7 +28,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/elf/image.h"
 #include "tools/elf/symbols.h"
 #include "tools/perf/data.h"

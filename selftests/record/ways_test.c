@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 #include "tools/convert/file.h"
-#include "tools/convert/past.h"
+#include "tools/convert/recorded_files.h"
 #include "tools/record/perf/perf.h"
 #include "tools/shstk.h"
 

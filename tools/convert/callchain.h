@@ -6,7 +6,7 @@
 #ifndef TOOLS_CONVERT_CALLCHAIN_H
 #define TOOLS_CONVERT_CALLCHAIN_H
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/perf/sample.h"
 
 /**

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tools/convert/holes.h"
-#include "tools/convert/live.h"
+#include "tools/convert/living_files.h"
 
 void holes_begin(struct holes *holes, pid_t pid)
 {

@@ -6,7 +6,7 @@
  * Perf events fill it. For living processes it reads from /proc what existed before recording; for
  * processes of a file the records tell everything. A process ID may be used again: a fork makes it
  * the number of another process, and the older process is kept only as long as its threads are
- * known. Other tables of processes differ from this one: tools/record/agent/drain.c and
+ * known. Other tables of processes differ from this one: tools/record/agent/agent_recording.c and
  * tools/record/heap/heap.c have the images that agents number, one for each fork and exec, whatever
  * their process ID; tools/record/agent/ledger.c has the CPU time of processes as parents account
  * for their children, also of those that no agent entered.
@@ -21,9 +21,9 @@
 #include <uthash.h>
 
 #include "libshstk/symbol/symbol.h"
-#include "tools/convert/above.h"
-#include "tools/convert/beyond.h"
-#include "tools/convert/live.h"
+#include "tools/convert/stack_read_twice.h"
+#include "tools/convert/stack_outer.h"
+#include "tools/convert/living_files.h"
 #include "tools/perf/records.h"
 #include "tools/perf/write.h"
 

@@ -8,7 +8,7 @@
 #include "libshstk/symbol/profile.h"
 #include "bpf/walk.h"
 #include "tools/convert/callchain.h"
-#include "tools/convert/splice.h"
+#include "tools/convert/go_stacks.h"
 #include "tools/convert/stacks.h"
 #include "tools/perf/regs.h"
 #include "tools/proc/shadow.h"

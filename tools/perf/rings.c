@@ -44,7 +44,7 @@
 #define OTHER_WORDS 16 /* words of a sample beside callchain, registers and stack */
 
 /**
- * struct ring - the ring of a CPU
+ * struct cpu_ring - the ring of a CPU
  * @cpu: number of the CPU.
  * @fd: the event whose ring it is.
  * @page: the control page that is shared with the kernel.
@@ -53,7 +53,7 @@
  * @tail: position of the first record that was not handed out.
  * @time: time of that record, if there is one.
  */
-struct ring {
+struct cpu_ring {
 	int cpu;
 	int fd;
 	struct perf_event_mmap_page *page;
@@ -71,9 +71,9 @@ struct identity {
 
 struct perf_rings {
 	size_t ring_size;
-	struct ring *rings;
+	struct cpu_ring *rings;
 	size_t nr_rings;
-	struct ring **heap; /* rings with a record, the oldest record's first; see sift_down() */
+	struct cpu_ring **heap; /* rings with a record, the oldest record's first; see sift_down() */
 	size_t nr_heap;
 	int *fds;
 	uint8_t *which; /* enum perf_which of each event in @fds */
@@ -524,7 +524,7 @@ static int keep_identity(struct perf_rings *r, int fd, int which)
  * Connects an event to the ring of its CPU: the first event on a CPU gets the ring, the others
  * write to it too.
  */
-static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
+static int connect_ring(struct perf_rings *r, struct cpu_ring *ring, int fd)
 {
 	void *page;
 
@@ -544,7 +544,7 @@ static int connect_ring(struct perf_rings *r, struct ring *ring, int fd)
  * Opens an event by which the walker's records of a CPU come into that CPU's ring. Returns 0 or a
  * negative errno.
  */
-static int connect_walker(struct perf_rings *r, const struct walker *walker, struct ring *ring)
+static int connect_walker(struct perf_rings *r, const struct walker *walker, struct cpu_ring *ring)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -591,7 +591,7 @@ static int open_or_borrow(struct perf_rings *r, const struct perf_opts *opts, in
 			  cgroup ? PERF_FLAG_PID_CGROUP : 0, &r->user_only);
 }
 
-static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct ring *ring,
+static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct cpu_ring *ring,
 		     int which, pid_t pid, int proof, struct reason *why)
 {
 	int fd, ret;
@@ -698,7 +698,7 @@ static int open_targets(struct perf_rings *r, const struct perf_opts *opts, stru
 	r->rings = calloc(n, sizeof(*r->rings));
 	r->heap = calloc(n, sizeof(*r->heap));
 	for (int i = 0; r->rings && i < n; i++)
-		r->rings[i] = (struct ring){ .cpu = cpus[i], .fd = -1 };
+		r->rings[i] = (struct cpu_ring){ .cpu = cpus[i], .fd = -1 };
 	free(cpus);
 	if (!r->rings || !r->heap)
 		return -ENOMEM;
@@ -949,12 +949,12 @@ static uint64_t word(const uint8_t *at)
  * Returns where a byte of the ring lies. Records are aligned to 8 bytes, so no word goes over the
  * end.
  */
-static const uint8_t *place(const struct perf_rings *r, const struct ring *ring, uint64_t at)
+static const uint8_t *place(const struct perf_rings *r, const struct cpu_ring *ring, uint64_t at)
 {
 	return ring->data + (at & (r->ring_size - 1));
 }
 
-static struct perf_event_header header_at(const struct perf_rings *r, const struct ring *ring,
+static struct perf_event_header header_at(const struct perf_rings *r, const struct cpu_ring *ring,
 					  uint64_t at)
 {
 	struct perf_event_header h;
@@ -964,7 +964,7 @@ static struct perf_event_header header_at(const struct perf_rings *r, const stru
 }
 
 /* Moves the ring's tail to the next record that tells its time. Returns false if there is none. */
-static bool find_next(const struct perf_rings *r, struct ring *ring)
+static bool find_next(const struct perf_rings *r, struct cpu_ring *ring)
 {
 	while (ring->head - ring->tail >= sizeof(struct perf_event_header) &&
 	       ring->head - ring->tail <= r->ring_size) {
@@ -990,7 +990,7 @@ static bool find_next(const struct perf_rings *r, struct ring *ring)
  * Returns whether the next record of @a precedes that of @b. At the same time, the ring of the
  * first CPU comes first.
  */
-static bool is_before(const struct ring *a, const struct ring *b)
+static bool is_before(const struct cpu_ring *a, const struct cpu_ring *b)
 {
 	return a->time != b->time ? a->time < b->time : a < b;
 }
@@ -1000,7 +1000,7 @@ static bool is_before(const struct ring *a, const struct ring *b)
  * precede entry n. There may be hundreds of CPUs with a ring each, and the next record is looked
  * for each time.
  */
-static void sift_down(struct perf_rings *r, size_t at, struct ring *ring)
+static void sift_down(struct perf_rings *r, size_t at, struct cpu_ring *ring)
 {
 	size_t next;
 
@@ -1021,7 +1021,7 @@ static void look(struct perf_rings *r)
 	r->most = 0;
 	r->nr_heap = 0;
 	for (size_t i = 0; i < r->nr_rings; i++) {
-		struct ring *ring = &r->rings[i];
+		struct cpu_ring *ring = &r->rings[i];
 
 		if (!ring->page)
 			continue;
@@ -1039,7 +1039,7 @@ static void look(struct perf_rings *r)
 /* Moves the first ring of the heap past its record of @size bytes. */
 static void advance(struct perf_rings *r, size_t size)
 {
-	struct ring *ring = r->heap[0];
+	struct cpu_ring *ring = r->heap[0];
 
 	ring->tail += size;
 	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
@@ -1091,7 +1091,7 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 }
 
 /* Returns the next record of a ring in one piece. */
-static const uint8_t *record_at(struct perf_rings *r, const struct ring *ring)
+static const uint8_t *record_at(struct perf_rings *r, const struct cpu_ring *ring)
 {
 	const uint8_t *at = place(r, ring, ring->tail);
 	size_t first = ring->data + r->ring_size - at;
@@ -1105,7 +1105,7 @@ static const uint8_t *record_at(struct perf_rings *r, const struct ring *ring)
 }
 
 /* Prefetches the next record, which another CPU wrote, while the record before it is handled. */
-static void fetch_ahead(const struct perf_rings *r, const struct ring *ring, uint64_t at)
+static void fetch_ahead(const struct perf_rings *r, const struct cpu_ring *ring, uint64_t at)
 {
 	for (unsigned int i = 0; i < AHEAD; i += LINE)
 		__builtin_prefetch(place(r, ring, at + i));
@@ -1122,7 +1122,7 @@ int perf_rings_read(struct perf_rings *r, bool all,
 	r->looked = now_ns(CLOCK_MONOTONIC);
 	look(r);
 	while (!ret && r->nr_heap && r->heap[0]->time <= limit) {
-		const struct ring *ring = r->heap[0];
+		const struct cpu_ring *ring = r->heap[0];
 		const uint8_t *at = record_at(r, ring);
 		size_t size = ((const struct perf_event_header *)at)->size;
 
@@ -1150,7 +1150,7 @@ static bool is_news(uint32_t type)
 bool perf_rings_news(const struct perf_rings *r)
 {
 	for (size_t i = 0; i < r->nr_rings; i++) {
-		const struct ring *ring = &r->rings[i];
+		const struct cpu_ring *ring = &r->rings[i];
 		struct perf_event_header h;
 
 		/* The tail of a ring with invalid content is its head: find_next() has set it. */

@@ -2,12 +2,12 @@
 /*
  * backend.h - the interface between `shstk record` and the back end that records.
  *
- *   backend_agent.c   the agent in the processes takes samples (drain.c, ledger.c)
+ *   backend_agent.c   the agent in the processes takes samples (agent_recording.c, ledger.c)
  *   backend_perf.c    the kernel's perf events take samples (perf.c)
  *   backend_heap.c    the heap agent in the processes counts allocations (heap.c)
- *   backend_probed.c  BPF probes report allocations of processes that run already (probed.c)
+ *   backend_probed.c  BPF probes report allocations of processes that run already (probe_records.c)
  *
- * record.c starts the command and calls the functions of one back end, which via.c chooses. No
+ * record.c starts the command and calls the functions of one back end, which sampler.c chooses. No
  * other code asks which back end it is.
  */
 #ifndef TOOLS_RECORD_BACKEND_H
@@ -43,7 +43,7 @@
  * @kept: files of the profiles that are kept (output_list()), a ring of as many entries as profiles
  *	are kept; the oldest is at @nr_kept modulo that number. NULL if there is no limit.
  * @nr_kept: number of profiles so far.
- * @writer: the child process that writes the previous profile (parts.h), or 0.
+ * @writer: the child process that writes the previous profile (series.h), or 0.
  * @unwritten: an earlier profile could not be written to its file.
  * @said: the lines that were printed by caution.h.
  */

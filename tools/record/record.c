@@ -2,9 +2,9 @@
 /*
  * shstk record - profile a command and its children, or what runs already.
  *
- * A back end records (backend.h). It is chosen by the options (options/via.h). The code here starts
- * the command and waits for it; at the end it names what is in the profile and writes it. The exit
- * status is that of the command.
+ * A back end records (backend.h). It is chosen by the options (options/sampler.h). The code here
+ * starts the command and waits for it; at the end it names what is in the profile and writes it.
+ * The exit status is that of the command.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #include "tools/proc/tasks.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
-#include "tools/record/parts.h"
+#include "tools/record/series.h"
 #include "tools/record/top/hottest.h"
 #include "tools/record/top/screen.h"
 #include "tools/record/top/top.h"

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "tools/record/agent/drain.h"
+#include "tools/record/agent/agent_recording.h"
 #include "tools/record/backend.h"
 
 /* Makes the recording's profile and symbols. Returns 0 or a negative errno. */

@@ -6,7 +6,7 @@
  */
 #include <linux/shstk_rules.h>
 
-#include "tools/rules/bare.h"
+#include "tools/rules/undescribed.h"
 #include "tools/rules/compile_private.h"
 #include "tools/rules/crt.h"
 #include "tools/rules/stub.h"

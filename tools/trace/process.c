@@ -37,7 +37,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 #include "tools/convert/holes.h"
-#include "tools/convert/live.h"
+#include "tools/convert/living_files.h"
 #include "tools/java/jit.h"
 #include "tools/output.h"
 #include "tools/proc/detach.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/elf/image.h"
 
 /**

@@ -16,7 +16,7 @@
 
 #include "libshstk/symbol/profile.h"
 #include "tools/convert/file.h"
-#include "tools/convert/past.h"
+#include "tools/convert/recorded_files.h"
 #include "tools/output.h"
 #include "tools/perf/data.h"
 #include "tools/read_limit.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "tools/inject/agent/ring.h"
-#include "tools/record/agent/drain.h"
+#include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/ledger.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"

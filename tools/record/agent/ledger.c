@@ -21,7 +21,7 @@
 #define MAX_CPU (1ull << 60)
 
 /**
- * struct process - the account of a process that was not waited for yet
+ * struct account - the account of a process that was not waited for yet
  * @hh: makes it a member of the hash table, by @pid.
  * @pid: process ID.
  * @parent: process ID of its parent.
@@ -35,7 +35,7 @@
  * @followed: the part of its children's CPU time, in ns, of which agents told.
  * @path: the program that it executes without an agent so far, or NULL.
  */
-struct process {
+struct account {
 	UT_hash_handle hh;
 	int pid;
 	int parent;
@@ -65,7 +65,7 @@ struct gap {
 };
 
 struct ledger {
-	struct process *table;
+	struct account *table;
 	struct reaped *fresh, *old;
 	unsigned int nr_fresh;
 	struct gap gaps[MAX_GAPS];
@@ -77,7 +77,7 @@ struct ledger *ledger_create(void)
 	return calloc(1, sizeof(struct ledger));
 }
 
-static void forget(struct ledger *l, struct process *p)
+static void forget(struct ledger *l, struct account *p)
 {
 	HASH_DEL(l->table, p);
 	free(p->path);
@@ -96,7 +96,7 @@ static void free_list(struct reaped *r)
 
 void ledger_destroy(struct ledger *l)
 {
-	struct process *p, *next;
+	struct account *p, *next;
 
 	if (!l)
 		return;
@@ -109,17 +109,17 @@ void ledger_destroy(struct ledger *l)
 	free(l);
 }
 
-static struct process *find(struct ledger *l, int pid)
+static struct account *find(struct ledger *l, int pid)
 {
-	struct process *p;
+	struct account *p;
 
 	HASH_FIND_INT(l->table, &pid, p);
 	return p;
 }
 
-static struct process *get(struct ledger *l, int pid)
+static struct account *get(struct ledger *l, int pid)
 {
-	struct process *p = find(l, pid);
+	struct account *p = find(l, pid);
 
 	if (p || pid <= 0 || HASH_COUNT(l->table) >= MAX_PROCESSES)
 		return p;
@@ -146,7 +146,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
 
 void ledger_started(struct ledger *l, int pid, int parent, uint32_t instance)
 {
-	struct process *p = get(l, pid);
+	struct account *p = get(l, pid);
 
 	if (!p)
 		return;
@@ -166,7 +166,7 @@ void ledger_started(struct ledger *l, int pid, int parent, uint32_t instance)
 
 void ledger_executes(struct ledger *l, int pid, uint64_t cpu, const char *path, uint32_t instance)
 {
-	struct process *p = get(l, pid);
+	struct account *p = get(l, pid);
 
 	/* The agent in the new program was told of before this. */
 	if (!p || (p->agent && p->instance > instance))
@@ -183,7 +183,7 @@ void ledger_executes(struct ledger *l, int pid, uint64_t cpu, const char *path, 
 
 void ledger_ended(struct ledger *l, int pid, uint64_t self, uint64_t children)
 {
-	struct process *p = get(l, pid), *parent;
+	struct account *p = get(l, pid), *parent;
 
 	if (!p)
 		return;
@@ -233,7 +233,7 @@ static void add_gap(struct ledger *l, const char *program, bool child, uint64_t 
 static void settle(struct ledger *l, const struct reaped *r,
 		   void (*exited)(void *arg, uint32_t instance, uint64_t ns), void *arg)
 {
-	struct process *p = find(l, r->pid);
+	struct account *p = find(l, r->pid);
 
 	if (!p) {
 		add_gap(l, r->by, true, r->cpu);
@@ -259,7 +259,7 @@ void ledger_settle(struct ledger *l, void (*exited)(void *arg, uint32_t instance
 
 void ledger_watch(struct ledger *l)
 {
-	struct process *p, *next;
+	struct account *p, *next;
 	unsigned int nr = 0;
 	struct task_stat stat;
 
@@ -282,7 +282,7 @@ static int by_size(const void *a, const void *b)
 void ledger_gaps(struct ledger *l, bool foreign,
 		 void (*fn)(void *arg, const struct ledger_gap *gap), void *arg)
 {
-	struct process *p, *next;
+	struct account *p, *next;
 	char program[64];
 
 	ledger_watch(l);

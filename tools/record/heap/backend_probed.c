@@ -5,11 +5,11 @@
  */
 #include <stdio.h>
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/heap/allocations.h"
-#include "tools/record/heap/probed.h"
+#include "tools/record/heap/probe_records.h"
 #include "tools/shstk.h"
 
 #define RING (64u << 20) /* stacks of half a second, if a program allocates all the time */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * blocks.h - the blocks that are in use in processes, counted by the stacks that allocated them, as
- * the probes at the processes' allocators report them (probed.c).
+ * the probes at the processes' allocators report them (probe_records.c).
  */
 #ifndef TOOLS_RECORD_HEAP_BLOCKS_H
 #define TOOLS_RECORD_HEAP_BLOCKS_H

@@ -62,7 +62,7 @@ struct thread_name {
 };
 
 /**
- * struct image - a region, which belongs to one process image
+ * struct heap_region - a region, which belongs to one process image
  * @number: number of the region.
  * @pid: process ID.
  * @proc: the mappings of the process in the symboliser.
@@ -70,7 +70,7 @@ struct thread_name {
  * @replaced: the process executes another program, which has a region of its own.
  * @growth: what was in use at the last snapshot, if snapshots are made.
  */
-struct image {
+struct heap_region {
 	uint32_t number;
 	int pid;
 	struct shstk_symproc *proc;
@@ -135,7 +135,7 @@ struct heap_drain {
 	struct heap_header *header;
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
-	struct image *images;
+	struct heap_region *images;
 	uint32_t nr_images;
 	uint32_t max_images;
 	struct newest *newest;
@@ -673,7 +673,7 @@ static void release(struct reading *r)
  * Adds what a process has counted so far to the profile. @last: the region is not read again and is
  * released. Returns 0 or a negative errno.
  */
-static int read_image(struct heap_drain *d, struct image *image, bool last)
+static int read_image(struct heap_drain *d, struct heap_region *image, bool last)
 {
 	struct reading r = {
 		.d = d,
@@ -716,7 +716,7 @@ static int read_head(const struct heap_drain *d, uint32_t i, struct heap_image *
  * Notes the newest region of a process. The region that the process had before is not written any
  * more. Returns 0 or -ENOMEM.
  */
-static int set_newest(struct heap_drain *d, const struct image *image)
+static int set_newest(struct heap_drain *d, const struct heap_region *image)
 {
 	struct newest *newest;
 
@@ -746,7 +746,7 @@ static int meet_images(struct heap_drain *d)
 	if (nr > HEAP_MAX_IMAGES)
 		nr = HEAP_MAX_IMAGES;
 	while (d->nr_images < nr) {
-		struct image *image;
+		struct heap_region *image;
 		struct heap_image head;
 		int err;
 
@@ -763,7 +763,7 @@ static int meet_images(struct heap_drain *d)
 		if (read_head(d, d->nr_images, &head) || (int)head.pid <= 0)
 			return 0;
 		image = &d->images[d->nr_images];
-		*image = (struct image){ .number = d->nr_images, .pid = head.pid };
+		*image = (struct heap_region){ .number = d->nr_images, .pid = head.pid };
 		err = shstk_symproc_create(d->symbols, image->pid, &image->proc);
 		if (!err)
 			err = set_newest(d, image);
@@ -775,7 +775,7 @@ static int meet_images(struct heap_drain *d)
 }
 
 /* Returns whether the process has ended or executes another program by now. */
-static bool is_over(const struct image *image)
+static bool is_over(const struct heap_region *image)
 {
 	return image->replaced || process_gone(image->pid);
 }
@@ -840,7 +840,7 @@ int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
 	if (!d->account)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++) {
-		struct image *image = &d->images[i];
+		struct heap_region *image = &d->images[i];
 
 		image->proc = NULL;
 		if (!image->done)

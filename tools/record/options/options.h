@@ -13,7 +13,7 @@
 #include "tools/output.h"
 #include "tools/perf/rings.h"
 #include "tools/read_limit.h"
-#include "tools/record/options/via.h"
+#include "tools/record/options/sampler.h"
 #include "tools/record/targets/targets.h"
 
 #define RECORD_BUFFER 256 /* KiB of a ring unless an option says otherwise */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "tools/bpf/walker.h"
-#include "tools/convert/beyond.h"
+#include "tools/convert/stack_outer.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/module.h"

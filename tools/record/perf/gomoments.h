@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/sample.h"
 #include "tools/probes/bpf/goroutine.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/convert/live.h"
+#include "tools/convert/living_files.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/perf/private.h"
 #include "tools/shstk.h"

@@ -12,7 +12,7 @@
 #include "tools/convert/convert.h"
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
-#include "tools/record/agent/drain.h"
+#include "tools/record/agent/agent_recording.h"
 
 /**
  * struct perf_record_opts - what to record

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/record/parts.h"
+#include "tools/record/series.h"
 #include "tools/record/top/screen.h"
 #include "tools/record/top/top.h"
 #include "tools/shstk.h"

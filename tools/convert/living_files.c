@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * live.c - finds and opens the files that living processes have mapped. See live.h.
+ * living_files.c - finds and opens the files that living processes have mapped. See living_files.h.
  *
  * A file is opened as the process sees it: by /proc/PID/map_files, which also has deleted files but
  * needs privileges, or below /proc/PID/root. The process may be gone when the recorder comes to
@@ -28,7 +28,7 @@
 
 #include "libshstk/regular.h"
 #include "tools/convert/holes.h"
-#include "tools/convert/live.h"
+#include "tools/convert/living_files.h"
 #include "tools/perf/regs.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/tasks.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * own.c - see own.h.
+ * calling_thread.c - see calling_thread.h.
  */
 #include <errno.h>
 #include <sys/auxv.h>
@@ -9,7 +9,7 @@
 
 #include "modmap.h"
 #include "native.h"
-#include "own.h"
+#include "calling_thread.h"
 #include "rulecache.h"
 #include "sys.h"
 #include "vma.h"

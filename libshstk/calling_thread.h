@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * own.h - the calling thread as the unwinder sees it: which stack a frame lies on, what
+ * calling_thread.h - the calling thread as the unwinder sees it: which stack a frame lies on, what
  * is on it, and which module has an address.
  */
-#ifndef SHSTK_OWN_H
-#define SHSTK_OWN_H
+#ifndef SHSTK_CALLING_THREAD_H
+#define SHSTK_CALLING_THREAD_H
 
 #include "cursor.h"
 #include "thread.h"

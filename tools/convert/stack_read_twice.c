@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * above.c - reads the stack of a living process above a copy that ended too soon, before and after
- * the sample, and continues the stack if both agree. See above.h.
+ * stack_read_twice.c - reads the stack of a living process above a copy that ended too soon, before
+ * and after the sample, and continues the stack if both agree. See stack_read_twice.h.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "tools/convert/above.h"
+#include "tools/convert/stack_read_twice.h"
 #include "tools/shstk.h"
 
 #define MOST (1u << 20) /* bytes of a stack that are read, at most */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * beyond.c - continues stacks behind their copies with an earlier stack of the thread or with the
- * kernel's callchain. See beyond.h.
+ * stack_outer.c - continues stacks behind their copies with an earlier stack of the thread or with
+ * the kernel's callchain. See stack_outer.h.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/convert/beyond.h"
+#include "tools/convert/stack_outer.h"
 
 void beyond_deinit(struct beyond *b)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * splice.c - completes stacks of Go programs that lie on two stacks with the kernel's callchain.
- * See splice.h.
+ * go_stacks.c - completes stacks of Go programs that lie on two stacks with the kernel's callchain.
+ * See go_stacks.h.
  */
 #include <string.h>
 
-#include "tools/convert/splice.h"
+#include "tools/convert/go_stacks.h"
 
 /* Callers that a callchain may lack: the one of code that has not stored its frame pointer yet. */
 #define MAX_MISSING 1

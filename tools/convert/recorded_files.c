@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * past.c - finds the files that processes of a perf.data file had mapped, on this machine now or
- * below a folder. See past.h.
+ * recorded_files.c - finds the files that processes of a perf.data file had mapped, on this machine
+ * now or below a folder. See recorded_files.h.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/utsname.h>
 
-#include "tools/convert/past.h"
+#include "tools/convert/recorded_files.h"
 #include "tools/proc/maps.h"
 #include "tools/shstk.h"
 

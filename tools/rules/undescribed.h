@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bare.h - makes rules for an image that has no unwind information, such as the vdso of arm64.
+ * undescribed.h - makes rules for an image that has no unwind information, such as the vdso of
+ * arm64.
  */
-#ifndef TOOLS_RULES_BARE_H
-#define TOOLS_RULES_BARE_H
+#ifndef TOOLS_RULES_UNDESCRIBED_H
+#define TOOLS_RULES_UNDESCRIBED_H
 
 #include "libshstk/elf_image.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probed.h - callers of functions whose return the kernel probes for somebody (uretprobes).
+ * return_probes.h - callers of functions whose return the kernel probes for somebody (uretprobes).
  *
  * The return address is replaced by that of the kernel's trampoline, in the page that maps call
  * [uprobes]; only the kernel knows what it was. Its place is known, and so are the caller's
  * stack pointer and frame pointer.
  */
-#ifndef SHSTK_PROBED_H
-#define SHSTK_PROBED_H
+#ifndef SHSTK_RETURN_PROBES_H
+#define SHSTK_RETURN_PROBES_H
 
 #include "guess.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * probed.c - turns the records of the BPF probes at allocators into blocks and their stacks.
+ * probe_records.c - turns the records of the BPF probes at allocators into blocks and their stacks.
  *
  * The kernel's ring has the records of all threads in the order in which they came. For each call
  * there is one record with its stack and, once it returns, one with the block's address. The stack
@@ -24,14 +24,14 @@
 #include "tools/proc/tasks.h"
 #include "tools/record/heap/blocks.h"
 #include "tools/record/heap/heap_values.h"
-#include "tools/record/heap/probed.h"
+#include "tools/record/heap/probe_records.h"
 #include "tools/shstk.h"
 
 #define OBJECT "shstk-heap.bpf.o"
 #define START_SIZE 512
 
 /**
- * struct target - a process that is recorded
+ * struct probed_process - a process that is recorded
  * @pid: its process ID.
  * @end: pidfd, which becomes readable when the process has ended.
  * @start_size: bytes in @start.
@@ -39,7 +39,7 @@
  * @comm: its name.
  * @probes: the probes at its allocators.
  */
-struct target {
+struct probed_process {
 	pid_t pid;
 	int end;
 	size_t start_size;
@@ -59,7 +59,7 @@ struct probed {
 	struct probed_opts opts;
 	struct programs programs;
 	struct ring ring;
-	struct target *targets;
+	struct probed_process *targets;
 	struct population all;
 	struct blocks *blocks;
 	struct pending *pending;
@@ -127,7 +127,7 @@ static size_t read_start(pid_t pid, char buf[START_SIZE])
  * probes away. Another program is recognised by its auxiliary vector, which contains addresses, at
  * least one of its stack.
  */
-static bool is_over(const struct target *t)
+static bool is_over(const struct probed_process *t)
 {
 	struct pollfd end = { .fd = t->end, .events = POLLIN };
 	char start[START_SIZE];
@@ -141,8 +141,8 @@ static bool is_over(const struct target *t)
  * Unwinds a stack. Does so once more with the mappings read anew, if there are addresses in no
  * known mapping. Returns 0 or a negative errno.
  */
-static int unwind(struct probed *p, const struct target *target, const struct stack_copy *copy,
-		  struct unwound *u)
+static int unwind(struct probed *p, const struct probed_process *target,
+		  const struct stack_copy *copy, struct unwound *u)
 {
 	struct process *process = population_process(&p->all, target->pid);
 	struct unwound empty = *u;
@@ -181,7 +181,7 @@ static void count_end(struct probed *p, const struct unwound *u)
 /* Returns the site of a call, or NULL if there is no memory. */
 static struct site *find_site(struct probed *p, const struct probe_call *call)
 {
-	struct target *target = &p->targets[call->event.process];
+	struct probed_process *target = &p->targets[call->event.process];
 	struct shstk_regs regs;
 	struct stack_copy copy = { .regs = &regs, .bytes = call->stack, .size = call->stack_size };
 	struct unwound u = { .pcs = p->pcs, .marks = p->marks, .max = p->opts.heap.max_depth };
@@ -331,7 +331,7 @@ static int set_gaps(const struct probed *p)
 
 static int begin_target(struct probed *p, uint32_t i, struct reason *why)
 {
-	struct target *t = &p->targets[i];
+	struct probed_process *t = &p->targets[i];
 	struct task *task;
 	int ret;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * layout.c - keeps what programs have mapped, and unwinds copies of their stacks. See layout.h.
+ * mappings.c - keeps what programs have mapped, and unwinds copies of their stacks. See mappings.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "libshstk/address_space.h"
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/java/jit.h"
 
 #define MAX_MAPS 65536

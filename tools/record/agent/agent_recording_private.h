@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * drain_private.h - what the files of the drain share: its state, and functions that they call of
- * each other.
+ * agent_recording_private.h - what the files of the drain share: its state, and functions that they
+ * call of each other.
  */
-#ifndef TOOLS_RECORD_AGENT_DRAIN_PRIVATE_H
-#define TOOLS_RECORD_AGENT_DRAIN_PRIVATE_H
+#ifndef TOOLS_RECORD_AGENT_AGENT_RECORDING_PRIVATE_H
+#define TOOLS_RECORD_AGENT_AGENT_RECORDING_PRIVATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "tools/inject/agent/ring.h"
-#include "tools/record/agent/drain.h"
+#include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/memory.h"
 
 #define DRAIN_MEMORY "shstk-record"
@@ -39,7 +39,7 @@ struct maps_text {
 };
 
 /**
- * struct image - a process from a fork or exec on
+ * struct process_image - a process from a fork or exec on
  * @next: the next image in the hash bucket.
  * @instance: its number in the shared memory, which the agent drew and which slots name.
  * @pid: process ID.
@@ -57,8 +57,8 @@ struct maps_text {
  * Images are found by @instance, not by @pid: records of a process that is gone, or of what it was
  * before an exec, may come late.
  */
-struct image {
-	struct image *next;
+struct process_image {
+	struct process_image *next;
 	uint32_t instance;
 	int pid;
 	struct shstk_symproc *proc;
@@ -157,7 +157,7 @@ struct drain {
 	uint32_t max_depth;
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
-	struct image *images[DRAIN_BUCKETS];
+	struct process_image *images[DRAIN_BUCKETS];
 	uint32_t nr_images;
 	uint32_t nr_execs;
 	uint64_t samples, weight, late, truncated, lost, lost_weight;
@@ -189,7 +189,7 @@ static inline void drain_forget_text(struct drain *d, struct maps_text *t)
 	free(t);
 }
 
-/* ---- drain_memory.c ---- */
+/* ---- agent_recording_memory.c ---- */
 
 /* Makes the shared memory and fills in its header. Returns 0 or a negative errno. */
 int drain_map_memory(struct drain *d, const struct drain_opts *opts);
@@ -206,33 +206,37 @@ int drain_copy_record(const struct drain *d, uint32_t i, uint64_t tail, uint64_t
 /* Returns what is known of the thread that has slot @i now. */
 struct slot_progress *drain_know_slot(struct drain *d, uint32_t i);
 
-/* ---- drain_maps.c ---- */
+/* ---- agent_recording_maps.c ---- */
 
 /* Reads the mappings from the living process. Returns false if that was done a moment ago. */
-bool drain_read_maps(struct image *image);
+bool drain_read_maps(struct process_image *image);
 
 /*
  * Sets the mappings of @image to the text of which @m is the last part, unless a newer one is in
  * use.
  */
-void drain_take_maps(struct drain *d, struct image *image, const struct rec_maps *m);
+void drain_take_maps(struct drain *d, struct process_image *image, const struct rec_maps *m);
 
 /*
  * Sets the mappings of @image to those at the time of sample @s. Called before the sample is added
  * to the profile.
  */
-void drain_know_maps(struct drain *d, struct image *image, const struct rec_sample *s);
+void drain_know_maps(struct drain *d, struct process_image *image, const struct rec_sample *s);
 
 /* Frees the texts of earlier passes: all records older than them were taken. */
 void drain_forget_old_texts(struct drain *d);
 
 /*
  * Prints the previous sample, taken by hardware, and @s, taken by software, which should be equal
- * but are not. In drain_check.c.
+ * but are not. In agent_recording_check.c.
  */
-void drain_show_difference(struct drain *d, struct image *image, const struct rec_sample *s);
+void drain_show_difference(struct drain *d, struct process_image *image,
+			   const struct rec_sample *s);
 
-/* Takes what is left of threads whose process has ended, and frees their slots. In drain.c. */
+/*
+ * Takes what is left of threads whose process has ended, and frees their slots. In
+ * agent_recording.c.
+ */
 void drain_free_dead(struct drain *d);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_watch.c - looks for threads and processes that came or went without the agent's knowledge,
- * and has agents look for threads that did not register.
+ * agent_recording_watch.c - looks for threads and processes that came or went without the agent's
+ * knowledge, and has agents look for threads that did not register.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "tools/proc/maps.h"
 #include "tools/proc/tasks.h"
-#include "tools/record/agent/drain_private.h"
+#include "tools/record/agent/agent_recording_private.h"
 #include "tools/record/agent/ledger.h"
 
 static unsigned int count_slots(struct drain *d, uint32_t instance, int *signo, int *tid)
@@ -67,7 +67,7 @@ static bool maps_our_memory(const struct drain *d, int pid)
 }
 
 /* Asks thread @tid of the process, by a signal, to look for threads that did not register. */
-static void ask_scan(struct drain *d, struct image *image, int signo, int tid)
+static void ask_scan(struct drain *d, struct process_image *image, int signo, int tid)
 {
 	siginfo_t si = { .si_signo = signo, .si_code = SI_QUEUE };
 
@@ -79,7 +79,7 @@ static void ask_scan(struct drain *d, struct image *image, int signo, int tid)
 	image->missing = 0;
 }
 
-static void watch_threads(struct drain *d, struct image *image)
+static void watch_threads(struct drain *d, struct process_image *image)
 {
 	unsigned int threads = count_threads(image->pid);
 	int signo = 0, tid = 0;
@@ -104,7 +104,7 @@ void drain_watch(struct drain *d)
 	if (d->ledger)
 		ledger_watch(d->ledger);
 	for (int i = 0; i < DRAIN_BUCKETS; i++) {
-		for (struct image *image = d->images[i]; image; image = image->next) {
+		for (struct process_image *image = d->images[i]; image; image = image->next) {
 			if (image->dead)
 				continue;
 			if (process_gone(image->pid))

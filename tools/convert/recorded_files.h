@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * past.h - finds the files that processes had mapped when a perf.data file was recorded, as they
- * are on this machine now, or below a folder. live.h does so for living processes.
+ * recorded_files.h - finds the files that processes had mapped when a perf.data file was recorded,
+ * as they are on this machine now, or below a folder. living_files.h does so for living processes.
  */
-#ifndef TOOLS_CONVERT_PAST_H
-#define TOOLS_CONVERT_PAST_H
+#ifndef TOOLS_CONVERT_RECORDED_FILES_H
+#define TOOLS_CONVERT_RECORDED_FILES_H
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/elf/image.h"
 #include "tools/perf/data.h"
 

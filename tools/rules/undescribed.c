@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * bare.c - makes rules for an image that has no unwind information, such as the vdso of arm64.
+ * undescribed.c - makes rules for an image that has no unwind information, such as the vdso of
+ * arm64.
  */
 #include <linux/shstk_rules.h>
 
 #include "libshstk/epilogue.h"
-#include "tools/rules/bare.h"
+#include "tools/rules/undescribed.h"
 
 /* Larger images are programs whose stacks are described elsewhere, such as Go programs. */
 #define MAX_BYTES 0x4000

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_check.c - shows, with --check-sources, stacks that hardware and software see differently.
- * See drain_private.h.
+ * agent_recording_check.c - shows, with --check-sources, stacks that hardware and software see
+ * differently. See agent_recording_private.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "libshstk/shstk.h"
-#include "tools/record/agent/drain_private.h"
+#include "tools/record/agent/agent_recording_private.h"
 
 #define MAX_SHOWN 20000
 
 /* Prints the names of a stack's functions in one line, outermost first. */
-static void print_stack(FILE *out, const char *source, struct image *image,
+static void print_stack(FILE *out, const char *source, struct process_image *image,
 			const struct rec_sample *s)
 {
 	const uint8_t *marks = (const uint8_t *)&s->pcs[s->nr];
@@ -29,7 +29,7 @@ static void print_stack(FILE *out, const char *source, struct image *image,
 	fprintf(out, " %s\n", shstk_end_name(s->end));
 }
 
-void drain_show_difference(struct drain *d, struct image *image, const struct rec_sample *s)
+void drain_show_difference(struct drain *d, struct process_image *image, const struct rec_sample *s)
 {
 	char *text = NULL;
 	size_t size;

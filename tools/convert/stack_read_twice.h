@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * above.h - finds the part of a stack above a copy that ended too soon, or on another stack, by
- * reading the living process.
+ * stack_read_twice.h - finds the part of a stack above a copy that ended too soon, or on another
+ * stack, by reading the living process.
  *
  * What the process has there when a sample is looked at may be newer than the sample. But what is
  * the same before and after the sample was also the same at the sample. So the stack is read again
@@ -9,15 +9,15 @@
  * the same places. It makes no difference if functions returned meanwhile and were called again by
  * the same callers at the same places.
  */
-#ifndef TOOLS_CONVERT_ABOVE_H
-#define TOOLS_CONVERT_ABOVE_H
+#ifndef TOOLS_CONVERT_STACK_READ_TWICE_H
+#define TOOLS_CONVERT_STACK_READ_TWICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 
 /**
  * struct above_look - what lay on a thread's stack at one time

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout.h - what a program has mapped, as perf events tell, and unwinding of copies of its stacks:
- * for `shstk unwind` with files, and for `shstk record` while the program runs.
+ * mappings.h - what a program has mapped, as perf events tell, and unwinding of copies of its
+ * stacks: for `shstk unwind` with files, and for `shstk record` while the program runs.
  *
  * The caller says where files are found (struct layout_files). A forked process shares the layout
  * of its parent until one of them maps something new. Modules are read only once there is a stack
  * to unwind.
  */
-#ifndef TOOLS_CONVERT_LAYOUT_H
-#define TOOLS_CONVERT_LAYOUT_H
+#ifndef TOOLS_CONVERT_MAPPINGS_H
+#define TOOLS_CONVERT_MAPPINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_memory.c - makes the memory that is shared with the agents, and reads it safely. See
- * drain_private.h.
+ * agent_recording_memory.c - makes the memory that is shared with the agents, and reads it safely.
+ * See agent_recording_private.h.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/record/agent/drain_private.h"
+#include "tools/record/agent/agent_recording_private.h"
 
 /*
  * Returns the ns between two ticks of the kernel, which checks CPU-time timers in its tick; 0 if

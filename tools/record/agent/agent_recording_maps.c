@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain_maps.c - knows what was mapped in a process when a sample was taken. See drain_private.h.
+ * agent_recording_maps.c - knows what was mapped in a process when a sample was taken. See
+ * agent_recording_private.h.
  *
  * When the recorder comes to a sample, the process may be gone, or may have closed a library and
  * opened another one in its place. The agent sends what is mapped before that happens, but this
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/record/agent/drain_private.h"
+#include "tools/record/agent/agent_recording_private.h"
 #include "tools/shstk.h"
 
 #define MAX_TEXTS 4096 /* maps texts that are kept at a time, at most */
@@ -19,7 +20,7 @@
 #define READ_INTERVAL 20000000 /* ns between two reads of /proc/PID/maps */
 #define LOADING 1000000000 /* ns that loading a library may take */
 
-bool drain_read_maps(struct image *image)
+bool drain_read_maps(struct process_image *image)
 {
 	uint64_t at = now_ns(CLOCK_MONOTONIC);
 
@@ -153,7 +154,7 @@ static const struct maps_text *newest_text(const struct drain *d, uint32_t insta
 	return found;
 }
 
-static void use_text(struct image *image, const struct maps_text *t)
+static void use_text(struct process_image *image, const struct maps_text *t)
 {
 	if (t->time == image->mapped_at)
 		return;
@@ -161,7 +162,7 @@ static void use_text(struct image *image, const struct maps_text *t)
 	image->mapped_at = t->time;
 }
 
-void drain_take_maps(struct drain *d, struct image *image, const struct rec_maps *m)
+void drain_take_maps(struct drain *d, struct process_image *image, const struct rec_maps *m)
 {
 	const struct maps_text *t;
 
@@ -175,7 +176,7 @@ void drain_take_maps(struct drain *d, struct image *image, const struct rec_maps
 }
 
 /* Sets the mappings of @image to those at @time. */
-static void set_maps_at(struct drain *d, struct image *image, uint64_t time)
+static void set_maps_at(struct drain *d, struct process_image *image, uint64_t time)
 {
 	const struct maps_text *t = text_since(d, image->instance, time);
 
@@ -193,7 +194,7 @@ static void set_maps_at(struct drain *d, struct image *image, uint64_t time)
 		use_text(image, t);
 }
 
-static bool unknown_address(struct image *image, const struct rec_sample *s)
+static bool unknown_address(struct process_image *image, const struct rec_sample *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)
 		if (shstk_symproc_find(image->proc, s->pcs[i] - !!i)->kind == SHSTK_SYMMAP_NONE)
@@ -205,7 +206,7 @@ static bool unknown_address(struct image *image, const struct rec_sample *s)
  * Returns whether a library may have been loaded at the address of another one. A sample tells only
  * that dlopen() was called, so the mappings are looked at for a while after that.
  */
-static bool may_have_loaded(struct image *image, const struct rec_sample *s)
+static bool may_have_loaded(struct process_image *image, const struct rec_sample *s)
 {
 	if (s->opens != image->opens) {
 		image->opens = s->opens;
@@ -216,7 +217,7 @@ static bool may_have_loaded(struct image *image, const struct rec_sample *s)
 	return image->open_seen && now_ns(CLOCK_MONOTONIC) - image->open_seen < LOADING;
 }
 
-void drain_know_maps(struct drain *d, struct image *image, const struct rec_sample *s)
+void drain_know_maps(struct drain *d, struct process_image *image, const struct rec_sample *s)
 {
 	if (unknown_address(image, s) || may_have_loaded(image, s))
 		set_maps_at(d, image, s->time);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * beyond.h - finds the part of a stack behind a copy that ended too soon: from what the same thread
- * had there before, or from the kernel's callchain.
+ * stack_outer.h - finds the part of a stack behind a copy that ended too soon: from what the same
+ * thread had there before, or from the kernel's callchain.
  */
-#ifndef TOOLS_CONVERT_BEYOND_H
-#define TOOLS_CONVERT_BEYOND_H
+#ifndef TOOLS_CONVERT_STACK_OUTER_H
+#define TOOLS_CONVERT_STACK_OUTER_H
 
 #include "tools/convert/callchain.h"
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 
 /**
  * struct beyond - a thread's last stack that was seen to its end; all 0 if there was none
@@ -30,7 +30,8 @@ void beyond_deinit(struct beyond *b);
  * @BEYOND_NOTHING: there is no part that is not from the copy.
  * @BEYOND_BEFORE: from the thread's last stack that was seen to its end.
  * @BEYOND_CALLCHAIN: from the kernel's callchain, as far as that goes.
- * @BEYOND_READ: read from the process before and after the sample, with the same result (above.h).
+ * @BEYOND_READ: read from the process before and after the sample, with the same result
+ *   (stack_read_twice.h).
  */
 enum beyond_by {
 	BEYOND_NOTHING,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * via.c - chooses who takes the samples, by the table of shstk-record(1), "Who samples".
+ * sampler.c - chooses who takes the samples, by the table of shstk-record(1), "Who samples".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tools/proc/shadow.h"
 #include "tools/record/backend.h"
 #include "tools/record/module.h"
-#include "tools/record/options/via.h"
+#include "tools/record/options/sampler.h"
 #include "tools/record/targets/target.h"
 #include "tools/rules/helper.h"
 #include "tools/run/tunables.h"

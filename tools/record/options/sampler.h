@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * via.h - who takes the samples: the agent in the process, or the kernel's perf events. Perf events
- * come with callchains, which are exact where there are shadow stacks or unwind rules, or with
- * copies of stacks.
+ * sampler.h - who takes the samples: the agent in the process, or the kernel's perf events. Perf
+ * events come with callchains, which are exact where there are shadow stacks or unwind rules, or
+ * with copies of stacks.
  */
-#ifndef TOOLS_RECORD_OPTIONS_VIA_H
-#define TOOLS_RECORD_OPTIONS_VIA_H
+#ifndef TOOLS_RECORD_OPTIONS_SAMPLER_H
+#define TOOLS_RECORD_OPTIONS_SAMPLER_H
 
 enum via {
 	VIA_AUTO,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * parts.c - writes the profiles of a recording with --every, one after another, in child
- * processes, and adds to each profile how it was recorded. See parts.h.
+ * series.c - writes the profiles of a recording with --every, one after another, in child
+ * processes, and adds to each profile how it was recorded. See series.h.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/record/parts.h"
+#include "tools/record/series.h"
 #include "tools/shstk.h"
 
 static void comment_command(const struct recording *r)

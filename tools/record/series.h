@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * parts.h - a recording that is written as several profiles, one after another (--every).
+ * series.h - a recording that is written as several profiles, one after another (--every).
  */
-#ifndef TOOLS_RECORD_PARTS_H
-#define TOOLS_RECORD_PARTS_H
+#ifndef TOOLS_RECORD_SERIES_H
+#define TOOLS_RECORD_SERIES_H
 
 #include "tools/record/backend.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * drain.c - the recorder's view of the memory that it shares with the agents: takes the records of
- * all rings and adds their samples to the profile.
+ * agent_recording.c - the recorder's view of the memory that it shares with the agents: takes the
+ * records of all rings and adds their samples to the profile.
  *
  * Everything that is read from that memory may be wrong (tools/inject/agent/ring.h). A record is
  * therefore copied first and then checked, and a ring with invalid content is skipped to its end
  * and counted.
  *
- * Each process image (struct image) has its mappings in the symboliser. They are filled from the
+ * Each process image (struct process_image) has its mappings in the symboliser. They are filled from the
  * agent's maps records, copied at fork, and read from /proc/PID/maps whenever a sample has an
  * address that is not known yet. Addresses are tied to their file at once, so it does not matter
  * what the process maps later.
@@ -21,7 +21,7 @@
 
 #include "libshstk/shstk.h"
 #include "tools/proc/tasks.h"
-#include "tools/record/agent/drain_private.h"
+#include "tools/record/agent/agent_recording_private.h"
 #include "tools/record/agent/ledger.h"
 #include "tools/shstk.h"
 
@@ -61,7 +61,7 @@ void drain_destroy(struct drain *d)
 		return;
 	for (int i = 0; i < DRAIN_BUCKETS; i++) {
 		while (d->images[i]) {
-			struct image *image = d->images[i];
+			struct process_image *image = d->images[i];
 
 			d->images[i] = image->next;
 			free(image);
@@ -103,18 +103,19 @@ const char *drain_env(const struct drain *d)
 	return d->memory.env;
 }
 
-static struct image *find_image(struct drain *d, uint32_t instance)
+static struct process_image *find_image(struct drain *d, uint32_t instance)
 {
-	struct image *image = d->images[instance % DRAIN_BUCKETS];
+	struct process_image *image = d->images[instance % DRAIN_BUCKETS];
 
 	while (image && image->instance != instance)
 		image = image->next;
 	return image;
 }
 
-static struct image *add_image(struct drain *d, uint32_t instance, int pid, struct image *parent)
+static struct process_image *add_image(struct drain *d, uint32_t instance, int pid,
+				       struct process_image *parent)
 {
-	struct image *image;
+	struct process_image *image;
 	int err;
 
 	if (d->nr_images >= DRAIN_MAX_PROCESSES || pid <= 0)
@@ -154,10 +155,10 @@ static int leave_out(struct drain *d, const struct rec_slot *slot)
 	return 0;
 }
 
-static struct image *slot_image(struct drain *d, uint32_t i)
+static struct process_image *slot_image(struct drain *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
-	struct image *image = find_image(d, slot->instance);
+	struct process_image *image = find_image(d, slot->instance);
 
 	if (image)
 		return image;
@@ -189,13 +190,14 @@ static void take_execs(struct drain *d)
 	}
 }
 
-static void take_end(struct drain *d, const struct image *image, const struct rec_end *end)
+static void take_end(struct drain *d, const struct process_image *image, const struct rec_end *end)
 {
 	if (end->record.size >= sizeof(*end) && d->ledger)
 		ledger_ended(d->ledger, image->pid, end->self, end->children);
 }
 
-static void take_reaped(struct drain *d, const struct image *image, const struct rec_reaped *reaped)
+static void take_reaped(struct drain *d, const struct process_image *image,
+			const struct rec_reaped *reaped)
 {
 	if (reaped->record.size >= sizeof(*reaped) && d->ledger)
 		ledger_reaped(d->ledger, reaped->pid, reaped->cpu, image->comm);
@@ -228,7 +230,7 @@ static int add_late(struct drain *d, const struct shstk_sample *of, uint64_t lat
 	return shstk_profile_add(d->profile, &sample);
 }
 
-static int take_sample(struct drain *d, const struct rec_slot *slot, struct image *image,
+static int take_sample(struct drain *d, const struct rec_slot *slot, struct process_image *image,
 		       const struct rec_sample *s)
 {
 	static const int notes[] = {
@@ -277,7 +279,7 @@ static int take_record(struct drain *d, uint32_t i, const struct rec_record *rec
 {
 	const struct rec_slot *slot = &d->slots[i];
 	const void *whole = record;
-	struct image *image;
+	struct process_image *image;
 	int ret;
 
 	switch (record->type) {
@@ -481,7 +483,7 @@ static void free_slot(struct drain *d, uint32_t i)
 static void take_exit(void *arg, uint32_t instance, uint64_t ns)
 {
 	struct drain *d = arg;
-	struct image *image = find_image(d, instance);
+	struct process_image *image = find_image(d, instance);
 	uint64_t periods = (ns + (uint64_t)random() % d->period) / d->period;
 	int64_t values[2] = { 1, periods * d->period };
 	struct shstk_sample sample = {

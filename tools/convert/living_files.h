@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * live.h - finds the files that living processes have mapped, also in containers and deleted ones.
- * past.h does so for processes of a perf.data file.
+ * living_files.h - finds the files that living processes have mapped, also in containers and
+ * deleted ones. recorded_files.h does so for processes of a perf.data file.
  */
-#ifndef TOOLS_CONVERT_LIVE_H
-#define TOOLS_CONVERT_LIVE_H
+#ifndef TOOLS_CONVERT_LIVING_FILES_H
+#define TOOLS_CONVERT_LIVING_FILES_H
 
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 #include "tools/proc/maps.h"
 
 struct live;

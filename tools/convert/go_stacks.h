@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * splice.h - completes stacks of Go programs that lie on two stacks, of which only one was copied.
+ * go_stacks.h - completes stacks of Go programs that lie on two stacks, of which only one was
+ * copied.
  *
  * The runtime does some work for a goroutine on the thread's own stack. Then that stack is copied,
  * and the goroutine's is not. The kernel's callchain of the same moment follows frame pointers,
  * which lead on to the goroutine's stack, though not past code that has stored none.
  */
-#ifndef TOOLS_CONVERT_SPLICE_H
-#define TOOLS_CONVERT_SPLICE_H
+#ifndef TOOLS_CONVERT_GO_STACKS_H
+#define TOOLS_CONVERT_GO_STACKS_H
 
 #include "tools/convert/callchain.h"
-#include "tools/convert/layout.h"
+#include "tools/convert/mappings.h"
 
 /**
  * splice_stack() - complete a stack with the callchain, if that leads to where a goroutine begins

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * drain.h - makes the memory that is shared with the agents, and moves the samples in it to a
- * profile.
+ * agent_recording.h - makes the memory that is shared with the agents, and moves the samples in it
+ * to a profile.
  */
-#ifndef TOOLS_RECORD_AGENT_DRAIN_H
-#define TOOLS_RECORD_AGENT_DRAIN_H
+#ifndef TOOLS_RECORD_AGENT_AGENT_RECORDING_H
+#define TOOLS_RECORD_AGENT_AGENT_RECORDING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * probed.c - callers of functions whose return is probed; see probed.h.
+ * return_probes.c - callers of functions whose return is probed; see return_probes.h.
  */
-#include "probed.h"
+#include "return_probes.h"
 #include "scratch.h"
 
 #define WORDS 512 /* of the stack in which the next return address is looked for */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * probed.h - records allocations of running processes, for `shstk record --heap -p`. BPF probes at
- * the functions of the allocators report them (tools/probes/), and stacks are unwound here.
+ * probe_records.h - records allocations of running processes, for `shstk record --heap -p`. BPF
+ * probes at the functions of the allocators report them (tools/probes/), and stacks are unwound
+ * here.
  */
-#ifndef TOOLS_RECORD_HEAP_PROBED_H
-#define TOOLS_RECORD_HEAP_PROBED_H
+#ifndef TOOLS_RECORD_HEAP_PROBE_RECORDS_H
+#define TOOLS_RECORD_HEAP_PROBE_RECORDS_H
 
 #include "tools/reason.h"
 #include "tools/record/heap/heap.h"
